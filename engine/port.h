@@ -1,0 +1,74 @@
+/* port.h - what the engine asks of a port; pmd/dpdk and the simulator have it.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A port carries frames: our header and a payload.  What is around them
+ * (Ethernet, IPv4, UDP) is the port's business, and so is dropping whatever is
+ * not addressed to us.  All calls come from the one lcore that owns the port.
+ */
+#ifndef SW_PORT_H
+#define SW_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	SW_HEAD_BYTES = 54,   /* fixed header of every frame (wire.h) */
+	SW_PAYLOAD_MAX = 8192, /* largest payload of any class */
+	SW_RX_BURST = 64,      /* no rx call is asked for more */
+};
+
+/* Where a frame came from or goes to.  Compared as a whole. */
+struct sw_path {
+	uint32_t ip;	/* IPv4, host order */
+	uint16_t udp;	/* UDP port of the far end, host order */
+	uint16_t port_i; /* index of our port in the node's list */
+};
+
+/* A received frame.  @data points at our header, which the port placed so that
+ * the payload (data + 54) is 64-byte aligned on an untagged IPv4 frame; the
+ * engine works at any alignment.  Borrowed until rx_release. */
+struct sw_rx_frame {
+	const uint8_t *data;
+	uint32_t len; /* header and payload: UDP length - 8, <= bytes present */
+	struct sw_path from;
+};
+
+/* A frame to send. */
+struct sw_tx_frame {
+	uint8_t head[SW_HEAD_BYTES]; /* encoded; copied by tx */
+	const void *payload;	     /* payload_len bytes, or NULL */
+	uint32_t payload_len;
+	bool is_stable; /* payload's memory stays mapped until the port is
+			   told otherwise: it may be gathered.  Else tx has
+			   copied it when it returns. */
+	uint8_t class;	/* 0 most urgent … 7 */
+	struct sw_path to;
+};
+
+struct sw_port;
+
+struct sw_port_ops {
+	/* Up to @max frames that have arrived; 0 when there are none or the
+	 * link is down.  Never blocks. */
+	uint32_t (*rx)(struct sw_port *, struct sw_rx_frame *out, uint32_t max);
+	/* Give back every frame of the last rx. */
+	void (*rx_release)(struct sw_port *);
+	/* Number of frames that tx takes now.  0 while the driver's ring is
+	 * full or the link is down; never blocks, never spins. */
+	uint32_t (*tx_room)(struct sw_port *);
+	/* Take one frame (tx_room said there is room).  It may leave at once or
+	 * at tx_flush. */
+	void (*tx)(struct sw_port *, const struct sw_tx_frame *);
+	/* Hand what tx took to the driver; what the driver does not take stays
+	 * inside the port and counts against tx_room. */
+	void (*tx_flush)(struct sw_port *);
+};
+
+struct sw_port {
+	const struct sw_port_ops *ops;
+	const char *name;     /* as configured */
+	uint32_t ip;	      /* our IPv4 address there, host order */
+	uint32_t max_payload; /* largest payload class that fits its frames */
+};
+
+#endif

@@ -1,0 +1,133 @@
+/* sumwire.h - libsumwire: sum tensors over all workers of a job.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A training process opens the agent of its machine, declares its tensors,
+ * and for each tensor and step submits a push_pull: when it completes, the
+ * tensor holds the sum over all workers.  Tensors live in shared memory that
+ * the agent makes; they are pushed from there and results are written there.
+ *
+ * Lifecycle: 1. sw_settings_init  2. sw_open  3. sw_declare (once or more)
+ * 4. fill sw_tensor_data, sw_push_pull, sw_wait, read sw_tensor_data; repeat
+ * 5. sw_close.
+ *
+ * Every function that can fail returns 0 or a negative enum sw_error
+ * (engine/error.h) and leaves a sentence in sw_last_error.
+ * Thread: one client belongs to one thread at a time.
+ */
+#ifndef SUMWIRE_H
+#define SUMWIRE_H
+
+#include <stdint.h>
+
+#include "engine/error.h"
+#include "sum/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SW_API __attribute__((visibility("default")))
+
+struct sw_client; /* one attachment to an agent */
+struct sw_tensor; /* one declared tensor; belongs to its client */
+
+struct sw_settings {
+	const char *agent;	 /* path of the agent's socket; borrowed by
+				    sw_open.  Default /run/sumwire/agent.sock */
+	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
+				    the other workers.  Default 60 */
+	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
+				    reports dead members much earlier */
+	/* Progress and warnings, one line without newline; default stderr.
+	 * Called only inside a function of this library. */
+	void (*log)(void *ctx, const char *line);
+	void *log_ctx;
+};
+
+/* sw_settings_init - fill @s with the defaults.  Thread: any. */
+SW_API void sw_settings_init(struct sw_settings *s);
+
+/* sw_open - attach to the agent and join the job; returns when all workers
+ * have joined.
+ * @s        read only during the call; NULL: the defaults
+ * @out      set on success; owned by the caller until sw_close
+ * Waits at most open_timeout_s and meanwhile logs what is missing ("waiting
+ * for worker 3 of 4").
+ * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
+ * SW_EPERM the agent does not admit this user; SW_EBUSY another process is
+ * attached; SW_EVERSION; SW_EREFUSED by a server, with its reason. */
+SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
+
+/* sw_close - leave the job and free everything, tensors included; sets *@c to
+ * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
+SW_API void sw_close(struct sw_client **c);
+
+/* Rank of this worker (0 … size-1), number of workers of the job, rank and
+ * number of workers on this machine.  Fixed from sw_open on. */
+SW_API uint32_t sw_rank(const struct sw_client *c);
+SW_API uint32_t sw_size(const struct sw_client *c);
+SW_API uint32_t sw_local_rank(const struct sw_client *c);
+SW_API uint32_t sw_local_size(const struct sw_client *c);
+
+struct sw_tensor_desc {
+	const char *name; /* the same on all workers; 1 to 127 bytes, no NUL */
+	uint64_t n_elems; /* >= 1; n_elems * element size <= 64 GiB */
+	enum sw_dtype dtype;
+	uint32_t priority; /* 0 most urgent; order of use in the forward pass;
+			      the same on all workers */
+};
+
+/* sw_declare - declare @n tensors in one batch; returns when every server has
+ * admitted them and their memory is mapped.
+ * @descs    read only during the call; names must be new to this client
+ * @out      @n handles, owned by @c, valid until sw_close
+ * Every worker declares the same tensors, in any order and any batches.
+ * Errors: SW_EMISMATCH another worker declared this name with another size or
+ * dtype (both values in sw_last_error); SW_EREFUSED quota of a server (needed
+ * and left in sw_last_error); SW_EINVAL; SW_ENOMEM; SW_ETIMEDOUT; SW_ECLOSED;
+ * SW_EPEER.  After an error none of the batch is declared. */
+SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out);
+
+/* sw_tensor_data - the tensor's n_elems elements, in shared memory, aligned to
+ * 64 bytes; starts as zeros.  Owned by @t's client.  The caller may write it
+ * except between sw_push_pull and the end of its handle. */
+SW_API void *sw_tensor_data(struct sw_tensor *t);
+
+/* sw_push_pull - start to replace @t by its sum over all workers, in place.
+ * @step     training step (low 16 bits go on the wire); workers that sum
+ *           different steps of a tensor get SW_ESTEP
+ * @handle   set on success; ends exactly once, through sw_poll or sw_wait
+ * Returns at once.  One push_pull per tensor is open at a time.
+ * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EAGAIN the ring
+ * of 1,024 open handles is full: wait for one; SW_ECLOSED.
+ * Cost: one ring entry; a system call only when the agent sleeps. */
+SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
+	uint64_t *handle);
+
+/* sw_poll - has @handle ended?  Never blocks.
+ * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
+ * yet; else the error it ended with (the handle is gone and the tensor's
+ * content undefined): SW_EPEER, SW_ESERVER, SW_ESTALL, SW_ESTEP, SW_ECORRUPT,
+ * SW_ECLOSED; SW_EINVAL no such handle. */
+SW_API int sw_poll(struct sw_client *c, uint64_t handle);
+
+/* sw_wait - block until @handle has ended; sleeps in the kernel, spins never.
+ * Returns like sw_poll, and SW_ETIMEDOUT after wait_timeout_s (the handle then
+ * stays open). */
+SW_API int sw_wait(struct sw_client *c, uint64_t handle);
+
+/* sw_wait_polling - like sw_wait, but spins (yielding the core) instead of
+ * sleeping: the lowest latency, for the price of a core. */
+SW_API int sw_wait_polling(struct sw_client *c, uint64_t handle);
+
+/* sw_last_error - a sentence about the last error of @c; @c NULL: about the
+ * last sw_open of this thread.  "" when there was none.  Owned by the library,
+ * valid until the next call. */
+SW_API const char *sw_last_error(const struct sw_client *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
