@@ -3,18 +3,28 @@
 #ifndef SW_SUM_H
 #define SW_SUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "sum/dtype.h"
 
-/* What the packet path needs of one dtype at one level.
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The kernels of one dtype at one level.
  *
  * A contribution arrives in elements of the dtype; an accumulator holds
  * elements of acc_bytes each (f32 for f16 and bf16, the dtype itself for all
- * others).  No alignment is asked of any pointer; any n including 0; nothing
- * is read or written outside n elements.  dst and src may be equal, never
- * partly overlapping.  Thread: any; the functions hold no state. */
+ * others).  Every level gives the same bytes; README.md defines NaN,
+ * infinities, denormals, -0 and integers.
+ *
+ * No alignment is asked of any pointer; any n including 0; nothing is read or
+ * written outside n elements.  Output and inputs may be equal, never partly
+ * overlapping; put, add, min, max and sum of f16 and bf16, which widen, want
+ * them apart.  Thread: any; the functions hold no state.  They work in the
+ * default floating-point mode: nearest even, denormals kept. */
 struct sw_sum_ops {
 	uint32_t elem_bytes;
 	uint32_t acc_bytes;
@@ -25,6 +35,26 @@ struct sw_sum_ops {
 	/* dst[i] = (dtype) acc[i], nearest even; NULL where acc_bytes ==
 	 * elem_bytes, since the accumulator is then the result. */
 	void (*round)(void *dst, const void *acc, size_t n);
+	/* dst[i] = (dtype) (acc[i] * (float)factor): the product is rounded to
+	 * f32 and then to the dtype; NULL where round is. */
+	void (*round_scale)(
+		void *dst, const void *acc, double factor, size_t n);
+	/* acc[i] = src[0][i] + … + src[n_src - 1][i], added from left to right
+	 * as by put and adds, in one pass; n_src >= 1, acc may equal any src
+	 * where acc_bytes == elem_bytes.  Keep the sources apart in their low
+	 * 12 address bits: equal spacing costs up to a factor of three. */
+	void (*sum)(void *acc, const void *const *src, uint32_t n_src,
+		size_t n);
+	/* dst[i] = src[i], both of elem_bytes, bits untouched */
+	void (*copy)(void *dst, const void *src, size_t n);
+	/* dst[i] = src[i] * factor, both of elem_bytes.  f32, f16, bf16 take
+	 * (float)factor; integers go to the nearest (ties to even) and stop at
+	 * the ends of their type.  NULL for bool. */
+	void (*scale)(void *dst, const void *src, double factor, size_t n);
+	/* acc[i] = the smaller / larger of acc[i] and src[i]; a NaN on either
+	 * side gives NaN, and -0 is smaller than +0 */
+	void (*min)(void *acc, const void *src, size_t n);
+	void (*max)(void *acc, const void *src, size_t n);
 };
 
 enum sw_sum_level {
@@ -36,7 +66,7 @@ enum sw_sum_level {
 /* One level's kernels. */
 struct sw_sum {
 	enum sw_sum_level level;
-	const char *name;		     /* "scalar", "avx2", "avx512" */
+	const char *name;		    /* "scalar", "avx2", "avx512" */
 	struct sw_sum_ops ops[SW_N_DTYPES]; /* zero where a code is not in use */
 };
 
@@ -45,10 +75,31 @@ struct sw_sum {
  * Cost: CPUID; call once at start. */
 const struct sw_sum *sw_sum_best(enum sw_sum_level max);
 
+/* sw_sum_row - row @i of the table of levels, NULL past its end; lower levels
+ * first.  @runs (or NULL) tells whether this CPU has what the level needs. */
+const struct sw_sum *sw_sum_row(uint32_t i, bool *runs);
+
+/* sw_sum_find - the level called @name, "auto" the best one.  NULL: no such
+ * level in this build or this CPU lacks it (sw_sum_row tells which). */
+const struct sw_sum *sw_sum_find(const char *name);
+
+/* sw_sum_fold - verify a received chunk, then fold it.
+ * @fold     ops->put, ops->add, ops->min or ops->max
+ * @crc      the CRC-32C that the @n elements at @src must have
+ * Returns false, with @acc untouched, when they have another one.  @src must
+ * not change meanwhile. */
+bool sw_sum_fold(const struct sw_sum_ops *ops,
+	void (*fold)(void *acc, const void *src, size_t n), void *acc,
+	const void *src, size_t n, uint32_t crc);
+
 /* sw_crc32c - CRC-32C (Castagnoli, RFC 3720 §12.1) of @n bytes at @p, going on
  * from @crc.  Start with 0; sw_crc32c(sw_crc32c(0, a), b) equals the CRC of a
  * and b joined.  The usual inversion before and after is inside.
  * Thread: any.  Cost: about 20 bytes a cycle in cache (ISA-L). */
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

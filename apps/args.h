@@ -1,0 +1,69 @@
+/* args.h - options of a subcommand from one table of rows.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ARGS_H
+#define SW_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum sw_arg_type {
+	SW_ARG_FLAG,   /* out.flag: no value; true when given */
+	SW_ARG_U32,    /* out.u32: whole number */
+	SW_ARG_U64,    /* out.u64: whole number */
+	SW_ARG_BYTES,  /* out.u64: bytes; "8192", "4MiB" */
+	SW_ARG_TIME,   /* out.u64: nanoseconds; "20us", "10s" */
+	SW_ARG_RATE,   /* out.u64: bits per second; "10Gb/s" */
+	SW_ARG_DOUBLE, /* out.real: finite, >= 0 */
+	SW_ARG_STRING, /* out.string: borrowed from argv */
+	SW_ARG_LIST,   /* out.list: one item each time the option is given */
+};
+
+enum { SW_ARG_LIST_MAX = 64 };
+
+struct sw_arg_list {
+	uint32_t n;
+	const char *items[SW_ARG_LIST_MAX]; /* borrowed from argv */
+};
+
+/* One option.  What @out points to holds the default before parsing, and
+ * --help prints it.  @min and @max bound numbers, in base units (bytes, ns,
+ * bits per second); both 0: no bounds. */
+struct sw_arg {
+	const char *name; /* "--size" */
+	enum sw_arg_type type;
+	union {
+		bool *flag;
+		uint32_t *u32;
+		uint64_t *u64;
+		double *real;
+		const char **string;
+		struct sw_arg_list *list;
+	} out;
+	double min, max;
+	const char *help; /* one line, lower case, no full stop */
+};
+
+/* A subcommand's command line; at most 64 rows. */
+struct sw_args {
+	const char *name;    /* "bench" */
+	const char *summary; /* what it does, one line */
+	const struct sw_arg *rows;
+	uint32_t n_rows;
+	/* What stands outside options: its name in the help ("FILE"; NULL: none
+	 * is taken), how many, and where they go. */
+	const char *positional;
+	uint32_t min_positionals, max_positionals;
+	struct sw_arg_list *positionals;
+};
+
+enum { SW_ARGS_HELP = 1 };
+
+/* sw_args_parse - read @argv[1] on into the variables the rows point to.
+ * Takes "--name value" and "--name=value"; "--" ends the options.  --help is
+ * always there.  Returns 0: go on; SW_ARGS_HELP: the help was printed to
+ * stdout, exit 0; SW_EINVAL: the error was printed to stderr with the nearest
+ * name, exit 2 (variables may have changed).
+ * Thread: any one at a time. */
+int sw_args_parse(const struct sw_args *args, int argc, char **argv);
+
+#endif

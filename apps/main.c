@@ -1,0 +1,77 @@
+/* main.c - find the subcommand and run it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/cmd.h"
+#include "conf/value.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+#if SW_HAVE_CMD_SERVER
+	{"server", sw_cmd_server, "sum what agents push (a CPU machine)"},
+#endif
+#if SW_HAVE_CMD_AGENT
+	{"agent", sw_cmd_agent, "serve the training processes of a machine"},
+#endif
+#if SW_HAVE_CMD_TRAIN
+	{"train", sw_cmd_train, "run a small real training over sumwire"},
+#endif
+#if SW_HAVE_CMD_BENCH
+	{"bench", sw_cmd_bench, "measure push and pull bandwidth"},
+#endif
+#if SW_HAVE_CMD_STATS
+	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
+#endif
+#if SW_HAVE_CMD_CONF
+	{"conf", sw_cmd_conf, "check, explain and print configurations"},
+#endif
+};
+
+static int help_print(void)
+{
+	printf("sumwire - sum gradients over plain Ethernet\n\n"
+	       "usage: sumwire COMMAND [options]\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  %-10s %s\n", commands[i].name, commands[i].help);
+	printf("\nsumwire COMMAND --help shows the options of a command.\n");
+	return 0;
+}
+
+static int unknown_command(const char *name)
+{
+	struct sw_nearest near;
+
+	sw_nearest_init(&near, name);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		sw_nearest_add(&near, commands[i].name);
+	fprintf(stderr, "sumwire: there is no command \"%s\"", name);
+	if (near.best)
+		fprintf(stderr, "; did you mean %s?", near.best);
+	fprintf(stderr, " (sumwire --help shows all commands)\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fprintf(stderr, "sumwire: a command is missing (sumwire --help "
+				"shows all commands)\n");
+		return 2;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))
+		return help_print();
+	if (!strcmp(argv[1], "--version")) {
+		printf("sumwire %s\n", SW_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	return unknown_command(argv[1]);
+}

@@ -1,0 +1,245 @@
+/* check.c - what holds across the keys of a configuration.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/check.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "conf/value.h"
+#include "engine/error.h"
+
+/* One check. */
+struct check {
+	const struct sw_conf *conf;
+	const struct sw_scan *scan;
+	struct sw_report *report;
+};
+
+/* Like "port NAME", as the section is written in the file. */
+struct header {
+	char text[2 * SW_CONF_NAME_BYTES];
+};
+
+static struct header header_of(const char *section, const char *label)
+{
+	struct header h;
+
+	snprintf(h.text, sizeof(h.text), "%s %s", section, label);
+	return h;
+}
+
+static uint32_t line_of(
+	const struct check *c, const char *section, const char *key)
+{
+	return sw_scan_line(c->scan, section, key);
+}
+
+static uint32_t prefix_mask(uint32_t bits)
+{
+	return bits ? ~UINT32_C(0) << (32 - bits) : 0;
+}
+
+static void ip_text(uint32_t ip, char out[16])
+{
+	snprintf(out, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255,
+		ip >> 8 & 255, ip & 255);
+}
+
+static void job_check(const struct check *c)
+{
+	const struct sw_conf_job *job = &c->conf->job;
+	char warn[32], limit[32];
+
+	if (c->conf->node.role == SW_ROLE_AGENT && job->rank >= job->workers)
+		sw_report_error(c->report, line_of(c, "job", "rank"), "job",
+			"rank", "%u is too large for %u workers: 0 to %u",
+			job->rank, job->workers, job->workers - 1);
+	if (job->stall_warn_ns < job->stall_limit_ns)
+		return;
+	sw_value_format(job->stall_warn_ns, SW_UNIT_TIME, warn, sizeof(warn));
+	sw_value_format(
+		job->stall_limit_ns, SW_UNIT_TIME, limit, sizeof(limit));
+	sw_report_error(c->report, line_of(c, "job", "stall_warn"), "job",
+		"stall_warn", "%s is not below stall_limit (%s)", warn, limit);
+}
+
+static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
+	const struct sw_conf_port *q)
+{
+	struct header h = header_of("port", p->label);
+	char ip[16];
+
+	if (p->side == q->side && p->id == q->id &&
+		!strcmp(p->socket, q->socket))
+		sw_report_error(c->report, line_of(c, h.text, "socket"), h.text,
+			"socket",
+			"[port %s] is the same side of the "
+			"same memif: give another id or socket",
+			q->label);
+	if (p->subnet.ip == q->subnet.ip) {
+		ip_text(p->subnet.ip, ip);
+		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
+			"ip", "[port %s] has the address %s too", q->label, ip);
+	}
+}
+
+static void port_check(const struct check *c, const struct sw_conf_port *p)
+{
+	struct header h = header_of("port", p->label);
+	uint32_t host = p->subnet.ip & ~prefix_mask(p->subnet.bits);
+
+	if (!*p->socket)
+		sw_report_error(c->report, line_of(c, h.text, NULL), h.text,
+			"socket",
+			"is missing: a memif needs the path of its "
+			"socket");
+	if (p->subnet.bits < 31 &&
+		(!host || host == ~prefix_mask(p->subnet.bits)))
+		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
+			"ip",
+			"is the %s address of its network: give that of "
+			"a host",
+			host ? "broadcast" : "first");
+	for (const struct sw_conf_port *q = c->conf->ports; q < p; q++)
+		port_pair_check(c, p, q);
+}
+
+static void ports_check(const struct check *c)
+{
+	if (!c->conf->n_ports)
+		sw_report_error(c->report, 0, NULL, NULL,
+			"there is no [port NAME]: at least one is needed");
+	for (uint32_t i = 0; i < c->conf->n_ports; i++)
+		port_check(c, &c->conf->ports[i]);
+}
+
+static void port_unknown(
+	const struct check *c, const char *header, const char *name)
+{
+	struct sw_nearest near;
+
+	sw_nearest_init(&near, name);
+	for (uint32_t i = 0; i < c->conf->n_ports; i++)
+		sw_nearest_add(&near, c->conf->ports[i].label);
+	sw_report_error(c->report, line_of(c, header, "port"), header, "port",
+		"there is no [port %s]%s%s%s", name,
+		near.best ? "; did you mean " : "", near.best ? near.best : "",
+		near.best ? "?" : "");
+}
+
+static void server_route_check(const struct check *c, const char *header,
+	const struct sw_conf_server *s, const struct sw_conf_port *p)
+{
+	uint32_t mask = prefix_mask(p->subnet.bits);
+	char ip[16], net[16];
+
+	ip_text(s->ip, ip);
+	ip_text(p->subnet.ip & mask, net);
+	if (s->ip == p->subnet.ip)
+		sw_report_error(c->report, line_of(c, header, "ip"), header,
+			"ip", "%s is our own address on [port %s]", ip,
+			p->label);
+	else if ((s->ip ^ p->subnet.ip) & mask)
+		sw_report_error(c->report, line_of(c, header, "ip"), header,
+			"ip", "%s is not in the network of [port %s], %s/%u",
+			ip, p->label, net, p->subnet.bits);
+}
+
+static void server_check(const struct check *c, const struct sw_conf_server *s)
+{
+	struct header h = header_of("server", s->label);
+	int port_i = sw_conf_port_find(c->conf, s->port);
+
+	if (port_i < 0)
+		port_unknown(c, h.text, s->port);
+	else
+		server_route_check(c, h.text, s, &c->conf->ports[port_i]);
+	for (const struct sw_conf_server *q = c->conf->servers; q < s; q++)
+		if (q->ip == s->ip && q->udp_port == s->udp_port)
+			sw_report_error(c->report, line_of(c, h.text, "ip"),
+				h.text, "ip",
+				"[server %s] has the same "
+				"address and UDP port",
+				q->label);
+}
+
+static void servers_check(const struct check *c)
+{
+	if (c->conf->node.role == SW_ROLE_AGENT && !c->conf->n_servers)
+		sw_report_error(c->report, 0, NULL, NULL,
+			"there is no "
+			"[server NAME]: an agent needs at least one");
+	for (uint32_t i = 0; i < c->conf->n_servers; i++)
+		server_check(c, &c->conf->servers[i]);
+}
+
+void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
+	struct sw_report *r)
+{
+	struct check c = {conf, scan, r};
+
+	job_check(&c);
+	ports_check(&c);
+	servers_check(&c);
+}
+
+int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log)
+{
+	struct sw_report r = {.log = log};
+
+	sw_check_run(conf, NULL, &r);
+	return r.n_errors ? SW_ECONF : 0;
+}
+
+int sw_conf_port_find(const struct sw_conf *conf, const char *label)
+{
+	for (uint32_t i = 0; i < conf->n_ports; i++)
+		if (!strcmp(conf->ports[i].label, label))
+			return (int)i;
+	return SW_ENOENT;
+}
+
+static int cpu_take(const char **s, uint32_t *cpu)
+{
+	const char *start = *s;
+
+	*cpu = 0;
+	while (isdigit((unsigned char)**s) && *s - start < 4)
+		*cpu = *cpu * 10 + (uint32_t)(*(*s)++ - '0');
+	if (*s == start || *cpu > 1023 || (*start == '0' && *s - start > 1))
+		return SW_EINVAL;
+	return 0;
+}
+
+static int cpu_add(uint32_t *cpus, int n, uint32_t cpu)
+{
+	if (n == SW_CONF_CPUS_MAX)
+		return SW_EINVAL;
+	for (int i = 0; i < n; i++)
+		if (cpus[i] == cpu)
+			return SW_EINVAL;
+	cpus[n] = cpu;
+	return n + 1;
+}
+
+int sw_conf_cpus_list(const char *text, uint32_t *cpus)
+{
+	const char *s = text;
+	uint32_t first, last;
+	int n = 0;
+
+	if (!strcmp(text, "auto"))
+		return 0;
+	do {
+		if (cpu_take(&s, &first) < 0)
+			return SW_EINVAL;
+		last = first;
+		if (*s == '-' && (s++, cpu_take(&s, &last) < 0))
+			return SW_EINVAL;
+		for (; first <= last && n >= 0; first++)
+			n = cpu_add(cpus, n, first);
+		if (n <= 0 || first != last + 1)
+			return SW_EINVAL;
+	} while (*s++ == ',');
+	return s[-1] ? SW_EINVAL : n;
+}

@@ -1,0 +1,317 @@
+/* conf.c - load a configuration file: iniparser for the syntax, our table for
+ * the meaning.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/conf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <iniparser/iniparser.h>
+
+#include "conf/check.h"
+#include "conf/options.h"
+#include "conf/report.h"
+#include "conf/scan.h"
+#include "engine/error.h"
+
+/* One load. */
+struct load {
+	struct sw_report report;
+	struct sw_scan scan;
+	dictionary *ini; /* NULL while the file has errors of syntax */
+	struct sw_conf *conf;
+};
+
+static bool is_in(const struct sw_option *o, const struct sw_section *s)
+{
+	return !strcmp(o->section, s->name);
+}
+
+static void defaults_set(const struct sw_section *s, char *base)
+{
+	char why[SW_WHY_BYTES];
+
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		const struct sw_option *o = &sw_options[i];
+
+		/* A default that does not parse is caught by a unit test. */
+		if (is_in(o, s) && o->def)
+			(void)sw_option_parse(o, o->def, base + o->offset, why);
+	}
+}
+
+void sw_conf_defaults(struct sw_conf *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (uint32_t i = 0; i < sw_n_sections; i++)
+		if (!sw_sections[i].is_many)
+			defaults_set(&sw_sections[i],
+				(char *)out + sw_sections[i].offset);
+}
+
+/* The row of a header "job" or "port NAME"; @label gets what follows. */
+static const struct sw_section *section_find(
+	const char *header, const char **label)
+{
+	for (uint32_t i = 0; i < sw_n_sections; i++) {
+		const struct sw_section *s = &sw_sections[i];
+		size_t n = strlen(s->name);
+
+		*label = "";
+		if (!strcmp(header, s->name))
+			return s;
+		*label = header + n + 1;
+		if (!strncmp(header, s->name, n) && header[n] == ' ')
+			return s;
+	}
+	return NULL;
+}
+
+static void section_unknown(struct load *l, const struct sw_scan_entry *e)
+{
+	struct sw_nearest near;
+	char word[64];
+	size_t n = strcspn(e->section, " ");
+
+	memcpy(word, e->section, n < 63 ? n : 63);
+	word[n < 63 ? n : 63] = '\0';
+	sw_nearest_init(&near, word);
+	for (uint32_t i = 0; i < sw_n_sections; i++)
+		sw_nearest_add(&near, sw_sections[i].name);
+	sw_report_error(&l->report, e->line, e->section, NULL,
+		"there is no such section%s%s%s",
+		near.best ? "; did you mean [" : "", near.best ? near.best : "",
+		near.best ? "]?" : "");
+}
+
+/* The struct of a section that was opened; NULL when it was refused. */
+static char *base_find(
+	struct load *l, const struct sw_section *s, const char *label)
+{
+	char *base = (char *)l->conf + s->offset;
+	uint32_t n;
+
+	if (!s->is_many)
+		return *label ? NULL : base;
+	memcpy(&n, (char *)l->conf + s->n_offset, sizeof(n));
+	for (uint32_t i = 0; i < n; i++, base += s->bytes)
+		if (!strcmp(base, label)) /* the label is its first field */
+			return base;
+	return NULL;
+}
+
+static void many_add(struct load *l, const struct sw_section *s,
+	const struct sw_scan_entry *e, const char *label)
+{
+	char *n_field = (char *)l->conf + s->n_offset, *base;
+	uint32_t n;
+
+	memcpy(&n, n_field, sizeof(n));
+	if (!sw_label_is_good(label)) {
+		sw_report_error(&l->report, e->line, e->section, NULL,
+			"needs a name of 1 to %d letters, digits, '_', '-' or "
+			"'.', like [%s a]",
+			SW_CONF_NAME_BYTES - 1, s->name);
+		return;
+	}
+	if (n == SW_CONF_MANY_MAX) {
+		sw_report_error(&l->report, e->line, e->section, NULL,
+			"there are more than %d of these", SW_CONF_MANY_MAX);
+		return;
+	}
+	base = (char *)l->conf + s->offset + n * s->bytes;
+	memcpy(base, label, strlen(label) + 1);
+	defaults_set(s, base);
+	n++;
+	memcpy(n_field, &n, sizeof(n));
+}
+
+static void header_take(struct load *l, const struct sw_scan_entry *e)
+{
+	const char *label;
+	const struct sw_section *s = section_find(e->section, &label);
+
+	if (!s)
+		section_unknown(l, e);
+	else if (s->is_many)
+		many_add(l, s, e, label);
+	else if (*label)
+		sw_report_error(&l->report, e->line, e->section, NULL,
+			"takes no name: write [%s]", s->name);
+}
+
+static const struct sw_option *option_find(
+	const struct sw_section *s, const char *key)
+{
+	for (uint32_t i = 0; i < sw_n_options; i++)
+		if (is_in(&sw_options[i], s) && !strcmp(sw_options[i].key, key))
+			return &sw_options[i];
+	return NULL;
+}
+
+/* The sections that have @key, as "[a] or [b]"; "" when none has. */
+static void sections_list(const char *key, char *out, size_t len)
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = 0; i < sw_n_options && at < len; i++)
+		if (!strcmp(sw_options[i].key, key))
+			at += (size_t)snprintf(out + at, len - at, "%s[%s]",
+				at ? " or " : "", sw_options[i].section);
+}
+
+/* A key that stands in the wrong section is a likely mistake too. */
+static void key_unknown(struct load *l, const struct sw_section *s,
+	const struct sw_scan_entry *e)
+{
+	struct sw_nearest near;
+	char elsewhere[128];
+
+	sw_nearest_init(&near, e->key);
+	for (uint32_t i = 0; i < sw_n_options; i++)
+		if (is_in(&sw_options[i], s))
+			sw_nearest_add(&near, sw_options[i].key);
+	sections_list(e->key, elsewhere, sizeof(elsewhere));
+	if (*elsewhere)
+		sw_report_error(&l->report, e->line, e->section, e->key,
+			"there is no such key here; it belongs to %s",
+			elsewhere);
+	else if (near.best)
+		sw_report_error(&l->report, e->line, e->section, e->key,
+			"there is no such key; did you mean %s?", near.best);
+	else
+		sw_report_error(&l->report, e->line, e->section, e->key,
+			"there is no such key (sumwire conf --explain %s "
+			"shows all)",
+			s->name);
+}
+
+/* The value as iniparser has it; ours while it refuses the whole file.  NULL:
+ * the two differ, reported. */
+static const char *value_get(struct load *l, const struct sw_scan_entry *e)
+{
+	char name[2 * SW_SCAN_LINE_BYTES + 2];
+	const char *value;
+
+	if (!l->ini)
+		return e->value;
+	snprintf(name, sizeof(name), "%s:%s", e->section, e->key);
+	value = iniparser_getstring(l->ini, name, NULL);
+	if (value && !strcmp(value, e->value))
+		return value;
+	sw_report_error(&l->report, e->line, e->section, e->key,
+		"\"%.80s\" is not what iniparser reads: simplify the quotes, "
+		"or "
+		"the file changed just now",
+		e->value);
+	return NULL;
+}
+
+static void key_take(struct load *l, const struct sw_scan_entry *e)
+{
+	const char *label, *value;
+	const struct sw_section *s = section_find(e->section, &label);
+	const struct sw_option *o = s ? option_find(s, e->key) : NULL;
+	char *base = s ? base_find(l, s, label) : NULL;
+	char why[SW_WHY_BYTES];
+
+	if (!base) /* reported with the header */
+		return;
+	if (!o) {
+		key_unknown(l, s, e);
+		return;
+	}
+	value = value_get(l, e);
+	if (value && sw_option_parse(o, value, base + o->offset, why) < 0)
+		sw_report_error(
+			&l->report, e->line, e->section, e->key, "%s", why);
+}
+
+/* Options without a default, in each section that has to have them. */
+static void required_check(
+	struct load *l, const struct sw_section *s, const char *label)
+{
+	char header[2 * SW_CONF_NAME_BYTES];
+
+	snprintf(header, sizeof(header), "%s%s%s", s->name, *label ? " " : "",
+		label);
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		const struct sw_option *o = &sw_options[i];
+
+		if (is_in(o, s) && !o->def &&
+			!sw_scan_has(&l->scan, header, o->key))
+			sw_report_error(&l->report,
+				sw_scan_line(&l->scan, header, NULL), header,
+				o->key, "is missing: %s%s%s%s", o->text,
+				*o->unit ? " (" : "", o->unit,
+				*o->unit ? ")" : "");
+	}
+}
+
+static void all_required_check(struct load *l)
+{
+	for (uint32_t i = 0; i < sw_n_sections; i++) {
+		const struct sw_section *s = &sw_sections[i];
+		const char *base = (const char *)l->conf + s->offset;
+		uint32_t n;
+
+		if (!s->is_many) {
+			required_check(l, s, "");
+			continue;
+		}
+		memcpy(&n, (char *)l->conf + s->n_offset, sizeof(n));
+		for (; n--; base += s->bytes)
+			required_check(l, s, base);
+	}
+}
+
+static int file_take(struct load *l)
+{
+	if (!l->report.n_errors) {
+		l->ini = iniparser_load(l->report.path);
+		if (!l->ini) {
+			sw_report_error(&l->report, 0, NULL, NULL,
+				"iniparser does not take this file");
+			return SW_ECONF;
+		}
+	}
+	for (uint32_t i = 0; i < l->scan.n_entries; i++) {
+		const struct sw_scan_entry *e = &l->scan.entries[i];
+
+		if (e->key)
+			key_take(l, e);
+		else
+			header_take(l, e);
+	}
+	all_required_check(l);
+	/* Half a configuration would only add misleading errors. */
+	if (!l->report.n_errors)
+		sw_check_run(l->conf, &l->scan, &l->report);
+	return l->report.n_errors ? SW_ECONF : 0;
+}
+
+int sw_conf_load(
+	const char *path, struct sw_conf *out, const struct sw_log *log)
+{
+	struct load l = {.report = {.log = log, .path = path}};
+	int err;
+
+	l.conf = malloc(sizeof(*l.conf));
+	if (!l.conf) {
+		sw_report_error(&l.report, 0, NULL, NULL, "no memory to load");
+		return SW_ENOMEM;
+	}
+	sw_conf_defaults(l.conf);
+	err = sw_scan_open(&l.report, &l.scan);
+	if (!err) {
+		err = file_take(&l);
+		if (l.ini)
+			iniparser_freedict(l.ini);
+		sw_scan_close(&l.scan);
+	}
+	if (!err)
+		*out = *l.conf;
+	free(l.conf);
+	return err;
+}

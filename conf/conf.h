@@ -1,0 +1,129 @@
+/* conf.h - the configuration of a daemon: load, check, print, explain.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every option is a row of options.def; its third column is the field here, so
+ * conf.job.dead_after_ns, conf.ports[0].ring, conf.servers[0].ip and so on.
+ */
+#ifndef SW_CONF_H
+#define SW_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine/log.h"
+
+enum {
+	SW_CONF_NAME_BYTES = 32,  /* with the NUL, as all of these */
+	SW_CONF_PATH_BYTES = 108, /* what a Unix socket's address holds */
+	SW_CONF_USERS_BYTES = 256,
+	SW_CONF_CPUS_BYTES = 128,
+	SW_CONF_MANY_MAX = 32, /* ports, and servers */
+	SW_CONF_CPUS_MAX = 128,
+};
+
+/* Values of the CHOICE fields, in the order of the words in options.def. */
+enum sw_conf_role { SW_ROLE_SERVER, SW_ROLE_AGENT };
+enum sw_conf_port_type { SW_PORT_MEMIF };
+enum sw_conf_side { SW_SIDE_LISTEN, SW_SIDE_CONNECT };
+/* Above auto: enum sw_sum_level + 1. */
+enum sw_conf_level {
+	SW_LEVEL_AUTO,
+	SW_LEVEL_SCALAR,
+	SW_LEVEL_AVX2,
+	SW_LEVEL_AVX512
+};
+
+struct sw_conf_subnet {
+	uint32_t ip;   /* ours, host order */
+	uint32_t bits; /* length of the prefix, 1 to 31 */
+};
+
+/* What a type of options.def is in C.  CHOICE holds one of the enums above,
+ * log.level an enum sw_log_level; IP is in host order; PERCENT is in parts per
+ * million; text ends in a NUL. */
+#define SW_CONF_U32(field)     uint32_t field;
+#define SW_CONF_U64(field)     uint64_t field;
+#define SW_CONF_BYTES(field)   uint64_t field;
+#define SW_CONF_TIME(field)    uint64_t field;
+#define SW_CONF_PERCENT(field) uint32_t field;
+#define SW_CONF_CHOICE(field)  uint32_t field;
+#define SW_CONF_MODE(field)    uint32_t field;
+#define SW_CONF_IP(field)      uint32_t field;
+#define SW_CONF_BOOL(field)    bool field;
+#define SW_CONF_SUBNET(field)  struct sw_conf_subnet field;
+#define SW_CONF_NAME(field)    char field[SW_CONF_NAME_BYTES];
+#define SW_CONF_PATH(field)    char field[SW_CONF_PATH_BYTES];
+#define SW_CONF_USERS(field)   char field[SW_CONF_USERS_BYTES];
+#define SW_CONF_CPUS(field)    char field[SW_CONF_CPUS_BYTES];
+
+/* struct sw_conf_node, sw_conf_job, …; a repeated section has its NAME too, as
+ * label. */
+#define SW_CONF_HEAD_ONE
+#define SW_CONF_HEAD_MANY char label[SW_CONF_NAME_BYTES];
+/* clang-format off */
+#define SECTION(section, kind, text) struct sw_conf_##section { \
+	SW_CONF_HEAD_##kind
+#define OPTION(section, key, field, type, def, min, max, unit, text) \
+	SW_CONF_##type(field)
+#define SECTION_END(section) };
+/* clang-format on */
+#include "conf/options.def"
+#undef SECTION
+#undef OPTION
+#undef SECTION_END
+
+/* One member per section: conf.node, conf.job, …; a repeated one is an array in
+ * the order of the file: conf.ports[0 … conf.n_ports - 1]. */
+#define SW_CONF_MEMBER_ONE(section) struct sw_conf_##section section;
+#define SW_CONF_MEMBER_MANY(section)                           \
+	struct sw_conf_##section section##s[SW_CONF_MANY_MAX]; \
+	uint32_t n_##section##s;
+#define SECTION(section, kind, text) SW_CONF_MEMBER_##kind(section)
+#define OPTION(section, key, field, type, def, min, max, unit, text)
+#define SECTION_END(section)
+struct sw_conf {
+#include "conf/options.def"
+};
+#undef SECTION
+#undef OPTION
+#undef SECTION_END
+
+/* sw_conf_defaults - fill @out with the defaults; no ports, no servers. */
+void sw_conf_defaults(struct sw_conf *out);
+
+/* sw_conf_load - read, parse and check the file at @path.
+ * @out      written only on success; plain data, nothing to free
+ * @log      gets one line per error, "FILE:LINE: [SECTION] KEY: …", all of
+ *           them, not only the first; NULL: none
+ * Errors: SW_ECONF something is wrong in the file; SW_ENOENT there is none;
+ * SW_EIO it cannot be read; SW_ENOMEM.  Thread: one at a time (iniparser). */
+int sw_conf_load(
+	const char *path, struct sw_conf *out, const struct sw_log *log);
+
+/* sw_conf_check - what holds across keys: sw_conf_load has done it; for a
+ * configuration made by a program.  Errors: SW_ECONF, all of them in @log. */
+int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log);
+
+/* sw_conf_print - write every option of @conf as a file that sw_conf_load
+ * reads back to the same. */
+void sw_conf_print(const struct sw_conf *conf, FILE *f);
+
+/* sw_conf_explain - write what is known of @key: "ring", "port.ring", or a
+ * section, "port".  A key of several sections: all of them.
+ * Errors: SW_ENOENT no such key; @near (borrowed, may be NULL) is set to the
+ * nearest name or to NULL. */
+int sw_conf_explain(const char *key, FILE *f, const char **near);
+
+/* sw_conf_reference - write the page conf/REFERENCE.md. */
+void sw_conf_reference(FILE *f);
+
+/* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
+int sw_conf_port_find(const struct sw_conf *conf, const char *label);
+
+/* sw_conf_cpus_list - the CPUs of "2,4-5", in that order, into @cpus (room for
+ * SW_CONF_CPUS_MAX).  Returns how many, 0 for "auto", or SW_EINVAL (never for
+ * a text that sw_conf_load has let through). */
+int sw_conf_cpus_list(const char *text, uint32_t *cpus);
+
+#endif

@@ -1,0 +1,80 @@
+/* options.h - options.def as a table, and one value of each type as text.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_OPTIONS_H
+#define SW_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "conf/value.h"
+
+enum sw_option_type {
+	SW_OPTION_U32,
+	SW_OPTION_U64,
+	SW_OPTION_BYTES,
+	SW_OPTION_TIME,
+	SW_OPTION_PERCENT,
+	SW_OPTION_CHOICE,
+	SW_OPTION_MODE,
+	SW_OPTION_IP,
+	SW_OPTION_BOOL,
+	SW_OPTION_SUBNET,
+	SW_OPTION_NAME,
+	SW_OPTION_PATH,
+	SW_OPTION_USERS,
+	SW_OPTION_CPUS,
+};
+
+/* One row of options.def. */
+struct sw_option {
+	const char *section, *key;
+	enum sw_option_type type;
+	size_t offset;   /* of the field in struct sw_conf_SECTION */
+	size_t bytes;    /* of the field */
+	const char *def; /* NULL: must be given */
+	uint64_t min, max;
+	const char *unit;
+	const char *text;
+};
+
+/* One SECTION of options.def. */
+struct sw_section {
+	const char *name;
+	bool is_many;    /* [NAME LABEL], an array */
+	size_t offset;   /* of the struct, or of the array, in struct sw_conf */
+	size_t bytes;    /* of one struct */
+	size_t n_offset; /* of the number of them; only if is_many */
+	const char *text;
+};
+
+extern const struct sw_option sw_options[];
+extern const uint32_t sw_n_options;
+extern const struct sw_section sw_sections[];
+extern const uint32_t sw_n_sections;
+
+enum { SW_WHY_BYTES = 320 }; /* room for the reason of a refusal */
+
+/* sw_option_parse - read @text, whole, into @field of @o's type; @field is
+ * written only on success.  @why gets what is wrong and what would be right
+ * (SW_WHY_BYTES).  Errors: SW_ECONF. */
+int sw_option_parse(
+	const struct sw_option *o, const char *text, void *field, char *why);
+
+/* sw_option_format - write @field as sw_option_parse reads it; returns @buf
+ * (SW_CONF_USERS_BYTES are enough for any). */
+const char *sw_option_format(
+	const struct sw_option *o, const void *field, char *buf, size_t len);
+
+/* sw_option_unit - the unit of @o's number; SW_UNIT_NONE for what has none. */
+enum sw_unit sw_option_unit(const struct sw_option *o);
+
+/* sw_option_is_number - is @o's value a number with bounds? */
+bool sw_option_is_number(const struct sw_option *o);
+
+/* sw_label_is_good - may @text be a name: letters, digits, '_', '-', '.', 1 to
+ * 31 of them? */
+bool sw_label_is_good(const char *text);
+
+#endif

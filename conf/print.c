@@ -1,0 +1,191 @@
+/* print.c - a configuration as a file, and the options as text for people.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conf/options.h"
+#include "engine/error.h"
+
+static bool is_in(const struct sw_option *o, const struct sw_section *s)
+{
+	return !strcmp(o->section, s->name);
+}
+
+static void section_print(const struct sw_section *s, const char *base, FILE *f)
+{
+	char buf[SW_CONF_USERS_BYTES];
+
+	fprintf(f, s->is_many ? "[%s %s]\n" : "[%s]\n", s->name, base);
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		const struct sw_option *o = &sw_options[i];
+
+		if (is_in(o, s))
+			fprintf(f, "%s = %s\n", o->key,
+				sw_option_format(
+					o, base + o->offset, buf, sizeof(buf)));
+	}
+	fprintf(f, "\n");
+}
+
+void sw_conf_print(const struct sw_conf *conf, FILE *f)
+{
+	for (uint32_t i = 0; i < sw_n_sections; i++) {
+		const struct sw_section *s = &sw_sections[i];
+		const char *base = (const char *)conf + s->offset;
+		uint32_t n = 1;
+
+		if (s->is_many)
+			memcpy(&n, (const char *)conf + s->n_offset, sizeof(n));
+		for (; n--; base += s->bytes)
+			section_print(s, base, f);
+	}
+}
+
+/* What may be written: "1B to 4GiB", "one of a, b", "10.0.0.1/24", … */
+static void allowed_print(const struct sw_option *o, FILE *f)
+{
+	static const char *const forms[] = {
+		[SW_OPTION_MODE] = "four octal digits, the first 0",
+		[SW_OPTION_IP] = "an IPv4 address",
+		[SW_OPTION_SUBNET] = "an IPv4 address and a prefix length, "
+				     "like 10.0.0.1/24",
+		[SW_OPTION_NAME] = "1 to 31 letters, digits, `_`, `-`, `.`",
+		[SW_OPTION_PATH] = "an absolute path of at most 107 bytes",
+		[SW_OPTION_USERS] = "names or numbers, separated by commas",
+		[SW_OPTION_CPUS] = "auto, or a list like 2,4-5",
+	};
+	enum sw_unit unit = sw_option_unit(o);
+	char min[32], max[32];
+
+	if (strchr(o->unit, '|')) {
+		fprintf(f, "one of");
+		for (const char *p = o->unit; *p;) {
+			size_t n = strcspn(p, "|");
+
+			if (*p != '(')
+				fprintf(f, "%s %.*s", p > o->unit ? "," : "",
+					(int)n, p);
+			p += n + (p[n] == '|');
+		}
+		return;
+	}
+	if (!sw_option_is_number(o)) {
+		fprintf(f, "%s", forms[o->type]);
+		return;
+	}
+	if (!o->min && !o->max) {
+		fprintf(f, "a whole number");
+		return;
+	}
+	fprintf(f, "%s to %s", sw_value_format(o->min, unit, min, sizeof(min)),
+		sw_value_format(o->max, unit, max, sizeof(max)));
+	if (unit != SW_UNIT_NONE)
+		fprintf(f, " (units: %s)", sw_unit_names(unit));
+	else if (*o->unit)
+		fprintf(f, " %s", o->unit);
+}
+
+static void default_print(const struct sw_option *o, FILE *f)
+{
+	if (!o->def)
+		fprintf(f, "must be given");
+	else
+		fprintf(f, "%s", *o->def ? o->def : "empty");
+}
+
+static const char *label_of(const struct sw_section *s)
+{
+	return s->is_many ? " NAME" : "";
+}
+
+static void option_explain(
+	const struct sw_section *s, const struct sw_option *o, FILE *f)
+{
+	fprintf(f, "[%s%s] %s\n  %s\n  value:   ", s->name, label_of(s), o->key,
+		o->text);
+	allowed_print(o, f);
+	fprintf(f, "\n  default: ");
+	default_print(o, f);
+	fprintf(f, "\n");
+}
+
+/* Is @key the option @o, as "ring" or "port.ring", or its whole section? */
+static bool is_meant(const char *key, const struct sw_option *o)
+{
+	size_t n = strlen(o->section);
+
+	if (!strcmp(key, o->key) || !strcmp(key, o->section))
+		return true;
+	return !strncmp(key, o->section, n) && key[n] == '.' &&
+	       !strcmp(key + n + 1, o->key);
+}
+
+static const char *key_nearest(const char *key)
+{
+	struct sw_nearest near;
+	const char *dot = strchr(key, '.');
+
+	sw_nearest_init(&near, dot ? dot + 1 : key);
+	for (uint32_t i = 0; i < sw_n_options; i++)
+		sw_nearest_add(&near, sw_options[i].key);
+	for (uint32_t i = 0; i < sw_n_sections; i++)
+		sw_nearest_add(&near, sw_sections[i].name);
+	return near.best;
+}
+
+int sw_conf_explain(const char *key, FILE *f, const char **near)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < sw_n_sections; i++) {
+		const struct sw_section *s = &sw_sections[i];
+
+		if (!strcmp(key, s->name))
+			fprintf(f, "[%s%s] %s\n", s->name, label_of(s),
+				s->text);
+		for (uint32_t k = 0; k < sw_n_options; k++)
+			if (is_in(&sw_options[k], s) &&
+				is_meant(key, &sw_options[k])) {
+				option_explain(s, &sw_options[k], f);
+				n++;
+			}
+	}
+	if (near)
+		*near = n ? NULL : key_nearest(key);
+	return n ? 0 : SW_ENOENT;
+}
+
+static void section_reference(const struct sw_section *s, FILE *f)
+{
+	fprintf(f, "\n## [%s%s]\n\n%s.\n\n", s->name, label_of(s), s->text);
+	fprintf(f, "| key | value | default | meaning |\n");
+	fprintf(f, "|---|---|---|---|\n");
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		const struct sw_option *o = &sw_options[i];
+
+		if (!is_in(o, s))
+			continue;
+		fprintf(f, "| `%s` | ", o->key);
+		allowed_print(o, f);
+		fprintf(f, " | ");
+		default_print(o, f);
+		fprintf(f, " | %s |\n", o->text);
+	}
+}
+
+void sw_conf_reference(FILE *f)
+{
+	fprintf(f,
+		"# Configuration reference\n\n"
+		"Written by `sumwire conf --reference` from "
+		"`options.def`; do not edit.\n\n"
+		"A file has sections, `[NAME]`, of lines `key = value`; "
+		"`;` and `#` start comments. Numbers are decimal, without "
+		"sign or leading zero. A key that is unknown, given twice "
+		"or out of range is an error. Sections with a NAME may be "
+		"repeated, %d times at most, with different names in lower "
+		"case.\n",
+		SW_CONF_MANY_MAX);
+	for (uint32_t i = 0; i < sw_n_sections; i++)
+		section_reference(&sw_sections[i], f);
+}

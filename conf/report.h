@@ -1,0 +1,26 @@
+/* report.h - errors of a configuration file, each with file and line.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_REPORT_H
+#define SW_REPORT_H
+
+#include <stdint.h>
+
+#include "engine/log.h"
+
+enum { SW_REPORT_MAX = 100 }; /* errors written; all are counted */
+
+/* Where errors go (log may be NULL), and how many there were. */
+struct sw_report {
+	const struct sw_log *log;
+	const char *path; /* NULL: a configuration made by a program */
+	uint32_t n_errors;
+};
+
+/* sw_report_error - count an error and log it as
+ * "PATH:LINE: [SECTION] KEY: TEXT"; @line 0, @section NULL and @key NULL are
+ * left out. */
+void sw_report_error(struct sw_report *r, uint32_t line, const char *section,
+	const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+#endif

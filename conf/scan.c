@@ -1,0 +1,300 @@
+/* scan.c - the lines of a configuration file: numbers, syntax, duplicates.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/scan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/error.h"
+
+/* One walk over the text. */
+struct walk {
+	struct sw_report *report;
+	struct sw_scan *scan;
+	const char *section; /* NULL before the first, "" after a bad header */
+	uint32_t line;
+};
+
+static int open_failed(struct sw_report *r)
+{
+	int err = errno;
+
+	sw_report_error(r, 0, NULL, NULL, "cannot be read: %s", strerror(err));
+	return err == ENOENT ? SW_ENOENT : SW_EIO;
+}
+
+/* Opening a directory succeeds, and opening a pipe may hang. */
+static int file_check(struct sw_report *r)
+{
+	struct stat st;
+
+	if (stat(r->path, &st) < 0)
+		return open_failed(r);
+	if (S_ISREG(st.st_mode))
+		return 0;
+	sw_report_error(r, 0, NULL, NULL, "is %s, a regular file is expected",
+		S_ISDIR(st.st_mode) ? "a directory"
+				    : "a device, pipe or "
+				      "socket");
+	return SW_EIO;
+}
+
+static int file_read(struct sw_report *r, char *text, size_t *n)
+{
+	FILE *f = fopen(r->path, "r");
+	int err = 0;
+
+	if (!f)
+		return open_failed(r);
+	*n = fread(text, 1, SW_SCAN_FILE_BYTES + 1, f);
+	if (ferror(f))
+		err = open_failed(r);
+	fclose(f);
+	if (!err && *n > SW_SCAN_FILE_BYTES) {
+		sw_report_error(r, 0, NULL, NULL, "is larger than %d KiB",
+			SW_SCAN_FILE_BYTES / 1024);
+		err = SW_ECONF;
+	}
+	return err;
+}
+
+/* A file with control characters is not text: one error is enough for it. */
+static int text_check(struct sw_report *r, const char *text, size_t n)
+{
+	uint32_t line = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if ((c < 0x20 && !strchr("\t\r\n", c)) || !c || c == 0x7f) {
+			sw_report_error(r, line, NULL, NULL,
+				"byte 0x%02x is "
+				"no text; this is not a configuration file",
+				c);
+			return SW_ECONF;
+		}
+		line += c == '\n';
+	}
+	if (line <= SW_SCAN_LINES)
+		return 0;
+	sw_report_error(
+		r, 0, NULL, NULL, "has more than %d lines", SW_SCAN_LINES);
+	return SW_ECONF;
+}
+
+/* Cut blanks off both ends of @s, in place. */
+static char *trim(char *s)
+{
+	char *end;
+
+	s += strspn(s, " \t\r");
+	for (end = s + strlen(s); end > s && strchr(" \t\r", end[-1]); end--)
+		;
+	*end = '\0';
+	return s;
+}
+
+static const struct sw_scan_entry *entry_find(
+	const struct sw_scan *scan, const char *section, const char *key)
+{
+	for (uint32_t i = 0; i < scan->n_entries; i++) {
+		const struct sw_scan_entry *e = &scan->entries[i];
+
+		if (!strcmp(e->section, section) && !e->key == !key &&
+			(!key || !strcmp(e->key, key)))
+			return e;
+	}
+	return NULL;
+}
+
+static void entry_add(struct walk *w, const char *key, const char *value)
+{
+	const struct sw_scan_entry *first =
+		entry_find(w->scan, w->section, key);
+
+	if (first) {
+		sw_report_error(w->report, w->line, w->section, key,
+			"is given twice, first on line %u", first->line);
+		return;
+	}
+	w->scan->entries[w->scan->n_entries++] =
+		(struct sw_scan_entry){w->section, key, value, w->line};
+}
+
+static void header_take(struct walk *w, char *s)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyz0123456789_-. ";
+	char *end = strchr(s, ']');
+
+	w->section = "";
+	if (!end || end[1]) {
+		sw_report_error(w->report, w->line, NULL, NULL,
+			"\"%.60s\" is "
+			"not a section: only [NAME], without anything behind "
+			"it",
+			s);
+		return;
+	}
+	*end = '\0';
+	if (!s[1] || s[1 + strspn(s + 1, chars)]) {
+		sw_report_error(w->report, w->line, NULL, NULL,
+			"[%.60s] is no "
+			"name of a section: use lower case letters, digits, "
+			"'_', '-' and '.'",
+			s + 1);
+		return;
+	}
+	w->section = s + 1;
+	entry_add(w, NULL, NULL);
+}
+
+/* Take quotes and comment off a value, in place; NULL: a quote is not closed,
+ * or something follows it.  This is how iniparser reads it. */
+static char *value_cut(char *s)
+{
+	char *end;
+
+	s += strspn(s, " \t");
+	if (*s != '"' && *s != '\'') {
+		s[strcspn(s, ";#")] = '\0';
+		return trim(s);
+	}
+	end = strchr(s + 1, *s);
+	if (!end)
+		return NULL;
+	*end++ = '\0';
+	end += strspn(end, " \t");
+	return *end && *end != ';' && *end != '#' ? NULL : s + 1;
+}
+
+static void key_take(struct walk *w, char *s)
+{
+	char *value = strchr(s, '='), *key;
+
+	if (!value) {
+		sw_report_error(w->report, w->line, NULL, NULL,
+			"\"%.60s\" is "
+			"neither [SECTION] nor KEY = VALUE nor a comment",
+			s);
+		return;
+	}
+	*value++ = '\0';
+	key = trim(s);
+	if (!w->section) {
+		sw_report_error(w->report, w->line, NULL, key,
+			"stands before the first [SECTION]");
+		return;
+	}
+	if (!*w->section) /* its section was refused */
+		return;
+	if (!*key || strpbrk(key, ": \t;#\"'[]")) {
+		sw_report_error(w->report, w->line, w->section, NULL,
+			"\"%.60s\" is not a key: a key has no blank, ':', "
+			"quote, bracket, ';' or '#'",
+			key);
+		return;
+	}
+	value = value_cut(value);
+	if (!value) {
+		sw_report_error(w->report, w->line, w->section, key,
+			"has a quote that does not end the value");
+		return;
+	}
+	entry_add(w, key, value);
+}
+
+static void line_take(struct walk *w, char *s)
+{
+	if (strlen(s) > SW_SCAN_LINE_BYTES) {
+		sw_report_error(w->report, w->line, NULL, NULL,
+			"the line is longer than %d bytes", SW_SCAN_LINE_BYTES);
+		return;
+	}
+	s = trim(s);
+	if (!*s)
+		return;
+	/* iniparser would join the next line to this one, comments too. */
+	if (s[strlen(s) - 1] == '\\')
+		sw_report_error(w->report, w->line, NULL, NULL,
+			"the line ends in '\\': lines are not joined");
+	else if (*s == '[')
+		header_take(w, s);
+	else if (*s != ';' && *s != '#')
+		key_take(w, s);
+}
+
+static void lines_take(struct walk *w)
+{
+	char *s = w->scan->text, *end;
+
+	if (!strncmp(s, "\xef\xbb\xbf", 3)) {
+		sw_report_error(w->report, 1, NULL, NULL,
+			"the file starts "
+			"with a byte order mark: save it without");
+		s += 3;
+	}
+	for (; s; s = end ? end + 1 : NULL) {
+		w->line++;
+		end = strchr(s, '\n');
+		if (end)
+			*end = '\0';
+		line_take(w, s);
+	}
+}
+
+int sw_scan_open(struct sw_report *r, struct sw_scan *out)
+{
+	struct sw_scan scan = {0};
+	struct walk w = {.report = r, .scan = &scan};
+	size_t n = 0;
+	int err = file_check(r);
+
+	if (err < 0)
+		return err;
+	scan.text = malloc(SW_SCAN_FILE_BYTES + 2);
+	scan.entries = calloc(SW_SCAN_LINES, sizeof(*scan.entries));
+	if (!scan.text || !scan.entries) {
+		sw_report_error(r, 0, NULL, NULL, "no memory to read it");
+		err = SW_ENOMEM;
+	}
+	if (!err)
+		err = file_read(r, scan.text, &n);
+	if (!err)
+		err = text_check(r, scan.text, n);
+	if (err < 0) {
+		sw_scan_close(&scan);
+		return err;
+	}
+	scan.text[n] = '\0';
+	lines_take(&w);
+	*out = scan;
+	return 0;
+}
+
+void sw_scan_close(struct sw_scan *scan)
+{
+	free(scan->text);
+	free(scan->entries);
+	*scan = (struct sw_scan){0};
+}
+
+uint32_t sw_scan_line(
+	const struct sw_scan *scan, const char *section, const char *key)
+{
+	const struct sw_scan_entry *e = NULL;
+
+	if (scan && key)
+		e = entry_find(scan, section, key);
+	if (scan && !e)
+		e = entry_find(scan, section, NULL);
+	return e ? e->line : 0;
+}
+
+bool sw_scan_has(
+	const struct sw_scan *scan, const char *section, const char *key)
+{
+	return entry_find(scan, section, key) != NULL;
+}

@@ -1,0 +1,56 @@
+/* value.h - numbers with units as people write them, and the nearest name.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_VALUE_H
+#define SW_VALUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a number counts.  Each has one base unit, in which it is kept. */
+enum sw_unit {
+	SW_UNIT_NONE,    /* a plain whole number */
+	SW_UNIT_BYTES,   /* bytes: B KB KiB MB MiB GB GiB, or no unit */
+	SW_UNIT_TIME,    /* nanoseconds: ns us ms s min */
+	SW_UNIT_RATE,    /* bits per second: Mb/s Gb/s */
+	SW_UNIT_PERCENT, /* parts per million: % */
+};
+
+/* sw_value_parse - read the whole of @text as one number with its unit.
+ * @out      the value in base units; written only on success
+ * @why      on error, what is wrong and what would be right; @why_len bytes
+ * Decimal only, no sign, no leading zero, nothing around it; a fraction is fine
+ * where the result is a whole number of base units ("1.5ms").  Only bytes and 0
+ * may go without a unit.  Errors: SW_EINVAL.  Thread: any. */
+int sw_value_parse(const char *text, enum sw_unit unit, uint64_t *out,
+	char *why, size_t why_len);
+
+/* sw_value_real_parse - read the whole of @text as a finite number >= 0.
+ * Decimal digits, a point, an exponent; no units.  Errors: as above. */
+int sw_value_real_parse(
+	const char *text, double *out, char *why, size_t why_len);
+
+/* sw_value_format - write @value (base units) with the largest unit in which
+ * it is a whole number; sw_value_parse reads it back.  Returns @buf, which has
+ * room for @len bytes (32 are always enough). */
+const char *sw_value_format(
+	uint64_t value, enum sw_unit unit, char *buf, size_t len);
+
+/* sw_unit_names - the units a person may write, like "ns us ms s min"; "" for
+ * SW_UNIT_NONE.  Static text. */
+const char *sw_unit_names(enum sw_unit unit);
+
+/* A search for the candidate closest to a misspelt name. */
+struct sw_nearest {
+	const char *name; /* borrowed */
+	const char *best; /* NULL while no candidate is close */
+	uint32_t distance;
+};
+
+/* sw_nearest_init - start a search for @name, which is borrowed. */
+void sw_nearest_init(struct sw_nearest *n, const char *name);
+
+/* sw_nearest_add - consider @candidate (borrowed); afterwards n->best is the
+ * closest so far, or NULL.  Equal distances keep the earlier one. */
+void sw_nearest_add(struct sw_nearest *n, const char *candidate);
+
+#endif

@@ -1,0 +1,419 @@
+/* admit.c - how workers and tensors get in at a server.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * HELLO and JOIN come from strangers: nothing is stored for a HELLO, nothing
+ * before a JOIN has shown its cookie, and no answer is larger than its
+ * question.  Every request may come twice; the second gets the same answer.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "engine/server.h"
+#include "engine/siphash.h"
+
+/* Tag over who asks and when; @age 0 is the current cookie, 1 the one before. */
+static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
+	uint64_t nonce, uint64_t age)
+{
+	uint64_t words[3] = {path.ip | (uint64_t)path.udp << 32 |
+				     (uint64_t)path.port_i << 48,
+		nonce, srv->now_ns / srv->params.cookie_life - age};
+
+	return sw_siphash(srv->secret, words, 3);
+}
+
+void sw_admit_hello(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_header reply = {.type = SW_COOKIE};
+	struct sw_cookie cookie;
+
+	memcpy(&cookie.nonce, payload, sizeof(cookie.nonce));
+	cookie.cookie = make_cookie(srv, path, cookie.nonce, 0);
+	reply.payload_len = sizeof(cookie);
+	sw_server_reply(srv, path, &reply, &cookie);
+}
+
+static void refuse(struct sw_server *srv, struct sw_path path,
+	const struct sw_join *join, int err, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+static void refuse(struct sw_server *srv, struct sw_path path,
+	const struct sw_join *join, int err, const char *fmt, ...)
+{
+	struct sw_header reply = {.type = SW_ERROR,
+		.session = join->session,
+		.payload_len = sizeof(struct sw_fault)};
+	struct sw_fault fault = {.nonce = join->nonce,
+		.err = (int16_t)err,
+		.rank = join->rank,
+		.key = SW_KEY_NONE};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(fault.text, sizeof(fault.text), fmt, ap);
+	va_end(ap);
+	srv->stats.joins_refused++;
+	sw_server_reply(srv, path, &reply, &fault);
+}
+
+/* Text from the wire: ends in NUL, printable, not empty. */
+static bool is_text(const char *s, size_t size)
+{
+	size_t n = strnlen(s, size);
+
+	if (n == 0 || n == size)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < ' ' || s[i] == 127)
+			return false;
+	return true;
+}
+
+/* Is the JOIN possible at all?  A refusal names both values. */
+static bool check_join(struct sw_server *srv, struct sw_path path,
+	const struct sw_join *j)
+{
+	if (!is_text(j->job, sizeof(j->job)) ||
+		!is_text(j->node, sizeof(j->node))) {
+		srv->stats.rx_state++;
+		return false;
+	}
+	if (j->version_max < SW_VERSION_MIN || j->version_min > SW_VERSION_MAX)
+		refuse(srv, path, j, SW_EVERSION,
+			"worker speaks protocol versions %u to %u, server %u "
+			"to %u",
+			j->version_min, j->version_max, SW_VERSION_MIN,
+			SW_VERSION_MAX);
+	else if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
+		 j->rank >= j->n_members || j->n_local == 0)
+		refuse(srv, path, j, SW_EINVAL,
+			"rank %u of %u workers (%u local): ranks are 0 to "
+			"workers - 1, workers 1 to %u",
+			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS);
+	else if (j->n_servers == 0 || j->n_servers > SW_MAX_SERVERS ||
+		 j->server_i >= j->n_servers ||
+		 (j->server_i != 0) != (j->epoch != 0))
+		refuse(srv, path, j, SW_EINVAL,
+			"server %u of %u: wrong, or without the coordinator's "
+			"epoch",
+			j->server_i, j->n_servers);
+	else if ((j->payload != 1344 && j->payload != 3328 &&
+			 j->payload != 8192) ||
+		 j->payload > srv->max_payload[path.port_i])
+		refuse(srv, path, j, SW_EINVAL,
+			"payload class %u: this port carries 1344, 3328 or "
+			"8192 up to %u",
+			j->payload, srv->max_payload[path.port_i]);
+	else if (srv->is_stopping)
+		refuse(srv, path, j, SW_EREFUSED, "the server is stopping");
+	else
+		return true;
+	return false;
+}
+
+/* Does the JOIN fit the job that has its name? */
+static bool check_job(struct sw_server *srv, struct sw_path path,
+	const struct sw_join *j, const struct sw_job *job)
+{
+	const struct sw_shard *sh = &job->shard;
+	const struct sw_member *m = &job->members[j->rank % SW_MAX_MEMBERS];
+
+	if (job->n_members != j->n_members ||
+		job->params.payload != j->payload ||
+		job->params.has_crc != j->has_crc ||
+		sh->server_i != j->server_i || sh->n_servers != j->n_servers)
+		refuse(srv, path, j, SW_EMISMATCH,
+			"rank %u: %u workers, payload %u, crc %u, server %u of "
+			"%u; job %.32s: %u, %u, %u, %u of %u",
+			j->rank, j->n_members, j->payload, j->has_crc,
+			j->server_i, j->n_servers, job->name, job->n_members,
+			job->params.payload, job->params.has_crc, sh->server_i,
+			sh->n_servers);
+	else if (m->session_i != SW_NO_SESSION)
+		refuse(srv, path, j, SW_EBUSY,
+			"rank %u of job %.32s is held by node %.64s, which is "
+			"alive",
+			j->rank, job->name, m->node);
+	else if (m->has_left || (j->epoch && j->epoch != job->epoch) ||
+		 (job->is_coordinated && job->state != SW_JOB_FORMING))
+		refuse(srv, path, j, SW_EBUSY,
+			"job %.32s of an earlier run still has members",
+			job->name);
+	else
+		return true;
+	return false;
+}
+
+static struct sw_session *open_session(struct sw_server *srv,
+	struct sw_path path, const struct sw_join *j)
+{
+	uint32_t i = 0;
+	struct sw_session *s;
+
+	while (i < SW_MAX_SESSIONS && srv->sessions[i])
+		i++;
+	s = i < SW_MAX_SESSIONS ? calloc(1, sizeof(*s)) : NULL;
+	if (!s)
+		return NULL;
+	/* A generation is never 0, so no session id is. */
+	if (!++srv->generations[i])
+		srv->generations[i] = 1;
+	s->id = i << 16 | srv->generations[i];
+	s->peer = j->session;
+	s->path = path;
+	s->member = j->rank;
+	s->due_class = SW_N_CLASSES;
+	s->nonce = j->nonce;
+	s->incarnation = j->incarnation;
+	s->heard_ns = s->sent_ns = srv->now_ns;
+	srv->sessions[i] = s;
+	srv->n_sessions = (uint32_t)sw_max64(srv->n_sessions, i + 1);
+	srv->stats.sessions_opened++;
+	return s;
+}
+
+/* The session of an earlier, identical JOIN, whose ACCEPT was lost. */
+static struct sw_session *same_join(const struct sw_server *srv,
+	struct sw_path path, const struct sw_join *j, const struct sw_job *job)
+{
+	uint16_t i = j->rank < SW_MAX_MEMBERS ?
+			     job->members[j->rank].session_i :
+			     SW_NO_SESSION;
+	struct sw_session *s = i == SW_NO_SESSION ? NULL : srv->sessions[i];
+
+	return s && s->nonce == j->nonce && s->incarnation == j->incarnation &&
+			       !memcmp(&s->path, &path, sizeof(path)) ?
+		       s :
+		       NULL;
+}
+
+static void enter(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const struct sw_join *j, struct sw_job *job)
+{
+	struct sw_session *s = open_session(srv, path, j);
+
+	if (!s) {
+		refuse(srv, path, j, SW_EREFUSED,
+			"the server has no room for another session");
+		return;
+	}
+	s->job = job;
+	sw_flow_init(&s->flow, &job->params);
+	sw_flow_hear(&s->flow, h);
+	sw_job_enter(srv, job, s, j);
+	sw_session_owe(srv, s, SW_OWE_ACCEPT);
+}
+
+void sw_admit_join(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_join j;
+	struct sw_job *job;
+	struct sw_session *again;
+
+	memcpy(&j, payload, sizeof(j));
+	if (j.cookie != make_cookie(srv, path, j.nonce, 0) &&
+		j.cookie != make_cookie(srv, path, j.nonce, 1)) {
+		srv->stats.rx_state++;
+		return;
+	}
+	if (!check_join(srv, path, &j))
+		return;
+	job = sw_job_find(srv, j.job);
+	again = job ? same_join(srv, path, &j, job) : NULL;
+	if (again) {
+		sw_session_owe(srv, again, SW_OWE_ACCEPT);
+		return;
+	}
+	if (job && !check_job(srv, path, &j, job))
+		return;
+	if (!job)
+		job = sw_job_open(srv, &j);
+	if (job)
+		enter(srv, path, h, &j, job);
+	else
+		refuse(srv, path, &j, SW_EREFUSED,
+			"the server has no room for another job (%u)",
+			SW_MAX_JOBS);
+}
+
+/* One item of a DECLARE, copied out and checked by itself. */
+struct declaration {
+	struct sw_declare_item item;
+	char name[SW_NAME_MAX];
+};
+
+/* Cut the next item out of the @n bytes at *p; false: malformed. */
+static bool next_item(
+	const uint8_t **p, size_t *n, const struct sw_sum *sum,
+	struct declaration *d)
+{
+	uint32_t elem;
+
+	if (*n < sizeof(d->item))
+		return false;
+	memcpy(&d->item, *p, sizeof(d->item));
+	*p += sizeof(d->item);
+	*n -= sizeof(d->item);
+	if (d->item.name_len == 0 || d->item.name_len >= SW_NAME_MAX ||
+		d->item.name_len > *n)
+		return false;
+	memset(d->name, 0, sizeof(d->name));
+	memcpy(d->name, *p, d->item.name_len);
+	*p += d->item.name_len;
+	*n -= d->item.name_len;
+	elem = sw_dtype_bytes(d->item.dtype);
+	return is_text(d->name, sizeof(d->name)) && elem && d->item.op == 0 &&
+	       sum->ops[d->item.dtype].put && d->item.n_elems > 0 &&
+	       d->item.n_elems <= (64ULL << 30) / elem;
+}
+
+static struct sw_stensor *find_name(struct sw_shard *sh, const char *name)
+{
+	for (uint32_t i = 0; i < sh->n_tensors; i++) {
+		struct sw_stensor *t = &sh->tensors[sh->by_order[i]];
+
+		if (!strcmp(t->name, name))
+			return t;
+	}
+	return NULL;
+}
+
+/* The coordinator gives keys in the order of first declaration. */
+static uint32_t key_for(const struct sw_job *job, const struct declaration *d,
+	uint32_t n_new)
+{
+	return job->is_coordinated ? job->shard.n_tensors + n_new : d->item.key;
+}
+
+static bool check_known(struct sw_server *srv, struct sw_session *s,
+	const struct declaration *d, const struct sw_stensor *t)
+{
+	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
+		t->priority == d->item.priority &&
+		(s->job->is_coordinated || t->key == d->item.key))
+		return true;
+	sw_session_fail(srv, s, SW_EMISMATCH, t->key,
+		"tensor %.40s: rank %u declares %llu x %s, priority %u; rank "
+		"%u declared %llu x %s, priority %u",
+		d->name, s->member, (unsigned long long)d->item.n_elems,
+		sw_dtype_name(d->item.dtype), d->item.priority, t->declared_by,
+		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
+		t->priority);
+	return false;
+}
+
+/* Look at the whole batch before anything is taken.  On success *need is what
+ * its new tensors take.  False: the worker was told, or the frame is counted. */
+static bool check_batch(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *p, size_t len, uint32_t n, uint64_t *need)
+{
+	struct sw_shard *sh = &s->job->shard;
+	uint32_t n_new = 0;
+	struct declaration d;
+
+	*need = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_stensor *t;
+
+		if (!next_item(&p, &len, srv->env->sum, &d)) {
+			srv->stats.rx_length++;
+			return false;
+		}
+		t = find_name(sh, d.name);
+		if (t) {
+			if (!check_known(srv, s, &d, t))
+				return false;
+			continue;
+		}
+		d.item.key = key_for(s->job, &d, n_new++);
+		if (d.item.key >= SW_MAX_TENSORS ||
+			sh->tensors[d.item.key].is_admitted) {
+			sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+				"tensor %.64s: key %u is taken or beyond %u",
+				d.name, d.item.key, SW_MAX_TENSORS);
+			return false;
+		}
+		*need += sw_shard_need(sh, &d.item);
+	}
+	return true;
+}
+
+static bool admit_one(struct sw_server *srv, struct sw_session *s,
+	struct declaration *d, uint32_t *key_out)
+{
+	struct sw_shard *sh = &s->job->shard;
+	const struct sw_stensor *t = find_name(sh, d->name);
+
+	if (t) {
+		*key_out = t->key;
+		return true;
+	}
+	*key_out = d->item.key = key_for(s->job, d, 0);
+	if (d->item.key < SW_MAX_TENSORS &&
+		!sh->tensors[d->item.key].is_admitted &&
+		!sw_shard_admit(sh, &d->item, d->name, s->member)) {
+		srv->used_bytes += sw_shard_need(sh, &d->item);
+		return true;
+	}
+	sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
+		"tensor %.64s: the server has no memory for it", d->name);
+	return false;
+}
+
+static bool admit_batch(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *p, size_t len, uint32_t n)
+{
+	uint64_t need;
+	struct declaration d;
+
+	if (!check_batch(srv, s, p, len, n, &need))
+		return false;
+	if (need > srv->quota_bytes - srv->used_bytes) {
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"quota: the tensors need %llu MiB, %llu of %llu MiB "
+			"are left",
+			(unsigned long long)(need >> 20),
+			(unsigned long long)((srv->quota_bytes -
+						     srv->used_bytes) >> 20),
+			(unsigned long long)(srv->quota_bytes >> 20));
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (!next_item(&p, &len, srv->env->sum, &d) ||
+			!admit_one(srv, s, &d, &s->declared[i]))
+			return false;
+	return true;
+}
+
+void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_declare_head head;
+
+	memcpy(&head, payload, sizeof(head));
+	if (s->job->state != SW_JOB_RUNNING || s->fault.err ||
+		head.n > SW_DECLARE_MAX) {
+		srv->stats.rx_state++;
+		return;
+	}
+	if (head.batch + 1 == s->batch) { /* the answer was lost */
+		sw_session_owe(srv, s, SW_OWE_DECLARED);
+		return;
+	}
+	if (head.batch != s->batch) {
+		srv->stats.rx_state++;
+		return;
+	}
+	if (!admit_batch(srv, s, payload + sizeof(head),
+		    h->payload_len - sizeof(head), head.n))
+		return;
+	s->batch++;
+	s->n_declared = head.n;
+	sw_session_owe(srv, s, SW_OWE_DECLARED);
+}

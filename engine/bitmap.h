@@ -1,0 +1,129 @@
+/* bitmap.h - a set of small integers whose lowest member is found in O(1).
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tree of words, 64 bits each: a bit of an upper word says that the word
+ * below it is not zero.  Up to 64^4 members.  This is how "what is to be sent"
+ * is kept as state instead of as a queue: setting a bit twice is setting it
+ * once, nothing can overflow, and the lowest index is the most urgent.
+ */
+#ifndef SW_BITMAP_H
+#define SW_BITMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SW_BITMAP_LEVELS = 4 };
+
+#define SW_BITMAP_NONE UINT32_MAX
+
+struct sw_bitmap {
+	uint64_t *level[SW_BITMAP_LEVELS]; /* [0] holds the members */
+	uint32_t n_levels;
+	uint32_t n; /* members are 0 … n - 1 */
+};
+
+/* sw_bitmap_words - number of words that sw_bitmap_init takes for @n. */
+static inline size_t sw_bitmap_words(uint32_t n)
+{
+	size_t sum = 0;
+
+	do {
+		n = n / 64 + (n % 64 != 0);
+		sum += n;
+	} while (n > 1);
+	return sum;
+}
+
+/* sw_bitmap_init - an empty set over 0 … @n-1 (1 <= n <= 64^4) in @words,
+ * sw_bitmap_words(n) zeroed words that stay the caller's.  Returns the first
+ * word after it. */
+static inline uint64_t *sw_bitmap_init(
+	struct sw_bitmap *b, uint32_t n, uint64_t *words)
+{
+	b->n = n;
+	b->n_levels = 0;
+	do {
+		n = n / 64 + (n % 64 != 0);
+		b->level[b->n_levels++] = words;
+		words += n;
+	} while (n > 1);
+	return words;
+}
+
+static inline bool sw_bitmap_has(const struct sw_bitmap *b, uint32_t i)
+{
+	return b->level[0][i / 64] >> (i % 64) & 1;
+}
+
+static inline void sw_bitmap_add(struct sw_bitmap *b, uint32_t i)
+{
+	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64) {
+		uint64_t before = b->level[l][i / 64];
+
+		b->level[l][i / 64] = before | 1ULL << (i % 64);
+		if (before)
+			return;
+	}
+}
+
+static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
+{
+	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64)
+		if (b->level[l][i / 64] &= ~(1ULL << (i % 64)))
+			return;
+}
+
+static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
+{
+	return !b->level[b->n_levels - 1][0];
+}
+
+/* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty. */
+static inline uint32_t sw_bitmap_first(const struct sw_bitmap *b)
+{
+	uint32_t i = 0;
+
+	if (sw_bitmap_is_empty(b))
+		return SW_BITMAP_NONE;
+	for (uint32_t l = b->n_levels; l-- > 0;)
+		i = i * 64 + (uint32_t)__builtin_ctzll(b->level[l][i]);
+	return i;
+}
+
+/* sw_bitmap_next - the lowest member >= @from, SW_BITMAP_NONE when none. */
+static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
+{
+	uint32_t i = from, n = b->n;
+
+	for (uint32_t l = 0; l < b->n_levels && i < n; l++) {
+		uint64_t word = b->level[l][i / 64] >> (i % 64);
+
+		if (word) {
+			i += (uint32_t)__builtin_ctzll(word);
+			while (l-- > 0)
+				i = i * 64 +
+				    (uint32_t)__builtin_ctzll(b->level[l][i]);
+			return i;
+		}
+		i = i / 64 + 1; /* the words after this one, a level up */
+		n = n / 64 + (n % 64 != 0);
+	}
+	return SW_BITMAP_NONE;
+}
+
+/* sw_bitmap_fill - add 0 … n-1.  O(n / 64). */
+static inline void sw_bitmap_fill(struct sw_bitmap *b)
+{
+	uint32_t n = b->n;
+
+	for (uint32_t l = 0; l < b->n_levels; l++) {
+		for (uint32_t w = 0; w < n / 64; w++)
+			b->level[l][w] = ~0ULL;
+		if (n % 64)
+			b->level[l][n / 64] = (1ULL << (n % 64)) - 1;
+		n = n / 64 + (n % 64 != 0);
+	}
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* cell.h - the rules of a cell: what a push or a pull means to a chunk.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A chunk has two cells, one for odd and one for even rounds.  The cell of
+ * round r accumulates until the bits of all expected members are set, is then
+ * done and never changes again, until a push of r + 2 recycles it, for which
+ * r + 1 must be done.  That is safe: a member pushes r + 1 only when it holds
+ * the result r, so when r + 1 is done, everybody holds r.
+ *
+ * Nothing here knows frames, time or memory; test/model/ checks the same rules
+ * with every message lost, doubled and late.
+ */
+#ifndef SW_CELL_H
+#define SW_CELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sw_cell {
+	uint64_t got;	 /* members folded in */
+	uint32_t round;
+	uint32_t crc;	 /* of the result, when done */
+	uint16_t weight; /* sum of the contributions' weights */
+	uint16_t step;	 /* of the first contribution */
+	bool is_done;
+};
+
+/* All about one chunk at the server; one cache line. */
+struct sw_chunk {
+	_Alignas(64) struct sw_cell cell[2]; /* by round & 1 */
+	uint64_t inflight; /* members to whom the newest result is on its way:
+			      sent, and neither acknowledged nor lost */
+};
+
+_Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");
+
+enum sw_push_verdict {
+	SW_PUSH_FOLD,	   /* new: fold it */
+	SW_PUSH_HAVE,	   /* folded before, the sum is not complete */
+	SW_PUSH_DONE,	   /* the sum is complete: it wants the result */
+	SW_PUSH_OLD,	   /* from a round that is over for everybody */
+	SW_PUSH_VIOLATION, /* ahead of what this member may push */
+};
+
+/* sw_chunk_init - rounds start at 1. */
+static inline void sw_chunk_init(struct sw_chunk *c)
+{
+	*c = (struct sw_chunk){.cell = {{.round = 0, .is_done = true},
+				       {.round = UINT32_MAX, .is_done = true}}};
+}
+
+static inline bool sw_round_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+/* May the cell of @round - 2 be recycled for @round? */
+static inline bool sw_cell_may_recycle(const struct sw_chunk *c, uint32_t round)
+{
+	const struct sw_cell *cell = &c->cell[round & 1];
+	const struct sw_cell *other = &c->cell[~round & 1];
+
+	return cell->round == round - 2 && cell->is_done &&
+	       other->round == round - 1 && other->is_done;
+}
+
+/* sw_cell_judge_push - what a push of @round by @member is.  Changes nothing,
+ * since the payload's CRC is checked after it and before the fold. */
+static inline enum sw_push_verdict sw_cell_judge_push(
+	const struct sw_chunk *c, uint32_t round, uint32_t member)
+{
+	const struct sw_cell *cell = &c->cell[round & 1];
+
+	if (cell->round == round) {
+		if (cell->is_done)
+			return SW_PUSH_DONE;
+		return cell->got >> member & 1 ? SW_PUSH_HAVE : SW_PUSH_FOLD;
+	}
+	if (sw_round_before(round, cell->round))
+		return SW_PUSH_OLD;
+	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD :
+					       SW_PUSH_VIOLATION;
+}
+
+/* sw_cell_open - the cell for a push that is to be folded; recycles it if it
+ * still holds @round - 2.  *is_first: its bytes are not a sum yet. */
+static inline struct sw_cell *sw_cell_open(
+	struct sw_chunk *c, uint32_t round, uint16_t step, bool *is_first)
+{
+	struct sw_cell *cell = &c->cell[round & 1];
+
+	if (cell->round != round)
+		*cell = (struct sw_cell){.round = round, .step = step};
+	*is_first = !cell->got;
+	return cell;
+}
+
+/* sw_cell_fold - note that @member was folded in.  Returns whether the sum is
+ * now complete, that is the bits cover @expected. */
+static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
+	uint16_t weight, uint64_t expected)
+{
+	cell->got |= 1ULL << member;
+	cell->weight += weight;
+	return (cell->got & expected) == expected;
+}
+
+/* sw_chunk_newest - the newest complete sum, NULL before the first.  What is
+ * sent to a member is always this: the older one everybody holds. */
+static inline const struct sw_cell *sw_chunk_newest(const struct sw_chunk *c)
+{
+	const struct sw_cell *a = &c->cell[0], *b = &c->cell[1];
+	bool b_is_newer = b->is_done &&
+			  (!a->is_done || sw_round_before(a->round, b->round));
+	const struct sw_cell *newest = b_is_newer ? b : a;
+
+	return newest->got ? newest : 0;
+}
+
+enum sw_pull_verdict {
+	SW_PULL_RESULT, /* complete: send it */
+	SW_PULL_WAIT,	/* folded, others are missing */
+	SW_PULL_NEED,	/* not folded, whatever was acknowledged */
+	SW_PULL_GONE,	/* the member has pushed past it */
+};
+
+/* sw_cell_judge_pull - what @member, which waits for @round, is to be told. */
+static inline enum sw_pull_verdict sw_cell_judge_pull(
+	const struct sw_chunk *c, uint32_t round, uint32_t member)
+{
+	const struct sw_cell *cell = &c->cell[round & 1];
+	const struct sw_cell *other = &c->cell[~round & 1];
+
+	if (cell->round != round)
+		return sw_round_before(round, cell->round) ? SW_PULL_GONE :
+							     SW_PULL_NEED;
+	/* It pushed the next round, so it held this one. */
+	if (other->round == round + 1 && other->got >> member & 1)
+		return SW_PULL_GONE;
+	if (cell->is_done)
+		return SW_PULL_RESULT;
+	return cell->got >> member & 1 ? SW_PULL_WAIT : SW_PULL_NEED;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* due.h - which sessions have something to send on a port, by class.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A set of sessions for control frames and one per class for data, so that
+ * the next frame is found in O(1) whatever the number of sessions.  Within a
+ * set the sessions take turns.
+ */
+#ifndef SW_DUE_H
+#define SW_DUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/wire.h"
+
+enum { SW_MAX_SESSIONS = 256, SW_DUE_WORDS = SW_MAX_SESSIONS / 64 };
+
+struct sw_due_set {
+	uint64_t words[SW_DUE_WORDS];
+	uint32_t turn; /* the session after the one that sent last */
+};
+
+/* Set 0…7: data by class; set SW_CLASS_CTL: control. */
+struct sw_due {
+	struct sw_due_set set[SW_N_SPACES];
+};
+
+static inline void sw_due_put(
+	struct sw_due *d, uint32_t class, uint32_t session_i, bool is_due)
+{
+	uint64_t *word = &d->set[class].words[session_i / 64];
+	uint64_t bit = 1ULL << (session_i % 64);
+
+	*word = is_due ? *word | bit : *word & ~bit;
+}
+
+/* sw_due_take_turn - the next session of a set, SW_MAX_SESSIONS when empty.
+ * It stays in the set. */
+static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
+{
+	struct sw_due_set *s = &d->set[class];
+	uint32_t w = s->turn / 64 % SW_DUE_WORDS;
+	uint64_t word = s->words[w] & ~0ULL << (s->turn % 64);
+
+	for (uint32_t i = 0; i <= SW_DUE_WORDS; i++) {
+		if (word) {
+			uint32_t found = w * 64 + (uint32_t)__builtin_ctzll(word);
+
+			s->turn = (found + 1) % SW_MAX_SESSIONS;
+			return found;
+		}
+		w = (w + 1) % SW_DUE_WORDS;
+		word = s->words[w];
+	}
+	return SW_MAX_SESSIONS;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* job.c - members and state of a job at a server; the coordinator's part.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Members are fixed: the job runs when all have joined, and fails when one
+ * dies or leaves before the others.  Only the coordinator, the first server
+ * of the job's list, decides that; the other servers learn it from nobody:
+ * their members leave.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "engine/server.h"
+
+struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used && !strcmp(srv->jobs[i].name, name))
+			return &srv->jobs[i];
+	return NULL;
+}
+
+static struct sw_job *unused(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (!srv->jobs[i].is_used)
+			return &srv->jobs[i];
+	return NULL;
+}
+
+struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
+{
+	struct sw_job *job = unused(srv);
+
+	if (!job)
+		return NULL;
+	*job = (struct sw_job){.is_coordinated = join->server_i == 0,
+		.state = SW_JOB_FORMING,
+		.epoch = join->epoch,
+		.n_members = join->n_members,
+		.params = srv->params};
+	if (job->is_coordinated)
+		job->epoch = srv->env->random(srv->env->ctx) | 1;
+	else
+		job->state = SW_JOB_RUNNING;
+	job->params.payload = join->payload;
+	job->params.has_crc = join->has_crc;
+	memcpy(job->name, join->job, sizeof(job->name));
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
+		job->members[m].session_i = SW_NO_SESSION;
+	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
+		    join->n_members, join->server_i, join->n_servers))
+		return NULL;
+	job->is_used = true;
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened, %u members",
+		job->name, job->n_members);
+	return job;
+}
+
+/* Something changed: every member is told until it has acknowledged it. */
+static void announce(struct sw_server *srv, struct sw_job *job)
+{
+	job->seq++;
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		uint16_t i = job->members[m].session_i;
+
+		if (i != SW_NO_SESSION) {
+			srv->sessions[i]->status_wait_ns = srv->params.retry_min;
+			sw_session_owe(srv, srv->sessions[i], SW_OWE_STATUS);
+		}
+	}
+}
+
+void sw_job_enter(struct sw_server *srv, struct sw_job *job,
+	struct sw_session *s, const struct sw_join *join)
+{
+	struct sw_member *m = &job->members[join->rank];
+
+	*m = (struct sw_member){.session_i = (uint16_t)(s->id >> 16),
+		.n_local = join->n_local};
+	memcpy(m->node, join->node, sizeof(m->node));
+	job->joined |= 1ULL << join->rank;
+	sw_log(srv->env->log, SW_LOG_INFO,
+		"job %s: rank %u joined from node %s (%d of %u)", job->name,
+		join->rank, m->node, __builtin_popcountll(job->joined),
+		job->n_members);
+	if (!job->is_coordinated)
+		return;
+	if (job->state == SW_JOB_FORMING &&
+		__builtin_popcountll(job->joined) == job->n_members)
+		job->state = SW_JOB_RUNNING;
+	announce(srv, job);
+}
+
+void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
+	int err, const char *text)
+{
+	if (job->state == SW_JOB_FAILED)
+		return;
+	job->state = SW_JOB_FAILED;
+	job->err = (int16_t)err;
+	job->err_rank = rank;
+	snprintf(job->text, sizeof(job->text), "%s", text);
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
+		job->text);
+	announce(srv, job);
+}
+
+void sw_job_close(struct sw_server *srv, struct sw_job *job)
+{
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
+	srv->used_bytes -= job->shard.mem_bytes;
+	sw_shard_close(&job->shard);
+	job->is_used = false;
+}
+
+void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
+	int err, const char *text)
+{
+	char early[SW_TEXT_MAX];
+	bool is_last = true;
+
+	job->members[rank].session_i = SW_NO_SESSION;
+	job->members[rank].has_left = true;
+	for (uint32_t m = 0; m < job->n_members; m++)
+		is_last &= job->members[m].session_i == SW_NO_SESSION;
+	if (is_last) {
+		sw_job_close(srv, job);
+		return;
+	}
+	if (job->state == SW_JOB_FORMING && !err) {
+		job->joined &= ~(1ULL << rank); /* it may come again */
+		job->members[rank].has_left = false;
+		announce(srv, job);
+		return;
+	}
+	if (!job->is_coordinated)
+		return;
+	if (!err) {
+		err = SW_EPEER;
+		snprintf(early, sizeof(early), "rank %u (node %.64s) left",
+			rank, job->members[rank].node);
+		text = early;
+	}
+	sw_job_fail(srv, job, rank, err, text);
+}
+
+void sw_job_status(const struct sw_job *job, struct sw_status *out)
+{
+	*out = (struct sw_status){.joined = job->joined,
+		.seq = job->seq,
+		.state = (uint8_t)job->state,
+		.err = job->err,
+		.rank = job->err_rank};
+	for (uint32_t m = 0; m < job->n_members; m++)
+		out->size += job->members[m].n_local;
+	memcpy(out->text, job->text, sizeof(out->text));
+}

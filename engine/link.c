@@ -1,0 +1,503 @@
+/* link.c - how a worker gets in at its servers, stays, and leaves.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The worker asks, the server answers: HELLO, JOIN, DECLARE and LEAVE are
+ * repeated with growing pauses until their answer is there.  Link 0 is the
+ * coordinator; the others are opened when it says that the job runs.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "engine/worker.h"
+
+enum { TELL_EVERY_NS = 2000000000, LEAVE_FOR_NS = 2000000000 };
+
+void sw_link_owe(
+	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
+{
+	l->owed |= 1u << what;
+	sw_due_put(&w->due[l->path.port_i], SW_CLASS_CTL, l->index, true);
+}
+
+/* --- what is asked --- */
+
+static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->n_declared < w->n_tensors &&
+	       (l->index == 0 || w->tensors[l->n_declared].key != SW_KEY_NONE);
+}
+
+static bool has_request(const struct sw_worker *w, const struct sw_link *l)
+{
+	switch (l->state) {
+	case SW_LINK_HELLO:
+	case SW_LINK_JOIN:
+	case SW_LINK_LEAVING:
+		return true;
+	case SW_LINK_OPEN:
+		return w->state == SW_WORKER_RUNNING && wants_declare(w, l);
+	case SW_LINK_IDLE:
+	case SW_LINK_CLOSED:
+		break;
+	}
+	return false;
+}
+
+void sw_link_request(struct sw_worker *w, struct sw_link *l)
+{
+	l->n_requests = 0;
+	l->request_at_ns = w->now_ns;
+	l->request_wait_ns = w->params.retry_min;
+	if (has_request(w, l))
+		sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+}
+
+static uint32_t build_hello(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_hello hello = {.nonce = l->nonce};
+
+	h->type = SW_HELLO;
+	memcpy(w->payload, &hello, sizeof(hello));
+	return sizeof(hello);
+}
+
+static uint32_t build_join(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_join j = {.nonce = l->nonce,
+		.cookie = l->cookie,
+		.incarnation = w->incarnation,
+		.epoch = l->index ? w->epoch : 0,
+		.session = l->id,
+		.version_min = SW_VERSION_MIN,
+		.version_max = SW_VERSION_MAX,
+		.rank = w->rank,
+		.n_members = w->n_members,
+		.n_local = w->n_local,
+		.server_i = (uint16_t)l->index,
+		.n_servers = (uint16_t)w->n_links,
+		.payload = (uint16_t)w->params.payload,
+		.has_crc = w->params.has_crc};
+
+	memcpy(j.job, w->job, sizeof(j.job));
+	memcpy(j.node, w->node_name, sizeof(j.node));
+	h->type = SW_JOIN;
+	memcpy(w->payload, &j, sizeof(j));
+	return sizeof(j);
+}
+
+static uint32_t build_leave(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	(void)l;
+	h->type = SW_LEAVE;
+	memcpy(w->payload, &w->fault, sizeof(w->fault));
+	return sizeof(w->fault);
+}
+
+/* As many tensors as fit into one frame. */
+static uint32_t build_declare(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_declare_head head = {.batch = l->batch};
+	uint32_t at = sizeof(head), i = l->n_declared;
+
+	for (; i < w->n_tensors && head.n < w->params.payload / 16; i++) {
+		const struct sw_wtensor *t = &w->tensors[i];
+		struct sw_declare_item item = {.n_elems = t->n_elems,
+			.key = t->key,
+			.priority = t->priority,
+			.dtype = t->dtype,
+			.name_len = (uint16_t)strlen(t->name)};
+
+		if (at + sizeof(item) + item.name_len > w->params.payload ||
+			(l->index && t->key == SW_KEY_NONE))
+			break;
+		memcpy(w->payload + at, &item, sizeof(item));
+		memcpy(w->payload + at + sizeof(item), t->name, item.name_len);
+		at += (uint32_t)sizeof(item) + item.name_len;
+		head.n++;
+	}
+	l->n_asked = head.n;
+	h->type = SW_DECLARE;
+	memcpy(w->payload, &head, sizeof(head));
+	return at;
+}
+
+uint32_t sw_link_build_request(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	l->n_requests++;
+	l->request_at_ns = w->now_ns + l->request_wait_ns;
+	l->request_wait_ns =
+		sw_min64(2 * l->request_wait_ns, w->params.retry_max);
+	switch (l->state) {
+	case SW_LINK_HELLO:
+		return build_hello(w, l, h);
+	case SW_LINK_JOIN:
+		return build_join(w, l, h);
+	case SW_LINK_LEAVING:
+		return build_leave(w, l, h);
+	default:
+		return build_declare(w, l, h);
+	}
+}
+
+/* --- state of the worker --- */
+
+void sw_link_start(struct sw_worker *w, struct sw_link *l)
+{
+	l->nonce = w->env->random(w->env->ctx);
+	l->state = SW_LINK_HELLO;
+	sw_link_request(w, l);
+}
+
+static void leave_all(struct sw_worker *w)
+{
+	w->left_by_ns = w->now_ns + LEAVE_FOR_NS;
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING :
+						      SW_LINK_CLOSED;
+		sw_link_request(w, l);
+		sw_link_refresh(w, l);
+	}
+}
+
+void sw_worker_fail(
+	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (w->state == SW_WORKER_FAILED || w->state == SW_WORKER_LEFT ||
+		w->left_by_ns)
+		return;
+	w->state = SW_WORKER_FAILED;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = key};
+	va_start(ap, fmt);
+	vsnprintf(w->fault.text, sizeof(w->fault.text), fmt, ap);
+	va_end(ap);
+	sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
+		w->rank, w->fault.text);
+	leave_all(w);
+	sw_tensors_end_all(w, err);
+	w->events.state(w->events.ctx, w->state, err, w->fault.text);
+}
+
+void sw_worker_leave(struct sw_worker *w, int err, const char *text)
+{
+	if (w->state == SW_WORKER_LEFT || w->left_by_ns)
+		return;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = SW_KEY_NONE};
+	snprintf(w->fault.text, sizeof(w->fault.text), "%s", text ? text : "");
+	leave_all(w);
+	sw_tensors_end_all(w, SW_ECLOSED);
+}
+
+static void check_running(struct sw_worker *w)
+{
+	if (w->state != SW_WORKER_JOINING || !w->size)
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return;
+	w->state = SW_WORKER_RUNNING;
+	w->events.state(w->events.ctx, w->state, 0, "");
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_request(w, &w->links[i]);
+}
+
+/* What a joining worker waits for, as a sentence. */
+static void describe_wait(const struct sw_worker *w, char *out, size_t size)
+{
+	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
+
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		const struct sw_link *l = &w->links[i];
+
+		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
+			continue;
+		snprintf(out, size,
+			"server %.40s (%u.%u.%u.%u:%u)%.160s", l->name,
+			l->path.ip >> 24, l->path.ip >> 16 & 255,
+			l->path.ip >> 8 & 255, l->path.ip & 255, l->path.udp,
+			w->fault.text[0] ? w->fault.text :
+					   ", which does not answer");
+		return;
+	}
+	if (missing)
+		snprintf(out, size, "worker %d of %u (rank %d)",
+			__builtin_ctzll(missing) + 1, w->n_members,
+			__builtin_ctzll(missing));
+	else
+		snprintf(out, size, "the coordinator to start the job");
+}
+
+static void tick_joining(struct sw_worker *w)
+{
+	uint64_t waited = w->now_ns - w->started_ns;
+	char what[SW_TEXT_MAX + 96], text[SW_TEXT_MAX + 128];
+
+	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
+		(waited < w->params.join_timeout &&
+			w->now_ns - w->told_ns < TELL_EVERY_NS))
+		return;
+	w->told_ns = w->now_ns;
+	describe_wait(w, what, sizeof(what));
+	if (waited >= w->params.join_timeout) {
+		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
+			"waited %llu s for %s",
+			(unsigned long long)(waited / SW_S), what);
+		return;
+	}
+	snprintf(text, sizeof(text), "waiting for %s", what);
+	w->events.state(w->events.ctx, w->state, 0, text);
+}
+
+static void check_left(struct sw_worker *w)
+{
+	bool is_late = w->now_ns >= w->left_by_ns;
+
+	if (!w->left_by_ns || w->state == SW_WORKER_LEFT)
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
+			return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		w->links[i].state = SW_LINK_CLOSED;
+	w->state = SW_WORKER_LEFT;
+	w->events.state(w->events.ctx, w->state, w->fault.err, w->fault.text);
+}
+
+/* --- answers --- */
+
+static void on_cookie(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_cookie c;
+
+	memcpy(&c, payload, sizeof(c));
+	if (l->state != SW_LINK_HELLO || c.nonce != l->nonce) {
+		w->stats.rx_state++;
+		return;
+	}
+	l->cookie = c.cookie;
+	l->state = SW_LINK_JOIN;
+	sw_link_request(w, l);
+}
+
+static void on_accept(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_accept a;
+
+	memcpy(&a, payload, sizeof(a));
+	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
+		w->stats.rx_state++;
+		return;
+	}
+	l->peer = a.session;
+	l->state = SW_LINK_OPEN;
+	w->fault.text[0] = 0;
+	sw_flow_hear(&l->flow, h);
+	if (l->index == 0)
+		w->epoch = a.epoch;
+	w->stats.sessions_opened++;
+	check_running(w);
+}
+
+/* A refused JOIN.  A place that is taken may become free: ask again. */
+static void on_refused(
+	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
+{
+	if (fault->err != SW_EBUSY) {
+		sw_worker_fail(w, fault->err ? fault->err : SW_EPROTO,
+			SW_KEY_NONE, "server %.32s: %s", l->name, fault->text);
+		return;
+	}
+	snprintf(w->fault.text, sizeof(w->fault.text), ": %.150s", fault->text);
+	l->state = SW_LINK_HELLO;
+	l->nonce = w->env->random(w->env->ctx);
+	l->request_wait_ns = w->params.retry_max;
+	l->request_at_ns = w->now_ns + l->request_wait_ns;
+}
+
+static void on_error(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, payload, sizeof(fault));
+	fault.text[sizeof(fault.text) - 1] = 0;
+	if (l->state == SW_LINK_JOIN && fault.nonce == l->nonce)
+		on_refused(w, l, &fault);
+	else if (l->state == SW_LINK_OPEN && !fault.nonce)
+		sw_worker_fail(w, fault.err ? fault.err : SW_EPROTO, fault.key,
+			"%s", fault.text);
+	else
+		w->stats.rx_state++;
+}
+
+static void on_left(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+{
+	if (h->key != l->peer) {
+		w->stats.rx_state++;
+		return;
+	}
+	if (l->state == SW_LINK_LEAVING) {
+		l->state = SW_LINK_CLOSED;
+		w->stats.sessions_closed++;
+		check_left(w);
+	} else if (l->state == SW_LINK_OPEN) {
+		l->state = SW_LINK_CLOSED;
+		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+			"server %.64s does not know us any more: it was "
+			"restarted, or had not heard us for %llu s",
+			l->name,
+			(unsigned long long)(w->params.dead_after / SW_S));
+	}
+}
+
+static void on_status(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_status st;
+
+	memcpy(&st, payload, sizeof(st));
+	st.text[sizeof(st.text) - 1] = 0;
+	l->status_seq = (uint16_t)st.seq;
+	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
+	if (st.state == SW_JOB_FAILED) {
+		sw_worker_fail(w, st.err ? st.err : SW_EPEER, SW_KEY_NONE, "%s",
+			st.text);
+		return;
+	}
+	w->joined = st.joined;
+	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
+		return;
+	w->size = st.size;
+	for (uint32_t i = 1; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_IDLE)
+			sw_link_start(w, &w->links[i]);
+	check_running(w);
+}
+
+static bool all_declared(const struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].n_declared != w->n_tensors)
+			return false;
+	return true;
+}
+
+static void on_declared(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_declared d;
+
+	memcpy(&d, payload, sizeof(d));
+	if (l->state != SW_LINK_OPEN || d.batch != l->batch ||
+		d.n != l->n_asked || !d.n ||
+		h->payload_len != sizeof(d) + 4u * d.n) {
+		w->stats.rx_state++;
+		return;
+	}
+	for (uint32_t i = 0; i < d.n && l->index == 0; i++) {
+		uint32_t key = sw_load32(payload + sizeof(d) + 4 * i);
+		int err = sw_tensors_keyed(w, l->n_declared + i, key);
+
+		if (err) {
+			sw_worker_fail(w, err, key,
+				"server %.64s: key %u for tensor %.64s", l->name,
+				key, w->tensors[l->n_declared + i].name);
+			return;
+		}
+	}
+	l->batch++;
+	l->n_declared += d.n;
+	l->n_asked = 0;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_request(w, &w->links[i]);
+	if (all_declared(w))
+		w->events.declared(w->events.ctx);
+}
+
+bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	switch (h->type) {
+	case SW_COOKIE:
+		on_cookie(w, l, payload);
+		return true;
+	case SW_ACCEPT:
+		on_accept(w, l, h, payload);
+		return true;
+	case SW_ERROR:
+		on_error(w, l, payload);
+		return true;
+	case SW_LEFT:
+		on_left(w, l, h);
+		return true;
+	case SW_STATUS:
+		if (l->index == 0 && l->state == SW_LINK_OPEN)
+			on_status(w, l, payload);
+		return true;
+	case SW_DECLARED:
+		on_declared(w, l, h, payload);
+		return true;
+	case SW_KEEPALIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- time --- */
+
+static void check_alive(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->now_ns - l->heard_ns < w->params.dead_after)
+		return;
+	l->state = SW_LINK_CLOSED;
+	w->stats.sessions_dead++;
+	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
+		l->path.ip >> 24, l->path.ip >> 16 & 255,
+		l->path.ip >> 8 & 255, l->path.ip & 255,
+		(unsigned long long)(w->params.dead_after / SW_S));
+}
+
+uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = UINT64_MAX, alive_at;
+
+	if (l->index == 0) {
+		tick_joining(w);
+		check_left(w);
+		if (w->state == SW_WORKER_JOINING || w->left_by_ns)
+			at = w->now_ns + w->params.retry_max;
+	}
+	if (has_request(w, l)) {
+		if (w->now_ns >= l->request_at_ns)
+			sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+		else
+			at = sw_min64(at, l->request_at_ns);
+	}
+	if (l->state != SW_LINK_OPEN)
+		return at;
+	check_alive(w, l);
+	alive_at = l->sent_ns + w->params.dead_after / 10;
+	if (w->now_ns >= alive_at)
+		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
+	else
+		at = sw_min64(at, alive_at);
+	return sw_min64(at, l->heard_ns + w->params.dead_after);
+}

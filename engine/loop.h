@@ -1,0 +1,42 @@
+/* loop.h - one turn of an lcore: receive, fire timers, send.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_LOOP_H
+#define SW_LOOP_H
+
+#include "engine/node.h"
+
+/* The engine's clock stands still over gaps in polling longer than @stop_gap
+ * (a stopped process, a paused machine): nobody is accused for the time in
+ * which we did not listen. */
+struct sw_loop {
+	struct sw_node *node;
+	struct sw_port *const *ports;
+	uint32_t n_ports;
+	uint64_t stop_gap_ns;
+	uint64_t last_ns;    /* of the caller's clock, at the last turn */
+	uint64_t skipped_ns; /* by which the engine's clock lags */
+	uint64_t tick_at_ns; /* engine's clock */
+	uint64_t gap_ns[2];  /* longest gap of this second and of the last */
+	uint64_t gap_from_ns;
+};
+
+void sw_loop_init(struct sw_loop *l, struct sw_node *node,
+	struct sw_port *const *ports, uint32_t n_ports, uint64_t stop_gap_ns,
+	uint64_t now_ns);
+
+/* sw_loop_turn - one turn at @now_ns.  Returns the number of frames that came
+ * or went: 0 = idle. */
+uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns);
+
+/* sw_loop_wait - how long the next turn may wait if nothing comes, at most
+ * @max_ns. */
+uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns,
+	uint64_t max_ns);
+
+/* sw_loop_now - the engine's clock at the caller's @now_ns. */
+static inline uint64_t sw_loop_now(const struct sw_loop *l, uint64_t now_ns)
+{
+	return now_ns - l->skipped_ns;
+}
+
+#endif

@@ -1,0 +1,696 @@
+/* server.c - the summation service of one lcore: frames in, frames out.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/server.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+
+static struct sw_server *server_of(struct sw_node *node)
+{
+	return (struct sw_server *)node;
+}
+
+static uint32_t index_of(const struct sw_session *s)
+{
+	return s->id >> 16;
+}
+
+/* --- what is owed --- */
+
+void sw_session_owe(
+	struct sw_server *srv, struct sw_session *s, enum sw_owed what)
+{
+	s->owed |= 1u << what;
+	sw_due_put(&srv->due[s->path.port_i], SW_CLASS_CTL, index_of(s), true);
+}
+
+void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
+{
+	struct sw_due *due = &srv->due[s->path.port_i];
+	uint32_t class = s->job->state == SW_JOB_RUNNING ?
+				 sw_shard_class(&s->job->shard, s->member) :
+				 SW_N_CLASSES;
+
+	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
+		class = SW_N_CLASSES;
+	if (class == s->due_class)
+		return;
+	if (s->due_class < SW_N_CLASSES)
+		sw_due_put(due, s->due_class, index_of(s), false);
+	if (class < SW_N_CLASSES)
+		sw_due_put(due, class, index_of(s), true);
+	s->due_class = (uint8_t)class;
+}
+
+void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
+	uint32_t key, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!s->fault.err) {
+		s->fault = (struct sw_fault){
+			.err = (int16_t)err, .rank = s->member, .key = key};
+		va_start(ap, fmt);
+		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
+		va_end(ap);
+		sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,
+			s->fault.text);
+	}
+	s->error_at_ns = srv->now_ns;
+	sw_session_owe(srv, s, SW_OWE_ERROR);
+}
+
+void sw_server_reply(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const void *payload)
+{
+	struct sw_replies *q = &srv->replies[path.port_i];
+	struct sw_reply *r;
+
+	if (q->n == SW_REPLIES)
+		return;
+	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
+	r->path = path;
+	r->header = *h;
+	if (payload)
+		memcpy(r->payload, payload, h->payload_len);
+}
+
+/* --- sessions --- */
+
+void sw_session_close(struct sw_server *srv, struct sw_session *s)
+{
+	struct sw_due *due = &srv->due[s->path.port_i];
+
+	sw_due_put(due, SW_CLASS_CTL, index_of(s), false);
+	if (s->due_class < SW_N_CLASSES)
+		sw_due_put(due, s->due_class, index_of(s), false);
+	srv->sessions[index_of(s)] = NULL;
+	free(s);
+}
+
+/* Say to @peer that session @id is not, or no longer, open here. */
+static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
+	uint32_t id)
+{
+	struct sw_header h = {.type = SW_LEFT, .session = peer, .key = id};
+
+	sw_server_reply(srv, path, &h, NULL);
+}
+
+static struct sw_session *session_of(struct sw_server *srv,
+	const struct sw_path *path, const struct sw_header *h)
+{
+	uint32_t i = h->session >> 16;
+	struct sw_session *s = i < srv->n_sessions ? srv->sessions[i] : NULL;
+
+	if (!s || s->id != h->session) {
+		srv->stats.rx_session++;
+		if (h->session)
+			say_left(srv, *path, 0, h->session);
+		return NULL;
+	}
+	if (memcmp(&s->path, path, sizeof(*path)) != 0) {
+		srv->stats.rx_source++;
+		return NULL;
+	}
+	return s;
+}
+
+/* --- frames in --- */
+
+static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
+{
+	switch (verdict) {
+	case SW_FRAME_OK:
+		return;
+	case SW_FRAME_SHORT:
+		st->rx_short++;
+		return;
+	case SW_FRAME_MAGIC:
+		st->rx_magic++;
+		return;
+	case SW_FRAME_CRC:
+		st->rx_head_crc++;
+		return;
+	case SW_FRAME_VERSION:
+		st->rx_version++;
+		return;
+	case SW_FRAME_TYPE:
+		st->rx_type++;
+		return;
+	case SW_FRAME_LENGTH:
+		st->rx_length++;
+		return;
+	}
+}
+
+static void add_answer(struct sw_server *srv, struct sw_session *s,
+	const struct sw_answer *a)
+{
+	if (s->n_answers == SW_PULL_MAX)
+		return; /* it will be asked for again */
+	s->answers[s->n_answers++] = *a;
+	sw_session_owe(srv, s, SW_OWE_ANSWER);
+}
+
+static void refresh_members(struct sw_server *srv, const struct sw_job *job)
+{
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		uint16_t i = job->members[m].session_i;
+
+		if (i != SW_NO_SESSION)
+			sw_session_refresh(srv, srv->sessions[i]);
+	}
+}
+
+static void fail_step(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h)
+{
+	const struct sw_stensor *t = &s->job->shard.tensors[h->key];
+	const struct sw_chunk *c =
+		&t->chunks[sw_place_local(&t->place, h->chunk)];
+	const struct sw_cell *cell = &c->cell[h->round & 1];
+
+	sw_session_fail(srv, s, SW_ESTEP, h->key,
+		"tensor %.64s: rank %u pushes step %u, rank %d has pushed step "
+		"%u",
+		t->name, s->member, h->step, __builtin_ctzll(cell->got),
+		cell->step);
+}
+
+static void on_push(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_answer refused = {.kind = SW_ANSWER_CRC,
+		.key = h->key,
+		.round = h->round,
+		.chunk = h->chunk};
+
+	if (s->job->state != SW_JOB_RUNNING) {
+		srv->stats.rx_state++;
+		return;
+	}
+	switch (sw_shard_push(sh, s->member, h, payload)) {
+	case SW_SHARD_COMPLETE:
+		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		refresh_members(srv, s->job);
+		break;
+	case SW_SHARD_TAKEN:
+	case SW_SHARD_RESULT:
+		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_session_refresh(srv, s);
+		break;
+	case SW_SHARD_CRC:
+		add_answer(srv, s, &refused);
+		break;
+	case SW_SHARD_STEP:
+		fail_step(srv, s, h);
+		break;
+	case SW_SHARD_DROP:
+		break;
+	}
+	if (sw_flow_ack_at(&s->flow) == 0)
+		sw_session_owe(srv, s, SW_OWE_ACK);
+}
+
+static void on_pull(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_pull pull;
+	struct sw_answer answer;
+
+	if (s->job->state != SW_JOB_RUNNING) {
+		srv->stats.rx_state++;
+		return;
+	}
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
+		memcpy(&pull, payload + at, sizeof(pull));
+		srv->stats.pulls++;
+		if (sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
+			add_answer(srv, s, &answer);
+	}
+	sw_session_refresh(srv, s);
+}
+
+static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+	enum sw_fate fate)
+{
+	struct sw_session *s = ctx;
+
+	(void)class;
+	sw_shard_fate(&s->job->shard, s->member, sent, fate);
+}
+
+static void on_ack(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+
+	memcpy(sacks, payload, h->payload_len);
+	if (!sw_flow_on_ack(&s->flow, sacks, h->payload_len / sizeof(*sacks),
+		    srv->now_ns, on_fate, s))
+		srv->stats.rx_state++;
+	sw_session_refresh(srv, s);
+}
+
+static void on_leave(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *payload)
+{
+	struct sw_job *job = s->job;
+	uint16_t rank = s->member;
+	struct sw_fault fault;
+
+	memcpy(&fault, payload, sizeof(fault));
+	fault.text[sizeof(fault.text) - 1] = 0;
+	for (char *c = fault.text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127)
+			*c = '?';
+	say_left(srv, s->path, s->peer, s->id);
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
+		job->name, rank, fault.err ? ": " : "",
+		fault.err ? fault.text : "");
+	srv->stats.sessions_closed++;
+	sw_session_close(srv, s);
+	sw_job_leave(srv, job, rank, fault.err, fault.text);
+}
+
+/* A control frame of an open session that is newer than all before it. */
+static void on_control(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	switch (h->type) {
+	case SW_ACK:
+		on_ack(srv, s, h, payload);
+		return;
+	case SW_PULL:
+		on_pull(srv, s, h, payload);
+		return;
+	case SW_DECLARE:
+		sw_admit_declare(srv, s, h, payload);
+		return;
+	case SW_KEEPALIVE:
+		s->status_seq = h->aux;
+		return;
+	case SW_LEAVE:
+		on_leave(srv, s, payload);
+		return;
+	default: /* types that only a server sends */
+		srv->stats.rx_state++;
+	}
+}
+
+static void on_session(struct sw_server *srv, const struct sw_path *path,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_session *s = session_of(srv, path, h);
+	bool is_newer;
+
+	if (!s)
+		return;
+	s->heard_ns = srv->now_ns;
+	is_newer = h->psn > s->flow.heard[h->class];
+	if (sw_flow_hear(&s->flow, h))
+		sw_session_refresh(srv, s);
+	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
+		s->error_at_ns = srv->now_ns + srv->params.retry_min;
+		sw_session_owe(srv, s, SW_OWE_ERROR);
+	}
+	if (h->type == SW_PUSH)
+		on_push(srv, s, h, payload);
+	else if (is_newer && h->class == SW_CLASS_CTL)
+		on_control(srv, s, h, payload);
+}
+
+static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
+{
+	const uint8_t *payload = f->data + SW_HEAD_BYTES;
+	struct sw_header h;
+	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
+
+	srv->stats.rx_frames++;
+	srv->stats.rx_bytes += f->len;
+	if (verdict != SW_FRAME_OK) {
+		count_bad(&srv->stats, verdict);
+		return;
+	}
+	if (h.class == SW_CLASS_CTL &&
+		sw_crc32c(0, payload, h.payload_len) != h.payload_crc) {
+		srv->stats.rx_payload_crc++;
+		return;
+	}
+	if (h.type == SW_HELLO)
+		sw_admit_hello(srv, f->from, &h, payload);
+	else if (h.type == SW_JOIN)
+		sw_admit_join(srv, f->from, &h, payload);
+	else
+		on_session(srv, &f->from, &h, payload);
+}
+
+static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct sw_server *srv = server_of(node);
+
+	(void)port_i; /* each frame carries it */
+	srv->now_ns = now_ns;
+	for (uint32_t i = 0; i < n; i++)
+		rx_one(srv, &frames[i]);
+}
+
+/* --- time --- */
+
+static void bury(struct sw_server *srv, struct sw_session *s)
+{
+	struct sw_job *job = s->job;
+	uint16_t rank = s->member;
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "rank %u (node %.64s) silent for %llu s",
+		rank, job->members[rank].node,
+		(unsigned long long)(srv->params.dead_after / SW_S));
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
+	srv->stats.sessions_dead++;
+	sw_session_close(srv, s);
+	sw_job_leave(srv, job, rank, SW_EPEER, text);
+}
+
+/* Say the state again until the worker has acknowledged it. */
+static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
+{
+	if (!s->job->is_coordinated || s->status_seq == s->job->seq)
+		return UINT64_MAX;
+	if (srv->now_ns >= s->status_at_ns &&
+		!(s->owed & 1u << SW_OWE_STATUS))
+		sw_session_owe(srv, s, SW_OWE_STATUS);
+	return s->status_at_ns;
+}
+
+static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
+{
+	uint64_t alive_at = s->sent_ns + srv->params.dead_after / 10;
+	uint64_t ack_at = sw_flow_ack_at(&s->flow);
+	uint64_t at = sw_flow_tick(&s->flow, srv->now_ns, on_fate, s);
+
+	if (ack_at <= srv->now_ns)
+		sw_session_owe(srv, s, SW_OWE_ACK);
+	else
+		at = sw_min64(at, ack_at);
+	if (alive_at <= srv->now_ns)
+		sw_session_owe(srv, s, SW_OWE_KEEPALIVE);
+	else
+		at = sw_min64(at, alive_at);
+	sw_session_refresh(srv, s);
+	at = sw_min64(at, tick_status(srv, s));
+	return sw_min64(at, s->heard_ns + srv->params.dead_after);
+}
+
+static uint64_t server_tick(
+	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+{
+	struct sw_server *srv = server_of(node);
+	uint64_t at = UINT64_MAX;
+
+	srv->now_ns = now_ns;
+	srv->gap_ns = gap_ns;
+	srv->stats.poll_gap_max_us =
+		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000);
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		struct sw_session *s = srv->sessions[i];
+
+		if (!s)
+			continue;
+		if (now_ns - s->heard_ns >= srv->params.dead_after)
+			bury(srv, s);
+		else
+			at = sw_min64(at, tick_session(srv, s));
+	}
+	return at;
+}
+
+/* --- frames out --- */
+
+static uint32_t build_error(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	h->type = SW_ERROR;
+	memcpy(srv->payload, &s->fault, sizeof(s->fault));
+	return sizeof(s->fault);
+}
+
+static uint32_t build_accept(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_accept a = {.nonce = s->nonce,
+		.epoch = s->job->epoch,
+		.session = s->id,
+		.version = SW_VERSION_MAX};
+
+	h->type = SW_ACCEPT;
+	memcpy(srv->payload, &a, sizeof(a));
+	return sizeof(a);
+}
+
+static uint32_t build_status(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_status st;
+
+	h->type = SW_STATUS;
+	sw_job_status(s->job, &st);
+	s->status_at_ns = srv->now_ns + s->status_wait_ns;
+	s->status_wait_ns =
+		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
+	memcpy(srv->payload, &st, sizeof(st));
+	return sizeof(st);
+}
+
+static uint32_t build_declared(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_declared d = {.batch = s->batch - 1, .n = s->n_declared};
+
+	h->type = SW_DECLARED;
+	memcpy(srv->payload, &d, sizeof(d));
+	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
+	return (uint32_t)sizeof(d) + 4u * s->n_declared;
+}
+
+static uint32_t build_answer(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	/* As many as the smallest payload class holds; the rest follows. */
+	uint32_t n = (uint32_t)sw_min64(s->n_answers,
+		s->job->params.payload / sizeof(*s->answers));
+	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);
+
+	h->type = SW_ANSWER;
+	memcpy(srv->payload, s->answers, bytes);
+	s->n_answers -= n;
+	memmove(s->answers, s->answers + n,
+		s->n_answers * sizeof(*s->answers));
+	if (s->n_answers)
+		sw_session_owe(srv, s, SW_OWE_ANSWER);
+	return bytes;
+}
+
+static uint32_t build_ack(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n = sw_flow_build_ack(
+		&s->flow, srv->now_ns, srv->gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(srv->payload, sacks, n * sizeof(*sacks));
+	srv->stats.acks++;
+	return n * (uint32_t)sizeof(*sacks);
+}
+
+static uint32_t build_keepalive(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	(void)srv;
+	(void)s;
+	h->type = SW_KEEPALIVE;
+	return 0;
+}
+
+static uint32_t (*const builders[SW_N_OWED])(
+	struct sw_server *, struct sw_session *, struct sw_header *) = {
+	[SW_OWE_ERROR] = build_error,
+	[SW_OWE_ACCEPT] = build_accept,
+	[SW_OWE_STATUS] = build_status,
+	[SW_OWE_DECLARED] = build_declared,
+	[SW_OWE_ANSWER] = build_answer,
+	[SW_OWE_ACK] = build_ack,
+	[SW_OWE_KEEPALIVE] = build_keepalive,
+};
+
+static void emit(struct sw_server *srv, struct sw_path to, struct sw_header *h,
+	const void *payload, bool is_stable, struct sw_tx_frame *out)
+{
+	h->version = SW_VERSION_MAX;
+	if (h->class == SW_CLASS_CTL)
+		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
+	sw_header_encode(h, out->head);
+	out->payload = payload;
+	out->payload_len = h->payload_len;
+	out->is_stable = is_stable;
+	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
+	out->to = to;
+	srv->stats.tx_frames++;
+	srv->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
+}
+
+static bool tx_reply(
+	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+{
+	struct sw_replies *q = &srv->replies[port_i];
+	struct sw_reply *r = &q->ring[q->first % SW_REPLIES];
+
+	if (!q->n)
+		return false;
+	q->first++;
+	q->n--;
+	r->header.class = SW_CLASS_CTL;
+	emit(srv, r->path, &r->header, r->payload, false, out);
+	return true;
+}
+
+static bool tx_control(
+	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
+	struct sw_session *s;
+	struct sw_header h = {0};
+	uint32_t what;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	s = srv->sessions[i];
+	what = (uint32_t)__builtin_ctz(s->owed);
+	s->owed &= ~(1u << what);
+	h.payload_len = (uint16_t)builders[what](srv, s, &h);
+	h.session = s->peer;
+	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, i, s->owed != 0);
+	sw_flow_send_ctl(&s->flow, &h);
+	s->sent_ns = srv->now_ns;
+	emit(srv, s->path, &h, srv->payload, false, out);
+	return true;
+}
+
+static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
+	struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&srv->due[port_i], class), cell;
+	struct sw_session *s;
+	struct sw_header h;
+	const void *payload;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	s = srv->sessions[i];
+	payload = sw_shard_take(&s->job->shard, s->member, &h, &cell);
+	h.session = s->peer;
+	h.flags = s->job->params.has_crc ? 0 : SW_FLAG_NO_CRC;
+	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
+	/* RESULT is the ACK of this member's PUSH. */
+	sw_flow_answered(&s->flow, h.class);
+	s->sent_ns = srv->now_ns;
+	emit(srv, s->path, &h, payload, true, out);
+	sw_session_refresh(srv, s);
+	return true;
+}
+
+static bool server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct sw_server *srv = server_of(node);
+
+	srv->now_ns = now_ns;
+	if (tx_reply(srv, port_i, out) || tx_control(srv, port_i, out))
+		return true;
+	for (uint32_t class = 0; class < SW_N_CLASSES; class++)
+		if (tx_result(srv, port_i, class, out))
+			return true;
+	return false;
+}
+
+static bool server_is_busy(const struct sw_node *node)
+{
+	const struct sw_server *srv = (const struct sw_server *)node;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used && srv->jobs[i].shard.n_open)
+			return true;
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
+		if (srv->sessions[i] && (srv->sessions[i]->flow.open_mask ||
+						srv->sessions[i]->owed))
+			return true;
+	return false;
+}
+
+/* --- life --- */
+
+int sw_server_open(struct sw_server *srv, const struct sw_params *params,
+	const struct sw_env *env, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t quota_bytes)
+{
+	if (n_ports == 0 || n_ports > SW_MAX_PORTS)
+		return SW_EINVAL;
+	*srv = (struct sw_server){.node = {.rx = server_rx,
+					  .tick = server_tick,
+					  .tx = server_tx,
+					  .is_busy = server_is_busy},
+		.params = *params,
+		.env = env,
+		.quota_bytes = quota_bytes,
+		.n_ports = n_ports};
+	for (uint32_t i = 0; i < n_ports; i++)
+		srv->max_payload[i] = ports[i]->max_payload;
+	srv->secret[0] = env->random(env->ctx);
+	srv->secret[1] = env->random(env->ctx);
+	/* Ids of an earlier life of this server must not be valid again. */
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		srv->generations[i] = (uint16_t)env->random(env->ctx);
+	return 0;
+}
+
+void sw_server_close(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
+		if (srv->sessions[i])
+			sw_session_close(srv, srv->sessions[i]);
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used)
+			sw_job_close(srv, &srv->jobs[i]);
+}
+
+void sw_server_stop(struct sw_server *srv)
+{
+	srv->is_stopping = true;
+}
+
+void sw_server_fail_all(struct sw_server *srv, const char *why)
+{
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
+		if (srv->sessions[i])
+			sw_session_fail(srv, srv->sessions[i], SW_ESERVER,
+				SW_KEY_NONE, "%s", why);
+}
+
+uint64_t sw_server_open_chunks(const struct sw_server *srv)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used)
+			n += srv->jobs[i].shard.n_open;
+	return n;
+}

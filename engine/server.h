@@ -1,0 +1,182 @@
+/* server.h - the summation service of one lcore: jobs, sessions, frames.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Frames in, frames out, next deadline.  server.c moves frames, admit.c lets
+ * workers and tensors in, job.c keeps members and the state of a job (the
+ * coordinator's part), shard.c sums.
+ */
+#ifndef SW_SERVER_H
+#define SW_SERVER_H
+
+#include "engine/due.h"
+#include "engine/node.h"
+#include "engine/shard.h"
+
+enum {
+	SW_MAX_JOBS = 8,
+	SW_REPLIES = 16, /* answers to strangers that wait on a port */
+	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
+	SW_NO_SESSION = UINT16_MAX,
+};
+
+/* Control frames that a session owes; the lowest bit leaves first. */
+enum sw_owed {
+	SW_OWE_ERROR,
+	SW_OWE_ACCEPT,
+	SW_OWE_STATUS,
+	SW_OWE_DECLARED,
+	SW_OWE_ANSWER,
+	SW_OWE_ACK,
+	SW_OWE_KEEPALIVE,
+	SW_N_OWED,
+};
+
+struct sw_member {
+	uint16_t session_i; /* SW_NO_SESSION: not here */
+	uint16_t n_local;
+	bool has_left; /* was here and left, or died */
+	char node[SW_NAME_MAX];
+};
+
+struct sw_job {
+	bool is_used;
+	bool is_coordinated; /* this server is the job's coordinator */
+	enum sw_job_state state;
+	uint64_t epoch;
+	uint64_t joined; /* members */
+	uint16_t n_members;
+	int16_t err; /* FAILED: why, and through which member */
+	uint16_t err_rank;
+	uint16_t seq; /* of the state; grows with every change */
+	struct sw_params params;
+	struct sw_shard shard;
+	struct sw_member members[SW_MAX_MEMBERS];
+	char name[SW_NAME_MAX];
+	char text[SW_TEXT_MAX];
+};
+
+struct sw_session {
+	uint32_t id;   /* ours: index << 16 | generation */
+	uint32_t peer; /* the worker's */
+	struct sw_path path;
+	struct sw_job *job;
+	uint16_t member;
+	uint8_t due_class; /* set in which the session stands, or 8 */
+	uint64_t nonce, incarnation;
+	uint64_t heard_ns, sent_ns;
+	uint64_t status_at_ns; /* when to say the state again */
+	uint64_t status_wait_ns;
+	uint64_t error_at_ns; /* not before then */
+	uint16_t status_seq;  /* acknowledged */
+	uint32_t owed;	      /* bits of enum sw_owed */
+	uint32_t n_answers;
+	uint32_t batch; /* next DECLARE expected */
+	uint16_t n_declared;
+	struct sw_fault fault; /* err 0: none */
+	struct sw_answer answers[SW_PULL_MAX];
+	uint32_t declared[SW_DECLARE_MAX]; /* keys of the last batch */
+	struct sw_flow flow;
+};
+
+/* An answer to somebody without a session. */
+struct sw_reply {
+	struct sw_path path;
+	struct sw_header header;
+	uint8_t payload[sizeof(struct sw_fault)];
+};
+
+struct sw_replies {
+	uint32_t first, n;
+	struct sw_reply ring[SW_REPLIES];
+};
+
+struct sw_server {
+	struct sw_node node;
+	struct sw_params params;
+	const struct sw_env *env;
+	struct sw_stats stats;
+	uint64_t now_ns, gap_ns;
+	uint64_t quota_bytes, used_bytes;
+	uint64_t secret[2];
+	uint32_t n_ports;
+	uint32_t max_payload[SW_MAX_PORTS];
+	struct sw_due due[SW_MAX_PORTS];
+	struct sw_session *sessions[SW_MAX_SESSIONS];
+	uint16_t generations[SW_MAX_SESSIONS];
+	uint32_t n_sessions; /* no open one has a larger index */
+	struct sw_job jobs[SW_MAX_JOBS];
+	struct sw_replies replies[SW_MAX_PORTS];
+	bool is_stopping;
+	uint8_t payload[SW_PAYLOAD_MAX]; /* of the control frame being sent */
+};
+
+/* sw_server_open - an idle server.
+ * @params, @env   the latter borrowed until close
+ * @ports          n_ports of them; only max_payload is read
+ * @quota_bytes    all jobs together
+ * Errors: SW_EINVAL too many ports. */
+int sw_server_open(struct sw_server *srv, const struct sw_params *params,
+	const struct sw_env *env, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t quota_bytes);
+
+/* sw_server_close - drop all sessions and jobs, give back all memory. */
+void sw_server_close(struct sw_server *srv);
+
+/* sw_server_stop - admit nobody any more; go on until close. */
+void sw_server_stop(struct sw_server *srv);
+
+/* sw_server_fail_all - tell every member that this server stops. */
+void sw_server_fail_all(struct sw_server *srv, const char *why);
+
+/* sw_server_open_chunks - chunks that wait for members, results not sent:
+ * what would be dropped by stopping now. */
+uint64_t sw_server_open_chunks(const struct sw_server *srv);
+
+/* --- between server.c, admit.c and job.c --- */
+
+/* sw_session_owe - a control frame is due. */
+void sw_session_owe(
+	struct sw_server *srv, struct sw_session *s, enum sw_owed what);
+
+/* sw_session_refresh - put the session into the set of its most urgent result
+ * that it has credit for. */
+void sw_session_refresh(struct sw_server *srv, struct sw_session *s);
+
+/* sw_session_close - forget it; its member has left. */
+void sw_session_close(struct sw_server *srv, struct sw_session *s);
+
+/* sw_session_fail - tell this worker that it cannot go on. */
+void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
+	uint32_t key, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* sw_server_reply - answer somebody without a session; dropped when too many
+ * wait, since the question will come again. */
+void sw_server_reply(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const void *payload);
+
+/* Handlers of admit.c; the header has been checked. */
+void sw_admit_hello(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const uint8_t *payload);
+void sw_admit_join(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const uint8_t *payload);
+void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* job.c */
+struct sw_job *sw_job_find(struct sw_server *srv, const char *name);
+struct sw_job *sw_job_open(
+	struct sw_server *srv, const struct sw_join *join);
+/* sw_job_enter - @s is member @rank now. */
+void sw_job_enter(struct sw_server *srv, struct sw_job *job,
+	struct sw_session *s, const struct sw_join *join);
+/* sw_job_leave - a member is gone; err != 0 or an early end fails the job of
+ * a coordinator; the last one closes the job. */
+void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
+	int err, const char *text);
+void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
+	int err, const char *text);
+void sw_job_close(struct sw_server *srv, struct sw_job *job);
+void sw_job_status(const struct sw_job *job, struct sw_status *out);
+
+#endif

@@ -1,0 +1,455 @@
+/* shard.c - the sums of one job on one server lcore.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+
+enum { LINE = 64 };
+
+int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
+	const struct sw_env *env, struct sw_stats *stats, uint32_t n_members,
+	uint16_t server_i, uint16_t n_servers)
+{
+	size_t words = sw_bitmap_words(SW_MAX_TENSORS);
+	uint64_t *next;
+
+	*sh = (struct sw_shard){.params = params,
+		.env = env,
+		.stats = stats,
+		.n_members = n_members,
+		.expected = ~0ULL >> (64 - n_members),
+		.server_i = server_i,
+		.n_servers = n_servers};
+	sh->tensors = calloc(SW_MAX_TENSORS, sizeof(*sh->tensors));
+	sh->by_order = calloc(SW_MAX_TENSORS, sizeof(*sh->by_order));
+	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
+	if (!sh->tensors || !sh->by_order || !sh->ready_words) {
+		sw_shard_close(sh);
+		return SW_ENOMEM;
+	}
+	next = sh->ready_words;
+	for (uint32_t m = 0; m < n_members; m++)
+		next = sw_bitmap_init(&sh->ready[m], SW_MAX_TENSORS, next);
+	return 0;
+}
+
+static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
+{
+	if (t->mem)
+		env->mem_put(env->ctx, t->mem, t->mem_bytes);
+	free(t->chunks);
+	free(t->mark_words);
+}
+
+void sw_shard_close(struct sw_shard *sh)
+{
+	for (uint32_t key = 0; sh->tensors && key < SW_MAX_TENSORS; key++)
+		free_tensor(sh->env, &sh->tensors[key]);
+	free(sh->tensors);
+	free(sh->by_order);
+	free(sh->ready_words);
+	*sh = (struct sw_shard){0};
+}
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* Fill all that follows from the declaration; touches no memory. */
+static void shape_tensor(const struct sw_shard *sh,
+	const struct sw_declare_item *item, struct sw_stensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(item->dtype);
+	uint64_t n_chunks;
+
+	t->key = item->key;
+	t->priority = item->priority;
+	t->class = sw_class_of(item->priority);
+	t->dtype = item->dtype;
+	t->op = item->op;
+	t->n_elems = item->n_elems;
+	t->ops = &sh->env->sum->ops[item->dtype];
+	t->chunk_elems = sh->params->payload / elem;
+	n_chunks = (item->n_elems - 1) / t->chunk_elems + 1;
+	t->last_elems =
+		(uint32_t)(item->n_elems - (n_chunks - 1) * t->chunk_elems);
+	t->place = sw_place_init(
+		item->key, (uint32_t)n_chunks, sh->server_i, sh->n_servers);
+	t->res_stride = round_up(sw_min64(t->chunk_elems, item->n_elems) * elem,
+		LINE);
+	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
+	t->mark_stride = (uint32_t)sw_bitmap_words(
+		t->place.n_local ? t->place.n_local : 1);
+	t->mem_bytes = t->place.n_local *
+		       (t->ops->round ? t->acc_stride + t->res_stride :
+					2 * t->acc_stride);
+}
+
+uint64_t sw_shard_need(
+	const struct sw_shard *sh, const struct sw_declare_item *item)
+{
+	struct sw_stensor t;
+
+	shape_tensor(sh, item, &t);
+	return t.mem_bytes + t.place.n_local * sizeof(struct sw_chunk) +
+	       (uint64_t)t.mark_stride * sh->n_members * sizeof(uint64_t);
+}
+
+static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
+{
+	const struct sw_env *env = sh->env;
+	uint32_t n = t->place.n_local;
+
+	t->mark_words =
+		calloc((size_t)t->mark_stride * sh->n_members, sizeof(uint64_t));
+	t->chunks = aligned_alloc(LINE, (n ? n : 1) * sizeof(*t->chunks));
+	if (n)
+		t->mem = env->mem_get(env->ctx, t->mem_bytes);
+	if (!t->mark_words || !t->chunks || (n && !t->mem)) {
+		free_tensor(env, t);
+		return SW_ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		sw_chunk_init(&t->chunks[i]);
+	t->acc[0] = t->mem;
+	if (t->ops->round) {
+		t->acc[1] = t->acc[0];
+		t->res[0] = t->res[1] = t->acc[0] + n * t->acc_stride;
+	} else {
+		t->acc[1] = t->acc[0] + n * t->acc_stride;
+		t->res[0] = t->acc[0];
+		t->res[1] = t->acc[1];
+	}
+	return 0;
+}
+
+static struct sw_bitmap marks_of(const struct sw_stensor *t, uint32_t member)
+{
+	struct sw_bitmap b;
+
+	sw_bitmap_init(&b, t->place.n_local ? t->place.n_local : 1,
+		t->mark_words + (size_t)member * t->mark_stride);
+	return b;
+}
+
+/* Insert the tensor by (priority, key) and number all anew.  Marks that are
+ * set move along: a batch may be declared while others are summed. */
+static void put_in_order(struct sw_shard *sh, struct sw_stensor *t)
+{
+	uint32_t at = sh->n_tensors++;
+
+	for (; at > 0; at--) {
+		const struct sw_stensor *b = &sh->tensors[sh->by_order[at - 1]];
+
+		if (b->priority < t->priority ||
+			(b->priority == t->priority && b->key < t->key))
+			break;
+		sh->by_order[at] = sh->by_order[at - 1];
+	}
+	sh->by_order[at] = t->key;
+	for (; at < sh->n_tensors; at++) {
+		struct sw_stensor *u = &sh->tensors[sh->by_order[at]];
+
+		u->order = at;
+		for (uint32_t m = 0; m < sh->n_members; m++) {
+			struct sw_bitmap marks = marks_of(u, m);
+
+			sw_bitmap_remove(&sh->ready[m], at);
+			if (!sw_bitmap_is_empty(&marks))
+				sw_bitmap_add(&sh->ready[m], at);
+		}
+	}
+}
+
+int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
+	const char *name, uint32_t member)
+{
+	struct sw_stensor *t = &sh->tensors[item->key];
+	struct sw_stensor fresh = {0};
+	int err;
+
+	shape_tensor(sh, item, &fresh);
+	fresh.declared_by = (uint16_t)member;
+	strncpy(fresh.name, name, sizeof(fresh.name) - 1);
+	err = take_memory(sh, &fresh);
+	if (err)
+		return err;
+	*t = fresh;
+	t->is_admitted = true;
+	sh->mem_bytes += sw_shard_need(sh, item);
+	put_in_order(sh, t);
+	return 0;
+}
+
+static uint32_t elems_of(const struct sw_stensor *t, uint32_t chunk)
+{
+	return chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
+}
+
+static struct sw_stensor *find(
+	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
+{
+	struct sw_stensor *t;
+
+	if (key >= SW_MAX_TENSORS || !sh->tensors[key].is_admitted) {
+		sh->stats->rx_key++;
+		return NULL;
+	}
+	t = &sh->tensors[key];
+	if (!sw_place_has(&t->place, chunk)) {
+		sh->stats->rx_chunk++;
+		return NULL;
+	}
+	return t;
+}
+
+static void mark(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local)
+{
+	struct sw_bitmap marks = marks_of(t, member);
+
+	sw_bitmap_add(&marks, local);
+	sw_bitmap_add(&sh->ready[member], t->order);
+}
+
+static void unmark(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local)
+{
+	struct sw_bitmap marks = marks_of(t, member);
+
+	sw_bitmap_remove(&marks, local);
+	if (sw_bitmap_is_empty(&marks))
+		sw_bitmap_remove(&sh->ready[member], t->order);
+}
+
+static struct sw_header result_header(const struct sw_stensor *t,
+	const struct sw_cell *cell, uint32_t local)
+{
+	uint32_t chunk = sw_place_global(&t->place, local);
+
+	return (struct sw_header){.type = SW_RESULT,
+		.class = t->class,
+		.key = t->key,
+		.round = cell->round,
+		.chunk = chunk,
+		.step = cell->step,
+		.weight = cell->weight,
+		.dtype = t->dtype,
+		.op = t->op,
+		.payload_len = (uint16_t)(elems_of(t, chunk) *
+					  t->ops->elem_bytes),
+		.payload_crc = cell->crc};
+}
+
+static const uint8_t *result_bytes(
+	const struct sw_stensor *t, uint32_t round, uint32_t local)
+{
+	return t->res[round & 1] + local * t->res_stride;
+}
+
+/* The sum is complete: freeze it and mark it for everybody. */
+static void complete(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_chunk *c, struct sw_cell *cell, uint32_t local)
+{
+	struct sw_header h = result_header(t, cell, local);
+	const uint8_t *res = result_bytes(t, cell->round, local);
+
+	if (t->ops->round)
+		t->ops->round(t->res[0] + local * t->res_stride,
+			t->acc[0] + local * t->acc_stride,
+			elems_of(t, h.chunk));
+	if (sh->params->has_crc)
+		cell->crc = sw_data_crc(&h, res, h.payload_len);
+	cell->is_done = true;
+	c->inflight = 0;
+	sh->n_open--;
+	sh->stats->chunks_done++;
+	for (uint64_t m = sh->expected; m; m &= m - 1)
+		mark(sh, t, (uint32_t)__builtin_ctzll(m), local);
+}
+
+static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t local = sw_place_local(&t->place, h->chunk);
+	struct sw_chunk *c = &t->chunks[local];
+	bool is_first;
+	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
+	uint8_t *acc = t->acc[h->round & 1] + local * t->acc_stride;
+	uint32_t n = elems_of(t, h->chunk);
+
+	if (is_first) {
+		t->ops->put(acc, payload, n);
+		sh->n_open++;
+	} else {
+		t->ops->add(acc, payload, n);
+	}
+	/* Pushing this round, the member holds the result of the one before:
+	 * whatever is still marked or on its way to it is not needed. */
+	c->inflight &= ~(1ULL << member);
+	unmark(sh, t, member, local);
+	sh->stats->push_folded++;
+	sh->stats->push_bytes += h->payload_len;
+	if (!sw_cell_fold(cell, member, h->weight, sh->expected))
+		return SW_SHARD_TAKEN;
+	complete(sh, t, c, cell, local);
+	return SW_SHARD_COMPLETE;
+}
+
+/* The payload, after the cell has said that it wants it. */
+static enum sw_shard_push check_and_fold(struct sw_shard *sh,
+	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
+	const uint8_t *payload)
+{
+	const struct sw_cell *cell =
+		&t->chunks[sw_place_local(&t->place, h->chunk)]
+			 .cell[h->round & 1];
+
+	if (sh->params->has_crc &&
+		sw_data_crc(h, payload, h->payload_len) != h->payload_crc) {
+		sh->stats->rx_payload_crc++;
+		return SW_SHARD_CRC;
+	}
+	if (cell->round == h->round && cell->got && cell->step != h->step)
+		return SW_SHARD_STEP;
+	return fold(sh, t, member, h, payload);
+}
+
+static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
+	const struct sw_header *h)
+{
+	if (h->dtype != t->dtype || h->op != t->op) {
+		sh->stats->rx_dtype++;
+		return false;
+	}
+	if (h->payload_len != elems_of(t, h->chunk) * t->ops->elem_bytes) {
+		sh->stats->rx_length++;
+		return false;
+	}
+	return true;
+}
+
+enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_stensor *t = find(sh, h->key, h->chunk);
+	uint32_t local;
+	struct sw_chunk *c;
+
+	if (!t || !matches(sh, t, h))
+		return SW_SHARD_DROP;
+	local = sw_place_local(&t->place, h->chunk);
+	c = &t->chunks[local];
+	switch (sw_cell_judge_push(c, h->round, member)) {
+	case SW_PUSH_FOLD:
+		return check_and_fold(sh, t, member, h, payload);
+	case SW_PUSH_DONE:
+		sh->stats->push_again++;
+		if (sw_cell_judge_pull(c, h->round, member) !=
+				SW_PULL_RESULT ||
+			c->inflight >> member & 1)
+			return SW_SHARD_TAKEN;
+		mark(sh, t, member, local);
+		return SW_SHARD_RESULT;
+	case SW_PUSH_HAVE:
+	case SW_PUSH_OLD:
+		sh->stats->push_again++;
+		return SW_SHARD_TAKEN;
+	case SW_PUSH_VIOLATION:
+		break;
+	}
+	sh->stats->rx_round++;
+	return SW_SHARD_DROP;
+}
+
+bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
+	const struct sw_pull *pull, struct sw_answer *answer)
+{
+	struct sw_stensor *t = find(sh, pull->key, pull->chunk);
+	uint32_t local;
+	struct sw_chunk *c;
+
+	if (!t)
+		return false;
+	local = sw_place_local(&t->place, pull->chunk);
+	c = &t->chunks[local];
+	*answer = (struct sw_answer){.key = pull->key,
+		.round = pull->round,
+		.chunk = pull->chunk};
+	switch (sw_cell_judge_pull(c, pull->round, member)) {
+	case SW_PULL_RESULT:
+		if (!(c->inflight >> member & 1))
+			mark(sh, t, member, local);
+		return false;
+	case SW_PULL_WAIT:
+		answer->kind = SW_ANSWER_WAIT;
+		answer->missing =
+			sh->expected & ~c->cell[pull->round & 1].got;
+		sh->stats->pull_wait++;
+		return true;
+	case SW_PULL_NEED:
+		answer->kind = SW_ANSWER_NEED;
+		sh->stats->pull_need++;
+		return true;
+	case SW_PULL_GONE:
+		break;
+	}
+	answer->kind = SW_ANSWER_GONE;
+	sh->stats->pull_gone++;
+	return true;
+}
+
+uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t member)
+{
+	uint32_t order = sw_bitmap_first(&sh->ready[member]);
+
+	return order == SW_BITMAP_NONE ?
+		       SW_N_CLASSES :
+		       sh->tensors[sh->by_order[order]].class;
+}
+
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member,
+	struct sw_header *h, uint32_t *cell_out)
+{
+	uint32_t order = sw_bitmap_first(&sh->ready[member]), local;
+	struct sw_stensor *t;
+	struct sw_bitmap marks;
+	const struct sw_cell *cell;
+
+	if (order == SW_BITMAP_NONE)
+		return NULL;
+	t = &sh->tensors[sh->by_order[order]];
+	marks = marks_of(t, member);
+	local = sw_bitmap_first(&marks);
+	unmark(sh, t, member, local);
+	cell = sw_chunk_newest(&t->chunks[local]);
+	t->chunks[local].inflight |= 1ULL << member;
+	*h = result_header(t, cell, local);
+	*cell_out = local;
+	sh->stats->results++;
+	sh->stats->result_bytes += h->payload_len;
+	return result_bytes(t, cell->round, local);
+}
+
+void sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *sent, enum sw_fate fate)
+{
+	struct sw_stensor *t = &sh->tensors[sent->key];
+	struct sw_chunk *c = &t->chunks[sent->cell];
+	const struct sw_cell *newest = sw_chunk_newest(c);
+
+	/* Of an older round: the member holds it, or a newer is marked. */
+	if (!newest || newest->round != sent->round ||
+		!(c->inflight >> member & 1))
+		return;
+	c->inflight &= ~(1ULL << member);
+	if (fate == SW_LOST) {
+		mark(sh, t, member, sent->cell);
+		sh->stats->retransmissions++;
+	}
+}

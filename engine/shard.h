@@ -1,0 +1,111 @@
+/* shard.h - the sums of one job on one server lcore.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Owned by one lcore.  All memory is taken when a batch of tensors is
+ * admitted; pushes, results and pulls only move bytes and bits.
+ */
+#ifndef SW_SHARD_H
+#define SW_SHARD_H
+
+#include "engine/bitmap.h"
+#include "engine/cell.h"
+#include "engine/env.h"
+#include "engine/flow.h"
+#include "engine/place.h"
+#include "engine/stats.h"
+#include "engine/wire.h"
+
+enum { SW_MAX_TENSORS = 4096 }; /* per job */
+
+struct sw_stensor {
+	uint32_t key;
+	uint32_t order; /* rank among all tensors by (priority, key) */
+	uint32_t priority;
+	uint8_t dtype, op, class;
+	bool is_admitted;
+	uint16_t declared_by; /* the member that declared it first */
+	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
+	const struct sw_sum_ops *ops;
+	struct sw_place place;
+	struct sw_chunk *chunks; /* by local index */
+	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded */
+	uint8_t *res[2]; /* the results; equal to acc where it is not */
+	uint64_t acc_stride, res_stride; /* bytes from chunk to chunk */
+	uint64_t *mark_words; /* n_members bitmaps: result not sent yet */
+	uint32_t mark_stride; /* words from member to member */
+	uint64_t n_elems;
+	void *mem;
+	uint64_t mem_bytes;
+	char name[SW_NAME_MAX];
+};
+
+struct sw_shard {
+	const struct sw_params *params;
+	const struct sw_env *env;
+	struct sw_stats *stats;
+	uint64_t expected; /* members whose contribution a sum waits for */
+	uint32_t n_members;
+	uint16_t server_i, n_servers;
+	uint32_t n_tensors;
+	uint64_t mem_bytes; /* taken by admitted tensors */
+	uint64_t n_open;    /* chunks that wait for members */
+	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
+	uint32_t *by_order;	    /* keys, most urgent first */
+	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
+	uint64_t *ready_words;
+};
+
+/* sw_shard_open - an empty shard.  Errors: SW_ENOMEM. */
+int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
+	const struct sw_env *env, struct sw_stats *stats, uint32_t n_members,
+	uint16_t server_i, uint16_t n_servers);
+
+/* sw_shard_close - give back all memory. */
+void sw_shard_close(struct sw_shard *sh);
+
+/* sw_shard_need - bytes that a tensor takes here: two generations (for 16-bit
+ * types an f32 accumulator and a result), 64 per chunk, and marks. */
+uint64_t sw_shard_need(
+	const struct sw_shard *sh, const struct sw_declare_item *item);
+
+/* sw_shard_admit - take memory for one tensor; @item->key is free, its other
+ * fields were checked.  @name has a NUL; @member declared it first.
+ * Errors: SW_ENOMEM. */
+int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
+	const char *name, uint32_t member);
+
+enum sw_shard_push {
+	SW_SHARD_TAKEN,	   /* folded or known: acknowledge it */
+	SW_SHARD_COMPLETE, /* folded, and results became ready for everybody */
+	SW_SHARD_RESULT,   /* known, and its result became ready for it */
+	SW_SHARD_CRC,	   /* payload damaged: not acknowledged */
+	SW_SHARD_STEP,	   /* of another step than the first contribution */
+	SW_SHARD_DROP,	   /* invalid; counted */
+};
+
+/* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
+ * bytes at any alignment. */
+enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
+ * was filled; else its result became ready, is on its way, or the request
+ * makes no sense. */
+bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
+	const struct sw_pull *pull, struct sw_answer *answer);
+
+/* sw_shard_class - class of the most urgent result that waits for @member,
+ * SW_N_CLASSES when none does. */
+uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t member);
+
+/* sw_shard_take - the most urgent result for @member: fills key, round, chunk,
+ * step, weight, dtype, op, class, payload_len, payload_crc of @h, and *cell for
+ * sw_shard_fate.  Returns its bytes, NULL when there is none. */
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member,
+	struct sw_header *h, uint32_t *cell);
+
+/* sw_shard_fate - a result that was sent to @member arrived or was lost. */
+void sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *sent, enum sw_fate fate);
+
+#endif

@@ -1,0 +1,312 @@
+/* tensors.c - the worker's tensors: declare, order, submit, end.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "engine/worker.h"
+
+int sw_tensors_open(struct sw_worker *w)
+{
+	w->tensors = calloc(SW_TENSORS, sizeof(*w->tensors));
+	w->by_order = calloc(SW_TENSORS, sizeof(*w->by_order));
+	w->by_key = malloc(SW_TENSORS * sizeof(*w->by_key));
+	if (!w->tensors || !w->by_order || !w->by_key)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		w->by_key[i] = SW_KEY_NONE;
+	return 0;
+}
+
+static void free_tensor(struct sw_wtensor *t)
+{
+	free(t->chunks);
+	free(t->places);
+	free(t->todo);
+	free(t->late);
+	free(t->words);
+	*t = (struct sw_wtensor){0};
+}
+
+void sw_tensors_close(struct sw_worker *w)
+{
+	for (uint32_t i = 0; w->tensors && i < w->n_tensors; i++)
+		free_tensor(&w->tensors[i]);
+	free(w->tensors);
+	free(w->by_order);
+	free(w->by_key);
+}
+
+static bool is_valid(const struct sw_worker_tensor *in)
+{
+	uint32_t elem = sw_dtype_bytes(in->dtype);
+
+	return in->name[0] && strlen(in->name) < SW_NAME_MAX && elem &&
+	       in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem;
+}
+
+static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
+	struct sw_wtensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(in->dtype);
+	uint32_t per_chunk = w->params.payload / elem;
+	uint64_t n_chunks = (in->n_elems - 1) / per_chunk + 1;
+
+	*t = (struct sw_wtensor){.key = SW_KEY_NONE,
+		.priority = in->priority,
+		.dtype = (uint8_t)in->dtype,
+		.class = sw_class_of(in->priority),
+		.n_chunks = (uint32_t)n_chunks,
+		.elem_bytes = elem,
+		.chunk_bytes = per_chunk * elem,
+		.last_bytes = (uint32_t)(in->n_elems -
+					 (n_chunks - 1) * per_chunk) *
+			      elem,
+		.n_elems = in->n_elems,
+		.base = in->base};
+	snprintf(t->name, sizeof(t->name), "%s", in->name);
+	t->chunks = calloc(n_chunks, sizeof(*t->chunks));
+	t->places = calloc(w->n_links, sizeof(*t->places));
+	t->todo = calloc(w->n_links, sizeof(*t->todo));
+	t->late = calloc(w->n_links, sizeof(*t->late));
+	if (t->chunks && t->places && t->todo && t->late)
+		return 0;
+	free_tensor(t);
+	return SW_ENOMEM;
+}
+
+/* Is @order in the link's set exactly when the tensor's set has members? */
+static void carry_over(
+	struct sw_bitmap *orders, uint32_t order, const struct sw_bitmap *chunks)
+{
+	/* A set without levels: the tensor has no key yet. */
+	if (chunks->n_levels && !sw_bitmap_is_empty(chunks))
+		sw_bitmap_add(orders, order);
+	else
+		sw_bitmap_remove(orders, order);
+}
+
+/* Number all by (priority, index), and the sets of the links with them. */
+static void order_all(struct sw_worker *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		uint32_t at = n++;
+
+		for (; at > 0 && w->tensors[w->by_order[at - 1]].priority >
+					 w->tensors[i].priority;
+			at--)
+			w->by_order[at] = w->by_order[at - 1];
+		w->by_order[at] = i;
+	}
+	for (uint32_t at = 0; at < n; at++) {
+		struct sw_wtensor *t = &w->tensors[w->by_order[at]];
+
+		t->order = at;
+		for (uint32_t l = 0; l < w->n_links; l++) {
+			carry_over(&w->links[l].ready, at, &t->todo[l]);
+			carry_over(&w->links[l].late, at, &t->late[l]);
+		}
+	}
+}
+
+static bool is_admitted(const struct sw_worker *w)
+{
+	for (uint32_t l = 0; l < w->n_links; l++)
+		if (w->links[l].n_declared != w->n_tensors)
+			return false;
+	return true;
+}
+
+int sw_worker_declare(
+	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
+{
+	uint32_t done = 0;
+	int err = 0;
+
+	if (!is_admitted(w))
+		return SW_EBUSY;
+	if (n == 0 || n > SW_TENSORS - w->n_tensors)
+		return SW_EINVAL;
+	for (; done < n && !err; done++)
+		err = is_valid(&tensors[done]) ?
+			      shape(w, &tensors[done],
+				      &w->tensors[w->n_tensors + done]) :
+			      SW_EINVAL;
+	if (err) {
+		while (done-- > 0)
+			free_tensor(&w->tensors[w->n_tensors + done]);
+		return err;
+	}
+	w->n_tensors += n;
+	order_all(w);
+	sw_link_request(w, &w->links[0]);
+	return 0;
+}
+
+/* A set over no chunks is kept over one, which never enters. */
+static uint32_t set_size(const struct sw_place *p)
+{
+	return p->n_local ? p->n_local : 1;
+}
+
+int sw_tensors_keyed(struct sw_worker *w, uint32_t tensor, uint32_t key)
+{
+	struct sw_wtensor *t = &w->tensors[tensor];
+	size_t n_words = 0;
+	uint64_t *words;
+
+	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE)
+		return SW_EPROTO;
+	for (uint32_t l = 0; l < w->n_links; l++) {
+		t->places[l] =
+			sw_place_init(key, t->n_chunks, l, w->n_links);
+		n_words += 2 * sw_bitmap_words(set_size(&t->places[l]));
+	}
+	words = t->words = calloc(n_words, sizeof(*words));
+	if (!words)
+		return SW_ENOMEM;
+	for (uint32_t l = 0; l < w->n_links; l++) {
+		uint32_t n = set_size(&t->places[l]);
+
+		words = sw_bitmap_init(&t->todo[l], n, words);
+		words = sw_bitmap_init(&t->late[l], n, words);
+	}
+	t->key = key;
+	w->by_key[key] = tensor;
+	return 0;
+}
+
+/* --- push_pull --- */
+
+static void put(struct sw_bitmap *orders, uint32_t order,
+	struct sw_bitmap *chunks, uint32_t local, bool is_in)
+{
+	if (is_in) {
+		sw_bitmap_add(chunks, local);
+		sw_bitmap_add(orders, order);
+		return;
+	}
+	sw_bitmap_remove(chunks, local);
+	if (sw_bitmap_is_empty(chunks))
+		sw_bitmap_remove(orders, order);
+}
+
+void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
+	bool is_todo, bool is_late)
+{
+	uint32_t i = sw_place_owner(t->key, chunk, w->n_links);
+	uint32_t local = sw_place_local(&t->places[i], chunk);
+	struct sw_link *l = &w->links[i];
+
+	put(&l->ready, t->order, &t->todo[i], local, is_todo);
+	put(&l->late, t->order, &t->late[i], local, is_late);
+}
+
+static void start(struct sw_worker *w, struct sw_wtensor *t)
+{
+	for (uint32_t c = 0; c < t->n_chunks; c++)
+		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
+	for (uint32_t l = 0; l < w->n_links; l++) {
+		if (!t->places[l].n_local)
+			continue;
+		sw_bitmap_fill(&t->todo[l]);
+		sw_bitmap_add(&w->links[l].ready, t->order);
+		sw_link_refresh(w, &w->links[l]);
+	}
+}
+
+int sw_worker_push(
+	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie)
+{
+	struct sw_wtensor *t = &w->tensors[tensor];
+
+	if (w->state == SW_WORKER_FAILED || w->state == SW_WORKER_LEFT)
+		return w->fault.err ? w->fault.err : SW_ECLOSED;
+	if (tensor >= w->n_tensors)
+		return SW_EINVAL;
+	if (!is_admitted(w))
+		return SW_EAGAIN;
+	if (t->is_open)
+		return SW_EBUSY;
+	t->is_open = true;
+	t->is_edited = false;
+	t->round++;
+	t->step = (uint16_t)step;
+	t->weight = 0;
+	t->n_missing = t->n_chunks;
+	t->cookie = cookie;
+	t->missing = 0;
+	t->progress_ns = t->warned_ns = w->now_ns;
+	w->n_open++;
+	start(w, t);
+	return 0;
+}
+
+void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
+{
+	if (!err && t->is_edited)
+		err = SW_ECORRUPT;
+	t->is_open = false;
+	w->n_open--;
+	w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), t->cookie,
+		err, t->weight);
+}
+
+void sw_tensors_end_all(struct sw_worker *w, int err)
+{
+	for (uint32_t i = 0; i < w->n_tensors; i++)
+		if (w->tensors[i].is_open)
+			sw_tensors_end(w, &w->tensors[i], err);
+}
+
+/* "rank 1, 3" of a set of members, or "a server" when nobody was named. */
+static void name_members(uint64_t members, char *out, size_t size)
+{
+	size_t n = (size_t)snprintf(out, size, "%s", members ? "rank" : "a server");
+
+	for (; members && n + 8 < size; members &= members - 1)
+		n += (size_t)snprintf(out + n, size - n, "%s %d",
+			n > 4 ? "," : "", __builtin_ctzll(members));
+}
+
+static void warn(struct sw_worker *w, struct sw_wtensor *t)
+{
+	char who[64], text[SW_TEXT_MAX + SW_NAME_MAX];
+	uint64_t still_ns = w->now_ns - t->progress_ns;
+
+	t->warned_ns = w->now_ns;
+	name_members(t->missing, who, sizeof(who));
+	if (still_ns >= w->params.stall_limit) {
+		sw_worker_fail(w, SW_ESTALL, t->key,
+			"waited %llu s for %s, tensor %.64s",
+			(unsigned long long)(still_ns / SW_S), who, t->name);
+		return;
+	}
+	snprintf(text, sizeof(text), "waiting %llu s for %s, tensor %s",
+		(unsigned long long)(still_ns / SW_S), who, t->name);
+	sw_log(w->env->log, SW_LOG_WARN, "%s", text);
+	w->events.state(w->events.ctx, w->state, 0, text);
+}
+
+uint64_t sw_tensors_tick(struct sw_worker *w)
+{
+	uint64_t every =
+		sw_min64(w->params.stall_warn, w->params.stall_limit);
+	uint64_t at = UINT64_MAX;
+
+	for (uint32_t i = 0; w->n_open && i < w->n_tensors; i++) {
+		struct sw_wtensor *t = &w->tensors[i];
+
+		if (!t->is_open)
+			continue;
+		t->warned_ns = sw_max64(t->warned_ns, t->progress_ns);
+		if (w->now_ns - t->warned_ns >= every)
+			warn(w, t);
+		at = sw_min64(at, t->warned_ns + every);
+	}
+	return at;
+}

@@ -1,0 +1,233 @@
+/* wire.h - the frame: one fixed header, the control payloads, their codec.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Everything is little-endian.  A frame is what an UDP datagram carries: 54
+ * bytes of header, then payload_len bytes.  54, since with Ethernet, IPv4 and
+ * UDP before it (42 bytes) the payload starts at byte 96 of the frame, which a
+ * port places on a 64-byte boundary.
+ *
+ * If you add a type: give it a row in frame_rules (wire.c), a handler in
+ * server.c or worker.c, a section in PROTOCOL.md, and a case in unit_wire.c.
+ */
+#ifndef SW_WIRE_H
+#define SW_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/port.h"
+
+enum {
+	SW_MAGIC = 0x5753, /* "SW" */
+	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
+	SW_VERSION_MAX = 1,
+	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
+	SW_CLASS_CTL = 8, /* packet number space of control frames */
+	SW_N_SPACES = 9,
+	SW_MAX_MEMBERS = 64, /* bits in a cell */
+	SW_MAX_SERVERS = 32,
+	SW_NAME_MAX = 128, /* a name and its NUL */
+	SW_TEXT_MAX = 160, /* an error's text and its NUL */
+	SW_QUANTUM = 1024, /* bytes per unit of credit */
+};
+
+#define SW_KEY_NONE UINT32_MAX
+
+/* sw_class_of - class of a tensor by its priority: 0, then 1-2, 3-6, 7-14, …
+ * so that the first layers, which are waited for first, are told apart best. */
+static inline uint8_t sw_class_of(uint32_t priority)
+{
+	uint32_t log2 = 63 - (uint32_t)__builtin_clzll(priority + 1ULL);
+
+	return (uint8_t)(log2 < SW_N_CLASSES ? log2 : SW_N_CLASSES - 1);
+}
+
+enum sw_frame_type {
+	SW_HELLO = 1,	  /* worker: is somebody there?  Padded */
+	SW_COOKIE = 2,	  /* server: proof of address, nothing stored */
+	SW_JOIN = 3,	  /* worker: let me in */
+	SW_ACCEPT = 4,	  /* server: your session */
+	SW_DECLARE = 5,	  /* worker: a batch of tensors */
+	SW_DECLARED = 6,  /* server: their keys */
+	SW_STATUS = 7,	  /* server: state of the job */
+	SW_LEAVE = 8,	  /* worker: I go, and why */
+	SW_LEFT = 9,	  /* server: your session is closed */
+	SW_KEEPALIVE = 10, /* either: I am here */
+	SW_ERROR = 11,	  /* server: this worker cannot go on, and why */
+	SW_PUSH = 16,	  /* worker: one contribution to one chunk */
+	SW_RESULT = 17,	  /* server: the sum of one chunk */
+	SW_ACK = 18,	  /* either: packet numbers received */
+	SW_PULL = 19,	  /* worker: up to 64 chunks whose result is late */
+	SW_ANSWER = 20,	  /* server: why a pulled chunk has no result yet */
+	SW_N_TYPES = 21,
+};
+
+enum sw_frame_flag {
+	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
+	SW_FLAG_RETX = 2,   /* sent before; for counters only */
+};
+
+struct sw_header {
+	uint8_t version;
+	uint8_t type;
+	uint8_t flags;
+	uint8_t class; /* packet number space: 0…7, or 8 for control */
+	uint16_t payload_len;
+	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
+	uint64_t psn;	  /* 48 bits; unique per session, direction, class */
+	uint32_t key;	  /* dense index of the tensor */
+	uint32_t round;	  /* version of the tensor, counts its push_pulls */
+	uint32_t chunk;	  /* index in the tensor */
+	uint16_t step;	  /* low bits of the training step */
+	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
+	uint8_t dtype;
+	uint8_t op; /* 0 = sum */
+	uint16_t aux;
+	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
+	uint32_t grant;	   /* credit the sender gives, cumulative, quanta */
+	uint32_t payload_crc;
+};
+
+/* sw_header_encode - write @h to @out[54], header CRC included. */
+void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES]);
+
+enum sw_verdict {
+	SW_FRAME_OK,
+	SW_FRAME_SHORT,	  /* shorter than a header */
+	SW_FRAME_MAGIC,	  /* not ours */
+	SW_FRAME_CRC,	  /* header damaged */
+	SW_FRAME_VERSION, /* a version that we do not speak */
+	SW_FRAME_TYPE,	  /* no such type, flag or class */
+	SW_FRAME_LENGTH,  /* payload_len is not what is there, or the type
+			     forbids it */
+};
+
+/* sw_header_decode - check the frame's own consistency and fill @h.
+ * @len bytes are at @data.  Nothing outside them is read.  @h is written only
+ * with SW_FRAME_OK.  HELLO and JOIN of any version decode, since they carry
+ * the range of versions. */
+enum sw_verdict sw_header_decode(
+	const uint8_t *data, uint32_t len, struct sw_header *h);
+
+/* sw_data_crc - CRC32C of a data payload, seeded with what it belongs to, so
+ * that intact bytes in the wrong place fail too. */
+uint32_t sw_data_crc(
+	const struct sw_header *h, const void *payload, uint32_t len);
+
+/* Control payloads, as they lie on the wire.  They are copied in and out with
+ * memcpy; the header's payload_crc covers them (plain CRC32C). */
+struct sw_hello {
+	uint64_t nonce; /* worker's; echoed */
+	uint8_t pad[56]; /* no answer is larger than its question */
+};
+
+struct sw_cookie {
+	uint64_t nonce;
+	uint64_t cookie;
+};
+
+struct sw_join {
+	uint64_t nonce;
+	uint64_t cookie;
+	uint64_t incarnation; /* grows with every start of the worker */
+	uint64_t epoch;	      /* 0 for the coordinator, else what it said */
+	uint32_t session;     /* worker's, for the frames that it receives */
+	uint8_t version_min, version_max;
+	uint16_t rank, n_members, n_local;
+	uint16_t server_i, n_servers; /* the receiver's place in the list */
+	uint16_t payload;	      /* payload class */
+	uint8_t has_crc, pad0;
+	char job[SW_NAME_MAX];
+	char node[SW_NAME_MAX];
+	uint8_t pad[60];
+};
+
+struct sw_accept {
+	uint64_t nonce;
+	uint64_t epoch; /* of the job; from the coordinator */
+	uint32_t session; /* server's, for the frames that it receives */
+	uint8_t version, pad[3];
+};
+
+enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
+
+struct sw_status {
+	uint64_t joined; /* members that have joined */
+	uint32_t seq;	 /* acknowledged by KEEPALIVE's aux */
+	uint8_t state, pad;
+	int16_t err;
+	uint16_t rank; /* FAILED: whose fault */
+	uint16_t size; /* RUNNING: sum of n_local */
+	char text[SW_TEXT_MAX];
+};
+
+struct sw_fault { /* ERROR and LEAVE */
+	uint64_t nonce; /* of a refused JOIN, else 0 */
+	int16_t err;
+	uint16_t rank;
+	uint32_t key; /* or SW_KEY_NONE */
+	char text[SW_TEXT_MAX];
+};
+
+struct sw_declare_head {
+	uint32_t batch; /* counts frames of DECLARE, from 0 */
+	uint16_t n, pad;
+};
+
+struct sw_declare_item {
+	uint64_t n_elems;
+	uint32_t key; /* SW_KEY_NONE: coordinator, assign one */
+	uint32_t priority;
+	uint8_t dtype, op;
+	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
+};
+
+struct sw_declared {
+	uint32_t batch;
+	uint16_t n;
+	uint16_t pad;
+	/* n keys, uint32_t each, follow */
+};
+
+enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
+
+struct sw_sack { /* an ACK holds one per space that has news */
+	uint64_t largest;	      /* highest packet number received */
+	uint64_t bits[SW_SACK_WORDS]; /* bit i: largest - 1 - i received */
+	uint8_t class, pad;
+	uint16_t delay_us; /* since largest came */
+	uint16_t gap_us;   /* longest recent gap in the receiver's polling */
+	uint16_t pad1;
+};
+
+enum sw_answer_kind {
+	SW_ANSWER_WAIT, /* folded, others are missing */
+	SW_ANSWER_NEED, /* not folded: push again, whatever was ACKed */
+	SW_ANSWER_GONE, /* no longer kept: you hold it, or you never will */
+	SW_ANSWER_CRC,	/* your push was refused by its payload's CRC */
+};
+
+struct sw_pull { /* a PULL holds up to 64 */
+	uint32_t key, round, chunk;
+};
+
+struct sw_answer { /* an ANSWER holds up to 64 */
+	uint64_t missing; /* WAIT: members whose contribution is not there */
+	uint32_t key, round, chunk;
+	uint8_t kind, pad[3];
+};
+
+enum { SW_PULL_MAX = 64 };
+
+_Static_assert(sizeof(struct sw_hello) >= sizeof(struct sw_cookie), "I5");
+_Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");
+_Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
+_Static_assert(sizeof(struct sw_join) == 368, "no holes");
+_Static_assert(sizeof(struct sw_accept) == 24, "no holes");
+_Static_assert(sizeof(struct sw_status) == 184, "no holes");
+_Static_assert(sizeof(struct sw_fault) == 176, "no holes");
+_Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");
+_Static_assert(sizeof(struct sw_sack) == 48, "no holes");
+_Static_assert(sizeof(struct sw_answer) == 24, "no holes");
+
+#endif

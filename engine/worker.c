@@ -1,0 +1,686 @@
+/* worker.c - the worker's data path: pushes out, results in, repairs.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+
+enum {
+	LATE_SCAN = 256,      /* chunks looked at for one PULL */
+	REFUSED_MAX = 3,      /* then a chunk is pushed from a copy */
+	STALL_LOOK_NS = 100000000, /* pause between looks for stalls */
+};
+
+static struct sw_worker *worker_of(struct sw_node *node)
+{
+	return (struct sw_worker *)node;
+}
+
+void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
+{
+	struct sw_due *due = &w->due[l->path.port_i];
+	uint32_t order = l->state == SW_LINK_OPEN ? sw_bitmap_first(&l->ready) :
+						    SW_BITMAP_NONE;
+	uint32_t class = SW_N_CLASSES;
+
+	if (order != SW_BITMAP_NONE)
+		class = w->tensors[w->by_order[order]].class;
+	if (class < SW_N_CLASSES && !sw_flow_can_send(&l->flow, class))
+		class = SW_N_CLASSES;
+	if (class == l->due_class)
+		return;
+	if (l->due_class < SW_N_CLASSES)
+		sw_due_put(due, l->due_class, l->index, false);
+	if (class < SW_N_CLASSES)
+		sw_due_put(due, class, l->index, true);
+	l->due_class = (uint8_t)class;
+}
+
+/* The tensor that a frame of link @l is about, if it is one of ours there. */
+static struct sw_wtensor *tensor_of(struct sw_worker *w,
+	const struct sw_link *l, uint32_t key, uint32_t chunk)
+{
+	struct sw_wtensor *t;
+
+	if (key >= SW_TENSORS || w->by_key[key] == SW_KEY_NONE) {
+		w->stats.rx_key++;
+		return NULL;
+	}
+	t = &w->tensors[w->by_key[key]];
+	if (!sw_place_has(&t->places[l->index], chunk)) {
+		w->stats.rx_chunk++;
+		return NULL;
+	}
+	return t;
+}
+
+/* The contribution must go (again). */
+static void push_again(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	t->chunks[chunk].state = SW_GRAD;
+	sw_tensors_set(w, t, chunk, true, false);
+}
+
+/* --- results in --- */
+
+/* Is it exactly what this chunk waits for?  Counts why not. */
+static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_header *h)
+{
+	const struct sw_wchunk *c = &t->chunks[h->chunk];
+
+	if (!t->is_open || h->round != t->round || c->state == SW_HELD ||
+		!c->n_sent) {
+		w->stats.result_again++;
+		return false;
+	}
+	return true;
+}
+
+static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_header *h)
+{
+	if (h->dtype != t->dtype || h->op != 0) {
+		w->stats.rx_dtype++;
+		return false;
+	}
+	if (h->payload_len != sw_wtensor_bytes(t, h->chunk)) {
+		w->stats.rx_length++;
+		return false;
+	}
+	return true;
+}
+
+static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_wchunk *c = &t->chunks[h->chunk];
+
+	/* HELD before the first byte is written (A6). */
+	c->state = SW_HELD;
+	sw_tensors_set(w, t, h->chunk, false, false);
+	sw_flow_resolve(&l->flow, t->class, c->psn, w->now_ns);
+	memcpy(t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
+		h->payload_len);
+	t->weight = h->weight;
+	t->progress_ns = w->now_ns;
+	t->missing = 0;
+	l->pull_wait_ns = 0;
+	w->stats.results++;
+	w->stats.result_bytes += h->payload_len;
+	if (--t->n_missing == 0)
+		sw_tensors_end(w, t, 0);
+}
+
+static void on_result(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk);
+
+	if (!t || !is_well_formed(w, t, h))
+		return;
+	if (is_wanted(w, t, h)) {
+		if (w->params.has_crc && sw_data_crc(h, payload,
+						  h->payload_len) !=
+						  h->payload_crc) {
+			w->stats.rx_payload_crc++;
+			return; /* not acknowledged: it will come again */
+		}
+		hold(w, l, t, h, payload);
+	}
+	sw_flow_accept(&l->flow, h->class, h->psn, w->now_ns);
+	if (sw_flow_ack_at(&l->flow) == 0)
+		sw_link_owe(w, l, SW_LINK_OWE_ACK);
+}
+
+/* --- what became of pushes --- */
+
+static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+	enum sw_fate fate)
+{
+	struct sw_worker *w = ctx;
+	struct sw_wtensor *t = &w->tensors[w->by_key[sent->key]];
+	struct sw_wchunk *c = &t->chunks[sent->cell];
+
+	(void)class;
+	if (fate == SW_LOST)
+		w->stats.lost++;
+	if (!t->is_open || t->round != sent->round || c->state != SW_PUSHED ||
+		c->psn != sent->psn)
+		return;
+	if (fate == SW_LOST) {
+		push_again(w, t, sent->cell);
+		return;
+	}
+	c->t_ns = w->now_ns;
+	sw_tensors_set(w, t, sent->cell, false, true);
+}
+
+static void on_ack(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+
+	memcpy(sacks, payload, h->payload_len);
+	if (!sw_flow_on_ack(&l->flow, sacks, h->payload_len / sizeof(*sacks),
+		    w->now_ns, on_fate, w))
+		w->stats.rx_state++;
+	sw_link_refresh(w, l);
+}
+
+static void on_refused_push(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+
+	w->stats.push_refused++;
+	if (c->n_refused < UINT8_MAX)
+		c->n_refused++;
+	push_again(w, t, chunk);
+}
+
+static void on_answer(struct sw_worker *w, struct sw_link *l,
+	const struct sw_answer *a)
+{
+	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk);
+
+	if (!t || !t->is_open || t->round != a->round ||
+		t->chunks[a->chunk].state != SW_PUSHED)
+		return; /* from the past */
+	switch (a->kind) {
+	case SW_ANSWER_WAIT:
+		t->missing = a->missing;
+		w->stats.pull_wait++;
+		return;
+	case SW_ANSWER_NEED:
+		w->stats.pull_need++;
+		push_again(w, t, a->chunk);
+		return;
+	case SW_ANSWER_CRC:
+		on_refused_push(w, t, a->chunk);
+		return;
+	case SW_ANSWER_GONE:
+		w->stats.pull_gone++;
+		sw_worker_fail(w, SW_EPROTO, a->key,
+			"server %.64s keeps no result of tensor %.64s any more",
+			l->name, t->name);
+		return;
+	default:
+		w->stats.rx_type++;
+	}
+}
+
+static void on_answers(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_answer a;
+
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(a)) {
+		memcpy(&a, payload + at, sizeof(a));
+		on_answer(w, l, &a);
+	}
+	sw_link_refresh(w, l);
+}
+
+/* --- frames in --- */
+
+static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
+{
+	uint64_t *const counters[] = {[SW_FRAME_SHORT] = &st->rx_short,
+		[SW_FRAME_MAGIC] = &st->rx_magic,
+		[SW_FRAME_CRC] = &st->rx_head_crc,
+		[SW_FRAME_VERSION] = &st->rx_version,
+		[SW_FRAME_TYPE] = &st->rx_type,
+		[SW_FRAME_LENGTH] = &st->rx_length};
+
+	++*counters[verdict];
+}
+
+/* By our session id, or where none is known yet, by address. */
+static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
+	const struct sw_header *h)
+{
+	uint32_t i = h->session >> 16;
+
+	if (h->session) {
+		if (i >= w->n_links || w->links[i].id != h->session) {
+			w->stats.rx_session++;
+			return NULL;
+		}
+		if (memcmp(&w->links[i].path, from, sizeof(*from)) != 0) {
+			w->stats.rx_source++;
+			return NULL;
+		}
+		return &w->links[i];
+	}
+	for (i = 0; i < w->n_links; i++)
+		if (!memcmp(&w->links[i].path, from, sizeof(*from)) &&
+			(h->type == SW_COOKIE || h->type == SW_LEFT))
+			return &w->links[i];
+	w->stats.rx_session++;
+	return NULL;
+}
+
+static void on_link(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	bool is_newer = h->psn > l->flow.heard[h->class];
+
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
+		if (!h->session) { /* only a LEFT is said without */
+			if (h->type == SW_LEFT)
+				sw_link_rx(w, l, h, payload);
+			return;
+		}
+		l->heard_ns = w->now_ns;
+		if (sw_flow_hear(&l->flow, h))
+			sw_link_refresh(w, l);
+	}
+	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
+		on_result(w, l, h, payload);
+	else if (h->type == SW_LEFT || l->state != SW_LINK_OPEN)
+		sw_link_rx(w, l, h, payload);
+	else if (!is_newer)
+		return; /* the past of a control frame */
+	else if (h->type == SW_ACK)
+		on_ack(w, l, h, payload);
+	else if (h->type == SW_ANSWER)
+		on_answers(w, l, h, payload);
+	else if (!sw_link_rx(w, l, h, payload))
+		w->stats.rx_state++;
+}
+
+static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
+{
+	const uint8_t *payload = f->data + SW_HEAD_BYTES;
+	struct sw_header h;
+	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
+	struct sw_link *l;
+
+	w->stats.rx_frames++;
+	w->stats.rx_bytes += f->len;
+	if (verdict != SW_FRAME_OK) {
+		count_bad(&w->stats, verdict);
+		return;
+	}
+	if (h.class == SW_CLASS_CTL &&
+		sw_crc32c(0, payload, h.payload_len) != h.payload_crc) {
+		w->stats.rx_payload_crc++;
+		return;
+	}
+	l = link_of(w, &f->from, &h);
+	if (l && w->state != SW_WORKER_LEFT)
+		on_link(w, l, &h, payload);
+}
+
+static void worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct sw_worker *w = worker_of(node);
+
+	(void)port_i; /* each frame carries it */
+	w->now_ns = now_ns;
+	for (uint32_t i = 0; i < n; i++)
+		rx_one(w, &frames[i]);
+}
+
+/* --- time --- */
+
+/* Note the late chunks of one tensor for the next PULL. */
+static void gather_late(struct sw_worker *w, struct sw_link *l,
+	struct sw_wtensor *t, uint32_t *budget)
+{
+	const struct sw_bitmap *late = &t->late[l->index];
+	uint32_t local = sw_bitmap_first(late);
+
+	for (; local != SW_BITMAP_NONE && *budget &&
+		l->n_pulls < SW_PULL_MAX;
+		local = sw_bitmap_next(late, local + 1), --*budget) {
+		uint32_t chunk = sw_place_global(&t->places[l->index], local);
+		struct sw_wchunk *c = &t->chunks[chunk];
+
+		if (w->now_ns - c->t_ns < l->pull_wait_ns)
+			continue;
+		c->t_ns = w->now_ns;
+		l->pulls[l->n_pulls++] = (struct sw_pull){
+			.key = t->key, .round = t->round, .chunk = chunk};
+	}
+}
+
+/* Ask for the most urgent results that are late.  The pause doubles while
+ * nothing comes, so that a straggler costs few bytes. */
+static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
+{
+	uint32_t budget = LATE_SCAN;
+	uint32_t order = sw_bitmap_first(&l->late);
+
+	if (order == SW_BITMAP_NONE)
+		return UINT64_MAX;
+	if (!l->pull_wait_ns) {
+		l->pull_wait_ns = sw_max64(
+			4 * sw_flow_srtt(&l->flow), w->params.pull_min);
+		l->pull_at_ns = w->now_ns + l->pull_wait_ns;
+	}
+	if (w->now_ns < l->pull_at_ns)
+		return l->pull_at_ns;
+	l->n_pulls = 0;
+	for (; order != SW_BITMAP_NONE && budget && l->n_pulls < SW_PULL_MAX;
+		order = sw_bitmap_next(&l->late, order + 1))
+		gather_late(
+			w, l, &w->tensors[w->by_order[order]], &budget);
+	if (l->n_pulls) {
+		sw_link_owe(w, l, SW_LINK_OWE_PULL);
+		l->pull_wait_ns =
+			sw_min64(2 * l->pull_wait_ns, w->params.pull_max);
+	}
+	l->pull_at_ns = w->now_ns + l->pull_wait_ns;
+	return l->pull_at_ns;
+}
+
+static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at, ack_at;
+
+	if (l->state != SW_LINK_OPEN)
+		return UINT64_MAX;
+	at = sw_flow_tick(&l->flow, w->now_ns, on_fate, w);
+	ack_at = sw_flow_ack_at(&l->flow);
+	if (ack_at <= w->now_ns)
+		sw_link_owe(w, l, SW_LINK_OWE_ACK);
+	else
+		at = sw_min64(at, ack_at);
+	at = sw_min64(at, tick_pull(w, l));
+	sw_link_refresh(w, l);
+	return at;
+}
+
+static uint64_t worker_tick(
+	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+{
+	struct sw_worker *w = worker_of(node);
+	uint64_t at = UINT64_MAX;
+
+	w->now_ns = now_ns;
+	w->gap_ns = gap_ns;
+	w->stats.poll_gap_max_us =
+		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000);
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		at = sw_min64(at, tick_flow(w, &w->links[i]));
+		at = sw_min64(at, sw_link_tick(w, &w->links[i]));
+	}
+	if (w->n_open) {
+		if (now_ns >= w->stall_at_ns) {
+			sw_tensors_tick(w);
+			w->stall_at_ns = now_ns + STALL_LOOK_NS;
+		}
+		at = sw_min64(at, w->stall_at_ns);
+	}
+	return at;
+}
+
+/* --- frames out --- */
+
+static uint32_t build_keepalive(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	(void)w;
+	h->type = SW_KEEPALIVE;
+	h->aux = l->status_seq;
+	return 0;
+}
+
+static uint32_t build_ack(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n = sw_flow_build_ack(&l->flow, w->now_ns, w->gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(w->payload, sacks, n * sizeof(*sacks));
+	w->stats.acks++;
+	return n * (uint32_t)sizeof(*sacks);
+}
+
+static uint32_t build_pull(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = l->n_pulls * (uint32_t)sizeof(*l->pulls);
+
+	h->type = SW_PULL;
+	memcpy(w->payload, l->pulls, bytes);
+	w->stats.pulls += l->n_pulls;
+	return bytes;
+}
+
+static uint32_t (*const builders[SW_LINK_N_OWED])(
+	struct sw_worker *, struct sw_link *, struct sw_header *) = {
+	[SW_LINK_OWE_REQUEST] = sw_link_build_request,
+	[SW_LINK_OWE_KEEPALIVE] = build_keepalive,
+	[SW_LINK_OWE_ACK] = build_ack,
+	[SW_LINK_OWE_PULL] = build_pull,
+};
+
+static void emit(struct sw_worker *w, struct sw_link *l, struct sw_header *h,
+	const void *payload, bool is_stable, struct sw_tx_frame *out)
+{
+	h->version = SW_VERSION_MAX;
+	if (h->class == SW_CLASS_CTL)
+		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
+	sw_header_encode(h, out->head);
+	out->payload = payload;
+	out->payload_len = h->payload_len;
+	out->is_stable = is_stable;
+	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
+	out->to = l->path;
+	l->sent_ns = w->now_ns;
+	w->stats.tx_frames++;
+	w->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
+}
+
+static bool tx_control(
+	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&w->due[port_i], SW_CLASS_CTL), what;
+	struct sw_header h = {0};
+	struct sw_link *l;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	l = &w->links[i];
+	if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
+		l->owed = 0;
+	if (!l->owed) {
+		sw_due_put(&w->due[port_i], SW_CLASS_CTL, i, false);
+		return tx_control(w, port_i, out);
+	}
+	what = (uint32_t)__builtin_ctz(l->owed);
+	l->owed &= ~(1u << what);
+	sw_due_put(&w->due[port_i], SW_CLASS_CTL, i, l->owed != 0);
+	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING ?
+			    l->peer :
+			    0;
+	h.payload_len = (uint16_t)builders[what](w, l, &h);
+	sw_flow_send_ctl(&l->flow, &h);
+	emit(w, l, &h, w->payload, false, out);
+	return true;
+}
+
+/* A chunk that its server refused by CRC time and again is being written
+ * while it is pushed: push a copy, which cannot change under the CRC. */
+static const uint8_t *bytes_to_push(struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
+{
+	const uint8_t *p = t->base + (uint64_t)chunk * t->chunk_bytes;
+
+	*is_stable = t->chunks[chunk].n_refused < REFUSED_MAX;
+	if (*is_stable)
+		return p;
+	w->stats.push_copied++;
+	memcpy(w->payload, p, sw_wtensor_bytes(t, chunk));
+	return w->payload;
+}
+
+/* A buffer that has another CRC than at the first push was written. */
+static void note_crc(struct sw_wtensor *t, struct sw_wchunk *c, uint32_t crc)
+{
+	if (!c->n_sent)
+		c->crc = crc;
+	else if (c->crc != crc)
+		t->is_edited = true;
+}
+
+static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
+	uint32_t chunk, struct sw_tx_frame *out)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+	struct sw_header h = {.type = SW_PUSH,
+		.flags = (w->params.has_crc ? 0 : SW_FLAG_NO_CRC) |
+			 (c->n_sent ? SW_FLAG_RETX : 0),
+		.class = t->class,
+		.session = l->peer,
+		.key = t->key,
+		.round = t->round,
+		.chunk = chunk,
+		.step = t->step,
+		.weight = w->n_local,
+		.dtype = t->dtype,
+		.payload_len = (uint16_t)sw_wtensor_bytes(t, chunk)};
+	bool is_stable;
+	const uint8_t *payload = bytes_to_push(w, t, chunk, &is_stable);
+
+	if (w->params.has_crc) {
+		h.payload_crc = sw_data_crc(&h, payload, h.payload_len);
+		note_crc(t, c, h.payload_crc);
+	}
+	sw_flow_send(&l->flow, &h, chunk, w->now_ns);
+	w->stats.retransmissions += c->n_sent != 0;
+	w->stats.push_folded += c->n_sent == 0;
+	w->stats.push_bytes += c->n_sent ? 0 : h.payload_len;
+	c->n_sent += c->n_sent < UINT8_MAX;
+	c->psn = h.psn;
+	c->t_ns = w->now_ns;
+	c->state = SW_PUSHED;
+	emit(w, l, &h, payload, is_stable, out);
+}
+
+static bool tx_push(struct sw_worker *w, uint32_t port_i, uint32_t class,
+	struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&w->due[port_i], class), chunk;
+	struct sw_link *l;
+	struct sw_wtensor *t;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	l = &w->links[i];
+	t = &w->tensors[w->by_order[sw_bitmap_first(&l->ready)]];
+	chunk = sw_place_global(&t->places[i], sw_bitmap_first(&t->todo[i]));
+	sw_tensors_set(w, t, chunk, false, false);
+	push(w, l, t, chunk, out);
+	sw_link_refresh(w, l);
+	return true;
+}
+
+static bool worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct sw_worker *w = worker_of(node);
+
+	w->now_ns = now_ns;
+	if (tx_control(w, port_i, out))
+		return true;
+	for (uint32_t class = 0; class < SW_N_CLASSES; class++)
+		if (tx_push(w, port_i, class, out))
+			return true;
+	return false;
+}
+
+static bool worker_is_busy(const struct sw_node *node)
+{
+	const struct sw_worker *w = (const struct sw_worker *)node;
+
+	return w->n_open || (w->state != SW_WORKER_RUNNING &&
+				    w->state != SW_WORKER_LEFT);
+}
+
+/* --- life --- */
+
+static int open_links(struct sw_worker *w, const struct sw_worker_job *job)
+{
+	size_t words = sw_bitmap_words(SW_TENSORS);
+
+	w->links = calloc(job->n_servers, sizeof(*w->links));
+	if (!w->links)
+		return SW_ENOMEM;
+	w->n_links = job->n_servers;
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+		uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
+
+		l->words = calloc(2 * words, sizeof(uint64_t));
+		if (!l->words)
+			return SW_ENOMEM;
+		sw_bitmap_init(&l->late, SW_TENSORS,
+			sw_bitmap_init(&l->ready, SW_TENSORS, l->words));
+		l->index = i;
+		l->id = i << 16 | (uint32_t)(generation ? generation : 1);
+		l->path = job->servers[i].path;
+		l->due_class = SW_N_CLASSES;
+		l->heard_ns = l->sent_ns = w->now_ns;
+		snprintf(l->name, sizeof(l->name), "%s", job->servers[i].name);
+		sw_flow_init(&l->flow, &w->params);
+	}
+	return 0;
+}
+
+int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
+	const struct sw_env *env, const struct sw_worker_events *events,
+	const struct sw_worker_job *job, uint32_t n_ports, uint64_t now_ns)
+{
+	int err;
+
+	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
+		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
+		job->n_members > SW_MAX_MEMBERS || job->rank >= job->n_members)
+		return SW_EINVAL;
+	*w = (struct sw_worker){.node = {.rx = worker_rx,
+					.tick = worker_tick,
+					.tx = worker_tx,
+					.is_busy = worker_is_busy},
+		.params = *params,
+		.env = env,
+		.events = *events,
+		.now_ns = now_ns,
+		.rank = job->rank,
+		.n_members = job->n_members,
+		.n_local = job->n_local,
+		.incarnation = job->incarnation,
+		.started_ns = now_ns,
+		.told_ns = now_ns,
+		.n_ports = n_ports};
+	snprintf(w->job, sizeof(w->job), "%s", job->job);
+	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
+	err = open_links(w, job);
+	if (!err)
+		err = sw_tensors_open(w);
+	if (err) {
+		sw_worker_close(w);
+		return err;
+	}
+	sw_link_start(w, &w->links[0]);
+	return 0;
+}
+
+void sw_worker_close(struct sw_worker *w)
+{
+	sw_tensors_close(w);
+	for (uint32_t i = 0; w->links && i < w->n_links; i++)
+		free(w->links[i].words);
+	free(w->links);
+	*w = (struct sw_worker){0};
+}

@@ -1,0 +1,261 @@
+/* worker.h - the worker's side of a job: chunks out, sums in.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One lcore.  worker.c moves data frames, link.c gets in at the servers and
+ * keeps the links, tensors.c declares and submits.
+ *
+ * A chunk is HELD (its last sum is in the buffer), GRAD (the buffer holds a
+ * contribution that is to be pushed) or PUSHED (it is on its way or folded).
+ * It becomes HELD before the first byte of a result is written, and a PUSH is
+ * built only in GRAD: so a retransmission can never carry a sum, although
+ * source and destination are the same bytes.
+ */
+#ifndef SW_WORKER_H
+#define SW_WORKER_H
+
+#include "engine/bitmap.h"
+#include "engine/due.h"
+#include "engine/env.h"
+#include "engine/flow.h"
+#include "engine/node.h"
+#include "engine/place.h"
+#include "engine/stats.h"
+#include "engine/wire.h"
+
+enum { SW_TENSORS = 4096 }; /* per worker */
+
+enum sw_chunk_state { SW_HELD, SW_GRAD, SW_PUSHED };
+
+struct sw_wchunk {
+	uint64_t psn;  /* of the last PUSH */
+	uint64_t t_ns; /* PUSHED: when it was sent, or asked for */
+	uint32_t crc;  /* of the first PUSH of this round */
+	uint8_t state;
+	uint8_t n_sent; /* PUSHes of this round, stops at 255 */
+	uint8_t n_refused; /* of them refused by CRC */
+};
+
+struct sw_wtensor {
+	uint32_t key; /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t order; /* rank among all by (priority, index) */
+	uint32_t priority;
+	uint8_t dtype, class;
+	bool is_open;	/* a push_pull is going on */
+	bool is_edited; /* its buffer changed under a push */
+	uint16_t step;
+	uint16_t weight; /* of the results of this round */
+	uint32_t round;
+	uint32_t n_chunks, n_missing; /* not HELD */
+	uint32_t elem_bytes, chunk_bytes, last_bytes;
+	uint64_t n_elems;
+	uint8_t *base; /* borrowed until sw_worker_close */
+	uint64_t cookie;
+	uint64_t progress_ns; /* last result, or the submit */
+	uint64_t warned_ns;
+	uint64_t missing; /* members that a WAIT named */
+	struct sw_wchunk *chunks;
+	struct sw_place *places; /* by link */
+	struct sw_bitmap *todo;	 /* by link, local indices: in GRAD */
+	struct sw_bitmap *late;	 /* the same: acknowledged, no result yet */
+	uint64_t *words;
+	char name[SW_NAME_MAX];
+};
+
+enum sw_link_state {
+	SW_LINK_IDLE,	 /* waits for the coordinator's epoch */
+	SW_LINK_HELLO,
+	SW_LINK_JOIN,
+	SW_LINK_OPEN,
+	SW_LINK_LEAVING,
+	SW_LINK_CLOSED,
+};
+
+/* Control frames that a link owes; the lowest bit leaves first. */
+enum sw_link_owed {
+	SW_LINK_OWE_REQUEST, /* HELLO, JOIN, DECLARE or LEAVE */
+	SW_LINK_OWE_KEEPALIVE,
+	SW_LINK_OWE_ACK,
+	SW_LINK_OWE_PULL,
+	SW_LINK_N_OWED,
+};
+
+/* What joins this worker and one server. */
+struct sw_link {
+	struct sw_path path;
+	uint32_t index; /* in the list of servers; 0 is the coordinator */
+	uint32_t id;	/* ours */
+	uint32_t peer;	/* the server's, when open */
+	enum sw_link_state state;
+	uint8_t due_class;
+	uint32_t owed;
+	uint64_t nonce, cookie;
+	uint64_t heard_ns, sent_ns;
+	uint64_t request_at_ns, request_wait_ns; /* next try */
+	uint32_t n_requests; /* since the last answer */
+	uint16_t status_seq;
+	uint32_t batch;	     /* DECLARE frames answered */
+	uint32_t n_declared; /* tensors declared there */
+	uint32_t n_asked;    /* in the DECLARE that is open */
+	uint64_t pull_at_ns, pull_wait_ns;
+	uint32_t n_pulls;
+	struct sw_pull pulls[SW_PULL_MAX];
+	struct sw_bitmap ready; /* orders with todo */
+	struct sw_bitmap late;	/* orders with late */
+	uint64_t *words;
+	struct sw_flow flow;
+	char name[SW_NAME_MAX];
+};
+
+struct sw_worker_server {
+	const char *name; /* for messages */
+	struct sw_path path;
+};
+
+struct sw_worker_job {
+	const char *job, *node; /* 1 to 127 bytes; copied */
+	uint16_t rank, n_members, n_local;
+	uint64_t incarnation; /* grows with every start, such as wall time */
+	const struct sw_worker_server *servers; /* copied; [0] coordinates */
+	uint32_t n_servers;
+};
+
+enum sw_worker_state {
+	SW_WORKER_JOINING,
+	SW_WORKER_RUNNING,
+	SW_WORKER_FAILED, /* final, but for LEFT */
+	SW_WORKER_LEFT,	  /* every server knows; nothing is sent any more */
+};
+
+/* Called from rx, tick or a function below, on the worker's lcore. */
+struct sw_worker_events {
+	/* The state changed, or while JOINING or RUNNING there is a line for
+	 * the person who waits.  @text may be "". */
+	void (*state)(void *ctx, enum sw_worker_state state, int err,
+		const char *text);
+	/* All tensors declared so far are admitted everywhere. */
+	void (*declared)(void *ctx);
+	/* A push_pull ended; @weight is the number of workers summed. */
+	void (*done)(void *ctx, uint32_t tensor, uint64_t cookie, int err,
+		uint32_t weight);
+	void *ctx;
+};
+
+struct sw_worker {
+	struct sw_node node;
+	struct sw_params params;
+	const struct sw_env *env;
+	struct sw_worker_events events;
+	struct sw_stats stats;
+	uint64_t now_ns, gap_ns;
+	enum sw_worker_state state;
+	uint16_t rank, n_members, n_local, size;
+	uint64_t incarnation, epoch;
+	uint64_t joined;      /* members, from the coordinator */
+	uint64_t started_ns;  /* of JOINING */
+	uint64_t told_ns;     /* last line about waiting */
+	uint64_t stall_at_ns; /* next look for tensors that stand still */
+	uint64_t left_by_ns;  /* LEAVING: give up then */
+	struct sw_fault fault; /* for LEAVE; err 0: a clean end */
+	uint32_t n_links;
+	uint32_t n_ports;
+	struct sw_due due[SW_MAX_PORTS]; /* sessions are link indices */
+	struct sw_link *links;
+	struct sw_wtensor *tensors; /* in the order of declaration */
+	uint32_t n_tensors;
+	uint32_t n_open; /* push_pulls */
+	uint32_t *by_order;
+	uint32_t *by_key; /* index of the tensor, or SW_KEY_NONE */
+	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
+	uint8_t payload[SW_PAYLOAD_MAX]; /* of a control frame, or a copy */
+};
+
+/* sw_worker_open - a worker that starts to join at the first tick.
+ * Everything that is not copied is borrowed until close.
+ * Errors: SW_EINVAL, SW_ENOMEM. */
+int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
+	const struct sw_env *env, const struct sw_worker_events *events,
+	const struct sw_worker_job *job, uint32_t n_ports, uint64_t now_ns);
+
+/* sw_worker_close - free everything at once, whatever goes on. */
+void sw_worker_close(struct sw_worker *w);
+
+struct sw_worker_tensor {
+	const char *name; /* 1 to 127 bytes; copied */
+	uint64_t n_elems;
+	uint32_t dtype;
+	uint32_t priority;
+	void *base; /* borrowed until sw_worker_close */
+};
+
+/* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
+ * events.declared is called when all servers have admitted them.
+ * Errors: SW_EINVAL (dtype, size, name), SW_EBUSY the last ones are not
+ * admitted yet, SW_ENOMEM; nothing is declared then. */
+int sw_worker_declare(
+	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n);
+
+/* sw_worker_push - start a push_pull of a declared tensor, in place.
+ * events.done is called when it ends, in order of completion.
+ * Errors: SW_EINVAL no such tensor, SW_EBUSY it is open, SW_EAGAIN not
+ * admitted yet, or the error of a job that failed. */
+int sw_worker_push(
+	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie);
+
+/* sw_worker_leave - end the job; open push_pulls end with SW_ECLOSED.
+ * @err, @text  0 and NULL: a clean end; else what the other members are told */
+void sw_worker_leave(struct sw_worker *w, int err, const char *text);
+
+/* --- between worker.c, link.c and tensors.c --- */
+
+/* sw_worker_fail - the job cannot go on: every open push_pull ends with @err,
+ * the servers are told. */
+void sw_worker_fail(struct sw_worker *w, int err, uint32_t key,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+void sw_link_owe(
+	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what);
+
+/* sw_link_refresh - put the link into the set of its most urgent push that it
+ * has credit for. */
+void sw_link_refresh(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_request - what is asked now changed: ask at once. */
+void sw_link_request(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_start - say HELLO to its server. */
+void sw_link_start(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_rx - a frame of the handshake or the session's control.  @h and the
+ * payload's CRC were checked.  Returns false when it is none of those. */
+bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_link_tick - timers of the handshake and of liveness. */
+uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_build_request - the request that is due; returns payload bytes. */
+uint32_t sw_link_build_request(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* tensors.c */
+int sw_tensors_open(struct sw_worker *w);
+void sw_tensors_close(struct sw_worker *w);
+/* sw_tensors_keyed - link 0 gave the tensor its key: place it. */
+int sw_tensors_keyed(struct sw_worker *w, uint32_t tensor, uint32_t key);
+/* sw_tensors_end - a push_pull ends. */
+void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err);
+void sw_tensors_end_all(struct sw_worker *w, int err);
+/* sw_tensors_tick - name what stands still. */
+uint64_t sw_tensors_tick(struct sw_worker *w);
+/* sw_tensors_set - what a chunk waits for: to be pushed (todo), or for its
+ * result although its push was acknowledged (late). */
+void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
+	bool is_todo, bool is_late);
+
+static inline uint32_t sw_wtensor_bytes(
+	const struct sw_wtensor *t, uint32_t chunk)
+{
+	return chunk + 1 == t->n_chunks ? t->last_bytes : t->chunk_bytes;
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* cpus.c - from a list of CPUs to DPDK's --lcores argument.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/dpdk/cpus.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/error.h"
+
+/* One number without sign or space; -1 if there is none below CPU_SETSIZE. */
+static int number(const char **s)
+{
+	int n = 0;
+
+	if (**s < '0' || **s > '9')
+		return -1;
+	while (**s >= '0' && **s <= '9') {
+		n = n * 10 + (*(*s)++ - '0');
+		if (n >= CPU_SETSIZE)
+			return -1;
+	}
+	return n;
+}
+
+/* "2,4-6" as a set; false if it is no such list or names a CPU twice. */
+static bool parse(const char *s, cpu_set_t *set)
+{
+	CPU_ZERO(set);
+	for (;;) {
+		int from = number(&s);
+		int to = from;
+
+		if (*s == '-') {
+			s++;
+			to = number(&s);
+		}
+		if (from < 0 || to < from)
+			return false;
+		for (int cpu = from; cpu <= to; cpu++) {
+			if (CPU_ISSET(cpu, set))
+				return false;
+			CPU_SET(cpu, set);
+		}
+		if (!*s)
+			return true;
+		if (*s++ != ',')
+			return false;
+	}
+}
+
+/* "(0-3,8)", the form that --lcores takes after an @. */
+static void print_set(const cpu_set_t *set, char *out, size_t size)
+{
+	size_t at = 0;
+	char sep = '(';
+
+	for (int cpu = 0; cpu < CPU_SETSIZE && at + 24 < size; cpu++) {
+		int to = cpu;
+
+		if (!CPU_ISSET(cpu, set))
+			continue;
+		while (to + 1 < CPU_SETSIZE && CPU_ISSET(to + 1, set))
+			to++;
+		at += (size_t)snprintf(out + at, size - at, "%c%d-%d", sep, cpu,
+			to);
+		sep = ',';
+		cpu = to;
+	}
+	snprintf(out + at, size - at, ")");
+}
+
+static int pinned_check(const char *cpus, uint32_t n_lcores,
+	const cpu_set_t *allowed, const char *allowed_text, cpu_set_t *set,
+	const struct sw_log *log)
+{
+	if (!parse(cpus, set)) {
+		sw_log(log, SW_LOG_ERROR,
+			"cpus \"%s\": \"auto\" or a list of different CPUs like \"2,4-6\" expected",
+			cpus);
+		return SW_ECONF;
+	}
+	if ((uint32_t)CPU_COUNT(set) != n_lcores) {
+		sw_log(log, SW_LOG_ERROR,
+			"cpus \"%s\": names %d CPUs, one for each of %u lcores expected",
+			cpus, CPU_COUNT(set), n_lcores);
+		return SW_ECONF;
+	}
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, set) || CPU_ISSET(cpu, allowed))
+			continue;
+		sw_log(log, SW_LOG_ERROR,
+			"cpus \"%s\": CPU %d is not among %s, which this process may use",
+			cpus, cpu, allowed_text);
+		return SW_ECONF;
+	}
+	return 0;
+}
+
+int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
+	const struct sw_log *log, char *out, size_t size)
+{
+	cpu_set_t allowed, set;
+	char all[512];
+	size_t at;
+	int cpu = -1;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed)) {
+		sw_log(log, SW_LOG_ERROR, "cannot read the allowed CPUs: %s",
+			strerror(errno));
+		return SW_EIO;
+	}
+	print_set(&allowed, all, sizeof(all));
+	if (strcmp(cpus, "auto") != 0) {
+		int err = pinned_check(cpus, n_lcores, &allowed, all, &set,
+			log);
+
+		if (err)
+			return err;
+	}
+	at = (size_t)snprintf(out, size, "--lcores=0@%s", all);
+	for (uint32_t i = 1; i <= n_lcores && at < size; i++) {
+		if (strcmp(cpus, "auto") == 0) {
+			at += (size_t)snprintf(out + at, size - at, ",%u@%s", i,
+				all);
+			continue;
+		}
+		do
+			cpu++;
+		while (!CPU_ISSET(cpu, &set));
+		at += (size_t)snprintf(out + at, size - at, ",%u@%d", i, cpu);
+	}
+	if (at < size)
+		return 0;
+	sw_log(log, SW_LOG_ERROR,
+		"%u lcores over CPUs %s: too long for dpdk; give a list in cpus",
+		n_lcores, all);
+	return SW_ECONF;
+}

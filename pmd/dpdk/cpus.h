@@ -1,0 +1,19 @@
+/* cpus.h - from a list of CPUs to DPDK's --lcores argument.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_DPDK_CPUS_H
+#define SW_DPDK_CPUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/log.h"
+
+/* sw_cpus_to_lcores - write "--lcores=…": lcore 0, the control thread, on all
+ * CPUs that this process may use; lcores 1 … @n_lcores on the CPUs of @cpus,
+ * one each, or ("auto") on all allowed ones.
+ * Errors: SW_ECONF @cpus is no list, or not of @n_lcores different allowed
+ * CPUs; SW_EIO the allowed CPUs cannot be read. */
+int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
+	const struct sw_log *log, char *out, size_t size);
+
+#endif

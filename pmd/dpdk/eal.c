@@ -1,0 +1,279 @@
+/* eal.c - start DPDK as an ordinary user, run lcores, leave nothing behind.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/dpdk/eal.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_memory.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/cpus.h"
+
+enum {
+	LCORES_MAX = RTE_MAX_LCORE - 1, /* lcore 0 is the control thread */
+	BASE_BYTES = 32 << 20,		/* DPDK's own needs without ports */
+	ARG_BYTES = 8192,		/* the longest --lcores list fits */
+	ARGS_MAX = 16,
+	JOIN_POLL_US = 1000,
+};
+
+struct sw_dpdk {
+	const struct sw_log *log;
+	uint32_t n_lcores;
+	FILE *stream;	  /* rte_log writes here, see log_write */
+	char problem[256]; /* DPDK's last error line, for our messages */
+};
+
+void sw_dpdk_params_init(struct sw_dpdk_params *p)
+{
+	*p = (struct sw_dpdk_params){
+		.name = "sumwire",
+		.runtime_dir = "/tmp",
+		.n_lcores = 1,
+		.cpus = "auto",
+	};
+}
+
+/* The stream behind rte_log.  DPDK reports what it tries, not what matters to
+ * a user, so its lines are debug lines; the last error is kept, because it
+ * often is the cause of what we are about to report. */
+static ssize_t log_write(void *ctx, const char *text, size_t n)
+{
+	struct sw_dpdk *d = ctx;
+	size_t len = n;
+
+	while (len && text[len - 1] == '\n')
+		len--;
+	if (!len)
+		return (ssize_t)n;
+	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
+		snprintf(d->problem, sizeof(d->problem), "%.*s", (int)len,
+			text);
+	sw_log(d->log, SW_LOG_DEBUG, "dpdk: %.*s", (int)len, text);
+	return (ssize_t)n;
+}
+
+static int log_open(struct sw_dpdk *d)
+{
+	cookie_io_functions_t io = {.write = log_write};
+
+	d->stream = fopencookie(d, "w", io);
+	if (!d->stream)
+		return SW_ENOMEM;
+	setvbuf(d->stream, NULL, _IOLBF, 512);
+	rte_openlog_stream(d->stream);
+	return 0;
+}
+
+static int params_check(const struct sw_dpdk_params *p)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+	if (!p->name[0] || strlen(p->name) > 32 ||
+		p->name[strspn(p->name, ok)]) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"name \"%s\": 1 to 32 letters, digits, - and _ expected",
+			p->name);
+		return SW_ECONF;
+	}
+	if (!p->n_lcores || p->n_lcores > LCORES_MAX) {
+		sw_log(p->log, SW_LOG_ERROR, "lcores %u: 1 to %d expected",
+			p->n_lcores, LCORES_MAX);
+		return SW_ECONF;
+	}
+	if (!__builtin_cpu_supports("sse4.2")) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"this CPU has no SSE4.2, which DPDK needs; run the daemons on a newer machine");
+		return SW_EPERM;
+	}
+	return 0;
+}
+
+static int entry_remove(const char *path, const struct stat *st, int kind,
+	struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+/* Make a directory that only this process uses and point DPDK at it; @old
+ * takes what the environment said before. */
+static int runtime_make(const struct sw_dpdk_params *p, char *dir, size_t size,
+	char **old)
+{
+	const char *env = getenv("RUNTIME_DIRECTORY");
+
+	if (snprintf(dir, size, "%s/%s-XXXXXX", p->runtime_dir, p->name) >=
+		(int)size) {
+		sw_log(p->log, SW_LOG_ERROR, "runtime directory %s: too long",
+			p->runtime_dir);
+		return SW_ECONF;
+	}
+	if (!mkdtemp(dir)) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"runtime directory %s: %s; an existing, writable one expected",
+			p->runtime_dir, strerror(errno));
+		return SW_ECONF;
+	}
+	*old = env ? strdup(env) : NULL;
+	setenv("RUNTIME_DIRECTORY", dir, 1);
+	return 0;
+}
+
+/* DPDK has opened and mapped all it needs there when rte_eal_init returns, so
+ * the directory goes at once: then nothing stays behind a killed process. */
+static void runtime_remove(const char *dir, char *old)
+{
+	nftw(dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+	if (old)
+		setenv("RUNTIME_DIRECTORY", old, 1);
+	else
+		unsetenv("RUNTIME_DIRECTORY");
+	free(old);
+}
+
+/* Fewer TLB misses on buffers; an advice, so failing is fine. */
+static int advise_huge(const struct rte_memseg_list *msl, void *arg)
+{
+	(void)arg;
+	madvise(msl->base_va, msl->len, MADV_HUGEPAGE);
+	return 0;
+}
+
+/* rte_eal_init permutes argv and keeps pointers into nothing of it. */
+static int eal_init(const struct sw_dpdk_params *p, char *lcores)
+{
+	char mem[32], prefix[64];
+	char *argv[ARGS_MAX];
+	int argc = 0;
+
+	snprintf(mem, sizeof(mem), "%llu",
+		(unsigned long long)((BASE_BYTES + p->ports_bytes) >> 20) + 1);
+	snprintf(prefix, sizeof(prefix), "--file-prefix=%s", p->name);
+	argv[argc++] = (char *)p->name;
+	argv[argc++] = "--no-huge";
+	argv[argc++] = "--no-pci";
+	argv[argc++] = "--no-telemetry";
+	argv[argc++] = "--no-shconf";
+	argv[argc++] = "--iova-mode=va";
+	argv[argc++] = "--log-level=notice";
+	argv[argc++] = "-m";
+	argv[argc++] = mem;
+	argv[argc++] = prefix;
+	argv[argc++] = lcores;
+	argv[argc] = NULL;
+	return rte_eal_init(argc, argv);
+}
+
+static int eal_error(struct sw_dpdk *d, const struct sw_dpdk_params *p)
+{
+	int err = rte_errno;
+
+	fflush(d->stream);
+	if (err == EALREADY) {
+		sw_log(d->log, SW_LOG_ERROR,
+			"dpdk was started before in this process; once is all it can");
+		return SW_EPERM;
+	}
+	sw_log(d->log, SW_LOG_ERROR,
+		"dpdk does not start: %s (%s); %llu MiB of memory were asked for",
+		d->problem[0] ? d->problem : "no reason given",
+		rte_strerror(err),
+		(unsigned long long)((BASE_BYTES + p->ports_bytes) >> 20));
+	return err == ENOMEM ? SW_ENOMEM : SW_EIO;
+}
+
+static int start(struct sw_dpdk *d, const struct sw_dpdk_params *p)
+{
+	char lcores[ARG_BYTES], dir[256], *old;
+	int err;
+
+	err = sw_cpus_to_lcores(p->cpus, p->n_lcores, p->log, lcores,
+		sizeof(lcores));
+	if (err)
+		return err;
+	err = runtime_make(p, dir, sizeof(dir), &old);
+	if (err)
+		return err;
+	if (eal_init(p, lcores) < 0)
+		err = eal_error(d, p);
+	runtime_remove(dir, old);
+	if (err)
+		return err;
+	rte_memseg_list_walk(advise_huge, NULL);
+	return 0;
+}
+
+int sw_dpdk_open(const struct sw_dpdk_params *p, struct sw_dpdk **out)
+{
+	struct sw_dpdk *d;
+	int err;
+
+	err = params_check(p);
+	if (err)
+		return err;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return SW_ENOMEM;
+	d->log = p->log;
+	d->n_lcores = p->n_lcores;
+	err = log_open(d);
+	if (err)
+		goto undo_alloc;
+	err = start(d, p);
+	if (err)
+		goto undo_log;
+	*out = d;
+	return 0;
+
+undo_log:
+	rte_openlog_stream(NULL);
+	fclose(d->stream);
+undo_alloc:
+	free(d);
+	return err;
+}
+
+void sw_dpdk_close(struct sw_dpdk **d)
+{
+	if (!*d)
+		return;
+	rte_eal_cleanup();
+	rte_openlog_stream(NULL);
+	fclose((*d)->stream);
+	free(*d);
+	*d = NULL;
+}
+
+int sw_dpdk_launch(struct sw_dpdk *d, uint32_t lcore_i, int (*fn)(void *),
+	void *arg)
+{
+	if (lcore_i >= d->n_lcores)
+		return SW_EINVAL;
+	return rte_eal_remote_launch(fn, arg, lcore_i + 1) ? SW_EBUSY : 0;
+}
+
+int sw_dpdk_join(struct sw_dpdk *d, uint32_t lcore_i)
+{
+	if (lcore_i >= d->n_lcores)
+		return SW_EINVAL;
+	/* rte_eal_wait_lcore spins, and takes a core from who computes */
+	while (rte_eal_get_lcore_state(lcore_i + 1) == RUNNING)
+		usleep(JOIN_POLL_US);
+	return rte_eal_wait_lcore(lcore_i + 1);
+}

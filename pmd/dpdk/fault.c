@@ -1,0 +1,164 @@
+/* fault.c - drop, duplicate and delay what arrives, for tests.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <rte_malloc.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/port_int.h"
+
+enum { LATE_MAX = 2 * SW_RX_BURST, LATER_FRAMES = 32, IDLE_POLLS = 1000 };
+
+/* A frame that comes later: after @frames more frames, or after some polls in
+ * which none came. */
+struct late {
+	struct rte_mbuf *m;
+	uint32_t frames;
+};
+
+struct faults {
+	uint64_t state; /* of the random numbers; never 0 */
+	uint32_t drop, duplicate, reorder; /* of 2^32 */
+	struct late late[LATE_MAX];
+	uint32_t n_late, n_idle_polls;
+};
+
+bool sw_dpdk_faults_is_set(const struct sw_dpdk_faults *f)
+{
+	return f->drop_percent > 0 || f->duplicate_percent > 0 ||
+	       f->reorder_percent > 0;
+}
+
+static uint32_t random32(struct faults *f)
+{
+	f->state ^= f->state >> 12;
+	f->state ^= f->state << 25;
+	f->state ^= f->state >> 27;
+	return (uint32_t)((f->state * 0x2545f4914f6cdd1dull) >> 32);
+}
+
+static bool delay(struct faults *f, struct rte_mbuf *m)
+{
+	if (f->n_late == LATE_MAX)
+		return false;
+	f->late[f->n_late++] = (struct late){m,
+		1 + random32(f) % LATER_FRAMES};
+	return true;
+}
+
+/* One frame passed: move what is due to @out, of which @n of @max are used. */
+static uint32_t due(struct faults *f, struct rte_mbuf **out, uint32_t n,
+	uint32_t max, uint32_t frames)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->n_late; i++) {
+		struct late l = f->late[i];
+
+		l.frames -= l.frames < frames ? l.frames : frames;
+		if (!l.frames && n < max)
+			out[n++] = l.m;
+		else
+			f->late[kept++] = l;
+	}
+	f->n_late = kept;
+	return n;
+}
+
+/* A copy, since the driver may hand the first to another queue or process. */
+static void duplicate(struct faults *f, struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+
+	if (copy && !delay(f, copy))
+		rte_pktmbuf_free(copy);
+}
+
+static uint16_t faults_rx(uint16_t eth_i, uint16_t queue,
+	struct rte_mbuf *in[], uint16_t n_in, uint16_t max, void *arg)
+{
+	struct faults *f = arg;
+	uint32_t n = 0;
+
+	(void)eth_i;
+	(void)queue;
+	for (uint32_t i = 0; i < n_in; i++) {
+		struct rte_mbuf *m = in[i];
+
+		if (random32(f) < f->drop) {
+			rte_pktmbuf_free(m);
+			continue;
+		}
+		if (random32(f) < f->duplicate)
+			duplicate(f, m);
+		if (random32(f) < f->reorder && delay(f, m))
+			continue;
+		in[n++] = m;
+	}
+	f->n_idle_polls = n_in ? 0 : f->n_idle_polls + 1;
+	if (f->n_idle_polls == IDLE_POLLS) {
+		f->n_idle_polls = 0;
+		return (uint16_t)due(f, in, n, max, LATER_FRAMES);
+	}
+	return (uint16_t)due(f, in, n, max, n);
+}
+
+static uint32_t of_2_32(double percent)
+{
+	return percent >= 100 ? UINT32_MAX
+			      : (uint32_t)(percent / 100 * 4294967296.0);
+}
+
+static int faults_check(const struct port *p, const struct sw_dpdk_faults *s)
+{
+	const double v[] = {s->drop_percent, s->duplicate_percent,
+		s->reorder_percent};
+
+	for (uint32_t i = 0; i < 3; i++)
+		if (!(v[i] >= 0 && v[i] <= 100)) {
+			sw_log(p->log, SW_LOG_ERROR,
+				"port %s: fault percentage %g: 0 to 100 expected",
+				p->base.name, v[i]);
+			return SW_ECONF;
+		}
+	return 0;
+}
+
+int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *s)
+{
+	struct faults *f;
+	int err = faults_check(p, s);
+
+	if (err || !sw_dpdk_faults_is_set(s))
+		return err;
+	f = rte_zmalloc("faults", sizeof(*f), 64);
+	if (!f)
+		return SW_ENOMEM;
+	f->state = s->seed * 0x9e3779b97f4a7c15ull | 1;
+	f->drop = of_2_32(s->drop_percent);
+	f->duplicate = of_2_32(s->duplicate_percent);
+	f->reorder = of_2_32(s->reorder_percent);
+	p->rx_callback = rte_eth_add_rx_callback(p->eth_i, 0, faults_rx, f);
+	if (!p->rx_callback) {
+		rte_free(f);
+		sw_log(p->log, SW_LOG_ERROR,
+			"port %s: dpdk takes no receive callback",
+			p->base.name);
+		return SW_EIO;
+	}
+	p->faults = f;
+	sw_log(p->log, SW_LOG_WARN,
+		"port %s: faults are on: %g %% dropped, %g %% duplicated, %g %% reordered",
+		p->base.name, s->drop_percent, s->duplicate_percent,
+		s->reorder_percent);
+	return 0;
+}
+
+void sw_dpdk_faults_close(struct port *p)
+{
+	if (!p->faults)
+		return;
+	rte_eth_remove_rx_callback(p->eth_i, 0, p->rx_callback);
+	for (uint32_t i = 0; i < p->faults->n_late; i++)
+		rte_pktmbuf_free(p->faults->late[i].m);
+	rte_free(p->faults);
+	p->faults = NULL;
+}

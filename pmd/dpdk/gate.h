@@ -1,0 +1,44 @@
+/* gate.h - no thread unmaps memory while an lcore is inside a driver call.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * When a memif peer goes, DPDK's interrupt thread marks the link down and then
+ * unmaps the rings, though an lcore may be reading them at that moment (DPDK
+ * 22.11, drivers/net/memif: the only guard is a flag tested on entry).  Here an
+ * lcore says when it is inside a driver call, and our munmap(), which the
+ * driver finds before libc's, waits until no lcore is.  An lcore that enters
+ * later sees the link down and calls no driver.
+ */
+#ifndef SW_DPDK_GATE_H
+#define SW_DPDK_GATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_lcore.h>
+
+/* One flag per lcore.  The only writable variable outside of a handle in this
+ * program: munmap has no argument from which to reach one. */
+extern struct sw_gate {
+	_Alignas(64) _Atomic uint32_t is_inside;
+} sw_gates[RTE_MAX_LCORE];
+
+/* sw_gate_drain - wait until every lcore has been outside once.  Never called
+ * from inside. */
+void sw_gate_drain(void);
+
+/* Enter, then look at the link; the exchange orders the two. */
+static inline struct sw_gate *sw_gate_enter(void)
+{
+	struct sw_gate *g = &sw_gates[rte_lcore_id() % RTE_MAX_LCORE];
+
+	atomic_exchange_explicit(&g->is_inside, 1, memory_order_seq_cst);
+	return g;
+}
+
+static inline void sw_gate_leave(struct sw_gate *g)
+{
+	atomic_store_explicit(&g->is_inside, 0, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,223 @@
+/* io.c - frames in and out: the packet path of a port.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "pmd/dpdk/frame.h"
+#include "pmd/dpdk/gate.h"
+#include "pmd/dpdk/port_int.h"
+
+static const uint8_t verdict_counters[] = {
+	[SW_FRAME_OURS] = SW_DPDK_I_rx_frames,
+	[SW_FRAME_NOT_OURS] = SW_DPDK_I_rx_not_ours,
+	[SW_FRAME_BAD_IP] = SW_DPDK_I_rx_bad_ip,
+	[SW_FRAME_OPTIONS] = SW_DPDK_I_rx_options,
+	[SW_FRAME_FRAGMENT] = SW_DPDK_I_rx_fragment,
+	[SW_FRAME_SHORT] = SW_DPDK_I_rx_short,
+};
+
+/* Is @m for us?  Then describe it in @out, else count why not. */
+static bool rx_take(struct port *p, const struct rte_mbuf *m,
+	struct sw_rx_frame *out)
+{
+	enum sw_verdict v;
+
+	if (m->nb_segs != 1) {
+		COUNT(p, rx_segments, 1);
+		return false;
+	}
+	v = sw_outer_check(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len,
+		p->base.ip, p->udp, out);
+	if (v != SW_FRAME_OURS) {
+		count(p, verdict_counters[v], 1);
+		return false;
+	}
+	out->from.port_i = p->index;
+	return true;
+}
+
+static void tx_drop_held(struct port *p, uint32_t counter)
+{
+	rte_pktmbuf_free_bulk(p->tx_held, p->n_tx_held);
+	count(p, counter, p->n_tx_held);
+	p->n_tx_held = 0;
+}
+
+/* Look at the link from inside the gate; frames held for a link that went
+ * down are stale when it comes back. */
+static bool link_look(struct port *p)
+{
+	bool is_up = port_is_up(p);
+
+	if (is_up != p->is_up && is_up)
+		COUNT(p, link_ups, 1);
+	p->is_up = is_up;
+	return is_up;
+}
+
+static void io_rx_release(struct sw_port *base)
+{
+	struct port *p = port_of(base);
+
+	rte_pktmbuf_free_bulk(p->rx_held, p->n_rx_held);
+	p->n_rx_held = 0;
+}
+
+static uint32_t driver_rx(struct port *p, struct rte_mbuf **in, uint32_t max)
+{
+	struct sw_gate *g = sw_gate_enter();
+	uint32_t n = 0;
+
+	if (link_look(p))
+		n = rte_eth_rx_burst(p->eth_i, 0, in, (uint16_t)max);
+	sw_gate_leave(g);
+	return n;
+}
+
+static uint32_t io_rx(struct sw_port *base, struct sw_rx_frame *out,
+	uint32_t max)
+{
+	struct port *p = port_of(base);
+	struct rte_mbuf *in[SW_RX_BURST];
+	uint32_t n_in, n = 0;
+	uint64_t bytes = 0;
+
+	if (p->n_rx_held)
+		io_rx_release(base);
+	n_in = driver_rx(p, in, RTE_MIN(max, p->burst));
+	for (uint32_t i = 0; i < n_in; i++) {
+		if (!rx_take(p, in[i], &out[n])) {
+			rte_pktmbuf_free(in[i]);
+			continue;
+		}
+		bytes += in[i]->data_len;
+		p->rx_held[n++] = in[i];
+	}
+	p->n_rx_held = n;
+	if (n) {
+		COUNT(p, rx_frames, n);
+		COUNT(p, rx_bytes, bytes);
+	}
+	return n;
+}
+
+/* @p's counters of the first @n held frames, which the driver took. */
+static void tx_count(struct port *p, uint32_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bytes += p->tx_bytes[i];
+	COUNT(p, tx_frames, n);
+	COUNT(p, tx_bytes, bytes);
+}
+
+static void io_tx_flush(struct sw_port *base)
+{
+	struct port *p = port_of(base);
+	uint32_t n = p->n_tx_held, sent = 0;
+	struct sw_gate *g;
+	bool is_up;
+
+	if (!n)
+		return;
+	g = sw_gate_enter();
+	is_up = link_look(p);
+	if (is_up)
+		sent = rte_eth_tx_burst(p->eth_i, 0, p->tx_held, (uint16_t)n);
+	sw_gate_leave(g);
+	if (!is_up) {
+		tx_drop_held(p, SW_DPDK_I_tx_link_down);
+		return;
+	}
+	tx_count(p, sent);
+	p->n_tx_held = n - sent;
+	if (!p->n_tx_held)
+		return;
+	COUNT(p, tx_full, 1);
+	memmove(p->tx_held, p->tx_held + sent,
+		p->n_tx_held * sizeof(p->tx_held[0]));
+	memmove(p->tx_bytes, p->tx_bytes + sent,
+		p->n_tx_held * sizeof(p->tx_bytes[0]));
+}
+
+static uint32_t io_tx_room(struct sw_port *base)
+{
+	struct port *p = port_of(base);
+
+	/* frames that the driver refused come first, and must not grow old
+	 * because there is nothing behind them */
+	if (p->n_tx_held)
+		io_tx_flush(base);
+	return p->is_up ? p->burst - p->n_tx_held : 0;
+}
+
+/* Header in one segment, the caller's memory as the other. */
+static struct rte_mbuf *tx_gather(struct port *p, const struct sw_tx_frame *f)
+{
+	struct rte_mbuf *m[2];
+
+	if (rte_pktmbuf_alloc_bulk(p->head_pool, m, 2))
+		return NULL;
+	/* Drivers that do DMA run with IO addresses equal to ours. */
+	rte_pktmbuf_attach_extbuf(m[1], (void *)(uintptr_t)f->payload,
+		(rte_iova_t)(uintptr_t)f->payload, (uint16_t)f->payload_len,
+		&p->shinfo);
+	rte_mbuf_ext_refcnt_update(&p->shinfo, 1);
+	m[1]->data_off = 0;
+	m[1]->data_len = (uint16_t)f->payload_len;
+	m[0]->data_len = FRAME_HEAD_BYTES;
+	m[0]->pkt_len = FRAME_HEAD_BYTES + f->payload_len;
+	m[0]->nb_segs = 2;
+	m[0]->next = m[1];
+	return m[0];
+}
+
+static struct rte_mbuf *tx_copy(struct port *p, const struct sw_tx_frame *f)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p->copy_pool);
+
+	if (!m)
+		return NULL;
+	m->data_len = (uint16_t)(FRAME_HEAD_BYTES + f->payload_len);
+	m->pkt_len = m->data_len;
+	if (f->payload_len)
+		memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, FRAME_HEAD_BYTES),
+			f->payload, f->payload_len);
+	return m;
+}
+
+static void io_tx(struct sw_port *base, const struct sw_tx_frame *f)
+{
+	struct port *p = port_of(base);
+	struct rte_mbuf *m;
+	uint8_t *at;
+
+	if (p->n_tx_held == p->burst ||
+		f->payload_len + FRAME_HEAD_BYTES > p->frame_max) {
+		COUNT(p, tx_refused, 1);
+		return;
+	}
+	if (f->is_stable && p->type->can_gather &&
+		f->payload_len >= GATHER_MIN_BYTES)
+		m = tx_gather(p, f);
+	else
+		m = tx_copy(p, f);
+	if (!m) {
+		COUNT(p, tx_no_buffer, 1);
+		return;
+	}
+	at = rte_pktmbuf_mtod(m, uint8_t *);
+	sw_outer_write(&p->outer, at, &f->to, f->class,
+		SW_HEAD_BYTES + f->payload_len);
+	memcpy(at + SW_OUTER_BYTES, f->head, SW_HEAD_BYTES);
+	p->tx_held[p->n_tx_held] = m;
+	p->tx_bytes[p->n_tx_held++] = (uint16_t)m->pkt_len;
+}
+
+const struct sw_port_ops sw_dpdk_ops = {
+	.rx = io_rx,
+	.rx_release = io_rx_release,
+	.tx_room = io_tx_room,
+	.tx = io_tx,
+	.tx_flush = io_tx_flush,
+};

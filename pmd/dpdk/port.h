@@ -1,0 +1,98 @@
+/* port.h - ports over DPDK: open, close, link, counters; frames go through
+ * engine/port.h.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef SW_DPDK_PORT_H
+#define SW_DPDK_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/log.h"
+#include "engine/port.h"
+
+enum sw_dpdk_type {
+	SW_DPDK_MEMIF, /* shared memory with one other process */
+	SW_DPDK_N_TYPES,
+};
+
+/* Faults that a test injects into what arrives; all 0: no code runs. */
+struct sw_dpdk_faults {
+	double drop_percent;
+	double duplicate_percent; /* the copy comes 1 to 32 frames later */
+	double reorder_percent;	  /* comes 1 to 32 frames later */
+	uint64_t seed;
+};
+
+struct sw_dpdk_port_params {
+	const char *name; /* of the port, unique; 1 to 31 letters, digits, - _ */
+	enum sw_dpdk_type type;
+	uint32_t ip;	       /* our address, host order */
+	uint16_t udp;	       /* our UDP port, host order */
+	uint32_t payload_bytes; /* payload class: 1344, 3328 or 8192 */
+	uint32_t ring_slots;   /* of the driver, each way; a power of two,
+				  16 … 16384 */
+	uint32_t burst;	       /* frames per driver call, 1 … SW_RX_BURST */
+	struct sw_dpdk_faults faults;
+	/* memif: */
+	const char *socket_path; /* in a directory that both processes write */
+	uint32_t memif_id;	 /* tells links over one socket apart */
+	bool is_listener;	 /* one end listens, the other connects */
+};
+
+/* Counters since open.  Bytes are those of Ethernet frames. */
+struct sw_dpdk_port_stats {
+#define SW_DPDK_COUNTER(name, text) uint64_t name;
+#include "pmd/dpdk/counters.def"
+#undef SW_DPDK_COUNTER
+};
+
+/* sw_dpdk_port_params_init - fill @p with defaults: memif, listener, payload
+ * 8192, ring 64, burst 16, no faults; name, ip and socket_path stay to be set.
+ * Thread: any. */
+void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p);
+
+/* sw_dpdk_port_bytes - DPDK memory that this port's buffers take. */
+uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p);
+
+/* sw_dpdk_port_open - make a port.  The link comes up when the other end is
+ * there, and again after the other end was restarted, without further calls.
+ * @p        read only during the call
+ * @index    goes into sw_path.port_i of its frames
+ * @log      kept
+ * @out      set on success; owned by the caller until sw_dpdk_port_close
+ * Thread: control.  The ops then belong to one lcore.
+ * Errors: SW_ECONF a parameter; SW_EBUSY another process listens there;
+ * SW_ENOMEM; SW_EIO the driver refuses. */
+int sw_dpdk_port_open(const struct sw_dpdk_port_params *p, uint16_t index,
+	const struct sw_log *log, struct sw_port **out);
+
+/* sw_dpdk_port_close - give everything back; its lcore has left it.  Sets *@p
+ * to NULL; *@p may be NULL.  Thread: control. */
+void sw_dpdk_port_close(struct sw_port **p);
+
+/* sw_dpdk_port_is_up - is the other end there?  Thread: any. */
+bool sw_dpdk_port_is_up(const struct sw_port *p);
+
+/* sw_dpdk_port_is_drained - does no driver refer to a stable payload any more?
+ * Then their memory may be unmapped.  Ask again after tx_flush while false.
+ * Thread: the owning lcore. */
+bool sw_dpdk_port_is_drained(struct sw_port *p);
+
+/* sw_dpdk_port_stats_get - copy the counters.  Thread: any. */
+void sw_dpdk_port_stats_get(const struct sw_port *p,
+	struct sw_dpdk_port_stats *out);
+
+/* Text of the counters, in the order of struct sw_dpdk_port_stats, which is an
+ * array of SW_DPDK_N_COUNTERS numbers. */
+enum {
+#define SW_DPDK_COUNTER(name, text) SW_DPDK_I_##name,
+#include "pmd/dpdk/counters.def"
+#undef SW_DPDK_COUNTER
+	SW_DPDK_N_COUNTERS
+};
+extern const struct sw_dpdk_counter {
+	const char *name, *text;
+} sw_dpdk_counters[SW_DPDK_N_COUNTERS];
+
+#endif

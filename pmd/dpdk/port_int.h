@@ -1,0 +1,114 @@
+/* port_int.h - a port from inside pmd/dpdk; nobody else includes it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_DPDK_PORT_INT_H
+#define SW_DPDK_PORT_INT_H
+
+#include <stdatomic.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "pmd/dpdk/frame.h"
+#include "pmd/dpdk/port.h"
+
+enum {
+	FRAME_HEAD_BYTES = SW_OUTER_BYTES + SW_HEAD_BYTES,
+	/* Authentication appends this many bytes to a payload. */
+	TRAILER_BYTES = 32,
+	/* Private bytes before an mbuf's data that put the payload, which is
+	 * FRAME_HEAD_BYTES into the data, on a cache line. */
+	PRIV_BYTES = (64 - (FRAME_HEAD_BYTES + RTE_PKTMBUF_HEADROOM) % 64) % 64,
+	/* Buffers that an lcore keeps at hand.  A burst and its release stay
+	 * within it, so the same few buffers are used again and again and stay
+	 * in L2, however large the pool is. */
+	POOL_CACHE = 2 * SW_RX_BURST,
+	/* Shorter payloads are copied: cheaper than a second segment. */
+	GATHER_MIN_BYTES = 256,
+};
+
+/* What differs between drivers.  A row in port_types. */
+struct port_type {
+	const char *name;
+	/* Write the device's name and arguments for rte_eal_hotplug_add. */
+	int (*devargs)(const struct sw_dpdk_port_params *p,
+		const struct sw_log *log, char *args, size_t size);
+	/* Take and give back what lies outside DPDK, such as a socket's
+	 * name; NULL: nothing. */
+	int (*claim)(const struct sw_dpdk_port_params *p,
+		const struct sw_log *log, int *fd_out);
+	void (*unclaim)(const char *path, int fd);
+	bool can_gather;     /* takes frames of two segments */
+	bool is_sync;	     /* has copied a frame when tx_burst returns */
+	bool is_redialling;  /* the connecting end must be started again */
+};
+
+extern const struct port_type sw_dpdk_memif;
+
+struct faults;
+
+struct port {
+	struct sw_port base; /* first: a struct sw_port is one of these */
+	/* set by open */
+	const struct port_type *type;
+	const struct sw_log *log;
+	uint16_t eth_i;
+	uint16_t index;
+	uint16_t udp;
+	uint16_t burst;
+	uint32_t frame_max; /* largest frame that we send */
+	struct sw_outer outer;
+	struct rte_mempool *rx_pool, *head_pool, *copy_pool;
+	struct faults *faults;
+	const void *rx_callback;
+	char *claim_path;
+	int claim_fd;
+	char *dev_name;
+	/* of the lcore */
+	_Alignas(64) struct rte_mbuf *rx_held[SW_RX_BURST];
+	struct rte_mbuf *tx_held[SW_RX_BURST];
+	uint16_t tx_bytes[SW_RX_BURST]; /* of tx_held's frames */
+	uint32_t n_rx_held, n_tx_held;
+	bool is_up; /* the link, when the lcore last looked */
+	/* Counts references to stable payloads: 1 when there are none.  One
+	 * for all frames is enough, since nobody asks which frame is done, only
+	 * whether all are (is_drained); the driver gives up its reference when
+	 * it frees the segment, at once or much later. */
+	struct rte_mbuf_ext_shared_info shinfo;
+	_Atomic uint64_t counters[SW_DPDK_N_COUNTERS];
+	/* of DPDK's interrupt thread, which dials */
+	_Alignas(64) uint32_t n_dial_ticks;
+	bool is_started, was_connected;
+};
+
+extern const struct sw_port_ops sw_dpdk_ops;
+
+static inline struct port *port_of(struct sw_port *p)
+{
+	return (struct port *)p;
+}
+
+/* The owning lcore alone writes counters, so no locked instruction. */
+static inline void count(struct port *p, uint32_t i, uint64_t n)
+{
+	uint64_t v = atomic_load_explicit(&p->counters[i],
+		memory_order_relaxed);
+
+	atomic_store_explicit(&p->counters[i], v + n, memory_order_relaxed);
+}
+
+#define COUNT(p, name, n) count(p, SW_DPDK_I_##name, n)
+
+static inline bool port_is_up(const struct port *p)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(p->eth_i, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+/* Faults (fault.c): take over what arrives on @p's queue. */
+int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *f);
+void sw_dpdk_faults_close(struct port *p);
+bool sw_dpdk_faults_is_set(const struct sw_dpdk_faults *f);
+
+#endif

@@ -1,0 +1,288 @@
+/* attach.c - control thread: clients come, are admitted, and go.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <linux/sockios.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pmd/host/host.h"
+
+/* Unread status lines of one client, as the kernel counts them. */
+enum { STATUS_BYTES_MAX = 32 << 10 };
+
+enum { CONTROL_BYTES = (sizeof(struct sw_edge_control) + 4095) / 4096 * 4096 };
+
+struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id)
+{
+	uint32_t i = id & 0xff;
+
+	if (i >= h->n_slots || h->slots[i].id != id ||
+		h->slots[i].state == SW_SLOT_FREE)
+		return NULL;
+	return &h->slots[i];
+}
+
+bool sw_quota_take(struct sw_host *h, uint64_t bytes)
+{
+	if (bytes > h->p.quota_bytes - h->used_bytes)
+		return false;
+	h->used_bytes += bytes;
+	return true;
+}
+
+void sw_quota_give(struct sw_host *h, uint64_t bytes)
+{
+	h->used_bytes -= bytes;
+}
+
+static void hang_up(struct sw_slot *s)
+{
+	if (s->sock >= 0)
+		close(s->sock);
+	if (s->pid_fd >= 0)
+		close(s->pid_fd);
+	s->sock = -1;
+	s->pid_fd = -1;
+}
+
+void sw_slot_free(struct sw_slot *s)
+{
+	struct sw_host *h = s->host;
+	uint32_t next = s->id + (1 << 8);
+
+	hang_up(s);
+	sw_port_close(&s->port);
+	sw_declared_close(h, &s->declared);
+	sw_quota_give(h, s->control.bytes);
+	sw_segment_fini(&s->control);
+	*s = (struct sw_slot){.host = h, .id = next, .sock = -1, .pid_fd = -1};
+}
+
+/* Never blocks: a client that lets its socket fill up with answers is detached
+ * by the next poll. */
+void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
+	uint32_t batch, const char *text)
+{
+	struct sw_edge_text m;
+
+	if (s->sock < 0)
+		return;
+	sw_edge_text(&m, kind, err, batch, text);
+	if (sw_edge_send(s->sock, &m, sizeof(m), NULL, 0) == SW_EAGAIN)
+		s->is_deaf = true;
+}
+
+void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
+	...)
+{
+	const struct sw_host *h = s->host;
+	char text[SW_EDGE_TEXT_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (why == SW_HOST_VIOLATION)
+		sw_slot_say(s, SW_EDGE_CLOSED, SW_EPROTO, 0, text);
+	else if (why == SW_HOST_FAILED)
+		sw_slot_say(s, SW_EDGE_CLOSED, SW_ENOMEM, 0, text);
+	sw_log(h->p.log, why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
+		"process %u (user %u) %s", s->pid, s->uid, text);
+	if (s->state == SW_SLOT_HELLO) {
+		sw_slot_free(s);
+		return;
+	}
+	hang_up(s);
+	s->state = SW_SLOT_DETACHED;
+	h->p.events.on_detach(h->p.ctx, s->id, why, text);
+}
+
+static void refuse(struct sw_slot *s, int err, const char *text)
+{
+	sw_log(s->host->p.log, SW_LOG_WARN, "process %u (user %u) refused: %s",
+		s->pid, s->uid, text);
+	sw_slot_say(s, SW_EDGE_REFUSED, err, 0, text);
+	sw_slot_free(s);
+}
+
+void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text)
+{
+	struct sw_slot *s = sw_slot_find(h, id);
+
+	if (s && s->state == SW_SLOT_ASKED)
+		refuse(s, err, text);
+}
+
+/* Make what the client and the lcore share; on error what exists is freed with
+ * the slot.  The peer's end of the bell is returned. */
+static int open_port(struct sw_slot *s, int *peer_bell)
+{
+	struct sw_host *h = s->host;
+	int bells[2], err;
+
+	if (!sw_quota_take(h, CONTROL_BYTES))
+		return SW_ENOMEM;
+	err = sw_segment_create(&s->control, "sumwire-control", CONTROL_BYTES);
+	if (err) {
+		sw_quota_give(h, CONTROL_BYTES);
+		return err;
+	}
+	err = sw_segment_reserve(&s->control, 0, s->control.bytes);
+	if (err)
+		return err;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, bells))
+		return SW_EIO;
+	err = sw_port_open(s->control.base, bells[0], h->kick_fd, &s->port);
+	if (err) {
+		close(bells[0]);
+		close(bells[1]);
+		return err;
+	}
+	*peer_bell = bells[1];
+	return 0;
+}
+
+int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
+	uint32_t size, uint32_t local_rank, uint32_t local_size,
+	struct sw_host_port **port_out)
+{
+	struct sw_edge_attached m = {SW_EDGE_ATTACHED, rank, size, local_rank,
+		local_size, 0};
+	struct sw_slot *s = sw_slot_find(h, id);
+	int fds[2], err;
+
+	if (!s || s->state != SW_SLOT_ASKED)
+		return SW_ENOENT;
+	err = open_port(s, &fds[1]);
+	if (err) {
+		refuse(s, err, "the agent has no memory or descriptors left "
+			       "for another client");
+		return err;
+	}
+	s->local_rank = local_rank;
+	s->state = SW_SLOT_ATTACHED;
+	fds[0] = s->control.fd;
+	/* It can only fail when the client is gone, which poll will find. */
+	sw_edge_send(s->sock, &m, sizeof(m), fds, 2);
+	close(fds[1]);
+	*port_out = s->port;
+	return 0;
+}
+
+/* A process that computes for long reads nothing; what it has not read must not
+ * take the room of answers. */
+void sw_host_status(struct sw_host *h, uint32_t id, const char *text)
+{
+	struct sw_slot *s = sw_slot_find(h, id);
+	int unread_bytes;
+
+	if (s && s->sock >= 0 && !ioctl(s->sock, SIOCOUTQ, &unread_bytes) &&
+		unread_bytes < STATUS_BYTES_MAX)
+		sw_slot_say(s, SW_EDGE_STATUS, 0, 0, text);
+}
+
+void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text)
+{
+	struct sw_slot *s = sw_slot_find(h, id);
+
+	if (!s || s->state != SW_SLOT_ATTACHED)
+		return;
+	sw_slot_say(s, SW_EDGE_CLOSED, err, 0, text);
+	hang_up(s);
+	s->state = SW_SLOT_DETACHED;
+}
+
+void sw_host_release(struct sw_host *h, uint32_t id)
+{
+	struct sw_slot *s = sw_slot_find(h, id);
+
+	if (s && s->state == SW_SLOT_DETACHED)
+		sw_slot_free(s);
+}
+
+static int check_params(const struct sw_host_params *p)
+{
+	if (p->max_clients >= 1 && p->max_clients <= SW_HOST_CLIENTS_MAX)
+		return 0;
+	sw_log(p->log, SW_LOG_ERROR, "%u clients asked for, allowed are 1 to %u",
+		p->max_clients, SW_HOST_CLIENTS_MAX);
+	return SW_EINVAL;
+}
+
+static struct sw_host *host_new(const struct sw_host_params *p)
+{
+	uint32_t n = p->max_clients + SW_HOST_SPARE_SLOTS;
+	struct sw_host *h = calloc(1, sizeof(*h) + n * sizeof(h->slots[0]));
+
+	if (!h)
+		return NULL;
+	h->p = *p;
+	h->n_slots = n;
+	h->listener = -1;
+	h->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->uids = calloc(p->n_uids + 1, sizeof(h->uids[0]));
+	for (uint32_t i = 0; i < n; i++)
+		h->slots[i] = (struct sw_slot){.host = h,
+			.id = i | 1 << 8,
+			.sock = -1,
+			.pid_fd = -1};
+	if (h->uids && h->kick_fd >= 0)
+		return h;
+	if (h->kick_fd >= 0)
+		close(h->kick_fd);
+	free(h->uids);
+	free(h);
+	return NULL;
+}
+
+int sw_host_open(const struct sw_host_params *p, struct sw_host **out)
+{
+	struct sw_host *h;
+	int err = check_params(p);
+
+	if (err)
+		return err;
+	h = host_new(p);
+	if (!h) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"no memory or descriptors for the agent's socket");
+		return SW_ENOMEM;
+	}
+	for (uint32_t i = 0; i < p->n_uids; i++)
+		h->uids[i] = p->uids[i];
+	err = sw_host_listen(h);
+	if (err) {
+		sw_host_close(&h);
+		return err;
+	}
+	*out = h;
+	return 0;
+}
+
+void sw_host_close(struct sw_host **host)
+{
+	struct sw_host *h = *host;
+
+	if (!h)
+		return;
+	for (uint32_t i = 0; i < h->n_slots; i++) {
+		struct sw_slot *s = &h->slots[i];
+
+		if (s->state == SW_SLOT_HELLO || s->state == SW_SLOT_ASKED)
+			sw_slot_say(s, SW_EDGE_REFUSED, SW_ECLOSED, 0,
+				"the agent stops");
+		else
+			sw_slot_say(s, SW_EDGE_CLOSED, SW_ECLOSED, 0,
+				"the agent stops");
+		sw_slot_free(s);
+	}
+	sw_host_unlisten(h);
+	close(h->kick_fd);
+	free(h->uids);
+	free(h);
+	*host = NULL;
+}

@@ -1,0 +1,158 @@
+/* attach.h - the agent's side of attached training processes.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Life of an attachment:
+ *   on_attach -> sw_host_attached (or sw_host_refuse: the id is gone)
+ *   on_declare -> sw_host_declared or sw_host_declare_failed, any number
+ *   the lcore: sw_host_take, sw_host_complete, sw_host_idle_wait
+ *   on_detach -> the lcore lets go of port and tensors -> sw_host_release
+ * Whatever comes from a client is checked here; what is wrong ends that client
+ * alone, through on_detach.
+ *
+ * Ownership: the host owns ports, tensor tables and mappings.  Those of an id
+ * stay valid until sw_host_release of it, also when the process has long died.
+ *
+ * Threads: "control" functions and the callbacks belong to the one thread that
+ * calls sw_host_poll; "lcore" functions to the one lcore that was given the
+ * port.  Callbacks may call every control function but poll and close.
+ */
+#ifndef SW_ATTACH_H
+#define SW_ATTACH_H
+
+#include <stdint.h>
+
+#include "engine/log.h"
+#include "pmd/host/edge.h"
+
+struct sw_host;
+struct sw_host_port; /* what an lcore sees of one client */
+
+/* A tensor that a client asks for. */
+struct sw_host_tensor {
+	const char *name; /* 1 to 127 bytes, no control characters */
+	uint64_t n_elems;
+	uint64_t bytes; /* n_elems * element size, <= 64 GiB */
+	uint32_t dtype; /* valid enum sw_dtype */
+	uint32_t priority;
+	void *base; /* mapped here, zeroed, 64-byte aligned; the client may
+		       write it at any time */
+};
+
+enum sw_host_why {
+	SW_HOST_CLOSED,	   /* the client called sw_close */
+	SW_HOST_DIED,	   /* its process ended or hung up */
+	SW_HOST_VIOLATION, /* it broke the protocol */
+	SW_HOST_FAILED,	   /* the agent ran out of memory for it */
+};
+
+struct sw_host_events {
+	/* A process asks to attach: answer now or later. */
+	void (*on_attach)(void *ctx, uint32_t id, uint32_t pid, uint32_t uid);
+	/* A client declares @n tensors (valid until release); names are new to
+	 * this client, memory is reserved.  Answer now or later; the next
+	 * batch of this client comes only after the answer. */
+	void (*on_declare)(void *ctx, uint32_t id, uint32_t batch,
+		const struct sw_host_tensor *tensors, uint32_t n);
+	/* The client is gone, @text says why.  No callback for @id follows; an
+	 * unanswered batch is void.  Called once for every on_attach that was
+	 * not refused; the agent owes a sw_host_release. */
+	void (*on_detach)(void *ctx, uint32_t id, enum sw_host_why why,
+		const char *text);
+};
+
+struct sw_host_params {
+	const char *path;     /* of the socket, at most 107 bytes; borrowed
+				 until sw_host_close */
+	uint32_t mode;	      /* of the socket file, such as 0660 */
+	const uint32_t *uids; /* users admitted besides our own; copied */
+	uint32_t n_uids;
+	uint32_t max_clients; /* attached or not yet released, 1 to 64 */
+	uint64_t quota_bytes; /* of shared memory, all clients together */
+	struct sw_host_events events;
+	void *ctx;		  /* handed to the callbacks */
+	const struct sw_log *log; /* borrowed; may be NULL */
+};
+
+/* sw_host_open - listen at the socket (control).
+ * A socket file that nobody listens at is replaced.
+ * Errors: SW_EBUSY somebody listens there; SW_EINVAL; SW_EIO; SW_ENOMEM;
+ * logged once. */
+int sw_host_open(const struct sw_host_params *p, struct sw_host **out);
+
+/* sw_host_close - end every client ("the agent stops") without callbacks, free
+ * everything, remove the socket file (control).  No lcore may use a port any
+ * more.  *@h may be NULL; it is set to NULL. */
+void sw_host_close(struct sw_host **h);
+
+/* sw_host_poll - handle what has come, call back (control).
+ * Waits at most @timeout_ms (0: not at all) for something to come.  Reserving
+ * the memory of a large batch is spread over calls of about 10 ms each. */
+void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
+
+/* sw_host_attached - admit a client; its lcore may use *@port_out from now on
+ * (control).
+ * @local_rank  also chooses the stagger of its tensors
+ * Errors: SW_ENOENT @id is gone; SW_ENOMEM, SW_EIO: it has been refused with
+ * that error, and is gone. */
+int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
+	uint32_t size, uint32_t local_rank, uint32_t local_size,
+	struct sw_host_port **port_out);
+
+/* sw_host_refuse - do not admit a client; @id is gone (control).
+ * @err, @text  what its sw_open returns; @text should name who is attached,
+ *              missing or full */
+void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
+
+/* sw_host_declared - a batch is admitted (control).  Call it when the lcore
+ * knows the tensors: submits may follow at once.
+ * @first    what sw_host_take calls the batch's first tensor; the others follow
+ * Errors: SW_ENOENT the client or the batch is gone: nothing to do. */
+int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
+	uint32_t first);
+
+/* sw_host_declare_failed - a batch is not admitted; its tensors are unmapped
+ * here, so the lcore must not use them (control).
+ * @err, @text  what the client's sw_declare returns */
+void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
+	int err, const char *text);
+
+/* sw_host_status - a line for the client's log, such as "waiting for worker 3
+ * of 4" (control).  Dropped when the client does not read. */
+void sw_host_status(struct sw_host *h, uint32_t id, const char *text);
+
+/* sw_host_end - hang up on an attached client, say when its job has failed
+ * (control).  Its open handles and all later calls end with @err and @text.
+ * on_detach is not called; the agent owes a sw_host_release. */
+void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text);
+
+/* sw_host_release - no lcore uses the client's port and tensors any more:
+ * unmap and free them (control).  After on_detach or sw_host_end. */
+void sw_host_release(struct sw_host *h, uint32_t id);
+
+/* sw_host_take - up to @max new submits (lcore).
+ * .tensor is one of a declared batch, counted from its first; that no other
+ * submit of this tensor is open is for the caller to check (sw_host_accuse).
+ * Never blocks.  A client that broke the protocol yields 0 from then on. */
+uint32_t sw_host_take(struct sw_host_port *p, struct sw_submit *out,
+	uint32_t max);
+
+/* sw_host_complete - end one submit and wake its client (lcore).
+ * Never blocks.  A ring that is full, which takes more submits than tensors,
+ * or corrupt is a violation by this client. */
+void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
+
+/* sw_host_accuse - this client broke the protocol (lcore); the control thread
+ * detaches it.
+ * @reason   static text, such as "pushed a tensor twice"; @value goes behind */
+void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value);
+
+/* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
+ * For when nothing is outstanding.  Returns at once when there is a submit.
+ * @ports    at most 64 are looked at
+ * @extra_fd a descriptor that ends the sleep when readable, such as an eventfd
+ *           of the control thread; not read; -1: none
+ * Cost: one system call, or two when woken. */
+void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
+	int extra_fd, uint32_t timeout_us);
+
+#endif

@@ -1,0 +1,350 @@
+/* declare.c - control thread: batches of tensors, from pieces to memory.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pmd/host/host.h"
+#include "sum/dtype.h"
+
+/* Some 10 ms of clearing pages per call of sw_host_poll. */
+#define SLICE_BYTES (UINT64_C(32) << 20)
+
+static void batch_close(struct sw_host *h, struct sw_batch **batch)
+{
+	struct sw_batch *b = *batch;
+
+	if (!b)
+		return;
+	sw_quota_give(h, b->data.bytes);
+	sw_segment_fini(&b->data);
+	free(b->tensors);
+	free(b->names);
+	free(b);
+	*batch = NULL;
+}
+
+void sw_declared_close(struct sw_host *h, struct sw_declared **declared)
+{
+	struct sw_declared *d = *declared;
+
+	if (!d)
+		return;
+	batch_close(h, &d->open);
+	for (uint32_t i = 0; i < d->n_batches; i++)
+		batch_close(h, &d->batches[i]);
+	free(d);
+	*declared = NULL;
+}
+
+static struct sw_batch *batch_new(uint32_t number, uint32_t n)
+{
+	struct sw_batch *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->data.fd = -1;
+	b->n = n;
+	b->number = number;
+	b->tensors = calloc(n, sizeof(b->tensors[0]));
+	b->names = calloc(n, sizeof(b->names[0]));
+	if (b->tensors && b->names)
+		return b;
+	free(b->tensors);
+	free(b->names);
+	free(b);
+	return NULL;
+}
+
+static uint32_t hash(const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return h;
+}
+
+/* Enter tensor @i under its name; false: the name is there already. */
+static bool name_enter(struct sw_declared *d, uint32_t i)
+{
+	uint32_t mask = 2 * SW_EDGE_TENSORS - 1;
+	uint32_t at = hash(d->tensors[i]->name) & mask;
+
+	for (; d->names[at]; at = (at + 1) & mask)
+		if (!strcmp(d->tensors[d->names[at] - 1]->name,
+			    d->tensors[i]->name))
+			return false;
+	d->names[at] = (uint16_t)(i + 1);
+	return true;
+}
+
+/* Forget the open batch, its names included. */
+static void forget(struct sw_slot *s)
+{
+	struct sw_declared *d = s->declared;
+
+	batch_close(s->host, &d->open);
+	memset(d->names, 0, sizeof(d->names));
+	for (uint32_t i = 0; i < d->n_tensors; i++)
+		name_enter(d, i);
+}
+
+static void fail(struct sw_slot *s, int err, const char *text)
+{
+	sw_log(s->host->p.log, SW_LOG_WARN, "process %u: batch refused: %s",
+		s->pid, text);
+	sw_slot_say(s, SW_EDGE_FAILED, err, s->declared->open->number, text);
+	forget(s);
+}
+
+/* A printable, terminated name of 1 to 127 bytes; bytes above 127 may be
+ * UTF-8. */
+static bool is_name(const char *name)
+{
+	size_t n = strnlen(name, SW_EDGE_NAME_BYTES);
+
+	if (!n || n == SW_EDGE_NAME_BYTES)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return false;
+	return true;
+}
+
+/* Remember what is wrong with the batch; the first fault counts. */
+__attribute__((format(printf, 3, 4))) static void blame(struct sw_batch *b, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (b->err)
+		return;
+	b->err = err;
+	va_start(ap, fmt);
+	vsnprintf(b->why, sizeof(b->why), fmt, ap);
+	va_end(ap);
+}
+
+/* Copy and check one description. */
+static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
+{
+	uint32_t i = b->n_arrived++, each = sw_dtype_bytes(desc->dtype);
+
+	if (!is_name(desc->name)) {
+		blame(b, SW_EINVAL,
+			"the name of tensor %u of the batch must have 1 to 127 "
+			"bytes and no control characters",
+			i);
+		return;
+	}
+	memcpy(b->names[i], desc->name, SW_EDGE_NAME_BYTES);
+	b->tensors[i] = (struct sw_host_tensor){.name = b->names[i],
+		.n_elems = desc->n_elems,
+		.bytes = desc->n_elems * each,
+		.dtype = desc->dtype,
+		.priority = desc->priority};
+	if (!each)
+		blame(b, SW_EINVAL, "tensor '%s': no dtype has code %u",
+			b->names[i], desc->dtype);
+	else if (!desc->n_elems ||
+		desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
+		blame(b, SW_EINVAL,
+			"tensor '%s': %llu elements of %u bytes; allowed are 1 "
+			"element to 64 GiB",
+			b->names[i], (unsigned long long)desc->n_elems, each);
+}
+
+/* All names of the batch must be new; they are entered. */
+static void enter_names(struct sw_declared *d)
+{
+	struct sw_batch *b = d->open;
+
+	for (uint32_t i = 0; i < b->n && !b->err; i++) {
+		d->tensors[d->n_tensors + i] = &b->tensors[i];
+		if (!name_enter(d, d->n_tensors + i))
+			blame(b, SW_EINVAL, "tensor '%s' is declared already",
+				b->tensors[i].name);
+	}
+}
+
+/* Place the tensors, account for the segment and make it. */
+static void make_data(struct sw_slot *s)
+{
+	struct sw_host *h = s->host;
+	struct sw_batch *b = s->declared->open;
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
+	end = (end + 4095) & ~UINT64_C(4095);
+	if (!sw_quota_take(h, end)) {
+		blame(b, SW_ENOMEM,
+			"the agent's memory quota: %.1f MiB needed, %.1f of "
+			"%.1f MiB left",
+			(double)end / 1048576,
+			(double)(h->p.quota_bytes - h->used_bytes) / 1048576,
+			(double)h->p.quota_bytes / 1048576);
+		return;
+	}
+	if (sw_segment_create(&b->data, "sumwire-data", end)) {
+		sw_quota_give(h, end);
+		blame(b, SW_ENOMEM,
+			"the agent's machine cannot give %.1f MiB of memory",
+			(double)end / 1048576);
+		return;
+	}
+	end = 0;
+	for (uint32_t i = 0; i < b->n; i++)
+		b->tensors[i].base = (char *)b->data.base +
+			sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
+	b->state = SW_BATCH_RESERVING;
+}
+
+/* Is this piece the next one?  Else the client broke the protocol. */
+static bool check_piece(struct sw_slot *s, const struct sw_edge_declare *m,
+	size_t bytes)
+{
+	const struct sw_declared *d = s->declared;
+	const struct sw_batch *b = d->open;
+	size_t head = offsetof(struct sw_edge_declare, descs);
+	uint32_t number = b ? b->number : d->next_number;
+
+	if (bytes < head || m->n < 1 || m->n > SW_EDGE_PIECE ||
+		bytes != head + m->n * sizeof(m->descs[0]))
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"sent %zu bytes as a piece of a declaration", bytes);
+	else if (b && b->state != SW_BATCH_ARRIVING)
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"declared a batch before the answer to the last one");
+	else if (m->batch != number || m->first_i != (b ? b->n_arrived : 0) ||
+		(b && m->n_total != b->n) || m->n_total > SW_EDGE_TENSORS ||
+		m->n_total - m->first_i < m->n || m->n_total < m->first_i)
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"sent tensors %u to %u of %u of batch %u, expected was "
+			"tensor %u of batch %u",
+			m->first_i, m->first_i + m->n, m->n_total, m->batch,
+			b ? b->n_arrived : 0, number);
+	else
+		return true;
+	return false;
+}
+
+/* The first piece of a batch has come. */
+static bool open_batch(struct sw_slot *s, uint32_t n)
+{
+	struct sw_declared *d = s->declared;
+
+	if (d->n_batches == SW_EDGE_BATCHES ||
+		n > SW_EDGE_TENSORS - d->n_tensors) {
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"declared %u tensors in batch %u; allowed are %u "
+			"tensors in %u batches, %u and %u are there",
+			n, d->next_number, SW_EDGE_TENSORS, SW_EDGE_BATCHES,
+			d->n_tensors, d->n_batches);
+		return false;
+	}
+	d->open = batch_new(d->next_number, n);
+	if (!d->open) {
+		sw_slot_detach(s, SW_HOST_FAILED,
+			"declared %u tensors, for which the agent has no memory",
+			n);
+		return false;
+	}
+	d->next_number++;
+	return true;
+}
+
+/* The client sends all pieces before it listens, so a batch that is known to
+ * be bad is refused when its last piece has come. */
+void sw_slot_rx_declare(struct sw_slot *s, const struct sw_edge_declare *m,
+	size_t bytes)
+{
+	struct sw_declared *d = s->declared;
+
+	if (!check_piece(s, m, bytes))
+		return;
+	if (!d->open && !open_batch(s, m->n_total))
+		return;
+	for (uint32_t i = 0; i < m->n; i++)
+		take_desc(d->open, &m->descs[i]);
+	if (d->open->n_arrived < d->open->n)
+		return;
+	enter_names(d);
+	if (!d->open->err)
+		make_data(s);
+	if (d->open->err)
+		fail(s, d->open->err, d->open->why);
+}
+
+bool sw_slot_is_reserving(const struct sw_slot *s)
+{
+	return s->declared->open &&
+		s->declared->open->state == SW_BATCH_RESERVING;
+}
+
+void sw_slot_reserve(struct sw_slot *s)
+{
+	struct sw_host *h = s->host;
+	struct sw_batch *b = s->declared->open;
+	uint64_t n;
+
+	if (!sw_slot_is_reserving(s))
+		return;
+	n = b->data.bytes - b->reserved_bytes;
+	n = n < SLICE_BYTES ? n : SLICE_BYTES;
+	if (sw_segment_reserve(&b->data, b->reserved_bytes, n)) {
+		fail(s, SW_ENOMEM, "the agent's machine has no memory left");
+		return;
+	}
+	b->reserved_bytes += n;
+	if (b->reserved_bytes < b->data.bytes)
+		return;
+	b->state = SW_BATCH_ASKED;
+	h->p.events.on_declare(h->p.ctx, s->id, b->number, b->tensors, b->n);
+}
+
+/* The slot whose batch waits for just this answer. */
+static struct sw_slot *find_asked(struct sw_host *h, uint32_t id,
+	uint32_t batch)
+{
+	struct sw_slot *s = sw_slot_find(h, id);
+
+	if (!s || s->state != SW_SLOT_ATTACHED || !s->declared->open ||
+		s->declared->open->state != SW_BATCH_ASKED ||
+		s->declared->open->number != batch)
+		return NULL;
+	return s;
+}
+
+int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
+	uint32_t first)
+{
+	struct sw_slot *s = find_asked(h, id, batch);
+	struct sw_edge_declared m = {SW_EDGE_DECLARED, batch, 0};
+	struct sw_declared *d;
+	struct sw_batch *b;
+
+	if (!s)
+		return SW_ENOENT;
+	d = s->declared;
+	b = d->open;
+	m.bytes = b->data.bytes;
+	sw_port_admit(s->port, b->n, first);
+	if (sw_edge_send(s->sock, &m, sizeof(m), &b->data.fd, 1) == SW_EAGAIN)
+		s->is_deaf = true;
+	sw_segment_unhand(&b->data);
+	d->batches[d->n_batches++] = b;
+	d->n_tensors += b->n;
+	d->open = NULL;
+	return 0;
+}
+
+void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
+	int err, const char *text)
+{
+	struct sw_slot *s = find_asked(h, id, batch);
+
+	if (s)
+		fail(s, err, text);
+}

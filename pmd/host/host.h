@@ -1,0 +1,128 @@
+/* host.h - inside of the agent's side: slots, batches, ports.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_HOST_H
+#define SW_HOST_H
+
+#include <stdbool.h>
+
+#include "pmd/host/attach.h"
+#include "pmd/host/segment.h"
+
+enum {
+	SW_HOST_CLIENTS_MAX = 64,
+	/* places for processes that have not said who they are */
+	SW_HOST_SPARE_SLOTS = 8,
+	SW_HOST_SLOTS_MAX = SW_HOST_CLIENTS_MAX + SW_HOST_SPARE_SLOTS,
+};
+
+enum sw_slot_state {
+	SW_SLOT_FREE,
+	SW_SLOT_HELLO,	  /* connected, has not said who it is */
+	SW_SLOT_ASKED,	  /* on_attach called, not answered */
+	SW_SLOT_ATTACHED, /* has a port */
+	SW_SLOT_DETACHED, /* hung up; waits for sw_host_release */
+};
+
+enum sw_batch_state {
+	SW_BATCH_ARRIVING,  /* pieces are missing */
+	SW_BATCH_RESERVING, /* pages are being reserved, slice by slice */
+	SW_BATCH_ASKED,	    /* on_declare called, not answered */
+};
+
+struct sw_batch {
+	struct sw_segment data;
+	struct sw_host_tensor *tensors;
+	char (*names)[SW_EDGE_NAME_BYTES];
+	uint32_t n, n_arrived;
+	uint32_t number; /* counts the client's declares */
+	uint64_t reserved_bytes;
+	enum sw_batch_state state;
+	int err; /* what is wrong with it, 0: nothing yet */
+	char why[SW_EDGE_TEXT_BYTES];
+};
+
+/* What one client has declared.  Tensors are counted in the order of
+ * declaration, failed batches left out. */
+struct sw_declared {
+	const struct sw_host_tensor *tensors[SW_EDGE_TENSORS];
+	uint16_t names[2 * SW_EDGE_TENSORS]; /* hash table: 1 + tensor's i */
+	struct sw_batch *batches[SW_EDGE_BATCHES];
+	struct sw_batch *open;	/* not admitted yet, or NULL */
+	uint32_t n_tensors, n_batches; /* admitted */
+	uint32_t next_number;
+};
+
+/* One client as its lcore sees it. */
+struct sw_host_port {
+	/* written at attach, then read only */
+	struct sw_edge_control *control; /* hostile */
+	int bell;
+	int kick_fd; /* wakes the control thread */
+	/* the lcore's */
+	_Alignas(64) struct sw_spsc submits, completions;
+	bool is_bell_gone;
+	/* control thread to lcore: valid up to n_tensors */
+	_Alignas(64) _Atomic uint32_t n_tensors;
+	uint32_t name_of[SW_EDGE_TENSORS];
+	/* lcore to control thread: valid once is_accused */
+	_Alignas(64) _Atomic bool is_accused;
+	const char *reason;
+	uint64_t value;
+};
+
+struct sw_slot {
+	struct sw_host *host;
+	uint32_t id; /* generation << 8 | index */
+	enum sw_slot_state state;
+	int sock, pid_fd;
+	bool is_deaf; /* has let its socket fill up with answers */
+	uint32_t pid, uid;
+	uint32_t local_rank;
+	uint64_t deadline_ns; /* of SW_SLOT_HELLO */
+	struct sw_segment control;
+	struct sw_host_port *port;
+	struct sw_declared *declared;
+};
+
+struct sw_host {
+	struct sw_host_params p;
+	uint32_t *uids;
+	int listener, kick_fd;
+	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
+	uint64_t used_bytes;	     /* of the quota */
+	uint32_t n_slots;
+	struct sw_slot slots[];
+};
+
+/* listen.c: the socket itself. */
+int sw_host_listen(struct sw_host *h);
+void sw_host_unlisten(struct sw_host *h);
+bool sw_host_admits(const struct sw_host *h, uint32_t uid);
+
+/* attach.c */
+struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id);
+void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
+	...) __attribute__((format(printf, 3, 4)));
+void sw_slot_free(struct sw_slot *s);
+void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
+	uint32_t batch, const char *text);
+
+/* declare.c: one piece has come; one slice of reserving; free everything. */
+void sw_slot_rx_declare(struct sw_slot *s, const struct sw_edge_declare *m,
+	size_t bytes);
+void sw_slot_reserve(struct sw_slot *s);
+bool sw_slot_is_reserving(const struct sw_slot *s);
+void sw_declared_close(struct sw_host *h, struct sw_declared **d);
+
+/* Take @bytes of the agent's quota; false: not enough left. */
+bool sw_quota_take(struct sw_host *h, uint64_t bytes);
+void sw_quota_give(struct sw_host *h, uint64_t bytes);
+
+/* lcore.c: make and free a port over a control segment. */
+int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
+	struct sw_host_port **out);
+void sw_port_close(struct sw_host_port **p);
+/* The control thread admits @n more tensors, called @first … by the lcore. */
+void sw_port_admit(struct sw_host_port *p, uint32_t n, uint32_t first);
+
+#endif

@@ -1,0 +1,158 @@
+/* lcore.c - rings and wake-ups as the agent's lcore sees them.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmd/host/host.h"
+
+int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
+	struct sw_host_port **out)
+{
+	struct sw_host_port *p = aligned_alloc(64, sizeof(*p));
+
+	if (!p)
+		return SW_ENOMEM;
+	memset(p, 0, sizeof(*p));
+	p->control = control;
+	p->bell = bell;
+	p->kick_fd = kick_fd;
+	sw_spsc_init(&p->submits, control->submits, SW_EDGE_TENSORS,
+		sizeof(struct sw_submit));
+	sw_spsc_init(&p->completions, control->completions, SW_EDGE_TENSORS,
+		sizeof(struct sw_completion));
+	*out = p;
+	return 0;
+}
+
+void sw_port_close(struct sw_host_port **p)
+{
+	if (!*p)
+		return;
+	close((*p)->bell);
+	free(*p);
+	*p = NULL;
+}
+
+void sw_port_admit(struct sw_host_port *p, uint32_t n, uint32_t first)
+{
+	uint32_t old = atomic_load_explicit(&p->n_tensors,
+		memory_order_relaxed);
+
+	for (uint32_t i = 0; i < n; i++)
+		p->name_of[old + i] = first + i;
+	atomic_store_explicit(&p->n_tensors, old + n, memory_order_release);
+}
+
+static bool is_accused(const struct sw_host_port *p)
+{
+	return atomic_load_explicit(&p->is_accused, memory_order_relaxed);
+}
+
+void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value)
+{
+	uint64_t one = 1;
+
+	if (is_accused(p))
+		return;
+	p->reason = reason;
+	p->value = value;
+	atomic_store_explicit(&p->is_accused, true, memory_order_release);
+	/* An eventfd of the agent alone; full means that it is readable. */
+	if (write(p->kick_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+uint32_t sw_host_take(struct sw_host_port *p, struct sw_submit *out,
+	uint32_t max)
+{
+	uint32_t n_tensors;
+	int n;
+
+	if (is_accused(p))
+		return 0;
+	n = sw_spsc_take(&p->submits, out, max);
+	if (n < 0) {
+		sw_host_accuse(p,
+			"wrote an impossible index into the ring of submits",
+			p->submits.own);
+		return 0;
+	}
+	n_tensors = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
+	for (int i = 0; i < n; i++) {
+		if (out[i].tensor >= n_tensors) {
+			sw_host_accuse(p, "submitted a tensor not declared",
+				out[i].tensor);
+			return (uint32_t)i;
+		}
+		out[i].tensor = p->name_of[out[i].tensor];
+	}
+	return (uint32_t)n;
+}
+
+void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
+{
+	int n;
+
+	if (is_accused(p))
+		return;
+	n = sw_spsc_put(&p->completions, c, 1);
+	if (n == 0)
+		sw_host_accuse(p, "let the ring of completions run over",
+			SW_EDGE_TENSORS);
+	else if (n < 0)
+		sw_host_accuse(p,
+			"wrote an impossible index into the ring of completions",
+			p->completions.own);
+	else if (sw_edge_is_asleep(&p->control->client_sleeps))
+		sw_edge_bell_write(p->bell);
+}
+
+static void set_flags(struct sw_host_port *const *ports, uint32_t n,
+	uint32_t value)
+{
+	for (uint32_t i = 0; i < n; i++)
+		atomic_store_explicit(&ports[i]->control->agent_sleeps, value,
+			memory_order_relaxed);
+}
+
+static bool has_submit(struct sw_host_port *const *ports, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_accused(ports[i]) &&
+			!sw_spsc_is_empty(&ports[i]->submits))
+			return true;
+	return false;
+}
+
+/* A client that hung up would end every sleep at once until it is released,
+ * so its bell is left out from then on. */
+static void drain_bells(struct sw_host_port *const *ports,
+	const struct pollfd *fds, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (fds[i].revents && !sw_edge_bell_drain(ports[i]->bell))
+			ports[i]->is_bell_gone = true;
+}
+
+void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
+	int extra_fd, uint32_t timeout_us)
+{
+	struct pollfd fds[SW_HOST_CLIENTS_MAX + 1];
+	struct timespec limit = {.tv_sec = timeout_us / 1000000,
+		.tv_nsec = (long)(timeout_us % 1000000) * 1000};
+	uint32_t n = n_ports < SW_HOST_CLIENTS_MAX ? n_ports :
+						     SW_HOST_CLIENTS_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){
+			.fd = ports[i]->is_bell_gone ? -1 : ports[i]->bell,
+			.events = POLLIN};
+	fds[n] = (struct pollfd){.fd = extra_fd, .events = POLLIN};
+	set_flags(ports, n, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!has_submit(ports, n) && ppoll(fds, n + 1, &limit, NULL) > 0)
+		drain_bells(ports, fds, n);
+	set_flags(ports, n, 0);
+}

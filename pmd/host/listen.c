@@ -1,0 +1,133 @@
+/* listen.c - the agent's socket file: ours alone, never another live agent's.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmd/host/host.h"
+
+enum { BACKLOG = 16 };
+
+static int socket_new(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		0);
+}
+
+/* Remove a socket file that nobody listens at.  Anything else is left. */
+static int remove_stale(const struct sw_host *h, const struct sockaddr_un *a)
+{
+	const struct sw_log *log = h->p.log;
+	struct stat st;
+	int s, err;
+
+	if (lstat(h->p.path, &st))
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		sw_log(log, SW_LOG_ERROR, "%s exists and is not a socket",
+			h->p.path);
+		return SW_EINVAL;
+	}
+	s = socket_new();
+	err = connect(s, (const void *)a, sizeof(*a)) ? errno : 0;
+	close(s);
+	if (err != ECONNREFUSED) {
+		sw_log(log, SW_LOG_ERROR,
+			"another agent listens at %s; give this one another "
+			"path, or stop that one",
+			h->p.path);
+		return SW_EBUSY;
+	}
+	return unlink(h->p.path) && errno != ENOENT ? SW_EIO : 0;
+}
+
+/* Until listen() nobody can connect, so the mode is set in time. */
+static int bind_and_listen(struct sw_host *h, const struct sockaddr_un *a)
+{
+	struct stat st;
+
+	h->listener = socket_new();
+	if (h->listener < 0 ||
+		bind(h->listener, (const void *)a, sizeof(*a)) ||
+		chmod(h->p.path, h->p.mode) || lstat(h->p.path, &st) ||
+		listen(h->listener, BACKLOG)) {
+		sw_log(h->p.log, SW_LOG_ERROR, "cannot listen at %s: %s",
+			h->p.path, strerror(errno));
+		return SW_EIO;
+	}
+	h->sock_dev = st.st_dev;
+	h->sock_ino = st.st_ino;
+	return 0;
+}
+
+/* Two agents that start at once could both find the file stale and one remove
+ * the other's: a lock on the directory, held for the moment, keeps them apart
+ * and leaves nothing behind.  Somebody else's lock on it must not keep us from
+ * starting, so it is waited for a second and no longer. */
+static int lock_folder(const struct sw_host *h)
+{
+	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int fd;
+
+	memcpy(copy, h->p.path, strlen(h->p.path) + 1);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		sw_log(h->p.log, SW_LOG_ERROR,
+			"cannot open the folder of %s: %s", h->p.path,
+			strerror(errno));
+		return SW_EIO;
+	}
+	for (int i = 0; i < 100 && flock(fd, LOCK_EX | LOCK_NB); i++)
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	return fd;
+}
+
+int sw_host_listen(struct sw_host *h)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int folder, err;
+
+	if (!h->p.path[0] || strlen(h->p.path) >= sizeof(a.sun_path)) {
+		sw_log(h->p.log, SW_LOG_ERROR,
+			"socket path '%s' must have 1 to %zu bytes", h->p.path,
+			sizeof(a.sun_path) - 1);
+		return SW_EINVAL;
+	}
+	memcpy(a.sun_path, h->p.path, strlen(h->p.path));
+	folder = lock_folder(h);
+	if (folder < 0)
+		return folder;
+	err = remove_stale(h, &a);
+	if (!err)
+		err = bind_and_listen(h, &a);
+	close(folder);
+	return err;
+}
+
+void sw_host_unlisten(struct sw_host *h)
+{
+	struct stat st;
+
+	if (h->listener >= 0)
+		close(h->listener);
+	h->listener = -1;
+	if (h->sock_ino && !lstat(h->p.path, &st) &&
+		st.st_dev == h->sock_dev && st.st_ino == h->sock_ino)
+		unlink(h->p.path);
+}
+
+bool sw_host_admits(const struct sw_host *h, uint32_t uid)
+{
+	if (uid == geteuid())
+		return true;
+	for (uint32_t i = 0; i < h->p.n_uids; i++)
+		if (h->uids[i] == uid)
+			return true;
+	return false;
+}

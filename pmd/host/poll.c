@@ -1,0 +1,268 @@
+/* poll.c - control thread: what comes from the sockets of clients.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmd/host/host.h"
+
+enum {
+	FDS_PER_SLOT = 2,
+	FIXED_FDS = 2,
+	MAX_FDS = FIXED_FDS + FDS_PER_SLOT * SW_HOST_SLOTS_MAX,
+	ACCEPTS_PER_POLL = 16,
+	MESSAGES_PER_POLL = 80, /* of one client: a batch of 4,096 tensors */
+	HELLO_TIMEOUT_S = 2,
+};
+
+static struct sw_slot *free_slot(struct sw_host *h)
+{
+	for (uint32_t i = 0; i < h->n_slots; i++)
+		if (h->slots[i].state == SW_SLOT_FREE)
+			return &h->slots[i];
+	return NULL;
+}
+
+static void send_away(int sock, int err, const char *text)
+{
+	struct sw_edge_text m;
+
+	sw_edge_text(&m, SW_EDGE_REFUSED, err, 0, text);
+	sw_edge_send(sock, &m, sizeof(m), NULL, 0);
+	close(sock);
+}
+
+/* The process is watched by itself, too: its socket stays open after its death
+ * when it has forked children. */
+static void take_in(struct sw_host *h, int sock)
+{
+	struct sw_slot *s = free_slot(h);
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	char text[SW_EDGE_TEXT_BYTES];
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len)) {
+		close(sock);
+		return;
+	}
+	if (!sw_host_admits(h, cred.uid)) {
+		snprintf(text, sizeof(text),
+			"the agent at %s runs as user %u and does not admit "
+			"user %u; the agent's configuration lists those it does",
+			h->p.path, geteuid(), cred.uid);
+		sw_log(h->p.log, SW_LOG_WARN, "process %d refused: %s",
+			cred.pid, text);
+		send_away(sock, SW_EPERM, text);
+		return;
+	}
+	if (!s) {
+		send_away(sock, SW_EBUSY,
+			"too many processes attach to this agent at once");
+		return;
+	}
+	s->sock = sock;
+	s->pid = (uint32_t)cred.pid;
+	s->uid = cred.uid;
+	s->pid_fd = cred.pid > 0 ? pidfd_open(cred.pid, 0) : -1;
+	s->state = SW_SLOT_HELLO;
+	s->deadline_ns = sw_edge_now_ns() + HELLO_TIMEOUT_S * 1000000000ull;
+}
+
+/* Without a descriptor left the caller waits in the backlog; the pause keeps
+ * the control thread from spinning on it. */
+static void accept_some(struct sw_host *h)
+{
+	for (int i = 0; i < ACCEPTS_PER_POLL; i++) {
+		int sock = accept4(h->listener, NULL, NULL,
+			SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (sock < 0 && (errno == EMFILE || errno == ENFILE))
+			nanosleep(&(struct timespec){.tv_nsec = 10000000},
+				NULL);
+		if (sock < 0)
+			return;
+		take_in(h, sock);
+	}
+}
+
+static uint32_t n_clients(const struct sw_host *h)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < h->n_slots; i++)
+		n += h->slots[i].state > SW_SLOT_HELLO;
+	return n;
+}
+
+static void refuse_hello(struct sw_slot *s, int err, const char *text)
+{
+	sw_log(s->host->p.log, SW_LOG_WARN, "process %u (user %u) refused: %s",
+		s->pid, s->uid, text);
+	sw_slot_say(s, SW_EDGE_REFUSED, err, 0, text);
+	sw_slot_free(s);
+}
+
+static void rx_attach(struct sw_slot *s, const struct sw_edge_attach *m,
+	size_t bytes)
+{
+	struct sw_host *h = s->host;
+	char text[SW_EDGE_TEXT_BYTES];
+
+	if (bytes != sizeof(*m) || m->kind != SW_EDGE_ATTACH ||
+		m->magic != SW_EDGE_MAGIC) {
+		refuse_hello(s, SW_EPROTO,
+			"the first message is not one of libsumwire");
+		return;
+	}
+	if (m->version != SW_EDGE_VERSION) {
+		snprintf(text, sizeof(text),
+			"the agent at %s speaks version %u of the attachment, "
+			"this process version %u: install one release of both",
+			h->p.path, SW_EDGE_VERSION, m->version);
+		refuse_hello(s, SW_EVERSION, text);
+		return;
+	}
+	if (n_clients(h) >= h->p.max_clients) {
+		snprintf(text, sizeof(text),
+			"the agent at %s admits %u processes and all are there",
+			h->p.path, h->p.max_clients);
+		refuse_hello(s, SW_EBUSY, text);
+		return;
+	}
+	s->declared = calloc(1, sizeof(*s->declared));
+	if (!s->declared) {
+		refuse_hello(s, SW_ENOMEM, "the agent is out of memory");
+		return;
+	}
+	s->state = SW_SLOT_ASKED;
+	h->p.events.on_attach(h->p.ctx, s->id, s->pid, s->uid);
+}
+
+static void rx_attached(struct sw_slot *s, const union sw_edge_msg *m,
+	size_t bytes)
+{
+	uint32_t kind = bytes >= sizeof(kind) ? m->kind : 0;
+
+	if (kind == SW_EDGE_CLOSE && bytes == sizeof(kind))
+		sw_slot_detach(s, SW_HOST_CLOSED, "closed its attachment");
+	else if (kind == SW_EDGE_DECLARE && s->state == SW_SLOT_ATTACHED)
+		sw_slot_rx_declare(s, &m->declare, bytes);
+	else
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"sent a message of kind %u and %zu bytes, which is not "
+			"allowed %s",
+			kind, bytes,
+			s->state == SW_SLOT_ATTACHED ? "here" :
+						       "before it is admitted");
+}
+
+/* One message.  False: nothing more to read, or the client is gone. */
+static bool rx_one(struct sw_slot *s)
+{
+	union sw_edge_msg m;
+	uint32_t id = s->id;
+	int n = sw_edge_recv(s->sock, &m, NULL, 0);
+
+	if (n == SW_EAGAIN)
+		return false;
+	if (n == SW_ECLOSED)
+		sw_slot_detach(s, SW_HOST_DIED, "hung up");
+	else if (n < 0)
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"sent a descriptor, or a message of more than %zu bytes",
+			sizeof(m));
+	else if (s->state == SW_SLOT_HELLO)
+		rx_attach(s, &m.attach, (size_t)n);
+	else
+		rx_attached(s, &m, (size_t)n);
+	return s->id == id && s->sock >= 0;
+}
+
+/* A callback may free the slot, even give it to nobody else before the next
+ * accept; so each step looks again at who is there. */
+static void serve(struct sw_slot *s, uint32_t id, bool is_readable,
+	bool is_dead)
+{
+	if (is_readable && s->sock >= 0 && s->id == id)
+		for (int i = 0; i < MESSAGES_PER_POLL && rx_one(s); i++)
+			;
+	if (is_dead && s->sock >= 0 && s->id == id)
+		sw_slot_detach(s, SW_HOST_DIED, "died");
+	if (s->id == id && s->state == SW_SLOT_HELLO &&
+		sw_edge_now_ns() > s->deadline_ns)
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"connected and said nothing for %u s", HELLO_TIMEOUT_S);
+	if (s->id == id && s->sock >= 0 && s->is_deaf)
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"does not read the answers in its socket");
+	if (s->id == id && s->state == SW_SLOT_ATTACHED &&
+		atomic_load_explicit(&s->port->is_accused,
+			memory_order_acquire))
+		sw_slot_detach(s, SW_HOST_VIOLATION, "%s (%llu)",
+			s->port->reason, (unsigned long long)s->port->value);
+	if (s->id == id && s->state == SW_SLOT_ATTACHED)
+		sw_slot_reserve(s);
+}
+
+/* How long nothing can be due. */
+static int patience_ms(const struct sw_host *h, uint32_t timeout_ms)
+{
+	uint64_t now = sw_edge_now_ns(), ms = timeout_ms;
+
+	for (uint32_t i = 0; i < h->n_slots; i++) {
+		const struct sw_slot *s = &h->slots[i];
+		uint64_t left_ms = 0;
+
+		if (s->state == SW_SLOT_ATTACHED && sw_slot_is_reserving(s))
+			return 0;
+		if (s->state != SW_SLOT_HELLO)
+			continue;
+		if (s->deadline_ns > now)
+			left_ms = (s->deadline_ns - now) / 1000000 + 1;
+		ms = left_ms < ms ? left_ms : ms;
+	}
+	return ms < 3600000 ? (int)ms : 3600000;
+}
+
+static void wait_for(struct sw_host *h, struct pollfd *fds, uint32_t timeout_ms)
+{
+	uint64_t count;
+	nfds_t n = FIXED_FDS + FDS_PER_SLOT * h->n_slots;
+
+	fds[0] = (struct pollfd){.fd = h->listener, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = h->kick_fd, .events = POLLIN};
+	for (uint32_t i = 0; i < h->n_slots; i++) {
+		struct pollfd *f = fds + FIXED_FDS + FDS_PER_SLOT * i;
+
+		f[0] = (struct pollfd){
+			.fd = h->slots[i].sock, .events = POLLIN};
+		f[1] = (struct pollfd){
+			.fd = h->slots[i].pid_fd, .events = POLLIN};
+	}
+	/* Interrupted by a signal, all revents are still zero. */
+	poll(fds, n, patience_ms(h, timeout_ms));
+	if (fds[1].revents && read(h->kick_fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+void sw_host_poll(struct sw_host *h, uint32_t timeout_ms)
+{
+	struct pollfd fds[MAX_FDS];
+	uint32_t ids[SW_HOST_SLOTS_MAX];
+
+	wait_for(h, fds, timeout_ms);
+	for (uint32_t i = 0; i < h->n_slots; i++)
+		ids[i] = h->slots[i].id;
+	for (uint32_t i = 0; i < h->n_slots; i++) {
+		const struct pollfd *f = fds + FIXED_FDS + FDS_PER_SLOT * i;
+
+		serve(&h->slots[i], ids[i], f[0].revents, f[1].revents);
+	}
+	if (fds[0].revents)
+		accept_some(h);
+}

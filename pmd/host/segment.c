@@ -1,0 +1,90 @@
+/* segment.c - shared memory that cannot shrink, with its pages reserved.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/host/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/error.h"
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+
+/* Shared memory gets huge pages only where it is faulted in under the advice,
+ * and only if the machine's shmem_enabled allows; elsewhere this is a no-op. */
+static int map(struct sw_segment *s)
+{
+	s->base = mmap(0, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd,
+		0);
+	if (s->base == MAP_FAILED)
+		return SW_ENOMEM;
+	if (s->bytes >= HUGE_PAGE_BYTES)
+		madvise(s->base, s->bytes, MADV_HUGEPAGE);
+	return 0;
+}
+
+int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes)
+{
+	*s = (struct sw_segment){.bytes = (bytes + 4095) & ~UINT64_C(4095)};
+	s->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (s->fd < 0)
+		goto undo_nothing;
+	if (ftruncate(s->fd, (off_t)s->bytes) ||
+		fcntl(s->fd, F_ADD_SEALS, SEALS) || map(s))
+		goto undo_fd;
+	return 0;
+undo_fd:
+	close(s->fd);
+undo_nothing:
+	*s = (struct sw_segment){.fd = -1};
+	return SW_ENOMEM;
+}
+
+/* Populating first lets huge pages in; fallocate, which knows small pages
+ * alone, is what reserves where the kernel is older than that advice. */
+int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes)
+{
+	if (madvise((char *)s->base + at, bytes, MADV_POPULATE_WRITE) &&
+		errno != EINVAL)
+		return SW_ENOMEM;
+	return fallocate(s->fd, 0, (off_t)at, (off_t)bytes) ? SW_ENOMEM : 0;
+}
+
+int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes)
+{
+	struct stat st;
+	int err = SW_EPROTO;
+
+	*s = (struct sw_segment){.bytes = bytes, .fd = fd};
+	if (!fstat(fd, &st) && bytes && (uint64_t)st.st_size == bytes &&
+		(fcntl(fd, F_GET_SEALS) & SEALS) == SEALS)
+		err = map(s);
+	close(fd);
+	s->fd = -1;
+	if (err) {
+		s->bytes = 0;
+		return err;
+	}
+	/* The pages exist: this only fills our page tables. */
+	madvise(s->base, bytes, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+void sw_segment_unhand(struct sw_segment *s)
+{
+	close(s->fd);
+	s->fd = -1;
+}
+
+void sw_segment_fini(struct sw_segment *s)
+{
+	if (s->bytes)
+		munmap(s->base, s->bytes);
+	if (s->bytes && s->fd >= 0)
+		close(s->fd);
+	*s = (struct sw_segment){.fd = -1};
+}

@@ -1,0 +1,35 @@
+/* segment.h - shared memory that cannot shrink, with its pages reserved.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SEGMENT_H
+#define SW_SEGMENT_H
+
+#include <stdint.h>
+
+struct sw_segment {
+	void *base;
+	uint64_t bytes; /* whole pages; 0: not open */
+	int fd;		/* -1 when it is not needed any more */
+};
+
+/* sw_segment_create - make and map @bytes of zeros (agent).
+ * The file is sealed against any change of size.  Its pages are not there yet.
+ * Errors: SW_ENOMEM. */
+int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes);
+
+/* sw_segment_reserve - make the pages of @bytes from @at be there, so that no
+ * access can fail for want of memory (agent).
+ * Errors: SW_ENOMEM. */
+int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes);
+
+/* sw_segment_attach - map the segment behind @fd (client).
+ * @fd       owned by the callee in any case, closed at return
+ * Errors: SW_EPROTO not sealed or not of @bytes; SW_ENOMEM. */
+int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes);
+
+/* sw_segment_unhand - close the descriptor, which has been passed on. */
+void sw_segment_unhand(struct sw_segment *s);
+
+/* sw_segment_fini - unmap and close; @s may be closed already. */
+void sw_segment_fini(struct sw_segment *s);
+
+#endif

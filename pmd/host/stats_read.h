@@ -1,0 +1,18 @@
+/* stats_read.h - read the counters of a running daemon.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_STATS_READ_H
+#define SW_STATS_READ_H
+
+#include <stdint.h>
+
+/* sw_stats_read - connect to the stats socket @path and call @each for every
+ * counter, in the daemon's order.
+ * @each   @name is borrowed for the call
+ * Lines are "NAME VALUE\n", at most 255 bytes, decimal; a daemon that is silent
+ * for 5 s has failed.  Errors: SW_ECLOSED nobody listens there; SW_ETIMEDOUT;
+ * SW_EPROTO a line of another form; SW_EINVAL @path is too long; SW_EIO.
+ * Thread: any. */
+int sw_stats_read(const char *path,
+	void (*each)(void *ctx, const char *name, uint64_t value), void *ctx);
+
+#endif

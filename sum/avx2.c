@@ -1,0 +1,128 @@
+/* avx2.c - the kernels for CPUs with AVX2 and F16C.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <immintrin.h>
+
+#define LEVEL	   sw_sum_avx2
+#define LEVEL_CODE SW_SUM_AVX2
+#define LEVEL_NAME "avx2"
+#define VB	   32
+
+#include "sum/vec.inc.h"
+
+/* Bit logic costs one operation where a blend costs two or three. */
+INLINE vf pick_f(vf mask, vf yes, vf no)
+{
+	return _mm256_or_ps(
+		_mm256_and_ps(mask, yes), _mm256_andnot_ps(mask, no));
+}
+
+INLINE vd pick_d(vd mask, vd yes, vd no)
+{
+	return _mm256_or_pd(
+		_mm256_and_pd(mask, yes), _mm256_andnot_pd(mask, no));
+}
+
+INLINE vf nan_f(vf a, vf b, vf otherwise)
+{
+	return pick_f(_mm256_cmp_ps(a, b, _CMP_UNORD_Q),
+		(vf)_mm256_set1_epi32(0x7fc00000), otherwise);
+}
+
+INLINE vd nan_d(vd a, vd b, vd otherwise)
+{
+	return pick_d(_mm256_cmp_pd(a, b, _CMP_UNORD_Q),
+		(vd)_mm256_set1_epi64x(0x7ff8000000000000), otherwise);
+}
+
+INLINE vf canon_f(vf v)
+{
+	return nan_f(v, v, v);
+}
+
+INLINE vd canon_d(vd v)
+{
+	return nan_d(v, v, v);
+}
+
+/* The instruction gives its second operand where both are zero: done both ways
+ * round, or keeps a minus sign and and drops it. */
+INLINE vf min_f(vf a, vf b)
+{
+	return nan_f(a, b,
+		_mm256_or_ps(_mm256_min_ps(a, b), _mm256_min_ps(b, a)));
+}
+
+INLINE vf max_f(vf a, vf b)
+{
+	return nan_f(a, b,
+		_mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a)));
+}
+
+INLINE vd min_d(vd a, vd b)
+{
+	return nan_d(a, b,
+		_mm256_or_pd(_mm256_min_pd(a, b), _mm256_min_pd(b, a)));
+}
+
+INLINE vd max_d(vd a, vd b)
+{
+	return nan_d(a, b,
+		_mm256_and_pd(_mm256_max_pd(a, b), _mm256_max_pd(b, a)));
+}
+
+#define MIN_MAX(suffix, vec, instr) \
+	INLINE vec min_##suffix(vec a, vec b) \
+	{ \
+		return (vec)_mm256_min_##instr((__m256i)a, (__m256i)b); \
+	} \
+	INLINE vec max_##suffix(vec a, vec b) \
+	{ \
+		return (vec)_mm256_max_##instr((__m256i)a, (__m256i)b); \
+	}
+
+MIN_MAX(u8, v8, epu8)
+MIN_MAX(i8, v8, epi8)
+MIN_MAX(i32, v32, epi32)
+
+/* No instruction of its own. */
+INLINE v64 min_i64(v64 a, v64 b)
+{
+	return (v64)_mm256_blendv_epi8((__m256i)a, (__m256i)b,
+		_mm256_cmpgt_epi64((__m256i)a, (__m256i)b));
+}
+
+INLINE v64 max_i64(v64 a, v64 b)
+{
+	return (v64)_mm256_blendv_epi8((__m256i)b, (__m256i)a,
+		_mm256_cmpgt_epi64((__m256i)a, (__m256i)b));
+}
+
+INLINE vf f16_load(const uint8_t *p)
+{
+	return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p));
+}
+
+INLINE void f16_store(uint8_t *p, vf v)
+{
+	_mm_storeu_si128(
+		(__m128i_u *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+INLINE vf bf16_load(const uint8_t *p)
+{
+	__m128i h = _mm_loadu_si128((const __m128i_u *)p);
+
+	return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16);
+}
+
+INLINE void bf16_store(uint8_t *p, vf v)
+{
+	v32 u = (v32)v;
+	__m256i r = (__m256i)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+
+	_mm_storeu_si128((__m128i_u *)p,
+		_mm_packus_epi32(_mm256_castsi256_si128(r),
+			_mm256_extracti128_si256(r, 1)));
+}
+
+#include "sum/body.inc.h"

@@ -1,0 +1,110 @@
+/* avx512.c - the kernels for CPUs with AVX-512 F, BW and VL.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The bf16 instructions are not used: they flush denormals. */
+#include <immintrin.h>
+
+#define LEVEL	   sw_sum_avx512
+#define LEVEL_CODE SW_SUM_AVX512
+#define LEVEL_NAME "avx512"
+#define VB	   64
+
+#include "sum/vec.inc.h"
+
+INLINE vf nan_f(vf a, vf b, vf otherwise)
+{
+	return _mm512_mask_mov_ps(otherwise,
+		_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q),
+		(vf)_mm512_set1_epi32(0x7fc00000));
+}
+
+INLINE vd nan_d(vd a, vd b, vd otherwise)
+{
+	return _mm512_mask_mov_pd(otherwise,
+		_mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q),
+		(vd)_mm512_set1_epi64(0x7ff8000000000000));
+}
+
+/* One instruction: of the eight classes of its operand, the two of NaN take the
+ * constant (0), all others the operand (1). */
+INLINE vf canon_f(vf v)
+{
+	return _mm512_fixupimm_ps((vf)_mm512_set1_epi32(0x7fc00000), v,
+		_mm512_set1_epi32(0x11111100), 0);
+}
+
+INLINE vd canon_d(vd v)
+{
+	return _mm512_fixupimm_pd((vd)_mm512_set1_epi64(0x7ff8000000000000), v,
+		_mm512_set1_epi64(0x11111100), 0);
+}
+
+/* The instruction gives its second operand where both are zero: done both ways
+ * round, or keeps a minus sign and and drops it. */
+INLINE vf min_f(vf a, vf b)
+{
+	return nan_f(a, b,
+		(vf)((v32)_mm512_min_ps(a, b) | (v32)_mm512_min_ps(b, a)));
+}
+
+INLINE vf max_f(vf a, vf b)
+{
+	return nan_f(a, b,
+		(vf)((v32)_mm512_max_ps(a, b) & (v32)_mm512_max_ps(b, a)));
+}
+
+INLINE vd min_d(vd a, vd b)
+{
+	return nan_d(a, b,
+		(vd)((v64)_mm512_min_pd(a, b) | (v64)_mm512_min_pd(b, a)));
+}
+
+INLINE vd max_d(vd a, vd b)
+{
+	return nan_d(a, b,
+		(vd)((v64)_mm512_max_pd(a, b) & (v64)_mm512_max_pd(b, a)));
+}
+
+#define MIN_MAX(suffix, vec, instr) \
+	INLINE vec min_##suffix(vec a, vec b) \
+	{ \
+		return (vec)_mm512_min_##instr((__m512i)a, (__m512i)b); \
+	} \
+	INLINE vec max_##suffix(vec a, vec b) \
+	{ \
+		return (vec)_mm512_max_##instr((__m512i)a, (__m512i)b); \
+	}
+
+MIN_MAX(u8, v8, epu8)
+MIN_MAX(i8, v8, epi8)
+MIN_MAX(i32, v32, epi32)
+MIN_MAX(i64, v64, epi64)
+
+INLINE vf f16_load(const uint8_t *p)
+{
+	return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p));
+}
+
+INLINE void f16_store(uint8_t *p, vf v)
+{
+	_mm256_storeu_si256(
+		(__m256i_u *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+
+INLINE vf bf16_load(const uint8_t *p)
+{
+	__m256i h = _mm256_loadu_si256((const __m256i_u *)p);
+
+	return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
+}
+
+INLINE void bf16_store(uint8_t *p, vf v)
+{
+	v32 u = (v32)v;
+
+	u = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+	_mm256_storeu_si256(
+		(__m256i_u *)p, _mm512_cvtepi32_epi16((__m512i)u));
+}
+
+#include "sum/body.inc.h"

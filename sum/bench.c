@@ -1,0 +1,327 @@
+/* bench.c - how fast the kernels are, as a ratio to moving the same data.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sum/bench.h"
+#include "sum/level.h"
+
+enum {
+	PAIRS = 15,
+	QUICK_PAIRS = 5,
+	SAMPLE_NS = 400000,	/* a sample in a cache lasts at least this */
+	DRAM_PARTS = 32,	/* a sample in DRAM is one of so many parts */
+	CHUNK_BYTES = 8192,	/* largest payload of a packet */
+	STAGGER_BYTES = 7 * 64, /* 9 buffers apart in their low 12 bits */
+	SLACK_BYTES = 65536,	/* for what lies between 9 buffers */
+	FILL = 0x3c, /* 1.06 as f16, 0.011 as f32 or bf16: no sum of it is
+			denormal or infinite */
+};
+
+struct sw_sum_bench {
+	uint8_t *dst; /* set_bytes / 2 for destinations */
+	uint8_t *src; /* set_bytes for sources, which never change */
+	size_t set_bytes; /* the largest working set */
+	bool is_quick;
+	uint32_t n_pairs;
+	uint64_t sets[SW_N_BENCH_SETS]; /* bytes; 0: left out */
+};
+
+/* Something to be timed: an operation on a working set, part by part. */
+struct work {
+	enum { RUN_OP, RUN_VERIFIED, RUN_ADDS } how;
+	const struct sw_sum_ops *ops;
+	enum sw_sum_op op;
+	struct sw_sum_shape shape;
+	uint8_t *dst, *src[SW_OP_MAX_SRC];
+	uint32_t n_src;
+	size_t n_total, n_part; /* elements */
+	size_t *at;		/* next part's first element, maybe shared */
+	size_t own_at;
+	uint32_t crc; /* of a part of the source; all are equal */
+};
+
+/* Time on the CPU, so that a neighbour on the same core is not measured. */
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t cache_bytes(int name, uint64_t fallback)
+{
+	long bytes = sysconf(name);
+
+	return bytes > 0 ? (uint64_t)bytes : fallback;
+}
+
+static size_t mapped_bytes(const struct sw_sum_bench *b)
+{
+	return b->set_bytes / 2 + b->set_bytes + SLACK_BYTES;
+}
+
+bool sw_sum_bench_open(bool is_quick, struct sw_sum_bench **out)
+{
+	struct sw_sum_bench *b = calloc(1, sizeof(*b));
+	uint64_t l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
+
+	if (!b)
+		return false;
+	b->is_quick = is_quick;
+	b->n_pairs = is_quick ? QUICK_PAIRS : PAIRS;
+	b->set_bytes = is_quick ? 64 << 20 : 1 << 30;
+	b->dst = mmap(NULL, mapped_bytes(b), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->dst == MAP_FAILED) {
+		free(b);
+		return false;
+	}
+	madvise(b->dst, mapped_bytes(b), MADV_HUGEPAGE);
+	memset(b->dst, FILL, mapped_bytes(b));
+	b->src = b->dst + b->set_bytes / 2;
+	b->sets[SW_BENCH_L1] = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32768) / 2;
+	b->sets[SW_BENCH_L2] = l2 / 2;
+	b->sets[SW_BENCH_L3] = l2 > 4 << 20 ? 32 << 20 : 8 * l2;
+	b->sets[SW_BENCH_DRAM] = is_quick ? 0 : b->set_bytes;
+	*out = b;
+	return true;
+}
+
+void sw_sum_bench_close(struct sw_sum_bench **b)
+{
+	if (!*b)
+		return;
+	munmap((*b)->dst, mapped_bytes(*b));
+	free(*b);
+	*b = NULL;
+}
+
+/* The yardstick of the same level. */
+static const struct sw_sum *yardstick(const struct sw_sum *sum)
+{
+	switch (sum->level) {
+#if SW_SUM_HAS_AVX2
+	case SW_SUM_AVX2:
+		return &sw_sum_move_avx2;
+#endif
+#if SW_SUM_HAS_AVX512
+	case SW_SUM_AVX512:
+		return &sw_sum_move_avx512;
+#endif
+	default:
+		return &sw_sum_move_scalar;
+	}
+}
+
+/* Lay out destination and sources, @bytes in all, staggered or all at the same
+ * offset of a page; the destination is filled anew.  False: no such
+ * operation. */
+static bool work_init(struct work *w, const struct sw_sum_bench *b,
+	const struct sw_sum_ops *ops, enum sw_sum_op op, uint64_t bytes,
+	size_t stagger_bytes)
+{
+	uint32_t widest;
+	size_t stride;
+
+	memset(w, 0, sizeof(*w));
+	w->ops = ops;
+	w->op = op;
+	if (!sw_sum_op_shape(ops, op, &w->shape))
+		return false;
+	w->n_src = op == SW_OP_SUM ? SW_OP_MAX_SRC : 1;
+	widest = w->shape.dst_bytes > w->shape.src_bytes ? w->shape.dst_bytes
+							 : w->shape.src_bytes;
+	w->n_total = bytes / ((w->n_src + 1) * widest) & ~(size_t)255;
+	w->n_part = w->n_total;
+	stride = ((w->n_total * widest + 4095) & ~(size_t)4095) + stagger_bytes;
+	w->dst = b->dst;
+	memset(w->dst, FILL, w->n_total * w->shape.dst_bytes);
+	for (uint32_t k = 0; k < w->n_src; k++)
+		w->src[k] = b->src + k * stride + stagger_bytes;
+	w->at = &w->own_at;
+	return true;
+}
+
+static void work_run(struct work *w)
+{
+	size_t at = *w->at;
+	struct sw_sum_call call = {.dst = w->dst + at * w->shape.dst_bytes,
+		.n_src = w->n_src,
+		.factor = 1,
+		.n = w->n_part};
+
+	for (uint32_t k = 0; k < w->n_src; k++)
+		call.src[k] = w->src[k] + at * w->shape.src_bytes;
+	if (w->how == RUN_OP)
+		sw_sum_op_run(w->ops, w->op, &call);
+	else if (w->how == RUN_VERIFIED)
+		sw_sum_fold(w->ops, w->ops->add, call.dst, call.src[0], call.n,
+			w->crc);
+	else
+		for (uint32_t k = 1; k < w->n_src; k++)
+			w->ops->add(call.dst, call.src[k], call.n);
+	at += w->n_part;
+	*w->at = at + w->n_part <= w->n_total ? at : 0;
+}
+
+static double sample_ns(struct work *w, uint32_t n_runs)
+{
+	uint64_t start = clock_ns();
+
+	for (uint32_t i = 0; i < n_runs; i++)
+		work_run(w);
+	return (double)(clock_ns() - start) / n_runs;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *x, uint32_t n)
+{
+	qsort(x, n, sizeof(*x), compare_doubles);
+	return x[n / 2];
+}
+
+/* How often to run for a sample that the clock and the caches do not see. */
+static uint32_t n_runs_of(const struct sw_sum_bench *b, struct work *w)
+{
+	double ns = sample_ns(w, 1);
+
+	ns = sample_ns(w, 1 + (uint32_t)(20000 / (ns + 1)));
+	return 1 + (uint32_t)((b->is_quick ? SAMPLE_NS / 4 : SAMPLE_NS) / ns);
+}
+
+/* Median of t(a) / t(b), taken in turn, each first in every other pair;
+ * *a_ns: the median of t(a). */
+static double ratio_of(const struct sw_sum_bench *b, struct work *a,
+	struct work *other, double *a_ns)
+{
+	double ratios[PAIRS], times[PAIRS];
+	uint32_t n_a = n_runs_of(b, a), n_b = n_runs_of(b, other);
+
+	for (uint32_t i = 0; i < b->n_pairs; i++) {
+		double ta = i & 1 ? 0 : sample_ns(a, n_a);
+		double tb = sample_ns(other, n_b);
+
+		if (i & 1)
+			ta = sample_ns(a, n_a);
+		ratios[i] = ta / tb;
+		times[i] = ta;
+	}
+	*a_ns = median(times, b->n_pairs);
+	return median(ratios, b->n_pairs);
+}
+
+bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
+	enum sw_dtype dtype, enum sw_sum_op op, enum sw_sum_bench_set set,
+	struct sw_sum_bench_row *out)
+{
+	const struct sw_sum_ops *move = &yardstick(sum)->ops[dtype];
+	uint64_t bytes = b->sets[set], per_elem;
+	struct work kernel, yard;
+	double ns;
+
+	if (!bytes ||
+		!work_init(&kernel, b, &sum->ops[dtype], op, bytes,
+			STAGGER_BYTES) ||
+		!work_init(&yard, b, move, op, bytes, STAGGER_BYTES))
+		return false;
+	if (set == SW_BENCH_DRAM) {
+		/* Kernel and yardstick share one place that moves along, so
+		 * that neither finds what the other left in a cache. */
+		kernel.n_part = yard.n_part = kernel.n_total / DRAM_PARTS;
+		yard.at = kernel.at;
+	}
+	out->ratio_to_move = 1 / ratio_of(b, &kernel, &yard, &ns);
+	per_elem = kernel.n_src * kernel.shape.src_bytes +
+		(1 + kernel.shape.reads_dst) * kernel.shape.dst_bytes;
+	out->gbyte_s = (double)(kernel.n_part * per_elem) / ns;
+	out->dtype = dtype;
+	out->op = op;
+	out->sum = sum;
+	out->working_set_bytes = kernel.n_total *
+		(kernel.shape.dst_bytes + kernel.n_src * kernel.shape.src_bytes);
+	return true;
+}
+
+/* What a comparison times on one side. */
+struct side {
+	enum sw_dtype dtype;
+	enum sw_sum_op op;
+	enum { WHOLE, CHUNKS, CHUNKS_VERIFIED, BY_ADDS, EQUAL_SPACING } how;
+};
+
+/* Time of the first side / time of the second, both on as many elements. */
+static const struct {
+	const char *name;
+	struct side first, second;
+	enum sw_sum_bench_set set;
+	double target;
+	bool is_upper;
+} versus[] = {
+	{"elements/s: f16 add / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
+		{SW_F16, SW_OP_ADD, WHOLE}, SW_BENCH_L2, 1, false},
+	{"elements/s: bf16 add / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
+		{SW_BF16, SW_OP_ADD, WHOLE}, SW_BENCH_L2, 1, false},
+	{"elements/s: f16 round_scale / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
+		{SW_F16, SW_OP_ROUND_SCALE, WHOLE}, SW_BENCH_L2, 0.7, false},
+	{"elements/s: bf16 round_scale / f32 add", {SW_F32, SW_OP_ADD, WHOLE},
+		{SW_BF16, SW_OP_ROUND_SCALE, WHOLE}, SW_BENCH_L2, 0.7, false},
+	{"time: verify and add 8 KB f32 / add",
+		{SW_F32, SW_OP_ADD, CHUNKS_VERIFIED},
+		{SW_F32, SW_OP_ADD, CHUNKS}, SW_BENCH_L2, 1.7, true},
+	{"time: seven f32 adds / sum of 8 in one pass",
+		{SW_F32, SW_OP_SUM, BY_ADDS}, {SW_F32, SW_OP_SUM, WHOLE},
+		SW_BENCH_DRAM, 1.5, false},
+	{"time: f32 sum of 8 equally spaced / staggered",
+		{SW_F32, SW_OP_SUM, EQUAL_SPACING}, {SW_F32, SW_OP_SUM, WHOLE},
+		SW_BENCH_DRAM, 1, false},
+};
+
+static void side_init(struct work *w, const struct sw_sum_bench *b,
+	const struct sw_sum *sum, const struct side *side, uint64_t bytes)
+{
+	bool is_chunks = side->how == CHUNKS || side->how == CHUNKS_VERIFIED;
+
+	work_init(w, b, &sum->ops[side->dtype], side->op, bytes,
+		side->how == EQUAL_SPACING ? 0 : STAGGER_BYTES);
+	w->how = side->how == BY_ADDS		? RUN_ADDS
+		: side->how == CHUNKS_VERIFIED ? RUN_VERIFIED
+					       : RUN_OP;
+	if (is_chunks)
+		w->n_part = CHUNK_BYTES / w->shape.src_bytes;
+	if (w->how == RUN_VERIFIED)
+		w->crc = sw_crc32c(0, w->src[0], CHUNK_BYTES);
+}
+
+bool sw_sum_bench_compare(struct sw_sum_bench *b, const struct sw_sum *sum,
+	uint32_t i, struct sw_sum_bench_versus *out)
+{
+	struct work first, second;
+	uint64_t bytes;
+	double ns;
+
+	if (i >= sizeof(versus) / sizeof(versus[0]))
+		return false;
+	bytes = b->sets[versus[i].set];
+	out->name = versus[i].name;
+	out->target = versus[i].target;
+	out->is_upper = versus[i].is_upper;
+	out->ratio = 0;
+	out->working_set_bytes = bytes;
+	if (!bytes)
+		return true;
+	side_init(&first, b, sum, &versus[i].first, bytes);
+	side_init(&second, b, sum, &versus[i].second, bytes);
+	out->ratio = ratio_of(b, &first, &second, &ns);
+	return true;
+}

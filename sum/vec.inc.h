@@ -1,0 +1,74 @@
+/* vec.inc.h - vectors of VB bytes: types, loads, stores, the loop around them.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "sum/level.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vf __attribute__((vector_size(VB)));
+typedef double vd __attribute__((vector_size(VB)));
+typedef uint8_t v8 __attribute__((vector_size(VB)));
+typedef uint32_t v32 __attribute__((vector_size(VB)));
+typedef uint64_t v64 __attribute__((vector_size(VB)));
+
+/* Unaligned, and free of type rules; one move instruction each. */
+#define ACCESS(name, type) \
+	INLINE type name##_load(const uint8_t *p) \
+	{ \
+		type v; \
+\
+		memcpy(&v, p, VB); \
+		return v; \
+	} \
+	INLINE void name##_store(uint8_t *p, type v) \
+	{ \
+		memcpy(p, &v, VB); \
+	}
+
+ACCESS(f32, vf)
+ACCESS(f64, vd)
+ACCESS(i8, v8)
+ACCESS(i32, v32)
+ACCESS(i64, v64)
+
+/* What one step of a kernel does: @dst and @src at the step's elements;
+ * @arg is the kernel's own. */
+typedef void step_fn(uint8_t *dst, const uint8_t *src, const void *arg);
+
+/* walk - apply @step to @n elements, @lanes at a time.  The rest is done in a
+ * buffer of its own, since nothing outside the caller's may be touched.  A
+ * step reads all it needs before it writes, and never beyond its elements. */
+INLINE void walk(void *dst, const void *src, size_t n, size_t lanes,
+	size_t dst_bytes, size_t src_bytes, step_fn *step, const void *arg)
+{
+	size_t d_step = lanes * dst_bytes, s_step = lanes * src_bytes;
+	uint8_t *d = dst, d_rest[VB] = {0};
+	const uint8_t *s = src;
+	uint8_t s_rest[VB] = {0};
+
+	for (; n >= 4 * lanes; n -= 4 * lanes) {
+		step(d, s, arg);
+		step(d + d_step, s + s_step, arg);
+		step(d + 2 * d_step, s + 2 * s_step, arg);
+		step(d + 3 * d_step, s + 3 * s_step, arg);
+		d += 4 * d_step;
+		s += 4 * s_step;
+	}
+	for (; n >= lanes; n -= lanes) {
+		step(d, s, arg);
+		d += d_step;
+		s += s_step;
+	}
+	if (!n)
+		return;
+	memcpy(d_rest, d, n * dst_bytes);
+	memcpy(s_rest, s, n * src_bytes);
+	step(d_rest, s_rest, arg);
+	memcpy(d, d_rest, n * dst_bytes);
+}
+
+INLINE void copy_step(uint8_t *d, const uint8_t *s, const void *arg)
+{
+	i8_store(d, i8_load(s));
+}

@@ -1,0 +1,216 @@
+/* server.pml - the server's cells: PUSH, PULL and the result marks of DESIGN's cell rule
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Shared by safety.pml and credit.pml.  They define N (workers), C (chunks), V
+ * (versions) and, before this file is read, HOLDS(w, c, v): worker w holds
+ * result (c, v).  Versions count from FIRST; all hold FIRST - 1 at the start.
+ * A MUT_x macro breaks one rule; the run script names them all.
+ */
+#define FIRST 2
+#define LAST  (FIRST + V - 1)
+#define ALL   ((1 << N) - 1)
+
+#define FULL_SUM (((1 << (2 * N)) - 1) / 3) /* 1 in each base-4 digit */
+#define HAS(set, i)     (((set) >> (i)) & 1)
+#define CELL(c, v)    ((c) * 2 + ((v) & 1))
+#define OTHER(c, v)   ((c) * 2 + 1 - ((v) & 1))
+#define GHOST(w, c)   ((w) * C + (c))
+
+typedef cell_t {
+	byte ver;	/* version in this generation */
+	bit done;	/* DONE, else ACCUM */
+	byte got;	/* bit per worker whose push is folded */
+	byte unsent;	/* bit per worker whose RESULT is to be sent */
+	byte n;		/* folds; only MUT_COUNT decides by it */
+	/* What an oracle sees: worker w adds 4^w, and with which version. */
+	byte sum;
+	byte tag[N];
+};
+cell_t cell[C * 2];
+byte folded[N * C]; /* oracle: bit per version folded */
+
+/* Named so that a violated assertion says which invariant it was. */
+bool I1_folded_once = true;
+bool I2_result_is_the_full_sum = true;
+bool I3_finished_is_immutable = true;
+bool I6_push_is_a_gradient = true;
+
+hidden byte i, k, o, ok; /* scratch, not part of the state */
+/* How on_push and on_pull answered. */
+mtype = {ACK, RESULT, WAIT, NEED, GONE, VIOLATION};
+hidden mtype answer;
+
+inline check(invariant, condition)
+{
+	if
+	:: condition
+	:: else -> invariant = false
+	fi;
+	assert(invariant)
+}
+
+#ifdef MUT_COUNT
+#define IS_FULL(k)    (cell[k].n >= N)
+#define IS_NEW(k, w)  (!cell[k].done)
+#else
+#define IS_FULL(k)    (cell[k].got == ALL)
+#define IS_NEW(k, w)  (!cell[k].done && !HAS(cell[k].got, w))
+#endif
+#ifdef MUT_FOLD_DONE
+#undef IS_NEW
+#define IS_NEW(k, w)  (!HAS(cell[k].got, w))
+#endif
+
+#ifdef MUT_RECYCLE
+#define MAY_RECYCLE(c, v) (cell[CELL(c, v)].ver + 2 == v)
+#else
+#define MAY_RECYCLE(c, v)                                                      \
+	(cell[CELL(c, v)].ver + 2 == v && cell[OTHER(c, v)].ver + 1 == v &&    \
+		cell[OTHER(c, v)].done)
+#endif
+
+inline recycle(c, v)
+{
+	k = CELL(c, v);
+	/* whoever keeps the rules holds what is overwritten */
+	ok = cell[k].done;
+	i = 0;
+	do
+	:: i < N -> ok = ok && HOLDS(i, c, cell[k].ver); i++
+	:: else -> break
+	od;
+	check(I3_finished_is_immutable, ok);
+	cell[k].ver = v;
+	cell[k].done = 0;
+	cell[k].got = 0;
+	cell[k].n = 0;
+	cell[k].sum = 0;
+#ifndef MUT_MARKS
+	cell[k].unsent = 0;
+#endif
+	i = 0;
+	do
+	:: i < N -> cell[k].tag[i] = 0; i++
+	:: else -> break
+	od
+}
+
+inline fold(w, c, v)
+{
+	k = CELL(c, v);
+	check(I1_folded_once, !HAS(folded[GHOST(w, c)], v));
+	check(I3_finished_is_immutable, !cell[k].done);
+	folded[GHOST(w, c)] = folded[GHOST(w, c)] | (1 << (v));
+	cell[k].got = cell[k].got | (1 << (w));
+	cell[k].n++;
+	cell[k].sum = cell[k].sum + (1 << (2 * (w)));
+	cell[k].tag[w] = v;
+	if
+	:: IS_FULL(k) ->
+		cell[k].done = 1;
+		cell[k].unsent = ALL;
+		answer = RESULT;
+#ifdef MUT_FOLD_DONE
+		cell[k].got = 0 /* ready for the next version, it was thought */
+#endif
+	:: else -> answer = ACK
+	fi
+}
+
+#ifdef MUT_ONE_BIT
+/* The frame carries v & 1 alone, and a push clears the same worker's bit in the
+ * other generation: v itself is known to the oracle only. */
+inline on_push(w, c, v)
+{
+	k = CELL(c, v);
+	o = OTHER(c, v);
+	if
+	:: HAS(cell[k].got, w) -> answer = ACK
+	:: else ->
+		if
+		:: cell[k].done || cell[k].ver < FIRST -> recycle(c, v)
+		:: else
+		fi;
+		cell[o].got = cell[o].got & (ALL - (1 << (w)));
+		fold(w, c, v)
+	fi
+}
+#else
+inline on_push(w, c, v)
+{
+	k = CELL(c, v);
+	if
+	:: cell[k].ver == v ->
+		if
+		:: IS_NEW(k, w) -> fold(w, c, v)
+		:: else ->
+			if
+			:: cell[k].done ->
+				cell[k].unsent = cell[k].unsent | (1 << (w));
+				answer = RESULT
+			:: else -> answer = ACK
+			fi
+		fi
+	:: cell[k].ver > v -> answer = ACK /* already done */
+	:: cell[k].ver < v && MAY_RECYCLE(c, v) ->
+		recycle(c, v);
+		fold(w, c, v)
+	:: else -> answer = VIOLATION
+	fi
+}
+#endif
+
+/* What a PULL would be answered; the condition of on_pull's second branch. */
+#ifdef MUT_NO_NEED
+#define IS_NEEDED(w, c, v) false
+#else
+#define IS_NEEDED(w, c, v)                                                     \
+	(cell[CELL(c, v)].ver < v ||                                           \
+		(cell[CELL(c, v)].ver == v && !cell[CELL(c, v)].done &&        \
+			!HAS(cell[CELL(c, v)].got, w)))
+#endif
+
+inline on_pull(w, c, v)
+{
+	k = CELL(c, v);
+	if
+	:: cell[k].ver == v && cell[k].done ->
+		cell[k].unsent = cell[k].unsent | (1 << (w));
+		answer = RESULT
+	:: IS_NEEDED(w, c, v) -> answer = NEED
+	:: cell[k].ver > v -> answer = GONE
+	:: else -> answer = WAIT
+	fi
+}
+
+/* TX reaches the mark of worker w in cell k: is there a RESULT to build? */
+#ifdef MUT_MARKS
+#define TX_READY(k, w) HAS(cell[k].unsent, w)
+#else
+#define TX_READY(k, w) (HAS(cell[k].unsent, w) && cell[k].done)
+#endif
+
+/* The header is built from the cell, so its version is the cell's. */
+inline on_tx(w, kk)
+{
+	ok = cell[kk].done && cell[kk].sum == FULL_SUM;
+	i = 0;
+	do
+	:: i < N -> ok = ok && cell[kk].tag[i] == cell[kk].ver; i++
+	:: else -> break
+	od;
+	check(I2_result_is_the_full_sum, ok);
+	cell[kk].unsent = cell[kk].unsent & (ALL - (1 << (w)))
+}
+
+inline cells_init()
+{
+	i = 0;
+	do
+	:: i < C * 2 ->
+		cell[i].ver = i & 1;
+		cell[i].done = 1;
+		i++
+	:: else -> break
+	od
+}

@@ -1,0 +1,35 @@
+/* arena.h - one page between two that must not be touched, full of canaries.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_SUM_ARENA_H
+#define TEST_SUM_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a buffer lies: 0 to 63 bytes beyond a multiple of 64 in the middle, or
+ * at an end of the page. */
+enum { AT_START = -1, AT_END = -2 };
+
+struct arena {
+	uint8_t *page; /* ARENA_BYTES, all CANARY between two uses */
+};
+
+enum { ARENA_BYTES = 4096, CANARY = 0xa5 };
+
+/* arena_open - 0, or -1 when the system gives no memory. */
+int arena_open(struct arena *a);
+void arena_close(struct arena *a);
+
+/* arena_place - copy @bytes (<= 3,000) from @data to @place in the page and
+ * return where that is. */
+uint8_t *arena_place(
+	struct arena *a, int place, const void *data, size_t bytes);
+
+/* arena_is_clean - are all canaries around [@p, @p + bytes) in order? */
+bool arena_is_clean(const struct arena *a, const uint8_t *p, size_t bytes);
+
+/* arena_wipe - the page is all canary again. */
+void arena_wipe(struct arena *a);
+
+#endif

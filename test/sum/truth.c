@@ -1,0 +1,302 @@
+/* truth.c - is the reference itself right?  And CRC, fold, the table.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "test/sum/arena.h"
+#include "test/sum/data.h"
+#include "test/sum/truth.h"
+
+/* A 16-bit float by its parameters. */
+struct format {
+	enum sw_dtype dtype;
+	int frac_bits, min_exp;
+	double inf_from; /* the smallest magnitude that rounds to infinity */
+	uint16_t inf, nan;
+};
+
+static const struct format f16 = {SW_F16, 10, -14, 65520, 0x7c00, 0x7e00};
+static const struct format bf16 = {
+	SW_BF16, 7, -126, 0x1.ffp127, 0x7f80, 0x7fc0};
+
+static double number(const struct format *f, uint16_t h)
+{
+	int exp = (h & 0x7fff) >> f->frac_bits;
+	int frac = h & ((1 << f->frac_bits) - 1);
+	double x = exp ? ldexp((1 << f->frac_bits) + frac,
+				 exp - 1 + f->min_exp - f->frac_bits)
+		       : ldexp(frac, f->min_exp - f->frac_bits);
+
+	return h & 0x8000 ? -x : x;
+}
+
+static uint16_t rounded(const struct format *f, float x)
+{
+	uint16_t sign = signbit(x) ? 0x8000 : 0;
+	double mag = fabs((double)x), ulp;
+	int exp;
+
+	if (isnan(x))
+		return f->nan;
+	if (mag >= f->inf_from)
+		return sign | f->inf;
+	frexp(mag, &exp);
+	exp = exp - 1 < f->min_exp || mag == 0 ? f->min_exp : exp - 1;
+	ulp = ldexp(1, exp - f->frac_bits);
+	/* Ties go to even here too; ulps count on across exponents. */
+	return sign |
+		(uint16_t)(rint(mag / ulp) +
+			((exp - f->min_exp) << f->frac_bits));
+}
+
+static bool widen_is_right(const struct sw_sum *sum, const struct format *f)
+{
+	for (uint32_t h = 0; h < 65536; h++) {
+		uint16_t in = (uint16_t)h;
+		float x;
+
+		sum->ops[f->dtype].put(&x, &in, 1);
+		if ((h & 0x7fff) > f->inf ? !isnan(x)
+			: (h & 0x7fff) == f->inf
+			? x != (h & 0x8000 ? -INFINITY : INFINITY)
+			: x != number(f, in) || !signbit(x) != !(h >> 15)) {
+			printf("# %s widens 0x%04x to %a\n", sum->name, h, x);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool round_is_right(
+	const struct sw_sum *sum, const struct format *f, uint32_t bits)
+{
+	uint16_t want[6], got[6];
+	float x[6];
+
+	for (uint32_t i = 0; i < 6; i++) {
+		uint32_t u = bits + (i % 3) - 1 + i / 3 * 0x80000000;
+
+		memcpy(&x[i], &u, 4);
+		want[i] = rounded(f, x[i]);
+	}
+	sum->ops[f->dtype].round(got, x, 6);
+	if (!memcmp(got, want, sizeof(got)))
+		return true;
+	printf("# %s rounds around 0x%08x to 0x%04x, not 0x%04x\n", sum->name,
+		bits, got[1], want[1]);
+	return false;
+}
+
+/* f32 numbers half an ulp of the format apart, and their two neighbours. */
+static bool rounds_are_right(const struct sw_sum *sum, const struct format *f)
+{
+	for (uint32_t h = 0; h < f->inf; h++) {
+		double a = number(f, (uint16_t)h);
+		double b = h + 1 < f->inf ? number(f, (uint16_t)(h + 1))
+					  : f->inf_from * 2 - a;
+		float at[2] = {(float)a, (float)((a + b) / 2)};
+
+		for (uint32_t i = 0; i < 2; i++) {
+			uint32_t bits;
+
+			memcpy(&bits, &at[i], 4);
+			if (!round_is_right(sum, f, bits))
+				return false;
+		}
+	}
+	/* And everything in steps of a prime, NaN included. */
+	for (uint32_t bits = 1; bits < 0x7fffffff - 10007; bits += 10007)
+		if (!round_is_right(sum, f, bits))
+			return false;
+	return true;
+}
+
+bool truth_f16(const struct sw_sum *sum)
+{
+	return widen_is_right(sum, &f16) && rounds_are_right(sum, &f16);
+}
+
+bool truth_bf16(const struct sw_sum *sum)
+{
+	return widen_is_right(sum, &bf16) && rounds_are_right(sum, &bf16);
+}
+
+/* Results in bits; for f16 and bf16 the accumulator's. */
+static const struct {
+	char op; /* + < > */
+	enum sw_dtype dtype;
+	uint64_t acc, src, want;
+} cases[] = {
+	{'+', SW_F32, 0x3f800000, 0x40000000, 0x40400000},
+	{'+', SW_F32, 0x80000000, 0x80000000, 0x80000000},
+	{'+', SW_F32, 0x80000000, 0, 0},
+	{'+', SW_F32, 1, 1, 2},
+	{'+', SW_F32, 0x00800000, 0x80000001, 0x007fffff},
+	{'+', SW_F32, 0x7f7fffff, 0x7f7fffff, 0x7f800000},
+	{'+', SW_F32, 0x7f800000, 0xff800000, 0x7fc00000},
+	{'+', SW_F32, 0xffc12345, 0x3f800000, 0x7fc00000},
+	{'+', SW_F32, 0x3f800000, 0x7f800001, 0x7fc00000},
+	{'+', SW_F64, 0x3ff0000000000000, 0x3ff0000000000000,
+		0x4000000000000000},
+	{'+', SW_F64, 0x7ff0000000000000, 0xfff0000000000000,
+		0x7ff8000000000000},
+	{'+', SW_F16, 0, 1, 0x33800000},
+	{'+', SW_F16, 0x477fe000, 0x7bff, 0x47ffe000},
+	{'+', SW_F16, 0, 0x7c01, 0x7fc00000},
+	{'+', SW_BF16, 0, 1, 0x00010000},
+	{'+', SW_U8, 200, 100, 44},
+	{'+', SW_I8, 100, 100, 200},
+	{'+', SW_I32, 0x7fffffff, 1, 0x80000000},
+	{'+', SW_I64, 0x7fffffffffffffff, 1, 0x8000000000000000},
+	{'+', SW_BOOL, 1, 1, 1},
+	{'+', SW_BOOL, 0, 1, 1},
+	{'<', SW_F32, 0, 0x80000000, 0x80000000},
+	{'>', SW_F32, 0x80000000, 0, 0},
+	{'<', SW_F32, 0x7fc12345, 0, 0x7fc00000},
+	{'>', SW_F32, 0x3f800000, 0xff812345, 0x7fc00000},
+	{'>', SW_F64, 0xbff0000000000000, 0xc000000000000000,
+		0xbff0000000000000},
+	{'<', SW_F16, 0, 0xfc00, 0xff800000},
+	{'<', SW_U8, 200, 100, 100},
+	{'<', SW_I8, 200, 100, 200},
+	{'>', SW_I32, 0x80000000, 1, 1},
+	{'<', SW_I64, 0x8000000000000000, 1, 0x8000000000000000},
+};
+
+static bool scales_are_right(const struct sw_sum *sum)
+{
+	int32_t i[4] = {3, 5, -7, INT32_MAX}, want_i[4] = {2, 2, -4, 1 << 30};
+	uint8_t u[2] = {200, 3}, want_u[2] = {255, 6};
+	int64_t l[2] = {INT64_MAX, INT64_MIN};
+	float f[2] = {3, -0.0f}, want_f[2] = {1.5f, -0.0f}, acc = 196560;
+	uint16_t half;
+
+	sum->ops[SW_I32].scale(i, i, 0.5, 4);
+	sum->ops[SW_U8].scale(u, u, 2, 2);
+	sum->ops[SW_I64].scale(l, l, 1, 2);
+	sum->ops[SW_F32].scale(f, f, 0.5, 2);
+	/* a third of it is the tie between the largest f16 and infinity */
+	sum->ops[SW_F16].round_scale(&half, &acc, 0.25, 1);
+	return !memcmp(i, want_i, sizeof(i)) && !memcmp(u, want_u, sizeof(u)) &&
+		l[0] == INT64_MAX && l[1] == INT64_MIN &&
+		!memcmp(f, want_f, sizeof(f)) && half == 0x7a00;
+}
+
+bool truth_cases(const struct sw_sum *sum)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct sw_sum_ops *ops = &sum->ops[cases[i].dtype];
+		uint64_t acc = cases[i].acc, src = cases[i].src;
+
+		if (cases[i].op == '+')
+			ops->add(&acc, &src, 1);
+		else if (cases[i].op == '<')
+			ops->min(&acc, &src, 1);
+		else
+			ops->max(&acc, &src, 1);
+		if (acc != cases[i].want) {
+			printf("# %s %c case %zu: 0x%llx\n", sum->name,
+				cases[i].op, i, (unsigned long long)acc);
+			return false;
+		}
+	}
+	return scales_are_right(sum);
+}
+
+static uint32_t crc_by_bits(uint32_t crc, const uint8_t *p, size_t n)
+{
+	crc = ~crc;
+	for (size_t i = 0; i < n; i++) {
+		crc ^= p[i];
+		for (int b = 0; b < 8; b++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	return ~crc;
+}
+
+static bool crc_is_right(struct arena *a, const uint8_t *data, size_t n)
+{
+	static const int places[] = {0, 1, 7, 33, AT_START, AT_END};
+	uint32_t want = crc_by_bits(0, data, n);
+
+	for (size_t c = 0; c < sizeof(places) / sizeof(places[0]); c++) {
+		const uint8_t *p = arena_place(a, places[c], data, n);
+		size_t part = n * c / 6;
+		uint32_t crc = sw_crc32c(0, p, n);
+
+		if (crc != want ||
+			sw_crc32c(sw_crc32c(0, p, part), p + part, n - part) !=
+				want) {
+			printf("# CRC of %zu bytes at %d: 0x%08x\n", n,
+				places[c], crc);
+			return false;
+		}
+		arena_wipe(a);
+	}
+	return true;
+}
+
+bool truth_crc(void)
+{
+	uint8_t data[2500];
+	uint64_t seed = 1;
+	struct arena a;
+	bool is_right = sw_crc32c(0, "123456789", 9) == 0xe3069283;
+
+	if (arena_open(&a))
+		return false;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)random_u64(&seed);
+	for (size_t n = 0; is_right && n <= 257; n++)
+		is_right = crc_is_right(&a, data, n);
+	for (size_t n = 258; is_right && n <= sizeof(data); n += 97)
+		is_right = crc_is_right(&a, data, n);
+	arena_close(&a);
+	return is_right;
+}
+
+bool truth_fold(const struct sw_sum *sum)
+{
+	const struct sw_sum_ops *ops = &sum->ops[SW_F16];
+	uint16_t src[1000];
+	float acc[1000] = {0}, sums[1000] = {0}, before[1000];
+	uint32_t crc;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		src[i] = (uint16_t)(i * 31);
+	crc = sw_crc32c(0, src, sizeof(src));
+	ops->put(sums, src, 1000);
+	if (!sw_sum_fold(ops, ops->put, acc, src, 1000, crc) ||
+		memcmp(acc, sums, sizeof(acc)))
+		return false;
+	ops->add(sums, src, 1000);
+	if (!sw_sum_fold(ops, ops->add, acc, src, 1000, crc) ||
+		memcmp(acc, sums, sizeof(acc)))
+		return false;
+	memcpy(before, acc, sizeof(acc));
+	src[999] ^= 1;
+	return !sw_sum_fold(ops, ops->add, acc, src, 1000, crc) &&
+		!memcmp(acc, before, sizeof(acc)) &&
+		sw_sum_fold(ops, ops->add, acc, src, 0, 0) &&
+		!memcmp(acc, before, sizeof(acc));
+}
+
+bool truth_table(void)
+{
+	const struct sw_sum *row, *best = NULL;
+	bool runs;
+
+	for (uint32_t i = 0; (row = sw_sum_row(i, &runs)); i++) {
+		if (sw_sum_find(row->name) != (runs ? row : NULL))
+			return false;
+		if (best && row->level <= best->level)
+			return false;
+		if (runs)
+			best = row;
+		if (sw_sum_best(row->level) != best)
+			return false;
+	}
+	return best && sw_sum_find("auto") == best && !sw_sum_find("avx") &&
+		!sw_sum_find("");
+}

@@ -1,0 +1,42 @@
+/* walk.h - one kernel against the reference, over lengths, places, aliasing.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TEST_SUM_WALK_H
+#define TEST_SUM_WALK_H
+
+#include "sum/op.h"
+#include "test/sum/arena.h"
+#include "test/sum/data.h"
+
+enum { N_VARIANTS = 8, WHY_BYTES = 160 };
+
+/* Faults to plant into the kernel under test. */
+enum plant {
+	PLANT_NONE,
+	PLANT_BIT,    /* the lowest bit of one element, at one length */
+	PLANT_BEYOND, /* one byte after the last element */
+	PLANT_BEFORE, /* one byte before the first */
+	PLANT_SOURCE, /* one bit of a source */
+	N_PLANTS,
+};
+
+/* Pools of one dtype and operation, and what the reference makes of them. */
+struct walk {
+	struct arena dst, src[SW_OP_MAX_SRC];
+	bool is_quick; /* fewer lengths, for emulators */
+	enum plant plant;
+	uint8_t dst_pool[POOL * 8];
+	uint8_t src_pool[SW_OP_MAX_SRC][POOL * 8];
+	uint8_t expected[N_VARIANTS][POOL * 8];
+};
+
+/* walk_open - 0, or -1 without memory. */
+int walk_open(struct walk *w);
+void walk_close(struct walk *w);
+
+/* walk_run - check operation @op of @dtype at level @sum.  True: equal to the
+ * reference everywhere; false: @why says where it first is not.  The kernel
+ * must have the operation. */
+bool walk_run(struct walk *w, const struct sw_sum *sum, enum sw_dtype dtype,
+	enum sw_sum_op op, char why[WHY_BYTES]);
+
+#endif
