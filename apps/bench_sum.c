@@ -46,21 +46,26 @@ static int parse(struct options *o, int argc, char **argv)
 
 static bool is_known(const struct options *o)
 {
-	bool has_dtype = !strcmp(o->dtype, "all"), has_op = !strcmp(o->op, "all");
+	bool has_dtype = !strcmp(o->dtype, "all"),
+	     has_op = !strcmp(o->op, "all");
 
 	for (uint32_t d = 0; d < SW_N_DTYPES; d++)
 		has_dtype |= sw_dtype_bytes(d) &&
-			!strcmp(o->dtype, sw_dtype_name(d));
+			     !strcmp(o->dtype, sw_dtype_name(d));
 	for (uint32_t op = 0; op < SW_N_SUM_OPS; op++)
 		has_op |= !strcmp(o->op, sw_sum_op_name(op));
 	if (!has_dtype)
-		fprintf(stderr, "sumwire bench sum: there is no dtype \"%s\": "
-				"f32, f64, f16, bf16, u8, i8, i32, i64, bool "
-				"or all\n", o->dtype);
+		fprintf(stderr,
+			"sumwire bench sum: there is no dtype \"%s\": "
+			"f32, f64, f16, bf16, u8, i8, i32, i64, bool "
+			"or all\n",
+			o->dtype);
 	if (!has_op)
-		fprintf(stderr, "sumwire bench sum: there is no operation "
-				"\"%s\": copy, put, add, sum, scale, round, "
-				"round_scale, min, max or all\n", o->op);
+		fprintf(stderr,
+			"sumwire bench sum: there is no operation "
+			"\"%s\": copy, put, add, sum, scale, round, "
+			"round_scale, min, max or all\n",
+			o->op);
 	return has_dtype && has_op;
 }
 
@@ -70,8 +75,10 @@ static void no_level(const char *name)
 	const struct sw_sum *sum;
 	bool runs;
 
-	fprintf(stderr, "sumwire bench sum: level \"%s\" is not available; this "
-			"CPU runs auto, all", name);
+	fprintf(stderr,
+		"sumwire bench sum: level \"%s\" is not available; this "
+		"CPU runs auto, all",
+		name);
 	for (uint32_t i = 0; (sum = sw_sum_row(i, &runs)); i++)
 		if (runs)
 			fprintf(stderr, ", %s", sum->name);
@@ -130,7 +137,8 @@ static void rows_run(struct sw_sum_bench *b, const struct sw_sum *sum,
 	struct sw_sum_bench_row row;
 
 	for (uint32_t d = 0; d < SW_N_DTYPES; d++) {
-		if (strcmp(o->dtype, "all") && strcmp(o->dtype, sw_dtype_name(d)))
+		if (strcmp(o->dtype, "all") &&
+			strcmp(o->dtype, sw_dtype_name(d)))
 			continue;
 		progress(sum, sw_dtype_name(d));
 		for (uint32_t op = 0; op < SW_N_SUM_OPS; op++) {
@@ -138,14 +146,15 @@ static void rows_run(struct sw_sum_bench *b, const struct sw_sum *sum,
 				strcmp(o->op, sw_sum_op_name(op)))
 				continue;
 			for (uint32_t s = 0; s < SW_N_BENCH_SETS; s++)
-				if (sw_sum_bench_measure(b, sum, d, op, s, &row))
+				if (sw_sum_bench_measure(
+					    b, sum, d, op, s, &row))
 					row_print(r, &row);
 		}
 	}
 }
 
-static void versus_run(struct sw_sum_bench *b, const struct sw_sum *sum,
-	struct report *r)
+static void versus_run(
+	struct sw_sum_bench *b, const struct sw_sum *sum, struct report *r)
 {
 	struct sw_sum_bench_versus v;
 

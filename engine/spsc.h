@@ -30,28 +30,28 @@ struct sw_spsc_shared {
 /* One side of a ring. */
 struct sw_spsc {
 	struct sw_spsc_shared *shared; /* borrowed */
-	uint32_t size;		       /* entries, a power of two */
+	uint32_t size;                 /* entries, a power of two */
 	uint32_t entry_bytes;
 	uint32_t own;  /* entries that this side has put or taken */
 	uint32_t peer; /* the other side's last index that could be right */
 };
 
 /* Bytes of shared memory of a ring; usable in a constant expression. */
-#define SW_SPSC_BYTES(size, entry_bytes)                                       \
+#define SW_SPSC_BYTES(size, entry_bytes) \
 	(sizeof(struct sw_spsc_shared) + (size_t)(size) * (entry_bytes))
 
 /* sw_spsc_init - one side of the ring in @memory.
  * @memory    SW_SPSC_BYTES bytes, 64-byte aligned, zeroed before either side
  *            starts; borrowed as long as @s is used
  * @size      entries, a power of two <= 2^31; the same on both sides */
-static inline void sw_spsc_init(struct sw_spsc *s, void *memory, uint32_t size,
-	uint32_t entry_bytes);
+static inline void sw_spsc_init(
+	struct sw_spsc *s, void *memory, uint32_t size, uint32_t entry_bytes);
 
 /* sw_spsc_put - copy up to @n entries into the ring (producer).
  * Returns how many fitted (0: full), or SW_EPROTO when the consumer's index
  * cannot be right. */
-static inline int sw_spsc_put(struct sw_spsc *s, const void *entries,
-	uint32_t n);
+static inline int sw_spsc_put(
+	struct sw_spsc *s, const void *entries, uint32_t n);
 
 /* sw_spsc_take - copy up to @n entries out of the ring (consumer).
  * Returns how many there were (0: empty), or SW_EPROTO when the producer's
@@ -63,8 +63,8 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n);
  * index cannot be right: the next take then says so. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s);
 
-static inline void sw_spsc_init(struct sw_spsc *s, void *memory, uint32_t size,
-	uint32_t entry_bytes)
+static inline void sw_spsc_init(
+	struct sw_spsc *s, void *memory, uint32_t size, uint32_t entry_bytes)
 {
 	assert(size && !(size & (size - 1)));
 	*s = (struct sw_spsc){
@@ -85,15 +85,15 @@ static inline uint32_t sw_spsc_straight(const struct sw_spsc *s, uint32_t n)
 	return n < left ? n : left;
 }
 
-static inline int sw_spsc_put(struct sw_spsc *s, const void *entries,
-	uint32_t n)
+static inline int sw_spsc_put(
+	struct sw_spsc *s, const void *entries, uint32_t n)
 {
 	uint32_t room = s->size - (s->own - s->peer), first;
 	unsigned char *ring = s->shared->entries;
 
 	if (room < n) {
-		uint32_t peer = atomic_load_explicit(&s->shared->n_taken,
-			memory_order_acquire);
+		uint32_t peer = atomic_load_explicit(
+			&s->shared->n_taken, memory_order_acquire);
 
 		if (s->own - peer > s->size)
 			return SW_EPROTO;
@@ -118,8 +118,8 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 	const unsigned char *ring = s->shared->entries;
 
 	if (there < n) {
-		uint32_t peer = atomic_load_explicit(&s->shared->n_put,
-			memory_order_acquire);
+		uint32_t peer = atomic_load_explicit(
+			&s->shared->n_put, memory_order_acquire);
 
 		if (peer - s->own > s->size)
 			return SW_EPROTO;
@@ -135,15 +135,15 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 	memcpy((unsigned char *)entries + (size_t)first * s->entry_bytes, ring,
 		(size_t)(n - first) * s->entry_bytes);
 	s->own += n;
-	atomic_store_explicit(&s->shared->n_taken, s->own,
-		memory_order_release);
+	atomic_store_explicit(
+		&s->shared->n_taken, s->own, memory_order_release);
 	return (int)n;
 }
 
 static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
-		s->own;
+	       s->own;
 }
 
 #endif

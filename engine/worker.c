@@ -132,6 +132,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			return; /* not acknowledged: it will come again */
 		}
 		hold(w, l, t, h, payload);
+		sw_link_refresh(w, l); /* it may have been due for a push */
 	}
 	sw_flow_accept(&l->flow, h->class, h->psn, w->now_ns);
 	if (sw_flow_ack_at(&l->flow) == 0)

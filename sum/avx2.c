@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <immintrin.h>
 
-#define LEVEL	   sw_sum_avx2
+#define LEVEL      sw_sum_avx2
 #define LEVEL_CODE SW_SUM_AVX2
 #define LEVEL_NAME "avx2"
-#define VB	   32
+#define VB         32
 
 #include "sum/vec.inc.h"
 
@@ -48,35 +48,35 @@ INLINE vd canon_d(vd v)
  * round, or keeps a minus sign and and drops it. */
 INLINE vf min_f(vf a, vf b)
 {
-	return nan_f(a, b,
-		_mm256_or_ps(_mm256_min_ps(a, b), _mm256_min_ps(b, a)));
+	return nan_f(
+		a, b, _mm256_or_ps(_mm256_min_ps(a, b), _mm256_min_ps(b, a)));
 }
 
 INLINE vf max_f(vf a, vf b)
 {
-	return nan_f(a, b,
-		_mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a)));
+	return nan_f(
+		a, b, _mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a)));
 }
 
 INLINE vd min_d(vd a, vd b)
 {
-	return nan_d(a, b,
-		_mm256_or_pd(_mm256_min_pd(a, b), _mm256_min_pd(b, a)));
+	return nan_d(
+		a, b, _mm256_or_pd(_mm256_min_pd(a, b), _mm256_min_pd(b, a)));
 }
 
 INLINE vd max_d(vd a, vd b)
 {
-	return nan_d(a, b,
-		_mm256_and_pd(_mm256_max_pd(a, b), _mm256_max_pd(b, a)));
+	return nan_d(
+		a, b, _mm256_and_pd(_mm256_max_pd(a, b), _mm256_max_pd(b, a)));
 }
 
-#define MIN_MAX(suffix, vec, instr) \
-	INLINE vec min_##suffix(vec a, vec b) \
-	{ \
+#define MIN_MAX(suffix, vec, instr)                                     \
+	INLINE vec min_##suffix(vec a, vec b)                           \
+	{                                                               \
 		return (vec)_mm256_min_##instr((__m256i)a, (__m256i)b); \
-	} \
-	INLINE vec max_##suffix(vec a, vec b) \
-	{ \
+	}                                                               \
+	INLINE vec max_##suffix(vec a, vec b)                           \
+	{                                                               \
 		return (vec)_mm256_max_##instr((__m256i)a, (__m256i)b); \
 	}
 
@@ -102,10 +102,12 @@ INLINE vf f16_load(const uint8_t *p)
 	return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p));
 }
 
-INLINE void f16_store(uint8_t *p, vf v)
+INLINE void f16_pack(uint8_t *p, vf lo, vf hi)
 {
-	_mm_storeu_si128(
-		(__m128i_u *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+	__m128i_u *at = (__m128i_u *)p;
+
+	at[0] = _mm256_cvtps_ph(lo, _MM_FROUND_TO_NEAREST_INT);
+	at[1] = _mm256_cvtps_ph(hi, _MM_FROUND_TO_NEAREST_INT);
 }
 
 INLINE vf bf16_load(const uint8_t *p)
@@ -115,14 +117,13 @@ INLINE vf bf16_load(const uint8_t *p)
 	return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16);
 }
 
-INLINE void bf16_store(uint8_t *p, vf v)
+/* Packing works in halves of a vector; the permutation puts them in order. */
+INLINE void bf16_pack(uint8_t *p, vf lo, vf hi)
 {
-	v32 u = (v32)v;
-	__m256i r = (__m256i)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+	__m256i u = _mm256_packus_epi32(
+		(__m256i)bf16_bits(lo), (__m256i)bf16_bits(hi));
 
-	_mm_storeu_si128((__m128i_u *)p,
-		_mm_packus_epi32(_mm256_castsi256_si128(r),
-			_mm256_extracti128_si256(r, 1)));
+	*(__m256i_u *)p = _mm256_permute4x64_epi64(u, 0xd8);
 }
 
 #include "sum/body.inc.h"

@@ -4,10 +4,10 @@
  * The bf16 instructions are not used: they flush denormals. */
 #include <immintrin.h>
 
-#define LEVEL	   sw_sum_avx512
+#define LEVEL      sw_sum_avx512
 #define LEVEL_CODE SW_SUM_AVX512
 #define LEVEL_NAME "avx512"
-#define VB	   64
+#define VB         64
 
 #include "sum/vec.inc.h"
 
@@ -65,13 +65,13 @@ INLINE vd max_d(vd a, vd b)
 		(vd)((v64)_mm512_max_pd(a, b) & (v64)_mm512_max_pd(b, a)));
 }
 
-#define MIN_MAX(suffix, vec, instr) \
-	INLINE vec min_##suffix(vec a, vec b) \
-	{ \
+#define MIN_MAX(suffix, vec, instr)                                     \
+	INLINE vec min_##suffix(vec a, vec b)                           \
+	{                                                               \
 		return (vec)_mm512_min_##instr((__m512i)a, (__m512i)b); \
-	} \
-	INLINE vec max_##suffix(vec a, vec b) \
-	{ \
+	}                                                               \
+	INLINE vec max_##suffix(vec a, vec b)                           \
+	{                                                               \
 		return (vec)_mm512_max_##instr((__m512i)a, (__m512i)b); \
 	}
 
@@ -85,10 +85,12 @@ INLINE vf f16_load(const uint8_t *p)
 	return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p));
 }
 
-INLINE void f16_store(uint8_t *p, vf v)
+INLINE void f16_pack(uint8_t *p, vf lo, vf hi)
 {
-	_mm256_storeu_si256(
-		(__m256i_u *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+	__m256i_u *at = (__m256i_u *)p;
+
+	at[0] = _mm512_cvtps_ph(lo, _MM_FROUND_TO_NEAREST_INT);
+	at[1] = _mm512_cvtps_ph(hi, _MM_FROUND_TO_NEAREST_INT);
 }
 
 INLINE vf bf16_load(const uint8_t *p)
@@ -98,13 +100,14 @@ INLINE vf bf16_load(const uint8_t *p)
 	return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
 }
 
-INLINE void bf16_store(uint8_t *p, vf v)
+/* Packing works in quarters of a vector; the permutation puts them in order. */
+INLINE void bf16_pack(uint8_t *p, vf lo, vf hi)
 {
-	v32 u = (v32)v;
+	__m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+	__m512i u = _mm512_packus_epi32(
+		(__m512i)bf16_bits(lo), (__m512i)bf16_bits(hi));
 
-	u = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-	_mm256_storeu_si256(
-		(__m256i_u *)p, _mm512_cvtepi32_epi16((__m512i)u));
+	*(__m512i_u *)p = _mm512_permutexvar_epi64(order, u);
 }
 
 #include "sum/body.inc.h"

@@ -12,18 +12,18 @@
 enum {
 	PAIRS = 15,
 	QUICK_PAIRS = 5,
-	SAMPLE_NS = 400000,	/* a sample in a cache lasts at least this */
-	DRAM_PARTS = 32,	/* a sample in DRAM is one of so many parts */
-	CHUNK_BYTES = 8192,	/* largest payload of a packet */
+	SAMPLE_NS = 400000,     /* a sample in a cache lasts at least this */
+	DRAM_PARTS = 32,        /* a sample in DRAM is one of so many parts */
+	CHUNK_BYTES = 8192,     /* largest payload of a packet */
 	STAGGER_BYTES = 7 * 64, /* 9 buffers apart in their low 12 bits */
-	SLACK_BYTES = 65536,	/* for what lies between 9 buffers */
+	SLACK_BYTES = 65536,    /* for what lies between 9 buffers */
 	FILL = 0x3c, /* 1.06 as f16, 0.011 as f32 or bf16: no sum of it is
 			denormal or infinite */
 };
 
 struct sw_sum_bench {
-	uint8_t *dst; /* set_bytes / 2 for destinations */
-	uint8_t *src; /* set_bytes for sources, which never change */
+	uint8_t *dst;     /* set_bytes / 2 for destinations */
+	uint8_t *src;     /* set_bytes for sources, which never change */
 	size_t set_bytes; /* the largest working set */
 	bool is_quick;
 	uint32_t n_pairs;
@@ -39,7 +39,7 @@ struct work {
 	uint8_t *dst, *src[SW_OP_MAX_SRC];
 	uint32_t n_src;
 	size_t n_total, n_part; /* elements */
-	size_t *at;		/* next part's first element, maybe shared */
+	size_t *at;             /* next part's first element, maybe shared */
 	size_t own_at;
 	uint32_t crc; /* of a part of the source; all are equal */
 };
@@ -243,13 +243,14 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 	}
 	out->ratio_to_move = 1 / ratio_of(b, &kernel, &yard, &ns);
 	per_elem = kernel.n_src * kernel.shape.src_bytes +
-		(1 + kernel.shape.reads_dst) * kernel.shape.dst_bytes;
+		   (1 + kernel.shape.reads_dst) * kernel.shape.dst_bytes;
 	out->gbyte_s = (double)(kernel.n_part * per_elem) / ns;
 	out->dtype = dtype;
 	out->op = op;
 	out->sum = sum;
-	out->working_set_bytes = kernel.n_total *
-		(kernel.shape.dst_bytes + kernel.n_src * kernel.shape.src_bytes);
+	out->working_set_bytes =
+		kernel.n_total * (kernel.shape.dst_bytes +
+					 kernel.n_src * kernel.shape.src_bytes);
 	return true;
 }
 
@@ -294,9 +295,9 @@ static void side_init(struct work *w, const struct sw_sum_bench *b,
 
 	work_init(w, b, &sum->ops[side->dtype], side->op, bytes,
 		side->how == EQUAL_SPACING ? 0 : STAGGER_BYTES);
-	w->how = side->how == BY_ADDS		? RUN_ADDS
-		: side->how == CHUNKS_VERIFIED ? RUN_VERIFIED
-					       : RUN_OP;
+	w->how = side->how == BY_ADDS           ? RUN_ADDS
+		 : side->how == CHUNKS_VERIFIED ? RUN_VERIFIED
+						: RUN_OP;
 	if (is_chunks)
 		w->n_part = CHUNK_BYTES / w->shape.src_bytes;
 	if (w->how == RUN_VERIFIED)

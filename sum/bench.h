@@ -13,8 +13,8 @@ struct sw_sum_bench_row {
 	enum sw_sum_op op; /* SW_OP_SUM is measured with 8 sources */
 	const struct sw_sum *sum;
 	uint64_t working_set_bytes; /* destination and sources */
-	double gbyte_s;		    /* loaded and stored, 10^9 bytes a second */
-	double ratio_to_move;	    /* 1: as fast as the bare loads and stores */
+	double gbyte_s;             /* loaded and stored, 10^9 bytes a second */
+	double ratio_to_move; /* 1: as fast as the bare loads and stores */
 };
 
 /* One comparison of two ways to do a thing. */
@@ -41,10 +41,10 @@ enum sw_sum_bench_set {
 bool sw_sum_bench_open(bool is_quick, struct sw_sum_bench **out);
 void sw_sum_bench_close(struct sw_sum_bench **b);
 
-/* sw_sum_bench_measure - measure @op of @dtype at level @sum.  False: there is no
- * such operation, or @set is left out.  Cost: about 20 ms.
- * Medians of 15 pairs (5 when quick), kernel and yardstick in turn, the buffers
- * staggered in their low 12 address bits. */
+/* sw_sum_bench_measure - measure @op of @dtype at level @sum.  False: there is
+ * no such operation, or @set is left out.  Cost: about 20 ms. Medians of 15
+ * pairs (5 when quick), kernel and yardstick in turn, the buffers staggered in
+ * their low 12 address bits. */
 bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 	enum sw_dtype dtype, enum sw_sum_op op, enum sw_sum_bench_set set,
 	struct sw_sum_bench_row *out);

@@ -7,101 +7,127 @@
  *   canon_f, canon_d      every NaN lane becomes the one NaN
  *   min_f … max_i64       as sum.h says, one vector
  *   f16_load, bf16_load   VB / 4 elements widened to f32
- *   f16_store, bf16_store VB / 4 f32 (no NaN but the one) rounded
+ *   f16_pack, bf16_pack   2 x VB / 4 f32 (no NaN but the one) rounded, stored
  */
-#define COPY(width) \
+#define COPY(width)                                                    \
 	static void copy_##width(void *dst, const void *src, size_t n) \
-	{ \
-		walk(dst, src, n * (width), VB, 1, 1, copy_step, NULL); \
+	{                                                              \
+		walk(dst, src, n *(width), VB, 1, 1, copy_step, NULL); \
 	}
 
 /* name: acc[i] = f(acc[i], src[i]) for accumulators of @acc and contributions
  * of @src, both among the prefixes of _load. */
-#define FOLD(name, acc, acc_bytes, src, src_bytes, f) \
+#define FOLD(name, acc, acc_bytes, src, src_bytes, f)                          \
 	INLINE void name##_step(uint8_t *a, const uint8_t *s, const void *arg) \
-	{ \
-		acc##_store(a, f(acc##_load(a), src##_load(s))); \
-	} \
-	static void name(void *a, const void *s, size_t n) \
-	{ \
-		walk(a, s, n, VB / (acc_bytes), acc_bytes, src_bytes, \
-			name##_step, NULL); \
+	{                                                                      \
+		acc##_store(a, f(acc##_load(a), src##_load(s)));               \
+	}                                                                      \
+	static void name(void *a, const void *s, size_t n)                     \
+	{                                                                      \
+		walk(a, s, n, VB / (acc_bytes), acc_bytes, src_bytes,          \
+			name##_step, NULL);                                    \
 	}
 
-/* name: dst[i] = f(src[i]), f written in terms of x */
-#define MAP(name, dst, dst_bytes, src, src_bytes, f) \
+/* name: acc[i] = src[i] widened to f32 */
+#define WIDEN(name, src, src_bytes)                                            \
 	INLINE void name##_step(uint8_t *d, const uint8_t *s, const void *arg) \
-	{ \
-		__auto_type x = src##_load(s); \
-\
-		dst##_store(d, f); \
+	{                                                                      \
+		f32_store(d, src##_load(s));                                   \
+	}                                                                      \
+	static void name(void *d, const void *s, size_t n)                     \
+	{                                                                      \
+		walk(d, s, n, VB / 4, 4, src_bytes, name##_step, NULL);        \
 	}
 
-#define MAP_PLAIN(name, dst, dst_bytes, src, src_bytes, f) \
-	MAP(name, dst, dst_bytes, src, src_bytes, f) \
-	static void name(void *d, const void *s, size_t n) \
-	{ \
-		walk(d, s, n, VB / 4, dst_bytes, src_bytes, name##_step, \
-			NULL); \
+/* name: dst[i] = src[i] rounded from f32 */
+#define NARROW(name, dst)                                                      \
+	INLINE void name##_step(uint8_t *d, const uint8_t *s, const void *arg) \
+	{                                                                      \
+		dst##_pack(                                                    \
+			d, canon_f(f32_load(s)), canon_f(f32_load(s + VB)));   \
+	}                                                                      \
+	static void name(void *d, const void *s, size_t n)                     \
+	{                                                                      \
+		walk(d, s, n, VB / 2, 2, 4, name##_step, NULL);                \
 	}
 
-#define MAP_SCALE(name, dst, dst_bytes, src, src_bytes, wide, vec, canon) \
-	MAP(name, dst, dst_bytes, src, src_bytes, \
-		canon(x * *(const vec *)arg)) \
-	static void name(void *d, const void *s, double factor, size_t n) \
-	{ \
-		vec by = (wide)factor - (vec){0}; \
-\
-		walk(d, s, n, VB / sizeof(wide), dst_bytes, src_bytes, \
-			name##_step, &by); \
+/* name: dst[i] = src[i] * factor, one vector at a time */
+#define SCALE(name, x, bytes, wide, vec, canon)                                \
+	INLINE void name##_step(uint8_t *d, const uint8_t *s, const void *arg) \
+	{                                                                      \
+		x##_store(d, canon(x##_load(s) * *(const vec *)arg));          \
+	}                                                                      \
+	static void name(void *d, const void *s, double factor, size_t n)      \
+	{                                                                      \
+		vec by = (wide)factor - (vec){0};                              \
+                                                                               \
+		walk(d, s, n, VB / (bytes), bytes, bytes, name##_step, &by);   \
+	}
+
+/* name: the same into 16 bits, a vector of them at a time */
+#define SCALE_NARROW(name, dst, src, src_bytes)                                \
+	INLINE void name##_step(uint8_t *d, const uint8_t *s, const void *arg) \
+	{                                                                      \
+		vf by = *(const vf *)arg;                                      \
+                                                                               \
+		dst##_pack(d, canon_f(src##_load(s) * by),                     \
+			canon_f(src##_load(s + VB / 4 * (src_bytes)) * by));   \
+	}                                                                      \
+	static void name(void *d, const void *s, double factor, size_t n)      \
+	{                                                                      \
+		vf by = (float)factor - (vf){0};                               \
+                                                                               \
+		walk(d, s, n, VB / 2, 2, src_bytes, name##_step, &by);         \
 	}
 
 /* name: acc[i] = src[0][i] + …, four vectors of accumulators in registers.
  * NaN are made the one NaN at the end, which gives the same bytes as doing it
  * after each addition.  The rest goes through buffers as in walk. */
-#define SUM(name, acc, acc_bytes, vec, src, src_bytes, add, canon, first, next) \
-	INLINE void name##_block(uint8_t *d, const void *const *s, \
-		uint32_t n_s, size_t at) \
-	{ \
-		const uint8_t *p = (const uint8_t *)s[0] + at * (src_bytes); \
-		vec a[4]; \
-\
-		for (int j = 0; j < 4; j++) \
-			a[j] = src##_load(p + j * VB * (src_bytes) / (acc_bytes)); \
-		for (uint32_t k = 1; k < n_s; k++) { \
-			p = (const uint8_t *)s[k] + at * (src_bytes); \
-			for (int j = 0; j < 4; j++) \
-				a[j] = add(a[j], \
-					src##_load(p + \
-						j * VB * (src_bytes) / \
-							(acc_bytes))); \
-		} \
-		for (int j = 0; j < 4; j++) \
-			acc##_store(d + at * (acc_bytes) + j * VB, canon(a[j])); \
-	} \
-	static void name(void *dst, const void *const *s, uint32_t n_s, \
-		size_t n) \
-	{ \
-		const size_t lanes = 4 * VB / (acc_bytes); \
-		uint8_t rest[4 * VB], *d = dst; \
-		size_t at = 0; \
-\
-		if (n_s == 1) { \
-			first(dst, s[0], n); \
-			return; \
-		} \
-		for (; n - at >= lanes; at += lanes) \
-			name##_block(d, s, n_s, at); \
-		if (at == n) \
-			return; \
+#define SUM(                                                                   \
+	name, acc, acc_bytes, vec, src, src_bytes, add, canon, first, next)    \
+	INLINE void name##_block(                                              \
+		uint8_t *d, const void *const *s, uint32_t n_s, size_t at)     \
+	{                                                                      \
+		const uint8_t *p = (const uint8_t *)s[0] + at * (src_bytes);   \
+		vec a[4];                                                      \
+                                                                               \
+		for (int j = 0; j < 4; j++)                                    \
+			a[j] = src##_load(                                     \
+				p + j * VB * (src_bytes) / (acc_bytes));       \
+		for (uint32_t k = 1; k < n_s; k++) {                           \
+			p = (const uint8_t *)s[k] + at * (src_bytes);          \
+			for (int j = 0; j < 4; j++)                            \
+				a[j] = add(a[j],                               \
+					src##_load(p + j * VB * (src_bytes) /  \
+							       (acc_bytes)));  \
+		}                                                              \
+		for (int j = 0; j < 4; j++)                                    \
+			acc##_store(                                           \
+				d + at * (acc_bytes) + j * VB, canon(a[j]));   \
+	}                                                                      \
+	static void name(                                                      \
+		void *dst, const void *const *s, uint32_t n_s, size_t n)       \
+	{                                                                      \
+		const size_t lanes = 4 * VB / (acc_bytes);                     \
+		uint8_t rest[4 * VB], *d = dst;                                \
+		size_t at = 0;                                                 \
+                                                                               \
+		if (n_s == 1) {                                                \
+			first(dst, s[0], n);                                   \
+			return;                                                \
+		}                                                              \
+		for (; n - at >= lanes; at += lanes)                           \
+			name##_block(d, s, n_s, at);                           \
+		if (at == n)                                                   \
+			return;                                                \
 		first(rest, (const uint8_t *)s[0] + at * (src_bytes), n - at); \
-		for (uint32_t k = 1; k < n_s; k++) \
-			next(rest, (const uint8_t *)s[k] + at * (src_bytes), \
-				n - at); \
-		memcpy(d + at * (acc_bytes), rest, (n - at) * (acc_bytes)); \
+		for (uint32_t k = 1; k < n_s; k++)                             \
+			next(rest, (const uint8_t *)s[k] + at * (src_bytes),   \
+				n - at);                                       \
+		memcpy(d + at * (acc_bytes), rest, (n - at) * (acc_bytes));    \
 	}
 
-#define SAME(x)	    (x)
+#define SAME(x)     (x)
 #define ADD(a, b)   ((a) + (b))
 #define OR(a, b)    ((a) | (b))
 #define ADD_F(a, b) canon_f((a) + (b))
@@ -116,23 +142,23 @@ FOLD(f32_add, f32, 4, f32, 4, ADD_F)
 FOLD(f32_min, f32, 4, f32, 4, min_f)
 FOLD(f32_max, f32, 4, f32, 4, max_f)
 SUM(f32_sum, f32, 4, vf, f32, 4, ADD, canon_f, copy_4, f32_add)
-MAP_SCALE(f32_scale, f32, 4, f32, 4, float, vf, canon_f)
+SCALE(f32_scale, f32, 4, float, vf, canon_f)
 
 FOLD(f64_add, f64, 8, f64, 8, ADD_D)
 FOLD(f64_min, f64, 8, f64, 8, min_d)
 FOLD(f64_max, f64, 8, f64, 8, max_d)
 SUM(f64_sum, f64, 8, vd, f64, 8, ADD, canon_d, copy_8, f64_add)
-MAP_SCALE(f64_scale, f64, 8, f64, 8, double, vd, canon_d)
+SCALE(f64_scale, f64, 8, double, vd, canon_d)
 
 /* A 16-bit float: widened on the way in, rounded on the way out. */
-#define HALF(h) \
-	MAP_PLAIN(h##_put, f32, 4, h, 2, x) \
-	MAP_PLAIN(h##_round, h, 2, f32, 4, canon_f(x)) \
-	MAP_SCALE(h##_scale, h, 2, h, 2, float, vf, canon_f) \
-	MAP_SCALE(h##_round_scale, h, 2, f32, 4, float, vf, canon_f) \
-	FOLD(h##_add, f32, 4, h, 2, ADD_F) \
-	FOLD(h##_min, f32, 4, h, 2, min_f) \
-	FOLD(h##_max, f32, 4, h, 2, max_f) \
+#define HALF(h)                                  \
+	WIDEN(h##_put, h, 2)                     \
+	NARROW(h##_round, h)                     \
+	SCALE_NARROW(h##_scale, h, h, 2)         \
+	SCALE_NARROW(h##_round_scale, h, f32, 4) \
+	FOLD(h##_add, f32, 4, h, 2, ADD_F)       \
+	FOLD(h##_min, f32, 4, h, 2, min_f)       \
+	FOLD(h##_max, f32, 4, h, 2, max_f)       \
 	SUM(h##_sum, f32, 4, vf, h, 2, ADD, canon_f, h##_put, h##_add)
 
 HALF(f16)
@@ -155,6 +181,7 @@ FOLD(i32_max, i32, 4, i32, 4, max_i32)
 FOLD(i64_min, i64, 8, i64, 8, min_i64)
 FOLD(i64_max, i64, 8, i64, 8, max_i64)
 
+#include "sum/scale.inc.h"
 #include "sum/table.inc.h"
 
 const struct sw_sum LEVEL = {

@@ -23,7 +23,8 @@ enum sw_dtype {
 /* sw_dtype_bytes - size of one element in bytes, 0 for a code not in use. */
 static inline uint32_t sw_dtype_bytes(uint32_t dtype)
 {
-	static const uint8_t bytes[SW_N_DTYPES] = {4, 8, 2, 1, 4, 1, 8, 0, 0, 1, 2};
+	static const uint8_t bytes[SW_N_DTYPES] = {
+		4, 8, 2, 1, 4, 1, 8, 0, 0, 1, 2};
 
 	return dtype < SW_N_DTYPES ? bytes[dtype] : 0;
 }
@@ -31,8 +32,8 @@ static inline uint32_t sw_dtype_bytes(uint32_t dtype)
 /* sw_dtype_name - "f32", "bf16", …; "?" for a code not in use.  Static text. */
 static inline const char *sw_dtype_name(uint32_t dtype)
 {
-	static const char *const names[SW_N_DTYPES] = {"f32", "f64", "f16", "u8",
-		"i32", "i8", "i64", 0, 0, "bool", "bf16"};
+	static const char *const names[SW_N_DTYPES] = {"f32", "f64", "f16",
+		"u8", "i32", "i8", "i64", 0, 0, "bool", "bf16"};
 
 	return dtype < SW_N_DTYPES && names[dtype] ? names[dtype] : "?";
 }

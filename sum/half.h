@@ -31,8 +31,8 @@ static inline float sw_f16_widen(uint16_t h)
 	uint32_t exp = h >> 10 & 31, frac = h & 0x3ff;
 
 	if (exp == 31)
-		return sw_f32_from_bits(sign | 0x7f800000 | frac << 13 |
-			(frac ? 0x400000 : 0));
+		return sw_f32_from_bits(
+			sign | 0x7f800000 | frac << 13 | (frac ? 0x400000 : 0));
 	if (exp == 0) {
 		float f = (float)frac * 0x1p-24f;
 

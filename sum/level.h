@@ -14,10 +14,4 @@ extern const struct sw_sum sw_sum_move_scalar;
 extern const struct sw_sum sw_sum_move_avx2;
 extern const struct sw_sum sw_sum_move_avx512;
 
-/* Integers are scaled once per job at most: all levels share the reference. */
-void sw_sum_scale_u8(void *dst, const void *src, double factor, size_t n);
-void sw_sum_scale_i8(void *dst, const void *src, double factor, size_t n);
-void sw_sum_scale_i32(void *dst, const void *src, double factor, size_t n);
-void sw_sum_scale_i64(void *dst, const void *src, double factor, size_t n);
-
 #endif

@@ -41,8 +41,8 @@ bool sw_sum_op_shape(const struct sw_sum_ops *ops, enum sw_sum_op op,
 
 	if (!has(ops, op))
 		return false;
-	out->dst_bytes = is_elem_out || is_round ? ops->elem_bytes
-						 : ops->acc_bytes;
+	out->dst_bytes =
+		is_elem_out || is_round ? ops->elem_bytes : ops->acc_bytes;
 	out->src_bytes = is_round ? ops->acc_bytes : ops->elem_bytes;
 	out->reads_dst = op == SW_OP_ADD || op == SW_OP_MIN || op == SW_OP_MAX;
 	out->may_alias = out->src_bytes >= out->dst_bytes;

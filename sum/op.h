@@ -24,15 +24,15 @@ enum { SW_OP_MAX_SRC = 8 };
 struct sw_sum_shape {
 	uint32_t dst_bytes; /* written */
 	uint32_t src_bytes; /* read from each source */
-	bool reads_dst;	    /* dst_bytes are read as well */
-	bool may_alias;	    /* dst may equal a source */
+	bool reads_dst;     /* dst_bytes are read as well */
+	bool may_alias;     /* dst may equal a source */
 };
 
 /* The arguments of one call; an operation ignores what it has not. */
 struct sw_sum_call {
 	void *dst;
 	const void *src[SW_OP_MAX_SRC]; /* only SW_OP_SUM reads beyond [0] */
-	uint32_t n_src;			/* of SW_OP_SUM */
+	uint32_t n_src;                 /* of SW_OP_SUM */
 	double factor;
 	size_t n;
 };

@@ -5,19 +5,20 @@
 
 #include "sum/half.h"
 #include "sum/level.h"
+#include "sum/scale.inc.h"
 
 /* Any pointer may be unaligned and equal to another, so elements go through
  * memcpy. */
-#define GET(type, p, i) \
-	({ \
-		type get_; \
+#define GET(type, p, i)                                               \
+	({                                                            \
+		type get_;                                            \
 		memcpy(&get_, (const char *)(p) + (i) * sizeof(type), \
-			sizeof(type)); \
-		get_; \
+			sizeof(type));                                \
+		get_;                                                 \
 	})
-#define SET(type, p, i, value) \
-	do { \
-		type set_ = (value); \
+#define SET(type, p, i, value)                                                 \
+	do {                                                                   \
+		type set_ = (value);                                           \
 		memcpy((char *)(p) + (i) * sizeof(type), &set_, sizeof(type)); \
 	} while (0)
 
@@ -38,28 +39,28 @@ static inline double canon_d(double d)
 }
 
 /* IEEE 754-2019 minimum and maximum, for float and double. */
-#define MIN_MAX(suffix, type) \
+#define MIN_MAX(suffix, type)                           \
 	static inline type min_##suffix(type a, type b) \
-	{ \
-		if (a != a || b != b) \
-			return canon_##suffix(a + b); \
-		if (a == b) \
-			return signbit(a) ? a : b; \
-		return a < b ? a : b; \
-	} \
+	{                                               \
+		if (a != a || b != b)                   \
+			return canon_##suffix(a + b);   \
+		if (a == b)                             \
+			return signbit(a) ? a : b;      \
+		return a < b ? a : b;                   \
+	}                                               \
 	static inline type max_##suffix(type a, type b) \
-	{ \
-		if (a != a || b != b) \
-			return canon_##suffix(a + b); \
-		if (a == b) \
-			return signbit(a) ? b : a; \
-		return a > b ? a : b; \
+	{                                               \
+		if (a != a || b != b)                   \
+			return canon_##suffix(a + b);   \
+		if (a == b)                             \
+			return signbit(a) ? b : a;      \
+		return a > b ? a : b;                   \
 	}
 
 MIN_MAX(f, float)
 MIN_MAX(d, double)
 
-#define SAME(x)	     (x)
+#define SAME(x)      (x)
 #define ADD_F(a, b)  canon_f((a) + (b))
 #define ADD_D(a, b)  canon_d((a) + (b))
 #define ADD_8(a, b)  (uint8_t)((a) + (b))
@@ -70,69 +71,53 @@ MIN_MAX(d, double)
 #define MAX(a, b)    ((a) > (b) ? (a) : (b))
 
 /* name: acc[i] = f(acc[i], src[i]) */
-#define FOLD(name, acc_t, src_t, widen, f) \
+#define FOLD(name, acc_t, src_t, widen, f)                     \
 	static void name(void *acc, const void *src, size_t n) \
-	{ \
-		for (size_t i = 0; i < n; i++) { \
-			acc_t a = GET(acc_t, acc, i); \
-			acc_t s = widen(GET(src_t, src, i)); \
-\
-			SET(acc_t, acc, i, f(a, s)); \
-		} \
+	{                                                      \
+		for (size_t i = 0; i < n; i++) {               \
+			acc_t a = GET(acc_t, acc, i);          \
+			acc_t s = widen(GET(src_t, src, i));   \
+                                                               \
+			SET(acc_t, acc, i, f(a, s));           \
+		}                                              \
 	}
 
 /* name: acc[i] = src[0][i] + … */
-#define SUM(name, acc_t, src_t, widen, add) \
-	static void name(void *acc, const void *const *src, uint32_t n_src, \
-		size_t n) \
-	{ \
-		for (size_t i = 0; i < n; i++) { \
-			acc_t a = widen(GET(src_t, src[0], i)); \
-\
-			for (uint32_t k = 1; k < n_src; k++) { \
-				acc_t s = widen(GET(src_t, src[k], i)); \
-\
-				a = add(a, s); \
-			} \
-			SET(acc_t, acc, i, a); \
-		} \
+#define SUM(name, acc_t, src_t, widen, add)                                  \
+	static void name(                                                    \
+		void *acc, const void *const *src, uint32_t n_src, size_t n) \
+	{                                                                    \
+		for (size_t i = 0; i < n; i++) {                             \
+			acc_t a = widen(GET(src_t, src[0], i));              \
+                                                                             \
+			for (uint32_t k = 1; k < n_src; k++) {               \
+				acc_t s = widen(GET(src_t, src[k], i));      \
+                                                                             \
+				a = add(a, s);                               \
+			}                                                    \
+			SET(acc_t, acc, i, a);                               \
+		}                                                            \
 	}
 
 /* name: dst[i] = f(src[i]) */
-#define MAP(name, dst_t, src_t, f) \
-	static void name(void *dst, const void *src, size_t n) \
-	{ \
-		for (size_t i = 0; i < n; i++) \
+#define MAP(name, dst_t, src_t, f)                                 \
+	static void name(void *dst, const void *src, size_t n)     \
+	{                                                          \
+		for (size_t i = 0; i < n; i++)                     \
 			SET(dst_t, dst, i, f(GET(src_t, src, i))); \
 	}
 
 /* name: dst[i] = narrow(widen(src[i]) * factor) */
-#define SCALE(name, dst_t, src_t, wide_t, widen, canon, narrow) \
+#define SCALE(name, dst_t, src_t, wide_t, widen, canon, narrow)               \
 	static void name(void *dst, const void *src, double factor, size_t n) \
-	{ \
-		wide_t by = (wide_t)factor; \
-\
-		for (size_t i = 0; i < n; i++) { \
-			wide_t x = widen(GET(src_t, src, i)) * by; \
-\
-			SET(dst_t, dst, i, narrow(canon(x))); \
-		} \
-	}
-
-/* name: the product to the nearest, kept inside [@lo, @hi]; lo and end are
- * exact as double, end = hi + 1 may be the only such number above hi. */
-#define SCALE_INT(name, type, lo, hi, end) \
-	void name(void *dst, const void *src, double factor, size_t n) \
-	{ \
-		for (size_t i = 0; i < n; i++) { \
-			double x = rint((double)GET(type, src, i) * factor); \
-\
-			SET(type, dst, i, \
-				x != x		? 0 \
-				: x < (lo)	? (lo) \
-				: x >= (end)	? (hi) \
-						: (type)x); \
-		} \
+	{                                                                     \
+		wide_t by = (wide_t)factor;                                   \
+                                                                              \
+		for (size_t i = 0; i < n; i++) {                              \
+			wide_t x = widen(GET(src_t, src, i)) * by;            \
+                                                                              \
+			SET(dst_t, dst, i, narrow(canon(x)));                 \
+		}                                                             \
 	}
 
 MAP(copy_1, uint8_t, uint8_t, SAME)
@@ -186,10 +171,6 @@ FOLD(i32_min, int32_t, int32_t, SAME, MIN)
 FOLD(i32_max, int32_t, int32_t, SAME, MAX)
 FOLD(i64_min, int64_t, int64_t, SAME, MIN)
 FOLD(i64_max, int64_t, int64_t, SAME, MAX)
-SCALE_INT(sw_sum_scale_u8, uint8_t, 0, UINT8_MAX, 0x1p8)
-SCALE_INT(sw_sum_scale_i8, int8_t, INT8_MIN, INT8_MAX, 0x1p7)
-SCALE_INT(sw_sum_scale_i32, int32_t, INT32_MIN, INT32_MAX, 0x1p31)
-SCALE_INT(sw_sum_scale_i64, int64_t, INT64_MIN, INT64_MAX, 0x1p63)
 
 FOLD(bool_add, uint8_t, uint8_t, SAME, OR)
 SUM(bool_sum, uint8_t, uint8_t, SAME, OR)

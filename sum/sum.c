@@ -13,16 +13,16 @@ static bool has_avx2(void)
 	unsigned int a, b, c = 0, d;
 
 	__builtin_cpu_init();
-	return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) &&
-		(c & bit_F16C);
+	return __builtin_cpu_supports("avx2") &&
+	       __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
 static bool has_avx512(void)
 {
 	__builtin_cpu_init();
 	return __builtin_cpu_supports("avx512f") &&
-		__builtin_cpu_supports("avx512bw") &&
-		__builtin_cpu_supports("avx512vl");
+	       __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512vl");
 }
 #endif
 

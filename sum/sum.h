@@ -43,8 +43,8 @@ struct sw_sum_ops {
 	 * as by put and adds, in one pass; n_src >= 1, acc may equal any src
 	 * where acc_bytes == elem_bytes.  Keep the sources apart in their low
 	 * 12 address bits: equal spacing costs up to a factor of three. */
-	void (*sum)(void *acc, const void *const *src, uint32_t n_src,
-		size_t n);
+	void (*sum)(
+		void *acc, const void *const *src, uint32_t n_src, size_t n);
 	/* dst[i] = src[i], both of elem_bytes, bits untouched */
 	void (*copy)(void *dst, const void *src, size_t n);
 	/* dst[i] = src[i] * factor, both of elem_bytes.  f32, f16, bf16 take
@@ -66,8 +66,9 @@ enum sw_sum_level {
 /* One level's kernels. */
 struct sw_sum {
 	enum sw_sum_level level;
-	const char *name;		    /* "scalar", "avx2", "avx512" */
-	struct sw_sum_ops ops[SW_N_DTYPES]; /* zero where a code is not in use */
+	const char *name; /* "scalar", "avx2", "avx512" */
+	struct sw_sum_ops
+		ops[SW_N_DTYPES]; /* zero where a code is not in use */
 };
 
 /* sw_sum_best - the kernels of the highest level <= @max that this CPU has.

@@ -13,17 +13,17 @@ typedef uint32_t v32 __attribute__((vector_size(VB)));
 typedef uint64_t v64 __attribute__((vector_size(VB)));
 
 /* Unaligned, and free of type rules; one move instruction each. */
-#define ACCESS(name, type) \
-	INLINE type name##_load(const uint8_t *p) \
-	{ \
-		type v; \
-\
-		memcpy(&v, p, VB); \
-		return v; \
-	} \
+#define ACCESS(name, type)                           \
+	INLINE type name##_load(const uint8_t *p)    \
+	{                                            \
+		type v;                              \
+                                                     \
+		memcpy(&v, p, VB);                   \
+		return v;                            \
+	}                                            \
 	INLINE void name##_store(uint8_t *p, type v) \
-	{ \
-		memcpy(p, &v, VB); \
+	{                                            \
+		memcpy(p, &v, VB);                   \
 	}
 
 ACCESS(f32, vf)
@@ -45,7 +45,7 @@ INLINE void walk(void *dst, const void *src, size_t n, size_t lanes,
 	size_t d_step = lanes * dst_bytes, s_step = lanes * src_bytes;
 	uint8_t *d = dst, d_rest[VB] = {0};
 	const uint8_t *s = src;
-	uint8_t s_rest[VB] = {0};
+	uint8_t s_rest[2 * VB] = {0};
 
 	for (; n >= 4 * lanes; n -= 4 * lanes) {
 		step(d, s, arg);
@@ -71,4 +71,12 @@ INLINE void walk(void *dst, const void *src, size_t n, size_t lanes,
 INLINE void copy_step(uint8_t *d, const uint8_t *s, const void *arg)
 {
 	i8_store(d, i8_load(s));
+}
+
+/* Of each f32 the bits that its rounding to bf16 has; no NaN but the one. */
+INLINE v32 bf16_bits(vf v)
+{
+	v32 u = (v32)v;
+
+	return (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }

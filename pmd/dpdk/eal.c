@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -16,7 +15,6 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
-#include <rte_memory.h>
 
 #include "engine/error.h"
 #include "pmd/dpdk/cpus.h"
@@ -94,6 +92,11 @@ static int params_check(const struct sw_dpdk_params *p)
 			p->n_lcores, LCORES_MAX);
 		return SW_ECONF;
 	}
+	if (rte_lcore_count()) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"dpdk was started before in this process; once is all it can");
+		return SW_EPERM;
+	}
 	if (!__builtin_cpu_supports("sse4.2")) {
 		sw_log(p->log, SW_LOG_ERROR,
 			"this CPU has no SSE4.2, which DPDK needs; run the daemons on a newer machine");
@@ -147,15 +150,7 @@ static void runtime_remove(const char *dir, char *old)
 	free(old);
 }
 
-/* Fewer TLB misses on buffers; an advice, so failing is fine. */
-static int advise_huge(const struct rte_memseg_list *msl, void *arg)
-{
-	(void)arg;
-	madvise(msl->base_va, msl->len, MADV_HUGEPAGE);
-	return 0;
-}
-
-/* rte_eal_init permutes argv and keeps pointers into nothing of it. */
+/* DPDK copies what it keeps of these. */
 static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 {
 	char mem[32], prefix[64];
@@ -185,11 +180,6 @@ static int eal_error(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 	int err = rte_errno;
 
 	fflush(d->stream);
-	if (err == EALREADY) {
-		sw_log(d->log, SW_LOG_ERROR,
-			"dpdk was started before in this process; once is all it can");
-		return SW_EPERM;
-	}
 	sw_log(d->log, SW_LOG_ERROR,
 		"dpdk does not start: %s (%s); %llu MiB of memory were asked for",
 		d->problem[0] ? d->problem : "no reason given",
@@ -213,10 +203,7 @@ static int start(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 	if (eal_init(p, lcores) < 0)
 		err = eal_error(d, p);
 	runtime_remove(dir, old);
-	if (err)
-		return err;
-	rte_memseg_list_walk(advise_huge, NULL);
-	return 0;
+	return err;
 }
 
 int sw_dpdk_open(const struct sw_dpdk_params *p, struct sw_dpdk **out)

@@ -138,8 +138,7 @@ static struct rte_mempool *pool_open(const struct port *p, const char *what,
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
-	snprintf(name, sizeof(name), "%c%u-%s", what[0], p->index,
-		"pool");
+	snprintf(name, sizeof(name), "%s%u", what, p->index);
 	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, PRIV_BYTES,
 		(uint16_t)room, SOCKET_ID_ANY);
 	if (!pool)

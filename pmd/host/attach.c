@@ -76,8 +76,8 @@ void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 		s->is_deaf = true;
 }
 
-void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
-	...)
+void sw_slot_detach(
+	struct sw_slot *s, enum sw_host_why why, const char *fmt, ...)
 {
 	const struct sw_host *h = s->host;
 	char text[SW_EDGE_TEXT_BYTES];
@@ -150,8 +150,8 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	uint32_t size, uint32_t local_rank, uint32_t local_size,
 	struct sw_host_port **port_out)
 {
-	struct sw_edge_attached m = {SW_EDGE_ATTACHED, rank, size, local_rank,
-		local_size, 0};
+	struct sw_edge_attached m = {
+		SW_EDGE_ATTACHED, rank, size, local_rank, local_size, 0};
 	struct sw_slot *s = sw_slot_find(h, id);
 	int fds[2], err;
 
@@ -159,8 +159,9 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 		return SW_ENOENT;
 	err = open_port(s, &fds[1]);
 	if (err) {
-		refuse(s, err, "the agent has no memory or descriptors left "
-			       "for another client");
+		refuse(s, err,
+			"the agent has no memory or descriptors left "
+			"for another client");
 		return err;
 	}
 	s->local_rank = local_rank;
@@ -208,8 +209,9 @@ static int check_params(const struct sw_host_params *p)
 {
 	if (p->max_clients >= 1 && p->max_clients <= SW_HOST_CLIENTS_MAX)
 		return 0;
-	sw_log(p->log, SW_LOG_ERROR, "%u clients asked for, allowed are 1 to %u",
-		p->max_clients, SW_HOST_CLIENTS_MAX);
+	sw_log(p->log, SW_LOG_ERROR,
+		"%u clients asked for, allowed are 1 to %u", p->max_clients,
+		SW_HOST_CLIENTS_MAX);
 	return SW_EINVAL;
 }
 
@@ -226,10 +228,8 @@ static struct sw_host *host_new(const struct sw_host_params *p)
 	h->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->uids = calloc(p->n_uids + 1, sizeof(h->uids[0]));
 	for (uint32_t i = 0; i < n; i++)
-		h->slots[i] = (struct sw_slot){.host = h,
-			.id = i | 1 << 8,
-			.sock = -1,
-			.pid_fd = -1};
+		h->slots[i] = (struct sw_slot){
+			.host = h, .id = i | 1 << 8, .sock = -1, .pid_fd = -1};
 	if (h->uids && h->kick_fd >= 0)
 		return h;
 	if (h->kick_fd >= 0)

@@ -39,10 +39,10 @@ struct sw_host_tensor {
 };
 
 enum sw_host_why {
-	SW_HOST_CLOSED,	   /* the client called sw_close */
-	SW_HOST_DIED,	   /* its process ended or hung up */
+	SW_HOST_CLOSED,    /* the client called sw_close */
+	SW_HOST_DIED,      /* its process ended or hung up */
 	SW_HOST_VIOLATION, /* it broke the protocol */
-	SW_HOST_FAILED,	   /* the agent ran out of memory for it */
+	SW_HOST_FAILED,    /* the agent ran out of memory for it */
 };
 
 struct sw_host_events {
@@ -56,20 +56,20 @@ struct sw_host_events {
 	/* The client is gone, @text says why.  No callback for @id follows; an
 	 * unanswered batch is void.  Called once for every on_attach that was
 	 * not refused; the agent owes a sw_host_release. */
-	void (*on_detach)(void *ctx, uint32_t id, enum sw_host_why why,
-		const char *text);
+	void (*on_detach)(
+		void *ctx, uint32_t id, enum sw_host_why why, const char *text);
 };
 
 struct sw_host_params {
 	const char *path;     /* of the socket, at most 107 bytes; borrowed
 				 until sw_host_close */
-	uint32_t mode;	      /* of the socket file, such as 0660 */
+	uint32_t mode;        /* of the socket file, such as 0660 */
 	const uint32_t *uids; /* users admitted besides our own; copied */
 	uint32_t n_uids;
 	uint32_t max_clients; /* attached or not yet released, 1 to 64 */
 	uint64_t quota_bytes; /* of shared memory, all clients together */
 	struct sw_host_events events;
-	void *ctx;		  /* handed to the callbacks */
+	void *ctx;                /* handed to the callbacks */
 	const struct sw_log *log; /* borrowed; may be NULL */
 };
 
@@ -107,8 +107,8 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
  * knows the tensors: submits may follow at once.
  * @first    what sw_host_take calls the batch's first tensor; the others follow
  * Errors: SW_ENOENT the client or the batch is gone: nothing to do. */
-int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
-	uint32_t first);
+int sw_host_declared(
+	struct sw_host *h, uint32_t id, uint32_t batch, uint32_t first);
 
 /* sw_host_declare_failed - a batch is not admitted; its tensors are unmapped
  * here, so the lcore must not use them (control).
@@ -133,8 +133,8 @@ void sw_host_release(struct sw_host *h, uint32_t id);
  * .tensor is one of a declared batch, counted from its first; that no other
  * submit of this tensor is open is for the caller to check (sw_host_accuse).
  * Never blocks.  A client that broke the protocol yields 0 from then on. */
-uint32_t sw_host_take(struct sw_host_port *p, struct sw_submit *out,
-	uint32_t max);
+uint32_t sw_host_take(
+	struct sw_host_port *p, struct sw_submit *out, uint32_t max);
 
 /* sw_host_complete - end one submit and wake its client (lcore).
  * Never blocks.  A ring that is full, which takes more submits than tensors,

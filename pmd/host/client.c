@@ -76,7 +76,7 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	case SW_EDGE_STATUS:
 	case SW_EDGE_CLOSED:
 		return bytes == sizeof(m->text) && m->text.err <= 0 &&
-			!m->text.text[SW_EDGE_TEXT_BYTES - 1];
+		       !m->text.text[SW_EDGE_TEXT_BYTES - 1];
 	default:
 		return false;
 	}
@@ -110,8 +110,8 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 		return 0;
 	if (n == SW_ECLOSED) {
 		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
-			c->settings.agent, c->status[0] ? "; last it said: " : "",
-			c->status);
+			c->settings.agent,
+			c->status[0] ? "; last it said: " : "", c->status);
 		return sw_client_check(c);
 	}
 	if (n < 0 || !has_form(m, (size_t)n)) {
@@ -141,8 +141,8 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns)
 		sw_edge_bell_drain(c->bell);
 }
 
-int sw_client_await(struct sw_client *c, uint64_t until_ns,
-	union sw_edge_msg *m, int *fds)
+int sw_client_await(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
 	for (;;) {
 		int kind = sw_client_rx(c, m, fds);

@@ -11,7 +11,7 @@
 
 enum sw_tensor_state {
 	SW_TENSOR_IDLE,
-	SW_TENSOR_OPEN,	 /* pushed */
+	SW_TENSOR_OPEN,  /* pushed */
 	SW_TENSOR_ENDED, /* completed, not yet reported to the caller */
 };
 
@@ -40,12 +40,12 @@ struct sw_client {
 	struct sw_spsc submits, completions;
 	uint32_t rank, size, local_rank, local_size;
 
-	uint64_t n_pushes;    /* handles so far; they start at 1 */
+	uint64_t n_pushes;     /* handles so far; they start at 1 */
 	uint32_t n_idle_polls; /* sw_poll without news */
 	/* One page that reads as zeros in a forked child: there the attachment
 	 * is not ours. */
 	bool *is_ours;
-	int closed;    /* error that every call returns from now on, or 0 */
+	int closed; /* error that every call returns from now on, or 0 */
 
 	uint32_t n_tensors, n_batches;
 	uint32_t next_batch; /* counts declares, as the agent does */
@@ -85,7 +85,7 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
 
 /* sw_client_await - sleep until a message of the agent comes.
  * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
-int sw_client_await(struct sw_client *c, uint64_t until_ns,
-	union sw_edge_msg *m, int *fds);
+int sw_client_await(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
 
 #endif

@@ -9,12 +9,13 @@
 
 /* What the agent cannot check: it sees the copies.  Size, dtype and doubles
  * are its business. */
-static int check_descs(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n)
+static int check_descs(
+	struct sw_client *c, const struct sw_tensor_desc *descs, uint32_t n)
 {
 	if (!n || n > SW_EDGE_TENSORS - c->n_tensors)
 		return sw_client_fail(c, SW_EINVAL,
-			"%u tensors declared at once; a client may have 1 to %u "
+			"%u tensors declared at once; a client may have 1 to "
+			"%u "
 			"and has %u",
 			n, SW_EDGE_TENSORS, c->n_tensors);
 	if (c->n_batches == SW_EDGE_BATCHES)
@@ -37,7 +38,7 @@ static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
 	const struct sw_tensor_desc *descs, uint64_t until_ns)
 {
 	size_t bytes = offsetof(struct sw_edge_declare, descs) +
-		m->n * sizeof(m->descs[0]);
+		       m->n * sizeof(m->descs[0]);
 	struct pollfd fd = {.fd = c->sock, .events = POLLOUT};
 	int err;
 
@@ -105,7 +106,8 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 
 	for (uint32_t i = 0; i < n && !err; i++) {
 		uint64_t at = sw_edge_place(c->local_rank,
-			descs[i].n_elems * sw_dtype_bytes(descs[i].dtype), &end);
+			descs[i].n_elems * sw_dtype_bytes(descs[i].dtype),
+			&end);
 
 		if (end > bytes)
 			err = SW_EPROTO;
@@ -135,8 +137,8 @@ static void adopt_batch(struct sw_client *c, uint32_t n, struct sw_tensor **out)
 
 /* The answer to the batch just sent.  Without one in time the two sides do not
  * agree on what is declared, which ends the attachment. */
-static int await_answer(struct sw_client *c, uint64_t until_ns,
-	union sw_edge_msg *m, int *fds)
+static int await_answer(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
 	int kind = sw_client_await(c, until_ns, m, fds);
 	uint32_t batch = c->next_batch - 1;
@@ -147,11 +149,13 @@ static int await_answer(struct sw_client *c, uint64_t until_ns,
 		if (fds[i] >= 0)
 			close(fds[i]);
 	if (kind == SW_EDGE_FAILED && m->text.batch == batch)
-		return sw_client_fail(c, m->text.err ? m->text.err : SW_EREFUSED,
-			"%s", m->text.text);
+		return sw_client_fail(c,
+			m->text.err ? m->text.err : SW_EREFUSED, "%s",
+			m->text.text);
 	if (kind == SW_ETIMEDOUT)
 		sw_client_close(c, SW_ETIMEDOUT,
-			"the declared tensors were not admitted in %u s, so the "
+			"the declared tensors were not admitted in %u s, so "
+			"the "
 			"attachment to the agent at %s is over%s%s",
 			c->settings.open_timeout_s, c->settings.agent,
 			c->status[0] ? "; last it said: " : "", c->status);
@@ -167,7 +171,7 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out)
 {
 	uint64_t until_ns = sw_edge_now_ns() +
-		c->settings.open_timeout_s * UINT64_C(1000000000);
+			    c->settings.open_timeout_s * UINT64_C(1000000000);
 	union sw_edge_msg m;
 	int fds[2] = {-1, -1}, err = sw_client_check(c);
 

@@ -55,8 +55,8 @@ static int try_connect(struct sw_client *c)
 			"the agent's path '%s' must have 1 to %zu bytes", path,
 			sizeof(a.sun_path) - 1);
 	memcpy(a.sun_path, path, strlen(path));
-	c->sock = socket(AF_UNIX,
-		SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	c->sock = socket(
+		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->sock >= 0 && !connect(c->sock, (void *)&a, sizeof(a)))
 		return 0;
 	err = errno;
@@ -64,8 +64,8 @@ static int try_connect(struct sw_client *c)
 		close(c->sock);
 	c->sock = -1;
 	if (err == ENOENT || err == ECONNREFUSED || err == EAGAIN)
-		return sw_client_fail(c, SW_EAGAIN, "no agent listens at %s",
-			path);
+		return sw_client_fail(
+			c, SW_EAGAIN, "no agent listens at %s", path);
 	return sw_client_fail(c, err == EACCES ? SW_EPERM : SW_EIO,
 		"cannot connect to the agent at %s: %s", path, strerror(err));
 }
@@ -83,7 +83,8 @@ static int connect_until(struct sw_client *c, uint64_t until_ns)
 		now = sw_edge_now_ns();
 		if (now >= until_ns)
 			return sw_client_fail(c, SW_ECLOSED,
-				"no agent listens at %s (tried for %u s); start "
+				"no agent listens at %s (tried for %u s); "
+				"start "
 				"one with: sumwire agent",
 				c->settings.agent, c->settings.open_timeout_s);
 		if (now >= say_ns) {
@@ -97,8 +98,8 @@ static int connect_until(struct sw_client *c, uint64_t until_ns)
 	}
 }
 
-static int use_attached(struct sw_client *c, const struct sw_edge_attached *m,
-	int *fds)
+static int use_attached(
+	struct sw_client *c, const struct sw_edge_attached *m, int *fds)
 {
 	int err = sw_segment_attach(&c->control_segment, fds[0],
 		(sizeof(struct sw_edge_control) + 4095) / 4096 * 4096);
@@ -122,8 +123,8 @@ static int use_attached(struct sw_client *c, const struct sw_edge_attached *m,
 
 static int attach_until(struct sw_client *c, uint64_t until_ns)
 {
-	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
-		SW_EDGE_VERSION, 0};
+	struct sw_edge_attach hello = {
+		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
 	union sw_edge_msg m;
 	int fds[2], kind;
 
@@ -140,7 +141,8 @@ static int attach_until(struct sw_client *c, uint64_t until_ns)
 			"%s", m.text.text);
 	if (kind == SW_ETIMEDOUT)
 		return sw_client_fail(c, SW_ETIMEDOUT,
-			"the agent at %s did not admit this process in %u s%s%s",
+			"the agent at %s did not admit this process in %u "
+			"s%s%s",
 			c->settings.agent, c->settings.open_timeout_s,
 			c->status[0] ? "; last it said: " : "", c->status);
 	if (kind > 0)

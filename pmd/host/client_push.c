@@ -146,7 +146,7 @@ static int time_out(struct sw_client *c, uint64_t handle)
 static uint64_t wait_until_ns(const struct sw_client *c)
 {
 	return sw_edge_now_ns() +
-		c->settings.wait_timeout_s * UINT64_C(1000000000);
+	       c->settings.wait_timeout_s * UINT64_C(1000000000);
 }
 
 int sw_wait(struct sw_client *c, uint64_t handle)
@@ -165,8 +165,8 @@ int sw_wait(struct sw_client *c, uint64_t handle)
 		sw_edge_doze(&c->control->client_sleeps);
 		if (sw_spsc_is_empty(&c->completions))
 			sw_client_sleep(c, until_ns);
-		atomic_store_explicit(&c->control->client_sleeps, 0,
-			memory_order_relaxed);
+		atomic_store_explicit(
+			&c->control->client_sleeps, 0, memory_order_relaxed);
 		rx_messages(c);
 	}
 }

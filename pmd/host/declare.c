@@ -114,7 +114,8 @@ static bool is_name(const char *name)
 }
 
 /* Remember what is wrong with the batch; the first fault counts. */
-__attribute__((format(printf, 3, 4))) static void blame(struct sw_batch *b, int err, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void blame(
+	struct sw_batch *b, int err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -148,7 +149,7 @@ static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
 		blame(b, SW_EINVAL, "tensor '%s': no dtype has code %u",
 			b->names[i], desc->dtype);
 	else if (!desc->n_elems ||
-		desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
+		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
 		blame(b, SW_EINVAL,
 			"tensor '%s': %llu elements of %u bytes; allowed are 1 "
 			"element to 64 GiB",
@@ -196,14 +197,15 @@ static void make_data(struct sw_slot *s)
 	}
 	end = 0;
 	for (uint32_t i = 0; i < b->n; i++)
-		b->tensors[i].base = (char *)b->data.base +
+		b->tensors[i].base =
+			(char *)b->data.base +
 			sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
 	b->state = SW_BATCH_RESERVING;
 }
 
 /* Is this piece the next one?  Else the client broke the protocol. */
-static bool check_piece(struct sw_slot *s, const struct sw_edge_declare *m,
-	size_t bytes)
+static bool check_piece(
+	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
 	const struct sw_declared *d = s->declared;
 	const struct sw_batch *b = d->open;
@@ -218,8 +220,8 @@ static bool check_piece(struct sw_slot *s, const struct sw_edge_declare *m,
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"declared a batch before the answer to the last one");
 	else if (m->batch != number || m->first_i != (b ? b->n_arrived : 0) ||
-		(b && m->n_total != b->n) || m->n_total > SW_EDGE_TENSORS ||
-		m->n_total - m->first_i < m->n || m->n_total < m->first_i)
+		 (b && m->n_total != b->n) || m->n_total > SW_EDGE_TENSORS ||
+		 m->n_total - m->first_i < m->n || m->n_total < m->first_i)
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"sent tensors %u to %u of %u of batch %u, expected was "
 			"tensor %u of batch %u",
@@ -247,7 +249,8 @@ static bool open_batch(struct sw_slot *s, uint32_t n)
 	d->open = batch_new(d->next_number, n);
 	if (!d->open) {
 		sw_slot_detach(s, SW_HOST_FAILED,
-			"declared %u tensors, for which the agent has no memory",
+			"declared %u tensors, for which the agent has no "
+			"memory",
 			n);
 		return false;
 	}
@@ -257,8 +260,8 @@ static bool open_batch(struct sw_slot *s, uint32_t n)
 
 /* The client sends all pieces before it listens, so a batch that is known to
  * be bad is refused when its last piece has come. */
-void sw_slot_rx_declare(struct sw_slot *s, const struct sw_edge_declare *m,
-	size_t bytes)
+void sw_slot_rx_declare(
+	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
 	struct sw_declared *d = s->declared;
 
@@ -280,7 +283,7 @@ void sw_slot_rx_declare(struct sw_slot *s, const struct sw_edge_declare *m,
 bool sw_slot_is_reserving(const struct sw_slot *s)
 {
 	return s->declared->open &&
-		s->declared->open->state == SW_BATCH_RESERVING;
+	       s->declared->open->state == SW_BATCH_RESERVING;
 }
 
 void sw_slot_reserve(struct sw_slot *s)
@@ -305,8 +308,8 @@ void sw_slot_reserve(struct sw_slot *s)
 }
 
 /* The slot whose batch waits for just this answer. */
-static struct sw_slot *find_asked(struct sw_host *h, uint32_t id,
-	uint32_t batch)
+static struct sw_slot *find_asked(
+	struct sw_host *h, uint32_t id, uint32_t batch)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 
@@ -317,8 +320,8 @@ static struct sw_slot *find_asked(struct sw_host *h, uint32_t id,
 	return s;
 }
 
-int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
-	uint32_t first)
+int sw_host_declared(
+	struct sw_host *h, uint32_t id, uint32_t batch, uint32_t first)
 {
 	struct sw_slot *s = find_asked(h, id, batch);
 	struct sw_edge_declared m = {SW_EDGE_DECLARED, batch, 0};

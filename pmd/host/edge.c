@@ -30,8 +30,8 @@ uint64_t sw_edge_place(uint32_t local_rank, uint64_t bytes, uint64_t *end)
 	return start;
 }
 
-int sw_edge_send(int sock, const void *msg, size_t bytes, const int *fds,
-	uint32_t n_fds)
+int sw_edge_send(
+	int sock, const void *msg, size_t bytes, const int *fds, uint32_t n_fds)
 {
 	union {
 		char bytes[CMSG_SPACE(MAX_FDS * sizeof(int))];
@@ -52,8 +52,8 @@ int sw_edge_send(int sock, const void *msg, size_t bytes, const int *fds,
 	while (sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		if (errno == EINTR)
 			continue;
-		return errno == EAGAIN || errno == ENOBUFS ? SW_EAGAIN :
-							     SW_ECLOSED;
+		return errno == EAGAIN || errno == ENOBUFS ? SW_EAGAIN
+							   : SW_ECLOSED;
 	}
 	return 0;
 }
@@ -71,8 +71,7 @@ static void collect_fds(struct msghdr *m, int *fds, uint32_t max_fds)
 		for (size_t i = 0; i < n_here; i++) {
 			int fd;
 
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int),
-				sizeof(fd));
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
 			if (n < max_fds)
 				fds[n++] = fd;
 			else
@@ -92,6 +91,7 @@ int sw_edge_recv(int sock, union sw_edge_msg *msg, int *fds, uint32_t max_fds)
 	struct iovec iov = {msg, sizeof(*msg)};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
+	bool is_reset = false;
 
 	for (uint32_t i = 0; i < max_fds; i++)
 		fds[i] = -1;
@@ -99,9 +99,13 @@ int sw_edge_recv(int sock, union sw_edge_msg *msg, int *fds, uint32_t max_fds)
 		m.msg_control = room.bytes;
 		m.msg_controllen = CMSG_SPACE(max_fds * sizeof(int));
 	}
-	do
-		n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	/* A peer that hangs up without having read everything causes one
+	 * ECONNRESET, ahead of its last messages, which say why. */
+	while ((n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
+		if (errno != EINTR && (errno != ECONNRESET || is_reset))
+			break;
+		is_reset |= errno == ECONNRESET;
+	}
 	if (n < 0)
 		return errno == EAGAIN ? SW_EAGAIN : SW_ECLOSED;
 	collect_fds(&m, fds, max_fds);

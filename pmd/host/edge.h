@@ -57,23 +57,23 @@ struct sw_completion {
 struct sw_edge_control {
 	_Alignas(64) _Atomic uint32_t agent_sleeps;
 	_Alignas(64) _Atomic uint32_t client_sleeps;
-	_Alignas(64) unsigned char submits[SW_SPSC_BYTES(SW_EDGE_TENSORS,
-		sizeof(struct sw_submit))];
-	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(SW_EDGE_TENSORS,
-		sizeof(struct sw_completion))];
+	_Alignas(64) unsigned char submits[SW_SPSC_BYTES(
+		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
+	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
+		SW_EDGE_TENSORS, sizeof(struct sw_completion))];
 };
 
 enum sw_edge_kind {
 	SW_EDGE_ATTACH = 1, /* client: sw_edge_attach */
 	SW_EDGE_DECLARE,    /* client: sw_edge_declare, piece by piece */
-	SW_EDGE_CLOSE,	    /* client: kind alone */
+	SW_EDGE_CLOSE,      /* client: kind alone */
 	SW_EDGE_ATTACHED,   /* agent: sw_edge_attached; descriptors of the
 			       control segment and of the bell */
 	SW_EDGE_REFUSED,    /* agent: sw_edge_text; the agent hangs up */
 	SW_EDGE_DECLARED,   /* agent: sw_edge_declared; data segment */
-	SW_EDGE_FAILED,	    /* agent: sw_edge_text; the batch is forgotten */
-	SW_EDGE_STATUS,	    /* agent: sw_edge_text; progress, for the log */
-	SW_EDGE_CLOSED,	    /* agent: sw_edge_text; the agent hangs up */
+	SW_EDGE_FAILED,     /* agent: sw_edge_text; the batch is forgotten */
+	SW_EDGE_STATUS,     /* agent: sw_edge_text; progress, for the log */
+	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
 };
 
 /* The first message; its form is the same in every version. */
@@ -119,7 +119,8 @@ struct sw_edge_declared {
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
 _Static_assert(sizeof(struct sw_completion) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
-_Static_assert(sizeof(struct sw_edge_text) == 16 + SW_EDGE_TEXT_BYTES, "shared");
+_Static_assert(
+	sizeof(struct sw_edge_text) == 16 + SW_EDGE_TEXT_BYTES, "shared");
 _Static_assert(sizeof(struct sw_edge_desc) == 144, "shared");
 _Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 144, "shared");
 _Static_assert(sizeof(struct sw_edge_declared) == 16, "shared");
@@ -181,7 +182,7 @@ static inline bool sw_edge_is_asleep(_Atomic uint32_t *flag)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load_explicit(flag, memory_order_relaxed) &&
-		atomic_exchange_explicit(flag, 0, memory_order_relaxed);
+	       atomic_exchange_explicit(flag, 0, memory_order_relaxed);
 }
 
 #endif

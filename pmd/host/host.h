@@ -17,8 +17,8 @@ enum {
 
 enum sw_slot_state {
 	SW_SLOT_FREE,
-	SW_SLOT_HELLO,	  /* connected, has not said who it is */
-	SW_SLOT_ASKED,	  /* on_attach called, not answered */
+	SW_SLOT_HELLO,    /* connected, has not said who it is */
+	SW_SLOT_ASKED,    /* on_attach called, not answered */
 	SW_SLOT_ATTACHED, /* has a port */
 	SW_SLOT_DETACHED, /* hung up; waits for sw_host_release */
 };
@@ -26,7 +26,7 @@ enum sw_slot_state {
 enum sw_batch_state {
 	SW_BATCH_ARRIVING,  /* pieces are missing */
 	SW_BATCH_RESERVING, /* pages are being reserved, slice by slice */
-	SW_BATCH_ASKED,	    /* on_declare called, not answered */
+	SW_BATCH_ASKED,     /* on_declare called, not answered */
 };
 
 struct sw_batch {
@@ -47,7 +47,7 @@ struct sw_declared {
 	const struct sw_host_tensor *tensors[SW_EDGE_TENSORS];
 	uint16_t names[2 * SW_EDGE_TENSORS]; /* hash table: 1 + tensor's i */
 	struct sw_batch *batches[SW_EDGE_BATCHES];
-	struct sw_batch *open;	/* not admitted yet, or NULL */
+	struct sw_batch *open;         /* not admitted yet, or NULL */
 	uint32_t n_tensors, n_batches; /* admitted */
 	uint32_t next_number;
 };
@@ -89,7 +89,7 @@ struct sw_host {
 	uint32_t *uids;
 	int listener, kick_fd;
 	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
-	uint64_t used_bytes;	     /* of the quota */
+	uint64_t used_bytes;         /* of the quota */
 	uint32_t n_slots;
 	struct sw_slot slots[];
 };
@@ -108,8 +108,8 @@ void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 	uint32_t batch, const char *text);
 
 /* declare.c: one piece has come; one slice of reserving; free everything. */
-void sw_slot_rx_declare(struct sw_slot *s, const struct sw_edge_declare *m,
-	size_t bytes);
+void sw_slot_rx_declare(
+	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes);
 void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
 void sw_declared_close(struct sw_host *h, struct sw_declared **d);

@@ -37,8 +37,8 @@ void sw_port_close(struct sw_host_port **p)
 
 void sw_port_admit(struct sw_host_port *p, uint32_t n, uint32_t first)
 {
-	uint32_t old = atomic_load_explicit(&p->n_tensors,
-		memory_order_relaxed);
+	uint32_t old =
+		atomic_load_explicit(&p->n_tensors, memory_order_relaxed);
 
 	for (uint32_t i = 0; i < n; i++)
 		p->name_of[old + i] = first + i;
@@ -64,8 +64,8 @@ void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value)
 		return;
 }
 
-uint32_t sw_host_take(struct sw_host_port *p, struct sw_submit *out,
-	uint32_t max)
+uint32_t sw_host_take(
+	struct sw_host_port *p, struct sw_submit *out, uint32_t max)
 {
 	uint32_t n_tensors;
 	int n;
@@ -103,14 +103,15 @@ void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 			SW_EDGE_TENSORS);
 	else if (n < 0)
 		sw_host_accuse(p,
-			"wrote an impossible index into the ring of completions",
+			"wrote an impossible index into the ring of "
+			"completions",
 			p->completions.own);
 	else if (sw_edge_is_asleep(&p->control->client_sleeps))
 		sw_edge_bell_write(p->bell);
 }
 
-static void set_flags(struct sw_host_port *const *ports, uint32_t n,
-	uint32_t value)
+static void set_flags(
+	struct sw_host_port *const *ports, uint32_t n, uint32_t value)
 {
 	for (uint32_t i = 0; i < n; i++)
 		atomic_store_explicit(&ports[i]->control->agent_sleeps, value,
@@ -128,8 +129,8 @@ static bool has_submit(struct sw_host_port *const *ports, uint32_t n)
 
 /* A client that hung up would end every sleep at once until it is released,
  * so its bell is left out from then on. */
-static void drain_bells(struct sw_host_port *const *ports,
-	const struct pollfd *fds, uint32_t n)
+static void drain_bells(
+	struct sw_host_port *const *ports, const struct pollfd *fds, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (fds[i].revents && !sw_edge_bell_drain(ports[i]->bell))
@@ -142,8 +143,8 @@ void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
 	struct pollfd fds[SW_HOST_CLIENTS_MAX + 1];
 	struct timespec limit = {.tv_sec = timeout_us / 1000000,
 		.tv_nsec = (long)(timeout_us % 1000000) * 1000};
-	uint32_t n = n_ports < SW_HOST_CLIENTS_MAX ? n_ports :
-						     SW_HOST_CLIENTS_MAX;
+	uint32_t n =
+		n_ports < SW_HOST_CLIENTS_MAX ? n_ports : SW_HOST_CLIENTS_MAX;
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd){

@@ -16,8 +16,8 @@ enum { BACKLOG = 16 };
 
 static int socket_new(void)
 {
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-		0);
+	return socket(
+		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* Remove a socket file that nobody listens at.  Anything else is left. */
@@ -35,6 +35,11 @@ static int remove_stale(const struct sw_host *h, const struct sockaddr_un *a)
 		return SW_EINVAL;
 	}
 	s = socket_new();
+	if (s < 0) {
+		sw_log(log, SW_LOG_ERROR, "cannot make a socket: %s",
+			strerror(errno));
+		return SW_EIO;
+	}
 	err = connect(s, (const void *)a, sizeof(*a)) ? errno : 0;
 	close(s);
 	if (err != ECONNREFUSED) {
@@ -53,17 +58,17 @@ static int bind_and_listen(struct sw_host *h, const struct sockaddr_un *a)
 	struct stat st;
 
 	h->listener = socket_new();
-	if (h->listener < 0 ||
-		bind(h->listener, (const void *)a, sizeof(*a)) ||
-		chmod(h->p.path, h->p.mode) || lstat(h->p.path, &st) ||
-		listen(h->listener, BACKLOG)) {
-		sw_log(h->p.log, SW_LOG_ERROR, "cannot listen at %s: %s",
-			h->p.path, strerror(errno));
-		return SW_EIO;
-	}
+	if (h->listener < 0 || bind(h->listener, (const void *)a, sizeof(*a)) ||
+		lstat(h->p.path, &st))
+		goto fail;
 	h->sock_dev = st.st_dev;
 	h->sock_ino = st.st_ino;
-	return 0;
+	if (!chmod(h->p.path, h->p.mode) && !listen(h->listener, BACKLOG))
+		return 0;
+fail:
+	sw_log(h->p.log, SW_LOG_ERROR, "cannot listen at %s: %s", h->p.path,
+		strerror(errno));
+	return SW_EIO;
 }
 
 /* Two agents that start at once could both find the file stale and one remove
@@ -117,8 +122,8 @@ void sw_host_unlisten(struct sw_host *h)
 	if (h->listener >= 0)
 		close(h->listener);
 	h->listener = -1;
-	if (h->sock_ino && !lstat(h->p.path, &st) &&
-		st.st_dev == h->sock_dev && st.st_ino == h->sock_ino)
+	if (h->sock_ino && !lstat(h->p.path, &st) && st.st_dev == h->sock_dev &&
+		st.st_ino == h->sock_ino)
 		unlink(h->p.path);
 }
 

@@ -53,7 +53,8 @@ static void take_in(struct sw_host *h, int sock)
 	if (!sw_host_admits(h, cred.uid)) {
 		snprintf(text, sizeof(text),
 			"the agent at %s runs as user %u and does not admit "
-			"user %u; the agent's configuration lists those it does",
+			"user %u; the agent's configuration lists those it "
+			"does",
 			h->p.path, geteuid(), cred.uid);
 		sw_log(h->p.log, SW_LOG_WARN, "process %d refused: %s",
 			cred.pid, text);
@@ -78,12 +79,12 @@ static void take_in(struct sw_host *h, int sock)
 static void accept_some(struct sw_host *h)
 {
 	for (int i = 0; i < ACCEPTS_PER_POLL; i++) {
-		int sock = accept4(h->listener, NULL, NULL,
-			SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int sock = accept4(
+			h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (sock < 0 && (errno == EMFILE || errno == ENFILE))
-			nanosleep(&(struct timespec){.tv_nsec = 10000000},
-				NULL);
+			nanosleep(
+				&(struct timespec){.tv_nsec = 10000000}, NULL);
 		if (sock < 0)
 			return;
 		take_in(h, sock);
@@ -107,8 +108,8 @@ static void refuse_hello(struct sw_slot *s, int err, const char *text)
 	sw_slot_free(s);
 }
 
-static void rx_attach(struct sw_slot *s, const struct sw_edge_attach *m,
-	size_t bytes)
+static void rx_attach(
+	struct sw_slot *s, const struct sw_edge_attach *m, size_t bytes)
 {
 	struct sw_host *h = s->host;
 	char text[SW_EDGE_TEXT_BYTES];
@@ -143,8 +144,8 @@ static void rx_attach(struct sw_slot *s, const struct sw_edge_attach *m,
 	h->p.events.on_attach(h->p.ctx, s->id, s->pid, s->uid);
 }
 
-static void rx_attached(struct sw_slot *s, const union sw_edge_msg *m,
-	size_t bytes)
+static void rx_attached(
+	struct sw_slot *s, const union sw_edge_msg *m, size_t bytes)
 {
 	uint32_t kind = bytes >= sizeof(kind) ? m->kind : 0;
 
@@ -157,8 +158,8 @@ static void rx_attached(struct sw_slot *s, const union sw_edge_msg *m,
 			"sent a message of kind %u and %zu bytes, which is not "
 			"allowed %s",
 			kind, bytes,
-			s->state == SW_SLOT_ATTACHED ? "here" :
-						       "before it is admitted");
+			s->state == SW_SLOT_ATTACHED ? "here"
+						     : "before it is admitted");
 }
 
 /* One message.  False: nothing more to read, or the client is gone. */
@@ -174,7 +175,8 @@ static bool rx_one(struct sw_slot *s)
 		sw_slot_detach(s, SW_HOST_DIED, "hung up");
 	else if (n < 0)
 		sw_slot_detach(s, SW_HOST_VIOLATION,
-			"sent a descriptor, or a message of more than %zu bytes",
+			"sent a descriptor, or a message of more than %zu "
+			"bytes",
 			sizeof(m));
 	else if (s->state == SW_SLOT_HELLO)
 		rx_attach(s, &m.attach, (size_t)n);
@@ -185,8 +187,8 @@ static bool rx_one(struct sw_slot *s)
 
 /* A callback may free the slot, even give it to nobody else before the next
  * accept; so each step looks again at who is there. */
-static void serve(struct sw_slot *s, uint32_t id, bool is_readable,
-	bool is_dead)
+static void serve(
+	struct sw_slot *s, uint32_t id, bool is_readable, bool is_dead)
 {
 	if (is_readable && s->sock >= 0 && s->id == id)
 		for (int i = 0; i < MESSAGES_PER_POLL && rx_one(s); i++)
@@ -201,8 +203,8 @@ static void serve(struct sw_slot *s, uint32_t id, bool is_readable,
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"does not read the answers in its socket");
 	if (s->id == id && s->state == SW_SLOT_ATTACHED &&
-		atomic_load_explicit(&s->port->is_accused,
-			memory_order_acquire))
+		atomic_load_explicit(
+			&s->port->is_accused, memory_order_acquire))
 		sw_slot_detach(s, SW_HOST_VIOLATION, "%s (%llu)",
 			s->port->reason, (unsigned long long)s->port->value);
 	if (s->id == id && s->state == SW_SLOT_ATTACHED)

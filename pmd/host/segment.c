@@ -18,8 +18,8 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
  * and only if the machine's shmem_enabled allows; elsewhere this is a no-op. */
 static int map(struct sw_segment *s)
 {
-	s->base = mmap(0, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd,
-		0);
+	s->base =
+		mmap(0, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
 	if (s->base == MAP_FAILED)
 		return SW_ENOMEM;
 	if (s->bytes >= HUGE_PAGE_BYTES)

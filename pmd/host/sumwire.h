@@ -13,6 +13,9 @@
  * Every function that can fail returns 0 or a negative enum sw_error
  * (engine/error.h) and leaves a sentence in sw_last_error.
  * Thread: one client belongs to one thread at a time.
+ * Fork: a child does not inherit the attachment.  Its calls return SW_ECLOSED
+ * and its sw_close only frees what it has; tensors stay mapped in it, and are
+ * the same memory.  After fork and exec nothing is left of it.
  */
 #ifndef SUMWIRE_H
 #define SUMWIRE_H
@@ -55,7 +58,8 @@ SW_API void sw_settings_init(struct sw_settings *s);
  * for worker 3 of 4").
  * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
  * SW_EPERM the agent does not admit this user; SW_EBUSY another process is
- * attached; SW_EVERSION; SW_EREFUSED by a server, with its reason. */
+ * attached; SW_EVERSION; SW_EREFUSED by a server, with its reason; SW_EINVAL a
+ * path of more than 107 bytes; SW_EIO, SW_ENOMEM, SW_EPROTO. */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
 
 /* sw_close - leave the job and free everything, tensors included; sets *@c to
@@ -81,11 +85,14 @@ struct sw_tensor_desc {
  * admitted them and their memory is mapped.
  * @descs    read only during the call; names must be new to this client
  * @out      @n handles, owned by @c, valid until sw_close
- * Every worker declares the same tensors, in any order and any batches.
+ * Every worker declares the same tensors, in any order and any batches; at most
+ * 4,096 tensors and 256 batches per client.
  * Errors: SW_EMISMATCH another worker declared this name with another size or
  * dtype (both values in sw_last_error); SW_EREFUSED quota of a server (needed
- * and left in sw_last_error); SW_EINVAL; SW_ENOMEM; SW_ETIMEDOUT; SW_ECLOSED;
- * SW_EPEER.  After an error none of the batch is declared. */
+ * and left in sw_last_error); SW_EINVAL a name twice, a size or dtype that
+ * cannot be, too many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT
+ * no answer in open_timeout_s, which ends the attachment; SW_ECLOSED; SW_EPEER.
+ * After an error none of the batch is declared. */
 SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out);
 
@@ -98,9 +105,10 @@ SW_API void *sw_tensor_data(struct sw_tensor *t);
  * @step     training step (low 16 bits go on the wire); workers that sum
  *           different steps of a tensor get SW_ESTEP
  * @handle   set on success; ends exactly once, through sw_poll or sw_wait
- * Returns at once.  One push_pull per tensor is open at a time.
- * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EAGAIN the ring
- * of 1,024 open handles is full: wait for one; SW_ECLOSED.
+ * Returns at once.  One push_pull per tensor is open at a time; all tensors can
+ * be open together.
+ * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EINVAL @t belongs
+ * to another client; SW_ECLOSED, or why the agent hung up.
  * Cost: one ring entry; a system call only when the agent sleeps. */
 SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 	uint64_t *handle);
@@ -109,7 +117,8 @@ SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
  * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
  * yet; else the error it ended with (the handle is gone and the tensor's
  * content undefined): SW_EPEER, SW_ESERVER, SW_ESTALL, SW_ESTEP, SW_ECORRUPT,
- * SW_ECLOSED; SW_EINVAL no such handle. */
+ * SW_ECLOSED the agent is gone; SW_EINVAL no such handle.
+ * Cost: memory reads; every 64th fruitless call a look at the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);
 
 /* sw_wait - block until @handle has ended; sleeps in the kernel, spins never.

@@ -6,11 +6,12 @@
  * early.  Other timers fire only when nothing is in transit that could make
  * them needless.  So every step is either one of ODD or moves the job forward,
  * every execution ends, and I6 is: none ends before all results are held.
- * (pan -l on a model built with NP confirms that there is no cycle.)
  *
- * Credit is counted in frames.  Messages carry the sender's count of consumed
- * credit (PUSH, PULL) or a grant (ACK, RESULT, NEED), as their value; 0 = not in
- * transit.
+ * Messages of a version that the worker holds are forgotten (safety.pml replays
+ * them for ever), so there is at most one of each kind per worker and chunk.
+ * Credit is counted in frames.  A message's value is what it carries: the
+ * sender's count of consumed credit (PUSH, PULL) or a grant (ACK, RESULT, NEED);
+ * 0 = not in transit.
  */
 #ifndef N
 #define N 2
@@ -25,58 +26,51 @@
 #define WINDOW 1
 #endif
 #ifndef AHEAD
-#define AHEAD 2 /* versions of a tensor that may be submitted and not held */
+#define AHEAD 1 /* versions of a tensor that may be submitted and not held */
 #endif
 #define C 2
 
-#define HOLDS(w, c, v) (held[(w) * C + (c)] >= (v))
+#define ID(w, c)       ((w) * C + (c))
+#define HOLDS(w, c, v) (held[ID(w, c)] >= (v))
 mtype = {IDLE, QUEUED, SENT, ACKED};
-mtype state[N * C]; /* of version held + 1 of the chunk */
-byte held[N * C];   /* newest result held */
-byte sub[N * C];    /* newest version submitted */
+mtype state[N * C];    /* of version held + 1 */
+byte held[N * C];      /* newest result held */
+byte sub[N * C];       /* newest version submitted */
 chan queue[N] = [C * AHEAD] of {byte}; /* chunks, in sending order */
-byte consumed[N];   /* data frames sent, again or first */
-byte grant[N];	    /* as the worker knows it */
-byte seen[N];	    /* highest consumed that the server has seen */
-byte odd = ODD;	    /* disturbances left */
+byte consumed[N];      /* data frames sent, first time or again */
+byte grant[N];	       /* as the worker knows it */
+byte seen[N];	       /* highest consumed that the server has seen */
+byte odd = ODD;	       /* disturbances left */
 byte left = N * C * V; /* results not yet held */
 
-/* messages, by worker, chunk and version */
-#define AT(w, c, v) (((w) * C + (c)) * V + (v) - FIRST)
-byte pushes[N * C * V];
-byte acks[N * C * V];
-byte results[N * C * V];
-byte pulls[N * C * V];
-byte needs[N * C * V];
+/* messages about version held + 1 */
+byte pushes[N * C], pulls[N * C], acks[N * C], needs[N * C], results[N * C];
 
 #include "server.pml"
 
 bool I6_credit_is_bounded = true;
 bool I6_never_gone = true;
 
-/* The grant: what is folded is not held, complete or not. */
+/* The grant: what is folded is not held back, complete or not. */
 #define MAX(a, b) ((a) * ((a) >= (b)) + (b) * ((b) > (a))) /* spin nests no ?: */
 #ifdef MUT_CREDIT_DONE
-#define OPEN(k, w) (!cell[k].done && HAS(cell[k].got, w))
+#define OPEN(k, w)   (!cell[k].done && HAS(cell[k].got, w))
 #define HELD_BACK(w) (OPEN(0, w) + OPEN(1, w) + OPEN(2, w) + OPEN(3, w))
 #else
 #define HELD_BACK(w) 0
 #endif
 #ifdef MUT_GRANT_RECEIVED
 byte received[N];
-#define GRANT(w, consumed) (received[w] + WINDOW)
+#define GRANT(w, news) (received[w] + WINDOW)
 #else
-#define GRANT(w, consumed) (MAX(seen[w], consumed) + WINDOW - HELD_BACK(w))
+#define GRANT(w, news) (MAX(seen[w], news) + WINDOW - HELD_BACK(w))
 #endif
 
-#define ME ((w) * C + (c))
-#define NEXT (held[ME] + 1)
-#define WAITS (state[ME] == SENT || state[ME] == ACKED)
-#define NOW AT(w, c, NEXT)
+#define ME    ID(w, c)
+#define NEXT  (held[ME] + 1)
+#define WAITS(id) (state[id] == SENT || state[id] == ACKED)
 #define IN_TRANSIT                                                             \
-	(pushes[NOW] || acks[NOW] || results[NOW] || pulls[NOW] ||             \
-		needs[NOW] || (cell[CELL(c, NEXT)].ver == NEXT &&              \
-			HAS(cell[CELL(c, NEXT)].unsent, w)))
+	(pushes[ME] || pulls[ME] || acks[ME] || needs[ME] || results[ME])
 
 /* An item enters the queue when the version before it is held. */
 inline submit()
@@ -97,95 +91,93 @@ inline send()
 {
 	consumed[w]++;
 	check(I6_credit_is_bounded, consumed[w] <= C * V + 2 * ODD);
-	pushes[NOW] = consumed[w];
+	pushes[ME] = consumed[w];
 	state[ME] = SENT
 }
 
-inline note_grant(g)
+/* TX: every mark becomes a RESULT for a worker that waits for it. */
+inline send_results(v)
 {
-	grant[w] = MAX(grant[w], g)
+	j = 0;
+	do
+	:: j < N ->
+		if
+		:: TX_READY(CELL(c, v), j) ->
+			on_tx(j, CELL(c, v));
+			if
+			:: held[ID(j, c)] + 1 == v && WAITS(ID(j, c)) ->
+				results[ID(j, c)] = GRANT(j, 0)
+			:: else
+			fi
+		:: else
+		fi;
+		j++
+	:: else -> break
+	od
 }
 
-inline at_server_push(v)
+inline at_server_push()
 {
-	seen[w] = MAX(seen[w], pushes[AT(w, c, v)]);
+	seen[w] = MAX(seen[w], pushes[ME]);
 #ifdef MUT_GRANT_RECEIVED
 	received[w]++;
 #endif
-	on_push(w, c, v);
+	on_push(w, c, NEXT);
 	if
-	:: answer == ACK -> acks[AT(w, c, v)] = GRANT(w, 0)
-	:: else /* RESULT is the ACK of PUSH */
+	:: answer == ACK -> acks[ME] = GRANT(w, 0)
+	:: else -> send_results(NEXT) /* RESULT is the ACK of PUSH */
 	fi
 }
 
-inline at_server_pull(v)
+inline at_server_pull()
 {
-	seen[w] = MAX(seen[w], pulls[AT(w, c, v)]);
-	on_pull(w, c, v);
-	check(I6_never_gone, answer != GONE || HOLDS(w, c, v));
+	seen[w] = MAX(seen[w], pulls[ME]);
+	on_pull(w, c, NEXT);
+	check(I6_never_gone, answer != GONE);
 	if
-	:: answer == NEED -> needs[AT(w, c, v)] = GRANT(w, 0)
-	:: answer == WAIT -> note_grant(GRANT(w, 0))
-	:: else
+	:: answer == NEED -> needs[ME] = GRANT(w, 0)
+	:: answer == WAIT -> grant[w] = MAX(grant[w], GRANT(w, 0))
+	:: else -> send_results(NEXT)
 	fi
 }
 
-inline at_worker_ack(v)
+inline at_worker_ack()
 {
-	note_grant(acks[AT(w, c, v)]);
-	if
-	:: NEXT == v && state[ME] == SENT -> state[ME] = ACKED
-	:: else
-	fi
+	grant[w] = MAX(grant[w], acks[ME]);
+	state[ME] = ACKED
 }
 
-inline at_worker_need(v)
+inline at_worker_need()
 {
-	note_grant(needs[AT(w, c, v)]);
-	if
-	:: NEXT == v && WAITS -> send()
-	:: else
-	fi
+	grant[w] = MAX(grant[w], needs[ME]);
+	send()
 }
 
-inline at_worker_result(v)
+inline at_worker_result()
 {
-	note_grant(results[AT(w, c, v)]);
+	grant[w] = MAX(grant[w], results[ME]);
+	pushes[ME] = 0;
+	pulls[ME] = 0;
+	acks[ME] = 0;
+	needs[ME] = 0;
+	held[ME]++;
+	left--;
 	if
-	:: NEXT == v && WAITS ->
-		held[ME]++;
-		left--;
-		if
-		:: sub[ME] > held[ME] ->
-			state[ME] = QUEUED;
+	:: sub[ME] > held[ME] ->
+		state[ME] = QUEUED;
 #ifndef MUT_HEAD_BLOCKED
-			queue[w]!c
+		queue[w]!c
 #endif
-		:: else -> state[ME] = IDLE
-		fi
-	:: else
+	:: else -> state[ME] = IDLE
 	fi
 }
 
-/* TX reaches a mark; the RESULT carries a grant like every frame. */
-inline at_server_tx(k)
-{
-	results[AT(w, c, cell[k].ver)] = GRANT(w, 0);
-	on_tx(w, k)
-}
-
-/* A message arrives; or arrives and will again; or is lost. */
-#define MESSAGE(set, receive, v)                                               \
-	:: d_step { left && set[AT(w, c, v)] -> receive(v); set[AT(w, c, v)] = 0 } \
-	:: d_step { left && odd && set[AT(w, c, v)] -> receive(v); odd-- }     \
-	:: d_step { left && odd && set[AT(w, c, v)] -> set[AT(w, c, v)] = 0; odd-- }
-#define MESSAGES(v)                                                            \
-	MESSAGE(pushes, at_server_push, v)                                     \
-	MESSAGE(pulls, at_server_pull, v)                                      \
-	MESSAGE(acks, at_worker_ack, v)                                        \
-	MESSAGE(needs, at_worker_need, v)                                      \
-	MESSAGE(results, at_worker_result, v)
+/* A message arrives, or is lost; or arrives and will again. */
+#define MESSAGE(set, receive)                                                  \
+	:: d_step { set[ME] -> receive(); set[ME] = 0 }                        \
+	:: d_step { odd && set[ME] -> odd--; set[ME] = 0 }
+#define AGAIN(set, receive)                                                    \
+	:: d_step { odd && set[ME] -> odd--; receive() }
 
 /* A PULL whose answer would be WAIT, with no more credit than before, changes
  * nothing: such steps are left out. */
@@ -197,33 +189,34 @@ inline at_server_tx(k)
 proctype chunk(byte w; byte c)
 {
 	do
-	:: d_step { left && sub[ME] < LAST && sub[ME] - held[ME] < AHEAD -> submit() }
-	:: d_step { left && AT_HEAD && consumed[w] < grant[w] ->
-		queue[w]?eval(c); send() }
-	/* timeout: the one frame per timeout that may exceed the grant */
-	:: d_step { left && state[ME] == SENT && !IN_TRANSIT -> send() }
-	:: d_step { left && odd && state[ME] == SENT -> odd--; send() }
-	:: d_step { left && odd && state[ME] == SENT -> odd--; state[ME] = ACKED }
-	:: d_step { left && WAITS && !IN_TRANSIT && PULL_HELPS ->
-		pulls[NOW] = consumed[w] }
-	:: d_step { left && odd && WAITS && !pulls[NOW] -> odd--;
-		pulls[NOW] = consumed[w] }
-#ifndef MUT_NO_ASK
-	/* Nothing to pull, no credit, something to send: a header says what was
-	 * consumed, and its answer grants (both lost or late: asked again). */
-	:: d_step { left && AT_HEAD && consumed[w] >= grant[w] &&
+	:: d_step { sub[ME] < LAST && sub[ME] - held[ME] < AHEAD -> submit() }
+	:: d_step { AT_HEAD && consumed[w] < grant[w] -> queue[w]?eval(c); send() }
+	/* timeout: a retransmission may exceed the grant */
+	:: d_step { state[ME] == SENT && !IN_TRANSIT -> send() }
+	:: d_step { odd && state[ME] == SENT -> odd--; send() }
+	/* an ACK that nobody sent */
+	:: d_step { odd && state[ME] == SENT -> odd--; state[ME] = ACKED }
+	:: d_step { WAITS(ME) && !IN_TRANSIT && PULL_HELPS ->
+		pulls[ME] = consumed[w] }
+	:: d_step { odd && WAITS(ME) && !pulls[ME] -> odd--;
+		pulls[ME] = consumed[w] }
+#ifndef MUT_NO_QUESTION
+	/* Something to send, no credit: a header says what was consumed, and
+	 * its answer grants (either may be lost or late: asked again). */
+	:: d_step { AT_HEAD && consumed[w] >= grant[w] &&
 		GRANT(w, consumed[w]) > grant[w] ->
-		seen[w] = MAX(seen[w], consumed[w]); note_grant(GRANT(w, 0)) }
+		seen[w] = MAX(seen[w], consumed[w]);
+		grant[w] = GRANT(w, 0) }
 #endif
-	:: d_step { left && TX_READY(c * 2, w) -> at_server_tx(c * 2) }
-	:: d_step { left && TX_READY(c * 2 + 1, w) -> at_server_tx(c * 2 + 1) }
-	MESSAGES(2)
-#if V > 1
-	MESSAGES(3)
-#endif
-#if V > 2
-	MESSAGES(4)
-#endif
+	MESSAGE(pushes, at_server_push)
+	MESSAGE(pulls, at_server_pull)
+	MESSAGE(acks, at_worker_ack)
+	MESSAGE(needs, at_worker_need)
+	MESSAGE(results, at_worker_result)
+	AGAIN(pushes, at_server_push)
+	AGAIN(pulls, at_server_pull)
+	AGAIN(acks, at_worker_ack)
+	AGAIN(needs, at_worker_need)
 	:: left == 0 -> break
 	od
 }
@@ -233,7 +226,11 @@ init {
 		cells_init();
 		i = 0;
 		do
-		:: i < N * C -> held[i] = FIRST - 1; sub[i] = FIRST - 1; state[i] = IDLE; i++
+		:: i < N * C ->
+			held[i] = FIRST - 1;
+			sub[i] = FIRST - 1;
+			state[i] = IDLE;
+			i++
 		:: else -> break
 		od;
 		i = 0;
@@ -243,10 +240,13 @@ init {
 		od
 	};
 	atomic {
-		run chunk(0, 0); run chunk(0, 1);
-		run chunk(1, 0); run chunk(1, 1);
+		run chunk(0, 0);
+		run chunk(0, 1);
+		run chunk(1, 0);
+		run chunk(1, 1);
 #if N == 3
-		run chunk(2, 0); run chunk(2, 1);
+		run chunk(2, 0);
+		run chunk(2, 1);
 #endif
 	}
 }

@@ -35,7 +35,7 @@ bool I2_result_is_the_full_sum = true;
 bool I3_finished_is_immutable = true;
 bool I6_push_is_a_gradient = true;
 
-hidden byte i, k, o, ok; /* scratch, not part of the state */
+hidden byte i, j, k, o, ok; /* scratch, not part of the state */
 /* How on_push and on_pull answered. */
 mtype = {ACK, RESULT, WAIT, NEED, GONE, VIOLATION};
 hidden mtype answer;

@@ -26,8 +26,7 @@ void arena_close(struct arena *a)
 	munmap(a->page - ARENA_BYTES, 3 * ARENA_BYTES);
 }
 
-uint8_t *arena_place(
-	struct arena *a, int place, const void *data, size_t bytes)
+uint8_t *arena_place(struct arena *a, int place, const void *data, size_t bytes)
 {
 	uint8_t *p = a->page + 512 + place;
 
@@ -49,7 +48,7 @@ bool arena_is_clean(const struct arena *a, const uint8_t *p, size_t bytes)
 	size_t before = (size_t)(p - a->page);
 
 	return is_canary(a->page, before) &&
-		is_canary(p + bytes, ARENA_BYTES - before - bytes);
+	       is_canary(p + bytes, ARENA_BYTES - before - bytes);
 }
 
 void arena_wipe(struct arena *a)

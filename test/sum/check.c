@@ -26,8 +26,8 @@ static void line(struct check *c, bool is_ok, const char *level,
 	const char *what, const char *op)
 {
 	c->n_failed += !is_ok;
-	printf("%sok %d - %s %s %s\n", is_ok ? "" : "not ", ++c->n_lines,
-		level, what, op);
+	printf("%sok %d - %s %s %s\n", is_ok ? "" : "not ", ++c->n_lines, level,
+		what, op);
 }
 
 static void check_kernels(struct check *c, const struct sw_sum *sum)
@@ -67,7 +67,7 @@ static void check_plants(struct check *c, const struct sw_sum *sum)
 					continue;
 				c->walk.plant = p;
 				is_ok &= walk_run(&c->walk, sum, d, op, why) ==
-					(p == PLANT_NONE);
+					 (p == PLANT_NONE);
 			}
 			if (sum->ops[d].elem_bytes)
 				line(c, is_ok, "planted:", names[p],
@@ -119,21 +119,23 @@ static void check_guard(struct check *c)
 	if (!pid) {
 		const uint8_t *end =
 			arena_place(&c->walk.dst, AT_END, "x", 1) + 1;
-		volatile uint8_t byte = *(const volatile uint8_t *)end;
+		volatile uint8_t byte;
+
+		fclose(stderr); /* a sanitizer would tell all about it */
+		byte = *(const volatile uint8_t *)end;
 
 		_exit(byte & 0);
 	}
-	line(c, pid > 0 && waitpid(pid, &status, 0) == pid &&
-			WIFSIGNALED(status),
-		"arena", "guard", "page");
+	line(c, pid > 0 && waitpid(pid, &status, 0) == pid && status, "arena",
+		"guard", "page");
 }
 
 static bool parse(struct check *c, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
-		const char **value = !strcmp(argv[i], "--level") ? &c->level
-			: !strcmp(argv[i], "--leak")		  ? &c->leak
-			: !strcmp(argv[i], "--best")		  ? &c->best
+		const char **value = !strcmp(argv[i], "--level")  ? &c->level
+				     : !strcmp(argv[i], "--leak") ? &c->leak
+				     : !strcmp(argv[i], "--best") ? &c->best
 								  : NULL;
 
 		if (value && i + 1 < argc)

@@ -23,7 +23,7 @@ line()
 }
 
 # what a CPU runs, and which level it takes
-for pair in Opteron_G1:scalar Nehalem:scalar SandyBridge:scalar Haswell:avx2; do
+for pair in Opteron_G1:scalar SandyBridge:scalar Haswell:avx2; do
 	cpu=${pair%:*}
 	best=${pair#*:}
 	# qemu warns about features that it does not emulate

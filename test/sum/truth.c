@@ -45,9 +45,8 @@ static uint16_t rounded(const struct format *f, float x)
 	exp = exp - 1 < f->min_exp || mag == 0 ? f->min_exp : exp - 1;
 	ulp = ldexp(1, exp - f->frac_bits);
 	/* Ties go to even here too; ulps count on across exponents. */
-	return sign |
-		(uint16_t)(rint(mag / ulp) +
-			((exp - f->min_exp) << f->frac_bits));
+	return sign | (uint16_t)(rint(mag / ulp) +
+				 ((exp - f->min_exp) << f->frac_bits));
 }
 
 static bool widen_is_right(const struct sw_sum *sum, const struct format *f)
@@ -59,8 +58,9 @@ static bool widen_is_right(const struct sw_sum *sum, const struct format *f)
 		sum->ops[f->dtype].put(&x, &in, 1);
 		if ((h & 0x7fff) > f->inf ? !isnan(x)
 			: (h & 0x7fff) == f->inf
-			? x != (h & 0x8000 ? -INFINITY : INFINITY)
-			: x != number(f, in) || !signbit(x) != !(h >> 15)) {
+				? x != (h & 0x8000 ? -INFINITY : INFINITY)
+				: x != number(f, in) ||
+					  !signbit(x) != !(h >> 15)) {
 			printf("# %s widens 0x%04x to %a\n", sum->name, h, x);
 			return false;
 		}
@@ -179,8 +179,8 @@ static bool scales_are_right(const struct sw_sum *sum)
 	/* a third of it is the tie between the largest f16 and infinity */
 	sum->ops[SW_F16].round_scale(&half, &acc, 0.25, 1);
 	return !memcmp(i, want_i, sizeof(i)) && !memcmp(u, want_u, sizeof(u)) &&
-		l[0] == INT64_MAX && l[1] == INT64_MIN &&
-		!memcmp(f, want_f, sizeof(f)) && half == 0x7a00;
+	       l[0] == INT64_MAX && l[1] == INT64_MIN &&
+	       !memcmp(f, want_f, sizeof(f)) && half == 0x7a00;
 }
 
 bool truth_cases(const struct sw_sum *sum)
@@ -225,9 +225,8 @@ static bool crc_is_right(struct arena *a, const uint8_t *data, size_t n)
 		size_t part = n * c / 6;
 		uint32_t crc = sw_crc32c(0, p, n);
 
-		if (crc != want ||
-			sw_crc32c(sw_crc32c(0, p, part), p + part, n - part) !=
-				want) {
+		if (crc != want || sw_crc32c(sw_crc32c(0, p, part), p + part,
+					   n - part) != want) {
 			printf("# CRC of %zu bytes at %d: 0x%08x\n", n,
 				places[c], crc);
 			return false;
@@ -277,9 +276,9 @@ bool truth_fold(const struct sw_sum *sum)
 	memcpy(before, acc, sizeof(acc));
 	src[999] ^= 1;
 	return !sw_sum_fold(ops, ops->add, acc, src, 1000, crc) &&
-		!memcmp(acc, before, sizeof(acc)) &&
-		sw_sum_fold(ops, ops->add, acc, src, 0, 0) &&
-		!memcmp(acc, before, sizeof(acc));
+	       !memcmp(acc, before, sizeof(acc)) &&
+	       sw_sum_fold(ops, ops->add, acc, src, 0, 0) &&
+	       !memcmp(acc, before, sizeof(acc));
 }
 
 bool truth_table(void)
@@ -298,5 +297,5 @@ bool truth_table(void)
 			return false;
 	}
 	return best && sw_sum_find("auto") == best && !sw_sum_find("avx") &&
-		!sw_sum_find("");
+	       !sw_sum_find("");
 }

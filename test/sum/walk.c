@@ -11,8 +11,17 @@
 static const struct {
 	int dst, src;
 } places[] = {
-	{0, 0}, {1, 0}, {0, 1}, {3, 2}, {8, 4}, {63, 33}, {32, 61},
-	{AT_START, AT_START}, {AT_END, AT_END}, {AT_END, 5}, {6, AT_END},
+	{0, 0},
+	{1, 0},
+	{0, 1},
+	{3, 2},
+	{8, 4},
+	{63, 33},
+	{32, 61},
+	{AT_START, AT_START},
+	{AT_END, AT_END},
+	{AT_END, 5},
+	{6, AT_END},
 };
 
 enum { N_PLACES = sizeof(places) / sizeof(places[0]) };
@@ -57,8 +66,8 @@ static uint32_t n_sources(const struct spot *s)
 static uint32_t n_variants(enum sw_sum_op op)
 {
 	return op == SW_OP_SUM || op == SW_OP_SCALE || op == SW_OP_ROUND_SCALE
-		? N_VARIANTS
-		: 1;
+		       ? N_VARIANTS
+		       : 1;
 }
 
 /* The type in a buffer of @bytes per element: the dtype or its accumulator. */
@@ -86,8 +95,8 @@ static void expect(struct walk *w, const struct spot *s)
 }
 
 /* Damage done after the call, as a wrong kernel would. */
-static void plant(const struct walk *w, const struct spot *s, uint8_t *dst,
-	uint8_t *src)
+static void plant(
+	const struct walk *w, const struct spot *s, uint8_t *dst, uint8_t *src)
 {
 	size_t bytes = s->n * s->shape.dst_bytes;
 
@@ -147,13 +156,12 @@ static const char *spot_run(struct walk *w, const struct spot *s)
 
 static bool is_length_due(const struct walk *w, size_t n)
 {
-	return !w->is_quick || n <= 19 || n % 32 <= 1 || n % 32 == 31 ||
-		n == 129;
+	return !w->is_quick || n <= 17 || n % 64 == 63 || n == 129 || n >= 256;
 }
 
 /* All lengths and places of one variant, the pools' start moving along. */
-static bool walk_variant(struct walk *w, struct spot *s, uint32_t seed,
-	char why[WHY_BYTES])
+static bool walk_variant(
+	struct walk *w, struct spot *s, uint32_t seed, char why[WHY_BYTES])
 {
 	for (s->n = 0; s->n <= 257; s->n++) {
 		for (uint32_t c = 0; is_length_due(w, s->n) && c < N_PLACES;
@@ -178,8 +186,8 @@ static bool walk_variant(struct walk *w, struct spot *s, uint32_t seed,
 }
 
 /* The pools as a whole, so that every pair of specials is met. */
-static bool walk_whole(struct walk *w, const struct spot *s,
-	char why[WHY_BYTES])
+static bool walk_whole(
+	struct walk *w, const struct spot *s, char why[WHY_BYTES])
 {
 	static const size_t shifts[] = {0, 1};
 	uint8_t got[POOL * 8];
@@ -193,8 +201,8 @@ static bool walk_whole(struct walk *w, const struct spot *s,
 			.n = n};
 
 		for (uint32_t k = 0; k < SW_OP_MAX_SRC; k++)
-			call.src[k] = w->src_pool[k] +
-				shifts[i] * s->shape.src_bytes;
+			call.src[k] =
+				w->src_pool[k] + shifts[i] * s->shape.src_bytes;
 		memcpy(got, w->dst_pool, sizeof(got));
 		sw_sum_op_run(s->ops, s->op, &call);
 		if (!memcmp(call.dst, w->expected[s->variant] + d_at,

@@ -28,8 +28,8 @@ static void round_trip__doubles_in_place(void **state)
 {
 	struct rig *r = rig_open(NULL);
 	struct sw_client *c = rig_client(r);
-	struct sw_tensor_desc descs[] = {{"w", 1000, SW_F32, 0},
-		{"b", 3, SW_I32, 1}};
+	struct sw_tensor_desc descs[] = {
+		{"w", 1000, SW_F32, 0}, {"b", 3, SW_I32, 1}};
 	struct sw_tensor *t[2];
 	uint64_t h[2];
 	float *w;
@@ -177,8 +177,8 @@ static void all_tensors__can_be_open_at_once(void **state)
 	for (uint32_t round = 1; round < 4; round++) {
 		for (uint32_t i = 0; i < SW_EDGE_TENSORS; i++) {
 			*(int32_t *)sw_tensor_data(t[i]) = (int32_t)i;
-			assert_int_equal(sw_push_pull(c, t[i], round, &h[i]),
-				0);
+			assert_int_equal(
+				sw_push_pull(c, t[i], round, &h[i]), 0);
 		}
 		for (uint32_t i = SW_EDGE_TENSORS; i-- > 0;) {
 			assert_int_equal(sw_wait(c, h[i]), 0);
@@ -218,8 +218,8 @@ static void declare__repeats(void **state)
 	rig_close(r);
 }
 
-static void declare_fails(struct sw_client *c, struct sw_tensor_desc d,
-	int err, const char *text)
+static void declare_fails(
+	struct sw_client *c, struct sw_tensor_desc d, int err, const char *text)
 {
 	struct sw_tensor_desc both[] = {{"good", 1, SW_F32, 0}, d};
 	struct sw_tensor *t[2] = {0};
@@ -247,11 +247,12 @@ static void declare__refuses_what_is_wrong(void **state)
 		"tensor 1");
 	declare_fails(c, (struct sw_tensor_desc){"a\nb", 1, SW_F32, 0},
 		SW_EINVAL, "control characters");
-	declare_fails(c, (struct sw_tensor_desc){"w", 1, 7, 0}, SW_EINVAL,
-		"code 7");
+	declare_fails(
+		c, (struct sw_tensor_desc){"w", 1, 7, 0}, SW_EINVAL, "code 7");
 	declare_fails(c, (struct sw_tensor_desc){"w", 0, SW_F32, 0}, SW_EINVAL,
 		"'w': 0 elements");
-	declare_fails(c, (struct sw_tensor_desc){"w", UINT64_MAX / 2, SW_F64, 0},
+	declare_fails(c,
+		(struct sw_tensor_desc){"w", UINT64_MAX / 2, SW_F64, 0},
 		SW_EINVAL, "64 GiB");
 	declare_fails(c,
 		(struct sw_tensor_desc){"w", (1ull << 34) + 1, SW_F32, 0},
@@ -270,15 +271,16 @@ static void declare__refuses_what_is_wrong(void **state)
 
 static void declare__passes_on_the_agents_refusal(void **state)
 {
-	struct rig *r = rig_open(&(struct rig_how){.refuse_batch = SW_EREFUSED});
+	struct rig *r =
+		rig_open(&(struct rig_how){.refuse_batch = SW_EREFUSED});
 	struct sw_client *c = rig_client(r);
 	struct sw_tensor_desc d = {"w", 1, SW_F32, 0};
 	struct sw_tensor *t;
 
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(sw_declare(c, &d, 1, &t), SW_EREFUSED);
-		assert_string_equal(sw_last_error(c),
-			"a server's quota: 3 needed, 2 left");
+		assert_string_equal(
+			sw_last_error(c), "a server's quota: 3 needed, 2 left");
 	}
 	sw_close(&c);
 	rig_await(r, 1, SW_HOST_CLOSED, "");
@@ -306,7 +308,8 @@ static void open__times_out_and_tells_what_is_missing(void **state)
 
 	s.open_timeout_s = 1;
 	assert_int_equal(sw_open(&s, &c), SW_ETIMEDOUT);
-	assert_non_null(strstr(sw_last_error(NULL), "waiting for worker 3 of 4"));
+	assert_non_null(
+		strstr(sw_last_error(NULL), "waiting for worker 3 of 4"));
 	assert_non_null(strstr(sw_last_error(NULL), r->path));
 	rig_await(r, 1, SW_HOST_CLOSED, "");
 	rig_close(r);
@@ -400,8 +403,8 @@ static void *stop_late(void *arg)
 }
 
 /* @is_end: the agent hangs up on this client, else it ends. */
-static void wait_through_the_end(int (*wait_for)(struct sw_client *, uint64_t),
-	const char *text)
+static void wait_through_the_end(
+	int (*wait_for)(struct sw_client *, uint64_t), const char *text)
 {
 	struct rig *r = rig_open(&(struct rig_how){.is_mute = true});
 	struct sw_client *c = rig_client(r);
@@ -504,8 +507,8 @@ static void forked_child__is_told(void **state)
 
 	if (!pid) {
 		bool is_good = sw_push_pull(c, t, 0, &h) == SW_ECLOSED &&
-			sw_wait(c, 4096) == SW_ECLOSED &&
-			strstr(sw_last_error(c), "forked");
+			       sw_wait(c, 4096) == SW_ECLOSED &&
+			       strstr(sw_last_error(c), "forked");
 
 		sw_close(&c);
 		_exit(!is_good);

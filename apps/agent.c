@@ -1,0 +1,331 @@
+/* agent.c - sumwire agent: serves the training processes of a machine.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two threads.  The control thread talks to the attached process over its
+ * socket; the lcore polls the ports, the process's rings and the engine.  They
+ * meet in two rings: orders go to the lcore, news come back.
+ *
+ * A member of the job is one attachment: the agent joins when a process
+ * attaches and leaves when it goes, so that the next run is a new member.
+ */
+#include "apps/agent.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "apps/args.h"
+#include "apps/cmd.h"
+#include "engine/error.h"
+
+enum {
+	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
+	FAST_POLL_MS = 1, /* while the lcore's answer is awaited */
+	SLOW_POLL_MS = 20,
+	MAX_UIDS = 32,
+};
+
+/* --- orders to the lcore --- */
+
+static void give_order(struct agent *a, const struct agent_order *order)
+{
+	/* At most a few per attachment are ever under way. */
+	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
+		sw_log(&a->daemon.log, SW_LOG_ERROR,
+			"the polling lcore does not take orders");
+}
+
+static void on_attach(void *ctx, uint32_t id, uint32_t pid, uint32_t uid)
+{
+	struct agent *a = ctx;
+	char text[128];
+
+	if (a->is_attached) {
+		snprintf(text, sizeof(text),
+			"rank %u is used by process %u already",
+			a->daemon.conf.job.rank, a->pid);
+		sw_host_refuse(a->host, id, SW_EBUSY, text);
+		return;
+	}
+	if (a->is_stopping) {
+		sw_host_refuse(a->host, id, SW_ECLOSED, "the agent stops");
+		return;
+	}
+	a->is_attached = true;
+	a->is_admitted = a->is_ended = false;
+	a->id = id;
+	a->pid = pid;
+	sw_log(&a->daemon.log, SW_LOG_INFO, "process %u (user %u) attached",
+		pid, uid);
+	give_order(a, &(struct agent_order){.kind = AGENT_JOIN});
+}
+
+static void on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	struct agent *a = ctx;
+
+	(void)id;
+	a->batch = batch;
+	give_order(a, &(struct agent_order){.kind = AGENT_DECLARE,
+			      .tensors = tensors,
+			      .n = n});
+}
+
+static void on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
+{
+	struct agent *a = ctx;
+	struct agent_order order = {.kind = AGENT_LEAVE};
+
+	(void)id;
+	sw_log(&a->daemon.log, why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
+		"process %u: %s", a->pid, text);
+	if (why != SW_HOST_CLOSED) {
+		order.err = SW_EPEER;
+		snprintf(order.text, sizeof(order.text),
+			"rank %u (node %s): training process %u: %.80s",
+			a->daemon.conf.job.rank, a->daemon.conf.node.name,
+			a->pid, text);
+	}
+	a->is_ended = true;
+	give_order(a, &order);
+}
+
+/* --- news from the lcore --- */
+
+static void on_running(struct agent *a, const struct agent_news *news)
+{
+	struct sw_host_port *port;
+
+	if (a->is_ended ||
+		sw_host_attached(a->host, a->id, a->daemon.conf.job.rank,
+			news->size, 0, 1, &port))
+		return;
+	a->is_admitted = true;
+	give_order(a, &(struct agent_order){.kind = AGENT_SERVE, .port = port});
+}
+
+static void on_failed(struct agent *a, const struct agent_news *news)
+{
+	if (a->is_ended)
+		return;
+	a->is_ended = true;
+	if (a->is_admitted)
+		sw_host_end(a->host, a->id, news->err, news->text);
+	else
+		sw_host_refuse(a->host, a->id, news->err, news->text);
+}
+
+static void on_left(struct agent *a)
+{
+	if (a->is_admitted || a->is_ended)
+		sw_host_release(a->host, a->id);
+	a->is_attached = false;
+}
+
+static void take_news(struct agent *a)
+{
+	struct agent_news news;
+
+	while (sw_spsc_take(&a->news_out, &news, 1) == 1) {
+		switch (news.kind) {
+		case AGENT_STATUS:
+			sw_log(&a->daemon.log, SW_LOG_INFO, "%s", news.text);
+			if (!a->is_ended)
+				sw_host_status(a->host, a->id, news.text);
+			break;
+		case AGENT_RUNNING:
+			on_running(a, &news);
+			break;
+		case AGENT_DECLARED:
+			if (a->is_ended)
+				break;
+			if (news.err)
+				sw_host_declare_failed(a->host, a->id, a->batch,
+					news.err, news.text);
+			else
+				sw_host_declared(
+					a->host, a->id, a->batch, news.first);
+			break;
+		case AGENT_FAILED:
+			on_failed(a, &news);
+			break;
+		case AGENT_LEFT:
+			on_left(a);
+			break;
+		}
+	}
+}
+
+/* --- life --- */
+
+static void fill_stats(void *ctx,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	struct agent *a = ctx;
+
+	sw_daemon_put_stats(&a->daemon, &a->stats, put, out);
+	put(out, "attached", a->is_attached);
+}
+
+static uint32_t resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
+{
+	char users[SW_CONF_USERS_BYTES], *rest = users, *name;
+	uint32_t n = 0;
+
+	memcpy(users, a->daemon.conf.agent.users, sizeof(users));
+	while ((name = strsep(&rest, ", ")) && n < MAX_UIDS) {
+		char *end;
+		unsigned long number = strtoul(name, &end, 10);
+		const struct passwd *pw;
+
+		if (!*name)
+			continue;
+		pw = *end ? getpwnam(name) : NULL;
+		if (*end && !pw) {
+			sw_log(&a->daemon.log, SW_LOG_ERROR,
+				"[agent] users: there is no user \"%s\"", name);
+			return UINT32_MAX;
+		}
+		uids[n++] = pw ? pw->pw_uid : (uint32_t)number;
+	}
+	return n;
+}
+
+static int open_host(struct agent *a)
+{
+	const struct sw_conf *c = &a->daemon.conf;
+	uint32_t uids[MAX_UIDS], n = resolve_users(a, uids);
+	struct sw_host_params p = {.path = c->agent.socket,
+		.mode = c->agent.socket_mode,
+		.uids = uids,
+		.n_uids = n,
+		.max_clients = 4,
+		.quota_bytes = c->agent.quota_bytes,
+		.events = {.on_attach = on_attach,
+			.on_declare = on_declare,
+			.on_detach = on_detach},
+		.ctx = a,
+		.log = &a->daemon.log};
+
+	return n == UINT32_MAX ? SW_ECONF : sw_host_open(&p, &a->host);
+}
+
+static void turn(struct agent *a)
+{
+	bool is_waiting = a->is_attached && (!a->is_admitted || a->is_ended);
+
+	sw_host_poll(a->host, is_waiting || a->is_attached ? FAST_POLL_MS :
+							     SLOW_POLL_MS);
+	take_news(a);
+	sw_stats_serve_poll(a->daemon.stats);
+}
+
+static void control(struct agent *a)
+{
+	while (!sw_daemon_signalled(0))
+		turn(a);
+	sw_log(&a->daemon.log, SW_LOG_INFO,
+		"stopping: finishing what is in flight");
+	a->is_stopping = true;
+	for (uint32_t ms = 0; ms < FINISH_MS && a->is_attached; ms++) {
+		if (!atomic_load(&a->n_open) && !a->is_ended) {
+			a->is_ended = true;
+			if (a->is_admitted)
+				sw_host_end(a->host, a->id, SW_ECLOSED,
+					"the agent stops");
+			else
+				sw_host_refuse(a->host, a->id, SW_ECLOSED,
+					"the agent stops");
+			give_order(a, &(struct agent_order){
+					      .kind = AGENT_LEAVE});
+		}
+		turn(a);
+	}
+	if (atomic_load(&a->n_open))
+		sw_log(&a->daemon.log, SW_LOG_WARN,
+			"dropped %u push_pulls that did not end",
+			atomic_load(&a->n_open));
+}
+
+static int run(struct agent *a)
+{
+	struct sw_daemon *d = &a->daemon;
+	int err = open_host(a);
+
+	if (!err)
+		err = sw_daemon_serve_stats(d, fill_stats, a);
+	if (err)
+		return err;
+	a->poller = (struct sw_poller){.daemon = d,
+		.ctx = a,
+		.work = sw_agent_work,
+		.rest = sw_agent_rest};
+	err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &a->poller);
+	if (err)
+		return err;
+	sw_log(&d->log, SW_LOG_INFO, "agent %s (rank %u of %u) is ready at %s",
+		d->conf.node.name, d->conf.job.rank, d->conf.job.workers,
+		d->conf.agent.socket);
+	control(a);
+	atomic_store(&a->poller.stop, true);
+	err = sw_dpdk_join(d->dpdk, 0);
+	sw_agent_close(a);
+	return err;
+}
+
+static int open_rings(struct agent *a)
+{
+	void *orders = aligned_alloc(64, sizeof(struct agent_rings));
+
+	if (!orders)
+		return SW_ENOMEM;
+	a->rings = memset(orders, 0, sizeof(struct agent_rings));
+	sw_spsc_init(&a->orders_in, a->rings->orders, AGENT_RING,
+		sizeof(struct agent_order));
+	sw_spsc_init(&a->orders_out, a->rings->orders, AGENT_RING,
+		sizeof(struct agent_order));
+	sw_spsc_init(&a->news_in, a->rings->news, AGENT_RING,
+		sizeof(struct agent_news));
+	sw_spsc_init(&a->news_out, a->rings->news, AGENT_RING,
+		sizeof(struct agent_news));
+	return 0;
+}
+
+int sw_cmd_agent(int argc, char **argv)
+{
+	const char *path = NULL;
+	const struct sw_arg rows[] = {{"--config", SW_ARG_STRING,
+		{.string = &path}, 0, 0, "configuration file (INI)"}};
+	const struct sw_args args = {.name = "agent",
+		.summary = "serve the training processes of this machine, until "
+			   "SIGTERM",
+		.rows = rows,
+		.n_rows = 1};
+	int err = sw_args_parse(&args, argc, argv);
+	struct agent *a;
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (!path) {
+		fprintf(stderr, "sumwire agent: --config FILE is missing "
+				"(conf/loopback-agent.ini is an example)\n");
+		return 2;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return 1;
+	err = open_rings(a);
+	if (!err)
+		err = sw_daemon_open(&a->daemon, path, SW_ROLE_AGENT);
+	if (!err)
+		err = run(a);
+	sw_host_close(&a->host);
+	sw_daemon_close(&a->daemon);
+	free(a->rings);
+	free(a);
+	return err ? 1 : 0;
+}

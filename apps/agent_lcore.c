@@ -1,0 +1,248 @@
+/* agent_lcore.c - the agent's polling lcore: orders, submits, completions.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "apps/agent.h"
+#include "engine/error.h"
+
+enum { SUBMITS = 32 }; /* taken in one turn */
+
+static void tell(struct agent *a, const struct agent_news *news)
+{
+	/* The ring holds more than one attachment can cause, but for lines of
+	 * text, which may be lost. */
+	(void)!sw_spsc_put(&a->news_in, news, 1);
+}
+
+/* --- what the engine says --- */
+
+static void on_state(
+	void *ctx, enum sw_worker_state state, int err, const char *text)
+{
+	struct agent *a = ctx;
+	struct agent_news news = {.kind = AGENT_STATUS, .err = err};
+
+	snprintf(news.text, sizeof(news.text), "%s", text);
+	if (state == SW_WORKER_LEFT)
+		return; /* sw_agent_work sees it */
+	if (state == SW_WORKER_FAILED)
+		news.kind = AGENT_FAILED;
+	else if (!*text)
+		news.kind = AGENT_RUNNING;
+	news.size = a->worker.size;
+	tell(a, &news);
+}
+
+static void on_declared(void *ctx)
+{
+	struct agent *a = ctx;
+
+	tell(a, &(struct agent_news){.kind = AGENT_DECLARED,
+			.first = a->worker.n_tensors - a->n_batch});
+}
+
+static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
+	uint32_t weight)
+{
+	struct agent *a = ctx;
+	struct sw_completion c = {.handle = cookie, .status = err};
+
+	(void)tensor;
+	(void)weight;
+	if (a->port)
+		sw_host_complete(a->port, &c);
+}
+
+/* --- what the control thread orders --- */
+
+static void fail_join(struct agent *a, int err)
+{
+	struct agent_news news = {.kind = AGENT_FAILED, .err = err};
+
+	snprintf(news.text, sizeof(news.text), "the agent cannot join: %s",
+		sw_error_text(err));
+	tell(a, &news);
+	tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+}
+
+static uint16_t port_of(const struct sw_conf *c, const char *label)
+{
+	for (uint16_t i = 0; i < c->n_ports; i++)
+		if (!strcmp(c->ports[i].label, label))
+			return i;
+	return 0; /* sw_conf_load has checked that it exists */
+}
+
+static void join(struct agent *a, uint64_t now_ns)
+{
+	const struct sw_conf *c = &a->daemon.conf;
+	struct sw_worker_server servers[SW_CONF_MANY_MAX];
+	struct sw_worker_events events = {.state = on_state,
+		.declared = on_declared,
+		.done = on_done,
+		.ctx = a};
+	struct sw_worker_job job = {.job = c->job.name,
+		.node = c->node.name,
+		.rank = (uint16_t)c->job.rank,
+		.n_members = (uint16_t)c->job.workers,
+		.n_local = 1,
+		.servers = servers,
+		.n_servers = c->n_servers};
+	struct timespec t;
+	int err;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	job.incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+	for (uint32_t i = 0; i < c->n_servers; i++)
+		servers[i] = (struct sw_worker_server){
+			.name = c->servers[i].label,
+			.path = {.ip = c->servers[i].ip,
+				.udp = (uint16_t)c->servers[i].udp_port,
+				.port_i = port_of(c, c->servers[i].port)}};
+	err = sw_worker_open(&a->worker, &a->daemon.params, &a->daemon.env,
+		&events, &job, a->daemon.n_ports, now_ns);
+	if (err) {
+		fail_join(a, err);
+		return;
+	}
+	a->has_worker = true;
+	a->is_leaving = false;
+	sw_poller_node(&a->poller, &a->worker.node, now_ns);
+}
+
+static void declare(struct agent *a, const struct agent_order *o)
+{
+	struct sw_worker_tensor list[SW_TENSORS];
+	struct agent_news news = {.kind = AGENT_DECLARED};
+
+	if (!a->has_worker || a->is_leaving)
+		return;
+	for (uint32_t i = 0; i < o->n; i++)
+		list[i] = (struct sw_worker_tensor){.name = o->tensors[i].name,
+			.n_elems = o->tensors[i].n_elems,
+			.dtype = o->tensors[i].dtype,
+			.priority = o->tensors[i].priority,
+			.base = o->tensors[i].base};
+	a->n_batch = o->n;
+	news.err = sw_worker_declare(&a->worker, list, o->n);
+	if (!news.err)
+		return;
+	snprintf(news.text, sizeof(news.text), "%s", sw_error_text(news.err));
+	tell(a, &news);
+}
+
+static void leave(struct agent *a, const struct agent_order *o)
+{
+	a->port = NULL;
+	if (!a->has_worker) {
+		tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+		return;
+	}
+	a->is_leaving = true;
+	sw_worker_leave(&a->worker, o->err, o->text);
+}
+
+static uint32_t take_orders(struct agent *a, uint64_t now_ns)
+{
+	struct agent_order o;
+
+	if (sw_spsc_take(&a->orders_out, &o, 1) != 1)
+		return 0;
+	switch (o.kind) {
+	case AGENT_JOIN:
+		join(a, now_ns);
+		break;
+	case AGENT_SERVE:
+		a->port = a->is_leaving ? NULL : o.port;
+		break;
+	case AGENT_DECLARE:
+		declare(a, &o);
+		break;
+	case AGENT_LEAVE:
+		leave(a, &o);
+		break;
+	}
+	a->poller.loop.tick_at_ns = 0; /* timers may have been set */
+	return 1;
+}
+
+static void add_stats(struct agent *a)
+{
+	const struct sw_stat_row *rows;
+	uint32_t n;
+
+	rows = sw_stats_rows(&n);
+	for (uint32_t i = 0; i < n; i++)
+		*(uint64_t *)((char *)&a->stats + rows[i].offset) +=
+			*(uint64_t *)((char *)&a->worker.stats +
+				      rows[i].offset);
+	a->worker.stats = (struct sw_stats){0};
+}
+
+/* All servers know that we left, or do not answer: let go of everything. */
+static void finish_leaving(struct agent *a)
+{
+	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT)
+		return;
+	for (uint32_t i = 0; i < a->daemon.n_ports; i++)
+		if (!sw_dpdk_port_is_drained(a->daemon.ports[i]))
+			return;
+	add_stats(a);
+	sw_poller_node(&a->poller, NULL, 0);
+	sw_worker_close(&a->worker);
+	a->has_worker = false;
+	a->port = NULL;
+	tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+}
+
+/* --- what the training process submits --- */
+
+static uint32_t take_submits(struct agent *a)
+{
+	struct sw_submit list[SUBMITS];
+	uint32_t n = sw_host_take(a->port, list, SUBMITS);
+
+	for (uint32_t i = 0; i < n; i++) {
+		int err = sw_worker_push(&a->worker, list[i].tensor,
+			list[i].step, list[i].handle);
+		struct sw_completion c = {
+			.handle = list[i].handle, .status = err};
+
+		if (err == SW_EBUSY)
+			sw_host_accuse(a->port, "pushed a tensor twice, tensor",
+				list[i].tensor);
+		else if (err)
+			sw_host_complete(a->port, &c);
+	}
+	return n;
+}
+
+uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
+{
+	struct agent *a = ctx;
+	uint32_t n = take_orders(a, now_ns);
+
+	if (a->port)
+		n += take_submits(a);
+	finish_leaving(a);
+	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
+		memory_order_relaxed);
+	return n;
+}
+
+void sw_agent_rest(void *ctx, uint64_t max_ns)
+{
+	struct agent *a = ctx;
+
+	sw_host_idle_wait(&a->port, a->port ? 1 : 0, -1,
+		(uint32_t)(max_ns / 1000 + 1));
+}
+
+void sw_agent_close(struct agent *a)
+{
+	if (a->has_worker)
+		sw_worker_close(&a->worker);
+	a->has_worker = false;
+}

@@ -1,0 +1,237 @@
+/* daemon.c - what server and agent share: start, ports, counters, the end.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apps/log.h"
+#include "engine/error.h"
+#include "pmd/host/memory.h"
+
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+bool sw_daemon_signalled(uint32_t ms)
+{
+	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	return sigtimedwait(&set, NULL, &t) > 0;
+}
+
+static void *mem_get(void *ctx, uint64_t bytes)
+{
+	(void)ctx;
+	return sw_memory_get(bytes);
+}
+
+static void mem_put(void *ctx, void *mem, uint64_t bytes)
+{
+	(void)ctx;
+	sw_memory_put(mem, bytes);
+}
+
+static uint64_t env_random(void *ctx)
+{
+	uint64_t v = 0;
+
+	(void)ctx;
+	/* Never fails for 8 bytes once the kernel's pool is ready. */
+	while (getentropy(&v, sizeof(v)) && errno == EINTR)
+		;
+	return v;
+}
+
+static void fill_params(struct sw_daemon *d)
+{
+	const struct sw_conf *c = &d->conf;
+	enum sw_sum_level level = c->sum.level == SW_LEVEL_AUTO ?
+					  SW_SUM_AVX512 :
+					  (enum sw_sum_level)(c->sum.level - 1);
+
+	sw_params_init(&d->params);
+	d->params.dead_after = c->job.dead_after_ns;
+	d->params.stall_warn = c->job.stall_warn_ns;
+	d->params.stall_limit = c->job.stall_limit_ns;
+	d->params.join_timeout = c->job.join_timeout_ns;
+	d->params.payload = c->job.payload_bytes;
+	d->params.has_crc = c->job.crc;
+	d->env = (struct sw_env){.log = &d->log,
+		.sum = sw_sum_best(level),
+		.ctx = d,
+		.mem_get = mem_get,
+		.mem_put = mem_put,
+		.random = env_random};
+	sw_log(&d->log, SW_LOG_INFO, "summation kernels: %s", d->env.sum->name);
+}
+
+static int make_runtime_dir(struct sw_daemon *d)
+{
+	if (d->conf.node.runtime_dir[0]) {
+		snprintf(d->runtime_dir, sizeof(d->runtime_dir), "%s",
+			d->conf.node.runtime_dir);
+		if (!mkdir(d->runtime_dir, 0700)) {
+			d->owns_runtime_dir = true;
+			return 0;
+		}
+		if (errno == EEXIST)
+			return 0;
+	} else {
+		strcpy(d->runtime_dir, "/tmp/sumwire-XXXXXX");
+		if (mkdtemp(d->runtime_dir)) {
+			d->owns_runtime_dir = true;
+			return 0;
+		}
+	}
+	sw_log(&d->log, SW_LOG_ERROR, "runtime folder %s: %s", d->runtime_dir,
+		strerror(errno));
+	d->runtime_dir[0] = 0;
+	return SW_EIO;
+}
+
+static struct sw_dpdk_port_params port_params(
+	const struct sw_daemon *d, const struct sw_conf_port *c)
+{
+	struct sw_dpdk_port_params p;
+
+	sw_dpdk_port_params_init(&p);
+	p.name = c->label;
+	p.type = SW_DPDK_MEMIF;
+	p.ip = c->subnet.ip;
+	p.udp = (uint16_t)d->conf.serve.udp_port;
+	p.payload_bytes = d->conf.job.payload_bytes;
+	p.ring_slots = c->ring;
+	p.burst = c->burst;
+	p.socket_path = c->socket;
+	p.memif_id = c->id;
+	p.is_listener = c->side == SW_SIDE_LISTEN;
+	p.faults.drop_percent = c->fault_loss_ppm / 1e4;
+	p.faults.duplicate_percent = c->fault_dup_ppm / 1e4;
+	p.faults.reorder_percent = c->fault_reorder_ppm / 1e4;
+	p.faults.seed = c->fault_seed;
+	return p;
+}
+
+static int open_dpdk(struct sw_daemon *d)
+{
+	struct sw_dpdk_params p;
+
+	sw_dpdk_params_init(&p);
+	p.name = d->conf.node.name;
+	p.runtime_dir = d->runtime_dir;
+	p.cpus = d->conf.lcore.cpus;
+	p.log = &d->log;
+	for (uint32_t i = 0; i < d->conf.n_ports; i++) {
+		struct sw_dpdk_port_params port =
+			port_params(d, &d->conf.ports[i]);
+
+		p.ports_bytes += sw_dpdk_port_bytes(&port);
+	}
+	return sw_dpdk_open(&p, &d->dpdk);
+}
+
+static int open_ports(struct sw_daemon *d)
+{
+	for (uint32_t i = 0; i < d->conf.n_ports; i++) {
+		struct sw_dpdk_port_params p =
+			port_params(d, &d->conf.ports[i]);
+		int err = sw_dpdk_port_open(
+			&p, (uint16_t)i, &d->log, &d->ports[i]);
+
+		if (err)
+			return err;
+		d->n_ports++;
+	}
+	return 0;
+}
+
+int sw_daemon_open(
+	struct sw_daemon *d, const char *path, enum sw_conf_role role)
+{
+	int err;
+
+	memset(d, 0, sizeof(*d));
+	sw_log_init(&d->log, SW_LOG_INFO);
+	err = sw_conf_load(path, &d->conf, &d->log);
+	if (err)
+		return err;
+	sw_log_init(&d->log, (enum sw_log_level)d->conf.log.level);
+	if (d->conf.node.role != role) {
+		sw_log(&d->log, SW_LOG_ERROR, "%s: [node] role is not %s", path,
+			role == SW_ROLE_SERVER ? "server" : "agent");
+		return SW_ECONF;
+	}
+	block_signals();
+	fill_params(d);
+	err = make_runtime_dir(d);
+	if (!err)
+		err = open_dpdk(d);
+	if (!err)
+		err = open_ports(d);
+	return err;
+}
+
+int sw_daemon_serve_stats(
+	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
+{
+	char path[SW_CONF_PATH_BYTES + 16];
+
+	if (d->conf.stats.socket[0])
+		snprintf(path, sizeof(path), "%s", d->conf.stats.socket);
+	else
+		snprintf(path, sizeof(path), "%s/stats.sock", d->runtime_dir);
+	sw_log(&d->log, SW_LOG_INFO, "counters: sumwire stats %s", path);
+	return sw_stats_serve_open(path, fill, ctx, &d->log, &d->stats);
+}
+
+void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	uint32_t n;
+	const struct sw_stat_row *rows = sw_stats_rows(&n);
+
+	for (uint32_t i = 0; i < n; i++)
+		put(out, rows[i].name,
+			*(const uint64_t *)((const char *)st + rows[i].offset));
+	for (uint32_t i = 0; i < d->n_ports; i++) {
+		struct sw_dpdk_port_stats ps;
+		const uint64_t *value = (const uint64_t *)&ps;
+		char name[128];
+
+		sw_dpdk_port_stats_get(d->ports[i], &ps);
+		for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++) {
+			snprintf(name, sizeof(name), "port.%s.%s",
+				d->conf.ports[i].label,
+				sw_dpdk_counters[k].name);
+			put(out, name, value[k]);
+		}
+	}
+}
+
+void sw_daemon_close(struct sw_daemon *d)
+{
+	sw_stats_serve_close(&d->stats);
+	for (uint32_t i = 0; i < SW_CONF_MANY_MAX; i++)
+		sw_dpdk_port_close(&d->ports[i]);
+	sw_dpdk_close(&d->dpdk);
+	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
+		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",
+			d->runtime_dir, strerror(errno));
+}

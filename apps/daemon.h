@@ -1,0 +1,77 @@
+/* daemon.h - what server and agent share: start, ports, the polling lcore.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_DAEMON_H
+#define SW_DAEMON_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "conf/conf.h"
+#include "engine/env.h"
+#include "engine/loop.h"
+#include "engine/params.h"
+#include "engine/stats.h"
+#include "pmd/dpdk/eal.h"
+#include "pmd/dpdk/port.h"
+#include "pmd/host/stats_serve.h"
+
+struct sw_daemon {
+	struct sw_conf conf;
+	struct sw_log log;
+	struct sw_env env;
+	struct sw_params params;
+	struct sw_dpdk *dpdk;
+	struct sw_port *ports[SW_CONF_MANY_MAX];
+	uint32_t n_ports;
+	struct sw_stats_serve *stats;
+	char runtime_dir[SW_CONF_PATH_BYTES];
+	bool owns_runtime_dir;
+};
+
+/* One polling lcore.  The loop has a node only while there is one. */
+struct sw_poller {
+	struct sw_daemon *daemon;
+	struct sw_loop loop;
+	bool has_node;
+	atomic_bool stop;
+	void *ctx;
+	/* Before each turn: take orders, submit work.  Returns how much there
+	 * was; 0 = nothing. */
+	uint32_t (*work)(void *ctx, uint64_t now_ns);
+	/* Nothing is outstanding: sleep at most @max_ns; NULL: just sleep. */
+	void (*rest)(void *ctx, uint64_t max_ns);
+};
+
+/* sw_daemon_open - read the configuration, which must be of @role, block
+ * SIGTERM and SIGINT, start DPDK and the ports.  Everything that went wrong
+ * was logged.  @d must be closed in any case.
+ * Returns 0 or a negative error. */
+int sw_daemon_open(struct sw_daemon *d, const char *path,
+	enum sw_conf_role role);
+
+/* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
+ * sw_daemon_put_stats helps to write it. */
+int sw_daemon_serve_stats(
+	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx);
+
+/* sw_daemon_put_stats - counters of an engine and of all ports. */
+void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* sw_daemon_signalled - did SIGTERM or SIGINT come?  Waits at most @ms. */
+bool sw_daemon_signalled(uint32_t ms);
+
+/* sw_daemon_close - everything back, nothing left behind. */
+void sw_daemon_close(struct sw_daemon *d);
+
+/* sw_poller_run - poll until stop; the function of an lcore.
+ * @poller  a struct sw_poller.  Returns 0. */
+int sw_poller_run(void *poller);
+
+/* sw_poller_node - the loop turns @node from now on; NULL: none. */
+void sw_poller_node(struct sw_poller *p, struct sw_node *node, uint64_t now_ns);
+
+/* sw_now_ns - the monotonic clock. */
+uint64_t sw_now_ns(void);
+
+#endif

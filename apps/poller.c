@@ -1,0 +1,97 @@
+/* poller.c - the polling lcore: turn, and step back when there is nothing.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
+#include <time.h>
+
+#include "apps/daemon.h"
+
+enum {
+	REST_NS = 10000000, /* longest sleep with nothing outstanding */
+	YIELD_SPINS = 20,   /* yield for so many times the spin */
+};
+
+uint64_t sw_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+}
+
+void sw_poller_node(struct sw_poller *p, struct sw_node *node, uint64_t now_ns)
+{
+	p->has_node = node != NULL;
+	if (node)
+		sw_loop_init(&p->loop, node, p->daemon->ports,
+			p->daemon->n_ports, p->daemon->params.stop_gap, now_ns);
+}
+
+/* Nobody is there to read frames: let none pile up. */
+static void discard(struct sw_daemon *d)
+{
+	struct sw_rx_frame frames[SW_RX_BURST];
+
+	for (uint32_t i = 0; i < d->n_ports; i++) {
+		const struct sw_port_ops *ops = d->ports[i]->ops;
+
+		if (ops->rx(d->ports[i], frames, SW_RX_BURST))
+			ops->rx_release(d->ports[i]);
+		ops->tx_flush(d->ports[i]);
+	}
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec t = {.tv_sec = (time_t)(ns / SW_S),
+		.tv_nsec = (long)(ns % SW_S)};
+
+	nanosleep(&t, NULL);
+}
+
+/* Idle since @idle_ns: spin, then yield, then sleep, longer and longer.  With
+ * nothing outstanding, rest. */
+static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
+{
+	const struct sw_conf *conf = &p->daemon->conf;
+	uint64_t spin = conf->lcore.spin_ns, most = conf->lcore.sleep_ns;
+	bool is_busy = p->has_node && p->loop.node->is_busy(p->loop.node);
+
+	if (idle_ns < spin / 4) {
+		__builtin_ia32_pause();
+		return;
+	}
+	if (idle_ns < (is_busy ? YIELD_SPINS : 1) * spin) {
+		sched_yield();
+		return;
+	}
+	if (!is_busy && p->rest) {
+		p->rest(p->ctx, p->has_node ? sw_loop_wait(&p->loop, now_ns,
+						      REST_NS) :
+					      REST_NS);
+		return;
+	}
+	if (idle_ns / 8 < most)
+		most = idle_ns / 8;
+	sleep_ns(p->has_node ? sw_loop_wait(&p->loop, now_ns, most) : most);
+}
+
+int sw_poller_run(void *poller)
+{
+	struct sw_poller *p = poller;
+	uint64_t now = sw_now_ns(), worked = now;
+
+	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
+		uint32_t n = p->work ? p->work(p->ctx, now) : 0;
+
+		now = sw_now_ns();
+		if (p->has_node)
+			n += sw_loop_turn(&p->loop, now);
+		else
+			discard(p->daemon);
+		if (n)
+			worked = now;
+		else
+			back_off(p, now - worked, now);
+	}
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* memory.c - private memory whose pages are there before it is used.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/host/memory.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { HUGE = 2 << 20 };
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* Without MADV_POPULATE_WRITE: write every page once. */
+static void touch(char *mem, uint64_t bytes)
+{
+	long page = sysconf(_SC_PAGESIZE);
+
+	for (uint64_t at = 0; at < bytes; at += (uint64_t)page)
+		((volatile char *)mem)[at] = 0;
+}
+
+/* 2 MB pages need 2 MB of address alignment: map more, cut the ends off. */
+static char *map_aligned(uint64_t bytes)
+{
+	uint64_t more = bytes + HUGE;
+	char *raw = mmap(NULL, more, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t at;
+	char *mem;
+
+	if (raw == MAP_FAILED)
+		return NULL;
+	at = ((uintptr_t)raw + HUGE - 1) / HUGE * HUGE;
+	mem = (char *)at;
+	if (mem > raw)
+		munmap(raw, (size_t)(mem - raw));
+	munmap(mem + bytes, (size_t)(raw + more - (mem + bytes)));
+	return mem;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) / page * page;
+}
+
+void *sw_memory_get(uint64_t bytes)
+{
+	uint64_t size = whole_pages(bytes);
+	char *mem = map_aligned(size);
+
+	if (!mem)
+		return NULL;
+	if (bytes >= HUGE)
+		madvise(mem, size, MADV_HUGEPAGE);
+	if (madvise(mem, size, MADV_POPULATE_WRITE))
+		touch(mem, size);
+	return mem;
+}
+
+void sw_memory_put(void *mem, uint64_t bytes)
+{
+	if (mem)
+		munmap(mem, whole_pages(bytes));
+}
+
+uint64_t sw_memory_resident(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long long pages = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%*u %llu", &pages) != 1)
+		pages = 0;
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}

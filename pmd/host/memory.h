@@ -1,0 +1,20 @@
+/* memory.h - private memory whose pages are there before it is used.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_MEMORY_H
+#define SW_MEMORY_H
+
+#include <stdint.h>
+
+/* sw_memory_get - @bytes of zeros, page-aligned, in 2 MB pages where the
+ * kernel has them (no privilege needed), all present: a first touch on the
+ * packet path would be a page fault.  NULL: there is not enough.
+ * Owned by the caller until sw_memory_put.  Thread: any. */
+void *sw_memory_get(uint64_t bytes);
+
+/* sw_memory_put - give back what sw_memory_get(@bytes) returned. */
+void sw_memory_put(void *mem, uint64_t bytes);
+
+/* sw_memory_resident - bytes of this process that are in memory now. */
+uint64_t sw_memory_resident(void);
+
+#endif

@@ -1,0 +1,30 @@
+/* stats_serve.h - let others read this daemon's counters.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_STATS_SERVE_H
+#define SW_STATS_SERVE_H
+
+#include <stdint.h>
+
+#include "engine/log.h"
+
+struct sw_stats_serve;
+
+/* Write all counters through @put, one call each. */
+typedef void (*sw_stats_fill_fn)(void *ctx,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* sw_stats_serve_open - listen at the Unix socket @path (mode 0666 less the
+ * umask; counters are no secret).  A socket file that nobody listens at is
+ * replaced.  Errors: SW_EBUSY somebody listens there; SW_EINVAL the path is
+ * too long; SW_EIO; logged. */
+int sw_stats_serve_open(const char *path, sw_stats_fill_fn fill, void *ctx,
+	const struct sw_log *log, struct sw_stats_serve **out);
+
+/* sw_stats_serve_poll - answer whoever has connected: lines "NAME VALUE", then
+ * the end.  Never blocks; a reader that does not read gets less. */
+void sw_stats_serve_poll(struct sw_stats_serve *s);
+
+/* sw_stats_serve_close - stop, remove the socket file.  *@s may be NULL. */
+void sw_stats_serve_close(struct sw_stats_serve **s);
+
+#endif

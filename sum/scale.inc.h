@@ -1,0 +1,57 @@
+/* scale.inc.h - integers times a factor: plain C, vectors by the compiler.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Through buffers, since the compiler makes vectors only of what it knows to
+ * lie apart.  The product goes to the nearest integer inside [@lo, @hi]; both
+ * are exact as double.  NaN gives 0. */
+#define SCALE_INT(name, type, lo, hi)                                         \
+	static void name(void *dst, const void *src, double factor, size_t n) \
+	{                                                                     \
+		const char *s = src;                                          \
+		char *d = dst;                                                \
+                                                                              \
+		while (n) {                                                   \
+			size_t part = n < 256 ? n : 256;                      \
+			type in[256], out[256];                               \
+                                                                              \
+			memcpy(in, s, part * sizeof(type));                   \
+			for (size_t i = 0; i < part; i++) {                   \
+				double x = rint((double)in[i] * factor);      \
+                                                                              \
+				x = x == x ? x : 0;                           \
+				x = x < (lo) ? (lo) : x;                      \
+				x = x > (hi) ? (hi) : x;                      \
+				out[i] = (type)(int32_t)x;                    \
+			}                                                     \
+			memcpy(d, out, part * sizeof(type));                  \
+			s += part * sizeof(type);                             \
+			d += part * sizeof(type);                             \
+			n -= part;                                            \
+		}                                                             \
+	}
+
+SCALE_INT(u8_scale, uint8_t, 0, UINT8_MAX)
+SCALE_INT(i8_scale, int8_t, INT8_MIN, INT8_MAX)
+SCALE_INT(i32_scale, int32_t, INT32_MIN, INT32_MAX)
+
+/* The largest i64 is no double: 2^63 and above are caught before. */
+static void i64_scale(void *dst, const void *src, double factor, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t v;
+		double x;
+
+		memcpy(&v, (const char *)src + 8 * i, 8);
+		x = rint((double)v * factor);
+		if (x != x)
+			v = 0;
+		else if (x >= 0x1p63)
+			v = INT64_MAX;
+		else
+			v = x < -0x1p63 ? INT64_MIN : (int64_t)x;
+		memcpy((char *)dst + 8 * i, &v, 8);
+	}
+}

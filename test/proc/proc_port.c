@@ -1,0 +1,631 @@
+/* proc_port.c - the DPDK port with real processes: echo, kills, faults, refusals.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * DPDK starts once per process, so every case forks its nodes.  Arguments:
+ * the number of kills per side, default 3; the name of the only case to run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "pmd/dpdk/eal.h"
+#include "pmd/dpdk/port.h"
+#include "pmd/dpdk/raw.h"
+
+enum {
+	SERVER_IP = 0x0a000001,
+	CLIENT_IP = 0x0a000002,
+	UDP = 7000,
+	WAIT_S = 20, /* for anything at all; the machine may be busy */
+};
+
+/* One process of a case.  Its exit status is 0 or the line that failed. */
+struct node {
+	bool is_server;
+	char dir[64], socket[80];
+	struct sw_log log;
+	struct sw_dpdk_params eal;
+	struct sw_dpdk_port_params port;
+	struct sw_dpdk *dpdk;
+	struct sw_port *p;
+	uint32_t n_frames; /* that the client sends */
+	uint32_t n_seen, n_wrong;
+	uint32_t seen[4096];
+};
+
+struct suite {
+	char dir[64];
+	int n_kills;
+};
+
+static void need_at(bool is_true, int line)
+{
+	if (is_true)
+		return;
+	fprintf(stderr, "proc_port.c:%d failed in process %d\n", line,
+		getpid());
+	_exit(line % 255 + 1);
+}
+#define need(x) need_at(x, __LINE__)
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void log_line(void *ctx, enum sw_log_level level, const char *text)
+{
+	const struct node *n = ctx;
+
+	if (level <= SW_LOG_WARN)
+		fprintf(stderr, "# %s %d: %s\n",
+			n->is_server ? "server" : "client", getpid(), text);
+}
+
+static struct node *node_new(const struct suite *s, bool is_server)
+{
+	struct node *n = calloc(1, sizeof(*n));
+
+	need(n != NULL);
+	n->is_server = is_server;
+	snprintf(n->dir, sizeof(n->dir), "%s", s->dir);
+	snprintf(n->socket, sizeof(n->socket), "%s/link", s->dir);
+	n->log = (struct sw_log){log_line, n, SW_LOG_INFO};
+	sw_dpdk_params_init(&n->eal);
+	n->eal.name = is_server ? "server" : "client";
+	n->eal.runtime_dir = n->dir;
+	n->eal.log = &n->log;
+	sw_dpdk_port_params_init(&n->port);
+	n->port.name = "p0";
+	n->port.ip = is_server ? SERVER_IP : CLIENT_IP;
+	n->port.udp = UDP;
+	n->port.socket_path = n->socket;
+	n->port.is_listener = is_server;
+	n->n_frames = 1000;
+	return n;
+}
+
+static void node_up(struct node *n)
+{
+	double start = now_s();
+
+	n->eal.ports_bytes = sw_dpdk_port_bytes(&n->port);
+	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == 0);
+	while (!sw_dpdk_port_is_up(n->p)) {
+		need(now_s() - start < WAIT_S);
+		usleep(1000);
+	}
+}
+
+static void node_down(struct node *n)
+{
+	sw_dpdk_port_close(&n->p);
+	sw_dpdk_close(&n->dpdk);
+}
+
+/* 8 KB that tell which frame they belong to. */
+static void fill(uint8_t *at, uint32_t i)
+{
+	for (uint32_t k = 0; k < SW_PAYLOAD_MAX; k += 4)
+		sw_store32(at + k, i * 2654435761u + k);
+}
+
+static void send_frame(struct node *n, uint32_t i, const void *payload,
+	uint32_t len, bool is_stable)
+{
+	struct sw_tx_frame f = {
+		.payload = payload,
+		.payload_len = len,
+		.is_stable = is_stable,
+		.to = {.ip = SERVER_IP, .udp = UDP},
+	};
+
+	sw_store32(f.head, i);
+	n->p->ops->tx(n->p, &f);
+}
+
+/* Send back all that comes, for as long as clients come and go. */
+static int serve(void *arg)
+{
+	struct node *n = arg;
+	const struct sw_port_ops *ops = n->p->ops;
+	struct sw_rx_frame in[SW_RX_BURST];
+
+	while (n->p) {
+		uint32_t room = ops->tx_room(n->p);
+		uint32_t got = ops->rx(n->p, in, room);
+
+		for (uint32_t i = 0; i < got; i++) {
+			struct sw_tx_frame f = {
+				.payload = in[i].data + SW_HEAD_BYTES,
+				.payload_len = in[i].len - SW_HEAD_BYTES,
+				.to = in[i].from,
+			};
+
+			memcpy(f.head, in[i].data, SW_HEAD_BYTES);
+			ops->tx(n->p, &f);
+		}
+		ops->rx_release(n->p);
+		ops->tx_flush(n->p);
+		if (!got)
+			sched_yield();
+	}
+	return 0;
+}
+
+static void check_frame(struct node *n, const struct sw_rx_frame *f)
+{
+	static uint8_t want[SW_PAYLOAD_MAX];
+	uint32_t i = sw_load32(f->data);
+
+	n->n_seen++;
+	if (i < SW_ARRAY_SIZE(n->seen))
+		n->seen[i]++;
+	fill(want, i);
+	if ((uintptr_t)(f->data + SW_HEAD_BYTES) % 64 ||
+		f->len != SW_HEAD_BYTES + SW_PAYLOAD_MAX ||
+		f->from.ip != SERVER_IP || f->from.udp != UDP ||
+		memcmp(f->data + SW_HEAD_BYTES, want, SW_PAYLOAD_MAX))
+		n->n_wrong++;
+}
+
+/* Send n_frames, every other one gathered, at most 32 under way; stop when all
+ * are back or nothing came for a second. */
+static int ask(void *arg)
+{
+	struct node *n = arg;
+	const struct sw_port_ops *ops = n->p->ops;
+	struct sw_rx_frame in[SW_RX_BURST];
+	uint8_t *data = malloc(32 * SW_PAYLOAD_MAX);
+	uint32_t sent = 0;
+	double last = now_s();
+
+	while (n->n_seen < n->n_frames && now_s() - last < 1) {
+		uint32_t got = ops->rx(n->p, in, SW_RX_BURST);
+
+		for (uint32_t i = 0; i < got; i++)
+			check_frame(n, &in[i]);
+		ops->rx_release(n->p);
+		if (got)
+			last = now_s();
+		while (sent < n->n_frames && ops->tx_room(n->p) &&
+			(sent < n->n_seen + 32 || now_s() - last > 0.01)) {
+			uint8_t *at = data + sent % 32 * SW_PAYLOAD_MAX;
+
+			fill(at, sent);
+			send_frame(n, sent, at, SW_PAYLOAD_MAX, sent & 1);
+			ops->tx_flush(n->p);
+			sent++;
+		}
+		ops->tx_flush(n->p);
+		if (!got)
+			sched_yield();
+	}
+	free(data);
+	return 0;
+}
+
+static pid_t fork_node(struct node *n, void (*run)(struct node *))
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	run(n);
+	_exit(0);
+}
+
+static void wait_ok(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void assert_alive(pid_t pid)
+{
+	int status = 0;
+
+	if (waitpid(pid, &status, WNOHANG) == 0)
+		return;
+	fail_msg("the survivor died: signal %d, exit status %d",
+		WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+		WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+}
+
+static void wait_killed(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+static void server_run(struct node *n)
+{
+	node_up(n);
+	sw_dpdk_launch(n->dpdk, 0, serve, n);
+	sw_dpdk_join(n->dpdk, 0);
+}
+
+static void client_run(struct node *n)
+{
+	struct sw_dpdk_port_stats st;
+
+	node_up(n);
+	need(sw_dpdk_launch(n->dpdk, 1, ask, n) == SW_EINVAL);
+	need(sw_dpdk_launch(n->dpdk, 0, ask, n) == 0);
+	need(sw_dpdk_join(n->dpdk, 0) == 0);
+	sw_dpdk_port_stats_get(n->p, &st);
+	need(n->n_seen == n->n_frames && n->n_wrong == 0);
+	need(st.tx_frames == n->n_frames && st.rx_frames == n->n_frames);
+	need(st.rx_bytes == n->n_frames * (96ull + SW_PAYLOAD_MAX));
+	need(st.link_ups == 1 && !st.tx_no_buffer && !st.tx_refused);
+	need(sw_dpdk_port_is_drained(n->p));
+	node_down(n);
+}
+
+static bool is_empty(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	int n = 0;
+
+	while ((e = readdir(dir)))
+		n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+	closedir(dir);
+	return n == 0;
+}
+
+static void port__echo(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+	pid_t pid = fork_node(server, server_run);
+
+	wait_ok(fork_node(client, client_run));
+	wait_killed(pid);
+	free(server);
+	free(client);
+}
+
+/* After each client that dies in full flight the same server serves the next,
+ * and at last a well-behaved one. */
+static void port__survives_killed_clients(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+	pid_t pid = fork_node(server, server_run);
+
+	client->n_frames = UINT32_MAX;
+	for (int i = 0; i < s->n_kills; i++) {
+		pid_t c = fork_node(client, client_run);
+
+		usleep(500000 + (useconds_t)i * 7919 % 50000);
+		wait_killed(c);
+		usleep(20000);
+		assert_alive(pid);
+	}
+	client->n_frames = 1000;
+	wait_ok(fork_node(client, client_run));
+	wait_killed(pid);
+	free(server);
+	free(client);
+}
+
+/* A client that counts how often its link came up. */
+static void steady_client_run(struct node *n)
+{
+	struct sw_dpdk_port_stats st = {0};
+	double start = now_s();
+
+	node_up(n);
+	sw_dpdk_launch(n->dpdk, 0, serve, n);
+	while (st.link_ups < n->n_frames) {
+		need(now_s() - start < WAIT_S + 2 * n->n_frames);
+		usleep(1000);
+		sw_dpdk_port_stats_get(n->p, &st);
+	}
+}
+
+/* The server's side of full flight: it starts the traffic. */
+static int flood(void *arg)
+{
+	struct node *n = arg;
+	uint8_t *data = calloc(1, SW_PAYLOAD_MAX);
+	struct sw_rx_frame in[SW_RX_BURST];
+
+	while (n->p) {
+		uint32_t room = n->p->ops->tx_room(n->p);
+
+		for (uint32_t i = 0; i < room; i++) {
+			struct sw_tx_frame f = {.payload = data,
+				.payload_len = SW_PAYLOAD_MAX,
+				.is_stable = true,
+				.to = {.ip = CLIENT_IP, .udp = UDP}};
+
+			n->p->ops->tx(n->p, &f);
+		}
+		n->p->ops->tx_flush(n->p);
+		n->p->ops->rx(n->p, in, SW_RX_BURST);
+		n->p->ops->rx_release(n->p);
+		if (!room)
+			sched_yield();
+	}
+	free(data);
+	return 0;
+}
+
+static void flood_run(struct node *n)
+{
+	node_up(n);
+	sw_dpdk_launch(n->dpdk, 0, flood, n);
+	sw_dpdk_join(n->dpdk, 0);
+}
+
+static void port__survives_killed_servers(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+	pid_t pid, last;
+
+	client->n_frames = (uint32_t)s->n_kills + 1;
+	pid = fork_node(client, steady_client_run);
+	for (int i = 0; i < s->n_kills; i++) {
+		pid_t c = fork_node(server, flood_run);
+
+		usleep(500000 + (useconds_t)i * 7919 % 50000);
+		wait_killed(c);
+		usleep(20000);
+		assert_alive(pid);
+	}
+	last = fork_node(server, flood_run);
+	wait_ok(pid);
+	wait_killed(last);
+	free(server);
+	free(client);
+}
+
+static void faulty_run(struct node *n)
+{
+	uint32_t lost = 0, twice = 0;
+
+	node_up(n);
+	sw_dpdk_launch(n->dpdk, 0, ask, n);
+	sw_dpdk_join(n->dpdk, 0);
+	for (uint32_t i = 0; i < n->n_frames; i++) {
+		lost += n->seen[i] == 0;
+		twice += n->seen[i] == 2;
+		need(n->seen[i] <= 2);
+	}
+	fprintf(stderr, "# of %u frames: %u lost, %u twice\n", n->n_frames,
+		lost, twice);
+	need(n->n_wrong == 0);
+	need(lost > 50 && lost < 150 && twice > 50 && twice < 150);
+	node_down(n);
+}
+
+static void port__faults(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+	pid_t pid = fork_node(server, server_run);
+
+	client->port.faults = (struct sw_dpdk_faults){
+		.drop_percent = 10,
+		.duplicate_percent = 10,
+		.reorder_percent = 20,
+		.seed = 5,
+	};
+	wait_ok(fork_node(client, faulty_run));
+	wait_killed(pid);
+	free(server);
+	free(client);
+}
+
+static void add_f32(void *acc, const void *src, size_t n)
+{
+	float *to = acc;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] += ((const float *)src)[i];
+}
+
+static const struct sw_sum_ops f32 = {.elem_bytes = 4, .acc_bytes = 4,
+	.add = add_f32};
+
+static int raw_loop(void *arg)
+{
+	struct node *n = arg;
+	struct sw_raw r = {
+		.port = n->p,
+		.bytes = (4 << 20) + 4,
+		.f32 = &f32,
+		.ip = SERVER_IP,
+		.udp = UDP,
+		.window = 64,
+		.burst = 16,
+		.n_passes = 20,
+	};
+	double gbit_s = 0;
+	int err;
+
+	if (n->is_server)
+		return sw_raw_server(&r);
+	err = sw_raw_client(&r, &gbit_s);
+	fprintf(stderr, "# raw, 4 MB: %.1f Gb/s\n", gbit_s);
+	sw_raw_bye(&r);
+	return err;
+}
+
+static void raw_run(struct node *n)
+{
+	node_up(n);
+	sw_dpdk_launch(n->dpdk, 0, raw_loop, n);
+	need(sw_dpdk_join(n->dpdk, 0) == 0);
+	if (!n->is_server)
+		usleep(300000); /* the good-bye lies in shared memory */
+	node_down(n);
+}
+
+static void port__raw(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+	pid_t pid = fork_node(server, raw_run);
+
+	wait_ok(fork_node(client, raw_run));
+	wait_ok(pid);
+	assert_true(is_empty(s->dir));
+	free(server);
+	free(client);
+}
+
+/* Refused before DPDK starts, with a line in the log each. */
+static void refusals_run(struct node *n)
+{
+	static const char *const bad_cpus[] = {"", "x", "0,0", "1-0", "0-",
+		"0,", "-1", "0,1", "4096", " 0", "999"};
+	struct sw_dpdk *d;
+	struct node good = *n;
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(bad_cpus); i++) {
+		n->eal.cpus = bad_cpus[i];
+		need(sw_dpdk_open(&n->eal, &d) == SW_ECONF);
+	}
+	n->eal = good.eal;
+	n->eal.n_lcores = 0;
+	need(sw_dpdk_open(&n->eal, &d) == SW_ECONF);
+	n->eal.n_lcores = 128;
+	need(sw_dpdk_open(&n->eal, &d) == SW_ECONF);
+	n->eal = good.eal;
+	n->eal.name = "../x";
+	need(sw_dpdk_open(&n->eal, &d) == SW_ECONF);
+	n->eal = good.eal;
+	n->eal.runtime_dir = "/nonexistent";
+	need(sw_dpdk_open(&n->eal, &d) == SW_ECONF);
+	n->eal = good.eal;
+	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
+	need(sw_dpdk_open(&n->eal, &d) == SW_EPERM);
+}
+
+static void port_refusals(struct node *n)
+{
+	const struct sw_dpdk_port_params good = n->port;
+	char file[96];
+
+	n->port.burst = 65;
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
+	n->port = good;
+	n->port.ring_slots = 100;
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
+	n->port = good;
+	n->port.payload_bytes = 8193;
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
+	n->port = good;
+	n->port.faults.drop_percent = 101;
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
+	n->port = good;
+	n->port.socket_path = "/nonexistent/x";
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
+	snprintf(file, sizeof(file), "%s/file", n->dir);
+	fclose(fopen(file, "w"));
+	n->port.socket_path = file;
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
+	need(access(file, F_OK) == 0);
+	unlink(file);
+	n->port = good;
+}
+
+/* The parent listens; a second listener is told so; what a refusal leaves
+ * behind does not keep the port from opening afterwards. */
+static void port_busy_run(struct node *n)
+{
+	pid_t pid;
+	int status;
+
+	refusals_run(n);
+	port_refusals(n);
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == 0);
+	pid = fork();
+	if (!pid) {
+		char *argv[] = {"proc_port", "--busy", n->socket, NULL};
+
+		execv("/proc/self/exe", argv);
+		_exit(1);
+	}
+	waitpid(pid, &status, 0);
+	need(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	node_down(n);
+}
+
+static int busy_main(char *socket)
+{
+	struct suite s = {.dir = "/tmp"};
+	struct node *n = node_new(&s, true);
+
+	n->port.socket_path = socket;
+	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_EBUSY);
+	sw_dpdk_close(&n->dpdk);
+	free(n);
+	return 0;
+}
+
+static void port__refusals(void **state)
+{
+	struct suite *s = *state;
+	struct node *n = node_new(s, true);
+
+	wait_ok(fork_node(n, port_busy_run));
+	assert_true(is_empty(s->dir));
+	free(n);
+}
+
+int main(int argc, char **argv)
+{
+	struct suite s = {.dir = "/tmp/sw-port-XXXXXX", .n_kills = 3};
+	int failed;
+
+	if (argc == 3 && !strcmp(argv[1], "--busy"))
+		return busy_main(argv[2]);
+	if (argc > 1)
+		s.n_kills = atoi(argv[1]);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
+	if (!mkdtemp(s.dir))
+		return 1;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(port__echo, &s),
+		cmocka_unit_test_prestate(port__faults, &s),
+		cmocka_unit_test_prestate(port__survives_killed_clients, &s),
+		cmocka_unit_test_prestate(port__survives_killed_servers, &s),
+		cmocka_unit_test_prestate(port__raw, &s),
+		cmocka_unit_test_prestate(port__refusals, &s),
+	};
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	rmdir(s.dir);
+	return failed;
+}

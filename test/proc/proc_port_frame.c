@@ -1,0 +1,189 @@
+/* proc_port_frame.c - outer headers: what is written is read, all else refused.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmd/dpdk/frame.h"
+
+enum {
+	OUR_IP = 0x0a000001,
+	OUR_UDP = 7000,
+	BODY = SW_HEAD_BYTES + 64,
+	FRAME = SW_OUTER_BYTES + BODY,
+};
+
+/* A good frame from 10.0.0.2:9 to us. */
+static void make(uint8_t *at)
+{
+	struct sw_path to = {.ip = OUR_IP, .udp = OUR_UDP};
+	struct sw_outer o;
+
+	memset(at, 0x5a, FRAME);
+	sw_outer_init(&o, 0x0a000002, 9);
+	sw_outer_write(&o, at, &to, 0, BODY);
+}
+
+/* Checks a copy of exactly @bytes, so that a read beyond is found. */
+static enum sw_verdict check(const uint8_t *frame, uint32_t bytes)
+{
+	struct sw_rx_frame out = {0};
+	uint8_t *exact = malloc(bytes ? bytes : 1);
+	enum sw_verdict v;
+
+	memcpy(exact, frame, bytes);
+	v = sw_outer_check(exact, bytes, OUR_IP, OUR_UDP, &out);
+	assert_int_equal(v == SW_FRAME_OURS, out.data != NULL);
+	free(exact);
+	return v;
+}
+
+/* Mend the IPv4 checksum after a change. */
+static void mend(uint8_t *at)
+{
+	uint32_t sum = 0;
+
+	at[24] = at[25] = 0;
+	for (int i = 14; i < 34; i += 2)
+		sum += (uint32_t)at[i] << 8 | at[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	at[24] = (uint8_t)(~sum >> 8);
+	at[25] = (uint8_t)~sum;
+}
+
+static enum sw_verdict check_with(int offset, uint8_t value)
+{
+	uint8_t at[FRAME];
+
+	make(at);
+	at[offset] = value;
+	mend(at);
+	return check(at, FRAME);
+}
+
+static void write__is_read(void **state)
+{
+	struct sw_rx_frame out;
+	uint8_t at[FRAME];
+
+	(void)state;
+	make(at);
+	assert_int_equal(sw_outer_check(at, FRAME, OUR_IP, OUR_UDP, &out),
+		SW_FRAME_OURS);
+	assert_ptr_equal(out.data, at + SW_OUTER_BYTES);
+	assert_int_equal(out.len, BODY);
+	assert_int_equal(out.from.ip, 0x0a000002);
+	assert_int_equal(out.from.udp, 9);
+}
+
+static void write__bytes(void **state)
+{
+	static const uint8_t want[] = {0x02, 0x53, 10, 0, 0, 1, 0x02, 0x53, 10,
+		0, 0, 2, 0x08, 0, 0x45, 0xe0};
+	uint8_t at[FRAME];
+
+	(void)state;
+	make(at);
+	assert_memory_equal(at, want, sizeof(want));
+	assert_int_equal(at[40] | at[41], 0); /* no UDP checksum */
+}
+
+static void write__checksum_of_many(void **state)
+{
+	uint8_t at[FRAME], mended[FRAME];
+
+	(void)state;
+	memset(at, 0, sizeof(at));
+	for (uint32_t i = 0; i < 100000; i++) {
+		struct sw_path to = {.ip = i * 2654435761u, .udp = 1};
+		struct sw_outer o;
+
+		sw_outer_init(&o, i * 40503u << 13, 2);
+		sw_outer_write(&o, at, &to, (uint8_t)i, i % 8300);
+		memcpy(mended, at, FRAME);
+		mend(mended);
+		assert_memory_equal(at, mended, FRAME);
+	}
+}
+
+static void check__cut_at_every_length(void **state)
+{
+	uint8_t at[FRAME];
+
+	(void)state;
+	make(at);
+	for (uint32_t n = 0; n < FRAME; n++)
+		assert_int_equal(check(at, n), SW_FRAME_SHORT);
+}
+
+static void check__padding_is_ignored(void **state)
+{
+	uint8_t at[FRAME + 20] = {0};
+
+	(void)state;
+	make(at);
+	assert_int_equal(check(at, FRAME + 20), SW_FRAME_OURS);
+}
+
+static void check__not_ours(void **state)
+{
+	(void)state;
+	assert_int_equal(check_with(12, 0x86), SW_FRAME_NOT_OURS); /* type */
+	assert_int_equal(check_with(23, 6), SW_FRAME_NOT_OURS);	   /* TCP */
+	assert_int_equal(check_with(33, 9), SW_FRAME_NOT_OURS);	   /* address */
+	assert_int_equal(check_with(37, 0), SW_FRAME_NOT_OURS);	   /* port */
+}
+
+static void check__bad_ip(void **state)
+{
+	uint8_t at[FRAME];
+
+	(void)state;
+	assert_int_equal(check_with(14, 0x65), SW_FRAME_BAD_IP);
+	assert_int_equal(check_with(14, 0x44), SW_FRAME_BAD_IP);
+	make(at);
+	at[22] ^= 1; /* without mending */
+	assert_int_equal(check(at, FRAME), SW_FRAME_BAD_IP);
+}
+
+static void check__options_and_fragments(void **state)
+{
+	(void)state;
+	assert_int_equal(check_with(14, 0x46), SW_FRAME_OPTIONS);
+	assert_int_equal(check_with(20, 0x20), SW_FRAME_FRAGMENT);
+	assert_int_equal(check_with(21, 1), SW_FRAME_FRAGMENT);
+}
+
+static void check__lengths_that_lie(void **state)
+{
+	(void)state;
+	assert_int_equal(check_with(16, 0xff), SW_FRAME_SHORT); /* IP more */
+	assert_int_equal(check_with(17, 27), SW_FRAME_SHORT);
+	assert_int_equal(check_with(38, 0xff), SW_FRAME_SHORT); /* UDP more */
+	assert_int_equal(check_with(39, 7), SW_FRAME_SHORT);
+	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES - 1), SW_FRAME_SHORT);
+	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES), SW_FRAME_OURS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(write__is_read),
+		cmocka_unit_test(write__bytes),
+		cmocka_unit_test(write__checksum_of_many),
+		cmocka_unit_test(check__cut_at_every_length),
+		cmocka_unit_test(check__padding_is_ignored),
+		cmocka_unit_test(check__not_ours),
+		cmocka_unit_test(check__bad_ip),
+		cmocka_unit_test(check__options_and_fragments),
+		cmocka_unit_test(check__lengths_that_lie),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* env.c - what the engine is given in a unit test.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/support/alloc.h"
+#include "test/support/unit.h"
+
+static void *mem_get(void *ctx, uint64_t bytes)
+{
+	struct test_env *e = ctx;
+	void *mem = e->is_short ? NULL :
+				  aligned_alloc(64, (bytes + 63) / 64 * 64);
+
+	if (mem) {
+		memset(mem, 0, bytes);
+		e->live_bytes += bytes;
+	}
+	return mem;
+}
+
+static void mem_put(void *ctx, void *mem, uint64_t bytes)
+{
+	struct test_env *e = ctx;
+
+	assert_true(e->live_bytes >= bytes);
+	e->live_bytes -= bytes;
+	free(mem);
+}
+
+static uint64_t next_random(void *ctx)
+{
+	return ++((struct test_env *)ctx)->rng;
+}
+
+static void keep_line(void *ctx, enum sw_log_level level, const char *text)
+{
+	struct test_env *e = ctx;
+	size_t n = strlen(e->lines);
+
+	(void)level;
+	if (n + strlen(text) + 2 > sizeof(e->lines))
+		n = 0; /* the last lines are what a test looks at */
+	snprintf(e->lines + n, sizeof(e->lines) - n, "%s\n", text);
+}
+
+void test_env_init(struct test_env *e)
+{
+	*e = (struct test_env){.live_blocks = alloc_live()};
+	e->log = (struct sw_log){
+		.line = keep_line, .ctx = e, .level = SW_LOG_DEBUG};
+	e->env = (struct sw_env){.log = &e->log,
+		.sum = sw_sum_best(SW_SUM_AVX512),
+		.ctx = e,
+		.mem_get = mem_get,
+		.mem_put = mem_put,
+		.random = next_random};
+}
+
+void test_env_fini(struct test_env *e)
+{
+	assert_int_equal(e->live_bytes, 0);
+	assert_int_equal(alloc_live(), e->live_blocks);
+}
+
+uint64_t test_random(uint64_t *rng)
+{
+	uint64_t z = *rng += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}

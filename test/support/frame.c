@@ -1,0 +1,246 @@
+/* frame.c - frames made, handed to a node, and rendered as short text.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/frame.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sum/sum.h"
+#include "test/support/unit.h"
+
+uint32_t frame_ip(uint32_t i)
+{
+	return 0x0a000000 + i;
+}
+
+void frame_make(struct test_frame *f, const struct sw_header *h,
+	const void *payload, struct sw_path peer, bool keep_crc)
+{
+	f->h = *h;
+	f->peer = peer;
+	f->len = SW_HEAD_BYTES + h->payload_len;
+	if (h->payload_len)
+		memcpy(f->bytes + SW_HEAD_BYTES, payload, h->payload_len);
+	if (!keep_crc)
+		f->h.payload_crc =
+			h->class == SW_CLASS_CTL ?
+				sw_crc32c(0, payload, h->payload_len) :
+				sw_data_crc(h, payload, h->payload_len);
+	sw_header_encode(&f->h, f->bytes);
+}
+
+void frame_rx(
+	struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
+{
+	uint8_t room[sizeof(f->bytes)];
+	struct sw_rx_frame rx = {.data = room + sizeof(room) - f->len,
+		.len = f->len,
+		.from = f->peer};
+
+	/* Reading on leaves the array, which the sanitizer sees. */
+	memcpy(room + sizeof(room) - f->len, f->bytes, f->len);
+	node->rx(node, now_ns, f->peer.port_i, &rx, 1);
+}
+
+bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct test_frame *f)
+{
+	struct sw_tx_frame tx;
+	struct sw_header h;
+
+	if (!node->tx(node, now_ns, port_i, &tx))
+		return false;
+	f->peer = tx.to;
+	f->len = SW_HEAD_BYTES + tx.payload_len;
+	memcpy(f->bytes, tx.head, SW_HEAD_BYTES);
+	if (tx.payload_len)
+		memcpy(f->bytes + SW_HEAD_BYTES, tx.payload, tx.payload_len);
+	assert_int_equal(
+		sw_header_decode(f->bytes, f->len, &f->h), SW_FRAME_OK);
+	h = f->h;
+	assert_int_equal(h.payload_crc,
+		h.class != SW_CLASS_CTL ?
+			sw_data_crc(&h, tx.payload, tx.payload_len) :
+			sw_crc32c(0, tx.payload, tx.payload_len));
+	return true;
+}
+
+/* --- text --- */
+
+struct text {
+	char *at;
+	size_t left;
+};
+
+static void put(struct text *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void put(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(t->at, t->left, fmt, ap);
+	va_end(ap);
+	n = (size_t)n < t->left ? n : (int)t->left - 1;
+	t->at += n;
+	t->left -= (size_t)n;
+}
+
+static void put_data(struct text *t, const struct sw_header *h)
+{
+	put(t, " k%u r%u c%u +%u", h->key, h->round, h->chunk, h->payload_len);
+	if (h->type == SW_RESULT)
+		put(t, " w%u", h->weight);
+	if (h->flags & SW_FLAG_RETX)
+		put(t, " again");
+}
+
+/* One block as ranges: 0:1-3,5 */
+static void put_sack(struct text *t, const struct sw_sack *k)
+{
+	const char *sep = ":";
+
+	put(t, " %u", k->class);
+	for (uint64_t n = SW_SACK_BITS + 1, from = 0; n-- > 0;) {
+		bool has = !n || (n <= k->largest &&
+					 k->bits[(n - 1) / 64] >>
+							 ((n - 1) % 64) &
+						 1);
+
+		if (has && !from)
+			from = k->largest - n;
+		if (!from || (has && n))
+			continue;
+		put(t, "%s%llu", sep, (unsigned long long)from);
+		if (k->largest - n - !has > from)
+			put(t, "-%llu",
+				(unsigned long long)(k->largest - n - !has));
+		sep = ",";
+		from = 0;
+	}
+}
+
+static void put_ack(struct text *t, const struct test_frame *f)
+{
+	struct sw_sack k;
+
+	for (uint32_t at = 0; at < f->h.payload_len; at += sizeof(k)) {
+		memcpy(&k, f->bytes + SW_HEAD_BYTES + at, sizeof(k));
+		put_sack(t, &k);
+	}
+}
+
+static void put_pull(struct text *t, const struct test_frame *f)
+{
+	struct sw_pull p;
+
+	for (uint32_t at = 0; at < f->h.payload_len; at += sizeof(p)) {
+		memcpy(&p, f->bytes + SW_HEAD_BYTES + at, sizeof(p));
+		put(t, " k%ur%uc%u", p.key, p.round, p.chunk);
+	}
+}
+
+static void put_answer(struct text *t, const struct test_frame *f)
+{
+	static const char *const kinds[] = {"WAIT", "NEED", "GONE", "CRC"};
+	struct sw_answer a;
+
+	for (uint32_t at = 0; at < f->h.payload_len; at += sizeof(a)) {
+		memcpy(&a, f->bytes + SW_HEAD_BYTES + at, sizeof(a));
+		put(t, "%s %s k%ur%uc%u", at ? "," : "",
+			a.kind < SW_ARRAY_SIZE(kinds) ? kinds[a.kind] : "?",
+			a.key, a.round, a.chunk);
+		if (a.kind == SW_ANSWER_WAIT)
+			put(t, " for %llx", (unsigned long long)a.missing);
+	}
+}
+
+static void put_status(struct text *t, const struct test_frame *f)
+{
+	struct sw_status s;
+
+	memcpy(&s, f->bytes + SW_HEAD_BYTES, sizeof(s));
+	if (s.state == SW_JOB_FORMING)
+		put(t, " forming %llx", (unsigned long long)s.joined);
+	else if (s.state == SW_JOB_RUNNING)
+		put(t, " running %u", s.size);
+	else
+		put(t, " failed %s %s", sw_error_name(s.err), s.text);
+}
+
+static void put_fault(struct text *t, const struct test_frame *f)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
+	if (fault.err)
+		put(t, " %s %s", sw_error_name(fault.err), fault.text);
+}
+
+static void put_declare(struct text *t, const struct test_frame *f)
+{
+	const uint8_t *p = f->bytes + SW_HEAD_BYTES;
+	struct sw_declare_head head;
+	struct sw_declare_item item;
+
+	memcpy(&head, p, sizeof(head));
+	put(t, " b%u", head.batch);
+	p += sizeof(head);
+	for (uint32_t i = 0; i < head.n; i++) {
+		memcpy(&item, p, sizeof(item));
+		put(t, " %.*s", item.name_len, (const char *)p + sizeof(item));
+		p += sizeof(item) + item.name_len;
+	}
+}
+
+static void put_declared(struct text *t, const struct test_frame *f)
+{
+	const uint8_t *p = f->bytes + SW_HEAD_BYTES;
+	struct sw_declared d;
+
+	memcpy(&d, p, sizeof(d));
+	put(t, " b%u", d.batch);
+	for (uint32_t i = 0; i < d.n; i++)
+		put(t, " k%u", sw_load32(p + sizeof(d) + 4 * i));
+}
+
+static void put_join(struct text *t, const struct test_frame *f)
+{
+	struct sw_join j;
+
+	memcpy(&j, f->bytes + SW_HEAD_BYTES, sizeof(j));
+	put(t, " %s rank %u of %u", j.job, j.rank, j.n_members);
+}
+
+void frame_text(
+	const struct test_frame *f, char letter, char *out, size_t size)
+{
+	static const struct {
+		const char *name;
+		void (*put)(struct text *, const struct test_frame *);
+	} rows[SW_N_TYPES] = {[SW_HELLO] = {"HELLO", NULL},
+		[SW_COOKIE] = {"COOKIE", NULL},
+		[SW_JOIN] = {"JOIN", put_join},
+		[SW_ACCEPT] = {"ACCEPT", NULL},
+		[SW_DECLARE] = {"DECLARE", put_declare},
+		[SW_DECLARED] = {"DECLARED", put_declared},
+		[SW_STATUS] = {"STATUS", put_status},
+		[SW_LEAVE] = {"LEAVE", put_fault},
+		[SW_LEFT] = {"LEFT", NULL},
+		[SW_KEEPALIVE] = {"KEEPALIVE", NULL},
+		[SW_ERROR] = {"ERROR", put_fault},
+		[SW_PUSH] = {"PUSH", NULL},
+		[SW_RESULT] = {"RESULT", NULL},
+		[SW_ACK] = {"ACK", put_ack},
+		[SW_PULL] = {"PULL", put_pull},
+		[SW_ANSWER] = {"ANSWER", put_answer}};
+	struct text t = {out, size};
+
+	put(&t, "%c%u %s", letter, f->peer.ip & 0xff, rows[f->h.type].name);
+	if (f->h.class != SW_CLASS_CTL)
+		put_data(&t, &f->h);
+	else if (rows[f->h.type].put)
+		rows[f->h.type].put(&t, f);
+}
