@@ -9,29 +9,17 @@
 
 #include "sum/vec.inc.h"
 
-/* Bit logic costs one operation where a blend costs two or three. */
-INLINE vf pick_f(vf mask, vf yes, vf no)
-{
-	return _mm256_or_ps(
-		_mm256_and_ps(mask, yes), _mm256_andnot_ps(mask, no));
-}
-
-INLINE vd pick_d(vd mask, vd yes, vd no)
-{
-	return _mm256_or_pd(
-		_mm256_and_pd(mask, yes), _mm256_andnot_pd(mask, no));
-}
-
 INLINE vf nan_f(vf a, vf b, vf otherwise)
 {
-	return pick_f(_mm256_cmp_ps(a, b, _CMP_UNORD_Q),
-		(vf)_mm256_set1_epi32(0x7fc00000), otherwise);
+	return _mm256_blendv_ps(otherwise, (vf)_mm256_set1_epi32(0x7fc00000),
+		_mm256_cmp_ps(a, b, _CMP_UNORD_Q));
 }
 
 INLINE vd nan_d(vd a, vd b, vd otherwise)
 {
-	return pick_d(_mm256_cmp_pd(a, b, _CMP_UNORD_Q),
-		(vd)_mm256_set1_epi64x(0x7ff8000000000000), otherwise);
+	return _mm256_blendv_pd(otherwise,
+		(vd)_mm256_set1_epi64x(0x7ff8000000000000),
+		_mm256_cmp_pd(a, b, _CMP_UNORD_Q));
 }
 
 INLINE vf canon_f(vf v)

@@ -36,16 +36,27 @@ ACCESS(i64, v64)
  * @arg is the kernel's own. */
 typedef void step_fn(uint8_t *dst, const uint8_t *src, const void *arg);
 
-/* walk - apply @step to @n elements, @lanes at a time.  The rest is done in a
- * buffer of its own, since nothing outside the caller's may be touched.  A
- * step reads all it needs before it writes, and never beyond its elements. */
+/* The last @n elements, fewer than a step's, in buffers as long as a step,
+ * since nothing outside the caller's elements may be touched. */
+INLINE void walk_rest(uint8_t *d, const uint8_t *s, size_t n, size_t dst_bytes,
+	size_t src_bytes, step_fn *step, const void *arg)
+{
+	uint8_t d_rest[VB] = {0}, s_rest[2 * VB] = {0};
+
+	memcpy(d_rest, d, n * dst_bytes);
+	memcpy(s_rest, s, n * src_bytes);
+	step(d_rest, s_rest, arg);
+	memcpy(d, d_rest, n * dst_bytes);
+}
+
+/* walk - apply @step to @n elements, @lanes at a time.  A step reads all it
+ * needs before it writes, and never beyond its elements. */
 INLINE void walk(void *dst, const void *src, size_t n, size_t lanes,
 	size_t dst_bytes, size_t src_bytes, step_fn *step, const void *arg)
 {
 	size_t d_step = lanes * dst_bytes, s_step = lanes * src_bytes;
-	uint8_t *d = dst, d_rest[VB] = {0};
+	uint8_t *d = dst;
 	const uint8_t *s = src;
-	uint8_t s_rest[2 * VB] = {0};
 
 	for (; n >= 4 * lanes; n -= 4 * lanes) {
 		step(d, s, arg);
@@ -60,12 +71,8 @@ INLINE void walk(void *dst, const void *src, size_t n, size_t lanes,
 		d += d_step;
 		s += s_step;
 	}
-	if (!n)
-		return;
-	memcpy(d_rest, d, n * dst_bytes);
-	memcpy(s_rest, s, n * src_bytes);
-	step(d_rest, s_rest, arg);
-	memcpy(d, d_rest, n * dst_bytes);
+	if (n)
+		walk_rest(d, s, n, dst_bytes, src_bytes, step, arg);
 }
 
 INLINE void copy_step(uint8_t *d, const uint8_t *s, const void *arg)

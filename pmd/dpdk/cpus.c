@@ -65,8 +65,8 @@ static void print_set(const cpu_set_t *set, char *out, size_t size)
 			continue;
 		while (to + 1 < CPU_SETSIZE && CPU_ISSET(to + 1, set))
 			to++;
-		at += (size_t)snprintf(out + at, size - at, "%c%d-%d", sep, cpu,
-			to);
+		at += (size_t)snprintf(
+			out + at, size - at, "%c%d-%d", sep, cpu, to);
 		sep = ',';
 		cpu = to;
 	}
@@ -79,13 +79,15 @@ static int pinned_check(const char *cpus, uint32_t n_lcores,
 {
 	if (!parse(cpus, set)) {
 		sw_log(log, SW_LOG_ERROR,
-			"cpus \"%s\": \"auto\" or a list of different CPUs like \"2,4-6\" expected",
+			"cpus \"%s\": \"auto\" or a list of different CPUs "
+			"like \"2,4-6\" expected",
 			cpus);
 		return SW_ECONF;
 	}
 	if ((uint32_t)CPU_COUNT(set) != n_lcores) {
 		sw_log(log, SW_LOG_ERROR,
-			"cpus \"%s\": names %d CPUs, one for each of %u lcores expected",
+			"cpus \"%s\": names %d CPUs, one for each of %u lcores "
+			"expected",
 			cpus, CPU_COUNT(set), n_lcores);
 		return SW_ECONF;
 	}
@@ -93,7 +95,8 @@ static int pinned_check(const char *cpus, uint32_t n_lcores,
 		if (!CPU_ISSET(cpu, set) || CPU_ISSET(cpu, allowed))
 			continue;
 		sw_log(log, SW_LOG_ERROR,
-			"cpus \"%s\": CPU %d is not among %s, which this process may use",
+			"cpus \"%s\": CPU %d is not among %s, which this "
+			"process may use",
 			cpus, cpu, allowed_text);
 		return SW_ECONF;
 	}
@@ -115,8 +118,8 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	}
 	print_set(&allowed, all, sizeof(all));
 	if (strcmp(cpus, "auto") != 0) {
-		int err = pinned_check(cpus, n_lcores, &allowed, all, &set,
-			log);
+		int err =
+			pinned_check(cpus, n_lcores, &allowed, all, &set, log);
 
 		if (err)
 			return err;
@@ -124,8 +127,8 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	at = (size_t)snprintf(out, size, "--lcores=0@%s", all);
 	for (uint32_t i = 1; i <= n_lcores && at < size; i++) {
 		if (strcmp(cpus, "auto") == 0) {
-			at += (size_t)snprintf(out + at, size - at, ",%u@%s", i,
-				all);
+			at += (size_t)snprintf(
+				out + at, size - at, ",%u@%s", i, all);
 			continue;
 		}
 		do
@@ -136,7 +139,8 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	if (at < size)
 		return 0;
 	sw_log(log, SW_LOG_ERROR,
-		"%u lcores over CPUs %s: too long for dpdk; give a list in cpus",
+		"%u lcores over CPUs %s: too long for dpdk; give a list in "
+		"cpus",
 		n_lcores, all);
 	return SW_ECONF;
 }

@@ -21,8 +21,8 @@
 
 enum {
 	LCORES_MAX = RTE_MAX_LCORE - 1, /* lcore 0 is the control thread */
-	BASE_BYTES = 32 << 20,		/* DPDK's own needs without ports */
-	ARG_BYTES = 8192,		/* the longest --lcores list fits */
+	BASE_BYTES = 32 << 20,          /* DPDK's own needs without ports */
+	ARG_BYTES = 8192,               /* the longest --lcores list fits */
 	ARGS_MAX = 16,
 	JOIN_POLL_US = 1000,
 };
@@ -30,7 +30,7 @@ enum {
 struct sw_dpdk {
 	const struct sw_log *log;
 	uint32_t n_lcores;
-	FILE *stream;	  /* rte_log writes here, see log_write */
+	FILE *stream;      /* rte_log writes here, see log_write */
 	char problem[256]; /* DPDK's last error line, for our messages */
 };
 
@@ -57,8 +57,8 @@ static ssize_t log_write(void *ctx, const char *text, size_t n)
 	if (!len)
 		return (ssize_t)n;
 	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
-		snprintf(d->problem, sizeof(d->problem), "%.*s", (int)len,
-			text);
+		snprintf(
+			d->problem, sizeof(d->problem), "%.*s", (int)len, text);
 	sw_log(d->log, SW_LOG_DEBUG, "dpdk: %.*s", (int)len, text);
 	return (ssize_t)n;
 }
@@ -83,7 +83,8 @@ static int params_check(const struct sw_dpdk_params *p)
 	if (!p->name[0] || strlen(p->name) > 32 ||
 		p->name[strspn(p->name, ok)]) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"name \"%s\": 1 to 32 letters, digits, - and _ expected",
+			"name \"%s\": 1 to 32 letters, digits, - and _ "
+			"expected",
 			p->name);
 		return SW_ECONF;
 	}
@@ -94,19 +95,21 @@ static int params_check(const struct sw_dpdk_params *p)
 	}
 	if (rte_lcore_count()) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"dpdk was started before in this process; once is all it can");
+			"dpdk was started before in this process; once is all "
+			"it can");
 		return SW_EPERM;
 	}
 	if (!__builtin_cpu_supports("sse4.2")) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"this CPU has no SSE4.2, which DPDK needs; run the daemons on a newer machine");
+			"this CPU has no SSE4.2, which DPDK needs; run the "
+			"daemons on a newer machine");
 		return SW_EPERM;
 	}
 	return 0;
 }
 
-static int entry_remove(const char *path, const struct stat *st, int kind,
-	struct FTW *at)
+static int entry_remove(
+	const char *path, const struct stat *st, int kind, struct FTW *at)
 {
 	(void)st;
 	(void)kind;
@@ -116,8 +119,8 @@ static int entry_remove(const char *path, const struct stat *st, int kind,
 
 /* Make a directory that only this process uses and point DPDK at it; @old
  * takes what the environment said before. */
-static int runtime_make(const struct sw_dpdk_params *p, char *dir, size_t size,
-	char **old)
+static int runtime_make(
+	const struct sw_dpdk_params *p, char *dir, size_t size, char **old)
 {
 	const char *env = getenv("RUNTIME_DIRECTORY");
 
@@ -129,7 +132,8 @@ static int runtime_make(const struct sw_dpdk_params *p, char *dir, size_t size,
 	}
 	if (!mkdtemp(dir)) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"runtime directory %s: %s; an existing, writable one expected",
+			"runtime directory %s: %s; an existing, writable one "
+			"expected",
 			p->runtime_dir, strerror(errno));
 		return SW_ECONF;
 	}
@@ -181,7 +185,8 @@ static int eal_error(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 
 	fflush(d->stream);
 	sw_log(d->log, SW_LOG_ERROR,
-		"dpdk does not start: %s (%s); %llu MiB of memory were asked for",
+		"dpdk does not start: %s (%s); %llu MiB of memory were asked "
+		"for",
 		d->problem[0] ? d->problem : "no reason given",
 		rte_strerror(err),
 		(unsigned long long)((BASE_BYTES + p->ports_bytes) >> 20));
@@ -193,8 +198,8 @@ static int start(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 	char lcores[ARG_BYTES], dir[256], *old;
 	int err;
 
-	err = sw_cpus_to_lcores(p->cpus, p->n_lcores, p->log, lcores,
-		sizeof(lcores));
+	err = sw_cpus_to_lcores(
+		p->cpus, p->n_lcores, p->log, lcores, sizeof(lcores));
 	if (err)
 		return err;
 	err = runtime_make(p, dir, sizeof(dir), &old);
@@ -247,8 +252,8 @@ void sw_dpdk_close(struct sw_dpdk **d)
 	*d = NULL;
 }
 
-int sw_dpdk_launch(struct sw_dpdk *d, uint32_t lcore_i, int (*fn)(void *),
-	void *arg)
+int sw_dpdk_launch(
+	struct sw_dpdk *d, uint32_t lcore_i, int (*fn)(void *), void *arg)
 {
 	if (lcore_i >= d->n_lcores)
 		return SW_EINVAL;

@@ -14,14 +14,14 @@
 struct sw_dpdk; /* DPDK of this process */
 
 struct sw_dpdk_params {
-	const char *name;	 /* of this process: letters, digits, - and _ */
+	const char *name;        /* of this process: letters, digits, - and _ */
 	const char *runtime_dir; /* existing, writable; a private directory is
 				    made there and gone when open returns */
-	uint32_t n_lcores;	 /* polling lcores, 1 … 127 */
-	const char *cpus;	 /* "auto": every lcore floats over the CPUs
+	uint32_t n_lcores;       /* polling lcores, 1 … 127 */
+	const char *cpus;        /* "auto": every lcore floats over the CPUs
 				    that this process may use; else as many
 				    CPUs as lcores, like "2,4-6" */
-	uint64_t ports_bytes;	 /* sum of sw_dpdk_port_bytes over the ports */
+	uint64_t ports_bytes;    /* sum of sw_dpdk_port_bytes over the ports */
 	const struct sw_log *log; /* kept; its line() is called from DPDK's own
 				     threads too */
 };
@@ -45,8 +45,8 @@ void sw_dpdk_close(struct sw_dpdk **d);
 
 /* sw_dpdk_launch - run @fn(@arg) on lcore @lcore_i (0 … n_lcores-1).
  * Errors: SW_EINVAL no such lcore; SW_EBUSY it runs something. */
-int sw_dpdk_launch(struct sw_dpdk *d, uint32_t lcore_i, int (*fn)(void *),
-	void *arg);
+int sw_dpdk_launch(
+	struct sw_dpdk *d, uint32_t lcore_i, int (*fn)(void *), void *arg);
 
 /* sw_dpdk_join - wait until lcore @lcore_i has returned; returns what its
  * function returned, 0 if none ran.  SW_EINVAL: no such lcore. */

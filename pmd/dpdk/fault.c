@@ -15,7 +15,7 @@ struct late {
 };
 
 struct faults {
-	uint64_t state; /* of the random numbers; never 0 */
+	uint64_t state;                    /* of the random numbers; never 0 */
 	uint32_t drop, duplicate, reorder; /* of 2^32 */
 	struct late late[LATE_MAX];
 	uint32_t n_late, n_idle_polls;
@@ -39,8 +39,7 @@ static bool delay(struct faults *f, struct rte_mbuf *m)
 {
 	if (f->n_late == LATE_MAX)
 		return false;
-	f->late[f->n_late++] = (struct late){m,
-		1 + random32(f) % LATER_FRAMES};
+	f->late[f->n_late++] = (struct late){m, 1 + random32(f) % LATER_FRAMES};
 	return true;
 }
 
@@ -72,8 +71,8 @@ static void duplicate(struct faults *f, struct rte_mbuf *m)
 		rte_pktmbuf_free(copy);
 }
 
-static uint16_t faults_rx(uint16_t eth_i, uint16_t queue,
-	struct rte_mbuf *in[], uint16_t n_in, uint16_t max, void *arg)
+static uint16_t faults_rx(uint16_t eth_i, uint16_t queue, struct rte_mbuf *in[],
+	uint16_t n_in, uint16_t max, void *arg)
 {
 	struct faults *f = arg;
 	uint32_t n = 0;
@@ -109,13 +108,14 @@ static uint32_t of_2_32(double percent)
 
 static int faults_check(const struct port *p, const struct sw_dpdk_faults *s)
 {
-	const double v[] = {s->drop_percent, s->duplicate_percent,
-		s->reorder_percent};
+	const double v[] = {
+		s->drop_percent, s->duplicate_percent, s->reorder_percent};
 
 	for (uint32_t i = 0; i < 3; i++)
 		if (!(v[i] >= 0 && v[i] <= 100)) {
 			sw_log(p->log, SW_LOG_ERROR,
-				"port %s: fault percentage %g: 0 to 100 expected",
+				"port %s: fault percentage %g: 0 to 100 "
+				"expected",
 				p->base.name, v[i]);
 			return SW_ECONF;
 		}
@@ -146,7 +146,8 @@ int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *s)
 	}
 	p->faults = f;
 	sw_log(p->log, SW_LOG_WARN,
-		"port %s: faults are on: %g %% dropped, %g %% duplicated, %g %% reordered",
+		"port %s: faults are on: %g %% dropped, %g %% duplicated, %g "
+		"%% reordered",
 		p->base.name, s->drop_percent, s->duplicate_percent,
 		s->reorder_percent);
 	return 0;

@@ -107,13 +107,13 @@ void sw_outer_write(const struct sw_outer *o, uint8_t *at,
 	put16(at + IP_TOTAL, ip_bytes);
 	put32(at + IP_DST, to->ip);
 	put16(at + IP_SUM, ~fold(o->ip_sum + tos + ip_bytes + (to->ip >> 16) +
-				  (to->ip & 0xffff)));
+				   (to->ip & 0xffff)));
 	put16(at + UDP_DST, to->udp);
 	put16(at + UDP_LEN, udp_bytes);
 }
 
-static enum sw_verdict ip_check(const uint8_t *frame, uint32_t bytes,
-	uint32_t ip)
+static enum sw_verdict ip_check(
+	const uint8_t *frame, uint32_t bytes, uint32_t ip)
 {
 	uint32_t total = get16(frame + IP_TOTAL);
 

@@ -15,8 +15,8 @@ void sw_gate_drain(void)
 	 * enters from here on. */
 	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t i = 0; i < RTE_MAX_LCORE; i++)
-		while (atomic_load_explicit(&sw_gates[i].is_inside,
-			memory_order_acquire))
+		while (atomic_load_explicit(
+			&sw_gates[i].is_inside, memory_order_acquire))
 			sched_yield();
 }
 

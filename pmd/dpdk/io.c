@@ -16,8 +16,8 @@ static const uint8_t verdict_counters[] = {
 };
 
 /* Is @m for us?  Then describe it in @out, else count why not. */
-static bool rx_take(struct port *p, const struct rte_mbuf *m,
-	struct sw_rx_frame *out)
+static bool rx_take(
+	struct port *p, const struct rte_mbuf *m, struct sw_rx_frame *out)
 {
 	enum sw_verdict v;
 
@@ -73,8 +73,8 @@ static uint32_t driver_rx(struct port *p, struct rte_mbuf **in, uint32_t max)
 	return n;
 }
 
-static uint32_t io_rx(struct sw_port *base, struct sw_rx_frame *out,
-	uint32_t max)
+static uint32_t io_rx(
+	struct sw_port *base, struct sw_rx_frame *out, uint32_t max)
 {
 	struct port *p = port_of(base);
 	struct rte_mbuf *in[SW_RX_BURST];

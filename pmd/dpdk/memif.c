@@ -20,8 +20,8 @@ enum { PATH_MAX_BYTES = 107 }; /* of a Unix socket */
  * not fall on the same cache sets. */
 static uint32_t buffer_bytes(void)
 {
-	uint32_t lines = (FRAME_HEAD_BYTES + SW_PAYLOAD_MAX + TRAILER_BYTES +
-				 63) / 64;
+	uint32_t lines =
+		(FRAME_HEAD_BYTES + SW_PAYLOAD_MAX + TRAILER_BYTES + 63) / 64;
 
 	return (lines | 1) * 64;
 }
@@ -35,14 +35,16 @@ static int devargs(const struct sw_dpdk_port_params *p,
 		strlen(p->socket_path) > PATH_MAX_BYTES ||
 		strchr(p->socket_path, ',') || p->socket_path[0] != '/') {
 		sw_log(log, SW_LOG_ERROR,
-			"port %s: socket \"%s\": an absolute path of at most %d bytes without comma expected",
+			"port %s: socket \"%s\": an absolute path of at most "
+			"%d bytes without comma expected",
 			p->name, p->socket_path ? p->socket_path : "",
 			PATH_MAX_BYTES);
 		return SW_ECONF;
 	}
 	sw_mac(p->ip, mac);
 	snprintf(args, size,
-		"role=%s,id=%u,socket=%s,socket-abstract=no,rsize=%d,bsize=%u,mac=%02x:%02x:%02x:%02x:%02x:%02x,zero-copy=no",
+		"role=%s,id=%u,socket=%s,socket-abstract=no,rsize=%d,bsize=%u,"
+		"mac=%02x:%02x:%02x:%02x:%02x:%02x,zero-copy=no",
 		p->is_listener ? "server" : "client", p->memif_id,
 		p->socket_path, __builtin_ctz(p->ring_slots), buffer_bytes(),
 		mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
@@ -78,7 +80,8 @@ static int lock_take(const char *path, const struct sw_log *log)
 		if (lock_is_ours(path))
 			return SW_EAGAIN;
 		sw_log(log, SW_LOG_ERROR,
-			"%s: another process listens on this socket; give each process its own",
+			"%s: another process listens on this socket; give each "
+			"process its own",
 			path);
 		return SW_EBUSY;
 	}

@@ -59,8 +59,8 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 	const struct port_type *t = port_types[p->type];
 	uint32_t cached = POOL_CACHE * 3 / 2;
 	uint32_t in_driver = t->is_sync ? 0 : p->ring_slots;
-	uint32_t delayed = sw_dpdk_faults_is_set(&p->faults) ?
-		2 * SW_RX_BURST : 0;
+	uint32_t delayed =
+		sw_dpdk_faults_is_set(&p->faults) ? 2 * SW_RX_BURST : 0;
 	uint32_t frame = FRAME_HEAD_BYTES + p->payload_bytes + TRAILER_BYTES;
 
 	return (struct pools){
@@ -91,8 +91,8 @@ uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 	       pool_bytes(s.n_copy, s.copy_room);
 }
 
-static int name_check(const struct sw_dpdk_port_params *p,
-	const struct sw_log *log)
+static int name_check(
+	const struct sw_dpdk_port_params *p, const struct sw_log *log)
 {
 	static const char ok[] = "abcdefghijklmnopqrstuvwxyz"
 				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -107,8 +107,8 @@ static int name_check(const struct sw_dpdk_port_params *p,
 	return SW_ECONF;
 }
 
-static int params_check(const struct sw_dpdk_port_params *p,
-	const struct sw_log *log)
+static int params_check(
+	const struct sw_dpdk_port_params *p, const struct sw_log *log)
 {
 	const char *what = NULL;
 
@@ -132,15 +132,15 @@ static int params_check(const struct sw_dpdk_port_params *p,
 	return SW_ECONF;
 }
 
-static struct rte_mempool *pool_open(const struct port *p, const char *what,
-	uint32_t n, uint32_t room)
+static struct rte_mempool *pool_open(
+	const struct port *p, const char *what, uint32_t n, uint32_t room)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "%s%u", what, p->index);
-	pool = rte_pktmbuf_pool_create(name, n, POOL_CACHE, PRIV_BYTES,
-		(uint16_t)room, SOCKET_ID_ANY);
+	pool = rte_pktmbuf_pool_create(
+		name, n, POOL_CACHE, PRIV_BYTES, (uint16_t)room, SOCKET_ID_ANY);
 	if (!pool)
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: no memory for %u %s buffers of %u bytes: %s",
@@ -167,7 +167,8 @@ static int pools_open(struct port *p, const struct sw_dpdk_port_params *params)
 		return SW_ENOMEM;
 	}
 	sw_log(p->log, SW_LOG_INFO,
-		"port %s: %s, ring %u, burst %u; buffers: receive %u x %u, header %u x %u, copy %u x %u, %llu KiB",
+		"port %s: %s, ring %u, burst %u; buffers: receive %u x %u, "
+		"header %u x %u, copy %u x %u, %llu KiB",
 		p->base.name, p->type->name, params->ring_slots, p->burst,
 		s.n_rx, s.rx_room, s.n_head, s.head_room, s.n_copy, s.copy_room,
 		(unsigned long long)sw_dpdk_port_bytes(params) >> 10);
@@ -215,11 +216,11 @@ static int queues_open(struct port *p, const struct sw_dpdk_port_params *params)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	ret = rte_eth_dev_configure(p->eth_i, 1, 1, &conf);
 	if (!ret)
-		ret = rte_eth_rx_queue_setup(p->eth_i, 0, n, SOCKET_ID_ANY,
-			NULL, p->rx_pool);
+		ret = rte_eth_rx_queue_setup(
+			p->eth_i, 0, n, SOCKET_ID_ANY, NULL, p->rx_pool);
 	if (!ret)
-		ret = rte_eth_tx_queue_setup(p->eth_i, 0, n, SOCKET_ID_ANY,
-			NULL);
+		ret = rte_eth_tx_queue_setup(
+			p->eth_i, 0, n, SOCKET_ID_ANY, NULL);
 	if (!ret)
 		return 0;
 	sw_log(p->log, SW_LOG_ERROR, "port %s: the driver refuses %u slots: %s",
@@ -237,8 +238,9 @@ static void dial(void *arg)
 	if (port_is_up(p)) {
 		p->was_connected = true;
 		p->n_dial_ticks = 0;
-	} else if (p->is_started && (p->was_connected ||
-		++p->n_dial_ticks > DIAL_PATIENCE_TICKS)) {
+	} else if (p->is_started &&
+		   (p->was_connected ||
+			   ++p->n_dial_ticks > DIAL_PATIENCE_TICKS)) {
 		sw_gate_drain();
 		rte_eth_dev_stop(p->eth_i);
 		p->is_started = false;
@@ -281,8 +283,8 @@ static int claim(struct port *p, const struct sw_dpdk_port_params *params)
 static void unclaim(struct port *p)
 {
 	if (p->claim_fd >= 0)
-		p->type->unclaim(p->claim_path ? p->claim_path : "",
-			p->claim_fd);
+		p->type->unclaim(
+			p->claim_path ? p->claim_path : "", p->claim_fd);
 	free(p->claim_path);
 }
 
@@ -396,13 +398,13 @@ bool sw_dpdk_port_is_drained(struct sw_port *base)
 	return rte_mbuf_ext_refcnt_read(&p->shinfo) == 1;
 }
 
-void sw_dpdk_port_stats_get(const struct sw_port *base,
-	struct sw_dpdk_port_stats *out)
+void sw_dpdk_port_stats_get(
+	const struct sw_port *base, struct sw_dpdk_port_stats *out)
 {
 	const struct port *p = (const struct port *)base;
 	uint64_t *to = (uint64_t *)out;
 
 	for (uint32_t i = 0; i < SW_DPDK_N_COUNTERS; i++)
-		to[i] = atomic_load_explicit(&p->counters[i],
-			memory_order_relaxed);
+		to[i] = atomic_load_explicit(
+			&p->counters[i], memory_order_relaxed);
 }

@@ -20,24 +20,25 @@ enum sw_dpdk_type {
 struct sw_dpdk_faults {
 	double drop_percent;
 	double duplicate_percent; /* the copy comes 1 to 32 frames later */
-	double reorder_percent;	  /* comes 1 to 32 frames later */
+	double reorder_percent;   /* comes 1 to 32 frames later */
 	uint64_t seed;
 };
 
 struct sw_dpdk_port_params {
-	const char *name; /* of the port, unique; 1 to 31 letters, digits, - _ */
+	const char
+		*name; /* of the port, unique; 1 to 31 letters, digits, - _ */
 	enum sw_dpdk_type type;
-	uint32_t ip;	       /* our address, host order */
-	uint16_t udp;	       /* our UDP port, host order */
+	uint32_t ip;            /* our address, host order */
+	uint16_t udp;           /* our UDP port, host order */
 	uint32_t payload_bytes; /* payload class: 1344, 3328 or 8192 */
-	uint32_t ring_slots;   /* of the driver, each way; a power of two,
-				  16 … 16384 */
-	uint32_t burst;	       /* frames per driver call, 1 … SW_RX_BURST */
+	uint32_t ring_slots;    /* of the driver, each way; a power of two,
+				   16 … 16384 */
+	uint32_t burst;         /* frames per driver call, 1 … SW_RX_BURST */
 	struct sw_dpdk_faults faults;
 	/* memif: */
 	const char *socket_path; /* in a directory that both processes write */
-	uint32_t memif_id;	 /* tells links over one socket apart */
-	bool is_listener;	 /* one end listens, the other connects */
+	uint32_t memif_id;       /* tells links over one socket apart */
+	bool is_listener;        /* one end listens, the other connects */
 };
 
 /* Counters since open.  Bytes are those of Ethernet frames. */
@@ -80,8 +81,8 @@ bool sw_dpdk_port_is_up(const struct sw_port *p);
 bool sw_dpdk_port_is_drained(struct sw_port *p);
 
 /* sw_dpdk_port_stats_get - copy the counters.  Thread: any. */
-void sw_dpdk_port_stats_get(const struct sw_port *p,
-	struct sw_dpdk_port_stats *out);
+void sw_dpdk_port_stats_get(
+	const struct sw_port *p, struct sw_dpdk_port_stats *out);
 
 /* Text of the counters, in the order of struct sw_dpdk_port_stats, which is an
  * array of SW_DPDK_N_COUNTERS numbers. */

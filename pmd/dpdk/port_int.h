@@ -37,9 +37,9 @@ struct port_type {
 	int (*claim)(const struct sw_dpdk_port_params *p,
 		const struct sw_log *log, int *fd_out);
 	void (*unclaim)(const char *path, int fd);
-	bool can_gather;     /* takes frames of two segments */
-	bool is_sync;	     /* has copied a frame when tx_burst returns */
-	bool is_redialling;  /* the connecting end must be started again */
+	bool can_gather;    /* takes frames of two segments */
+	bool is_sync;       /* has copied a frame when tx_burst returns */
+	bool is_redialling; /* the connecting end must be started again */
 };
 
 extern const struct port_type sw_dpdk_memif;
@@ -90,8 +90,8 @@ static inline struct port *port_of(struct sw_port *p)
 /* The owning lcore alone writes counters, so no locked instruction. */
 static inline void count(struct port *p, uint32_t i, uint64_t n)
 {
-	uint64_t v = atomic_load_explicit(&p->counters[i],
-		memory_order_relaxed);
+	uint64_t v =
+		atomic_load_explicit(&p->counters[i], memory_order_relaxed);
 
 	atomic_store_explicit(&p->counters[i], v + n, memory_order_relaxed);
 }

@@ -22,7 +22,7 @@ enum {
 /* A run in progress. */
 struct run {
 	const struct sw_raw *r;
-	uint8_t *from, *to; /* server: both the accumulator */
+	uint8_t *from, *to;       /* server: both the accumulator */
 	uint32_t piece, n_pieces; /* bytes, number */
 	uint32_t burst;
 	uint64_t n_sent, n_back, n_total; /* client, in pieces */
@@ -65,8 +65,7 @@ static uint32_t piece_bytes(const struct run *u, uint32_t i)
 
 static bool is_stopped(const struct sw_raw *r)
 {
-	return r->stop &&
-	       atomic_load_explicit(r->stop, memory_order_relaxed);
+	return r->stop && atomic_load_explicit(r->stop, memory_order_relaxed);
 }
 
 static void send_piece(const struct run *u, uint32_t i, struct sw_path to)
@@ -109,8 +108,7 @@ static bool serve(struct run *u, const struct sw_rx_frame *in, uint32_t n)
 		if (burst && burst <= SW_RX_BURST)
 			u->burst = burst;
 		u->r->f32->add(u->to + (uint64_t)piece * u->piece,
-			in[i].data + SW_HEAD_BYTES,
-			piece_bytes(u, piece) / 4);
+			in[i].data + SW_HEAD_BYTES, piece_bytes(u, piece) / 4);
 		send_piece(u, piece, in[i].from);
 	}
 	return is_bye;
@@ -132,8 +130,8 @@ int sw_raw_server(const struct sw_raw *r)
 	while (!is_bye && !is_stopped(r)) {
 		/* an answer needs room, so what has none stays in the ring */
 		uint32_t room = port->ops->tx_room(port);
-		uint32_t n = port->ops->rx(port, in,
-			room < u.burst ? room : u.burst);
+		uint32_t n = port->ops->rx(
+			port, in, room < u.burst ? room : u.burst);
 
 		is_bye = serve(&u, in, n);
 		port->ops->rx_release(port);
@@ -169,8 +167,8 @@ static uint32_t push(struct run *u)
 {
 	struct sw_port *port = u->r->port;
 	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
-	uint64_t n = sw_min64(u->n_total - u->n_sent,
-		u->r->window - (u->n_sent - u->n_back));
+	uint64_t n = sw_min64(
+		u->n_total - u->n_sent, u->r->window - (u->n_sent - u->n_back));
 
 	n = sw_min64(n, sw_min64(u->burst, port->ops->tx_room(port)));
 	for (uint64_t i = 0; i < n; i++)

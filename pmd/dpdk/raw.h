@@ -19,17 +19,17 @@
 #include "sum/sum.h"
 
 struct sw_raw {
-	struct sw_port *port;	 /* its owner is the calling thread */
-	uint64_t bytes;		 /* of the tensor; a multiple of 4, the same at
-				    both ends */
+	struct sw_port *port; /* its owner is the calling thread */
+	uint64_t bytes;       /* of the tensor; a multiple of 4, the same at
+				 both ends */
 	const struct sw_sum_ops *f32; /* server: the kernels to add with */
-	const atomic_bool *stop; /* ends either side early; may be NULL */
+	const atomic_bool *stop;      /* ends either side early; may be NULL */
 	/* client: */
-	uint32_t ip;	   /* the server's, host order */
-	uint16_t udp;	   /* the server's */
+	uint32_t ip;       /* the server's, host order */
+	uint16_t udp;      /* the server's */
 	uint32_t window;   /* frames under way, 1 …; the ring of the port or
 			      less, or frames wait inside */
-	uint32_t burst;	   /* frames per port call at both ends, 1 …
+	uint32_t burst;    /* frames per port call at both ends, 1 …
 			      SW_RX_BURST */
 	uint32_t n_passes; /* over the tensor */
 };

@@ -86,7 +86,7 @@ void sw_host_close(struct sw_host **h);
 
 /* sw_host_poll - handle what has come, call back (control).
  * Waits at most @timeout_ms (0: not at all) for something to come.  Reserving
- * the memory of a large batch is spread over calls of about 10 ms each. */
+ * the memory of a large batch is spread over calls, about 10 ms each. */
 void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
 
 /* sw_host_attached - admit a client; its lcore may use *@port_out from now on

@@ -7,6 +7,8 @@
 
 #include "pmd/host/client.h"
 
+#define SLOW_BYTES_PER_S (UINT64_C(64) << 20)
+
 /* What the agent cannot check: it sees the copies.  Size, dtype and doubles
  * are its business. */
 static int check_descs(
@@ -167,11 +169,25 @@ static int await_answer(
 	return sw_client_check(c);
 }
 
+/* Making the memory there takes its own time. */
+static uint64_t answer_until_ns(const struct sw_client *c,
+	const struct sw_tensor_desc *descs, uint32_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (descs[i].n_elems <= SW_EDGE_TENSOR_BYTES_MAX)
+			bytes += descs[i].n_elems *
+				 sw_dtype_bytes(descs[i].dtype);
+	return sw_edge_now_ns() +
+	       (c->settings.open_timeout_s + bytes / SLOW_BYTES_PER_S) *
+		       UINT64_C(1000000000);
+}
+
 int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out)
 {
-	uint64_t until_ns = sw_edge_now_ns() +
-			    c->settings.open_timeout_s * UINT64_C(1000000000);
+	uint64_t until_ns = answer_until_ns(c, descs, n);
 	union sw_edge_msg m;
 	int fds[2] = {-1, -1}, err = sw_client_check(c);
 

@@ -91,7 +91,8 @@ struct sw_tensor_desc {
  * dtype (both values in sw_last_error); SW_EREFUSED quota of a server (needed
  * and left in sw_last_error); SW_EINVAL a name twice, a size or dtype that
  * cannot be, too many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT
- * no answer in open_timeout_s, which ends the attachment; SW_ECLOSED; SW_EPEER.
+ * no answer in open_timeout_s and a second per 64 MiB, which ends the
+ * attachment; SW_ECLOSED; SW_EPEER.
  * After an error none of the batch is declared. */
 SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out);

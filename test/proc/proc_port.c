@@ -1,125 +1,18 @@
-/* proc_port.c - the DPDK port with real processes: echo, kills, faults, refusals.
+/* proc_port.c - the DPDK port between real processes: echo, faults, refusals.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * DPDK starts once per process, so every case forks its nodes.  Arguments:
- * the number of kills per side, default 3; the name of the only case to run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+ * Argument: the name of the only case to run. */
+#include "proc_port_node.h"
 
 #include <dirent.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "engine/bytes.h"
-#include "engine/error.h"
-#include "pmd/dpdk/eal.h"
-#include "pmd/dpdk/port.h"
 #include "pmd/dpdk/raw.h"
-
-enum {
-	SERVER_IP = 0x0a000001,
-	CLIENT_IP = 0x0a000002,
-	UDP = 7000,
-	WAIT_S = 20, /* for anything at all; the machine may be busy */
-};
-
-/* One process of a case.  Its exit status is 0 or the line that failed. */
-struct node {
-	bool is_server;
-	char dir[64], socket[80];
-	struct sw_log log;
-	struct sw_dpdk_params eal;
-	struct sw_dpdk_port_params port;
-	struct sw_dpdk *dpdk;
-	struct sw_port *p;
-	uint32_t n_frames; /* that the client sends */
-	uint32_t n_seen, n_wrong;
-	uint32_t seen[4096];
-};
-
-struct suite {
-	char dir[64];
-	int n_kills;
-};
-
-static void need_at(bool is_true, int line)
-{
-	if (is_true)
-		return;
-	fprintf(stderr, "proc_port.c:%d failed in process %d\n", line,
-		getpid());
-	_exit(line % 255 + 1);
-}
-#define need(x) need_at(x, __LINE__)
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void log_line(void *ctx, enum sw_log_level level, const char *text)
-{
-	const struct node *n = ctx;
-
-	if (level <= SW_LOG_WARN)
-		fprintf(stderr, "# %s %d: %s\n",
-			n->is_server ? "server" : "client", getpid(), text);
-}
-
-static struct node *node_new(const struct suite *s, bool is_server)
-{
-	struct node *n = calloc(1, sizeof(*n));
-
-	need(n != NULL);
-	n->is_server = is_server;
-	snprintf(n->dir, sizeof(n->dir), "%s", s->dir);
-	snprintf(n->socket, sizeof(n->socket), "%s/link", s->dir);
-	n->log = (struct sw_log){log_line, n, SW_LOG_INFO};
-	sw_dpdk_params_init(&n->eal);
-	n->eal.name = is_server ? "server" : "client";
-	n->eal.runtime_dir = n->dir;
-	n->eal.log = &n->log;
-	sw_dpdk_port_params_init(&n->port);
-	n->port.name = "p0";
-	n->port.ip = is_server ? SERVER_IP : CLIENT_IP;
-	n->port.udp = UDP;
-	n->port.socket_path = n->socket;
-	n->port.is_listener = is_server;
-	n->n_frames = 1000;
-	return n;
-}
-
-static void node_up(struct node *n)
-{
-	double start = now_s();
-
-	n->eal.ports_bytes = sw_dpdk_port_bytes(&n->port);
-	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
-	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == 0);
-	while (!sw_dpdk_port_is_up(n->p)) {
-		need(now_s() - start < WAIT_S);
-		usleep(1000);
-	}
-}
-
-static void node_down(struct node *n)
-{
-	sw_dpdk_port_close(&n->p);
-	sw_dpdk_close(&n->dpdk);
-}
 
 /* 8 KB that tell which frame they belong to. */
 static void fill(uint8_t *at, uint32_t i)
@@ -140,35 +33,6 @@ static void send_frame(struct node *n, uint32_t i, const void *payload,
 
 	sw_store32(f.head, i);
 	n->p->ops->tx(n->p, &f);
-}
-
-/* Send back all that comes, for as long as clients come and go. */
-static int serve(void *arg)
-{
-	struct node *n = arg;
-	const struct sw_port_ops *ops = n->p->ops;
-	struct sw_rx_frame in[SW_RX_BURST];
-
-	while (n->p) {
-		uint32_t room = ops->tx_room(n->p);
-		uint32_t got = ops->rx(n->p, in, room);
-
-		for (uint32_t i = 0; i < got; i++) {
-			struct sw_tx_frame f = {
-				.payload = in[i].data + SW_HEAD_BYTES,
-				.payload_len = in[i].len - SW_HEAD_BYTES,
-				.to = in[i].from,
-			};
-
-			memcpy(f.head, in[i].data, SW_HEAD_BYTES);
-			ops->tx(n->p, &f);
-		}
-		ops->rx_release(n->p);
-		ops->tx_flush(n->p);
-		if (!got)
-			sched_yield();
-	}
-	return 0;
 }
 
 static void check_frame(struct node *n, const struct sw_rx_frame *f)
@@ -223,53 +87,6 @@ static int ask(void *arg)
 	return 0;
 }
 
-static pid_t fork_node(struct node *n, void (*run)(struct node *))
-{
-	pid_t pid = fork();
-
-	if (pid)
-		return pid;
-	run(n);
-	_exit(0);
-}
-
-static void wait_ok(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void assert_alive(pid_t pid)
-{
-	int status = 0;
-
-	if (waitpid(pid, &status, WNOHANG) == 0)
-		return;
-	fail_msg("the survivor died: signal %d, exit status %d",
-		WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-		WIFEXITED(status) ? WEXITSTATUS(status) : 0);
-}
-
-static void wait_killed(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGKILL);
-}
-
-static void server_run(struct node *n)
-{
-	node_up(n);
-	sw_dpdk_launch(n->dpdk, 0, serve, n);
-	sw_dpdk_join(n->dpdk, 0);
-}
-
 static void client_run(struct node *n)
 {
 	struct sw_dpdk_port_stats st;
@@ -307,103 +124,6 @@ static void port__echo(void **state)
 
 	wait_ok(fork_node(client, client_run));
 	wait_killed(pid);
-	free(server);
-	free(client);
-}
-
-/* After each client that dies in full flight the same server serves the next,
- * and at last a well-behaved one. */
-static void port__survives_killed_clients(void **state)
-{
-	struct suite *s = *state;
-	struct node *server = node_new(s, true), *client = node_new(s, false);
-	pid_t pid = fork_node(server, server_run);
-
-	client->n_frames = UINT32_MAX;
-	for (int i = 0; i < s->n_kills; i++) {
-		pid_t c = fork_node(client, client_run);
-
-		usleep(500000 + (useconds_t)i * 7919 % 50000);
-		wait_killed(c);
-		usleep(20000);
-		assert_alive(pid);
-	}
-	client->n_frames = 1000;
-	wait_ok(fork_node(client, client_run));
-	wait_killed(pid);
-	free(server);
-	free(client);
-}
-
-/* A client that counts how often its link came up. */
-static void steady_client_run(struct node *n)
-{
-	struct sw_dpdk_port_stats st = {0};
-	double start = now_s();
-
-	node_up(n);
-	sw_dpdk_launch(n->dpdk, 0, serve, n);
-	while (st.link_ups < n->n_frames) {
-		need(now_s() - start < WAIT_S + 2 * n->n_frames);
-		usleep(1000);
-		sw_dpdk_port_stats_get(n->p, &st);
-	}
-}
-
-/* The server's side of full flight: it starts the traffic. */
-static int flood(void *arg)
-{
-	struct node *n = arg;
-	uint8_t *data = calloc(1, SW_PAYLOAD_MAX);
-	struct sw_rx_frame in[SW_RX_BURST];
-
-	while (n->p) {
-		uint32_t room = n->p->ops->tx_room(n->p);
-
-		for (uint32_t i = 0; i < room; i++) {
-			struct sw_tx_frame f = {.payload = data,
-				.payload_len = SW_PAYLOAD_MAX,
-				.is_stable = true,
-				.to = {.ip = CLIENT_IP, .udp = UDP}};
-
-			n->p->ops->tx(n->p, &f);
-		}
-		n->p->ops->tx_flush(n->p);
-		n->p->ops->rx(n->p, in, SW_RX_BURST);
-		n->p->ops->rx_release(n->p);
-		if (!room)
-			sched_yield();
-	}
-	free(data);
-	return 0;
-}
-
-static void flood_run(struct node *n)
-{
-	node_up(n);
-	sw_dpdk_launch(n->dpdk, 0, flood, n);
-	sw_dpdk_join(n->dpdk, 0);
-}
-
-static void port__survives_killed_servers(void **state)
-{
-	struct suite *s = *state;
-	struct node *server = node_new(s, true), *client = node_new(s, false);
-	pid_t pid, last;
-
-	client->n_frames = (uint32_t)s->n_kills + 1;
-	pid = fork_node(client, steady_client_run);
-	for (int i = 0; i < s->n_kills; i++) {
-		pid_t c = fork_node(server, flood_run);
-
-		usleep(500000 + (useconds_t)i * 7919 % 50000);
-		wait_killed(c);
-		usleep(20000);
-		assert_alive(pid);
-	}
-	last = fork_node(server, flood_run);
-	wait_ok(pid);
-	wait_killed(last);
 	free(server);
 	free(client);
 }
@@ -453,8 +173,8 @@ static void add_f32(void *acc, const void *src, size_t n)
 		to[i] += ((const float *)src)[i];
 }
 
-static const struct sw_sum_ops f32 = {.elem_bytes = 4, .acc_bytes = 4,
-	.add = add_f32};
+static const struct sw_sum_ops f32 = {
+	.elem_bytes = 4, .acc_bytes = 4, .add = add_f32};
 
 static int raw_loop(void *arg)
 {
@@ -606,26 +326,22 @@ static void port__refusals(void **state)
 
 int main(int argc, char **argv)
 {
-	struct suite s = {.dir = "/tmp/sw-port-XXXXXX", .n_kills = 3};
+	struct suite s = {.dir = "/tmp/sw-port-XXXXXX"};
 	int failed;
 
 	if (argc == 3 && !strcmp(argv[1], "--busy"))
 		return busy_main(argv[2]);
 	if (argc > 1)
-		s.n_kills = atoi(argv[1]);
-	if (argc > 2)
-		cmocka_set_test_filter(argv[2]);
+		cmocka_set_test_filter(argv[1]);
 	if (!mkdtemp(s.dir))
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(port__echo, &s),
 		cmocka_unit_test_prestate(port__faults, &s),
-		cmocka_unit_test_prestate(port__survives_killed_clients, &s),
-		cmocka_unit_test_prestate(port__survives_killed_servers, &s),
 		cmocka_unit_test_prestate(port__raw, &s),
 		cmocka_unit_test_prestate(port__refusals, &s),
 	};
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	rmdir(s.dir);
+	suite_clean(&s);
 	return failed;
 }

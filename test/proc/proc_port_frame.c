@@ -135,9 +135,9 @@ static void check__not_ours(void **state)
 {
 	(void)state;
 	assert_int_equal(check_with(12, 0x86), SW_FRAME_NOT_OURS); /* type */
-	assert_int_equal(check_with(23, 6), SW_FRAME_NOT_OURS);	   /* TCP */
-	assert_int_equal(check_with(33, 9), SW_FRAME_NOT_OURS);	   /* address */
-	assert_int_equal(check_with(37, 0), SW_FRAME_NOT_OURS);	   /* port */
+	assert_int_equal(check_with(23, 6), SW_FRAME_NOT_OURS);    /* TCP */
+	assert_int_equal(check_with(33, 9), SW_FRAME_NOT_OURS);    /* address */
+	assert_int_equal(check_with(37, 0), SW_FRAME_NOT_OURS);    /* port */
 }
 
 static void check__bad_ip(void **state)

@@ -1,4 +1,4 @@
-/* job.c - a simulated job: servers, workers, tensors, and the oracle.
+/* job.c - a simulated job: servers, workers, and their training loops.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/sim/job.h"
 
@@ -6,48 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the oracle --- */
-
-static int32_t digit(const struct sim_job *job, uint32_t tensor, uint32_t round,
-	uint32_t elem)
-{
-	uint64_t x = job->seed ^ (uint64_t)tensor << 48 ^
-		     (uint64_t)round << 24 ^ elem;
-
-	return 1 + (int32_t)(sim_random(&x) % 3);
-}
-
-static void fill(struct sim_worker *w, uint32_t tensor, uint32_t round)
-{
-	for (uint32_t i = 0; i < w->job->n_elems[tensor]; i++)
-		w->data[tensor][i] = digit(w->job, tensor, round, i)
-				     << 2 * w->rank;
-}
-
-static void check(struct sim_worker *w, uint32_t tensor, uint32_t round)
-{
-	int32_t ones = 0;
-
-	for (uint32_t r = 0; r < w->job->n_workers; r++)
-		ones |= 1 << 2 * r;
-	for (uint32_t i = 0; i < w->job->n_elems[tensor]; i++)
-		if (w->data[tensor][i] !=
-			ones * digit(w->job, tensor, round, i))
-			w->n_wrong++;
-}
-
 /* --- what the engine is given --- */
 
 static void *mem_get(void *ctx, uint64_t bytes)
 {
-	(void)ctx;
+	((struct sim_job *)ctx)->mem_bytes += bytes;
 	return calloc(1, bytes);
 }
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
 {
-	(void)ctx;
-	(void)bytes;
+	((struct sim_job *)ctx)->mem_bytes -= bytes;
 	free(mem);
 }
 
@@ -61,7 +30,7 @@ static void print_line(void *ctx, enum sw_log_level level, const char *text)
 	struct sim_job *job = ctx;
 
 	(void)level;
-	printf("# %10.6f %s\n", (double)job->net.now_ns / 1e9, text);
+	printf("# %12.6f %s\n", (double)job->net.now_ns / 1e9, text);
 }
 
 /* --- one worker's training loop --- */
@@ -72,16 +41,26 @@ static void on_state(
 	struct sim_worker *w = ctx;
 
 	w->is_running |= state == SW_WORKER_RUNNING;
-	if (state != SW_WORKER_FAILED)
+	w->has_left |= state == SW_WORKER_LEFT;
+	if (state != SW_WORKER_FAILED) {
+		if (text[0])
+			snprintf(w->told, sizeof(w->told), "%s", text);
 		return;
+	}
 	w->has_failed = true;
+	w->failed_ns = w->job->net.now_ns;
 	w->err = err;
 	snprintf(w->text, sizeof(w->text), "%s", text);
 }
 
 static void on_declared(void *ctx)
 {
-	((struct sim_worker *)ctx)->is_declared = true;
+	struct sim_worker *w = ctx;
+	struct sim_job *job = w->job;
+
+	w->n_admitted = w->n_declared;
+	for (uint32_t t = 0; t < w->n_admitted; t++)
+		job->by_key[w->engine.tensors[w->index[t]].key % SIM_KEYS] = t;
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
@@ -91,13 +70,14 @@ static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
 	uint32_t t = (uint32_t)cookie;
 
 	(void)tensor;
-	w->is_open[t] = false;
+	w->is_pushed[t] = false;
 	if (err) {
 		w->n_errors++;
+		w->last_err = err;
 		return;
 	}
-	w->n_wrong += weight != w->job->n_workers;
-	check(w, t, w->round[t]);
+	if (!w->job->is_edited)
+		sim_oracle_check(w, t, weight);
 	w->round[t]++;
 	if (sim_chance(&w->job->rng, 200000))
 		w->pause_until_ns =
@@ -105,200 +85,247 @@ static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
 			sim_below(&w->job->rng, w->job->pause_ns);
 }
 
+static struct sw_worker_tensor declaration(struct sim_worker *w, uint32_t t)
+{
+	struct sim_job *job = w->job;
+	struct sw_worker_tensor d = {.name = sim_names[t],
+		.n_elems = job->n_elems[t],
+		.dtype = job->dtype,
+		.priority = t,
+		.base = w->data[t]};
+
+	if (t == 0 && w->rank == job->odd_one) {
+		d.n_elems += job->odd_elems;
+		d.priority += job->odd_priority;
+		d.dtype = job->has_odd_dtype ? SW_F32 : d.dtype;
+	}
+	return d;
+}
+
+/* Every worker declares in another order, and maybe in two batches. */
 static void declare(struct sim_worker *w)
 {
-	static const char *const names[SIM_TENSORS] = {
-		"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
-		"fc3.weight", "fc3.bias", "fc4.weight", "fc4.bias"};
 	struct sw_worker_tensor list[SIM_TENSORS];
 	struct sim_job *job = w->job;
-	uint32_t n = job->n_tensors, from = (uint32_t)sim_below(&job->rng, n);
+	uint32_t first = w->n_declared;
+	uint32_t n = (first ? job->n_tensors : job->n_first) - first;
+	uint32_t from = (uint32_t)sim_below(&job->rng, n);
 
-	/* Every worker declares in another order. */
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t t = (from + i) % n;
-		uint32_t extra = t == 0 && w->rank == 0 ? job->wrong_elems : 0;
+		uint32_t t = first + (from + i) % n;
 
 		w->index[t] = w->engine.n_tensors + i;
-		list[i] = (struct sw_worker_tensor){.name = names[t],
-			.n_elems = job->n_elems[t] + extra,
-			.dtype = job->dtype,
-			.priority = t,
-			.base = w->data[t]};
+		list[i] = declaration(w, t);
 	}
+	w->n_declared += n;
 	if (sw_worker_declare(&w->engine, list, n))
-		w->has_failed = true;
+		abort();
+	w->node->loop.tick_at_ns = 0;
 }
 
 static void submit(struct sim_worker *w, uint32_t t)
 {
-	uint32_t step = w->round[t] + (w->rank ? 0 : w->job->wrong_step);
+	uint32_t odd = w->rank == w->job->odd_one ? w->job->odd_step : 0;
 
-	fill(w, t, w->round[t]);
-	w->is_open[t] = true;
-	if (sw_worker_push(&w->engine, w->index[t], step, t))
-		w->has_failed = true;
+	sim_oracle_fill(w, t);
+	w->is_pushed[t] = true;
+	if (sw_worker_push(&w->engine, w->index[t], w->round[t] + odd, t))
+		abort();
 	w->node->loop.tick_at_ns = 0;
 }
 
+static uint32_t rounds_of(const struct sim_worker *w)
+{
+	const struct sim_job *job = w->job;
+
+	return w->rank == job->odd_one && job->odd_rounds ? job->odd_rounds :
+							     job->n_rounds;
+}
+
+static bool has_completed(const struct sim_worker *w)
+{
+	for (uint32_t t = 0; t < w->job->n_tensors; t++)
+		if (w->round[t] < rounds_of(w))
+			return false;
+	return true;
+}
+
 /* Submit what may be, in an order of this worker's own. */
+static void submit_some(struct sim_worker *w)
+{
+	struct sim_job *job = w->job;
+	uint32_t n = w->n_admitted;
+	uint32_t from = job->is_in_order ? 0 : (uint32_t)sim_below(&job->rng, n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t t = (from + i) % n;
+
+		if (!w->is_pushed[t] && w->round[t] < rounds_of(w) &&
+			(job->is_in_order || sim_chance(&job->rng, 700000)))
+			submit(w, t);
+	}
+}
+
 static void step(void *ctx, uint64_t now_ns)
 {
 	struct sim_worker *w = ctx;
 	struct sim_job *job = w->job;
-	uint32_t from = (uint32_t)sim_below(&job->rng, job->n_tensors);
 
-	if (!w->is_running || w->has_failed)
+	if (!w->is_running || w->has_failed || w->has_left)
 		return;
-	if (!w->engine.n_tensors) {
+	if (w->n_admitted == w->n_declared &&
+		(!w->n_declared || (w->n_declared < job->n_tensors &&
+					   w->round[0] > 0)))
 		declare(w);
-		w->node->loop.tick_at_ns = 0;
-	}
-	if (!w->is_declared || now_ns < w->pause_until_ns)
+	if (!w->n_admitted || now_ns < w->pause_until_ns)
 		return;
-	for (uint32_t i = 0; i < job->n_tensors; i++) {
-		uint32_t t = (from + i) % job->n_tensors;
-
-		if (!w->is_open[t] && w->round[t] < job->n_rounds &&
-			sim_chance(&job->rng, 700000))
-			submit(w, t);
+	submit_some(w);
+	if (job->leaves && has_completed(w)) {
+		sw_worker_leave(&w->engine, 0, NULL);
+		w->node->loop.tick_at_ns = 0;
 	}
 }
 
 /* --- the job --- */
 
-static void draw_faults(struct sim_job *job)
+void sim_job_init(struct sim_job *job, uint64_t seed)
 {
-	struct sim_faults *x = &job->net.faults;
-	uint64_t *rng = &job->rng;
-
-	x->loss = (uint32_t)sim_below(rng, 4) * (uint32_t)sim_below(rng, 100000);
-	x->dup = (uint32_t)sim_below(rng, 3) * (uint32_t)sim_below(rng, 50000);
-	x->jitter_ns = sim_below(rng, 3) * sim_below(rng, 100 * SW_US);
-	x->corrupt = (uint32_t)sim_below(rng, 2) * (uint32_t)sim_below(rng, 20000);
-	x->truncate = (uint32_t)sim_below(rng, 2) * (uint32_t)sim_below(rng, 10000);
-	x->nap = (uint32_t)sim_below(rng, 3) * (uint32_t)sim_below(rng, 2000);
-	x->nap_ns = sim_below(rng, 2) ? 5 * SW_MS : 300 * SW_MS;
-	if (sim_below(rng, 8) == 0) { /* a long job with very late replays */
-		x->loss %= 100000;
-		x->late = 20000;
-		x->late_ns = 300 * SW_S;
-		job->pause_ns = 60 * SW_S;
-	} else {
-		x->late = (uint32_t)sim_below(rng, 20000);
-		x->late_ns = 200 * SW_MS;
-		job->pause_ns = sim_below(rng, 20 * SW_MS);
-	}
-}
-
-void sim_job_draw(struct sim_job *job, uint64_t seed)
-{
-	uint64_t *rng = &job->rng;
-
 	memset(job, 0, sizeof(*job));
 	job->seed = seed;
 	job->rng = seed * 2 + 1;
 	sw_params_init(&job->params);
 	sim_net_init(&job->net, seed);
 	job->dtype = SW_I32;
-	job->n_workers = 1 + (uint32_t)sim_below(rng, 5);
-	if (sim_below(rng, 20) == 0)
-		job->n_workers = SIM_WORKERS;
-	job->n_servers = 1 + (uint32_t)sim_below(rng, 3);
-	job->n_tensors = 1 + (uint32_t)sim_below(rng, 4);
-	job->n_rounds = 2 + (uint32_t)sim_below(rng, 6);
-	for (uint32_t t = 0; t < job->n_tensors; t++)
-		job->n_elems[t] = 1 + (uint32_t)sim_below(rng,
-					      sim_below(rng, 4) ? 4000 : 60000);
-	job->params.payload = sim_below(rng, 3) ? 1344 : 8192;
-	job->params.has_crc = true;
-	job->params.window_bytes =
-		job->params.payload * (1 + (uint32_t)sim_below(rng, 64));
-	draw_faults(job);
+	job->n_workers = 2;
+	job->n_servers = 1;
+	job->n_tensors = job->n_first = 1;
+	job->n_rounds = 1;
+	job->params.payload = 1344;
+	job->quota_bytes = 1ULL << 30;
+	job->odd_one = SIM_WORKERS;
+	for (uint32_t t = 0; t < SIM_TENSORS; t++)
+		job->n_elems[t] = 100;
+	for (uint32_t r = 0; r < SIM_WORKERS; r++)
+		job->n_local[r] = 1;
 }
 
-static void open_server(struct sim_job *job, uint32_t i)
+void sim_server_start(struct sim_job *job, uint32_t i)
 {
-	struct sim_node *n = sim_net_add(&job->net, SW_PAYLOAD_MAX);
+	struct sim_node *n = &job->net.nodes[i];
 
 	job->servers[i] = malloc(sizeof(*job->servers[i]));
 	if (!job->servers[i] ||
 		sw_server_open(job->servers[i], &job->params, &job->env,
-			n->ports, 1, 1ULL << 30))
+			n->ports, 1, job->quota_bytes))
 		abort();
 	sim_node_start(n, &job->servers[i]->node, job->params.stop_gap);
 }
 
-static void open_worker(struct sim_job *job, uint32_t rank)
+void sim_server_kill(struct sim_job *job, uint32_t i)
 {
+	if (!job->servers[i])
+		return;
+	sim_node_stop(&job->net.nodes[i]);
+	sw_server_close(job->servers[i]);
+	free(job->servers[i]);
+	job->servers[i] = NULL;
+}
+
+static void prepare_worker(struct sim_job *job, uint32_t rank)
+{
+	struct sim_worker *w = &job->workers[rank];
+	uint32_t elems;
+
+	w->job = job;
+	w->rank = rank;
+	w->n_local = job->n_local[rank];
+	w->node = sim_net_add(&job->net, SW_PAYLOAD_MAX);
+	w->node->step = step;
+	w->node->ctx = w;
+	for (uint32_t t = 0; t < job->n_tensors; t++) {
+		elems = job->n_elems[t] + job->odd_elems;
+		w->data[t] = calloc(elems, job->elem_bytes);
+		if (!w->data[t])
+			abort();
+	}
+}
+
+void sim_worker_start(struct sim_job *job, uint32_t rank)
+{
+	static const char *const names[SIM_SERVERS] = {"s0", "s1", "s2", "s3"};
 	struct sim_worker *w = &job->workers[rank];
 	struct sw_worker_server servers[SIM_SERVERS];
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
 		.ctx = w};
+	char node[16];
 	struct sw_worker_job wj = {.job = "sim",
-		.node = "sim",
+		.node = node,
 		.rank = (uint16_t)rank,
 		.n_members = (uint16_t)job->n_workers,
-		.n_local = 1,
+		.n_local = w->n_local,
 		.incarnation = 1,
 		.servers = servers,
 		.n_servers = job->n_servers};
 
+	snprintf(node, sizeof(node), "gpu%u", rank);
 	for (uint32_t i = 0; i < job->n_servers; i++)
-		servers[i] = (struct sw_worker_server){.name = "s",
+		servers[i] = (struct sw_worker_server){.name = names[i],
 			.path = {.ip = sim_ip(i), .udp = 5700}};
-	w->job = job;
-	w->rank = rank;
-	w->node = sim_net_add(&job->net, SW_PAYLOAD_MAX);
-	w->node->step = step;
-	w->node->ctx = w;
-	for (uint32_t t = 0; t < job->n_tensors; t++)
-		w->data[t] = calloc(job->n_elems[t] + job->wrong_elems, 4);
 	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj, 1,
 		    job->net.now_ns))
 		abort();
+	w->is_open = true;
 	sim_node_start(w->node, &w->engine.node, job->params.stop_gap);
+}
+
+void sim_worker_kill(struct sim_job *job, uint32_t rank)
+{
+	struct sim_worker *w = &job->workers[rank];
+
+	if (!w->is_open)
+		return;
+	sim_node_stop(w->node);
+	sw_worker_close(&w->engine);
+	w->is_open = false;
 }
 
 void sim_job_open(struct sim_job *job)
 {
-	job->log = (struct sw_log){.line = print_line,
-		.ctx = job,
-		.level = job->log.level};
-	job->env = (struct sw_env){.log = job->log.level ? &job->log : NULL,
+	job->log.line = print_line;
+	job->log.ctx = job;
+	job->env = (struct sw_env){.log = &job->log,
 		.sum = sw_sum_best(SW_SUM_AVX512),
 		.ctx = job,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};
-	for (uint32_t i = 0; i < job->n_servers; i++)
-		open_server(job, i);
+	sim_oracle_open(job);
+	job->net.on_tx = sim_oracle_on_tx;
+	job->net.n_chunks = sim_oracle_n_chunks;
+	job->net.ctx = job;
+	for (uint32_t i = 0; i < job->n_servers; i++) {
+		sim_net_add(&job->net, SW_PAYLOAD_MAX);
+		sim_server_start(job, i);
+	}
 	for (uint32_t r = 0; r < job->n_workers; r++)
-		open_worker(job, r);
+		prepare_worker(job, r);
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		if (!(job->absent >> r & 1))
+			sim_worker_start(job, r);
 }
 
 void sim_job_close(struct sim_job *job)
 {
-	for (uint32_t r = 0; r < job->n_workers; r++) {
-		sw_worker_close(&job->workers[r].engine);
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		sim_worker_kill(job, r);
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		sim_server_kill(job, i);
+	sim_net_fini(&job->net);
+	for (uint32_t r = 0; r < job->n_workers; r++)
 		for (uint32_t t = 0; t < job->n_tensors; t++)
 			free(job->workers[r].data[t]);
-	}
-	for (uint32_t i = 0; i < job->n_servers; i++) {
-		sw_server_close(job->servers[i]);
-		free(job->servers[i]);
-	}
-	sim_net_fini(&job->net);
-}
-
-static bool has_completed(const struct sim_worker *w)
-{
-	for (uint32_t t = 0; t < w->job->n_tensors; t++)
-		if (w->round[t] < w->job->n_rounds)
-			return false;
-	return true;
 }
 
 static bool is_over(void *ctx)
@@ -307,28 +334,39 @@ static bool is_over(void *ctx)
 	bool all = true;
 
 	for (uint32_t r = 0; r < job->n_workers; r++) {
-		if (job->workers[r].has_failed)
+		const struct sim_worker *w = &job->workers[r];
+
+		if (w->has_failed)
 			return true;
-		all = all && has_completed(&job->workers[r]);
+		all = all && has_completed(w) && (!job->leaves || w->has_left);
 	}
 	return all;
 }
 
+static void freeze(struct sim_job *job)
+{
+	sim_net_run(&job->net, job->net.now_ns + job->freeze_at_ns, is_over,
+		job);
+	if (!is_over(job))
+		sim_node_freeze(
+			&job->net.nodes[job->freeze_node], job->freeze_ns);
+}
+
 bool sim_job_run(struct sim_job *job, uint64_t limit_ns)
 {
-	bool all = sim_net_run(
-		&job->net, job->net.now_ns + limit_ns, is_over, job);
+	uint64_t until_ns = job->net.now_ns + limit_ns;
+	bool all;
 
+	if (job->freeze_ns)
+		freeze(job);
+	all = sim_net_run(&job->net, until_ns, is_over, job);
 	for (uint32_t r = 0; r < job->n_workers; r++)
-		all = all && has_completed(&job->workers[r]);
+		all = all && has_completed(&job->workers[r]) &&
+		      !job->workers[r].has_failed;
 	return all;
 }
 
-uint64_t sim_job_wrong(const struct sim_job *job)
+void sim_job_pass(struct sim_job *job, uint64_t ns)
 {
-	uint64_t n = 0;
-
-	for (uint32_t r = 0; r < job->n_workers; r++)
-		n += job->workers[r].n_wrong;
-	return n;
+	sim_net_run(&job->net, job->net.now_ns + ns, NULL, NULL);
 }

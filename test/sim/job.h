@@ -5,6 +5,11 @@
  * round and element.  Every base-4 digit of a sum must then be d: a missing, a
  * double or a foreign contribution shows, and so does one of another round.
  * Buffers are in place: the sum is written over the gradient.
+ *
+ * The oracle also sees every frame that an engine gives to its port: a PUSH
+ * must carry the gradient of its rank and round, a RESULT the whole sum, even
+ * if the receiver would not have noticed.  At the end every contribution must
+ * have been folded exactly once.
  */
 #ifndef SW_SIM_JOB_H
 #define SW_SIM_JOB_H
@@ -13,7 +18,12 @@
 #include "engine/worker.h"
 #include "test/sim/net.h"
 
-enum { SIM_WORKERS = 12, SIM_SERVERS = 4, SIM_TENSORS = 8 };
+enum {
+	SIM_WORKERS = 12,
+	SIM_SERVERS = 4,
+	SIM_TENSORS = 8,
+	SIM_KEYS = 64,
+};
 
 struct sim_job;
 
@@ -22,46 +32,110 @@ struct sim_worker {
 	struct sim_job *job;
 	struct sim_node *node;
 	uint32_t rank;
-	bool is_running, is_declared;
-	bool has_failed;
+	uint16_t n_local;
+	bool is_open, is_running, has_failed, has_left;
 	int err;
-	char text[SW_TEXT_MAX];
-	int32_t *data[SIM_TENSORS];
-	uint32_t round[SIM_TENSORS]; /* completed */
-	bool is_open[SIM_TENSORS];
-	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
+	uint64_t failed_ns;
+	char text[SW_TEXT_MAX];	      /* why it failed */
+	char told[2 * SW_TEXT_MAX];   /* last line for the person who waits */
+	uint8_t *data[SIM_TENSORS];
+	uint32_t round[SIM_TENSORS];  /* completed */
+	bool is_pushed[SIM_TENSORS];
+	uint32_t index[SIM_TENSORS];  /* ours -> the engine's */
+	uint32_t n_declared, n_admitted;
 	uint64_t pause_until_ns;
-	uint64_t n_wrong;
+	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */
+	int last_err;	   /* of those */
 };
 
 struct sim_job {
+	/* What a test may set before sim_job_open. */
+	uint64_t seed;
 	struct sim_net net;
-	uint64_t seed, rng;
 	struct sw_params params;
-	struct sw_env env;
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
+	uint32_t n_first; /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t dtype;
+	uint16_t n_local[SIM_WORKERS];
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
+	uint64_t quota_bytes;
+	uint32_t absent;   /* workers that are not opened with the others */
+	bool is_in_order;  /* every worker pushes in the order of tensors */
+	bool leaves;	   /* a worker leaves when it has all rounds */
+	bool is_edited;	   /* the test changes buffers under pushes */
+	uint32_t freeze_node;
+	uint64_t freeze_at_ns, freeze_ns;
+	/* Worker @odd_one differs. */
+	uint32_t odd_one;
+	uint32_t odd_elems, odd_priority, odd_step, odd_rounds;
+	bool has_odd_dtype;
+	/* The rest is the simulation's. */
+	uint64_t rng;
+	struct sw_env env;
 	struct sw_server *servers[SIM_SERVERS];
 	struct sim_worker workers[SIM_WORKERS];
-	uint32_t wrong_elems; /* rank 0 declares so many more (a mismatch) */
-	uint32_t wrong_step; /* rank 0 counts its steps from here */
+	uint32_t elem_bytes, weight;
+	uint64_t grads[SIM_WORKERS][4], sums[4]; /* elements by digit */
+	uint32_t by_key[SIM_KEYS];
+	uint64_t n_bad_pushes, n_bad_results; /* frames */
+	uint64_t mem_bytes; /* that engines hold */
+	uint64_t n_checked; /* frames that the oracle looked into */
+	char oracle[256];   /* first thing that was wrong */
 };
 
-/* Draw a job from a seed: size, faults, timing. */
+/* Two workers, one server, one tensor of one chunk, i32, no faults. */
+void sim_job_init(struct sim_job *job, uint64_t seed);
+
+/* draw.c: draw a job from a seed: size, faults, timing; print it. */
 void sim_job_draw(struct sim_job *job, uint64_t seed);
+/* After sim_job_open: maybe one node is slow. */
+void sim_job_draw_nodes(struct sim_job *job);
+void sim_job_describe(const struct sim_job *job);
 
 /* Build nodes and engines as the fields say. */
 void sim_job_open(struct sim_job *job);
 void sim_job_close(struct sim_job *job);
 
-/* Run until every worker has completed all rounds, one failed, or virtual
- * @limit_ns have passed.  Returns true when all completed. */
+/* A worker that was absent comes; one stops, as by kill -9. */
+void sim_worker_start(struct sim_job *job, uint32_t rank);
+void sim_worker_kill(struct sim_job *job, uint32_t rank);
+/* A server stops; it comes again without memory of its past. */
+void sim_server_kill(struct sim_job *job, uint32_t i);
+void sim_server_start(struct sim_job *job, uint32_t i);
+
+/* Run until every worker has completed all rounds (and left, if they leave),
+ * one failed, or virtual @limit_ns have passed.  Returns true when all
+ * completed. */
 bool sim_job_run(struct sim_job *job, uint64_t limit_ns);
 
-uint64_t sim_job_wrong(const struct sim_job *job);
+/* Run for @ns, whatever happens. */
+void sim_job_pass(struct sim_job *job, uint64_t ns);
+
+/* After a complete run: NULL, or what the oracle has against it. */
+const char *sim_job_wrong(struct sim_job *job);
+
+static inline struct sim_node *sim_job_node(
+	struct sim_job *job, const struct sim_worker *w)
+{
+	return &job->net.nodes[job->n_servers + w->rank];
+}
+
+/* --- oracle.c --- */
+
+void sim_oracle_open(struct sim_job *job);
+/* The gradient of the round that a worker is about to push. */
+void sim_oracle_fill(struct sim_worker *w, uint32_t tensor);
+/* Does the buffer hold the sum of that round?  Counts what does not. */
+void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
+/* A frame that node @from gave to its port. */
+void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
+uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
+uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
+
+/* Names of the tensors. */
+extern const char *const sim_names[SIM_TENSORS];
 
 #endif

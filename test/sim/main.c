@@ -8,44 +8,47 @@
 
 enum { LIMIT_S = 4000 };
 
+static void tell(struct sim_job *job, const char *wrong)
+{
+	sim_job_describe(job);
+	for (uint32_t r = 0; r < job->n_workers; r++) {
+		const struct sim_worker *w = &job->workers[r];
+
+		printf("# worker %u:", r);
+		for (uint32_t t = 0; t < job->n_tensors; t++)
+			printf(" %u", w->round[t]);
+		printf(" rounds; %s%s\n", w->has_failed ? "failed: " : "fine",
+			w->text);
+	}
+	if (wrong)
+		sim_net_tell(&job->net);
+}
+
 static bool run_seed(uint64_t seed, bool is_verbose)
 {
 	struct sim_job *job = malloc(sizeof(*job));
-	bool ok;
+	const char *wrong = NULL;
 
 	if (!job)
 		abort();
 	sim_job_draw(job, seed);
 	job->log.level = is_verbose ? SW_LOG_DEBUG : SW_LOG_ERROR;
 	sim_job_open(job);
-	ok = sim_job_run(job, LIMIT_S * SW_S) && !sim_job_wrong(job);
-	if (is_verbose || !ok) {
-		printf("# seed %llu: %u workers, %u servers, %u tensors, %u "
-		       "rounds, payload %u, window %u KiB; loss %u dup %u late "
-		       "%u corrupt %u truncate %u nap %u ppm, jitter %llu us\n",
-			(unsigned long long)seed, job->n_workers,
-			job->n_servers, job->n_tensors, job->n_rounds,
-			job->params.payload, job->params.window_bytes >> 10,
-			job->net.faults.loss, job->net.faults.dup,
-			job->net.faults.late, job->net.faults.corrupt,
-			job->net.faults.truncate, job->net.faults.nap,
-			(unsigned long long)job->net.faults.jitter_ns / 1000);
-		printf("# %llu wrong elements, %llu frames, %.3f s virtual\n",
-			(unsigned long long)sim_job_wrong(job),
-			(unsigned long long)job->net.n_frames,
-			(double)job->net.now_ns / 1e9 - 1);
-		for (uint32_t r = 0; r < job->n_workers; r++)
-			printf("# worker %u: %s%s\n", r,
-				job->workers[r].has_failed ? "failed: " :
-							     "fine",
-				job->workers[r].text);
-	}
-	if (!ok)
-		printf("not ok - seed %llu; replay: sim --seed %llu\n",
-			(unsigned long long)seed, (unsigned long long)seed);
+	sim_job_draw_nodes(job);
+	if (!sim_job_run(job, LIMIT_S * SW_S))
+		wrong = job->oracle[0] ? job->oracle : "not complete";
+	else
+		wrong = sim_job_wrong(job);
+	if (is_verbose || wrong)
+		tell(job, wrong);
+	if (wrong)
+		printf("not ok - seed %llu: %s; replay: sim --seed %llu\n",
+			(unsigned long long)seed, wrong,
+			(unsigned long long)seed);
 	sim_job_close(job);
 	free(job);
-	return ok;
+	fflush(stdout);
+	return !wrong;
 }
 
 int main(int argc, char **argv)

@@ -1,151 +1,21 @@
-/* net.c - a simulated network: nodes, links with faults, virtual time.
+/* net.c - a simulated network: nodes, their ports, virtual time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/sim/net.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/bytes.h"
 #include "engine/params.h"
+#include "engine/wire.h"
 
-/* splitmix64, by Sebastiano Vigna (public domain). */
-uint64_t sim_random(uint64_t *rng)
-{
-	uint64_t z = *rng += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
-uint64_t sim_below(uint64_t *rng, uint64_t n)
-{
-	return n ? sim_random(rng) % n : 0;
-}
-
-bool sim_chance(uint64_t *rng, uint32_t ppm)
-{
-	return ppm && sim_below(rng, 1000000) < ppm;
-}
+/* A turn of a loop that spins takes about so long. */
+enum { TURN_NS = 500, QUEUE_NS = 20000 };
 
 uint32_t sim_ip(uint32_t i)
 {
 	return 0x0a000001 + i;
-}
-
-/* --- frames on their way: a heap by time --- */
-
-static void heap_swap(struct sim_net *net, uint32_t a, uint32_t b)
-{
-	struct sim_frame *f = net->heap[a];
-
-	net->heap[a] = net->heap[b];
-	net->heap[b] = f;
-}
-
-static void heap_put(struct sim_net *net, struct sim_frame *f)
-{
-	uint32_t i = net->n_heap++;
-
-	if (net->n_heap > net->heap_size) {
-		net->heap_size = 2 * net->heap_size + 64;
-		net->heap = realloc(
-			net->heap, net->heap_size * sizeof(*net->heap));
-		if (!net->heap)
-			abort();
-	}
-	net->heap[i] = f;
-	for (; i && net->heap[(i - 1) / 2]->at_ns > net->heap[i]->at_ns;
-		i = (i - 1) / 2)
-		heap_swap(net, i, (i - 1) / 2);
-}
-
-static struct sim_frame *heap_take(struct sim_net *net)
-{
-	struct sim_frame *first = net->heap[0];
-	uint32_t i = 0;
-
-	net->heap[0] = net->heap[--net->n_heap];
-	for (;;) {
-		uint32_t c = 2 * i + 1;
-
-		if (c >= net->n_heap)
-			return first;
-		if (c + 1 < net->n_heap &&
-			net->heap[c + 1]->at_ns < net->heap[c]->at_ns)
-			c++;
-		if (net->heap[i]->at_ns <= net->heap[c]->at_ns)
-			return first;
-		heap_swap(net, i, c);
-		i = c;
-	}
-}
-
-static struct sim_frame *new_frame(
-	struct sim_net *net, const struct sw_tx_frame *t, uint32_t from)
-{
-	uint32_t len = SW_HEAD_BYTES + t->payload_len;
-	struct sim_frame *f = malloc(sizeof(*f) + len);
-
-	if (!f)
-		abort();
-	f->to = t->to.ip - sim_ip(0);
-	f->from_ip = sim_ip(from);
-	f->len = len;
-	memcpy(f->bytes, t->head, SW_HEAD_BYTES);
-	if (t->payload_len)
-		memcpy(f->bytes + SW_HEAD_BYTES, t->payload, t->payload_len);
-	(void)net;
-	return f;
-}
-
-static void damage(struct sim_net *net, struct sim_frame *f)
-{
-	const struct sim_faults *x = &net->faults;
-
-	if (sim_chance(&net->rng, x->corrupt)) {
-		uint64_t bit = sim_below(&net->rng, 8ULL * f->len);
-
-		f->bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-	}
-	if (sim_chance(&net->rng, x->truncate))
-		f->len = (uint32_t)sim_below(&net->rng, f->len);
-}
-
-static void replay(struct sim_net *net, const struct sim_frame *f,
-	uint64_t delay_ns)
-{
-	struct sim_frame *twin = malloc(sizeof(*twin) + f->len);
-
-	if (!twin)
-		abort();
-	memcpy(twin, f, sizeof(*twin) + f->len);
-	twin->at_ns = f->at_ns + delay_ns;
-	heap_put(net, twin);
-}
-
-static void send(struct sim_node *n, const struct sw_tx_frame *t)
-{
-	struct sim_net *net = n->net;
-	const struct sim_faults *x = &net->faults;
-	struct sim_frame *f = new_frame(net, t, n->index);
-	uint64_t wire = (f->len + 66ULL) * 8 * SW_S / net->rate_bits_s;
-
-	n->sent_until_ns = sw_max64(n->sent_until_ns, net->now_ns) + wire;
-	f->at_ns = n->sent_until_ns + net->latency_ns +
-		   sim_below(&net->rng, x->jitter_ns);
-	net->n_frames++;
-	if (f->to >= net->n_nodes || sim_chance(&net->rng, x->loss) ||
-		(net->drop && net->drop(net->drop_ctx, f->bytes, f->len))) {
-		free(f);
-		return;
-	}
-	if (sim_chance(&net->rng, x->dup))
-		replay(net, f, sim_below(&net->rng, SW_MS));
-	if (sim_chance(&net->rng, x->late))
-		replay(net, f, sim_below(&net->rng, x->late_ns));
-	damage(net, f);
-	heap_put(net, f);
 }
 
 /* --- the port --- */
@@ -171,7 +41,7 @@ static uint32_t port_rx(
 		n->taken[i] = f;
 		out[i] = (struct sw_rx_frame){.data = f->bytes,
 			.len = f->len,
-			.from = {.ip = f->from_ip, .udp = 5700}};
+			.from = {.ip = sim_ip(f->from), .udp = 5700}};
 	}
 	n->n_taken = i;
 	return i;
@@ -190,12 +60,35 @@ static uint32_t port_tx_room(struct sw_port *port)
 	struct sim_node *n = node_of(port);
 
 	/* A queue of about 20 us, as the product's ports keep it. */
-	return n->sent_until_ns > n->net->now_ns + 20 * SW_US ? 0 : 8;
+	return n->sent_until_ns > n->net->now_ns + QUEUE_NS ? 0 : 8;
 }
 
-static void port_tx(struct sw_port *port, const struct sw_tx_frame *frame)
+static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 {
-	send(node_of(port), frame);
+	struct sim_node *n = node_of(port);
+	struct sim_net *net = n->net;
+	uint32_t len = SW_HEAD_BYTES + t->payload_len;
+	struct sim_frame *f = malloc(sizeof(*f) + len);
+
+	if (!f)
+		abort();
+	if (net->on_tx)
+		net->on_tx(net->ctx, n->index, t);
+	*f = (struct sim_frame){.from = n->index,
+		.to = t->to.ip - sim_ip(0),
+		.len = len,
+		.is_leaving = true,
+		.payload = t->is_stable ? t->payload : NULL};
+	memcpy(f->bytes, t->head, SW_HEAD_BYTES);
+	if (t->payload_len && !t->is_stable)
+		memcpy(f->bytes + SW_HEAD_BYTES, t->payload, t->payload_len);
+	n->sent_until_ns = sw_max64(n->sent_until_ns, net->now_ns) +
+			   (len + 66ULL) * 8 * SW_S / n->rate_bits_s;
+	f->at_ns = n->sent_until_ns +
+		   (net->faults.gather_ns ?
+				   sim_below(&net->rng, net->faults.gather_ns) :
+				   0);
+	sim_heap_put(net, f);
 }
 
 static void port_tx_flush(struct sw_port *port)
@@ -215,7 +108,6 @@ void sim_net_init(struct sim_net *net, uint64_t seed)
 {
 	memset(net, 0, sizeof(*net));
 	net->rng = seed;
-	net->rate_bits_s = 100ULL * 1000 * 1000 * 1000;
 	net->latency_ns = 5 * SW_US;
 	net->now_ns = SW_S;
 }
@@ -237,7 +129,9 @@ void sim_net_fini(struct sim_net *net)
 	for (uint32_t i = 0; i < net->n_nodes; i++)
 		empty_inbox(&net->nodes[i]);
 	while (net->n_heap)
-		free(heap_take(net));
+		free(sim_heap_take(net));
+	while (net->n_held)
+		free(net->held[--net->n_held]);
 	free(net->heap);
 }
 
@@ -254,6 +148,8 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	n->ports[0] = &n->port;
 	n->last = &n->first;
 	n->wake_ns = UINT64_MAX;
+	n->rate_bits_s = 100ULL * 1000 * 1000 * 1000;
+	n->turn_ns = TURN_NS;
 	return n;
 }
 
@@ -267,12 +163,30 @@ void sim_node_start(
 
 void sim_node_stop(struct sim_node *n)
 {
+	struct sim_net *net = n->net;
+
 	n->is_up = false;
 	n->wake_ns = UINT64_MAX;
 	empty_inbox(n);
+	for (uint32_t i = 0; i < net->n_heap; i++) {
+		struct sim_frame *f = net->heap[i];
+
+		/* Its memory may go now: to nobody, with no bytes. */
+		if (f->is_leaving && f->from == n->index) {
+			f->payload = NULL;
+			f->to = SIM_NODES;
+			f->len = SW_HEAD_BYTES;
+		}
+	}
 }
 
-static void deliver(struct sim_net *net, struct sim_frame *f)
+void sim_node_freeze(struct sim_node *n, uint64_t gap_ns)
+{
+	n->gap_until_ns = n->net->now_ns + gap_ns;
+	n->wake_ns = n->gap_until_ns;
+}
+
+static void arrive(struct sim_net *net, struct sim_frame *f)
 {
 	struct sim_node *n = &net->nodes[f->to];
 
@@ -287,23 +201,25 @@ static void deliver(struct sim_net *net, struct sim_frame *f)
 	/* A node in a gap does not notice; else it polls soon. */
 	n->wake_ns = sw_min64(n->wake_ns,
 		sw_max64(sw_max64(net->now_ns, n->gap_until_ns),
-			n->loop.last_ns + SW_US / 2));
+			n->loop.last_ns + n->turn_ns));
 }
 
 static void wake(struct sim_net *net, struct sim_node *n)
 {
 	uint32_t did = sw_loop_turn(&n->loop, net->now_ns);
-	uint64_t nap = sw_loop_wait(&n->loop, net->now_ns, 100 * SW_MS);
+	uint64_t nap;
 
 	if (n->step)
 		n->step(n->ctx, net->now_ns);
-	if (did || nap < SW_US / 2)
-		nap = SW_US / 2;
+	nap = sw_loop_wait(&n->loop, net->now_ns, 100 * SW_MS);
+	if (did || nap < n->turn_ns)
+		nap = n->turn_ns;
 	if (sim_chance(&net->rng, net->faults.nap)) {
 		nap = sim_below(&net->rng, net->faults.nap_ns);
 		n->gap_until_ns = net->now_ns + nap;
 	}
-	n->wake_ns = net->now_ns + nap;
+	if (n->is_up)
+		n->wake_ns = sw_max64(net->now_ns + nap, n->gap_until_ns);
 }
 
 static struct sim_node *next_node(struct sim_net *net)
@@ -319,20 +235,70 @@ static struct sim_node *next_node(struct sim_net *net)
 bool sim_net_run(struct sim_net *net, uint64_t until_ns,
 	bool (*done)(void *ctx), void *ctx)
 {
-	while (!done(ctx)) {
+	while (!done || !done(ctx)) {
 		struct sim_node *n = next_node(net);
 		uint64_t frame_ns =
 			net->n_heap ? net->heap[0]->at_ns : UINT64_MAX;
+		struct sim_frame *f;
 
-		if (sw_min64(frame_ns, n->wake_ns) > until_ns)
+		if (sw_min64(frame_ns, n->wake_ns) > until_ns) {
+			net->now_ns = sw_max64(net->now_ns, until_ns);
 			return false;
-		if (frame_ns <= n->wake_ns) {
-			net->now_ns = sw_max64(net->now_ns, frame_ns);
-			deliver(net, heap_take(net));
-		} else {
+		}
+		if (frame_ns > n->wake_ns) {
 			net->now_ns = sw_max64(net->now_ns, n->wake_ns);
 			wake(net, n);
+			continue;
 		}
+		net->now_ns = sw_max64(net->now_ns, frame_ns);
+		f = sim_heap_take(net);
+		if (f->is_leaving)
+			sim_road_depart(net, f);
+		else
+			arrive(net, f);
 	}
 	return true;
+}
+
+void sim_net_tell(const struct sim_net *net)
+{
+	static const char *const types[SW_N_TYPES] = {[SW_HELLO] = "HELLO",
+		[SW_COOKIE] = "COOKIE",
+		[SW_JOIN] = "JOIN",
+		[SW_ACCEPT] = "ACCEPT",
+		[SW_DECLARE] = "DECLARE",
+		[SW_DECLARED] = "DECLARED",
+		[SW_STATUS] = "STATUS",
+		[SW_LEAVE] = "LEAVE",
+		[SW_LEFT] = "LEFT",
+		[SW_KEEPALIVE] = "KEEPALIVE",
+		[SW_ERROR] = "ERROR",
+		[SW_PUSH] = "PUSH",
+		[SW_RESULT] = "RESULT",
+		[SW_ACK] = "ACK",
+		[SW_PULL] = "PULL",
+		[SW_ANSWER] = "ANSWER"};
+	static const char *const fates[SIM_N_FATES] = {"", " lost", " held"};
+	uint64_t i = net->n_story > SIM_STORY ? net->n_story - SIM_STORY : 0;
+
+	for (; i < net->n_story; i++) {
+		const struct sim_line *l = &net->story[i % SIM_STORY];
+		struct sw_header h = {0};
+
+		/* Whatever the payload is: only the header is told. */
+		if (l->len < SW_HEAD_BYTES)
+			continue;
+		h.type = l->head[3] < SW_N_TYPES ? l->head[3] : 0;
+		h.key = sw_load32(l->head + 16);
+		h.round = sw_load32(l->head + 20);
+		h.chunk = sw_load32(l->head + 24);
+		printf("# %12.6f %2u > %-2u %-9s class %u psn %-6u", 
+			(double)l->at_ns / 1e9, l->from, l->to,
+			types[h.type] ? types[h.type] : "?", l->head[5],
+			sw_load32(l->head + 12));
+		if (h.type == SW_PUSH || h.type == SW_RESULT)
+			printf(" key %u round %u chunk %u", h.key, h.round,
+				h.chunk);
+		printf("%s\n", fates[l->fate]);
+	}
 }

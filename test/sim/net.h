@@ -1,5 +1,10 @@
 /* net.h - a simulated network: nodes, links with faults, virtual time.
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A frame waits in its sender's queue, leaves (only then are gathered bytes
+ * read, as a NIC does it), meets the faults, queues again at the switch for
+ * its receiver, and arrives.
+ */
 #ifndef SW_SIM_NET_H
 #define SW_SIM_NET_H
 
@@ -9,22 +14,62 @@
 #include "engine/loop.h"
 #include "engine/port.h"
 
-enum { SIM_NODES = 24, SIM_INBOX = 4096 };
+enum {
+	SIM_NODES = 24,
+	SIM_INBOX = 4096, /* frames that a port keeps for a node */
+	SIM_HELD = 64,
+	SIM_STORY = 64,
+};
 
 /* Chances are per frame, in parts per million. */
 struct sim_faults {
 	uint32_t loss, dup, late, corrupt, truncate;
-	uint64_t jitter_ns;	/* uniform extra delay: reorders */
-	uint64_t late_ns;	/* longest delay of a replay */
-	uint32_t nap;		/* chance that a poll is followed by a gap */
-	uint64_t nap_ns;	/* longest gap */
+	uint64_t jitter_ns; /* uniform extra delay: reorders */
+	uint64_t late_ns;   /* longest delay of a replay */
+	uint32_t nap;	    /* chance that a poll is followed by a gap */
+	uint64_t nap_ns;    /* longest gap */
+	/* Bursts (Gilbert and Elliott): a sender's link turns bad, loses
+	 * burst_loss while it is, and turns good again after burst_ns at
+	 * most. */
+	uint32_t burst_enter, burst_loss;
+	uint64_t burst_ns;
+	/* Frames of these types (bits) are lost more often; with last_only of
+	 * data frames only the last chunk of a tensor is. */
+	uint32_t type_mask, type_loss;
+	bool last_only;
+	/* Longest extra time between tx and the moment the bytes are read. */
+	uint64_t gather_ns;
+	/* Bytes that the switch queues for one receiver, 0: no limit. */
+	uint32_t queue_bytes;
+	/* ACKs that are changed to acknowledge everything. */
+	uint32_t false_ack;
+	/* From the nodes of one mask to those of the other nothing arrives. */
+	uint32_t cut_from, cut_to;
+	uint64_t cut_at_ns, cut_until_ns;
 };
 
 struct sim_frame {
 	struct sim_frame *next; /* in an inbox */
 	uint64_t at_ns;
-	uint32_t to, from_ip, len;
+	uint32_t from, to, len;
+	bool is_leaving;     /* it has not left its sender yet */
+	const void *payload; /* then: bytes to gather, NULL: gathered */
 	uint8_t bytes[];
+};
+
+enum sim_fate {
+	SIM_PASS,
+	SIM_LOST,
+	SIM_HOLD, /* kept, until sim_net_release */
+	SIM_N_FATES,
+};
+
+/* One line of the story: a frame as it left. */
+struct sim_line {
+	uint64_t at_ns;
+	uint32_t from, to, len;
+	enum sim_fate fate;
+	uint8_t head[SW_HEAD_BYTES];
 };
 
 struct sim_net;
@@ -37,9 +82,13 @@ struct sim_node {
 	struct sim_net *net;
 	uint32_t index;
 	bool is_up;
+	uint64_t bad_until_ns; /* its link is in a burst of losses */
 	uint64_t wake_ns;
 	uint64_t gap_until_ns; /* it does not poll before then */
 	uint64_t sent_until_ns; /* its link is busy until then */
+	uint64_t rate_bits_s;
+	uint64_t turn_ns; /* a turn of its loop takes so long */
+	uint64_t queued_until_ns; /* the switch's link to it is busy */
 	struct sim_frame *first, **last; /* inbox */
 	uint32_t n_inbox;
 	struct sim_frame *taken[SW_RX_BURST];
@@ -52,16 +101,26 @@ struct sim_node {
 struct sim_net {
 	uint64_t now_ns;
 	uint64_t rng;
-	uint64_t rate_bits_s, latency_ns;
+	uint64_t latency_ns;
 	struct sim_faults faults;
 	struct sim_node nodes[SIM_NODES];
 	uint32_t n_nodes;
 	struct sim_frame **heap; /* by at_ns */
 	uint32_t n_heap, heap_size;
-	uint64_t n_frames;
-	/* Says which frames a test wants to lose; NULL: none. */
-	bool (*drop)(void *ctx, const uint8_t *bytes, uint32_t len);
-	void *drop_ctx;
+	uint64_t n_frames, n_lost, n_false_acks;
+	/* Sees every frame that the engine gives to a port. */
+	void (*on_tx)(void *ctx, uint32_t from, const struct sw_tx_frame *t);
+	/* Number of chunks of tensor @key, for last_only. */
+	uint32_t (*n_chunks)(void *ctx, uint32_t key);
+	void *ctx;
+	/* Decides about every frame as it leaves, and may change its bytes;
+	 * NULL: all pass. */
+	enum sim_fate (*hook)(void *ctx, struct sim_frame *f);
+	void *hook_ctx;
+	struct sim_frame *held[SIM_HELD]; /* by the hook, in order */
+	uint32_t n_held;
+	struct sim_line story[SIM_STORY];
+	uint64_t n_story;
 };
 
 void sim_net_init(struct sim_net *net, uint64_t seed);
@@ -75,13 +134,33 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload);
 void sim_node_start(struct sim_node *n, struct sw_node *node,
 	uint64_t stop_gap_ns);
 
-/* A node stops: its frames vanish.  What it sent stays on its way. */
+/* A node stops: frames to it and in its queue vanish, what has left stays on
+ * its way. */
 void sim_node_stop(struct sim_node *n);
+
+/* A node does not poll for @gap_ns, as a stopped process. */
+void sim_node_freeze(struct sim_node *n, uint64_t gap_ns);
+
+/* Deliver held frame @i now and forget it; or deliver a copy of it. */
+void sim_net_release(struct sim_net *net, uint32_t i);
+void sim_net_replay(struct sim_net *net, const struct sim_frame *f);
 
 /* Let virtual time pass until @done says so or @until_ns.  Returns false when
  * the time ran out. */
 bool sim_net_run(struct sim_net *net, uint64_t until_ns,
 	bool (*done)(void *ctx), void *ctx);
+
+/* Print the last frames. */
+void sim_net_tell(const struct sim_net *net);
+
+/* --- road.c: what happens to a frame between two nodes --- */
+
+void sim_road_depart(struct sim_net *net, struct sim_frame *f);
+
+/* --- heap.c --- */
+
+void sim_heap_put(struct sim_net *net, struct sim_frame *f);
+struct sim_frame *sim_heap_take(struct sim_net *net);
 
 /* Seeded randomness, 64 bits; below @n; true once in a million @ppm times. */
 uint64_t sim_random(uint64_t *rng);

@@ -97,28 +97,31 @@ static void put_data(struct text *t, const struct sw_header *h)
 		put(t, " again");
 }
 
+static bool is_in_sack(const struct sw_sack *k, uint64_t psn)
+{
+	uint64_t back = k->largest - psn;
+
+	return !back || k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
+}
+
 /* One block as ranges: 0:1-3,5 */
 static void put_sack(struct text *t, const struct sw_sack *k)
 {
-	const char *sep = ":";
+	uint64_t psn = k->largest > SW_SACK_BITS ? k->largest - SW_SACK_BITS : 1;
+	char sep = ':';
 
 	put(t, " %u", k->class);
-	for (uint64_t n = SW_SACK_BITS + 1, from = 0; n-- > 0;) {
-		bool has = !n || (n <= k->largest &&
-					 k->bits[(n - 1) / 64] >>
-							 ((n - 1) % 64) &
-						 1);
+	while (psn <= k->largest) {
+		uint64_t from = psn;
 
-		if (has && !from)
-			from = k->largest - n;
-		if (!from || (has && n))
+		if (!is_in_sack(k, psn++))
 			continue;
-		put(t, "%s%llu", sep, (unsigned long long)from);
-		if (k->largest - n - !has > from)
-			put(t, "-%llu",
-				(unsigned long long)(k->largest - n - !has));
-		sep = ",";
-		from = 0;
+		while (psn <= k->largest && is_in_sack(k, psn))
+			psn++;
+		put(t, "%c%llu", sep, (unsigned long long)from);
+		if (psn - 1 > from)
+			put(t, "-%llu", (unsigned long long)psn - 1);
+		sep = ',';
 	}
 }
 

@@ -1,0 +1,231 @@
+/* bench.c - sumwire bench: push_pull bandwidth and latency, as a table.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apps/cmd.h"
+#include "apps/json.h"
+#include "engine/error.h"
+
+struct report {
+	const struct bench_options *o;
+	struct sw_json json;
+	uint64_t wrong;
+};
+
+static double gbit_s(const struct bench_row *r)
+{
+	return 8e-3 * (double)r->size_bytes / r->mean_us;
+}
+
+/* Bytes of the busiest port direction over time: a worker's port carries the
+ * tensor each way, a server's its share of every worker's. */
+static double busbw(const struct bench_options *o, const struct bench_row *r)
+{
+	double share = (double)r->workers / o->n_servers;
+
+	return gbit_s(r) * (share > 1 ? share : 1);
+}
+
+static void print_head(const struct bench_options *o)
+{
+	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s\n", "size", "count",
+		"type", "time", "algbw", "busbw", "#wrong", "p50", "p99",
+		o->is_raw ? "      raw  ratio" : "");
+	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s\n", "(B)",
+		"(elements)", "", "(us)", "(Gb/s)", "(Gb/s)", "", "(us)",
+		"(us)", o->is_raw ? "   (Gb/s)" : "");
+}
+
+static void print_row(const struct report *rep, const struct bench_row *r)
+{
+	printf("%12llu %12llu %5s %10.1f %8.2f %8.2f %7llu %9.1f %9.1f",
+		(unsigned long long)r->size_bytes,
+		(unsigned long long)r->n_elems, sw_dtype_name(rep->o->dtype),
+		r->mean_us, gbit_s(r), busbw(rep->o, r),
+		(unsigned long long)r->wrong, r->p50_us, r->p99_us);
+	if (r->raw_gbit_s > 0)
+		printf(" %8.2f %6.3f", r->raw_gbit_s,
+			gbit_s(r) / r->raw_gbit_s);
+	printf("\n");
+	fflush(stdout);
+}
+
+static void write_row(struct report *rep, const struct bench_row *r)
+{
+	struct sw_json *j = &rep->json;
+	double nothing = 0;
+
+	sw_json_object_open(j, NULL);
+	sw_json_u64(j, "size_bytes", r->size_bytes);
+	sw_json_text(j, "dtype", sw_dtype_name(rep->o->dtype));
+	sw_json_u64(j, "workers", r->workers);
+	sw_json_u64(j, "servers", rep->o->n_servers);
+	sw_json_double(j, "time_us", r->mean_us);
+	sw_json_double(j, "algbw_gbit_s", gbit_s(r));
+	sw_json_double(j, "raw_gbit_s",
+		r->raw_gbit_s > 0 ? r->raw_gbit_s : 1 / nothing);
+	sw_json_double(j, "raw_ratio",
+		r->raw_gbit_s > 0 ? gbit_s(r) / r->raw_gbit_s : 1 / nothing);
+	sw_json_u64(j, "wrong", r->wrong);
+	sw_json_double(j, "busbw_gbit_s", busbw(rep->o, r));
+	sw_json_double(j, "p50_us", r->p50_us);
+	sw_json_double(j, "p99_us", r->p99_us);
+	sw_json_u64(j, "iterations", r->n_iters);
+	sw_json_close(j);
+}
+
+static void each(void *ctx, struct bench_row *row)
+{
+	struct report *rep = ctx;
+
+	rep->wrong += row->wrong;
+	/* In the same run, since absolute figures drift. */
+	if (rep->o->is_raw)
+		row->raw_gbit_s = bench_raw(rep->o, row->size_bytes);
+	if (rep->o->is_json)
+		write_row(rep, row);
+	else
+		print_row(rep, row);
+}
+
+/* One process per agent; the ranks find each other through the sums. */
+static int run_all(const struct bench_options *o, struct report *rep)
+{
+	uint32_t n = o->agents.n;
+	int err, status, worst = 0;
+
+	fflush(stdout);
+	for (uint32_t i = 1; i < n; i++) {
+		if (fork())
+			continue;
+		err = bench_client(o, o->agents.items[i], each, rep);
+		fflush(stdout);
+		_exit(err || rep->wrong ? 1 : 0);
+	}
+	worst = bench_client(o, o->agents.items[0], each, rep);
+	for (uint32_t i = 1; i < n; i++)
+		if (wait(&status) < 0 || status)
+			worst = worst ? worst : SW_EPEER;
+	return worst;
+}
+
+static int report_all(struct bench_options *o)
+{
+	struct report rep = {.o = o};
+	int err;
+
+	if (o->is_json) {
+		sw_json_init(&rep.json, stdout);
+		sw_json_object_open(&rep.json, NULL);
+		sw_json_array_open(&rep.json, "results");
+	} else {
+		print_head(o);
+	}
+	err = run_all(o, &rep);
+	if (o->is_json) {
+		sw_json_close(&rep.json);
+		sw_json_close(&rep.json);
+		sw_json_fini(&rep.json);
+	}
+	return err || rep.wrong ? 1 : 0;
+}
+
+static int run_loopback(struct bench_options *o)
+{
+	struct bench_loopback l;
+	int err = bench_loopback_start(&l, o), worst;
+
+	o->agents = (struct sw_arg_list){.n = 1, .items = {l.agent}};
+	worst = err ? 1 : report_all(o);
+	return bench_loopback_stop(&l) || worst ? 1 : 0;
+}
+
+static bool find_dtype(const char *name, enum sw_dtype *out)
+{
+	for (uint32_t d = 0; d < SW_N_DTYPES; d++)
+		if (sw_dtype_bytes(d) && !strcmp(sw_dtype_name(d), name)) {
+			*out = (enum sw_dtype)d;
+			return true;
+		}
+	fprintf(stderr,
+		"sumwire bench: --dtype %s: there is f32, f64, f16, bf16, u8, "
+		"i8, i32, i64 and bool\n",
+		name);
+	return false;
+}
+
+static int parse(struct bench_options *o, int argc, char **argv)
+{
+	const char *dtype = "f32";
+	const struct sw_arg rows[] = {
+		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
+			"socket of an agent; one process for each"},
+		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
+			"start a server and an agent on memif, then stop them"},
+		{"--min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1, 1ULL << 36,
+			"smallest tensor"},
+		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
+			"largest tensor"},
+		{"--factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
+			"from one size to the next"},
+		{"--iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
+			"timed rounds per size; 0: by size"},
+		{"--dtype", SW_ARG_STRING, {.string = &dtype}, 0, 0,
+			"element type"},
+		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
+			"servers of the job, for busbw"},
+		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
+			"wait by polling instead of sleeping"},
+		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
+			"also the memif port's own echo, and the ratio to it"},
+		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
+			"loopback without payload CRC"},
+		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
+			"loopback loses, doubles and reorders so much, as 0.1%"},
+		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 16, 1024,
+			"slots of the loopback's memif rings"},
+		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 1, 64,
+			"frames per driver call of the loopback"},
+		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
+			"one JSON object"},
+	};
+	const struct sw_args args = {.name = "bench",
+		.summary = "measure push_pull of one tensor, size by size "
+			   "(\"bench sum\" measures the kernels alone)",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0])};
+	int err = sw_args_parse(&args, argc, argv);
+
+	if (err)
+		return err;
+	if (!o->agents.n == !o->is_loopback) {
+		fprintf(stderr, "sumwire bench: give either --agent SOCKET or "
+				"--loopback\n");
+		return SW_EINVAL;
+	}
+	return find_dtype(dtype, &o->dtype) ? 0 : SW_EINVAL;
+}
+
+int sw_cmd_bench(int argc, char **argv)
+{
+	struct bench_options o = {.min_bytes = 4 << 10,
+		.max_bytes = 256 << 20,
+		.factor = 4,
+		.n_servers = 1,
+		.ring = 64,
+		.burst = 32};
+	int err;
+
+	if (argc > 1 && !strcmp(argv[1], "sum"))
+		return sw_cmd_bench_sum(argc - 1, argv + 1);
+	err = parse(&o, argc, argv);
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	return o.is_loopback ? run_loopback(&o) : report_all(&o);
+}

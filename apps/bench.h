@@ -1,0 +1,60 @@
+/* bench.h - the parts of sumwire bench.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_BENCH_H
+#define SW_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "apps/args.h"
+#include "sum/dtype.h"
+
+enum { BENCH_SIZES = 40, BENCH_DIR = 64, BENCH_DAEMONS = 2 };
+
+struct bench_options {
+	struct sw_arg_list agents;
+	uint64_t min_bytes, max_bytes;
+	uint32_t factor, n_iters; /* 0: by size */
+	uint32_t n_servers;	  /* for busbw; the agents know the real ones */
+	uint32_t ring, burst;	  /* of the loopback's ports */
+	enum sw_dtype dtype;
+	bool is_loopback, is_raw, is_json, is_polling, has_no_crc;
+	const char *faults; /* percent, on the loopback's ports */
+};
+
+/* One size, as the process of rank 0 measured it. */
+struct bench_row {
+	uint64_t size_bytes, n_elems, wrong;
+	uint32_t n_iters, workers;
+	double mean_us, p50_us, p99_us, min_us;
+	double raw_gbit_s; /* 0: not measured */
+};
+
+/* bench_client - measure every size over the agent at @path; @each is called
+ * as each one ends, and may start what else belongs to that row.
+ * Returns 0 or a negative error, which was printed. */
+int bench_client(const struct bench_options *o, const char *path,
+	void (*each)(void *ctx, struct bench_row *row), void *ctx);
+
+/* A server and an agent on memif, in a private folder. */
+struct bench_loopback {
+	char dir[BENCH_DIR], agent[BENCH_DIR + 16];
+	pid_t pids[BENCH_DAEMONS];
+};
+
+/* bench_loopback_start - returns 0 when the agent takes processes; else a
+ * negative error, with the failed daemon's log on stderr. */
+int bench_loopback_start(
+	struct bench_loopback *l, const struct bench_options *o);
+
+/* bench_loopback_stop - stop both, remove the folder.  Returns 0, or SW_EIO
+ * when one did not end well. */
+int bench_loopback_stop(struct bench_loopback *l);
+
+/* bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a memif
+ * of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and why
+ * was printed. */
+double bench_raw(const struct bench_options *o, uint64_t bytes);
+
+#endif

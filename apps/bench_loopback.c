@@ -1,0 +1,176 @@
+/* bench_loopback.c - a server and an agent on memif, for one benchmark.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apps/bench.h"
+#include "engine/error.h"
+
+enum { START_MS = 20000, STOP_MS = 15000, STEP_MS = 10 };
+
+static const char *const roles[BENCH_DAEMONS] = {"server", "agent"};
+
+static void path_of(const struct bench_loopback *l, uint32_t i,
+	const char *suffix, char out[BENCH_DIR + 32])
+{
+	snprintf(out, BENCH_DIR + 32, "%s/%s.%s", l->dir, roles[i], suffix);
+}
+
+static int write_conf(const struct bench_loopback *l,
+	const struct bench_options *o, uint32_t i)
+{
+	const char *faults = o->faults ? o->faults : "0%";
+	char path[BENCH_DIR + 32];
+	FILE *f;
+
+	path_of(l, i, "ini", path);
+	f = fopen(path, "w");
+	if (!f)
+		return SW_EIO;
+	fprintf(f,
+		"[node]\nrole = %s\nname = %s\nruntime_dir = %s\n"
+		"[job]\nworkers = 1\ncrc = %s\n[log]\nlevel = warn\n"
+		"[stats]\nsocket = %s/%s.stats\n"
+		"[port a]\ntype = memif\nsocket = %s/link\nside = %s\n"
+		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nfault_loss = %s\n"
+		"fault_dup = %s\nfault_reorder = %s\n",
+		roles[i], roles[i], l->dir, o->has_no_crc ? "no" : "yes",
+		l->dir, roles[i], l->dir, i ? "connect" : "listen", i + 1,
+		o->ring, o->burst, faults, faults, faults);
+	if (i)
+		fprintf(f, "[agent]\nsocket = %s\n[server a]\nip = 10.77.0.1\n"
+			   "port = a\n",
+			l->agent);
+	return fclose(f) ? SW_EIO : 0;
+}
+
+static pid_t start(const struct bench_loopback *l, uint32_t i)
+{
+	char conf[BENCH_DIR + 32], log[BENCH_DIR + 32];
+	pid_t pid;
+	int fd;
+
+	path_of(l, i, "ini", conf);
+	path_of(l, i, "log", log);
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* whatever becomes of us */
+	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
+	execl("/proc/self/exe", "sumwire", roles[i], "--config", conf,
+		(char *)NULL);
+	_exit(127);
+}
+
+static void show_log(const struct bench_loopback *l, uint32_t i)
+{
+	char path[BENCH_DIR + 32], line[512];
+	FILE *f;
+
+	path_of(l, i, "log", path);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		fprintf(stderr, "%s: %s", roles[i], line);
+	if (f)
+		fclose(f);
+}
+
+static void nap(void)
+{
+	struct timespec t = {.tv_nsec = STEP_MS * 1000000L};
+
+	nanosleep(&t, NULL);
+}
+
+/* Has daemon @i ended?  Then its log is shown, if it did not end well. */
+static bool has_ended(struct bench_loopback *l, uint32_t i, int *status)
+{
+	if (l->pids[i] <= 0 || waitpid(l->pids[i], status, WNOHANG) == 0)
+		return false;
+	l->pids[i] = 0;
+	return true;
+}
+
+int bench_loopback_start(
+	struct bench_loopback *l, const struct bench_options *o)
+{
+	struct stat st;
+	int status, err = 0;
+
+	*l = (struct bench_loopback){.dir = "/tmp/sumwire-bench-XXXXXX"};
+	if (!mkdtemp(l->dir)) {
+		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
+			strerror(errno));
+		return SW_EIO;
+	}
+	snprintf(l->agent, sizeof(l->agent), "%s/agent.sock", l->dir);
+	for (uint32_t i = 0; i < BENCH_DAEMONS && !err; i++) {
+		err = write_conf(l, o, i);
+		l->pids[i] = err ? 0 : start(l, i);
+	}
+	for (uint32_t ms = 0; !err && stat(l->agent, &st); ms += STEP_MS) {
+		nap();
+		if (ms >= START_MS)
+			err = SW_ETIMEDOUT;
+		for (uint32_t i = 0; i < BENCH_DAEMONS; i++)
+			if (has_ended(l, i, &status)) {
+				show_log(l, i);
+				err = SW_EIO;
+			}
+	}
+	if (err)
+		fprintf(stderr, "sumwire bench: the loopback did not start: "
+				"%s\n",
+			sw_error_text(err));
+	return err;
+}
+
+static int stop_one(struct bench_loopback *l, uint32_t i)
+{
+	int status = 0;
+
+	if (l->pids[i] <= 0)
+		return 0;
+	kill(l->pids[i], SIGTERM);
+	for (uint32_t ms = 0; !has_ended(l, i, &status); ms += STEP_MS) {
+		nap();
+		if (ms >= STOP_MS)
+			kill(l->pids[i], SIGKILL);
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	show_log(l, i);
+	fprintf(stderr, "sumwire bench: the %s did not end well\n", roles[i]);
+	return SW_EIO;
+}
+
+int bench_loopback_stop(struct bench_loopback *l)
+{
+	static const char *const suffixes[] = {"ini", "log"};
+	char path[BENCH_DIR + 32];
+	int err = 0;
+
+	for (uint32_t i = BENCH_DAEMONS; i-- > 0;) /* the agent first */
+		if (stop_one(l, i))
+			err = SW_EIO;
+	for (uint32_t i = 0; i < BENCH_DAEMONS; i++)
+		for (uint32_t k = 0; k < 2; k++) {
+			path_of(l, i, suffixes[k], path);
+			unlink(path);
+		}
+	if (rmdir(l->dir))
+		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
+			strerror(errno));
+	return err;
+}

@@ -1,0 +1,189 @@
+/* draw.c - a job drawn from a seed: size, faults, timing.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "engine/bytes.h"
+#include "test/sim/job.h"
+
+static uint32_t below(struct sim_job *job, uint64_t n)
+{
+	return (uint32_t)sim_below(&job->rng, n);
+}
+
+static bool one_in(struct sim_job *job, uint32_t n)
+{
+	return below(job, n) == 0;
+}
+
+/* A moment in the life of a job, mostly early: most jobs are short. */
+static uint64_t moment(struct sim_job *job)
+{
+	return sim_below(&job->rng, 100 * SW_US << below(job, 12));
+}
+
+static void draw_losses(struct sim_job *job)
+{
+	static const uint32_t types[] = {1u << SW_ACK, 1u << SW_RESULT,
+		1u << SW_PUSH, 1u << SW_PULL | 1u << SW_ANSWER,
+		1u << SW_PUSH | 1u << SW_RESULT,
+		1u << SW_STATUS | 1u << SW_ACCEPT | 1u << SW_COOKIE |
+			1u << SW_DECLARED | 1u << SW_LEFT};
+	struct sim_faults *x = &job->net.faults;
+
+	x->loss = below(job, 4) * below(job, 100000);
+	if (one_in(job, 5)) {
+		x->burst_enter = below(job, 5000);
+		x->burst_loss = 500000 + below(job, 500001);
+		x->burst_ns = 1 + sim_below(&job->rng,
+					  100 * SW_US << below(job, 11));
+	}
+	if (one_in(job, 5)) {
+		uint32_t i = below(job, SW_ARRAY_SIZE(types));
+
+		x->type_mask = types[i];
+		x->type_loss = 100000 + below(job, 600000);
+		x->last_only = i == 4;
+	}
+	if (one_in(job, 6)) { /* one direction is cut, and heals */
+		x->cut_from = (uint32_t)sim_random(&job->rng);
+		x->cut_to = (uint32_t)sim_random(&job->rng);
+		x->cut_at_ns = job->net.now_ns + moment(job);
+		x->cut_until_ns = x->cut_at_ns + sim_below(&job->rng,
+							 4 * SW_S);
+	}
+	if (one_in(job, 5))
+		x->false_ack = below(job, 300000);
+}
+
+static void draw_delays(struct sim_job *job)
+{
+	struct sim_faults *x = &job->net.faults;
+	uint64_t *rng = &job->rng;
+
+	x->dup = below(job, 3) * below(job, 50000);
+	x->jitter_ns = sim_below(rng, 3) * sim_below(rng, 100 * SW_US);
+	x->corrupt = below(job, 2) * below(job, 20000);
+	x->truncate = below(job, 2) * below(job, 10000);
+	x->nap = below(job, 3) * below(job, 2000);
+	x->nap_ns = below(job, 2) ? 5 * SW_MS : 300 * SW_MS;
+	x->gather_ns = one_in(job, 4) ?
+			       sim_below(rng, 10 * SW_US << below(job, 10)) :
+			       0;
+	x->queue_bytes = one_in(job, 5) ?
+				 (8 << 10) + below(job, 256 << 10) :
+				 0;
+	if (one_in(job, 10)) { /* a long job with very late replays */
+		x->loss %= 100000;
+		x->late = 20000;
+		x->late_ns = 300 * SW_S;
+		job->pause_ns = 60 * SW_S;
+	} else {
+		x->late = below(job, 20000);
+		x->late_ns = 200 * SW_MS;
+		job->pause_ns = sim_below(rng, 20 * SW_MS);
+	}
+	if (one_in(job, 8)) { /* one node is stopped and goes on */
+		job->freeze_node = below(job, job->n_servers + job->n_workers);
+		job->freeze_at_ns = moment(job);
+		job->freeze_ns = 15 * SW_S;
+		job->params.dead_after = 40 * SW_S;
+	}
+}
+
+/* 16-bit types have one result slot, so they are drawn often; their sums must
+ * fit into the bits of their mantissa. */
+static void draw_dtype(struct sim_job *job)
+{
+	switch (below(job, 6)) {
+	case 0:
+		job->dtype = SW_F32;
+		break;
+	case 1:
+		job->dtype = job->n_workers <= 5 ? SW_F16 : SW_F32;
+		break;
+	case 2:
+		job->dtype = job->n_workers <= 4 ? SW_BF16 : SW_F32;
+		break;
+	default:
+		job->dtype = SW_I32;
+	}
+}
+
+static void draw_size(struct sim_job *job)
+{
+	job->n_workers = 1 + below(job, 5);
+	if (one_in(job, 20))
+		job->n_workers = SIM_WORKERS;
+	job->n_servers = 1 + below(job, 3);
+	job->n_tensors = 1 + below(job, 4);
+	job->n_first = 1 + below(job, job->n_tensors);
+	job->n_rounds = 2 + below(job, 6);
+	for (uint32_t t = 0; t < job->n_tensors; t++)
+		job->n_elems[t] =
+			1 + below(job, below(job, 4) ? 4000 : 60000);
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		job->n_local[r] = (uint16_t)(1 + below(job, 4));
+	job->params.payload = below(job, 3) ? 1344 : 8192;
+	job->params.window_bytes = job->params.payload * (1 + below(job, 64));
+	job->leaves = below(job, 2);
+	draw_dtype(job);
+}
+
+void sim_job_draw(struct sim_job *job, uint64_t seed)
+{
+	sim_job_init(job, seed);
+	draw_size(job);
+	draw_losses(job);
+	draw_delays(job);
+	/* Without CRC nothing may be damaged. */
+	job->params.has_crc = job->net.faults.corrupt || below(job, 4);
+	if (one_in(job, 12)) /* nothing happens at all */
+		job->net.faults = (struct sim_faults){0};
+}
+
+/* A node that is slow in its link or its loop; nodes exist after open. */
+void sim_job_draw_nodes(struct sim_job *job)
+{
+	struct sim_node *n =
+		&job->net.nodes[below(job, job->net.n_nodes)];
+
+	if (!one_in(job, 5))
+		return;
+	if (below(job, 2))
+		n->rate_bits_s >>= 1 + below(job, 6);
+	else
+		n->turn_ns <<= 1 + below(job, 9);
+}
+
+void sim_job_describe(const struct sim_job *job)
+{
+	const struct sim_faults *x = &job->net.faults;
+
+	printf("# seed %llu: %u workers, %u servers, %u tensors (%u first), %u "
+	       "rounds of %s, payload %u, crc %u, window %u KiB, leaves %u\n",
+		(unsigned long long)job->seed, job->n_workers, job->n_servers,
+		job->n_tensors, job->n_first, job->n_rounds,
+		sw_dtype_name(job->dtype), job->params.payload,
+		job->params.has_crc, job->params.window_bytes >> 10,
+		job->leaves);
+	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
+	       "false acks %u, burst %u of %u, types %x %u last %u\n",
+		x->loss, x->dup, x->late, x->corrupt, x->truncate, x->nap,
+		x->false_ack, x->burst_enter, x->burst_loss, x->type_mask,
+		x->type_loss, x->last_only);
+	printf("# us: jitter %llu gather %llu burst %llu; cut %x to %x for "
+	       "%llu us; queue %u bytes; node %u stops for %llu s\n",
+		(unsigned long long)x->jitter_ns / 1000,
+		(unsigned long long)x->gather_ns / 1000,
+		(unsigned long long)x->burst_ns / 1000, x->cut_from, x->cut_to,
+		(unsigned long long)(x->cut_until_ns - x->cut_at_ns) / 1000,
+		x->queue_bytes, job->freeze_node,
+		(unsigned long long)(job->freeze_ns / SW_S));
+	printf("# %llu frames, %llu lost, %llu false acks, %llu looked into, "
+	       "%.6f s virtual\n",
+		(unsigned long long)job->net.n_frames,
+		(unsigned long long)job->net.n_lost,
+		(unsigned long long)job->net.n_false_acks,
+		(unsigned long long)job->n_checked,
+		(double)job->net.now_ns / 1e9 - 1);
+}

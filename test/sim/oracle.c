@@ -1,0 +1,211 @@
+/* oracle.c - what every sum, every frame and the end of a job must be.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "test/sim/job.h"
+
+const char *const sim_names[SIM_TENSORS] = {"fc1.weight", "fc1.bias",
+	"fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias", "fc4.weight",
+	"fc4.bias"};
+
+/* A small integer as an element, made here so that the kernels are checked by
+ * something else: all values that occur are exact in the dtype. */
+static uint64_t float_bits(uint32_t v, uint32_t mantissa, uint32_t bias)
+{
+	uint32_t e = 31 - (uint32_t)__builtin_clz(v | 1);
+	uint64_t m = mantissa >= e ? (uint64_t)v << (mantissa - e) :
+				     v >> (e - mantissa);
+
+	if (!v)
+		return 0;
+	return (uint64_t)(e + bias) << mantissa |
+	       (m & ((1ULL << mantissa) - 1));
+}
+
+static uint64_t encode(uint32_t dtype, uint32_t v)
+{
+	switch (dtype) {
+	case SW_F32:
+		return float_bits(v, 23, 127);
+	case SW_F16:
+		return float_bits(v, 10, 15);
+	case SW_BF16:
+		return float_bits(v, 7, 127);
+	default:
+		return v;
+	}
+}
+
+void sim_oracle_open(struct sim_job *job)
+{
+	uint32_t ones = 0;
+
+	job->elem_bytes = sw_dtype_bytes(job->dtype);
+	job->weight = 0;
+	for (uint32_t r = 0; r < job->n_workers; r++) {
+		ones |= 1u << 2 * r;
+		job->weight += job->n_local[r];
+		for (uint32_t d = 1; d < 4; d++)
+			job->grads[r][d] = encode(job->dtype, d << 2 * r);
+	}
+	for (uint32_t d = 1; d < 4; d++)
+		job->sums[d] = encode(job->dtype, d * ones);
+	for (uint32_t k = 0; k < SIM_KEYS; k++)
+		job->by_key[k] = SW_KEY_NONE;
+}
+
+static uint32_t digit(const struct sim_job *job, uint32_t tensor,
+	uint32_t round, uint64_t elem)
+{
+	uint64_t x = job->seed ^ (uint64_t)tensor << 48 ^
+		     (uint64_t)round << 24 ^ elem;
+
+	return 1 + (uint32_t)(sim_random(&x) % 3);
+}
+
+void sim_oracle_fill(struct sim_worker *w, uint32_t tensor)
+{
+	const struct sim_job *job = w->job;
+	uint8_t *p = w->data[tensor];
+
+	for (uint32_t i = 0; i < job->n_elems[tensor];
+		i++, p += job->elem_bytes)
+		memcpy(p,
+			&job->grads[w->rank][digit(
+				job, tensor, w->round[tensor], i)],
+			job->elem_bytes);
+}
+
+/* Elements of @n at @p, the first being @from, that are not @want[digit]. */
+static uint64_t count_wrong(const struct sim_job *job, const uint8_t *p,
+	const uint64_t want[4], uint32_t tensor, uint32_t round, uint64_t from,
+	uint64_t n)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t i = 0; i < n; i++, p += job->elem_bytes)
+		wrong += memcmp(p, &want[digit(job, tensor, round, from + i)],
+				 job->elem_bytes) != 0;
+	return wrong;
+}
+
+void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
+{
+	struct sim_job *job = w->job;
+	uint64_t wrong = count_wrong(job, w->data[tensor], job->sums, tensor,
+		w->round[tensor], 0, job->n_elems[tensor]);
+
+	w->n_wrong += wrong + (weight != job->weight);
+	if (w->n_wrong && !job->oracle[0])
+		snprintf(job->oracle, sizeof(job->oracle),
+			"rank %u got %llu wrong elements, weight %u of %u, in "
+			"round %u of %s",
+			w->rank, (unsigned long long)wrong, weight, job->weight,
+			w->round[tensor] + 1, sim_names[tensor]);
+}
+
+uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor)
+{
+	uint32_t per = job->params.payload / job->elem_bytes;
+
+	return (job->n_elems[tensor] - 1) / per + 1;
+}
+
+uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
+{
+	const struct sim_job *job = ctx;
+
+	return key < SIM_KEYS && job->by_key[key] != SW_KEY_NONE ?
+		       sim_job_chunks(job, job->by_key[key]) :
+		       0;
+}
+
+/* A push carries its rank's gradient and nothing else (A6); a result the whole
+ * sum, always the same bytes (I2, I3, A2). */
+void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
+{
+	struct sim_job *job = ctx;
+	bool is_push = from >= job->n_servers;
+	uint32_t tensor;
+	uint64_t first, wrong;
+	const uint64_t *want;
+	struct sw_header h;
+	uint8_t type = t->head[3];
+
+	if ((type != SW_PUSH && type != SW_RESULT) || job->is_edited)
+		return;
+	/* The rest of the head is read as an engine would write it. */
+	memcpy(&h.key, t->head + 16, 4);
+	memcpy(&h.round, t->head + 20, 4);
+	memcpy(&h.chunk, t->head + 24, 4);
+	memcpy(&h.weight, t->head + 30, 2);
+	tensor = h.key < SIM_KEYS ? job->by_key[h.key] : SW_KEY_NONE;
+	if (tensor == SW_KEY_NONE)
+		return;
+	want = is_push ? job->grads[from - job->n_servers] : job->sums;
+	first = (uint64_t)h.chunk * (job->params.payload / job->elem_bytes);
+	wrong = count_wrong(job, t->payload, want, tensor, h.round - 1, first,
+		t->payload_len / job->elem_bytes);
+	wrong += !is_push && h.weight != job->weight;
+	job->n_checked++;
+	if (!wrong)
+		return;
+	*(is_push ? &job->n_bad_pushes : &job->n_bad_results) += 1;
+	if (!job->oracle[0])
+		snprintf(job->oracle, sizeof(job->oracle),
+			"node %u sent a %s of round %u, chunk %u of %s with "
+			"%llu wrong elements (or weight %u)",
+			from, is_push ? "PUSH" : "RESULT", h.round, h.chunk,
+			sim_names[tensor], (unsigned long long)wrong, h.weight);
+}
+
+/* Sums over the servers. */
+static void count_servers(const struct sim_job *job, struct sw_stats *out)
+{
+	*out = (struct sw_stats){0};
+	for (uint32_t i = 0; i < job->n_servers; i++) {
+		const struct sw_stats *s = &job->servers[i]->stats;
+
+		out->push_folded += s->push_folded;
+		out->chunks_done += s->chunks_done;
+		out->rx_payload_crc += s->rx_payload_crc;
+		out->rx_round += s->rx_round;
+	}
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		out->rx_payload_crc +=
+			job->workers[r].engine.stats.rx_payload_crc;
+}
+
+const char *sim_job_wrong(struct sim_job *job)
+{
+	const struct sim_faults *x = &job->net.faults;
+	struct sw_stats got;
+	uint64_t chunks = 0, open = 0;
+
+	count_servers(job, &got);
+	for (uint32_t t = 0; t < job->n_tensors; t++)
+		chunks += (uint64_t)sim_job_chunks(job, t) * job->n_rounds;
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		open += sw_server_open_chunks(job->servers[i]);
+	if (job->oracle[0])
+		return job->oracle;
+	if (got.push_folded != chunks * job->n_workers ||
+		got.chunks_done != chunks || open)
+		snprintf(job->oracle, sizeof(job->oracle),
+			"%llu folds of %llu, %llu chunks done of %llu, %llu "
+			"open",
+			(unsigned long long)got.push_folded,
+			(unsigned long long)chunks * job->n_workers,
+			(unsigned long long)got.chunks_done,
+			(unsigned long long)chunks, (unsigned long long)open);
+	else if (got.rx_round)
+		snprintf(job->oracle, sizeof(job->oracle),
+			"%llu pushes were ahead of what their rank may push",
+			(unsigned long long)got.rx_round);
+	else if (got.rx_payload_crc && !x->corrupt)
+		snprintf(job->oracle, sizeof(job->oracle),
+			"%llu payloads failed their CRC, nothing was damaged",
+			(unsigned long long)got.rx_payload_crc);
+	return job->oracle[0] ? job->oracle : NULL;
+}

@@ -1,0 +1,67 @@
+/* port.c - a port whose two ends are in the test's hands.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/port.h"
+
+#include "test/support/unit.h"
+
+static struct test_port *of(struct sw_port *port)
+{
+	return (struct test_port *)port;
+}
+
+static uint32_t rx(struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
+{
+	static const uint8_t nothing[SW_HEAD_BYTES];
+	struct test_port *p = of(port);
+	uint32_t n = p->n_inbox < max ? p->n_inbox : max;
+
+	assert_int_equal(p->n_held, 0); /* the last ones come back first */
+	assert_true(max <= SW_RX_BURST);
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = (struct sw_rx_frame){
+			.data = nothing, .len = sizeof(nothing)};
+	p->n_inbox -= n;
+	p->n_held = n;
+	p->n_rx++;
+	return n;
+}
+
+static void rx_release(struct sw_port *port)
+{
+	of(port)->n_held = 0;
+	of(port)->n_releases++;
+}
+
+static uint32_t tx_room(struct sw_port *port)
+{
+	return of(port)->room;
+}
+
+static void tx(struct sw_port *port, const struct sw_tx_frame *frame)
+{
+	struct test_port *p = of(port);
+
+	assert_true(p->room > 0);
+	p->room--;
+	p->n_tx++;
+	p->last = *frame;
+}
+
+static void tx_flush(struct sw_port *port)
+{
+	of(port)->n_flushes++;
+}
+
+static const struct sw_port_ops ops = {.rx = rx,
+	.rx_release = rx_release,
+	.tx_room = tx_room,
+	.tx = tx,
+	.tx_flush = tx_flush};
+
+void port_init(struct test_port *p)
+{
+	*p = (struct test_port){.port = {.ops = &ops,
+					.name = "test",
+					.max_payload = SW_PAYLOAD_MAX},
+		.room = UINT32_MAX};
+}
