@@ -37,29 +37,42 @@ static void give_order(struct agent *a, const struct agent_order *order)
 			"the polling lcore does not take orders");
 }
 
+static void begin(struct agent *a, uint32_t id, uint32_t pid)
+{
+	a->is_attached = true;
+	a->is_admitted = a->is_ended = false;
+	a->id = id;
+	a->pid = pid;
+	give_order(a, &(struct agent_order){.kind = AGENT_JOIN});
+}
+
 static void on_attach(void *ctx, uint32_t id, uint32_t pid, uint32_t uid)
 {
 	struct agent *a = ctx;
 	char text[128];
 
-	if (a->is_attached) {
-		snprintf(text, sizeof(text),
-			"rank %u is used by process %u already",
-			a->daemon.conf.job.rank, a->pid);
-		sw_host_refuse(a->host, id, SW_EBUSY, text);
-		return;
-	}
 	if (a->is_stopping) {
 		sw_host_refuse(a->host, id, SW_ECLOSED, "the agent stops");
 		return;
 	}
-	a->is_attached = true;
-	a->is_admitted = a->is_ended = false;
-	a->id = id;
-	a->pid = pid;
+	if (a->is_attached && (!a->is_ended || a->has_next)) {
+		snprintf(text, sizeof(text),
+			"rank %u is used by process %u already",
+			a->daemon.conf.job.rank,
+			a->has_next ? a->next_pid : a->pid);
+		sw_host_refuse(a->host, id, SW_EBUSY, text);
+		return;
+	}
 	sw_log(&a->daemon.log, SW_LOG_INFO, "process %u (user %u) attached",
 		pid, uid);
-	give_order(a, &(struct agent_order){.kind = AGENT_JOIN});
+	if (!a->is_attached) {
+		begin(a, id, pid);
+		return;
+	}
+	/* The one before is gone, but the servers do not all know it yet. */
+	a->has_next = true;
+	a->next_id = id;
+	a->next_pid = pid;
 }
 
 static void on_declare(void *ctx, uint32_t id, uint32_t batch,
@@ -79,10 +92,15 @@ static void on_detach(
 {
 	struct agent *a = ctx;
 	struct agent_order order = {.kind = AGENT_LEAVE};
+	bool is_next = a->has_next && id == a->next_id;
 
-	(void)id;
 	sw_log(&a->daemon.log, why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
-		"process %u: %s", a->pid, text);
+		"process %u: %s", is_next ? a->next_pid : a->pid, text);
+	if (is_next) {
+		a->has_next = false;
+		sw_host_release(a->host, id);
+		return;
+	}
 	if (why != SW_HOST_CLOSED) {
 		order.err = SW_EPEER;
 		snprintf(order.text, sizeof(order.text),
@@ -124,6 +142,10 @@ static void on_left(struct agent *a)
 	if (a->is_admitted || a->is_ended)
 		sw_host_release(a->host, a->id);
 	a->is_attached = false;
+	if (a->has_next) {
+		a->has_next = false;
+		begin(a, a->next_id, a->next_pid);
+	}
 }
 
 static void take_news(struct agent *a)
@@ -166,8 +188,10 @@ static void fill_stats(void *ctx,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
 	struct agent *a = ctx;
+	struct sw_stats sum = a->stats;
 
-	sw_daemon_put_stats(&a->daemon, &a->stats, put, out);
+	sw_agent_add_stats(&sum, &a->worker.stats);
+	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->is_attached);
 }
 
@@ -249,6 +273,9 @@ static void control(struct agent *a)
 		sw_log(&a->daemon.log, SW_LOG_WARN,
 			"dropped %u push_pulls that did not end",
 			atomic_load(&a->n_open));
+	else
+		sw_log(&a->daemon.log, SW_LOG_INFO,
+			"finished: no push_pull is open");
 }
 
 static int run(struct agent *a)

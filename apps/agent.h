@@ -60,6 +60,8 @@ struct agent {
 	bool is_admitted; /* it was told so */
 	bool is_ended;	  /* it is gone, or was told so */
 	uint32_t id, pid, batch;
+	bool has_next; /* waits until the one above has been let go of */
+	uint32_t next_id, next_pid;
 
 	/* lcore */
 	struct sw_spsc orders_out, news_in;
@@ -76,6 +78,9 @@ struct agent {
 /* Functions of the lcore, for struct sw_poller; @ctx is the agent. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, uint64_t max_ns);
+
+/* sw_agent_add_stats - add the counters of one worker to a sum. */
+void sw_agent_add_stats(struct sw_stats *sum, const struct sw_stats *more);
 
 /* sw_agent_close - what the lcore left, after it was joined. */
 void sw_agent_close(struct agent *a);

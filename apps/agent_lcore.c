@@ -51,7 +51,9 @@ static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
 
 	(void)tensor;
 	(void)weight;
-	if (a->port)
+	/* A failed job ends its handles by the hang-up that AGENT_FAILED causes:
+	 * that carries the sentence which names who failed. */
+	if (a->port && a->worker.state != SW_WORKER_FAILED)
 		sw_host_complete(a->port, &c);
 }
 
@@ -168,17 +170,16 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 	return 1;
 }
 
-static void add_stats(struct agent *a)
+void sw_agent_add_stats(struct sw_stats *sum, const struct sw_stats *more)
 {
 	const struct sw_stat_row *rows;
 	uint32_t n;
 
 	rows = sw_stats_rows(&n);
 	for (uint32_t i = 0; i < n; i++)
-		*(uint64_t *)((char *)&a->stats + rows[i].offset) +=
-			*(uint64_t *)((char *)&a->worker.stats +
-				      rows[i].offset);
-	a->worker.stats = (struct sw_stats){0};
+		*(uint64_t *)((char *)sum + rows[i].offset) +=
+			*(const uint64_t *)((const char *)more +
+					    rows[i].offset);
 }
 
 /* All servers know that we left, or do not answer: let go of everything. */
@@ -189,7 +190,8 @@ static void finish_leaving(struct agent *a)
 	for (uint32_t i = 0; i < a->daemon.n_ports; i++)
 		if (!sw_dpdk_port_is_drained(a->daemon.ports[i]))
 			return;
-	add_stats(a);
+	sw_agent_add_stats(&a->stats, &a->worker.stats);
+	a->worker.stats = (struct sw_stats){0};
 	sw_poller_node(&a->poller, NULL, 0);
 	sw_worker_close(&a->worker);
 	a->has_worker = false;
@@ -224,7 +226,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	struct agent *a = ctx;
 	uint32_t n = take_orders(a, now_ns);
 
-	if (a->port)
+	if (a->port && a->worker.state == SW_WORKER_RUNNING)
 		n += take_submits(a);
 	finish_leaving(a);
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,

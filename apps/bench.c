@@ -219,7 +219,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.factor = 4,
 		.n_servers = 1,
 		.ring = 64,
-		.burst = 32};
+		.burst = 16};
 	int err;
 
 	if (argc > 1 && !strcmp(argv[1], "sum"))

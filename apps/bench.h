@@ -52,6 +52,12 @@ int bench_loopback_start(
  * when one did not end well. */
 int bench_loopback_stop(struct bench_loopback *l);
 
+/* bench_cpu - the CPU for side @i (0 server, 1 client) of a measurement on one
+ * machine, as text for [lcore] cpus: each its own, since two pollers on one
+ * halve each other; "auto" where this process may use only one.
+ * Owned by the caller: @out, 16 bytes. */
+const char *bench_cpu(uint32_t i, char out[16]);
+
 /* bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a memif
  * of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and why
  * was printed. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +26,26 @@ static void path_of(const struct bench_loopback *l, uint32_t i,
 	snprintf(out, BENCH_DIR + 32, "%s/%s.%s", l->dir, roles[i], suffix);
 }
 
+const char *bench_cpu(uint32_t i, char out[16])
+{
+	cpu_set_t set;
+
+	snprintf(out, 16, "auto");
+	if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
+		return out;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set) && i-- == 0) {
+			snprintf(out, 16, "%d", cpu);
+			break;
+		}
+	return out;
+}
+
 static int write_conf(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i)
 {
 	const char *faults = o->faults ? o->faults : "0%";
-	char path[BENCH_DIR + 32];
+	char path[BENCH_DIR + 32], cpu[16];
 	FILE *f;
 
 	path_of(l, i, "ini", path);
@@ -42,10 +58,10 @@ static int write_conf(const struct bench_loopback *l,
 		"[stats]\nsocket = %s/%s.stats\n"
 		"[port a]\ntype = memif\nsocket = %s/link\nside = %s\n"
 		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nfault_loss = %s\n"
-		"fault_dup = %s\nfault_reorder = %s\n",
+		"fault_dup = %s\nfault_reorder = %s\n[lcore]\ncpus = %s\n",
 		roles[i], roles[i], l->dir, o->has_no_crc ? "no" : "yes",
 		l->dir, roles[i], l->dir, i ? "connect" : "listen", i + 1,
-		o->ring, o->burst, faults, faults, faults);
+		o->ring, o->burst, faults, faults, faults, bench_cpu(i, cpu));
 	if (i)
 		fprintf(f, "[agent]\nsocket = %s\n[server a]\nip = 10.77.0.1\n"
 			   "port = a\n",

@@ -101,7 +101,7 @@ static int run_side(struct side *s)
 	struct sw_dpdk_port_params pp;
 	struct sw_dpdk *dpdk = NULL;
 	struct sw_port *port = NULL;
-	char socket[BENCH_DIR + 16];
+	char socket[BENCH_DIR + 16], cpu[16];
 	int err;
 
 	sw_log_init(&s->log, SW_LOG_WARN);
@@ -119,6 +119,7 @@ static int run_side(struct side *s)
 	params.runtime_dir = s->dir;
 	params.ports_bytes = sw_dpdk_port_bytes(&pp);
 	params.log = &s->log;
+	params.cpus = bench_cpu(s->is_server ? 0 : 1, cpu);
 	err = sw_dpdk_open(&params, &dpdk);
 	if (!err)
 		err = sw_dpdk_port_open(&pp, 0, &s->log, &port);

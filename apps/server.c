@@ -101,6 +101,9 @@ static void control(struct server *s)
 		sw_log(&s->daemon.log, SW_LOG_WARN,
 			"dropped %llu chunks that wait for members",
 			(unsigned long long)atomic_load(&s->open_chunks));
+	else
+		sw_log(&s->daemon.log, SW_LOG_INFO,
+			"finished: no chunk waits for a member");
 	atomic_store(&s->wanted, TELL);
 	for (uint32_t ms = 0; ms < TELL_MS; ms += POLL_MS)
 		sw_daemon_signalled(POLL_MS);

@@ -15,6 +15,9 @@
 #include "engine/server.h"
 #include "engine/siphash.h"
 
+/* Local ranks of one worker, so that the sum of all fits into 16 bits. */
+enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
+
 /* Tag over who asks and when; @age 0 is the current cookie, 1 the one before. */
 static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	uint64_t nonce, uint64_t age)
@@ -90,11 +93,13 @@ static bool check_join(struct sw_server *srv, struct sw_path path,
 			j->version_min, j->version_max, SW_VERSION_MIN,
 			SW_VERSION_MAX);
 	else if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
-		 j->rank >= j->n_members || j->n_local == 0)
+		 j->rank >= j->n_members || j->n_local == 0 ||
+		 j->n_local > LOCAL_MAX)
 		refuse(srv, path, j, SW_EINVAL,
 			"rank %u of %u workers (%u local): ranks are 0 to "
-			"workers - 1, workers 1 to %u",
-			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS);
+			"workers - 1, workers 1 to %u, local 1 to %u",
+			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
+			LOCAL_MAX);
 	else if (j->n_servers == 0 || j->n_servers > SW_MAX_SERVERS ||
 		 j->server_i >= j->n_servers ||
 		 (j->server_i != 0) != (j->epoch != 0))
@@ -200,6 +205,8 @@ static void enter(struct sw_server *srv, struct sw_path path,
 	if (!s) {
 		refuse(srv, path, j, SW_EREFUSED,
 			"the server has no room for another session");
+		if (!job->joined) /* it was opened for this JOIN */
+			sw_job_close(srv, job);
 		return;
 	}
 	s->job = job;
@@ -227,6 +234,7 @@ void sw_admit_join(struct sw_server *srv, struct sw_path path,
 	job = sw_job_find(srv, j.job);
 	again = job ? same_join(srv, path, &j, job) : NULL;
 	if (again) {
+		again->heard_ns = srv->now_ns;
 		sw_session_owe(srv, again, SW_OWE_ACCEPT);
 		return;
 	}
@@ -268,7 +276,9 @@ static bool next_item(
 	*p += d->item.name_len;
 	*n -= d->item.name_len;
 	elem = sw_dtype_bytes(d->item.dtype);
-	return is_text(d->name, sizeof(d->name)) && elem && d->item.op == 0 &&
+	return is_text(d->name, sizeof(d->name)) &&
+	       strlen(d->name) == d->item.name_len && elem &&
+	       d->item.op == 0 &&
 	       sum->ops[d->item.dtype].put && d->item.n_elems > 0 &&
 	       d->item.n_elems <= (64ULL << 30) / elem;
 }
@@ -308,6 +318,30 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 	return false;
 }
 
+/* May a tensor that is new here have this key and this size? */
+static bool check_new(struct sw_server *srv, struct sw_session *s,
+	const struct declaration *d)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint64_t per_chunk = sh->params->payload / sw_dtype_bytes(d->item.dtype);
+
+	if (d->item.key >= SW_MAX_TENSORS ||
+		sh->tensors[d->item.key].is_admitted)
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: key %u is taken or beyond %u", d->name,
+			d->item.key, SW_MAX_TENSORS);
+	else if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: %llu x %s are more than %u chunks of "
+			"%u bytes",
+			d->name, (unsigned long long)d->item.n_elems,
+			sw_dtype_name(d->item.dtype), SW_BITMAP_MAX,
+			sh->params->payload);
+	else
+		return true;
+	return false;
+}
+
 /* Look at the whole batch before anything is taken.  On success *need is what
  * its new tensors take.  False: the worker was told, or the frame is counted. */
 static bool check_batch(struct sw_server *srv, struct sw_session *s,
@@ -332,16 +366,12 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 			continue;
 		}
 		d.item.key = key_for(s->job, &d, n_new++);
-		if (d.item.key >= SW_MAX_TENSORS ||
-			sh->tensors[d.item.key].is_admitted) {
-			sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
-				"tensor %.64s: key %u is taken or beyond %u",
-				d.name, d.item.key, SW_MAX_TENSORS);
+		if (!check_new(srv, s, &d))
 			return false;
-		}
 		*need += sw_shard_need(sh, &d.item);
 	}
-	return true;
+	srv->stats.rx_length += len != 0; /* more than the head counts */
+	return len == 0;
 }
 
 static bool admit_one(struct sw_server *srv, struct sw_session *s,
@@ -350,20 +380,21 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t = find_name(sh, d->name);
 
-	if (t) {
+	if (t) { /* it may be in this batch twice */
 		*key_out = t->key;
-		return true;
+		return check_known(srv, s, d, t);
 	}
 	*key_out = d->item.key = key_for(s->job, d, 0);
-	if (d->item.key < SW_MAX_TENSORS &&
-		!sh->tensors[d->item.key].is_admitted &&
-		!sw_shard_admit(sh, &d->item, d->name, s->member)) {
-		srv->used_bytes += sw_shard_need(sh, &d->item);
-		return true;
+	if (!check_new(srv, s, d))
+		return false;
+	if (sw_shard_admit(sh, &d->item, d->name, s->member)) {
+		sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
+			"tensor %.64s: the server has no memory for it",
+			d->name);
+		return false;
 	}
-	sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
-		"tensor %.64s: the server has no memory for it", d->name);
-	return false;
+	srv->used_bytes += sw_shard_need(sh, &d->item);
+	return true;
 }
 
 static bool admit_batch(struct sw_server *srv, struct sw_session *s,
@@ -397,7 +428,7 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 	struct sw_declare_head head;
 
 	memcpy(&head, payload, sizeof(head));
-	if (s->job->state != SW_JOB_RUNNING || s->fault.err ||
+	if (s->job->state != SW_JOB_RUNNING || s->fault.err || !head.n ||
 		head.n > SW_DECLARE_MAX) {
 		srv->stats.rx_state++;
 		return;

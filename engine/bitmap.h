@@ -13,7 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SW_BITMAP_LEVELS = 4 };
+enum {
+	SW_BITMAP_LEVELS = 4,
+	SW_BITMAP_MAX = 1 << 24, /* members that so many levels hold */
+};
 
 #define SW_BITMAP_NONE UINT32_MAX
 
@@ -35,7 +38,7 @@ static inline size_t sw_bitmap_words(uint32_t n)
 	return sum;
 }
 
-/* sw_bitmap_init - an empty set over 0 … @n-1 (1 <= n <= 64^4) in @words,
+/* sw_bitmap_init - an empty set over 0 … @n-1 (1 <= n <= SW_BITMAP_MAX) in @words,
  * sw_bitmap_words(n) zeroed words that stay the caller's.  Returns the first
  * word after it. */
 static inline uint64_t *sw_bitmap_init(

@@ -72,8 +72,8 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	const struct sw_cell *cell = &c->cell[round & 1];
 
 	if (cell->round == round) {
-		if (cell->is_done)
-			return SW_PUSH_DONE;
+		if (cell->is_done) /* nothing in it: there was no such round */
+			return cell->got ? SW_PUSH_DONE : SW_PUSH_OLD;
 		return cell->got >> member & 1 ? SW_PUSH_HAVE : SW_PUSH_FOLD;
 	}
 	if (sw_round_before(round, cell->round))
@@ -138,7 +138,7 @@ static inline enum sw_pull_verdict sw_cell_judge_pull(
 	if (other->round == round + 1 && other->got >> member & 1)
 		return SW_PULL_GONE;
 	if (cell->is_done)
-		return SW_PULL_RESULT;
+		return cell->got ? SW_PULL_RESULT : SW_PULL_GONE;
 	return cell->got >> member & 1 ? SW_PULL_WAIT : SW_PULL_NEED;
 }
 

@@ -68,7 +68,9 @@ bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
 	if (h->psn <= f->heard[h->class])
 		return false;
 	f->heard[h->class] = h->psn;
-	if (used > 0)
+	/* The newest frame of a space may still be minutes old: what no sender
+	 * can have consumed within its grant is the past, seen over a wrap. */
+	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
 	if (more <= 0 || f->granted + (uint32_t)more >
 				 f->consumed + SW_CREDIT_MAX)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Members are fixed: the job runs when all have joined, and fails when one
- * dies or leaves before the others.  Only the coordinator, the first server
+ * dies or leaves with an error.  Only the coordinator, the first server
  * of the job's list, decides that; the other servers learn it from nobody:
  * their members leave.
  */
@@ -118,11 +118,11 @@ void sw_job_close(struct sw_server *srv, struct sw_job *job)
 void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text)
 {
-	char early[SW_TEXT_MAX];
 	bool is_last = true;
 
 	job->members[rank].session_i = SW_NO_SESSION;
 	job->members[rank].has_left = true;
+	job->members[rank].is_done = !err;
 	for (uint32_t m = 0; m < job->n_members; m++)
 		is_last &= job->members[m].session_i == SW_NO_SESSION;
 	if (is_last) {
@@ -132,18 +132,26 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	if (job->state == SW_JOB_FORMING && !err) {
 		job->joined &= ~(1ULL << rank); /* it may come again */
 		job->members[rank].has_left = false;
+		job->members[rank].is_done = false;
 		announce(srv, job);
 		return;
 	}
-	if (!job->is_coordinated)
-		return;
-	if (!err) {
-		err = SW_EPEER;
-		snprintf(early, sizeof(early), "rank %u (node %.64s) left",
-			rank, job->members[rank].node);
-		text = early;
+	/* Who leaves without an error holds all that it pushed, and the others
+	 * may still wait for the same results: it is named to those that push
+	 * more than it did (sw_job_left). */
+	if (err && job->is_coordinated)
+		sw_job_fail(srv, job, rank, err, text);
+}
+
+uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
+{
+	for (; members; members &= members - 1) {
+		uint32_t m = (uint32_t)__builtin_ctzll(members);
+
+		if (job->members[m].is_done)
+			return m;
 	}
-	sw_job_fail(srv, job, rank, err, text);
+	return SW_MAX_MEMBERS;
 }
 
 void sw_job_status(const struct sw_job *job, struct sw_status *out)

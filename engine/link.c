@@ -13,7 +13,11 @@
 #include "engine/error.h"
 #include "engine/worker.h"
 
-enum { TELL_EVERY_NS = 2000000000, LEAVE_FOR_NS = 2000000000 };
+enum {
+	TELL_EVERY_NS = 2000000000,
+	LEAVE_FOR_NS = 2000000000,
+	JOIN_TRIES = 8, /* with one cookie: about two seconds */
+};
 
 void sw_link_owe(
 	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
@@ -53,6 +57,8 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 	l->request_wait_ns = w->params.retry_min;
 	if (has_request(w, l))
 		sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+	else /* a repetition that is not needed any more */
+		l->owed &= ~(1u << SW_LINK_OWE_REQUEST);
 }
 
 static uint32_t build_hello(
@@ -99,14 +105,16 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-/* As many tensors as fit into one frame. */
+/* As many tensors as fit into one frame; a repetition has the same, even if
+ * more have got their keys since. */
 static uint32_t build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	struct sw_declare_head head = {.batch = l->batch};
 	uint32_t at = sizeof(head), i = l->n_declared;
+	uint32_t max = l->n_asked ? l->n_asked : w->params.payload / 16;
 
-	for (; i < w->n_tensors && head.n < w->params.payload / 16; i++) {
+	for (; i < w->n_tensors && head.n < max; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
 		struct sw_declare_item item = {.n_elems = t->n_elems,
 			.key = t->key,
@@ -139,7 +147,13 @@ uint32_t sw_link_build_request(
 	case SW_LINK_HELLO:
 		return build_hello(w, l, h);
 	case SW_LINK_JOIN:
-		return build_join(w, l, h);
+		if (l->n_requests < JOIN_TRIES)
+			return build_join(w, l, h);
+		/* The cookie may be too old by now.  With the same nonce the
+		 * JOIN to come is the same, if the first was heard. */
+		l->n_requests = 0;
+		l->state = SW_LINK_HELLO;
+		return build_hello(w, l, h);
 	case SW_LINK_LEAVING:
 		return build_leave(w, l, h);
 	default:
@@ -305,6 +319,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	}
 	l->peer = a.session;
 	l->state = SW_LINK_OPEN;
+	l->heard_ns = w->now_ns;
 	w->fault.text[0] = 0;
 	sw_flow_hear(&l->flow, h);
 	if (l->index == 0)
@@ -313,13 +328,19 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	check_running(w);
 }
 
+/* The error that a server named: errors are negative. */
+static int error_of(int err)
+{
+	return err < 0 ? err : SW_EPROTO;
+}
+
 /* A refused JOIN.  A place that is taken may become free: ask again. */
 static void on_refused(
 	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
 {
 	if (fault->err != SW_EBUSY) {
-		sw_worker_fail(w, fault->err ? fault->err : SW_EPROTO,
-			SW_KEY_NONE, "server %.32s: %s", l->name, fault->text);
+		sw_worker_fail(w, error_of(fault->err), SW_KEY_NONE,
+			"server %.32s: %s", l->name, fault->text);
 		return;
 	}
 	snprintf(w->fault.text, sizeof(w->fault.text), ": %.150s", fault->text);
@@ -335,12 +356,12 @@ static void on_error(
 	struct sw_fault fault;
 
 	memcpy(&fault, payload, sizeof(fault));
-	fault.text[sizeof(fault.text) - 1] = 0;
+	sw_wire_text(fault.text, sizeof(fault.text));
 	if (l->state == SW_LINK_JOIN && fault.nonce == l->nonce)
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
-		sw_worker_fail(w, fault.err ? fault.err : SW_EPROTO, fault.key,
-			"%s", fault.text);
+		sw_worker_fail(w, error_of(fault.err), fault.key, "%s",
+			fault.text);
 	else
 		w->stats.rx_state++;
 }
@@ -372,12 +393,11 @@ static void on_status(
 	struct sw_status st;
 
 	memcpy(&st, payload, sizeof(st));
-	st.text[sizeof(st.text) - 1] = 0;
+	sw_wire_text(st.text, sizeof(st.text));
 	l->status_seq = (uint16_t)st.seq;
 	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
 	if (st.state == SW_JOB_FAILED) {
-		sw_worker_fail(w, st.err ? st.err : SW_EPEER, SW_KEY_NONE, "%s",
-			st.text);
+		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
 		return;
 	}
 	w->joined = st.joined;

@@ -4,6 +4,7 @@
 
 #include "engine/bytes.h"
 #include "engine/params.h"
+#include "engine/ticks.h"
 
 enum {
 	DRAIN_BURSTS = 64, /* after a gap; a port cannot hold more */
@@ -26,12 +27,15 @@ static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	uint64_t now_ns)
 {
 	struct sw_rx_frame frames[SW_RX_BURST];
-	uint32_t n = port->ops->rx(port, frames, SW_RX_BURST);
+	uint32_t n;
 
+	SW_TIMED(l->node->stats->ticks_port_rx,
+		n = port->ops->rx(port, frames, SW_RX_BURST));
 	for (uint32_t i = 0; i < n; i++)
 		frames[i].from.port_i = (uint16_t)port_i;
 	if (n) {
-		l->node->rx(l->node, now_ns, port_i, frames, n);
+		SW_TIMED(l->node->stats->ticks_node_rx,
+			l->node->rx(l->node, now_ns, port_i, frames, n));
 		port->ops->rx_release(port);
 	}
 	return n;
@@ -57,13 +61,19 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 {
 	uint32_t room = port->ops->tx_room(port), n = 0;
 	struct sw_tx_frame frame;
+	bool has_frame;
 
-	while (n < room && l->node->tx(l->node, now_ns, port_i, &frame)) {
-		port->ops->tx(port, &frame);
-		n++;
+	for (; n < room; n++) {
+		SW_TIMED(l->node->stats->ticks_node_tx,
+			has_frame = l->node->tx(
+				l->node, now_ns, port_i, &frame));
+		if (!has_frame)
+			break;
+		SW_TIMED(l->node->stats->ticks_port_tx,
+			port->ops->tx(port, &frame));
 	}
 	/* Also without a new frame: some may wait inside the port. */
-	port->ops->tx_flush(port);
+	SW_TIMED(l->node->stats->ticks_port_tx, port->ops->tx_flush(port));
 	return n;
 }
 
@@ -92,8 +102,9 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 	uint32_t n = rx_all(l, now, had_gap ? DRAIN_BURSTS : 1);
 
 	if (now >= l->tick_at_ns)
-		l->tick_at_ns = l->node->tick(l->node, now,
-			sw_max64(l->gap_ns[0], l->gap_ns[1]));
+		SW_TIMED(l->node->stats->ticks_tick,
+			l->tick_at_ns = l->node->tick(l->node, now,
+				sw_max64(l->gap_ns[0], l->gap_ns[1])));
 	for (uint32_t p = 0; p < l->n_ports; p++)
 		n += tx(l, l->ports[p], p, now);
 	/* What came or went may have set a timer, none shorter than this. */

@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 #include "engine/port.h"
+#include "engine/stats.h"
 
 enum { SW_MAX_PORTS = 32 };
 
 /* A server or a worker.  It is embedded first in its struct.  All calls come
  * from the lcore that owns it; now_ns never goes back. */
 struct sw_node {
+	struct sw_stats *stats; /* of the instance */
 	/* Handle @n frames that came in on port @port_i; they are borrowed. */
 	void (*rx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
 		const struct sw_rx_frame *frames, uint32_t n);

@@ -219,11 +219,23 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		sw_session_owe(srv, s, SW_OWE_ACK);
 }
 
+/* What the sum waits for will never come. */
+static void fail_left(struct sw_server *srv, struct sw_session *s,
+	const struct sw_answer *a, uint32_t rank)
+{
+	sw_session_fail(srv, s, SW_EPEER, a->key,
+		"rank %u (node %.40s) left and pushes no round %u of tensor "
+		"%.64s",
+		rank, s->job->members[rank].node, a->round,
+		s->job->shard.tensors[a->key].name);
+}
+
 static void on_pull(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_pull pull;
 	struct sw_answer answer;
+	uint32_t left;
 
 	if (s->job->state != SW_JOB_RUNNING) {
 		srv->stats.rx_state++;
@@ -232,8 +244,12 @@ static void on_pull(struct sw_server *srv, struct sw_session *s,
 	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
 		memcpy(&pull, payload + at, sizeof(pull));
 		srv->stats.pulls++;
-		if (sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
-			add_answer(srv, s, &answer);
+		if (!sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
+			continue;
+		add_answer(srv, s, &answer);
+		left = sw_job_left(s->job, answer.missing);
+		if (left < SW_MAX_MEMBERS)
+			fail_left(srv, s, &answer, left);
 	}
 	sw_session_refresh(srv, s);
 }
@@ -267,10 +283,9 @@ static void on_leave(struct sw_server *srv, struct sw_session *s,
 	struct sw_fault fault;
 
 	memcpy(&fault, payload, sizeof(fault));
-	fault.text[sizeof(fault.text) - 1] = 0;
-	for (char *c = fault.text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 127)
-			*c = '?';
+	if (fault.err > 0) /* errors are negative */
+		fault.err = SW_EPROTO;
+	sw_wire_text(fault.text, sizeof(fault.text));
 	say_left(srv, s->path, s->peer, s->id);
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
 		job->name, rank, fault.err ? ": " : "",
@@ -323,7 +338,9 @@ static void on_session(struct sw_server *srv, const struct sw_path *path,
 	}
 	if (h->type == SW_PUSH)
 		on_push(srv, s, h, payload);
-	else if (is_newer && h->class == SW_CLASS_CTL)
+	else if (h->class != SW_CLASS_CTL) /* a RESULT */
+		srv->stats.rx_state++;
+	else if (is_newer)
 		on_control(srv, s, h, payload);
 }
 
@@ -600,9 +617,10 @@ static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
 	h.session = s->peer;
 	h.flags = s->job->params.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
-	/* RESULT is the ACK of this member's PUSH. */
-	sw_flow_answered(&s->flow, h.class);
-	s->sent_ns = srv->now_ns;
+	/* RESULT is the ACK of this member's PUSH, but not of another that waits
+	 * for its own: the last one is acknowledged in any case. */
+	if (s->flow.space[h.class].n_unacked > 1)
+		sw_flow_answered(&s->flow, h.class);
 	emit(srv, s->path, &h, payload, true, out);
 	sw_session_refresh(srv, s);
 	return true;
@@ -644,7 +662,8 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 {
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS)
 		return SW_EINVAL;
-	*srv = (struct sw_server){.node = {.rx = server_rx,
+	*srv = (struct sw_server){.node = {.stats = &srv->stats,
+					.rx = server_rx,
 					  .tick = server_tick,
 					  .tx = server_tx,
 					  .is_busy = server_is_busy},

@@ -35,6 +35,7 @@ struct sw_member {
 	uint16_t session_i; /* SW_NO_SESSION: not here */
 	uint16_t n_local;
 	bool has_left; /* was here and left, or died */
+	bool is_done;  /* left without an error */
 	char node[SW_NAME_MAX];
 };
 
@@ -63,7 +64,8 @@ struct sw_session {
 	uint16_t member;
 	uint8_t due_class; /* set in which the session stands, or 8 */
 	uint64_t nonce, incarnation;
-	uint64_t heard_ns, sent_ns;
+	uint64_t heard_ns;
+	uint64_t sent_ns; /* control: data that is lost proves no life */
 	uint64_t status_at_ns; /* when to say the state again */
 	uint64_t status_wait_ns;
 	uint64_t error_at_ns; /* not before then */
@@ -170,10 +172,13 @@ struct sw_job *sw_job_open(
 /* sw_job_enter - @s is member @rank now. */
 void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_session *s, const struct sw_join *join);
-/* sw_job_leave - a member is gone; err != 0 or an early end fails the job of
- * a coordinator; the last one closes the job. */
+/* sw_job_leave - a member is gone; err != 0 fails the job of a coordinator;
+ * the last one closes the job. */
 void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text);
+/* sw_job_left - one of @members that has left without an error (of any other
+ * the coordinator says why), SW_MAX_MEMBERS when none. */
+uint32_t sw_job_left(const struct sw_job *job, uint64_t members);
 void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text);
 void sw_job_close(struct sw_server *srv, struct sw_job *job);

@@ -7,6 +7,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/ticks.h"
 
 enum { LINE = 64 };
 
@@ -264,7 +265,8 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 			t->acc[0] + local * t->acc_stride,
 			elems_of(t, h.chunk));
 	if (sh->params->has_crc)
-		cell->crc = sw_data_crc(&h, res, h.payload_len);
+		SW_TIMED(sh->stats->ticks_crc_result,
+			cell->crc = sw_data_crc(&h, res, h.payload_len));
 	cell->is_done = true;
 	c->inflight = 0;
 	sh->n_open--;
@@ -284,10 +286,10 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t n = elems_of(t, h->chunk);
 
 	if (is_first) {
-		t->ops->put(acc, payload, n);
+		SW_TIMED(sh->stats->ticks_fold, t->ops->put(acc, payload, n));
 		sh->n_open++;
 	} else {
-		t->ops->add(acc, payload, n);
+		SW_TIMED(sh->stats->ticks_fold, t->ops->add(acc, payload, n));
 	}
 	/* Pushing this round, the member holds the result of the one before:
 	 * whatever is still marked or on its way to it is not needed. */
@@ -310,8 +312,12 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		&t->chunks[sw_place_local(&t->place, h->chunk)]
 			 .cell[h->round & 1];
 
-	if (sh->params->has_crc &&
-		sw_data_crc(h, payload, h->payload_len) != h->payload_crc) {
+	uint32_t crc = h->payload_crc;
+
+	if (sh->params->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, payload, h->payload_len));
+	if (crc != h->payload_crc) {
 		sh->stats->rx_payload_crc++;
 		return SW_SHARD_CRC;
 	}

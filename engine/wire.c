@@ -158,3 +158,11 @@ uint32_t sw_data_crc(
 
 	return sw_crc32c(sw_crc32c(0, place, sizeof(place)), payload, len);
 }
+
+void sw_wire_text(char *text, uint32_t size)
+{
+	text[size - 1] = 0;
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 127)
+			*text = '?';
+}

@@ -114,6 +114,10 @@ enum sw_verdict sw_header_decode(
 uint32_t sw_data_crc(
 	const struct sw_header *h, const void *payload, uint32_t len);
 
+/* sw_wire_text - make text that came in fit to be shown: it ends within @size
+ * bytes, and what would not print is a '?'. */
+void sw_wire_text(char *text, uint32_t size);
+
 /* Control payloads, as they lie on the wire.  They are copied in and out with
  * memcpy; the header's payload_crc covers them (plain CRC32C). */
 struct sw_hello {

@@ -8,6 +8,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/ticks.h"
 
 enum {
 	LATE_SCAN = 256,      /* chunks looked at for one PULL */
@@ -105,8 +106,9 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	c->state = SW_HELD;
 	sw_tensors_set(w, t, h->chunk, false, false);
 	sw_flow_resolve(&l->flow, t->class, c->psn, w->now_ns);
-	memcpy(t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
-		h->payload_len);
+	SW_TIMED(w->stats.ticks_fold,
+		memcpy(t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
+			h->payload_len));
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
 	t->missing = 0;
@@ -121,13 +123,15 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk);
+	uint32_t crc = h->payload_crc;
 
 	if (!t || !is_well_formed(w, t, h))
 		return;
 	if (is_wanted(w, t, h)) {
-		if (w->params.has_crc && sw_data_crc(h, payload,
-						  h->payload_len) !=
-						  h->payload_crc) {
+		if (w->params.has_crc)
+			SW_TIMED(w->stats.ticks_crc_in,
+				crc = sw_data_crc(h, payload, h->payload_len));
+		if (crc != h->payload_crc) {
 			w->stats.rx_payload_crc++;
 			return; /* not acknowledged: it will come again */
 		}
@@ -478,7 +482,6 @@ static void emit(struct sw_worker *w, struct sw_link *l, struct sw_header *h,
 	out->is_stable = is_stable;
 	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
 	out->to = l->path;
-	l->sent_ns = w->now_ns;
 	w->stats.tx_frames++;
 	w->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
 }
@@ -507,6 +510,7 @@ static bool tx_control(
 			    0;
 	h.payload_len = (uint16_t)builders[what](w, l, &h);
 	sw_flow_send_ctl(&l->flow, &h);
+	l->sent_ns = w->now_ns;
 	emit(w, l, &h, w->payload, false, out);
 	return true;
 }
@@ -555,7 +559,9 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	const uint8_t *payload = bytes_to_push(w, t, chunk, &is_stable);
 
 	if (w->params.has_crc) {
-		h.payload_crc = sw_data_crc(&h, payload, h.payload_len);
+		SW_TIMED(w->stats.ticks_crc_push,
+			h.payload_crc =
+				sw_data_crc(&h, payload, h.payload_len));
 		note_crc(t, c, h.payload_crc);
 	}
 	sw_flow_send(&l->flow, &h, chunk, w->now_ns);
@@ -649,7 +655,8 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
 		job->n_members > SW_MAX_MEMBERS || job->rank >= job->n_members)
 		return SW_EINVAL;
-	*w = (struct sw_worker){.node = {.rx = worker_rx,
+	*w = (struct sw_worker){.node = {.stats = &w->stats,
+					.rx = worker_rx,
 					.tick = worker_tick,
 					.tx = worker_tx,
 					.is_busy = worker_is_busy},

@@ -89,7 +89,8 @@ struct sw_link {
 	uint8_t due_class;
 	uint32_t owed;
 	uint64_t nonce, cookie;
-	uint64_t heard_ns, sent_ns;
+	uint64_t heard_ns;
+	uint64_t sent_ns; /* control: data that is lost proves no life */
 	uint64_t request_at_ns, request_wait_ns; /* next try */
 	uint32_t n_requests; /* since the last answer */
 	uint16_t status_seq;

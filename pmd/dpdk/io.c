@@ -6,6 +6,7 @@
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/port_int.h"
 
+/* Where a frame that is not for us is counted. */
 static const uint8_t verdict_counters[] = {
 	[SW_FRAME_OURS] = SW_DPDK_I_rx_frames,
 	[SW_FRAME_NOT_OURS] = SW_DPDK_I_rx_not_ours,
@@ -35,6 +36,7 @@ static bool rx_take(
 	return true;
 }
 
+/* What is held for a link that went down is stale when it comes back. */
 static void tx_drop_held(struct port *p, uint32_t counter)
 {
 	rte_pktmbuf_free_bulk(p->tx_held, p->n_tx_held);
@@ -42,13 +44,13 @@ static void tx_drop_held(struct port *p, uint32_t counter)
 	p->n_tx_held = 0;
 }
 
-/* Look at the link from inside the gate; frames held for a link that went
- * down are stale when it comes back. */
+/* Look at the link; from inside the gate, where it stays as seen or the driver
+ * is left before its rings go. */
 static bool link_look(struct port *p)
 {
 	bool is_up = port_is_up(p);
 
-	if (is_up != p->is_up && is_up)
+	if (is_up && !p->is_up)
 		COUNT(p, link_ups, 1);
 	p->is_up = is_up;
 	return is_up;

@@ -1,7 +1,7 @@
-/* port.h - ports over DPDK: open, close, link, counters; frames go through
- * engine/port.h.
+/* port.h - ports over DPDK: open, close, link, counters.
  * SPDX-License-Identifier: BSD-3-Clause
- */
+ *
+ * Frames go through engine/port.h. */
 #ifndef SW_DPDK_PORT_H
 #define SW_DPDK_PORT_H
 

@@ -1,5 +1,4 @@
-/* raw.h - the least that a push, sum and pull costs over a port, to compare
- * the product with.
+/* raw.h - the least that push, sum and pull cost over a port, to compare with.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Two processes, one port, the same sw_port ops as the product.  The client

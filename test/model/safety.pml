@@ -56,7 +56,7 @@ inline submit(w)
 #define CHANGES_SET(w) (!HAS(pushed[w], ring[w]) || is_result[w])
 inline push(w)
 {
-	check(I6_push_is_a_gradient, !is_result[w]);
+	check(push_is_a_gradient, !is_result[w]);
 	pushed[w] = pushed[w] | (1 << ring[w])
 }
 

@@ -33,7 +33,7 @@ byte folded[N * C]; /* oracle: bit per version folded */
 bool I1_folded_once = true;
 bool I2_result_is_the_full_sum = true;
 bool I3_finished_is_immutable = true;
-bool I6_push_is_a_gradient = true;
+bool push_is_a_gradient = true;
 
 hidden byte i, j, k, o, ok; /* scratch, not part of the state */
 /* How on_push and on_pull answered. */

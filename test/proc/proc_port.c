@@ -116,6 +116,35 @@ static bool is_empty(const char *path)
 	return n == 0;
 }
 
+/* Either end without the other: no link, no room, and nothing hangs. */
+static void alone_run(struct node *n)
+{
+	struct sw_rx_frame in[SW_RX_BURST];
+
+	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
+	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == 0);
+	usleep(100000);
+	need(!sw_dpdk_port_is_up(n->p));
+	need(n->p->ops->rx(n->p, in, SW_RX_BURST) == 0);
+	n->p->ops->rx_release(n->p);
+	need(n->p->ops->tx_room(n->p) == 0);
+	n->p->ops->tx_flush(n->p);
+	need(sw_dpdk_join(n->dpdk, 0) == 0);
+	node_down(n);
+}
+
+static void port__alone(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+
+	wait_ok(fork_node(server, alone_run));
+	wait_ok(fork_node(client, alone_run));
+	assert_true(is_empty(s->dir));
+	free(server);
+	free(client);
+}
+
 static void port__echo(void **state)
 {
 	struct suite *s = *state;
@@ -336,6 +365,7 @@ int main(int argc, char **argv)
 	if (!mkdtemp(s.dir))
 		return 1;
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(port__alone, &s),
 		cmocka_unit_test_prestate(port__echo, &s),
 		cmocka_unit_test_prestate(port__faults, &s),
 		cmocka_unit_test_prestate(port__raw, &s),

@@ -70,7 +70,7 @@ static void draw_delays(struct sim_job *job)
 			       sim_below(rng, 10 * SW_US << below(job, 10)) :
 			       0;
 	x->queue_bytes = one_in(job, 5) ?
-				 (8 << 10) + below(job, 256 << 10) :
+				 (20 << 10) + below(job, 256 << 10) :
 				 0;
 	if (one_in(job, 10)) { /* a long job with very late replays */
 		x->loss %= 100000;
@@ -116,11 +116,17 @@ static void draw_size(struct sim_job *job)
 		job->n_workers = SIM_WORKERS;
 	job->n_servers = 1 + below(job, 3);
 	job->n_tensors = 1 + below(job, 4);
+	if (one_in(job, 10)) { /* declared in several frames */
+		job->n_tensors = 1 + below(job, SIM_TENSORS);
+		job->name_bytes = below(job, SW_NAME_MAX);
+	}
 	job->n_first = 1 + below(job, job->n_tensors);
 	job->n_rounds = 2 + below(job, 6);
 	for (uint32_t t = 0; t < job->n_tensors; t++)
-		job->n_elems[t] =
-			1 + below(job, below(job, 4) ? 4000 : 60000);
+		job->n_elems[t] = 1 + below(job,
+					      job->n_tensors > 4 ? 1000 :
+					      below(job, 4)      ? 4000 :
+								   60000);
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		job->n_local[r] = (uint16_t)(1 + below(job, 4));
 	job->params.payload = below(job, 3) ? 1344 : 8192;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/sim/job.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,10 @@ static void *mem_get(void *ctx, uint64_t bytes)
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
 {
-	((struct sim_job *)ctx)->mem_bytes -= bytes;
+	struct sim_job *job = ctx;
+
+	job->mem_bytes -= bytes;
+	sim_net_forget(&job->net, mem, bytes);
 	free(mem);
 }
 
@@ -60,7 +64,7 @@ static void on_declared(void *ctx)
 
 	w->n_admitted = w->n_declared;
 	for (uint32_t t = 0; t < w->n_admitted; t++)
-		job->by_key[w->engine.tensors[w->index[t]].key % SIM_KEYS] = t;
+		job->by_key[w->engine.tensors[w->index[t]].key] = t;
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
@@ -85,10 +89,11 @@ static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
 			sim_below(&w->job->rng, w->job->pause_ns);
 }
 
-static struct sw_worker_tensor declaration(struct sim_worker *w, uint32_t t)
+static struct sw_worker_tensor declaration(
+	struct sim_worker *w, uint32_t t, char *name)
 {
 	struct sim_job *job = w->job;
-	struct sw_worker_tensor d = {.name = sim_names[t],
+	struct sw_worker_tensor d = {.name = sim_job_name(job, t, name),
 		.n_elems = job->n_elems[t],
 		.dtype = job->dtype,
 		.priority = t,
@@ -106,6 +111,7 @@ static struct sw_worker_tensor declaration(struct sim_worker *w, uint32_t t)
 static void declare(struct sim_worker *w)
 {
 	struct sw_worker_tensor list[SIM_TENSORS];
+	char names[SIM_TENSORS][SW_NAME_MAX];
 	struct sim_job *job = w->job;
 	uint32_t first = w->n_declared;
 	uint32_t n = (first ? job->n_tensors : job->n_first) - first;
@@ -115,7 +121,7 @@ static void declare(struct sim_worker *w)
 		uint32_t t = first + (from + i) % n;
 
 		w->index[t] = w->engine.n_tensors + i;
-		list[i] = declaration(w, t);
+		list[i] = declaration(w, t, names[i]);
 	}
 	w->n_declared += n;
 	if (sw_worker_declare(&w->engine, list, n))
@@ -155,11 +161,15 @@ static void submit_some(struct sim_worker *w)
 {
 	struct sim_job *job = w->job;
 	uint32_t n = w->n_admitted;
-	uint32_t from = job->is_in_order ? 0 : (uint32_t)sim_below(&job->rng, n);
+	uint32_t from = 0;
 
+	if (!job->is_in_order)
+		from = (uint32_t)sim_below(&job->rng, n);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t t = (from + i) % n;
 
+		if (job->is_reversed && w->rank % 2)
+			t = n - 1 - t;
 		if (!w->is_pushed[t] && w->round[t] < rounds_of(w) &&
 			(job->is_in_order || sim_chance(&job->rng, 700000)))
 			submit(w, t);
@@ -173,11 +183,12 @@ static void step(void *ctx, uint64_t now_ns)
 
 	if (!w->is_running || w->has_failed || w->has_left)
 		return;
-	if (w->n_admitted == w->n_declared &&
-		(!w->n_declared || (w->n_declared < job->n_tensors &&
-					   w->round[0] > 0)))
+	if (!w->n_declared || (w->n_declared < job->n_tensors &&
+				      w->round[0] > 0))
 		declare(w);
-	if (!w->n_admitted || now_ns < w->pause_until_ns)
+	/* While a batch waits for its admission nothing new may be pushed;
+	 * what was pushed before goes on. */
+	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)
 		return;
 	submit_some(w);
 	if (job->leaves && has_completed(w)) {
@@ -269,10 +280,14 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.servers = servers,
 		.n_servers = job->n_servers};
 
+	if (rank == job->odd_one && job->odd_members)
+		wj.n_members = (uint16_t)job->odd_members;
 	snprintf(node, sizeof(node), "gpu%u", rank);
 	for (uint32_t i = 0; i < job->n_servers; i++)
 		servers[i] = (struct sw_worker_server){.name = names[i],
 			.path = {.ip = sim_ip(i), .udp = 5700}};
+	memset(&w->is_running, 0,
+		sizeof(*w) - offsetof(struct sim_worker, is_running));
 	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj, 1,
 		    job->net.now_ns))
 		abort();

@@ -21,8 +21,7 @@
 enum {
 	SIM_WORKERS = 12,
 	SIM_SERVERS = 4,
-	SIM_TENSORS = 8,
-	SIM_KEYS = 64,
+	SIM_TENSORS = 32,
 };
 
 struct sim_job;
@@ -33,17 +32,19 @@ struct sim_worker {
 	struct sim_node *node;
 	uint32_t rank;
 	uint16_t n_local;
-	bool is_open, is_running, has_failed, has_left;
+	uint8_t *data[SIM_TENSORS];
+	uint64_t pause_until_ns;
+	bool is_open;
+	/* What follows is of one life. */
+	bool is_running, has_failed, has_left;
 	int err;
 	uint64_t failed_ns;
 	char text[SW_TEXT_MAX];	      /* why it failed */
 	char told[2 * SW_TEXT_MAX];   /* last line for the person who waits */
-	uint8_t *data[SIM_TENSORS];
 	uint32_t round[SIM_TENSORS];  /* completed */
 	bool is_pushed[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS];  /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
-	uint64_t pause_until_ns;
 	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */
 	int last_err;	   /* of those */
@@ -58,12 +59,14 @@ struct sim_job {
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
 	uint32_t n_first; /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
+	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
 	uint16_t n_local[SIM_WORKERS];
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
 	uint32_t absent;   /* workers that are not opened with the others */
-	bool is_in_order;  /* every worker pushes in the order of tensors */
+	bool is_in_order;  /* a worker pushes in the order of its tensors */
+	bool is_reversed;  /* odd ranks in the reversed order */
 	bool leaves;	   /* a worker leaves when it has all rounds */
 	bool is_edited;	   /* the test changes buffers under pushes */
 	uint32_t freeze_node;
@@ -71,6 +74,7 @@ struct sim_job {
 	/* Worker @odd_one differs. */
 	uint32_t odd_one;
 	uint32_t odd_elems, odd_priority, odd_step, odd_rounds;
+	uint32_t odd_members;
 	bool has_odd_dtype;
 	/* The rest is the simulation's. */
 	uint64_t rng;
@@ -79,7 +83,7 @@ struct sim_job {
 	struct sim_worker workers[SIM_WORKERS];
 	uint32_t elem_bytes, weight;
 	uint64_t grads[SIM_WORKERS][4], sums[4]; /* elements by digit */
-	uint32_t by_key[SIM_KEYS];
+	uint32_t by_key[SIM_TENSORS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
 	uint64_t mem_bytes; /* that engines hold */
 	uint64_t n_checked; /* frames that the oracle looked into */
@@ -135,7 +139,8 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
 
-/* Names of the tensors. */
-extern const char *const sim_names[SIM_TENSORS];
+/* Name of a tensor; to @out[SW_NAME_MAX], which it returns. */
+const char *sim_job_name(
+	const struct sim_job *job, uint32_t tensor, char *out);
 
 #endif

@@ -161,6 +161,14 @@ void sim_node_start(
 	n->wake_ns = n->net->now_ns;
 }
 
+/* To nobody, with no bytes. */
+static void vanish(struct sim_frame *f)
+{
+	f->payload = NULL;
+	f->to = SIM_NODES;
+	f->len = SW_HEAD_BYTES;
+}
+
 void sim_node_stop(struct sim_node *n)
 {
 	struct sim_net *net = n->net;
@@ -168,15 +176,18 @@ void sim_node_stop(struct sim_node *n)
 	n->is_up = false;
 	n->wake_ns = UINT64_MAX;
 	empty_inbox(n);
-	for (uint32_t i = 0; i < net->n_heap; i++) {
-		struct sim_frame *f = net->heap[i];
+	for (uint32_t i = 0; i < net->n_heap; i++)
+		if (net->heap[i]->is_leaving && net->heap[i]->from == n->index)
+			vanish(net->heap[i]);
+}
 
-		/* Its memory may go now: to nobody, with no bytes. */
-		if (f->is_leaving && f->from == n->index) {
-			f->payload = NULL;
-			f->to = SIM_NODES;
-			f->len = SW_HEAD_BYTES;
-		}
+void sim_net_forget(struct sim_net *net, const void *mem, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < net->n_heap; i++) {
+		uintptr_t at = (uintptr_t)net->heap[i]->payload;
+
+		if (at >= (uintptr_t)mem && at - (uintptr_t)mem < bytes)
+			vanish(net->heap[i]);
 	}
 }
 

@@ -18,7 +18,7 @@ enum {
 	SIM_NODES = 24,
 	SIM_INBOX = 4096, /* frames that a port keeps for a node */
 	SIM_HELD = 64,
-	SIM_STORY = 64,
+	SIM_STORY = 256,
 };
 
 /* Chances are per frame, in parts per million. */
@@ -137,6 +137,9 @@ void sim_node_start(struct sim_node *n, struct sw_node *node,
 /* A node stops: frames to it and in its queue vanish, what has left stays on
  * its way. */
 void sim_node_stop(struct sim_node *n);
+
+/* Memory goes: frames that wait to be gathered from it vanish. */
+void sim_net_forget(struct sim_net *net, const void *mem, uint64_t bytes);
 
 /* A node does not poll for @gap_ns, as a stopped process. */
 void sim_node_freeze(struct sim_node *n, uint64_t gap_ns);

@@ -5,9 +5,17 @@
 
 #include "test/sim/job.h"
 
-const char *const sim_names[SIM_TENSORS] = {"fc1.weight", "fc1.bias",
-	"fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias", "fc4.weight",
-	"fc4.bias"};
+const char *sim_job_name(
+	const struct sim_job *job, uint32_t tensor, char *out)
+{
+	int n = snprintf(out, SW_NAME_MAX, "fc%u.%s", tensor / 2 + 1,
+		tensor % 2 ? "bias" : "weight");
+
+	for (; n < (int)job->name_bytes; n++)
+		out[n] = '_';
+	out[n] = 0;
+	return out;
+}
 
 /* A small integer as an element, made here so that the kernels are checked by
  * something else: all values that occur are exact in the dtype. */
@@ -51,7 +59,7 @@ void sim_oracle_open(struct sim_job *job)
 	}
 	for (uint32_t d = 1; d < 4; d++)
 		job->sums[d] = encode(job->dtype, d * ones);
-	for (uint32_t k = 0; k < SIM_KEYS; k++)
+	for (uint32_t k = 0; k < SIM_TENSORS; k++)
 		job->by_key[k] = SW_KEY_NONE;
 }
 
@@ -95,6 +103,7 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 	struct sim_job *job = w->job;
 	uint64_t wrong = count_wrong(job, w->data[tensor], job->sums, tensor,
 		w->round[tensor], 0, job->n_elems[tensor]);
+	char name[SW_NAME_MAX];
 
 	w->n_wrong += wrong + (weight != job->weight);
 	if (w->n_wrong && !job->oracle[0])
@@ -102,7 +111,8 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 			"rank %u got %llu wrong elements, weight %u of %u, in "
 			"round %u of %s",
 			w->rank, (unsigned long long)wrong, weight, job->weight,
-			w->round[tensor] + 1, sim_names[tensor]);
+			w->round[tensor] + 1,
+			sim_job_name(job, tensor, name));
 }
 
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor)
@@ -116,7 +126,7 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
 {
 	const struct sim_job *job = ctx;
 
-	return key < SIM_KEYS && job->by_key[key] != SW_KEY_NONE ?
+	return key < SIM_TENSORS && job->by_key[key] != SW_KEY_NONE ?
 		       sim_job_chunks(job, job->by_key[key]) :
 		       0;
 }
@@ -132,6 +142,7 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 	const uint64_t *want;
 	struct sw_header h;
 	uint8_t type = t->head[3];
+	char name[SW_NAME_MAX];
 
 	if ((type != SW_PUSH && type != SW_RESULT) || job->is_edited)
 		return;
@@ -140,7 +151,7 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 	memcpy(&h.round, t->head + 20, 4);
 	memcpy(&h.chunk, t->head + 24, 4);
 	memcpy(&h.weight, t->head + 30, 2);
-	tensor = h.key < SIM_KEYS ? job->by_key[h.key] : SW_KEY_NONE;
+	tensor = h.key < SIM_TENSORS ? job->by_key[h.key] : SW_KEY_NONE;
 	if (tensor == SW_KEY_NONE)
 		return;
 	want = is_push ? job->grads[from - job->n_servers] : job->sums;
@@ -157,7 +168,8 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 			"node %u sent a %s of round %u, chunk %u of %s with "
 			"%llu wrong elements (or weight %u)",
 			from, is_push ? "PUSH" : "RESULT", h.round, h.chunk,
-			sim_names[tensor], (unsigned long long)wrong, h.weight);
+			sim_job_name(job, tensor, name),
+			(unsigned long long)wrong, h.weight);
 }
 
 /* Sums over the servers. */

@@ -1,0 +1,163 @@
+# hotpath.py - what the packet path reaches: no allocation, system call, lock, log
+# SPDX-License-Identifier: BSD-3-Clause
+"""The engine, the kernels and the ports are compiled once more to assembler,
+without inlining, so that each function is there by name.  From the functions
+that each turn of an lcore enters, every symbol that is called or whose address
+is taken counts as reached (so callbacks and tables of functions are followed
+too, and pointers set elsewhere are roots of their own).  Reaching a forbidden
+function is a fault, unless only through a function named in OFF_PATH.
+"""
+import os
+import re
+from collections import defaultdict, deque
+
+from tree import Fault, output_of
+
+ROOMS = ("engine", "sum", "pmd")
+
+# (file, function): what a turn of an lcore enters.
+ROOTS = [
+    ("engine/loop.c", "sw_loop_turn"),
+    ("engine/server.c", "server_rx"),
+    ("engine/server.c", "server_tick"),
+    ("engine/server.c", "server_tx"),
+    ("engine/worker.c", "worker_rx"),
+    ("engine/worker.c", "worker_tick"),
+    ("engine/worker.c", "worker_tx"),
+    ("pmd/dpdk/io.c", "sw_dpdk_ops"),
+    ("pmd/host/lcore.c", "sw_host_complete"),
+    ("pmd/host/lcore.c", "sw_host_take"),
+    ("sum/sum.c", "rows"),
+]
+
+# What a turn may enter, but not for the packets of a running job.
+OFF_PATH = {
+    ("engine/admit.c", "refuse"): "answers a JOIN that is not accepted",
+    ("engine/admit.c", "sw_admit_join"): "makes a session, opens a job",
+    ("engine/admit.c", "sw_admit_declare"): "admits tensors: all memory",
+    ("engine/link.c", "on_declared"): "the coordinator's keys: all memory",
+    ("engine/link.c", "on_refused"): "the end of a job, with its reason",
+    ("engine/link.c", "sw_worker_fail"): "the end of a job, with its reason",
+    ("engine/link.c", "tick_joining"): "before a job runs",
+    ("engine/server.c", "on_leave"): "the end of a session, perhaps of a job",
+    ("engine/server.c", "bury"): "the end of a silent session",
+    ("engine/server.c", "sw_session_fail"): "the end of a session",
+    ("engine/tensors.c", "warn"): "once a stall has lasted 30 s",
+    ("pmd/host/edge.c", "sw_edge_bell_write"): "wakes a client that sleeps",
+    ("pmd/host/lcore.c", "sw_host_accuse"): "the end of a client that lies",
+}
+
+FORBIDDEN = re.compile(
+    r"malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup|"
+    r"rte_(malloc|zmalloc|calloc|realloc|free|memzone_\w+|log|vlog|"
+    r"pktmbuf_pool_create\w*|eal_alarm_set)|"
+    r"sw_log|v?s?n?f?d?printf|puts|fputs|putchar|fwrite|fflush|perror|syslog|"
+    r"pthread_(mutex|cond|rwlock|spin)_\w+|mtx_\w+|cnd_\w+|sem_\w+|"
+    r"syscall|read|write|p?poll|ppoll|select|epoll_\w+|send\w*|recv\w*|open|"
+    r"close|ioctl|mmap|munmap|madvise|mprotect|futex|sched_yield|"
+    r"(u|nano|clock_nano)?sleep|clock_gettime|gettimeofday|time|"
+    r"exit|abort|kill|raise|getenv")
+
+LABEL = re.compile(r"^([A-Za-z_][\w.$]*):")
+SYMBOL = re.compile(r"(?<![%$\w.@])([A-Za-z_][\w.$]*)")
+NOT_NAMES = {"PTR", "BYTE", "WORD", "DWORD", "QWORD"}
+
+
+def assembler(o):
+    """The file of an object, compiled without inlining to assembler."""
+    args, skip = [], False
+    for a in o.args:
+        if skip or a in ("-o", "-MF", "-MQ", "-MT"):
+            skip = not skip
+        elif a not in ("-c", "-MD", "-g") and \
+                not re.match(r"-(O\d?|flto|Werror|fsanitize)", a):
+            args.append(a)
+    return output_of(*args, "-O0", "-w", "-S", "-o", "-",
+                     "-fno-asynchronous-unwind-tables", cwd=o.folder)
+
+
+def references(text):
+    """{label: symbols that its code or data names} of one assembler file."""
+    edges, label = defaultdict(set), None
+    for line in text.splitlines():
+        m = LABEL.match(line)
+        if m:
+            label = m[1]
+            edges[label]  # a function that names nothing is there too
+            continue
+        word = line.split("\t", 2)
+        if label is None or len(word) < 3 or \
+                word[1].startswith(".") and word[1] not in (".quad", ".long"):
+            continue
+        names = re.sub(r"@\w+", "", word[2])
+        edges[label].update(SYMBOL.findall(names))
+    return edges
+
+
+class Graph:
+    """Who names whom.  A node is (file, name), or (None, name) if no file of
+    ours defines it: an import."""
+
+    def __init__(self, objects):
+        self.edges = {}
+        self.owner = {}
+        self.cut = set()  # where the last walk went no further
+        texts = {}
+        for o in objects:
+            if o.source.endswith(".c") and o.source not in texts:
+                texts[o.source] = assembler(o)
+        for source, text in texts.items():
+            for name in re.findall(r"^\s*\.globl\s+(\S+)", text, re.M):
+                self.owner[name] = source
+            for name, names in references(text).items():
+                self.edges[source, name] = names
+
+    def resolve(self, source, name):
+        if (source, name) in self.edges:
+            return source, name
+        return self.owner.get(name), name
+
+    def walk(self, roots, cuts):
+        """Every node reached from @roots, with the node that led there; no
+        further than @cuts."""
+        self.cut = set()
+        came_from = {r: None for r in roots}
+        todo = deque(roots)
+        while todo:
+            node = todo.popleft()
+            for name in self.edges.get(node, ()):
+                to = self.resolve(node[0], name)
+                if to in cuts:
+                    self.cut.add(to)
+                elif to not in came_from:
+                    came_from[to] = node
+                    todo.append(to)
+        return came_from
+
+
+def way(came_from, node):
+    """The names from a root to @node."""
+    names = []
+    while node:
+        names.append(node[1])
+        node = came_from[node]
+    return " > ".join(reversed(names))
+
+
+def law_hotpath(tree, roots=None):
+    """the packet path reaches no allocation, system call, lock or log"""
+    graph = Graph(o for o in tree.objects(*ROOMS)
+                  if os.path.exists(tree.abs(o.source)))
+    wanted = [r for r in roots or ROOTS if r in graph.edges]
+    for source, name in set(roots or ROOTS) - set(wanted):
+        if any(s == source for s, _ in graph.edges) or source.startswith("eng"):
+            yield Fault(source, 0, f"no function {name}: put the packet "
+                        "path's entries right in test/lint/hotpath.py")
+    reached = graph.walk(wanted, OFF_PATH)
+    for (source, name), before in reached.items():
+        if source is None and FORBIDDEN.fullmatch(name):
+            yield Fault(before[0], 0, f"the packet path reaches {name}: "
+                        + way(reached, (source, name)))
+    for source, name in OFF_PATH.keys() - graph.cut if not roots else ():
+        yield Fault("test/lint/hotpath.py", 0,
+                    f"OFF_PATH: {source} {name} is not reached")

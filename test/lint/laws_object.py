@@ -1,0 +1,93 @@
+# laws_object.py - the laws that compiled objects show
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+
+from tree import ROOMS, Fault, output_of
+
+
+def built(tree, *rooms):
+    """Objects of @rooms that exist; a fault in their place if one does not."""
+    for o in tree.objects(*rooms):
+        if os.path.exists(o.path):
+            yield o, None
+        else:
+            yield o, Fault(o.source, 0, "not built: lint wants a full build")
+
+
+# --- no writable globals ---
+
+# Exceptions, each with its reason.
+MAY_BE_GLOBAL = {
+    ("pmd/dpdk/gate.c", "sw_gates"): "munmap() is called by the driver's own "
+                                     "thread, which has no handle of ours",
+    ("pmd/host/client_open.c", "open_error"): "per thread; text of a sw_open "
+                                              "that failed: no handle yet",
+}
+WRITABLE = re.compile(r"\.data(?!\.rel\.ro)|\.bss|\.tdata|\.tbss|\*COM\*")
+
+
+def law_globals(tree):
+    """no writable object outside a handle, static ones included"""
+    for o, fault in built(tree, *ROOMS):
+        if fault:
+            yield fault
+            continue
+        for line in output_of("objdump", "-t", o.path).splitlines():
+            # value, seven flags, section, size, name; O = object
+            m = re.match(r"[0-9a-f]+ (.{7}) (\S+)\t[0-9a-f]+\s+(?:\.hidden )?"
+                         r"(\S+)$", line)
+            if m and "d" not in m[1] and WRITABLE.match(m[2]) and \
+                    (o.source, m[3]) not in MAY_BE_GLOBAL:
+                yield Fault(o.source, 0, f"{m[3]} is writable ({m[2]})")
+
+
+# --- names ---
+
+MAY_BE_NAMED = {
+    ("apps/main.c", "main"): "what libc calls",
+    ("pmd/dpdk/gate.c", "munmap"): "stands in for libc's",
+}
+
+
+def law_names(tree):
+    """symbols that other files see begin with sw_"""
+    for o, fault in built(tree, *ROOMS):
+        if fault:
+            yield fault
+            continue
+        out = output_of("nm", "-g", "--defined-only", o.path)
+        for name in re.findall(r"^[0-9a-f]+ \w (\S+)$", out, re.M):
+            if not name.startswith("sw_") and \
+                    (o.source, name) not in MAY_BE_NAMED:
+                yield Fault(o.source, 0, f"{name} does not begin with sw_")
+
+
+# --- the engine does no I/O and reads no clock ---
+
+ENGINE_IMPORTS = {
+    "aligned_alloc", "calloc", "free", "malloc",  # when a job is admitted
+    "memchr", "memcmp", "memcpy", "memmove", "memset",
+    "snprintf", "vsnprintf",  # text into the caller's memory
+    "strcmp", "strlen", "strncmp", "strncpy", "strnlen",
+    "__assert_fail",  # our own bugs, debug builds
+    "_GLOBAL_OFFSET_TABLE_",
+}
+# Of the compiler: arithmetic, stack protector, sanitizers, checked libc.
+COMPILER = re.compile(r"__(popcount|ctz|clz|u?div|u?mod|mul)\w*|__stack_chk.*|"
+                      r"__(asan|ubsan|tsan|gcov|sanitizer)_.*|"
+                      r"__(\w+)_chk")
+
+
+def law_engine_imports(tree):
+    """what engine/'s objects import is sw_ or plain memory and text"""
+    for o, fault in built(tree, "engine"):
+        if fault:
+            yield fault
+            continue
+        out = output_of("nm", "-u", o.path)
+        for name in re.findall(r"^\s+[UwV] (\S+)$", out, re.M):
+            plain = re.sub(r"^__(\w+)_chk$", r"\1", name)
+            if not name.startswith("sw_") and plain not in ENGINE_IMPORTS and \
+                    not COMPILER.fullmatch(plain):
+                yield Fault(o.source, 0, f"imports {name}")

@@ -1,0 +1,189 @@
+# laws_source.py - the laws that the text of the sources shows
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import shutil
+import subprocess
+
+from tree import Fault
+
+C_FILES = (".c", ".h", ".def")
+
+# --- one dependency, one folder ---
+
+# Headers that only one folder may include.  test/ may include all of them.
+HOMES = [
+    (r"rte_.*|dpdk/.*", "pmd/dpdk/", "DPDK"),
+    (r"sys/(socket|un|mman|shm|eventfd|epoll)\.h|netinet/.*|arpa/inet\.h"
+     r"|netdb\.h|net/.*|mqueue\.h", "pmd/host/", "sockets and shared memory"),
+    (r"numa.*|hwloc.*|cuda.*|nvml.*", "pmd/host/", "devices and topology"),
+    (r"iniparser.*|dictionary\.h", "conf/", "iniparser"),
+    (r"[a-z]*intrin\.h|cpuid\.h|isa-l.*|crc\.h", "sum/", "intrinsics, ISA-L"),
+    (r"cmocka.*", "test/", "cmocka"),
+]
+# Exceptions, each with its reason.
+MAY_INCLUDE = {
+    ("conf/options.c", "arpa/inet.h"): "inet_pton: text to number, no I/O",
+    ("pmd/dpdk/gate.c", "sys/mman.h"): "stands in for munmap",
+    ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
+    ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
+}
+# Which rooms a room may include from; pmd/dpdk and pmd/host not each other.
+DOWNWARD = {
+    "sum": ("sum",),
+    "engine": ("engine", "sum"),
+    "conf": ("conf", "engine"),
+    "pmd/dpdk": ("pmd/dpdk", "engine", "sum"),
+    "pmd/host": ("pmd/host", "engine", "sum"),
+    "apps": ("apps", "conf", "pmd/dpdk", "pmd/host", "engine", "sum"),
+}
+
+
+def room_of(path):
+    """ "engine", "pmd/dpdk", …; test and others by their first folder."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] == "pmd" else parts[0]
+
+
+def law_includes(tree):
+    """one dependency, one folder; includes point down, never back"""
+    for path in tree.named(*C_FILES):
+        room = room_of(path)
+        for line, kind, what in tree.includes(path):
+            for pattern, home, name in HOMES:
+                if re.fullmatch(pattern, what) and not path.startswith(
+                        (home, "test/")) and (path, what) not in MAY_INCLUDE:
+                    yield Fault(path, line, f"{what}: {name} only in {home}")
+            if kind == '"' and room in DOWNWARD and \
+                    room_of(what) not in DOWNWARD[room]:
+                yield Fault(path, line, f"{room} must not include {what}")
+
+
+# --- the engine does no I/O and reads no clock ---
+
+# stdio.h is for snprintf; what of it is used, law_engine_imports sees.
+ENGINE_HEADERS = {"assert.h", "inttypes.h", "limits.h", "stdarg.h",
+                  "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
+                  "stdio.h", "stdlib.h", "string.h"}
+# The profiling build counts ticks around stages; nothing decides by them.
+ENGINE_TICKS = "engine/ticks.h"
+CLOCK = re.compile(r"\b(__builtin_ia32_rdtscp?|__rdtscp?|_rdtsc|asm|__asm__)\b")
+
+
+def law_engine_text(tree):
+    """engine/ includes only C17's own headers and reads no clock"""
+    for path in tree.named(*C_FILES, rooms=["engine"]):
+        for line, kind, what in tree.includes(path):
+            if kind == "<" and what not in ENGINE_HEADERS:
+                yield Fault(path, line, f"engine/ must not include <{what}>")
+        for i, text in enumerate(tree.lines(path), 1):
+            if CLOCK.search(text) and path != ENGINE_TICKS:
+                yield Fault(path, i, "a clock or assembler in engine/")
+
+
+# --- floating point ---
+
+# Written so that this file does not match itself.
+FAST = re.compile(r"-" + r"ffast-math|-" + r"Ofast|-funsafe-" + r"math|"
+                  r"-fassociative-" + r"math|FP_CONTRACT\s+ON|fast-" +
+                  r"math['\"]\)")
+
+
+def law_floats(tree):
+    """no fast-math anywhere; sum/ is built without contraction"""
+    for path in tree.files:
+        if path.endswith((".md", ".csv")):
+            continue
+        for i, text in enumerate(tree.lines(path), 1):
+            if FAST.search(text):
+                yield Fault(path, i, "fast-math changes results")
+    if not tree.build:
+        return
+    for o in tree.objects("sum"):
+        last = [a for a in o.args if a.startswith("-ffp-contract")][-1:]
+        if last != ["-ffp-contract=off"] and o.source.endswith(".c"):
+            yield Fault(o.source, 0, "built without -ffp-contract=off")
+
+
+# --- form ---
+
+MAX_FILE = 600
+MAX_FUNCTION = 80
+SPDX = "SPDX-License-Identifier: BSD-3-Clause"
+
+
+def head_faults(tree, path):
+    """Line 1 says the file's name and job, line 2 the licence."""
+    lines = tree.lines(path)
+    first = 1 if lines[0].startswith("#!") else 0
+    name = os.path.basename(path)
+    if not re.match(rf"(/\*|#) ([a-z./]+/)?{re.escape(name)}( [^-]*)? - \S",
+                    (lines + [""])[first]):
+        yield Fault(path, first + 1, f"the first line is not '{name} - its job'")
+    if path.endswith(C_FILES + (".py", ".pml", ".sh")) and \
+            SPDX not in (lines + ["", ""])[first + 1]:
+        yield Fault(path, first + 2, f"not '{SPDX}'")
+
+
+def law_heads(tree):
+    """line 1 of a file says its job, the next its licence"""
+    for path in tree.named(*C_FILES, ".py", ".pml", ".sh", "meson.build"):
+        yield from head_faults(tree, path)
+
+
+def law_sizes(tree):
+    """files of at most 600 lines, functions of at most 80"""
+    for path in tree.named(*C_FILES, ".py", ".pml"):
+        lines = tree.lines(path)
+        if len(lines) - 1 > MAX_FILE:
+            yield Fault(path, 0, f"{len(lines) - 1} lines, more than {MAX_FILE}")
+        start = 0
+        for i, text in enumerate(lines, 1) if path.endswith(C_FILES) else ():
+            if text == "{":
+                start = i
+            elif text == "}" and start:
+                if i - start + 1 > MAX_FUNCTION:
+                    yield Fault(path, start, f"a function of {i - start + 1} "
+                                f"lines, more than {MAX_FUNCTION}")
+                start = 0
+
+
+def law_blanks(tree):
+    """no trailing blanks, no CR, one end of line at the end of a file"""
+    for path in tree.files:
+        if path.endswith((".csv", ".png")):
+            continue
+        lines = tree.lines(path)
+        for i, text in enumerate(lines, 1):
+            if text != text.rstrip():
+                yield Fault(path, i, "trailing blank")
+            if path.endswith(".py") and "\t" in text:
+                yield Fault(path, i, "a tab in Python")
+        if lines != [""] and (lines[-1] or lines[-2:] == ["", ""]):
+            yield Fault(path, len(lines), "not exactly one newline at the end")
+
+
+def law_format(tree):
+    """C files are as clang-format-14 leaves them"""
+    tool = shutil.which("clang-format-14")
+    if not tool:
+        print("  clang-format-14 is missing: not looked at")
+        return
+    for path in tree.named(".c", ".h"):
+        out = subprocess.run(
+            [tool, "--dry-run", "-Werror", "--ferror-limit=1", path],
+            cwd=tree.root, capture_output=True, text=True, check=False)
+        m = re.search(r":(\d+):\d+: error", out.stderr)
+        if m or out.returncode:
+            yield Fault(path, int(m[1]) if m else 0,
+                        "run clang-format-14 -i on it")
+
+
+def law_public(tree):
+    """each SW_API prototype, or group of them, has a comment before it"""
+    for path in tree.named(".h"):
+        lines, is_said = tree.lines(path), False
+        for i, text in enumerate(lines, 1):
+            if text.startswith("SW_API ") and not is_said:
+                yield Fault(path, i, "a public prototype without a comment")
+            is_said = text.rstrip().endswith("*/") or is_said and text != ""

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# lint.py - check the project's laws on a checkout and its build
+# SPDX-License-Identifier: BSD-3-Clause
+"""lint.py [--root DIR] [--build DIR] [LAW]...: all laws without one.
+
+Faults are printed as file:line: text.  Laws about objects need a full build
+and skip without --build.  The closing line counts laws.
+"""
+import argparse
+import os
+import shutil
+import sys
+
+import hotpath
+import laws_object
+import laws_source
+from tree import Tree
+
+TEXT_LAWS = {
+    "includes": laws_source.law_includes,
+    "engine_text": laws_source.law_engine_text,
+    "floats": laws_source.law_floats,
+    "heads": laws_source.law_heads,
+    "sizes": laws_source.law_sizes,
+    "blanks": laws_source.law_blanks,
+    "format": laws_source.law_format,
+    "public": laws_source.law_public,
+}
+OBJECT_LAWS = {
+    "globals": laws_object.law_globals,
+    "names": laws_object.law_names,
+    "engine_imports": laws_object.law_engine_imports,
+    "hotpath": hotpath.law_hotpath,
+}
+LAWS = {**TEXT_LAWS, **OBJECT_LAWS}
+
+
+def check(name, tree):
+    """Print one law's faults; returns their number."""
+    print(f"{name}: {LAWS[name].__doc__}")
+    n = 0
+    for n, f in enumerate(sorted(set(LAWS[name](tree))), 1):
+        print(f"  {f.path}:{f.line}: {f.text}")
+    return n
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    p = argparse.ArgumentParser()
+    p.add_argument("--root", default=os.path.join(here, "..", ".."))
+    p.add_argument("--build")
+    p.add_argument("laws", nargs="*")
+    args = p.parse_args()
+    names = args.laws or list(LAWS)
+    unknown = [n for n in names if n not in LAWS]
+    if unknown:
+        p.error(f"no law {unknown[0]}; laws: {' '.join(LAWS)}")
+    can_see = args.build and shutil.which("nm")
+    seen = [n for n in names if n in TEXT_LAWS or can_see]
+    if not seen:
+        print("skipped: needs --build and binutils")
+        return 77
+    tree = Tree(args.root, args.build)
+    bad = [n for n in seen if check(n, tree)]
+    skipped = f", {len(names) - len(seen)} skipped" if seen != names else ""
+    print(f"{len(seen) - len(bad)} passed, {len(bad)} failed{skipped}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,350 @@
+/* proc_client.c - a training process that does as it is told, also badly.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Declares tensors, pushes them in steps, checks every element of the sums.
+ * Says on stdout how far it got: "attached 0 of 2", "declared", "step 3 exact",
+ * "ended"; or "error WHERE SW_EPEER: sentence", then it exits with 3.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pmd/host/client.h"
+
+enum { TENSORS_MAX = 8, EXIT_ERROR = 3, EXIT_WRONG = 4, LINE = 64 };
+
+enum misbehaviour {
+	GOOD,
+	DIE,  /* by SIGKILL, right after its pushes */
+	EDIT, /* write the first tensor until its push has ended */
+	/* into the rings: */
+	RING_INDEX,  /* an index that cannot be */
+	RING_DONE,   /* the same in the ring of completions */
+	RING_TENSOR, /* a tensor that was not declared */
+	RING_TWICE,  /* a tensor while it is open */
+	RING_RANDOM, /* random bytes over all of it */
+	N_MISBEHAVIOURS,
+};
+
+static const char *const misbehaviours[N_MISBEHAVIOURS] = {"good", "die",
+	"edit", "ring-index", "ring-done", "ring-tensor", "ring-twice",
+	"ring-random"};
+
+struct tensor {
+	char name[SW_EDGE_NAME_BYTES];
+	struct sw_tensor_desc desc;
+	struct sw_tensor *handle;
+	uint64_t push;
+};
+
+struct client {
+	struct sw_settings settings;
+	struct tensor tensors[TENSORS_MAX];
+	uint32_t n_tensors, n_steps, first_step;
+	bool is_paused; /* a line on stdin starts each step */
+	enum misbehaviour how; /* in the last step */
+	struct sw_client *c;
+};
+
+static void say(const char *text)
+{
+	printf("%s\n", text);
+	fflush(stdout);
+}
+
+static void must(struct client *k, int err, const char *where)
+{
+	if (!err)
+		return;
+	printf("error %s %s: %s\n", where, sw_error_name(err),
+		sw_last_error(k->c));
+	fflush(stdout);
+	sw_close(&k->c);
+	exit(EXIT_ERROR);
+}
+
+/* --- the tensors --- */
+
+/* What rank 0 puts there; rank r puts r + 1 times as much. */
+static int base_of(uint64_t i, uint32_t tensor, uint32_t step)
+{
+	return (int)((i * 31 + tensor * 13 + step * 7) % 97);
+}
+
+static void put(void *data, uint32_t dtype, uint64_t i, int value)
+{
+	switch (dtype) {
+	case SW_F32:
+		((float *)data)[i] = (float)value;
+		break;
+	case SW_F64:
+		((double *)data)[i] = value;
+		break;
+	case SW_I32:
+		((int32_t *)data)[i] = value;
+		break;
+	default:
+		((int64_t *)data)[i] = value;
+	}
+}
+
+static bool is_value(const void *data, uint32_t dtype, uint64_t i, int value)
+{
+	switch (dtype) {
+	case SW_F32:
+		return ((const float *)data)[i] == (float)value;
+	case SW_F64:
+		return ((const double *)data)[i] == value;
+	case SW_I32:
+		return ((const int32_t *)data)[i] == value;
+	default:
+		return ((const int64_t *)data)[i] == value;
+	}
+}
+
+static void fill(const struct client *k, uint32_t step)
+{
+	int factor = (int)sw_rank(k->c) + 1;
+
+	for (uint32_t t = 0; t < k->n_tensors; t++) {
+		const struct sw_tensor_desc *d = &k->tensors[t].desc;
+		void *data = sw_tensor_data(k->tensors[t].handle);
+
+		for (uint64_t i = 0; i < d->n_elems; i++)
+			put(data, d->dtype, i, factor * base_of(i, t, step));
+	}
+}
+
+static void check(const struct client *k, uint32_t step)
+{
+	int n = (int)sw_size(k->c), factor = n * (n + 1) / 2;
+	uint64_t n_wrong = 0;
+
+	for (uint32_t t = 0; t < k->n_tensors; t++) {
+		const struct sw_tensor_desc *d = &k->tensors[t].desc;
+		const void *data = sw_tensor_data(k->tensors[t].handle);
+
+		for (uint64_t i = 0; i < d->n_elems; i++)
+			n_wrong += !is_value(data, d->dtype, i,
+				factor * base_of(i, t, step));
+	}
+	if (!n_wrong) {
+		printf("step %u exact\n", step);
+		fflush(stdout);
+		return;
+	}
+	printf("wrong step %u: %llu elements\n", step,
+		(unsigned long long)n_wrong);
+	exit(EXIT_WRONG);
+}
+
+static void declare(struct client *k)
+{
+	struct sw_tensor_desc descs[TENSORS_MAX];
+	struct sw_tensor *handles[TENSORS_MAX];
+
+	if (!k->n_tensors)
+		return;
+	for (uint32_t t = 0; t < k->n_tensors; t++)
+		descs[t] = k->tensors[t].desc;
+	must(k, sw_declare(k->c, descs, k->n_tensors, handles), "declare");
+	for (uint32_t t = 0; t < k->n_tensors; t++)
+		k->tensors[t].handle = handles[t];
+	say("declared");
+}
+
+/* --- a step, and how to spoil it --- */
+
+static void push_all(struct client *k, uint32_t step)
+{
+	for (uint32_t t = 0; t < k->n_tensors; t++)
+		must(k,
+			sw_push_pull(k->c, k->tensors[t].handle, step,
+				&k->tensors[t].push),
+			"push");
+}
+
+static void wait_all(struct client *k)
+{
+	for (uint32_t t = 0; t < k->n_tensors; t++)
+		must(k, sw_wait(k->c, k->tensors[t].push), "wait");
+}
+
+/* One write per cache line, over and over. */
+static void edit(struct client *k)
+{
+	struct tensor *t = &k->tensors[0];
+	uint64_t bytes = t->desc.n_elems * sw_dtype_bytes(t->desc.dtype);
+	volatile unsigned char *data = sw_tensor_data(t->handle);
+	int err;
+
+	do {
+		for (uint64_t i = 0; i < bytes; i += LINE)
+			data[i]++;
+		err = sw_poll(k->c, t->push);
+	} while (err == SW_EAGAIN);
+	must(k, err, "poll");
+}
+
+static void fill_random(void *at, size_t n)
+{
+	uint64_t x = 88172645463325252u;
+
+	for (size_t i = 0; i < n; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		((unsigned char *)at)[i] = (unsigned char)x;
+	}
+}
+
+static void spoil_rings(struct client *k)
+{
+	struct sw_edge_control *ctl = k->c->control;
+	struct sw_spsc_shared *done = (void *)ctl->completions;
+	struct sw_submit s = {.handle = k->tensors[0].push,
+		.tensor = k->how == RING_TENSOR ? 4000 : 0};
+
+	switch (k->how) {
+	case RING_INDEX:
+		atomic_store(&k->c->submits.shared->n_put, 123456789);
+		break;
+	case RING_DONE:
+		atomic_store(&done->n_taken, 123456789);
+		break;
+	case RING_RANDOM:
+		fill_random(ctl, sizeof(*ctl));
+		break;
+	default:
+		sw_spsc_put(&k->c->submits, &s, 1);
+	}
+	sw_edge_bell_write(k->c->bell);
+}
+
+static void misbehave(struct client *k)
+{
+	if (k->how == DIE)
+		raise(SIGKILL);
+	else if (k->how == EDIT)
+		edit(k);
+	else if (k->how != GOOD)
+		spoil_rings(k);
+}
+
+static void run_step(struct client *k, uint32_t i)
+{
+	uint32_t step = k->first_step + i;
+	char line[16];
+
+	if (k->is_paused && !fgets(line, sizeof(line), stdin))
+		k->is_paused = false;
+	fill(k, step);
+	push_all(k, step);
+	if (i + 1 == k->n_steps)
+		misbehave(k);
+	if (k->how != EDIT || i + 1 < k->n_steps) {
+		wait_all(k);
+		check(k, step);
+	}
+}
+
+/* --- the command line --- */
+
+static _Noreturn void usage(const char *why)
+{
+	fprintf(stderr,
+		"proc_client: %s\n"
+		"usage: --agent SOCKET [--tensor NAME:ELEMENTS:DTYPE[:PRIORITY]"
+		"]... [--steps N] [--first-step N] [--timeout S] [--pause] "
+		"[--misbehave HOW]\n",
+		why);
+	exit(2);
+}
+
+static uint32_t parse_dtype(const char *name)
+{
+	static const uint32_t dtypes[] = {SW_F32, SW_F64, SW_I32, SW_I64};
+
+	for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++)
+		if (!strcmp(name, sw_dtype_name(dtypes[i])))
+			return dtypes[i];
+	usage("--tensor: f32, f64, i32 or i64 expected");
+}
+
+static void parse_tensor(struct client *k, const char *text)
+{
+	struct tensor *t = &k->tensors[k->n_tensors];
+	unsigned long long n_elems;
+	unsigned int priority = k->n_tensors;
+	char dtype[8];
+
+	if (k->n_tensors == TENSORS_MAX ||
+		sscanf(text, "%127[^:]:%llu:%7[a-z0-9]:%u", t->name, &n_elems,
+			dtype, &priority) < 3)
+		usage("--tensor: at most 8 of NAME:ELEMENTS:DTYPE[:PRIORITY]");
+	t->desc = (struct sw_tensor_desc){.name = t->name,
+		.n_elems = n_elems,
+		.dtype = (enum sw_dtype)parse_dtype(dtype),
+		.priority = priority};
+	k->n_tensors++;
+}
+
+static enum misbehaviour parse_how(const char *name)
+{
+	for (int i = 0; i < N_MISBEHAVIOURS; i++)
+		if (!strcmp(name, misbehaviours[i]))
+			return (enum misbehaviour)i;
+	usage("--misbehave: there is no such way");
+}
+
+static void parse(struct client *k, int argc, char **argv)
+{
+	static const struct option rows[] = {{"agent", 1, 0, 'a'},
+		{"tensor", 1, 0, 't'}, {"steps", 1, 0, 'n'},
+		{"first-step", 1, 0, 'f'}, {"timeout", 1, 0, 'o'},
+		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'}, {0, 0, 0, 0}};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", rows, NULL)) != -1) {
+		if (c == 'a')
+			k->settings.agent = optarg;
+		else if (c == 't')
+			parse_tensor(k, optarg);
+		else if (c == 'n')
+			k->n_steps = (uint32_t)atoi(optarg);
+		else if (c == 'f')
+			k->first_step = (uint32_t)atoi(optarg);
+		else if (c == 'o')
+			k->settings.open_timeout_s =
+				k->settings.wait_timeout_s =
+					(uint32_t)atoi(optarg);
+		else if (c == 'p')
+			k->is_paused = true;
+		else if (c == 'm')
+			k->how = parse_how(optarg);
+		else
+			usage("unknown option");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct client k = {.n_steps = 1};
+
+	sw_settings_init(&k.settings);
+	k.settings.open_timeout_s = k.settings.wait_timeout_s = 30;
+	parse(&k, argc, argv);
+	must(&k, sw_open(&k.settings, &k.c), "open");
+	printf("attached %u of %u\n", sw_rank(k.c), sw_size(k.c));
+	fflush(stdout);
+	declare(&k);
+	for (uint32_t i = 0; i < k.n_steps; i++)
+		run_step(&k, i);
+	sw_close(&k.c);
+	say("ended");
+	return 0;
+}

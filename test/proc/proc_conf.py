@@ -1,0 +1,153 @@
+# proc_conf.py - configuration files with errors: where, what, and what was meant
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+import rig
+from rig import Net, check
+
+# name of the case: (text to replace, its replacement, what is said); {line}
+# stands for the file and the line of the replacement
+ERRORS = {
+    "typo_in_a_key": ("workers = 2", "wrokers = 2", r"{line}.*wrokers.*workers"),
+    "typo_in_a_section": ("[stats]", "[stast]", r"{line}.*stast.*stats"),
+    "duplicate_key": ("rank = 0", "rank = 0\nrank = 1", r"{next}.*rank"),
+    "duplicate_section": ("[stats]", "[job]\nrank = 0\n[stats]",
+                          r"{line}.*job"),
+    "number_with_a_unit": ("workers = 2", "workers = 2s", r"{line}.*2s"),
+    "time_without_a_unit": ("rank = 0", "dead_after = 10",
+                            r"{line}.*dead_after.*10"),
+    "time_with_a_bad_unit": ("rank = 0", "dead_after = 10sec",
+                             r"{line}.*10sec"),
+    "out_of_range": ("workers = 2", "workers = 65", r"{line}.*65.*64"),
+    "octal_number": ("workers = 2", "workers = 02", r"{line}.*02"),
+    "not_one_of_the_choices": ("type = memif", "type = mimef",
+                               r"{line}.*mimef.*memif"),
+    "not_an_address": ("ip = 10.77.0.1/30", "ip = 10.77.0.256/30",
+                       r"{line}.*10\.77\.0\.256"),
+    "no_value": ("role = server", "role =", r"{line}.*role"),
+    "no_equals_sign": ("rank = 0", "rank", r"{line}.*rank"),
+    "key_before_all_sections": ("[node]", "workers = 2\n[node]",
+                                r"{line}.*"),
+    "relative_path": ("socket = /tmp", "socket = tmp", r"{line}.*socket"),
+}
+
+
+def run_server(path, *patterns):
+    """sumwire server must refuse the file; returns what it says."""
+    with Net(workers=1) as net:
+        p = net.run("server", rig.sumwire(), "server", "--config",
+                    path or net.path("a.ini"))
+        p.wait_error(*patterns, code=1)
+        return p.log()
+
+
+def run_case(name):
+    old, new, pattern = ERRORS[name]
+    with Net() as net:
+        path = net.write_ini("a")
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        at = text.index(old)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text[:at] + new + text[at + len(old):])
+        line = text.count("\n", 0, at) + 1
+        pattern = pattern.format(line=f"{re.escape(path)}:{line}:",
+                                 next=f"{re.escape(path)}:{line + 1}:")
+        for role in ("server", "agent"):
+            p = net.run(role, rig.sumwire(), role, "--config", path)
+            p.wait_error(pattern, code=1)
+
+
+def make_test(name):
+    return lambda: run_case(name)
+
+
+for case in ERRORS:
+    globals()[f"test_{case}"] = make_test(case)
+
+
+def run_without(name, section, *patterns):
+    """The daemon's file lacks a section."""
+    with Net(workers=1) as net:
+        role = net.ini[name]["node"]["role"]
+        del net.ini[name][section]
+        p = net.run(name, rig.sumwire(), role, "--config", net.write_ini(name))
+        p.wait_error(re.escape(net.path(name + ".ini")), *patterns, code=1)
+
+
+def test_missing_node_section():
+    run_without("a", "node", r"role")
+
+
+def test_missing_port_section():
+    run_without("a", "port link0", r"port")
+
+
+def test_missing_server_section():
+    run_without("agent0", "server a", r"server")
+
+
+def test_server_over_a_port_that_is_not_there():
+    with Net(workers=1) as net:
+        net.ini["agent0"]["server a"]["port"] = "link7"
+        net.launch("agent0")
+        net.daemons.pop("agent0").wait_error(
+            r"agent0\.ini:\d+: .*link7", code=1)
+
+
+def test_rank_beyond_workers():
+    with Net(workers=1) as net:
+        net.ini["agent0"]["job"]["rank"] = 1
+        net.launch("agent0")
+        net.daemons.pop("agent0").wait_error(r"agent0\.ini.*rank", code=1)
+
+
+def test_other_role():
+    with Net(workers=1) as net:
+        p = net.run("agent", rig.sumwire(), "agent", "--config",
+                    net.write_ini("a"))
+        p.wait_error(r"a\.ini: \[node\] role is not agent", code=1)
+
+
+def test_file_not_there():
+    run_server(None, r"a\.ini.*No such file or directory")
+
+
+def test_folder_instead_of_a_file():
+    run_server("/tmp", r"/tmp.*directory")
+
+
+def test_no_file_named():
+    with Net(workers=1) as net:
+        p = net.run("server", rig.sumwire(), "server")
+        p.wait_error(r"--config FILE is missing", code=2)
+
+
+def test_too_large_a_file():
+    run_server(rig.sumwire(), r"sumwire: is larger than \d+ KiB")
+
+
+def test_binary_file():
+    with Net(workers=1) as net:
+        path = net.write_ini("a")
+        with open(path, "wb") as f:
+            f.write(bytes(range(256)) * 3)
+        p = net.run("server", rig.sumwire(), "server", "--config", path)
+        p.wait_error(r"a\.ini:\d+: ", code=1)
+
+
+def test_check_finds_the_same():
+    with Net(workers=1) as net:
+        net.ini["a"]["job"]["wrokers"] = 1
+        p = net.run("conf", rig.sumwire(), "conf", "--check",
+                    net.write_ini("a"))
+        p.wait_error(r"a\.ini:\d+: .*wrokers.*workers", code=1)
+        del net.ini["a"]["job"]["wrokers"]
+        good = net.run("good", rig.sumwire(), "conf", "--check",
+                       net.write_ini("a"))
+        good.wait_ok()
+        check(not good.out() or "error" not in good.out(), good.out())
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

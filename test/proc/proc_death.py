@@ -1,0 +1,187 @@
+# proc_death.py - processes that die or stop in the middle, and who is told
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import signal
+import time
+
+import rig
+from rig import Net, check
+
+DEAD_AFTER_S = 2
+SLACK_S = 10  # on a busy machine, for what takes milliseconds
+TENSOR = ("--tensor", "fc1.weight:1000000:f32")
+FOREVER = ("--steps", "1000000")
+
+
+def start_clients(net, *args):
+    """All workers push the tensor, for ever; each has seen a step."""
+    clients = [net.client(r, *TENSOR, *FOREVER, *args)
+               for r in range(net.n_workers)]
+    for c in clients:
+        c.await_out(r"step \d+ exact")
+    return clients
+
+
+def check_still_works(net):
+    net.check_alive(*net.servers, *net.agents)
+    clients = [net.client(r, *TENSOR, name=f"later{r}")
+               for r in range(net.n_workers)]
+    for c in clients:
+        c.wait_ok()
+
+
+def check_within(start, limit_s, what):
+    took = time.monotonic() - start
+    check(took < limit_s + SLACK_S,
+          f"{what} took {took:.1f} s, {limit_s} s are allowed")
+
+
+def test_worker_killed_in_mid_push():
+    with Net() as net:
+        net.start_all()
+        victim = net.client(1, *TENSOR, "--misbehave", "die", "--steps", "2")
+        other = net.client(0, *TENSOR, "--steps", "9")
+        code = victim.wait(rig.RUN_S)
+        start = time.monotonic()
+        check(code == -signal.SIGKILL, f"the victim ended with {code}")
+        other.wait_error(r"error wait SW_EPEER: .*rank 1 \(node agent1\)",
+                         limit_s=SLACK_S)
+        check_within(start, 1, "the other worker's error")
+        net.train_ok()
+
+
+def test_worker_of_a_training_killed():
+    with Net() as net:
+        net.start_all()
+        train = net.train("--epochs", "1000")
+        train.await_text(r"\n +1 .*identical")
+        os.kill(train.children()[1], signal.SIGKILL)
+        train.wait_error(r"killed by signal 9", r"worker 0 .*rank 1")
+        check_still_works(net)
+
+
+def test_agent_killed():
+    with Net(job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = start_clients(net)
+        net.kill("agent1")
+        start = time.monotonic()
+        clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock is gone")
+        clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\) silent")
+        check_within(start, DEAD_AFTER_S, "the other worker's error")
+        net.check_alive("a", "agent0")
+        net.start("agent1")
+        check_still_works(net)
+
+
+def test_server_killed():
+    with Net(servers=2, job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = start_clients(net)
+        net.kill("b")
+        start = time.monotonic()
+        for c in clients:
+            c.wait_error(r"SW_ESERVER: .*server b \(10\.77\.[23]\.1\) silent|"
+                         r"SW_ESERVER: .*server b.*\bsilent")
+        check_within(start, DEAD_AFTER_S, "the workers' error")
+        net.check_alive("a", "agent0", "agent1")
+        net.start("b")
+        check_still_works(net)
+
+
+def test_server_stopped_in_mid_training():
+    with Net() as net:
+        net.start_all()
+        clients = start_clients(net)
+        log = net.stop("a")
+        check(re.search(r"stopping: finishing what is in flight", log) and
+              re.search(r"finished|dropped \d+ chunks", log),
+              f"the server does not say what it finished or dropped: {log}")
+        for c in clients:
+            c.wait_error(r"SW_ESERVER: .*server")
+        net.check_alive("agent0", "agent1")
+        net.start("a")
+        check_still_works(net)
+
+
+def test_agent_stopped_in_mid_training():
+    with Net() as net:
+        net.start_all()
+        clients = start_clients(net)
+        log = net.stop("agent1")
+        check(re.search(r"stopping: finishing what is in flight", log) and
+              re.search(r"finished|dropped \d+ push_pulls", log),
+              f"the agent does not say what it finished or dropped: {log}")
+        clients[1].wait_error(r"SW_ECLOSED: .*the agent stops")
+        clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\)")
+        net.check_alive("a", "agent0")
+        net.start("agent1")
+        check_still_works(net)
+
+
+def test_stop_while_idle():
+    with Net(servers=2) as net:
+        for ini in net.ini.values():
+            del ini["node"]["runtime_dir"]
+            del ini["stats"]
+        net.start_all()
+        folders = set()
+        for daemon in net.daemons.values():
+            found = re.search(r"stats (/tmp/sumwire-\w+)/", daemon.log())
+            check(found and os.path.isdir(found[1]),
+                  f"no runtime folder in the log of {daemon.name}")
+            folders.add(found[1])
+        for name in [*net.agents, *net.servers]:
+            start = time.monotonic()
+            net.stop(name)
+            check_within(start, 1, f"the end of {name}")
+        left = [f for f in folders if os.path.exists(f)]
+        check(len(folders) == 4 and not left, f"left behind: {left}")
+
+
+def test_agent_stopped_while_joining():
+    with Net() as net:
+        net.start_all()
+        alone = net.client(0, *TENSOR)
+        alone.await_text(r"waiting for worker 2 of 2 \(rank 1\)")
+        net.stop("agent0")
+        alone.wait_error(r"error open SW_ECLOSED: .*the agent stops")
+
+
+def test_server_restarted_between_jobs():
+    with Net() as net:
+        net.start_all()
+        check_still_works(net)
+        net.stop("a")
+        net.start("a")
+        net.train_ok()
+
+
+def test_server_restarted_in_a_job():
+    with Net() as net:
+        net.start_all()
+        clients = start_clients(net)
+        net.kill("a")
+        net.start("a")
+        for c in clients:
+            c.wait_error(r"SW_ESERVER: .*server a does not know us any more|"
+                         r"SW_EPEER: .*server a does not know us any more")
+        check_still_works(net)
+
+
+def test_worker_that_does_not_push_is_named():
+    job = {"stall_warn": "1s", "stall_limit": "4s"}
+    with Net(job=job) as net:
+        net.start_all()
+        lazy = net.client(1, *TENSOR, "--pause")
+        eager = net.client(0, *TENSOR)
+        eager.await_text(r"waiting \d s for rank 1, tensor fc1\.weight")
+        eager.wait_error(r"SW_ESTALL: .*rank 1.*fc1\.weight")
+        lazy.say()
+        lazy.wait_error(r"SW_ESTALL|rank 1.*fc1\.weight")
+        check_still_works(net)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

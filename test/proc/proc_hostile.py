@@ -1,0 +1,147 @@
+# proc_hostile.py - training processes and peers that break the rules
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+import signal
+
+import rig
+from rig import Net, check
+
+TENSOR = ("--tensor", "fc1.weight:1000000:f32")
+GOOD = ("--tensor", "w:1000:f32")
+
+
+def test_tensor_edited_during_its_push():
+    with Net() as net:
+        net.start_all()
+        editor = net.client(0, *TENSOR, "--misbehave", "edit", "--steps", "2")
+        other = net.client(1, *TENSOR, "--steps", "2")
+        editor.wait_error(r"step 0 exact",
+                          r"error poll SW_ECORRUPT: .*fc1\.weight.* was "
+                          r"written while it was being pushed")
+        check("step 0 exact" in other.out(), "the other worker's first step")
+        other.wait(rig.RUN_S)  # the sum of an edited tensor is anything
+        net.train_ok()
+
+
+def run_ring(how, pattern):
+    """The agent detaches the process, says why, and serves the next one."""
+    with Net() as net:
+        net.start_all()
+        bad = net.client(0, *GOOD, "--misbehave", how, "--steps", "2")
+        other = net.client(1, *GOOD, "--steps", "9")
+        bad.wait_error(r"step 0 exact", r"error wait SW_EPROTO: .*" + pattern)
+        net.daemons["agent0"].await_text(
+            f"process {bad.pid}.*" + pattern)
+        other.wait_error(r"SW_EPEER: .*rank 0 \(node agent0\).*" + pattern)
+        net.check_alive("a", "agent0", "agent1")
+        again = [net.client(r, *GOOD, name=f"again{r}") for r in (0, 1)]
+        for c in again:
+            c.wait_ok()
+
+
+def test_impossible_index_in_the_ring_of_submits():
+    run_ring("ring-index", r"impossible index into the ring of submits")
+
+
+def test_impossible_index_in_the_ring_of_completions():
+    run_ring("ring-done", r"impossible index into the ring of completions")
+
+
+def test_tensor_not_declared_in_a_ring():
+    run_ring("ring-tensor", r"a tensor not declared")
+
+
+def test_tensor_twice_in_a_ring():
+    run_ring("ring-twice", r"pushed a tensor twice")
+
+
+def test_random_bytes_in_the_rings():
+    run_ring("ring-random", r"impossible index")
+
+
+def test_process_that_dies_after_each_push():
+    with Net(workers=1) as net:
+        net.start_all()
+        for i in range(5):
+            c = net.client(0, *TENSOR, "--misbehave", "die", name=f"dead{i}")
+            code = c.wait(rig.RUN_S)
+            check(code == -signal.SIGKILL, f"{c.name} ended with {code}")
+        net.client(0, *TENSOR).wait_ok()
+        stats = net.stats("a")
+        check(stats["open_chunks"] == 0 and stats["memory_used_bytes"] == 0,
+              f"the server kept something: {stats}")
+
+
+# --- forged frames ---
+
+def start_forge(net, link, victim):
+    us, them = (1, 2) if victim == "agent" else (2, 1)
+    forge = net.run("forge", rig.program("test/proc/proc_forge"),
+                    net.path(f"link{link}"), net.folder,
+                    f"10.77.{link}.{us}", f"10.77.{link}.{them}", victim)
+    return forge
+
+
+def stop_forge(forge):
+    """What it sent, by the counter that must have grown."""
+    forge.say()
+    forge.wait_ok()
+    sent = {}
+    for kind, counter, n in re.findall(r"sent (\w+) (\S+) (\d+)", forge.out()):
+        sent.setdefault(counter, {})[kind] = int(n)
+    return sent
+
+
+def check_counted(sent, stats):
+    for counter, kinds in sent.items():
+        if counter != "-":
+            check(stats[counter] >= sum(kinds.values()) > 0,
+                  f"{counter} is {stats[counter]} after {kinds}")
+
+
+def test_forged_frames_to_a_server():
+    with Net() as net:
+        net.add_port("a", 2, "listen")
+        net.start_all()
+        net.train_ok()
+        before = net.stats("a")
+        forge = start_forge(net, 2, "server")
+        forge.await_out("flooding")
+        net.train_ok(epochs=2)
+        forge.await_out("guessed")
+        net.train_ok()
+        sent = stop_forge(forge)
+        check("refused SW_EVERSION: worker speaks protocol versions 7 to 7, "
+              "server 1 to 1" in forge.out(), "versions in the refusal")
+        stats = net.stats("a")
+        check_counted(sent, stats)
+        check(len(sent["rx_length"]) == 5 and len(sent) > 12,
+              f"not all kinds were sent: {sent}")
+        check(stats["rx_source"] > 0,
+              "no session of another address was guessed")
+        net.daemons["a"].await_text(r"job forged: closed")
+        check("\x1b" not in net.daemons["a"].log() and
+              not re.search(r"^0\.0 error", net.daemons["a"].log(), re.M),
+              "a peer wrote lines of its own into the log")
+        grown = net.stats("a")["memory_resident_bytes"] - \
+            before["memory_resident_bytes"]
+        check(grown < 1 << 20, f"the server has grown by {grown} bytes")
+        check(net.stats("a")["memory_used_bytes"] == 0, "memory is in use")
+        net.train_ok()
+
+
+def test_forged_frames_to_an_agent():
+    with Net(workers=1, job={"join_timeout": "4s"}) as net:
+        forge = start_forge(net, 0, "agent")
+        net.start("agent0")
+        forge.await_out("flooding")
+        c = net.client(0, *GOOD)
+        c.wait_error(r"SW_ETIMEDOUT: waited 4 s for server a "
+                     r"\(10\.77\.0\.1:5700\), which does not answer")
+        check_counted(stop_forge(forge), net.stats("agent0"))
+        net.start("a")
+        net.client(0, *GOOD, name="later").wait_ok()
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

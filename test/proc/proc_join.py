@@ -1,0 +1,223 @@
+# proc_join.py - jobs that cannot begin, and whether the message says why
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import time
+
+import rig
+from rig import Net, check
+
+SMALL = ("--tensor", "w:100:f32")
+
+
+def run_mismatch(first, second, *patterns):
+    """Both workers must fail with the same sentence."""
+    with Net() as net:
+        net.start_all()
+        clients = [net.client(0, *first), net.client(1, *second)]
+        for c in clients:
+            c.wait_error(r"SW_EMISMATCH: .*tensor w", *patterns)
+
+
+def test_other_size():
+    run_mismatch(SMALL, ("--tensor", "w:200:f32"),
+                 r"rank 0 declare[sd] 100 x f32",
+                 r"rank 1 declare[sd] 200 x f32")
+
+
+def test_other_dtype():
+    run_mismatch(SMALL, ("--tensor", "w:100:i32"),
+                 r"rank 0 declare[sd] 100 x f32",
+                 r"rank 1 declare[sd] 100 x i32")
+
+
+def test_other_priority():
+    run_mismatch(SMALL, ("--tensor", "w:100:f32:5"),
+                 r"priority 0\b", r"priority 5\b")
+
+
+def test_tensor_that_only_one_declares():
+    job = {"stall_warn": "1s", "stall_limit": "2s"}
+    with Net(job=job) as net:
+        net.start_all()
+        one = net.client(0, *SMALL, "--tensor", "extra:9:f32")
+        other = net.client(1, *SMALL, "--steps", "2", "--pause")
+        other.say()
+        one.wait_error(r"SW_ESTALL: .*rank 1, tensor extra")
+        other.say()
+        other.wait_error(r"rank 1, tensor extra")
+
+
+def test_other_step():
+    with Net() as net:
+        net.start_all()
+        clients = [net.client(0, *SMALL, "--first-step", "7"),
+                   net.client(1, *SMALL, "--first-step", "8")]
+        for c in clients:
+            c.wait_error(r"SW_ESTEP: .*tensor w: rank [01] pushes step [78], "
+                         r"rank [01] has pushed step [78]")
+
+
+def test_rank_that_is_taken():
+    with Net() as net:
+        net.ini["agent0b"] = net.common("agent", "agent0b", 0)
+        net.ini["agent0b"]["agent"] = {"socket": net.socket("agent0b")}
+        net.ini["agent0b"]["job"]["join_timeout"] = "3s"
+        net.add_port("a", 2, "listen")
+        net.add_port("agent0b", 2, "connect")
+        net.add_server("agent0b", "a", 2)
+        net.start("a", "agent0", "agent1", "agent0b")
+        first = net.client(0, *SMALL, "--pause")
+        first.await_text(r"waiting for worker 2 of 2 \(rank 1\)")
+        second = net.client(0, *SMALL, name="second", agent="agent0b")
+        why = r"rank 0 of job job is held by node agent0, which is alive"
+        second.await_text(r"waiting for server a .*" + why)
+        second.wait_error(r"error open SW_ETIMEDOUT: .*" + why)
+        other = net.client(1, *SMALL)
+        first.say()
+        first.wait_ok()
+        other.wait_ok()
+
+
+def test_agent_that_is_taken():
+    with Net(workers=1) as net:
+        net.start_all()
+        first = net.client(0, *SMALL, "--pause")
+        first.await_out("declared")
+        second = net.client(0, *SMALL, name="second")
+        second.wait_error(r"error open SW_EBUSY: rank 0 is used by process "
+                          f"{first.pid}")
+        first.say()
+        first.wait_ok()
+
+
+def test_server_not_there():
+    with Net(workers=1, job={"join_timeout": "3s"}) as net:
+        net.start("agent0")
+        start = time.monotonic()
+        c = net.client(0, *SMALL)
+        who = r"server a \(10\.77\.0\.1:5700\), which does not answer"
+        c.await_text(r"waiting for " + who)
+        c.wait_error(r"error open SW_ETIMEDOUT: waited 3 s for " + who)
+        took = time.monotonic() - start
+        check(took > 2.9, f"it gave up after {took:.1f} s, not 3 s")
+        late = net.client(0, *SMALL, name="late")
+        late.await_text(r"waiting for " + who)
+        net.start("a")
+        late.wait_ok()
+
+
+def test_worker_not_there():
+    with Net(job={"join_timeout": "3s"}) as net:
+        net.start_all()
+        c = net.client(0, *SMALL)
+        who = r"worker 2 of 2 \(rank 1\)"
+        c.await_text(r"waiting for " + who)
+        c.wait_error(r"error open SW_ETIMEDOUT: waited 3 s for " + who)
+
+
+def test_agent_not_there():
+    with Net(workers=1) as net:
+        net.start("a")
+        c = net.client(0, *SMALL, "--timeout", "2")
+        c.wait_error(r"error open SW_ECLOSED: no agent listens at "
+                     + re.escape(net.socket("agent0")))
+
+
+def test_other_settings():
+    settings = [("workers", "3", r"rank 1: 3 workers.*: 2,"),
+                ("crc", "no", r"crc 0.*: 2, 8192, 1"),
+                ("payload", "1344", r"payload 1344.*: 2, 8192")]
+    for key, value, pattern in settings:
+        with Net(job={"join_timeout": "5s"}) as net:
+            net.ini["agent1"]["job"][key] = value
+            net.start_all()
+            first = net.client(0, *SMALL)
+            first.await_text(r"waiting for worker 2 of 2")
+            net.client(1, *SMALL).wait_error(
+                r"error open SW_EMISMATCH: .*" + pattern)
+            first.wait_error(r"rank 1")
+
+
+def test_frames_too_small():
+    with Net(workers=1) as net:
+        net.ini["a"]["job"]["payload"] = "1344"
+        net.start_all()
+        net.client(0, *SMALL).wait_error(
+            r"error open SW_EINVAL: .*payload class 8192: .*up to 1344")
+
+
+def test_quota_of_the_server():
+    with Net(workers=1, quota="1MiB") as net:
+        net.start_all()
+        net.client(0, "--tensor", "big:1000000:f32").wait_error(
+            r"error declare SW_EREFUSED: .*quota: .*need 7 MiB.* of 1 MiB")
+        net.client(0, "--tensor", "fits:100000:f32", name="fits").wait_ok()
+
+
+def test_quota_of_the_agent():
+    with Net(workers=1) as net:
+        net.ini["agent0"]["agent"]["quota"] = "1MiB"
+        net.start_all()
+        net.client(0, "--tensor", "big:1000000:f32").wait_error(
+            r"error declare SW_ENOMEM: .*quota")
+        net.client(0, "--tensor", "fits:100000:f32", name="fits").wait_ok()
+
+
+def run_refused(net, name, *patterns):
+    """A daemon that cannot start says why and ends with 1."""
+    net.launch(name)
+    net.daemons.pop(name).wait_error(*patterns, code=1)
+
+
+def test_port_in_a_missing_folder():
+    with Net(workers=1) as net:
+        path = net.path("missing/link")
+        net.ini["a"]["port link0"]["socket"] = path
+        net.ini["agent0"]["port link0"]["socket"] = path
+        run_refused(net, "a", re.escape(path) + r".*No such file or directory")
+
+
+def test_port_that_another_process_has():
+    with Net(workers=1) as net:
+        net.ini["second"] = net.common("server", "second", 0)
+        net.add_port("second", 0, "listen")
+        net.start_all()
+        run_refused(net, "second",
+                    re.escape(net.path("link0")) + r".*another process")
+        net.client(0, *SMALL).wait_ok()
+
+
+def test_agent_socket_that_another_process_has():
+    with Net(workers=1) as net:
+        net.ini["second"] = net.common("agent", "second", 0)
+        net.ini["second"]["agent"] = {"socket": net.socket("agent0")}
+        net.add_port("second", 1, "connect")
+        net.add_server("second", "a", 1)
+        net.start_all()
+        run_refused(net, "second", re.escape(net.socket("agent0")))
+        net.client(0, *SMALL).wait_ok()
+
+
+def test_agent_that_ends_while_it_connects():
+    with Net(workers=1) as net:
+        net.ini["second"] = net.common("agent", "second", 0)
+        net.ini["second"]["agent"] = {"socket": net.path("missing/agent.sock")}
+        net.add_port("a", 1, "listen")
+        net.add_port("second", 1, "connect")
+        net.add_server("second", "a", 1)
+        net.start_all()
+        for _ in range(10):
+            run_refused(net, "second", r"missing/agent\.sock")
+        net.client(0, *SMALL).wait_ok()
+
+
+def test_stats_socket_in_a_missing_folder():
+    with Net(workers=1) as net:
+        net.ini["a"]["stats"]["socket"] = net.path("missing/stats")
+        run_refused(net, "a", r"missing/stats.*No such file or directory")
+        check(not os.path.exists(net.path("a.run")), "a.run was left")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

@@ -1,0 +1,72 @@
+# proc_train.py - trainings that must succeed, over one server and over two
+# SPDX-License-Identifier: BSD-3-Clause
+import rig
+from rig import Net, check
+
+STEPS_PER_EPOCH = 22
+GRADIENT_BYTES = 4 << 20  # at least
+
+
+def check_traffic(result, epochs):
+    check(len(result["workers"]) == 2, "two workers report")
+    for w in result["workers"]:
+        least = STEPS_PER_EPOCH * epochs * GRADIENT_BYTES
+        check(w["pushed_bytes"] >= least and
+              w["pulled_bytes"] == w["pushed_bytes"],
+              f"worker {w['rank']} pushed {w['pushed_bytes']} bytes and "
+              f"pulled {w['pulled_bytes']}; at least {least} expected")
+
+
+def test_one_server():
+    with Net() as net:
+        net.start_all()
+        check_traffic(net.train_ok(epochs=2), 2)
+        stats = net.stats("a")
+        check(stats["sessions_opened"] == 2 and stats["sessions_closed"] == 2,
+              f"sessions: {stats}")
+        check(stats["open_chunks"] == 0 and stats["memory_used_bytes"] == 0,
+              f"the server kept something: {stats}")
+
+
+def test_two_servers():
+    with Net(servers=2) as net:
+        net.start_all()
+        check_traffic(net.train_ok(), 1)
+        folded = [net.stats(s)["push_bytes"] for s in net.servers]
+        check(min(folded) > 0.3 * sum(folded),
+              f"stripes are uneven over the servers: {folded}")
+
+
+def test_again_on_the_same_daemons():
+    with Net() as net:
+        net.start_all()
+        first = net.train_ok()
+        second = net.train_ok()
+        check(first["epochs"] == second["epochs"],
+              "the second training has other weights or losses")
+
+
+def test_faults_on_the_ports():
+    keys = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
+    with Net(port=keys) as net:
+        net.start_all()
+        net.train_ok()
+        agents = [net.stats(a) for a in net.agents]
+        check(all(s["retransmissions"] > 0 for s in agents),
+              f"no agent sent anything again: {agents}")
+        check(net.stats("a")["push_again"] > 0, "no push came twice")
+
+
+def test_three_workers_sum_exactly():
+    with Net(workers=3, servers=2) as net:
+        net.start_all()
+        clients = [net.client(r, "--tensor", "w:100001:f32", "--tensor",
+                              "b:7:i32", "--tensor", "v:70000:i64",
+                              "--steps", "5") for r in range(3)]
+        for c in clients:
+            c.wait_ok()
+            check("step 4 exact" in c.out(), f"{c.name} did not see step 4")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

@@ -1,0 +1,388 @@
+# rig.py - start servers, agents and clients in a folder, and take them down
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of real processes share.
+
+    with Net(workers=2, servers=1) as net:
+        net.start_all()
+        train = net.train("--epochs", "1")
+        train.wait_ok()
+
+A Net is a folder with a configuration file, a log and sockets per daemon.
+Daemon names: servers are a, b, ...; agents agent0, agent1, ....  Leaving the
+with block stops every daemon by SIGTERM, demands exit code 0 and that nothing
+is left behind.  When something fails, the ends of all logs are shown.
+
+A test is a function whose name begins with test_; main() runs those of a file.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+# Limits, generous because other programs may want the machine's cores.
+START_S = 60  # for a daemon to be ready
+STOP_S = 30  # for a daemon to end after SIGTERM
+RUN_S = 120  # for a short training, or a client
+TEST_S = 240  # for a whole test
+TAIL_LINES = 25
+BUILD = None  # set by main()
+
+
+class Failure(AssertionError):
+    """What a test found wrong."""
+
+
+def check(is_true, text):
+    if not is_true:
+        raise Failure(text)
+
+
+def wait_until(fn, limit_s, what):
+    """The first true value of fn(); fails after limit_s."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = fn()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failure(f"no {what} within {limit_s} s")
+        time.sleep(0.02)
+
+
+class Process:
+    """A program in a process group of its own; its output goes to files."""
+
+    def __init__(self, name, folder, args):
+        self.name = name
+        self.out_path = os.path.join(folder, name + ".out")
+        self.log_path = os.path.join(folder, name + ".log")
+        with open(self.out_path, "wb") as out, open(self.log_path, "wb") as log:
+            self.popen = subprocess.Popen(
+                args, stdin=subprocess.PIPE, stdout=out, stderr=log,
+                start_new_session=True)
+        self.pid = self.popen.pid
+
+    def out(self):
+        with open(self.out_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def code(self):
+        """Exit code, -SIGNAL, or None while it runs."""
+        return self.popen.poll()
+
+    def say(self, line=""):
+        self.popen.stdin.write((line + "\n").encode())
+        self.popen.stdin.flush()
+
+    def await_text(self, pattern, limit_s=START_S, read=None):
+        """Wait for a match of pattern in the log (or in read())."""
+        read = read or self.log
+
+        def look():
+            is_over = self.code() is not None
+            found = re.search(pattern, read())
+            if not found and is_over:
+                raise Failure(f"{self.name} ended with {self.code()} "
+                              f"without \"{pattern}\"")
+            return found
+        return wait_until(look, limit_s, f"\"{pattern}\" from {self.name}")
+
+    def await_out(self, pattern, limit_s=START_S):
+        return self.await_text(pattern, limit_s, self.out)
+
+    def wait(self, limit_s):
+        """Exit code; fails if it does not end by itself within limit_s."""
+        try:
+            return self.popen.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name} runs after {limit_s} s") from None
+
+    def wait_ok(self, limit_s=RUN_S):
+        code = self.wait(limit_s)
+        check(code == 0, f"{self.name} ended with {code}, not 0")
+
+    def wait_error(self, *patterns, limit_s=RUN_S, code=None):
+        """It ends with an error, and its output matches all patterns."""
+        got = self.wait(limit_s)
+        check(got == code if code is not None else got > 0,
+              f"{self.name} ended with {got}, not "
+              f"{'an error' if code is None else code}")
+        for pattern in patterns:
+            check(re.search(pattern, self.out() + self.log()),
+                  f"{self.name} does not say \"{pattern}\"")
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def kill(self):
+        """SIGKILL to it alone."""
+        self.signal(signal.SIGKILL)
+        self.popen.wait(10)
+
+    def destroy(self):
+        """Kill it and all its children; for the end of a failed test."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.popen.wait(10)
+        self.popen.stdin.close()
+
+    def children(self):
+        path = f"/proc/{self.pid}/task/{self.pid}/children"
+        with open(path, encoding="ascii") as f:
+            return [int(pid) for pid in f.read().split()]
+
+
+def group_is_empty(pgid):
+    """Is there no process of the group?  Zombies do not count."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii",
+                      errors="replace") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[2]) == pgid and fields[0] != "Z":
+            return False
+    return True
+
+
+def program(name):
+    path = os.path.join(BUILD, name)
+    check(os.access(path, os.X_OK), f"{path} is not built")
+    return path
+
+
+def sumwire():
+    return program("apps/sumwire")
+
+
+class Net:
+    """A job's servers and agents in a folder; ini is changed before start."""
+
+    def __init__(self, workers=2, servers=1, job=None, port=None, quota=None):
+        self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
+        self.n_workers, self.n_servers = workers, servers
+        self.servers = [chr(ord("a") + i) for i in range(servers)]
+        self.agents = [f"agent{i}" for i in range(workers)]
+        self.daemons = {}  # running or killed, by name
+        self.processes = []  # all that were ever started
+        self.killed = set()  # daemons that could not clean up
+        self.ini = {}
+        for s, name in enumerate(self.servers):
+            self.ini[name] = self.common("server", name, 0)
+            if quota:
+                self.ini[name]["serve"] = {"quota": quota}
+            for w in range(workers):
+                self.add_port(name, self.link(s, w), "listen", **(port or {}))
+        for w, name in enumerate(self.agents):
+            self.ini[name] = self.common("agent", name, w)
+            self.ini[name]["agent"] = {"socket": self.socket(name)}
+            for s, server in enumerate(self.servers):
+                self.add_port(name, self.link(s, w), "connect", **(port or {}))
+                self.add_server(name, server, self.link(s, w))
+        for ini in self.ini.values():
+            ini["job"].update(job or {})
+
+    # --- configuration ---
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def socket(self, agent):
+        return self.path(agent + ".sock")
+
+    def stats_socket(self, daemon):
+        return self.path(daemon + ".stats")
+
+    def link(self, server_i, worker):
+        return server_i * self.n_workers + worker
+
+    def common(self, role, name, rank):
+        return {"node": {"role": role, "name": name,
+                         "runtime_dir": self.path(name + ".run")},
+                "job": {"workers": self.n_workers, "rank": rank},
+                "stats": {"socket": self.stats_socket(name)}}
+
+    def add_port(self, name, link, side, **keys):
+        host = 1 if side == "listen" else 2
+        self.ini[name][f"port link{link}"] = {
+            "type": "memif", "socket": self.path(f"link{link}"), "side": side,
+            "ip": f"10.77.{link}.{host}/30", **keys}
+
+    def add_server(self, agent, server, link):
+        self.ini[agent][f"server {server}"] = {
+            "ip": f"10.77.{link}.1", "port": f"link{link}"}
+
+    def write_ini(self, name):
+        path = self.path(name + ".ini")
+        with open(path, "w", encoding="utf-8") as f:
+            for section, keys in self.ini[name].items():
+                f.write(f"[{section}]\n")
+                f.writelines(f"{k} = {v}\n" for k, v in keys.items())
+        return path
+
+    # --- processes ---
+
+    def run(self, name, *args):
+        p = Process(name, self.folder, args)
+        self.processes.append(p)
+        return p
+
+    def launch(self, name):
+        """Start a daemon without waiting until it is ready."""
+        role = self.ini[name]["node"]["role"]
+        p = self.run(name, sumwire(), role, "--config", self.write_ini(name))
+        self.daemons[name] = p
+        return p
+
+    def start(self, *names):
+        for p in [self.launch(name) for name in names]:
+            p.await_text(r"is ready")
+
+    def start_all(self):
+        self.start(*self.servers, *self.agents)
+
+    def stop(self, name):
+        """SIGTERM; exit code 0 is demanded.  Returns its log."""
+        p = self.daemons.pop(name)
+        check(p.code() is None, f"{name} has ended with {p.code()}")
+        p.signal(signal.SIGTERM)
+        code = p.wait(STOP_S)
+        check(code == 0, f"{name} ended with {code} after SIGTERM")
+        return p.log()
+
+    def kill(self, name):
+        self.daemons.pop(name).kill()
+        self.killed.add(name)
+
+    def check_alive(self, *names):
+        for name in names:
+            code = self.daemons[name].code()
+            check(code is None, f"{name} has ended with {code}")
+
+    def train(self, *args, agents=None, name="train"):
+        sockets = []
+        for agent in agents or self.agents:
+            sockets += ["--agent", self.socket(agent)]
+        return self.run(name, sumwire(), "train", "--json", "--timeout", "100s",
+                        *sockets, *args)
+
+    def train_ok(self, *args, epochs=1):
+        """A short training must succeed; returns its JSON object."""
+        p = self.train("--epochs", str(epochs), "--target-accuracy", "0.9",
+                       *args)
+        p.wait_ok()
+        result = json.loads(p.out())
+        check(result["is_ok"] and result["is_identical"] and
+              result.get("is_reference_identical", True),
+              f"training is not as it must be: {result}")
+        return result
+
+    def client(self, rank, *args, name=None, agent=None):
+        return self.run(name or f"client{rank}",
+                        program("test/proc/proc_client"),
+                        "--agent", self.socket(agent or self.agents[rank]),
+                        *args)
+
+    def stats(self, daemon):
+        p = subprocess.run(
+            [sumwire(), "stats", "--json", self.stats_socket(daemon)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20,
+            check=False)
+        check(p.returncode == 0, f"stats of {daemon}: {p.stderr.decode()}")
+        return json.loads(p.stdout)
+
+    # --- the end ---
+
+    def check_clean(self):
+        """Nothing is left but files that the rig made.
+
+        A killed daemon's runtime folder stays, empty: whoever finds a folder
+        does not remove it.
+        """
+        for p in self.processes:
+            check(group_is_empty(p.pid), f"{p.name} left a process")
+        for name in self.killed:
+            os.rmdir(self.path(name + ".run"))
+        mine = {f"{p.name}{end}" for p in self.processes
+                for end in (".log", ".out")}
+        mine |= {name + ".ini" for name in self.ini}
+        left = sorted(set(os.listdir(self.folder)) - mine)
+        check(not left, f"left behind: {', '.join(left)}")
+
+    def show_logs(self):
+        for p in self.processes:
+            lines = (p.out() + p.log()).splitlines()[-TAIL_LINES:]
+            print(f"---- {p.name} (exit code {p.code()}) ----")
+            print("\n".join(lines))
+        print("----", flush=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind is None:
+                for name in list(self.daemons):
+                    self.stop(name)
+                for p in self.processes:
+                    check(p.code() is not None, f"{p.name} still runs")
+                self.check_clean()
+        except (Failure, OSError):
+            self.show_logs()
+            raise
+        finally:
+            if kind is not None:
+                self.show_logs()
+            for p in self.processes:
+                p.destroy()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+# --- running tests ---
+
+def on_alarm(number, frame):
+    raise Failure(f"the test takes longer than {TEST_S} s")
+
+
+def run_one(name, fn):
+    start = time.monotonic()
+    signal.alarm(TEST_S)
+    try:
+        fn()
+        problem = None
+    except Exception as e:  # any exception fails this test alone
+        problem = f"{type(e).__name__}: {e}"
+    signal.alarm(0)
+    print(f"{'FAIL' if problem else 'PASS'} {name} "
+          f"{time.monotonic() - start:.1f} s"
+          f"{': ' + problem if problem else ''}", flush=True)
+    return problem is None
+
+
+def main(tests):
+    """FILE.py BUILD [TEST]...: run the tests (all, or those named)."""
+    global BUILD
+    tests = {n[5:]: f for n, f in tests.items() if n.startswith("test_")}
+    names = [n.removeprefix("test_") for n in sys.argv[2:]] or list(tests)
+    unknown = [n for n in names if n not in tests]
+    if len(sys.argv) < 2 or unknown:
+        print(f"usage: {sys.argv[0]} BUILD [TEST]...; tests: "
+              f"{' '.join(tests)}", file=sys.stderr)
+        sys.exit(2)
+    BUILD = os.path.abspath(sys.argv[1])
+    signal.signal(signal.SIGALRM, on_alarm)
+    n_ok = sum([run_one(name, tests[name]) for name in names])
+    print(f"{n_ok} passed, {len(names) - n_ok} failed")
+    sys.exit(0 if n_ok == len(names) else 1)

@@ -1,0 +1,334 @@
+/* trace_flow.c - traces about acknowledgement, credit and time: A5, A9, A10,
+ * A17, A18.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "engine/bytes.h"
+#include "test/sim/hand.h"
+#include "test/sim/job.h"
+#include "test/sim/traces.h"
+
+enum { A, B };
+
+static struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
+{
+	struct sim_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		abort();
+	sim_job_init(job, 1);
+	job->n_elems[0] = n_elems;
+	job->n_rounds = n_rounds;
+	return job;
+}
+
+static void end_job(struct check *c, struct sim_job *job)
+{
+	const char *wrong = sim_job_wrong(job);
+
+	check(c, !wrong, wrong ? wrong : "");
+	sim_job_close(job);
+	free(job);
+}
+
+static bool is_type(const struct sim_frame *f, uint8_t type, uint32_t from)
+{
+	return f->bytes[3] == type && f->from == from;
+}
+
+static uint32_t chunk_of(const struct sim_frame *f)
+{
+	return sw_load32(f->bytes + 24);
+}
+
+/* --- A5 --- */
+
+static enum sim_fate lose_first_of_chunk_3(void *ctx, struct sim_frame *f)
+{
+	uint32_t *n = ctx;
+
+	return is_type(f, SW_PUSH, 1) && chunk_of(f) == 3 && !(*n)++ ?
+		       SIM_LOST :
+		       SIM_PASS;
+}
+
+/* One push of rank 0 is lost and acknowledged all the same: it must find out
+ * by PULL and push again. */
+static void a5_false_ack_repaired_by_pull(struct check *c)
+{
+	struct sim_job *job = new_job(10 * 336, 1);
+	struct sw_stats *st = &job->workers[0].engine.stats;
+	uint32_t n_lost = 0;
+
+	job->net.faults.false_ack = 1000000;
+	job->net.hook = lose_first_of_chunk_3;
+	job->net.hook_ctx = &n_lost;
+	sim_job_open(job);
+	check(c, sim_job_run(job, SW_S), "the job ends within a second");
+	check(c, job->net.n_false_acks > 0, "ACKs were false");
+	check(c, st->pull_need > 0, "the server said NEED");
+	check_eq(c, st->timeouts, 0, "timeouts");
+	end_job(c, job);
+}
+
+/* An ACK counts only if it is newer than those that were honoured. */
+static void a5_old_ack_is_ignored(struct check *c)
+{
+	struct hand_rig rig;
+	struct hand_frame old;
+	struct hand_got got;
+
+	hand_open(&rig, 2, 100);
+	hand_ack(&rig, B, 1, 1, &old); /* of a packet that was never sent */
+	hand_ack(&rig, B, 0, 1, NULL);
+	hand_push(&rig, A, 1, 0, 1, NULL);
+	hand_push(&rig, B, 1, 0, 4, NULL);
+	check(c, hand_take(&rig, B, SW_RESULT, &got), "RESULT(1) was sent");
+	check_eq(c, got.h.psn, 1, "its number, which the old ACK names");
+	hand_again(&rig, B, &old);
+	check_eq(c, hand_session(&rig, B)->flow.open_mask, 1, "open spaces");
+	hand_pass(&rig, SW_S / 10);
+	check(c, hand_take(&rig, B, SW_RESULT, &got), "it was sent again");
+	hand_close(&rig);
+}
+
+/* --- A9 --- */
+
+static enum sim_fate lose_every_other_push(void *ctx, struct sim_frame *f)
+{
+	uint32_t *n = ctx;
+
+	return is_type(f, SW_PUSH, 1) && (*n)++ % 2 ? SIM_LOST : SIM_PASS;
+}
+
+/* Half of all pushes are lost, many windows of them: no credit may leak. */
+static void a9_credit_leak_by_loss(struct check *c)
+{
+	struct sim_job *job = new_job(200 * 336, 5);
+	const struct sw_flow *f;
+	uint32_t n = 0;
+
+	job->params.window_bytes = 8 * job->params.payload;
+	job->net.hook = lose_every_other_push;
+	job->net.hook_ctx = &n;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 60 * SW_S), "the job ends");
+	check(c, job->net.n_lost > 400, "hundreds of pushes were lost");
+	sim_job_pass(job, 3 * SW_S); /* the last grant arrives */
+	f = &job->workers[0].engine.links[0].flow;
+	check_eq(c, f->granted, f->consumed + f->window, "grant in the end");
+	end_job(c, job);
+}
+
+/* A replayed grant opens nothing, nor does one that is beyond belief. */
+static void a9_stale_grant(struct check *c)
+{
+	struct hand_rig rig;
+	struct sw_header h = {.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
+	struct hand_frame old;
+	const struct sw_flow *f;
+	uint64_t granted;
+
+	hand_open(&rig, 2, 100);
+	f = &hand_session(&rig, A)->flow;
+	h.session = rig.w[A].peer;
+	rig.w[A].grant = 40000;
+	hand_send(&rig, A, &h, NULL, &old);
+	check_eq(c, f->granted, 40000, "granted");
+	rig.w[A].grant = 41000;
+	hand_send(&rig, A, &h, NULL, NULL);
+	granted = f->granted;
+	check_eq(c, granted, 41000, "granted");
+	/* The old frame says more than it did, as after a wrap. */
+	h.psn = 1;
+	h.grant = 42000;
+	sw_header_encode(&h, old.bytes);
+	hand_again(&rig, A, &old);
+	check_eq(c, f->granted, granted, "granted after a replay");
+	rig.w[A].grant = 41000 + (1u << 30);
+	hand_send(&rig, A, &h, NULL, NULL);
+	check_eq(c, f->granted, granted, "granted after too much");
+	hand_close(&rig);
+}
+
+/* The only frame of a class comes minutes late, when 2 TiB have passed in the
+ * others: what it says about consumption is not news, though it is the newest
+ * of its class, and must not carry the grant away. */
+static void a9_stale_consumption(struct check *c)
+{
+	struct hand_rig rig;
+	struct sw_header h = {.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
+	const struct sw_flow *f;
+
+	hand_open(&rig, 2, 100);
+	f = &hand_session(&rig, A)->flow;
+	h.session = rig.w[A].peer;
+	rig.w[A].consumed = 100;
+	hand_send(&rig, A, &h, NULL, NULL);
+	check_eq(c, f->peer_consumed, 100, "consumed by the peer");
+	rig.w[A].consumed = 100 + (1u << 30);
+	hand_send(&rig, A, &h, NULL, NULL);
+	check_eq(c, f->peer_consumed, 100, "consumed after a stale frame");
+	hand_close(&rig);
+}
+
+/* A window of one frame is not served at the pace of delayed ACKs. */
+static void a9_small_window_is_acknowledged_at_once(struct check *c)
+{
+	struct sim_job *job = new_job(64 * 336, 1);
+	uint64_t from_ns;
+
+	job->params.window_bytes = job->params.payload;
+	job->is_in_order = true;
+	sim_job_open(job);
+	from_ns = job->net.now_ns;
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	/* A round trip is 11 us; 64 delayed ACKs would take 3.2 ms. */
+	check(c, job->net.now_ns - from_ns < 2 * SW_MS, "within 2 ms");
+	end_job(c, job);
+}
+
+/* --- A10 --- */
+
+static enum sim_fate hold_bulk(void *ctx, struct sim_frame *f)
+{
+	(void)ctx;
+	return is_type(f, SW_PUSH, 1) && f->bytes[5] > 0 ? SIM_HOLD : SIM_PASS;
+}
+
+static bool has_first(void *ctx)
+{
+	const struct sim_job *job = ctx;
+
+	return job->workers[0].round[0] == 1;
+}
+
+/* Urgent frames overtake bulk in the switch: no number of the bulk counts as
+ * lost because later frames of another class were acknowledged. */
+static void a10_classes_reorder(struct check *c)
+{
+	struct sim_job *job = new_job(4 * 336, 1);
+	const struct sw_stats *st = &job->workers[0].engine.stats;
+
+	job->n_tensors = job->n_first = 8;
+	for (uint32_t t = 0; t < job->n_tensors; t++)
+		job->n_elems[t] = 4 * 336;
+	job->is_in_order = true;
+	job->net.hook = hold_bulk;
+	sim_job_open(job);
+	check(c, sim_net_run(&job->net, 2 * SW_S, has_first, job),
+		"the urgent tensor completes while the bulk is held");
+	check(c, job->net.n_held > 4, "bulk is held");
+	while (job->net.n_held)
+		sim_net_release(&job->net, 0);
+	job->net.hook = NULL;
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	check_eq(c, st->lost, 0, "frames taken for lost");
+	check_eq(c, st->retransmissions, 0, "retransmissions");
+	end_job(c, job);
+}
+
+/* --- A17 --- */
+
+static bool has_pushed(void *ctx)
+{
+	const struct sim_job *job = ctx;
+
+	return job->workers[0].engine.stats.push_folded >= 5;
+}
+
+/* A worker sleeps longer than its timeout while answers wait in its port: it
+ * must look there before it believes in a loss. */
+static void a17_timers_after_poll_gap(struct check *c)
+{
+	struct sim_job *job = new_job(10 * 336, 1);
+	const struct sw_stats *st = &job->workers[0].engine.stats;
+
+	sim_job_open(job);
+	sim_net_run(&job->net, 2 * SW_S, has_pushed, job);
+	sim_node_freeze(job->workers[0].node, 60 * SW_MS);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	check(c, st->poll_gap_max_us >= 59000, "there was a gap");
+	check_eq(c, st->lost, 0, "frames taken for lost");
+	check_eq(c, st->retransmissions, 0, "retransmissions");
+	end_job(c, job);
+}
+
+/* A server that was stopped for 15 s accuses nobody of silence. */
+static void a17_stopped_server_accuses_nobody(struct check *c)
+{
+	struct sim_job *job = new_job(10 * 336, 3);
+
+	sim_job_open(job);
+	for (uint32_t r = 0; r < 2; r++) /* they are patient, it is not */
+		job->workers[r].engine.params.dead_after = 40 * SW_S;
+	sim_net_run(&job->net, 2 * SW_S, has_pushed, job);
+	sim_node_freeze(&job->net.nodes[0], 15 * SW_S);
+	check(c, sim_job_run(job, 20 * SW_S), "the job ends");
+	check_eq(c, job->servers[0]->stats.sessions_dead, 0, "sessions buried");
+	end_job(c, job);
+}
+
+/* --- A18 --- */
+
+/* Rank 1 comes two seconds late.  Rank 0, with 2,000 chunks folded, asks in
+ * growing pauses for a few of them, and no result is sent twice. */
+static void a18_pull_storm(struct check *c)
+{
+	struct sim_job *job = new_job(2000 * 336, 1);
+	const struct sw_stats *st = &job->workers[0].engine.stats;
+
+	job->workers[1].pause_until_ns = 3 * SW_S;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
+	check(c, st->pulls > 0, "there were PULLs");
+	/* 1, 2, 4 … 64, then every 100 ms: 27 frames of 64 chunks. */
+	check(c, st->pulls <= 30 * SW_PULL_MAX, "few PULLs");
+	check_eq(c, job->servers[0]->stats.results, 2 * 2000, "RESULTs sent");
+	check_eq(c, job->servers[0]->stats.retransmissions, 0,
+		"RESULTs sent again");
+	end_job(c, job);
+}
+
+/* Without any fault nothing is sent twice, neither by the fast nor by the slow
+ * of two workers. */
+static void c_no_fault_no_retransmission(struct check *c)
+{
+	struct sim_job *job = new_job(500 * 336, 4);
+
+	job->n_tensors = job->n_first = 4;
+	for (uint32_t t = 1; t < 4; t++)
+		job->n_elems[t] = 50 * 336;
+	job->n_workers = 3;
+	job->pause_ns = 5 * SW_MS;
+	sim_job_open(job);
+	job->workers[1].node->turn_ns = 5 * SW_US;
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	for (uint32_t r = 0; r < job->n_workers; r++) {
+		const struct sw_stats *st = &job->workers[r].engine.stats;
+
+		check_eq(c, st->retransmissions, 0, "retransmissions");
+		check_eq(c, st->result_again, 0, "RESULTs that came twice");
+	}
+	check_eq(c, job->servers[0]->stats.retransmissions, 0,
+		"RESULTs sent again");
+	end_job(c, job);
+}
+
+const struct check_case trace_flow[] = {
+	{"a5_false_ack_repaired_by_pull", a5_false_ack_repaired_by_pull},
+	{"a5_old_ack_is_ignored", a5_old_ack_is_ignored},
+	{"a9_credit_leak_by_loss", a9_credit_leak_by_loss},
+	{"a9_stale_grant", a9_stale_grant},
+	{"a9_stale_consumption", a9_stale_consumption},
+	{"a9_small_window_is_acknowledged_at_once",
+		a9_small_window_is_acknowledged_at_once},
+	{"a10_classes_reorder", a10_classes_reorder},
+	{"a17_timers_after_poll_gap", a17_timers_after_poll_gap},
+	{"a17_stopped_server_accuses_nobody",
+		a17_stopped_server_accuses_nobody},
+	{"a18_pull_storm", a18_pull_storm},
+	{"c_no_fault_no_retransmission", c_no_fault_no_retransmission},
+};
+
+const uint32_t n_trace_flow = SW_ARRAY_SIZE(trace_flow);

@@ -1,0 +1,287 @@
+/* trace_worker.c - traces that end in a worker's buffer: A2, A6, A13, A16.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "test/sim/job.h"
+#include "test/sim/traces.h"
+
+static struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
+{
+	struct sim_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		abort();
+	sim_job_init(job, 1);
+	job->n_elems[0] = n_elems;
+	job->n_rounds = n_rounds;
+	return job;
+}
+
+static void end_job(struct check *c, struct sim_job *job)
+{
+	const char *wrong = sim_job_wrong(job);
+
+	check(c, !wrong, wrong ? wrong : "");
+	sim_job_close(job);
+	free(job);
+}
+
+static bool is_type(const struct sim_frame *f, uint8_t type, uint32_t from)
+{
+	return f->bytes[3] == type && f->from == from;
+}
+
+/* --- A2, the worker's half --- */
+
+struct keeper {
+	struct sim_net *net;
+	struct sim_frame *kept[16];
+	uint32_t n;
+};
+
+/* Keep a copy of every RESULT to rank 0 and send all of them again and again,
+ * whatever it waits for by then. */
+static enum sim_fate replay_results(void *ctx, struct sim_frame *f)
+{
+	struct keeper *k = ctx;
+
+	if (!is_type(f, SW_RESULT, 0) || f->to != 1)
+		return SIM_PASS;
+	for (uint32_t i = 0; i < k->n; i++)
+		sim_net_replay(k->net, k->kept[i]);
+	if (k->n < SW_ARRAY_SIZE(k->kept)) {
+		k->kept[k->n] = malloc(sizeof(*f) + f->len);
+		if (!k->kept[k->n])
+			abort();
+		memcpy(k->kept[k->n++], f, sizeof(*f) + f->len);
+	}
+	return SIM_PASS;
+}
+
+/* A RESULT is taken only by a chunk that waits for exactly that round. */
+static void a2_result_taken_only_when_waited_for(struct check *c)
+{
+	struct sim_job *job = new_job(2 * 336, 8);
+	struct keeper k = {.net = &job->net};
+
+	job->net.hook = replay_results;
+	job->net.hook_ctx = &k;
+	sim_job_open(job);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	sim_job_pass(job, SW_MS);
+	check(c, job->workers[0].engine.stats.result_again >= 16,
+		"RESULTs came that were not waited for");
+	while (k.n)
+		free(k.kept[--k.n]);
+	end_job(c, job);
+}
+
+/* --- A6 --- */
+
+static enum sim_fate lose_acks_to_0(void *ctx, struct sim_frame *f)
+{
+	(void)ctx;
+	return is_type(f, SW_ACK, 0) && f->to == 1 ? SIM_LOST : SIM_PASS;
+}
+
+/* 1. PUSH is folded, its ACK is lost.  2. RESULT overwrites the buffer.  3. The
+ * timeout must not push the sum. */
+static void a6_retransmission_in_place(struct check *c)
+{
+	struct sim_job *job = new_job(20 * 336, 6);
+
+	job->net.hook = lose_acks_to_0;
+	sim_job_open(job);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	sim_job_pass(job, SW_S); /* every timeout has come */
+	check_eq(c, job->n_bad_pushes, 0, "PUSHes without the gradient");
+	check_eq(c, job->workers[0].engine.links[0].flow.open_mask, 0,
+		"spaces with open frames");
+	end_job(c, job);
+}
+
+struct slow_push {
+	struct sim_job *job;
+	uint32_t n_pushes;
+};
+
+/* The first push of rank 0 is held, so that it is taken for lost. */
+static enum sim_fate hold_first_push(void *ctx, struct sim_frame *f)
+{
+	struct slow_push *s = ctx;
+
+	return is_type(f, SW_PUSH, 1) && !s->n_pushes++ ? SIM_HOLD : SIM_PASS;
+}
+
+static bool has_pushed_again(void *ctx)
+{
+	const struct sim_job *job = ctx;
+
+	return job->workers[0].engine.stats.retransmissions > 0;
+}
+
+static bool has_one_round(void *ctx)
+{
+	const struct sim_job *job = ctx;
+
+	return job->workers[0].round[0] > 0;
+}
+
+/* The second push waits in the queue of its port when the first arrives after
+ * all and the result is written: it leaves with the sum under the gradient's
+ * header and CRC.  The server must see that it needs it no more before it
+ * looks at the payload, and nobody may be accused of writing the buffer. */
+static void a6_torn_push_is_a_duplicate(struct check *c)
+{
+	struct sim_job *job = new_job(100, 1);
+	struct slow_push s = {.job = job};
+
+	job->net.hook = hold_first_push;
+	job->net.hook_ctx = &s;
+	sim_job_open(job);
+	sim_net_run(&job->net, 2 * SW_S, has_pushed_again, job);
+	check_eq(c, job->net.n_held, 1, "pushes held");
+	/* What the port has taken is read only in 10 ms. */
+	for (uint32_t i = 0; i < job->net.n_heap; i++)
+		if (job->net.heap[i]->is_leaving)
+			job->net.heap[i]->at_ns += 10 * SW_MS;
+	sim_net_release(&job->net, 0);
+	check(c, sim_net_run(&job->net, 3 * SW_S, has_one_round, job),
+		"the round ends by the first push");
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, job->servers[0]->stats.push_again, 1, "pushes again");
+	check_eq(c, job->servers[0]->stats.rx_payload_crc, 0, "CRC errors");
+	check_eq(c, job->workers[0].n_errors, 0, "errors");
+	end_job(c, job);
+}
+
+/* --- A13 (a) --- */
+
+/* Both ranks have one frame of credit; one pushes X then Y, the other Y then X,
+ * so each head waits for the other's.  Credit returns at the fold. */
+static void a13a_different_submit_orders(struct check *c)
+{
+	struct sim_job *job = new_job(50 * 336, 4);
+
+	job->n_tensors = job->n_first = 2;
+	job->n_elems[1] = 50 * 336;
+	job->params.window_bytes = job->params.payload;
+	job->is_in_order = job->is_reversed = true;
+	sim_job_open(job);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	end_job(c, job);
+}
+
+/* A push of the next round cannot enter the queue before the result is held. */
+static void a13a_open_tensor_is_busy(struct check *c)
+{
+	struct sim_job *job = new_job(100, 1);
+	struct sim_worker *w = &job->workers[0];
+
+	job->workers[1].pause_until_ns = 2 * SW_S;
+	sim_job_open(job);
+	sim_job_pass(job, SW_S / 2);
+	check(c, w->is_pushed[0], "a push is open");
+	check_eq(c, (uint64_t)sw_worker_push(&w->engine, w->index[0], 1, 0),
+		(uint64_t)SW_EBUSY, "a second push");
+	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
+	end_job(c, job);
+}
+
+/* --- A16 --- */
+
+/* The application writes into its buffer whenever a frame that is gathered
+ * from it has got its CRC, @times times. */
+struct writer {
+	struct sim_job *job;
+	uint32_t times;
+};
+
+static void write_after_crc(
+	void *ctx, uint32_t from, const struct sw_tx_frame *t)
+{
+	struct writer *w = ctx;
+
+	if (from != 1 || t->head[3] != SW_PUSH || !t->is_stable || !w->times)
+		return;
+	w->times--;
+	w->job->workers[0].data[0][5] ^= 1;
+}
+
+static void edit(struct check *c, uint32_t times, uint32_t copied)
+{
+	struct sim_job *job = new_job(100, 1);
+	struct writer w = {.job = job, .times = times};
+	const struct sim_worker *odd = &job->workers[0];
+
+	job->is_edited = true;
+	sim_job_open(job);
+	job->net.on_tx = write_after_crc;
+	job->net.ctx = &w;
+	sim_job_pass(job, 2 * SW_S);
+	check_eq(c, odd->n_errors, 1, "push_pulls of rank 0 with an error");
+	check_eq(c, (uint64_t)(int64_t)odd->last_err, (uint64_t)SW_ECORRUPT,
+		"the error");
+	check(c, !odd->has_failed, "rank 0 can go on");
+	check_eq(c, odd->engine.stats.push_refused, times, "pushes refused");
+	check_eq(c, odd->engine.stats.push_copied, copied, "private copies");
+	check_eq(c, job->workers[1].round[0], 1, "rounds of rank 1");
+	check_eq(c, job->workers[1].n_errors, 0, "errors of rank 1");
+	sim_job_close(job);
+	free(job);
+}
+
+/* Written again and again: after three refusals a copy goes. */
+static void a16_chunk_edited_all_the_time(struct check *c)
+{
+	edit(c, 3, 1);
+}
+
+/* Written once: the second push is intact, the error is the same. */
+static void a16_chunk_edited_once(struct check *c)
+{
+	edit(c, 1, 0);
+}
+
+/* A network that damages pushes is no application that writes. */
+static enum sim_fate damage_pushes(void *ctx, struct sim_frame *f)
+{
+	uint32_t *n = ctx;
+
+	if (is_type(f, SW_PUSH, 1) && *n) {
+		(*n)--;
+		f->bytes[SW_HEAD_BYTES + 3] ^= 4;
+	}
+	return SIM_PASS;
+}
+
+static void a16_damage_is_not_editing(struct check *c)
+{
+	struct sim_job *job = new_job(100, 2);
+	uint32_t n = 5;
+
+	job->net.hook = damage_pushes;
+	job->net.hook_ctx = &n;
+	job->net.faults.corrupt = 1; /* says that CRC errors are in order */
+	sim_job_open(job);
+	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
+	check_eq(c, job->servers[0]->stats.rx_payload_crc, 5, "CRC errors");
+	check_eq(c, job->workers[0].n_errors, 0, "errors");
+	end_job(c, job);
+}
+
+const struct check_case trace_worker[] = {
+	{"a2_result_taken_only_when_waited_for",
+		a2_result_taken_only_when_waited_for},
+	{"a6_retransmission_in_place", a6_retransmission_in_place},
+	{"a6_torn_push_is_a_duplicate", a6_torn_push_is_a_duplicate},
+	{"a13a_different_submit_orders", a13a_different_submit_orders},
+	{"a13a_open_tensor_is_busy", a13a_open_tensor_is_busy},
+	{"a16_chunk_edited_all_the_time", a16_chunk_edited_all_the_time},
+	{"a16_chunk_edited_once", a16_chunk_edited_once},
+	{"a16_damage_is_not_editing", a16_damage_is_not_editing},
+};
+
+const uint32_t n_trace_worker = SW_ARRAY_SIZE(trace_worker);

@@ -1,0 +1,13 @@
+/* traces.h - message traces of what breaks at the edges of the protocol.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SIM_TRACES_H
+#define SW_SIM_TRACES_H
+
+#include "test/sim/check.h"
+
+extern const struct check_case trace_cell[], trace_flow[], trace_join[],
+	trace_worker[];
+extern const uint32_t n_trace_cell, n_trace_flow, n_trace_join,
+	n_trace_worker;
+
+#endif

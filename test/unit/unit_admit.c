@@ -1,0 +1,492 @@
+/* unit_admit.c - how workers and tensors get in at a server.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/alloc.h"
+#include "test/support/server_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { QUOTA = 64 << 20 };
+
+static struct server_rig *open_rig(uint16_t n_members)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, QUOTA);
+	return &r;
+}
+
+/* --- HELLO --- */
+
+static void hello(struct server_rig *r, uint32_t i)
+{
+	struct sw_hello h = {.nonce = r->w[i].nonce};
+
+	rig_send(r, i,
+		(struct sw_header){
+			.type = SW_HELLO, .payload_len = sizeof(h)},
+		&h);
+}
+
+static void hello__stores_nothing(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	uint64_t calls = alloc_calls();
+
+	hello(r, 0);
+	assert_string_equal(rig_tx(r), "w0 COOKIE");
+	assert_true(r->last[SW_COOKIE].len <=
+		    SW_HEAD_BYTES + sizeof(struct sw_hello));
+	assert_int_equal(r->srv->n_sessions, 0);
+	assert_true(alloc_calls() == calls);
+	assert_memory_equal(r->last[SW_COOKIE].bytes + SW_HEAD_BYTES,
+		&r->w[0].nonce, 8);
+	server_rig_close(r);
+}
+
+/* Who floods is answered as far as there is room, the others later. */
+static void hello__flood(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < 1000; i++)
+		hello(r, 0);
+	for (const char *p = rig_tx(r); (p = strstr(p, "COOKIE")); p++)
+		n++;
+	assert_int_equal(n, SW_REPLIES);
+	hello(r, 1);
+	assert_string_equal(rig_tx(r), "w1 COOKIE");
+	server_rig_close(r);
+}
+
+/* --- JOIN --- */
+
+static const char *join(struct server_rig *r, uint32_t i, struct sw_join *j)
+{
+	rig_send(r, i,
+		(struct sw_header){
+			.type = SW_JOIN, .payload_len = sizeof(*j)},
+		j);
+	return rig_tx(r);
+}
+
+static void join__in_order(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	assert_string_equal(rig_join(r, 1), "w1 ACCEPT; w1 STATUS forming 2");
+	assert_int_equal(r->last[SW_ACCEPT].h.session, r->w[1].id);
+	assert_string_equal(rig_join(r, 0),
+		"w0 ACCEPT; w1 STATUS running 2; w0 STATUS running 2");
+	assert_int_not_equal(r->w[0].peer, r->w[1].peer);
+	assert_int_not_equal(r->w[0].peer, 0);
+	assert_int_not_equal(r->w[0].epoch, 0);
+	assert_int_equal(r->w[0].epoch, r->w[1].epoch);
+	assert_int_equal(r->srv->stats.sessions_opened, 2);
+	server_rig_close(r);
+}
+
+/* Its ACCEPT was lost, or somebody plays it back: the same session. */
+static void join__replayed(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+	uint32_t peer;
+
+	rig_join(r, 0);
+	peer = r->w[0].peer;
+	j = rig_join_payload(r, 0);
+	assert_string_equal(join(r, 0, &j), "w0 ACCEPT");
+	assert_int_equal(r->w[0].peer, peer);
+	assert_int_equal(r->srv->stats.sessions_opened, 1);
+	server_rig_close(r);
+}
+
+static void join__without_the_cookie(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_join j;
+	uint64_t calls;
+
+	rig_hello(r, 0);
+	calls = alloc_calls();
+	j = rig_join_payload(r, 0);
+	j.cookie ^= 1;
+	assert_string_equal(join(r, 0, &j), "");
+	j.cookie ^= 1;
+	j.nonce++; /* it was given for another question */
+	assert_string_equal(join(r, 0, &j), "");
+	j.nonce--;
+	assert_string_equal(join(r, 1, &j), ""); /* to another address */
+	assert_true(alloc_calls() == calls);
+	assert_int_equal(r->srv->stats.rx_state, 3);
+	server_rig_close(r);
+}
+
+static void join__old_cookie(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_join j;
+
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	r->now_ns += 2 * r->params.cookie_life;
+	assert_string_equal(join(r, 0, &j), "");
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	r->now_ns += r->params.cookie_life; /* the one before is still good */
+	assert_contains(join(r, 0, &j), "w0 ACCEPT");
+	server_rig_close(r);
+}
+
+/* Two servers that know each other's answers admit nobody by them. */
+static void join__cookie_of_another_server(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_join j;
+
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	r->srv->secret[0]++;
+	assert_string_equal(join(r, 0, &j), "");
+	server_rig_close(r);
+}
+
+struct refusal {
+	const char *part; /* of the text that comes back */
+	int err;
+	void (*spoil)(struct sw_join *);
+};
+
+static void version_high(struct sw_join *j)
+{
+	j->version_min = 2;
+	j->version_max = 9;
+}
+static void version_low(struct sw_join *j)
+{
+	j->version_min = j->version_max = 0;
+}
+static void version_reversed(struct sw_join *j)
+{
+	j->version_min = 9;
+	j->version_max = 0;
+}
+static void rank_high(struct sw_join *j)
+{
+	j->rank = j->n_members;
+}
+static void rank_max(struct sw_join *j)
+{
+	j->rank = UINT16_MAX;
+}
+static void no_members(struct sw_join *j)
+{
+	j->n_members = 0;
+}
+static void many_members(struct sw_join *j)
+{
+	j->n_members = SW_MAX_MEMBERS + 1;
+}
+static void no_local(struct sw_join *j)
+{
+	j->n_local = 0;
+}
+static void many_local(struct sw_join *j)
+{
+	j->n_local = UINT16_MAX;
+}
+static void no_servers(struct sw_join *j)
+{
+	j->n_servers = 0;
+}
+static void many_servers(struct sw_join *j)
+{
+	j->n_servers = SW_MAX_SERVERS + 1;
+}
+static void server_high(struct sw_join *j)
+{
+	j->server_i = j->n_servers;
+	j->epoch = 1;
+}
+static void epoch_at_the_coordinator(struct sw_join *j)
+{
+	j->epoch = 5;
+}
+static void second_without_epoch(struct sw_join *j)
+{
+	j->n_servers = 2;
+	j->server_i = 1;
+}
+static void payload_odd(struct sw_join *j)
+{
+	j->payload = 1000;
+}
+static void payload_zero(struct sw_join *j)
+{
+	j->payload = 0;
+}
+
+static void join__impossible(void **state)
+{
+	static const struct refusal rows[] = {
+		{"versions 2 to 9, server 1 to 1", SW_EVERSION, version_high},
+		{"versions 0 to 0", SW_EVERSION, version_low},
+		{"versions 9 to 0", SW_EVERSION, version_reversed},
+		{"rank 2 of 2 workers", SW_EINVAL, rank_high},
+		{"rank 65535 of 2", SW_EINVAL, rank_max},
+		{"of 0 workers", SW_EINVAL, no_members},
+		{"of 65 workers", SW_EINVAL, many_members},
+		{"(0 local)", SW_EINVAL, no_local},
+		{"(65535 local)", SW_EINVAL, many_local},
+		{"server 0 of 0", SW_EINVAL, no_servers},
+		{"server 0 of 33", SW_EINVAL, many_servers},
+		{"server 1 of 1", SW_EINVAL, server_high},
+		{"server 0 of 1", SW_EINVAL, epoch_at_the_coordinator},
+		{"server 1 of 2", SW_EINVAL, second_without_epoch},
+		{"payload class 1000", SW_EINVAL, payload_odd},
+		{"payload class 0", SW_EINVAL, payload_zero}};
+	struct server_rig *r = open_rig(2);
+
+	rig_hello(r, 0);
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		struct sw_join j = rig_join_payload(r, 0);
+		const char *text;
+
+		rows[i].spoil(&j);
+		text = join(r, 0, &j);
+		assert_contains(text, sw_error_name(rows[i].err));
+		assert_contains(text, rows[i].part);
+		assert_int_equal(r->srv->stats.joins_refused, i + 1);
+		/* It goes back by the worker's number and nonce. */
+		assert_int_equal(r->last[SW_ERROR].h.session, r->w[0].id);
+	}
+	assert_int_equal(r->srv->n_sessions, 0);
+	server_rig_close(r);
+}
+
+static void join__payload_class_too_large_for_the_port(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_join j;
+
+	r->srv->max_payload[0] = 1344;
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	j.payload = 8192;
+	assert_contains(join(r, 0, &j), "up to 1344");
+	server_rig_close(r);
+}
+
+static void join__oversized_names(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_join j;
+
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	memset(j.job, 'x', sizeof(j.job)); /* no end */
+	assert_string_equal(join(r, 0, &j), "");
+	j = rig_join_payload(r, 0);
+	memset(j.node, 'x', sizeof(j.node));
+	assert_string_equal(join(r, 0, &j), "");
+	j = rig_join_payload(r, 0);
+	j.job[0] = 0;
+	assert_string_equal(join(r, 0, &j), "");
+	j = rig_join_payload(r, 0);
+	strcpy(j.node, "a\nb");
+	assert_string_equal(join(r, 0, &j), "");
+	assert_int_equal(r->srv->stats.rx_state, 4);
+	j = rig_join_payload(r, 0);
+	memset(j.job, 'x', sizeof(j.job) - 1); /* 127 bytes are a name */
+	assert_contains(join(r, 0, &j), "w0 ACCEPT");
+	server_rig_close(r);
+}
+
+/* The names of both sides in the refusal are cut, not the frame. */
+static void join__long_names_in_a_refusal(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	memset(j.job, 'x', sizeof(j.job) - 1);
+	memset(j.node, 'y', sizeof(j.node) - 1);
+	join(r, 0, &j);
+	rig_hello(r, 1);
+	j.nonce = r->w[1].nonce;
+	j.cookie = r->w[1].cookie;
+	assert_contains(join(r, 1, &j), "SW_EBUSY rank 0 of job xxx");
+	server_rig_close(r);
+}
+
+/* A second agent with the same rank: the first stays. */
+static void join__rank_is_taken(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	rig_join(r, 0);
+	rig_hello(r, 1);
+	j = rig_join_payload(r, 1);
+	j.rank = 0;
+	j.incarnation = 2;
+	assert_string_equal(join(r, 1, &j),
+		"w1 ERROR SW_EBUSY rank 0 of job job is held by node node0, "
+		"which is alive");
+	assert_int_equal(r->srv->stats.sessions_opened, 1);
+	rig_tick(r, 0);
+	assert_string_equal(rig_join(r, 1),
+		"w1 ACCEPT; w0 STATUS running 2; w1 STATUS running 2");
+	server_rig_close(r);
+}
+
+static void join__does_not_fit_the_job(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	rig_join(r, 0);
+	rig_hello(r, 1);
+	j = rig_join_payload(r, 1);
+	j.n_members = 3;
+	assert_contains(join(r, 1, &j), "SW_EMISMATCH rank 1: 3 workers");
+	j = rig_join_payload(r, 1);
+	j.payload = 8192;
+	assert_contains(join(r, 1, &j), "payload 8192");
+	j = rig_join_payload(r, 1);
+	j.has_crc = 0;
+	assert_contains(join(r, 1, &j), "crc 0");
+	j = rig_join_payload(r, 1);
+	j.n_servers = 2;
+	assert_contains(join(r, 1, &j), "server 0 of 2");
+	assert_contains(rig_join(r, 1), "w1 ACCEPT");
+	server_rig_close(r);
+}
+
+/* A running job takes nobody back whose member has left. */
+static void join__after_the_member_left(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	rig_join(r, 0);
+	rig_join(r, 1);
+	rig_leave(r, 0, 0, "");
+	rig_tx(r);
+	j = rig_join_payload(r, 0);
+	assert_contains(join(r, 0, &j), "SW_EBUSY job job of an earlier run");
+	server_rig_close(r);
+}
+
+static void join__server_is_stopping(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	sw_server_stop(r->srv);
+	assert_contains(rig_join(r, 0), "SW_EREFUSED the server is stopping");
+	server_rig_close(r);
+}
+
+/* JOIN of worker 0 to a job of its own. */
+static const char *join_job(struct server_rig *r, uint32_t n)
+{
+	struct sw_join j;
+
+	r->w[0].nonce++;
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	snprintf(j.job, sizeof(j.job), "job%u", n);
+	return join(r, 0, &j);
+}
+
+static void join__too_many_jobs(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	for (uint32_t n = 0; n < SW_MAX_JOBS; n++)
+		assert_contains(join_job(r, n), "w0 ACCEPT");
+	assert_contains(join_job(r, 99), "no room for another job (8)");
+	/* One of them ends: its place is free. */
+	rig_leave(r, 0, 0, "");
+	rig_tx(r);
+	assert_contains(join_job(r, 99), "w0 ACCEPT");
+	server_rig_close(r);
+}
+
+static void fill_sessions(struct server_rig *r)
+{
+	for (uint32_t n = 0; n < SW_MAX_SESSIONS / 64; n++)
+		for (uint16_t rank = 0; rank < 64; rank++) {
+			struct sw_join j;
+
+			r->w[0].nonce++;
+			rig_hello(r, 0);
+			j = rig_join_payload(r, 0);
+			j.rank = rank;
+			j.n_members = 64;
+			snprintf(j.job, sizeof(j.job), "big%u", n);
+			rig_send(r, 0,
+				(struct sw_header){.type = SW_JOIN,
+					.payload_len = sizeof(j)},
+				&j);
+		}
+	assert_int_equal(r->srv->stats.sessions_opened, SW_MAX_SESSIONS);
+}
+
+/* A JOIN that finds no session leaves no job behind. */
+static void join__too_many_sessions(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	fill_sessions(r);
+	for (uint32_t n = 0; n < 2 * SW_MAX_JOBS; n++) {
+		struct sw_join j;
+
+		r->w[1].nonce++;
+		hello(r, 1);
+		while (r->srv->replies[0].n) { /* not the 256 STATUS */
+			struct test_frame f;
+
+			frame_tx(&r->srv->node, r->now_ns, 0, &f);
+			memcpy(&r->w[1].cookie,
+				f.bytes + SW_HEAD_BYTES + 8, 8);
+		}
+		j = rig_join_payload(r, 1);
+		snprintf(j.job, sizeof(j.job), "late%u", n);
+		rig_send(r, 1,
+			(struct sw_header){
+				.type = SW_JOIN, .payload_len = sizeof(j)},
+			&j);
+	}
+	assert_int_equal(r->srv->stats.joins_refused, 2 * SW_MAX_JOBS);
+	assert_null(sw_job_find(r->srv, "late0"));
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hello__stores_nothing),
+		cmocka_unit_test(hello__flood),
+		cmocka_unit_test(join__in_order),
+		cmocka_unit_test(join__replayed),
+		cmocka_unit_test(join__without_the_cookie),
+		cmocka_unit_test(join__old_cookie),
+		cmocka_unit_test(join__cookie_of_another_server),
+		cmocka_unit_test(join__impossible),
+		cmocka_unit_test(join__payload_class_too_large_for_the_port),
+		cmocka_unit_test(join__oversized_names),
+		cmocka_unit_test(join__long_names_in_a_refusal),
+		cmocka_unit_test(join__rank_is_taken),
+		cmocka_unit_test(join__does_not_fit_the_job),
+		cmocka_unit_test(join__after_the_member_left),
+		cmocka_unit_test(join__server_is_stopping),
+		cmocka_unit_test(join__too_many_jobs),
+		cmocka_unit_test(join__too_many_sessions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,474 @@
+/* unit_admit_declare.c - how tensors get in at a server.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/alloc.h"
+#include "test/support/server_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { QUOTA = 64 << 20 };
+
+/* @n_members have joined, nothing is due. */
+static struct server_rig *open_joined(uint16_t n_members, uint64_t quota_bytes)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, quota_bytes);
+	for (uint32_t i = 0; i < n_members; i++)
+		rig_join(&r, i);
+	return &r;
+}
+
+/* A DECLARE that is put together piece by piece, true or not. */
+struct batch {
+	uint8_t bytes[SW_PAYLOAD_MAX];
+	uint16_t len;
+};
+
+static void begin(struct batch *b, uint32_t batch, uint16_t n)
+{
+	struct sw_declare_head head = {.batch = batch, .n = n};
+
+	memcpy(b->bytes, &head, sizeof(head));
+	b->len = sizeof(head);
+}
+
+static struct sw_declare_item item(uint64_t n_elems, uint16_t name_len)
+{
+	return (struct sw_declare_item){.n_elems = n_elems,
+		.key = SW_KEY_NONE,
+		.dtype = SW_I32,
+		.name_len = name_len};
+}
+
+static void put(
+	struct batch *b, const struct sw_declare_item *it, const char *name)
+{
+	memcpy(b->bytes + b->len, it, sizeof(*it));
+	memcpy(b->bytes + b->len + sizeof(*it), name, strlen(name));
+	b->len += (uint16_t)(sizeof(*it) + strlen(name));
+}
+
+static const char *send(struct server_rig *r, uint32_t i, struct batch *b)
+{
+	rig_send(r, i,
+		(struct sw_header){.type = SW_DECLARE, .payload_len = b->len},
+		b->bytes);
+	return rig_tx(r);
+}
+
+static void declare__keys_in_order_of_first_sight(void **state)
+{
+	struct server_rig *r = open_joined(2, QUOTA);
+
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 5),
+		"w0 DECLARED b0 k0");
+	assert_string_equal(rig_declare(r, 1, 0, "b", SW_F16, 20, 1),
+		"w1 DECLARED b0 k1");
+	assert_string_equal(rig_declare(r, 1, 1, "a", SW_I32, 10, 5),
+		"w1 DECLARED b1 k0");
+	assert_string_equal(rig_declare(r, 0, 1, "b", SW_F16, 20, 1),
+		"w0 DECLARED b1 k1");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
+	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
+	server_rig_close(r);
+}
+
+static void declare__duplicate(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	uint64_t calls;
+
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	calls = alloc_calls();
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
+		"w0 DECLARED b0 k0");
+	assert_true(alloc_calls() == calls);
+	server_rig_close(r);
+}
+
+static void declare__past_and_future(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	rig_declare(r, 0, 1, "b", SW_I32, 10, 0);
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "");
+	assert_string_equal(rig_declare(r, 0, 3, "c", SW_I32, 10, 0), "");
+	assert_string_equal(
+		rig_declare(r, 0, UINT32_MAX, "c", SW_I32, 10, 0), "");
+	assert_int_equal(r->srv->stats.rx_state, 3);
+	server_rig_close(r);
+}
+
+static void declare__before_all_have_joined(void **state)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, 2, QUOTA);
+	rig_join(&r, 0);
+	assert_string_equal(rig_declare(&r, 0, 0, "a", SW_I32, 10, 0), "");
+	assert_int_equal(r.srv->stats.rx_state, 1);
+	server_rig_close(&r);
+}
+
+/* The head says more tensors than there are. */
+static void declare__lying_count_high(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+	uint64_t calls;
+
+	calls = alloc_calls();
+	begin(&b, 0, 2);
+	put(&b, &it, "a");
+	assert_string_equal(send(r, 0, &b), "");
+	begin(&b, 0, UINT16_MAX);
+	put(&b, &it, "a");
+	assert_string_equal(send(r, 0, &b), "");
+	begin(&b, 0, SW_DECLARE_MAX);
+	assert_string_equal(send(r, 0, &b), "");
+	assert_int_equal(r->srv->stats.rx_length + r->srv->stats.rx_state, 3);
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	assert_true(alloc_calls() == calls);
+	/* The worker may still get it right. */
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
+		"w0 DECLARED b0 k0");
+	server_rig_close(r);
+}
+
+/* The head says fewer: what it does not count was not declared. */
+static void declare__lying_count_low(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	begin(&b, 0, 1);
+	put(&b, &it, "a");
+	put(&b, &it, "b");
+	assert_string_equal(send(r, 0, &b), "");
+	begin(&b, 0, 0);
+	put(&b, &it, "a");
+	assert_string_equal(send(r, 0, &b), "");
+	begin(&b, 0, 0);
+	assert_string_equal(send(r, 0, &b), "");
+	assert_int_equal(r->srv->stats.rx_length + r->srv->stats.rx_state, 3);
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	server_rig_close(r);
+}
+
+static void declare__truncated_anywhere(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct sw_declare_item it = item(10, 5);
+	struct batch b;
+	uint16_t whole;
+
+	begin(&b, 0, 2);
+	put(&b, &it, "first");
+	put(&b, &it, "other");
+	whole = b.len;
+	for (b.len = 8; b.len < whole; b.len++)
+		assert_string_equal(send(r, 0, &b), "");
+	assert_int_equal(r->srv->stats.rx_length, whole - 8u);
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	b.len = whole;
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0 k1");
+	server_rig_close(r);
+}
+
+static void declare__oversized_name(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	static const uint16_t lengths[] = {0, 128, 129, 1000, UINT16_MAX};
+	struct sw_declare_item it;
+	char name[2000];
+	struct batch b;
+
+	memset(name, 'n', sizeof(name));
+	name[1000] = 0;
+	for (size_t i = 0; i < SW_ARRAY_SIZE(lengths); i++) {
+		begin(&b, 0, 1);
+		it = item(10, lengths[i]);
+		put(&b, &it, name);
+		assert_string_equal(send(r, 0, &b), "");
+	}
+	assert_int_equal(r->srv->stats.rx_length, SW_ARRAY_SIZE(lengths));
+	name[127] = 0;
+	begin(&b, 0, 1);
+	it = item(10, 127);
+	put(&b, &it, name);
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0");
+	assert_int_equal(
+		strlen(r->srv->jobs[0].shard.tensors[0].name), 127);
+	server_rig_close(r);
+}
+
+static void declare__malformed_item(void **state)
+{
+	static const struct {
+		uint64_t n_elems;
+		uint8_t dtype, op;
+		const char *name;
+	} rows[] = {{0, SW_I32, 0, "a"}, {UINT64_MAX, SW_I32, 0, "a"},
+		{(16ULL << 30) + 1, SW_I32, 0, "a"},
+		{(64ULL << 30) + 1, SW_U8, 0, "a"},
+		{(8ULL << 30) + 1, SW_F64, 0, "a"}, {10, 7, 0, "a"},
+		{10, SW_N_DTYPES, 0, "a"}, {10, 255, 0, "a"},
+		{10, SW_I32, 1, "a"}, {10, SW_I32, 255, "a"},
+		{10, SW_I32, 0, "a\n"}, {10, SW_I32, 0, "\x1b[2J"},
+		{10, SW_I32, 0, "\x7f"}};
+	struct server_rig *r = open_joined(1, QUOTA);
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		struct sw_declare_item it =
+			item(rows[i].n_elems, (uint16_t)strlen(rows[i].name));
+		struct batch b;
+
+		it.dtype = rows[i].dtype;
+		it.op = rows[i].op;
+		begin(&b, 0, 1);
+		put(&b, &it, rows[i].name);
+		assert_string_equal(send(r, 0, &b), "");
+		assert_int_equal(r->srv->stats.rx_length, i + 1);
+	}
+	server_rig_close(r);
+}
+
+/* A name that holds a NUL would be two names. */
+static void declare__nul_in_the_name(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct sw_declare_item it = item(10, 3);
+	struct batch b;
+
+	begin(&b, 0, 1);
+	put(&b, &it, "abc");
+	b.bytes[b.len - 2] = 0;
+	assert_string_equal(send(r, 0, &b), "");
+	assert_int_equal(r->srv->stats.rx_length, 1);
+	server_rig_close(r);
+}
+
+/* More chunks than a set of chunks can hold, and memory for all of them. */
+static void declare__more_chunks_than_can_be_counted(void **state)
+{
+	struct server_rig *r = open_joined(1, UINT64_MAX);
+
+	assert_contains(
+		rig_declare(r, 0, 0, "huge", SW_U8, 64ULL << 30, 0),
+		"w0 ERROR SW_EREFUSED tensor huge");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	server_rig_close(r);
+}
+
+static void declare__mismatch(void **state)
+{
+	struct server_rig *r = open_joined(2, QUOTA);
+
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	assert_string_equal(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
+		"w1 ERROR SW_EMISMATCH tensor a: rank 1 declares 11 x i32, "
+		"priority 0; rank 0 declared 10 x i32, priority 0");
+	/* It cannot go on, and is told again when it tries. */
+	rig_tick(r, SW_S);
+	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 10, 0),
+		"w1 ERROR SW_EMISMATCH");
+	server_rig_close(r);
+}
+
+static void declare__mismatch_of_dtype_and_priority(void **state)
+{
+	struct server_rig *r = open_joined(3, QUOTA);
+
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	assert_contains(rig_declare(r, 1, 0, "a", SW_F32, 10, 0),
+		"rank 1 declares 10 x f32");
+	assert_contains(rig_declare(r, 2, 0, "a", SW_I32, 10, 1),
+		"priority 1; rank 0 declared");
+	server_rig_close(r);
+}
+
+/* The same name twice in one batch: one tensor, or a mismatch with itself. */
+static void declare__name_twice_in_a_batch(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	begin(&b, 0, 2);
+	put(&b, &it, "a");
+	it.n_elems = 5000;
+	put(&b, &it, "a");
+	assert_contains(send(r, 0, &b), "w0 ERROR SW_EMISMATCH tensor a");
+	server_rig_close(r);
+}
+
+static void declare__quota(void **state)
+{
+	struct server_rig *r = open_joined(1, 2 << 20);
+
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 100000, 0),
+		"w0 DECLARED b0 k0");
+	assert_contains(rig_declare(r, 0, 1, "b", SW_I32, 300000, 0),
+		"SW_EREFUSED quota: the tensors need 2 MiB, 1 of 2 MiB");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 1);
+	server_rig_close(r);
+}
+
+/* A batch is admitted as a whole or not at all. */
+static void declare__quota_of_the_whole_batch(void **state)
+{
+	struct server_rig *r = open_joined(1, 1 << 20);
+	struct sw_declare_item it = item(100000, 1);
+	struct batch b;
+
+	begin(&b, 0, 2);
+	put(&b, &it, "a");
+	put(&b, &it, "b");
+	assert_contains(send(r, 0, &b), "SW_EREFUSED quota");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	assert_int_equal(r->srv->used_bytes, 0);
+	server_rig_close(r);
+}
+
+static void declare__no_memory(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+
+	r->env.is_short = true;
+	assert_contains(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
+		"SW_ENOMEM tensor a: the server has no memory for it");
+	assert_int_equal(r->srv->used_bytes, 0);
+	server_rig_close(r);
+}
+
+static void declare__too_many_tensors(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct batch b;
+	uint32_t batch = 0;
+	char name[16];
+
+	for (uint32_t n = 0; n < SW_MAX_TENSORS; batch++) {
+		begin(&b, batch, 32);
+		for (uint32_t i = 0; i < 32; i++) {
+			struct sw_declare_item it = item(1, 5);
+
+			snprintf(name, sizeof(name), "t%04u", n++);
+			put(&b, &it, name);
+		}
+		assert_contains(send(r, 0, &b), "w0 DECLARED");
+	}
+	assert_contains(rig_declare(r, 0, batch, "last", SW_I32, 1, 0),
+		"SW_EREFUSED tensor last: key 4096 is taken or beyond 4096");
+	server_rig_close(r);
+}
+
+/* A server that does not coordinate takes the keys that the worker brings. */
+static struct server_rig *open_second(void)
+{
+	static struct server_rig r;
+	struct sw_join j;
+
+	server_rig_open(&r, 1, QUOTA);
+	rig_hello(&r, 0);
+	j = rig_join_payload(&r, 0);
+	j.server_i = 1;
+	j.n_servers = 2;
+	j.epoch = 77;
+	rig_send(&r, 0,
+		(struct sw_header){
+			.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+	assert_string_equal(rig_tx(&r), "w0 ACCEPT");
+	assert_int_equal(r.w[0].epoch, 77);
+	return &r;
+}
+
+static const char *declare_key(
+	struct server_rig *r, uint32_t batch, const char *name, uint32_t key)
+{
+	struct sw_declare_item it = item(10, (uint16_t)strlen(name));
+	struct batch b;
+
+	it.key = key;
+	begin(&b, batch, 1);
+	put(&b, &it, name);
+	return send(r, 0, &b);
+}
+
+static void declare__key_of_the_coordinator(void **state)
+{
+	struct server_rig *r = open_second();
+
+	assert_string_equal(declare_key(r, 0, "a", 7), "w0 DECLARED b0 k7");
+	assert_string_equal(
+		declare_key(r, 1, "b", SW_MAX_TENSORS - 1),
+		"w0 DECLARED b1 k4095");
+	server_rig_close(r);
+}
+
+static void declare__key_taken_or_beyond(void **state)
+{
+	struct server_rig *r = open_second();
+
+	declare_key(r, 0, "a", 7);
+	assert_contains(declare_key(r, 1, "b", 7), "key 7 is taken");
+	server_rig_close(r);
+	r = open_second();
+	assert_contains(declare_key(r, 0, "a", SW_MAX_TENSORS), "key 4096");
+	server_rig_close(r);
+	r = open_second();
+	assert_contains(declare_key(r, 0, "a", SW_KEY_NONE), "SW_EREFUSED");
+	server_rig_close(r);
+	r = open_second();
+	declare_key(r, 0, "a", 7);
+	assert_contains(declare_key(r, 1, "a", 8), "SW_EMISMATCH tensor a");
+	server_rig_close(r);
+}
+
+static void declare__same_key_twice_in_a_batch(void **state)
+{
+	struct server_rig *r = open_second();
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	it.key = 3;
+	begin(&b, 0, 2);
+	put(&b, &it, "a");
+	put(&b, &it, "b");
+	assert_contains(send(r, 0, &b), "SW_EREFUSED tensor b: key 3 is taken");
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declare__keys_in_order_of_first_sight),
+		cmocka_unit_test(declare__duplicate),
+		cmocka_unit_test(declare__past_and_future),
+		cmocka_unit_test(declare__before_all_have_joined),
+		cmocka_unit_test(declare__lying_count_high),
+		cmocka_unit_test(declare__lying_count_low),
+		cmocka_unit_test(declare__truncated_anywhere),
+		cmocka_unit_test(declare__oversized_name),
+		cmocka_unit_test(declare__malformed_item),
+		cmocka_unit_test(declare__nul_in_the_name),
+		cmocka_unit_test(declare__more_chunks_than_can_be_counted),
+		cmocka_unit_test(declare__mismatch),
+		cmocka_unit_test(declare__mismatch_of_dtype_and_priority),
+		cmocka_unit_test(declare__name_twice_in_a_batch),
+		cmocka_unit_test(declare__quota),
+		cmocka_unit_test(declare__quota_of_the_whole_batch),
+		cmocka_unit_test(declare__no_memory),
+		cmocka_unit_test(declare__too_many_tensors),
+		cmocka_unit_test(declare__key_of_the_coordinator),
+		cmocka_unit_test(declare__key_taken_or_beyond),
+		cmocka_unit_test(declare__same_key_twice_in_a_batch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

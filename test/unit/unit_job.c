@@ -1,0 +1,287 @@
+/* unit_job.c - members and state of a job at a server.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/server_rig.h"
+
+static struct server_rig *open_rig(uint16_t n_members)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, 64 << 20);
+	return &r;
+}
+
+static struct server_rig *open_running(uint16_t n_members)
+{
+	struct server_rig *r = open_rig(n_members);
+
+	rig_run(r, RIG_CHUNK);
+	return r;
+}
+
+static void find__by_its_whole_name(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	assert_null(sw_job_find(r->srv, "job"));
+	rig_join(r, 0);
+	assert_non_null(sw_job_find(r->srv, "job"));
+	assert_null(sw_job_find(r->srv, "jo"));
+	assert_null(sw_job_find(r->srv, "job2"));
+	server_rig_close(r);
+}
+
+static void open__epochs_differ(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	uint64_t first;
+
+	rig_join(r, 0);
+	first = r->w[0].epoch;
+	rig_leave(r, 0, 0, "");
+	rig_tx(r);
+	r->w[0].nonce++;
+	rig_join(r, 0);
+	assert_true(r->w[0].epoch != first);
+	server_rig_close(r);
+}
+
+/* The state is said again, ever more slowly, until it is acknowledged. */
+static void status__until_acknowledged(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	uint32_t n = 0;
+
+	assert_contains(rig_join(r, 0), "w0 STATUS running 1");
+	for (uint32_t ms = 0; ms < 1000; ms++) {
+		rig_tick(r, SW_MS);
+		n += strstr(rig_tx(r), "STATUS") != NULL;
+	}
+	assert_in_range(n, 6, 9);
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_KEEPALIVE,
+			.aux = (uint16_t)r->w[0].status.seq},
+		NULL);
+	for (uint32_t s = 0; s < 9; s++) {
+		rig_tick(r, 500 * SW_MS);
+		assert_null(strstr(rig_tx(r), "STATUS"));
+	}
+	server_rig_close(r);
+}
+
+/* An acknowledgement of an older state does not silence the newer one. */
+static void status__acknowledged_too_early(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	uint16_t seq;
+
+	rig_join(r, 0);
+	seq = (uint16_t)r->w[0].status.seq;
+	rig_join(r, 1);
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_KEEPALIVE, .aux = seq}, NULL);
+	rig_tick(r, SW_S);
+	assert_contains(rig_tx(r), "w0 STATUS running 2");
+	server_rig_close(r);
+}
+
+static void status__size_is_the_sum_of_local_ranks(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		rig_hello(r, i);
+		j = rig_join_payload(r, i);
+		j.n_local = (uint16_t)(4 + i);
+		rig_send(r, i,
+			(struct sw_header){
+				.type = SW_JOIN, .payload_len = sizeof(j)},
+			&j);
+	}
+	assert_contains(rig_tx(r), "w1 STATUS running 9");
+	server_rig_close(r);
+}
+
+/* Who leaves while the others still come may come again. */
+static void leave__while_forming(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	rig_join(r, 0);
+	rig_hello(r, 1); /* 1 waits for its turn */
+	j = rig_join_payload(r, 1);
+	j.n_members = 3; /* no: it does not fit */
+	rig_send(r, 1,
+		(struct sw_header){
+			.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+	rig_tx(r);
+	rig_leave(r, 0, 0, "");
+	assert_string_equal(rig_tx(r), "w0 LEFT");
+	assert_null(sw_job_find(r->srv, "job")); /* it was the only one */
+	r->w[0].nonce++;
+	assert_contains(rig_join(r, 0), "w0 STATUS forming 1");
+	assert_contains(rig_join(r, 1), "w0 STATUS running 2");
+	server_rig_close(r);
+}
+
+static void leave__forming_goes_on_with_the_others(void **state)
+{
+	struct server_rig *r = open_rig(3);
+
+	rig_join(r, 0);
+	rig_join(r, 1);
+	rig_leave(r, 0, 0, "");
+	assert_string_equal(rig_tx(r), "w0 LEFT; w1 STATUS forming 2");
+	r->w[0].nonce++;
+	assert_contains(rig_join(r, 0), "w1 STATUS forming 3");
+	assert_contains(rig_join(r, 2), "running 3");
+	server_rig_close(r);
+}
+
+static void leave__with_an_error_fails_the_job(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	rig_leave(r, 1, SW_ECORRUPT, "out of cheese");
+	assert_string_equal(rig_tx(r),
+		"w1 LEFT; w0 STATUS failed SW_ECORRUPT out of cheese");
+	/* Nothing is summed any more. */
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_int_equal(r->srv->stats.rx_state, 2);
+	server_rig_close(r);
+}
+
+/* A member's error code and text come from outside. */
+static void leave__with_a_wild_error(void **state)
+{
+	static const int errs[] = {5, INT16_MAX, INT16_MIN, -12345};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(errs); i++) {
+		struct server_rig *r = open_running(2);
+
+		rig_leave(r, 1, errs[i], "a\nb\x1b[2J");
+		rig_tx(r);
+		assert_int_equal(r->w[0].status.state, SW_JOB_FAILED);
+		assert_true(r->w[0].status.err < 0);
+		assert_string_equal(r->w[0].status.text, "a?b?[2J");
+		server_rig_close(r);
+	}
+}
+
+static void leave__text_without_end(void **state)
+{
+	struct server_rig *r = open_running(2);
+	struct sw_fault fault = {.err = SW_EPEER};
+
+	memset(fault.text, 'x', sizeof(fault.text));
+	rig_send(r, 1,
+		(struct sw_header){
+			.type = SW_LEAVE, .payload_len = sizeof(fault)},
+		&fault);
+	rig_tx(r);
+	assert_int_equal(strlen(r->w[0].status.text), SW_TEXT_MAX - 1);
+	server_rig_close(r);
+}
+
+/* The first error is the cause; what follows from it changes nothing. */
+static void fail__once(void **state)
+{
+	struct server_rig *r = open_running(3);
+
+	rig_leave(r, 1, SW_ECORRUPT, "first");
+	rig_tx(r);
+	rig_leave(r, 2, SW_EPEER, "second");
+	assert_string_equal(rig_tx(r), "w2 LEFT");
+	assert_string_equal(r->w[0].status.text, "first");
+	server_rig_close(r);
+}
+
+/* Who leaves in peace holds all its results; the others get theirs. */
+static void leave__in_peace(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 1, 0, 1, 0, 2);
+	rig_leave(r, 1, 0, "");
+	rig_tick(r, 0);
+	assert_string_equal(
+		rig_tx(r), "w1 LEFT; w0 RESULT k0 r1 c0 +1344 w2");
+	assert_true(rig_result_is(r, 3));
+	server_rig_close(r);
+}
+
+/* Who waits for somebody that has left is told so. */
+static void left__is_named_to_who_waits(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	rig_leave(r, 1, 0, "");
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_tx(r);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) left "
+				   "and pushes no round 1 of tensor a");
+	server_rig_close(r);
+}
+
+static void close__last_member_gives_all_back(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	assert_true(r->srv->used_bytes > 0);
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_leave(r, 0, 0, "");
+	rig_leave(r, 1, 0, "");
+	assert_int_equal(r->srv->used_bytes, 0);
+	assert_int_equal(r->env.live_bytes, 0);
+	assert_null(sw_job_find(r->srv, "job"));
+	assert_string_equal(rig_tx(r), "w0 LEFT; w1 LEFT");
+	rig_tick(r, 0);
+	assert_string_equal(rig_tx(r), "");
+	server_rig_close(r);
+}
+
+/* The same job again at once: nothing of the first run is left. */
+static void close__then_open_again(void **state)
+{
+	struct server_rig *r = open_running(1);
+
+	for (int32_t run = 1; run < 5; run++) {
+		rig_push(r, 0, 0, 1, 0, run);
+		rig_tx(r);
+		assert_true(rig_result_is(r, run));
+		rig_leave(r, 0, 0, "");
+		rig_tx(r);
+		r->w[0].nonce++;
+		memset(r->w[0].psn, 0, sizeof(r->w[0].psn));
+		rig_run(r, RIG_CHUNK);
+	}
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(find__by_its_whole_name),
+		cmocka_unit_test(open__epochs_differ),
+		cmocka_unit_test(status__until_acknowledged),
+		cmocka_unit_test(status__acknowledged_too_early),
+		cmocka_unit_test(status__size_is_the_sum_of_local_ranks),
+		cmocka_unit_test(leave__while_forming),
+		cmocka_unit_test(leave__forming_goes_on_with_the_others),
+		cmocka_unit_test(leave__with_an_error_fails_the_job),
+		cmocka_unit_test(leave__with_a_wild_error),
+		cmocka_unit_test(leave__text_without_end),
+		cmocka_unit_test(fail__once),
+		cmocka_unit_test(leave__in_peace),
+		cmocka_unit_test(left__is_named_to_who_waits),
+		cmocka_unit_test(close__last_member_gives_all_back),
+		cmocka_unit_test(close__then_open_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,464 @@
+/* unit_server.c - frames in, frames out of a server that sums one job.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/server_rig.h"
+
+/* @n_members with tensor "a" of @n_chunks full chunks. */
+static struct server_rig *open_rig(uint16_t n_members, uint32_t n_chunks)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, 64 << 20);
+	rig_run(&r, (uint64_t)n_chunks * RIG_CHUNK);
+	return &r;
+}
+
+/* --- life --- */
+
+static void open__too_many_ports(void **state)
+{
+	static struct sw_server srv;
+	struct test_env e;
+	struct sw_params params;
+	struct sw_port port = {.max_payload = 1344};
+	struct sw_port *ports[] = {&port};
+
+	test_env_init(&e);
+	sw_params_init(&params);
+	assert_int_equal(sw_server_open(&srv, &params, &e.env, ports, 0, 1),
+		SW_EINVAL);
+	assert_int_equal(sw_server_open(&srv, &params, &e.env, ports,
+				 SW_MAX_PORTS + 1, 1),
+		SW_EINVAL);
+	assert_int_equal(
+		sw_server_open(&srv, &params, &e.env, ports, 1, 1), 0);
+	sw_server_close(&srv);
+	test_env_fini(&e);
+}
+
+/* --- PUSH and RESULT --- */
+
+static void push__in_order(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	for (uint32_t round = 1; round < 6; round++) {
+		rig_push(r, 0, 0, round, 0, 10);
+		assert_string_equal(rig_tx(r), "");
+		rig_push(r, 1, 0, round, 0, (int32_t)round);
+		rig_tx(r);
+		assert_true(rig_result_is(r, 10 + (int32_t)round));
+		assert_int_equal(r->last[SW_RESULT].h.weight, 2);
+		rig_ack(r, 0, 0, round);
+		rig_ack(r, 1, 0, round);
+	}
+	assert_int_equal(r->srv->stats.push_folded, 10);
+	assert_int_equal(r->srv->stats.results, 10);
+	server_rig_close(r);
+}
+
+static void push__texts(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 1, 0, 1, 0, 1);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2; "
+				       "w1 RESULT k0 r1 c0 +1344 w2");
+	server_rig_close(r);
+}
+
+/* RESULT is the ACK of the push that completed the sum; only the last of a
+ * series is acknowledged beside it. */
+static void push__result_is_the_ack(void **state)
+{
+	struct server_rig *r = open_rig(1, 64);
+
+	for (uint32_t c = 0; c < 64; c++) {
+		rig_push(r, 0, 0, 1, c, 1);
+		assert_null(strstr(rig_tx(r), "ACK"));
+	}
+	rig_tick(r, SW_MS);
+	assert_string_equal(rig_tx(r), "w0 ACK 0:1-64");
+	assert_int_equal(r->srv->stats.acks, 1);
+	server_rig_close(r);
+}
+
+/* The sum is not complete: an ACK says that the push has arrived. */
+static void push__ack_after_a_while(void **state)
+{
+	struct server_rig *r = open_rig(2, 4);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 0, 0, 1, 1, 1);
+	assert_string_equal(rig_tx(r), "");
+	assert_true(rig_tick(r, 0) == r->now_ns + r->params.ack_delay);
+	rig_tick(r, r->params.ack_delay);
+	assert_string_equal(rig_tx(r), "w0 ACK 0:1-2");
+	server_rig_close(r);
+}
+
+/* Results of earlier pushes must not use up the ACK of later ones, or a fast
+ * worker's pushes are never acknowledged while a slow one catches up. */
+static void push__ack_in_spite_of_older_results(void **state)
+{
+	struct server_rig *r = open_rig(2, 40);
+	bool has_ack = false;
+
+	for (uint32_t c = 0; c < 20; c++)
+		rig_push(r, 0, 0, 1, c, 1);
+	rig_tick(r, SW_MS);
+	assert_contains(rig_tx(r), "w0 ACK 0:1-20");
+	for (uint32_t c = 20; c < 40; c++) {
+		rig_push(r, 0, 0, 1, c, 1);
+		rig_push(r, 1, 0, 1, c - 20, 2);
+		rig_tick(r, 10 * SW_US);
+		has_ack |= strstr(rig_tx(r), "w0 ACK") != NULL;
+		rig_ack(r, 0, 0, c - 19);
+	}
+	rig_tick(r, SW_MS);
+	has_ack |= strstr(rig_tx(r), "w0 ACK") != NULL;
+	assert_true(has_ack);
+	server_rig_close(r);
+}
+
+static void push__gap_is_told_at_once(void **state)
+{
+	struct server_rig *r = open_rig(2, 4);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	r->w[0].psn[0]++; /* one frame is lost */
+	rig_push(r, 0, 0, 1, 2, 1);
+	assert_string_equal(rig_tx(r), "w0 ACK 0:1,3");
+	server_rig_close(r);
+}
+
+/* The retransmission has a new number and is acknowledged again. */
+static void push__duplicate(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_tick(r, r->params.ack_delay);
+	assert_string_equal(rig_tx(r), "w0 ACK 0:1-2");
+	rig_push(r, 1, 0, 1, 0, 5);
+	rig_tx(r);
+	assert_true(rig_result_is(r, 6));
+	assert_int_equal(r->srv->stats.push_again, 1);
+	server_rig_close(r);
+}
+
+/* The very same frame twice (the network doubled it). */
+static void push__same_frame_twice(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+	static struct test_frame f;
+	int32_t elems[RIG_CHUNK] = {0};
+
+	elems[5] = 3;
+	rig_make(r, 0, rig_push_header(0, 1, 0), elems, &f);
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_int_equal(r->srv->stats.push_folded, 1);
+	assert_string_equal(rig_tx(r), "w0 ACK 0:1");
+	server_rig_close(r);
+}
+
+static void push__past(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	for (uint32_t round = 1; round < 4; round++)
+		for (uint32_t i = 0; i < 2; i++)
+			rig_push(r, i, 0, round, 0, 1);
+	rig_tx(r);
+	rig_push(r, 0, 0, 1, 0, 99);
+	rig_push(r, 0, 0, 2, 0, 99);
+	assert_int_equal(r->srv->stats.push_again, 2);
+	rig_push(r, 0, 0, 4, 0, 1);
+	rig_push(r, 1, 0, 4, 0, 1);
+	rig_tx(r);
+	assert_true(rig_result_is(r, 2));
+	server_rig_close(r);
+}
+
+static void push__future(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	rig_push(r, 0, 0, 2, 0, 1);
+	rig_push(r, 0, 0, 3, 0, 1);
+	rig_push(r, 0, 0, 0x70000001, 0, 1);
+	assert_int_equal(r->srv->stats.rx_round, 3);
+	rig_tick(r, SW_MS);
+	assert_string_equal(rig_tx(r), ""); /* not acknowledged */
+	server_rig_close(r);
+}
+
+static void push__corrupted_payload(void **state)
+{
+	struct server_rig *r = open_rig(1, 2);
+	struct sw_header h = rig_push_header(0, 1, 1);
+	int32_t elems[RIG_CHUNK] = {0};
+
+	h.payload_crc = 12345;
+	rig_send(r, 0, h, elems);
+	assert_string_equal(rig_tx(r), "w0 ANSWER CRC k0r1c1");
+	rig_tick(r, SW_MS);
+	assert_string_equal(rig_tx(r), "");
+	assert_int_equal(r->srv->stats.rx_payload_crc, 1);
+	server_rig_close(r);
+}
+
+static void push__another_step(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+	struct sw_header h = rig_push_header(0, 1, 0);
+	int32_t elems[RIG_CHUNK] = {0};
+
+	h.step = 41;
+	rig_send(r, 0, h, elems);
+	h.step = 42;
+	rig_send(r, 1, h, elems);
+	assert_string_equal(rig_tx(r),
+		"w1 ERROR SW_ESTEP tensor a: rank 1 pushes step 42, rank 0 has "
+		"pushed step 41");
+	server_rig_close(r);
+}
+
+/* Urgent results overtake all others (also of other members). */
+static void result__most_urgent_first(void **state)
+{
+	struct server_rig *r = open_rig(1, 3);
+
+	rig_declare(r, 0, 1, "late", SW_I32, RIG_CHUNK, 50);
+	rig_push(r, 0, 1, 1, 0, 1);
+	rig_push(r, 0, 0, 1, 2, 1);
+	rig_push(r, 0, 0, 1, 0, 1);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1; "
+				       "w0 RESULT k0 r1 c2 +1344 w1; "
+				       "w0 RESULT k1 r1 c0 +1344 w1");
+	assert_int_equal(r->last[SW_RESULT].h.class, sw_class_of(50));
+	server_rig_close(r);
+}
+
+static void result__waits_for_credit(void **state)
+{
+	struct server_rig *r = open_rig(1, 4);
+
+	r->srv->sessions[0]->flow.granted = 3; /* 2 quanta each */
+	r->w[0].grant = 3;
+	for (uint32_t c = 0; c < 4; c++)
+		rig_push(r, 0, 0, 1, c, 1);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1; "
+				       "w0 RESULT k0 r1 c1 +1344 w1");
+	r->w[0].grant = 5;
+	rig_ack(r, 0, 0, 2);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c2 +1344 w1");
+	server_rig_close(r);
+}
+
+static void result__lost_is_sent_again(void **state)
+{
+	struct server_rig *r = open_rig(1, 1);
+
+	rig_push(r, 0, 0, 1, 0, 4);
+	rig_tx(r);
+	rig_tick(r, r->params.rto_first);
+	assert_contains(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1");
+	assert_int_equal(r->last[SW_RESULT].h.psn, 2); /* a new number */
+	assert_int_equal(r->srv->stats.retransmissions, 1);
+	rig_ack(r, 0, 0, 2);
+	rig_tick(r, SW_S);
+	assert_null(strstr(rig_tx(r), "RESULT"));
+	server_rig_close(r);
+}
+
+/* A result that waits for room is not sent once it is held (A2). */
+static void result__not_after_the_next_push(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 1, 0, 1, 0, 1);
+	rig_push(r, 0, 0, 2, 0, 1); /* it got round 1 in another way */
+	rig_push(r, 1, 0, 2, 0, 1);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r2 c0 +1344 w2; "
+				       "w1 RESULT k0 r2 c0 +1344 w2");
+	server_rig_close(r);
+}
+
+/* --- PULL --- */
+
+static void pull__answers(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	rig_pull(r, 0, 0, 1, 0);
+	assert_string_equal(rig_tx(r), "w0 ANSWER NEED k0r1c0");
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_string_equal(rig_tx(r), "w0 ANSWER WAIT k0r1c0 for 2");
+	rig_push(r, 1, 0, 1, 0, 1);
+	rig_tx(r);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_string_equal(rig_tx(r), ""); /* it is on its way */
+	rig_ack(r, 0, 0, 1);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2");
+	rig_push(r, 0, 0, 2, 0, 1);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_string_equal(rig_tx(r), "w0 ANSWER GONE k0r1c0");
+	server_rig_close(r);
+}
+
+/* --- ACK --- */
+
+static void ack__past_and_duplicate(void **state)
+{
+	struct server_rig *r = open_rig(1, 3);
+	struct sw_sack k = {.largest = 1};
+	struct sw_header h = {.type = SW_ACK, .payload_len = sizeof(k)};
+
+	for (uint32_t c = 0; c < 3; c++)
+		rig_push(r, 0, 0, 1, c, 1);
+	rig_tx(r);
+	rig_ack(r, 0, 0, 3);
+	assert_int_equal(r->srv->sessions[0]->flow.open_mask, 0);
+	h.psn = r->w[0].psn[SW_CLASS_CTL]; /* played back */
+	rig_send(r, 0, h, &k);
+	h.psn = 1;
+	rig_send(r, 0, h, &k);
+	assert_int_equal(r->srv->stats.rx_state, 0);
+	server_rig_close(r);
+}
+
+static void ack__of_what_was_never_sent(void **state)
+{
+	struct server_rig *r = open_rig(1, 1);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_tx(r);
+	rig_ack(r, 0, 0, 2);
+	rig_ack(r, 0, 3, 1);
+	rig_ack(r, 0, 8, 1);
+	rig_ack(r, 0, 0, UINT64_MAX);
+	assert_int_equal(r->srv->stats.rx_state, 4);
+	assert_int_equal(r->srv->sessions[0]->flow.open_mask, 1);
+	server_rig_close(r);
+}
+
+/* --- time --- */
+
+static void tick__keepalive(void **state)
+{
+	struct server_rig *r = open_rig(1, 1);
+	uint64_t tenth = r->params.dead_after / 10;
+
+	assert_true(rig_tick(r, 0) <= r->now_ns + tenth);
+	rig_tick(r, tenth);
+	assert_string_equal(rig_tx(r), "w0 KEEPALIVE");
+	rig_tick(r, tenth - 1);
+	assert_string_equal(rig_tx(r), "");
+	server_rig_close(r);
+}
+
+static void tick__buries_the_silent(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	rig_tick(r, r->params.dead_after / 2);
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE, .aux = 1},
+		NULL);
+	rig_tx(r);
+	rig_tick(r, r->params.dead_after / 2 - 1);
+	assert_int_equal(r->srv->stats.sessions_dead, 0);
+	rig_tx(r);
+	rig_tick(r, 1);
+	assert_int_equal(r->srv->stats.sessions_dead, 1);
+	assert_string_equal(rig_tx(r), "w0 STATUS failed SW_EPEER rank 1 (node "
+				       "node1) silent for 10 s");
+	rig_tick(r, r->params.dead_after);
+	assert_int_equal(r->srv->stats.sessions_dead, 2);
+	assert_null(sw_job_find(r->srv, "job"));
+	server_rig_close(r);
+}
+
+/* --- the rest --- */
+
+static void is_busy__while_something_is_open(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+	struct sw_node *node = &r->srv->node;
+
+	assert_false(node->is_busy(node));
+	rig_push(r, 0, 0, 1, 0, 1);
+	assert_true(node->is_busy(node));
+	assert_int_equal(sw_server_open_chunks(r->srv), 1);
+	rig_push(r, 1, 0, 1, 0, 1);
+	assert_int_equal(sw_server_open_chunks(r->srv), 0);
+	rig_tx(r);
+	assert_true(node->is_busy(node)); /* results on their way */
+	rig_ack(r, 0, 0, 1);
+	rig_ack(r, 1, 0, 1);
+	assert_false(node->is_busy(node));
+	server_rig_close(r);
+}
+
+static void fail_all__tells_every_member(void **state)
+{
+	struct server_rig *r = open_rig(2, 1);
+
+	sw_server_fail_all(r->srv, "the power goes");
+	assert_string_equal(rig_tx(r), "w0 ERROR SW_ESERVER the power goes; "
+				       "w1 ERROR SW_ESERVER the power goes");
+	server_rig_close(r);
+}
+
+/* Members take turns: none waits until another has got everything. */
+static void result__members_take_turns(void **state)
+{
+	struct server_rig *r = open_rig(2, 2);
+
+	for (uint32_t c = 0; c < 2; c++)
+		for (uint32_t i = 0; i < 2; i++)
+			rig_push(r, i, 0, 1, c, 1);
+	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2; "
+				       "w1 RESULT k0 r1 c0 +1344 w2; "
+				       "w0 RESULT k0 r1 c1 +1344 w2; "
+				       "w1 RESULT k0 r1 c1 +1344 w2");
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open__too_many_ports),
+		cmocka_unit_test(push__in_order),
+		cmocka_unit_test(push__texts),
+		cmocka_unit_test(push__result_is_the_ack),
+		cmocka_unit_test(push__ack_after_a_while),
+		cmocka_unit_test(push__ack_in_spite_of_older_results),
+		cmocka_unit_test(push__gap_is_told_at_once),
+		cmocka_unit_test(push__duplicate),
+		cmocka_unit_test(push__same_frame_twice),
+		cmocka_unit_test(push__past),
+		cmocka_unit_test(push__future),
+		cmocka_unit_test(push__corrupted_payload),
+		cmocka_unit_test(push__another_step),
+		cmocka_unit_test(result__most_urgent_first),
+		cmocka_unit_test(result__waits_for_credit),
+		cmocka_unit_test(result__lost_is_sent_again),
+		cmocka_unit_test(result__not_after_the_next_push),
+		cmocka_unit_test(pull__answers),
+		cmocka_unit_test(ack__past_and_duplicate),
+		cmocka_unit_test(ack__of_what_was_never_sent),
+		cmocka_unit_test(tick__keepalive),
+		cmocka_unit_test(tick__buries_the_silent),
+		cmocka_unit_test(is_busy__while_something_is_open),
+		cmocka_unit_test(fail_all__tells_every_member),
+		cmocka_unit_test(result__members_take_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

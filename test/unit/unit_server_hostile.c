@@ -1,0 +1,470 @@
+/* unit_server_hostile.c - what a server makes of frames that should not be.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * In every test worker 1 misbehaves, and worker 0 gets its sum all the same.
+ */
+#include "test/support/alloc.h"
+#include "test/support/server_rig.h"
+
+static struct server_rig *open_rig(uint32_t n_chunks)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, 2, 64 << 20);
+	rig_run(&r, (uint64_t)n_chunks * RIG_CHUNK);
+	return &r;
+}
+
+/* The job still works: one more round, exact. */
+static void assert_sums(struct server_rig *r)
+{
+	uint32_t round = r->srv->jobs[0].shard.tensors[0].chunks[0].cell[0].round;
+	uint32_t other = r->srv->jobs[0].shard.tensors[0].chunks[0].cell[1].round;
+
+	if (sw_round_before(round, other))
+		round = other;
+	rig_tick(r, SW_S);
+	rig_tx(r);
+	rig_push(r, 0, 0, round + 1, 0, 3);
+	rig_push(r, 1, 0, round + 1, 0, 4);
+	rig_tx(r);
+	assert_true(rig_result_is(r, 7));
+}
+
+static void close_rig(struct server_rig *r)
+{
+	assert_sums(r);
+	server_rig_close(r);
+}
+
+/* A PUSH of worker 1 with a field that the test has set. */
+static void push_header(struct server_rig *r, struct sw_header h)
+{
+	uint8_t payload[SW_PAYLOAD_MAX] = {0};
+
+	rig_send(r, 1, h, payload);
+}
+
+static void rx__truncated(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	static struct test_frame f;
+	int32_t elems[RIG_CHUNK] = {0};
+
+	rig_make(r, 1, rig_push_header(0, 1, 0), elems, &f);
+	while (f.len-- > 0)
+		frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_int_equal(r->srv->stats.rx_short, SW_HEAD_BYTES);
+	assert_int_equal(r->srv->stats.rx_length, RIG_PAYLOAD);
+	close_rig(r);
+}
+
+static void rx__oversized(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	static struct test_frame f;
+	int32_t elems[RIG_CHUNK] = {0};
+
+	rig_make(r, 1, rig_push_header(0, 1, 0), elems, &f);
+	f.len++;
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	f.len = sizeof(f.bytes);
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_int_equal(r->srv->stats.rx_length, 2);
+	close_rig(r);
+}
+
+static void rx__wrong_magic(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	static struct test_frame f;
+
+	rig_make(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL, &f);
+	f.bytes[0] = 'X';
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_int_equal(r->srv->stats.rx_magic, 1);
+	close_rig(r);
+}
+
+static void rx__damaged_header(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	static struct test_frame f;
+
+	rig_make(r, 1, (struct sw_header){.type = SW_LEAVE}, NULL, &f);
+	f.bytes[20] ^= 1;
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_int_equal(r->srv->stats.rx_head_crc, 1);
+	close_rig(r);
+}
+
+static void rx__wrong_version(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_send(r, 1,
+		(struct sw_header){.type = SW_KEEPALIVE, .version = 2}, NULL);
+	assert_int_equal(r->srv->stats.rx_version, 1);
+	close_rig(r);
+}
+
+static void rx__unknown_type(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_send(r, 1, (struct sw_header){.type = 12}, NULL);
+	rig_send(r, 1, (struct sw_header){.type = 255}, NULL);
+	assert_int_equal(r->srv->stats.rx_type, 2);
+	close_rig(r);
+}
+
+static void rx__corrupted_control_payload(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_fault fault = {.err = SW_EPEER};
+
+	rig_send(r, 1,
+		(struct sw_header){.type = SW_LEAVE,
+			.payload_len = sizeof(fault),
+			.payload_crc = 99},
+		&fault);
+	assert_int_equal(r->srv->stats.rx_payload_crc, 1);
+	close_rig(r);
+}
+
+/* Sessions that never were or are over: told so, in few bytes. */
+static void rx__stale_generation(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_header h = rig_push_header(0, 1, 0);
+	uint32_t id = r->w[1].peer;
+
+	static const uint32_t offsets[] = {1, 0x10000, 0x40000, 0xfff00000};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(offsets); i++) {
+		h.session = id + offsets[i];
+		push_header(r, h);
+		assert_string_equal(rig_tx(r), "w1 LEFT");
+		assert_int_equal(r->last[SW_LEFT].h.key, h.session);
+		assert_int_equal(r->last[SW_LEFT].len, SW_HEAD_BYTES);
+	}
+	assert_int_equal(r->srv->stats.rx_session, 4);
+	assert_int_equal(r->srv->stats.push_folded, 0);
+	close_rig(r);
+}
+
+/* Somebody else's session, or one's own from another address. */
+static void rx__session_of_another_address(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_header h = rig_push_header(0, 1, 0);
+
+	h.session = r->w[0].peer;
+	push_header(r, h);
+	r->w[1].path.udp++;
+	rig_leave(r, 1, SW_EPEER, "not me");
+	r->w[1].path.udp--;
+	assert_int_equal(r->srv->stats.rx_source, 2);
+	assert_int_equal(r->srv->stats.push_folded, 0);
+	assert_string_equal(rig_tx(r), "");
+	close_rig(r);
+}
+
+/* Types that only a server sends, and handshakes without a handshake. */
+static void rx__types_of_a_server(void **state)
+{
+	static const struct {
+		uint8_t type;
+		uint16_t len;
+	} rows[] = {{SW_COOKIE, 16}, {SW_ACCEPT, 24}, {SW_DECLARED, 8},
+		{SW_STATUS, 184}, {SW_LEFT, 0}, {SW_ERROR, 176},
+		{SW_ANSWER, 24}, {SW_RESULT, 64}};
+	struct server_rig *r = open_rig(1);
+	uint8_t zeros[256] = {0};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		rig_send(r, 1,
+			(struct sw_header){.type = rows[i].type,
+				.payload_len = rows[i].len},
+			zeros);
+		assert_int_equal(r->srv->stats.rx_state, i + 1);
+	}
+	assert_string_equal(rig_tx(r), "");
+	close_rig(r);
+}
+
+static void push__wrong_fields(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_header good = rig_push_header(0, 1, 0), h;
+	const struct sw_stats *st = &r->srv->stats;
+
+	h = good;
+	h.key = 1;
+	push_header(r, h);
+	h.key = SW_KEY_NONE;
+	push_header(r, h);
+	assert_int_equal(st->rx_key, 2);
+	h = good;
+	h.chunk = 1;
+	push_header(r, h);
+	h.chunk = UINT32_MAX;
+	push_header(r, h);
+	assert_int_equal(st->rx_chunk, 2);
+	h = good;
+	h.dtype = SW_F32;
+	push_header(r, h);
+	h.dtype = 200;
+	push_header(r, h);
+	h = good;
+	h.op = 3;
+	push_header(r, h);
+	assert_int_equal(st->rx_dtype, 3);
+	h = good;
+	h.payload_len -= 4;
+	push_header(r, h);
+	h.payload_len = 8192;
+	push_header(r, h);
+	h.payload_len = 1;
+	push_header(r, h);
+	assert_int_equal(st->rx_length, 3);
+	h = good;
+	h.round = 5;
+	push_header(r, h);
+	assert_int_equal(st->rx_round, 1);
+	assert_int_equal(st->push_folded, 0);
+	close_rig(r);
+}
+
+/* Rounds that were never pushed have no result. */
+static void push_and_pull__round_before_the_first(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_header h = rig_push_header(0, 0, 0);
+
+	push_header(r, h);
+	h.round = UINT32_MAX;
+	push_header(r, h);
+	rig_pull(r, 1, 0, 0, 0);
+	rig_pull(r, 1, 0, UINT32_MAX, 0);
+	assert_string_equal(
+		rig_tx(r), "w1 ANSWER GONE k0r0c0, GONE k0r4294967295c0");
+	close_rig(r);
+}
+
+/* It may lie about the credit, but gets no more bytes for it than there are. */
+static void hear__implausible_grant_and_consumed(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	for (uint32_t i = 0; i < 8; i++)
+		rig_send(r, 1,
+			(struct sw_header){.type = SW_KEEPALIVE,
+				.consumed = 0x7fffffff,
+				.grant = 0x7fffffff},
+			NULL);
+	assert_true(r->srv->sessions[1]->flow.granted <=
+		    SW_CREDIT_MAX + r->srv->sessions[1]->flow.consumed);
+	close_rig(r);
+}
+
+/* The packet number jumps to the end of its range: only its own session hears
+ * nothing new any more. */
+static void hear__number_at_the_end(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_header h = rig_push_header(0, 1, 0);
+
+	h.psn = 0xffffffffffffULL;
+	push_header(r, h);
+	rig_tx(r);
+	rig_push(r, 1, 0, 1, 0, 9); /* folded, whatever its number */
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_tx(r);
+	assert_true(rig_result_is(r, 1)); /* the zeros came first */
+	close_rig(r);
+}
+
+/* Full PULLs one after the other: one answer of bounded size. */
+static void pull__storm(void **state)
+{
+	struct server_rig *r = open_rig(200);
+	struct sw_pull pulls[SW_PULL_MAX];
+	uint64_t calls = alloc_calls(), before;
+
+	for (uint32_t n = 0; n < 1000; n++) {
+		for (uint32_t i = 0; i < SW_PULL_MAX; i++)
+			pulls[i] = (struct sw_pull){0, 1, (n + i) % 200};
+		rig_send(r, 1,
+			(struct sw_header){.type = SW_PULL,
+				.payload_len = sizeof(pulls)},
+			pulls);
+	}
+	before = r->srv->stats.tx_bytes;
+	rig_tx(r);
+	assert_true(r->srv->stats.tx_bytes - before <
+		    2 * SW_HEAD_BYTES + SW_PULL_MAX * sizeof(struct sw_answer) +
+			    1);
+	assert_true(alloc_calls() == calls);
+	assert_int_equal(r->srv->stats.pulls, 64000);
+	close_rig(r);
+}
+
+/* PULLs of a finished sum send it once, not once per PULL. */
+static void pull__storm_of_a_finished_sum(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	uint64_t results;
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 1, 0, 1, 0, 1);
+	rig_tx(r);
+	results = r->srv->stats.results;
+	for (uint32_t n = 0; n < 1000; n++) {
+		rig_pull(r, 1, 0, 1, 0);
+		rig_tx(r);
+	}
+	assert_int_equal(r->srv->stats.results, results);
+	close_rig(r);
+}
+
+static void pull__unknown(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_pull(r, 1, 9, 1, 0);
+	rig_pull(r, 1, SW_KEY_NONE, 1, 0);
+	rig_pull(r, 1, 0, 1, 7);
+	assert_int_equal(r->srv->stats.rx_key, 2);
+	assert_int_equal(r->srv->stats.rx_chunk, 1);
+	assert_string_equal(rig_tx(r), "");
+	close_rig(r);
+}
+
+static void ack__wild(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_sack k[SW_N_CLASSES];
+
+	memset(k, 0xff, sizeof(k));
+	for (uint32_t n = 0; n <= SW_N_CLASSES; n++)
+		rig_send(r, 1,
+			(struct sw_header){.type = SW_ACK,
+				.payload_len =
+					(uint16_t)(n * sizeof(k[0]))},
+			k);
+	assert_int_equal(r->srv->stats.rx_state, SW_N_CLASSES);
+	close_rig(r);
+}
+
+static void leave__twice(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_leave(r, 1, 0, "");
+	rig_leave(r, 1, 0, "");
+	assert_string_equal(rig_tx(r), "w1 LEFT; w1 LEFT");
+	assert_int_equal(r->srv->stats.sessions_closed, 1);
+	assert_int_equal(r->srv->stats.rx_session, 1);
+	server_rig_close(r);
+}
+
+static void leave__then_anything(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_leave(r, 1, 0, "");
+	rig_push(r, 1, 0, 1, 0, 1);
+	rig_pull(r, 1, 0, 1, 0);
+	rig_ack(r, 1, 0, 1);
+	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	rig_declare(r, 1, 1, "b", SW_I32, 10, 0);
+	assert_int_equal(r->srv->stats.rx_session, 5);
+	assert_int_equal(r->srv->stats.push_folded, 1);
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 1);
+	server_rig_close(r);
+}
+
+/* A captured LEAVE of an earlier run of the same worker changes nothing. */
+static void leave__played_back_later(void **state)
+{
+	static struct server_rig r;
+	static struct test_frame f;
+	struct sw_fault fault = {0};
+
+	server_rig_open(&r, 1, 64 << 20);
+	rig_run(&r, RIG_CHUNK);
+	rig_make(&r, 0,
+		(struct sw_header){
+			.type = SW_LEAVE, .payload_len = sizeof(fault)},
+		&fault, &f);
+	frame_rx(&r.srv->node, r.now_ns, &f);
+	rig_tx(&r);
+	r.w[0].nonce++;
+	memset(r.w[0].psn, 0, sizeof(r.w[0].psn));
+	rig_run(&r, RIG_CHUNK);
+	frame_rx(&r.srv->node, r.now_ns, &f);
+	assert_int_equal(r.srv->stats.rx_session, 1);
+	assert_int_equal(r.srv->stats.sessions_closed, 1);
+	server_rig_close(&r);
+}
+
+/* One job fails, stalls and floods; the other one does not notice. */
+static void jobs__are_apart(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	struct sw_join j;
+
+	r->w[2].nonce = 900;
+	rig_hello(r, 2);
+	j = rig_join_payload(r, 2);
+	strcpy(j.job, "other");
+	j.rank = 0;
+	j.n_members = 1;
+	rig_send(r, 2,
+		(struct sw_header){
+			.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+	rig_tx(r);
+	assert_contains(rig_declare(r, 2, 0, "x", SW_I32, 2 * RIG_CHUNK, 0),
+		"w2 DECLARED b0 k0");
+	rig_push(r, 2, 0, 1, 0, 77); /* the same key, another job */
+	rig_tx(r);
+	assert_true(rig_result_is(r, 77));
+	rig_push(r, 2, 0, 1, 1, 5); /* chunk 1 is not in the first job */
+	rig_leave(r, 2, SW_ECORRUPT, "bye");
+	assert_null(strstr(rig_tx(r), "w0"));
+	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	close_rig(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rx__truncated),
+		cmocka_unit_test(rx__oversized),
+		cmocka_unit_test(rx__wrong_magic),
+		cmocka_unit_test(rx__damaged_header),
+		cmocka_unit_test(rx__wrong_version),
+		cmocka_unit_test(rx__unknown_type),
+		cmocka_unit_test(rx__corrupted_control_payload),
+		cmocka_unit_test(rx__stale_generation),
+		cmocka_unit_test(rx__session_of_another_address),
+		cmocka_unit_test(rx__types_of_a_server),
+		cmocka_unit_test(push__wrong_fields),
+		cmocka_unit_test(push_and_pull__round_before_the_first),
+		cmocka_unit_test(hear__implausible_grant_and_consumed),
+		cmocka_unit_test(hear__number_at_the_end),
+		cmocka_unit_test(pull__storm),
+		cmocka_unit_test(pull__storm_of_a_finished_sum),
+		cmocka_unit_test(pull__unknown),
+		cmocka_unit_test(ack__wild),
+		cmocka_unit_test(leave__twice),
+		cmocka_unit_test(leave__then_anything),
+		cmocka_unit_test(leave__played_back_later),
+		cmocka_unit_test(jobs__are_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
