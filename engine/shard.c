@@ -259,12 +259,14 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 {
 	struct sw_header h = result_header(t, cell, local);
 	const uint8_t *res = result_bytes(t, cell->round, local);
+	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
 	if (t->ops->round)
 		t->ops->round(t->res[0] + local * t->res_stride,
 			t->acc[0] + local * t->acc_stride,
 			elems_of(t, h.chunk));
-	if (sh->params->has_crc)
+	/* A sum of one is the contribution, and so is its CRC. */
+	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
 			cell->crc = sw_data_crc(&h, res, h.payload_len));
 	cell->is_done = true;
@@ -286,6 +288,7 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t n = elems_of(t, h->chunk);
 
 	if (is_first) {
+		cell->crc = h->payload_crc;
 		SW_TIMED(sh->stats->ticks_fold, t->ops->put(acc, payload, n));
 		sh->n_open++;
 	} else {

@@ -39,12 +39,23 @@ void sw_tensors_close(struct sw_worker *w)
 	free(w->by_key);
 }
 
-static bool is_valid(const struct sw_worker_tensor *in)
+static bool is_valid(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 
 	return in->name[0] && strlen(in->name) < SW_NAME_MAX && elem &&
-	       in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem;
+	       in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem &&
+	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
+}
+
+/* Why nothing new can be begun; 0 when it can. */
+static int end_of(const struct sw_worker *w)
+{
+	if (w->state != SW_WORKER_FAILED && w->state != SW_WORKER_LEFT &&
+		!w->left_by_ns)
+		return 0;
+	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
 
 static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
@@ -127,12 +138,14 @@ int sw_worker_declare(
 	uint32_t done = 0;
 	int err = 0;
 
+	if (end_of(w))
+		return end_of(w);
 	if (!is_admitted(w))
 		return SW_EBUSY;
 	if (n == 0 || n > SW_TENSORS - w->n_tensors)
 		return SW_EINVAL;
 	for (; done < n && !err; done++)
-		err = is_valid(&tensors[done]) ?
+		err = is_valid(w, &tensors[done]) ?
 			      shape(w, &tensors[done],
 				      &w->tensors[w->n_tensors + done]) :
 			      SW_EINVAL;
@@ -222,12 +235,13 @@ static void start(struct sw_worker *w, struct sw_wtensor *t)
 int sw_worker_push(
 	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie)
 {
-	struct sw_wtensor *t = &w->tensors[tensor];
+	struct sw_wtensor *t;
 
-	if (w->state == SW_WORKER_FAILED || w->state == SW_WORKER_LEFT)
-		return w->fault.err ? w->fault.err : SW_ECLOSED;
+	if (end_of(w))
+		return end_of(w);
 	if (tensor >= w->n_tensors)
 		return SW_EINVAL;
+	t = &w->tensors[tensor];
 	if (!is_admitted(w))
 		return SW_EAGAIN;
 	if (t->is_open)

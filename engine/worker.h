@@ -190,15 +190,16 @@ struct sw_worker_tensor {
 
 /* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
  * events.declared is called when all servers have admitted them.
+ * Their names differ.
  * Errors: SW_EINVAL (dtype, size, name), SW_EBUSY the last ones are not
- * admitted yet, SW_ENOMEM; nothing is declared then. */
+ * admitted yet, SW_ENOMEM, or why the job ended; nothing is declared then. */
 int sw_worker_declare(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n);
 
 /* sw_worker_push - start a push_pull of a declared tensor, in place.
  * events.done is called when it ends, in order of completion.
  * Errors: SW_EINVAL no such tensor, SW_EBUSY it is open, SW_EAGAIN not
- * admitted yet, or the error of a job that failed. */
+ * admitted yet, or why the job ended (SW_ECLOSED: it was left). */
 int sw_worker_push(
 	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie);
 

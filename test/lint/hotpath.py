@@ -32,7 +32,6 @@ ROOTS = [
 
 # What a turn may enter, but not for the packets of a running job.
 OFF_PATH = {
-    ("engine/admit.c", "refuse"): "answers a JOIN that is not accepted",
     ("engine/admit.c", "sw_admit_join"): "makes a session, opens a job",
     ("engine/admit.c", "sw_admit_declare"): "admits tensors: all memory",
     ("engine/link.c", "on_declared"): "the coordinator's keys: all memory",

@@ -50,7 +50,8 @@ class Tree:
     def lines(self, path):
         """The lines of a file, without their ends."""
         if path not in self._lines:
-            with open(self.abs(path), encoding="utf-8", errors="replace") as f:
+            with open(self.abs(path), encoding="utf-8", errors="replace",
+                      newline="") as f:
                 self._lines[path] = f.read().split("\n")
         return self._lines[path]
 

@@ -22,8 +22,8 @@ enum misbehaviour {
 	DIE,  /* by SIGKILL, right after its pushes */
 	EDIT, /* write the first tensor until its push has ended */
 	/* into the rings: */
-	RING_INDEX,  /* an index that cannot be */
-	RING_DONE,   /* the same in the ring of completions */
+	RING_DONE,   /* an index that cannot be, in the ring of completions */
+	RING_INDEX,  /* the same in the ring of submits */
 	RING_TENSOR, /* a tensor that was not declared */
 	RING_TWICE,  /* a tensor while it is open */
 	RING_RANDOM, /* random bytes over all of it */
@@ -31,7 +31,7 @@ enum misbehaviour {
 };
 
 static const char *const misbehaviours[N_MISBEHAVIOURS] = {"good", "die",
-	"edit", "ring-index", "ring-done", "ring-tensor", "ring-twice",
+	"edit", "ring-done", "ring-index", "ring-tensor", "ring-twice",
 	"ring-random"};
 
 struct tensor {
@@ -45,7 +45,7 @@ struct client {
 	struct sw_settings settings;
 	struct tensor tensors[TENSORS_MAX];
 	uint32_t n_tensors, n_steps, first_step;
-	bool is_paused; /* a line on stdin starts each step */
+	bool is_paused;        /* a line on stdin starts each step */
 	enum misbehaviour how; /* in the last step */
 	struct sw_client *c;
 };
@@ -225,6 +225,17 @@ static void spoil_rings(struct client *k)
 	sw_edge_bell_write(k->c->bell);
 }
 
+/* Look at the rings no more, only at what the agent says. */
+static void await_hang_up(struct client *k)
+{
+	uint64_t until_ns = sw_edge_now_ns() +
+			    k->settings.wait_timeout_s * UINT64_C(1000000000);
+	union sw_edge_msg m;
+	int fds[2];
+
+	must(k, sw_client_await(k->c, until_ns, &m, fds), "wait");
+}
+
 static void misbehave(struct client *k)
 {
 	if (k->how == DIE)
@@ -233,6 +244,8 @@ static void misbehave(struct client *k)
 		edit(k);
 	else if (k->how != GOOD)
 		spoil_rings(k);
+	if (k->how > RING_DONE)
+		await_hang_up(k);
 }
 
 static void run_step(struct client *k, uint32_t i)

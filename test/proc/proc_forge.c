@@ -28,8 +28,8 @@ enum {
 	WAIT_S = 60,
 	UDP = 5700,
 	BURST = 32,
-	PAUSE_US = 1000, /* after a burst */
-	FIELDS = 20000,	 /* frames of the last part */
+	PAUSE_US = 1000,   /* after a burst */
+	FIELDS = 20000,    /* frames of the last part */
 	GUESSES = 0x10000, /* generations of a session */
 };
 

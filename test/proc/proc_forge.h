@@ -24,7 +24,7 @@ struct forge {
 	uint64_t random; /* state of forge_random */
 	uint64_t nonce, cookie;
 	uint32_t id, peer; /* of the session: ours, the server's */
-	uint32_t key;	   /* of our tensor */
+	uint32_t key;      /* of our tensor */
 	uint64_t psn[SW_N_SPACES];
 	struct forged frame;
 };

@@ -6,7 +6,6 @@
 
 #include "sum/sum.h"
 
-
 enum { CHUNK_BYTES = 8192 };
 
 uint64_t forge_random(struct forge *f)
@@ -38,9 +37,9 @@ void forge_seal(struct forged *x, uint32_t bytes)
 {
 	x->bytes = bytes;
 	x->h.payload_len = (uint16_t)bytes;
-	x->h.payload_crc = x->h.class == SW_CLASS_CTL ?
-				   sw_crc32c(0, x->payload, bytes) :
-				   sw_data_crc(&x->h, x->payload, bytes);
+	x->h.payload_crc = x->h.class == SW_CLASS_CTL
+				   ? sw_crc32c(0, x->payload, bytes)
+				   : sw_data_crc(&x->h, x->payload, bytes);
 	sw_header_encode(&x->h, x->head);
 }
 

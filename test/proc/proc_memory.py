@@ -1,0 +1,59 @@
+# proc_memory.py - what a server takes for its tensors, against its promise
+# SPDX-License-Identifier: BSD-3-Clause
+import rig
+from rig import Net, check
+
+MIB = 1 << 20
+CHUNK_BYTES = 8192
+
+
+def test_server_keeps_its_budget():
+    declared = 256 * MIB
+    with Net(workers=1) as net:
+        net.start_all()
+        fixed = net.daemons["a"].await_text(
+            r"fixed part (\d+) MiB resident now")
+        c = net.client(0, "--tensor", f"big:{declared // 4}:f32", "--steps",
+                       "3", "--pause")
+        for _ in range(2):  # both generations
+            c.say()
+        c.await_out("step 1 exact")
+        stats = net.stats("a")
+        c.say()
+        c.wait_ok()
+        # The fixed part is printed in whole MiB.
+        most = (2 * declared + 128 * (declared // CHUNK_BYTES) +
+                (int(fixed[1]) + 1) * MIB)
+        resident = stats["memory_resident_bytes"]
+        check(2 * declared < resident <= most,
+              f"resident {resident / MIB:.1f} MiB; {most / MIB:.1f} MiB are "
+              f"allowed, {fixed[1]} of them fixed")
+        used = stats["memory_used_bytes"]
+        check(2 * declared < used <= most, f"{used} bytes are counted")
+
+
+def test_memory_comes_back():
+    with Net(workers=1) as net:
+        net.start_all()
+        before = net.stats("a")["memory_resident_bytes"]
+        for i in range(3):
+            net.client(0, "--tensor", "w:8000000:f32", name=f"c{i}").wait_ok()
+        net.daemons["a"].await_text(r"(?s)(job job: closed.*){3}")
+        stats = net.stats("a")
+        grown = stats["memory_resident_bytes"] - before
+        check(stats["memory_used_bytes"] == 0, f"in use: {stats}")
+        check(grown < 8 * MIB, f"{grown / MIB:.1f} MiB did not come back")
+
+
+def test_quota_counts_all_batches():
+    with Net(workers=1, quota="64MiB") as net:
+        net.start_all()
+        c = net.client(0, "--tensor", "a:7000000:f32", "--tensor",
+                       "b:7000000:f32")
+        c.wait_error(r"SW_EREFUSED: .*quota: the tensors need 10\d MiB, 64 of "
+                     r"64 MiB are left")
+        net.client(0, "--tensor", "a:7000000:f32", name="fits").wait_ok()
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
