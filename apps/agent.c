@@ -22,6 +22,7 @@
 
 enum {
 	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
+	LEAVE_MS = 3000,  /* for the servers to hear that we leave */
 	FAST_POLL_MS = 1, /* while the lcore's answer is awaited */
 	SLOW_POLL_MS = 20,
 	MAX_UIDS = 32,
@@ -118,10 +119,14 @@ static void on_running(struct agent *a, const struct agent_news *news)
 {
 	struct sw_host_port *port;
 
-	if (a->is_ended ||
-		sw_host_attached(a->host, a->id, a->daemon.conf.job.rank,
-			news->size, 0, 1, &port))
+	if (a->is_ended)
 		return;
+	if (sw_host_attached(a->host, a->id, a->daemon.conf.job.rank,
+		    news->size, 0, 1, &port)) {
+		a->is_ended = true; /* it was refused, and is gone */
+		give_order(a, &(struct agent_order){.kind = AGENT_LEAVE});
+		return;
+	}
 	a->is_admitted = true;
 	give_order(a, &(struct agent_order){.kind = AGENT_SERVE, .port = port});
 }
@@ -248,31 +253,40 @@ static void turn(struct agent *a)
 	sw_stats_serve_poll(a->daemon.stats);
 }
 
+/* The agent stops: tell the process, and the servers. */
+static void end_attachment(struct agent *a)
+{
+	if (!a->is_attached || a->is_ended)
+		return;
+	a->is_ended = true;
+	if (a->is_admitted)
+		sw_host_end(a->host, a->id, SW_ECLOSED, "the agent stops");
+	else
+		sw_host_refuse(a->host, a->id, SW_ECLOSED, "the agent stops");
+	give_order(a, &(struct agent_order){.kind = AGENT_LEAVE});
+}
+
 static void control(struct agent *a)
 {
+	uint32_t dropped;
+
 	while (!sw_daemon_signalled(0))
 		turn(a);
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
 	a->is_stopping = true;
 	for (uint32_t ms = 0; ms < FINISH_MS && a->is_attached; ms++) {
-		if (!atomic_load(&a->n_open) && !a->is_ended) {
-			a->is_ended = true;
-			if (a->is_admitted)
-				sw_host_end(a->host, a->id, SW_ECLOSED,
-					"the agent stops");
-			else
-				sw_host_refuse(a->host, a->id, SW_ECLOSED,
-					"the agent stops");
-			give_order(a, &(struct agent_order){
-					      .kind = AGENT_LEAVE});
-		}
+		if (!atomic_load(&a->n_open))
+			break;
 		turn(a);
 	}
-	if (atomic_load(&a->n_open))
+	dropped = atomic_load(&a->n_open);
+	end_attachment(a);
+	for (uint32_t ms = 0; ms < LEAVE_MS && a->is_attached; ms++)
+		turn(a);
+	if (dropped)
 		sw_log(&a->daemon.log, SW_LOG_WARN,
-			"dropped %u push_pulls that did not end",
-			atomic_load(&a->n_open));
+			"dropped %u push_pulls that did not end", dropped);
 	else
 		sw_log(&a->daemon.log, SW_LOG_INFO,
 			"finished: no push_pull is open");

@@ -138,10 +138,8 @@ static void declare(struct agent *a, const struct agent_order *o)
 static void leave(struct agent *a, const struct agent_order *o)
 {
 	a->port = NULL;
-	if (!a->has_worker) {
-		tell(a, &(struct agent_news){.kind = AGENT_LEFT});
-		return;
-	}
+	if (!a->has_worker)
+		return; /* LEFT was told: this order crossed it */
 	a->is_leaving = true;
 	sw_worker_leave(&a->worker, o->err, o->text);
 }
@@ -157,7 +155,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 		join(a, now_ns);
 		break;
 	case AGENT_SERVE:
-		a->port = a->is_leaving ? NULL : o.port;
+		a->port = a->has_worker && !a->is_leaving ? o.port : NULL;
 		break;
 	case AGENT_DECLARE:
 		declare(a, &o);
@@ -188,7 +186,7 @@ static void finish_leaving(struct agent *a)
 	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT)
 		return;
 	for (uint32_t i = 0; i < a->daemon.n_ports; i++)
-		if (!sw_dpdk_port_is_drained(a->daemon.ports[i]))
+		if (!sw_dpdk_port_let_go(a->daemon.ports[i]))
 			return;
 	sw_agent_add_stats(&a->stats, &a->worker.stats);
 	a->worker.stats = (struct sw_stats){0};

@@ -13,7 +13,6 @@
 
 #include "apps/log.h"
 #include "engine/error.h"
-#include "pmd/host/memory.h"
 
 static void block_signals(void)
 {
@@ -36,16 +35,19 @@ bool sw_daemon_signalled(uint32_t ms)
 	return sigtimedwait(&set, NULL, &t) > 0;
 }
 
+static bool mem_ready(void *ctx, uint64_t bytes)
+{
+	return sw_reserve_ready(&((struct sw_daemon *)ctx)->reserve, bytes);
+}
+
 static void *mem_get(void *ctx, uint64_t bytes)
 {
-	(void)ctx;
-	return sw_memory_get(bytes);
+	return sw_reserve_get(&((struct sw_daemon *)ctx)->reserve, bytes);
 }
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
 {
-	(void)ctx;
-	sw_memory_put(mem, bytes);
+	sw_reserve_put(&((struct sw_daemon *)ctx)->reserve, mem, bytes);
 }
 
 static uint64_t env_random(void *ctx)
@@ -76,6 +78,7 @@ static void fill_params(struct sw_daemon *d)
 	d->env = (struct sw_env){.log = &d->log,
 		.sum = sw_sum_best(level),
 		.ctx = d,
+		.mem_ready = mem_ready,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};
@@ -230,6 +233,7 @@ void sw_daemon_close(struct sw_daemon *d)
 	sw_stats_serve_close(&d->stats);
 	for (uint32_t i = 0; i < SW_CONF_MANY_MAX; i++)
 		sw_dpdk_port_close(&d->ports[i]);
+	sw_reserve_close(&d->reserve);
 	sw_dpdk_close(&d->dpdk);
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",

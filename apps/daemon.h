@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "apps/reserve.h"
 #include "conf/conf.h"
 #include "engine/env.h"
 #include "engine/loop.h"
@@ -24,6 +25,7 @@ struct sw_daemon {
 	struct sw_port *ports[SW_CONF_MANY_MAX];
 	uint32_t n_ports;
 	struct sw_stats_serve *stats;
+	struct sw_reserve reserve; /* env's memory */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
 };

@@ -37,6 +37,8 @@ static uint32_t work(void *ctx, uint64_t now_ns)
 	int wanted = atomic_load_explicit(&s->wanted, memory_order_acquire);
 
 	(void)now_ns;
+	sw_reserve_turn(
+		&s->daemon.reserve, s->daemon.ports, s->daemon.n_ports);
 	if (wanted == RUN)
 		return 0;
 	atomic_store(&s->open_chunks, sw_server_open_chunks(&s->engine));
@@ -87,8 +89,10 @@ static void print_budget(const struct server *s)
 
 static void control(struct server *s)
 {
-	while (!sw_daemon_signalled(POLL_MS))
+	while (!sw_daemon_signalled(POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
+		sw_reserve_work(&s->daemon.reserve);
+	}
 	sw_log(&s->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
 	atomic_store(&s->wanted, FINISH);

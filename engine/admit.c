@@ -397,6 +397,13 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	return true;
 }
 
+/* A page more for each tensor, since memory comes in pages. */
+static bool has_memory(const struct sw_env *env, uint64_t need, uint32_t n)
+{
+	return !env->mem_ready ||
+	       env->mem_ready(env->ctx, need + n * UINT64_C(4096));
+}
+
 static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n)
 {
@@ -415,6 +422,8 @@ static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 			(unsigned long long)(srv->quota_bytes >> 20));
 		return false;
 	}
+	if (!has_memory(srv->env, need, n))
+		return false; /* the worker asks again */
 	for (uint32_t i = 0; i < n; i++)
 		if (!next_item(&p, &len, srv->env->sum, &d) ||
 			!admit_one(srv, s, &d, &s->declared[i]))

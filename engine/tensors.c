@@ -242,8 +242,9 @@ int sw_worker_push(
 	if (tensor >= w->n_tensors)
 		return SW_EINVAL;
 	t = &w->tensors[tensor];
-	if (!is_admitted(w))
-		return SW_EAGAIN;
+	for (uint32_t l = 0; l < w->n_links; l++)
+		if (tensor >= w->links[l].n_declared)
+			return SW_EAGAIN;
 	if (t->is_open)
 		return SW_EBUSY;
 	t->is_open = true;

@@ -336,12 +336,13 @@ static void worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 
 /* --- time --- */
 
-/* Note the late chunks of one tensor for the next PULL. */
-static void gather_late(struct sw_worker *w, struct sw_link *l,
+/* Note the late chunks of one tensor for the next PULL, from where the last
+ * one stopped.  Returns the first chunk that was not looked at. */
+static uint32_t gather_late(struct sw_worker *w, struct sw_link *l,
 	struct sw_wtensor *t, uint32_t *budget)
 {
 	const struct sw_bitmap *late = &t->late[l->index];
-	uint32_t local = sw_bitmap_first(late);
+	uint32_t local = sw_bitmap_next(late, l->pull_local);
 
 	for (; local != SW_BITMAP_NONE && *budget &&
 		l->n_pulls < SW_PULL_MAX;
@@ -355,29 +356,44 @@ static void gather_late(struct sw_worker *w, struct sw_link *l,
 		l->pulls[l->n_pulls++] = (struct sw_pull){
 			.key = t->key, .round = t->round, .chunk = chunk};
 	}
+	return local;
+}
+
+/* Most urgent first, but each PULL goes on behind the one before, so that the
+ * first 64 that wait for somebody do not keep the others from being asked. */
+static void gather(struct sw_worker *w, struct sw_link *l)
+{
+	uint32_t budget = LATE_SCAN;
+	uint32_t order = sw_bitmap_next(&l->late, l->pull_order);
+
+	l->n_pulls = 0;
+	while (order != SW_BITMAP_NONE) {
+		if (order != l->pull_order)
+			l->pull_local = 0;
+		l->pull_order = order;
+		l->pull_local = gather_late(
+			w, l, &w->tensors[w->by_order[order]], &budget);
+		if (l->pull_local != SW_BITMAP_NONE)
+			return;
+		order = sw_bitmap_next(&l->late, order + 1);
+	}
+	l->pull_order = l->pull_local = 0; /* the sweep is over */
 }
 
 /* Ask for the most urgent results that are late.  The pause doubles while
  * nothing comes, so that a straggler costs few bytes. */
 static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 {
-	uint32_t budget = LATE_SCAN;
-	uint32_t order = sw_bitmap_first(&l->late);
-
-	if (order == SW_BITMAP_NONE)
+	if (sw_bitmap_is_empty(&l->late))
 		return UINT64_MAX;
 	if (!l->pull_wait_ns) {
 		l->pull_wait_ns = sw_max64(
 			4 * sw_flow_srtt(&l->flow), w->params.pull_min);
 		l->pull_at_ns = w->now_ns + l->pull_wait_ns;
 	}
-	if (w->now_ns < l->pull_at_ns)
-		return l->pull_at_ns;
-	l->n_pulls = 0;
-	for (; order != SW_BITMAP_NONE && budget && l->n_pulls < SW_PULL_MAX;
-		order = sw_bitmap_next(&l->late, order + 1))
-		gather_late(
-			w, l, &w->tensors[w->by_order[order]], &budget);
+	if (w->now_ns < l->pull_at_ns || l->owed & 1u << SW_LINK_OWE_PULL)
+		return sw_max64(l->pull_at_ns, w->now_ns + w->params.ack_delay);
+	gather(w, l);
 	if (l->n_pulls) {
 		sw_link_owe(w, l, SW_LINK_OWE_PULL);
 		l->pull_wait_ns =
@@ -645,15 +661,30 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job)
 	return 0;
 }
 
+static bool is_name(const char *name)
+{
+	return name[0] && strnlen(name, SW_NAME_MAX) < SW_NAME_MAX;
+}
+
+static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
+{
+	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
+		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
+		job->n_members > SW_MAX_MEMBERS || job->rank >= job->n_members)
+		return false;
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		if (job->servers[i].path.port_i >= n_ports)
+			return false;
+	return is_name(job->job) && is_name(job->node);
+}
+
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_env *env, const struct sw_worker_events *events,
 	const struct sw_worker_job *job, uint32_t n_ports, uint64_t now_ns)
 {
 	int err;
 
-	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
-		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
-		job->n_members > SW_MAX_MEMBERS || job->rank >= job->n_members)
+	if (!is_valid(job, n_ports))
 		return SW_EINVAL;
 	*w = (struct sw_worker){.node = {.stats = &w->stats,
 					.rx = worker_rx,

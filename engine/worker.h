@@ -99,6 +99,7 @@ struct sw_link {
 	uint32_t n_asked;    /* in the DECLARE that is open */
 	uint64_t pull_at_ns, pull_wait_ns;
 	uint32_t n_pulls;
+	uint32_t pull_order, pull_local; /* where the next PULL goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
 	struct sw_bitmap ready; /* orders with todo */
 	struct sw_bitmap late;	/* orders with late */

@@ -142,6 +142,13 @@ static void io_tx_flush(struct sw_port *base)
 		p->n_tx_held * sizeof(p->tx_bytes[0]));
 }
 
+bool sw_dpdk_port_let_go(struct sw_port *base)
+{
+	if (!sw_dpdk_port_is_drained(base))
+		tx_drop_held(port_of(base), SW_DPDK_I_tx_let_go);
+	return sw_dpdk_port_is_drained(base);
+}
+
 static uint32_t io_tx_room(struct sw_port *base)
 {
 	struct port *p = port_of(base);

@@ -80,6 +80,11 @@ bool sw_dpdk_port_is_up(const struct sw_port *p);
  * Thread: the owning lcore. */
 bool sw_dpdk_port_is_drained(struct sw_port *p);
 
+/* sw_dpdk_port_let_go - drop the frames that the driver has not taken, and say
+ * whether it is drained: for memory that is to be unmapped while the other end
+ * may never read again.  Thread: the owning lcore. */
+bool sw_dpdk_port_let_go(struct sw_port *p);
+
 /* sw_dpdk_port_stats_get - copy the counters.  Thread: any. */
 void sw_dpdk_port_stats_get(
 	const struct sw_port *p, struct sw_dpdk_port_stats *out);

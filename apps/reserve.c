@@ -1,0 +1,119 @@
+/* reserve.c - the server's memory, made and unmade beside the polling lcore.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/reserve.h"
+
+#include <stddef.h>
+
+#include "pmd/dpdk/port.h"
+#include "pmd/host/memory.h"
+
+enum { NONE, WANTED, MADE, FAILED };
+
+enum {
+	PAGE = 4096,
+	SMALL = 1 << 20, /* the lcore makes it itself: well under 1 ms */
+};
+
+struct sw_reserve_dead {
+	struct sw_reserve_dead *next;
+	uint64_t bytes;
+};
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+bool sw_reserve_ready(struct sw_reserve *r, uint64_t bytes)
+{
+	switch (atomic_load_explicit(&r->state, memory_order_acquire)) {
+	case WANTED:
+		return false;
+	case FAILED:
+		atomic_store(&r->state, NONE);
+		return true; /* sw_reserve_get will say that there is none */
+	case MADE:
+		if (r->left_bytes >= bytes)
+			return true;
+		/* What the batch before did not need. */
+		sw_reserve_put(r, r->next, r->left_bytes);
+		r->left_bytes = 0;
+		atomic_store(&r->state, NONE);
+		break;
+	default:
+		break;
+	}
+	if (bytes <= SMALL)
+		return true;
+	r->wanted_bytes = whole_pages(bytes);
+	atomic_store_explicit(&r->state, WANTED, memory_order_release);
+	return false;
+}
+
+void *sw_reserve_get(struct sw_reserve *r, uint64_t bytes)
+{
+	uint64_t size = whole_pages(bytes);
+	char *mem = r->next;
+
+	if (atomic_load_explicit(&r->state, memory_order_acquire) != MADE ||
+		r->left_bytes < size)
+		return size <= SMALL ? sw_memory_get(size) : NULL;
+	r->next += size;
+	r->left_bytes -= size;
+	return mem;
+}
+
+void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes)
+{
+	struct sw_reserve_dead *d = mem;
+
+	if (!whole_pages(bytes))
+		return;
+	*d = (struct sw_reserve_dead){
+		.next = r->dead, .bytes = whole_pages(bytes)};
+	r->dead = d;
+}
+
+void sw_reserve_turn(struct sw_reserve *r, struct sw_port *const *ports,
+	uint32_t n_ports)
+{
+	struct sw_reserve_dead *none = NULL;
+
+	if (!r->dead)
+		return;
+	for (uint32_t i = 0; i < n_ports; i++)
+		if (!sw_dpdk_port_let_go(ports[i]))
+			return;
+	if (atomic_compare_exchange_strong(&r->to_unmap, &none, r->dead))
+		r->dead = NULL;
+}
+
+static void unmap(struct sw_reserve_dead *d)
+{
+	while (d) {
+		struct sw_reserve_dead *next = d->next;
+
+		sw_memory_put(d, d->bytes);
+		d = next;
+	}
+}
+
+void sw_reserve_work(struct sw_reserve *r)
+{
+	unmap(atomic_exchange(&r->to_unmap, NULL));
+	if (atomic_load_explicit(&r->state, memory_order_acquire) != WANTED)
+		return;
+	r->next = sw_memory_get(r->wanted_bytes);
+	r->left_bytes = r->next ? r->wanted_bytes : 0;
+	atomic_store_explicit(
+		&r->state, r->next ? MADE : FAILED, memory_order_release);
+}
+
+void sw_reserve_close(struct sw_reserve *r)
+{
+	if (atomic_load(&r->state) == MADE)
+		sw_reserve_put(r, r->next, r->left_bytes);
+	unmap(atomic_exchange(&r->to_unmap, NULL));
+	unmap(r->dead);
+	r->dead = NULL;
+}

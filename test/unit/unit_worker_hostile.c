@@ -1,0 +1,261 @@
+/* unit_worker_hostile.c - what a worker makes of frames that should not be.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * After every attack the round that is under way still ends well.
+ */
+#include "test/support/alloc.h"
+#include "test/support/worker_rig.h"
+
+static struct worker_rig *open_rig(void)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 2, 2);
+	wrig_run(&r);
+	wrig_declare(&r, "a", 2 * WRIG_CHUNK, 0);
+	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);
+	assert_string_equal(wrig_tx(&r), "s0 PUSH k0 r1 c0 +1344; "
+					 "s0 PUSH k0 r1 c1 +1344");
+	return &r;
+}
+
+static void close_rig(struct worker_rig *r)
+{
+	wrig_result(r, 0, 0, 1, 0, 5);
+	wrig_result(r, 0, 0, 1, 1, 5);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
+	wrig_close(r);
+}
+
+/* A full RESULT as bytes, to be damaged. */
+static struct test_frame *good_result(struct worker_rig *r)
+{
+	static struct test_frame f;
+	int32_t elems[WRIG_CHUNK] = {0};
+
+	wrig_make(r, 0, wrig_result_header(0, 1, 0, WRIG_CHUNK), elems, &f);
+	return &f;
+}
+
+static void deliver(struct worker_rig *r, const struct test_frame *f)
+{
+	frame_rx(&r->w.node, r->now_ns, f);
+}
+
+static void rx__truncated_and_oversized(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct test_frame *f = good_result(r);
+	uint32_t whole = f->len;
+
+	for (f->len = 0; f->len < whole; f->len++)
+		deliver(r, f);
+	f->len = whole + 1;
+	deliver(r, f);
+	f->len = sizeof(f->bytes);
+	deliver(r, f);
+	assert_int_equal(r->w.stats.rx_short, SW_HEAD_BYTES);
+	assert_int_equal(r->w.stats.rx_length, WRIG_PAYLOAD + 2);
+	close_rig(r);
+}
+
+static void rx__wrong_magic_header_version_type(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct test_frame *f = good_result(r);
+
+	f->bytes[1] ^= 0x40;
+	deliver(r, f);
+	assert_int_equal(r->w.stats.rx_magic, 1);
+	f->bytes[1] ^= 0x40;
+	f->bytes[24] ^= 0x40;
+	deliver(r, f);
+	assert_int_equal(r->w.stats.rx_head_crc, 1);
+	wrig_send(r, 0,
+		(struct sw_header){.type = SW_KEEPALIVE, .version = 9}, NULL);
+	assert_int_equal(r->w.stats.rx_version, 1);
+	wrig_send(r, 0, (struct sw_header){.type = 40}, NULL);
+	assert_int_equal(r->w.stats.rx_type, 1);
+	close_rig(r);
+}
+
+static void rx__corrupted_control_payload(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_status st = {.state = SW_JOB_FAILED};
+
+	wrig_send(r, 0,
+		(struct sw_header){.type = SW_STATUS,
+			.payload_len = sizeof(st),
+			.payload_crc = 1},
+		&st);
+	assert_int_equal(r->w.stats.rx_payload_crc, 1);
+	close_rig(r);
+}
+
+static void rx__stale_generation(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_header h = wrig_result_header(0, 1, 0, WRIG_CHUNK);
+	static const uint32_t offsets[] = {1, 0x20000, 0xffff0000};
+	int32_t elems[WRIG_CHUNK] = {0};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(offsets); i++) {
+		h.session = r->s[0].peer + offsets[i];
+		wrig_send(r, 0, h, elems);
+	}
+	assert_int_equal(r->w.stats.rx_session, 3);
+	close_rig(r);
+}
+
+/* A RESULT without a session, or of another server or address. */
+static void rx__wrong_source(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct test_frame *f = good_result(r);
+
+	f->peer = r->s[1].path;
+	deliver(r, f);
+	f->peer = r->s[0].path;
+	f->peer.udp++;
+	deliver(r, f);
+	f->peer.udp--;
+	f->peer.port_i = 1;
+	deliver(r, f);
+	assert_int_equal(r->w.stats.rx_source, 3);
+	f->peer.port_i = 0;
+	f->h.session = 0;
+	sw_header_encode(&f->h, f->bytes);
+	deliver(r, f);
+	assert_int_equal(r->w.stats.rx_session, 1);
+	close_rig(r);
+}
+
+/* The chunk lies on the other server: that one has no say. */
+static void result__of_the_wrong_server(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	wrig_result(r, 1, 0, 1, 0, 66);
+	wrig_answer(r, 1, SW_ANSWER_GONE, 0, 1, 0, 0);
+	assert_int_equal(r->w.stats.rx_chunk, 2);
+	close_rig(r);
+}
+
+/* Types that only a worker sends. */
+static void rx__types_of_a_worker(void **state)
+{
+	static const struct {
+		uint8_t type;
+		uint16_t len;
+	} rows[] = {{SW_HELLO, 64}, {SW_JOIN, 368}, {SW_DECLARE, 8},
+		{SW_LEAVE, 176}, {SW_PULL, 12}, {SW_PUSH, 64}};
+	struct worker_rig *r = open_rig();
+	uint8_t zeros[512] = {0};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		wrig_send(r, 0,
+			(struct sw_header){.type = rows[i].type,
+				.payload_len = rows[i].len},
+			zeros);
+		assert_int_equal(r->w.stats.rx_state, i + 1);
+	}
+	close_rig(r);
+}
+
+/* The handshake's frames once more, in a running job. */
+static void rx__handshake_again(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	wrig_cookie(r, 0);
+	wrig_accept(r, 0);
+	wrig_refuse(r, 0, SW_EREFUSED, "no");
+	r->s[0].n_items = 1;
+	wrig_declared(r, 0);
+	assert_string_equal(wrig_events(r), "");
+	close_rig(r);
+}
+
+static void hear__implausible_grant(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_flow *f = &r->w.links[0].flow;
+
+	for (uint32_t i = 0; i < 9; i++)
+		wrig_send(r, 0,
+			(struct sw_header){.type = SW_KEEPALIVE,
+				.grant = 0x7fffffff - i,
+				.consumed = 0x7fffffff},
+			NULL);
+	assert_true(f->granted <= f->consumed + SW_CREDIT_MAX);
+	close_rig(r);
+}
+
+/* Old grants and ACKs are the past (A5, A9). */
+static void hear__played_back(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_sack k = {.largest = 2, .bits = {1}};
+	uint64_t granted = r->w.links[0].flow.granted;
+
+	wrig_send(r, 0,
+		(struct sw_header){.type = SW_ACK,
+			.psn = 1,
+			.grant = (uint32_t)granted + 500,
+			.payload_len = sizeof(k)},
+		&k);
+	assert_true(r->w.links[0].flow.granted == granted);
+	assert_int_equal(r->w.links[0].flow.open_mask, 1);
+	close_rig(r);
+}
+
+static void ack__wild(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_sack k[SW_N_CLASSES];
+
+	memset(k, 0xff, sizeof(k));
+	for (uint32_t n = 1; n <= SW_N_CLASSES; n++)
+		wrig_send(r, 0,
+			(struct sw_header){.type = SW_ACK,
+				.payload_len =
+					(uint16_t)(n * sizeof(k[0]))},
+			k);
+	assert_int_equal(r->w.stats.rx_state, SW_N_CLASSES);
+	close_rig(r);
+}
+
+/* ANSWERs without end: a chunk is in the set of what to push once. */
+static void answer__storm(void **state)
+{
+	struct worker_rig *r = open_rig();
+	uint64_t calls = alloc_calls();
+
+	for (uint32_t n = 0; n < 5000; n++)
+		wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, n & 1, 0);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again; "
+					"s0 PUSH k0 r1 c1 +1344 again");
+	assert_true(alloc_calls() == calls);
+	close_rig(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rx__truncated_and_oversized),
+		cmocka_unit_test(rx__wrong_magic_header_version_type),
+		cmocka_unit_test(rx__corrupted_control_payload),
+		cmocka_unit_test(rx__stale_generation),
+		cmocka_unit_test(rx__wrong_source),
+		cmocka_unit_test(result__of_the_wrong_server),
+		cmocka_unit_test(rx__types_of_a_worker),
+		cmocka_unit_test(rx__handshake_again),
+		cmocka_unit_test(hear__implausible_grant),
+		cmocka_unit_test(hear__played_back),
+		cmocka_unit_test(ack__wild),
+		cmocka_unit_test(answer__storm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
