@@ -83,9 +83,9 @@ static void on_declare(void *ctx, uint32_t id, uint32_t batch,
 
 	(void)id;
 	a->batch = batch;
-	give_order(a, &(struct agent_order){.kind = AGENT_DECLARE,
-			      .tensors = tensors,
-			      .n = n});
+	give_order(
+		a, &(struct agent_order){
+			   .kind = AGENT_DECLARE, .tensors = tensors, .n = n});
 }
 
 static void on_detach(
@@ -95,7 +95,8 @@ static void on_detach(
 	struct agent_order order = {.kind = AGENT_LEAVE};
 	bool is_next = a->has_next && id == a->next_id;
 
-	sw_log(&a->daemon.log, why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
+	sw_log(&a->daemon.log,
+		why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
 		"process %u: %s", is_next ? a->next_pid : a->pid, text);
 	if (is_next) {
 		a->has_next = false;
@@ -247,8 +248,8 @@ static void turn(struct agent *a)
 {
 	bool is_waiting = a->is_attached && (!a->is_admitted || a->is_ended);
 
-	sw_host_poll(a->host, is_waiting || a->is_attached ? FAST_POLL_MS :
-							     SLOW_POLL_MS);
+	sw_host_poll(a->host,
+		is_waiting || a->is_attached ? FAST_POLL_MS : SLOW_POLL_MS);
 	take_news(a);
 	sw_stats_serve_poll(a->daemon.stats);
 }
@@ -342,8 +343,9 @@ int sw_cmd_agent(int argc, char **argv)
 	const struct sw_arg rows[] = {{"--config", SW_ARG_STRING,
 		{.string = &path}, 0, 0, "configuration file (INI)"}};
 	const struct sw_args args = {.name = "agent",
-		.summary = "serve the training processes of this machine, until "
-			   "SIGTERM",
+		.summary =
+			"serve the training processes of this machine, until "
+			"SIGTERM",
 		.rows = rows,
 		.n_rows = 1};
 	int err = sw_args_parse(&args, argc, argv);

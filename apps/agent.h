@@ -13,7 +13,7 @@ enum agent_order_kind {
 	AGENT_JOIN,    /* open a worker */
 	AGENT_SERVE,   /* take submits from port */
 	AGENT_DECLARE, /* declare n tensors */
-	AGENT_LEAVE,   /* let go of port and tensors; err: what to tell others */
+	AGENT_LEAVE, /* let go of port and tensors; err: what to tell others */
 };
 
 struct agent_order {
@@ -26,11 +26,11 @@ struct agent_order {
 };
 
 enum agent_news_kind {
-	AGENT_STATUS,	/* a line for people */
-	AGENT_RUNNING,	/* the job runs */
+	AGENT_STATUS,   /* a line for people */
+	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
-	AGENT_FAILED,	/* the job failed */
-	AGENT_LEFT,	/* nothing of the client is used any more */
+	AGENT_FAILED,   /* the job failed */
+	AGENT_LEFT,     /* nothing of the client is used any more */
 };
 
 struct agent_news {
@@ -41,10 +41,10 @@ struct agent_news {
 };
 
 struct agent_rings {
-	_Alignas(64) unsigned char
-		orders[SW_SPSC_BYTES(AGENT_RING, sizeof(struct agent_order))];
-	_Alignas(64) unsigned char
-		news[SW_SPSC_BYTES(AGENT_RING, sizeof(struct agent_news))];
+	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
+		AGENT_RING, sizeof(struct agent_order))];
+	_Alignas(64) unsigned char news[SW_SPSC_BYTES(
+		AGENT_RING, sizeof(struct agent_news))];
 };
 
 struct agent {
@@ -58,7 +58,7 @@ struct agent {
 	bool is_stopping;
 	bool is_attached; /* the id below is in use */
 	bool is_admitted; /* it was told so */
-	bool is_ended;	  /* it is gone, or was told so */
+	bool is_ended;    /* it is gone, or was told so */
 	uint32_t id, pid, batch;
 	bool has_next; /* waits until the one above has been let go of */
 	uint32_t next_id, next_pid;
@@ -72,7 +72,7 @@ struct agent {
 
 	/* both */
 	_Atomic uint32_t n_open; /* push_pulls, written by the lcore */
-	struct sw_stats stats;	 /* of all workers so far; lcore writes */
+	struct sw_stats stats;   /* of all workers so far; lcore writes */
 };
 
 /* Functions of the lcore, for struct sw_poller; @ctx is the agent. */

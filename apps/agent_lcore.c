@@ -43,16 +43,16 @@ static void on_declared(void *ctx)
 			.first = a->worker.n_tensors - a->n_batch});
 }
 
-static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
-	uint32_t weight)
+static void on_done(
+	void *ctx, uint32_t tensor, uint64_t cookie, int err, uint32_t weight)
 {
 	struct agent *a = ctx;
 	struct sw_completion c = {.handle = cookie, .status = err};
 
 	(void)tensor;
 	(void)weight;
-	/* A failed job ends its handles by the hang-up that AGENT_FAILED causes:
-	 * that carries the sentence which names who failed. */
+	/* A failed job ends its handles by the hang-up that AGENT_FAILED
+	 * causes: that carries the sentence which names who failed. */
 	if (a->port && a->worker.state != SW_WORKER_FAILED)
 		sw_host_complete(a->port, &c);
 }
@@ -175,9 +175,8 @@ void sw_agent_add_stats(struct sw_stats *sum, const struct sw_stats *more)
 
 	rows = sw_stats_rows(&n);
 	for (uint32_t i = 0; i < n; i++)
-		*(uint64_t *)((char *)sum + rows[i].offset) +=
-			*(const uint64_t *)((const char *)more +
-					    rows[i].offset);
+		*(uint64_t *)((char *)sum + rows[i].offset) += *(
+			const uint64_t *)((const char *)more + rows[i].offset);
 }
 
 /* All servers know that we left, or do not answer: let go of everything. */
@@ -236,8 +235,8 @@ void sw_agent_rest(void *ctx, uint64_t max_ns)
 {
 	struct agent *a = ctx;
 
-	sw_host_idle_wait(&a->port, a->port ? 1 : 0, -1,
-		(uint32_t)(max_ns / 1000 + 1));
+	sw_host_idle_wait(
+		&a->port, a->port ? 1 : 0, -1, (uint32_t)(max_ns / 1000 + 1));
 }
 
 void sw_agent_close(struct agent *a)

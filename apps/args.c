@@ -46,8 +46,7 @@ static int fail(const struct sw_args *args, const char *fmt, ...)
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, " (sumwire %s --help shows all options)\n",
-		args->name);
+	fprintf(stderr, " (sumwire %s --help shows all options)\n", args->name);
 	return SW_EINVAL;
 }
 
@@ -56,14 +55,14 @@ static bool has_bounds(const struct sw_arg *row)
 	return row->min != 0 || row->max != 0;
 }
 
-static void number_format(const struct sw_arg *row, double value, char *buf,
-	size_t len)
+static void number_format(
+	const struct sw_arg *row, double value, char *buf, size_t len)
 {
 	if (row->type == SW_ARG_DOUBLE)
 		snprintf(buf, len, "%.9g", value);
 	else
-		sw_value_format((uint64_t)value, types[row->type].unit, buf,
-			len);
+		sw_value_format(
+			(uint64_t)value, types[row->type].unit, buf, len);
 }
 
 static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
@@ -79,14 +78,14 @@ static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
 		text, min, max);
 }
 
-static int whole_set(const struct sw_args *args, const struct sw_arg *row,
-	const char *text)
+static int whole_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
 {
 	uint64_t value;
 	char why[256];
 
-	if (sw_value_parse(text, types[row->type].unit, &value, why,
-		    sizeof(why)) < 0)
+	if (sw_value_parse(
+		    text, types[row->type].unit, &value, why, sizeof(why)) < 0)
 		return fail(args, "%s: %s", row->name, why);
 	if (bounds_check(args, row, text, (double)value) < 0)
 		return SW_EINVAL;
@@ -99,8 +98,8 @@ static int whole_set(const struct sw_args *args, const struct sw_arg *row,
 	return 0;
 }
 
-static int real_set(const struct sw_args *args, const struct sw_arg *row,
-	const char *text)
+static int real_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
 {
 	double value;
 	char why[256];
@@ -123,8 +122,8 @@ static int list_add(const struct sw_args *args, const char *name,
 	return 0;
 }
 
-static int value_set(const struct sw_args *args, const struct sw_arg *row,
-	const char *text)
+static int value_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
 {
 	switch (row->type) {
 	case SW_ARG_DOUBLE:
@@ -139,8 +138,8 @@ static int value_set(const struct sw_args *args, const struct sw_arg *row,
 	}
 }
 
-static int unknown_option(const struct sw_args *args, const char *text,
-	size_t len)
+static int unknown_option(
+	const struct sw_args *args, const char *text, size_t len)
 {
 	struct sw_nearest near;
 	char name[64];
@@ -192,15 +191,16 @@ static int positional_take(struct walk *w)
 	if (!args->positional)
 		return fail(args, "\"%s\" is not an option", text);
 	if (w->n_positionals++ == args->max_positionals)
-		return fail(args, "\"%s\" is one %s too many, at most %u are "
-			"taken", text, args->positional,
-			args->max_positionals);
+		return fail(args,
+			"\"%s\" is one %s too many, at most %u are "
+			"taken",
+			text, args->positional, args->max_positionals);
 	return list_add(args, args->positional, args->positionals, text);
 }
 
 /* The default of a row, as --help shows it; "" when there is none. */
-static const char *default_format(const struct sw_arg *row, char *buf,
-	size_t len)
+static const char *default_format(
+	const struct sw_arg *row, char *buf, size_t len)
 {
 	buf[0] = '\0';
 	switch (row->type) {
@@ -218,8 +218,7 @@ static const char *default_format(const struct sw_arg *row, char *buf,
 		snprintf(buf, len, "%.9g", *row->out.real);
 		break;
 	default:
-		sw_value_format(*row->out.u64, types[row->type].unit, buf,
-			len);
+		sw_value_format(*row->out.u64, types[row->type].unit, buf, len);
 	}
 	return buf;
 }
@@ -228,8 +227,8 @@ static void row_print(const struct sw_arg *row)
 {
 	char left[64], text[128], min[32], max[32];
 
-	snprintf(left, sizeof(left), "%s %s", row->name,
-		types[row->type].value);
+	snprintf(
+		left, sizeof(left), "%s %s", row->name, types[row->type].value);
 	printf("  %-24s %s", left, row->help);
 	if (has_bounds(row)) {
 		number_format(row, row->min, min, sizeof(min));
@@ -245,8 +244,9 @@ static void help_print(const struct sw_args *args)
 {
 	printf("sumwire %s - %s\n\nusage: sumwire %s [options]%s%s%s%s\n\n",
 		args->name, args->summary, args->name,
-		!args->positional ? "" :
-		args->min_positionals ? " " : " [",
+		!args->positional       ? ""
+		: args->min_positionals ? " "
+					: " [",
 		args->positional ? args->positional : "",
 		args->positional && args->max_positionals > 1 ? "..." : "",
 		args->positional && !args->min_positionals ? "]" : "");
@@ -273,8 +273,9 @@ int sw_args_parse(const struct sw_args *args, int argc, char **argv)
 			w.i++;
 			continue;
 		}
-		err = is_open && text[0] == '-' && text[1] ?
-			option_take(&w) : positional_take(&w);
+		err = is_open && text[0] == '-' && text[1]
+			      ? option_take(&w)
+			      : positional_take(&w);
 		if (err < 0)
 			return err;
 	}

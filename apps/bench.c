@@ -87,7 +87,7 @@ static void each(void *ctx, struct bench_row *row)
 	rep->wrong += row->wrong;
 	/* In the same run, since absolute figures drift. */
 	if (rep->o->is_raw)
-		row->raw_gbit_s = bench_raw(rep->o, row->size_bytes);
+		row->raw_gbit_s = sw_bench_raw(rep->o, row->size_bytes);
 	if (rep->o->is_json)
 		write_row(rep, row);
 	else
@@ -104,11 +104,11 @@ static int run_all(const struct bench_options *o, struct report *rep)
 	for (uint32_t i = 1; i < n; i++) {
 		if (fork())
 			continue;
-		err = bench_client(o, o->agents.items[i], each, rep);
+		err = sw_bench_client(o, o->agents.items[i], each, rep);
 		fflush(stdout);
 		_exit(err || rep->wrong ? 1 : 0);
 	}
-	worst = bench_client(o, o->agents.items[0], each, rep);
+	worst = sw_bench_client(o, o->agents.items[0], each, rep);
 	for (uint32_t i = 1; i < n; i++)
 		if (wait(&status) < 0 || status)
 			worst = worst ? worst : SW_EPEER;
@@ -139,11 +139,11 @@ static int report_all(struct bench_options *o)
 static int run_loopback(struct bench_options *o)
 {
 	struct bench_loopback l;
-	int err = bench_loopback_start(&l, o), worst;
+	int err = sw_bench_loopback_start(&l, o), worst;
 
 	o->agents = (struct sw_arg_list){.n = 1, .items = {l.agent}};
 	worst = err ? 1 : report_all(o);
-	return bench_loopback_stop(&l) || worst ? 1 : 0;
+	return sw_bench_loopback_stop(&l) || worst ? 1 : 0;
 }
 
 static bool find_dtype(const char *name, enum sw_dtype *out)
@@ -187,7 +187,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
 			"loopback without payload CRC"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
-			"loopback loses, doubles and reorders so much, as 0.1%"},
+			"loopback loses, doubles and reorders so much, as "
+			"0.1%"},
 		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 16, 1024,
 			"slots of the loopback's memif rings"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 1, 64,

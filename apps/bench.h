@@ -16,8 +16,8 @@ struct bench_options {
 	struct sw_arg_list agents;
 	uint64_t min_bytes, max_bytes;
 	uint32_t factor, n_iters; /* 0: by size */
-	uint32_t n_servers;	  /* for busbw; the agents know the real ones */
-	uint32_t ring, burst;	  /* of the loopback's ports */
+	uint32_t n_servers;       /* for busbw; the agents know the real ones */
+	uint32_t ring, burst;     /* of the loopback's ports */
 	enum sw_dtype dtype;
 	bool is_loopback, is_raw, is_json, is_polling, has_no_crc;
 	const char *faults; /* percent, on the loopback's ports */
@@ -31,10 +31,10 @@ struct bench_row {
 	double raw_gbit_s; /* 0: not measured */
 };
 
-/* bench_client - measure every size over the agent at @path; @each is called
+/* sw_bench_client - measure every size over the agent at @path; @each is called
  * as each one ends, and may start what else belongs to that row.
  * Returns 0 or a negative error, which was printed. */
-int bench_client(const struct bench_options *o, const char *path,
+int sw_bench_client(const struct bench_options *o, const char *path,
 	void (*each)(void *ctx, struct bench_row *row), void *ctx);
 
 /* A server and an agent on memif, in a private folder. */
@@ -43,24 +43,24 @@ struct bench_loopback {
 	pid_t pids[BENCH_DAEMONS];
 };
 
-/* bench_loopback_start - returns 0 when the agent takes processes; else a
+/* sw_bench_loopback_start - returns 0 when the agent takes processes; else a
  * negative error, with the failed daemon's log on stderr. */
-int bench_loopback_start(
+int sw_bench_loopback_start(
 	struct bench_loopback *l, const struct bench_options *o);
 
-/* bench_loopback_stop - stop both, remove the folder.  Returns 0, or SW_EIO
+/* sw_bench_loopback_stop - stop both, remove the folder.  Returns 0, or SW_EIO
  * when one did not end well. */
-int bench_loopback_stop(struct bench_loopback *l);
+int sw_bench_loopback_stop(struct bench_loopback *l);
 
-/* bench_cpu - the CPU for side @i (0 server, 1 client) of a measurement on one
- * machine, as text for [lcore] cpus: each its own, since two pollers on one
+/* sw_bench_cpu - the CPU for side @i (0 server, 1 client) of a measurement on
+ * one machine, as text for [lcore] cpus: each its own, since two pollers on one
  * halve each other; "auto" where this process may use only one.
  * Owned by the caller: @out, 16 bytes. */
-const char *bench_cpu(uint32_t i, char out[16]);
+const char *sw_bench_cpu(uint32_t i, char out[16]);
 
-/* bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a memif
- * of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and why
- * was printed. */
-double bench_raw(const struct bench_options *o, uint64_t bytes);
+/* sw_bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a
+ * memif of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and
+ * why was printed. */
+double sw_bench_raw(const struct bench_options *o, uint64_t bytes);
 
 #endif

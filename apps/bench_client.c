@@ -72,8 +72,8 @@ static int push_pull(const struct bench_options *o, struct sw_client *c,
 	int err = sw_push_pull(c, t, step, &handle);
 
 	if (!err)
-		err = o->is_polling ? sw_wait_polling(c, handle) :
-				      sw_wait(c, handle);
+		err = o->is_polling ? sw_wait_polling(c, handle)
+				    : sw_wait(c, handle);
 	if (err)
 		fprintf(stderr, "sumwire bench: %s: %s\n", sw_error_text(err),
 			sw_last_error(c));
@@ -106,8 +106,9 @@ static uint32_t iterations(const struct bench_options *o, uint64_t bytes)
 
 	if (o->n_iters)
 		return o->n_iters;
-	return (uint32_t)(n < ITERS_MIN ? ITERS_MIN :
-					  n > ITERS_MAX ? ITERS_MAX : n);
+	return (uint32_t)(n < ITERS_MIN   ? ITERS_MIN
+			  : n > ITERS_MAX ? ITERS_MAX
+					  : n);
 }
 
 /* Timed rounds in the middle, checked ones at both ends. */
@@ -124,8 +125,7 @@ static int measure(const struct bench_options *o, struct sw_client *c,
 	for (uint32_t i = 0; i < WARM_UP && !err; i++) {
 		fill(o, data, row->n_elems);
 		err = push_pull(o, c, t, step++);
-		row->wrong +=
-			count_wrong(o, data, row->n_elems, row->workers);
+		row->wrong += count_wrong(o, data, row->n_elems, row->workers);
 	}
 	for (uint32_t i = 0; i < n && !err; i++) {
 		uint64_t from = sw_now_ns();
@@ -136,8 +136,7 @@ static int measure(const struct bench_options *o, struct sw_client *c,
 	if (!err) {
 		fill(o, data, row->n_elems);
 		err = push_pull(o, c, t, step++);
-		row->wrong +=
-			count_wrong(o, data, row->n_elems, row->workers);
+		row->wrong += count_wrong(o, data, row->n_elems, row->workers);
 		summarize(row, us);
 	}
 	free(us);
@@ -167,7 +166,7 @@ static int run_size(const struct bench_options *o, struct sw_client *c,
 	return measure(o, c, t, row);
 }
 
-int bench_client(const struct bench_options *o, const char *path,
+int sw_bench_client(const struct bench_options *o, const char *path,
 	void (*each)(void *ctx, struct bench_row *row), void *ctx)
 {
 	struct sw_settings s;

@@ -26,7 +26,7 @@ static void path_of(const struct bench_loopback *l, uint32_t i,
 	snprintf(out, BENCH_DIR + 32, "%s/%s.%s", l->dir, roles[i], suffix);
 }
 
-const char *bench_cpu(uint32_t i, char out[16])
+const char *sw_bench_cpu(uint32_t i, char out[16])
 {
 	cpu_set_t set;
 
@@ -61,10 +61,12 @@ static int write_conf(const struct bench_loopback *l,
 		"fault_dup = %s\nfault_reorder = %s\n[lcore]\ncpus = %s\n",
 		roles[i], roles[i], l->dir, o->has_no_crc ? "no" : "yes",
 		l->dir, roles[i], l->dir, i ? "connect" : "listen", i + 1,
-		o->ring, o->burst, faults, faults, faults, bench_cpu(i, cpu));
+		o->ring, o->burst, faults, faults, faults,
+		sw_bench_cpu(i, cpu));
 	if (i)
-		fprintf(f, "[agent]\nsocket = %s\n[server a]\nip = 10.77.0.1\n"
-			   "port = a\n",
+		fprintf(f,
+			"[agent]\nsocket = %s\n[server a]\nip = 10.77.0.1\n"
+			"port = a\n",
 			l->agent);
 	return fclose(f) ? SW_EIO : 0;
 }
@@ -118,7 +120,7 @@ static bool has_ended(struct bench_loopback *l, uint32_t i, int *status)
 	return true;
 }
 
-int bench_loopback_start(
+int sw_bench_loopback_start(
 	struct bench_loopback *l, const struct bench_options *o)
 {
 	struct stat st;
@@ -146,8 +148,9 @@ int bench_loopback_start(
 			}
 	}
 	if (err)
-		fprintf(stderr, "sumwire bench: the loopback did not start: "
-				"%s\n",
+		fprintf(stderr,
+			"sumwire bench: the loopback did not start: "
+			"%s\n",
 			sw_error_text(err));
 	return err;
 }
@@ -171,7 +174,7 @@ static int stop_one(struct bench_loopback *l, uint32_t i)
 	return SW_EIO;
 }
 
-int bench_loopback_stop(struct bench_loopback *l)
+int sw_bench_loopback_stop(struct bench_loopback *l)
 {
 	static const char *const suffixes[] = {"ini", "log"};
 	char path[BENCH_DIR + 32];

@@ -17,7 +17,12 @@
 #include "pmd/dpdk/port.h"
 #include "pmd/dpdk/raw.h"
 
-enum { SERVER_IP = 0x0a4e0001, UDP = 5700, UP_MS = 10000, PASS_BYTES = 64 << 20 };
+enum {
+	SERVER_IP = 0x0a4e0001,
+	UDP = 5700,
+	UP_MS = 10000,
+	PASS_BYTES = 64 << 20
+};
 
 struct side {
 	const struct bench_options *o;
@@ -42,16 +47,16 @@ static int work_client(struct side *s)
 	uint64_t passes = PASS_BYTES / s->bytes;
 	int err = 0;
 
-	s->raw.n_passes = (uint32_t)(passes < 2 ? 2 :
-						  passes > 2000 ? 2000 :
-								  passes);
+	s->raw.n_passes = (uint32_t)(passes < 2      ? 2
+				     : passes > 2000 ? 2000
+						     : passes);
 	for (uint32_t burst = 8; burst <= 64 && !err; burst *= 2)
 		for (uint32_t k = 1; k <= 2 && !err; k++) {
 			double gbit_s = 0;
 
 			s->raw.burst = burst;
-			s->raw.window = k * burst < s->o->ring ? k * burst :
-								 s->o->ring;
+			s->raw.window =
+				k * burst < s->o->ring ? k * burst : s->o->ring;
 			err = sw_raw_client(&s->raw, &gbit_s);
 			if (gbit_s > s->best)
 				s->best = gbit_s;
@@ -119,7 +124,7 @@ static int run_side(struct side *s)
 	params.runtime_dir = s->dir;
 	params.ports_bytes = sw_dpdk_port_bytes(&pp);
 	params.log = &s->log;
-	params.cpus = bench_cpu(s->is_server ? 0 : 1, cpu);
+	params.cpus = sw_bench_cpu(s->is_server ? 0 : 1, cpu);
 	err = sw_dpdk_open(&params, &dpdk);
 	if (!err)
 		err = sw_dpdk_port_open(&pp, 0, &s->log, &port);
@@ -147,11 +152,11 @@ static pid_t fork_side(struct side *s, int out)
 	_exit(err ? 1 : 0);
 }
 
-double bench_raw(const struct bench_options *o, uint64_t bytes)
+double sw_bench_raw(const struct bench_options *o, uint64_t bytes)
 {
 	char dir[BENCH_DIR] = "/tmp/sumwire-raw-XXXXXX";
-	struct side server = {.o = o, .dir = dir, .bytes = bytes,
-		.is_server = true};
+	struct side server = {
+		.o = o, .dir = dir, .bytes = bytes, .is_server = true};
 	struct side client = {.o = o, .dir = dir, .bytes = bytes};
 	double best = 0;
 	int fds[2];

@@ -26,7 +26,8 @@ static void block_signals(void)
 
 bool sw_daemon_signalled(uint32_t ms)
 {
-	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+	struct timespec t = {
+		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
 	sigset_t set;
 
 	sigemptyset(&set);
@@ -64,9 +65,10 @@ static uint64_t env_random(void *ctx)
 static void fill_params(struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;
-	enum sw_sum_level level = c->sum.level == SW_LEVEL_AUTO ?
-					  SW_SUM_AVX512 :
-					  (enum sw_sum_level)(c->sum.level - 1);
+	enum sw_sum_level level =
+		c->sum.level == SW_LEVEL_AUTO
+			? SW_SUM_AVX512
+			: (enum sw_sum_level)(c->sum.level - 1);
 
 	sw_params_init(&d->params);
 	d->params.dead_after = c->job.dead_after_ns;
@@ -191,8 +193,7 @@ int sw_daemon_open(
 	return err;
 }
 
-int sw_daemon_serve_stats(
-	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
+int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 {
 	char path[SW_CONF_PATH_BYTES + 16];
 

@@ -48,8 +48,8 @@ struct sw_poller {
  * SIGTERM and SIGINT, start DPDK and the ports.  Everything that went wrong
  * was logged.  @d must be closed in any case.
  * Returns 0 or a negative error. */
-int sw_daemon_open(struct sw_daemon *d, const char *path,
-	enum sw_conf_role role);
+int sw_daemon_open(
+	struct sw_daemon *d, const char *path, enum sw_conf_role role);
 
 /* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
  * sw_daemon_put_stats helps to write it. */

@@ -23,10 +23,11 @@ int sw_json_fini(struct sw_json *j)
 /* Length of the UTF-8 character at @s, 0 when it is none. */
 static uint32_t utf8_len(const unsigned char *s)
 {
-	uint32_t n = s[0] < 0x80 ? 1 :
-		s[0] >= 0xc2 && s[0] < 0xe0 ? 2 :
-		s[0] >= 0xe0 && s[0] < 0xf0 ? 3 :
-		s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+	uint32_t n = s[0] < 0x80                   ? 1
+		     : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		     : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		     : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						   : 0;
 
 	for (uint32_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)

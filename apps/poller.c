@@ -42,8 +42,8 @@ static void discard(struct sw_daemon *d)
 
 static void sleep_ns(uint64_t ns)
 {
-	struct timespec t = {.tv_sec = (time_t)(ns / SW_S),
-		.tv_nsec = (long)(ns % SW_S)};
+	struct timespec t = {
+		.tv_sec = (time_t)(ns / SW_S), .tv_nsec = (long)(ns % SW_S)};
 
 	nanosleep(&t, NULL);
 }
@@ -65,9 +65,9 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		return;
 	}
 	if (!is_busy && p->rest) {
-		p->rest(p->ctx, p->has_node ? sw_loop_wait(&p->loop, now_ns,
-						      REST_NS) :
-					      REST_NS);
+		p->rest(p->ctx,
+			p->has_node ? sw_loop_wait(&p->loop, now_ns, REST_NS)
+				    : REST_NS);
 		return;
 	}
 	if (idle_ns / 8 < most)

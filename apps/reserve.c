@@ -74,8 +74,8 @@ void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes)
 	r->dead = d;
 }
 
-void sw_reserve_turn(struct sw_reserve *r, struct sw_port *const *ports,
-	uint32_t n_ports)
+void sw_reserve_turn(
+	struct sw_reserve *r, struct sw_port *const *ports, uint32_t n_ports)
 {
 	struct sw_reserve_dead *none = NULL;
 

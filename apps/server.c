@@ -13,7 +13,7 @@
 
 enum {
 	FINISH_MS = 5000, /* for what is in flight at SIGTERM */
-	TELL_MS = 300,	  /* for the members to hear that we stop */
+	TELL_MS = 300,    /* for the members to hear that we stop */
 	POLL_MS = 20,
 };
 
@@ -24,8 +24,8 @@ struct server {
 	struct sw_daemon daemon;
 	struct sw_server engine;
 	struct sw_poller poller;
-	_Atomic int wanted; /* enum stage */
-	int done;	    /* lcore: stages entered */
+	_Atomic int wanted;    /* enum stage */
+	int done;              /* lcore: stages entered */
 	_Atomic bool is_quiet; /* lcore: nothing is in flight */
 	_Atomic uint64_t open_chunks;
 };
@@ -37,8 +37,7 @@ static uint32_t work(void *ctx, uint64_t now_ns)
 	int wanted = atomic_load_explicit(&s->wanted, memory_order_acquire);
 
 	(void)now_ns;
-	sw_reserve_turn(
-		&s->daemon.reserve, s->daemon.ports, s->daemon.n_ports);
+	sw_reserve_turn(&s->daemon.reserve, s->daemon.ports, s->daemon.n_ports);
 	if (wanted == RUN)
 		return 0;
 	atomic_store(&s->open_chunks, sw_server_open_chunks(&s->engine));

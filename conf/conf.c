@@ -1,5 +1,4 @@
-/* conf.c - load a configuration file: iniparser for the syntax, our table for
- * the meaning.
+/* conf.c - load a configuration file.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "conf/conf.h"
 

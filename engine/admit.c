@@ -18,7 +18,8 @@
 /* Local ranks of one worker, so that the sum of all fits into 16 bits. */
 enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
 
-/* Tag over who asks and when; @age 0 is the current cookie, 1 the one before. */
+/* Tag over who asks and when; @age 0 is the current cookie, 1 the one before.
+ */
 static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	uint64_t nonce, uint64_t age)
 {
@@ -78,8 +79,8 @@ static bool is_text(const char *s, size_t size)
 }
 
 /* Is the JOIN possible at all?  A refusal names both values. */
-static bool check_join(struct sw_server *srv, struct sw_path path,
-	const struct sw_join *j)
+static bool check_join(
+	struct sw_server *srv, struct sw_path path, const struct sw_join *j)
 {
 	if (!is_text(j->job, sizeof(j->job)) ||
 		!is_text(j->node, sizeof(j->node))) {
@@ -154,8 +155,8 @@ static bool check_job(struct sw_server *srv, struct sw_path path,
 	return false;
 }
 
-static struct sw_session *open_session(struct sw_server *srv,
-	struct sw_path path, const struct sw_join *j)
+static struct sw_session *open_session(
+	struct sw_server *srv, struct sw_path path, const struct sw_join *j)
 {
 	uint32_t i = 0;
 	struct sw_session *s;
@@ -186,15 +187,14 @@ static struct sw_session *open_session(struct sw_server *srv,
 static struct sw_session *same_join(const struct sw_server *srv,
 	struct sw_path path, const struct sw_join *j, const struct sw_job *job)
 {
-	uint16_t i = j->rank < SW_MAX_MEMBERS ?
-			     job->members[j->rank].session_i :
-			     SW_NO_SESSION;
+	uint16_t i = j->rank < SW_MAX_MEMBERS ? job->members[j->rank].session_i
+					      : SW_NO_SESSION;
 	struct sw_session *s = i == SW_NO_SESSION ? NULL : srv->sessions[i];
 
 	return s && s->nonce == j->nonce && s->incarnation == j->incarnation &&
-			       !memcmp(&s->path, &path, sizeof(path)) ?
-		       s :
-		       NULL;
+			       !memcmp(&s->path, &path, sizeof(path))
+		       ? s
+		       : NULL;
 }
 
 static void enter(struct sw_server *srv, struct sw_path path,
@@ -257,8 +257,7 @@ struct declaration {
 };
 
 /* Cut the next item out of the @n bytes at *p; false: malformed. */
-static bool next_item(
-	const uint8_t **p, size_t *n, const struct sw_sum *sum,
+static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	struct declaration *d)
 {
 	uint32_t elem;
@@ -277,8 +276,7 @@ static bool next_item(
 	*n -= d->item.name_len;
 	elem = sw_dtype_bytes(d->item.dtype);
 	return is_text(d->name, sizeof(d->name)) &&
-	       strlen(d->name) == d->item.name_len && elem &&
-	       d->item.op == 0 &&
+	       strlen(d->name) == d->item.name_len && elem && d->item.op == 0 &&
 	       sum->ops[d->item.dtype].put && d->item.n_elems > 0 &&
 	       d->item.n_elems <= (64ULL << 30) / elem;
 }
@@ -295,8 +293,8 @@ static struct sw_stensor *find_name(struct sw_shard *sh, const char *name)
 }
 
 /* The coordinator gives keys in the order of first declaration. */
-static uint32_t key_for(const struct sw_job *job, const struct declaration *d,
-	uint32_t n_new)
+static uint32_t key_for(
+	const struct sw_job *job, const struct declaration *d, uint32_t n_new)
 {
 	return job->is_coordinated ? job->shard.n_tensors + n_new : d->item.key;
 }
@@ -323,7 +321,8 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 	const struct declaration *d)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint64_t per_chunk = sh->params->payload / sw_dtype_bytes(d->item.dtype);
+	uint64_t per_chunk =
+		sh->params->payload / sw_dtype_bytes(d->item.dtype);
 
 	if (d->item.key >= SW_MAX_TENSORS ||
 		sh->tensors[d->item.key].is_admitted)
@@ -343,7 +342,8 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 }
 
 /* Look at the whole batch before anything is taken.  On success *need is what
- * its new tensors take.  False: the worker was told, or the frame is counted. */
+ * its new tensors take.  False: the worker was told, or the frame is counted.
+ */
 static bool check_batch(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n, uint64_t *need)
 {
@@ -418,7 +418,8 @@ static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 			"are left",
 			(unsigned long long)(need >> 20),
 			(unsigned long long)((srv->quota_bytes -
-						     srv->used_bytes) >> 20),
+						     srv->used_bytes) >>
+					     20),
 			(unsigned long long)(srv->quota_bytes >> 20));
 		return false;
 	}

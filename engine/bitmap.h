@@ -38,9 +38,9 @@ static inline size_t sw_bitmap_words(uint32_t n)
 	return sum;
 }
 
-/* sw_bitmap_init - an empty set over 0 … @n-1 (1 <= n <= SW_BITMAP_MAX) in @words,
- * sw_bitmap_words(n) zeroed words that stay the caller's.  Returns the first
- * word after it. */
+/* sw_bitmap_init - an empty set over 0 … @n-1 (1 <= n <= SW_BITMAP_MAX) in
+ * @words, sw_bitmap_words(n) zeroed words that stay the caller's.  Returns the
+ * first word after it. */
 static inline uint64_t *sw_bitmap_init(
 	struct sw_bitmap *b, uint32_t n, uint64_t *words)
 {

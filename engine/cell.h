@@ -17,11 +17,11 @@
 #include <stdint.h>
 
 struct sw_cell {
-	uint64_t got;	 /* members folded in */
+	uint64_t got; /* members folded in */
 	uint32_t round;
-	uint32_t crc;	 /* of the result, when done */
+	uint32_t crc;    /* of the result, when done */
 	uint16_t weight; /* sum of the contributions' weights */
-	uint16_t step;	 /* of the first contribution */
+	uint16_t step;   /* of the first contribution */
 	bool is_done;
 };
 
@@ -35,10 +35,10 @@ struct sw_chunk {
 _Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");
 
 enum sw_push_verdict {
-	SW_PUSH_FOLD,	   /* new: fold it */
-	SW_PUSH_HAVE,	   /* folded before, the sum is not complete */
-	SW_PUSH_DONE,	   /* the sum is complete: it wants the result */
-	SW_PUSH_OLD,	   /* from a round that is over for everybody */
+	SW_PUSH_FOLD,      /* new: fold it */
+	SW_PUSH_HAVE,      /* folded before, the sum is not complete */
+	SW_PUSH_DONE,      /* the sum is complete: it wants the result */
+	SW_PUSH_OLD,       /* from a round that is over for everybody */
 	SW_PUSH_VIOLATION, /* ahead of what this member may push */
 };
 
@@ -78,8 +78,7 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	}
 	if (sw_round_before(round, cell->round))
 		return SW_PUSH_OLD;
-	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD :
-					       SW_PUSH_VIOLATION;
+	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD : SW_PUSH_VIOLATION;
 }
 
 /* sw_cell_open - the cell for a push that is to be folded; recycles it if it
@@ -119,9 +118,9 @@ static inline const struct sw_cell *sw_chunk_newest(const struct sw_chunk *c)
 
 enum sw_pull_verdict {
 	SW_PULL_RESULT, /* complete: send it */
-	SW_PULL_WAIT,	/* folded, others are missing */
-	SW_PULL_NEED,	/* not folded, whatever was acknowledged */
-	SW_PULL_GONE,	/* the member has pushed past it */
+	SW_PULL_WAIT,   /* folded, others are missing */
+	SW_PULL_NEED,   /* not folded, whatever was acknowledged */
+	SW_PULL_GONE,   /* the member has pushed past it */
 };
 
 /* sw_cell_judge_pull - what @member, which waits for @round, is to be told. */
@@ -132,8 +131,8 @@ static inline enum sw_pull_verdict sw_cell_judge_pull(
 	const struct sw_cell *other = &c->cell[~round & 1];
 
 	if (cell->round != round)
-		return sw_round_before(round, cell->round) ? SW_PULL_GONE :
-							     SW_PULL_NEED;
+		return sw_round_before(round, cell->round) ? SW_PULL_GONE
+							   : SW_PULL_NEED;
 	/* It pushed the next round, so it held this one. */
 	if (other->round == round + 1 && other->got >> member & 1)
 		return SW_PULL_GONE;

@@ -44,7 +44,8 @@ static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
 
 	for (uint32_t i = 0; i <= SW_DUE_WORDS; i++) {
 		if (word) {
-			uint32_t found = w * 64 + (uint32_t)__builtin_ctzll(word);
+			uint32_t found =
+				w * 64 + (uint32_t)__builtin_ctzll(word);
 
 			s->turn = (found + 1) % SW_MAX_SESSIONS;
 			return found;

@@ -18,7 +18,8 @@ struct sw_env {
 	 * true.  Must not block. */
 	bool (*mem_ready)(void *ctx, uint64_t bytes);
 	/* @bytes of zeroed memory, 64-byte aligned, pages present; NULL when
-	 * there is none.  Called at admission only, never on the packet path. */
+	 * there is none.  Called at admission only, never on the packet path.
+	 */
 	void *(*mem_get)(void *ctx, uint64_t bytes);
 	void (*mem_put)(void *ctx, void *mem, uint64_t bytes);
 	/* 64 bits that nobody can guess (the simulator's are seeded). */

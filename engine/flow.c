@@ -16,9 +16,9 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
 	memset(f, 0, sizeof(*f));
 	f->params = params;
 	f->window = params->window_bytes / SW_QUANTUM;
-	/* A window of few frames must not wait for the sixteenth (A9). */
-	f->ack_every = (uint32_t)sw_max64(
-		1, sw_min64(params->ack_every, frames / 2));
+	/* A window of few frames must not wait for the sixteenth. */
+	f->ack_every =
+		(uint32_t)sw_max64(1, sw_min64(params->ack_every, frames / 2));
 	f->ctl_next = 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
@@ -64,7 +64,7 @@ bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
 	int32_t used = (int32_t)(h->consumed - (uint32_t)f->peer_consumed);
 	int32_t more = (int32_t)(h->grant - (uint32_t)f->granted);
 
-	/* A late or repeated frame tells the past (A5, A9). */
+	/* A late or repeated frame tells the past. */
 	if (h->psn <= f->heard[h->class])
 		return false;
 	f->heard[h->class] = h->psn;
@@ -72,8 +72,8 @@ bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
 	 * can have consumed within its grant is the past, seen over a wrap. */
 	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
-	if (more <= 0 || f->granted + (uint32_t)more >
-				 f->consumed + SW_CREDIT_MAX)
+	if (more <= 0 ||
+		f->granted + (uint32_t)more > f->consumed + SW_CREDIT_MAX)
 		return false;
 	f->granted += (uint32_t)more;
 	return true;
@@ -131,7 +131,7 @@ void sw_flow_answered(struct sw_flow *f, uint32_t class)
 	if (!s->n_unacked || s->is_ack_urgent)
 		return;
 	if (--s->n_unacked == 0)
-		f->unacked_mask &= (uint8_t)~(1u << class);
+		f->unacked_mask &= (uint8_t) ~(1u << class);
 }
 
 uint64_t sw_flow_ack_at(const struct sw_flow *f)
@@ -163,7 +163,7 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 		struct sw_space *s = &f->space[class];
 
 		out[n] = (struct sw_sack){.largest = s->largest,
-			.class = (uint8_t)class,
+			.class = (uint8_t) class,
 			.delay_us = to_us(now_ns - s->t_largest_ns),
 			.gap_us = to_us(gap_ns)};
 		memcpy(out[n].bits, s->bits, sizeof(s->bits));
@@ -195,7 +195,7 @@ static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
 
 	e->is_open = false;
 	if (--s->n_open == 0)
-		f->open_mask &= (uint8_t)~(1u << class);
+		f->open_mask &= (uint8_t) ~(1u << class);
 	while (s->oldest < s->next_psn &&
 		!s->sent[s->oldest % SW_SENT_RING].is_open)
 		s->oldest++;
@@ -211,8 +211,7 @@ void sw_flow_resolve(
 		return;
 	/* The answer may have waited for other members: such a time is no
 	 * RTT.  It is one if it looks like the others, or is the first. */
-	if (!s->srtt_ns ||
-		now_ns - e->t_ns <= s->srtt_ns + 4 * s->rttvar_ns)
+	if (!s->srtt_ns || now_ns - e->t_ns <= s->srtt_ns + 4 * s->rttvar_ns)
 		sample_rtt(s, now_ns - e->t_ns);
 	s->backoff = 0;
 	close_entry(f, class, e);
@@ -220,8 +219,8 @@ void sw_flow_resolve(
 
 /* The time after which a frame that later ones have overtaken is lost: 5/4 of
  * the RTT and some room for reordering (RACK, RFC 8985 §6.2). */
-static uint64_t overtaken_after(const struct sw_flow *f,
-	const struct sw_space *s)
+static uint64_t overtaken_after(
+	const struct sw_flow *f, const struct sw_space *s)
 {
 	return s->srtt_ns + s->srtt_ns / 4 + f->params->reorder;
 }
@@ -229,10 +228,10 @@ static uint64_t overtaken_after(const struct sw_flow *f,
 static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
-	uint64_t rto = s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns :
-				    p->rto_first;
+	uint64_t rto =
+		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns : p->rto_first;
 
-	/* A peer that polls late is not a loss (A17). */
+	/* A peer that polls late is not a loss. */
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
 	return sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
 }
@@ -331,8 +330,8 @@ static uint64_t tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	if (!s->n_open)
 		return UINT64_MAX;
 	at = s->sent[s->oldest % SW_SENT_RING].t_ns;
-	return at + (s->oldest < s->largest_acked ? overtaken_after(f, s) :
-						    rto_of(f, s));
+	return at + (s->oldest < s->largest_acked ? overtaken_after(f, s)
+						  : rto_of(f, s));
 }
 
 uint64_t sw_flow_tick(

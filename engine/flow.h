@@ -22,7 +22,7 @@
 #include "engine/wire.h"
 
 enum {
-	SW_SENT_RING = 256, /* frames on their way per space */
+	SW_SENT_RING = 256,      /* frames on their way per space */
 	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
 };
 
@@ -40,7 +40,7 @@ struct sw_space {
 	uint64_t oldest; /* no open entry lies below */
 	uint64_t largest_acked;
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
-	uint32_t backoff;	     /* doublings of the RTO */
+	uint32_t backoff;            /* doublings of the RTO */
 	uint32_t n_open;
 	struct sw_sent sent[SW_SENT_RING];
 	/* receiving */
@@ -55,15 +55,15 @@ struct sw_space {
 struct sw_flow {
 	const struct sw_params *params;
 	uint64_t consumed, granted; /* quanta; what we send */
-	uint64_t peer_consumed;	    /* quanta; what we receive */
-	uint32_t window;	    /* quanta that we grant */
+	uint64_t peer_consumed;     /* quanta; what we receive */
+	uint32_t window;            /* quanta that we grant */
 	uint32_t ack_every;
 	uint64_t heard[SW_N_SPACES]; /* highest number seen, any verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_lost, n_timeouts;
-	bool may_probe; /* one frame may exceed the grant */
-	uint8_t open_mask; /* spaces with open entries */
+	bool may_probe;       /* one frame may exceed the grant */
+	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
 	struct sw_space space[SW_N_CLASSES];
 };
@@ -117,8 +117,8 @@ uint64_t sw_flow_ack_at(const struct sw_flow *f);
 
 /* sw_flow_build_ack - fill @out with one block per space that has news, and
  * forget that they were due.  Returns the number of blocks (0…8). */
-uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns,
-	uint64_t gap_ns, struct sw_sack out[SW_N_CLASSES]);
+uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
+	struct sw_sack out[SW_N_CLASSES]);
 
 /* sw_flow_on_ack - take @n blocks of an ACK that sw_flow_hear found newer.
  * Calls @fate for every frame whose fate is known now.  Returns false, and

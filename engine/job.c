@@ -66,7 +66,8 @@ static void announce(struct sw_server *srv, struct sw_job *job)
 		uint16_t i = job->members[m].session_i;
 
 		if (i != SW_NO_SESSION) {
-			srv->sessions[i]->status_wait_ns = srv->params.retry_min;
+			srv->sessions[i]->status_wait_ns =
+				srv->params.retry_min;
 			sw_session_owe(srv, srv->sessions[i], SW_OWE_STATUS);
 		}
 	}
@@ -77,8 +78,8 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 {
 	struct sw_member *m = &job->members[join->rank];
 
-	*m = (struct sw_member){.session_i = (uint16_t)(s->id >> 16),
-		.n_local = join->n_local};
+	*m = (struct sw_member){
+		.session_i = (uint16_t)(s->id >> 16), .n_local = join->n_local};
 	memcpy(m->node, join->node, sizeof(m->node));
 	job->joined |= 1ULL << join->rank;
 	sw_log(srv->env->log, SW_LOG_INFO,

@@ -19,8 +19,7 @@ enum {
 	JOIN_TRIES = 8, /* with one cookie: about two seconds */
 };
 
-void sw_link_owe(
-	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
+void sw_link_owe(struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
 {
 	l->owed |= 1u << what;
 	sw_due_put(&w->due[l->path.port_i], SW_CLASS_CTL, l->index, true);
@@ -176,8 +175,8 @@ static void leave_all(struct sw_worker *w)
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 
-		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING :
-						      SW_LINK_CLOSED;
+		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING
+						    : SW_LINK_CLOSED;
 		sw_link_request(w, l);
 		sw_link_refresh(w, l);
 	}
@@ -238,12 +237,11 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
-		snprintf(out, size,
-			"server %.40s (%u.%u.%u.%u:%u)%.160s", l->name,
-			l->path.ip >> 24, l->path.ip >> 16 & 255,
+		snprintf(out, size, "server %.40s (%u.%u.%u.%u:%u)%.160s",
+			l->name, l->path.ip >> 24, l->path.ip >> 16 & 255,
 			l->path.ip >> 8 & 255, l->path.ip & 255, l->path.udp,
-			w->fault.text[0] ? w->fault.text :
-					   ", which does not answer");
+			w->fault.text[0] ? w->fault.text
+					 : ", which does not answer");
 		return;
 	}
 	if (missing)
@@ -360,8 +358,8 @@ static void on_error(
 	if (l->state == SW_LINK_JOIN && fault.nonce == l->nonce)
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
-		sw_worker_fail(w, error_of(fault.err), fault.key, "%s",
-			fault.text);
+		sw_worker_fail(
+			w, error_of(fault.err), fault.key, "%s", fault.text);
 	else
 		w->stats.rx_state++;
 }
@@ -436,8 +434,9 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 
 		if (err) {
 			sw_worker_fail(w, err, key,
-				"server %.64s: key %u for tensor %.64s", l->name,
-				key, w->tensors[l->n_declared + i].name);
+				"server %.64s: key %u for tensor %.64s",
+				l->name, key,
+				w->tensors[l->n_declared + i].name);
 			return;
 		}
 	}
@@ -490,8 +489,8 @@ static void check_alive(struct sw_worker *w, struct sw_link *l)
 	w->stats.sessions_dead++;
 	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
 		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
-		l->path.ip >> 24, l->path.ip >> 16 & 255,
-		l->path.ip >> 8 & 255, l->path.ip & 255,
+		l->path.ip >> 24, l->path.ip >> 16 & 255, l->path.ip >> 8 & 255,
+		l->path.ip & 255,
 		(unsigned long long)(w->params.dead_after / SW_S));
 }
 

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void sw_log(const struct sw_log *log, enum sw_log_level level, const char *fmt,
-	...)
+void sw_log(
+	const struct sw_log *log, enum sw_log_level level, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;

@@ -65,8 +65,8 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 
 	for (; n < room; n++) {
 		SW_TIMED(l->node->stats->ticks_node_tx,
-			has_frame = l->node->tx(
-				l->node, now_ns, port_i, &frame));
+			has_frame =
+				l->node->tx(l->node, now_ns, port_i, &frame));
 		if (!has_frame)
 			break;
 		SW_TIMED(l->node->stats->ticks_port_tx,
@@ -78,7 +78,7 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 }
 
 /* Note the gap since the last turn.  Returns whether it was long enough for
- * frames to wait that must be seen before any timer fires (A17). */
+ * frames to wait that must be seen before any timer fires. */
 static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 {
 	uint64_t gap = now_ns - l->last_ns;
@@ -113,11 +113,9 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 	return n;
 }
 
-uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns,
-	uint64_t max_ns)
+uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns)
 {
 	uint64_t now = sw_loop_now(l, now_ns);
 
-	return l->tick_at_ns <= now ? 0 :
-				      sw_min64(l->tick_at_ns - now, max_ns);
+	return l->tick_at_ns <= now ? 0 : sw_min64(l->tick_at_ns - now, max_ns);
 }

@@ -30,8 +30,8 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns);
 
 /* sw_loop_wait - how long the next turn may wait if nothing comes, at most
  * @max_ns. */
-uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns,
-	uint64_t max_ns);
+uint64_t sw_loop_wait(
+	const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns);
 
 /* sw_loop_now - the engine's clock at the caller's @now_ns. */
 static inline uint64_t sw_loop_now(const struct sw_loop *l, uint64_t now_ns)

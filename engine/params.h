@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SW_US 1000ULL	    /* in nanoseconds */
+#define SW_US 1000ULL       /* in nanoseconds */
 #define SW_MS 1000000ULL    /* in nanoseconds */
 #define SW_S  1000000000ULL /* in nanoseconds */
 

@@ -17,7 +17,7 @@ enum { SW_STRIPE_CHUNKS = 64 };
 struct sw_place {
 	uint32_t n_chunks; /* of the whole tensor */
 	uint32_t n_local;  /* of them on this server */
-	uint32_t first;	   /* its first stripe */
+	uint32_t first;    /* its first stripe */
 	uint32_t n_servers;
 };
 
@@ -33,8 +33,8 @@ static inline struct sw_place sw_place_init(
 	uint32_t key, uint32_t n_chunks, uint32_t server_i, uint32_t n_servers)
 {
 	struct sw_place p = {.n_chunks = n_chunks, .n_servers = n_servers};
-	uint32_t n_stripes =
-		n_chunks / SW_STRIPE_CHUNKS + (n_chunks % SW_STRIPE_CHUNKS != 0);
+	uint32_t n_stripes = n_chunks / SW_STRIPE_CHUNKS +
+			     (n_chunks % SW_STRIPE_CHUNKS != 0);
 	uint32_t mine;
 
 	p.first = (server_i + n_servers - key % n_servers) % n_servers;

@@ -12,15 +12,15 @@
 #include <stdint.h>
 
 enum {
-	SW_HEAD_BYTES = 54,   /* fixed header of every frame (wire.h) */
+	SW_HEAD_BYTES = 54,    /* fixed header of every frame (wire.h) */
 	SW_PAYLOAD_MAX = 8192, /* largest payload of any class */
 	SW_RX_BURST = 64,      /* no rx call is asked for more */
 };
 
 /* Where a frame came from or goes to.  Compared as a whole. */
 struct sw_path {
-	uint32_t ip;	/* IPv4, host order */
-	uint16_t udp;	/* UDP port of the far end, host order */
+	uint32_t ip;     /* IPv4, host order */
+	uint16_t udp;    /* UDP port of the far end, host order */
 	uint16_t port_i; /* index of our port in the node's list */
 };
 
@@ -36,12 +36,12 @@ struct sw_rx_frame {
 /* A frame to send. */
 struct sw_tx_frame {
 	uint8_t head[SW_HEAD_BYTES]; /* encoded; copied by tx */
-	const void *payload;	     /* payload_len bytes, or NULL */
+	const void *payload;         /* payload_len bytes, or NULL */
 	uint32_t payload_len;
 	bool is_stable; /* payload's memory stays mapped until the port is
 			   told otherwise: it may be gathered.  Else tx has
 			   copied it when it returns. */
-	uint8_t class;	/* 0 most urgent … 7 */
+	uint8_t class;  /* 0 most urgent … 7 */
 	struct sw_path to;
 };
 
@@ -67,7 +67,7 @@ struct sw_port_ops {
 struct sw_port {
 	const struct sw_port_ops *ops;
 	const char *name;     /* as configured */
-	uint32_t ip;	      /* our IPv4 address there, host order */
+	uint32_t ip;          /* our IPv4 address there, host order */
 	uint32_t max_payload; /* largest payload class that fits its frames */
 };
 

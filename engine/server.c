@@ -32,9 +32,9 @@ void sw_session_owe(
 void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 {
 	struct sw_due *due = &srv->due[s->path.port_i];
-	uint32_t class = s->job->state == SW_JOB_RUNNING ?
-				 sw_shard_class(&s->job->shard, s->member) :
-				 SW_N_CLASSES;
+	uint32_t class = s->job->state == SW_JOB_RUNNING
+				 ? sw_shard_class(&s->job->shard, s->member)
+				 : SW_N_CLASSES;
 
 	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
 		class = SW_N_CLASSES;
@@ -44,7 +44,7 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 		sw_due_put(due, s->due_class, index_of(s), false);
 	if (class < SW_N_CLASSES)
 		sw_due_put(due, class, index_of(s), true);
-	s->due_class = (uint8_t)class;
+	s->due_class = (uint8_t) class;
 }
 
 void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
@@ -94,8 +94,8 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 }
 
 /* Say to @peer that session @id is not, or no longer, open here. */
-static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
-	uint32_t id)
+static void say_left(
+	struct sw_server *srv, struct sw_path path, uint32_t peer, uint32_t id)
 {
 	struct sw_header h = {.type = SW_LEFT, .session = peer, .key = id};
 
@@ -149,8 +149,8 @@ static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
 	}
 }
 
-static void add_answer(struct sw_server *srv, struct sw_session *s,
-	const struct sw_answer *a)
+static void add_answer(
+	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a)
 {
 	if (s->n_answers == SW_PULL_MAX)
 		return; /* it will be asked for again */
@@ -168,8 +168,8 @@ static void refresh_members(struct sw_server *srv, const struct sw_job *job)
 	}
 }
 
-static void fail_step(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h)
+static void fail_step(
+	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_stensor *t = &s->job->shard.tensors[h->key];
 	const struct sw_chunk *c =
@@ -275,8 +275,8 @@ static void on_ack(struct sw_server *srv, struct sw_session *s,
 	sw_session_refresh(srv, s);
 }
 
-static void on_leave(struct sw_server *srv, struct sw_session *s,
-	const uint8_t *payload)
+static void on_leave(
+	struct sw_server *srv, struct sw_session *s, const uint8_t *payload)
 {
 	struct sw_job *job = s->job;
 	uint16_t rank = s->member;
@@ -402,8 +402,7 @@ static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 {
 	if (!s->job->is_coordinated || s->status_seq == s->job->seq)
 		return UINT64_MAX;
-	if (srv->now_ns >= s->status_at_ns &&
-		!(s->owed & 1u << SW_OWE_STATUS))
+	if (srv->now_ns >= s->status_at_ns && !(s->owed & 1u << SW_OWE_STATUS))
 		sw_session_owe(srv, s, SW_OWE_STATUS);
 	return s->status_at_ns;
 }
@@ -450,196 +449,6 @@ static uint64_t server_tick(
 	return at;
 }
 
-/* --- frames out --- */
-
-static uint32_t build_error(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	h->type = SW_ERROR;
-	memcpy(srv->payload, &s->fault, sizeof(s->fault));
-	return sizeof(s->fault);
-}
-
-static uint32_t build_accept(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	struct sw_accept a = {.nonce = s->nonce,
-		.epoch = s->job->epoch,
-		.session = s->id,
-		.version = SW_VERSION_MAX};
-
-	h->type = SW_ACCEPT;
-	memcpy(srv->payload, &a, sizeof(a));
-	return sizeof(a);
-}
-
-static uint32_t build_status(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	struct sw_status st;
-
-	h->type = SW_STATUS;
-	sw_job_status(s->job, &st);
-	s->status_at_ns = srv->now_ns + s->status_wait_ns;
-	s->status_wait_ns =
-		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
-	memcpy(srv->payload, &st, sizeof(st));
-	return sizeof(st);
-}
-
-static uint32_t build_declared(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	struct sw_declared d = {.batch = s->batch - 1, .n = s->n_declared};
-
-	h->type = SW_DECLARED;
-	memcpy(srv->payload, &d, sizeof(d));
-	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
-	return (uint32_t)sizeof(d) + 4u * s->n_declared;
-}
-
-static uint32_t build_answer(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	/* As many as the smallest payload class holds; the rest follows. */
-	uint32_t n = (uint32_t)sw_min64(s->n_answers,
-		s->job->params.payload / sizeof(*s->answers));
-	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);
-
-	h->type = SW_ANSWER;
-	memcpy(srv->payload, s->answers, bytes);
-	s->n_answers -= n;
-	memmove(s->answers, s->answers + n,
-		s->n_answers * sizeof(*s->answers));
-	if (s->n_answers)
-		sw_session_owe(srv, s, SW_OWE_ANSWER);
-	return bytes;
-}
-
-static uint32_t build_ack(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	struct sw_sack sacks[SW_N_CLASSES];
-	uint32_t n = sw_flow_build_ack(
-		&s->flow, srv->now_ns, srv->gap_ns, sacks);
-
-	h->type = SW_ACK;
-	memcpy(srv->payload, sacks, n * sizeof(*sacks));
-	srv->stats.acks++;
-	return n * (uint32_t)sizeof(*sacks);
-}
-
-static uint32_t build_keepalive(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	(void)srv;
-	(void)s;
-	h->type = SW_KEEPALIVE;
-	return 0;
-}
-
-static uint32_t (*const builders[SW_N_OWED])(
-	struct sw_server *, struct sw_session *, struct sw_header *) = {
-	[SW_OWE_ERROR] = build_error,
-	[SW_OWE_ACCEPT] = build_accept,
-	[SW_OWE_STATUS] = build_status,
-	[SW_OWE_DECLARED] = build_declared,
-	[SW_OWE_ANSWER] = build_answer,
-	[SW_OWE_ACK] = build_ack,
-	[SW_OWE_KEEPALIVE] = build_keepalive,
-};
-
-static void emit(struct sw_server *srv, struct sw_path to, struct sw_header *h,
-	const void *payload, bool is_stable, struct sw_tx_frame *out)
-{
-	h->version = SW_VERSION_MAX;
-	if (h->class == SW_CLASS_CTL)
-		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
-	sw_header_encode(h, out->head);
-	out->payload = payload;
-	out->payload_len = h->payload_len;
-	out->is_stable = is_stable;
-	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
-	out->to = to;
-	srv->stats.tx_frames++;
-	srv->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
-}
-
-static bool tx_reply(
-	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
-{
-	struct sw_replies *q = &srv->replies[port_i];
-	struct sw_reply *r = &q->ring[q->first % SW_REPLIES];
-
-	if (!q->n)
-		return false;
-	q->first++;
-	q->n--;
-	r->header.class = SW_CLASS_CTL;
-	emit(srv, r->path, &r->header, r->payload, false, out);
-	return true;
-}
-
-static bool tx_control(
-	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
-{
-	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
-	struct sw_session *s;
-	struct sw_header h = {0};
-	uint32_t what;
-
-	if (i == SW_MAX_SESSIONS)
-		return false;
-	s = srv->sessions[i];
-	what = (uint32_t)__builtin_ctz(s->owed);
-	s->owed &= ~(1u << what);
-	h.payload_len = (uint16_t)builders[what](srv, s, &h);
-	h.session = s->peer;
-	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, i, s->owed != 0);
-	sw_flow_send_ctl(&s->flow, &h);
-	s->sent_ns = srv->now_ns;
-	emit(srv, s->path, &h, srv->payload, false, out);
-	return true;
-}
-
-static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
-	struct sw_tx_frame *out)
-{
-	uint32_t i = sw_due_take_turn(&srv->due[port_i], class), cell;
-	struct sw_session *s;
-	struct sw_header h;
-	const void *payload;
-
-	if (i == SW_MAX_SESSIONS)
-		return false;
-	s = srv->sessions[i];
-	payload = sw_shard_take(&s->job->shard, s->member, &h, &cell);
-	h.session = s->peer;
-	h.flags = s->job->params.has_crc ? 0 : SW_FLAG_NO_CRC;
-	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
-	/* RESULT is the ACK of this member's PUSH, but not of another that waits
-	 * for its own: the last one is acknowledged in any case. */
-	if (s->flow.space[h.class].n_unacked > 1)
-		sw_flow_answered(&s->flow, h.class);
-	emit(srv, s->path, &h, payload, true, out);
-	sw_session_refresh(srv, s);
-	return true;
-}
-
-static bool server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out)
-{
-	struct sw_server *srv = server_of(node);
-
-	srv->now_ns = now_ns;
-	if (tx_reply(srv, port_i, out) || tx_control(srv, port_i, out))
-		return true;
-	for (uint32_t class = 0; class < SW_N_CLASSES; class++)
-		if (tx_result(srv, port_i, class, out))
-			return true;
-	return false;
-}
-
 static bool server_is_busy(const struct sw_node *node)
 {
 	const struct sw_server *srv = (const struct sw_server *)node;
@@ -663,9 +472,9 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS)
 		return SW_EINVAL;
 	*srv = (struct sw_server){.node = {.stats = &srv->stats,
-					.rx = server_rx,
+					  .rx = server_rx,
 					  .tick = server_tick,
-					  .tx = server_tx,
+					  .tx = sw_server_tx,
 					  .is_busy = server_is_busy},
 		.params = *params,
 		.env = env,

@@ -1,9 +1,9 @@
 /* server.h - the summation service of one lcore: jobs, sessions, frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames in, frames out, next deadline.  server.c moves frames, admit.c lets
- * workers and tensors in, job.c keeps members and the state of a job (the
- * coordinator's part), shard.c sums.
+ * Frames in, frames out, next deadline.  server.c takes frames, server_tx.c
+ * sends, admit.c lets workers and tensors in, job.c keeps members and the state
+ * of a job (the coordinator's part), shard.c sums.
  */
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
@@ -14,7 +14,7 @@
 
 enum {
 	SW_MAX_JOBS = 8,
-	SW_REPLIES = 16, /* answers to strangers that wait on a port */
+	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
 	SW_NO_SESSION = UINT16_MAX,
 };
@@ -65,12 +65,12 @@ struct sw_session {
 	uint8_t due_class; /* set in which the session stands, or 8 */
 	uint64_t nonce, incarnation;
 	uint64_t heard_ns;
-	uint64_t sent_ns; /* control: data that is lost proves no life */
+	uint64_t sent_ns;      /* control: data that is lost proves no life */
 	uint64_t status_at_ns; /* when to say the state again */
 	uint64_t status_wait_ns;
 	uint64_t error_at_ns; /* not before then */
 	uint16_t status_seq;  /* acknowledged */
-	uint32_t owed;	      /* bits of enum sw_owed */
+	uint32_t owed;        /* bits of enum sw_owed */
 	uint32_t n_answers;
 	uint32_t batch; /* next DECLARE expected */
 	uint16_t n_declared;
@@ -157,6 +157,11 @@ void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const void *payload);
 
+/* sw_server_tx - node.tx: replies to strangers, then control frames, then
+ * results by class (server_tx.c). */
+bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out);
+
 /* Handlers of admit.c; the header has been checked. */
 void sw_admit_hello(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const uint8_t *payload);
@@ -167,8 +172,7 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 
 /* job.c */
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name);
-struct sw_job *sw_job_open(
-	struct sw_server *srv, const struct sw_join *join);
+struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 /* sw_job_enter - @s is member @rank now. */
 void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_session *s, const struct sw_join *join);

@@ -81,14 +81,14 @@ static void shape_tensor(const struct sw_shard *sh,
 		(uint32_t)(item->n_elems - (n_chunks - 1) * t->chunk_elems);
 	t->place = sw_place_init(
 		item->key, (uint32_t)n_chunks, sh->server_i, sh->n_servers);
-	t->res_stride = round_up(sw_min64(t->chunk_elems, item->n_elems) * elem,
-		LINE);
+	t->res_stride =
+		round_up(sw_min64(t->chunk_elems, item->n_elems) * elem, LINE);
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
 	t->mark_stride = (uint32_t)sw_bitmap_words(
 		t->place.n_local ? t->place.n_local : 1);
 	t->mem_bytes = t->place.n_local *
-		       (t->ops->round ? t->acc_stride + t->res_stride :
-					2 * t->acc_stride);
+		       (t->ops->round ? t->acc_stride + t->res_stride
+				      : 2 * t->acc_stride);
 }
 
 uint64_t sw_shard_need(
@@ -106,8 +106,8 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	const struct sw_env *env = sh->env;
 	uint32_t n = t->place.n_local;
 
-	t->mark_words =
-		calloc((size_t)t->mark_stride * sh->n_members, sizeof(uint64_t));
+	t->mark_words = calloc(
+		(size_t)t->mark_stride * sh->n_members, sizeof(uint64_t));
 	t->chunks = aligned_alloc(LINE, (n ? n : 1) * sizeof(*t->chunks));
 	if (n)
 		t->mem = env->mem_get(env->ctx, t->mem_bytes);
@@ -228,8 +228,8 @@ static void unmark(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 		sw_bitmap_remove(&sh->ready[member], t->order);
 }
 
-static struct sw_header result_header(const struct sw_stensor *t,
-	const struct sw_cell *cell, uint32_t local)
+static struct sw_header result_header(
+	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
 {
 	uint32_t chunk = sw_place_global(&t->place, local);
 
@@ -242,8 +242,8 @@ static struct sw_header result_header(const struct sw_stensor *t,
 		.weight = cell->weight,
 		.dtype = t->dtype,
 		.op = t->op,
-		.payload_len = (uint16_t)(elems_of(t, chunk) *
-					  t->ops->elem_bytes),
+		.payload_len =
+			(uint16_t)(elems_of(t, chunk) * t->ops->elem_bytes),
 		.payload_crc = cell->crc};
 }
 
@@ -359,8 +359,7 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 		return check_and_fold(sh, t, member, h, payload);
 	case SW_PUSH_DONE:
 		sh->stats->push_again++;
-		if (sw_cell_judge_pull(c, h->round, member) !=
-				SW_PULL_RESULT ||
+		if (sw_cell_judge_pull(c, h->round, member) != SW_PULL_RESULT ||
 			c->inflight >> member & 1)
 			return SW_SHARD_TAKEN;
 		mark(sh, t, member, local);
@@ -387,9 +386,8 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 		return false;
 	local = sw_place_local(&t->place, pull->chunk);
 	c = &t->chunks[local];
-	*answer = (struct sw_answer){.key = pull->key,
-		.round = pull->round,
-		.chunk = pull->chunk};
+	*answer = (struct sw_answer){
+		.key = pull->key, .round = pull->round, .chunk = pull->chunk};
 	switch (sw_cell_judge_pull(c, pull->round, member)) {
 	case SW_PULL_RESULT:
 		if (!(c->inflight >> member & 1))
@@ -397,8 +395,7 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 		return false;
 	case SW_PULL_WAIT:
 		answer->kind = SW_ANSWER_WAIT;
-		answer->missing =
-			sh->expected & ~c->cell[pull->round & 1].got;
+		answer->missing = sh->expected & ~c->cell[pull->round & 1].got;
 		sh->stats->pull_wait++;
 		return true;
 	case SW_PULL_NEED:
@@ -417,9 +414,8 @@ uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t member)
 {
 	uint32_t order = sw_bitmap_first(&sh->ready[member]);
 
-	return order == SW_BITMAP_NONE ?
-		       SW_N_CLASSES :
-		       sh->tensors[sh->by_order[order]].class;
+	return order == SW_BITMAP_NONE ? SW_N_CLASSES
+				       : sh->tensors[sh->by_order[order]].class;
 }
 
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member,

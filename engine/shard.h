@@ -28,7 +28,8 @@ struct sw_stensor {
 	const struct sw_sum_ops *ops;
 	struct sw_place place;
 	struct sw_chunk *chunks; /* by local index */
-	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded */
+	uint8_t *
+		acc[2]; /* by round & 1; both the same where a sum is rounded */
 	uint8_t *res[2]; /* the results; equal to acc where it is not */
 	uint64_t acc_stride, res_stride; /* bytes from chunk to chunk */
 	uint64_t *mark_words; /* n_members bitmaps: result not sent yet */
@@ -47,10 +48,10 @@ struct sw_shard {
 	uint32_t n_members;
 	uint16_t server_i, n_servers;
 	uint32_t n_tensors;
-	uint64_t mem_bytes; /* taken by admitted tensors */
-	uint64_t n_open;    /* chunks that wait for members */
+	uint64_t mem_bytes;         /* taken by admitted tensors */
+	uint64_t n_open;            /* chunks that wait for members */
 	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
-	uint32_t *by_order;	    /* keys, most urgent first */
+	uint32_t *by_order;         /* keys, most urgent first */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
 	uint64_t *ready_words;
 };
@@ -75,12 +76,12 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	const char *name, uint32_t member);
 
 enum sw_shard_push {
-	SW_SHARD_TAKEN,	   /* folded or known: acknowledge it */
+	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
 	SW_SHARD_COMPLETE, /* folded, and results became ready for everybody */
 	SW_SHARD_RESULT,   /* known, and its result became ready for it */
-	SW_SHARD_CRC,	   /* payload damaged: not acknowledged */
-	SW_SHARD_STEP,	   /* of another step than the first contribution */
-	SW_SHARD_DROP,	   /* invalid; counted */
+	SW_SHARD_CRC,      /* payload damaged: not acknowledged */
+	SW_SHARD_STEP,     /* of another step than the first contribution */
+	SW_SHARD_DROP,     /* invalid; counted */
 };
 
 /* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len

@@ -72,9 +72,9 @@ static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
 		.n_chunks = (uint32_t)n_chunks,
 		.elem_bytes = elem,
 		.chunk_bytes = per_chunk * elem,
-		.last_bytes = (uint32_t)(in->n_elems -
-					 (n_chunks - 1) * per_chunk) *
-			      elem,
+		.last_bytes =
+			(uint32_t)(in->n_elems - (n_chunks - 1) * per_chunk) *
+			elem,
 		.n_elems = in->n_elems,
 		.base = in->base};
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
@@ -89,8 +89,8 @@ static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
 }
 
 /* Is @order in the link's set exactly when the tensor's set has members? */
-static void carry_over(
-	struct sw_bitmap *orders, uint32_t order, const struct sw_bitmap *chunks)
+static void carry_over(struct sw_bitmap *orders, uint32_t order,
+	const struct sw_bitmap *chunks)
 {
 	/* A set without levels: the tensor has no key yet. */
 	if (chunks->n_levels && !sw_bitmap_is_empty(chunks))
@@ -145,10 +145,10 @@ int sw_worker_declare(
 	if (n == 0 || n > SW_TENSORS - w->n_tensors)
 		return SW_EINVAL;
 	for (; done < n && !err; done++)
-		err = is_valid(w, &tensors[done]) ?
-			      shape(w, &tensors[done],
-				      &w->tensors[w->n_tensors + done]) :
-			      SW_EINVAL;
+		err = is_valid(w, &tensors[done])
+			      ? shape(w, &tensors[done],
+					&w->tensors[w->n_tensors + done])
+			      : SW_EINVAL;
 	if (err) {
 		while (done-- > 0)
 			free_tensor(&w->tensors[w->n_tensors + done]);
@@ -175,8 +175,7 @@ int sw_tensors_keyed(struct sw_worker *w, uint32_t tensor, uint32_t key)
 	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE)
 		return SW_EPROTO;
 	for (uint32_t l = 0; l < w->n_links; l++) {
-		t->places[l] =
-			sw_place_init(key, t->n_chunks, l, w->n_links);
+		t->places[l] = sw_place_init(key, t->n_chunks, l, w->n_links);
 		n_words += 2 * sw_bitmap_words(set_size(&t->places[l]));
 	}
 	words = t->words = calloc(n_words, sizeof(*words));
@@ -281,7 +280,8 @@ void sw_tensors_end_all(struct sw_worker *w, int err)
 /* "rank 1, 3" of a set of members, or "a server" when nobody was named. */
 static void name_members(uint64_t members, char *out, size_t size)
 {
-	size_t n = (size_t)snprintf(out, size, "%s", members ? "rank" : "a server");
+	size_t n = (size_t)snprintf(
+		out, size, "%s", members ? "rank" : "a server");
 
 	for (; members && n + 8 < size; members &= members - 1)
 		n += (size_t)snprintf(out + n, size - n, "%s %d",
@@ -309,8 +309,7 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t)
 
 uint64_t sw_tensors_tick(struct sw_worker *w)
 {
-	uint64_t every =
-		sw_min64(w->params.stall_warn, w->params.stall_limit);
+	uint64_t every = sw_min64(w->params.stall_warn, w->params.stall_limit);
 	uint64_t at = UINT64_MAX;
 
 	for (uint32_t i = 0; w->n_open && i < w->n_tensors; i++) {

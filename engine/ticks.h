@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #if SW_PROFILE
-#define SW_TIMED(counter, statement)                            \
-	do {                                                    \
-		uint64_t ticks_from = __builtin_ia32_rdtsc();   \
-		statement;                                      \
+#define SW_TIMED(counter, statement)                              \
+	do {                                                      \
+		uint64_t ticks_from = __builtin_ia32_rdtsc();     \
+		statement;                                        \
 		(counter) += __builtin_ia32_rdtsc() - ticks_from; \
 	} while (0)
 #else

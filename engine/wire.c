@@ -39,20 +39,24 @@ static const struct {
 	uint16_t min, max, unit;
 	bool is_known, is_data;
 } frame_rules[SW_N_TYPES] = {
-	[SW_HELLO] = {sizeof(struct sw_hello), sizeof(struct sw_hello), 1, 1, 0},
+	[SW_HELLO] = {sizeof(struct sw_hello), sizeof(struct sw_hello), 1, 1,
+		0},
 	[SW_COOKIE] = {sizeof(struct sw_cookie), sizeof(struct sw_cookie), 1, 1,
 		0},
 	[SW_JOIN] = {sizeof(struct sw_join), sizeof(struct sw_join), 1, 1, 0},
 	[SW_ACCEPT] = {sizeof(struct sw_accept), sizeof(struct sw_accept), 1, 1,
 		0},
-	[SW_DECLARE] = {sizeof(struct sw_declare_head), SW_PAYLOAD_MAX, 1, 1, 0},
+	[SW_DECLARE] = {sizeof(struct sw_declare_head), SW_PAYLOAD_MAX, 1, 1,
+		0},
 	[SW_DECLARED] = {sizeof(struct sw_declared), SW_PAYLOAD_MAX, 4, 1, 0},
 	[SW_STATUS] = {sizeof(struct sw_status), sizeof(struct sw_status), 1, 1,
 		0},
-	[SW_LEAVE] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1, 0},
+	[SW_LEAVE] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
+		0},
 	[SW_LEFT] = {0, 0, 1, 1, 0},
 	[SW_KEEPALIVE] = {0, 0, 1, 1, 0},
-	[SW_ERROR] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1, 0},
+	[SW_ERROR] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
+		0},
 	[SW_PUSH] = {1, SW_PAYLOAD_MAX, 1, 1, 1},
 	[SW_RESULT] = {1, SW_PAYLOAD_MAX, 1, 1, 1},
 	[SW_ACK] = {0, SW_N_CLASSES * sizeof(struct sw_sack),
@@ -101,8 +105,8 @@ static enum sw_verdict check_type(const uint8_t *d, uint32_t payload_len)
 	if (type >= SW_N_TYPES || !frame_rules[type].is_known ||
 		(d[AT_FLAGS] & ~(SW_FLAG_NO_CRC | SW_FLAG_RETX)))
 		return SW_FRAME_TYPE;
-	if (frame_rules[type].is_data ? d[AT_CLASS] >= SW_N_CLASSES :
-					d[AT_CLASS] != SW_CLASS_CTL)
+	if (frame_rules[type].is_data ? d[AT_CLASS] >= SW_N_CLASSES
+				      : d[AT_CLASS] != SW_CLASS_CTL)
 		return SW_FRAME_TYPE;
 	if (payload_len < frame_rules[type].min ||
 		payload_len > frame_rules[type].max ||

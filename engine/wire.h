@@ -18,7 +18,7 @@
 #include "engine/port.h"
 
 enum {
-	SW_MAGIC = 0x5753, /* "SW" */
+	SW_MAGIC = 0x5753,  /* "SW" */
 	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
 	SW_VERSION_MAX = 1,
 	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
@@ -43,22 +43,22 @@ static inline uint8_t sw_class_of(uint32_t priority)
 }
 
 enum sw_frame_type {
-	SW_HELLO = 1,	  /* worker: is somebody there?  Padded */
-	SW_COOKIE = 2,	  /* server: proof of address, nothing stored */
-	SW_JOIN = 3,	  /* worker: let me in */
-	SW_ACCEPT = 4,	  /* server: your session */
-	SW_DECLARE = 5,	  /* worker: a batch of tensors */
-	SW_DECLARED = 6,  /* server: their keys */
-	SW_STATUS = 7,	  /* server: state of the job */
-	SW_LEAVE = 8,	  /* worker: I go, and why */
-	SW_LEFT = 9,	  /* server: your session is closed */
+	SW_HELLO = 1,      /* worker: is somebody there?  Padded */
+	SW_COOKIE = 2,     /* server: proof of address, nothing stored */
+	SW_JOIN = 3,       /* worker: let me in */
+	SW_ACCEPT = 4,     /* server: your session */
+	SW_DECLARE = 5,    /* worker: a batch of tensors */
+	SW_DECLARED = 6,   /* server: their keys */
+	SW_STATUS = 7,     /* server: state of the job */
+	SW_LEAVE = 8,      /* worker: I go, and why */
+	SW_LEFT = 9,       /* server: your session is closed */
 	SW_KEEPALIVE = 10, /* either: I am here */
-	SW_ERROR = 11,	  /* server: this worker cannot go on, and why */
-	SW_PUSH = 16,	  /* worker: one contribution to one chunk */
-	SW_RESULT = 17,	  /* server: the sum of one chunk */
-	SW_ACK = 18,	  /* either: packet numbers received */
-	SW_PULL = 19,	  /* worker: up to 64 chunks whose result is late */
-	SW_ANSWER = 20,	  /* server: why a pulled chunk has no result yet */
+	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
+	SW_PUSH = 16,      /* worker: one contribution to one chunk */
+	SW_RESULT = 17,    /* server: the sum of one chunk */
+	SW_ACK = 18,       /* either: packet numbers received */
+	SW_PULL = 19,      /* worker: up to 64 chunks whose result is late */
+	SW_ANSWER = 20,    /* server: why a pulled chunk has no result yet */
 	SW_N_TYPES = 21,
 };
 
@@ -74,17 +74,17 @@ struct sw_header {
 	uint8_t class; /* packet number space: 0…7, or 8 for control */
 	uint16_t payload_len;
 	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
-	uint64_t psn;	  /* 48 bits; unique per session, direction, class */
-	uint32_t key;	  /* dense index of the tensor */
-	uint32_t round;	  /* version of the tensor, counts its push_pulls */
-	uint32_t chunk;	  /* index in the tensor */
-	uint16_t step;	  /* low bits of the training step */
+	uint64_t psn;     /* 48 bits; unique per session, direction, class */
+	uint32_t key;     /* dense index of the tensor */
+	uint32_t round;   /* version of the tensor, counts its push_pulls */
+	uint32_t chunk;   /* index in the tensor */
+	uint16_t step;    /* low bits of the training step */
 	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
 	uint8_t op; /* 0 = sum */
 	uint16_t aux;
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
-	uint32_t grant;	   /* credit the sender gives, cumulative, quanta */
+	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint32_t payload_crc;
 };
 
@@ -93,11 +93,11 @@ void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES]);
 
 enum sw_verdict {
 	SW_FRAME_OK,
-	SW_FRAME_SHORT,	  /* shorter than a header */
-	SW_FRAME_MAGIC,	  /* not ours */
-	SW_FRAME_CRC,	  /* header damaged */
+	SW_FRAME_SHORT,   /* shorter than a header */
+	SW_FRAME_MAGIC,   /* not ours */
+	SW_FRAME_CRC,     /* header damaged */
 	SW_FRAME_VERSION, /* a version that we do not speak */
-	SW_FRAME_TYPE,	  /* no such type, flag or class */
+	SW_FRAME_TYPE,    /* no such type, flag or class */
 	SW_FRAME_LENGTH,  /* payload_len is not what is there, or the type
 			     forbids it */
 };
@@ -121,7 +121,7 @@ void sw_wire_text(char *text, uint32_t size);
 /* Control payloads, as they lie on the wire.  They are copied in and out with
  * memcpy; the header's payload_crc covers them (plain CRC32C). */
 struct sw_hello {
-	uint64_t nonce; /* worker's; echoed */
+	uint64_t nonce;  /* worker's; echoed */
 	uint8_t pad[56]; /* no answer is larger than its question */
 };
 
@@ -134,12 +134,12 @@ struct sw_join {
 	uint64_t nonce;
 	uint64_t cookie;
 	uint64_t incarnation; /* grows with every start of the worker */
-	uint64_t epoch;	      /* 0 for the coordinator, else what it said */
+	uint64_t epoch;       /* 0 for the coordinator, else what it said */
 	uint32_t session;     /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;
 	uint16_t rank, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
-	uint16_t payload;	      /* payload class */
+	uint16_t payload;             /* payload class */
 	uint8_t has_crc, pad0;
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
@@ -148,7 +148,7 @@ struct sw_join {
 
 struct sw_accept {
 	uint64_t nonce;
-	uint64_t epoch; /* of the job; from the coordinator */
+	uint64_t epoch;   /* of the job; from the coordinator */
 	uint32_t session; /* server's, for the frames that it receives */
 	uint8_t version, pad[3];
 };
@@ -157,7 +157,7 @@ enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
 
 struct sw_status {
 	uint64_t joined; /* members that have joined */
-	uint32_t seq;	 /* acknowledged by KEEPALIVE's aux */
+	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
 	uint8_t state, pad;
 	int16_t err;
 	uint16_t rank; /* FAILED: whose fault */
@@ -165,7 +165,7 @@ struct sw_status {
 	char text[SW_TEXT_MAX];
 };
 
-struct sw_fault { /* ERROR and LEAVE */
+struct sw_fault {       /* ERROR and LEAVE */
 	uint64_t nonce; /* of a refused JOIN, else 0 */
 	int16_t err;
 	uint16_t rank;
@@ -195,8 +195,8 @@ struct sw_declared {
 
 enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
 
-struct sw_sack { /* an ACK holds one per space that has news */
-	uint64_t largest;	      /* highest packet number received */
+struct sw_sack {          /* an ACK holds one per space that has news */
+	uint64_t largest; /* highest packet number received */
 	uint64_t bits[SW_SACK_WORDS]; /* bit i: largest - 1 - i received */
 	uint8_t class, pad;
 	uint16_t delay_us; /* since largest came */
@@ -208,14 +208,14 @@ enum sw_answer_kind {
 	SW_ANSWER_WAIT, /* folded, others are missing */
 	SW_ANSWER_NEED, /* not folded: push again, whatever was ACKed */
 	SW_ANSWER_GONE, /* no longer kept: you hold it, or you never will */
-	SW_ANSWER_CRC,	/* your push was refused by its payload's CRC */
+	SW_ANSWER_CRC,  /* your push was refused by its payload's CRC */
 };
 
 struct sw_pull { /* a PULL holds up to 64 */
 	uint32_t key, round, chunk;
 };
 
-struct sw_answer { /* an ANSWER holds up to 64 */
+struct sw_answer {        /* an ANSWER holds up to 64 */
 	uint64_t missing; /* WAIT: members whose contribution is not there */
 	uint32_t key, round, chunk;
 	uint8_t kind, pad[3];

@@ -1,8 +1,8 @@
 /* worker.h - the worker's side of a job: chunks out, sums in.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One lcore.  worker.c moves data frames, link.c gets in at the servers and
- * keeps the links, tensors.c declares and submits.
+ * One lcore.  worker.c takes data frames, worker_tx.c sends, link.c gets in at
+ * the servers and keeps the links, tensors.c declares and submits.
  *
  * A chunk is HELD (its last sum is in the buffer), GRAD (the buffer holds a
  * contribution that is to be pushed) or PUSHED (it is on its way or folded).
@@ -31,16 +31,16 @@ struct sw_wchunk {
 	uint64_t t_ns; /* PUSHED: when it was sent, or asked for */
 	uint32_t crc;  /* of the first PUSH of this round */
 	uint8_t state;
-	uint8_t n_sent; /* PUSHes of this round, stops at 255 */
+	uint8_t n_sent;    /* PUSHes of this round, stops at 255 */
 	uint8_t n_refused; /* of them refused by CRC */
 };
 
 struct sw_wtensor {
-	uint32_t key; /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t key;   /* SW_KEY_NONE until the coordinator gave one */
 	uint32_t order; /* rank among all by (priority, index) */
 	uint32_t priority;
 	uint8_t dtype, class;
-	bool is_open;	/* a push_pull is going on */
+	bool is_open;   /* a push_pull is going on */
 	bool is_edited; /* its buffer changed under a push */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
@@ -55,14 +55,14 @@ struct sw_wtensor {
 	uint64_t missing; /* members that a WAIT named */
 	struct sw_wchunk *chunks;
 	struct sw_place *places; /* by link */
-	struct sw_bitmap *todo;	 /* by link, local indices: in GRAD */
-	struct sw_bitmap *late;	 /* the same: acknowledged, no result yet */
+	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
+	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
 	uint64_t *words;
 	char name[SW_NAME_MAX];
 };
 
 enum sw_link_state {
-	SW_LINK_IDLE,	 /* waits for the coordinator's epoch */
+	SW_LINK_IDLE, /* waits for the coordinator's epoch */
 	SW_LINK_HELLO,
 	SW_LINK_JOIN,
 	SW_LINK_OPEN,
@@ -83,8 +83,8 @@ enum sw_link_owed {
 struct sw_link {
 	struct sw_path path;
 	uint32_t index; /* in the list of servers; 0 is the coordinator */
-	uint32_t id;	/* ours */
-	uint32_t peer;	/* the server's, when open */
+	uint32_t id;    /* ours */
+	uint32_t peer;  /* the server's, when open */
 	enum sw_link_state state;
 	uint8_t due_class;
 	uint32_t owed;
@@ -92,9 +92,9 @@ struct sw_link {
 	uint64_t heard_ns;
 	uint64_t sent_ns; /* control: data that is lost proves no life */
 	uint64_t request_at_ns, request_wait_ns; /* next try */
-	uint32_t n_requests; /* since the last answer */
+	uint32_t n_requests;                     /* since the last answer */
 	uint16_t status_seq;
-	uint32_t batch;	     /* DECLARE frames answered */
+	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* in the DECLARE that is open */
 	uint64_t pull_at_ns, pull_wait_ns;
@@ -102,7 +102,7 @@ struct sw_link {
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
 	struct sw_bitmap ready; /* orders with todo */
-	struct sw_bitmap late;	/* orders with late */
+	struct sw_bitmap late;  /* orders with late */
 	uint64_t *words;
 	struct sw_flow flow;
 	char name[SW_NAME_MAX];
@@ -125,7 +125,7 @@ enum sw_worker_state {
 	SW_WORKER_JOINING,
 	SW_WORKER_RUNNING,
 	SW_WORKER_FAILED, /* final, but for LEFT */
-	SW_WORKER_LEFT,	  /* every server knows; nothing is sent any more */
+	SW_WORKER_LEFT,   /* every server knows; nothing is sent any more */
 };
 
 /* Called from rx, tick or a function below, on the worker's lcore. */
@@ -152,11 +152,11 @@ struct sw_worker {
 	enum sw_worker_state state;
 	uint16_t rank, n_members, n_local, size;
 	uint64_t incarnation, epoch;
-	uint64_t joined;      /* members, from the coordinator */
-	uint64_t started_ns;  /* of JOINING */
-	uint64_t told_ns;     /* last line about waiting */
-	uint64_t stall_at_ns; /* next look for tensors that stand still */
-	uint64_t left_by_ns;  /* LEAVING: give up then */
+	uint64_t joined;       /* members, from the coordinator */
+	uint64_t started_ns;   /* of JOINING */
+	uint64_t told_ns;      /* last line about waiting */
+	uint64_t stall_at_ns;  /* next look for tensors that stand still */
+	uint64_t left_by_ns;   /* LEAVING: give up then */
 	struct sw_fault fault; /* for LEAVE; err 0: a clean end */
 	uint32_t n_links;
 	uint32_t n_ports;
@@ -194,8 +194,8 @@ struct sw_worker_tensor {
  * Their names differ.
  * Errors: SW_EINVAL (dtype, size, name), SW_EBUSY the last ones are not
  * admitted yet, SW_ENOMEM, or why the job ended; nothing is declared then. */
-int sw_worker_declare(
-	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n);
+int sw_worker_declare(struct sw_worker *w,
+	const struct sw_worker_tensor *tensors, uint32_t n);
 
 /* sw_worker_push - start a push_pull of a declared tensor, in place.
  * events.done is called when it ends, in order of completion.
@@ -212,11 +212,16 @@ void sw_worker_leave(struct sw_worker *w, int err, const char *text);
 
 /* sw_worker_fail - the job cannot go on: every open push_pull ends with @err,
  * the servers are told. */
-void sw_worker_fail(struct sw_worker *w, int err, uint32_t key,
-	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
+	...) __attribute__((format(printf, 4, 5)));
 
 void sw_link_owe(
 	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what);
+
+/* sw_worker_tx - node.tx: control frames, then pushes by class (worker_tx.c).
+ */
+bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out);
 
 /* sw_link_refresh - put the link into the set of its most urgent push that it
  * has credit for. */

@@ -35,7 +35,7 @@ struct sw_client; /* one attachment to an agent */
 struct sw_tensor; /* one declared tensor; belongs to its client */
 
 struct sw_settings {
-	const char *agent;	 /* path of the agent's socket; borrowed by
+	const char *agent;       /* path of the agent's socket; borrowed by
 				    sw_open.  Default /run/sumwire/agent.sock */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
 				    the other workers.  Default 60 */

@@ -34,8 +34,8 @@ static void draw_losses(struct sim_job *job)
 	if (one_in(job, 5)) {
 		x->burst_enter = below(job, 5000);
 		x->burst_loss = 500000 + below(job, 500001);
-		x->burst_ns = 1 + sim_below(&job->rng,
-					  100 * SW_US << below(job, 11));
+		x->burst_ns =
+			1 + sim_below(&job->rng, 100 * SW_US << below(job, 11));
 	}
 	if (one_in(job, 5)) {
 		uint32_t i = below(job, SW_ARRAY_SIZE(types));
@@ -48,8 +48,7 @@ static void draw_losses(struct sim_job *job)
 		x->cut_from = (uint32_t)sim_random(&job->rng);
 		x->cut_to = (uint32_t)sim_random(&job->rng);
 		x->cut_at_ns = job->net.now_ns + moment(job);
-		x->cut_until_ns = x->cut_at_ns + sim_below(&job->rng,
-							 4 * SW_S);
+		x->cut_until_ns = x->cut_at_ns + sim_below(&job->rng, 4 * SW_S);
 	}
 	if (one_in(job, 5))
 		x->false_ack = below(job, 300000);
@@ -66,12 +65,11 @@ static void draw_delays(struct sim_job *job)
 	x->truncate = below(job, 2) * below(job, 10000);
 	x->nap = below(job, 3) * below(job, 2000);
 	x->nap_ns = below(job, 2) ? 5 * SW_MS : 300 * SW_MS;
-	x->gather_ns = one_in(job, 4) ?
-			       sim_below(rng, 10 * SW_US << below(job, 10)) :
-			       0;
-	x->queue_bytes = one_in(job, 5) ?
-				 (20 << 10) + below(job, 256 << 10) :
-				 0;
+	x->gather_ns = one_in(job, 4)
+			       ? sim_below(rng, 10 * SW_US << below(job, 10))
+			       : 0;
+	x->queue_bytes =
+		one_in(job, 5) ? (20 << 10) + below(job, 256 << 10) : 0;
 	if (one_in(job, 10)) { /* a long job with very late replays */
 		x->loss %= 100000;
 		x->late = 20000;
@@ -123,10 +121,9 @@ static void draw_size(struct sim_job *job)
 	job->n_first = 1 + below(job, job->n_tensors);
 	job->n_rounds = 2 + below(job, 6);
 	for (uint32_t t = 0; t < job->n_tensors; t++)
-		job->n_elems[t] = 1 + below(job,
-					      job->n_tensors > 4 ? 1000 :
-					      below(job, 4)      ? 4000 :
-								   60000);
+		job->n_elems[t] = 1 + below(job, job->n_tensors > 4 ? 1000
+						 : below(job, 4)    ? 4000
+								    : 60000);
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		job->n_local[r] = (uint16_t)(1 + below(job, 4));
 	job->params.payload = below(job, 3) ? 1344 : 8192;
@@ -150,8 +147,7 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 /* A node that is slow in its link or its loop; nodes exist after open. */
 void sim_job_draw_nodes(struct sim_job *job)
 {
-	struct sim_node *n =
-		&job->net.nodes[below(job, job->net.n_nodes)];
+	struct sim_node *n = &job->net.nodes[below(job, job->net.n_nodes)];
 
 	if (!one_in(job, 5))
 		return;

@@ -115,15 +115,15 @@ void hand_send(struct hand_rig *rig, uint32_t i, struct sw_header *h,
 	if (payload)
 		memcpy(f->bytes + SW_HEAD_BYTES, payload, h->payload_len);
 	if (h->class == SW_CLASS_CTL)
-		h->payload_crc = sw_crc32c(0, f->bytes + SW_HEAD_BYTES,
-			h->payload_len);
+		h->payload_crc =
+			sw_crc32c(0, f->bytes + SW_HEAD_BYTES, h->payload_len);
 	sw_header_encode(h, f->bytes);
 	f->len = SW_HEAD_BYTES + h->payload_len;
 	receive(rig, w, f->bytes, f->len);
 }
 
-bool hand_take(struct hand_rig *rig, uint32_t i, uint8_t type,
-	struct hand_got *out)
+bool hand_take(
+	struct hand_rig *rig, uint32_t i, uint8_t type, struct hand_got *out)
 {
 	struct hand *w = &rig->w[i];
 
@@ -282,8 +282,8 @@ void hand_push(struct hand_rig *rig, uint32_t i, uint32_t round, uint32_t chunk,
 	int32_t value, struct hand_frame *sent)
 {
 	int32_t payload[HAND_PAYLOAD / 4];
-	uint32_t n = chunk + 1 == rig->n_chunks ? rig->last_elems :
-						  HAND_PAYLOAD / 4;
+	uint32_t n =
+		chunk + 1 == rig->n_chunks ? rig->last_elems : HAND_PAYLOAD / 4;
 	struct sw_header h = {.type = SW_PUSH,
 		.session = rig->w[i].peer,
 		.round = round,
@@ -300,8 +300,7 @@ void hand_push(struct hand_rig *rig, uint32_t i, uint32_t round, uint32_t chunk,
 	hand_send(rig, i, &h, payload, sent);
 }
 
-void hand_pull(
-	struct hand_rig *rig, uint32_t i, uint32_t round, uint32_t chunk)
+void hand_pull(struct hand_rig *rig, uint32_t i, uint32_t round, uint32_t chunk)
 {
 	struct sw_pull pull = {.round = round, .chunk = chunk};
 	struct sw_header h = {.type = SW_PULL,

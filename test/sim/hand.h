@@ -24,7 +24,7 @@ struct hand_got {
 	uint64_t at_ns;
 	int32_t value;
 	bool is_even;
-	bool is_intact; /* its payload has its CRC */
+	bool is_intact;       /* its payload has its CRC */
 	uint8_t payload[200]; /* its first bytes */
 };
 
@@ -81,8 +81,8 @@ void hand_ack(struct hand_rig *rig, uint32_t i, uint64_t largest, uint32_t n,
 void hand_pass(struct hand_rig *rig, uint64_t ns);
 
 /* Take the oldest frame of @type out of an inbox; false: there is none. */
-bool hand_take(struct hand_rig *rig, uint32_t i, uint8_t type,
-	struct hand_got *out);
+bool hand_take(
+	struct hand_rig *rig, uint32_t i, uint8_t type, struct hand_got *out);
 uint32_t hand_count(const struct hand_rig *rig, uint32_t i, uint8_t type);
 void hand_empty(struct hand_rig *rig);
 

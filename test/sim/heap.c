@@ -38,8 +38,8 @@ void sim_heap_put(struct sim_net *net, struct sim_frame *f)
 
 	if (net->n_heap > net->heap_size) {
 		net->heap_size = 2 * net->heap_size + 64;
-		net->heap = realloc(
-			net->heap, net->heap_size * sizeof(*net->heap));
+		net->heap =
+			realloc(net->heap, net->heap_size * sizeof(*net->heap));
 		if (!net->heap)
 			abort();
 	}

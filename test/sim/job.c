@@ -67,8 +67,8 @@ static void on_declared(void *ctx)
 		job->by_key[w->engine.tensors[w->index[t]].key] = t;
 }
 
-static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
-	uint32_t weight)
+static void on_done(
+	void *ctx, uint32_t tensor, uint64_t cookie, int err, uint32_t weight)
 {
 	struct sim_worker *w = ctx;
 	uint32_t t = (uint32_t)cookie;
@@ -84,9 +84,8 @@ static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
 		sim_oracle_check(w, t, weight);
 	w->round[t]++;
 	if (sim_chance(&w->job->rng, 200000))
-		w->pause_until_ns =
-			w->job->net.now_ns +
-			sim_below(&w->job->rng, w->job->pause_ns);
+		w->pause_until_ns = w->job->net.now_ns +
+				    sim_below(&w->job->rng, w->job->pause_ns);
 }
 
 static struct sw_worker_tensor declaration(
@@ -144,8 +143,8 @@ static uint32_t rounds_of(const struct sim_worker *w)
 {
 	const struct sim_job *job = w->job;
 
-	return w->rank == job->odd_one && job->odd_rounds ? job->odd_rounds :
-							     job->n_rounds;
+	return w->rank == job->odd_one && job->odd_rounds ? job->odd_rounds
+							  : job->n_rounds;
 }
 
 static bool has_completed(const struct sim_worker *w)
@@ -183,8 +182,8 @@ static void step(void *ctx, uint64_t now_ns)
 
 	if (!w->is_running || w->has_failed || w->has_left)
 		return;
-	if (!w->n_declared || (w->n_declared < job->n_tensors &&
-				      w->round[0] > 0))
+	if (!w->n_declared ||
+		(w->n_declared < job->n_tensors && w->round[0] > 0))
 		declare(w);
 	/* While a batch waits for its admission nothing new may be pushed;
 	 * what was pushed before goes on. */
@@ -360,8 +359,8 @@ static bool is_over(void *ctx)
 
 static void freeze(struct sim_job *job)
 {
-	sim_net_run(&job->net, job->net.now_ns + job->freeze_at_ns, is_over,
-		job);
+	sim_net_run(
+		&job->net, job->net.now_ns + job->freeze_at_ns, is_over, job);
 	if (!is_over(job))
 		sim_node_freeze(
 			&job->net.nodes[job->freeze_node], job->freeze_ns);

@@ -39,15 +39,15 @@ struct sim_worker {
 	bool is_running, has_failed, has_left;
 	int err;
 	uint64_t failed_ns;
-	char text[SW_TEXT_MAX];	      /* why it failed */
-	char told[2 * SW_TEXT_MAX];   /* last line for the person who waits */
-	uint32_t round[SIM_TENSORS];  /* completed */
+	char text[SW_TEXT_MAX];      /* why it failed */
+	char told[2 * SW_TEXT_MAX];  /* last line for the person who waits */
+	uint32_t round[SIM_TENSORS]; /* completed */
 	bool is_pushed[SIM_TENSORS];
-	uint32_t index[SIM_TENSORS];  /* ours -> the engine's */
+	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
 	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */
-	int last_err;	   /* of those */
+	int last_err;      /* of those */
 };
 
 struct sim_job {
@@ -64,11 +64,11 @@ struct sim_job {
 	uint16_t n_local[SIM_WORKERS];
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
-	uint32_t absent;   /* workers that are not opened with the others */
-	bool is_in_order;  /* a worker pushes in the order of its tensors */
-	bool is_reversed;  /* odd ranks in the reversed order */
-	bool leaves;	   /* a worker leaves when it has all rounds */
-	bool is_edited;	   /* the test changes buffers under pushes */
+	uint32_t absent;  /* workers that are not opened with the others */
+	bool is_in_order; /* a worker pushes in the order of its tensors */
+	bool is_reversed; /* odd ranks in the reversed order */
+	bool leaves;      /* a worker leaves when it has all rounds */
+	bool is_edited;   /* the test changes buffers under pushes */
 	uint32_t freeze_node;
 	uint64_t freeze_at_ns, freeze_ns;
 	/* Worker @odd_one differs. */
@@ -85,7 +85,7 @@ struct sim_job {
 	uint64_t grads[SIM_WORKERS][4], sums[4]; /* elements by digit */
 	uint32_t by_key[SIM_TENSORS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
-	uint64_t mem_bytes; /* that engines hold */
+	uint64_t mem_bytes;                   /* that engines hold */
 	uint64_t n_checked; /* frames that the oracle looked into */
 	char oracle[256];   /* first thing that was wrong */
 };
@@ -140,7 +140,6 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
 
 /* Name of a tensor; to @out[SW_NAME_MAX], which it returns. */
-const char *sim_job_name(
-	const struct sim_job *job, uint32_t tensor, char *out);
+const char *sim_job_name(const struct sim_job *job, uint32_t tensor, char *out);
 
 #endif

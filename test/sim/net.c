@@ -85,9 +85,9 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 	n->sent_until_ns = sw_max64(n->sent_until_ns, net->now_ns) +
 			   (len + 66ULL) * 8 * SW_S / n->rate_bits_s;
 	f->at_ns = n->sent_until_ns +
-		   (net->faults.gather_ns ?
-				   sim_below(&net->rng, net->faults.gather_ns) :
-				   0);
+		   (net->faults.gather_ns
+				   ? sim_below(&net->rng, net->faults.gather_ns)
+				   : 0);
 	sim_heap_put(net, f);
 }
 
@@ -210,9 +210,9 @@ static void arrive(struct sim_net *net, struct sim_frame *f)
 	n->last = &f->next;
 	n->n_inbox++;
 	/* A node in a gap does not notice; else it polls soon. */
-	n->wake_ns = sw_min64(n->wake_ns,
-		sw_max64(sw_max64(net->now_ns, n->gap_until_ns),
-			n->loop.last_ns + n->turn_ns));
+	n->wake_ns = sw_min64(
+		n->wake_ns, sw_max64(sw_max64(net->now_ns, n->gap_until_ns),
+				    n->loop.last_ns + n->turn_ns));
 }
 
 static void wake(struct sim_net *net, struct sim_node *n)
@@ -303,7 +303,7 @@ void sim_net_tell(const struct sim_net *net)
 		h.key = sw_load32(l->head + 16);
 		h.round = sw_load32(l->head + 20);
 		h.chunk = sw_load32(l->head + 24);
-		printf("# %12.6f %2u > %-2u %-9s class %u psn %-6u", 
+		printf("# %12.6f %2u > %-2u %-9s class %u psn %-6u",
 			(double)l->at_ns / 1e9, l->from, l->to,
 			types[h.type] ? types[h.type] : "?", l->head[5],
 			sw_load32(l->head + 12));

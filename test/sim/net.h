@@ -26,7 +26,7 @@ struct sim_faults {
 	uint32_t loss, dup, late, corrupt, truncate;
 	uint64_t jitter_ns; /* uniform extra delay: reorders */
 	uint64_t late_ns;   /* longest delay of a replay */
-	uint32_t nap;	    /* chance that a poll is followed by a gap */
+	uint32_t nap;       /* chance that a poll is followed by a gap */
 	uint64_t nap_ns;    /* longest gap */
 	/* Bursts (Gilbert and Elliott): a sender's link turns bad, loses
 	 * burst_loss while it is, and turns good again after burst_ns at
@@ -84,11 +84,11 @@ struct sim_node {
 	bool is_up;
 	uint64_t bad_until_ns; /* its link is in a burst of losses */
 	uint64_t wake_ns;
-	uint64_t gap_until_ns; /* it does not poll before then */
+	uint64_t gap_until_ns;  /* it does not poll before then */
 	uint64_t sent_until_ns; /* its link is busy until then */
 	uint64_t rate_bits_s;
-	uint64_t turn_ns; /* a turn of its loop takes so long */
-	uint64_t queued_until_ns; /* the switch's link to it is busy */
+	uint64_t turn_ns;                /* a turn of its loop takes so long */
+	uint64_t queued_until_ns;        /* the switch's link to it is busy */
 	struct sim_frame *first, **last; /* inbox */
 	uint32_t n_inbox;
 	struct sim_frame *taken[SW_RX_BURST];
@@ -131,8 +131,8 @@ uint32_t sim_ip(uint32_t i);
 
 /* Add a node; @node is polled through its own loop. */
 struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload);
-void sim_node_start(struct sim_node *n, struct sw_node *node,
-	uint64_t stop_gap_ns);
+void sim_node_start(
+	struct sim_node *n, struct sw_node *node, uint64_t stop_gap_ns);
 
 /* A node stops: frames to it and in its queue vanish, what has left stays on
  * its way. */

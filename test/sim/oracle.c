@@ -5,8 +5,7 @@
 
 #include "test/sim/job.h"
 
-const char *sim_job_name(
-	const struct sim_job *job, uint32_t tensor, char *out)
+const char *sim_job_name(const struct sim_job *job, uint32_t tensor, char *out)
 {
 	int n = snprintf(out, SW_NAME_MAX, "fc%u.%s", tensor / 2 + 1,
 		tensor % 2 ? "bias" : "weight");
@@ -22,8 +21,8 @@ const char *sim_job_name(
 static uint64_t float_bits(uint32_t v, uint32_t mantissa, uint32_t bias)
 {
 	uint32_t e = 31 - (uint32_t)__builtin_clz(v | 1);
-	uint64_t m = mantissa >= e ? (uint64_t)v << (mantissa - e) :
-				     v >> (e - mantissa);
+	uint64_t m = mantissa >= e ? (uint64_t)v << (mantissa - e)
+				   : v >> (e - mantissa);
 
 	if (!v)
 		return 0;
@@ -80,8 +79,8 @@ void sim_oracle_fill(struct sim_worker *w, uint32_t tensor)
 	for (uint32_t i = 0; i < job->n_elems[tensor];
 		i++, p += job->elem_bytes)
 		memcpy(p,
-			&job->grads[w->rank][digit(
-				job, tensor, w->round[tensor], i)],
+			&job->grads[w->rank]
+				   [digit(job, tensor, w->round[tensor], i)],
 			job->elem_bytes);
 }
 
@@ -111,8 +110,7 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 			"rank %u got %llu wrong elements, weight %u of %u, in "
 			"round %u of %s",
 			w->rank, (unsigned long long)wrong, weight, job->weight,
-			w->round[tensor] + 1,
-			sim_job_name(job, tensor, name));
+			w->round[tensor] + 1, sim_job_name(job, tensor, name));
 }
 
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor)
@@ -126,9 +124,9 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
 {
 	const struct sim_job *job = ctx;
 
-	return key < SIM_TENSORS && job->by_key[key] != SW_KEY_NONE ?
-		       sim_job_chunks(job, job->by_key[key]) :
-		       0;
+	return key < SIM_TENSORS && job->by_key[key] != SW_KEY_NONE
+		       ? sim_job_chunks(job, job->by_key[key])
+		       : 0;
 }
 
 /* A push carries its rank's gradient and nothing else (A6); a result the whole

@@ -15,9 +15,10 @@ static void server_not_there(struct check *c)
 	sim_job_open(job);
 	sim_server_kill(job, 0);
 	sim_job_pass(job, 3 * SW_S);
-	check_text(c, job->workers[1].told, "waiting for server s0 "
-					    "(10.0.0.1:5700), which does not "
-					    "answer");
+	check_text(c, job->workers[1].told,
+		"waiting for server s0 "
+		"(10.0.0.1:5700), which does not "
+		"answer");
 	sim_job_pass(job, job->params.join_timeout - 4 * SW_S);
 	check(c, !job->workers[0].has_failed, "it waits");
 	sim_job_pass(job, 2 * SW_S);
@@ -102,8 +103,8 @@ static void worker_dies_while_another_is_awaited(struct check *c)
 	sim_job_pass(job, SW_S);
 	sim_worker_kill(job, 1);
 	sim_job_pass(job, job->params.dead_after + SW_S);
-	outcome_expect(c, job, 0, SW_EPEER,
-		"rank 1 (node gpu1) silent for 10 s");
+	outcome_expect(
+		c, job, 0, SW_EPEER, "rank 1 (node gpu1) silent for 10 s");
 	outcome_end(job);
 }
 
@@ -138,8 +139,8 @@ static void expect_mismatch(
 	sim_job_open(job);
 	sim_job_pass(job, SW_S);
 	for (uint32_t r = 0; r < 3; r++) {
-		outcome_expect(c, job, r, SW_EMISMATCH,
-			"tensor fc1.weight: rank ");
+		outcome_expect(
+			c, job, r, SW_EMISMATCH, "tensor fc1.weight: rank ");
 		check_text(c, job->workers[r].text, a);
 		check_text(c, job->workers[r].text, b);
 		check_text(c, job->workers[r].text, "rank 1 declare");
@@ -180,8 +181,8 @@ static void quota_is_refused(struct check *c)
 	sim_job_open(job);
 	sim_job_pass(job, SW_S);
 	for (uint32_t r = 0; r < 2; r++)
-		outcome_expect(c, job, r, SW_EREFUSED,
-			"quota: the tensors need ");
+		outcome_expect(
+			c, job, r, SW_EREFUSED, "quota: the tensors need ");
 	check_text(c, job->workers[0].text, "4 of 4 MiB are left");
 	outcome_end(job);
 	/* A job that fits, and another on top of it that does not, is the
@@ -227,8 +228,9 @@ static void all_leave_in_peace(struct check *c)
 	sim_job_pass(job, 12 * SW_S);
 	check_eq(c, job->mem_bytes, 0, "bytes that servers hold");
 	for (uint32_t i = 0; i < 2; i++)
-		check(c, !job->servers[i]->jobs[0].is_used &&
-				 !job->servers[i]->used_bytes,
+		check(c,
+			!job->servers[i]->jobs[0].is_used &&
+				!job->servers[i]->used_bytes,
 			"no job is left");
 	outcome_end(job);
 }
@@ -270,8 +272,9 @@ static void runs_again_after_a_kill(struct check *c)
 		sim_worker_kill(job, r);
 	start_all(job);
 	sim_job_pass(job, 5 * SW_S);
-	check_text(c, job->workers[1].told, "rank 1 of job sim is held by node "
-					    "gpu1, which is alive");
+	check_text(c, job->workers[1].told,
+		"rank 1 of job sim is held by node "
+		"gpu1, which is alive");
 	check(c, sim_job_run(job, 10 * SW_S), "the second run completes");
 	outcome_end(job);
 }

@@ -140,8 +140,8 @@ static void stopped_worker(struct check *c)
 	sim_job_pass(job, 17 * SW_S);
 	outcome_expect(c, job, 0, SW_EPEER, "rank 1 (node gpu1) silent");
 	outcome_expect(c, job, 2, SW_EPEER, "rank 1 (node gpu1) silent");
-	outcome_expect(c, job, 1, SW_ESERVER,
-		"server s0 does not know us any more");
+	outcome_expect(
+		c, job, 1, SW_ESERVER, "server s0 does not know us any more");
 	outcome_end(job);
 }
 

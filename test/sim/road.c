@@ -32,8 +32,8 @@ static struct sim_frame *twin_of(const struct sim_frame *f)
 	return twin;
 }
 
-static void put_twin(struct sim_net *net, const struct sim_frame *f,
-	uint64_t delay_ns)
+static void put_twin(
+	struct sim_net *net, const struct sim_frame *f, uint64_t delay_ns)
 {
 	struct sim_frame *twin = twin_of(f);
 
@@ -42,8 +42,8 @@ static void put_twin(struct sim_net *net, const struct sim_frame *f,
 }
 
 /* Make an ACK say that everything up to its newest number has arrived. */
-static void falsify(struct sim_net *net, struct sim_frame *f,
-	struct sw_header *h)
+static void falsify(
+	struct sim_net *net, struct sim_frame *f, struct sw_header *h)
 {
 	uint8_t *payload = f->bytes + SW_HEAD_BYTES;
 	struct sw_sack k;
@@ -98,15 +98,14 @@ static enum sim_fate judge(struct sim_net *net, struct sim_frame *f)
 	struct sim_node *from = &net->nodes[f->from];
 	enum sim_fate fate = SIM_PASS;
 	struct sw_header h;
-	bool is_ours =
-		sw_header_decode(f->bytes, f->len, &h) == SW_FRAME_OK;
+	bool is_ours = sw_header_decode(f->bytes, f->len, &h) == SW_FRAME_OK;
 
 	if (net->hook)
 		fate = net->hook(net->hook_ctx, f);
 	if (fate != SIM_PASS)
 		return fate;
-	if (f->to >= net->n_nodes || is_in_burst(net, from) ||
-		is_cut(net, f) || sim_chance(&net->rng, net->faults.loss) ||
+	if (f->to >= net->n_nodes || is_in_burst(net, from) || is_cut(net, f) ||
+		sim_chance(&net->rng, net->faults.loss) ||
 		(is_ours && is_lost_by_type(net, &h)))
 		return SIM_LOST;
 	if (is_ours && h.type == SW_ACK &&
@@ -132,8 +131,8 @@ static bool pass_switch(struct sim_net *net, struct sim_frame *f)
 	return true;
 }
 
-static void note(struct sim_net *net, const struct sim_frame *f,
-	enum sim_fate fate)
+static void note(
+	struct sim_net *net, const struct sim_frame *f, enum sim_fate fate)
 {
 	struct sim_line *l = &net->story[net->n_story++ % SIM_STORY];
 

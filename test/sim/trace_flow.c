@@ -1,5 +1,4 @@
-/* trace_flow.c - traces about acknowledgement, credit and time: A5, A9, A10,
- * A17, A18.
+/* trace_flow.c - traces about acknowledgement, credit and time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
@@ -47,9 +46,8 @@ static enum sim_fate lose_first_of_chunk_3(void *ctx, struct sim_frame *f)
 {
 	uint32_t *n = ctx;
 
-	return is_type(f, SW_PUSH, 1) && chunk_of(f) == 3 && !(*n)++ ?
-		       SIM_LOST :
-		       SIM_PASS;
+	return is_type(f, SW_PUSH, 1) && chunk_of(f) == 3 && !(*n)++ ? SIM_LOST
+								     : SIM_PASS;
 }
 
 /* One push of rank 0 is lost and acknowledged all the same: it must find out
@@ -308,6 +306,7 @@ static void c_no_fault_no_retransmission(struct check *c)
 		const struct sw_stats *st = &job->workers[r].engine.stats;
 
 		check_eq(c, st->retransmissions, 0, "retransmissions");
+		check_eq(c, st->lost, 0, "frames taken for lost");
 		check_eq(c, st->result_again, 0, "RESULTs that came twice");
 	}
 	check_eq(c, job->servers[0]->stats.retransmissions, 0,

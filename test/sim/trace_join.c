@@ -26,8 +26,9 @@ static void a14_second_agent_same_rank(struct check *c)
 	if (check(c, hand_take(&rig, C, SW_ERROR, &got), "C was told")) {
 		memcpy(&fault, got.payload, sizeof(fault));
 		check_eq(c, (uint64_t)fault.err, (uint64_t)SW_EBUSY, "error");
-		check_text(c, fault.text, "rank 0 of job hand is held by node "
-					  "gpu0, which is alive");
+		check_text(c, fault.text,
+			"rank 0 of job hand is held by node "
+			"gpu0, which is alive");
 	}
 	check_eq(c, hand_session(&rig, A)->id, peer, "session of A");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
@@ -119,9 +120,8 @@ static void a14_join_with_an_old_cookie(struct check *c)
 static void i5_no_answer_larger_than_its_question(struct check *c)
 {
 	struct hand_rig rig;
-	struct sw_header h = {.type = SW_PUSH,
-		.session = 5 << 16 | 9,
-		.payload_len = 4};
+	struct sw_header h = {
+		.type = SW_PUSH, .session = 5 << 16 | 9, .payload_len = 4};
 
 	hand_open_idle(&rig);
 	check(c, !hand_join(&rig, A, 9, 2, NULL), "no such rank");
@@ -161,8 +161,9 @@ static void a19_mixed_steps(struct check *c)
 		check_text(c, w->text, " has pushed step ");
 		check_eq(c, w->round[0], 0, "rounds");
 	}
-	check_eq(c, job->servers[0]->stats.chunks_done +
-			    job->servers[1]->stats.chunks_done,
+	check_eq(c,
+		job->servers[0]->stats.chunks_done +
+			job->servers[1]->stats.chunks_done,
 		0, "sums completed");
 	sim_job_close(job);
 	free(job);

@@ -12,8 +12,8 @@
 static void *mem_get(void *ctx, uint64_t bytes)
 {
 	struct test_env *e = ctx;
-	void *mem = e->is_short ? NULL :
-				  aligned_alloc(64, (bytes + 63) / 64 * 64);
+	void *mem =
+		e->is_short ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
 
 	if (mem) {
 		memset(mem, 0, bytes);

@@ -10,11 +10,11 @@
 struct test_env {
 	struct sw_env env;
 	struct sw_log log;
-	char lines[4096]; /* of the log, the last ones */
-	uint64_t rng;	  /* random() counts from here: 1, 2, … */
+	char lines[4096];    /* of the log, the last ones */
+	uint64_t rng;        /* random() counts from here: 1, 2, … */
 	int64_t live_blocks; /* alloc_live() at the start */
 	uint64_t live_bytes; /* mem_get'ed, not put back */
-	bool is_short;	     /* mem_get has nothing to give */
+	bool is_short;       /* mem_get has nothing to give */
 };
 
 /* test_env_init - the best kernels, memory, a log that is kept in @e. */

@@ -23,14 +23,13 @@ void frame_make(struct test_frame *f, const struct sw_header *h,
 		memcpy(f->bytes + SW_HEAD_BYTES, payload, h->payload_len);
 	if (!keep_crc)
 		f->h.payload_crc =
-			h->class == SW_CLASS_CTL ?
-				sw_crc32c(0, payload, h->payload_len) :
-				sw_data_crc(h, payload, h->payload_len);
+			h->class == SW_CLASS_CTL
+				? sw_crc32c(0, payload, h->payload_len)
+				: sw_data_crc(h, payload, h->payload_len);
 	sw_header_encode(&f->h, f->bytes);
 }
 
-void frame_rx(
-	struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
+void frame_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
 {
 	uint8_t room[sizeof(f->bytes)];
 	struct sw_rx_frame rx = {.data = room + sizeof(room) - f->len,
@@ -59,9 +58,9 @@ bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 		sw_header_decode(f->bytes, f->len, &f->h), SW_FRAME_OK);
 	h = f->h;
 	assert_int_equal(h.payload_crc,
-		h.class != SW_CLASS_CTL ?
-			sw_data_crc(&h, tx.payload, tx.payload_len) :
-			sw_crc32c(0, tx.payload, tx.payload_len));
+		h.class != SW_CLASS_CTL
+			? sw_data_crc(&h, tx.payload, tx.payload_len)
+			: sw_crc32c(0, tx.payload, tx.payload_len));
 	return true;
 }
 
@@ -107,7 +106,8 @@ static bool is_in_sack(const struct sw_sack *k, uint64_t psn)
 /* One block as ranges: 0:1-3,5 */
 static void put_sack(struct text *t, const struct sw_sack *k)
 {
-	uint64_t psn = k->largest > SW_SACK_BITS ? k->largest - SW_SACK_BITS : 1;
+	uint64_t psn =
+		k->largest > SW_SACK_BITS ? k->largest - SW_SACK_BITS : 1;
 	char sep = ':';
 
 	put(t, " %u", k->class);
@@ -217,8 +217,7 @@ static void put_join(struct text *t, const struct test_frame *f)
 	put(t, " %s rank %u of %u", j.job, j.rank, j.n_members);
 }
 
-void frame_text(
-	const struct test_frame *f, char letter, char *out, size_t size)
+void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 {
 	static const struct {
 		const char *name;

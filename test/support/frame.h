@@ -33,8 +33,8 @@ void frame_make(struct test_frame *f, const struct sw_header *h,
 	const void *payload, struct sw_path peer, bool keep_crc);
 
 /* frame_rx - hand @f to @node, in memory that ends where the frame ends. */
-void frame_rx(struct sw_node *node, uint64_t now_ns,
-	const struct test_frame *f);
+void frame_rx(
+	struct sw_node *node, uint64_t now_ns, const struct test_frame *f);
 
 /* frame_tx - take the next frame that @node sends on @port_i.  Fails the test
  * when its own header does not decode. */

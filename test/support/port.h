@@ -11,7 +11,7 @@ struct test_port {
 	struct sw_port port; /* first: it is cast back */
 	uint32_t n_inbox;    /* frames that wait to be received */
 	uint32_t n_held;     /* received, not released yet */
-	uint32_t room;	     /* what tx_room says */
+	uint32_t room;       /* what tx_room says */
 	uint32_t n_rx, n_tx, n_flushes, n_releases; /* calls */
 	struct sw_tx_frame last;
 };

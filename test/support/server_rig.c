@@ -139,8 +139,8 @@ void rig_hello(struct server_rig *r, uint32_t i)
 	struct sw_hello hello = {.nonce = r->w[i].nonce};
 
 	rig_send(r, i,
-		(struct sw_header){.type = SW_HELLO,
-			.payload_len = sizeof(hello)},
+		(struct sw_header){
+			.type = SW_HELLO, .payload_len = sizeof(hello)},
 		&hello);
 	rig_tx(r);
 }
@@ -152,8 +152,7 @@ const char *rig_join(struct server_rig *r, uint32_t i)
 	rig_hello(r, i);
 	j = rig_join_payload(r, i);
 	rig_send(r, i,
-		(struct sw_header){
-			.type = SW_JOIN, .payload_len = sizeof(j)},
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
 		&j);
 	return rig_tx(r);
 }
@@ -239,10 +238,9 @@ void rig_pull(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
 		&pull);
 }
 
-void rig_ack(
-	struct server_rig *r, uint32_t i, uint32_t class, uint64_t largest)
+void rig_ack(struct server_rig *r, uint32_t i, uint32_t class, uint64_t largest)
 {
-	struct sw_sack k = {.class = (uint8_t)class,
+	struct sw_sack k = {.class = (uint8_t) class,
 		.largest = largest,
 		.bits = {~0ULL, ~0ULL, ~0ULL, ~0ULL}};
 

@@ -18,7 +18,7 @@ enum {
 struct rig_worker {
 	struct sw_path path;
 	uint64_t nonce, cookie, epoch;
-	uint32_t id, peer; /* its session and the server's; 0: none */
+	uint32_t id, peer;         /* its session and the server's; 0: none */
 	uint64_t psn[SW_N_SPACES]; /* last used */
 	uint32_t consumed, grant;
 	struct sw_status status; /* last heard */
@@ -78,8 +78,7 @@ const char *rig_declare(struct server_rig *r, uint32_t i, uint32_t batch,
 void rig_run(struct server_rig *r, uint64_t n_elems);
 
 /* rig_push_header - PUSH of a full chunk of i32 elements. */
-struct sw_header rig_push_header(
-	uint32_t key, uint32_t round, uint32_t chunk);
+struct sw_header rig_push_header(uint32_t key, uint32_t round, uint32_t chunk);
 
 /* rig_push - worker @i pushes a full chunk in which every element is @value. */
 void rig_push(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,

@@ -38,8 +38,8 @@ static void on_declared(void *ctx)
 	note(ctx, "declared");
 }
 
-static void on_done(void *ctx, uint32_t tensor, uint64_t cookie, int err,
-	uint32_t weight)
+static void on_done(
+	void *ctx, uint32_t tensor, uint64_t cookie, int err, uint32_t weight)
 {
 	struct worker_rig *r = ctx;
 
@@ -86,8 +86,8 @@ void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 		servers[i] = (struct sw_worker_server){
 			.name = i ? "other" : "first", .path = r->s[i].path};
 	}
-	assert_int_equal(sw_worker_open(&r->w, &r->params, &r->env.env,
-				 &events, &job, 1, r->now_ns),
+	assert_int_equal(sw_worker_open(&r->w, &r->params, &r->env.env, &events,
+				 &job, 1, r->now_ns),
 		0);
 }
 
@@ -198,8 +198,7 @@ void wrig_cookie(struct worker_rig *r, uint32_t i)
 	struct sw_cookie c = {.nonce = r->s[i].nonce, .cookie = 77};
 
 	wrig_send(r, i,
-		(struct sw_header){
-			.type = SW_COOKIE, .payload_len = sizeof(c)},
+		(struct sw_header){.type = SW_COOKIE, .payload_len = sizeof(c)},
 		&c);
 }
 
@@ -211,8 +210,7 @@ void wrig_accept(struct worker_rig *r, uint32_t i)
 		.version = SW_VERSION_MAX};
 
 	wrig_send(r, i,
-		(struct sw_header){
-			.type = SW_ACCEPT, .payload_len = sizeof(a)},
+		(struct sw_header){.type = SW_ACCEPT, .payload_len = sizeof(a)},
 		&a);
 }
 
@@ -324,21 +322,21 @@ struct sw_header wrig_result_header(
 		.payload_len = (uint16_t)(4 * n_elems)};
 }
 
-void wrig_result(struct worker_rig *r, uint32_t i, uint32_t key,
-	uint32_t round, uint32_t chunk, int32_t value)
+void wrig_result(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
+	uint32_t chunk, int32_t value)
 {
 	int32_t elems[WRIG_CHUNK];
 
 	for (uint32_t e = 0; e < WRIG_CHUNK; e++)
 		elems[e] = value;
-	wrig_send(r, i, wrig_result_header(key, round, chunk, WRIG_CHUNK),
-		elems);
+	wrig_send(
+		r, i, wrig_result_header(key, round, chunk, WRIG_CHUNK), elems);
 }
 
 void wrig_ack(
 	struct worker_rig *r, uint32_t i, uint32_t class, uint64_t largest)
 {
-	struct sw_sack k = {.class = (uint8_t)class,
+	struct sw_sack k = {.class = (uint8_t) class,
 		.largest = largest,
 		.bits = {~0ULL, ~0ULL, ~0ULL, ~0ULL}};
 
@@ -357,7 +355,6 @@ void wrig_answer(struct worker_rig *r, uint32_t i, enum sw_answer_kind kind,
 		.kind = (uint8_t)kind};
 
 	wrig_send(r, i,
-		(struct sw_header){
-			.type = SW_ANSWER, .payload_len = sizeof(a)},
+		(struct sw_header){.type = SW_ANSWER, .payload_len = sizeof(a)},
 		&a);
 }

@@ -19,7 +19,7 @@ enum {
 /* What a server knows, as far as its frames need it. */
 struct wrig_server {
 	struct sw_path path;
-	uint64_t nonce; /* of the last HELLO or JOIN */
+	uint64_t nonce;    /* of the last HELLO or JOIN */
 	uint32_t id, peer; /* its session and the worker's; 0: none */
 	uint64_t psn[SW_N_SPACES];
 	uint32_t consumed, grant;
@@ -84,8 +84,8 @@ void wrig_declare(struct worker_rig *r, const char *name, uint64_t n_elems,
 	uint32_t priority);
 
 /* wrig_result - RESULT of server @i with @value in every element. */
-void wrig_result(struct worker_rig *r, uint32_t i, uint32_t key,
-	uint32_t round, uint32_t chunk, int32_t value);
+void wrig_result(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
+	uint32_t chunk, int32_t value);
 struct sw_header wrig_result_header(
 	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems);
 

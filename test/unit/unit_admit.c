@@ -23,8 +23,7 @@ static void hello(struct server_rig *r, uint32_t i)
 	struct sw_hello h = {.nonce = r->w[i].nonce};
 
 	rig_send(r, i,
-		(struct sw_header){
-			.type = SW_HELLO, .payload_len = sizeof(h)},
+		(struct sw_header){.type = SW_HELLO, .payload_len = sizeof(h)},
 		&h);
 }
 
@@ -39,8 +38,8 @@ static void hello__stores_nothing(void **state)
 		    SW_HEAD_BYTES + sizeof(struct sw_hello));
 	assert_int_equal(r->srv->n_sessions, 0);
 	assert_true(alloc_calls() == calls);
-	assert_memory_equal(r->last[SW_COOKIE].bytes + SW_HEAD_BYTES,
-		&r->w[0].nonce, 8);
+	assert_memory_equal(
+		r->last[SW_COOKIE].bytes + SW_HEAD_BYTES, &r->w[0].nonce, 8);
 	server_rig_close(r);
 }
 
@@ -65,8 +64,7 @@ static void hello__flood(void **state)
 static const char *join(struct server_rig *r, uint32_t i, struct sw_join *j)
 {
 	rig_send(r, i,
-		(struct sw_header){
-			.type = SW_JOIN, .payload_len = sizeof(*j)},
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(*j)},
 		j);
 	return rig_tx(r);
 }
@@ -451,8 +449,7 @@ static void join__too_many_sessions(void **state)
 			struct test_frame f;
 
 			frame_tx(&r->srv->node, r->now_ns, 0, &f);
-			memcpy(&r->w[1].cookie,
-				f.bytes + SW_HEAD_BYTES + 8, 8);
+			memcpy(&r->w[1].cookie, f.bytes + SW_HEAD_BYTES + 8, 8);
 		}
 		j = rig_join_payload(r, 1);
 		snprintf(j.job, sizeof(j.job), "late%u", n);

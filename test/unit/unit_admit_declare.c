@@ -61,14 +61,14 @@ static void declare__keys_in_order_of_first_sight(void **state)
 {
 	struct server_rig *r = open_joined(2, QUOTA);
 
-	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 5),
-		"w0 DECLARED b0 k0");
-	assert_string_equal(rig_declare(r, 1, 0, "b", SW_F16, 20, 1),
-		"w1 DECLARED b0 k1");
-	assert_string_equal(rig_declare(r, 1, 1, "a", SW_I32, 10, 5),
-		"w1 DECLARED b1 k0");
-	assert_string_equal(rig_declare(r, 0, 1, "b", SW_F16, 20, 1),
-		"w0 DECLARED b1 k1");
+	assert_string_equal(
+		rig_declare(r, 0, 0, "a", SW_I32, 10, 5), "w0 DECLARED b0 k0");
+	assert_string_equal(
+		rig_declare(r, 1, 0, "b", SW_F16, 20, 1), "w1 DECLARED b0 k1");
+	assert_string_equal(
+		rig_declare(r, 1, 1, "a", SW_I32, 10, 5), "w1 DECLARED b1 k0");
+	assert_string_equal(
+		rig_declare(r, 0, 1, "b", SW_F16, 20, 1), "w0 DECLARED b1 k1");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
 	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
@@ -81,8 +81,8 @@ static void declare__duplicate(void **state)
 
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
 	calls = alloc_calls();
-	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
-		"w0 DECLARED b0 k0");
+	assert_string_equal(
+		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
 	assert_true(alloc_calls() == calls);
 	server_rig_close(r);
 }
@@ -133,8 +133,8 @@ static void declare__lying_count_high(void **state)
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	assert_true(alloc_calls() == calls);
 	/* The worker may still get it right. */
-	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
-		"w0 DECLARED b0 k0");
+	assert_string_equal(
+		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
 	server_rig_close(r);
 }
 
@@ -201,8 +201,7 @@ static void declare__oversized_name(void **state)
 	it = item(10, 127);
 	put(&b, &it, name);
 	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0");
-	assert_int_equal(
-		strlen(r->srv->jobs[0].shard.tensors[0].name), 127);
+	assert_int_equal(strlen(r->srv->jobs[0].shard.tensors[0].name), 127);
 	server_rig_close(r);
 }
 
@@ -257,8 +256,7 @@ static void declare__more_chunks_than_can_be_counted(void **state)
 {
 	struct server_rig *r = open_joined(1, UINT64_MAX);
 
-	assert_contains(
-		rig_declare(r, 0, 0, "huge", SW_U8, 64ULL << 30, 0),
+	assert_contains(rig_declare(r, 0, 0, "huge", SW_U8, 64ULL << 30, 0),
 		"w0 ERROR SW_EREFUSED tensor huge");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	server_rig_close(r);
@@ -380,8 +378,7 @@ static struct server_rig *open_second(void)
 	j.n_servers = 2;
 	j.epoch = 77;
 	rig_send(&r, 0,
-		(struct sw_header){
-			.type = SW_JOIN, .payload_len = sizeof(j)},
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
 		&j);
 	assert_string_equal(rig_tx(&r), "w0 ACCEPT");
 	assert_int_equal(r.w[0].epoch, 77);
@@ -405,8 +402,7 @@ static void declare__key_of_the_coordinator(void **state)
 	struct server_rig *r = open_second();
 
 	assert_string_equal(declare_key(r, 0, "a", 7), "w0 DECLARED b0 k7");
-	assert_string_equal(
-		declare_key(r, 1, "b", SW_MAX_TENSORS - 1),
+	assert_string_equal(declare_key(r, 1, "b", SW_MAX_TENSORS - 1),
 		"w0 DECLARED b1 k4095");
 	server_rig_close(r);
 }

@@ -144,9 +144,8 @@ static void fill__all_and_no_more(void **state)
 
 		set_open(&s, n);
 		sw_bitmap_fill(&s.b);
-		for (uint32_t m = 0; (m = sw_bitmap_next(&s.b, m)) !=
-				     SW_BITMAP_NONE;
-			m++)
+		for (uint32_t m = 0;
+			(m = sw_bitmap_next(&s.b, m)) != SW_BITMAP_NONE; m++)
 			assert_int_equal(m, found++);
 		assert_int_equal(found, n);
 		for (uint32_t m = 0; m < n; m++)

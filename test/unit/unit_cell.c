@@ -65,15 +65,15 @@ static void init__first_round_is_1(void **state)
 /* Rounds that never were have no result to send, whatever is asked. */
 static void init__rounds_before_the_first(void **state)
 {
-	static const uint32_t rounds[] = {0, UINT32_MAX, UINT32_MAX - 1,
-		UINT32_MAX - 2, 0x80000002};
+	static const uint32_t rounds[] = {
+		0, UINT32_MAX, UINT32_MAX - 1, UINT32_MAX - 2, 0x80000002};
 	struct sw_chunk c = fresh();
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rounds); i++) {
 		assert_int_equal(
 			sw_cell_judge_push(&c, rounds[i], A), SW_PUSH_OLD);
-		assert_int_not_equal(sw_cell_judge_pull(&c, rounds[i], A),
-			SW_PULL_RESULT);
+		assert_int_not_equal(
+			sw_cell_judge_pull(&c, rounds[i], A), SW_PULL_RESULT);
 	}
 	assert_int_not_equal(sw_cell_judge_pull(&c, 0, 63), SW_PULL_RESULT);
 }
@@ -248,10 +248,9 @@ static void round_before__wraps(void **state)
 static void rounds__wrap(void **state)
 {
 	uint32_t at = UINT32_MAX - 4;
-	struct sw_chunk c = {.cell = {{.round = at, .got = 3, .is_done = true},
-				     {.round = at - 1,
-					     .got = 3,
-					     .is_done = true}}};
+	struct sw_chunk c = {
+		.cell = {{.round = at, .got = 3, .is_done = true},
+			{.round = at - 1, .got = 3, .is_done = true}}};
 
 	if (at & 1) {
 		struct sw_cell swap = c.cell[0];
@@ -260,8 +259,8 @@ static void rounds__wrap(void **state)
 		c.cell[1] = swap;
 	}
 	for (uint32_t r = at + 1; r != 6; r++) {
-		assert_int_equal(sw_cell_judge_push(&c, r + 1, A),
-			SW_PUSH_VIOLATION);
+		assert_int_equal(
+			sw_cell_judge_push(&c, r + 1, A), SW_PUSH_VIOLATION);
 		assert_int_equal(sw_cell_judge_pull(&c, r, A), SW_PULL_NEED);
 		assert_int_equal(push(&c, r, A, 3), SW_PUSH_FOLD);
 		assert_int_equal(push(&c, r, A, 3), SW_PUSH_HAVE);
@@ -285,8 +284,7 @@ static void fold__64_members(void **state)
 	struct sw_chunk c = fresh();
 
 	for (uint32_t i = 0; i < 64; i++) {
-		assert_int_equal(
-			push(&c, 1, i * 37 % 64, ~0ULL), SW_PUSH_FOLD);
+		assert_int_equal(push(&c, 1, i * 37 % 64, ~0ULL), SW_PUSH_FOLD);
 		assert_int_equal(c.cell[1].is_done, i == 63);
 	}
 	assert_int_equal(c.cell[1].weight, 64);

@@ -9,9 +9,8 @@ static void take_turn__empty(void **state)
 {
 	struct sw_due d = {0};
 
-	for (uint32_t class = 0; class < SW_N_SPACES; class++)
-		assert_int_equal(
-			sw_due_take_turn(&d, class), SW_MAX_SESSIONS);
+	for (uint32_t class = 0; class < SW_N_SPACES; class ++)
+		assert_int_equal(sw_due_take_turn(&d, class), SW_MAX_SESSIONS);
 }
 
 static void take_turn__each_session_alone(void **state)

@@ -1,5 +1,4 @@
-/* unit_host_memory.c - clients that write into shared memory what they like,
- * and clients that are killed.
+/* unit_host_memory.c - clients that write shared memory, or are killed.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host_raw.h"
 

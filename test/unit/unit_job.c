@@ -77,8 +77,8 @@ static void status__acknowledged_too_early(void **state)
 	rig_join(r, 0);
 	seq = (uint16_t)r->w[0].status.seq;
 	rig_join(r, 1);
-	rig_send(r, 0,
-		(struct sw_header){.type = SW_KEEPALIVE, .aux = seq}, NULL);
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE, .aux = seq},
+		NULL);
 	rig_tick(r, SW_S);
 	assert_contains(rig_tx(r), "w0 STATUS running 2");
 	server_rig_close(r);
@@ -113,8 +113,7 @@ static void leave__while_forming(void **state)
 	j = rig_join_payload(r, 1);
 	j.n_members = 3; /* no: it does not fit */
 	rig_send(r, 1,
-		(struct sw_header){
-			.type = SW_JOIN, .payload_len = sizeof(j)},
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
 		&j);
 	rig_tx(r);
 	rig_leave(r, 0, 0, "");
@@ -208,8 +207,7 @@ static void leave__in_peace(void **state)
 	rig_push(r, 1, 0, 1, 0, 2);
 	rig_leave(r, 1, 0, "");
 	rig_tick(r, 0);
-	assert_string_equal(
-		rig_tx(r), "w1 LEFT; w0 RESULT k0 r1 c0 +1344 w2");
+	assert_string_equal(rig_tx(r), "w1 LEFT; w0 RESULT k0 r1 c0 +1344 w2");
 	assert_true(rig_result_is(r, 3));
 	server_rig_close(r);
 }

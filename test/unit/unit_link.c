@@ -93,7 +93,8 @@ static void join__asks_for_a_new_cookie(void **state)
 
 	wrig_tx(r);
 	wrig_cookie(r, 0);
-	for (uint64_t at = 0; at < 2 * r->params.cookie_life; at += 50 * SW_MS) {
+	for (uint64_t at = 0; at < 2 * r->params.cookie_life;
+		at += 50 * SW_MS) {
 		wrig_tick(r, 50 * SW_MS);
 		has_hello |= strstr(wrig_tx(r), "HELLO") != NULL;
 	}
@@ -149,7 +150,8 @@ static void join__refused(void **state)
 	wrig_tx(r);
 	wrig_cookie(r, 0);
 	wrig_tx(r);
-	wrig_refuse(r, 0, SW_EVERSION, "worker speaks protocol versions 7 to 8");
+	wrig_refuse(
+		r, 0, SW_EVERSION, "worker speaks protocol versions 7 to 8");
 	assert_string_equal(wrig_events(r),
 		"failed SW_EVERSION server first: worker speaks protocol "
 		"versions 7 to 8");
@@ -213,8 +215,8 @@ static void join__tells_what_it_waits_for(void **state)
 	wrig_accept(r, 0);
 	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
 	wrig_tick(r, 2 * SW_S);
-	assert_string_equal(wrig_events(r),
-		"joining waiting for worker 2 of 3 (rank 1)");
+	assert_string_equal(
+		wrig_events(r), "joining waiting for worker 2 of 3 (rank 1)");
 	wrig_close(r);
 }
 
@@ -264,9 +266,9 @@ static void status__failed(void **state)
 	wrig_status(r, SW_JOB_FAILED, SW_EPEER, 0, "rank 1 (node b) silent");
 	assert_string_equal(
 		wrig_events(r), "failed SW_EPEER rank 1 (node b) silent");
-	assert_string_equal(
-		wrig_tx(r), "s0 LEAVE SW_EPEER rank 1 (node b) silent; "
-			    "s0 KEEPALIVE");
+	assert_string_equal(wrig_tx(r),
+		"s0 LEAVE SW_EPEER rank 1 (node b) silent; "
+		"s0 KEEPALIVE");
 	wrig_left(r, 0, true);
 	assert_contains(wrig_events(r), "left SW_EPEER");
 	assert_string_equal(wrig_tx(r), "");
@@ -306,9 +308,8 @@ static void status__past_and_duplicate(void **state)
 	struct sw_status st = {.seq = 9, .state = SW_JOB_FAILED};
 
 	wrig_send(r, 0,
-		(struct sw_header){.type = SW_STATUS,
-			.psn = 1,
-			.payload_len = sizeof(st)},
+		(struct sw_header){
+			.type = SW_STATUS, .psn = 1, .payload_len = sizeof(st)},
 		&st);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);
@@ -356,234 +357,6 @@ static void error__late_refusal(void **state)
 	wrig_close(r);
 }
 
-/* --- DECLARE --- */
-
-static void declare(struct worker_rig *r, uint32_t n)
-{
-	static const char *const names[] = {"a", "b", "c", "d"};
-	struct sw_worker_tensor t[4];
-
-	for (uint32_t i = 0; i < n; i++)
-		t[i] = (struct sw_worker_tensor){.name = names[i],
-			.n_elems = 100,
-			.dtype = SW_I32,
-			.base = r->data[i]};
-	assert_int_equal(sw_worker_declare(&r->w, t, n), 0);
-}
-
-/* The coordinator gives the keys; then the others hear of them. */
-static void declare__first_then_others(void **state)
-{
-	struct worker_rig *r = open_running(2);
-	struct sw_declare_item item;
-
-	declare(r, 2);
-	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a b");
-	r->s[0].next_key = 6;
-	wrig_declared(r, 0);
-	assert_string_equal(wrig_events(r), "");
-	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 a b");
-	memcpy(&item, r->last[SW_DECLARE].bytes + SW_HEAD_BYTES + 8,
-		sizeof(item));
-	assert_int_equal(item.key, 6);
-	r->s[1].next_key = 6;
-	wrig_declared(r, 1);
-	assert_string_equal(wrig_events(r), "declared");
-	wrig_tick(r, SW_S);
-	assert_null(strstr(wrig_tx(r), "DECLARE"));
-	wrig_close(r);
-}
-
-static void declared__past_and_malformed(void **state)
-{
-	struct worker_rig *r = open_running(1);
-
-	declare(r, 2);
-	wrig_tx(r);
-	r->s[0].batch = 1; /* of a batch to come */
-	wrig_declared(r, 0);
-	r->s[0].batch = 0;
-	r->s[0].n_items = 1; /* fewer than asked */
-	wrig_declared(r, 0);
-	r->s[0].n_items = 3;
-	wrig_declared(r, 0);
-	r->s[0].n_items = 0;
-	wrig_declared(r, 0);
-	assert_int_equal(r->w.stats.rx_state, 4);
-	r->s[0].n_items = 2;
-	wrig_declared(r, 0);
-	assert_string_equal(wrig_events(r), "declared");
-	wrig_declared(r, 0); /* late copy */
-	assert_int_equal(r->w.stats.rx_state, 5);
-	assert_string_equal(wrig_events(r), "");
-	wrig_close(r);
-}
-
-/* Its count says more keys than there are. */
-static void declared__lying_count(void **state)
-{
-	struct worker_rig *r = open_running(1);
-	struct sw_declared d = {.n = 2};
-
-	declare(r, 2);
-	wrig_tx(r);
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_DECLARED, .payload_len = sizeof(d)},
-		&d);
-	assert_int_equal(r->w.stats.rx_state, 1);
-	assert_int_equal(r->w.links[0].n_declared, 0);
-	wrig_close(r);
-}
-
-static void declared__impossible_keys(void **state)
-{
-	static const uint32_t keys[] = {SW_TENSORS, SW_KEY_NONE, 0x80000000};
-
-	for (size_t i = 0; i < SW_ARRAY_SIZE(keys); i++) {
-		struct worker_rig *r = open_running(1);
-
-		declare(r, 1);
-		wrig_tx(r);
-		r->s[0].next_key = keys[i];
-		wrig_declared(r, 0);
-		assert_contains(wrig_events(r), "failed SW_EPROTO server first");
-		wrig_close(r);
-	}
-}
-
-static void declared__key_twice(void **state)
-{
-	struct worker_rig *r = open_running(1);
-
-	wrig_declare(r, "a", 10, 0);
-	declare(r, 1);
-	wrig_tx(r);
-	r->s[0].next_key = 0;
-	wrig_declared(r, 0);
-	assert_contains(wrig_events(r), "failed SW_EPROTO");
-	wrig_close(r);
-}
-
-/* --- life and end --- */
-
-static void tick__keepalive_and_death(void **state)
-{
-	struct worker_rig *r = open_running(1);
-	uint64_t tenth = r->params.dead_after / 10;
-
-	wrig_tick(r, tenth);
-	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	wrig_tick(r, 9 * tenth - 1);
-	assert_string_equal(wrig_events(r), "");
-	wrig_tick(r, 1);
-	assert_string_equal(wrig_events(r),
-		"failed SW_ESERVER server first (10.0.0.0) silent for 10 s");
-	wrig_close(r);
-}
-
-static void left__server_forgot_us(void **state)
-{
-	struct worker_rig *r = open_running(1);
-
-	wrig_left(r, 0, false);
-	assert_contains(wrig_events(r),
-		"failed SW_ESERVER server first does not know us any more");
-	wrig_close(r);
-}
-
-static void left__of_another_session(void **state)
-{
-	struct worker_rig *r = open_running(1);
-
-	r->s[0].id++;
-	wrig_left(r, 0, false);
-	wrig_left(r, 0, true);
-	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
-	assert_int_equal(r->w.stats.rx_state, 2);
-	wrig_close(r);
-}
-
-static void leave__in_order(void **state)
-{
-	struct worker_rig *r = open_running(2);
-
-	sw_worker_leave(&r->w, 0, NULL);
-	assert_string_equal(wrig_tx(r), "s0 LEAVE; s1 LEAVE");
-	wrig_left(r, 0, true);
-	assert_string_equal(wrig_events(r), "");
-	wrig_left(r, 1, true);
-	assert_string_equal(wrig_events(r), "left");
-	assert_string_equal(wrig_tx(r), "");
-	assert_false(r->w.node.is_busy(&r->w.node));
-	wrig_close(r);
-}
-
-static void leave__twice(void **state)
-{
-	struct worker_rig *r = open_running(1);
-
-	sw_worker_leave(&r->w, 0, NULL);
-	sw_worker_leave(&r->w, SW_EPEER, "again");
-	assert_string_equal(wrig_tx(r), "s0 LEAVE");
-	wrig_left(r, 0, true);
-	assert_string_equal(wrig_events(r), "left");
-	sw_worker_leave(&r->w, 0, NULL);
-	assert_string_equal(wrig_tx(r), "");
-	wrig_close(r);
-}
-
-static void leave__is_repeated_and_given_up(void **state)
-{
-	struct worker_rig *r = open_running(1);
-	uint32_t n = 0;
-
-	sw_worker_leave(&r->w, SW_EPEER, "why not");
-	for (uint32_t ms = 0; ms < 3000 && r->w.state != SW_WORKER_LEFT;
-		ms += 10) {
-		n += strstr(wrig_tx(r), "LEAVE SW_EPEER why not") != NULL;
-		wrig_tick(r, 10 * SW_MS);
-	}
-	assert_in_range(n, 4, 12);
-	assert_string_equal(wrig_events(r), "left SW_EPEER why not");
-	wrig_close(r);
-}
-
-static void leave__before_it_is_in(void **state)
-{
-	struct worker_rig *r = open_rig(2, 1);
-
-	wrig_tx(r);
-	sw_worker_leave(&r->w, 0, NULL);
-	wrig_tick(r, 0);
-	assert_string_equal(wrig_events(r), "left");
-	wrig_cookie(r, 0);
-	wrig_accept(r, 0);
-	assert_string_equal(wrig_tx(r), "");
-	wrig_close(r);
-}
-
-/* Frames after the end change and cause nothing. */
-static void leave__then_frames(void **state)
-{
-	struct worker_rig *r = open_running(1);
-
-	wrig_declare(r, "a", 10, 0);
-	sw_worker_leave(&r->w, 0, NULL);
-	wrig_tx(r);
-	wrig_left(r, 0, true);
-	wrig_events(r);
-	wrig_result(r, 0, 0, 1, 0, 1);
-	wrig_ack(r, 0, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 1, 0, 0);
-	wrig_status(r, SW_JOB_FAILED, SW_EPEER, 0, "late");
-	wrig_left(r, 0, false);
-	wrig_tick(r, 30 * SW_S);
-	assert_string_equal(wrig_events(r), "");
-	assert_string_equal(wrig_tx(r), "");
-	wrig_close(r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -606,19 +379,6 @@ int main(void)
 		cmocka_unit_test(error__ends_the_job),
 		cmocka_unit_test(error__text_is_made_printable),
 		cmocka_unit_test(error__late_refusal),
-		cmocka_unit_test(declare__first_then_others),
-		cmocka_unit_test(declared__past_and_malformed),
-		cmocka_unit_test(declared__lying_count),
-		cmocka_unit_test(declared__impossible_keys),
-		cmocka_unit_test(declared__key_twice),
-		cmocka_unit_test(tick__keepalive_and_death),
-		cmocka_unit_test(left__server_forgot_us),
-		cmocka_unit_test(left__of_another_session),
-		cmocka_unit_test(leave__in_order),
-		cmocka_unit_test(leave__twice),
-		cmocka_unit_test(leave__is_repeated_and_given_up),
-		cmocka_unit_test(leave__before_it_is_in),
-		cmocka_unit_test(leave__then_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,8 +47,7 @@ static void check_all(uint32_t key, uint32_t n_chunks, uint32_t n_servers)
 		for (uint32_t s = 0; s < n_servers; s++)
 			assert_int_equal(
 				sw_place_has(&p[s], c) != 0, s == owner);
-		assert_int_equal(
-			sw_place_local(&p[owner], c), next[owner]++);
+		assert_int_equal(sw_place_local(&p[owner], c), next[owner]++);
 		assert_int_equal(sw_place_global(&p[owner],
 					 sw_place_local(&p[owner], c)),
 			c);

@@ -24,13 +24,12 @@ static void open__too_many_ports(void **state)
 
 	test_env_init(&e);
 	sw_params_init(&params);
-	assert_int_equal(sw_server_open(&srv, &params, &e.env, ports, 0, 1),
-		SW_EINVAL);
+	assert_int_equal(
+		sw_server_open(&srv, &params, &e.env, ports, 0, 1), SW_EINVAL);
 	assert_int_equal(sw_server_open(&srv, &params, &e.env, ports,
 				 SW_MAX_PORTS + 1, 1),
 		SW_EINVAL);
-	assert_int_equal(
-		sw_server_open(&srv, &params, &e.env, ports, 1, 1), 0);
+	assert_int_equal(sw_server_open(&srv, &params, &e.env, ports, 1, 1), 0);
 	sw_server_close(&srv);
 	test_env_fini(&e);
 }
@@ -368,8 +367,8 @@ static void tick__buries_the_silent(void **state)
 	struct server_rig *r = open_rig(2, 1);
 
 	rig_tick(r, r->params.dead_after / 2);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE, .aux = 1},
-		NULL);
+	rig_send(
+		r, 0, (struct sw_header){.type = SW_KEEPALIVE, .aux = 1}, NULL);
 	rig_tx(r);
 	rig_tick(r, r->params.dead_after / 2 - 1);
 	assert_int_equal(r->srv->stats.sessions_dead, 0);

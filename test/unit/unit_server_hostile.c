@@ -18,8 +18,10 @@ static struct server_rig *open_rig(uint32_t n_chunks)
 /* The job still works: one more round, exact. */
 static void assert_sums(struct server_rig *r)
 {
-	uint32_t round = r->srv->jobs[0].shard.tensors[0].chunks[0].cell[0].round;
-	uint32_t other = r->srv->jobs[0].shard.tensors[0].chunks[0].cell[1].round;
+	uint32_t round =
+		r->srv->jobs[0].shard.tensors[0].chunks[0].cell[0].round;
+	uint32_t other =
+		r->srv->jobs[0].shard.tensors[0].chunks[0].cell[1].round;
 
 	if (sw_round_before(round, other))
 		round = other;
@@ -102,8 +104,8 @@ static void rx__wrong_version(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_send(r, 1,
-		(struct sw_header){.type = SW_KEEPALIVE, .version = 2}, NULL);
+	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE, .version = 2},
+		NULL);
 	assert_int_equal(r->srv->stats.rx_version, 1);
 	close_rig(r);
 }
@@ -296,15 +298,15 @@ static void pull__storm(void **state)
 		for (uint32_t i = 0; i < SW_PULL_MAX; i++)
 			pulls[i] = (struct sw_pull){0, 1, (n + i) % 200};
 		rig_send(r, 1,
-			(struct sw_header){.type = SW_PULL,
-				.payload_len = sizeof(pulls)},
+			(struct sw_header){
+				.type = SW_PULL, .payload_len = sizeof(pulls)},
 			pulls);
 	}
 	before = r->srv->stats.tx_bytes;
 	rig_tx(r);
-	assert_true(r->srv->stats.tx_bytes - before <
-		    2 * SW_HEAD_BYTES + SW_PULL_MAX * sizeof(struct sw_answer) +
-			    1);
+	assert_true(
+		r->srv->stats.tx_bytes - before <
+		2 * SW_HEAD_BYTES + SW_PULL_MAX * sizeof(struct sw_answer) + 1);
 	assert_true(alloc_calls() == calls);
 	assert_int_equal(r->srv->stats.pulls, 64000);
 	close_rig(r);
@@ -350,8 +352,7 @@ static void ack__wild(void **state)
 	for (uint32_t n = 0; n <= SW_N_CLASSES; n++)
 		rig_send(r, 1,
 			(struct sw_header){.type = SW_ACK,
-				.payload_len =
-					(uint16_t)(n * sizeof(k[0]))},
+				.payload_len = (uint16_t)(n * sizeof(k[0]))},
 			k);
 	assert_int_equal(r->srv->stats.rx_state, SW_N_CLASSES);
 	close_rig(r);
@@ -423,8 +424,7 @@ static void jobs__are_apart(void **state)
 	j.rank = 0;
 	j.n_members = 1;
 	rig_send(r, 2,
-		(struct sw_header){
-			.type = SW_JOIN, .payload_len = sizeof(j)},
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
 		&j);
 	rig_tx(r);
 	assert_contains(rig_declare(r, 2, 0, "x", SW_I32, 2 * RIG_CHUNK, 0),

@@ -1,133 +1,8 @@
-/* unit_shard.c - the sums of one job on one lcore.
+/* unit_shard.c - the sums of one job on one lcore: memory and pushes.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "test/support/unit.h"
+#include "test/support/shard_rig.h"
 
 #include <stdlib.h>
-
-#include "engine/shard.h"
-#include "test/support/env.h"
-
-enum { PAYLOAD = 1344, FULL = PAYLOAD / 4, BOTH = 3 };
-
-/* A shard of two members, server 0 of 1 unless a test says otherwise. */
-struct fixture {
-	struct test_env env;
-	struct sw_params params;
-	struct sw_stats stats;
-	struct sw_shard sh;
-	struct sw_header h; /* of the last result taken */
-	uint32_t cell;
-};
-
-static struct fixture *open_shard(
-	uint32_t n_members, uint16_t server_i, uint16_t n_servers)
-{
-	static struct fixture x;
-
-	memset(&x, 0, sizeof(x));
-	test_env_init(&x.env);
-	sw_params_init(&x.params);
-	x.params.payload = PAYLOAD;
-	assert_int_equal(sw_shard_open(&x.sh, &x.params, &x.env.env, &x.stats,
-				 n_members, server_i, n_servers),
-		0);
-	return &x;
-}
-
-static void close_shard(struct fixture *x)
-{
-	sw_shard_close(&x->sh);
-	test_env_fini(&x->env);
-}
-
-static void admit(struct fixture *x, uint32_t key, uint32_t dtype,
-	uint64_t n_elems, uint32_t priority)
-{
-	struct sw_declare_item item = {.key = key,
-		.dtype = (uint8_t)dtype,
-		.n_elems = n_elems,
-		.priority = priority};
-	uint64_t before = x->sh.mem_bytes;
-
-	assert_int_equal(sw_shard_admit(&x->sh, &item, "t", 1), 0);
-	assert_int_equal(
-		x->sh.mem_bytes - before, sw_shard_need(&x->sh, &item));
-}
-
-/* Two members and one tensor of @n_elems i32 elements with key 0. */
-static struct fixture *open_one(uint64_t n_elems)
-{
-	struct fixture *x = open_shard(2, 0, 1);
-
-	admit(x, 0, SW_I32, n_elems, 0);
-	return x;
-}
-
-static struct sw_header header(
-	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems)
-{
-	return (struct sw_header){.type = SW_PUSH,
-		.key = key,
-		.round = round,
-		.chunk = chunk,
-		.weight = 1,
-		.dtype = SW_I32,
-		.payload_len = (uint16_t)(4 * n_elems)};
-}
-
-static enum sw_shard_push push_n(struct fixture *x, uint32_t member,
-	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems,
-	int32_t value)
-{
-	struct sw_header h = header(key, round, chunk, n_elems);
-	int32_t elems[FULL];
-
-	for (uint32_t i = 0; i < n_elems; i++)
-		elems[i] = value;
-	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
-	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems);
-}
-
-static enum sw_shard_push push(struct fixture *x, uint32_t member,
-	uint32_t round, uint32_t chunk, int32_t value)
-{
-	return push_n(x, member, 0, round, chunk, FULL, value);
-}
-
-/* Take the next result of @member: its only value, or -1 when there is none. */
-static int32_t take(struct fixture *x, uint32_t member)
-{
-	const int32_t *elems =
-		sw_shard_take(&x->sh, member, &x->h, &x->cell);
-
-	if (!elems)
-		return -1;
-	for (uint32_t i = 1; i < x->h.payload_len / 4u; i++)
-		assert_int_equal(elems[i], elems[0]);
-	assert_int_equal(x->h.payload_crc,
-		sw_data_crc(&x->h, elems, x->h.payload_len));
-	return elems[0];
-}
-
-static void fate(struct fixture *x, uint32_t member, enum sw_fate what)
-{
-	struct sw_sent sent = {
-		.key = x->h.key, .cell = x->cell, .round = x->h.round};
-
-	sw_shard_fate(&x->sh, member, &sent, what);
-}
-
-/* What @member is told about (0, @round, 0): 'r' nothing, else the answer. */
-static char pull(struct fixture *x, uint32_t member, uint32_t round)
-{
-	struct sw_pull p = {0, round, 0};
-	struct sw_answer a;
-
-	if (!sw_shard_pull(&x->sh, member, &p, &a))
-		return 'r';
-	assert_int_equal(a.round, round);
-	return "WNG"[a.kind];
-}
 
 /* --- memory --- */
 
@@ -151,8 +26,7 @@ static void need__by_dtype(void **state)
 	assert_int_equal(need(x, SW_F16, 2 * FULL), 3 * PAYLOAD + 64 + marks);
 	assert_int_equal(need(x, SW_BF16, 2 * FULL), 3 * PAYLOAD + 64 + marks);
 	assert_int_equal(need(x, SW_F32, 1), 2 * 64 + 64 + marks);
-	assert_int_equal(
-		need(x, SW_F32, FULL + 1), 4 * PAYLOAD + 128 + marks);
+	assert_int_equal(need(x, SW_F32, FULL + 1), 4 * PAYLOAD + 128 + marks);
 	close_shard(x);
 }
 
@@ -365,8 +239,7 @@ static void push__duplicate_with_other_bytes(void **state)
 
 	push(x, 0, 1, 0, 10);
 	memset(payload, 0x77, sizeof(payload));
-	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_TAKEN);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_TAKEN);
 	push(x, 1, 1, 0, 1);
 	assert_int_equal(take(x, 0), 11);
 	close_shard(x);
@@ -380,8 +253,8 @@ static void push__without_crc(void **state)
 
 	x->params.has_crc = false;
 	h.payload_crc = 1234;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems),
-		SW_SHARD_TAKEN);
+	assert_int_equal(
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_TAKEN);
 	close_shard(x);
 }
 
@@ -393,11 +266,11 @@ static void push__another_step(void **state)
 
 	h.payload_crc = sw_data_crc(&h, elems, PAYLOAD);
 	h.step = 6;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems),
-		SW_SHARD_TAKEN);
+	assert_int_equal(
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_TAKEN);
 	h.step = 7;
-	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
-		SW_SHARD_STEP);
+	assert_int_equal(
+		sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems), SW_SHARD_STEP);
 	assert_int_equal(pull(x, 1, 1), 'N');
 	h.step = 6;
 	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
@@ -422,8 +295,8 @@ static void push__f16_is_rounded_once(void **state)
 			sw_shard_push(&x->sh, m, &h, (uint8_t *)&values[m]);
 		}
 		for (uint32_t m = 0; m < 3; m++) {
-			const uint16_t *sum = sw_shard_take(
-				&x->sh, m, &x->h, &x->cell);
+			const uint16_t *sum =
+				sw_shard_take(&x->sh, m, &x->h, &x->cell);
 
 			assert_int_equal(*sum, 0x6801);
 		}
@@ -453,143 +326,6 @@ static void push__any_alignment(void **state)
 	close_shard(x);
 }
 
-/* --- results --- */
-
-static void take__most_urgent_first(void **state)
-{
-	struct fixture *x = open_shard(2, 0, 1);
-
-	admit(x, 0, SW_I32, 2 * FULL, 9);
-	admit(x, 1, SW_I32, FULL, 0);
-	for (uint32_t m = 0; m < 2; m++) {
-		push_n(x, m, 0, 1, 1, FULL, 1);
-		push_n(x, m, 0, 1, 0, FULL, 2);
-		push_n(x, m, 1, 1, 0, FULL, 3);
-	}
-	assert_int_equal(sw_shard_class(&x->sh, 0), 0);
-	assert_int_equal(take(x, 0), 6);
-	assert_int_equal(sw_shard_class(&x->sh, 0), sw_class_of(9));
-	assert_int_equal(take(x, 0), 4);
-	assert_int_equal(take(x, 0), 2);
-	assert_int_equal(sw_shard_class(&x->sh, 0), SW_N_CLASSES);
-	assert_int_equal(sw_shard_class(&x->sh, 1), 0);
-	close_shard(x);
-}
-
-/* What is marked moves along when a more urgent tensor is admitted. */
-static void admit__while_results_wait(void **state)
-{
-	struct fixture *x = open_shard(2, 0, 1);
-
-	admit(x, 0, SW_I32, FULL, 9);
-	push(x, 0, 1, 0, 1);
-	push(x, 1, 1, 0, 1);
-	for (uint32_t key = 1; key < 100; key++)
-		admit(x, key, SW_I32, FULL, key % 20);
-	assert_int_equal(sw_shard_class(&x->sh, 0), sw_class_of(9));
-	assert_int_equal(take(x, 0), 2);
-	assert_int_equal(x->h.key, 0);
-	assert_int_equal(take(x, 0), -1);
-	assert_int_equal(take(x, 1), 2);
-	close_shard(x);
-}
-
-static void fate__lost_is_sent_again(void **state)
-{
-	struct fixture *x = open_one(FULL);
-
-	push(x, 0, 1, 0, 1);
-	push(x, 1, 1, 0, 2);
-	assert_int_equal(take(x, 0), 3);
-	fate(x, 0, SW_LOST);
-	assert_int_equal(x->stats.retransmissions, 1);
-	assert_int_equal(take(x, 0), 3);
-	fate(x, 0, SW_ACKED);
-	fate(x, 0, SW_LOST); /* the first copy's fate, too late */
-	assert_int_equal(take(x, 0), -1);
-	close_shard(x);
-}
-
-/* A2: a queued or lost result of v must not go out as v + 1 or v + 2. */
-static void fate__lost_after_recycle(void **state)
-{
-	struct fixture *x = open_one(FULL);
-	struct sw_sent old;
-
-	push(x, 0, 1, 0, 1);
-	push(x, 1, 1, 0, 2);
-	take(x, 0);
-	take(x, 1);
-	old = (struct sw_sent){.key = 0, .cell = 0, .round = 1};
-	push(x, 0, 2, 0, 1);
-	push(x, 1, 2, 0, 2);
-	take(x, 0);
-	take(x, 1);
-	push(x, 0, 3, 0, 70); /* recycles the cell of round 1 */
-	sw_shard_fate(&x->sh, 1, &old, SW_LOST);
-	assert_int_equal(take(x, 1), -1);
-	sw_shard_fate(&x->sh, 0, &old, SW_LOST);
-	assert_int_equal(take(x, 0), -1);
-	close_shard(x);
-}
-
-/* A push of v + 1 says that v is held: its mark goes. */
-static void push__clears_the_mark_of_the_round_before(void **state)
-{
-	struct fixture *x = open_one(FULL);
-
-	push(x, 0, 1, 0, 1);
-	push(x, 1, 1, 0, 2);
-	push(x, 0, 2, 0, 5);
-	assert_int_equal(take(x, 0), -1);
-	assert_int_equal(take(x, 1), 3);
-	assert_int_equal(x->h.round, 1);
-	close_shard(x);
-}
-
-/* --- pull --- */
-
-static void pull__four_answers(void **state)
-{
-	struct fixture *x = open_one(FULL);
-	struct sw_pull p = {0, 1, 0};
-	struct sw_answer a;
-
-	assert_int_equal(pull(x, 0, 1), 'N');
-	push(x, 0, 1, 0, 1);
-	assert_true(sw_shard_pull(&x->sh, 0, &p, &a));
-	assert_int_equal(a.kind, SW_ANSWER_WAIT);
-	assert_int_equal(a.missing, 2);
-	assert_int_equal(pull(x, 1, 1), 'N');
-	push(x, 1, 1, 0, 1);
-	take(x, 0);
-	assert_int_equal(pull(x, 0, 1), 'r');
-	assert_int_equal(take(x, 0), -1); /* it is on its way */
-	fate(x, 0, SW_ACKED);
-	assert_int_equal(pull(x, 0, 1), 'r');
-	assert_int_equal(take(x, 0), 2);
-	push(x, 0, 2, 0, 1);
-	assert_int_equal(pull(x, 0, 1), 'G');
-	assert_int_equal(x->stats.pull_need, 2);
-	assert_int_equal(x->stats.pull_wait, 1);
-	assert_int_equal(x->stats.pull_gone, 1);
-	close_shard(x);
-}
-
-static void pull__unknown(void **state)
-{
-	struct fixture *x = open_one(FULL);
-	struct sw_pull p = {9, 1, 0};
-	struct sw_answer a;
-
-	assert_false(sw_shard_pull(&x->sh, 0, &p, &a));
-	p = (struct sw_pull){0, 1, 1};
-	assert_false(sw_shard_pull(&x->sh, 0, &p, &a));
-	assert_int_equal(x->stats.rx_key, 1);
-	assert_int_equal(x->stats.rx_chunk, 1);
-	close_shard(x);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -612,13 +348,6 @@ int main(void)
 		cmocka_unit_test(push__another_step),
 		cmocka_unit_test(push__f16_is_rounded_once),
 		cmocka_unit_test(push__any_alignment),
-		cmocka_unit_test(take__most_urgent_first),
-		cmocka_unit_test(admit__while_results_wait),
-		cmocka_unit_test(fate__lost_is_sent_again),
-		cmocka_unit_test(fate__lost_after_recycle),
-		cmocka_unit_test(push__clears_the_mark_of_the_round_before),
-		cmocka_unit_test(pull__four_answers),
-		cmocka_unit_test(pull__unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

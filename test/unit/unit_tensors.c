@@ -157,8 +157,7 @@ static void declare__many(void **state)
 		list[i] = tensor(names[i], 1);
 	}
 	assert_int_equal(sw_worker_declare(&r->w, list, 300), 0);
-	while (r->w.links[0].n_declared < 300 ||
-		r->w.links[1].n_declared < 300)
+	while (r->w.links[0].n_declared < 300 || r->w.links[1].n_declared < 300)
 		for (uint32_t s = 0; s < 2; s++) {
 			r->s[s].n_items = 0;
 			wrig_tick(r, SW_S);

@@ -150,8 +150,8 @@ static void header_decode__oversized(void **state)
 	uint8_t *large = calloc(1, SW_HEAD_BYTES + 100 + 65536);
 
 	memcpy(large, whole, SW_HEAD_BYTES);
-	assert_int_equal(sw_header_decode(large, SW_HEAD_BYTES + 100 + 65536,
-				 &out),
+	assert_int_equal(
+		sw_header_decode(large, SW_HEAD_BYTES + 100 + 65536, &out),
 		SW_FRAME_LENGTH);
 	free(large);
 }
@@ -228,13 +228,13 @@ static void header_decode__unknown_type_flag_class(void **state)
 		h.flags = (uint8_t)flags;
 		assert_int_equal(judge(&h), SW_FRAME_TYPE);
 	}
-	for (uint32_t class = 0; class < 256; class++) {
+	for (uint32_t class = 0; class < 256; class ++) {
 		h = header(SW_PUSH, 8);
-		h.class = (uint8_t)class;
+		h.class = (uint8_t) class;
 		assert_int_equal(judge(&h),
 			class < SW_N_CLASSES ? SW_FRAME_OK : SW_FRAME_TYPE);
 		h = header(SW_KEEPALIVE, 0);
-		h.class = (uint8_t)class;
+		h.class = (uint8_t) class;
 		assert_int_equal(judge(&h),
 			class == SW_CLASS_CTL ? SW_FRAME_OK : SW_FRAME_TYPE);
 	}

@@ -416,8 +416,7 @@ static void answer__crc_three_times(void **state)
 	for (uint32_t n = 1; n <= 3; n++) {
 		set_data(r, 0, 100 + (int32_t)n);
 		wrig_answer(r, 0, SW_ANSWER_CRC, 0, 1, 0, 0);
-		assert_string_equal(
-			wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
+		assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
 		assert_int_equal(r->w.stats.push_copied, n == 3);
 	}
 	wrig_result(r, 0, 0, 1, 0, 30);
@@ -447,15 +446,6 @@ static void answer__crc_of_an_unchanged_buffer(void **state)
 }
 
 /* --- the rest --- */
-
-static void tx__nothing_when_idle(void **state)
-{
-	struct worker_rig *r = open_rig(1);
-
-	wrig_tick(r, 0);
-	assert_string_equal(wrig_tx(r), "");
-	wrig_close(r);
-}
 
 /* A frame of a class that is not the tensor's is only a frame. */
 static void result__another_class(void **state)
@@ -495,7 +485,6 @@ int main(void)
 		cmocka_unit_test(answer__past_future_unknown),
 		cmocka_unit_test(answer__crc_three_times),
 		cmocka_unit_test(answer__crc_of_an_unchanged_buffer),
-		cmocka_unit_test(tx__nothing_when_idle),
 		cmocka_unit_test(result__another_class),
 	};
 

@@ -71,8 +71,8 @@ static void rx__wrong_magic_header_version_type(void **state)
 	f->bytes[24] ^= 0x40;
 	deliver(r, f);
 	assert_int_equal(r->w.stats.rx_head_crc, 1);
-	wrig_send(r, 0,
-		(struct sw_header){.type = SW_KEEPALIVE, .version = 9}, NULL);
+	wrig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE, .version = 9},
+		NULL);
 	assert_int_equal(r->w.stats.rx_version, 1);
 	wrig_send(r, 0, (struct sw_header){.type = 40}, NULL);
 	assert_int_equal(r->w.stats.rx_type, 1);
@@ -219,8 +219,7 @@ static void ack__wild(void **state)
 	for (uint32_t n = 1; n <= SW_N_CLASSES; n++)
 		wrig_send(r, 0,
 			(struct sw_header){.type = SW_ACK,
-				.payload_len =
-					(uint16_t)(n * sizeof(k[0]))},
+				.payload_len = (uint16_t)(n * sizeof(k[0]))},
 			k);
 	assert_int_equal(r->w.stats.rx_state, SW_N_CLASSES);
 	close_rig(r);

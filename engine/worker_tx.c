@@ -1,0 +1,186 @@
+/* worker_tx.c - the frames that a worker sends: what is owed, and pushes.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/ticks.h"
+#include "engine/worker.h"
+
+enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
+
+static uint32_t build_keepalive(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	(void)w;
+	h->type = SW_KEEPALIVE;
+	h->aux = l->status_seq;
+	return 0;
+}
+
+static uint32_t build_ack(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n = sw_flow_build_ack(&l->flow, w->now_ns, w->gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(w->payload, sacks, n * sizeof(*sacks));
+	w->stats.acks++;
+	return n * (uint32_t)sizeof(*sacks);
+}
+
+static uint32_t build_pull(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = l->n_pulls * (uint32_t)sizeof(*l->pulls);
+
+	h->type = SW_PULL;
+	memcpy(w->payload, l->pulls, bytes);
+	w->stats.pulls += l->n_pulls;
+	return bytes;
+}
+
+static uint32_t (*const builders[SW_LINK_N_OWED])(
+	struct sw_worker *, struct sw_link *, struct sw_header *) = {
+	[SW_LINK_OWE_REQUEST] = sw_link_build_request,
+	[SW_LINK_OWE_KEEPALIVE] = build_keepalive,
+	[SW_LINK_OWE_ACK] = build_ack,
+	[SW_LINK_OWE_PULL] = build_pull,
+};
+
+static void emit(struct sw_worker *w, struct sw_link *l, struct sw_header *h,
+	const void *payload, bool is_stable, struct sw_tx_frame *out)
+{
+	h->version = SW_VERSION_MAX;
+	if (h->class == SW_CLASS_CTL)
+		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
+	sw_header_encode(h, out->head);
+	out->payload = payload;
+	out->payload_len = h->payload_len;
+	out->is_stable = is_stable;
+	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
+	out->to = l->path;
+	w->stats.tx_frames++;
+	w->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
+}
+
+static bool tx_control(
+	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&w->due[port_i], SW_CLASS_CTL), what;
+	struct sw_header h = {0};
+	struct sw_link *l;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	l = &w->links[i];
+	if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
+		l->owed = 0;
+	if (!l->owed) {
+		sw_due_put(&w->due[port_i], SW_CLASS_CTL, i, false);
+		return tx_control(w, port_i, out);
+	}
+	what = (uint32_t)__builtin_ctz(l->owed);
+	l->owed &= ~(1u << what);
+	sw_due_put(&w->due[port_i], SW_CLASS_CTL, i, l->owed != 0);
+	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
+			    ? l->peer
+			    : 0;
+	h.payload_len = (uint16_t)builders[what](w, l, &h);
+	sw_flow_send_ctl(&l->flow, &h);
+	l->sent_ns = w->now_ns;
+	emit(w, l, &h, w->payload, false, out);
+	return true;
+}
+
+/* A chunk that its server refused by CRC time and again is being written
+ * while it is pushed: push a copy, which cannot change under the CRC. */
+static const uint8_t *bytes_to_push(struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
+{
+	const uint8_t *p = t->base + (uint64_t)chunk * t->chunk_bytes;
+
+	*is_stable = t->chunks[chunk].n_refused < REFUSED_MAX;
+	if (*is_stable)
+		return p;
+	w->stats.push_copied++;
+	memcpy(w->payload, p, sw_wtensor_bytes(t, chunk));
+	return w->payload;
+}
+
+/* A buffer that has another CRC than at the first push was written. */
+static void note_crc(struct sw_wtensor *t, struct sw_wchunk *c, uint32_t crc)
+{
+	if (!c->n_sent)
+		c->crc = crc;
+	else if (c->crc != crc)
+		t->is_edited = true;
+}
+
+static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
+	uint32_t chunk, struct sw_tx_frame *out)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+	struct sw_header h = {.type = SW_PUSH,
+		.flags = (w->params.has_crc ? 0 : SW_FLAG_NO_CRC) |
+			 (c->n_sent ? SW_FLAG_RETX : 0),
+		.class = t->class,
+		.session = l->peer,
+		.key = t->key,
+		.round = t->round,
+		.chunk = chunk,
+		.step = t->step,
+		.weight = w->n_local,
+		.dtype = t->dtype,
+		.payload_len = (uint16_t)sw_wtensor_bytes(t, chunk)};
+	bool is_stable;
+	const uint8_t *payload = bytes_to_push(w, t, chunk, &is_stable);
+
+	if (w->params.has_crc) {
+		SW_TIMED(w->stats.ticks_crc_push,
+			h.payload_crc =
+				sw_data_crc(&h, payload, h.payload_len));
+		note_crc(t, c, h.payload_crc);
+	}
+	sw_flow_send(&l->flow, &h, chunk, w->now_ns);
+	w->stats.retransmissions += c->n_sent != 0;
+	w->stats.push_folded += c->n_sent == 0;
+	w->stats.push_bytes += c->n_sent ? 0 : h.payload_len;
+	c->n_sent += c->n_sent < UINT8_MAX;
+	c->psn = h.psn;
+	c->t_ns = w->now_ns;
+	c->state = SW_PUSHED;
+	emit(w, l, &h, payload, is_stable, out);
+}
+
+static bool tx_push(struct sw_worker *w, uint32_t port_i, uint32_t class,
+	struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&w->due[port_i], class), chunk;
+	struct sw_link *l;
+	struct sw_wtensor *t;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	l = &w->links[i];
+	t = &w->tensors[w->by_order[sw_bitmap_first(&l->ready)]];
+	chunk = sw_place_global(&t->places[i], sw_bitmap_first(&t->todo[i]));
+	sw_tensors_set(w, t, chunk, false, false);
+	push(w, l, t, chunk, out);
+	sw_link_refresh(w, l);
+	return true;
+}
+
+bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct sw_worker *w = (struct sw_worker *)node;
+
+	w->now_ns = now_ns;
+	if (tx_control(w, port_i, out))
+		return true;
+	for (uint32_t class = 0; class < SW_N_CLASSES; class ++)
+		if (tx_push(w, port_i, class, out))
+			return true;
+	return false;
+}

@@ -1,0 +1,131 @@
+/* shard_rig.h - the shard of a job under test, driven without frames.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_TEST_SHARD_RIG_H
+#define SW_TEST_SHARD_RIG_H
+
+#include "engine/shard.h"
+#include "test/support/env.h"
+#include "test/support/unit.h"
+
+enum { PAYLOAD = 1344, FULL = PAYLOAD / 4, BOTH = 3 };
+
+/* A shard of two members, server 0 of 1 unless a test says otherwise. */
+struct fixture {
+	struct test_env env;
+	struct sw_params params;
+	struct sw_stats stats;
+	struct sw_shard sh;
+	struct sw_header h; /* of the last result taken */
+	uint32_t cell;
+};
+
+static inline struct fixture *open_shard(
+	uint32_t n_members, uint16_t server_i, uint16_t n_servers)
+{
+	static struct fixture x;
+
+	memset(&x, 0, sizeof(x));
+	test_env_init(&x.env);
+	sw_params_init(&x.params);
+	x.params.payload = PAYLOAD;
+	assert_int_equal(sw_shard_open(&x.sh, &x.params, &x.env.env, &x.stats,
+				 n_members, server_i, n_servers),
+		0);
+	return &x;
+}
+
+static inline void close_shard(struct fixture *x)
+{
+	sw_shard_close(&x->sh);
+	test_env_fini(&x->env);
+}
+
+static inline void admit(struct fixture *x, uint32_t key, uint32_t dtype,
+	uint64_t n_elems, uint32_t priority)
+{
+	struct sw_declare_item item = {.key = key,
+		.dtype = (uint8_t)dtype,
+		.n_elems = n_elems,
+		.priority = priority};
+	uint64_t before = x->sh.mem_bytes;
+
+	assert_int_equal(sw_shard_admit(&x->sh, &item, "t", 1), 0);
+	assert_int_equal(
+		x->sh.mem_bytes - before, sw_shard_need(&x->sh, &item));
+}
+
+/* Two members and one tensor of @n_elems i32 elements with key 0. */
+static inline struct fixture *open_one(uint64_t n_elems)
+{
+	struct fixture *x = open_shard(2, 0, 1);
+
+	admit(x, 0, SW_I32, n_elems, 0);
+	return x;
+}
+
+static inline struct sw_header header(
+	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems)
+{
+	return (struct sw_header){.type = SW_PUSH,
+		.key = key,
+		.round = round,
+		.chunk = chunk,
+		.weight = 1,
+		.dtype = SW_I32,
+		.payload_len = (uint16_t)(4 * n_elems)};
+}
+
+static inline enum sw_shard_push push_n(struct fixture *x, uint32_t member,
+	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems,
+	int32_t value)
+{
+	struct sw_header h = header(key, round, chunk, n_elems);
+	int32_t elems[FULL];
+
+	for (uint32_t i = 0; i < n_elems; i++)
+		elems[i] = value;
+	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems);
+}
+
+static inline enum sw_shard_push push(struct fixture *x, uint32_t member,
+	uint32_t round, uint32_t chunk, int32_t value)
+{
+	return push_n(x, member, 0, round, chunk, FULL, value);
+}
+
+/* Take the next result of @member: its only value, or -1 when there is none. */
+static inline int32_t take(struct fixture *x, uint32_t member)
+{
+	const int32_t *elems = sw_shard_take(&x->sh, member, &x->h, &x->cell);
+
+	if (!elems)
+		return -1;
+	for (uint32_t i = 1; i < x->h.payload_len / 4u; i++)
+		assert_int_equal(elems[i], elems[0]);
+	assert_int_equal(
+		x->h.payload_crc, sw_data_crc(&x->h, elems, x->h.payload_len));
+	return elems[0];
+}
+
+static inline void fate(struct fixture *x, uint32_t member, enum sw_fate what)
+{
+	struct sw_sent sent = {
+		.key = x->h.key, .cell = x->cell, .round = x->h.round};
+
+	sw_shard_fate(&x->sh, member, &sent, what);
+}
+
+/* What @member is told about (0, @round, 0): 'r' nothing, else the answer. */
+static inline char pull(struct fixture *x, uint32_t member, uint32_t round)
+{
+	struct sw_pull p = {0, round, 0};
+	struct sw_answer a;
+
+	if (!sw_shard_pull(&x->sh, member, &p, &a))
+		return 'r';
+	assert_int_equal(a.round, round);
+	return "WNG"[a.kind];
+}
+
+#endif

@@ -1,0 +1,415 @@
+/* unit_flow_ack.c - SACK, RTT and loss of a flow.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/flow_rig.h"
+
+/* --- what is acknowledged --- */
+
+/* Receive the numbers of @psns (0 ends) and give the SACK's bits. */
+static struct sw_sack sack_after(const uint64_t *psns)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack out[SW_N_CLASSES];
+
+	for (; *psns; psns++)
+		accept(x, 0, *psns);
+	assert_int_equal(sw_flow_build_ack(&x->f, x->now_ns, 0, out), 1);
+	return out[0];
+}
+
+static void accept__in_order(void **state)
+{
+	struct sw_sack k = sack_after((uint64_t[]){1, 2, 3, 0});
+
+	assert_int_equal(k.largest, 3);
+	assert_int_equal(k.bits[0], 3);
+}
+
+static void accept__gap_then_late(void **state)
+{
+	struct sw_sack k = sack_after((uint64_t[]){1, 4, 0});
+
+	assert_int_equal(k.largest, 4);
+	assert_int_equal(k.bits[0], 4); /* 1; neither 2 nor 3 */
+	k = sack_after((uint64_t[]){1, 4, 2, 0});
+	assert_int_equal(k.bits[0], 4 | 2);
+	k = sack_after((uint64_t[]){3, 2, 1, 0});
+	assert_int_equal(k.largest, 3);
+	assert_int_equal(k.bits[0], 3);
+}
+
+static void accept__duplicate(void **state)
+{
+	struct sw_sack k = sack_after((uint64_t[]){1, 2, 2, 1, 0});
+
+	assert_int_equal(k.largest, 2);
+	assert_int_equal(k.bits[0], 1);
+}
+
+/* Every distance moves the window as it should. */
+static void accept__jumps_of_every_size(void **state)
+{
+	for (uint64_t jump = 1; jump <= 300; jump++) {
+		struct sw_sack k =
+			sack_after((uint64_t[]){10, 12, 12 + jump, 0});
+
+		assert_int_equal(k.largest, 12 + jump);
+		for (uint64_t back = 1; back <= SW_SACK_BITS; back++) {
+			bool bit =
+				k.bits[(back - 1) / 64] >> ((back - 1) % 64) &
+				1;
+
+			assert_int_equal(bit, back == jump || back == jump + 2);
+		}
+	}
+}
+
+static void accept__far_past_and_far_future(void **state)
+{
+	struct sw_sack k =
+		sack_after((uint64_t[]){1000, 1, 0xffffffffffffULL, 5, 0});
+
+	assert_true(k.largest == 0xffffffffffffULL);
+	for (int i = 0; i < SW_SACK_WORDS; i++)
+		assert_true(k.bits[i] == 0);
+}
+
+static void ack_at__count_or_delay_or_gap(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack out[SW_N_CLASSES];
+
+	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
+	accept(x, 0, 1);
+	assert_true(sw_flow_ack_at(&x->f) == x->now_ns + x->params.ack_delay);
+	for (uint64_t psn = 2; psn < 16; psn++)
+		accept(x, 0, psn);
+	assert_true(sw_flow_ack_at(&x->f) == x->now_ns + x->params.ack_delay);
+	accept(x, 0, 16);
+	assert_true(sw_flow_ack_at(&x->f) == 0);
+	sw_flow_build_ack(&x->f, x->now_ns, 0, out);
+	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
+	accept(x, 0, 18); /* 17 is missing: say so at once */
+	assert_true(sw_flow_ack_at(&x->f) == 0);
+	sw_flow_build_ack(&x->f, x->now_ns, 0, out);
+	accept(x, 0, 18); /* our ACK was lost: again at once */
+	assert_true(sw_flow_ack_at(&x->f) == 0);
+}
+
+static void build_ack__one_block_per_class_with_news(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack out[SW_N_CLASSES];
+
+	accept(x, 6, 3);
+	accept(x, 1, 4);
+	x->now_ns += 30 * SW_US;
+	assert_int_equal(
+		sw_flow_build_ack(&x->f, x->now_ns, 2 * SW_MS, out), 2);
+	assert_int_equal(out[0].class, 1);
+	assert_int_equal(out[0].largest, 4);
+	assert_int_equal(out[0].delay_us, 30);
+	assert_int_equal(out[0].gap_us, 2000);
+	assert_int_equal(out[1].class, 6);
+	assert_int_equal(sw_flow_build_ack(&x->f, x->now_ns, 0, out), 0);
+}
+
+static void build_ack__long_times_stop_at_the_top(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack out[SW_N_CLASSES];
+
+	accept(x, 0, 1);
+	sw_flow_build_ack(&x->f, x->now_ns + SW_S, 3 * SW_S, out);
+	assert_int_equal(out[0].delay_us, UINT16_MAX);
+	assert_int_equal(out[0].gap_us, UINT16_MAX);
+}
+
+static void answered__takes_back_one(void **state)
+{
+	struct fixture *x = open_flow();
+
+	accept(x, 0, 1);
+	sw_flow_answered(&x->f, 0);
+	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
+	sw_flow_answered(&x->f, 0); /* more answers than frames */
+	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
+	accept(x, 0, 3); /* a gap is told all the same */
+	sw_flow_answered(&x->f, 0);
+	assert_true(sw_flow_ack_at(&x->f) == 0);
+}
+
+/* --- fates --- */
+
+static void on_ack__in_order(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	assert_true(ack(x, 0, 2, 1, 10));
+	assert_string_equal(x->fates, "+1 +2");
+	assert_int_equal(x->last.key, 5);
+	assert_int_equal(x->last.round, 6);
+	assert_int_equal(x->last.cell, 7);
+	assert_int_equal(x->f.space[0].srtt_ns, 90 * SW_US);
+	assert_int_equal(x->f.open_mask, 0);
+}
+
+static void on_ack__duplicate(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	ack(x, 0, 1, 0, 0);
+	assert_true(ack(x, 0, 1, 0, 0));
+	assert_string_equal(x->fates, "");
+}
+
+static void on_ack__of_what_was_never_sent(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	assert_false(ack(x, 0, 2, 1, 0));
+	assert_false(ack(x, 1, 1, 0, 0));
+	assert_false(ack(x, 0, UINT64_MAX, ~0ULL, 0));
+	assert_false(ack(x, 8, 1, 0, 0)); /* no such class */
+	assert_false(ack(x, 255, 1, 0, 0));
+	assert_string_equal(x->fates, "");
+	assert_int_equal(x->f.open_mask, 1);
+	assert_true(ack(x, 0, 0, ~0ULL, 0)); /* nothing received yet */
+	assert_string_equal(x->fates, "");
+}
+
+/* Bits below the first number and beyond 256 mean nothing. */
+static void on_ack__wild_bits(void **state)
+{
+	struct fixture *x = open_flow();
+
+	for (uint32_t i = 0; i < 10; i++)
+		send(x, 0);
+	x->now_ns += SW_MS;
+	assert_true(ack(x, 0, 5, ~0ULL, 65535));
+	assert_string_equal(x->fates, "+1 +2 +3 +4 +5");
+	assert_int_equal(x->f.space[0].srtt_ns, 0); /* it lies: no sample */
+}
+
+static void on_ack__overtaken_is_lost(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	ack(x, 0, 1, 0, 0); /* SRTT 100 us */
+	send(x, 0);
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	ack(x, 0, 3, 0, 0);
+	assert_string_equal(x->fates, "+3"); /* it may only be late */
+	tick(x, 44 * SW_US);                 /* 144 < 5/4 SRTT + 20 */
+	assert_string_equal(x->fates, "");
+	tick(x, 1 * SW_US);
+	assert_string_equal(x->fates, "-2");
+	assert_int_equal(x->f.n_timeouts, 0);
+}
+
+/* Other classes are overtaken by design: that is no loss (A10). */
+static void on_ack__other_class_overtakes(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 7);
+	x->now_ns += 10 * SW_US;
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	ack(x, 0, 1, 0, 0);
+	tick(x, 5 * SW_MS);
+	assert_int_equal(x->n_lost, 0);
+}
+
+static void on_ack__late_for_a_lost_one(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	tick(x, SW_S);
+	assert_string_equal(x->fates, "-1");
+	assert_true(ack(x, 0, 1, 0, 0));
+	assert_string_equal(x->fates, "");
+}
+
+static void resolve__by_meaning(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	send(x, 0);
+	x->now_ns += 80 * SW_US;
+	sw_flow_resolve(&x->f, 0, 1, x->now_ns);
+	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
+	assert_int_equal(x->f.space[0].n_open, 1);
+	sw_flow_resolve(&x->f, 0, 1, x->now_ns);   /* twice */
+	sw_flow_resolve(&x->f, 0, 900, x->now_ns); /* never sent */
+	sw_flow_resolve(&x->f, 0, 1 + SW_SENT_RING, x->now_ns);
+	assert_int_equal(x->f.space[0].n_open, 1);
+	/* An answer that waited for a straggler is no RTT. */
+	x->now_ns += SW_S;
+	sw_flow_resolve(&x->f, 0, 2, x->now_ns);
+	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
+	assert_int_equal(x->f.space[0].n_open, 0);
+}
+
+static void rtt__is_smoothed(void **state)
+{
+	struct fixture *x = open_flow();
+
+	for (uint64_t psn = 1; psn <= 100; psn++) {
+		send(x, 0);
+		x->now_ns += 200 * SW_US;
+		ack(x, 0, psn, ~0ULL, 0);
+	}
+	assert_in_range(sw_flow_srtt(&x->f), 199 * SW_US, 201 * SW_US);
+	assert_true(x->f.space[0].rttvar_ns < SW_US);
+	for (uint64_t psn = 101; psn <= 200; psn++) {
+		send(x, 0);
+		x->now_ns += 400 * SW_US;
+		ack(x, 0, psn, ~0ULL, 0);
+	}
+	assert_in_range(sw_flow_srtt(&x->f), 398 * SW_US, 401 * SW_US);
+}
+
+/* --- timeouts --- */
+
+static void tick__rto_first_floor_ceiling(void **state)
+{
+	struct fixture *x = open_flow();
+	uint64_t at = 0, expected = x->params.rto_first;
+
+	assert_true(tick(x, 0) == UINT64_MAX);
+	for (int i = 0; i < 12; i++) {
+		send(x, 0);
+		at = tick(x, 0);
+		assert_true(at - x->now_ns == expected);
+		tick(x, at - x->now_ns - 1);
+		assert_string_equal(x->fates, "");
+		tick(x, 1);
+		assert_int_equal(x->fates[0], '-');
+		expected = sw_min64(2 * expected, x->params.rto_max);
+	}
+	assert_int_equal(x->f.n_timeouts, 12);
+	send(x, 0);
+	x->now_ns += 10 * SW_US;
+	ack(x, 0, 13, 0, 0); /* it lives: no backoff, but the floor */
+	send(x, 0);
+	assert_true(tick(x, 0) - x->now_ns == x->params.rto_min);
+}
+
+static void tick__timeout_allows_a_probe(void **state)
+{
+	struct fixture *x = open_flow();
+
+	x->f.granted = 2;
+	send(x, 0);
+	assert_false(sw_flow_can_send(&x->f, 0));
+	tick(x, SW_S);
+	assert_true(sw_flow_can_send(&x->f, 0));
+	send(x, 0);
+	assert_false(sw_flow_can_send(&x->f, 0)); /* one only */
+}
+
+/* A peer that polls every 30 ms is not a loss (A17). */
+static void tick__waits_for_a_peer_that_polls_late(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack k = {.largest = 1, .gap_us = 30000};
+
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	sw_flow_on_ack(&x->f, &k, 1, x->now_ns, on_fate, x);
+	send(x, 0);
+	tick(x, 59 * SW_MS);
+	assert_string_equal(x->fates, "");
+	tick(x, SW_MS);
+	assert_string_equal(x->fates, "-2");
+}
+
+static void tick__next_deadline_of_an_overtaken_one(void **state)
+{
+	struct fixture *x = open_flow();
+	uint64_t sent_ns;
+
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	ack(x, 0, 1, 0, 0);
+	sent_ns = x->now_ns;
+	send(x, 0);
+	send(x, 0);
+	x->now_ns += 100 * SW_US;
+	ack(x, 0, 3, 0, 0);
+	assert_true(tick(x, 0) == sent_ns + x->f.space[0].srtt_ns * 5 / 4 +
+					  x->params.reorder);
+}
+
+/* One RTO loses what is old, not what was just sent. */
+static void tick__young_frames_stay(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	x->now_ns += 15 * SW_MS;
+	send(x, 0);
+	tick(x, 5 * SW_MS);
+	assert_string_equal(x->fates, "-1");
+	assert_int_equal(x->f.space[0].n_open, 1);
+}
+
+/* The numbers that are reused in the ring are not mixed up. */
+static void ring__long_run(void **state)
+{
+	struct fixture *x = open_flow();
+
+	for (uint64_t psn = 1; psn < 5000; psn++) {
+		assert_int_equal(send(x, 3), psn);
+		x->f.granted = x->f.consumed + 100;
+		x->now_ns += SW_US;
+		if (psn % 100 == 0)
+			for (uint64_t k = psn - 99; k <= psn; k += 2)
+				ack(x, 3, k + 1, 1, 0);
+	}
+	assert_int_equal(x->n_lost, 0);
+	assert_int_equal(x->n_acked, 4900);
+	assert_int_equal(x->f.space[3].n_open, 99);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accept__in_order),
+		cmocka_unit_test(accept__gap_then_late),
+		cmocka_unit_test(accept__duplicate),
+		cmocka_unit_test(accept__jumps_of_every_size),
+		cmocka_unit_test(accept__far_past_and_far_future),
+		cmocka_unit_test(ack_at__count_or_delay_or_gap),
+		cmocka_unit_test(build_ack__one_block_per_class_with_news),
+		cmocka_unit_test(build_ack__long_times_stop_at_the_top),
+		cmocka_unit_test(answered__takes_back_one),
+		cmocka_unit_test(on_ack__in_order),
+		cmocka_unit_test(on_ack__duplicate),
+		cmocka_unit_test(on_ack__of_what_was_never_sent),
+		cmocka_unit_test(on_ack__wild_bits),
+		cmocka_unit_test(on_ack__overtaken_is_lost),
+		cmocka_unit_test(on_ack__other_class_overtakes),
+		cmocka_unit_test(on_ack__late_for_a_lost_one),
+		cmocka_unit_test(resolve__by_meaning),
+		cmocka_unit_test(rtt__is_smoothed),
+		cmocka_unit_test(tick__rto_first_floor_ceiling),
+		cmocka_unit_test(tick__timeout_allows_a_probe),
+		cmocka_unit_test(tick__waits_for_a_peer_that_polls_late),
+		cmocka_unit_test(tick__next_deadline_of_an_overtaken_one),
+		cmocka_unit_test(tick__young_frames_stay),
+		cmocka_unit_test(ring__long_run),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

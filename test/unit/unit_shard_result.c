@@ -1,0 +1,155 @@
+/* unit_shard_result.c - what becomes of a sum: results and pulls.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/shard_rig.h"
+
+/* --- results --- */
+
+static void take__most_urgent_first(void **state)
+{
+	struct fixture *x = open_shard(2, 0, 1);
+
+	admit(x, 0, SW_I32, 2 * FULL, 9);
+	admit(x, 1, SW_I32, FULL, 0);
+	for (uint32_t m = 0; m < 2; m++) {
+		push_n(x, m, 0, 1, 1, FULL, 1);
+		push_n(x, m, 0, 1, 0, FULL, 2);
+		push_n(x, m, 1, 1, 0, FULL, 3);
+	}
+	assert_int_equal(sw_shard_class(&x->sh, 0), 0);
+	assert_int_equal(take(x, 0), 6);
+	assert_int_equal(sw_shard_class(&x->sh, 0), sw_class_of(9));
+	assert_int_equal(take(x, 0), 4);
+	assert_int_equal(take(x, 0), 2);
+	assert_int_equal(sw_shard_class(&x->sh, 0), SW_N_CLASSES);
+	assert_int_equal(sw_shard_class(&x->sh, 1), 0);
+	close_shard(x);
+}
+
+/* What is marked moves along when a more urgent tensor is admitted. */
+static void admit__while_results_wait(void **state)
+{
+	struct fixture *x = open_shard(2, 0, 1);
+
+	admit(x, 0, SW_I32, FULL, 9);
+	push(x, 0, 1, 0, 1);
+	push(x, 1, 1, 0, 1);
+	for (uint32_t key = 1; key < 100; key++)
+		admit(x, key, SW_I32, FULL, key % 20);
+	assert_int_equal(sw_shard_class(&x->sh, 0), sw_class_of(9));
+	assert_int_equal(take(x, 0), 2);
+	assert_int_equal(x->h.key, 0);
+	assert_int_equal(take(x, 0), -1);
+	assert_int_equal(take(x, 1), 2);
+	close_shard(x);
+}
+
+static void fate__lost_is_sent_again(void **state)
+{
+	struct fixture *x = open_one(FULL);
+
+	push(x, 0, 1, 0, 1);
+	push(x, 1, 1, 0, 2);
+	assert_int_equal(take(x, 0), 3);
+	fate(x, 0, SW_LOST);
+	assert_int_equal(x->stats.retransmissions, 1);
+	assert_int_equal(take(x, 0), 3);
+	fate(x, 0, SW_ACKED);
+	fate(x, 0, SW_LOST); /* the first copy's fate, too late */
+	assert_int_equal(take(x, 0), -1);
+	close_shard(x);
+}
+
+/* A2: a queued or lost result of v must not go out as v + 1 or v + 2. */
+static void fate__lost_after_recycle(void **state)
+{
+	struct fixture *x = open_one(FULL);
+	struct sw_sent old;
+
+	push(x, 0, 1, 0, 1);
+	push(x, 1, 1, 0, 2);
+	take(x, 0);
+	take(x, 1);
+	old = (struct sw_sent){.key = 0, .cell = 0, .round = 1};
+	push(x, 0, 2, 0, 1);
+	push(x, 1, 2, 0, 2);
+	take(x, 0);
+	take(x, 1);
+	push(x, 0, 3, 0, 70); /* recycles the cell of round 1 */
+	sw_shard_fate(&x->sh, 1, &old, SW_LOST);
+	assert_int_equal(take(x, 1), -1);
+	sw_shard_fate(&x->sh, 0, &old, SW_LOST);
+	assert_int_equal(take(x, 0), -1);
+	close_shard(x);
+}
+
+/* A push of v + 1 says that v is held: its mark goes. */
+static void push__clears_the_mark_of_the_round_before(void **state)
+{
+	struct fixture *x = open_one(FULL);
+
+	push(x, 0, 1, 0, 1);
+	push(x, 1, 1, 0, 2);
+	push(x, 0, 2, 0, 5);
+	assert_int_equal(take(x, 0), -1);
+	assert_int_equal(take(x, 1), 3);
+	assert_int_equal(x->h.round, 1);
+	close_shard(x);
+}
+
+/* --- pull --- */
+
+static void pull__four_answers(void **state)
+{
+	struct fixture *x = open_one(FULL);
+	struct sw_pull p = {0, 1, 0};
+	struct sw_answer a;
+
+	assert_int_equal(pull(x, 0, 1), 'N');
+	push(x, 0, 1, 0, 1);
+	assert_true(sw_shard_pull(&x->sh, 0, &p, &a));
+	assert_int_equal(a.kind, SW_ANSWER_WAIT);
+	assert_int_equal(a.missing, 2);
+	assert_int_equal(pull(x, 1, 1), 'N');
+	push(x, 1, 1, 0, 1);
+	take(x, 0);
+	assert_int_equal(pull(x, 0, 1), 'r');
+	assert_int_equal(take(x, 0), -1); /* it is on its way */
+	fate(x, 0, SW_ACKED);
+	assert_int_equal(pull(x, 0, 1), 'r');
+	assert_int_equal(take(x, 0), 2);
+	push(x, 0, 2, 0, 1);
+	assert_int_equal(pull(x, 0, 1), 'G');
+	assert_int_equal(x->stats.pull_need, 2);
+	assert_int_equal(x->stats.pull_wait, 1);
+	assert_int_equal(x->stats.pull_gone, 1);
+	close_shard(x);
+}
+
+static void pull__unknown(void **state)
+{
+	struct fixture *x = open_one(FULL);
+	struct sw_pull p = {9, 1, 0};
+	struct sw_answer a;
+
+	assert_false(sw_shard_pull(&x->sh, 0, &p, &a));
+	p = (struct sw_pull){0, 1, 1};
+	assert_false(sw_shard_pull(&x->sh, 0, &p, &a));
+	assert_int_equal(x->stats.rx_key, 1);
+	assert_int_equal(x->stats.rx_chunk, 1);
+	close_shard(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(take__most_urgent_first),
+		cmocka_unit_test(admit__while_results_wait),
+		cmocka_unit_test(fate__lost_is_sent_again),
+		cmocka_unit_test(fate__lost_after_recycle),
+		cmocka_unit_test(push__clears_the_mark_of_the_round_before),
+		cmocka_unit_test(pull__four_answers),
+		cmocka_unit_test(pull__unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
