@@ -300,6 +300,8 @@ static int run(struct agent *a)
 
 	if (!err)
 		err = sw_daemon_serve_stats(d, fill_stats, a);
+	if (!err)
+		err = sw_daemon_start(d);
 	if (err)
 		return err;
 	a->poller = (struct sw_poller){.daemon = d,

@@ -185,12 +185,14 @@ int sw_daemon_open(
 	}
 	block_signals();
 	fill_params(d);
-	err = make_runtime_dir(d);
-	if (!err)
-		err = open_dpdk(d);
-	if (!err)
-		err = open_ports(d);
-	return err;
+	return make_runtime_dir(d);
+}
+
+int sw_daemon_start(struct sw_daemon *d)
+{
+	int err = open_dpdk(d);
+
+	return err ? err : open_ports(d);
 }
 
 int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)

@@ -44,12 +44,15 @@ struct sw_poller {
 	void (*rest)(void *ctx, uint64_t max_ns);
 };
 
-/* sw_daemon_open - read the configuration, which must be of @role, block
- * SIGTERM and SIGINT, start DPDK and the ports.  Everything that went wrong
- * was logged.  @d must be closed in any case.
- * Returns 0 or a negative error. */
+/* sw_daemon_open - read the configuration, which must be of @role, and block
+ * SIGTERM and SIGINT.  Everything that went wrong was logged.  @d must be
+ * closed in any case.  Returns 0 or a negative error. */
 int sw_daemon_open(
 	struct sw_daemon *d, const char *path, enum sw_conf_role role);
+
+/* sw_daemon_start - start DPDK and the ports, after all else that can fail:
+ * from then on other processes see this one.  As sw_daemon_open. */
+int sw_daemon_start(struct sw_daemon *d);
 
 /* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
  * sw_daemon_put_stats helps to write it. */

@@ -24,6 +24,15 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
+/* What a batch did not need, or a worker did not come back for. */
+static void drop_rest(struct sw_reserve *r)
+{
+	sw_reserve_put(r, r->next, r->left_bytes);
+	r->left_bytes = 0;
+	r->is_taken = false;
+	atomic_store(&r->state, NONE);
+}
+
 bool sw_reserve_ready(struct sw_reserve *r, uint64_t bytes)
 {
 	switch (atomic_load_explicit(&r->state, memory_order_acquire)) {
@@ -35,10 +44,7 @@ bool sw_reserve_ready(struct sw_reserve *r, uint64_t bytes)
 	case MADE:
 		if (r->left_bytes >= bytes)
 			return true;
-		/* What the batch before did not need. */
-		sw_reserve_put(r, r->next, r->left_bytes);
-		r->left_bytes = 0;
-		atomic_store(&r->state, NONE);
+		drop_rest(r);
 		break;
 	default:
 		break;
@@ -60,6 +66,7 @@ void *sw_reserve_get(struct sw_reserve *r, uint64_t bytes)
 		return size <= SMALL ? sw_memory_get(size) : NULL;
 	r->next += size;
 	r->left_bytes -= size;
+	r->is_taken = true;
 	return mem;
 }
 
@@ -79,6 +86,8 @@ void sw_reserve_turn(
 {
 	struct sw_reserve_dead *none = NULL;
 
+	if (r->is_taken)
+		drop_rest(r); /* a batch is admitted within one turn */
 	if (!r->dead)
 		return;
 	for (uint32_t i = 0; i < n_ports; i++)

@@ -26,6 +26,7 @@ struct sw_reserve {
 	/* lcore: */
 	char *next; /* of the block that was made */
 	uint64_t left_bytes;
+	bool is_taken; /* a batch has had its part of it */
 	struct sw_reserve_dead *dead;
 };
 

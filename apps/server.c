@@ -15,6 +15,8 @@ enum {
 	FINISH_MS = 5000, /* for what is in flight at SIGTERM */
 	TELL_MS = 300,    /* for the members to hear that we stop */
 	POLL_MS = 20,
+	TABLES_BYTES = 2 << 20,  /* of a job and its sessions */
+	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
 };
 
 /* What the control thread wants of the lcore. */
@@ -64,6 +66,18 @@ static void fill_stats(void *ctx,
 	put(out, "memory_resident_bytes", sw_memory_resident());
 }
 
+/* What this process takes besides tensors: what is resident now, the rings of
+ * the ports once frames have gone through them, tables and sessions. */
+static uint64_t fixed_bytes(const struct sw_conf *c)
+{
+	uint64_t bytes = sw_memory_resident() + TABLES_BYTES;
+
+	for (uint32_t i = 0; i < c->n_ports; i++)
+		bytes += 2ULL * c->ports[i].ring *
+			 (c->job.payload_bytes + FRAME_HEADS_BYTES);
+	return bytes;
+}
+
 static void print_budget(const struct server *s)
 {
 	const struct sw_daemon *d = &s->daemon;
@@ -72,10 +86,10 @@ static void print_budget(const struct server *s)
 	sw_log(&d->log, SW_LOG_INFO,
 		"memory: at most %llu MiB for tensors (2 x declared bytes, 3 x "
 		"for 16-bit types, 64 B per chunk of %u B and rank bits), "
-		"fixed part %llu MiB resident now",
+		"fixed part %llu MiB",
 		(unsigned long long)(c->serve.quota_bytes >> 20),
 		c->job.payload_bytes,
-		(unsigned long long)(sw_memory_resident() >> 20));
+		(unsigned long long)(fixed_bytes(c) >> 20));
 	for (uint32_t i = 0; i < c->n_ports; i++)
 		sw_log(&d->log, SW_LOG_INFO,
 			"port %s: %u.%u.%u.%u:%u, payload %u B",
@@ -115,11 +129,13 @@ static void control(struct server *s)
 static int run(struct server *s)
 {
 	struct sw_daemon *d = &s->daemon;
-	int err = sw_server_open(&s->engine, &d->params, &d->env, d->ports,
-		d->n_ports, d->conf.serve.quota_bytes);
+	int err = sw_daemon_serve_stats(d, fill_stats, s);
 
 	if (!err)
-		err = sw_daemon_serve_stats(d, fill_stats, s);
+		err = sw_daemon_start(d);
+	if (!err)
+		err = sw_server_open(&s->engine, &d->params, &d->env, d->ports,
+			d->n_ports, d->conf.serve.quota_bytes);
 	if (err)
 		return err;
 	s->poller = (struct sw_poller){.daemon = d, .ctx = s, .work = work};

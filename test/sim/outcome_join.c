@@ -94,6 +94,29 @@ static void worker_comes_late(struct check *c)
 	outcome_end(job);
 }
 
+static enum sim_fate lose_accepts(void *ctx, struct sim_frame *f)
+{
+	const struct sim_job *job = ctx;
+
+	return f->bytes[3] == SW_ACCEPT && job->net.now_ns < 13 * SW_S ?
+		       SIM_LOST :
+		       SIM_PASS;
+}
+
+/* Who asks to get in again and again is not silent. */
+static void answers_are_lost_for_long(struct check *c)
+{
+	struct sim_job *job = outcome_job(2, 2);
+
+	job->n_rounds = 3;
+	job->net.hook = lose_accepts;
+	job->net.hook_ctx = job;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 20 * SW_S), "the job completes");
+	check(c, job->net.now_ns > 13 * SW_S, "and has waited");
+	outcome_end(job);
+}
+
 static void worker_dies_while_another_is_awaited(struct check *c)
 {
 	struct sim_job *job = outcome_job(3, 1);
@@ -185,8 +208,6 @@ static void quota_is_refused(struct check *c)
 			c, job, r, SW_EREFUSED, "quota: the tensors need ");
 	check_text(c, job->workers[0].text, "4 of 4 MiB are left");
 	outcome_end(job);
-	/* A job that fits, and another on top of it that does not, is the
-	 * same refusal; what the first has stays. */
 }
 
 /* --- leaving --- */
@@ -285,6 +306,7 @@ const struct check_case outcome_join_cases[] = {
 	{"server_comes_late", server_comes_late},
 	{"third_of_four_missing", third_of_four_missing},
 	{"worker_comes_late", worker_comes_late},
+	{"answers_are_lost_for_long", answers_are_lost_for_long},
 	{"worker_dies_while_another_is_awaited",
 		worker_dies_while_another_is_awaited},
 	{"other_number_of_workers", other_number_of_workers},

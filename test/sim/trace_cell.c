@@ -89,6 +89,24 @@ static void a2_pull_of_unfinished_round_waits(struct check *c)
 	hand_close(&rig);
 }
 
+/* The ACK of RESULT(1) comes when RESULT(2) is on its way: that it is lost must
+ * still be noticed. */
+static void a2_fate_of_an_older_round(struct check *c)
+{
+	struct hand_rig rig;
+
+	hand_open(&rig, 2, 100);
+	for (uint32_t round = 1; round < 3; round++)
+		for (uint32_t i = 0; i < 2; i++)
+			hand_push(&rig, i, round, 0, 1, NULL);
+	check_eq(c, hand_count(&rig, B, SW_RESULT), 2, "RESULTs");
+	hand_ack(&rig, B, 1, 1, NULL);
+	hand_empty(&rig);
+	hand_pass(&rig, SW_S / 10);
+	expect_sum(c, &rig, B, 2, 2);
+	hand_close(&rig);
+}
+
 /* Another push of a rank whose bit is set, with other bytes, into the complete
  * sum: answered with the same result, never folded. */
 static void a3_push_into_done(struct check *c)
@@ -319,6 +337,7 @@ const struct check_case trace_cell[] = {
 		a2_queued_result_survives_recycle},
 	{"a2_pull_of_unfinished_round_waits",
 		a2_pull_of_unfinished_round_waits},
+	{"a2_fate_of_an_older_round", a2_fate_of_an_older_round},
 	{"a3_push_into_done", a3_push_into_done},
 	{"a3_push_again_and_late", a3_push_again_and_late},
 	{"a5_pull_has_four_answers", a5_pull_has_four_answers},

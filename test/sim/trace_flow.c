@@ -90,6 +90,73 @@ static void a5_old_ack_is_ignored(struct check *c)
 	hand_close(&rig);
 }
 
+/* The same at the worker: nothing comes any more, then the first ACK comes
+ * again, and speaks of all that is open. */
+struct old_ack {
+	struct sim_frame *f;
+	bool is_deaf; /* rank 0 */
+};
+
+static enum sim_fate keep_first_ack(void *ctx, struct sim_frame *f)
+{
+	struct old_ack *k = ctx;
+
+	if (f->to != 1)
+		return SIM_PASS;
+	if (!k->f && is_type(f, SW_ACK, 0)) {
+		k->f = malloc(sizeof(*f) + f->len);
+		if (!k->f)
+			abort();
+		memcpy(k->f, f, sizeof(*f) + f->len);
+	}
+	return k->is_deaf ? SIM_LOST : SIM_PASS;
+}
+
+static bool has_frames_open(void *ctx)
+{
+	const struct sim_job *job = ctx;
+	const struct sw_worker *w = &job->workers[0].engine;
+
+	return w->stats.push_folded > 300 && w->links[0].flow.space[0].n_open;
+}
+
+static void a5_old_ack_is_ignored_by_a_worker(struct check *c)
+{
+	struct sim_job *job = new_job(600 * 336, 1);
+	struct sw_space *space;
+	struct old_ack k = {0};
+	struct sw_header h;
+	struct sw_sack sack;
+	uint32_t n_open;
+
+	job->params.window_bytes = 64 * job->params.payload;
+	job->net.hook = keep_first_ack;
+	job->net.hook_ctx = &k;
+	sim_job_open(job);
+	check(c, sim_net_run(&job->net, 2 * SW_S, has_frames_open, job),
+		"frames are open");
+	k.is_deaf = true;
+	sim_job_pass(job, 200 * SW_US);
+	space = &job->workers[0].engine.links[0].flow.space[0];
+	n_open = space->n_open;
+	if (!check(c, k.f && n_open, "an ACK is kept, frames are open"))
+		return;
+	sw_header_decode(k.f->bytes, k.f->len, &h);
+	memcpy(&sack, k.f->bytes + SW_HEAD_BYTES, sizeof(sack));
+	sack.largest = space->next_psn - 1;
+	memset(sack.bits, 0xff, sizeof(sack.bits));
+	memcpy(k.f->bytes + SW_HEAD_BYTES, &sack, sizeof(sack));
+	h.payload_crc = sw_crc32c(0, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
+	sw_header_encode(&h, k.f->bytes);
+	sim_net_replay(&job->net, k.f);
+	sim_job_pass(job, 50 * SW_US);
+	check_eq(c, space->n_open, n_open, "open frames");
+	job->net.hook = NULL;
+	free(k.f);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	end_job(c, job);
+}
+
 /* --- A9 --- */
 
 static enum sim_fate lose_every_other_push(void *ctx, struct sim_frame *f)
@@ -168,6 +235,30 @@ static void a9_stale_consumption(struct check *c)
 	hand_send(&rig, A, &h, NULL, NULL);
 	check_eq(c, f->peer_consumed, 100, "consumed after a stale frame");
 	hand_close(&rig);
+}
+
+static enum sim_fate lose_first_push(void *ctx, struct sim_frame *f)
+{
+	uint32_t *n = ctx;
+
+	return is_type(f, SW_PUSH, 1) && !(*n)++ ? SIM_LOST : SIM_PASS;
+}
+
+/* The only frame that the grant allows is lost: the timeout may exceed it by
+ * one, and need not wait for a keepalive. */
+static void a9_probe_after_a_timeout(struct check *c)
+{
+	struct sim_job *job = new_job(100, 1);
+	uint32_t n = 0;
+
+	job->params.window_bytes = job->params.payload;
+	job->is_in_order = true;
+	job->net.hook = lose_first_push;
+	job->net.hook_ctx = &n;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 100 * SW_MS), "the job ends in 100 ms");
+	check_eq(c, job->net.n_lost, 1, "frames lost");
+	end_job(c, job);
 }
 
 /* A window of one frame is not served at the pace of delayed ACKs. */
@@ -267,6 +358,25 @@ static void a17_stopped_server_accuses_nobody(struct check *c)
 	end_job(c, job);
 }
 
+/* The same when nothing has waited for it: it was deaf, they were not dumb. */
+static void a17_deaf_server_accuses_nobody(struct check *c)
+{
+	struct sim_job *job = new_job(10 * 336, 3);
+	struct sim_faults *x = &job->net.faults;
+
+	sim_job_open(job);
+	for (uint32_t r = 0; r < 2; r++)
+		job->workers[r].engine.params.dead_after = 40 * SW_S;
+	sim_net_run(&job->net, 2 * SW_S, has_pushed, job);
+	sim_node_freeze(&job->net.nodes[0], 15 * SW_S);
+	x->cut_from = 1u << 1 | 1u << 2;
+	x->cut_to = 1u << 0;
+	x->cut_until_ns = job->net.now_ns + 15 * SW_S + SW_MS;
+	check(c, sim_job_run(job, 20 * SW_S), "the job ends");
+	check_eq(c, job->servers[0]->stats.sessions_dead, 0, "sessions buried");
+	end_job(c, job);
+}
+
 /* --- A18 --- */
 
 /* Rank 1 comes two seconds late.  Rank 0, with 2,000 chunks folded, asks in
@@ -317,7 +427,10 @@ static void c_no_fault_no_retransmission(struct check *c)
 const struct check_case trace_flow[] = {
 	{"a5_false_ack_repaired_by_pull", a5_false_ack_repaired_by_pull},
 	{"a5_old_ack_is_ignored", a5_old_ack_is_ignored},
+	{"a5_old_ack_is_ignored_by_a_worker",
+		a5_old_ack_is_ignored_by_a_worker},
 	{"a9_credit_leak_by_loss", a9_credit_leak_by_loss},
+	{"a9_probe_after_a_timeout", a9_probe_after_a_timeout},
 	{"a9_stale_grant", a9_stale_grant},
 	{"a9_stale_consumption", a9_stale_consumption},
 	{"a9_small_window_is_acknowledged_at_once",
@@ -326,6 +439,7 @@ const struct check_case trace_flow[] = {
 	{"a17_timers_after_poll_gap", a17_timers_after_poll_gap},
 	{"a17_stopped_server_accuses_nobody",
 		a17_stopped_server_accuses_nobody},
+	{"a17_deaf_server_accuses_nobody", a17_deaf_server_accuses_nobody},
 	{"a18_pull_storm", a18_pull_storm},
 	{"c_no_fault_no_retransmission", c_no_fault_no_retransmission},
 };

@@ -78,6 +78,69 @@ static void a2_result_taken_only_when_waited_for(struct check *c)
 	end_job(c, job);
 }
 
+/* A copy of a frame for later. */
+struct copy {
+	struct sim_frame *f;
+};
+
+static enum sim_fate copy_result_of_chunk_9(void *ctx, struct sim_frame *f)
+{
+	struct copy *k = ctx;
+
+	if (!is_type(f, SW_RESULT, 0) || f->to != 1 || k->f ||
+		sw_load32(f->bytes + 24) != 9)
+		return SIM_PASS;
+	k->f = malloc(sizeof(*f) + f->len);
+	if (!k->f)
+		abort();
+	memcpy(k->f, f, sizeof(*f) + f->len);
+	return SIM_PASS;
+}
+
+static bool has_begun_round_2(void *ctx)
+{
+	const struct sim_job *job = ctx;
+	const struct sw_worker *w = &job->workers[0].engine;
+
+	return w->n_tensors && w->tensors[0].is_open &&
+	       w->tensors[0].round == 2;
+}
+
+/* A RESULT of the very round that a chunk is in, but which it has not pushed
+ * yet: no honest server has one. */
+static void a2_result_before_its_push(struct check *c)
+{
+	struct sim_job *job = new_job(10 * 336, 2);
+	const struct sw_wchunk *chunk;
+	struct copy k = {0};
+	struct sw_header h;
+
+	job->params.window_bytes = job->params.payload;
+	job->net.hook = copy_result_of_chunk_9;
+	job->net.hook_ctx = &k;
+	sim_job_open(job);
+	check(c, sim_net_run(&job->net, 2 * SW_S, has_begun_round_2, job),
+		"round 2 begins");
+	if (!check(c, k.f && sw_header_decode(k.f->bytes, k.f->len, &h) ==
+				     SW_FRAME_OK,
+		    "a RESULT of chunk 9 was copied"))
+		return;
+	h.round = 2;
+	h.payload_crc = sw_data_crc(
+		&h, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
+	sw_header_encode(&h, k.f->bytes);
+	sim_net_replay(&job->net, k.f);
+	chunk = &job->workers[0].engine.tensors[0].chunks[9];
+	sim_job_pass(job, 8 * SW_US);
+	check_eq(c, chunk->n_sent, 0, "pushes of chunk 9");
+	check_eq(c, chunk->state, SW_GRAD, "state of chunk 9");
+	check_eq(c, job->workers[0].engine.stats.result_again, 1,
+		"RESULTs that were not waited for");
+	free(k.f);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	end_job(c, job);
+}
+
 /* --- A6 --- */
 
 /* Nor does the last chunk of rank 1 come, so that the round stays open. */
@@ -288,6 +351,7 @@ static void a16_damage_is_not_editing(struct check *c)
 const struct check_case trace_worker[] = {
 	{"a2_result_taken_only_when_waited_for",
 		a2_result_taken_only_when_waited_for},
+	{"a2_result_before_its_push", a2_result_before_its_push},
 	{"a6_retransmission_in_place", a6_retransmission_in_place},
 	{"a6_torn_push_is_a_duplicate", a6_torn_push_is_a_duplicate},
 	{"a13a_different_submit_orders", a13a_different_submit_orders},

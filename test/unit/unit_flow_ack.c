@@ -251,13 +251,43 @@ static void resolve__by_meaning(void **state)
 	assert_int_equal(x->f.space[0].n_open, 1);
 	sw_flow_resolve(&x->f, 0, 1, x->now_ns);   /* twice */
 	sw_flow_resolve(&x->f, 0, 900, x->now_ns); /* never sent */
-	sw_flow_resolve(&x->f, 0, 1 + SW_SENT_RING, x->now_ns);
+	sw_flow_resolve(&x->f, 0, 2 + SW_SENT_RING, x->now_ns);
 	assert_int_equal(x->f.space[0].n_open, 1);
 	/* An answer that waited for a straggler is no RTT. */
 	x->now_ns += SW_S;
 	sw_flow_resolve(&x->f, 0, 2, x->now_ns);
 	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
 	assert_int_equal(x->f.space[0].n_open, 0);
+}
+
+/* Whatever comes back from the peer ends the growing of the timeout. */
+static void resolve__ends_the_backoff(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	tick(x, SW_S);
+	send(x, 0);
+	assert_true(tick(x, 0) - x->now_ns == 2 * x->params.rto_first);
+	x->now_ns += 10 * SW_US;
+	sw_flow_resolve(&x->f, 0, 2, x->now_ns);
+	send(x, 0);
+	assert_true(tick(x, 0) - x->now_ns == x->params.rto_min);
+}
+
+/* An ACK of less, later, does not make the overtaken wait again. */
+static void on_ack__of_less(void **state)
+{
+	struct fixture *x = open_flow();
+
+	for (uint32_t i = 0; i < 3; i++)
+		send(x, 0);
+	x->now_ns += 100 * SW_US;
+	ack(x, 0, 3, 0, 0);
+	ack(x, 0, 1, 0, 0);
+	assert_string_equal(x->fates, "+1");
+	tick(x, 200 * SW_US);
+	assert_string_equal(x->fates, "-2");
 }
 
 static void rtt__is_smoothed(void **state)
@@ -402,6 +432,8 @@ int main(void)
 		cmocka_unit_test(on_ack__other_class_overtakes),
 		cmocka_unit_test(on_ack__late_for_a_lost_one),
 		cmocka_unit_test(resolve__by_meaning),
+		cmocka_unit_test(resolve__ends_the_backoff),
+		cmocka_unit_test(on_ack__of_less),
 		cmocka_unit_test(rtt__is_smoothed),
 		cmocka_unit_test(tick__rto_first_floor_ceiling),
 		cmocka_unit_test(tick__timeout_allows_a_probe),

@@ -343,6 +343,26 @@ static void pull__unknown(void **state)
 	close_rig(r);
 }
 
+/* A control frame that was heard before says nothing any more (A5). */
+static void control__played_back(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	static struct test_frame f;
+	struct sw_pull pull = {0, 1, 0};
+
+	rig_make(r, 1,
+		(struct sw_header){
+			.type = SW_PULL, .payload_len = sizeof(pull)},
+		&pull, &f);
+	frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_string_equal(rig_tx(r), "w1 ANSWER NEED k0r1c0");
+	for (uint32_t n = 0; n < 10; n++)
+		frame_rx(&r->srv->node, r->now_ns, &f);
+	assert_string_equal(rig_tx(r), "");
+	assert_int_equal(r->srv->stats.pulls, 1);
+	close_rig(r);
+}
+
 static void ack__wild(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -459,6 +479,7 @@ int main(void)
 		cmocka_unit_test(pull__storm),
 		cmocka_unit_test(pull__storm_of_a_finished_sum),
 		cmocka_unit_test(pull__unknown),
+		cmocka_unit_test(control__played_back),
 		cmocka_unit_test(ack__wild),
 		cmocka_unit_test(leave__twice),
 		cmocka_unit_test(leave__then_anything),
