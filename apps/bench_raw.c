@@ -21,6 +21,7 @@ enum {
 	SERVER_IP = 0x0a4e0001,
 	UDP = 5700,
 	UP_MS = 10000,
+	BYE_MS = 3000,
 	PASS_BYTES = 64 << 20
 };
 
@@ -152,6 +153,16 @@ static pid_t fork_side(struct side *s, int out)
 	_exit(err ? 1 : 0);
 }
 
+/* The client has said good-bye, if it ended well: then the server ends too. */
+static void end_server(pid_t pid)
+{
+	for (uint32_t ms = 0; waitpid(pid, NULL, WNOHANG) == 0; ms += 10) {
+		if (ms >= BYE_MS)
+			kill(pid, SIGKILL);
+		nap_ms(10);
+	}
+}
+
 double sw_bench_raw(const struct bench_options *o, uint64_t bytes)
 {
 	char dir[BENCH_DIR] = "/tmp/sumwire-raw-XXXXXX";
@@ -174,8 +185,7 @@ double sw_bench_raw(const struct bench_options *o, uint64_t bytes)
 		best = 0;
 	close(fds[0]);
 	waitpid(pids[1], NULL, 0);
-	kill(pids[0], SIGTERM); /* it has ended, if the client ended well */
-	waitpid(pids[0], NULL, 0);
+	end_server(pids[0]);
 	if (rmdir(dir))
 		fprintf(stderr, "sumwire bench: %s: %s\n", dir,
 			strerror(errno));

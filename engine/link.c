@@ -104,16 +104,15 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-/* As many tensors as fit into one frame; a repetition has the same, even if
- * more have got their keys since. */
+/* As many tensors as fit into one frame.  The frames of all links are cut at
+ * the same tensors, so a repetition has the same. */
 static uint32_t build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	struct sw_declare_head head = {.batch = l->batch};
 	uint32_t at = sizeof(head), i = l->n_declared;
-	uint32_t max = l->n_asked ? l->n_asked : w->params.payload / 16;
 
-	for (; i < w->n_tensors && head.n < max; i++) {
+	for (; i < w->n_tensors && head.n < w->params.payload / 16; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
 		struct sw_declare_item item = {.n_elems = t->n_elems,
 			.key = t->key,

@@ -98,9 +98,10 @@ static enum sim_fate lose_accepts(void *ctx, struct sim_frame *f)
 {
 	const struct sim_job *job = ctx;
 
-	return f->bytes[3] == SW_ACCEPT && job->net.now_ns < 13 * SW_S ?
-		       SIM_LOST :
-		       SIM_PASS;
+	return f->bytes[3] == SW_ACCEPT && f->to == job->n_servers + 1 &&
+			       job->net.now_ns < 13 * SW_S
+		       ? SIM_LOST
+		       : SIM_PASS;
 }
 
 /* Who asks to get in again and again is not silent. */

@@ -121,13 +121,14 @@ static void a2_result_before_its_push(struct check *c)
 	sim_job_open(job);
 	check(c, sim_net_run(&job->net, 2 * SW_S, has_begun_round_2, job),
 		"round 2 begins");
-	if (!check(c, k.f && sw_header_decode(k.f->bytes, k.f->len, &h) ==
-				     SW_FRAME_OK,
+	if (!check(c,
+		    k.f && sw_header_decode(k.f->bytes, k.f->len, &h) ==
+				    SW_FRAME_OK,
 		    "a RESULT of chunk 9 was copied"))
 		return;
 	h.round = 2;
-	h.payload_crc = sw_data_crc(
-		&h, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
+	h.payload_crc =
+		sw_data_crc(&h, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
 	sw_header_encode(&h, k.f->bytes);
 	sim_net_replay(&job->net, k.f);
 	chunk = &job->workers[0].engine.tensors[0].chunks[9];
@@ -169,6 +170,10 @@ static void a6_retransmission_in_place(struct check *c)
 		job->servers[0]->stats.push_again ==
 			job->workers[0].engine.stats.retransmissions,
 		"and nothing else came again");
+	check(c,
+		job->workers[0].engine.stats.lost <=
+			job->workers[0].engine.stats.retransmissions + 1,
+		"or was taken for lost: RESULT is the ACK of PUSH");
 	job->net.hook = NULL;
 	check(c, sim_job_run(job, SW_S), "the job ends");
 	sim_job_pass(job, SW_S);

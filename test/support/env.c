@@ -9,6 +9,12 @@
 #include "test/support/alloc.h"
 #include "test/support/unit.h"
 
+static bool mem_ready(void *ctx, uint64_t bytes)
+{
+	assert_true(bytes > 0);
+	return !((struct test_env *)ctx)->is_preparing;
+}
+
 static void *mem_get(void *ctx, uint64_t bytes)
 {
 	struct test_env *e = ctx;
@@ -55,6 +61,7 @@ void test_env_init(struct test_env *e)
 	e->env = (struct sw_env){.log = &e->log,
 		.sum = sw_sum_best(SW_SUM_AVX512),
 		.ctx = e,
+		.mem_ready = mem_ready,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = next_random};

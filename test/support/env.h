@@ -15,6 +15,7 @@ struct test_env {
 	int64_t live_blocks; /* alloc_live() at the start */
 	uint64_t live_bytes; /* mem_get'ed, not put back */
 	bool is_short;       /* mem_get has nothing to give */
+	bool is_preparing;   /* mem_ready says no */
 };
 
 /* test_env_init - the best kernels, memory, a log that is kept in @e. */

@@ -343,6 +343,24 @@ static void declare__no_memory(void **state)
 	server_rig_close(r);
 }
 
+/* Memory is made beside the lcore: no answer until it is there, and the same
+ * batch is admitted when it comes again. */
+static void declare__memory_in_preparation(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+
+	r->env.is_preparing = true;
+	for (uint32_t n = 0; n < 3; n++)
+		assert_string_equal(
+			rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
+	assert_int_equal(r->srv->used_bytes, 0);
+	r->env.is_preparing = false;
+	assert_string_equal(
+		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
+	server_rig_close(r);
+}
+
 static void declare__too_many_tensors(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -460,6 +478,7 @@ int main(void)
 		cmocka_unit_test(declare__quota),
 		cmocka_unit_test(declare__quota_of_the_whole_batch),
 		cmocka_unit_test(declare__no_memory),
+		cmocka_unit_test(declare__memory_in_preparation),
 		cmocka_unit_test(declare__too_many_tensors),
 		cmocka_unit_test(declare__key_of_the_coordinator),
 		cmocka_unit_test(declare__key_taken_or_beyond),
