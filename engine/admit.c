@@ -281,17 +281,6 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	       d->item.n_elems <= (64ULL << 30) / elem;
 }
 
-static struct sw_stensor *find_name(struct sw_shard *sh, const char *name)
-{
-	for (uint32_t i = 0; i < sh->n_tensors; i++) {
-		struct sw_stensor *t = &sh->tensors[sh->by_order[i]];
-
-		if (!strcmp(t->name, name))
-			return t;
-	}
-	return NULL;
-}
-
 /* The coordinator gives keys in the order of first declaration. */
 static uint32_t key_for(
 	const struct sw_job *job, const struct declaration *d, uint32_t n_new)
@@ -359,7 +348,7 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 			srv->stats.rx_length++;
 			return false;
 		}
-		t = find_name(sh, d.name);
+		t = sw_shard_named(sh, d.name);
 		if (t) {
 			if (!check_known(srv, s, &d, t))
 				return false;
@@ -378,7 +367,7 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	struct declaration *d, uint32_t *key_out)
 {
 	struct sw_shard *sh = &s->job->shard;
-	const struct sw_stensor *t = find_name(sh, d->name);
+	const struct sw_stensor *t = sw_shard_named(sh, d->name);
 
 	if (t) { /* it may be in this batch twice */
 		*key_out = t->key;

@@ -28,7 +28,8 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	sh->tensors = calloc(SW_MAX_TENSORS, sizeof(*sh->tensors));
 	sh->by_order = calloc(SW_MAX_TENSORS, sizeof(*sh->by_order));
 	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
-	if (!sh->tensors || !sh->by_order || !sh->ready_words) {
+	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
+	if (!sh->tensors || !sh->by_order || !sh->ready_words || !sh->hashes) {
 		sw_shard_close(sh);
 		return SW_ENOMEM;
 	}
@@ -53,6 +54,7 @@ void sw_shard_close(struct sw_shard *sh)
 	free(sh->tensors);
 	free(sh->by_order);
 	free(sh->ready_words);
+	free(sh->hashes);
 	*sh = (struct sw_shard){0};
 }
 
@@ -138,6 +140,22 @@ static struct sw_bitmap marks_of(const struct sw_stensor *t, uint32_t member)
 	return b;
 }
 
+/* Members from @at on move up by one.  Of a row of neighbours only the ends
+ * change. */
+static void shift_up(struct sw_bitmap *b, uint32_t at)
+{
+	uint32_t from = sw_bitmap_next(b, at), end;
+
+	for (; from != SW_BITMAP_NONE; from = sw_bitmap_next(b, end + 1)) {
+		end = from;
+		while (end < b->n && sw_bitmap_has(b, end))
+			end++;
+		sw_bitmap_remove(b, from);
+		if (end < b->n)
+			sw_bitmap_add(b, end);
+	}
+}
+
 /* Insert the tensor by (priority, key) and number all anew.  Marks that are
  * set move along: a batch may be declared while others are summed. */
 static void put_in_order(struct sw_shard *sh, struct sw_stensor *t)
@@ -153,18 +171,31 @@ static void put_in_order(struct sw_shard *sh, struct sw_stensor *t)
 		sh->by_order[at] = sh->by_order[at - 1];
 	}
 	sh->by_order[at] = t->key;
-	for (; at < sh->n_tensors; at++) {
-		struct sw_stensor *u = &sh->tensors[sh->by_order[at]];
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		shift_up(&sh->ready[m], at);
+	for (; at < sh->n_tensors; at++)
+		sh->tensors[sh->by_order[at]].order = at;
+}
 
-		u->order = at;
-		for (uint32_t m = 0; m < sh->n_members; m++) {
-			struct sw_bitmap marks = marks_of(u, m);
+/* FNV-1a, so that a name is looked up without touching all tensors. */
+static uint32_t hash(const char *name)
+{
+	uint32_t h = 2166136261u;
 
-			sw_bitmap_remove(&sh->ready[m], at);
-			if (!sw_bitmap_is_empty(&marks))
-				sw_bitmap_add(&sh->ready[m], at);
-		}
-	}
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return h;
+}
+
+struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
+{
+	uint32_t h = hash(name);
+
+	for (uint32_t key = 0; key < sh->n_keys; key++)
+		if (sh->hashes[key] == h && sh->tensors[key].is_admitted &&
+			!strcmp(sh->tensors[key].name, name))
+			return &sh->tensors[key];
+	return NULL;
 }
 
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
@@ -182,6 +213,8 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 		return err;
 	*t = fresh;
 	t->is_admitted = true;
+	sh->hashes[item->key] = hash(fresh.name);
+	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);
 	put_in_order(sh, t);
 	return 0;

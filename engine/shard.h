@@ -52,6 +52,8 @@ struct sw_shard {
 	uint64_t n_open;            /* chunks that wait for members */
 	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
 	uint32_t *by_order;         /* keys, most urgent first */
+	uint32_t *hashes;           /* of the names, by key */
+	uint32_t n_keys;            /* no admitted key is larger or equal */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
 	uint64_t *ready_words;
 };
@@ -74,6 +76,9 @@ uint64_t sw_shard_need(
  * Errors: SW_ENOMEM. */
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	const char *name, uint32_t member);
+
+/* sw_shard_named - the admitted tensor of that name, or NULL. */
+struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 
 enum sw_shard_push {
 	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */

@@ -99,12 +99,11 @@ static void carry_over(struct sw_bitmap *orders, uint32_t order,
 		sw_bitmap_remove(orders, order);
 }
 
-/* Number all by (priority, index), and the sets of the links with them. */
-static void order_all(struct sw_worker *w)
+/* Number all by (priority, index), and the sets of the links with them; the
+ * first @n are in order. */
+static void order_all(struct sw_worker *w, uint32_t n)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
+	for (uint32_t i = n; i < w->n_tensors; i++) {
 		uint32_t at = n++;
 
 		for (; at > 0 && w->tensors[w->by_order[at - 1]].priority >
@@ -155,7 +154,7 @@ int sw_worker_declare(
 		return err;
 	}
 	w->n_tensors += n;
-	order_all(w);
+	order_all(w, w->n_tensors - n);
 	sw_link_request(w, &w->links[0]);
 	return 0;
 }

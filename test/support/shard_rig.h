@@ -3,6 +3,8 @@
 #ifndef SW_TEST_SHARD_RIG_H
 #define SW_TEST_SHARD_RIG_H
 
+#include <stdio.h>
+
 #include "engine/shard.h"
 #include "test/support/env.h"
 #include "test/support/unit.h"
@@ -48,8 +50,10 @@ static inline void admit(struct fixture *x, uint32_t key, uint32_t dtype,
 		.n_elems = n_elems,
 		.priority = priority};
 	uint64_t before = x->sh.mem_bytes;
+	char name[16];
 
-	assert_int_equal(sw_shard_admit(&x->sh, &item, "t", 1), 0);
+	snprintf(name, sizeof(name), "t%u", key);
+	assert_int_equal(sw_shard_admit(&x->sh, &item, name, 1), 0);
 	assert_int_equal(
 		x->sh.mem_bytes - before, sw_shard_need(&x->sh, &item));
 }

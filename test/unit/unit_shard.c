@@ -55,6 +55,21 @@ static void admit__nothing_here(void **state)
 	close_shard(x);
 }
 
+static void named__sparse_keys(void **state)
+{
+	struct fixture *x = open_shard(1, 0, 1);
+
+	assert_null(sw_shard_named(&x->sh, "t0"));
+	admit(x, SW_MAX_TENSORS - 1, SW_I32, 1, 0);
+	admit(x, 17, SW_I32, 1, 0);
+	assert_int_equal(sw_shard_named(&x->sh, "t17")->key, 17);
+	assert_int_equal(sw_shard_named(&x->sh, "t4095")->key, 4095);
+	assert_null(sw_shard_named(&x->sh, "t1"));
+	assert_null(sw_shard_named(&x->sh, "t170"));
+	assert_null(sw_shard_named(&x->sh, ""));
+	close_shard(x);
+}
+
 /* --- push --- */
 
 static void push__in_order(void **state)
@@ -332,6 +347,7 @@ int main(void)
 		cmocka_unit_test(need__by_dtype),
 		cmocka_unit_test(admit__counts_what_it_takes),
 		cmocka_unit_test(admit__nothing_here),
+		cmocka_unit_test(named__sparse_keys),
 		cmocka_unit_test(push__in_order),
 		cmocka_unit_test(push__last_chunk_is_short),
 		cmocka_unit_test(push__duplicate),

@@ -43,6 +43,44 @@ static void admit__while_results_wait(void **state)
 	close_shard(x);
 }
 
+/* The same with a random order of priorities and results at every moment: in
+ * the end each waits once, and they leave in order. */
+static void admit__anywhere_while_results_wait(void **state)
+{
+	enum { N = 300 };
+	struct fixture *x = open_shard(2, 0, 1);
+	uint64_t rng = 9;
+	uint32_t n = 0, n_taken = 0, last = 0;
+
+	for (uint32_t key = 0; key < N; key++) {
+		uint32_t k;
+
+		admit(x, key, SW_I32, FULL, test_random(&rng) % 50);
+		k = (uint32_t)(test_random(&rng) % (key + 1));
+		if (push_n(x, 0, k, 1, 0, FULL, 1) == SW_SHARD_TAKEN &&
+			push_n(x, 1, k, 1, 0, FULL, 1) == SW_SHARD_COMPLETE)
+			n++;
+	}
+	while (take(x, 1) == 2) {
+		uint32_t order = x->sh.tensors[x->h.key].order;
+
+		assert_true(!n_taken || order > last);
+		assert_int_equal(x->sh.by_order[order], x->h.key);
+		last = order;
+		n_taken++;
+	}
+	assert_int_equal(n_taken, n);
+	for (uint32_t i = 1; i < N; i++) {
+		const struct sw_stensor *a =
+			&x->sh.tensors[x->sh.by_order[i - 1]];
+		const struct sw_stensor *b = &x->sh.tensors[x->sh.by_order[i]];
+
+		assert_true(a->priority < b->priority ||
+			    (a->priority == b->priority && a->key < b->key));
+	}
+	close_shard(x);
+}
+
 static void fate__lost_is_sent_again(void **state)
 {
 	struct fixture *x = open_one(FULL);
@@ -144,6 +182,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(take__most_urgent_first),
 		cmocka_unit_test(admit__while_results_wait),
+		cmocka_unit_test(admit__anywhere_while_results_wait),
 		cmocka_unit_test(fate__lost_is_sent_again),
 		cmocka_unit_test(fate__lost_after_recycle),
 		cmocka_unit_test(push__clears_the_mark_of_the_round_before),
