@@ -84,8 +84,10 @@ static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 	uint64_t gap = now_ns - l->last_ns;
 
 	l->last_ns = now_ns;
-	if (gap >= l->stop_gap_ns)
+	if (gap >= l->stop_gap_ns) {
 		l->skipped_ns += gap;
+		l->node->stats->poll_gaps++;
+	}
 	if (now_ns - l->gap_from_ns >= SW_S) {
 		l->gap_from_ns = now_ns;
 		l->gap_ns[1] = l->gap_ns[0];

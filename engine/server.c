@@ -260,6 +260,7 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	struct sw_session *s = ctx;
 
 	(void)class;
+	s->job->shard.stats->lost += fate == SW_LOST;
 	sw_shard_fate(&s->job->shard, s->member, sent, fate);
 }
 
@@ -411,8 +412,10 @@ static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
 {
 	uint64_t alive_at = s->sent_ns + srv->params.dead_after / 10;
 	uint64_t ack_at = sw_flow_ack_at(&s->flow);
+	uint64_t n_timeouts = s->flow.n_timeouts;
 	uint64_t at = sw_flow_tick(&s->flow, srv->now_ns, on_fate, s);
 
+	srv->stats.timeouts += s->flow.n_timeouts - n_timeouts;
 	if (ack_at <= srv->now_ns)
 		sw_session_owe(srv, s, SW_OWE_ACK);
 	else

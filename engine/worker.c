@@ -403,11 +403,12 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 
 static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at, ack_at;
+	uint64_t at, ack_at, n_timeouts = l->flow.n_timeouts;
 
 	if (l->state != SW_LINK_OPEN)
 		return UINT64_MAX;
 	at = sw_flow_tick(&l->flow, w->now_ns, on_fate, w);
+	w->stats.timeouts += l->flow.n_timeouts - n_timeouts;
 	ack_at = sw_flow_ack_at(&l->flow);
 	if (ack_at <= w->now_ns)
 		sw_link_owe(w, l, SW_LINK_OWE_ACK);

@@ -195,6 +195,7 @@ static void turn__stop_is_skipped(void **state)
 	turn(x, SW_S + 499 * SW_MS + 15 * SW_S);
 	assert_true(x->tick_ns == SW_S + 499 * SW_MS);
 	assert_true(sw_loop_now(&x->loop, 17 * SW_S) == 2 * SW_S);
+	assert_int_equal(x->stats.poll_gaps, 1);
 	x->loop.tick_at_ns = 0;
 	turn(x, SW_S + 500 * SW_MS + 15 * SW_S);
 	assert_true(x->tick_ns == SW_S + 500 * SW_MS);

@@ -267,6 +267,8 @@ static void result__lost_is_sent_again(void **state)
 	assert_contains(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1");
 	assert_int_equal(r->last[SW_RESULT].h.psn, 2); /* a new number */
 	assert_int_equal(r->srv->stats.retransmissions, 1);
+	assert_int_equal(r->srv->stats.lost, 1);
+	assert_int_equal(r->srv->stats.timeouts, 1);
 	rig_ack(r, 0, 0, 2);
 	rig_tick(r, SW_S);
 	assert_null(strstr(rig_tx(r), "RESULT"));

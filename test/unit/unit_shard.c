@@ -70,6 +70,21 @@ static void named__sparse_keys(void **state)
 	close_shard(x);
 }
 
+/* Two words with the same FNV-1a hash. */
+static void named__same_hash(void **state)
+{
+	struct fixture *x = open_shard(1, 0, 1);
+	struct sw_declare_item item = {.dtype = SW_I32, .n_elems = 1};
+
+	sw_shard_admit(&x->sh, &item, "costarring", 0);
+	assert_null(sw_shard_named(&x->sh, "liquid"));
+	item.key = 1;
+	sw_shard_admit(&x->sh, &item, "liquid", 0);
+	assert_int_equal(sw_shard_named(&x->sh, "costarring")->key, 0);
+	assert_int_equal(sw_shard_named(&x->sh, "liquid")->key, 1);
+	close_shard(x);
+}
+
 /* --- push --- */
 
 static void push__in_order(void **state)
@@ -348,6 +363,7 @@ int main(void)
 		cmocka_unit_test(admit__counts_what_it_takes),
 		cmocka_unit_test(admit__nothing_here),
 		cmocka_unit_test(named__sparse_keys),
+		cmocka_unit_test(named__same_hash),
 		cmocka_unit_test(push__in_order),
 		cmocka_unit_test(push__last_chunk_is_short),
 		cmocka_unit_test(push__duplicate),

@@ -334,6 +334,7 @@ static void lost__is_pushed_again(void **state)
 	assert_int_equal(r->last[SW_PUSH].h.psn, 4);
 	assert_int_equal(r->w.stats.retransmissions, 2);
 	assert_int_equal(r->w.stats.lost, 2);
+	assert_int_equal(r->w.stats.timeouts, 1);
 	wrig_close(r);
 }
 
