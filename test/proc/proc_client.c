@@ -45,8 +45,10 @@ struct client {
 	struct sw_settings settings;
 	struct tensor tensors[TENSORS_MAX];
 	uint32_t n_tensors, n_steps, first_step;
-	bool is_paused;        /* a line on stdin starts each step */
-	enum misbehaviour how; /* in the last step */
+	bool is_paused;    /* a line on stdin starts each step */
+	bool is_unchecked; /* but for the first step */
+	/* In the last step; EDIT: in all but the first. */
+	enum misbehaviour how;
 	struct sw_client *c;
 };
 
@@ -257,12 +259,13 @@ static void run_step(struct client *k, uint32_t i)
 		k->is_paused = false;
 	fill(k, step);
 	push_all(k, step);
-	if (i + 1 == k->n_steps)
+	if (k->how == EDIT ? i > 0 : i + 1 == k->n_steps)
 		misbehave(k);
-	if (k->how != EDIT || i + 1 < k->n_steps) {
-		wait_all(k);
+	if (k->how == EDIT && i > 0)
+		return;
+	wait_all(k);
+	if (!k->is_unchecked || !i)
 		check(k, step);
-	}
 }
 
 /* --- the command line --- */
@@ -273,7 +276,7 @@ static _Noreturn void usage(const char *why)
 		"proc_client: %s\n"
 		"usage: --agent SOCKET [--tensor NAME:ELEMENTS:DTYPE[:PRIORITY]"
 		"]... [--steps N] [--first-step N] [--timeout S] [--pause] "
-		"[--misbehave HOW]\n",
+		"[--no-check] [--misbehave HOW]\n",
 		why);
 	exit(2);
 }
@@ -319,7 +322,8 @@ static void parse(struct client *k, int argc, char **argv)
 	static const struct option rows[] = {{"agent", 1, 0, 'a'},
 		{"tensor", 1, 0, 't'}, {"steps", 1, 0, 'n'},
 		{"first-step", 1, 0, 'f'}, {"timeout", 1, 0, 'o'},
-		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'}, {0, 0, 0, 0}};
+		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'},
+		{"no-check", 0, 0, 'u'}, {0, 0, 0, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) != -1) {
@@ -337,6 +341,8 @@ static void parse(struct client *k, int argc, char **argv)
 					(uint32_t)atoi(optarg);
 		else if (c == 'p')
 			k->is_paused = true;
+		else if (c == 'u')
+			k->is_unchecked = true;
 		else if (c == 'm')
 			k->how = parse_how(optarg);
 		else

@@ -170,6 +170,34 @@ def test_server_restarted_in_a_job():
         check_still_works(net)
 
 
+def run_agent_ends_while_it_connects(end):
+    """Over and over; the server must live, and serve others."""
+    with Net(workers=1) as net:
+        net.ini["brief"] = net.common("agent", "brief", 0)
+        net.ini["brief"]["agent"] = {"socket": net.path("brief.sock")}
+        net.add_port("a", 1, "listen")
+        net.add_port("brief", 1, "connect")
+        net.add_server("brief", "a", 1)
+        net.start_all()
+        for i in range(15):
+            p = net.launch("brief")
+            p.await_text(r"port link1: memif")
+            time.sleep(0.0005 * i)
+            end(net, "brief")
+            net.check_alive("a")
+        if "brief" in net.killed:
+            net.start("brief")  # it clears what the killed ones left
+        check_still_works(net)
+
+
+def test_agent_stopped_while_it_connects():
+    run_agent_ends_while_it_connects(Net.stop)
+
+
+def test_agent_killed_while_it_connects():
+    run_agent_ends_while_it_connects(Net.kill)
+
+
 def test_worker_that_does_not_push_is_named():
     job = {"stall_warn": "1s", "stall_limit": "4s"}
     with Net(job=job) as net:

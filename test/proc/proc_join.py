@@ -199,19 +199,6 @@ def test_agent_socket_that_another_process_has():
         net.client(0, *SMALL).wait_ok()
 
 
-def test_agent_that_ends_while_it_connects():
-    with Net(workers=1) as net:
-        net.ini["second"] = net.common("agent", "second", 0)
-        net.ini["second"]["agent"] = {"socket": net.path("missing/agent.sock")}
-        net.add_port("a", 1, "listen")
-        net.add_port("second", 1, "connect")
-        net.add_server("second", "a", 1)
-        net.start_all()
-        for _ in range(10):
-            run_refused(net, "second", r"missing/agent\.sock")
-        net.client(0, *SMALL).wait_ok()
-
-
 def test_stats_socket_in_a_missing_folder():
     with Net(workers=1) as net:
         net.ini["a"]["stats"]["socket"] = net.path("missing/stats")
