@@ -245,7 +245,9 @@ void sw_dpdk_close(struct sw_dpdk **d)
 {
 	if (!*d)
 		return;
-	rte_eal_cleanup();
+	/* No rte_eal_cleanup(): it unmaps what its interrupt thread is still
+	 * using.  There is nothing in the file system to clean up, and DPDK
+	 * starts only once per process anyway. */
 	rte_openlog_stream(NULL);
 	fclose((*d)->stream);
 	free(*d);

@@ -1,11 +1,15 @@
-/* gate.c - no thread unmaps memory while an lcore is inside a driver call.
+/* gate.c - two system calls of the memif driver, made safe.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/gate.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <rte_interrupts.h>
 
 struct sw_gate sw_gates[RTE_MAX_LCORE];
 
@@ -25,4 +29,23 @@ __attribute__((visibility("default"))) int munmap(void *at, size_t bytes)
 {
 	sw_gate_drain();
 	return (int)syscall(SYS_munmap, at, bytes);
+}
+
+/* A peer that is gone before the driver has greeted it: the driver closes the
+ * socket but leaves it among those that DPDK polls, and DPDK then ends the
+ * process (22.11, drivers/net/memif, memif_listener_handler).  Told that the
+ * greeting went out, it reads the end of the connection and handles that well.
+ * Only the driver's messages are sent on the interrupt thread. */
+__attribute__((visibility("default"))) ssize_t sendmsg(
+	int fd, const struct msghdr *m, int flags)
+{
+	ssize_t n = syscall(SYS_sendmsg, fd, m, flags | MSG_NOSIGNAL);
+
+	if (n >= 0 || (errno != EPIPE && errno != ECONNRESET) ||
+		!rte_thread_is_intr())
+		return n;
+	n = 0;
+	for (size_t i = 0; i < m->msg_iovlen; i++)
+		n += (ssize_t)m->msg_iov[i].iov_len;
+	return n;
 }

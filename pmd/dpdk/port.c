@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_alarm.h>
 #include <rte_dev.h>
@@ -17,6 +18,7 @@
 
 enum {
 	DIAL_PERIOD_US = 20 * 1000,
+	REMOVE_POLL_US = 100,
 	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
 	NAME_MAX_BYTES = 31,
 	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */
@@ -197,10 +199,27 @@ static int device_open(struct port *p, const struct sw_dpdk_port_params *params)
 	return SW_EIO;
 }
 
+/* On DPDK's interrupt thread, which is the one that handles the driver's
+ * messages: stopping or removing a device on another thread frees what that
+ * one may be using. */
+static void device_remove(void *arg)
+{
+	struct port *p = arg;
+
+	sw_gate_drain();
+	rte_eth_dev_stop(p->eth_i);
+	rte_eal_hotplug_remove("vdev", p->dev_name);
+	atomic_store(&p->is_removed, true);
+}
+
 static void device_close(struct port *p)
 {
-	if (p->dev_name)
-		rte_eal_hotplug_remove("vdev", p->dev_name);
+	if (!p->dev_name)
+		return;
+	if (rte_eal_alarm_set(1, device_remove, p))
+		device_remove(p);
+	while (!atomic_load(&p->is_removed))
+		usleep(REMOVE_POLL_US);
 	free(p->dev_name);
 }
 
@@ -372,12 +391,10 @@ void sw_dpdk_port_close(struct sw_port **base)
 		return;
 	p = port_of(*base);
 	rte_eal_alarm_cancel(dial, p);
-	sw_gate_drain();
-	rte_eth_dev_stop(p->eth_i);
-	rte_pktmbuf_free_bulk(p->rx_held, p->n_rx_held);
-	rte_pktmbuf_free_bulk(p->tx_held, p->n_tx_held);
 	sw_dpdk_faults_close(p);
 	device_close(p);
+	rte_pktmbuf_free_bulk(p->rx_held, p->n_rx_held);
+	rte_pktmbuf_free_bulk(p->tx_held, p->n_tx_held);
 	pools_close(p);
 	unclaim(p);
 	port_delete(p);

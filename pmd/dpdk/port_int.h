@@ -78,6 +78,7 @@ struct port {
 	/* of DPDK's interrupt thread, which dials */
 	_Alignas(64) uint32_t n_dial_ticks;
 	bool is_started, was_connected;
+	_Atomic bool is_removed;
 };
 
 extern const struct sw_port_ops sw_dpdk_ops;

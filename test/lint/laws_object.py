@@ -47,6 +47,7 @@ def law_globals(tree):
 MAY_BE_NAMED = {
     ("apps/main.c", "main"): "what libc calls",
     ("pmd/dpdk/gate.c", "munmap"): "stands in for libc's",
+    ("pmd/dpdk/gate.c", "sendmsg"): "stands in for libc's",
 }
 
 

@@ -25,6 +25,7 @@ HOMES = [
 MAY_INCLUDE = {
     ("conf/options.c", "arpa/inet.h"): "inet_pton: text to number, no I/O",
     ("pmd/dpdk/gate.c", "sys/mman.h"): "stands in for munmap",
+    ("pmd/dpdk/gate.c", "sys/socket.h"): "stands in for sendmsg",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }
