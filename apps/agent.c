@@ -341,31 +341,21 @@ static int open_rings(struct agent *a)
 
 int sw_cmd_agent(int argc, char **argv)
 {
-	const char *path = NULL;
-	const struct sw_arg rows[] = {{"--config", SW_ARG_STRING,
-		{.string = &path}, 0, 0, "configuration file (INI)"}};
-	const struct sw_args args = {.name = "agent",
-		.summary =
-			"serve the training processes of this machine, until "
-			"SIGTERM",
-		.rows = rows,
-		.n_rows = 1};
-	int err = sw_args_parse(&args, argc, argv);
+	struct sw_daemon_options o;
+	int err = sw_daemon_parse(&o, "agent",
+		"serve the training processes of this machine, "
+		"until SIGTERM",
+		argc, argv);
 	struct agent *a;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	if (!path) {
-		fprintf(stderr, "sumwire agent: --config FILE is missing "
-				"(conf/loopback-agent.ini is an example)\n");
-		return 2;
-	}
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
 	err = open_rings(a);
 	if (!err)
-		err = sw_daemon_open(&a->daemon, path, SW_ROLE_AGENT);
+		err = sw_daemon_open(&a->daemon, &o, SW_ROLE_AGENT);
 	if (!err)
 		err = run(a);
 	sw_host_close(&a->host);

@@ -32,6 +32,7 @@ static const struct {
 	[SW_ARG_RATE] = {"RATE", SW_UNIT_RATE},
 	[SW_ARG_DOUBLE] = {"X", SW_UNIT_NONE},
 	[SW_ARG_STRING] = {"TEXT", SW_UNIT_NONE},
+	[SW_ARG_DTYPE] = {"DTYPE", SW_UNIT_NONE},
 	[SW_ARG_LIST] = {"TEXT", SW_UNIT_NONE},
 };
 
@@ -112,6 +113,26 @@ static int real_set(
 	return 0;
 }
 
+static int dtype_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
+{
+	char names[96] = "";
+	size_t len = 0;
+
+	for (uint32_t d = 0; d < SW_N_DTYPES; d++) {
+		if (!sw_dtype_bytes(d))
+			continue;
+		if (!strcmp(text, sw_dtype_name(d))) {
+			*row->out.dtype = (enum sw_dtype)d;
+			return 0;
+		}
+		len += (size_t)snprintf(names + len, sizeof(names) - len, " %s",
+			sw_dtype_name(d));
+	}
+	return fail(args, "%s: there is no element type \"%s\"; there is%s",
+		row->name, text, names);
+}
+
 static int list_add(const struct sw_args *args, const char *name,
 	struct sw_arg_list *list, const char *text)
 {
@@ -131,6 +152,8 @@ static int value_set(
 	case SW_ARG_STRING:
 		*row->out.string = text;
 		return 0;
+	case SW_ARG_DTYPE:
+		return dtype_set(args, row, text);
 	case SW_ARG_LIST:
 		return list_add(args, row->name, row->out.list, text);
 	default:
@@ -210,6 +233,9 @@ static const char *default_format(
 	case SW_ARG_STRING:
 		snprintf(buf, len, "%s",
 			*row->out.string ? *row->out.string : "");
+		break;
+	case SW_ARG_DTYPE:
+		snprintf(buf, len, "%s", sw_dtype_name(*row->out.dtype));
 		break;
 	case SW_ARG_U32:
 		snprintf(buf, len, "%u", *row->out.u32);

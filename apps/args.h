@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sum/dtype.h"
+
 enum sw_arg_type {
 	SW_ARG_FLAG,   /* out.flag: no value; true when given */
 	SW_ARG_U32,    /* out.u32: whole number */
@@ -15,6 +17,7 @@ enum sw_arg_type {
 	SW_ARG_RATE,   /* out.u64: bits per second; "10Gb/s" */
 	SW_ARG_DOUBLE, /* out.real: finite, >= 0 */
 	SW_ARG_STRING, /* out.string: borrowed from argv */
+	SW_ARG_DTYPE,  /* out.dtype: an element type by its name; "bf16" */
 	SW_ARG_LIST,   /* out.list: one item each time the option is given */
 };
 
@@ -37,6 +40,7 @@ struct sw_arg {
 		uint64_t *u64;
 		double *real;
 		const char **string;
+		enum sw_dtype *dtype;
 		struct sw_arg_list *list;
 	} out;
 	double min, max;

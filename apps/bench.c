@@ -146,23 +146,8 @@ static int run_loopback(struct bench_options *o)
 	return sw_bench_loopback_stop(&l) || worst ? 1 : 0;
 }
 
-static bool find_dtype(const char *name, enum sw_dtype *out)
-{
-	for (uint32_t d = 0; d < SW_N_DTYPES; d++)
-		if (sw_dtype_bytes(d) && !strcmp(sw_dtype_name(d), name)) {
-			*out = (enum sw_dtype)d;
-			return true;
-		}
-	fprintf(stderr,
-		"sumwire bench: --dtype %s: there is f32, f64, f16, bf16, u8, "
-		"i8, i32, i64 and bool\n",
-		name);
-	return false;
-}
-
 static int parse(struct bench_options *o, int argc, char **argv)
 {
-	const char *dtype = "f32";
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
 			"socket of an agent; one process for each"},
@@ -176,7 +161,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"from one size to the next"},
 		{"--iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
 			"timed rounds per size; 0: by size"},
-		{"--dtype", SW_ARG_STRING, {.string = &dtype}, 0, 0,
+		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
 			"element type"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
@@ -210,7 +195,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 				"--loopback\n");
 		return SW_EINVAL;
 	}
-	return find_dtype(dtype, &o->dtype) ? 0 : SW_EINVAL;
+	return 0;
 }
 
 int sw_cmd_bench(int argc, char **argv)

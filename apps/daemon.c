@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/args.h"
 #include "apps/log.h"
 #include "engine/error.h"
 
@@ -62,13 +63,39 @@ static uint64_t env_random(void *ctx)
 	return v;
 }
 
+/* A level that was asked for is never replaced by another in silence. */
+static int choose_kernels(struct sw_daemon *d, const char *level)
+{
+	static const char *const names[] = {[SW_LEVEL_AUTO] = "auto",
+		[SW_LEVEL_SCALAR] = "scalar",
+		[SW_LEVEL_AVX2] = "avx2",
+		[SW_LEVEL_AVX512] = "avx512"};
+	const struct sw_sum *sum;
+	char text[64] = "auto";
+	bool runs;
+
+	if (!level)
+		level = names[d->conf.sum.level];
+	d->env.sum = sw_sum_find(level);
+	if (d->env.sum) {
+		sw_log(&d->log, SW_LOG_INFO, "summation kernels: %s",
+			d->env.sum->name);
+		return 0;
+	}
+	for (uint32_t i = 0; (sum = sw_sum_row(i, &runs)); i++)
+		if (runs)
+			snprintf(text + strlen(text),
+				sizeof(text) - strlen(text), ", %s", sum->name);
+	sw_log(&d->log, SW_LOG_ERROR,
+		"summation kernels: there is no level \"%s\" here; this CPU "
+		"runs %s",
+		level, text);
+	return SW_ECONF;
+}
+
 static void fill_params(struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;
-	enum sw_sum_level level =
-		c->sum.level == SW_LEVEL_AUTO
-			? SW_SUM_AVX512
-			: (enum sw_sum_level)(c->sum.level - 1);
 
 	sw_params_init(&d->params);
 	d->params.dead_after = c->job.dead_after_ns;
@@ -78,13 +105,11 @@ static void fill_params(struct sw_daemon *d)
 	d->params.payload = c->job.payload_bytes;
 	d->params.has_crc = c->job.crc;
 	d->env = (struct sw_env){.log = &d->log,
-		.sum = sw_sum_best(level),
 		.ctx = d,
 		.mem_ready = mem_ready,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};
-	sw_log(&d->log, SW_LOG_INFO, "summation kernels: %s", d->env.sum->name);
 }
 
 static int make_runtime_dir(struct sw_daemon *d)
@@ -167,25 +192,53 @@ static int open_ports(struct sw_daemon *d)
 	return 0;
 }
 
-int sw_daemon_open(
-	struct sw_daemon *d, const char *path, enum sw_conf_role role)
+int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
+	const char *summary, int argc, char **argv)
+{
+	const struct sw_arg rows[] = {
+		{"--config", SW_ARG_STRING, {.string = &o->config}, 0, 0,
+			"configuration file (INI)"},
+		{"--level", SW_ARG_STRING, {.string = &o->level}, 0, 0,
+			"summation kernels: scalar, avx2, avx512 or auto, "
+			"instead of [sum] level"},
+	};
+	const struct sw_args args = {.name = name,
+		.summary = summary,
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0])};
+	int err;
+
+	*o = (struct sw_daemon_options){0};
+	err = sw_args_parse(&args, argc, argv);
+	if (err || o->config)
+		return err;
+	fprintf(stderr,
+		"sumwire %s: --config FILE is missing (conf/loopback-%s.ini "
+		"is an example)\n",
+		name, name);
+	return SW_EINVAL;
+}
+
+int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
+	enum sw_conf_role role)
 {
 	int err;
 
 	memset(d, 0, sizeof(*d));
 	sw_log_init(&d->log, SW_LOG_INFO);
-	err = sw_conf_load(path, &d->conf, &d->log);
+	err = sw_conf_load(o->config, &d->conf, &d->log);
 	if (err)
 		return err;
 	sw_log_init(&d->log, (enum sw_log_level)d->conf.log.level);
 	if (d->conf.node.role != role) {
-		sw_log(&d->log, SW_LOG_ERROR, "%s: [node] role is not %s", path,
-			role == SW_ROLE_SERVER ? "server" : "agent");
+		sw_log(&d->log, SW_LOG_ERROR, "%s: [node] role is not %s",
+			o->config, role == SW_ROLE_SERVER ? "server" : "agent");
 		return SW_ECONF;
 	}
 	block_signals();
 	fill_params(d);
-	return make_runtime_dir(d);
+	err = choose_kernels(d, o->level);
+	return err ? err : make_runtime_dir(d);
 }
 
 int sw_daemon_start(struct sw_daemon *d)

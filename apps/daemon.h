@@ -44,11 +44,22 @@ struct sw_poller {
 	void (*rest)(void *ctx, uint64_t max_ns);
 };
 
+/* The command line of a daemon. */
+struct sw_daemon_options {
+	const char *config;
+	const char *level; /* NULL: as the configuration says */
+};
+
+/* sw_daemon_parse - read the command line of daemon @name into @o.  Returns as
+ * sw_args_parse. */
+int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
+	const char *summary, int argc, char **argv);
+
 /* sw_daemon_open - read the configuration, which must be of @role, and block
  * SIGTERM and SIGINT.  Everything that went wrong was logged.  @d must be
  * closed in any case.  Returns 0 or a negative error. */
-int sw_daemon_open(
-	struct sw_daemon *d, const char *path, enum sw_conf_role role);
+int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
+	enum sw_conf_role role);
 
 /* sw_daemon_start - start DPDK and the ports, after all else that can fail:
  * from then on other processes see this one.  As sw_daemon_open. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apps/cmd.h"
 #include "conf/value.h"
@@ -56,6 +57,23 @@ static int unknown_command(const char *name)
 	fprintf(stderr, " (sumwire --help shows all commands)\n");
 	return 2;
 }
+
+/* DPDK's libraries use SSE4.2 before main(). */
+static void need_sse42(void)
+{
+	static const char text[] =
+		"sumwire: this CPU has no SSE4.2, which DPDK needs; on such a "
+		"machine only libsumwire works\n";
+
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("sse4.2"))
+		return;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(1);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(
+	void) = need_sse42;
 
 int main(int argc, char **argv)
 {

@@ -155,27 +155,17 @@ static int run(struct server *s)
 
 int sw_cmd_server(int argc, char **argv)
 {
-	const char *path = NULL;
-	const struct sw_arg rows[] = {{"--config", SW_ARG_STRING,
-		{.string = &path}, 0, 0, "configuration file (INI)"}};
-	const struct sw_args args = {.name = "server",
-		.summary = "sum what agents push, until SIGTERM",
-		.rows = rows,
-		.n_rows = 1};
-	int err = sw_args_parse(&args, argc, argv);
+	struct sw_daemon_options o;
+	int err = sw_daemon_parse(&o, "server",
+		"sum what agents push, until SIGTERM", argc, argv);
 	struct server *s;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	if (!path) {
-		fprintf(stderr, "sumwire server: --config FILE is missing "
-				"(conf/loopback-server.ini is an example)\n");
-		return 2;
-	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return 1;
-	err = sw_daemon_open(&s->daemon, path, SW_ROLE_SERVER);
+	err = sw_daemon_open(&s->daemon, &o, SW_ROLE_SERVER);
 	if (!err)
 		err = run(s);
 	sw_daemon_close(&s->daemon);

@@ -190,6 +190,10 @@ static int check(const struct sw_train *t)
 	if (t->is_alone == (t->agents.n > 0))
 		return complain(
 			"give --agent PATH once per worker, or --alone");
+	if (t->dtype != SW_F32 && t->dtype != SW_F64 && t->dtype != SW_F16 &&
+		t->dtype != SW_BF16)
+		return complain("--dtype: gradients travel as f32, f64, f16 or "
+				"bf16");
 	if (t->is_alone && (t->stats.n || t->is_polling))
 		return complain("--stats and --polling go with --agent");
 	for (uint32_t i = 0; i < t->agents.n; i++)
@@ -234,6 +238,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			"images per step, all workers together"},
 		{"--data", SW_ARG_STRING, {.string = data}, 0, 0,
 			"CSV to use instead of the built-in digits"},
+		{"--dtype", SW_ARG_DTYPE, {.dtype = &t->dtype}, 0, 0,
+			"in which gradients travel: f32, f64, f16 or bf16"},
 		{"--epochs", SW_ARG_U32, {.u32 = &t->n_epochs}, 1, 100000,
 			"passes over the training images"},
 		{"--json", SW_ARG_FLAG, {.flag = &t->is_json}, 0, 0,

@@ -18,6 +18,7 @@
 #include "apps/args.h"
 #include "apps/digits.h"
 #include "apps/mlp.h"
+#include "sum/dtype.h"
 
 enum { SW_TRAIN_TEXT_BYTES = 384 };
 
@@ -29,6 +30,8 @@ struct sw_train {
 	double rate, target_accuracy;
 	uint64_t seed;
 	uint64_t timeout_ns; /* longest silence of a process */
+	enum sw_dtype
+		dtype; /* in which gradients travel: f32, f64, f16, bf16 */
 	bool is_alone, is_polling, is_json;
 	struct sw_arg_list agents, stats;
 	struct sw_digits train, test;
@@ -137,6 +140,7 @@ struct sw_train_sum {
 	uint32_t n_open;
 	uint64_t open_since_ns;
 	bool is_polling;
+	enum sw_dtype dtype;
 	struct sw_train_traffic traffic;
 	char text[SW_TRAIN_TEXT_BYTES];
 };
@@ -149,8 +153,8 @@ void sw_train_sum_close(struct sw_train_sum *s);
 /* sw_train_sum_rank - this worker's rank; the number of workers in *@size. */
 uint32_t sw_train_sum_rank(const struct sw_train_sum *s, uint32_t *size);
 
-/* sw_train_sum_declare - declare the tensors of @m and let its gradients be
- * written into their shared memory from now on. */
+/* sw_train_sum_declare - declare the tensors of @m.  f32 gradients are written
+ * into their shared memory from now on; others are converted on the way. */
 int sw_train_sum_declare(struct sw_train_sum *s, struct sw_mlp *m);
 
 /* sw_train_sum_begin - start to sum tensor @i, whose gradient is complete. */
@@ -160,6 +164,17 @@ int sw_train_sum_begin(struct sw_train_sum *s, const struct sw_mlp *m,
 /* sw_train_sum_end - wait until tensor @i, which was begun, is summed. */
 int sw_train_sum_end(
 	struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i);
+
+/* train_dtype.c: gradients in the dtype that travels.  No pointer needs
+ * alignment beyond its element's; buffers do not overlap. */
+
+/* sw_train_encode - dst[i] = (dtype) src[i], nearest even. */
+void sw_train_encode(
+	enum sw_dtype dtype, void *dst, const float *src, uint64_t n);
+
+/* sw_train_decode - dst[i] = src[i]; exact but for f64, nearest even. */
+void sw_train_decode(
+	enum sw_dtype dtype, float *dst, const void *src, uint64_t n);
 
 /* train_report.c */
 

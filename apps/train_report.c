@@ -196,6 +196,7 @@ static void json(const struct sw_train *t, const struct sw_train_result *r)
 	sw_json_bool(&j, "is_ok", r->is_ok);
 	sw_json_double(&j, "accuracy", r->accuracy);
 	sw_json_double(&j, "target_accuracy", t->target_accuracy);
+	sw_json_text(&j, "dtype", sw_dtype_name(t->dtype));
 	sw_json_u64(&j, "batch", t->batch);
 	sw_json_u64(&j, "steps", t->train.n / t->batch * t->n_epochs);
 	sw_json_double(&j, "time_s", (double)r->time_ns / 1e9);

@@ -37,7 +37,8 @@ int sw_train_sum_open(
 	struct sw_settings set;
 	int err;
 
-	*s = (struct sw_train_sum){.is_polling = t->is_polling};
+	*s = (struct sw_train_sum){
+		.is_polling = t->is_polling, .dtype = t->dtype};
 	sw_settings_init(&set);
 	set.agent = agent;
 	set.open_timeout_s = timeout_s;
@@ -70,13 +71,13 @@ int sw_train_sum_declare(struct sw_train_sum *s, struct sw_mlp *m)
 		descs[i] = (struct sw_tensor_desc){
 			.name = m->tensors[i].name,
 			.n_elems = m->tensors[i].n_elems,
-			.dtype = SW_F32,
+			.dtype = s->dtype,
 			.priority = i,
 		};
 	err = sw_declare(s->client, descs, m->n_tensors, s->tensors);
 	if (err)
 		return keep(s, "cannot declare the tensors", err);
-	for (uint32_t i = 0; i < m->n_tensors; i++)
+	for (uint32_t i = 0; s->dtype == SW_F32 && i < m->n_tensors; i++)
 		m->tensors[i].grad = sw_tensor_data(s->tensors[i]);
 	return 0;
 }
@@ -84,34 +85,42 @@ int sw_train_sum_declare(struct sw_train_sum *s, struct sw_mlp *m)
 int sw_train_sum_begin(struct sw_train_sum *s, const struct sw_mlp *m,
 	uint32_t i, uint32_t step)
 {
+	const struct sw_mlp_tensor *x = &m->tensors[i];
 	int err;
 
+	if (s->dtype != SW_F32)
+		sw_train_encode(s->dtype, sw_tensor_data(s->tensors[i]),
+			x->grad, x->n_elems);
 	if (!s->n_open)
 		s->open_since_ns = sw_train_now_ns();
 	err = sw_push_pull(s->client, s->tensors[i], step, &s->handles[i]);
 	if (err)
-		return keep(s, m->tensors[i].name, err);
+		return keep(s, x->name, err);
 	s->is_open[i] = true;
 	s->n_open++;
-	s->traffic.pushed_bytes += m->tensors[i].n_elems * sizeof(float);
+	s->traffic.pushed_bytes += x->n_elems * sw_dtype_bytes(s->dtype);
 	return 0;
 }
 
 int sw_train_sum_end(struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i)
 {
 	uint64_t start_ns = sw_train_now_ns(), end_ns;
+	const struct sw_mlp_tensor *x = &m->tensors[i];
 	int err;
 
 	err = s->is_polling ? sw_wait_polling(s->client, s->handles[i])
 			    : sw_wait(s->client, s->handles[i]);
 	if (err)
-		return keep(s, m->tensors[i].name, err);
+		return keep(s, x->name, err);
 	end_ns = sw_train_now_ns();
 	s->is_open[i] = false;
 	s->n_open--;
-	s->traffic.pulled_bytes += m->tensors[i].n_elems * sizeof(float);
+	s->traffic.pulled_bytes += x->n_elems * sw_dtype_bytes(s->dtype);
 	s->traffic.blocked_ns += end_ns - start_ns;
 	if (!s->n_open)
 		s->traffic.open_ns += end_ns - s->open_since_ns;
+	if (s->dtype != SW_F32)
+		sw_train_decode(s->dtype, x->grad,
+			sw_tensor_data(s->tensors[i]), x->n_elems);
 	return 0;
 }

@@ -33,6 +33,7 @@ struct trainer {
 	uint8_t *labels;          /* theirs */
 	struct sw_train_sum *sum; /* NULL in the reference */
 	float *first;             /* reference: gradients of share 0 */
+	void *coded;              /* reference: a tensor as it would travel */
 	float rate;               /* of this epoch */
 	uint64_t sums_hash[2 * SW_MLP_MAX_LAYERS];
 	struct sw_train_epoch epoch;
@@ -152,6 +153,17 @@ static void share_step(struct trainer *w, uint32_t start, uint32_t rank)
 	backward(w, n_rows);
 }
 
+/* As rounded as by the way to the server, or from it. */
+static void round_gradients(struct trainer *w)
+{
+	for (uint32_t i = 0; i < w->mlp.n_tensors; i++) {
+		struct sw_mlp_tensor *x = &w->mlp.tensors[i];
+
+		sw_train_encode(w->t->dtype, w->coded, x->grad, x->n_elems);
+		sw_train_decode(w->t->dtype, x->grad, w->coded, x->n_elems);
+	}
+}
+
 static void keep_gradients(struct trainer *w)
 {
 	float *to = w->first;
@@ -180,10 +192,13 @@ static void add_kept_gradients(struct trainer *w)
 static void reference_step(struct trainer *w, uint32_t start)
 {
 	share_step(w, start, 0);
+	round_gradients(w);
 	if (w->size == 2) {
 		keep_gradients(w);
 		share_step(w, start, 1);
+		round_gradients(w);
 		add_kept_gradients(w);
+		round_gradients(w);
 	}
 	for (uint32_t i = 0; i < w->mlp.n_tensors; i++)
 		apply(w, i);
@@ -266,7 +281,9 @@ static void prepare(struct trainer *w)
 	w->pixels = calloc(rows, SW_DIGIT_PIXELS * sizeof(float));
 	w->labels = calloc(rows, 1);
 	w->first = w->sum ? NULL : calloc(w->mlp.n_params, sizeof(float));
-	if (!w->order || !w->pixels || !w->labels || (!w->sum && !w->first))
+	w->coded = w->sum ? NULL : calloc(w->mlp.n_params, sizeof(double));
+	if (!w->order || !w->pixels || !w->labels ||
+		(!w->sum && (!w->first || !w->coded)))
 		fail(w, "out of memory");
 	for (uint32_t i = 0; i < w->t->train.n; i++)
 		w->order[i] = i;

@@ -32,6 +32,16 @@ INLINE vd canon_d(vd v)
 	return nan_d(v, v, v);
 }
 
+INLINE bool has_nan_f(vf a, vf b)
+{
+	return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+}
+
+INLINE bool has_nan_d(vd a, vd b)
+{
+	return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q));
+}
+
 /* The instruction gives its second operand where both are zero: done both ways
  * round, or keeps a minus sign and and drops it. */
 INLINE vf min_f(vf a, vf b)
@@ -98,11 +108,16 @@ INLINE void f16_pack(uint8_t *p, vf lo, vf hi)
 	at[1] = _mm256_cvtps_ph(hi, _MM_FROUND_TO_NEAREST_INT);
 }
 
+/* One shuffle of eight bf16 that were loaded into both halves: each takes its
+ * four, above two bytes of zero. */
 INLINE vf bf16_load(const uint8_t *p)
 {
+	const __m256i order = _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1,
+		-1, 4, 5, -1, -1, 6, 7, -1, -1, 8, 9, -1, -1, 10, 11, -1, -1,
+		12, 13, -1, -1, 14, 15);
 	__m128i h = _mm_loadu_si128((const __m128i_u *)p);
 
-	return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16);
+	return (vf)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(h), order);
 }
 
 /* Packing works in halves of a vector; the permutation puts them in order. */

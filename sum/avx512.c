@@ -39,6 +39,16 @@ INLINE vd canon_d(vd v)
 		_mm512_set1_epi64(0x11111100), 0);
 }
 
+INLINE bool has_nan_f(vf a, vf b)
+{
+	return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+}
+
+INLINE bool has_nan_d(vd a, vd b)
+{
+	return _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q);
+}
+
 /* The instruction gives its second operand where both are zero: done both ways
  * round, or keeps a minus sign and and drops it. */
 INLINE vf min_f(vf a, vf b)

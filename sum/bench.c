@@ -12,7 +12,7 @@
 enum {
 	PAIRS = 15,
 	QUICK_PAIRS = 5,
-	SAMPLE_NS = 400000,     /* a sample in a cache lasts at least this */
+	SAMPLE_NS = 4000000,    /* a sample in a cache lasts at least this */
 	DRAM_PARTS = 32,        /* a sample in DRAM is one of so many parts */
 	CHUNK_BYTES = 8192,     /* largest payload of a packet */
 	STAGGER_BYTES = 7 * 64, /* 9 buffers apart in their low 12 bits */

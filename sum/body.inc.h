@@ -5,6 +5,7 @@
  *   LEVEL, LEVEL_CODE, LEVEL_NAME
  *   VB                    bytes of a vector; then it includes vec.inc.h
  *   canon_f, canon_d      every NaN lane becomes the one NaN
+ *   has_nan_f, has_nan_d  whether one of two vectors has a NaN
  *   min_f … max_i64       as sum.h says, one vector
  *   f16_load, bf16_load   VB / 4 elements widened to f32
  *   f16_pack, bf16_pack   2 x VB / 4 f32 (no NaN but the one) rounded, stored
@@ -28,6 +29,45 @@
 			name##_step, NULL);                                    \
 	}
 
+/* name: acc[i] += src[i] of floats.  Sums are stored as they come; four vectors
+ * later those that had a NaN are stored again with the one NaN, so that nothing
+ * lies between the addition and the store. */
+#define FOLD_ADD(                                                              \
+	name, acc, acc_bytes, vec, src, src_bytes, add, has_nan, canon)        \
+	INLINE void name##_step(uint8_t *a, const uint8_t *s, const void *arg) \
+	{                                                                      \
+		acc##_store(a, add(acc##_load(a), src##_load(s)));             \
+	}                                                                      \
+	INLINE void name##_block(uint8_t *a, const uint8_t *s)                 \
+	{                                                                      \
+		vec v[4];                                                      \
+                                                                               \
+		for (int j = 0; j < 4; j++) {                                  \
+			v[j] = acc##_load(a + j * VB) +                        \
+			       src##_load(s +                                  \
+					  j * VB * (src_bytes) / (acc_bytes)); \
+			acc##_store(a + j * VB, v[j]);                         \
+		}                                                              \
+		if (__builtin_expect(                                          \
+			    has_nan(v[0], v[1]) | has_nan(v[2], v[3]), 0))     \
+			for (int j = 0; j < 4; j++)                            \
+				acc##_store(a + j * VB, canon(v[j]));          \
+	}                                                                      \
+	static void name(void *acc_at, const void *src_at, size_t n)           \
+	{                                                                      \
+		const size_t lanes = 4 * VB / (acc_bytes);                     \
+		const uint8_t *s = src_at;                                     \
+		uint8_t *a = acc_at;                                           \
+                                                                               \
+		for (; n >= lanes; n -= lanes) {                               \
+			name##_block(a, s);                                    \
+			a += lanes * (acc_bytes);                              \
+			s += lanes * (src_bytes);                              \
+		}                                                              \
+		walk(a, s, n, VB / (acc_bytes), acc_bytes, src_bytes,          \
+			name##_step, NULL);                                    \
+	}
+
 /* name: acc[i] = src[i] widened to f32 */
 #define WIDEN(name, src, src_bytes)                                            \
 	INLINE void name##_step(uint8_t *d, const uint8_t *s, const void *arg) \
@@ -39,12 +79,26 @@
 		walk(d, s, n, VB / 4, 4, src_bytes, name##_step, NULL);        \
 	}
 
+/* pack_dst: two vectors of any f32 rounded; NaN are rare, so they cost a branch
+ * that is not taken. */
+#define PACK(dst)                                             \
+	INLINE void pack_##dst(uint8_t *d, vf lo, vf hi)      \
+	{                                                     \
+		if (__builtin_expect(has_nan_f(lo, hi), 0)) { \
+			lo = canon_f(lo);                     \
+			hi = canon_f(hi);                     \
+		}                                             \
+		dst##_pack(d, lo, hi);                        \
+	}
+
+PACK(f16)
+PACK(bf16)
+
 /* name: dst[i] = src[i] rounded from f32 */
 #define NARROW(name, dst)                                                      \
 	INLINE void name##_step(uint8_t *d, const uint8_t *s, const void *arg) \
 	{                                                                      \
-		dst##_pack(                                                    \
-			d, canon_f(f32_load(s)), canon_f(f32_load(s + VB)));   \
+		pack_##dst(d, f32_load(s), f32_load(s + VB));                  \
 	}                                                                      \
 	static void name(void *d, const void *s, size_t n)                     \
 	{                                                                      \
@@ -70,8 +124,8 @@
 	{                                                                      \
 		vf by = *(const vf *)arg;                                      \
                                                                                \
-		dst##_pack(d, canon_f(src##_load(s) * by),                     \
-			canon_f(src##_load(s + VB / 4 * (src_bytes)) * by));   \
+		pack_##dst(d, src##_load(s) * by,                              \
+			src##_load(s + VB / 4 * (src_bytes)) * by);            \
 	}                                                                      \
 	static void name(void *d, const void *s, double factor, size_t n)      \
 	{                                                                      \
@@ -138,27 +192,27 @@ COPY(2)
 COPY(4)
 COPY(8)
 
-FOLD(f32_add, f32, 4, f32, 4, ADD_F)
+FOLD_ADD(f32_add, f32, 4, vf, f32, 4, ADD_F, has_nan_f, canon_f)
 FOLD(f32_min, f32, 4, f32, 4, min_f)
 FOLD(f32_max, f32, 4, f32, 4, max_f)
 SUM(f32_sum, f32, 4, vf, f32, 4, ADD, canon_f, copy_4, f32_add)
 SCALE(f32_scale, f32, 4, float, vf, canon_f)
 
-FOLD(f64_add, f64, 8, f64, 8, ADD_D)
+FOLD_ADD(f64_add, f64, 8, vd, f64, 8, ADD_D, has_nan_d, canon_d)
 FOLD(f64_min, f64, 8, f64, 8, min_d)
 FOLD(f64_max, f64, 8, f64, 8, max_d)
 SUM(f64_sum, f64, 8, vd, f64, 8, ADD, canon_d, copy_8, f64_add)
 SCALE(f64_scale, f64, 8, double, vd, canon_d)
 
 /* A 16-bit float: widened on the way in, rounded on the way out. */
-#define HALF(h)                                  \
-	WIDEN(h##_put, h, 2)                     \
-	NARROW(h##_round, h)                     \
-	SCALE_NARROW(h##_scale, h, h, 2)         \
-	SCALE_NARROW(h##_round_scale, h, f32, 4) \
-	FOLD(h##_add, f32, 4, h, 2, ADD_F)       \
-	FOLD(h##_min, f32, 4, h, 2, min_f)       \
-	FOLD(h##_max, f32, 4, h, 2, max_f)       \
+#define HALF(h)                                                        \
+	WIDEN(h##_put, h, 2)                                           \
+	NARROW(h##_round, h)                                           \
+	SCALE_NARROW(h##_scale, h, h, 2)                               \
+	SCALE_NARROW(h##_round_scale, h, f32, 4)                       \
+	FOLD_ADD(h##_add, f32, 4, vf, h, 2, ADD_F, has_nan_f, canon_f) \
+	FOLD(h##_min, f32, 4, h, 2, min_f)                             \
+	FOLD(h##_max, f32, 4, h, 2, max_f)                             \
 	SUM(h##_sum, f32, 4, vf, h, 2, ADD, canon_f, h##_put, h##_add)
 
 HALF(f16)

@@ -99,12 +99,6 @@ static int params_check(const struct sw_dpdk_params *p)
 			"it can");
 		return SW_EPERM;
 	}
-	if (!__builtin_cpu_supports("sse4.2")) {
-		sw_log(p->log, SW_LOG_ERROR,
-			"this CPU has no SSE4.2, which DPDK needs; run the "
-			"daemons on a newer machine");
-		return SW_EPERM;
-	}
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "pmd/host/client.h"
+#include "sum/half.h"
 
 enum { TENSORS_MAX = 8, EXIT_ERROR = 3, EXIT_WRONG = 4, LINE = 64 };
 
@@ -86,6 +87,9 @@ static void put(void *data, uint32_t dtype, uint64_t i, int value)
 	case SW_F64:
 		((double *)data)[i] = value;
 		break;
+	case SW_F16:
+		((uint16_t *)data)[i] = sw_f16_round((float)value);
+		break;
 	case SW_I32:
 		((int32_t *)data)[i] = value;
 		break;
@@ -101,6 +105,9 @@ static bool is_value(const void *data, uint32_t dtype, uint64_t i, int value)
 		return ((const float *)data)[i] == (float)value;
 	case SW_F64:
 		return ((const double *)data)[i] == value;
+	case SW_F16:
+		return ((const uint16_t *)data)[i] ==
+		       sw_f16_round((float)value);
 	case SW_I32:
 		return ((const int32_t *)data)[i] == value;
 	default:
@@ -283,12 +290,13 @@ static _Noreturn void usage(const char *why)
 
 static uint32_t parse_dtype(const char *name)
 {
-	static const uint32_t dtypes[] = {SW_F32, SW_F64, SW_I32, SW_I64};
+	static const uint32_t dtypes[] = {
+		SW_F32, SW_F64, SW_F16, SW_I32, SW_I64};
 
 	for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++)
 		if (!strcmp(name, sw_dtype_name(dtypes[i])))
 			return dtypes[i];
-	usage("--tensor: f32, f64, i32 or i64 expected");
+	usage("--tensor: f32, f64, f16, i32 or i64 expected");
 }
 
 static void parse_tensor(struct client *k, const char *text)

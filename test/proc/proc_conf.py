@@ -1,6 +1,7 @@
 # proc_conf.py - configuration files with errors: where, what, and what was meant
 # SPDX-License-Identifier: BSD-3-Clause
 import re
+import shutil
 
 import rig
 from rig import Net, check
@@ -125,6 +126,25 @@ def test_no_file_named():
 
 def test_too_large_a_file():
     run_server(rig.sumwire(), r"sumwire: is larger than \d+ KiB")
+
+
+def test_level_that_is_not_there():
+    with Net(workers=1) as net:
+        p = net.run("server", rig.sumwire(), "server", "--config",
+                    net.write_ini("a"), "--level", "sse2")
+        p.wait_error(r'no level "sse2" here; this CPU runs auto, scalar',
+                     code=1)
+
+
+def test_cpu_without_sse42():
+    qemu = shutil.which("qemu-x86_64")
+    if not qemu:
+        print("no qemu-x86_64: not tried")
+        return
+    with Net(workers=1) as net:
+        p = net.run("old", qemu, "-cpu", "Opteron_G1", rig.sumwire(),
+                    "--version")
+        p.wait_error(r"this CPU has no SSE4.2, which DPDK needs", code=1)
 
 
 def test_binary_file():

@@ -7,14 +7,15 @@ MIB = 1 << 20
 CHUNK_BYTES = 8192
 
 
-def test_server_keeps_its_budget():
+def check_budget(dtype, elem_bytes, times):
+    """A tensor of 256 MiB takes at least 2 and at most @times x as much."""
     declared = 256 * MIB
     with Net(workers=1) as net:
         net.start_all()
         fixed = net.daemons["a"].await_text(
             r"fixed part (\d+) MiB")
-        c = net.client(0, "--tensor", f"big:{declared // 4}:f32", "--steps",
-                       "3", "--pause")
+        c = net.client(0, "--tensor", f"big:{declared // elem_bytes}:{dtype}",
+                       "--steps", "3", "--pause")
         for _ in range(2):  # both generations
             c.say()
         c.await_out("step 1 exact")
@@ -22,14 +23,22 @@ def test_server_keeps_its_budget():
         c.say()
         c.wait_ok()
         # The fixed part is printed in whole MiB.
-        most = (2 * declared + 128 * (declared // CHUNK_BYTES) +
+        most = (times * declared + 128 * (declared // CHUNK_BYTES) +
                 (int(fixed[1]) + 1) * MIB)
         resident = stats["memory_resident_bytes"]
-        check(2 * declared < resident <= most,
+        check((times - 1) * declared < resident <= most,
               f"resident {resident / MIB:.1f} MiB; {most / MIB:.1f} MiB are "
               f"allowed, {fixed[1]} of them fixed")
         used = stats["memory_used_bytes"]
-        check(2 * declared < used <= most, f"{used} bytes are counted")
+        check((times - 1) * declared < used <= most, f"{used} bytes are counted")
+
+
+def test_server_keeps_its_budget():
+    check_budget("f32", 4, 2)
+
+
+def test_16_bit_types_take_three_times_their_size():
+    check_budget("f16", 2, 3)
 
 
 def test_memory_comes_back():

@@ -46,6 +46,17 @@ def test_again_on_the_same_daemons():
               "the second training has other weights or losses")
 
 
+def test_gradients_in_other_dtypes():
+    with Net() as net:
+        net.options = {"a": ["--level", "scalar"]}
+        net.start_all()
+        net.daemons["a"].await_text("summation kernels: scalar")
+        for dtype in "f16", "bf16", "f64":
+            result = net.train_ok("--dtype", dtype, epochs=2)
+            check(result["is_reference_identical"] and
+                  result["dtype"] == dtype, f"{dtype}: {result}")
+
+
 def test_faults_on_the_ports():
     keys = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
     with Net(port=keys) as net:

@@ -179,6 +179,7 @@ class Net:
         self.processes = []  # all that were ever started
         self.killed = set()  # daemons that could not clean up
         self.ini = {}
+        self.options = {}  # of a daemon's command line, by name
         for s, name in enumerate(self.servers):
             self.ini[name] = self.common("server", name, 0)
             if quota:
@@ -242,7 +243,8 @@ class Net:
     def launch(self, name):
         """Start a daemon without waiting until it is ready."""
         role = self.ini[name]["node"]["role"]
-        p = self.run(name, sumwire(), role, "--config", self.write_ini(name))
+        p = self.run(name, sumwire(), role, "--config", self.write_ini(name),
+                     *self.options.get(name, ()))
         self.daemons[name] = p
         return p
 

@@ -21,6 +21,7 @@ struct fixture {
 	uint64_t u64, bytes, time_ns, rate_bps;
 	double real;
 	const char *text;
+	enum sw_dtype dtype;
 	struct sw_arg_list list, files;
 	char printed[4096];
 };
@@ -39,6 +40,8 @@ static int parse(struct fixture *f, int fd, int argc, const char *const *argv)
 		{"--rate", SW_ARG_RATE, {.u64 = &f->rate_bps}, 0, 0, "a rate"},
 		{"--real", SW_ARG_DOUBLE, {.real = &f->real}, 0, 1, "a real"},
 		{"--text", SW_ARG_STRING, {.string = &f->text}, 0, 0, "a text"},
+		{"--dtype", SW_ARG_DTYPE, {.dtype = &f->dtype}, 0, 0,
+			"a dtype"},
 		{"--item", SW_ARG_LIST, {.list = &f->list}, 0, 0, "an item"},
 	};
 	const struct sw_args args = {
@@ -72,7 +75,8 @@ static void args_parse__all_types(void **state)
 	static const char *const argv[] = {"test", "--flag", "--count", "7",
 		"--seed=18446744073709551615", "--size", "64KiB", "--time=20us",
 		"--rate", "10Gb/s", "--real", "0.25", "--text", "--odd",
-		"--item", "a", "--item=b", "f1", "--", "--f2"};
+		"--dtype", "bf16", "--item", "a", "--item=b", "f1", "--",
+		"--f2"};
 	struct fixture f;
 
 	assert_int_equal(parse(&f, 2, ARRAY_SIZE(argv), argv), 0);
@@ -84,6 +88,7 @@ static void args_parse__all_types(void **state)
 	assert_int_equal(f.rate_bps, 10000000000);
 	assert_true(f.real == 0.25);
 	assert_string_equal(f.text, "--odd");
+	assert_int_equal(f.dtype, SW_BF16);
 	assert_int_equal(f.list.n, 2);
 	assert_string_equal(f.list.items[1], "b");
 	assert_int_equal(f.files.n, 2);
@@ -123,6 +128,7 @@ static void args_parse__bad(void **state)
 		{"--rate", "1", "no unit"},
 		{"--real", "1.5", "out of range: 0 to 1"},
 		{"--real", "nan", "not a number"},
+		{"--dtype", "f33", "\"f33\"; there is f32 f64 f16 u8"},
 		{"--flag=yes", NULL, "takes no value"},
 		{"--flag", "--flag", "given twice"},
 		{"--help=x", NULL, "no option --help"},
