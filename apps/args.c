@@ -270,12 +270,14 @@ static void help_print(const struct sw_args *args)
 {
 	printf("sumwire %s - %s\n\nusage: sumwire %s [options]%s%s%s%s\n\n",
 		args->name, args->summary, args->name,
-		!args->positional       ? ""
-		: args->min_positionals ? " "
-					: " [",
+		!args->positional                           ? ""
+		: args->min_positionals || args->command_at ? " "
+							    : " [",
 		args->positional ? args->positional : "",
 		args->positional && args->max_positionals > 1 ? "..." : "",
-		args->positional && !args->min_positionals ? "]" : "");
+		args->positional && !args->min_positionals && !args->command_at
+			? "]"
+			: "");
 	for (uint32_t i = 0; i < args->n_rows; i++)
 		row_print(&args->rows[i]);
 	printf("  %-24s %s\n", "--help", "print this text");
@@ -299,13 +301,18 @@ int sw_args_parse(const struct sw_args *args, int argc, char **argv)
 			w.i++;
 			continue;
 		}
-		err = is_open && text[0] == '-' && text[1]
-			      ? option_take(&w)
-			      : positional_take(&w);
+		if (is_open && text[0] == '-' && text[1]) {
+			err = option_take(&w);
+		} else if (args->command_at) {
+			*args->command_at = w.i;
+			return 0;
+		} else {
+			err = positional_take(&w);
+		}
 		if (err < 0)
 			return err;
 	}
-	if (w.n_positionals < args->min_positionals)
+	if (w.n_positionals < args->min_positionals || args->command_at)
 		return fail(args, "%s is missing", args->positional);
 	return 0;
 }

@@ -58,6 +58,10 @@ struct sw_args {
 	const char *positional;
 	uint32_t min_positionals, max_positionals;
 	struct sw_arg_list *positionals;
+	/* Of a command that runs another: the first word that is no option
+	 * ends them, and its index goes there; @positional names it, and it
+	 * must be given.  NULL: none is taken. */
+	int *command_at;
 };
 
 enum { SW_ARGS_HELP = 1 };

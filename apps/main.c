@@ -20,6 +20,9 @@ static const struct {
 #if SW_HAVE_CMD_AGENT
 	{"agent", sw_cmd_agent, "serve the training processes of a machine"},
 #endif
+#if SW_HAVE_CMD_RUN
+	{"run", sw_cmd_run, "run a program in N processes on this machine"},
+#endif
 #if SW_HAVE_CMD_TRAIN
 	{"train", sw_cmd_train, "run a small real training over sumwire"},
 #endif

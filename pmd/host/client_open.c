@@ -26,7 +26,10 @@ static void log_stderr(void *ctx, const char *line)
 
 void sw_settings_init(struct sw_settings *s)
 {
-	*s = (struct sw_settings){.agent = DEFAULT_PATH,
+	const char *agent = getenv("SUMWIRE_AGENT");
+
+	*s = (struct sw_settings){
+		.agent = agent && *agent ? agent : DEFAULT_PATH,
 		.open_timeout_s = 60,
 		.wait_timeout_s = 600,
 		.log = log_stderr};
@@ -179,18 +182,17 @@ static struct sw_client *client_new(const struct sw_settings *s)
 
 int sw_open(const struct sw_settings *settings, struct sw_client **out)
 {
-	struct sw_settings s;
+	struct sw_settings s, defaults;
 	struct sw_client *c;
 	uint64_t until_ns;
 	int err;
 
-	sw_settings_init(&s);
-	if (settings)
-		s = *settings;
+	sw_settings_init(&defaults);
+	s = settings ? *settings : defaults;
 	if (!s.log)
 		s.log = log_stderr;
 	if (!s.agent)
-		s.agent = DEFAULT_PATH;
+		s.agent = defaults.agent;
 	open_error[0] = 0;
 	until_ns = after_s(s.open_timeout_s);
 	c = client_new(&s);

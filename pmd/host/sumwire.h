@@ -36,7 +36,9 @@ struct sw_tensor; /* one declared tensor; belongs to its client */
 
 struct sw_settings {
 	const char *agent;       /* path of the agent's socket; borrowed by
-				    sw_open.  Default /run/sumwire/agent.sock */
+				    sw_open.  Default: the environment's
+				    SUMWIRE_AGENT (sumwire run sets it), else
+				    /run/sumwire/agent.sock */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
 				    the other workers.  Default 60 */
 	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent

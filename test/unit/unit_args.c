@@ -180,6 +180,39 @@ static void args_parse__help(void **state)
 	assert_non_null(strstr(f.printed, "may be repeated"));
 }
 
+/* What follows the first word that is no option is another command's. */
+static void args_parse__command(void **state)
+{
+	static const struct {
+		const char *argv[5];
+		int argc, err, at;
+	} rows[] = {
+		{{"test", "--flag", "cmd", "--flag", "x"}, 5, 0, 2},
+		{{"test", "cmd"}, 2, 0, 1},
+		{{"test", "--flag", "--", "--cmd"}, 4, 0, 3},
+		{{"test", "--flag"}, 2, SW_EINVAL, -1},
+		{{"test", "--", "--cmd", "--flag"}, 4, 0, 2},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool flag = false;
+		int at = -1;
+		const struct sw_arg flags[] = {{"--flag", SW_ARG_FLAG,
+			{.flag = &flag}, 0, 0, "a flag"}};
+		const struct sw_args args = {.name = "test",
+			.summary = "try the parser",
+			.rows = flags,
+			.n_rows = 1,
+			.positional = "CMD",
+			.command_at = &at};
+
+		assert_int_equal(sw_args_parse(&args, rows[i].argc,
+					 (char **)rows[i].argv),
+			rows[i].err);
+		assert_int_equal(at, rows[i].at);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +222,7 @@ int main(void)
 		cmocka_unit_test(args_parse__too_many_files),
 		cmocka_unit_test(args_parse__too_many_items),
 		cmocka_unit_test(args_parse__help),
+		cmocka_unit_test(args_parse__command),
 	};
 
 	return cmocka_run_group_tests_name("args", tests, NULL, NULL);

@@ -1,0 +1,58 @@
+/* run.c - sumwire run: a program in N processes, with what they need.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/run.h"
+
+#include <string.h>
+
+#include "apps/args.h"
+#include "apps/cmd.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct sw_run run_init(void)
+{
+	return (struct sw_run){
+		.n_ranks = 1,
+		/* A dead agent is noticed after 10 s; then the others can
+		 * still say so. */
+		.grace_ns = UINT64_C(15000000000),
+		.net.quota_bytes = UINT64_C(4) << 30,
+	};
+}
+
+int sw_cmd_run(int argc, char **argv)
+{
+	struct sw_run r = run_init();
+	int command = 0, err;
+	const struct sw_arg rows[] = {
+		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_NET_AGENTS_MAX,
+			"processes of CMD"},
+		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
+			"for the others to end, once one has failed"},
+		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
+			"do not write whose a line is before it"},
+		{"--quota", SW_ARG_BYTES, {.u64 = &r.net.quota_bytes}, 1 << 20,
+			16384.0 * (1 << 30),
+			"memory for tensors, as the "
+			"[serve] and [agent] keys"},
+		{"--verbose", SW_ARG_FLAG, {.flag = &r.is_verbose}, 0, 0,
+			"show all log lines of server and agents"},
+	};
+	const struct sw_args args = {
+		.name = "run",
+		.summary = "run CMD in N processes, over a server and agents "
+			   "of its own",
+		.rows = rows,
+		.n_rows = ARRAY_SIZE(rows),
+		.positional = "CMD [ARG]...",
+		.command_at = &command,
+	};
+
+	err = sw_args_parse(&args, argc, argv);
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	r.command = argv + command;
+	r.net.n_agents = r.n_ranks;
+	r.net.log_level = r.is_verbose ? "info" : "warn";
+	return sw_run_all(&r);
+}

@@ -1,0 +1,11 @@
+/* tcp_port.h - a TCP port of this machine that is free.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_TCP_PORT_H
+#define SW_TCP_PORT_H
+
+/* sw_tcp_port_free - a port on which nobody listens at 127.0.0.1, chosen by the
+ * kernel; another process may take it before the caller does.
+ * Errors: SW_EIO. */
+int sw_tcp_port_free(void);
+
+#endif

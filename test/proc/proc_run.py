@@ -1,0 +1,208 @@
+# proc_run.py - sumwire run: N processes, their output, their ends
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import shutil
+import signal
+import tempfile
+
+import rig
+from rig import Process, check, wait_until
+
+SHORT_S = 60
+
+
+class Run:
+    """One sumwire run; at its end nothing may be left of it."""
+
+    def __init__(self, *args):
+        self.args = args
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
+        self.p = Process("run", self.folder, [
+            "env", "TMPDIR=" + self.folder, rig.sumwire(), "run",
+            *map(str, self.args)])
+        return self.p
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            print(self.p.out(), self.p.log(), flush=True)
+        left = members_of_run(self.p.pid)
+        folders = [f for f in os.listdir(self.folder)
+                   if f.startswith("sumwire-run-")]
+        self.p.destroy()
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.folder)
+        if not kind:
+            check(not left, f"processes are left: {left}")
+            check(not folders, f"folders are left: {folders}")
+
+
+def members_of_run(sid):
+    """Processes of the session of a run; each has a group of its own."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii",
+                      errors="replace") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[3]) == sid and fields[0] != "Z":
+            found.append(int(pid))
+    return found
+
+
+def shell(text, *options):
+    return Run(*options, "--", "sh", "-c", text)
+
+
+def client(*args):
+    return [rig.program("test/proc/proc_client"), *args]
+
+
+def test_sums_and_tags():
+    with Run("-np", 2, *client("--tensor", "t:100000:f32", "--steps",
+                               "3")) as p:
+        p.wait_ok()
+        lines = sorted(p.out().splitlines())
+        want = sorted(f"[{r}] {t}" for r in (0, 1) for t in
+                      (f"attached {r} of 2", "declared", "step 0 exact",
+                       "step 1 exact", "step 2 exact", "ended"))
+        check(lines == want, f"output: {lines}")
+
+
+def test_environment():
+    names = ("SUMWIRE_RANK SUMWIRE_SIZE SUMWIRE_LOCAL_RANK SUMWIRE_LOCAL_SIZE "
+             "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE").split()
+    text = "echo " + " ".join("$" + n for n in names)
+    text += " ; echo $MASTER_ADDR:$MASTER_PORT; test -S $SUMWIRE_AGENT"
+    with shell(text, "-np", "3") as p:
+        p.wait_ok()
+        for rank in range(3):
+            check(f"[{rank}] " + f"{rank} 3 " * 3 + f"{rank} 3\n" in p.out(),
+                  f"rank {rank} is not told so")
+        ports = set(re.findall(r"127\.0\.0\.1:(\d+)", p.out()))
+        check(len(ports) == 1, f"MASTER_PORT: {ports}")
+
+
+def test_lines_are_whole():
+    """Two write halves of lines in turn, to stdout and stderr."""
+    text = ("for i in 1 2 3 4 5; do printf a; sleep 0.01; echo b; "
+            "printf c >&2; sleep 0.01; echo d >&2; done; printf last")
+    with shell(text, "-np", "2") as p:
+        p.wait_ok()
+        check(sorted(p.out().splitlines()) == sorted(
+            [f"[{r}] ab" for r in (0, 1)] * 5 +
+            [f"[{r}] last" for r in (0, 1)]), "stdout is torn")
+        check(sorted(p.log().splitlines()) ==
+              ["[0] cd"] * 5 + ["[1] cd"] * 5, "stderr is torn")
+
+
+def test_no_tags():
+    with shell("echo hello", "-np", "2", "--no-tags") as p:
+        p.wait_ok()
+        check(p.out() == "hello\n" * 2, "tags, or not two lines")
+
+
+def test_first_bad_exit_code():
+    """Rank 1 fails, the others end by SIGTERM when the grace is over."""
+    with shell("[ $RANK = 1 ] && exit 7; sleep 100", "-np", "3", "--grace",
+               "300ms") as p:
+        p.wait_error(r"rank 1 ended with exit code 7",
+                     r"rank 0 still runs: SIGTERM", code=7, limit_s=SHORT_S)
+        check("rank 2 ended" not in p.log(), "blames who was told to end")
+
+
+def test_killed_rank_is_named():
+    """The others learn of it through sumwire and say who it was."""
+    args = client("--tensor", "t:1000000:f32", "--steps", "2")
+    text = ('[ $RANK = 1 ] && set -- "$@" --misbehave die; exec "$@"')
+    with Run("-np", 2, "--", "sh", "-c", text, "sh", *args) as p:
+        p.wait_error(r"rank 1 was killed by signal 9", r"\[0\] error .*EPEER",
+                     code=137, limit_s=SHORT_S)
+
+
+def test_who_does_not_end_is_killed():
+    text = "trap '' TERM; [ $RANK = 0 ] && exit 3; sleep 100 & sleep 100"
+    with shell(text, "-np", "2", "--grace", "100ms") as p:
+        p.wait_error(r"rank 1 still runs: SIGKILL", code=3, limit_s=SHORT_S)
+
+
+def test_what_a_rank_leaves_is_ended():
+    with shell("sleep 1000 & exit 0", "-np", "1") as p:
+        p.wait_ok(SHORT_S)
+
+
+def test_signals_are_passed_on():
+    text = ("trap 'echo usr' USR1; trap 'echo int; exit 0' INT; echo ready; "
+            "while :; do sleep 0.05; done")
+    with shell(text, "-np", "2") as p:
+        wait_until(lambda: p.out().count("ready") == 2, SHORT_S, "ranks")
+        p.signal(signal.SIGUSR1)
+        wait_until(lambda: p.out().count("usr") == 2, SHORT_S, "SIGUSR1")
+        p.signal(signal.SIGINT)
+        check(p.wait(SHORT_S) == 130, "the exit code is not that of SIGINT")
+        check(p.out().count("int") == 2, "SIGINT was not passed on")
+
+
+def test_daemon_dies():
+    """Its end is named, and the rank gets an error that ends it."""
+    with Run("-np", 1, *client(
+            "--tensor", "t:1000:f32", "--steps", "1000000000",
+            "--no-check")) as p:
+        wait_until(lambda: "step 0 exact" in p.out(), SHORT_S, "sums")
+        agents = [c for c in p.children() if is_daemon(c, "agent")]
+        check(len(agents) == 1, f"agents: {agents}")
+        os.kill(agents[0], signal.SIGKILL)
+        p.wait_error(r"agent 0 was killed by signal 9",
+                     r"\[0\] error .*ECLOSED", limit_s=SHORT_S)
+
+
+def is_daemon(pid, role):
+    with open(f"/proc/{pid}/cmdline", "rb") as f:
+        return f.read().split(b"\0")[1:2] == [role.encode()]
+
+
+def test_the_command_is_killed():
+    """Then the kernel ends ranks and daemons; only the folder stays."""
+    run = Run("-np", 2, "sleep", "1000")
+    p = run.__enter__()
+    try:
+        wait_until(lambda: len(p.children()) == 5, SHORT_S, "ranks")
+        p.kill()
+        wait_until(lambda: not members_of_run(p.pid), SHORT_S, "end of all")
+    finally:
+        p.destroy()
+        shutil.rmtree(run.folder)
+
+
+def test_bad_command_lines():
+    for args, why, code in (
+            (["-np", "2"], r"CMD \[ARG\]\.\.\. is missing", 2),
+            (["-np", "0", "true"], r"-np: \"0\" is out of range", 2),
+            (["-np", "33", "true"], r"-np: \"33\" is out of range", 2),
+            (["-n", "2", "true"], r"no option -n; did you mean -np", 2),
+            (["/no/such/program"],
+             r"cannot start /no/such/program as rank 0: No such file", 1)):
+        with Run(*args) as p:
+            p.wait_error(why, code=code, limit_s=SHORT_S)
+
+
+def test_output_that_nobody_reads():
+    folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
+    text = "{ $0 run -np 1 yes; echo code $? >&2; } | head -n 1"
+    p = Process("head", folder, ["sh", "-c", text, rig.sumwire()])
+    try:
+        p.wait_ok(SHORT_S)
+        check(p.out() == "[0] y\n", "not one line")
+        check("cannot be written" in p.log() and "code 1" in p.log(), p.log())
+    finally:
+        p.destroy()
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
