@@ -91,7 +91,8 @@ static void join(struct agent *a, uint64_t now_ns)
 		.n_members = (uint16_t)c->job.workers,
 		.n_local = 1,
 		.servers = servers,
-		.n_servers = c->n_servers};
+		.n_servers = c->n_servers,
+		.placement = (uint8_t)c->job.placement};
 	struct timespec t;
 	int err;
 

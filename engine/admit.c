@@ -78,10 +78,20 @@ static bool is_text(const char *s, size_t size)
 	return true;
 }
 
+struct sw_place_job sw_join_place(const struct sw_join *j)
+{
+	return (struct sw_place_job){.n_members = j->n_members,
+		.n_servers = j->n_servers,
+		.n_colocated = j->n_colocated,
+		.policy = j->placement};
+}
+
 /* Is the JOIN possible at all?  A refusal names both values. */
 static bool check_join(
 	struct sw_server *srv, struct sw_path path, const struct sw_join *j)
 {
+	struct sw_place_job place = sw_join_place(j);
+
 	if (!is_text(j->job, sizeof(j->job)) ||
 		!is_text(j->node, sizeof(j->node))) {
 		srv->stats.rx_state++;
@@ -108,6 +118,13 @@ static bool check_join(
 			"server %u of %u: wrong, or without the coordinator's "
 			"epoch",
 			j->server_i, j->n_servers);
+	else if (!sw_place_check(&place))
+		refuse(srv, path, j, SW_EINVAL,
+			"placement %u with %u of %u servers on the machines of "
+			"%u workers: there are placements 0 to %u, and servers "
+			"on all of these machines or on none",
+			j->placement, j->n_colocated, j->n_servers,
+			j->n_members, SW_N_PLACE_POLICIES - 1);
 	else if ((j->payload != 1344 && j->payload != 3328 &&
 			 j->payload != 8192) ||
 		 j->payload > srv->max_payload[path.port_i])
@@ -132,14 +149,24 @@ static bool check_job(struct sw_server *srv, struct sw_path path,
 	if (job->n_members != j->n_members ||
 		job->params.payload != j->payload ||
 		job->params.has_crc != j->has_crc ||
-		sh->server_i != j->server_i || sh->n_servers != j->n_servers)
+		sh->server_i != j->server_i ||
+		sh->place.n_servers != j->n_servers)
 		refuse(srv, path, j, SW_EMISMATCH,
 			"rank %u: %u workers, payload %u, crc %u, server %u of "
 			"%u; job %.32s: %u, %u, %u, %u of %u",
 			j->rank, j->n_members, j->payload, j->has_crc,
 			j->server_i, j->n_servers, job->name, job->n_members,
 			job->params.payload, job->params.has_crc, sh->server_i,
-			sh->n_servers);
+			sh->place.n_servers);
+	else if (sh->place.n_colocated != j->n_colocated ||
+		 sh->place.policy != j->placement)
+		refuse(srv, path, j, SW_EMISMATCH,
+			"rank %u: placement %.16s, %u colocated servers; job "
+			"%.32s: %.16s, %u",
+			j->rank, sw_place_policy_name(j->placement),
+			j->n_colocated, job->name,
+			sw_place_policy_name(sh->place.policy),
+			sh->place.n_colocated);
 	else if (m->session_i != SW_NO_SESSION)
 		refuse(srv, path, j, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
@@ -281,11 +308,18 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	       d->item.n_elems <= (64ULL << 30) / elem;
 }
 
-/* The coordinator gives keys in the order of first declaration. */
-static uint32_t key_for(
-	const struct sw_job *job, const struct declaration *d, uint32_t n_new)
+/* The coordinator gives keys, and with them places on the line, in the order of
+ * first declaration; @n_new tensors of @n_bytes come before in this batch. */
+static void give_key(const struct sw_job *job, struct declaration *d,
+	uint32_t n_new, uint64_t n_bytes)
 {
-	return job->is_coordinated ? job->shard.n_tensors + n_new : d->item.key;
+	const struct sw_shard *sh = &job->shard;
+
+	if (!job->is_coordinated)
+		return;
+	d->item.key = sh->n_tensors + n_new;
+	d->item.first = sw_place_first(
+		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
 }
 
 static bool check_known(struct sw_server *srv, struct sw_session *s,
@@ -293,7 +327,8 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 {
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == d->item.priority &&
-		(s->job->is_coordinated || t->key == d->item.key))
+		(s->job->is_coordinated ||
+			(t->key == d->item.key && t->first == d->item.first)))
 		return true;
 	sw_session_fail(srv, s, SW_EMISMATCH, t->key,
 		"tensor %.40s: rank %u declares %llu x %s, priority %u; rank "
@@ -318,6 +353,10 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken or beyond %u", d->name,
 			d->item.key, SW_MAX_TENSORS);
+	else if (d->item.first >= sw_place_line(&sh->map))
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: place %u is beyond %u", d->name,
+			d->item.first, sw_place_line(&sh->map));
 	else if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
 		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: %llu x %s are more than %u chunks of "
@@ -338,6 +377,7 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 {
 	struct sw_shard *sh = &s->job->shard;
 	uint32_t n_new = 0;
+	uint64_t n_bytes = 0;
 	struct declaration d;
 
 	*need = 0;
@@ -354,7 +394,8 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 				return false;
 			continue;
 		}
-		d.item.key = key_for(s->job, &d, n_new++);
+		give_key(s->job, &d, n_new++, n_bytes);
+		n_bytes += d.item.n_elems * sw_dtype_bytes(d.item.dtype);
 		if (!check_new(srv, s, &d))
 			return false;
 		*need += sw_shard_need(sh, &d.item);
@@ -364,16 +405,19 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 }
 
 static bool admit_one(struct sw_server *srv, struct sw_session *s,
-	struct declaration *d, uint32_t *key_out)
+	struct declaration *d, uint32_t i)
 {
 	struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t = sw_shard_named(sh, d->name);
 
 	if (t) { /* it may be in this batch twice */
-		*key_out = t->key;
+		s->declared[i] = t->key;
+		s->firsts[i] = t->first;
 		return check_known(srv, s, d, t);
 	}
-	*key_out = d->item.key = key_for(s->job, d, 0);
+	give_key(s->job, d, 0, 0);
+	s->declared[i] = d->item.key;
+	s->firsts[i] = d->item.first;
 	if (!check_new(srv, s, d))
 		return false;
 	if (sw_shard_admit(sh, &d->item, d->name, s->member)) {
@@ -416,7 +460,7 @@ static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 		return false; /* the worker asks again */
 	for (uint32_t i = 0; i < n; i++)
 		if (!next_item(&p, &len, srv->env->sum, &d) ||
-			!admit_one(srv, s, &d, &s->declared[i]))
+			!admit_one(srv, s, &d, i))
 			return false;
 	return true;
 }

@@ -31,6 +31,7 @@ static struct sw_job *unused(struct sw_server *srv)
 
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 {
+	struct sw_place_job place = sw_join_place(join);
 	struct sw_job *job = unused(srv);
 
 	if (!job)
@@ -50,7 +51,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		job->members[m].session_i = SW_NO_SESSION;
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
-		    join->n_members, join->server_i, join->n_servers))
+		    &place, join->server_i))
 		return NULL;
 	job->is_used = true;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened, %u members",

@@ -86,7 +86,9 @@ static uint32_t build_join(
 		.server_i = (uint16_t)l->index,
 		.n_servers = (uint16_t)w->n_links,
 		.payload = (uint16_t)w->params.payload,
-		.has_crc = w->params.has_crc};
+		.has_crc = w->params.has_crc,
+		.placement = w->place.policy,
+		.n_colocated = w->place.n_colocated};
 
 	memcpy(j.job, w->job, sizeof(j.job));
 	memcpy(j.node, w->node_name, sizeof(j.node));
@@ -116,6 +118,7 @@ static uint32_t build_declare(
 		const struct sw_wtensor *t = &w->tensors[i];
 		struct sw_declare_item item = {.n_elems = t->n_elems,
 			.key = t->key,
+			.first = t->first,
 			.priority = t->priority,
 			.dtype = t->dtype,
 			.name_len = (uint16_t)strlen(t->name)};
@@ -423,13 +426,15 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch ||
 		d.n != l->n_asked || !d.n ||
-		h->payload_len != sizeof(d) + 4u * d.n) {
+		h->payload_len != sizeof(d) + 8u * d.n) {
 		w->stats.rx_state++;
 		return;
 	}
 	for (uint32_t i = 0; i < d.n && l->index == 0; i++) {
-		uint32_t key = sw_load32(payload + sizeof(d) + 4 * i);
-		int err = sw_tensors_keyed(w, l->n_declared + i, key);
+		const uint8_t *p = payload + sizeof(d) + 4 * i;
+		uint32_t key = sw_load32(p);
+		int err = sw_tensors_keyed(
+			w, l->n_declared + i, key, sw_load32(p + 4 * d.n));
 
 		if (err) {
 			sw_worker_fail(w, err, key,

@@ -1,74 +1,150 @@
 /* place.h - which server sums which chunk.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A tensor is cut into chunks (one frame each) and 64 chunks make a stripe.
- * Stripes go to the servers in turn, starting with a server that depends on
- * the key, so that small tensors spread too.  Nothing else has a say: how a
- * sender partitions or orders its work does not move a byte.
+ * All tensors of a job lie one behind the other on a line, in the order of
+ * their keys; 64 chunks of the line are a stripe, and a stripe belongs to one
+ * server.  Stripes go to the servers in a sequence that repeats and in which
+ * every server has its share at every moment, to less than one stripe: so bytes
+ * are divided as the policy says whatever the tensors' sizes are, and a large
+ * tensor is spread evenly.  A tensor's position on the line comes from the
+ * coordinator with its key; the sequence follows from facts that all nodes
+ * know.  Nothing else has a say: how a sender partitions or orders its work
+ * does not move a byte.
+ *
+ * Thread: a map is written once, then read by any.
  */
 #ifndef SW_PLACE_H
 #define SW_PLACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { SW_STRIPE_CHUNKS = 64 };
-
-/* One tensor as one server sees it. */
-struct sw_place {
-	uint32_t n_chunks; /* of the whole tensor */
-	uint32_t n_local;  /* of them on this server */
-	uint32_t first;    /* its first stripe */
-	uint32_t n_servers;
+enum {
+	SW_STRIPE_CHUNKS = 64,
+	SW_PLACE_SERVERS = 128,    /* most servers of a map */
+	SW_PLACE_PERIOD_MAX = 8192 /* most stripes until it repeats */
 };
 
-/* sw_place_owner - index of the server that sums @chunk of tensor @key. */
-static inline uint32_t sw_place_owner(
-	uint32_t key, uint32_t chunk, uint32_t n_servers)
+/* How the line is divided. */
+enum sw_place_policy {
+	/* BytePS's Theorem 1 (paper 002, equations 1 and 2), exact; equal
+	 * parts where it does not apply. */
+	SW_PLACE_BYTES,
+	/* What BytePS offers as BYTEPS_KEY_HASH_FN, for comparison: a stripe's
+	 * number is hashed, size and balance are left to chance. */
+	SW_PLACE_NAIVE,
+	SW_PLACE_BUILT_IN,
+	SW_PLACE_DJB2,
+	SW_PLACE_SDBM,
+	SW_PLACE_MIXED, /* the shares of Theorem 1 by djb2 modulo 101 */
+	SW_N_PLACE_POLICIES,
+};
+
+/* Facts of a job that decide its map; the same on all nodes. */
+struct sw_place_job {
+	uint16_t n_members; /* n: GPU machines */
+	uint16_t n_servers;
+	/* Of them on the GPU machines, last in the list: none, or n.  The
+	 * others are k CPU machines. */
+	uint16_t n_colocated;
+	uint8_t policy;
+};
+
+/* The sequence of one job. */
+struct sw_place_map {
+	uint32_t period;    /* stripes until it repeats */
+	uint32_t n_servers; /* of the job */
+	uint16_t *owner;    /* [period] server of a stripe; owns the memory */
+	uint16_t *before;   /* [period] its stripes before that one */
+	uint16_t *stripes;  /* [period] by server, ascending */
+	uint16_t *start;    /* [n_servers + 1] a server's first in stripes */
+};
+
+/* One tensor as one server sees it; the map is borrowed. */
+struct sw_place {
+	const struct sw_place_map *map;
+	uint32_t server_i;
+	uint32_t first;    /* chunk of the line where the tensor begins */
+	uint32_t n_chunks; /* of the whole tensor */
+	uint32_t n_local;  /* of them on this server */
+	uint32_t skip;     /* chunks of the line before it on this server */
+};
+
+/* sw_place_policy_name - as configurations write it; NULL: no such policy. */
+const char *sw_place_policy_name(uint32_t policy);
+
+/* sw_place_check - are these facts of a possible job?  0: no. */
+bool sw_place_check(const struct sw_place_job *job);
+
+/* sw_place_weights - each server's weight, @out[job->n_servers]: its share is
+ * its weight over their sum, which is returned (at most SW_PLACE_PERIOD_MAX).
+ * By SW_PLACE_BYTES, whatever the policy is. */
+uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out);
+
+/* sw_place_map_open - build the sequence.  Errors: SW_EINVAL (sw_place_check),
+ * SW_ENOMEM. */
+int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job);
+void sw_place_map_close(struct sw_place_map *map);
+
+/* sw_place_first - chunk of the line at byte @at, which is how many bytes were
+ * declared before; taken modulo the period. */
+uint32_t sw_place_first(
+	const struct sw_place_map *map, uint64_t at, uint32_t payload);
+
+/* sw_place_line - chunks of the line until it repeats. */
+static inline uint32_t sw_place_line(const struct sw_place_map *map)
 {
-	return (uint32_t)(((uint64_t)chunk / SW_STRIPE_CHUNKS + key) %
-			  n_servers);
+	return map->period * SW_STRIPE_CHUNKS;
 }
 
-static inline struct sw_place sw_place_init(
-	uint32_t key, uint32_t n_chunks, uint32_t server_i, uint32_t n_servers)
-{
-	struct sw_place p = {.n_chunks = n_chunks, .n_servers = n_servers};
-	uint32_t n_stripes = n_chunks / SW_STRIPE_CHUNKS +
-			     (n_chunks % SW_STRIPE_CHUNKS != 0);
-	uint32_t mine;
+/* sw_place_init - @first < sw_place_line(map). */
+struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
+	uint32_t n_chunks, uint32_t server_i);
 
-	p.first = (server_i + n_servers - key % n_servers) % n_servers;
-	if (p.first >= n_stripes)
-		return p;
-	mine = (n_stripes - p.first - 1) / n_servers + 1;
-	p.n_local = mine * SW_STRIPE_CHUNKS;
-	/* The tensor's last stripe may be short. */
-	if ((n_stripes - 1) % n_servers == p.first % n_servers)
-		p.n_local -= n_stripes * SW_STRIPE_CHUNKS - n_chunks;
-	return p;
+/* sw_place_owner - index of the server that sums @chunk of the tensor that
+ * begins at @first. */
+static inline uint32_t sw_place_owner(
+	const struct sw_place_map *map, uint32_t first, uint32_t chunk)
+{
+	uint64_t at = (uint64_t)first + chunk;
+
+	return map->owner[at / SW_STRIPE_CHUNKS % map->period];
 }
 
 /* sw_place_has - does @chunk lie on this server? */
-static inline int sw_place_has(const struct sw_place *p, uint32_t chunk)
+static inline bool sw_place_has(const struct sw_place *p, uint32_t chunk)
 {
-	uint32_t stripe = chunk / SW_STRIPE_CHUNKS;
-
-	return chunk < p->n_chunks && stripe % p->n_servers == p->first;
+	return chunk < p->n_chunks &&
+	       sw_place_owner(p->map, p->first, chunk) == p->server_i;
 }
 
 /* sw_place_local - a chunk that lies here, counted among those that do. */
 static inline uint32_t sw_place_local(const struct sw_place *p, uint32_t chunk)
 {
-	return chunk / SW_STRIPE_CHUNKS / p->n_servers * SW_STRIPE_CHUNKS +
-	       chunk % SW_STRIPE_CHUNKS;
+	const struct sw_place_map *m = p->map;
+	uint64_t at = (uint64_t)p->first + chunk;
+	uint32_t stripe = (uint32_t)(at / SW_STRIPE_CHUNKS);
+	uint32_t mine =
+		(uint32_t)(m->start[p->server_i + 1] - m->start[p->server_i]);
+	uint32_t n = stripe / m->period * mine + m->before[stripe % m->period];
+
+	return n * SW_STRIPE_CHUNKS + (uint32_t)(at % SW_STRIPE_CHUNKS) -
+	       p->skip;
 }
 
 /* sw_place_global - the inverse of sw_place_local. */
 static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 {
-	return (local / SW_STRIPE_CHUNKS * p->n_servers + p->first) *
-		       SW_STRIPE_CHUNKS +
-	       local % SW_STRIPE_CHUNKS;
+	const struct sw_place_map *m = p->map;
+	const uint16_t *mine = &m->stripes[m->start[p->server_i]];
+	uint32_t n_mine =
+		(uint32_t)(m->start[p->server_i + 1] - m->start[p->server_i]);
+	uint64_t at = (uint64_t)local + p->skip;
+	uint32_t n = (uint32_t)(at / SW_STRIPE_CHUNKS);
+	uint64_t stripe = (uint64_t)(n / n_mine) * m->period + mine[n % n_mine];
+
+	return (uint32_t)(stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS -
+			  p->first);
 }
 
 #endif

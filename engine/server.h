@@ -76,7 +76,8 @@ struct sw_session {
 	uint16_t n_declared;
 	struct sw_fault fault; /* err 0: none */
 	struct sw_answer answers[SW_PULL_MAX];
-	uint32_t declared[SW_DECLARE_MAX]; /* keys of the last batch */
+	/* keys of the last batch, and their places */
+	uint32_t declared[SW_DECLARE_MAX], firsts[SW_DECLARE_MAX];
 	struct sw_flow flow;
 };
 
@@ -173,6 +174,9 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 /* job.c */
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name);
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
+
+/* sw_join_place - the facts in a JOIN that decide where chunks lie. */
+struct sw_place_job sw_join_place(const struct sw_join *join);
 /* sw_job_enter - @s is member @rank now. */
 void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_session *s, const struct sw_join *join);

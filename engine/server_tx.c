@@ -48,7 +48,9 @@ static uint32_t build_declared(
 	h->type = SW_DECLARED;
 	memcpy(srv->payload, &d, sizeof(d));
 	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
-	return (uint32_t)sizeof(d) + 4u * s->n_declared;
+	memcpy(srv->payload + sizeof(d) + 4u * s->n_declared, s->firsts,
+		4u * s->n_declared);
+	return (uint32_t)sizeof(d) + 8u * s->n_declared;
 }
 
 static uint32_t build_answer(

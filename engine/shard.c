@@ -12,9 +12,10 @@
 enum { LINE = 64 };
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
-	const struct sw_env *env, struct sw_stats *stats, uint32_t n_members,
-	uint16_t server_i, uint16_t n_servers)
+	const struct sw_env *env, struct sw_stats *stats,
+	const struct sw_place_job *job, uint16_t server_i)
 {
+	uint32_t n_members = job->n_members;
 	size_t words = sw_bitmap_words(SW_MAX_TENSORS);
 	uint64_t *next;
 
@@ -24,12 +25,13 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.n_members = n_members,
 		.expected = ~0ULL >> (64 - n_members),
 		.server_i = server_i,
-		.n_servers = n_servers};
+		.place = *job};
 	sh->tensors = calloc(SW_MAX_TENSORS, sizeof(*sh->tensors));
 	sh->by_order = calloc(SW_MAX_TENSORS, sizeof(*sh->by_order));
 	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
 	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
-	if (!sh->tensors || !sh->by_order || !sh->ready_words || !sh->hashes) {
+	if (!sh->tensors || !sh->by_order || !sh->ready_words || !sh->hashes ||
+		sw_place_map_open(&sh->map, job)) {
 		sw_shard_close(sh);
 		return SW_ENOMEM;
 	}
@@ -55,6 +57,7 @@ void sw_shard_close(struct sw_shard *sh)
 	free(sh->by_order);
 	free(sh->ready_words);
 	free(sh->hashes);
+	sw_place_map_close(&sh->map);
 	*sh = (struct sw_shard){0};
 }
 
@@ -71,6 +74,7 @@ static void shape_tensor(const struct sw_shard *sh,
 	uint64_t n_chunks;
 
 	t->key = item->key;
+	t->first = item->first;
 	t->priority = item->priority;
 	t->class = sw_class_of(item->priority);
 	t->dtype = item->dtype;
@@ -82,7 +86,7 @@ static void shape_tensor(const struct sw_shard *sh,
 	t->last_elems =
 		(uint32_t)(item->n_elems - (n_chunks - 1) * t->chunk_elems);
 	t->place = sw_place_init(
-		item->key, (uint32_t)n_chunks, sh->server_i, sh->n_servers);
+		&sh->map, item->first, (uint32_t)n_chunks, sh->server_i);
 	t->res_stride =
 		round_up(sw_min64(t->chunk_elems, item->n_elems) * elem, LINE);
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
@@ -216,6 +220,7 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	sh->hashes[item->key] = hash(fresh.name);
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);
+	sh->line_bytes += item->n_elems * fresh.ops->elem_bytes;
 	put_in_order(sh, t);
 	return 0;
 }

@@ -19,6 +19,7 @@ enum { SW_MAX_TENSORS = 4096 }; /* per job */
 
 struct sw_stensor {
 	uint32_t key;
+	uint32_t first; /* its place on the line (place.h) */
 	uint32_t order; /* rank among all tensors by (priority, key) */
 	uint32_t priority;
 	uint8_t dtype, op, class;
@@ -46,7 +47,10 @@ struct sw_shard {
 	struct sw_stats *stats;
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint32_t n_members;
-	uint16_t server_i, n_servers;
+	uint16_t server_i;
+	struct sw_place_job place;
+	struct sw_place_map map;
+	uint64_t line_bytes; /* of all admitted tensors, here or not */
 	uint32_t n_tensors;
 	uint64_t mem_bytes;         /* taken by admitted tensors */
 	uint64_t n_open;            /* chunks that wait for members */
@@ -58,10 +62,10 @@ struct sw_shard {
 	uint64_t *ready_words;
 };
 
-/* sw_shard_open - an empty shard.  Errors: SW_ENOMEM. */
+/* sw_shard_open - an empty shard; @job was checked.  Errors: SW_ENOMEM. */
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
-	const struct sw_env *env, struct sw_stats *stats, uint32_t n_members,
-	uint16_t server_i, uint16_t n_servers);
+	const struct sw_env *env, struct sw_stats *stats,
+	const struct sw_place_job *job, uint16_t server_i);
 
 /* sw_shard_close - give back all memory. */
 void sw_shard_close(struct sw_shard *sh);

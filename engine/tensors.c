@@ -165,16 +165,18 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
-int sw_tensors_keyed(struct sw_worker *w, uint32_t tensor, uint32_t key)
+int sw_tensors_keyed(
+	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
 	size_t n_words = 0;
 	uint64_t *words;
 
-	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE)
+	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE ||
+		first >= sw_place_line(&w->map))
 		return SW_EPROTO;
 	for (uint32_t l = 0; l < w->n_links; l++) {
-		t->places[l] = sw_place_init(key, t->n_chunks, l, w->n_links);
+		t->places[l] = sw_place_init(&w->map, first, t->n_chunks, l);
 		n_words += 2 * sw_bitmap_words(set_size(&t->places[l]));
 	}
 	words = t->words = calloc(n_words, sizeof(*words));
@@ -187,6 +189,7 @@ int sw_tensors_keyed(struct sw_worker *w, uint32_t tensor, uint32_t key)
 		words = sw_bitmap_init(&t->late[l], n, words);
 	}
 	t->key = key;
+	t->first = first;
 	w->by_key[key] = tensor;
 	return 0;
 }
@@ -209,7 +212,7 @@ static void put(struct sw_bitmap *orders, uint32_t order,
 void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	bool is_todo, bool is_late)
 {
-	uint32_t i = sw_place_owner(t->key, chunk, w->n_links);
+	uint32_t i = sw_place_owner(&w->map, t->first, chunk);
 	uint32_t local = sw_place_local(&t->places[i], chunk);
 	struct sw_link *l = &w->links[i];
 

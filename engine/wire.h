@@ -140,10 +140,12 @@ struct sw_join {
 	uint16_t rank, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* payload class */
-	uint8_t has_crc, pad0;
+	uint8_t has_crc;
+	uint8_t placement; /* enum sw_place_policy */
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
-	uint8_t pad[60];
+	uint16_t n_colocated; /* servers on the workers' machines */
+	uint8_t pad[58];
 };
 
 struct sw_accept {
@@ -180,7 +182,8 @@ struct sw_declare_head {
 
 struct sw_declare_item {
 	uint64_t n_elems;
-	uint32_t key; /* SW_KEY_NONE: coordinator, assign one */
+	uint32_t key;   /* SW_KEY_NONE: coordinator, assign one */
+	uint32_t first; /* as the coordinator answered; to it 0 */
 	uint32_t priority;
 	uint8_t dtype, op;
 	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
@@ -190,7 +193,7 @@ struct sw_declared {
 	uint32_t batch;
 	uint16_t n;
 	uint16_t pad;
-	/* n keys, uint32_t each, follow */
+	/* n keys, then n firsts (engine/place.h) follow, uint32_t each */
 };
 
 enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };

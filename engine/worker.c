@@ -522,9 +522,15 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.started_ns = now_ns,
 		.told_ns = now_ns,
 		.n_ports = n_ports};
+	w->place = (struct sw_place_job){.n_members = job->n_members,
+		.n_servers = (uint16_t)job->n_servers,
+		.n_colocated = job->n_colocated,
+		.policy = job->placement};
 	snprintf(w->job, sizeof(w->job), "%s", job->job);
 	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
-	err = open_links(w, job);
+	err = sw_place_map_open(&w->map, &w->place);
+	if (!err)
+		err = open_links(w, job);
 	if (!err)
 		err = sw_tensors_open(w);
 	if (err) {
@@ -538,6 +544,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 void sw_worker_close(struct sw_worker *w)
 {
 	sw_tensors_close(w);
+	sw_place_map_close(&w->map);
 	for (uint32_t i = 0; w->links && i < w->n_links; i++)
 		free(w->links[i].words);
 	free(w->links);

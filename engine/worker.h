@@ -37,6 +37,7 @@ struct sw_wchunk {
 
 struct sw_wtensor {
 	uint32_t key;   /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t first; /* then also its place on the line */
 	uint32_t order; /* rank among all by (priority, index) */
 	uint32_t priority;
 	uint8_t dtype, class;
@@ -119,6 +120,8 @@ struct sw_worker_job {
 	uint64_t incarnation; /* grows with every start, such as wall time */
 	const struct sw_worker_server *servers; /* copied; [0] coordinates */
 	uint32_t n_servers;
+	uint16_t n_colocated; /* of them on the workers' machines */
+	uint8_t placement;    /* enum sw_place_policy */
 };
 
 enum sw_worker_state {
@@ -158,6 +161,8 @@ struct sw_worker {
 	uint64_t stall_at_ns;  /* next look for tensors that stand still */
 	uint64_t left_by_ns;   /* LEAVING: give up then */
 	struct sw_fault fault; /* for LEAVE; err 0: a clean end */
+	struct sw_place_job place;
+	struct sw_place_map map;
 	uint32_t n_links;
 	uint32_t n_ports;
 	struct sw_due due[SW_MAX_PORTS]; /* sessions are link indices */
@@ -248,8 +253,9 @@ uint32_t sw_link_build_request(
 /* tensors.c */
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
-/* sw_tensors_keyed - link 0 gave the tensor its key: place it. */
-int sw_tensors_keyed(struct sw_worker *w, uint32_t tensor, uint32_t key);
+/* sw_tensors_keyed - link 0 gave the tensor its key and its place. */
+int sw_tensors_keyed(
+	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first);
 /* sw_tensors_end - a push_pull ends. */
 void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 void sw_tensors_end_all(struct sw_worker *w, int err);

@@ -25,13 +25,15 @@ static inline struct fixture *open_shard(
 	uint32_t n_members, uint16_t server_i, uint16_t n_servers)
 {
 	static struct fixture x;
+	struct sw_place_job job = {
+		.n_members = (uint16_t)n_members, .n_servers = n_servers};
 
 	memset(&x, 0, sizeof(x));
 	test_env_init(&x.env);
 	sw_params_init(&x.params);
 	x.params.payload = PAYLOAD;
 	assert_int_equal(sw_shard_open(&x.sh, &x.params, &x.env.env, &x.stats,
-				 n_members, server_i, n_servers),
+				 &job, server_i),
 		0);
 	return &x;
 }

@@ -246,16 +246,17 @@ void wrig_refuse(struct worker_rig *r, uint32_t i, int err, const char *text)
 void wrig_declared(struct worker_rig *r, uint32_t i)
 {
 	struct wrig_server *s = &r->s[i];
-	uint8_t payload[512];
+	uint8_t payload[1024];
 	struct sw_declared d = {.batch = s->batch, .n = (uint16_t)s->n_items};
 
 	assert_true(s->n_items <= 64);
 	memcpy(payload, &d, sizeof(d));
 	for (uint32_t n = 0; n < s->n_items; n++)
 		sw_store32(payload + sizeof(d) + 4 * n, s->next_key++);
+	memset(payload + sizeof(d) + 4 * s->n_items, 0, 4 * s->n_items);
 	wrig_send(r, i,
 		(struct sw_header){.type = SW_DECLARED,
-			.payload_len = (uint16_t)(sizeof(d) + 4 * s->n_items)},
+			.payload_len = (uint16_t)(sizeof(d) + 8 * s->n_items)},
 		payload);
 }
 

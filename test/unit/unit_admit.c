@@ -217,6 +217,15 @@ static void second_without_epoch(struct sw_join *j)
 	j->n_servers = 2;
 	j->server_i = 1;
 }
+static void placement_high(struct sw_join *j)
+{
+	j->placement = SW_N_PLACE_POLICIES;
+}
+static void colocated_some(struct sw_join *j)
+{
+	j->n_servers = 3;
+	j->n_colocated = 1;
+}
 static void payload_odd(struct sw_join *j)
 {
 	j->payload = 1000;
@@ -243,6 +252,8 @@ static void join__impossible(void **state)
 		{"server 1 of 1", SW_EINVAL, server_high},
 		{"server 0 of 1", SW_EINVAL, epoch_at_the_coordinator},
 		{"server 1 of 2", SW_EINVAL, second_without_epoch},
+		{"placement 6 with 0", SW_EINVAL, placement_high},
+		{"with 1 of 3 servers", SW_EINVAL, colocated_some},
 		{"payload class 1000", SW_EINVAL, payload_odd},
 		{"payload class 0", SW_EINVAL, payload_zero}};
 	struct server_rig *r = open_rig(2);
@@ -360,6 +371,10 @@ static void join__does_not_fit_the_job(void **state)
 	j = rig_join_payload(r, 1);
 	j.n_servers = 2;
 	assert_contains(join(r, 1, &j), "server 0 of 2");
+	j = rig_join_payload(r, 1);
+	j.placement = SW_PLACE_DJB2;
+	assert_contains(join(r, 1, &j),
+		"placement djb2, 0 colocated servers; job job: bytes, 0");
 	assert_contains(rig_join(r, 1), "w1 ACCEPT");
 	server_rig_close(r);
 }

@@ -444,6 +444,43 @@ static void declare__key_taken_or_beyond(void **state)
 	server_rig_close(r);
 }
 
+/* The coordinator lays tensors on the line, one behind the other. */
+static void declare__first_of_the_coordinator(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	const struct sw_shard *sh = &r->srv->jobs[0].shard;
+
+	rig_declare(r, 0, 0, "a", SW_I32, 5 * RIG_PAYLOAD / 4, 0);
+	rig_declare(r, 0, 1, "b", SW_I32, 1, 0);
+	rig_declare(r, 0, 2, "c", SW_I32, 1, 0);
+	assert_int_equal(sh->tensors[0].first, 0);
+	assert_int_equal(sh->tensors[1].first, 5);
+	assert_int_equal(sh->tensors[2].first, 5);
+	assert_int_equal(sh->line_bytes, 5 * RIG_PAYLOAD + 8);
+	server_rig_close(r);
+}
+
+/* The others take what the worker brings from it, if it can be. */
+static void declare__first_of_the_worker(void **state)
+{
+	struct server_rig *r = open_second();
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	it.key = 3;
+	it.first = 127;
+	begin(&b, 0, 1);
+	put(&b, &it, "a");
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k3");
+	assert_int_equal(r->srv->jobs[0].shard.tensors[3].first, 127);
+	it.key = 4;
+	it.first = 128;
+	begin(&b, 1, 1);
+	put(&b, &it, "b");
+	assert_contains(send(r, 0, &b), "place 128 is beyond 128");
+	server_rig_close(r);
+}
+
 static void declare__same_key_twice_in_a_batch(void **state)
 {
 	struct server_rig *r = open_second();
@@ -482,6 +519,8 @@ int main(void)
 		cmocka_unit_test(declare__too_many_tensors),
 		cmocka_unit_test(declare__key_of_the_coordinator),
 		cmocka_unit_test(declare__key_taken_or_beyond),
+		cmocka_unit_test(declare__first_of_the_coordinator),
+		cmocka_unit_test(declare__first_of_the_worker),
 		cmocka_unit_test(declare__same_key_twice_in_a_batch),
 	};
 

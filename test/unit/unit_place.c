@@ -2,84 +2,291 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
+#include <math.h>
+#include <string.h>
+
+#include "engine/error.h"
 #include "engine/place.h"
 #include "engine/wire.h"
 #include "test/support/env.h"
 
+enum { PAYLOAD = 8192 };
+
 static const uint32_t chunk_counts[] = {
 	1, 2, 63, 64, 65, 127, 128, 129, 640, 641, 1000, 4096, 4097};
 
-static void owner__stripes_take_turns(void **state)
+/* @n workers and @k CPU machines; the workers' machines sum too. */
+static struct sw_place_job unified(uint32_t n, uint32_t k)
 {
-	for (uint32_t c = 0; c < 64; c++)
-		assert_int_equal(sw_place_owner(0, c, 3), 0);
-	assert_int_equal(sw_place_owner(0, 64, 3), 1);
-	assert_int_equal(sw_place_owner(0, 128, 3), 2);
-	assert_int_equal(sw_place_owner(0, 192, 3), 0);
+	return (struct sw_place_job){.n_members = (uint16_t)n,
+		.n_servers = (uint16_t)(n + k),
+		.n_colocated = (uint16_t)n};
 }
 
-/* Tensors of one chunk spread too. */
-static void owner__depends_on_the_key(void **state)
+static struct sw_place_job apart(uint32_t n, uint32_t k)
 {
-	for (uint32_t key = 0; key < 12; key++)
-		assert_int_equal(sw_place_owner(key, 0, 4), key % 4);
-	assert_int_equal(sw_place_owner(UINT32_MAX, UINT32_MAX, 1), 0);
-	assert_true(sw_place_owner(UINT32_MAX, UINT32_MAX, 32) < 32);
+	return (struct sw_place_job){
+		.n_members = (uint16_t)n, .n_servers = (uint16_t)k};
+}
+
+static void map_open(
+	struct sw_place_map *map, struct sw_place_job job, uint32_t policy)
+{
+	job.policy = (uint8_t)policy;
+	assert_int_equal(sw_place_map_open(map, &job), 0);
+}
+
+/* Every server's share of the bytes is that of equations 1 and 2. */
+static void weights__theorem_1(void **state)
+{
+	uint32_t w[SW_PLACE_SERVERS];
+
+	for (uint32_t n = 2; n <= 64; n++)
+		for (uint32_t k = 1; k <= n; k++) {
+			struct sw_place_job job = unified(n, k);
+			double sum = sw_place_weights(&job, w);
+			double all = (double)n * n + (double)k * n - 2.0 * k;
+
+			assert_true(sum <= SW_PLACE_PERIOD_MAX);
+			assert_true(
+				fabs(w[0] / sum - 2 * (n - 1) / all) < 1e-12);
+			assert_true(fabs(w[n + k - 1] / sum - (n - k) / all) <
+				    1e-12);
+		}
+}
+
+static void weights__where_it_says_nothing(void **state)
+{
+	uint32_t w[SW_PLACE_SERVERS];
+	struct sw_place_job one = unified(1, 3), many = unified(2, 3),
+			    none = unified(4, 0), ps = apart(4, 3);
+
+	assert_int_equal(sw_place_weights(&one, w), 3);
+	assert_int_equal(w[0], 1);
+	assert_int_equal(w[3], 0);
+	assert_int_equal(sw_place_weights(&many, w), 3);
+	assert_int_equal(w[3], 0);
+	assert_int_equal(sw_place_weights(&none, w), 4);
+	assert_int_equal(w[0], 1);
+	assert_int_equal(sw_place_weights(&ps, w), 3);
+	assert_int_equal(w[2], 1);
+}
+
+/* At every moment every server has its share, to less than a stripe. */
+static void check_balance(struct sw_place_job job)
+{
+	uint32_t w[SW_PLACE_SERVERS], got[SW_PLACE_SERVERS] = {0};
+	struct sw_place_map map;
+	double sum = sw_place_weights(&job, w);
+
+	map_open(&map, job, SW_PLACE_BYTES);
+	assert_int_equal(map.period, sum);
+	for (uint32_t at = 0; at < map.period; at++) {
+		got[map.owner[at]]++;
+		for (uint32_t s = 0; s < map.n_servers; s++)
+			assert_true(fabs(got[s] - (at + 1) * (w[s] / sum)) < 1);
+	}
+	for (uint32_t s = 0; s < map.n_servers; s++)
+		assert_int_equal(got[s], w[s]);
+	sw_place_map_close(&map);
+}
+
+static void map__share_to_less_than_a_stripe(void **state)
+{
+	for (uint32_t n = 1; n <= 12; n++)
+		for (uint32_t k = 0; k <= n + 1; k++)
+			check_balance(unified(n, k));
+	check_balance(unified(32, 16));
+	check_balance(unified(64, 63));
+	check_balance(apart(64, SW_MAX_SERVERS));
+}
+
+/* Tensors of all sizes, as a model has them: each byte is counted where it
+ * lies.  A boundary between tensors may move by a chunk. */
+static void map__share_of_a_model(void **state)
+{
+	uint64_t bytes[SW_PLACE_SERVERS] = {0}, at = 0, rng = 7;
+	uint32_t w[SW_PLACE_SERVERS], n_tensors = 200;
+	struct sw_place_job job = unified(8, 5);
+	double sum = sw_place_weights(&job, w), worst = 0;
+	struct sw_place_map map;
+
+	map_open(&map, job, SW_PLACE_BYTES);
+	for (uint32_t t = 0; t < n_tensors; t++) {
+		uint32_t first = sw_place_first(&map, at, PAYLOAD);
+		uint64_t size;
+
+		rng = rng * 6364136223846793005u + 1442695040888963407u;
+		size = (UINT64_C(4) << (rng >> 59)) % 20000000 +
+		       (rng >> 50) % 999;
+		for (uint64_t c = 0; c * PAYLOAD < size; c++)
+			bytes[sw_place_owner(&map, first, (uint32_t)c)] +=
+				size - c * PAYLOAD < PAYLOAD
+					? size - c * PAYLOAD
+					: PAYLOAD;
+		at += size;
+	}
+	for (uint32_t s = 0; s < map.n_servers; s++)
+		worst = fmax(worst,
+			fabs((double)bytes[s] - (double)at * (w[s] / sum)));
+	assert_true(worst <= SW_STRIPE_CHUNKS * PAYLOAD);
+	sw_place_map_close(&map);
+}
+
+static void map__is_the_same_twice(void **state)
+{
+	for (uint32_t p = 0; p < SW_N_PLACE_POLICIES; p++) {
+		struct sw_place_map a, b;
+
+		map_open(&a, unified(6, 4), p);
+		map_open(&b, unified(6, 4), p);
+		assert_int_equal(a.period, b.period);
+		assert_memory_equal(
+			a.owner, b.owner, a.period * sizeof(*a.owner));
+		sw_place_map_close(&a);
+		sw_place_map_close(&b);
+	}
+}
+
+static void map__impossible_facts(void **state)
+{
+	struct sw_place_job bad[] = {apart(0, 1), apart(1, 0), apart(65, 1),
+		apart(1, SW_PLACE_SERVERS + 1), unified(4, 2), apart(2, 2)};
+	struct sw_place_map map;
+
+	bad[4].n_colocated = 3;
+	bad[5].policy = SW_N_PLACE_POLICIES;
+	for (size_t i = 0; i < SW_ARRAY_SIZE(bad); i++)
+		assert_int_equal(sw_place_map_open(&map, &bad[i]), SW_EINVAL);
+}
+
+/* The hashes are those of BytePS: values computed by its own functions. */
+static void map__hashes_of_byteps(void **state)
+{
+	struct sw_place_map map;
+
+	map_open(&map, apart(4, 7), SW_PLACE_NAIVE);
+	assert_int_equal(map.owner[12], 12 * 9973 % 7);
+	sw_place_map_close(&map);
+	map_open(&map, apart(4, 7), SW_PLACE_DJB2);
+	assert_int_equal(map.owner[12], (5381 * 33 * 33 + 49 * 33 + 50) % 7);
+	sw_place_map_close(&map);
+	map_open(&map, apart(4, 7), SW_PLACE_SDBM);
+	assert_int_equal(map.owner[12], (49 * 65599 + 50) % 7);
+	sw_place_map_close(&map);
+	/* std::hash<std::string> of "12" and "1234" with libstdc++ */
+	map_open(&map, apart(4, 7), SW_PLACE_BUILT_IN);
+	assert_int_equal(map.owner[12], 0);
+	assert_int_equal(map.owner[1234], 2);
+	sw_place_map_close(&map);
 }
 
 /* Every chunk lies on exactly one server, is counted there once, and both
  * numbers lead to each other. */
-static void check_all(uint32_t key, uint32_t n_chunks, uint32_t n_servers)
+static void check_all(
+	const struct sw_place_map *map, uint32_t first, uint32_t n_chunks)
 {
-	uint32_t next[SW_MAX_SERVERS] = {0}, sum = 0;
-	struct sw_place p[SW_MAX_SERVERS];
+	uint32_t next[SW_PLACE_SERVERS] = {0}, sum = 0;
+	struct sw_place p[SW_PLACE_SERVERS];
 
-	for (uint32_t s = 0; s < n_servers; s++) {
-		p[s] = sw_place_init(key, n_chunks, s, n_servers);
+	for (uint32_t s = 0; s < map->n_servers; s++) {
+		p[s] = sw_place_init(map, first, n_chunks, s);
 		sum += p[s].n_local;
 		assert_false(sw_place_has(&p[s], n_chunks));
 		assert_false(sw_place_has(&p[s], UINT32_MAX));
 	}
 	assert_int_equal(sum, n_chunks);
 	for (uint32_t c = 0; c < n_chunks; c++) {
-		uint32_t owner = sw_place_owner(key, c, n_servers);
+		uint32_t owner = sw_place_owner(map, first, c);
 
-		for (uint32_t s = 0; s < n_servers; s++)
-			assert_int_equal(
-				sw_place_has(&p[s], c) != 0, s == owner);
+		for (uint32_t s = 0; s < map->n_servers; s++)
+			assert_int_equal(sw_place_has(&p[s], c), s == owner);
 		assert_int_equal(sw_place_local(&p[owner], c), next[owner]++);
 		assert_int_equal(sw_place_global(&p[owner],
 					 sw_place_local(&p[owner], c)),
 			c);
 	}
-	for (uint32_t s = 0; s < n_servers; s++)
+	for (uint32_t s = 0; s < map->n_servers; s++)
 		assert_int_equal(next[s], p[s].n_local);
 }
 
 static void init__every_chunk_has_one_server(void **state)
 {
-	for (size_t i = 0; i < SW_ARRAY_SIZE(chunk_counts); i++)
-		for (uint32_t n = 1; n <= 7; n++)
-			for (uint32_t key = 0; key < n + 1; key++)
-				check_all(key, chunk_counts[i], n);
-	check_all(4095, 5000, SW_MAX_SERVERS);
-	check_all(UINT32_MAX, 5000, SW_MAX_SERVERS);
+	static const uint32_t firsts[] = {0, 1, 63, 64, 200, 5000};
+	struct sw_place_job jobs[] = {
+		apart(2, 1), apart(2, 3), unified(3, 2), unified(4, 0)};
+
+	for (size_t j = 0; j < SW_ARRAY_SIZE(jobs); j++)
+		for (uint32_t p = 0; p < SW_N_PLACE_POLICIES; p++) {
+			struct sw_place_map map;
+
+			map_open(&map, jobs[j], p);
+			for (size_t i = 0; i < SW_ARRAY_SIZE(firsts); i++)
+				for (size_t c = 0;
+					c < SW_ARRAY_SIZE(chunk_counts); c++)
+					check_all(&map,
+						firsts[i] % sw_place_line(&map),
+						chunk_counts[c]);
+			sw_place_map_close(&map);
+		}
+}
+
+static void owner__stripes_follow_the_line(void **state)
+{
+	struct sw_place_map map;
+
+	map_open(&map, apart(2, 3), SW_PLACE_BYTES);
+	for (uint32_t c = 0; c < 64; c++)
+		assert_int_equal(sw_place_owner(&map, 0, c), 0);
+	assert_int_equal(sw_place_owner(&map, 0, 64), 1);
+	assert_int_equal(sw_place_owner(&map, 0, 128), 2);
+	assert_int_equal(sw_place_owner(&map, 0, 192), 0);
+	/* the next tensor goes on where the last one ended */
+	assert_int_equal(sw_place_owner(&map, 60, 3), 0);
+	assert_int_equal(sw_place_owner(&map, 60, 4), 1);
+	assert_true(
+		sw_place_owner(&map, sw_place_line(&map) - 1, UINT32_MAX) < 3);
+	sw_place_map_close(&map);
+}
+
+static void first__counts_bytes(void **state)
+{
+	struct sw_place_map map;
+
+	map_open(&map, apart(2, 3), SW_PLACE_BYTES);
+	assert_int_equal(sw_place_line(&map), 192);
+	assert_int_equal(sw_place_first(&map, 0, PAYLOAD), 0);
+	assert_int_equal(sw_place_first(&map, PAYLOAD - 1, PAYLOAD), 0);
+	assert_int_equal(sw_place_first(&map, 10 * PAYLOAD, PAYLOAD), 10);
+	assert_int_equal(sw_place_first(&map, 193 * PAYLOAD, PAYLOAD), 1);
+	sw_place_map_close(&map);
 }
 
 static void init__server_without_a_chunk(void **state)
 {
-	struct sw_place p = sw_place_init(0, 64, 1, 2);
+	struct sw_place_map map;
+	struct sw_place p;
 
+	map_open(&map, apart(2, 2), SW_PLACE_BYTES);
+	p = sw_place_init(&map, 0, 64, 1);
 	assert_int_equal(p.n_local, 0);
 	for (uint32_t c = 0; c < 128; c++)
 		assert_false(sw_place_has(&p, c));
+	sw_place_map_close(&map);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(owner__stripes_take_turns),
-		cmocka_unit_test(owner__depends_on_the_key),
+		cmocka_unit_test(weights__theorem_1),
+		cmocka_unit_test(weights__where_it_says_nothing),
+		cmocka_unit_test(map__share_to_less_than_a_stripe),
+		cmocka_unit_test(map__share_of_a_model),
+		cmocka_unit_test(map__is_the_same_twice),
+		cmocka_unit_test(map__impossible_facts),
+		cmocka_unit_test(map__hashes_of_byteps),
+		cmocka_unit_test(owner__stripes_follow_the_line),
+		cmocka_unit_test(first__counts_bytes),
 		cmocka_unit_test(init__every_chunk_has_one_server),
 		cmocka_unit_test(init__server_without_a_chunk),
 	};

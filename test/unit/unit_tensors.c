@@ -84,7 +84,7 @@ static void declare__name_twice(void **state)
 	struct sw_worker_tensor list[] = {tensor("a", 10), tensor("a", 10)};
 	struct {
 		struct sw_declared head;
-		uint32_t keys[2];
+		uint32_t keys[2], firsts[2];
 	} d = {.head = {.n = 2}};
 
 	assert_int_equal(sw_worker_declare(&r->w, list, 2), 0);
@@ -300,7 +300,7 @@ static void push__by_place(void **state)
 	for (uint32_t n = 0; n < 65; n++) {
 		wrig_tx_one(r);
 		assert_int_equal(r->last[SW_PUSH].peer.ip & 0xff,
-			sw_place_owner(0, r->last[SW_PUSH].h.chunk, 2));
+			sw_place_owner(&r->w.map, 0, r->last[SW_PUSH].h.chunk));
 	}
 	assert_string_equal(wrig_tx(r), "");
 	wrig_close(r);
