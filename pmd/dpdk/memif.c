@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/error.h"
+#include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/port_int.h"
 
 enum { PATH_MAX_BYTES = 107 }; /* of a Unix socket */
@@ -138,6 +139,7 @@ const struct port_type sw_dpdk_memif = {
 	.devargs = devargs,
 	.claim = claim,
 	.unclaim = unclaim,
+	.removed = sw_gate_silence,
 	.can_gather = true,
 	.is_sync = true,
 	.is_redialling = true,

@@ -209,6 +209,8 @@ static void device_remove(void *arg)
 	sw_gate_drain();
 	rte_eth_dev_stop(p->eth_i);
 	rte_eal_hotplug_remove("vdev", p->dev_name);
+	if (p->type->removed && p->claim_path)
+		p->type->removed(p->claim_path);
 	atomic_store(&p->is_removed, true);
 }
 
@@ -287,23 +289,19 @@ static int start(struct port *p, bool is_dialling)
 
 static int claim(struct port *p, const struct sw_dpdk_port_params *params)
 {
-	int err;
-
 	p->claim_fd = -1;
 	if (!p->type->claim)
 		return 0;
-	err = p->type->claim(params, p->log, &p->claim_fd);
-	if (err || p->claim_fd < 0)
-		return err;
 	p->claim_path = strdup(params->socket_path);
-	return p->claim_path ? 0 : SW_ENOMEM;
+	if (!p->claim_path)
+		return SW_ENOMEM;
+	return p->type->claim(params, p->log, &p->claim_fd);
 }
 
 static void unclaim(struct port *p)
 {
 	if (p->claim_fd >= 0)
-		p->type->unclaim(
-			p->claim_path ? p->claim_path : "", p->claim_fd);
+		p->type->unclaim(p->claim_path, p->claim_fd);
 	free(p->claim_path);
 }
 

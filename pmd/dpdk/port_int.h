@@ -37,6 +37,9 @@ struct port_type {
 	int (*claim)(const struct sw_dpdk_port_params *p,
 		const struct sw_log *log, int *fd_out);
 	void (*unclaim)(const char *path, int fd);
+	/* After the device's removal, on the same thread: undo what the driver
+	 * forgets; NULL: nothing. */
+	void (*removed)(const char *path);
 	bool can_gather;    /* takes frames of two segments */
 	bool is_sync;       /* has copied a frame when tx_burst returns */
 	bool is_redialling; /* the connecting end must be started again */
