@@ -303,9 +303,9 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	*n -= d->item.name_len;
 	elem = sw_dtype_bytes(d->item.dtype);
 	return is_text(d->name, sizeof(d->name)) &&
-	       strlen(d->name) == d->item.name_len && elem && d->item.op == 0 &&
-	       sum->ops[d->item.dtype].put && d->item.n_elems > 0 &&
-	       d->item.n_elems <= (64ULL << 30) / elem;
+	       strlen(d->name) == d->item.name_len && elem &&
+	       d->item.pad == 0 && sum->ops[d->item.dtype].put &&
+	       d->item.n_elems > 0 && d->item.n_elems <= (64ULL << 30) / elem;
 }
 
 /* The coordinator gives keys, and with them places on the line, in the order of

@@ -7,6 +7,11 @@
  * r + 1 must be done.  That is safe: a member pushes r + 1 only when it holds
  * the result r, so when r + 1 is done, everybody holds r.
  *
+ * A broadcast is a round whose operation is copy: the root's push carries the
+ * bytes, the pushes of the others are empty and only say that they want them.
+ * Its result may leave when the root's bytes are in; it is done, and may be
+ * recycled over, when all have pushed.
+ *
  * Nothing here knows frames, time or memory; test/model/ checks the same rules
  * with every message lost, doubled and late.
  */
@@ -19,10 +24,13 @@
 struct sw_cell {
 	uint64_t got; /* members folded in */
 	uint32_t round;
-	uint32_t crc;    /* of the result, when done */
-	uint16_t weight; /* sum of the contributions' weights */
-	uint16_t step;   /* of the first contribution */
-	bool is_done;
+	uint32_t crc;      /* of the result, when done */
+	uint16_t weight;   /* sum of the contributions' weights */
+	uint16_t step;     /* of the first contribution */
+	uint16_t root;     /* copy: the rank whose bytes it is */
+	uint8_t op;        /* enum sw_operation */
+	bool has_root : 1; /* copy: its bytes are in */
+	bool is_done : 1;
 };
 
 /* All about one chunk at the server; one cache line. */
@@ -37,8 +45,9 @@ _Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");
 enum sw_push_verdict {
 	SW_PUSH_FOLD,      /* new: fold it */
 	SW_PUSH_HAVE,      /* folded before, the sum is not complete */
-	SW_PUSH_DONE,      /* the sum is complete: it wants the result */
+	SW_PUSH_DONE,      /* the result is there: it wants that */
 	SW_PUSH_OLD,       /* from a round that is over for everybody */
+	SW_PUSH_EARLY,     /* others still lack the broadcast before it */
 	SW_PUSH_VIOLATION, /* ahead of what this member may push */
 };
 
@@ -64,6 +73,25 @@ static inline bool sw_cell_may_recycle(const struct sw_chunk *c, uint32_t round)
 	       other->round == round - 1 && other->is_done;
 }
 
+/* sw_cell_is_ready - may the result leave?  Its bytes do not change again. */
+static inline bool sw_cell_is_ready(const struct sw_cell *cell)
+{
+	return cell->is_done || cell->has_root;
+}
+
+/* Has @member got the broadcast of @round - 1, which others have not asked for
+ * yet?  Then it may be ahead of what can be recycled, and has to wait. */
+static inline bool sw_cell_is_early(
+	const struct sw_chunk *c, uint32_t round, uint32_t member)
+{
+	const struct sw_cell *cell = &c->cell[round & 1];
+	const struct sw_cell *other = &c->cell[~round & 1];
+
+	return cell->round == round - 2 && cell->is_done &&
+	       other->round == round - 1 && !other->is_done &&
+	       other->has_root && other->got >> member & 1;
+}
+
 /* sw_cell_judge_push - what a push of @round by @member is.  Changes nothing,
  * since the payload's CRC is checked after it and before the fold. */
 static inline enum sw_push_verdict sw_cell_judge_push(
@@ -74,11 +102,16 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	if (cell->round == round) {
 		if (cell->is_done) /* nothing in it: there was no such round */
 			return cell->got ? SW_PUSH_DONE : SW_PUSH_OLD;
-		return cell->got >> member & 1 ? SW_PUSH_HAVE : SW_PUSH_FOLD;
+		if (!(cell->got >> member & 1))
+			return SW_PUSH_FOLD;
+		return cell->has_root ? SW_PUSH_DONE : SW_PUSH_HAVE;
 	}
 	if (sw_round_before(round, cell->round))
 		return SW_PUSH_OLD;
-	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD : SW_PUSH_VIOLATION;
+	if (sw_cell_may_recycle(c, round))
+		return SW_PUSH_FOLD;
+	return sw_cell_is_early(c, round, member) ? SW_PUSH_EARLY
+						  : SW_PUSH_VIOLATION;
 }
 
 /* sw_cell_open - the cell for a push that is to be folded; recycles it if it
@@ -94,8 +127,8 @@ static inline struct sw_cell *sw_cell_open(
 	return cell;
 }
 
-/* sw_cell_fold - note that @member was folded in.  Returns whether the sum is
- * now complete, that is the bits cover @expected. */
+/* sw_cell_fold - note that @member was folded in.  Returns whether the bits
+ * now cover @expected. */
 static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
 	uint16_t weight, uint64_t expected)
 {
@@ -104,21 +137,23 @@ static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
 	return (cell->got & expected) == expected;
 }
 
-/* sw_chunk_newest - the newest complete sum, NULL before the first.  What is
- * sent to a member is always this: the older one everybody holds. */
-static inline const struct sw_cell *sw_chunk_newest(const struct sw_chunk *c)
+/* sw_chunk_owed - the newest result that @member has pushed for, NULL before
+ * the first.  What is sent to it is always this: older ones it holds. */
+static inline const struct sw_cell *sw_chunk_owed(
+	const struct sw_chunk *c, uint32_t member)
 {
 	const struct sw_cell *a = &c->cell[0], *b = &c->cell[1];
-	bool b_is_newer = b->is_done &&
-			  (!a->is_done || sw_round_before(a->round, b->round));
-	const struct sw_cell *newest = b_is_newer ? b : a;
+	bool a_is = sw_cell_is_ready(a) && a->got >> member & 1;
+	bool b_is = sw_cell_is_ready(b) && b->got >> member & 1;
 
-	return newest->got ? newest : 0;
+	if (a_is && b_is)
+		return sw_round_before(a->round, b->round) ? b : a;
+	return a_is ? a : b_is ? b : 0;
 }
 
 enum sw_pull_verdict {
-	SW_PULL_RESULT, /* complete: send it */
-	SW_PULL_WAIT,   /* folded, others are missing */
+	SW_PULL_RESULT, /* it is there: send it */
+	SW_PULL_WAIT,   /* folded or early, others are missing */
 	SW_PULL_NEED,   /* not folded, whatever was acknowledged */
 	SW_PULL_GONE,   /* the member has pushed past it */
 };
@@ -130,15 +165,31 @@ static inline enum sw_pull_verdict sw_cell_judge_pull(
 	const struct sw_cell *cell = &c->cell[round & 1];
 	const struct sw_cell *other = &c->cell[~round & 1];
 
-	if (cell->round != round)
-		return sw_round_before(round, cell->round) ? SW_PULL_GONE
-							   : SW_PULL_NEED;
+	if (cell->round != round) {
+		if (sw_round_before(round, cell->round))
+			return SW_PULL_GONE;
+		return sw_cell_is_early(c, round, member) ? SW_PULL_WAIT
+							  : SW_PULL_NEED;
+	}
 	/* It pushed the next round, so it held this one. */
 	if (other->round == round + 1 && other->got >> member & 1)
 		return SW_PULL_GONE;
 	if (cell->is_done)
 		return cell->got ? SW_PULL_RESULT : SW_PULL_GONE;
-	return cell->got >> member & 1 ? SW_PULL_WAIT : SW_PULL_NEED;
+	if (!(cell->got >> member & 1))
+		return SW_PULL_NEED;
+	return cell->has_root ? SW_PULL_RESULT : SW_PULL_WAIT;
+}
+
+/* sw_cell_missing - whom a member that was told WAIT for @round waits for. */
+static inline uint64_t sw_cell_missing(
+	const struct sw_chunk *c, uint32_t round, uint64_t expected)
+{
+	const struct sw_cell *cell = &c->cell[round & 1];
+
+	if (cell->round != round)
+		cell = &c->cell[~round & 1]; /* it is early */
+	return expected & ~cell->got;
 }
 
 #endif

@@ -156,14 +156,18 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
 	return SW_MAX_MEMBERS;
 }
 
-void sw_job_status(const struct sw_job *job, struct sw_status *out)
+void sw_job_status(
+	const struct sw_job *job, uint16_t rank, struct sw_status *out)
 {
 	*out = (struct sw_status){.joined = job->joined,
 		.seq = job->seq,
 		.state = (uint8_t)job->state,
 		.err = job->err,
 		.rank = job->err_rank};
-	for (uint32_t m = 0; m < job->n_members; m++)
+	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
+		if (m < rank)
+			out->first += job->members[m].n_local;
+	}
 	memcpy(out->text, job->text, sizeof(out->text));
 }

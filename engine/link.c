@@ -404,6 +404,7 @@ static void on_status(
 	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
 		return;
 	w->size = st.size;
+	w->first = st.first;
 	for (uint32_t i = 1; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_IDLE)
 			sw_link_start(w, &w->links[i]);

@@ -168,7 +168,8 @@ static void refresh_members(struct sw_server *srv, const struct sw_job *job)
 	}
 }
 
-static void fail_step(
+/* Ranks do different things in one round: name both. */
+static void fail_differs(
 	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_stensor *t = &s->job->shard.tensors[h->key];
@@ -176,11 +177,23 @@ static void fail_step(
 		&t->chunks[sw_place_local(&t->place, h->chunk)];
 	const struct sw_cell *cell = &c->cell[h->round & 1];
 
-	sw_session_fail(srv, s, SW_ESTEP, h->key,
-		"tensor %.64s: rank %u pushes step %u, rank %d has pushed step "
-		"%u",
-		t->name, s->member, h->step, __builtin_ctzll(cell->got),
-		cell->step);
+	const char *const ops[] = {"a sum", "a broadcast"};
+	int first = __builtin_ctzll(cell->got);
+
+	if (cell->op != h->op)
+		sw_session_fail(srv, s, SW_EMISMATCH, h->key,
+			"tensor %.64s: rank %u takes part in %s, rank %d in %s",
+			t->name, s->member, ops[h->op], first, ops[cell->op]);
+	else if (cell->root != h->aux)
+		sw_session_fail(srv, s, SW_EMISMATCH, h->key,
+			"tensor %.64s: rank %u broadcasts from rank %u, rank "
+			"%d from rank %u",
+			t->name, s->member, h->aux, first, cell->root);
+	else
+		sw_session_fail(srv, s, SW_ESTEP, h->key,
+			"tensor %.64s: rank %u pushes step %u, rank %d has "
+			"pushed step %u",
+			t->name, s->member, h->step, first, cell->step);
 }
 
 static void on_push(struct sw_server *srv, struct sw_session *s,
@@ -209,8 +222,8 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 	case SW_SHARD_CRC:
 		add_answer(srv, s, &refused);
 		break;
-	case SW_SHARD_STEP:
-		fail_step(srv, s, h);
+	case SW_SHARD_DIFFERS:
+		fail_differs(srv, s, h);
 		break;
 	case SW_SHARD_DROP:
 		break;

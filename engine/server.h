@@ -190,6 +190,8 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members);
 void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text);
 void sw_job_close(struct sw_server *srv, struct sw_job *job);
-void sw_job_status(const struct sw_job *job, struct sw_status *out);
+/* sw_job_status - the state as member @rank is told it. */
+void sw_job_status(
+	const struct sw_job *job, uint16_t rank, struct sw_status *out);
 
 #endif

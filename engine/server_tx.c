@@ -32,7 +32,7 @@ static uint32_t build_status(
 	struct sw_status st;
 
 	h->type = SW_STATUS;
-	sw_job_status(s->job, &st);
+	sw_job_status(s->job, s->member, &st);
 	s->status_at_ns = srv->now_ns + s->status_wait_ns;
 	s->status_wait_ns =
 		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
@@ -175,7 +175,8 @@ static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
 	 * waits for its own: the last one is acknowledged in any case. */
 	if (s->flow.space[h.class].n_unacked > 1)
 		sw_flow_answered(&s->flow, h.class);
-	emit(srv, s->path, &h, payload, true, out);
+	/* A broadcast's bytes may move while it waits to be gathered. */
+	emit(srv, s->path, &h, payload, h.op == SW_OPERATION_SUM, out);
 	sw_session_refresh(srv, s);
 	return true;
 }

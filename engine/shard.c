@@ -78,7 +78,6 @@ static void shape_tensor(const struct sw_shard *sh,
 	t->priority = item->priority;
 	t->class = sw_class_of(item->priority);
 	t->dtype = item->dtype;
-	t->op = item->op;
 	t->n_elems = item->n_elems;
 	t->ops = &sh->env->sum->ops[item->dtype];
 	t->chunk_elems = sh->params->payload / elem;
@@ -279,24 +278,43 @@ static struct sw_header result_header(
 		.step = cell->step,
 		.weight = cell->weight,
 		.dtype = t->dtype,
-		.op = t->op,
+		.op = cell->op,
 		.payload_len =
 			(uint16_t)(elems_of(t, chunk) * t->ops->elem_bytes),
 		.payload_crc = cell->crc};
 }
 
+/* Where there is one result slot, it may hold the last sum until all have
+ * asked for a broadcast, whose bytes wait in the accumulator. */
 static const uint8_t *result_bytes(
-	const struct sw_stensor *t, uint32_t round, uint32_t local)
+	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
 {
-	return t->res[round & 1] + local * t->res_stride;
+	if (!cell->is_done)
+		return t->acc[cell->round & 1] + local * t->acc_stride;
+	return t->res[cell->round & 1] + local * t->res_stride;
+}
+
+static void mark_all(struct sw_shard *sh, struct sw_stensor *t,
+	uint64_t members, uint32_t local)
+{
+	for (; members; members &= members - 1)
+		mark(sh, t, (uint32_t)__builtin_ctzll(members), local);
+}
+
+/* The cell's bytes never change again. */
+static void freeze(struct sw_shard *sh, struct sw_cell *cell)
+{
+	cell->is_done = true;
+	sh->n_open--;
+	sh->stats->chunks_done++;
 }
 
 /* The sum is complete: freeze it and mark it for everybody. */
 static void complete(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_chunk *c, struct sw_cell *cell, uint32_t local)
+	struct sw_cell *cell, uint32_t local)
 {
 	struct sw_header h = result_header(t, cell, local);
-	const uint8_t *res = result_bytes(t, cell->round, local);
+	const uint8_t *res = t->res[cell->round & 1] + local * t->res_stride;
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
 	if (t->ops->round)
@@ -307,12 +325,47 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
 			cell->crc = sw_data_crc(&h, res, h.payload_len));
-	cell->is_done = true;
-	c->inflight = 0;
-	sh->n_open--;
-	sh->stats->chunks_done++;
-	for (uint64_t m = sh->expected; m; m &= m - 1)
-		mark(sh, t, (uint32_t)__builtin_ctzll(m), local);
+	freeze(sh, cell);
+	mark_all(sh, t, sh->expected, local);
+}
+
+/* One more push of a broadcast was noted. */
+static enum sw_shard_push spread(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, uint32_t local, uint32_t member, bool is_root,
+	bool is_last)
+{
+	if (is_last) {
+		if (t->ops->round)
+			memcpy(t->res[0] + local * t->res_stride,
+				t->acc[0] + local * t->acc_stride,
+				t->res_stride);
+		freeze(sh, cell);
+	}
+	if (!cell->has_root)
+		return SW_SHARD_TAKEN;
+	mark_all(sh, t, is_root ? cell->got : 1ULL << member, local);
+	return is_root ? SW_SHARD_COMPLETE : SW_SHARD_RESULT;
+}
+
+/* The bytes of a contribution into the cell. */
+static void add_bytes(const struct sw_stensor *t, struct sw_cell *cell,
+	const struct sw_header *h, const uint8_t *payload, uint8_t *acc,
+	bool is_first)
+{
+	uint32_t n = h->payload_len / t->ops->elem_bytes;
+
+	if (h->op == SW_OPERATION_COPY) {
+		if (!n)
+			return;
+		memcpy(acc, payload, h->payload_len);
+		cell->has_root = true;
+		cell->crc = h->payload_crc;
+	} else if (is_first) {
+		t->ops->put(acc, payload, n);
+		cell->crc = h->payload_crc;
+	} else {
+		t->ops->add(acc, payload, n);
+	}
 }
 
 static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
@@ -320,28 +373,40 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 {
 	uint32_t local = sw_place_local(&t->place, h->chunk);
 	struct sw_chunk *c = &t->chunks[local];
-	bool is_first;
+	bool is_first, is_last;
 	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
 	uint8_t *acc = t->acc[h->round & 1] + local * t->acc_stride;
-	uint32_t n = elems_of(t, h->chunk);
 
 	if (is_first) {
-		cell->crc = h->payload_crc;
-		SW_TIMED(sh->stats->ticks_fold, t->ops->put(acc, payload, n));
+		cell->op = h->op;
+		cell->root = h->aux;
 		sh->n_open++;
-	} else {
-		SW_TIMED(sh->stats->ticks_fold, t->ops->add(acc, payload, n));
 	}
+	SW_TIMED(sh->stats->ticks_fold,
+		add_bytes(t, cell, h, payload, acc, is_first));
 	/* Pushing this round, the member holds the result of the one before:
 	 * whatever is still marked or on its way to it is not needed. */
 	c->inflight &= ~(1ULL << member);
 	unmark(sh, t, member, local);
 	sh->stats->push_folded++;
 	sh->stats->push_bytes += h->payload_len;
-	if (!sw_cell_fold(cell, member, h->weight, sh->expected))
+	is_last = sw_cell_fold(cell, member, h->weight, sh->expected);
+	if (h->op == SW_OPERATION_COPY)
+		return spread(sh, t, cell, local, member, h->payload_len > 0,
+			is_last);
+	if (!is_last)
 		return SW_SHARD_TAKEN;
-	complete(sh, t, c, cell, local);
+	complete(sh, t, cell, local);
 	return SW_SHARD_COMPLETE;
+}
+
+/* Is it part of what the first contribution began? */
+static bool differs(const struct sw_cell *cell, const struct sw_header *h)
+{
+	if (cell->round != h->round || !cell->got)
+		return false;
+	return cell->step != h->step || cell->op != h->op ||
+	       (h->op == SW_OPERATION_COPY && cell->root != h->aux);
 }
 
 /* The payload, after the cell has said that it wants it. */
@@ -362,19 +427,26 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		sh->stats->rx_payload_crc++;
 		return SW_SHARD_CRC;
 	}
-	if (cell->round == h->round && cell->got && cell->step != h->step)
-		return SW_SHARD_STEP;
+	if (differs(cell, h))
+		return SW_SHARD_DIFFERS;
+	if (cell->round == h->round && cell->has_root && h->payload_len) {
+		sh->stats->rx_round++; /* I3: a second root */
+		return SW_SHARD_DROP;
+	}
 	return fold(sh, t, member, h, payload);
 }
 
 static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 	const struct sw_header *h)
 {
-	if (h->dtype != t->dtype || h->op != t->op) {
+	bool may_be_empty = h->op == SW_OPERATION_COPY;
+
+	if (h->dtype != t->dtype || h->op >= SW_N_OPERATIONS) {
 		sh->stats->rx_dtype++;
 		return false;
 	}
-	if (h->payload_len != elems_of(t, h->chunk) * t->ops->elem_bytes) {
+	if (h->payload_len != elems_of(t, h->chunk) * t->ops->elem_bytes &&
+		!(may_be_empty && !h->payload_len)) {
 		sh->stats->rx_length++;
 		return false;
 	}
@@ -404,6 +476,7 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 		return SW_SHARD_RESULT;
 	case SW_PUSH_HAVE:
 	case SW_PUSH_OLD:
+	case SW_PUSH_EARLY:
 		sh->stats->push_again++;
 		return SW_SHARD_TAKEN;
 	case SW_PUSH_VIOLATION:
@@ -433,7 +506,7 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 		return false;
 	case SW_PULL_WAIT:
 		answer->kind = SW_ANSWER_WAIT;
-		answer->missing = sh->expected & ~c->cell[pull->round & 1].got;
+		answer->missing = sw_cell_missing(c, pull->round, sh->expected);
 		sh->stats->pull_wait++;
 		return true;
 	case SW_PULL_NEED:
@@ -470,13 +543,13 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member,
 	marks = marks_of(t, member);
 	local = sw_bitmap_first(&marks);
 	unmark(sh, t, member, local);
-	cell = sw_chunk_newest(&t->chunks[local]);
+	cell = sw_chunk_owed(&t->chunks[local], member);
 	t->chunks[local].inflight |= 1ULL << member;
 	*h = result_header(t, cell, local);
 	*cell_out = local;
 	sh->stats->results++;
 	sh->stats->result_bytes += h->payload_len;
-	return result_bytes(t, cell->round, local);
+	return result_bytes(t, cell, local);
 }
 
 void sw_shard_fate(struct sw_shard *sh, uint32_t member,
@@ -484,11 +557,10 @@ void sw_shard_fate(struct sw_shard *sh, uint32_t member,
 {
 	struct sw_stensor *t = &sh->tensors[sent->key];
 	struct sw_chunk *c = &t->chunks[sent->cell];
-	const struct sw_cell *newest = sw_chunk_newest(c);
+	const struct sw_cell *owed = sw_chunk_owed(c, member);
 
 	/* Of an older round: the member holds it, or a newer is marked. */
-	if (!newest || newest->round != sent->round ||
-		!(c->inflight >> member & 1))
+	if (!owed || owed->round != sent->round || !(c->inflight >> member & 1))
 		return;
 	c->inflight &= ~(1ULL << member);
 	if (fate == SW_LOST) {

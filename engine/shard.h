@@ -22,7 +22,7 @@ struct sw_stensor {
 	uint32_t first; /* its place on the line (place.h) */
 	uint32_t order; /* rank among all tensors by (priority, key) */
 	uint32_t priority;
-	uint8_t dtype, op, class;
+	uint8_t dtype, class;
 	bool is_admitted;
 	uint16_t declared_by; /* the member that declared it first */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
@@ -86,10 +86,10 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 
 enum sw_shard_push {
 	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
-	SW_SHARD_COMPLETE, /* folded, and results became ready for everybody */
+	SW_SHARD_COMPLETE, /* folded, and results became ready for several */
 	SW_SHARD_RESULT,   /* known, and its result became ready for it */
 	SW_SHARD_CRC,      /* payload damaged: not acknowledged */
-	SW_SHARD_STEP,     /* of another step than the first contribution */
+	SW_SHARD_DIFFERS,  /* in step, operation or root from the first one */
 	SW_SHARD_DROP,     /* invalid; counted */
 };
 

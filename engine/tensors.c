@@ -233,28 +233,30 @@ static void start(struct sw_worker *w, struct sw_wtensor *t)
 	}
 }
 
-int sw_worker_push(
-	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie)
+int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 {
 	struct sw_wtensor *t;
 
 	if (end_of(w))
 		return end_of(w);
-	if (tensor >= w->n_tensors)
+	if (round->tensor >= w->n_tensors ||
+		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
-	t = &w->tensors[tensor];
+	t = &w->tensors[round->tensor];
 	for (uint32_t l = 0; l < w->n_links; l++)
-		if (tensor >= w->links[l].n_declared)
+		if (round->tensor >= w->links[l].n_declared)
 			return SW_EAGAIN;
 	if (t->is_open)
 		return SW_EBUSY;
 	t->is_open = true;
 	t->is_edited = false;
 	t->round++;
-	t->step = (uint16_t)step;
+	t->step = (uint16_t)round->step;
+	t->op = (uint8_t)round->op;
+	t->root = round->op == SW_OPERATION_COPY ? round->root : 0;
 	t->weight = 0;
 	t->n_missing = t->n_chunks;
-	t->cookie = cookie;
+	t->cookie = round->cookie;
 	t->missing = 0;
 	t->progress_ns = t->warned_ns = w->now_ns;
 	w->n_open++;

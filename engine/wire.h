@@ -62,6 +62,13 @@ enum sw_frame_type {
 	SW_N_TYPES = 21,
 };
 
+/* What a push_pull does with the contributions. */
+enum sw_operation {
+	SW_OPERATION_SUM = 0,
+	SW_OPERATION_COPY = 1, /* broadcast: the root's bytes, unchanged */
+	SW_N_OPERATIONS = 2,
+};
+
 enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
@@ -81,8 +88,8 @@ struct sw_header {
 	uint16_t step;    /* low bits of the training step */
 	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
-	uint8_t op; /* 0 = sum */
-	uint16_t aux;
+	uint8_t op;        /* enum sw_operation */
+	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root */
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint32_t payload_crc;
@@ -162,8 +169,10 @@ struct sw_status {
 	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
 	uint8_t state, pad;
 	int16_t err;
-	uint16_t rank; /* FAILED: whose fault */
-	uint16_t size; /* RUNNING: sum of n_local */
+	uint16_t rank;  /* FAILED: whose fault */
+	uint16_t size;  /* RUNNING: sum of n_local */
+	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
+	uint16_t pad1;
 	char text[SW_TEXT_MAX];
 };
 
@@ -185,8 +194,8 @@ struct sw_declare_item {
 	uint32_t key;   /* SW_KEY_NONE: coordinator, assign one */
 	uint32_t first; /* as the coordinator answered; to it 0 */
 	uint32_t priority;
-	uint8_t dtype, op;
-	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
+	uint8_t dtype, pad; /* pad: 0 */
+	uint16_t name_len;  /* 1…127; the name follows, no NUL, no padding */
 };
 
 struct sw_declared {

@@ -85,7 +85,7 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_header *h)
 {
-	if (h->dtype != t->dtype || h->op != 0) {
+	if (h->dtype != t->dtype || h->op != t->op) {
 		w->stats.rx_dtype++;
 		return false;
 	}

@@ -41,6 +41,8 @@ struct sw_wtensor {
 	uint32_t order; /* rank among all by (priority, index) */
 	uint32_t priority;
 	uint8_t dtype, class;
+	uint8_t op;     /* of this round, enum sw_operation */
+	uint16_t root;  /* copy: the rank whose bytes it is */
 	bool is_open;   /* a push_pull is going on */
 	bool is_edited; /* its buffer changed under a push */
 	uint16_t step;
@@ -153,7 +155,8 @@ struct sw_worker {
 	struct sw_stats stats;
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
-	uint16_t rank, n_members, n_local, size;
+	uint16_t rank, n_members, n_local;
+	uint16_t first, size; /* ranks: ours from first on, of all */
 	uint64_t incarnation, epoch;
 	uint64_t joined;       /* members, from the coordinator */
 	uint64_t started_ns;   /* of JOINING */
@@ -202,12 +205,28 @@ struct sw_worker_tensor {
 int sw_worker_declare(struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n);
 
-/* sw_worker_push - start a push_pull of a declared tensor, in place.
+/* One push_pull or broadcast of a tensor. */
+struct sw_worker_round {
+	uint32_t tensor, step;
+	uint64_t cookie; /* comes back in events.done */
+	enum sw_operation op;
+	uint16_t root; /* copy: the rank whose bytes all get */
+};
+
+/* sw_worker_begin - start a round of a declared tensor, in place.
  * events.done is called when it ends, in order of completion.
- * Errors: SW_EINVAL no such tensor, SW_EBUSY it is open, SW_EAGAIN not
+ * Errors: SW_EINVAL no such tensor or root, SW_EBUSY it is open, SW_EAGAIN not
  * admitted yet, or why the job ended (SW_ECLOSED: it was left). */
-int sw_worker_push(
-	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie);
+int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
+
+/* sw_worker_push - begin a sum. */
+static inline int sw_worker_push(
+	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie)
+{
+	return sw_worker_begin(
+		w, &(struct sw_worker_round){
+			   .tensor = tensor, .step = step, .cookie = cookie});
+}
 
 /* sw_worker_leave - end the job; open push_pulls end with SW_ECLOSED.
  * @err, @text  0 and NULL: a clean end; else what the other members are told */

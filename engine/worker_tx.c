@@ -117,9 +117,17 @@ static void note_crc(struct sw_wtensor *t, struct sw_wchunk *c, uint32_t crc)
 		t->is_edited = true;
 }
 
+/* Does this node contribute bytes?  To a broadcast only the root does. */
+static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return t->op == SW_OPERATION_SUM ||
+	       (t->root >= w->first && t->root < w->first + w->n_local);
+}
+
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	uint32_t chunk, struct sw_tx_frame *out)
 {
+	bool has = has_bytes(w, t);
 	struct sw_wchunk *c = &t->chunks[chunk];
 	struct sw_header h = {.type = SW_PUSH,
 		.flags = (w->params.has_crc ? 0 : SW_FLAG_NO_CRC) |
@@ -130,9 +138,11 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.round = t->round,
 		.chunk = chunk,
 		.step = t->step,
-		.weight = w->n_local,
+		.weight = t->op == SW_OPERATION_SUM ? w->n_local : has,
 		.dtype = t->dtype,
-		.payload_len = (uint16_t)sw_wtensor_bytes(t, chunk)};
+		.op = t->op,
+		.aux = t->root,
+		.payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0};
 	bool is_stable;
 	const uint8_t *payload = bytes_to_push(w, t, chunk, &is_stable);
 

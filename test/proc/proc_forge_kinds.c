@@ -193,7 +193,7 @@ static void dtype(struct forge *f, struct forged *x)
 static void operation(struct forge *f, struct forged *x)
 {
 	forge_push(f, x);
-	x->h.op = 1;
+	x->h.op = SW_N_OPERATIONS;
 	forge_seal(x, x->bytes);
 }
 

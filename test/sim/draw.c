@@ -134,6 +134,7 @@ static void draw_size(struct sim_job *job)
 	job->params.payload = below(job, 3) ? 1344 : 8192;
 	job->params.window_bytes = job->params.payload * (1 + below(job, 64));
 	job->leaves = below(job, 2);
+	job->copies = below(job, 2) * below(job, 1000001);
 	draw_dtype(job);
 }
 
@@ -167,10 +168,11 @@ void sim_job_describe(const struct sim_job *job)
 	const struct sim_faults *x = &job->net.faults;
 
 	printf("# seed %llu: %u workers, %u servers, %u tensors (%u first), %u "
-	       "rounds of %s, payload %u, crc %u, window %u KiB, leaves %u\n",
+	       "rounds of %s, %u ppm broadcasts, payload %u, crc %u, window %u "
+	       "KiB, leaves %u\n",
 		(unsigned long long)job->seed, job->n_workers, job->n_servers,
 		job->n_tensors, job->n_first, job->n_rounds,
-		sw_dtype_name(job->dtype), job->params.payload,
+		sw_dtype_name(job->dtype), job->copies, job->params.payload,
 		job->params.has_crc, job->params.window_bytes >> 10,
 		job->leaves);
 	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "

@@ -130,11 +130,21 @@ static void declare(struct sim_worker *w)
 
 static void submit(struct sim_worker *w, uint32_t t)
 {
-	uint32_t odd = w->rank == w->job->odd_one ? w->job->odd_step : 0;
+	struct sim_job *job = w->job;
+	uint32_t odd = w->rank == job->odd_one ? job->odd_step : 0;
+	uint32_t root = sim_oracle_root(job, t, w->round[t]);
+	struct sw_worker_round round = {
+		.tensor = w->index[t], .step = w->round[t] + odd, .cookie = t};
 
+	if (root < SIM_WORKERS) {
+		round.op = SW_OPERATION_COPY;
+		for (uint32_t r = 0; r < root; r++)
+			round.root += job->n_local[r];
+		round.root += t % job->n_local[root];
+	}
 	sim_oracle_fill(w, t);
 	w->is_pushed[t] = true;
-	if (sw_worker_push(&w->engine, w->index[t], w->round[t] + odd, t))
+	if (sw_worker_begin(&w->engine, &round))
 		abort();
 	w->node->loop.tick_at_ns = 0;
 }

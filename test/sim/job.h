@@ -62,6 +62,7 @@ struct sim_job {
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
 	uint16_t n_local[SIM_WORKERS];
+	uint32_t copies;   /* rounds that are broadcasts, in a million */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
 	uint32_t absent;  /* workers that are not opened with the others */
@@ -130,6 +131,10 @@ static inline struct sim_node *sim_job_node(
 /* --- oracle.c --- */
 
 void sim_oracle_open(struct sim_job *job);
+/* The member whose bytes the others get in that round (from 0), SIM_WORKERS:
+ * it is a sum. */
+uint32_t sim_oracle_root(
+	const struct sim_job *job, uint32_t tensor, uint32_t round);
 /* The gradient of the round that a worker is about to push. */
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor);
 /* Does the buffer hold the sum of that round?  Counts what does not. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/bytes.h"
 #include "test/sim/job.h"
 
 const char *sim_job_name(const struct sim_job *job, uint32_t tensor, char *out)
@@ -71,6 +72,26 @@ static uint32_t digit(const struct sim_job *job, uint32_t tensor,
 	return 1 + (uint32_t)(sim_random(&x) % 3);
 }
 
+uint32_t sim_oracle_root(
+	const struct sim_job *job, uint32_t tensor, uint32_t round)
+{
+	uint64_t x = ~job->seed ^ (uint64_t)tensor << 48 ^ round;
+
+	return sim_chance(&x, job->copies)
+		       ? (uint32_t)sim_below(&x, job->n_workers)
+		       : SIM_WORKERS;
+}
+
+/* What the elements of that round end as, by digit. */
+static const uint64_t *outcome(const struct sim_job *job, uint32_t tensor,
+	uint32_t round, uint32_t *weight)
+{
+	uint32_t root = sim_oracle_root(job, tensor, round);
+
+	*weight = root < SIM_WORKERS ? 1 : job->weight;
+	return root < SIM_WORKERS ? job->grads[root] : job->sums;
+}
+
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor)
 {
 	const struct sim_job *job = w->job;
@@ -100,16 +121,19 @@ static uint64_t count_wrong(const struct sim_job *job, const uint8_t *p,
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 {
 	struct sim_job *job = w->job;
-	uint64_t wrong = count_wrong(job, w->data[tensor], job->sums, tensor,
+	uint32_t expected;
+	const uint64_t *want =
+		outcome(job, tensor, w->round[tensor], &expected);
+	uint64_t wrong = count_wrong(job, w->data[tensor], want, tensor,
 		w->round[tensor], 0, job->n_elems[tensor]);
 	char name[SW_NAME_MAX];
 
-	w->n_wrong += wrong + (weight != job->weight);
+	w->n_wrong += wrong + (weight != expected);
 	if (w->n_wrong && !job->oracle[0])
 		snprintf(job->oracle, sizeof(job->oracle),
 			"rank %u got %llu wrong elements, weight %u of %u, in "
 			"round %u of %s",
-			w->rank, (unsigned long long)wrong, weight, job->weight,
+			w->rank, (unsigned long long)wrong, weight, expected,
 			w->round[tensor] + 1, sim_job_name(job, tensor, name));
 }
 
@@ -129,13 +153,23 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
 		       : 0;
 }
 
-/* A push carries its rank's gradient and nothing else (A6); a result the whole
- * sum, always the same bytes (I2, I3, A2). */
+/* Bytes that a push of this round has, of @full. */
+static uint32_t push_bytes(const struct sim_job *job, uint32_t rank,
+	uint32_t tensor, uint32_t round, uint32_t full)
+{
+	uint32_t root = sim_oracle_root(job, tensor, round);
+
+	return root == rank || root == SIM_WORKERS ? full : 0;
+}
+
+/* A push carries its rank's gradient and nothing else (A6), or nothing when
+ * another rank broadcasts; a result the whole sum or the root's bytes, always
+ * the same (I2, I3, A2). */
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 {
 	struct sim_job *job = ctx;
 	bool is_push = from >= job->n_servers;
-	uint32_t tensor;
+	uint32_t tensor, weight, per, bytes;
 	uint64_t first, wrong;
 	const uint64_t *want;
 	struct sw_header h;
@@ -152,11 +186,20 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 	tensor = h.key < SIM_TENSORS ? job->by_key[h.key] : SW_KEY_NONE;
 	if (tensor == SW_KEY_NONE)
 		return;
-	want = is_push ? job->grads[from - job->n_servers] : job->sums;
-	first = (uint64_t)h.chunk * (job->params.payload / job->elem_bytes);
+	want = outcome(job, tensor, h.round - 1, &weight);
+	per = job->params.payload / job->elem_bytes;
+	first = (uint64_t)h.chunk * per;
+	bytes = job->elem_bytes *
+		(uint32_t)sw_min64(per, job->n_elems[tensor] - first);
+	if (is_push) {
+		want = job->grads[from - job->n_servers];
+		bytes = push_bytes(
+			job, from - job->n_servers, tensor, h.round - 1, bytes);
+	}
 	wrong = count_wrong(job, t->payload, want, tensor, h.round - 1, first,
 		t->payload_len / job->elem_bytes);
-	wrong += !is_push && h.weight != job->weight;
+	wrong += !is_push && h.weight != weight;
+	wrong += t->payload_len != bytes;
 	job->n_checked++;
 	if (!wrong)
 		return;

@@ -227,7 +227,7 @@ static void declare__malformed_item(void **state)
 		struct batch b;
 
 		it.dtype = rows[i].dtype;
-		it.op = rows[i].op;
+		it.pad = rows[i].op;
 		begin(&b, 0, 1);
 		put(&b, &it, rows[i].name);
 		assert_string_equal(send(r, 0, &b), "");

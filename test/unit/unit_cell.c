@@ -58,7 +58,7 @@ static void init__first_round_is_1(void **state)
 	assert_int_equal(sw_cell_judge_push(&c, 1, A), SW_PUSH_FOLD);
 	assert_int_equal(sw_cell_judge_push(&c, 2, A), SW_PUSH_VIOLATION);
 	assert_int_equal(sw_cell_judge_push(&c, 3, A), SW_PUSH_VIOLATION);
-	assert_null(sw_chunk_newest(&c));
+	assert_null(sw_chunk_owed(&c, A));
 	assert_int_equal(c.inflight, 0);
 }
 
@@ -196,15 +196,15 @@ static void newest__of_two(void **state)
 	struct sw_chunk c = fresh();
 
 	push(&c, 1, A, 3);
-	assert_null(sw_chunk_newest(&c));
+	assert_null(sw_chunk_owed(&c, A));
 	push(&c, 1, B, 3);
-	assert_int_equal(sw_chunk_newest(&c)->round, 1);
+	assert_int_equal(sw_chunk_owed(&c, A)->round, 1);
 	push(&c, 2, A, 3);
-	assert_int_equal(sw_chunk_newest(&c)->round, 1);
+	assert_int_equal(sw_chunk_owed(&c, A)->round, 1);
 	push(&c, 2, B, 3);
-	assert_int_equal(sw_chunk_newest(&c)->round, 2);
+	assert_int_equal(sw_chunk_owed(&c, A)->round, 2);
 	push(&c, 3, A, 3);
-	assert_int_equal(sw_chunk_newest(&c)->round, 2);
+	assert_int_equal(sw_chunk_owed(&c, A)->round, 2);
 }
 
 static void judge_pull__four_answers(void **state)
@@ -265,11 +265,11 @@ static void rounds__wrap(void **state)
 		assert_int_equal(push(&c, r, A, 3), SW_PUSH_FOLD);
 		assert_int_equal(push(&c, r, A, 3), SW_PUSH_HAVE);
 		assert_int_equal(sw_cell_judge_pull(&c, r, A), SW_PULL_WAIT);
-		assert_int_equal(sw_chunk_newest(&c)->round, r - 1);
+		assert_int_equal(sw_chunk_owed(&c, A)->round, r - 1);
 		assert_int_equal(push(&c, r, B, 3), SW_PUSH_FOLD);
 		assert_int_equal(push(&c, r - 1, B, 3), SW_PUSH_DONE);
 		assert_int_equal(push(&c, r - 2, B, 3), SW_PUSH_OLD);
-		assert_int_equal(sw_chunk_newest(&c)->round, r);
+		assert_int_equal(sw_chunk_owed(&c, A)->round, r);
 		assert_int_equal(sw_cell_judge_pull(&c, r, B), SW_PULL_RESULT);
 		assert_int_equal(
 			sw_cell_judge_pull(&c, r - 1, B), SW_PULL_GONE);

@@ -230,7 +230,7 @@ static void push__wrong_dtype_or_op(void **state)
 	h.dtype = 255;
 	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_DROP);
 	h.dtype = SW_I32;
-	h.op = 1;
+	h.op = SW_N_OPERATIONS;
 	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_DROP);
 	assert_int_equal(x->stats.rx_dtype, 3);
 	assert_int_equal(x->sh.n_open, 0);
@@ -299,8 +299,8 @@ static void push__another_step(void **state)
 	assert_int_equal(
 		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_TAKEN);
 	h.step = 7;
-	assert_int_equal(
-		sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems), SW_SHARD_STEP);
+	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
+		SW_SHARD_DIFFERS);
 	assert_int_equal(pull(x, 1, 1), 'N');
 	h.step = 6;
 	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),

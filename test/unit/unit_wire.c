@@ -252,7 +252,7 @@ static void header_decode__length_of_every_type(void **state)
 		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 184, 184, 1},
 		{SW_LEAVE, 176, 176, 1}, {SW_LEFT, 0, 0, 1},
 		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 176, 176, 1},
-		{SW_PUSH, 1, SW_PAYLOAD_MAX, 1},
+		{SW_PUSH, 0, SW_PAYLOAD_MAX, 1},
 		{SW_RESULT, 1, SW_PAYLOAD_MAX, 1}, {SW_ACK, 0, 8 * 48, 48},
 		{SW_PULL, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24}};
 
