@@ -205,8 +205,16 @@ static uint32_t take_submits(struct agent *a)
 	uint32_t n = sw_host_take(a->port, list, SUBMITS);
 
 	for (uint32_t i = 0; i < n; i++) {
-		int err = sw_worker_push(&a->worker, list[i].tensor,
-			list[i].step, list[i].handle);
+		struct sw_worker_round round = {.tensor = list[i].tensor,
+			.step = list[i].step,
+			.cookie = list[i].handle};
+		int err;
+
+		if (list[i].root) {
+			round.op = SW_OPERATION_COPY;
+			round.root = (uint16_t)(list[i].root - 1);
+		}
+		err = sw_worker_begin(&a->worker, &round);
 		struct sw_completion c = {
 			.handle = list[i].handle, .status = err};
 

@@ -10,10 +10,12 @@ enum {
 	TAKE_BURST = 32,
 };
 
-int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
-	uint64_t *handle)
+/* @root  0: sum; else 1 + the rank that broadcasts */
+static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t *handle)
 {
-	struct sw_submit s = {.tensor = t->i, .step = step};
+	struct sw_submit s = {
+		.tensor = t->i, .step = (uint16_t)step, .root = (uint16_t)root};
 	int n, err = sw_client_check(c);
 
 	if (err)
@@ -23,8 +25,7 @@ int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 			"tensor '%s' belongs to another client", t->name);
 	if (t->state != SW_TENSOR_IDLE)
 		return sw_client_fail(c, SW_EBUSY,
-			"tensor '%s': its last push_pull has not been waited "
-			"for",
+			"tensor '%s': its last handle has not been waited for",
 			t->name);
 	s.handle = (c->n_pushes + 1) << SW_EDGE_TENSOR_BITS | t->i;
 	n = sw_spsc_put(&c->submits, &s, 1);
@@ -42,6 +43,23 @@ int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 		sw_edge_bell_write(c->bell);
 	*handle = s.handle;
 	return 0;
+}
+
+int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
+	uint64_t *handle)
+{
+	return submit(c, t, 0, step, handle);
+}
+
+int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t *handle)
+{
+	if (root >= c->size)
+		return sw_client_fail(c, SW_EINVAL,
+			"tensor '%s': rank %u cannot broadcast, ranks are 0 to "
+			"%u",
+			t->name, root, c->size - 1);
+	return submit(c, t, 1 + root, step, handle);
 }
 
 static struct sw_tensor *find(struct sw_client *c, uint64_t handle)

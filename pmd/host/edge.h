@@ -27,7 +27,7 @@
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
-	SW_EDGE_VERSION = 1,
+	SW_EDGE_VERSION = 2,
 	SW_EDGE_TENSORS = 4096, /* per client, and so entries of each ring */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_BATCHES = 256, /* declared batches per client */
@@ -39,11 +39,12 @@ enum {
 
 #define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)
 
-/* A push_pull on its way to the agent. */
+/* A push_pull or broadcast on its way to the agent. */
 struct sw_submit {
 	uint64_t handle; /* the client's; comes back in the completion */
 	uint32_t tensor; /* in the ring: counted in the order of declaration */
-	uint32_t step;
+	uint16_t step;   /* low bits */
+	uint16_t root;   /* 0: sum; else 1 + the rank that broadcasts */
 };
 
 /* The end of a push_pull. */

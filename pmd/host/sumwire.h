@@ -3,7 +3,8 @@
  *
  * A training process opens the agent of its machine, declares its tensors,
  * and for each tensor and step submits a push_pull: when it completes, the
- * tensor holds the sum over all workers.  Tensors live in shared memory that
+ * tensor holds the sum over all workers; or a broadcast, after which it holds
+ * what one of them had in it.  Tensors live in shared memory that
  * the agent makes; they are pushed from there and results are written there.
  *
  * Lifecycle: 1. sw_settings_init  2. sw_open  3. sw_declare (once or more)
@@ -115,6 +116,20 @@ SW_API void *sw_tensor_data(struct sw_tensor *t);
  * Cost: one ring entry; a system call only when the agent sleeps. */
 SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 	uint64_t *handle);
+
+/* sw_broadcast - start to replace @t by what rank @root has in it, bit for bit
+ * and in any dtype.  All workers call it, with the same @root and @step; sums
+ * and broadcasts of one tensor may follow one another in any order.
+ * @root     0 … size-1
+ * @handle   as of sw_push_pull
+ * Returns at once.  A worker has its copy as soon as the root has pushed and it
+ * has asked; it does not wait for the others.
+ * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size.  A
+ * handle ends with SW_EMISMATCH when ranks name different roots, or one sums
+ * what another broadcasts.
+ * Cost: as of sw_push_pull; only the root's bytes travel to the servers. */
+SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t *handle);
 
 /* sw_poll - has @handle ended?  Never blocks.
  * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not

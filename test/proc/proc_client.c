@@ -46,6 +46,7 @@ struct client {
 	struct sw_settings settings;
 	struct tensor tensors[TENSORS_MAX];
 	uint32_t n_tensors, n_steps, first_step;
+	bool is_copying;   /* odd steps are broadcasts */
 	bool is_paused;    /* a line on stdin starts each step */
 	bool is_unchecked; /* but for the first step */
 	/* In the last step; EDIT: in all but the first. */
@@ -128,9 +129,17 @@ static void fill(const struct client *k, uint32_t step)
 	}
 }
 
+/* The rank that broadcasts in this step, or the size: it is a sum. */
+static uint32_t root_of(const struct client *k, uint32_t step)
+{
+	return k->is_copying && step % 2 ? step / 2 % sw_size(k->c)
+					 : sw_size(k->c);
+}
+
 static void check(const struct client *k, uint32_t step)
 {
-	int n = (int)sw_size(k->c), factor = n * (n + 1) / 2;
+	int n = (int)sw_size(k->c), root = (int)root_of(k, step);
+	int factor = root < n ? root + 1 : n * (n + 1) / 2;
 	uint64_t n_wrong = 0;
 
 	for (uint32_t t = 0; t < k->n_tensors; t++) {
@@ -170,11 +179,17 @@ static void declare(struct client *k)
 
 static void push_all(struct client *k, uint32_t step)
 {
-	for (uint32_t t = 0; t < k->n_tensors; t++)
-		must(k,
-			sw_push_pull(k->c, k->tensors[t].handle, step,
-				&k->tensors[t].push),
-			"push");
+	uint32_t root = root_of(k, step);
+
+	for (uint32_t i = 0; i < k->n_tensors; i++) {
+		struct tensor *t = &k->tensors[i];
+		int err = root < sw_size(k->c) ? sw_broadcast(k->c, t->handle,
+							 root, step, &t->push)
+					       : sw_push_pull(k->c, t->handle,
+							 step, &t->push);
+
+		must(k, err, "push");
+	}
 }
 
 static void wait_all(struct client *k)
@@ -283,7 +298,7 @@ static _Noreturn void usage(const char *why)
 		"proc_client: %s\n"
 		"usage: --agent SOCKET [--tensor NAME:ELEMENTS:DTYPE[:PRIORITY]"
 		"]... [--steps N] [--first-step N] [--timeout S] [--pause] "
-		"[--no-check] [--misbehave HOW]\n",
+		"[--no-check] [--copy] [--misbehave HOW]\n",
 		why);
 	exit(2);
 }
@@ -331,7 +346,7 @@ static void parse(struct client *k, int argc, char **argv)
 		{"tensor", 1, 0, 't'}, {"steps", 1, 0, 'n'},
 		{"first-step", 1, 0, 'f'}, {"timeout", 1, 0, 'o'},
 		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'},
-		{"no-check", 0, 0, 'u'}, {0, 0, 0, 0}};
+		{"no-check", 0, 0, 'u'}, {"copy", 0, 0, 'c'}, {0, 0, 0, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) != -1) {
@@ -349,6 +364,8 @@ static void parse(struct client *k, int argc, char **argv)
 					(uint32_t)atoi(optarg);
 		else if (c == 'p')
 			k->is_paused = true;
+		else if (c == 'c')
+			k->is_copying = true;
 		else if (c == 'u')
 			k->is_unchecked = true;
 		else if (c == 'm')

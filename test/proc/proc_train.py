@@ -79,5 +79,27 @@ def test_three_workers_sum_exactly():
             check("step 4 exact" in c.out(), f"{c.name} did not see step 4")
 
 
+def test_broadcasts_between_sums():
+    with Net(workers=3, servers=2) as net:
+        net.start_all()
+        clients = [net.client(r, "--tensor", "w:100001:f32", "--tensor",
+                              "b:7:i64", "--copy", "--steps", "7")
+                   for r in range(3)]
+        for c in clients:
+            c.wait_ok()
+            for step in range(7):
+                check(f"step {step} exact" in c.out(),
+                      f"{c.name} did not see step {step}")
+
+
+def test_one_broadcasts_and_one_sums():
+    with Net() as net:
+        net.start_all()
+        args = ("--tensor", "w:1000:f32", "--first-step", "3")
+        clients = [net.client(0, *args, "--copy"), net.client(1, *args)]
+        for c in clients:
+            c.wait_error("SW_EMISMATCH", "takes part in a")
+
+
 if __name__ == "__main__":
     rig.main(dict(globals()))

@@ -317,7 +317,8 @@ static void declare__answer_may_be_asked_for_once(void **state)
 /* Names that the lcore gave to tensors, over several batches. */
 static void take__translates_tensors(void **state)
 {
-	struct sw_submit in[4] = {{1, 0, 5}, {2, 1, 5}, {3, 2, 5}, {4, 3, 5}};
+	struct sw_submit in[4] = {
+		{1, 0, 5, 0}, {2, 1, 5, 0}, {3, 2, 5, 0}, {4, 3, 5, 0}};
 	struct sw_submit out[8];
 	struct sw_host_port *port;
 	struct slow s;
@@ -344,7 +345,7 @@ static void take__translates_tensors(void **state)
 
 static void accuse__detaches_the_client(void **state)
 {
-	struct sw_submit in = {1, 0, 0}, out;
+	struct sw_submit in = {1, 0, 0, 0}, out;
 	struct sw_host_port *port;
 	struct slow s;
 
@@ -369,7 +370,7 @@ static void accuse__detaches_the_client(void **state)
 
 static void idle_wait__keeps_its_time(void **state)
 {
-	struct sw_submit in = {1, 0, 0}, out;
+	struct sw_submit in = {1, 0, 0, 0}, out;
 	struct sw_host_port *port;
 	struct slow s;
 	uint64_t start;

@@ -13,7 +13,7 @@ static void submits__must_be_of_declared_tensors(void **state)
 	struct raw w;
 
 	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
-		struct sw_submit bad = {1, beyond[i], 0};
+		struct sw_submit bad = {1, beyond[i], 0, 0};
 
 		raw_open(&w, s->r);
 		raw_declare(&w, 0, 3);
@@ -30,7 +30,7 @@ static void rings__must_have_possible_indices(void **state)
 {
 	static const uint32_t beyond[] = {4097, 1u << 31, UINT32_MAX};
 	struct scene *s = *state;
-	struct sw_submit good = {0, 0, 0};
+	struct sw_submit good = {0, 0, 0, 0};
 	struct raw w;
 
 	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
@@ -56,7 +56,7 @@ static void rings__must_have_possible_indices(void **state)
 static void completions__must_be_taken(void **state)
 {
 	struct scene *s = *state;
-	struct sw_submit again = {0, 0, 0};
+	struct sw_submit again = {0, 0, 0, 0};
 	struct raw w;
 
 	raw_open(&w, s->r);
@@ -75,7 +75,7 @@ static void completions__must_be_taken(void **state)
 static void bell__cannot_block_the_lcore(void **state)
 {
 	struct scene *s = *state;
-	struct sw_submit again = {0, 0, 0};
+	struct sw_submit again = {0, 0, 0, 0};
 	struct sw_completion done;
 	char bytes[4096] = {0};
 	struct raw w;
@@ -104,7 +104,7 @@ static void bell__cannot_block_the_lcore(void **state)
 static void memory__cannot_shrink(void **state)
 {
 	struct scene *s = *state;
-	struct sw_submit good = {0, 0, 0};
+	struct sw_submit good = {0, 0, 0, 0};
 	struct sw_edge_declare m;
 	union sw_edge_msg answer;
 	struct raw w;

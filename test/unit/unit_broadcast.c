@@ -1,0 +1,245 @@
+/* unit_broadcast.c - rounds whose operation is copy: cell, shard, worker.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/shard_rig.h"
+#include "test/support/worker_rig.h"
+
+enum { A, B, C, ROOT = 1 };
+
+/* --- shard: root B, asked by whom and when --- */
+
+static enum sw_shard_push copy_from(struct fixture *x, uint32_t member,
+	uint32_t round, uint16_t root, const void *bytes, uint16_t n)
+{
+	struct sw_header h = header(0, round, 0, 0);
+
+	h.op = SW_OPERATION_COPY;
+	h.aux = root;
+	h.dtype = x->sh.tensors[0].dtype;
+	h.payload_len = n;
+	h.weight = n > 0;
+	h.payload_crc = sw_data_crc(&h, bytes, n);
+	return sw_shard_push(&x->sh, member, &h, bytes);
+}
+
+/* The root pushes @value in every element. */
+static enum sw_shard_push give(struct fixture *x, uint32_t round, int32_t value)
+{
+	int32_t elems[FULL];
+
+	for (uint32_t i = 0; i < FULL; i++)
+		elems[i] = value;
+	return copy_from(x, ROOT, round, ROOT, elems, sizeof(elems));
+}
+
+static enum sw_shard_push ask(
+	struct fixture *x, uint32_t member, uint32_t round)
+{
+	return copy_from(x, member, round, ROOT, NULL, 0);
+}
+
+static struct fixture *open_three(uint32_t dtype)
+{
+	struct fixture *x = open_shard(3, 0, 1);
+
+	admit(x, 0, dtype, PAYLOAD / sw_dtype_bytes(dtype), 0);
+	return x;
+}
+
+/* Who has asked gets it with the root's push, who asks later at once. */
+static void copy__needs_the_root_alone(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+
+	assert_int_equal(ask(x, A, 1), SW_SHARD_TAKEN);
+	assert_int_equal(take(x, A), -1);
+	assert_int_equal(pull(x, A, 1), 'W');
+	assert_int_equal(pull(x, C, 1), 'N');
+	assert_int_equal(give(x, 1, 42), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, A), 42);
+	assert_int_equal(x->h.weight, 1);
+	assert_int_equal(x->h.op, SW_OPERATION_COPY);
+	assert_int_equal(take(x, ROOT), 42);
+	assert_int_equal(take(x, C), -1);
+	assert_int_equal(x->sh.n_open, 1);
+	assert_int_equal(ask(x, C, 1), SW_SHARD_RESULT);
+	assert_int_equal(take(x, C), 42);
+	assert_int_equal(x->sh.n_open, 0);
+	assert_int_equal(x->stats.chunks_done, 1);
+	assert_int_equal(x->stats.push_folded, 3);
+	close_shard(x);
+}
+
+/* Its empty push again, as after a loss, is answered by the bytes. */
+static void copy__asked_twice(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+
+	ask(x, A, 1);
+	assert_int_equal(ask(x, A, 1), SW_SHARD_TAKEN);
+	give(x, 1, 42);
+	assert_int_equal(take(x, A), 42);
+	fate(x, A, SW_LOST);
+	assert_int_equal(take(x, A), 42);
+	fate(x, A, SW_ACKED);
+	assert_int_equal(ask(x, A, 1), SW_SHARD_RESULT);
+	assert_int_equal(take(x, A), 42);
+	assert_int_equal(give(x, 1, 43), SW_SHARD_RESULT); /* known: not read */
+	assert_int_equal(take(x, ROOT), 42);
+	assert_int_equal(x->stats.push_folded, 2);
+	close_shard(x);
+}
+
+/* Who is early waits for those that still lack the broadcast, and they get
+ * their own round, not a newer one. */
+static void copy__early_member_waits(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+
+	give(x, 1, 1);
+	ask(x, A, 1);
+	take(x, A);
+	assert_int_equal(give(x, 2, 2), SW_SHARD_TAKEN);
+	assert_int_equal(ask(x, A, 2), SW_SHARD_TAKEN);
+	assert_int_equal(x->stats.rx_round, 0);
+	assert_int_equal(pull(x, A, 2), 'W');
+	assert_int_equal(push(x, C, 2, 0, 9), SW_SHARD_DROP); /* C lacks 1 */
+	assert_int_equal(x->stats.rx_round, 1);
+	assert_int_equal(ask(x, C, 1), SW_SHARD_RESULT);
+	assert_int_equal(take(x, C), 1);
+	assert_int_equal(pull(x, A, 2), 'N');
+	assert_int_equal(give(x, 2, 2), SW_SHARD_COMPLETE);
+	assert_int_equal(pull(x, C, 1), 'r'); /* it may have been lost */
+	assert_int_equal(take(x, C), -1);     /* on its way */
+	fate(x, ROOT, SW_ACKED);
+	x->h.round = 1;
+	fate(x, C, SW_LOST);
+	assert_int_equal(take(x, C), 1);
+	assert_int_equal(ask(x, C, 2), SW_SHARD_RESULT);
+	assert_int_equal(take(x, C), 2);
+	close_shard(x);
+}
+
+/* f16: one result slot, which others may still need; no bit is changed, and a
+ * sum follows. */
+static void copy__any_bits_in_16_bit_types(void **state)
+{
+	struct fixture *x = open_three(SW_F16);
+	uint16_t odd[PAYLOAD / 2], ones[PAYLOAD / 2];
+	struct sw_header h;
+	const uint16_t *got;
+
+	for (uint32_t i = 0; i < PAYLOAD / 2; i++) {
+		odd[i] = (uint16_t)(0x7c01 + i); /* NaNs that signal, and all */
+		ones[i] = 0x3c00;
+	}
+	for (uint32_t m = 0; m < 3; m++) {
+		h = header(0, 1, 0, FULL);
+		h.dtype = SW_F16;
+		h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
+		sw_shard_push(&x->sh, m, &h, (uint8_t *)ones);
+	}
+	copy_from(x, ROOT, 2, ROOT, odd, PAYLOAD);
+	got = sw_shard_take(&x->sh, A, &x->h, &x->cell); /* lacks 1 */
+	assert_int_equal(x->h.round, 1);
+	assert_int_equal(got[5], 0x4200);
+	for (uint32_t m = 0; m < 3; m++) {
+		ask(x, m, 2);
+		got = sw_shard_take(&x->sh, m, &x->h, &x->cell);
+		assert_int_equal(x->h.round, 2);
+		assert_memory_equal(got, odd, PAYLOAD);
+	}
+	h.round = 3;
+	h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
+	sw_shard_push(&x->sh, A, &h, (uint8_t *)ones);
+	fate(x, C, SW_LOST); /* round 2 again, while 3 accumulates */
+	got = sw_shard_take(&x->sh, C, &x->h, &x->cell);
+	assert_memory_equal(got, odd, PAYLOAD);
+	close_shard(x);
+}
+
+static void copy__who_differs(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+	int32_t elems[FULL] = {0};
+
+	ask(x, A, 1);
+	assert_int_equal(push(x, C, 1, 0, 5), SW_SHARD_DIFFERS);
+	assert_int_equal(
+		copy_from(x, C, 1, ROOT + 1, NULL, 0), SW_SHARD_DIFFERS);
+	give(x, 1, 7);
+	assert_int_equal(copy_from(x, C, 1, ROOT, elems, sizeof(elems)),
+		SW_SHARD_DROP); /* a second root */
+	assert_int_equal(take(x, A), 7);
+	assert_int_equal(copy_from(x, C, 1, ROOT, elems, 4), SW_SHARD_DROP);
+	assert_int_equal(x->stats.rx_length, 1);
+	close_shard(x);
+}
+
+/* An empty contribution to a sum is none. */
+static void sum__empty_is_refused(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+	struct sw_header h = header(0, 1, 0, 0);
+
+	assert_int_equal(sw_shard_push(&x->sh, A, &h, NULL), SW_SHARD_DROP);
+	assert_int_equal(x->stats.rx_length, 1);
+	close_shard(x);
+}
+
+/* --- worker: rank 0 of 2 --- */
+
+static struct worker_rig *open_rig(void)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 2, 1);
+	wrig_run(&r);
+	wrig_declare(&r, "a", WRIG_CHUNK, 0);
+	return &r;
+}
+
+static int begin(struct worker_rig *r, uint16_t root)
+{
+	return sw_worker_begin(
+		&r->w, &(struct sw_worker_round){
+			       .op = SW_OPERATION_COPY, .root = root});
+}
+
+static void begin__only_the_root_has_bytes(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_header h = wrig_result_header(0, 1, 0, WRIG_CHUNK);
+	int32_t elems[WRIG_CHUNK] = {[3] = 33};
+
+	assert_int_equal(begin(r, 2), SW_EINVAL);
+	assert_int_equal(begin(r, 1), 0);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +0");
+	assert_int_equal(r->last[SW_PUSH].h.aux, 1);
+	assert_int_equal(r->last[SW_PUSH].h.weight, 0);
+	wrig_send(r, 0, h, elems); /* a sum: not what it waits for */
+	assert_string_equal(wrig_events(r), "");
+	h.op = SW_OPERATION_COPY;
+	wrig_send(r, 0, h, elems);
+	assert_non_null(strstr(wrig_events(r), "done"));
+	assert_int_equal(r->data[0][3], 33);
+	wrig_tx(r);
+	assert_int_equal(begin(r, 0), 0);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r2 c0 +1344");
+	assert_int_equal(r->last[SW_PUSH].h.weight, 1);
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copy__needs_the_root_alone),
+		cmocka_unit_test(copy__asked_twice),
+		cmocka_unit_test(copy__early_member_waits),
+		cmocka_unit_test(copy__any_bits_in_16_bit_types),
+		cmocka_unit_test(copy__who_differs),
+		cmocka_unit_test(sum__empty_is_refused),
+		cmocka_unit_test(begin__only_the_root_has_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
