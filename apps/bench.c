@@ -178,6 +178,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"slots of the loopback's memif rings"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 1, 64,
 			"frames per driver call of the loopback"},
+		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
+			"payload that each side of the loopback sends at most"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};

@@ -18,6 +18,7 @@ struct bench_options {
 	uint32_t factor, n_iters; /* 0: by size */
 	uint32_t n_servers;       /* for busbw; the agents know the real ones */
 	uint32_t ring, burst;     /* of the loopback's ports */
+	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;
 	bool is_loopback, is_raw, is_json, is_polling, has_no_crc;
 	const char *faults; /* percent, on the loopback's ports */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "apps/bench.h"
+#include "conf/value.h"
 #include "engine/error.h"
 
 enum { START_MS = 20000, STOP_MS = 15000, STEP_MS = 10 };
@@ -45,8 +46,10 @@ static int write_conf(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i)
 {
 	const char *faults = o->faults ? o->faults : "0%";
-	char path[BENCH_DIR + 32], cpu[16];
+	char path[BENCH_DIR + 32], cpu[16], rate[32];
 	FILE *f;
+
+	sw_value_format(o->rate_bit_s, SW_UNIT_RATE, rate, sizeof(rate));
 
 	path_of(l, i, "ini", path);
 	f = fopen(path, "w");
@@ -57,11 +60,12 @@ static int write_conf(const struct bench_loopback *l,
 		"[job]\nworkers = 1\ncrc = %s\n[log]\nlevel = warn\n"
 		"[stats]\nsocket = %s/%s.stats\n"
 		"[port a]\ntype = memif\nsocket = %s/link\nside = %s\n"
-		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nfault_loss = %s\n"
+		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "
+		"%s\nfault_loss = %s\n"
 		"fault_dup = %s\nfault_reorder = %s\n[lcore]\ncpus = %s\n",
 		roles[i], roles[i], l->dir, o->has_no_crc ? "no" : "yes",
 		l->dir, roles[i], l->dir, i ? "connect" : "listen", i + 1,
-		o->ring, o->burst, faults, faults, faults,
+		o->ring, o->burst, rate, faults, faults, faults,
 		sw_bench_cpu(i, cpu));
 	if (i)
 		fprintf(f,

@@ -187,6 +187,7 @@ static int open_ports(struct sw_daemon *d)
 
 		if (err)
 			return err;
+		d->ports[i]->rate_bit_s = d->conf.ports[i].rate_bit_s;
 		d->n_ports++;
 	}
 	return 0;

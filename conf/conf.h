@@ -45,6 +45,7 @@ struct sw_conf_subnet {
 #define SW_CONF_U32(field)     uint32_t field;
 #define SW_CONF_U64(field)     uint64_t field;
 #define SW_CONF_BYTES(field)   uint64_t field;
+#define SW_CONF_RATE(field)    uint64_t field; /* bits a second */
 #define SW_CONF_TIME(field)    uint64_t field;
 #define SW_CONF_PERCENT(field) uint32_t field;
 #define SW_CONF_CHOICE(field)  uint32_t field;

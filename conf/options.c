@@ -11,10 +11,11 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* bounds in options.def */
-#define MS  UINT64_C(1000000)
-#define S   UINT64_C(1000000000)
-#define MIB (UINT64_C(1) << 20)
-#define GIB (UINT64_C(1) << 30)
+#define MS   UINT64_C(1000000)
+#define S    UINT64_C(1000000000)
+#define MIB  (UINT64_C(1) << 20)
+#define GIB  (UINT64_C(1) << 30)
+#define GBIT UINT64_C(1000000000)
 
 #define SECTION(section, kind, text)
 #define OPTION(section, key, field, type, def, min, max, unit, text)           \
@@ -66,6 +67,8 @@ enum sw_unit sw_option_unit(const struct sw_option *o)
 		return SW_UNIT_BYTES;
 	case SW_OPTION_TIME:
 		return SW_UNIT_TIME;
+	case SW_OPTION_RATE:
+		return SW_UNIT_RATE;
 	case SW_OPTION_PERCENT:
 		return SW_UNIT_PERCENT;
 	default:
@@ -381,6 +384,7 @@ int sw_option_parse(
 		[SW_OPTION_U64] = number_parse,
 		[SW_OPTION_BYTES] = number_parse,
 		[SW_OPTION_TIME] = number_parse,
+		[SW_OPTION_RATE] = number_parse,
 		[SW_OPTION_PERCENT] = number_parse,
 		[SW_OPTION_CHOICE] = choice_parse,
 		[SW_OPTION_MODE] = mode_parse,

@@ -20,7 +20,11 @@ void sw_loop_init(struct sw_loop *l, struct sw_node *node,
 		.n_ports = n_ports,
 		.stop_gap_ns = stop_gap_ns,
 		.last_ns = now_ns,
-		.gap_from_ns = now_ns};
+		.gap_from_ns = now_ns,
+		.tx_at_ns = UINT64_MAX};
+	for (uint32_t i = 0; i < n_ports; i++)
+		sw_pace_init(&l->pace[i], ports[i]->rate_bit_s,
+			ports[i]->link_bit_s, ports[i]->max_payload);
 }
 
 static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
@@ -60,15 +64,23 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	uint64_t now_ns)
 {
 	uint32_t room = port->ops->tx_room(port), n = 0;
+	struct sw_pace *pace = &l->pace[port_i];
 	struct sw_tx_frame frame;
 	bool has_frame;
 
 	for (; n < room; n++) {
+		l->node->holds_data = !sw_pace_may(pace, now_ns);
 		SW_TIMED(l->node->stats->ticks_node_tx,
 			has_frame =
 				l->node->tx(l->node, now_ns, port_i, &frame));
-		if (!has_frame)
+		if (!has_frame) {
+			sw_pace_note(pace, l->node->holds_data);
+			if (l->node->holds_data)
+				l->tx_at_ns =
+					sw_min64(l->tx_at_ns, sw_pace_at(pace));
 			break;
+		}
+		sw_pace_charge(pace, frame.payload_len, now_ns);
 		SW_TIMED(l->node->stats->ticks_port_tx,
 			port->ops->tx(port, &frame));
 	}
@@ -107,6 +119,7 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 		SW_TIMED(l->node->stats->ticks_tick,
 			l->tick_at_ns = l->node->tick(l->node, now,
 				sw_max64(l->gap_ns[0], l->gap_ns[1])));
+	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)
 		n += tx(l, l->ports[p], p, now);
 	/* What came or went may have set a timer, none shorter than this. */
@@ -118,6 +131,7 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns)
 {
 	uint64_t now = sw_loop_now(l, now_ns);
+	uint64_t at = sw_min64(l->tick_at_ns, l->tx_at_ns);
 
-	return l->tick_at_ns <= now ? 0 : sw_min64(l->tick_at_ns - now, max_ns);
+	return at <= now ? 0 : sw_min64(at - now, max_ns);
 }

@@ -4,6 +4,7 @@
 #define SW_LOOP_H
 
 #include "engine/node.h"
+#include "engine/pace.h"
 
 /* The engine's clock stands still over gaps in polling longer than @stop_gap
  * (a stopped process, a paused machine): nobody is accused for the time in
@@ -18,6 +19,8 @@ struct sw_loop {
 	uint64_t tick_at_ns; /* engine's clock */
 	uint64_t gap_ns[2];  /* longest gap of this second and of the last */
 	uint64_t gap_from_ns;
+	uint64_t tx_at_ns; /* pacing lets the next data frame go */
+	struct sw_pace pace[SW_MAX_PORTS];
 };
 
 void sw_loop_init(struct sw_loop *l, struct sw_node *node,

@@ -15,6 +15,8 @@ enum { SW_MAX_PORTS = 32 };
  * from the lcore that owns it; now_ns never goes back. */
 struct sw_node {
 	struct sw_stats *stats; /* of the instance */
+	/* Set by the loop before tx: pacing lets control frames go, no data. */
+	bool holds_data;
 	/* Handle @n frames that came in on port @port_i; they are borrowed. */
 	void (*rx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
 		const struct sw_rx_frame *frames, uint32_t n);

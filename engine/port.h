@@ -69,6 +69,8 @@ struct sw_port {
 	const char *name;     /* as configured */
 	uint32_t ip;          /* our IPv4 address there, host order */
 	uint32_t max_payload; /* largest payload class that fits its frames */
+	uint64_t rate_bit_s;  /* payload to pace to; 0: no limit */
+	uint64_t link_bit_s;  /* what the link carries; 0: not known */
 };
 
 #endif

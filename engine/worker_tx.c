@@ -189,7 +189,8 @@ bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	w->now_ns = now_ns;
 	if (tx_control(w, port_i, out))
 		return true;
-	for (uint32_t class = 0; class < SW_N_CLASSES; class ++)
+	for (uint32_t class = 0; class < SW_N_CLASSES && !node->holds_data;
+		class ++)
 		if (tx_push(w, port_i, class, out))
 			return true;
 	return false;

@@ -19,6 +19,7 @@ struct fixture {
 	struct sw_port *list[N_PORTS];
 	uint32_t n_frames; /* received */
 	uint32_t to_send;  /* frames that the node has, per port */
+	uint32_t payload_len;
 	uint64_t rx_ns, tick_ns, gap_ns, next_ns;
 	char calls[512];
 };
@@ -59,7 +60,8 @@ static bool tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct fixture *x = (struct fixture *)node;
 
 	memset(out, 0, sizeof(*out));
-	if (!x->to_send)
+	out->payload_len = x->payload_len;
+	if (!x->to_send || node->holds_data)
 		return false;
 	x->to_send--;
 	note(x, "tx", port_i);
@@ -238,6 +240,28 @@ static void wait__until_the_deadline(void **state)
 		sw_loop_wait(&x->loop, SW_S + 100 * SW_US, SW_S), SW_S);
 }
 
+/* Data waits inside the node for its time, and so does the loop. */
+static void turn__paced(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+
+	x->ports[0].port.rate_bit_s = 8 * SW_S; /* a byte a nanosecond */
+	sw_loop_init(&x->loop, &x->node, x->list, 1, 500 * SW_MS, SW_S);
+	x->payload_len = 12000;
+	x->to_send = 10;
+	x->next_ns = UINT64_MAX;
+	assert_int_equal(turn(x, SW_S), 2);
+	assert_true(x->node.holds_data);
+	assert_int_equal(sw_loop_wait(&x->loop, SW_S, SW_MS), 4001);
+	assert_int_equal(turn(x, SW_S + 4000), 0);
+	assert_int_equal(turn(x, SW_S + 4001), 1);
+	assert_int_equal(turn(x, SW_S + SW_MS), 4); /* at twice the rate */
+	x->to_send = 0;
+	turn(x, SW_S + 2 * SW_MS);
+	assert_false(x->node.holds_data);
+	assert_int_equal(sw_loop_wait(&x->loop, SW_S + 2 * SW_MS, SW_S), SW_S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +276,7 @@ int main(void)
 		cmocka_unit_test(turn__stop_is_skipped),
 		cmocka_unit_test(turn__longest_gap_is_kept_for_a_while),
 		cmocka_unit_test(wait__until_the_deadline),
+		cmocka_unit_test(turn__paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
