@@ -29,6 +29,9 @@ static const struct {
 #if SW_HAVE_CMD_BENCH
 	{"bench", sw_cmd_bench, "measure push and pull bandwidth"},
 #endif
+#if SW_HAVE_CMD_PLAN
+	{"plan", sw_cmd_plan, "shares, times and gains of a cluster"},
+#endif
 #if SW_HAVE_CMD_STATS
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
 #endif

@@ -1,0 +1,26 @@
+/* svg.h - a plot of lines, as SVG.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SVG_H
+#define SW_SVG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct sw_svg_line {
+	const char *name;
+	const double *y; /* [plot.n]; what is not finite is left out */
+};
+
+struct sw_svg_plot {
+	const char *title, *x_name, *y_name;
+	const double *x; /* [n], ascending */
+	uint32_t n;
+	const struct sw_svg_line *lines; /* at most 8 */
+	uint32_t n_lines;
+};
+
+/* sw_svg_write - write the plot to @f; the y axis begins at 0.  Returns 0, or
+ * SW_EIO when the file did not take everything. */
+int sw_svg_write(const struct sw_svg_plot *plot, FILE *f);
+
+#endif

@@ -1,0 +1,78 @@
+# proc_plan.py - sumwire plan: the figures of the paper, bad input, a plot
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import subprocess
+import tempfile
+import xml.etree.ElementTree
+
+import rig
+from rig import check
+
+
+def plan(*args):
+    return subprocess.run([rig.sumwire(), "plan", *args], capture_output=True,
+                          text=True, timeout=60, check=False)
+
+
+def plan_json(*args):
+    p = plan("--json", *args)
+    check(p.returncode == 0, "exit %d: %s" % (p.returncode, p.stderr))
+    return json.loads(p.stdout)
+
+
+def test_the_papers_gains():
+    """Paper 002, end of section 4.1: n = 32, k = 16."""
+    d = plan_json("--gpus", "32", "--cpus", "16")
+    check(round(d["gain_over_allreduce"], 3) == 1.469, d)
+    check(round(d["gain_over_ps"], 3) == 1.516, d)
+    check(abs(16 * d["ss_cpu_share"] + 32 * d["ss_gpu_share"] - 1) < 1e-9, d)
+    check(abs(d["optimal_time_s"] - 0.058405) < 1e-6, d)
+    check([p["policy"] for p in d["policies"]] ==
+          ["fifo", "p3", "bytescheduler"], d)
+    for p in d["policies"]:
+        check(p["iteration_s"] >= d["ideal_iteration_s"], p)
+
+
+def test_what_does_not_exist_is_null():
+    d = plan_json("--gpus", "8", "--cpus", "0")
+    check(d["ss_cpu_share"] is None and d["gain_over_ps"] is None, d)
+    check(d["gain_over_allreduce"] == 1, d)
+    d = plan_json("--gpus", "1", "--cpus", "2")
+    check(d["gain_over_allreduce"] is None, d)
+
+
+def test_bad_input():
+    for args, text in [(["--gpus", "0"], "1 to 1024"),
+                       (["--credit", "-1"], "sign"),
+                       (["--partition", "4 layers"], "4 layers"),
+                       (["--rate", "10"], "Gb/s"),
+                       (["--model", "vgg61"], "did you mean vgg16"),
+                       (["--model", "/nowhere.model"], "No such file")]:
+        p = plan(*args)
+        check(p.returncode == 2, "%s: exit %d" % (args, p.returncode))
+        check(text in p.stderr, "%s: %s" % (args, p.stderr))
+
+
+def test_a_file_with_a_missing_layer():
+    with tempfile.NamedTemporaryFile("w", suffix=".model") as f:
+        f.write("model m\nsource s\nlayers 2\nparameters 4\n"
+                "layer 1 b forward 1ms backward 2ms\n")
+        f.flush()
+        p = plan("--model", f.name)
+        check(p.returncode == 2 and f.name + ":5: layer 0 is missing"
+              in p.stderr, p.stderr)
+
+
+def test_a_plot():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "p.svg")
+        check(plan("--gpus", "8", "--svg", path).returncode == 0, "exit")
+        root = xml.etree.ElementTree.parse(path).getroot()
+        check(root.tag.endswith("svg"), root.tag)
+        p = plan("--svg", os.path.join(folder, "no", "p.svg"))
+        check(p.returncode == 1 and "No such file" in p.stderr, p.stderr)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
