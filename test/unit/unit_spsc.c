@@ -189,6 +189,9 @@ static void *produce(void *arg)
 		uint32_t burst = 1 + n % 5;
 		int done;
 
+		if (burst > N_RACED - n)
+			burst = N_RACED - n;
+
 		for (uint32_t i = 0; i < burst; i++)
 			e[i] = (struct entry){n + i, ~(n + i)};
 		done = sw_spsc_put(s, e, burst);
