@@ -196,7 +196,7 @@ static void fill_stats(void *ctx,
 	struct agent *a = ctx;
 	struct sw_stats sum = a->stats;
 
-	sw_agent_add_stats(&sum, &a->worker.stats);
+	sw_stats_add(&sum, &a->worker.stats);
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->is_attached);
 }

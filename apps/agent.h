@@ -79,9 +79,6 @@ struct agent {
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, uint64_t max_ns);
 
-/* sw_agent_add_stats - add the counters of one worker to a sum. */
-void sw_agent_add_stats(struct sw_stats *sum, const struct sw_stats *more);
-
 /* sw_agent_close - what the lcore left, after it was joined. */
 void sw_agent_close(struct agent *a);
 

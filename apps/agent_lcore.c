@@ -169,17 +169,6 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 	return 1;
 }
 
-void sw_agent_add_stats(struct sw_stats *sum, const struct sw_stats *more)
-{
-	const struct sw_stat_row *rows;
-	uint32_t n;
-
-	rows = sw_stats_rows(&n);
-	for (uint32_t i = 0; i < n; i++)
-		*(uint64_t *)((char *)sum + rows[i].offset) += *(
-			const uint64_t *)((const char *)more + rows[i].offset);
-}
-
 /* All servers know that we left, or do not answer: let go of everything. */
 static void finish_leaving(struct agent *a)
 {
@@ -188,7 +177,7 @@ static void finish_leaving(struct agent *a)
 	for (uint32_t i = 0; i < a->daemon.n_ports; i++)
 		if (!sw_dpdk_port_let_go(a->daemon.ports[i]))
 			return;
-	sw_agent_add_stats(&a->stats, &a->worker.stats);
+	sw_stats_add(&a->stats, &a->worker.stats);
 	a->worker.stats = (struct sw_stats){0};
 	sw_poller_node(&a->poller, NULL, 0);
 	sw_worker_close(&a->worker);

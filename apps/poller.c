@@ -40,12 +40,23 @@ static void discard(struct sw_daemon *d)
 	}
 }
 
-static void sleep_ns(uint64_t ns)
+static void sleep_ns(void *ctx, uint64_t ns)
 {
 	struct timespec t = {
 		.tv_sec = (time_t)(ns / SW_S), .tv_nsec = (long)(ns % SW_S)};
 
+	(void)ctx;
 	nanosleep(&t, NULL);
+}
+
+/* Sleep for @most, or until the next timer. */
+static void rest(struct sw_poller *p, void (*sleep)(void *ctx, uint64_t ns),
+	uint64_t most, uint64_t now_ns)
+{
+	uint64_t ns = p->has_node ? sw_loop_wait(&p->loop, now_ns, most) : most;
+
+	sw_loop_rest(&p->loop, ns);
+	sleep(p->ctx, ns);
 }
 
 /* Idle since @idle_ns: spin, then yield, then sleep, longer and longer.  With
@@ -65,14 +76,12 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		return;
 	}
 	if (!is_busy && p->rest) {
-		p->rest(p->ctx,
-			p->has_node ? sw_loop_wait(&p->loop, now_ns, REST_NS)
-				    : REST_NS);
+		rest(p, p->rest, REST_NS, now_ns);
 		return;
 	}
 	if (idle_ns / 8 < most)
 		most = idle_ns / 8;
-	sleep_ns(p->has_node ? sw_loop_wait(&p->loop, now_ns, most) : most);
+	rest(p, sleep_ns, most, now_ns);
 }
 
 int sw_poller_run(void *poller)

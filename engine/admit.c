@@ -132,6 +132,9 @@ static bool check_join(
 			"payload class %u: this port carries 1344, 3328 or "
 			"8192 up to %u",
 			j->payload, srv->max_payload[path.port_i]);
+	else if (j->has_crc > 1)
+		refuse(srv, path, j, SW_EINVAL, "crc %u: 0 or 1 expected",
+			j->has_crc);
 	else if (srv->is_stopping)
 		refuse(srv, path, j, SW_EREFUSED, "the server is stopping");
 	else
@@ -139,18 +142,40 @@ static bool check_join(
 	return false;
 }
 
+static bool has_terms(const struct sw_job *job, const struct sw_join *j)
+{
+	return job->n_members == j->n_members &&
+	       job->params.payload == j->payload &&
+	       job->params.has_crc == j->has_crc &&
+	       job->shard.server_i == j->server_i &&
+	       job->shard.place.n_servers == j->n_servers;
+}
+
+/* Has the rank said a later JOIN, in this or in a later start? */
+static bool is_outdated(const struct sw_server *srv, const struct sw_header *h,
+	const struct sw_join *j, const struct sw_job *job)
+{
+	const struct sw_member *m = &job->members[j->rank % SW_MAX_MEMBERS];
+
+	if (j->incarnation != m->incarnation || m->session_i == SW_NO_SESSION)
+		return j->incarnation < m->incarnation;
+	return h->psn <= srv->sessions[m->session_i]->flow.heard[SW_CLASS_CTL];
+}
+
 /* Does the JOIN fit the job that has its name? */
 static bool check_job(struct sw_server *srv, struct sw_path path,
-	const struct sw_join *j, const struct sw_job *job)
+	const struct sw_header *h, const struct sw_join *j,
+	const struct sw_job *job)
 {
 	const struct sw_shard *sh = &job->shard;
 	const struct sw_member *m = &job->members[j->rank % SW_MAX_MEMBERS];
 
-	if (job->n_members != j->n_members ||
-		job->params.payload != j->payload ||
-		job->params.has_crc != j->has_crc ||
-		sh->server_i != j->server_i ||
-		sh->place.n_servers != j->n_servers)
+	if (is_outdated(srv, h, j, job))
+		refuse(srv, path, j, SW_EBUSY,
+			"rank %u of job %.32s was taken by a later start, on "
+			"node %.64s",
+			j->rank, job->name, m->node);
+	else if (!has_terms(job, j))
 		refuse(srv, path, j, SW_EMISMATCH,
 			"rank %u: %u workers, payload %u, crc %u, server %u of "
 			"%u; job %.32s: %u, %u, %u, %u of %u",
@@ -224,6 +249,27 @@ static struct sw_session *same_join(const struct sw_server *srv,
 		       : NULL;
 }
 
+/* What nobody has spoken for yet yields to a newer JOIN: the session that has
+ * its rank, and a job of other terms without confirmed members.  Returns the
+ * job, NULL when it went. */
+static struct sw_job *make_way(struct sw_server *srv, const struct sw_header *h,
+	const struct sw_join *j, struct sw_job *job)
+{
+	bool is_other =
+		!has_terms(job, j) || (j->epoch && j->epoch != job->epoch);
+
+	if (is_outdated(srv, h, j, job) || (is_other && job->joined))
+		return job;
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS && job->is_used; m++) {
+		uint16_t i = job->members[m].session_i;
+
+		if (i != SW_NO_SESSION && !srv->sessions[i]->is_confirmed &&
+			(m == j->rank || is_other))
+			sw_session_drop(srv, srv->sessions[i]);
+	}
+	return job->is_used ? job : NULL;
+}
+
 static void enter(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const struct sw_join *j, struct sw_job *job)
 {
@@ -240,7 +286,6 @@ static void enter(struct sw_server *srv, struct sw_path path,
 	sw_flow_init(&s->flow, &job->params);
 	sw_flow_hear(&s->flow, h);
 	sw_job_enter(srv, job, s, j);
-	sw_session_owe(srv, s, SW_OWE_ACCEPT);
 }
 
 void sw_admit_join(struct sw_server *srv, struct sw_path path,
@@ -261,11 +306,14 @@ void sw_admit_join(struct sw_server *srv, struct sw_path path,
 	job = sw_job_find(srv, j.job);
 	again = job ? same_join(srv, path, &j, job) : NULL;
 	if (again) {
-		again->heard_ns = srv->now_ns;
+		if (!again->is_confirmed) /* later it speaks for itself */
+			again->heard_ns = srv->now_ns;
 		sw_session_owe(srv, again, SW_OWE_ACCEPT);
 		return;
 	}
-	if (job && !check_job(srv, path, &j, job))
+	if (job)
+		job = make_way(srv, h, &j, job);
+	if (job && !check_job(srv, path, h, &j, job))
 		return;
 	if (!job)
 		job = sw_job_open(srv, &j);

@@ -26,10 +26,12 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
 	}
 }
 
-static void put_credit(const struct sw_flow *f, struct sw_header *h)
+static void put_credit(struct sw_flow *f, struct sw_header *h)
 {
+	f->given = f->peer_consumed + f->window;
+	f->n_since_given = 0;
 	h->consumed = (uint32_t)f->consumed;
-	h->grant = (uint32_t)(f->peer_consumed + f->window);
+	h->grant = (uint32_t)f->given;
 }
 
 void sw_flow_send(
@@ -48,7 +50,6 @@ void sw_flow_send(
 	s->n_open++;
 	f->open_mask |= (uint8_t)(1u << h->class);
 	f->consumed += quanta_of(h->payload_len);
-	f->may_probe = false;
 	put_credit(f, h);
 }
 
@@ -77,6 +78,16 @@ bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
 		return false;
 	f->granted += (uint32_t)more;
 	return true;
+}
+
+bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
+{
+	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
+
+	f->n_since_given += quanta_of(h->payload_len);
+	/* What is beyond belief is the past, as in sw_flow_hear. */
+	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
+	       f->n_since_given > f->window + SW_CREDIT_SLACK;
 }
 
 /* Shift the 256 bits towards older by @n. */
@@ -201,8 +212,8 @@ static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
 		s->oldest++;
 }
 
-void sw_flow_resolve(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
+	bool is_first, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
 	struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
@@ -211,7 +222,8 @@ void sw_flow_resolve(
 		return;
 	/* The answer may have waited for other members: such a time is no
 	 * RTT.  It is one if it looks like the others, or is the first. */
-	if (!s->srtt_ns || now_ns - e->t_ns <= s->srtt_ns + 4 * s->rttvar_ns)
+	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
+						s->srtt_ns + 4 * s->rttvar_ns))
 		sample_rtt(s, now_ns - e->t_ns);
 	s->backoff = 0;
 	close_entry(f, class, e);
@@ -296,8 +308,9 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		fate, ctx);
 }
 
-bool sw_flow_on_ack(struct sw_flow *f, const struct sw_sack *sacks, uint32_t n,
-	uint64_t now_ns, sw_fate_fn fate, void *ctx)
+bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
+	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sw_sack *k = &sacks[i];
@@ -305,6 +318,9 @@ bool sw_flow_on_ack(struct sw_flow *f, const struct sw_sack *sacks, uint32_t n,
 		if (k->class >= SW_N_CLASSES ||
 			k->largest >= f->space[k->class].next_psn)
 			return false;
+		if (psn <= f->space[k->class].ack_psn)
+			continue; /* the past of this space */
+		f->space[k->class].ack_psn = psn;
 		f->peer_gap_ns = k->gap_us * SW_US;
 		take_sack(f, k, now_ns, fate, ctx);
 	}
@@ -322,7 +338,6 @@ static uint64_t tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	if (s->n_open &&
 		now_ns - s->sent[s->oldest % SW_SENT_RING].t_ns >= rto) {
 		f->n_timeouts++;
-		f->may_probe = true;
 		if (s->backoff < 16)
 			s->backoff++;
 		lose_older(f, class, s->next_psn, rto, now_ns, fate, ctx);

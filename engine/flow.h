@@ -13,7 +13,10 @@
  * Credit.  Every frame carries two cumulative counts in quanta of 1 KiB: what
  * its sender has consumed (losses included, so that a loss cannot leak credit)
  * and what its sender grants.  grant = highest consumed seen + window; nothing
- * is held by the receiver, since a contribution is folded as it arrives.
+ * is held by the receiver, since a contribution is folded as it arrives.  A
+ * sender with nothing on its way may always send one frame, so that a flow
+ * whose grants were lost asks for new ones by that; who sends more than it was
+ * given is policed.
  */
 #ifndef SW_FLOW_H
 #define SW_FLOW_H
@@ -24,6 +27,7 @@
 enum {
 	SW_SENT_RING = 256,      /* frames on their way per space */
 	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
+	SW_CREDIT_SLACK = 64,    /* quanta beyond the grant that are taken */
 };
 
 /* What was sent under a packet number. */
@@ -39,6 +43,7 @@ struct sw_space {
 	uint64_t next_psn;
 	uint64_t oldest; /* no open entry lies below */
 	uint64_t largest_acked;
+	uint64_t ack_psn; /* of the newest ACK that spoke of this space */
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
 	uint32_t backoff;            /* doublings of the RTO */
 	uint32_t n_open;
@@ -56,13 +61,14 @@ struct sw_flow {
 	const struct sw_params *params;
 	uint64_t consumed, granted; /* quanta; what we send */
 	uint64_t peer_consumed;     /* quanta; what we receive */
+	uint64_t given;             /* quanta; the last grant that we sent */
+	uint64_t n_since_given;     /* quanta that came since then */
 	uint32_t window;            /* quanta that we grant */
 	uint32_t ack_every;
 	uint64_t heard[SW_N_SPACES]; /* highest number seen, any verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_lost, n_timeouts;
-	bool may_probe;       /* one frame may exceed the grant */
 	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
 	struct sw_space space[SW_N_CLASSES];
@@ -76,12 +82,14 @@ typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
 
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params);
 
-/* sw_flow_can_send - is there credit and a free packet number in @class? */
+/* sw_flow_can_send - is there credit and a free packet number in @class?
+ * Without credit one frame may go when none is on its way: it tells the peer
+ * what was consumed, and brings the grant back that was lost. */
 static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 {
 	const struct sw_space *s = &f->space[class];
 
-	return (f->consumed < f->granted || f->may_probe) &&
+	return (f->consumed < f->granted || (!f->open_mask && f->granted)) &&
 	       s->next_psn - s->oldest < SW_SENT_RING;
 }
 
@@ -98,6 +106,13 @@ void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
  * newer than all before it in its space.  Returns true when the grant grew. */
 bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h);
 
+/* sw_flow_is_overdrawn - a data frame came: does its sender use more than it
+ * was given?  Counts, so call it once per frame, before its payload is looked
+ * at.  Over means: by its own count, or by what came since we last sent a
+ * grant, it has used the grant and SW_CREDIT_SLACK.  An honest sender overdraws
+ * by a frame, and by one more for each that was lost since it heard a grant. */
+bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h);
+
 /* sw_flow_accept - a data frame was folded, written or found done before: it
  * will be acknowledged. */
 void sw_flow_accept(
@@ -108,9 +123,11 @@ void sw_flow_accept(
 void sw_flow_answered(struct sw_flow *f, uint32_t class);
 
 /* sw_flow_resolve - the frame @psn of @class was acknowledged by the meaning
- * of something that came.  No callback. */
-void sw_flow_resolve(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+ * of something that came.  No callback.  @is_first: nothing else was sent that
+ * could have been meant, so that its time says something about the RTT (Karn).
+ */
+void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
+	bool is_first, uint64_t now_ns);
 
 /* sw_flow_ack_at - when an ACK is due; 0 = now, UINT64_MAX = never. */
 uint64_t sw_flow_ack_at(const struct sw_flow *f);
@@ -120,11 +137,13 @@ uint64_t sw_flow_ack_at(const struct sw_flow *f);
 uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_sack out[SW_N_CLASSES]);
 
-/* sw_flow_on_ack - take @n blocks of an ACK that sw_flow_hear found newer.
+/* sw_flow_on_ack - take those of the @n blocks of the ACK numbered @psn that no
+ * newer ACK has spoken of; other control frames may have overtaken it.
  * Calls @fate for every frame whose fate is known now.  Returns false, and
  * does nothing more, when a block acknowledges what was never sent. */
-bool sw_flow_on_ack(struct sw_flow *f, const struct sw_sack *sacks, uint32_t n,
-	uint64_t now_ns, sw_fate_fn fate, void *ctx);
+bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
+	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx);
 
 /* sw_flow_tick - declare lost what is overdue.  Returns when to call again,
  * UINT64_MAX when nothing is on its way. */

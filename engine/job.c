@@ -79,14 +79,24 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 {
 	struct sw_member *m = &job->members[join->rank];
 
-	*m = (struct sw_member){
-		.session_i = (uint16_t)(s->id >> 16), .n_local = join->n_local};
+	*m = (struct sw_member){.session_i = (uint16_t)(s->id >> 16),
+		.n_local = join->n_local,
+		.incarnation = join->incarnation};
 	memcpy(m->node, join->node, sizeof(m->node));
-	job->joined |= 1ULL << join->rank;
+	job->shard.weights[join->rank] = join->n_local;
+	s->status_wait_ns = srv->params.retry_min;
+	sw_session_owe(srv, s, SW_OWE_ACCEPT);
+}
+
+void sw_job_confirm(
+	struct sw_server *srv, struct sw_job *job, struct sw_session *s)
+{
+	s->is_confirmed = true;
+	job->joined |= 1ULL << s->member;
 	sw_log(srv->env->log, SW_LOG_INFO,
 		"job %s: rank %u joined from node %s (%d of %u)", job->name,
-		join->rank, m->node, __builtin_popcountll(job->joined),
-		job->n_members);
+		s->member, job->members[s->member].node,
+		__builtin_popcountll(job->joined), job->n_members);
 	if (!job->is_coordinated)
 		return;
 	if (job->state == SW_JOB_FORMING &&
@@ -117,20 +127,31 @@ void sw_job_close(struct sw_server *srv, struct sw_job *job)
 	job->is_used = false;
 }
 
+/* The session of @rank is closed.  Returns whether it was the last one, and
+ * the job with it. */
+static bool close_if_last(
+	struct sw_server *srv, struct sw_job *job, uint16_t rank)
+{
+	job->members[rank].session_i = SW_NO_SESSION;
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session_i != SW_NO_SESSION)
+			return false;
+	sw_job_close(srv, job);
+	return true;
+}
+
+void sw_job_forget(struct sw_server *srv, struct sw_job *job, uint16_t rank)
+{
+	close_if_last(srv, job, rank);
+}
+
 void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text)
 {
-	bool is_last = true;
-
-	job->members[rank].session_i = SW_NO_SESSION;
+	if (close_if_last(srv, job, rank))
+		return;
 	job->members[rank].has_left = true;
 	job->members[rank].is_done = !err;
-	for (uint32_t m = 0; m < job->n_members; m++)
-		is_last &= job->members[m].session_i == SW_NO_SESSION;
-	if (is_last) {
-		sw_job_close(srv, job);
-		return;
-	}
 	if (job->state == SW_JOB_FORMING && !err) {
 		job->joined &= ~(1ULL << rank); /* it may come again */
 		job->members[rank].has_left = false;

@@ -313,6 +313,10 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	struct sw_accept a;
 
 	memcpy(&a, payload, sizeof(a));
+	if (l->state == SW_LINK_OPEN && a.session == l->peer) {
+		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* ours was lost */
+		return;
+	}
 	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
 		w->stats.rx_state++;
 		return;
@@ -322,6 +326,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	l->heard_ns = w->now_ns;
 	w->fault.text[0] = 0;
 	sw_flow_hear(&l->flow, h);
+	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* only then we count */
 	if (l->index == 0)
 		w->epoch = a.epoch;
 	w->stats.sessions_opened++;
@@ -366,6 +371,20 @@ static void on_error(
 		w->stats.rx_state++;
 }
 
+/* The server has dropped a session that was new.  Its frames are numbered anew,
+ * ours go on, so that what comes late is told apart. */
+static void join_again(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t ctl_next = l->flow.ctl_next;
+	uint16_t generation = (uint16_t)(l->id + 1);
+
+	sw_flow_init(&l->flow, &w->params);
+	l->flow.ctl_next = ctl_next;
+	l->id = l->index << 16 | (generation ? generation : 1);
+	l->status_seq = 0;
+	sw_link_start(w, l);
+}
+
 static void on_left(
 	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {
@@ -377,6 +396,9 @@ static void on_left(
 		l->state = SW_LINK_CLOSED;
 		w->stats.sessions_closed++;
 		check_left(w);
+	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
+		   (l->index || !w->size)) {
+		join_again(w, l);
 	} else if (l->state == SW_LINK_OPEN) {
 		l->state = SW_LINK_CLOSED;
 		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,

@@ -93,9 +93,11 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
  * frames to wait that must be seen before any timer fires. */
 static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 {
-	uint64_t gap = now_ns - l->last_ns;
+	uint64_t since = now_ns - l->last_ns;
+	uint64_t gap = since - sw_min64(since, l->rest_ns);
 
 	l->last_ns = now_ns;
+	l->rest_ns = 0;
 	if (gap >= l->stop_gap_ns) {
 		l->skipped_ns += gap;
 		l->node->stats->poll_gaps++;
@@ -106,7 +108,7 @@ static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 		l->gap_ns[0] = 0;
 	}
 	l->gap_ns[0] = sw_max64(l->gap_ns[0], gap);
-	return gap > SW_MS / 2;
+	return since > SW_MS / 2;
 }
 
 uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)

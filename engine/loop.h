@@ -15,6 +15,7 @@ struct sw_loop {
 	uint32_t n_ports;
 	uint64_t stop_gap_ns;
 	uint64_t last_ns;    /* of the caller's clock, at the last turn */
+	uint64_t rest_ns;    /* that the caller chose to wait since */
 	uint64_t skipped_ns; /* by which the engine's clock lags */
 	uint64_t tick_at_ns; /* engine's clock */
 	uint64_t gap_ns[2];  /* longest gap of this second and of the last */
@@ -35,6 +36,14 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns);
  * @max_ns. */
 uint64_t sw_loop_wait(
 	const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns);
+
+/* sw_loop_rest - the caller sleeps for @ns before the next turn, because it
+ * chose to: peers are told of gaps in polling, so that they are patient, but
+ * not of this one. */
+static inline void sw_loop_rest(struct sw_loop *l, uint64_t ns)
+{
+	l->rest_ns = ns;
+}
 
 /* sw_loop_now - the engine's clock at the caller's @now_ns. */
 static inline uint64_t sw_loop_now(const struct sw_loop *l, uint64_t now_ns)

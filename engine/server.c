@@ -93,6 +93,16 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	free(s);
 }
 
+void sw_session_drop(struct sw_server *srv, struct sw_session *s)
+{
+	struct sw_job *job = s->job;
+	uint16_t rank = s->member;
+
+	srv->stats.sessions_dropped++;
+	sw_session_close(srv, s);
+	sw_job_forget(srv, job, rank);
+}
+
 /* Say to @peer that session @id is not, or no longer, open here. */
 static void say_left(
 	struct sw_server *srv, struct sw_path path, uint32_t peer, uint32_t id)
@@ -209,6 +219,11 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		srv->stats.rx_state++;
 		return;
 	}
+	if (sw_flow_is_overdrawn(&s->flow, h)) {
+		srv->stats.rx_credit++;
+		sw_session_owe(srv, s, SW_OWE_KEEPALIVE); /* with a grant */
+		return;
+	}
 	switch (sw_shard_push(sh, s->member, h, payload)) {
 	case SW_SHARD_COMPLETE:
 		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
@@ -283,8 +298,8 @@ static void on_ack(struct sw_server *srv, struct sw_session *s,
 	struct sw_sack sacks[SW_N_CLASSES];
 
 	memcpy(sacks, payload, h->payload_len);
-	if (!sw_flow_on_ack(&s->flow, sacks, h->payload_len / sizeof(*sacks),
-		    srv->now_ns, on_fate, s))
+	if (!sw_flow_on_ack(&s->flow, h->psn, sacks,
+		    h->payload_len / sizeof(*sacks), srv->now_ns, on_fate, s))
 		srv->stats.rx_state++;
 	sw_session_refresh(srv, s);
 }
@@ -314,9 +329,6 @@ static void on_control(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	switch (h->type) {
-	case SW_ACK:
-		on_ack(srv, s, h, payload);
-		return;
 	case SW_PULL:
 		on_pull(srv, s, h, payload);
 		return;
@@ -343,6 +355,8 @@ static void on_session(struct sw_server *srv, const struct sw_path *path,
 	if (!s)
 		return;
 	s->heard_ns = srv->now_ns;
+	if (!s->is_confirmed && h->type != SW_LEAVE)
+		sw_job_confirm(srv, s->job, s);
 	is_newer = h->psn > s->flow.heard[h->class];
 	if (sw_flow_hear(&s->flow, h))
 		sw_session_refresh(srv, s);
@@ -354,6 +368,8 @@ static void on_session(struct sw_server *srv, const struct sw_path *path,
 		on_push(srv, s, h, payload);
 	else if (h->class != SW_CLASS_CTL) /* a RESULT */
 		srv->stats.rx_state++;
+	else if (h->type == SW_ACK)
+		on_ack(srv, s, h, payload);
 	else if (is_newer)
 		on_control(srv, s, h, payload);
 }
@@ -402,6 +418,10 @@ static void bury(struct sw_server *srv, struct sw_session *s)
 	uint16_t rank = s->member;
 	char text[SW_TEXT_MAX];
 
+	if (!s->is_confirmed) { /* nobody was behind that JOIN */
+		sw_session_drop(srv, s);
+		return;
+	}
 	snprintf(text, sizeof(text), "rank %u (node %.64s) silent for %llu s",
 		rank, job->members[rank].node,
 		(unsigned long long)(srv->params.dead_after / SW_S));
@@ -411,13 +431,17 @@ static void bury(struct sw_server *srv, struct sw_session *s)
 	sw_job_leave(srv, job, rank, SW_EPEER, text);
 }
 
-/* Say the state again until the worker has acknowledged it. */
+/* Say ACCEPT again until the worker has spoken, then the state until it has
+ * acknowledged it. */
 static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 {
-	if (!s->job->is_coordinated || s->status_seq == s->job->seq)
+	enum sw_owed what = s->is_confirmed ? SW_OWE_STATUS : SW_OWE_ACCEPT;
+
+	if (s->is_confirmed &&
+		(!s->job->is_coordinated || s->status_seq == s->job->seq))
 		return UINT64_MAX;
-	if (srv->now_ns >= s->status_at_ns && !(s->owed & 1u << SW_OWE_STATUS))
-		sw_session_owe(srv, s, SW_OWE_STATUS);
+	if (srv->now_ns >= s->status_at_ns && !(s->owed & 1u << what))
+		sw_session_owe(srv, s, what);
 	return s->status_at_ns;
 }
 

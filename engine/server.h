@@ -34,8 +34,9 @@ enum sw_owed {
 struct sw_member {
 	uint16_t session_i; /* SW_NO_SESSION: not here */
 	uint16_t n_local;
-	bool has_left; /* was here and left, or died */
-	bool is_done;  /* left without an error */
+	uint64_t incarnation; /* of the last session, also when it has gone */
+	bool has_left;        /* was here and left, or died */
+	bool is_done;         /* left without an error */
 	char node[SW_NAME_MAX];
 };
 
@@ -44,7 +45,7 @@ struct sw_job {
 	bool is_coordinated; /* this server is the job's coordinator */
 	enum sw_job_state state;
 	uint64_t epoch;
-	uint64_t joined; /* members */
+	uint64_t joined; /* members whose session is confirmed */
 	uint16_t n_members;
 	int16_t err; /* FAILED: why, and through which member */
 	uint16_t err_rank;
@@ -63,10 +64,11 @@ struct sw_session {
 	struct sw_job *job;
 	uint16_t member;
 	uint8_t due_class; /* set in which the session stands, or 8 */
+	bool is_confirmed; /* its worker has spoken under the id */
 	uint64_t nonce, incarnation;
 	uint64_t heard_ns;
 	uint64_t sent_ns;      /* control: data that is lost proves no life */
-	uint64_t status_at_ns; /* when to say the state again */
+	uint64_t status_at_ns; /* when to say ACCEPT, or the state, again */
 	uint64_t status_wait_ns;
 	uint64_t error_at_ns; /* not before then */
 	uint16_t status_seq;  /* acknowledged */
@@ -148,6 +150,10 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s);
 /* sw_session_close - forget it; its member has left. */
 void sw_session_close(struct sw_server *srv, struct sw_session *s);
 
+/* sw_session_drop - close a session that was never confirmed, and its job if
+ * it has no other. */
+void sw_session_drop(struct sw_server *srv, struct sw_session *s);
+
 /* sw_session_fail - tell this worker that it cannot go on. */
 void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 	uint32_t key, const char *fmt, ...)
@@ -177,9 +183,15 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 
 /* sw_join_place - the facts in a JOIN that decide where chunks lie. */
 struct sw_place_job sw_join_place(const struct sw_join *join);
-/* sw_job_enter - @s is member @rank now. */
+/* sw_job_enter - @s has the place of @join's rank; the member counts when it
+ * is confirmed. */
 void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_session *s, const struct sw_join *join);
+/* sw_job_confirm - the worker behind @s has spoken under its id. */
+void sw_job_confirm(
+	struct sw_server *srv, struct sw_job *job, struct sw_session *s);
+/* sw_job_forget - the session of @rank was never confirmed, and is closed. */
+void sw_job_forget(struct sw_server *srv, struct sw_job *job, uint16_t rank);
 /* sw_job_leave - a member is gone; err != 0 fails the job of a coordinator;
  * the last one closes the job. */
 void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,

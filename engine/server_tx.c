@@ -13,6 +13,14 @@ static uint32_t build_error(
 	return sizeof(s->fault);
 }
 
+/* When ACCEPT or STATUS is said again, if nothing is heard. */
+static void say_again(struct sw_server *srv, struct sw_session *s)
+{
+	s->status_at_ns = srv->now_ns + s->status_wait_ns;
+	s->status_wait_ns =
+		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
+}
+
 static uint32_t build_accept(
 	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
 {
@@ -22,6 +30,7 @@ static uint32_t build_accept(
 		.version = SW_VERSION_MAX};
 
 	h->type = SW_ACCEPT;
+	say_again(srv, s);
 	memcpy(srv->payload, &a, sizeof(a));
 	return sizeof(a);
 }
@@ -33,9 +42,7 @@ static uint32_t build_status(
 
 	h->type = SW_STATUS;
 	sw_job_status(s->job, s->member, &st);
-	s->status_at_ns = srv->now_ns + s->status_wait_ns;
-	s->status_wait_ns =
-		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
+	say_again(srv, s);
 	memcpy(srv->payload, &st, sizeof(st));
 	return sizeof(st);
 }

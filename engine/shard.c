@@ -453,6 +453,14 @@ static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 	return true;
 }
 
+/* Of a sum as its member declared it, of a broadcast 1 with bytes. */
+static bool has_weight(
+	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
+{
+	return h->weight == (h->op == SW_OPERATION_COPY ? h->payload_len > 0
+							: sh->weights[member]);
+}
+
 enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -462,6 +470,10 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 
 	if (!t || !matches(sh, t, h))
 		return SW_SHARD_DROP;
+	if (!has_weight(sh, member, h)) {
+		sh->stats->rx_weight++;
+		return SW_SHARD_DROP;
+	}
 	local = sw_place_local(&t->place, h->chunk);
 	c = &t->chunks[local];
 	switch (sw_cell_judge_push(c, h->round, member)) {

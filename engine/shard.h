@@ -47,6 +47,7 @@ struct sw_shard {
 	struct sw_stats *stats;
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint32_t n_members;
+	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member */
 	uint16_t server_i;
 	struct sw_place_job place;
 	struct sw_place_map map;

@@ -5,7 +5,10 @@
 #include "engine/bytes.h"
 
 static const struct sw_stat_row rows[] = {
-#define SW_STAT(name, text) {#name, text, offsetof(struct sw_stats, name)},
+#define SW_STAT(name, text) \
+	{#name, text, offsetof(struct sw_stats, name), false},
+#define SW_STAT_MAX(name, text) \
+	{#name, text, offsetof(struct sw_stats, name), true},
 #include "engine/stats.def"
 #undef SW_STAT
 };
@@ -14,4 +17,15 @@ const struct sw_stat_row *sw_stats_rows(uint32_t *n)
 {
 	*n = SW_ARRAY_SIZE(rows);
 	return rows;
+}
+
+void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more)
+{
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		uint64_t *a = (uint64_t *)((char *)sum + rows[i].offset);
+		uint64_t b = *(
+			const uint64_t *)((const char *)more + rows[i].offset);
+
+		*a = rows[i].is_max ? sw_max64(*a, b) : *a + b;
+	}
 }

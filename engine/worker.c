@@ -93,6 +93,10 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 		w->stats.rx_length++;
 		return false;
 	}
+	if (h->weight == 0 || h->weight > w->size) {
+		w->stats.rx_weight++;
+		return false;
+	}
 	return true;
 }
 
@@ -104,7 +108,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
 	sw_tensors_set(w, t, h->chunk, false, false);
-	sw_flow_resolve(&l->flow, t->class, c->psn, w->now_ns);
+	sw_flow_resolve(&l->flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
 		memcpy(t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
 			h->payload_len));
@@ -124,6 +128,11 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk);
 	uint32_t crc = h->payload_crc;
 
+	if (sw_flow_is_overdrawn(&l->flow, h)) {
+		w->stats.rx_credit++;
+		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* with a grant */
+		return;
+	}
 	if (!t || !is_well_formed(w, t, h))
 		return;
 	if (is_wanted(w, t, h)) {
@@ -171,8 +180,8 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	struct sw_sack sacks[SW_N_CLASSES];
 
 	memcpy(sacks, payload, h->payload_len);
-	if (!sw_flow_on_ack(&l->flow, sacks, h->payload_len / sizeof(*sacks),
-		    w->now_ns, on_fate, w))
+	if (!sw_flow_on_ack(&l->flow, h->psn, sacks,
+		    h->payload_len / sizeof(*sacks), w->now_ns, on_fate, w))
 		w->stats.rx_state++;
 	sw_link_refresh(w, l);
 }
@@ -289,10 +298,10 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 		on_result(w, l, h, payload);
 	else if (h->type == SW_LEFT || l->state != SW_LINK_OPEN)
 		sw_link_rx(w, l, h, payload);
-	else if (!is_newer)
-		return; /* the past of a control frame */
 	else if (h->type == SW_ACK)
 		on_ack(w, l, h, payload);
+	else if (!is_newer)
+		return; /* the past of a control frame */
 	else if (h->type == SW_ANSWER)
 		on_answers(w, l, h, payload);
 	else if (!sw_link_rx(w, l, h, payload))

@@ -174,6 +174,15 @@ static bool hello(struct hand_rig *rig, uint32_t i)
 	return true;
 }
 
+void hand_speak(struct hand_rig *rig, uint32_t i)
+{
+	struct sw_header h = {.type = SW_KEEPALIVE,
+		.class = SW_CLASS_CTL,
+		.session = rig->w[i].peer};
+
+	hand_send(rig, i, &h, NULL, NULL);
+}
+
 bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 	uint16_t n_members, struct hand_frame *join)
 {
@@ -181,7 +190,7 @@ bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 	struct sw_header h = {.type = SW_JOIN,
 		.class = SW_CLASS_CTL,
 		.payload_len = sizeof(struct sw_join)};
-	struct sw_join j = {.incarnation = 1,
+	struct sw_join j = {.incarnation = ++rig->n_starts,
 		.version_min = SW_VERSION_MIN,
 		.version_max = SW_VERSION_MAX,
 		.rank = rank,
@@ -207,6 +216,7 @@ bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 		return false;
 	memcpy(&accept, got.payload, sizeof(accept));
 	w->peer = accept.session;
+	hand_speak(rig, i);
 	return true;
 }
 

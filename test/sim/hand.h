@@ -44,7 +44,8 @@ struct hand_rig {
 	struct sw_env env;
 	struct sw_port port, *ports[1];
 	uint64_t now_ns, rng;
-	bool is_stuck; /* the server's port takes no frame */
+	uint64_t n_starts; /* of workers */
+	bool is_stuck;     /* the server's port takes no frame */
 	uint32_t n_workers, n_chunks, last_elems;
 	struct hand w[HAND_WORKERS];
 };
@@ -57,8 +58,11 @@ void hand_close(struct hand_rig *rig);
 /* An idle server, nobody has joined. */
 void hand_open_idle(struct hand_rig *rig);
 
-/* Say HELLO and JOIN as @rank of @n_members; true: accepted.  The JOIN comes
- * out, to be said again. */
+/* Say a KEEPALIVE. */
+void hand_speak(struct hand_rig *rig, uint32_t i);
+
+/* Say HELLO, JOIN as @rank of @n_members, each time in a later start, and when
+ * accepted KEEPALIVE; true: accepted.  The JOIN comes out, to be said again. */
 bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 	uint16_t n_members, struct hand_frame *join);
 

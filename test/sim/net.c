@@ -195,6 +195,7 @@ void sim_node_freeze(struct sim_node *n, uint64_t gap_ns)
 {
 	n->gap_until_ns = n->net->now_ns + gap_ns;
 	n->wake_ns = n->gap_until_ns;
+	sw_loop_rest(&n->loop, 0);
 }
 
 static void arrive(struct sim_net *net, struct sim_frame *f)
@@ -225,8 +226,10 @@ static void wake(struct sim_net *net, struct sim_node *n)
 	nap = sw_loop_wait(&n->loop, net->now_ns, 100 * SW_MS);
 	if (did || nap < n->turn_ns)
 		nap = n->turn_ns;
+	sw_loop_rest(&n->loop, nap);
 	if (sim_chance(&net->rng, net->faults.nap)) {
 		nap = sim_below(&net->rng, net->faults.nap_ns);
+		sw_loop_rest(&n->loop, 0);
 		n->gap_until_ns = net->now_ns + nap;
 	}
 	if (n->is_up)

@@ -1,44 +1,10 @@
 /* trace_flow.c - traces about acknowledgement, credit and time.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdlib.h>
-
 #include "engine/bytes.h"
 #include "test/sim/hand.h"
-#include "test/sim/job.h"
-#include "test/sim/traces.h"
+#include "test/sim/trace_job.h"
 
 enum { A, B };
-
-static struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
-{
-	struct sim_job *job = malloc(sizeof(*job));
-
-	if (!job)
-		abort();
-	sim_job_init(job, 1);
-	job->n_elems[0] = n_elems;
-	job->n_rounds = n_rounds;
-	return job;
-}
-
-static void end_job(struct check *c, struct sim_job *job)
-{
-	const char *wrong = sim_job_wrong(job);
-
-	check(c, !wrong, wrong ? wrong : "");
-	sim_job_close(job);
-	free(job);
-}
-
-static bool is_type(const struct sim_frame *f, uint8_t type, uint32_t from)
-{
-	return f->bytes[3] == type && f->from == from;
-}
-
-static uint32_t chunk_of(const struct sim_frame *f)
-{
-	return sw_load32(f->bytes + 24);
-}
 
 /* --- A5 --- */
 
@@ -87,6 +53,26 @@ static void a5_old_ack_is_ignored(struct check *c)
 	check_eq(c, hand_session(&rig, B)->flow.open_mask, 1, "open spaces");
 	hand_pass(&rig, SW_S / 10);
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "it was sent again");
+	hand_close(&rig);
+}
+
+/* An ACK that a later frame of another kind has overtaken says something new
+ * all the same. */
+static void a5_overtaken_ack_counts(struct check *c)
+{
+	struct hand_rig rig;
+	uint64_t *ctl;
+
+	hand_open(&rig, 2, 100);
+	ctl = &rig.w[B].next[SW_CLASS_CTL];
+	hand_push(&rig, A, 1, 0, 1, NULL);
+	hand_push(&rig, B, 1, 0, 4, NULL);
+	check_eq(c, hand_session(&rig, B)->flow.open_mask, 1, "open spaces");
+	*ctl += 1;
+	hand_speak(&rig, B);
+	*ctl -= 2;
+	hand_ack(&rig, B, 1, 1, NULL);
+	check_eq(c, hand_session(&rig, B)->flow.open_mask, 0, "open spaces");
 	hand_close(&rig);
 }
 
@@ -261,6 +247,79 @@ static void a9_probe_after_a_timeout(struct check *c)
 	end_job(c, job);
 }
 
+/* The answer to a push is late, the push is taken for lost and sent again, and
+ * that frame is lost: it was not needed, but has used the credit. */
+static enum sim_fate lose_needless(void *ctx, struct sim_frame *f)
+{
+	uint32_t *n_lost = ctx;
+
+	if (is_type(f, SW_PUSH, 1) && f->bytes[4] & SW_FLAG_RETX) {
+		++*n_lost;
+		return SIM_LOST;
+	}
+	return f->to == 1 && !*n_lost && f->bytes[3] >= SW_RESULT ? SIM_HOLD
+								  : SIM_PASS;
+}
+
+static void a9_needless_retransmission_is_lost(struct check *c)
+{
+	struct sim_job *job = new_job(100, 3);
+	uint32_t n_lost = 0;
+
+	job->params.window_bytes = 2 * SW_QUANTUM; /* one frame */
+	job->is_in_order = true;
+	job->net.hook = lose_needless;
+	job->net.hook_ctx = &n_lost;
+	sim_job_open(job);
+	while (!n_lost)
+		sim_job_pass(job, SW_MS);
+	while (job->net.n_held)
+		sim_net_release(&job->net, 0);
+	job->net.hook = NULL;
+	check(c, sim_job_run(job, 100 * SW_MS), "the job ends in 100 ms");
+	end_job(c, job);
+}
+
+/* B sends what it was not given credit for, and says so. */
+static void a9_overdraw_is_policed(struct check *c)
+{
+	struct hand_rig rig;
+
+	hand_open(&rig, 2, 10 * HAND_PAYLOAD / 4);
+	hand_push(&rig, A, 1, 0, 1, NULL);
+	rig.w[B].consumed +=
+		rig.params.window_bytes / SW_QUANTUM + 2 * SW_CREDIT_SLACK;
+	hand_push(&rig, B, 1, 0, 4, NULL);
+	check_eq(c, rig.srv.stats.rx_credit, 1, "frames beyond the credit");
+	check_eq(c, hand_chunk(&rig, 0)->cell[1].got, 1, "folded");
+	check(c, hand_count(&rig, B, SW_KEEPALIVE), "B is told its grant");
+	/* Told, it is within its budget again, and so is what comes next. */
+	hand_push(&rig, B, 1, 0, 4, NULL);
+	hand_push(&rig, B, 1, 1, 4, NULL);
+	check_eq(c, rig.srv.stats.push_folded, 3, "contributions folded");
+	hand_close(&rig);
+}
+
+/* B never says that it has consumed anything. */
+static void a9_overdraw_without_a_word(struct check *c)
+{
+	struct hand_rig rig;
+	uint32_t n = 512, window;
+
+	hand_open(&rig, 2, n * HAND_PAYLOAD / 4);
+	window = rig.params.window_bytes / SW_QUANTUM;
+	rig.is_stuck = true; /* so that it is given nothing more */
+	for (uint32_t k = 0; k < n; k++) {
+		rig.w[B].consumed = 0;
+		hand_push(&rig, B, 1, k, 4, NULL);
+	}
+	check(c, rig.srv.stats.push_folded * 2 <= window + SW_CREDIT_SLACK,
+		"what was folded is within the window");
+	check_eq(c, rig.srv.stats.push_folded + rig.srv.stats.rx_credit, n,
+		"folded or counted");
+	hand_close(&rig);
+}
+
 /* A window of one frame is not served at the pace of delayed ACKs. */
 static void a9_small_window_is_acknowledged_at_once(struct check *c)
 {
@@ -427,10 +486,15 @@ static void c_no_fault_no_retransmission(struct check *c)
 const struct check_case trace_flow[] = {
 	{"a5_false_ack_repaired_by_pull", a5_false_ack_repaired_by_pull},
 	{"a5_old_ack_is_ignored", a5_old_ack_is_ignored},
+	{"a5_overtaken_ack_counts", a5_overtaken_ack_counts},
 	{"a5_old_ack_is_ignored_by_a_worker",
 		a5_old_ack_is_ignored_by_a_worker},
 	{"a9_credit_leak_by_loss", a9_credit_leak_by_loss},
 	{"a9_probe_after_a_timeout", a9_probe_after_a_timeout},
+	{"a9_needless_retransmission_is_lost",
+		a9_needless_retransmission_is_lost},
+	{"a9_overdraw_is_policed", a9_overdraw_is_policed},
+	{"a9_overdraw_without_a_word", a9_overdraw_without_a_word},
 	{"a9_stale_grant", a9_stale_grant},
 	{"a9_stale_consumption", a9_stale_consumption},
 	{"a9_small_window_is_acknowledged_at_once",

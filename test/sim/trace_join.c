@@ -71,8 +71,7 @@ static void leave(struct hand_rig *rig, uint32_t i)
 }
 
 /* A JOIN comes late, its cookie still being valid, when its job has ended:
- * nobody is behind it.  The living rank is told who has its place, and gets in
- * when the silence has been noticed. */
+ * nobody is behind it, so it holds no place against the living. */
 static void a14_replayed_join(struct check *c)
 {
 	struct hand_rig rig;
@@ -88,14 +87,87 @@ static void a14_replayed_join(struct check *c)
 	hand_again(&rig, A, &join);
 	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 1, "ACCEPTs");
 	hand_empty(&rig);
-	check(c, !hand_join(&rig, A, 0, 2, NULL), "A does not get in");
-	check_eq(c, hand_count(&rig, A, SW_ERROR), 1, "refusals");
-	hand_pass(&rig, rig.params.dead_after);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins the next run");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins the next run");
 	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
-	hand_pass(&rig, 9 * SW_S);
-	check_eq(c, rig.srv.stats.sessions_dead, 1, "sessions buried");
+	hand_close(&rig);
+}
+
+/* The same, and the next run has three members: the terms of a job that nobody
+ * confirmed bind nobody. */
+static void a14_replayed_join_of_other_terms(struct check *c)
+{
+	struct hand_rig rig;
+	struct hand_frame join;
+
+	hand_open_idle(&rig);
+	check(c, hand_join(&rig, A, 0, 1, &join), "A joins");
+	leave(&rig, A);
+	hand_again(&rig, A, &join);
+	check(c, hand_join(&rig, B, 1, 3, NULL), "B joins a job of three");
+	check_eq(c, rig.srv.jobs[0].n_members, 3, "members");
+	check_eq(c, rig.srv.stats.sessions_dropped, 1, "sessions dropped");
+	hand_again(&rig, A, &join);
+	check_eq(c, rig.srv.jobs[0].n_members, 3, "members");
+	check_eq(c, hand_count(&rig, A, SW_ERROR), 1, "refusals");
+	hand_close(&rig);
+}
+
+/* A member counts when its worker has spoken under its session id, not when a
+ * JOIN has come: the job does not run, and whoever is not there harms nobody.
+ */
+static void a14_replayed_join_does_not_count(struct check *c)
+{
+	struct hand_rig rig;
+	struct hand_frame join;
+
+	hand_open_idle(&rig);
+	check(c, hand_join(&rig, A, 0, 2, &join), "A joins");
+	leave(&rig, A);
+	hand_again(&rig, A, &join);
+	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
+	check_eq(c, rig.srv.jobs[0].state, SW_JOB_FORMING, "state of the job");
+	check_eq(c, rig.srv.jobs[0].joined, 2, "members");
+	for (uint32_t i = 0; i < 11; i++) {
+		hand_pass(&rig, SW_S);
+		hand_speak(&rig, B);
+	}
+	check_eq(c, rig.srv.jobs[0].state, SW_JOB_FORMING, "state of the job");
+	check_eq(c, rig.srv.stats.sessions_dropped, 1, "sessions dropped");
+	hand_empty(&rig);
+	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
+	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	hand_close(&rig);
+}
+
+/* The JOIN of an earlier start comes after that of a later one, which has not
+ * spoken yet: the later stays. */
+static void a14_earlier_start_is_refused(struct check *c)
+{
+	struct hand_rig rig;
+	struct hand_frame first, second;
+	struct hand_got got;
+	struct sw_fault fault;
+	uint32_t id;
+
+	hand_open_idle(&rig);
+	check(c, hand_join(&rig, A, 0, 2, &first), "A joins");
+	leave(&rig, A);
+	check(c, hand_join(&rig, A, 0, 2, &second), "A starts again");
+	leave(&rig, A);
+	hand_again(&rig, A, &second); /* nobody has spoken */
+	id = rig.srv.sessions[0]->id;
+	hand_empty(&rig);
+	hand_again(&rig, A, &first);
+	check_eq(c, rig.srv.sessions[0]->id, id, "session of A");
+	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 0, "ACCEPTs");
+	if (check(c, hand_take(&rig, A, SW_ERROR, &got), "it was refused")) {
+		memcpy(&fault, got.payload, sizeof(fault));
+		check_eq(c, (uint64_t)fault.err, (uint64_t)SW_EBUSY, "error");
+		check_text(c, fault.text,
+			"rank 0 of job hand was taken by a later start, on "
+			"node gpu0");
+	}
 	hand_close(&rig);
 }
 
@@ -173,6 +245,9 @@ const struct check_case trace_join[] = {
 	{"a14_second_agent_same_rank", a14_second_agent_same_rank},
 	{"a14_repeated_join", a14_repeated_join},
 	{"a14_replayed_join", a14_replayed_join},
+	{"a14_replayed_join_of_other_terms", a14_replayed_join_of_other_terms},
+	{"a14_replayed_join_does_not_count", a14_replayed_join_does_not_count},
+	{"a14_earlier_start_is_refused", a14_earlier_start_is_refused},
 	{"a14_join_with_an_old_cookie", a14_join_with_an_old_cookie},
 	{"a19_mixed_steps", a19_mixed_steps},
 	{"i5_no_answer_larger_than_its_question",

@@ -1,37 +1,8 @@
 /* trace_worker.c - traces that end in a worker's buffer: A2, A6, A13, A16.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdlib.h>
-
 #include "engine/bytes.h"
 #include "engine/error.h"
-#include "test/sim/job.h"
-#include "test/sim/traces.h"
-
-static struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
-{
-	struct sim_job *job = malloc(sizeof(*job));
-
-	if (!job)
-		abort();
-	sim_job_init(job, 1);
-	job->n_elems[0] = n_elems;
-	job->n_rounds = n_rounds;
-	return job;
-}
-
-static void end_job(struct check *c, struct sim_job *job)
-{
-	const char *wrong = sim_job_wrong(job);
-
-	check(c, !wrong, wrong ? wrong : "");
-	sim_job_close(job);
-	free(job);
-}
-
-static bool is_type(const struct sim_frame *f, uint8_t type, uint32_t from)
-{
-	return f->bytes[3] == type && f->from == from;
-}
+#include "test/sim/trace_job.h"
 
 /* --- A2, the worker's half --- */
 

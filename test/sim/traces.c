@@ -8,10 +8,10 @@
  *  A3   a push into a sum that is complete
  *  A5   a false acknowledgement; PULL as the universal repair
  *  A6   a retransmission rebuilt from the result in an in-place buffer
- *  A9   credit that leaks by loss; grants that are too old
+ *  A9   credit that leaks by loss; grants that are too old; overdrawing
  *  A10  classes that overtake each other are no loss
  *  A13  (a) the head of one queue behind the head of another
- *  A14  two agents of one rank; a JOIN that comes late
+ *  A14  two agents of one rank; a JOIN that comes late, and counts for nobody
  *  A16  a buffer that is written while it is pushed
  *  A17  timers after a gap in polling
  *  A18  storms of PULLs

@@ -14,6 +14,7 @@ struct fixture {
 	struct sw_flow f;
 	uint64_t now_ns;
 	uint32_t n_acked, n_lost;
+	uint64_t ack_psn; /* of the last ACK */
 	struct sw_sent last;
 	char fates[1024]; /* "+1 -2": acknowledged 1, lost 2 */
 };
@@ -76,7 +77,8 @@ static inline bool ack(struct fixture *x, uint8_t class, uint64_t largest,
 		.delay_us = delay_us};
 
 	x->fates[0] = 0;
-	return sw_flow_on_ack(&x->f, &k, 1, x->now_ns, on_fate, x);
+	return sw_flow_on_ack(
+		&x->f, ++x->ack_psn, &k, 1, x->now_ns, on_fate, x);
 }
 
 static inline uint64_t tick(struct fixture *x, uint64_t ns)

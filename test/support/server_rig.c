@@ -145,7 +145,7 @@ void rig_hello(struct server_rig *r, uint32_t i)
 	rig_tx(r);
 }
 
-const char *rig_join(struct server_rig *r, uint32_t i)
+const char *rig_join_only(struct server_rig *r, uint32_t i)
 {
 	struct sw_join j;
 
@@ -155,6 +155,22 @@ const char *rig_join(struct server_rig *r, uint32_t i)
 		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
 		&j);
 	return rig_tx(r);
+}
+
+const char *rig_join(struct server_rig *r, uint32_t i)
+{
+	char first[512];
+	size_t n;
+
+	n = (size_t)snprintf(first, sizeof(first), "%s", rig_join_only(r, i));
+	if (!strstr(first, "ACCEPT"))
+		return r->text;
+	rig_send(r, i, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	rig_tx(r);
+	memmove(r->text + n + 2, r->text, strlen(r->text) + 1);
+	memcpy(r->text, first, n);
+	memcpy(r->text + n, r->text[n + 2] ? "; " : "", r->text[n + 2] ? 2 : 1);
+	return r->text;
 }
 
 const char *rig_declare(struct server_rig *r, uint32_t i, uint32_t batch,

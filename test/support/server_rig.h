@@ -66,7 +66,10 @@ struct sw_join rig_join_payload(struct server_rig *r, uint32_t i);
 /* rig_hello - HELLO and COOKIE. */
 void rig_hello(struct server_rig *r, uint32_t i);
 
-/* rig_join - HELLO, COOKIE, JOIN and what is sent then. */
+/* rig_join_only - HELLO, COOKIE, JOIN and what is sent then. */
+const char *rig_join_only(struct server_rig *r, uint32_t i);
+
+/* rig_join - the same, and if it is accepted a KEEPALIVE, which confirms it. */
 const char *rig_join(struct server_rig *r, uint32_t i);
 
 /* rig_declare - DECLARE of one tensor; returns what is sent then. */

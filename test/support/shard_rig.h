@@ -35,6 +35,8 @@ static inline struct fixture *open_shard(
 	assert_int_equal(sw_shard_open(&x.sh, &x.params, &x.env.env, &x.stats,
 				 &job, server_i),
 		0);
+	for (uint32_t m = 0; m < n_members; m++)
+		x.sh.weights[m] = 1;
 	return &x;
 }
 

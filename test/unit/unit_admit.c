@@ -195,6 +195,10 @@ static void many_local(struct sw_join *j)
 {
 	j->n_local = UINT16_MAX;
 }
+static void odd_crc(struct sw_join *j)
+{
+	j->has_crc = 2;
+}
 static void no_servers(struct sw_join *j)
 {
 	j->n_servers = 0;
@@ -247,6 +251,7 @@ static void join__impossible(void **state)
 		{"of 65 workers", SW_EINVAL, many_members},
 		{"(0 local)", SW_EINVAL, no_local},
 		{"(65535 local)", SW_EINVAL, many_local},
+		{"crc 2: 0 or 1 expected", SW_EINVAL, odd_crc},
 		{"server 0 of 0", SW_EINVAL, no_servers},
 		{"server 0 of 33", SW_EINVAL, many_servers},
 		{"server 1 of 1", SW_EINVAL, server_high},
@@ -349,6 +354,57 @@ static void join__rank_is_taken(void **state)
 	rig_tick(r, 0);
 	assert_string_equal(rig_join(r, 1),
 		"w1 ACCEPT; w0 STATUS running 2; w1 STATUS running 2");
+	server_rig_close(r);
+}
+
+/* The worker behind the first has not spoken: the second takes its place. */
+static void join__replaces_who_has_not_spoken(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+	uint32_t first;
+
+	assert_string_equal(rig_join_only(r, 0), "w0 ACCEPT");
+	first = r->w[0].peer;
+	assert_int_equal(sw_job_find(r->srv, "job")->joined, 0);
+	rig_hello(r, 1);
+	j = rig_join_payload(r, 1);
+	j.rank = 0;
+	j.incarnation = 2;
+	assert_string_equal(join(r, 1, &j), "w1 ACCEPT");
+	assert_int_equal(r->srv->stats.sessions_dropped, 1);
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_KEEPALIVE, .session = first},
+		NULL);
+	assert_string_equal(rig_tx(r), "w0 LEFT");
+	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r), "w1 STATUS forming 1");
+	server_rig_close(r);
+}
+
+/* ACCEPT is said again until its worker speaks. */
+static void join__accept_is_repeated(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	rig_join_only(r, 0);
+	rig_tick(r, r->params.retry_min);
+	assert_string_equal(rig_tx(r), "w0 ACCEPT");
+	rig_tick(r, 2 * r->params.retry_min - 1);
+	assert_string_equal(rig_tx(r), "");
+	rig_tick(r, 1);
+	assert_string_equal(rig_tx(r), "w0 ACCEPT");
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
+	/* Nobody else comes to speak: it goes without a word. */
+	rig_join_only(r, 1);
+	for (uint32_t i = 0; i < 10; i++) {
+		rig_tick(r, r->params.dead_after / 10);
+		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	}
+	assert_int_equal(r->srv->stats.sessions_dropped, 1);
+	assert_int_equal(r->srv->stats.sessions_dead, 0);
+	assert_int_equal(sw_job_find(r->srv, "job")->state, SW_JOB_FORMING);
 	server_rig_close(r);
 }
 
@@ -493,6 +549,8 @@ int main(void)
 		cmocka_unit_test(join__oversized_names),
 		cmocka_unit_test(join__long_names_in_a_refusal),
 		cmocka_unit_test(join__rank_is_taken),
+		cmocka_unit_test(join__replaces_who_has_not_spoken),
+		cmocka_unit_test(join__accept_is_repeated),
 		cmocka_unit_test(join__does_not_fit_the_job),
 		cmocka_unit_test(join__after_the_member_left),
 		cmocka_unit_test(join__server_is_stopping),

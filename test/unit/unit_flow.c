@@ -64,6 +64,24 @@ static void can_send__credit_ends(void **state)
 	assert_false(sw_flow_can_send(&x->f, 7));
 }
 
+/* Without credit one frame may go when nothing is on its way, whatever became
+ * of the ones before; but none before there was any credit. */
+static void can_send__one_without_credit(void **state)
+{
+	struct fixture *x = open_flow();
+
+	x->f.granted = 2;
+	send(x, 0);
+	assert_false(sw_flow_can_send(&x->f, 0));
+	ack(x, 0, 1, 0, 0);
+	send(x, 0);
+	assert_false(sw_flow_can_send(&x->f, 0));
+	assert_false(sw_flow_can_send(&x->f, 7));
+	x->f.granted = 0;
+	ack(x, 0, 2, 0, 0);
+	assert_false(sw_flow_can_send(&x->f, 0));
+}
+
 static void can_send__ring_is_full(void **state)
 {
 	struct fixture *x = open_flow();
@@ -105,6 +123,46 @@ static void hear__in_order(void **state)
 	assert_int_equal(x->f.peer_consumed, 12);
 	sw_flow_send_ctl(&x->f, &h);
 	assert_int_equal(h.grant, 12 + x->f.window);
+}
+
+static bool is_overdrawn(struct fixture *x, uint32_t consumed)
+{
+	struct sw_header h = {.consumed = consumed, .payload_len = 2048};
+
+	return sw_flow_is_overdrawn(&x->f, &h);
+}
+
+/* The last grant that was sent counts, and the slack. */
+static void is_overdrawn__by_what_it_says(void **state)
+{
+	struct fixture *x = open_flow();
+	uint32_t most = x->f.window + SW_CREDIT_SLACK;
+	struct sw_header h = {0};
+
+	sw_flow_send_ctl(&x->f, &h);
+	assert_false(is_overdrawn(x, 0));
+	assert_false(is_overdrawn(x, most));
+	assert_true(is_overdrawn(x, most + 1));
+	/* It is heard all the same: with the next grant it is within. */
+	hear(x, 0, 1, most + 1, 0);
+	assert_true(is_overdrawn(x, most + 1));
+	sw_flow_send_ctl(&x->f, &h);
+	assert_false(is_overdrawn(x, most + 1));
+	/* Beyond belief: of the past, over a wrap. */
+	assert_false(is_overdrawn(x, most + 1 + (1u << 30)));
+}
+
+static void is_overdrawn__by_what_comes(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_header h = {0};
+
+	sw_flow_send_ctl(&x->f, &h);
+	for (uint32_t i = 0; i < (x->f.window + SW_CREDIT_SLACK) / 2; i++)
+		assert_false(is_overdrawn(x, 1));
+	assert_true(is_overdrawn(x, 1));
+	sw_flow_send_ctl(&x->f, &h);
+	assert_false(is_overdrawn(x, 1));
 }
 
 static void hear__past_and_duplicate(void **state)
@@ -215,7 +273,10 @@ int main(void)
 		cmocka_unit_test(send__numbers_per_class),
 		cmocka_unit_test(send__charges_quanta),
 		cmocka_unit_test(can_send__credit_ends),
+		cmocka_unit_test(can_send__one_without_credit),
 		cmocka_unit_test(can_send__ring_is_full),
+		cmocka_unit_test(is_overdrawn__by_what_it_says),
+		cmocka_unit_test(is_overdrawn__by_what_comes),
 		cmocka_unit_test(hear__in_order),
 		cmocka_unit_test(hear__past_and_duplicate),
 		cmocka_unit_test(hear__spaces_are_apart),

@@ -215,6 +215,25 @@ static void on_ack__overtaken_is_lost(void **state)
 }
 
 /* Other classes are overtaken by design: that is no loss (A10). */
+/* Of two ACKs the later does not speak of class 1: what the earlier says about
+ * it is news, what it says about class 0 is the past. */
+static void on_ack__newer_per_class(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack early[] = {{.largest = 2, .bits = {1}, .class = 0},
+		{.largest = 1, .class = 1}};
+	struct sw_sack late = {.largest = 1, .class = 0};
+
+	send(x, 0);
+	send(x, 0);
+	send(x, 1);
+	assert_true(sw_flow_on_ack(&x->f, 9, &late, 1, x->now_ns, on_fate, x));
+	assert_string_equal(x->fates, "+1");
+	assert_true(sw_flow_on_ack(&x->f, 8, early, 2, x->now_ns, on_fate, x));
+	assert_string_equal(x->fates, "+1 +1");
+	assert_int_equal(x->f.open_mask, 1);
+}
+
 static void on_ack__other_class_overtakes(void **state)
 {
 	struct fixture *x = open_flow();
@@ -246,17 +265,29 @@ static void resolve__by_meaning(void **state)
 	send(x, 0);
 	send(x, 0);
 	x->now_ns += 80 * SW_US;
-	sw_flow_resolve(&x->f, 0, 1, x->now_ns);
+	sw_flow_resolve(&x->f, 0, 1, true, x->now_ns);
 	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
 	assert_int_equal(x->f.space[0].n_open, 1);
-	sw_flow_resolve(&x->f, 0, 1, x->now_ns);   /* twice */
-	sw_flow_resolve(&x->f, 0, 900, x->now_ns); /* never sent */
-	sw_flow_resolve(&x->f, 0, 2 + SW_SENT_RING, x->now_ns);
+	sw_flow_resolve(&x->f, 0, 1, true, x->now_ns);   /* twice */
+	sw_flow_resolve(&x->f, 0, 900, true, x->now_ns); /* never sent */
+	sw_flow_resolve(&x->f, 0, 2 + SW_SENT_RING, true, x->now_ns);
 	assert_int_equal(x->f.space[0].n_open, 1);
 	/* An answer that waited for a straggler is no RTT. */
 	x->now_ns += SW_S;
-	sw_flow_resolve(&x->f, 0, 2, x->now_ns);
+	sw_flow_resolve(&x->f, 0, 2, true, x->now_ns);
 	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
+	assert_int_equal(x->f.space[0].n_open, 0);
+}
+
+/* The answer may be to an earlier copy: its time says nothing (Karn). */
+static void resolve__of_a_copy_is_no_sample(void **state)
+{
+	struct fixture *x = open_flow();
+
+	send(x, 0);
+	x->now_ns += 3 * SW_US;
+	sw_flow_resolve(&x->f, 0, 1, false, x->now_ns);
+	assert_int_equal(x->f.space[0].srtt_ns, 0);
 	assert_int_equal(x->f.space[0].n_open, 0);
 }
 
@@ -270,7 +301,7 @@ static void resolve__ends_the_backoff(void **state)
 	send(x, 0);
 	assert_true(tick(x, 0) - x->now_ns == 2 * x->params.rto_first);
 	x->now_ns += 10 * SW_US;
-	sw_flow_resolve(&x->f, 0, 2, x->now_ns);
+	sw_flow_resolve(&x->f, 0, 2, true, x->now_ns);
 	send(x, 0);
 	assert_true(tick(x, 0) - x->now_ns == x->params.rto_min);
 }
@@ -356,7 +387,7 @@ static void tick__waits_for_a_peer_that_polls_late(void **state)
 
 	send(x, 0);
 	x->now_ns += 100 * SW_US;
-	sw_flow_on_ack(&x->f, &k, 1, x->now_ns, on_fate, x);
+	sw_flow_on_ack(&x->f, 1, &k, 1, x->now_ns, on_fate, x);
 	send(x, 0);
 	tick(x, 59 * SW_MS);
 	assert_string_equal(x->fates, "");
@@ -429,9 +460,11 @@ int main(void)
 		cmocka_unit_test(on_ack__of_what_was_never_sent),
 		cmocka_unit_test(on_ack__wild_bits),
 		cmocka_unit_test(on_ack__overtaken_is_lost),
+		cmocka_unit_test(on_ack__newer_per_class),
 		cmocka_unit_test(on_ack__other_class_overtakes),
 		cmocka_unit_test(on_ack__late_for_a_lost_one),
 		cmocka_unit_test(resolve__by_meaning),
+		cmocka_unit_test(resolve__of_a_copy_is_no_sample),
 		cmocka_unit_test(resolve__ends_the_backoff),
 		cmocka_unit_test(on_ack__of_less),
 		cmocka_unit_test(rtt__is_smoothed),

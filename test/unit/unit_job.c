@@ -97,6 +97,8 @@ static void status__size_is_the_sum_of_local_ranks(void **state)
 			(struct sw_header){
 				.type = SW_JOIN, .payload_len = sizeof(j)},
 			&j);
+		assert_contains(rig_tx(r), "ACCEPT");
+		rig_send(r, i, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	}
 	assert_contains(rig_tx(r), "w1 STATUS running 9");
 	server_rig_close(r);

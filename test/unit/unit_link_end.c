@@ -155,6 +155,37 @@ static void left__server_forgot_us(void **state)
 	wrig_close(r);
 }
 
+/* While the job forms, the worker comes again: the server was restarted, or had
+ * dropped it before it spoke. */
+static void left__while_joining(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+	uint64_t psn;
+	uint32_t id;
+
+	wrig_tx(r);
+	wrig_cookie(r, 0);
+	wrig_tx(r);
+	wrig_accept(r, 0);
+	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	psn = r->last[SW_KEEPALIVE].h.psn;
+	id = r->w.links[0].id;
+	wrig_left(r, 0, false);
+	assert_string_equal(wrig_tx(r), "s0 HELLO");
+	assert_true(r->last[SW_HELLO].h.psn > psn);
+	assert_int_not_equal(r->w.links[0].id, id);
+	memset(r->s[0].psn, 0, sizeof(r->s[0].psn)); /* a new server */
+	wrig_cookie(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
+	wrig_accept(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	assert_int_equal(r->last[SW_KEEPALIVE].h.aux, 0);
+	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+	assert_string_equal(wrig_events(r), "running");
+	wrig_close(r);
+}
+
 static void left__of_another_session(void **state)
 {
 	struct worker_rig *r = open_running(1);
@@ -257,6 +288,7 @@ int main(void)
 		cmocka_unit_test(declared__key_twice),
 		cmocka_unit_test(tick__keepalive_and_death),
 		cmocka_unit_test(left__server_forgot_us),
+		cmocka_unit_test(left__while_joining),
 		cmocka_unit_test(left__of_another_session),
 		cmocka_unit_test(leave__in_order),
 		cmocka_unit_test(leave__twice),

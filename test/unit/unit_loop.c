@@ -116,6 +116,29 @@ static void turn__idle(void **state)
 	assert_int_equal(x->ports[0].n_flushes, 2);
 }
 
+/* A sleep that the caller chose is no gap; what goes beyond it is. */
+static void turn__rest_is_no_gap(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+
+	turn(x, SW_S);
+	sw_loop_rest(&x->loop, 10 * SW_MS);
+	x->loop.tick_at_ns = 0;
+	turn(x, SW_S + 10 * SW_MS);
+	assert_int_equal(x->gap_ns, 0);
+	sw_loop_rest(&x->loop, 10 * SW_MS);
+	x->loop.tick_at_ns = 0;
+	turn(x, SW_S + 15 * SW_MS); /* it was woken earlier */
+	assert_int_equal(x->gap_ns, 0);
+	sw_loop_rest(&x->loop, 10 * SW_MS);
+	x->loop.tick_at_ns = 0;
+	turn(x, SW_S + 28 * SW_MS);
+	assert_int_equal(x->gap_ns, 3 * SW_MS);
+	x->loop.tick_at_ns = 0;
+	turn(x, SW_S + 33 * SW_MS); /* it was chosen once */
+	assert_int_equal(x->gap_ns, 5 * SW_MS);
+}
+
 /* One burst each way per turn, so that none waits long (B4). */
 static void turn__one_burst(void **state)
 {
@@ -267,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(turn__receive_timers_send),
 		cmocka_unit_test(turn__idle),
+		cmocka_unit_test(turn__rest_is_no_gap),
 		cmocka_unit_test(turn__one_burst),
 		cmocka_unit_test(turn__tick_when_due),
 		cmocka_unit_test(turn__tick_soon_after_a_frame),

@@ -129,11 +129,11 @@ static struct sw_header wild_header(uint8_t type, uint64_t *rng)
 		.round = nearly(rng, 6),
 		.chunk = nearly(rng, N_CHUNKS + 2),
 		.step = below(rng, 50) == 0,
-		.weight = (uint16_t)nearly(rng, 3),
+		.weight = below(rng, 20) ? 1 : (uint16_t)nearly(rng, 3),
 		.dtype = below(rng, 20) ? SW_I32 : (uint8_t)nearly(rng, 12),
 		.op = below(rng, 50) == 0,
 		.aux = (uint16_t)nearly(rng, 5),
-		.consumed = nearly(rng, 2000),
+		.consumed = below(rng, 20) ? 0 : nearly(rng, 2000),
 		.grant = nearly(rng, 2000)};
 
 	if (below(rng, 20) == 0) /* one of the past */

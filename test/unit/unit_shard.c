@@ -237,6 +237,33 @@ static void push__wrong_dtype_or_op(void **state)
 	close_shard(x);
 }
 
+/* The weight is what the member declared when it joined, nothing else. */
+static void push__wrong_weight(void **state)
+{
+	static const uint16_t wrong[] = {0, 2, 4, UINT16_MAX};
+	struct fixture *x = open_one(FULL);
+	struct sw_header h = header(0, 1, 0, FULL);
+	int32_t payload[FULL] = {0};
+
+	x->sh.weights[0] = 3;
+	h.payload_crc = sw_data_crc(&h, payload, sizeof(payload));
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(wrong); i++) {
+		h.weight = wrong[i];
+		assert_int_equal(
+			sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload),
+			SW_SHARD_DROP);
+		assert_int_equal(x->stats.rx_weight, i + 1);
+	}
+	assert_int_equal(x->sh.n_open, 0);
+	h.weight = 3;
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload),
+		SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 1, 1, 0, 1), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, 0), 1);
+	assert_int_equal(x->h.weight, 4);
+	close_shard(x);
+}
+
 /* Intact elsewhere, or damaged: not folded, nothing changed (I4). */
 static void push__corrupted_payload(void **state)
 {
@@ -374,6 +401,7 @@ int main(void)
 		cmocka_unit_test(push__unknown_key),
 		cmocka_unit_test(push__unknown_chunk),
 		cmocka_unit_test(push__wrong_dtype_or_op),
+		cmocka_unit_test(push__wrong_weight),
 		cmocka_unit_test(push__corrupted_payload),
 		cmocka_unit_test(push__duplicate_with_other_bytes),
 		cmocka_unit_test(push__without_crc),

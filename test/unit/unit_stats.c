@@ -28,11 +28,25 @@ static void rows__name_what_they_count(void **state)
 	assert_int_equal(rows[0].offset, offsetof(struct sw_stats, rx_frames));
 }
 
+static void add__sums_and_maxima(void **state)
+{
+	struct sw_stats sum = {.rx_frames = 3, .poll_gap_max_us = 40};
+	struct sw_stats more = {.rx_frames = 4, .poll_gap_max_us = 9};
+
+	sw_stats_add(&sum, &more);
+	assert_int_equal(sum.rx_frames, 7);
+	assert_int_equal(sum.poll_gap_max_us, 40);
+	sw_stats_add(&more, &sum);
+	assert_int_equal(more.rx_frames, 11);
+	assert_int_equal(more.poll_gap_max_us, 40);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows__cover_the_struct),
 		cmocka_unit_test(rows__name_what_they_count),
+		cmocka_unit_test(add__sums_and_maxima),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

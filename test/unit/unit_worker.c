@@ -254,6 +254,12 @@ static void result__malformed(void **state)
 	h.payload_len = SW_PAYLOAD_MAX;
 	wrig_send(r, 0, h, payload);
 	assert_int_equal(r->w.stats.rx_length, 2);
+	h = good;
+	h.weight = 0;
+	wrig_send(r, 0, h, payload);
+	h.weight = 3; /* the job has 2 */
+	wrig_send(r, 0, h, payload);
+	assert_int_equal(r->w.stats.rx_weight, 2);
 	assert_true(data_is(r, 0, 10) && data_is(r, 1, 10));
 	wrig_tick(r, r->params.ack_delay);
 	assert_null(strstr(wrig_tx(r), "ACK"));

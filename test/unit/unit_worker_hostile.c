@@ -196,9 +196,13 @@ static void hear__implausible_grant(void **state)
 static void hear__played_back(void **state)
 {
 	struct worker_rig *r = open_rig();
-	struct sw_sack k = {.largest = 2, .bits = {1}};
+	struct sw_sack k = {.largest = 0};
 	uint64_t granted = r->w.links[0].flow.granted;
 
+	wrig_send(r, 0,
+		(struct sw_header){.type = SW_ACK, .payload_len = sizeof(k)},
+		&k);
+	k = (struct sw_sack){.largest = 2, .bits = {1}};
 	wrig_send(r, 0,
 		(struct sw_header){.type = SW_ACK,
 			.psn = 1,

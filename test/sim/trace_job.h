@@ -1,0 +1,46 @@
+/* trace_job.h - simulated jobs of the traces.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SIM_TRACE_JOB_H
+#define SW_SIM_TRACE_JOB_H
+
+#include <stdlib.h>
+
+#include "engine/bytes.h"
+#include "test/sim/job.h"
+#include "test/sim/traces.h"
+
+/* Two workers, one server, one tensor of i32; not open yet. */
+static inline struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
+{
+	struct sim_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		abort();
+	sim_job_init(job, 1);
+	job->n_elems[0] = n_elems;
+	job->n_rounds = n_rounds;
+	return job;
+}
+
+/* Every sum was exact; close it. */
+static inline void end_job(struct check *c, struct sim_job *job)
+{
+	const char *wrong = sim_job_wrong(job);
+
+	check(c, !wrong, wrong ? wrong : "");
+	sim_job_close(job);
+	free(job);
+}
+
+static inline bool is_type(
+	const struct sim_frame *f, uint8_t type, uint32_t from)
+{
+	return f->bytes[3] == type && f->from == from;
+}
+
+static inline uint32_t chunk_of(const struct sim_frame *f)
+{
+	return sw_load32(f->bytes + 24);
+}
+
+#endif
