@@ -110,7 +110,7 @@ static int run_side(struct side *s)
 	char socket[BENCH_DIR + 16], cpu[16];
 	int err;
 
-	sw_log_init(&s->log, SW_LOG_WARN);
+	sw_log_init(&s->log, NULL, SW_LOG_WARN);
 	snprintf(socket, sizeof(socket), "%s/raw", s->dir);
 	sw_dpdk_port_params_init(&pp);
 	pp.name = "raw";

@@ -13,7 +13,7 @@ static int file_load(const char *path, struct sw_conf *out)
 {
 	struct sw_log log;
 
-	sw_log_init(&log, SW_LOG_WARN);
+	sw_log_init(&log, NULL, SW_LOG_WARN);
 	return sw_conf_load(path, out, &log);
 }
 

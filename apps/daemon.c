@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "apps/args.h"
-#include "apps/log.h"
 #include "engine/error.h"
 
 static void block_signals(void)
@@ -22,6 +21,7 @@ static void block_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGPIPE); /* stderr may be a pipe that was closed */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -226,11 +226,12 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	int err;
 
 	memset(d, 0, sizeof(*d));
-	sw_log_init(&d->log, SW_LOG_INFO);
+	sw_log_sink_open(&d->log_sink);
+	sw_log_init(&d->log, &d->log_sink, SW_LOG_INFO);
 	err = sw_conf_load(o->config, &d->conf, &d->log);
 	if (err)
 		return err;
-	sw_log_init(&d->log, (enum sw_log_level)d->conf.log.level);
+	d->log.level = (enum sw_log_level)d->conf.log.level;
 	if (d->conf.node.role != role) {
 		sw_log(&d->log, SW_LOG_ERROR, "%s: [node] role is not %s",
 			o->config, role == SW_ROLE_SERVER ? "server" : "agent");
@@ -295,4 +296,5 @@ void sw_daemon_close(struct sw_daemon *d)
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",
 			d->runtime_dir, strerror(errno));
+	sw_log_sink_close(&d->log_sink);
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "apps/log.h"
 #include "apps/reserve.h"
 #include "conf/conf.h"
 #include "engine/env.h"
@@ -19,6 +20,7 @@
 struct sw_daemon {
 	struct sw_conf conf;
 	struct sw_log log;
+	struct sw_log_sink log_sink;
 	struct sw_env env;
 	struct sw_params params;
 	struct sw_dpdk *dpdk;

@@ -2,8 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/log.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char *const level_names[] = {
 	[SW_LOG_ERROR] = "error",
@@ -20,19 +26,76 @@ static void control_mask(char *s)
 			*s = '?';
 }
 
-static void line_write(void *ctx, enum sw_log_level level, const char *text)
+/* Write whole or not at all, and do not wait.  A line is shorter than
+ * PIPE_BUF, so a pipe takes all of it or none. */
+static bool try_write(
+	const struct sw_log_sink *sink, const char *line, size_t n)
 {
-	char line[600];
-	struct timespec now;
+	struct pollfd p = {.fd = sink->fd, .events = POLLOUT};
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(line, sizeof(line), "%lld.%06ld %s %s", (long long)now.tv_sec,
-		now.tv_nsec / 1000, level_names[level], text);
-	control_mask(line);
-	fprintf(stderr, "%s\n", line);
+	return poll(&p, 1, 0) == 1 && write(sink->fd, line, n) == (ssize_t)n;
 }
 
-void sw_log_init(struct sw_log *log, enum sw_log_level level)
+static void tell_dropped(struct sw_log_sink *sink)
 {
-	*log = (struct sw_log){.line = line_write, .level = level};
+	unsigned long dropped = atomic_exchange(&sink->n_dropped, 0);
+	char line[80];
+	int n;
+
+	if (!dropped)
+		return;
+	n = snprintf(line, sizeof(line),
+		"(%lu log lines dropped: stderr was full)\n", dropped);
+	if (!try_write(sink, line, (size_t)n))
+		atomic_fetch_add(&sink->n_dropped, dropped);
+}
+
+static void line_write(void *ctx, enum sw_log_level level, const char *text)
+{
+	struct sw_log_sink *sink = ctx;
+	char line[600];
+	struct timespec now;
+	size_t n;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(line, sizeof(line) - 1, "%lld.%06ld %s %s",
+		(long long)now.tv_sec, now.tv_nsec / 1000, level_names[level],
+		text);
+	control_mask(line);
+	n = strlen(line);
+	line[n++] = '\n';
+	if (!sink) {
+		fwrite(line, 1, n, stderr);
+		return;
+	}
+	tell_dropped(sink);
+	if (!try_write(sink, line, n))
+		atomic_fetch_add(&sink->n_dropped, 1);
+}
+
+void sw_log_init(
+	struct sw_log *log, struct sw_log_sink *sink, enum sw_log_level level)
+{
+	*log = (struct sw_log){.line = line_write, .ctx = sink, .level = level};
+}
+
+void sw_log_sink_open(struct sw_log_sink *sink)
+{
+	struct stat st;
+
+	*sink = (struct sw_log_sink){.fd = STDERR_FILENO};
+	/* O_NONBLOCK belongs to the open file, which others share: a pipe is
+	 * opened once more for us alone. */
+	if (!fstat(STDERR_FILENO, &st) && S_ISFIFO(st.st_mode))
+		sink->fd = open(
+			"/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (sink->fd < 0) /* of another user, say: ask before each line */
+		sink->fd = STDERR_FILENO;
+}
+
+void sw_log_sink_close(struct sw_log_sink *sink)
+{
+	if (sink->fd > STDERR_FILENO)
+		close(sink->fd);
+	sink->fd = STDERR_FILENO;
 }

@@ -12,7 +12,7 @@
 #include "pmd/host/memory.h"
 
 enum {
-	FINISH_MS = 5000, /* for what is in flight at SIGTERM */
+	FINISH_MS = 2000, /* for what is in flight at SIGTERM */
 	TELL_MS = 300,    /* for the members to hear that we stop */
 	POLL_MS = 20,
 	TABLES_BYTES = 2 << 20,  /* of a job and its sessions */

@@ -151,6 +151,12 @@ static bool has_terms(const struct sw_job *job, const struct sw_join *j)
 	       job->shard.place.n_servers == j->n_servers;
 }
 
+static bool has_placement(const struct sw_job *job, const struct sw_join *j)
+{
+	return job->shard.place.n_colocated == j->n_colocated &&
+	       job->shard.place.policy == j->placement;
+}
+
 /* Has the rank said a later JOIN, in this or in a later start? */
 static bool is_outdated(const struct sw_server *srv, const struct sw_header *h,
 	const struct sw_join *j, const struct sw_job *job)
@@ -183,8 +189,7 @@ static bool check_job(struct sw_server *srv, struct sw_path path,
 			j->server_i, j->n_servers, job->name, job->n_members,
 			job->params.payload, job->params.has_crc, sh->server_i,
 			sh->place.n_servers);
-	else if (sh->place.n_colocated != j->n_colocated ||
-		 sh->place.policy != j->placement)
+	else if (!has_placement(job, j))
 		refuse(srv, path, j, SW_EMISMATCH,
 			"rank %u: placement %.16s, %u colocated servers; job "
 			"%.32s: %.16s, %u",
@@ -255,8 +260,8 @@ static struct sw_session *same_join(const struct sw_server *srv,
 static struct sw_job *make_way(struct sw_server *srv, const struct sw_header *h,
 	const struct sw_join *j, struct sw_job *job)
 {
-	bool is_other =
-		!has_terms(job, j) || (j->epoch && j->epoch != job->epoch);
+	bool is_other = !has_terms(job, j) || !has_placement(job, j) ||
+			(j->epoch && j->epoch != job->epoch);
 
 	if (is_outdated(srv, h, j, job) || (is_other && job->joined))
 		return job;

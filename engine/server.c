@@ -543,6 +543,8 @@ void sw_server_close(struct sw_server *srv)
 void sw_server_stop(struct sw_server *srv)
 {
 	srv->is_stopping = true;
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		srv->jobs[i].shard.is_draining = true;
 }
 
 void sw_server_fail_all(struct sw_server *srv, const char *why)

@@ -127,7 +127,8 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 /* sw_server_close - drop all sessions and jobs, give back all memory. */
 void sw_server_close(struct sw_server *srv);
 
-/* sw_server_stop - admit nobody any more; go on until close. */
+/* sw_server_stop - admit nobody any more and begin no sum; those that wait for
+ * members go on until close. */
 void sw_server_stop(struct sw_server *srv);
 
 /* sw_server_fail_all - tell every member that this server stops. */

@@ -110,22 +110,6 @@ static uint32_t (*const builders[SW_N_OWED])(
 	[SW_OWE_KEEPALIVE] = build_keepalive,
 };
 
-static void emit(struct sw_server *srv, struct sw_path to, struct sw_header *h,
-	const void *payload, bool is_stable, struct sw_tx_frame *out)
-{
-	h->version = SW_VERSION_MAX;
-	if (h->class == SW_CLASS_CTL)
-		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
-	sw_header_encode(h, out->head);
-	out->payload = payload;
-	out->payload_len = h->payload_len;
-	out->is_stable = is_stable;
-	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
-	out->to = to;
-	srv->stats.tx_frames++;
-	srv->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
-}
-
 static bool tx_reply(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
@@ -137,7 +121,8 @@ static bool tx_reply(
 	q->first++;
 	q->n--;
 	r->header.class = SW_CLASS_CTL;
-	emit(srv, r->path, &r->header, r->payload, false, out);
+	sw_frame_build(
+		&r->header, r->path, r->payload, false, out, &srv->stats);
 	return true;
 }
 
@@ -159,7 +144,7 @@ static bool tx_control(
 	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, i, s->owed != 0);
 	sw_flow_send_ctl(&s->flow, &h);
 	s->sent_ns = srv->now_ns;
-	emit(srv, s->path, &h, srv->payload, false, out);
+	sw_frame_build(&h, s->path, srv->payload, false, out, &srv->stats);
 	return true;
 }
 
@@ -183,7 +168,8 @@ static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
 	if (s->flow.space[h.class].n_unacked > 1)
 		sw_flow_answered(&s->flow, h.class);
 	/* A broadcast's bytes may move while it waits to be gathered. */
-	emit(srv, s->path, &h, payload, h.op == SW_OPERATION_SUM, out);
+	sw_frame_build(&h, s->path, payload, h.op == SW_OPERATION_SUM, out,
+		&srv->stats);
 	sw_session_refresh(srv, s);
 	return true;
 }

@@ -478,6 +478,8 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 	c = &t->chunks[local];
 	switch (sw_cell_judge_push(c, h->round, member)) {
 	case SW_PUSH_FOLD:
+		if (sh->is_draining && c->cell[h->round & 1].round != h->round)
+			return SW_SHARD_DROP;
 		return check_and_fold(sh, t, member, h, payload);
 	case SW_PUSH_DONE:
 		sh->stats->push_again++;

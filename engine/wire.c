@@ -170,3 +170,19 @@ void sw_wire_text(char *text, uint32_t size)
 		if ((unsigned char)*text < ' ' || *text == 127)
 			*text = '?';
 }
+
+void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
+	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st)
+{
+	h->version = SW_VERSION_MAX;
+	if (h->class == SW_CLASS_CTL)
+		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
+	sw_header_encode(h, out->head);
+	out->payload = payload;
+	out->payload_len = h->payload_len;
+	out->is_stable = is_stable;
+	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
+	out->to = to;
+	st->tx_frames++;
+	st->tx_bytes += SW_HEAD_BYTES + h->payload_len;
+}

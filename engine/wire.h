@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "engine/port.h"
+#include "engine/stats.h"
 
 enum {
 	SW_MAGIC = 0x5753,  /* "SW" */
@@ -120,6 +121,11 @@ enum sw_verdict sw_header_decode(
  * that intact bytes in the wrong place fail too. */
 uint32_t sw_data_crc(
 	const struct sw_header *h, const void *payload, uint32_t len);
+
+/* sw_frame_build - a frame for a port: version, the payload's CRC where it is
+ * a control frame's, and the header; counts it.  @payload as in sw_tx_frame. */
+void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
+	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st);
 
 /* sw_wire_text - make text that came in fit to be shown: it ends within @size
  * bytes, and what would not print is a '?'. */

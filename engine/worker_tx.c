@@ -48,22 +48,6 @@ static uint32_t (*const builders[SW_LINK_N_OWED])(
 	[SW_LINK_OWE_PULL] = build_pull,
 };
 
-static void emit(struct sw_worker *w, struct sw_link *l, struct sw_header *h,
-	const void *payload, bool is_stable, struct sw_tx_frame *out)
-{
-	h->version = SW_VERSION_MAX;
-	if (h->class == SW_CLASS_CTL)
-		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
-	sw_header_encode(h, out->head);
-	out->payload = payload;
-	out->payload_len = h->payload_len;
-	out->is_stable = is_stable;
-	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
-	out->to = l->path;
-	w->stats.tx_frames++;
-	w->stats.tx_bytes += SW_HEAD_BYTES + h->payload_len;
-}
-
 static bool tx_control(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
@@ -89,7 +73,7 @@ static bool tx_control(
 	h.payload_len = (uint16_t)builders[what](w, l, &h);
 	sw_flow_send_ctl(&l->flow, &h);
 	l->sent_ns = w->now_ns;
-	emit(w, l, &h, w->payload, false, out);
+	sw_frame_build(&h, l->path, w->payload, false, out, &w->stats);
 	return true;
 }
 
@@ -160,7 +144,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	c->psn = h.psn;
 	c->t_ns = w->now_ns;
 	c->state = SW_PUSHED;
-	emit(w, l, &h, payload, is_stable, out);
+	sw_frame_build(&h, l->path, payload, is_stable, out, &w->stats);
 }
 
 static bool tx_push(struct sw_worker *w, uint32_t port_i, uint32_t class,

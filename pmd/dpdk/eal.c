@@ -45,21 +45,24 @@ void sw_dpdk_params_init(struct sw_dpdk_params *p)
 }
 
 /* The stream behind rte_log.  DPDK reports what it tries, not what matters to
- * a user, so its lines are debug lines; the last error is kept, because it
- * often is the cause of what we are about to report. */
+ * a user, so its lines are debug lines, unless they are worse than errors; the
+ * last error is kept, because it often is the cause of what we are about to
+ * report. */
 static ssize_t log_write(void *ctx, const char *text, size_t n)
 {
 	struct sw_dpdk *d = ctx;
+	uint32_t level = (uint32_t)rte_log_cur_msg_loglevel();
 	size_t len = n;
 
 	while (len && text[len - 1] == '\n')
 		len--;
 	if (!len)
 		return (ssize_t)n;
-	if (rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR)
+	if (level <= RTE_LOG_ERR)
 		snprintf(
 			d->problem, sizeof(d->problem), "%.*s", (int)len, text);
-	sw_log(d->log, SW_LOG_DEBUG, "dpdk: %.*s", (int)len, text);
+	sw_log(d->log, level <= RTE_LOG_CRIT ? SW_LOG_ERROR : SW_LOG_DEBUG,
+		"dpdk: %.*s", (int)len, text);
 	return (ssize_t)n;
 }
 

@@ -431,6 +431,26 @@ static void result__members_take_turns(void **state)
 	server_rig_close(r);
 }
 
+/* A sum that has begun is completed, none begins. */
+static void stop__drains(void **state)
+{
+	struct server_rig *r = open_rig(2, 2);
+
+	rig_push(r, 0, 0, 1, 0, 5);
+	sw_server_stop(r->srv);
+	rig_push(r, 0, 0, 1, 1, 6);
+	rig_push(r, 1, 0, 1, 1, 6);
+	rig_push(r, 1, 0, 1, 0, 7);
+	assert_int_equal(r->srv->stats.chunks_done, 1);
+	assert_int_equal(sw_server_open_chunks(r->srv), 0);
+	assert_contains(rig_tx(r), "RESULT");
+	assert_true(rig_result_is(r, 12));
+	rig_push(r, 0, 0, 2, 0, 5);
+	assert_int_equal(sw_server_open_chunks(r->srv), 0);
+	assert_int_equal(r->srv->stats.push_folded, 2);
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -459,6 +479,7 @@ int main(void)
 		cmocka_unit_test(is_busy__while_something_is_open),
 		cmocka_unit_test(fail_all__tells_every_member),
 		cmocka_unit_test(result__members_take_turns),
+		cmocka_unit_test(stop__drains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
