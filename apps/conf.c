@@ -8,20 +8,15 @@
 #include "apps/args.h"
 #include "apps/cmd.h"
 #include "apps/log.h"
-
-static int file_load(const char *path, struct sw_conf *out)
-{
-	struct sw_log log;
-
-	sw_log_init(&log, NULL, SW_LOG_WARN);
-	return sw_conf_load(path, out, &log);
-}
+#include "engine/error.h"
 
 static int check(const char *path)
 {
 	struct sw_conf conf;
+	struct sw_log log;
 
-	if (file_load(path, &conf) < 0)
+	sw_log_init(&log, NULL, SW_LOG_WARN);
+	if (sw_conf_load(path, &conf, &log) < 0)
 		return 1;
 	printf("%s: fine\n", path);
 	return 0;
@@ -29,12 +24,18 @@ static int check(const char *path)
 
 static int print(const char *path)
 {
+	struct sw_conf_origins *origins = malloc(sizeof(*origins));
 	struct sw_conf conf;
+	struct sw_log log;
+	int err = origins ? 0 : SW_ENOMEM;
 
-	if (file_load(path, &conf) < 0)
-		return 1;
-	sw_conf_print(&conf, stdout);
-	return 0;
+	sw_log_init(&log, NULL, SW_LOG_WARN);
+	if (!err)
+		err = sw_conf_load_origins(path, &conf, origins, &log);
+	if (!err)
+		sw_conf_print(&conf, origins, stdout);
+	free(origins);
+	return err < 0;
 }
 
 static int explain(const char *key)
@@ -69,7 +70,7 @@ int sw_cmd_conf(int argc, char **argv)
 		{"--explain", SW_ARG_STRING, {.string = &key}, 0, 0,
 			"describe a key, like ring or port.ring, or a section"},
 		{"--print", SW_ARG_STRING, {.string = &print_path}, 0, 0,
-			"print every option as a file sets it or by default"},
+			"print every option with where its value comes from"},
 		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
 			"print the page conf/REFERENCE.md"},
 	};

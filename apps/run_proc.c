@@ -42,6 +42,7 @@ static void rank_env_set(const struct sw_run *r, uint32_t rank)
 	}
 	sw_net_agent(&r->net, rank, agent);
 	setenv("SUMWIRE_AGENT", agent, 1);
+	setenv("SUMWIRE_LAUNCHER", "run", 1); /* whoever has started us */
 	if (getenv("MASTER_ADDR") || getenv("MASTER_PORT"))
 		return; /* the user has chosen */
 	setenv("MASTER_ADDR", "127.0.0.1", 1);
@@ -65,6 +66,7 @@ static void become(const struct sw_run *r, uint32_t i)
 		execvp(r->command[0], r->command);
 		return;
 	}
+	setenv("SUMWIRE_LAUNCHER", "none", 1);
 	sw_net_conf(&r->net, i, conf);
 	execl("/proc/self/exe", "sumwire", sw_net_role(i), "--config", conf,
 		(char *)NULL);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apps/cmd.h"
@@ -285,6 +286,8 @@ int sw_cmd_train(int argc, char **argv)
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	/* The workers are ours, not a launcher's. */
+	setenv("SUMWIRE_LAUNCHER", "none", 1);
 	if (check(&r.t) || load(&r.t, data))
 		return 2;
 	err = run_all(&r);

@@ -8,6 +8,7 @@
 #include <iniparser/iniparser.h>
 
 #include "conf/check.h"
+#include "conf/environ.h"
 #include "conf/options.h"
 #include "conf/report.h"
 #include "conf/scan.h"
@@ -19,6 +20,7 @@ struct load {
 	struct sw_scan scan;
 	dictionary *ini; /* NULL while the file has errors of syntax */
 	struct sw_conf *conf;
+	struct sw_conf_origins *origins;
 };
 
 static bool is_in(const struct sw_option *o, const struct sw_section *s)
@@ -26,25 +28,12 @@ static bool is_in(const struct sw_option *o, const struct sw_section *s)
 	return !strcmp(o->section, s->name);
 }
 
-static void defaults_set(const struct sw_section *s, char *base)
-{
-	char why[SW_WHY_BYTES];
-
-	for (uint32_t i = 0; i < sw_n_options; i++) {
-		const struct sw_option *o = &sw_options[i];
-
-		/* A default that does not parse is caught by a unit test. */
-		if (is_in(o, s) && o->def)
-			(void)sw_option_parse(o, o->def, base + o->offset, why);
-	}
-}
-
 void sw_conf_defaults(struct sw_conf *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < sw_n_sections; i++)
 		if (!sw_sections[i].is_many)
-			defaults_set(&sw_sections[i],
+			sw_section_defaults(&sw_sections[i],
 				(char *)out + sw_sections[i].offset);
 }
 
@@ -120,7 +109,7 @@ static void many_add(struct load *l, const struct sw_section *s,
 	}
 	base = (char *)l->conf + s->offset + n * s->bytes;
 	memcpy(base, label, strlen(label) + 1);
-	defaults_set(s, base);
+	sw_section_defaults(s, base);
 	n++;
 	memcpy(n_field, &n, sizeof(n));
 }
@@ -137,15 +126,6 @@ static void header_take(struct load *l, const struct sw_scan_entry *e)
 	else if (*label)
 		sw_report_error(&l->report, e->line, e->section, NULL,
 			"takes no name: write [%s]", s->name);
-}
-
-static const struct sw_option *option_find(
-	const struct sw_section *s, const char *key)
-{
-	for (uint32_t i = 0; i < sw_n_options; i++)
-		if (is_in(&sw_options[i], s) && !strcmp(sw_options[i].key, key))
-			return &sw_options[i];
-	return NULL;
 }
 
 /* The sections that have @key, as "[a] or [b]"; "" when none has. */
@@ -211,7 +191,7 @@ static void key_take(struct load *l, const struct sw_scan_entry *e)
 {
 	const char *label, *value;
 	const struct sw_section *s = section_find(e->section, &label);
-	const struct sw_option *o = s ? option_find(s, e->key) : NULL;
+	const struct sw_option *o = s ? sw_option_find(s, e->key) : NULL;
 	char *base = s ? base_find(l, s, label) : NULL;
 	char why[SW_WHY_BYTES];
 
@@ -222,14 +202,17 @@ static void key_take(struct load *l, const struct sw_scan_entry *e)
 		return;
 	}
 	value = value_get(l, e);
-	if (value && sw_option_parse(o, value, base + o->offset, why) < 0)
+	if (!value)
+		return;
+	if (sw_option_parse(o, value, base + o->offset, why) < 0)
 		sw_report_error(
 			&l->report, e->line, e->section, e->key, "%s", why);
+	sw_origin_add(l->origins, l->conf, base + o->offset, e->line, NULL);
 }
 
 /* Options without a default, in each section that has to have them. */
-static void required_check(
-	struct load *l, const struct sw_section *s, const char *label)
+static void required_check(struct load *l, const struct sw_section *s,
+	const char *base, const char *label)
 {
 	char header[2 * SW_CONF_NAME_BYTES];
 
@@ -239,7 +222,7 @@ static void required_check(
 		const struct sw_option *o = &sw_options[i];
 
 		if (is_in(o, s) && !o->def &&
-			!sw_scan_has(&l->scan, header, o->key))
+			!sw_conf_origin(l->origins, l->conf, base + o->offset))
 			sw_report_error(&l->report,
 				sw_scan_line(&l->scan, header, NULL), header,
 				o->key, "is missing: %s%s%s%s", o->text,
@@ -256,13 +239,26 @@ static void all_required_check(struct load *l)
 		uint32_t n;
 
 		if (!s->is_many) {
-			required_check(l, s, "");
+			required_check(l, s, base, "");
 			continue;
 		}
 		memcpy(&n, (char *)l->conf + s->n_offset, sizeof(n));
 		for (; n--; base += s->bytes)
-			required_check(l, s, base);
+			required_check(l, s, base, base);
 	}
+}
+
+static void environment_take(struct load *l)
+{
+	struct sw_launch launch;
+	char why[SW_LAUNCH_WHY_BYTES];
+
+	if (sw_launch_read(&launch, getenv, why) < 0)
+		sw_report_error(&l->report, 0, NULL, NULL,
+			"in the environment %s", why);
+	else if (!l->report.n_errors)
+		sw_environ_apply(
+			&launch, l->conf, &l->scan, &l->report, l->origins);
 }
 
 static int file_take(struct load *l)
@@ -283,22 +279,29 @@ static int file_take(struct load *l)
 		else
 			header_take(l, e);
 	}
+	environment_take(l);
 	all_required_check(l);
 	/* Half a configuration would only add misleading errors. */
 	if (!l->report.n_errors)
 		sw_check_run(l->conf, &l->scan, &l->report);
-	return l->report.n_errors ? SW_ECONF : 0;
+	if (!l->report.n_errors)
+		return 0;
+	sw_environ_note(l->origins, &l->report);
+	return SW_ECONF;
 }
 
-int sw_conf_load(
-	const char *path, struct sw_conf *out, const struct sw_log *log)
+int sw_conf_load_origins(const char *path, struct sw_conf *out,
+	struct sw_conf_origins *origins, const struct sw_log *log)
 {
 	struct load l = {.report = {.log = log, .path = path}};
 	int err;
 
 	l.conf = malloc(sizeof(*l.conf));
-	if (!l.conf) {
+	l.origins = calloc(1, sizeof(*l.origins));
+	if (!l.conf || !l.origins) {
 		sw_report_error(&l.report, 0, NULL, NULL, "no memory to load");
+		free(l.conf);
+		free(l.origins);
 		return SW_ENOMEM;
 	}
 	sw_conf_defaults(l.conf);
@@ -311,6 +314,15 @@ int sw_conf_load(
 	}
 	if (!err)
 		*out = *l.conf;
+	if (!err && origins)
+		*origins = *l.origins;
 	free(l.conf);
+	free(l.origins);
 	return err;
+}
+
+int sw_conf_load(
+	const char *path, struct sw_conf *out, const struct sw_log *log)
+{
+	return sw_conf_load_origins(path, out, NULL, log);
 }

@@ -20,6 +20,7 @@ enum {
 	SW_CONF_CPUS_BYTES = 128,
 	SW_CONF_MANY_MAX = 32, /* ports, and servers */
 	SW_CONF_CPUS_MAX = 128,
+	SW_CONF_ORIGINS_MAX = 4096, /* lines of a file */
 };
 
 /* Values of the CHOICE fields, in the order of the words in options.def. */
@@ -90,10 +91,25 @@ struct sw_conf {
 #undef OPTION
 #undef SECTION_END
 
+/* Where a value has come from; one that is by default has none. */
+struct sw_conf_origin {
+	uint32_t offset;      /* of the field in struct sw_conf */
+	uint32_t line;        /* of the file; 0: not from there */
+	const char *variable; /* of the environment, static; NULL: as above */
+	const char *launcher; /* that has set it */
+};
+
+struct sw_conf_origins {
+	uint32_t n;
+	struct sw_conf_origin rows[SW_CONF_ORIGINS_MAX];
+};
+
 /* sw_conf_defaults - fill @out with the defaults; no ports, no servers. */
 void sw_conf_defaults(struct sw_conf *out);
 
-/* sw_conf_load - read, parse and check the file at @path.
+/* sw_conf_load - read, parse and check the file at @path.  What launchers say
+ * in the environment (launch.h) fills in what the file leaves out, and must not
+ * contradict it.
  * @out      written only on success; plain data, nothing to free
  * @log      gets one line per error, "FILE:LINE: [SECTION] KEY: …", all of
  *           them, not only the first; NULL: none
@@ -102,13 +118,26 @@ void sw_conf_defaults(struct sw_conf *out);
 int sw_conf_load(
 	const char *path, struct sw_conf *out, const struct sw_log *log);
 
+/* sw_conf_load_origins - as above, and tell where each value came from. */
+int sw_conf_load_origins(const char *path, struct sw_conf *out,
+	struct sw_conf_origins *origins, const struct sw_log *log);
+
+/* sw_conf_origin - the origin of the field at @field, which is in @conf; NULL:
+ * by default. */
+const struct sw_conf_origin *sw_conf_origin(
+	const struct sw_conf_origins *origins, const struct sw_conf *conf,
+	const void *field);
+
 /* sw_conf_check - what holds across keys: sw_conf_load has done it; for a
  * configuration made by a program.  Errors: SW_ECONF, all of them in @log. */
 int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log);
 
 /* sw_conf_print - write every option of @conf as a file that sw_conf_load
- * reads back to the same. */
-void sw_conf_print(const struct sw_conf *conf, FILE *f);
+ * reads back to the same.
+ * @origins  each line ends with a comment that says where the value came from;
+ *           NULL: without */
+void sw_conf_print(const struct sw_conf *conf,
+	const struct sw_conf_origins *origins, FILE *f);
 
 /* sw_conf_explain - write what is known of @key: "ring", "port.ring", or a
  * section, "port".  A key of several sections: all of them.

@@ -68,6 +68,16 @@ int sw_option_parse(
 const char *sw_option_format(
 	const struct sw_option *o, const void *field, char *buf, size_t len);
 
+/* sw_section_find - the section named "job"; NULL: there is none. */
+const struct sw_section *sw_section_find(const char *name);
+
+/* sw_option_find - the option @key of @s; NULL: there is none. */
+const struct sw_option *sw_option_find(
+	const struct sw_section *s, const char *key);
+
+/* sw_section_defaults - fill the struct of @s at @base, all but its label. */
+void sw_section_defaults(const struct sw_section *s, char *base);
+
 /* sw_option_unit - the unit of @o's number; SW_UNIT_NONE for what has none. */
 enum sw_unit sw_option_unit(const struct sw_option *o);
 

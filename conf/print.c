@@ -6,28 +6,53 @@
 #include "conf/options.h"
 #include "engine/error.h"
 
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
 static bool is_in(const struct sw_option *o, const struct sw_section *s)
 {
 	return !strcmp(o->section, s->name);
 }
 
-static void section_print(const struct sw_section *s, const char *base, FILE *f)
+enum { ORIGIN_COLUMN = 40 };
+
+static void origin_print(const struct sw_conf_origin *from, FILE *f)
+{
+	if (!from)
+		fprintf(f, "; by default");
+	else if (from->variable)
+		fprintf(f, "; %s of %s", from->variable, from->launcher);
+	else
+		fprintf(f, "; line %u", from->line);
+}
+
+static void section_print(const struct sw_conf *conf,
+	const struct sw_conf_origins *origins, const struct sw_section *s,
+	const char *base, FILE *f)
 {
 	char buf[SW_CONF_USERS_BYTES];
 
 	fprintf(f, s->is_many ? "[%s %s]\n" : "[%s]\n", s->name, base);
 	for (uint32_t i = 0; i < sw_n_options; i++) {
 		const struct sw_option *o = &sw_options[i];
+		const char *field = base + o->offset;
+		int n;
 
-		if (is_in(o, s))
-			fprintf(f, "%s = %s\n", o->key,
-				sw_option_format(
-					o, base + o->offset, buf, sizeof(buf)));
+		if (!is_in(o, s))
+			continue;
+		n = fprintf(f, "%s = %s", o->key,
+			sw_option_format(o, field, buf, sizeof(buf)));
+		if (origins) {
+			fprintf(f, "%*s ",
+				n < ORIGIN_COLUMN ? ORIGIN_COLUMN - n : 0, "");
+			origin_print(sw_conf_origin(origins, conf, field), f);
+		}
+		fprintf(f, "\n");
 	}
 	fprintf(f, "\n");
 }
 
-void sw_conf_print(const struct sw_conf *conf, FILE *f)
+void sw_conf_print(const struct sw_conf *conf,
+	const struct sw_conf_origins *origins, FILE *f)
 {
 	for (uint32_t i = 0; i < sw_n_sections; i++) {
 		const struct sw_section *s = &sw_sections[i];
@@ -37,7 +62,7 @@ void sw_conf_print(const struct sw_conf *conf, FILE *f)
 		if (s->is_many)
 			memcpy(&n, (const char *)conf + s->n_offset, sizeof(n));
 		for (; n--; base += s->bytes)
-			section_print(s, base, f);
+			section_print(conf, origins, s, base, f);
 	}
 }
 
@@ -173,6 +198,49 @@ static void section_reference(const struct sw_section *s, FILE *f)
 	}
 }
 
+/* launch.def as rows of a page. */
+static const struct {
+	const char *launcher, *variable, *gives;
+} launch_rows[] = {
+#define GIVES_ROLE                                 "`[node] role`"
+#define GIVES_RANK                                 "`[job] rank` of an agent; rank of a training process"
+#define GIVES_SIZE                                 "`[job] workers`; size"
+#define GIVES_LOCAL_RANK                           "local rank"
+#define GIVES_LOCAL_SIZE                           "local size"
+#define GIVES_NODE_RANK                            "`[job] rank`, if nothing else gives it"
+#define GIVES_NODES                                "`[job] workers`, if nothing else gives it"
+#define GIVES_SERVERS                              "number of `[server NAME]`, to compare"
+#define GIVES_ROOT_IP                              "`ip` of the first `[server NAME]`, made if there is none"
+#define GIVES_ROOT_PORT                            "its `udp_port`; `[serve] udp_port` of an only server"
+#define LAUNCHER(id, word, mark, is_wrapped, name) {name, mark, NULL},
+#define VARIABLE(launcher, variable, key, conversion) \
+	{NULL, variable, GIVES_##key},
+#include "conf/launch.def"
+#undef LAUNCHER
+#undef VARIABLE
+};
+
+static void launchers_reference(FILE *f)
+{
+	fprintf(f, "\n## From launchers\n\n"
+		   "What a file leaves out may come from the launcher of the "
+		   "process, by its environment (`launch.def`). What the file "
+		   "has must agree with it, and launchers with each other, "
+		   "unless one has started the other (torchrun or mpirun in "
+		   "srun). `SUMWIRE_LAUNCHER` says which one counts: its first "
+		   "column, in lower case, `run` for sumwire run, or `none`. "
+		   "`sumwire conf --print FILE` shows where each value comes "
+		   "from.\n\n| launcher | variable | gives |\n|---|---|---|\n");
+	for (size_t i = 0; i < ARRAY_SIZE(launch_rows); i++)
+		if (launch_rows[i].gives)
+			fprintf(f, "| | `%s` | %s |\n", launch_rows[i].variable,
+				launch_rows[i].gives);
+		else
+			fprintf(f, "| %s | | counts if `%s` is set |\n",
+				launch_rows[i].launcher,
+				launch_rows[i].variable);
+}
+
 void sw_conf_reference(FILE *f)
 {
 	fprintf(f,
@@ -188,4 +256,5 @@ void sw_conf_reference(FILE *f)
 		SW_CONF_MANY_MAX);
 	for (uint32_t i = 0; i < sw_n_sections; i++)
 		section_reference(&sw_sections[i], f);
+	launchers_reference(f);
 }

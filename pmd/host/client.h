@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "conf/launch.h"
 #include "pmd/host/edge.h"
 #include "pmd/host/segment.h"
 #include "pmd/host/sumwire.h"
@@ -39,6 +40,7 @@ struct sw_client {
 	struct sw_edge_control *control;
 	struct sw_spsc submits, completions;
 	uint32_t rank, size, local_rank, local_size;
+	struct sw_launch launch; /* what the environment says of those */
 
 	uint64_t n_pushes;     /* handles so far; they start at 1 */
 	uint32_t n_idle_polls; /* sw_poll without news */

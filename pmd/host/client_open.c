@@ -155,6 +155,41 @@ static int attach_until(struct sw_client *c, uint64_t until_ns)
 	return kind;
 }
 
+/* What a launcher has told this process, and what the agent says.  Returns 0 or
+ * SW_ECONF. */
+static int compare(struct sw_client *c, enum sw_launch_key key, uint32_t ours)
+{
+	const struct sw_launch_value *v = &c->launch.values[key];
+
+	if (!v->variable || sw_launch_number(&c->launch, key) == ours)
+		return 0;
+	return sw_client_fail(c, SW_ECONF,
+		"the environment has %s=%s (%s), but for the agent at %s this "
+		"is rank %u of %u, local rank %u of %u; let each process open "
+		"its own agent, or set SUMWIRE_LAUNCHER=none",
+		v->variable, v->said, v->launcher, c->settings.agent, c->rank,
+		c->size, c->local_rank, c->local_size);
+}
+
+static int compare_all(struct sw_client *c)
+{
+	int err = compare(c, SW_LAUNCH_SIZE, c->size);
+
+	if (!err)
+		err = compare(c, SW_LAUNCH_RANK, c->rank);
+	return err;
+}
+
+static int read_launch(struct sw_client *c)
+{
+	char why[SW_LAUNCH_WHY_BYTES];
+
+	if (sw_launch_read(&c->launch, getenv, why) < 0)
+		return sw_client_fail(
+			c, SW_ECONF, "in the environment %s", why);
+	return 0;
+}
+
 static struct sw_client *client_new(const struct sw_settings *s)
 {
 	struct sw_client *c = calloc(1, sizeof(*c));
@@ -200,9 +235,13 @@ int sw_open(const struct sw_settings *settings, struct sw_client **out)
 		snprintf(open_error, sizeof(open_error), "out of memory");
 		return SW_ENOMEM;
 	}
-	err = connect_until(c, until_ns);
+	err = read_launch(c);
+	if (!err)
+		err = connect_until(c, until_ns);
 	if (!err)
 		err = attach_until(c, until_ns);
+	if (!err)
+		err = compare_all(c);
 	if (err) {
 		memcpy(open_error, c->error, sizeof(open_error));
 		sw_close(&c);

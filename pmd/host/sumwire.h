@@ -62,7 +62,9 @@ SW_API void sw_settings_init(struct sw_settings *s);
  * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
  * SW_EPERM the agent does not admit this user; SW_EBUSY another process is
  * attached; SW_EVERSION; SW_EREFUSED by a server, with its reason; SW_EINVAL a
- * path of more than 107 bytes; SW_EIO, SW_ENOMEM, SW_EPROTO. */
+ * path of more than 107 bytes; SW_ECONF variables of a launcher (torchrun,
+ * OpenMPI, Slurm, …; conf/launch.def) contradict each other, or the rank and
+ * size that the agent gives; SW_EIO, SW_ENOMEM, SW_EPROTO. */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
 
 /* sw_close - leave the job and free everything, tensors included; sets *@c to

@@ -108,7 +108,7 @@ static void printed_check(const struct sw_conf *conf, const char *path)
 	struct sw_conf again;
 	FILE *f = file_create(path);
 
-	sw_conf_print(conf, f);
+	sw_conf_print(conf, NULL, f);
 	fclose(f);
 	assert_int_equal(sw_conf_load(path, &again, NULL), 0);
 	assert_memory_equal(conf, &again, sizeof(again));

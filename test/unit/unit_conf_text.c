@@ -50,7 +50,7 @@ static void conf_print__reads_back(void **state)
 		FILE *f = open_memstream(&text, &n);
 
 		assert_int_equal(load(texts[i], &conf, &said), 0);
-		sw_conf_print(&conf, f);
+		sw_conf_print(&conf, NULL, f);
 		fclose(f);
 		assert_int_equal(load(text, &again, &said), 0);
 		assert_memory_equal(&conf, &again, sizeof(conf));

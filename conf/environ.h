@@ -1,0 +1,27 @@
+/* environ.h - options that launchers give, and where a value has come from.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ENVIRON_H
+#define SW_ENVIRON_H
+
+#include "conf/conf.h"
+#include "conf/launch.h"
+#include "conf/report.h"
+#include "conf/scan.h"
+
+/* sw_environ_apply - give the options of @conf that the file @scan does not set
+ * what @launch says.  Reported to @r: what is no value of the option, and what
+ * the file sets otherwise. */
+void sw_environ_apply(const struct sw_launch *launch, struct sw_conf *conf,
+	const struct sw_scan *scan, struct sw_report *r,
+	struct sw_conf_origins *origins);
+
+/* sw_environ_note - for a file with errors: log which values are not in it, but
+ * come from the environment. */
+void sw_environ_note(
+	const struct sw_conf_origins *origins, const struct sw_report *r);
+
+/* sw_origin_add - @field comes from line @line, or from @value. */
+void sw_origin_add(struct sw_conf_origins *origins, const struct sw_conf *conf,
+	const void *field, uint32_t line, const struct sw_launch_value *value);
+
+#endif

@@ -1,0 +1,255 @@
+# proc_launch.py - ranks from the launchers people use: real mpirun, srun, torchrun
+# SPDX-License-Identifier: BSD-3-Clause
+"""The agents are processes of a launcher and get rank and number of workers from
+it: their files have neither.  So do the training processes, whose ranks
+libsumwire compares with those of the agents.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import rig
+from rig import Net, Skip, check
+from slurm import Slurm, free_port
+
+N = 2
+SHORT_S = 60
+TENSOR = "--tensor t:100000:f32 --steps 3"
+
+
+class Launcher:
+    """How one launcher starts N processes."""
+    rank = "RANK"  # the variable
+
+    def __init__(self):
+        self.env = dict(os.environ)
+        self.env.pop("SUMWIRE_LAUNCHER", None)
+
+    def command(self, script):
+        raise NotImplementedError
+
+
+class Mpirun(Launcher):
+    rank = "OMPI_COMM_WORLD_RANK"
+
+    def __init__(self):
+        super().__init__()
+        if not shutil.which("mpirun"):
+            raise Skip("mpirun is not installed (test/packages)")
+        # a test may run as root, and has few cores
+        self.options = ["--oversubscribe", "--bind-to", "none"]
+        if os.getuid() == 0:
+            self.options.append("--allow-run-as-root")
+
+    def command(self, script):
+        return ["mpirun", *self.options, "-np", str(N), script]
+
+
+class Torchrun(Launcher):
+    def __init__(self):
+        super().__init__()
+        if not shutil.which("torchrun"):
+            raise Skip("torchrun is not installed")
+        p = subprocess.run(self.command("true"), env=self.env, timeout=SHORT_S,
+                           capture_output=True, text=True, check=False)
+        if p.returncode:
+            raise Skip("torchrun cannot start anything: " +
+                       p.stderr.strip().splitlines()[-1])
+
+    def command(self, script):
+        # with Python 3.11, PyTorch 1.13 cannot do without redirection
+        return ["torchrun", "--no_python", "--nnodes=1", "--redirects=1",
+                "--tee=1", "--monitor_interval=0.1",
+                f"--master_port={free_port()}",
+                f"--nproc_per_node={N}", script]
+
+
+class Srun(Launcher):
+    def __init__(self, slurm, mpi, rank):
+        super().__init__()
+        self.env, self.mpi, self.rank = slurm.env, mpi, rank
+
+    def command(self, script):
+        return ["srun", f"--mpi={self.mpi}", "-n", str(N), "--overlap", script]
+
+
+def launch(net, launcher, name, text):
+    """Run a shell script in N processes; $RANK is whatever it is called."""
+    path = net.path(name + ".ini")  # so that the rig expects it
+    net.ini[name] = {}
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\ncd {net.folder}\nR=${launcher.rank}\n{text}\n")
+    os.chmod(path, 0o700)
+    command = launcher.command(path)
+    pairs = [f"{k}={v}" for k, v in launcher.env.items()]
+    return net.run(name, "env", "-i", *pairs, *command)
+
+
+def agents_of(net, launcher, job):
+    """Start the agents; their files say what @job does of rank and workers."""
+    for i, name in enumerate(net.agents):
+        net.ini[name]["job"] = job(i)
+        net.write_ini(name)
+    return launch(net, launcher, "agents",
+                  f"exec {rig.sumwire()} agent --config agent$R.ini")
+
+
+def clients_of(net, launcher, name, agent="agent$R.sock"):
+    client = rig.program("test/proc/proc_client")
+    return launch(net, launcher, name,
+                  f"exec {client} --agent {agent} {TENSOR}")
+
+
+def stop(net, agents):
+    """SIGTERM to the agents themselves: launchers have ways of their own."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            cwd = os.readlink(f"/proc/{pid}/cwd")
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if cwd == net.folder and words[1:2] == [b"agent"]:
+            os.kill(int(pid), signal.SIGTERM)
+    agents.wait_ok(rig.STOP_S)
+    left = [a for a in net.agents if os.path.exists(net.socket(a))]
+    check(not left, f"sockets are left: {left}")
+
+
+def sums_of(net, launcher):
+    """Agents and training processes of a launcher: N ranks, exact sums."""
+    agents = agents_of(net, launcher, lambda i: {})
+    for rank in range(N):
+        agents.await_text(rf"rank {rank} of {N}\) is ready", SHORT_S,
+                          lambda: agents.log() + agents.out())
+    good = clients_of(net, launcher, "clients")
+    good.wait_ok(SHORT_S)
+    for rank in range(N):
+        check(f"attached {rank} of {N}" in good.out(), f"no rank {rank}")
+    check(good.out().count("step 2 exact") == N, "sums")
+    # each at the other's agent
+    bad = clients_of(net, launcher, "crossed", f"agent$(({N - 1} - R)).sock")
+    bad.wait_error(r"open SW_ECONF: the environment has "
+                   rf"{launcher.rank}=\d \(\w+\), but for the agent at .* this "
+                   r"is rank \d of 2", limit_s=SHORT_S)
+    stop(net, agents)
+
+
+def contradiction_of(net, launcher):
+    agents = agents_of(net, launcher, lambda i: {"rank": N - 1 - i})
+    agents.wait_error(r"agent1\.ini:\d+: \[job\] rank: is 0, but in the "
+                      rf"environment {launcher.rank}=1 ", limit_s=SHORT_S)
+
+
+def both(launcher):
+    with Net(workers=N) as net:
+        net.start("a")
+        sums_of(net, launcher)
+    with Net(workers=N) as net:
+        contradiction_of(net, launcher)
+
+
+def test_mpirun():
+    both(Mpirun())
+
+
+def test_torchrun():
+    both(Torchrun())
+
+
+def test_mpirun_beside_a_stale_rank():
+    launcher = Mpirun()
+    launcher.env.update(RANK="0", WORLD_SIZE="2")
+    launcher.command = lambda script: [
+        "mpirun", *launcher.options, "-x", "RANK", "-x", "WORLD_SIZE", "-np",
+        str(N), script]
+    with Net(workers=N) as net:
+        agents_of(net, launcher, lambda i: {}).wait_error(
+            r"RANK=0 \(torchrun\) contradicts OMPI_COMM_WORLD_RANK=1 "
+            r"\(OpenMPI\)", limit_s=SHORT_S)
+
+
+def test_run_inside_mpirun():
+    """sumwire run is the inner launcher, whatever has started it."""
+    launcher = Mpirun()
+    client = rig.program("test/proc/proc_client")
+    with Net(workers=N) as net:
+        p = launch(net, launcher, "runs",
+                   f"exec {rig.sumwire()} run -np 2 {client} {TENSOR}")
+        p.wait_ok(SHORT_S)
+        check(p.out().count("attached 0 of 2") == N and
+              p.out().count("step 2 exact") == 2 * N, "two jobs of two ranks")
+
+
+def test_slurm():
+    """srun; and mpirun in a batch script, whose own rank says nothing."""
+    folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
+    try:
+        with Slurm(folder) as slurm:
+            both(Srun(slurm, "none", "SLURM_PROCID"))
+            both(Srun(slurm, "pmi2", "PMI_RANK"))
+            batch(slurm)
+    finally:
+        shutil.rmtree(folder)
+
+
+def batch(slurm):
+    try:
+        launcher = Mpirun()
+    except Skip as e:
+        print(f"  not mpirun in a batch script: {e}")
+        return
+    launcher.env = slurm.env
+    command = launcher.command
+    launcher.command = lambda script: [
+        "sbatch", "--wait", "-n", str(N), "-o", os.path.join(
+            os.path.dirname(script), "batch.out"), "--wrap",
+        " ".join(command(script))]
+    with Net(workers=N) as net:
+        net.start_all()
+        p = clients_of(net, launcher, "batch")
+        p.wait_ok(SHORT_S)
+        with open(net.path("batch.out"), encoding="utf-8") as f:
+            text = f.read()
+        check(text.count("step 2 exact") == N, text)
+
+
+def test_dmlc():
+    """BytePS's variables by hand: role, ranks and the server's address."""
+    net = Net(workers=1)
+    for name, role in (("a", "server"), ("agent0", "worker")):
+        del net.ini[name]["node"]["role"]
+        net.ini[name]["job"] = {}
+        net.ini[name].pop("server a", None)
+        net.write_ini(name)
+    env = dict(os.environ, DMLC_NUM_WORKER="1", DMLC_NUM_SERVER="1",
+               DMLC_PS_ROOT_URI="10.77.0.1", DMLC_PS_ROOT_PORT="9123")
+    env.pop("SUMWIRE_LAUNCHER", None)
+    with net:
+        for name, command, role in (("a", "server", "server"),
+                                    ("agent0", "agent", "worker")):
+            pairs = [f"{k}={v}" for k, v in env.items()]
+            p = net.run(name, "env", "-i", *pairs, "DMLC_WORKER_ID=0",
+                        f"DMLC_ROLE={role}", rig.sumwire(), command,
+                        "--config", net.path(name + ".ini"))
+            net.daemons[name] = p
+            p.await_text("is ready")
+        net.client(0, "--tensor", "t:1000:f32").wait_ok()
+        check("9123" in printed(net, env), "UDP port of the root")
+
+
+def printed(net, env):
+    p = subprocess.run(
+        [rig.sumwire(), "conf", "--print", net.path("agent0.ini")],
+        env=dict(env, DMLC_ROLE="worker", DMLC_WORKER_ID="0"),
+        capture_output=True, text=True, check=False, timeout=20)
+    check(p.returncode == 0, p.stderr)
+    check("; DMLC_PS_ROOT_PORT of DMLC" in p.stdout and
+          "; DMLC_ROLE of DMLC" in p.stdout, f"origins: {p.stdout}")
+    return p.stdout
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
