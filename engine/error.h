@@ -11,10 +11,18 @@ enum sw_error {
 #undef SW_ERROR
 };
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* sw_error_text - static text of @err; "success" for 0. */
 const char *sw_error_text(int err);
 
 /* sw_error_name - "SW_EINVAL", …; "SW_OK" for 0.  Static text. */
 const char *sw_error_name(int err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,153 @@
+# proc_install.py - what meson install gives: command, library, headers, units
+# SPDX-License-Identifier: BSD-3-Clause
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import rig
+from rig import Skip, check
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sumwire.h>
+
+int main(void)
+{
+    struct sw_settings s;
+    struct sw_client *c = NULL;
+
+    sw_settings_init(&s);
+    s.agent = "/nowhere/agent.sock";
+    s.open_timeout_s = 0;
+    if (sw_open(&s, &c) != SW_ECLOSED || c)
+        return 1;
+    puts(sw_last_error(NULL));
+    return strcmp(sw_error_name(SW_ECLOSED), "SW_ECLOSED") != 0 ||
+           sw_dtype_bytes(SW_BF16) != 2;
+}
+"""
+
+
+def tool(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+def run(*args, **env):
+    p = subprocess.run(args, env=dict(os.environ, **env), timeout=120,
+                       capture_output=True, text=True, check=False)
+    check(p.returncode == 0, f"{' '.join(args)}: {p.stdout}{p.stderr}")
+    return p.stdout
+
+
+class Installed:
+    """An installation in a folder, as a package would be made of it."""
+
+    def __enter__(self):
+        self.root = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
+        run(tool("meson"), "install", "-C", rig.BUILD, "--no-rebuild",
+            "--quiet", "--destdir", self.root)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        shutil.rmtree(self.root)
+
+    def one(self, pattern):
+        found = glob.glob(f"{self.root}/**/{pattern}", recursive=True)
+        check(len(found) == 1, f"{pattern}: {found}")
+        return found[0]
+
+    def pkg_config(self, *args):
+        pc = os.path.dirname(self.one("sumwire.pc"))
+        return run(tool("pkg-config"), *args, "sumwire", PKG_CONFIG_PATH=pc,
+                   PKG_CONFIG_SYSROOT_DIR=self.root).split()
+
+
+def test_library():
+    """A program is built by pkg-config alone, as C and as C++, and runs."""
+    with Installed() as it:
+        flags = it.pkg_config("--cflags", "--libs")
+        libdir = os.path.dirname(it.one("libsumwire.so"))
+        for compiler, suffix, options in (("gcc", "c", ["-std=c17"]),
+                                          ("g++", "cc", ["-std=c++17"])):
+            if suffix == "cc" and not shutil.which(compiler):
+                print("  g++ is not installed: C only")
+                continue
+            source, program = f"{it.root}/p.{suffix}", f"{it.root}/p"
+            with open(source, "w", encoding="ascii") as f:
+                f.write(PROGRAM)
+            run(tool(compiler), *options, "-Wall", "-Wextra", "-Werror",
+                "-pedantic", source, "-o", program, *flags)
+            out = run(program, LD_LIBRARY_PATH=libdir,
+                      SUMWIRE_LAUNCHER="none")
+            check("no agent listens at /nowhere/agent.sock" in out, out)
+
+
+def test_soname_and_symbols():
+    with Installed() as it:
+        so = it.one("libsumwire.so")
+        dynamic = run(tool("readelf"), "-d", so)
+        soname = re.search(r"SONAME.*\[(.*)\]", dynamic)
+        check(soname and re.fullmatch(r"libsumwire\.so\.\d+", soname[1]),
+              f"soname: {dynamic}")
+        check(os.path.exists(os.path.join(os.path.dirname(so), soname[1])),
+              f"there is no {soname[1]}")
+        check("rte_" not in dynamic, "DPDK is needed")
+        with open(it.one("sumwire.h"), encoding="utf-8") as f:
+            public = set(re.findall(r"\b(sw_[a-z_]+)\(", f.read()))
+        symbols = set(re.findall(r" T (\w+)", run(
+            tool("nm"), "-D", "--defined-only", so)))
+        errors = {"sw_error_text", "sw_error_name"}
+        check(errors <= symbols and symbols - errors <= public,
+              f"not public: {symbols - errors - public}")
+
+
+def test_command_and_files():
+    with Installed() as it:
+        sumwire = it.one("bin/sumwire")
+        check(re.fullmatch(r"sumwire [\d.]+\n", run(sumwire, "--version")),
+              "version")
+        for ini in glob.glob(f"{it.root}/**/doc/sumwire/*.ini",
+                             recursive=True):
+            run(sumwire, "conf", "--check", ini, SUMWIRE_LAUNCHER="none")
+        run(sumwire, "run", "-np", "1", "true")
+        page = it.one("sumwire.1*")
+        with open(page, encoding="ascii") as f:
+            text = f.read()
+        check("@" not in text.replace("sumwire-agent@", ""), "not configured")
+        commands = re.findall(r"^  ([a-z]+)  ", run(sumwire, "--help"), re.M)
+        missing = [c for c in commands if not re.search(
+            rf"^\.B {c}\b", text, re.M)]
+        check(commands and not missing, f"not in the page: {missing}")
+
+
+def test_units():
+    """systemd finds nothing wrong with them."""
+    analyze = tool("systemd-analyze")
+    with Installed() as it:
+        units = [it.one("sumwire-server.service"),
+                 it.one("sumwire-agent@.service")]
+        for unit in units:
+            with open(unit, encoding="ascii") as f:
+                text = f.read()
+            program = re.search(r"^ExecStart=(\S+)", text, re.M)[1]
+            check(os.access(it.root + program, os.X_OK),
+                  f"{program} is not installed")
+            # verify looks for the program where it will be
+            with open(unit, "w", encoding="ascii") as f:
+                f.write(text.replace(program, it.root + program))
+        out = subprocess.run([analyze, "verify", "--man=no", *units],
+                             capture_output=True, text=True, timeout=60,
+                             check=False)
+        ours = [line for line in out.stderr.splitlines() if "sumwire" in line]
+        check(not ours, "\n".join(ours))
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
