@@ -251,18 +251,26 @@ int sw_open(const struct sw_settings *settings, struct sw_client **out)
 	return 0;
 }
 
-void sw_close(struct sw_client **client)
+void sw_leave(struct sw_client *c)
 {
-	struct sw_client *c = *client;
 	uint32_t kind = SW_EDGE_CLOSE;
 
-	if (!c)
-		return;
 	/* In a forked child the parent is still attached. */
 	if (c->sock >= 0 && *c->is_ours)
 		sw_edge_send(c->sock, &kind, sizeof(kind), NULL, 0);
 	if (c->sock >= 0)
 		close(c->sock);
+	c->sock = -1;
+	sw_client_close(c, SW_ECLOSED, "this process has left the job");
+}
+
+void sw_close(struct sw_client **client)
+{
+	struct sw_client *c = *client;
+
+	if (!c)
+		return;
+	sw_leave(c);
 	if (c->bell >= 0)
 		close(c->bell);
 	for (uint32_t i = 0; i < c->n_batches; i++) {

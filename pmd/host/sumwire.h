@@ -67,6 +67,11 @@ SW_API void sw_settings_init(struct sw_settings *s);
  * size that the agent gives; SW_EIO, SW_ENOMEM, SW_EPROTO. */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
 
+/* sw_leave - leave the job, but keep the tensors' memory mapped until sw_close,
+ * for callers that have given pointers into it away.  Open handles end with
+ * SW_ECLOSED, as does every later call.  A second call does nothing. */
+SW_API void sw_leave(struct sw_client *c);
+
 /* sw_close - leave the job and free everything, tensors included; sets *@c to
  * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
 SW_API void sw_close(struct sw_client **c);

@@ -432,6 +432,29 @@ static void wait_through_the_end(
 	rig_close(r);
 }
 
+static void leave__keeps_the_tensors_memory(void **state)
+{
+	struct rig *r = rig_open(&(struct rig_how){.is_mute = true});
+	struct sw_client *c = rig_client(r);
+	struct sw_tensor *t = rig_tensor(c, "w", 3);
+	float *w = sw_tensor_data(t);
+	uint64_t h;
+
+	w[2] = 7;
+	assert_int_equal(sw_push_pull(c, t, 0, &h), 0);
+	sw_leave(c);
+	rig_await(r, 1, SW_HOST_CLOSED, "closed its attachment");
+	assert_int_equal(sw_wait(c, h), SW_ECLOSED);
+	assert_non_null(strstr(sw_last_error(c), "has left the job"));
+	assert_int_equal(sw_push_pull(c, t, 0, &h), SW_ECLOSED);
+	sw_leave(c);
+	assert_true(w[2] == 7);
+	w[0] = 1;
+	sw_close(&c);
+	assert_null(c);
+	rig_close(r);
+}
+
 static int poll_for_ever(struct sw_client *c, uint64_t handle)
 {
 	int err;
@@ -542,6 +565,7 @@ int main(void)
 		cmocka_unit_test(wait__times_out_and_keeps_the_handle),
 		cmocka_unit_test(wait__ends_with_the_agent),
 		cmocka_unit_test(wait__ends_with_a_killed_agent),
+		cmocka_unit_test(leave__keeps_the_tensors_memory),
 		cmocka_unit_test(end__reaches_open_handles_and_later_calls),
 		cmocka_unit_test(forked_child__is_told),
 	};
