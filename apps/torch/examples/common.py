@@ -1,0 +1,123 @@
+# common.py - what the examples share: options, either way of summing, timing
+# SPDX-License-Identifier: BSD-3-Clause
+import argparse
+import os
+import statistics
+import time
+
+import torch
+
+
+def options(about, **defaults):
+    """The options that all examples have; more are added by the caller."""
+    p = argparse.ArgumentParser(description=about)
+    p.add_argument("--ddp", choices=["sumwire", "gloo"], default="sumwire",
+                   help="who sums: sumwire, or torch's own DDP over gloo")
+    p.add_argument("--barrier", action="store_true",
+                   help="do not cross the barrier: step() waits for all sums")
+    p.add_argument("--steps", type=int, default=defaults["steps"])
+    p.add_argument("--batch", type=int, default=defaults["batch"],
+                   help="samples per rank and step")
+    p.add_argument("--width", type=int, default=defaults["width"])
+    p.add_argument("--lr", type=float, default=defaults["lr"])
+    return p
+
+
+class Sumwire:
+    """Gradients summed by sumwire."""
+
+    def __init__(self, args):
+        import sumwire.torch as hvd
+        hvd.init()
+        self.hvd, self.args = hvd, args
+        self.rank, self.size = hvd.rank(), hvd.size()
+
+    def wrap(self, model, optimizer):
+        self.hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        return model, self.hvd.DistributedOptimizer(
+            optimizer, model.named_parameters())
+
+    def mean(self, value):
+        return float(self.hvd.allreduce(torch.tensor(float(value)),
+                                        name="mean"))
+
+
+class Gloo:
+    """Gradients summed by torch's DistributedDataParallel over gloo."""
+
+    def __init__(self, args):
+        import torch.distributed as dist
+        dist.init_process_group("gloo")
+        self.dist = dist
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+
+    def wrap(self, model, optimizer):
+        return torch.nn.parallel.DistributedDataParallel(model), optimizer
+
+    def mean(self, value):
+        value = torch.tensor(float(value))
+        self.dist.all_reduce(value)
+        return float(value) / self.size
+
+
+def start(args):
+    """The chosen way of summing; the same seed on all ranks."""
+    torch.manual_seed(1)
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    return Gloo(args) if args.ddp == "gloo" else Sumwire(args)
+
+
+class Clock:
+    """Times of steps.  The first of each kind do not count: they set up."""
+    WARM_UP = 3
+
+    def __init__(self):
+        self.times = {}
+        self.began = None
+
+    def begin(self):
+        self.began = time.perf_counter()
+
+    def end(self, kind):
+        self.times.setdefault(kind, []).append(time.perf_counter() - self.began)
+
+    def median_ms(self, kind):
+        times = self.times[kind][self.WARM_UP:] or self.times[kind]
+        return 1000 * statistics.median(times)
+
+
+def run(args, job, model, loss_of, optimizer):
+    """Train for args.steps; rank 0 prints the loss and what a step costs.
+    loss_of(model, step) computes the loss of this rank's part of a batch."""
+    clock = Clock()
+    # What a step costs alone, for the share of communication; it changes
+    # nothing that counts, since the weights are not touched.
+    for step in range(2 * Clock.WARM_UP + 4):
+        clock.begin()
+        loss_of(model, step).backward()
+        model.zero_grad(set_to_none=True)
+        clock.end("alone")
+    model_run, optimizer = job.wrap(model, optimizer)
+    mean = None
+    for step in range(args.steps):
+        clock.begin()
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(model_run, step)
+        loss.backward()
+        optimizer.step()
+        clock.end("step")
+        mean = float(loss) if mean is None else 0.9 * mean + 0.1 * float(loss)
+        if job.rank == 0 and (step + 1) % max(1, args.steps // 5) == 0:
+            print(f"step {step + 1}: loss {mean:.3f}", flush=True)
+    return clock, job.mean(mean)
+
+
+def report(args, job, clock, model, result):
+    """One line for a table; the update counts as communication."""
+    if job.rank:
+        return
+    step, alone = clock.median_ms("step"), clock.median_ms("alone")
+    n = sum(p.numel() for p in model.parameters())
+    print(f"{args.ddp}: {job.size} ranks, {n:,} parameters, {result}, "
+          f"step {step:.1f} ms, of it forward and backward {alone:.1f} ms, "
+          f"the rest {max(0, 1 - alone / step):.0%}", flush=True)

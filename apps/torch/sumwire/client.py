@@ -1,0 +1,170 @@
+# client.py - one attachment to an agent: declare, push, wait, leave
+# SPDX-License-Identifier: BSD-3-Clause
+"""libsumwire for Python, without any framework.
+
+    client = Client()
+    [t] = client.declare([("weights", 1000, "f32", 0)])
+    ... write t.memory ...
+    client.push(t, step=0)
+    client.wait(t)                  # t.memory now holds the sum
+
+A client may be used by several threads; its lock makes them take turns.
+"""
+import ctypes
+import os
+import threading
+
+from sumwire import library
+
+DEFAULT_AGENT = "/run/sumwire/agent.sock"
+SLICE_S = 1  # longest time inside libsumwire; after it Ctrl-C is looked at
+
+
+class SumwireError(RuntimeError):
+    """What libsumwire reports; name is that of enum sw_error ("SW_EPEER")."""
+
+    def __init__(self, name, text):
+        super().__init__(f"{text} [{name}]")
+        self.name = name
+
+
+def seconds(variable, default):
+    """The positive number of seconds in an environment variable."""
+    text = os.environ.get(variable, default)
+    if not str(text).isdigit() or not 0 < int(text) < 1 << 31:
+        raise ValueError(f"{variable}={text}: a number of seconds, at least 1, "
+                         f"was expected")
+    return int(text)
+
+
+class Tensor:
+    """One declared tensor.  memory is a ctypes array over its bytes in shared
+    memory and keeps the client's mapping alive, whoever holds it."""
+    __slots__ = ("name", "n", "dtype", "pointer", "memory", "handle")
+
+    def __init__(self, client, desc, pointer):
+        self.name, self.n, self.dtype = desc[:3]
+        self.pointer = pointer
+        self.handle = None  # of the open push_pull
+        n_bytes = self.n * library.DTYPES[self.dtype][1]
+        self.memory = (ctypes.c_uint8 * n_bytes).from_address(
+            client.lib.sw_tensor_data(pointer))
+        self.memory.mapping = client.mapping
+
+
+class Mapping:
+    """The C handle; freed when nobody can reach its memory any more."""
+
+    def __init__(self, lib, pointer):
+        self.lib, self.pointer = lib, pointer
+
+    def __del__(self):
+        self.lib.sw_close(ctypes.byref(self.pointer))
+
+
+class Client:
+    """One attachment.  Waits at most open_timeout_s for the agent, the servers
+    and all other workers, and at most wait_timeout_s for a sum."""
+
+    def __init__(self, agent=None):
+        self.lib = library.load()
+        self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
+        self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        self.wait_timeout_s = seconds("SUMWIRE_WAIT_TIMEOUT", 600)
+        self.lock = threading.Lock()
+        self.mapping = Mapping(self.lib, self._open())
+        self.pointer = self.mapping.pointer
+        self.rank = self.lib.sw_rank(self.pointer)
+        self.size = self.lib.sw_size(self.pointer)
+        self.local_rank = self.lib.sw_local_rank(self.pointer)
+        self.local_size = self.lib.sw_local_size(self.pointer)
+        self._handle = ctypes.c_uint64()
+        self._handle_at = ctypes.byref(self._handle)
+
+    def _open(self):
+        """sw_open in a thread of its own, so that Ctrl-C ends the wait."""
+        pointer, result = ctypes.c_void_p(), []
+
+        def run():
+            s = library.Settings()
+            self.lib.sw_settings_init(ctypes.byref(s))
+            s.agent = os.fsencode(self.agent)
+            s.open_timeout_s = self.open_timeout_s
+            s.wait_timeout_s = SLICE_S
+            code = self.lib.sw_open(ctypes.byref(s), ctypes.byref(pointer))
+            # The text belongs to the thread.
+            result.extend((code, self.lib.sw_last_error(None)))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(SLICE_S)
+        if result[0]:
+            raise self._error(*result)
+        return pointer
+
+    def _error(self, code, text=None):
+        if text is None:
+            text = self.lib.sw_last_error(self.pointer)
+        return SumwireError(self.lib.sw_error_name(code).decode(),
+                            text.decode(errors="replace"))
+
+    def declare(self, descs):
+        """Declare (name, elements, dtype, priority)...; priority 0 is the most
+        urgent.  Every worker declares the same.  Returns Tensors."""
+        n = len(descs)
+        array = (library.Desc * n)()
+        for at, (name, n_elems, dtype, priority) in zip(array, descs):
+            at.name, at.n_elems = name.encode(), n_elems
+            at.dtype, at.priority = library.DTYPES[dtype][0], priority
+        out = (ctypes.c_void_p * n)()
+        with self.lock:
+            code = self.lib.sw_declare(self.pointer, array, n, out)
+            if code:
+                raise self._error(code)
+        return [Tensor(self, d, p) for d, p in zip(descs, out)]
+
+    def push(self, tensor, step):
+        """Start to replace the tensor by its sum.  One push at a time."""
+        with self.lock:
+            code = self.lib.sw_push_pull(self.pointer, tensor.pointer,
+                                         step & 0xffffffff, self._handle_at)
+            if code:
+                raise self._error(code)
+            tensor.handle = self._handle.value
+
+    def is_done(self, tensor):
+        """Has the tensor's push ended?  True also when none is open."""
+        if tensor.handle is None:
+            return True
+        with self.lock:
+            code = self.lib.sw_poll(self.pointer, tensor.handle)
+            return self._ended(tensor, code)
+
+    def wait(self, tensor):
+        """Block until the tensor's push has ended."""
+        for _ in range(0, self.wait_timeout_s, SLICE_S):
+            if tensor.handle is None:
+                return
+            with self.lock:
+                code = self.lib.sw_wait(self.pointer, tensor.handle)
+                if self._ended(tensor, code, library.ETIMEDOUT):
+                    return
+        text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
+        raise SumwireError("SW_ETIMEDOUT",
+                           f"tensor '{tensor.name}': no sum in "
+                           f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
+                           f"{''.join(text.partition('; last')[1:])}")
+
+    def _ended(self, tensor, code, not_yet=library.EAGAIN):
+        if code == not_yet:
+            return False
+        tensor.handle = None
+        if code:
+            raise self._error(code)
+        return True
+
+    def leave(self):
+        """Leave the job.  Memory of tensors stays as long as it is in use."""
+        with self.lock:
+            self.lib.sw_leave(self.pointer)

@@ -1,0 +1,92 @@
+# library.py - find libsumwire and tell ctypes what its functions look like
+# SPDX-License-Identifier: BSD-3-Clause
+"""The functions of pmd/host/sumwire.h; nothing else of the package uses ctypes
+signatures.  Found in this order: $SUMWIRE_LIBRARY, the build/ of the checkout
+that holds this file, the system's linker."""
+import ctypes
+import functools
+import os
+
+SONAME = "libsumwire.so.0"
+
+# enum sw_dtype (sum/dtype.h): name, code, bytes
+DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
+          "i32": (4, 4), "i8": (5, 1), "i64": (6, 8), "bool": (9, 1),
+          "bf16": (10, 2)}
+
+# enum sw_error (engine/errors.def), those that are treated by themselves
+EAGAIN, ETIMEDOUT, ECLOSED = -3, -5, -6
+
+
+class Settings(ctypes.Structure):
+    """struct sw_settings"""
+    _fields_ = [("agent", ctypes.c_char_p),
+                ("open_timeout_s", ctypes.c_uint32),
+                ("wait_timeout_s", ctypes.c_uint32),
+                ("log", ctypes.c_void_p),
+                ("log_ctx", ctypes.c_void_p)]
+
+
+class Desc(ctypes.Structure):
+    """struct sw_tensor_desc"""
+    _fields_ = [("name", ctypes.c_char_p),
+                ("n_elems", ctypes.c_uint64),
+                ("dtype", ctypes.c_int),
+                ("priority", ctypes.c_uint32)]
+
+
+POINTER, U32, INT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int
+SIGNATURES = {
+    "sw_settings_init": (None, [ctypes.POINTER(Settings)]),
+    "sw_open": (INT, [ctypes.POINTER(Settings), ctypes.POINTER(POINTER)]),
+    "sw_leave": (None, [POINTER]),
+    "sw_close": (None, [ctypes.POINTER(POINTER)]),
+    "sw_rank": (U32, [POINTER]),
+    "sw_size": (U32, [POINTER]),
+    "sw_local_rank": (U32, [POINTER]),
+    "sw_local_size": (U32, [POINTER]),
+    "sw_declare": (INT, [POINTER, ctypes.POINTER(Desc), U32,
+                         ctypes.POINTER(POINTER)]),
+    "sw_tensor_data": (POINTER, [POINTER]),
+    "sw_push_pull": (INT, [POINTER, POINTER, U32,
+                           ctypes.POINTER(ctypes.c_uint64)]),
+    "sw_poll": (INT, [POINTER, ctypes.c_uint64]),
+    "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
+    "sw_last_error": (ctypes.c_char_p, [POINTER]),
+    "sw_error_name": (ctypes.c_char_p, [INT]),
+}
+
+
+def candidates():
+    """Where the library may lie, best first."""
+    named = os.environ.get("SUMWIRE_LIBRARY")
+    if named:
+        return [named]
+    here = os.path.dirname(os.path.abspath(__file__))
+    built = os.path.join(here, "..", "..", "..", "build", "pmd", "host", SONAME)
+    return [os.path.normpath(built), SONAME]
+
+
+@functools.lru_cache(maxsize=None)
+def load():
+    """The library, once per process."""
+    tried = []
+    for path in candidates():
+        try:
+            lib = ctypes.CDLL(path)
+        except OSError as e:
+            tried.append(str(e))
+            continue
+        for name, (result, arguments) in SIGNATURES.items():
+            try:
+                function = getattr(lib, name)
+            except AttributeError:
+                raise ImportError(
+                    f"{path} has no {name}: it is of another release than this "
+                    f"package; install both from one checkout") from None
+            function.restype, function.argtypes = result, arguments
+        return lib
+    raise ImportError(
+        f"{SONAME} was not found ({'; '.join(tried)}); build it with "
+        f"'ninja -C build' in the checkout, or 'meson install -C build', or "
+        f"name it in SUMWIRE_LIBRARY")

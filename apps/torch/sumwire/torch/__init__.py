@@ -1,0 +1,40 @@
+# __init__.py - sumwire for PyTorch, with the interface of Horovod and BytePS
+# SPDX-License-Identifier: BSD-3-Clause
+"""One changed line: import sumwire.torch as hvd
+
+    hvd.init()
+    optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+"""
+from sumwire.client import SumwireError
+from sumwire.torch.broadcasts import (
+    broadcast, broadcast_, broadcast_async, broadcast_async_,
+    broadcast_optimizer_state, broadcast_parameters)
+from sumwire.torch.channel import broadcast_object
+from sumwire.torch.compression import Compression
+from sumwire.torch.job import (
+    init, is_initialized, local_rank, local_size, rank, shutdown, size)
+from sumwire.torch.ops import (
+    Average, Sum, allreduce, allreduce_, allreduce_async, allreduce_async_,
+    barrier, grouped_allreduce, grouped_allreduce_, grouped_allreduce_async_,
+    poll, push_pull, push_pull_async, push_pull_async_inplace,
+    push_pull_inplace, synchronize)
+from sumwire.torch.optimizer import DistributedOptimizer
+
+__all__ = [
+    "Average", "Compression", "DistributedOptimizer", "Sum", "SumwireError",
+    "allreduce", "allreduce_", "allreduce_async", "allreduce_async_",
+    "barrier", "broadcast", "broadcast_", "broadcast_async",
+    "broadcast_async_", "broadcast_object", "broadcast_optimizer_state",
+    "broadcast_parameters", "grouped_allreduce", "grouped_allreduce_",
+    "grouped_allreduce_async_", "init", "is_initialized", "local_rank",
+    "local_size", "poll", "push_pull", "push_pull_async",
+    "push_pull_async_inplace", "push_pull_inplace", "rank", "shutdown",
+    "size", "synchronize"]
+
+
+def __getattr__(name):
+    from sumwire.torch.unsupported import NEAREST
+    if name in NEAREST:
+        raise AttributeError(f"sumwire.torch has no {name}: {NEAREST[name]}")
+    raise AttributeError(f"module 'sumwire.torch' has no attribute '{name}'")

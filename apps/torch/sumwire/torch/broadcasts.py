@@ -1,0 +1,107 @@
+# broadcasts.py - one worker's tensors, models and optimizers, to all
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+
+from sumwire.torch import ops
+from sumwire.torch.channel import (
+    BLOCK_BYTES, N_BLOCKS, agree, as_bytes, broadcast_object, channel,
+    check_root, describe)
+from sumwire.torch.job import current
+
+
+def broadcast_async_(tensor, root_rank, name=None):
+    """Begin to replace tensor by the root's; returns a handle."""
+    check_root(root_rank)
+    return start(tensor, tensor, root_rank, name)
+
+
+def broadcast_async(tensor, root_rank, name=None):
+    """As broadcast_async_, into a new tensor."""
+    check_root(root_rank)
+    return start(tensor, torch.empty_like(tensor, requires_grad=False),
+                 root_rank, name)
+
+
+def start(tensor, output, root_rank, name):
+    """The sum over all workers of its bytes, which are zero but at the root."""
+    ops.check_tensor(tensor)
+    call = ops.Call(output, ops.Sum, 1)
+    if tensor.numel():
+        ops.open_place(call, f"broadcast.{name}" if name else None,
+                       tensor.numel() * tensor.element_size(), torch.uint8, 0)
+        call.view = call.shared.flat.view(tensor.dtype).view(tensor.shape)
+        if current().rank == root_rank:
+            call.view.copy_(tensor.detach())
+        else:
+            call.shared.flat.zero_()
+    return ops.begin(call)
+
+
+def broadcast_(tensor, root_rank, name=None):
+    """Replace tensor by the root's."""
+    return ops.synchronize(broadcast_async_(tensor, root_rank, name))
+
+
+def broadcast(tensor, root_rank, name=None):
+    """The root's tensor, as a new tensor."""
+    return ops.synchronize(broadcast_async(tensor, root_rank, name))
+
+
+def named_tensors(params):
+    """A list of (name, tensor) from what users give."""
+    params = list(params.items() if isinstance(params, dict) else params)
+    if any(not (isinstance(p, tuple) and len(p) == 2) for p in params):
+        raise ValueError("a state_dict() or named_parameters() is needed: "
+                         "something with names")
+    return [(n, p) for n, p in params if isinstance(p, torch.Tensor)]
+
+
+def broadcast_tensors(what, named, root_rank):
+    check_root(root_rank)
+    agree(what, {n: describe(t) for n, t in named})
+    with torch.no_grad():
+        tensors = [t for _, t in named if t.numel()]
+        for batch in batches(tensors):
+            data = torch.cat([as_bytes(t.detach().cpu().contiguous())
+                              for t in batch])
+            channel().stream(data, root_rank)
+            if current().rank != root_rank:
+                unpack(data, batch)
+
+
+def batches(tensors):
+    """Tensors in packets that fill the blocks, so that many small ones cost
+    little and no copy of all is made."""
+    batch, n = [], 0
+    for t in tensors:
+        batch.append(t)
+        n += t.numel() * t.element_size()
+        if n >= N_BLOCKS * BLOCK_BYTES:
+            yield batch
+            batch, n = [], 0
+    if batch:
+        yield batch
+
+
+def unpack(data, tensors):
+    at = 0
+    for t in tensors:
+        n = t.numel() * t.element_size()
+        # clone: a piece of the packet need not be aligned
+        t.copy_(data[at:at + n].clone().view(t.dtype).view(t.shape))
+        at += n
+
+
+def broadcast_parameters(params, root_rank=0):
+    """Replace the tensors of a model.state_dict(), or of
+    model.named_parameters(), by the root's.  Fails on all workers if they
+    differ in names, shapes or types."""
+    broadcast_tensors("the tensors of broadcast_parameters",
+                      named_tensors(params), root_rank)
+
+
+def broadcast_optimizer_state(optimizer, root_rank=0):
+    """Replace the optimizer's state and options by the root's."""
+    state = broadcast_object(optimizer.state_dict(), root_rank)
+    if current().rank != root_rank:
+        optimizer.load_state_dict(state)

@@ -1,0 +1,125 @@
+# job.py - this process's place in the job, and tensors of it as torch sees them
+# SPDX-License-Identifier: BSD-3-Clause
+import atexit
+
+import torch
+
+from sumwire.client import Client, SumwireError
+
+# What torch calls the element types of enum sw_dtype.
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
+          torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
+          torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
+
+_job = None
+
+
+class Shared:
+    """A declared tensor; flat is a torch view of its shared memory."""
+    __slots__ = ("tensor", "flat", "n_pushes")
+
+    def __init__(self, tensor, dtype):
+        self.tensor = tensor
+        self.flat = torch.frombuffer(tensor.memory, dtype=dtype)
+        self.n_pushes = 0
+
+    @property
+    def name(self):
+        return self.tensor.name
+
+
+class Job:
+    """The attachment of this process."""
+
+    def __init__(self, client):
+        self.client = client
+        self.rank, self.size = client.rank, client.size
+
+    def declare(self, descs):
+        """Declare (name, elements, torch dtype, priority)...; one batch."""
+        tensors = self.client.declare(
+            [(short(name), n, dtype_name(dtype, name), priority)
+             for name, n, dtype, priority in descs])
+        return [Shared(t, d[2]) for t, d in zip(tensors, descs)]
+
+    def push(self, shared, step=None):
+        """Start to sum; step defaults to the number of pushes so far."""
+        self.client.push(shared.tensor,
+                         shared.n_pushes if step is None else step)
+        shared.n_pushes += 1
+
+    def is_done(self, shared):
+        return self.client.is_done(shared.tensor)
+
+    def wait(self, shared):
+        self.client.wait(shared.tensor)
+
+
+def short(name):
+    """A name of at most 127 bytes, the same on all workers."""
+    if len(name.encode()) <= 127:
+        return name
+    # Only for parameters of very deep modules; their ends differ.
+    import hashlib
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    tail = name.encode()[-100:].decode(errors="ignore")
+    return f"{digest}..{tail}"
+
+
+def dtype_name(dtype, what):
+    name = DTYPES.get(dtype)
+    if name is None:
+        raise TypeError(f"'{what}' is of {dtype}, which sumwire cannot sum; it "
+                        f"sums {', '.join(str(d) for d in DTYPES)}: convert it "
+                        f"first")
+    return name
+
+
+def current():
+    """The job; an error when there is none."""
+    if _job is None:
+        raise SumwireError("SW_ECLOSED", "this process is in no job: call "
+                           "sumwire.torch.init() first")
+    return _job
+
+
+def init(agent=None):
+    """Join the job over the agent of this machine; returns when all workers
+    have joined.  agent: its socket; default $SUMWIRE_AGENT, else
+    /run/sumwire/agent.sock.  A second call does nothing."""
+    global _job
+    if _job is None:
+        _job = Job(Client(agent))
+
+
+@atexit.register
+def shutdown():
+    """Leave the job.  Gradients that lie in shared memory stay readable."""
+    global _job
+    if _job is not None:
+        job, _job = _job, None
+        job.client.leave()
+
+
+def is_initialized():
+    return _job is not None
+
+
+def rank():
+    """Which of all workers this is, from 0."""
+    return current().rank
+
+
+def size():
+    """Number of all workers."""
+    return current().size
+
+
+def local_rank():
+    """Which of the workers of this machine this is, from 0."""
+    return current().client.local_rank
+
+
+def local_size():
+    """Number of the workers of this machine."""
+    return current().client.local_size

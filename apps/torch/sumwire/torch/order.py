@@ -1,0 +1,33 @@
+# order.py - in which order a forward pass uses the parameters
+# SPDX-License-Identifier: BSD-3-Clause
+from torch.nn.modules import module as nn_module
+
+
+class ForwardOrder:
+    """Watches every module's forward until take() is called, since an optimizer
+    knows parameters but no modules."""
+
+    def __init__(self):
+        self.wanted = set()
+        self.first = {}  # parameter: place in the order of first use
+        self.modules = []  # that have wanted parameters of their own, in order
+        self.hook = None
+
+    def want(self, parameter):
+        self.wanted.add(parameter)
+        if self.hook is None:
+            self.hook = nn_module.register_module_forward_pre_hook(self.see)
+
+    def see(self, module, _):
+        mine = [p for p in module._parameters.values() if p in self.wanted]
+        if mine and module not in self.modules:
+            self.modules.append(module)
+        for p in mine:
+            self.first.setdefault(p, len(self.first))
+
+    def take(self):
+        """The order so far; watching ends."""
+        if self.hook is not None:
+            self.hook.remove()
+            self.hook = None
+        return self.first

@@ -1,0 +1,205 @@
+# cases_ops.py - sums of single tensors against gloo's; run by torch_ops.py
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+
+import sumwire.torch as hvd
+from torch_rig import check, gloo, raises, run_cases
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
+
+
+def sample(dtype, shape, seed=0):
+    """The same on every run, other on every rank."""
+    g = torch.Generator().manual_seed(1000 * seed + hvd.rank())
+    if dtype.is_floating_point:
+        return torch.randn(shape, generator=g).to(dtype)
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape, generator=g).bool()
+    return torch.randint(0, 20, shape, generator=g).to(dtype)
+
+
+def gloo_sum(tensor):
+    """What gloo adds; it has no bf16, which is added as f32 in rank order."""
+    dist = gloo()
+    if tensor.dtype in (torch.bfloat16, torch.float16):
+        wide = gloo_sum(tensor.float())
+        return wide.to(tensor.dtype)
+    out = tensor.clone()
+    dist.all_reduce(out)
+    return out
+
+
+def same(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and bool((a == b).all())
+
+
+def is_sum(got, x):
+    """Within the rounding of an f32 sum in any order."""
+    bound = 4 * 2 ** -24 * gloo_sum(x.abs())
+    return bool(((got - gloo_sum(x)).abs() <= bound).all())
+
+
+def case_sums():
+    for dtype in FLOATS + INTEGERS:
+        for shape in [(1,), (3, 5), (70001,), (2, 1, 9000)]:
+            x = sample(dtype, shape)
+            y = hvd.allreduce(x, op=hvd.Sum, name=f"{dtype}{shape}")
+            want = gloo_sum(x)
+            if hvd.size() == 2 or not dtype.is_floating_point:
+                check(same(y, want), f"sum of {dtype} {shape}")
+            bound = 2 * torch.finfo(dtype).eps * gloo_sum(
+                x.double().abs()) if dtype.is_floating_point else 0
+            check(bool(((y.double() - want.double()).abs() <= bound).all()),
+                  f"sum of {dtype} {shape} is too far off")
+
+
+def case_bool():
+    x = sample(torch.bool, (1000,))
+    y = hvd.allreduce(x, op=hvd.Sum)
+    check(same(y, gloo_sum(x.int()) > 0), "the sum of bools is their or")
+    with raises(TypeError, "bool", "Sum"):
+        hvd.allreduce(x)
+
+
+def case_averages():
+    n = hvd.size()
+    for dtype in FLOATS:
+        x = sample(dtype, (1000,))
+        y = hvd.push_pull(x, name=f"average {dtype}")
+        want = gloo_sum(x.double()) / n
+        eps = torch.finfo(dtype).eps
+        check(bool(((y.double() - want).abs() <= 3 * eps * (
+            1 + want.abs())).all()), f"average of {dtype}")
+    x = sample(torch.int32, (1000,)) - 9
+    check(same(hvd.allreduce(x), torch.div(gloo_sum(x), n,
+                                           rounding_mode="floor")),
+          "the average of integers is rounded down")
+    big = torch.full((8,), 60000.0, dtype=torch.float16)
+    check(same(hvd.allreduce(big), big), "an average of f16 overflows")
+    y = hvd.allreduce(torch.ones(4), op=hvd.Sum, prescale_factor=3.0,
+                      postscale_factor=0.5)
+    check(same(y, torch.full((4,), 1.5 * n)), "scale factors")
+
+
+def case_in_place():
+    x = sample(torch.float32, (6, 8))
+    y = x.clone()
+    check(hvd.allreduce_(y, op=hvd.Sum) is y, "in place is the same tensor")
+    check(is_sum(y, x), "in place")
+    columns = x.clone().t()
+    hvd.allreduce_(columns, op=hvd.Sum)
+    check(is_sum(columns.t(), x), "a transposed tensor")
+    part = torch.zeros(6, 16)
+    part[:, ::2] = x
+    hvd.allreduce_(part[:, ::2], op=hvd.Sum)
+    check(is_sum(part[:, ::2], x) and not part[:, 1::2].any(),
+          "every other column")
+    scalar = torch.tensor(float(hvd.rank()))
+    n = hvd.size()
+    check(hvd.allreduce(scalar, op=hvd.Sum) == n * (n - 1) / 2, "a scalar")
+    empty = torch.empty(0, 3)
+    check(hvd.allreduce(empty).shape == (0, 3), "no elements")
+
+
+def case_handles():
+    xs = [sample(torch.float32, (100 + i,), i) for i in range(20)]
+    handles = [hvd.allreduce_async(x, op=hvd.Sum, name=f"h{i}")
+               for i, x in enumerate(xs)]
+    unnamed = [hvd.push_pull_async(x, average=False) for x in xs]
+    for h, u, x in reversed(list(zip(handles, unnamed, xs))):
+        check(is_sum(hvd.synchronize(h), x), "by name")
+        check(is_sum(hvd.synchronize(u), x), "by order")
+    h = hvd.allreduce_async_(xs[0], name="h0")
+    while not hvd.poll(h):
+        pass
+    hvd.synchronize(h)
+    with raises(ValueError, "no operation with handle", str(h)):
+        hvd.synchronize(h)
+    for shape in [(3,), (4, 5), (3,)]:  # one name, other shapes
+        check(same(hvd.allreduce(torch.ones(shape), name="reshaped"),
+                   torch.ones(shape)), "a name whose shape changes")
+    out = hvd.grouped_allreduce(xs, op=hvd.Sum, name="group")
+    check(all(is_sum(y, x) for x, y in zip(xs, out)),
+          "grouped")
+
+
+def case_compression():
+    x = sample(torch.float32, (5000,))
+    for c, eps in [(hvd.Compression.fp16, 2 ** -10),
+                   (hvd.Compression.bf16, 2 ** -7)]:
+        y = hvd.allreduce(x, op=hvd.Sum, compression=c, name=str(c))
+        bound = eps * gloo_sum(x.abs())
+        check(y.dtype == torch.float32 and
+              bool(((y - gloo_sum(x)).abs() <= bound).all()) and
+              not same(y, gloo_sum(x)), f"{c}")
+
+
+def case_autograd():
+    x = torch.ones(5, requires_grad=True)
+    y = hvd.allreduce(x, op=hvd.Sum)
+    (y * (hvd.rank() + 1)).sum().backward()
+    n = hvd.size()
+    check(same(x.grad, torch.full((5,), n * (n + 1) / 2)),
+          "the gradient of a sum is the sum of gradients")
+
+
+def case_broadcast():
+    for root in range(hvd.size()):
+        for dtype in FLOATS + INTEGERS + [torch.bool]:
+            x = sample(dtype, (257,), 7)
+            want = x.clone()
+            gloo_broadcast(want, root)
+            name = f"b {dtype}"
+            check(same(hvd.broadcast(x, root, name), want), f"{dtype}")
+            check(hvd.broadcast_(x, root, name) is x and same(x, want),
+                  f"{dtype} in place")
+    special = torch.tensor([-0.0, float("nan"), float("inf")])
+    got = hvd.broadcast(special, 0)
+    check(got.numpy().tobytes() == special.numpy().tobytes(), "bits survive")
+    with raises(ValueError, "root_rank=99", "0 to"):
+        hvd.broadcast(special, 99)
+
+
+def gloo_broadcast(tensor, root):
+    if tensor.dtype in (torch.bfloat16, torch.bool):  # gloo has neither
+        wide = tensor.float()
+        gloo().broadcast(wide, root)
+        tensor.copy_(wide)
+    else:
+        gloo().broadcast(tensor, root)
+
+
+def case_objects():
+    mine = {"rank": hvd.rank(), "list": list(range(300000)), "t": torch.ones(2)}
+    got = hvd.broadcast_object(mine, root_rank=1)
+    check(got["rank"] == 1 and len(got["list"]) == 300000, "broadcast_object")
+    check(hvd.broadcast_object(None) is None, "None")
+
+
+def case_refused():
+    n = hvd.size()
+    with raises(TypeError, "int16", "float32", "convert"):
+        hvd.allreduce(torch.ones(3, dtype=torch.int16))
+    with raises(TypeError, "complex64"):
+        hvd.allreduce(torch.ones(3, dtype=torch.complex64))
+    with raises(TypeError, "list"):
+        hvd.allreduce([1, 2])
+    with raises(TypeError, "sparse", "to_dense"):
+        hvd.allreduce(torch.ones(3).to_sparse())
+    with raises(ValueError, "average and op"):
+        hvd.allreduce(torch.ones(3), average=True, op=hvd.Sum)
+    h = hvd.allreduce_async(torch.ones(3), name="twice", op=hvd.Sum)
+    with raises(ValueError, "twice", "in use"):
+        hvd.allreduce_async(torch.ones(3), name="twice")
+    check(same(hvd.synchronize(h), torch.full((3,), float(n))),
+          "the first of two survives the refusal of the second")
+    with raises(AttributeError, "allgather", "broadcast_object"):
+        hvd.allgather(torch.ones(3))
+    with raises(AttributeError, "no attribute 'alreduce'"):
+        hvd.alreduce(torch.ones(3))
+
+
+if __name__ == "__main__":
+    hvd.init()
+    run_cases(globals())

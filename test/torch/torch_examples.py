@@ -1,0 +1,54 @@
+# torch_examples.py - the examples of apps/torch, over sumwire and over gloo
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import tempfile
+
+import torch_rig
+import rig
+from torch_rig import ROOT, check
+
+EXAMPLES = os.path.join(ROOT, "apps", "torch", "examples")
+
+
+def results(folder, example, *args):
+    """The numbers after loss and accuracy of the last line."""
+    env = {"PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
+           "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+           "SUMWIRE_LIBRARY": rig.program("pmd/host/libsumwire.so.0")}
+    p = rig.Process(example, folder, [
+        "/usr/bin/env", *[f"{k}={v}" for k, v in env.items()], rig.sumwire(),
+        "run", "-np", "2", "--no-tags", torch_rig.python(),
+        os.path.join(EXAMPLES, example), *args])
+    try:
+        p.wait_ok(rig.RUN_S)
+    except rig.Failure:
+        print(p.out() + p.log())
+        raise
+    finally:
+        p.destroy()
+    last = p.out().splitlines()[-1]
+    print(last)
+    return [float(x) for x in re.findall(r"(?:loss|accuracy) ([0-9.]+)", last)]
+
+
+def both(example, *args):
+    with tempfile.TemporaryDirectory() as folder:
+        ours = results(folder, example, *args)
+        gloo = results(folder, example, "--ddp", "gloo", *args)
+        check(ours == gloo, f"{example}: {ours}, but gloo has {gloo}")
+        return ours
+
+
+def test_digits():
+    _, accuracy = both("digits.py", "--steps", "150")
+    check(accuracy > 90, f"test accuracy {accuracy} %")
+
+
+def test_text():
+    [loss] = both("text.py", "--steps", "40", "--width", "64")
+    check(loss < 3.5, f"loss {loss}")
+
+
+if __name__ == "__main__":
+    torch_rig.main(dict(globals()))

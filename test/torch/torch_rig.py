@@ -1,0 +1,135 @@
+# torch_rig.py - run Python programs as the ranks of a job, with gloo beside it
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of apps/torch share, on top of ../proc/rig.py.
+
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_ops.py", "allreduce", "names")
+
+A file cases_*.py holds functions case_NAME(), which every rank runs in the order
+given, in one process; run_cases() is its main.  In a rank, torch.distributed is
+initialized with gloo over a file of the net's folder.
+
+A program of several ranks ends well only if all do.  python() is the interpreter:
+$SUMWIRE_TEST_PYTHON, else /usr/bin/python3, where Debian's python3-torch is.
+"""
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "test", "proc"))
+
+import rig  # noqa: E402
+from rig import Net, check  # noqa: E402
+
+SKIP = 77  # meson's code of a test that was skipped
+
+
+def python():
+    return os.environ.get("SUMWIRE_TEST_PYTHON", "/usr/bin/python3")
+
+
+def has_torch():
+    return subprocess.run([python(), "-c", "import torch"], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+class TorchNet(Net):
+    """A job whose workers are Python programs."""
+
+    def __init__(self, workers=2, **rest):
+        super().__init__(workers=workers, **rest)
+        self.n_runs = 0
+
+    def environment(self, rank):
+        return {"SUMWIRE_AGENT": self.socket(self.agents[rank]),
+                "SUMWIRE_LIBRARY": rig.program("pmd/host/libsumwire.so.0"),
+                "PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
+                "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
+                "RANK": str(rank), "WORLD_SIZE": str(self.n_workers),
+                "GLOO_SOCKET_IFNAME": "lo",
+                "TEST_STORE": self.path(f"store{self.n_runs}")}
+
+    def rank(self, rank, *args, env=None):
+        """Start one rank's program."""
+        pairs = {**self.environment(rank), **(env or {})}
+        return self.run(f"rank{rank}.{self.n_runs}", "/usr/bin/env",
+                        *[f"{k}={v}" for k, v in pairs.items()],
+                        python(), *args)
+
+    def ranks(self, *args, env=None):
+        """Start one program on all ranks."""
+        self.n_runs += 1
+        return [self.rank(r, *args, env=env) for r in range(self.n_workers)]
+
+    def cases(self, file, *names, env=None):
+        return self.ranks(os.path.join(HERE, file), *names, env=env)
+
+    def ranks_ok(self, file, *names, env=None):
+        """All ranks run the cases of a file, and all end well."""
+        started = self.cases(file, *names, env=env)
+        for p in started:
+            p.wait_ok(rig.RUN_S)
+        for p in started:
+            for name in names:
+                check(f"ok {name}\n" in p.out(), f"{p.name} skipped {name}")
+        self.remove_stores()
+        return started
+
+    def remove_stores(self):
+        for n in range(self.n_runs + 1):
+            if os.path.exists(self.path(f"store{n}")):
+                os.remove(self.path(f"store{n}"))
+
+    def __exit__(self, kind, value, trace):
+        self.remove_stores()
+        return super().__exit__(kind, value, trace)
+
+
+def main(tests):
+    """As rig.main; skips all where there is no torch."""
+    if not has_torch():
+        print(f"SKIP: {python()} has no torch; install python3-torch, or set "
+              f"SUMWIRE_TEST_PYTHON")
+        sys.exit(SKIP)
+    rig.main(tests)
+
+
+# --- in a rank ---
+
+def gloo():
+    """torch.distributed over all ranks."""
+    import torch.distributed as dist
+    if not dist.is_initialized():
+        dist.init_process_group(
+            "gloo", init_method=f"file://{os.environ['TEST_STORE']}",
+            rank=int(os.environ["RANK"]),
+            world_size=int(os.environ["WORLD_SIZE"]))
+    return dist
+
+
+def run_cases(cases):
+    """FILE.py NAME...: run case_NAME() for each, in this order."""
+    for name in sys.argv[1:]:
+        cases["case_" + name]()
+        print(f"ok {name}", flush=True)
+
+
+def raises(kind, *texts):
+    """A context that must end with an exception of the kind whose text holds
+    all texts."""
+    class Raises:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, got, value, _):
+            check(got is not None, f"no {kind.__name__} was raised")
+            if not issubclass(got, kind):
+                return False
+            for text in texts:
+                check(text in str(value), f"'{value}' lacks '{text}'")
+            self.text = str(value)
+            return True
+    return Raises()
