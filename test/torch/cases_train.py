@@ -1,11 +1,13 @@
 # cases_train.py - trainings against torch's own DDP over gloo; torch_train.py
 # SPDX-License-Identifier: BSD-3-Clause
+import copy
+
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
 import models
 import sumwire.torch as hvd
-from torch_rig import check, gloo, run_cases
+from torch_rig import check, gloo, raises, run_cases
 
 STEPS = 50
 
@@ -20,7 +22,7 @@ def train(model, optimizer, forward=None, steps=STEPS):
         loss.backward()
         optimizer.step()
         schedule.step()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     return losses
 
 
@@ -42,11 +44,73 @@ def train_sumwire(make, steps=STEPS, **options):
 
 
 def case_equal_to_gloo():
+    """Also with and without crossing the barrier."""
     for name, make in models.OPTIMIZERS.items():
-        want, _ = train_gloo(make)
-        got, _ = train_sumwire(make)
-        check(got == want, f"{name}: weights after {STEPS} steps are not "
-              f"gloo's, bit by bit")
+        steps = STEPS if name in ("SGD", "Adam", "AdamW", "RMSprop") else 9
+        want, _ = train_gloo(make, steps)
+        for cross in (True, False):
+            got, _ = train_sumwire(make, steps, cross_barrier=cross)
+            check(got == want, f"{name}, cross_barrier={cross}: weights after "
+                  f"{steps} steps are not gloo's, bit by bit")
+
+
+def case_barrier_is_crossed():
+    """step() leaves updates to be done, and any look at a weight does them."""
+    def new(cross=True):
+        model = models.Net(is_plain=True)
+        return model, hvd.DistributedOptimizer(
+            models.OPTIMIZERS["SGD"](model.parameters()),
+            model.named_parameters(), cross_barrier=cross)
+
+    def step(model, optimizer, i):
+        optimizer.zero_grad()
+        models.loss_of(model, i, hvd.rank()).backward()
+        optimizer.step()
+
+    want, waiting = new(cross=False)
+    got, crossing = new()
+    late = crossing._crossing.late
+    for i in range(4):
+        step(want, waiting, i)
+        step(got, crossing, i)
+    check(len(late) == len(list(want.parameters())), "all updates are late")
+    check(torch.equal(got.conv.weight, want.conv.weight), "a weight by name")
+    check(got.conv.bias.grad is not None, "the gradient stays")
+    state = got.state_dict()
+    check(not late and all(torch.equal(state[k], v)
+                           for k, v in want.state_dict().items()),
+          "a state_dict is current")
+    step(want, waiting, 4)
+    step(got, crossing, 4)
+    copied = copy.deepcopy(got)
+    check(type(copied.conv._parameters) is dict and
+          models.weights(copied) == models.weights(want), "a copy is current")
+    step(want, waiting, 5)
+    step(got, crossing, 5)
+    check(late and str(crossing.state_dict()) == str(waiting.state_dict()) and
+          not late, "the optimizer's state_dict is current")
+    step(want, waiting, 6)
+    step(got, crossing, 6)
+    crossing.zero_grad()
+    check(late and next(iter(late)).parameter.grad is None,
+          "zero_grad() does not wait")
+    check(models.weights(got) == models.weights(want), "after zero_grad()")
+
+
+def case_weights_by_the_back_door():
+    """A weight that is not read through its module gives an error, not a wrong
+    gradient."""
+    model = models.Net()
+    optimizer = hvd.DistributedOptimizer(
+        models.OPTIMIZERS["SGD"](model.parameters()), model.named_parameters())
+    weight = model.conv.weight
+    for i in range(2):
+        optimizer.zero_grad()
+        models.loss_of(model, i, hvd.rank()).backward()
+        optimizer.step()
+    with raises(RuntimeError, "'conv.weight'", "cross_barrier=False"):
+        weight.sum().backward()
+    optimizer.synchronize()
 
 
 if __name__ == "__main__":

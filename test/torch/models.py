@@ -8,9 +8,10 @@ class Net(nn.Module):
     """Some of each: convolution, normalization with buffers, embedding, a tied
     weight, a layer that is used by its function only."""
 
-    def __init__(self, seed=0):
+    def __init__(self, seed=0, is_plain=False):
         super().__init__()
         torch.manual_seed(seed)
+        self.is_plain = is_plain  # every layer by its forward
         self.embed = nn.Embedding(16, 12)
         self.conv = nn.Conv1d(12, 8, 3, padding=1)
         self.norm = nn.BatchNorm1d(8)
@@ -22,7 +23,10 @@ class Net(nn.Module):
         h = self.embed(x).transpose(1, 2)
         h = torch.relu(self.norm(self.conv(h))).transpose(1, 2)
         h, _ = self.rnn(h)
-        h = nn.functional.linear(h, self.head.weight, self.head.bias)
+        if self.is_plain:
+            h = self.head(h)
+        else:
+            h = nn.functional.linear(h, self.head.weight, self.head.bias)
         return nn.functional.linear(h, self.embed.weight) + self.bias
 
 

@@ -7,7 +7,8 @@ from torch_rig import TorchNet
 def test_two_ranks():
     with TorchNet(2) as net:
         net.start_all()
-        net.ranks_ok("cases_train.py", "equal_to_gloo")
+        net.ranks_ok("cases_train.py", "equal_to_gloo", "barrier_is_crossed",
+                     "weights_by_the_back_door")
 
 
 if __name__ == "__main__":

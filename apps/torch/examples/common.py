@@ -106,7 +106,7 @@ def run(args, job, model, loss_of, optimizer):
         loss.backward()
         optimizer.step()
         clock.end("step")
-        mean = float(loss) if mean is None else 0.9 * mean + 0.1 * float(loss)
+        mean = float(loss.detach()) if mean is None else 0.9 * mean + 0.1 * float(loss.detach())
         if job.rank == 0 and (step + 1) % max(1, args.steps // 5) == 0:
             print(f"step {step + 1}: loss {mean:.3f}", flush=True)
     return clock, job.mean(mean)

@@ -78,6 +78,7 @@ class Client:
         self.size = self.lib.sw_size(self.pointer)
         self.local_rank = self.lib.sw_local_rank(self.pointer)
         self.local_size = self.lib.sw_local_size(self.pointer)
+        self.failure = None  # of any push; the job does not survive one
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
 
@@ -135,19 +136,19 @@ class Client:
 
     def is_done(self, tensor):
         """Has the tensor's push ended?  True also when none is open."""
-        if tensor.handle is None:
-            return True
         with self.lock:
+            if tensor.handle is None:
+                return self._ended(tensor, 0)
             code = self.lib.sw_poll(self.pointer, tensor.handle)
             return self._ended(tensor, code)
 
     def wait(self, tensor):
         """Block until the tensor's push has ended."""
         for _ in range(0, self.wait_timeout_s, SLICE_S):
-            if tensor.handle is None:
-                return
             with self.lock:
-                code = self.lib.sw_wait(self.pointer, tensor.handle)
+                code = 0
+                if tensor.handle is not None:
+                    code = self.lib.sw_wait(self.pointer, tensor.handle)
                 if self._ended(tensor, code, library.ETIMEDOUT):
                     return
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
@@ -160,8 +161,10 @@ class Client:
         if code == not_yet:
             return False
         tensor.handle = None
-        if code:
-            raise self._error(code)
+        if code and not self.failure:
+            self.failure = self._error(code)
+        if self.failure:
+            raise self.failure
         return True
 
     def leave(self):

@@ -132,6 +132,8 @@ class Gradients:
         self.job.push(slot.shared, self.step)
 
     def fill(self, slot, grad):
+        """Copy the gradient into shared memory.  parameter.grad stays beside
+        it: whoever reads or writes that meanwhile harms nothing."""
         if grad.is_sparse:
             if not self.sparse_as_dense:
                 raise TypeError(
@@ -139,6 +141,9 @@ class Gradients:
                     f"sparse_as_dense=True, or make its layer without "
                     f"sparse=True")
             grad = slot.parameter.grad = grad.to_dense()
+        if grad is slot.view:
+            # Not forgotten since the last step, and added to.
+            grad = slot.parameter.grad = grad.clone()
         grad = grad.detach()
         if self.factor == 1:
             slot.view.copy_(grad)
@@ -147,34 +152,36 @@ class Gradients:
         else:
             slot.view.copy_(grad * self.factor)
 
+    def is_written(self, slot):
+        """Has parameter.grad been changed since it was sent?"""
+        p, local = slot.parameter, slot.local
+        return p.grad is not local or (local is not None and
+                                       local._version != slot.version)
+
     def check_unwritten(self, slot):
         """What was written to a gradient on its way would be lost."""
-        p, local = slot.parameter, slot.local
-        if p.grad is local and (local is None or
-                                local._version == slot.version):
-            return
-        raise RuntimeError(
-            f"the gradient of '{slot.name}' was written after its backward "
-            f"pass, while it was being summed: call optimizer.synchronize(), "
-            f"then change gradients, then step inside "
-            f"optimizer.skip_synchronize()")
+        if self.is_written(slot):
+            raise RuntimeError(
+                f"the gradient of '{slot.name}' was written after its backward "
+                f"pass, while it was being summed: call "
+                f"optimizer.synchronize(), then change gradients, then step "
+                f"inside optimizer.skip_synchronize()")
+
+    def is_done(self, slot):
+        """Is its sum there?"""
+        return self.job.is_done(slot.shared)
 
     def finish(self, slot):
         """Wait until the sum is there and make it the parameter's gradient."""
+        self.job.wait(slot.shared)
+        p, grad = slot.parameter, slot.view
+        if not slot.is_direct:
+            grad = (torch.empty_like(p, requires_grad=False)
+                    if slot.local is None or self.is_written(slot)
+                    else slot.local).copy_(slot.view)
+        p.grad, slot.local = grad, None
         slot.is_open = False
         slot.passes_left = self.passes
-        self.job.wait(slot.shared)
-        self.check_unwritten(slot)
-        self.adopt(slot)
-
-    def adopt(self, slot):
-        p, local, slot.local = slot.parameter, slot.local, None
-        if slot.is_direct:
-            p.grad = slot.view
-            return
-        if local is None:
-            local = torch.empty_like(p, requires_grad=False)
-        p.grad = local.copy_(slot.view)
 
     def push_missing(self):
         """Send what this step has not sent: zeros where no gradient was
@@ -191,6 +198,7 @@ class Gradients:
         """All gradients of this step are sums (or averages) afterwards."""
         self.push_missing()
         for slot in self.open_slots():
+            self.check_unwritten(slot)
             self.finish(slot)
 
     def set_passes(self, passes):

@@ -1,6 +1,8 @@
 # job.py - this process's place in the job, and tensors of it as torch sees them
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
+import sys
+import weakref
 
 import torch
 
@@ -34,6 +36,15 @@ class Job:
     def __init__(self, client):
         self.client = client
         self.rank, self.size = client.rank, client.size
+        self.to_finish = weakref.WeakSet()  # have finish_all()
+
+    def leave(self):
+        """Others may still wait for what this process has pushed."""
+        try:
+            for each in list(self.to_finish):
+                each.finish_all()
+        finally:
+            self.client.leave()
 
     def declare(self, descs):
         """Declare (name, elements, torch dtype, priority)...; one batch."""
@@ -92,13 +103,21 @@ def init(agent=None):
         _job = Job(Client(agent))
 
 
-@atexit.register
 def shutdown():
-    """Leave the job.  Gradients that lie in shared memory stay readable."""
+    """Finish updates that are still on their way and leave the job.  Gradients
+    that lie in shared memory stay readable."""
     global _job
     if _job is not None:
         job, _job = _job, None
-        job.client.leave()
+        job.leave()
+
+
+@atexit.register
+def end():
+    """The end of the program.  Who ends by an exception does not leave: so the
+    others are told at once that this process failed."""
+    if getattr(sys, "last_type", None) is None:
+        shutdown()
 
 
 def is_initialized():

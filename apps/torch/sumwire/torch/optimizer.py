@@ -6,6 +6,7 @@ import torch
 
 from sumwire.torch import ops
 from sumwire.torch.compression import Compression
+from sumwire.torch.crossing import Crossing
 from sumwire.torch.gradients import Gradients
 
 
@@ -39,7 +40,8 @@ class Distributed:
     def synchronize(self):
         """Wait until the gradients of this step are averages over all workers;
         then they may be read and changed, and step() be called inside
-        skip_synchronize()."""
+        skip_synchronize().  Also ends all updates of the step before."""
+        self._finish_updates()
         self._gradients.synchronize()
 
     @contextlib.contextmanager
@@ -52,16 +54,39 @@ class Distributed:
             self._is_to_synchronize = True
 
     def step(self, closure=None):
+        self._finish_updates()
         if not self._is_to_synchronize:
             return super().step(closure)
         if closure is not None:
             return super().step(self._summing(closure))
         self._check_frozen()
-        self.synchronize()
-        return super().step()
+        if self._crossing is None or self._has_step_hooks():
+            self._gradients.synchronize()
+            return super().step()
+        self._gradients.push_missing()
+        self._crossing.watch(self._gradients.order.new_modules())
+        self._crossing.begin(self.param_groups)
+        return None
 
     # torch would wrap it again: the class's own step has torch's hooks.
     step.hooked = True
+
+    def _update(self, groups):
+        """The class's own step, with these groups."""
+        whole, self.param_groups = self.param_groups, groups
+        try:
+            super().step()
+        finally:
+            self.param_groups = whole
+
+    def _finish_updates(self):
+        if self._crossing is not None:
+            self._crossing.finish_all()
+
+    def _has_step_hooks(self):
+        """Hooks of torch 2 expect one call a step."""
+        return (getattr(self, "_optimizer_step_pre_hooks", None) or
+                getattr(self, "_optimizer_step_post_hooks", None))
 
     def _summing(self, closure):
         def compute():
@@ -84,19 +109,27 @@ class Distributed:
     def zero_grad(self, set_to_none=True):
         """Forget the gradients.  By default they become None in every release
         of torch, which saves a pass over their memory."""
-        if self._gradients.open_slots():
+        late = self._crossing.late if self._crossing is not None else ()
+        if any(s not in late for s in self._gradients.open_slots()):
             raise RuntimeError("zero_grad() between backward() and step() "
                                "would lose gradients that are being summed: "
                                "call step() or synchronize() first")
         super().zero_grad(set_to_none=set_to_none)
 
+    def state_dict(self):
+        self._finish_updates()
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict):
+        self._finish_updates()
+        super().load_state_dict(state_dict)
+
     def add_param_group(self, group):
         super().add_param_group(group)
-        if hasattr(self, "_gradients"):
-            g = len(self.param_groups) - 1
-            self._gradients.add([
-                (f"group{g}.{i}", p)
-                for i, p in enumerate(self.param_groups[g]["params"])])
+        g = len(self.param_groups) - 1
+        self._gradients.add([
+            (f"group{g}.{i}", p)
+            for i, p in enumerate(self.param_groups[g]["params"])])
 
     def set_backward_passes_per_step(self, passes):
         """How often backward() is called before step()."""
@@ -110,10 +143,25 @@ def check_passes(passes):
                          f"least 1 was expected")
 
 
+def can_cross(base):
+    """Does this class update each parameter by itself?"""
+    return (base.__module__.startswith("torch.optim.") and
+            base is not torch.optim.LBFGS)
+
+
+def choose_crossing(base, wanted):
+    if wanted and not can_cross(base):
+        raise ValueError(
+            f"cross_barrier=True: {base.__name__} is not one of torch.optim's "
+            f"optimizers that update each parameter by itself; leave "
+            f"cross_barrier out, and step() waits for all sums")
+    return can_cross(base) if wanted is None else wanted
+
+
 def DistributedOptimizer(optimizer, named_parameters=None,
                          compression=Compression.none,
                          backward_passes_per_step=1, op=ops.Average,
-                         sparse_as_dense=False):
+                         sparse_as_dense=False, cross_barrier=None):
     """The optimizer, stepping with the gradients of all workers.
 
     It is a new object of a subclass of the optimizer's class which shares
@@ -125,18 +173,26 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               passes before they are sent
     op                        Average or Sum
     sparse_as_dense           make sparse gradients dense instead of refusing
+    cross_barrier             False: step() waits for all sums.  True: it
+                              returns at once, and a layer is updated when its
+                              sum is there or its next forward needs it.  None:
+                              as True where that is known to change no result
     """
     if isinstance(optimizer, Distributed):
         raise ValueError("the optimizer is distributed already")
     check_passes(backward_passes_per_step)
     named = check_names(optimizer, named_parameters)
     base = optimizer.__class__
+    is_crossing = choose_crossing(base, cross_barrier)
     cls = type(base.__name__, (Distributed, base), {})
     new = cls.__new__(cls)
     new.__dict__.update(optimizer.__dict__)
     # A learning rate scheduler may have put its own step there.
     new.__dict__.pop("step", None)
     new._is_to_synchronize = True
+    new._crossing = None
     new._gradients = Gradients(named, compression, ops.choose_op(None, op),
                                backward_passes_per_step, sparse_as_dense)
+    if is_crossing:
+        new._crossing = Crossing(new._gradients, new._update)
     return new

@@ -31,3 +31,10 @@ class ForwardOrder:
             self.hook.remove()
             self.hook = None
         return self.first
+
+    def new_modules(self):
+        """Modules that were seen and not asked for yet."""
+        if not self.modules:
+            return ()
+        modules, self.modules = self.modules, []
+        return modules

@@ -1,0 +1,142 @@
+# crossing.py - past the barrier: step() does not wait for the sums
+# SPDX-License-Identifier: BSD-3-Clause
+"""ByteScheduler (SOSP'19) section 3.4, for any optimizer that updates each
+parameter by itself.
+
+step() notes the options of all groups (a scheduler may change them before the
+sums are there) and returns.  A parameter is updated when it is needed: before
+the forward of a module that owns it, and whenever it is read through a module.
+Who must wait meanwhile updates others whose sums have come.  The update is the
+optimizer's own step(), for these parameters alone."""
+import weakref
+
+import torch
+from torch.nn.modules import module as nn_module
+
+
+class Watched(dict):
+    """A module's _parameters; looking at one of them makes it current."""
+    __slots__ = ("crossings",)
+
+    def __getitem__(self, name):
+        p = dict.__getitem__(self, name)
+        for crossing in self.crossings:
+            crossing.need(p)
+        return p
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def values(self):
+        self.need_all()
+        return dict.values(self)
+
+    def items(self):
+        self.need_all()
+        return dict.items(self)
+
+    def copy(self):
+        return dict(self.items())
+
+    def need_all(self):
+        for name in self:
+            self[name]
+
+    def __reduce_ex__(self, protocol):
+        """Copies and pickles are ordinary."""
+        return dict, (list(self.items()),)
+
+
+class Crossing:
+    """The updates of an optimizer that are still to be done.
+    update(groups) does one step with these param_groups."""
+
+    def __init__(self, gradients, update):
+        self.gradients, self.update = gradients, update
+        self.late = {}  # slot: the options of its group at its step()
+        self.watched = set()  # parameters that a module gives out
+        gradients.on_gradient = self.check_current
+        gradients.job.to_finish.add(self)
+        # One hook for all modules: copies and pickles of a module have none.
+        me = weakref.ref(self)
+        hook = nn_module.register_module_forward_pre_hook(
+            lambda module, _: me().before_forward(module))
+        weakref.finalize(self, hook.remove)
+
+    def watch(self, modules):
+        """Parameters of modules that were seen in a forward pass can wait."""
+        for module in modules:
+            watched = module._parameters
+            if not isinstance(watched, Watched):
+                watched = module._parameters = Watched(watched)
+                watched.crossings = ()
+            watched.crossings += (self,)
+            self.watched.update(p for p in dict.values(watched)
+                                if p in self.gradients.slots)
+
+    def check_current(self, slot):
+        """A gradient was computed: of the weight as it should be?"""
+        if slot in self.late:
+            raise RuntimeError(
+                f"'{slot.name}' was used before its update was done, since it "
+                f"was not read through its module: read it so, or give "
+                f"DistributedOptimizer cross_barrier=False")
+        return True
+
+    def before_forward(self, module):
+        if self.late:
+            self.need_slots([s for s in map(
+                self.gradients.slots.get, dict.values(module._parameters))
+                if s in self.late])
+
+    def need(self, parameter):
+        if self.late:
+            slot = self.gradients.slots.get(parameter)
+            if slot in self.late:
+                self.need_slots([slot])
+
+    def begin(self, param_groups):
+        """A step: all gradients were pushed.  Updates at once what no module
+        gives out."""
+        for group in param_groups:
+            options = {k: v.clone() if isinstance(v, torch.Tensor) else v
+                       for k, v in group.items() if k != "params"}
+            for p in group["params"]:
+                slot = self.gradients.slots.get(p)
+                if slot is not None and slot.is_open:
+                    self.gradients.check_unwritten(slot)
+                    self.late[slot] = options
+        self.need_slots([s for s in self.late
+                         if s.parameter not in self.watched])
+
+    def need_slots(self, slots):
+        """Update these now.  While their sums are not there, update others
+        whose are."""
+        is_done = self.gradients.is_done
+        for slot in slots:
+            while not is_done(slot):
+                other = next((s for s in self.late if s not in slots and
+                              is_done(s)), None)
+                if other is None:
+                    break
+                self.apply([other])
+        if slots:
+            self.apply(slots)
+
+    def apply(self, slots):
+        groups, own = {}, []
+        for slot in slots:
+            p = slot.parameter
+            # Since step() its gradient is the caller's again, to be forgotten.
+            if self.gradients.is_written(slot):
+                own.append((p, p.grad))
+            self.gradients.finish(slot)
+            options = self.late.pop(slot)
+            groups.setdefault(id(options), {**options, "params": []})[
+                "params"].append(p)
+        self.update(list(groups.values()))
+        for p, grad in own:
+            p.grad = grad
+
+    def finish_all(self):
+        self.need_slots(list(self.late))
