@@ -97,6 +97,60 @@ def case_barrier_is_crossed():
     check(models.weights(got) == models.weights(want), "after zero_grad()")
 
 
+def case_gradients_in_bounds():
+    """More than two ranks: rounding depends on the order, so each sum is
+    compared with the exact one of the same gradients."""
+    make = models.OPTIMIZERS["SGD"]
+    model = models.Net(seed=hvd.rank())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    optimizer = hvd.DistributedOptimizer(
+        make(model.parameters()), model.named_parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.8)
+    losses = []
+    for step in range(20):
+        local = copy.deepcopy(model)
+        local.zero_grad(set_to_none=True)
+        models.loss_of(local, step, hvd.rank()).backward()
+        optimizer.zero_grad()
+        loss = models.loss_of(model, step, hvd.rank())
+        loss.backward()
+        optimizer.synchronize()
+        for p, q in zip(model.parameters(), local.parameters()):
+            exact, bound = q.grad.double(), q.grad.double().abs()
+            gloo().all_reduce(exact)
+            gloo().all_reduce(bound)
+            off = (p.grad.double() * hvd.size() - exact).abs()
+            check(bool((off <= 4 * 2 ** -24 * bound).all()), "a sum is off")
+        with optimizer.skip_synchronize():
+            optimizer.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+    check_equal_on_ranks(model)
+    check_curves(losses, train_gloo(make, len(losses))[1])
+
+
+def check_equal_on_ranks(model):
+    flat = torch.cat([p.detach().flatten() for p in model.parameters()])
+    check(all(torch.equal(hvd.broadcast(flat, r, "flat"), flat)
+              for r in range(hvd.size())), "weights differ between ranks")
+
+
+def case_curves():
+    """As users train, the barrier crossed."""
+    make = models.OPTIMIZERS["AdamW"]
+    model = models.Net()
+    optimizer = hvd.DistributedOptimizer(
+        make(model.parameters()), model.named_parameters())
+    losses = train(model, optimizer, steps=20)
+    check_equal_on_ranks(model)
+    check_curves(losses, train_gloo(make, 20)[1])
+
+
+def check_curves(ours, theirs):
+    worst = max(abs(a - b) / b for a, b in zip(ours, theirs))
+    check(worst < 0.02, f"losses differ from gloo's by {worst:.1%}")
+
+
 def case_weights_by_the_back_door():
     """A weight that is not read through its module gives an error, not a wrong
     gradient."""

@@ -6,7 +6,8 @@ import tempfile
 
 import torch_rig
 import rig
-from torch_rig import ROOT, check
+from rig import check
+from torch_rig import ROOT
 
 EXAMPLES = os.path.join(ROOT, "apps", "torch", "examples")
 

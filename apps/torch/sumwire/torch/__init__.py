@@ -20,17 +20,18 @@ from sumwire.torch.ops import (
     poll, push_pull, push_pull_async, push_pull_async_inplace,
     push_pull_inplace, synchronize)
 from sumwire.torch.optimizer import DistributedOptimizer
+from sumwire.torch.parallel import DistributedDataParallel, allreduce_hook
 
 __all__ = [
-    "Average", "Compression", "DistributedOptimizer", "Sum", "SumwireError",
-    "allreduce", "allreduce_", "allreduce_async", "allreduce_async_",
-    "barrier", "broadcast", "broadcast_", "broadcast_async",
-    "broadcast_async_", "broadcast_object", "broadcast_optimizer_state",
-    "broadcast_parameters", "grouped_allreduce", "grouped_allreduce_",
-    "grouped_allreduce_async_", "init", "is_initialized", "local_rank",
-    "local_size", "poll", "push_pull", "push_pull_async",
-    "push_pull_async_inplace", "push_pull_inplace", "rank", "shutdown",
-    "size", "synchronize"]
+    "Average", "Compression", "DistributedDataParallel",
+    "DistributedOptimizer", "Sum", "SumwireError", "allreduce", "allreduce_",
+    "allreduce_async", "allreduce_async_", "allreduce_hook", "barrier",
+    "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
+    "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters",
+    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async_",
+    "init", "is_initialized", "local_rank", "local_size", "poll", "push_pull",
+    "push_pull_async", "push_pull_async_inplace", "push_pull_inplace", "rank",
+    "shutdown", "size", "synchronize"]
 
 
 def __getattr__(name):

@@ -56,12 +56,10 @@ def named_tensors(params):
     return [(n, p) for n, p in params if isinstance(p, torch.Tensor)]
 
 
-def broadcast_tensors(what, named, root_rank):
-    check_root(root_rank)
-    agree(what, {n: describe(t) for n, t in named})
+def broadcast_together(tensors, root_rank):
+    """Replace the tensors, the same ones on all workers, by the root's."""
     with torch.no_grad():
-        tensors = [t for _, t in named if t.numel()]
-        for batch in batches(tensors):
+        for batch in batches([t for t in tensors if t.numel()]):
             data = torch.cat([as_bytes(t.detach().cpu().contiguous())
                               for t in batch])
             channel().stream(data, root_rank)
@@ -96,8 +94,11 @@ def broadcast_parameters(params, root_rank=0):
     """Replace the tensors of a model.state_dict(), or of
     model.named_parameters(), by the root's.  Fails on all workers if they
     differ in names, shapes or types."""
-    broadcast_tensors("the tensors of broadcast_parameters",
-                      named_tensors(params), root_rank)
+    check_root(root_rank)
+    named = named_tensors(params)
+    agree("the tensors of broadcast_parameters",
+          {n: describe(t) for n, t in named})
+    broadcast_together([t for _, t in named], root_rank)
 
 
 def broadcast_optimizer_state(optimizer, root_rank=0):

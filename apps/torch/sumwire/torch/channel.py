@@ -10,6 +10,7 @@ import torch
 from sumwire.torch.job import current
 
 N_BLOCKS, BLOCK_BYTES = 4, 1 << 20
+SMALL_BYTES = [4 << 10, 128 << 10]  # blocks for what is no longer than that
 
 
 class Channel:
@@ -20,8 +21,11 @@ class Channel:
         made = job.declare(
             [("sumwire.numbers", job.size, torch.int64, 0)] +
             [(f"sumwire.block{i}", BLOCK_BYTES, torch.uint8, 0)
-             for i in range(N_BLOCKS)])
-        self.numbers, self.blocks = made[0], made[1:]
+             for i in range(N_BLOCKS)] +
+            [(f"sumwire.small{i}", n_bytes, torch.uint8, 0)
+             for i, n_bytes in enumerate(SMALL_BYTES)])
+        self.numbers, self.blocks = made[0], made[1:1 + N_BLOCKS]
+        self.small = made[1 + N_BLOCKS:]
 
     def gather(self, number):
         """The numbers of all workers, by rank."""
@@ -33,6 +37,11 @@ class Channel:
 
     def stream(self, data, root):
         """Replace data, contiguous u8, by the root's."""
+        for block in self.small:
+            if len(data) <= len(block.flat):
+                self.send(block, data, root)
+                self.take(block, data, root)
+                return
         pieces = list(data.split(BLOCK_BYTES))
         for i in range(len(pieces) + N_BLOCKS):
             block = self.blocks[i % N_BLOCKS]

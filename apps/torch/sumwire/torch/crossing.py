@@ -21,7 +21,9 @@ class Watched(dict):
     def __getitem__(self, name):
         p = dict.__getitem__(self, name)
         for crossing in self.crossings:
-            crossing.need(p)
+            me = crossing()
+            if me is not None and me.late:
+                me.need(p)
         return p
 
     def get(self, name, default=None):
@@ -47,53 +49,50 @@ class Watched(dict):
         return dict, (list(self.items()),)
 
 
-class Crossing:
-    """The updates of an optimizer that are still to be done.
-    update(groups) does one step with these param_groups."""
+def before_forward_of(crossing):
+    """The hook; it keeps nothing alive, and torch may call it after its end."""
+    def before_forward(module, _):
+        me = crossing()
+        if me is not None and me.late:
+            me.before_forward(module)
+    return before_forward
 
-    def __init__(self, gradients, update):
-        self.gradients, self.update = gradients, update
+
+class Crossing:
+    """The updates of an optimizer that are still to be done.  The optimizer
+    owns it; while there are some, the job keeps the optimizer alive."""
+
+    def __init__(self, gradients, optimizer):
+        self.gradients = gradients
+        self.optimizer = weakref.ref(optimizer)
         self.late = {}  # slot: the options of its group at its step()
         self.watched = set()  # parameters that a module gives out
-        gradients.on_gradient = self.check_current
-        gradients.job.to_finish.add(self)
         # One hook for all modules: copies and pickles of a module have none.
-        me = weakref.ref(self)
         hook = nn_module.register_module_forward_pre_hook(
-            lambda module, _: me().before_forward(module))
+            before_forward_of(weakref.ref(self)))
         weakref.finalize(self, hook.remove)
 
     def watch(self, modules):
         """Parameters of modules that were seen in a forward pass can wait."""
+        me = weakref.ref(self)
         for module in modules:
             watched = module._parameters
             if not isinstance(watched, Watched):
                 watched = module._parameters = Watched(watched)
                 watched.crossings = ()
-            watched.crossings += (self,)
+            watched.crossings += (me,)
             self.watched.update(p for p in dict.values(watched)
                                 if p in self.gradients.slots)
 
-    def check_current(self, slot):
-        """A gradient was computed: of the weight as it should be?"""
-        if slot in self.late:
-            raise RuntimeError(
-                f"'{slot.name}' was used before its update was done, since it "
-                f"was not read through its module: read it so, or give "
-                f"DistributedOptimizer cross_barrier=False")
-        return True
-
     def before_forward(self, module):
-        if self.late:
-            self.need_slots([s for s in map(
-                self.gradients.slots.get, dict.values(module._parameters))
-                if s in self.late])
+        """Update what the module is about to use, all in one."""
+        mine = map(self.gradients.slots.get, dict.values(module._parameters))
+        self.need_slots([s for s in mine if s in self.late])
 
     def need(self, parameter):
-        if self.late:
-            slot = self.gradients.slots.get(parameter)
-            if slot in self.late:
-                self.need_slots([slot])
+        slot = self.gradients.slots.get(parameter)
+        if slot in self.late:
+            self.need_slots([slot])
 
     def begin(self, param_groups):
         """A step: all gradients were pushed.  Updates at once what no module
@@ -105,7 +104,8 @@ class Crossing:
                 slot = self.gradients.slots.get(p)
                 if slot is not None and slot.is_open:
                     self.gradients.check_unwritten(slot)
-                    self.late[slot] = options
+                    self.late[slot] = slot.late = options
+        self.gradients.job.to_finish.add(self.optimizer())
         self.need_slots([s for s in self.late
                          if s.parameter not in self.watched])
 
@@ -131,12 +131,15 @@ class Crossing:
             if self.gradients.is_written(slot):
                 own.append((p, p.grad))
             self.gradients.finish(slot)
-            options = self.late.pop(slot)
+            options, slot.late = self.late.pop(slot), None
             groups.setdefault(id(options), {**options, "params": []})[
                 "params"].append(p)
-        self.update(list(groups.values()))
+        optimizer = self.optimizer()
+        optimizer.update_groups(list(groups.values()))
         for p, grad in own:
             p.grad = grad
+        if not self.late:
+            self.gradients.job.to_finish.discard(optimizer)
 
     def finish_all(self):
         self.need_slots(list(self.late))

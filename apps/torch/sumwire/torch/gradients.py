@@ -8,6 +8,7 @@ becomes that memory, so nothing is copied back.  (Other types on the wire, and
 tensors of a device, are copied back.)"""
 import itertools
 import warnings
+import weakref
 
 import torch
 
@@ -21,21 +22,30 @@ _n_sets = itertools.count()
 
 
 class Slot:
-    """One parameter.  is_open: its gradient was pushed and is not back."""
-    __slots__ = ("name", "parameter", "node", "passes_left", "shared", "view",
-                 "is_direct", "is_open", "local", "version")
+    """One parameter.  is_open: its gradient was pushed and is not back.  late:
+    what crossing.py keeps while its update is to be done."""
+    __slots__ = ("name", "parameter", "passes_left", "shared", "view",
+                 "is_direct", "is_open", "local", "version", "late")
 
     def __init__(self, name, parameter, passes):
         self.name, self.parameter = name, parameter
         self.passes_left = passes
-        self.shared = self.view = self.local = None
+        self.shared = self.view = self.local = self.late = None
         self.is_open = False
 
 
+def hook_of(gradients, slot):
+    """The hook of a parameter; it keeps nothing alive but its slot."""
+    def on_gradient(*_):
+        me = gradients()
+        if me is not None:
+            me.count_pass(slot)
+    return on_gradient
+
+
 class Gradients:
-    """named: list of (name, parameter).  on_gradient(slot), if given, is called
-    first whenever a gradient has been computed, and returns whether it is to be
-    sent."""
+    """named: list of (name, parameter).  on_gradient(), if given, is called
+    whenever a gradient has been computed, and returns whether it counts."""
 
     def __init__(self, named, compression=Compression.none, op=ops.Average,
                  passes=1, sparse_as_dense=False, on_gradient=None):
@@ -47,9 +57,10 @@ class Gradients:
         self.on_gradient = on_gradient
         self.step = 0
         self.factor = 1 / self.job.size if op is ops.Average else 1
-        self.slots = {}
+        self.slots, self.nodes = {}, []
         self.undeclared = []
         self.order = ForwardOrder()
+        weakref.finalize(self, self.order.take)
         self.add(named)
 
     def add(self, named):
@@ -60,20 +71,22 @@ class Gradients:
             dtype_name(p.dtype, name)
             slot = Slot(name, p, self.passes)
             # An AccumulateGrad node lives only as long as somebody holds it.
-            slot.node = p.expand_as(p).grad_fn.next_functions[0][0]
-            slot.node.register_hook(self.hook(slot))
+            node = p.expand_as(p).grad_fn.next_functions[0][0]
+            self.nodes.append(node)
+            node.register_hook(hook_of(weakref.ref(self), slot))
             self.slots[p] = slot
             self.undeclared.append(slot)
             self.order.want(p)
 
-    def hook(self, slot):
-        def on_gradient(*_):
-            if self.on_gradient is None or self.on_gradient(slot):
-                self.count_pass(slot)
-        return on_gradient
-
     def count_pass(self, slot):
         """A gradient has been accumulated; the last of a step is sent."""
+        if self.on_gradient is not None and not self.on_gradient():
+            return
+        if slot.late is not None:
+            raise RuntimeError(
+                f"'{slot.name}' was used before its update was done, since it "
+                f"was not read through its module: read it so, or give "
+                f"DistributedOptimizer cross_barrier=False")
         if slot.passes_left == 0:
             raise RuntimeError(
                 f"the gradient of '{slot.name}' was computed more than "

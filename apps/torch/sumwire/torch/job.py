@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
 import sys
-import weakref
 
 import torch
 
@@ -36,13 +35,13 @@ class Job:
     def __init__(self, client):
         self.client = client
         self.rank, self.size = client.rank, client.size
-        self.to_finish = weakref.WeakSet()  # have finish_all()
+        self.to_finish = set()  # optimizers with updates to be done
 
     def leave(self):
         """Others may still wait for what this process has pushed."""
         try:
             for each in list(self.to_finish):
-                each.finish_all()
+                each.finish_updates()
         finally:
             self.client.leave()
 

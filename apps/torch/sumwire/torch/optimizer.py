@@ -41,7 +41,7 @@ class Distributed:
         """Wait until the gradients of this step are averages over all workers;
         then they may be read and changed, and step() be called inside
         skip_synchronize().  Also ends all updates of the step before."""
-        self._finish_updates()
+        self.finish_updates()
         self._gradients.synchronize()
 
     @contextlib.contextmanager
@@ -54,7 +54,7 @@ class Distributed:
             self._is_to_synchronize = True
 
     def step(self, closure=None):
-        self._finish_updates()
+        self.finish_updates()
         if not self._is_to_synchronize:
             return super().step(closure)
         if closure is not None:
@@ -71,7 +71,7 @@ class Distributed:
     # torch would wrap it again: the class's own step has torch's hooks.
     step.hooked = True
 
-    def _update(self, groups):
+    def update_groups(self, groups):
         """The class's own step, with these groups."""
         whole, self.param_groups = self.param_groups, groups
         try:
@@ -79,7 +79,8 @@ class Distributed:
         finally:
             self.param_groups = whole
 
-    def _finish_updates(self):
+    def finish_updates(self):
+        """Do all updates that step() has left to be done."""
         if self._crossing is not None:
             self._crossing.finish_all()
 
@@ -117,11 +118,11 @@ class Distributed:
         super().zero_grad(set_to_none=set_to_none)
 
     def state_dict(self):
-        self._finish_updates()
+        self.finish_updates()
         return super().state_dict()
 
     def load_state_dict(self, state_dict):
-        self._finish_updates()
+        self.finish_updates()
         super().load_state_dict(state_dict)
 
     def add_param_group(self, group):
@@ -194,5 +195,5 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     new._gradients = Gradients(named, compression, ops.choose_op(None, op),
                                backward_passes_per_step, sparse_as_dense)
     if is_crossing:
-        new._crossing = Crossing(new._gradients, new._update)
+        new._crossing = Crossing(new._gradients, new)
     return new

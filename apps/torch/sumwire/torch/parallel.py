@@ -1,0 +1,106 @@
+# parallel.py - DistributedDataParallel, and a hook for torch's own
+# SPDX-License-Identifier: BSD-3-Clause
+import contextlib
+import weakref
+
+import torch
+
+from sumwire.torch import ops
+from sumwire.torch.broadcasts import broadcast_parameters, broadcast_together
+from sumwire.torch.channel import check_root
+from sumwire.torch.compression import Compression, wire_dtype
+from sumwire.torch.gradients import Gradients
+from sumwire.torch.job import current
+
+
+class DistributedDataParallel(torch.nn.Module):
+    """A module whose gradients are averages over all workers when backward()
+    returns; any optimizer may follow.
+
+    broadcast_buffers  rank 0's buffers go to all before each forward in
+                       training
+    compression        Compression.none, .fp16 or .bf16
+    sparse_as_dense    make sparse gradients dense instead of refusing
+    """
+
+    def __init__(self, module, device_ids=None, broadcast_buffers=True,
+                 compression=Compression.none, sparse_as_dense=False,
+                 root_rank=0):
+        super().__init__()
+        if device_ids is not None and len(device_ids) > 1:
+            raise ValueError(f"device_ids={device_ids}: a process has one "
+                             f"device; start one process per device")
+        check_root(root_rank)
+        self.module = module
+        self.broadcast_buffers = broadcast_buffers
+        self.root_rank = root_rank
+        self._is_synchronizing = True
+        self._is_in_backward = False
+        broadcast_parameters(module.state_dict(), root_rank)
+        me = weakref.ref(self)
+        self._gradients = Gradients(
+            list(module.named_parameters()), compression,
+            sparse_as_dense=sparse_as_dense, on_gradient=lambda: me()._on_gradient())
+
+    def forward(self, *args, **kwargs):
+        if (self.broadcast_buffers and self.training and
+                torch.is_grad_enabled() and self._is_synchronizing):
+            broadcast_together(list(self.module.buffers()), self.root_rank)
+        return self.module(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Inside, backward() adds gradients up on this worker; the next one
+        outside sends them all."""
+        was, self._is_synchronizing = self._is_synchronizing, False
+        try:
+            yield
+        finally:
+            self._is_synchronizing = was
+
+    def synchronize(self):
+        """For BytePS's sake: backward() has done it."""
+
+    def _on_gradient(self):
+        """The first gradient of a backward pass asks to be told its end."""
+        if self._is_synchronizing and not self._is_in_backward:
+            self._is_in_backward = True
+            torch.autograd.Variable._execution_engine.queue_callback(
+                self._end_backward)
+        return self._is_synchronizing
+
+    def _end_backward(self):
+        self._is_in_backward = False
+        self._gradients.synchronize()
+
+
+def allreduce_hook(state, bucket):
+    """A communication hook for torch's DistributedDataParallel:
+
+        ddp.register_comm_hook(None, sumwire.torch.allreduce_hook)
+
+    state: None, or Compression.fp16 or .bf16.  Buckets leave as they are ready;
+    the last one waits for all, as torch would."""
+    job, waiting = current(), open_buckets()
+    buffer = bucket.buffer()
+    call = ops.Call(buffer, ops.Sum, 1)
+    if buffer.numel():
+        wire = wire_dtype(state or Compression.none, buffer.dtype)
+        ops.open_place(call, f"bucket{bucket.index()}", buffer.numel(), wire,
+                       bucket.index())
+        call.view = call.shared.flat
+        call.view.copy_(buffer / job.size)
+    waiting.append((ops.begin(call), torch.futures.Future()))
+    future = waiting[-1][1]
+    if bucket.is_last():
+        while waiting:
+            handle, ready = waiting.pop(0)
+            ready.set_result(ops.synchronize(handle))
+    return future
+
+
+def open_buckets():
+    job = current()
+    if not hasattr(job, "buckets"):
+        job.buckets = []
+    return job.buckets

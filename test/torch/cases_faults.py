@@ -1,0 +1,189 @@
+# cases_faults.py - what users get wrong, and what breaks; by torch_faults.py
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import signal
+import sys
+import time
+
+import torch
+from torch import nn
+
+import sumwire.torch as hvd
+from torch_rig import check, raises, run_cases
+
+
+def start(model, **options):
+    return hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+        model.named_parameters(), **options)
+
+
+def one_step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+
+
+def case_other_models():
+    """All ranks get the same error, and the job lives on."""
+    rank = hvd.rank()
+    wide = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 5 + rank))
+    texts = "'1.weight'", "(5, 8) on rank 0", "(6, 8) on rank 1"
+    with raises(ValueError, *texts):
+        hvd.broadcast_parameters(wide.state_dict())
+    with raises(ValueError, *texts):
+        one_step(wide, start(wide))
+    other = nn.Linear(8, 2).to(torch.float64 if rank else torch.float32)
+    with raises(ValueError, "'weight'", "float32 (2, 8) on rank 0",
+                "float64 (2, 8) on rank 1"):
+        hvd.broadcast_parameters(other.state_dict())
+    layers = [nn.Linear(8, 8) for _ in range(2 + rank)]
+    with raises(ValueError, "'2.weight'", "missing on rank 0", "(8, 8) on"):
+        hvd.broadcast_parameters(nn.Sequential(*layers).state_dict())
+    same = nn.Linear(8, 2)
+    with raises(ValueError, "compression", "float32, Average, 1 on rank 0",
+                "float16, Average, 1 on rank 1"):
+        c = hvd.Compression.fp16 if rank else hvd.Compression.none
+        one_step(same, start(same, compression=c))
+    hvd.broadcast_parameters(same.state_dict())
+    one_step(same, start(same))
+
+
+def case_other_sizes():
+    """A mismatch that a server finds ends the job, with both values."""
+    with raises(hvd.SumwireError, "allreduce.x", "300", "301", "SW_EMISMATCH"):
+        hvd.allreduce(torch.ones(300 + hvd.rank()), name="x")
+
+
+def case_before_init():
+    for call in (hvd.rank, hvd.size, lambda: hvd.allreduce(torch.ones(1)),
+                 lambda: hvd.broadcast_object(1),
+                 lambda: start(nn.Linear(1, 1))):
+        with raises(hvd.SumwireError, "call sumwire.torch.init() first"):
+            call()
+    check(not hvd.is_initialized(), "is_initialized()")
+    hvd.init()
+    hvd.init()
+    check(hvd.is_initialized() and hvd.size() == 2, "init() twice")
+
+
+def case_names():
+    a = nn.Linear(2, 2)
+    sgd = torch.optim.SGD(a.parameters(), lr=0.1)
+    with raises(ValueError, "used twice: w"):
+        hvd.DistributedOptimizer(sgd, [("w", a.weight), ("w", a.bias)])
+    with raises(ValueError, "1 parameters", "not in named_parameters"):
+        hvd.DistributedOptimizer(sgd, [("w", a.weight)])
+    with raises(ValueError, "pairs"):
+        hvd.DistributedOptimizer(sgd, a.parameters())
+    with raises(ValueError, "already"):
+        hvd.DistributedOptimizer(hvd.DistributedOptimizer(sgd))
+    with raises(ValueError, "backward_passes_per_step=0"):
+        hvd.DistributedOptimizer(sgd, backward_passes_per_step=0)
+    with raises(ValueError, "LBFGS", "cross_barrier"):
+        hvd.DistributedOptimizer(torch.optim.LBFGS(a.parameters()),
+                                 cross_barrier=True)
+    with raises(TypeError, "complex64"):
+        hvd.DistributedOptimizer(torch.optim.SGD(
+            [nn.Parameter(torch.ones(2, dtype=torch.complex64))], lr=0.1))
+    long = nn.Sequential()
+    inner = long
+    for _ in range(60):
+        inner.layer = nn.Sequential()
+        inner = inner.layer
+    inner.layer = nn.Linear(8, 1)
+    long.forward = inner.layer.forward
+    one_step(long, start(long))
+
+
+def case_written_gradient():
+    for cross in (True, False):
+        model = nn.Linear(8, 2)
+        hvd.broadcast_parameters(model.state_dict())
+        optimizer = start(model, cross_barrier=cross)
+        for spoil in (lambda p: p.grad.mul_(2),
+                      lambda p: setattr(p, "grad", torch.ones_like(p))):
+            one_step(model, optimizer)
+            optimizer.zero_grad()
+            model(torch.ones(4, 8)).sum().backward()
+            with raises(RuntimeError, "between backward() and step()"):
+                optimizer.zero_grad()
+            spoil(model.weight)
+            with raises(RuntimeError, "'weight' was written", "synchronize()",
+                        "skip_synchronize()"):
+                optimizer.step()
+            model = nn.Linear(8, 2)
+            hvd.broadcast_parameters(model.state_dict())
+            optimizer = start(model, cross_barrier=cross)
+
+
+def case_shutdown():
+    """Memory outlives the job, and a second job may follow."""
+    model = nn.Linear(8, 2)
+    hvd.broadcast_parameters(model.state_dict())
+    optimizer = start(model)
+    before = model.weight.detach().clone()
+    one_step(model, optimizer)
+    hvd.shutdown()
+    hvd.shutdown()
+    check(not torch.equal(model.weight, before), "the last update was done")
+    grad = model.weight.grad
+    check(torch.equal(grad, torch.full((2, 8), 4.0)), "the gradient is there")
+    grad.zero_()
+    with raises(hvd.SumwireError, "init() first"):
+        hvd.allreduce(grad)
+    hvd.init()
+    check(float(hvd.allreduce(torch.ones(1), op=hvd.Sum)) == 2, "a second job")
+
+
+# --- cases that one rank does not survive; the other must say why ---
+
+def train_on(limit_s=60):
+    model = nn.Linear(8, 200)
+    hvd.broadcast_parameters(model.state_dict())
+    optimizer = start(model)
+    for step in range(1 << 30):
+        one_step(model, optimizer)
+        yield step
+
+
+def leave_by(end):
+    for step in train_on():
+        if step == 5:
+            print("five steps", flush=True)
+            if hvd.rank() == 1:
+                end()
+
+
+def case_exits_early():
+    leave_by(lambda: sys.exit(0))
+
+
+def case_raises():
+    def fail():
+        raise ZeroDivisionError("on purpose")
+    leave_by(fail)
+
+
+def case_is_killed():
+    leave_by(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def case_until_the_end():
+    for step in train_on():
+        if step == 5:
+            print("five steps", flush=True)
+
+
+def case_waits():
+    """Rank 1 never sums: rank 0 is interrupted, or told after the limit."""
+    if hvd.rank() == 1:
+        time.sleep(3600)
+    print("waiting", flush=True)
+    hvd.allreduce(torch.ones(1), name="lonely")
+
+
+if __name__ == "__main__":
+    if "before_init" not in sys.argv:
+        hvd.init()
+    run_cases(globals())

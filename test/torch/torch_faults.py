@@ -1,0 +1,104 @@
+# torch_faults.py - wrong calls, and what breaks: named errors, clean ends
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import signal
+
+import torch_rig
+import rig
+from rig import check
+from torch_rig import HERE, TorchNet
+
+DEAD_AFTER_S = 10  # the default; a process that dies is noticed at once
+
+
+def test_wrong_calls():
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_faults.py", "before_init", "names",
+                     "written_gradient", "other_models", "shutdown")
+
+
+def test_other_sizes():
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_faults.py", "other_sizes")
+        net.ranks_ok("cases_faults.py", "before_init")
+
+
+def survivor_says(case, code, *texts):
+    """Rank 1 ends with this code; rank 0 ends with an exception in time."""
+    with TorchNet(2) as net:
+        net.start_all()
+        zero, one = net.cases("cases_faults.py", case)
+        got = one.wait(rig.RUN_S)
+        check(got == code, f"rank 1 ended with {got}")
+        zero.wait_error("Traceback", "SumwireError", *texts, code=1,
+                        limit_s=DEAD_AFTER_S + 20)
+        # The daemons serve the next job.
+        net.ranks_ok("cases_faults.py", "before_init")
+
+
+def test_a_rank_exits():
+    survivor_says("exits_early", 0, r"rank 1 \(node agent1\) left")
+
+
+def test_a_rank_raises():
+    survivor_says("raises", 1, r"rank 1 \(node agent1\)")
+
+
+def test_a_rank_is_killed():
+    survivor_says("is_killed", -signal.SIGKILL, r"rank 1 \(node agent1\)")
+
+
+def test_an_agent_dies():
+    with TorchNet(2) as net:
+        net.start_all()
+        zero, one = net.cases("cases_faults.py", "until_the_end")
+        zero.await_out("five steps")
+        net.kill("agent1")
+        one.wait_error("Traceback", "SumwireError", "agent1.sock is gone",
+                       code=1, limit_s=20)
+        zero.wait_error("Traceback", "SumwireError", r"rank 1 \(node agent1\)",
+                        code=1, limit_s=DEAD_AFTER_S + 20)
+        for left in (net.socket("agent1"), net.stats_socket("agent1")):
+            os.remove(left)
+
+
+def test_no_agent():
+    with TorchNet(2) as net:
+        p = net.rank(0, os.path.join(HERE, "cases_faults.py"), "names",
+                     env={"SUMWIRE_OPEN_TIMEOUT": "1"})
+        p.wait_error("no agent listens at .*agent0.sock", "sumwire agent",
+                     code=1, limit_s=30)
+        p = net.rank(1, os.path.join(HERE, "cases_faults.py"), "names",
+                     env={"SUMWIRE_OPEN_TIMEOUT": "soon"})
+        p.wait_error("SUMWIRE_OPEN_TIMEOUT=soon", code=1, limit_s=30)
+
+
+def test_limits_and_interrupts():
+    """Both waits end by Ctrl-C, and the limit names the tensor."""
+    with TorchNet(2) as net:
+        net.start_all()
+        script = os.path.join(HERE, "cases_faults.py")
+        zero = net.rank(0, script, "names")
+        zero.await_text("waiting for", limit_s=30)
+        zero.signal(signal.SIGINT)
+        zero.wait_error("KeyboardInterrupt", limit_s=20,
+                        code=-signal.SIGINT)
+        zero, one = net.cases("cases_faults.py", "waits",
+                              env={"SUMWIRE_WAIT_TIMEOUT": "2"})
+        zero.wait_error("'allreduce.lonely': no sum in 2 s",
+                        "SUMWIRE_WAIT_TIMEOUT", code=1, limit_s=30)
+        one.signal(signal.SIGKILL)
+        one.wait(20)
+        zero, one = net.cases("cases_faults.py", "waits")
+        zero.await_out("waiting")
+        zero.signal(signal.SIGINT)
+        zero.wait_error("KeyboardInterrupt", limit_s=20,
+                        code=-signal.SIGINT)
+        one.signal(signal.SIGKILL)
+        one.wait(20)
+
+
+if __name__ == "__main__":
+    torch_rig.main(dict(globals()))
