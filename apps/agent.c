@@ -196,9 +196,12 @@ static void fill_stats(void *ctx,
 	struct agent *a = ctx;
 	struct sw_stats sum = a->stats;
 
+	sw_stats_add(&sum, &a->poller.loop.stats);
 	sw_stats_add(&sum, &a->worker.stats);
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->is_attached);
+	if (a->is_serving)
+		sw_serve_put_stats(&a->serve, "server.", put, out);
 }
 
 static uint32_t resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
@@ -252,6 +255,8 @@ static void turn(struct agent *a)
 		is_waiting || a->is_attached ? FAST_POLL_MS : SLOW_POLL_MS);
 	take_news(a);
 	sw_stats_serve_poll(a->daemon.stats);
+	if (a->is_serving)
+		sw_serve_work(&a->serve);
 }
 
 /* The agent stops: tell the process, and the servers. */
@@ -291,6 +296,19 @@ static void control(struct agent *a)
 	else
 		sw_log(&a->daemon.log, SW_LOG_INFO,
 			"finished: no push_pull is open");
+	if (a->is_serving)
+		sw_serve_finish(&a->serve);
+}
+
+static void open_poller(struct agent *a)
+{
+	sw_poller_init(&a->poller, &a->daemon);
+	a->poller.is_serving = a->is_serving;
+	a->poller.ctx = a;
+	a->poller.work = sw_agent_work;
+	a->poller.rest = sw_agent_rest;
+	if (a->is_serving)
+		sw_loop_set(&a->poller.loop, 0, &a->serve.engine.node);
 }
 
 static int run(struct agent *a)
@@ -302,12 +320,12 @@ static int run(struct agent *a)
 		err = sw_daemon_serve_stats(d, fill_stats, a);
 	if (!err)
 		err = sw_daemon_start(d);
+	a->is_serving = d->conf.node.role == SW_ROLE_BOTH;
+	if (!err && a->is_serving)
+		err = sw_serve_open(&a->serve, d);
 	if (err)
 		return err;
-	a->poller = (struct sw_poller){.daemon = d,
-		.ctx = a,
-		.work = sw_agent_work,
-		.rest = sw_agent_rest};
+	open_poller(a);
 	err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &a->poller);
 	if (err)
 		return err;
@@ -318,6 +336,8 @@ static int run(struct agent *a)
 	atomic_store(&a->poller.stop, true);
 	err = sw_dpdk_join(d->dpdk, 0);
 	sw_agent_close(a);
+	if (a->is_serving)
+		sw_serve_close(&a->serve);
 	return err;
 }
 

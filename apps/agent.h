@@ -3,7 +3,7 @@
 #ifndef SW_AGENT_H
 #define SW_AGENT_H
 
-#include "apps/daemon.h"
+#include "apps/serve.h"
 #include "engine/worker.h"
 #include "pmd/host/attach.h"
 
@@ -62,6 +62,10 @@ struct agent {
 	uint32_t id, pid, batch;
 	bool has_next; /* waits until the one above has been let go of */
 	uint32_t next_id, next_pid;
+
+	/* both */
+	bool is_serving;       /* role = both: this node sums, too */
+	struct sw_serve serve; /* then */
 
 	/* lcore */
 	struct sw_spsc orders_out, news_in;

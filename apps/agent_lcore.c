@@ -77,6 +77,25 @@ static uint16_t port_of(const struct sw_conf *c, const char *label)
 	return 0; /* sw_conf_load has checked that it exists */
 }
 
+/* The way to server @i of the list.  Our own is behind the loopback. */
+static struct sw_path path_of(const struct sw_daemon *d, uint32_t i)
+{
+	const struct sw_conf_server *s = &d->conf.servers[i];
+
+	if (sw_conf_is_own(&d->conf, s))
+		return (struct sw_path){.ip = SW_LOOPBACK_IP,
+			.port_i = (uint16_t)d->n_dpdk_ports};
+	return (struct sw_path){.ip = s->ip,
+		.udp = (uint16_t)s->udp_port,
+		.port_i = port_of(&d->conf, s->port)};
+}
+
+/* Where the worker stands in the loop: behind the server, if there is one. */
+static uint32_t endpoint(const struct agent *a)
+{
+	return a->is_serving ? 1 : 0;
+}
+
 static void join(struct agent *a, uint64_t now_ns)
 {
 	const struct sw_conf *c = &a->daemon.conf;
@@ -92,6 +111,7 @@ static void join(struct agent *a, uint64_t now_ns)
 		.n_local = 1,
 		.servers = servers,
 		.n_servers = c->n_servers,
+		.n_colocated = a->is_serving ? (uint16_t)c->job.workers : 0,
 		.placement = (uint8_t)c->job.placement};
 	struct timespec t;
 	int err;
@@ -99,11 +119,9 @@ static void join(struct agent *a, uint64_t now_ns)
 	clock_gettime(CLOCK_REALTIME, &t);
 	job.incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 	for (uint32_t i = 0; i < c->n_servers; i++)
-		servers[i] = (struct sw_worker_server){
-			.name = c->servers[i].label,
-			.path = {.ip = c->servers[i].ip,
-				.udp = (uint16_t)c->servers[i].udp_port,
-				.port_i = port_of(c, c->servers[i].port)}};
+		servers[i] =
+			(struct sw_worker_server){.name = c->servers[i].label,
+				.path = path_of(&a->daemon, i)};
 	err = sw_worker_open(&a->worker, &a->daemon.params, &a->daemon.env,
 		&events, &job, a->daemon.n_ports, now_ns);
 	if (err) {
@@ -112,7 +130,7 @@ static void join(struct agent *a, uint64_t now_ns)
 	}
 	a->has_worker = true;
 	a->is_leaving = false;
-	sw_poller_node(&a->poller, &a->worker.node, now_ns);
+	sw_loop_set(&a->poller.loop, endpoint(a), &a->worker.node);
 }
 
 static void declare(struct agent *a, const struct agent_order *o)
@@ -174,12 +192,11 @@ static void finish_leaving(struct agent *a)
 {
 	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT)
 		return;
-	for (uint32_t i = 0; i < a->daemon.n_ports; i++)
-		if (!sw_dpdk_port_let_go(a->daemon.ports[i]))
-			return;
+	if (!sw_daemon_let_go(&a->daemon))
+		return;
 	sw_stats_add(&a->stats, &a->worker.stats);
 	a->worker.stats = (struct sw_stats){0};
-	sw_poller_node(&a->poller, NULL, 0);
+	sw_loop_set(&a->poller.loop, endpoint(a), NULL);
 	sw_worker_close(&a->worker);
 	a->has_worker = false;
 	a->port = NULL;
@@ -221,6 +238,8 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	struct agent *a = ctx;
 	uint32_t n = take_orders(a, now_ns);
 
+	if (a->is_serving)
+		n += sw_serve_turn(&a->serve);
 	if (a->port && a->worker.state == SW_WORKER_RUNNING)
 		n += take_submits(a);
 	finish_leaving(a);

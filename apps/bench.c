@@ -141,7 +141,11 @@ static int run_loopback(struct bench_options *o)
 	struct bench_loopback l;
 	int err = sw_bench_loopback_start(&l, o), worst;
 
-	o->agents = (struct sw_arg_list){.n = 1, .items = {l.agent}};
+	o->agents.n = l.n_agents;
+	for (uint32_t i = 0; i < l.n_agents; i++)
+		o->agents.items[i] = l.agents[i];
+	if (o->is_colocated)
+		o->n_servers = BENCH_DAEMONS;
 	worst = err ? 1 : report_all(o);
 	return sw_bench_loopback_stop(&l) || worst ? 1 : 0;
 }
@@ -153,6 +157,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"socket of an agent; one process for each"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
 			"start a server and an agent on memif, then stop them"},
+		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
+			"loopback of two agents that sum, too, and no server"},
 		{"--min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1, 1ULL << 36,
 			"smallest tensor"},
 		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
@@ -195,6 +201,11 @@ static int parse(struct bench_options *o, int argc, char **argv)
 	if (!o->agents.n == !o->is_loopback) {
 		fprintf(stderr, "sumwire bench: give either --agent SOCKET or "
 				"--loopback\n");
+		return SW_EINVAL;
+	}
+	if (o->is_colocated && !o->is_loopback) {
+		fprintf(stderr,
+			"sumwire bench: --colocated needs --loopback\n");
 		return SW_EINVAL;
 	}
 	return 0;

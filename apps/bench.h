@@ -20,7 +20,7 @@ struct bench_options {
 	uint32_t ring, burst;     /* of the loopback's ports */
 	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;
-	bool is_loopback, is_raw, is_json, is_polling, has_no_crc;
+	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
 	const char *faults; /* percent, on the loopback's ports */
 };
 
@@ -38,13 +38,17 @@ struct bench_row {
 int sw_bench_client(const struct bench_options *o, const char *path,
 	void (*each)(void *ctx, struct bench_row *row), void *ctx);
 
-/* A server and an agent on memif, in a private folder. */
+/* A server and an agent on memif, or two agents that are servers too, in a
+ * private folder. */
 struct bench_loopback {
-	char dir[BENCH_DIR], agent[BENCH_DIR + 16];
+	char dir[BENCH_DIR];
+	bool is_colocated;
+	char agents[BENCH_DAEMONS][BENCH_DIR + 32];
+	uint32_t n_agents;
 	pid_t pids[BENCH_DAEMONS];
 };
 
-/* sw_bench_loopback_start - returns 0 when the agent takes processes; else a
+/* sw_bench_loopback_start - returns 0 when the agents take processes; else a
  * negative error, with the failed daemon's log on stderr. */
 int sw_bench_loopback_start(
 	struct bench_loopback *l, const struct bench_options *o);

@@ -1,4 +1,4 @@
-/* bench_loopback.c - a server and an agent on memif, for one benchmark.
+/* bench_loopback.c - a small job on memif, for one benchmark.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,24 @@
 
 enum { START_MS = 20000, STOP_MS = 15000, STEP_MS = 10 };
 
-static const char *const roles[BENCH_DAEMONS] = {"server", "agent"};
+static const char *name_of(const struct bench_loopback *l, uint32_t i)
+{
+	static const char *const names[2][BENCH_DAEMONS] = {
+		{"server", "agent"}, {"node0", "node1"}};
+
+	return names[l->is_colocated][i];
+}
+
+static bool is_agent(const struct bench_loopback *l, uint32_t i)
+{
+	return l->is_colocated || i;
+}
 
 static void path_of(const struct bench_loopback *l, uint32_t i,
 	const char *suffix, char out[BENCH_DIR + 32])
 {
-	snprintf(out, BENCH_DIR + 32, "%s/%s.%s", l->dir, roles[i], suffix);
+	snprintf(
+		out, BENCH_DIR + 32, "%s/%s.%s", l->dir, name_of(l, i), suffix);
 }
 
 const char *sw_bench_cpu(uint32_t i, char out[16])
@@ -42,6 +54,24 @@ const char *sw_bench_cpu(uint32_t i, char out[16])
 	return out;
 }
 
+static const char *role_of(const struct bench_loopback *l, uint32_t i)
+{
+	return l->is_colocated ? "both" : is_agent(l, i) ? "agent" : "server";
+}
+
+/* Agents: where processes attach, and who sums. */
+static void write_agent(const struct bench_loopback *l, uint32_t i, FILE *f)
+{
+	uint32_t n_servers = l->is_colocated ? BENCH_DAEMONS : 1;
+
+	if (!is_agent(l, i))
+		return;
+	fprintf(f, "[agent]\nsocket = %s/%s.sock\n", l->dir, name_of(l, i));
+	for (uint32_t k = 0; k < n_servers; k++)
+		fprintf(f, "[server %s]\nip = 10.77.0.%u\nport = a\n",
+			name_of(l, k), k + 1);
+}
+
 static int write_conf(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i)
 {
@@ -57,21 +87,17 @@ static int write_conf(const struct bench_loopback *l,
 		return SW_EIO;
 	fprintf(f,
 		"[node]\nrole = %s\nname = %s\nruntime_dir = %s\n"
-		"[job]\nworkers = 1\ncrc = %s\n[log]\nlevel = warn\n"
-		"[stats]\nsocket = %s/%s.stats\n"
+		"[job]\nworkers = %u\nrank = %u\ncrc = %s\n"
+		"[log]\nlevel = warn\n[stats]\nsocket = %s/%s.stats\n"
 		"[port a]\ntype = memif\nsocket = %s/link\nside = %s\n"
 		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "
 		"%s\nfault_loss = %s\n"
 		"fault_dup = %s\nfault_reorder = %s\n[lcore]\ncpus = %s\n",
-		roles[i], roles[i], l->dir, o->has_no_crc ? "no" : "yes",
-		l->dir, roles[i], l->dir, i ? "connect" : "listen", i + 1,
-		o->ring, o->burst, rate, faults, faults, faults,
-		sw_bench_cpu(i, cpu));
-	if (i)
-		fprintf(f,
-			"[agent]\nsocket = %s\n[server a]\nip = 10.77.0.1\n"
-			"port = a\n",
-			l->agent);
+		role_of(l, i), name_of(l, i), l->dir, l->n_agents,
+		l->is_colocated ? i : 0, o->has_no_crc ? "no" : "yes", l->dir,
+		name_of(l, i), l->dir, i ? "connect" : "listen", i + 1, o->ring,
+		o->burst, rate, faults, faults, faults, sw_bench_cpu(i, cpu));
+	write_agent(l, i, f);
 	return fclose(f) ? SW_EIO : 0;
 }
 
@@ -90,8 +116,8 @@ static pid_t start(const struct bench_loopback *l, uint32_t i)
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd >= 0)
 		dup2(fd, STDERR_FILENO);
-	execl("/proc/self/exe", "sumwire", roles[i], "--config", conf,
-		(char *)NULL);
+	execl("/proc/self/exe", "sumwire", is_agent(l, i) ? "agent" : "server",
+		"--config", conf, (char *)NULL);
 	_exit(127);
 }
 
@@ -103,7 +129,7 @@ static void show_log(const struct bench_loopback *l, uint32_t i)
 	path_of(l, i, "log", path);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
-		fprintf(stderr, "%s: %s", roles[i], line);
+		fprintf(stderr, "%s: %s", name_of(l, i), line);
 	if (f)
 		fclose(f);
 }
@@ -124,25 +150,48 @@ static bool has_ended(struct bench_loopback *l, uint32_t i, int *status)
 	return true;
 }
 
-int sw_bench_loopback_start(
-	struct bench_loopback *l, const struct bench_options *o)
+static int open_folder(struct bench_loopback *l, const struct bench_options *o)
 {
-	struct stat st;
-	int status, err = 0;
+	char path[BENCH_DIR + 32];
 
 	setenv("SUMWIRE_LAUNCHER", "none", 1); /* ranks are in the files */
-	*l = (struct bench_loopback){.dir = "/tmp/sumwire-bench-XXXXXX"};
+	*l = (struct bench_loopback){.dir = "/tmp/sumwire-bench-XXXXXX",
+		.is_colocated = o->is_colocated};
 	if (!mkdtemp(l->dir)) {
 		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
 			strerror(errno));
 		return SW_EIO;
 	}
-	snprintf(l->agent, sizeof(l->agent), "%s/agent.sock", l->dir);
+	for (uint32_t i = 0; i < BENCH_DAEMONS; i++) {
+		path_of(l, i, "sock", path);
+		if (is_agent(l, i))
+			strcpy(l->agents[l->n_agents++], path);
+	}
+	return 0;
+}
+
+static bool are_there(const struct bench_loopback *l)
+{
+	struct stat st;
+
+	for (uint32_t i = 0; i < l->n_agents; i++)
+		if (stat(l->agents[i], &st))
+			return false;
+	return true;
+}
+
+int sw_bench_loopback_start(
+	struct bench_loopback *l, const struct bench_options *o)
+{
+	int status, err = open_folder(l, o);
+
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < BENCH_DAEMONS && !err; i++) {
 		err = write_conf(l, o, i);
 		l->pids[i] = err ? 0 : start(l, i);
 	}
-	for (uint32_t ms = 0; !err && stat(l->agent, &st); ms += STEP_MS) {
+	for (uint32_t ms = 0; !err && !are_there(l); ms += STEP_MS) {
 		nap();
 		if (ms >= START_MS)
 			err = SW_ETIMEDOUT;
@@ -175,7 +224,8 @@ static int stop_one(struct bench_loopback *l, uint32_t i)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	show_log(l, i);
-	fprintf(stderr, "sumwire bench: the %s did not end well\n", roles[i]);
+	fprintf(stderr, "sumwire bench: the %s did not end well\n",
+		name_of(l, i));
 	return SW_EIO;
 }
 

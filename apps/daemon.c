@@ -146,6 +146,7 @@ static struct sw_dpdk_port_params port_params(
 	p.type = SW_DPDK_MEMIF;
 	p.ip = c->subnet.ip;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
+	p.n_udp = d->conf.node.role == SW_ROLE_BOTH ? 2 : 1;
 	p.payload_bytes = d->conf.job.payload_bytes;
 	p.ring_slots = c->ring;
 	p.burst = c->burst;
@@ -188,8 +189,15 @@ static int open_ports(struct sw_daemon *d)
 		if (err)
 			return err;
 		d->ports[i]->rate_bit_s = d->conf.ports[i].rate_bit_s;
-		d->n_ports++;
+		d->n_ports = ++d->n_dpdk_ports;
 	}
+	if (d->conf.node.role != SW_ROLE_BOTH)
+		return 0;
+	d->loopback = malloc(sizeof(*d->loopback));
+	if (!d->loopback)
+		return SW_ENOMEM;
+	sw_loopback_init(d->loopback);
+	d->ports[d->n_ports++] = &d->loopback->port;
 	return 0;
 }
 
@@ -232,9 +240,10 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	if (err)
 		return err;
 	d->log.level = (enum sw_log_level)d->conf.log.level;
-	if (d->conf.node.role != role) {
+	if ((d->conf.node.role == SW_ROLE_SERVER) != (role == SW_ROLE_SERVER)) {
 		sw_log(&d->log, SW_LOG_ERROR, "%s: [node] role is not %s",
-			o->config, role == SW_ROLE_SERVER ? "server" : "agent");
+			o->config,
+			role == SW_ROLE_SERVER ? "server" : "agent or both");
 		return SW_ECONF;
 	}
 	block_signals();
@@ -262,16 +271,34 @@ int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 	return sw_stats_serve_open(path, fill, ctx, &d->log, &d->stats);
 }
 
-void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
+bool sw_daemon_let_go(struct sw_daemon *d)
+{
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		if (!sw_dpdk_port_let_go(d->ports[i]))
+			return false;
+	/* Its frames are taken in the next turn, none needs to be dropped. */
+	return !d->loopback || sw_loopback_is_drained(d->loopback);
+}
+
+void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
 	uint32_t n;
 	const struct sw_stat_row *rows = sw_stats_rows(&n);
+	char name[128];
 
-	for (uint32_t i = 0; i < n; i++)
-		put(out, rows[i].name,
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%s%s", prefix, rows[i].name);
+		put(out, name,
 			*(const uint64_t *)((const char *)st + rows[i].offset));
-	for (uint32_t i = 0; i < d->n_ports; i++) {
+	}
+}
+
+void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	sw_daemon_put_engine(st, "", put, out);
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
 		struct sw_dpdk_port_stats ps;
 		const uint64_t *value = (const uint64_t *)&ps;
 		char name[128];
@@ -289,8 +316,9 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 void sw_daemon_close(struct sw_daemon *d)
 {
 	sw_stats_serve_close(&d->stats);
-	for (uint32_t i = 0; i < SW_CONF_MANY_MAX; i++)
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_dpdk_port_close(&d->ports[i]);
+	free(d->loopback);
 	sw_reserve_close(&d->reserve);
 	sw_dpdk_close(&d->dpdk);
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))

@@ -11,6 +11,7 @@
 #include "conf/conf.h"
 #include "engine/env.h"
 #include "engine/loop.h"
+#include "engine/loopback.h"
 #include "engine/params.h"
 #include "engine/stats.h"
 #include "pmd/dpdk/eal.h"
@@ -24,23 +25,25 @@ struct sw_daemon {
 	struct sw_env env;
 	struct sw_params params;
 	struct sw_dpdk *dpdk;
-	struct sw_port *ports[SW_CONF_MANY_MAX];
-	uint32_t n_ports;
+	/* DPDK's, then the loopback of a node that is agent and server. */
+	struct sw_port *ports[SW_MAX_PORTS];
+	uint32_t n_dpdk_ports, n_ports;
+	struct sw_loopback *loopback; /* NULL: there is none */
 	struct sw_stats_serve *stats;
 	struct sw_reserve reserve; /* env's memory */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
 };
 
-/* One polling lcore.  The loop has a node only while there is one. */
+/* One polling lcore. */
 struct sw_poller {
 	struct sw_daemon *daemon;
 	struct sw_loop loop;
-	bool has_node;
+	bool is_serving; /* frames may come at any time: never sleep long */
 	atomic_bool stop;
 	void *ctx;
-	/* Before each turn: take orders, submit work.  Returns how much there
-	 * was; 0 = nothing. */
+	/* Before each turn: take orders, submit work.  @now_ns is the engine's
+	 * clock.  Returns how much there was; 0 = nothing. */
 	uint32_t (*work)(void *ctx, uint64_t now_ns);
 	/* Nothing is outstanding: sleep at most @max_ns; NULL: just sleep. */
 	void (*rest)(void *ctx, uint64_t max_ns);
@@ -57,9 +60,10 @@ struct sw_daemon_options {
 int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv);
 
-/* sw_daemon_open - read the configuration, which must be of @role, and block
- * SIGTERM and SIGINT.  Everything that went wrong was logged.  @d must be
- * closed in any case.  Returns 0 or a negative error. */
+/* sw_daemon_open - read the configuration, which must be of @role (an agent's
+ * may be of SW_ROLE_BOTH), and block SIGTERM and SIGINT.  Everything that went
+ * wrong was logged.  @d must be closed in any case.  Returns 0 or a negative
+ * error. */
 int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	enum sw_conf_role role);
 
@@ -71,6 +75,14 @@ int sw_daemon_start(struct sw_daemon *d);
  * sw_daemon_put_stats helps to write it. */
 int sw_daemon_serve_stats(
 	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx);
+
+/* sw_daemon_let_go - does no port refer to memory of ours any more?  What the
+ * drivers have not taken is dropped.  Lcore; ask again while false. */
+bool sw_daemon_let_go(struct sw_daemon *d);
+
+/* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
+void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
 /* sw_daemon_put_stats - counters of an engine and of all ports. */
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
@@ -86,8 +98,8 @@ void sw_daemon_close(struct sw_daemon *d);
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
 
-/* sw_poller_node - the loop turns @node from now on; NULL: none. */
-void sw_poller_node(struct sw_poller *p, struct sw_node *node, uint64_t now_ns);
+/* sw_poller_init - an lcore over all ports of @d, without nodes and work. */
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d);
 
 /* sw_now_ns - the monotonic clock. */
 uint64_t sw_now_ns(void);

@@ -18,26 +18,11 @@ uint64_t sw_now_ns(void)
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 }
 
-void sw_poller_node(struct sw_poller *p, struct sw_node *node, uint64_t now_ns)
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d)
 {
-	p->has_node = node != NULL;
-	if (node)
-		sw_loop_init(&p->loop, node, p->daemon->ports,
-			p->daemon->n_ports, p->daemon->params.stop_gap, now_ns);
-}
-
-/* Nobody is there to read frames: let none pile up. */
-static void discard(struct sw_daemon *d)
-{
-	struct sw_rx_frame frames[SW_RX_BURST];
-
-	for (uint32_t i = 0; i < d->n_ports; i++) {
-		const struct sw_port_ops *ops = d->ports[i]->ops;
-
-		if (ops->rx(d->ports[i], frames, SW_RX_BURST))
-			ops->rx_release(d->ports[i]);
-		ops->tx_flush(d->ports[i]);
-	}
+	*p = (struct sw_poller){.daemon = d};
+	sw_loop_init(&p->loop, d->ports, d->n_ports, d->params.stop_gap,
+		sw_now_ns());
 }
 
 static void sleep_ns(void *ctx, uint64_t ns)
@@ -53,7 +38,7 @@ static void sleep_ns(void *ctx, uint64_t ns)
 static void rest(struct sw_poller *p, void (*sleep)(void *ctx, uint64_t ns),
 	uint64_t most, uint64_t now_ns)
 {
-	uint64_t ns = p->has_node ? sw_loop_wait(&p->loop, now_ns, most) : most;
+	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
 
 	sw_loop_rest(&p->loop, ns);
 	sleep(p->ctx, ns);
@@ -65,7 +50,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	const struct sw_conf *conf = &p->daemon->conf;
 	uint64_t spin = conf->lcore.spin_ns, most = conf->lcore.sleep_ns;
-	bool is_busy = p->has_node && p->loop.node->is_busy(p->loop.node);
+	bool is_busy = sw_loop_is_busy(&p->loop);
 
 	if (idle_ns < spin / 4) {
 		__builtin_ia32_pause();
@@ -75,13 +60,12 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		sched_yield();
 		return;
 	}
-	if (!is_busy && p->rest) {
-		rest(p, p->rest, REST_NS, now_ns);
-		return;
-	}
 	if (idle_ns / 8 < most)
 		most = idle_ns / 8;
-	rest(p, sleep_ns, most, now_ns);
+	if (!is_busy && p->rest)
+		rest(p, p->rest, p->is_serving ? most : REST_NS, now_ns);
+	else
+		rest(p, sleep_ns, most, now_ns);
 }
 
 int sw_poller_run(void *poller)
@@ -90,13 +74,10 @@ int sw_poller_run(void *poller)
 	uint64_t now = sw_now_ns(), worked = now;
 
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		uint32_t n = p->work ? p->work(p->ctx, now) : 0;
+		uint32_t n = p->work(p->ctx, sw_loop_then(&p->loop));
 
 		now = sw_now_ns();
-		if (p->has_node)
-			n += sw_loop_turn(&p->loop, now);
-		else
-			discard(p->daemon);
+		n += sw_loop_turn(&p->loop, now);
 		if (n)
 			worked = now;
 		else

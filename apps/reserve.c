@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "pmd/dpdk/port.h"
+#include "apps/daemon.h"
 #include "pmd/host/memory.h"
 
 enum { NONE, WANTED, MADE, FAILED };
@@ -81,18 +81,14 @@ void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes)
 	r->dead = d;
 }
 
-void sw_reserve_turn(
-	struct sw_reserve *r, struct sw_port *const *ports, uint32_t n_ports)
+void sw_reserve_turn(struct sw_reserve *r, struct sw_daemon *d)
 {
 	struct sw_reserve_dead *none = NULL;
 
 	if (r->is_taken)
 		drop_rest(r); /* a batch is admitted within one turn */
-	if (!r->dead)
+	if (!r->dead || !sw_daemon_let_go(d))
 		return;
-	for (uint32_t i = 0; i < n_ports; i++)
-		if (!sw_dpdk_port_let_go(ports[i]))
-			return;
 	if (atomic_compare_exchange_strong(&r->to_unmap, &none, r->dead))
 		r->dead = NULL;
 }

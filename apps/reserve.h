@@ -14,8 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/port.h"
-
+struct sw_daemon;
 struct sw_reserve_dead; /* a block that was put back; lies in the block */
 
 struct sw_reserve {
@@ -40,8 +39,7 @@ void *sw_reserve_get(struct sw_reserve *r, uint64_t bytes);
 void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes);
 
 /* lcore, every turn: pass on what no port refers to any more. */
-void sw_reserve_turn(
-	struct sw_reserve *r, struct sw_port *const *ports, uint32_t n_ports);
+void sw_reserve_turn(struct sw_reserve *r, struct sw_daemon *d);
 
 /* control: make and unmap what was asked for. */
 void sw_reserve_work(struct sw_reserve *r);

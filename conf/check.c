@@ -50,7 +50,7 @@ static void job_check(const struct check *c)
 	const struct sw_conf_job *job = &c->conf->job;
 	char warn[32], limit[32];
 
-	if (c->conf->node.role == SW_ROLE_AGENT && job->rank >= job->workers)
+	if (c->conf->node.role != SW_ROLE_SERVER && job->rank >= job->workers)
 		sw_report_error(c->report, line_of(c, "job", "rank"), "job",
 			"rank", "%u is too large for %u workers: 0 to %u",
 			job->rank, job->workers, job->workers - 1);
@@ -135,7 +135,15 @@ static void server_route_check(const struct check *c, const char *header,
 
 	ip_text(s->ip, ip);
 	ip_text(p->subnet.ip & mask, net);
-	if (s->ip == p->subnet.ip)
+	if (sw_conf_is_own(c->conf, s))
+		return;
+	if (s->ip == p->subnet.ip && c->conf->node.role == SW_ROLE_BOTH)
+		sw_report_error(c->report, line_of(c, header, "udp_port"),
+			header, "udp_port",
+			"%u differs from [serve] udp_port (%u), but %s is our "
+			"own address",
+			s->udp_port, c->conf->serve.udp_port, ip);
+	else if (s->ip == p->subnet.ip)
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip", "%s is our own address on [port %s]", ip,
 			p->label);
@@ -165,12 +173,56 @@ static void server_check(const struct check *c, const struct sw_conf_server *s)
 
 static void servers_check(const struct check *c)
 {
-	if (c->conf->node.role == SW_ROLE_AGENT && !c->conf->n_servers)
+	if (c->conf->node.role != SW_ROLE_SERVER && !c->conf->n_servers)
 		sw_report_error(c->report, 0, NULL, NULL,
 			"there is no "
 			"[server NAME]: an agent needs at least one");
 	for (uint32_t i = 0; i < c->conf->n_servers; i++)
 		server_check(c, &c->conf->servers[i]);
+}
+
+/* role = both: the list ends with the workers' machines in order of rank, so
+ * that all nodes know who has which share. */
+static void own_server_check(const struct check *c)
+{
+	const struct sw_conf *conf = c->conf;
+	uint32_t n = conf->n_servers, workers = conf->job.workers;
+	uint32_t place = n - workers + conf->job.rank, n_own = 0;
+
+	if (conf->node.role != SW_ROLE_BOTH)
+		return;
+	if (conf->serve.udp_port == UINT16_MAX)
+		sw_report_error(c->report, line_of(c, "serve", "udp_port"),
+			"serve", "udp_port",
+			"role = both needs the port after it, too: 65534 at "
+			"most");
+	if (n < workers) {
+		sw_report_error(c->report, 0, NULL, NULL,
+			"%u [server NAME] for %u workers: with role = both "
+			"each worker's machine is one, and stands in the list",
+			n, workers);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct header h = header_of("server", conf->servers[i].label);
+
+		if (!sw_conf_is_own(conf, &conf->servers[i]))
+			continue;
+		n_own++;
+		if (i != place)
+			sw_report_error(c->report, line_of(c, h.text, NULL),
+				h.text, "ip",
+				"is this node, as number %u of the list: rank "
+				"%u is number %u, since the workers' machines "
+				"come last, in order of rank",
+				i + 1, conf->job.rank, place + 1);
+	}
+	if (!n_own)
+		sw_report_error(c->report, 0, NULL, NULL,
+			"none of the [server NAME] is this node: with role = "
+			"both number %u of the list has the address of one of "
+			"our ports and [serve] udp_port",
+			place + 1);
 }
 
 void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
@@ -181,6 +233,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	job_check(&c);
 	ports_check(&c);
 	servers_check(&c);
+	own_server_check(&c);
 }
 
 int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log)
@@ -197,6 +250,17 @@ int sw_conf_port_find(const struct sw_conf *conf, const char *label)
 		if (!strcmp(conf->ports[i].label, label))
 			return (int)i;
 	return SW_ENOENT;
+}
+
+bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s)
+{
+	if (conf->node.role != SW_ROLE_BOTH ||
+		s->udp_port != conf->serve.udp_port)
+		return false;
+	for (uint32_t i = 0; i < conf->n_ports; i++)
+		if (conf->ports[i].subnet.ip == s->ip)
+			return true;
+	return false;
 }
 
 static int cpu_take(const char **s, uint32_t *cpu)

@@ -24,7 +24,7 @@ enum {
 };
 
 /* Values of the CHOICE fields, in the order of the words in options.def. */
-enum sw_conf_role { SW_ROLE_SERVER, SW_ROLE_AGENT };
+enum sw_conf_role { SW_ROLE_SERVER, SW_ROLE_AGENT, SW_ROLE_BOTH };
 enum sw_conf_port_type { SW_PORT_MEMIF };
 enum sw_conf_side { SW_SIDE_LISTEN, SW_SIDE_CONNECT };
 /* Above auto: enum sw_sum_level + 1. */
@@ -150,6 +150,10 @@ void sw_conf_reference(FILE *f);
 
 /* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);
+
+/* sw_conf_is_own - is @s this process itself?  With role = both one of the
+ * list is: that with our address and UDP port. */
+bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s);
 
 /* sw_conf_cpus_list - the CPUs of "2,4-5", in that order, into @cpus (room for
  * SW_CONF_CPUS_MAX).  Returns how many, 0 for "auto", or SW_EINVAL (never for

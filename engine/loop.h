@@ -6,13 +6,18 @@
 #include "engine/node.h"
 #include "engine/pace.h"
 
+enum { SW_LOOP_NODES = 64 };
+
 /* The engine's clock stands still over gaps in polling longer than @stop_gap
  * (a stopped process, a paused machine): nobody is accused for the time in
  * which we did not listen. */
 struct sw_loop {
-	struct sw_node *node;
+	struct sw_node *nodes[SW_LOOP_NODES]; /* by endpoint; NULL: not here */
+	uint32_t n_nodes;                     /* none from this one on */
+	uint32_t first;                       /* the one that sends first */
 	struct sw_port *const *ports;
 	uint32_t n_ports;
+	struct sw_stats stats; /* of the ports and the turns */
 	uint64_t stop_gap_ns;
 	uint64_t last_ns;    /* of the caller's clock, at the last turn */
 	uint64_t rest_ns;    /* that the caller chose to wait since */
@@ -24,9 +29,13 @@ struct sw_loop {
 	struct sw_pace pace[SW_MAX_PORTS];
 };
 
-void sw_loop_init(struct sw_loop *l, struct sw_node *node,
-	struct sw_port *const *ports, uint32_t n_ports, uint64_t stop_gap_ns,
-	uint64_t now_ns);
+/* sw_loop_init - a loop without nodes over @ports, which are borrowed. */
+void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t stop_gap_ns, uint64_t now_ns);
+
+/* sw_loop_set - @node has endpoint @endpoint of every port from now on; NULL:
+ * nobody has, and its frames are dropped. */
+void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node);
 
 /* sw_loop_turn - one turn at @now_ns.  Returns the number of frames that came
  * or went: 0 = idle. */
@@ -45,10 +54,20 @@ static inline void sw_loop_rest(struct sw_loop *l, uint64_t ns)
 	l->rest_ns = ns;
 }
 
+/* sw_loop_is_busy - is anything outstanding at any node? */
+bool sw_loop_is_busy(const struct sw_loop *l);
+
 /* sw_loop_now - the engine's clock at the caller's @now_ns. */
 static inline uint64_t sw_loop_now(const struct sw_loop *l, uint64_t now_ns)
 {
 	return now_ns - l->skipped_ns;
+}
+
+/* sw_loop_then - the engine's clock at the last turn: never ahead of the next
+ * one, whatever the gap. */
+static inline uint64_t sw_loop_then(const struct sw_loop *l)
+{
+	return l->last_ns - l->skipped_ns;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include "engine/port.h"
 #include "engine/stats.h"
 
-enum { SW_MAX_PORTS = 32 };
+enum { SW_MAX_PORTS = 33 }; /* 32 to others and one to itself */
 
 /* A server or a worker.  It is embedded first in its struct.  All calls come
  * from the lcore that owns it; now_ns never goes back. */

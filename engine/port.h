@@ -4,6 +4,9 @@
  * A port carries frames: our header and a payload.  What is around them
  * (Ethernet, IPv4, UDP) is the port's business, and so is dropping whatever is
  * not addressed to us.  All calls come from the one lcore that owns the port.
+ *
+ * Several engine instances may share a port.  Each is an endpoint: a UDP port
+ * of ours, counted from the first one.
  */
 #ifndef SW_PORT_H
 #define SW_PORT_H
@@ -24,12 +27,14 @@ struct sw_path {
 	uint16_t port_i; /* index of our port in the node's list */
 };
 
-/* A received frame.  @data points at our header, which the port placed so that
- * the payload (data + 54) is 64-byte aligned on an untagged IPv4 frame; the
- * engine works at any alignment.  Borrowed until rx_release. */
+/* A received frame.  @data points at our header.  A NIC's port placed it so
+ * that the payload, which follows, is 64-byte aligned on an untagged IPv4
+ * frame; the engine works at any alignment.  Borrowed until rx_release. */
 struct sw_rx_frame {
-	const uint8_t *data;
+	const uint8_t *data;    /* SW_HEAD_BYTES at least */
+	const uint8_t *payload; /* len - SW_HEAD_BYTES, anywhere */
 	uint32_t len; /* header and payload: UDP length - 8, <= bytes present */
+	uint16_t endpoint; /* of ours, that it is for */
 	struct sw_path from;
 };
 
@@ -38,10 +43,11 @@ struct sw_tx_frame {
 	uint8_t head[SW_HEAD_BYTES]; /* encoded; copied by tx */
 	const void *payload;         /* payload_len bytes, or NULL */
 	uint32_t payload_len;
-	bool is_stable; /* payload's memory stays mapped until the port is
-			   told otherwise: it may be gathered.  Else tx has
-			   copied it when it returns. */
-	uint8_t class;  /* 0 most urgent … 7 */
+	bool is_stable;    /* payload's memory stays mapped until the port is
+			      told otherwise: it may be gathered.  Else tx has
+			      copied it when it returns. */
+	uint8_t class;     /* 0 most urgent … 7 */
+	uint16_t endpoint; /* of ours, that it is from; the loop sets it */
 	struct sw_path to;
 };
 

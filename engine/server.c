@@ -376,7 +376,7 @@ static void on_session(struct sw_server *srv, const struct sw_path *path,
 
 static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
 {
-	const uint8_t *payload = f->data + SW_HEAD_BYTES;
+	const uint8_t *payload = f->payload;
 	struct sw_header h;
 	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
 

@@ -310,7 +310,7 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 
 static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
 {
-	const uint8_t *payload = f->data + SW_HEAD_BYTES;
+	const uint8_t *payload = f->payload;
 	struct sw_header h;
 	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
 	struct sw_link *l;

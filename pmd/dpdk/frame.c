@@ -91,17 +91,18 @@ void sw_outer_init(struct sw_outer *o, uint32_t ip, uint16_t udp)
 	at[IP_TTL] = 64;
 	at[IP_PROTO] = 17;
 	put32(at + IP_SRC, ip);
-	put16(at + UDP_SRC, udp);
+	o->udp = udp;
 	o->ip_sum = ip_sum(at);
 }
 
-void sw_outer_write(const struct sw_outer *o, uint8_t *at,
+void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint16_t endpoint,
 	const struct sw_path *to, uint8_t class, uint32_t len)
 {
 	uint32_t udp_bytes = len + UDP_BYTES, ip_bytes = udp_bytes + IP_BYTES;
 	uint8_t tos = (uint8_t)((7 - (class & 7)) << 5);
 
 	memcpy(at, o->bytes, SW_OUTER_BYTES);
+	put16(at + UDP_SRC, o->udp + endpoint);
 	sw_mac(to->ip, at + ETH_DST);
 	at[IP_TOS] = tos;
 	put16(at + IP_TOTAL, ip_bytes);
@@ -133,10 +134,10 @@ static enum sw_verdict ip_check(
 }
 
 enum sw_verdict sw_outer_check(const uint8_t *data, uint32_t bytes, uint32_t ip,
-	uint16_t udp, struct sw_rx_frame *out)
+	uint16_t udp, uint16_t n_udp, struct sw_rx_frame *out)
 {
 	enum sw_verdict v;
-	uint32_t udp_bytes;
+	uint32_t udp_bytes, endpoint;
 
 	if (bytes < SW_OUTER_BYTES)
 		return SW_FRAME_SHORT;
@@ -145,13 +146,16 @@ enum sw_verdict sw_outer_check(const uint8_t *data, uint32_t bytes, uint32_t ip,
 	v = ip_check(data, bytes, ip);
 	if (v != SW_FRAME_OURS)
 		return v;
-	if (get16(data + UDP_DST) != udp)
+	endpoint = get16(data + UDP_DST) - udp; /* huge where it is below */
+	if (endpoint >= n_udp)
 		return SW_FRAME_NOT_OURS;
 	udp_bytes = get16(data + UDP_LEN);
 	if (udp_bytes + IP_BYTES > get16(data + IP_TOTAL) ||
 		udp_bytes < UDP_BYTES + SW_HEAD_BYTES)
 		return SW_FRAME_SHORT;
 	out->data = data + SW_OUTER_BYTES;
+	out->payload = out->data + SW_HEAD_BYTES;
+	out->endpoint = (uint16_t)endpoint;
 	out->len = udp_bytes - UDP_BYTES;
 	out->from.ip = get32(data + IP_SRC);
 	out->from.udp = (uint16_t)get16(data + UDP_SRC);

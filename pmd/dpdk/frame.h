@@ -16,6 +16,7 @@ enum { SW_OUTER_BYTES = 14 + 20 + 8 };
 struct sw_outer {
 	uint8_t bytes[SW_OUTER_BYTES];
 	uint32_t ip_sum; /* of its IPv4 header, not folded */
+	uint16_t udp;    /* of endpoint 0 */
 };
 
 enum sw_verdict {
@@ -36,15 +37,17 @@ void sw_mac(uint32_t ip, uint8_t out[6]);
 void sw_outer_init(struct sw_outer *o, uint32_t ip, uint16_t udp);
 
 /* sw_outer_write - write the SW_OUTER_BYTES of a frame for @to with @len bytes
- * from our header on.  @class goes out as DSCP: 0 as CS7 … 7 as CS0.  The IPv4
- * checksum is set, the UDP checksum is 0 (none): our own CRCs are stronger. */
-void sw_outer_write(const struct sw_outer *o, uint8_t *at,
+ * from our header on, from our UDP port @udp + @endpoint.  @class goes out as
+ * DSCP: 0 as CS7 … 7 as CS0.  The IPv4 checksum is set, the UDP checksum is 0
+ * (none): our own CRCs are stronger. */
+void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint16_t endpoint,
 	const struct sw_path *to, uint8_t class, uint32_t len);
 
 /* sw_outer_check - is the frame of @bytes bytes at @data a datagram for @ip and
- * @udp that can hold our header?  Sets @out->data, len, from.ip and from.udp
- * only if it returns SW_FRAME_OURS.  Reads nothing beyond @bytes. */
+ * one of the @n_udp ports from @udp on that can hold our header?  Sets all of
+ * @out but from.port_i only if it returns SW_FRAME_OURS.  Reads nothing beyond
+ * @bytes. */
 enum sw_verdict sw_outer_check(const uint8_t *data, uint32_t bytes, uint32_t ip,
-	uint16_t udp, struct sw_rx_frame *out);
+	uint16_t udp, uint16_t n_udp, struct sw_rx_frame *out);
 
 #endif

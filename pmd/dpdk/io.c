@@ -27,7 +27,7 @@ static bool rx_take(
 		return false;
 	}
 	v = sw_outer_check(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len,
-		p->base.ip, p->udp, out);
+		p->base.ip, p->udp, p->n_udp, out);
 	if (v != SW_FRAME_OURS) {
 		count(p, verdict_counters[v], 1);
 		return false;
@@ -216,7 +216,7 @@ static void io_tx(struct sw_port *base, const struct sw_tx_frame *f)
 		return;
 	}
 	at = rte_pktmbuf_mtod(m, uint8_t *);
-	sw_outer_write(&p->outer, at, &f->to, f->class,
+	sw_outer_write(&p->outer, at, f->endpoint, &f->to, f->class,
 		SW_HEAD_BYTES + f->payload_len);
 	memcpy(at + SW_OUTER_BYTES, f->head, SW_HEAD_BYTES);
 	p->tx_held[p->n_tx_held] = m;

@@ -42,6 +42,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 {
 	*p = (struct sw_dpdk_port_params){
 		.type = SW_DPDK_MEMIF,
+		.n_udp = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
 		.ring_slots = 64,
 		.burst = 16,
@@ -118,8 +119,10 @@ static int params_check(
 		return SW_ECONF;
 	if ((uint32_t)p->type >= SW_DPDK_N_TYPES)
 		what = "unknown type; memif expected";
-	else if (!p->ip || !p->udp)
+	else if (!p->ip || !p->udp || !p->n_udp)
 		what = "an IPv4 address and a UDP port are needed";
+	else if (p->udp + p->n_udp > 65536)
+		what = "its UDP ports go beyond 65535";
 	else if (p->payload_bytes != 1344 && p->payload_bytes != 3328 &&
 		 p->payload_bytes != SW_PAYLOAD_MAX)
 		what = "payload of 1344, 3328 or 8192 bytes expected";
@@ -324,6 +327,7 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 	p->log = log;
 	p->index = index;
 	p->udp = params->udp;
+	p->n_udp = params->n_udp;
 	p->burst = (uint16_t)params->burst;
 	p->frame_max = FRAME_HEAD_BYTES + params->payload_bytes + TRAILER_BYTES;
 	rte_mbuf_ext_refcnt_set(&p->shinfo, 1);

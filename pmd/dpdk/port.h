@@ -29,7 +29,8 @@ struct sw_dpdk_port_params {
 		*name; /* of the port, unique; 1 to 31 letters, digits, - _ */
 	enum sw_dpdk_type type;
 	uint32_t ip;            /* our address, host order */
-	uint16_t udp;           /* our UDP port, host order */
+	uint16_t udp;           /* our first UDP port, host order */
+	uint16_t n_udp;         /* so many from there on are ours: endpoints */
 	uint32_t payload_bytes; /* payload class: 1344, 3328 or 8192 */
 	uint32_t ring_slots;    /* of the driver, each way; a power of two,
 				   16 … 16384 */
@@ -48,9 +49,9 @@ struct sw_dpdk_port_stats {
 #undef SW_DPDK_COUNTER
 };
 
-/* sw_dpdk_port_params_init - fill @p with defaults: memif, listener, payload
- * 8192, ring 64, burst 16, no faults; name, ip and socket_path stay to be set.
- * Thread: any. */
+/* sw_dpdk_port_params_init - fill @p with defaults: memif, listener, one
+ * UDP port, payload 8192, ring 64, burst 16, no faults; name, ip and
+ * socket_path stay to be set. Thread: any. */
 void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p);
 
 /* sw_dpdk_port_bytes - DPDK memory that this port's buffers take. */

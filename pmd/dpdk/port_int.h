@@ -56,7 +56,7 @@ struct port {
 	const struct sw_log *log;
 	uint16_t eth_i;
 	uint16_t index;
-	uint16_t udp;
+	uint16_t udp, n_udp;
 	uint16_t burst;
 	uint32_t frame_max; /* largest frame that we send */
 	struct sw_outer outer;

@@ -18,6 +18,7 @@ ROOMS = ("engine", "sum", "pmd")
 # (file, function): what a turn of an lcore enters.
 ROOTS = [
     ("engine/loop.c", "sw_loop_turn"),
+    ("engine/loopback.c", "ops"),
     ("engine/server.c", "server_rx"),
     ("engine/server.c", "server_tick"),
     ("engine/server_tx.c", "sw_server_tx"),

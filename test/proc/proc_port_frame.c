@@ -26,7 +26,7 @@ static void make(uint8_t *at)
 
 	memset(at, 0x5a, FRAME);
 	sw_outer_init(&o, 0x0a000002, 9);
-	sw_outer_write(&o, at, &to, 0, BODY);
+	sw_outer_write(&o, at, 0, &to, 0, BODY);
 }
 
 /* Checks a copy of exactly @bytes, so that a read beyond is found. */
@@ -37,7 +37,7 @@ static enum sw_verdict check(const uint8_t *frame, uint32_t bytes)
 	enum sw_verdict v;
 
 	memcpy(exact, frame, bytes);
-	v = sw_outer_check(exact, bytes, OUR_IP, OUR_UDP, &out);
+	v = sw_outer_check(exact, bytes, OUR_IP, OUR_UDP, 1, &out);
 	assert_int_equal(v == SW_FRAME_OURS, out.data != NULL);
 	free(exact);
 	return v;
@@ -74,7 +74,7 @@ static void write__is_read(void **state)
 
 	(void)state;
 	make(at);
-	assert_int_equal(sw_outer_check(at, FRAME, OUR_IP, OUR_UDP, &out),
+	assert_int_equal(sw_outer_check(at, FRAME, OUR_IP, OUR_UDP, 1, &out),
 		SW_FRAME_OURS);
 	assert_ptr_equal(out.data, at + SW_OUTER_BYTES);
 	assert_int_equal(out.len, BODY);
@@ -105,7 +105,7 @@ static void write__checksum_of_many(void **state)
 		struct sw_outer o;
 
 		sw_outer_init(&o, i * 40503u << 13, 2);
-		sw_outer_write(&o, at, &to, (uint8_t)i, i % 8300);
+		sw_outer_write(&o, at, 0, &to, (uint8_t)i, i % 8300);
 		memcpy(mended, at, FRAME);
 		mend(mended);
 		assert_memory_equal(at, mended, FRAME);

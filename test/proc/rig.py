@@ -174,7 +174,8 @@ def sumwire():
 class Net:
     """A job's servers and agents in a folder; ini is changed before start."""
 
-    def __init__(self, workers=2, servers=1, job=None, port=None, quota=None):
+    def __init__(self, workers=2, servers=1, job=None, port=None, quota=None,
+                 colocated=False):
         self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
         self.n_workers, self.n_servers = workers, servers
         self.servers = [chr(ord("a") + i) for i in range(servers)]
@@ -196,6 +197,8 @@ class Net:
             for s, server in enumerate(self.servers):
                 self.add_port(name, self.link(s, w), "connect", **(port or {}))
                 self.add_server(name, server, self.link(s, w))
+        if colocated:
+            self.colocate(port or {})
         for ini in self.ini.values():
             ini["job"].update(job or {})
 
@@ -229,6 +232,25 @@ class Net:
         self.ini[agent][f"server {server}"] = {
             "ip": f"10.77.{link}.1", "port": f"link{link}"}
 
+    def colocate(self, port):
+        """Every agent is a server, too; a memif joins each pair of them."""
+        ends = {}  # [i, j]: address of agent j on its link to agent i
+        for j in range(self.n_workers):
+            for i in range(j):
+                link = self.n_servers * self.n_workers + len(ends) // 2
+                self.add_port(self.agents[i], link, "listen", **port)
+                self.add_port(self.agents[j], link, "connect", **port)
+                ends[j, i] = (f"10.77.{link}.1", f"link{link}")
+                ends[i, j] = (f"10.77.{link}.2", f"link{link}")
+        for i, name in enumerate(self.agents):
+            self.ini[name]["node"]["role"] = "both"
+            for j, server in enumerate(self.agents):
+                # its own address may be that on any of its links
+                ip, port_name = ends[i, j] if i != j else next(
+                    v for (_, to), v in sorted(ends.items()) if to == i)
+                self.ini[name][f"server {server}"] = {
+                    "ip": ip, "port": port_name}
+
     def write_ini(self, name):
         path = self.path(name + ".ini")
         with open(path, "w", encoding="utf-8") as f:
@@ -247,7 +269,7 @@ class Net:
     def launch(self, name):
         """Start a daemon without waiting until it is ready."""
         role = self.ini[name]["node"]["role"]
-        p = self.run(name, sumwire(), role, "--config", self.write_ini(name),
+        p = self.run(name, sumwire(), "agent" if role == "both" else role, "--config", self.write_ini(name),
                      *self.options.get(name, ()))
         self.daemons[name] = p
         return p

@@ -86,7 +86,8 @@ static void draw_delays(struct sim_job *job)
 		job->pause_ns = sim_below(rng, 20 * SW_MS);
 	}
 	if (one_in(job, 8)) { /* one node is stopped and goes on */
-		job->freeze_node = below(job, job->n_servers + job->n_workers);
+		job->freeze_node =
+			below(job, sim_job_first(job) + job->n_workers);
 		job->freeze_at_ns = moment(job);
 		job->freeze_ns = 15 * SW_S;
 		job->params.dead_after = 40 * SW_S;
@@ -118,6 +119,11 @@ static void draw_size(struct sim_job *job)
 	if (one_in(job, 20))
 		job->n_workers = SIM_WORKERS;
 	job->n_servers = 1 + below(job, 3);
+	if (job->n_workers <= 5 && one_in(job, 3)) { /* 0 <= k <= n */
+		job->n_colocated = job->n_workers;
+		job->n_servers = (uint32_t)sw_min64(SIM_SERVERS,
+			job->n_workers + below(job, job->n_workers + 1));
+	}
 	job->n_tensors = 1 + below(job, 4);
 	if (one_in(job, 10)) { /* declared in several frames */
 		job->n_tensors = 1 + below(job, SIM_TENSORS);
@@ -167,11 +173,11 @@ void sim_job_describe(const struct sim_job *job)
 {
 	const struct sim_faults *x = &job->net.faults;
 
-	printf("# seed %llu: %u workers, %u servers, %u tensors (%u first), %u "
-	       "rounds of %s, %u ppm broadcasts, payload %u, crc %u, window %u "
-	       "KiB, leaves %u\n",
+	printf("# seed %llu: %u workers, %u servers (%u colocated), %u tensors "
+	       "(%u first), %u rounds of %s, %u ppm broadcasts, payload %u, "
+	       "crc %u, window %u KiB, leaves %u\n",
 		(unsigned long long)job->seed, job->n_workers, job->n_servers,
-		job->n_tensors, job->n_first, job->n_rounds,
+		job->n_colocated, job->n_tensors, job->n_first, job->n_rounds,
 		sw_dtype_name(job->dtype), job->copies, job->params.payload,
 		job->params.has_crc, job->params.window_bytes >> 10,
 		job->leaves);

@@ -89,7 +89,10 @@ void hand_pass(struct hand_rig *rig, uint64_t ns)
 static void receive(struct hand_rig *rig, const struct hand *w,
 	const uint8_t *bytes, uint32_t len)
 {
-	struct sw_rx_frame f = {.data = bytes, .len = len, .from = w->path};
+	struct sw_rx_frame f = {.data = bytes,
+		.payload = bytes + SW_HEAD_BYTES,
+		.len = len,
+		.from = w->path};
 
 	rig->now_ns += SW_US;
 	rig->srv.node.rx(&rig->srv.node, rig->now_ns, 0, &f, 1);

@@ -236,9 +236,9 @@ void sim_server_start(struct sim_job *job, uint32_t i)
 	job->servers[i] = malloc(sizeof(*job->servers[i]));
 	if (!job->servers[i] ||
 		sw_server_open(job->servers[i], &job->params, &job->env,
-			n->ports, 1, job->quota_bytes))
+			n->ports, SIM_PORTS, job->quota_bytes))
 		abort();
-	sim_node_start(n, &job->servers[i]->node, job->params.stop_gap);
+	sim_node_start(n, 0, &job->servers[i]->node, job->params.stop_gap);
 }
 
 void sim_server_kill(struct sim_job *job, uint32_t i)
@@ -259,7 +259,9 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 	w->job = job;
 	w->rank = rank;
 	w->n_local = job->n_local[rank];
-	w->node = sim_net_add(&job->net, SW_PAYLOAD_MAX);
+	w->node = &job->net.nodes[sim_job_first(job) + rank];
+	if (!job->n_colocated)
+		sim_net_add(&job->net, SW_PAYLOAD_MAX);
 	w->node->step = step;
 	w->node->ctx = w;
 	for (uint32_t t = 0; t < job->n_tensors; t++) {
@@ -272,14 +274,13 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 
 void sim_worker_start(struct sim_job *job, uint32_t rank)
 {
-	static const char *const names[SIM_SERVERS] = {"s0", "s1", "s2", "s3"};
 	struct sim_worker *w = &job->workers[rank];
 	struct sw_worker_server servers[SIM_SERVERS];
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
 		.ctx = w};
-	char node[16];
+	char node[16], names[SIM_SERVERS][4];
 	struct sw_worker_job wj = {.job = "sim",
 		.node = node,
 		.rank = (uint16_t)rank,
@@ -287,21 +288,28 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.n_local = w->n_local,
 		.incarnation = 1,
 		.servers = servers,
-		.n_servers = job->n_servers};
+		.n_servers = job->n_servers,
+		.n_colocated = (uint16_t)job->n_colocated};
 
 	if (rank == job->odd_one && job->odd_members)
 		wj.n_members = (uint16_t)job->odd_members;
 	snprintf(node, sizeof(node), "gpu%u", rank);
-	for (uint32_t i = 0; i < job->n_servers; i++)
+	for (uint32_t i = 0; i < job->n_servers; i++) {
+		snprintf(names[i], sizeof(names[i]), "s%u", i);
 		servers[i] = (struct sw_worker_server){.name = names[i],
-			.path = {.ip = sim_ip(i), .udp = 5700}};
+			.path = {.ip = sim_ip(i), .udp = SIM_UDP}};
+		if (i == w->node->index) /* its own machine's */
+			servers[i].path = (struct sw_path){
+				.ip = SW_LOOPBACK_IP, .port_i = SIM_LOOPBACK};
+	}
 	memset(&w->is_running, 0,
 		sizeof(*w) - offsetof(struct sim_worker, is_running));
-	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj, 1,
-		    job->net.now_ns))
+	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj,
+		    SIM_PORTS, job->net.now_ns))
 		abort();
 	w->is_open = true;
-	sim_node_start(w->node, &w->engine.node, job->params.stop_gap);
+	sim_node_start(w->node, job->n_colocated != 0, &w->engine.node,
+		job->params.stop_gap);
 }
 
 void sim_worker_kill(struct sim_job *job, uint32_t rank)

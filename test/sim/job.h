@@ -20,7 +20,7 @@
 
 enum {
 	SIM_WORKERS = 12,
-	SIM_SERVERS = 4,
+	SIM_SERVERS = 8,
 	SIM_TENSORS = 32,
 };
 
@@ -57,7 +57,8 @@ struct sim_job {
 	struct sw_params params;
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
-	uint32_t n_first; /* tensors in the first DECLARE */
+	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
+	uint32_t n_first;     /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
@@ -104,7 +105,8 @@ void sim_job_describe(const struct sim_job *job);
 void sim_job_open(struct sim_job *job);
 void sim_job_close(struct sim_job *job);
 
-/* A worker that was absent comes; one stops, as by kill -9. */
+/* A worker that was absent comes; one stops, as by kill -9, and with it the
+ * server of its machine. */
 void sim_worker_start(struct sim_job *job, uint32_t rank);
 void sim_worker_kill(struct sim_job *job, uint32_t rank);
 /* A server stops; it comes again without memory of its past. */
@@ -122,10 +124,10 @@ void sim_job_pass(struct sim_job *job, uint64_t ns);
 /* After a complete run: NULL, or what the oracle has against it. */
 const char *sim_job_wrong(struct sim_job *job);
 
-static inline struct sim_node *sim_job_node(
-	struct sim_job *job, const struct sim_worker *w)
+/* Node of worker 0; the others follow.  Server i is on node i. */
+static inline uint32_t sim_job_first(const struct sim_job *job)
 {
-	return &job->net.nodes[job->n_servers + w->rank];
+	return job->n_servers - job->n_colocated;
 }
 
 /* --- oracle.c --- */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/sim/net.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +41,11 @@ static uint32_t port_rx(
 		n->n_inbox--;
 		n->taken[i] = f;
 		out[i] = (struct sw_rx_frame){.data = f->bytes,
+			.payload = f->bytes + SW_HEAD_BYTES,
+			.endpoint = f->to_endpoint,
 			.len = f->len,
-			.from = {.ip = sim_ip(f->from), .udp = 5700}};
+			.from = {.ip = sim_ip(f->from),
+				.udp = SIM_UDP + f->from_endpoint}};
 	}
 	n->n_taken = i;
 	return i;
@@ -76,6 +80,8 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 		net->on_tx(net->ctx, n->index, t);
 	*f = (struct sim_frame){.from = n->index,
 		.to = t->to.ip - sim_ip(0),
+		.from_endpoint = t->endpoint,
+		.to_endpoint = t->to.udp - SIM_UDP,
 		.len = len,
 		.is_leaving = true,
 		.payload = t->is_stable ? t->payload : NULL};
@@ -94,6 +100,28 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 static void port_tx_flush(struct sw_port *port)
 {
 	(void)port;
+}
+
+/* The oracle sees what a node sends to itself, too. */
+static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *t)
+{
+	struct sim_node *n =
+		(struct sim_node *)((char *)port -
+				    offsetof(struct sim_node, loopback));
+
+	if (n->net->on_tx)
+		n->net->on_tx(n->net->ctx, n->index, t);
+	n->loopback_ops->tx(port, t);
+}
+
+static void open_loopback(struct sim_node *n)
+{
+	sw_loopback_init(&n->loopback);
+	n->loopback_ops = n->loopback.port.ops;
+	n->own_ops = *n->loopback_ops;
+	n->own_ops.tx = loopback_tx;
+	n->loopback.port.ops = &n->own_ops;
+	n->ports[SIM_LOOPBACK] = &n->loopback.port;
 }
 
 static const struct sw_port_ops port_ops = {.rx = port_rx,
@@ -146,6 +174,7 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 		.ip = sim_ip(n->index),
 		.max_payload = max_payload};
 	n->ports[0] = &n->port;
+	open_loopback(n);
 	n->last = &n->first;
 	n->wake_ns = UINT64_MAX;
 	n->rate_bits_s = 100ULL * 1000 * 1000 * 1000;
@@ -153,10 +182,13 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	return n;
 }
 
-void sim_node_start(
-	struct sim_node *n, struct sw_node *node, uint64_t stop_gap_ns)
+void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
+	uint64_t stop_gap_ns)
 {
-	sw_loop_init(&n->loop, node, n->ports, 1, stop_gap_ns, n->net->now_ns);
+	if (!n->is_up)
+		sw_loop_init(&n->loop, n->ports, SIM_PORTS, stop_gap_ns,
+			n->net->now_ns);
+	sw_loop_set(&n->loop, endpoint, node);
 	n->is_up = true;
 	n->wake_ns = n->net->now_ns;
 }
@@ -176,6 +208,7 @@ void sim_node_stop(struct sim_node *n)
 	n->is_up = false;
 	n->wake_ns = UINT64_MAX;
 	empty_inbox(n);
+	open_loopback(n);
 	for (uint32_t i = 0; i < net->n_heap; i++)
 		if (net->heap[i]->is_leaving && net->heap[i]->from == n->index)
 			vanish(net->heap[i]);

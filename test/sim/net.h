@@ -12,9 +12,13 @@
 #include <stdint.h>
 
 #include "engine/loop.h"
+#include "engine/loopback.h"
 #include "engine/port.h"
 
 enum {
+	SIM_UDP = 5700,   /* of endpoint 0 */
+	SIM_LOOPBACK = 1, /* a node's second port leads back to it */
+	SIM_PORTS = 2,
 	SIM_NODES = 24,
 	SIM_INBOX = 4096, /* frames that a port keeps for a node */
 	SIM_HELD = 64,
@@ -52,6 +56,7 @@ struct sim_frame {
 	struct sim_frame *next; /* in an inbox */
 	uint64_t at_ns;
 	uint32_t from, to, len;
+	uint16_t from_endpoint, to_endpoint;
 	bool is_leaving;     /* it has not left its sender yet */
 	const void *payload; /* then: bytes to gather, NULL: gathered */
 	uint8_t bytes[];
@@ -74,10 +79,13 @@ struct sim_line {
 
 struct sim_net;
 
-/* One node with one port. */
+/* One machine: a port to the others and one to itself. */
 struct sim_node {
-	struct sw_port port;
-	struct sw_port *ports[1];
+	struct sw_port port; /* first: it is cast back */
+	struct sw_loopback loopback;
+	const struct sw_port_ops *loopback_ops;
+	struct sw_port_ops own_ops; /* those, with an oracle */
+	struct sw_port *ports[SIM_PORTS];
 	struct sw_loop loop;
 	struct sim_net *net;
 	uint32_t index;
@@ -129,13 +137,14 @@ void sim_net_fini(struct sim_net *net);
 /* Address of node @i. */
 uint32_t sim_ip(uint32_t i);
 
-/* Add a node; @node is polled through its own loop. */
+/* Add a node. */
 struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload);
-void sim_node_start(
-	struct sim_node *n, struct sw_node *node, uint64_t stop_gap_ns);
+/* @node runs there, as endpoint @endpoint. */
+void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
+	uint64_t stop_gap_ns);
 
-/* A node stops: frames to it and in its queue vanish, what has left stays on
- * its way. */
+/* A node stops, with all that runs there: frames to it and in its queue vanish,
+ * what has left stays on its way. */
 void sim_node_stop(struct sim_node *n);
 
 /* Memory goes: frames that wait to be gathered from it vanish. */

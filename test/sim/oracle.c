@@ -168,12 +168,12 @@ static uint32_t push_bytes(const struct sim_job *job, uint32_t rank,
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 {
 	struct sim_job *job = ctx;
-	bool is_push = from >= job->n_servers;
-	uint32_t tensor, weight, per, bytes;
+	uint32_t tensor, weight, per, bytes, rank;
 	uint64_t first, wrong;
 	const uint64_t *want;
 	struct sw_header h;
 	uint8_t type = t->head[3];
+	bool is_push = type == SW_PUSH;
 	char name[SW_NAME_MAX];
 
 	if ((type != SW_PUSH && type != SW_RESULT) || job->is_edited)
@@ -192,9 +192,9 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 	bytes = job->elem_bytes *
 		(uint32_t)sw_min64(per, job->n_elems[tensor] - first);
 	if (is_push) {
-		want = job->grads[from - job->n_servers];
-		bytes = push_bytes(
-			job, from - job->n_servers, tensor, h.round - 1, bytes);
+		rank = from - sim_job_first(job);
+		want = job->grads[rank];
+		bytes = push_bytes(job, rank, tensor, h.round - 1, bytes);
 	}
 	wrong = count_wrong(job, t->payload, want, tensor, h.round - 1, first,
 		t->payload_len / job->elem_bytes);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/sim/outcomes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,41 @@ static void expect_soon(struct check *c, struct sim_job *job, uint32_t rank,
 }
 
 /* --- silence --- */
+
+/* A machine that is worker and server dies: all others name it. */
+static void silent_machine(struct check *c)
+{
+	for (uint32_t victim = 0; victim < 3; victim++) {
+		struct sim_job *job = outcome_job(3, 4);
+		uint64_t from_ns;
+
+		job->n_colocated = 3; /* behind one CPU machine */
+		sim_job_open(job);
+		sim_job_pass(job, 5 * SW_MS);
+		check(c, job->workers[0].round[0] > 0, "the job was running");
+		from_ns = job->net.now_ns;
+		sim_worker_kill(job, victim);
+		sim_job_pass(job, 15 * SW_S);
+		for (uint32_t r = 0; r < 3; r++) {
+			const struct sim_worker *w = &job->workers[r];
+			char rank[32], server[32];
+
+			if (r == victim)
+				continue;
+			snprintf(rank, sizeof(rank), "rank %u (node gpu%u)",
+				victim, victim);
+			snprintf(server, sizeof(server), "server s%u ",
+				1 + victim);
+			check(c, w->has_failed, "the others failed");
+			check(c,
+				strstr(w->text, rank) ||
+					strstr(w->text, server),
+				"they name the machine");
+			expect_soon(c, job, r, from_ns, 11 * SW_S);
+		}
+		outcome_end(job);
+	}
+}
 
 static void silent_worker(struct check *c)
 {
@@ -248,6 +284,7 @@ static void idle_is_quiet(struct check *c)
 }
 
 static const struct check_case cases[] = {
+	{"silent_machine", silent_machine},
 	{"silent_worker", silent_worker},
 	{"silent_worker_while_idle", silent_worker_while_idle},
 	{"silent_coordinator", silent_coordinator},

@@ -32,7 +32,9 @@ void frame_make(struct test_frame *f, const struct sw_header *h,
 void frame_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
 {
 	uint8_t room[sizeof(f->bytes)];
-	struct sw_rx_frame rx = {.data = room + sizeof(room) - f->len,
+	const uint8_t *data = room + sizeof(room) - f->len;
+	struct sw_rx_frame rx = {.data = data,
+		.payload = data + SW_HEAD_BYTES,
 		.len = f->len,
 		.from = f->peer};
 

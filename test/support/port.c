@@ -18,8 +18,10 @@ static uint32_t rx(struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 	assert_int_equal(p->n_held, 0); /* the last ones come back first */
 	assert_true(max <= SW_RX_BURST);
 	for (uint32_t i = 0; i < n; i++)
-		out[i] = (struct sw_rx_frame){
-			.data = nothing, .len = sizeof(nothing)};
+		out[i] = (struct sw_rx_frame){.data = nothing,
+			.payload = nothing + sizeof(nothing),
+			.len = sizeof(nothing),
+			.endpoint = p->endpoint};
 	p->n_inbox -= n;
 	p->n_held = n;
 	p->n_rx++;

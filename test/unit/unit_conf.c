@@ -142,12 +142,50 @@ static void conf_load__bad_value(void **state)
 
 static void conf_load__bad_role(void **state)
 {
-	refused("[node]\nrole = both\n" PORT SERVER,
-		"2: [node] role: \"both\" is planned, but this version does "
-		"not have it: use one of server, agent");
 	refused("[node]\nrole = agnet\n" PORT SERVER, "did you mean agent?");
 	refused("[node]\n" PORT SERVER, "1: [node] role: is missing");
 	refused(PORT SERVER, "[node] role: is missing");
+}
+
+/* An agent that is a server, too: its own entry in the list, and its place. */
+static void conf_load__both(void **state)
+{
+	static const char *const both =
+		"[node]\nrole = both\n[job]\nworkers = 2\n" PORT;
+	static const struct {
+		const char *lines, *why;
+	} rows[] = {
+		{"[server s]\nip = 10.0.0.2\nport = a\n",
+			"1 [server NAME] for 2 workers"},
+		{"[server s]\nip = 10.0.0.3\nport = a\n"
+		 "[server t]\nip = 10.0.0.4\nport = a\n",
+			"none of the [server NAME] is this node: with role = "
+			"both number 1 of the list"},
+		{"[server s]\nip = 10.0.0.1\nport = a\n"
+		 "[server t]\nip = 10.0.0.2\nport = a\n",
+			"[server t] ip: is this node, as number 2 of the list: "
+			"rank 0 is number 1"},
+	};
+	struct sw_conf conf;
+	struct said said;
+	char text[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		snprintf(text, sizeof(text), "%s%s", both, rows[i].lines);
+		refused(text, rows[i].why);
+	}
+	snprintf(text, sizeof(text),
+		"%s[server c]\nip = 10.0.0.9\nport = a\n"
+		"[server s]\nip = 10.0.0.2\nport = a\n"
+		"[server t]\nip = 10.0.0.1\nport = a\n",
+		both);
+	assert_int_equal(load(text, &conf, &said), 0);
+	assert_int_equal(conf.node.role, SW_ROLE_BOTH);
+	assert_false(sw_conf_is_own(&conf, &conf.servers[0]));
+	assert_true(sw_conf_is_own(&conf, &conf.servers[1]));
+	strcat(text, "[serve]\nudp_port = 65535\n");
+	assert_int_equal(load(text, &conf, &said), SW_ECONF);
+	assert_non_null(strstr(said.text, "65534 at most"));
 }
 
 static void conf_load__bad_port(void **state)
@@ -411,6 +449,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(conf_load__everything),
 		cmocka_unit_test(conf_load__bad_value),
 		cmocka_unit_test(conf_load__bad_role),
+		cmocka_unit_test(conf_load__both),
 		cmocka_unit_test(conf_load__bad_port),
 		cmocka_unit_test(conf_load__bad_address),
 		cmocka_unit_test(conf_load__bad_server),

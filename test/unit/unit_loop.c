@@ -80,7 +80,8 @@ static struct fixture *open_loop(uint64_t now_ns)
 		x.list[i] = &x.ports[i].port;
 	}
 	x.next_ns = UINT64_MAX;
-	sw_loop_init(&x.loop, &x.node, x.list, N_PORTS, 500 * SW_MS, now_ns);
+	sw_loop_init(&x.loop, x.list, N_PORTS, 500 * SW_MS, now_ns);
+	sw_loop_set(&x.loop, 0, &x.node);
 	return &x;
 }
 
@@ -220,7 +221,7 @@ static void turn__stop_is_skipped(void **state)
 	turn(x, SW_S + 499 * SW_MS + 15 * SW_S);
 	assert_true(x->tick_ns == SW_S + 499 * SW_MS);
 	assert_true(sw_loop_now(&x->loop, 17 * SW_S) == 2 * SW_S);
-	assert_int_equal(x->stats.poll_gaps, 1);
+	assert_int_equal(x->loop.stats.poll_gaps, 1);
 	x->loop.tick_at_ns = 0;
 	turn(x, SW_S + 500 * SW_MS + 15 * SW_S);
 	assert_true(x->tick_ns == SW_S + 500 * SW_MS);
@@ -243,6 +244,71 @@ static void turn__longest_gap_is_kept_for_a_while(void **state)
 		turn(x, at += SW_MS);
 	}
 	assert_int_equal(x->gap_ns, SW_MS);
+}
+
+/* Two nodes on one loop: each gets the frames of its endpoint, in order. */
+static void turn__frames_go_to_their_endpoint(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+
+	sw_loop_set(&x->loop, 2, &x->node);
+	sw_loop_set(&x->loop, 0, NULL);
+	x->ports[0].n_inbox = 2;
+	x->ports[1].n_inbox = 3;
+	x->ports[1].endpoint = 2;
+	turn(x, SW_S);
+	assert_string_equal(x->calls, "rx3 tick0");
+	assert_int_equal(x->loop.stats.rx_endpoint, 2);
+	x->ports[0].n_inbox = 1;
+	x->ports[0].endpoint = 1000; /* nobody ever has it */
+	assert_int_equal(turn(x, SW_S + SW_US), 1);
+	assert_int_equal(x->loop.stats.rx_endpoint, 3);
+	sw_loop_set(&x->loop, 2, NULL);
+	x->ports[1].n_inbox = 1;
+	assert_int_equal(turn(x, SW_S + 2 * SW_US), 1);
+	assert_int_equal(x->loop.stats.rx_endpoint, 4);
+	assert_int_equal(x->n_frames, 3);
+}
+
+/* Whoever has enough to fill the port does not keep the others from it. */
+static void turn__nodes_take_turns_in_sending(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+	uint32_t n_from[3] = {0};
+
+	sw_loop_set(&x->loop, 2, &x->node);
+	x->to_send = 1000;
+	for (uint32_t i = 0; i < 30; i++) {
+		x->ports[0].room = 1;
+		x->ports[1].room = 0;
+		assert_int_equal(turn(x, SW_S + i * SW_US), 1);
+		assert_in_range(x->ports[0].last.endpoint, 0, 2);
+		n_from[x->ports[0].last.endpoint]++;
+	}
+	assert_int_equal(n_from[1], 0); /* nobody is there */
+	assert_true(n_from[0] >= 10 && n_from[2] >= 10);
+	x->ports[0].room = 4;
+	x->to_send = 4; /* one node's frames may fill it */
+	assert_int_equal(turn(x, SW_S + SW_MS / 4), 4);
+}
+
+static bool is_busy(const struct sw_node *node)
+{
+	return ((const struct fixture *)node)->to_send;
+}
+
+static void busy__any_node(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+
+	x->node.is_busy = is_busy;
+	sw_loop_set(&x->loop, 0, NULL);
+	x->to_send = 1;
+	assert_false(sw_loop_is_busy(&x->loop));
+	sw_loop_set(&x->loop, 5, &x->node);
+	assert_true(sw_loop_is_busy(&x->loop));
+	x->to_send = 0;
+	assert_false(sw_loop_is_busy(&x->loop));
 }
 
 static void wait__until_the_deadline(void **state)
@@ -269,7 +335,8 @@ static void turn__paced(void **state)
 	struct fixture *x = open_loop(SW_S);
 
 	x->ports[0].port.rate_bit_s = 8 * SW_S; /* a byte a nanosecond */
-	sw_loop_init(&x->loop, &x->node, x->list, 1, 500 * SW_MS, SW_S);
+	sw_loop_init(&x->loop, x->list, 1, 500 * SW_MS, SW_S);
+	sw_loop_set(&x->loop, 0, &x->node);
 	x->payload_len = 12000;
 	x->to_send = 10;
 	x->next_ns = UINT64_MAX;
@@ -299,6 +366,9 @@ int main(void)
 		cmocka_unit_test(turn__drain_ends),
 		cmocka_unit_test(turn__stop_is_skipped),
 		cmocka_unit_test(turn__longest_gap_is_kept_for_a_while),
+		cmocka_unit_test(turn__frames_go_to_their_endpoint),
+		cmocka_unit_test(turn__nodes_take_turns_in_sending),
+		cmocka_unit_test(busy__any_node),
 		cmocka_unit_test(wait__until_the_deadline),
 		cmocka_unit_test(turn__paced),
 	};

@@ -1,0 +1,193 @@
+# proc_colocated.py - agents that are servers, too, with k = 0, 1, 2 others
+# SPDX-License-Identifier: BSD-3-Clause
+import signal
+import time
+
+import rig
+from rig import Net, check
+
+TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:700000:i64")
+DEAD_AFTER_S = 2
+SLACK_S = 10
+STRIPE_BYTES = 64 * 8192
+
+
+def folded(net, name):
+    """Payload bytes that this node has summed."""
+    key = "push_bytes" if name in net.servers else "server.push_bytes"
+    return net.stats(name)[key]
+
+
+def check_shares(net, n, k, pushes):
+    """Theorem 1 of BytePS: what each machine sums of all that is pushed, to a
+    stripe of every push."""
+    bytes_by_node = {m: folded(net, m) for m in net.servers + net.agents}
+    total = sum(bytes_by_node.values())
+    for name, got in bytes_by_node.items():
+        if k == 0:
+            want = 1 / n
+        elif name in net.servers:
+            want = 2 * (n - 1) / (n * n + k * n - 2 * k)
+        else:
+            want = (n - k) / (n * n + k * n - 2 * k)
+        check(abs(got - want * total) < pushes * STRIPE_BYTES,
+              f"{name} sums {got / total:.3f} of the bytes, not {want:.3f}")
+
+
+def run_job(n, k, steps=5, **keys):
+    with Net(workers=n, servers=k, colocated=True, **keys) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", str(steps))
+                   for r in range(n)]
+        for c in clients:
+            c.wait_ok()
+            check(f"step {steps - 1} exact" in c.out(),
+                  f"{c.name} did not see the last step")
+        check_shares(net, n, k, n * steps)
+        for name in net.agents:
+            stats = net.stats(name)
+            check(stats["open_chunks"] == 0 and
+                  stats["memory_used_bytes"] == 0,
+                  f"{name} kept something: {stats}")
+            check(stats["rx_endpoint"] == 0, f"{name}: {stats}")
+
+
+def test_two_nodes_alone():
+    run_job(2, 0)
+
+
+def test_three_nodes_alone():
+    run_job(3, 0)
+
+
+def test_two_nodes_and_one_server():
+    run_job(2, 1)
+
+
+def test_two_nodes_and_two_servers():
+    run_job(2, 2)
+
+
+def test_three_nodes_and_one_server_with_faults():
+    run_job(3, 1, steps=3, port={"fault_loss": "1%", "fault_dup": "1%",
+                                 "fault_reorder": "1%"})
+
+
+def test_own_share_never_touches_the_port():
+    """Of two nodes each sends the other half of its pushes, and half of the
+    results: the tensor once, while 2 x its bytes are summed."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        clients = [net.client(r, "--tensor", "w:4194304:f32", "--steps", "4")
+                   for r in range(2)]
+        for c in clients:
+            c.wait_ok()
+        for name in net.agents:
+            stats = net.stats(name)
+            port = sum(v for key, v in stats.items()
+                       if key.startswith("port.") and key.endswith("tx_bytes"))
+            pushed = stats["push_bytes"]
+            check(pushed == 4 * (16 << 20), f"{name}: {stats}")
+            check(port < 1.1 * pushed,
+                  f"{name} sent {port} bytes for {pushed} pushed ones")
+
+
+def test_trains_again_on_the_same_daemons():
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        first = net.train_ok()
+        second = net.train_ok()
+        check(first["epochs"] == second["epochs"],
+              "the second training has other weights or losses")
+
+
+def node_killed(victim, servers):
+    with Net(workers=3, servers=servers, colocated=True,
+             job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", "1000000")
+                   for r in range(3)]
+        for c in clients:
+            c.await_out(r"step \d+ exact")
+        net.kill(f"agent{victim}")
+        start = time.monotonic()
+        clients[victim].wait_error(rf"agent{victim}.sock is gone")
+        for r in range(3):
+            if r != victim:
+                clients[r].wait_error(rf"agent{victim}\b.* silent")
+        took = time.monotonic() - start
+        check(took < DEAD_AFTER_S + SLACK_S, f"that took {took:.1f} s")
+        net.start(f"agent{victim}")  # the others took no harm
+        clients = [net.client(r, *TENSORS, "--steps", "2", name=f"later{r}")
+                   for r in range(3)]
+        for c in clients:
+            c.wait_ok()
+
+
+def test_coordinating_node_killed():
+    node_killed(0, 0)
+
+
+def test_node_killed_beside_a_server():
+    node_killed(2, 1)
+
+
+def test_agent_stops_in_mid_job():
+    """SIGTERM at a node that sums for the others: all are told."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", "1000000")
+                   for r in range(2)]
+        for c in clients:
+            c.await_out(r"step \d+ exact")
+        agent = net.daemons.pop("agent1")
+        agent.signal(signal.SIGTERM)
+        clients[1].wait_error(r"the agent stops")
+        clients[0].wait_error(r"error ")
+        check(agent.wait(rig.STOP_S) == 0, "agent1 did not end well")
+
+
+def refuse(change, *patterns):
+    """agent0's configuration after @change(ini) is refused, saying so."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        change(net.ini["agent0"])
+        p = net.run("bad", rig.sumwire(), "agent", "--config",
+                    net.write_ini("agent0"))
+        p.wait_error(*patterns, code=1)
+
+
+def test_bad_lists_of_servers():
+    def swap(ini):
+        for server in "server agent0", "server agent1":
+            ini[server] = ini.pop(server)
+        ini["server agent0"] = ini.pop("server agent0")
+    refuse(lambda ini: ini["job"].update(rank=1),
+           r"server agent0.*number 1 of the list: rank 1 is number 2")
+    refuse(swap, r"server agent0.*number 2 of the list: rank 0 is number 1")
+    refuse(lambda ini: ini.pop("server agent0"),
+           r"1 \[server NAME\] for 2 workers")
+    refuse(lambda ini: ini["server agent0"].update(ip="10.77.0.3"),
+           r"none of the \[server NAME\] is this node.*number 1")
+    refuse(lambda ini: ini["server agent0"].update(udp_port="5800"),
+           r"5800 differs from \[serve\] udp_port \(5700\)")
+    refuse(lambda ini: ini.update(serve={"udp_port": "65535"}),
+           r"65534 at most")
+
+
+def test_not_all_agents_are_servers():
+    """One that is, one that is not: the coordinator names both values."""
+    with Net(workers=2, servers=1, colocated=True) as net:
+        plain = net.ini["agent1"]
+        plain["node"]["role"] = "agent"
+        plain.pop("server agent1")
+        net.start("a", "agent0", "agent1")
+        first = net.client(0, *TENSORS)
+        net.daemons["a"].await_text("rank 0 joined")
+        net.client(1, *TENSORS).wait_error(
+            r"MISMATCH.*server 0 of 2; job job: .* 0 of 3")
+        first.kill()
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
