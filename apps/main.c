@@ -32,6 +32,9 @@ static const struct {
 #if SW_HAVE_CMD_PLAN
 	{"plan", sw_cmd_plan, "shares, times and gains of a cluster"},
 #endif
+#if SW_HAVE_CMD_TUNE
+	{"tune", sw_cmd_tune, "search for the best partition and credit"},
+#endif
 #if SW_HAVE_CMD_STATS
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
 #endif

@@ -41,8 +41,11 @@ struct sim {
 	uint32_t step, iteration;
 	double step_end_s;     /* INFINITY: it waits */
 	double first_s, end_s; /* of what is measured */
+	double period_s;       /* of the last iteration */
+	bool is_steady;        /* as long as the one before */
 	struct tensor *tensors;
 	uint64_t n_ready;
+	uint32_t chosen; /* to send from; n_tensors: look again */
 	double credit;
 	struct queue sending, coming;
 	bool is_sending;
@@ -125,11 +128,16 @@ static void end_step(struct sim *s)
 
 			x->unsent = x->missing = x->bytes;
 			x->ready_no = ++s->n_ready;
+			s->chosen = m->n_tensors;
 		}
 	s->step_end_s = INFINITY;
 	if (++s->step < 2 * m->n_layers)
 		return;
 	s->step = 0;
+	s->is_steady =
+		s->iteration > WARM_UP &&
+		fabs(s->now_s - s->end_s - s->period_s) < 1e-9 * s->period_s;
+	s->period_s = s->now_s - s->end_s;
 	s->end_s = s->now_s;
 	if (++s->iteration == WARM_UP)
 		s->first_s = s->now_s;
@@ -137,8 +145,7 @@ static void end_step(struct sim *s)
 
 /* --- communication --- */
 
-/* The tensor to send from, or n_tensors. */
-static uint32_t choose(const struct sim *s)
+static uint32_t look(const struct sim *s)
 {
 	uint32_t n = s->run->model->n_tensors, best = n;
 
@@ -153,6 +160,16 @@ static uint32_t choose(const struct sim *s)
 			best = t;
 	}
 	return best;
+}
+
+/* The tensor to send from, or n_tensors. */
+static uint32_t choose(struct sim *s)
+{
+	uint32_t n = s->run->model->n_tensors;
+
+	if (s->chosen == n || !(s->tensors[s->chosen].unsent > 0))
+		s->chosen = look(s);
+	return s->chosen;
 }
 
 static void admit(struct sim *s)
@@ -277,6 +294,7 @@ static int open_sim(struct sim *s)
 	s->credit = s->policy.credit_bytes ? (double)s->policy.credit_bytes
 					   : INFINITY;
 	s->step_end_s = INFINITY;
+	s->chosen = m->n_tensors;
 	return s->sending.parts && s->coming.parts ? 0 : SW_ENOMEM;
 }
 
@@ -291,9 +309,10 @@ static int simulate(struct sim *s, double *iteration_s)
 	err = open_sim(s);
 	if (!err) {
 		start_step(s);
-		while (s->iteration < WARM_UP + MEASURED)
+		while (s->iteration < WARM_UP + MEASURED && !s->is_steady)
 			(s->is_ideal ? advance_ideal : advance)(s);
-		*iteration_s = (s->end_s - s->first_s) / MEASURED;
+		*iteration_s =
+			(s->end_s - s->first_s) / (s->iteration - WARM_UP);
 	}
 	free(s->tensors);
 	free(s->sending.parts);

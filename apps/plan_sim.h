@@ -39,7 +39,8 @@ struct sw_plan_run {
 	double time_scale; /* of the model's times; 1 */
 };
 
-/* sw_plan_simulate - seconds of one iteration, the mean of 10 after 2.
+/* sw_plan_simulate - seconds of one iteration, the mean of 10 after 2, or of as
+ * many as it takes until all are alike.
  * Errors: SW_EINVAL a rate or scale that is not positive, SW_ENOMEM. */
 int sw_plan_simulate(const struct sw_plan_run *run,
 	const struct sw_plan_policy *policy, double *iteration_s);

@@ -19,6 +19,7 @@ HOMES = [
     (r"numa.*|hwloc.*|cuda.*|nvml.*", "pmd/host/", "devices and topology"),
     (r"iniparser.*|dictionary\.h", "conf/", "iniparser"),
     (r"[a-z]*intrin\.h|cpuid\.h|isa-l.*|crc\.h", "sum/", "intrinsics, ISA-L"),
+    (r"lapack.*|cblas.*", "apps/tune_gp.c", "LAPACK"),
     (r"cmocka.*", "test/", "cmocka"),
 ]
 # Exceptions, each with its reason.

@@ -1,4 +1,4 @@
-# proc_plan.py - sumwire plan: the figures of the paper, bad input, a plot
+# proc_plan.py - sumwire plan and tune: the paper's figures, bad input, a plot
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -10,9 +10,13 @@ import rig
 from rig import check
 
 
-def plan(*args):
-    return subprocess.run([rig.sumwire(), "plan", *args], capture_output=True,
+def sumwire(*args):
+    return subprocess.run([rig.sumwire(), *args], capture_output=True,
                           text=True, timeout=60, check=False)
+
+
+def plan(*args):
+    return sumwire("plan", *args)
 
 
 def plan_json(*args):
@@ -72,6 +76,32 @@ def test_a_plot():
         check(root.tag.endswith("svg"), root.tag)
         p = plan("--svg", os.path.join(folder, "no", "p.svg"))
         check(p.returncode == 1 and "No such file" in p.stderr, p.stderr)
+
+
+def test_tune_one_network():
+    """Every trial is told, and the best is close to the grid's."""
+    p = sumwire("tune", "--model", "resnet50", "--rate", "1Gb/s", "--json",
+                "--trials", "12")
+    check(p.returncode == 0, p.stderr)
+    d = json.loads(p.stdout)
+    check(p.stderr.count("bo, trial ") == 12, p.stderr)
+    check(d["iteration_ms"] <= 1.03 * d["grid_best_ms"], d)
+
+
+def test_tune_methods():
+    p = sumwire("tune", "--seeds", "1", "--json")
+    check(p.returncode == 0, p.stderr)
+    d = json.loads(p.stdout)
+    check(d["smallest_spread"] >= 0.15, d)
+    check([m["method"] for m in d["methods"]] ==
+          ["bo", "random", "grid", "sgd"], d)
+
+
+def test_tune_wrong_units():
+    for value, text in [("4000000", "16000000B if it counts"),
+                        ("4ms", "are bytes"), ("4B", "not partitions")]:
+        p = sumwire("tune", "--credit-max", value)
+        check(p.returncode == 2 and text in p.stderr, p.stderr)
 
 
 if __name__ == "__main__":

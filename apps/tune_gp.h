@@ -1,0 +1,40 @@
+/* tune_gp.h - a Gaussian process over the unit square.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Matern 5/2 kernel with a length for each dimension; lengths and noise are
+ * those of a small grid that make the observations most likely (Rasmussen and
+ * Williams 2006, algorithm 2.1).  The only user of LAPACK.
+ */
+#ifndef SW_TUNE_GP_H
+#define SW_TUNE_GP_H
+
+#include <stdint.h>
+
+enum { SW_GP_MAX = 64 }; /* observations */
+
+struct sw_gp {
+	uint32_t n;
+	double x[SW_GP_MAX][2];
+	double mean, scale;      /* of the observations */
+	double length[2], noise; /* noise is of a standardized observation */
+	double chol[SW_GP_MAX *
+		    SW_GP_MAX]; /* lower, column by column, n rows */
+	double alpha[SW_GP_MAX];
+};
+
+/* sw_gp_fit - learn from @n observations (1 to SW_GP_MAX).  Errors: SW_EINVAL
+ * @n, or numbers that are not finite. */
+int sw_gp_fit(
+	struct sw_gp *gp, const double (*x)[2], const double *y, uint32_t n);
+
+/* sw_gp_predict - mean and standard deviation of the function at @x. */
+void sw_gp_predict(
+	const struct sw_gp *gp, const double x[2], double *mean, double *sd);
+
+/* sw_gp_improvement - how much lower than @best the function is expected to be
+ * at @x, where it is lower by more than @margin (Jones, Schonlau and Welch
+ * 1998; the margin as in Brochu et al. 2010). */
+double sw_gp_improvement(
+	const struct sw_gp *gp, const double x[2], double best, double margin);
+
+#endif
