@@ -1,5 +1,4 @@
-/* tune_search.c - search for the partition and the credit of the fastest
- * iteration.
+/* tune_search.c - search for the partition and credit of fast iterations.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/tune_search.h"
 

@@ -1,5 +1,4 @@
-/* tune_search.h - search for the partition and the credit of the fastest
- * iteration.
+/* tune_search.h - search for the partition and credit of fast iterations.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Ask for a point, try it, tell what it took; any number of times.  Both knobs
