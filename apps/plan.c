@@ -55,7 +55,8 @@ static int compute(struct plan *p)
 	p->run = (struct sw_plan_run){.model = &p->model,
 		.link = {.rate_bytes_s = effective_rate(p),
 			.overhead_s = 1e-9 * (double)p->overhead_ns,
-			.latency_s = 1e-9 * (double)p->latency_ns},
+			.latency_s = 1e-9 * (double)p->latency_ns,
+			.is_sorted = true},
 		.has_barrier = p->has_barrier,
 		.time_scale = 1};
 	err = sw_plan_ideal(&p->run, &p->ideal_s);

@@ -64,9 +64,14 @@ static void put(struct queue *q, struct part p)
 	q->parts[(q->head + q->n++) % q->size] = p;
 }
 
+static struct part *at(struct queue *q, uint32_t i)
+{
+	return &q->parts[(q->head + i) % q->size];
+}
+
 static struct part *head(struct queue *q)
 {
-	return &q->parts[q->head];
+	return at(q, 0);
 }
 
 static void drop(struct queue *q)
@@ -189,12 +194,31 @@ static void admit(struct sim *s)
 	}
 }
 
+/* The most urgent part comes to the head; those it overtakes stay in order. */
+static void sort(struct sim *s)
+{
+	struct queue *q = &s->sending;
+	uint32_t best = 0;
+	struct part p;
+
+	for (uint32_t i = 1; i < q->n; i++)
+		if (s->tensors[at(q, i)->tensor].layer <
+			s->tensors[at(q, best)->tensor].layer)
+			best = i;
+	p = *at(q, best);
+	for (; best > 0; best--)
+		*at(q, best) = *at(q, best - 1);
+	*at(q, 0) = p;
+}
+
 static void start_sending(struct sim *s)
 {
 	const struct sw_plan_link *l = &s->run->link;
 
 	if (s->is_sending || !s->sending.n)
 		return;
+	if (l->is_sorted && s->policy.is_priority)
+		sort(s);
 	s->is_sending = true;
 	s->sent_s = s->now_s + l->overhead_s +
 		    head(&s->sending)->bytes / l->rate_bytes_s;

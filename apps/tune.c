@@ -13,11 +13,12 @@
 #include "apps/cmd.h"
 #include "apps/json.h"
 #include "apps/plan_sim.h"
+#include "apps/tune_knob.h"
 #include "apps/tune_search.h"
-#include "conf/value.h"
+#include "apps/tuner.h"
 #include "engine/error.h"
 
-enum { TRIALS = SW_TUNE_GRID * SW_TUNE_GRID, SEEDS = 1000 };
+enum { TRIALS = SW_TUNE_GRID * SW_TUNE_GRID, SEEDS = 1000, JOB = 200 };
 
 /* Found means: so close to the best point of the grid. */
 #define CLOSE 1.03
@@ -28,7 +29,7 @@ enum { TRIALS = SW_TUNE_GRID * SW_TUNE_GRID, SEEDS = 1000 };
 
 struct options {
 	uint32_t n_seeds, seed, n_trials;
-	uint64_t rate_bits_s, overhead_ns, latency_ns;
+	uint64_t rate_bits_s, later_bits_s, overhead_ns, latency_ns;
 	double noise; /* percent */
 	const char *model_name;
 	const char *partition_min, *partition_max, *credit_min, *credit_max;
@@ -302,6 +303,67 @@ static void report_best(
 	sw_json_fini(&j);
 }
 
+/* --- inside a running job, whose link changes in the middle --- */
+
+static int run_job(struct landscape *l, const struct options *o,
+	struct sw_tuner *t, double *last_s)
+{
+	struct sw_tuner_settings settings;
+
+	sw_tuner_settings_init(&settings, &o->space);
+	settings.seed = o->seed;
+	sw_tuner_init(t, &settings);
+	for (uint32_t i = 0; i < JOB; i++) {
+		int err;
+
+		if (i == JOB / 2)
+			l->run.link.rate_bytes_s = (double)o->later_bits_s / 8;
+		err = true_time(l, t->now, last_s);
+		if (err)
+			return err;
+		sw_tuner_told(t, measured(l, *last_s));
+		if (t->text[0])
+			fprintf(stderr, "iteration %u: %s\n", i, t->text);
+	}
+	return 0;
+}
+
+static void report_job(const struct options *o, const struct landscape *l,
+	const struct sw_tuner *t, double last_s)
+{
+	struct sw_json j;
+
+	if (!o->is_json) {
+		printf("%u iterations, %u searches; the last took %.3f ms; "
+		       "best of the grid %.3f, worst %.3f\n",
+			JOB, t->n_searches, 1e3 * last_s, 1e3 * l->best_s,
+			1e3 * l->worst_s);
+		return;
+	}
+	sw_json_init(&j, stdout);
+	sw_json_object_open(&j, NULL);
+	sw_json_text(&j, "model", l->model.name);
+	sw_json_u64(&j, "searches", t->n_searches);
+	sw_json_double(&j, "iteration_ms", 1e3 * last_s);
+	sw_json_double(&j, "grid_best_ms", 1e3 * l->best_s);
+	sw_json_double(&j, "grid_worst_ms", 1e3 * l->worst_s);
+	sw_json_close(&j);
+	sw_json_fini(&j);
+}
+
+static int tune_job(struct landscape *l, const struct options *o)
+{
+	struct sw_tuner t;
+	double last_s = NAN;
+	int err = run_job(l, o, &t, &last_s);
+
+	if (!err)
+		err = walk_grid(l, &o->space);
+	if (!err)
+		report_job(o, l, &t, last_s);
+	return err;
+}
+
 static int tune_one(struct options *o)
 {
 	struct landscape l = {.rng = o->seed, .noise = o->noise};
@@ -315,12 +377,16 @@ static int tune_one(struct options *o)
 		.rate_bytes_s = (double)o->rate_bits_s / 8,
 		.overhead_s = 1e-9 * (double)o->overhead_ns,
 		.latency_s = 1e-9 * (double)o->latency_ns};
-	err = walk_grid(&l, &o->space);
-	if (!err)
-		err = search(&l, o, SW_TUNE_BO, o->seed, &t, &n);
-	if (!err)
-		report_best(o, &l, &t);
-	else
+	if (o->later_bits_s) {
+		err = tune_job(&l, o);
+	} else {
+		err = walk_grid(&l, &o->space);
+		if (!err)
+			err = search(&l, o, SW_TUNE_BO, o->seed, &t, &n);
+		if (!err)
+			report_best(o, &l, &t);
+	}
+	if (err)
 		fprintf(stderr, "sumwire tune: %s\n", sw_error_text(err));
 	sw_model_close(&l.model);
 	return err ? 1 : 0;
@@ -365,6 +431,9 @@ static int parse(struct options *o, int argc, char **argv)
 			"on landscapes by chance"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bits_s}, 1e6, 1e13,
 			"of the link, with --model"},
+		{"--later", SW_ARG_RATE, {.u64 = &o->later_bits_s}, 0, 1e13,
+			"of the link from the middle of a job on, which is "
+			"tuned as it runs, with --model"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &o->overhead_ns}, 0, 1e9,
 			"of each partition, with --model"},
 		{"--latency", SW_ARG_TIME, {.u64 = &o->latency_ns}, 0, 1e9,

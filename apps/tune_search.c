@@ -3,10 +3,8 @@
 #include "apps/tune_search.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "conf/value.h"
 #include "engine/error.h"
 
 enum { FIRST = 3, LATTICE = 33, STUCK = 2 };
@@ -195,6 +193,23 @@ struct sw_tune_point sw_tune_ask(struct sw_tune *t)
 	return point(&t->space, t->asked);
 }
 
+static double share(uint64_t min, uint64_t max, uint64_t value)
+{
+	return log((double)value / (double)min) /
+	       log((double)max / (double)min);
+}
+
+void sw_tune_ask_at(struct sw_tune *t, struct sw_tune_point p)
+{
+	const struct sw_tune_space *s = &t->space;
+
+	t->expected = 0;
+	t->asked[0] = share(s->min.partition_bytes, s->max.partition_bytes,
+		p.partition_bytes);
+	t->asked[1] =
+		share(s->min.credit_bytes, s->max.credit_bytes, p.credit_bytes);
+}
+
 int sw_tune_tell(struct sw_tune *t, double iteration_s)
 {
 	uint32_t i = t->n % SW_GP_MAX;
@@ -218,37 +233,4 @@ struct sw_tune_point sw_tune_best(const struct sw_tune *t, double *iteration_s)
 {
 	*iteration_s = exp(t->best_y);
 	return point(&t->space, t->best_x);
-}
-
-int sw_tune_knob_parse(
-	const char *text, uint64_t *bytes, char *why, size_t size)
-{
-	const char *end = text + strspn(text, "0123456789.");
-	uint64_t n;
-
-	if (end > text && !*end && strcmp(text, "0")) {
-		if (sw_value_parse(text, SW_UNIT_BYTES, &n, why, size))
-			return SW_EINVAL;
-		snprintf(why, size,
-			"\"%s\" has no unit: partition and credit are bytes; "
-			"write %sB, or %lluB if it counts f32 parameters",
-			text, text, (unsigned long long)(4 * n));
-		return SW_EINVAL;
-	}
-	if (sw_value_parse(text, SW_UNIT_BYTES, &n, why, size)) {
-		size_t len = strlen(why);
-
-		snprintf(why + len, size - len,
-			"; partition and credit are bytes, such as 4MiB");
-		return SW_EINVAL;
-	}
-	if (n < 1024 || n > UINT64_C(1) << 36) {
-		snprintf(why, size,
-			"\"%s\" is out of range: 1KiB to 64GiB (bytes, not "
-			"partitions)",
-			text);
-		return SW_EINVAL;
-	}
-	*bytes = n;
-	return 0;
 }

@@ -8,7 +8,6 @@
 #ifndef SW_TUNE_SEARCH_H
 #define SW_TUNE_SEARCH_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "apps/tune_gp.h"
@@ -55,6 +54,9 @@ void sw_tune_init(struct sw_tune *t, enum sw_tune_method method,
 /* sw_tune_ask - the next point to try. */
 struct sw_tune_point sw_tune_ask(struct sw_tune *t);
 
+/* sw_tune_ask_at - try this point of the space next instead. */
+void sw_tune_ask_at(struct sw_tune *t, struct sw_tune_point p);
+
 /* sw_tune_tell - the last point asked for took @iteration_s.  Errors: SW_EINVAL
  * it is not positive and finite; the point counts as not tried. */
 int sw_tune_tell(struct sw_tune *t, double iteration_s);
@@ -65,12 +67,5 @@ struct sw_tune_point sw_tune_best(const struct sw_tune *t, double *iteration_s);
 /* sw_tune_grid_point - point @i of the grid, i < SW_TUNE_GRID^2, one by one. */
 struct sw_tune_point sw_tune_grid_point(
 	const struct sw_tune_space *space, uint32_t i);
-
-/* sw_tune_knob_parse - @text as bytes, with a unit: other schedulers count
- * parameters or partitions, so a bare number is refused.
- * @why  on error what is wrong and what would be right; @size bytes
- * Errors: SW_EINVAL. */
-int sw_tune_knob_parse(
-	const char *text, uint64_t *bytes, char *why, size_t size);
 
 #endif

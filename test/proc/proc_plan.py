@@ -88,6 +88,15 @@ def test_tune_one_network():
     check(d["iteration_ms"] <= 1.03 * d["grid_best_ms"], d)
 
 
+def test_tune_a_job_whose_link_changes():
+    p = sumwire("tune", "--model", "resnet50", "--rate", "5Gb/s", "--later",
+                "500Mb/s", "--json")
+    check(p.returncode == 0, p.stderr)
+    d = json.loads(p.stdout)
+    check("search again" in p.stderr and d["searches"] >= 2, p.stderr)
+    check(d["iteration_ms"] <= 1.1 * d["grid_best_ms"], d)
+
+
 def test_tune_methods():
     p = sumwire("tune", "--seeds", "1", "--json")
     check(p.returncode == 0, p.stderr)

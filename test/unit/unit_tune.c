@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "apps/tune_knob.h"
 #include "apps/tune_search.h"
 #include "engine/error.h"
 #include "test/support/env.h"
