@@ -13,6 +13,7 @@
 
 #include "apps/args.h"
 #include "engine/error.h"
+#include "engine/sched.h"
 
 static void block_signals(void)
 {
@@ -104,12 +105,32 @@ static void fill_params(struct sw_daemon *d)
 	d->params.join_timeout = c->job.join_timeout_ns;
 	d->params.payload = c->job.payload_bytes;
 	d->params.has_crc = c->job.crc;
+	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
+	d->params.credit_bytes = c->job.credit_bytes;
+	d->params.part_bytes = c->agent.part_bytes;
 	d->env = (struct sw_env){.log = &d->log,
 		.ctx = d,
 		.mem_ready = mem_ready,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};
+}
+
+/* The options allow any number, the policy does not. */
+static int check_knobs(const struct sw_daemon *d, const char *path)
+{
+	const struct sw_params *p = &d->params;
+	const char *why =
+		sw_sched_check(p->policy, p->part_bytes, p->credit_bytes);
+
+	if (!why)
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR,
+		"%s: [job] policy %s, credit %llu, [agent] partition %llu "
+		"(bytes): %s",
+		path, p->policy->name, (unsigned long long)p->credit_bytes,
+		(unsigned long long)p->part_bytes, why);
+	return SW_ECONF;
 }
 
 static int make_runtime_dir(struct sw_daemon *d)
@@ -248,7 +269,9 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	}
 	block_signals();
 	fill_params(d);
-	err = choose_kernels(d, o->level);
+	err = check_knobs(d, o->config);
+	if (!err)
+		err = choose_kernels(d, o->level);
 	return err ? err : make_runtime_dir(d);
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/sched.h"
 #include "engine/server.h"
 #include "engine/siphash.h"
 
@@ -125,6 +126,11 @@ static bool check_join(
 			"on all of these machines or on none",
 			j->placement, j->n_colocated, j->n_servers,
 			j->n_members, SW_N_PLACE_POLICIES - 1);
+	else if (sw_sched_check(sw_policy_at(j->policy), 0, j->credit_bytes))
+		refuse(srv, path, j, SW_EINVAL, "policy %u, credit %llu: %s",
+			j->policy, (unsigned long long)j->credit_bytes,
+			sw_sched_check(
+				sw_policy_at(j->policy), 0, j->credit_bytes));
 	else if ((j->payload != 1344 && j->payload != 3328 &&
 			 j->payload != 8192) ||
 		 j->payload > srv->max_payload[path.port_i])
@@ -197,6 +203,15 @@ static bool check_job(struct sw_server *srv, struct sw_path path,
 			j->n_colocated, job->name,
 			sw_place_policy_name(sh->place.policy),
 			sh->place.n_colocated);
+	else if (sw_policy_at(j->policy) != job->params.policy ||
+		 j->credit_bytes != job->params.credit_bytes)
+		refuse(srv, path, j, SW_EMISMATCH,
+			"rank %u: policy %.16s, credit %llu; job %.32s: %.16s, "
+			"%llu (0: the policy's)",
+			j->rank, sw_policy_at(j->policy)->name,
+			(unsigned long long)j->credit_bytes, job->name,
+			job->params.policy->name,
+			(unsigned long long)job->params.credit_bytes);
 	else if (m->session_i != SW_NO_SESSION)
 		refuse(srv, path, j, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "

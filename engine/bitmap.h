@@ -77,6 +77,16 @@ static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 			return;
 }
 
+/* sw_bitmap_move - if @from is a member, @to is one in its place. */
+static inline void sw_bitmap_move(
+	struct sw_bitmap *b, uint32_t from, uint32_t to)
+{
+	if (from == to || !sw_bitmap_has(b, from))
+		return;
+	sw_bitmap_remove(b, from);
+	sw_bitmap_add(b, to);
+}
+
 static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 {
 	return !b->level[b->n_levels - 1][0];

@@ -4,6 +4,10 @@
  * A set of sessions for control frames and one per class for data, so that
  * the next frame is found in O(1) whatever the number of sessions.  Within a
  * set the sessions take turns.
+ *
+ * Starvation is bounded: every SW_DUE_TURN-th data frame of a port is of the
+ * next session in a round over all that have data, whatever their class; and
+ * that session takes its next tensor in turn, whatever its priority.
  */
 #ifndef SW_DUE_H
 #define SW_DUE_H
@@ -13,7 +17,11 @@
 
 #include "engine/wire.h"
 
-enum { SW_MAX_SESSIONS = 256, SW_DUE_WORDS = SW_MAX_SESSIONS / 64 };
+enum {
+	SW_MAX_SESSIONS = 256,
+	SW_DUE_WORDS = SW_MAX_SESSIONS / 64,
+	SW_DUE_TURN = 32,
+};
 
 struct sw_due_set {
 	uint64_t words[SW_DUE_WORDS];
@@ -23,6 +31,8 @@ struct sw_due_set {
 /* Set 0…7: data by class; set SW_CLASS_CTL: control. */
 struct sw_due {
 	struct sw_due_set set[SW_N_SPACES];
+	uint32_t n_data; /* data frames */
+	uint32_t turn;   /* the session after the last that had its turn */
 };
 
 static inline void sw_due_put(
@@ -34,11 +44,8 @@ static inline void sw_due_put(
 	*word = is_due ? *word | bit : *word & ~bit;
 }
 
-/* sw_due_take_turn - the next session of a set, SW_MAX_SESSIONS when empty.
- * It stays in the set. */
-static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
+static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 {
-	struct sw_due_set *s = &d->set[class];
 	uint32_t w = s->turn / 64 % SW_DUE_WORDS;
 	uint64_t word = s->words[w] & ~0ULL << (s->turn % 64);
 
@@ -54,6 +61,44 @@ static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
 		word = s->words[w];
 	}
 	return SW_MAX_SESSIONS;
+}
+
+/* sw_due_take_turn - the next session of a set, SW_MAX_SESSIONS when empty.
+ * It stays in the set. */
+static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
+{
+	return sw_due_set_take(&d->set[class]);
+}
+
+/* The next session with data of any class. */
+static inline uint32_t sw_due_take_any(struct sw_due *d)
+{
+	struct sw_due_set any = {.turn = d->turn};
+	uint32_t i;
+
+	for (uint32_t class = 0; class < SW_N_CLASSES; class ++)
+		for (uint32_t w = 0; w < SW_DUE_WORDS; w++)
+			any.words[w] |= d->set[class].words[w];
+	i = sw_due_set_take(&any);
+	d->turn = any.turn;
+	return i;
+}
+
+/* sw_due_take_data - the session that sends the next data frame, by class, or
+ * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set. */
+static inline uint32_t sw_due_take_data(struct sw_due *d, bool *is_turn)
+{
+	uint32_t i = SW_MAX_SESSIONS;
+
+	*is_turn = d->n_data % SW_DUE_TURN == SW_DUE_TURN - 1;
+	if (*is_turn)
+		i = sw_due_take_any(d);
+	else
+		for (uint32_t class = 0;
+			class < SW_N_CLASSES && i == SW_MAX_SESSIONS; class ++)
+			i = sw_due_take_turn(d, class);
+	d->n_data += i != SW_MAX_SESSIONS;
+	return i;
 }
 
 #endif

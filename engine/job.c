@@ -47,6 +47,8 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		job->state = SW_JOB_RUNNING;
 	job->params.payload = join->payload;
 	job->params.has_crc = join->has_crc;
+	job->params.policy = sw_policy_at(join->policy);
+	job->params.credit_bytes = join->credit_bytes;
 	memcpy(job->name, join->job, sizeof(job->name));
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		job->members[m].session_i = SW_NO_SESSION;

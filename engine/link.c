@@ -88,7 +88,9 @@ static uint32_t build_join(
 		.payload = (uint16_t)w->params.payload,
 		.has_crc = w->params.has_crc,
 		.placement = w->place.policy,
-		.n_colocated = w->place.n_colocated};
+		.n_colocated = w->place.n_colocated,
+		.policy = (uint8_t)sw_policy_id(w->params.policy),
+		.credit_bytes = w->params.credit_bytes};
 
 	memcpy(j.job, w->job, sizeof(j.job));
 	memcpy(j.node, w->node_name, sizeof(j.node));

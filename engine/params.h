@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/policy.h"
+
 #define SW_US 1000ULL       /* in nanoseconds */
 #define SW_MS 1000000ULL    /* in nanoseconds */
 #define SW_S  1000000000ULL /* in nanoseconds */
@@ -39,6 +41,9 @@ struct sw_params {
 	uint32_t window_bytes;
 	/* Payload class: bytes of a full chunk. */
 	uint32_t payload;
+	/* Scheduling; the job's, but for the partition.  0: the policy's. */
+	const struct sw_policy *policy;
+	uint64_t part_bytes, credit_bytes;
 	/* Data payloads carry a CRC32C. */
 	bool has_crc;
 };
@@ -65,6 +70,7 @@ static inline void sw_params_init(struct sw_params *p)
 		.stop_gap = 500 * SW_MS,
 		.window_bytes = 512 * 1024,
 		.payload = 8192,
+		.policy = &sw_policy_bytescheduler,
 		.has_crc = true,
 	};
 }

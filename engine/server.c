@@ -32,9 +32,11 @@ void sw_session_owe(
 void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 {
 	struct sw_due *due = &srv->due[s->path.port_i];
-	uint32_t class = s->job->state == SW_JOB_RUNNING
-				 ? sw_shard_class(&s->job->shard, s->member)
-				 : SW_N_CLASSES;
+	uint32_t class =
+		s->job->state == SW_JOB_RUNNING
+			? sw_shard_class(&s->job->shard,
+				  sw_shard_next(&s->job->shard, s->member, 0))
+			: SW_N_CLASSES;
 
 	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
 		class = SW_N_CLASSES;

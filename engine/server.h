@@ -73,6 +73,7 @@ struct sw_session {
 	uint64_t error_at_ns; /* not before then */
 	uint16_t status_seq;  /* acknowledged */
 	uint32_t owed;        /* bits of enum sw_owed */
+	uint32_t turn_order;  /* where the next result in turn goes on */
 	uint32_t n_answers;
 	uint32_t batch; /* next DECLARE expected */
 	uint16_t n_declared;

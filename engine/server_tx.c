@@ -148,10 +148,29 @@ static bool tx_control(
 	return true;
 }
 
-static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
-	struct sw_tx_frame *out)
+/* The tensor of which a session gets its next result: the most urgent; in its
+ * turn the next one that has some. */
+static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 {
-	uint32_t i = sw_due_take_turn(&srv->due[port_i], class), cell;
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t first = sw_shard_next(sh, s->member, 0), order = first;
+
+	if (!is_turn)
+		return first;
+	order = sw_shard_next(sh, s->member, s->turn_order);
+	if (order == SW_BITMAP_NONE)
+		order = first;
+	s->turn_order = order + 1;
+	return sw_flow_can_send(&s->flow, sw_shard_class(sh, order)) ? order
+								     : first;
+}
+
+static bool tx_result(
+	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+{
+	bool is_turn;
+	uint32_t i = sw_due_take_data(&srv->due[port_i], &is_turn), cell;
+	uint32_t order;
 	struct sw_session *s;
 	struct sw_header h;
 	const void *payload;
@@ -159,7 +178,8 @@ static bool tx_result(struct sw_server *srv, uint32_t port_i, uint32_t class,
 	if (i == SW_MAX_SESSIONS)
 		return false;
 	s = srv->sessions[i];
-	payload = sw_shard_take(&s->job->shard, s->member, &h, &cell);
+	order = order_to_send(s, is_turn);
+	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
 	h.session = s->peer;
 	h.flags = s->job->params.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
@@ -180,11 +200,6 @@ bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_server *srv = (struct sw_server *)node;
 
 	srv->now_ns = now_ns;
-	if (tx_reply(srv, port_i, out) || tx_control(srv, port_i, out))
-		return true;
-	for (uint32_t class = 0; class < SW_N_CLASSES && !node->holds_data;
-		class ++)
-		if (tx_result(srv, port_i, class, out))
-			return true;
-	return false;
+	return tx_reply(srv, port_i, out) || tx_control(srv, port_i, out) ||
+	       (!node->holds_data && tx_result(srv, port_i, out));
 }

@@ -7,6 +7,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/marks.h"
 #include "engine/ticks.h"
 
 enum { LINE = 64 };
@@ -16,7 +17,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_place_job *job, uint16_t server_i)
 {
 	uint32_t n_members = job->n_members;
-	size_t words = sw_bitmap_words(SW_MAX_TENSORS);
+	size_t words = sw_bitmap_words(SW_MAX_ORDERS);
 	uint64_t *next;
 
 	*sh = (struct sw_shard){.params = params,
@@ -27,7 +28,8 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.server_i = server_i,
 		.place = *job};
 	sh->tensors = calloc(SW_MAX_TENSORS, sizeof(*sh->tensors));
-	sh->by_order = calloc(SW_MAX_TENSORS, sizeof(*sh->by_order));
+	sh->next_order = SW_MAX_TENSORS;
+	sh->by_order = calloc(SW_MAX_ORDERS, sizeof(*sh->by_order));
 	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
 	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
 	if (!sh->tensors || !sh->by_order || !sh->ready_words || !sh->hashes ||
@@ -37,7 +39,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	}
 	next = sh->ready_words;
 	for (uint32_t m = 0; m < n_members; m++)
-		next = sw_bitmap_init(&sh->ready[m], SW_MAX_TENSORS, next);
+		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
 	return 0;
 }
 
@@ -134,52 +136,6 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	return 0;
 }
 
-static struct sw_bitmap marks_of(const struct sw_stensor *t, uint32_t member)
-{
-	struct sw_bitmap b;
-
-	sw_bitmap_init(&b, t->place.n_local ? t->place.n_local : 1,
-		t->mark_words + (size_t)member * t->mark_stride);
-	return b;
-}
-
-/* Members from @at on move up by one.  Of a row of neighbours only the ends
- * change. */
-static void shift_up(struct sw_bitmap *b, uint32_t at)
-{
-	uint32_t from = sw_bitmap_next(b, at), end;
-
-	for (; from != SW_BITMAP_NONE; from = sw_bitmap_next(b, end + 1)) {
-		end = from;
-		while (end < b->n && sw_bitmap_has(b, end))
-			end++;
-		sw_bitmap_remove(b, from);
-		if (end < b->n)
-			sw_bitmap_add(b, end);
-	}
-}
-
-/* Insert the tensor by (priority, key) and number all anew.  Marks that are
- * set move along: a batch may be declared while others are summed. */
-static void put_in_order(struct sw_shard *sh, struct sw_stensor *t)
-{
-	uint32_t at = sh->n_tensors++;
-
-	for (; at > 0; at--) {
-		const struct sw_stensor *b = &sh->tensors[sh->by_order[at - 1]];
-
-		if (b->priority < t->priority ||
-			(b->priority == t->priority && b->key < t->key))
-			break;
-		sh->by_order[at] = sh->by_order[at - 1];
-	}
-	sh->by_order[at] = t->key;
-	for (uint32_t m = 0; m < sh->n_members; m++)
-		shift_up(&sh->ready[m], at);
-	for (; at < sh->n_tensors; at++)
-		sh->tensors[sh->by_order[at]].order = at;
-}
-
 /* FNV-1a, so that a name is looked up without touching all tensors. */
 static uint32_t hash(const char *name)
 {
@@ -220,7 +176,7 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);
 	sh->line_bytes += item->n_elems * fresh.ops->elem_bytes;
-	put_in_order(sh, t);
+	sw_marks_admit(sh, t);
 	return 0;
 }
 
@@ -244,25 +200,6 @@ static struct sw_stensor *find(
 		return NULL;
 	}
 	return t;
-}
-
-static void mark(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t local)
-{
-	struct sw_bitmap marks = marks_of(t, member);
-
-	sw_bitmap_add(&marks, local);
-	sw_bitmap_add(&sh->ready[member], t->order);
-}
-
-static void unmark(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t local)
-{
-	struct sw_bitmap marks = marks_of(t, member);
-
-	sw_bitmap_remove(&marks, local);
-	if (sw_bitmap_is_empty(&marks))
-		sw_bitmap_remove(&sh->ready[member], t->order);
 }
 
 static struct sw_header result_header(
@@ -298,7 +235,7 @@ static void mark_all(struct sw_shard *sh, struct sw_stensor *t,
 	uint64_t members, uint32_t local)
 {
 	for (; members; members &= members - 1)
-		mark(sh, t, (uint32_t)__builtin_ctzll(members), local);
+		sw_marks_add(sh, t, (uint32_t)__builtin_ctzll(members), local);
 }
 
 /* The cell's bytes never change again. */
@@ -387,7 +324,8 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 	/* Pushing this round, the member holds the result of the one before:
 	 * whatever is still marked or on its way to it is not needed. */
 	c->inflight &= ~(1ULL << member);
-	unmark(sh, t, member, local);
+	sw_marks_remove(sh, t, member, local);
+	t->is_fifo = h->flags & SW_FLAG_FIFO;
 	sh->stats->push_folded++;
 	sh->stats->push_bytes += h->payload_len;
 	is_last = sw_cell_fold(cell, member, h->weight, sh->expected);
@@ -486,7 +424,7 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 		if (sw_cell_judge_pull(c, h->round, member) != SW_PULL_RESULT ||
 			c->inflight >> member & 1)
 			return SW_SHARD_TAKEN;
-		mark(sh, t, member, local);
+		sw_marks_add(sh, t, member, local);
 		return SW_SHARD_RESULT;
 	case SW_PUSH_HAVE:
 	case SW_PUSH_OLD:
@@ -516,7 +454,7 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	switch (sw_cell_judge_pull(c, pull->round, member)) {
 	case SW_PULL_RESULT:
 		if (!(c->inflight >> member & 1))
-			mark(sh, t, member, local);
+			sw_marks_add(sh, t, member, local);
 		return false;
 	case SW_PULL_WAIT:
 		answer->kind = SW_ANSWER_WAIT;
@@ -535,28 +473,15 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	return true;
 }
 
-uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t member)
-{
-	uint32_t order = sw_bitmap_first(&sh->ready[member]);
-
-	return order == SW_BITMAP_NONE ? SW_N_CLASSES
-				       : sh->tensors[sh->by_order[order]].class;
-}
-
-const void *sw_shard_take(struct sw_shard *sh, uint32_t member,
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell_out)
 {
-	uint32_t order = sw_bitmap_first(&sh->ready[member]), local;
-	struct sw_stensor *t;
-	struct sw_bitmap marks;
+	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
+	struct sw_bitmap marks = sw_marks_of(t, member);
+	uint32_t local = sw_bitmap_first(&marks);
 	const struct sw_cell *cell;
 
-	if (order == SW_BITMAP_NONE)
-		return NULL;
-	t = &sh->tensors[sh->by_order[order]];
-	marks = marks_of(t, member);
-	local = sw_bitmap_first(&marks);
-	unmark(sh, t, member, local);
+	sw_marks_remove(sh, t, member, local);
 	cell = sw_chunk_owed(&t->chunks[local], member);
 	t->chunks[local].inflight |= 1ULL << member;
 	*h = result_header(t, cell, local);
@@ -578,7 +503,7 @@ void sw_shard_fate(struct sw_shard *sh, uint32_t member,
 		return;
 	c->inflight &= ~(1ULL << member);
 	if (fate == SW_LOST) {
-		mark(sh, t, member, sent->cell);
+		sw_marks_add(sh, t, member, sent->cell);
 		sh->stats->retransmissions++;
 	}
 }

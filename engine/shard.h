@@ -15,12 +15,18 @@
 #include "engine/stats.h"
 #include "engine/wire.h"
 
-enum { SW_MAX_TENSORS = 4096 }; /* per job */
+enum {
+	SW_MAX_TENSORS = 4096,              /* per job */
+	SW_MAX_ORDERS = 2 * SW_MAX_TENSORS, /* by priority, then readiness */
+};
 
 struct sw_stensor {
 	uint32_t key;
-	uint32_t first; /* its place on the line (place.h) */
-	uint32_t order; /* rank among all tensors by (priority, key) */
+	uint32_t first;   /* its place on the line (place.h) */
+	uint32_t rank;    /* among all tensors by (priority, key) */
+	uint32_t order;   /* in which it goes: its rank, or by readiness */
+	uint32_t n_ready; /* members with marks */
+	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
 	uint32_t priority;
 	uint8_t dtype, class;
 	bool is_admitted;
@@ -58,6 +64,7 @@ struct sw_shard {
 	bool is_draining;           /* no chunk begins to wait any more */
 	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
 	uint32_t *by_order;         /* keys, most urgent first */
+	uint32_t next_order;        /* by readiness */
 	uint32_t *hashes;           /* of the names, by key */
 	uint32_t n_keys;            /* no admitted key is larger or equal */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
@@ -106,14 +113,18 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	const struct sw_pull *pull, struct sw_answer *answer);
 
-/* sw_shard_class - class of the most urgent result that waits for @member,
- * SW_N_CLASSES when none does. */
-uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t member);
+/* sw_shard_next - the first order from @from on that has a result for @member,
+ * SW_BITMAP_NONE when none has.  The lowest is the most urgent. */
+uint32_t sw_shard_next(
+	const struct sw_shard *sh, uint32_t member, uint32_t from);
 
-/* sw_shard_take - the most urgent result for @member: fills key, round, chunk,
- * step, weight, dtype, op, class, payload_len, payload_crc of @h, and *cell for
- * sw_shard_fate.  Returns its bytes, NULL when there is none. */
-const void *sw_shard_take(struct sw_shard *sh, uint32_t member,
+/* sw_shard_class - class of that tensor; SW_N_CLASSES for SW_BITMAP_NONE. */
+uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order);
+
+/* sw_shard_take - a result of the tensor at @order for @member, which has one:
+ * fills key, round, chunk, step, weight, dtype, op, class, payload_len,
+ * payload_crc of @h, and *cell for sw_shard_fate.  Returns its bytes. */
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell);
 
 /* sw_shard_fate - a result that was sent to @member arrived or was lost. */

@@ -11,13 +11,17 @@
 int sw_tensors_open(struct sw_worker *w)
 {
 	w->tensors = calloc(SW_TENSORS, sizeof(*w->tensors));
-	w->by_order = calloc(SW_TENSORS, sizeof(*w->by_order));
+	w->by_order = calloc(SW_ORDERS, sizeof(*w->by_order));
 	w->by_key = malloc(SW_TENSORS * sizeof(*w->by_key));
 	if (!w->tensors || !w->by_order || !w->by_key)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
-	return 0;
+	w->next_order = SW_TENSORS;
+	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
+		return SW_ENOMEM;
+	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
+		w->params.credit_bytes);
 }
 
 static void free_tensor(struct sw_wtensor *t)
@@ -37,6 +41,7 @@ void sw_tensors_close(struct sw_worker *w)
 	free(w->tensors);
 	free(w->by_order);
 	free(w->by_key);
+	sw_sched_close(&w->sched);
 }
 
 static bool is_valid(
@@ -88,12 +93,13 @@ static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
 	return SW_ENOMEM;
 }
 
-/* Is @order in the link's set exactly when the tensor's set has members? */
+/* Is @order in the link's set exactly when the tensor's set has members?  One
+ * that goes by readiness @is_here no more. */
 static void carry_over(struct sw_bitmap *orders, uint32_t order,
-	const struct sw_bitmap *chunks)
+	const struct sw_bitmap *chunks, bool is_here)
 {
 	/* A set without levels: the tensor has no key yet. */
-	if (chunks->n_levels && !sw_bitmap_is_empty(chunks))
+	if (is_here && chunks->n_levels && !sw_bitmap_is_empty(chunks))
 		sw_bitmap_add(orders, order);
 	else
 		sw_bitmap_remove(orders, order);
@@ -114,11 +120,15 @@ static void order_all(struct sw_worker *w, uint32_t n)
 	}
 	for (uint32_t at = 0; at < n; at++) {
 		struct sw_wtensor *t = &w->tensors[w->by_order[at]];
+		bool is_here = t->order < SW_TENSORS;
 
-		t->order = at;
+		t->rank = at;
+		if (is_here)
+			t->order = at;
 		for (uint32_t l = 0; l < w->n_links; l++) {
-			carry_over(&w->links[l].ready, at, &t->todo[l]);
-			carry_over(&w->links[l].late, at, &t->late[l]);
+			carry_over(
+				&w->links[l].ready, at, &t->todo[l], is_here);
+			carry_over(&w->links[l].late, at, &t->late[l], is_here);
 		}
 	}
 }
@@ -220,19 +230,6 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	put(&l->late, t->order, &t->late[i], local, is_late);
 }
 
-static void start(struct sw_worker *w, struct sw_wtensor *t)
-{
-	for (uint32_t c = 0; c < t->n_chunks; c++)
-		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
-	for (uint32_t l = 0; l < w->n_links; l++) {
-		if (!t->places[l].n_local)
-			continue;
-		sw_bitmap_fill(&t->todo[l]);
-		sw_bitmap_add(&w->links[l].ready, t->order);
-		sw_link_refresh(w, &w->links[l]);
-	}
-}
-
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 {
 	struct sw_wtensor *t;
@@ -260,7 +257,9 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	t->missing = 0;
 	t->progress_ns = t->warned_ns = w->now_ns;
 	w->n_open++;
-	start(w, t);
+	for (uint32_t c = 0; c < t->n_chunks; c++)
+		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
+	sw_tensors_ready(w, t);
 	return 0;
 }
 
@@ -270,6 +269,8 @@ void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		err = SW_ECORRUPT;
 	t->is_open = false;
 	w->n_open--;
+	if (t->task.state != SW_TASK_IDLE) /* the job ends */
+		sw_task_cancel(&w->sched, &t->task);
 	w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), t->cookie,
 		err, t->weight);
 }

@@ -103,7 +103,7 @@ static enum sw_verdict check_type(const uint8_t *d, uint32_t payload_len)
 				      d[AT_VERSION] > SW_VERSION_MAX))
 		return SW_FRAME_VERSION;
 	if (type >= SW_N_TYPES || !frame_rules[type].is_known ||
-		(d[AT_FLAGS] & ~(SW_FLAG_NO_CRC | SW_FLAG_RETX)))
+		(d[AT_FLAGS] & ~(SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO)))
 		return SW_FRAME_TYPE;
 	if (frame_rules[type].is_data ? d[AT_CLASS] >= SW_N_CLASSES
 				      : d[AT_CLASS] != SW_CLASS_CTL)

@@ -73,6 +73,7 @@ enum sw_operation {
 enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
+	SW_FLAG_FIFO = 4,   /* PUSH: results go as they become ready */
 };
 
 struct sw_header {
@@ -158,7 +159,10 @@ struct sw_join {
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
 	uint16_t n_colocated; /* servers on the workers' machines */
-	uint8_t pad[58];
+	uint8_t policy;       /* enum sw_policy_id */
+	uint8_t pad0;
+	uint64_t credit_bytes; /* of a member; 0: the policy's */
+	uint8_t pad[48];
 };
 
 struct sw_accept {

@@ -108,6 +108,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
 	sw_tensors_set(w, t, h->chunk, false, false);
+	sw_tensors_folded(w, t, h->chunk);
 	sw_flow_resolve(&l->flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
 		memcpy(t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
@@ -144,6 +145,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			return; /* not acknowledged: it will come again */
 		}
 		hold(w, l, t, h, payload);
+		sw_sched_run(&w->sched, w->now_ns);
 		sw_link_refresh(w, l); /* it may have been due for a push */
 	}
 	sw_flow_accept(&l->flow, h->class, h->psn, w->now_ns);
@@ -171,6 +173,7 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 		return;
 	}
 	c->t_ns = w->now_ns;
+	sw_tensors_folded(w, t, sent->cell);
 	sw_tensors_set(w, t, sent->cell, false, true);
 }
 
@@ -183,6 +186,7 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	if (!sw_flow_on_ack(&l->flow, h->psn, sacks,
 		    h->payload_len / sizeof(*sacks), w->now_ns, on_fate, w))
 		w->stats.rx_state++;
+	sw_sched_run(&w->sched, w->now_ns);
 	sw_link_refresh(w, l);
 }
 
@@ -464,7 +468,7 @@ static bool worker_is_busy(const struct sw_node *node)
 
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job)
 {
-	size_t words = sw_bitmap_words(SW_TENSORS);
+	size_t words = sw_bitmap_words(SW_ORDERS);
 
 	w->links = calloc(job->n_servers, sizeof(*w->links));
 	if (!w->links)
@@ -477,8 +481,8 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job)
 		l->words = calloc(2 * words, sizeof(uint64_t));
 		if (!l->words)
 			return SW_ENOMEM;
-		sw_bitmap_init(&l->late, SW_TENSORS,
-			sw_bitmap_init(&l->ready, SW_TENSORS, l->words));
+		sw_bitmap_init(&l->late, SW_ORDERS,
+			sw_bitmap_init(&l->ready, SW_ORDERS, l->words));
 		l->index = i;
 		l->id = i << 16 | (uint32_t)(generation ? generation : 1);
 		l->path = job->servers[i].path;

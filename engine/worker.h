@@ -19,10 +19,14 @@
 #include "engine/flow.h"
 #include "engine/node.h"
 #include "engine/place.h"
+#include "engine/sched.h"
 #include "engine/stats.h"
 #include "engine/wire.h"
 
-enum { SW_TENSORS = 4096 }; /* per worker */
+enum {
+	SW_TENSORS = 4096,          /* per worker */
+	SW_ORDERS = 2 * SW_TENSORS, /* by priority, then by readiness */
+};
 
 enum sw_chunk_state { SW_HELD, SW_GRAD, SW_PUSHED };
 
@@ -33,12 +37,14 @@ struct sw_wchunk {
 	uint8_t state;
 	uint8_t n_sent;    /* PUSHes of this round, stops at 255 */
 	uint8_t n_refused; /* of them refused by CRC */
+	bool is_charged;   /* takes credit: started, not folded yet */
 };
 
 struct sw_wtensor {
 	uint32_t key;   /* SW_KEY_NONE until the coordinator gave one */
 	uint32_t first; /* then also its place on the line */
-	uint32_t order; /* rank among all by (priority, index) */
+	uint32_t rank;  /* among all by (priority, index) */
+	uint32_t order; /* in which it goes: its rank, or by readiness */
 	uint32_t priority;
 	uint8_t dtype, class;
 	uint8_t op;     /* of this round, enum sw_operation */
@@ -61,6 +67,8 @@ struct sw_wtensor {
 	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
 	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
 	uint64_t *words;
+	struct sw_worker *worker; /* and its */
+	struct sw_task task;      /* while it is open */
 	char name[SW_NAME_MAX];
 };
 
@@ -103,6 +111,7 @@ struct sw_link {
 	uint64_t pull_at_ns, pull_wait_ns;
 	uint32_t n_pulls;
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
+	uint32_t turn_order; /* where the next push in turn goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
 	struct sw_bitmap ready; /* orders with todo */
 	struct sw_bitmap late;  /* orders with late */
@@ -173,6 +182,8 @@ struct sw_worker {
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors;
 	uint32_t n_open; /* push_pulls */
+	struct sw_sched sched;
+	uint32_t next_order; /* by readiness */
 	uint32_t *by_order;
 	uint32_t *by_key; /* index of the tensor, or SW_KEY_NONE */
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
@@ -284,6 +295,14 @@ uint64_t sw_tensors_tick(struct sw_worker *w);
  * result although its push was acknowledged (late). */
 void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	bool is_todo, bool is_late);
+
+/* worker_sched.c */
+/* sw_tensors_ready - a push_pull of all its chunks, in GRAD, may start. */
+void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_tensors_folded - a chunk's push has arrived for good: its credit comes
+ * back.  sw_sched_run is to follow. */
+void sw_tensors_folded(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
 
 static inline uint32_t sw_wtensor_bytes(
 	const struct sw_wtensor *t, uint32_t chunk)

@@ -115,7 +115,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_wchunk *c = &t->chunks[chunk];
 	struct sw_header h = {.type = SW_PUSH,
 		.flags = (w->params.has_crc ? 0 : SW_FLAG_NO_CRC) |
-			 (c->n_sent ? SW_FLAG_RETX : 0),
+			 (c->n_sent ? SW_FLAG_RETX : 0) |
+			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO),
 		.class = t->class,
 		.session = l->peer,
 		.key = t->key,
@@ -147,17 +148,38 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	sw_frame_build(&h, l->path, payload, is_stable, out, &w->stats);
 }
 
-static bool tx_push(struct sw_worker *w, uint32_t port_i, uint32_t class,
-	struct sw_tx_frame *out)
+/* The tensor of which a link sends its next chunk: the most urgent; in its turn
+ * the next one that has some. */
+static struct sw_wtensor *tensor_to_push(
+	struct sw_worker *w, struct sw_link *l, bool is_turn)
 {
-	uint32_t i = sw_due_take_turn(&w->due[port_i], class), chunk;
+	uint32_t first = sw_bitmap_first(&l->ready), order = first;
+	struct sw_wtensor *t;
+
+	if (!is_turn)
+		return &w->tensors[w->by_order[first]];
+	order = sw_bitmap_next(&l->ready, l->turn_order);
+	if (order == SW_BITMAP_NONE)
+		order = first;
+	l->turn_order = order + 1;
+	t = &w->tensors[w->by_order[order]];
+	return sw_flow_can_send(&l->flow, t->class)
+		       ? t
+		       : &w->tensors[w->by_order[first]];
+}
+
+static bool tx_push(
+	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
+{
+	bool is_turn;
+	uint32_t i = sw_due_take_data(&w->due[port_i], &is_turn), chunk;
 	struct sw_link *l;
 	struct sw_wtensor *t;
 
 	if (i == SW_MAX_SESSIONS)
 		return false;
 	l = &w->links[i];
-	t = &w->tensors[w->by_order[sw_bitmap_first(&l->ready)]];
+	t = tensor_to_push(w, l, is_turn);
 	chunk = sw_place_global(&t->places[i], sw_bitmap_first(&t->todo[i]));
 	sw_tensors_set(w, t, chunk, false, false);
 	push(w, l, t, chunk, out);
@@ -171,11 +193,6 @@ bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_worker *w = (struct sw_worker *)node;
 
 	w->now_ns = now_ns;
-	if (tx_control(w, port_i, out))
-		return true;
-	for (uint32_t class = 0; class < SW_N_CLASSES && !node->holds_data;
-		class ++)
-		if (tx_push(w, port_i, class, out))
-			return true;
-	return false;
+	return tx_control(w, port_i, out) ||
+	       (!node->holds_data && tx_push(w, port_i, out));
 }

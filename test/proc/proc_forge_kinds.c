@@ -273,7 +273,7 @@ void forge_fields(struct forge *f, struct forged *x)
 	while (h.type % SW_N_TYPES == SW_LEAVE);
 	h.version = SW_VERSION_MAX;
 	h.type %= SW_N_TYPES;
-	h.flags &= SW_FLAG_NO_CRC | SW_FLAG_RETX;
+	h.flags &= SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
 	h.class = h.type == SW_PUSH ? h.class % SW_N_CLASSES : SW_CLASS_CTL;
 	h.session = f->peer;
 	h.psn &= UINT64_C(0xffffffffffff);

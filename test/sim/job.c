@@ -286,7 +286,7 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.rank = (uint16_t)rank,
 		.n_members = (uint16_t)job->n_workers,
 		.n_local = w->n_local,
-		.incarnation = 1,
+		.incarnation = job->net.now_ns,
 		.servers = servers,
 		.n_servers = job->n_servers,
 		.n_colocated = (uint16_t)job->n_colocated};

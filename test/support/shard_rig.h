@@ -102,13 +102,20 @@ static inline enum sw_shard_push push(struct fixture *x, uint32_t member,
 	return push_n(x, member, 0, round, chunk, FULL, value);
 }
 
+static inline uint32_t class_for(const struct fixture *x, uint32_t member)
+{
+	return sw_shard_class(&x->sh, sw_shard_next(&x->sh, member, 0));
+}
+
 /* Take the next result of @member: its only value, or -1 when there is none. */
 static inline int32_t take(struct fixture *x, uint32_t member)
 {
-	const int32_t *elems = sw_shard_take(&x->sh, member, &x->h, &x->cell);
+	uint32_t order = sw_shard_next(&x->sh, member, 0);
+	const int32_t *elems;
 
-	if (!elems)
+	if (order == SW_BITMAP_NONE)
 		return -1;
+	elems = sw_shard_take(&x->sh, member, order, &x->h, &x->cell);
 	for (uint32_t i = 1; i < x->h.payload_len / 4u; i++)
 		assert_int_equal(elems[i], elems[0]);
 	assert_int_equal(

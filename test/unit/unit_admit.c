@@ -230,6 +230,19 @@ static void colocated_some(struct sw_join *j)
 	j->n_servers = 3;
 	j->n_colocated = 1;
 }
+static void policy_high(struct sw_join *j)
+{
+	j->policy = SW_N_POLICIES;
+}
+static void credit_tiny(struct sw_join *j)
+{
+	j->credit_bytes = 4;
+}
+static void credit_fixed(struct sw_join *j)
+{
+	j->policy = SW_POLICY_I_p3;
+	j->credit_bytes = 1 << 20;
+}
 static void payload_odd(struct sw_join *j)
 {
 	j->payload = 1000;
@@ -259,6 +272,9 @@ static void join__impossible(void **state)
 		{"server 1 of 2", SW_EINVAL, second_without_epoch},
 		{"placement 6 with 0", SW_EINVAL, placement_high},
 		{"with 1 of 3 servers", SW_EINVAL, colocated_some},
+		{"there is no such policy", SW_EINVAL, policy_high},
+		{"credit 4: a credit has 1 KiB", SW_EINVAL, credit_tiny},
+		{"credit are fixed", SW_EINVAL, credit_fixed},
 		{"payload class 1000", SW_EINVAL, payload_odd},
 		{"payload class 0", SW_EINVAL, payload_zero}};
 	struct server_rig *r = open_rig(2);
@@ -431,6 +447,15 @@ static void join__does_not_fit_the_job(void **state)
 	j.placement = SW_PLACE_DJB2;
 	assert_contains(join(r, 1, &j),
 		"placement djb2, 0 colocated servers; job job: bytes, 0");
+	j = rig_join_payload(r, 1);
+	j.policy = SW_POLICY_I_fifo;
+	assert_contains(join(r, 1, &j),
+		"rank 1: policy fifo, credit 0; job job: bytescheduler, 0");
+	j = rig_join_payload(r, 1);
+	j.credit_bytes = 1 << 20;
+	assert_contains(join(r, 1, &j),
+		"policy bytescheduler, credit 1048576; job job: "
+		"bytescheduler, 0");
 	assert_contains(rig_join(r, 1), "w1 ACCEPT");
 	server_rig_close(r);
 }

@@ -139,12 +139,12 @@ static void copy__any_bits_in_16_bit_types(void **state)
 		sw_shard_push(&x->sh, m, &h, (uint8_t *)ones);
 	}
 	copy_from(x, ROOT, 2, ROOT, odd, PAYLOAD);
-	got = sw_shard_take(&x->sh, A, &x->h, &x->cell); /* lacks 1 */
+	got = sw_shard_take(&x->sh, A, 0, &x->h, &x->cell); /* lacks 1 */
 	assert_int_equal(x->h.round, 1);
 	assert_int_equal(got[5], 0x4200);
 	for (uint32_t m = 0; m < 3; m++) {
 		ask(x, m, 2);
-		got = sw_shard_take(&x->sh, m, &x->h, &x->cell);
+		got = sw_shard_take(&x->sh, m, 0, &x->h, &x->cell);
 		assert_int_equal(x->h.round, 2);
 		assert_memory_equal(got, odd, PAYLOAD);
 	}
@@ -152,7 +152,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
 	sw_shard_push(&x->sh, A, &h, (uint8_t *)ones);
 	fate(x, C, SW_LOST); /* round 2 again, while 3 accumulates */
-	got = sw_shard_take(&x->sh, C, &x->h, &x->cell);
+	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell);
 	assert_memory_equal(got, odd, PAYLOAD);
 	close_shard(x);
 }

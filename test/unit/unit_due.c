@@ -75,6 +75,29 @@ static void take_turn__nobody_starves(void **state)
 	}
 }
 
+/* The most urgent class first, but each session has its turn. */
+static void take_data__by_class_and_in_turn(void **state)
+{
+	struct sw_due d = {0};
+	uint32_t count[4] = {0};
+	bool is_turn;
+
+	assert_int_equal(sw_due_take_data(&d, &is_turn), SW_MAX_SESSIONS);
+	sw_due_put(&d, 0, 0, true);
+	sw_due_put(&d, 3, 1, true);
+	sw_due_put(&d, 7, 2, true);
+	sw_due_put(&d, SW_CLASS_CTL, 3, true);
+	for (uint32_t i = 0; i < 30 * SW_DUE_TURN; i++) {
+		uint32_t s = sw_due_take_data(&d, &is_turn);
+
+		assert_true(s < 3);
+		assert_true(is_turn || s == 0);
+		count[s]++;
+	}
+	assert_int_equal(count[1], 10);
+	assert_int_equal(count[2], 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -83,6 +106,7 @@ int main(void)
 		cmocka_unit_test(take_turn__is_fair),
 		cmocka_unit_test(put__sets_are_apart),
 		cmocka_unit_test(take_turn__nobody_starves),
+		cmocka_unit_test(take_data__by_class_and_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

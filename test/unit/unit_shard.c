@@ -191,7 +191,7 @@ static void push__round_before_the_first(void **state)
 	assert_int_equal(push(x, 0, UINT32_MAX, 0, 1), SW_SHARD_TAKEN);
 	assert_int_equal(pull(x, 0, 0), 'G');
 	assert_int_equal(pull(x, 0, UINT32_MAX), 'G');
-	assert_int_equal(sw_shard_class(&x->sh, 0), SW_N_CLASSES);
+	assert_int_equal(class_for(x, 0), SW_N_CLASSES);
 	assert_int_equal(take(x, 0), -1);
 	close_shard(x);
 }
@@ -353,7 +353,7 @@ static void push__f16_is_rounded_once(void **state)
 		}
 		for (uint32_t m = 0; m < 3; m++) {
 			const uint16_t *sum =
-				sw_shard_take(&x->sh, m, &x->h, &x->cell);
+				sw_shard_take(&x->sh, m, 0, &x->h, &x->cell);
 
 			assert_int_equal(*sum, 0x6801);
 		}

@@ -83,7 +83,7 @@ static void header_decode__gives_back_every_field(void **state)
 	uint8_t frame[SW_HEAD_BYTES + 7] = {0};
 	struct sw_header h = header(SW_RESULT, 7), out;
 
-	h.flags = SW_FLAG_NO_CRC | SW_FLAG_RETX;
+	h.flags = SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
 	h.session = 0xfffefdfc;
 	h.psn = 0xffffffffffffULL;
 	h.key = 1;
@@ -223,7 +223,7 @@ static void header_decode__unknown_type_flag_class(void **state)
 		else
 			assert_int_not_equal(judge(&h), SW_FRAME_TYPE);
 	}
-	for (uint32_t flags = 4; flags < 256; flags++) {
+	for (uint32_t flags = 8; flags < 256; flags++) {
 		h = header(SW_PUSH, 8);
 		h.flags = (uint8_t)flags;
 		assert_int_equal(judge(&h), SW_FRAME_TYPE);

@@ -1,0 +1,14 @@
+/* policy_bytescheduler.c - parts by priority under a credit (SOSP 2019).
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ByteScheduler's algorithm 1.  A part costs nothing here but its bytes (no
+ * message of its own, no call), so it is small: an urgent tensor waits for the
+ * rest of one part at most.  The credit is what all servers together may have
+ * on its way or unfolded. */
+#include "engine/policy.h"
+
+const struct sw_policy sw_policy_bytescheduler = {.name = "bytescheduler",
+	.by_priority = true,
+	.is_tunable = true,
+	.part_bytes = 64 << 10,
+	.credit_bytes = 4 << 20};

@@ -1,0 +1,113 @@
+/* worker_sched.c - push_pull as a method of the scheduler.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The scheduler decides which part of which tensor may go; its chunks are to
+ * do then, and leave by class and order as the servers' grants allow.  So what
+ * is started but not sent yet can still be overtaken.  Credit comes back as
+ * chunks are folded.
+ */
+#include "engine/bytes.h"
+#include "engine/worker.h"
+
+enum { CLASS_LAST = SW_N_CLASSES - 1 };
+
+static struct sw_wtensor *tensor_of(const struct sw_task *t)
+{
+	return (struct sw_wtensor *)((char *)(uintptr_t)t -
+				     offsetof(struct sw_wtensor, task));
+}
+
+/* Whole chunks. */
+static uint64_t part_of(
+	const struct sw_task *task, uint64_t from, uint64_t unit)
+{
+	const struct sw_wtensor *t = tensor_of(task);
+	uint64_t left = task->bytes - from, n = unit / t->chunk_bytes;
+
+	return sw_min64(left, (n ? n : 1) * t->chunk_bytes);
+}
+
+static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
+{
+	struct sw_wtensor *t = tensor_of(task);
+	struct sw_worker *w = t->worker;
+	uint32_t c = (uint32_t)(from / t->chunk_bytes);
+	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
+
+	for (; c < end; c++) {
+		t->chunks[c].is_charged = true;
+		sw_tensors_set(w, t, c, true, false);
+	}
+	for (uint32_t l = 0; l < w->n_links; l++)
+		sw_link_refresh(w, &w->links[l]);
+}
+
+static const struct sw_task_ops ops = {
+	.partition = part_of, .start = start_part};
+
+/* --- the order of tensors that go as they become ready --- */
+
+static void move_order(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t from, uint32_t to)
+{
+	for (uint32_t l = 0; l < w->n_links; l++) {
+		sw_bitmap_move(&w->links[l].ready, from, to);
+		sw_bitmap_move(&w->links[l].late, from, to);
+	}
+	w->by_order[to] = w->by_order[from];
+	t->order = to;
+}
+
+/* All numbers have been given: those of open push_pulls close ranks. */
+static void close_ranks(struct sw_worker *w)
+{
+	uint32_t to = SW_TENSORS;
+
+	for (uint32_t from = to; from < w->next_order; from++) {
+		struct sw_wtensor *t = &w->tensors[w->by_order[from]];
+
+		if (t->is_open && t->order == from)
+			move_order(w, t, from, to++);
+	}
+	w->next_order = to;
+}
+
+/* By priority, or behind all that are ready.  No chunk is to do or late. */
+static void take_place(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (w->sched.policy->by_priority) {
+		t->order = t->rank;
+		t->class = sw_class_of(t->priority);
+		return;
+	}
+	if (w->next_order == SW_ORDERS)
+		close_ranks(w);
+	t->order = w->next_order++;
+	t->class = CLASS_LAST;
+	w->by_order[t->order] = (uint32_t)(t - w->tensors);
+}
+
+void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t)
+{
+	take_place(w, t);
+	t->worker = w;
+	t->task = (struct sw_task){.ops = &ops,
+		.name = t->name,
+		.bytes = (uint64_t)(t->n_chunks - 1) * t->chunk_bytes +
+			 t->last_bytes,
+		.priority = t->priority};
+	(void)!sw_task_ready(&w->sched, &t->task, w->now_ns);
+	sw_sched_run(&w->sched, w->now_ns);
+}
+
+void sw_tensors_folded(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+
+	if (!c->is_charged)
+		return;
+	c->is_charged = false;
+	(void)!sw_task_finish(
+		&w->sched, &t->task, sw_wtensor_bytes(t, chunk), w->now_ns);
+}
