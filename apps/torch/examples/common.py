@@ -3,9 +3,13 @@
 import argparse
 import os
 import statistics
+import sys
 import time
 
 import torch
+
+# The checkout's package, where none is installed.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 
 def options(about, **defaults):
@@ -35,7 +39,8 @@ class Sumwire:
     def wrap(self, model, optimizer):
         self.hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         return model, self.hvd.DistributedOptimizer(
-            optimizer, model.named_parameters())
+            optimizer, model.named_parameters(),
+            cross_barrier=False if self.args.barrier else None)
 
     def mean(self, value):
         return float(self.hvd.allreduce(torch.tensor(float(value)),

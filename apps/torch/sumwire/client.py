@@ -127,9 +127,16 @@ class Client:
 
     def push(self, tensor, step):
         """Start to replace the tensor by its sum.  One push at a time."""
+        self._begin(tensor, self.lib.sw_push_pull, step)
+
+    def broadcast(self, tensor, root, step):
+        """Start to replace the tensor by the root's; a push like any other."""
+        self._begin(tensor, self.lib.sw_broadcast, root, step)
+
+    def _begin(self, tensor, function, *numbers):
         with self.lock:
-            code = self.lib.sw_push_pull(self.pointer, tensor.pointer,
-                                         step & 0xffffffff, self._handle_at)
+            code = function(self.pointer, tensor.pointer, *numbers,
+                            self._handle_at)
             if code:
                 raise self._error(code)
             tensor.handle = self._handle.value

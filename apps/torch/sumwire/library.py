@@ -50,6 +50,8 @@ SIGNATURES = {
     "sw_tensor_data": (POINTER, [POINTER]),
     "sw_push_pull": (INT, [POINTER, POINTER, U32,
                            ctypes.POINTER(ctypes.c_uint64)]),
+    "sw_broadcast": (INT, [POINTER, POINTER, U32, U32,
+                           ctypes.POINTER(ctypes.c_uint64)]),
     "sw_poll": (INT, [POINTER, ctypes.c_uint64]),
     "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
     "sw_last_error": (ctypes.c_char_p, [POINTER]),

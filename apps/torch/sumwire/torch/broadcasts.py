@@ -23,18 +23,17 @@ def broadcast_async(tensor, root_rank, name=None):
 
 
 def start(tensor, output, root_rank, name):
-    """The sum over all workers of its bytes, which are zero but at the root."""
+    """Begin; every worker but the root has nothing to send."""
     ops.check_tensor(tensor)
     call = ops.Call(output, ops.Sum, 1)
     if tensor.numel():
         ops.open_place(call, f"broadcast.{name}" if name else None,
-                       tensor.numel() * tensor.element_size(), torch.uint8, 0)
-        call.view = call.shared.flat.view(tensor.dtype).view(tensor.shape)
+                       tensor.numel(), tensor.dtype, 0)
+        call.view = call.shared.flat.view(tensor.shape)
         if current().rank == root_rank:
             call.view.copy_(tensor.detach())
-        else:
-            call.shared.flat.zero_()
-    return ops.begin(call)
+        current().broadcast(call.shared, root_rank)
+    return ops.hold(call)
 
 
 def broadcast_(tensor, root_rank, name=None):

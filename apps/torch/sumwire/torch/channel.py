@@ -51,10 +51,9 @@ class Channel:
                 self.send(block, pieces[i], root)
 
     def send(self, block, piece, root):
-        block.flat.zero_()
         if self.job.rank == root:
             block.flat[:len(piece)].copy_(piece)
-        self.job.push(block)
+        self.job.broadcast(block, root)
 
     def take(self, block, piece, root):
         self.job.wait(block)

@@ -54,8 +54,13 @@ class Job:
 
     def push(self, shared, step=None):
         """Start to sum; step defaults to the number of pushes so far."""
-        self.client.push(shared.tensor,
-                         shared.n_pushes if step is None else step)
+        step = shared.n_pushes if step is None else step
+        self.client.push(shared.tensor, step)
+        shared.n_pushes += 1
+
+    def broadcast(self, shared, root):
+        """Start to replace it by the root's."""
+        self.client.broadcast(shared.tensor, root, shared.n_pushes)
         shared.n_pushes += 1
 
     def is_done(self, shared):

@@ -139,9 +139,14 @@ def open_place(call, name, n, wire, priority):
 
 def begin(call):
     """Push what was written into the call's view; returns the handle."""
-    all_calls = calls()
     if call.shared is not None:
         current().push(call.shared)
+    return hold(call)
+
+
+def hold(call):
+    """A handle for a call that has begun."""
+    all_calls = calls()
     all_calls.n_handles += 1
     all_calls.open[all_calls.n_handles] = call
     return all_calls.n_handles
