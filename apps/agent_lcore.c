@@ -43,13 +43,14 @@ static void on_declared(void *ctx)
 			.first = a->worker.n_tensors - a->n_batch});
 }
 
-static void on_done(
-	void *ctx, uint32_t tensor, uint64_t cookie, int err, uint32_t weight)
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
 {
 	struct agent *a = ctx;
 	struct sw_completion c = {.handle = cookie, .status = err};
 
 	(void)tensor;
+	(void)local;
 	(void)weight;
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */

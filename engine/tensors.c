@@ -27,6 +27,8 @@ int sw_tensors_open(struct sw_worker *w)
 static void free_tensor(struct sw_wtensor *t)
 {
 	free(t->chunks);
+	free(t->cookies);
+	free(t->from);
 	free(t->places);
 	free(t->todo);
 	free(t->late);
@@ -84,11 +86,17 @@ static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
 		.base = in->base};
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->chunks = calloc(n_chunks, sizeof(*t->chunks));
+	t->cookies = calloc(w->n_local, sizeof(*t->cookies));
+	t->from = calloc(w->n_local, sizeof(*t->from));
 	t->places = calloc(w->n_links, sizeof(*t->places));
 	t->todo = calloc(w->n_links, sizeof(*t->todo));
 	t->late = calloc(w->n_links, sizeof(*t->late));
-	if (t->chunks && t->places && t->todo && t->late)
+	if (t->chunks && t->cookies && t->from && t->places && t->todo &&
+		t->late) {
+		if (w->n_local == 1)
+			t->from[0] = t->base;
 		return 0;
+	}
 	free_tensor(t);
 	return SW_ENOMEM;
 }
@@ -230,37 +238,41 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	put(&l->late, t->order, &t->late[i], local, is_late);
 }
 
+/* All local ranks have asked. */
+static void start(struct sw_worker *w, struct sw_wtensor *t)
+{
+	t->is_edited = false;
+	t->round++;
+	t->weight = 0;
+	t->n_missing = t->n_chunks;
+	t->missing = 0;
+	t->progress_ns = t->warned_ns = w->now_ns;
+	for (uint32_t c = 0; c < t->n_chunks; c++)
+		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
+	sw_tensors_ready(w, t);
+}
+
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 {
 	struct sw_wtensor *t;
+	int err;
 
 	if (end_of(w))
 		return end_of(w);
-	if (round->tensor >= w->n_tensors ||
+	if (round->tensor >= w->n_tensors || round->local >= w->n_local ||
+		!w->tensors[round->tensor].from[round->local] ||
 		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	t = &w->tensors[round->tensor];
 	for (uint32_t l = 0; l < w->n_links; l++)
 		if (round->tensor >= w->links[l].n_declared)
 			return SW_EAGAIN;
-	if (t->is_open)
+	if (t->asked >> round->local & 1)
 		return SW_EBUSY;
-	t->is_open = true;
-	t->is_edited = false;
-	t->round++;
-	t->step = (uint16_t)round->step;
-	t->op = (uint8_t)round->op;
-	t->root = round->op == SW_OPERATION_COPY ? round->root : 0;
-	t->weight = 0;
-	t->n_missing = t->n_chunks;
-	t->cookie = round->cookie;
-	t->missing = 0;
-	t->progress_ns = t->warned_ns = w->now_ns;
-	w->n_open++;
-	for (uint32_t c = 0; c < t->n_chunks; c++)
-		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
-	sw_tensors_ready(w, t);
-	return 0;
+	err = sw_local_ask(w, t, round);
+	if (!err && !sw_local_missing(w, t))
+		start(w, t);
+	return err;
 }
 
 void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
@@ -271,8 +283,7 @@ void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	w->n_open--;
 	if (t->task.state != SW_TASK_IDLE) /* the job ends */
 		sw_task_cancel(&w->sched, &t->task);
-	w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), t->cookie,
-		err, t->weight);
+	sw_local_end(w, t, err);
 }
 
 void sw_tensors_end_all(struct sw_worker *w, int err)
@@ -282,15 +293,23 @@ void sw_tensors_end_all(struct sw_worker *w, int err)
 			sw_tensors_end(w, &w->tensors[i], err);
 }
 
-/* "rank 1, 3" of a set of members, or "a server" when nobody was named. */
-static void name_members(uint64_t members, char *out, size_t size)
+/* "local rank 2", "rank 1, 3" of a set of members, or "a server" when nobody
+ * was named. */
+static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
+	char *out, size_t size)
 {
-	size_t n = (size_t)snprintf(
-		out, size, "%s", members ? "rank" : "a server");
+	uint64_t local = sw_local_missing(w, t);
+	uint64_t set = local ? local : t->missing;
+	size_t n = (size_t)snprintf(out, size, "%s",
+		local ? "local rank"
+		: set ? "rank"
+		      : "a server");
 
-	for (; members && n + 8 < size; members &= members - 1)
-		n += (size_t)snprintf(out + n, size - n, "%s %d",
-			n > 4 ? "," : "", __builtin_ctzll(members));
+	for (const char *comma = ""; set && n + 8 < size; set &= set - 1) {
+		n += (size_t)snprintf(out + n, size - n, "%s %d", comma,
+			__builtin_ctzll(set));
+		comma = ",";
+	}
 }
 
 static void warn(struct sw_worker *w, struct sw_wtensor *t)
@@ -299,7 +318,7 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t)
 	uint64_t still_ns = w->now_ns - t->progress_ns;
 
 	t->warned_ns = w->now_ns;
-	name_members(t->missing, who, sizeof(who));
+	name_missing(w, t, who, sizeof(who));
 	if (still_ns >= w->params.stall_limit) {
 		sw_worker_fail(w, SW_ESTALL, t->key,
 			"waited %llu s for %s, tensor %.64s",

@@ -503,7 +503,9 @@ static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
 {
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
 		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
-		job->n_members > SW_MAX_MEMBERS || job->rank >= job->n_members)
+		job->n_members > SW_MAX_MEMBERS ||
+		job->rank >= job->n_members || job->n_local == 0 ||
+		job->n_local > SW_LOCAL_RANKS)
 		return false;
 	for (uint32_t i = 0; i < job->n_servers; i++)
 		if (job->servers[i].path.port_i >= n_ports)

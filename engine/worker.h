@@ -2,7 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One lcore.  worker.c takes data frames, worker_tx.c sends, link.c gets in at
- * the servers and keeps the links, tensors.c declares and submits.
+ * the servers and keeps the links, tensors.c declares and begins rounds,
+ * local.c keeps the local ranks together.
+ *
+ * A worker has one to 64 local ranks, each with a buffer per tensor.  A round
+ * begins when all of them have asked for it; their buffers are summed while a
+ * PUSH is built, and the result goes to a buffer of its own.  A single local
+ * rank has one buffer for both.
  *
  * A chunk is HELD (its last sum is in the buffer), GRAD (the buffer holds a
  * contribution that is to be pushed) or PUSHED (it is on its way or folded).
@@ -26,6 +32,7 @@
 enum {
 	SW_TENSORS = 4096,          /* per worker */
 	SW_ORDERS = 2 * SW_TENSORS, /* by priority, then by readiness */
+	SW_LOCAL_RANKS = 64,        /* per worker */
 };
 
 enum sw_chunk_state { SW_HELD, SW_GRAD, SW_PUSHED };
@@ -49,7 +56,7 @@ struct sw_wtensor {
 	uint8_t dtype, class;
 	uint8_t op;     /* of this round, enum sw_operation */
 	uint16_t root;  /* copy: the rank whose bytes it is */
-	bool is_open;   /* a push_pull is going on */
+	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
@@ -57,8 +64,10 @@ struct sw_wtensor {
 	uint32_t n_chunks, n_missing; /* not HELD */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	uint64_t n_elems;
-	uint8_t *base; /* borrowed until sw_worker_close */
-	uint64_t cookie;
+	uint8_t *base;        /* of results; borrowed until sw_worker_close */
+	uint64_t asked;       /* local ranks that have asked for this round */
+	uint64_t *cookies;    /* by local rank */
+	const uint8_t **from; /* by local rank: its contributions */
 	uint64_t progress_ns; /* last result, or the submit */
 	uint64_t warned_ns;
 	uint64_t missing; /* members that a WAIT named */
@@ -150,9 +159,9 @@ struct sw_worker_events {
 		const char *text);
 	/* All tensors declared so far are admitted everywhere. */
 	void (*declared)(void *ctx);
-	/* A push_pull ended; @weight is the number of workers summed. */
-	void (*done)(void *ctx, uint32_t tensor, uint64_t cookie, int err,
-		uint32_t weight);
+	/* A round of @local ended; @weight is the number of workers summed. */
+	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
+		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
 };
 
@@ -166,6 +175,7 @@ struct sw_worker {
 	enum sw_worker_state state;
 	uint16_t rank, n_members, n_local;
 	uint16_t first, size; /* ranks: ours from first on, of all */
+	uint64_t gone;        /* local ranks that have left */
 	uint64_t incarnation, epoch;
 	uint64_t joined;       /* members, from the coordinator */
 	uint64_t started_ns;   /* of JOINING */
@@ -187,7 +197,9 @@ struct sw_worker {
 	uint32_t *by_order;
 	uint32_t *by_key; /* index of the tensor, or SW_KEY_NONE */
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
-	uint8_t payload[SW_PAYLOAD_MAX]; /* of a control frame, or a copy */
+	/* of a control frame, a copy, or the sum of the local ranks */
+	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
+	_Alignas(64) float sums[SW_PAYLOAD_MAX / 2]; /* of 16-bit types */
 };
 
 /* sw_worker_open - a worker that starts to join at the first tick.
@@ -205,7 +217,9 @@ struct sw_worker_tensor {
 	uint64_t n_elems;
 	uint32_t dtype;
 	uint32_t priority;
-	void *base; /* borrowed until sw_worker_close */
+	/* Where results go; a single local rank contributes from there, too.
+	 * Borrowed until sw_worker_close. */
+	void *base;
 };
 
 /* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
@@ -216,21 +230,31 @@ struct sw_worker_tensor {
 int sw_worker_declare(struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n);
 
-/* One push_pull or broadcast of a tensor. */
+/* sw_worker_source - where local rank @local has its contributions to a
+ * declared tensor; of each of several it must be told once, before it asks for
+ * a round.  @base is borrowed until sw_worker_close. */
+void sw_worker_source(
+	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base);
+
+/* One push_pull or broadcast of a tensor, as one local rank asks for it. */
 struct sw_worker_round {
 	uint32_t tensor, step;
+	uint32_t local;
 	uint64_t cookie; /* comes back in events.done */
 	enum sw_operation op;
 	uint16_t root; /* copy: the rank whose bytes all get */
 };
 
-/* sw_worker_begin - start a round of a declared tensor, in place.
+/* sw_worker_begin - a local rank asks for a round of a declared tensor, which
+ * starts when all have.  Until events.done it may not write its buffer.
  * events.done is called when it ends, in order of completion.
- * Errors: SW_EINVAL no such tensor or root, SW_EBUSY it is open, SW_EAGAIN not
- * admitted yet, or why the job ended (SW_ECLOSED: it was left). */
+ * Errors: SW_EINVAL no such tensor, root or source, SW_EBUSY it has asked
+ * already, SW_EAGAIN not admitted yet, or why the job ended (SW_ECLOSED: it was
+ * left); SW_ESTEP or SW_EMISMATCH it asks for something else than a local rank
+ * before it, SW_EPEER one has left: these end the job. */
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
 
-/* sw_worker_push - begin a sum. */
+/* sw_worker_push - begin a sum, as the only local rank. */
 static inline int sw_worker_push(
 	struct sw_worker *w, uint32_t tensor, uint32_t step, uint64_t cookie)
 {
@@ -238,6 +262,11 @@ static inline int sw_worker_push(
 		w, &(struct sw_worker_round){
 			   .tensor = tensor, .step = step, .cookie = cookie});
 }
+
+/* sw_worker_local_left - local rank @local asks for nothing any more: a round
+ * that lacks it ends the job, now or when another asks for it.  Its buffers
+ * are still borrowed. */
+void sw_worker_local_left(struct sw_worker *w, uint32_t local);
 
 /* sw_worker_leave - end the job; open push_pulls end with SW_ECLOSED.
  * @err, @text  0 and NULL: a clean end; else what the other members are told */
@@ -289,6 +318,22 @@ int sw_tensors_keyed(
 /* sw_tensors_end - a push_pull ends. */
 void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 void sw_tensors_end_all(struct sw_worker *w, int err);
+
+/* local.c */
+/* sw_local_ask - note that a local rank asks for a round; 0, or an error that
+ * has ended the job. */
+int sw_local_ask(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_worker_round *round);
+/* sw_local_missing - local ranks that have not asked for the open round. */
+uint64_t sw_local_missing(
+	const struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_local_end - tell all that have asked. */
+void sw_local_end(struct sw_worker *w, struct sw_wtensor *t, int err);
+/* sw_local_bytes - what this node contributes to a chunk: in a buffer, or
+ * summed into w->payload (*is_stable false). */
+const uint8_t *sw_local_bytes(struct sw_worker *w, const struct sw_wtensor *t,
+	uint32_t chunk, bool *is_stable);
+
 /* sw_tensors_tick - name what stands still. */
 uint64_t sw_tensors_tick(struct sw_worker *w);
 /* sw_tensors_set - what a chunk waits for: to be pushed (todo), or for its

@@ -82,11 +82,11 @@ static bool tx_control(
 static const uint8_t *bytes_to_push(struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
 {
-	const uint8_t *p = t->base + (uint64_t)chunk * t->chunk_bytes;
+	const uint8_t *p = sw_local_bytes(w, t, chunk, is_stable);
 
-	*is_stable = t->chunks[chunk].n_refused < REFUSED_MAX;
-	if (*is_stable)
+	if (!*is_stable || t->chunks[chunk].n_refused < REFUSED_MAX)
 		return p;
+	*is_stable = false;
 	w->stats.push_copied++;
 	memcpy(w->payload, p, sw_wtensor_bytes(t, chunk));
 	return w->payload;
@@ -128,8 +128,9 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.op = t->op,
 		.aux = t->root,
 		.payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0};
-	bool is_stable;
-	const uint8_t *payload = bytes_to_push(w, t, chunk, &is_stable);
+	bool is_stable = true;
+	const uint8_t *payload =
+		has ? bytes_to_push(w, t, chunk, &is_stable) : NULL;
 
 	if (w->params.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,

@@ -63,23 +63,29 @@ static void on_declared(void *ctx)
 	struct sim_job *job = w->job;
 
 	w->n_admitted = w->n_declared;
-	for (uint32_t t = 0; t < w->n_admitted; t++)
+	for (uint32_t t = 0; t < w->n_admitted; t++) {
 		job->by_key[w->engine.tensors[w->index[t]].key] = t;
+		for (uint32_t l = 0; l < w->n_local; l++)
+			sw_worker_source(
+				&w->engine, w->index[t], l, w->from[l][t]);
+	}
 }
 
-static void on_done(
-	void *ctx, uint32_t tensor, uint64_t cookie, int err, uint32_t weight)
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
 {
 	struct sim_worker *w = ctx;
 	uint32_t t = (uint32_t)cookie;
 
 	(void)tensor;
-	w->is_pushed[t] = false;
+	w->asked[t] &= ~(1u << local);
 	if (err) {
 		w->n_errors++;
 		w->last_err = err;
 		return;
 	}
+	if (w->asked[t])
+		return; /* the others are told now, too */
 	if (!w->job->is_edited)
 		sim_oracle_check(w, t, weight);
 	w->round[t]++;
@@ -128,13 +134,15 @@ static void declare(struct sim_worker *w)
 	w->node->loop.tick_at_ns = 0;
 }
 
-static void submit(struct sim_worker *w, uint32_t t)
+static void submit(struct sim_worker *w, uint32_t t, uint32_t local)
 {
 	struct sim_job *job = w->job;
 	uint32_t odd = w->rank == job->odd_one ? job->odd_step : 0;
 	uint32_t root = sim_oracle_root(job, t, w->round[t]);
-	struct sw_worker_round round = {
-		.tensor = w->index[t], .step = w->round[t] + odd, .cookie = t};
+	struct sw_worker_round round = {.tensor = w->index[t],
+		.step = w->round[t] + odd,
+		.local = local,
+		.cookie = t};
 
 	if (root < SIM_WORKERS) {
 		round.op = SW_OPERATION_COPY;
@@ -142,8 +150,8 @@ static void submit(struct sim_worker *w, uint32_t t)
 			round.root += job->n_local[r];
 		round.root += t % job->n_local[root];
 	}
-	sim_oracle_fill(w, t);
-	w->is_pushed[t] = true;
+	sim_oracle_fill(w, t, local);
+	w->asked[t] |= 1u << local;
 	if (sw_worker_begin(&w->engine, &round))
 		abort();
 	w->node->loop.tick_at_ns = 0;
@@ -174,14 +182,14 @@ static void submit_some(struct sim_worker *w)
 
 	if (!job->is_in_order)
 		from = (uint32_t)sim_below(&job->rng, n);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t t = (from + i) % n;
+	for (uint32_t i = 0; i < n * w->n_local; i++) {
+		uint32_t t = (from + i) % n, local = i / n;
 
 		if (job->is_reversed && w->rank % 2)
 			t = n - 1 - t;
-		if (!w->is_pushed[t] && w->round[t] < rounds_of(w) &&
+		if (!(w->asked[t] >> local & 1) && w->round[t] < rounds_of(w) &&
 			(job->is_in_order || sim_chance(&job->rng, 700000)))
-			submit(w, t);
+			submit(w, t, local);
 	}
 }
 
@@ -269,6 +277,12 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 		w->data[t] = calloc(elems, job->elem_bytes);
 		if (!w->data[t])
 			abort();
+		w->from[0][t] = w->data[t];
+		for (uint32_t l = 0; l < w->n_local && w->n_local > 1; l++) {
+			w->from[l][t] = calloc(elems, job->elem_bytes);
+			if (!w->from[l][t])
+				abort();
+		}
 	}
 }
 
@@ -348,6 +362,13 @@ void sim_job_open(struct sim_job *job)
 			sim_worker_start(job, r);
 }
 
+static void free_buffers(struct sim_worker *w, uint32_t t)
+{
+	free(w->data[t]);
+	for (uint32_t l = 0; l < w->n_local && w->n_local > 1; l++)
+		free(w->from[l][t]);
+}
+
 void sim_job_close(struct sim_job *job)
 {
 	for (uint32_t r = 0; r < job->n_workers; r++)
@@ -357,7 +378,7 @@ void sim_job_close(struct sim_job *job)
 	sim_net_fini(&job->net);
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		for (uint32_t t = 0; t < job->n_tensors; t++)
-			free(job->workers[r].data[t]);
+			free_buffers(&job->workers[r], t);
 }
 
 static bool is_over(void *ctx)

@@ -1,10 +1,12 @@
 /* job.h - a simulated job: servers, workers, tensors, and the oracle.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Rank w adds d * 4^w to every element, with d = 1, 2 or 3 drawn from tensor,
+ * Member w adds d * 4^w to every element, with d = 1, 2 or 3 drawn from tensor,
  * round and element.  Every base-4 digit of a sum must then be d: a missing, a
  * double or a foreign contribution shows, and so does one of another round.
- * Buffers are in place: the sum is written over the gradient.
+ * Buffers are in place: the sum is written over the gradient.  Where a member
+ * has several local ranks, each has a buffer of its own, with the member's d in
+ * its share of the elements and 0 in the others'; the sum goes to one more.
  *
  * The oracle also sees every frame that an engine gives to its port: a PUSH
  * must carry the gradient of its rank and round, a RESULT the whole sum, even
@@ -22,6 +24,7 @@ enum {
 	SIM_WORKERS = 12,
 	SIM_SERVERS = 8,
 	SIM_TENSORS = 32,
+	SIM_LOCAL = 4,
 };
 
 struct sim_job;
@@ -32,7 +35,8 @@ struct sim_worker {
 	struct sim_node *node;
 	uint32_t rank;
 	uint16_t n_local;
-	uint8_t *data[SIM_TENSORS];
+	uint8_t *data[SIM_TENSORS]; /* where results go */
+	uint8_t *from[SIM_LOCAL][SIM_TENSORS];
 	uint64_t pause_until_ns;
 	bool is_open;
 	/* What follows is of one life. */
@@ -42,7 +46,7 @@ struct sim_worker {
 	char text[SW_TEXT_MAX];      /* why it failed */
 	char told[2 * SW_TEXT_MAX];  /* last line for the person who waits */
 	uint32_t round[SIM_TENSORS]; /* completed */
-	bool is_pushed[SIM_TENSORS];
+	uint32_t asked[SIM_TENSORS]; /* local ranks that have pushed */
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
 	uint64_t n_wrong;  /* elements and weights */
@@ -138,7 +142,7 @@ void sim_oracle_open(struct sim_job *job);
 uint32_t sim_oracle_root(
 	const struct sim_job *job, uint32_t tensor, uint32_t round);
 /* The gradient of the round that a worker is about to push. */
-void sim_oracle_fill(struct sim_worker *w, uint32_t tensor);
+void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* Does the buffer hold the sum of that round?  Counts what does not. */
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
 /* A frame that node @from gave to its port. */

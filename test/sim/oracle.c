@@ -92,17 +92,30 @@ static const uint64_t *outcome(const struct sim_job *job, uint32_t tensor,
 	return root < SIM_WORKERS ? job->grads[root] : job->sums;
 }
 
-void sim_oracle_fill(struct sim_worker *w, uint32_t tensor)
+/* Is it in this local rank's share of a sum, or is this what is broadcast? */
+static bool has_digit(const struct sim_worker *w, uint32_t tensor,
+	uint32_t local, uint64_t elem)
+{
+	uint32_t round = w->round[tensor];
+
+	if (sim_oracle_root(w->job, tensor, round) < SIM_WORKERS)
+		return local == tensor % w->n_local;
+	return (elem + round) % w->n_local == local;
+}
+
+void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
 {
 	const struct sim_job *job = w->job;
-	uint8_t *p = w->data[tensor];
+	uint8_t *p = w->from[local][tensor];
 
 	for (uint32_t i = 0; i < job->n_elems[tensor];
-		i++, p += job->elem_bytes)
-		memcpy(p,
-			&job->grads[w->rank]
-				   [digit(job, tensor, w->round[tensor], i)],
-			job->elem_bytes);
+		i++, p += job->elem_bytes) {
+		uint32_t d = digit(job, tensor, w->round[tensor], i);
+
+		if (!has_digit(w, tensor, local, i))
+			d = 0;
+		memcpy(p, &job->grads[w->rank][d], job->elem_bytes);
+	}
 }
 
 /* Elements of @n at @p, the first being @from, that are not @want[digit]. */

@@ -39,7 +39,7 @@ void outcome_expect(struct check *c, struct sim_job *job, uint32_t rank,
 	check_eq(c, (uint64_t)w->err, (uint64_t)err, "error");
 	check_text(c, w->text, text);
 	for (uint32_t t = 0; t < job->n_tensors; t++)
-		check(c, !w->is_pushed[t], "no push_pull is left open");
+		check(c, !w->asked[t], "no push_pull is left open");
 }
 
 /* Failed within @ns after @from_ns? */

@@ -235,7 +235,7 @@ static void a13a_open_tensor_is_busy(struct check *c)
 	job->workers[1].pause_until_ns = 2 * SW_S;
 	sim_job_open(job);
 	sim_job_pass(job, SW_S / 2);
-	check(c, w->is_pushed[0], "a push is open");
+	check(c, w->asked[0], "a push is open");
 	check_eq(c, (uint64_t)sw_worker_push(&w->engine, w->index[0], 1, 0),
 		(uint64_t)SW_EBUSY, "a second push");
 	check(c, sim_job_run(job, 5 * SW_S), "the job ends");

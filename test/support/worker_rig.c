@@ -38,8 +38,8 @@ static void on_declared(void *ctx)
 	note(ctx, "declared");
 }
 
-static void on_done(
-	void *ctx, uint32_t tensor, uint64_t cookie, int err, uint32_t weight)
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
 {
 	struct worker_rig *r = ctx;
 
@@ -61,13 +61,19 @@ const char *wrig_events(struct worker_rig *r)
 void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 	uint32_t n_servers)
 {
+	wrig_open_local(r, rank, n_members, n_servers, 1);
+}
+
+void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
+	uint32_t n_servers, uint16_t n_local)
+{
 	struct sw_worker_events events = {on_state, on_declared, on_done, r};
 	struct sw_worker_server servers[WRIG_SERVERS];
 	struct sw_worker_job job = {.job = "job",
 		.node = "node",
 		.rank = rank,
 		.n_members = n_members,
-		.n_local = 1,
+		.n_local = n_local,
 		.incarnation = 1,
 		.servers = servers,
 		.n_servers = n_servers};

@@ -46,6 +46,10 @@ struct worker_rig {
 void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 	uint32_t n_servers);
 
+/* wrig_open_local - the same with several local ranks. */
+void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
+	uint32_t n_servers, uint16_t n_local);
+
 /* wrig_close - close it; fails the test if anything is left. */
 void wrig_close(struct worker_rig *r);
 
