@@ -1,12 +1,13 @@
 /* agent.c - sumwire agent: serves the training processes of a machine.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Two threads.  The control thread talks to the attached process over its
- * socket; the lcore polls the ports, the process's rings and the engine.  They
- * meet in two rings: orders go to the lcore, news come back.
+ * Two threads.  The control thread talks to the attached processes over their
+ * sockets (agent_group.c); the lcore polls the ports, the processes' rings and
+ * the engine (agent_lcore.c).  They meet in two rings: orders go to the lcore,
+ * news come back.
  *
- * A member of the job is one attachment: the agent joins when a process
- * attaches and leaves when it goes, so that the next run is a new member.
+ * The agent joins its job when all its local ranks have attached and leaves
+ * when they are gone, so that the next run is a new member.
  */
 #include "apps/agent.h"
 
@@ -28,166 +29,6 @@ enum {
 	MAX_UIDS = 32,
 };
 
-/* --- orders to the lcore --- */
-
-static void give_order(struct agent *a, const struct agent_order *order)
-{
-	/* At most a few per attachment are ever under way. */
-	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
-		sw_log(&a->daemon.log, SW_LOG_ERROR,
-			"the polling lcore does not take orders");
-}
-
-static void begin(struct agent *a, uint32_t id, uint32_t pid)
-{
-	a->is_attached = true;
-	a->is_admitted = a->is_ended = false;
-	a->id = id;
-	a->pid = pid;
-	give_order(a, &(struct agent_order){.kind = AGENT_JOIN});
-}
-
-static void on_attach(void *ctx, uint32_t id, uint32_t pid, uint32_t uid)
-{
-	struct agent *a = ctx;
-	char text[128];
-
-	if (a->is_stopping) {
-		sw_host_refuse(a->host, id, SW_ECLOSED, "the agent stops");
-		return;
-	}
-	if (a->is_attached && (!a->is_ended || a->has_next)) {
-		snprintf(text, sizeof(text),
-			"rank %u is used by process %u already",
-			a->daemon.conf.job.rank,
-			a->has_next ? a->next_pid : a->pid);
-		sw_host_refuse(a->host, id, SW_EBUSY, text);
-		return;
-	}
-	sw_log(&a->daemon.log, SW_LOG_INFO, "process %u (user %u) attached",
-		pid, uid);
-	if (!a->is_attached) {
-		begin(a, id, pid);
-		return;
-	}
-	/* The one before is gone, but the servers do not all know it yet. */
-	a->has_next = true;
-	a->next_id = id;
-	a->next_pid = pid;
-}
-
-static void on_declare(void *ctx, uint32_t id, uint32_t batch,
-	const struct sw_host_tensor *tensors, uint32_t n)
-{
-	struct agent *a = ctx;
-
-	(void)id;
-	a->batch = batch;
-	give_order(
-		a, &(struct agent_order){
-			   .kind = AGENT_DECLARE, .tensors = tensors, .n = n});
-}
-
-static void on_detach(
-	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
-{
-	struct agent *a = ctx;
-	struct agent_order order = {.kind = AGENT_LEAVE};
-	bool is_next = a->has_next && id == a->next_id;
-
-	sw_log(&a->daemon.log,
-		why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
-		"process %u: %s", is_next ? a->next_pid : a->pid, text);
-	if (is_next) {
-		a->has_next = false;
-		sw_host_release(a->host, id);
-		return;
-	}
-	if (why != SW_HOST_CLOSED) {
-		order.err = SW_EPEER;
-		snprintf(order.text, sizeof(order.text),
-			"rank %u (node %s): training process %u: %.80s",
-			a->daemon.conf.job.rank, a->daemon.conf.node.name,
-			a->pid, text);
-	}
-	a->is_ended = true;
-	give_order(a, &order);
-}
-
-/* --- news from the lcore --- */
-
-static void on_running(struct agent *a, const struct agent_news *news)
-{
-	struct sw_host_port *port;
-
-	if (a->is_ended)
-		return;
-	if (sw_host_attached(a->host, a->id, a->daemon.conf.job.rank,
-		    news->size, 0, 1, &port)) {
-		a->is_ended = true; /* it was refused, and is gone */
-		give_order(a, &(struct agent_order){.kind = AGENT_LEAVE});
-		return;
-	}
-	a->is_admitted = true;
-	give_order(a, &(struct agent_order){.kind = AGENT_SERVE, .port = port});
-}
-
-static void on_failed(struct agent *a, const struct agent_news *news)
-{
-	if (a->is_ended)
-		return;
-	a->is_ended = true;
-	if (a->is_admitted)
-		sw_host_end(a->host, a->id, news->err, news->text);
-	else
-		sw_host_refuse(a->host, a->id, news->err, news->text);
-}
-
-static void on_left(struct agent *a)
-{
-	if (a->is_admitted || a->is_ended)
-		sw_host_release(a->host, a->id);
-	a->is_attached = false;
-	if (a->has_next) {
-		a->has_next = false;
-		begin(a, a->next_id, a->next_pid);
-	}
-}
-
-static void take_news(struct agent *a)
-{
-	struct agent_news news;
-
-	while (sw_spsc_take(&a->news_out, &news, 1) == 1) {
-		switch (news.kind) {
-		case AGENT_STATUS:
-			sw_log(&a->daemon.log, SW_LOG_INFO, "%s", news.text);
-			if (!a->is_ended)
-				sw_host_status(a->host, a->id, news.text);
-			break;
-		case AGENT_RUNNING:
-			on_running(a, &news);
-			break;
-		case AGENT_DECLARED:
-			if (a->is_ended)
-				break;
-			if (news.err)
-				sw_host_declare_failed(a->host, a->id, a->batch,
-					news.err, news.text);
-			else
-				sw_host_declared(
-					a->host, a->id, a->batch, news.first);
-			break;
-		case AGENT_FAILED:
-			on_failed(a, &news);
-			break;
-		case AGENT_LEFT:
-			on_left(a);
-			break;
-		}
-	}
-}
-
 /* --- life --- */
 
 static void fill_stats(void *ctx,
@@ -199,7 +40,7 @@ static void fill_stats(void *ctx,
 	sw_stats_add(&sum, &a->poller.loop.stats);
 	sw_stats_add(&sum, &a->worker.stats);
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
-	put(out, "attached", a->is_attached);
+	put(out, "attached", a->group.n_here);
 	if (a->is_serving)
 		sw_serve_put_stats(&a->serve, "server.", put, out);
 }
@@ -236,11 +77,12 @@ static int open_host(struct agent *a)
 		.mode = c->agent.socket_mode,
 		.uids = uids,
 		.n_uids = n,
-		.max_clients = 4,
+		.n_local = c->agent.local_ranks,
+		.max_clients = 2 * c->agent.local_ranks + 2,
 		.quota_bytes = c->agent.quota_bytes,
-		.events = {.on_attach = on_attach,
-			.on_declare = on_declare,
-			.on_detach = on_detach},
+		.events = {.on_attach = sw_agent_on_attach,
+			.on_declare = sw_agent_on_declare,
+			.on_detach = sw_agent_on_detach},
 		.ctx = a,
 		.log = &a->daemon.log};
 
@@ -249,27 +91,11 @@ static int open_host(struct agent *a)
 
 static void turn(struct agent *a)
 {
-	bool is_waiting = a->is_attached && (!a->is_admitted || a->is_ended);
-
-	sw_host_poll(a->host,
-		is_waiting || a->is_attached ? FAST_POLL_MS : SLOW_POLL_MS);
-	take_news(a);
+	sw_host_poll(a->host, a->group.n_here ? FAST_POLL_MS : SLOW_POLL_MS);
+	sw_agent_take_news(a);
 	sw_stats_serve_poll(a->daemon.stats);
 	if (a->is_serving)
 		sw_serve_work(&a->serve);
-}
-
-/* The agent stops: tell the process, and the servers. */
-static void end_attachment(struct agent *a)
-{
-	if (!a->is_attached || a->is_ended)
-		return;
-	a->is_ended = true;
-	if (a->is_admitted)
-		sw_host_end(a->host, a->id, SW_ECLOSED, "the agent stops");
-	else
-		sw_host_refuse(a->host, a->id, SW_ECLOSED, "the agent stops");
-	give_order(a, &(struct agent_order){.kind = AGENT_LEAVE});
 }
 
 static void control(struct agent *a)
@@ -281,14 +107,14 @@ static void control(struct agent *a)
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
 	a->is_stopping = true;
-	for (uint32_t ms = 0; ms < FINISH_MS && a->is_attached; ms++) {
+	for (uint32_t ms = 0; ms < FINISH_MS && a->is_begun; ms++) {
 		if (!atomic_load(&a->n_open))
 			break;
 		turn(a);
 	}
 	dropped = atomic_load(&a->n_open);
-	end_attachment(a);
-	for (uint32_t ms = 0; ms < LEAVE_MS && a->is_attached; ms++)
+	sw_agent_stop(a);
+	for (uint32_t ms = 0; ms < LEAVE_MS && a->is_begun; ms++)
 		turn(a);
 	if (dropped)
 		sw_log(&a->daemon.log, SW_LOG_WARN,

@@ -7,18 +7,23 @@
 #include "engine/worker.h"
 #include "pmd/host/attach.h"
 
-enum { AGENT_RING = 64 };
+enum {
+	AGENT_LOCAL_MAX = SW_LOCAL_RANKS,
+	AGENT_RING = 4 * AGENT_LOCAL_MAX,
+};
 
 enum agent_order_kind {
 	AGENT_JOIN,    /* open a worker */
-	AGENT_SERVE,   /* take submits from port */
-	AGENT_DECLARE, /* declare n tensors */
-	AGENT_LEAVE, /* let go of port and tensors; err: what to tell others */
+	AGENT_SERVE,   /* take submits of local from port */
+	AGENT_DECLARE, /* declare n tensors of local */
+	AGENT_GONE,    /* local has closed, the others may go on */
+	AGENT_LEAVE, /* let go of ports and tensors; err: what to tell others */
 };
 
 struct agent_order {
 	enum agent_order_kind kind;
 	int err;
+	uint32_t local;
 	struct sw_host_port *port;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n;
@@ -30,7 +35,7 @@ enum agent_news_kind {
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
 	AGENT_FAILED,   /* the job failed */
-	AGENT_LEFT,     /* nothing of the client is used any more */
+	AGENT_LEFT,     /* nothing of the clients is used any more */
 };
 
 struct agent_news {
@@ -38,6 +43,19 @@ struct agent_news {
 	int err;
 	uint32_t size, first;
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
+};
+
+/* One process. */
+struct agent_rank {
+	uint32_t id, pid;
+	bool is_here; /* the id is in use */
+	bool is_gone; /* it hung up, was refused, or told that it is over */
+};
+
+/* The processes of one job, by local rank. */
+struct agent_group {
+	struct agent_rank ranks[AGENT_LOCAL_MAX];
+	uint32_t n_here;
 };
 
 struct agent_rings {
@@ -56,12 +74,13 @@ struct agent {
 	struct sw_spsc orders_in, news_out;
 	struct sw_host *host;
 	bool is_stopping;
-	bool is_attached; /* the id below is in use */
-	bool is_admitted; /* it was told so */
-	bool is_ended;    /* it is gone, or was told so */
-	uint32_t id, pid, batch;
-	bool has_next; /* waits until the one above has been let go of */
-	uint32_t next_id, next_pid;
+	struct agent_group group;
+	struct agent_group next;  /* gathers until the one above is let go of */
+	bool is_begun;            /* the lcore was ordered to join */
+	bool is_admitted;         /* the group was told that the job runs */
+	bool is_ended;            /* all of it are gone, or were told so */
+	uint32_t first;           /* rank of local rank 0 */
+	uint32_t declarer, batch; /* whose batch the lcore declares */
 
 	/* both */
 	bool is_serving;       /* role = both: this node sums, too */
@@ -71,7 +90,7 @@ struct agent {
 	struct sw_spsc orders_out, news_in;
 	struct sw_worker worker;
 	bool has_worker, is_leaving;
-	struct sw_host_port *port; /* NULL: no submits */
+	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	uint32_t n_batch; /* tensors of the batch that is being declared */
 
 	/* both */
@@ -82,6 +101,22 @@ struct agent {
 /* Functions of the lcore, for struct sw_poller; @ctx is the agent. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, uint64_t max_ns);
+
+/* agent_group.c: callbacks for struct sw_host_events; @ctx is the agent. */
+void sw_agent_on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted);
+void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n);
+void sw_agent_on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
+
+/* sw_agent_take_news - what the lcore has said. */
+void sw_agent_take_news(struct agent *a);
+
+/* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
+void sw_agent_stop(struct agent *a);
+
+void sw_agent_order(struct agent *a, const struct agent_order *order);
 
 /* sw_agent_close - what the lcore left, after it was joined. */
 void sw_agent_close(struct agent *a);

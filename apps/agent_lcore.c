@@ -32,6 +32,7 @@ static void on_state(
 	else if (!*text)
 		news.kind = AGENT_RUNNING;
 	news.size = a->worker.size;
+	news.first = a->worker.first;
 	tell(a, &news);
 }
 
@@ -50,12 +51,11 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	struct sw_completion c = {.handle = cookie, .status = err};
 
 	(void)tensor;
-	(void)local;
 	(void)weight;
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */
-	if (a->port && a->worker.state != SW_WORKER_FAILED)
-		sw_host_complete(a->port, &c);
+	if (a->ports[local] && a->worker.state != SW_WORKER_FAILED)
+		sw_host_complete(a->ports[local], &c);
 }
 
 /* --- what the control thread orders --- */
@@ -109,7 +109,7 @@ static void join(struct agent *a, uint64_t now_ns)
 		.node = c->node.name,
 		.rank = (uint16_t)c->job.rank,
 		.n_members = (uint16_t)c->job.workers,
-		.n_local = 1,
+		.n_local = (uint16_t)c->agent.local_ranks,
 		.servers = servers,
 		.n_servers = c->n_servers,
 		.n_colocated = a->is_serving ? (uint16_t)c->job.workers : 0,
@@ -134,6 +134,27 @@ static void join(struct agent *a, uint64_t now_ns)
 	sw_loop_set(&a->poller.loop, endpoint(a), &a->worker.node);
 }
 
+/* Those tensors of a batch that no local rank has declared before. */
+static uint32_t list_new(struct agent *a, const struct agent_order *o,
+	struct sw_worker_tensor *list)
+{
+	bool is_alone = a->worker.n_local == 1;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < o->n; i++) {
+		const struct sw_host_tensor *t = &o->tensors[i];
+
+		if (!is_alone && t->node_i < a->worker.n_tensors)
+			continue;
+		list[n++] = (struct sw_worker_tensor){.name = t->name,
+			.n_elems = t->n_elems,
+			.dtype = t->dtype,
+			.priority = t->priority,
+			.base = is_alone ? t->base : t->result};
+	}
+	return n;
+}
+
 static void declare(struct agent *a, const struct agent_order *o)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
@@ -141,23 +162,22 @@ static void declare(struct agent *a, const struct agent_order *o)
 
 	if (!a->has_worker || a->is_leaving)
 		return;
-	for (uint32_t i = 0; i < o->n; i++)
-		list[i] = (struct sw_worker_tensor){.name = o->tensors[i].name,
-			.n_elems = o->tensors[i].n_elems,
-			.dtype = o->tensors[i].dtype,
-			.priority = o->tensors[i].priority,
-			.base = o->tensors[i].base};
-	a->n_batch = o->n;
-	news.err = sw_worker_declare(&a->worker, list, o->n);
-	if (!news.err)
-		return;
+	a->n_batch = list_new(a, o, list);
+	if (a->n_batch)
+		news.err = sw_worker_declare(&a->worker, list, a->n_batch);
+	for (uint32_t i = 0; i < o->n && !news.err && a->worker.n_local > 1;
+		i++)
+		sw_worker_source(&a->worker, o->tensors[i].node_i, o->local,
+			o->tensors[i].base);
+	if (a->n_batch && !news.err)
+		return; /* the servers are asked */
 	snprintf(news.text, sizeof(news.text), "%s", sw_error_text(news.err));
 	tell(a, &news);
 }
 
 static void leave(struct agent *a, const struct agent_order *o)
 {
-	a->port = NULL;
+	memset(a->ports, 0, sizeof(a->ports));
 	if (!a->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	a->is_leaving = true;
@@ -175,7 +195,13 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 		join(a, now_ns);
 		break;
 	case AGENT_SERVE:
-		a->port = a->has_worker && !a->is_leaving ? o.port : NULL;
+		if (a->has_worker && !a->is_leaving)
+			a->ports[o.local] = o.port;
+		break;
+	case AGENT_GONE:
+		a->ports[o.local] = NULL;
+		if (a->has_worker && !a->is_leaving)
+			sw_worker_local_left(&a->worker, o.local);
 		break;
 	case AGENT_DECLARE:
 		declare(a, &o);
@@ -200,20 +226,22 @@ static void finish_leaving(struct agent *a)
 	sw_loop_set(&a->poller.loop, endpoint(a), NULL);
 	sw_worker_close(&a->worker);
 	a->has_worker = false;
-	a->port = NULL;
+	memset(a->ports, 0, sizeof(a->ports));
 	tell(a, &(struct agent_news){.kind = AGENT_LEFT});
 }
 
 /* --- what the training process submits --- */
 
-static uint32_t take_submits(struct agent *a)
+static uint32_t take_submits(struct agent *a, uint32_t local)
 {
+	struct sw_host_port *port = a->ports[local];
 	struct sw_submit list[SUBMITS];
-	uint32_t n = sw_host_take(a->port, list, SUBMITS);
+	uint32_t n = sw_host_take(port, list, SUBMITS);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_worker_round round = {.tensor = list[i].tensor,
 			.step = list[i].step,
+			.local = local,
 			.cookie = list[i].handle};
 		int err;
 
@@ -226,10 +254,10 @@ static uint32_t take_submits(struct agent *a)
 			.handle = list[i].handle, .status = err};
 
 		if (err == SW_EBUSY)
-			sw_host_accuse(a->port, "pushed a tensor twice, tensor",
+			sw_host_accuse(port, "pushed a tensor twice, tensor",
 				list[i].tensor);
 		else if (err)
-			sw_host_complete(a->port, &c);
+			sw_host_complete(port, &c);
 	}
 	return n;
 }
@@ -241,8 +269,9 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 
 	if (a->is_serving)
 		n += sw_serve_turn(&a->serve);
-	if (a->port && a->worker.state == SW_WORKER_RUNNING)
-		n += take_submits(a);
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		if (a->ports[i] && a->worker.state == SW_WORKER_RUNNING)
+			n += take_submits(a, i);
 	finish_leaving(a);
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
 		memory_order_relaxed);
@@ -253,8 +282,13 @@ void sw_agent_rest(void *ctx, uint64_t max_ns)
 {
 	struct agent *a = ctx;
 
-	sw_host_idle_wait(
-		&a->port, a->port ? 1 : 0, -1, (uint32_t)(max_ns / 1000 + 1));
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		if (a->ports[i])
+			ports[n++] = a->ports[i];
+	sw_host_idle_wait(ports, n, -1, (uint32_t)(max_ns / 1000 + 1));
 }
 
 void sw_agent_close(struct agent *a)

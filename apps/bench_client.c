@@ -116,6 +116,7 @@ static int measure(const struct bench_options *o, struct sw_client *c,
 	struct sw_tensor *t, struct bench_row *row)
 {
 	char *data = sw_tensor_data(t);
+	const char *result = sw_tensor_result(t);
 	uint32_t n = iterations(o, row->size_bytes), step = 0;
 	double *us = calloc(n, sizeof(*us));
 	int err = us ? 0 : SW_ENOMEM;
@@ -125,7 +126,8 @@ static int measure(const struct bench_options *o, struct sw_client *c,
 	for (uint32_t i = 0; i < WARM_UP && !err; i++) {
 		fill(o, data, row->n_elems);
 		err = push_pull(o, c, t, step++);
-		row->wrong += count_wrong(o, data, row->n_elems, row->workers);
+		row->wrong +=
+			count_wrong(o, result, row->n_elems, row->workers);
 	}
 	for (uint32_t i = 0; i < n && !err; i++) {
 		uint64_t from = sw_now_ns();
@@ -136,7 +138,8 @@ static int measure(const struct bench_options *o, struct sw_client *c,
 	if (!err) {
 		fill(o, data, row->n_elems);
 		err = push_pull(o, c, t, step++);
-		row->wrong += count_wrong(o, data, row->n_elems, row->workers);
+		row->wrong +=
+			count_wrong(o, result, row->n_elems, row->workers);
 		summarize(row, us);
 	}
 	free(us);

@@ -197,12 +197,6 @@ static int check(const struct sw_train *t)
 				"bf16");
 	if (t->is_alone && (t->stats.n || t->is_polling))
 		return complain("--stats and --polling go with --agent");
-	for (uint32_t i = 0; i < t->agents.n; i++)
-		for (uint32_t j = 0; j < i; j++)
-			if (!strcmp(t->agents.items[i], t->agents.items[j]))
-				return complain(
-					"the same --agent is given twice; a "
-					"worker is the only one of its agent");
 	return 0;
 }
 
@@ -231,7 +225,9 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
-			"socket of an agent; once per worker"},
+			"socket of an agent; once per worker, so as often as "
+			"it has "
+			"local ranks"},
 		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
 			"one process computes both workers' halves, without "
 			"agents"},

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/train.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "pmd/host/sumwire.h"
@@ -102,6 +103,18 @@ int sw_train_sum_begin(struct sw_train_sum *s, const struct sw_mlp *m,
 	return 0;
 }
 
+/* The sum into x->grad, which may be where it is already. */
+static void take_result(const struct sw_train_sum *s,
+	const struct sw_mlp_tensor *x, struct sw_tensor *t)
+{
+	const void *result = sw_tensor_result(t);
+
+	if (s->dtype != SW_F32)
+		sw_train_decode(s->dtype, x->grad, result, x->n_elems);
+	else if (result != x->grad)
+		memcpy(x->grad, result, x->n_elems * sizeof(*x->grad));
+}
+
 int sw_train_sum_end(struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i)
 {
 	uint64_t start_ns = sw_train_now_ns(), end_ns;
@@ -119,8 +132,6 @@ int sw_train_sum_end(struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i)
 	s->traffic.blocked_ns += end_ns - start_ns;
 	if (!s->n_open)
 		s->traffic.open_ns += end_ns - s->open_since_ns;
-	if (s->dtype != SW_F32)
-		sw_train_decode(s->dtype, x->grad,
-			sw_tensor_data(s->tensors[i]), x->n_elems);
+	take_result(s, x, s->tensors[i]);
 	return 0;
 }

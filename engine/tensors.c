@@ -260,13 +260,14 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	if (end_of(w))
 		return end_of(w);
 	if (round->tensor >= w->n_tensors || round->local >= w->n_local ||
-		!w->tensors[round->tensor].from[round->local] ||
 		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	t = &w->tensors[round->tensor];
 	for (uint32_t l = 0; l < w->n_links; l++)
 		if (round->tensor >= w->links[l].n_declared)
 			return SW_EAGAIN;
+	if (w->n_local > 1 && !t->from[round->local])
+		return SW_EINVAL;
 	if (t->asked >> round->local & 1)
 		return SW_EBUSY;
 	err = sw_local_ask(w, t, round);

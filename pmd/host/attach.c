@@ -49,6 +49,14 @@ static void hang_up(struct sw_slot *s)
 	s->pid_fd = -1;
 }
 
+static bool is_anyone_attached(const struct sw_host *h)
+{
+	for (uint32_t i = 0; i < h->n_slots; i++)
+		if (h->slots[i].state >= SW_SLOT_ATTACHED)
+			return true;
+	return false;
+}
+
 void sw_slot_free(struct sw_slot *s)
 {
 	struct sw_host *h = s->host;
@@ -60,6 +68,8 @@ void sw_slot_free(struct sw_slot *s)
 	sw_quota_give(h, s->control.bytes);
 	sw_segment_fini(&s->control);
 	*s = (struct sw_slot){.host = h, .id = next, .sock = -1, .pid_fd = -1};
+	if (!is_anyone_attached(h))
+		sw_results_close(h);
 }
 
 /* Never blocks: a client that lets its socket fill up with answers is detached
@@ -86,7 +96,9 @@ void sw_slot_detach(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (why == SW_HOST_VIOLATION)
+	if (why == SW_HOST_MISMATCH)
+		sw_slot_say(s, SW_EDGE_CLOSED, SW_EMISMATCH, 0, text);
+	else if (why == SW_HOST_VIOLATION)
 		sw_slot_say(s, SW_EDGE_CLOSED, SW_EPROTO, 0, text);
 	else if (why == SW_HOST_FAILED)
 		sw_slot_say(s, SW_EDGE_CLOSED, SW_ENOMEM, 0, text);
@@ -207,11 +219,14 @@ void sw_host_release(struct sw_host *h, uint32_t id)
 
 static int check_params(const struct sw_host_params *p)
 {
-	if (p->max_clients >= 1 && p->max_clients <= SW_HOST_CLIENTS_MAX)
+	if (p->max_clients >= 1 && p->max_clients <= SW_HOST_CLIENTS_MAX &&
+		p->n_local >= 1 && p->n_local <= SW_HOST_LOCAL_MAX)
 		return 0;
 	sw_log(p->log, SW_LOG_ERROR,
-		"%u clients asked for, allowed are 1 to %u", p->max_clients,
-		SW_HOST_CLIENTS_MAX);
+		"%u clients and %u local ranks asked for, allowed are 1 to %u "
+		"and 1 to %u",
+		p->max_clients, p->n_local, SW_HOST_CLIENTS_MAX,
+		SW_HOST_LOCAL_MAX);
 	return SW_EINVAL;
 }
 

@@ -36,21 +36,31 @@ struct sw_host_tensor {
 	uint32_t priority;
 	void *base; /* mapped here, zeroed, 64-byte aligned; the client may
 		       write it at any time */
+	/* Of several local ranks: where the result goes, which all of them can
+	 * read, and the tensor's number among all that they have declared, by
+	 * name, from 0.  Else NULL and 0. */
+	void *result;
+	uint32_t node_i;
 };
 
 enum sw_host_why {
 	SW_HOST_CLOSED,    /* the client called sw_close */
 	SW_HOST_DIED,      /* its process ended or hung up */
 	SW_HOST_VIOLATION, /* it broke the protocol */
+	SW_HOST_MISMATCH,  /* it declared a tensor otherwise than another local
+			      rank */
 	SW_HOST_FAILED,    /* the agent ran out of memory for it */
 };
 
 struct sw_host_events {
-	/* A process asks to attach: answer now or later. */
-	void (*on_attach)(void *ctx, uint32_t id, uint32_t pid, uint32_t uid);
+	/* A process asks to attach: answer now or later.  @local_rank is the
+	 * one that it wants to be, UINT32_MAX: any. */
+	void (*on_attach)(void *ctx, uint32_t id, uint32_t pid, uint32_t uid,
+		uint32_t local_rank);
 	/* A client declares @n tensors (valid until release); names are new to
 	 * this client, memory is reserved.  Answer now or later; the next
-	 * batch of this client comes only after the answer. */
+	 * batch of this client, with several local ranks of any, comes only
+	 * after the answer. */
 	void (*on_declare)(void *ctx, uint32_t id, uint32_t batch,
 		const struct sw_host_tensor *tensors, uint32_t n);
 	/* The client is gone, @text says why.  No callback for @id follows; an
@@ -66,7 +76,8 @@ struct sw_host_params {
 	uint32_t mode;        /* of the socket file, such as 0660 */
 	const uint32_t *uids; /* users admitted besides our own; copied */
 	uint32_t n_uids;
-	uint32_t max_clients; /* attached or not yet released, 1 to 64 */
+	uint32_t n_local;     /* local ranks of one job, 1 to 64 */
+	uint32_t max_clients; /* attached or not yet released, 1 to 136 */
 	uint64_t quota_bytes; /* of shared memory, all clients together */
 	struct sw_host_events events;
 	void *ctx;                /* handed to the callbacks */
@@ -91,7 +102,8 @@ void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
 
 /* sw_host_attached - admit a client; its lcore may use *@port_out from now on
  * (control).
- * @local_rank  also chooses the stagger of its tensors
+ * @local_rank  also chooses the stagger of its tensors; below @local_size,
+ *              which is the n_local of sw_host_open
  * Errors: SW_ENOENT @id is gone; SW_ENOMEM, SW_EIO: it has been refused with
  * that error, and is gone. */
 int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
@@ -105,7 +117,8 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
 
 /* sw_host_declared - a batch is admitted (control).  Call it when the lcore
  * knows the tensors: submits may follow at once.
- * @first    what sw_host_take calls the batch's first tensor; the others follow
+ * @first    what sw_host_take calls the batch's first tensor; the others
+ * follow. Not read with several local ranks: it calls a tensor by its node_i
  * Errors: SW_ENOENT the client or the batch is gone: nothing to do. */
 int sw_host_declared(
 	struct sw_host *h, uint32_t id, uint32_t batch, uint32_t first);
@@ -148,7 +161,7 @@ void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value);
 
 /* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
  * For when nothing is outstanding.  Returns at once when there is a submit.
- * @ports    at most 64 are looked at
+ * @ports    at most 136 are looked at
  * @extra_fd a descriptor that ends the sleep when readable, such as an eventfd
  *           of the control thread; not read; -1: none
  * Cost: one system call, or two when woken. */

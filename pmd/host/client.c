@@ -179,3 +179,8 @@ void *sw_tensor_data(struct sw_tensor *t)
 {
 	return t->data;
 }
+
+const void *sw_tensor_result(struct sw_tensor *t)
+{
+	return t->result;
+}

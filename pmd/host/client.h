@@ -19,6 +19,7 @@ enum sw_tensor_state {
 struct sw_tensor {
 	struct sw_client *client;
 	void *data;
+	const void *result;
 	const char *name;
 	uint64_t handle; /* the last one */
 	enum sw_tensor_state state;
@@ -41,6 +42,7 @@ struct sw_client {
 	struct sw_spsc submits, completions;
 	uint32_t rank, size, local_rank, local_size;
 	struct sw_launch launch; /* what the environment says of those */
+	struct sw_segment results; /* shared by several local ranks, to read */
 
 	uint64_t n_pushes;     /* handles so far; they start at 1 */
 	uint32_t n_idle_polls; /* sw_poll without news */

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "pmd/host/client.h"
@@ -98,24 +99,63 @@ static void free_batch(struct sw_client *c)
 	free(b->names);
 }
 
+/* Where the agent writes the result of this client's tensor @i, or NULL. */
+static const void *result_of(
+	const struct sw_client *c, uint32_t i, uint64_t bytes)
+{
+	uint64_t at = c->control->results[i], end = at + bytes;
+	const char *base = c->results.base;
+
+	if (at % 64 || end < at || end > c->results.bytes)
+		return NULL;
+	/* The pages exist: this only fills our page tables. */
+	madvise((void *)((uintptr_t)(base + at) & ~UINT64_C(4095)),
+		bytes + at % 4096, MADV_POPULATE_READ);
+	return base + at;
+}
+
+/* The results' segment comes with every batch, and is the same each time. */
+static int map_results(struct sw_client *c, int fd)
+{
+	if (c->local_size == 1 || c->results.bytes) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	return fd < 0 ? SW_EPROTO : sw_segment_attach_shown(&c->results, fd);
+}
+
 /* The agent places tensors by the same rule. */
 static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, uint64_t bytes, int fd)
+	uint32_t n, uint64_t bytes, const int *fds)
 {
 	struct sw_client_batch *b = &c->batches[c->n_batches];
 	uint64_t end = 0;
-	int err = fd < 0 ? SW_EPROTO : sw_segment_attach(&b->data, fd, bytes);
+	int err = map_results(c, fds[1]);
+
+	if (fds[0] < 0)
+		err = SW_EPROTO;
+	else if (err)
+		close(fds[0]);
+	else
+		err = sw_segment_attach(&b->data, fds[0], bytes);
 
 	for (uint32_t i = 0; i < n && !err; i++) {
-		uint64_t at = sw_edge_place(c->local_rank,
-			descs[i].n_elems * sw_dtype_bytes(descs[i].dtype),
-			&end);
+		uint64_t size =
+			descs[i].n_elems * sw_dtype_bytes(descs[i].dtype);
+		uint64_t at = sw_edge_place(c->local_rank, size, &end);
+		void *data = (char *)b->data.base + at;
+		const void *result =
+			c->local_size == 1
+				? data
+				: result_of(c, c->n_tensors + i, size);
 
-		if (end > bytes)
+		if (end > bytes || !result)
 			err = SW_EPROTO;
 		memcpy(b->names[i], descs[i].name, strlen(descs[i].name));
 		b->tensors[i] = (struct sw_tensor){.client = c,
-			.data = (char *)b->data.base + at,
+			.data = data,
+			.result = result,
 			.name = b->names[i],
 			.i = c->n_tensors + i};
 	}
@@ -205,13 +245,11 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 			c->settings.agent);
 	err = await_answer(c, until_ns, &m, fds);
 	if (!err)
-		err = map_batch(c, descs, n, m.declared.bytes, fds[0]);
+		err = map_batch(c, descs, n, m.declared.bytes, fds);
 	if (err) {
 		free_batch(c);
 		return err;
 	}
-	if (fds[1] >= 0)
-		close(fds[1]);
 	adopt_batch(c, n, out);
 	return 0;
 }

@@ -28,7 +28,7 @@ void sw_settings_init(struct sw_settings *s)
 {
 	const char *agent = getenv("SUMWIRE_AGENT");
 
-	*s = (struct sw_settings){
+	*s = (struct sw_settings){.local_rank = SW_ANY_LOCAL_RANK,
 		.agent = agent && *agent ? agent : DEFAULT_PATH,
 		.open_timeout_s = 60,
 		.wait_timeout_s = 600,
@@ -126,8 +126,8 @@ static int use_attached(
 
 static int attach_until(struct sw_client *c, uint64_t until_ns)
 {
-	struct sw_edge_attach hello = {
-		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION, c->settings.local_rank + 1};
 	union sw_edge_msg m;
 	int fds[2], kind;
 
@@ -200,6 +200,7 @@ static struct sw_client *client_new(const struct sw_settings *s)
 	c->sock = -1;
 	c->bell = -1;
 	c->control_segment.fd = -1;
+	c->results.fd = -1;
 	c->settings.agent = strdup(s->agent);
 	c->is_ours = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -278,6 +279,7 @@ void sw_close(struct sw_client **client)
 		free(c->batches[i].tensors);
 		free(c->batches[i].names);
 	}
+	sw_segment_fini(&c->results);
 	sw_segment_fini(&c->control_segment);
 	munmap(c->is_ours, 4096);
 	free((char *)c->settings.agent);

@@ -18,6 +18,8 @@ static void batch_close(struct sw_host *h, struct sw_batch **batch)
 
 	if (!b)
 		return;
+	if (h->results && h->results->busy == b)
+		sw_results_undo(h, b);
 	sw_quota_give(h, b->data.bytes);
 	sw_segment_fini(&b->data);
 	free(b->tensors);
@@ -58,7 +60,7 @@ static struct sw_batch *batch_new(uint32_t number, uint32_t n)
 	return NULL;
 }
 
-static uint32_t hash(const char *name)
+uint32_t sw_name_hash(const char *name)
 {
 	uint32_t h = 2166136261u;
 
@@ -71,7 +73,7 @@ static uint32_t hash(const char *name)
 static bool name_enter(struct sw_declared *d, uint32_t i)
 {
 	uint32_t mask = 2 * SW_EDGE_TENSORS - 1;
-	uint32_t at = hash(d->tensors[i]->name) & mask;
+	uint32_t at = sw_name_hash(d->tensors[i]->name) & mask;
 
 	for (; d->names[at]; at = (at + 1) & mask)
 		if (!strcmp(d->tensors[d->names[at] - 1]->name,
@@ -114,9 +116,7 @@ static bool is_name(const char *name)
 	return true;
 }
 
-/* Remember what is wrong with the batch; the first fault counts. */
-__attribute__((format(printf, 3, 4))) static void blame(
-	struct sw_batch *b, int err, const char *fmt, ...)
+void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -134,7 +134,7 @@ static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
 	uint32_t i = b->n_arrived++, each = sw_dtype_bytes(desc->dtype);
 
 	if (!is_name(desc->name)) {
-		blame(b, SW_EINVAL,
+		sw_batch_blame(b, SW_EINVAL,
 			"the name of tensor %u of the batch must have 1 to 127 "
 			"bytes and no control characters",
 			i);
@@ -147,11 +147,12 @@ static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
 		.dtype = desc->dtype,
 		.priority = desc->priority};
 	if (!each)
-		blame(b, SW_EINVAL, "tensor '%s': no dtype has code %u",
-			b->names[i], desc->dtype);
+		sw_batch_blame(b, SW_EINVAL,
+			"tensor '%s': no dtype has code %u", b->names[i],
+			desc->dtype);
 	else if (!desc->n_elems ||
 		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
-		blame(b, SW_EINVAL,
+		sw_batch_blame(b, SW_EINVAL,
 			"tensor '%s': %llu elements of %u bytes; allowed are 1 "
 			"element to 64 GiB",
 			b->names[i], (unsigned long long)desc->n_elems, each);
@@ -165,7 +166,8 @@ static void enter_names(struct sw_declared *d)
 	for (uint32_t i = 0; i < b->n && !b->err; i++) {
 		d->tensors[d->n_tensors + i] = &b->tensors[i];
 		if (!name_enter(d, d->n_tensors + i))
-			blame(b, SW_EINVAL, "tensor '%s' is declared already",
+			sw_batch_blame(b, SW_EINVAL,
+				"tensor '%s' is declared already",
 				b->tensors[i].name);
 	}
 }
@@ -181,7 +183,7 @@ static void make_data(struct sw_slot *s)
 		sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
 	end = (end + 4095) & ~UINT64_C(4095);
 	if (!sw_quota_take(h, end)) {
-		blame(b, SW_ENOMEM,
+		sw_batch_blame(b, SW_ENOMEM,
 			"the agent's memory quota: %.1f MiB needed, %.1f of "
 			"%.1f MiB left",
 			(double)end / 1048576,
@@ -191,7 +193,7 @@ static void make_data(struct sw_slot *s)
 	}
 	if (sw_segment_create(&b->data, "sumwire-data", end)) {
 		sw_quota_give(h, end);
-		blame(b, SW_ENOMEM,
+		sw_batch_blame(b, SW_ENOMEM,
 			"the agent's machine cannot give %.1f MiB of memory",
 			(double)end / 1048576);
 		return;
@@ -201,6 +203,8 @@ static void make_data(struct sw_slot *s)
 		b->tensors[i].base =
 			(char *)b->data.base +
 			sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
+	if (h->p.n_local > 1 && sw_results_enter(s))
+		return;
 	b->state = SW_BATCH_RESERVING;
 }
 
@@ -275,34 +279,56 @@ void sw_slot_rx_declare(
 	if (d->open->n_arrived < d->open->n)
 		return;
 	enter_names(d);
-	if (!d->open->err)
-		make_data(s);
 	if (d->open->err)
 		fail(s, d->open->err, d->open->why);
+	else
+		d->open->state = SW_BATCH_WAITING;
 }
 
 bool sw_slot_is_reserving(const struct sw_slot *s)
 {
-	return s->declared->open &&
-	       s->declared->open->state == SW_BATCH_RESERVING;
+	const struct sw_batch *b = s->declared->open;
+	const struct sw_results *r = s->host->results;
+
+	return b && (b->state == SW_BATCH_RESERVING ||
+			    (b->state == SW_BATCH_WAITING && !(r && r->busy)));
+}
+
+/* Make the pages of one more slice be there; *at moves on to @to. */
+static int reserve_slice(struct sw_segment *s, uint64_t *at, uint64_t to)
+{
+	uint64_t n = to - *at < SLICE_BYTES ? to - *at : SLICE_BYTES;
+	int err = n ? sw_segment_reserve(s, *at, n) : 0;
+
+	*at += n;
+	return err;
 }
 
 void sw_slot_reserve(struct sw_slot *s)
 {
 	struct sw_host *h = s->host;
 	struct sw_batch *b = s->declared->open;
-	uint64_t n;
+	uint32_t id = s->id;
+	int err;
 
 	if (!sw_slot_is_reserving(s))
 		return;
-	n = b->data.bytes - b->reserved_bytes;
-	n = n < SLICE_BYTES ? n : SLICE_BYTES;
-	if (sw_segment_reserve(&b->data, b->reserved_bytes, n)) {
+	if (b->state == SW_BATCH_WAITING) {
+		make_data(s);
+		if (s->id == id && s->state == SW_SLOT_ATTACHED && b->err)
+			fail(s, b->err, b->why);
+		return;
+	}
+	err = reserve_slice(&b->data, &b->reserved_bytes, b->data.bytes);
+	if (!err && h->results)
+		err = reserve_slice(
+			&h->results->arena, &b->results_from, b->results_to);
+	if (err) {
 		fail(s, SW_ENOMEM, "the agent's machine has no memory left");
 		return;
 	}
-	b->reserved_bytes += n;
-	if (b->reserved_bytes < b->data.bytes)
+	if (b->reserved_bytes < b->data.bytes ||
+		b->results_from < b->results_to)
 		return;
 	b->state = SW_BATCH_ASKED;
 	h->p.events.on_declare(h->p.ctx, s->id, b->number, b->tensors, b->n);
@@ -321,6 +347,21 @@ static struct sw_slot *find_asked(
 	return s;
 }
 
+/* Tell the lcore what to call the tensors, and the client where results are. */
+static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
+{
+	const struct sw_results *r = s->host->results;
+	uint64_t *at = s->port->control->results + s->declared->n_tensors;
+	uint32_t names[SW_EDGE_TENSORS];
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		names[i] = r ? b->tensors[i].node_i : first + i;
+		if (r)
+			at[i] = r->rows[names[i]].at;
+	}
+	sw_port_admit(s->port, b->n, names);
+}
+
 int sw_host_declared(
 	struct sw_host *h, uint32_t id, uint32_t batch, uint32_t first)
 {
@@ -328,15 +369,21 @@ int sw_host_declared(
 	struct sw_edge_declared m = {SW_EDGE_DECLARED, batch, 0};
 	struct sw_declared *d;
 	struct sw_batch *b;
+	int fds[2];
 
 	if (!s)
 		return SW_ENOENT;
 	d = s->declared;
 	b = d->open;
 	m.bytes = b->data.bytes;
-	sw_port_admit(s->port, b->n, first);
-	if (sw_edge_send(s->sock, &m, sizeof(m), &b->data.fd, 1) == SW_EAGAIN)
+	publish(s, b, first);
+	fds[0] = b->data.fd;
+	fds[1] = h->results ? h->results->arena.fd : -1;
+	if (sw_edge_send(s->sock, &m, sizeof(m), fds, h->results ? 2 : 1) ==
+		SW_EAGAIN)
 		s->is_deaf = true;
+	if (h->results)
+		h->results->busy = NULL;
 	sw_segment_unhand(&b->data);
 	d->batches[d->n_batches++] = b;
 	d->n_tensors += b->n;

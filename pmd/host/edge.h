@@ -58,6 +58,9 @@ struct sw_completion {
 struct sw_edge_control {
 	_Alignas(64) _Atomic uint32_t agent_sleeps;
 	_Alignas(64) _Atomic uint32_t client_sleeps;
+	/* Of several local ranks: where a tensor's result is in the segment
+	 * that they share, by the order of declaration. */
+	_Alignas(64) uint64_t results[SW_EDGE_TENSORS];
 	_Alignas(64) unsigned char submits[SW_SPSC_BYTES(
 		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
@@ -71,7 +74,9 @@ enum sw_edge_kind {
 	SW_EDGE_ATTACHED,   /* agent: sw_edge_attached; descriptors of the
 			       control segment and of the bell */
 	SW_EDGE_REFUSED,    /* agent: sw_edge_text; the agent hangs up */
-	SW_EDGE_DECLARED,   /* agent: sw_edge_declared; data segment */
+	SW_EDGE_DECLARED,   /* agent: sw_edge_declared; descriptors of the
+			       data segment and, with several local ranks, of
+			       the results that they share */
 	SW_EDGE_FAILED,     /* agent: sw_edge_text; the batch is forgotten */
 	SW_EDGE_STATUS,     /* agent: sw_edge_text; progress, for the log */
 	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
@@ -79,7 +84,8 @@ enum sw_edge_kind {
 
 /* The first message; its form is the same in every version. */
 struct sw_edge_attach {
-	uint32_t kind, magic, version, pad;
+	uint32_t kind, magic, version;
+	uint32_t local_rank; /* 1 + the one it wants to be; 0: any */
 };
 
 struct sw_edge_attached {

@@ -9,7 +9,8 @@
 #include "pmd/host/segment.h"
 
 enum {
-	SW_HOST_CLIENTS_MAX = 64,
+	SW_HOST_CLIENTS_MAX = 136, /* two jobs of 64 local ranks, and some */
+	SW_HOST_LOCAL_MAX = 64,
 	/* places for processes that have not said who they are */
 	SW_HOST_SPARE_SLOTS = 8,
 	SW_HOST_SLOTS_MAX = SW_HOST_CLIENTS_MAX + SW_HOST_SPARE_SLOTS,
@@ -25,6 +26,7 @@ enum sw_slot_state {
 
 enum sw_batch_state {
 	SW_BATCH_ARRIVING,  /* pieces are missing */
+	SW_BATCH_WAITING,   /* for the batch of another local rank */
 	SW_BATCH_RESERVING, /* pages are being reserved, slice by slice */
 	SW_BATCH_ASKED,     /* on_declare called, not answered */
 };
@@ -36,6 +38,9 @@ struct sw_batch {
 	uint32_t n, n_arrived;
 	uint32_t number; /* counts the client's declares */
 	uint64_t reserved_bytes;
+	/* of several local ranks: what this batch added to the results */
+	uint32_t first_result;
+	uint64_t results_from, results_to;
 	enum sw_batch_state state;
 	int err; /* what is wrong with it, 0: nothing yet */
 	char why[SW_EDGE_TEXT_BYTES];
@@ -50,6 +55,27 @@ struct sw_declared {
 	struct sw_batch *open;         /* not admitted yet, or NULL */
 	uint32_t n_tensors, n_batches; /* admitted */
 	uint32_t next_number;
+};
+
+/* A tensor of several local ranks. */
+struct sw_result {
+	uint64_t n_elems, bytes;
+	uint64_t at; /* of its result in the arena */
+	uint32_t dtype, priority;
+	uint32_t local_rank; /* who declared it first */
+	char name[SW_EDGE_NAME_BYTES];
+};
+
+/* What the local ranks of a job have declared together, and the memory for the
+ * results, which all of them map to read.  It grows batch by batch, one at a
+ * time, and goes when the last local rank is released. */
+struct sw_results {
+	struct sw_segment arena; /* as large as the quota; pages come later */
+	uint64_t end;            /* bytes in use, whole pages */
+	uint32_t n;
+	struct sw_batch *busy; /* not admitted yet, or NULL */
+	struct sw_result rows[SW_EDGE_TENSORS];
+	uint16_t names[2 * SW_EDGE_TENSORS]; /* hash table: 1 + row */
 };
 
 /* One client as its lcore sees it. */
@@ -90,6 +116,7 @@ struct sw_host {
 	int listener, kick_fd;
 	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
 	uint64_t used_bytes;         /* of the quota */
+	struct sw_results *results;  /* NULL: none yet, or one local rank */
 	uint32_t n_slots;
 	struct sw_slot slots[];
 };
@@ -114,6 +141,21 @@ void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
 void sw_declared_close(struct sw_host *h, struct sw_declared **d);
 
+/* results.c: enter the tensors of the open batch of @s and place their results;
+ * 0, or an error of the batch (blamed), or SW_EMISMATCH: the slot is detached.
+ * Undo that; make the pages of its results be there, slice by slice. */
+int sw_results_enter(struct sw_slot *s);
+void sw_results_undo(struct sw_host *h, struct sw_batch *b);
+void sw_results_close(struct sw_host *h);
+
+/* sw_batch_blame - remember what is wrong with a batch; the first fault counts.
+ */
+void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* sw_name_hash - of a tensor's name. */
+uint32_t sw_name_hash(const char *name);
+
 /* Take @bytes of the agent's quota; false: not enough left. */
 bool sw_quota_take(struct sw_host *h, uint64_t bytes);
 void sw_quota_give(struct sw_host *h, uint64_t bytes);
@@ -122,7 +164,7 @@ void sw_quota_give(struct sw_host *h, uint64_t bytes);
 int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_port **out);
 void sw_port_close(struct sw_host_port **p);
-/* The control thread admits @n more tensors, called @first … by the lcore. */
-void sw_port_admit(struct sw_host_port *p, uint32_t n, uint32_t first);
+/* The control thread admits @n more tensors, called @names[i] by the lcore. */
+void sw_port_admit(struct sw_host_port *p, uint32_t n, const uint32_t *names);
 
 #endif

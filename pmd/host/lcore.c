@@ -35,13 +35,13 @@ void sw_port_close(struct sw_host_port **p)
 	*p = NULL;
 }
 
-void sw_port_admit(struct sw_host_port *p, uint32_t n, uint32_t first)
+void sw_port_admit(struct sw_host_port *p, uint32_t n, const uint32_t *names)
 {
 	uint32_t old =
 		atomic_load_explicit(&p->n_tensors, memory_order_relaxed);
 
 	for (uint32_t i = 0; i < n; i++)
-		p->name_of[old + i] = first + i;
+		p->name_of[old + i] = names[i];
 	atomic_store_explicit(&p->n_tensors, old + n, memory_order_release);
 }
 

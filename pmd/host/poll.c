@@ -141,7 +141,8 @@ static void rx_attach(
 		return;
 	}
 	s->state = SW_SLOT_ASKED;
-	h->p.events.on_attach(h->p.ctx, s->id, s->pid, s->uid);
+	h->p.events.on_attach(
+		h->p.ctx, s->id, s->pid, s->uid, m->local_rank - 1);
 }
 
 static void rx_attached(

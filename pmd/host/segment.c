@@ -12,14 +12,17 @@
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
 /* Shared memory gets huge pages only where it is faulted in under the advice,
  * and only if the machine's shmem_enabled allows; elsewhere this is a no-op. */
-static int map(struct sw_segment *s)
+static int map(struct sw_segment *s, int prot)
 {
-	s->base =
-		mmap(0, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+	s->base = mmap(0, s->bytes, prot, MAP_SHARED, s->fd, 0);
 	if (s->base == MAP_FAILED)
 		return SW_ENOMEM;
 	if (s->bytes >= HUGE_PAGE_BYTES)
@@ -27,21 +30,37 @@ static int map(struct sw_segment *s)
 	return 0;
 }
 
-int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes)
+/* A seal against writing comes after our own mapping. */
+static int create(
+	struct sw_segment *s, const char *name, uint64_t bytes, int seals)
 {
 	*s = (struct sw_segment){.bytes = (bytes + 4095) & ~UINT64_C(4095)};
 	s->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (s->fd < 0)
 		goto undo_nothing;
-	if (ftruncate(s->fd, (off_t)s->bytes) ||
-		fcntl(s->fd, F_ADD_SEALS, SEALS) || map(s))
+	if (ftruncate(s->fd, (off_t)s->bytes) || map(s, PROT_READ | PROT_WRITE))
 		goto undo_fd;
+	if (fcntl(s->fd, F_ADD_SEALS, seals))
+		goto undo_map;
 	return 0;
+undo_map:
+	munmap(s->base, s->bytes);
 undo_fd:
 	close(s->fd);
 undo_nothing:
 	*s = (struct sw_segment){.fd = -1};
 	return SW_ENOMEM;
+}
+
+int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes)
+{
+	return create(s, name, bytes, SEALS);
+}
+
+int sw_segment_create_shown(
+	struct sw_segment *s, const char *name, uint64_t bytes)
+{
+	return create(s, name, bytes, SEALS | F_SEAL_FUTURE_WRITE);
 }
 
 /* Populating first lets huge pages in; fallocate, which knows small pages
@@ -62,7 +81,7 @@ int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes)
 	*s = (struct sw_segment){.bytes = bytes, .fd = fd};
 	if (!fstat(fd, &st) && bytes && (uint64_t)st.st_size == bytes &&
 		(fcntl(fd, F_GET_SEALS) & SEALS) == SEALS)
-		err = map(s);
+		err = map(s, PROT_READ | PROT_WRITE);
 	close(fd);
 	s->fd = -1;
 	if (err) {
@@ -72,6 +91,24 @@ int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes)
 	/* The pages exist: this only fills our page tables. */
 	madvise(s->base, bytes, MADV_POPULATE_WRITE);
 	return 0;
+}
+
+int sw_segment_attach_shown(struct sw_segment *s, int fd)
+{
+	struct stat st;
+	int err = SW_EPROTO;
+
+	*s = (struct sw_segment){.fd = fd};
+	if (!fstat(fd, &st) && st.st_size > 0 &&
+		(fcntl(fd, F_GET_SEALS) & SEALS) == SEALS) {
+		s->bytes = (uint64_t)st.st_size;
+		err = map(s, PROT_READ);
+	}
+	close(fd);
+	s->fd = -1;
+	if (err)
+		s->bytes = 0;
+	return err;
 }
 
 void sw_segment_unhand(struct sw_segment *s)

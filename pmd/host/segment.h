@@ -16,6 +16,11 @@ struct sw_segment {
  * Errors: SW_ENOMEM. */
 int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes);
 
+/* sw_segment_create_shown - the same for memory that others only read: nobody
+ * else can map it writable, or write or punch holes into the file. */
+int sw_segment_create_shown(
+	struct sw_segment *s, const char *name, uint64_t bytes);
+
 /* sw_segment_reserve - make the pages of @bytes from @at be there, so that no
  * access can fail for want of memory (agent).
  * Errors: SW_ENOMEM. */
@@ -25,6 +30,11 @@ int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes);
  * @fd       owned by the callee in any case, closed at return
  * Errors: SW_EPROTO not sealed or not of @bytes; SW_ENOMEM. */
 int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes);
+
+/* sw_segment_attach_shown - map a segment of any size to read (client).
+ * @fd       owned by the callee in any case, closed at return
+ * Errors: SW_EPROTO not sealed; SW_ENOMEM. */
+int sw_segment_attach_shown(struct sw_segment *s, int fd);
 
 /* sw_segment_unhand - close the descriptor, which has been passed on. */
 void sw_segment_unhand(struct sw_segment *s);

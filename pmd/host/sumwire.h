@@ -4,7 +4,13 @@
  * A training process opens the agent of its machine, declares its tensors,
  * and for each tensor and step submits a push_pull: when it completes, the
  * tensor holds the sum over all workers; or a broadcast, after which it holds
- * what one of them had in it.  Tensors live in shared memory that
+ * what one of them had in it.
+ *
+ * A worker is one training process.  Several of a machine may attach to one
+ * agent (its option local_ranks), which sums them before anything is sent.
+ * Each then writes what it contributes to its own sw_tensor_data, and all read
+ * the result in the same memory, sw_tensor_result; where a process is alone,
+ * the two are one.  Tensors live in shared memory that
  * the agent makes; they are pushed from there and results are written there.
  *
  * Lifecycle: 1. sw_settings_init  2. sw_open  3. sw_declare (once or more)
@@ -35,11 +41,16 @@ extern "C" {
 struct sw_client; /* one attachment to an agent */
 struct sw_tensor; /* one declared tensor; belongs to its client */
 
+#define SW_ANY_LOCAL_RANK UINT32_MAX
+
 struct sw_settings {
 	const char *agent;       /* path of the agent's socket; borrowed by
 				    sw_open.  Default: the environment's
 				    SUMWIRE_AGENT (sumwire run sets it), else
 				    /run/sumwire/agent.sock */
+	uint32_t local_rank;     /* which of the agent's local ranks to be;
+				    default SW_ANY_LOCAL_RANK: the lowest
+				    that is free */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
 				    the other workers.  Default 60 */
 	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
@@ -61,8 +72,8 @@ SW_API void sw_settings_init(struct sw_settings *s);
  * for worker 3 of 4").
  * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
  * SW_EPERM the agent does not admit this user; SW_EBUSY another process is
- * attached; SW_EVERSION; SW_EREFUSED by a server, with its reason; SW_EINVAL a
- * path of more than 107 bytes; SW_ECONF variables of a launcher (torchrun,
+ * attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server, with
+ * its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables of a launcher (torchrun,
  * OpenMPI, Slurm, …; conf/launch.def) contradict each other, or the rank and
  * size that the agent gives; SW_EIO, SW_ENOMEM, SW_EPROTO. */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
@@ -112,7 +123,12 @@ SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
  * except between sw_push_pull and the end of its handle. */
 SW_API void *sw_tensor_data(struct sw_tensor *t);
 
-/* sw_push_pull - start to replace @t by its sum over all workers, in place.
+/* sw_tensor_result - where the result is when a handle has ended without an
+ * error, until this process pushes @t again: the address of sw_tensor_data if
+ * sw_local_size is 1, else memory of all local ranks that cannot be written. */
+SW_API const void *sw_tensor_result(struct sw_tensor *t);
+
+/* sw_push_pull - start to sum @t over all workers, into sw_tensor_result.
  * @step     training step (low 16 bits go on the wire); workers that sum
  *           different steps of a tensor get SW_ESTEP
  * @handle   set on success; ends exactly once, through sw_poll or sw_wait
@@ -124,9 +140,10 @@ SW_API void *sw_tensor_data(struct sw_tensor *t);
 SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
 	uint64_t *handle);
 
-/* sw_broadcast - start to replace @t by what rank @root has in it, bit for bit
- * and in any dtype.  All workers call it, with the same @root and @step; sums
- * and broadcasts of one tensor may follow one another in any order.
+/* sw_broadcast - start to copy what rank @root has in @t to sw_tensor_result of
+ * all workers, bit for bit and in any dtype.  All workers call it, with the
+ * same @root and @step; sums and broadcasts of one tensor may follow one
+ * another in any order.
  * @root     0 … size-1
  * @handle   as of sw_push_pull
  * Returns at once.  A worker has its copy as soon as the root has pushed and it

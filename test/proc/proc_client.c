@@ -144,7 +144,7 @@ static void check(const struct client *k, uint32_t step)
 
 	for (uint32_t t = 0; t < k->n_tensors; t++) {
 		const struct sw_tensor_desc *d = &k->tensors[t].desc;
-		const void *data = sw_tensor_data(k->tensors[t].handle);
+		const void *data = sw_tensor_result(k->tensors[t].handle);
 
 		for (uint64_t i = 0; i < d->n_elems; i++)
 			n_wrong += !is_value(data, d->dtype, i,
@@ -301,7 +301,8 @@ static _Noreturn void usage(const char *why)
 		"proc_client: %s\n"
 		"usage: --agent SOCKET [--tensor NAME:ELEMENTS:DTYPE[:PRIORITY]"
 		"]... [--steps N] [--first-step N] [--timeout S] [--pause] "
-		"[--no-check] [--copy] [--misbehave HOW]\n",
+		"[--no-check] [--copy] [--local-rank N] "
+		"[--misbehave HOW]\n",
 		why);
 	exit(2);
 }
@@ -349,7 +350,8 @@ static void parse(struct client *k, int argc, char **argv)
 		{"tensor", 1, 0, 't'}, {"steps", 1, 0, 'n'},
 		{"first-step", 1, 0, 'f'}, {"timeout", 1, 0, 'o'},
 		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'},
-		{"no-check", 0, 0, 'u'}, {"copy", 0, 0, 'c'}, {0, 0, 0, 0}};
+		{"no-check", 0, 0, 'u'}, {"copy", 0, 0, 'c'},
+		{"local-rank", 1, 0, 'l'}, {0, 0, 0, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) != -1) {
@@ -367,6 +369,8 @@ static void parse(struct client *k, int argc, char **argv)
 					(uint32_t)atoi(optarg);
 		else if (c == 'p')
 			k->is_paused = true;
+		else if (c == 'l')
+			k->settings.local_rank = (uint32_t)atoi(optarg);
 		else if (c == 'c')
 			k->is_copying = true;
 		else if (c == 'u')
@@ -387,6 +391,9 @@ int main(int argc, char **argv)
 	parse(&k, argc, argv);
 	must(&k, sw_open(&k.settings, &k.c), "open");
 	printf("attached %u of %u\n", sw_rank(k.c), sw_size(k.c));
+	if (sw_local_size(k.c) > 1)
+		printf("local %u of %u\n", sw_local_rank(k.c),
+			sw_local_size(k.c));
 	fflush(stdout);
 	declare(&k);
 	for (uint32_t i = 0; i < k.n_steps; i++)

@@ -175,7 +175,7 @@ class Net:
     """A job's servers and agents in a folder; ini is changed before start."""
 
     def __init__(self, workers=2, servers=1, job=None, port=None, quota=None,
-                 colocated=False):
+                 colocated=False, local=None):
         self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
         self.n_workers, self.n_servers = workers, servers
         self.servers = [chr(ord("a") + i) for i in range(servers)]
@@ -194,6 +194,8 @@ class Net:
         for w, name in enumerate(self.agents):
             self.ini[name] = self.common("agent", name, w)
             self.ini[name]["agent"] = {"socket": self.socket(name)}
+            if local:
+                self.ini[name]["agent"]["local_ranks"] = local[w]
             for s, server in enumerate(self.servers):
                 self.add_port(name, self.link(s, w), "connect", **(port or {}))
                 self.add_server(name, server, self.link(s, w))

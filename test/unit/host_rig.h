@@ -67,7 +67,7 @@ static inline void rig_kick(struct rig *r)
 }
 
 static inline void rig_on_attach(
-	void *ctx, uint32_t id, uint32_t pid, uint32_t uid)
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
 {
 	struct rig *r = ctx;
 	struct sw_host_port *port;
@@ -80,7 +80,7 @@ static inline void rig_on_attach(
 	}
 	sw_host_status(r->host, id, "waiting for worker 3 of 4");
 	if (r->how.is_silent ||
-		sw_host_attached(r->host, id, 3, 4, 1, 2, &port))
+		sw_host_attached(r->host, id, 3, 4, 0, 1, &port))
 		return;
 	pthread_mutex_lock(&r->lock);
 	r->n_attached++;
@@ -270,6 +270,7 @@ static inline int rig_try_start(struct rig *r)
 		.mode = r->how.mode ? r->how.mode : 0600,
 		.uids = &r->how.uid,
 		.n_uids = r->how.uid != 0,
+		.n_local = 1,
 		.max_clients = r->how.max_clients ? r->how.max_clients : 4,
 		.quota_bytes =
 			r->how.quota_bytes ? r->how.quota_bytes : 1 << 30,

@@ -18,7 +18,8 @@ struct slow {
 	struct raw w;
 };
 
-static void slow_attach(void *ctx, uint32_t id, uint32_t pid, uint32_t uid)
+static void slow_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
 {
 	struct slow *s = ctx;
 
@@ -55,6 +56,7 @@ static struct sw_host_params slow_params(struct slow *s)
 {
 	return (struct sw_host_params){.path = s->r->path,
 		.mode = 0600,
+		.n_local = 1,
 		.max_clients = 2,
 		.quota_bytes = 1 << 20,
 		.events = {slow_attach, slow_declare, slow_detach},
@@ -153,7 +155,7 @@ static void open__checks_its_path(void **state)
 	listen__refuses(&s, s.r->path, SW_EBUSY, "another agent listens");
 	p.max_clients = 0;
 	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
-	p.max_clients = 65;
+	p.max_clients = 137;
 	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
 	sw_host_close(&s.host);
 	assert_int_equal(access(s.r->path, F_OK), -1);

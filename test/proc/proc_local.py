@@ -1,0 +1,139 @@
+# proc_local.py - several training processes per agent
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+import rig
+from rig import Net, check, wait_until
+
+TENSORS = ("--tensor", "w:100001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:70000:i64")
+
+
+def clients(net, local, *args):
+    """One client per local rank of every agent, names c0, c1, ..."""
+    sockets = [a for a, n in zip(net.agents, local) for _ in range(n)]
+    return [net.client(0, *args, name=f"c{i}", agent=a)
+            for i, a in enumerate(sockets)]
+
+
+def check_steps(started, steps):
+    for c in started:
+        c.wait_ok()
+        for step in range(steps):
+            check(f"step {step} exact" in c.out(),
+                  f"{c.name} did not see step {step}")
+
+
+def check_ranks(started, local):
+    """Ranks are dense, in the order of nodes and local ranks."""
+    firsts = [sum(local[:i]) for i in range(len(local))]
+    want = sorted((f + i, i, n) for f, n in zip(firsts, local)
+                  for i in range(n))
+    got = sorted(
+        tuple(map(int, re.search(r"attached (\d+) of \d+\nlocal (\d+) of (\d+)",
+                                 c.out()).groups())) for c in started)
+    check(got == want, f"rank, local rank, local size: {got}, not {want}")
+
+
+def test_nodes_of_three_and_two():
+    local = (3, 2)
+    with Net(servers=2, local=local) as net:
+        net.start_all()
+        started = clients(net, local, *TENSORS, "--copy", "--steps", "6")
+        check_steps(started, 6)
+        check_ranks(started, local)
+
+
+def test_eight_of_one_node_twice():
+    with Net(workers=1, local=(8,)) as net:
+        net.start_all()
+        for _ in range(2):
+            started = clients(net, (8,), *TENSORS, "--steps", "3")
+            check_steps(started, 3)
+            check_ranks(started, (8,))
+        pushed = net.stats("agent0")["push_bytes"]
+        one = 3 * (100001 * 4 + 7 * 4 + 70000 * 8)
+        check(pushed == 2 * one,
+              f"{pushed} bytes were pushed, not {2 * one}: once per node")
+
+
+def test_training_of_two_and_one():
+    with Net(local=(2, 1)) as net:
+        net.start_all()
+        p = net.train("--epochs", "1", "--target-accuracy", "0.9",
+                      agents=["agent0", "agent0", "agent1"])
+        p.wait_ok()
+        check('"is_identical": true' in p.out().replace(":true", ": true"),
+              f"weights differ: {p.out()}")
+
+
+def test_one_dies():
+    local = (3, 1)
+    with Net(local=local) as net:
+        net.start_all()
+        net.client(0, *TENSORS, "--misbehave", "die", "--local-rank", "1",
+                   name="dead")
+        others = [net.client(0, *TENSORS, "--steps", "1000", name=f"c{i}",
+                             agent=a)
+                  for i, a in enumerate(("agent0", "agent0", "agent1"))]
+        for c in others:
+            c.wait_error("SW_EPEER",
+                         r"rank 1 \(node agent0\), local rank 1: training "
+                         r"process \d+")
+        wait_until(lambda: net.stats("agent0")["attached"] == 0, 20,
+                   "the agent to let go of all")
+        started = clients(net, local, *TENSORS)
+        check_steps(started, 1)
+
+
+def test_one_declares_another_shape():
+    with Net(local=(2, 1)) as net:
+        net.start_all()
+        started = [net.client(0, "--tensor", f"w:{n}:f32", "--local-rank",
+                              str(i), name=f"c{i}", agent=a)
+                   for i, (n, a) in enumerate(
+                       ((100, "agent0"), (200, "agent0")))]
+        started.append(net.client(1, "--tensor", "w:100:f32", name="c2"))
+        for c in started:
+            c.wait_error("SW_EMISMATCH",
+                         r"local rank \d declares tensor 'w' as \d00 x f32",
+                         r"local rank \d declared \d00 x f32")
+
+
+def test_one_closes_before_the_others():
+    with Net(workers=1, local=(2,)) as net:
+        net.start_all()
+        short = net.client(0, *TENSORS, "--steps", "1", name="short")
+        long = net.client(0, *TENSORS, "--steps", "2", name="long")
+        short.wait_ok()
+        long.wait_error("SW_EPEER", r"local rank \d left and pushes tensor")
+
+
+def test_one_does_not_come():
+    with Net(workers=1, local=(3,)) as net:
+        net.start_all()
+        started = [net.client(0, "--timeout", "3", "--local-rank", i,
+                              name=f"c{i}") for i in ("0", "2")]
+        for c in started:
+            c.wait_error("SW_ETIMEDOUT",
+                         "waiting for 1 of 3 local ranks at node agent0: 1")
+
+
+def test_places_are_limited():
+    with Net(workers=1, local=(2,)) as net:
+        net.start_all()
+        first = net.client(0, "--local-rank", "1", "--timeout", "60",
+                           name="first")
+        first.await_text("waiting for 1 of 2 local ranks")
+        net.client(0, "--local-rank", "1", name="second").wait_error(
+            "SW_EBUSY", r"local rank 1 of 2 is used by process \d+ already")
+        net.client(0, "--local-rank", "2", name="third").wait_error(
+            "SW_EINVAL", "there is no local rank 2: this agent has 0 to 1")
+        other = net.client(0, name="other")
+        for c, local in ((first, 1), (other, 0)):
+            c.wait_ok()
+            check(f"local {local} of 2" in c.out(), f"{c.name}: {c.out()}")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
