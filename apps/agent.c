@@ -93,6 +93,7 @@ static void turn(struct agent *a)
 {
 	sw_host_poll(a->host, a->group.n_here ? FAST_POLL_MS : SLOW_POLL_MS);
 	sw_agent_take_news(a);
+	sw_agent_tell_waiting(a);
 	sw_stats_serve_poll(a->daemon.stats);
 	if (a->is_serving)
 		sw_serve_work(&a->serve);

@@ -56,6 +56,7 @@ struct agent_rank {
 struct agent_group {
 	struct agent_rank ranks[AGENT_LOCAL_MAX];
 	uint32_t n_here;
+	uint64_t tell_at_ns; /* when to name those that are missing */
 };
 
 struct agent_rings {
@@ -112,6 +113,10 @@ void sw_agent_on_detach(
 
 /* sw_agent_take_news - what the lcore has said. */
 void sw_agent_take_news(struct agent *a);
+
+/* sw_agent_tell_waiting - tell those that wait for other local ranks, if it is
+ * time to. */
+void sw_agent_tell_waiting(struct agent *a);
 
 /* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
 void sw_agent_stop(struct agent *a);

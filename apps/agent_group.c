@@ -13,6 +13,9 @@
 #include "apps/agent.h"
 #include "engine/error.h"
 
+#define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
+#define TELL_AGAIN_NS (5 * SW_S)
+
 static uint32_t n_local(const struct agent *a)
 {
 	return a->daemon.conf.agent.local_ranks;
@@ -95,12 +98,8 @@ static void tell_missing(struct agent *a, const struct agent_group *g)
 
 static void begin_if_complete(struct agent *a)
 {
-	if (!a->group.n_here)
+	if (a->group.n_here < n_local(a))
 		return;
-	if (a->group.n_here < n_local(a)) {
-		tell_missing(a, &a->group);
-		return;
-	}
 	a->is_begun = true;
 	a->is_admitted = a->is_ended = false;
 	sw_agent_order(a, &(struct agent_order){.kind = AGENT_JOIN});
@@ -122,14 +121,29 @@ void sw_agent_on_attach(
 	if (!r)
 		return;
 	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
-	g->n_here++;
+	if (!g->n_here++)
+		g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"process %u (user %u) attached as local rank %u of %u", pid,
 		uid, (uint32_t)(r - g->ranks), n_local(a));
 	if (!is_next)
 		begin_if_complete(a);
-	else if (g->n_here < n_local(a))
-		tell_missing(a, g);
+}
+
+static void tell_if_due(struct agent *a, struct agent_group *g, uint64_t now_ns)
+{
+	if (!g->n_here || g->n_here == n_local(a) || now_ns < g->tell_at_ns)
+		return;
+	tell_missing(a, g);
+	g->tell_at_ns = now_ns + TELL_AGAIN_NS;
+}
+
+void sw_agent_tell_waiting(struct agent *a)
+{
+	uint64_t now_ns = sw_now_ns();
+
+	tell_if_due(a, &a->group, now_ns);
+	tell_if_due(a, &a->next, now_ns);
 }
 
 /* --- a group runs and ends --- */
@@ -228,8 +242,6 @@ void sw_agent_on_detach(
 	*r = (struct agent_rank){0};
 	g->n_here--;
 	sw_host_release(a->host, id);
-	if (g->n_here)
-		tell_missing(a, g);
 }
 
 void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,

@@ -11,6 +11,7 @@
 #include "apps/cmd.h"
 #include "apps/json.h"
 #include "engine/error.h"
+#include "pmd/host/sumwire.h"
 
 struct report {
 	const struct bench_options *o;
@@ -20,26 +21,30 @@ struct report {
 
 static double gbit_s(const struct bench_row *r)
 {
-	return 8e-3 * (double)r->size_bytes / r->mean_us;
+	return 8e-3 * (double)r->size_bytes * r->n_tensors / r->mean_us;
 }
 
-/* Bytes of the busiest port direction over time: a worker's port carries the
- * tensor each way, a server's its share of every worker's. */
+/* Bytes of the busiest port direction over time: a node's port carries the
+ * tensor each way, a server's its share of every node's. */
 static double busbw(const struct bench_options *o, const struct bench_row *r)
 {
-	double share = (double)r->workers / o->n_servers;
+	double share = (double)r->workers / r->local_ranks / o->n_servers;
 
 	return gbit_s(r) * (share > 1 ? share : 1);
 }
 
 static void print_head(const struct bench_options *o)
 {
-	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s\n", "size", "count",
+	bool has_kernel = o->local_ranks > 1;
+
+	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "size", "count",
 		"type", "time", "algbw", "busbw", "#wrong", "p50", "p99",
-		o->is_raw ? "      raw  ratio" : "");
-	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s\n", "(B)",
+		o->is_raw ? "      raw  ratio" : "",
+		has_kernel ? "   kernel  ratio" : "");
+	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "(B)",
 		"(elements)", "", "(us)", "(Gb/s)", "(Gb/s)", "", "(us)",
-		"(us)", o->is_raw ? "   (Gb/s)" : "");
+		"(us)", o->is_raw ? "   (Gb/s)       " : "",
+		has_kernel ? "   (Gb/s)" : "");
 }
 
 static void print_row(const struct report *rep, const struct bench_row *r)
@@ -52,6 +57,9 @@ static void print_row(const struct report *rep, const struct bench_row *r)
 	if (r->raw_gbit_s > 0)
 		printf(" %8.2f %6.3f", r->raw_gbit_s,
 			gbit_s(r) / r->raw_gbit_s);
+	if (r->kernel_gbit_s > 0)
+		printf(" %8.2f %6.3f", r->kernel_gbit_s,
+			gbit_s(r) / r->kernel_gbit_s);
 	printf("\n");
 	fflush(stdout);
 }
@@ -65,6 +73,8 @@ static void write_row(struct report *rep, const struct bench_row *r)
 	sw_json_u64(j, "size_bytes", r->size_bytes);
 	sw_json_text(j, "dtype", sw_dtype_name(rep->o->dtype));
 	sw_json_u64(j, "workers", r->workers);
+	sw_json_u64(j, "local_ranks", r->local_ranks);
+	sw_json_u64(j, "tensors", r->n_tensors);
 	sw_json_u64(j, "servers", rep->o->n_servers);
 	sw_json_double(j, "time_us", r->mean_us);
 	sw_json_double(j, "algbw_gbit_s", gbit_s(r));
@@ -72,6 +82,8 @@ static void write_row(struct report *rep, const struct bench_row *r)
 		r->raw_gbit_s > 0 ? r->raw_gbit_s : 1 / nothing);
 	sw_json_double(j, "raw_ratio",
 		r->raw_gbit_s > 0 ? gbit_s(r) / r->raw_gbit_s : 1 / nothing);
+	sw_json_double(j, "kernel_gbit_s",
+		r->kernel_gbit_s > 0 ? r->kernel_gbit_s : 1 / nothing);
 	sw_json_u64(j, "wrong", r->wrong);
 	sw_json_double(j, "busbw_gbit_s", busbw(rep->o, r));
 	sw_json_double(j, "p50_us", r->p50_us);
@@ -87,14 +99,24 @@ static void each(void *ctx, struct bench_row *row)
 	rep->wrong += row->wrong;
 	/* In the same run, since absolute figures drift. */
 	if (rep->o->is_raw)
-		row->raw_gbit_s = sw_bench_raw(rep->o, row->size_bytes);
+		row->raw_gbit_s =
+			sw_bench_raw(rep->o, row->size_bytes * row->n_tensors);
+	if (rep->o->local_ranks > 1)
+		row->kernel_gbit_s = sw_bench_kernel(rep->o, row->size_bytes);
 	if (rep->o->is_json)
 		write_row(rep, row);
 	else
 		print_row(rep, row);
 }
 
-/* One process per agent; the ranks find each other through the sums. */
+/* Which of the loopback's local ranks process @i is. */
+static uint32_t local_rank(const struct bench_options *o, uint32_t i)
+{
+	return o->is_loopback ? i : SW_ANY_LOCAL_RANK;
+}
+
+/* One process per agent or local rank; they find each other through the sums.
+ */
 static int run_all(const struct bench_options *o, struct report *rep)
 {
 	uint32_t n = o->agents.n;
@@ -104,11 +126,13 @@ static int run_all(const struct bench_options *o, struct report *rep)
 	for (uint32_t i = 1; i < n; i++) {
 		if (fork())
 			continue;
-		err = sw_bench_client(o, o->agents.items[i], each, rep);
+		err = sw_bench_client(
+			o, o->agents.items[i], local_rank(o, i), each, rep);
 		fflush(stdout);
 		_exit(err || rep->wrong ? 1 : 0);
 	}
-	worst = sw_bench_client(o, o->agents.items[0], each, rep);
+	worst = sw_bench_client(
+		o, o->agents.items[0], local_rank(o, 0), each, rep);
 	for (uint32_t i = 1; i < n; i++)
 		if (wait(&status) < 0 || status)
 			worst = worst ? worst : SW_EPEER;
@@ -141,9 +165,8 @@ static int run_loopback(struct bench_options *o)
 	struct bench_loopback l;
 	int err = sw_bench_loopback_start(&l, o), worst;
 
-	o->agents.n = l.n_agents;
-	for (uint32_t i = 0; i < l.n_agents; i++)
-		o->agents.items[i] = l.agents[i];
+	for (uint32_t i = 0; i < l.n_agents * o->local_ranks; i++)
+		o->agents.items[o->agents.n++] = l.agents[i / o->local_ranks];
 	if (o->is_colocated)
 		o->n_servers = BENCH_DAEMONS;
 	worst = err ? 1 : report_all(o);
@@ -159,6 +182,10 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"start a server and an agent on memif, then stop them"},
 		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
 			"loopback of two agents that sum, too, and no server"},
+		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 64,
+			"loopback: processes of its agent"},
+		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
+			BENCH_TENSORS, "tensors of each size, pushed together"},
 		{"--min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1, 1ULL << 36,
 			"smallest tensor"},
 		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
@@ -217,6 +244,8 @@ int sw_cmd_bench(int argc, char **argv)
 		.max_bytes = 256 << 20,
 		.factor = 4,
 		.n_servers = 1,
+		.n_tensors = 1,
+		.local_ranks = 1,
 		.ring = 64,
 		.burst = 16};
 	int err;

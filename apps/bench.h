@@ -10,13 +10,15 @@
 #include "apps/args.h"
 #include "sum/dtype.h"
 
-enum { BENCH_SIZES = 40, BENCH_DIR = 64, BENCH_DAEMONS = 2 };
+enum { BENCH_TENSORS = 2048, BENCH_DIR = 64, BENCH_DAEMONS = 2 };
 
 struct bench_options {
 	struct sw_arg_list agents;
 	uint64_t min_bytes, max_bytes;
 	uint32_t factor, n_iters; /* 0: by size */
 	uint32_t n_servers;       /* for busbw; the agents know the real ones */
+	uint32_t n_tensors;       /* pushed together */
+	uint32_t local_ranks;     /* of the loopback's agent */
 	uint32_t ring, burst;     /* of the loopback's ports */
 	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;
@@ -26,17 +28,25 @@ struct bench_options {
 
 /* One size, as the process of rank 0 measured it. */
 struct bench_row {
-	uint64_t size_bytes, n_elems, wrong;
-	uint32_t n_iters, workers;
+	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
+	uint32_t n_iters, workers, local_ranks, n_tensors;
 	double mean_us, p50_us, p99_us, min_us;
-	double raw_gbit_s; /* 0: not measured */
+	double raw_gbit_s;    /* 0: not measured */
+	double kernel_gbit_s; /* 0: not measured */
 };
 
-/* sw_bench_client - measure every size over the agent at @path; @each is called
- * as each one ends, and may start what else belongs to that row.
+/* sw_bench_client - measure every size over the agent at @path, as its local
+ * rank @local_rank; @each is called as each one ends, and may start what else
+ * belongs to that row.
  * Returns 0 or a negative error, which was printed. */
 int sw_bench_client(const struct bench_options *o, const char *path,
-	void (*each)(void *ctx, struct bench_row *row), void *ctx);
+	uint32_t local_rank, void (*each)(void *ctx, struct bench_row *row),
+	void *ctx);
+
+/* sw_bench_kernel - Gb/s of sums by the kernel alone, from as many sources of
+ * @bytes (at most 64 MiB) as there are local ranks into one frame after the
+ * other.  0: there is no memory. */
+double sw_bench_kernel(const struct bench_options *o, uint64_t bytes);
 
 /* A server and an agent on memif, or two agents that are servers too, in a
  * private folder. */

@@ -65,19 +65,27 @@ static uint64_t count_wrong(const struct bench_options *o, const char *data,
 	return wrong;
 }
 
-static int push_pull(const struct bench_options *o, struct sw_client *c,
-	struct sw_tensor *t, uint32_t step)
+static int complain(struct sw_client *c, int err)
 {
-	uint64_t handle;
-	int err = sw_push_pull(c, t, step, &handle);
-
-	if (!err)
-		err = o->is_polling ? sw_wait_polling(c, handle)
-				    : sw_wait(c, handle);
 	if (err)
 		fprintf(stderr, "sumwire bench: %s: %s\n", sw_error_text(err),
 			sw_last_error(c));
 	return err;
+}
+
+/* One round of all @n tensors. */
+static int push_pull(const struct bench_options *o, struct sw_client *c,
+	struct sw_tensor *const *t, uint32_t n, uint32_t step)
+{
+	uint64_t handles[BENCH_TENSORS];
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = sw_push_pull(c, t[i], step, &handles[i]);
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = o->is_polling ? sw_wait_polling(c, handles[i])
+				    : sw_wait(c, handles[i]);
+	return complain(c, err);
 }
 
 static int compare(const void *a, const void *b)
@@ -111,37 +119,44 @@ static uint32_t iterations(const struct bench_options *o, uint64_t bytes)
 					  : n);
 }
 
+/* One round that is checked. */
+static int check_round(const struct bench_options *o, struct sw_client *c,
+	struct sw_tensor *const *t, uint32_t step, struct bench_row *row)
+{
+	int err;
+
+	for (uint32_t i = 0; i < row->n_tensors; i++)
+		fill(o, sw_tensor_data(t[i]), row->n_elems);
+	err = push_pull(o, c, t, row->n_tensors, step);
+	for (uint32_t i = 0; i < row->n_tensors && !err; i++)
+		row->wrong += count_wrong(
+			o, sw_tensor_result(t[i]), row->n_elems, row->workers);
+	return err;
+}
+
 /* Timed rounds in the middle, checked ones at both ends. */
 static int measure(const struct bench_options *o, struct sw_client *c,
-	struct sw_tensor *t, struct bench_row *row)
+	struct sw_tensor *const *t, struct bench_row *row)
 {
-	char *data = sw_tensor_data(t);
-	const char *result = sw_tensor_result(t);
-	uint32_t n = iterations(o, row->size_bytes), step = 0;
+	uint32_t n = iterations(o, row->size_bytes * row->n_tensors), step = 0;
 	double *us = calloc(n, sizeof(*us));
 	int err = us ? 0 : SW_ENOMEM;
 
 	row->n_iters = n;
 	row->workers = sw_size(c);
-	for (uint32_t i = 0; i < WARM_UP && !err; i++) {
-		fill(o, data, row->n_elems);
-		err = push_pull(o, c, t, step++);
-		row->wrong +=
-			count_wrong(o, result, row->n_elems, row->workers);
-	}
+	row->local_ranks = sw_local_size(c);
+	for (uint32_t i = 0; i < WARM_UP && !err; i++)
+		err = check_round(o, c, t, step++, row);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		uint64_t from = sw_now_ns();
 
-		err = push_pull(o, c, t, step++);
+		err = push_pull(o, c, t, row->n_tensors, step++);
 		us[i] = (double)(sw_now_ns() - from) / 1e3;
 	}
-	if (!err) {
-		fill(o, data, row->n_elems);
-		err = push_pull(o, c, t, step++);
-		row->wrong +=
-			count_wrong(o, result, row->n_elems, row->workers);
+	if (!err)
+		err = check_round(o, c, t, step, row);
+	if (!err)
 		summarize(row, us);
-	}
 	free(us);
 	return err;
 }
@@ -150,27 +165,29 @@ static int run_size(const struct bench_options *o, struct sw_client *c,
 	uint64_t bytes, struct bench_row *row)
 {
 	uint32_t elem = sw_dtype_bytes(o->dtype);
-	char name[32];
-	struct sw_tensor_desc desc = {.name = name, .dtype = o->dtype};
-	struct sw_tensor *t;
+	struct sw_tensor_desc descs[BENCH_TENSORS];
+	struct sw_tensor *t[BENCH_TENSORS];
+	char names[BENCH_TENSORS][32];
 	int err;
 
-	*row = (struct bench_row){.n_elems = bytes / elem ? bytes / elem : 1};
+	*row = (struct bench_row){.n_elems = bytes / elem ? bytes / elem : 1,
+		.n_tensors = o->n_tensors};
 	row->size_bytes = row->n_elems * elem;
-	desc.n_elems = row->n_elems;
-	snprintf(name, sizeof(name), "bench.%llu",
-		(unsigned long long)row->size_bytes);
-	err = sw_declare(c, &desc, 1, &t);
-	if (err) {
-		fprintf(stderr, "sumwire bench: %s: %s\n", sw_error_text(err),
-			sw_last_error(c));
-		return err;
+	for (uint32_t i = 0; i < o->n_tensors; i++) {
+		snprintf(names[i], sizeof(names[i]), "bench.%llu.%u",
+			(unsigned long long)row->size_bytes, i);
+		descs[i] = (struct sw_tensor_desc){.name = names[i],
+			.n_elems = row->n_elems,
+			.dtype = o->dtype,
+			.priority = i};
 	}
-	return measure(o, c, t, row);
+	err = complain(c, sw_declare(c, descs, o->n_tensors, t));
+	return err ? err : measure(o, c, t, row);
 }
 
 int sw_bench_client(const struct bench_options *o, const char *path,
-	void (*each)(void *ctx, struct bench_row *row), void *ctx)
+	uint32_t local_rank, void (*each)(void *ctx, struct bench_row *row),
+	void *ctx)
 {
 	struct sw_settings s;
 	struct sw_client *c = NULL;
@@ -179,6 +196,7 @@ int sw_bench_client(const struct bench_options *o, const char *path,
 
 	sw_settings_init(&s);
 	s.agent = path;
+	s.local_rank = local_rank;
 	err = sw_open(&s, &c);
 	if (err)
 		fprintf(stderr, "sumwire bench: %s: %s\n", sw_error_text(err),

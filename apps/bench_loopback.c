@@ -60,13 +60,17 @@ static const char *role_of(const struct bench_loopback *l, uint32_t i)
 }
 
 /* Agents: where processes attach, and who sums. */
-static void write_agent(const struct bench_loopback *l, uint32_t i, FILE *f)
+static void write_agent(const struct bench_loopback *l,
+	const struct bench_options *o, uint32_t i, FILE *f)
 {
 	uint32_t n_servers = l->is_colocated ? BENCH_DAEMONS : 1;
 
 	if (!is_agent(l, i))
 		return;
-	fprintf(f, "[agent]\nsocket = %s/%s.sock\n", l->dir, name_of(l, i));
+	fprintf(f,
+		"[agent]\nsocket = %s/%s.sock\nlocal_ranks = %u\n"
+		"quota = 64GiB\n",
+		l->dir, name_of(l, i), o->local_ranks);
 	for (uint32_t k = 0; k < n_servers; k++)
 		fprintf(f, "[server %s]\nip = 10.77.0.%u\nport = a\n",
 			name_of(l, k), k + 1);
@@ -97,7 +101,7 @@ static int write_conf(const struct bench_loopback *l,
 		l->is_colocated ? i : 0, o->has_no_crc ? "no" : "yes", l->dir,
 		name_of(l, i), l->dir, i ? "connect" : "listen", i + 1, o->ring,
 		o->burst, rate, faults, faults, faults, sw_bench_cpu(i, cpu));
-	write_agent(l, i, f);
+	write_agent(l, o, i, f);
 	return fclose(f) ? SW_EIO : 0;
 }
 
