@@ -57,9 +57,10 @@ static void refuse(struct agent *a, uint32_t id, int err, const char *fmt, ...)
 static struct agent_rank *place_for(
 	struct agent *a, struct agent_group *g, uint32_t id, uint32_t wanted)
 {
-	uint32_t i = wanted;
+	uint32_t i = wanted & ~SW_EDGE_IF_FREE;
+	bool is_free = i < n_local(a) && !g->ranks[i].is_here;
 
-	if (wanted == UINT32_MAX)
+	if (wanted & SW_EDGE_IF_FREE && !is_free)
 		for (i = 0; i + 1 < n_local(a) && g->ranks[i].is_here;)
 			i++;
 	if (i >= n_local(a))

@@ -54,7 +54,8 @@ enum sw_host_why {
 
 struct sw_host_events {
 	/* A process asks to attach: answer now or later.  @local_rank is the
-	 * one that it wants to be, UINT32_MAX: any. */
+	 * one that it must be, with SW_EDGE_IF_FREE the one that it would like
+	 * to be, UINT32_MAX: any. */
 	void (*on_attach)(void *ctx, uint32_t id, uint32_t pid, uint32_t uid,
 		uint32_t local_rank);
 	/* A client declares @n tensors (valid until release); names are new to

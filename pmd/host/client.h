@@ -41,7 +41,7 @@ struct sw_client {
 	struct sw_edge_control *control;
 	struct sw_spsc submits, completions;
 	uint32_t rank, size, local_rank, local_size;
-	struct sw_launch launch; /* what the environment says of those */
+	struct sw_launch launch;   /* what the environment says of those */
 	struct sw_segment results; /* shared by several local ranks, to read */
 
 	uint64_t n_pushes;     /* handles so far; they start at 1 */

@@ -124,10 +124,23 @@ static int use_attached(
 	return 0;
 }
 
+/* The local rank to ask for, as struct sw_edge_attach has it.  A launcher
+ * counts the processes of a machine, of which this may be the only one at its
+ * agent: what it says is a wish. */
+static uint32_t wanted_local_rank(const struct sw_client *c)
+{
+	if (c->settings.local_rank != SW_ANY_LOCAL_RANK)
+		return c->settings.local_rank + 1;
+	if (!c->launch.values[SW_LAUNCH_LOCAL_RANK].variable)
+		return 0;
+	return (sw_launch_number(&c->launch, SW_LAUNCH_LOCAL_RANK) + 1) |
+	       SW_EDGE_IF_FREE;
+}
+
 static int attach_until(struct sw_client *c, uint64_t until_ns)
 {
 	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
-		SW_EDGE_VERSION, c->settings.local_rank + 1};
+		SW_EDGE_VERSION, wanted_local_rank(c)};
 	union sw_edge_msg m;
 	int fds[2], kind;
 

@@ -88,6 +88,9 @@ struct sw_edge_attach {
 	uint32_t local_rank; /* 1 + the one it wants to be; 0: any */
 };
 
+/* In the local rank of an attach: any other will do, too. */
+#define SW_EDGE_IF_FREE UINT32_C(0x80000000)
+
 struct sw_edge_attached {
 	uint32_t kind, rank, size, local_rank, local_size, pad;
 };

@@ -49,8 +49,9 @@ struct sw_settings {
 				    SUMWIRE_AGENT (sumwire run sets it), else
 				    /run/sumwire/agent.sock */
 	uint32_t local_rank;     /* which of the agent's local ranks to be;
-				    default SW_ANY_LOCAL_RANK: the lowest
-				    that is free */
+				    default SW_ANY_LOCAL_RANK: what a
+				    launcher says, if that is free, else the
+				    lowest that is */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
 				    the other workers.  Default 60 */
 	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
@@ -73,9 +74,10 @@ SW_API void sw_settings_init(struct sw_settings *s);
  * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
  * SW_EPERM the agent does not admit this user; SW_EBUSY another process is
  * attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server, with
- * its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables of a launcher (torchrun,
- * OpenMPI, Slurm, …; conf/launch.def) contradict each other, or the rank and
- * size that the agent gives; SW_EIO, SW_ENOMEM, SW_EPROTO. */
+ * its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables of a
+ * launcher (torchrun, OpenMPI, Slurm, …; conf/launch.def) contradict each
+ * other, or the rank and size that the agent gives; SW_EIO, SW_ENOMEM,
+ * SW_EPROTO. */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
 
 /* sw_leave - leave the job, but keep the tensors' memory mapped until sw_close,

@@ -135,5 +135,20 @@ def test_places_are_limited():
             check(f"local {local} of 2" in c.out(), f"{c.name}: {c.out()}")
 
 
+def test_launchers_local_ranks():
+    """What a launcher says is taken where it can be."""
+    with Net(workers=1, local=(3,)) as net:
+        net.start_all()
+        started = [net.run(f"c{rank}", "env", "-u", "SUMWIRE_LAUNCHER",
+                           f"RANK={rank}", "WORLD_SIZE=3",
+                           f"LOCAL_RANK={rank}", "LOCAL_WORLD_SIZE=3",
+                           rig.program("test/proc/proc_client"), "--agent",
+                           net.socket("agent0"), *TENSORS)
+                   for rank in (2, 0, 1)]
+        check_steps(started, 1)
+        for c in started:
+            check(f"local {c.name[1]} of 3" in c.out(), f"{c.name}: {c.out()}")
+
+
 if __name__ == "__main__":
     rig.main(dict(globals()))
