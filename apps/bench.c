@@ -182,7 +182,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"start a server and an agent on memif, then stop them"},
 		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
 			"loopback of two agents that sum, too, and no server"},
-		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 64,
+		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
 			"loopback: processes of its agent"},
 		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
 			BENCH_TENSORS, "tensors of each size, pushed together"},
