@@ -11,6 +11,7 @@ int sw_cmd_bench(int argc, char **argv);
 int sw_cmd_bench_sum(int argc, char **argv); /* "bench sum" */
 int sw_cmd_conf(int argc, char **argv);
 int sw_cmd_plan(int argc, char **argv);
+int sw_cmd_replay(int argc, char **argv);
 int sw_cmd_run(int argc, char **argv);
 int sw_cmd_server(int argc, char **argv);
 int sw_cmd_stats(int argc, char **argv);

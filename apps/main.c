@@ -35,6 +35,9 @@ static const struct {
 #if SW_HAVE_CMD_TUNE
 	{"tune", sw_cmd_tune, "search for the best partition and credit"},
 #endif
+#if SW_HAVE_CMD_REPLAY
+	{"replay", sw_cmd_replay, "a model's iterations over the real engine"},
+#endif
 #if SW_HAVE_CMD_STATS
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
 #endif

@@ -56,7 +56,8 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		fprintf(f, "%u", i - 1);
 	fprintf(f, "\n[log]\nlevel = %s\n[stats]\nsocket = %s\n",
 		net->log_level, stats);
-	fprintf(f, "[job]\nworkers = %u\n", net->n_agents);
+	fprintf(f, "[job]\nworkers = %u\n%s", net->n_agents,
+		net->job_keys ? net->job_keys : "");
 	if (i != SW_NET_SERVER)
 		fprintf(f, "rank = %u\n", i - 1);
 }
@@ -67,9 +68,9 @@ static void port_write(
 {
 	fprintf(f,
 		"[port link%u]\ntype = memif\nsocket = %s/link%u\nside = %s\n"
-		"ip = 10.77.%u.%u/30\n",
+		"ip = 10.77.%u.%u/30\n%s",
 		agent, net->dir, agent, is_server ? "listen" : "connect", agent,
-		is_server ? 1 : 2);
+		is_server ? 1 : 2, net->port_keys ? net->port_keys : "");
 }
 
 static void server_write(const struct sw_net *net, FILE *f)
@@ -84,8 +85,8 @@ static void agent_write(const struct sw_net *net, uint32_t i, FILE *f)
 	char socket[SW_NET_PATH_BYTES];
 
 	sw_net_agent(net, i, socket);
-	fprintf(f, "[agent]\nsocket = %s\nquota = %" PRIu64 "B\n", socket,
-		net->quota_bytes);
+	fprintf(f, "[agent]\nsocket = %s\nquota = %" PRIu64 "B\n%s", socket,
+		net->quota_bytes, net->agent_keys ? net->agent_keys : "");
 	port_write(net, i, false, f);
 	fprintf(f, "[server a]\nip = 10.77.%u.1\nport = link%u\n", i, i);
 }

@@ -20,6 +20,8 @@ struct sw_net {
 	uint32_t n_agents;
 	const char *log_level; /* of all daemons: "warn" */
 	uint64_t quota_bytes;  /* of tensors, at the server and each agent */
+	/* Lines for all [job], [agent] and [port] sections; NULL: none. */
+	const char *job_keys, *agent_keys, *port_keys;
 };
 
 /* One of the processes: 0 is the server, 1 + i agent i. */

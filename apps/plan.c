@@ -16,7 +16,7 @@
 #include "engine/error.h"
 #include "engine/place.h"
 
-enum { MACHINES = 1024, POLICIES = 8, PAYLOAD = 8192 };
+enum { MACHINES = 1024, PAYLOAD = 8192 };
 
 struct plan {
 	uint32_t n, k;
@@ -28,9 +28,8 @@ struct plan {
 	struct sw_model model;
 	struct sw_plan_share share;
 	struct sw_plan_run run;
-	struct sw_plan_policy policies[POLICIES];
-	double iteration_s[POLICIES], ideal_s, bound_s;
-	uint32_t n_policies;
+	struct sw_policy policies[SW_N_POLICIES];
+	double iteration_s[SW_N_POLICIES], fifo_s, ideal_s, bound_s;
 };
 
 static double m_bytes(const struct plan *p)
@@ -47,7 +46,6 @@ static double effective_rate(const struct plan *p)
 
 static int compute(struct plan *p)
 {
-	const struct sw_plan_policy *policy;
 	int err;
 
 	p->share = sw_plan_share(
@@ -60,17 +58,19 @@ static int compute(struct plan *p)
 		.has_barrier = p->has_barrier,
 		.time_scale = 1};
 	err = sw_plan_ideal(&p->run, &p->ideal_s);
-	for (uint32_t i = 0; !err && (policy = sw_plan_policy(i)); i++) {
-		p->policies[i] = *policy;
-		if (!strcmp(policy->name, "bytescheduler")) {
-			p->policies[i].partition_bytes = p->partition_bytes;
-			p->policies[i].credit_bytes = p->credit_bytes;
-		}
-		err = sw_plan_simulate(
-			&p->run, &p->policies[i], &p->iteration_s[i]);
-		p->n_policies = i + 1;
+	for (uint32_t i = 0; i < SW_N_POLICIES && !err; i++) {
+		struct sw_policy *policy = &p->policies[i];
+
+		*policy = *sw_policy_at(i);
+		if (policy->is_tunable && p->partition_bytes)
+			policy->part_bytes = p->partition_bytes;
+		if (policy->is_tunable && p->credit_bytes)
+			policy->credit_bytes = p->credit_bytes;
+		err = sw_plan_simulate(&p->run, policy, &p->iteration_s[i]);
 	}
-	p->bound_s = sw_plan_bound(&p->run, p->partition_bytes);
+	p->fifo_s = p->iteration_s[SW_POLICY_I_fifo];
+	p->bound_s = sw_plan_bound(
+		&p->run, p->policies[SW_POLICY_I_bytescheduler].part_bytes);
 	return err;
 }
 
@@ -115,12 +115,12 @@ static double unbalance(const struct plan *p, uint32_t policy)
 static void write_policies(struct sw_json *j, const struct plan *p)
 {
 	sw_json_array_open(j, "policies");
-	for (uint32_t i = 0; i < p->n_policies; i++) {
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++) {
 		sw_json_object_open(j, NULL);
 		sw_json_text(j, "policy", p->policies[i].name);
 		sw_json_double(j, "iteration_s", p->iteration_s[i]);
-		sw_json_double(j, "speedup_over_fifo",
-			p->iteration_s[0] / p->iteration_s[i]);
+		sw_json_double(
+			j, "speedup_over_fifo", p->fifo_s / p->iteration_s[i]);
 		sw_json_double(j, "over_ideal", p->iteration_s[i] / p->ideal_s);
 		sw_json_close(j);
 	}
@@ -181,10 +181,9 @@ static void print_table(const struct plan *p)
 	print_number("bound over it (4.1)", 1e3 * p->bound_s, "ms");
 	printf("\n%-14s %12s %10s %10s\n", "policy", "iteration", "over fifo",
 		"over ideal");
-	for (uint32_t i = 0; i < p->n_policies; i++)
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
 		printf("%-14s %9.2f ms %10.3f %10.3f\n", p->policies[i].name,
-			1e3 * p->iteration_s[i],
-			p->iteration_s[0] / p->iteration_s[i],
+			1e3 * p->iteration_s[i], p->fifo_s / p->iteration_s[i],
 			p->iteration_s[i] / p->ideal_s);
 	printf("\n%-14s %s\n", "placement", "largest part over its share");
 	for (uint32_t i = 0; i < SW_N_PLACE_POLICIES; i++)
@@ -248,10 +247,10 @@ static int parse(struct plan *p, int argc, char **argv)
 			"M for the shares and times; 0: the model's"},
 		{"--rate", SW_ARG_RATE, {.u64 = &p->rate_bits_s}, 1e6, 1e13,
 			"of each machine's link, each way"},
-		{"--partition", SW_ARG_BYTES, {.u64 = &p->partition_bytes},
-			1024, 1ULL << 36, "bytescheduler's partition"},
-		{"--credit", SW_ARG_BYTES, {.u64 = &p->credit_bytes}, 1024,
-			1ULL << 36, "bytescheduler's credit"},
+		{"--partition", SW_ARG_BYTES, {.u64 = &p->partition_bytes}, 0,
+			SW_PART_MAX, "bytescheduler's partition; 0: its own"},
+		{"--credit", SW_ARG_BYTES, {.u64 = &p->credit_bytes}, 0,
+			SW_CREDIT_TOP, "bytescheduler's credit; 0: its own"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &p->overhead_ns}, 0, 1e9,
 			"the link stands still so long for a partition"},
 		{"--latency", SW_ARG_TIME, {.u64 = &p->latency_ns}, 0, 1e9,
@@ -279,8 +278,6 @@ int sw_cmd_plan(int argc, char **argv)
 		.k = 16,
 		.rate_bits_s = 100ULL * 1000 * 1000 * 1000,
 		.model_name = "vgg16",
-		.partition_bytes = 1 << 20,
-		.credit_bytes = 4 << 20,
 		.latency_ns = 20000};
 	char why[256];
 	int err = parse(&p, argc, argv);

@@ -7,13 +7,7 @@
 
 #include "engine/error.h"
 
-enum { WARM_UP = 2, MEASURED = 10, F32 = 4, MIB = 1 << 20 };
-
-static const struct sw_plan_policy policies[] = {
-	{"fifo", 0, 0, false},
-	{"p3", 160 * 1000, 160 * 1000, true},
-	{"bytescheduler", 1 * MIB, 4 * MIB, true},
-};
+enum { WARM_UP = 2, MEASURED = 10, F32 = 4 };
 
 /* A partition that was admitted: in the link's queue, on it, or coming back. */
 struct part {
@@ -34,7 +28,7 @@ struct tensor {
 
 struct sim {
 	const struct sw_plan_run *run;
-	struct sw_plan_policy policy;
+	struct sw_policy policy;
 	bool is_ideal;
 	double now_s;
 	/* computation: step 0 … 2 n - 1 of iteration @iteration */
@@ -51,11 +45,6 @@ struct sim {
 	bool is_sending;
 	double sent_s; /* the head of sending leaves */
 };
-
-const struct sw_plan_policy *sw_plan_policy(uint32_t i)
-{
-	return i < sizeof(policies) / sizeof(policies[0]) ? &policies[i] : NULL;
-}
 
 /* --- queues of fixed size --- */
 
@@ -157,7 +146,7 @@ static uint32_t look(const struct sim *s)
 	for (uint32_t t = 0; t < n; t++) {
 		const struct tensor *x = &s->tensors[t];
 		const struct tensor *b = &s->tensors[best < n ? best : t];
-		bool is_urgent = s->policy.is_priority && x->layer != b->layer
+		bool is_urgent = s->policy.by_priority && x->layer != b->layer
 					 ? x->layer < b->layer
 					 : x->ready_no < b->ready_no;
 
@@ -183,10 +172,8 @@ static void admit(struct sim *s)
 
 	while (s->credit > 0 && (t = choose(s)) < n) {
 		struct tensor *x = &s->tensors[t];
-		double unit = s->policy.partition_bytes
-				      ? (double)s->policy.partition_bytes
-				      : x->bytes;
-		struct part p = {.tensor = t, .bytes = fmin(unit, x->unsent)};
+		struct part p = {.tensor = t,
+			.bytes = fmin((double)s->policy.part_bytes, x->unsent)};
 
 		x->unsent -= p.bytes;
 		s->credit -= p.bytes;
@@ -217,7 +204,7 @@ static void start_sending(struct sim *s)
 
 	if (s->is_sending || !s->sending.n)
 		return;
-	if (l->is_sorted && s->policy.is_priority)
+	if (l->is_sorted && s->policy.by_priority)
 		sort(s);
 	s->is_sending = true;
 	s->sent_s = s->now_s + l->overhead_s +
@@ -292,10 +279,7 @@ static uint32_t most_parts(const struct sim *s)
 	double n = 1;
 
 	for (uint32_t t = 0; t < m->n_tensors; t++)
-		n += s->policy.partition_bytes
-			     ? ceil(s->tensors[t].bytes /
-				       (double)s->policy.partition_bytes)
-			     : 1;
+		n += ceil(s->tensors[t].bytes / (double)s->policy.part_bytes);
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
@@ -315,8 +299,7 @@ static int open_sim(struct sim *s)
 	s->sending.size = s->coming.size = size;
 	s->sending.parts = calloc(size, sizeof(struct part));
 	s->coming.parts = calloc(size, sizeof(struct part));
-	s->credit = s->policy.credit_bytes ? (double)s->policy.credit_bytes
-					   : INFINITY;
+	s->credit = (double)s->policy.credit_bytes;
 	s->step_end_s = INFINITY;
 	s->chosen = m->n_tensors;
 	return s->sending.parts && s->coming.parts ? 0 : SW_ENOMEM;
@@ -345,7 +328,7 @@ static int simulate(struct sim *s, double *iteration_s)
 }
 
 int sw_plan_simulate(const struct sw_plan_run *run,
-	const struct sw_plan_policy *policy, double *iteration_s)
+	const struct sw_policy *policy, double *iteration_s)
 {
 	struct sim s = {.run = run, .policy = *policy};
 
@@ -355,7 +338,7 @@ int sw_plan_simulate(const struct sw_plan_run *run,
 int sw_plan_ideal(const struct sw_plan_run *run, double *iteration_s)
 {
 	struct sim s = {.run = run,
-		.policy = {.name = "ideal", .is_priority = true},
+		.policy = {.by_priority = true, .part_bytes = SW_PART_WHOLE},
 		.is_ideal = true};
 
 	return simulate(&s, iteration_s);

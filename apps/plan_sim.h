@@ -14,17 +14,7 @@
 #include <stdint.h>
 
 #include "apps/model.h"
-
-/* Algorithm 1 and what it is compared with. */
-struct sw_plan_policy {
-	const char *name;
-	uint64_t partition_bytes; /* 0: whole tensors */
-	uint64_t credit_bytes; /* admit while more than 0 is left; 0: always */
-	bool is_priority;      /* else in order of readiness */
-};
-
-/* sw_plan_policy - policy @i by default values, NULL behind the last. */
-const struct sw_plan_policy *sw_plan_policy(uint32_t i);
+#include "engine/policy.h"
 
 struct sw_plan_link {
 	double rate_bytes_s; /* each way */
@@ -46,7 +36,7 @@ struct sw_plan_run {
  * many as it takes until all are alike.
  * Errors: SW_EINVAL a rate or scale that is not positive, SW_ENOMEM. */
 int sw_plan_simulate(const struct sw_plan_run *run,
-	const struct sw_plan_policy *policy, double *iteration_s);
+	const struct sw_policy *policy, double *iteration_s);
 
 /* sw_plan_ideal - the same with partitions of no size, free preemption and
  * neither overhead nor latency: the optimum of BS-T1. */

@@ -68,10 +68,9 @@ static double draw_log(uint64_t *rng, double min, double max)
 static int true_time(
 	const struct landscape *l, struct sw_tune_point p, double *iteration_s)
 {
-	struct sw_plan_policy policy = {.name = "bytescheduler",
-		.partition_bytes = p.partition_bytes,
-		.credit_bytes = p.credit_bytes,
-		.is_priority = true};
+	struct sw_policy policy = {.by_priority = true,
+		.part_bytes = p.partition_bytes,
+		.credit_bytes = p.credit_bytes};
 
 	return sw_plan_simulate(&l->run, &policy, iteration_s);
 }

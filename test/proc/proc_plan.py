@@ -33,7 +33,7 @@ def test_the_papers_gains():
     check(abs(16 * d["ss_cpu_share"] + 32 * d["ss_gpu_share"] - 1) < 1e-9, d)
     check(abs(d["optimal_time_s"] - 0.058405) < 1e-6, d)
     check([p["policy"] for p in d["policies"]] ==
-          ["fifo", "p3", "bytescheduler"], d)
+          ["bytescheduler", "p3", "fifo"], d)
     for p in d["policies"]:
         check(p["iteration_s"] >= d["ideal_iteration_s"], p)
 

@@ -3,7 +3,6 @@
 #include "test/support/unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "apps/plan_sim.h"
 #include "engine/error.h"
@@ -40,8 +39,7 @@ static struct sw_plan_run two(struct sw_model *m,
 		.model = m, .link = {.rate_bytes_s = 4}, .time_scale = 1};
 }
 
-static double simulate(
-	const struct sw_plan_run *run, const struct sw_plan_policy *p)
+static double simulate(const struct sw_plan_run *run, const struct sw_policy *p)
 {
 	double s = -1;
 
@@ -57,13 +55,11 @@ static double ideal(const struct sw_plan_run *run)
 	return s;
 }
 
-static const struct sw_plan_policy *named(const char *name)
+static struct sw_policy policy(uint64_t part_bytes, uint64_t credit_bytes)
 {
-	uint32_t i = 0;
-
-	while (strcmp(sw_plan_policy(i)->name, name))
-		i++;
-	return sw_plan_policy(i);
+	return (struct sw_policy){.by_priority = true,
+		.part_bytes = part_bytes,
+		.credit_bytes = credit_bytes};
 }
 
 /* Little to send: computation alone, 6 s. */
@@ -75,8 +71,8 @@ static void simulate__hidden(void **state)
 	/* b_0 ends at 6, its 4 bytes take 1 s, then f_0 */
 	double want = 7;
 
-	assert_near(simulate(&run, named("fifo")), want);
-	assert_near(simulate(&run, named("bytescheduler")), want);
+	assert_near(simulate(&run, &sw_policy_fifo), want);
+	assert_near(simulate(&run, &sw_policy_bytescheduler), want);
 	assert_near(ideal(&run), want);
 }
 
@@ -88,13 +84,13 @@ static void simulate__priority(void **state)
 	struct sw_model_tensor t[2];
 	struct sw_model m;
 	struct sw_plan_run run = two(&m, t, 8, 16);
-	struct sw_plan_policy fine = {"fine", 4, 4, true};
+	struct sw_policy fine = policy(4, 4);
 
-	assert_near(simulate(&run, named("fifo")), 10);
+	assert_near(simulate(&run, &sw_policy_fifo), 10);
 	assert_near(ideal(&run), 9);
 	assert_near(simulate(&run, &fine), 9);
 	run.has_barrier = true; /* both wait for all 6 s after the end of b_0 */
-	assert_near(simulate(&run, named("fifo")), 10);
+	assert_near(simulate(&run, &sw_policy_fifo), 10);
 	assert_near(ideal(&run), 10);
 }
 
@@ -107,15 +103,15 @@ static void simulate__partitions_delay(void **state)
 	struct sw_model_tensor t[2];
 	struct sw_model m;
 	struct sw_plan_run run = two(&m, t, 8, 12);
-	struct sw_plan_policy p = {"p", 4, 4, true};
+	struct sw_policy p = policy(4, 4);
 
 	assert_near(ideal(&run), 8);
 	assert_near(simulate(&run, &p), 8);
 	/* 12 bytes in one: layer 0 goes from 7 to 9 */
-	p.partition_bytes = p.credit_bytes = 12;
+	p.part_bytes = p.credit_bytes = 12;
 	assert_near(simulate(&run, &p), 9);
 	/* three of 4, but a credit for all of them: the same */
-	p.partition_bytes = 4;
+	p.part_bytes = 4;
 	assert_near(simulate(&run, &p), 9);
 	/* unless what waits for the link can be overtaken */
 	run.link.is_sorted = true;
@@ -128,7 +124,7 @@ static void simulate__stop_and_wait(void **state)
 	struct sw_model_tensor t[2];
 	struct sw_model m;
 	struct sw_plan_run run = two(&m, t, 16, 4);
-	struct sw_plan_policy p = {"p", 4, 4, true};
+	struct sw_policy p = policy(4, 4);
 
 	run.link.latency_s = 0.5;
 	/* b_1 ends at 4: its 4 bytes are back at 5.5; b_0 at 6: four
@@ -153,8 +149,7 @@ static void simulate__bad_numbers(void **state)
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 	run.link.rate_bytes_s = 1;
 	run.time_scale = -1;
-	assert_int_equal(
-		sw_plan_simulate(&run, sw_plan_policy(0), &s), SW_EINVAL);
+	assert_int_equal(sw_plan_simulate(&run, &sw_policy_p3, &s), SW_EINVAL);
 	run.time_scale = 1;
 	run.link.latency_s = NAN;
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
@@ -185,7 +180,7 @@ static void ideal__is_the_optimum(void **state)
 			.link = {.rate_bytes_s = rates[i % 3]},
 			.has_barrier = false,
 			.time_scale = 1};
-		struct sw_plan_policy p = {"p", 8 << 20, 16 << 20, true};
+		struct sw_policy p = policy(8 << 20, 16 << 20);
 		char why[256];
 		double best, last = INFINITY, s;
 
@@ -195,17 +190,18 @@ static void ideal__is_the_optimum(void **state)
 		assert_true(
 			best >= 1e-9 * (double)(m.forward_ns + m.backward_ns));
 		assert_true(best >= 0.999 * (double)m.bytes / rates[i % 3]);
-		for (; p.partition_bytes >= 64 << 10; p.partition_bytes /= 8) {
-			p.credit_bytes = p.partition_bytes;
+		for (; p.part_bytes >= 64 << 10; p.part_bytes /= 8) {
+			p.credit_bytes = p.part_bytes;
 			s = simulate(&run, &p);
 			assert_true(s >= best * (1 - 1e-9));
-			assert_true(s <= best + 1e-9 +
-						 sw_plan_bound(&run,
-							 p.partition_bytes));
+			assert_true(
+				s <= best + 1e-9 +
+					     sw_plan_bound(&run, p.part_bytes));
 			last = s;
 		}
 		assert_true(last < 1.02 * best);
-		assert_true(simulate(&run, named("fifo")) >= best * (1 - 1e-9));
+		assert_true(
+			simulate(&run, &sw_policy_fifo) >= best * (1 - 1e-9));
 		sw_model_close(&m);
 	}
 }

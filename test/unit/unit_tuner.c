@@ -90,8 +90,9 @@ static void told__drift_begins_a_search(void **state)
 /* ResNet50 by events; in the middle the link becomes ten times slower. */
 static double simulated(const struct sw_plan_run *run, const struct sw_tuner *t)
 {
-	struct sw_plan_policy p = {
-		"p", t->now.partition_bytes, t->now.credit_bytes, true};
+	struct sw_policy p = {.by_priority = true,
+		.part_bytes = t->now.partition_bytes,
+		.credit_bytes = t->now.credit_bytes};
 	double s = 0;
 
 	assert_int_equal(sw_plan_simulate(run, &p, &s), 0);

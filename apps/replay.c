@@ -1,0 +1,254 @@
+/* replay.c - sumwire replay: a model's iterations against the real engine.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/replay.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/args.h"
+#include "apps/cmd.h"
+#include "apps/json.h"
+#include "apps/tune_knob.h"
+#include "conf/value.h"
+#include "engine/error.h"
+#include "engine/sched.h"
+
+/* Of what the machine carries, how much a paced rate may be. */
+#define SHARE 0.6
+
+struct outcome {
+	double iteration_s, fifo_s; /* 0: not measured */
+	double ideal_s, simulated_s, dilation, latency_s;
+};
+
+static const struct sw_policy *find_policy(const char *name)
+{
+	struct sw_nearest near;
+
+	sw_nearest_init(&near, name);
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++) {
+		if (!strcmp(sw_policy_at(i)->name, name))
+			return sw_policy_at(i);
+		sw_nearest_add(&near, sw_policy_at(i)->name);
+	}
+	fprintf(stderr, "sumwire replay: there is no policy \"%s\"%s%s%s\n",
+		name, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
+	return NULL;
+}
+
+/* What the same model and rate come to without a machine. */
+static int predict(const struct sw_replay *r, struct outcome *o)
+{
+	struct sw_policy p = *find_policy(r->policy);
+	struct sw_plan_run run = {.model = &r->model,
+		.link = {.rate_bytes_s = (double)r->rate_bit_s / 8,
+			.latency_s = o->latency_s,
+			.is_sorted = true},
+		.has_barrier = r->has_barrier,
+		.time_scale = 1};
+	int err = sw_plan_ideal(&run, &o->ideal_s);
+
+	if (r->partition_bytes)
+		p.part_bytes = r->partition_bytes;
+	if (r->credit_bytes)
+		p.credit_bytes = r->credit_bytes;
+	return err ? err : sw_plan_simulate(&run, &p, &o->simulated_s);
+}
+
+/* Can the machine carry the rate?  If not, all times grow. */
+static int choose_dilation(const struct sw_replay *r, struct outcome *o)
+{
+	struct sw_replay_result probe;
+	int err = sw_replay_loopback(r, NULL, 1, &probe);
+
+	if (err)
+		return err;
+	o->dilation = r->dilation > 0
+			      ? r->dilation
+			      : fmax(1, (double)r->rate_bit_s / 8 /
+						(SHARE * probe.bytes_s));
+	o->latency_s = probe.latency_s / o->dilation;
+	fprintf(stderr,
+		"sumwire replay: %u workers carry %.2f Gb/s each way here; "
+		"time is dilated by %.3g\n",
+		r->n_workers, 8e-9 * probe.bytes_s, o->dilation);
+	return 0;
+}
+
+static int run_loopback(const struct sw_replay *r, struct outcome *o)
+{
+	struct sw_replay_result result;
+	int err = choose_dilation(r, o);
+
+	if (!err)
+		err = sw_replay_loopback(r, "fifo", o->dilation, &result);
+	if (err)
+		return err;
+	o->fifo_s = o->iteration_s = result.iteration_s;
+	if (!strcmp(r->policy, "fifo"))
+		return 0;
+	err = sw_replay_loopback(r, r->policy, o->dilation, &result);
+	o->iteration_s = result.iteration_s;
+	return err;
+}
+
+static int report(const struct sw_replay *r, const struct outcome *o)
+{
+	double speedup = o->fifo_s > 0 ? o->fifo_s / o->iteration_s : NAN;
+	struct sw_json j;
+
+	if (!r->is_json) {
+		printf("%s, %s, %.4g Gb/s: %.2f ms an iteration; ideal %.2f "
+		       "(%.3f of it), simulated %.2f",
+			r->model.name, r->policy, 1e-9 * (double)r->rate_bit_s,
+			1e3 * o->iteration_s, 1e3 * o->ideal_s,
+			o->iteration_s / o->ideal_s, 1e3 * o->simulated_s);
+		if (o->fifo_s > 0)
+			printf("; %.3f times as fast as fifo", speedup);
+		printf("\n");
+		return 0;
+	}
+	sw_json_init(&j, stdout);
+	sw_json_object_open(&j, NULL);
+	sw_json_text(&j, "model", r->model.name);
+	sw_json_text(&j, "policy", r->policy);
+	sw_json_double(&j, "rate_gbit_s", 1e-9 * (double)r->rate_bit_s);
+	sw_json_double(&j, "iteration_ms", 1e3 * o->iteration_s);
+	sw_json_double(&j, "ideal_ms", 1e3 * o->ideal_s);
+	sw_json_double(&j, "speedup_over_fifo", speedup);
+	sw_json_double(&j, "simulated_ms", 1e3 * o->simulated_s);
+	sw_json_double(&j, "dilation", o->dilation);
+	sw_json_u64(&j, "workers", r->n_workers);
+	sw_json_u64(&j, "iterations", r->n_iters);
+	sw_json_bool(&j, "barrier", r->has_barrier);
+	sw_json_close(&j);
+	return sw_json_fini(&j);
+}
+
+/* --- command line --- */
+
+struct knobs {
+	const char *partition, *credit;
+};
+
+static int parse_knobs(struct sw_replay *r, const struct knobs *k)
+{
+	const struct sw_policy *policy;
+	const char *fault;
+	char why[256];
+
+	if (k->partition && sw_tune_knob_parse(k->partition,
+				    &r->partition_bytes, why, sizeof(why))) {
+		fprintf(stderr, "sumwire replay: --partition: %s\n", why);
+		return SW_EINVAL;
+	}
+	if (k->credit && sw_tune_knob_parse(k->credit, &r->credit_bytes, why,
+				 sizeof(why))) {
+		fprintf(stderr, "sumwire replay: --credit: %s\n", why);
+		return SW_EINVAL;
+	}
+	policy = find_policy(r->policy);
+	if (!policy)
+		return SW_EINVAL;
+	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);
+	if (fault)
+		fprintf(stderr, "sumwire replay: policy %s: %s\n", r->policy,
+			fault);
+	return fault ? SW_EINVAL : 0;
+}
+
+static int parse(struct sw_replay *r, int argc, char **argv)
+{
+	struct knobs k = {NULL, NULL};
+	const struct sw_arg rows[] = {
+		{"--model", SW_ARG_STRING, {.string = &r->model_name}, 0, 0,
+			"vgg16, resnet50, transformer, bert-large, or a file"},
+		{"--policy", SW_ARG_STRING, {.string = &r->policy}, 0, 0,
+			"fifo, p3 or bytescheduler; without --loopback what "
+			"the agents have"},
+		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
+			"paced payload of a worker, each way; without "
+			"--loopback what the agents have"},
+		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
+			"bytes of bytescheduler's partition"},
+		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
+			"bytes of bytescheduler's credit"},
+		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,
+			"the forward pass waits for all results"},
+		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
+			"measured iterations, after 2"},
+		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
+			"start a server, agents and workers here, and run fifo "
+			"too"},
+		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
+			"of --loopback"},
+		{"--agent", SW_ARG_STRING, {.string = &r->agent}, 0, 0,
+			"socket of this worker's agent; else $SUMWIRE_AGENT"},
+		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
+			"make all times so many times longer; 0: as the "
+			"machine needs it"},
+		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
+			"only measure what the agents carry"},
+		{"--report", SW_ARG_STRING, {.string = &r->report}, 0, 0,
+			"rank 0 writes seconds, bytes per second and latency "
+			"to this file instead of a result"},
+		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,
+			"one JSON object"},
+	};
+	const struct sw_args args = {.name = "replay",
+		.summary = "replay a model's iterations against the real "
+			   "engine",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0])};
+	int err = sw_args_parse(&args, argc, argv);
+
+	return err ? err : parse_knobs(r, &k);
+}
+
+static int replay(struct sw_replay *r)
+{
+	struct outcome o = {.dilation = r->dilation};
+	struct sw_replay_result result = {0};
+	int err;
+
+	if (r->is_loopback) {
+		err = run_loopback(r, &o);
+	} else {
+		if (!(r->dilation > 0))
+			r->dilation = o.dilation = 1;
+		err = sw_replay_worker(r, &result);
+		o.iteration_s = result.iteration_s;
+	}
+	if (err || r->report)
+		return err;
+	if (r->is_probe) {
+		printf("%.2f Gb/s each way; smallest tensor %.1f us\n",
+			8e-9 * result.bytes_s, 1e6 * result.latency_s);
+		return 0;
+	}
+	err = predict(r, &o);
+	return err ? err : report(r, &o);
+}
+
+int sw_cmd_replay(int argc, char **argv)
+{
+	struct sw_replay r = {.model_name = "vgg16",
+		.policy = "bytescheduler",
+		.rate_bit_s = 10ULL * 1000 * 1000 * 1000,
+		.n_workers = 2,
+		.n_iters = 10};
+	char why[256];
+	int err = parse(&r, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (sw_model_open(&r.model, r.model_name, why, sizeof(why))) {
+		fprintf(stderr, "sumwire replay: %s\n", why);
+		return 2;
+	}
+	err = replay(&r);
+	sw_model_close(&r.model);
+	return err ? 1 : 0;
+}

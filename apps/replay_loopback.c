@@ -1,0 +1,154 @@
+/* replay_loopback.c - a server, agents and workers on this machine, for a run.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apps/replay.h"
+#include "apps/run.h"
+#include "engine/error.h"
+
+#define GRACE_NS UINT64_C(15000000000)
+
+enum { ARGS = 20, TEXT = 40 };
+
+/* The command line of a worker, which is this command again. */
+struct command {
+	char *argv[ARGS];
+	char text[ARGS][TEXT];
+	uint32_t n;
+};
+
+static void add(struct command *c, const char *name, const char *value)
+{
+	c->argv[c->n++] = (char *)(uintptr_t)name;
+	if (value)
+		c->argv[c->n++] = (char *)(uintptr_t)value;
+}
+
+static void add_number(struct command *c, const char *name, double value)
+{
+	char *text = c->text[c->n];
+
+	snprintf(text, TEXT, "%.9g", value);
+	add(c, name, text);
+}
+
+static void build(const struct sw_replay *r, bool is_probe, double dilation,
+	const char *report, struct command *c)
+{
+	*c = (struct command){0};
+	add(c, "/proc/self/exe", "replay");
+	add(c, "--model", r->model_name);
+	add(c, "--report", report);
+	add_number(c, "--iters", r->n_iters);
+	add_number(c, "--dilate", dilation);
+	if (r->has_barrier)
+		add(c, "--barrier", NULL);
+	if (is_probe)
+		add(c, "--probe", NULL);
+	add(c, NULL, NULL);
+}
+
+/* Keys of all processes' configurations beside those of sumwire run. */
+struct keys {
+	char job[128], agent[64], port[64];
+};
+
+static struct keys keys_of(
+	const struct sw_replay *r, const char *policy, double dilation)
+{
+	struct keys k = {.job = ""};
+	bool is_ours = policy && !strcmp(policy, r->policy);
+	int n = 0;
+
+	if (policy) {
+		n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
+		snprintf(k.port, sizeof(k.port), "rate = %lluMb/s\n",
+			(unsigned long long)((double)r->rate_bit_s / dilation /
+					     1e6));
+	}
+	if (is_ours && r->credit_bytes)
+		snprintf(k.job + n, sizeof(k.job) - (size_t)n,
+			"credit = %lluB\n",
+			(unsigned long long)r->credit_bytes);
+	if (is_ours && r->partition_bytes)
+		snprintf(k.agent, sizeof(k.agent), "partition = %lluB\n",
+			(unsigned long long)r->partition_bytes);
+	return k;
+}
+
+/* In a process of its own, since sumwire run changes signals for good. */
+static _Noreturn void be_run(
+	const struct sw_replay *r, const struct keys *k, struct command *c)
+{
+	struct sw_run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		_exit(1);
+	run->n_ranks = r->n_workers;
+	run->grace_ns = GRACE_NS;
+	run->command = c->argv;
+	run->net = (struct sw_net){.n_agents = r->n_workers,
+		.log_level = "warn",
+		.quota_bytes = 3 * r->model.bytes + (256 << 20),
+		.job_keys = k->job,
+		.agent_keys = k->agent,
+		.port_keys = k->port};
+	_exit(sw_run_all(run));
+}
+
+static int run(
+	const struct sw_replay *r, const struct keys *k, struct command *c)
+{
+	pid_t pid;
+	int status;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		be_run(r, k, c);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return SW_EIO;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : SW_EPEER;
+}
+
+static int read_report(const char *path, struct sw_replay_result *out)
+{
+	FILE *f = fopen(path, "r");
+	int n = f ? fscanf(f, "%lf %lf %lf", &out->iteration_s, &out->bytes_s,
+			    &out->latency_s)
+		  : 0;
+
+	if (f)
+		fclose(f);
+	if (n == 3)
+		return 0;
+	fprintf(stderr, "sumwire replay: the workers reported nothing\n");
+	return SW_EPROTO;
+}
+
+int sw_replay_loopback(const struct sw_replay *r, const char *policy,
+	double dilation, struct sw_replay_result *out)
+{
+	char report[] = "/tmp/sumwire-replay-XXXXXX";
+	struct keys k = keys_of(r, policy, dilation);
+	int fd = mkstemp(report), err;
+	struct command c;
+
+	if (fd < 0) {
+		fprintf(stderr, "sumwire replay: %s: %s\n", report,
+			strerror(errno));
+		return SW_EIO;
+	}
+	close(fd);
+	build(r, !policy, dilation, report, &c);
+	err = run(r, &k, &c);
+	if (!err)
+		err = read_report(report, out);
+	unlink(report);
+	return err;
+}

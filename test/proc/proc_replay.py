@@ -1,0 +1,81 @@
+# proc_replay.py - sumwire replay: real processes iterate; nothing is timed
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import subprocess
+import tempfile
+
+import rig
+from rig import check
+
+MODEL = """model small
+source nobody
+layers 3
+parameters 600000
+layer 0 a forward 2ms backward 4ms
+tensor a.weight 100x1000
+layer 1 b forward 2ms backward 4ms
+tensor b.weight 300x1000
+tensor b.bias 100000
+layer 2 c forward 2ms backward 4ms
+tensor c.weight 100x1000
+"""
+
+
+def replay(*args):
+    with tempfile.NamedTemporaryFile("w", suffix=".model") as f:
+        f.write(MODEL)
+        f.flush()
+        return subprocess.run(
+            [rig.sumwire(), "replay", "--model", f.name, *args],
+            capture_output=True, text=True, timeout=120, check=False,
+            env={**os.environ, "TMPDIR": "/tmp"})
+
+
+def check_policy(policy, *args):
+    p = replay("--loopback", "--policy", policy, "--rate", "500Mb/s",
+               "--iters", "3", "--dilate", "1", "--json", *args)
+    check(p.returncode == 0, p.stderr)
+    d = json.loads(p.stdout)
+    check(d["model"] == "small" and d["policy"] == policy, d)
+    check(d["rate_gbit_s"] == 0.5 and d["workers"] == 2, d)
+    # nothing is faster than the optimum of BS-T1
+    check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
+    check(d["speedup_over_fifo"] > 0, d)
+    check("carry" in p.stderr, p.stderr)
+    return d
+
+
+def test_fifo():
+    check(check_policy("fifo")["speedup_over_fifo"] == 1, "fifo over fifo")
+
+
+def test_p3():
+    check_policy("p3")
+
+
+def test_bytescheduler_with_knobs():
+    check_policy("bytescheduler", "--partition", "32KiB", "--credit",
+                 "256KiB")
+
+
+def test_global_barrier():
+    d = check_policy("bytescheduler", "--barrier")
+    check(d["barrier"] is True, d)
+    # all that is sent, then all layers: 2.4 MB at 0.5 Gb/s and 18 ms
+    check(d["ideal_ms"] > 18 + 6.4, d)
+
+
+def test_bad_input():
+    for args, text in [(["--policy", "fito"], "did you mean fifo"),
+                       (["--credit", "4000000"], "16000000B if it counts"),
+                       (["--policy", "p3", "--credit", "1MiB"], "policy p3"),
+                       (["--rate", "0Gb/s"], "out of range"),
+                       (["--iters", "0"], "1 to")]:
+        p = replay(*args)
+        check(p.returncode == 2, f"{args}: exit {p.returncode}")
+        check(text in p.stderr, f"{args}: {p.stderr}")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
