@@ -1,0 +1,229 @@
+# peers.py - one class per peer: what it needs, and how it is measured
+# SPDX-License-Identifier: BSD-3-Clause
+"""measure(sizes, iterations) gives the median seconds of an all-reduce of f32
+over two processes, in place, by size; iperf3, which sums nothing, the bits per
+second of one TCP stream.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "proc"))
+import nets  # noqa: E402
+import rig  # noqa: E402
+
+LIMIT_S = 600
+PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's PyTorch
+
+
+class Missing(Exception):
+    """Why a peer is skipped."""
+
+
+def need(program, package):
+    path = shutil.which(program)
+    if not path:
+        raise Missing(f"{program} is not installed (apt install {package})")
+    return path
+
+
+def output(args, **keys):
+    p = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True,
+                       text=True, timeout=LIMIT_S, check=False, **keys)
+    if p.returncode:
+        raise RuntimeError(f"{args[0]} ended with {p.returncode}: "
+                           f"{(p.stdout + p.stderr)[-800:]}")
+    return p.stdout
+
+
+def seconds_of(text, who):
+    """Lines of bytes, seconds, wrong elements, as allreduce.* print them."""
+    seconds = {}
+    for line in text.splitlines():
+        n_bytes, median, wrong = line.split()
+        if int(wrong):
+            raise RuntimeError(f"{who}: {wrong} wrong elements")
+        seconds[int(n_bytes)] = float(median)
+    return seconds
+
+
+class Sumwire:
+    """Two nodes, each agent and server at once; a process at each."""
+    name, is_sum = "sumwire", True
+
+    def check(self):
+        """Raises Missing if it cannot run."""
+
+    def ports(self, net):
+        """Change the configuration, if need be."""
+
+    def start(self, net):
+        net.start_all()
+
+    def measure(self, sizes, iterations):
+        self.check()
+        seconds = {}
+        with rig.Net(workers=2, servers=0, colocated=True) as net:
+            self.ports(net)
+            self.start(net)
+            for n_bytes in sizes:
+                p = net.run(f"bench{n_bytes}", rig.sumwire(), "bench", "--json",
+                            "--agent", net.socket("agent0"),
+                            "--agent", net.socket("agent1"),
+                            "--min", str(n_bytes), "--max", str(n_bytes),
+                            "--iters", str(iterations))
+                p.wait_ok(LIMIT_S)
+                row = json.loads(p.out())["results"][0]
+                if row["wrong"]:
+                    raise RuntimeError(f"sumwire: {row['wrong']} wrong")
+                seconds[n_bytes] = row["p50_us"] / 1e6
+        return seconds
+
+
+class SumwireMemif(Sumwire):
+    where = "shared memory"
+
+
+class SumwireVeth(Sumwire):
+    where = "veth"
+
+    def __init__(self, veth):
+        self.veth = veth
+
+    def check(self):
+        types = output([rig.sumwire(), "conf", "--explain", "port.type"])
+        if "af_packet" not in re.search("value: .*", types)[0]:
+            raise Missing("this version has no af_packet port")
+
+    def ports(self, net):
+        for i, name in enumerate(net.agents):
+            ini = net.ini[name]
+            for section in [s for s in ini if s.startswith("port ")]:
+                del ini[section]
+            ini["port p"] = {"type": "af_packet", "device": f"sw{i}",
+                             "ip": nets.OURS[i] + "/24"}
+            for k, server in enumerate(net.agents):
+                ini[f"server {server}"] = {"ip": nets.OURS[k], "port": "p"}
+
+    def start(self, net):
+        path = net.write_ini("agent1")
+        p = net.run("agent1", *self.veth.inside(
+            rig.sumwire(), "agent", "--config", path))
+        net.daemons["agent1"] = p
+        net.start("agent0")
+        p.await_text("is ready")
+
+
+class Gloo:
+    name, where, is_sum = "gloo", "veth", True
+
+    def __init__(self, veth):
+        self.veth = veth
+
+    def measure(self, sizes, iterations):
+        p = subprocess.run([PYTHON, "-c", "import torch"], check=False,
+                           capture_output=True)
+        if p.returncode:
+            raise Missing(f"{PYTHON} has no torch (apt install python3-torch)")
+        port = 29611
+        words = [f"{nets.LEFT}:{port}", str(iterations), *map(str, sizes)]
+        program = os.path.join(HERE, "allreduce.py")
+        env = dict(os.environ, OMP_NUM_THREADS="1")
+        other = subprocess.Popen(
+            self.veth.inside(PYTHON, program, "1", "2", *words),
+            env=dict(env, GLOO_SOCKET_IFNAME="right"))
+        try:
+            return seconds_of(output([PYTHON, program, "0", "2", *words],
+                                     env=dict(env, GLOO_SOCKET_IFNAME="left")),
+                              self.name)
+        finally:
+            other.kill()
+            other.wait()
+
+
+class OpenMpi:
+    name, is_sum = "OpenMPI", True
+    btl, options = "", ()
+
+    def build(self, folder):
+        program = os.path.join(folder, "allreduce")
+        output([need("mpicc", "libopenmpi-dev"), "-O2", "-o", program,
+                os.path.join(HERE, "allreduce.c")])
+        return program
+
+    def extra(self, folder):
+        """More options of mpirun."""
+        return ["-np", "2"]
+
+    def measure(self, sizes, iterations):
+        mpirun = need("mpirun", "openmpi-bin")
+        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
+                   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        with tempfile.TemporaryDirectory(prefix="sumwire-peers-",
+                                         dir="/tmp") as folder:
+            return seconds_of(output(
+                [mpirun, "--mca", "pml", "ob1", "--mca", "btl", self.btl,
+                 "--bind-to", "none", "--oversubscribe", *self.extra(folder),
+                 self.build(folder), str(iterations), *map(str, sizes)],
+                env=env), self.name)
+
+
+class OpenMpiMemory(OpenMpi):
+    where, btl = "shared memory", "self,vader"
+
+
+class OpenMpiVeth(OpenMpi):
+    """mpirun takes our nsenter for its ssh."""
+    where, btl = "veth", "self,tcp"
+
+    def __init__(self, veth):
+        self.veth = veth
+
+    def extra(self, folder):
+        shell = os.path.join(folder, "shell")
+        with open(shell, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\nshift\nexec "
+                    + " ".join(self.veth.inside("sh", "-c")) + ' "$*"\n')
+        os.chmod(shell, 0o700)
+        network = nets.LEFT + "/24"
+        return ["--mca", "plm_rsh_agent", shell, "--mca", "plm", "rsh",
+                "--mca", "btl_tcp_if_include", network,
+                "--mca", "oob_tcp_if_include", network,
+                "--mca", "routed", "direct",
+                "-H", f"{nets.LEFT}:1,{nets.RIGHT}:1", "-np", "2"]
+
+
+class Iperf3:
+    """Not a peer, but what TCP carries there one way."""
+    name, where, is_sum = "iperf3, one way", "veth", False
+
+    def __init__(self, veth):
+        self.veth = veth
+
+    def measure(self, sizes, iterations):
+        iperf3 = need("iperf3", "iperf3")
+        server = subprocess.Popen(
+            self.veth.inside(iperf3, "-s", "-1", "--forceflush"),
+            stdout=subprocess.PIPE, text=True)
+        try:
+            for line in server.stdout:
+                if "listening" in line:
+                    break
+            text = output([iperf3, "-c", nets.RIGHT, "-t", "3", "-J"])
+        finally:
+            server.kill()
+            server.wait()
+        return json.loads(text)["end"]["sum_received"]["bits_per_second"]
+
+
+def all_peers(veth):
+    peers = [SumwireMemif(), OpenMpiMemory()]
+    if veth:
+        peers += [SumwireVeth(veth), Gloo(veth), OpenMpiVeth(veth),
+                  Iperf3(veth)]
+    return peers
