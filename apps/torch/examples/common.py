@@ -46,6 +46,9 @@ class Sumwire:
         return float(self.hvd.allreduce(torch.tensor(float(value)),
                                         name="mean"))
 
+    def end(self):
+        self.hvd.shutdown()
+
 
 class Gloo:
     """Gradients summed by torch's DistributedDataParallel over gloo."""
@@ -63,6 +66,11 @@ class Gloo:
         value = torch.tensor(float(value))
         self.dist.all_reduce(value)
         return float(value) / self.size
+
+    def end(self):
+        # Without it the threads of gloo may abort the program at its end.
+        self.dist.barrier()
+        self.dist.destroy_process_group()
 
 
 def start(args):
@@ -119,6 +127,7 @@ def run(args, job, model, loss_of, optimizer):
 
 def report(args, job, clock, model, result):
     """One line for a table; the update counts as communication."""
+    job.end()
     if job.rank:
         return
     step, alone = clock.median_ms("step"), clock.median_ms("alone")
