@@ -49,10 +49,17 @@ static void print_budget(const struct sw_daemon *d)
 
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 {
+	const struct sw_conf *c = &d->conf;
 	int err = sw_server_open(&s->engine, &d->params, &d->env, d->ports,
-		d->n_ports, d->conf.serve.quota_bytes);
+		d->n_ports, c->serve.quota_bytes);
 
 	s->daemon = d;
+	for (uint32_t i = 0; i < c->n_shares; i++)
+		s->shares[i] = (struct sw_share){.job = c->shares[i].label,
+			.weight = c->shares[i].weight,
+			.quota_bytes = c->shares[i].quota_bytes};
+	if (!err)
+		err = sw_server_share(&s->engine, s->shares, c->n_shares);
 	if (!err)
 		print_budget(d);
 	return err;

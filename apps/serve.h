@@ -18,6 +18,7 @@ enum sw_serve_stage {
 struct sw_serve {
 	struct sw_daemon *daemon;
 	struct sw_server engine;
+	struct sw_share shares[SW_CONF_MANY_MAX];
 	_Atomic int wanted; /* enum sw_serve_stage */
 	int done;           /* lcore: the last stage entered */
 	_Atomic bool is_quiet;

@@ -505,6 +505,30 @@ static bool has_memory(const struct sw_env *env, uint64_t need, uint32_t n)
 	       env->mem_ready(env->ctx, need + n * UINT64_C(4096));
 }
 
+/* Needed is rounded up, left is rounded down. */
+static bool check_quota(
+	struct sw_server *srv, struct sw_session *s, uint64_t need)
+{
+	const uint64_t mib = 1 << 20;
+	const struct sw_job *job = s->job;
+	uint64_t quota = srv->quota_bytes, used = srv->used_bytes;
+	char whose[48] = "";
+
+	if (need > job->quota_bytes - job->shard.mem_bytes) {
+		quota = job->quota_bytes;
+		used = job->shard.mem_bytes;
+		snprintf(whose, sizeof(whose), " of job %.32s", job->name);
+	}
+	if (need <= quota - used)
+		return true;
+	sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
+		whose, (unsigned long long)((need + mib - 1) / mib),
+		(unsigned long long)((quota - used) / mib),
+		(unsigned long long)(quota / mib));
+	return false;
+}
+
 static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n)
 {
@@ -513,17 +537,8 @@ static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 
 	if (!check_batch(srv, s, p, len, n, &need))
 		return false;
-	if (need > srv->quota_bytes - srv->used_bytes) {
-		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
-			"quota: the tensors need %llu MiB, %llu of %llu MiB "
-			"are left",
-			(unsigned long long)(need >> 20),
-			(unsigned long long)((srv->quota_bytes -
-						     srv->used_bytes) >>
-					     20),
-			(unsigned long long)(srv->quota_bytes >> 20));
+	if (!check_quota(srv, s, need))
 		return false;
-	}
 	if (!has_memory(srv->env, need, n))
 		return false; /* the worker asks again */
 	for (uint32_t i = 0; i < n; i++)

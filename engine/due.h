@@ -33,15 +33,20 @@ struct sw_due {
 	struct sw_due_set set[SW_N_SPACES];
 	uint32_t n_data; /* data frames */
 	uint32_t turn;   /* the session after the last that had its turn */
+	uint32_t filled; /* sets that are not empty */
 };
 
 static inline void sw_due_put(
 	struct sw_due *d, uint32_t class, uint32_t session_i, bool is_due)
 {
-	uint64_t *word = &d->set[class].words[session_i / 64];
+	uint64_t *words = d->set[class].words, any = 0;
 	uint64_t bit = 1ULL << (session_i % 64);
 
-	*word = is_due ? *word | bit : *word & ~bit;
+	words[session_i / 64] = is_due ? words[session_i / 64] | bit
+				       : words[session_i / 64] & ~bit;
+	for (uint32_t i = 0; i < SW_DUE_WORDS; i++)
+		any |= words[i];
+	d->filled = any ? d->filled | 1u << class : d->filled & ~(1u << class);
 }
 
 static inline uint32_t sw_due_set_take(struct sw_due_set *s)

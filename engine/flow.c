@@ -9,16 +9,21 @@ static uint32_t quanta_of(uint32_t bytes)
 	return (bytes + SW_QUANTUM - 1) / SW_QUANTUM;
 }
 
+void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
+{
+	uint32_t frames = bytes / f->params->payload;
+
+	f->window = bytes / SW_QUANTUM;
+	/* A window of few frames must not wait for the sixteenth. */
+	f->ack_every = (uint32_t)sw_max64(
+		1, sw_min64(f->params->ack_every, frames / 2));
+}
+
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
 {
-	uint32_t frames = params->window_bytes / params->payload;
-
 	memset(f, 0, sizeof(*f));
 	f->params = params;
-	f->window = params->window_bytes / SW_QUANTUM;
-	/* A window of few frames must not wait for the sixteenth. */
-	f->ack_every =
-		(uint32_t)sw_max64(1, sw_min64(params->ack_every, frames / 2));
+	sw_flow_set_window(f, params->window_bytes);
 	f->ctl_next = 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
@@ -28,7 +33,7 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
 
 static void put_credit(struct sw_flow *f, struct sw_header *h)
 {
-	f->given = f->peer_consumed + f->window;
+	f->given = sw_max64(f->given, f->peer_consumed + f->window);
 	f->n_since_given = 0;
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
@@ -87,7 +92,8 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
 	f->n_since_given += quanta_of(h->payload_len);
 	/* What is beyond belief is the past, as in sw_flow_hear. */
 	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
-	       f->n_since_given > f->window + SW_CREDIT_SLACK;
+	       f->n_since_given >
+		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
 }
 
 /* Shift the 256 bits towards older by @n. */

@@ -82,6 +82,10 @@ typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
 
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params);
 
+/* sw_flow_set_window - grant so many bytes from now on, at most those of the
+ * params; what was granted stays. */
+void sw_flow_set_window(struct sw_flow *f, uint32_t bytes);
+
 /* sw_flow_can_send - is there credit and a free packet number in @class?
  * Without credit one frame may go when none is on its way: it tells the peer
  * what was consumed, and brings the grant back that was lost. */

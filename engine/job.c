@@ -32,6 +32,7 @@ static struct sw_job *unused(struct sw_server *srv)
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 {
 	struct sw_place_job place = sw_join_place(join);
+	struct sw_share share = sw_share_of(srv, join->job);
 	struct sw_job *job = unused(srv);
 
 	if (!job)
@@ -49,6 +50,10 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->params.has_crc = join->has_crc;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;
+	job->weight = share.weight;
+	job->quota_bytes = share.quota_bytes;
+	for (uint32_t p = 0; p < srv->n_ports; p++)
+		sw_drr_open(&srv->drr[p], sw_job_index(srv, job), job->weight);
 	memcpy(job->name, join->job, sizeof(job->name));
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
 		job->members[m].session_i = SW_NO_SESSION;

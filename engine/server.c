@@ -31,7 +31,7 @@ void sw_session_owe(
 
 void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 {
-	struct sw_due *due = &srv->due[s->path.port_i];
+	struct sw_due *due = &s->job->due[s->path.port_i];
 	uint32_t class =
 		s->job->state == SW_JOB_RUNNING
 			? sw_shard_class(&s->job->shard,
@@ -47,6 +47,8 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 	if (class < SW_N_CLASSES)
 		sw_due_put(due, class, index_of(s), true);
 	s->due_class = (uint8_t) class;
+	sw_drr_put(&srv->drr[s->path.port_i], sw_job_index(srv, s->job),
+		due->filled != 0);
 }
 
 void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
@@ -86,11 +88,14 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 
 void sw_session_close(struct sw_server *srv, struct sw_session *s)
 {
-	struct sw_due *due = &srv->due[s->path.port_i];
+	uint16_t port_i = s->path.port_i;
+	struct sw_due *due = &s->job->due[port_i];
 
-	sw_due_put(due, SW_CLASS_CTL, index_of(s), false);
+	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, index_of(s), false);
 	if (s->due_class < SW_N_CLASSES)
 		sw_due_put(due, s->due_class, index_of(s), false);
+	sw_drr_put(
+		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
 	srv->sessions[index_of(s)] = NULL;
 	free(s);
 }
@@ -478,6 +483,7 @@ static uint64_t server_tick(
 	srv->gap_ns = gap_ns;
 	srv->stats.poll_gap_max_us =
 		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000);
+	at = sw_share_tick(srv);
 	for (uint32_t i = 0; i < srv->n_sessions; i++) {
 		struct sw_session *s = srv->sessions[i];
 

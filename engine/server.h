@@ -8,12 +8,12 @@
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
 
+#include "engine/drr.h"
 #include "engine/due.h"
 #include "engine/node.h"
 #include "engine/shard.h"
 
 enum {
-	SW_MAX_JOBS = 8,
 	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
 	SW_NO_SESSION = UINT16_MAX,
@@ -50,8 +50,12 @@ struct sw_job {
 	int16_t err; /* FAILED: why, and through which member */
 	uint16_t err_rank;
 	uint16_t seq; /* of the state; grows with every change */
+	uint32_t weight;
+	uint64_t quota_bytes;
+	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
 	struct sw_shard shard;
+	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
 	struct sw_member members[SW_MAX_MEMBERS];
 	char name[SW_NAME_MAX];
 	char text[SW_TEXT_MAX];
@@ -96,6 +100,13 @@ struct sw_replies {
 	struct sw_reply ring[SW_REPLIES];
 };
 
+/* What a job gets of a server. */
+struct sw_share {
+	const char *job;
+	uint32_t weight; /* under load, against the other jobs */
+	uint64_t quota_bytes;
+};
+
 struct sw_server {
 	struct sw_node node;
 	struct sw_params params;
@@ -106,7 +117,12 @@ struct sw_server {
 	uint64_t secret[2];
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
-	struct sw_due due[SW_MAX_PORTS];
+	const struct sw_share *shares;
+	uint32_t n_shares;
+	uint32_t active; /* jobs, as seen at the last look */
+	uint64_t look_at_ns;
+	struct sw_due due[SW_MAX_PORTS]; /* control frames */
+	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results */
 	struct sw_session *sessions[SW_MAX_SESSIONS];
 	uint16_t generations[SW_MAX_SESSIONS];
 	uint32_t n_sessions; /* no open one has a larger index */
@@ -124,6 +140,12 @@ struct sw_server {
 int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 	const struct sw_env *env, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t quota_bytes);
+
+/* sw_server_share - what single jobs get; a job that is not named has weight 1
+ * and no quota of its own.  For jobs that are opened later; @shares are
+ * borrowed until close.  Errors: SW_EINVAL, a weight is not 1…SW_MAX_WEIGHT. */
+int sw_server_share(
+	struct sw_server *srv, const struct sw_share *shares, uint32_t n);
 
 /* sw_server_close - drop all sessions and jobs, give back all memory. */
 void sw_server_close(struct sw_server *srv);
@@ -178,6 +200,18 @@ void sw_admit_join(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const uint8_t *payload);
 void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload);
+
+/* share.c */
+struct sw_share sw_share_of(const struct sw_server *srv, const char *job);
+/* sw_share_tick - look who is active and divide the windows; returns when to
+ * look again. */
+uint64_t sw_share_tick(struct sw_server *srv);
+
+static inline uint32_t sw_job_index(
+	const struct sw_server *srv, const struct sw_job *job)
+{
+	return (uint32_t)(job - srv->jobs);
+}
 
 /* job.c */
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name);

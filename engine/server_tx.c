@@ -165,19 +165,21 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 								     : first;
 }
 
+/* A result of the job whose turn it is. */
 static bool tx_result(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
+	struct sw_drr *drr = &srv->drr[port_i];
+	uint32_t job_i = sw_drr_take(drr), order, cell;
 	bool is_turn;
-	uint32_t i = sw_due_take_data(&srv->due[port_i], &is_turn), cell;
-	uint32_t order;
 	struct sw_session *s;
 	struct sw_header h;
 	const void *payload;
 
-	if (i == SW_MAX_SESSIONS)
+	if (job_i == SW_MAX_JOBS)
 		return false;
-	s = srv->sessions[i];
+	s = srv->sessions[sw_due_take_data(
+		&srv->jobs[job_i].due[port_i], &is_turn)];
 	order = order_to_send(s, is_turn);
 	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
 	h.session = s->peer;
@@ -190,6 +192,7 @@ static bool tx_result(
 	/* A broadcast's bytes may move while it waits to be gathered. */
 	sw_frame_build(&h, s->path, payload, h.op == SW_OPERATION_SUM, out,
 		&srv->stats);
+	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
 	sw_session_refresh(srv, s);
 	return true;
 }

@@ -326,6 +326,7 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 	c->inflight &= ~(1ULL << member);
 	sw_marks_remove(sh, t, member, local);
 	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sh->n_folded++;
 	sh->stats->push_folded++;
 	sh->stats->push_bytes += h->payload_len;
 	is_last = sw_cell_fold(cell, member, h->weight, sh->expected);

@@ -61,6 +61,7 @@ struct sw_shard {
 	uint32_t n_tensors;
 	uint64_t mem_bytes;         /* taken by admitted tensors */
 	uint64_t n_open;            /* chunks that wait for members */
+	uint64_t n_folded;          /* contributions */
 	bool is_draining;           /* no chunk begins to wait any more */
 	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
 	uint32_t *by_order;         /* keys, most urgent first */

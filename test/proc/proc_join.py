@@ -151,7 +151,7 @@ def test_quota_of_the_server():
     with Net(workers=1, quota="1MiB") as net:
         net.start_all()
         net.client(0, "--tensor", "big:1000000:f32").wait_error(
-            r"error declare SW_EREFUSED: .*quota: .*need 7 MiB.* of 1 MiB")
+            r"error declare SW_EREFUSED: .*quota: .*need 8 MiB.* of 1 MiB")
         net.client(0, "--tensor", "fits:100000:f32", name="fits").wait_ok()
 
 

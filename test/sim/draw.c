@@ -123,6 +123,9 @@ static void draw_size(struct sim_job *job)
 		job->n_colocated = job->n_workers;
 		job->n_servers = (uint32_t)sw_min64(SIM_SERVERS,
 			job->n_workers + below(job, job->n_workers + 1));
+	} else if (one_in(job, 4)) {
+		job->n_jobs =
+			1 + below(job, sw_min64(job->n_workers, SIM_JOBS));
 	}
 	job->n_tensors = 1 + below(job, 4);
 	if (one_in(job, 10)) { /* declared in several frames */
@@ -173,14 +176,14 @@ void sim_job_describe(const struct sim_job *job)
 {
 	const struct sim_faults *x = &job->net.faults;
 
-	printf("# seed %llu: %u workers, %u servers (%u colocated), %u tensors "
-	       "(%u first), %u rounds of %s, %u ppm broadcasts, payload %u, "
-	       "crc %u, window %u KiB, leaves %u\n",
-		(unsigned long long)job->seed, job->n_workers, job->n_servers,
-		job->n_colocated, job->n_tensors, job->n_first, job->n_rounds,
-		sw_dtype_name(job->dtype), job->copies, job->params.payload,
-		job->params.has_crc, job->params.window_bytes >> 10,
-		job->leaves);
+	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated), "
+	       "%u tensors (%u first), %u rounds of %s, %u ppm broadcasts, "
+	       "payload %u, crc %u, window %u KiB, leaves %u\n",
+		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
+		job->n_servers, job->n_colocated, job->n_tensors, job->n_first,
+		job->n_rounds, sw_dtype_name(job->dtype), job->copies,
+		job->params.payload, job->params.has_crc,
+		job->params.window_bytes >> 10, job->leaves);
 	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
 	       "false acks %u, burst %u of %u, types %x %u last %u\n",
 		x->loss, x->dup, x->late, x->corrupt, x->truncate, x->nap,

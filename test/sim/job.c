@@ -64,7 +64,8 @@ static void on_declared(void *ctx)
 
 	w->n_admitted = w->n_declared;
 	for (uint32_t t = 0; t < w->n_admitted; t++) {
-		job->by_key[w->engine.tensors[w->index[t]].key] = t;
+		job->by_key[sim_job_of(job, w->rank)]
+			   [w->engine.tensors[w->index[t]].key] = t;
 		for (uint32_t l = 0; l < w->n_local; l++)
 			sw_worker_source(
 				&w->engine, w->index[t], l, w->from[l][t]);
@@ -138,7 +139,8 @@ static void submit(struct sim_worker *w, uint32_t t, uint32_t local)
 {
 	struct sim_job *job = w->job;
 	uint32_t odd = w->rank == job->odd_one ? job->odd_step : 0;
-	uint32_t root = sim_oracle_root(job, t, w->round[t]);
+	uint32_t i = sim_job_of(job, w->rank);
+	uint32_t root = sim_oracle_root(job, i, t, w->round[t]);
 	struct sw_worker_round round = {.tensor = w->index[t],
 		.step = w->round[t] + odd,
 		.local = local,
@@ -146,7 +148,7 @@ static void submit(struct sim_worker *w, uint32_t t, uint32_t local)
 
 	if (root < SIM_WORKERS) {
 		round.op = SW_OPERATION_COPY;
-		for (uint32_t r = 0; r < root; r++)
+		for (uint32_t r = i; r < root; r += job->n_jobs)
 			round.root += job->n_local[r];
 		round.root += t % job->n_local[root];
 	}
@@ -227,6 +229,7 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 	job->n_workers = 2;
 	job->n_servers = 1;
 	job->n_tensors = job->n_first = 1;
+	job->n_jobs = 1;
 	job->n_rounds = 1;
 	job->params.payload = 1344;
 	job->quota_bytes = 1ULL << 30;
@@ -244,7 +247,8 @@ void sim_server_start(struct sim_job *job, uint32_t i)
 	job->servers[i] = malloc(sizeof(*job->servers[i]));
 	if (!job->servers[i] ||
 		sw_server_open(job->servers[i], &job->params, &job->env,
-			n->ports, SIM_PORTS, job->quota_bytes))
+			n->ports, SIM_PORTS, job->quota_bytes) ||
+		sw_server_share(job->servers[i], job->shares, job->n_shares))
 		abort();
 	sim_node_start(n, 0, &job->servers[i]->node, job->params.stop_gap);
 }
@@ -288,6 +292,7 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 
 void sim_worker_start(struct sim_job *job, uint32_t rank)
 {
+	static const char *const jobs[SIM_JOBS] = {"sim", "j1", "j2", "j3"};
 	struct sim_worker *w = &job->workers[rank];
 	struct sw_worker_server servers[SIM_SERVERS];
 	struct sw_worker_events events = {.state = on_state,
@@ -295,10 +300,10 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.done = on_done,
 		.ctx = w};
 	char node[16], names[SIM_SERVERS][4];
-	struct sw_worker_job wj = {.job = "sim",
+	struct sw_worker_job wj = {.job = jobs[sim_job_of(job, rank)],
 		.node = node,
-		.rank = (uint16_t)rank,
-		.n_members = (uint16_t)job->n_workers,
+		.rank = sim_job_rank(job, rank),
+		.n_members = sim_job_members(job, sim_job_of(job, rank)),
 		.n_local = w->n_local,
 		.incarnation = job->net.now_ns,
 		.servers = servers,

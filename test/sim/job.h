@@ -2,11 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Member w adds d * 4^w to every element, with d = 1, 2 or 3 drawn from tensor,
- * round and element.  Every base-4 digit of a sum must then be d: a missing, a
- * double or a foreign contribution shows, and so does one of another round.
- * Buffers are in place: the sum is written over the gradient.  Where a member
- * has several local ranks, each has a buffer of its own, with the member's d in
- * its share of the elements and 0 in the others'; the sum goes to one more.
+ * round and element; there may be several jobs, and member w is of job w %
+ * n_jobs.  Every base-4 digit of a sum must then be d: a missing, a double or a
+ * foreign contribution shows, and so does one of another round.  Buffers are in
+ * place: the sum is written over the gradient.  Where a member has several
+ * local ranks, each has a buffer of its own, with the member's d in its share
+ * of the elements and 0 in the others'; the sum goes to one more.
  *
  * The oracle also sees every frame that an engine gives to its port: a PUSH
  * must carry the gradient of its rank and round, a RESULT the whole sum, even
@@ -25,6 +26,7 @@ enum {
 	SIM_SERVERS = 8,
 	SIM_TENSORS = 32,
 	SIM_LOCAL = 4,
+	SIM_JOBS = 4,
 };
 
 struct sim_job;
@@ -62,7 +64,8 @@ struct sim_job {
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
 	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
-	uint32_t n_first;     /* tensors in the first DECLARE */
+	uint32_t n_jobs;  /* that share workers and servers; 1 if colocated */
+	uint32_t n_first; /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
@@ -87,9 +90,12 @@ struct sim_job {
 	struct sw_env env;
 	struct sw_server *servers[SIM_SERVERS];
 	struct sim_worker workers[SIM_WORKERS];
-	uint32_t elem_bytes, weight;
-	uint64_t grads[SIM_WORKERS][4], sums[4]; /* elements by digit */
-	uint32_t by_key[SIM_TENSORS];
+	const struct sw_share *shares; /* of the servers' jobs; may be NULL */
+	uint32_t n_shares;
+	uint32_t elem_bytes, weight[SIM_JOBS];
+	/* elements by digit */
+	uint64_t grads[SIM_WORKERS][4], sums[SIM_JOBS][4];
+	uint32_t by_key[SIM_JOBS][SIM_TENSORS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
 	uint64_t mem_bytes;                   /* that engines hold */
 	uint64_t n_checked; /* frames that the oracle looked into */
@@ -134,13 +140,29 @@ static inline uint32_t sim_job_first(const struct sim_job *job)
 	return job->n_servers - job->n_colocated;
 }
 
+/* Which job a worker is of; its rank there; how many are of that job. */
+static inline uint32_t sim_job_of(const struct sim_job *job, uint32_t worker)
+{
+	return worker % job->n_jobs;
+}
+
+static inline uint16_t sim_job_rank(const struct sim_job *job, uint32_t worker)
+{
+	return (uint16_t)(worker / job->n_jobs);
+}
+
+static inline uint16_t sim_job_members(const struct sim_job *job, uint32_t i)
+{
+	return (uint16_t)((job->n_workers - i + job->n_jobs - 1) / job->n_jobs);
+}
+
 /* --- oracle.c --- */
 
 void sim_oracle_open(struct sim_job *job);
-/* The member whose bytes the others get in that round (from 0), SIM_WORKERS:
- * it is a sum. */
+/* The worker whose bytes the others of job @i get in that round (from 0),
+ * SIM_WORKERS: it is a sum. */
 uint32_t sim_oracle_root(
-	const struct sim_job *job, uint32_t tensor, uint32_t round);
+	const struct sim_job *job, uint32_t i, uint32_t tensor, uint32_t round);
 /* The gradient of the round that a worker is about to push. */
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* Does the buffer hold the sum of that round?  Counts what does not. */

@@ -47,20 +47,20 @@ static uint64_t encode(uint32_t dtype, uint32_t v)
 
 void sim_oracle_open(struct sim_job *job)
 {
-	uint32_t ones = 0;
+	uint32_t ones[SIM_JOBS] = {0};
 
 	job->elem_bytes = sw_dtype_bytes(job->dtype);
-	job->weight = 0;
+	memset(job->weight, 0, sizeof(job->weight));
 	for (uint32_t r = 0; r < job->n_workers; r++) {
-		ones |= 1u << 2 * r;
-		job->weight += job->n_local[r];
+		ones[sim_job_of(job, r)] |= 1u << 2 * r;
+		job->weight[sim_job_of(job, r)] += job->n_local[r];
 		for (uint32_t d = 1; d < 4; d++)
 			job->grads[r][d] = encode(job->dtype, d << 2 * r);
 	}
-	for (uint32_t d = 1; d < 4; d++)
-		job->sums[d] = encode(job->dtype, d * ones);
-	for (uint32_t k = 0; k < SIM_TENSORS; k++)
-		job->by_key[k] = SW_KEY_NONE;
+	for (uint32_t i = 0; i < job->n_jobs; i++)
+		for (uint32_t d = 1; d < 4; d++)
+			job->sums[i][d] = encode(job->dtype, d * ones[i]);
+	memset(job->by_key, 0xff, sizeof(job->by_key)); /* SW_KEY_NONE */
 }
 
 static uint32_t digit(const struct sim_job *job, uint32_t tensor,
@@ -73,23 +73,25 @@ static uint32_t digit(const struct sim_job *job, uint32_t tensor,
 }
 
 uint32_t sim_oracle_root(
-	const struct sim_job *job, uint32_t tensor, uint32_t round)
+	const struct sim_job *job, uint32_t i, uint32_t tensor, uint32_t round)
 {
 	uint64_t x = ~job->seed ^ (uint64_t)tensor << 48 ^ round;
 
 	return sim_chance(&x, job->copies)
-		       ? (uint32_t)sim_below(&x, job->n_workers)
+		       ? (uint32_t)sim_below(&x, sim_job_members(job, i)) *
+					 job->n_jobs +
+				 i
 		       : SIM_WORKERS;
 }
 
-/* What the elements of that round end as, by digit. */
-static const uint64_t *outcome(const struct sim_job *job, uint32_t tensor,
-	uint32_t round, uint32_t *weight)
+/* What the elements of that round of job @i end as, by digit. */
+static const uint64_t *outcome(const struct sim_job *job, uint32_t i,
+	uint32_t tensor, uint32_t round, uint32_t *weight)
 {
-	uint32_t root = sim_oracle_root(job, tensor, round);
+	uint32_t root = sim_oracle_root(job, i, tensor, round);
 
-	*weight = root < SIM_WORKERS ? 1 : job->weight;
-	return root < SIM_WORKERS ? job->grads[root] : job->sums;
+	*weight = root < SIM_WORKERS ? 1 : job->weight[i];
+	return root < SIM_WORKERS ? job->grads[root] : job->sums[i];
 }
 
 /* Is it in this local rank's share of a sum, or is this what is broadcast? */
@@ -135,8 +137,8 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 {
 	struct sim_job *job = w->job;
 	uint32_t expected;
-	const uint64_t *want =
-		outcome(job, tensor, w->round[tensor], &expected);
+	const uint64_t *want = outcome(job, sim_job_of(job, w->rank), tensor,
+		w->round[tensor], &expected);
 	uint64_t wrong = count_wrong(job, w->data[tensor], want, tensor,
 		w->round[tensor], 0, job->n_elems[tensor]);
 	char name[SW_NAME_MAX];
@@ -161,18 +163,19 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
 {
 	const struct sim_job *job = ctx;
 
-	return key < SIM_TENSORS && job->by_key[key] != SW_KEY_NONE
-		       ? sim_job_chunks(job, job->by_key[key])
+	return key < SIM_TENSORS && job->by_key[0][key] != SW_KEY_NONE
+		       ? sim_job_chunks(job, job->by_key[0][key])
 		       : 0;
 }
 
 /* Bytes that a push of this round has, of @full. */
-static uint32_t push_bytes(const struct sim_job *job, uint32_t rank,
+static uint32_t push_bytes(const struct sim_job *job, uint32_t worker,
 	uint32_t tensor, uint32_t round, uint32_t full)
 {
-	uint32_t root = sim_oracle_root(job, tensor, round);
+	uint32_t root =
+		sim_oracle_root(job, sim_job_of(job, worker), tensor, round);
 
-	return root == rank || root == SIM_WORKERS ? full : 0;
+	return root == worker || root == SIM_WORKERS ? full : 0;
 }
 
 /* A push carries its rank's gradient and nothing else (A6), or nothing when
@@ -181,7 +184,7 @@ static uint32_t push_bytes(const struct sim_job *job, uint32_t rank,
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 {
 	struct sim_job *job = ctx;
-	uint32_t tensor, weight, per, bytes, rank;
+	uint32_t tensor, worker, i, weight, per, bytes;
 	uint64_t first, wrong;
 	const uint64_t *want;
 	struct sw_header h;
@@ -196,18 +199,19 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 	memcpy(&h.round, t->head + 20, 4);
 	memcpy(&h.chunk, t->head + 24, 4);
 	memcpy(&h.weight, t->head + 30, 2);
-	tensor = h.key < SIM_TENSORS ? job->by_key[h.key] : SW_KEY_NONE;
+	worker = (is_push ? from : t->to.ip - sim_ip(0)) - sim_job_first(job);
+	i = sim_job_of(job, worker);
+	tensor = h.key < SIM_TENSORS ? job->by_key[i][h.key] : SW_KEY_NONE;
 	if (tensor == SW_KEY_NONE)
 		return;
-	want = outcome(job, tensor, h.round - 1, &weight);
+	want = outcome(job, i, tensor, h.round - 1, &weight);
 	per = job->params.payload / job->elem_bytes;
 	first = (uint64_t)h.chunk * per;
 	bytes = job->elem_bytes *
 		(uint32_t)sw_min64(per, job->n_elems[tensor] - first);
 	if (is_push) {
-		rank = from - sim_job_first(job);
-		want = job->grads[rank];
-		bytes = push_bytes(job, rank, tensor, h.round - 1, bytes);
+		want = job->grads[worker];
+		bytes = push_bytes(job, worker, tensor, h.round - 1, bytes);
 	}
 	wrong = count_wrong(job, t->payload, want, tensor, h.round - 1, first,
 		t->payload_len / job->elem_bytes);
@@ -257,14 +261,15 @@ const char *sim_job_wrong(struct sim_job *job)
 	if (job->oracle[0])
 		return job->oracle;
 	if (got.push_folded != chunks * job->n_workers ||
-		got.chunks_done != chunks || open)
+		got.chunks_done != chunks * job->n_jobs || open)
 		snprintf(job->oracle, sizeof(job->oracle),
 			"%llu folds of %llu, %llu chunks done of %llu, %llu "
 			"open",
 			(unsigned long long)got.push_folded,
 			(unsigned long long)chunks * job->n_workers,
 			(unsigned long long)got.chunks_done,
-			(unsigned long long)chunks, (unsigned long long)open);
+			(unsigned long long)chunks * job->n_jobs,
+			(unsigned long long)open);
 	else if (got.rx_round)
 		snprintf(job->oracle, sizeof(job->oracle),
 			"%llu pushes were ahead of what their rank may push",

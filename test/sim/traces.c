@@ -10,7 +10,8 @@
  *  A6   a retransmission rebuilt from the result in an in-place buffer
  *  A9   credit that leaks by loss; grants that are too old; overdrawing
  *  A10  classes that overtake each other are no loss
- *  A13  (a) the head of one queue behind the head of another
+ *  A13  (a) the head of one queue behind the head of another; (c) jobs that
+ *       share a server
  *  A14  two agents of one rank; a JOIN that comes late, and counts for nobody
  *  A16  a buffer that is written while it is pushed
  *  A17  timers after a gap in polling
@@ -27,7 +28,7 @@
  *  A8   epochs, and who decides them
  *  A11  deterministic mode
  *  A12  asynchronous mode
- *  A13  (b) colocated servers, (c) fairness over jobs, (d) policy p3
+ *  A13  (b) colocated servers, (d) policy p3
  *  A15  authentication
  *  A16  memory of attached processes: test/unit/unit_host_hostile.c
  */
@@ -44,5 +45,6 @@ int main(int argc, char **argv)
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
+	check_run(trace_share, n_trace_share, filter, &passed, &failed);
 	return check_end(passed, failed);
 }

@@ -311,7 +311,27 @@ static void declare__quota(void **state)
 	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 100000, 0),
 		"w0 DECLARED b0 k0");
 	assert_contains(rig_declare(r, 0, 1, "b", SW_I32, 300000, 0),
-		"SW_EREFUSED quota: the tensors need 2 MiB, 1 of 2 MiB");
+		"SW_EREFUSED quota: the tensors need 3 MiB, 1 of 2 MiB");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 1);
+	server_rig_close(r);
+}
+
+/* The job's own quota counts what it has by now. */
+static void declare__quota_of_the_job(void **state)
+{
+	static const struct sw_share shares[] = {
+		{.job = "other", .weight = 1, .quota_bytes = 1 << 20},
+		{.job = "job", .weight = 1, .quota_bytes = 2 << 20}};
+	static struct server_rig rig, *r = &rig;
+
+	server_rig_open(r, 1, 64 << 20);
+	assert_int_equal(sw_server_share(r->srv, shares, 2), 0);
+	rig_join(r, 0);
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 100000, 0),
+		"w0 DECLARED b0 k0");
+	assert_contains(rig_declare(r, 0, 1, "b", SW_I32, 300000, 0),
+		"SW_EREFUSED quota of job job: the tensors need 3 MiB, 1 of 2 "
+		"MiB are left");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 1);
 	server_rig_close(r);
 }
@@ -513,6 +533,7 @@ int main(void)
 		cmocka_unit_test(declare__mismatch_of_dtype_and_priority),
 		cmocka_unit_test(declare__name_twice_in_a_batch),
 		cmocka_unit_test(declare__quota),
+		cmocka_unit_test(declare__quota_of_the_job),
 		cmocka_unit_test(declare__quota_of_the_whole_batch),
 		cmocka_unit_test(declare__no_memory),
 		cmocka_unit_test(declare__memory_in_preparation),

@@ -200,7 +200,8 @@ static void conf_load__bad_port(void **state)
 		{"burst = 65\n", "1 to 64"},
 		{"fault_loss = 51%\n", "0% to 50%"},
 		{"fault_loss = 5\n", "has no unit"},
-		{"quota = 1GiB\n", "it belongs to [serve] or [agent]"},
+		{"quota = 1GiB\n",
+			"it belongs to [serve] or [share] or [agent]"},
 	};
 	char text[512];
 
@@ -209,6 +210,8 @@ static void conf_load__bad_port(void **state)
 			rows[i].lines);
 		refused(text, rows[i].why);
 	}
+	refused(NODE PORT SERVER "[share big]\nweight = 0\n",
+		"[share big] weight: \"0\" is out of range: 1 to 100");
 	refused(NODE "[port a]\nside = listen\nip = 10.0.0.2/24\n" SERVER,
 		"3: [port a] socket: is missing");
 	refused(NODE "[port a]\nsocket = /x\nip = 10.0.0.2/24\n" SERVER,

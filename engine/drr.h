@@ -1,0 +1,72 @@
+/* drr.h - whose turn it is: deficit round robin over jobs (RFC 7806 §4, SRR).
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A job whose turn comes may send SW_DRR_QUANTUM bytes per unit of its weight,
+ * and finish the frame that exceeds them: that debt is taken off its next turn.
+ * A job with nothing to send saves nothing up.  So in the long run bytes are
+ * shared by weight among those that have something, to a frame per turn, and
+ * the next job is found in O(1).
+ */
+#ifndef SW_DRR_H
+#define SW_DRR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	SW_MAX_JOBS = 8,
+	SW_DRR_QUANTUM = 16384, /* bytes; more than a frame, so that a turn
+				   pays for any debt */
+	SW_MAX_WEIGHT = 100,
+};
+
+struct sw_drr {
+	uint32_t ready; /* jobs with something to send */
+	uint32_t turn;
+	int32_t deficit[SW_MAX_JOBS]; /* bytes that the job may still send */
+	uint32_t weight[SW_MAX_JOBS];
+};
+
+/* sw_drr_open - a job without anything to send; @weight 1…SW_MAX_WEIGHT. */
+static inline void sw_drr_open(struct sw_drr *d, uint32_t job, uint32_t weight)
+{
+	d->ready &= ~(1u << job);
+	d->deficit[job] = 0;
+	d->weight[job] = weight;
+}
+
+/* sw_drr_put - has the job something to send? */
+static inline void sw_drr_put(struct sw_drr *d, uint32_t job, bool is_ready)
+{
+	if (is_ready) {
+		d->ready |= 1u << job;
+		return;
+	}
+	d->ready &= ~(1u << job);
+	if (d->deficit[job] > 0)
+		d->deficit[job] = 0;
+}
+
+/* sw_drr_take - the job that sends the next frame, SW_MAX_JOBS when none has
+ * any. */
+static inline uint32_t sw_drr_take(struct sw_drr *d)
+{
+	uint32_t after;
+
+	if (!d->ready)
+		return SW_MAX_JOBS;
+	if (d->ready >> d->turn & 1 && d->deficit[d->turn] > 0)
+		return d->turn;
+	after = d->ready & ~0u << (d->turn + 1);
+	d->turn = (uint32_t)__builtin_ctz(after ? after : d->ready);
+	d->deficit[d->turn] += (int32_t)(SW_DRR_QUANTUM * d->weight[d->turn]);
+	return d->turn;
+}
+
+/* sw_drr_charge - the job has sent @bytes, at most SW_DRR_QUANTUM - 1. */
+static inline void sw_drr_charge(struct sw_drr *d, uint32_t job, uint32_t bytes)
+{
+	d->deficit[job] -= (int32_t)bytes;
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* share.c - what each job gets of a server: memory, and a share under load.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Results are sent by weight (drr.h).  Pushes come as fast as their senders'
+ * windows let them, and where they queue for the server, in a switch or in a
+ * ring, they are served in the order in which they came: so the windows of the
+ * jobs that are active stand to each other as their weights do, whatever the
+ * number of their members.  A job that is alone has the whole window.
+ */
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "engine/server.h"
+
+enum {
+	LOOK_NS = 1000000,    /* between two looks at who is active */
+	ACTIVE_NS = 20000000, /* since the last fold */
+	FRAMES_MIN = 2,       /* in the smallest window */
+};
+
+int sw_server_share(
+	struct sw_server *srv, const struct sw_share *shares, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!shares[i].weight || shares[i].weight > SW_MAX_WEIGHT)
+			return SW_EINVAL;
+	srv->shares = shares;
+	srv->n_shares = n;
+	return 0;
+}
+
+struct sw_share sw_share_of(const struct sw_server *srv, const char *job)
+{
+	for (uint32_t i = 0; i < srv->n_shares; i++)
+		if (!strcmp(srv->shares[i].job, job))
+			return srv->shares[i];
+	return (struct sw_share){
+		.job = job, .weight = 1, .quota_bytes = UINT64_MAX};
+}
+
+/* What a flow of the job weighs: the job's weight divided among its members. */
+static uint64_t flow_weight(const struct sw_job *job)
+{
+	return ((uint64_t)job->weight << 16) / job->n_members;
+}
+
+static void set_windows(struct sw_server *srv, uint32_t active)
+{
+	uint64_t whole = srv->params.window_bytes, most = 0;
+
+	for (uint32_t m = active; m; m &= m - 1)
+		most = sw_max64(
+			most, flow_weight(&srv->jobs[__builtin_ctz(m)]));
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		struct sw_session *s = srv->sessions[i];
+		uint64_t bytes = whole;
+
+		if (!s)
+			continue;
+		if (active >> sw_job_index(srv, s->job) & 1)
+			bytes = sw_max64(whole * flow_weight(s->job) / most,
+				FRAMES_MIN * s->job->params.payload);
+		sw_flow_set_window(&s->flow, (uint32_t)sw_min64(bytes, whole));
+	}
+}
+
+uint64_t sw_share_tick(struct sw_server *srv)
+{
+	uint32_t active = 0;
+
+	if (srv->now_ns < srv->look_at_ns)
+		return srv->look_at_ns;
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
+		struct sw_job *job = &srv->jobs[i];
+
+		if (!job->is_used)
+			continue;
+		if (job->n_folded != job->shard.n_folded) {
+			job->n_folded = job->shard.n_folded;
+			job->active_ns = srv->now_ns;
+		}
+		if (srv->now_ns - job->active_ns < ACTIVE_NS)
+			active |= 1u << i;
+	}
+	if (active != srv->active)
+		set_windows(srv, active);
+	srv->active = active;
+	srv->look_at_ns = srv->now_ns + LOOK_NS;
+	return active ? srv->look_at_ns : UINT64_MAX;
+}

@@ -1,0 +1,80 @@
+# proc_jobs.py - two jobs on one server, four agents on one host
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+
+import rig
+from rig import Net, check
+
+RED, BLUE = ("agent0", "agent1"), ("agent2", "agent3")
+
+
+def two_jobs():
+    """Agents 0 and 1 are red, 2 and 3 are blue; ranks begin anew."""
+    net = Net(workers=4)
+    for name, agents in (("red", RED), ("blue", BLUE)):
+        for rank, agent in enumerate(agents):
+            net.ini[agent]["job"].update(name=name, workers=2, rank=rank)
+    return net
+
+
+def wait_trained(p):
+    p.wait_ok()
+    result = json.loads(p.out())
+    check(result["is_ok"] and result["is_identical"],
+          f"{p.name} is not as it must be: {result}")
+
+
+def test_both_train():
+    with two_jobs() as net:
+        net.ini["a"]["share red"] = {"weight": 3}
+        net.start_all()
+        both = [net.train("--epochs", "1", "--target-accuracy", "0.5",
+                          agents=agents, name=name)
+                for name, agents in (("red", RED), ("blue", BLUE))]
+        for p in both:
+            wait_trained(p)
+        stats = net.stats("a")
+        check(stats["chunks_done"] > 0 and not stats["rx_session"] and
+              stats["sessions_closed"] == 4,
+              f"the server's counters are odd: {stats}")
+
+
+def test_a_death_harms_no_other_job():
+    with two_jobs() as net:
+        for agent in RED:
+            net.ini[agent]["job"]["dead_after"] = "2s"
+        net.start_all()
+        blue = net.train("--epochs", "1", "--target-accuracy", "0.5",
+                         agents=BLUE, name="blue")
+        red = [net.client(0, "--tensor", "w:100000:f32", "--steps", "3",
+                          "--misbehave", "die"),
+               net.client(1, "--tensor", "w:100000:f32", "--steps", "1000")]
+        red[1].wait_error(r"SW_EPEER: .*rank 0 ")
+        red[0].wait(rig.RUN_S)
+        wait_trained(blue)
+
+
+def test_a_job_over_quota_harms_no_other_job():
+    with two_jobs() as net:
+        net.ini["a"]["share red"] = {"quota": "1MiB"}
+        net.start_all()
+        red = [net.client(r, "--tensor", "w:1000000:f32") for r in (0, 1)]
+        blue = [net.client(r, "--tensor", "w:1000000:f32", "--steps", "5")
+                for r in (2, 3)]
+        for p in red:
+            p.wait_error(r"SW_EREFUSED: .*quota of job red: the tensors need "
+                         r"8 MiB, 1 of 1 MiB are left")
+        for p in blue:
+            p.wait_ok()
+
+
+def test_a_weight_of_zero():
+    with two_jobs() as net:
+        net.ini["a"]["share blue"] = {"weight": 0}
+        p = net.launch("a")
+        p.wait_error(r"\[share blue\] weight: \"0\" is out of range: 1 to 100")
+        net.daemons.clear()
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
