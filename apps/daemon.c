@@ -284,12 +284,13 @@ int sw_daemon_start(struct sw_daemon *d)
 
 int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 {
-	char path[SW_CONF_PATH_BYTES + 16];
+	char path[SW_CONF_PATH_BYTES + 32];
 
 	if (d->conf.stats.socket[0])
 		snprintf(path, sizeof(path), "%s", d->conf.stats.socket);
 	else
-		snprintf(path, sizeof(path), "%s/stats.sock", d->runtime_dir);
+		snprintf(path, sizeof(path), "%s/stats-%ld.sock",
+			d->runtime_dir, (long)getpid());
 	sw_log(&d->log, SW_LOG_INFO, "counters: sumwire stats %s", path);
 	return sw_stats_serve_open(path, fill, ctx, &d->log, &d->stats);
 }

@@ -1,6 +1,8 @@
 # proc_jobs.py - two jobs on one server, four agents on one host
 # SPDX-License-Identifier: BSD-3-Clause
 import json
+import os
+import re
 
 import rig
 from rig import Net, check
@@ -74,6 +76,25 @@ def test_a_weight_of_zero():
         p = net.launch("a")
         p.wait_error(r"\[share blue\] weight: \"0\" is out of range: 1 to 100")
         net.daemons.clear()
+
+
+def test_daemons_of_one_name_in_one_folder():
+    with two_jobs() as net:
+        folder = net.path("shared")
+        os.mkdir(folder)
+        for ini in net.ini.values():
+            ini["node"].update(name="same", runtime_dir=folder)
+            del ini["stats"]
+        net.start_all()
+        for p in [net.client(r, "--tensor", "w:1000:f32", "--steps", "3")
+                  for r in range(4)]:
+            p.wait_ok()
+        paths = [re.search(r"sumwire stats (\S+)", d.log())[1]
+                 for d in net.daemons.values()]
+        check(len(set(paths)) == 5, f"counters collide: {paths}")
+        for name in list(net.daemons):
+            net.stop(name)
+        os.rmdir(folder)
 
 
 if __name__ == "__main__":
