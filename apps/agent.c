@@ -108,6 +108,7 @@ static void control(struct agent *a)
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
 	a->is_stopping = true;
+	atomic_store(&a->is_draining, true);
 	for (uint32_t ms = 0; ms < FINISH_MS && a->is_begun; ms++) {
 		if (!atomic_load(&a->n_open))
 			break;

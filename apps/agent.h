@@ -96,6 +96,7 @@ struct agent {
 
 	/* both */
 	_Atomic uint32_t n_open; /* push_pulls, written by the lcore */
+	atomic_bool is_draining; /* the lcore takes no push_pull any more */
 	struct sw_stats stats;   /* of all workers so far; lcore writes */
 };
 

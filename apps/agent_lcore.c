@@ -269,9 +269,10 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 
 	if (a->is_serving)
 		n += sw_serve_turn(&a->serve);
-	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->ports[i] && a->worker.state == SW_WORKER_RUNNING)
-			n += take_submits(a, i);
+	if (a->worker.state == SW_WORKER_RUNNING &&
+		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
+		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+			n += a->ports[i] ? take_submits(a, i) : 0;
 	finish_leaving(a);
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
 		memory_order_relaxed);
