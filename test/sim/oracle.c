@@ -100,7 +100,8 @@ static bool has_digit(const struct sim_worker *w, uint32_t tensor,
 {
 	uint32_t round = w->round[tensor];
 
-	if (sim_oracle_root(w->job, tensor, round) < SIM_WORKERS)
+	if (sim_oracle_root(w->job, sim_job_of(w->job, w->rank), tensor,
+		    round) < SIM_WORKERS)
 		return local == tensor % w->n_local;
 	return (elem + round) % w->n_local == local;
 }
