@@ -19,5 +19,12 @@ def test_four_ranks():
         net.ranks_ok("cases_ops.py", *CASES)
 
 
+def test_local_ranks():
+    """Two processes at one agent, one at another."""
+    with TorchNet(2, local=(2, 1)) as net:
+        net.start_all()
+        net.ranks_ok("cases_ops.py", *CASES)
+
+
 if __name__ == "__main__":
     torch_rig.main(dict(globals()))

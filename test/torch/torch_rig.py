@@ -37,18 +37,25 @@ def has_torch():
 
 
 class TorchNet(Net):
-    """A job whose workers are Python programs."""
+    """A job whose workers are Python programs, as many as there are agents, or
+    as their local ranks."""
 
-    def __init__(self, workers=2, **rest):
-        super().__init__(workers=workers, **rest)
+    def __init__(self, workers=2, local=None, **rest):
+        super().__init__(workers=workers, local=local, **rest)
         self.n_runs = 0
+        # (agent, local rank) by rank
+        self.places = [(a, i) for a, n in zip(
+            self.agents, local or [1] * workers) for i in range(n)]
 
     def environment(self, rank):
-        return {"SUMWIRE_AGENT": self.socket(self.agents[rank]),
+        agent, local_rank = self.places[rank]
+        return {"SUMWIRE_AGENT": self.socket(agent),
+                "SUMWIRE_LAUNCHER": "torchrun",
+                "LOCAL_RANK": str(local_rank),
                 "SUMWIRE_LIBRARY": rig.program("pmd/host/libsumwire.so.0"),
                 "PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
                 "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
-                "RANK": str(rank), "WORLD_SIZE": str(self.n_workers),
+                "RANK": str(rank), "WORLD_SIZE": str(len(self.places)),
                 "GLOO_SOCKET_IFNAME": "lo",
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
@@ -62,7 +69,7 @@ class TorchNet(Net):
     def ranks(self, *args, env=None):
         """Start one program on all ranks."""
         self.n_runs += 1
-        return [self.rank(r, *args, env=env) for r in range(self.n_workers)]
+        return [self.rank(r, *args, env=env) for r in range(len(self.places))]
 
     def cases(self, file, *names, env=None):
         return self.ranks(os.path.join(HERE, file), *names, env=env)

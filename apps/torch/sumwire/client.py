@@ -39,8 +39,10 @@ def seconds(variable, default):
 
 class Tensor:
     """One declared tensor.  memory is a ctypes array over its bytes in shared
-    memory and keeps the client's mapping alive, whoever holds it."""
-    __slots__ = ("name", "n", "dtype", "pointer", "memory", "handle")
+    memory and keeps the client's mapping alive, whoever holds it.  result is
+    the address where its sums come; with several local ranks another one, and
+    they are copied from there."""
+    __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle")
 
     def __init__(self, client, desc, pointer):
         self.name, self.n, self.dtype = desc[:3]
@@ -50,6 +52,12 @@ class Tensor:
         self.memory = (ctypes.c_uint8 * n_bytes).from_address(
             client.lib.sw_tensor_data(pointer))
         self.memory.mapping = client.mapping
+        self.result = client.lib.sw_tensor_result(pointer)
+
+    def take_result(self):
+        """The sum into memory, if it is not there already."""
+        if self.result != ctypes.addressof(self.memory):
+            ctypes.memmove(self.memory, self.result, len(self.memory))
 
 
 class Mapping:
@@ -167,6 +175,8 @@ class Client:
     def _ended(self, tensor, code, not_yet=library.EAGAIN):
         if code == not_yet:
             return False
+        if tensor.handle is not None and not code:
+            tensor.take_result()
         tensor.handle = None
         if code and not self.failure:
             self.failure = self._error(code)

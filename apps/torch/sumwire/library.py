@@ -21,6 +21,7 @@ EAGAIN, ETIMEDOUT, ECLOSED = -3, -5, -6
 class Settings(ctypes.Structure):
     """struct sw_settings"""
     _fields_ = [("agent", ctypes.c_char_p),
+                ("local_rank", ctypes.c_uint32),
                 ("open_timeout_s", ctypes.c_uint32),
                 ("wait_timeout_s", ctypes.c_uint32),
                 ("log", ctypes.c_void_p),
@@ -48,6 +49,7 @@ SIGNATURES = {
     "sw_declare": (INT, [POINTER, ctypes.POINTER(Desc), U32,
                          ctypes.POINTER(POINTER)]),
     "sw_tensor_data": (POINTER, [POINTER]),
+    "sw_tensor_result": (POINTER, [POINTER]),
     "sw_push_pull": (INT, [POINTER, POINTER, U32,
                            ctypes.POINTER(ctypes.c_uint64)]),
     "sw_broadcast": (INT, [POINTER, POINTER, U32, U32,
