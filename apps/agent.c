@@ -41,8 +41,12 @@ static void fill_stats(void *ctx,
 	sw_stats_add(&sum, &a->worker.stats);
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->group.n_here);
-	if (a->is_serving)
-		sw_serve_put_stats(&a->serve, "server.", put, out);
+	if (!a->is_serving)
+		return;
+	sum = (struct sw_stats){0};
+	sw_serve_add_stats(&a->serve, &sum);
+	sw_daemon_put_engine(&sum, "server.", put, out);
+	sw_serve_put_stats(&a->serve, put, out);
 }
 
 static uint32_t resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
@@ -130,19 +134,18 @@ static void control(struct agent *a)
 
 static void open_poller(struct agent *a)
 {
-	sw_poller_init(&a->poller, &a->daemon);
+	sw_poller_init(
+		&a->poller, &a->daemon, a->daemon.ports, a->daemon.n_ports);
 	a->poller.is_serving = a->is_serving;
 	a->poller.ctx = a;
 	a->poller.work = sw_agent_work;
 	a->poller.rest = sw_agent_rest;
-	if (a->is_serving)
-		sw_loop_set(&a->poller.loop, 0, &a->serve.engine.node);
 }
 
 static int run(struct agent *a)
 {
 	struct sw_daemon *d = &a->daemon;
-	int err = open_host(a);
+	int err = open_host(a), err2;
 
 	if (!err)
 		err = sw_daemon_serve_stats(d, fill_stats, a);
@@ -154,19 +157,22 @@ static int run(struct agent *a)
 	if (err)
 		return err;
 	open_poller(a);
-	err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &a->poller);
-	if (err)
-		return err;
-	sw_log(&d->log, SW_LOG_INFO, "agent %s (rank %u of %u) is ready at %s",
-		d->conf.node.name, d->conf.job.rank, d->conf.job.workers,
-		d->conf.agent.socket);
-	control(a);
-	atomic_store(&a->poller.stop, true);
-	err = sw_dpdk_join(d->dpdk, 0);
-	sw_agent_close(a);
 	if (a->is_serving)
-		sw_serve_close(&a->serve);
-	return err;
+		err = sw_serve_start(&a->serve, &a->poller.loop);
+	if (!err)
+		err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &a->poller);
+	if (!err) {
+		sw_log(&d->log, SW_LOG_INFO,
+			"agent %s (rank %u of %u) is ready at %s",
+			d->conf.node.name, d->conf.job.rank,
+			d->conf.job.workers, d->conf.agent.socket);
+		control(a);
+		atomic_store(&a->poller.stop, true);
+		err = sw_dpdk_join(d->dpdk, 0);
+	}
+	err2 = a->is_serving ? sw_serve_join(&a->serve) : 0;
+	sw_agent_close(a);
+	return err ? err : err2;
 }
 
 static int open_rings(struct agent *a)
@@ -206,6 +212,7 @@ int sw_cmd_agent(int argc, char **argv)
 		err = sw_daemon_open(&a->daemon, &o, SW_ROLE_AGENT);
 	if (!err)
 		err = run(a);
+	sw_serve_close(&a->serve);
 	sw_host_close(&a->host);
 	sw_daemon_close(&a->daemon);
 	free(a->rings);

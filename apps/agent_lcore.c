@@ -78,29 +78,53 @@ static uint16_t port_of(const struct sw_conf *c, const char *label)
 	return 0; /* sw_conf_load has checked that it exists */
 }
 
-/* The way to server @i of the list.  Our own is behind the loopback. */
-static struct sw_path path_of(const struct sw_daemon *d, uint32_t i)
+/* The way to an lcore of a server.  Our own is behind the loopback. */
+static struct sw_path path_of(const struct sw_daemon *d,
+	const struct sw_conf_server *s, uint32_t lcore)
 {
-	const struct sw_conf_server *s = &d->conf.servers[i];
-
 	if (sw_conf_is_own(&d->conf, s))
 		return (struct sw_path){.ip = SW_LOOPBACK_IP,
+			.udp = (uint16_t)lcore,
 			.port_i = (uint16_t)d->n_dpdk_ports};
 	return (struct sw_path){.ip = s->ip,
-		.udp = (uint16_t)s->udp_port,
+		.udp = (uint16_t)(s->udp_port + lcore),
 		.port_i = port_of(&d->conf, s->port)};
 }
 
-/* Where the worker stands in the loop: behind the server, if there is one. */
+/* To the engine each lcore of each server is a server. */
+static uint32_t list_servers(const struct sw_daemon *d,
+	struct sw_worker_server out[SW_CONF_ENDPOINTS_MAX],
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
+{
+	uint32_t n = 0, n_lcores = d->conf.job.server_lcores;
+
+	for (uint32_t i = 0; i < d->conf.n_servers; i++)
+		for (uint32_t k = 0; k < n_lcores; k++, n++) {
+			const struct sw_conf_server *s = &d->conf.servers[i];
+
+			if (n_lcores == 1)
+				snprintf(names[n], sizeof(names[n]), "%s",
+					s->label);
+			else
+				snprintf(names[n], sizeof(names[n]), "%s.%u",
+					s->label, k);
+			out[n] = (struct sw_worker_server){
+				.name = names[n], .path = path_of(d, s, k)};
+		}
+	return n;
+}
+
+/* Where the worker stands in the loop: behind the lcores that serve. */
 static uint32_t endpoint(const struct agent *a)
 {
-	return a->is_serving ? 1 : 0;
+	return sw_conf_n_udp(&a->daemon.conf) - 1;
 }
 
 static void join(struct agent *a, uint64_t now_ns)
 {
 	const struct sw_conf *c = &a->daemon.conf;
-	struct sw_worker_server servers[SW_CONF_MANY_MAX];
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
@@ -111,18 +135,17 @@ static void join(struct agent *a, uint64_t now_ns)
 		.n_members = (uint16_t)c->job.workers,
 		.n_local = (uint16_t)c->agent.local_ranks,
 		.servers = servers,
-		.n_servers = c->n_servers,
-		.n_colocated = a->is_serving ? (uint16_t)c->job.workers : 0,
+		.n_servers = list_servers(&a->daemon, servers, names),
+		.n_colocated = a->is_serving ? (uint16_t)(c->job.workers *
+							  c->job.server_lcores)
+					     : 0,
+		.n_lcores = (uint8_t)c->job.server_lcores,
 		.placement = (uint8_t)c->job.placement};
 	struct timespec t;
 	int err;
 
 	clock_gettime(CLOCK_REALTIME, &t);
 	job.incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
-	for (uint32_t i = 0; i < c->n_servers; i++)
-		servers[i] =
-			(struct sw_worker_server){.name = c->servers[i].label,
-				.path = path_of(&a->daemon, i)};
 	err = sw_worker_open(&a->worker, &a->daemon.params, &a->daemon.env,
 		&events, &job, a->daemon.n_ports, now_ns);
 	if (err) {

@@ -38,21 +38,6 @@ bool sw_daemon_signalled(uint32_t ms)
 	return sigtimedwait(&set, NULL, &t) > 0;
 }
 
-static bool mem_ready(void *ctx, uint64_t bytes)
-{
-	return sw_reserve_ready(&((struct sw_daemon *)ctx)->reserve, bytes);
-}
-
-static void *mem_get(void *ctx, uint64_t bytes)
-{
-	return sw_reserve_get(&((struct sw_daemon *)ctx)->reserve, bytes);
-}
-
-static void mem_put(void *ctx, void *mem, uint64_t bytes)
-{
-	sw_reserve_put(&((struct sw_daemon *)ctx)->reserve, mem, bytes);
-}
-
 static uint64_t env_random(void *ctx)
 {
 	uint64_t v = 0;
@@ -108,12 +93,8 @@ static void fill_params(struct sw_daemon *d)
 	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
 	d->params.credit_bytes = c->job.credit_bytes;
 	d->params.part_bytes = c->agent.part_bytes;
-	d->env = (struct sw_env){.log = &d->log,
-		.ctx = d,
-		.mem_ready = mem_ready,
-		.mem_get = mem_get,
-		.mem_put = mem_put,
-		.random = env_random};
+	d->env =
+		(struct sw_env){.log = &d->log, .ctx = d, .random = env_random};
 }
 
 /* The options allow any number, the policy does not. */
@@ -167,7 +148,7 @@ static struct sw_dpdk_port_params port_params(
 	p.type = SW_DPDK_MEMIF;
 	p.ip = c->subnet.ip;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
-	p.n_udp = d->conf.node.role == SW_ROLE_BOTH ? 2 : 1;
+	p.n_udp = (uint16_t)sw_conf_n_udp(&d->conf);
 	p.payload_bytes = d->conf.job.payload_bytes;
 	p.ring_slots = c->ring;
 	p.burst = c->burst;
@@ -189,6 +170,7 @@ static int open_dpdk(struct sw_daemon *d)
 	p.name = d->conf.node.name;
 	p.runtime_dir = d->runtime_dir;
 	p.cpus = d->conf.lcore.cpus;
+	p.n_lcores = d->n_lcores;
 	p.log = &d->log;
 	for (uint32_t i = 0; i < d->conf.n_ports; i++) {
 		struct sw_dpdk_port_params port =
@@ -268,6 +250,8 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 		return SW_ECONF;
 	}
 	block_signals();
+	d->n_lcores =
+		d->conf.node.role == SW_ROLE_AGENT ? 1 : d->conf.serve.lcores;
 	fill_params(d);
 	err = check_knobs(d, o->config);
 	if (!err)
@@ -343,7 +327,8 @@ void sw_daemon_close(struct sw_daemon *d)
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_dpdk_port_close(&d->ports[i]);
 	free(d->loopback);
-	sw_reserve_close(&d->reserve);
+	for (uint32_t i = 0; i < SW_SERVE_LCORES; i++)
+		sw_reserve_close(&d->reserves[i]);
 	sw_dpdk_close(&d->dpdk);
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",

@@ -18,6 +18,8 @@
 #include "pmd/dpdk/port.h"
 #include "pmd/host/stats_serve.h"
 
+enum { SW_SERVE_LCORES = 16 };
+
 struct sw_daemon {
 	struct sw_conf conf;
 	struct sw_log log;
@@ -30,7 +32,8 @@ struct sw_daemon {
 	uint32_t n_dpdk_ports, n_ports;
 	struct sw_loopback *loopback; /* NULL: there is none */
 	struct sw_stats_serve *stats;
-	struct sw_reserve reserve; /* env's memory */
+	uint32_t n_lcores;                           /* polling */
+	struct sw_reserve reserves[SW_SERVE_LCORES]; /* memory of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
 };
@@ -98,8 +101,10 @@ void sw_daemon_close(struct sw_daemon *d);
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
 
-/* sw_poller_init - an lcore over all ports of @d, without nodes and work. */
-void sw_poller_init(struct sw_poller *p, struct sw_daemon *d);
+/* sw_poller_init - an lcore over @n_ports @ports, which are borrowed, without
+ * nodes and work. */
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d,
+	struct sw_port *const *ports, uint32_t n_ports);
 
 /* sw_now_ns - the monotonic clock. */
 uint64_t sw_now_ns(void);

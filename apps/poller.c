@@ -18,11 +18,11 @@ uint64_t sw_now_ns(void)
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 }
 
-void sw_poller_init(struct sw_poller *p, struct sw_daemon *d)
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d,
+	struct sw_port *const *ports, uint32_t n_ports)
 {
 	*p = (struct sw_poller){.daemon = d};
-	sw_loop_init(&p->loop, d->ports, d->n_ports, d->params.stop_gap,
-		sw_now_ns());
+	sw_loop_init(&p->loop, ports, n_ports, d->params.stop_gap, sw_now_ns());
 }
 
 static void sleep_ns(void *ctx, uint64_t ns)

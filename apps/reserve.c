@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-#include "apps/daemon.h"
 #include "pmd/host/memory.h"
 
 enum { NONE, WANTED, MADE, FAILED };
@@ -81,16 +80,28 @@ void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes)
 	r->dead = d;
 }
 
-void sw_reserve_turn(struct sw_reserve *r, struct sw_daemon *d)
+void sw_reserve_turn(struct sw_reserve *r)
 {
 	struct sw_reserve_dead *none = NULL;
 
 	if (r->is_taken)
 		drop_rest(r); /* a batch is admitted within one turn */
-	if (!r->dead || !sw_daemon_let_go(d))
-		return;
-	if (atomic_compare_exchange_strong(&r->to_unmap, &none, r->dead))
+	if (r->dead &&
+		atomic_compare_exchange_strong(&r->leaving, &none, r->dead))
 		r->dead = NULL;
+}
+
+bool sw_reserve_is_leaving(const struct sw_reserve *r)
+{
+	return atomic_load_explicit(&r->leaving, memory_order_acquire);
+}
+
+void sw_reserve_pass(struct sw_reserve *r)
+{
+	struct sw_reserve_dead *none = NULL, *dead = atomic_load(&r->leaving);
+
+	if (dead && atomic_compare_exchange_strong(&r->to_unmap, &none, dead))
+		atomic_store(&r->leaving, NULL);
 }
 
 static void unmap(struct sw_reserve_dead *d)
@@ -119,6 +130,7 @@ void sw_reserve_close(struct sw_reserve *r)
 	if (atomic_load(&r->state) == MADE)
 		sw_reserve_put(r, r->next, r->left_bytes);
 	unmap(atomic_exchange(&r->to_unmap, NULL));
+	unmap(atomic_exchange(&r->leaving, NULL));
 	unmap(r->dead);
 	r->dead = NULL;
 }

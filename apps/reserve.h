@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sw_daemon;
 struct sw_reserve_dead; /* a block that was put back; lies in the block */
 
 struct sw_reserve {
 	/* What the two threads hand to each other. */
-	_Atomic int state; /* enum of reserve.c */
+	_Atomic int state;                         /* enum of reserve.c */
+	_Atomic(struct sw_reserve_dead *) leaving; /* ports may refer to it */
 	_Atomic(struct sw_reserve_dead *) to_unmap;
 	uint64_t wanted_bytes;
 	/* lcore: */
@@ -38,8 +38,13 @@ void *sw_reserve_get(struct sw_reserve *r, uint64_t bytes);
 /* lcore: put it back. */
 void sw_reserve_put(struct sw_reserve *r, void *mem, uint64_t bytes);
 
-/* lcore, every turn: pass on what no port refers to any more. */
-void sw_reserve_turn(struct sw_reserve *r, struct sw_daemon *d);
+/* lcore, every turn: what was put back may go. */
+void sw_reserve_turn(struct sw_reserve *r);
+
+/* The lcore that polls the ports: is there something that may go; and no port
+ * refers to it any more. */
+bool sw_reserve_is_leaving(const struct sw_reserve *r);
+void sw_reserve_pass(struct sw_reserve *r);
 
 /* control: make and unmap what was asked for. */
 void sw_reserve_work(struct sw_reserve *r);

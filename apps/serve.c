@@ -3,7 +3,9 @@
 #include "apps/serve.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "engine/error.h"
 #include "pmd/host/memory.h"
 
 enum {
@@ -47,51 +49,200 @@ static void print_budget(const struct sw_daemon *d)
 			d->ports[i]->max_payload);
 }
 
+static bool mem_ready(void *ctx, uint64_t bytes)
+{
+	return sw_reserve_ready(((struct sw_serve_core *)ctx)->reserve, bytes);
+}
+
+static void *mem_get(void *ctx, uint64_t bytes)
+{
+	return sw_reserve_get(((struct sw_serve_core *)ctx)->reserve, bytes);
+}
+
+static void mem_put(void *ctx, void *mem, uint64_t bytes)
+{
+	sw_reserve_put(((struct sw_serve_core *)ctx)->reserve, mem, bytes);
+}
+
+/* Every lcore has its part of a job's quota, and the job's weight. */
+static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
+{
+	for (uint32_t i = 0; i < conf->n_shares; i++)
+		c->shares[i] = (struct sw_share){.job = conf->shares[i].label,
+			.weight = conf->shares[i].weight,
+			.quota_bytes = conf->shares[i].quota_bytes /
+				       c->serve->n_cores};
+	return sw_server_share(&c->engine, c->shares, conf->n_shares);
+}
+
+static int open_core(struct sw_serve *s, uint32_t i)
+{
+	struct sw_serve_core *c = &s->cores[i];
+	struct sw_daemon *d = s->daemon;
+	int err;
+
+	c->serve = s;
+	c->i = i;
+	c->reserve = &d->reserves[i];
+	c->env = d->env;
+	c->env.ctx = c; /* random() does not look at it */
+	c->env.mem_ready = mem_ready;
+	c->env.mem_get = mem_get;
+	c->env.mem_put = mem_put;
+	err = sw_server_open(&c->engine, &d->params, &c->env, d->ports,
+		d->n_ports, d->conf.serve.quota_bytes / s->n_cores);
+	c->engine.n_lcores = s->n_cores;
+	if (!err)
+		err = open_shares(c, &d->conf);
+	return err || !i ? err
+			 : sw_handoff_open(&c->handoff, d->ports, d->n_ports);
+}
+
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 {
-	const struct sw_conf *c = &d->conf;
-	int err = sw_server_open(&s->engine, &d->params, &d->env, d->ports,
-		d->n_ports, c->serve.quota_bytes);
+	uint32_t n = d->conf.serve.lcores;
+	int err = 0;
 
 	s->daemon = d;
-	for (uint32_t i = 0; i < c->n_shares; i++)
-		s->shares[i] = (struct sw_share){.job = c->shares[i].label,
-			.weight = c->shares[i].weight,
-			.quota_bytes = c->shares[i].quota_bytes};
-	if (!err)
-		err = sw_server_share(&s->engine, s->shares, c->n_shares);
-	if (!err)
-		print_budget(d);
-	return err;
+	s->cores = calloc(n, sizeof(*s->cores));
+	if (!s->cores)
+		return SW_ENOMEM;
+	s->n_cores = n;
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = open_core(s, i);
+	if (err)
+		return err;
+	print_budget(d);
+	if (n > 1)
+		sw_log(&d->log, SW_LOG_INFO,
+			"%u lcores, UDP ports %u to %u, a part of each job at "
+			"each: lcore 0 polls the ports, which have one queue "
+			"pair, and hands frames on by rings",
+			n, d->conf.serve.udp_port,
+			d->conf.serve.udp_port + n - 1);
+	return 0;
 }
 
 void sw_serve_close(struct sw_serve *s)
 {
-	sw_server_close(&s->engine);
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		sw_server_close(&s->cores[i].engine);
+		sw_handoff_close(&s->cores[i].handoff);
+	}
+	free(s->cores);
+	s->cores = NULL;
+	s->n_cores = 0;
+}
+
+/* --- on the lcores --- */
+
+/* What the control thread wants of this one. */
+static uint32_t follow(struct sw_serve_core *c)
+{
+	int wanted =
+		atomic_load_explicit(&c->serve->wanted, memory_order_acquire);
+
+	if (wanted == SW_SERVE_RUN)
+		return 0;
+	atomic_store(&c->open_chunks, sw_server_open_chunks(&c->engine));
+	atomic_store(&c->is_quiet, !c->engine.node.is_busy(&c->engine.node));
+	if (c->done == wanted)
+		return 0;
+	c->done = wanted;
+	if (wanted == SW_SERVE_FINISH)
+		sw_server_stop(&c->engine);
+	else
+		sw_server_fail_all(&c->engine, "the server stops");
+	return 1;
+}
+
+static uint32_t core_turn(void *ctx, uint64_t now_ns)
+{
+	struct sw_serve_core *c = ctx;
+
+	(void)now_ns;
+	sw_reserve_turn(c->reserve);
+	return follow(c);
+}
+
+/* Memory of any lcore goes when this one, which has the ports, let go of it. */
+static void pass_memory(struct sw_serve *s)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		struct sw_serve_core *c = &s->cores[i];
+
+		if (!sw_reserve_is_leaving(c->reserve))
+			continue;
+		sw_handoff_let_go(&c->handoff);
+		if (sw_daemon_let_go(s->daemon))
+			sw_reserve_pass(c->reserve);
+	}
 }
 
 uint32_t sw_serve_turn(struct sw_serve *s)
 {
-	int wanted = atomic_load_explicit(&s->wanted, memory_order_acquire);
+	uint32_t n = core_turn(&s->cores[0], 0);
 
-	sw_reserve_turn(&s->daemon->reserve, s->daemon);
-	if (wanted == SW_SERVE_RUN)
-		return 0;
-	atomic_store(&s->open_chunks, sw_server_open_chunks(&s->engine));
-	atomic_store(&s->is_quiet, !s->engine.node.is_busy(&s->engine.node));
-	if (s->done == wanted)
-		return 0;
-	s->done = wanted;
-	if (wanted == SW_SERVE_FINISH)
-		sw_server_stop(&s->engine);
-	else
-		sw_server_fail_all(&s->engine, "the server stops");
-	return 1;
+	pass_memory(s);
+	return n;
+}
+
+/* --- on the control thread --- */
+
+int sw_serve_start(struct sw_serve *s, struct sw_loop *loop)
+{
+	int err = 0;
+
+	sw_loop_set(loop, 0, &s->cores[0].engine.node);
+	for (uint32_t i = 1; i < s->n_cores && !err; i++) {
+		struct sw_serve_core *c = &s->cores[i];
+
+		sw_loop_set(loop, i, &c->handoff.node);
+		sw_poller_init(&c->poller, s->daemon, c->handoff.list,
+			c->handoff.n_ports);
+		sw_loop_set(&c->poller.loop, i, &c->engine.node);
+		c->poller.ctx = c;
+		c->poller.work = core_turn;
+		err = sw_dpdk_launch(
+			s->daemon->dpdk, i, sw_poller_run, &c->poller);
+	}
+	return err;
+}
+
+int sw_serve_join(struct sw_serve *s)
+{
+	int err = 0, worst = 0;
+
+	for (uint32_t i = 1; i < s->n_cores; i++)
+		atomic_store(&s->cores[i].poller.stop, true);
+	for (uint32_t i = 1; i < s->n_cores; i++) {
+		err = sw_dpdk_join(s->daemon->dpdk, i);
+		worst = worst ? worst : err;
+	}
+	return worst;
 }
 
 void sw_serve_work(struct sw_serve *s)
 {
-	sw_reserve_work(&s->daemon->reserve);
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		sw_reserve_work(s->cores[i].reserve);
+}
+
+static uint64_t open_chunks(const struct sw_serve *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		n += atomic_load(&s->cores[i].open_chunks);
+	return n;
+}
+
+static bool is_quiet(const struct sw_serve *s)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		if (!atomic_load(&s->cores[i].is_quiet))
+			return false;
+	return !open_chunks(s);
 }
 
 void sw_serve_finish(struct sw_serve *s)
@@ -99,15 +250,12 @@ void sw_serve_finish(struct sw_serve *s)
 	const struct sw_log *log = &s->daemon->log;
 
 	atomic_store(&s->wanted, SW_SERVE_FINISH);
-	for (uint32_t ms = 0; ms < FINISH_MS; ms += POLL_MS) {
+	for (uint32_t ms = 0; ms < FINISH_MS && !is_quiet(s); ms += POLL_MS)
 		sw_daemon_signalled(POLL_MS);
-		if (atomic_load(&s->is_quiet) && !atomic_load(&s->open_chunks))
-			break;
-	}
-	if (atomic_load(&s->open_chunks))
+	if (open_chunks(s))
 		sw_log(log, SW_LOG_WARN,
 			"dropped %llu chunks that wait for members",
-			(unsigned long long)atomic_load(&s->open_chunks));
+			(unsigned long long)open_chunks(s));
 	else
 		sw_log(log, SW_LOG_INFO,
 			"finished: no chunk waits for a member");
@@ -116,13 +264,37 @@ void sw_serve_finish(struct sw_serve *s)
 		sw_daemon_signalled(POLL_MS);
 }
 
-void sw_serve_put_stats(const struct sw_serve *s, const char *prefix,
+void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		const struct sw_serve_core *c = &s->cores[i];
+
+		sw_stats_add(sum, &c->engine.stats);
+		sw_stats_add(sum, &c->handoff.stats);
+		sw_stats_add(sum, &c->poller.loop.stats);
+	}
+}
+
+void sw_serve_put_stats(const struct sw_serve *s,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
-	if (prefix)
-		sw_daemon_put_engine(&s->engine.stats, prefix, put, out);
-	put(out, "open_chunks", sw_server_open_chunks(&s->engine));
-	put(out, "memory_used_bytes", s->engine.used_bytes);
-	put(out, "memory_quota_bytes", s->engine.quota_bytes);
+	uint64_t open = 0, used = 0, quota = 0;
+	char name[32];
+
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		const struct sw_server *e = &s->cores[i].engine;
+
+		open += sw_server_open_chunks(e);
+		used += e->used_bytes;
+		quota += e->quota_bytes;
+	}
+	put(out, "open_chunks", open);
+	put(out, "memory_used_bytes", used);
+	put(out, "memory_quota_bytes", quota);
 	put(out, "memory_resident_bytes", sw_memory_resident());
+	put(out, "lcores", s->n_cores);
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		snprintf(name, sizeof(name), "lcore%u.push_bytes", i);
+		put(out, name, s->cores[i].engine.stats.push_bytes);
+	}
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "apps/daemon.h"
+#include "engine/handoff.h"
 #include "engine/server.h"
 
 /* What the control thread wants of the lcore. */
@@ -15,25 +16,49 @@ enum sw_serve_stage {
 	SW_SERVE_TELL,   /* tell the members that we stop */
 };
 
-struct sw_serve {
-	struct sw_daemon *daemon;
+struct sw_serve;
+
+/* One polling lcore of the service, with its part of every job: an engine, a
+ * UDP port, memory.  Lcore 0 also polls the ports; the others reach them by a
+ * hand-off. */
+struct sw_serve_core {
+	struct sw_serve *serve;
+	uint32_t i;
 	struct sw_server engine;
 	struct sw_share shares[SW_CONF_MANY_MAX];
-	_Atomic int wanted; /* enum sw_serve_stage */
-	int done;           /* lcore: the last stage entered */
+	struct sw_env env;
+	struct sw_reserve *reserve;
+	struct sw_handoff handoff; /* but for lcore 0, as the next */
+	struct sw_poller poller;
+	int done; /* the last stage entered */
 	_Atomic bool is_quiet;
 	_Atomic uint64_t open_chunks;
 };
 
+struct sw_serve {
+	struct sw_daemon *daemon;
+	_Atomic int wanted; /* enum sw_serve_stage */
+	uint32_t n_cores;
+	struct sw_serve_core *cores;
+};
+
 /* sw_serve_open - an idle service over the ports of @d, which is borrowed.
- * Control, before the lcore runs.  Returns 0 or a negative error. */
+ * Control, before any lcore runs.  Returns 0 or a negative error; close in any
+ * case. */
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d);
 
-/* sw_serve_close - after the lcore was joined. */
+/* sw_serve_start - put lcore 0's part into @loop, the loop that polls the
+ * ports, and start the other lcores.  Errors: as sw_dpdk_launch. */
+int sw_serve_start(struct sw_serve *s, struct sw_loop *loop);
+
+/* sw_serve_join - stop and join those other lcores. */
+int sw_serve_join(struct sw_serve *s);
+
+/* sw_serve_close - after all lcores were joined. */
 void sw_serve_close(struct sw_serve *s);
 
-/* sw_serve_turn - the service's part of a turn; lcore.  Returns how much there
- * was. */
+/* sw_serve_turn - the service's part of a turn of lcore 0.  Returns how much
+ * there was. */
 uint32_t sw_serve_turn(struct sw_serve *s);
 
 /* sw_serve_work - the service's part of the control thread: now and then. */
@@ -43,9 +68,12 @@ void sw_serve_work(struct sw_serve *s);
  * that we stop.  Control; takes up to 2.3 s, or until a second signal. */
 void sw_serve_finish(struct sw_serve *s);
 
-/* sw_serve_put_stats - memory and open chunks; the engine's counters too if
- * @prefix is not NULL, their names after it. */
-void sw_serve_put_stats(const struct sw_serve *s, const char *prefix,
+/* sw_serve_add_stats - add the counters of all its engines and of the lcores
+ * but 0. */
+void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum);
+
+/* sw_serve_put_stats - memory, open chunks, lcores. */
+void sw_serve_put_stats(const struct sw_serve *s,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
 #endif

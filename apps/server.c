@@ -27,9 +27,9 @@ static void fill_stats(void *ctx,
 	struct server *s = ctx;
 	struct sw_stats sum = s->poller.loop.stats;
 
-	sw_stats_add(&sum, &s->serve.engine.stats);
+	sw_serve_add_stats(&s->serve, &sum);
 	sw_daemon_put_stats(&s->daemon, &sum, put, out);
-	sw_serve_put_stats(&s->serve, NULL, put, out);
+	sw_serve_put_stats(&s->serve, put, out);
 }
 
 static void control(struct server *s)
@@ -46,7 +46,7 @@ static void control(struct server *s)
 static int run(struct server *s)
 {
 	struct sw_daemon *d = &s->daemon;
-	int err = sw_daemon_serve_stats(d, fill_stats, s);
+	int err = sw_daemon_serve_stats(d, fill_stats, s), err2;
 
 	if (!err)
 		err = sw_daemon_start(d);
@@ -54,11 +54,12 @@ static int run(struct server *s)
 		err = sw_serve_open(&s->serve, d);
 	if (err)
 		return err;
-	sw_poller_init(&s->poller, d);
+	sw_poller_init(&s->poller, d, d->ports, d->n_ports);
 	s->poller.ctx = s;
 	s->poller.work = work;
-	sw_loop_set(&s->poller.loop, 0, &s->serve.engine.node);
-	err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &s->poller);
+	err = sw_serve_start(&s->serve, &s->poller.loop);
+	if (!err)
+		err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &s->poller);
 	if (!err) {
 		sw_log(&d->log, SW_LOG_INFO, "server %s is ready",
 			d->conf.node.name);
@@ -66,8 +67,8 @@ static int run(struct server *s)
 		atomic_store(&s->poller.stop, true);
 		err = sw_dpdk_join(d->dpdk, 0);
 	}
-	sw_serve_close(&s->serve);
-	return err;
+	err2 = sw_serve_join(&s->serve);
+	return err ? err : err2;
 }
 
 int sw_cmd_server(int argc, char **argv)
@@ -85,6 +86,7 @@ int sw_cmd_server(int argc, char **argv)
 	err = sw_daemon_open(&s->daemon, &o, SW_ROLE_SERVER);
 	if (!err)
 		err = run(s);
+	sw_serve_close(&s->serve);
 	sw_daemon_close(&s->daemon);
 	free(s);
 	return err ? 1 : 0;

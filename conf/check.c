@@ -171,6 +171,37 @@ static void server_check(const struct check *c, const struct sw_conf_server *s)
 				q->label);
 }
 
+/* UDP ports are numbered from the first on. */
+static void udp_check(const struct check *c)
+{
+	const struct sw_conf *conf = c->conf;
+	uint32_t n = sw_conf_n_udp(conf);
+
+	if (conf->serve.udp_port + n > UINT16_MAX + 1)
+		sw_report_error(c->report, line_of(c, "serve", "udp_port"),
+			"serve", "udp_port",
+			"%u ports from there on are needed: %u at most", n,
+			UINT16_MAX + 1 - n);
+	for (uint32_t i = 0; i < conf->n_servers; i++) {
+		struct header h = header_of("server", conf->servers[i].label);
+
+		if (conf->servers[i].udp_port + conf->job.server_lcores >
+			UINT16_MAX + 1)
+			sw_report_error(c->report,
+				line_of(c, h.text, "udp_port"), h.text,
+				"udp_port",
+				"its %u lcores need as many ports: %u at most",
+				conf->job.server_lcores,
+				UINT16_MAX + 1 - conf->job.server_lcores);
+	}
+	if (conf->n_servers * conf->job.server_lcores > SW_CONF_ENDPOINTS_MAX)
+		sw_report_error(c->report, line_of(c, "job", "server_lcores"),
+			"job", "server_lcores",
+			"%u servers of %u lcores are more than %d",
+			conf->n_servers, conf->job.server_lcores,
+			SW_CONF_ENDPOINTS_MAX);
+}
+
 static void servers_check(const struct check *c)
 {
 	if (c->conf->node.role != SW_ROLE_SERVER && !c->conf->n_servers)
@@ -191,11 +222,12 @@ static void own_server_check(const struct check *c)
 
 	if (conf->node.role != SW_ROLE_BOTH)
 		return;
-	if (conf->serve.udp_port == UINT16_MAX)
-		sw_report_error(c->report, line_of(c, "serve", "udp_port"),
-			"serve", "udp_port",
-			"role = both needs the port after it, too: 65534 at "
-			"most");
+	if (conf->serve.lcores != conf->job.server_lcores)
+		sw_report_error(c->report, line_of(c, "serve", "lcores"),
+			"serve", "lcores",
+			"%u differs from [job] server_lcores (%u): with role = "
+			"both this is one of the job's servers",
+			conf->serve.lcores, conf->job.server_lcores);
 	if (n < workers) {
 		sw_report_error(c->report, 0, NULL, NULL,
 			"%u [server NAME] for %u workers: with role = both "
@@ -234,6 +266,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	ports_check(&c);
 	servers_check(&c);
 	own_server_check(&c);
+	udp_check(&c);
 }
 
 int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log)
@@ -250,6 +283,13 @@ int sw_conf_port_find(const struct sw_conf *conf, const char *label)
 		if (!strcmp(conf->ports[i].label, label))
 			return (int)i;
 	return SW_ENOENT;
+}
+
+uint32_t sw_conf_n_udp(const struct sw_conf *conf)
+{
+	uint32_t n = conf->node.role == SW_ROLE_AGENT ? 0 : conf->serve.lcores;
+
+	return n + (conf->node.role != SW_ROLE_SERVER);
 }
 
 bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s)

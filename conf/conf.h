@@ -20,7 +20,8 @@ enum {
 	SW_CONF_CPUS_BYTES = 128,
 	SW_CONF_MANY_MAX = 32, /* ports, and servers */
 	SW_CONF_CPUS_MAX = 128,
-	SW_CONF_ORIGINS_MAX = 4096, /* lines of a file */
+	SW_CONF_ENDPOINTS_MAX = 128, /* servers times their lcores */
+	SW_CONF_ORIGINS_MAX = 4096,  /* lines of a file */
 };
 
 /* Values of the CHOICE fields, in the order of the words in options.def. */
@@ -150,6 +151,10 @@ void sw_conf_reference(FILE *f);
 
 /* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);
+
+/* sw_conf_n_udp - UDP ports of this process, from [serve] udp_port on: one for
+ * each lcore that serves, then one for the agent's worker. */
+uint32_t sw_conf_n_udp(const struct sw_conf *conf);
 
 /* sw_conf_is_own - is @s this process itself?  With role = both one of the
  * list is: that with our address and UDP port. */

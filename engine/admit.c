@@ -84,6 +84,7 @@ struct sw_place_job sw_join_place(const struct sw_join *j)
 	return (struct sw_place_job){.n_members = j->n_members,
 		.n_servers = j->n_servers,
 		.n_colocated = j->n_colocated,
+		.n_lcores = j->n_lcores,
 		.policy = j->placement};
 }
 
@@ -119,6 +120,10 @@ static bool check_join(
 			"server %u of %u: wrong, or without the coordinator's "
 			"epoch",
 			j->server_i, j->n_servers);
+	else if ((j->n_lcores ? j->n_lcores : 1) != srv->n_lcores)
+		refuse(srv, path, j, SW_EMISMATCH,
+			"rank %u: servers of %u polling cores; this one has %u",
+			j->rank, j->n_lcores ? j->n_lcores : 1, srv->n_lcores);
 	else if (!sw_place_check(&place))
 		refuse(srv, path, j, SW_EINVAL,
 			"placement %u with %u of %u servers on the machines of "

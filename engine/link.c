@@ -89,6 +89,7 @@ static uint32_t build_join(
 		.has_crc = w->params.has_crc,
 		.placement = w->place.policy,
 		.n_colocated = w->place.n_colocated,
+		.n_lcores = w->place.n_lcores,
 		.policy = (uint8_t)sw_policy_id(w->params.policy),
 		.credit_bytes = w->params.credit_bytes};
 

@@ -98,11 +98,11 @@ static uint32_t tx_node(struct sw_loop *l, struct sw_port *port,
 
 	for (; node && n < room; n++) {
 		node->holds_data = !sw_pace_may(pace, now_ns);
+		frame.endpoint = (uint16_t)endpoint;
 		SW_TIMED(node->stats->ticks_node_tx,
 			has_frame = node->tx(node, now_ns, port_i, &frame));
 		if (!has_frame)
 			break;
-		frame.endpoint = (uint16_t)endpoint;
 		sw_pace_charge(pace, frame.payload_len, now_ns);
 		SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, &frame));
 	}

@@ -10,6 +10,11 @@
 
 enum { MEMBERS_MAX = 64, MIXED_BOUND = 101 };
 
+static uint32_t n_lcores(const struct sw_place_job *job)
+{
+	return job->n_lcores ? job->n_lcores : 1;
+}
+
 static uint32_t n_cpu(const struct sw_place_job *job)
 {
 	return job->n_servers - job->n_colocated;
@@ -18,9 +23,10 @@ static uint32_t n_cpu(const struct sw_place_job *job)
 bool sw_place_check(const struct sw_place_job *job)
 {
 	return job->n_servers > 0 && job->n_servers <= SW_PLACE_SERVERS &&
-	       job->n_members > 0 && job->n_members <= MEMBERS_MAX &&
+	       job->n_servers % n_lcores(job) == 0 && job->n_members > 0 &&
+	       job->n_members <= MEMBERS_MAX &&
 	       (job->n_colocated == 0 ||
-		       (job->n_colocated == job->n_members &&
+		       (job->n_colocated == job->n_members * n_lcores(job) &&
 			       job->n_colocated <= job->n_servers)) &&
 	       job->policy < SW_N_PLACE_POLICIES;
 }
@@ -42,7 +48,7 @@ static uint32_t divisor(uint32_t a, uint32_t b)
 static void two_weights(
 	const struct sw_place_job *job, uint32_t *cpu, uint32_t *gpu)
 {
-	uint32_t n = job->n_members, k = n_cpu(job), d;
+	uint32_t n = job->n_members, k = n_cpu(job) / n_lcores(job), d;
 
 	*cpu = 1;
 	*gpu = k == 0;

@@ -43,11 +43,12 @@ enum sw_place_policy {
 /* Facts of a job that decide its map; the same on all nodes. */
 struct sw_place_job {
 	uint16_t n_members; /* n: GPU machines */
-	uint16_t n_servers;
-	/* Of them on the GPU machines, last in the list: none, or n.  The
-	 * others are k CPU machines. */
+	uint16_t n_servers; /* polling cores: n_lcores of each machine */
+	/* Of them on the GPU machines, last in the list: none, or those of n
+	 * machines.  The others are on k CPU machines. */
 	uint16_t n_colocated;
 	uint8_t policy;
+	uint8_t n_lcores; /* 0 is 1 */
 };
 
 /* The sequence of one job. */

@@ -47,7 +47,7 @@ struct sw_tx_frame {
 			      told otherwise: it may be gathered.  Else tx has
 			      copied it when it returns. */
 	uint8_t class;     /* 0 most urgent … 7 */
-	uint16_t endpoint; /* of ours, that it is from; the loop sets it */
+	uint16_t endpoint; /* of ours, that it is from; set by the loop */
 	struct sw_path to;
 };
 

@@ -527,6 +527,7 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 		.params = *params,
 		.env = env,
 		.quota_bytes = quota_bytes,
+		.n_lcores = 1,
 		.n_ports = n_ports};
 	for (uint32_t i = 0; i < n_ports; i++)
 		srv->max_payload[i] = ports[i]->max_payload;

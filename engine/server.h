@@ -115,6 +115,7 @@ struct sw_server {
 	uint64_t now_ns, gap_ns;
 	uint64_t quota_bytes, used_bytes;
 	uint64_t secret[2];
+	uint32_t n_lcores; /* of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
 	const struct sw_share *shares;

@@ -25,11 +25,11 @@ enum {
 	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
 	SW_CLASS_CTL = 8, /* packet number space of control frames */
 	SW_N_SPACES = 9,
-	SW_MAX_MEMBERS = 64, /* bits in a cell */
-	SW_MAX_SERVERS = 32,
-	SW_NAME_MAX = 128, /* a name and its NUL */
-	SW_TEXT_MAX = 160, /* an error's text and its NUL */
-	SW_QUANTUM = 1024, /* bytes per unit of credit */
+	SW_MAX_MEMBERS = 64,  /* bits in a cell */
+	SW_MAX_SERVERS = 128, /* polling cores of servers */
+	SW_NAME_MAX = 128,    /* a name and its NUL */
+	SW_TEXT_MAX = 160,    /* an error's text and its NUL */
+	SW_QUANTUM = 1024,    /* bytes per unit of credit */
 };
 
 #define SW_KEY_NONE UINT32_MAX
@@ -158,9 +158,9 @@ struct sw_join {
 	uint8_t placement; /* enum sw_place_policy */
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
-	uint16_t n_colocated; /* servers on the workers' machines */
-	uint8_t policy;       /* enum sw_policy_id */
-	uint8_t pad0;
+	uint16_t n_colocated;  /* servers on the workers' machines */
+	uint8_t policy;        /* enum sw_policy_id */
+	uint8_t n_lcores;      /* servers that are one process; 0: each is */
 	uint64_t credit_bytes; /* of a member; 0: the policy's */
 	uint8_t pad[48];
 };

@@ -141,6 +141,7 @@ struct sw_worker_job {
 	const struct sw_worker_server *servers; /* copied; [0] coordinates */
 	uint32_t n_servers;
 	uint16_t n_colocated; /* of them on the workers' machines */
+	uint8_t n_lcores;     /* so many in a row are one process; 0: one */
 	uint8_t placement;    /* enum sw_place_policy */
 };
 

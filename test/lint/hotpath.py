@@ -18,6 +18,9 @@ ROOMS = ("engine", "sum", "pmd")
 # (file, function): what a turn of an lcore enters.
 ROOTS = [
     ("engine/loop.c", "sw_loop_turn"),
+    ("engine/handoff.c", "node_rx"),
+    ("engine/handoff.c", "node_tx"),
+    ("engine/handoff.c", "port_ops"),
     ("engine/loopback.c", "ops"),
     ("engine/server.c", "server_rx"),
     ("engine/server.c", "server_tick"),

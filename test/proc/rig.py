@@ -175,7 +175,7 @@ class Net:
     """A job's servers and agents in a folder; ini is changed before start."""
 
     def __init__(self, workers=2, servers=1, job=None, port=None, quota=None,
-                 colocated=False, local=None):
+                 colocated=False, local=None, lcores=1):
         self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
         self.n_workers, self.n_servers = workers, servers
         self.servers = [chr(ord("a") + i) for i in range(servers)]
@@ -203,6 +203,9 @@ class Net:
             self.colocate(port or {})
         for ini in self.ini.values():
             ini["job"].update(job or {})
+            if lcores > 1:
+                ini.setdefault("serve", {})["lcores"] = lcores
+                ini["job"]["server_lcores"] = lcores
 
     # --- configuration ---
 

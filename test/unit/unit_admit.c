@@ -225,6 +225,11 @@ static void placement_high(struct sw_join *j)
 {
 	j->placement = SW_N_PLACE_POLICIES;
 }
+static void other_lcores(struct sw_join *j)
+{
+	j->n_servers = 4;
+	j->n_lcores = 4;
+}
 static void colocated_some(struct sw_join *j)
 {
 	j->n_servers = 3;
@@ -266,11 +271,13 @@ static void join__impossible(void **state)
 		{"(65535 local)", SW_EINVAL, many_local},
 		{"crc 2: 0 or 1 expected", SW_EINVAL, odd_crc},
 		{"server 0 of 0", SW_EINVAL, no_servers},
-		{"server 0 of 33", SW_EINVAL, many_servers},
+		{"server 0 of 129", SW_EINVAL, many_servers},
 		{"server 1 of 1", SW_EINVAL, server_high},
 		{"server 0 of 1", SW_EINVAL, epoch_at_the_coordinator},
 		{"server 1 of 2", SW_EINVAL, second_without_epoch},
 		{"placement 6 with 0", SW_EINVAL, placement_high},
+		{"servers of 4 polling cores; this one has 1", SW_EMISMATCH,
+			other_lcores},
 		{"with 1 of 3 servers", SW_EINVAL, colocated_some},
 		{"there is no such policy", SW_EINVAL, policy_high},
 		{"credit 4: a credit has 1 KiB", SW_EINVAL, credit_tiny},

@@ -59,7 +59,7 @@ static bool tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 {
 	struct fixture *x = (struct fixture *)node;
 
-	memset(out, 0, sizeof(*out));
+	*out = (struct sw_tx_frame){.endpoint = out->endpoint};
 	out->payload_len = x->payload_len;
 	if (!x->to_send || node->holds_data)
 		return false;

@@ -101,6 +101,32 @@ static void map__share_to_less_than_a_stripe(void **state)
 	check_balance(apart(64, SW_MAX_SERVERS));
 }
 
+/* Lcores of a machine share what the theorem gives to it. */
+static void weights__lcores_of_a_machine(void **state)
+{
+	for (uint32_t m = 2; m <= 4; m++)
+		for (uint32_t n = 1; n <= 6; n++)
+			for (uint32_t k = 0; k <= n; k++) {
+				struct sw_place_job one = unified(n, k);
+				struct sw_place_job job = one;
+				uint32_t want[SW_PLACE_SERVERS];
+				uint32_t got[SW_PLACE_SERVERS];
+
+				job.n_servers = (uint16_t)(one.n_servers * m);
+				job.n_colocated =
+					(uint16_t)(one.n_colocated * m);
+				job.n_lcores = (uint8_t)m;
+				assert_true(sw_place_check(&job));
+				assert_int_equal(sw_place_weights(&job, got),
+					m * sw_place_weights(&one, want));
+				for (uint32_t s = 0; s < job.n_servers; s++)
+					assert_int_equal(got[s], want[s / m]);
+				check_balance(job);
+				job.n_servers--;
+				assert_false(sw_place_check(&job));
+			}
+}
+
 /* Tensors of all sizes, as a model has them: each byte is counted where it
  * lies.  A boundary between tensors may move by a chunk. */
 static void map__share_of_a_model(void **state)
@@ -281,6 +307,7 @@ int main(void)
 		cmocka_unit_test(weights__theorem_1),
 		cmocka_unit_test(weights__where_it_says_nothing),
 		cmocka_unit_test(map__share_to_less_than_a_stripe),
+		cmocka_unit_test(weights__lcores_of_a_machine),
 		cmocka_unit_test(map__share_of_a_model),
 		cmocka_unit_test(map__is_the_same_twice),
 		cmocka_unit_test(map__impossible_facts),

@@ -1,0 +1,119 @@
+# proc_lcores.py - servers that poll on several cores, sharing two
+# SPDX-License-Identifier: BSD-3-Clause
+import rig
+from rig import Net, check
+
+TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:700000:i64")
+FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
+DEAD_AFTER_S = 2
+
+
+def check_lcores(net, name, lcores, prefix=""):
+    """Each lcore has its part, and those without the ports got it by a ring."""
+    stats = net.stats(name)
+    parts = [stats[f"lcore{i}.push_bytes"] for i in range(lcores)]
+    check(min(parts) > 0.5 * sum(parts) / lcores,
+          f"{name}: uneven over lcores: {parts}")
+    check(stats["lcores"] == lcores and stats[prefix + "handoff_rx"] > 0 and
+          stats[prefix + "handoff_tx"] > 0, f"{name}: {stats}")
+    check(stats["open_chunks"] == 0 and stats["memory_used_bytes"] == 0,
+          f"{name} kept something: {stats}")
+
+
+def run_job(lcores, workers=2, servers=1, steps=5, **keys):
+    with Net(workers=workers, servers=servers, lcores=lcores, **keys) as net:
+        net.start_all()
+        for _ in range(2):  # memory goes and comes again
+            clients = [net.client(r, *TENSORS, "--steps", str(steps))
+                       for r in range(workers)]
+            for c in clients:
+                c.wait_ok()
+                check(f"step {steps - 1} exact" in c.out(),
+                      f"{c.name} did not see the last step")
+        for name in net.servers:
+            check_lcores(net, name, lcores)
+        if keys.get("colocated"):
+            for name in net.agents:
+                check_lcores(net, name, lcores, "server.")
+
+
+def test_two_lcores():
+    run_job(2)
+
+
+def test_four_lcores_and_faults():
+    run_job(4, steps=3, port=FAULTS)
+
+
+def test_two_servers_of_two_lcores():
+    run_job(2, servers=2)
+
+
+def test_colocated_with_two_lcores():
+    run_job(2, servers=0, colocated=True)
+
+
+def test_colocated_beside_a_server_of_two_lcores():
+    run_job(2, servers=1, steps=3, colocated=True)
+
+
+def test_training_over_four_lcores():
+    with Net(lcores=4) as net:
+        net.start_all()
+        net.train_ok()
+
+
+def test_agent_killed():
+    """What the lcores hold of a dead member's job is given back."""
+    with Net(lcores=2, job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", "1000000")
+                   for r in range(2)]
+        for c in clients:
+            c.await_out(r"step \d+ exact")
+        net.kill("agent1")
+        clients[0].wait_error(r"rank 1 \(node agent1\) silent")
+        clients[1].wait_error(r"agent1.sock is gone")
+        rig.wait_until(
+            lambda: net.stats("a")["memory_used_bytes"] == 0, 10,
+            "memory given back")
+        net.start("agent1")
+        clients = [net.client(r, *TENSORS, name=f"later{r}") for r in range(2)]
+        for c in clients:
+            c.wait_ok()
+
+
+def test_server_stops_in_mid_job():
+    with Net(lcores=2) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", "1000000")
+                   for r in range(2)]
+        for c in clients:
+            c.await_out(r"step \d+ exact")
+        net.stop("a")
+        for c in clients:
+            c.wait_error(r"error ")
+
+
+def test_other_number_than_the_server_has():
+    with Net(workers=1, lcores=2) as net:
+        net.ini["agent0"]["job"]["server_lcores"] = 4
+        net.start_all()
+        net.client(0, *TENSORS).wait_error(
+            r"rank 0: servers of 4 polling cores; this one has 2")
+
+
+def test_bad_numbers():
+    cases = ((("serve", "lcores", 17), r"17.*1 to 16"),
+             (("serve", "udp_port", 65535), r"2 ports.*65534 at most"),
+             (("lcore", "cpus", "0"), r"1.*2 lcores|2.*lcores"))
+    for (section, key, value), pattern in cases:
+        with Net(workers=1, lcores=2) as net:
+            net.ini["a"].setdefault(section, {})[key] = value
+            net.run("bad", rig.sumwire(), "server", "--config",
+                    net.write_ini("a")).wait_error(pattern, code=1)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
