@@ -85,8 +85,11 @@ static void agent_write(const struct sw_net *net, uint32_t i, FILE *f)
 	char socket[SW_NET_PATH_BYTES];
 
 	sw_net_agent(net, i, socket);
-	fprintf(f, "[agent]\nsocket = %s\nquota = %" PRIu64 "B\n%s", socket,
-		net->quota_bytes, net->agent_keys ? net->agent_keys : "");
+	fprintf(f,
+		"[agent]\nsocket = %s\nquota = %" PRIu64
+		"B\nlocal_ranks = %u\n%s",
+		socket, net->quota_bytes, net->n_local,
+		net->agent_keys ? net->agent_keys : "");
 	port_write(net, i, false, f);
 	fprintf(f, "[server a]\nip = 10.77.%u.1\nport = link%u\n", i, i);
 }

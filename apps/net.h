@@ -18,6 +18,7 @@ enum {
 struct sw_net {
 	char dir[SW_NET_DIR_BYTES];
 	uint32_t n_agents;
+	uint32_t n_local;      /* processes that each agent serves */
 	const char *log_level; /* of all daemons: "warn" */
 	uint64_t quota_bytes;  /* of tensors, at the server and each agent */
 	/* Lines for all [job], [agent] and [port] sections; NULL: none. */

@@ -6,6 +6,7 @@
 
 #include "apps/args.h"
 #include "apps/cmd.h"
+#include "engine/error.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -16,8 +17,29 @@ static struct sw_run run_init(void)
 		/* A dead agent is noticed after 10 s; then the others can
 		 * still say so. */
 		.grace_ns = UINT64_C(15000000000),
+		.net.n_local = 1,
 		.net.quota_bytes = UINT64_C(4) << 30,
 	};
+}
+
+/* How many agents there are. */
+static int agents_check(struct sw_run *r)
+{
+	if (r->n_ranks % r->net.n_local) {
+		fprintf(stderr,
+			"sumwire run: -np %u is no multiple of --local-ranks "
+			"%u\n",
+			r->n_ranks, r->net.n_local);
+		return SW_EINVAL;
+	}
+	r->net.n_agents = r->n_ranks / r->net.n_local;
+	if (r->net.n_agents <= SW_NET_AGENTS_MAX)
+		return 0;
+	fprintf(stderr,
+		"sumwire run: -np %u needs %u agents, at most %d are possible: "
+		"let several processes share one by --local-ranks\n",
+		r->n_ranks, r->net.n_agents, SW_NET_AGENTS_MAX);
+	return SW_EINVAL;
 }
 
 int sw_cmd_run(int argc, char **argv)
@@ -25,10 +47,12 @@ int sw_cmd_run(int argc, char **argv)
 	struct sw_run r = run_init();
 	int command = 0, err;
 	const struct sw_arg rows[] = {
-		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_NET_AGENTS_MAX,
+		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
 			"processes of CMD"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
 			"for the others to end, once one has failed"},
+		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 64,
+			"processes that share an agent"},
 		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
 			"do not write whose a line is before it"},
 		{"--quota", SW_ARG_BYTES, {.u64 = &r.net.quota_bytes}, 1 << 20,
@@ -52,7 +76,8 @@ int sw_cmd_run(int argc, char **argv)
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
 	r.command = argv + command;
-	r.net.n_agents = r.n_ranks;
+	if (agents_check(&r))
+		return 2;
 	r.net.log_level = r.is_verbose ? "info" : "warn";
 	return sw_run_all(&r);
 }

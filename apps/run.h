@@ -17,7 +17,8 @@
 #include "apps/net.h"
 
 enum {
-	SW_RUN_PROCS_MAX = 1 + 2 * SW_NET_AGENTS_MAX,
+	SW_RUN_RANKS_MAX = 64,
+	SW_RUN_PROCS_MAX = 1 + SW_NET_AGENTS_MAX + SW_RUN_RANKS_MAX,
 	/* Exit code for a rank that was ended by signal S, as shells have it,
 	 * is this + S. */
 	SW_RUN_SIGNALLED = 128,

@@ -27,20 +27,29 @@ static void set_number(const char *name, uint32_t value)
 }
 
 /* What a rank finds in its environment: ours, and what programs made for
- * torchrun look for.  All ranks are on this machine. */
+ * torchrun look for.  All ranks are on this machine; our own local ranks are
+ * those of one agent. */
 static void rank_env_set(const struct sw_run *r, uint32_t rank)
 {
-	static const char *const ranks[] = {
-		"SUMWIRE_RANK", "SUMWIRE_LOCAL_RANK", "RANK", "LOCAL_RANK"};
-	static const char *const sizes[] = {"SUMWIRE_SIZE",
-		"SUMWIRE_LOCAL_SIZE", "WORLD_SIZE", "LOCAL_WORLD_SIZE"};
+	uint32_t n_local = r->net.n_local;
+	const struct {
+		const char *name;
+		uint32_t value;
+	} numbers[] = {
+		{"SUMWIRE_RANK", rank},
+		{"SUMWIRE_SIZE", r->n_ranks},
+		{"SUMWIRE_LOCAL_RANK", rank % n_local},
+		{"SUMWIRE_LOCAL_SIZE", n_local},
+		{"RANK", rank},
+		{"WORLD_SIZE", r->n_ranks},
+		{"LOCAL_RANK", rank},
+		{"LOCAL_WORLD_SIZE", r->n_ranks},
+	};
 	char agent[SW_NET_PATH_BYTES];
 
-	for (size_t i = 0; i < 4; i++) {
-		set_number(ranks[i], rank);
-		set_number(sizes[i], r->n_ranks);
-	}
-	sw_net_agent(&r->net, rank, agent);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		set_number(numbers[i].name, numbers[i].value);
+	sw_net_agent(&r->net, rank / n_local, agent);
 	setenv("SUMWIRE_AGENT", agent, 1);
 	setenv("SUMWIRE_LAUNCHER", "run", 1); /* whoever has started us */
 	if (getenv("MASTER_ADDR") || getenv("MASTER_PORT"))

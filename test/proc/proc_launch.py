@@ -96,7 +96,7 @@ def agents_of(net, launcher, job):
                   f"exec {rig.sumwire()} agent --config agent$R.ini")
 
 
-def clients_of(net, launcher, name, agent="agent$R.sock"):
+def clients_of(net, launcher, name, agent):
     client = rig.program("test/proc/proc_client")
     return launch(net, launcher, name,
                   f"exec {client} --agent {agent} {TENSOR}")
@@ -118,17 +118,20 @@ def stop(net, agents):
     check(not left, f"sockets are left: {left}")
 
 
-def sums_of(net, launcher):
-    """Agents and training processes of a launcher: N ranks, exact sums."""
+def check_sums(clients):
+    clients.wait_ok(SHORT_S)
+    for rank in range(N):
+        check(f"attached {rank} of {N}" in clients.out(), f"no rank {rank}")
+    check(clients.out().count("step 2 exact") == N, "sums")
+
+
+def ranks_of_agents(net, launcher):
+    """Agents get rank and number of workers from the launcher."""
     agents = agents_of(net, launcher, lambda i: {})
     for rank in range(N):
         agents.await_text(rf"rank {rank} of {N}\) is ready", SHORT_S,
                           lambda: agents.log() + agents.out())
-    good = clients_of(net, launcher, "clients")
-    good.wait_ok(SHORT_S)
-    for rank in range(N):
-        check(f"attached {rank} of {N}" in good.out(), f"no rank {rank}")
-    check(good.out().count("step 2 exact") == N, "sums")
+    check_sums(clients_of(net, launcher, "clients", "agent$R.sock"))
     # each at the other's agent
     bad = clients_of(net, launcher, "crossed", f"agent$(({N - 1} - R)).sock")
     bad.wait_error(r"open SW_ECONF: the environment has "
@@ -137,26 +140,42 @@ def sums_of(net, launcher):
     stop(net, agents)
 
 
+def local_ranks(launcher):
+    """Training processes of one machine get their local ranks from it."""
+    with Net(workers=1) as net:
+        net.ini["agent0"]["agent"]["local_ranks"] = N
+        net.start_all()
+        for name in ("first", "again"):
+            check_sums(clients_of(net, launcher, name, "agent0.sock"))
+    with Net(workers=1) as net:
+        net.ini["agent0"]["agent"]["local_ranks"] = N + 1
+        net.start_all()
+        bad = clients_of(net, launcher, "few", "agent0.sock --timeout 2")
+        bad.wait_error(rf"waiting for 1 of {N + 1} local ranks",
+                       limit_s=SHORT_S)
+
+
 def contradiction_of(net, launcher):
     agents = agents_of(net, launcher, lambda i: {"rank": N - 1 - i})
     agents.wait_error(r"agent1\.ini:\d+: \[job\] rank: is 0, but in the "
                       rf"environment {launcher.rank}=1 ", limit_s=SHORT_S)
 
 
-def both(launcher):
+def all_of(launcher):
     with Net(workers=N) as net:
         net.start("a")
-        sums_of(net, launcher)
+        ranks_of_agents(net, launcher)
     with Net(workers=N) as net:
         contradiction_of(net, launcher)
+    local_ranks(launcher)
 
 
 def test_mpirun():
-    both(Mpirun())
+    all_of(Mpirun())
 
 
 def test_torchrun():
-    both(Torchrun())
+    all_of(Torchrun())
 
 
 def test_mpirun_beside_a_stale_rank():
@@ -188,8 +207,8 @@ def test_slurm():
     folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
     try:
         with Slurm(folder) as slurm:
-            both(Srun(slurm, "none", "SLURM_PROCID"))
-            both(Srun(slurm, "pmi2", "PMI_RANK"))
+            all_of(Srun(slurm, "none", "SLURM_PROCID"))
+            all_of(Srun(slurm, "pmi2", "PMI_RANK"))
             batch(slurm)
     finally:
         shutil.rmtree(folder)
@@ -209,7 +228,7 @@ def batch(slurm):
         " ".join(command(script))]
     with Net(workers=N) as net:
         net.start_all()
-        p = clients_of(net, launcher, "batch")
+        p = clients_of(net, launcher, "batch", "agent$R.sock")
         p.wait_ok(SHORT_S)
         with open(net.path("batch.out"), encoding="utf-8") as f:
             text = f.read()

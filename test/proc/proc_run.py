@@ -74,6 +74,18 @@ def test_sums_and_tags():
         check(lines == want, f"output: {lines}")
 
 
+def test_shared_agents():
+    """Two agents of two local ranks each: one job of four ranks."""
+    with Run("-np", 4, "--local-ranks", 2, *client(
+            "--tensor", "t:100000:f32", "--steps", "3")) as p:
+        wait_until(lambda: p.code() is not None or len(p.children()) == 7,
+                   SHORT_S, "a server, two agents and four ranks")
+        p.wait_ok()
+        for rank in range(4):
+            check(f"[{rank}] attached {rank} of 4" in p.out() and
+                  f"[{rank}] step 2 exact" in p.out(), f"rank {rank}")
+
+
 def test_environment():
     names = ("SUMWIRE_RANK SUMWIRE_SIZE SUMWIRE_LOCAL_RANK SUMWIRE_LOCAL_SIZE "
              "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE").split()
@@ -82,7 +94,7 @@ def test_environment():
     with shell(text, "-np", "3") as p:
         p.wait_ok()
         for rank in range(3):
-            check(f"[{rank}] " + f"{rank} 3 " * 3 + f"{rank} 3\n" in p.out(),
+            check(f"[{rank}] {rank} 3 0 1 {rank} 3 {rank} 3\n" in p.out(),
                   f"rank {rank} is not told so")
         ports = set(re.findall(r"127\.0\.0\.1:(\d+)", p.out()))
         check(len(ports) == 1, f"MASTER_PORT: {ports}")
@@ -183,7 +195,10 @@ def test_bad_command_lines():
     for args, why, code in (
             (["-np", "2"], r"CMD \[ARG\]\.\.\. is missing", 2),
             (["-np", "0", "true"], r"-np: \"0\" is out of range", 2),
-            (["-np", "33", "true"], r"-np: \"33\" is out of range", 2),
+            (["-np", "65", "true"], r"-np: \"65\" is out of range", 2),
+            (["-np", "33", "true"], r"needs 33 agents, at most 32 are", 2),
+            (["-np", "3", "--local-ranks", "2", "true"],
+             r"-np 3 is no multiple of --local-ranks 2", 2),
             (["-n", "2", "true"], r"no option -n; did you mean -np", 2),
             (["/no/such/program"],
              r"cannot start /no/such/program as rank 0: No such file", 1)):
