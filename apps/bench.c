@@ -218,7 +218,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 	};
 	const struct sw_args args = {.name = "bench",
 		.summary = "measure push_pull of one tensor, size by size "
-			   "(\"bench sum\" measures the kernels alone)",
+			   "(\"bench sum\" measures the kernels alone, \"bench "
+			   "engine\" the cost of small tensors)",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);
@@ -252,6 +253,8 @@ int sw_cmd_bench(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "sum"))
 		return sw_cmd_bench_sum(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "engine"))
+		return sw_cmd_bench_engine(argc - 1, argv + 1);
 	err = parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;

@@ -8,7 +8,8 @@
  * They may run for as long as the process lives. */
 int sw_cmd_agent(int argc, char **argv);
 int sw_cmd_bench(int argc, char **argv);
-int sw_cmd_bench_sum(int argc, char **argv); /* "bench sum" */
+int sw_cmd_bench_engine(int argc, char **argv); /* "bench engine" */
+int sw_cmd_bench_sum(int argc, char **argv);    /* "bench sum" */
 int sw_cmd_conf(int argc, char **argv);
 int sw_cmd_plan(int argc, char **argv);
 int sw_cmd_replay(int argc, char **argv);

@@ -1,5 +1,6 @@
 # proc_local.py - several training processes per agent
 # SPDX-License-Identifier: BSD-3-Clause
+import json
 import re
 
 import rig
@@ -148,6 +149,24 @@ def test_launchers_local_ranks():
         check_steps(started, 1)
         for c in started:
             check(f"local {c.name[1]} of 3" in c.out(), f"{c.name}: {c.out()}")
+
+
+def test_bench():
+    with Net() as net:  # for its folder and the care of processes
+        p = net.run("bench", rig.sumwire(), "bench", "--loopback",
+                    "--local-ranks", "3", "--tensors", "20", "--min", "256B",
+                    "--max", "64KiB", "--factor", "256", "--iters", "3",
+                    "--json")
+        p.wait_ok()
+        rows = json.loads(p.out())["results"]
+        check([(r["size_bytes"], r["workers"], r["local_ranks"], r["tensors"],
+                r["wrong"]) for r in rows] ==
+              [(256, 3, 3, 20, 0), (65536, 3, 3, 20, 0)], f"{rows}")
+        check(all(r["kernel_gbit_s"] > 0 for r in rows), f"{rows}")
+        p = net.run("engine", rig.sumwire(), "bench", "engine", "--tensors",
+                    "50")
+        p.wait_ok()
+        check("50 tensors of 256 bytes: " in p.out(), p.out())
 
 
 if __name__ == "__main__":
