@@ -127,6 +127,11 @@ static void draw_size(struct sim_job *job)
 		job->n_jobs =
 			1 + below(job, sw_min64(job->n_workers, SIM_JOBS));
 	}
+	if (one_in(job, 3))
+		job->n_lcores = 1 + below(job, 4);
+	while (job->n_servers * job->n_lcores > SIM_ENGINES ||
+		job->n_servers * job->n_lcores + job->n_workers > SIM_NODES)
+		job->n_lcores--;
 	job->n_tensors = 1 + below(job, 4);
 	if (one_in(job, 10)) { /* declared in several frames */
 		job->n_tensors = 1 + below(job, SIM_TENSORS);
@@ -176,13 +181,13 @@ void sim_job_describe(const struct sim_job *job)
 {
 	const struct sim_faults *x = &job->net.faults;
 
-	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated), "
-	       "%u tensors (%u first), %u rounds of %s, %u ppm broadcasts, "
-	       "payload %u, crc %u, window %u KiB, leaves %u\n",
+	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated) of "
+	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
+	       "broadcasts, payload %u, crc %u, window %u KiB, leaves %u\n",
 		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
-		job->n_servers, job->n_colocated, job->n_tensors, job->n_first,
-		job->n_rounds, sw_dtype_name(job->dtype), job->copies,
-		job->params.payload, job->params.has_crc,
+		job->n_servers, job->n_colocated, job->n_lcores, job->n_tensors,
+		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
+		job->copies, job->params.payload, job->params.has_crc,
 		job->params.window_bytes >> 10, job->leaves);
 	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
 	       "false acks %u, burst %u of %u, types %x %u last %u\n",

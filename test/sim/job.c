@@ -227,7 +227,7 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 	sim_net_init(&job->net, seed);
 	job->dtype = SW_I32;
 	job->n_workers = 2;
-	job->n_servers = 1;
+	job->n_servers = job->n_lcores = 1;
 	job->n_tensors = job->n_first = 1;
 	job->n_jobs = 1;
 	job->n_rounds = 1;
@@ -240,27 +240,38 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 		job->n_local[r] = 1;
 }
 
+static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
+{
+	struct sim_node *n = job->lcores[e];
+
+	job->servers[e] = malloc(sizeof(*job->servers[e]));
+	if (!job->servers[e] ||
+		sw_server_open(job->servers[e], &job->params, &job->env,
+			n->ports, SIM_PORTS, job->quota_bytes) ||
+		sw_server_share(job->servers[e], job->shares, job->n_shares))
+		abort();
+	job->servers[e]->n_lcores = job->n_lcores;
+	sim_node_start(n, lcore, &job->servers[e]->node, job->params.stop_gap);
+}
+
 void sim_server_start(struct sim_job *job, uint32_t i)
 {
-	struct sim_node *n = &job->net.nodes[i];
-
-	job->servers[i] = malloc(sizeof(*job->servers[i]));
-	if (!job->servers[i] ||
-		sw_server_open(job->servers[i], &job->params, &job->env,
-			n->ports, SIM_PORTS, job->quota_bytes) ||
-		sw_server_share(job->servers[i], job->shares, job->n_shares))
-		abort();
-	sim_node_start(n, 0, &job->servers[i]->node, job->params.stop_gap);
+	for (uint32_t k = 0; k < job->n_lcores; k++)
+		start_engine(job, i * job->n_lcores + k, k);
 }
 
 void sim_server_kill(struct sim_job *job, uint32_t i)
 {
-	if (!job->servers[i])
-		return;
-	sim_node_stop(&job->net.nodes[i]);
-	sw_server_close(job->servers[i]);
-	free(job->servers[i]);
-	job->servers[i] = NULL;
+	for (uint32_t k = 0; k < job->n_lcores; k++) {
+		struct sw_server **srv = &job->servers[i * job->n_lcores + k];
+
+		if (!*srv)
+			return;
+		sim_node_stop(&job->net.nodes[i]);
+		sw_server_close(*srv);
+		free(*srv);
+		*srv = NULL;
+	}
 }
 
 static void prepare_worker(struct sim_job *job, uint32_t rank)
@@ -290,16 +301,32 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 	}
 }
 
+/* Engine @e as a worker's list has it. */
+static struct sw_worker_server server_of(const struct sim_job *job,
+	const struct sim_worker *w, uint32_t e, char name[8])
+{
+	uint32_t i = e / job->n_lcores, k = e % job->n_lcores;
+	struct sw_worker_server s = {.name = name,
+		.path = {.ip = sim_ip(i), .udp = (uint16_t)(SIM_UDP + k)}};
+
+	snprintf(name, 8, "s%u", e);
+	if (i == w->node->index) /* its own machine's */
+		s.path = (struct sw_path){.ip = SW_LOOPBACK_IP,
+			.udp = (uint16_t)k,
+			.port_i = SIM_LOOPBACK};
+	return s;
+}
+
 void sim_worker_start(struct sim_job *job, uint32_t rank)
 {
 	static const char *const jobs[SIM_JOBS] = {"sim", "j1", "j2", "j3"};
 	struct sim_worker *w = &job->workers[rank];
-	struct sw_worker_server servers[SIM_SERVERS];
+	struct sw_worker_server servers[SIM_ENGINES];
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
 		.ctx = w};
-	char node[16], names[SIM_SERVERS][4];
+	char node[16], names[SIM_ENGINES][8];
 	struct sw_worker_job wj = {.job = jobs[sim_job_of(job, rank)],
 		.node = node,
 		.rank = sim_job_rank(job, rank),
@@ -307,28 +334,23 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.n_local = w->n_local,
 		.incarnation = job->net.now_ns,
 		.servers = servers,
-		.n_servers = job->n_servers,
-		.n_colocated = (uint16_t)job->n_colocated};
+		.n_servers = job->n_servers * job->n_lcores,
+		.n_lcores = (uint8_t)job->n_lcores,
+		.n_colocated = (uint16_t)(job->n_colocated * job->n_lcores)};
 
 	if (rank == job->odd_one && job->odd_members)
 		wj.n_members = (uint16_t)job->odd_members;
 	snprintf(node, sizeof(node), "gpu%u", rank);
-	for (uint32_t i = 0; i < job->n_servers; i++) {
-		snprintf(names[i], sizeof(names[i]), "s%u", i);
-		servers[i] = (struct sw_worker_server){.name = names[i],
-			.path = {.ip = sim_ip(i), .udp = SIM_UDP}};
-		if (i == w->node->index) /* its own machine's */
-			servers[i].path = (struct sw_path){
-				.ip = SW_LOOPBACK_IP, .port_i = SIM_LOOPBACK};
-	}
+	for (uint32_t e = 0; e < wj.n_servers; e++)
+		servers[e] = server_of(job, w, e, names[e]);
 	memset(&w->is_running, 0,
 		sizeof(*w) - offsetof(struct sim_worker, is_running));
 	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj,
 		    SIM_PORTS, job->net.now_ns))
 		abort();
 	w->is_open = true;
-	sim_node_start(w->node, job->n_colocated != 0, &w->engine.node,
-		job->params.stop_gap);
+	sim_node_start(w->node, job->n_colocated ? job->n_lcores : 0,
+		&w->engine.node, job->params.stop_gap);
 }
 
 void sim_worker_kill(struct sim_job *job, uint32_t rank)
@@ -356,12 +378,17 @@ void sim_job_open(struct sim_job *job)
 	job->net.on_tx = sim_oracle_on_tx;
 	job->net.n_chunks = sim_oracle_n_chunks;
 	job->net.ctx = job;
-	for (uint32_t i = 0; i < job->n_servers; i++) {
+	for (uint32_t i = 0; i < job->n_servers; i++)
 		sim_net_add(&job->net, SW_PAYLOAD_MAX);
-		sim_server_start(job, i);
-	}
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		prepare_worker(job, r);
+	for (uint32_t e = 0; e < job->n_servers * job->n_lcores; e++)
+		job->lcores[e] = e % job->n_lcores
+					 ? sim_net_add_lcore(
+						   &job->net, e / job->n_lcores)
+					 : &job->net.nodes[e / job->n_lcores];
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		sim_server_start(job, i);
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		if (!(job->absent >> r & 1))
 			sim_worker_start(job, r);

@@ -24,6 +24,7 @@
 enum {
 	SIM_WORKERS = 12,
 	SIM_SERVERS = 8,
+	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
 	SIM_LOCAL = 4,
 	SIM_JOBS = 4,
@@ -64,8 +65,10 @@ struct sim_job {
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
 	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
-	uint32_t n_jobs;  /* that share workers and servers; 1 if colocated */
-	uint32_t n_first; /* tensors in the first DECLARE */
+	uint32_t n_jobs;   /* that share workers and servers; 1 if colocated */
+	uint32_t n_lcores; /* of each server; server i is engines
+			      i * n_lcores to that + n_lcores - 1 */
+	uint32_t n_first;  /* tensors in the first DECLARE */
 	uint32_t n_elems[SIM_TENSORS];
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
@@ -88,7 +91,8 @@ struct sim_job {
 	/* The rest is the simulation's. */
 	uint64_t rng;
 	struct sw_env env;
-	struct sw_server *servers[SIM_SERVERS];
+	struct sw_server *servers[SIM_ENGINES];
+	struct sim_node *lcores[SIM_ENGINES]; /* where each runs */
 	struct sim_worker workers[SIM_WORKERS];
 	const struct sw_share *shares; /* of the servers' jobs; may be NULL */
 	uint32_t n_shares;

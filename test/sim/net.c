@@ -154,8 +154,10 @@ static void empty_inbox(struct sim_node *n)
 
 void sim_net_fini(struct sim_net *net)
 {
-	for (uint32_t i = 0; i < net->n_nodes; i++)
+	for (uint32_t i = 0; i < net->n_nodes; i++) {
 		empty_inbox(&net->nodes[i]);
+		sw_handoff_close(&net->nodes[i].handoff);
+	}
 	while (net->n_heap)
 		free(sim_heap_take(net));
 	while (net->n_held)
@@ -174,6 +176,7 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 		.ip = sim_ip(n->index),
 		.max_payload = max_payload};
 	n->ports[0] = &n->port;
+	n->main = n->index;
 	open_loopback(n);
 	n->last = &n->first;
 	n->wake_ns = UINT64_MAX;
@@ -182,8 +185,26 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	return n;
 }
 
-void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
-	uint64_t stop_gap_ns)
+static void open_handoff(struct sim_node *n)
+{
+	if (sw_handoff_open(
+		    &n->handoff, n->net->nodes[n->main].ports, SIM_PORTS))
+		abort();
+	for (uint32_t i = 0; i < SIM_PORTS; i++)
+		n->ports[i] = n->handoff.list[i];
+}
+
+struct sim_node *sim_net_add_lcore(struct sim_net *net, uint32_t main)
+{
+	struct sim_node *n = sim_net_add(net, SW_PAYLOAD_MAX);
+
+	n->main = main;
+	open_handoff(n);
+	return n;
+}
+
+static void start_node(struct sim_node *n, uint32_t endpoint,
+	struct sw_node *node, uint64_t stop_gap_ns)
 {
 	if (!n->is_up)
 		sw_loop_init(&n->loop, n->ports, SIM_PORTS, stop_gap_ns,
@@ -191,6 +212,15 @@ void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
 	sw_loop_set(&n->loop, endpoint, node);
 	n->is_up = true;
 	n->wake_ns = n->net->now_ns;
+}
+
+void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
+	uint64_t stop_gap_ns)
+{
+	start_node(n, endpoint, node, stop_gap_ns);
+	if (n->main != n->index)
+		start_node(&n->net->nodes[n->main], endpoint, &n->handoff.node,
+			stop_gap_ns);
 }
 
 /* To nobody, with no bytes. */
@@ -201,12 +231,27 @@ static void vanish(struct sim_frame *f)
 	f->len = SW_HEAD_BYTES;
 }
 
+static void stop_lcores(struct sim_net *net, uint32_t main)
+{
+	for (uint32_t i = 0; i < net->n_nodes; i++) {
+		struct sim_node *n = &net->nodes[i];
+
+		if (n->main != main || i == main)
+			continue;
+		n->is_up = false;
+		n->wake_ns = UINT64_MAX;
+		sw_handoff_close(&n->handoff);
+		open_handoff(n);
+	}
+}
+
 void sim_node_stop(struct sim_node *n)
 {
 	struct sim_net *net = n->net;
 
 	n->is_up = false;
 	n->wake_ns = UINT64_MAX;
+	stop_lcores(net, n->index);
 	empty_inbox(n);
 	open_loopback(n);
 	for (uint32_t i = 0; i < net->n_heap; i++)
@@ -214,12 +259,34 @@ void sim_node_stop(struct sim_node *n)
 			vanish(net->heap[i]);
 }
 
+static bool is_within(const void *at, const void *mem, uint64_t bytes)
+{
+	return (uintptr_t)at >= (uintptr_t)mem &&
+	       (uintptr_t)at - (uintptr_t)mem < bytes;
+}
+
+/* What waits inside a machine: it becomes a frame of a wrong length. */
+static void forget_inside(struct sim_node *n, const void *mem, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < SW_LOOPBACK_SLOTS; i++)
+		if (is_within(n->loopback.slots[i].payload, mem, bytes))
+			n->loopback.slots[i].payload_len = 0;
+	for (uint32_t p = 0; p < n->handoff.n_ports; p++)
+		for (uint32_t i = 0; i < SW_HANDOFF_SLOTS; i++) {
+			struct sw_handoff_slot *s =
+				&n->handoff.ports[p]->out.slots[i];
+
+			if (is_within(s->payload, mem, bytes))
+				s->payload_len = 0;
+		}
+}
+
 void sim_net_forget(struct sim_net *net, const void *mem, uint64_t bytes)
 {
+	for (uint32_t i = 0; i < net->n_nodes; i++)
+		forget_inside(&net->nodes[i], mem, bytes);
 	for (uint32_t i = 0; i < net->n_heap; i++) {
-		uintptr_t at = (uintptr_t)net->heap[i]->payload;
-
-		if (at >= (uintptr_t)mem && at - (uintptr_t)mem < bytes)
+		if (is_within(net->heap[i]->payload, mem, bytes))
 			vanish(net->heap[i]);
 	}
 }
@@ -229,6 +296,14 @@ void sim_node_freeze(struct sim_node *n, uint64_t gap_ns)
 	n->gap_until_ns = n->net->now_ns + gap_ns;
 	n->wake_ns = n->gap_until_ns;
 	sw_loop_rest(&n->loop, 0);
+}
+
+/* A node in a gap does not notice; else it polls soon. */
+static void poke(struct sim_node *n)
+{
+	n->wake_ns = sw_min64(
+		n->wake_ns, sw_max64(sw_max64(n->net->now_ns, n->gap_until_ns),
+				    n->loop.last_ns + n->turn_ns));
 }
 
 static void arrive(struct sim_net *net, struct sim_frame *f)
@@ -243,10 +318,18 @@ static void arrive(struct sim_net *net, struct sim_frame *f)
 	*n->last = f;
 	n->last = &f->next;
 	n->n_inbox++;
-	/* A node in a gap does not notice; else it polls soon. */
-	n->wake_ns = sw_min64(
-		n->wake_ns, sw_max64(sw_max64(net->now_ns, n->gap_until_ns),
-				    n->loop.last_ns + n->turn_ns));
+	poke(n);
+}
+
+/* The lcores of a machine see soon what another of them did. */
+static void poke_others(struct sim_net *net, const struct sim_node *n)
+{
+	for (uint32_t i = 0; i < net->n_nodes; i++) {
+		struct sim_node *other = &net->nodes[i];
+
+		if (other != n && other->main == n->main && other->is_up)
+			poke(other);
+	}
 }
 
 static void wake(struct sim_net *net, struct sim_node *n)
@@ -254,6 +337,8 @@ static void wake(struct sim_net *net, struct sim_node *n)
 	uint32_t did = sw_loop_turn(&n->loop, net->now_ns);
 	uint64_t nap;
 
+	if (did)
+		poke_others(net, n);
 	if (n->step)
 		n->step(n->ctx, net->now_ns);
 	nap = sw_loop_wait(&n->loop, net->now_ns, 100 * SW_MS);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/handoff.h"
 #include "engine/loop.h"
 #include "engine/loopback.h"
 #include "engine/port.h"
@@ -19,7 +20,7 @@ enum {
 	SIM_UDP = 5700,   /* of endpoint 0 */
 	SIM_LOOPBACK = 1, /* a node's second port leads back to it */
 	SIM_PORTS = 2,
-	SIM_NODES = 24,
+	SIM_NODES = 48,
 	SIM_INBOX = 4096, /* frames that a port keeps for a node */
 	SIM_HELD = 64,
 	SIM_STORY = 256,
@@ -79,13 +80,16 @@ struct sim_line {
 
 struct sim_net;
 
-/* One machine: a port to the others and one to itself. */
+/* One machine: a port to the others and one to itself.  Or one more lcore of a
+ * machine, which reaches both by a hand-off and polls in its own time. */
 struct sim_node {
 	struct sw_port port; /* first: it is cast back */
 	struct sw_loopback loopback;
 	const struct sw_port_ops *loopback_ops;
 	struct sw_port_ops own_ops; /* those, with an oracle */
 	struct sw_port *ports[SIM_PORTS];
+	uint32_t main; /* index of the machine; its own: it is one */
+	struct sw_handoff handoff; /* of another lcore than the first */
 	struct sw_loop loop;
 	struct sim_net *net;
 	uint32_t index;
@@ -139,7 +143,9 @@ uint32_t sim_ip(uint32_t i);
 
 /* Add a node. */
 struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload);
-/* @node runs there, as endpoint @endpoint. */
+/* Add one more lcore to machine @main. */
+struct sim_node *sim_net_add_lcore(struct sim_net *net, uint32_t main);
+/* @node runs there, as endpoint @endpoint of the machine. */
 void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
 	uint64_t stop_gap_ns);
 

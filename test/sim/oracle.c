@@ -235,7 +235,7 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 static void count_servers(const struct sim_job *job, struct sw_stats *out)
 {
 	*out = (struct sw_stats){0};
-	for (uint32_t i = 0; i < job->n_servers; i++) {
+	for (uint32_t i = 0; i < job->n_servers * job->n_lcores; i++) {
 		const struct sw_stats *s = &job->servers[i]->stats;
 
 		out->push_folded += s->push_folded;
@@ -257,7 +257,7 @@ const char *sim_job_wrong(struct sim_job *job)
 	count_servers(job, &got);
 	for (uint32_t t = 0; t < job->n_tensors; t++)
 		chunks += (uint64_t)sim_job_chunks(job, t) * job->n_rounds;
-	for (uint32_t i = 0; i < job->n_servers; i++)
+	for (uint32_t i = 0; i < job->n_servers * job->n_lcores; i++)
 		open += sw_server_open_chunks(job->servers[i]);
 	if (job->oracle[0])
 		return job->oracle;
