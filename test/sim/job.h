@@ -23,7 +23,7 @@
 
 enum {
 	SIM_WORKERS = 12,
-	SIM_SERVERS = 8,
+	SIM_SERVERS = 16,
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
 	SIM_LOCAL = 4,

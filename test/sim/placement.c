@@ -1,0 +1,145 @@
+/* placement.c - BytePS's figure 12 on the real engine over simulated links.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Eight workers, zero to eight CPU machines, all links alike: the time of a
+ * push_pull of M bytes against equation 6 (paper 002), and against what PS and
+ * all-reduce need.  A port's link is busy both as it sends and as it receives;
+ * what a machine sends to itself is on no link.
+ *
+ *     build/test/sim/placement          what holds: all-reduce and PS
+ *     build/test/sim/placement --all    the table for every k
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/place.h"
+#include "test/sim/check.h"
+#include "test/sim/job.h"
+
+enum {
+	N = 8,
+	PAYLOAD = 1344,
+	FRAME = PAYLOAD + SW_HEAD_BYTES + 66, /* as the network counts it */
+	STRIPES = 100,                        /* about so many make M */
+	ROUNDS = 3,
+	QUEUE = 64 << 20,
+	/* Eight default windows are a queue of 3.4 ms before a CPU machine,
+	 * longer than the retransmission timer takes for a loss. */
+	WINDOW = 64 << 10,
+};
+
+#define RATE_BITS_S UINT64_C(10000000000)
+#define TOLERANCE   0.03
+#define LONGEST_RUN (20 * SW_S)
+
+static uint32_t n_stripes(uint32_t k, uint32_t n_colocated)
+{
+	struct sw_place_job job = {.n_members = N,
+		.n_servers = (uint16_t)(k + n_colocated),
+		.n_colocated = (uint16_t)n_colocated};
+	uint32_t weights[SW_PLACE_SERVERS];
+	uint32_t period = sw_place_weights(&job, weights);
+
+	return (STRIPES + period - 1) / period * period;
+}
+
+static bool has_all_of(struct sim_job *job, uint32_t round)
+{
+	for (uint32_t r = 0; r < N; r++)
+		if (job->workers[r].round[0] < round)
+			return false;
+	return true;
+}
+
+static bool has_first(void *ctx)
+{
+	return has_all_of(ctx, 1);
+}
+
+/* Seconds of a push_pull of M over M's time on a link at payload rate. */
+static double run(struct check *c, uint32_t k, uint32_t n_colocated)
+{
+	static struct sim_job job;
+	uint64_t from_ns, bytes;
+	const char *wrong;
+	bool is_done;
+	double link_s, s;
+
+	sim_job_init(&job, 1);
+	job.n_workers = N;
+	job.n_servers = k + n_colocated;
+	job.n_colocated = n_colocated;
+	job.n_rounds = ROUNDS;
+	job.is_in_order = true;
+	job.params.payload = PAYLOAD;
+	job.params.window_bytes = WINDOW;
+	job.net.faults.queue_bytes = QUEUE;
+	job.n_elems[0] =
+		n_stripes(k, n_colocated) * SW_STRIPE_CHUNKS * (PAYLOAD / 4);
+	bytes = 4ULL * job.n_elems[0];
+	sim_job_open(&job);
+	for (uint32_t i = 0; i < job.net.n_nodes; i++)
+		job.net.nodes[i].rate_bits_s = RATE_BITS_S;
+	sim_net_run(&job.net, LONGEST_RUN, has_first, &job);
+	from_ns = job.net.now_ns;
+	is_done = sim_job_run(&job, LONGEST_RUN);
+	wrong = is_done ? sim_job_wrong(&job) : "not complete";
+	check(c, !wrong, wrong);
+	s = 1e-9 * (double)(job.net.now_ns - from_ns) / (ROUNDS - 1);
+	link_s = 8.0 * (double)bytes / PAYLOAD * FRAME / (double)RATE_BITS_S;
+	sim_job_close(&job);
+	return s / link_s;
+}
+
+/* Equation 6 in the same unit; k = 0 is all-reduce. */
+static double optimum(double k)
+{
+	return 2.0 * N * (N - 1) / (N * N + k * N - 2 * k);
+}
+
+static void check_time(struct check *c, double t, double best)
+{
+	printf("# measured %.4f, at best %.4f\n", t, best);
+	check(c, t / best - 1 < TOLERANCE, "within 3 % of the optimum");
+	check(c, t / best - 1 > -0.001, "not faster than possible");
+}
+
+static void time__all_reduce(struct check *c)
+{
+	check_time(c, run(c, 0, N), optimum(0));
+}
+
+static void time__ps(struct check *c)
+{
+	check_time(c, run(c, N, N), optimum(N));
+	check_time(c, run(c, N / 2, 0), 2);
+}
+
+static void print_all(struct check *c)
+{
+	printf("# n = %d, times as multiples of M / B\n"
+	       "# %2s %8s %8s %7s %10s %8s %8s\n",
+		N, "k", "measured", "eq. 6", "over", "all-reduce", "PS",
+		"at best");
+	for (uint32_t k = 0; k <= N; k++) {
+		double t = run(c, k, N), best = optimum(k);
+
+		printf("# %2u %8.4f %8.4f %6.2f%% %10.4f %8.4f %8.4f\n", k, t,
+			best, 100 * (t / best - 1), optimum(0),
+			k ? run(c, k, 0) : 0, k ? (double)N / k : 0);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct check_case cases[] = {
+		{"time__all_reduce", time__all_reduce}, {"time__ps", time__ps}};
+	static const struct check_case all[] = {{"print_all", print_all}};
+	uint32_t passed = 0, failed = 0;
+
+	if (argc > 1 && !strcmp(argv[1], "--all"))
+		check_run(all, 1, NULL, &passed, &failed);
+	else
+		check_run(cases, 2, NULL, &passed, &failed);
+	return check_end(passed, failed);
+}
