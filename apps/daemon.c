@@ -237,6 +237,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	int err;
 
 	memset(d, 0, sizeof(*d));
+	block_signals(); /* first: from now on a SIGTERM ends in order */
 	sw_log_sink_open(&d->log_sink);
 	sw_log_init(&d->log, &d->log_sink, SW_LOG_INFO);
 	err = sw_conf_load(o->config, &d->conf, &d->log);
@@ -249,7 +250,6 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 			role == SW_ROLE_SERVER ? "server" : "agent or both");
 		return SW_ECONF;
 	}
-	block_signals();
 	d->n_lcores =
 		d->conf.node.role == SW_ROLE_AGENT ? 1 : d->conf.serve.lcores;
 	fill_params(d);
