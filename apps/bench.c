@@ -169,7 +169,10 @@ static int run_loopback(struct bench_options *o)
 		o->agents.items[o->agents.n++] = l.agents[i / o->local_ranks];
 	if (o->is_colocated)
 		o->n_servers = BENCH_DAEMONS;
-	worst = err ? 1 : report_all(o);
+	if (!err)
+		err = o->is_urgent ? sw_bench_urgent(o, l.agents[0])
+				   : report_all(o);
+	worst = err != 0;
 	return sw_bench_loopback_stop(&l) || worst ? 1 : 0;
 }
 
@@ -213,6 +216,14 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"frames per driver call of the loopback"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
 			"payload that each side of the loopback sends at most"},
+		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
+			"bytescheduler, p3 or fifo, for the loopback"},
+		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
+			"loopback: 64 KiB of top priority, alone and while "
+			"256 MiB of the lowest are under way"},
+		{"--results", SW_ARG_FLAG, {.flag = &o->is_results}, 0, 0,
+			"with --urgent and --rate: the load is results alone, "
+			"since the server sends at half the rate"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};
@@ -236,6 +247,14 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"sumwire bench: --colocated needs --loopback\n");
 		return SW_EINVAL;
 	}
+	if ((o->is_urgent && (!o->is_loopback || o->is_colocated ||
+				     o->local_ranks > 1)) ||
+		(o->is_results && (!o->is_urgent || !o->rate_bit_s))) {
+		fprintf(stderr,
+			"sumwire bench: --urgent needs --loopback (one "
+			"worker), --results needs --urgent and --rate\n");
+		return SW_EINVAL;
+	}
 	return 0;
 }
 
@@ -247,6 +266,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.n_servers = 1,
 		.n_tensors = 1,
 		.local_ranks = 1,
+		.policy = "bytescheduler",
 		.ring = 64,
 		.burst = 16};
 	int err;

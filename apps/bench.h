@@ -23,7 +23,9 @@ struct bench_options {
 	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
-	const char *faults; /* percent, on the loopback's ports */
+	bool is_urgent, is_results; /* a small tensor behind a large one */
+	const char *policy;         /* of the loopback's job */
+	const char *faults;         /* percent, on the loopback's ports */
 };
 
 /* One size, as the process of rank 0 measured it. */
@@ -47,6 +49,11 @@ int sw_bench_client(const struct bench_options *o, const char *path,
  * @bytes (at most 64 MiB) as there are local ranks into one frame after the
  * other.  0: there is no memory. */
 double sw_bench_kernel(const struct bench_options *o, uint64_t bytes);
+
+/* sw_bench_urgent - latency of a small urgent tensor, alone and behind a large
+ * one, over the agent at @path; printed.  Returns 0 or a negative error, which
+ * was printed. */
+int sw_bench_urgent(const struct bench_options *o, const char *path);
 
 /* A server and an agent on memif, or two agents that are servers too, in a
  * private folder. */

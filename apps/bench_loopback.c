@@ -81,9 +81,12 @@ static int write_conf(const struct bench_loopback *l,
 {
 	const char *faults = o->faults ? o->faults : "0%";
 	char path[BENCH_DIR + 32], cpu[16], rate[32];
+	uint64_t bit_s = o->rate_bit_s;
 	FILE *f;
 
-	sw_value_format(o->rate_bit_s, SW_UNIT_RATE, rate, sizeof(rate));
+	if (i == 0 && o->is_results)
+		bit_s /= 2;
+	sw_value_format(bit_s, SW_UNIT_RATE, rate, sizeof(rate));
 
 	path_of(l, i, "ini", path);
 	f = fopen(path, "w");
@@ -91,16 +94,17 @@ static int write_conf(const struct bench_loopback *l,
 		return SW_EIO;
 	fprintf(f,
 		"[node]\nrole = %s\nname = %s\nruntime_dir = %s\n"
-		"[job]\nworkers = %u\nrank = %u\ncrc = %s\n"
+		"[job]\nworkers = %u\nrank = %u\npolicy = %s\ncrc = %s\n"
 		"[log]\nlevel = warn\n[stats]\nsocket = %s/%s.stats\n"
 		"[port a]\ntype = memif\nsocket = %s/link\nside = %s\n"
 		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "
 		"%s\nfault_loss = %s\n"
 		"fault_dup = %s\nfault_reorder = %s\n[lcore]\ncpus = %s\n",
 		role_of(l, i), name_of(l, i), l->dir, l->n_agents,
-		l->is_colocated ? i : 0, o->has_no_crc ? "no" : "yes", l->dir,
-		name_of(l, i), l->dir, i ? "connect" : "listen", i + 1, o->ring,
-		o->burst, rate, faults, faults, faults, sw_bench_cpu(i, cpu));
+		l->is_colocated ? i : 0, o->policy,
+		o->has_no_crc ? "no" : "yes", l->dir, name_of(l, i), l->dir,
+		i ? "connect" : "listen", i + 1, o->ring, o->burst, rate,
+		faults, faults, faults, sw_bench_cpu(i, cpu));
 	write_agent(l, o, i, f);
 	return fclose(f) ? SW_EIO : 0;
 }

@@ -10,5 +10,5 @@
 const struct sw_policy sw_policy_bytescheduler = {.name = "bytescheduler",
 	.by_priority = true,
 	.is_tunable = true,
-	.part_bytes = 64 << 10,
+	.part_bytes = 16 << 10,
 	.credit_bytes = 4 << 20};

@@ -194,10 +194,16 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 	return 0;
 }
 
-/* The most urgent; in its turn the one that has been ready longest. */
+/* The most urgent; every so often the next in a round over all. */
 static struct sw_task *next_task(struct sw_sched *s)
 {
-	return ++s->n_starts % SW_SCHED_TURN ? s->heap[0] : s->ready.first;
+	struct sw_task *t = s->ready.first;
+
+	if (++s->n_starts % SW_SCHED_TURN || !s->policy->by_priority)
+		return s->heap[0];
+	list_remove(&s->ready, t);
+	list_add(&s->ready, t);
+	return t;
 }
 
 static void start_part(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)

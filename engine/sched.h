@@ -9,9 +9,9 @@
  * of it: a part may overdraw, so that none is too large to go.  Finished bytes
  * give their credit back.
  *
- * Starvation is bounded: every SW_SCHED_TURN-th part is of the task that has
- * been ready longest.  With n tasks ready, each starts a part in any
- * n * SW_SCHED_TURN, whatever arrives.
+ * Starvation is bounded: every SW_SCHED_TURN-th part is of the next task in a
+ * round over all that are ready.  With n of them, each starts a part in any
+ * n * SW_SCHED_TURN, whatever arrives.  (By readiness none starves.)
  *
  * One thread.  O(log n) per part, nothing is allocated after sw_sched_open.
  * Mistakes of a method change nothing and are named in sw_sched.fault.
@@ -56,7 +56,7 @@ struct sw_task {
 	uint64_t sequence;           /* of readiness */
 	uint64_t started, finished;  /* bytes */
 	uint64_t progress_ns;        /* last start or finish */
-	struct sw_task *prev, *next; /* of its state, longest there first */
+	struct sw_task *prev, *next; /* of its state, the next in turn first */
 };
 
 struct sw_task_list {

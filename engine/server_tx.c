@@ -155,7 +155,7 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t first = sw_shard_next(sh, s->member, 0), order = first;
 
-	if (!is_turn)
+	if (!is_turn || first >= SW_MAX_TENSORS) /* by readiness none starves */
 		return first;
 	order = sw_shard_next(sh, s->member, s->turn_order);
 	if (order == SW_BITMAP_NONE)

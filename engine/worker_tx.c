@@ -157,7 +157,7 @@ static struct sw_wtensor *tensor_to_push(
 	uint32_t first = sw_bitmap_first(&l->ready), order = first;
 	struct sw_wtensor *t;
 
-	if (!is_turn)
+	if (!is_turn || first >= SW_TENSORS) /* by readiness none starves */
 		return &w->tensors[w->by_order[first]];
 	order = sw_bitmap_next(&l->ready, l->turn_order);
 	if (order == SW_BITMAP_NONE)

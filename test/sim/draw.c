@@ -117,7 +117,7 @@ static void draw_size(struct sim_job *job)
 {
 	job->n_workers = 1 + below(job, 5);
 	if (one_in(job, 20))
-		job->n_workers = SIM_WORKERS;
+		job->n_workers = 12;
 	job->n_servers = 1 + below(job, 3);
 	if (job->n_workers <= 5 && one_in(job, 3)) { /* 0 <= k <= n */
 		job->n_colocated = job->n_workers;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/bytes.h"
+
 /* --- what the engine is given --- */
 
 static void *mem_get(void *ctx, uint64_t bytes)
@@ -80,6 +82,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 
 	(void)tensor;
 	w->asked[t] &= ~(1u << local);
+	w->done_ns[t] = w->job->net.now_ns;
 	if (err) {
 		w->n_errors++;
 		w->last_err = err;
@@ -102,7 +105,7 @@ static struct sw_worker_tensor declaration(
 	struct sw_worker_tensor d = {.name = sim_job_name(job, t, name),
 		.n_elems = job->n_elems[t],
 		.dtype = job->dtype,
-		.priority = t,
+		.priority = t * (job->priority_step ? job->priority_step : 1),
 		.base = w->data[t]};
 
 	if (t == 0 && w->rank == job->odd_one) {
@@ -135,7 +138,7 @@ static void declare(struct sim_worker *w)
 	w->node->loop.tick_at_ns = 0;
 }
 
-static void submit(struct sim_worker *w, uint32_t t, uint32_t local)
+void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 {
 	struct sim_job *job = w->job;
 	uint32_t odd = w->rank == job->odd_one ? job->odd_step : 0;
@@ -154,6 +157,8 @@ static void submit(struct sim_worker *w, uint32_t t, uint32_t local)
 	}
 	sim_oracle_fill(w, t, local);
 	w->asked[t] |= 1u << local;
+	w->node->wake_ns = sw_min64(w->node->wake_ns,
+		sw_max64(w->job->net.now_ns, w->node->gap_until_ns));
 	if (sw_worker_begin(&w->engine, &round))
 		abort();
 	w->node->loop.tick_at_ns = 0;
@@ -191,7 +196,7 @@ static void submit_some(struct sim_worker *w)
 			t = n - 1 - t;
 		if (!(w->asked[t] >> local & 1) && w->round[t] < rounds_of(w) &&
 			(job->is_in_order || sim_chance(&job->rng, 700000)))
-			submit(w, t, local);
+			sim_worker_submit(w, t, local);
 	}
 }
 
@@ -251,6 +256,7 @@ static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 		sw_server_share(job->servers[e], job->shares, job->n_shares))
 		abort();
 	job->servers[e]->n_lcores = job->n_lcores;
+	n->port.rate_bit_s = job->server_bit_s;
 	sim_node_start(n, lcore, &job->servers[e]->node, job->params.stop_gap);
 }
 
@@ -285,6 +291,7 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 	w->node = &job->net.nodes[sim_job_first(job) + rank];
 	if (!job->n_colocated)
 		sim_net_add(&job->net, SW_PAYLOAD_MAX);
+	w->node->port.rate_bit_s = job->worker_bit_s;
 	w->node->step = step;
 	w->node->ctx = w;
 	for (uint32_t t = 0; t < job->n_tensors; t++) {

@@ -22,7 +22,7 @@
 #include "test/sim/net.h"
 
 enum {
-	SIM_WORKERS = 12,
+	SIM_WORKERS = 64,
 	SIM_SERVERS = 16,
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
@@ -50,6 +50,7 @@ struct sim_worker {
 	char told[2 * SW_TEXT_MAX];  /* last line for the person who waits */
 	uint32_t round[SIM_TENSORS]; /* completed */
 	uint32_t asked[SIM_TENSORS]; /* local ranks that have pushed */
+	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
 	uint64_t n_wrong;  /* elements and weights */
@@ -76,7 +77,9 @@ struct sim_job {
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
-	uint32_t absent;  /* workers that are not opened with the others */
+	uint32_t priority_step;              /* 0: 1 from tensor to tensor */
+	uint64_t worker_bit_s, server_bit_s; /* paced to; 0: not */
+	uint64_t absent;  /* workers that are not opened with the others */
 	bool is_in_order; /* a worker pushes in the order of its tensors */
 	bool is_reversed; /* odd ranks in the reversed order */
 	bool leaves;      /* a worker leaves when it has all rounds */
@@ -131,6 +134,10 @@ void sim_server_start(struct sim_job *job, uint32_t i);
  * one failed, or virtual @limit_ns have passed.  Returns true when all
  * completed. */
 bool sim_job_run(struct sim_job *job, uint64_t limit_ns);
+
+/* Push a tensor of a local rank by hand, for a job of 0 rounds; its bit is in
+ * asked while it is open. */
+void sim_worker_submit(struct sim_worker *w, uint32_t tensor, uint32_t local);
 
 /* Run for @ns, whatever happens. */
 void sim_job_pass(struct sim_job *job, uint64_t ns);

@@ -20,7 +20,7 @@ enum {
 	SIM_UDP = 5700,   /* of endpoint 0 */
 	SIM_LOOPBACK = 1, /* a node's second port leads back to it */
 	SIM_PORTS = 2,
-	SIM_NODES = 48,
+	SIM_NODES = 72,
 	SIM_INBOX = 4096, /* frames that a port keeps for a node */
 	SIM_HELD = 64,
 	SIM_STORY = 256,

@@ -31,15 +31,15 @@ static uint64_t float_bits(uint32_t v, uint32_t mantissa, uint32_t bias)
 	       (m & ((1ULL << mantissa) - 1));
 }
 
-static uint64_t encode(uint32_t dtype, uint32_t v)
+static uint64_t encode(uint32_t dtype, uint64_t v)
 {
 	switch (dtype) {
 	case SW_F32:
-		return float_bits(v, 23, 127);
+		return float_bits((uint32_t)v, 23, 127);
 	case SW_F16:
-		return float_bits(v, 10, 15);
+		return float_bits((uint32_t)v, 10, 15);
 	case SW_BF16:
-		return float_bits(v, 7, 127);
+		return float_bits((uint32_t)v, 7, 127);
 	default:
 		return v;
 	}
@@ -47,19 +47,23 @@ static uint64_t encode(uint32_t dtype, uint32_t v)
 
 void sim_oracle_open(struct sim_job *job)
 {
-	uint32_t ones[SIM_JOBS] = {0};
+	/* More than 12: a bit of an i64 for each, in place of two of an i32. */
+	uint32_t bits = job->n_workers > 12 ? 1 : 2;
+	uint64_t ones[SIM_JOBS] = {0};
 
 	job->elem_bytes = sw_dtype_bytes(job->dtype);
 	memset(job->weight, 0, sizeof(job->weight));
 	for (uint32_t r = 0; r < job->n_workers; r++) {
-		ones[sim_job_of(job, r)] |= 1u << 2 * r;
+		ones[sim_job_of(job, r)] |= 1ULL << bits * r;
 		job->weight[sim_job_of(job, r)] += job->n_local[r];
 		for (uint32_t d = 1; d < 4; d++)
-			job->grads[r][d] = encode(job->dtype, d << 2 * r);
+			job->grads[r][d] = encode(
+				job->dtype, (bits == 1 ? 1ULL : d) << bits * r);
 	}
 	for (uint32_t i = 0; i < job->n_jobs; i++)
 		for (uint32_t d = 1; d < 4; d++)
-			job->sums[i][d] = encode(job->dtype, d * ones[i]);
+			job->sums[i][d] = encode(
+				job->dtype, (bits == 1 ? 1 : d) * ones[i]);
 	memset(job->by_key, 0xff, sizeof(job->by_key)); /* SW_KEY_NONE */
 }
 

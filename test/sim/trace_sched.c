@@ -1,0 +1,256 @@
+/* trace_sched.c - what an urgent tensor waits for while others are under way.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * All ports are paced to R.  An urgent tensor of S bytes that becomes ready
+ * while many more of the lowest priority are on their way waits for
+ *
+ *     P / R              the part by which the credit is overdrawn at most,
+ *     2 (20 us + F / R)  what lies below the scheduler, at the worker and at
+ *                        the server (F: a frame), and
+ *     S / R / 31         the turns that others have meanwhile,
+ *
+ * and no more, whatever lies behind it.
+ */
+#include <stdlib.h>
+
+#include "engine/bytes.h"
+#include "engine/pace.h"
+#include "test/sim/job.h"
+#include "test/sim/traces.h"
+
+enum {
+	URGENT = 64 << 10,
+	LOAD = 64 << 20,
+	FRAME = 8192,
+	SAMPLES = 40,
+	POLLS_NS = 3000, /* turns of loops on the way, 500 ns each */
+};
+
+static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
+
+static uint64_t time_of(uint64_t bytes, uint64_t rate)
+{
+	return bytes * 8 * SW_S / rate;
+}
+
+static struct sim_job *open_job(const struct sw_policy *policy, uint32_t urgent,
+	uint32_t load, uint64_t server_bit_s)
+{
+	struct sim_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		abort();
+	sim_job_init(job, 1);
+	job->n_workers = 1;
+	job->n_tensors = job->n_first = 2;
+	job->n_rounds = 0; /* all is pushed by hand */
+	job->n_elems[0] = urgent / 4;
+	job->n_elems[1] = load / 4;
+	job->priority_step = 1000;
+	job->params.payload = FRAME;
+	job->params.policy = policy;
+	job->worker_bit_s = RATE;
+	job->server_bit_s = server_bit_s;
+	sim_job_open(job);
+	sim_job_pass(job, 20 * SW_MS);
+	return job;
+}
+
+static void close_job(struct check *c, struct sim_job *job)
+{
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		check_eq(c, job->workers[r].n_wrong, 0, "wrong elements");
+	check_eq(c, job->n_bad_pushes + job->n_bad_results, 0, "bad frames");
+	sim_job_close(job);
+	free(job);
+}
+
+static bool is_urgent_done(void *ctx)
+{
+	struct sim_job *job = ctx;
+
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		if (job->workers[r].asked[0])
+			return false;
+	return true;
+}
+
+/* All workers push the urgent tensor now: how long does it take? */
+static uint64_t sample(struct sim_job *job)
+{
+	uint64_t from = job->net.now_ns;
+
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		sim_worker_submit(&job->workers[r], 0, 0);
+	sim_net_run(&job->net, from + SW_S, is_urgent_done, job);
+	return job->net.now_ns - from;
+}
+
+/* The longest of so many samples, at any phase of what else goes on. */
+static uint64_t longest(struct sim_job *job, uint32_t n)
+{
+	uint64_t worst = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		worst = sw_max64(worst, sample(job));
+		sim_job_pass(job, 500 * SW_US + i * 1711);
+	}
+	return worst;
+}
+
+static uint64_t bound(uint64_t part, uint64_t server_bit_s)
+{
+	return time_of(part, RATE) + 2 * SW_PACE_DEPTH_NS +
+	       time_of(FRAME, RATE) + time_of(FRAME, server_bit_s) +
+	       time_of(URGENT, RATE) / 31 + POLLS_NS;
+}
+
+static void urgent_while_pushes_are_under_way(struct check *c)
+{
+	struct sim_job *job =
+		open_job(&sw_policy_bytescheduler, URGENT, LOAD, RATE);
+	uint64_t alone = longest(job, SAMPLES), loaded;
+
+	check(c, alone >= time_of(URGENT, RATE) - SW_PACE_DEPTH_NS,
+		"pacing holds");
+	sim_worker_submit(&job->workers[0], 1, 0);
+	sim_job_pass(job, 5 * SW_MS);
+	loaded = longest(job, SAMPLES);
+	check(c, job->workers[0].asked[1], "the load lasted");
+	check(c, loaded > alone, "there was a load");
+	check(c,
+		loaded <=
+			alone + bound(sw_policy_bytescheduler.part_bytes, RATE),
+		"the bound holds");
+	check(c, loaded <= 3 * alone, "3 times the time without load");
+	sim_job_pass(job, SW_S);
+	check(c, !job->workers[0].asked[1], "the load ends");
+	close_job(c, job);
+}
+
+/* The server sends at half the rate: 64 MB of sums wait there. */
+static void urgent_while_results_are_under_way(struct check *c)
+{
+	struct sim_job *job =
+		open_job(&sw_policy_bytescheduler, URGENT, LOAD, RATE / 2);
+	uint64_t alone = longest(job, SAMPLES), loaded;
+
+	sim_worker_submit(&job->workers[0], 1, 0);
+	sim_job_pass(job, time_of(LOAD, RATE) + SW_MS);
+	check(c,
+		sw_shard_next(&job->servers[0]->jobs[0].shard, 0, 0) !=
+			SW_BITMAP_NONE,
+		"sums wait");
+	loaded = longest(job, SAMPLES);
+	check(c, job->workers[0].asked[1], "the load lasted");
+	check(c,
+		loaded <= alone + bound(sw_policy_bytescheduler.part_bytes,
+					  RATE / 2),
+		"the bound holds");
+	check(c, loaded <= 3 * alone, "3 times the time without load");
+	sim_job_pass(job, SW_S);
+	close_job(c, job);
+}
+
+/* With fifo it waits for all that came before. */
+static void urgent_with_fifo(struct check *c)
+{
+	struct sim_job *job = open_job(&sw_policy_fifo, URGENT, LOAD, RATE);
+	uint64_t alone = longest(job, 3);
+
+	sim_worker_submit(&job->workers[0], 1, 0);
+	sim_job_pass(job, 5 * SW_MS);
+	check(c, sample(job) > 100 * alone, "it waited");
+	check(c, !job->workers[0].asked[1], "for the load");
+	close_job(c, job);
+}
+
+static void urgent_with_fifo_results(struct check *c)
+{
+	struct sim_job *job = open_job(&sw_policy_fifo, URGENT, LOAD, RATE / 2);
+	uint64_t alone = longest(job, 3);
+
+	sim_worker_submit(&job->workers[0], 1, 0);
+	sim_job_pass(job, time_of(LOAD, RATE) + SW_MS);
+	check(c, sample(job) > 100 * alone, "it waited");
+	check(c, !job->workers[0].asked[1], "for the load");
+	close_job(c, job);
+}
+
+/* The other way round: what is urgent never ends, the rest goes on. */
+static void the_least_urgent_does_not_starve(struct check *c)
+{
+	struct sim_job *job =
+		open_job(&sw_policy_bytescheduler, LOAD, URGENT, RATE);
+	struct sim_worker *w = &job->workers[0];
+	uint64_t from;
+
+	sim_worker_submit(w, 0, 0);
+	sim_job_pass(job, SW_MS);
+	from = job->net.now_ns;
+	sim_worker_submit(w, 1, 0);
+	while (w->asked[1] && w->asked[0])
+		sim_job_pass(job, 10 * SW_US);
+	check(c, w->asked[0], "the urgent one is still under way");
+	/* Two are ready: of 64 parts that start, 64 chunks that are pushed and
+	 * 64 results one is its own. */
+	check(c,
+		w->done_ns[1] - from <
+			time_of(64ULL * (URGENT + 2 * FRAME), RATE) + SW_MS,
+		"one of 64");
+	sim_job_pass(job, SW_S);
+	close_job(c, job);
+}
+
+/* 64 workers push 64 KB at once to one server, through a switch with room for
+ * @queue bytes.  Returns the frames that were lost. */
+static uint64_t incast(struct check *c, uint32_t queue)
+{
+	struct sim_job *job = malloc(sizeof(*job));
+	uint64_t n_lost;
+
+	if (!job)
+		abort();
+	sim_job_init(job, 1);
+	job->n_workers = SIM_WORKERS;
+	job->n_rounds = 3;
+	job->dtype = SW_I64;
+	job->n_elems[0] = URGENT / 8;
+	job->params.payload = FRAME;
+	job->net.faults.queue_bytes = queue;
+	job->is_in_order = true;
+	job->worker_bit_s = job->server_bit_s = RATE;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 20 * SW_S), "all rounds complete");
+	check(c, !sim_job_wrong(job),
+		sim_job_wrong(job) ? sim_job_wrong(job) : "");
+	n_lost = job->net.n_lost;
+	sim_job_close(job);
+	free(job);
+	return n_lost;
+}
+
+/* All of it may be sent, and is, before any grant comes back: what the switch
+ * has room for is not lost, and what is lost is repaired. */
+static void incast_that_the_switch_holds(struct check *c)
+{
+	check_eq(c, incast(c, SIM_WORKERS * (URGENT + 8 * 120)), 0, "lost");
+}
+
+static void incast_that_overflows_the_switch(struct check *c)
+{
+	check(c, incast(c, 1 << 20) > 0, "frames were lost");
+}
+
+const struct check_case trace_sched[] = {
+	{"urgent_while_pushes_are_under_way",
+		urgent_while_pushes_are_under_way},
+	{"urgent_while_results_are_under_way",
+		urgent_while_results_are_under_way},
+	{"urgent_with_fifo", urgent_with_fifo},
+	{"urgent_with_fifo_results", urgent_with_fifo_results},
+	{"the_least_urgent_does_not_starve", the_least_urgent_does_not_starve},
+	{"incast_that_the_switch_holds", incast_that_the_switch_holds},
+	{"incast_that_overflows_the_switch", incast_that_overflows_the_switch},
+};
+const uint32_t n_trace_sched = sizeof(trace_sched) / sizeof(trace_sched[0]);
