@@ -122,8 +122,8 @@ void sw_agent_on_attach(
 	if (!r)
 		return;
 	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
-	if (!g->n_here++)
-		g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
+	g->n_here++;
+	g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"process %u (user %u) attached as local rank %u of %u", pid,
 		uid, (uint32_t)(r - g->ranks), n_local(a));

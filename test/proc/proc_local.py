@@ -94,7 +94,8 @@ def test_one_declares_another_shape():
                               str(i), name=f"c{i}", agent=a)
                    for i, (n, a) in enumerate(
                        ((100, "agent0"), (200, "agent0")))]
-        started.append(net.client(1, "--tensor", "w:100:f32", name="c2"))
+        # Of another name: else the server might be the first to see it.
+        started.append(net.client(1, "--tensor", "v:100:f32", name="c2"))
         for c in started:
             c.wait_error("SW_EMISMATCH",
                          r"local rank \d declares tensor 'w' as \d00 x f32",
