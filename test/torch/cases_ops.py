@@ -1,5 +1,7 @@
 # cases_ops.py - sums of single tensors against gloo's; run by torch_ops.py
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+
 import torch
 
 import sumwire.torch as hvd
@@ -52,6 +54,18 @@ def case_sums():
                 x.double().abs()) if dtype.is_floating_point else 0
             check(bool(((y.double() - want.double()).abs() <= bound).all()),
                   f"sum of {dtype} {shape} is too far off")
+
+
+def case_ranks():
+    """Sizes are the launcher's; its local rank is a wish that agents grant if
+    it is free."""
+    sizes = [int(os.environ[k]) for k in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")]
+    check([hvd.size(), hvd.local_size()] == sizes,
+          f"sizes {hvd.size()}, {hvd.local_size()}, not {sizes}")
+    all_ranks = [hvd.broadcast_object((hvd.rank(), hvd.local_rank()), r)
+                 for r in range(hvd.size())]
+    check(all_ranks == [(r, r) for r in range(hvd.size())],
+          f"ranks and local ranks {all_ranks}")
 
 
 def case_bool():

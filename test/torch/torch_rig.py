@@ -109,9 +109,10 @@ def main(tests):
 def gloo():
     """torch.distributed over all ranks."""
     import torch.distributed as dist
+    store = os.environ.get("TEST_STORE")  # torchrun has one of its own
     if not dist.is_initialized():
         dist.init_process_group(
-            "gloo", init_method=f"file://{os.environ['TEST_STORE']}",
+            "gloo", init_method=f"file://{store}" if store else "env://",
             rank=int(os.environ["RANK"]),
             world_size=int(os.environ["WORLD_SIZE"]))
     return dist

@@ -71,6 +71,15 @@ def candidates():
     return [os.path.normpath(built), SONAME]
 
 
+def check_settings(lib, path):
+    """struct sw_settings has no version; its defaults tell where they are."""
+    s = Settings()
+    lib.sw_settings_init(ctypes.byref(s))
+    if (s.open_timeout_s, s.wait_timeout_s) != (60, 600):
+        raise ImportError(f"{path} has other settings than this package "
+                          f"expects: install both from one checkout")
+
+
 @functools.lru_cache(maxsize=None)
 def load():
     """The library, once per process."""
@@ -89,6 +98,7 @@ def load():
                     f"{path} has no {name}: it is of another release than this "
                     f"package; install both from one checkout") from None
             function.restype, function.argtypes = result, arguments
+        check_settings(lib, path)
         return lib
     raise ImportError(
         f"{SONAME} was not found ({'; '.join(tried)}); build it with "
