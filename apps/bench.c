@@ -182,7 +182,12 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
 			"socket of an agent; one process for each"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
-			"start a server and an agent on memif, then stop them"},
+			"start a server and an agent, then stop them"},
+		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
+			"type of the loopback's ports: memif or af_packet"},
+		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
+			"their interfaces: server's, agent's, and for --raw "
+			"two more; default sw0 to sw3, as test/veth makes"},
 		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
 			"loopback of two agents that sum, too, and no server"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
@@ -204,14 +209,14 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
 			"wait by polling instead of sleeping"},
 		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
-			"also the memif port's own echo, and the ratio to it"},
+			"also the port's own echo, and the ratio to it"},
 		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
 			"loopback without payload CRC"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
 			"loopback loses, doubles and reorders so much, as "
 			"0.1%"},
-		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 16, 1024,
-			"slots of the loopback's memif rings"},
+		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
+			"slots of the loopback's rings; 0: by type"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 1, 64,
 			"frames per driver call of the loopback"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
@@ -255,6 +260,13 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"worker), --results needs --urgent and --rate\n");
 		return SW_EINVAL;
 	}
+	if (strcmp(o->port, "memif") != 0 && strcmp(o->port, "af_packet")) {
+		fprintf(stderr,
+			"sumwire bench: --port %s: memif or af_packet "
+			"expected\n",
+			o->port);
+		return SW_EINVAL;
+	}
 	return 0;
 }
 
@@ -267,7 +279,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.n_tensors = 1,
 		.local_ranks = 1,
 		.policy = "bytescheduler",
-		.ring = 64,
+		.port = "memif",
 		.burst = 16};
 	int err;
 

@@ -22,6 +22,8 @@ struct bench_options {
 	uint32_t ring, burst;     /* of the loopback's ports */
 	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;
+	const char *port;           /* type of the loopback's ports */
+	struct sw_arg_list devices; /* of them; then those of the raw echo */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	const char *policy;         /* of the loopback's job */
@@ -55,8 +57,8 @@ double sw_bench_kernel(const struct bench_options *o, uint64_t bytes);
  * was printed. */
 int sw_bench_urgent(const struct bench_options *o, const char *path);
 
-/* A server and an agent on memif, or two agents that are servers too, in a
- * private folder. */
+/* A server and an agent, or two agents that are servers too, in a private
+ * folder. */
 struct bench_loopback {
 	char dir[BENCH_DIR];
 	bool is_colocated;
@@ -74,6 +76,10 @@ int sw_bench_loopback_start(
  * when one did not end well. */
 int sw_bench_loopback_stop(struct bench_loopback *l);
 
+/* sw_bench_device - the interface of side @i (0 server, 1 agent; of the raw
+ * echo 2 and 3): what --device says, else sw0 … sw3, which test/veth makes. */
+const char *sw_bench_device(const struct bench_options *o, uint32_t i);
+
 /* sw_bench_cpu - the CPU for side @i (0 server, 1 client) of a measurement on
  * one machine, as text for [lcore] cpus: each its own, since two pollers on one
  * halve each other; "auto" where this process may use only one.
@@ -81,7 +87,7 @@ int sw_bench_loopback_stop(struct bench_loopback *l);
 const char *sw_bench_cpu(uint32_t i, char out[16]);
 
 /* sw_bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a
- * memif of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and
+ * link of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and
  * why was printed. */
 double sw_bench_raw(const struct bench_options *o, uint64_t bytes);
 

@@ -1,4 +1,4 @@
-/* bench_loopback.c - a small job on memif, for one benchmark.
+/* bench_loopback.c - a small job on this machine, for one benchmark.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +76,25 @@ static void write_agent(const struct bench_loopback *l,
 			name_of(l, k), k + 1);
 }
 
+const char *sw_bench_device(const struct bench_options *o, uint32_t i)
+{
+	static const char *const names[] = {"sw0", "sw1", "sw2", "sw3"};
+
+	return i < o->devices.n ? o->devices.items[i] : names[i];
+}
+
+/* Where the port of side @i leads. */
+static void write_link(const struct bench_loopback *l,
+	const struct bench_options *o, uint32_t i, FILE *f)
+{
+	fprintf(f, "[port a]\ntype = %s\n", o->port);
+	if (strcmp(o->port, "memif"))
+		fprintf(f, "device = %s\n", sw_bench_device(o, i));
+	else
+		fprintf(f, "socket = %s/link\nside = %s\n", l->dir,
+			i ? "connect" : "listen");
+}
+
 static int write_conf(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i)
 {
@@ -96,15 +115,17 @@ static int write_conf(const struct bench_loopback *l,
 		"[node]\nrole = %s\nname = %s\nruntime_dir = %s\n"
 		"[job]\nworkers = %u\nrank = %u\npolicy = %s\ncrc = %s\n"
 		"[log]\nlevel = warn\n[stats]\nsocket = %s/%s.stats\n"
-		"[port a]\ntype = memif\nsocket = %s/link\nside = %s\n"
-		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "
-		"%s\nfault_loss = %s\n"
-		"fault_dup = %s\nfault_reorder = %s\n[lcore]\ncpus = %s\n",
+		"[lcore]\ncpus = %s\n",
 		role_of(l, i), name_of(l, i), l->dir, l->n_agents,
 		l->is_colocated ? i : 0, o->policy,
-		o->has_no_crc ? "no" : "yes", l->dir, name_of(l, i), l->dir,
-		i ? "connect" : "listen", i + 1, o->ring, o->burst, rate,
-		faults, faults, faults, sw_bench_cpu(i, cpu));
+		o->has_no_crc ? "no" : "yes", l->dir, name_of(l, i),
+		sw_bench_cpu(i, cpu));
+	write_link(l, o, i, f);
+	fprintf(f,
+		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "
+		"%s\nfault_loss = %s\n"
+		"fault_dup = %s\nfault_reorder = %s\n",
+		i + 1, o->ring, o->burst, rate, faults, faults, faults);
 	write_agent(l, o, i, f);
 	return fclose(f) ? SW_EIO : 0;
 }

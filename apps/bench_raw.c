@@ -46,6 +46,7 @@ static int work_server(struct side *s)
 static int work_client(struct side *s)
 {
 	uint64_t passes = PASS_BYTES / s->bytes;
+	uint32_t ring = sw_dpdk_port_slots(s->raw.port);
 	int err = 0;
 
 	s->raw.n_passes = (uint32_t)(passes < 2      ? 2
@@ -56,8 +57,7 @@ static int work_client(struct side *s)
 			double gbit_s = 0;
 
 			s->raw.burst = burst;
-			s->raw.window =
-				k * burst < s->o->ring ? k * burst : s->o->ring;
+			s->raw.window = k * burst < ring ? k * burst : ring;
 			err = sw_raw_client(&s->raw, &gbit_s);
 			if (gbit_s > s->best)
 				s->best = gbit_s;
@@ -120,6 +120,9 @@ static int run_side(struct side *s)
 	pp.burst = s->o->burst;
 	pp.socket_path = socket;
 	pp.is_listener = s->is_server;
+	pp.device = sw_bench_device(s->o, s->is_server ? 2 : 3);
+	if (strcmp(s->o->port, "memif"))
+		pp.type = SW_DPDK_AF_PACKET;
 	sw_dpdk_params_init(&params);
 	params.name = s->is_server ? "raw-server" : "raw-client";
 	params.runtime_dir = s->dir;

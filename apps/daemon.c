@@ -88,7 +88,6 @@ static void fill_params(struct sw_daemon *d)
 	d->params.stall_warn = c->job.stall_warn_ns;
 	d->params.stall_limit = c->job.stall_limit_ns;
 	d->params.join_timeout = c->job.join_timeout_ns;
-	d->params.payload = c->job.payload_bytes;
 	d->params.has_crc = c->job.crc;
 	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
 	d->params.credit_bytes = c->job.credit_bytes;
@@ -141,15 +140,23 @@ static int make_runtime_dir(struct sw_daemon *d)
 static struct sw_dpdk_port_params port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c)
 {
+	static const enum sw_dpdk_type types[] = {
+		[SW_PORT_MEMIF] = SW_DPDK_MEMIF,
+		[SW_PORT_AF_PACKET] = SW_DPDK_AF_PACKET};
 	struct sw_dpdk_port_params p;
 
 	sw_dpdk_port_params_init(&p);
 	p.name = c->label;
-	p.type = SW_DPDK_MEMIF;
+	p.type = types[c->type];
 	p.ip = c->subnet.ip;
+	p.prefix_bits = c->subnet.bits;
+	p.gateway = c->gateway;
+	p.vlan = (uint16_t)c->vlan;
+	p.device = c->device;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
 	p.n_udp = (uint16_t)sw_conf_n_udp(&d->conf);
-	p.payload_bytes = d->conf.job.payload_bytes;
+	if (d->conf.job.payload_bytes)
+		p.payload_bytes = d->conf.job.payload_bytes;
 	p.ring_slots = c->ring;
 	p.burst = c->burst;
 	p.socket_path = c->socket;
@@ -201,6 +208,32 @@ static int open_ports(struct sw_daemon *d)
 		return SW_ENOMEM;
 	sw_loopback_init(d->loopback);
 	d->ports[d->n_ports++] = &d->loopback->port;
+	return 0;
+}
+
+/* The class that all ports carry; where one was asked for, that one. */
+static int choose_payload(struct sw_daemon *d)
+{
+	uint32_t asked = d->conf.job.payload_bytes;
+
+	d->params.payload = SW_PAYLOAD_MAX;
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
+		uint32_t most = d->ports[i]->max_payload;
+
+		if (most < d->params.payload)
+			d->params.payload = most;
+		if (asked <= most)
+			continue;
+		sw_log(&d->log, SW_LOG_ERROR,
+			"port %s: [job] payload = %u does not fit the MTU of "
+			"%s: at most %u; raise the MTU or ask for less",
+			d->conf.ports[i].label, asked, d->conf.ports[i].device,
+			most);
+		return SW_ECONF;
+	}
+	if (asked)
+		d->params.payload = asked;
+	sw_log(&d->log, SW_LOG_INFO, "payload class: %u B", d->params.payload);
 	return 0;
 }
 
@@ -263,7 +296,9 @@ int sw_daemon_start(struct sw_daemon *d)
 {
 	int err = open_dpdk(d);
 
-	return err ? err : open_ports(d);
+	if (!err)
+		err = open_ports(d);
+	return err ? err : choose_payload(d);
 }
 
 int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)

@@ -18,13 +18,13 @@ enum {
 
 /* What this process takes besides tensors: what is resident now, the rings of
  * the ports once frames have gone through them, tables and sessions. */
-static uint64_t fixed_bytes(const struct sw_conf *c)
+static uint64_t fixed_bytes(const struct sw_daemon *d)
 {
 	uint64_t bytes = sw_memory_resident() + TABLES_BYTES;
 
-	for (uint32_t i = 0; i < c->n_ports; i++)
-		bytes += 2ULL * c->ports[i].ring *
-			 (c->job.payload_bytes + FRAME_HEADS_BYTES);
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		bytes += 2ULL * sw_dpdk_port_slots(d->ports[i]) *
+			 (d->params.payload + FRAME_HEADS_BYTES);
 	return bytes;
 }
 
@@ -37,8 +37,7 @@ static void print_budget(const struct sw_daemon *d)
 		"for 16-bit types, 64 B per chunk of %u B and rank bits), "
 		"fixed part %llu MiB",
 		(unsigned long long)(c->serve.quota_bytes >> 20),
-		c->job.payload_bytes,
-		(unsigned long long)(fixed_bytes(c) >> 20));
+		d->params.payload, (unsigned long long)(fixed_bytes(d) >> 20));
 	for (uint32_t i = 0; i < c->n_ports; i++)
 		sw_log(&d->log, SW_LOG_INFO,
 			"port %s: %u.%u.%u.%u:%u, payload %u B",

@@ -69,7 +69,8 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 	struct header h = header_of("port", p->label);
 	char ip[16];
 
-	if (p->side == q->side && p->id == q->id &&
+	if (p->type == SW_PORT_MEMIF && q->type == SW_PORT_MEMIF &&
+		p->side == q->side && p->id == q->id &&
 		!strcmp(p->socket, q->socket))
 		sw_report_error(c->report, line_of(c, h.text, "socket"), h.text,
 			"socket",
@@ -83,16 +84,63 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 	}
 }
 
+static void key_missing(const struct check *c, const char *header,
+	const char *key, const char *why)
+{
+	sw_report_error(c->report, line_of(c, header, NULL), header, key,
+		"is missing: %s", why);
+}
+
+/* What each type needs, and what it can do nothing with. */
+static void port_type_check(
+	const struct check *c, const struct sw_conf_port *p, const char *header)
+{
+	bool is_memif = p->type == SW_PORT_MEMIF;
+
+	if (is_memif && !*p->socket)
+		key_missing(c, header, "socket",
+			"a memif needs the path of its socket");
+	if (is_memif && p->side == SW_SIDE_NONE)
+		key_missing(c, header, "side", "a memif listens or connects");
+	if (!is_memif && !*p->device)
+		key_missing(c, header, "device",
+			"this type needs the name of an interface");
+	if (is_memif && (*p->device || p->vlan || p->gateway))
+		sw_report_error(c->report, line_of(c, header, NULL), header,
+			*p->device ? "device"
+			: p->vlan  ? "vlan"
+				   : "gateway",
+			"means nothing to a memif: leave it out");
+	if (!is_memif && (*p->socket || p->side != SW_SIDE_NONE))
+		sw_report_error(c->report, line_of(c, header, NULL), header,
+			*p->socket ? "socket" : "side",
+			"is for type = memif alone: leave it out");
+}
+
+static void gateway_check(
+	const struct check *c, const struct sw_conf_port *p, const char *header)
+{
+	char ip[16], net[16];
+
+	if (!p->gateway)
+		return;
+	ip_text(p->gateway, ip);
+	ip_text(p->subnet.ip & prefix_mask(p->subnet.bits), net);
+	if (p->gateway == p->subnet.ip ||
+		((p->gateway ^ p->subnet.ip) & prefix_mask(p->subnet.bits)))
+		sw_report_error(c->report, line_of(c, header, "gateway"),
+			header, "gateway",
+			"%s: another host of the port's network %s/%u expected",
+			ip, net, p->subnet.bits);
+}
+
 static void port_check(const struct check *c, const struct sw_conf_port *p)
 {
 	struct header h = header_of("port", p->label);
 	uint32_t host = p->subnet.ip & ~prefix_mask(p->subnet.bits);
 
-	if (!*p->socket)
-		sw_report_error(c->report, line_of(c, h.text, NULL), h.text,
-			"socket",
-			"is missing: a memif needs the path of its "
-			"socket");
+	port_type_check(c, p, h.text);
+	gateway_check(c, p, h.text);
 	if (p->subnet.bits < 31 &&
 		(!host || host == ~prefix_mask(p->subnet.bits)))
 		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
@@ -147,9 +195,11 @@ static void server_route_check(const struct check *c, const char *header,
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip", "%s is our own address on [port %s]", ip,
 			p->label);
-	else if ((s->ip ^ p->subnet.ip) & mask)
+	else if (((s->ip ^ p->subnet.ip) & mask) && !p->gateway)
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
-			"ip", "%s is not in the network of [port %s], %s/%u",
+			"ip",
+			"%s is not in the network of [port %s], %s/%u, which "
+			"has no gateway",
 			ip, p->label, net, p->subnet.bits);
 }
 

@@ -26,8 +26,8 @@ enum {
 
 /* Values of the CHOICE fields, in the order of the words in options.def. */
 enum sw_conf_role { SW_ROLE_SERVER, SW_ROLE_AGENT, SW_ROLE_BOTH };
-enum sw_conf_port_type { SW_PORT_MEMIF };
-enum sw_conf_side { SW_SIDE_LISTEN, SW_SIDE_CONNECT };
+enum sw_conf_port_type { SW_PORT_MEMIF, SW_PORT_AF_PACKET };
+enum sw_conf_side { SW_SIDE_NONE, SW_SIDE_LISTEN, SW_SIDE_CONNECT };
 /* Above auto: enum sw_sum_level + 1. */
 enum sw_conf_level {
 	SW_LEVEL_AUTO,
@@ -42,8 +42,8 @@ struct sw_conf_subnet {
 };
 
 /* What a type of options.def is in C.  CHOICE holds one of the enums above,
- * log.level an enum sw_log_level; IP is in host order; PERCENT is in parts per
- * million; text ends in a NUL. */
+ * log.level an enum sw_log_level; IP is in host order, 0 for empty; PERCENT is
+ * in parts per million; text ends in a NUL. */
 #define SW_CONF_U32(field)     uint32_t field;
 #define SW_CONF_U64(field)     uint64_t field;
 #define SW_CONF_BYTES(field)   uint64_t field;
@@ -56,6 +56,7 @@ struct sw_conf_subnet {
 #define SW_CONF_BOOL(field)    bool field;
 #define SW_CONF_SUBNET(field)  struct sw_conf_subnet field;
 #define SW_CONF_NAME(field)    char field[SW_CONF_NAME_BYTES];
+#define SW_CONF_DEVICE(field)  char field[SW_CONF_NAME_BYTES];
 #define SW_CONF_PATH(field)    char field[SW_CONF_PATH_BYTES];
 #define SW_CONF_USERS(field)   char field[SW_CONF_USERS_BYTES];
 #define SW_CONF_CPUS(field)    char field[SW_CONF_CPUS_BYTES];

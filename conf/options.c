@@ -236,6 +236,10 @@ static int ip_parse(
 	struct in_addr a;
 	uint32_t ip;
 
+	if (!*text && o->def && !*o->def) {
+		*(uint32_t *)field = 0;
+		return 0;
+	}
 	if (inet_pton(AF_INET, text, &a) != 1) {
 		snprintf(why, SW_WHY_BYTES,
 			"\"%.40s\" is not an IPv4 address "
@@ -311,6 +315,22 @@ static int name_parse(
 			text, SW_CONF_NAME_BYTES - 1);
 		return SW_ECONF;
 	}
+	return text_copy(o, text, field, why);
+}
+
+/* As the kernel and DPDK name devices: eth0.5, 0000:81:00.0. */
+static int device_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	for (const char *s = text; *s; s++)
+		if (*s != ':' && *s != '@' && !strchr(name_chars, *s)) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.40s\" is not the name of an interface, "
+				"like eth0, or a PCI address, like "
+				"0000:81:00.0",
+				text);
+			return SW_ECONF;
+		}
 	return text_copy(o, text, field, why);
 }
 
@@ -392,6 +412,7 @@ int sw_option_parse(
 		[SW_OPTION_BOOL] = bool_parse,
 		[SW_OPTION_SUBNET] = subnet_parse,
 		[SW_OPTION_NAME] = name_parse,
+		[SW_OPTION_DEVICE] = device_parse,
 		[SW_OPTION_PATH] = path_parse,
 		[SW_OPTION_USERS] = users_parse,
 		[SW_OPTION_CPUS] = cpus_parse,
@@ -442,7 +463,9 @@ const char *sw_option_format(
 		snprintf(buf, len, "%04o", u32);
 		break;
 	case SW_OPTION_IP:
-		ip_format(u32, buf, len);
+		*buf = '\0';
+		if (u32)
+			ip_format(u32, buf, len);
 		break;
 	case SW_OPTION_BOOL:
 		snprintf(buf, len, "%s", *(const bool *)field ? "yes" : "no");
@@ -451,6 +474,7 @@ const char *sw_option_format(
 		subnet_format(field, buf, len);
 		break;
 	case SW_OPTION_NAME:
+	case SW_OPTION_DEVICE:
 	case SW_OPTION_PATH:
 	case SW_OPTION_USERS:
 	case SW_OPTION_CPUS:

@@ -2,21 +2,35 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Pure functions over bytes; no DPDK, so that they can be tested and fuzzed
- * anywhere.  VLAN tags, IPv4 options, fragments and IPv6 are not spoken. */
+ * anywhere.  A VLAN tag may stand in between; IPv4 options, fragments and IPv6
+ * are not spoken. */
 #ifndef SW_DPDK_FRAME_H
 #define SW_DPDK_FRAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/port.h"
 
-enum { SW_OUTER_BYTES = 14 + 20 + 8 };
+enum {
+	SW_OUTER_BYTES = 14 + 20 + 8, /* of an untagged frame */
+	SW_TAG_BYTES = 4,
+	SW_OUTER_MAX = SW_OUTER_BYTES + SW_TAG_BYTES,
+	SW_VLAN_NONE = 0, /* no tag, or one that carries a priority alone */
+};
 
-/* Constant part of all frames that one port sends. */
+/* What we are on one port, and the constant part of all frames that it sends.
+ * An Ethernet address is a number whose lowest byte goes first on the wire; 0
+ * is none. */
 struct sw_outer {
-	uint8_t bytes[SW_OUTER_BYTES];
-	uint32_t ip_sum; /* of its IPv4 header, not folded */
-	uint16_t udp;    /* of endpoint 0 */
+	uint8_t bytes[SW_OUTER_MAX];
+	uint32_t n_bytes; /* SW_OUTER_BYTES, and the tag */
+	uint32_t ip_sum;  /* of its IPv4 header, not folded */
+	uint64_t mac;
+	uint32_t ip;         /* host order, as all here */
+	uint16_t udp, n_udp; /* our first, and so many from there on */
+	uint16_t vlan;       /* 1 … 4094, or SW_VLAN_NONE */
+	bool is_sum_later;   /* the port fills in the IPv4 checksum */
 };
 
 enum sw_verdict {
@@ -27,27 +41,48 @@ enum sw_verdict {
 	SW_FRAME_FRAGMENT,
 	SW_FRAME_SHORT, /* a length says more than is there, or less than our
 			   header needs */
+	SW_FRAME_ARP,   /* on our VLAN; what it says is arp.h's business */
 };
 
-/* sw_mac - the Ethernet address of @ip on links of our own, where nobody
+/* What a driver has already done for a received frame. */
+struct sw_outer_done {
+	bool is_tag_off; /* it took the tag off: */
+	uint16_t vlan;
+	bool is_sum_good; /* it checked the IPv4 checksum */
+};
+
+/* sw_mac_of_ip - the Ethernet address of @ip on links of our own, where nobody
  * answers ARP: 02:53 and the four bytes of @ip. */
-void sw_mac(uint32_t ip, uint8_t out[6]);
+uint64_t sw_mac_of_ip(uint32_t ip);
 
-/* sw_outer_init - for frames from @ip and UDP port @udp (host order). */
-void sw_outer_init(struct sw_outer *o, uint32_t ip, uint16_t udp);
+uint64_t sw_mac_load(const uint8_t at[6]);
+void sw_mac_store(uint8_t at[6], uint64_t mac);
 
-/* sw_outer_write - write the SW_OUTER_BYTES of a frame for @to with @len bytes
- * from our header on, from our UDP port @udp + @endpoint.  @class goes out as
- * DSCP: 0 as CS7 … 7 as CS0.  The IPv4 checksum is set, the UDP checksum is 0
- * (none): our own CRCs are stronger. */
-void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint16_t endpoint,
-	const struct sw_path *to, uint8_t class, uint32_t len);
+/* sw_outer_init - for frames from @mac, @ip and UDP port @udp (one, until n_udp
+ * is set), tagged for @vlan unless it is SW_VLAN_NONE. */
+void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
+	uint16_t vlan);
 
-/* sw_outer_check - is the frame of @bytes bytes at @data a datagram for @ip and
- * one of the @n_udp ports from @udp on that can hold our header?  Sets all of
- * @out but from.port_i only if it returns SW_FRAME_OURS.  Reads nothing beyond
- * @bytes. */
-enum sw_verdict sw_outer_check(const uint8_t *data, uint32_t bytes, uint32_t ip,
-	uint16_t udp, uint16_t n_udp, struct sw_rx_frame *out);
+/* sw_outer_ethernet - write the Ethernet header and tag of a frame of @type to
+ * @dst; returns its bytes. */
+uint32_t sw_outer_ethernet(
+	const struct sw_outer *o, uint8_t *at, uint64_t dst, uint16_t type);
+
+/* sw_outer_write - write the @o->n_bytes in front of our header: a frame for
+ * @to, whose next hop is @dst, from our UDP port udp + @endpoint, with @len
+ * bytes from our header on.  @class goes
+ * out as DSCP: 0 as CS7 … 7 as CS0.  The IPv4 checksum is set, unless it comes
+ * later; the UDP checksum is 0 (none): our own CRCs are stronger. */
+void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
+	uint16_t endpoint, const struct sw_path *to, uint8_t class,
+	uint32_t len);
+
+/* sw_outer_check - is the frame of @bytes bytes at @data a datagram for @o's
+ * VLAN, address and UDP ports that can hold our header?  Sets all of @out but
+ * from.port_i only if it returns SW_FRAME_OURS; for SW_FRAME_ARP,
+ * @out->data and len are what follows the Ethernet header.  Reads nothing
+ * beyond @bytes. */
+enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
+	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out);
 
 #endif

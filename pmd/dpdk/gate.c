@@ -1,10 +1,12 @@
-/* gate.c - system calls of the memif driver, made safe.
+/* gate.c - system calls of drivers, made safe.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/gate.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_packet.h>
+#include <poll.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_interrupts.h>
@@ -55,6 +58,36 @@ __attribute__((visibility("default"))) ssize_t sendmsg(
 	for (size_t i = 0; i < m->msg_iovlen; i++)
 		n += (ssize_t)m->msg_iov[i].iov_len;
 	return n;
+}
+
+/* The af_packet driver waits here, without limit, while its ring is full; an
+ * lcore never waits inside a driver (rule I8). */
+__attribute__((visibility("default"))) int poll(
+	struct pollfd *fds, nfds_t n, int ms)
+{
+	struct timespec t = {
+		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+	const struct sw_gate *g = &sw_gates[rte_lcore_id() % RTE_MAX_LCORE];
+	bool is_lcore = rte_lcore_id() < RTE_MAX_LCORE;
+
+	if (is_lcore &&
+		atomic_load_explicit(&g->is_inside, memory_order_relaxed))
+		t = (struct timespec){0};
+	else if (ms < 0)
+		return (int)syscall(SYS_ppoll, fds, n, NULL, NULL, 0);
+	return (int)syscall(SYS_ppoll, fds, n, &t, NULL, 0);
+}
+
+/* The af_packet driver joins its socket to a group that shares frames, though
+ * it has one queue.  The group's number is made of the process's and the
+ * interface's so that two processes may meet in one: on two interfaces the
+ * kernel refuses the second (EINVAL).  One queue needs no group. */
+__attribute__((visibility("default"))) int setsockopt(
+	int fd, int level, int name, const void *value, socklen_t n)
+{
+	if (level == SOL_PACKET && name == PACKET_FANOUT)
+		return 0;
+	return (int)syscall(SYS_setsockopt, fd, level, name, value, n);
 }
 
 static bool listens_at(int fd, const char *path)

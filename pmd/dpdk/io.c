@@ -14,7 +14,57 @@ static const uint8_t verdict_counters[] = {
 	[SW_FRAME_OPTIONS] = SW_DPDK_I_rx_options,
 	[SW_FRAME_FRAGMENT] = SW_DPDK_I_rx_fragment,
 	[SW_FRAME_SHORT] = SW_DPDK_I_rx_short,
+	[SW_FRAME_ARP] = SW_DPDK_I_rx_arp,
 };
+
+/* Send the ARP question or answer for @ip; lost if there is no room, as it may
+ * be on the way too. */
+static void arp_send(struct port *p, uint32_t ip, uint64_t mac)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(p->copy_pool);
+	struct sw_gate *g;
+	uint16_t n = 0;
+
+	if (!m)
+		return;
+	m->data_len = (uint16_t)sw_arp_write(
+		&p->me, rte_pktmbuf_mtod(m, uint8_t *), ip, mac);
+	m->pkt_len = m->data_len;
+	g = sw_gate_enter();
+	if (port_is_up(p))
+		n = rte_eth_tx_burst(p->eth_i, 0, &m, 1);
+	sw_gate_leave(g);
+	COUNT(p, tx_arp, n);
+	if (!n)
+		rte_pktmbuf_free(m);
+}
+
+static void arp_rx(struct port *p, const struct sw_rx_frame *f)
+{
+	uint32_t ip;
+	uint64_t mac;
+
+	if (p->arp && sw_arp_take(p->arp, f->data, f->len, &ip, &mac))
+		arp_send(p, ip, mac);
+}
+
+static void arp_ask(struct port *p)
+{
+	uint32_t ip, from = 0;
+
+	while ((ip = sw_arp_due(p->arp, &from)))
+		arp_send(p, ip, 0);
+}
+
+static struct sw_outer_done rx_done(const struct rte_mbuf *m)
+{
+	uint64_t sum = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+
+	return (struct sw_outer_done){
+		.is_tag_off = m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED,
+		.vlan = m->vlan_tci,
+		.is_sum_good = sum == RTE_MBUF_F_RX_IP_CKSUM_GOOD};
+}
 
 /* Is @m for us?  Then describe it in @out, else count why not. */
 static bool rx_take(
@@ -26,10 +76,12 @@ static bool rx_take(
 		COUNT(p, rx_segments, 1);
 		return false;
 	}
-	v = sw_outer_check(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len,
-		p->base.ip, p->udp, p->n_udp, out);
+	v = sw_outer_check(&p->me, rte_pktmbuf_mtod(m, const uint8_t *),
+		m->data_len, rx_done(m), out);
 	if (v != SW_FRAME_OURS) {
 		count(p, verdict_counters[v], 1);
+		if (v == SW_FRAME_ARP)
+			arp_rx(p, out);
 		return false;
 	}
 	out->from.port_i = p->index;
@@ -85,6 +137,9 @@ static uint32_t io_rx(
 
 	if (p->n_rx_held)
 		io_rx_release(base);
+	if (p->arp &&
+		atomic_load_explicit(&p->arp->is_due, memory_order_relaxed))
+		arp_ask(p);
 	n_in = driver_rx(p, in, RTE_MIN(max, p->burst));
 	for (uint32_t i = 0; i < n_in; i++) {
 		if (!rx_take(p, in[i], &out[n])) {
@@ -174,8 +229,8 @@ static struct rte_mbuf *tx_gather(struct port *p, const struct sw_tx_frame *f)
 	rte_mbuf_ext_refcnt_update(&p->shinfo, 1);
 	m[1]->data_off = 0;
 	m[1]->data_len = (uint16_t)f->payload_len;
-	m[0]->data_len = FRAME_HEAD_BYTES;
-	m[0]->pkt_len = FRAME_HEAD_BYTES + f->payload_len;
+	m[0]->data_len = (uint16_t)p->head_bytes;
+	m[0]->pkt_len = p->head_bytes + f->payload_len;
 	m[0]->nb_segs = 2;
 	m[0]->next = m[1];
 	return m[0];
@@ -187,11 +242,25 @@ static struct rte_mbuf *tx_copy(struct port *p, const struct sw_tx_frame *f)
 
 	if (!m)
 		return NULL;
-	m->data_len = (uint16_t)(FRAME_HEAD_BYTES + f->payload_len);
+	m->data_len = (uint16_t)(p->head_bytes + f->payload_len);
 	m->pkt_len = m->data_len;
 	if (f->payload_len)
-		memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, FRAME_HEAD_BYTES),
+		memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, p->head_bytes),
 			f->payload, f->payload_len);
+	return m;
+}
+
+/* @f as a frame of the driver's, without its headers. */
+static struct rte_mbuf *tx_make(struct port *p, const struct sw_tx_frame *f)
+{
+	struct rte_mbuf *m;
+
+	if (f->is_stable && p->can_gather && f->payload_len >= GATHER_MIN_BYTES)
+		m = tx_gather(p, f);
+	else
+		m = tx_copy(p, f);
+	if (!m)
+		COUNT(p, tx_no_buffer, 1);
 	return m;
 }
 
@@ -199,26 +268,29 @@ static void io_tx(struct sw_port *base, const struct sw_tx_frame *f)
 {
 	struct port *p = port_of(base);
 	struct rte_mbuf *m;
+	uint64_t mac;
 	uint8_t *at;
 
 	if (p->n_tx_held == p->burst ||
-		f->payload_len + FRAME_HEAD_BYTES > p->frame_max) {
+		f->payload_len + p->head_bytes > p->frame_max) {
 		COUNT(p, tx_refused, 1);
 		return;
 	}
-	if (f->is_stable && p->type->can_gather &&
-		f->payload_len >= GATHER_MIN_BYTES)
-		m = tx_gather(p, f);
-	else
-		m = tx_copy(p, f);
-	if (!m) {
-		COUNT(p, tx_no_buffer, 1);
+	mac = p->arp ? sw_arp_find(p->arp, f->to.ip) : sw_mac_of_ip(f->to.ip);
+	if (!mac) {
+		COUNT(p, tx_no_arp, 1);
 		return;
 	}
+	m = tx_make(p, f);
+	if (!m)
+		return;
 	at = rte_pktmbuf_mtod(m, uint8_t *);
-	sw_outer_write(&p->outer, at, f->endpoint, &f->to, f->class,
+	sw_outer_write(&p->me, at, mac, f->endpoint, &f->to, f->class,
 		SW_HEAD_BYTES + f->payload_len);
-	memcpy(at + SW_OUTER_BYTES, f->head, SW_HEAD_BYTES);
+	memcpy(at + p->me.n_bytes, f->head, SW_HEAD_BYTES);
+	m->ol_flags |= p->tx_flags;
+	m->l2_len = p->me.n_bytes - 28;
+	m->l3_len = 20;
 	p->tx_held[p->n_tx_held] = m;
 	p->tx_bytes[p->n_tx_held++] = (uint16_t)m->pkt_len;
 }

@@ -27,11 +27,12 @@ static uint32_t buffer_bytes(void)
 	return (lines | 1) * 64;
 }
 
-static int devargs(const struct sw_dpdk_port_params *p,
+static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	const struct sw_log *log, char *args, size_t size)
 {
 	uint8_t mac[6];
 
+	(void)payload;
 	if (!p->socket_path || !p->socket_path[0] ||
 		strlen(p->socket_path) > PATH_MAX_BYTES ||
 		strchr(p->socket_path, ',') || p->socket_path[0] != '/') {
@@ -42,7 +43,7 @@ static int devargs(const struct sw_dpdk_port_params *p,
 			PATH_MAX_BYTES);
 		return SW_ECONF;
 	}
-	sw_mac(p->ip, mac);
+	sw_mac_store(mac, sw_mac_of_ip(p->ip));
 	snprintf(args, size,
 		"role=%s,id=%u,socket=%s,socket-abstract=no,rsize=%d,bsize=%u,"
 		"mac=%02x:%02x:%02x:%02x:%02x:%02x,zero-copy=no",
@@ -140,7 +141,7 @@ const struct port_type sw_dpdk_memif = {
 	.claim = claim,
 	.unclaim = unclaim,
 	.removed = sw_gate_silence,
-	.can_gather = true,
+	.ring_slots = 64,
 	.is_sync = true,
-	.is_redialling = true,
+	.is_link = true,
 };

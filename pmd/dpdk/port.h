@@ -12,7 +12,8 @@
 #include "engine/port.h"
 
 enum sw_dpdk_type {
-	SW_DPDK_MEMIF, /* shared memory with one other process */
+	SW_DPDK_MEMIF,     /* shared memory with one other process */
+	SW_DPDK_AF_PACKET, /* an interface of the kernel, by its sockets */
 	SW_DPDK_N_TYPES,
 };
 
@@ -31,15 +32,21 @@ struct sw_dpdk_port_params {
 	uint32_t ip;            /* our address, host order */
 	uint16_t udp;           /* our first UDP port, host order */
 	uint16_t n_udp;         /* so many from there on are ours: endpoints */
-	uint32_t payload_bytes; /* payload class: 1344, 3328 or 8192 */
+	uint32_t payload_bytes; /* largest payload class: 1344, 3328 or 8192;
+				   the MTU may make it smaller */
 	uint32_t ring_slots;    /* of the driver, each way; a power of two,
-				   16 … 16384 */
+				   16 … 16384; 0: by type */
 	uint32_t burst;         /* frames per driver call, 1 … SW_RX_BURST */
 	struct sw_dpdk_faults faults;
 	/* memif: */
 	const char *socket_path; /* in a directory that both processes write */
 	uint32_t memif_id;       /* tells links over one socket apart */
 	bool is_listener;        /* one end listens, the other connects */
+	/* all others: */
+	const char *device;   /* name of the interface */
+	uint32_t prefix_bits; /* of our network, 1 … 31 */
+	uint32_t gateway;     /* to other networks, host order; 0: none */
+	uint16_t vlan;        /* 1 … 4094; 0: frames have no tag */
 };
 
 /* Counters since open.  Bytes are those of Ethernet frames. */
@@ -50,15 +57,22 @@ struct sw_dpdk_port_stats {
 };
 
 /* sw_dpdk_port_params_init - fill @p with defaults: memif, listener, one
- * UDP port, payload 8192, ring 64, burst 16, no faults; name, ip and
- * socket_path stay to be set. Thread: any. */
+ * UDP port, payload
+ * 8192, ring by type, burst 16, no faults, prefix 24; name, ip, and socket_path
+ * or device stay to be set.
+ * Thread: any. */
 void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p);
 
 /* sw_dpdk_port_bytes - DPDK memory that this port's buffers take. */
 uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p);
 
+/* sw_dpdk_port_payload - the largest payload class that fits an MTU; 0: none.
+ */
+uint32_t sw_dpdk_port_payload(uint32_t mtu);
+
 /* sw_dpdk_port_open - make a port.  The link comes up when the other end is
- * there, and again after the other end was restarted, without further calls.
+ * there, and again after it went or the interface was made anew, without
+ * further calls.  What happens to it is logged from a thread of DPDK's.
  * @p        read only during the call
  * @index    goes into sw_path.port_i of its frames
  * @log      kept
@@ -75,6 +89,9 @@ void sw_dpdk_port_close(struct sw_port **p);
 
 /* sw_dpdk_port_is_up - is the other end there?  Thread: any. */
 bool sw_dpdk_port_is_up(const struct sw_port *p);
+
+/* sw_dpdk_port_slots - of its driver's rings, each way. */
+uint32_t sw_dpdk_port_slots(const struct sw_port *p);
 
 /* sw_dpdk_port_is_drained - does no driver refer to a stable payload any more?
  * Then their memory may be unmapped.  Ask again after tx_flush while false.

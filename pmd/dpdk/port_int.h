@@ -8,13 +8,19 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "pmd/dpdk/arp.h"
 #include "pmd/dpdk/frame.h"
 #include "pmd/dpdk/port.h"
 
 enum {
+	/* In front of the payload of an untagged frame. */
 	FRAME_HEAD_BYTES = SW_OUTER_BYTES + SW_HEAD_BYTES,
 	/* Authentication appends this many bytes to a payload. */
 	TRAILER_BYTES = 32,
+	/* What a frame has besides its payload, at most. */
+	FRAME_REST_BYTES = SW_OUTER_MAX + SW_HEAD_BYTES + TRAILER_BYTES,
+	/* The same, of an IPv4 packet: what counts against an MTU. */
+	PACKET_REST_BYTES = 20 + 8 + SW_HEAD_BYTES + TRAILER_BYTES,
 	/* Private bytes before an mbuf's data that put the payload, which is
 	 * FRAME_HEAD_BYTES into the data, on a cache line. */
 	PRIV_BYTES = (64 - (FRAME_HEAD_BYTES + RTE_PKTMBUF_HEADROOM) % 64) % 64,
@@ -26,11 +32,12 @@ enum {
 	GATHER_MIN_BYTES = 256,
 };
 
-/* What differs between drivers.  A row in port_types. */
+/* What differs between drivers, beyond what ethdev tells of itself.  A row in
+ * sw_port_types. */
 struct port_type {
 	const char *name;
 	/* Write the device's name and arguments for rte_eal_hotplug_add. */
-	int (*devargs)(const struct sw_dpdk_port_params *p,
+	int (*devargs)(const struct sw_dpdk_port_params *p, uint32_t payload,
 		const struct sw_log *log, char *args, size_t size);
 	/* Take and give back what lies outside DPDK, such as a socket's
 	 * name; NULL: nothing. */
@@ -40,15 +47,23 @@ struct port_type {
 	/* After the device's removal, on the same thread: undo what the driver
 	 * forgets; NULL: nothing. */
 	void (*removed)(const char *path);
-	bool can_gather;    /* takes frames of two segments */
-	bool is_sync;       /* has copied a frame when tx_burst returns */
-	bool is_redialling; /* the connecting end must be started again */
+	/* Bytes of a receive buffer that the driver wants beyond a frame. */
+	uint32_t rx_extra;
+	uint32_t ring_slots; /* where the parameters say 0 */
+	bool is_sync;        /* has copied a frame when tx_burst returns */
+	/* A link between two processes: the other end is a process, which
+	 * has no ARP, and whose coming and going the driver tells. */
+	bool is_link;
+	bool is_kernel;    /* its device is an interface of the kernel */
+	const char *needs; /* beyond an ordinary user's rights; NULL: nothing */
 };
 
-extern const struct port_type sw_dpdk_memif;
+extern const struct port_type *const sw_port_types[SW_DPDK_N_TYPES];
+extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet;
 
 struct faults;
 
+/* One queue pair of one device, which has only that one. */
 struct port {
 	struct sw_port base; /* first: a struct sw_port is one of these */
 	/* set by open */
@@ -56,10 +71,13 @@ struct port {
 	const struct sw_log *log;
 	uint16_t eth_i;
 	uint16_t index;
-	uint16_t udp, n_udp;
 	uint16_t burst;
-	uint32_t frame_max; /* largest frame that we send */
-	struct sw_outer outer;
+	bool can_gather;     /* the driver takes frames of two segments */
+	uint64_t tx_flags;   /* of each frame: what the driver fills in */
+	uint32_t frame_max;  /* largest frame that we send */
+	uint32_t head_bytes; /* of a frame, in front of the payload */
+	struct sw_outer me;
+	struct sw_arp *arp; /* NULL: a link */
 	struct rte_mempool *rx_pool, *head_pool, *copy_pool;
 	struct faults *faults;
 	const void *rx_callback;
@@ -78,9 +96,12 @@ struct port {
 	 * it frees the segment, at once or much later. */
 	struct rte_mbuf_ext_shared_info shinfo;
 	_Atomic uint64_t counters[SW_DPDK_N_COUNTERS];
-	/* of DPDK's interrupt thread, which dials */
-	_Alignas(64) uint32_t n_dial_ticks;
-	bool is_started, was_connected;
+	/* of DPDK's interrupt thread, which dials and watches */
+	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
+	uint32_t if_index;
+	uint32_t n_dial_ticks;
+	bool is_started, was_connected, is_missing;
+	_Atomic bool is_linked; /* what the watch saw last; not of a link */
 	_Atomic bool is_removed;
 };
 
@@ -106,9 +127,27 @@ static inline bool port_is_up(const struct port *p)
 {
 	struct rte_eth_link link;
 
+	/* Asking may be a system call, so a thread of its own does. */
+	if (!p->type->is_link)
+		return atomic_load_explicit(
+			&p->is_linked, memory_order_acquire);
 	return rte_eth_link_get_nowait(p->eth_i, &link) == 0 &&
 	       link.link_status == RTE_ETH_LINK_UP;
 }
+
+/* Memory of the port's buffers (pool.c). */
+int sw_dpdk_pools_open(struct port *p);
+void sw_dpdk_pools_close(struct port *p);
+
+/* DPDK's device (device.c).  Opened by @p->params; open and close on the
+ * interrupt thread or while nobody uses it. */
+int sw_dpdk_device_open(struct port *p);
+int sw_dpdk_device_start(struct port *p);
+void sw_dpdk_device_close(struct port *p);
+
+/* Whoever looks after a started port (watch.c), until stopped. */
+int sw_dpdk_watch_start(struct port *p);
+void sw_dpdk_watch_stop(struct port *p);
 
 /* Faults (fault.c): take over what arrives on @p's queue. */
 int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *f);

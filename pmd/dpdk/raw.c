@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine/bytes.h"
 #include "engine/error.h"
@@ -16,6 +17,7 @@ enum {
 	BYE = UINT32_MAX, /* instead of a piece */
 	N_BYES = 16,
 	PATIENCE_S = 2,
+	GREET_US = 5000,       /* between two greetings */
 	CLOCK_EVERY = 1 << 14, /* idle polls between looks at the clock */
 };
 
@@ -203,6 +205,32 @@ static int echo(struct run *u)
 	return 0;
 }
 
+/* Until the server answers: its address may have to be asked for, and what is
+ * sent before is lost.  What comes too often is gone when this returns. */
+static int greet(struct run *u)
+{
+	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
+	struct sw_port *port = u->r->port;
+	double start = now_s();
+
+	while (!u->n_back) {
+		if (is_stopped(u->r))
+			return SW_ECLOSED;
+		if (now_s() - start > PATIENCE_S)
+			return SW_ETIMEDOUT;
+		if (port->ops->tx_room(port))
+			send_piece(u, 0, to);
+		port->ops->tx_flush(port);
+		usleep(GREET_US);
+		collect(u);
+	}
+	do {
+		u->n_back = 0;
+		usleep(GREET_US);
+	} while (collect(u));
+	return 0;
+}
+
 static void fill_ones(uint8_t *at, uint64_t bytes)
 {
 	const float one = 1;
@@ -249,8 +277,10 @@ int sw_raw_client(const struct sw_raw *r, double *gbit_s)
 	if (!err) {
 		fill_ones(u.from, r->bytes);
 		memset(u.to, 0, r->bytes);
+		err = greet(&u);
 		start = now_s();
-		err = echo(&u);
+		if (!err)
+			err = echo(&u);
 		took = now_s() - start;
 	}
 	if (!err)

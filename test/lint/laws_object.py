@@ -48,6 +48,8 @@ MAY_BE_NAMED = {
     ("apps/main.c", "main"): "what libc calls",
     ("pmd/dpdk/gate.c", "munmap"): "stands in for libc's",
     ("pmd/dpdk/gate.c", "sendmsg"): "stands in for libc's",
+    ("pmd/dpdk/gate.c", "poll"): "stands in for libc's",
+    ("pmd/dpdk/gate.c", "setsockopt"): "stands in for libc's",
 }
 
 

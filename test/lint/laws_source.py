@@ -27,8 +27,11 @@ MAY_INCLUDE = {
     ("conf/options.c", "arpa/inet.h"): "inet_pton: text to number, no I/O",
     ("pmd/dpdk/gate.c", "sys/mman.h"): "stands in for munmap",
     ("pmd/dpdk/gate.c", "sys/eventfd.h"): "in place of memif's listener",
-    ("pmd/dpdk/gate.c", "sys/socket.h"): "stands in for sendmsg",
     ("pmd/dpdk/gate.c", "sys/un.h"): "finds memif's listener",
+    ("pmd/dpdk/gate.c", "sys/socket.h"): "stands in for sendmsg and setsockopt",
+    ("pmd/dpdk/netif.c", "net/if.h"): "state of a port's interface, no I/O",
+    ("pmd/dpdk/netif.c", "netinet/in.h"): "an address of the kernel's",
+    ("pmd/dpdk/netif.c", "sys/socket.h"): "ioctl needs a descriptor",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }

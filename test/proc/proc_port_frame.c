@@ -25,8 +25,17 @@ static void make(uint8_t *at)
 	struct sw_outer o;
 
 	memset(at, 0x5a, FRAME);
-	sw_outer_init(&o, 0x0a000002, 9);
-	sw_outer_write(&o, at, 0, &to, 0, BODY);
+	sw_outer_init(&o, sw_mac_of_ip(0x0a000002), 0x0a000002, 9, 0);
+	sw_outer_write(&o, at, sw_mac_of_ip(OUR_IP), 0, &to, 0, BODY);
+}
+
+/* What we are, on a VLAN or none. */
+static const struct sw_outer *us(uint16_t vlan)
+{
+	static struct sw_outer o;
+
+	sw_outer_init(&o, sw_mac_of_ip(OUR_IP), OUR_IP, OUR_UDP, vlan);
+	return &o;
 }
 
 /* Checks a copy of exactly @bytes, so that a read beyond is found. */
@@ -37,7 +46,8 @@ static enum sw_verdict check(const uint8_t *frame, uint32_t bytes)
 	enum sw_verdict v;
 
 	memcpy(exact, frame, bytes);
-	v = sw_outer_check(exact, bytes, OUR_IP, OUR_UDP, 1, &out);
+	v = sw_outer_check(
+		us(0), exact, bytes, (struct sw_outer_done){0}, &out);
 	assert_int_equal(v == SW_FRAME_OURS, out.data != NULL);
 	free(exact);
 	return v;
@@ -74,7 +84,8 @@ static void write__is_read(void **state)
 
 	(void)state;
 	make(at);
-	assert_int_equal(sw_outer_check(at, FRAME, OUR_IP, OUR_UDP, 1, &out),
+	assert_int_equal(sw_outer_check(us(0), at, FRAME,
+				 (struct sw_outer_done){0}, &out),
 		SW_FRAME_OURS);
 	assert_ptr_equal(out.data, at + SW_OUTER_BYTES);
 	assert_int_equal(out.len, BODY);
@@ -104,12 +115,65 @@ static void write__checksum_of_many(void **state)
 		struct sw_path to = {.ip = i * 2654435761u, .udp = 1};
 		struct sw_outer o;
 
-		sw_outer_init(&o, i * 40503u << 13, 2);
-		sw_outer_write(&o, at, 0, &to, (uint8_t)i, i % 8300);
+		sw_outer_init(&o, i, i * 40503u << 13, 2, 0);
+		sw_outer_write(&o, at, i, 0, &to, (uint8_t)i, i % 8300);
 		memcpy(mended, at, FRAME);
 		mend(mended);
 		assert_memory_equal(at, mended, FRAME);
 	}
+}
+
+/* A good frame from 10.0.0.2:9 to us, on VLAN 5. */
+static void make_tagged(uint8_t *at)
+{
+	struct sw_path to = {.ip = OUR_IP, .udp = OUR_UDP};
+	struct sw_outer o;
+
+	sw_outer_init(&o, sw_mac_of_ip(0x0a000002), 0x0a000002, 9, 5);
+	assert_int_equal(o.n_bytes, SW_OUTER_MAX);
+	sw_outer_write(&o, at, sw_mac_of_ip(OUR_IP), 0, &to, 0, BODY);
+}
+
+static void write__tagged_is_read_on_its_vlan_alone(void **state)
+{
+	static const uint8_t tag[] = {0x81, 0, 0, 5, 0x08, 0, 0x45};
+	struct sw_outer_done none = {0};
+	struct sw_rx_frame out;
+	uint8_t at[FRAME + SW_TAG_BYTES];
+
+	(void)state;
+	make_tagged(at);
+	assert_memory_equal(at + 12, tag, sizeof(tag));
+	assert_int_equal(sw_outer_check(us(5), at, sizeof(at), none, &out), 0);
+	assert_ptr_equal(out.data, at + SW_OUTER_MAX);
+	assert_int_equal(sw_outer_check(us(6), at, sizeof(at), none, &out),
+		SW_FRAME_NOT_OURS);
+	assert_int_equal(sw_outer_check(us(0), at, sizeof(at), none, &out),
+		SW_FRAME_NOT_OURS);
+	for (uint32_t n = 0; n < sizeof(at); n++)
+		assert_int_equal(sw_outer_check(us(5), at, n, none, &out),
+			SW_FRAME_SHORT);
+}
+
+/* The driver took the tag off and checked the sum. */
+static void check__what_the_driver_did(void **state)
+{
+	struct sw_outer_done done = {.is_tag_off = true, .vlan = 0x6005};
+	struct sw_rx_frame out;
+	uint8_t at[FRAME];
+
+	(void)state;
+	make(at);
+	assert_int_equal(
+		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_OURS);
+	assert_int_equal(sw_outer_check(us(4), at, FRAME, done, &out),
+		SW_FRAME_NOT_OURS);
+	at[22] ^= 1;
+	assert_int_equal(
+		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_BAD_IP);
+	done.is_sum_good = true;
+	assert_int_equal(
+		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_OURS);
 }
 
 static void check__cut_at_every_length(void **state)
@@ -177,6 +241,8 @@ int main(void)
 		cmocka_unit_test(write__is_read),
 		cmocka_unit_test(write__bytes),
 		cmocka_unit_test(write__checksum_of_many),
+		cmocka_unit_test(write__tagged_is_read_on_its_vlan_alone),
+		cmocka_unit_test(check__what_the_driver_did),
 		cmocka_unit_test(check__cut_at_every_length),
 		cmocka_unit_test(check__padding_is_ignored),
 		cmocka_unit_test(check__not_ours),

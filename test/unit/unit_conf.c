@@ -33,7 +33,7 @@ static void conf_load__minimal(void **state)
 	assert_int_equal(conf.node.role, SW_ROLE_AGENT);
 	assert_string_equal(conf.node.name, "node");
 	assert_int_equal(conf.job.dead_after_ns, 10000000000);
-	assert_int_equal(conf.job.payload_bytes, 8192);
+	assert_int_equal(conf.job.payload_bytes, 0);
 	assert_true(conf.job.crc);
 	assert_int_equal(conf.agent.quota_bytes, UINT64_C(4) << 30);
 	assert_int_equal(conf.agent.socket_mode, 0600);
@@ -41,7 +41,7 @@ static void conf_load__minimal(void **state)
 	assert_string_equal(conf.ports[0].label, "a");
 	assert_int_equal(conf.ports[0].subnet.ip, 0x0a000002);
 	assert_int_equal(conf.ports[0].subnet.bits, 24);
-	assert_int_equal(conf.ports[0].ring, 64);
+	assert_int_equal(conf.ports[0].ring, 0);
 	assert_int_equal(conf.n_servers, 1);
 	assert_int_equal(conf.servers[0].ip, 0x0a000001);
 	assert_int_equal(conf.servers[0].udp_port, 5700);
@@ -196,9 +196,15 @@ static void conf_load__bad_port(void **state)
 	} rows[] = {
 		{"type = af_xdp\n", "is planned"},
 		{"id = 65536\n", "0 to 65535"},
-		{"ring = 48\n", "none of 16, 32"},
-		{"ring = 2048\n", "none of 16, 32"},
+		{"ring = 48\n", "none of 0, 16, 32"},
+		{"ring = 2048\n", "none of 0, 16, 32"},
 		{"burst = 65\n", "1 to 64"},
+		{"type = af_packet\ndevice = eth0\n", "type = memif alone"},
+		{"device = eth0\n", "means nothing to a memif"},
+		{"vlan = 5\n", "means nothing to a memif"},
+		{"vlan = 4095\n", "0 to 4094"},
+		{"gateway = 10.0.0\n", "not an IPv4 address"},
+		{"device = eth/0\n", "not the name of an interface"},
 		{"fault_loss = 51%\n", "0% to 50%"},
 		{"fault_loss = 5\n", "has no unit"},
 		{"quota = 1GiB\n",
@@ -217,6 +223,29 @@ static void conf_load__bad_port(void **state)
 		"3: [port a] socket: is missing");
 	refused(NODE "[port a]\nsocket = /x\nip = 10.0.0.2/24\n" SERVER,
 		"3: [port a] side: is missing");
+	refused(NODE "[port a]\ntype = af_packet\nip = 10.0.0.2/24\n" SERVER,
+		"3: [port a] device: is missing");
+	refused(NODE KERNEL "gateway = 10.0.1.1\n" SERVER,
+		"another host of the port's network 10.0.0.0/24 expected");
+	refused(NODE KERNEL "gateway = 10.0.0.2\n" SERVER,
+		"another host of the port's network 10.0.0.0/24 expected");
+}
+
+static void conf_load__kernel_port(void **state)
+{
+	struct sw_conf conf;
+	struct said said;
+
+	(void)state;
+	assert_int_equal(
+		load(NODE KERNEL "gateway = 10.0.0.254\nvlan = 7\n"
+				 "[server a]\nip = 10.9.0.1\nport = a\n",
+			&conf, &said),
+		0);
+	assert_int_equal(conf.ports[0].type, SW_PORT_AF_PACKET);
+	assert_string_equal(conf.ports[0].device, "eth0");
+	assert_int_equal(conf.ports[0].gateway, 0x0a0000fe);
+	assert_int_equal(conf.ports[0].vlan, 7);
 }
 
 static void conf_load__bad_address(void **state)
@@ -455,6 +484,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(conf_load__bad_role),
 		cmocka_unit_test(conf_load__both),
 		cmocka_unit_test(conf_load__bad_port),
+		cmocka_unit_test(conf_load__kernel_port),
 		cmocka_unit_test(conf_load__bad_address),
 		cmocka_unit_test(conf_load__bad_server),
 		cmocka_unit_test(conf_load__no_port),

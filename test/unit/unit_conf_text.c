@@ -72,7 +72,7 @@ static void conf_explain__key(void **state)
 	assert_string_equal(near, "ring");
 	fclose(f);
 	assert_non_null(strstr(text, "[port NAME] ring\n"));
-	assert_non_null(strstr(text, "default: 64\n"));
+	assert_non_null(strstr(text, "default: 0\n"));
 	free(text);
 }
 

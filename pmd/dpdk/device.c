@@ -1,0 +1,146 @@
+/* device.c - DPDK's device behind a port: make, configure, remove.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/gate.h"
+#include "pmd/dpdk/netif.h"
+#include "pmd/dpdk/port_int.h"
+
+static int device_add(struct port *p)
+{
+	char args[512];
+	int err = p->type->devargs(
+		&p->params, p->base.max_payload, p->log, args, sizeof(args));
+
+	if (err)
+		return err;
+	if (asprintf(&p->dev_name, "net_%s%u", p->type->name, p->index) < 0) {
+		p->dev_name = NULL;
+		return SW_ENOMEM;
+	}
+	err = rte_eal_hotplug_add("vdev", p->dev_name, args);
+	if (!err && !rte_eth_dev_get_port_by_name(p->dev_name, &p->eth_i)) {
+		if (p->type->is_kernel)
+			sw_netif_filter(p->if_index, p->params.ip,
+				p->params.udp, p->params.n_udp);
+		return 0;
+	}
+	sw_log(p->log, SW_LOG_ERROR, "port %s: dpdk refuses %s (%s): %s%s%s",
+		p->base.name, p->dev_name, args, rte_strerror(-err),
+		p->type->needs ? "; it needs " : "",
+		p->type->needs ? p->type->needs : "");
+	free(p->dev_name);
+	p->dev_name = NULL;
+	return SW_EIO;
+}
+
+/* Who we are there. */
+static int name_ourselves(struct port *p)
+{
+	const struct sw_dpdk_port_params *c = &p->params;
+	struct rte_ether_addr mac;
+	bool is_sum_later = p->me.is_sum_later;
+	uint64_t m = sw_mac_of_ip(c->ip);
+
+	if (!p->type->is_link) {
+		if (rte_eth_macaddr_get(p->eth_i, &mac))
+			return SW_EIO;
+		m = sw_mac_load(mac.addr_bytes);
+		sw_arp_init(p->arp, m, c->ip, c->prefix_bits, c->gateway);
+	}
+	sw_outer_init(&p->me, m, c->ip, c->udp, c->vlan);
+	p->me.is_sum_later = is_sum_later;
+	p->me.n_udp = c->n_udp;
+	p->head_bytes = p->me.n_bytes + SW_HEAD_BYTES;
+	return 0;
+}
+
+/* Nothing here knows a driver: it says what it can do. */
+static int capabilities_take(struct port *p, struct rte_eth_conf *conf)
+{
+	struct rte_eth_dev_info info;
+	uint64_t sum = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+	uint64_t gather = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+
+	if (rte_eth_dev_info_get(p->eth_i, &info))
+		return SW_EIO;
+	conf->rxmode.offloads =
+		info.rx_offload_capa &
+		(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_VLAN_STRIP);
+	conf->txmode.offloads = info.tx_offload_capa & (sum | gather);
+	p->can_gather = conf->txmode.offloads & gather;
+	p->me.is_sum_later = conf->txmode.offloads & sum;
+	p->tx_flags = p->me.is_sum_later
+			      ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM
+			      : 0;
+	return 0;
+}
+
+/* One queue each way.  The MTU stays as the driver says: memif and af_packet
+ * refuse a larger one although they carry whatever fits their buffers. */
+static int queues_open(struct port *p)
+{
+	struct rte_eth_conf conf = {0};
+	uint16_t n = (uint16_t)p->params.ring_slots;
+	int ret = capabilities_take(p, &conf);
+
+	if (!ret)
+		ret = rte_eth_dev_configure(p->eth_i, 1, 1, &conf);
+	if (!ret)
+		ret = rte_eth_rx_queue_setup(
+			p->eth_i, 0, n, SOCKET_ID_ANY, NULL, p->rx_pool);
+	if (!ret)
+		ret = rte_eth_tx_queue_setup(
+			p->eth_i, 0, n, SOCKET_ID_ANY, NULL);
+	if (!ret)
+		return name_ourselves(p);
+	sw_log(p->log, SW_LOG_ERROR, "port %s: the driver refuses %u slots: %s",
+		p->base.name, n, rte_strerror(-ret));
+	return SW_EIO;
+}
+
+int sw_dpdk_device_open(struct port *p)
+{
+	int err = device_add(p);
+
+	if (!err)
+		err = queues_open(p);
+	if (!err)
+		err = sw_dpdk_faults_open(p, &p->params.faults);
+	if (err)
+		sw_dpdk_device_close(p);
+	return err;
+}
+
+int sw_dpdk_device_start(struct port *p)
+{
+	int ret = rte_eth_dev_start(p->eth_i);
+
+	p->is_started = !ret;
+	/* whoever dials goes on until the other end is there */
+	if (!ret || (p->type->is_link && !p->params.is_listener))
+		return 0;
+	sw_log(p->log, SW_LOG_ERROR, "port %s: does not start: %s",
+		p->base.name, rte_strerror(-ret));
+	return SW_EIO;
+}
+
+void sw_dpdk_device_close(struct port *p)
+{
+	if (!p->dev_name)
+		return;
+	sw_gate_drain();
+	sw_dpdk_faults_close(p);
+	rte_eth_dev_stop(p->eth_i);
+	rte_eal_hotplug_remove("vdev", p->dev_name);
+	if (p->type->removed && p->claim_path)
+		p->type->removed(p->claim_path);
+	free(p->dev_name);
+	p->dev_name = NULL;
+}

@@ -1,0 +1,34 @@
+/* netif.h - what the kernel knows of one of its network interfaces.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_DPDK_NETIF_H
+#define SW_DPDK_NETIF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sw_netif {
+	uint32_t index; /* another one after it was made anew */
+	uint32_t mtu;
+	bool is_up; /* it, and what is at its other end */
+};
+
+/* sw_netif_get - look at the interface @name.
+ * Errors: SW_ENOENT there is none; SW_EIO. */
+int sw_netif_get(const char *name, struct sw_netif *out);
+
+/* sw_netif_names - the interfaces there are, as "lo, eth0". */
+void sw_netif_names(char *out, size_t size);
+
+/* sw_netif_of_ip - the interface that has @ip (host order) in the kernel, into
+ * @name; false: none. */
+bool sw_netif_of_ip(uint32_t ip, char *name, size_t size);
+
+/* sw_netif_filter - the sockets of this process that receive all frames of the
+ * interface and have no filter yet get one: ARP, and what comes in for @ip and
+ * the @n_udp ports from @udp on (host order).  What else passes is not copied
+ * to us. Returns how many there were. */
+uint32_t sw_netif_filter(
+	uint32_t if_index, uint32_t ip, uint16_t udp, uint16_t n_udp);
+
+#endif

@@ -1,0 +1,99 @@
+/* pool.c - the buffers of a port.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include <rte_errno.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/port_int.h"
+
+enum { POOL_ROOM_BYTES = 1 << 20 /* mempool headers, rings, rounding */ };
+
+/* Sizes of the three pools. */
+struct pools {
+	uint32_t n_rx, n_head, n_copy;
+	uint32_t rx_room, head_room, copy_room; /* bytes per buffer */
+};
+
+/* The buffers that can be out at once, and those that a cache withholds. */
+static struct pools pools_size(const struct sw_dpdk_port_params *p)
+{
+	const struct port_type *t = sw_port_types[p->type];
+	uint32_t slots = p->ring_slots ? p->ring_slots : t->ring_slots;
+	uint32_t cached = POOL_CACHE * 3 / 2;
+	uint32_t in_driver = t->is_sync ? 0 : slots;
+	uint32_t delayed =
+		sw_dpdk_faults_is_set(&p->faults) ? 2 * SW_RX_BURST : 0;
+	uint32_t frame = FRAME_REST_BYTES + p->payload_bytes;
+
+	return (struct pools){
+		.n_rx = in_driver + SW_RX_BURST + delayed + cached,
+		.n_head = 2 * (in_driver + p->burst) + cached,
+		.n_copy = in_driver + p->burst + cached,
+		.rx_room = RTE_PKTMBUF_HEADROOM + frame + t->rx_extra,
+		.head_room =
+			RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES + SW_TAG_BYTES,
+		.copy_room = RTE_PKTMBUF_HEADROOM + frame,
+	};
+}
+
+/* Without hugepages a buffer longer than a page is given whole pages. */
+static uint64_t pool_bytes(uint32_t n, uint32_t room)
+{
+	uint64_t each = room + PRIV_BYTES + sizeof(struct rte_mbuf) + 192;
+
+	return n * (each > 2048 ? RTE_ALIGN_CEIL(each, 4096) : each) +
+	       POOL_ROOM_BYTES;
+}
+
+uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
+{
+	struct pools s = pools_size(p);
+
+	return pool_bytes(s.n_rx, s.rx_room) +
+	       pool_bytes(s.n_head, s.head_room) +
+	       pool_bytes(s.n_copy, s.copy_room);
+}
+
+static struct rte_mempool *pool_open(
+	const struct port *p, const char *what, uint32_t n, uint32_t room)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	struct rte_mempool *pool;
+
+	snprintf(name, sizeof(name), "%s%u", what, p->index);
+	pool = rte_pktmbuf_pool_create(
+		name, n, POOL_CACHE, PRIV_BYTES, (uint16_t)room, SOCKET_ID_ANY);
+	if (!pool)
+		sw_log(p->log, SW_LOG_ERROR,
+			"port %s: no memory for %u %s buffers of %u bytes: %s",
+			p->base.name, n, what, room, rte_strerror(rte_errno));
+	return pool;
+}
+
+void sw_dpdk_pools_close(struct port *p)
+{
+	rte_mempool_free(p->rx_pool);
+	rte_mempool_free(p->head_pool);
+	rte_mempool_free(p->copy_pool);
+}
+
+int sw_dpdk_pools_open(struct port *p)
+{
+	struct pools s = pools_size(&p->params);
+
+	p->rx_pool = pool_open(p, "rx", s.n_rx, s.rx_room);
+	p->head_pool = pool_open(p, "head", s.n_head, s.head_room);
+	p->copy_pool = pool_open(p, "copy", s.n_copy, s.copy_room);
+	if (!p->rx_pool || !p->head_pool || !p->copy_pool) {
+		sw_dpdk_pools_close(p);
+		return SW_ENOMEM;
+	}
+	sw_log(p->log, SW_LOG_INFO,
+		"port %s: %s, ring %u, burst %u; buffers: receive %u x %u, "
+		"header %u x %u, copy %u x %u, %llu KiB",
+		p->base.name, p->type->name, p->params.ring_slots, p->burst,
+		s.n_rx, s.rx_room, s.n_head, s.head_room, s.n_copy, s.copy_room,
+		(unsigned long long)sw_dpdk_port_bytes(&p->params) >> 10);
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* watch.c - looks after a port: its link, its interface, who answers ARP.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * All of it runs on DPDK's interrupt thread, which is the one that handles the
+ * drivers' messages, so the two never meet.  The lcore sees the link going down
+ * before the driver is touched. */
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_alarm.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/gate.h"
+#include "pmd/dpdk/netif.h"
+#include "pmd/dpdk/port_int.h"
+
+enum {
+	DIAL_PERIOD_US = 20 * 1000,
+	WATCH_PERIOD_US = SW_ARP_TICK_MS * 1000,
+	REMOVE_POLL_US = 100,
+	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
+};
+
+/* Start a memif again when its link was lost or nobody answered. */
+static void dial(void *arg)
+{
+	struct port *p = arg;
+
+	if (port_is_up(p)) {
+		p->was_connected = true;
+		p->n_dial_ticks = 0;
+	} else if (p->is_started &&
+		   (p->was_connected ||
+			   ++p->n_dial_ticks > DIAL_PATIENCE_TICKS)) {
+		sw_gate_drain();
+		rte_eth_dev_stop(p->eth_i);
+		p->is_started = false;
+		p->was_connected = false;
+		p->n_dial_ticks = 0;
+	}
+	if (!p->is_started)
+		p->is_started = !rte_eth_dev_start(p->eth_i);
+	rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
+}
+
+static void link_set(struct port *p, bool is_up, const char *why)
+{
+	if (atomic_load(&p->is_linked) == is_up)
+		return;
+	atomic_store(&p->is_linked, is_up);
+	if (is_up)
+		sw_arp_announce(p->arp);
+	sw_log(p->log, is_up ? SW_LOG_INFO : SW_LOG_WARN, "port %s: %s %s",
+		p->base.name, p->params.device, why);
+}
+
+/* The interface was made anew: the driver's sockets are those of the old one,
+ * so the device is made anew too. */
+static void reopen(struct port *p, uint32_t if_index)
+{
+	sw_dpdk_device_close(p);
+	p->if_index = if_index;
+	if (!sw_dpdk_device_open(p) && sw_dpdk_device_start(p))
+		sw_dpdk_device_close(p);
+	/* what fails is done again at the next look */
+}
+
+static void look(struct port *p)
+{
+	struct sw_netif now;
+
+	if (sw_netif_get(p->params.device, &now)) {
+		link_set(p, false, "has vanished; waiting for it");
+		return;
+	}
+	if (now.index != p->if_index || !p->dev_name) {
+		link_set(p, false, "was made anew");
+		reopen(p, now.index);
+	}
+	if (!p->dev_name)
+		return;
+	if (sw_dpdk_port_payload(now.mtu) < p->base.max_payload)
+		link_set(p, false, "has an MTU that is too small now");
+	else if (!now.is_up)
+		link_set(p, false, "is down");
+	else
+		link_set(p, true, "is up");
+}
+
+static void watch(void *arg)
+{
+	struct port *p = arg;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	look(p);
+	sw_arp_tick(p->arp,
+		(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
+		p->base.name, p->log);
+	rte_eal_alarm_set(WATCH_PERIOD_US, watch, p);
+}
+
+int sw_dpdk_watch_start(struct port *p)
+{
+	int ret = 0;
+
+	if (!p->type->is_link)
+		ret = rte_eal_alarm_set(1, watch, p);
+	else if (!p->params.is_listener)
+		ret = rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
+	return ret ? SW_EIO : 0;
+}
+
+static void device_remove(void *arg)
+{
+	struct port *p = arg;
+
+	sw_dpdk_device_close(p);
+	atomic_store(&p->is_removed, true);
+}
+
+void sw_dpdk_watch_stop(struct port *p)
+{
+	rte_eal_alarm_cancel(dial, p);
+	rte_eal_alarm_cancel(watch, p);
+	/* stopping or removing a device on another thread frees what the
+	 * interrupt thread may be using */
+	if (rte_eal_alarm_set(1, device_remove, p))
+		device_remove(p);
+	while (!atomic_load(&p->is_removed))
+		usleep(REMOVE_POLL_US);
+}

@@ -1,0 +1,193 @@
+# proc_lan.py - jobs over interfaces of the kernel, and what goes wrong there
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+import time
+
+import lan
+import rig
+from lan import Lan, ip
+from rig import check
+
+SMALL = ("--tensor", "w:100000:f32")
+FOREVER = ("--steps", "1000000")
+
+
+def run_all(net, *args):
+    """Every worker pushes; every sum is checked by element."""
+    clients = [net.client(r, *(args or SMALL), "--steps", "20")
+               for r in range(net.n_workers)]
+    for c in clients:
+        c.wait_ok()
+
+
+def start_forever(net):
+    clients = [net.client(r, *SMALL, *FOREVER) for r in range(net.n_workers)]
+    for c in clients:
+        c.await_out(r"step 3 exact")
+    return clients
+
+
+def check_goes_on(clients):
+    """Steps are being made now, and are exact."""
+    for c in clients:
+        made = max(map(int, re.findall(r"step (\d+) exact", c.out())))
+        c.await_out(rf"step {made + 3} exact")
+
+
+def end(net, clients):
+    for c in clients:
+        c.kill()
+    net.check_alive(*net.servers, *net.agents)
+
+
+def check_class(net, size):
+    for name in net.servers + net.agents:
+        check(f"payload class: {size} B" in net.daemons[name].log(),
+              f"{name} has not chosen the class {size}")
+
+
+def test_two_nodes_jumbo():
+    with Lan(workers=1, mtu=9000) as net:
+        net.start_all()
+        check_class(net, 8192)
+        run_all(net)
+        net.train_ok()
+
+
+def test_two_nodes_mtu_1500():
+    with Lan(workers=1, mtu=1500) as net:
+        net.start_all()
+        check_class(net, 1344)
+        run_all(net)
+
+
+def test_four_nodes():
+    with Lan(workers=2, servers=2, mtu=3600) as net:
+        net.start_all()
+        check_class(net, 3328)
+        run_all(net)
+        net.train_ok()
+
+
+def test_lost_frames():
+    with Lan(workers=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
+            as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_vlan():
+    with Lan(workers=2, port={"vlan": 7}) as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_other_vlan():
+    with Lan(workers=1, port={"vlan": 7}, job={"join_timeout": "6s"}) as net:
+        net.ini["agent0"]["port lan"]["vlan"] = 8
+        net.start_all()
+        net.client(0, *SMALL).wait_error(r"server a \(10\.9\.0\.1:5700\)")
+        net.daemons["agent0"].await_text(
+            r"no ARP answer from 10\.9\.0\.1 on port lan")
+
+
+def test_interface_down_and_up():
+    with Lan(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net)
+        for name in ("agent1", "a"):
+            log = net.daemons[name].log
+            n_before = log().count(" is up")
+            ip("link", "set", "dev", name, "down")
+            net.daemons[name].await_text(f"port lan: {name} is down")
+            time.sleep(0.5)
+            ip("link", "set", "dev", name, "up")
+            rig.wait_until(lambda: log().count(" is up") > n_before,
+                           rig.START_S, "line that it is up")
+            check_goes_on(clients)
+        end(net, clients)
+
+
+def test_interface_vanishes_and_returns():
+    with Lan(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net)
+        net.unplug("agent1")
+        net.daemons["agent1"].await_text("port lan: agent1 has vanished")
+        net.plug("agent1")
+        check_goes_on(clients)
+        end(net, clients)
+
+
+def test_interface_stays_down():
+    with Lan(workers=2, job={"dead_after": "2s"}) as net:
+        net.start_all()
+        clients = start_forever(net)
+        ip("link", "set", "dev", "agent1", "down")
+        clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\)")
+        clients[1].wait_error(r"SW_ESERVER: .*server a")
+        ip("link", "set", "dev", "agent1", "up")
+        run_all(net)
+
+
+def test_no_such_server():
+    with Lan(workers=1, job={"join_timeout": "6s"}) as net:
+        net.start("agent0")
+        net.client(0, *SMALL).wait_error(r"server a \(10\.9\.0\.1:5700\)")
+        net.daemons["agent0"].await_text(
+            r"no ARP answer from 10\.9\.0\.1 on port lan")
+
+
+def test_wrong_gateway():
+    with Lan(workers=1, port={"gateway": "10.9.0.77"},
+             job={"join_timeout": "6s"}) as net:
+        net.ini["agent0"]["server a"]["ip"] = "10.10.0.1"
+        net.start_all()
+        net.client(0, *SMALL).wait_error(r"server a \(10\.10\.0\.1:5700\)")
+        net.daemons["agent0"].await_text(
+            r"no ARP answer from gateway 10\.9\.0\.77 on port lan")
+
+
+def test_two_nodes_with_one_address():
+    with Lan(workers=2, job={"join_timeout": "6s"}) as net:
+        net.ini["agent1"]["port lan"]["ip"] = "10.9.0.101/24"
+        net.start_all()
+        for name in net.agents:
+            net.daemons[name].await_text(
+                r"port lan: two nodes have our address 10\.9\.0\.101: "
+                r"([0-9a-f]{2}:){5}[0-9a-f]{2} has it too")
+
+
+def run_refused(net, name, *patterns):
+    net.launch(name)
+    net.daemons.pop(name).wait_error(*patterns, code=1)
+
+
+def test_no_such_interface():
+    with Lan(workers=1) as net:
+        net.ini["a"]["port lan"]["device"] = "eth7"
+        run_refused(net, "a", r"there is no interface \"eth7\"; those here: "
+                    r".*agent0")
+
+
+def test_payload_that_does_not_fit():
+    with Lan(workers=1, mtu=1500, job={"payload": "8192"}) as net:
+        run_refused(net, "agent0", r"payload = 8192 does not fit the MTU of "
+                    r"agent0: at most 1344")
+
+
+def test_mtu_that_is_too_small():
+    with Lan(workers=1, mtu=1400) as net:
+        run_refused(net, "a", r"a has an MTU of 1400; .* needs 1458")
+
+
+def test_kernel_has_our_address():
+    with Lan(workers=1) as net:
+        ip("address", "add", "10.9.0.1/24", "dev", "a")
+        net.start("a")
+        net.daemons["a"].await_text(r"the kernel has our address on a too")
+
+
+if __name__ == "__main__":
+    lan.enter()
+    rig.main(dict(globals()))
