@@ -308,6 +308,7 @@ static void enter(struct sw_server *srv, struct sw_path path,
 		return;
 	}
 	s->job = job;
+	s->join_bytes = h->payload_len;
 	sw_flow_init(&s->flow, &job->params);
 	sw_flow_hear(&s->flow, h);
 	sw_job_enter(srv, job, s, j);
@@ -333,6 +334,7 @@ void sw_admit_join(struct sw_server *srv, struct sw_path path,
 	if (again) {
 		if (!again->is_confirmed) /* later it speaks for itself */
 			again->heard_ns = srv->now_ns;
+		again->join_bytes = h->payload_len;
 		sw_session_owe(srv, again, SW_OWE_ACCEPT);
 		return;
 	}

@@ -97,7 +97,12 @@ static uint32_t build_join(
 	memcpy(j.node, w->node_name, sizeof(j.node));
 	h->type = SW_JOIN;
 	memcpy(w->payload, &j, sizeof(j));
-	return sizeof(j);
+	if (w->params.payload <= sizeof(j))
+		return sizeof(j);
+	/* As long as data will be, and so is the answer: a way that does not
+	 * carry it is found out here. */
+	memset(w->payload + sizeof(j), 0, w->params.payload - sizeof(j));
+	return w->params.payload;
 }
 
 static uint32_t build_leave(
@@ -232,6 +237,22 @@ static void check_running(struct sw_worker *w)
 		sw_link_request(w, &w->links[i]);
 }
 
+/* What is wrong with a server that is not there yet. */
+static const char *describe_silence(
+	const struct sw_worker *w, const struct sw_link *l, char text[160])
+{
+	if (w->fault.text[0])
+		return w->fault.text;
+	if (l->n_cookies < 2)
+		return ", which does not answer";
+	snprintf(text, 160,
+		", which answers, but not to packets of %u B (payload %u): "
+		"some MTU on the way is smaller; raise it, or use a smaller "
+		"payload on all nodes",
+		w->params.payload + SW_HEAD_BYTES + 28, w->params.payload);
+	return text;
+}
+
 /* What a joining worker waits for, as a sentence. */
 static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 {
@@ -239,14 +260,14 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		const struct sw_link *l = &w->links[i];
+		char why[160];
 
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
 		snprintf(out, size, "server %.40s (%u.%u.%u.%u:%u)%.160s",
 			l->name, l->path.ip >> 24, l->path.ip >> 16 & 255,
 			l->path.ip >> 8 & 255, l->path.ip & 255, l->path.udp,
-			w->fault.text[0] ? w->fault.text
-					 : ", which does not answer");
+			describe_silence(w, l, why));
 		return;
 	}
 	if (missing)
@@ -306,6 +327,7 @@ static void on_cookie(
 		return;
 	}
 	l->cookie = c.cookie;
+	l->n_cookies++;
 	l->state = SW_LINK_JOIN;
 	sw_link_request(w, l);
 }

@@ -67,8 +67,9 @@ struct sw_session {
 	struct sw_path path;
 	struct sw_job *job;
 	uint16_t member;
-	uint8_t due_class; /* set in which the session stands, or 8 */
-	bool is_confirmed; /* its worker has spoken under the id */
+	uint16_t join_bytes; /* of its JOIN: so long is ACCEPT */
+	uint8_t due_class;   /* set in which the session stands, or 8 */
+	bool is_confirmed;   /* its worker has spoken under the id */
 	uint64_t nonce, incarnation;
 	uint64_t heard_ns;
 	uint64_t sent_ns;      /* control: data that is lost proves no life */

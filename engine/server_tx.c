@@ -32,7 +32,9 @@ static uint32_t build_accept(
 	h->type = SW_ACCEPT;
 	say_again(srv, s);
 	memcpy(srv->payload, &a, sizeof(a));
-	return sizeof(a);
+	/* The way back carries it too, or the worker will not hear of it. */
+	memset(srv->payload + sizeof(a), 0, s->join_bytes - sizeof(a));
+	return s->join_bytes;
 }
 
 static uint32_t build_status(

@@ -112,6 +112,7 @@ struct sw_link {
 	uint64_t heard_ns;
 	uint64_t sent_ns; /* control: data that is lost proves no life */
 	uint64_t request_at_ns, request_wait_ns; /* next try */
+	uint32_t n_cookies;                      /* until the session is open */
 	uint32_t n_requests;                     /* since the last answer */
 	uint16_t status_seq;
 	uint32_t batch;      /* DECLARE frames answered */

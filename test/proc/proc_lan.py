@@ -176,6 +176,27 @@ def test_payload_that_does_not_fit():
                     r"agent0: at most 1344")
 
 
+def test_switch_with_a_smaller_mtu():
+    with Lan(workers=1, job={"join_timeout": "6s"}) as net:
+        ip("link", "set", "dev", "a-lan", "mtu", "1500")
+        net.start_all()
+        net.client(0, *SMALL).wait_error(
+            r"server a .*which answers, but not to packets of 8274 B")
+        net.stop("agent0")
+        net.ini["agent0"]["job"]["payload"] = "1344"
+        net.start("agent0")
+        run_all(net)
+
+
+def test_mtu_that_one_side_cannot_carry():
+    with Lan(workers=1, job={"join_timeout": "4s"}) as net:
+        ip("link", "set", "dev", "a", "mtu", "1500")
+        net.start_all()
+        check("payload class: 1344 B" in net.daemons["a"].log(), "other class")
+        net.client(0, *SMALL).wait_error(
+            r"server a .*which answers, but not to packets of 8274 B")
+
+
 def test_mtu_that_is_too_small():
     with Lan(workers=1, mtu=1400) as net:
         run_refused(net, "a", r"a has an MTU of 1400; .* needs 1458")

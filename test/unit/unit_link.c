@@ -222,6 +222,32 @@ static void join__tells_what_it_waits_for(void **state)
 	wrig_close(r);
 }
 
+/* HELLO and COOKIE are small; JOIN is as long as data, and is not answered. */
+static void join__long_frames_do_not_arrive(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+
+	(void)state;
+	wrig_tx(r);
+	wrig_cookie(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
+	assert_int_equal(r->last[SW_JOIN].h.payload_len, WRIG_PAYLOAD);
+	for (int i = 0; i < 40; i++) {
+		wrig_tick(r, 50 * SW_MS);
+		if (strstr(wrig_tx(r), "HELLO"))
+			break;
+	}
+	wrig_cookie(r, 0);
+	wrig_tick(r, 2 * SW_S);
+	assert_contains(wrig_events(r),
+		", which answers, but not to packets of 1426 B (payload 1344): "
+		"some MTU on the way is smaller");
+	wrig_tx(r);
+	wrig_accept(r, 0);
+	assert_int_equal(r->w.links[0].state, SW_LINK_OPEN);
+	wrig_close(r);
+}
+
 static void join__timeout(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -372,6 +398,7 @@ int main(void)
 		cmocka_unit_test(join__busy_is_asked_again),
 		cmocka_unit_test(join__refused_with_a_wild_error),
 		cmocka_unit_test(join__tells_what_it_waits_for),
+		cmocka_unit_test(join__long_frames_do_not_arrive),
 		cmocka_unit_test(join__timeout),
 		cmocka_unit_test(join__after_a_long_wait),
 		cmocka_unit_test(status__failed),

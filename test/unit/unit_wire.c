@@ -247,7 +247,8 @@ static void header_decode__length_of_every_type(void **state)
 		uint8_t type;
 		uint16_t min, max, unit;
 	} rows[] = {{SW_HELLO, 64, 64, 1}, {SW_COOKIE, 16, 16, 1},
-		{SW_JOIN, 368, 368, 1}, {SW_ACCEPT, 24, 24, 1},
+		{SW_JOIN, 368, SW_PAYLOAD_MAX, 1},
+		{SW_ACCEPT, 24, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARE, 8, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 184, 184, 1},
 		{SW_LEAVE, 176, 176, 1}, {SW_LEFT, 0, 0, 1},
