@@ -207,8 +207,8 @@ static enum sim_fate lose_big_frames(void *ctx, struct sim_frame *f)
 	return f->len > 1000 ? SIM_LOST : SIM_PASS;
 }
 
-/* Small frames pass, big ones do not: nobody is called silent, and what stands
- * still is named. */
+/* Small frames pass, big ones do not: that is what a worker is told who wants
+ * to join. */
 static void big_frames_are_lost(struct check *c)
 {
 	struct sim_job *job = outcome_job(2, 1);
@@ -219,7 +219,26 @@ static void big_frames_are_lost(struct check *c)
 	for (uint32_t r = 0; r < 2; r++) {
 		check(c, !job->workers[r].has_failed, "the worker waits");
 		check_text(c, job->workers[r].told,
-			"waiting 30 s for a server, tensor fc1.weight");
+			"waiting for server s0 (10.0.0.1:5700), which answers, "
+			"but not to packets of 1426 B (payload 1344)");
+	}
+	outcome_end(job);
+}
+
+/* The same in mid-job: nobody is called silent, and what stands still is
+ * named. */
+static void big_frames_are_lost_later(struct check *c)
+{
+	struct sim_job *job = outcome_job(2, 1);
+
+	sim_job_open(job);
+	sim_job_pass(job, 5 * SW_MS);
+	check(c, job->workers[0].round[0] > 0, "the job was running");
+	job->net.hook = lose_big_frames;
+	sim_job_pass(job, 40 * SW_S);
+	for (uint32_t r = 0; r < 2; r++) {
+		check(c, !job->workers[r].has_failed, "the worker waits");
+		check_text(c, job->workers[r].told, ", tensor fc1.weight");
 	}
 	outcome_end(job);
 }
@@ -293,6 +312,7 @@ static const struct check_case cases[] = {
 	{"stopped_worker", stopped_worker},
 	{"half_a_link", half_a_link},
 	{"big_frames_are_lost", big_frames_are_lost},
+	{"big_frames_are_lost_later", big_frames_are_lost_later},
 	{"stalled_tensor", stalled_tensor},
 	{"slow_but_there", slow_but_there},
 	{"idle_is_quiet", idle_is_quiet},
