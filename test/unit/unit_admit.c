@@ -406,29 +406,6 @@ static void join__replaces_who_has_not_spoken(void **state)
 }
 
 /* ACCEPT is said again until its worker speaks. */
-/* It shows that the way back carries what the way there has carried. */
-static void join__accept_is_as_long(void **state)
-{
-	struct server_rig *r = open_rig(1);
-	uint8_t payload[SW_PAYLOAD_MAX] = {0};
-	struct sw_join j;
-	uint32_t sizes[] = {sizeof(j), 1344, SW_PAYLOAD_MAX};
-
-	(void)state;
-	rig_hello(r, 0);
-	j = rig_join_payload(r, 0);
-	memcpy(payload, &j, sizeof(j));
-	for (uint32_t i = 0; i < 3; i++) {
-		rig_send(r, 0,
-			(struct sw_header){.type = SW_JOIN,
-				.payload_len = (uint16_t)sizes[i]},
-			payload);
-		rig_tx(r);
-		assert_int_equal(r->last[SW_ACCEPT].h.payload_len, sizes[i]);
-	}
-	server_rig_close(r);
-}
-
 static void join__accept_is_repeated(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -605,7 +582,6 @@ int main(void)
 		cmocka_unit_test(join__long_names_in_a_refusal),
 		cmocka_unit_test(join__rank_is_taken),
 		cmocka_unit_test(join__replaces_who_has_not_spoken),
-		cmocka_unit_test(join__accept_is_as_long),
 		cmocka_unit_test(join__accept_is_repeated),
 		cmocka_unit_test(join__does_not_fit_the_job),
 		cmocka_unit_test(join__after_the_member_left),

@@ -451,9 +451,35 @@ static void stop__drains(void **state)
 	server_rig_close(r);
 }
 
+/* It shows that the way back carries what the way there has carried. */
+static void tx__accept_is_as_long_as_its_join(void **state)
+{
+	static struct server_rig rig;
+	struct server_rig *r = &rig;
+	uint8_t payload[SW_PAYLOAD_MAX] = {0};
+	struct sw_join j;
+	uint32_t sizes[] = {sizeof(j), 1344, SW_PAYLOAD_MAX};
+
+	(void)state;
+	server_rig_open(r, 1, 64 << 20);
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	memcpy(payload, &j, sizeof(j));
+	for (uint32_t i = 0; i < 3; i++) {
+		rig_send(r, 0,
+			(struct sw_header){.type = SW_JOIN,
+				.payload_len = (uint16_t)sizes[i]},
+			payload);
+		rig_tx(r);
+		assert_int_equal(r->last[SW_ACCEPT].h.payload_len, sizes[i]);
+	}
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tx__accept_is_as_long_as_its_join),
 		cmocka_unit_test(open__too_many_ports),
 		cmocka_unit_test(push__in_order),
 		cmocka_unit_test(push__texts),
