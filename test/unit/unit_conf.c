@@ -462,8 +462,9 @@ static void conf_load__empty_file(void **state)
 
 static void conf_load__ready_files(void **state)
 {
-	static const char *const names[] = {
-		"loopback-server.ini", "loopback-agent.ini", "commented.ini"};
+	static const char *const names[] = {"loopback-server.ini",
+		"loopback-agent.ini", "lan-server.ini", "lan-agent.ini",
+		"commented.ini"};
 	char path[1024];
 	struct sw_conf conf;
 	struct said said;
