@@ -112,7 +112,7 @@ static void each(void *ctx, struct bench_row *row)
 /* Which of the loopback's local ranks process @i is. */
 static uint32_t local_rank(const struct bench_options *o, uint32_t i)
 {
-	return o->is_loopback ? i : SW_ANY_LOCAL_RANK;
+	return o->is_loopback ? i % o->local_ranks : SW_ANY_LOCAL_RANK;
 }
 
 /* One process per agent or local rank; they find each other through the sums.

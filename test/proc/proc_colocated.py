@@ -1,5 +1,6 @@
 # proc_colocated.py - agents that are servers, too, with k = 0, 1, 2 others
 # SPDX-License-Identifier: BSD-3-Clause
+import json
 import signal
 import time
 
@@ -100,6 +101,20 @@ def test_trains_again_on_the_same_daemons():
         second = net.train_ok()
         check(first["epochs"] == second["epochs"],
               "the second training has other weights or losses")
+
+
+def test_benchmark():
+    """sumwire bench measures two such nodes; every element is checked."""
+    for local_ranks in "1", "2":
+        with Net(workers=1) as net:
+            p = net.run("bench", rig.sumwire(), "bench", "--loopback",
+                        "--colocated", "--min", "64KiB", "--max", "64KiB",
+                        "--iters", "20", "--local-ranks", local_ranks,
+                        "--json")
+            p.wait_ok()
+            row = json.loads(p.out())["results"][0]
+            check(row["wrong"] == 0 and row["workers"] ==
+                  2 * int(local_ranks), f"the benchmark: {row}")
 
 
 def node_killed(victim, servers):
