@@ -176,6 +176,37 @@ static int run_loopback(struct bench_options *o)
 	return sw_bench_loopback_stop(&l) || worst ? 1 : 0;
 }
 
+/* What holds across options. */
+static int check(const struct bench_options *o)
+{
+	if (!o->agents.n == !o->is_loopback) {
+		fprintf(stderr, "sumwire bench: give either --agent SOCKET or "
+				"--loopback\n");
+		return SW_EINVAL;
+	}
+	if (o->is_colocated && !o->is_loopback) {
+		fprintf(stderr,
+			"sumwire bench: --colocated needs --loopback\n");
+		return SW_EINVAL;
+	}
+	if ((o->is_urgent && (!o->is_loopback || o->is_colocated ||
+				     o->local_ranks > 1)) ||
+		(o->is_results && (!o->is_urgent || !o->rate_bit_s))) {
+		fprintf(stderr,
+			"sumwire bench: --urgent needs --loopback (one "
+			"worker), --results needs --urgent and --rate\n");
+		return SW_EINVAL;
+	}
+	if (strcmp(o->port, "memif") != 0 && strcmp(o->port, "af_packet")) {
+		fprintf(stderr,
+			"sumwire bench: --port %s: memif or af_packet "
+			"expected\n",
+			o->port);
+		return SW_EINVAL;
+	}
+	return 0;
+}
+
 static int parse(struct bench_options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
@@ -242,32 +273,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 
 	if (err)
 		return err;
-	if (!o->agents.n == !o->is_loopback) {
-		fprintf(stderr, "sumwire bench: give either --agent SOCKET or "
-				"--loopback\n");
-		return SW_EINVAL;
-	}
-	if (o->is_colocated && !o->is_loopback) {
-		fprintf(stderr,
-			"sumwire bench: --colocated needs --loopback\n");
-		return SW_EINVAL;
-	}
-	if ((o->is_urgent && (!o->is_loopback || o->is_colocated ||
-				     o->local_ranks > 1)) ||
-		(o->is_results && (!o->is_urgent || !o->rate_bit_s))) {
-		fprintf(stderr,
-			"sumwire bench: --urgent needs --loopback (one "
-			"worker), --results needs --urgent and --rate\n");
-		return SW_EINVAL;
-	}
-	if (strcmp(o->port, "memif") != 0 && strcmp(o->port, "af_packet")) {
-		fprintf(stderr,
-			"sumwire bench: --port %s: memif or af_packet "
-			"expected\n",
-			o->port);
-		return SW_EINVAL;
-	}
-	return 0;
+	return check(o);
 }
 
 int sw_cmd_bench(int argc, char **argv)

@@ -88,7 +88,7 @@ static void agent_write(const struct sw_net *net, uint32_t i, FILE *f)
 	fprintf(f,
 		"[agent]\nsocket = %s\nquota = %" PRIu64
 		"B\nlocal_ranks = %u\n%s",
-		socket, net->quota_bytes, net->n_local ? net->n_local : 1,
+		socket, net->quota_bytes, net->n_local,
 		net->agent_keys ? net->agent_keys : "");
 	port_write(net, i, false, f);
 	fprintf(f, "[server a]\nip = 10.77.%u.1\nport = link%u\n", i, i);

@@ -93,6 +93,7 @@ static _Noreturn void be_run(
 	run->grace_ns = GRACE_NS;
 	run->command = c->argv;
 	run->net = (struct sw_net){.n_agents = r->n_workers,
+		.n_local = 1,
 		.log_level = "warn",
 		.quota_bytes = 3 * r->model.bytes + (256 << 20),
 		.job_keys = k->job,

@@ -142,9 +142,11 @@ def test_other_settings():
 def test_frames_too_small():
     with Net(workers=1) as net:
         net.ini["a"]["job"]["payload"] = "1344"
+        net.ini["agent0"]["job"]["join_timeout"] = "4s"
         net.start_all()
         net.client(0, *SMALL).wait_error(
-            r"error open SW_EINVAL: .*payload class 8192: .*up to 1344")
+            r"error open SW_ETIMEDOUT: .*which answers, but not to packets of "
+            r"8274 B \(payload 8192\): some MTU on the way is smaller")
 
 
 def test_quota_of_the_server():
