@@ -152,8 +152,12 @@ class OpenMpi:
 
     def build(self, folder):
         program = os.path.join(folder, "allreduce")
-        output([need("mpicc", "libopenmpi-dev"), "-O2", "-o", program,
-                os.path.join(HERE, "allreduce.c")])
+        mpicc = need("mpicc", "libopenmpi-dev")  # openmpi-bin has it, too
+        if subprocess.run([mpicc, "-E", "-include", "mpi.h", "-x", "c",
+                           "/dev/null"], capture_output=True,
+                          check=False).returncode:
+            raise Missing("mpi.h is not installed (apt install libopenmpi-dev)")
+        output([mpicc, "-O2", "-o", program, os.path.join(HERE, "allreduce.c")])
         return program
 
     def extra(self, folder):
