@@ -5,6 +5,7 @@ import tempfile
 
 import torch_rig
 from rig import check
+from slurm import free_port
 from torch_rig import HERE, TorchNet
 
 CASES = ["sums", "bool", "averages", "in_place", "handles", "compression",
@@ -42,7 +43,9 @@ def test_torchrun():
         p = net.run("torchrun", "/usr/bin/env",
                     *[f"{k}={v}" for k, v in pairs.items()],
                     torch_rig.python(), "-m", "torch.distributed.run",
-                    "--standalone", "--nproc_per_node", "2",
+                    # not --standalone, which needs this host's name resolved
+                    "--nnodes=1", f"--master_port={free_port()}",
+                    "--nproc_per_node", "2",
                     # PyTorch 1.13 cannot do without them on Python 3.11.
                     "--redirects=1", "--tee=1", "--log_dir", logs,
                     os.path.join(HERE, "cases_ops.py"), "ranks", "sums")
