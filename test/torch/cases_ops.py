@@ -57,11 +57,11 @@ def case_sums():
 
 
 def case_ranks():
-    """Sizes are the launcher's; its local rank is a wish that agents grant if
-    it is free."""
-    sizes = [int(os.environ[k]) for k in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")]
-    check([hvd.size(), hvd.local_size()] == sizes,
-          f"sizes {hvd.size()}, {hvd.local_size()}, not {sizes}")
+    """Ranks and sizes are the launcher's."""
+    theirs = [int(os.environ[k]) for k in ("RANK", "WORLD_SIZE", "LOCAL_RANK",
+                                           "LOCAL_WORLD_SIZE")]
+    ours = [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()]
+    check(ours == theirs, f"{ours}, but the launcher says {theirs}")
     all_ranks = [hvd.broadcast_object((hvd.rank(), hvd.local_rank()), r)
                  for r in range(hvd.size())]
     check(all_ranks == [(r, r) for r in range(hvd.size())],

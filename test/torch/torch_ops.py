@@ -40,7 +40,7 @@ def test_torchrun():
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE",
                      "SUMWIRE_LAUNCHER"):
             del pairs[name]
-        p = net.run("torchrun", "/usr/bin/env",
+        p = net.run("torchrun", "/usr/bin/env", "-u", "SUMWIRE_LAUNCHER",
                     *[f"{k}={v}" for k, v in pairs.items()],
                     torch_rig.python(), "-m", "torch.distributed.run",
                     # not --standalone, which needs this host's name resolved
