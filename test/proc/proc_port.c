@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,7 +117,24 @@ static bool is_empty(const char *path)
 	return n == 0;
 }
 
-/* Either end without the other: no link, no room, and nothing hangs. */
+/* Sockets of this process on which somebody might call. */
+static int n_listening(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		int is_listener = 0;
+		socklen_t len = sizeof(is_listener);
+
+		n += !getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listener,
+			     &len) &&
+		     is_listener;
+	}
+	return n;
+}
+
+/* Either end without the other: no link, no room, and nothing hangs; nor does
+ * anything listen when the port is closed. */
 static void alone_run(struct node *n)
 {
 	struct sw_rx_frame in[SW_RX_BURST];
@@ -130,7 +148,9 @@ static void alone_run(struct node *n)
 	need(n->p->ops->tx_room(n->p) == 0);
 	n->p->ops->tx_flush(n->p);
 	need(sw_dpdk_join(n->dpdk, 0) == 0);
+	need(n_listening() == n->port.is_listener);
 	node_down(n);
+	need(n_listening() == 0);
 }
 
 static void port__alone(void **state)
