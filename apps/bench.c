@@ -163,7 +163,7 @@ static int report_all(struct bench_options *o)
 static int run_loopback(struct bench_options *o)
 {
 	struct bench_loopback l;
-	int err = sw_bench_loopback_start(&l, o), worst;
+	int err = sw_bench_loopback_start(&l, o);
 
 	for (uint32_t i = 0; i < l.n_agents * o->local_ranks; i++)
 		o->agents.items[o->agents.n++] = l.agents[i / o->local_ranks];
@@ -172,8 +172,7 @@ static int run_loopback(struct bench_options *o)
 	if (!err)
 		err = o->is_urgent ? sw_bench_urgent(o, l.agents[0])
 				   : report_all(o);
-	worst = err != 0;
-	return sw_bench_loopback_stop(&l) || worst ? 1 : 0;
+	return sw_bench_loopback_stop(&l) || err ? 1 : 0;
 }
 
 /* What holds across options. */

@@ -52,7 +52,6 @@ static bool is_number(const char *text)
 static int number_convert(
 	const struct reading *r, const char *text, char *to, const char *name)
 {
-	(void)r;
 	if (!is_number(text))
 		return snprintf(r->why, SW_LAUNCH_WHY_BYTES,
 			"%s=%.60s is not a whole number", name, text);

@@ -125,18 +125,4 @@ static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 	return SW_BITMAP_NONE;
 }
 
-/* sw_bitmap_fill - add 0 … n-1.  O(n / 64). */
-static inline void sw_bitmap_fill(struct sw_bitmap *b)
-{
-	uint32_t n = b->n;
-
-	for (uint32_t l = 0; l < b->n_levels; l++) {
-		for (uint32_t w = 0; w < n / 64; w++)
-			b->level[l][w] = ~0ULL;
-		if (n % 64)
-			b->level[l][n / 64] = (1ULL << (n % 64)) - 1;
-		n = n / 64 + (n % 64 != 0);
-	}
-}
-
 #endif

@@ -136,27 +136,6 @@ static void next__past_the_end(void **state)
 	}
 }
 
-static void fill__all_and_no_more(void **state)
-{
-	for (size_t i = 0; i < SW_ARRAY_SIZE(sizes); i++) {
-		uint32_t n = sizes[i], found = 0;
-		struct set s;
-
-		set_open(&s, n);
-		sw_bitmap_fill(&s.b);
-		for (uint32_t m = 0;
-			(m = sw_bitmap_next(&s.b, m)) != SW_BITMAP_NONE; m++)
-			assert_int_equal(m, found++);
-		assert_int_equal(found, n);
-		for (uint32_t m = 0; m < n; m++)
-			sw_bitmap_remove(&s.b, m);
-		assert_true(sw_bitmap_is_empty(&s.b));
-		for (size_t w = 1; w <= s.n_words; w++)
-			assert_true(s.words[w] == 0);
-		set_close(&s);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,7 +144,6 @@ int main(void)
 		cmocka_unit_test(add__each_alone),
 		cmocka_unit_test(random_changes__as_an_array),
 		cmocka_unit_test(next__past_the_end),
-		cmocka_unit_test(fill__all_and_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
