@@ -78,7 +78,6 @@ static int open_host(struct agent *a)
 	const struct sw_conf *c = &a->daemon.conf;
 	uint32_t uids[MAX_UIDS], n = resolve_users(a, uids);
 	struct sw_host_params p = {.path = c->agent.socket,
-		.mode = c->agent.socket_mode,
 		.uids = uids,
 		.n_uids = n,
 		.n_local = c->agent.local_ranks,

@@ -113,11 +113,18 @@ static int check_knobs(const struct sw_daemon *d, const char *path)
 	return SW_ECONF;
 }
 
+/* The one of the file, else the one that a service manager made for us
+ * (systemd.exec, RuntimeDirectory=), else one of our own. */
 static int make_runtime_dir(struct sw_daemon *d)
 {
-	if (d->conf.node.runtime_dir[0]) {
-		snprintf(d->runtime_dir, sizeof(d->runtime_dir), "%s",
-			d->conf.node.runtime_dir);
+	const char *env = getenv("RUNTIME_DIRECTORY");
+	const char *dir = d->conf.node.runtime_dir;
+
+	if (!dir[0] && env && env[0] == '/' &&
+		strlen(env) < sizeof(d->runtime_dir))
+		dir = env;
+	if (dir[0]) {
+		snprintf(d->runtime_dir, sizeof(d->runtime_dir), "%s", dir);
 		if (!mkdir(d->runtime_dir, 0700)) {
 			d->owns_runtime_dir = true;
 			return 0;

@@ -51,7 +51,6 @@ struct sw_conf_subnet {
 #define SW_CONF_TIME(field)    uint64_t field;
 #define SW_CONF_PERCENT(field) uint32_t field;
 #define SW_CONF_CHOICE(field)  uint32_t field;
-#define SW_CONF_MODE(field)    uint32_t field;
 #define SW_CONF_IP(field)      uint32_t field;
 #define SW_CONF_BOOL(field)    bool field;
 #define SW_CONF_SUBNET(field)  struct sw_conf_subnet field;

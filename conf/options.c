@@ -210,25 +210,6 @@ static int number_parse(
 	return 0;
 }
 
-static int mode_parse(
-	const struct sw_option *o, const char *text, void *field, char *why)
-{
-	uint32_t mode = 0;
-
-	if (strlen(text) != 4 || text[0] != '0' ||
-		text[strspn(text, "01234567")]) {
-		snprintf(why, SW_WHY_BYTES,
-			"\"%.40s\" is not a mode: four "
-			"octal digits, the first 0, like 0600",
-			text);
-		return SW_ECONF;
-	}
-	for (; *text; text++)
-		mode = mode * 8 + (uint32_t)(*text - '0');
-	*(uint32_t *)field = mode;
-	return 0;
-}
-
 /* An address that a host can have: not 0.x, 127.x is fine, not multicast. */
 static int ip_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
@@ -407,7 +388,6 @@ int sw_option_parse(
 		[SW_OPTION_RATE] = number_parse,
 		[SW_OPTION_PERCENT] = number_parse,
 		[SW_OPTION_CHOICE] = choice_parse,
-		[SW_OPTION_MODE] = mode_parse,
 		[SW_OPTION_IP] = ip_parse,
 		[SW_OPTION_BOOL] = bool_parse,
 		[SW_OPTION_SUBNET] = subnet_parse,
@@ -458,9 +438,6 @@ const char *sw_option_format(
 	switch (o->type) {
 	case SW_OPTION_CHOICE:
 		word_copy(o->unit, u32, buf, len);
-		break;
-	case SW_OPTION_MODE:
-		snprintf(buf, len, "%04o", u32);
 		break;
 	case SW_OPTION_IP:
 		*buf = '\0';

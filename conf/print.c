@@ -70,7 +70,6 @@ void sw_conf_print(const struct sw_conf *conf,
 static void allowed_print(const struct sw_option *o, FILE *f)
 {
 	static const char *const forms[] = {
-		[SW_OPTION_MODE] = "four octal digits, the first 0",
 		[SW_OPTION_IP] = "an IPv4 address",
 		[SW_OPTION_SUBNET] = "an IPv4 address and a prefix length, "
 				     "like 10.0.0.1/24",

@@ -74,8 +74,8 @@ struct sw_host_events {
 struct sw_host_params {
 	const char *path;     /* of the socket, at most 107 bytes; borrowed
 				 until sw_host_close */
-	uint32_t mode;        /* of the socket file, such as 0660 */
-	const uint32_t *uids; /* users admitted besides our own; copied */
+	const uint32_t *uids; /* users admitted besides our own; copied.
+				 With any, the socket file lets all try */
 	uint32_t n_uids;
 	uint32_t n_local;     /* local ranks of one job, 1 to 64 */
 	uint32_t max_clients; /* attached or not yet released, 1 to 136 */

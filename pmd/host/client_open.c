@@ -69,7 +69,12 @@ static int try_connect(struct sw_client *c)
 	if (err == ENOENT || err == ECONNREFUSED || err == EAGAIN)
 		return sw_client_fail(
 			c, SW_EAGAIN, "no agent listens at %s", path);
-	return sw_client_fail(c, err == EACCES ? SW_EPERM : SW_EIO,
+	if (err == EACCES)
+		return sw_client_fail(c, SW_EPERM,
+			"user %u may not reach the agent at %s; its [agent] "
+			"users says who may attach",
+			(unsigned)geteuid(), path);
+	return sw_client_fail(c, SW_EIO,
 		"cannot connect to the agent at %s: %s", path, strerror(err));
 }
 

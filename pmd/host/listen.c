@@ -52,9 +52,12 @@ static int remove_stale(const struct sw_host *h, const struct sockaddr_un *a)
 	return unlink(h->p.path) && errno != ENOENT ? SW_EIO : 0;
 }
 
-/* Until listen() nobody can connect, so the mode is set in time. */
+/* Until listen() nobody can connect, so the mode is set in time.  Where other
+ * users may attach, who connects is asked for (sw_host_admits), not the file.
+ */
 static int bind_and_listen(struct sw_host *h, const struct sockaddr_un *a)
 {
+	mode_t mode = h->p.n_uids ? 0666 : 0600;
 	struct stat st;
 
 	h->listener = socket_new();
@@ -63,7 +66,7 @@ static int bind_and_listen(struct sw_host *h, const struct sockaddr_un *a)
 		goto fail;
 	h->sock_dev = st.st_dev;
 	h->sock_ino = st.st_ino;
-	if (!chmod(h->p.path, h->p.mode) && !listen(h->listener, BACKLOG))
+	if (!chmod(h->p.path, mode) && !listen(h->listener, BACKLOG))
 		return 0;
 fail:
 	sw_log(h->p.log, SW_LOG_ERROR, "cannot listen at %s: %s", h->p.path,

@@ -24,7 +24,6 @@ enum { RIG_CLIENTS = 4, RIG_TENSORS = 16384, RIG_FIRST = 100 };
 struct rig_how {
 	uint64_t quota_bytes; /* 0: 1 GiB */
 	uint32_t max_clients; /* 0: 4 */
-	uint32_t mode;        /* 0: 0600 */
 	uint32_t uid;         /* a user admitted besides our own */
 	int refuse;           /* error that every attach is refused with */
 	int refuse_batch;     /* error that every batch is refused with */
@@ -267,7 +266,6 @@ static inline struct rig *rig_new(const struct rig_how *how)
 static inline int rig_try_start(struct rig *r)
 {
 	struct sw_host_params p = {.path = r->path,
-		.mode = r->how.mode ? r->how.mode : 0600,
 		.uids = &r->how.uid,
 		.n_uids = r->how.uid != 0,
 		.n_local = 1,

@@ -431,44 +431,6 @@ static void join__accept_is_repeated(void **state)
 	server_rig_close(r);
 }
 
-/* A JOIN that is played back speaks for nobody once its worker has spoken: who
- * has died since stays dead. */
-static void join__replayed_does_not_keep_alive(void **state)
-{
-	struct server_rig *r = open_rig(2);
-	struct sw_join j;
-
-	rig_join(r, 0);
-	rig_join(r, 1);
-	for (uint32_t i = 0; i < 11; i++) {
-		rig_hello(r, 0); /* the cookie of this minute */
-		j = rig_join_payload(r, 0);
-		join(r, 0, &j);
-		rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
-		rig_tick(r, r->params.dead_after / 10);
-	}
-	assert_int_equal(r->srv->stats.sessions_opened, 2);
-	assert_int_equal(r->srv->stats.sessions_dead, 1);
-	assert_contains(sw_job_find(r->srv, "job")->text,
-		"rank 0 (node node0) silent for");
-	server_rig_close(r);
-}
-
-/* Who goes before it has said anything was never there: the other is not told
- * that the job runs. */
-static void leave__before_it_has_spoken(void **state)
-{
-	struct server_rig *r = open_rig(2);
-
-	rig_join(r, 1);
-	rig_join_only(r, 0);
-	rig_leave(r, 0, 0, "");
-	assert_null(strstr(rig_tx(r), "running"));
-	assert_int_equal(sw_job_find(r->srv, "job")->state, SW_JOB_FORMING);
-	assert_contains(rig_join(r, 0), "w1 STATUS running 2");
-	server_rig_close(r);
-}
-
 static void join__does_not_fit_the_job(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -621,8 +583,6 @@ int main(void)
 		cmocka_unit_test(join__rank_is_taken),
 		cmocka_unit_test(join__replaces_who_has_not_spoken),
 		cmocka_unit_test(join__accept_is_repeated),
-		cmocka_unit_test(join__replayed_does_not_keep_alive),
-		cmocka_unit_test(leave__before_it_has_spoken),
 		cmocka_unit_test(join__does_not_fit_the_job),
 		cmocka_unit_test(join__after_the_member_left),
 		cmocka_unit_test(join__server_is_stopping),

@@ -36,7 +36,6 @@ static void conf_load__minimal(void **state)
 	assert_int_equal(conf.job.payload_bytes, 0);
 	assert_true(conf.job.crc);
 	assert_int_equal(conf.agent.quota_bytes, UINT64_C(4) << 30);
-	assert_int_equal(conf.agent.socket_mode, 0600);
 	assert_int_equal(conf.n_ports, 1);
 	assert_string_equal(conf.ports[0].label, "a");
 	assert_int_equal(conf.ports[0].subnet.ip, 0x0a000002);
@@ -116,8 +115,6 @@ static void conf_load__bad_value(void **state)
 		{"[job]\nname =\n", "is not a name"},
 		{"[agent]\nquota = 64k\n", "unknown unit \"k\""},
 		{"[agent]\nquota = 1B\n", "1MiB to 16384GiB"},
-		{"[agent]\nsocket_mode = 600\n", "four octal digits"},
-		{"[agent]\nsocket_mode = 0888\n", "four octal digits"},
 		{"[agent]\nsocket = x\n", "not an absolute path"},
 		{"[agent]\nsocket =\n", "not an absolute path"},
 		{"[agent]\nsocket = /a b\n", "has a blank"},

@@ -55,7 +55,6 @@ static void slow_detach(
 static struct sw_host_params slow_params(struct slow *s)
 {
 	return (struct sw_host_params){.path = s->r->path,
-		.mode = 0600,
 		.n_local = 1,
 		.max_clients = 2,
 		.quota_bytes = 1 << 20,
@@ -134,6 +133,7 @@ static void open__checks_its_path(void **state)
 {
 	struct slow s = {.r = rig_new(NULL)};
 	struct sw_host_params p = slow_params(&s);
+	const uint32_t uid = 1;
 	char path[160];
 	struct stat st;
 	FILE *file;
@@ -148,10 +148,15 @@ static void open__checks_its_path(void **state)
 	listen__refuses(&s, s.r->path, SW_EINVAL, "not a socket");
 	assert_int_equal(unlink(s.r->path), 0);
 
-	p.mode = 0640;
 	assert_int_equal(sw_host_open(&p, &s.host), 0);
 	assert_int_equal(stat(s.r->path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	sw_host_close(&s.host);
+	p.uids = &uid;
+	p.n_uids = 1; /* then who connects is asked for */
+	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(stat(s.r->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0666);
 	listen__refuses(&s, s.r->path, SW_EBUSY, "another agent listens");
 	p.max_clients = 0;
 	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
@@ -452,8 +457,7 @@ static void place__keeps_local_ranks_apart(void **state)
 /* Which users may attach.  Needs root, to be another user for a moment. */
 static void user__must_be_admitted(uint32_t admitted, int err)
 {
-	struct rig *r =
-		rig_open(&(struct rig_how){.mode = 0666, .uid = admitted});
+	struct rig *r = rig_open(&(struct rig_how){.uid = admitted});
 	int status;
 	pid_t pid;
 

@@ -263,6 +263,48 @@ static void close__then_open_again(void **state)
 	server_rig_close(r);
 }
 
+/* A JOIN that is played back speaks for nobody once its worker has spoken: who
+ * has died since stays dead. */
+static void confirm__replayed_join_does_not_keep_alive(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_join j;
+
+	rig_join(r, 0);
+	rig_join(r, 1);
+	for (uint32_t i = 0; i < 11; i++) {
+		rig_hello(r, 0); /* the cookie of this minute */
+		j = rig_join_payload(r, 0);
+		rig_send(r, 0,
+			(struct sw_header){
+				.type = SW_JOIN, .payload_len = sizeof(j)},
+			&j);
+		rig_tx(r);
+		rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		rig_tick(r, r->params.dead_after / 10);
+	}
+	assert_int_equal(r->srv->stats.sessions_opened, 2);
+	assert_int_equal(r->srv->stats.sessions_dead, 1);
+	assert_contains(sw_job_find(r->srv, "job")->text,
+		"rank 0 (node node0) silent for");
+	server_rig_close(r);
+}
+
+/* Who goes before it has said anything was never there: the other is not told
+ * that the job runs. */
+static void confirm__not_by_leave(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	rig_join(r, 1);
+	rig_join_only(r, 0);
+	rig_leave(r, 0, 0, "");
+	assert_null(strstr(rig_tx(r), "running"));
+	assert_int_equal(sw_job_find(r->srv, "job")->state, SW_JOB_FORMING);
+	assert_contains(rig_join(r, 0), "w1 STATUS running 2");
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +323,8 @@ int main(void)
 		cmocka_unit_test(left__is_named_to_who_waits),
 		cmocka_unit_test(close__last_member_gives_all_back),
 		cmocka_unit_test(close__then_open_again),
+		cmocka_unit_test(confirm__replayed_join_does_not_keep_alive),
+		cmocka_unit_test(confirm__not_by_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

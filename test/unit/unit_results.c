@@ -59,8 +59,7 @@ static void open_pair(struct pair *p)
 {
 	struct sw_edge_attach hello = {
 		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
-	struct sw_host_params params = {.mode = 0600,
-		.n_local = LOCAL,
+	struct sw_host_params params = {.n_local = LOCAL,
 		.max_clients = 4,
 		.quota_bytes = QUOTA,
 		.events = {on_attach, on_declare, on_detach},

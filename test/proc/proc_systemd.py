@@ -1,0 +1,176 @@
+# proc_systemd.py - the units, under a systemd of their own
+# SPDX-License-Identifier: BSD-3-Clause
+"""systemd is PID 1 in namespaces of its own, over a copy of this machine's
+files that keeps what is written (overlayfs) for as long as the test runs.  It
+starts a server and two agents on three ports of a bridge; an ordinary user
+trains; an agent is killed and comes back; all are stopped.  The script that
+does this inside says what it saw, line by line."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import rig
+from rig import Skip, check
+
+INIT = r"""
+set -e
+cd "$1"
+mount --make-rprivate /
+mount -t tmpfs tmpfs .
+mkdir upper work root
+mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
+cp -a "$2/." root/
+mount --bind "$2/try.log" root/try.log
+mount -t proc proc root/proc
+mount --bind -o ro /proc/sys root/proc/sys
+mount -t sysfs -o ro sysfs root/sys
+mount -t tmpfs tmpfs root/run
+mount -t tmpfs tmpfs root/sys/fs/cgroup
+mkdir root/sys/fs/cgroup/systemd root/sys/fs/cgroup/unified
+mount -t cgroup -o none,name=systemd cgroup root/sys/fs/cgroup/systemd
+mount -t cgroup2 cgroup2 root/sys/fs/cgroup/unified
+mount --rbind /dev root/dev
+chroot root systemd-sysusers
+exec env -i container=test PATH="$PATH" chroot root \
+    "$(command -v systemd || echo /lib/systemd/systemd)" --unit=try.target
+"""
+TRY = r"""#!/bin/bash
+exec > /try.log 2>&1
+ip link add br0 type bridge
+ip link set br0 up
+for i in s0 w0 w1; do
+    ip link add $i type veth peer name p$i
+    ip link set p$i master br0
+    ip link set $i up
+    ip link set p$i up
+done
+agents="sumwire-agent@w0 sumwire-agent@w1"
+units="sumwire-server $agents"
+systemctl start $units && echo started
+for i in {1..100}; do
+    [ -S /run/sumwire/w0.sock -a -S /run/sumwire/w1.sock ] && break
+    sleep 0.2
+done
+systemctl show -p MainPID,User,ActiveState sumwire-server
+systemctl show -p MainPID --value $units | while read -r pid; do
+    [ -n "$pid" ] && echo "user $(stat -c %U /proc/$pid)" \
+        "$(grep CapEff /proc/$pid/status)"
+done
+train() {
+    setpriv --reuid nobody --clear-groups sumwire train --epochs 1 \
+        --target-accuracy 0.5 --agent /run/sumwire/w0.sock \
+        --agent /run/sumwire/w1.sock
+    echo "trained: $?"
+}
+train
+systemctl kill -s KILL sumwire-agent@w1
+for i in {1..100}; do
+    [ "$(systemctl show -p NRestarts --value sumwire-agent@w1)" = 1 ] &&
+        systemctl -q is-active sumwire-agent@w1 && break
+    sleep 0.2
+done
+echo "restarts: $(systemctl show -p NRestarts --value sumwire-agent@w1)"
+sleep 1
+train
+for s in /run/sumwire/stats-*.sock; do
+    timeout 5 sumwire stats "$s" > /dev/null && echo counters
+done
+systemctl stop $units
+systemctl show -p ActiveState,Result $units
+journalctl --no-pager -q -u 'sumwire*'
+echo "seen to the end"
+systemctl --no-block poweroff --force
+"""
+
+UNITS = {
+    "try.service": "[Unit]\nDefaultDependencies=no\nRequires=basic.target\n"
+                   "After=basic.target dbus.socket\n"
+                   "[Service]\nType=oneshot\nExecStart=/try.sh\n",
+    "try.target": "[Unit]\nRequires=try.service\nWants=dbus.socket\n",
+    "network-online.target": "[Unit]\n",
+}
+
+
+def write(root, path, text, mode=0o644):
+    path = root + path
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+    os.chmod(path, mode)
+
+
+def ini(role, device, number, more=""):
+    return (f"[node]\nrole = {role}\nname = {device}\n[job]\nworkers = 2\n"
+            f"[port a]\ntype = af_packet\ndevice = {device}\n"
+            f"ip = 10.5.8.{number}/24\n{more}")
+
+
+def fill(root):
+    """What a package and its administrator would have put there."""
+    p = subprocess.run(
+        ["meson", "install", "-C", rig.BUILD, "--no-rebuild", "--quiet",
+         "--destdir", root], capture_output=True, text=True, check=False)
+    check(p.returncode == 0, p.stderr)
+    write(root, "/etc/sumwire/server.ini", ini("server", "s0", 1))
+    for i in (0, 1):
+        text = ini("agent", f"w{i}", 101 + i, "[server a]\nip = 10.5.8.1\n"
+                   f"port = a\n[agent]\nsocket = /run/sumwire/w{i}.sock\n"
+                   "users = nobody\n")
+        write(root, f"/etc/sumwire/w{i}.ini", text.replace(
+            "workers = 2\n", f"workers = 2\nrank = {i}\n"))
+    write(root, "/try.sh", TRY, 0o755)
+    write(root, "/try.log", "")
+    for name, text in UNITS.items():
+        write(root, "/etc/systemd/system/" + name, text)
+    # systemd reads those of /usr and /usr/local; a build may have another prefix
+    for unit in glob.glob(root + "/**/lib/systemd/system/sumwire*",
+                          recursive=True):
+        shutil.copy(unit, root + "/etc/systemd/system")
+
+
+def boot(top, limit_s):
+    """What the script inside saw, and why that may be nothing."""
+    mnt, pack = top + "/mnt", top + "/pack"
+    os.mkdir(mnt)
+    os.mkdir(pack)
+    fill(pack)
+    try:
+        p = subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts",
+             "--ipc", "--cgroup", "--net", "bash", "-c", INIT, "init", mnt,
+             pack], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=limit_s, check=False)
+        why = p.stderr
+    except subprocess.TimeoutExpired:
+        why = f"it runs after {limit_s} s"
+    with open(pack + "/try.log", encoding="utf-8") as f:
+        return f.read(), why
+
+
+def test_units():
+    if os.geteuid() != 0:
+        raise Skip("only root may start a systemd in namespaces")
+    if not os.path.exists("/lib/systemd/systemd"):
+        raise Skip("systemd is not installed")
+    top = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
+    try:
+        text, why = boot(top, 100)
+    finally:
+        shutil.rmtree(top)
+    if not text:
+        raise Skip(f"no systemd comes up in namespaces here: {why[-200:]}")
+    for want in ("started", "seen to the end", "restarts: 1",
+                 "User=sumwire"):
+        check(want in text, f"no \"{want}\" in\n{text}")
+    check(text.count("trained: 0") == 2, text)
+    check(text.count("user sumwire") == 3, text)
+    check(len(re.findall(r"^counters$", text, re.M)) >= 3, text)
+    check(text.count("ActiveState=inactive") == 3, text)
+    check(text.count("Result=success") == 3, text)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
