@@ -11,6 +11,7 @@
 #include "apps/cmd.h"
 #include "apps/json.h"
 #include "engine/error.h"
+#include "pmd/dpdk/port.h"
 #include "pmd/host/sumwire.h"
 
 struct report {
@@ -196,9 +197,9 @@ static int check(const struct bench_options *o)
 			"worker), --results needs --urgent and --rate\n");
 		return SW_EINVAL;
 	}
-	if (strcmp(o->port, "memif") != 0 && strcmp(o->port, "af_packet")) {
+	if (sw_dpdk_type_find(o->port) < 0) {
 		fprintf(stderr,
-			"sumwire bench: --port %s: memif or af_packet "
+			"sumwire bench: --port %s: memif, af_packet or af_xdp "
 			"expected\n",
 			o->port);
 		return SW_EINVAL;
@@ -214,7 +215,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
 			"start a server and an agent, then stop them"},
 		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
-			"type of the loopback's ports: memif or af_packet"},
+			"type of the loopback's ports: memif, af_packet, "
+			"af_xdp"},
 		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
 			"their interfaces: server's, agent's, and for --raw "
 			"two more; default sw0 to sw3, as test/veth makes"},

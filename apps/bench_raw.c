@@ -121,8 +121,7 @@ static int run_side(struct side *s)
 	pp.socket_path = socket;
 	pp.is_listener = s->is_server;
 	pp.device = sw_bench_device(s->o, s->is_server ? 2 : 3);
-	if (strcmp(s->o->port, "memif"))
-		pp.type = SW_DPDK_AF_PACKET;
+	pp.type = (enum sw_dpdk_type)sw_dpdk_type_find(s->o->port);
 	sw_dpdk_params_init(&params);
 	params.name = s->is_server ? "raw-server" : "raw-client";
 	params.runtime_dir = s->dir;

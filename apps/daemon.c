@@ -149,7 +149,8 @@ static struct sw_dpdk_port_params port_params(
 {
 	static const enum sw_dpdk_type types[] = {
 		[SW_PORT_MEMIF] = SW_DPDK_MEMIF,
-		[SW_PORT_AF_PACKET] = SW_DPDK_AF_PACKET};
+		[SW_PORT_AF_PACKET] = SW_DPDK_AF_PACKET,
+		[SW_PORT_AF_XDP] = SW_DPDK_AF_XDP};
 	struct sw_dpdk_port_params p;
 
 	sw_dpdk_port_params_init(&p);

@@ -4,6 +4,7 @@
 
 #include "engine/error.h"
 #include "pmd/dpdk/port_int.h"
+#include "pmd/dpdk/rights.h"
 
 /* A frame of a ring, header of the kernel included, and the block that holds a
  * whole number of them: a multiple of both the frame and the page, because the
@@ -35,23 +36,42 @@ _Static_assert(53248 % 1664 == 0 && 53248 % PAGE_BYTES == 0 &&
 		       69632 % 8704 == 0 && 69632 % PAGE_BYTES == 0,
 	"blocks hold whole frames");
 
+static const struct shape *shape_of(uint32_t payload)
+{
+	const struct shape *s = shapes;
+
+	while (s->payload != payload)
+		s++;
+	return s;
+}
+
 /* Rings hold whole blocks, so a little more than was asked for. */
+static uint32_t ring_frames(
+	const struct sw_dpdk_port_params *p, const struct shape *s)
+{
+	uint32_t per_block = s->block_bytes / s->frame_bytes;
+
+	return (p->ring_slots + per_block - 1) / per_block * per_block;
+}
+
 static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	const struct sw_log *log, char *args, size_t size)
 {
-	const struct shape *s = shapes;
-	uint32_t per_block, n;
+	const struct shape *s = shape_of(payload);
 
 	(void)log;
-	while (s->payload != payload)
-		s++;
-	per_block = s->block_bytes / s->frame_bytes;
-	n = (p->ring_slots + per_block - 1) / per_block * per_block;
 	snprintf(args, size,
 		"iface=%s,qpairs=1,blocksz=%u,framesz=%u,framecnt=%u,"
 		"qdisc_bypass=1",
-		p->device, s->block_bytes, s->frame_bytes, n);
+		p->device, s->block_bytes, s->frame_bytes, ring_frames(p, s));
 	return 0;
+}
+
+static void missing(const struct sw_dpdk_port_params *p, char *out, size_t size)
+{
+	const struct shape *s = shape_of(p->payload_bytes);
+
+	sw_rights_packet(2ull * ring_frames(p, s) * s->frame_bytes, out, size);
 }
 
 const struct port_type sw_dpdk_af_packet = {
@@ -61,7 +81,5 @@ const struct port_type sw_dpdk_af_packet = {
 	.ring_slots = 256,
 	.is_sync = true,
 	.is_kernel = true,
-	.needs = "CAP_NET_RAW (root, setcap cap_net_raw+ep, or a network "
-		 "namespace of one's own) and its rings as locked memory "
-		 "(ulimit -l, or a smaller ring)",
+	.missing = missing,
 };

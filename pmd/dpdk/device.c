@@ -12,6 +12,18 @@
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 
+static int refused(const struct port *p, const char *what, int ret)
+{
+	char lacks[256] = "";
+
+	if (p->type->missing)
+		p->type->missing(&p->params, lacks, sizeof(lacks));
+	sw_log(p->log, SW_LOG_ERROR, "port %s: dpdk refuses %s: %s%s%s",
+		p->base.name, what, rte_strerror(-ret), *lacks ? "; " : "",
+		lacks);
+	return SW_EIO;
+}
+
 static int device_add(struct port *p)
 {
 	char args[512];
@@ -31,10 +43,7 @@ static int device_add(struct port *p)
 				p->params.udp, p->params.n_udp);
 		return 0;
 	}
-	sw_log(p->log, SW_LOG_ERROR, "port %s: dpdk refuses %s (%s): %s%s%s",
-		p->base.name, p->dev_name, args, rte_strerror(-err),
-		p->type->needs ? "; it needs " : "",
-		p->type->needs ? p->type->needs : "");
+	refused(p, args, err);
 	free(p->dev_name);
 	p->dev_name = NULL;
 	return SW_EIO;
@@ -88,6 +97,7 @@ static int queues_open(struct port *p)
 {
 	struct rte_eth_conf conf = {0};
 	uint16_t n = (uint16_t)p->params.ring_slots;
+	char what[32];
 	int ret = capabilities_take(p, &conf);
 
 	if (!ret)
@@ -100,9 +110,8 @@ static int queues_open(struct port *p)
 			p->eth_i, 0, n, SOCKET_ID_ANY, NULL);
 	if (!ret)
 		return name_ourselves(p);
-	sw_log(p->log, SW_LOG_ERROR, "port %s: the driver refuses %u slots: %s",
-		p->base.name, n, rte_strerror(-ret));
-	return SW_EIO;
+	snprintf(what, sizeof(what), "rings of %u slots", n);
+	return refused(p, what, ret);
 }
 
 int sw_dpdk_device_open(struct port *p)

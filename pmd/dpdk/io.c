@@ -102,10 +102,23 @@ static bool link_look(struct port *p)
 {
 	bool is_up = port_is_up(p);
 
-	if (is_up && !p->is_up)
+	if (is_up && !p->is_up) {
 		COUNT(p, link_ups, 1);
+		atomic_store_explicit(
+			&p->is_in_use, true, memory_order_release);
+	}
 	p->is_up = is_up;
 	return is_up;
+}
+
+/* The link is down and nothing received is held: with what was to be sent gone
+ * too, the device may be made anew, and its buffers. */
+static void let_device_go(struct port *p)
+{
+	if (!atomic_load_explicit(&p->is_in_use, memory_order_relaxed))
+		return;
+	tx_drop_held(p, SW_DPDK_I_tx_link_down);
+	atomic_store_explicit(&p->is_in_use, false, memory_order_release);
 }
 
 static void io_rx_release(struct sw_port *base)
@@ -119,11 +132,14 @@ static void io_rx_release(struct sw_port *base)
 static uint32_t driver_rx(struct port *p, struct rte_mbuf **in, uint32_t max)
 {
 	struct sw_gate *g = sw_gate_enter();
+	bool is_up = link_look(p);
 	uint32_t n = 0;
 
-	if (link_look(p))
+	if (is_up)
 		n = rte_eth_rx_burst(p->eth_i, 0, in, (uint16_t)max);
 	sw_gate_leave(g);
+	if (!is_up)
+		let_device_go(p);
 	return n;
 }
 
@@ -137,7 +153,7 @@ static uint32_t io_rx(
 
 	if (p->n_rx_held)
 		io_rx_release(base);
-	if (p->arp &&
+	if (p->arp && p->is_up &&
 		atomic_load_explicit(&p->arp->is_due, memory_order_relaxed))
 		arp_ask(p);
 	n_in = driver_rx(p, in, RTE_MIN(max, p->burst));

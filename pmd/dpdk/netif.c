@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
 #include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -47,6 +49,37 @@ int sw_netif_get(const char *name, struct sw_netif *out)
 	err = query(fd, name, out);
 	close(fd);
 	return err;
+}
+
+/* What its driver answers to ethtool's @question; it stays where it does not.
+ */
+static void ethtool(const char *name, void *question)
+{
+	struct ifreq r = {.ifr_data = question};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	snprintf(r.ifr_name, sizeof(r.ifr_name), "%s", name);
+	ioctl(fd, SIOCETHTOOL, &r);
+	close(fd);
+}
+
+uint32_t sw_netif_queues(const char *name)
+{
+	struct ethtool_channels c = {.cmd = ETHTOOL_GCHANNELS};
+
+	ethtool(name, &c);
+	return c.combined_count + c.rx_count ? c.combined_count + c.rx_count
+					     : 1;
+}
+
+bool sw_netif_strips_tags(const char *name)
+{
+	struct ethtool_value flags = {.cmd = ETHTOOL_GFLAGS};
+
+	ethtool(name, &flags);
+	return flags.data & ETH_FLAG_RXVLAN;
 }
 
 void sw_netif_names(char *out, size_t size)

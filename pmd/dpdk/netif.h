@@ -17,6 +17,13 @@ struct sw_netif {
  * Errors: SW_ENOENT there is none; SW_EIO. */
 int sw_netif_get(const char *name, struct sw_netif *out);
 
+/* sw_netif_queues - how many queues share what @name receives; 1 where the
+ * kernel does not say. */
+uint32_t sw_netif_queues(const char *name);
+
+/* sw_netif_strips_tags - is it set to take VLAN tags off what it receives? */
+bool sw_netif_strips_tags(const char *name);
+
 /* sw_netif_names - the interfaces there are, as "lo, eth0". */
 void sw_netif_names(char *out, size_t size);
 

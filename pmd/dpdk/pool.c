@@ -7,7 +7,14 @@
 #include "engine/error.h"
 #include "pmd/dpdk/port_int.h"
 
-enum { POOL_ROOM_BYTES = 1 << 20 /* mempool headers, rings, rounding */ };
+enum {
+	POOL_ROOM_BYTES = 1 << 20, /* mempool headers, rings, rounding */
+	PAGE_BYTES = 4096,
+	/* What is left of a page for the frame and what is in front of it. */
+	OBJECT_BYTES = RTE_MEMPOOL_ALIGN, /* a mempool's, in front of each */
+	PAGE_ROOM_BYTES = PAGE_BYTES - OBJECT_BYTES - sizeof(struct rte_mbuf) -
+			  PRIV_BYTES,
+};
 
 /* Sizes of the three pools. */
 struct pools {
@@ -26,6 +33,12 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 		sw_dpdk_faults_is_set(&p->faults) ? 2 * SW_RX_BURST : 0;
 	uint32_t frame = FRAME_REST_BYTES + p->payload_bytes;
 
+	if (t->n_lent)
+		return (struct pools){
+			.n_rx = t->n_lent + 2 * slots + SW_RX_BURST + p->burst +
+				delayed + cached,
+			.rx_room = PAGE_ROOM_BYTES,
+		};
 	return (struct pools){
 		.n_rx = in_driver + SW_RX_BURST + delayed + cached,
 		.n_head = 2 * (in_driver + p->burst) + cached,
@@ -40,8 +53,11 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 /* Without hugepages a buffer longer than a page is given whole pages. */
 static uint64_t pool_bytes(uint32_t n, uint32_t room)
 {
-	uint64_t each = room + PRIV_BYTES + sizeof(struct rte_mbuf) + 192;
+	uint64_t each = room + PRIV_BYTES + sizeof(struct rte_mbuf) +
+			(room == PAGE_ROOM_BYTES ? OBJECT_BYTES : 192);
 
+	if (!n)
+		return 0;
 	return n * (each > 2048 ? RTE_ALIGN_CEIL(each, 4096) : each) +
 	       POOL_ROOM_BYTES;
 }
@@ -58,12 +74,19 @@ uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 static struct rte_mempool *pool_open(
 	const struct port *p, const char *what, uint32_t n, uint32_t room)
 {
+	struct rte_pktmbuf_pool_private priv = {
+		.mbuf_data_room_size = (uint16_t)room,
+		.mbuf_priv_size = PRIV_BYTES};
+	/* Lent buffers lie one behind the other, without space in between. */
+	uint32_t flags = room == PAGE_ROOM_BYTES ? RTE_MEMPOOL_F_NO_SPREAD : 0;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
 	snprintf(name, sizeof(name), "%s%u", what, p->index);
-	pool = rte_pktmbuf_pool_create(
-		name, n, POOL_CACHE, PRIV_BYTES, (uint16_t)room, SOCKET_ID_ANY);
+	pool = rte_mempool_create(name, n,
+		sizeof(struct rte_mbuf) + PRIV_BYTES + room, POOL_CACHE,
+		sizeof(priv), rte_pktmbuf_pool_init, &priv, rte_pktmbuf_init,
+		NULL, SOCKET_ID_ANY, flags);
 	if (!pool)
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: no memory for %u %s buffers of %u bytes: %s",
@@ -73,9 +96,11 @@ static struct rte_mempool *pool_open(
 
 void sw_dpdk_pools_close(struct port *p)
 {
+	if (p->copy_pool != p->rx_pool)
+		rte_mempool_free(p->copy_pool);
 	rte_mempool_free(p->rx_pool);
 	rte_mempool_free(p->head_pool);
-	rte_mempool_free(p->copy_pool);
+	p->rx_pool = p->head_pool = p->copy_pool = NULL;
 }
 
 int sw_dpdk_pools_open(struct port *p)
@@ -83,9 +108,14 @@ int sw_dpdk_pools_open(struct port *p)
 	struct pools s = pools_size(&p->params);
 
 	p->rx_pool = pool_open(p, "rx", s.n_rx, s.rx_room);
-	p->head_pool = pool_open(p, "head", s.n_head, s.head_room);
-	p->copy_pool = pool_open(p, "copy", s.n_copy, s.copy_room);
-	if (!p->rx_pool || !p->head_pool || !p->copy_pool) {
+	if (p->type->n_lent) {
+		p->copy_pool = p->rx_pool;
+	} else {
+		p->head_pool = pool_open(p, "head", s.n_head, s.head_room);
+		p->copy_pool = pool_open(p, "copy", s.n_copy, s.copy_room);
+	}
+	if (!p->rx_pool || !p->copy_pool ||
+		(!p->head_pool && !p->type->n_lent)) {
 		sw_dpdk_pools_close(p);
 		return SW_ENOMEM;
 	}

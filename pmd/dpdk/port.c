@@ -16,6 +16,7 @@ enum { NAME_MAX_BYTES = 31 };
 const struct port_type *const sw_port_types[SW_DPDK_N_TYPES] = {
 	[SW_DPDK_MEMIF] = &sw_dpdk_memif,
 	[SW_DPDK_AF_PACKET] = &sw_dpdk_af_packet,
+	[SW_DPDK_AF_XDP] = &sw_dpdk_af_xdp,
 };
 
 const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
@@ -27,6 +28,14 @@ const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
 _Static_assert(sizeof(struct sw_dpdk_port_stats) ==
 		       SW_DPDK_N_COUNTERS * sizeof(uint64_t),
 	"stats are an array of numbers");
+
+int sw_dpdk_type_find(const char *name)
+{
+	for (int i = 0; i < SW_DPDK_N_TYPES; i++)
+		if (!strcmp(sw_port_types[i]->name, name))
+			return i;
+	return SW_ENOENT;
+}
 
 void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 {
@@ -115,6 +124,9 @@ static int interface_check(const struct sw_dpdk_port_params *p,
 	}
 	*if_index = now.index;
 	*payload = RTE_MIN(*payload, sw_dpdk_port_payload(now.mtu));
+	if (sw_port_types[p->type]->payload_max)
+		*payload =
+			RTE_MIN(*payload, sw_port_types[p->type]->payload_max);
 	if (!*payload) {
 		sw_log(log, SW_LOG_ERROR,
 			"port %s: %s has an MTU of %u; the smallest frame "

@@ -14,8 +14,13 @@
 enum sw_dpdk_type {
 	SW_DPDK_MEMIF,     /* shared memory with one other process */
 	SW_DPDK_AF_PACKET, /* an interface of the kernel, by its sockets */
+	SW_DPDK_AF_XDP,    /* the same, all of its frames, by XDP */
 	SW_DPDK_N_TYPES,
 };
+
+/* sw_dpdk_type_find - the type of that name, as in [port] type.
+ * Errors: SW_ENOENT.  Thread: any. */
+int sw_dpdk_type_find(const char *name);
 
 /* Faults that a test injects into what arrives; all 0: no code runs. */
 struct sw_dpdk_faults {

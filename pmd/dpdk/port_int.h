@@ -50,16 +50,23 @@ struct port_type {
 	/* Bytes of a receive buffer that the driver wants beyond a frame. */
 	uint32_t rx_extra;
 	uint32_t ring_slots; /* where the parameters say 0 */
-	bool is_sync;        /* has copied a frame when tx_burst returns */
+	/* Receive buffers that the driver has lent to the kernel, which reads
+	 * and writes all that pool: an object is a page, and frames are sent
+	 * from there too, or the driver would copy them; 0: nothing of it. */
+	uint32_t n_lent;
+	uint32_t payload_max; /* largest class that fits its buffers; 0: any */
+	bool is_sync;         /* has copied a frame when tx_burst returns */
 	/* A link between two processes: the other end is a process, which
 	 * has no ARP, and whose coming and going the driver tells. */
 	bool is_link;
-	bool is_kernel;    /* its device is an interface of the kernel */
-	const char *needs; /* beyond an ordinary user's rights; NULL: nothing */
+	bool is_kernel; /* its device is an interface of the kernel */
+	/* Say what a refused device lacks; NULL: nothing to say. */
+	void (*missing)(
+		const struct sw_dpdk_port_params *p, char *out, size_t size);
 };
 
 extern const struct port_type *const sw_port_types[SW_DPDK_N_TYPES];
-extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet;
+extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet, sw_dpdk_af_xdp;
 
 struct faults;
 
@@ -99,9 +106,11 @@ struct port {
 	/* of DPDK's interrupt thread, which dials and watches */
 	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
 	uint32_t if_index;
-	uint32_t n_dial_ticks;
+	uint32_t n_dial_ticks; /* also: until a reopening is tried again */
 	bool is_started, was_connected, is_missing;
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */
+	/* The lcore's: it may have buffers of this device. */
+	_Atomic bool is_in_use;
 	_Atomic bool is_removed;
 };
 

@@ -18,6 +18,7 @@ enum {
 	DIAL_PERIOD_US = 20 * 1000,
 	WATCH_PERIOD_US = SW_ARP_TICK_MS * 1000,
 	REMOVE_POLL_US = 100,
+	REOPEN_TICKS = 20,
 	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
 };
 
@@ -55,14 +56,24 @@ static void link_set(struct port *p, bool is_up, const char *why)
 }
 
 /* The interface was made anew: the driver's sockets are those of the old one,
- * so the device is made anew too. */
+ * so the device is made anew too, and its buffers, of which the old one may
+ * have kept some: once the lcore has none.  What fails is tried again. */
 static void reopen(struct port *p, uint32_t if_index)
 {
+	sw_gate_drain(); /* it has seen the link down, or says that it is in use
+			  */
+	if (atomic_load_explicit(&p->is_in_use, memory_order_acquire) ||
+		p->n_dial_ticks++ % REOPEN_TICKS)
+		return;
 	sw_dpdk_device_close(p);
+	sw_dpdk_pools_close(p);
 	p->if_index = if_index;
-	if (!sw_dpdk_device_open(p) && sw_dpdk_device_start(p))
+	if (sw_dpdk_pools_open(p) || sw_dpdk_device_open(p))
+		return;
+	if (sw_dpdk_device_start(p))
 		sw_dpdk_device_close(p);
-	/* what fails is done again at the next look */
+	else
+		p->n_dial_ticks = 0;
 }
 
 static void look(struct port *p)

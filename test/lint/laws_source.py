@@ -32,6 +32,7 @@ MAY_INCLUDE = {
     ("pmd/dpdk/netif.c", "net/if.h"): "state of a port's interface, no I/O",
     ("pmd/dpdk/netif.c", "netinet/in.h"): "an address of the kernel's",
     ("pmd/dpdk/netif.c", "sys/socket.h"): "ioctl needs a descriptor",
+    ("pmd/dpdk/rights.c", "sys/socket.h"): "what socket() refuses, no I/O",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }

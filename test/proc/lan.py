@@ -18,12 +18,15 @@ from rig import Net
 SKIP = 77  # meson's exit code for a test that was skipped
 
 
-def enter():
-    """Go on in a namespace of our own; leaves with SKIP where there is none."""
+def enter(kind="-Urn"):
+    """Go on in a namespace of our own; leaves with SKIP where there is none.
+
+    -Urn is for everybody; -n is root's, whose rights go beyond the namespace.
+    """
     if os.environ.get("SUMWIRE_LAN"):
         return
     try:
-        p = subprocess.run(["unshare", "-Urn", "ip", "link", "add", "type",
+        p = subprocess.run(["unshare", kind, "ip", "link", "add", "type",
                             "veth"], stderr=subprocess.PIPE, check=False)
         why = p.stderr.decode().strip() if p.returncode else ""
     except OSError as e:
@@ -32,7 +35,7 @@ def enter():
         print(f"SKIP: no network namespace with veth here: {why}")
         sys.exit(SKIP)
     os.environ["SUMWIRE_LAN"] = "1"
-    os.execvp("unshare", ["unshare", "-Urn", sys.executable, *sys.argv])
+    os.execvp("unshare", ["unshare", kind, sys.executable, *sys.argv])
 
 
 def ip(*args):
@@ -40,42 +43,70 @@ def ip(*args):
 
 
 class Lan(Net):
-    """Servers 10.9.0.1, .2, ...; agents 10.9.0.101, ...; port named lan."""
+    """Servers 10.9.0.1, .2, ...; agents 10.9.0.101, ...; port named lan.
 
-    def __init__(self, workers=2, servers=1, mtu=9000, job=None, port=None):
+    With more links every node has as many interfaces, a, a_1, ..., on bridges
+    and ports lan, lan1, ... and in networks 10.9.0, 10.9.1, ...; the servers of
+    the job, colocated ones too, are reached over one after the other.
+    """
+
+    def __init__(self, workers=2, servers=1, mtu=9000, job=None, port=None,
+                 links=1, colocated=False):
         super().__init__(workers, servers, job)
         self.mtu = mtu
-        self.addresses = {}
-        nodes = [(n, i + 1) for i, n in enumerate(self.servers)]
-        nodes += [(n, i + 101) for i, n in enumerate(self.agents)]
-        ip("link", "add", "name", "lan", "mtu", str(mtu), "type", "bridge")
-        ip("link", "set", "dev", "lan", "up")
-        for name, host in nodes:
-            self.addresses[name] = f"10.9.0.{host}"
-            self.ini[name] = {k: v for k, v in self.ini[name].items()
-                              if not k.startswith(("port ", "server "))}
-            self.ini[name]["port lan"] = {
-                "type": "af_packet", "device": name,
-                "ip": self.addresses[name] + "/24", **(port or {})}
-            self.plug(name)
+        self.links = range(links)
+        self.interfaces = []
+        self.hosts = {n: i + 1 for i, n in enumerate(self.servers)}
+        self.hosts.update({n: i + 101 for i, n in enumerate(self.agents)})
+        for link in self.links:
+            ip("link", "add", "name", self.port(link), "mtu", str(mtu),
+               "type", "bridge")
+            ip("link", "set", "dev", self.port(link), "up")
+        for name in self.hosts:
+            ini = self.ini[name] = {
+                k: v for k, v in self.ini[name].items()
+                if not k.startswith(("port ", "server "))}
+            for link in self.links:
+                device = self.interface(name, link)
+                ini[f"port {self.port(link)}"] = {
+                    "type": "af_packet", "device": device,
+                    "ip": self.address(name, link) + "/24", **(port or {})}
+                self.plug(device, link)
+        summing = self.servers + (self.agents if colocated else [])
         for name in self.agents:
-            for server in self.servers:
+            if colocated:
+                self.ini[name]["node"]["role"] = "both"
+            for i, server in enumerate(summing):
+                link = i % links
                 self.ini[name][f"server {server}"] = {
-                    "ip": self.addresses[server], "port": "lan"}
+                    "ip": self.address(server, link), "port": self.port(link)}
 
-    def plug(self, name):
-        ip("link", "add", "name", name, "mtu", str(self.mtu), "type", "veth",
-           "peer", "name", name + "-lan", "mtu", str(self.mtu))
-        ip("link", "set", "dev", name + "-lan", "master", "lan", "up")
-        ip("link", "set", "dev", name, "up")
+    @staticmethod
+    def port(link):
+        return f"lan{link}" if link else "lan"
 
-    def unplug(self, name):
-        ip("link", "del", "dev", name)
+    @staticmethod
+    def interface(name, link=0):
+        return f"{name}_{link}" if link else name
+
+    def address(self, name, link=0):
+        return f"10.9.{link}.{self.hosts[name]}"
+
+    def plug(self, device, link=0):
+        ip("link", "add", "name", device, "mtu", str(self.mtu), "type", "veth",
+           "peer", "name", device + "-lan", "mtu", str(self.mtu))
+        ip("link", "set", "dev", device + "-lan", "master", self.port(link),
+           "up")
+        ip("link", "set", "dev", device, "up")
+        self.interfaces.append(device)
+
+    def unplug(self, device):
+        ip("link", "del", "dev", device)
 
     def __exit__(self, kind, value, trace):
         try:
             super().__exit__(kind, value, trace)
         finally:
-            for name in [*self.addresses, "lan"]:
+            for name in [*self.interfaces, *map(self.port, self.links)]:
                 subprocess.run(["ip", "link", "del", "dev", name], check=False,
                                stderr=subprocess.DEVNULL)

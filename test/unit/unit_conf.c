@@ -191,7 +191,7 @@ static void conf_load__bad_port(void **state)
 	static const struct {
 		const char *lines, *why;
 	} rows[] = {
-		{"type = af_xdp\n", "is planned"},
+		{"type = pci\n", "is planned"},
 		{"id = 65536\n", "0 to 65535"},
 		{"ring = 48\n", "none of 0, 16, 32"},
 		{"ring = 2048\n", "none of 0, 16, 32"},
@@ -243,6 +243,8 @@ static void conf_load__kernel_port(void **state)
 	assert_string_equal(conf.ports[0].device, "eth0");
 	assert_int_equal(conf.ports[0].gateway, 0x0a0000fe);
 	assert_int_equal(conf.ports[0].vlan, 7);
+	assert_int_equal(load(NODE XDP SERVER, &conf, &said), 0);
+	assert_int_equal(conf.ports[0].type, SW_PORT_AF_XDP);
 }
 
 static void conf_load__bad_address(void **state)

@@ -1,0 +1,183 @@
+# proc_afxdp.py - ports of type af_xdp: jobs, and what goes wrong there
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs for XDP are loaded by root alone: a user namespace has not the right.
+
+Who is not root sees the refusal alone; the other tests are skipped.
+"""
+import array
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+
+import lan
+import rig
+from lan import Lan, ip
+from proc_lan import (check_class, check_goes_on, end, run_all, run_refused,
+                      start_forever)
+from rig import check
+
+MTU = 3498
+XDP = {"type": "af_xdp"}
+SIOCETHTOOL, GFLAGS, SFLAGS = 0x8946, 0x25, 0x26
+TXVLAN, RXVLAN = 1 << 7, 1 << 8
+AF_XDP, SYS_BPF, PROG_LOAD, PROG_TYPE_XDP = 44, 321, 5, 6
+
+
+def why_not():
+    """What AF_XDP lacks here, found without our help; None: nothing."""
+    try:
+        socket.socket(AF_XDP, socket.SOCK_RAW).close()
+    except OSError as e:
+        return f"no AF_XDP socket: {e}"
+    code = ctypes.create_string_buffer(
+        struct.pack("<BBhiBBhi", 0xb7, 0, 0, 2, 0x95, 0, 0, 0))
+    name = ctypes.create_string_buffer(b"BSD")
+    attr = ctypes.create_string_buffer(struct.pack(
+        "<IIQQ", PROG_TYPE_XDP, 2, ctypes.addressof(code),
+        ctypes.addressof(name)), 128)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(SYS_BPF, PROG_LOAD, attr, len(attr))
+    if fd < 0:
+        return f"no XDP program: {os.strerror(ctypes.get_errno())}"
+    os.close(fd)
+    return None
+
+
+class Xdp(Lan):
+    """A job of af_xdp ports."""
+
+    def __init__(self, mtu=MTU, port=None, **keys):
+        why = why_not()
+        if why:
+            raise rig.Skip(why)
+        super().__init__(mtu=mtu, port={**XDP, **(port or {})}, **keys)
+
+
+def has_program(device):
+    p = lan.subprocess.run(["ip", "link", "show", device], check=True,
+                           stdout=lan.subprocess.PIPE)
+    return b"prog/xdp" in p.stdout
+
+
+def test_class_3328():
+    with Xdp(workers=2) as net:
+        net.start_all()
+        check_class(net, 3328)
+        run_all(net)
+        net.train_ok()
+        check(has_program("a"), "no XDP program on the interface")
+        net.stop("agent1")
+        check(not has_program("agent1"), "its XDP program is left behind")
+        net.start("agent1")
+        run_all(net)
+
+
+def test_mtu_1500():
+    with Xdp(workers=1, mtu=1500) as net:
+        net.start_all()
+        check_class(net, 1344)
+        run_all(net)
+
+
+def test_two_nodes_that_sum_and_a_server():
+    with Xdp(workers=2, servers=1, colocated=True) as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_lost_frames():
+    with Xdp(workers=2, port={"fault_loss": "1%", "fault_reorder": "1%"}) \
+            as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_with_af_packet():
+    """One protocol: nodes need not have the same type of port."""
+    with Xdp(workers=2) as net:
+        net.ini["a"]["port lan"]["type"] = "af_packet"
+        net.start_all()
+        run_all(net)
+
+
+def tags_stay(device):
+    """ethtool -K DEVICE txvlan off rxvlan off"""
+    flags = array.array("I", [GFLAGS, 0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for flags[0] in (GFLAGS, SFLAGS):
+            fcntl.ioctl(s, SIOCETHTOOL, struct.pack(
+                "16sQ16x", device.encode(), flags.buffer_info()[0]))
+            flags[1] &= ~(TXVLAN | RXVLAN)
+
+
+def test_vlan():
+    """A bridge takes the tag off, and lets the next interface put it on."""
+    with Xdp(workers=2, port={"vlan": 7}) as net:
+        net.start("a")
+        net.daemons["a"].await_text("a may take VLAN tags off")
+        net.stop("a")
+        for device in net.interfaces:
+            tags_stay(device)
+            tags_stay(device + "-lan")
+        net.start_all()
+        check("VLAN tags" not in net.daemons["a"].log(), "still warns")
+        run_all(net)
+
+
+def test_interface_down_and_up():
+    with Xdp(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net)
+        for name in ("agent1", "a"):
+            ip("link", "set", "dev", name, "down")
+            net.daemons[name].await_text(f"port lan: {name} is down")
+            ip("link", "set", "dev", name, "up")
+            check_goes_on(clients)
+        end(net, clients)
+
+
+def test_interface_vanishes_and_returns():
+    """Again and again: nothing of the old interface's buffers is missed."""
+    with Xdp(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net)
+        for i in range(3):
+            net.unplug("agent1")
+            net.daemons["agent1"].await_text(
+                r"(?s)(port lan: agent1 has vanished.*){%d}" % (i + 1))
+            net.plug("agent1")
+            check_goes_on(clients)
+        end(net, clients)
+
+
+def test_killed_daemon_is_followed():
+    """The program that it left on the interface is in nobody's way."""
+    with Xdp(workers=1) as net:
+        net.start_all()
+        net.kill("a")
+        check(has_program("a"), "SIGKILL took the XDP program away")
+        net.stop("agent0")
+        net.start_all()
+        run_all(net)
+
+
+def test_mtu_beyond_a_page():
+    with Xdp(workers=1, mtu=9000) as net:
+        run_refused(net, "a", r"a has an MTU of 9000: 3442 to 3498 carry the "
+                    r"class 3328")
+
+
+def test_without_the_right():
+    """In a user namespace; anybody can try this."""
+    with Lan(workers=1, port={**XDP, "device": "lo"}) as net:
+        p = net.run("refused", "unshare", "-Urn", "sh", "-c",
+                    f"ip link set lo mtu {MTU} && exec {rig.sumwire()} server "
+                    f"--config {net.write_ini('a')}")
+        p.wait_error(r"port lan: dpdk refuses .*it needs .*CAP_BPF", code=1)
+
+
+if __name__ == "__main__":
+    lan.enter("-n" if os.geteuid() == 0 else "-Urn")
+    rig.main(dict(globals()))
