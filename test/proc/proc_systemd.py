@@ -82,7 +82,7 @@ systemctl stop $units
 systemctl show -p ActiveState,Result $units
 journalctl --no-pager -q -u 'sumwire*'
 echo "seen to the end"
-systemctl --no-block poweroff --force
+systemctl poweroff --force --force
 """
 
 UNITS = {
