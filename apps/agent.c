@@ -133,8 +133,7 @@ static void control(struct agent *a)
 
 static void open_poller(struct agent *a)
 {
-	sw_poller_init(
-		&a->poller, &a->daemon, a->daemon.ports, a->daemon.n_ports);
+	sw_poller_init(&a->poller, &a->daemon, 0);
 	a->poller.is_serving = a->is_serving;
 	a->poller.ctx = a;
 	a->poller.work = sw_agent_work;

@@ -242,7 +242,7 @@ static void finish_leaving(struct agent *a)
 {
 	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT)
 		return;
-	if (!sw_daemon_let_go(&a->daemon))
+	if (!sw_daemon_let_go(&a->daemon, 0))
 		return;
 	sw_stats_add(&a->stats, &a->worker.stats);
 	a->worker.stats = (struct sw_stats){0};

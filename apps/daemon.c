@@ -15,6 +15,11 @@
 #include "engine/error.h"
 #include "engine/sched.h"
 
+static const char *const steering_names[SW_STEER_KINDS] = {
+	[SW_STEER_RULES] = "rules",
+	[SW_STEER_RSS] = "rss",
+	[SW_STEER_HANDOFF] = "handoff"};
+
 static void block_signals(void)
 {
 	sigset_t set;
@@ -163,6 +168,10 @@ static struct sw_dpdk_port_params port_params(
 	p.device = c->device;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
 	p.n_udp = (uint16_t)sw_conf_n_udp(&d->conf);
+	p.n_queues = (uint16_t)d->n_lcores;
+	p.steering = (enum sw_steering)c->steering;
+	for (uint32_t e = 0; e < p.n_udp; e++)
+		p.owners[e] = (uint8_t)sw_daemon_owner(d, e);
 	if (d->conf.job.payload_bytes)
 		p.payload_bytes = d->conf.job.payload_bytes;
 	p.ring_slots = c->ring;
@@ -196,27 +205,41 @@ static int open_dpdk(struct sw_daemon *d)
 	return sw_dpdk_open(&p, &d->dpdk);
 }
 
+/* The lcores that have a queue pair share the port's rate equally. */
+static int open_port(struct sw_daemon *d, uint32_t i)
+{
+	struct sw_dpdk_port_params p = port_params(d, &d->conf.ports[i]);
+	struct sw_port *q;
+	uint32_t n = 0;
+	int err = sw_dpdk_port_open(&p, (uint16_t)i, &d->log, &d->queues[0][i]);
+
+	if (err)
+		return err;
+	d->n_ports = ++d->n_dpdk_ports;
+	while (n < d->n_lcores && (q = sw_dpdk_port_queue(d->queues[0][i], n)))
+		d->queues[n++][i] = q;
+	for (uint32_t k = 0; k < n; k++)
+		d->queues[k][i]->rate_bit_s = d->conf.ports[i].rate_bit_s / n;
+	return 0;
+}
+
 static int open_ports(struct sw_daemon *d)
 {
-	for (uint32_t i = 0; i < d->conf.n_ports; i++) {
-		struct sw_dpdk_port_params p =
-			port_params(d, &d->conf.ports[i]);
-		int err = sw_dpdk_port_open(
-			&p, (uint16_t)i, &d->log, &d->ports[i]);
+	int err = 0;
 
-		if (err)
-			return err;
-		d->ports[i]->rate_bit_s = d->conf.ports[i].rate_bit_s;
-		d->n_ports = ++d->n_dpdk_ports;
+	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++)
+		err = open_port(d, i);
+	if (err)
+		return err;
+	if (d->conf.node.role == SW_ROLE_BOTH) {
+		d->loopback = malloc(sizeof(*d->loopback));
+		if (!d->loopback)
+			return SW_ENOMEM;
+		sw_loopback_init(d->loopback);
+		d->queues[0][d->n_ports++] = &d->loopback->port;
 	}
-	if (d->conf.node.role != SW_ROLE_BOTH)
-		return 0;
-	d->loopback = malloc(sizeof(*d->loopback));
-	if (!d->loopback)
-		return SW_ENOMEM;
-	sw_loopback_init(d->loopback);
-	d->ports[d->n_ports++] = &d->loopback->port;
-	return 0;
+	return sw_handoff_open(&d->handoff, d->n_lcores, d->n_ports,
+		(struct sw_port *const(*)[SW_MAX_PORTS])d->queues);
 }
 
 /* The class that all ports carry; where one was asked for, that one. */
@@ -226,7 +249,7 @@ static int choose_payload(struct sw_daemon *d)
 
 	d->params.payload = SW_PAYLOAD_MAX;
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
-		uint32_t most = d->ports[i]->max_payload;
+		uint32_t most = d->queues[0][i]->max_payload;
 
 		if (most < d->params.payload)
 			d->params.payload = most;
@@ -322,13 +345,22 @@ int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 	return sw_stats_serve_open(path, fill, ctx, &d->log, &d->stats);
 }
 
-bool sw_daemon_let_go(struct sw_daemon *d)
+uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint)
+{
+	/* those that serve, in order; then the worker */
+	return endpoint < d->conf.serve.lcores && endpoint < d->n_lcores
+		       ? endpoint
+		       : 0;
+}
+
+bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore)
 {
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
-		if (!sw_dpdk_port_let_go(d->ports[i]))
+		if (d->queues[lcore][i] &&
+			!sw_dpdk_port_let_go(d->queues[lcore][i]))
 			return false;
 	/* Its frames are taken in the next turn, none needs to be dropped. */
-	return !d->loopback || sw_loopback_is_drained(d->loopback);
+	return lcore || !d->loopback || sw_loopback_is_drained(d->loopback);
 }
 
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
@@ -345,32 +377,57 @@ void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	}
 }
 
+/* Sums over the queue pairs; of several, what each received; how frames come
+ * to them (enum sw_steering). */
+static void put_port(const struct sw_daemon *d, uint32_t i,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	const char *label = d->conf.ports[i].label;
+	uint64_t sums[SW_DPDK_N_COUNTERS] = {0};
+	struct sw_dpdk_port_stats ps;
+	char name[128];
+
+	for (uint32_t q = 0; q < d->n_lcores && d->queues[q][i]; q++) {
+		const uint64_t *value = (const uint64_t *)&ps;
+
+		sw_dpdk_port_stats_get(d->queues[q][i], &ps);
+		for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++)
+			sums[k] += value[k];
+		if (d->n_lcores == 1)
+			continue;
+		snprintf(name, sizeof(name), "port.%s.queue%u.rx_frames", label,
+			q);
+		put(out, name, ps.rx_frames);
+	}
+	for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++) {
+		snprintf(name, sizeof(name), "port.%s.%s", label,
+			sw_dpdk_counters[k].name);
+		put(out, name, sums[k]);
+	}
+	for (uint32_t k = 0; k < SW_STEER_KINDS && d->n_lcores > 1; k++) {
+		snprintf(name, sizeof(name), "port.%s.steering_%s", label,
+			steering_names[k]);
+		if (k != SW_STEER_ONE)
+			put(out, name, d->queues[0][i]->steering == k);
+	}
+}
+
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
 	sw_daemon_put_engine(st, "", put, out);
-	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
-		struct sw_dpdk_port_stats ps;
-		const uint64_t *value = (const uint64_t *)&ps;
-		char name[128];
-
-		sw_dpdk_port_stats_get(d->ports[i], &ps);
-		for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++) {
-			snprintf(name, sizeof(name), "port.%s.%s",
-				d->conf.ports[i].label,
-				sw_dpdk_counters[k].name);
-			put(out, name, value[k]);
-		}
-	}
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		put_port(d, i, put, out);
 }
 
 void sw_daemon_close(struct sw_daemon *d)
 {
 	sw_stats_serve_close(&d->stats);
+	sw_handoff_close(&d->handoff);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
-		sw_dpdk_port_close(&d->ports[i]);
+		sw_dpdk_port_close(&d->queues[0][i]);
 	free(d->loopback);
-	for (uint32_t i = 0; i < SW_SERVE_LCORES; i++)
+	for (uint32_t i = 0; i < SW_MAX_LCORES; i++)
 		sw_reserve_close(&d->reserves[i]);
 	sw_dpdk_close(&d->dpdk);
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))

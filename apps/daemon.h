@@ -10,6 +10,7 @@
 #include "apps/reserve.h"
 #include "conf/conf.h"
 #include "engine/env.h"
+#include "engine/handoff.h"
 #include "engine/loop.h"
 #include "engine/loopback.h"
 #include "engine/params.h"
@@ -18,8 +19,6 @@
 #include "pmd/dpdk/port.h"
 #include "pmd/host/stats_serve.h"
 
-enum { SW_SERVE_LCORES = 16 };
-
 struct sw_daemon {
 	struct sw_conf conf;
 	struct sw_log log;
@@ -27,13 +26,15 @@ struct sw_daemon {
 	struct sw_env env;
 	struct sw_params params;
 	struct sw_dpdk *dpdk;
-	/* DPDK's, then the loopback of a node that is agent and server. */
-	struct sw_port *ports[SW_MAX_PORTS];
+	/* By lcore, its queue pairs, NULL: none there.  DPDK's, then the
+	 * loopback of a node that is agent and server. */
+	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
 	uint32_t n_dpdk_ports, n_ports;
+	struct sw_handoff handoff;    /* between the lcores */
 	struct sw_loopback *loopback; /* NULL: there is none */
 	struct sw_stats_serve *stats;
-	uint32_t n_lcores;                           /* polling */
-	struct sw_reserve reserves[SW_SERVE_LCORES]; /* memory of each */
+	uint32_t n_lcores;                         /* polling */
+	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
 };
@@ -79,9 +80,13 @@ int sw_daemon_start(struct sw_daemon *d);
 int sw_daemon_serve_stats(
 	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx);
 
-/* sw_daemon_let_go - does no port refer to memory of ours any more?  What the
- * drivers have not taken is dropped.  Lcore; ask again while false. */
-bool sw_daemon_let_go(struct sw_daemon *d);
+/* sw_daemon_owner - the lcore that has endpoint @endpoint of every port. */
+uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint);
+
+/* sw_daemon_let_go - does no queue pair of @lcore refer to memory of ours any
+ * more?  What the drivers have not taken is dropped.  That lcore; ask again
+ * while false. */
+bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore);
 
 /* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
@@ -101,10 +106,9 @@ void sw_daemon_close(struct sw_daemon *d);
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
 
-/* sw_poller_init - an lcore over @n_ports @ports, which are borrowed, without
- * nodes and work. */
-void sw_poller_init(struct sw_poller *p, struct sw_daemon *d,
-	struct sw_port *const *ports, uint32_t n_ports);
+/* sw_poller_init - lcore @lcore over its ports, with the endpoints of the other
+ * lcores, without nodes of its own and work. */
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
 
 /* sw_now_ns - the monotonic clock. */
 uint64_t sw_now_ns(void);

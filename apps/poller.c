@@ -18,11 +18,21 @@ uint64_t sw_now_ns(void)
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 }
 
-void sw_poller_init(struct sw_poller *p, struct sw_daemon *d,
-	struct sw_port *const *ports, uint32_t n_ports)
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 {
+	const struct sw_handoff *h = &d->handoff;
+	uint32_t n = sw_conf_n_udp(&d->conf);
+
 	*p = (struct sw_poller){.daemon = d};
-	sw_loop_init(&p->loop, ports, n_ports, d->params.stop_gap, sw_now_ns());
+	sw_loop_init(&p->loop, sw_handoff_ports(h, lcore), d->n_ports,
+		d->params.stop_gap, sw_now_ns());
+	for (uint32_t e = 0; e < n; e++) {
+		uint32_t owner = sw_daemon_owner(d, e);
+
+		if (owner != lcore)
+			sw_loop_set(
+				&p->loop, e, sw_handoff_node(h, lcore, owner));
+	}
 }
 
 static void sleep_ns(void *ctx, uint64_t ns)

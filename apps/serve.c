@@ -23,7 +23,7 @@ static uint64_t fixed_bytes(const struct sw_daemon *d)
 	uint64_t bytes = sw_memory_resident() + TABLES_BYTES;
 
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
-		bytes += 2ULL * sw_dpdk_port_slots(d->ports[i]) *
+		bytes += 2ULL * sw_dpdk_port_slots(d->queues[0][i]) *
 			 (d->params.payload + FRAME_HEADS_BYTES);
 	return bytes;
 }
@@ -45,7 +45,7 @@ static void print_budget(const struct sw_daemon *d)
 			c->ports[i].subnet.ip >> 16 & 255,
 			c->ports[i].subnet.ip >> 8 & 255,
 			c->ports[i].subnet.ip & 255, c->serve.udp_port,
-			d->ports[i]->max_payload);
+			d->queues[0][i]->max_payload);
 }
 
 static bool mem_ready(void *ctx, uint64_t bytes)
@@ -88,13 +88,11 @@ static int open_core(struct sw_serve *s, uint32_t i)
 	c->env.mem_ready = mem_ready;
 	c->env.mem_get = mem_get;
 	c->env.mem_put = mem_put;
-	err = sw_server_open(&c->engine, &d->params, &c->env, d->ports,
-		d->n_ports, d->conf.serve.quota_bytes / s->n_cores);
+	err = sw_server_open(&c->engine, &d->params, &c->env,
+		sw_handoff_ports(&d->handoff, i), d->n_ports,
+		d->conf.serve.quota_bytes / s->n_cores);
 	c->engine.n_lcores = s->n_cores;
-	if (!err)
-		err = open_shares(c, &d->conf);
-	return err || !i ? err
-			 : sw_handoff_open(&c->handoff, d->ports, d->n_ports);
+	return err ? err : open_shares(c, &d->conf);
 }
 
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
@@ -115,8 +113,7 @@ int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 	if (n > 1)
 		sw_log(&d->log, SW_LOG_INFO,
 			"%u lcores, UDP ports %u to %u, a part of each job at "
-			"each: lcore 0 polls the ports, which have one queue "
-			"pair, and hands frames on by rings",
+			"each",
 			n, d->conf.serve.udp_port,
 			d->conf.serve.udp_port + n - 1);
 	return 0;
@@ -124,10 +121,8 @@ int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 
 void sw_serve_close(struct sw_serve *s)
 {
-	for (uint32_t i = 0; i < s->n_cores; i++) {
+	for (uint32_t i = 0; i < s->n_cores; i++)
 		sw_server_close(&s->cores[i].engine);
-		sw_handoff_close(&s->cores[i].handoff);
-	}
 	free(s->cores);
 	s->cores = NULL;
 	s->n_cores = 0;
@@ -161,20 +156,27 @@ static uint32_t core_turn(void *ctx, uint64_t now_ns)
 
 	(void)now_ns;
 	sw_reserve_turn(c->reserve);
+	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_let_go))
+		atomic_store(&c->is_let_go,
+			sw_daemon_let_go(c->serve->daemon, c->i));
 	return follow(c);
 }
 
-/* Memory of any lcore goes when this one, which has the ports, let go of it. */
+/* Memory of any lcore goes when its own queue pairs have let go of it, and this
+ * one's, through which it may send, too. */
 static void pass_memory(struct sw_serve *s)
 {
 	for (uint32_t i = 0; i < s->n_cores; i++) {
 		struct sw_serve_core *c = &s->cores[i];
 
-		if (!sw_reserve_is_leaving(c->reserve))
+		if (!sw_reserve_is_leaving(c->reserve) ||
+			!atomic_load(&c->is_let_go))
 			continue;
-		sw_handoff_let_go(&c->handoff);
-		if (sw_daemon_let_go(s->daemon))
-			sw_reserve_pass(c->reserve);
+		sw_handoff_let_go(&s->daemon->handoff, i);
+		if (!sw_daemon_let_go(s->daemon, 0))
+			continue;
+		sw_reserve_pass(c->reserve);
+		atomic_store(&c->is_let_go, false); /* of what comes next */
 	}
 }
 
@@ -196,9 +198,7 @@ int sw_serve_start(struct sw_serve *s, struct sw_loop *loop)
 	for (uint32_t i = 1; i < s->n_cores && !err; i++) {
 		struct sw_serve_core *c = &s->cores[i];
 
-		sw_loop_set(loop, i, &c->handoff.node);
-		sw_poller_init(&c->poller, s->daemon, c->handoff.list,
-			c->handoff.n_ports);
+		sw_poller_init(&c->poller, s->daemon, i);
 		sw_loop_set(&c->poller.loop, i, &c->engine.node);
 		c->poller.ctx = c;
 		c->poller.work = core_turn;
@@ -269,9 +269,9 @@ void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
 		const struct sw_serve_core *c = &s->cores[i];
 
 		sw_stats_add(sum, &c->engine.stats);
-		sw_stats_add(sum, &c->handoff.stats);
 		sw_stats_add(sum, &c->poller.loop.stats);
 	}
+	sw_handoff_add_stats(&s->daemon->handoff, sum);
 }
 
 void sw_serve_put_stats(const struct sw_serve *s,

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 
 #include "apps/daemon.h"
-#include "engine/handoff.h"
 #include "engine/server.h"
 
 /* What the control thread wants of the lcore. */
@@ -19,8 +18,7 @@ enum sw_serve_stage {
 struct sw_serve;
 
 /* One polling lcore of the service, with its part of every job: an engine, a
- * UDP port, memory.  Lcore 0 also polls the ports; the others reach them by a
- * hand-off. */
+ * UDP port, memory. */
 struct sw_serve_core {
 	struct sw_serve *serve;
 	uint32_t i;
@@ -28,8 +26,10 @@ struct sw_serve_core {
 	struct sw_share shares[SW_CONF_MANY_MAX];
 	struct sw_env env;
 	struct sw_reserve *reserve;
-	struct sw_handoff handoff; /* but for lcore 0, as the next */
-	struct sw_poller poller;
+	struct sw_poller poller; /* but for lcore 0 */
+	/* What it gives back is referred to by none of its own queue pairs any
+	 * more: lcore 0's come next. */
+	_Atomic bool is_let_go;
 	int done; /* the last stage entered */
 	_Atomic bool is_quiet;
 	_Atomic uint64_t open_chunks;

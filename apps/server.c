@@ -54,7 +54,7 @@ static int run(struct server *s)
 		err = sw_serve_open(&s->serve, d);
 	if (err)
 		return err;
-	sw_poller_init(&s->poller, d, d->ports, d->n_ports);
+	sw_poller_init(&s->poller, d, 0);
 	s->poller.ctx = s;
 	s->poller.work = work;
 	err = sw_serve_start(&s->serve, &s->poller.loop);

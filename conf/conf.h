@@ -27,6 +27,13 @@ enum {
 /* Values of the CHOICE fields, in the order of the words in options.def. */
 enum sw_conf_role { SW_ROLE_SERVER, SW_ROLE_AGENT, SW_ROLE_BOTH };
 enum sw_conf_port_type { SW_PORT_MEMIF, SW_PORT_AF_PACKET, SW_PORT_AF_XDP };
+/* As enum sw_steering, with auto for SW_STEER_ONE. */
+enum sw_conf_steering {
+	SW_STEERING_AUTO,
+	SW_STEERING_RULES,
+	SW_STEERING_RSS,
+	SW_STEERING_HANDOFF
+};
 enum sw_conf_side { SW_SIDE_NONE, SW_SIDE_LISTEN, SW_SIDE_CONNECT };
 /* Above auto: enum sw_sum_level + 1. */
 enum sw_conf_level {

@@ -9,7 +9,10 @@
 #include "engine/port.h"
 #include "engine/stats.h"
 
-enum { SW_MAX_PORTS = 33 }; /* 32 to others and one to itself */
+enum {
+	SW_MAX_PORTS = 33, /* 32 to others and one to itself */
+	SW_MAX_LCORES = 16 /* of a process, polling */
+};
 
 /* A server or a worker.  It is embedded first in its struct.  All calls come
  * from the lcore that owns it; now_ns never goes back. */

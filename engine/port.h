@@ -27,6 +27,15 @@ struct sw_path {
 	uint16_t port_i; /* index of our port in the node's list */
 };
 
+/* How frames come to the lcore that has their endpoint. */
+enum sw_steering {
+	SW_STEER_ONE,     /* there is but one lcore */
+	SW_STEER_RULES,   /* by UDP port: they land in its queue */
+	SW_STEER_RSS,     /* by a hash: its source port says in which one */
+	SW_STEER_HANDOFF, /* the port has one queue pair: by ring */
+	SW_STEER_KINDS
+};
+
 /* A received frame.  @data points at our header.  A NIC's port placed it so
  * that the payload, which follows, is 64-byte aligned on an untagged IPv4
  * frame; the engine works at any alignment.  Borrowed until rx_release. */
@@ -35,6 +44,7 @@ struct sw_rx_frame {
 	const uint8_t *payload; /* len - SW_HEAD_BYTES, anywhere */
 	uint32_t len; /* header and payload: UDP length - 8, <= bytes present */
 	uint16_t endpoint; /* of ours, that it is for */
+	uint16_t landed;   /* the lcore whose queue it came in on */
 	struct sw_path from;
 };
 
@@ -77,6 +87,7 @@ struct sw_port {
 	uint32_t max_payload; /* largest payload class that fits its frames */
 	uint64_t rate_bit_s;  /* payload to pace to; 0: no limit */
 	uint64_t link_bit_s;  /* what the link carries; 0: not known */
+	enum sw_steering steering;
 };
 
 #endif

@@ -1,8 +1,11 @@
 /* afpacket.c - what is special about af_packet: the shape of its rings.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/error.h"
+#include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 #include "pmd/dpdk/rights.h"
 
@@ -61,9 +64,10 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 
 	(void)log;
 	snprintf(args, size,
-		"iface=%s,qpairs=1,blocksz=%u,framesz=%u,framecnt=%u,"
+		"iface=%s,qpairs=%u,blocksz=%u,framesz=%u,framecnt=%u,"
 		"qdisc_bypass=1",
-		p->device, s->block_bytes, s->frame_bytes, ring_frames(p, s));
+		p->device, p->n_queues, s->block_bytes, s->frame_bytes,
+		ring_frames(p, s));
 	return 0;
 }
 
@@ -71,7 +75,44 @@ static void missing(const struct sw_dpdk_port_params *p, char *out, size_t size)
 {
 	const struct shape *s = shape_of(p->payload_bytes);
 
-	sw_rights_packet(2ull * ring_frames(p, s) * s->frame_bytes, out, size);
+	sw_rights_packet(
+		2ull * p->n_queues * ring_frames(p, s) * s->frame_bytes, out,
+		size);
+}
+
+/* Every queue pair has a socket.  Rules are its filter: a frame is copied to
+ * none but the one that it is for. */
+static int steer(struct port *p)
+{
+	const struct sw_dpdk_port_params *c = &p->params;
+	bool is_rss = p->n_queues > 1 && c->steering == SW_STEER_RSS;
+	int fds[SW_DPDK_QUEUES + 1], err = 0;
+	uint32_t n = sw_netif_sockets(p->if_index, fds, SW_DPDK_QUEUES + 1);
+	struct sw_netif_filter f = {.ip = c->ip,
+		.udp = c->udp,
+		.n_udp = c->n_udp,
+		.n_endpoints = c->n_udp};
+
+	if (n != p->n_queues)
+		err = SW_EIO;
+	for (uint32_t i = 0; i < p->n_queues && !err; i++) {
+		f.has_arp = is_rss || i == 0;
+		f.endpoints = 0;
+		for (uint32_t e = 0; e < f.n_endpoints; e++)
+			if (is_rss || sw_dpdk_queue_of(p, e) == i)
+				f.endpoints |= 1u << e;
+		err = sw_netif_filter(fds[i], &f);
+	}
+	if (is_rss && !err)
+		err = sw_netif_fanout(fds, n);
+	if (p->n_queues > 1)
+		p->steering = is_rss ? SW_STEER_RSS : SW_STEER_RULES;
+	if (err)
+		sw_log(p->log, SW_LOG_ERROR,
+			"port %s: cannot filter what its %u sockets (%u found) "
+			"receive of %s: %s",
+			c->name, p->n_queues, n, c->device, strerror(errno));
+	return err;
 }
 
 const struct port_type sw_dpdk_af_packet = {
@@ -80,6 +121,7 @@ const struct port_type sw_dpdk_af_packet = {
 	.rx_extra = RX_EXTRA,
 	.ring_slots = 256,
 	.is_sync = true,
-	.is_kernel = true,
+	.steer = steer,
+	.is_locked = true,
 	.missing = missing,
 };

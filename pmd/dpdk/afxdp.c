@@ -86,5 +86,5 @@ const struct port_type sw_dpdk_af_xdp = {
 	.payload_max = 3328,
 	.ring_slots = 256,
 	.is_sync = true,
-	.is_kernel = true,
+	.max_queues = 1,
 };

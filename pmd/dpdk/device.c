@@ -19,7 +19,7 @@ static int refused(const struct port *p, const char *what, int ret)
 	if (p->type->missing)
 		p->type->missing(&p->params, lacks, sizeof(lacks));
 	sw_log(p->log, SW_LOG_ERROR, "port %s: dpdk refuses %s: %s%s%s",
-		p->base.name, what, rte_strerror(-ret), *lacks ? "; " : "",
+		p->params.name, what, rte_strerror(-ret), *lacks ? "; " : "",
 		lacks);
 	return SW_EIO;
 }
@@ -27,8 +27,8 @@ static int refused(const struct port *p, const char *what, int ret)
 static int device_add(struct port *p)
 {
 	char args[512];
-	int err = p->type->devargs(
-		&p->params, p->base.max_payload, p->log, args, sizeof(args));
+	int err = p->type->devargs(&p->params, p->params.payload_bytes, p->log,
+		args, sizeof(args));
 
 	if (err)
 		return err;
@@ -37,12 +37,8 @@ static int device_add(struct port *p)
 		return SW_ENOMEM;
 	}
 	err = rte_eal_hotplug_add("vdev", p->dev_name, args);
-	if (!err && !rte_eth_dev_get_port_by_name(p->dev_name, &p->eth_i)) {
-		if (p->type->is_kernel)
-			sw_netif_filter(p->if_index, p->params.ip,
-				p->params.udp, p->params.n_udp);
+	if (!err && !rte_eth_dev_get_port_by_name(p->dev_name, &p->eth_i))
 		return 0;
-	}
 	refused(p, args, err);
 	free(p->dev_name);
 	p->dev_name = NULL;
@@ -83,6 +79,7 @@ static int capabilities_take(struct port *p, struct rte_eth_conf *conf)
 		info.rx_offload_capa &
 		(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_VLAN_STRIP);
 	conf->txmode.offloads = info.tx_offload_capa & (sum | gather);
+	sw_dpdk_steer_conf(p, &info, conf);
 	p->can_gather = conf->txmode.offloads & gather;
 	p->me.is_sum_later = conf->txmode.offloads & sum;
 	p->tx_flags = p->me.is_sum_later
@@ -91,37 +88,55 @@ static int capabilities_take(struct port *p, struct rte_eth_conf *conf)
 	return 0;
 }
 
-/* One queue each way.  The MTU stays as the driver says: memif and af_packet
- * refuse a larger one although they carry whatever fits their buffers. */
+static int queue_setup(struct port *p, uint16_t i)
+{
+	uint16_t n = (uint16_t)p->params.ring_slots;
+	int ret = rte_eth_rx_queue_setup(
+		p->eth_i, i, n, SOCKET_ID_ANY, NULL, p->queues[i]->rx_pool);
+
+	return ret ? ret
+		   : rte_eth_tx_queue_setup(
+			     p->eth_i, i, n, SOCKET_ID_ANY, NULL);
+}
+
+/* A queue pair for each lcore.  The MTU stays as the driver says: memif and
+ * af_packet refuse a larger one although they carry whatever fits their
+ * buffers. */
 static int queues_open(struct port *p)
 {
 	struct rte_eth_conf conf = {0};
-	uint16_t n = (uint16_t)p->params.ring_slots;
-	char what[32];
+	char what[64];
 	int ret = capabilities_take(p, &conf);
 
 	if (!ret)
-		ret = rte_eth_dev_configure(p->eth_i, 1, 1, &conf);
-	if (!ret)
-		ret = rte_eth_rx_queue_setup(
-			p->eth_i, 0, n, SOCKET_ID_ANY, NULL, p->rx_pool);
-	if (!ret)
-		ret = rte_eth_tx_queue_setup(
-			p->eth_i, 0, n, SOCKET_ID_ANY, NULL);
+		ret = rte_eth_dev_configure(
+			p->eth_i, p->n_queues, p->n_queues, &conf);
+	for (uint16_t i = 0; i < p->n_queues && !ret; i++)
+		ret = queue_setup(p, i);
 	if (!ret)
 		return name_ourselves(p);
-	snprintf(what, sizeof(what), "rings of %u slots", n);
+	snprintf(what, sizeof(what), "%u queue pairs, rings of %u slots",
+		p->n_queues, p->params.ring_slots);
 	return refused(p, what, ret);
 }
 
-int sw_dpdk_device_open(struct port *p)
+int sw_dpdk_device_make(struct port *p)
 {
 	int err = device_add(p);
 
 	if (!err)
-		err = queues_open(p);
-	if (!err)
-		err = sw_dpdk_faults_open(p, &p->params.faults);
+		err = sw_dpdk_steer_plan(p);
+	if (err)
+		sw_dpdk_device_close(p);
+	return err;
+}
+
+int sw_dpdk_device_open(struct port *p)
+{
+	int err = queues_open(p);
+
+	for (uint16_t i = 0; i < p->n_queues && !err; i++)
+		err = sw_dpdk_faults_open(p->queues[i], &p->params.faults);
 	if (err)
 		sw_dpdk_device_close(p);
 	return err;
@@ -132,11 +147,13 @@ int sw_dpdk_device_start(struct port *p)
 	int ret = rte_eth_dev_start(p->eth_i);
 
 	p->is_started = !ret;
+	if (!ret)
+		return sw_dpdk_steer_start(p);
 	/* whoever dials goes on until the other end is there */
-	if (!ret || (p->type->is_link && !p->params.is_listener))
+	if (p->type->is_link && !p->params.is_listener)
 		return 0;
 	sw_log(p->log, SW_LOG_ERROR, "port %s: does not start: %s",
-		p->base.name, rte_strerror(-ret));
+		p->params.name, rte_strerror(-ret));
 	return SW_EIO;
 }
 
@@ -145,7 +162,9 @@ void sw_dpdk_device_close(struct port *p)
 	if (!p->dev_name)
 		return;
 	sw_gate_drain();
-	sw_dpdk_faults_close(p);
+	for (uint16_t i = 0; i < p->n_queues; i++)
+		if (p->queues[i])
+			sw_dpdk_faults_close(p->queues[i]);
 	rte_eth_dev_stop(p->eth_i);
 	rte_eal_hotplug_remove("vdev", p->dev_name);
 	if (p->type->removed && p->claim_path)

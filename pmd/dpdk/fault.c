@@ -116,14 +116,15 @@ static int faults_check(const struct port *p, const struct sw_dpdk_faults *s)
 			sw_log(p->log, SW_LOG_ERROR,
 				"port %s: fault percentage %g: 0 to 100 "
 				"expected",
-				p->base.name, v[i]);
+				p->params.name, v[i]);
 			return SW_ECONF;
 		}
 	return 0;
 }
 
-int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *s)
+int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *s)
 {
+	const struct port *p = q->port;
 	struct faults *f;
 	int err = faults_check(p, s);
 
@@ -132,34 +133,37 @@ int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *s)
 	f = rte_zmalloc("faults", sizeof(*f), 64);
 	if (!f)
 		return SW_ENOMEM;
-	f->state = s->seed * 0x9e3779b97f4a7c15ull | 1;
+	f->state = (s->seed + q->index) * 0x9e3779b97f4a7c15ull | 1;
 	f->drop = of_2_32(s->drop_percent);
 	f->duplicate = of_2_32(s->duplicate_percent);
 	f->reorder = of_2_32(s->reorder_percent);
-	p->rx_callback = rte_eth_add_rx_callback(p->eth_i, 0, faults_rx, f);
-	if (!p->rx_callback) {
+	q->rx_callback =
+		rte_eth_add_rx_callback(p->eth_i, q->index, faults_rx, f);
+	if (!q->rx_callback) {
 		rte_free(f);
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: dpdk takes no receive callback",
-			p->base.name);
+			p->params.name);
 		return SW_EIO;
 	}
-	p->faults = f;
+	q->faults = f;
+	if (q->index)
+		return 0;
 	sw_log(p->log, SW_LOG_WARN,
 		"port %s: faults are on: %g %% dropped, %g %% duplicated, %g "
 		"%% reordered",
-		p->base.name, s->drop_percent, s->duplicate_percent,
+		p->params.name, s->drop_percent, s->duplicate_percent,
 		s->reorder_percent);
 	return 0;
 }
 
-void sw_dpdk_faults_close(struct port *p)
+void sw_dpdk_faults_close(struct queue *q)
 {
-	if (!p->faults)
+	if (!q->faults)
 		return;
-	rte_eth_remove_rx_callback(p->eth_i, 0, p->rx_callback);
-	for (uint32_t i = 0; i < p->faults->n_late; i++)
-		rte_pktmbuf_free(p->faults->late[i].m);
-	rte_free(p->faults);
-	p->faults = NULL;
+	rte_eth_remove_rx_callback(q->port->eth_i, q->index, q->rx_callback);
+	for (uint32_t i = 0; i < q->faults->n_late; i++)
+		rte_pktmbuf_free(q->faults->late[i].m);
+	rte_free(q->faults);
+	q->faults = NULL;
 }

@@ -142,6 +142,7 @@ const struct port_type sw_dpdk_memif = {
 	.unclaim = unclaim,
 	.removed = sw_gate_silence,
 	.ring_slots = 64,
+	.max_queues = 1,
 	.is_sync = true,
 	.is_link = true,
 };

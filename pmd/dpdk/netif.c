@@ -15,9 +15,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "engine/error.h"
+
+enum { FDS_MAX = 4096 /* a driver's sockets are among the first */ };
 
 static int query(int fd, const char *name, struct sw_netif *out)
 {
@@ -114,36 +117,60 @@ bool sw_netif_of_ip(uint32_t ip, char *name, size_t size)
 	return is_found;
 }
 
+enum { FILTER_HEAD = 14, FILTER_MAX = FILTER_HEAD + SW_NETIF_ENDPOINTS + 3 };
+
 /* The kernel has taken a VLAN tag off before it filters, so offsets are those
- * of an untagged frame; which VLAN it was, and all else, the port checks. */
-static int filter_attach(int fd, uint32_t ip, uint16_t udp, uint16_t n_udp)
+ * of an untagged frame; which VLAN it was, and all else, the port checks.
+ * The last two instructions take and drop.  Returns how many there are. */
+static uint32_t filter_write(
+	const struct sw_netif_filter *f, struct sock_filter code[FILTER_MAX])
 {
-	enum {
-		N = 15
-	}; /* instructions; the last drops, the one before takes */
-	struct sock_filter code[N] = {
+	uint32_t n = (uint32_t)__builtin_popcount(f->endpoints);
+	uint32_t take = FILTER_HEAD + n + 1, drop = take + 1, at = FILTER_HEAD;
+#define TO(target, from) ((uint8_t)((target) - (from)-1))
+	const struct sock_filter head[FILTER_HEAD] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			(uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, N - 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING,
+			TO(drop, 1), 0),
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_ARP, N - 6, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, N - 6),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_ARP,
+			TO(f->has_arp ? take : drop, 3), 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, TO(drop, 4)),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, N - 8),
+		BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, TO(drop, 6)),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 30),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ip, 0, N - 10),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, f->ip, 0, TO(drop, 8)),
 		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),
 		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, udp, 0, N - 13),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)udp + n_udp,
-			N - 14, 0),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, f->udp),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, f->n_udp, TO(drop, 12), 0),
+		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, f->n_endpoints),
 	};
-	struct sock_fprog prog = {N, code};
 
-	return setsockopt(
-		fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+	memcpy(code, head, sizeof(head));
+	for (uint32_t e = 0; e < SW_NETIF_ENDPOINTS; e++)
+		if (f->endpoints >> e & 1) {
+			code[at] = (struct sock_filter)BPF_JUMP(
+				BPF_JMP | BPF_JEQ | BPF_K, e, TO(take, at), 0);
+			at++;
+		}
+#undef TO
+	code[at] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, 1);
+	code[take] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	code[drop] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	return drop + 1;
+}
+
+int sw_netif_filter(int fd, const struct sw_netif_filter *f)
+{
+	struct sock_filter code[FILTER_MAX];
+	struct sock_fprog prog = {(unsigned short)filter_write(f, code), code};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog))
+		       ? SW_EIO
+		       : 0;
 }
 
 static bool is_open_to_all(int fd, uint32_t if_index)
@@ -158,15 +185,30 @@ static bool is_open_to_all(int fd, uint32_t if_index)
 	       !n_code;
 }
 
-uint32_t sw_netif_filter(
-	uint32_t if_index, uint32_t ip, uint16_t udp, uint16_t n_udp)
+uint32_t sw_netif_sockets(uint32_t if_index, int fds[], uint32_t max)
 {
 	int most = (int)sysconf(_SC_OPEN_MAX);
 	uint32_t n = 0;
 
-	for (int fd = 0; fd < most && fd < 4096; fd++)
-		if (is_open_to_all(fd, if_index) &&
-			!filter_attach(fd, ip, udp, n_udp))
-			n++;
+	for (int fd = 0; fd < most && fd < FDS_MAX && n < max; fd++)
+		if (is_open_to_all(fd, if_index))
+			fds[n++] = fd;
 	return n;
+}
+
+int sw_netif_fanout(const int fds[], uint32_t n)
+{
+	uint32_t arg = (PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
+	socklen_t len = sizeof(arg);
+
+	for (uint32_t i = 0; i < n; i++) {
+		/* not our setsockopt: the driver is to join no group */
+		if (syscall(SYS_setsockopt, fds[i], SOL_PACKET, PACKET_FANOUT,
+			    &arg, sizeof(arg)))
+			return SW_EIO;
+		if (!i && getsockopt(fds[0], SOL_PACKET, PACKET_FANOUT, &arg,
+				  &len))
+			return SW_EIO;
+	}
+	return 0;
 }

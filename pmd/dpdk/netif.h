@@ -31,11 +31,28 @@ void sw_netif_names(char *out, size_t size);
  * @name; false: none. */
 bool sw_netif_of_ip(uint32_t ip, char *name, size_t size);
 
-/* sw_netif_filter - the sockets of this process that receive all frames of the
- * interface and have no filter yet get one: ARP, and what comes in for @ip and
- * the @n_udp ports from @udp on (host order).  What else passes is not copied
- * to us. Returns how many there were. */
-uint32_t sw_netif_filter(
-	uint32_t if_index, uint32_t ip, uint16_t udp, uint16_t n_udp);
+/* What a socket that receives all frames of an interface is to receive: ARP,
+ * and datagrams to some of our UDP ports, which count through the endpoints. */
+struct sw_netif_filter {
+	uint32_t ip; /* host order, as all here */
+	uint16_t udp, n_udp;
+	uint16_t n_endpoints;
+	uint32_t endpoints; /* bits: those that are wanted */
+	bool has_arp;
+};
+enum { SW_NETIF_ENDPOINTS = 32 };
+
+/* sw_netif_filter - let the packet socket @fd receive that and no more.
+ * Errors: SW_EIO the kernel refuses. */
+int sw_netif_filter(int fd, const struct sw_netif_filter *f);
+
+/* sw_netif_sockets - the sockets of this process that receive all frames of the
+ * interface and have no filter yet, in the order in which they were made; at
+ * most @max. */
+uint32_t sw_netif_sockets(uint32_t if_index, int fds[], uint32_t max);
+
+/* sw_netif_fanout - let @n packet sockets share what comes, by a hash of
+ * addresses and ports.  Errors: SW_EIO the kernel refuses. */
+int sw_netif_fanout(const int fds[], uint32_t n);
 
 #endif

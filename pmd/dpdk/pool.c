@@ -1,4 +1,4 @@
-/* pool.c - the buffers of a port.
+/* pool.c - the buffers of a queue pair.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -66,23 +66,24 @@ uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 {
 	struct pools s = pools_size(p);
 
-	return pool_bytes(s.n_rx, s.rx_room) +
-	       pool_bytes(s.n_head, s.head_room) +
-	       pool_bytes(s.n_copy, s.copy_room);
+	return p->n_queues * (pool_bytes(s.n_rx, s.rx_room) +
+				     pool_bytes(s.n_head, s.head_room) +
+				     pool_bytes(s.n_copy, s.copy_room));
 }
 
 static struct rte_mempool *pool_open(
-	const struct port *p, const char *what, uint32_t n, uint32_t room)
+	const struct queue *q, const char *what, uint32_t n, uint32_t room)
 {
 	struct rte_pktmbuf_pool_private priv = {
 		.mbuf_data_room_size = (uint16_t)room,
 		.mbuf_priv_size = PRIV_BYTES};
 	/* Lent buffers lie one behind the other, without space in between. */
 	uint32_t flags = room == PAGE_ROOM_BYTES ? RTE_MEMPOOL_F_NO_SPREAD : 0;
+	const struct port *p = q->port;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool;
 
-	snprintf(name, sizeof(name), "%s%u", what, p->index);
+	snprintf(name, sizeof(name), "%s%u.%u", what, p->index, q->index);
 	pool = rte_mempool_create(name, n,
 		sizeof(struct rte_mbuf) + PRIV_BYTES + room, POOL_CACHE,
 		sizeof(priv), rte_pktmbuf_pool_init, &priv, rte_pktmbuf_init,
@@ -90,40 +91,59 @@ static struct rte_mempool *pool_open(
 	if (!pool)
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: no memory for %u %s buffers of %u bytes: %s",
-			p->base.name, n, what, room, rte_strerror(rte_errno));
+			p->params.name, n, what, room, rte_strerror(rte_errno));
 	return pool;
+}
+
+static void queue_close(struct queue *q)
+{
+	if (q->copy_pool != q->rx_pool)
+		rte_mempool_free(q->copy_pool);
+	rte_mempool_free(q->rx_pool);
+	rte_mempool_free(q->head_pool);
+	q->rx_pool = q->head_pool = q->copy_pool = NULL;
+}
+
+static int queue_open(struct queue *q, const struct pools *s)
+{
+	const struct port *p = q->port;
+
+	q->rx_pool = pool_open(q, "rx", s->n_rx, s->rx_room);
+	if (p->type->n_lent) {
+		q->copy_pool = q->rx_pool;
+	} else {
+		q->head_pool = pool_open(q, "head", s->n_head, s->head_room);
+		q->copy_pool = pool_open(q, "copy", s->n_copy, s->copy_room);
+	}
+	if (!q->rx_pool || !q->copy_pool || (!q->head_pool && !p->type->n_lent))
+		return SW_ENOMEM;
+	return 0;
 }
 
 void sw_dpdk_pools_close(struct port *p)
 {
-	if (p->copy_pool != p->rx_pool)
-		rte_mempool_free(p->copy_pool);
-	rte_mempool_free(p->rx_pool);
-	rte_mempool_free(p->head_pool);
-	p->rx_pool = p->head_pool = p->copy_pool = NULL;
+	for (uint32_t i = 0; i < p->n_queues; i++)
+		if (p->queues[i])
+			queue_close(p->queues[i]);
 }
 
 int sw_dpdk_pools_open(struct port *p)
 {
 	struct pools s = pools_size(&p->params);
+	int err = 0;
 
-	p->rx_pool = pool_open(p, "rx", s.n_rx, s.rx_room);
-	if (p->type->n_lent) {
-		p->copy_pool = p->rx_pool;
-	} else {
-		p->head_pool = pool_open(p, "head", s.n_head, s.head_room);
-		p->copy_pool = pool_open(p, "copy", s.n_copy, s.copy_room);
-	}
-	if (!p->rx_pool || !p->copy_pool ||
-		(!p->head_pool && !p->type->n_lent)) {
+	for (uint32_t i = 0; i < p->n_queues && !err; i++)
+		err = queue_open(p->queues[i], &s);
+	if (err) {
 		sw_dpdk_pools_close(p);
-		return SW_ENOMEM;
+		return err;
 	}
 	sw_log(p->log, SW_LOG_INFO,
-		"port %s: %s, ring %u, burst %u; buffers: receive %u x %u, "
-		"header %u x %u, copy %u x %u, %llu KiB",
-		p->base.name, p->type->name, p->params.ring_slots, p->burst,
-		s.n_rx, s.rx_room, s.n_head, s.head_room, s.n_copy, s.copy_room,
+		"port %s: %s, %u queue pairs, ring %u, burst %u; buffers of "
+		"each: receive %u x %u, header %u x %u, copy %u x %u; %llu KiB",
+		p->params.name, p->type->name, p->n_queues,
+		p->params.ring_slots, p->burst, s.n_rx, s.rx_room, s.n_head,
+		s.head_room, s.n_copy, s.copy_room,
 		(unsigned long long)sw_dpdk_port_bytes(&p->params) >> 10);
 	return 0;
 }

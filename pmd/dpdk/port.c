@@ -11,7 +11,7 @@
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 
-enum { NAME_MAX_BYTES = 31 };
+enum { NAME_MAX_BYTES = 31, SLOTS_MIN = 16, SLOTS_MAX = 16384 };
 
 const struct port_type *const sw_port_types[SW_DPDK_N_TYPES] = {
 	[SW_DPDK_MEMIF] = &sw_dpdk_memif,
@@ -42,6 +42,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 	*p = (struct sw_dpdk_port_params){
 		.type = SW_DPDK_MEMIF,
 		.n_udp = 1,
+		.n_queues = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
 		.burst = 16,
 		.is_listener = true,
@@ -97,11 +98,15 @@ static int params_check(
 		what = "VLAN of 1 to 4094, or 0 for none, expected";
 	else if (!p->ring_slots)
 		what = NULL;
-	else if (p->ring_slots < 16 || p->ring_slots > 16384 ||
+	else if (p->ring_slots < SLOTS_MIN || p->ring_slots > SLOTS_MAX ||
 		 p->ring_slots & (p->ring_slots - 1))
 		what = "ring slots: a power of two from 16 to 16384 expected";
 	if (!p->burst || p->burst > SW_RX_BURST)
 		what = "burst: 1 to 64 expected";
+	if (!p->n_queues || p->n_queues > SW_DPDK_QUEUES)
+		what = "1 to 16 queue pairs expected";
+	if (p->n_udp > SW_DPDK_ENDPOINTS)
+		what = "at most 32 UDP ports expected";
 	if (!what)
 		return 0;
 	sw_log(log, SW_LOG_ERROR, "port %s: %s", p->name, what);
@@ -163,11 +168,25 @@ static void unclaim(struct port *p)
 
 static void port_delete(struct port *p)
 {
+	for (uint32_t i = 0; i < SW_DPDK_QUEUES; i++)
+		rte_free(p->queues[i]);
 	free((void *)(uintptr_t)p->params.name);
 	free((void *)(uintptr_t)p->params.socket_path);
 	free((void *)(uintptr_t)p->params.device);
 	rte_free(p->arp);
 	rte_free(p);
+}
+
+/* Slots of a queue's rings where nobody says how many. */
+static uint32_t slots_of(const struct port_type *type, uint32_t n_queues)
+{
+	uint32_t n = type->ring_slots;
+
+	while (type->is_locked && n_queues > 1 && n > SLOTS_MIN) {
+		n /= 2;
+		n_queues = (n_queues + 1) / 2;
+	}
+	return n;
 }
 
 /* Texts that outlive the caller's. */
@@ -179,9 +198,10 @@ static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 	c->name = strdup(params->name);
 	c->socket_path = strdup(params->socket_path ? params->socket_path : "");
 	c->device = strdup(params->device ? params->device : "");
+	if (c->steering == SW_STEER_HANDOFF)
+		c->n_queues = 1;
 	if (!c->ring_slots)
-		c->ring_slots = p->type->ring_slots;
-	p->base.name = c->name;
+		c->ring_slots = slots_of(p->type, c->n_queues);
 	return c->name && c->socket_path && c->device ? 0 : SW_ENOMEM;
 }
 
@@ -199,15 +219,38 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 		port_delete(p);
 		return NULL;
 	}
-	p->base.ops = &sw_dpdk_ops;
-	p->base.ip = params->ip;
-	p->base.max_payload = params->payload_bytes;
 	p->log = log;
 	p->index = index;
+	p->n_lcores = params->n_queues;
 	p->burst = (uint16_t)params->burst;
 	p->frame_max = FRAME_REST_BYTES + params->payload_bytes;
-	rte_mbuf_ext_refcnt_set(&p->shinfo, 1);
 	return p;
+}
+
+static int queue_new(struct port *p, uint16_t i)
+{
+	struct queue *q = rte_zmalloc("queue", sizeof(*q), 64);
+
+	if (!q)
+		return SW_ENOMEM;
+	p->queues[i] = q;
+	q->base = (struct sw_port){.ops = &sw_dpdk_ops,
+		.name = p->params.name,
+		.ip = p->params.ip,
+		.max_payload = p->params.payload_bytes};
+	q->port = p;
+	q->index = i;
+	rte_mbuf_ext_refcnt_set(&q->shinfo, 1);
+	return 0;
+}
+
+static int queues_new(struct port *p)
+{
+	int err = 0;
+
+	for (uint16_t i = 0; i < p->n_queues && !err; i++)
+		err = queue_new(p, i);
+	return err;
 }
 
 /* Everything that can fail, in this order. */
@@ -216,10 +259,13 @@ static int port_fill(struct port *p)
 	int err = claim(p, &p->params);
 
 	if (!err)
+		err = sw_dpdk_device_make(p);
+	if (!err)
+		err = queues_new(p);
+	if (!err)
 		err = sw_dpdk_pools_open(p);
-	if (err)
-		return err;
-	err = sw_dpdk_device_open(p);
+	if (!err)
+		err = sw_dpdk_device_open(p);
 	if (!err)
 		err = sw_dpdk_device_start(p);
 	if (!err)
@@ -254,8 +300,17 @@ int sw_dpdk_port_open(const struct sw_dpdk_port_params *params, uint16_t index,
 		port_delete(p);
 		return err;
 	}
-	*out = &p->base;
+	for (uint32_t i = 0; i < p->n_queues; i++)
+		p->queues[i]->base.steering = p->steering;
+	*out = &p->queues[0]->base;
 	return 0;
+}
+
+struct sw_port *sw_dpdk_port_queue(const struct sw_port *first, uint32_t i)
+{
+	const struct port *p = port_of(first);
+
+	return i < p->n_queues ? &p->queues[i]->base : NULL;
 }
 
 void sw_dpdk_port_close(struct sw_port **base)
@@ -266,8 +321,12 @@ void sw_dpdk_port_close(struct sw_port **base)
 		return;
 	p = port_of(*base);
 	sw_dpdk_watch_stop(p);
-	rte_pktmbuf_free_bulk(p->rx_held, p->n_rx_held);
-	rte_pktmbuf_free_bulk(p->tx_held, p->n_tx_held);
+	for (uint32_t i = 0; i < p->n_queues; i++) {
+		struct queue *q = p->queues[i];
+
+		rte_pktmbuf_free_bulk(q->rx_held, q->n_rx_held);
+		rte_pktmbuf_free_bulk(q->tx_held, q->n_tx_held);
+	}
 	sw_dpdk_pools_close(p);
 	unclaim(p);
 	port_delete(p);
@@ -276,30 +335,30 @@ void sw_dpdk_port_close(struct sw_port **base)
 
 bool sw_dpdk_port_is_up(const struct sw_port *base)
 {
-	return port_is_up((const struct port *)base);
+	return port_is_up(port_of(base));
 }
 
 uint32_t sw_dpdk_port_slots(const struct sw_port *base)
 {
-	return ((const struct port *)base)->params.ring_slots;
+	return port_of(base)->params.ring_slots * port_of(base)->n_queues;
 }
 
 bool sw_dpdk_port_is_drained(struct sw_port *base)
 {
-	struct port *p = port_of(base);
+	struct queue *q = queue_of(base);
 
-	if (!p->type->is_sync)
-		rte_eth_tx_done_cleanup(p->eth_i, 0, 0);
-	return rte_mbuf_ext_refcnt_read(&p->shinfo) == 1;
+	if (!q->port->type->is_sync)
+		rte_eth_tx_done_cleanup(q->port->eth_i, q->index, 0);
+	return rte_mbuf_ext_refcnt_read(&q->shinfo) == 1;
 }
 
 void sw_dpdk_port_stats_get(
 	const struct sw_port *base, struct sw_dpdk_port_stats *out)
 {
-	const struct port *p = (const struct port *)base;
+	const struct queue *q = (const struct queue *)base;
 	uint64_t *to = (uint64_t *)out;
 
 	for (uint32_t i = 0; i < SW_DPDK_N_COUNTERS; i++)
 		to[i] = atomic_load_explicit(
-			&p->counters[i], memory_order_relaxed);
+			&q->counters[i], memory_order_relaxed);
 }

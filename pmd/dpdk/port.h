@@ -11,6 +11,11 @@
 #include "engine/log.h"
 #include "engine/port.h"
 
+enum {
+	SW_DPDK_QUEUES = 16,
+	SW_DPDK_ENDPOINTS = 2 * SW_DPDK_QUEUES,
+};
+
 enum sw_dpdk_type {
 	SW_DPDK_MEMIF,     /* shared memory with one other process */
 	SW_DPDK_AF_PACKET, /* an interface of the kernel, by its sockets */
@@ -34,14 +39,21 @@ struct sw_dpdk_port_params {
 	const char
 		*name; /* of the port, unique; 1 to 31 letters, digits, - _ */
 	enum sw_dpdk_type type;
-	uint32_t ip;            /* our address, host order */
-	uint16_t udp;           /* our first UDP port, host order */
-	uint16_t n_udp;         /* so many from there on are ours: endpoints */
-	uint32_t payload_bytes; /* largest payload class: 1344, 3328 or 8192;
-				   the MTU may make it smaller */
-	uint32_t ring_slots;    /* of the driver, each way; a power of two,
-				   16 … 16384; 0: by type */
-	uint32_t burst;         /* frames per driver call, 1 … SW_RX_BURST */
+	uint32_t ip;       /* our address, host order */
+	uint16_t udp;      /* our first UDP port, host order */
+	uint16_t n_udp;    /* so many from there on are ours: endpoints */
+	uint16_t n_queues; /* queue pairs wanted, one for each of so many
+			      lcores; 1 … SW_DPDK_QUEUES */
+	/* By endpoint: the lcore that has it, whose queue, if it has one, its
+	 * frames are steered to. */
+	uint8_t owners[SW_DPDK_ENDPOINTS];
+	enum sw_steering steering; /* of several; SW_STEER_ONE: the best that
+				      there is */
+	uint32_t payload_bytes;    /* largest payload class: 1344, 3328 or 8192;
+				      the MTU may make it smaller */
+	uint32_t ring_slots;       /* of the driver, each way; a power of two,
+				      16 … 16384; 0: by type */
+	uint32_t burst; /* frames per driver call, 1 … SW_RX_BURST */
 	struct sw_dpdk_faults faults;
 	/* memif: */
 	const char *socket_path; /* in a directory that both processes write */
@@ -62,7 +74,7 @@ struct sw_dpdk_port_stats {
 };
 
 /* sw_dpdk_port_params_init - fill @p with defaults: memif, listener, one
- * UDP port, payload
+ * UDP port, one queue pair, payload
  * 8192, ring by type, burst 16, no faults, prefix 24; name, ip, and socket_path
  * or device stay to be set.
  * Thread: any. */
@@ -81,24 +93,31 @@ uint32_t sw_dpdk_port_payload(uint32_t mtu);
  * @p        read only during the call
  * @index    goes into sw_path.port_i of its frames
  * @log      kept
- * @out      set on success; owned by the caller until sw_dpdk_port_close
- * Thread: control.  The ops then belong to one lcore.
+ * @out      set on success to the first queue pair; owned by the caller until
+ *           sw_dpdk_port_close
+ * Thread: control.  The ops of a queue pair then belong to one lcore.
  * Errors: SW_ECONF a parameter; SW_EBUSY another process listens there;
  * SW_ENOMEM; SW_EIO the driver refuses. */
 int sw_dpdk_port_open(const struct sw_dpdk_port_params *p, uint16_t index,
 	const struct sw_log *log, struct sw_port **out);
 
-/* sw_dpdk_port_close - give everything back; its lcore has left it.  Sets *@p
- * to NULL; *@p may be NULL.  Thread: control. */
+/* sw_dpdk_port_queue - queue pair @i of the port whose first one is @first;
+ * NULL: the device has not so many, and the lcores from @i on reach it through
+ * others. */
+struct sw_port *sw_dpdk_port_queue(const struct sw_port *first, uint32_t i);
+
+/* sw_dpdk_port_close - give everything back, by its first queue pair; its
+ * lcores have left it.  Sets *@p to NULL; *@p may be NULL.  Thread: control. */
 void sw_dpdk_port_close(struct sw_port **p);
 
 /* sw_dpdk_port_is_up - is the other end there?  Thread: any. */
 bool sw_dpdk_port_is_up(const struct sw_port *p);
 
-/* sw_dpdk_port_slots - of its driver's rings, each way. */
+/* sw_dpdk_port_slots - of its driver's rings, each way, all queue pairs. */
 uint32_t sw_dpdk_port_slots(const struct sw_port *p);
 
-/* sw_dpdk_port_is_drained - does no driver refer to a stable payload any more?
+/* sw_dpdk_port_is_drained - does no driver refer to a stable payload sent on
+ * this queue pair any more?
  * Then their memory may be unmapped.  Ask again after tx_flush while false.
  * Thread: the owning lcore. */
 bool sw_dpdk_port_is_drained(struct sw_port *p);

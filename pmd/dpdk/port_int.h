@@ -32,6 +32,8 @@ enum {
 	GATHER_MIN_BYTES = 256,
 };
 
+struct port;
+
 /* What differs between drivers, beyond what ethdev tells of itself.  A row in
  * sw_port_types. */
 struct port_type {
@@ -55,11 +57,17 @@ struct port_type {
 	 * from there too, or the driver would copy them; 0: nothing of it. */
 	uint32_t n_lent;
 	uint32_t payload_max; /* largest class that fits its buffers; 0: any */
-	bool is_sync;         /* has copied a frame when tx_burst returns */
+	uint16_t max_queues;  /* 0: ethdev says */
+	/* Steer with what lies outside ethdev, once the device is there: set
+	 * p->steering to what it is; NULL: by ethdev's means. */
+	int (*steer)(struct port *p);
+	/* Its rings are locked memory, of which a user has little: the queue
+	 * pairs share it. */
+	bool is_locked;
+	bool is_sync; /* has copied a frame when tx_burst returns */
 	/* A link between two processes: the other end is a process, which
 	 * has no ARP, and whose coming and going the driver tells. */
 	bool is_link;
-	bool is_kernel; /* its device is an interface of the kernel */
 	/* Say what a refused device lacks; NULL: nothing to say. */
 	void (*missing)(
 		const struct sw_dpdk_port_params *p, char *out, size_t size);
@@ -70,67 +78,83 @@ extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet, sw_dpdk_af_xdp;
 
 struct faults;
 
-/* One queue pair of one device, which has only that one. */
-struct port {
+/* One queue pair of a port, of one lcore. */
+struct queue {
 	struct sw_port base; /* first: a struct sw_port is one of these */
-	/* set by open */
-	const struct port_type *type;
-	const struct sw_log *log;
-	uint16_t eth_i;
+	struct port *port;
 	uint16_t index;
-	uint16_t burst;
-	bool can_gather;     /* the driver takes frames of two segments */
-	uint64_t tx_flags;   /* of each frame: what the driver fills in */
-	uint32_t frame_max;  /* largest frame that we send */
-	uint32_t head_bytes; /* of a frame, in front of the payload */
-	struct sw_outer me;
-	struct sw_arp *arp; /* NULL: a link */
 	struct rte_mempool *rx_pool, *head_pool, *copy_pool;
 	struct faults *faults;
 	const void *rx_callback;
-	char *claim_path;
-	int claim_fd;
-	char *dev_name;
 	/* of the lcore */
 	_Alignas(64) struct rte_mbuf *rx_held[SW_RX_BURST];
 	struct rte_mbuf *tx_held[SW_RX_BURST];
 	uint16_t tx_bytes[SW_RX_BURST]; /* of tx_held's frames */
 	uint32_t n_rx_held, n_tx_held;
 	bool is_up; /* the link, when the lcore last looked */
+	/* The lcore's: it may have buffers of this device. */
+	_Atomic bool is_in_use;
 	/* Counts references to stable payloads: 1 when there are none.  One
 	 * for all frames is enough, since nobody asks which frame is done, only
 	 * whether all are (is_drained); the driver gives up its reference when
 	 * it frees the segment, at once or much later. */
 	struct rte_mbuf_ext_shared_info shinfo;
 	_Atomic uint64_t counters[SW_DPDK_N_COUNTERS];
+};
+
+/* A device and what its queue pairs share. */
+struct port {
+	/* set by open; lcores read */
+	const struct port_type *type;
+	const struct sw_log *log;
+	uint16_t eth_i;
+	uint16_t index;
+	uint16_t burst;
+	uint16_t n_lcores; /* to be served */
+	uint16_t n_queues; /* at most so many */
+	enum sw_steering steering;
+	bool has_rss;
+	bool can_gather;     /* the driver takes frames of two segments */
+	uint64_t tx_flags;   /* of each frame: what the driver fills in */
+	uint32_t frame_max;  /* largest frame that we send */
+	uint32_t head_bytes; /* of a frame, in front of the payload */
+	struct sw_outer me;
+	struct sw_arp *arp; /* NULL: a link */
+	struct queue *queues[SW_DPDK_QUEUES];
+	char *claim_path;
+	int claim_fd;
+	char *dev_name;
 	/* of DPDK's interrupt thread, which dials and watches */
 	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
 	uint32_t if_index;
 	uint32_t n_dial_ticks; /* also: until a reopening is tried again */
 	bool is_started, was_connected, is_missing;
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */
-	/* The lcore's: it may have buffers of this device. */
-	_Atomic bool is_in_use;
 	_Atomic bool is_removed;
 };
 
 extern const struct sw_port_ops sw_dpdk_ops;
 
-static inline struct port *port_of(struct sw_port *p)
+static inline struct queue *queue_of(struct sw_port *p)
 {
-	return (struct port *)p;
+	return (struct queue *)p;
+}
+
+static inline struct port *port_of(const struct sw_port *p)
+{
+	return ((const struct queue *)p)->port;
 }
 
 /* The owning lcore alone writes counters, so no locked instruction. */
-static inline void count(struct port *p, uint32_t i, uint64_t n)
+static inline void count(struct queue *q, uint32_t i, uint64_t n)
 {
 	uint64_t v =
-		atomic_load_explicit(&p->counters[i], memory_order_relaxed);
+		atomic_load_explicit(&q->counters[i], memory_order_relaxed);
 
-	atomic_store_explicit(&p->counters[i], v + n, memory_order_relaxed);
+	atomic_store_explicit(&q->counters[i], v + n, memory_order_relaxed);
 }
 
-#define COUNT(p, name, n) count(p, SW_DPDK_I_##name, n)
+#define COUNT(q, name, n) count(q, SW_DPDK_I_##name, n)
 
 static inline bool port_is_up(const struct port *p)
 {
@@ -144,23 +168,34 @@ static inline bool port_is_up(const struct port *p)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
-/* Memory of the port's buffers (pool.c). */
+/* Memory of the buffers of all queue pairs (pool.c). */
 int sw_dpdk_pools_open(struct port *p);
 void sw_dpdk_pools_close(struct port *p);
 
-/* DPDK's device (device.c).  Opened by @p->params; open and close on the
- * interrupt thread or while nobody uses it. */
+/* DPDK's device (device.c): made, which says how many queue pairs it gives,
+ * opened with their buffers, started.  By @p->params; on the interrupt thread
+ * or while nobody uses it. */
+int sw_dpdk_device_make(struct port *p);
 int sw_dpdk_device_open(struct port *p);
 int sw_dpdk_device_start(struct port *p);
 void sw_dpdk_device_close(struct port *p);
+
+/* Which queue frames land in (steer.c): how many queue pairs and which way,
+ * before the device is configured; then the rules. */
+int sw_dpdk_steer_plan(struct port *p);
+void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
+	struct rte_eth_conf *conf);
+int sw_dpdk_steer_start(struct port *p);
+/* The queue that frames for @endpoint belong in. */
+uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint);
 
 /* Whoever looks after a started port (watch.c), until stopped. */
 int sw_dpdk_watch_start(struct port *p);
 void sw_dpdk_watch_stop(struct port *p);
 
-/* Faults (fault.c): take over what arrives on @p's queue. */
-int sw_dpdk_faults_open(struct port *p, const struct sw_dpdk_faults *f);
-void sw_dpdk_faults_close(struct port *p);
+/* Faults (fault.c): take over what arrives on @q. */
+int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *f);
+void sw_dpdk_faults_close(struct queue *q);
 bool sw_dpdk_faults_is_set(const struct sw_dpdk_faults *f);
 
 #endif

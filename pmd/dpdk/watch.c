@@ -52,25 +52,33 @@ static void link_set(struct port *p, bool is_up, const char *why)
 	if (is_up)
 		sw_arp_announce(p->arp);
 	sw_log(p->log, is_up ? SW_LOG_INFO : SW_LOG_WARN, "port %s: %s %s",
-		p->base.name, p->params.device, why);
+		p->params.name, p->params.device, why);
+}
+
+static bool is_in_use(const struct port *p)
+{
+	for (uint32_t i = 0; i < p->n_queues; i++)
+		if (atomic_load_explicit(
+			    &p->queues[i]->is_in_use, memory_order_acquire))
+			return true;
+	return false;
 }
 
 /* The interface was made anew: the driver's sockets are those of the old one,
  * so the device is made anew too, and its buffers, of which the old one may
- * have kept some: once the lcore has none.  What fails is tried again. */
+ * have kept some: once no lcore has any.  What fails is tried again. */
 static void reopen(struct port *p, uint32_t if_index)
 {
-	sw_gate_drain(); /* it has seen the link down, or says that it is in use
-			  */
-	if (atomic_load_explicit(&p->is_in_use, memory_order_acquire) ||
-		p->n_dial_ticks++ % REOPEN_TICKS)
+	/* lcores have seen the link down, or say that they use the device */
+	sw_gate_drain();
+	if (is_in_use(p) || p->n_dial_ticks++ % REOPEN_TICKS)
 		return;
 	sw_dpdk_device_close(p);
 	sw_dpdk_pools_close(p);
 	p->if_index = if_index;
-	if (sw_dpdk_pools_open(p) || sw_dpdk_device_open(p))
+	if (sw_dpdk_pools_open(p) || sw_dpdk_device_make(p))
 		return;
-	if (sw_dpdk_device_start(p))
+	if (sw_dpdk_device_open(p) || sw_dpdk_device_start(p))
 		sw_dpdk_device_close(p);
 	else
 		p->n_dial_ticks = 0;
@@ -90,7 +98,7 @@ static void look(struct port *p)
 	}
 	if (!p->dev_name)
 		return;
-	if (sw_dpdk_port_payload(now.mtu) < p->base.max_payload)
+	if (sw_dpdk_port_payload(now.mtu) < p->params.payload_bytes)
 		link_set(p, false, "has an MTU that is too small now");
 	else if (!now.is_up)
 		link_set(p, false, "is down");
@@ -107,7 +115,7 @@ static void watch(void *arg)
 	look(p);
 	sw_arp_tick(p->arp,
 		(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
-		p->base.name, p->log);
+		p->params.name, p->log);
 	rte_eal_alarm_set(WATCH_PERIOD_US, watch, p);
 }
 

@@ -51,8 +51,8 @@ class Lan(Net):
     """
 
     def __init__(self, workers=2, servers=1, mtu=9000, job=None, port=None,
-                 links=1, colocated=False):
-        super().__init__(workers, servers, job)
+                 links=1, colocated=False, lcores=1):
+        super().__init__(workers, servers, job, lcores=lcores)
         self.mtu = mtu
         self.links = range(links)
         self.interfaces = []

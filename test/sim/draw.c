@@ -129,6 +129,8 @@ static void draw_size(struct sim_job *job)
 	}
 	if (one_in(job, 3))
 		job->n_lcores = 1 + below(job, 4);
+	job->net.steering = (enum sw_steering)(SW_STEER_RULES + below(job, 3));
+	job->net.hash_key = sim_random(&job->rng);
 	while (job->n_servers * job->n_lcores > SIM_ENGINES ||
 		job->n_servers * job->n_lcores + job->n_workers > SIM_NODES)
 		job->n_lcores--;

@@ -248,6 +248,8 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 {
 	struct sim_node *n = job->lcores[e];
+	uint32_t n_queues =
+		job->net.steering == SW_STEER_HANDOFF ? 1 : job->n_lcores;
 
 	job->servers[e] = malloc(sizeof(*job->servers[e]));
 	if (!job->servers[e] ||
@@ -256,7 +258,8 @@ static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 		sw_server_share(job->servers[e], job->shares, job->n_shares))
 		abort();
 	job->servers[e]->n_lcores = job->n_lcores;
-	n->port.rate_bit_s = job->server_bit_s;
+	if (lcore < n_queues)
+		n->ports[0]->rate_bit_s = job->server_bit_s / n_queues;
 	sim_node_start(n, lcore, &job->servers[e]->node, job->params.stop_gap);
 }
 

@@ -43,6 +43,7 @@ static uint32_t port_rx(
 		out[i] = (struct sw_rx_frame){.data = f->bytes,
 			.payload = f->bytes + SW_HEAD_BYTES,
 			.endpoint = f->to_endpoint,
+			.landed = (uint16_t)n->lcore,
 			.len = f->len,
 			.from = {.ip = sim_ip(f->from),
 				.udp = SIM_UDP + f->from_endpoint}};
@@ -64,6 +65,7 @@ static uint32_t port_tx_room(struct sw_port *port)
 	struct sim_node *n = node_of(port);
 
 	/* A queue of about 20 us, as the product's ports keep it. */
+	n = &n->net->nodes[n->main];
 	return n->sent_until_ns > n->net->now_ns + QUEUE_NS ? 0 : 8;
 }
 
@@ -72,16 +74,13 @@ static uint32_t port_tx_room(struct sw_port *port)
  * at what an engine gives out, and leaves these to the sums. */
 static bool is_handed(const struct sim_node *n, uint16_t endpoint)
 {
-	for (uint32_t i = 0; i < n->net->n_nodes; i++)
-		if (n->loop.nodes[endpoint] == &n->net->nodes[i].handoff.node)
-			return true;
-	return false;
+	return n->net->nodes[n->main].owners[endpoint] != n->lcore;
 }
 
 static void look(struct sim_node *n, const struct sw_tx_frame *t)
 {
 	if (n->net->on_tx && !is_handed(n, t->endpoint))
-		n->net->on_tx(n->net->ctx, n->index, t);
+		n->net->on_tx(n->net->ctx, n->main, t);
 }
 
 static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
@@ -94,6 +93,7 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 	if (!f)
 		abort();
 	look(n, t);
+	n = &net->nodes[n->main];
 	*f = (struct sim_frame){.from = n->index,
 		.to = t->to.ip - sim_ip(0),
 		.from_endpoint = t->endpoint,
@@ -153,6 +153,7 @@ void sim_net_init(struct sim_net *net, uint64_t seed)
 	net->rng = seed;
 	net->latency_ns = 5 * SW_US;
 	net->now_ns = SW_S;
+	net->steering = SW_STEER_HANDOFF;
 }
 
 static void empty_inbox(struct sim_node *n)
@@ -192,6 +193,8 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 		.max_payload = max_payload};
 	n->ports[0] = &n->port;
 	n->main = n->index;
+	n->lcores[0] = n;
+	n->n_lcores = 1;
 	open_loopback(n);
 	n->last = &n->first;
 	n->wake_ns = UINT64_MAX;
@@ -200,21 +203,35 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	return n;
 }
 
-static void open_handoff(struct sim_node *n)
+/* The lcores of machine @m have a queue pair each, or lcore 0 has the one. */
+static void open_handoff(struct sim_node *m)
 {
-	if (sw_handoff_open(
-		    &n->handoff, n->net->nodes[n->main].ports, SIM_PORTS))
+	bool has_one = m->net->steering == SW_STEER_HANDOFF;
+	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS] = {
+		{&m->port, &m->loopback.port}};
+
+	for (uint32_t i = 1; i < m->n_lcores && !has_one; i++)
+		queues[i][0] = &m->lcores[i]->port;
+	sw_handoff_close(&m->handoff);
+	if (sw_handoff_open(&m->handoff, m->n_lcores, SIM_PORTS,
+		    (struct sw_port *const(*)[SW_MAX_PORTS])queues))
 		abort();
-	for (uint32_t i = 0; i < SIM_PORTS; i++)
-		n->ports[i] = n->handoff.list[i];
+	for (uint32_t i = 0; i < m->n_lcores; i++)
+		memcpy(m->lcores[i]->ports, sw_handoff_ports(&m->handoff, i),
+			sizeof(m->lcores[i]->ports));
 }
 
 struct sim_node *sim_net_add_lcore(struct sim_net *net, uint32_t main)
 {
 	struct sim_node *n = sim_net_add(net, SW_PAYLOAD_MAX);
+	struct sim_node *m = &net->nodes[main];
 
 	n->main = main;
-	open_handoff(n);
+	n->port.ip = m->port.ip;
+	n->port.steering = m->port.steering = net->steering;
+	n->lcore = m->n_lcores;
+	m->lcores[m->n_lcores++] = n;
+	open_handoff(m);
 	return n;
 }
 
@@ -232,10 +249,15 @@ static void start_node(struct sim_node *n, uint32_t endpoint,
 void sim_node_start(struct sim_node *n, uint32_t endpoint, struct sw_node *node,
 	uint64_t stop_gap_ns)
 {
+	struct sim_node *m = &n->net->nodes[n->main];
+
+	m->owners[endpoint] = (uint8_t)n->lcore;
 	start_node(n, endpoint, node, stop_gap_ns);
-	if (n->main != n->index)
-		start_node(&n->net->nodes[n->main], endpoint, &n->handoff.node,
-			stop_gap_ns);
+	for (uint32_t i = 0; i < m->n_lcores; i++)
+		if (i != n->lcore)
+			start_node(m->lcores[i], endpoint,
+				sw_handoff_node(&m->handoff, i, n->lcore),
+				stop_gap_ns);
 }
 
 /* To nobody, with no bytes. */
@@ -246,29 +268,17 @@ static void vanish(struct sim_frame *f)
 	f->len = SW_HEAD_BYTES;
 }
 
-static void stop_lcores(struct sim_net *net, uint32_t main)
-{
-	for (uint32_t i = 0; i < net->n_nodes; i++) {
-		struct sim_node *n = &net->nodes[i];
-
-		if (n->main != main || i == main)
-			continue;
-		n->is_up = false;
-		n->wake_ns = UINT64_MAX;
-		sw_handoff_close(&n->handoff);
-		open_handoff(n);
-	}
-}
-
 void sim_node_stop(struct sim_node *n)
 {
 	struct sim_net *net = n->net;
 
-	n->is_up = false;
-	n->wake_ns = UINT64_MAX;
-	stop_lcores(net, n->index);
-	empty_inbox(n);
+	for (uint32_t i = 0; i < n->n_lcores; i++) {
+		n->lcores[i]->is_up = false;
+		n->lcores[i]->wake_ns = UINT64_MAX;
+		empty_inbox(n->lcores[i]);
+	}
 	open_loopback(n);
+	open_handoff(n);
 	for (uint32_t i = 0; i < net->n_heap; i++)
 		if (net->heap[i]->is_leaving && net->heap[i]->from == n->index)
 			vanish(net->heap[i]);
@@ -280,20 +290,29 @@ static bool is_within(const void *at, const void *mem, uint64_t bytes)
 	       (uintptr_t)at - (uintptr_t)mem < bytes;
 }
 
+static void forget_ring(
+	struct sw_handoff_ring *r, const void *mem, uint64_t bytes)
+{
+	for (uint32_t i = r->n_taken; i != r->n_put; i++) {
+		struct sw_handoff_slot *s = &r->slots[i % SW_HANDOFF_SLOTS];
+
+		if (is_within(s->payload, mem, bytes))
+			s->payload_len = 0;
+	}
+}
+
 /* What waits inside a machine: it becomes a frame of a wrong length. */
 static void forget_inside(struct sim_node *n, const void *mem, uint64_t bytes)
 {
 	for (uint32_t i = 0; i < SW_LOOPBACK_SLOTS; i++)
 		if (is_within(n->loopback.slots[i].payload, mem, bytes))
 			n->loopback.slots[i].payload_len = 0;
-	for (uint32_t p = 0; p < n->handoff.n_ports; p++)
-		for (uint32_t i = 0; i < SW_HANDOFF_SLOTS; i++) {
-			struct sw_handoff_slot *s =
-				&n->handoff.ports[p]->out.slots[i];
-
-			if (is_within(s->payload, mem, bytes))
-				s->payload_len = 0;
-		}
+	for (uint32_t l = 0; l < n->handoff.n_lcores; l++)
+		for (uint32_t p = 0; p < SIM_PORTS; p++)
+			if (n->handoff.ports[l][p] &&
+				n->handoff.ports[l][p]->out)
+				forget_ring(n->handoff.ports[l][p]->out, mem,
+					bytes);
 }
 
 void sim_net_forget(struct sim_net *net, const void *mem, uint64_t bytes)
@@ -321,9 +340,26 @@ static void poke(struct sim_node *n)
 				    n->loop.last_ns + n->turn_ns));
 }
 
+/* The lcore whose queue a frame comes in on. */
+static struct sim_node *landing(struct sim_net *net, const struct sim_frame *f)
+{
+	struct sim_node *m = &net->nodes[f->to];
+	uint64_t hash = net->hash_key ^ f->from << 16 ^
+			(uint64_t)f->to_endpoint << 8 ^ f->from_endpoint;
+
+	switch (net->steering) {
+	case SW_STEER_RULES:
+		return m->lcores[m->owners[f->to_endpoint]];
+	case SW_STEER_RSS:
+		return m->lcores[sim_random(&hash) % m->n_lcores];
+	default:
+		return m;
+	}
+}
+
 static void arrive(struct sim_net *net, struct sim_frame *f)
 {
-	struct sim_node *n = &net->nodes[f->to];
+	struct sim_node *n = landing(net, f);
 
 	if (!n->is_up || n->n_inbox == SIM_INBOX) {
 		free(f);

@@ -81,15 +81,21 @@ struct sim_line {
 struct sim_net;
 
 /* One machine: a port to the others and one to itself.  Or one more lcore of a
- * machine, which reaches both by a hand-off and polls in its own time. */
+ * machine, which has a queue of the first, or not, reaches the second by a
+ * hand-off and polls in its own time. */
 struct sim_node {
 	struct sw_port port; /* first: it is cast back */
 	struct sw_loopback loopback;
 	const struct sw_port_ops *loopback_ops;
 	struct sw_port_ops own_ops; /* those, with an oracle */
 	struct sw_port *ports[SIM_PORTS];
-	uint32_t main; /* index of the machine; its own: it is one */
-	struct sw_handoff handoff; /* of another lcore than the first */
+	uint32_t main;  /* index of the machine; its own: it is one */
+	uint32_t lcore; /* of the machine */
+	/* of a machine: */
+	struct sim_node *lcores[SW_MAX_LCORES];
+	uint32_t n_lcores;
+	uint8_t owners[SW_LOOP_NODES]; /* lcores, by endpoint */
+	struct sw_handoff handoff;
 	struct sw_loop loop;
 	struct sim_net *net;
 	uint32_t index;
@@ -114,6 +120,8 @@ struct sim_net {
 	uint64_t now_ns;
 	uint64_t rng;
 	uint64_t latency_ns;
+	enum sw_steering steering; /* at machines of several lcores */
+	uint64_t hash_key;         /* of SW_STEER_RSS; may change at any time */
 	struct sim_faults faults;
 	struct sim_node nodes[SIM_NODES];
 	uint32_t n_nodes;

@@ -9,21 +9,54 @@
 #include "engine/handoff.h"
 #include "test/support/port.h"
 
-enum { N_PORTS = 2, N_FRAMES = 20000 };
+enum { N_LCORES = 3, N_PORTS = 2, N_FRAMES = 20000 };
+
+static struct test_port queue_pairs[N_LCORES][N_PORTS];
+
+/* Lcore 0 has a queue pair at each port, the others at the first @n_queued. */
+static struct sw_handoff *open_some(uint32_t n_queued)
+{
+	static struct sw_handoff h;
+	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS] = {0};
+
+	for (uint32_t l = 0; l < N_LCORES; l++)
+		for (uint32_t i = 0; i < N_PORTS; i++) {
+			struct test_port *p = &queue_pairs[l][i];
+
+			port_init(p);
+			p->port.max_payload = 3328;
+			if (!l || i < n_queued)
+				queues[l][i] = &p->port;
+		}
+	assert_int_equal(
+		sw_handoff_open(&h, N_LCORES, N_PORTS,
+			(struct sw_port *const(*)[SW_MAX_PORTS])queues),
+		0);
+	return &h;
+}
 
 static struct sw_handoff *open_handoff(void)
 {
-	static struct sw_handoff h;
-	static struct test_port ports[N_PORTS];
-	struct sw_port *list[N_PORTS];
+	return open_some(0);
+}
 
-	for (uint32_t i = 0; i < N_PORTS; i++) {
-		port_init(&ports[i]);
-		ports[i].port.max_payload = 3328;
-		list[i] = &ports[i].port;
-	}
-	assert_int_equal(sw_handoff_open(&h, list, N_PORTS), 0);
-	return &h;
+/* What lcore 0 has of lcore 1. */
+static struct sw_node *node_of(struct sw_handoff *h)
+{
+	return sw_handoff_node(h, 0, 1);
+}
+
+static struct sw_port *port_at(struct sw_handoff *h, uint32_t port_i)
+{
+	return sw_handoff_ports(h, 1)[port_i];
+}
+
+static struct sw_stats stats_of(const struct sw_handoff *h)
+{
+	struct sw_stats sum = {0};
+
+	sw_handoff_add_stats(h, &sum);
+	return sum;
 }
 
 /* A frame comes to the polling lcore. */
@@ -38,7 +71,7 @@ static void come(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
 		.from = {.ip = 7, .udp = 8, .port_i = (uint16_t)port_i}};
 
 	memset(head, endpoint, sizeof(head));
-	h->node.rx(&h->node, 0, port_i, &f, 1);
+	node_of(h)->rx(node_of(h), 0, port_i, &f, 1);
 }
 
 static void send(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
@@ -51,13 +84,14 @@ static void send(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
 		.endpoint = endpoint,
 		.to = {.ip = 9, .udp = 10, .port_i = (uint16_t)port_i}};
 
-	h->list[port_i]->ops->tx(h->list[port_i], &f);
+	port_at(h, port_i)->ops->tx(port_at(h, port_i), &f);
 }
 
 static uint32_t receive(
 	struct sw_handoff *h, uint32_t port_i, struct sw_rx_frame *out)
 {
-	return h->list[port_i]->ops->rx(h->list[port_i], out, SW_RX_BURST);
+	return port_at(h, port_i)->ops->rx(
+		port_at(h, port_i), out, SW_RX_BURST);
 }
 
 static void rx__copied_with_its_addresses(void **state)
@@ -77,8 +111,8 @@ static void rx__copied_with_its_addresses(void **state)
 	assert_memory_equal(in[0].payload, want, sizeof(want));
 	assert_int_equal(in[0].from.ip, 7);
 	assert_int_equal(in[0].from.udp, 8);
-	assert_int_equal(h->list[1]->max_payload, 3328);
-	assert_int_equal(h->stats.handoff_rx, 1);
+	assert_int_equal(port_at(h, 1)->max_payload, 3328);
+	assert_int_equal(stats_of(h).handoff_rx, 1);
 	sw_handoff_close(h);
 }
 
@@ -89,12 +123,12 @@ static void rx__full_ring_drops_and_counts(void **state)
 
 	for (uint32_t i = 0; i < SW_HANDOFF_SLOTS + 3; i++)
 		come(h, 0, (uint16_t)i, NULL, 0);
-	assert_int_equal(h->stats.handoff_rx, SW_HANDOFF_SLOTS);
-	assert_int_equal(h->stats.handoff_full, 3);
+	assert_int_equal(stats_of(h).handoff_rx, SW_HANDOFF_SLOTS);
+	assert_int_equal(stats_of(h).handoff_full, 3);
 	assert_int_equal(receive(h, 0, in), SW_HANDOFF_SLOTS);
 	come(h, 0, 99, NULL, 0); /* borrowed slots are not free yet */
-	assert_int_equal(h->stats.handoff_full, 4);
-	h->list[0]->ops->rx_release(h->list[0]);
+	assert_int_equal(stats_of(h).handoff_full, 4);
+	port_at(h, 0)->ops->rx_release(port_at(h, 0));
 	come(h, 0, 99, NULL, 0);
 	assert_int_equal(receive(h, 0, in), 1);
 	assert_int_equal(in[0].endpoint, 99);
@@ -110,7 +144,7 @@ static void rx__too_long(void **state)
 
 	come(h, 0, 0, bytes, sizeof(bytes));
 	assert_int_equal(receive(h, 0, in), 0);
-	assert_int_equal(h->stats.handoff_full, 1);
+	assert_int_equal(stats_of(h).handoff_full, 1);
 	come(h, 0, 0, bytes, SW_PAYLOAD_MAX);
 	assert_int_equal(receive(h, 0, in), 1);
 	sw_handoff_close(h);
@@ -126,21 +160,21 @@ static void tx__slot_outlives_the_call(void **state)
 	send(h, 0, 3, tensor, sizeof(tensor), true);
 	send(h, 0, 3, control, sizeof(control), false);
 	memset(control, 0, sizeof(control));
-	assert_false(h->node.tx(&h->node, 0, 1, &out)); /* another port */
-	assert_true(h->node.tx(&h->node, 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 1, &out)); /* another port */
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
 	assert_ptr_equal(out.payload, tensor); /* no byte was copied */
 	assert_true(out.is_stable);
 	assert_int_equal(out.endpoint, 3);
 	assert_int_equal(out.class, 5);
 	assert_int_equal(out.to.ip, 9);
-	assert_true(h->node.is_busy(&h->node));
-	assert_true(h->node.tx(&h->node, 0, 0, &out));
+	assert_true(node_of(h)->is_busy(node_of(h)));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
 	assert_false(out.is_stable);
 	assert_int_equal(((const uint8_t *)out.payload)[0], 2);
-	assert_true(h->node.is_busy(&h->node));
-	assert_false(h->node.tx(&h->node, 0, 0, &out));
-	assert_false(h->node.is_busy(&h->node));
-	assert_int_equal(h->stats.handoff_tx, 2);
+	assert_true(node_of(h)->is_busy(node_of(h)));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->is_busy(node_of(h)));
+	assert_int_equal(stats_of(h).handoff_tx, 2);
 	sw_handoff_close(h);
 }
 
@@ -153,14 +187,14 @@ static void let_go__drops_what_waits(void **state)
 
 	for (uint32_t i = 0; i < 3; i++)
 		send(h, i % N_PORTS, 3, tensor, sizeof(tensor), true);
-	assert_true(h->node.tx(&h->node, 0, 0, &out));
-	sw_handoff_let_go(h);
-	assert_false(h->node.is_busy(&h->node));
-	assert_false(h->node.tx(&h->node, 0, 0, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
+	sw_handoff_let_go(h, 1);
+	assert_false(node_of(h)->is_busy(node_of(h)));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
 	assert_int_equal(
-		h->list[0]->ops->tx_room(h->list[0]), SW_HANDOFF_SLOTS);
+		port_at(h, 0)->ops->tx_room(port_at(h, 0)), SW_HANDOFF_SLOTS);
 	send(h, 0, 4, tensor, sizeof(tensor), true);
-	assert_true(h->node.tx(&h->node, 0, 0, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
 	assert_int_equal(out.endpoint, 4);
 	sw_handoff_close(h);
 }
@@ -171,11 +205,11 @@ static void tx__paced_port_holds_all(void **state)
 	struct sw_tx_frame out;
 
 	send(h, 0, 1, NULL, 0, false);
-	h->node.holds_data = true;
-	assert_false(h->node.tx(&h->node, 0, 0, &out));
-	h->node.holds_data = false;
-	assert_true(h->node.tx(&h->node, 0, 0, &out));
-	assert_false(h->node.tx(&h->node, 0, 0, &out));
+	node_of(h)->holds_data = true;
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	node_of(h)->holds_data = false;
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
 	sw_handoff_close(h);
 }
 
@@ -184,7 +218,7 @@ static void *far_lcore(void *ctx)
 {
 	struct sw_handoff *h = ctx;
 	struct sw_rx_frame in[SW_RX_BURST];
-	struct sw_port *p = h->list[0];
+	struct sw_port *p = port_at(h, 0);
 	uint32_t n = 0;
 
 	while (n < N_FRAMES) {
@@ -211,15 +245,15 @@ static void both__two_lcores(void **state)
 
 	assert_int_equal(pthread_create(&far, NULL, far_lcore, h), 0);
 	while (n_back < N_FRAMES) {
-		uint64_t full = h->stats.handoff_full;
+		uint64_t full = stats_of(h).handoff_full;
 
 		for (uint32_t k = 0; k < 150; k++)
 			payload[k] = n_in * 31 + k;
 		if (n_in < N_FRAMES) {
 			come(h, 0, (uint16_t)n_in, payload, sizeof(payload));
-			n_in += h->stats.handoff_full == full;
+			n_in += stats_of(h).handoff_full == full;
 		}
-		if (!h->node.tx(&h->node, 0, 0, &out)) {
+		if (!node_of(h)->tx(node_of(h), 0, 0, &out)) {
 			sched_yield();
 			continue;
 		}
@@ -230,7 +264,85 @@ static void both__two_lcores(void **state)
 		n_back++;
 	}
 	pthread_join(far, NULL);
-	assert_false(h->node.tx(&h->node, 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	sw_handoff_close(h);
+}
+
+/* Lcore 1 has a queue of its own: it takes from there and from the rings of
+ * those where its frames landed, and sends for itself. */
+static void rx__own_queue_and_strays(void **state)
+{
+	struct sw_handoff *h = open_some(1);
+	struct sw_node *at_2 = sw_handoff_node(h, 2, 1);
+	struct sw_rx_frame in[SW_RX_BURST];
+	uint8_t head[SW_HEAD_BYTES] = {7};
+	struct sw_rx_frame f = {
+		.data = head, .len = SW_HEAD_BYTES, .endpoint = 1};
+	struct sw_tx_frame out;
+
+	queue_pairs[1][0].n_inbox = 1;
+	come(h, 0, 1, NULL, 0);
+	at_2->rx(at_2, 0, 0, &f, 1);
+	assert_int_equal(receive(h, 0, in), 3);
+	assert_int_equal(in[0].landed + in[1].landed, 2); /* 0 and 2 */
+	assert_int_equal(stats_of(h).handoff_rx, 2);
+	assert_int_equal(stats_of(h).handoff_astray, 2);
+	port_at(h, 0)->ops->rx_release(port_at(h, 0));
+	assert_int_equal(receive(h, 0, in), 0);
+	send(h, 0, 1, NULL, 0, false);
+	assert_int_equal(queue_pairs[1][0].n_tx, 1);
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->is_busy(node_of(h)));
+	sw_handoff_close(h);
+}
+
+/* At the second port it has none, and nothing there is astray. */
+static void rx__of_a_port_without_a_queue(void **state)
+{
+	struct sw_handoff *h = open_some(1);
+	struct sw_rx_frame in[SW_RX_BURST];
+	struct sw_tx_frame out;
+
+	come(h, 1, 1, NULL, 0);
+	assert_int_equal(receive(h, 1, in), 1);
+	assert_int_equal(stats_of(h).handoff_astray, 0);
+	send(h, 1, 1, NULL, 0, false);
+	assert_true(node_of(h)->tx(node_of(h), 0, 1, &out));
+	sw_handoff_close(h);
+}
+
+/* Strays take half of what is asked for at most: the queue is not starved. */
+static void rx__queue_keeps_half(void **state)
+{
+	struct sw_handoff *h = open_some(1);
+	struct sw_rx_frame in[SW_RX_BURST];
+
+	for (uint32_t i = 0; i < SW_HANDOFF_SLOTS; i++)
+		come(h, 0, 1, NULL, 0);
+	queue_pairs[1][0].n_inbox = 1;
+	assert_int_equal(receive(h, 0, in), SW_RX_BURST / 2 + 1);
+	assert_int_equal(in[SW_RX_BURST / 2].len, SW_HEAD_BYTES);
+	port_at(h, 0)->ops->rx_release(port_at(h, 0));
+	assert_int_equal(receive(h, 0, in), SW_RX_BURST / 2);
+	sw_handoff_close(h);
+}
+
+/* One lcore, or the only one with a queue: its ports are the queues. */
+static void open__alone_is_untouched(void **state)
+{
+	struct sw_handoff *h = open_some(0);
+	struct sw_node *back = sw_handoff_node(h, 1, 0);
+	struct sw_tx_frame out;
+
+	assert_ptr_equal(sw_handoff_ports(h, 0)[0], &queue_pairs[0][0].port);
+	assert_ptr_not_equal(port_at(h, 0), &queue_pairs[1][0].port);
+	assert_false(back->tx(back, 0, 0, &out)); /* lcore 0 hands nothing on */
+	assert_false(back->is_busy(back));
+	sw_handoff_close(h);
+	h = open_some(1);
+	assert_ptr_not_equal(
+		sw_handoff_ports(h, 0)[0], &queue_pairs[0][0].port);
+	assert_ptr_equal(sw_handoff_ports(h, 0)[1], &queue_pairs[0][1].port);
 	sw_handoff_close(h);
 }
 
@@ -244,6 +356,10 @@ int main(void)
 		cmocka_unit_test(let_go__drops_what_waits),
 		cmocka_unit_test(tx__paced_port_holds_all),
 		cmocka_unit_test(both__two_lcores),
+		cmocka_unit_test(rx__own_queue_and_strays),
+		cmocka_unit_test(rx__of_a_port_without_a_queue),
+		cmocka_unit_test(rx__queue_keeps_half),
+		cmocka_unit_test(open__alone_is_untouched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

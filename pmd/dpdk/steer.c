@@ -1,0 +1,173 @@
+/* steer.c - which queue a frame lands in: rules by UDP port, or a hash.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What lands in the queue of another lcore is handed over by engine/handoff.c;
+ * nothing here is needed for a frame to arrive, only for it to arrive soon. */
+#include <rte_errno.h>
+#include <rte_flow.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/port_int.h"
+
+/* Frames of ours have ports, and are no fragments. */
+#define HASH RTE_ETH_RSS_NONFRAG_IPV4_UDP
+
+static const char *const texts[SW_STEER_KINDS] = {
+	[SW_STEER_RULES] = "by rules on the UDP port",
+	[SW_STEER_RSS] = "by a hash (RSS), source ports being probed at JOIN",
+	[SW_STEER_HANDOFF] = "to lcore 0, which hands them on by rings",
+};
+
+uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint)
+{
+	uint32_t i = p->params.owners[endpoint];
+
+	return i < p->n_queues ? i : 0;
+}
+
+static int too_few(const struct port *p, uint32_t has)
+{
+	uint32_t n = p->params.n_queues;
+
+	if (p->queues[0] && has < p->n_queues) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"port %s: its device had %u queue pairs and has %u now",
+			p->params.name, p->n_queues, has);
+		return SW_EIO;
+	}
+	if (!p->queues[0] && has < n)
+		sw_log(p->log, SW_LOG_WARN,
+			"port %s: %u lcores, and a device with %u queue "
+			"pair%s: the lcores from %u on reach it through lcore "
+			"0, by rings",
+			p->params.name, n, has, has == 1 ? "" : "s", has);
+	return 0;
+}
+
+static int refuse(const struct port *p)
+{
+	const char *what = p->params.steering == SW_STEER_RSS ? "rss" : "rules";
+
+	sw_log(p->log, SW_LOG_ERROR,
+		"port %s: [port] steering = %s: its device does not do that; "
+		"take auto",
+		p->params.name, what);
+	return SW_ECONF;
+}
+
+int sw_dpdk_steer_plan(struct port *p)
+{
+	uint32_t most =
+		p->type->max_queues ? p->type->max_queues : SW_DPDK_QUEUES;
+	struct rte_eth_dev_info info;
+	int err;
+
+	if (rte_eth_dev_info_get(p->eth_i, &info))
+		return SW_EIO;
+	most = RTE_MIN(most, info.max_rx_queues);
+	most = RTE_MIN(most, info.max_tx_queues);
+	err = too_few(p, most);
+	if (err)
+		return err;
+	if (!p->queues[0])
+		p->n_queues = (uint16_t)RTE_MIN(most, p->params.n_queues);
+	p->steering = p->n_queues > 1   ? p->params.steering
+		      : p->n_lcores > 1 ? SW_STEER_HANDOFF
+					: SW_STEER_ONE;
+	if (p->n_queues < 2 && p->n_lcores > 1 &&
+		p->params.steering != SW_STEER_ONE &&
+		p->params.steering != SW_STEER_HANDOFF)
+		return refuse(p);
+	return p->type->steer ? p->type->steer(p) : 0;
+}
+
+void sw_dpdk_steer_conf(struct port *p, const struct rte_eth_dev_info *info,
+	struct rte_eth_conf *conf)
+{
+	/* Also beside rules, for what they do not catch. */
+	if (p->n_queues == 1 || !(info->flow_type_rss_offloads & HASH))
+		return;
+	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	conf->rx_adv_conf.rss_conf.rss_hf = HASH;
+	p->has_rss = true;
+}
+
+/* Our address and @udp go to @queue.  Returns 0 or what the driver said. */
+static int rule(const struct port *p, uint16_t udp, uint16_t queue,
+	struct rte_flow_error *error)
+{
+	const struct rte_flow_attr attr = {.ingress = 1};
+	struct rte_flow_item_ipv4 ip = {
+		.hdr.dst_addr = rte_cpu_to_be_32(p->params.ip)};
+	struct rte_flow_item_ipv4 ip_mask = {
+		.hdr.dst_addr = RTE_BE32(UINT32_MAX)};
+	struct rte_flow_item_udp to = {.hdr.dst_port = rte_cpu_to_be_16(udp)};
+	struct rte_flow_item_udp to_mask = {
+		.hdr.dst_port = RTE_BE16(UINT16_MAX)};
+	struct rte_flow_action_queue to_queue = {.index = queue};
+	const struct rte_flow_item items[] = {{.type = RTE_FLOW_ITEM_TYPE_ETH},
+		{.type = p->params.vlan ? RTE_FLOW_ITEM_TYPE_VLAN
+					: RTE_FLOW_ITEM_TYPE_VOID},
+		{.type = RTE_FLOW_ITEM_TYPE_IPV4,
+			.spec = &ip,
+			.mask = &ip_mask},
+		{.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &to, .mask = &to_mask},
+		{.type = RTE_FLOW_ITEM_TYPE_END}};
+	const struct rte_flow_action actions[] = {
+		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &to_queue},
+		{.type = RTE_FLOW_ACTION_TYPE_END}};
+	int err = rte_flow_validate(p->eth_i, &attr, items, actions, error);
+
+	if (!err && !rte_flow_create(p->eth_i, &attr, items, actions, error))
+		err = -rte_errno;
+	return err;
+}
+
+/* One for each UDP port of ours, or none: half of them would be a riddle. */
+static int rules(const struct port *p)
+{
+	struct rte_flow_error error = {0};
+	const struct sw_dpdk_port_params *c = &p->params;
+	int err = 0;
+
+	for (uint16_t i = 0; i < c->n_udp && !err; i++)
+		err = rule(p, (uint16_t)(c->udp + i),
+			(uint16_t)sw_dpdk_queue_of(p, i), &error);
+	if (!err)
+		return 0;
+	rte_flow_flush(p->eth_i, NULL);
+	sw_log(p->log, SW_LOG_INFO, "port %s: no rules (rte_flow): %s", c->name,
+		error.message ? error.message : rte_strerror(-err));
+	return SW_EIO;
+}
+
+/* By ethdev: rules where it takes them, else its hash. */
+static int by_ethdev(struct port *p)
+{
+	enum sw_steering asked = p->params.steering;
+
+	if (asked != SW_STEER_RSS && !rules(p)) {
+		p->steering = SW_STEER_RULES;
+		return 0;
+	}
+	if (asked == SW_STEER_RULES)
+		return refuse(p);
+	if (asked == SW_STEER_RSS && !p->has_rss)
+		return refuse(p);
+	p->steering = p->has_rss ? SW_STEER_RSS : SW_STEER_HANDOFF;
+	return 0;
+}
+
+int sw_dpdk_steer_start(struct port *p)
+{
+	int err = 0;
+
+	if (p->n_queues > 1 && !p->type->steer)
+		err = by_ethdev(p);
+	if (!err && p->steering != SW_STEER_ONE)
+		sw_log(p->log, SW_LOG_INFO,
+			"port %s: %u lcores, %u queue pairs; frames come %s",
+			p->params.name, p->n_lcores, p->n_queues,
+			texts[p->steering]);
+	return err;
+}
