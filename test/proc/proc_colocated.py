@@ -51,7 +51,9 @@ def run_job(n, k, steps=5, **keys):
             check(stats["open_chunks"] == 0 and
                   stats["memory_used_bytes"] == 0,
                   f"{name} kept something: {stats}")
-            check(stats["rx_endpoint"] == 0, f"{name}: {stats}")
+            # with faults a frame may come after its worker has gone
+            check(stats["rx_endpoint"] == 0 or "port" in keys,
+                  f"{name}: {stats}")
 
 
 def test_two_nodes_alone():
