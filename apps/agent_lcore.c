@@ -16,6 +16,16 @@ static void tell(struct agent *a, const struct agent_news *news)
 	(void)!sw_spsc_put(&a->news_in, news, 1);
 }
 
+/* What our own server was lent, the training processes may write from now on.
+ */
+static void keep(struct agent *a)
+{
+	if (!a->is_serving)
+		return;
+	sw_loopback_keep(a->daemon.loopback);
+	sw_server_keep(&a->serve.cores[0].engine);
+}
+
 /* --- what the engine says --- */
 
 static void on_state(
@@ -27,9 +37,10 @@ static void on_state(
 	snprintf(news.text, sizeof(news.text), "%s", text);
 	if (state == SW_WORKER_LEFT)
 		return; /* sw_agent_work sees it */
-	if (state == SW_WORKER_FAILED)
+	if (state == SW_WORKER_FAILED) {
+		keep(a);
 		news.kind = AGENT_FAILED;
-	else if (!*text)
+	} else if (!*text)
 		news.kind = AGENT_RUNNING;
 	news.size = a->worker.size;
 	news.first = a->worker.first;
@@ -147,7 +158,8 @@ static void join(struct agent *a, uint64_t now_ns)
 	clock_gettime(CLOCK_REALTIME, &t);
 	job.incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 	err = sw_worker_open(&a->worker, &a->daemon.params, &a->daemon.env,
-		&events, &job, a->daemon.n_ports, now_ns);
+		&events, &job, sw_handoff_ports(&a->daemon.handoff, 0),
+		a->daemon.n_ports, now_ns);
 	if (err) {
 		fail_join(a, err);
 		return;
@@ -204,6 +216,7 @@ static void leave(struct agent *a, const struct agent_order *o)
 	if (!a->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	a->is_leaving = true;
+	keep(a);
 	sw_worker_leave(&a->worker, o->err, o->text);
 }
 

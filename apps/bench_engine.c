@@ -123,8 +123,8 @@ static int open_nodes(struct bench *b, const struct sw_params *params)
 		&b->server, params, &b->env, b->ports, 1, UINT64_MAX / 2);
 	if (err)
 		return err;
-	err = sw_worker_open(
-		&b->worker, params, &b->env, &events, &job, 1, sw_now_ns());
+	err = sw_worker_open(&b->worker, params, &b->env, &events, &job,
+		b->ports, 1, sw_now_ns());
 	if (err) {
 		sw_server_close(&b->server);
 		return err;

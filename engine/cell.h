@@ -36,8 +36,12 @@ struct sw_cell {
 /* All about one chunk at the server; one cache line. */
 struct sw_chunk {
 	_Alignas(64) struct sw_cell cell[2]; /* by round & 1 */
-	uint64_t inflight; /* members to whom the newest result is on its way:
-			      sent, and neither acknowledged nor lost */
+	uint64_t inflight;   /* members to whom the newest result is on its way:
+				sent, and neither acknowledged nor lost */
+	const uint8_t *lent; /* the first contribution of the open sum, where
+				its sender has it: the second is added to it.
+				NULL: it lies in the cell.  While a sum is open
+				no other round can begin, so one is enough. */
 };
 
 _Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");

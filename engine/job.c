@@ -91,6 +91,7 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 		.incarnation = join->incarnation};
 	memcpy(m->node, join->node, sizeof(m->node));
 	job->shard.weights[join->rank] = join->n_local;
+	sw_shard_set_crc(&job->shard, join->rank, s->has_crc);
 	s->status_wait_ns = srv->params.retry_min;
 	sw_session_owe(srv, s, SW_OWE_ACCEPT);
 }

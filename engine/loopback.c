@@ -28,6 +28,7 @@ static uint32_t rx(struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 			.payload = s->payload,
 			.len = SW_HEAD_BYTES + s->payload_len,
 			.endpoint = s->to,
+			.is_lent = s->is_stable,
 			.from = {.ip = SW_LOOPBACK_IP, .udp = s->from}};
 	}
 	l->n_given = n;
@@ -85,8 +86,22 @@ void sw_loopback_init(struct sw_loopback *l)
 	l->port = (struct sw_port){.ops = &ops,
 		.name = "loopback",
 		.ip = SW_LOOPBACK_IP,
-		.max_payload = SW_PAYLOAD_MAX};
+		.max_payload = SW_PAYLOAD_MAX,
+		.is_inner = true};
 	l->n_put = l->n_taken = l->n_given = 0;
+}
+
+void sw_loopback_keep(struct sw_loopback *l)
+{
+	for (uint32_t i = l->n_taken; i != l->n_put; i++) {
+		struct sw_loopback_slot *s = slot(l, i);
+
+		if (!s->is_stable)
+			continue;
+		memcpy(s->copy, s->payload, s->payload_len);
+		s->payload = s->copy;
+		s->is_stable = false;
+	}
 }
 
 bool sw_loopback_is_drained(const struct sw_loopback *l)

@@ -45,6 +45,8 @@ struct sw_rx_frame {
 	uint32_t len; /* header and payload: UDP length - 8, <= bytes present */
 	uint16_t endpoint; /* of ours, that it is for */
 	uint16_t landed;   /* the lcore whose queue it came in on */
+	bool is_lent; /* the payload is the sender's own memory, which stays as
+			 it is until the sender has its answer */
 	struct sw_path from;
 };
 
@@ -88,6 +90,8 @@ struct sw_port {
 	uint64_t rate_bit_s;  /* payload to pace to; 0: no limit */
 	uint64_t link_bit_s;  /* what the link carries; 0: not known */
 	enum sw_steering steering;
+	bool is_inner; /* both ends are in this process: nothing is damaged on
+			  the way, and payloads carry no CRC */
 };
 
 #endif

@@ -214,8 +214,9 @@ static void fail_differs(
 }
 
 static void on_push(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const uint8_t *payload)
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
+	enum sw_shard_push verdict;
 	struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused = {.kind = SW_ANSWER_CRC,
 		.key = h->key,
@@ -231,7 +232,9 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		sw_session_owe(srv, s, SW_OWE_KEEPALIVE); /* with a grant */
 		return;
 	}
-	switch (sw_shard_push(sh, s->member, h, payload)) {
+	verdict = is_lent ? sw_shard_lend(sh, s->member, h, payload)
+			  : sw_shard_push(sh, s->member, h, payload);
+	switch (verdict) {
 	case SW_SHARD_COMPLETE:
 		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
 		refresh_members(srv, s->job);
@@ -353,10 +356,11 @@ static void on_control(struct sw_server *srv, struct sw_session *s,
 	}
 }
 
-static void on_session(struct sw_server *srv, const struct sw_path *path,
-	const struct sw_header *h, const uint8_t *payload)
+static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
-	struct sw_session *s = session_of(srv, path, h);
+	struct sw_session *s = session_of(srv, &f->from, h);
+	const uint8_t *payload = f->payload;
 	bool is_newer;
 
 	if (!s)
@@ -372,7 +376,7 @@ static void on_session(struct sw_server *srv, const struct sw_path *path,
 		sw_session_owe(srv, s, SW_OWE_ERROR);
 	}
 	if (h->type == SW_PUSH)
-		on_push(srv, s, h, payload);
+		on_push(srv, s, h, payload, f->is_lent);
 	else if (h->class != SW_CLASS_CTL) /* a RESULT */
 		srv->stats.rx_state++;
 	else if (h->type == SW_ACK)
@@ -403,7 +407,7 @@ static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
 	else if (h.type == SW_JOIN)
 		sw_admit_join(srv, f->from, &h, payload);
 	else
-		on_session(srv, &f->from, &h, payload);
+		on_session(srv, f, &h);
 }
 
 static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
@@ -529,8 +533,10 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 		.quota_bytes = quota_bytes,
 		.n_lcores = 1,
 		.n_ports = n_ports};
-	for (uint32_t i = 0; i < n_ports; i++)
+	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
+		srv->is_inner[i] = ports[i]->is_inner;
+	}
 	srv->secret[0] = env->random(env->ctx);
 	srv->secret[1] = env->random(env->ctx);
 	/* Ids of an earlier life of this server must not be valid again. */
@@ -547,6 +553,13 @@ void sw_server_close(struct sw_server *srv)
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (srv->jobs[i].is_used)
 			sw_job_close(srv, &srv->jobs[i]);
+}
+
+void sw_server_keep(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used)
+			sw_shard_keep(&srv->jobs[i].shard);
 }
 
 void sw_server_stop(struct sw_server *srv)

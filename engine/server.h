@@ -70,6 +70,7 @@ struct sw_session {
 	uint16_t join_bytes; /* of its JOIN: so long is ACCEPT */
 	uint8_t due_class;   /* set in which the session stands, or 8 */
 	bool is_confirmed;   /* its worker has spoken under the id */
+	bool has_crc;        /* data payloads to it and from it */
 	uint64_t nonce, incarnation;
 	uint64_t heard_ns;
 	uint64_t sent_ns;      /* control: data that is lost proves no life */
@@ -119,6 +120,7 @@ struct sw_server {
 	uint32_t n_lcores; /* of this process that serve; 1 after open */
 	uint32_t n_ports;
 	uint32_t max_payload[SW_MAX_PORTS];
+	bool is_inner[SW_MAX_PORTS];
 	const struct sw_share *shares;
 	uint32_t n_shares;
 	uint32_t active; /* jobs, as seen at the last look */
@@ -136,7 +138,7 @@ struct sw_server {
 
 /* sw_server_open - an idle server.
  * @params, @env   the latter borrowed until close
- * @ports          n_ports of them; only max_payload is read
+ * @ports          n_ports of them; max_payload and is_inner are read
  * @quota_bytes    all jobs together
  * Errors: SW_EINVAL too many ports. */
 int sw_server_open(struct sw_server *srv, const struct sw_params *params,
@@ -151,6 +153,10 @@ int sw_server_share(
 
 /* sw_server_close - drop all sessions and jobs, give back all memory. */
 void sw_server_close(struct sw_server *srv);
+
+/* sw_server_keep - copy the contributions that sums refer to in their senders'
+ * memory (shard.h), since it is about to change. */
+void sw_server_keep(struct sw_server *srv);
 
 /* sw_server_stop - admit nobody any more and begin no sum; those that wait for
  * members go on until close. */

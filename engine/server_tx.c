@@ -185,7 +185,7 @@ static bool tx_result(
 	order = order_to_send(s, is_turn);
 	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
 	h.session = s->peer;
-	h.flags = s->job->params.has_crc ? 0 : SW_FLAG_NO_CRC;
+	h.flags = s->has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
 	/* RESULT is the ACK of this member's PUSH, but not of another that
 	 * waits for its own: the last one is acknowledged in any case. */

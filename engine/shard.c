@@ -7,6 +7,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/fold.h"
 #include "engine/marks.h"
 #include "engine/ticks.h"
 
@@ -180,11 +181,6 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	return 0;
 }
 
-static uint32_t elems_of(const struct sw_stensor *t, uint32_t chunk)
-{
-	return chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
-}
-
 static struct sw_stensor *find(
 	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
 {
@@ -216,8 +212,8 @@ static struct sw_header result_header(
 		.weight = cell->weight,
 		.dtype = t->dtype,
 		.op = cell->op,
-		.payload_len =
-			(uint16_t)(elems_of(t, chunk) * t->ops->elem_bytes),
+		.payload_len = (uint16_t)(sw_stensor_elems(t, chunk) *
+					  t->ops->elem_bytes),
 		.payload_crc = cell->crc};
 }
 
@@ -254,10 +250,12 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	const uint8_t *res = t->res[cell->round & 1] + local * t->res_stride;
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
+	if (t->chunks[local].lent) /* a sum of one */
+		sw_fold_keep(sh, t, local);
 	if (t->ops->round)
 		t->ops->round(t->res[0] + local * t->res_stride,
 			t->acc[0] + local * t->acc_stride,
-			elems_of(t, h.chunk));
+			sw_stensor_elems(t, h.chunk));
 	/* A sum of one is the contribution, and so is its CRC. */
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
@@ -284,43 +282,27 @@ static enum sw_shard_push spread(struct sw_shard *sh, struct sw_stensor *t,
 	return is_root ? SW_SHARD_COMPLETE : SW_SHARD_RESULT;
 }
 
-/* The bytes of a contribution into the cell. */
-static void add_bytes(const struct sw_stensor *t, struct sw_cell *cell,
-	const struct sw_header *h, const uint8_t *payload, uint8_t *acc,
-	bool is_first)
-{
-	uint32_t n = h->payload_len / t->ops->elem_bytes;
-
-	if (h->op == SW_OPERATION_COPY) {
-		if (!n)
-			return;
-		memcpy(acc, payload, h->payload_len);
-		cell->has_root = true;
-		cell->crc = h->payload_crc;
-	} else if (is_first) {
-		t->ops->put(acc, payload, n);
-		cell->crc = h->payload_crc;
-	} else {
-		t->ops->add(acc, payload, n);
-	}
-}
-
 static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const uint8_t *payload)
+	uint32_t member, const struct sw_header *h, const uint8_t *payload,
+	bool is_lent)
 {
 	uint32_t local = sw_place_local(&t->place, h->chunk);
 	struct sw_chunk *c = &t->chunks[local];
 	bool is_first, is_last;
 	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
-	uint8_t *acc = t->acc[h->round & 1] + local * t->acc_stride;
 
 	if (is_first) {
 		cell->op = h->op;
 		cell->root = h->aux;
+		cell->crc = h->payload_crc;
 		sh->n_open++;
 	}
-	SW_TIMED(sh->stats->ticks_fold,
-		add_bytes(t, cell, h, payload, acc, is_first));
+	if (h->op == SW_OPERATION_COPY)
+		sw_fold_copy(sh, t, local, cell, member, h, payload);
+	else
+		SW_TIMED(sh->stats->ticks_fold,
+			sw_fold_sum(
+				sh, t, local, h, payload, is_first, is_lent));
 	/* Pushing this round, the member holds the result of the one before:
 	 * whatever is still marked or on its way to it is not needed. */
 	c->inflight &= ~(1ULL << member);
@@ -351,7 +333,7 @@ static bool differs(const struct sw_cell *cell, const struct sw_header *h)
 /* The payload, after the cell has said that it wants it. */
 static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
-	const uint8_t *payload)
+	const uint8_t *payload, bool is_lent)
 {
 	const struct sw_cell *cell =
 		&t->chunks[sw_place_local(&t->place, h->chunk)]
@@ -359,7 +341,7 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 
 	uint32_t crc = h->payload_crc;
 
-	if (sh->params->has_crc)
+	if (sw_shard_has_crc(sh, member))
 		SW_TIMED(sh->stats->ticks_crc_in,
 			crc = sw_data_crc(h, payload, h->payload_len));
 	if (crc != h->payload_crc) {
@@ -372,7 +354,7 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		sh->stats->rx_round++; /* I3: a second root */
 		return SW_SHARD_DROP;
 	}
-	return fold(sh, t, member, h, payload);
+	return fold(sh, t, member, h, payload, is_lent);
 }
 
 static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
@@ -384,7 +366,8 @@ static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 		sh->stats->rx_dtype++;
 		return false;
 	}
-	if (h->payload_len != elems_of(t, h->chunk) * t->ops->elem_bytes &&
+	if (h->payload_len !=
+			sw_stensor_elems(t, h->chunk) * t->ops->elem_bytes &&
 		!(may_be_empty && !h->payload_len)) {
 		sh->stats->rx_length++;
 		return false;
@@ -400,8 +383,8 @@ static bool has_weight(
 							: sh->weights[member]);
 }
 
-enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload)
+static enum sw_shard_push push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
 	struct sw_stensor *t = find(sh, h->key, h->chunk);
 	uint32_t local;
@@ -419,7 +402,7 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 	case SW_PUSH_FOLD:
 		if (sh->is_draining && c->cell[h->round & 1].round != h->round)
 			return SW_SHARD_DROP;
-		return check_and_fold(sh, t, member, h, payload);
+		return check_and_fold(sh, t, member, h, payload, is_lent);
 	case SW_PUSH_DONE:
 		sh->stats->push_again++;
 		if (sw_cell_judge_pull(c, h->round, member) != SW_PULL_RESULT ||
@@ -437,6 +420,18 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 	}
 	sh->stats->rx_round++;
 	return SW_SHARD_DROP;
+}
+
+enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	return push(sh, member, h, payload, false);
+}
+
+enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	return push(sh, member, h, payload, true);
 }
 
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,

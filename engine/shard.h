@@ -52,6 +52,8 @@ struct sw_shard {
 	const struct sw_env *env;
 	struct sw_stats *stats;
 	uint64_t expected; /* members whose contribution a sum waits for */
+	uint64_t no_crc;   /* members whose payloads carry none */
+	uint64_t n_lent;   /* chunks whose first contribution is not copied */
 	uint32_t n_members;
 	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member */
 	uint16_t server_i;
@@ -94,6 +96,19 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 /* sw_shard_named - the admitted tensor of that name, or NULL. */
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 
+/* sw_shard_set_crc - do the payloads of @member carry a CRC? */
+static inline void sw_shard_set_crc(
+	struct sw_shard *sh, uint32_t member, bool has_crc)
+{
+	sh->no_crc &= ~(1ULL << member);
+	sh->no_crc |= has_crc ? 0 : 1ULL << member;
+}
+
+static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
+{
+	return sh->params->has_crc && !(sh->no_crc >> member & 1);
+}
+
 enum sw_shard_push {
 	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
 	SW_SHARD_COMPLETE, /* folded, and results became ready for several */
@@ -107,6 +122,14 @@ enum sw_shard_push {
  * bytes at any alignment. */
 enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_shard_lend - the same; @payload stays where and as it is until @member has
+ * the result, or sw_shard_keep is called: it need not be copied. */
+enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_shard_keep - copy all that is lent. */
+void sw_shard_keep(struct sw_shard *sh);
 
 /* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
  * was filled; else its result became ready, is on its way, or the request

@@ -137,7 +137,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	if (!t || !is_well_formed(w, t, h))
 		return;
 	if (is_wanted(w, t, h)) {
-		if (w->params.has_crc)
+		if (l->has_crc)
 			SW_TIMED(w->stats.ticks_crc_in,
 				crc = sw_data_crc(h, payload, h->payload_len));
 		if (crc != h->payload_crc) {
@@ -466,7 +466,8 @@ static bool worker_is_busy(const struct sw_node *node)
 
 /* --- life --- */
 
-static int open_links(struct sw_worker *w, const struct sw_worker_job *job)
+static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
+	struct sw_port *const *ports)
 {
 	size_t words = sw_bitmap_words(SW_ORDERS);
 
@@ -486,6 +487,8 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job)
 		l->index = i;
 		l->id = i << 16 | (uint32_t)(generation ? generation : 1);
 		l->path = job->servers[i].path;
+		l->has_crc =
+			w->params.has_crc && !ports[l->path.port_i]->is_inner;
 		l->due_class = SW_N_CLASSES;
 		l->heard_ns = l->sent_ns = w->now_ns;
 		snprintf(l->name, sizeof(l->name), "%s", job->servers[i].name);
@@ -515,7 +518,8 @@ static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
 
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_env *env, const struct sw_worker_events *events,
-	const struct sw_worker_job *job, uint32_t n_ports, uint64_t now_ns)
+	const struct sw_worker_job *job, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t now_ns)
 {
 	int err;
 
@@ -546,7 +550,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
 	err = sw_place_map_open(&w->map, &w->place);
 	if (!err)
-		err = open_links(w, job);
+		err = open_links(w, job, ports);
 	if (!err)
 		err = sw_tensors_open(w);
 	if (err) {

@@ -107,6 +107,7 @@ struct sw_link {
 	uint32_t peer;  /* the server's, when open */
 	enum sw_link_state state;
 	uint8_t due_class;
+	bool has_crc; /* data payloads there and from there */
 	uint32_t owed;
 	uint64_t nonce, cookie;
 	uint64_t heard_ns;
@@ -206,10 +207,12 @@ struct sw_worker {
 
 /* sw_worker_open - a worker that starts to join at the first tick.
  * Everything that is not copied is borrowed until close.
+ * @ports  n_ports of them; only is_inner is read
  * Errors: SW_EINVAL, SW_ENOMEM. */
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_env *env, const struct sw_worker_events *events,
-	const struct sw_worker_job *job, uint32_t n_ports, uint64_t now_ns);
+	const struct sw_worker_job *job, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t now_ns);
 
 /* sw_worker_close - free everything at once, whatever goes on. */
 void sw_worker_close(struct sw_worker *w);

@@ -114,7 +114,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	bool has = has_bytes(w, t);
 	struct sw_wchunk *c = &t->chunks[chunk];
 	struct sw_header h = {.type = SW_PUSH,
-		.flags = (w->params.has_crc ? 0 : SW_FLAG_NO_CRC) |
+		.flags = (l->has_crc ? 0 : SW_FLAG_NO_CRC) |
 			 (c->n_sent ? SW_FLAG_RETX : 0) |
 			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO),
 		.class = t->class,
@@ -132,7 +132,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	const uint8_t *payload =
 		has ? bytes_to_push(w, t, chunk, &is_stable) : NULL;
 
-	if (w->params.has_crc) {
+	if (l->has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,
 			h.payload_crc =
 				sw_data_crc(&h, payload, h.payload_len));

@@ -199,6 +199,7 @@ static enum sw_verdict udp_check(const struct sw_outer *o, const uint8_t *ip,
 	out->data = ip + IP_BYTES + UDP_BYTES;
 	out->payload = out->data + SW_HEAD_BYTES;
 	out->endpoint = (uint16_t)endpoint;
+	out->is_lent = false;
 	out->len = udp_bytes - UDP_BYTES;
 	out->from.ip = get32(ip + IP_SRC);
 	out->from.udp = (uint16_t)get16(ip + UDP_SRC);

@@ -79,7 +79,7 @@ static enum sw_verdict check_with(int offset, uint8_t value)
 
 static void write__is_read(void **state)
 {
-	struct sw_rx_frame out;
+	struct sw_rx_frame out = {.is_lent = true};
 	uint8_t at[FRAME];
 
 	(void)state;
@@ -91,6 +91,7 @@ static void write__is_read(void **state)
 	assert_int_equal(out.len, BODY);
 	assert_int_equal(out.from.ip, 0x0a000002);
 	assert_int_equal(out.from.udp, 9);
+	assert_false(out.is_lent); /* it lies in the driver's buffer */
 }
 
 static void write__bytes(void **state)

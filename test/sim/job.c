@@ -41,6 +41,22 @@ static void print_line(void *ctx, enum sw_log_level level, const char *text)
 
 /* --- one worker's training loop --- */
 
+/* What the node's server was lent is kept, and then the buffers are written, as
+ * a process may whose job ended. */
+static void keep(struct sim_worker *w)
+{
+	struct sim_job *job = w->job;
+	struct sw_server *srv = job->servers[w->node->index * job->n_lcores];
+
+	if (!job->n_colocated || !job->params.has_crc)
+		return;
+	sw_loopback_keep(&w->node->loopback);
+	if (srv)
+		sw_server_keep(srv);
+	for (uint32_t t = 0; t < job->n_tensors; t++)
+		memset(w->data[t], 0x5a, job->n_elems[t] * job->elem_bytes);
+}
+
 static void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
 {
@@ -53,6 +69,7 @@ static void on_state(
 			snprintf(w->told, sizeof(w->told), "%s", text);
 		return;
 	}
+	keep(w);
 	w->has_failed = true;
 	w->failed_ns = w->job->net.now_ns;
 	w->err = err;
@@ -216,6 +233,7 @@ static void step(void *ctx, uint64_t now_ns)
 		return;
 	submit_some(w);
 	if (job->leaves && has_completed(w)) {
+		keep(w);
 		sw_worker_leave(&w->engine, 0, NULL);
 		w->node->loop.tick_at_ns = 0;
 	}
@@ -356,7 +374,7 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 	memset(&w->is_running, 0,
 		sizeof(*w) - offsetof(struct sim_worker, is_running));
 	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj,
-		    SIM_PORTS, job->net.now_ns))
+		    w->node->ports, SIM_PORTS, job->net.now_ns))
 		abort();
 	w->is_open = true;
 	sim_node_start(w->node, job->n_colocated ? job->n_lcores : 0,

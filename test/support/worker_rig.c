@@ -77,6 +77,7 @@ void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 		.incarnation = 1,
 		.servers = servers,
 		.n_servers = n_servers};
+	struct sw_port *port = &r->port;
 
 	memset(r, 0, sizeof(*r));
 	test_env_init(&r->env);
@@ -93,7 +94,7 @@ void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 			.name = i ? "other" : "first", .path = r->s[i].path};
 	}
 	assert_int_equal(sw_worker_open(&r->w, &r->params, &r->env.env, &events,
-				 &job, 1, r->now_ns),
+				 &job, &port, 1, r->now_ns),
 		0);
 }
 

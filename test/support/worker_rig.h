@@ -28,6 +28,7 @@ struct wrig_server {
 };
 
 struct worker_rig {
+	struct sw_port port; /* read by open alone */
 	struct test_env env;
 	struct sw_params params;
 	struct sw_worker w;

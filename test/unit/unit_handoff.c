@@ -25,6 +25,7 @@ static struct sw_handoff *open_some(uint32_t n_queued)
 
 			port_init(p);
 			p->port.max_payload = 3328;
+			p->port.is_inner = i == 1;
 			if (!l || i < n_queued)
 				queues[l][i] = &p->port;
 		}
@@ -112,6 +113,8 @@ static void rx__copied_with_its_addresses(void **state)
 	assert_int_equal(in[0].from.ip, 7);
 	assert_int_equal(in[0].from.udp, 8);
 	assert_int_equal(port_at(h, 1)->max_payload, 3328);
+	assert_true(port_at(h, 1)->is_inner);
+	assert_false(port_at(h, 0)->is_inner);
 	assert_int_equal(stats_of(h).handoff_rx, 1);
 	sw_handoff_close(h);
 }

@@ -122,6 +122,7 @@ static void worker_open__sweep(void **state)
 		.n_servers = 2};
 	struct sw_worker_events events = {0};
 	struct sw_params params;
+	struct sw_port wire = {0}, *port = &wire;
 	uint32_t nth = 1;
 	int err = SW_ENOMEM;
 
@@ -132,7 +133,8 @@ static void worker_open__sweep(void **state)
 
 		test_env_init(&e);
 		alloc_fail_at(nth);
-		err = sw_worker_open(&w, &params, &e.env, &events, &job, 1, 1);
+		err = sw_worker_open(
+			&w, &params, &e.env, &events, &job, &port, 1, 1);
 		assert_int_equal(err, alloc_has_failed() ? SW_ENOMEM : 0);
 		alloc_fail_at(0);
 		if (!err)

@@ -50,11 +50,15 @@ static int open_job(struct sw_worker_job job, uint32_t n_ports)
 	struct test_env e;
 	struct sw_params params;
 	struct sw_worker_events events = {0};
+	struct sw_port wire = {0}, *ports[SW_MAX_PORTS];
 	int err;
 
+	for (uint32_t i = 0; i < SW_MAX_PORTS; i++)
+		ports[i] = &wire;
 	test_env_init(&e);
 	sw_params_init(&params);
-	err = sw_worker_open(&w, &params, &e.env, &events, &job, n_ports, 1);
+	err = sw_worker_open(
+		&w, &params, &e.env, &events, &job, ports, n_ports, 1);
 	if (!err)
 		sw_worker_close(&w);
 	test_env_fini(&e);
