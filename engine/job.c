@@ -50,6 +50,8 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->params.has_crc = join->has_crc;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;
+	job->knobs = (struct sw_knobs){.policy = job->params.policy,
+		.credit_bytes = join->credit_bytes};
 	job->weight = share.weight;
 	job->quota_bytes = share.quota_bytes;
 	for (uint32_t p = 0; p < srv->n_ports; p++)
@@ -66,8 +68,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	return job;
 }
 
-/* Something changed: every member is told until it has acknowledged it. */
-static void announce(struct sw_server *srv, struct sw_job *job)
+void sw_job_announce(struct sw_server *srv, struct sw_job *job)
 {
 	job->seq++;
 	for (uint32_t m = 0; m < job->n_members; m++) {
@@ -110,7 +111,7 @@ void sw_job_confirm(
 	if (job->state == SW_JOB_FORMING &&
 		__builtin_popcountll(job->joined) == job->n_members)
 		job->state = SW_JOB_RUNNING;
-	announce(srv, job);
+	sw_job_announce(srv, job);
 }
 
 void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
@@ -124,7 +125,7 @@ void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	snprintf(job->text, sizeof(job->text), "%s", text);
 	sw_log(srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
 		job->text);
-	announce(srv, job);
+	sw_job_announce(srv, job);
 }
 
 void sw_job_close(struct sw_server *srv, struct sw_job *job)
@@ -164,7 +165,7 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 		job->joined &= ~(1ULL << rank); /* it may come again */
 		job->members[rank].has_left = false;
 		job->members[rank].is_done = false;
-		announce(srv, job);
+		sw_job_announce(srv, job);
 		return;
 	}
 	/* Who leaves without an error holds all that it pushed, and the others
@@ -172,6 +173,8 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	 * more than it did (sw_job_left). */
 	if (err && job->is_coordinated)
 		sw_job_fail(srv, job, rank, err, text);
+	else
+		sw_job_commit_if_all(srv, job);
 }
 
 uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
@@ -188,11 +191,19 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out)
 {
+	const struct sw_knobs *k = job->next.policy ? &job->next : &job->knobs;
+
 	*out = (struct sw_status){.joined = job->joined,
 		.seq = job->seq,
 		.state = (uint8_t)job->state,
+		.policy = (uint8_t)sw_policy_id(k->policy),
 		.err = job->err,
-		.rank = job->err_rank};
+		.rank = job->err_rank,
+		.number = k->number,
+		.from = k->from,
+		.part_bytes = k->part_bytes,
+		.credit_bytes = k->credit_bytes,
+		.request = job->members[rank].request};
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
 		if (m < rank)

@@ -41,7 +41,9 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	case SW_LINK_LEAVING:
 		return true;
 	case SW_LINK_OPEN:
-		return w->state == SW_WORKER_RUNNING && wants_declare(w, l);
+		return w->state == SW_WORKER_RUNNING &&
+		       (wants_declare(w, l) ||
+			       (l->index == 0 && w->knobs.is_asking));
 	case SW_LINK_IDLE:
 	case SW_LINK_CLOSED:
 		break;
@@ -166,7 +168,8 @@ uint32_t sw_link_build_request(
 	case SW_LINK_LEAVING:
 		return build_leave(w, l, h);
 	default:
-		return build_declare(w, l, h);
+		return wants_declare(w, l) ? build_declare(w, l, h)
+					   : sw_knobs_build_tune(w, h);
 	}
 }
 
@@ -448,6 +451,7 @@ static void on_status(
 		return;
 	}
 	w->joined = st.joined;
+	sw_knobs_heard(w, &st);
 	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
 		return;
 	w->size = st.size;

@@ -347,6 +347,10 @@ static void on_control(struct sw_server *srv, struct sw_session *s,
 		return;
 	case SW_KEEPALIVE:
 		s->status_seq = h->aux;
+		sw_job_promise(srv, s, h->key, h->round);
+		return;
+	case SW_TUNE:
+		sw_job_tune(srv, s, payload);
 		return;
 	case SW_LEAVE:
 		on_leave(srv, s, payload);
@@ -443,13 +447,13 @@ static void bury(struct sw_server *srv, struct sw_session *s)
 }
 
 /* Say ACCEPT again until the worker has spoken, then the state until it has
- * acknowledged it. */
+ * answered. */
 static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 {
 	enum sw_owed what = s->is_confirmed ? SW_OWE_STATUS : SW_OWE_ACCEPT;
 
 	if (s->is_confirmed &&
-		(!s->job->is_coordinated || s->status_seq == s->job->seq))
+		(!s->job->is_coordinated || sw_job_is_answered(s)))
 		return UINT64_MAX;
 	if (srv->now_ns >= s->status_at_ns && !(s->owed & 1u << what))
 		sw_session_owe(srv, s, what);

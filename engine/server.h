@@ -10,6 +10,7 @@
 
 #include "engine/drr.h"
 #include "engine/due.h"
+#include "engine/knobs.h"
 #include "engine/node.h"
 #include "engine/shard.h"
 
@@ -37,6 +38,7 @@ struct sw_member {
 	uint64_t incarnation; /* of the last session, also when it has gone */
 	bool has_left;        /* was here and left, or died */
 	bool is_done;         /* left without an error */
+	uint32_t request;     /* its last TUNE that was numbered */
 	char node[SW_NAME_MAX];
 };
 
@@ -54,6 +56,10 @@ struct sw_job {
 	uint64_t quota_bytes;
 	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
+	struct sw_knobs knobs; /* committed last; number 0: the JOINs' */
+	struct sw_knobs next;  /* proposed; policy NULL: none is */
+	uint64_t promised;     /* members that have answered to it */
+	uint32_t limit;        /* no round above has begun at any of them */
 	struct sw_shard shard;
 	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
 	struct sw_member members[SW_MAX_MEMBERS];
@@ -246,8 +252,26 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members);
 void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text);
 void sw_job_close(struct sw_server *srv, struct sw_job *job);
+/* sw_job_announce - something changed: every member is told until it has
+ * acknowledged it. */
+void sw_job_announce(struct sw_server *srv, struct sw_job *job);
 /* sw_job_status - the state as member @rank is told it. */
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out);
+
+/* job_knobs.c: the coordinator's part of knobs.h */
+/* sw_job_tune - a member asks for other knobs.  It is numbered unless a change
+ * before it is not known to all yet: then it will come again. */
+void sw_job_tune(
+	struct sw_server *srv, struct sw_session *s, const uint8_t *payload);
+/* sw_job_promise - a member begins no round above @limit before proposal
+ * @number is committed. */
+void sw_job_promise(struct sw_server *srv, struct sw_session *s,
+	uint32_t number, uint32_t limit);
+/* sw_job_is_answered - has the member acknowledged the state, and promised if
+ * that is a proposal? */
+bool sw_job_is_answered(const struct sw_session *s);
+/* sw_job_commit_if_all - a promise came, or a member that owed one left. */
+void sw_job_commit_if_all(struct sw_server *srv, struct sw_job *job);
 
 #endif

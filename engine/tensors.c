@@ -18,6 +18,9 @@ int sw_tensors_open(struct sw_worker *w)
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
 	w->next_order = SW_TENSORS;
+	w->knobs.kept[0] = (struct sw_knobs){.policy = w->params.policy,
+		.part_bytes = w->params.part_bytes,
+		.credit_bytes = w->params.credit_bytes};
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
 	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
@@ -56,8 +59,7 @@ static bool is_valid(
 	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
 }
 
-/* Why nothing new can be begun; 0 when it can. */
-static int end_of(const struct sw_worker *w)
+int sw_worker_end_of(const struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_FAILED && w->state != SW_WORKER_LEFT &&
 		!w->left_by_ns)
@@ -155,8 +157,8 @@ int sw_worker_declare(
 	uint32_t done = 0;
 	int err = 0;
 
-	if (end_of(w))
-		return end_of(w);
+	if (sw_worker_end_of(w))
+		return sw_worker_end_of(w);
 	if (!is_admitted(w))
 		return SW_EBUSY;
 	if (n == 0 || n > SW_TENSORS - w->n_tensors)
@@ -238,18 +240,24 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	put(&l->late, t->order, &t->late[i], local, is_late);
 }
 
-/* All local ranks have asked. */
-static void start(struct sw_worker *w, struct sw_wtensor *t)
+void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t)
 {
+	const struct sw_knobs *knobs;
+
+	t->is_held = !sw_knobs_may_begin(w, t->round + 1);
+	if (t->is_held)
+		return;
 	t->is_edited = false;
 	t->round++;
+	knobs = sw_knobs_begin(w, t->round);
+	t->knobs = knobs->number;
 	t->weight = 0;
 	t->n_missing = t->n_chunks;
 	t->missing = 0;
 	t->progress_ns = t->warned_ns = w->now_ns;
 	for (uint32_t c = 0; c < t->n_chunks; c++)
 		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
-	sw_tensors_ready(w, t);
+	sw_tensors_ready(w, t, knobs->policy);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
@@ -257,8 +265,8 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	struct sw_wtensor *t;
 	int err;
 
-	if (end_of(w))
-		return end_of(w);
+	if (sw_worker_end_of(w))
+		return sw_worker_end_of(w);
 	if (round->tensor >= w->n_tensors || round->local >= w->n_local ||
 		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
@@ -272,7 +280,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		return SW_EBUSY;
 	err = sw_local_ask(w, t, round);
 	if (!err && !sw_local_missing(w, t))
-		start(w, t);
+		sw_tensors_start(w, t);
 	return err;
 }
 
@@ -280,7 +288,7 @@ void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
-	t->is_open = false;
+	t->is_open = t->is_held = false;
 	w->n_open--;
 	if (t->task.state != SW_TASK_IDLE) /* the job ends */
 		sw_task_cancel(&w->sched, &t->task);
@@ -302,9 +310,10 @@ static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	uint64_t local = sw_local_missing(w, t);
 	uint64_t set = local ? local : t->missing;
 	size_t n = (size_t)snprintf(out, size, "%s",
-		local ? "local rank"
-		: set ? "rank"
-		      : "a server");
+		t->is_held ? "the coordinator to commit knobs"
+		: local    ? "local rank"
+		: set      ? "rank"
+			   : "a server");
 
 	for (const char *comma = ""; set && n + 8 < size; set &= set - 1) {
 		n += (size_t)snprintf(out + n, size - n, "%s %d", comma,

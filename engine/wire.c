@@ -56,6 +56,8 @@ static const struct {
 	[SW_KEEPALIVE] = {0, 0, 1, 1, 0},
 	[SW_ERROR] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
 		0},
+	[SW_TUNE] = {sizeof(struct sw_tune_ask), sizeof(struct sw_tune_ask), 1,
+		1, 0},
 	[SW_PUSH] = {0, SW_PAYLOAD_MAX, 1, 1, 1},
 	[SW_RESULT] = {1, SW_PAYLOAD_MAX, 1, 1, 1},
 	[SW_ACK] = {0, SW_N_CLASSES * sizeof(struct sw_sack),

@@ -55,6 +55,7 @@ enum sw_frame_type {
 	SW_LEFT = 9,       /* server: your session is closed */
 	SW_KEEPALIVE = 10, /* either: I am here */
 	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
+	SW_TUNE = 12,      /* worker: other knobs for the job */
 	SW_PUSH = 16,      /* worker: one contribution to one chunk */
 	SW_RESULT = 17,    /* server: the sum of one chunk */
 	SW_ACK = 18,       /* either: packet numbers received */
@@ -84,8 +85,9 @@ struct sw_header {
 	uint16_t payload_len;
 	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
 	uint64_t psn;     /* 48 bits; unique per session, direction, class */
-	uint32_t key;     /* dense index of the tensor */
-	uint32_t round;   /* version of the tensor, counts its push_pulls */
+	uint32_t key;     /* dense index of the tensor; KEEPALIVE: proposal */
+	uint32_t round;   /* version of the tensor, counts its push_pulls;
+			     KEEPALIVE: none above it begins before it */
 	uint32_t chunk;   /* index in the tensor */
 	uint16_t step;    /* low bits of the training step */
 	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
@@ -177,13 +179,26 @@ enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
 struct sw_status {
 	uint64_t joined; /* members that have joined */
 	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
-	uint8_t state, pad;
+	uint8_t state;
+	uint8_t policy; /* of the knobs below, enum sw_policy_id */
 	int16_t err;
 	uint16_t rank;  /* FAILED: whose fault */
 	uint16_t size;  /* RUNNING: sum of n_local */
 	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
 	uint16_t pad1;
 	char text[SW_TEXT_MAX];
+	/* The newest knobs of the job; number 0: those of the JOINs. */
+	uint32_t number;
+	uint32_t from; /* the first round they are for; 0: only proposed */
+	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
+	uint32_t request; /* the receiver's last TUNE that was numbered */
+	uint32_t pad2;
+};
+
+struct sw_tune_ask {      /* TUNE */
+	uint32_t request; /* counts those of this worker, from 1 */
+	uint8_t policy, pad[3];
+	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 };
 
 struct sw_fault {       /* ERROR and LEAVE */
@@ -250,7 +265,8 @@ _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 24, "no holes");
-_Static_assert(sizeof(struct sw_status) == 184, "no holes");
+_Static_assert(sizeof(struct sw_status) == 216, "no holes");
+_Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
 _Static_assert(sizeof(struct sw_fault) == 176, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");
 _Static_assert(sizeof(struct sw_sack) == 48, "no holes");

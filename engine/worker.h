@@ -23,6 +23,7 @@
 #include "engine/due.h"
 #include "engine/env.h"
 #include "engine/flow.h"
+#include "engine/knobs.h"
 #include "engine/node.h"
 #include "engine/place.h"
 #include "engine/sched.h"
@@ -58,9 +59,11 @@ struct sw_wtensor {
 	uint16_t root;  /* copy: the rank whose bytes it is */
 	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
+	bool is_held;   /* all have asked; its round waits for knobs */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
 	uint32_t round;
+	uint32_t knobs;               /* number of those of this round */
 	uint32_t n_chunks, n_missing; /* not HELD */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	uint64_t n_elems;
@@ -196,6 +199,7 @@ struct sw_worker {
 	uint32_t n_tensors;
 	uint32_t n_open; /* push_pulls */
 	struct sw_sched sched;
+	struct sw_worker_knobs knobs;
 	uint32_t next_order; /* by readiness */
 	uint32_t *by_order;
 	uint32_t *by_key; /* index of the tensor, or SW_KEY_NONE */
@@ -273,6 +277,19 @@ static inline int sw_worker_push(
  * are still borrowed. */
 void sw_worker_local_left(struct sw_worker *w, uint32_t local);
 
+/* sw_worker_set_knobs - partition and credit of this worker from its next part
+ * on, in bytes, 0: the policy's; until the job's change.
+ * Errors: SW_EINVAL, with the reason in sched.fault; nothing changes then. */
+int sw_worker_set_knobs(
+	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
+
+/* sw_worker_tune - ask the coordinator for other knobs for all members: they
+ * hold from one round on, the same at all (knobs.h).  A second call before the
+ * first was numbered takes its place.
+ * Errors: as above; SW_EAGAIN the job does not run yet, or why it ended. */
+int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
+	uint64_t part_bytes, uint64_t credit_bytes);
+
 /* sw_worker_leave - end the job; open push_pulls end with SW_ECLOSED.
  * @err, @text  0 and NULL: a clean end; else what the other members are told */
 void sw_worker_leave(struct sw_worker *w, int err, const char *text);
@@ -339,6 +356,23 @@ void sw_local_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 const uint8_t *sw_local_bytes(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t chunk, bool *is_stable);
 
+/* sw_tensors_start - all local ranks have asked: begin the round, unless it
+ * waits for knobs. */
+void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_worker_end_of - why nothing new can be begun; 0 when it can. */
+int sw_worker_end_of(const struct sw_worker *w);
+
+/* knobs.c */
+/* sw_knobs_may_begin - may a round begin, whatever the coordinator decides? */
+bool sw_knobs_may_begin(const struct sw_worker *w, uint32_t round);
+/* sw_knobs_begin - it begins: the scheduler goes over to its knobs.  Returns
+ * those of this round. */
+const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round);
+/* sw_knobs_heard - the coordinator proposes or has committed. */
+void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
+/* sw_knobs_build_tune - the TUNE that is asked for; returns payload bytes. */
+uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h);
+
 /* sw_tensors_tick - name what stands still. */
 uint64_t sw_tensors_tick(struct sw_worker *w);
 /* sw_tensors_set - what a chunk waits for: to be pushed (todo), or for its
@@ -347,8 +381,10 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	bool is_todo, bool is_late);
 
 /* worker_sched.c */
-/* sw_tensors_ready - a push_pull of all its chunks, in GRAD, may start. */
-void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_tensors_ready - a push_pull of all its chunks, in GRAD, may start, in the
+ * order of @policy. */
+void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_policy *policy);
 /* sw_tensors_folded - a chunk's push has arrived for good: its credit comes
  * back.  sw_sched_run is to follow. */
 void sw_tensors_folded(

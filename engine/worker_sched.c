@@ -73,9 +73,10 @@ static void close_ranks(struct sw_worker *w)
 }
 
 /* By priority, or behind all that are ready.  No chunk is to do or late. */
-static void take_place(struct sw_worker *w, struct sw_wtensor *t)
+static void take_place(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_policy *policy)
 {
-	if (w->sched.policy->by_priority) {
+	if (policy->by_priority) {
 		t->order = t->rank;
 		t->class = sw_class_of(t->priority);
 		return;
@@ -87,9 +88,10 @@ static void take_place(struct sw_worker *w, struct sw_wtensor *t)
 	w->by_order[t->order] = (uint32_t)(t - w->tensors);
 }
 
-void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t)
+void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_policy *policy)
 {
-	take_place(w, t);
+	take_place(w, t, policy);
 	t->worker = w;
 	t->task = (struct sw_task){.ops = &ops,
 		.name = t->name,

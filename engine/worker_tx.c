@@ -11,9 +11,12 @@ enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
 static uint32_t build_keepalive(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	(void)w;
 	h->type = SW_KEEPALIVE;
 	h->aux = l->status_seq;
+	if (l->index == 0 && w->knobs.limit) {
+		h->key = w->knobs.proposal;
+		h->round = w->knobs.limit;
+	}
 	return 0;
 }
 

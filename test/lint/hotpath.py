@@ -39,6 +39,7 @@ OFF_PATH = {
     ("engine/admit.c", "sw_admit_join"): "makes a session, opens a job",
     ("engine/admit.c", "sw_admit_declare"): "admits tensors: all memory",
     ("engine/job.c", "sw_job_confirm"): "the first frame of a session",
+    ("engine/job_knobs.c", "commit"): "other knobs for a job",
     ("engine/link.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/link.c", "on_refused"): "the end of a job, with its reason",
     ("engine/link.c", "sw_worker_fail"): "the end of a job, with its reason",

@@ -154,6 +154,17 @@ static void draw_size(struct sim_job *job)
 	draw_dtype(job);
 }
 
+/* Other knobs in the middle of the job, asked for by all of its workers. */
+static void draw_tunes(struct sim_job *job)
+{
+	uint64_t x = ~job->seed;
+
+	if (sim_below(&x, 4))
+		return;
+	job->tunes = 100 << sim_below(&x, 10);
+	job->n_rounds += (uint32_t)sim_below(&x, 10);
+}
+
 void sim_job_draw(struct sim_job *job, uint64_t seed)
 {
 	sim_job_init(job, seed);
@@ -164,6 +175,7 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	job->params.has_crc = job->net.faults.corrupt || below(job, 4);
 	if (one_in(job, 12)) /* nothing happens at all */
 		job->net.faults = (struct sim_faults){0};
+	draw_tunes(job);
 }
 
 /* A node that is slow in its link or its loop; nodes exist after open. */
@@ -185,12 +197,14 @@ void sim_job_describe(const struct sim_job *job)
 
 	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated) of "
 	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
-	       "broadcasts, payload %u, crc %u, window %u KiB, leaves %u\n",
+	       "broadcasts, payload %u, crc %u, window %u KiB, leaves %u, %u "
+	       "ppm "
+	       "tunes\n",
 		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
 		job->n_servers, job->n_colocated, job->n_lcores, job->n_tensors,
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
 		job->copies, job->params.payload, job->params.has_crc,
-		job->params.window_bytes >> 10, job->leaves);
+		job->params.window_bytes >> 10, job->leaves, job->tunes);
 	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
 	       "false acks %u, burst %u of %u, types %x %u last %u\n",
 		x->loss, x->dup, x->late, x->corrupt, x->truncate, x->nap,

@@ -109,6 +109,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		return; /* the others are told now, too */
 	if (!w->job->is_edited)
 		sim_oracle_check(w, t, weight);
+	sim_oracle_knobs(w, t);
 	w->round[t]++;
 	if (sim_chance(&w->job->rng, 200000))
 		w->pause_until_ns = w->job->net.now_ns +
@@ -217,6 +218,22 @@ static void submit_some(struct sim_worker *w)
 	}
 }
 
+void sim_worker_tune(struct sim_worker *w)
+{
+	uint64_t *rng = &w->job->rng;
+	const struct sw_policy *policy =
+		sw_policy_at((uint32_t)sim_below(rng, SW_N_POLICIES));
+	uint64_t part = 0, credit = 0;
+
+	if (policy->is_tunable) {
+		part = SW_PART_MIN << sim_below(rng, 8);
+		credit = SW_CREDIT_MIN << sim_below(rng, 12);
+	}
+	if (sw_worker_tune(&w->engine, policy, part, credit))
+		abort();
+	w->node->loop.tick_at_ns = 0;
+}
+
 static void step(void *ctx, uint64_t now_ns)
 {
 	struct sim_worker *w = ctx;
@@ -232,6 +249,9 @@ static void step(void *ctx, uint64_t now_ns)
 	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)
 		return;
 	submit_some(w);
+	if (job->tunes && !has_completed(w) &&
+		sim_chance(&job->rng, job->tunes))
+		sim_worker_tune(w);
 	if (job->leaves && has_completed(w)) {
 		keep(w);
 		sw_worker_leave(&w->engine, 0, NULL);

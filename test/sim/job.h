@@ -28,6 +28,7 @@ enum {
 	SIM_TENSORS = 32,
 	SIM_LOCAL = 4,
 	SIM_JOBS = 4,
+	SIM_ROUNDS = 64, /* of which the oracle keeps the knobs */
 };
 
 struct sim_job;
@@ -75,6 +76,7 @@ struct sim_job {
 	uint32_t dtype;
 	uint16_t n_local[SIM_WORKERS];
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
+	uint32_t tunes;    /* turns in which a worker asks for knobs, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
 	uint32_t priority_step;              /* 0: 1 from tensor to tensor */
@@ -103,8 +105,9 @@ struct sim_job {
 	/* elements by digit */
 	uint64_t grads[SIM_WORKERS][4], sums[SIM_JOBS][4];
 	uint32_t by_key[SIM_JOBS][SIM_TENSORS];
-	uint64_t n_bad_pushes, n_bad_results; /* frames */
-	uint64_t mem_bytes;                   /* that engines hold */
+	uint32_t knobs[SIM_JOBS][SIM_TENSORS][SIM_ROUNDS]; /* 1 + number */
+	uint64_t n_bad_pushes, n_bad_results;              /* frames */
+	uint64_t mem_bytes; /* that engines hold */
 	uint64_t n_checked; /* frames that the oracle looked into */
 	char oracle[256];   /* first thing that was wrong */
 };
@@ -129,6 +132,9 @@ void sim_worker_kill(struct sim_job *job, uint32_t rank);
 /* A server stops; it comes again without memory of its past. */
 void sim_server_kill(struct sim_job *job, uint32_t i);
 void sim_server_start(struct sim_job *job, uint32_t i);
+
+/* A worker asks for knobs drawn by chance. */
+void sim_worker_tune(struct sim_worker *w);
 
 /* Run until every worker has completed all rounds (and left, if they leave),
  * one failed, or virtual @limit_ns have passed.  Returns true when all
@@ -178,6 +184,8 @@ uint32_t sim_oracle_root(
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* Does the buffer hold the sum of that round?  Counts what does not. */
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
+/* Has the round that has ended the knobs that others had in it? */
+void sim_oracle_knobs(struct sim_worker *w, uint32_t tensor);
 /* A frame that node @from gave to its port. */
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);

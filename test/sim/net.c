@@ -456,6 +456,7 @@ void sim_net_tell(const struct sim_net *net)
 		[SW_LEFT] = "LEFT",
 		[SW_KEEPALIVE] = "KEEPALIVE",
 		[SW_ERROR] = "ERROR",
+		[SW_TUNE] = "TUNE",
 		[SW_PUSH] = "PUSH",
 		[SW_RESULT] = "RESULT",
 		[SW_ACK] = "ACK",

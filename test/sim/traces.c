@@ -17,6 +17,7 @@
  *  A17  timers after a gap in polling
  *  A18  storms of PULLs
  *  A19  ranks that sum different steps
+ *  knobs: other knobs in a running job, at one round of all members
  *  urgent, least_urgent, incast: scheduling, with the bounds of trace_sched.c
  *  F    what was examined and found sound stays so
  *
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
+	check_run(trace_knobs, n_trace_knobs, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);
 	check_run(trace_sched, n_trace_sched, filter, &passed, &failed);
 	return check_end(passed, failed);

@@ -235,6 +235,7 @@ void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 		[SW_LEFT] = {"LEFT", NULL},
 		[SW_KEEPALIVE] = {"KEEPALIVE", NULL},
 		[SW_ERROR] = {"ERROR", put_fault},
+		[SW_TUNE] = {"TUNE", NULL},
 		[SW_PUSH] = {"PUSH", NULL},
 		[SW_RESULT] = {"RESULT", NULL},
 		[SW_ACK] = {"ACK", put_ack},

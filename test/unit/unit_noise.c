@@ -89,6 +89,8 @@ static uint16_t length_of(uint8_t type, uint64_t *rng)
 		return sizeof(struct sw_accept);
 	case SW_STATUS:
 		return sizeof(struct sw_status);
+	case SW_TUNE:
+		return sizeof(struct sw_tune_ask);
 	case SW_LEAVE:
 	case SW_ERROR:
 		return sizeof(struct sw_fault);

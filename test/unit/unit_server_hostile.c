@@ -114,7 +114,7 @@ static void rx__unknown_type(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_send(r, 1, (struct sw_header){.type = 12}, NULL);
+	rig_send(r, 1, (struct sw_header){.type = SW_TUNE + 1}, NULL);
 	rig_send(r, 1, (struct sw_header){.type = 255}, NULL);
 	assert_int_equal(r->srv->stats.rx_type, 2);
 	close_rig(r);
@@ -179,7 +179,7 @@ static void rx__types_of_a_server(void **state)
 		uint8_t type;
 		uint16_t len;
 	} rows[] = {{SW_COOKIE, 16}, {SW_ACCEPT, 24}, {SW_DECLARED, 8},
-		{SW_STATUS, 184}, {SW_LEFT, 0}, {SW_ERROR, 176},
+		{SW_STATUS, 216}, {SW_LEFT, 0}, {SW_ERROR, 176},
 		{SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);
 	uint8_t zeros[256] = {0};

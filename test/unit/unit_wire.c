@@ -218,7 +218,7 @@ static void header_decode__unknown_type_flag_class(void **state)
 	for (uint32_t type = 0; type < 256; type++) {
 		h = header((uint8_t)type, 0);
 		if (type == 0 || type >= SW_N_TYPES ||
-			(type > SW_ERROR && type < SW_PUSH))
+			(type > SW_TUNE && type < SW_PUSH))
 			assert_int_equal(judge(&h), SW_FRAME_TYPE);
 		else
 			assert_int_not_equal(judge(&h), SW_FRAME_TYPE);
@@ -250,10 +250,10 @@ static void header_decode__length_of_every_type(void **state)
 		{SW_JOIN, 368, SW_PAYLOAD_MAX, 1},
 		{SW_ACCEPT, 24, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARE, 8, SW_PAYLOAD_MAX, 1},
-		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 184, 184, 1},
+		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 216, 216, 1},
 		{SW_LEAVE, 176, 176, 1}, {SW_LEFT, 0, 0, 1},
 		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 176, 176, 1},
-		{SW_PUSH, 0, SW_PAYLOAD_MAX, 1},
+		{SW_TUNE, 24, 24, 1}, {SW_PUSH, 0, SW_PAYLOAD_MAX, 1},
 		{SW_RESULT, 1, SW_PAYLOAD_MAX, 1}, {SW_ACK, 0, 8 * 48, 48},
 		{SW_PULL, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24}};
 

@@ -1,0 +1,278 @@
+/* trace_knobs.c - knobs of a running job change: the same round at all members.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every end_job also asks the oracle, which compares the number of the knobs
+ * of every round of every tensor between the members.
+ */
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "test/sim/trace_job.h"
+
+enum { ROUNDS = 40 };
+
+static struct sim_job *open_job(uint32_t n_workers, uint32_t n_servers)
+{
+	struct sim_job *job = new_job(336, ROUNDS);
+
+	job->n_workers = n_workers;
+	job->n_servers = n_servers;
+	job->n_tensors = job->n_first = 3;
+	job->pause_ns = 20 * SW_MS; /* so that repetitions fall into it */
+	return job;
+}
+
+static bool has_begun(void *ctx)
+{
+	struct sim_job *job = ctx;
+
+	return job->workers[0].engine.knobs.highest >= 5;
+}
+
+/* Let it come to its fifth round. */
+static void start(struct check *c, struct sim_job *job)
+{
+	sim_job_open(job);
+	check(c, sim_net_run(&job->net, job->net.now_ns + SW_S, has_begun, job),
+		"the job has begun");
+}
+
+static void check_used(struct check *c, struct sim_job *job, uint32_t number)
+{
+	for (uint32_t r = 0; r < job->n_workers; r++) {
+		const struct sw_worker *w = &job->workers[r].engine;
+
+		check_eq(c, w->knobs.used, number, "number of the knobs");
+		check_eq(c, w->stats.knob_changes, number, "changes");
+	}
+}
+
+/* The rank that asks is any one; all go over with one round, that none had
+ * begun when it was said. */
+static void knobs_from_one_round_on(struct check *c)
+{
+	struct sim_job *job = open_job(3, 2);
+	uint32_t highest;
+
+	start(c, job);
+	highest = job->workers[2].engine.knobs.highest;
+	check_eq(c,
+		(uint64_t)sw_worker_tune(&job->workers[1].engine,
+			&sw_policy_bytescheduler, 1 << 20, 2 << 20),
+		0, "error");
+	job->workers[1].node->loop.tick_at_ns = 0;
+	check(c, sim_job_run(job, 10 * SW_S), "the job ends");
+	check_used(c, job, 1);
+	for (uint32_t r = 0; r < 3; r++) {
+		const struct sw_worker *w = &job->workers[r].engine;
+
+		check(c, w->knobs.kept[1].from > highest, "beyond all");
+		check_eq(c, w->knobs.kept[1].from,
+			job->servers[0]->jobs[0].knobs.from, "first round");
+		check_eq(c, w->sched.part_bytes, 1 << 20, "partition");
+		check_eq(c, w->sched.limit, 2 << 20, "credit");
+		check(c, !w->knobs.is_asking && !w->knobs.proposal, "settled");
+	}
+	end_job(c, job);
+}
+
+/* All ranks ask at once and again: one order, and the last number is used. */
+static void knobs_in_one_order(struct check *c)
+{
+	struct sim_job *job = open_job(4, 1);
+	uint32_t n;
+
+	start(c, job);
+	for (uint32_t r = 0; r < 4; r++)
+		sim_worker_tune(&job->workers[r]);
+	check(c, sim_job_run(job, 10 * SW_S), "the job ends");
+	n = job->servers[0]->jobs[0].knobs.number;
+	check_eq(c, n, 4, "sets of knobs");
+	check_used(c, job, n);
+	end_job(c, job);
+}
+
+struct loss {
+	uint8_t type;
+	uint32_t from; /* node */
+	uint32_t n;    /* to lose */
+	bool is_on;
+};
+
+static enum sim_fate lose(void *ctx, struct sim_frame *f)
+{
+	struct loss *l = ctx;
+
+	if (!l->is_on || !is_type(f, l->type, l->from) || !l->n)
+		return SIM_PASS;
+	l->n--;
+	return SIM_LOST;
+}
+
+/* The request, the proposal, a promise, the commit get lost, several times:
+ * members stop before the round in question, and go on. */
+static void knobs_frames_are_lost(struct check *c)
+{
+	static const struct loss losses[] = {
+		{SW_TUNE, 1, 3, true},      /* from rank 0 */
+		{SW_STATUS, 0, 5, true},    /* to anybody */
+		{SW_KEEPALIVE, 2, 4, true}, /* from rank 1 */
+	};
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(losses); i++) {
+		struct sim_job *job = open_job(3, 1);
+		struct loss l = losses[i];
+
+		start(c, job);
+		job->net.hook = lose;
+		job->net.hook_ctx = &l;
+		sim_worker_tune(&job->workers[0]);
+		check(c, sim_job_run(job, 10 * SW_S), "the job ends");
+		check_eq(c, l.n, 0, "frames left to lose");
+		check_eq(c, job->servers[0]->jobs[0].knobs.number, 1, "number");
+		end_job(c, job);
+	}
+}
+
+/* A copy of the first frame of a type, for later. */
+struct keep {
+	uint8_t type;
+	uint32_t from;
+	struct sim_frame *f;
+};
+
+static enum sim_fate keep_first(void *ctx, struct sim_frame *f)
+{
+	struct keep *k = ctx;
+
+	if (k->f || !is_type(f, k->type, k->from))
+		return SIM_PASS;
+	k->f = malloc(sizeof(*f) + f->len);
+	if (!k->f)
+		abort();
+	memcpy(k->f, f, sizeof(*f) + f->len);
+	return SIM_PASS;
+}
+
+static bool is_settled(void *ctx)
+{
+	struct sim_job *job = ctx;
+
+	return job->servers[0]->jobs[0].knobs.number &&
+	       job->workers[0].engine.knobs.newest &&
+	       job->workers[1].engine.knobs.newest;
+}
+
+/* The request, a promise and the commit come again when all is over: nothing
+ * is numbered twice, nobody stops. */
+static void knobs_frames_from_the_past(struct check *c)
+{
+	static const struct keep keeps[] = {{SW_TUNE, 1, NULL},
+		{SW_KEEPALIVE, 2, NULL}, {SW_STATUS, 0, NULL}};
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(keeps); i++) {
+		struct sim_job *job = open_job(2, 1);
+		struct keep k = keeps[i];
+
+		start(c, job);
+		job->net.hook = keep_first;
+		job->net.hook_ctx = &k;
+		sim_worker_tune(&job->workers[0]);
+		check(c,
+			sim_net_run(&job->net, job->net.now_ns + SW_S,
+				is_settled, job),
+			"it was committed");
+		for (uint32_t n = 0; n < 3 && k.f; n++)
+			sim_net_replay(&job->net, k.f);
+		check(c, sim_job_run(job, 10 * SW_S), "the job ends");
+		check_used(c, job, 1);
+		free(k.f);
+		end_job(c, job);
+	}
+}
+
+static enum sim_fate lose_promises_of_1(void *ctx, struct sim_frame *f)
+{
+	(void)ctx;
+	return is_type(f, SW_KEEPALIVE, 2) ? SIM_LOST : SIM_PASS;
+}
+
+/* A proposal is open and rank 0 waits, when the coordinator dies and comes
+ * back without memory: the job ends, and every wait with it.  No number is
+ * given twice, since the next run begins at 0. */
+static void knobs_and_the_coordinator_restarts(struct check *c)
+{
+	struct sim_job *job = open_job(2, 1);
+	const struct sw_worker *w = &job->workers[0].engine;
+
+	start(c, job);
+	job->net.hook = lose_promises_of_1;
+	sim_worker_tune(&job->workers[0]);
+	sim_job_pass(job, 400 * SW_MS);
+	check(c, w->knobs.limit != 0, "rank 0 has promised");
+	check_eq(c, w->knobs.highest, w->knobs.limit, "and stands there");
+	check(c, w->n_open > 0, "with open push_pulls");
+	sim_server_kill(job, 0);
+	job->net.hook = NULL;
+	sim_server_start(job, 0);
+	sim_job_pass(job, SW_S);
+	for (uint32_t r = 0; r < 2; r++) {
+		check(c, job->workers[r].has_failed, "the worker has failed");
+		check_eq(c, (uint64_t)job->workers[r].err, (uint64_t)SW_ESERVER,
+			"error");
+		check_eq(c, job->workers[r].engine.n_open, 0, "open");
+	}
+	check(c, !job->oracle[0], job->oracle);
+	sim_job_close(job);
+	free(job);
+}
+
+/* A rank that is waited for leaves in peace, with all its rounds: the others
+ * are let go on, to the error that names it. */
+static void knobs_and_a_rank_leaves(struct check *c)
+{
+	struct sim_job *job = open_job(2, 1);
+
+	start(c, job);
+	job->net.hook = lose_promises_of_1;
+	sim_worker_tune(&job->workers[0]);
+	sim_job_pass(job, 50 * SW_MS);
+	job->workers[1].has_left = true;
+	sw_worker_leave(&job->workers[1].engine, 0, NULL);
+	job->workers[1].node->loop.tick_at_ns = 0;
+	sim_job_pass(job, SW_S);
+	check_eq(c, job->servers[0]->jobs[0].knobs.number, 1, "number");
+	check(c, job->workers[0].has_failed, "rank 0 has failed");
+	check_text(c, job->workers[0].text, "rank 1 (node gpu1) left");
+	sim_job_close(job);
+	free(job);
+}
+
+/* What a worker alone changes holds at once, and is nobody else's. */
+static void knobs_of_one_worker(struct check *c)
+{
+	struct sim_job *job = open_job(2, 1);
+
+	start(c, job);
+	check_eq(c,
+		(uint64_t)sw_worker_set_knobs(
+			&job->workers[0].engine, 4096, 1 << 20),
+		0, "error");
+	check_eq(c, job->workers[0].engine.sched.part_bytes, 4096, "partition");
+	check(c, sim_job_run(job, 10 * SW_S), "the job ends");
+	check_eq(c, job->workers[1].engine.sched.limit, 4 << 20, "credit");
+	check_used(c, job, 0);
+	end_job(c, job);
+}
+
+const struct check_case trace_knobs[] = {
+	{"knobs_from_one_round_on", knobs_from_one_round_on},
+	{"knobs_in_one_order", knobs_in_one_order},
+	{"knobs_frames_are_lost", knobs_frames_are_lost},
+	{"knobs_frames_from_the_past", knobs_frames_from_the_past},
+	{"knobs_and_the_coordinator_restarts",
+		knobs_and_the_coordinator_restarts},
+	{"knobs_and_a_rank_leaves", knobs_and_a_rank_leaves},
+	{"knobs_of_one_worker", knobs_of_one_worker},
+};
+
+const uint32_t n_trace_knobs = SW_ARRAY_SIZE(trace_knobs);
