@@ -126,6 +126,7 @@ static int run_side(struct side *s)
 	params.name = s->is_server ? "raw-server" : "raw-client";
 	params.runtime_dir = s->dir;
 	params.ports_bytes = sw_dpdk_port_bytes(&pp);
+	params.has_nics = pp.type == SW_DPDK_PCI;
 	params.log = &s->log;
 	params.cpus = sw_bench_cpu(s->is_server ? 0 : 1, cpu);
 	err = sw_dpdk_open(&params, &dpdk);

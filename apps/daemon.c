@@ -155,7 +155,9 @@ static struct sw_dpdk_port_params port_params(
 	static const enum sw_dpdk_type types[] = {
 		[SW_PORT_MEMIF] = SW_DPDK_MEMIF,
 		[SW_PORT_AF_PACKET] = SW_DPDK_AF_PACKET,
-		[SW_PORT_AF_XDP] = SW_DPDK_AF_XDP};
+		[SW_PORT_AF_XDP] = SW_DPDK_AF_XDP,
+		[SW_PORT_PCI] = SW_DPDK_PCI,
+		[SW_PORT_VDEV] = SW_DPDK_VDEV};
 	struct sw_dpdk_port_params p;
 
 	sw_dpdk_port_params_init(&p);
@@ -166,6 +168,8 @@ static struct sw_dpdk_port_params port_params(
 	p.gateway = c->gateway;
 	p.vlan = (uint16_t)c->vlan;
 	p.device = c->device;
+	p.args = c->args;
+	p.mtu = c->mtu;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
 	p.n_udp = (uint16_t)sw_conf_n_udp(&d->conf);
 	p.n_queues = (uint16_t)d->n_lcores;
@@ -201,6 +205,7 @@ static int open_dpdk(struct sw_daemon *d)
 			port_params(d, &d->conf.ports[i]);
 
 		p.ports_bytes += sw_dpdk_port_bytes(&port);
+		p.has_nics |= port.type == SW_DPDK_PCI;
 	}
 	return sw_dpdk_open(&p, &d->dpdk);
 }

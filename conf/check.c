@@ -91,6 +91,46 @@ static void key_missing(const struct check *c, const char *header,
 		"is missing: %s", why);
 }
 
+static bool is_pci_address(const char *s)
+{
+	static const char form[] = "xxxx:xx:xx.7";
+	size_t n = sizeof(form) - 1;
+
+	if (strlen(s) != n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (form[i] == 'x'       ? !isxdigit((unsigned char)s[i])
+			: form[i] == '7' ? s[i] < '0' || s[i] > '7'
+					 : s[i] != form[i])
+			return false;
+	return true;
+}
+
+/* Who DPDK drives, and who the kernel. */
+static void device_check(
+	const struct check *c, const struct sw_conf_port *p, const char *header)
+{
+	bool is_nic = p->type == SW_PORT_PCI || p->type == SW_PORT_VDEV;
+
+	if (p->type == SW_PORT_PCI && *p->device && !is_pci_address(p->device))
+		sw_report_error(c->report, line_of(c, header, "device"), header,
+			"device",
+			"\"%s\" is not a PCI address like 0000:81:00.0 "
+			"(domain:bus:device.function, in hexadecimal)",
+			p->device);
+	if (p->type == SW_PORT_VDEV && *p->device &&
+		strncmp(p->device, "net_", 4) != 0)
+		sw_report_error(c->report, line_of(c, header, "device"), header,
+			"device",
+			"\"%s\" is no network driver of DPDK and a number, "
+			"like net_tap0",
+			p->device);
+	if (!is_nic && (*p->args || p->mtu))
+		sw_report_error(c->report, line_of(c, header, NULL), header,
+			*p->args ? "args" : "mtu",
+			"is for the types pci and vdev alone: leave it out");
+}
+
 /* What each type needs, and what it can do nothing with. */
 static void port_type_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
@@ -104,7 +144,9 @@ static void port_type_check(
 		key_missing(c, header, "side", "a memif listens or connects");
 	if (!is_memif && !*p->device)
 		key_missing(c, header, "device",
-			"this type needs the name of an interface");
+			"this type needs the name of an interface, or a PCI "
+			"address");
+	device_check(c, p, header);
 	if (is_memif && (*p->device || p->vlan || p->gateway))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			*p->device ? "device"

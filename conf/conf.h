@@ -17,6 +17,7 @@ enum {
 	SW_CONF_NAME_BYTES = 32,  /* with the NUL, as all of these */
 	SW_CONF_PATH_BYTES = 108, /* what a Unix socket's address holds */
 	SW_CONF_USERS_BYTES = 256,
+	SW_CONF_ARGS_BYTES = 128,
 	SW_CONF_CPUS_BYTES = 128,
 	SW_CONF_MANY_MAX = 32, /* ports, and servers */
 	SW_CONF_CPUS_MAX = 128,
@@ -26,7 +27,13 @@ enum {
 
 /* Values of the CHOICE fields, in the order of the words in options.def. */
 enum sw_conf_role { SW_ROLE_SERVER, SW_ROLE_AGENT, SW_ROLE_BOTH };
-enum sw_conf_port_type { SW_PORT_MEMIF, SW_PORT_AF_PACKET, SW_PORT_AF_XDP };
+enum sw_conf_port_type {
+	SW_PORT_MEMIF,
+	SW_PORT_AF_PACKET,
+	SW_PORT_AF_XDP,
+	SW_PORT_PCI,
+	SW_PORT_VDEV
+};
 /* As enum sw_steering, with auto for SW_STEER_ONE. */
 enum sw_conf_steering {
 	SW_STEERING_AUTO,
@@ -64,6 +71,7 @@ struct sw_conf_subnet {
 #define SW_CONF_NAME(field)    char field[SW_CONF_NAME_BYTES];
 #define SW_CONF_DEVICE(field)  char field[SW_CONF_NAME_BYTES];
 #define SW_CONF_PATH(field)    char field[SW_CONF_PATH_BYTES];
+#define SW_CONF_ARGS(field)    char field[SW_CONF_ARGS_BYTES];
 #define SW_CONF_USERS(field)   char field[SW_CONF_USERS_BYTES];
 #define SW_CONF_CPUS(field)    char field[SW_CONF_CPUS_BYTES];
 

@@ -315,6 +315,21 @@ static int device_parse(
 	return text_copy(o, text, field, why);
 }
 
+/* As DPDK's drivers take them: key=value,key=value. */
+static int args_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	for (const char *s = text; *s; s++)
+		if (!strchr("=,:/", *s) && !strchr(name_chars, *s)) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.80s\" is no list like "
+				"iface=tap0,mac=fixed",
+				text);
+			return SW_ECONF;
+		}
+	return text_copy(o, text, field, why);
+}
+
 static int path_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
@@ -393,6 +408,7 @@ int sw_option_parse(
 		[SW_OPTION_SUBNET] = subnet_parse,
 		[SW_OPTION_NAME] = name_parse,
 		[SW_OPTION_DEVICE] = device_parse,
+		[SW_OPTION_ARGS] = args_parse,
 		[SW_OPTION_PATH] = path_parse,
 		[SW_OPTION_USERS] = users_parse,
 		[SW_OPTION_CPUS] = cpus_parse,
@@ -452,6 +468,7 @@ const char *sw_option_format(
 		break;
 	case SW_OPTION_NAME:
 	case SW_OPTION_DEVICE:
+	case SW_OPTION_ARGS:
 	case SW_OPTION_PATH:
 	case SW_OPTION_USERS:
 	case SW_OPTION_CPUS:

@@ -24,22 +24,41 @@ static int refused(const struct port *p, const char *what, int ret)
 	return SW_EIO;
 }
 
+static const char *bus_of(const struct port *p)
+{
+	return p->type->bus ? p->type->bus : "vdev";
+}
+
+static int name_device(struct port *p)
+{
+	int n;
+
+	if (p->type->bus)
+		n = asprintf(&p->dev_name, "%s", p->params.device);
+	else
+		n = asprintf(&p->dev_name, "net_%s%u", p->type->name, p->index);
+	if (n >= 0)
+		return 0;
+	p->dev_name = NULL;
+	return SW_ENOMEM;
+}
+
 static int device_add(struct port *p)
 {
-	char args[512];
+	char args[512], what[600];
 	int err = p->type->devargs(&p->params, p->params.payload_bytes, p->log,
 		args, sizeof(args));
 
+	if (!err)
+		err = name_device(p);
 	if (err)
 		return err;
-	if (asprintf(&p->dev_name, "net_%s%u", p->type->name, p->index) < 0) {
-		p->dev_name = NULL;
-		return SW_ENOMEM;
-	}
-	err = rte_eal_hotplug_add("vdev", p->dev_name, args);
+	err = rte_eal_hotplug_add(bus_of(p), p->dev_name, args);
 	if (!err && !rte_eth_dev_get_port_by_name(p->dev_name, &p->eth_i))
 		return 0;
-	refused(p, args, err);
+	snprintf(what, sizeof(what), "%s with %s", p->dev_name,
+		*args ? args : "no arguments");
+	refused(p, what, err);
 	free(p->dev_name);
 	p->dev_name = NULL;
 	return SW_EIO;
@@ -50,7 +69,7 @@ static int name_ourselves(struct port *p)
 {
 	const struct sw_dpdk_port_params *c = &p->params;
 	struct rte_ether_addr mac;
-	bool is_sum_later = p->me.is_sum_later;
+	bool is_sum_later = p->me.is_sum_later, has_sum = p->me.has_udp_sum;
 	uint64_t m = sw_mac_of_ip(c->ip);
 
 	if (!p->type->is_link) {
@@ -61,58 +80,50 @@ static int name_ourselves(struct port *p)
 	}
 	sw_outer_init(&p->me, m, c->ip, c->udp, c->vlan);
 	p->me.is_sum_later = is_sum_later;
+	p->me.has_udp_sum = has_sum;
 	p->me.n_udp = c->n_udp;
 	p->head_bytes = p->me.n_bytes + SW_HEAD_BYTES;
 	return 0;
 }
 
-/* Nothing here knows a driver: it says what it can do. */
-static int capabilities_take(struct port *p, struct rte_eth_conf *conf)
+/* An interrupt, on the thread of the watch. */
+static int on_link(
+	uint16_t eth_i, enum rte_eth_event_type event, void *arg, void *ret)
 {
-	struct rte_eth_dev_info info;
-	uint64_t sum = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
-	uint64_t gather = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-
-	if (rte_eth_dev_info_get(p->eth_i, &info))
-		return SW_EIO;
-	conf->rxmode.offloads =
-		info.rx_offload_capa &
-		(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_VLAN_STRIP);
-	conf->txmode.offloads = info.tx_offload_capa & (sum | gather);
-	sw_dpdk_steer_conf(p, &info, conf);
-	p->can_gather = conf->txmode.offloads & gather;
-	p->me.is_sum_later = conf->txmode.offloads & sum;
-	p->tx_flags = p->me.is_sum_later
-			      ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM
-			      : 0;
+	(void)eth_i;
+	(void)event;
+	(void)ret;
+	sw_dpdk_watch_link(arg);
 	return 0;
 }
 
 static int queue_setup(struct port *p, uint16_t i)
 {
-	uint16_t n = (uint16_t)p->params.ring_slots;
-	int ret = rte_eth_rx_queue_setup(
-		p->eth_i, i, n, SOCKET_ID_ANY, NULL, p->queues[i]->rx_pool);
+	int ret = rte_eth_rx_queue_setup(p->eth_i, i, p->n_rx_slots,
+		SOCKET_ID_ANY, NULL, p->queues[i]->rx_pool);
 
 	return ret ? ret
 		   : rte_eth_tx_queue_setup(
-			     p->eth_i, i, n, SOCKET_ID_ANY, NULL);
+			     p->eth_i, i, p->n_tx_slots, SOCKET_ID_ANY, NULL);
 }
 
-/* A queue pair for each lcore.  The MTU stays as the driver says: memif and
- * af_packet refuse a larger one although they carry whatever fits their
- * buffers. */
+/* A queue pair for each lcore.  memif and af_packet refuse an MTU above 1500
+ * although they carry whatever fits their buffers; a NIC's is set. */
 static int queues_open(struct port *p)
 {
-	struct rte_eth_conf conf = {0};
+	int ret = rte_eth_dev_configure(
+		p->eth_i, p->n_queues, p->n_queues, &p->conf);
 	char what[64];
-	int ret = capabilities_take(p, &conf);
 
-	if (!ret)
-		ret = rte_eth_dev_configure(
-			p->eth_i, p->n_queues, p->n_queues, &conf);
+	if (!ret && p->is_mtu_new)
+		ret = rte_eth_dev_set_mtu(p->eth_i, p->mtu);
+	if (ret == -ENOTSUP)
+		ret = 0; /* what was configured counts */
 	for (uint16_t i = 0; i < p->n_queues && !ret; i++)
 		ret = queue_setup(p, i);
+	if (!ret && p->conf.intr_conf.lsc)
+		ret = rte_eth_dev_callback_register(
+			p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
 	if (!ret)
 		return name_ourselves(p);
 	snprintf(what, sizeof(what), "%u queue pairs, rings of %u slots",
@@ -126,6 +137,8 @@ int sw_dpdk_device_make(struct port *p)
 
 	if (!err)
 		err = sw_dpdk_steer_plan(p);
+	if (!err)
+		err = sw_dpdk_caps_take(p);
 	if (err)
 		sw_dpdk_device_close(p);
 	return err;
@@ -165,8 +178,10 @@ void sw_dpdk_device_close(struct port *p)
 	for (uint16_t i = 0; i < p->n_queues; i++)
 		if (p->queues[i])
 			sw_dpdk_faults_close(p->queues[i]);
+	rte_eth_dev_callback_unregister(
+		p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
 	rte_eth_dev_stop(p->eth_i);
-	rte_eal_hotplug_remove("vdev", p->dev_name);
+	rte_eal_hotplug_remove(bus_of(p), p->dev_name);
 	if (p->type->removed && p->claim_path)
 		p->type->removed(p->claim_path);
 	free(p->dev_name);

@@ -18,6 +18,7 @@
 
 #include "engine/error.h"
 #include "pmd/dpdk/cpus.h"
+#include "pmd/dpdk/pci.h"
 
 enum {
 	LCORES_MAX = RTE_MAX_LCORE - 1, /* lcore 0 is the control thread */
@@ -26,6 +27,9 @@ enum {
 	ARGS_MAX = 16,
 	JOIN_POLL_US = 1000,
 };
+
+/* An address that no device has. */
+#define NO_DEVICE "ffff:ff:1f.7"
 
 struct sw_dpdk {
 	const struct sw_log *log;
@@ -151,6 +155,27 @@ static void runtime_remove(const char *dir, char *old)
 	free(old);
 }
 
+static uint64_t bytes_of(const struct sw_dpdk_params *p)
+{
+	return BASE_BYTES + p->ports_bytes;
+}
+
+/* NICs read and write DPDK's memory, which is to stay where it is. */
+static int hugepages_check(const struct sw_dpdk_params *p)
+{
+	uint64_t has = p->has_nics ? sw_pci_huge_free("") : UINT64_MAX;
+
+	if (has >= bytes_of(p))
+		return 0;
+	sw_log(p->log, SW_LOG_ERROR,
+		"ports of type pci need %llu MiB of hugepages, but %llu MiB "
+		"are free: write a number of pages to "
+		"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+		(unsigned long long)(bytes_of(p) >> 20) + 1,
+		(unsigned long long)has >> 20);
+	return SW_ECONF;
+}
+
 /* DPDK copies what it keeps of these. */
 static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 {
@@ -159,13 +184,19 @@ static int eal_init(const struct sw_dpdk_params *p, char *lcores)
 	int argc = 0;
 
 	snprintf(mem, sizeof(mem), "%llu",
-		(unsigned long long)((BASE_BYTES + p->ports_bytes) >> 20) + 1);
+		(unsigned long long)(bytes_of(p) >> 20) + 1);
 	snprintf(prefix, sizeof(prefix), "--file-prefix=%s", p->name);
 	argv[argc++] = (char *)p->name;
-	argv[argc++] = "--no-huge";
-	argv[argc++] = "--no-pci";
+	if (p->has_nics) {
+		/* Ports name their devices; no other is touched. */
+		argv[argc++] = "--allow=" NO_DEVICE;
+		argv[argc++] = "--in-memory";
+	} else {
+		argv[argc++] = "--no-pci";
+		argv[argc++] = "--no-huge";
+		argv[argc++] = "--no-shconf";
+	}
 	argv[argc++] = "--no-telemetry";
-	argv[argc++] = "--no-shconf";
 	argv[argc++] = "--iova-mode=va";
 	argv[argc++] = "--log-level=notice";
 	argv[argc++] = "-m";
@@ -185,8 +216,7 @@ static int eal_error(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 		"dpdk does not start: %s (%s); %llu MiB of memory were asked "
 		"for",
 		d->problem[0] ? d->problem : "no reason given",
-		rte_strerror(err),
-		(unsigned long long)((BASE_BYTES + p->ports_bytes) >> 20));
+		rte_strerror(err), (unsigned long long)(bytes_of(p) >> 20));
 	return err == ENOMEM ? SW_ENOMEM : SW_EIO;
 }
 
@@ -195,8 +225,10 @@ static int start(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 	char lcores[ARG_BYTES], dir[256], *old;
 	int err;
 
-	err = sw_cpus_to_lcores(
-		p->cpus, p->n_lcores, p->log, lcores, sizeof(lcores));
+	err = hugepages_check(p);
+	if (!err)
+		err = sw_cpus_to_lcores(
+			p->cpus, p->n_lcores, p->log, lcores, sizeof(lcores));
 	if (err)
 		return err;
 	err = runtime_make(p, dir, sizeof(dir), &old);

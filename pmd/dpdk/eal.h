@@ -7,6 +7,7 @@
 #ifndef SW_DPDK_EAL_H
 #define SW_DPDK_EAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/log.h"
@@ -22,6 +23,8 @@ struct sw_dpdk_params {
 				    that this process may use; else as many
 				    CPUs as lcores, like "2,4-6" */
 	uint64_t ports_bytes;    /* sum of sw_dpdk_port_bytes over the ports */
+	bool has_nics;           /* a port is SW_DPDK_PCI: memory is hugepages
+				    then, and the PCI bus is there */
 	const struct sw_log *log; /* kept; its line() is called from DPDK's own
 				     threads too */
 };
@@ -33,10 +36,11 @@ void sw_dpdk_params_init(struct sw_dpdk_params *p);
 /* sw_dpdk_open - start DPDK; once per process, also after a failure.
  * @p     read only during the call, except log
  * @out   set on success; owned by the caller until sw_dpdk_close
- * Needs no root, hugepage or device: memory is anonymous, buses are not
- * scanned.  The calling thread becomes the control thread.
- * Errors: SW_ECONF name, lcores, cpus or runtime_dir; SW_ENOMEM; SW_EPERM the
- * CPU lacks what DPDK needs, or DPDK was already started; SW_EIO. */
+ * Needs no root, hugepage or device without NICs: memory is anonymous, buses
+ * are not scanned.  The calling thread becomes the control thread.
+ * Errors: SW_ECONF name, lcores, cpus, runtime_dir or hugepages; SW_ENOMEM;
+ * SW_EPERM the CPU lacks what DPDK needs, or DPDK was already started; SW_EIO.
+ */
 int sw_dpdk_open(const struct sw_dpdk_params *p, struct sw_dpdk **out);
 
 /* sw_dpdk_close - stop DPDK; all lcores joined and ports closed before.  Sets

@@ -23,6 +23,7 @@ enum {
 	UDP_SRC = IP_BYTES,
 	UDP_DST = IP_BYTES + 2,
 	UDP_LEN = IP_BYTES + 4,
+	UDP_SUM = IP_BYTES + 6,
 	UDP_BYTES = 8,
 	TYPE_IP = 0x0800,
 	TYPE_ARP = 0x0806,
@@ -136,6 +137,16 @@ void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 	o->ip_sum = ip_sum(at);
 }
 
+/* Of the pseudo header (RFC 768), not inverted. */
+static uint32_t pseudo_sum(const uint8_t *ip, uint32_t udp_bytes)
+{
+	uint32_t sum = ip[IP_PROTO] + udp_bytes;
+
+	for (int i = IP_SRC; i < IP_BYTES; i += 2)
+		sum += get16(ip + i);
+	return fold(sum);
+}
+
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	uint16_t endpoint, const struct sw_path *to, uint8_t class,
 	uint32_t len)
@@ -155,6 +166,8 @@ void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	put16(ip + UDP_SRC, o->udp + endpoint);
 	put16(ip + UDP_DST, to->udp);
 	put16(ip + UDP_LEN, udp_bytes);
+	if (o->has_udp_sum)
+		put16(ip + UDP_SUM, pseudo_sum(ip, udp_bytes));
 }
 
 /* @bytes are there from IPv4 on. */
@@ -179,14 +192,14 @@ static enum sw_verdict ip_check(const struct sw_outer *o, const uint8_t *ip,
 }
 
 static enum sw_verdict udp_check(const struct sw_outer *o, const uint8_t *ip,
-	uint32_t bytes, bool is_sum_good, struct sw_rx_frame *out)
+	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out)
 {
 	enum sw_verdict v;
 	uint32_t udp_bytes, endpoint;
 
 	if (bytes < IP_BYTES + UDP_BYTES)
 		return SW_FRAME_SHORT;
-	v = ip_check(o, ip, bytes, is_sum_good);
+	v = ip_check(o, ip, bytes, done.is_sum_good);
 	if (v != SW_FRAME_OURS)
 		return v;
 	endpoint = get16(ip + UDP_DST) - o->udp; /* huge where it is below */
@@ -196,6 +209,9 @@ static enum sw_verdict udp_check(const struct sw_outer *o, const uint8_t *ip,
 	if (udp_bytes + IP_BYTES > get16(ip + IP_TOTAL) ||
 		udp_bytes < UDP_BYTES + SW_HEAD_BYTES)
 		return SW_FRAME_SHORT;
+	/* there are NICs that take 0, none, for a wrong one */
+	if (done.is_udp_bad && get16(ip + UDP_SUM))
+		return SW_FRAME_BAD_UDP;
 	out->data = ip + IP_BYTES + UDP_BYTES;
 	out->payload = out->data + SW_HEAD_BYTES;
 	out->endpoint = (uint16_t)endpoint;
@@ -223,8 +239,7 @@ enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
 	if (vlan != o->vlan)
 		return SW_FRAME_NOT_OURS;
 	if (type == TYPE_IP)
-		return udp_check(
-			o, at, (uint32_t)(end - at), done.is_sum_good, out);
+		return udp_check(o, at, (uint32_t)(end - at), done, out);
 	if (type != TYPE_ARP)
 		return SW_FRAME_NOT_OURS;
 	out->data = at;

@@ -31,6 +31,7 @@ struct sw_outer {
 	uint16_t udp, n_udp; /* our first, and so many from there on */
 	uint16_t vlan;       /* 1 … 4094, or SW_VLAN_NONE */
 	bool is_sum_later;   /* the port fills in the IPv4 checksum */
+	bool has_udp_sum;    /* the port makes a UDP checksum, of its start */
 };
 
 enum sw_verdict {
@@ -39,9 +40,10 @@ enum sw_verdict {
 	SW_FRAME_BAD_IP,   /* version, header length or checksum */
 	SW_FRAME_OPTIONS,
 	SW_FRAME_FRAGMENT,
-	SW_FRAME_SHORT, /* a length says more than is there, or less than our
-			   header needs */
-	SW_FRAME_ARP,   /* on our VLAN; what it says is arp.h's business */
+	SW_FRAME_SHORT,   /* a length says more than is there, or less than our
+			     header needs */
+	SW_FRAME_BAD_UDP, /* the device found its checksum wrong */
+	SW_FRAME_ARP,     /* on our VLAN; what it says is arp.h's business */
 };
 
 /* What a driver has already done for a received frame. */
@@ -49,6 +51,7 @@ struct sw_outer_done {
 	bool is_tag_off; /* it took the tag off: */
 	uint16_t vlan;
 	bool is_sum_good; /* it checked the IPv4 checksum */
+	bool is_udp_bad;  /* it found the UDP checksum wrong */
 };
 
 /* sw_mac_of_ip - the Ethernet address of @ip on links of our own, where nobody
@@ -72,7 +75,9 @@ uint32_t sw_outer_ethernet(
  * @to, whose next hop is @dst, from our UDP port udp + @endpoint, with @len
  * bytes from our header on.  @class goes
  * out as DSCP: 0 as CS7 … 7 as CS0.  The IPv4 checksum is set, unless it comes
- * later; the UDP checksum is 0 (none): our own CRCs are stronger. */
+ * later; the UDP checksum is 0 (none): our own CRCs are stronger.  If the port
+ * makes one at no cost, it is the sum of the pseudo header (RFC 768), where the
+ * port begins. */
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	uint16_t endpoint, const struct sw_path *to, uint8_t class,
 	uint32_t len);

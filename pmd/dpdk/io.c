@@ -14,6 +14,7 @@ static const uint8_t verdict_counters[] = {
 	[SW_FRAME_OPTIONS] = SW_DPDK_I_rx_options,
 	[SW_FRAME_FRAGMENT] = SW_DPDK_I_rx_fragment,
 	[SW_FRAME_SHORT] = SW_DPDK_I_rx_short,
+	[SW_FRAME_BAD_UDP] = SW_DPDK_I_rx_bad_udp,
 	[SW_FRAME_ARP] = SW_DPDK_I_rx_arp,
 };
 
@@ -60,11 +61,13 @@ static void arp_ask(struct queue *q)
 static struct sw_outer_done rx_done(const struct rte_mbuf *m)
 {
 	uint64_t sum = m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+	uint64_t udp = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 
 	return (struct sw_outer_done){
 		.is_tag_off = m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED,
 		.vlan = m->vlan_tci,
-		.is_sum_good = sum == RTE_MBUF_F_RX_IP_CKSUM_GOOD};
+		.is_sum_good = sum == RTE_MBUF_F_RX_IP_CKSUM_GOOD,
+		.is_udp_bad = udp == RTE_MBUF_F_RX_L4_CKSUM_BAD};
 }
 
 /* Is @m for us?  Then describe it in @out, else count why not. */

@@ -22,6 +22,18 @@ struct pools {
 	uint32_t rx_room, head_room, copy_room; /* bytes per buffer */
 };
 
+/* A NIC demands that its MTU fits a buffer, with two tags and the FCS. */
+static uint32_t rx_room(const struct port_type *t, uint32_t frame)
+{
+	const uint32_t spare = SW_TAG_BYTES + RTE_ETHER_CRC_LEN;
+
+	if (!t->rx_unit)
+		return frame + t->rx_extra;
+	return RTE_ALIGN_CEIL(
+		RTE_MAX(frame, RTE_ETHER_MAX_LEN + SW_TAG_BYTES) + spare,
+		t->rx_unit);
+}
+
 /* The buffers that can be out at once, and those that a cache withholds. */
 static struct pools pools_size(const struct sw_dpdk_port_params *p)
 {
@@ -43,7 +55,7 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 		.n_rx = in_driver + SW_RX_BURST + delayed + cached,
 		.n_head = 2 * (in_driver + p->burst) + cached,
 		.n_copy = in_driver + p->burst + cached,
-		.rx_room = RTE_PKTMBUF_HEADROOM + frame + t->rx_extra,
+		.rx_room = RTE_PKTMBUF_HEADROOM + rx_room(t, frame),
 		.head_room =
 			RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES + SW_TAG_BYTES,
 		.copy_room = RTE_PKTMBUF_HEADROOM + frame,

@@ -17,6 +17,8 @@ const struct port_type *const sw_port_types[SW_DPDK_N_TYPES] = {
 	[SW_DPDK_MEMIF] = &sw_dpdk_memif,
 	[SW_DPDK_AF_PACKET] = &sw_dpdk_af_packet,
 	[SW_DPDK_AF_XDP] = &sw_dpdk_af_xdp,
+	[SW_DPDK_PCI] = &sw_dpdk_pci,
+	[SW_DPDK_VDEV] = &sw_dpdk_vdev,
 };
 
 const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
@@ -173,6 +175,7 @@ static void port_delete(struct port *p)
 	free((void *)(uintptr_t)p->params.name);
 	free((void *)(uintptr_t)p->params.socket_path);
 	free((void *)(uintptr_t)p->params.device);
+	free((void *)(uintptr_t)p->params.args);
 	rte_free(p->arp);
 	rte_free(p);
 }
@@ -198,11 +201,13 @@ static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 	c->name = strdup(params->name);
 	c->socket_path = strdup(params->socket_path ? params->socket_path : "");
 	c->device = strdup(params->device ? params->device : "");
+	c->args = strdup(params->args ? params->args : "");
 	if (c->steering == SW_STEER_HANDOFF)
 		c->n_queues = 1;
 	if (!c->ring_slots)
 		c->ring_slots = slots_of(p->type, c->n_queues);
-	return c->name && c->socket_path && c->device ? 0 : SW_ENOMEM;
+	return c->name && c->socket_path && c->device && c->args ? 0
+								 : SW_ENOMEM;
 }
 
 static struct port *port_new(const struct sw_dpdk_port_params *params,
@@ -285,7 +290,8 @@ int sw_dpdk_port_open(const struct sw_dpdk_port_params *params, uint16_t index,
 	struct port *p;
 	int err = params_check(params, log);
 
-	if (!err && !sw_port_types[params->type]->is_link)
+	if (!err && !sw_port_types[params->type]->is_link &&
+		!sw_port_types[params->type]->is_nic)
 		err = interface_check(
 			params, log, &if_index, &fit.payload_bytes);
 	if (err)

@@ -20,6 +20,8 @@ enum sw_dpdk_type {
 	SW_DPDK_MEMIF,     /* shared memory with one other process */
 	SW_DPDK_AF_PACKET, /* an interface of the kernel, by its sockets */
 	SW_DPDK_AF_XDP,    /* the same, all of its frames, by XDP */
+	SW_DPDK_PCI,       /* a NIC, by its address */
+	SW_DPDK_VDEV,      /* a software driver of DPDK's, by its name */
 	SW_DPDK_N_TYPES,
 };
 
@@ -60,7 +62,9 @@ struct sw_dpdk_port_params {
 	uint32_t memif_id;       /* tells links over one socket apart */
 	bool is_listener;        /* one end listens, the other connects */
 	/* all others: */
-	const char *device;   /* name of the interface */
+	const char *device;   /* name of the interface, PCI address */
+	const char *args;     /* pci, vdev: the driver's; NULL: none */
+	uint32_t mtu;         /* pci, vdev: of the network; 0: the device's */
 	uint32_t prefix_bits; /* of our network, 1 … 31 */
 	uint32_t gateway;     /* to other networks, host order; 0: none */
 	uint16_t vlan;        /* 1 … 4094; 0: frames have no tag */

@@ -38,7 +38,9 @@ struct port;
  * sw_port_types. */
 struct port_type {
 	const char *name;
-	/* Write the device's name and arguments for rte_eal_hotplug_add. */
+	const char *bus; /* NULL: vdev, as net_NAME and the port's number;
+			    else the parameters name the device */
+	/* Write the device's arguments for rte_eal_hotplug_add. */
 	int (*devargs)(const struct sw_dpdk_port_params *p, uint32_t payload,
 		const struct sw_log *log, char *args, size_t size);
 	/* Take and give back what lies outside DPDK, such as a socket's
@@ -51,6 +53,7 @@ struct port_type {
 	void (*removed)(const char *path);
 	/* Bytes of a receive buffer that the driver wants beyond a frame. */
 	uint32_t rx_extra;
+	uint32_t rx_unit;    /* buffers are a multiple of it; 0: any size */
 	uint32_t ring_slots; /* where the parameters say 0 */
 	/* Receive buffers that the driver has lent to the kernel, which reads
 	 * and writes all that pool: an object is a page, and frames are sent
@@ -68,13 +71,16 @@ struct port_type {
 	/* A link between two processes: the other end is a process, which
 	 * has no ARP, and whose coming and going the driver tells. */
 	bool is_link;
+	bool is_nic; /* it is DPDK's alone: MTU and link are asked of it */
+	bool is_dma; /* it reads frames in memory that DPDK knows alone */
 	/* Say what a refused device lacks; NULL: nothing to say. */
 	void (*missing)(
 		const struct sw_dpdk_port_params *p, char *out, size_t size);
 };
 
 extern const struct port_type *const sw_port_types[SW_DPDK_N_TYPES];
-extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet, sw_dpdk_af_xdp;
+extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet, sw_dpdk_af_xdp,
+	sw_dpdk_pci, sw_dpdk_vdev;
 
 struct faults;
 
@@ -114,6 +120,10 @@ struct port {
 	uint16_t n_queues; /* at most so many */
 	enum sw_steering steering;
 	bool has_rss;
+	struct rte_eth_conf conf; /* as it was made */
+	uint16_t n_rx_slots, n_tx_slots;
+	uint16_t mtu;        /* of a NIC */
+	bool is_mtu_new;     /* it is to be set */
 	bool can_gather;     /* the driver takes frames of two segments */
 	uint64_t tx_flags;   /* of each frame: what the driver fills in */
 	uint32_t frame_max;  /* largest frame that we send */
@@ -172,9 +182,12 @@ static inline bool port_is_up(const struct port *p)
 int sw_dpdk_pools_open(struct port *p);
 void sw_dpdk_pools_close(struct port *p);
 
-/* DPDK's device (device.c): made, which says how many queue pairs it gives,
- * opened with their buffers, started.  By @p->params; on the interrupt thread
- * or while nobody uses it. */
+/* What @p's device can do, into @p (caps.c). */
+int sw_dpdk_caps_take(struct port *p);
+
+/* DPDK's device (device.c): made, which says how many queue pairs it gives and
+ * what fits it, opened with their buffers, started.  By @p->params; on the
+ * interrupt thread or while nobody uses it. */
 int sw_dpdk_device_make(struct port *p);
 int sw_dpdk_device_open(struct port *p);
 int sw_dpdk_device_start(struct port *p);
@@ -192,6 +205,9 @@ uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint);
 /* Whoever looks after a started port (watch.c), until stopped. */
 int sw_dpdk_watch_start(struct port *p);
 void sw_dpdk_watch_stop(struct port *p);
+
+/* What the device tells of its link, at any time. */
+void sw_dpdk_watch_link(struct port *p);
 
 /* Faults (fault.c): take over what arrives on @q. */
 int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *f);

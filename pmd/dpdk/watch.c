@@ -76,7 +76,7 @@ static void reopen(struct port *p, uint32_t if_index)
 	sw_dpdk_device_close(p);
 	sw_dpdk_pools_close(p);
 	p->if_index = if_index;
-	if (sw_dpdk_pools_open(p) || sw_dpdk_device_make(p))
+	if (sw_dpdk_device_make(p) || sw_dpdk_pools_open(p))
 		return;
 	if (sw_dpdk_device_open(p) || sw_dpdk_device_start(p))
 		sw_dpdk_device_close(p);
@@ -106,13 +106,29 @@ static void look(struct port *p)
 		link_set(p, true, "is up");
 }
 
+void sw_dpdk_watch_link(struct port *p)
+{
+	struct rte_eth_link link = {0};
+
+	if (rte_eth_dev_is_removed(p->eth_i))
+		link_set(p, false, "has vanished");
+	else if (!rte_eth_link_get_nowait(p->eth_i, &link) &&
+		 link.link_status == RTE_ETH_LINK_UP)
+		link_set(p, true, "is up");
+	else
+		link_set(p, false, "is down");
+}
+
 static void watch(void *arg)
 {
 	struct port *p = arg;
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	look(p);
+	if (p->type->is_nic)
+		sw_dpdk_watch_link(p);
+	else
+		look(p);
 	sw_arp_tick(p->arp,
 		(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
 		p->params.name, p->log);

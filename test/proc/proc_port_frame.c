@@ -177,6 +177,40 @@ static void check__what_the_driver_did(void **state)
 		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_OURS);
 }
 
+/* The port sums from where the pseudo header's sum is: RFC 768. */
+static void write__start_of_a_udp_sum(void **state)
+{
+	struct sw_path to = {.ip = OUR_IP, .udp = OUR_UDP};
+	uint32_t sum = 0x0a00 + 2 + 0x0a00 + 1 + 17 + 8 + BODY;
+	uint8_t at[FRAME];
+	struct sw_outer o;
+
+	(void)state;
+	sw_outer_init(&o, 1, 0x0a000002, 9, 0);
+	o.has_udp_sum = true;
+	sw_outer_write(&o, at, 1, 0, &to, 0, BODY);
+	assert_int_equal(at[40] << 8 | at[41], sum);
+}
+
+/* A sum that the device found wrong counts where there is one. */
+static void check__bad_udp_sum(void **state)
+{
+	struct sw_outer_done done = {.is_udp_bad = true};
+	struct sw_rx_frame out;
+	uint8_t at[FRAME];
+
+	(void)state;
+	make(at);
+	assert_int_equal(
+		sw_outer_check(us(0), at, FRAME, done, &out), SW_FRAME_OURS);
+	at[40] = 1;
+	assert_int_equal(
+		sw_outer_check(us(0), at, FRAME, done, &out), SW_FRAME_BAD_UDP);
+	done.is_udp_bad = false;
+	assert_int_equal(
+		sw_outer_check(us(0), at, FRAME, done, &out), SW_FRAME_OURS);
+}
+
 static void check__cut_at_every_length(void **state)
 {
 	uint8_t at[FRAME];
@@ -244,6 +278,8 @@ int main(void)
 		cmocka_unit_test(write__checksum_of_many),
 		cmocka_unit_test(write__tagged_is_read_on_its_vlan_alone),
 		cmocka_unit_test(check__what_the_driver_did),
+		cmocka_unit_test(write__start_of_a_udp_sum),
+		cmocka_unit_test(check__bad_udp_sum),
 		cmocka_unit_test(check__cut_at_every_length),
 		cmocka_unit_test(check__padding_is_ignored),
 		cmocka_unit_test(check__not_ours),

@@ -15,8 +15,10 @@
 #include "conf/conf.h"
 
 /* The parts of a good agent's file; a test changes one. */
-#define NODE   "[node]\nrole = agent\n"
-#define XDP    "[port a]\ntype = af_xdp\ndevice = eth0\nip = 10.0.0.2/24\n"
+#define NODE "[node]\nrole = agent\n"
+#define XDP  "[port a]\ntype = af_xdp\ndevice = eth0\nip = 10.0.0.2/24\n"
+#define NIC(address) \
+	"[port a]\ntype = pci\nip = 10.0.0.2/24\ndevice = " address "\n"
 #define KERNEL "[port a]\ntype = af_packet\ndevice = eth0\nip = 10.0.0.2/24\n"
 #define PORT   "[port a]\nsocket = /x\nside = connect\nip = 10.0.0.2/24\n"
 #define SERVER "[server s]\nip = 10.0.0.1\nport = a\n"

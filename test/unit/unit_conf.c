@@ -191,7 +191,10 @@ static void conf_load__bad_port(void **state)
 	static const struct {
 		const char *lines, *why;
 	} rows[] = {
-		{"type = pci\n", "is planned"},
+		{"args = a=b\n", "is for the types pci and vdev alone"},
+		{"mtu = 9000\n", "is for the types pci and vdev alone"},
+		{"mtu = 65536\n", "0 to 65535"},
+		{"args = a b\n", "is no list like"},
 		{"id = 65536\n", "0 to 65535"},
 		{"ring = 48\n", "none of 0, 16, 32"},
 		{"ring = 2048\n", "none of 0, 16, 32"},
@@ -222,6 +225,8 @@ static void conf_load__bad_port(void **state)
 		"3: [port a] side: is missing");
 	refused(NODE "[port a]\ntype = af_packet\nip = 10.0.0.2/24\n" SERVER,
 		"3: [port a] device: is missing");
+	refused(NODE KERNEL "mtu = 9000\n" SERVER,
+		"[port a] mtu: is for the types pci and vdev alone");
 	refused(NODE KERNEL "gateway = 10.0.1.1\n" SERVER,
 		"another host of the port's network 10.0.0.0/24 expected");
 	refused(NODE KERNEL "gateway = 10.0.0.2\n" SERVER,
@@ -245,6 +250,33 @@ static void conf_load__kernel_port(void **state)
 	assert_int_equal(conf.ports[0].vlan, 7);
 	assert_int_equal(load(NODE XDP SERVER, &conf, &said), 0);
 	assert_int_equal(conf.ports[0].type, SW_PORT_AF_XDP);
+}
+
+static void conf_load__nic(void **state)
+{
+	static const char *const bad[] = {"81:00.0", "0000:81:00.8",
+		"0000:81:00.00", "0000:8g:00.0", "000:081:00.0", "0000.81:00.0",
+		"eth0", "net_tap0"};
+	struct sw_conf conf;
+	struct said said;
+	char text[512];
+
+	(void)state;
+	assert_int_equal(load(NODE NIC("0000:81:0A.7") "mtu = 9000\nargs = "
+						       "x=1,y=2\n" SERVER,
+				 &conf, &said),
+		0);
+	assert_int_equal(conf.ports[0].type, SW_PORT_PCI);
+	assert_int_equal(conf.ports[0].mtu, 9000);
+	assert_string_equal(conf.ports[0].device, "0000:81:0A.7");
+	assert_string_equal(conf.ports[0].args, "x=1,y=2");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(text, sizeof(text), NODE NIC("%s") SERVER, bad[i]);
+		refused(text, "is not a PCI address like 0000:81:00.0");
+	}
+	refused(NODE "[port a]\ntype = vdev\ndevice = tap0\nip = "
+		     "10.0.0.2/24\n" SERVER,
+		"is no network driver of DPDK and a number, like net_tap0");
 }
 
 static void conf_load__bad_address(void **state)
@@ -485,6 +517,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(conf_load__both),
 		cmocka_unit_test(conf_load__bad_port),
 		cmocka_unit_test(conf_load__kernel_port),
+		cmocka_unit_test(conf_load__nic),
 		cmocka_unit_test(conf_load__bad_address),
 		cmocka_unit_test(conf_load__bad_server),
 		cmocka_unit_test(conf_load__no_port),

@@ -1,0 +1,135 @@
+/* caps.c - what a device can do, asked of ethdev; nothing here knows a driver.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include "engine/error.h"
+#include "pmd/dpdk/port_int.h"
+
+#define TX_SUMS (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
+#define RX_DONE                                                         \
+	(RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM | \
+		RTE_ETH_RX_OFFLOAD_VLAN_STRIP)
+
+static bool can_gather(const struct port *p, const struct rte_eth_dev_info *i)
+{
+	const struct rte_eth_desc_lim *lim = &i->tx_desc_lim;
+
+	/* Memory of tensors is not DPDK's, so no device reads it by DMA. */
+	return !p->type->is_dma &&
+	       i->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS &&
+	       (!lim->nb_mtu_seg_max || lim->nb_mtu_seg_max > 1);
+}
+
+static void offloads_take(struct port *p, const struct rte_eth_dev_info *info)
+{
+	struct rte_eth_conf *conf = &p->conf;
+	uint64_t tx = info->tx_offload_capa & TX_SUMS;
+
+	p->can_gather = can_gather(p, info);
+	p->me.is_sum_later = tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+	p->me.has_udp_sum = tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	p->tx_flags = 0;
+	if (tx)
+		p->tx_flags |= RTE_MBUF_F_TX_IPV4;
+	if (p->me.is_sum_later)
+		p->tx_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+	if (p->me.has_udp_sum)
+		p->tx_flags |= RTE_MBUF_F_TX_UDP_CKSUM;
+	if (p->can_gather)
+		tx |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	conf->rxmode.offloads = info->rx_offload_capa & RX_DONE;
+	conf->txmode.offloads = tx;
+	conf->intr_conf.lsc =
+		p->type->is_nic && *info->dev_flags & RTE_ETH_DEV_INTR_LSC;
+}
+
+/* The largest MTU that the driver takes, by its two limits. */
+static uint32_t mtu_most(const struct rte_eth_dev_info *info)
+{
+	uint32_t frame = info->max_rx_pktlen,
+		 head = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+
+	if (info->max_mtu != UINT16_MAX && frame > info->max_mtu)
+		head = frame - info->max_mtu;
+	return frame > head ? RTE_MIN(frame - head, (uint32_t)info->max_mtu)
+			    : 0;
+}
+
+/* The MTU of a device that no kernel speaks for: what the largest class needs
+ * that network and driver carry and that was asked for, since buffers have that
+ * size.  It is only raised. */
+static int mtu_take(struct port *p, const struct rte_eth_dev_info *info)
+{
+	uint32_t class, carried = p->params.mtu;
+	uint16_t has = 0;
+
+	rte_eth_dev_get_mtu(p->eth_i, &has);
+	if (!carried)
+		carried = has;
+	carried = RTE_MIN(carried, mtu_most(info));
+	class = RTE_MIN(p->params.payload_bytes, sw_dpdk_port_payload(carried));
+	if (!class) {
+		sw_log(p->log, SW_LOG_ERROR,
+			"port %s: %s carries an MTU of %u (its driver at most "
+			"%u); the smallest frame class needs %u",
+			p->params.name, p->params.device, carried,
+			mtu_most(info), 1344 + PACKET_REST_BYTES);
+		return SW_ECONF;
+	}
+	p->mtu = (uint16_t)RTE_MIN(carried,
+		RTE_MAX(class + PACKET_REST_BYTES, (uint32_t)RTE_ETHER_MTU));
+	p->is_mtu_new = p->mtu > has;
+	p->params.payload_bytes = class;
+	p->frame_max = FRAME_REST_BYTES + class;
+	return 0;
+}
+
+static int queues_take(struct port *p, const struct rte_eth_dev_info *info)
+{
+	p->n_rx_slots = p->n_tx_slots = (uint16_t)p->params.ring_slots;
+	if (!p->type->is_nic)
+		return 0;
+	if (rte_eth_dev_adjust_nb_rx_tx_desc(
+		    p->eth_i, &p->n_rx_slots, &p->n_tx_slots))
+		return SW_EIO;
+	p->params.ring_slots = RTE_MAX(p->n_rx_slots, p->n_tx_slots);
+	return 0;
+}
+
+static void say(const struct port *p, const struct rte_eth_dev_info *info)
+{
+	sw_log(p->log, SW_LOG_INFO,
+		"port %s: driver %s, MTU %u; checksums by the device: %s%s%s; "
+		"gathers: %s; link by %s",
+		p->params.name, info->driver_name, p->mtu,
+		p->me.is_sum_later ? "IPv4 " : "",
+		p->me.has_udp_sum ? "UDP " : "",
+		p->conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM
+			? "received"
+		: p->tx_flags ? "sent"
+			      : "none",
+		p->can_gather ? "yes" : "no",
+		p->conf.intr_conf.lsc ? "interrupt" : "polling");
+}
+
+int sw_dpdk_caps_take(struct port *p)
+{
+	struct rte_eth_dev_info info;
+	int err;
+
+	if (rte_eth_dev_info_get(p->eth_i, &info))
+		return SW_EIO;
+	memset(&p->conf, 0, sizeof(p->conf));
+	offloads_take(p, &info);
+	sw_dpdk_steer_conf(p, &info, &p->conf);
+	err = queues_take(p, &info);
+	if (err || !p->type->is_nic)
+		return err;
+	err = mtu_take(p, &info);
+	p->conf.rxmode.mtu = p->mtu;
+	if (!err)
+		say(p, &info);
+	return err;
+}

@@ -1,0 +1,157 @@
+# proc_nic.py - ports that DPDK drives by itself, as it does NICs
+# SPDX-License-Identifier: BSD-3-Clause
+"""There is no NIC to spare where tests run.  What a NIC takes is taken here with
+DPDK's software drivers, which tell other capabilities each: net_tap makes an
+interface of the kernel's, and the kernel's bridge joins them.
+"""
+import os
+import subprocess
+
+import lan
+import rig
+from lan import Lan, ip
+from proc_lan import (check_class, check_goes_on, end, run_all, run_refused,
+                      start_forever)
+from rig import check
+
+
+class Taps(Lan):
+    """Every daemon makes its own interface, called as in a Lan."""
+
+    def __init__(self, port=None, **keys):
+        if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+            raise rig.Skip("no /dev/net/tun")
+        super().__init__(**keys)
+        for name in self.hosts:
+            self.ini[name]["port lan"].update({
+                "type": "vdev", "device": "net_tap0", "args": f"iface={name}",
+                "mtu": self.mtu, **(port or {})})
+
+    def plug(self, device, link=0):
+        self.interfaces.append(device)
+
+    def join(self, device):
+        # the driver has the address too, and a bridge keeps what is for itself
+        ip("link", "set", "dev", device, "address",
+           f"02:54:00:00:00:{self.hosts[device]:02x}")
+        ip("link", "set", "dev", device, "master", "lan", "up")
+
+    def start(self, *names):
+        super().start(*names)
+        for name in names:
+            if self.ini[name]["port lan"].get("device") == "net_tap0":
+                self.join(name)
+
+
+def test_tap_mtu_1500():
+    with Taps(workers=2, mtu=1500) as net:
+        net.start_all()
+        check_class(net, 1344)
+        run_all(net)
+        net.train_ok()
+        for name in net.daemons:
+            stats = net.stats(name)
+            check(stats["port.lan.rx_bad_udp"] == 0, f"{name}: {stats}")
+
+
+def test_tap_mtu_as_it_is():
+    """Without an mtu it is the one that the device has."""
+    with Taps(workers=1, port={"mtu": 0}) as net:
+        net.start_all()
+        check_class(net, 1344)
+        run_all(net)
+
+
+def test_tap_takes_no_jumbo_frames():
+    """The network does, but the driver says that it does not."""
+    with Taps(workers=2, mtu=9000) as net:
+        net.start_all()
+        check_class(net, 1344)
+        check("checksums by the device: IPv4 UDP" in net.daemons["a"].log(),
+              "no offloads were asked for")
+        run_all(net)
+
+
+def test_pcap_jumbo():
+    """libpcap over one end of a veth."""
+    with Taps(workers=1, mtu=9000) as net:
+        for name in net.hosts:
+            Lan.plug(net, name)
+            net.ini[name]["port lan"].update({
+                "device": "net_pcap0",
+                "args": f"iface={name},phy_mac=1"})
+        net.start_all()
+        check_class(net, 8192)
+        run_all(net)
+
+
+def test_tap_vlan_and_faults():
+    with Taps(workers=2, mtu=1500, port={"vlan": 9, "fault_loss": "1%",
+                                         "fault_reorder": "1%"}) as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_with_af_packet():
+    """On the wire, what the device has summed is as what we have."""
+    with Taps(workers=1, mtu=1500) as net:
+        Lan.plug(net, "agent0")
+        net.ini["agent0"]["port lan"] = {
+            "type": "af_packet", "device": "agent0",
+            "ip": net.address("agent0") + "/24"}
+        net.start_all()
+        run_all(net)
+
+
+def test_link_down_and_up():
+    with Taps(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net)
+        for name in ("agent1", "a"):
+            ip("link", "set", "dev", name, "down")
+            net.daemons[name].await_text("port lan: net_tap0 is down")
+            ip("link", "set", "dev", name, "up")
+            check_goes_on(clients)
+        end(net, clients)
+
+
+def test_other_drivers_open_and_close():
+    """They carry nothing between processes, but are asked the same."""
+    for device, args in (("net_null0", ""), ("net_ring0", ""),
+                         ("net_pcap0", "iface=a")):
+        with Taps(workers=1, port={"device": device, "args": args},
+                  mtu=1500) as net:
+            Lan.plug(net, "a")
+            net.launch("a")
+            net.daemons["a"].await_text("is ready")
+
+
+def test_mtu_that_is_too_small():
+    with Taps(workers=1, port={"mtu": 1400}) as net:
+        run_refused(net, "a", r"net_tap0 carries an MTU of 1400 .*the smallest "
+                    r"frame class needs 1458")
+
+
+def test_no_such_driver():
+    with Taps(workers=1, port={"device": "net_tab0"}) as net:
+        run_refused(net, "a", r"port lan: dpdk refuses net_tab0 with iface=a")
+
+
+def test_arguments_that_are_refused():
+    with Taps(workers=1, port={"device": "net_pcap0",
+                               "args": "iface=eth7"}) as net:
+        run_refused(net, "a", r"port lan: dpdk refuses net_pcap0 with "
+                    r"iface=eth7")
+
+
+def test_pci_without_hugepages():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        if "HugePages_Free:        0" not in f.read():
+            raise rig.Skip("this machine has hugepages")
+    with Lan(workers=1, port={"type": "pci", "device": "0000:ff:1f.7"}) as net:
+        run_refused(net, "a", r"type pci need \d+ MiB of hugepages, but 0 MiB")
+
+
+if __name__ == "__main__":
+    lan.enter()
+    rig.main(dict(globals()))
