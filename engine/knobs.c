@@ -11,15 +11,30 @@ static const struct sw_knobs *kept(const struct sw_worker *w, uint32_t number)
 	return &w->knobs.kept[number % SW_KNOBS_KEPT];
 }
 
+/* Where there is a number to divide.  One that cannot be is left to the
+ * scheduler to refuse. */
+uint64_t sw_knobs_credit(const struct sw_worker *w,
+	const struct sw_policy *policy, uint64_t credit_bytes)
+{
+	uint64_t whole = credit_bytes ? credit_bytes : policy->credit_bytes;
+
+	if (w->n_lanes == 1 || !policy->is_tunable ||
+		sw_sched_check(policy, 0, credit_bytes))
+		return credit_bytes;
+	return sw_max64(whole / w->n_lanes, SW_CREDIT_MIN);
+}
+
 int sw_worker_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
-	int err = sw_sched_set(
-		&w->sched, w->sched.policy, part_bytes, credit_bytes);
+	int err = sw_sched_set(&w->sched, w->sched.policy, part_bytes,
+		sw_knobs_credit(w, w->sched.policy, credit_bytes));
 
-	if (!err) /* there may be more credit */
-		sw_sched_run(&w->sched, w->now_ns);
-	return err;
+	if (err)
+		return err;
+	sw_lanes_set_knobs(w, part_bytes, credit_bytes);
+	sw_sched_run(&w->sched, w->now_ns); /* there may be more credit */
+	return 0;
 }
 
 int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
@@ -85,16 +100,23 @@ static const struct sw_knobs *knobs_of(
 	return kept(w, number);
 }
 
+bool sw_knobs_use(struct sw_worker *w, const struct sw_knobs *set)
+{
+	if (set->number <= w->knobs.used)
+		return false;
+	w->knobs.used = set->number;
+	(void)!sw_sched_set(&w->sched, set->policy, set->part_bytes,
+		sw_knobs_credit(w, set->policy, set->credit_bytes));
+	return true;
+}
+
 const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round)
 {
 	const struct sw_knobs *set = knobs_of(w, round);
 
 	w->knobs.highest = (uint32_t)sw_max64(w->knobs.highest, round);
-	if (set->number > w->knobs.used) {
-		w->knobs.used = set->number;
+	if (sw_knobs_use(w, set)) {
 		w->stats.knob_changes++;
-		(void)!sw_sched_set(&w->sched, set->policy, set->part_bytes,
-			set->credit_bytes);
 		promise(w);
 	}
 	return set;

@@ -30,7 +30,8 @@ void sw_link_owe(struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
 static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
 {
 	return l->n_declared < w->n_tensors &&
-	       (l->index == 0 || w->tensors[l->n_declared].key != SW_KEY_NONE);
+	       (l->server_i == 0 ||
+		       w->tensors[l->n_declared].key != SW_KEY_NONE);
 }
 
 static bool has_request(const struct sw_worker *w, const struct sw_link *l)
@@ -43,7 +44,7 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	case SW_LINK_OPEN:
 		return w->state == SW_WORKER_RUNNING &&
 		       (wants_declare(w, l) ||
-			       (l->index == 0 && w->knobs.is_asking));
+			       (l->server_i == 0 && w->knobs.is_asking));
 	case SW_LINK_IDLE:
 	case SW_LINK_CLOSED:
 		break;
@@ -78,15 +79,15 @@ static uint32_t build_join(
 	struct sw_join j = {.nonce = l->nonce,
 		.cookie = l->cookie,
 		.incarnation = w->incarnation,
-		.epoch = l->index ? w->epoch : 0,
+		.epoch = l->server_i ? w->epoch : 0,
 		.session = l->id,
 		.version_min = SW_VERSION_MIN,
 		.version_max = SW_VERSION_MAX,
 		.rank = w->rank,
 		.n_members = w->n_members,
 		.n_local = w->n_local,
-		.server_i = (uint16_t)l->index,
-		.n_servers = (uint16_t)w->n_links,
+		.server_i = (uint16_t)l->server_i,
+		.n_servers = w->place.n_servers,
 		.payload = (uint16_t)w->params.payload,
 		.has_crc = w->params.has_crc,
 		.placement = w->place.policy,
@@ -134,7 +135,7 @@ static uint32_t build_declare(
 			.name_len = (uint16_t)strlen(t->name)};
 
 		if (at + sizeof(item) + item.name_len > w->params.payload ||
-			(l->index && t->key == SW_KEY_NONE))
+			(l->server_i && t->key == SW_KEY_NONE))
 			break;
 		memcpy(w->payload + at, &item, sizeof(item));
 		memcpy(w->payload + at + sizeof(item), t->name, item.name_len);
@@ -185,6 +186,7 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l)
 static void leave_all(struct sw_worker *w)
 {
 	w->left_by_ns = w->now_ns + LEAVE_FOR_NS;
+	sw_lanes_leave(w);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 
@@ -209,11 +211,12 @@ void sw_worker_fail(
 	va_start(ap, fmt);
 	vsnprintf(w->fault.text, sizeof(w->fault.text), fmt, ap);
 	va_end(ap);
-	sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
-		w->rank, w->fault.text);
+	if (!w->lane_i) /* which also speaks for the others */
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
+			w->rank, w->fault.text);
 	leave_all(w);
 	sw_tensors_end_all(w, err);
-	w->events.state(w->events.ctx, w->state, err, w->fault.text);
+	sw_lane_say(w, err, w->fault.text);
 }
 
 void sw_worker_leave(struct sw_worker *w, int err, const char *text)
@@ -227,15 +230,16 @@ void sw_worker_leave(struct sw_worker *w, int err, const char *text)
 	sw_tensors_end_all(w, SW_ECLOSED);
 }
 
-static void check_running(struct sw_worker *w)
+void sw_link_check_running(struct sw_worker *w)
 {
-	if (w->state != SW_WORKER_JOINING || !w->size)
+	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
+		(!w->lane_i && w->n_lanes_running + 1 < w->n_lanes))
 		return;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].state != SW_LINK_OPEN)
 			return;
 	w->state = SW_WORKER_RUNNING;
-	w->events.state(w->events.ctx, w->state, 0, "");
+	sw_lane_say(w, 0, "");
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_request(w, &w->links[i]);
 }
@@ -273,7 +277,9 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 			describe_silence(w, l, why));
 		return;
 	}
-	if (missing)
+	if (w->n_lanes_running + 1 < w->n_lanes && !w->lane_i && w->size)
+		snprintf(out, size, "servers of the node's other lcores");
+	else if (missing)
 		snprintf(out, size, "worker %d of %u (rank %d)",
 			__builtin_ctzll(missing) + 1, w->n_members,
 			__builtin_ctzll(missing));
@@ -287,6 +293,7 @@ static void tick_joining(struct sw_worker *w)
 	char what[SW_TEXT_MAX + 96], text[SW_TEXT_MAX + 128];
 
 	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
+		(w->lane_i && !w->size) || /* lane 0 waits */
 		(waited < w->params.join_timeout &&
 			w->now_ns - w->told_ns < TELL_EVERY_NS))
 		return;
@@ -299,7 +306,7 @@ static void tick_joining(struct sw_worker *w)
 		return;
 	}
 	snprintf(text, sizeof(text), "waiting for %s", what);
-	w->events.state(w->events.ctx, w->state, 0, text);
+	sw_lane_say(w, 0, text);
 }
 
 static void check_left(struct sw_worker *w)
@@ -311,10 +318,12 @@ static void check_left(struct sw_worker *w)
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
 			return;
+	if (!w->lane_i && w->n_lanes_left + 1 < w->n_lanes)
+		return; /* they have limits of their own */
 	for (uint32_t i = 0; i < w->n_links; i++)
 		w->links[i].state = SW_LINK_CLOSED;
 	w->state = SW_WORKER_LEFT;
-	w->events.state(w->events.ctx, w->state, w->fault.err, w->fault.text);
+	sw_lane_say(w, w->fault.err, w->fault.text);
 }
 
 /* --- answers --- */
@@ -355,10 +364,10 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	w->fault.text[0] = 0;
 	sw_flow_hear(&l->flow, h);
 	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* only then we count */
-	if (l->index == 0)
+	if (l->server_i == 0)
 		w->epoch = a.epoch;
 	w->stats.sessions_opened++;
-	check_running(w);
+	sw_link_check_running(w);
 }
 
 /* The error that a server named: errors are negative. */
@@ -425,7 +434,7 @@ static void on_left(
 		w->stats.sessions_closed++;
 		check_left(w);
 	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
-		   (l->index || !w->size)) {
+		   (l->server_i || !w->size)) {
 		join_again(w, l);
 	} else if (l->state == SW_LINK_OPEN) {
 		l->state = SW_LINK_CLOSED;
@@ -459,15 +468,8 @@ static void on_status(
 	for (uint32_t i = 1; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_IDLE)
 			sw_link_start(w, &w->links[i]);
-	check_running(w);
-}
-
-static bool all_declared(const struct sw_worker *w)
-{
-	for (uint32_t i = 0; i < w->n_links; i++)
-		if (w->links[i].n_declared != w->n_tensors)
-			return false;
-	return true;
+	sw_lanes_start(w);
+	sw_link_check_running(w);
 }
 
 static void on_declared(struct sw_worker *w, struct sw_link *l,
@@ -482,7 +484,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 		w->stats.rx_state++;
 		return;
 	}
-	for (uint32_t i = 0; i < d.n && l->index == 0; i++) {
+	for (uint32_t i = 0; i < d.n && l->server_i == 0; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
 		int err = sw_tensors_keyed(
@@ -499,10 +501,12 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	l->batch++;
 	l->n_declared += d.n;
 	l->n_asked = 0;
+	if (l->server_i == 0 && l->n_declared == w->n_tensors)
+		sw_lanes_declare(w);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_request(w, &w->links[i]);
-	if (all_declared(w))
-		w->events.declared(w->events.ctx);
+	if (sw_tensors_are_admitted(w))
+		sw_lane_admitted(w);
 }
 
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
@@ -522,7 +526,7 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 		on_left(w, l, h);
 		return true;
 	case SW_STATUS:
-		if (l->index == 0 && l->state == SW_LINK_OPEN)
+		if (l->server_i == 0 && l->state == SW_LINK_OPEN)
 			on_status(w, l, payload);
 		return true;
 	case SW_DECLARED:

@@ -222,6 +222,20 @@ static void index_owners(struct sw_place_map *map)
 	}
 }
 
+static int open_map(
+	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
+{
+	*map = (struct sw_place_map){.period = period, .n_servers = n_servers};
+	map->owner =
+		calloc(3 * (size_t)period + n_servers + 1, sizeof(*map->owner));
+	if (!map->owner)
+		return SW_ENOMEM;
+	map->before = map->owner + period;
+	map->stripes = map->before + period;
+	map->start = map->stripes + period;
+	return 0;
+}
+
 int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job)
 {
 	uint32_t weight[SW_PLACE_SERVERS];
@@ -233,20 +247,48 @@ int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job)
 	n = sw_place_weights(job, weight);
 	if (hashes[job->policy])
 		n = SW_PLACE_PERIOD_MAX;
-	map->owner =
-		calloc(3 * (size_t)n + job->n_servers + 1, sizeof(*map->owner));
-	if (!map->owner)
+	if (open_map(map, n, job->n_servers))
 		return SW_ENOMEM;
-	map->period = n;
-	map->n_servers = job->n_servers;
-	map->before = map->owner + n;
-	map->stripes = map->before + n;
-	map->start = map->stripes + n;
 	if (hashes[job->policy])
 		fill_hashed(map, job);
 	else
 		fill_exact(map, weight);
 	index_owners(map);
+	return 0;
+}
+
+/* The heaviest share that is left goes to the lane that has least; of equal
+ * ones the first to the first, so the lcores of a machine go round. */
+void sw_place_lanes(
+	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of)
+{
+	uint32_t weight[SW_PLACE_SERVERS], sum[SW_PLACE_SERVERS] = {0};
+	uint32_t n[SW_PLACE_SERVERS] = {0};
+
+	sw_place_weights(job, weight);
+	for (uint32_t s = 0; s < job->n_servers; s++) {
+		uint32_t best = 0;
+
+		for (uint32_t l = 1; l < n_lanes; l++)
+			if (sum[l] < sum[best] ||
+				(sum[l] == sum[best] && n[l] < n[best]))
+				best = l;
+		lane_of[s] = (uint8_t)best;
+		sum[best] += weight[s];
+		n[best]++;
+	}
+}
+
+int sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
+	uint32_t n_lanes, const uint8_t *lane_of)
+{
+	uint32_t period = n_lanes == 1 ? 1 : map->period;
+
+	if (open_map(out, period, n_lanes))
+		return SW_ENOMEM;
+	for (uint32_t at = 0; at < period; at++)
+		out->owner[at] = n_lanes == 1 ? 0 : lane_of[map->owner[at]];
+	index_owners(out);
 	return 0;
 }
 

@@ -85,6 +85,18 @@ uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out);
 /* sw_place_map_open - build the sequence.  Errors: SW_EINVAL (sw_place_check),
  * SW_ENOMEM. */
 int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job);
+
+/* sw_place_lanes - divide the servers among the @n_lanes lcores of one worker,
+ * so that each has about the same share of the line: @lane_of[job->n_servers].
+ * Server 0 is lane 0's.  @n_lanes is at most n_servers. */
+void sw_place_lanes(
+	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of);
+
+/* sw_place_map_fold - the sequence of @map with lanes in the place of servers.
+ * Errors: SW_ENOMEM. */
+int sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
+	uint32_t n_lanes, const uint8_t *lane_of);
+
 void sw_place_map_close(struct sw_place_map *map);
 
 /* sw_place_first - chunk of the line at byte @at, which is how many bytes were
@@ -146,6 +158,15 @@ static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 
 	return (uint32_t)(stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS -
 			  p->first);
+}
+
+/* sw_place_run - chunks from @local on that follow each other in the tensor,
+ * too. */
+static inline uint32_t sw_place_run(const struct sw_place *p, uint32_t local)
+{
+	uint32_t left = SW_STRIPE_CHUNKS - (local + p->skip) % SW_STRIPE_CHUNKS;
+
+	return left < p->n_local - local ? left : p->n_local - local;
 }
 
 #endif

@@ -24,14 +24,15 @@ int sw_tensors_open(struct sw_worker *w)
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
 	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
-		w->params.credit_bytes);
+		sw_knobs_credit(w, w->params.policy, w->params.credit_bytes));
 }
 
-static void free_tensor(struct sw_wtensor *t)
+static void free_tensor(const struct sw_worker *w, struct sw_wtensor *t)
 {
 	free(t->chunks);
 	free(t->cookies);
-	free(t->from);
+	if (!w->lane_i) /* else lane 0's */
+		free(t->from);
 	free(t->places);
 	free(t->todo);
 	free(t->late);
@@ -42,7 +43,7 @@ static void free_tensor(struct sw_wtensor *t)
 void sw_tensors_close(struct sw_worker *w)
 {
 	for (uint32_t i = 0; w->tensors && i < w->n_tensors; i++)
-		free_tensor(&w->tensors[i]);
+		free_tensor(w, &w->tensors[i]);
 	free(w->tensors);
 	free(w->by_order);
 	free(w->by_key);
@@ -67,14 +68,15 @@ int sw_worker_end_of(const struct sw_worker *w)
 	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
 
-static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
+static int shape(struct sw_worker *w, const struct sw_worker_tensor *in,
 	struct sw_wtensor *t)
 {
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 	uint32_t per_chunk = w->params.payload / elem;
 	uint64_t n_chunks = (in->n_elems - 1) / per_chunk + 1;
 
-	*t = (struct sw_wtensor){.key = SW_KEY_NONE,
+	*t = (struct sw_wtensor){.worker = w,
+		.key = SW_KEY_NONE,
 		.priority = in->priority,
 		.dtype = (uint8_t)in->dtype,
 		.class = sw_class_of(in->priority),
@@ -89,17 +91,18 @@ static int shape(const struct sw_worker *w, const struct sw_worker_tensor *in,
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->chunks = calloc(n_chunks, sizeof(*t->chunks));
 	t->cookies = calloc(w->n_local, sizeof(*t->cookies));
-	t->from = calloc(w->n_local, sizeof(*t->from));
+	if (!w->lane_i)
+		t->from = calloc(w->n_local, sizeof(*t->from));
 	t->places = calloc(w->n_links, sizeof(*t->places));
 	t->todo = calloc(w->n_links, sizeof(*t->todo));
 	t->late = calloc(w->n_links, sizeof(*t->late));
-	if (t->chunks && t->cookies && t->from && t->places && t->todo &&
-		t->late) {
-		if (w->n_local == 1)
+	if (t->chunks && t->cookies && (t->from || w->lane_i) && t->places &&
+		t->todo && t->late) {
+		if (w->n_local == 1 && !w->lane_i)
 			t->from[0] = t->base;
 		return 0;
 	}
-	free_tensor(t);
+	free_tensor(w, t);
 	return SW_ENOMEM;
 }
 
@@ -143,12 +146,12 @@ static void order_all(struct sw_worker *w, uint32_t n)
 	}
 }
 
-static bool is_admitted(const struct sw_worker *w)
+bool sw_tensors_are_admitted(const struct sw_worker *w)
 {
 	for (uint32_t l = 0; l < w->n_links; l++)
 		if (w->links[l].n_declared != w->n_tensors)
 			return false;
-	return true;
+	return !w->n_lanes_declaring;
 }
 
 int sw_worker_declare(
@@ -159,7 +162,7 @@ int sw_worker_declare(
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
-	if (!is_admitted(w))
+	if (!sw_tensors_are_admitted(w))
 		return SW_EBUSY;
 	if (n == 0 || n > SW_TENSORS - w->n_tensors)
 		return SW_EINVAL;
@@ -170,7 +173,7 @@ int sw_worker_declare(
 			      : SW_EINVAL;
 	if (err) {
 		while (done-- > 0)
-			free_tensor(&w->tensors[w->n_tensors + done]);
+			free_tensor(w, &w->tensors[w->n_tensors + done]);
 		return err;
 	}
 	w->n_tensors += n;
@@ -196,9 +199,14 @@ int sw_tensors_keyed(
 		first >= sw_place_line(&w->map))
 		return SW_EPROTO;
 	for (uint32_t l = 0; l < w->n_links; l++) {
-		t->places[l] = sw_place_init(&w->map, first, t->n_chunks, l);
+		t->places[l] = sw_place_init(
+			&w->map, first, t->n_chunks, w->links[l].server_i);
 		n_words += 2 * sw_bitmap_words(set_size(&t->places[l]));
 	}
+	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		if (sw_place_init(&w->lane_map, first, t->n_chunks, i).n_local)
+			t->lanes |= 1u << i;
 	words = t->words = calloc(n_words, sizeof(*words));
 	if (!words)
 		return SW_ENOMEM;
@@ -212,6 +220,39 @@ int sw_tensors_keyed(
 	t->first = first;
 	w->by_key[key] = tensor;
 	return 0;
+}
+
+void sw_tensors_copy(
+	struct sw_worker *w, const struct sw_wtensor *from, uint32_t n)
+{
+	uint32_t first = w->n_tensors;
+	int err = sw_worker_end_of(w);
+
+	if (err)
+		return;
+	for (uint32_t i = first; i < n && !err; i++) {
+		const struct sw_worker_tensor in = {.name = from[i].name,
+			.n_elems = from[i].n_elems,
+			.dtype = from[i].dtype,
+			.priority = from[i].priority,
+			.base = from[i].base};
+
+		err = shape(w, &in, &w->tensors[i]);
+		if (err)
+			break;
+		w->tensors[i].from = from[i].from;
+		w->n_tensors++;
+		err = sw_tensors_keyed(w, i, from[i].key, from[i].first);
+	}
+	if (err) {
+		sw_worker_fail(w, err, SW_KEY_NONE,
+			"node %.64s: lcore %u cannot declare: %s", w->node_name,
+			w->lane_i, sw_error_text(err));
+		return;
+	}
+	order_all(w, first);
+	for (uint32_t l = 0; l < w->n_links; l++)
+		sw_link_request(w, &w->links[l]);
 }
 
 /* --- push_pull --- */
@@ -232,7 +273,7 @@ static void put(struct sw_bitmap *orders, uint32_t order,
 void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	bool is_todo, bool is_late)
 {
-	uint32_t i = sw_place_owner(&w->map, t->first, chunk);
+	uint32_t i = w->link_of[sw_place_owner(&w->map, t->first, chunk)];
 	uint32_t local = sw_place_local(&t->places[i], chunk);
 	struct sw_link *l = &w->links[i];
 
@@ -240,24 +281,51 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	put(&l->late, t->order, &t->late[i], local, is_late);
 }
 
+static void start(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_knobs *knobs)
+{
+	t->is_edited = false;
+	t->knobs = knobs->number;
+	t->weight = 0;
+	t->n_missing = t->own.n_local;
+	t->missing = 0;
+	t->progress_ns = t->warned_ns = w->now_ns;
+	t->n_lanes = sw_lanes_begin(w, t, knobs);
+	for (uint32_t c = 0; c < t->n_missing;) {
+		struct sw_wchunk *chunk =
+			&t->chunks[sw_place_global(&t->own, c)];
+
+		for (uint32_t n = sw_place_run(&t->own, c); n; n--, c++)
+			*chunk++ = (struct sw_wchunk){.state = SW_GRAD};
+	}
+	if (t->n_missing)
+		sw_tensors_ready(w, t, knobs->policy);
+}
+
 void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t)
 {
-	const struct sw_knobs *knobs;
-
 	t->is_held = !sw_knobs_may_begin(w, t->round + 1);
 	if (t->is_held)
 		return;
-	t->is_edited = false;
 	t->round++;
-	knobs = sw_knobs_begin(w, t->round);
-	t->knobs = knobs->number;
-	t->weight = 0;
-	t->n_missing = t->n_chunks;
-	t->missing = 0;
-	t->progress_ns = t->warned_ns = w->now_ns;
-	for (uint32_t c = 0; c < t->n_chunks; c++)
-		t->chunks[c] = (struct sw_wchunk){.state = SW_GRAD};
-	sw_tensors_ready(w, t, knobs->policy);
+	start(w, t, sw_knobs_begin(w, t->round));
+}
+
+void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o)
+{
+	struct sw_wtensor *t = &w->tensors[o->tensor];
+
+	if (sw_worker_end_of(w))
+		return;
+	t->is_open = true;
+	t->op = o->op;
+	t->step = o->step;
+	t->root = o->root;
+	t->asked = ~0ULL >> (64 - w->n_local);
+	t->round++;
+	w->n_open++;
+	sw_knobs_use(w, &o->knobs);
+	start(w, t, &o->knobs);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
@@ -271,9 +339,8 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	t = &w->tensors[round->tensor];
-	for (uint32_t l = 0; l < w->n_links; l++)
-		if (round->tensor >= w->links[l].n_declared)
-			return SW_EAGAIN;
+	if (round->tensor >= w->n_admitted)
+		return SW_EAGAIN;
 	if (w->n_local > 1 && !t->from[round->local])
 		return SW_EINVAL;
 	if (t->asked >> round->local & 1)
@@ -292,7 +359,28 @@ void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	w->n_open--;
 	if (t->task.state != SW_TASK_IDLE) /* the job ends */
 		sw_task_cancel(&w->sched, &t->task);
-	sw_local_end(w, t, err);
+	if (!w->lane_i)
+		sw_local_end(w, t, err);
+	else if (!err || err == SW_ECORRUPT)
+		sw_lane_done(w, t);
+}
+
+void sw_tensors_held(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (!t->n_lanes)
+		sw_tensors_end(w, t, 0);
+}
+
+void sw_tensors_lane_done(struct sw_worker *w, const struct sw_lane_news *news)
+{
+	struct sw_wtensor *t = &w->tensors[news->tensor];
+
+	if (!t->is_open)
+		return; /* the job has ended */
+	t->weight = news->weight;
+	t->is_edited |= news->is_edited;
+	if (--t->n_lanes == 0 && !t->n_missing)
+		sw_tensors_end(w, t, 0);
 }
 
 void sw_tensors_end_all(struct sw_worker *w, int err)
@@ -338,7 +426,7 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t)
 	snprintf(text, sizeof(text), "waiting %llu s for %s, tensor %s",
 		(unsigned long long)(still_ns / SW_S), who, t->name);
 	sw_log(w->env->log, SW_LOG_WARN, "%s", text);
-	w->events.state(w->events.ctx, w->state, 0, text);
+	sw_lane_say(w, 0, text);
 }
 
 uint64_t sw_tensors_tick(struct sw_worker *w)
@@ -349,7 +437,9 @@ uint64_t sw_tensors_tick(struct sw_worker *w)
 	for (uint32_t i = 0; w->n_open && i < w->n_tensors; i++) {
 		struct sw_wtensor *t = &w->tensors[i];
 
-		if (!t->is_open)
+		/* What other lanes wait for they see themselves. */
+		if (!t->is_open || (!t->n_missing && !t->is_held &&
+					   !sw_local_missing(w, t)))
 			continue;
 		t->warned_ns = sw_max64(t->warned_ns, t->progress_ns);
 		if (w->now_ns - t->warned_ns >= every)

@@ -120,7 +120,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	w->stats.results++;
 	w->stats.result_bytes += h->payload_len;
 	if (--t->n_missing == 0)
-		sw_tensors_end(w, t, 0);
+		sw_tensors_held(w, t);
 }
 
 static void on_result(struct sw_worker *w, struct sw_link *l,
@@ -466,40 +466,59 @@ static bool worker_is_busy(const struct sw_node *node)
 
 /* --- life --- */
 
+static int open_link(struct sw_worker *w, uint32_t server_i,
+	const struct sw_worker_server *server, struct sw_port *const *ports)
+{
+	uint32_t i = w->n_links++;
+	struct sw_link *l = &w->links[i];
+	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
+
+	l->words = calloc(2 * sw_bitmap_words(SW_ORDERS), sizeof(uint64_t));
+	if (!l->words)
+		return SW_ENOMEM;
+	sw_bitmap_init(&l->late, SW_ORDERS,
+		sw_bitmap_init(&l->ready, SW_ORDERS, l->words));
+	l->index = i;
+	l->server_i = server_i;
+	l->id = i << 16 | (uint32_t)(generation ? generation : 1);
+	l->path = server->path;
+	l->has_crc = w->params.has_crc && !ports[l->path.port_i]->is_inner;
+	l->due_class = SW_N_CLASSES;
+	l->heard_ns = l->sent_ns = w->now_ns;
+	snprintf(l->name, sizeof(l->name), "%s", server->name);
+	sw_flow_init(&l->flow, &w->params);
+	w->link_of[server_i] = (uint8_t)i;
+	return 0;
+}
+
+/* To those servers that are this lane's. */
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
-	size_t words = sw_bitmap_words(SW_ORDERS);
+	uint8_t lane_of[SW_PLACE_SERVERS];
+	int err;
 
+	sw_place_lanes(&w->place, w->n_lanes, lane_of);
+	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, lane_of);
+	if (err)
+		return err;
 	w->links = calloc(job->n_servers, sizeof(*w->links));
 	if (!w->links)
 		return SW_ENOMEM;
-	w->n_links = job->n_servers;
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		struct sw_link *l = &w->links[i];
-		uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
-
-		l->words = calloc(2 * words, sizeof(uint64_t));
-		if (!l->words)
-			return SW_ENOMEM;
-		sw_bitmap_init(&l->late, SW_ORDERS,
-			sw_bitmap_init(&l->ready, SW_ORDERS, l->words));
-		l->index = i;
-		l->id = i << 16 | (uint32_t)(generation ? generation : 1);
-		l->path = job->servers[i].path;
-		l->has_crc =
-			w->params.has_crc && !ports[l->path.port_i]->is_inner;
-		l->due_class = SW_N_CLASSES;
-		l->heard_ns = l->sent_ns = w->now_ns;
-		snprintf(l->name, sizeof(l->name), "%s", job->servers[i].name);
-		sw_flow_init(&l->flow, &w->params);
-	}
-	return 0;
+	for (uint32_t s = 0; s < job->n_servers && !err; s++)
+		if (lane_of[s] == w->lane_i)
+			err = open_link(w, s, &job->servers[s], ports);
+	return err;
 }
 
 static bool is_name(const char *name)
 {
 	return name[0] && strnlen(name, SW_NAME_MAX) < SW_NAME_MAX;
+}
+
+static uint32_t n_lanes(const struct sw_worker_job *job)
+{
+	return job->n_lanes ? job->n_lanes : 1;
 }
 
 static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
@@ -508,7 +527,9 @@ static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
 		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
 		job->n_members > SW_MAX_MEMBERS ||
 		job->rank >= job->n_members || job->n_local == 0 ||
-		job->n_local > SW_LOCAL_RANKS)
+		job->n_local > SW_LOCAL_RANKS || n_lanes(job) > SW_LANES ||
+		n_lanes(job) > job->n_servers || job->lane_i >= n_lanes(job) ||
+		(n_lanes(job) > 1 && !job->lanes))
 		return false;
 	for (uint32_t i = 0; i < job->n_servers; i++)
 		if (job->servers[i].path.port_i >= n_ports)
@@ -537,6 +558,10 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.rank = job->rank,
 		.n_members = job->n_members,
 		.n_local = job->n_local,
+		.lane_i = job->lane_i,
+		.n_lanes = n_lanes(job),
+		.lanes =
+			job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes,
 		.incarnation = job->incarnation,
 		.started_ns = now_ns,
 		.told_ns = now_ns,
@@ -557,7 +582,8 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		sw_worker_close(w);
 		return err;
 	}
-	sw_link_start(w, &w->links[0]);
+	if (!w->lane_i) /* the others wait until the job runs */
+		sw_link_start(w, &w->links[0]);
 	return 0;
 }
 
@@ -565,6 +591,7 @@ void sw_worker_close(struct sw_worker *w)
 {
 	sw_tensors_close(w);
 	sw_place_map_close(&w->map);
+	sw_place_map_close(&w->lane_map);
 	for (uint32_t i = 0; w->links && i < w->n_links; i++)
 		free(w->links[i].words);
 	free(w->links);

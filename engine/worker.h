@@ -1,9 +1,9 @@
 /* worker.h - the worker's side of a job: chunks out, sums in.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One lcore.  worker.c takes data frames, worker_tx.c sends, link.c gets in at
- * the servers and keeps the links, tensors.c declares and begins rounds,
- * local.c keeps the local ranks together.
+ * One lcore, or one lane of several (lane.h).  worker.c takes data frames,
+ * worker_tx.c sends, link.c gets in at the servers and keeps the links,
+ * tensors.c declares and begins rounds, local.c keeps the local ranks together.
  *
  * A worker has one to 64 local ranks, each with a buffer per tensor.  A round
  * begins when all of them have asked for it; their buffers are summed while a
@@ -24,6 +24,7 @@
 #include "engine/env.h"
 #include "engine/flow.h"
 #include "engine/knobs.h"
+#include "engine/lane.h"
 #include "engine/node.h"
 #include "engine/place.h"
 #include "engine/sched.h"
@@ -63,18 +64,22 @@ struct sw_wtensor {
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
 	uint32_t round;
-	uint32_t knobs;               /* number of those of this round */
-	uint32_t n_chunks, n_missing; /* not HELD */
+	uint32_t knobs; /* number of those of this round */
+	uint32_t n_chunks;
+	uint32_t n_missing; /* of this lane's chunks, not HELD */
+	uint32_t lanes;     /* lane 0: which others have chunks of it */
+	uint32_t n_lanes;   /* and how many of them are not done */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	uint64_t n_elems;
 	uint8_t *base;        /* of results; borrowed until sw_worker_close */
 	uint64_t asked;       /* local ranks that have asked for this round */
 	uint64_t *cookies;    /* by local rank */
-	const uint8_t **from; /* by local rank: its contributions */
+	const uint8_t **from; /* by local rank: its contributions; lane 0's */
 	uint64_t progress_ns; /* last result, or the submit */
 	uint64_t warned_ns;
 	uint64_t missing; /* members that a WAIT named */
 	struct sw_wchunk *chunks;
+	struct sw_place own;     /* this lane's chunks */
 	struct sw_place *places; /* by link */
 	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
 	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
@@ -105,9 +110,10 @@ enum sw_link_owed {
 /* What joins this worker and one server. */
 struct sw_link {
 	struct sw_path path;
-	uint32_t index; /* in the list of servers; 0 is the coordinator */
-	uint32_t id;    /* ours */
-	uint32_t peer;  /* the server's, when open */
+	uint32_t index;    /* among the links of the lane */
+	uint32_t server_i; /* in the list of servers; 0 is the coordinator */
+	uint32_t id;       /* ours */
+	uint32_t peer;     /* the server's, when open */
 	enum sw_link_state state;
 	uint8_t due_class;
 	bool has_crc; /* data payloads there and from there */
@@ -148,6 +154,11 @@ struct sw_worker_job {
 	uint16_t n_colocated; /* of them on the workers' machines */
 	uint8_t n_lcores;     /* so many in a row are one process; 0: one */
 	uint8_t placement;    /* enum sw_place_policy */
+	/* One lane of a worker of several, all of the same job. */
+	uint8_t lane_i, n_lanes; /* 0, 0: there is one */
+	/* Between lane 0 and the others, n_lanes - 1 of them, each after
+	 * sw_lane_init; borrowed until all are closed. */
+	struct sw_lane *lanes;
 };
 
 enum sw_worker_state {
@@ -180,6 +191,9 @@ struct sw_worker {
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
 	uint16_t rank, n_members, n_local;
+	uint32_t lane_i, n_lanes;
+	struct sw_lane *lanes; /* lane 0: to the others; else to lane 0 */
+	uint32_t n_lanes_running, n_lanes_declaring, n_lanes_left;
 	uint16_t first, size; /* ranks: ours from first on, of all */
 	uint64_t gone;        /* local ranks that have left */
 	uint64_t incarnation, epoch;
@@ -190,13 +204,14 @@ struct sw_worker {
 	uint64_t left_by_ns;   /* LEAVING: give up then */
 	struct sw_fault fault; /* for LEAVE; err 0: a clean end */
 	struct sw_place_job place;
-	struct sw_place_map map;
+	struct sw_place_map map, lane_map; /* by server, by lane */
+	uint8_t link_of[SW_PLACE_SERVERS]; /* of this lane's servers */
 	uint32_t n_links;
 	uint32_t n_ports;
 	struct sw_due due[SW_MAX_PORTS]; /* sessions are link indices */
 	struct sw_link *links;
 	struct sw_wtensor *tensors; /* in the order of declaration */
-	uint32_t n_tensors;
+	uint32_t n_tensors, n_admitted;
 	uint32_t n_open; /* push_pulls */
 	struct sw_sched sched;
 	struct sw_worker_knobs knobs;
@@ -210,7 +225,9 @@ struct sw_worker {
 };
 
 /* sw_worker_open - a worker that starts to join at the first tick.
- * Everything that is not copied is borrowed until close.
+ * Everything that is not copied is borrowed until close.  Of several lanes each
+ * is opened on its lcore; what follows is then for lane 0, but close, and of
+ * the events the others call none.
  * @ports  n_ports of them; only is_inner is read
  * Errors: SW_EINVAL, SW_ENOMEM. */
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
@@ -324,6 +341,9 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
 
+/* sw_link_check_running - is everybody there now? */
+void sw_link_check_running(struct sw_worker *w);
+
 /* sw_link_tick - timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
@@ -337,6 +357,17 @@ void sw_tensors_close(struct sw_worker *w);
 /* sw_tensors_keyed - link 0 gave the tensor its key and its place. */
 int sw_tensors_keyed(
 	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first);
+/* sw_tensors_are_admitted - by all servers, in all lanes. */
+bool sw_tensors_are_admitted(const struct sw_worker *w);
+/* sw_tensors_copy - another lane declares what lane 0 has: @n tensors. */
+void sw_tensors_copy(
+	struct sw_worker *w, const struct sw_wtensor *from, uint32_t n);
+/* sw_tensors_begin - another lane begins the round that lane 0 began. */
+void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o);
+/* sw_tensors_held - this lane holds all its chunks of the round. */
+void sw_tensors_held(struct sw_worker *w, struct sw_wtensor *t);
+/* sw_tensors_lane_done - another lane does. */
+void sw_tensors_lane_done(struct sw_worker *w, const struct sw_lane_news *news);
 /* sw_tensors_end - a push_pull ends. */
 void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 void sw_tensors_end_all(struct sw_worker *w, int err);
@@ -368,6 +399,11 @@ bool sw_knobs_may_begin(const struct sw_worker *w, uint32_t round);
 /* sw_knobs_begin - it begins: the scheduler goes over to its knobs.  Returns
  * those of this round. */
 const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round);
+/* sw_knobs_use - the scheduler goes over to @set, if that is newer: true. */
+bool sw_knobs_use(struct sw_worker *w, const struct sw_knobs *set);
+/* sw_knobs_credit - what of the job's is this lane's; 0: the policy's. */
+uint64_t sw_knobs_credit(const struct sw_worker *w,
+	const struct sw_policy *policy, uint64_t credit_bytes);
 /* sw_knobs_heard - the coordinator proposes or has committed. */
 void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
 /* sw_knobs_build_tune - the TUNE that is asked for; returns payload bytes. */

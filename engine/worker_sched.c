@@ -34,9 +34,14 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	uint32_t c = (uint32_t)(from / t->chunk_bytes);
 	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
 
-	for (; c < end; c++) {
-		t->chunks[c].is_charged = true;
-		sw_tensors_set(w, t, c, true, false);
+	for (uint32_t chunk, n; c < end; c += n) { /* counted in this lane */
+		chunk = sw_place_global(&t->own, c);
+		n = sw_place_run(&t->own, c);
+		n = n < end - c ? n : end - c;
+		for (uint32_t i = chunk; i < chunk + n; i++) {
+			t->chunks[i].is_charged = true;
+			sw_tensors_set(w, t, i, true, false);
+		}
 	}
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_refresh(w, &w->links[l]);
@@ -88,15 +93,22 @@ static void take_place(struct sw_worker *w, struct sw_wtensor *t,
 	w->by_order[t->order] = (uint32_t)(t - w->tensors);
 }
 
+/* The tensor's last chunk, if it is ours, is the last of ours. */
+static uint64_t own_bytes(const struct sw_wtensor *t)
+{
+	uint32_t last = t->own.n_local - 1;
+
+	return (uint64_t)last * t->chunk_bytes +
+	       sw_wtensor_bytes(t, sw_place_global(&t->own, last));
+}
+
 void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_policy *policy)
 {
 	take_place(w, t, policy);
-	t->worker = w;
 	t->task = (struct sw_task){.ops = &ops,
 		.name = t->name,
-		.bytes = (uint64_t)(t->n_chunks - 1) * t->chunk_bytes +
-			 t->last_bytes,
+		.bytes = own_bytes(t),
 		.priority = t->priority};
 	(void)!sw_task_ready(&w->sched, &t->task, w->now_ns);
 	sw_sched_run(&w->sched, w->now_ns);

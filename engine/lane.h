@@ -1,0 +1,120 @@
+/* lane.h - what passes between the lcores of one worker.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A worker may have several lcores, its lanes.  Each is a struct sw_worker of
+ * its own: sessions with a part of the servers, and so a part of the chunks,
+ * flows, scheduler, timers, port endpoint.  To a server, which knows one
+ * session of a member, nothing is different; so the nodes of a job may have
+ * different numbers of lanes.
+ *
+ * Lane 0 is the one that the user talks to.  It has the coordinator: it joins,
+ * declares, takes what is asked, counts local ranks, fails and leaves for all;
+ * the others do as it orders and say when they are done.  A push_pull is over
+ * when every lane that has chunks of it has said so.
+ *
+ * An order and a news are entries of a ring from one lcore to another, which
+ * can never be full: of each tensor there is at most one round, and of all else
+ * at most one at a time.  Names, shapes and buffers are read where lane 0 has
+ * them, which are its own again when the last lane has closed.
+ */
+#ifndef SW_LANE_H
+#define SW_LANE_H
+
+#include "engine/knobs.h"
+#include "engine/spsc.h"
+#include "engine/wire.h"
+
+enum {
+	SW_LANES = 16,
+	SW_LANE_RING = 8192, /* a round of each tensor, and then some */
+};
+
+enum sw_lane_order_kind {
+	SW_LANE_START,   /* the job runs: go to your servers */
+	SW_LANE_DECLARE, /* tensors up to n have keys */
+	SW_LANE_ROUND,   /* push your chunks of a tensor */
+	SW_LANE_KNOBS,   /* other ones, from the next part on */
+	SW_LANE_LEAVE,   /* end the job */
+};
+
+struct sw_lane_order {
+	uint8_t kind, op;
+	uint16_t step, root;
+	uint32_t tensor, n;
+	struct sw_knobs knobs; /* of a round */
+};
+
+enum sw_lane_news_kind {
+	SW_LANE_RUNNING,  /* all servers of the lane are there */
+	SW_LANE_DECLARED, /* and have admitted what was ordered */
+	SW_LANE_DONE,     /* all chunks of the round are held */
+	SW_LANE_FAILED,   /* fault says why */
+	SW_LANE_LEFT,     /* the lane sends nothing and reads nothing more */
+};
+
+struct sw_lane_news {
+	uint8_t kind;
+	bool is_edited;
+	uint16_t weight;
+	uint32_t tensor;
+};
+
+struct sw_wtensor;
+
+/* Between lane 0 and one of the others. */
+struct sw_lane {
+	struct sw_spsc orders_in, news_out; /* lane 0's sides */
+	/* Lane 0 writes these before the order that tells of them. */
+	uint64_t epoch, joined;
+	uint16_t size, first;
+	struct sw_fault why;
+	const struct sw_wtensor *tensors;
+	_Alignas(64) struct sw_spsc orders_out, news_in; /* the other's */
+	struct sw_fault fault; /* before SW_LANE_FAILED */
+	/* A line for the person who waits, while lane 0 has not read it. */
+	atomic_bool has_line;
+	char line[SW_TEXT_MAX + SW_NAME_MAX];
+	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
+		SW_LANE_RING, sizeof(struct sw_lane_order))];
+	_Alignas(64) unsigned char news[SW_SPSC_BYTES(
+		SW_LANE_RING, sizeof(struct sw_lane_news))];
+};
+
+/* sw_lane_init - nothing has been said.  While neither lcore uses it. */
+void sw_lane_init(struct sw_lane *lane);
+
+/* sw_lane_refuse - the other lcore cannot open its worker: say so in its place,
+ * and that it has left. */
+void sw_lane_refuse(struct sw_lane *lane, int err, const char *text);
+
+struct sw_worker;
+
+/* sw_worker_hear - what the other lanes have said since the last turn; to be
+ * called before each turn of an lcore that runs a lane.  Returns how much there
+ * was; then the loop's timers may have changed. */
+uint32_t sw_worker_hear(struct sw_worker *w);
+
+/* --- for the worker's other files --- */
+
+/* sw_lane_say - tell the user of a state or a line; from another lane through
+ * lane 0. */
+void sw_lane_say(struct sw_worker *w, int err, const char *text);
+
+/* sw_lane_admitted - all tensors are admitted: in all lanes, as lane 0 says to
+ * the user; in this one, as another says to lane 0. */
+void sw_lane_admitted(struct sw_worker *w);
+
+/* Lane 0 to all others: the job runs; tensors have keys; a round begins
+ * (returns how many lanes have chunks of it); other knobs; the job ends. */
+void sw_lanes_start(struct sw_worker *w);
+void sw_lanes_declare(struct sw_worker *w);
+uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_knobs *knobs);
+void sw_lanes_set_knobs(
+	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
+void sw_lanes_leave(struct sw_worker *w);
+
+/* sw_lane_done - another lane than 0 holds all its chunks of a round. */
+void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);
+
+#endif
