@@ -113,6 +113,23 @@ static void draw_dtype(struct sim_job *job)
 	}
 }
 
+/* Each worker has its own number of lcores. */
+static void draw_lanes(struct sim_job *job)
+{
+	uint32_t engines = job->n_servers * job->n_lcores;
+	uint32_t left = SIM_NODES - engines - job->n_workers;
+
+	if (!one_in(job, 3))
+		return;
+	for (uint32_t r = 0; r < job->n_workers; r++) {
+		uint64_t most =
+			sw_min64(sw_min64(engines, SIM_LANES), left + 1);
+
+		job->n_lanes[r] = (uint8_t)(1 + below(job, most));
+		left -= job->n_lanes[r] - 1;
+	}
+}
+
 static void draw_size(struct sim_job *job)
 {
 	job->n_workers = 1 + below(job, 5);
@@ -134,6 +151,7 @@ static void draw_size(struct sim_job *job)
 	while (job->n_servers * job->n_lcores > SIM_ENGINES ||
 		job->n_servers * job->n_lcores + job->n_workers > SIM_NODES)
 		job->n_lcores--;
+	draw_lanes(job);
 	job->n_tensors = 1 + below(job, 4);
 	if (one_in(job, 10)) { /* declared in several frames */
 		job->n_tensors = 1 + below(job, SIM_TENSORS);
@@ -205,6 +223,10 @@ void sim_job_describe(const struct sim_job *job)
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
 		job->copies, job->params.payload, job->params.has_crc,
 		job->params.window_bytes >> 10, job->leaves, job->tunes);
+	printf("# lcores of the workers:");
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		printf(" %u", job->n_lanes[r]);
+	printf("\n");
 	printf("# ppm: loss %u dup %u late %u corrupt %u truncate %u nap %u, "
 	       "false acks %u, burst %u of %u, types %x %u last %u\n",
 		x->loss, x->dup, x->late, x->corrupt, x->truncate, x->nap,

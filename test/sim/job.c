@@ -234,11 +234,48 @@ void sim_worker_tune(struct sim_worker *w)
 	w->node->loop.tick_at_ns = 0;
 }
 
+/* --- lanes: each hears the others after a turn of its own --- */
+
+static void hear(struct sw_worker *engine, struct sim_node *node)
+{
+	if (sw_worker_hear(engine))
+		node->loop.tick_at_ns = 0;
+}
+
+static void hear_others(struct sim_worker *w)
+{
+	hear(&w->engine, w->node);
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		if (!sw_spsc_is_empty(&w->lanes[i - 1].orders_out))
+			sim_node_poke(w->lcores[i]);
+}
+
+static void lane_step(void *ctx, uint64_t now_ns)
+{
+	struct sw_worker *engine = ctx;
+	struct sim_worker *w = engine->events.ctx;
+
+	(void)now_ns;
+	hear(engine, w->lcores[engine->lane_i]);
+	if (!sw_spsc_is_empty(&engine->lanes->news_out))
+		sim_node_poke(w->node);
+}
+
+struct sw_stats sim_worker_stats(const struct sim_worker *w)
+{
+	struct sw_stats sum = w->engine.stats;
+
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		sw_stats_add(&sum, &w->others[i - 1].stats);
+	return sum;
+}
+
 static void step(void *ctx, uint64_t now_ns)
 {
 	struct sim_worker *w = ctx;
 	struct sim_job *job = w->job;
 
+	hear_others(w);
 	if (!w->is_running || w->has_failed || w->has_left)
 		return;
 	if (!w->n_declared ||
@@ -257,6 +294,7 @@ static void step(void *ctx, uint64_t now_ns)
 		sw_worker_leave(&w->engine, 0, NULL);
 		w->node->loop.tick_at_ns = 0;
 	}
+	hear_others(w);
 }
 
 /* --- the job --- */
@@ -280,7 +318,7 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 	for (uint32_t t = 0; t < SIM_TENSORS; t++)
 		job->n_elems[t] = 100;
 	for (uint32_t r = 0; r < SIM_WORKERS; r++)
-		job->n_local[r] = 1;
+		job->n_local[r] = job->n_lanes[r] = 1;
 }
 
 static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
@@ -329,7 +367,12 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 	w->job = job;
 	w->rank = rank;
 	w->n_local = job->n_local[rank];
-	w->node = &job->net.nodes[sim_job_first(job) + rank];
+	w->n_lanes = job->n_lanes[rank];
+	w->others = calloc(w->n_lanes, sizeof(*w->others));
+	w->lanes = aligned_alloc(64, w->n_lanes * sizeof(*w->lanes));
+	if (!w->others || !w->lanes)
+		abort();
+	w->node = w->lcores[0] = &job->net.nodes[sim_job_first(job) + rank];
 	if (!job->n_colocated)
 		sim_net_add(&job->net, SW_PAYLOAD_MAX);
 	w->node->port.rate_bit_s = job->worker_bit_s;
@@ -365,6 +408,27 @@ static struct sw_worker_server server_of(const struct sim_job *job,
 	return s;
 }
 
+static void start_lane(struct sim_worker *w, uint32_t i,
+	const struct sw_worker_events *events, struct sw_worker_job *wj)
+{
+	struct sim_job *job = w->job;
+	struct sw_worker *engine = i ? &w->others[i - 1] : &w->engine;
+	uint32_t first = job->n_colocated ? job->n_lcores : 0;
+
+	wj->lane_i = (uint8_t)i;
+	if (i)
+		sw_lane_init(&w->lanes[i - 1]);
+	if (sw_worker_open(engine, &job->params, &job->env, events, wj,
+		    w->lcores[i]->ports, SIM_PORTS, job->net.now_ns))
+		abort();
+	if (i) {
+		w->lcores[i]->step = lane_step;
+		w->lcores[i]->ctx = engine;
+	}
+	sim_node_start(
+		w->lcores[i], first + i, &engine->node, job->params.stop_gap);
+}
+
 void sim_worker_start(struct sim_job *job, uint32_t rank)
 {
 	static const char *const jobs[SIM_JOBS] = {"sim", "j1", "j2", "j3"};
@@ -383,6 +447,8 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.incarnation = job->net.now_ns,
 		.servers = servers,
 		.n_servers = job->n_servers * job->n_lcores,
+		.n_lanes = (uint8_t)w->n_lanes,
+		.lanes = w->lanes,
 		.n_lcores = (uint8_t)job->n_lcores,
 		.n_colocated = (uint16_t)(job->n_colocated * job->n_lcores)};
 
@@ -393,12 +459,9 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		servers[e] = server_of(job, w, e, names[e]);
 	memset(&w->is_running, 0,
 		sizeof(*w) - offsetof(struct sim_worker, is_running));
-	if (sw_worker_open(&w->engine, &job->params, &job->env, &events, &wj,
-		    w->node->ports, SIM_PORTS, job->net.now_ns))
-		abort();
+	for (uint32_t i = 0; i < w->n_lanes; i++)
+		start_lane(w, i, &events, &wj);
 	w->is_open = true;
-	sim_node_start(w->node, job->n_colocated ? job->n_lcores : 0,
-		&w->engine.node, job->params.stop_gap);
 }
 
 void sim_worker_kill(struct sim_job *job, uint32_t rank)
@@ -408,6 +471,8 @@ void sim_worker_kill(struct sim_job *job, uint32_t rank)
 	if (!w->is_open)
 		return;
 	sim_node_stop(w->node);
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		sw_worker_close(&w->others[i - 1]);
 	sw_worker_close(&w->engine);
 	w->is_open = false;
 }
@@ -435,6 +500,10 @@ void sim_job_open(struct sim_job *job)
 					 ? sim_net_add_lcore(
 						   &job->net, e / job->n_lcores)
 					 : &job->net.nodes[e / job->n_lcores];
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		for (uint32_t i = 1; i < job->n_lanes[r]; i++)
+			job->workers[r].lcores[i] = sim_net_add_lcore(
+				&job->net, job->workers[r].node->index);
 	for (uint32_t i = 0; i < job->n_servers; i++)
 		sim_server_start(job, i);
 	for (uint32_t r = 0; r < job->n_workers; r++)
@@ -456,9 +525,12 @@ void sim_job_close(struct sim_job *job)
 	for (uint32_t i = 0; i < job->n_servers; i++)
 		sim_server_kill(job, i);
 	sim_net_fini(&job->net);
-	for (uint32_t r = 0; r < job->n_workers; r++)
+	for (uint32_t r = 0; r < job->n_workers; r++) {
 		for (uint32_t t = 0; t < job->n_tensors; t++)
 			free_buffers(&job->workers[r], t);
+		free(job->workers[r].others);
+		free(job->workers[r].lanes);
+	}
 }
 
 static bool is_over(void *ctx)

@@ -27,6 +27,7 @@ enum {
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
 	SIM_LOCAL = 4,
+	SIM_LANES = 4,
 	SIM_JOBS = 4,
 	SIM_ROUNDS = 64, /* of which the oracle keeps the knobs */
 };
@@ -34,10 +35,13 @@ enum {
 struct sim_job;
 
 struct sim_worker {
-	struct sw_worker engine;
+	struct sw_worker engine; /* lane 0 */
 	struct sim_job *job;
 	struct sim_node *node;
-	uint32_t rank;
+	struct sw_worker *others; /* lanes 1 to n_lanes - 1 */
+	struct sw_lane *lanes;    /* between lane 0 and each of them */
+	struct sim_node *lcores[SIM_LANES]; /* of each lane, from 0 */
+	uint32_t rank, n_lanes;
 	uint16_t n_local;
 	uint8_t *data[SIM_TENSORS]; /* where results go */
 	uint8_t *from[SIM_LOCAL][SIM_TENSORS];
@@ -75,6 +79,7 @@ struct sim_job {
 	uint32_t name_bytes; /* names are filled up to so many */
 	uint32_t dtype;
 	uint16_t n_local[SIM_WORKERS];
+	uint8_t n_lanes[SIM_WORKERS]; /* at most as many as engines */
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
 	uint32_t tunes;    /* turns in which a worker asks for knobs, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
@@ -156,6 +161,9 @@ static inline uint32_t sim_job_first(const struct sim_job *job)
 {
 	return job->n_servers - job->n_colocated;
 }
+
+/* Counters of all lanes. */
+struct sw_stats sim_worker_stats(const struct sim_worker *w);
 
 /* Which job a worker is of; its rank there; how many are of that job. */
 static inline uint32_t sim_job_of(const struct sim_job *job, uint32_t worker)

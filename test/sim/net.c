@@ -333,7 +333,7 @@ void sim_node_freeze(struct sim_node *n, uint64_t gap_ns)
 }
 
 /* A node in a gap does not notice; else it polls soon. */
-static void poke(struct sim_node *n)
+void sim_node_poke(struct sim_node *n)
 {
 	n->wake_ns = sw_min64(
 		n->wake_ns, sw_max64(sw_max64(n->net->now_ns, n->gap_until_ns),
@@ -369,7 +369,7 @@ static void arrive(struct sim_net *net, struct sim_frame *f)
 	*n->last = f;
 	n->last = &f->next;
 	n->n_inbox++;
-	poke(n);
+	sim_node_poke(n);
 }
 
 /* The lcores of a machine see soon what another of them did. */
@@ -379,7 +379,7 @@ static void poke_others(struct sim_net *net, const struct sim_node *n)
 		struct sim_node *other = &net->nodes[i];
 
 		if (other != n && other->main == n->main && other->is_up)
-			poke(other);
+			sim_node_poke(other);
 	}
 }
 

@@ -164,6 +164,9 @@ void sim_node_stop(struct sim_node *n);
 /* Memory goes: frames that wait to be gathered from it vanish. */
 void sim_net_forget(struct sim_net *net, const void *mem, uint64_t bytes);
 
+/* Something was put into a ring for a node: it polls soon. */
+void sim_node_poke(struct sim_node *n);
+
 /* A node does not poll for @gap_ns, as a stopped process. */
 void sim_node_freeze(struct sim_node *n, uint64_t gap_ns);
 

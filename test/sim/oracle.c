@@ -267,7 +267,7 @@ static void count_servers(const struct sim_job *job, struct sw_stats *out)
 	}
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		out->rx_payload_crc +=
-			job->workers[r].engine.stats.rx_payload_crc;
+			sim_worker_stats(&job->workers[r]).rx_payload_crc;
 }
 
 const char *sim_job_wrong(struct sim_job *job)
