@@ -58,6 +58,35 @@ const char *wrig_events(struct worker_rig *r)
 
 /* --- life --- */
 
+static void open_job(struct worker_rig *r, struct sw_worker_job *job)
+{
+	struct sw_worker_events events = {on_state, on_declared, on_done, r};
+	struct sw_worker_server servers[WRIG_SERVERS];
+	struct sw_port *port = &r->port;
+
+	job->job = "job";
+	job->node = "node";
+	job->incarnation = 1;
+	job->servers = servers;
+	memset(r, 0, sizeof(*r));
+	test_env_init(&r->env);
+	sw_params_init(&r->params);
+	r->params.payload = WRIG_PAYLOAD;
+	r->now_ns = SW_S;
+	r->n_servers = job->n_servers;
+	for (uint32_t i = 0; i < job->n_servers; i++) {
+		r->s[i] = (struct wrig_server){
+			.path = {.ip = frame_ip(i), .udp = 5700},
+			.id = 0x5000 + i,
+			.grant = 512};
+		servers[i] = (struct sw_worker_server){
+			.name = i ? "other" : "first", .path = r->s[i].path};
+	}
+	assert_int_equal(sw_worker_open(&r->w, &r->params, &r->env.env, &events,
+				 job, &port, 1, r->now_ns),
+		0);
+}
+
 void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 	uint32_t n_servers)
 {
@@ -67,35 +96,26 @@ void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 	uint32_t n_servers, uint16_t n_local)
 {
-	struct sw_worker_events events = {on_state, on_declared, on_done, r};
-	struct sw_worker_server servers[WRIG_SERVERS];
-	struct sw_worker_job job = {.job = "job",
-		.node = "node",
-		.rank = rank,
+	struct sw_worker_job job = {.rank = rank,
 		.n_members = n_members,
 		.n_local = n_local,
-		.incarnation = 1,
-		.servers = servers,
 		.n_servers = n_servers};
-	struct sw_port *port = &r->port;
 
-	memset(r, 0, sizeof(*r));
-	test_env_init(&r->env);
-	sw_params_init(&r->params);
-	r->params.payload = WRIG_PAYLOAD;
-	r->now_ns = SW_S;
-	r->n_servers = n_servers;
-	for (uint32_t i = 0; i < n_servers; i++) {
-		r->s[i] = (struct wrig_server){
-			.path = {.ip = frame_ip(i), .udp = 5700},
-			.id = 0x5000 + i,
-			.grant = 512};
-		servers[i] = (struct sw_worker_server){
-			.name = i ? "other" : "first", .path = r->s[i].path};
-	}
-	assert_int_equal(sw_worker_open(&r->w, &r->params, &r->env.env, &events,
-				 &job, &port, 1, r->now_ns),
-		0);
+	open_job(r, &job);
+}
+
+void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
+	uint16_t n_local)
+{
+	struct sw_worker_job job = {.n_members = 2,
+		.n_local = n_local,
+		.n_servers = 2,
+		.lane_i = lane_i,
+		.n_lanes = 2,
+		.lanes = lane};
+
+	sw_lane_init(lane);
+	open_job(r, &job);
 }
 
 void wrig_close(struct worker_rig *r)

@@ -51,6 +51,12 @@ void wrig_open(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 	uint32_t n_servers, uint16_t n_local);
 
+/* wrig_open_lane - lane @lane_i of two, rank 0 of 2 members, @n_local local
+ * ranks; of two servers lane 0 has the first, lane 1 the other.  The test plays
+ * the other lane by the other sides of @lane. */
+void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
+	uint16_t n_local);
+
 /* wrig_close - close it; fails the test if anything is left. */
 void wrig_close(struct worker_rig *r);
 

@@ -301,6 +301,82 @@ static void init__server_without_a_chunk(void **state)
 	sw_place_map_close(&map);
 }
 
+/* Shares of lanes: as even as servers can be dealt out, each has one, and the
+ * lcores of a machine go round. */
+static void lanes__even(void **state)
+{
+	uint8_t lane_of[SW_PLACE_SERVERS];
+	uint32_t weight[SW_PLACE_SERVERS];
+
+	for (uint32_t n = 1; n <= 8; n++)
+		for (uint32_t k = 0; k <= 4; k++)
+			for (uint32_t lanes = 1; lanes <= n + k; lanes++) {
+				struct sw_place_job job = unified(n, k);
+				uint32_t sum[SW_PLACE_SERVERS] = {0};
+				uint32_t all = sw_place_weights(&job, weight);
+				uint32_t most = 0;
+
+				sw_place_lanes(&job, lanes, lane_of);
+				assert_int_equal(lane_of[0], 0);
+				for (uint32_t s = 0; s < n + k; s++) {
+					sum[lane_of[s]] += weight[s];
+					if (weight[s] > most)
+						most = weight[s];
+				}
+				for (uint32_t l = 0; l < lanes; l++)
+					assert_true(
+						sum[l] <= all / lanes + most);
+			}
+	struct sw_place_job two = {
+		.n_members = 4, .n_servers = 8, .n_lcores = 4};
+
+	sw_place_lanes(&two, 4, lane_of);
+	for (uint32_t s = 0; s < 8; s++)
+		assert_int_equal(lane_of[s], s % 4);
+}
+
+/* Every chunk is in the lane of its server, in order, and a run is one. */
+static void fold__every_chunk_has_its_lane(void **state)
+{
+	struct sw_place_job job = unified(3, 2);
+	struct sw_place_map map, lanes;
+	uint8_t lane_of[SW_PLACE_SERVERS];
+
+	map_open(&map, job, SW_PLACE_BYTES);
+	for (uint32_t n = 1; n <= 5; n++) {
+		sw_place_lanes(&job, n, lane_of);
+		assert_int_equal(
+			sw_place_map_fold(&lanes, &map, n, lane_of), 0);
+		for (uint32_t i = 0; i < SW_ARRAY_SIZE(chunk_counts); i++) {
+			uint32_t first = 37 * i, seen = 0;
+
+			for (uint32_t l = 0; l < n; l++) {
+				struct sw_place p = sw_place_init(
+					&lanes, first, chunk_counts[i], l);
+				uint32_t c = 0;
+
+				for (uint32_t run; c < p.n_local; c += run) {
+					uint32_t at = sw_place_global(&p, c);
+
+					run = sw_place_run(&p, c);
+					assert_true(run && run <= 64);
+					for (uint32_t k = 0; k < run; k++)
+						assert_int_equal(
+							lane_of[sw_place_owner(
+								&map, first,
+								at + k)],
+							l);
+				}
+				assert_int_equal(c, p.n_local);
+				seen += c;
+			}
+			assert_int_equal(seen, chunk_counts[i]);
+		}
+		sw_place_map_close(&lanes);
+	}
+	sw_place_map_close(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +392,8 @@ int main(void)
 		cmocka_unit_test(first__counts_bytes),
 		cmocka_unit_test(init__every_chunk_has_one_server),
 		cmocka_unit_test(init__server_without_a_chunk),
+		cmocka_unit_test(lanes__even),
+		cmocka_unit_test(fold__every_chunk_has_its_lane),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,472 @@
+/* unit_lane.c - one lane of two; the test plays the other one.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/worker_rig.h"
+
+#include <stdlib.h>
+
+enum { STRIPE = SW_STRIPE_CHUNKS, TWO_STRIPES = 2 * STRIPE * WRIG_CHUNK };
+
+static struct worker_rig rig;
+static struct sw_lane *lane;
+
+static struct worker_rig *open_lane(uint8_t lane_i)
+{
+	lane = aligned_alloc(64, sizeof(*lane));
+	assert_non_null(lane);
+	wrig_open_lane(&rig, lane, lane_i, 1);
+	return &rig;
+}
+
+static void close_lane(struct worker_rig *r)
+{
+	wrig_close(r);
+	free(lane);
+}
+
+/* --- lane 0; the test is lane 1 --- */
+
+static struct sw_lane_order heard(enum sw_lane_order_kind kind)
+{
+	struct sw_lane_order o = {0};
+
+	assert_int_equal(sw_spsc_take(&lane->orders_out, &o, 1), 1);
+	assert_int_equal(o.kind, kind);
+	return o;
+}
+
+static void expect_silence(void)
+{
+	assert_true(sw_spsc_is_empty(&lane->orders_out));
+	assert_true(sw_spsc_is_empty(&lane->news_out));
+}
+
+static void say(struct worker_rig *r, struct sw_lane_news news)
+{
+	assert_int_equal(sw_spsc_put(&lane->news_in, &news, 1), 1);
+	assert_int_equal(sw_worker_hear(&r->w), 1);
+}
+
+static void to_status(struct worker_rig *r)
+{
+	assert_string_equal(wrig_tx(r), "s0 HELLO");
+	wrig_cookie(r, 0);
+	wrig_tx(r);
+	wrig_accept(r, 0);
+	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+}
+
+static void to_running(struct worker_rig *r)
+{
+	to_status(r);
+	heard(SW_LANE_START);
+	say(r, (struct sw_lane_news){.kind = SW_LANE_RUNNING});
+	wrig_tx(r);
+	assert_string_equal(wrig_events(r), "running");
+}
+
+static void declare(struct worker_rig *r, uint64_t n_elems)
+{
+	struct sw_worker_tensor t = {.name = "t",
+		.n_elems = n_elems,
+		.dtype = SW_I32,
+		.base = r->data[0]};
+
+	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
+	wrig_tx(r);
+	expect_silence();
+	wrig_declared(r, 0);
+}
+
+static void to_declared(struct worker_rig *r, uint64_t n_elems)
+{
+	to_running(r);
+	declare(r, n_elems);
+	assert_int_equal(heard(SW_LANE_DECLARE).n, 1);
+	say(r, (struct sw_lane_news){.kind = SW_LANE_DECLARED});
+	wrig_tx(r);
+	assert_string_equal(wrig_events(r), "declared");
+}
+
+static void hear__runs_when_all_lanes_do(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_status(r);
+	assert_string_equal(wrig_events(r), "");
+	heard(SW_LANE_START);
+	assert_int_equal(lane->epoch, 9);
+	assert_int_equal(lane->size, 2);
+	say(r, (struct sw_lane_news){.kind = SW_LANE_RUNNING});
+	assert_string_equal(wrig_events(r), "running");
+	assert_int_equal(sw_worker_hear(&r->w), 0);
+	close_lane(r);
+}
+
+static void hear__admitted_when_all_lanes_have(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+	struct sw_worker_tensor more = {.name = "more",
+		.n_elems = 1,
+		.dtype = SW_I32,
+		.base = r->data[1]};
+
+	to_running(r);
+	declare(r, TWO_STRIPES);
+	assert_string_equal(wrig_events(r), "");
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), SW_EAGAIN);
+	assert_int_equal(sw_worker_declare(&r->w, &more, 1), SW_EBUSY);
+	heard(SW_LANE_DECLARE);
+	say(r, (struct sw_lane_news){.kind = SW_LANE_DECLARED});
+	assert_string_equal(wrig_events(r), "declared");
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), 0);
+	close_lane(r);
+}
+
+/* Two stripes, one of each lane: the round ends with the later one, whichever
+ * it is. */
+static void hear__done_when_all_lanes_are(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+	struct sw_lane_news done = {.kind = SW_LANE_DONE, .weight = 2};
+
+	to_declared(r, TWO_STRIPES);
+	for (uint32_t round = 1; round <= 2; round++) {
+		struct sw_lane_order o;
+
+		assert_int_equal(sw_worker_push(&r->w, 0, 40 + round, 7), 0);
+		o = heard(SW_LANE_ROUND);
+		assert_int_equal(o.tensor, 0);
+		assert_int_equal(o.step, 40 + round);
+		wrig_tx(r);
+		if (round == 1)
+			say(r, done);
+		for (uint32_t c = 0; c < STRIPE; c++) {
+			assert_string_equal(wrig_events(r), "");
+			assert_int_equal(r->w.n_open, 1);
+			wrig_result(r, 0, 0, round, c, 1);
+		}
+		if (round == 2)
+			say(r, done);
+		assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
+		assert_int_equal(r->w.n_open, 0);
+		wrig_tx(r);
+	}
+	assert_int_equal(r->w.stats.push_folded, 2 * STRIPE);
+	close_lane(r);
+}
+
+static void hear__lane_saw_an_edited_buffer(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_declared(r, TWO_STRIPES);
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
+	wrig_tx(r);
+	for (uint32_t c = 0; c < STRIPE; c++)
+		wrig_result(r, 0, 0, 1, c, 1);
+	say(r, (struct sw_lane_news){
+		       .kind = SW_LANE_DONE, .weight = 2, .is_edited = true});
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECORRUPT w2");
+	close_lane(r);
+}
+
+/* A tensor that lies on lane 0's server alone is not spoken of. */
+static void begin__only_lanes_that_have_chunks(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_declared(r, 3);
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
+	expect_silence();
+	close_lane(r);
+}
+
+static void hear__a_lane_fails(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_declared(r, TWO_STRIPES);
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
+	heard(SW_LANE_ROUND);
+	wrig_tx(r);
+	sw_lane_refuse(lane, SW_ENOMEM, "no memory at lcore 1");
+	assert_int_equal(sw_worker_hear(&r->w), 2);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_ENOMEM w0; failed "
+					    "SW_ENOMEM no memory at lcore 1");
+	heard(SW_LANE_LEAVE);
+	assert_int_equal(lane->why.err, SW_ENOMEM);
+	assert_string_equal(lane->why.text, "no memory at lcore 1");
+	assert_string_equal(
+		wrig_tx(r), "s0 LEAVE SW_ENOMEM no memory at lcore 1");
+	close_lane(r);
+}
+
+/* What is done too late is no business of a job that has ended. */
+static void hear__done_after_the_end(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_declared(r, TWO_STRIPES);
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
+	sw_worker_leave(&r->w, 0, NULL);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECLOSED w0");
+	say(r, (struct sw_lane_news){.kind = SW_LANE_DONE, .weight = 2});
+	assert_string_equal(wrig_events(r), "");
+	close_lane(r);
+}
+
+static void leave__left_when_all_lanes_have(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_running(r);
+	sw_worker_leave(&r->w, 0, NULL);
+	heard(SW_LANE_LEAVE);
+	wrig_tx(r);
+	wrig_left(r, 0, true);
+	wrig_tick(r, 5 * SW_S);
+	assert_string_equal(wrig_events(r), "");
+	say(r, (struct sw_lane_news){.kind = SW_LANE_LEFT});
+	wrig_tick(r, SW_MS);
+	assert_string_equal(wrig_events(r), "left");
+	close_lane(r);
+}
+
+static void hear__one_line_at_a_time(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_running(r);
+	strcpy(lane->line, "waiting for somebody");
+	atomic_store(&lane->has_line, true);
+	assert_int_equal(sw_worker_hear(&r->w), 0);
+	assert_string_equal(wrig_events(r), "running waiting for somebody");
+	assert_false(atomic_load(&lane->has_line));
+	assert_int_equal(sw_worker_hear(&r->w), 0);
+	assert_string_equal(wrig_events(r), "");
+	close_lane(r);
+}
+
+/* --- lane 1; the test is lane 0 --- */
+
+static void order(struct worker_rig *r, struct sw_lane_order o)
+{
+	assert_int_equal(sw_spsc_put(&lane->orders_in, &o, 1), 1);
+	assert_int_equal(sw_worker_hear(&r->w), 1);
+}
+
+static struct sw_lane_news told(enum sw_lane_news_kind kind)
+{
+	struct sw_lane_news news = {0};
+
+	assert_int_equal(sw_spsc_take(&lane->news_out, &news, 1), 1);
+	assert_int_equal(news.kind, kind);
+	return news;
+}
+
+static void start_other(struct worker_rig *r)
+{
+	lane->epoch = 9;
+	lane->joined = 3;
+	lane->size = 2;
+	order(r, (struct sw_lane_order){.kind = SW_LANE_START});
+	assert_string_equal(wrig_tx(r), "s1 HELLO");
+	wrig_cookie(r, 1);
+	wrig_tx(r);
+	wrig_accept(r, 1);
+	told(SW_LANE_RUNNING);
+	wrig_tx(r);
+}
+
+/* Lane 0's side of a tensor, as it is when it has its key. */
+static const uint8_t *source;
+static struct sw_wtensor other;
+
+static void declare_other(struct worker_rig *r)
+{
+	source = (const uint8_t *)r->data[0];
+	other = (struct sw_wtensor){.key = 5,
+		.dtype = SW_I32,
+		.n_elems = TWO_STRIPES,
+		.base = (uint8_t *)r->data[0],
+		.from = &source,
+		.name = "t"};
+	lane->tensors = &other;
+	order(r, (struct sw_lane_order){.kind = SW_LANE_DECLARE, .n = 1});
+	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
+	wrig_declared(r, 1);
+	told(SW_LANE_DECLARED);
+}
+
+static void order__a_job_from_start_to_end(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+	struct sw_lane_news done;
+	struct sw_join j;
+
+	wrig_tick(r, 100 * SW_S); /* lane 0 has the limit for this */
+	assert_string_equal(wrig_tx(r), "");
+	start_other(r);
+	memcpy(&j, r->last[SW_JOIN].bytes + SW_HEAD_BYTES, sizeof(j));
+	assert_int_equal(j.epoch, 9);
+	assert_int_equal(j.server_i, 1);
+	assert_int_equal(j.n_servers, 2);
+	declare_other(r);
+	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND,
+			 .step = 3,
+			 .knobs.policy = &sw_policy_bytescheduler});
+	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);
+	assert_int_equal(r->w.stats.push_folded, STRIPE);
+	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
+		assert_true(sw_spsc_is_empty(&lane->news_out));
+		wrig_result(r, 1, 5, 1, c, 1);
+	}
+	done = told(SW_LANE_DONE);
+	assert_int_equal(done.tensor, 0);
+	assert_int_equal(done.weight, 2);
+	assert_false(done.is_edited);
+	wrig_tx(r);
+	order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+	assert_string_equal(wrig_tx(r), "s1 LEAVE");
+	wrig_left(r, 1, true);
+	told(SW_LANE_LEFT);
+	assert_string_equal(wrig_events(r), ""); /* lane 0's alone */
+	close_lane(r);
+}
+
+static void order__leave_before_start(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+
+	order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+	wrig_tick(r, SW_MS);
+	told(SW_LANE_LEFT);
+	assert_string_equal(wrig_tx(r), "");
+	close_lane(r);
+}
+
+static void order__what_comes_after_a_failure(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+
+	start_other(r);
+	declare_other(r);
+	wrig_refuse(r, 1, 0, ""); /* not a JOIN's: ignored */
+	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "server other is gone");
+	told(SW_LANE_FAILED);
+	assert_int_equal(lane->fault.err, SW_ESERVER);
+	assert_string_equal(lane->fault.text, "server other is gone");
+	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND});
+	order(r, (struct sw_lane_order){.kind = SW_LANE_DECLARE, .n = 2});
+	order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+	assert_int_equal(r->w.n_open, 0);
+	assert_true(sw_spsc_is_empty(&lane->news_out));
+	wrig_tick(r, 3 * SW_S);
+	told(SW_LANE_LEFT);
+	close_lane(r);
+}
+
+/* A round says which knobs it is for, and local ones come at once. */
+static void order__knobs(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+	struct sw_lane_order o = {.kind = SW_LANE_ROUND,
+		.knobs = {.number = 2,
+			.policy = &sw_policy_bytescheduler,
+			.part_bytes = 4096,
+			.credit_bytes = 8192}};
+
+	start_other(r);
+	declare_other(r);
+	order(r, o);
+	assert_int_equal(r->w.knobs.used, 2);
+	assert_int_equal(r->w.sched.part_bytes, 4096);
+	assert_int_equal(r->w.sched.limit, 4096); /* its half */
+	o = (struct sw_lane_order){.kind = SW_LANE_KNOBS,
+		.knobs = {.part_bytes = 2048, .credit_bytes = 16384}};
+	order(r, o);
+	assert_int_equal(r->w.sched.part_bytes, 2048);
+	assert_int_equal(r->w.sched.limit, 8192);
+	close_lane(r);
+}
+
+static void set_knobs__all_lanes(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+	struct sw_lane_order o;
+
+	to_running(r);
+	assert_int_equal(sw_worker_set_knobs(&r->w, 2048, 16384), 0);
+	assert_int_equal(r->w.sched.limit, 8192);
+	o = heard(SW_LANE_KNOBS);
+	assert_int_equal(o.knobs.part_bytes, 2048);
+	assert_int_equal(o.knobs.credit_bytes, 16384);
+	assert_int_equal(sw_worker_set_knobs(&r->w, 1, 0), SW_EINVAL);
+	assert_int_equal(sw_worker_set_knobs(&r->w, 0, 1), SW_EINVAL);
+	expect_silence();
+	close_lane(r);
+}
+
+/* The credit of the job is divided. */
+static void open__credit(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+
+	assert_int_equal(r->w.sched.limit, (4 << 20) / 2);
+	close_lane(r);
+	wrig_open(r, 0, 2, 2);
+	assert_int_equal(r->w.sched.limit, 4 << 20);
+	wrig_close(r);
+}
+
+static void open__impossible(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+	struct sw_worker_server servers[2] = {{.name = "a"}, {.name = "b"}};
+	struct sw_worker_job good = {.job = "j",
+		.node = "n",
+		.n_members = 1,
+		.n_local = 1,
+		.servers = servers,
+		.n_servers = 2,
+		.n_lanes = 2,
+		.lanes = lane};
+	struct sw_worker_job bad[] = {good, good, good};
+	struct sw_worker_events events = {0};
+	struct sw_worker *w = calloc(1, sizeof(*w));
+	struct sw_port *port = &r->port;
+
+	bad[0].lane_i = 2;
+	bad[1].n_lanes = 3; /* more than servers */
+	bad[2].lanes = NULL;
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(bad); i++)
+		assert_int_equal(sw_worker_open(w, &r->params, &r->env.env,
+					 &events, &bad[i], &port, 1, SW_S),
+			SW_EINVAL);
+	free(w);
+	close_lane(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hear__runs_when_all_lanes_do),
+		cmocka_unit_test(hear__admitted_when_all_lanes_have),
+		cmocka_unit_test(hear__done_when_all_lanes_are),
+		cmocka_unit_test(hear__lane_saw_an_edited_buffer),
+		cmocka_unit_test(begin__only_lanes_that_have_chunks),
+		cmocka_unit_test(hear__a_lane_fails),
+		cmocka_unit_test(hear__done_after_the_end),
+		cmocka_unit_test(leave__left_when_all_lanes_have),
+		cmocka_unit_test(hear__one_line_at_a_time),
+		cmocka_unit_test(order__a_job_from_start_to_end),
+		cmocka_unit_test(order__leave_before_start),
+		cmocka_unit_test(order__what_comes_after_a_failure),
+		cmocka_unit_test(order__knobs),
+		cmocka_unit_test(set_knobs__all_lanes),
+		cmocka_unit_test(open__credit),
+		cmocka_unit_test(open__impossible),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
