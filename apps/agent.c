@@ -37,10 +37,15 @@ static void fill_stats(void *ctx,
 	struct agent *a = ctx;
 	struct sw_stats sum = a->stats;
 
-	sw_stats_add(&sum, &a->poller.loop.stats);
+	sw_daemon_add_stats(&a->daemon, &sum);
 	sw_stats_add(&sum, &a->worker.stats);
+	for (uint32_t i = 0; i < a->n_others; i++) {
+		sw_stats_add(&sum, &a->others[i].stats);
+		sw_stats_add(&sum, &a->others[i].worker.stats);
+	}
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->group.n_here);
+	sw_agent_put_lanes(a, put, out);
 	if (!a->is_serving)
 		return;
 	sum = (struct sw_stats){0};
@@ -131,13 +136,23 @@ static void control(struct agent *a)
 		sw_serve_finish(&a->serve);
 }
 
-static void open_poller(struct agent *a)
+static void start_lcores(struct agent *a)
 {
-	sw_poller_init(&a->poller, &a->daemon, 0);
-	a->poller.is_serving = a->is_serving;
-	a->poller.ctx = a;
-	a->poller.work = sw_agent_work;
-	a->poller.rest = sw_agent_rest;
+	struct sw_poller *p = &a->daemon.pollers[0];
+
+	p->is_serving = a->is_serving;
+	p->ctx = a;
+	p->rest = sw_agent_rest;
+	if (a->is_serving)
+		sw_serve_start(&a->serve);
+	sw_poller_add(p, sw_agent_work, a);
+	for (uint32_t i = 0; i < a->n_others; i++) {
+		p = &a->daemon.pollers[i + 1];
+		p->is_serving = a->is_serving && i + 1 < a->serve.n_cores;
+		p->ctx = &a->others[i];
+		p->rest = sw_agent_lane_rest;
+		sw_poller_add(p, sw_agent_lane_work, &a->others[i]);
+	}
 }
 
 static int run(struct agent *a)
@@ -154,21 +169,16 @@ static int run(struct agent *a)
 		err = sw_serve_open(&a->serve, d);
 	if (err)
 		return err;
-	open_poller(a);
-	if (a->is_serving)
-		err = sw_serve_start(&a->serve, &a->poller.loop);
-	if (!err)
-		err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &a->poller);
+	start_lcores(a);
+	err = sw_daemon_launch(d);
 	if (!err) {
 		sw_log(&d->log, SW_LOG_INFO,
 			"agent %s (rank %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.rank,
 			d->conf.job.workers, d->conf.agent.socket);
 		control(a);
-		atomic_store(&a->poller.stop, true);
-		err = sw_dpdk_join(d->dpdk, 0);
 	}
-	err2 = a->is_serving ? sw_serve_join(&a->serve) : 0;
+	err2 = sw_daemon_join(d);
 	sw_agent_close(a);
 	return err ? err : err2;
 }
@@ -209,10 +219,14 @@ int sw_cmd_agent(int argc, char **argv)
 	if (!err)
 		err = sw_daemon_open(&a->daemon, &o, SW_ROLE_AGENT);
 	if (!err)
+		err = sw_agent_open_lanes(a);
+	if (!err)
 		err = run(a);
 	sw_serve_close(&a->serve);
 	sw_host_close(&a->host);
 	sw_daemon_close(&a->daemon);
+	free(a->others);
+	free(a->lanes);
 	free(a->rings);
 	free(a);
 	return err ? 1 : 0;

@@ -59,6 +59,25 @@ struct agent_group {
 	uint64_t tell_at_ns; /* when to name those that are missing */
 };
 
+/* What an lcore but the first is to do with its lane of the worker. */
+enum agent_lane_stage {
+	AGENT_LANE_CLOSED,  /* it has none */
+	AGENT_LANE_OPEN,    /* lcore 0: there is a worker, have one */
+	AGENT_LANE_CLOSING, /* lcore 0: close it when no port refers to it */
+};
+
+/* One of the agent's lcores but the first: a lane of the worker
+ * (engine/lane.h). */
+struct agent_lane {
+	struct agent *agent;
+	uint32_t i; /* of the lane and of the lcore: 1 … */
+	_Atomic int stage;
+	bool was_opened, is_open; /* tried to; did */
+	bool is_kept;             /* the worker has ended: sw_agent_keep */
+	struct sw_worker worker;
+	struct sw_stats stats; /* of all workers before */
+};
+
 struct agent_rings {
 	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
 		AGENT_RING, sizeof(struct agent_order))];
@@ -68,7 +87,6 @@ struct agent_rings {
 
 struct agent {
 	struct sw_daemon daemon;
-	struct sw_poller poller;
 	struct agent_rings *rings;
 
 	/* control thread */
@@ -89,20 +107,54 @@ struct agent {
 
 	/* lcore */
 	struct sw_spsc orders_out, news_in;
-	struct sw_worker worker;
+	struct sw_worker worker; /* lane 0 */
+	uint64_t incarnation;
 	bool has_worker, is_leaving;
 	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	uint32_t n_batch; /* tensors of the batch that is being declared */
 
+	/* the other lcores */
+	uint32_t n_others;
+	struct agent_lane *others;
+	struct sw_lane *lanes; /* between lcore 0 and each */
+
 	/* both */
 	_Atomic uint32_t n_open; /* push_pulls, written by the lcore */
 	atomic_bool is_draining; /* the lcore takes no push_pull any more */
-	struct sw_stats stats;   /* of all workers so far; lcore writes */
+	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
 };
 
-/* Functions of the lcore, for struct sw_poller; @ctx is the agent. */
+/* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, uint64_t max_ns);
+
+/* agent_lane.c: the other lcores; @ctx is a struct agent_lane. */
+uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns);
+void sw_agent_lane_rest(void *ctx, uint64_t max_ns);
+
+/* sw_agent_open_lanes - as many as the configuration says.  Errors: SW_ENOMEM.
+ */
+int sw_agent_open_lanes(struct agent *a);
+
+/* Lcore 0: the others open their lanes of the worker that is being opened; they
+ * close them, when it has left: true when all have, and no port refers to
+ * memory of the clients any more. */
+void sw_agent_start_lanes(struct agent *a);
+bool sw_agent_end_lanes(struct agent *a);
+
+/* sw_agent_keep - what our own server was lent at lcore @lcore, the training
+ * processes may write from now on.  That lcore. */
+void sw_agent_keep(struct agent *a, uint32_t lcore);
+
+/* sw_agent_put_lanes - counters by lcore. */
+void sw_agent_put_lanes(const struct agent *a,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* What a worker of this agent is told, but for the lane; the rest of the
+ * arguments is memory that @job borrows. */
+void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4]);
 
 /* agent_group.c: callbacks for struct sw_host_events; @ctx is the agent. */
 void sw_agent_on_attach(

@@ -16,14 +16,9 @@ static void tell(struct agent *a, const struct agent_news *news)
 	(void)!sw_spsc_put(&a->news_in, news, 1);
 }
 
-/* What our own server was lent, the training processes may write from now on.
- */
-static void keep(struct agent *a)
+static struct sw_loop *loop_of(struct agent *a)
 {
-	if (!a->is_serving)
-		return;
-	sw_loopback_keep(a->daemon.loopback);
-	sw_server_keep(&a->serve.cores[0].engine);
+	return &a->daemon.pollers[0].loop;
 }
 
 /* --- what the engine says --- */
@@ -38,7 +33,7 @@ static void on_state(
 	if (state == SW_WORKER_LEFT)
 		return; /* sw_agent_work sees it */
 	if (state == SW_WORKER_FAILED) {
-		keep(a);
+		sw_agent_keep(a, 0);
 		news.kind = AGENT_FAILED;
 	} else if (!*text)
 		news.kind = AGENT_RUNNING;
@@ -125,38 +120,44 @@ static uint32_t list_servers(const struct sw_daemon *d,
 	return n;
 }
 
-/* Where the worker stands in the loop: behind the lcores that serve. */
-static uint32_t endpoint(const struct agent *a)
+void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
 {
-	return sw_conf_n_udp(&a->daemon.conf) - 1;
+	const struct sw_conf *c = &a->daemon.conf;
+
+	*job = (struct sw_worker_job){.job = c->job.name,
+		.node = c->node.name,
+		.rank = (uint16_t)c->job.rank,
+		.n_members = (uint16_t)c->job.workers,
+		.n_local = (uint16_t)c->agent.local_ranks,
+		.incarnation = a->incarnation,
+		.servers = servers,
+		.n_servers = list_servers(&a->daemon, servers, names),
+		.n_lcores = (uint8_t)c->job.server_lcores,
+		.placement = (uint8_t)c->job.placement,
+		.n_lanes = (uint8_t)(a->n_others + 1),
+		.lanes = a->lanes};
+	if (a->is_serving)
+		job->n_colocated =
+			(uint16_t)(c->job.workers * c->job.server_lcores);
 }
 
 static void join(struct agent *a, uint64_t now_ns)
 {
-	const struct sw_conf *c = &a->daemon.conf;
 	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
 	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
 		.ctx = a};
-	struct sw_worker_job job = {.job = c->job.name,
-		.node = c->node.name,
-		.rank = (uint16_t)c->job.rank,
-		.n_members = (uint16_t)c->job.workers,
-		.n_local = (uint16_t)c->agent.local_ranks,
-		.servers = servers,
-		.n_servers = list_servers(&a->daemon, servers, names),
-		.n_colocated = a->is_serving ? (uint16_t)(c->job.workers *
-							  c->job.server_lcores)
-					     : 0,
-		.n_lcores = (uint8_t)c->job.server_lcores,
-		.placement = (uint8_t)c->job.placement};
+	struct sw_worker_job job;
 	struct timespec t;
 	int err;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	job.incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+	a->incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+	sw_agent_job(a, &job, servers, names);
 	err = sw_worker_open(&a->worker, &a->daemon.params, &a->daemon.env,
 		&events, &job, sw_handoff_ports(&a->daemon.handoff, 0),
 		a->daemon.n_ports, now_ns);
@@ -164,9 +165,11 @@ static void join(struct agent *a, uint64_t now_ns)
 		fail_join(a, err);
 		return;
 	}
+	sw_agent_start_lanes(a);
 	a->has_worker = true;
 	a->is_leaving = false;
-	sw_loop_set(&a->poller.loop, endpoint(a), &a->worker.node);
+	sw_loop_set(
+		loop_of(a), sw_daemon_endpoint(&a->daemon, 0), &a->worker.node);
 }
 
 /* Those tensors of a batch that no local rank has declared before. */
@@ -216,7 +219,7 @@ static void leave(struct agent *a, const struct agent_order *o)
 	if (!a->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	a->is_leaving = true;
-	keep(a);
+	sw_agent_keep(a, 0);
 	sw_worker_leave(&a->worker, o->err, o->text);
 }
 
@@ -246,7 +249,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 		leave(a, &o);
 		break;
 	}
-	a->poller.loop.tick_at_ns = 0; /* timers may have been set */
+	loop_of(a)->tick_at_ns = 0; /* timers may have been set */
 	return 1;
 }
 
@@ -255,11 +258,11 @@ static void finish_leaving(struct agent *a)
 {
 	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT)
 		return;
-	if (!sw_daemon_let_go(&a->daemon, 0))
+	if (!sw_agent_end_lanes(a))
 		return;
 	sw_stats_add(&a->stats, &a->worker.stats);
 	a->worker.stats = (struct sw_stats){0};
-	sw_loop_set(&a->poller.loop, endpoint(a), NULL);
+	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0), NULL);
 	sw_worker_close(&a->worker);
 	a->has_worker = false;
 	memset(a->ports, 0, sizeof(a->ports));
@@ -298,13 +301,21 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 	return n;
 }
 
+static uint32_t hear_lanes(struct agent *a)
+{
+	uint32_t n = a->has_worker ? sw_worker_hear(&a->worker) : 0;
+
+	if (n)
+		loop_of(a)->tick_at_ns = 0;
+	return n;
+}
+
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent *a = ctx;
 	uint32_t n = take_orders(a, now_ns);
 
-	if (a->is_serving)
-		n += sw_serve_turn(&a->serve);
+	n += hear_lanes(a);
 	if (a->worker.state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
@@ -330,6 +341,9 @@ void sw_agent_rest(void *ctx, uint64_t max_ns)
 
 void sw_agent_close(struct agent *a)
 {
+	for (uint32_t i = 0; i < a->n_others; i++)
+		if (a->others[i].is_open)
+			sw_worker_close(&a->others[i].worker);
 	if (a->has_worker)
 		sw_worker_close(&a->worker);
 	a->has_worker = false;

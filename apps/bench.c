@@ -222,6 +222,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"two more; default sw0 to sw3, as test/veth makes"},
 		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
 			"loopback of two agents that sum, too, and no server"},
+		{"--lcores", SW_ARG_U32, {.u32 = &o->n_lcores}, 1, 16,
+			"loopback: polling cores of each daemon"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
 			"loopback: processes of its agent"},
 		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
@@ -285,6 +287,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.n_servers = 1,
 		.n_tensors = 1,
 		.local_ranks = 1,
+		.n_lcores = 1,
 		.policy = "bytescheduler",
 		.port = "memif",
 		.burst = 16};

@@ -19,6 +19,7 @@ struct bench_options {
 	uint32_t n_servers;       /* for busbw; the agents know the real ones */
 	uint32_t n_tensors;       /* pushed together */
 	uint32_t local_ranks;     /* of the loopback's agent */
+	uint32_t n_lcores;        /* of each of the loopback's daemons */
 	uint32_t ring, burst;     /* of the loopback's ports */
 	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;

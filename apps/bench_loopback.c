@@ -68,9 +68,9 @@ static void write_agent(const struct bench_loopback *l,
 	if (!is_agent(l, i))
 		return;
 	fprintf(f,
-		"[agent]\nsocket = %s/%s.sock\nlocal_ranks = %u\n"
+		"[agent]\nsocket = %s/%s.sock\nlocal_ranks = %u\nlcores = %u\n"
 		"quota = 64GiB\n",
-		l->dir, name_of(l, i), o->local_ranks);
+		l->dir, name_of(l, i), o->local_ranks, o->n_lcores);
 	for (uint32_t k = 0; k < n_servers; k++)
 		fprintf(f, "[server %s]\nip = 10.77.0.%u\nport = a\n",
 			name_of(l, k), k + 1);
@@ -114,12 +114,14 @@ static int write_conf(const struct bench_loopback *l,
 	fprintf(f,
 		"[node]\nrole = %s\nname = %s\nruntime_dir = %s\n"
 		"[job]\nworkers = %u\nrank = %u\npolicy = %s\ncrc = %s\n"
-		"[log]\nlevel = warn\n[stats]\nsocket = %s/%s.stats\n"
+		"server_lcores = %u\n[log]\nlevel = warn\n"
+		"[stats]\nsocket = %s/%s.stats\n[serve]\nlcores = %u\n"
 		"[lcore]\ncpus = %s\n",
 		role_of(l, i), name_of(l, i), l->dir, l->n_agents,
 		l->is_colocated ? i : 0, o->policy,
-		o->has_no_crc ? "no" : "yes", l->dir, name_of(l, i),
-		sw_bench_cpu(i, cpu));
+		o->has_no_crc ? "no" : "yes", o->n_lcores, l->dir,
+		name_of(l, i), o->n_lcores,
+		o->n_lcores > 1 ? "auto" : sw_bench_cpu(i, cpu));
 	write_link(l, o, i, f);
 	fprintf(f,
 		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "

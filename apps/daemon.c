@@ -228,6 +228,20 @@ static int open_port(struct sw_daemon *d, uint32_t i)
 	return 0;
 }
 
+/* Each lcore has its own, so that what it sends to its own server stays. */
+static int open_loopbacks(struct sw_daemon *d)
+{
+	d->loopbacks = malloc(d->n_lcores * sizeof(*d->loopbacks));
+	if (!d->loopbacks)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < d->n_lcores; i++) {
+		sw_loopback_init(&d->loopbacks[i]);
+		d->queues[i][d->n_ports] = &d->loopbacks[i].port;
+	}
+	d->n_ports++;
+	return 0;
+}
+
 static int open_ports(struct sw_daemon *d)
 {
 	int err = 0;
@@ -236,15 +250,11 @@ static int open_ports(struct sw_daemon *d)
 		err = open_port(d, i);
 	if (err)
 		return err;
-	if (d->conf.node.role == SW_ROLE_BOTH) {
-		d->loopback = malloc(sizeof(*d->loopback));
-		if (!d->loopback)
-			return SW_ENOMEM;
-		sw_loopback_init(d->loopback);
-		d->queues[0][d->n_ports++] = &d->loopback->port;
-	}
-	return sw_handoff_open(&d->handoff, d->n_lcores, d->n_ports,
-		(struct sw_port *const(*)[SW_MAX_PORTS])d->queues);
+	if (d->conf.node.role == SW_ROLE_BOTH)
+		err = open_loopbacks(d);
+	return err ? err
+		   : sw_handoff_open(&d->handoff, d->n_lcores, d->n_ports,
+			     (struct sw_port *const(*)[SW_MAX_PORTS])d->queues);
 }
 
 /* The class that all ports carry; where one was asked for, that one. */
@@ -319,8 +329,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 			role == SW_ROLE_SERVER ? "server" : "agent or both");
 		return SW_ECONF;
 	}
-	d->n_lcores =
-		d->conf.node.role == SW_ROLE_AGENT ? 1 : d->conf.serve.lcores;
+	d->n_lcores = sw_conf_n_lcores(&d->conf);
 	fill_params(d);
 	err = check_knobs(d, o->config);
 	if (!err)
@@ -334,7 +343,34 @@ int sw_daemon_start(struct sw_daemon *d)
 
 	if (!err)
 		err = open_ports(d);
-	return err ? err : choose_payload(d);
+	if (!err)
+		err = choose_payload(d);
+	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
+		sw_poller_init(&d->pollers[i], d, i);
+	return err;
+}
+
+int sw_daemon_launch(struct sw_daemon *d)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
+		err = sw_dpdk_launch(d->dpdk, i, sw_poller_run, &d->pollers[i]);
+	return err;
+}
+
+int sw_daemon_join(struct sw_daemon *d)
+{
+	int worst = 0;
+
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		atomic_store(&d->pollers[i].stop, true);
+	for (uint32_t i = 0; i < d->n_lcores; i++) {
+		int err = sw_dpdk_join(d->dpdk, i);
+
+		worst = worst ? worst : err;
+	}
+	return worst;
 }
 
 int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
@@ -352,10 +388,15 @@ int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 
 uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint)
 {
-	/* those that serve, in order; then the worker */
-	return endpoint < d->conf.serve.lcores && endpoint < d->n_lcores
-		       ? endpoint
-		       : 0;
+	uint32_t first = sw_daemon_endpoint(d, 0);
+
+	return endpoint < first ? endpoint : endpoint - first;
+}
+
+uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore)
+{
+	return (d->conf.node.role == SW_ROLE_AGENT ? 0 : d->conf.serve.lcores) +
+	       lcore;
 }
 
 bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore)
@@ -365,7 +406,14 @@ bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore)
 			!sw_dpdk_port_let_go(d->queues[lcore][i]))
 			return false;
 	/* Its frames are taken in the next turn, none needs to be dropped. */
-	return lcore || !d->loopback || sw_loopback_is_drained(d->loopback);
+	return !d->loopbacks || sw_loopback_is_drained(&d->loopbacks[lcore]);
+}
+
+void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum)
+{
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		sw_stats_add(sum, &d->pollers[i].loop.stats);
+	sw_handoff_add_stats(&d->handoff, sum);
 }
 
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
@@ -431,7 +479,7 @@ void sw_daemon_close(struct sw_daemon *d)
 	sw_handoff_close(&d->handoff);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_dpdk_port_close(&d->queues[0][i]);
-	free(d->loopback);
+	free(d->loopbacks);
 	for (uint32_t i = 0; i < SW_MAX_LCORES; i++)
 		sw_reserve_close(&d->reserves[i]);
 	sw_dpdk_close(&d->dpdk);

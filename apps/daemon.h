@@ -19,6 +19,30 @@
 #include "pmd/dpdk/port.h"
 #include "pmd/host/stats_serve.h"
 
+/* What a polling lcore does before each turn of its loop: take orders, submit
+ * work.  @now_ns is the engine's clock.  Returns how much there was; 0 =
+ * nothing.
+ */
+struct sw_work {
+	uint32_t (*turn)(void *ctx, uint64_t now_ns);
+	void *ctx;
+};
+
+enum { SW_WORKS = 2 }; /* to sum, and to push */
+
+/* One polling lcore. */
+struct sw_poller {
+	struct sw_daemon *daemon;
+	struct sw_loop loop;
+	bool is_serving; /* frames may come at any time: never sleep long */
+	atomic_bool stop;
+	struct sw_work works[SW_WORKS];
+	uint32_t n_works;
+	/* Nothing is outstanding: sleep at most @max_ns; NULL: just sleep. */
+	void (*rest)(void *ctx, uint64_t max_ns);
+	void *ctx; /* for that */
+};
+
 struct sw_daemon {
 	struct sw_conf conf;
 	struct sw_log log;
@@ -30,27 +54,15 @@ struct sw_daemon {
 	 * loopback of a node that is agent and server. */
 	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
 	uint32_t n_dpdk_ports, n_ports;
-	struct sw_handoff handoff;    /* between the lcores */
-	struct sw_loopback *loopback; /* NULL: there is none */
+	struct sw_handoff handoff; /* between the lcores */
+	/* Of each lcore, where the node is agent and server; else NULL. */
+	struct sw_loopback *loopbacks;
 	struct sw_stats_serve *stats;
 	uint32_t n_lcores;                         /* polling */
 	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
+	struct sw_poller pollers[SW_MAX_LCORES];
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
-};
-
-/* One polling lcore. */
-struct sw_poller {
-	struct sw_daemon *daemon;
-	struct sw_loop loop;
-	bool is_serving; /* frames may come at any time: never sleep long */
-	atomic_bool stop;
-	void *ctx;
-	/* Before each turn: take orders, submit work.  @now_ns is the engine's
-	 * clock.  Returns how much there was; 0 = nothing. */
-	uint32_t (*work)(void *ctx, uint64_t now_ns);
-	/* Nothing is outstanding: sleep at most @max_ns; NULL: just sleep. */
-	void (*rest)(void *ctx, uint64_t max_ns);
 };
 
 /* The command line of a daemon. */
@@ -72,8 +84,20 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	enum sw_conf_role role);
 
 /* sw_daemon_start - start DPDK and the ports, after all else that can fail:
- * from then on other processes see this one.  As sw_daemon_open. */
+ * from then on other processes see this one.  The lcores' pollers wait for
+ * nodes and works.  As sw_daemon_open. */
 int sw_daemon_start(struct sw_daemon *d);
+
+/* sw_daemon_launch - the lcores begin to poll. */
+int sw_daemon_launch(struct sw_daemon *d);
+
+/* sw_daemon_join - stop and join those that do.  Returns 0 or the first error.
+ */
+int sw_daemon_join(struct sw_daemon *d);
+
+/* sw_daemon_endpoint - that of lcore @lcore's part of a worker: those that
+ * serve come first. */
+uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore);
 
 /* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
  * sw_daemon_put_stats helps to write it. */
@@ -102,6 +126,9 @@ bool sw_daemon_signalled(uint32_t ms);
 /* sw_daemon_close - everything back, nothing left behind. */
 void sw_daemon_close(struct sw_daemon *d);
 
+/* sw_daemon_add_stats - add the counters of the lcores: turns, hand-offs. */
+void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum);
+
 /* sw_poller_run - poll until stop; the function of an lcore.
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
@@ -109,6 +136,10 @@ int sw_poller_run(void *poller);
 /* sw_poller_init - lcore @lcore over its ports, with the endpoints of the other
  * lcores, without nodes of its own and work. */
 void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
+
+/* sw_poller_add - do this, too, before each turn.  Before the lcore runs. */
+void sw_poller_add(struct sw_poller *p,
+	uint32_t (*turn)(void *ctx, uint64_t now_ns), void *ctx);
 
 /* sw_now_ns - the monotonic clock. */
 uint64_t sw_now_ns(void);

@@ -35,6 +35,12 @@ void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 	}
 }
 
+void sw_poller_add(struct sw_poller *p,
+	uint32_t (*turn)(void *ctx, uint64_t now_ns), void *ctx)
+{
+	p->works[p->n_works++] = (struct sw_work){.turn = turn, .ctx = ctx};
+}
+
 static void sleep_ns(void *ctx, uint64_t ns)
 {
 	struct timespec t = {
@@ -84,8 +90,11 @@ int sw_poller_run(void *poller)
 	uint64_t now = sw_now_ns(), worked = now;
 
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		uint32_t n = p->work(p->ctx, sw_loop_then(&p->loop));
+		uint64_t then = sw_loop_then(&p->loop);
+		uint32_t n = 0;
 
+		for (uint32_t i = 0; i < p->n_works; i++)
+			n += p->works[i].turn(p->works[i].ctx, then);
 		now = sw_now_ns();
 		n += sw_loop_turn(&p->loop, now);
 		if (n)

@@ -180,45 +180,26 @@ static void pass_memory(struct sw_serve *s)
 	}
 }
 
-uint32_t sw_serve_turn(struct sw_serve *s)
+static uint32_t first_turn(void *ctx, uint64_t now_ns)
 {
-	uint32_t n = core_turn(&s->cores[0], 0);
+	struct sw_serve_core *c = ctx;
+	uint32_t n = core_turn(c, now_ns);
 
-	pass_memory(s);
+	pass_memory(c->serve);
 	return n;
 }
 
 /* --- on the control thread --- */
 
-int sw_serve_start(struct sw_serve *s, struct sw_loop *loop)
+void sw_serve_start(struct sw_serve *s)
 {
-	int err = 0;
-
-	sw_loop_set(loop, 0, &s->cores[0].engine.node);
-	for (uint32_t i = 1; i < s->n_cores && !err; i++) {
+	for (uint32_t i = 0; i < s->n_cores; i++) {
 		struct sw_serve_core *c = &s->cores[i];
+		struct sw_poller *p = &s->daemon->pollers[i];
 
-		sw_poller_init(&c->poller, s->daemon, i);
-		sw_loop_set(&c->poller.loop, i, &c->engine.node);
-		c->poller.ctx = c;
-		c->poller.work = core_turn;
-		err = sw_dpdk_launch(
-			s->daemon->dpdk, i, sw_poller_run, &c->poller);
+		sw_loop_set(&p->loop, i, &c->engine.node);
+		sw_poller_add(p, i ? core_turn : first_turn, c);
 	}
-	return err;
-}
-
-int sw_serve_join(struct sw_serve *s)
-{
-	int err = 0, worst = 0;
-
-	for (uint32_t i = 1; i < s->n_cores; i++)
-		atomic_store(&s->cores[i].poller.stop, true);
-	for (uint32_t i = 1; i < s->n_cores; i++) {
-		err = sw_dpdk_join(s->daemon->dpdk, i);
-		worst = worst ? worst : err;
-	}
-	return worst;
 }
 
 void sw_serve_work(struct sw_serve *s)
@@ -265,13 +246,8 @@ void sw_serve_finish(struct sw_serve *s)
 
 void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
 {
-	for (uint32_t i = 0; i < s->n_cores; i++) {
-		const struct sw_serve_core *c = &s->cores[i];
-
-		sw_stats_add(sum, &c->engine.stats);
-		sw_stats_add(sum, &c->poller.loop.stats);
-	}
-	sw_handoff_add_stats(&s->daemon->handoff, sum);
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		sw_stats_add(sum, &s->cores[i].engine.stats);
 }
 
 void sw_serve_put_stats(const struct sw_serve *s,

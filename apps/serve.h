@@ -26,7 +26,6 @@ struct sw_serve_core {
 	struct sw_share shares[SW_CONF_MANY_MAX];
 	struct sw_env env;
 	struct sw_reserve *reserve;
-	struct sw_poller poller; /* but for lcore 0 */
 	/* What it gives back is referred to by none of its own queue pairs any
 	 * more: lcore 0's come next. */
 	_Atomic bool is_let_go;
@@ -47,19 +46,11 @@ struct sw_serve {
  * case. */
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d);
 
-/* sw_serve_start - put lcore 0's part into @loop, the loop that polls the
- * ports, and start the other lcores.  Errors: as sw_dpdk_launch. */
-int sw_serve_start(struct sw_serve *s, struct sw_loop *loop);
-
-/* sw_serve_join - stop and join those other lcores. */
-int sw_serve_join(struct sw_serve *s);
+/* sw_serve_start - give each lcore its part.  Before they run. */
+void sw_serve_start(struct sw_serve *s);
 
 /* sw_serve_close - after all lcores were joined. */
 void sw_serve_close(struct sw_serve *s);
-
-/* sw_serve_turn - the service's part of a turn of lcore 0.  Returns how much
- * there was. */
-uint32_t sw_serve_turn(struct sw_serve *s);
 
 /* sw_serve_work - the service's part of the control thread: now and then. */
 void sw_serve_work(struct sw_serve *s);
@@ -68,8 +59,7 @@ void sw_serve_work(struct sw_serve *s);
  * that we stop.  Control; takes up to 2.3 s, or until a second signal. */
 void sw_serve_finish(struct sw_serve *s);
 
-/* sw_serve_add_stats - add the counters of all its engines and of the lcores
- * but 0. */
+/* sw_serve_add_stats - add the counters of all its engines. */
 void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum);
 
 /* sw_serve_put_stats - memory, open chunks, lcores. */

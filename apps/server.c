@@ -11,22 +11,15 @@ enum { POLL_MS = 20 };
 struct server {
 	struct sw_daemon daemon;
 	struct sw_serve serve;
-	struct sw_poller poller;
 };
-
-/* On the lcore, before each turn. */
-static uint32_t work(void *ctx, uint64_t now_ns)
-{
-	(void)now_ns;
-	return sw_serve_turn(&((struct server *)ctx)->serve);
-}
 
 static void fill_stats(void *ctx,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
 	struct server *s = ctx;
-	struct sw_stats sum = s->poller.loop.stats;
+	struct sw_stats sum = {0};
 
+	sw_daemon_add_stats(&s->daemon, &sum);
 	sw_serve_add_stats(&s->serve, &sum);
 	sw_daemon_put_stats(&s->daemon, &sum, put, out);
 	sw_serve_put_stats(&s->serve, put, out);
@@ -54,20 +47,14 @@ static int run(struct server *s)
 		err = sw_serve_open(&s->serve, d);
 	if (err)
 		return err;
-	sw_poller_init(&s->poller, d, 0);
-	s->poller.ctx = s;
-	s->poller.work = work;
-	err = sw_serve_start(&s->serve, &s->poller.loop);
-	if (!err)
-		err = sw_dpdk_launch(d->dpdk, 0, sw_poller_run, &s->poller);
+	sw_serve_start(&s->serve);
+	err = sw_daemon_launch(d);
 	if (!err) {
 		sw_log(&d->log, SW_LOG_INFO, "server %s is ready",
 			d->conf.node.name);
 		control(s);
-		atomic_store(&s->poller.stop, true);
-		err = sw_dpdk_join(d->dpdk, 0);
 	}
-	err2 = sw_serve_join(&s->serve);
+	err2 = sw_daemon_join(d);
 	return err ? err : err2;
 }
 

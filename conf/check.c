@@ -304,6 +304,24 @@ static void servers_check(const struct check *c)
 		server_check(c, &c->conf->servers[i]);
 }
 
+/* Each of an agent's lcores has one of the servers' at least. */
+static void agent_lcores_check(const struct check *c)
+{
+	const struct sw_conf *conf = c->conf;
+	uint32_t most = conf->n_servers * conf->job.server_lcores;
+
+	if (conf->node.role == SW_ROLE_SERVER || !most ||
+		conf->agent.lcores <= most)
+		return;
+	sw_report_error(c->report, line_of(c, "agent", "lcores"), "agent",
+		"lcores",
+		"%u, but there are %u polling cores that sum (%u [server NAME] "
+		"times [job] server_lcores = %u), and each of the agent's "
+		"needs one: %u at most",
+		conf->agent.lcores, most, conf->n_servers,
+		conf->job.server_lcores, most);
+}
+
 /* role = both: the list ends with the workers' machines in order of rank, so
  * that all nodes know who has which share. */
 static void own_server_check(const struct check *c)
@@ -357,6 +375,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	job_check(&c);
 	ports_check(&c);
 	servers_check(&c);
+	agent_lcores_check(&c);
 	own_server_check(&c);
 	udp_check(&c);
 }
@@ -381,7 +400,16 @@ uint32_t sw_conf_n_udp(const struct sw_conf *conf)
 {
 	uint32_t n = conf->node.role == SW_ROLE_AGENT ? 0 : conf->serve.lcores;
 
-	return n + (conf->node.role != SW_ROLE_SERVER);
+	return n + (conf->node.role == SW_ROLE_SERVER ? 0 : conf->agent.lcores);
+}
+
+uint32_t sw_conf_n_lcores(const struct sw_conf *conf)
+{
+	uint32_t serve = conf->serve.lcores, agent = conf->agent.lcores;
+
+	if (conf->node.role == SW_ROLE_BOTH)
+		return serve > agent ? serve : agent;
+	return conf->node.role == SW_ROLE_SERVER ? serve : agent;
 }
 
 bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s)

@@ -168,8 +168,12 @@ void sw_conf_reference(FILE *f);
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);
 
 /* sw_conf_n_udp - UDP ports of this process, from [serve] udp_port on: one for
- * each lcore that serves, then one for the agent's worker. */
+ * each lcore that serves, then one for each of the agent's. */
 uint32_t sw_conf_n_udp(const struct sw_conf *conf);
+
+/* sw_conf_n_lcores - of this process, polling: what serves and what pushes may
+ * share one. */
+uint32_t sw_conf_n_lcores(const struct sw_conf *conf);
 
 /* sw_conf_is_own - is @s this process itself?  With role = both one of the
  * list is: that with our address and UDP port. */

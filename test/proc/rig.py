@@ -175,7 +175,8 @@ class Net:
     """A job's servers and agents in a folder; ini is changed before start."""
 
     def __init__(self, workers=2, servers=1, job=None, port=None, quota=None,
-                 colocated=False, local=None, lcores=1):
+                 colocated=False, local=None, lcores=1,
+                 lanes=None):
         self.folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
         self.n_workers, self.n_servers = workers, servers
         self.servers = [chr(ord("a") + i) for i in range(servers)]
@@ -196,6 +197,8 @@ class Net:
             self.ini[name]["agent"] = {"socket": self.socket(name)}
             if local:
                 self.ini[name]["agent"]["local_ranks"] = local[w]
+            if lanes:
+                self.ini[name]["agent"]["lcores"] = lanes[w]
             for s, server in enumerate(self.servers):
                 self.add_port(name, self.link(s, w), "connect", **(port or {}))
                 self.add_server(name, server, self.link(s, w))
@@ -335,6 +338,15 @@ class Net:
             check=False)
         check(p.returncode == 0, f"stats of {daemon}: {p.stderr.decode()}")
         return json.loads(p.stdout)
+
+    def empty_stats(self, daemon):
+        """Those of a server that keeps nothing; a member that has gone may
+        still be saying so."""
+        def look():
+            stats = self.stats(daemon)
+            return stats if (stats["open_chunks"] == 0 and
+                             stats["memory_used_bytes"] == 0) else None
+        return wait_until(look, STOP_S, f"empty {daemon}")
 
     # --- the end ---
 

@@ -1,0 +1,192 @@
+# proc_lanes.py - agents that poll on several cores, sharing two
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import time
+
+import rig
+from rig import Net, check
+
+TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:700000:i64")
+STEP_BYTES = 4 * 2000001 + 4 * 7 + 8 * 700000
+FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
+DEAD_AFTER_S = 2
+SLACK_S = 10
+
+
+def check_lanes(net, name, lanes, pushed):
+    """Each lane has pushed its part, all of them everything, once."""
+    def parts():
+        stats = net.stats(name)
+        check(stats["lanes"] == lanes, f"{name}: {stats}")
+        found = [stats[f"lane{i}.push_bytes"] for i in range(lanes)]
+        return found if sum(found) == pushed else None
+    found = rig.wait_until(parts, rig.STOP_S, f"{pushed} bytes from {name}")
+    check(min(found) > 0.3 * pushed / lanes, f"{name}, by lane: {found}")
+
+
+def all_steps(net, n, steps, *args, local=1, **keys):
+    clients = [net.client(0, *args, "--steps", str(steps), agent=a,
+                          name=f"{a}c{i}", **keys)
+               for a in net.agents[:n] for i in range(local)]
+    for c in clients:
+        c.wait_ok()
+        check(f"step {steps - 1} exact" in c.out(),
+              f"{c.name} did not see the last step")
+
+
+def run_job(lanes, steps=5, local=None, **keys):
+    """Twice on the same daemons: memory goes, and comes again."""
+    n = len(lanes)
+    with Net(workers=n, lanes=lanes, local=(local,) * n if local else None,
+             **keys) as net:
+        net.start_all()
+        for _ in range(2):
+            all_steps(net, n, steps, *TENSORS, local=local or 1)
+        for name, count in zip(net.agents, lanes):
+            check_lanes(net, name, count, 2 * steps * STEP_BYTES)
+        for name in net.servers + (net.agents if keys.get("colocated")
+                                   else []):
+            net.empty_stats(name)
+
+
+def test_two_lanes_two_servers():
+    run_job((2, 2), servers=2)
+
+
+def test_nodes_differ_with_faults():
+    run_job((4, 1, 3), steps=3, lcores=4, port=FAULTS)
+
+
+def test_two_lanes_and_local_ranks():
+    run_job((2, 2), lcores=2, local=3)
+
+
+def test_colocated_alone():
+    run_job((2, 2), servers=0, lcores=2, colocated=True)
+
+
+def test_colocated_beside_a_server_more_lanes_than_cores_that_sum():
+    run_job((4, 2), servers=1, lcores=2, steps=3, colocated=True)
+
+
+def test_broadcast():
+    with Net(lanes=(2, 2), lcores=2) as net:
+        net.start_all()
+        all_steps(net, 2, 3, "--copy", *TENSORS)
+
+
+def test_many_small_tensors():
+    """Of a tensor of one frame the other lane hears nothing."""
+    with Net(lanes=(2, 2), lcores=2) as net:
+        net.start_all()
+        p = net.run("bench", rig.sumwire(), "bench", "--agent",
+                    net.socket("agent0"), "--agent", net.socket("agent1"),
+                    "--tensors", "2048", "--min", "1KiB", "--max", "1KiB",
+                    "--iters", "20", "--json")
+        p.wait_ok()
+        row = json.loads(p.out())["results"][0]
+        check(row["wrong"] == 0, f"the benchmark: {row}")
+        check_lanes(net, "agent0", 2, (20 + 3) * 2048 * 1024)
+
+
+def test_benchmark():
+    """sumwire bench starts daemons of several lcores."""
+    with Net(workers=1) as net:
+        p = net.run("bench", rig.sumwire(), "bench", "--loopback", "--lcores",
+                    "2", "--min", "1MiB", "--max", "1MiB", "--iters", "5",
+                    "--json")
+        p.wait_ok()
+        row = json.loads(p.out())["results"][0]
+        check(row["wrong"] == 0, f"the benchmark: {row}")
+
+
+def test_training_is_the_same():
+    """The weights after training are those of one lcore, bit by bit."""
+    epochs = []
+    for lanes, lcores in ((1, 1), 1), ((4, 2), 4):
+        with Net(lanes=lanes, lcores=lcores) as net:
+            net.start_all()
+            epochs.append(net.train_ok()["epochs"])
+    check(epochs[0] == epochs[1],
+          "several lcores train to other weights or losses")
+
+
+def test_two_jobs():
+    """Two agents of another job each, on the servers of both."""
+    with Net(workers=2, servers=1, lcores=2, lanes=(2, 2)) as net:
+        for i, name in enumerate(net.agents):
+            net.ini[name]["job"].update(name=f"job{i}", workers=1, rank=0)
+        net.start_all()
+        all_steps(net, 2, 10, *TENSORS)
+
+
+def begin(net):
+    clients = [net.client(r, *TENSORS, "--steps", "1000000")
+               for r in range(2)]
+    for c in clients:
+        c.await_out(r"step \d+ exact")
+    return clients
+
+
+def test_server_of_a_lane_killed():
+    """Lane 1 of each agent finds that its server is dead; who tells the
+    coordinator first is told to the other."""
+    with Net(servers=2, lanes=(2, 1),
+             job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = begin(net)
+        net.kill("b")
+        start = time.monotonic()
+        for c in clients:
+            c.wait_error(r"server b \(10\.77\.\d+\.1\) silent")
+        took = time.monotonic() - start
+        check(took < DEAD_AFTER_S + SLACK_S, f"that took {took:.1f} s")
+        net.start("b")
+        all_steps(net, 2, 2, *TENSORS)
+
+
+def test_agent_killed():
+    with Net(servers=2, lanes=(2, 2),
+             job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
+        net.start_all()
+        clients = begin(net)
+        net.kill("agent1")
+        clients[0].wait_error(r"rank 1 \(node agent1\) silent")
+        clients[1].wait_error(r"agent1.sock is gone")
+        net.start("agent1")
+        all_steps(net, 2, 2, *TENSORS)
+
+
+def test_agent_stops_in_mid_job():
+    with Net(servers=2, lanes=(2, 2)) as net:
+        net.start_all()
+        clients = begin(net)
+        net.stop("agent1")
+        clients[1].wait_error(r"the agent stops")
+        clients[0].wait_error(r"error ")
+
+
+def test_over_quota_at_the_server_of_a_lane():
+    with Net(servers=2, lanes=(2, 2)) as net:
+        net.ini["b"]["serve"] = {"quota": "1MiB"}
+        net.start_all()
+        clients = [net.client(r, *TENSORS) for r in range(2)]
+        for c in clients:
+            c.wait_error(r"quota: the tensors need \d+ MiB, \d+ of 1 MiB")
+
+
+def test_bad_numbers():
+    cases = ((("agent", "lcores", 17), r"17.*1 to 16"),
+             (("agent", "lcores", 3), r"3, but there are 2 polling cores that "
+              r"sum .*: 2 at most"),
+             (("lcore", "cpus", "0"), r"1.*2 lcores|2.*lcores"))
+    for (section, key, value), pattern in cases:
+        with Net(workers=1, lcores=2, lanes=(2,)) as net:
+            net.ini["agent0"].setdefault(section, {})[key] = value
+            net.run("bad", rig.sumwire(), "agent", "--config",
+                    net.write_ini("agent0")).wait_error(pattern, code=1)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
