@@ -23,6 +23,7 @@ struct sw_policy {
 	const char *name;
 	bool by_priority;    /* else in order of readiness */
 	bool is_tunable;     /* the numbers below are defaults, else fixed */
+	bool takes_back;     /* for what is more urgent, sched.h */
 	uint64_t part_bytes; /* of one part */
 	/* Parts start while more than 0 of so many bytes are left: 1 is
 	 * stop-and-wait. */

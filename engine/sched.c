@@ -105,6 +105,21 @@ static void list_remove(struct sw_task_list *l, struct sw_task *t)
 	*(t->next ? &t->next->prev : &l->last) = t->prev;
 }
 
+static void enqueue(struct sw_sched *s, struct sw_task *t)
+{
+	t->state = SW_TASK_READY;
+	list_add(&s->ready, t);
+	s->n_heap++;
+	sift_up(s, s->n_heap - 1, t);
+}
+
+/* It has nothing to take back any more. */
+static void forget(struct sw_sched *s, const struct sw_task *t)
+{
+	if (s->last == t)
+		s->last = NULL;
+}
+
 /* --- life and knobs --- */
 
 int sw_sched_open(
@@ -184,13 +199,10 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 		return mistake(s, SW_ENOMEM,
 			"task %.64s: more than %u tasks are ready", t->name,
 			s->size);
-	t->state = SW_TASK_READY;
 	t->sequence = s->n_sequence++;
 	t->started = t->finished = 0;
 	t->progress_ns = now_ns;
-	list_add(&s->ready, t);
-	s->n_heap++;
-	sift_up(s, s->n_heap - 1, t);
+	enqueue(s, t);
 	return 0;
 }
 
@@ -222,14 +234,41 @@ static void start_part(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 		list_add(&s->running, t);
 		t->state = SW_TASK_STARTED;
 	}
+	/* What started in its turn is not taken back. */
+	s->last = s->n_starts % SW_SCHED_TURN ? t : NULL;
 	t->ops->start(t, from, bytes);
+}
+
+/* What was started last makes room for what is more urgent.  Returns whether
+ * credit is left then. */
+static bool take_back(struct sw_sched *s)
+{
+	const struct sw_task *next = s->heap[0];
+	struct sw_task *t = s->last;
+	uint64_t bytes;
+
+	if (!s->policy->takes_back || !t || !t->ops->take_back ||
+		next->priority >= t->priority || s->n_heap == s->size)
+		return false;
+	bytes = next->bytes - next->started;
+	bytes = (bytes < s->limit ? bytes : s->limit) + (uint64_t)-s->credit;
+	bytes = t->ops->take_back(t, bytes);
+	if (!bytes)
+		return false;
+	t->started -= bytes;
+	s->credit += (int64_t)bytes;
+	if (t->state == SW_TASK_STARTED) {
+		list_remove(&s->running, t);
+		enqueue(s, t);
+	}
+	return s->credit > 0;
 }
 
 uint32_t sw_sched_run(struct sw_sched *s, uint64_t now_ns)
 {
 	uint32_t n = 0;
 
-	for (; s->n_heap && s->credit > 0; n++)
+	for (; s->n_heap && (s->credit > 0 || take_back(s)); n++)
 		start_part(s, next_task(s), now_ns);
 	return n;
 }
@@ -249,6 +288,7 @@ int sw_task_finish(
 	s->credit += (int64_t)bytes;
 	if (t->finished == t->bytes) {
 		list_remove(&s->running, t);
+		forget(s, t);
 		t->state = SW_TASK_IDLE;
 	}
 	return 0;
@@ -262,6 +302,7 @@ void sw_task_cancel(struct sw_sched *s, struct sw_task *t)
 	} else if (t->state == SW_TASK_STARTED) {
 		list_remove(&s->running, t);
 	}
+	forget(s, t);
 	s->credit += (int64_t)(t->started - t->finished);
 	t->finished = t->started;
 	t->state = SW_TASK_CANCELLED;

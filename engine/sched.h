@@ -9,6 +9,11 @@
  * of it: a part may overdraw, so that none is too large to go.  Finished bytes
  * give their credit back.
  *
+ * Theirs hands parts to a network that cannot be asked to return them; a method
+ * of ours may still have what it was told to start.  So a more urgent task need
+ * not wait until credit comes back: what was started last and has not left yet
+ * is taken back, if the policy says so.
+ *
  * Starvation is bounded: every SW_SCHED_TURN-th part is of the next task in a
  * round over all that are ready.  With n of them, each starts a part in any
  * n * SW_SCHED_TURN, whatever arrives.  (By readiness none starves.)
@@ -35,6 +40,11 @@ struct sw_task_ops {
 		const struct sw_task *task, uint64_t from, uint64_t unit);
 	/* Begin to communicate these bytes.  May call sw_task_finish. */
 	void (*start)(struct sw_task *task, uint64_t from, uint64_t bytes);
+	/* Forget the last of what was started, about @bytes of it, as far as
+	 * nothing of it has left; one piece at least stays, so that the task
+	 * goes on in its turn.  Returns how many bytes will be started again.
+	 * NULL: what is started has left. */
+	uint64_t (*take_back)(struct sw_task *task, uint64_t bytes);
 };
 
 enum sw_task_state {
@@ -72,7 +82,8 @@ struct sw_sched {
 	struct sw_task **heap;
 	uint32_t n_heap, size;
 	struct sw_task_list ready, running;
-	char fault[160]; /* the last mistake, "" if there was none */
+	struct sw_task *last; /* what may be taken back is of it, or NULL */
+	char fault[160];      /* the last mistake, "" if there was none */
 };
 
 /* sw_sched_open - @max_tasks  that may be ready at once

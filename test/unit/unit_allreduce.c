@@ -78,8 +78,10 @@ static void start_at_follower(struct sw_task *t, uint64_t from, uint64_t bytes)
 	k->calls[k->n_calls++] = x.order[t - k->tasks];
 }
 
-static const struct sw_task_ops master_ops = {cut, start_at_master};
-static const struct sw_task_ops follower_ops = {cut, start_at_follower};
+static const struct sw_task_ops master_ops = {
+	.partition = cut, .start = start_at_master};
+static const struct sw_task_ops follower_ops = {
+	.partition = cut, .start = start_at_follower};
 
 static void gradient_is_ready(struct rank *k, uint32_t tensor)
 {

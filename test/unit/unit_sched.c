@@ -13,6 +13,7 @@ enum { N = 64, KB = 1000 };
 /* A method that only notes what it is told. */
 struct fixture {
 	struct sw_sched s;
+	uint64_t here[N]; /* bytes that have not left */
 	struct sw_task tasks[N];
 	char names[N][8];
 	uint64_t now_ns;
@@ -36,6 +37,19 @@ static void begin(struct sw_task *t, uint64_t from, uint64_t bytes)
 }
 
 static const struct sw_task_ops ops = {.partition = cut, .start = begin};
+
+/* Of a method that can take back. */
+static uint64_t back(struct sw_task *t, uint64_t bytes)
+{
+	uint64_t *here = &x.here[t - x.tasks];
+	uint64_t n = bytes < *here ? bytes : *here;
+
+	*here -= n;
+	return n;
+}
+
+static const struct sw_task_ops ops_back = {
+	.partition = cut, .start = begin, .take_back = back};
 
 static void open_sched(const struct sw_policy *policy)
 {
@@ -122,6 +136,82 @@ static void run__fifo_takes_whole_tensors(void **state)
 	ready(0);
 	ready(5);
 	assert_string_equal(run(), "t9+68719476736 t0+100000 t5+100000");
+	sw_sched_close(&x.s);
+}
+
+static void open_full(const struct sw_policy *policy, uint64_t here)
+{
+	open_sched(policy);
+	for (uint32_t i = 0; i < N; i++)
+		x.tasks[i].ops = &ops_back;
+	sw_sched_set(&x.s, policy, 10 * KB, 0);
+	x.s.credit = x.s.limit = 100 * KB;
+	ready(9);
+	run();
+	assert_int_equal(x.s.credit, 0);
+	assert_int_equal(x.tasks[9].state, SW_TASK_STARTED);
+	x.here[9] = here;
+}
+
+/* A more urgent one takes as much as it needs of what has not left. */
+static void run__takes_back_for_the_urgent(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 70 * KB);
+	x.tasks[3].bytes = 25 * KB;
+	ready(3);
+	assert_string_equal(run(), "t3+10000 t3+10000 t3+5000");
+	assert_int_equal(x.tasks[9].state, SW_TASK_READY);
+	assert_int_equal(x.tasks[9].started, 75 * KB);
+	assert_int_equal(x.s.credit, 0);
+	finish(3, 25 * KB);
+	assert_string_equal(run(), "t9+10000 t9+10000 t9+5000");
+	assert_int_equal(x.tasks[9].state, SW_TASK_STARTED);
+	finish(9, 100 * KB);
+	assert_int_equal(x.s.credit, 100 * KB);
+	assert_string_equal(x.s.fault, "");
+	sw_sched_close(&x.s);
+}
+
+static void run__takes_back_nothing_that_has_left(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 0);
+	ready(3);
+	assert_string_equal(run(), "");
+	x.here[9] = 1; /* less than is needed */
+	assert_string_equal(run(), "t3+10000");
+	assert_string_equal(run(), "");
+	finish(9, 10 * KB);
+	assert_string_equal(run(), "t3+10000");
+	sw_sched_close(&x.s);
+}
+
+/* Not for its like, nor from what is more urgent, nor from what is over. */
+static void run__takes_back_from_the_less_urgent_alone(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 100 * KB);
+	x.tasks[8].priority = 9;
+	ready(8);
+	ready(10);
+	assert_string_equal(run(), "");
+	sw_task_cancel(&x.s, &x.tasks[9]);
+	assert_string_equal(run(),
+		"t8+10000 t8+10000 t8+10000 t8+10000 t8+10000 t8+10000 "
+		"t8+10000 t8+10000 t8+10000 t8+10000");
+	finish(8, 100 * KB);
+	assert_null(x.s.last);
+	sw_sched_close(&x.s);
+}
+
+static void run__a_full_queue_takes_nothing_back(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 100 * KB);
+	for (uint32_t i = 0; i < N; i++)
+		x.tasks[i].priority += i == 9 ? 2 * N : 0;
+	for (uint32_t i = 0; i < N; i++)
+		if (i != 9)
+			ready(i);
+	x.s.size = x.s.n_heap;
+	assert_string_equal(run(), "");
 	sw_sched_close(&x.s);
 }
 
@@ -365,6 +455,10 @@ int main(void)
 		cmocka_unit_test(run__a_large_part_overdraws),
 		cmocka_unit_test(run__equal_priorities_by_readiness),
 		cmocka_unit_test(run__fifo_takes_whole_tensors),
+		cmocka_unit_test(run__takes_back_for_the_urgent),
+		cmocka_unit_test(run__takes_back_nothing_that_has_left),
+		cmocka_unit_test(run__takes_back_from_the_less_urgent_alone),
+		cmocka_unit_test(run__a_full_queue_takes_nothing_back),
 		cmocka_unit_test(run__p3_stops_and_waits),
 		cmocka_unit_test(run__as_a_plain_search),
 		cmocka_unit_test(run__starvation_is_bounded),

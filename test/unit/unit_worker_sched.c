@@ -78,6 +78,38 @@ static void push__the_urgent_overtakes(void **state)
 	wrig_close(r);
 }
 
+/* The credit is used up: what is started but not sent gives its own back, but
+ * for one chunk. */
+static void push__the_urgent_takes_credit_back(void **state)
+{
+	struct worker_rig *r = open_rig(
+		&sw_policy_bytescheduler, WRIG_PAYLOAD, 4 * WRIG_PAYLOAD);
+	const struct sw_task *late = &r->w.tensors[0].task;
+
+	wrig_declare(r, "late", 9 * WRIG_CHUNK, 9);
+	wrig_declare(r, "urgent", 3 * WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
+	assert_int_equal(r->w.sched.credit, 0);
+	assert_int_equal(late->started, 4 * WRIG_PAYLOAD);
+	sw_worker_push(&r->w, 1, 1, 0);
+	assert_int_equal(late->started, 2 * WRIG_PAYLOAD);
+	assert_int_equal(r->w.sched.credit, 0);
+	assert_string_equal(wrig_tx(r),
+		"s0 PUSH k1 r1 c0 +1344; s0 PUSH k1 r1 c1 +1344; "
+		"s0 PUSH k0 r1 c1 +1344");
+	wrig_result(r, 0, 0, 1, 0, 1);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k1 r1 c2 +1344");
+	for (uint32_t c = 0; c < 3; c++)
+		wrig_result(r, 0, 1, 1, c, 1);
+	assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
+	assert_string_equal(wrig_tx(r),
+		"s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344; "
+		"s0 PUSH k0 r1 c4 +1344");
+	assert_string_equal(r->w.sched.fault, "");
+	wrig_close(r);
+}
+
 static void push__fifo_overtakes_nothing(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
@@ -174,6 +206,7 @@ int main(void)
 		cmocka_unit_test(push__no_more_than_the_credit),
 		cmocka_unit_test(push__again_is_not_charged),
 		cmocka_unit_test(push__the_urgent_overtakes),
+		cmocka_unit_test(push__the_urgent_takes_credit_back),
 		cmocka_unit_test(push__fifo_overtakes_nothing),
 		cmocka_unit_test(push__fifo_for_a_long_time),
 		cmocka_unit_test(push__nobody_starves),
