@@ -228,14 +228,13 @@ static void start_part(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 	t->started += bytes;
 	t->progress_ns = now_ns;
 	s->credit -= (int64_t)bytes;
+	s->last = t == s->heap[0] ? t : NULL; /* no turn is taken back */
 	if (t->started == t->bytes) {
 		heap_remove(s, t);
 		list_remove(&s->ready, t);
 		list_add(&s->running, t);
 		t->state = SW_TASK_STARTED;
 	}
-	/* What started in its turn is not taken back. */
-	s->last = s->n_starts % SW_SCHED_TURN ? t : NULL;
 	t->ops->start(t, from, bytes);
 }
 
@@ -250,7 +249,8 @@ static bool take_back(struct sw_sched *s)
 	if (!s->policy->takes_back || !t || !t->ops->take_back ||
 		next->priority >= t->priority || s->n_heap == s->size)
 		return false;
-	bytes = next->bytes - next->started;
+	/* A part of another may start in its turn meanwhile. */
+	bytes = next->bytes - next->started + s->part_bytes;
 	bytes = (bytes < s->limit ? bytes : s->limit) + (uint64_t)-s->credit;
 	bytes = t->ops->take_back(t, bytes);
 	if (!bytes)

@@ -10,12 +10,15 @@ Every daemon has an interface of its own, called like it; their other ends are
 ports of one bridge.  No interface has an address: the kernel speaks no IP there.
 """
 import os
+import socket
 import subprocess
 import sys
 
 from rig import Net
 
 SKIP = 77  # meson's exit code for a test that was skipped
+ETH_P_ALL = 3  # what a bridge takes is seen under no other
+HEADS = 96  # Ethernet, IPv4, UDP and our header
 
 
 def enter(kind="-Urn"):
@@ -40,6 +43,29 @@ def enter(kind="-Urn"):
 
 def ip(*args):
     subprocess.run(["ip", *args], check=True)
+
+
+class Capture:
+    """What arrives at the far end of a daemon's interface, from now on."""
+
+    def __init__(self, name):
+        self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                  socket.htons(ETH_P_ALL))
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        self.sock.bind((name + "-lan", ETH_P_ALL))
+        self.sock.setblocking(False)
+
+    def frames(self):
+        """(type, class, DSCP) of our frames that have come, each kind once."""
+        out = set()
+        while True:
+            try:
+                frame, where = self.sock.recvfrom(HEADS)
+            except BlockingIOError:
+                return out
+            outer, ours = frame[14:42], frame[42:]
+            if where[2] != socket.PACKET_OUTGOING and ours[:2] == b"\x53\x57":
+                out.add((ours[3], ours[5], outer[1] >> 2))
 
 
 class Lan(Net):

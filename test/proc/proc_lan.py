@@ -9,6 +9,7 @@ from lan import Lan, ip
 from rig import check
 
 SMALL = ("--tensor", "w:100000:f32")
+PUSH, RESULT, CONTROL = 16, 17, 8  # types; class (engine/wire.h)
 FOREVER = ("--steps", "1000000")
 
 
@@ -74,6 +75,24 @@ def test_lost_frames():
             as net:
         net.start_all()
         run_all(net)
+
+
+def test_dscp_by_class():
+    """PUSH from the worker, RESULT from the server: CS7 down to CS0."""
+    tensors = [arg for c in range(8) for arg in
+               ("--tensor", f"t{c}:3000:f32:{(1 << c) - 1}")]
+    with Lan(workers=1) as net:
+        net.start_all()
+        seen = {"agent0": lan.Capture("agent0"), "a": lan.Capture("a")}
+        net.client(0, *tensors, "--steps", "3").wait_ok()
+        for name, kind in (("agent0", PUSH), ("a", RESULT)):
+            frames = seen[name].frames()
+            data = {(c, dscp) for k, c, dscp in frames if k == kind}
+            check(data == {(c, 8 * (7 - c)) for c in range(8)},
+                  f"{name}: classes and DSCP of its data are {sorted(data)}")
+            control = {dscp for _, c, dscp in frames if c == CONTROL}
+            check(control == {8 * 7},
+                  f"{name}: DSCP of its control frames is {control}")
 
 
 def test_vlan():

@@ -153,13 +153,14 @@ static void open_full(const struct sw_policy *policy, uint64_t here)
 	x.here[9] = here;
 }
 
-/* A more urgent one takes as much as it needs of what has not left. */
+/* A more urgent one takes what it needs, and a part for whose turn may come,
+ * of what has not left. */
 static void run__takes_back_for_the_urgent(void **state)
 {
 	open_full(&sw_policy_bytescheduler, 70 * KB);
 	x.tasks[3].bytes = 25 * KB;
 	ready(3);
-	assert_string_equal(run(), "t3+10000 t3+10000 t3+5000");
+	assert_string_equal(run(), "t3+10000 t3+10000 t3+5000 t9+10000");
 	assert_int_equal(x.tasks[9].state, SW_TASK_READY);
 	assert_int_equal(x.tasks[9].started, 75 * KB);
 	assert_int_equal(x.s.credit, 0);
