@@ -35,6 +35,7 @@ static void free_tensor(const struct sw_worker *w, struct sw_wtensor *t)
 		free(t->from);
 	free(t->places);
 	free(t->todo);
+	free(t->again);
 	free(t->late);
 	free(t->words);
 	*t = (struct sw_wtensor){0};
@@ -95,9 +96,10 @@ static int shape(struct sw_worker *w, const struct sw_worker_tensor *in,
 		t->from = calloc(w->n_local, sizeof(*t->from));
 	t->places = calloc(w->n_links, sizeof(*t->places));
 	t->todo = calloc(w->n_links, sizeof(*t->todo));
+	t->again = calloc(w->n_links, sizeof(*t->again));
 	t->late = calloc(w->n_links, sizeof(*t->late));
 	if (t->chunks && t->cookies && (t->from || w->lane_i) && t->places &&
-		t->todo && t->late) {
+		t->todo && t->again && t->late) {
 		if (w->n_local == 1 && !w->lane_i)
 			t->from[0] = t->base;
 		return 0;
@@ -139,9 +141,11 @@ static void order_all(struct sw_worker *w, uint32_t n)
 		if (is_here)
 			t->order = at;
 		for (uint32_t l = 0; l < w->n_links; l++) {
-			carry_over(
-				&w->links[l].ready, at, &t->todo[l], is_here);
-			carry_over(&w->links[l].late, at, &t->late[l], is_here);
+			struct sw_link *link = &w->links[l];
+
+			carry_over(&link->ready, at, &t->todo[l], is_here);
+			carry_over(&link->again, at, &t->again[l], is_here);
+			carry_over(&link->late, at, &t->late[l], is_here);
 		}
 	}
 }
@@ -201,7 +205,7 @@ int sw_tensors_keyed(
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		t->places[l] = sw_place_init(
 			&w->map, first, t->n_chunks, w->links[l].server_i);
-		n_words += 2 * sw_bitmap_words(set_size(&t->places[l]));
+		n_words += 3 * sw_bitmap_words(set_size(&t->places[l]));
 	}
 	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
 	for (uint32_t i = 1; i < w->n_lanes; i++)
@@ -214,6 +218,7 @@ int sw_tensors_keyed(
 		uint32_t n = set_size(&t->places[l]);
 
 		words = sw_bitmap_init(&t->todo[l], n, words);
+		words = sw_bitmap_init(&t->again[l], n, words);
 		words = sw_bitmap_init(&t->late[l], n, words);
 	}
 	t->key = key;
@@ -278,6 +283,8 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	struct sw_link *l = &w->links[i];
 
 	put(&l->ready, t->order, &t->todo[i], local, is_todo);
+	put(&l->again, t->order, &t->again[i], local,
+		is_todo && t->chunks[chunk].n_sent);
 	put(&l->late, t->order, &t->late[i], local, is_late);
 }
 

@@ -472,12 +472,14 @@ static int open_link(struct sw_worker *w, uint32_t server_i,
 	uint32_t i = w->n_links++;
 	struct sw_link *l = &w->links[i];
 	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
+	size_t words = sw_bitmap_words(SW_ORDERS);
 
-	l->words = calloc(2 * sw_bitmap_words(SW_ORDERS), sizeof(uint64_t));
+	l->words = calloc(3 * words, sizeof(uint64_t));
 	if (!l->words)
 		return SW_ENOMEM;
-	sw_bitmap_init(&l->late, SW_ORDERS,
-		sw_bitmap_init(&l->ready, SW_ORDERS, l->words));
+	sw_bitmap_init(&l->ready, SW_ORDERS, l->words);
+	sw_bitmap_init(&l->again, SW_ORDERS, l->words + words);
+	sw_bitmap_init(&l->late, SW_ORDERS, l->words + 2 * words);
 	l->index = i;
 	l->server_i = server_i;
 	l->id = i << 16 | (uint32_t)(generation ? generation : 1);

@@ -82,6 +82,7 @@ struct sw_wtensor {
 	struct sw_place own;     /* this lane's chunks */
 	struct sw_place *places; /* by link */
 	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
+	struct sw_bitmap *again; /* the same: those of todo that were sent */
 	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
 	uint64_t *words;
 	struct sw_worker *worker; /* and its */
@@ -134,6 +135,7 @@ struct sw_link {
 	uint32_t turn_order; /* where the next push in turn goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
 	struct sw_bitmap ready; /* orders with todo */
+	struct sw_bitmap again; /* orders with again */
 	struct sw_bitmap late;  /* orders with late */
 	uint64_t *words;
 	struct sw_flow flow;
@@ -411,8 +413,9 @@ uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h);
 
 /* sw_tensors_tick - name what stands still. */
 uint64_t sw_tensors_tick(struct sw_worker *w);
-/* sw_tensors_set - what a chunk waits for: to be pushed (todo), or for its
- * result although its push was acknowledged (late). */
+/* sw_tensors_set - what a chunk waits for: to be pushed (todo; again, if it
+ * has been sent), or for its result although its push was acknowledged (late).
+ */
 void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	bool is_todo, bool is_late);
 

@@ -84,6 +84,7 @@ static void move_order(
 {
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		sw_bitmap_move(&w->links[l].ready, from, to);
+		sw_bitmap_move(&w->links[l].again, from, to);
 		sw_bitmap_move(&w->links[l].late, from, to);
 	}
 	w->by_order[to] = w->by_order[from];

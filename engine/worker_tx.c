@@ -152,6 +152,21 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	sw_frame_build(&h, l->path, payload, is_stable, out, &w->stats);
 }
 
+/* The most urgent tensor of a link, which has some.  Within a class that is
+ * one of which a chunk is to be sent again. */
+static struct sw_wtensor *most_urgent(
+	const struct sw_worker *w, const struct sw_link *l)
+{
+	uint32_t again = sw_bitmap_first(&l->again);
+	struct sw_wtensor *t =
+		&w->tensors[w->by_order[sw_bitmap_first(&l->ready)]];
+
+	if (again != SW_BITMAP_NONE &&
+		w->tensors[w->by_order[again]].class == t->class)
+		t = &w->tensors[w->by_order[again]];
+	return t;
+}
+
 /* The tensor of which a link sends its next chunk: the most urgent; in its turn
  * the next one that has some. */
 static struct sw_wtensor *tensor_to_push(
@@ -161,15 +176,23 @@ static struct sw_wtensor *tensor_to_push(
 	struct sw_wtensor *t;
 
 	if (!is_turn || first >= SW_TENSORS) /* by readiness none starves */
-		return &w->tensors[w->by_order[first]];
+		return most_urgent(w, l);
 	order = sw_bitmap_next(&l->ready, l->turn_order);
 	if (order == SW_BITMAP_NONE)
 		order = first;
 	l->turn_order = order + 1;
 	t = &w->tensors[w->by_order[order]];
-	return sw_flow_can_send(&l->flow, t->class)
-		       ? t
-		       : &w->tensors[w->by_order[first]];
+	return sw_flow_can_send(&l->flow, t->class) ? t : most_urgent(w, l);
+}
+
+/* The chunk of it that goes: the lowest, first of those that go again. */
+static uint32_t chunk_to_push(const struct sw_wtensor *t, uint32_t link)
+{
+	uint32_t local = sw_bitmap_first(&t->again[link]);
+
+	if (local == SW_BITMAP_NONE)
+		local = sw_bitmap_first(&t->todo[link]);
+	return sw_place_global(&t->places[link], local);
 }
 
 static bool tx_push(
@@ -184,7 +207,7 @@ static bool tx_push(
 		return false;
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
-	chunk = sw_place_global(&t->places[i], sw_bitmap_first(&t->todo[i]));
+	chunk = chunk_to_push(t, i);
 	sw_tensors_set(w, t, chunk, false, false);
 	push(w, l, t, chunk, out);
 	sw_link_refresh(w, l);

@@ -78,6 +78,29 @@ static void push__the_urgent_overtakes(void **state)
 	wrig_close(r);
 }
 
+/* Within a class what was lost goes before what is new, however urgent that is;
+ * a more urgent class goes before both. */
+static void push__what_was_lost_goes_first(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+
+	wrig_declare(r, "late", 3 * WRIG_CHUNK, 300);
+	wrig_declare(r, "sooner", WRIG_CHUNK, 200);
+	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c1 +1344");
+	wrig_tick(r, SW_S);
+	sw_worker_push(&r->w, 1, 1, 0);
+	sw_worker_push(&r->w, 2, 1, 0);
+	assert_contains(wrig_tx(r),
+		"s0 PUSH k2 r1 c0 +1344; s0 PUSH k0 r1 c0 +1344 again; "
+		"s0 PUSH k0 r1 c1 +1344 again; s0 PUSH k1 r1 c0 +1344; "
+		"s0 PUSH k0 r1 c2 +1344");
+	assert_true(sw_bitmap_is_empty(&r->w.links[0].again));
+	wrig_close(r);
+}
+
 /* The credit is used up: what is started but not sent gives its own back, but
  * for one chunk. */
 static void push__the_urgent_takes_credit_back(void **state)
@@ -206,6 +229,7 @@ int main(void)
 		cmocka_unit_test(push__no_more_than_the_credit),
 		cmocka_unit_test(push__again_is_not_charged),
 		cmocka_unit_test(push__the_urgent_overtakes),
+		cmocka_unit_test(push__what_was_lost_goes_first),
 		cmocka_unit_test(push__the_urgent_takes_credit_back),
 		cmocka_unit_test(push__fifo_overtakes_nothing),
 		cmocka_unit_test(push__fifo_for_a_long_time),
