@@ -323,8 +323,12 @@ void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
 void sw_link_owe(
 	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what);
 
-/* sw_worker_tx - node.tx: control frames, then pushes by class (worker_tx.c).
- */
+/* The node's calls: what came; timers; control frames, then pushes by class
+ * (worker_tx.c); is anything open? */
+void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n);
+uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
+bool sw_worker_is_busy(const struct sw_node *node);
 bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out);
 

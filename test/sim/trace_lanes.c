@@ -81,13 +81,13 @@ static void lanes_one_stalls(struct check *c)
 	sim_job_open(job);
 	sim_job_pass(job, 20 * SW_MS);
 	check(c, w->round[0] > 0, "the job was running");
-	sim_node_freeze(w->lcores[1], 3 * SW_S);
-	sim_job_pass(job, SW_S);
+	sim_node_freeze(w->lcores[1], 300 * SW_MS);
+	sim_job_pass(job, 100 * SW_MS);
 	round = w->round[0];
-	sim_job_pass(job, SW_S);
+	sim_job_pass(job, 100 * SW_MS);
 	check_eq(c, w->round[0], round, "rounds while it stood");
 	check_eq(c, stats_of(job, 0)->poll_gaps, 0, "gaps of lane 0");
-	sim_job_pass(job, 2 * SW_S);
+	sim_job_pass(job, 110 * SW_MS);
 	check(c, w->round[0] > round, "it went on");
 	for (uint32_t r = 0; r < 2; r++)
 		check(c,
