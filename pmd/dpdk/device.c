@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_dev.h>
@@ -43,6 +44,23 @@ static int name_device(struct port *p)
 	return SW_ENOMEM;
 }
 
+/* The first one of the device, which drivers name as they like. */
+static bool has_ethdev(struct port *p)
+{
+	struct rte_eth_dev_info info;
+	uint16_t i;
+
+	RTE_ETH_FOREACH_DEV(i)
+	{
+		if (rte_eth_dev_info_get(i, &info) || !info.device ||
+			strcmp(rte_dev_name(info.device), p->dev_name) != 0)
+			continue;
+		p->eth_i = i;
+		return true;
+	}
+	return false;
+}
+
 static int device_add(struct port *p)
 {
 	char args[512], what[600];
@@ -54,7 +72,7 @@ static int device_add(struct port *p)
 	if (err)
 		return err;
 	err = rte_eal_hotplug_add(bus_of(p), p->dev_name, args);
-	if (!err && !rte_eth_dev_get_port_by_name(p->dev_name, &p->eth_i))
+	if (!err && has_ethdev(p))
 		return 0;
 	snprintf(what, sizeof(what), "%s with %s", p->dev_name,
 		*args ? args : "no arguments");

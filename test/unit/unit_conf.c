@@ -495,6 +495,7 @@ static void conf_load__ready_files(void **state)
 {
 	static const char *const names[] = {"loopback-server.ini",
 		"loopback-agent.ini", "lan-server.ini", "lan-agent.ini",
+		"nic-server.ini", "nic-agent.ini", "nic-two.ini",
 		"commented.ini"};
 	char path[1024];
 	struct sw_conf conf;
