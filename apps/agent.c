@@ -46,6 +46,9 @@ static void fill_stats(void *ctx,
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->group.n_here);
 	sw_agent_put_lanes(a, put, out);
+	put(out, "partition_bytes", a->knobs.partition_bytes);
+	put(out, "credit_bytes", a->knobs.credit_bytes);
+	put(out, "knobs_number", a->knobs.number);
 	if (!a->is_serving)
 		return;
 	sum = (struct sw_stats){0};
@@ -90,7 +93,8 @@ static int open_host(struct agent *a)
 		.quota_bytes = c->agent.quota_bytes,
 		.events = {.on_attach = sw_agent_on_attach,
 			.on_declare = sw_agent_on_declare,
-			.on_detach = sw_agent_on_detach},
+			.on_detach = sw_agent_on_detach,
+			.on_tune = sw_agent_on_tune},
 		.ctx = a,
 		.log = &a->daemon.log};
 

@@ -16,6 +16,7 @@ enum agent_order_kind {
 	AGENT_JOIN,    /* open a worker */
 	AGENT_SERVE,   /* take submits of local from port */
 	AGENT_DECLARE, /* declare n tensors of local */
+	AGENT_TUNE,    /* set what local asks for */
 	AGENT_GONE,    /* local has closed, the others may go on */
 	AGENT_LEAVE, /* let go of ports and tensors; err: what to tell others */
 };
@@ -27,6 +28,7 @@ struct agent_order {
 	struct sw_host_port *port;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n;
+	struct sw_edge_tune tune;
 	char text[SW_TEXT_MAX];
 };
 
@@ -34,6 +36,7 @@ enum agent_news_kind {
 	AGENT_STATUS,   /* a line for people */
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
+	AGENT_TUNED,    /* of local: done, or err */
 	AGENT_FAILED,   /* the job failed */
 	AGENT_LEFT,     /* nothing of the clients is used any more */
 };
@@ -41,7 +44,7 @@ enum agent_news_kind {
 struct agent_news {
 	enum agent_news_kind kind;
 	int err;
-	uint32_t size, first;
+	uint32_t size, first, local;
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
 };
 
@@ -112,6 +115,8 @@ struct agent {
 	bool has_worker, is_leaving;
 	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	uint32_t n_batch; /* tensors of the batch that is being declared */
+	struct sw_host_knobs knobs; /* in use, as the processes see them */
+	bool are_knobs_shown;
 
 	/* the other lcores */
 	uint32_t n_others;
@@ -123,6 +128,13 @@ struct agent {
 	atomic_bool is_draining; /* the lcore takes no push_pull any more */
 	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
 };
+
+/* agent_knobs.c, lcore: do what a process asks for; show them what is. */
+void sw_agent_tune(struct agent *a, const struct agent_order *o);
+void sw_agent_show_knobs(struct agent *a);
+
+/* sw_agent_tell - from the lcore to the control thread. */
+void sw_agent_tell(struct agent *a, const struct agent_news *news);
 
 /* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
@@ -163,6 +175,7 @@ void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 	const struct sw_host_tensor *tensors, uint32_t n);
 void sw_agent_on_detach(
 	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
+void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
 
 /* sw_agent_take_news - what the lcore has said. */
 void sw_agent_take_news(struct agent *a);

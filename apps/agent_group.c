@@ -261,6 +261,18 @@ void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 				  .n = n});
 }
 
+void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
+{
+	struct agent *a = ctx;
+	struct agent_rank *r = rank_of(&a->group, id);
+
+	if (r)
+		sw_agent_order(
+			a, &(struct agent_order){.kind = AGENT_TUNE,
+				   .local = (uint32_t)(r - a->group.ranks),
+				   .tune = *tune});
+}
+
 /* --- news from the lcore --- */
 
 static void on_running(struct agent *a, const struct agent_news *news)
@@ -336,6 +348,10 @@ void sw_agent_take_news(struct agent *a)
 			break;
 		case AGENT_DECLARED:
 			on_declared(a, &news);
+			break;
+		case AGENT_TUNED:
+			sw_host_tuned(a->host, a->group.ranks[news.local].id,
+				news.err, news.text);
 			break;
 		case AGENT_FAILED:
 			/* It leaves by itself. */

@@ -9,7 +9,7 @@
 
 enum { SUBMITS = 32 }; /* taken in one turn */
 
-static void tell(struct agent *a, const struct agent_news *news)
+void sw_agent_tell(struct agent *a, const struct agent_news *news)
 {
 	/* The ring holds more than one attachment can cause, but for lines of
 	 * text, which may be lost. */
@@ -39,15 +39,15 @@ static void on_state(
 		news.kind = AGENT_RUNNING;
 	news.size = a->worker.size;
 	news.first = a->worker.first;
-	tell(a, &news);
+	sw_agent_tell(a, &news);
 }
 
 static void on_declared(void *ctx)
 {
 	struct agent *a = ctx;
 
-	tell(a, &(struct agent_news){.kind = AGENT_DECLARED,
-			.first = a->worker.n_tensors - a->n_batch});
+	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_DECLARED,
+				 .first = a->worker.n_tensors - a->n_batch});
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
@@ -72,8 +72,8 @@ static void fail_join(struct agent *a, int err)
 
 	snprintf(news.text, sizeof(news.text), "the agent cannot join: %s",
 		sw_error_text(err));
-	tell(a, &news);
-	tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+	sw_agent_tell(a, &news);
+	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
 }
 
 static uint16_t port_of(const struct sw_conf *c, const char *label)
@@ -210,7 +210,7 @@ static void declare(struct agent *a, const struct agent_order *o)
 	if (a->n_batch && !news.err)
 		return; /* the servers are asked */
 	snprintf(news.text, sizeof(news.text), "%s", sw_error_text(news.err));
-	tell(a, &news);
+	sw_agent_tell(a, &news);
 }
 
 static void leave(struct agent *a, const struct agent_order *o)
@@ -236,6 +236,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 	case AGENT_SERVE:
 		if (a->has_worker && !a->is_leaving)
 			a->ports[o.local] = o.port;
+		a->are_knobs_shown = false;
 		break;
 	case AGENT_GONE:
 		a->ports[o.local] = NULL;
@@ -244,6 +245,9 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 		break;
 	case AGENT_DECLARE:
 		declare(a, &o);
+		break;
+	case AGENT_TUNE:
+		sw_agent_tune(a, &o);
 		break;
 	case AGENT_LEAVE:
 		leave(a, &o);
@@ -266,7 +270,7 @@ static void finish_leaving(struct agent *a)
 	sw_worker_close(&a->worker);
 	a->has_worker = false;
 	memset(a->ports, 0, sizeof(a->ports));
-	tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
 }
 
 /* --- what the training process submits --- */
@@ -320,6 +324,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 			n += a->ports[i] ? take_submits(a, i) : 0;
+	sw_agent_show_knobs(a);
 	finish_leaving(a);
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
 		memory_order_relaxed);

@@ -21,8 +21,15 @@ void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
 		.gap_from_ns = now_ns,
 		.tx_at_ns = UINT64_MAX};
 	for (uint32_t i = 0; i < n_ports; i++)
-		sw_pace_init(&l->pace[i], ports[i]->rate_bit_s,
-			ports[i]->link_bit_s, ports[i]->max_payload);
+		sw_loop_set_rate(l, i, ports[i]->rate_bit_s);
+}
+
+void sw_loop_set_rate(struct sw_loop *l, uint32_t port_i, uint64_t rate_bit_s)
+{
+	const struct sw_port *port = l->ports[port_i];
+
+	sw_pace_init(&l->pace[port_i], rate_bit_s, port->link_bit_s,
+		port->max_payload);
 }
 
 void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node)

@@ -37,6 +37,10 @@ void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
  * nobody has, and its frames are dropped. */
 void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node);
 
+/* sw_loop_set_rate - pace a port to @rate_bit_s of payload from its next frame
+ * on; 0: to what its link carries. */
+void sw_loop_set_rate(struct sw_loop *l, uint32_t port_i, uint64_t rate_bit_s);
+
 /* sw_loop_turn - one turn at @now_ns.  Returns the number of frames that came
  * or went: 0 = idle. */
 uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns);

@@ -186,6 +186,16 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	return 0;
 }
 
+void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text)
+{
+	struct sw_slot *s = sw_slot_find(h, id);
+
+	if (!s || s->state != SW_SLOT_ATTACHED || !s->is_tuning)
+		return;
+	s->is_tuning = false;
+	sw_slot_say(s, SW_EDGE_TUNED, err, 0, text);
+}
+
 /* A process that computes for long reads nothing; what it has not read must not
  * take the room of answers. */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text)

@@ -69,6 +69,11 @@ struct sw_host_events {
 	 * not refused; the agent owes a sw_host_release. */
 	void (*on_detach)(
 		void *ctx, uint32_t id, enum sw_host_why why, const char *text);
+	/* A client sets a knob (its value is not checked, the policy's name
+	 * ends): answer now or later with sw_host_tuned; another comes only
+	 * after that. */
+	void (*on_tune)(
+		void *ctx, uint32_t id, const struct sw_edge_tune *tune);
 };
 
 struct sw_host_params {
@@ -130,6 +135,10 @@ int sw_host_declared(
 void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
 	int err, const char *text);
 
+/* sw_host_tuned - the answer to on_tune (control).
+ * @err, @text  what the client's call returns; 0: it is done */
+void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
+
 /* sw_host_status - a line for the client's log, such as "waiting for worker 3
  * of 4" (control).  Dropped when the client does not read. */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text);
@@ -154,6 +163,17 @@ uint32_t sw_host_take(
  * Never blocks.  A ring that is full, which takes more submits than tensors,
  * or corrupt is a violation by this client. */
 void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
+
+/* The knobs in use, for the client to read. */
+struct sw_host_knobs {
+	uint64_t partition_bytes, credit_bytes, rate_bit_s;
+	uint32_t number, round;
+	const char *policy; /* at most 15 characters */
+};
+
+/* sw_host_show_knobs - this is what they are now (lcore). */
+void sw_host_show_knobs(
+	struct sw_host_port *p, const struct sw_host_knobs *knobs);
 
 /* sw_host_accuse - this client broke the protocol (lcore); the control thread
  * detaches it.

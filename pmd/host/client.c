@@ -75,6 +75,7 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	case SW_EDGE_FAILED:
 	case SW_EDGE_STATUS:
 	case SW_EDGE_CLOSED:
+	case SW_EDGE_TUNED:
 		return bytes == sizeof(m->text) && m->text.err <= 0 &&
 		       !m->text.text[SW_EDGE_TEXT_BYTES - 1];
 	default:

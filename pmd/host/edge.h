@@ -27,12 +27,13 @@
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
-	SW_EDGE_VERSION = 2,
+	SW_EDGE_VERSION = 3,
 	SW_EDGE_TENSORS = 4096, /* per client, and so entries of each ring */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_BATCHES = 256, /* declared batches per client */
 	SW_EDGE_NAME_BYTES = 128,
 	SW_EDGE_TEXT_BYTES = 320,
+	SW_EDGE_POLICY_BYTES = 16,
 	SW_EDGE_PIECE = 64, /* tensors per declare message */
 	SW_EDGE_RUNS = 64,  /* local ranks that are staggered apart */
 };
@@ -54,6 +55,13 @@ struct sw_completion {
 	uint32_t pad;
 };
 
+/* The knobs in use, as the agent's lcore writes them, one by one. */
+struct sw_edge_knobs {
+	_Atomic uint64_t partition_bytes, credit_bytes, rate_bit_s;
+	_Atomic uint64_t policy[SW_EDGE_POLICY_BYTES / 8]; /* its name */
+	_Atomic uint32_t number, round;
+};
+
 /* The control segment, one per client. */
 struct sw_edge_control {
 	_Alignas(64) _Atomic uint32_t agent_sleeps;
@@ -65,6 +73,7 @@ struct sw_edge_control {
 		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_TENSORS, sizeof(struct sw_completion))];
+	_Alignas(64) struct sw_edge_knobs knobs;
 };
 
 enum sw_edge_kind {
@@ -80,6 +89,15 @@ enum sw_edge_kind {
 	SW_EDGE_FAILED,     /* agent: sw_edge_text; the batch is forgotten */
 	SW_EDGE_STATUS,     /* agent: sw_edge_text; progress, for the log */
 	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
+	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
+	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
+};
+
+enum sw_edge_knob {
+	SW_EDGE_PARTITION, /* of this worker; bytes, 0: the policy's */
+	SW_EDGE_CREDIT,    /* the same */
+	SW_EDGE_RATE,      /* of its ports; bits per second, 0: no limit */
+	SW_EDGE_JOB,       /* policy, partition and credit of all workers */
 };
 
 /* The first message; its form is the same in every version. */
@@ -120,6 +138,13 @@ struct sw_edge_declare {
 	struct sw_edge_desc descs[SW_EDGE_PIECE];
 };
 
+struct sw_edge_tune {
+	uint32_t kind;
+	uint32_t knob;     /* enum sw_edge_knob */
+	uint64_t value[2]; /* SW_EDGE_JOB: partition and credit */
+	char policy[SW_EDGE_POLICY_BYTES]; /* SW_EDGE_JOB; terminated */
+};
+
 struct sw_edge_declared {
 	uint32_t kind;
 	uint32_t batch;
@@ -134,6 +159,7 @@ _Static_assert(
 _Static_assert(sizeof(struct sw_edge_desc) == 144, "shared");
 _Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 144, "shared");
 _Static_assert(sizeof(struct sw_edge_declared) == 16, "shared");
+_Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
 
@@ -145,6 +171,7 @@ union sw_edge_msg {
 	struct sw_edge_text text;
 	struct sw_edge_declare declare;
 	struct sw_edge_declared declared;
+	struct sw_edge_tune tune;
 };
 
 /* sw_edge_place - where a tensor of @bytes starts in a data segment.

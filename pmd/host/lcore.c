@@ -110,6 +110,29 @@ void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 		sw_edge_bell_write(p->bell);
 }
 
+static void show(_Atomic uint64_t *word, uint64_t value)
+{
+	atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+void sw_host_show_knobs(
+	struct sw_host_port *p, const struct sw_host_knobs *knobs)
+{
+	struct sw_edge_knobs *k = &p->control->knobs;
+	uint64_t name[SW_EDGE_POLICY_BYTES / 8] = {0};
+
+	memcpy(name, knobs->policy,
+		strnlen(knobs->policy, SW_EDGE_POLICY_BYTES - 1));
+	for (uint32_t i = 0; i < SW_EDGE_POLICY_BYTES / 8; i++)
+		show(&k->policy[i], name[i]);
+	show(&k->partition_bytes, knobs->partition_bytes);
+	show(&k->credit_bytes, knobs->credit_bytes);
+	show(&k->rate_bit_s, knobs->rate_bit_s);
+	atomic_store_explicit(&k->round, knobs->round, memory_order_relaxed);
+	/* Who sees the number sees what belongs to it. */
+	atomic_store_explicit(&k->number, knobs->number, memory_order_release);
+}
+
 static void set_flags(
 	struct sw_host_port *const *ports, uint32_t n, uint32_t value)
 {

@@ -145,6 +145,22 @@ static void rx_attach(
 		h->p.ctx, s->id, s->pid, s->uid, m->local_rank - 1);
 }
 
+static bool is_tune(
+	const struct sw_slot *s, const struct sw_edge_tune *m, size_t bytes)
+{
+	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
+	       !s->is_tuning && m->knob <= SW_EDGE_JOB &&
+	       !m->policy[sizeof(m->policy) - 1];
+}
+
+static void rx_tune(struct sw_slot *s, const struct sw_edge_tune *m)
+{
+	struct sw_host *h = s->host;
+
+	s->is_tuning = true;
+	h->p.events.on_tune(h->p.ctx, s->id, m);
+}
+
 static void rx_attached(
 	struct sw_slot *s, const union sw_edge_msg *m, size_t bytes)
 {
@@ -152,6 +168,8 @@ static void rx_attached(
 
 	if (kind == SW_EDGE_CLOSE && bytes == sizeof(kind))
 		sw_slot_detach(s, SW_HOST_CLOSED, "closed its attachment");
+	else if (kind == SW_EDGE_TUNE && is_tune(s, &m->tune, bytes))
+		rx_tune(s, &m->tune);
 	else if (kind == SW_EDGE_DECLARE && s->state == SW_SLOT_ATTACHED)
 		sw_slot_rx_declare(s, &m->declare, bytes);
 	else

@@ -174,6 +174,49 @@ SW_API int sw_wait(struct sw_client *c, uint64_t handle);
  * sleeping: the lowest latency, for the price of a core. */
 SW_API int sw_wait_polling(struct sw_client *c, uint64_t handle);
 
+/* --- knobs, while the job runs --- */
+
+struct sw_tuning {
+	char policy[16]; /* "bytescheduler", "p3", "fifo" */
+	/* Bytes of a part of a tensor that the scheduler starts at once, and of
+	 * all that is under way and not summed yet. */
+	uint64_t partition_bytes, credit_bytes;
+	uint64_t rate_bit_s; /* to which this worker's ports are paced, of
+				payload; 0: they are not */
+	uint32_t number;     /* how many times sw_tune has changed the job */
+	uint32_t round;      /* the highest of any tensor that has begun: they
+				are counted from 1 */
+};
+
+/* sw_get_tuning - the knobs that this worker has now.  Thread: that of @c.
+ * Cost: memory reads. */
+SW_API void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out);
+
+/* sw_set_partition, sw_set_credit - for this worker alone, in bytes: 1 KiB to
+ * 64 GiB and to 1 TiB; 0: what the policy says.  From the next part on, until
+ * they or the job's knobs are set again; may be called while push_pulls are
+ * open.
+ * Errors: SW_EINVAL out of range, or the policy has fixed them, with the reason
+ * in sw_last_error; SW_ETIMEDOUT the agent has not answered in open_timeout_s;
+ * those of sw_push_pull.
+ * Cost: a message to the agent and its answer, some 10 us to 10 ms. */
+SW_API int sw_set_partition(struct sw_client *c, uint64_t bytes);
+SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
+
+/* sw_set_rate - pace what this worker's ports send to @bit_s of payload, all of
+ * its agent's jobs together; 1 Mb/s to 10 Tb/s; 0: what the links carry.
+ * Errors and cost: as above. */
+SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
+
+/* sw_tune - other knobs for all workers of the job.  Any of them may call it,
+ * one is enough: all go over with the same round of a tensor (PROTOCOL.md 5),
+ * usually the third from now; number of sw_get_tuning has then grown.
+ * @policy  by its name; NULL: the one in use
+ * @partition_bytes, @credit_bytes  as above
+ * Errors and cost: as above, and SW_EINVAL there is no such policy. */
+SW_API int sw_tune(struct sw_client *c, const char *policy,
+	uint64_t partition_bytes, uint64_t credit_bytes);
+
 /* sw_last_error - a sentence about the last error of @c; @c NULL: about the
  * last sw_open of this thread.  "" when there was none.  Owned by the library,
  * valid until the next call. */

@@ -32,6 +32,7 @@ ROOTS = [
     ("pmd/dpdk/io.c", "sw_dpdk_ops"),
     ("pmd/host/lcore.c", "sw_host_complete"),
     ("pmd/host/lcore.c", "sw_host_take"),
+    ("pmd/host/lcore.c", "sw_host_show_knobs"),
     ("sum/sum.c", "rows"),
 ]
 

@@ -27,6 +27,8 @@ struct rig_how {
 	uint32_t uid;         /* a user admitted besides our own */
 	int refuse;           /* error that every attach is refused with */
 	int refuse_batch;     /* error that every batch is refused with */
+	int refuse_tune;      /* error that every knob is refused with */
+	bool is_slow_to_tune; /* does not answer to knobs */
 	int status;           /* of every completion */
 	bool is_silent;       /* never answers an attach, says why */
 	bool is_mute;         /* takes submits and never completes them */
@@ -51,7 +53,8 @@ struct rig {
 	struct rig_port ports[RIG_CLIENTS];
 	struct sw_host_tensor tensors[RIG_TENSORS];
 	uint32_t n_tensors, n_attached, n_detached, n_taken;
-	enum sw_host_why why; /* of the last detach */
+	struct sw_edge_tune tune; /* the last knob */
+	enum sw_host_why why;     /* of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
 	struct sw_log log;
 	char lines[4096]; /* of the agent's log */
@@ -134,6 +137,26 @@ static inline void rig_on_detach(
 		rig_kick(r);
 	else
 		sw_host_release(r->host, id);
+}
+
+static inline void rig_on_tune(
+	void *ctx, uint32_t id, const struct sw_edge_tune *tune)
+{
+	struct rig *r = ctx;
+
+	r->tune = *tune;
+	for (int i = 0; i < RIG_CLIENTS && !r->how.refuse_tune; i++)
+		if (r->ports[i].state == RIG_LIVE)
+			sw_host_show_knobs(r->ports[i].port,
+				&(struct sw_host_knobs){.policy = tune->policy,
+					.partition_bytes = tune->value[0],
+					.credit_bytes = tune->value[1],
+					.rate_bit_s = 3,
+					.round = 9,
+					.number = 7});
+	if (!r->how.is_slow_to_tune)
+		sw_host_tuned(r->host, id, r->how.refuse_tune,
+			r->how.refuse_tune ? "partition 4: too small" : "");
 }
 
 static inline void rig_log(void *ctx, enum sw_log_level level, const char *text)
@@ -272,7 +295,8 @@ static inline int rig_try_start(struct rig *r)
 		.max_clients = r->how.max_clients ? r->how.max_clients : 4,
 		.quota_bytes =
 			r->how.quota_bytes ? r->how.quota_bytes : 1 << 30,
-		.events = {rig_on_attach, rig_on_declare, rig_on_detach},
+		.events = {rig_on_attach, rig_on_declare, rig_on_detach,
+			rig_on_tune},
 		.ctx = r,
 		.log = &r->log};
 	int err = sw_host_open(&p, &r->host);
