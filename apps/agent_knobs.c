@@ -27,7 +27,8 @@ static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 		return SW_EINVAL;
 	}
 	for (uint32_t i = 0; i < a->daemon.n_dpdk_ports; i++)
-		sw_loop_set_rate(&a->poller.loop, i, bit_s);
+		sw_loop_set_rate(
+			&a->poller.loop, i, bit_s / a->daemon.n_lcores);
 	a->knobs.rate_bit_s = bit_s;
 	return 0;
 }

@@ -9,6 +9,8 @@
 #include "apps/model.h"
 #include "apps/plan_sim.h"
 
+struct sw_client;
+
 enum { SW_REPLAY_WARM_UP = 2, SW_REPLAY_REPORT = 128 };
 
 struct sw_replay {
@@ -19,6 +21,10 @@ struct sw_replay {
 	double dilation; /* all times are so many times longer; 0: choose */
 	bool has_barrier, is_loopback, is_probe, is_json;
 	struct sw_model model;
+	/* Told to rank 0 after every iteration, with its time, undilated; NULL:
+	 * nobody.  A negative error ends the run; 1: the job may end. */
+	int (*each)(void *ctx, struct sw_client *client, double iteration_s);
+	void *each_ctx;
 };
 
 /* What the processes of one run measured; times undilated. */

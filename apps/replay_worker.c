@@ -24,6 +24,8 @@ struct worker {
 	uint64_t clock_ns; /* the computation's */
 	uint32_t step;
 	uint64_t n_wrong;
+	/* r->each has said that the job may end; all have seen that. */
+	bool is_last, is_over;
 };
 
 static uint64_t now_ns(void)
@@ -87,6 +89,8 @@ static int push(struct worker *w, uint32_t t)
 	int err;
 
 	data[0] = mark(w, sw_rank(w->client));
+	if (w->m->tensors[t].n_elems > 1)
+		data[1] = w->is_last;
 	err = sw_push_pull(w->client, w->tensors[t], w->step, &w->handles[t]);
 	return err ? failed(w, err) : 0;
 }
@@ -105,6 +109,7 @@ static int pull(struct worker *w, uint32_t first, uint32_t end)
 		if (err)
 			return failed(w, err);
 		w->n_wrong += sum[0] != sum_of_marks(w);
+		w->is_over |= w->m->tensors[t].n_elems > 1 && sum[1] > 0;
 	}
 	return 0;
 }
@@ -171,6 +176,17 @@ static double median(double *values, uint32_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+static int tell(struct worker *w, double iteration_s)
+{
+	int err;
+
+	if (!w->r->each || sw_rank(w->client) != 0)
+		return 0;
+	err = w->r->each(w->r->each_ctx, w->client, iteration_s);
+	w->is_last |= err > 0;
+	return err < 0 ? failed(w, err) : 0;
+}
+
 static int replay(struct worker *w, struct sw_replay_result *out)
 {
 	uint32_t n = w->r->n_iters;
@@ -178,14 +194,17 @@ static int replay(struct worker *w, struct sw_replay_result *out)
 	int err = times ? 0 : SW_ENOMEM;
 
 	w->clock_ns = now_ns();
-	for (uint32_t i = 0; i < SW_REPLAY_WARM_UP + n && !err; i++) {
+	for (uint32_t i = 0; i < SW_REPLAY_WARM_UP + n && !err && !w->is_over;
+		i++) {
 		uint64_t from_ns = w->clock_ns;
+		double s;
 
 		err = iterate(w);
+		s = 1e-9 * (double)(w->clock_ns - from_ns) / w->r->dilation;
 		if (i >= SW_REPLAY_WARM_UP)
-			times[i - SW_REPLAY_WARM_UP] =
-				1e-9 * (double)(w->clock_ns - from_ns) /
-				w->r->dilation;
+			times[i - SW_REPLAY_WARM_UP] = s;
+		if (!err)
+			err = tell(w, s);
 	}
 	if (!err)
 		out->iteration_s = median(times, n);

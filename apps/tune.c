@@ -13,6 +13,7 @@
 #include "apps/cmd.h"
 #include "apps/json.h"
 #include "apps/plan_sim.h"
+#include "apps/tune_engine.h"
 #include "apps/tune_knob.h"
 #include "apps/tune_search.h"
 #include "apps/tuner.h"
@@ -33,7 +34,7 @@ struct options {
 	double noise; /* percent */
 	const char *model_name;
 	const char *partition_min, *partition_max, *credit_min, *credit_max;
-	bool is_json, is_traced;
+	bool is_json, is_traced, is_engine, is_worker;
 	struct sw_tune_space space;
 };
 
@@ -438,6 +439,11 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--latency", SW_ARG_TIME, {.u64 = &o->latency_ns}, 0, 1e9,
 			"from a partition's last byte to its result, with "
 			"--model"},
+		{"--engine", SW_ARG_FLAG, {.flag = &o->is_engine}, 0, 0,
+			"tune the real engine: a job of two workers on this "
+			"machine, at --rate, then at --later"},
+		{"--worker", SW_ARG_FLAG, {.flag = &o->is_worker}, 0, 0,
+			"be one of the workers of --engine"},
 		{"--partition-min", SW_ARG_STRING,
 			{.string = &o->partition_min}, 0, 0, "bytes"},
 		{"--partition-max", SW_ARG_STRING,
@@ -468,6 +474,19 @@ static int parse(struct options *o, int argc, char **argv)
 	return err ? err : parse_space(o);
 }
 
+static int tune_engine(const struct options *o, int argc, char **argv)
+{
+	struct sw_tune_engine e = {.rate_bit_s = o->rate_bits_s,
+		.later_bit_s = o->later_bits_s,
+		.seed = o->seed,
+		.is_json = o->is_json};
+
+	if (!e.later_bit_s)
+		e.later_bit_s = e.rate_bit_s / 4;
+	return o->is_worker ? sw_tune_engine_worker(&e)
+			    : sw_tune_engine(&e, argc, argv);
+}
+
 int sw_cmd_tune(int argc, char **argv)
 {
 	struct options o = {.n_seeds = 20,
@@ -484,6 +503,8 @@ int sw_cmd_tune(int argc, char **argv)
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	if (o.is_engine)
+		return tune_engine(&o, argc, argv);
 	if (!o.model_name)
 		return study(&o);
 	o.is_traced = true;
