@@ -253,6 +253,9 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 		{"--target-accuracy", SW_ARG_DOUBLE,
 			{.real = &t->target_accuracy}, 0, 1,
 			"least accuracy on the test images"},
+		{"--tune", SW_ARG_FLAG, {.flag = &t->is_tuned}, 0, 0,
+			"search for the partition and credit of the fastest "
+			"steps meanwhile; decisions go to stderr"},
 		{"--timeout", SW_ARG_TIME, {.u64 = &t->timeout_ns}, 1e9,
 			86400e9, "longest silence of a worker"},
 	};

@@ -32,7 +32,7 @@ struct sw_train {
 	uint64_t timeout_ns; /* longest silence of a process */
 	enum sw_dtype
 		dtype; /* in which gradients travel: f32, f64, f16, bf16 */
-	bool is_alone, is_polling, is_json;
+	bool is_alone, is_polling, is_tuned, is_json;
 	struct sw_arg_list agents, stats;
 	struct sw_digits train, test;
 };
@@ -142,6 +142,8 @@ struct sw_train_sum {
 	bool is_polling;
 	enum sw_dtype dtype;
 	struct sw_train_traffic traffic;
+	struct sw_tune_live *tuner; /* rank 0's, from its second step on */
+	uint64_t step_ns;           /* when its last step ended */
 	char text[SW_TRAIN_TEXT_BYTES];
 };
 
@@ -164,6 +166,10 @@ int sw_train_sum_begin(struct sw_train_sum *s, const struct sw_mlp *m,
 /* sw_train_sum_end - wait until tensor @i, which was begun, is summed. */
 int sw_train_sum_end(
 	struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i);
+
+/* sw_train_tune - a step has ended: rank 0 tells the tuner, which sets the
+ * knobs of all workers (train_tune.c). */
+int sw_train_tune(struct sw_train_sum *s);
 
 /* train_dtype.c: gradients in the dtype that travels.  No pointer needs
  * alignment beyond its element's; buffers do not overlap. */

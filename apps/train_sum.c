@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/train.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -53,6 +54,7 @@ int sw_train_sum_open(
 void sw_train_sum_close(struct sw_train_sum *s)
 {
 	sw_close(&s->client);
+	free(s->tuner);
 }
 
 uint32_t sw_train_sum_rank(const struct sw_train_sum *s, uint32_t *size)

@@ -244,6 +244,13 @@ static void hash_all(struct trainer *w)
 	}
 }
 
+static void shared_step(struct trainer *w, uint32_t start)
+{
+	share_step(w, start, w->rank);
+	if (w->t->is_tuned && sw_train_tune(w->sum))
+		fail(w, w->sum->text);
+}
+
 /* The rate falls to zero linearly, so that the last epochs settle. */
 static void run_epoch(struct trainer *w, uint32_t epoch)
 {
@@ -256,7 +263,7 @@ static void run_epoch(struct trainer *w, uint32_t epoch)
 	shuffle(w);
 	for (uint32_t at = 0; at + batch <= w->t->train.n; at += batch) {
 		if (w->sum)
-			share_step(w, at, w->rank);
+			shared_step(w, at);
 		else
 			reference_step(w, at);
 		w->step++;

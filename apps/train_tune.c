@@ -1,0 +1,46 @@
+/* train_tune.c - train --tune: rank 0 tunes the job by the time of its steps.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "apps/train.h"
+#include "engine/error.h"
+
+#if SW_HAVE_CMD_TUNE
+#include "apps/tune_live.h"
+
+#define SAMPLE_S 0.02 /* steps take a few milliseconds: told together */
+
+/* The first step, and with it the memory it touches, is not timed. */
+static int begin(struct sw_train_sum *s)
+{
+	s->tuner = calloc(1, sizeof(*s->tuner));
+	return s->tuner ? sw_tune_live_begin(s->tuner, s->client, 1, SAMPLE_S)
+			: SW_ENOMEM;
+}
+
+int sw_train_tune(struct sw_train_sum *s)
+{
+	uint64_t now_ns = sw_train_now_ns(), from_ns = s->step_ns;
+	int err;
+
+	if (sw_rank(s->client) != 0)
+		return 0;
+	s->step_ns = now_ns;
+	err = s->tuner ? sw_tune_live_told(
+				 s->tuner, 1e-9 * (double)(now_ns - from_ns))
+		       : begin(s);
+	if (err)
+		snprintf(s->text, sizeof(s->text), "--tune: %s",
+			sw_last_error(s->client));
+	return err;
+}
+
+#else
+int sw_train_tune(struct sw_train_sum *s)
+{
+	snprintf(s->text, sizeof(s->text),
+		"--tune needs LAPACK, without which this command was built");
+	return SW_ENOENT;
+}
+#endif

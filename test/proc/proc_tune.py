@@ -1,0 +1,169 @@
+# proc_tune.py - knobs of a running job: set, refused, tuned; nothing is timed
+# SPDX-License-Identifier: BSD-3-Clause
+import ctypes
+import json
+import os
+import subprocess
+import time
+
+import rig
+from rig import Net, check
+
+EINVAL = -22
+
+
+class Tuning(ctypes.Structure):
+    _fields_ = [("policy", ctypes.c_char * 16),
+                ("partition_bytes", ctypes.c_uint64),
+                ("credit_bytes", ctypes.c_uint64),
+                ("rate_bit_s", ctypes.c_uint64),
+                ("number", ctypes.c_uint32),
+                ("round", ctypes.c_uint32)]
+
+
+class Desc(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("n_elems", ctypes.c_uint64),
+                ("dtype", ctypes.c_int), ("priority", ctypes.c_uint32)]
+
+
+class Settings(ctypes.Structure):
+    _fields_ = [("agent", ctypes.c_char_p), ("local_rank", ctypes.c_uint32),
+                ("open_timeout_s", ctypes.c_uint32),
+                ("wait_timeout_s", ctypes.c_uint32),
+                ("log", ctypes.c_void_p), ("log_ctx", ctypes.c_void_p)]
+
+
+class Client:
+    """One worker of a job of one, in this process."""
+
+    def __init__(self, net):
+        self.lib = ctypes.CDLL(os.path.join(
+            rig.BUILD, "pmd/host/libsumwire.so"))
+        self.lib.sw_last_error.restype = ctypes.c_char_p
+        for name in "sw_set_partition", "sw_set_credit", "sw_set_rate":
+            getattr(self.lib, name).argtypes = [
+                ctypes.c_void_p, ctypes.c_uint64]
+        self.lib.sw_tune.argtypes = [
+            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
+            ctypes.c_uint64]
+        self.c = ctypes.c_void_p()
+        s = Settings()
+        self.lib.sw_settings_init(ctypes.byref(s))
+        s.agent = net.socket(net.agents[0]).encode()
+        self.ok(self.lib.sw_open(ctypes.byref(s), ctypes.byref(self.c)))
+        self.t = ctypes.c_void_p()
+        self.ok(self.lib.sw_declare(
+            self.c, ctypes.byref(Desc(b"w", 100000, 0, 0)), 1,
+            ctypes.byref(self.t)))
+        self.step = 0
+
+    def ok(self, err):
+        check(err == 0, f"error {err}: {self.error()}")
+
+    def error(self):
+        return self.lib.sw_last_error(self.c).decode()
+
+    def refused(self, err, text):
+        check(err == EINVAL and text in self.error(),
+              f"error {err}: {self.error()}; expected: {text}")
+
+    def now(self):
+        t = Tuning()
+        self.lib.sw_get_tuning(self.c, ctypes.byref(t))
+        return t
+
+    def push(self):
+        h = ctypes.c_uint64()
+        self.step += 1
+        self.ok(self.lib.sw_push_pull(
+            self.c, self.t, self.step, ctypes.byref(h)))
+        self.ok(self.lib.sw_wait(self.c, h))
+
+    def close(self):
+        self.lib.sw_close(ctypes.byref(self.c))
+
+
+def test_set_and_read():
+    with Net(workers=1) as net:
+        net.start_all()
+        c = Client(net)
+        c.push()
+        check(c.now().policy == b"bytescheduler" and
+              c.now().partition_bytes == 16384 and
+              c.now().credit_bytes == 4 << 20 and c.now().number == 0,
+              "the policy's own")
+        c.ok(c.lib.sw_set_partition(c.c, 65536))
+        c.ok(c.lib.sw_set_credit(c.c, 1 << 20))
+        c.ok(c.lib.sw_set_rate(c.c, 5000000000))
+        check(c.now().partition_bytes == 65536 and
+              c.now().credit_bytes == 1 << 20 and
+              c.now().rate_bit_s == 5000000000, "what was set")
+        c.push()
+        st = net.stats(net.agents[0])
+        check(st["partition_bytes"] == 65536 and
+              st["credit_bytes"] == 1 << 20 and st["knobs_number"] == 0,
+              f"statistics: {st}")
+        c.ok(c.lib.sw_tune(c.c, b"fifo", 0, 0))
+        for _ in range(200):
+            c.push()
+            if c.now().number:
+                break
+            time.sleep(0.005)
+        check(c.now().number == 1 and c.now().policy == b"fifo",
+              "the job's knobs have changed")
+        c.refused(c.lib.sw_set_partition(c.c, 1 << 20),
+                  "this policy's partition and credit are fixed")
+        check(net.stats(net.agents[0])["knobs_number"] == 1, "statistics")
+        c.close()
+
+
+def test_wrong_values_are_refused():
+    hint = "given in bytes (4 MiB is 4194304)"
+    with Net(workers=1) as net:
+        net.start_all()
+        c = Client(net)
+        for bad in 4, 1023, (1 << 36) + 1, 2**64 - 1:
+            c.refused(c.lib.sw_set_partition(c.c, bad),
+                      "a partition has 1 KiB to 64 GiB, " + hint)
+        for bad in 4, (1 << 40) + 1, 2**64 - 4:
+            c.refused(c.lib.sw_set_credit(c.c, bad),
+                      "a credit has 1 KiB to 1 TiB, " + hint)
+        for bad in 10, 2**64 - 1:
+            c.refused(c.lib.sw_set_rate(c.c, bad),
+                      "given in bits per second (10 Gb/s is 10000000000)")
+        c.refused(c.lib.sw_tune(c.c, b"p4", 0, 0), "there is no such policy")
+        c.refused(c.lib.sw_tune(c.c, b"p3", 1 << 20, 0),
+                  "policy p3, partition 1048576, credit 0: this policy's "
+                  "partition and credit are fixed")
+        c.refused(c.lib.sw_tune(c.c, None, 16, 0), hint)
+        c.push()
+        check(c.now().partition_bytes == 16384 and c.now().number == 0,
+              "nothing has changed")
+        c.close()
+
+
+def test_training_is_tuned():
+    with Net() as net:
+        net.start_all()
+        result = net.train_ok("--tune", epochs=12)
+        check(result["is_reference_identical"], result)
+        st = [net.stats(a) for a in net.agents]
+        check(st[0]["knob_changes"] > 0 and
+              st[0]["knob_changes"] == st[1]["knob_changes"],
+              f"both agents went over as often: {st}")
+
+
+def test_engine():
+    p = subprocess.run(
+        [rig.sumwire(), "tune", "--engine", "--rate", "4Gb/s", "--later",
+         "1Gb/s", "--json"], capture_output=True, text=True, timeout=200,
+        check=False, env={**os.environ, "TMPDIR": "/tmp"})
+    check(p.returncode == 0, p.stderr)
+    rates = json.loads(p.stdout)["rates"]
+    check(len(rates) == 2 and all(len(r["grid"]) == 20 for r in rates), rates)
+    check(rates[0]["noticed_after"] == 0 and rates[1]["noticed_after"] > 0 and
+          rates[1]["tuned_after"] > rates[1]["noticed_after"], rates)
+    check("search 2, trial 1: " in p.stderr, p.stderr)
+
+
+rig.main(globals())
