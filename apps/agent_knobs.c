@@ -33,14 +33,22 @@ static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 	return 0;
 }
 
-static int set_own(struct agent *a, uint64_t part_bytes, uint64_t credit_bytes,
-	char *why, size_t size)
+/* One of the two; the other stays. */
+static int set_own(
+	struct agent *a, bool is_part, uint64_t bytes, char *why, size_t size)
 {
-	int err = sw_worker_set_knobs(&a->worker, part_bytes, credit_bytes);
+	const struct sw_sched *s = &a->worker.sched;
+	const char *fault = sw_sched_check(
+		s->policy, is_part ? bytes : 0, is_part ? 0 : bytes);
 
-	if (err)
-		snprintf(why, size, "%s", a->worker.sched.fault);
-	return err;
+	if (fault) {
+		snprintf(why, size, "%s %llu: %s",
+			is_part ? "partition" : "credit",
+			(unsigned long long)bytes, fault);
+		return SW_EINVAL;
+	}
+	return sw_worker_set_knobs(&a->worker, is_part ? bytes : s->part_bytes,
+		is_part ? s->limit : bytes);
 }
 
 static int set_all(
@@ -62,13 +70,11 @@ static int set_all(
 static int set(
 	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
 {
-	const struct sw_sched *s = &a->worker.sched;
-
 	switch (t->knob) {
 	case SW_EDGE_PARTITION:
-		return set_own(a, t->value[0], s->limit, why, size);
 	case SW_EDGE_CREDIT:
-		return set_own(a, s->part_bytes, t->value[0], why, size);
+		return set_own(a, t->knob == SW_EDGE_PARTITION, t->value[0],
+			why, size);
 	case SW_EDGE_RATE:
 		return set_rate(a, t->value[0], why, size);
 	default:

@@ -9,7 +9,7 @@ import time
 import rig
 from rig import Net, check
 
-EINVAL = -22
+EINVAL = -1
 
 
 class Tuning(ctypes.Structure):
@@ -166,4 +166,5 @@ def test_engine():
     check("search 2, trial 1: " in p.stderr, p.stderr)
 
 
-rig.main(globals())
+if __name__ == "__main__":
+    rig.main(dict(globals()))
