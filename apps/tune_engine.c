@@ -317,7 +317,7 @@ static _Noreturn void be_run(const struct sw_tune_engine *o, char **command)
 
 int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 {
-	static char self[] = "/proc/self/exe", worker[] = "--worker";
+	char self[] = "/proc/self/exe", worker[] = "--worker";
 	char *command[ARGS] = {self};
 	int status, n = 1;
 	pid_t pid;
