@@ -144,6 +144,9 @@ static void start_lcores(struct agent *a)
 {
 	struct sw_poller *p = &a->daemon.pollers[0];
 
+	a->knobs.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
+	atomic_store(&a->rate_bit_s, a->knobs.rate_bit_s);
+	a->paced_bit_s = a->knobs.rate_bit_s;
 	p->is_serving = a->is_serving;
 	p->ctx = a;
 	p->rest = sw_agent_rest;
@@ -154,6 +157,7 @@ static void start_lcores(struct agent *a)
 		p = &a->daemon.pollers[i + 1];
 		p->is_serving = a->is_serving && i + 1 < a->serve.n_cores;
 		p->ctx = &a->others[i];
+		a->others[i].paced_bit_s = a->paced_bit_s;
 		p->rest = sw_agent_lane_rest;
 		sw_poller_add(p, sw_agent_lane_work, &a->others[i]);
 	}

@@ -77,6 +77,7 @@ struct agent_lane {
 	_Atomic int stage;
 	bool was_opened, is_open; /* tried to; did */
 	bool is_kept;             /* the worker has ended: sw_agent_keep */
+	uint64_t paced_bit_s;     /* its ports are paced to */
 	struct sw_worker worker;
 	struct sw_stats stats; /* of all workers before */
 };
@@ -117,6 +118,7 @@ struct agent {
 	uint32_t n_batch; /* tensors of the batch that is being declared */
 	struct sw_host_knobs knobs; /* in use, as the processes see them */
 	bool are_knobs_shown;
+	uint64_t paced_bit_s; /* its ports are paced to */
 
 	/* the other lcores */
 	uint32_t n_others;
@@ -124,14 +126,20 @@ struct agent {
 	struct sw_lane *lanes; /* between lcore 0 and each */
 
 	/* both */
-	_Atomic uint32_t n_open; /* push_pulls, written by the lcore */
-	atomic_bool is_draining; /* the lcore takes no push_pull any more */
+	_Atomic uint64_t rate_bit_s; /* of ports, as lcore 0 was told */
+	_Atomic uint32_t n_open;     /* push_pulls, written by the lcore */
+	atomic_bool is_draining;     /* the lcore takes no push_pull any more */
 	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
 };
 
 /* agent_knobs.c, lcore: do what a process asks for; show them what is. */
 void sw_agent_tune(struct agent *a, const struct agent_order *o);
 void sw_agent_show_knobs(struct agent *a);
+
+/* sw_agent_pace - the rate may have been set: pace the ports of this lcore's
+ * @loop to it.  Each lcore. */
+void sw_agent_pace(
+	struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s);
 
 /* sw_agent_tell - from the lcore to the control thread. */
 void sw_agent_tell(struct agent *a, const struct agent_news *news);

@@ -26,11 +26,29 @@ static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 			(unsigned long long)bit_s);
 		return SW_EINVAL;
 	}
-	for (uint32_t i = 0; i < a->daemon.n_dpdk_ports; i++)
-		sw_loop_set_rate(
-			&a->poller.loop, i, bit_s / a->daemon.n_lcores);
 	a->knobs.rate_bit_s = bit_s;
+	atomic_store_explicit(&a->rate_bit_s, bit_s, memory_order_relaxed);
+	sw_agent_pace(a, &a->daemon.pollers[0].loop, &a->paced_bit_s);
 	return 0;
+}
+
+void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
+{
+	uint64_t bit_s =
+		atomic_load_explicit(&a->rate_bit_s, memory_order_relaxed);
+
+	if (bit_s == *known_bit_s)
+		return;
+	*known_bit_s = bit_s;
+	for (uint32_t i = 0; i < a->daemon.n_dpdk_ports; i++)
+		sw_loop_set_rate(loop, i, bit_s / a->daemon.n_lcores);
+}
+
+/* Of all lanes together. */
+static uint64_t credit_of(const struct sw_worker *w)
+{
+	return w->sched.policy->is_tunable ? w->sched.limit * w->n_lanes
+					   : w->sched.limit;
 }
 
 /* One of the two; the other stays. */
@@ -48,7 +66,7 @@ static int set_own(
 		return SW_EINVAL;
 	}
 	return sw_worker_set_knobs(&a->worker, is_part ? bytes : s->part_bytes,
-		is_part ? s->limit : bytes);
+		is_part ? credit_of(&a->worker) : bytes);
 }
 
 static int set_all(
@@ -107,7 +125,7 @@ void sw_agent_show_knobs(struct agent *a)
 		return; /* the job's change with a round */
 	a->are_knobs_shown = true;
 	*k = (struct sw_host_knobs){.partition_bytes = w->sched.part_bytes,
-		.credit_bytes = w->sched.limit,
+		.credit_bytes = credit_of(w),
 		.rate_bit_s = k->rate_bit_s,
 		.number = w->knobs.used,
 		.round = w->knobs.highest,

@@ -135,6 +135,7 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 		l->was_opened = true;
 		open_lane(l, now_ns);
 	}
+	sw_agent_pace(l->agent, loop_of(l), &l->paced_bit_s);
 	n = l->is_open ? sw_worker_hear(&l->worker) : 0;
 	if (n)
 		loop_of(l)->tick_at_ns = 0; /* timers may have been set */

@@ -22,7 +22,7 @@
 enum {
 	LAYERS = 12,
 	LAYER_ELEMS = 131072, /* 512 KiB */
-	LAYER_US = 500,       /* forward; backward twice that */
+	LAYER_US = 100,       /* forward; backward twice that */
 	POINTS = SW_ENGINE_PARTS * SW_ENGINE_CREDITS,
 	SKIPPED = 1, /* iterations of a point of the grid */
 	COUNTED = 3,

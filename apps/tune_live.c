@@ -13,7 +13,10 @@ struct sw_tune_space sw_tune_live_space(void)
 
 int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p)
 {
-	l->wanted = p;
+	struct sw_tuning now;
+
+	sw_get_tuning(l->client, &now);
+	l->number = now.number;
 	l->is_waiting = true;
 	return sw_tune(l->client, NULL, p.partition_bytes, p.credit_bytes);
 }
@@ -22,11 +25,8 @@ bool sw_tune_live_is_set(struct sw_tune_live *l)
 {
 	struct sw_tuning now;
 
-	if (!l->is_waiting)
-		return true;
 	sw_get_tuning(l->client, &now);
-	l->is_waiting = now.partition_bytes != l->wanted.partition_bytes ||
-			now.credit_bytes != l->wanted.credit_bytes;
+	l->is_waiting &= now.number == l->number;
 	return !l->is_waiting;
 }
 

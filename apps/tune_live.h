@@ -14,8 +14,8 @@
 struct sw_tune_live {
 	struct sw_tuner tuner;
 	struct sw_client *client;
-	struct sw_tune_point wanted;
-	bool is_waiting; /* it is not in use yet */
+	uint32_t number; /* of the knobs in use when others were asked for */
+	bool is_waiting; /* those are not in use yet */
 	uint64_t n;      /* iterations told */
 	/* Iterations shorter than a sample are told together. */
 	double sample_s, sum_s;
