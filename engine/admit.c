@@ -143,9 +143,10 @@ static bool check_join(
 			"payload class %u: this port carries 1344, 3328 or "
 			"8192 up to %u",
 			j->payload, srv->max_payload[path.port_i]);
-	else if (j->has_crc > 1)
-		refuse(srv, path, j, SW_EINVAL, "crc %u: 0 or 1 expected",
-			j->has_crc);
+	else if (j->has_crc > 1 || j->mode >= SW_N_MODES)
+		refuse(srv, path, j, SW_EINVAL,
+			"crc %u, mode %u: 0 or 1 expected", j->has_crc,
+			j->mode);
 	else if (srv->is_stopping)
 		refuse(srv, path, j, SW_EREFUSED, "the server is stopping");
 	else
@@ -217,6 +218,11 @@ static bool check_job(struct sw_server *srv, struct sw_path path,
 			(unsigned long long)j->credit_bytes, job->name,
 			job->params.policy->name,
 			(unsigned long long)job->params.credit_bytes);
+	else if (job->params.is_async != (j->mode == SW_MODE_ASYNC))
+		refuse(srv, path, j, SW_EMISMATCH,
+			"rank %u: mode %s; job %.32s: %s", j->rank,
+			sw_mode_name(j->mode), job->name,
+			sw_mode_name(job->params.is_async));
 	else if (m->session_i != SW_NO_SESSION)
 		refuse(srv, path, j, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
@@ -380,7 +386,7 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	elem = sw_dtype_bytes(d->item.dtype);
 	return is_text(d->name, sizeof(d->name)) &&
 	       strlen(d->name) == d->item.name_len && elem &&
-	       d->item.pad == 0 && sum->ops[d->item.dtype].put &&
+	       d->item.mode < SW_N_MODES && sum->ops[d->item.dtype].put &&
 	       d->item.n_elems > 0 && d->item.n_elems <= (64ULL << 30) / elem;
 }
 
@@ -403,16 +409,18 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 {
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == d->item.priority &&
+		t->is_async == (d->item.mode == SW_MODE_ASYNC) &&
 		(s->job->is_coordinated ||
 			(t->key == d->item.key && t->first == d->item.first)))
 		return true;
 	sw_session_fail(srv, s, SW_EMISMATCH, t->key,
-		"tensor %.40s: rank %u declares %llu x %s, priority %u; rank "
-		"%u declared %llu x %s, priority %u",
+		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
+		"%u declared %llu x %s, priority %u%s",
 		d->name, s->member, (unsigned long long)d->item.n_elems,
-		sw_dtype_name(d->item.dtype), d->item.priority, t->declared_by,
+		sw_dtype_name(d->item.dtype), d->item.priority,
+		d->item.mode ? ", async" : "", t->declared_by,
 		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
-		t->priority);
+		t->priority, t->is_async ? ", async" : "");
 	return false;
 }
 
@@ -433,6 +441,11 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: place %u is beyond %u", d->name,
 			d->item.first, sw_place_line(&sh->map));
+	else if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
+		sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+			"tensor %.64s is asynchronous, job %.32s is not "
+			"([job] mode)",
+			d->name, s->job->name);
 	else if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
 		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: %llu x %s are more than %u chunks of "

@@ -52,6 +52,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->params.credit_bytes = join->credit_bytes;
 	job->knobs = (struct sw_knobs){.policy = job->params.policy,
 		.credit_bytes = join->credit_bytes};
+	job->params.is_async = join->mode == SW_MODE_ASYNC;
 	job->weight = share.weight;
 	job->quota_bytes = share.quota_bytes;
 	for (uint32_t p = 0; p < srv->n_ports; p++)
@@ -154,6 +155,12 @@ void sw_job_forget(struct sw_server *srv, struct sw_job *job, uint16_t rank)
 	close_if_last(srv, job, rank);
 }
 
+/* Does it go on without a member that died? */
+static bool outlives(const struct sw_job *job)
+{
+	return job->params.is_async && job->state == SW_JOB_RUNNING;
+}
+
 void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text)
 {
@@ -171,10 +178,15 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push
 	 * more than it did (sw_job_left). */
-	if (err && job->is_coordinated)
+	if (err && job->is_coordinated && !outlives(job)) {
 		sw_job_fail(srv, job, rank, err, text);
-	else
-		sw_job_commit_if_all(srv, job);
+		return;
+	}
+	if (err && job->is_coordinated)
+		sw_log(srv->env->log, SW_LOG_WARN,
+			"job %s goes on without rank %u: %s", job->name, rank,
+			text);
+	sw_job_commit_if_all(srv, job);
 }
 
 uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
@@ -182,7 +194,8 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
 	for (; members; members &= members - 1) {
 		uint32_t m = (uint32_t)__builtin_ctzll(members);
 
-		if (job->members[m].is_done)
+		if (job->members[m].is_done ||
+			(job->params.is_async && job->members[m].has_left))
 			return m;
 	}
 	return SW_MAX_MEMBERS;

@@ -94,7 +94,8 @@ static uint32_t build_join(
 		.n_colocated = w->place.n_colocated,
 		.n_lcores = w->place.n_lcores,
 		.policy = (uint8_t)sw_policy_id(w->params.policy),
-		.credit_bytes = w->params.credit_bytes};
+		.credit_bytes = w->params.credit_bytes,
+		.mode = w->params.is_async};
 
 	memcpy(j.job, w->job, sizeof(j.job));
 	memcpy(j.node, w->node_name, sizeof(j.node));
@@ -132,6 +133,7 @@ static uint32_t build_declare(
 			.first = t->first,
 			.priority = t->priority,
 			.dtype = t->dtype,
+			.mode = t->is_async,
 			.name_len = (uint16_t)strlen(t->name)};
 
 		if (at + sizeof(item) + item.name_len > w->params.payload ||

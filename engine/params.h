@@ -46,6 +46,8 @@ struct sw_params {
 	uint64_t part_bytes, credit_bytes;
 	/* Data payloads carry a CRC32C. */
 	bool has_crc;
+	/* The job may have asynchronous tensors, and outlives its members. */
+	bool is_async;
 };
 
 /* sw_params_init - the defaults. */

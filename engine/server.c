@@ -185,34 +185,6 @@ static void refresh_members(struct sw_server *srv, const struct sw_job *job)
 	}
 }
 
-/* Ranks do different things in one round: name both. */
-static void fail_differs(
-	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
-{
-	const struct sw_stensor *t = &s->job->shard.tensors[h->key];
-	const struct sw_chunk *c =
-		&t->chunks[sw_place_local(&t->place, h->chunk)];
-	const struct sw_cell *cell = &c->cell[h->round & 1];
-
-	const char *const ops[] = {"a sum", "a broadcast"};
-	int first = __builtin_ctzll(cell->got);
-
-	if (cell->op != h->op)
-		sw_session_fail(srv, s, SW_EMISMATCH, h->key,
-			"tensor %.64s: rank %u takes part in %s, rank %d in %s",
-			t->name, s->member, ops[h->op], first, ops[cell->op]);
-	else if (cell->root != h->aux)
-		sw_session_fail(srv, s, SW_EMISMATCH, h->key,
-			"tensor %.64s: rank %u broadcasts from rank %u, rank "
-			"%d from rank %u",
-			t->name, s->member, h->aux, first, cell->root);
-	else
-		sw_session_fail(srv, s, SW_ESTEP, h->key,
-			"tensor %.64s: rank %u pushes step %u, rank %d has "
-			"pushed step %u",
-			t->name, s->member, h->step, first, cell->step);
-}
-
 static void on_push(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
@@ -248,24 +220,13 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		add_answer(srv, s, &refused);
 		break;
 	case SW_SHARD_DIFFERS:
-		fail_differs(srv, s, h);
+		sw_session_fail_differs(srv, s, h);
 		break;
 	case SW_SHARD_DROP:
 		break;
 	}
 	if (sw_flow_ack_at(&s->flow) == 0)
 		sw_session_owe(srv, s, SW_OWE_ACK);
-}
-
-/* What the sum waits for will never come. */
-static void fail_left(struct sw_server *srv, struct sw_session *s,
-	const struct sw_answer *a, uint32_t rank)
-{
-	sw_session_fail(srv, s, SW_EPEER, a->key,
-		"rank %u (node %.40s) left and pushes no round %u of tensor "
-		"%.64s",
-		rank, s->job->members[rank].node, a->round,
-		s->job->shard.tensors[a->key].name);
 }
 
 static void on_pull(struct sw_server *srv, struct sw_session *s,
@@ -287,7 +248,7 @@ static void on_pull(struct sw_server *srv, struct sw_session *s,
 		add_answer(srv, s, &answer);
 		left = sw_job_left(s->job, answer.missing);
 		if (left < SW_MAX_MEMBERS)
-			fail_left(srv, s, &answer, left);
+			sw_session_fail_left(srv, s, &answer, left);
 	}
 	sw_session_refresh(srv, s);
 }

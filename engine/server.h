@@ -197,6 +197,14 @@ void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 	uint32_t key, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
+/* server_fail.c: of a push that differs from what another rank does
+ * with the tensor, both are named; what is pulled waits for @rank, which left.
+ */
+void sw_session_fail_differs(
+	struct sw_server *srv, struct sw_session *s, const struct sw_header *h);
+void sw_session_fail_left(struct sw_server *srv, struct sw_session *s,
+	const struct sw_answer *a, uint32_t rank);
+
 /* sw_server_reply - answer somebody without a session; dropped when too many
  * wait, since the question will come again. */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
@@ -247,7 +255,7 @@ void sw_job_forget(struct sw_server *srv, struct sw_job *job, uint16_t rank);
 void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text);
 /* sw_job_left - one of @members that has left without an error (of any other
- * the coordinator says why), SW_MAX_MEMBERS when none. */
+ * the coordinator says why, if it ends the job), SW_MAX_MEMBERS when none. */
 uint32_t sw_job_left(const struct sw_job *job, uint64_t members);
 void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text);

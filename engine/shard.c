@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/async.h"
 #include "engine/bytes.h"
 #include "engine/error.h"
 #include "engine/fold.h"
@@ -49,6 +50,7 @@ static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
 	if (t->mem)
 		env->mem_put(env->ctx, t->mem, t->mem_bytes);
 	free(t->chunks);
+	free(t->kept);
 	free(t->mark_words);
 }
 
@@ -81,6 +83,7 @@ static void shape_tensor(const struct sw_shard *sh,
 	t->priority = item->priority;
 	t->class = sw_class_of(item->priority);
 	t->dtype = item->dtype;
+	t->is_async = item->mode == SW_MODE_ASYNC;
 	t->n_elems = item->n_elems;
 	t->ops = &sh->env->sum->ops[item->dtype];
 	t->chunk_elems = sh->params->payload / elem;
@@ -95,8 +98,16 @@ static void shape_tensor(const struct sw_shard *sh,
 	t->mark_stride = (uint32_t)sw_bitmap_words(
 		t->place.n_local ? t->place.n_local : 1);
 	t->mem_bytes = t->place.n_local *
-		       (t->ops->round ? t->acc_stride + t->res_stride
-				      : 2 * t->acc_stride);
+		       (t->is_async            ? t->acc_stride
+			       : t->ops->round ? t->acc_stride + t->res_stride
+					       : 2 * t->acc_stride);
+}
+
+static uint32_t bytes_per_chunk(
+	const struct sw_shard *sh, const struct sw_stensor *t)
+{
+	return t->is_async ? sw_kept_bytes(sh->n_members)
+			   : (uint32_t)sizeof(struct sw_chunk);
 }
 
 uint64_t sw_shard_need(
@@ -105,7 +116,8 @@ uint64_t sw_shard_need(
 	struct sw_stensor t;
 
 	shape_tensor(sh, item, &t);
-	return t.mem_bytes + t.place.n_local * sizeof(struct sw_chunk) +
+	return t.mem_bytes +
+	       (uint64_t)t.place.n_local * bytes_per_chunk(sh, &t) +
 	       (uint64_t)t.mark_stride * sh->n_members * sizeof(uint64_t);
 }
 
@@ -116,18 +128,23 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 
 	t->mark_words = calloc(
 		(size_t)t->mark_stride * sh->n_members, sizeof(uint64_t));
-	t->chunks = aligned_alloc(LINE, (n ? n : 1) * sizeof(*t->chunks));
+	if (t->is_async)
+		t->kept = calloc(n ? n : 1, bytes_per_chunk(sh, t));
+	else
+		t->chunks =
+			aligned_alloc(LINE, (n ? n : 1) * sizeof(*t->chunks));
 	if (n)
 		t->mem = env->mem_get(env->ctx, t->mem_bytes);
-	if (!t->mark_words || !t->chunks || (n && !t->mem)) {
+	if (!t->mark_words || (!t->chunks && !t->kept) || (n && !t->mem)) {
 		free_tensor(env, t);
 		return SW_ENOMEM;
 	}
+	t->acc[0] = t->acc[1] = t->mem;
+	if (t->is_async)
+		return 0;
 	for (uint32_t i = 0; i < n; i++)
 		sw_chunk_init(&t->chunks[i]);
-	t->acc[0] = t->mem;
 	if (t->ops->round) {
-		t->acc[1] = t->acc[0];
 		t->res[0] = t->res[1] = t->acc[0] + n * t->acc_stride;
 	} else {
 		t->acc[1] = t->acc[0] + n * t->acc_stride;
@@ -396,6 +413,8 @@ static enum sw_shard_push push(struct sw_shard *sh, uint32_t member,
 		sh->stats->rx_weight++;
 		return SW_SHARD_DROP;
 	}
+	if (t->is_async)
+		return sw_async_push(sh, t, member, h, payload);
 	local = sw_place_local(&t->place, h->chunk);
 	c = &t->chunks[local];
 	switch (sw_cell_judge_push(c, h->round, member)) {
@@ -443,10 +462,12 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 
 	if (!t)
 		return false;
-	local = sw_place_local(&t->place, pull->chunk);
-	c = &t->chunks[local];
 	*answer = (struct sw_answer){
 		.key = pull->key, .round = pull->round, .chunk = pull->chunk};
+	if (t->is_async)
+		return sw_async_pull(sh, t, member, pull, answer);
+	local = sw_place_local(&t->place, pull->chunk);
+	c = &t->chunks[local];
 	switch (sw_cell_judge_pull(c, pull->round, member)) {
 	case SW_PULL_RESULT:
 		if (!(c->inflight >> member & 1))
@@ -469,31 +490,47 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	return true;
 }
 
+static const void *take(struct sw_stensor *t, uint32_t member, uint32_t local,
+	struct sw_header *h)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	const struct sw_cell *cell = sw_chunk_owed(c, member);
+
+	c->inflight |= 1ULL << member;
+	*h = result_header(t, cell, local);
+	return result_bytes(t, cell, local);
+}
+
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell_out)
 {
 	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
 	struct sw_bitmap marks = sw_marks_of(t, member);
 	uint32_t local = sw_bitmap_first(&marks);
-	const struct sw_cell *cell;
+	const void *bytes;
 
 	sw_marks_remove(sh, t, member, local);
-	cell = sw_chunk_owed(&t->chunks[local], member);
-	t->chunks[local].inflight |= 1ULL << member;
-	*h = result_header(t, cell, local);
+	bytes = t->is_async ? sw_async_take(sh, t, member, local, h)
+			    : take(t, member, local, h);
 	*cell_out = local;
 	sh->stats->results++;
 	sh->stats->result_bytes += h->payload_len;
-	return result_bytes(t, cell, local);
+	return bytes;
 }
 
 void sw_shard_fate(struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *sent, enum sw_fate fate)
 {
 	struct sw_stensor *t = &sh->tensors[sent->key];
-	struct sw_chunk *c = &t->chunks[sent->cell];
-	const struct sw_cell *owed = sw_chunk_owed(c, member);
+	struct sw_chunk *c;
+	const struct sw_cell *owed;
 
+	if (t->is_async) {
+		sw_async_fate(sh, t, member, sent, fate);
+		return;
+	}
+	c = &t->chunks[sent->cell];
+	owed = sw_chunk_owed(c, member);
 	/* Of an older round: the member holds it, or a newer is marked. */
 	if (!owed || owed->round != sent->round || !(c->inflight >> member & 1))
 		return;

@@ -29,14 +29,15 @@ struct sw_stensor {
 	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
 	uint32_t priority;
 	uint8_t dtype, class;
-	bool is_admitted;
+	bool is_admitted, is_async;
 	uint16_t declared_by; /* the member that declared it first */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;
 	struct sw_place place;
-	struct sw_chunk *chunks; /* by local index */
-	uint8_t *
-		acc[2]; /* by round & 1; both the same where a sum is rounded */
+	struct sw_chunk *chunks; /* by local index; async: */
+	uint8_t *kept;           /* in its place (async.h) */
+	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded
+			    and where a value is kept */
 	uint8_t *res[2]; /* the results; equal to acc where it is not */
 	uint64_t acc_stride, res_stride; /* bytes from chunk to chunk */
 	uint64_t *mark_words; /* n_members bitmaps: result not sent yet */
@@ -72,6 +73,8 @@ struct sw_shard {
 	uint32_t n_keys;            /* no admitted key is larger or equal */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
 	uint64_t *ready_words;
+	/* a value that is sent as a 16-bit type */
+	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
 
 /* sw_shard_open - an empty shard; @job was checked.  Errors: SW_ENOMEM. */
@@ -83,7 +86,8 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 void sw_shard_close(struct sw_shard *sh);
 
 /* sw_shard_need - bytes that a tensor takes here: two generations (for 16-bit
- * types an f32 accumulator and a result), 64 per chunk, and marks. */
+ * types an f32 accumulator and a result) and 64 per chunk, asynchronous one
+ * value (for 16-bit types in f32) and 24 + 4 * members per chunk; and marks. */
 uint64_t sw_shard_need(
 	const struct sw_shard *sh, const struct sw_declare_item *item);
 

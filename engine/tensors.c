@@ -88,7 +88,8 @@ static int shape(struct sw_worker *w, const struct sw_worker_tensor *in,
 			(uint32_t)(in->n_elems - (n_chunks - 1) * per_chunk) *
 			elem,
 		.n_elems = in->n_elems,
-		.base = in->base};
+		.base = in->base,
+		.is_async = in->is_async};
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->chunks = calloc(n_chunks, sizeof(*t->chunks));
 	t->cookies = calloc(w->n_local, sizeof(*t->cookies));
@@ -348,7 +349,8 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	t = &w->tensors[round->tensor];
 	if (round->tensor >= w->n_admitted)
 		return SW_EAGAIN;
-	if (w->n_local > 1 && !t->from[round->local])
+	if ((w->n_local > 1 && !t->from[round->local]) ||
+		(t->is_async && !t->round && round->op == SW_OPERATION_SUM))
 		return SW_EINVAL;
 	if (t->asked >> round->local & 1)
 		return SW_EBUSY;

@@ -164,6 +164,13 @@ uint32_t sw_data_crc(
 	return sw_crc32c(sw_crc32c(0, place, sizeof(place)), payload, len);
 }
 
+const char *sw_mode_name(uint32_t mode)
+{
+	static const char *const names[] = {"synchronous", "asynchronous"};
+
+	return mode < SW_N_MODES ? names[mode] : "of no known mode";
+}
+
 void sw_wire_text(char *text, uint32_t size)
 {
 	text[size - 1] = 0;

@@ -71,6 +71,17 @@ enum sw_operation {
 	SW_N_OPERATIONS = 2,
 };
 
+/* Of a tensor: a sum per round, or a value that the servers keep (async.h).
+ * Of a job: may it have such tensors, and go on without members that died? */
+enum sw_mode {
+	SW_MODE_SYNC = 0,
+	SW_MODE_ASYNC = 1,
+	SW_N_MODES = 2,
+};
+
+/* sw_mode_name - "synchronous", "asynchronous". */
+const char *sw_mode_name(uint32_t mode);
+
 enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
@@ -93,7 +104,8 @@ struct sw_header {
 	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
 	uint8_t op;        /* enum sw_operation */
-	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root */
+	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
+			      async RESULT: updates, with step below */
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint32_t payload_crc;
@@ -164,7 +176,8 @@ struct sw_join {
 	uint8_t policy;        /* enum sw_policy_id */
 	uint8_t n_lcores;      /* servers that are one process; 0: each is */
 	uint64_t credit_bytes; /* of a member; 0: the policy's */
-	uint8_t pad[48];
+	uint8_t mode;          /* enum sw_mode */
+	uint8_t pad[47];
 };
 
 struct sw_accept {
@@ -219,8 +232,9 @@ struct sw_declare_item {
 	uint32_t key;   /* SW_KEY_NONE: coordinator, assign one */
 	uint32_t first; /* as the coordinator answered; to it 0 */
 	uint32_t priority;
-	uint8_t dtype, pad; /* pad: 0 */
-	uint16_t name_len;  /* 1…127; the name follows, no NUL, no padding */
+	uint8_t dtype;
+	uint8_t mode;      /* enum sw_mode */
+	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
 };
 
 struct sw_declared {

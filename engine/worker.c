@@ -83,7 +83,9 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_header *h)
 {
-	if (h->dtype != t->dtype || h->op != t->op) {
+	uint8_t op = t->is_async ? SW_OPERATION_COPY : t->op;
+
+	if (h->dtype != t->dtype || h->op != op) {
 		w->stats.rx_dtype++;
 		return false;
 	}

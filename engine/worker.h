@@ -58,6 +58,7 @@ struct sw_wtensor {
 	uint8_t dtype, class;
 	uint8_t op;     /* of this round, enum sw_operation */
 	uint16_t root;  /* copy: the rank whose bytes it is */
+	bool is_async;  /* pushes deltas, gets copies (async.h) */
 	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
 	bool is_held;   /* all have asked; its round waits for knobs */
@@ -248,6 +249,7 @@ struct sw_worker_tensor {
 	/* Where results go; a single local rank contributes from there, too.
 	 * Borrowed until sw_worker_close. */
 	void *base;
+	bool is_async;
 };
 
 /* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
@@ -264,7 +266,8 @@ int sw_worker_declare(struct sw_worker *w,
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base);
 
-/* One push_pull or broadcast of a tensor, as one local rank asks for it. */
+/* One push_pull or broadcast of a tensor, as one local rank asks for it.  Of an
+ * asynchronous tensor: a delta, after which it holds what the servers keep. */
 struct sw_worker_round {
 	uint32_t tensor, step;
 	uint32_t local;
@@ -276,7 +279,8 @@ struct sw_worker_round {
 /* sw_worker_begin - a local rank asks for a round of a declared tensor, which
  * starts when all have.  Until events.done it may not write its buffer.
  * events.done is called when it ends, in order of completion.
- * Errors: SW_EINVAL no such tensor, root or source, SW_EBUSY it has asked
+ * Errors: SW_EINVAL no such tensor, root or source, or the first round of an
+ * asynchronous tensor is no broadcast; SW_EBUSY it has asked
  * already, SW_EAGAIN not admitted yet, or why the job ended (SW_ECLOSED: it was
  * left); SW_ESTEP or SW_EMISMATCH it asks for something else than a local rank
  * before it, SW_EPEER one has left: these end the job. */

@@ -170,6 +170,9 @@ static void draw_size(struct sim_job *job)
 	job->leaves = below(job, 2);
 	job->copies = below(job, 2) * below(job, 1000001);
 	draw_dtype(job);
+	if (one_in(job, 4)) /* alone, or beside sums */
+		job->async = below(job, 2) ? UINT32_MAX
+					   : (uint32_t)sim_random(&job->rng);
 }
 
 /* Other knobs in the middle of the job, asked for by all of its workers. */
@@ -215,14 +218,16 @@ void sim_job_describe(const struct sim_job *job)
 
 	printf("# seed %llu: %u jobs, %u workers, %u servers (%u colocated) of "
 	       "%u lcores, %u tensors (%u first), %u rounds of %s, %u ppm "
-	       "broadcasts, payload %u, crc %u, window %u KiB, leaves %u, %u "
+	       "broadcasts, async %x, payload %u, crc %u, window %u KiB, "
+	       "leaves %u, %u "
 	       "ppm "
 	       "tunes\n",
 		(unsigned long long)job->seed, job->n_jobs, job->n_workers,
 		job->n_servers, job->n_colocated, job->n_lcores, job->n_tensors,
 		job->n_first, job->n_rounds, sw_dtype_name(job->dtype),
-		job->copies, job->params.payload, job->params.has_crc,
-		job->params.window_bytes >> 10, job->leaves, job->tunes);
+		job->copies, job->async, job->params.payload,
+		job->params.has_crc, job->params.window_bytes >> 10,
+		job->leaves, job->tunes);
 	printf("# lcores of the workers:");
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		printf(" %u", job->n_lanes[r]);

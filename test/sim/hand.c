@@ -202,6 +202,7 @@ bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 		.n_servers = 1,
 		.payload = HAND_PAYLOAD,
 		.has_crc = 1,
+		.mode = rig->is_async,
 		.job = "hand"};
 	struct sw_accept accept;
 	struct hand_got got;
@@ -229,6 +230,7 @@ static bool declare(struct hand_rig *rig, uint32_t i, uint32_t n_elems)
 	struct sw_declare_item item = {.n_elems = n_elems,
 		.key = SW_KEY_NONE,
 		.dtype = SW_I32,
+		.mode = rig->is_async,
 		.name_len = 1};
 	uint8_t payload[sizeof(head) + sizeof(item) + 1];
 	struct sw_header h = {.type = SW_DECLARE,
@@ -266,11 +268,11 @@ void hand_open_idle(struct hand_rig *rig)
 	}
 }
 
-void hand_open(struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems)
+static void open_declared(
+	struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems)
 {
 	uint32_t per = HAND_PAYLOAD / 4;
 
-	hand_open_idle(rig);
 	rig->n_workers = n_workers;
 	rig->n_chunks = (n_elems - 1) / per + 1;
 	rig->last_elems = n_elems - (rig->n_chunks - 1) * per;
@@ -281,6 +283,47 @@ void hand_open(struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems)
 		if (!declare(rig, i, n_elems))
 			abort();
 	hand_pass(rig, SW_MS);
+	hand_empty(rig);
+}
+
+void hand_open(struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems)
+{
+	hand_open_idle(rig);
+	open_declared(rig, n_workers, n_elems);
+}
+
+/* Rank 0 gives the first value. */
+static void start(struct hand_rig *rig, uint32_t i, uint32_t chunk)
+{
+	int32_t payload[HAND_PAYLOAD / 4] = {0};
+	uint32_t n =
+		chunk + 1 == rig->n_chunks ? rig->last_elems : HAND_PAYLOAD / 4;
+	struct sw_header h = {.type = SW_PUSH,
+		.session = rig->w[i].peer,
+		.round = 1,
+		.chunk = chunk,
+		.weight = i == 0,
+		.dtype = SW_I32,
+		.op = SW_OPERATION_COPY,
+		.payload_len = i == 0 ? (uint16_t)(4 * n) : 0};
+
+	h.payload_crc = sw_data_crc(&h, payload, h.payload_len);
+	hand_send(rig, i, &h, payload, NULL);
+}
+
+void hand_open_async(struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems)
+{
+	struct hand_got got;
+
+	hand_open_idle(rig);
+	rig->is_async = true;
+	open_declared(rig, n_workers, n_elems);
+	for (uint32_t c = 0; c < rig->n_chunks; c++)
+		for (uint32_t i = 0; i < n_workers; i++)
+			start(rig, i, c);
+	for (uint32_t i = 0; i < n_workers; i++)
+		while (hand_take(rig, i, SW_RESULT, &got))
+			hand_ack(rig, i, got.h.psn, 1, NULL);
 	hand_empty(rig);
 }
 

@@ -3,7 +3,8 @@
  *
  * No network is between them: a frame that is sent is received at once, and
  * what the server sends lies in the worker's inbox.  The job has one tensor of
- * i32; a push of value v is a chunk full of v.
+ * i32; a push of value v is a chunk full of v.  With is_async it is
+ * asynchronous and every worker has got 0 as its first value.
  */
 #ifndef SW_SIM_HAND_H
 #define SW_SIM_HAND_H
@@ -46,6 +47,7 @@ struct hand_rig {
 	uint64_t now_ns, rng;
 	uint64_t n_starts; /* of workers */
 	bool is_stuck;     /* the server's port takes no frame */
+	bool is_async;
 	uint32_t n_workers, n_chunks, last_elems;
 	struct hand w[HAND_WORKERS];
 };
@@ -53,6 +55,8 @@ struct hand_rig {
 /* A running job of @n_workers that have declared @n_elems; inboxes empty.
  * Exits the test program when that does not work. */
 void hand_open(struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems);
+void hand_open_async(
+	struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems);
 void hand_close(struct hand_rig *rig);
 
 /* An idle server, nobody has joined. */

@@ -124,7 +124,8 @@ static struct sw_worker_tensor declaration(
 		.n_elems = job->n_elems[t],
 		.dtype = job->dtype,
 		.priority = t * (job->priority_step ? job->priority_step : 1),
-		.base = w->data[t]};
+		.base = w->data[t],
+		.is_async = sim_job_is_async(job, t)};
 
 	if (t == 0 && w->rank == job->odd_one) {
 		d.n_elems += job->odd_elems;
@@ -487,6 +488,7 @@ void sim_job_open(struct sim_job *job)
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};
+	job->params.is_async = job->async;
 	sim_oracle_open(job);
 	job->net.on_tx = sim_oracle_on_tx;
 	job->net.n_chunks = sim_oracle_n_chunks;

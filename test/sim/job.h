@@ -80,6 +80,7 @@ struct sim_job {
 	uint32_t dtype;
 	uint16_t n_local[SIM_WORKERS];
 	uint8_t n_lanes[SIM_WORKERS]; /* at most as many as engines */
+	uint32_t async;    /* tensors that are asynchronous, a bit for each */
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
 	uint32_t tunes;    /* turns in which a worker asks for knobs, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
@@ -188,6 +189,12 @@ void sim_oracle_open(struct sim_job *job);
  * SIM_WORKERS: it is a sum. */
 uint32_t sim_oracle_root(
 	const struct sim_job *job, uint32_t i, uint32_t tensor, uint32_t round);
+/* A small number as an element, and back: exact in the dtype. */
+uint64_t sim_oracle_encode(uint32_t dtype, int64_t v);
+int64_t sim_oracle_decode(uint32_t dtype, const uint8_t *p);
+/* Does this local rank have the element in its next push? */
+bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
+	uint32_t local, uint64_t elem);
 /* The gradient of the round that a worker is about to push. */
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* Does the buffer hold the sum of that round?  Counts what does not. */
@@ -198,6 +205,19 @@ void sim_oracle_knobs(struct sim_worker *w, uint32_t tensor);
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor);
+
+/* oracle_async.c: the same of asynchronous tensors.  What is counted as wrong
+ * is returned; @worker sends, or is sent to; the frame's first element is
+ * @first.
+ */
+static inline bool sim_job_is_async(const struct sim_job *job, uint32_t tensor)
+{
+	return job->async >> tensor & 1;
+}
+void sim_async_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
+uint64_t sim_async_check(const struct sim_worker *w, uint32_t tensor);
+uint64_t sim_async_on_tx(struct sim_job *job, const struct sw_tx_frame *t,
+	uint32_t worker, uint32_t tensor, uint64_t first);
 
 /* Name of a tensor; to @out[SW_NAME_MAX], which it returns. */
 const char *sim_job_name(const struct sim_job *job, uint32_t tensor, char *out);

@@ -31,17 +31,50 @@ static uint64_t float_bits(uint32_t v, uint32_t mantissa, uint32_t bias)
 	       (m & ((1ULL << mantissa) - 1));
 }
 
-static uint64_t encode(uint32_t dtype, uint64_t v)
+uint64_t sim_oracle_encode(uint32_t dtype, int64_t v)
 {
+	uint32_t n = (uint32_t)(v < 0 ? -v : v);
+	uint64_t sign = v < 0;
+
 	switch (dtype) {
 	case SW_F32:
-		return float_bits((uint32_t)v, 23, 127);
+		return float_bits(n, 23, 127) | sign << 31;
 	case SW_F16:
-		return float_bits((uint32_t)v, 10, 15);
+		return float_bits(n, 10, 15) | sign << 15;
 	case SW_BF16:
-		return float_bits((uint32_t)v, 7, 127);
+		return float_bits(n, 7, 127) | sign << 15;
 	default:
-		return v;
+		return (uint64_t)v;
+	}
+}
+
+/* Only what is 1 or more; -1: it is not a whole number. */
+static int64_t float_value(uint64_t bits, uint32_t mantissa, uint32_t bias)
+{
+	int64_t m = (int64_t)(bits & ((1ULL << mantissa) - 1)) |
+		    INT64_C(1) << mantissa;
+	int64_t e = (int64_t)(bits >> mantissa) - bias;
+
+	if (e < 0 || e > 40 ||
+		(e < mantissa && m & ((INT64_C(1) << (mantissa - e)) - 1)))
+		return -1;
+	return e < mantissa ? m >> (mantissa - e) : m << (e - mantissa);
+}
+
+int64_t sim_oracle_decode(uint32_t dtype, const uint8_t *p)
+{
+	uint64_t bits = 0;
+
+	memcpy(&bits, p, sw_dtype_bytes(dtype));
+	switch (dtype) {
+	case SW_F32:
+		return float_value(bits, 23, 127);
+	case SW_F16:
+		return float_value(bits, 10, 15);
+	case SW_BF16:
+		return float_value(bits, 7, 127);
+	default:
+		return (int64_t)bits;
 	}
 }
 
@@ -57,12 +90,12 @@ void sim_oracle_open(struct sim_job *job)
 		ones[sim_job_of(job, r)] |= 1ULL << bits * r;
 		job->weight[sim_job_of(job, r)] += job->n_local[r];
 		for (uint32_t d = 1; d < 4; d++)
-			job->grads[r][d] = encode(
+			job->grads[r][d] = sim_oracle_encode(
 				job->dtype, (bits == 1 ? 1ULL : d) << bits * r);
 	}
 	for (uint32_t i = 0; i < job->n_jobs; i++)
 		for (uint32_t d = 1; d < 4; d++)
-			job->sums[i][d] = encode(
+			job->sums[i][d] = sim_oracle_encode(
 				job->dtype, (bits == 1 ? 1 : d) * ones[i]);
 	memset(job->by_key, 0xff, sizeof(job->by_key)); /* SW_KEY_NONE */
 }
@@ -80,8 +113,11 @@ uint32_t sim_oracle_root(
 	const struct sim_job *job, uint32_t i, uint32_t tensor, uint32_t round)
 {
 	uint64_t x = ~job->seed ^ (uint64_t)tensor << 48 ^ round;
+	bool is_async = sim_job_is_async(job, tensor);
 
-	return sim_chance(&x, job->copies)
+	return sim_chance(&x, !is_async ? job->copies
+			      : round   ? 0
+					: 1000000)
 		       ? (uint32_t)sim_below(&x, sim_job_members(job, i)) *
 					 job->n_jobs +
 				 i
@@ -99,7 +135,7 @@ static const uint64_t *outcome(const struct sim_job *job, uint32_t i,
 }
 
 /* Is it in this local rank's share of a sum, or is this what is broadcast? */
-static bool has_digit(const struct sim_worker *w, uint32_t tensor,
+bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
 	uint32_t local, uint64_t elem)
 {
 	uint32_t round = w->round[tensor];
@@ -115,11 +151,15 @@ void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
 	const struct sim_job *job = w->job;
 	uint8_t *p = w->from[local][tensor];
 
+	if (sim_job_is_async(job, tensor)) {
+		sim_async_fill(w, tensor, local);
+		return;
+	}
 	for (uint32_t i = 0; i < job->n_elems[tensor];
 		i++, p += job->elem_bytes) {
 		uint32_t d = digit(job, tensor, w->round[tensor], i);
 
-		if (!has_digit(w, tensor, local, i))
+		if (!sim_oracle_has_share(w, tensor, local, i))
 			d = 0;
 		memcpy(p, &job->grads[w->rank][d], job->elem_bytes);
 	}
@@ -148,6 +188,10 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 		w->round[tensor], 0, job->n_elems[tensor]);
 	char name[SW_NAME_MAX];
 
+	if (sim_job_is_async(job, tensor)) {
+		wrong = sim_async_check(w, tensor);
+		expected = 1;
+	}
 	w->n_wrong += wrong + (weight != expected);
 	if (w->n_wrong && !job->oracle[0])
 		snprintf(job->oracle, sizeof(job->oracle),
@@ -236,8 +280,12 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 		want = job->grads[worker];
 		bytes = push_bytes(job, worker, tensor, h.round - 1, bytes);
 	}
-	wrong = count_wrong(job, t->payload, want, tensor, h.round - 1, first,
-		t->payload_len / job->elem_bytes);
+	if (sim_job_is_async(job, tensor)) {
+		wrong = sim_async_on_tx(job, t, worker, tensor, first);
+		weight = 1;
+	} else
+		wrong = count_wrong(job, t->payload, want, tensor, h.round - 1,
+			first, t->payload_len / job->elem_bytes);
 	wrong += !is_push && h.weight != weight;
 	wrong += t->payload_len != bytes;
 	job->n_checked++;
@@ -274,24 +322,28 @@ const char *sim_job_wrong(struct sim_job *job)
 {
 	const struct sim_faults *x = &job->net.faults;
 	struct sw_stats got;
-	uint64_t chunks = 0, open = 0;
+	uint64_t chunks = 0, sums = 0, open = 0;
 
 	count_servers(job, &got);
-	for (uint32_t t = 0; t < job->n_tensors; t++)
-		chunks += (uint64_t)sim_job_chunks(job, t) * job->n_rounds;
+	for (uint32_t t = 0; t < job->n_tensors; t++) {
+		uint64_t n = (uint64_t)sim_job_chunks(job, t) * job->n_rounds;
+
+		chunks += n;
+		sums += sim_job_is_async(job, t) ? 0 : n;
+	}
 	for (uint32_t i = 0; i < job->n_servers * job->n_lcores; i++)
 		open += sw_server_open_chunks(job->servers[i]);
 	if (job->oracle[0])
 		return job->oracle;
 	if (got.push_folded != chunks * job->n_workers ||
-		got.chunks_done != chunks * job->n_jobs || open)
+		got.chunks_done != sums * job->n_jobs || open)
 		snprintf(job->oracle, sizeof(job->oracle),
 			"%llu folds of %llu, %llu chunks done of %llu, %llu "
 			"open",
 			(unsigned long long)got.push_folded,
 			(unsigned long long)chunks * job->n_workers,
 			(unsigned long long)got.chunks_done,
-			(unsigned long long)chunks * job->n_jobs,
+			(unsigned long long)sums * job->n_jobs,
 			(unsigned long long)open);
 	else if (got.rx_round)
 		snprintf(job->oracle, sizeof(job->oracle),

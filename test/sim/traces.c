@@ -10,6 +10,8 @@
  *  A6   a retransmission rebuilt from the result in an in-place buffer
  *  A9   credit that leaks by loss; grants that are too old; overdrawing
  *  A10  classes that overtake each other are no loss
+ *  A12  deltas of an asynchronous tensor: again, late, ahead; answers that are
+ *       torn or go back
  *  A13  (a) the head of one queue behind the head of another; (c) jobs that
  *       share a server
  *  A14  two agents of one rank; a JOIN that comes late, and counts for nobody
@@ -30,7 +32,6 @@
  *  A7   changes of layout, class or map
  *  A8   epochs, and who decides them
  *  A11  deterministic mode
- *  A12  asynchronous mode
  *  A13  (b) colocated servers, (d) policy p3
  *  A15  authentication
  *  A16  memory of attached processes: test/unit/unit_host_hostile.c
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 	const char *filter = argc > 1 ? argv[1] : NULL;
 	uint32_t passed = 0, failed = 0;
 
+	check_run(trace_async, n_trace_async, filter, &passed, &failed);
 	check_run(trace_cell, n_trace_cell, filter, &passed, &failed);
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);

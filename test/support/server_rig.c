@@ -128,6 +128,7 @@ struct sw_join rig_join_payload(struct server_rig *r, uint32_t i)
 		.n_servers = 1,
 		.payload = RIG_PAYLOAD,
 		.has_crc = r->params.has_crc,
+		.mode = r->params.is_async,
 		.job = "job"};
 
 	snprintf(j.node, sizeof(j.node), "node%u", i);

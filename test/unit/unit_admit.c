@@ -269,7 +269,7 @@ static void join__impossible(void **state)
 		{"of 65 workers", SW_EINVAL, many_members},
 		{"(0 local)", SW_EINVAL, no_local},
 		{"(65535 local)", SW_EINVAL, many_local},
-		{"crc 2: 0 or 1 expected", SW_EINVAL, odd_crc},
+		{"crc 2, mode 0: 0 or 1 expected", SW_EINVAL, odd_crc},
 		{"server 0 of 0", SW_EINVAL, no_servers},
 		{"server 0 of 129", SW_EINVAL, many_servers},
 		{"server 1 of 1", SW_EINVAL, server_high},
@@ -463,6 +463,9 @@ static void join__does_not_fit_the_job(void **state)
 	assert_contains(join(r, 1, &j),
 		"policy bytescheduler, credit 1048576; job job: "
 		"bytescheduler, 0");
+	j = rig_join_payload(r, 1);
+	j.mode = SW_MODE_ASYNC;
+	assert_contains(join(r, 1, &j), "asynchronous; job job: synchronous");
 	assert_contains(rig_join(r, 1), "w1 ACCEPT");
 	server_rig_close(r);
 }

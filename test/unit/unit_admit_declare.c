@@ -209,14 +209,14 @@ static void declare__malformed_item(void **state)
 {
 	static const struct {
 		uint64_t n_elems;
-		uint8_t dtype, op;
+		uint8_t dtype, mode;
 		const char *name;
 	} rows[] = {{0, SW_I32, 0, "a"}, {UINT64_MAX, SW_I32, 0, "a"},
 		{(16ULL << 30) + 1, SW_I32, 0, "a"},
 		{(64ULL << 30) + 1, SW_U8, 0, "a"},
 		{(8ULL << 30) + 1, SW_F64, 0, "a"}, {10, 7, 0, "a"},
 		{10, SW_N_DTYPES, 0, "a"}, {10, 255, 0, "a"},
-		{10, SW_I32, 1, "a"}, {10, SW_I32, 255, "a"},
+		{10, SW_I32, 2, "a"}, {10, SW_I32, 255, "a"},
 		{10, SW_I32, 0, "a\n"}, {10, SW_I32, 0, "\x1b[2J"},
 		{10, SW_I32, 0, "\x7f"}};
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -227,7 +227,7 @@ static void declare__malformed_item(void **state)
 		struct batch b;
 
 		it.dtype = rows[i].dtype;
-		it.pad = rows[i].op;
+		it.mode = rows[i].mode;
 		begin(&b, 0, 1);
 		put(&b, &it, rows[i].name);
 		assert_string_equal(send(r, 0, &b), "");
@@ -286,6 +286,43 @@ static void declare__mismatch_of_dtype_and_priority(void **state)
 		"rank 1 declares 10 x f32");
 	assert_contains(rig_declare(r, 2, 0, "a", SW_I32, 10, 1),
 		"priority 1; rank 0 declared");
+	server_rig_close(r);
+}
+
+static void declare__mismatch_of_mode(void **state)
+{
+	static struct server_rig rig;
+	struct server_rig *r = &rig;
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	server_rig_open(r, 2, QUOTA);
+	r->params.is_async = true;
+	rig_join(r, 0);
+	rig_join(r, 1);
+	it.dtype = SW_I32;
+	it.mode = SW_MODE_ASYNC;
+	begin(&b, 0, 1);
+	put(&b, &it, "a");
+	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k0");
+	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 10, 0),
+		"rank 1 declares 10 x i32, priority 0; rank 0 declared 10 x "
+		"i32, priority 0, async");
+	server_rig_close(r);
+}
+
+static void declare__asynchronous_in_a_synchronous_job(void **state)
+{
+	struct server_rig *r = open_joined(1, QUOTA);
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	it.dtype = SW_I32;
+	it.mode = SW_MODE_ASYNC;
+	begin(&b, 0, 1);
+	put(&b, &it, "a");
+	assert_contains(send(r, 0, &b),
+		"tensor a is asynchronous, job job is not ([job] mode)");
 	server_rig_close(r);
 }
 
@@ -531,6 +568,8 @@ int main(void)
 		cmocka_unit_test(declare__more_chunks_than_can_be_counted),
 		cmocka_unit_test(declare__mismatch),
 		cmocka_unit_test(declare__mismatch_of_dtype_and_priority),
+		cmocka_unit_test(declare__mismatch_of_mode),
+		cmocka_unit_test(declare__asynchronous_in_a_synchronous_job),
 		cmocka_unit_test(declare__name_twice_in_a_batch),
 		cmocka_unit_test(declare__quota),
 		cmocka_unit_test(declare__quota_of_the_job),

@@ -228,6 +228,37 @@ static void left__is_named_to_who_waits(void **state)
 	server_rig_close(r);
 }
 
+/* An asynchronous job outlives its members; only who waits for one of those in
+ * a sum cannot go on. */
+static void leave__asynchronous_goes_on(void **state)
+{
+	struct server_rig *r = open_rig(3);
+
+	r->params.is_async = true;
+	rig_run(r, RIG_CHUNK);
+	rig_leave(r, 1, SW_EPEER, "out of cheese");
+	assert_string_equal(rig_tx(r), "w1 LEFT");
+	rig_push(r, 0, 0, 1, 0, 1);
+	rig_push(r, 2, 0, 1, 0, 1);
+	rig_tx(r);
+	rig_pull(r, 0, 0, 1, 0);
+	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) left "
+				   "and pushes no round 1 of tensor a");
+	server_rig_close(r);
+}
+
+static void leave__asynchronous_while_forming(void **state)
+{
+	struct server_rig *r = open_rig(3);
+
+	r->params.is_async = true;
+	rig_join(r, 0);
+	rig_join(r, 1);
+	rig_leave(r, 1, SW_EPEER, "out of cheese");
+	assert_contains(rig_tx(r), "w0 STATUS failed SW_EPEER out of cheese");
+	server_rig_close(r);
+}
+
 static void close__last_member_gives_all_back(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -321,6 +352,8 @@ int main(void)
 		cmocka_unit_test(fail__once),
 		cmocka_unit_test(leave__in_peace),
 		cmocka_unit_test(left__is_named_to_who_waits),
+		cmocka_unit_test(leave__asynchronous_goes_on),
+		cmocka_unit_test(leave__asynchronous_while_forming),
 		cmocka_unit_test(close__last_member_gives_all_back),
 		cmocka_unit_test(close__then_open_again),
 		cmocka_unit_test(confirm__replayed_join_does_not_keep_alive),

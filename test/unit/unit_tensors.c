@@ -189,6 +189,19 @@ static void push__wrong(void **state)
 	wrig_close(r);
 }
 
+/* Deltas come after the first value. */
+static void push__asynchronous(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+	struct sw_worker_round copy = {.op = SW_OPERATION_COPY};
+
+	wrig_declare(r, "a", 10, 0);
+	r->w.tensors[0].is_async = true;
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), SW_EINVAL);
+	assert_int_equal(sw_worker_begin(&r->w, &copy), 0);
+	wrig_close(r);
+}
+
 /* Whatever was submitted ends, and nothing can be submitted any more. */
 static void push__after_the_end(void **state)
 {
@@ -359,6 +372,7 @@ int main(void)
 		cmocka_unit_test(declare__after_the_end),
 		cmocka_unit_test(declare__many),
 		cmocka_unit_test(push__wrong),
+		cmocka_unit_test(push__asynchronous),
 		cmocka_unit_test(push__after_the_end),
 		cmocka_unit_test(push__after_a_failure),
 		cmocka_unit_test(push__from_done),

@@ -1,0 +1,184 @@
+/* async.c - parameters that the server keeps: asynchronous training.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/async.h"
+
+#include "engine/marks.h"
+#include "engine/ticks.h"
+
+static uint8_t *value_of(const struct sw_stensor *t, uint32_t local)
+{
+	return t->acc[0] + local * t->acc_stride;
+}
+
+static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
+	uint32_t local, const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t n = h->payload_len / t->ops->elem_bytes;
+
+	if (!n)
+		return; /* of a broadcast, and not the root's */
+	if (h->op == SW_OPERATION_SUM)
+		t->ops->add(value_of(t, local), payload, n);
+	else
+		t->ops->put(value_of(t, local), payload, n);
+	k->n_updates++;
+}
+
+/* One more has asked for the first value; when all have, all are answered. */
+static enum sw_shard_push start(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_kept *k, uint32_t member, uint32_t local)
+{
+	sh->n_open += !k->got;
+	k->got |= 1ULL << member;
+	k->is_ready = k->got == sh->expected && k->n_updates;
+	if (!k->is_ready)
+		return SW_SHARD_TAKEN;
+	sh->n_open--;
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		sw_marks_add(sh, t, m, local);
+	return SW_SHARD_COMPLETE;
+}
+
+static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t local = sw_place_local(&t->place, h->chunk);
+	struct sw_kept *k = sw_async_chunk(sh, t, local);
+
+	if (!k->got)
+		k->root = h->aux;
+	SW_TIMED(sh->stats->ticks_fold, add_bytes(t, k, local, h, payload));
+	k->last[member] = h->round;
+	/* Pushing this round, the member holds the answer to its last one. */
+	k->inflight &= ~(1ULL << member);
+	sw_marks_remove(sh, t, member, local);
+	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sh->n_folded++;
+	sh->stats->push_folded++;
+	sh->stats->push_bytes += h->payload_len;
+	if (!k->is_ready)
+		return start(sh, t, k, member, local);
+	sw_marks_add(sh, t, member, local);
+	return SW_SHARD_RESULT;
+}
+
+static enum sw_shard_push check_and_fold(struct sw_shard *sh,
+	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
+	const uint8_t *payload)
+{
+	const struct sw_kept *k =
+		sw_async_chunk(sh, t, sw_place_local(&t->place, h->chunk));
+	uint32_t crc = h->payload_crc;
+
+	if (sh->params->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, payload, h->payload_len));
+	if (crc != h->payload_crc) {
+		sh->stats->rx_payload_crc++;
+		return SW_SHARD_CRC;
+	}
+	if (h->round == 1 && k->got && k->root != h->aux)
+		return SW_SHARD_DIFFERS; /* about who gives the first value */
+	return fold(sh, t, member, h, payload);
+}
+
+enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t local = sw_place_local(&t->place, h->chunk);
+	struct sw_kept *k = sw_async_chunk(sh, t, local);
+
+	switch (sw_kept_judge_push(k, h->round, member, h->op)) {
+	case SW_PUSH_FOLD:
+		return sh->is_draining
+			       ? SW_SHARD_DROP
+			       : check_and_fold(sh, t, member, h, payload);
+	case SW_PUSH_DONE:
+		sh->stats->push_again++;
+		if (k->inflight >> member & 1)
+			return SW_SHARD_TAKEN;
+		sw_marks_add(sh, t, member, local);
+		return SW_SHARD_RESULT;
+	case SW_PUSH_HAVE:
+	case SW_PUSH_OLD:
+		sh->stats->push_again++;
+		return SW_SHARD_TAKEN;
+	default:
+		sh->stats->rx_round++;
+		return SW_SHARD_DROP;
+	}
+}
+
+bool sw_async_pull(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	const struct sw_pull *pull, struct sw_answer *answer)
+{
+	uint32_t local = sw_place_local(&t->place, pull->chunk);
+	const struct sw_kept *k = sw_async_chunk(sh, t, local);
+
+	switch (sw_kept_judge_pull(k, pull->round, member)) {
+	case SW_PULL_RESULT:
+		if (!(k->inflight >> member & 1))
+			sw_marks_add(sh, t, member, local);
+		return false;
+	case SW_PULL_WAIT:
+		answer->kind = SW_ANSWER_WAIT;
+		answer->missing = sh->expected & ~k->got;
+		sh->stats->pull_wait++;
+		return true;
+	case SW_PULL_NEED:
+		answer->kind = SW_ANSWER_NEED;
+		sh->stats->pull_need++;
+		return true;
+	case SW_PULL_GONE:
+		break;
+	}
+	answer->kind = SW_ANSWER_GONE;
+	sh->stats->pull_gone++;
+	return true;
+}
+
+const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, struct sw_header *h)
+{
+	struct sw_kept *k = sw_async_chunk(sh, t, local);
+	uint32_t chunk = sw_place_global(&t->place, local);
+	uint32_t n =
+		chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
+	const uint8_t *bytes = value_of(t, local);
+
+	k->inflight |= 1ULL << member;
+	*h = (struct sw_header){.type = SW_RESULT,
+		.class = t->class,
+		.key = t->key,
+		.round = k->last[member],
+		.chunk = chunk,
+		.step = (uint16_t)k->n_updates,
+		.aux = (uint16_t)(k->n_updates >> 16),
+		.weight = 1,
+		.dtype = t->dtype,
+		.op = SW_OPERATION_COPY,
+		.payload_len = (uint16_t)(n * t->ops->elem_bytes)};
+	if (t->ops->round) {
+		t->ops->round(sh->rounded, bytes, n);
+		bytes = sh->rounded;
+	}
+	if (sh->params->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_result,
+			h->payload_crc = sw_data_crc(h, bytes, h->payload_len));
+	return bytes;
+}
+
+void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	const struct sw_sent *sent, enum sw_fate fate)
+{
+	struct sw_kept *k = sw_async_chunk(sh, t, sent->cell);
+
+	/* Of an older round: the member holds its answer. */
+	if (sent->round != k->last[member] || !(k->inflight >> member & 1))
+		return;
+	k->inflight &= ~(1ULL << member);
+	if (fate == SW_LOST) {
+		sw_marks_add(sh, t, member, sent->cell);
+		sh->stats->retransmissions++;
+	}
+}

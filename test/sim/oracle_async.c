@@ -1,0 +1,156 @@
+/* oracle_async.c - what every answer about an asynchronous tensor must be.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Base-4 digit w of every element says how far member w has come: after its
+ * round r it is 1 + (r + x) % 3, x drawn from tensor and element.  The first
+ * value has all digits of round 1, and the delta of round r moves the member's
+ * own digit on from r - 1 to r.  So a delta that is lost, doubled, of another
+ * member or out of order shows in its digit at once.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "test/sim/job.h"
+
+/* Digit of a member after its round @r, from 1. */
+static int64_t digit(
+	const struct sim_job *job, uint32_t tensor, uint32_t r, uint64_t elem)
+{
+	uint64_t x = job->seed ^ (uint64_t)tensor << 48 ^ elem;
+
+	return 1 + (int64_t)((r + sim_random(&x) % 3) % 3);
+}
+
+/* What @worker pushes in its round @r; the first value, if it is the root. */
+static uint64_t contribution(const struct sim_job *job, uint32_t worker,
+	uint32_t tensor, uint32_t r, uint64_t elem)
+{
+	int64_t d = digit(job, tensor, r, elem), v = 0;
+	uint32_t i = sim_job_of(job, worker);
+
+	if (r > 1)
+		return sim_oracle_encode(
+			job->dtype, (d - digit(job, tensor, r - 1, elem)) *
+					    (INT64_C(1) << 2 * worker));
+	for (uint32_t w = i; w < job->n_workers; w += job->n_jobs)
+		v += d << 2 * w;
+	return sim_oracle_encode(job->dtype, v);
+}
+
+void sim_async_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
+{
+	const struct sim_job *job = w->job;
+	uint8_t *p = w->from[local][tensor];
+
+	for (uint32_t e = 0; e < job->n_elems[tensor];
+		e++, p += job->elem_bytes) {
+		uint64_t v = contribution(
+			job, w->rank, tensor, w->round[tensor] + 1, e);
+
+		if (!sim_oracle_has_share(w, tensor, local, e))
+			v = 0;
+		memcpy(p, &v, job->elem_bytes);
+	}
+}
+
+/* How many of @n elements at @p, the first being @from, are not what @worker
+ * pushes in its round @r? */
+static uint64_t wrong_in_push(const struct sim_job *job, const uint8_t *p,
+	uint32_t worker, uint32_t tensor, uint32_t r, uint64_t from, uint64_t n)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t e = 0; e < n; e++, p += job->elem_bytes) {
+		uint64_t v = contribution(job, worker, tensor, r, from + e);
+
+		wrong += memcmp(p, &v, job->elem_bytes) != 0;
+	}
+	return wrong;
+}
+
+/* Rounds of a member that may have been folded by now: from, and to. */
+static void span(const struct sim_worker *w, uint32_t tensor, uint32_t r[2])
+{
+	r[0] = (uint32_t)sw_max64(1, w->round[tensor]);
+	r[1] = w->round[tensor] + 1;
+}
+
+/* Is it a value in which @worker has come to round @r?  With @is_now each of
+ * the others is as far as it can be at this moment. */
+static bool is_value(const struct sim_job *job, int64_t v, uint32_t worker,
+	uint32_t tensor, uint32_t r, uint64_t elem, bool is_now)
+{
+	for (uint32_t w = 0; w < job->n_workers; w++, v >>= 2) {
+		uint32_t at[2];
+
+		if (sim_job_of(job, w) != sim_job_of(job, worker)) {
+			if (v & 3)
+				return false;
+			continue;
+		}
+		span(&job->workers[w], tensor, at);
+		if (w == worker) {
+			if ((v & 3) != digit(job, tensor, r, elem))
+				return false;
+		} else if (!(v & 3) ||
+			   (is_now &&
+				   (v & 3) != digit(job, tensor, at[0], elem) &&
+				   (v & 3) != digit(job, tensor, at[1], elem)))
+			return false;
+	}
+	return v == 0;
+}
+
+static uint64_t wrong_in_value(const struct sim_job *job, const uint8_t *p,
+	uint32_t worker, uint32_t tensor, uint32_t r, uint64_t from, uint64_t n,
+	bool is_now)
+{
+	uint64_t wrong = 0;
+
+	for (uint64_t e = 0; e < n; e++, p += job->elem_bytes)
+		wrong += !is_value(job, sim_oracle_decode(job->dtype, p),
+			worker, tensor, r, from + e, is_now);
+	return wrong;
+}
+
+uint64_t sim_async_check(const struct sim_worker *w, uint32_t tensor)
+{
+	return wrong_in_value(w->job, w->data[tensor], w->rank, tensor,
+		w->round[tensor] + 1, 0, w->job->n_elems[tensor], false);
+}
+
+/* Is the number of updates possible, with all that is folded for sure and all
+ * that can be? */
+static bool is_count(const struct sim_job *job, uint32_t worker,
+	uint32_t tensor, uint32_t count)
+{
+	uint32_t low = 1, high = 1;
+
+	for (uint32_t w = sim_job_of(job, worker); w < job->n_workers;
+		w += job->n_jobs) {
+		uint32_t at[2];
+
+		span(&job->workers[w], tensor, at);
+		low += at[0] - 1;
+		high += at[1] - 1;
+	}
+	return count >= low && count <= high;
+}
+
+uint64_t sim_async_on_tx(struct sim_job *job, const struct sw_tx_frame *t,
+	uint32_t worker, uint32_t tensor, uint64_t first)
+{
+	uint32_t round = sw_load32(t->head + 20);
+	uint64_t n = t->payload_len / job->elem_bytes;
+	uint16_t low, high;
+
+	if (t->head[3] == SW_PUSH)
+		return wrong_in_push(
+			job, t->payload, worker, tensor, round, first, n);
+	memcpy(&low, t->head + 28, 2);
+	memcpy(&high, t->head + 34, 2);
+	return wrong_in_value(
+		       job, t->payload, worker, tensor, round, first, n, true) +
+	       !is_count(job, worker, tensor, low | (uint32_t)high << 16);
+}

@@ -1,0 +1,238 @@
+/* trace_async.c - traces of asynchronous tensors: A12.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/async.h"
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "test/sim/hand.h"
+#include "test/sim/trace_job.h"
+
+enum { A, B };
+
+static void expect_value(struct check *c, struct hand_rig *rig, uint32_t i,
+	uint32_t round, int32_t value)
+{
+	struct hand_got got;
+
+	if (!check(c, hand_take(rig, i, SW_RESULT, &got), "a RESULT came"))
+		return;
+	check_eq(c, got.h.round, round, "round of the RESULT");
+	check(c, got.is_intact, "the RESULT has its CRC");
+	check(c, got.is_even, "the RESULT is one value");
+	check_eq(c, (uint32_t)got.value, (uint32_t)value, "the value");
+}
+
+/* 1. A pushes 2, is answered, pushes 3; 3 overtakes a second copy of 2.  No
+ * delta is lost, none is added twice, however late it comes. */
+static void a12_deltas_again_and_late(struct check *c)
+{
+	struct hand_rig rig;
+	struct hand_frame second, third;
+
+	hand_open_async(&rig, 2, 100);
+	hand_push(&rig, A, 2, 0, 1, &second);
+	expect_value(c, &rig, A, 2, 1);
+	hand_push(&rig, A, 3, 0, 10, &third);
+	hand_again(&rig, A, &second);
+	hand_again(&rig, A, &third);
+	hand_empty(&rig);
+	hand_push(&rig, A, 4, 0, 100, NULL);
+	hand_again(&rig, A, &second);
+	expect_value(c, &rig, A, 4, 111);
+	check_eq(c, rig.srv.stats.push_folded, 5, "folds");
+	check_eq(c, rig.srv.stats.push_again, 3, "pushes that came again");
+	check_eq(c, rig.srv.stats.rx_round, 0, "violations");
+	hand_close(&rig);
+}
+
+/* "Newer: fold it, last = 4" would lose 3 for ever. */
+static void a12_a_gap_is_not_folded(struct check *c)
+{
+	struct hand_rig rig;
+
+	hand_open_async(&rig, 2, 100);
+	hand_push(&rig, A, 2, 0, 1, NULL);
+	hand_push(&rig, A, 4, 0, 100, NULL);
+	check_eq(c, rig.srv.stats.rx_round, 1, "violations");
+	hand_empty(&rig);
+	hand_push(&rig, A, 3, 0, 10, NULL);
+	expect_value(c, &rig, A, 3, 11);
+	hand_push(&rig, A, 4, 0, 100, NULL);
+	expect_value(c, &rig, A, 4, 111);
+	hand_close(&rig);
+}
+
+/* B never says a word, and A does not notice. */
+static void a12_nobody_is_waited_for(struct check *c)
+{
+	struct hand_rig rig;
+
+	hand_open_async(&rig, 2, 100);
+	for (uint32_t r = 2; r < 50; r++) {
+		struct hand_got got;
+
+		hand_push(&rig, A, r, 0, 1, NULL);
+		check(c, hand_take(&rig, A, SW_RESULT, &got), "at once");
+		check_eq(c, (uint32_t)got.value, r - 1, "the value");
+		hand_ack(&rig, A, got.h.psn, 1, NULL);
+	}
+	hand_push(&rig, B, 2, 0, 1000, NULL);
+	expect_value(c, &rig, B, 2, 1048);
+	hand_close(&rig);
+}
+
+/* An answer that is lost and built again while others push is one value with
+ * its CRC, never older than the one before. */
+static void a12_a_lost_answer_is_built_anew(struct check *c)
+{
+	struct hand_rig rig;
+	struct hand_got first, again;
+
+	hand_open_async(&rig, 2, 100);
+	hand_push(&rig, A, 2, 0, 1, NULL);
+	check(c, hand_take(&rig, A, SW_RESULT, &first), "the answer left");
+	for (uint32_t r = 2; r < 5; r++)
+		hand_push(&rig, B, r, 0, 1000, NULL);
+	hand_empty(&rig);
+	hand_pass(&rig, SW_S / 2); /* not acknowledged */
+	check(c, hand_take(&rig, A, SW_RESULT, &again), "it came again");
+	check_eq(c, again.h.round, 2, "round");
+	check(c, again.is_intact && again.is_even, "it is one value");
+	check_eq(c, (uint32_t)again.value, 3001, "the value of now");
+	check(c, again.h.step > first.h.step, "more updates are in it");
+	hand_close(&rig);
+}
+
+/* The answer waits behind a full port; what leaves is the value of then. */
+static void a12_an_answer_is_copied_when_it_leaves(struct check *c)
+{
+	struct hand_rig rig;
+
+	hand_open_async(&rig, 2, 100);
+	rig.is_stuck = true;
+	hand_push(&rig, A, 2, 0, 1, NULL);
+	hand_push(&rig, B, 2, 0, 10, NULL);
+	rig.is_stuck = false;
+	hand_pass(&rig, SW_MS);
+	expect_value(c, &rig, A, 2, 11);
+	expect_value(c, &rig, B, 2, 11);
+	hand_close(&rig);
+}
+
+struct keeper {
+	struct sim_net *net;
+	struct sim_frame *kept[64];
+	uint32_t n;
+};
+
+/* Every RESULT to rank 0 comes again behind each that follows. */
+static enum sim_fate replay_answers(void *ctx, struct sim_frame *f)
+{
+	struct keeper *k = ctx;
+
+	if (!is_type(f, SW_RESULT, 0) || f->to != 1)
+		return SIM_PASS;
+	for (uint32_t i = 0; i < k->n; i++)
+		sim_net_replay(k->net, k->kept[i]);
+	if (k->n < SW_ARRAY_SIZE(k->kept)) {
+		k->kept[k->n] = malloc(sizeof(*f) + f->len);
+		if (!k->kept[k->n])
+			abort();
+		memcpy(k->kept[k->n++], f, sizeof(*f) + f->len);
+	}
+	return SIM_PASS;
+}
+
+/* 3. The answer to round r, overtaken by that to r + 1, must not set the
+ * worker's parameters back. */
+static void a12_answers_do_not_go_back(struct check *c)
+{
+	struct sim_job *job = new_job(2 * 336, 12);
+	struct keeper k = {.net = &job->net};
+
+	job->async = 1;
+	job->net.hook = replay_answers;
+	job->net.hook_ctx = &k;
+	sim_job_open(job);
+	check(c, sim_job_run(job, SW_S), "the job ends");
+	sim_job_pass(job, SW_MS);
+	check(c, job->workers[0].engine.stats.result_again >= 16,
+		"RESULTs came that were not waited for");
+	while (k.n)
+		free(k.kept[--k.n]);
+	end_job(c, job);
+}
+
+/* A node that is a hundred times slower in its loop does not hold the other:
+ * that has all its rounds when the slow one has few. */
+static void a12_the_slow_hold_nobody(struct check *c)
+{
+	struct sim_job *job = new_job(100 * 336, 200);
+
+	job->async = 1;
+	sim_job_open(job);
+	job->net.nodes[2].turn_ns *= 1000;
+	while (job->workers[0].round[0] < 200 && job->net.now_ns < 20 * SW_S)
+		sim_job_pass(job, SW_MS);
+	check_eq(c, job->workers[0].round[0], 200, "rounds of the fast one");
+	check(c, job->workers[1].round[0] < 100, "the slow one has few");
+	check(c, sim_job_run(job, 600 * SW_S), "it ends, too");
+	end_job(c, job);
+}
+
+/* A member that dies ends nothing for the others. */
+static void a12_the_dead_hold_nobody(struct check *c)
+{
+	struct sim_job *job = new_job(4 * 336, 1000000);
+
+	job->n_workers = 3;
+	job->async = 1;
+	job->params.dead_after = 20 * SW_MS;
+	sim_job_open(job);
+	sim_job_pass(job, 5 * SW_MS);
+	check(c, job->workers[0].round[0] > 1, "the job was running");
+	sim_worker_kill(job, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t before = job->workers[0].round[0];
+
+		sim_job_pass(job, job->params.dead_after);
+		check(c, job->workers[0].round[0] > before + 100, "they go on");
+	}
+	for (uint32_t r = 0; r < 3; r += 2)
+		check(c, !job->workers[r].has_failed, "nobody failed");
+	check_eq(c, job->servers[0]->stats.sessions_dead, 1, "dead sessions");
+	check(c, !job->oracle[0], job->oracle);
+	sim_job_close(job);
+	free(job);
+}
+
+/* Beside a sum of the same job: who needs the dead in it is told their name. */
+static void a12_a_sum_of_the_dead(struct check *c)
+{
+	struct sim_job *job = new_job(100, 1000000);
+
+	job->n_tensors = job->n_first = 2;
+	job->async = 1;
+	sim_job_open(job);
+	sim_job_pass(job, 5 * SW_MS);
+	sim_worker_kill(job, 1);
+	sim_job_pass(job, job->params.dead_after + SW_S);
+	check(c, job->workers[0].has_failed, "it failed");
+	check_eq(c, (uint64_t)job->workers[0].err, (uint64_t)SW_EPEER, "error");
+	check_text(c, job->workers[0].text, "rank 1 (node gpu1) left");
+	sim_job_close(job);
+	free(job);
+}
+
+const struct check_case trace_async[] = {
+	{"a12_deltas_again_and_late", a12_deltas_again_and_late},
+	{"a12_a_gap_is_not_folded", a12_a_gap_is_not_folded},
+	{"a12_nobody_is_waited_for", a12_nobody_is_waited_for},
+	{"a12_a_lost_answer_is_built_anew", a12_a_lost_answer_is_built_anew},
+	{"a12_an_answer_is_copied_when_it_leaves",
+		a12_an_answer_is_copied_when_it_leaves},
+	{"a12_answers_do_not_go_back", a12_answers_do_not_go_back},
+	{"a12_the_slow_hold_nobody", a12_the_slow_hold_nobody},
+	{"a12_the_dead_hold_nobody", a12_the_dead_hold_nobody},
+	{"a12_a_sum_of_the_dead", a12_a_sum_of_the_dead},
+};
+const uint32_t n_trace_async = SW_ARRAY_SIZE(trace_async);
