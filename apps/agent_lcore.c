@@ -188,7 +188,8 @@ static uint32_t list_new(struct agent *a, const struct agent_order *o,
 			.n_elems = t->n_elems,
 			.dtype = t->dtype,
 			.priority = t->priority,
-			.base = is_alone ? t->base : t->result};
+			.base = is_alone ? t->base : t->result,
+			.is_async = t->is_async};
 	}
 	return n;
 }

@@ -51,6 +51,9 @@ int sw_cmd_run(int argc, char **argv)
 			"processes of CMD"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
 			"for the others to end, once one has failed"},
+		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
+			"[job] mode asynchronous: the others go on when one "
+			"has failed"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 64,
 			"processes that share an agent"},
 		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
@@ -78,6 +81,8 @@ int sw_cmd_run(int argc, char **argv)
 	r.command = argv + command;
 	if (agents_check(&r))
 		return 2;
+	if (r.is_async)
+		r.net.job_keys = "mode = asynchronous\n";
 	r.net.log_level = r.is_verbose ? "info" : "warn";
 	return sw_run_all(&r);
 }

@@ -40,6 +40,7 @@ struct sw_run {
 	uint32_t n_ranks;
 	uint64_t grace_ns; /* for the others, once one has failed */
 	bool is_verbose, has_no_tags;
+	bool is_async;  /* the others go on when one has failed */
 	char **command; /* ends with NULL */
 	struct sw_net net;
 	struct sw_run_proc procs[SW_RUN_PROCS_MAX];

@@ -54,9 +54,10 @@ static void signal_all(struct sw_run *r, bool is_rank, int number)
 /* Something went wrong: the ranks that are left have @grace_ns to end. */
 static void begin_end(struct sw_run *r, int code, uint64_t grace_ns)
 {
-	if (r->code)
+	if (r->end_signal)
 		return;
-	r->code = code;
+	if (!r->code)
+		r->code = code;
 	r->limit_ns = now_ns() + grace_ns;
 	r->end_signal = SIGTERM;
 }
@@ -68,8 +69,13 @@ static void has_ended(struct sw_run *r, struct sw_run_proc *p)
 	if (p->is_told ? p->is_rank || !p->code : p->is_rank && !p->code)
 		return;
 	fprintf(stderr, "sumwire run: %s %s\n", p->name, p->how);
+	if (p->is_rank && r->is_async) {
+		if (!r->code)
+			r->code = p->code;
+		return;
+	}
 	n = n_running(r, true);
-	if (!r->code && n)
+	if (!r->end_signal && n)
 		fprintf(stderr,
 			"sumwire run: the other ranks have %.0f s to end\n",
 			(double)r->grace_ns / 1e9);
@@ -86,7 +92,7 @@ static void reap(struct sw_run *r)
 static void pass_on(struct sw_run *r, int number)
 {
 	signal_all(r, true, number);
-	if (number == SIGUSR1 || number == SIGUSR2 || r->code)
+	if (number == SIGUSR1 || number == SIGUSR2 || r->end_signal)
 		return;
 	fprintf(stderr, "sumwire run: %s: the ranks have %.0f s to end\n",
 		strsignal(number), (double)r->grace_ns / 1e9);
@@ -112,7 +118,7 @@ static void lines_take(struct sw_run *r)
 	for (uint32_t i = 0; i < r->n_procs; i++)
 		for (int k = 0; k < 2; k++)
 			err |= sw_lines_move(&r->procs[i].lines[k]);
-	if (!err || r->code)
+	if (!err || r->end_signal)
 		return;
 	fprintf(stderr, "sumwire run: the output cannot be written: ending\n");
 	begin_end(r, FAILED, 0);
@@ -194,7 +200,7 @@ static void run_ranks(struct sw_run *r)
 		start(r, 1 + r->net.n_agents, r->n_ranks);
 	while (n_running(r, true)) {
 		turn(r, POLL_MS);
-		if (r->code && now_ns() >= r->limit_ns)
+		if (r->end_signal && now_ns() >= r->limit_ns)
 			press(r);
 	}
 }

@@ -87,6 +87,17 @@ static int role_convert(
 					    "first server does its work");
 }
 
+/* BytePS's switch. */
+static int mode_convert(
+	const struct reading *r, const char *text, char *to, const char *name)
+{
+	if (strcmp(text, "0") && strcmp(text, "1"))
+		return snprintf(r->why, SW_LAUNCH_WHY_BYTES,
+			"%s=%.60s is neither 0 nor 1", name, text);
+	strcpy(to, *text == '1' ? "asynchronous" : "synchronous");
+	return 0;
+}
+
 /* "2(x3),1": three nodes with two tasks, one with one; ours is SLURM_NODEID. */
 static int per_node_convert(
 	const struct reading *r, const char *text, char *to, const char *name)
@@ -125,6 +136,7 @@ static const struct variable {
 #define CONVERT_NUMBER   number_convert
 #define CONVERT_NAME     name_convert
 #define CONVERT_ROLE     role_convert
+#define CONVERT_MODE     mode_convert
 #define CONVERT_PER_NODE per_node_convert
 #define LAUNCHER(id, word, mark, is_wrapped, name)
 #define VARIABLE(launcher, variable, key, conversion) \

@@ -21,6 +21,7 @@ enum sw_launch_key {
 	SW_LAUNCH_SERVERS, /* how many there are */
 	SW_LAUNCH_ROOT_IP, /* of the first one */
 	SW_LAUNCH_ROOT_PORT,
+	SW_LAUNCH_MODE, /* as [job] mode */
 	SW_LAUNCH_KEYS,
 };
 

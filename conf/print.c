@@ -213,6 +213,7 @@ static const struct {
 #define GIVES_SERVERS                              "number of `[server NAME]`, to compare"
 #define GIVES_ROOT_IP                              "`ip` of the first `[server NAME]`, made if there is none"
 #define GIVES_ROOT_PORT                            "its `udp_port`; `[serve] udp_port` of an only server"
+#define GIVES_MODE                                 "`[job] mode`; 1: asynchronous"
 #define LAUNCHER(id, word, mark, is_wrapped, name) {name, mark, NULL},
 #define VARIABLE(launcher, variable, key, conversion) \
 	{NULL, variable, GIVES_##key},

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/async.h"
 
+#include "engine/fold.h"
 #include "engine/marks.h"
 #include "engine/ticks.h"
 
@@ -70,7 +71,7 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		sw_async_chunk(sh, t, sw_place_local(&t->place, h->chunk));
 	uint32_t crc = h->payload_crc;
 
-	if (sh->params->has_crc)
+	if (sw_shard_has_crc(sh, member))
 		SW_TIMED(sh->stats->ticks_crc_in,
 			crc = sw_data_crc(h, payload, h->payload_len));
 	if (crc != h->payload_crc) {
@@ -142,8 +143,7 @@ const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 	uint32_t chunk = sw_place_global(&t->place, local);
-	uint32_t n =
-		chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
+	uint32_t n = sw_stensor_elems(t, chunk);
 	const uint8_t *bytes = value_of(t, local);
 
 	k->inflight |= 1ULL << member;
@@ -162,7 +162,7 @@ const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 		t->ops->round(sh->rounded, bytes, n);
 		bytes = sh->rounded;
 	}
-	if (sh->params->has_crc)
+	if (sw_shard_has_crc(sh, member))
 		SW_TIMED(sh->stats->ticks_crc_result,
 			h->payload_crc = sw_data_crc(h, bytes, h->payload_len));
 	return bytes;

@@ -34,6 +34,7 @@ struct sw_host_tensor {
 	uint64_t bytes; /* n_elems * element size, <= 64 GiB */
 	uint32_t dtype; /* valid enum sw_dtype */
 	uint32_t priority;
+	bool is_async;
 	void *base; /* mapped here, zeroed, 64-byte aligned; the client may
 		       write it at any time */
 	/* Of several local ranks: where the result goes, which all of them can

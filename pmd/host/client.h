@@ -23,8 +23,9 @@ struct sw_tensor {
 	const char *name;
 	uint64_t handle; /* the last one */
 	enum sw_tensor_state state;
-	int status; /* of SW_TENSOR_ENDED */
-	uint32_t i; /* counted in the order of declaration */
+	int status;       /* of SW_TENSOR_ENDED */
+	bool needs_value; /* asynchronous, and none was broadcast yet */
+	uint32_t i;       /* counted in the order of declaration */
 };
 
 /* What one sw_declare allocates. */

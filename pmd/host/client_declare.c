@@ -50,6 +50,7 @@ static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
 		m->descs[i].n_elems = descs[i].n_elems;
 		m->descs[i].dtype = descs[i].dtype;
 		m->descs[i].priority = descs[i].priority;
+		m->descs[i].is_async = descs[i].is_async != 0;
 		memcpy(m->descs[i].name, descs[i].name, strlen(descs[i].name));
 	}
 	while ((err = sw_edge_send(c->sock, m, bytes, NULL, 0)) == SW_EAGAIN) {
@@ -157,6 +158,7 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 			.data = data,
 			.result = result,
 			.name = b->names[i],
+			.needs_value = descs[i].is_async,
 			.i = c->n_tensors + i};
 	}
 	if (err)

@@ -27,6 +27,12 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 		return sw_client_fail(c, SW_EBUSY,
 			"tensor '%s': its last handle has not been waited for",
 			t->name);
+	if (t->needs_value && !root)
+		return sw_client_fail(c, SW_EINVAL,
+			"tensor '%s' is asynchronous: before the first delta "
+			"one worker has to broadcast its value",
+			t->name);
+	t->needs_value = false;
 	s.handle = (c->n_pushes + 1) << SW_EDGE_TENSOR_BITS | t->i;
 	n = sw_spsc_put(&c->submits, &s, 1);
 	/* The ring has a place for every tensor, and each is open once. */

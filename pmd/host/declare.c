@@ -145,7 +145,12 @@ static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
 		.n_elems = desc->n_elems,
 		.bytes = desc->n_elems * each,
 		.dtype = desc->dtype,
-		.priority = desc->priority};
+		.priority = desc->priority,
+		.is_async = desc->is_async};
+	if (desc->is_async > 1)
+		sw_batch_blame(b, SW_EINVAL,
+			"tensor '%s': asynchronous is 0 or 1, not %u",
+			b->names[i], desc->is_async);
 	if (!each)
 		sw_batch_blame(b, SW_EINVAL,
 			"tensor '%s': no dtype has code %u", b->names[i],

@@ -126,6 +126,7 @@ struct sw_edge_desc {
 	uint64_t n_elems;
 	uint32_t dtype;
 	uint32_t priority;
+	uint32_t is_async, pad;
 	char name[SW_EDGE_NAME_BYTES]; /* terminated */
 };
 
@@ -156,8 +157,8 @@ _Static_assert(sizeof(struct sw_completion) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
 _Static_assert(
 	sizeof(struct sw_edge_text) == 16 + SW_EDGE_TEXT_BYTES, "shared");
-_Static_assert(sizeof(struct sw_edge_desc) == 144, "shared");
-_Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 144, "shared");
+_Static_assert(sizeof(struct sw_edge_desc) == 152, "shared");
+_Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 152, "shared");
 _Static_assert(sizeof(struct sw_edge_declared) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");

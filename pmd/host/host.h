@@ -63,6 +63,7 @@ struct sw_result {
 	uint64_t at; /* of its result in the arena */
 	uint32_t dtype, priority;
 	uint32_t local_rank; /* who declared it first */
+	bool is_async;
 	char name[SW_EDGE_NAME_BYTES];
 };
 

@@ -72,15 +72,17 @@ static bool check_known(struct sw_slot *s, const struct sw_host_tensor *t,
 	const struct sw_result *known)
 {
 	if (t->n_elems == known->n_elems && t->dtype == known->dtype &&
-		t->priority == known->priority)
+		t->priority == known->priority &&
+		t->is_async == known->is_async)
 		return true;
 	sw_slot_detach(s, SW_HOST_MISMATCH,
 		"local rank %u declares tensor '%.64s' as %llu x %s, priority "
-		"%u; local rank %u declared %llu x %s, priority %u",
+		"%u%s; local rank %u declared %llu x %s, priority %u%s",
 		s->local_rank, t->name, (unsigned long long)t->n_elems,
-		sw_dtype_name(t->dtype), t->priority, known->local_rank,
+		sw_dtype_name(t->dtype), t->priority,
+		t->is_async ? ", async" : "", known->local_rank,
 		(unsigned long long)known->n_elems, sw_dtype_name(known->dtype),
-		known->priority);
+		known->priority, known->is_async ? ", async" : "");
 	return false;
 }
 
@@ -96,6 +98,7 @@ static bool add(struct sw_results *r, uint16_t *place,
 		.bytes = t->bytes,
 		.dtype = t->dtype,
 		.priority = t->priority,
+		.is_async = t->is_async,
 		.local_rank = local_rank};
 	memcpy(row->name, t->name, sizeof(row->name));
 	/* Nothing is summed from here: no stagger. */

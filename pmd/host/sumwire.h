@@ -102,6 +102,13 @@ struct sw_tensor_desc {
 	enum sw_dtype dtype;
 	uint32_t priority; /* 0 most urgent; order of use in the forward pass;
 			      the same on all workers */
+	/* Asynchronous: the servers keep the tensor's value.  The first round
+	 * is a broadcast of it by one worker; then sw_push_pull adds what is in
+	 * sw_tensor_data to the value, without waiting for other workers, and
+	 * gives a copy of it back, as it is by then.  Local ranks of one agent
+	 * still go together.  Only in a job of [job] mode asynchronous; the
+	 * same on all workers.  BytePS (OSDI'20) section 5. */
+	uint32_t is_async;
 };
 
 /* sw_declare - declare @n tensors in one batch; returns when every server has

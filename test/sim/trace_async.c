@@ -186,7 +186,7 @@ static void a12_the_dead_hold_nobody(struct check *c)
 
 	job->n_workers = 3;
 	job->async = 1;
-	job->params.dead_after = 20 * SW_MS;
+	job->params.dead_after = 5 * SW_MS;
 	sim_job_open(job);
 	sim_job_pass(job, 5 * SW_MS);
 	check(c, job->workers[0].round[0] > 1, "the job was running");

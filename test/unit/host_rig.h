@@ -373,7 +373,7 @@ static inline struct sw_client *rig_client(const struct rig *r)
 static inline struct sw_tensor *rig_tensor(
 	struct sw_client *c, const char *name, uint64_t n_elems)
 {
-	struct sw_tensor_desc d = {name, n_elems, SW_F32, 0};
+	struct sw_tensor_desc d = {name, n_elems, SW_F32, 0, 0};
 	struct sw_tensor *t;
 	int err = sw_declare(c, &d, 1, &t);
 

@@ -134,17 +134,17 @@ static void declare__must_come_in_order(void **state)
 	} cases[] = {
 		{0, 1, 0, 1, 10, "10 bytes"},
 		{0, 1, 0, 1, 24, "24 bytes"},
-		{0, 2, 0, 2, 24 + 144, "168 bytes"},
+		{0, 2, 0, 2, 24 + 152, "176 bytes"},
 		{0, 2, 0, 1, 24 + 288, "312 bytes"},
-		{0, 65, 0, 65, 24 + 64 * 144, "bytes as a piece"},
+		{0, 65, 0, 65, 24 + 64 * 152, "bytes as a piece"},
 		{0, 1, 0, 0, 24, "24 bytes"},
-		{1, 1, 0, 1, 24 + 144, "of batch 1, expected"},
-		{UINT32_MAX, 1, 0, 1, 24 + 144, "expected was tensor 0"},
-		{0, 2, 1, 1, 24 + 144, "tensors 1 to 2 of 2"},
-		{0, 0, 0, 1, 24 + 144, "tensors 0 to 1 of 0"},
-		{0, 4097, 0, 1, 24 + 144, "of 4097"},
-		{0, UINT32_MAX, 0, 1, 24 + 144, "of 4294967295"},
-		{0, UINT32_MAX, UINT32_MAX, 1, 24 + 144, "of 4294967295"},
+		{1, 1, 0, 1, 24 + 152, "of batch 1, expected"},
+		{UINT32_MAX, 1, 0, 1, 24 + 152, "expected was tensor 0"},
+		{0, 2, 1, 1, 24 + 152, "tensors 1 to 2 of 2"},
+		{0, 0, 0, 1, 24 + 152, "tensors 0 to 1 of 0"},
+		{0, 4097, 0, 1, 24 + 152, "of 4097"},
+		{0, UINT32_MAX, 0, 1, 24 + 152, "of 4294967295"},
+		{0, UINT32_MAX, UINT32_MAX, 1, 24 + 152, "of 4294967295"},
 	};
 	struct scene *s = *state;
 	struct sw_edge_declare m;

@@ -19,6 +19,9 @@ def options(about, **defaults):
                    help="who sums: sumwire, or torch's own DDP over gloo")
     p.add_argument("--barrier", action="store_true",
                    help="do not cross the barrier: step() waits for all sums")
+    p.add_argument("--asynchronous", action="store_true",
+                   help="nobody waits for others; with sumwire run "
+                        "--asynchronous")
     p.add_argument("--steps", type=int, default=defaults["steps"])
     p.add_argument("--batch", type=int, default=defaults["batch"],
                    help="samples per rank and step")
@@ -40,7 +43,8 @@ class Sumwire:
         self.hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         return model, self.hvd.DistributedOptimizer(
             optimizer, model.named_parameters(),
-            cross_barrier=False if self.args.barrier else None)
+            cross_barrier=False if self.args.barrier else None,
+            asynchronous=self.args.asynchronous or None)
 
     def mean(self, value):
         return float(self.hvd.allreduce(torch.tensor(float(value)),

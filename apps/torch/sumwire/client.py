@@ -118,14 +118,17 @@ class Client:
         return SumwireError(self.lib.sw_error_name(code).decode(),
                             text.decode(errors="replace"))
 
-    def declare(self, descs):
+    def declare(self, descs, is_async=False):
         """Declare (name, elements, dtype, priority)...; priority 0 is the most
-        urgent.  Every worker declares the same.  Returns Tensors."""
+        urgent.  Every worker declares the same.  is_async: the servers keep
+        their values; the first round is a broadcast, then pushes are deltas.
+        Returns Tensors."""
         n = len(descs)
         array = (library.Desc * n)()
         for at, (name, n_elems, dtype, priority) in zip(array, descs):
             at.name, at.n_elems = name.encode(), n_elems
             at.dtype, at.priority = library.DTYPES[dtype][0], priority
+            at.is_async = is_async
         out = (ctypes.c_void_p * n)()
         with self.lock:
             code = self.lib.sw_declare(self.pointer, array, n, out)

@@ -33,7 +33,8 @@ class Desc(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p),
                 ("n_elems", ctypes.c_uint64),
                 ("dtype", ctypes.c_int),
-                ("priority", ctypes.c_uint32)]
+                ("priority", ctypes.c_uint32),
+                ("is_async", ctypes.c_uint32)]
 
 
 POINTER, U32, INT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int

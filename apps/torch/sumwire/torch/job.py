@@ -45,11 +45,11 @@ class Job:
         finally:
             self.client.leave()
 
-    def declare(self, descs):
+    def declare(self, descs, is_async=False):
         """Declare (name, elements, torch dtype, priority)...; one batch."""
         tensors = self.client.declare(
             [(short(name), n, dtype_name(dtype, name), priority)
-             for name, n, dtype, priority in descs])
+             for name, n, dtype, priority in descs], is_async)
         return [Shared(t, d[2]) for t, d in zip(tensors, descs)]
 
     def push(self, shared, step=None):

@@ -4,6 +4,7 @@ import contextlib
 
 import torch
 
+from sumwire.torch import asynchronous as asynchronous_step
 from sumwire.torch import ops
 from sumwire.torch.compression import Compression
 from sumwire.torch.crossing import Crossing
@@ -162,7 +163,8 @@ def choose_crossing(base, wanted):
 def DistributedOptimizer(optimizer, named_parameters=None,
                          compression=Compression.none,
                          backward_passes_per_step=1, op=ops.Average,
-                         sparse_as_dense=False, cross_barrier=None):
+                         sparse_as_dense=False, cross_barrier=None,
+                         asynchronous=None):
     """The optimizer, stepping with the gradients of all workers.
 
     It is a new object of a subclass of the optimizer's class which shares
@@ -178,11 +180,19 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               returns at once, and a layer is updated when its
                               sum is there or its next forward needs it.  None:
                               as True where that is known to change no result
+    asynchronous              True: nobody waits for others.  step() uses this
+                              rank's own gradients, adds what it changed to the
+                              parameters that the servers keep, and takes those.
+                              In a job of [job] mode asynchronous only.  None:
+                              as BYTEPS_ENABLE_ASYNC says
     """
-    if isinstance(optimizer, Distributed):
+    if isinstance(optimizer, (Distributed, asynchronous_step.Asynchronous)):
         raise ValueError("the optimizer is distributed already")
     check_passes(backward_passes_per_step)
     named = check_names(optimizer, named_parameters)
+    if asynchronous_step.is_asked_for(asynchronous):
+        asynchronous_step.check_options(compression, cross_barrier)
+        return asynchronous_step.make(optimizer, named)
     base = optimizer.__class__
     is_crossing = choose_crossing(base, cross_barrier)
     cls = type(base.__name__, (Distributed, base), {})

@@ -1,0 +1,57 @@
+# torch_async.py - asynchronous training over real daemons
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+import signal
+
+import torch_rig
+import rig
+from rig import check
+from torch_rig import TorchNet
+
+ASYNC = {"mode": "asynchronous"}
+
+
+def test_two_ranks():
+    with TorchNet(2, job=ASYNC) as net:
+        net.start_all()
+        net.ranks_ok("cases_async.py", "exact", "two_speeds", "options",
+                     "sparse_and_steps")
+
+
+def test_local_ranks():
+    """Those of one agent go together."""
+    with TorchNet(2, local=[1, 2], job=ASYNC) as net:
+        net.start_all()
+        net.ranks_ok("cases_async.py", "exact")
+
+
+def test_a_rank_is_killed():
+    with TorchNet(2, job=ASYNC) as net:
+        net.start_all()
+        zero, one = net.cases("cases_async.py", "death")
+        got = one.wait(rig.RUN_S)
+        check(got == -signal.SIGKILL, f"rank 1 ended with {got}")
+        zero.wait_ok(rig.RUN_S)
+        check("ok death\n" in zero.out(), "rank 0 went on")
+
+
+def test_mode_of_the_job():
+    """A tensor of the other mode is refused; so is an agent."""
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_async.py", "synchronous_job")
+    with TorchNet(2) as net:
+        net.ini["agent1"]["job"]["mode"] = "asynchronous"
+        net.start_all()
+        ranks = net.cases("cases_async.py", "exact",
+                          env={"SUMWIRE_OPEN_TIMEOUT": "5"})
+        said = ""
+        for p in ranks:
+            p.wait_error("SumwireError", code=1, limit_s=60)
+            said += p.log()
+        check(re.search("mode a?synchronous; job .*: a?synchronous", said),
+              f"both modes are named: {said}")
+
+
+if __name__ == "__main__":
+    torch_rig.main(dict(globals()))
