@@ -241,6 +241,7 @@ void sw_tensors_copy(
 			.n_elems = from[i].n_elems,
 			.dtype = from[i].dtype,
 			.priority = from[i].priority,
+			.is_async = from[i].is_async,
 			.base = from[i].base};
 
 		err = shape(w, &in, &w->tensors[i]);
