@@ -52,7 +52,7 @@ static int work_client(struct side *s)
 	s->raw.n_passes = (uint32_t)(passes < 2      ? 2
 				     : passes > 2000 ? 2000
 						     : passes);
-	for (uint32_t burst = 8; burst <= 64 && !err; burst *= 2)
+	for (uint32_t burst = 4; burst <= 64 && !err; burst *= 2)
 		for (uint32_t k = 1; k <= 2 && !err; k++) {
 			double gbit_s = 0;
 

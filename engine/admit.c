@@ -317,6 +317,7 @@ static void enter(struct sw_server *srv, struct sw_path path,
 	s->join_bytes = h->payload_len;
 	s->has_crc = job->params.has_crc && !srv->is_inner[path.port_i];
 	sw_flow_init(&s->flow, &job->params);
+	sw_flow_share(&s->flow, &srv->grants);
 	sw_flow_hear(&s->flow, h);
 	sw_job_enter(srv, job, s, j);
 }

@@ -9,11 +9,23 @@ static uint32_t quanta_of(uint32_t bytes)
 	return (bytes + SW_QUANTUM - 1) / SW_QUANTUM;
 }
 
+static void set_backlog(struct sw_flow *f, uint32_t quanta)
+{
+	f->grants->windows += quanta ? f->window : 0;
+	f->grants->windows -= f->backlog ? f->window : 0;
+	f->backlog = quanta;
+}
+
 void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 {
 	uint32_t frames = bytes / f->params->payload;
+	uint32_t backlog = f->backlog;
 
+	if (backlog)
+		set_backlog(f, 0);
 	f->window = bytes / SW_QUANTUM;
+	if (backlog)
+		set_backlog(f, backlog);
 	/* A window of few frames must not wait for the sixteenth. */
 	f->ack_every = (uint32_t)sw_max64(
 		1, sw_min64(f->params->ack_every, frames / 2));
@@ -31,9 +43,69 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
 	}
 }
 
+/* --- grants that are shared --- */
+
+void sw_flow_share(struct sw_flow *f, struct sw_grants *grants)
+{
+	f->grants = grants;
+}
+
+void sw_flow_fini(struct sw_flow *f)
+{
+	if (!f->grants)
+		return;
+	set_backlog(f, 0);
+	f->grants->used -= f->extra;
+	f->grants = NULL;
+}
+
+/* Quanta that the flow may hold now: what its peer has to send, at most its
+ * share by windows, at most what others have left; but SW_FLOW_START always. */
+static uint32_t allowed(const struct sw_flow *f)
+{
+	const struct sw_grants *g = f->grants;
+	uint64_t most = f->window, left = SW_FLOW_START + g->total + f->extra;
+
+	if (g->windows)
+		most = sw_min64(most, g->total * most / g->windows);
+	most = sw_min64(most, SW_FLOW_START + f->backlog);
+	most = sw_min64(most, left - sw_min64(left, g->used));
+	return (uint32_t)sw_min64(sw_max64(most, SW_FLOW_START), f->window);
+}
+
+/* Quanta granted that have not come. */
+static uint32_t open_grant(const struct sw_flow *f)
+{
+	return f->given > f->peer_consumed
+		       ? (uint32_t)(f->given - f->peer_consumed)
+		       : 0;
+}
+
+static void note_extra(struct sw_flow *f)
+{
+	uint32_t open = open_grant(f);
+	uint32_t extra = open > SW_FLOW_START ? open - SW_FLOW_START : 0;
+
+	f->grants->used += extra - f->extra;
+	f->extra = extra;
+}
+
+/* Its peer is about to run out of a grant that it could have. */
+static bool is_starved(const struct sw_flow *f)
+{
+	uint32_t open = open_grant(f);
+
+	return f->grants && f->backlog && open <= SW_FLOW_START / 2 &&
+	       allowed(f) >= open + SW_FLOW_START / 2;
+}
+
 static void put_credit(struct sw_flow *f, struct sw_header *h)
 {
-	f->given = sw_max64(f->given, f->peer_consumed + f->window);
+	uint32_t window = f->grants ? allowed(f) : f->window;
+
+	f->given = sw_max64(f->given, f->peer_consumed + window);
+	if (f->grants)
+		note_extra(f);
 	f->n_since_given = 0;
 	h->consumed = (uint32_t)f->consumed;
 	h->grant = (uint32_t)f->given;
@@ -78,6 +150,11 @@ bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
 	 * can have consumed within its grant is the past, seen over a wrap. */
 	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
+	if (f->grants) {
+		if (h->type == SW_PUSH)
+			set_backlog(f, sw_flags_backlog(h->flags));
+		note_extra(f);
+	}
 	if (more <= 0 ||
 		f->granted + (uint32_t)more > f->consumed + SW_CREDIT_MAX)
 		return false;
@@ -155,6 +232,8 @@ uint64_t sw_flow_ack_at(const struct sw_flow *f)
 {
 	uint64_t at = UINT64_MAX;
 
+	if (f->unacked_mask && is_starved(f))
+		return 0;
 	for (uint32_t m = f->unacked_mask; m; m &= m - 1) {
 		const struct sw_space *s = &f->space[__builtin_ctz(m)];
 

@@ -17,6 +17,12 @@
  * sender with nothing on its way may always send one frame, so that a flow
  * whose grants were lost asks for new ones by that; who sends more than it was
  * given is policed.
+ *
+ * Incast.  The flows of a server share one budget of grants, so that what all
+ * workers send at once fits the queue before it.  Each may begin with
+ * SW_FLOW_START quanta, and says with each PUSH how much more it has to send;
+ * for that it is granted its share of the budget.  So one at rest holds no more
+ * than what it may begin with.
  */
 #ifndef SW_FLOW_H
 #define SW_FLOW_H
@@ -28,6 +34,14 @@ enum {
 	SW_SENT_RING = 256,      /* frames on their way per space */
 	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
 	SW_CREDIT_SLACK = 64,    /* quanta beyond the grant that are taken */
+	SW_FLOW_START = 16, /* quanta that a sender may always begin with */
+};
+
+/* What the flows of one receiver are granted beyond SW_FLOW_START each. */
+struct sw_grants {
+	uint32_t total;   /* quanta that may be granted and not consumed */
+	uint32_t used;    /* that are */
+	uint64_t windows; /* of all flows whose senders have more to send */
 };
 
 /* What was sent under a packet number. */
@@ -63,7 +77,10 @@ struct sw_flow {
 	uint64_t peer_consumed;     /* quanta; what we receive */
 	uint64_t given;             /* quanta; the last grant that we sent */
 	uint64_t n_since_given;     /* quanta that came since then */
-	uint32_t window;            /* quanta that we grant */
+	uint32_t window;            /* quanta that we grant at most */
+	struct sw_grants *grants;   /* that it shares; NULL: with nobody */
+	uint32_t backlog;           /* quanta that the peer has still to send */
+	uint32_t extra;             /* of grants->used, ours */
 	uint32_t ack_every;
 	uint64_t heard[SW_N_SPACES]; /* highest number seen, any verdict */
 	uint64_t ctl_next;
@@ -81,6 +98,11 @@ typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
 	uint32_t class, enum sw_fate fate);
 
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params);
+
+/* sw_flow_share - this new flow's grants come out of @grants, borrowed until
+ * sw_flow_fini, which gives back what it holds. */
+void sw_flow_share(struct sw_flow *f, struct sw_grants *grants);
+void sw_flow_fini(struct sw_flow *f);
 
 /* sw_flow_set_window - grant so many bytes from now on, at most those of the
  * params; what was granted stays. */
@@ -106,8 +128,9 @@ void sw_flow_send(
 /* sw_flow_send_ctl - number a control frame. */
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
 
-/* sw_flow_hear - take consumed and grant from a valid header, if its number is
- * newer than all before it in its space.  Returns true when the grant grew. */
+/* sw_flow_hear - take consumed, grant and a PUSH's backlog from a valid header,
+ * if its number is newer than all before it in its space.  Returns true when
+ * the grant grew. */
 bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h);
 
 /* sw_flow_is_overdrawn - a data frame came: does its sender use more than it

@@ -97,6 +97,7 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	sw_drr_put(
 		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
 	srv->sessions[index_of(s)] = NULL;
+	sw_flow_fini(&s->flow);
 	free(s);
 }
 
@@ -497,7 +498,8 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 		.env = env,
 		.quota_bytes = quota_bytes,
 		.n_lcores = 1,
-		.n_ports = n_ports};
+		.n_ports = n_ports,
+		.grants.total = 2 * params->window_bytes / SW_QUANTUM};
 	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
 		srv->is_inner[i] = ports[i]->is_inner;

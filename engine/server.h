@@ -135,7 +135,8 @@ struct sw_server {
 	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results */
 	struct sw_session *sessions[SW_MAX_SESSIONS];
 	uint16_t generations[SW_MAX_SESSIONS];
-	uint32_t n_sessions; /* no open one has a larger index */
+	uint32_t n_sessions;     /* no open one has a larger index */
+	struct sw_grants grants; /* of all of them */
 	struct sw_job jobs[SW_MAX_JOBS];
 	struct sw_replies replies[SW_MAX_PORTS];
 	bool is_stopping;

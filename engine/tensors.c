@@ -284,6 +284,7 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	uint32_t local = sw_place_local(&t->places[i], chunk);
 	struct sw_link *l = &w->links[i];
 
+	l->n_todo += is_todo - sw_bitmap_has(&t->todo[i], local);
 	put(&l->ready, t->order, &t->todo[i], local, is_todo);
 	put(&l->again, t->order, &t->again[i], local,
 		is_todo && t->chunks[chunk].n_sent);

@@ -95,6 +95,12 @@ void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
 	sw_store32(out + AT_HEAD_CRC, sw_crc32c(0, out, AT_HEAD_CRC));
 }
 
+static uint32_t known_flags(uint8_t type)
+{
+	return SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO |
+	       (type == SW_PUSH ? 15 * SW_FLAG_BACKLOG : 0);
+}
+
 static enum sw_verdict check_type(const uint8_t *d, uint32_t payload_len)
 {
 	uint8_t type = d[AT_TYPE];
@@ -104,7 +110,7 @@ static enum sw_verdict check_type(const uint8_t *d, uint32_t payload_len)
 				      d[AT_VERSION] > SW_VERSION_MAX))
 		return SW_FRAME_VERSION;
 	if (type >= SW_N_TYPES || !frame_rules[type].is_known ||
-		(d[AT_FLAGS] & ~(SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO)))
+		(d[AT_FLAGS] & ~known_flags(type)))
 		return SW_FRAME_TYPE;
 	if (frame_rules[type].is_data ? d[AT_CLASS] >= SW_N_CLASSES
 				      : d[AT_CLASS] != SW_CLASS_CTL)

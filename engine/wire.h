@@ -86,7 +86,23 @@ enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
 	SW_FLAG_RETX = 2,   /* sent before; for counters only */
 	SW_FLAG_FIFO = 4,   /* PUSH: results go as they become ready */
+	/* PUSH, 0…15 times this: how much more its sender has to push there,
+	 * as the number of binary digits of that many quanta. */
+	SW_FLAG_BACKLOG = 16,
 };
+
+static inline uint8_t sw_backlog_flags(uint64_t quanta)
+{
+	uint32_t digits = quanta ? 64 - (uint32_t)__builtin_clzll(quanta) : 0;
+
+	return (uint8_t)(SW_FLAG_BACKLOG * (digits < 15 ? digits : 15));
+}
+
+/* sw_flags_backlog - the most that it can have been, up to 2^15. */
+static inline uint32_t sw_flags_backlog(uint8_t flags)
+{
+	return (1u << flags / SW_FLAG_BACKLOG) - 1;
+}
 
 struct sw_header {
 	uint8_t version;

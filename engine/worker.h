@@ -135,6 +135,7 @@ struct sw_link {
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
 	uint32_t turn_order; /* where the next push in turn goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
+	uint32_t n_todo;        /* chunks to push there */
 	struct sw_bitmap ready; /* orders with todo */
 	struct sw_bitmap again; /* orders with again */
 	struct sw_bitmap late;  /* orders with late */

@@ -111,6 +111,13 @@ static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
 	       (t->root >= w->first && t->root < w->first + w->n_local);
 }
 
+/* Quanta that the link has to push besides. */
+static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->n_todo *
+	       (uint64_t)((w->params.payload + SW_QUANTUM - 1) / SW_QUANTUM);
+}
+
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	uint32_t chunk, struct sw_tx_frame *out)
 {
@@ -119,7 +126,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_header h = {.type = SW_PUSH,
 		.flags = (l->has_crc ? 0 : SW_FLAG_NO_CRC) |
 			 (c->n_sent ? SW_FLAG_RETX : 0) |
-			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO),
+			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO) |
+			 (has ? sw_backlog_flags(backlog_of(w, l)) : 0),
 		.class = t->class,
 		.session = l->peer,
 		.key = t->key,

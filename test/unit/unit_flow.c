@@ -266,6 +266,103 @@ static void credit__losses_do_not_leak(void **state)
 	assert_int_equal(a->f.granted, 2000 + b.window);
 }
 
+/* --- grants that flows share --- */
+
+/* A PUSH of one quantum comes at flow @f, whose sender has @backlog more;
+ * returns the grant that it is told. */
+static uint32_t come(struct sw_flow *f, uint64_t backlog)
+{
+	struct sw_header h = {.type = SW_PUSH,
+		.flags = sw_backlog_flags(backlog),
+		.psn = f->heard[0] + 1,
+		.consumed = (uint32_t)f->peer_consumed + 1};
+
+	sw_flow_hear(f, &h);
+	sw_flow_accept(f, 0, h.psn, SW_S);
+	sw_flow_send_ctl(f, &h);
+	return h.grant;
+}
+
+static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
+{
+	struct fixture *x = open_flow();
+
+	*g = (struct sw_grants){.total = 600};
+	for (uint32_t i = 0; i < n; i++) {
+		sw_flow_init(&flows[i], &x->params);
+		sw_flow_share(&flows[i], g);
+	}
+}
+
+/* What it has to send beyond what it may always begin with, rounded up. */
+static void grants__by_backlog(void **state)
+{
+	struct sw_flow f;
+	struct sw_grants g;
+
+	open_shared(&f, 1, &g);
+	assert_int_equal(come(&f, 0), 1 + SW_FLOW_START);
+	assert_int_equal(g.used, 0);
+	assert_int_equal(come(&f, 40), 2 + SW_FLOW_START + 63);
+	assert_int_equal(g.used, 63);
+	assert_int_equal(come(&f, 10000), 3 + f.window);
+	assert_int_equal(come(&f, 0), 3 + f.window); /* not taken back */
+	assert_int_equal(g.used, f.window - SW_FLOW_START - 1);
+	sw_flow_fini(&f);
+	assert_int_equal(g.used, 0);
+	assert_int_equal(g.windows, 0);
+}
+
+/* By windows; one at rest takes none; all together no more than there is. */
+static void grants__are_shared(void **state)
+{
+	struct sw_flow f[4];
+	struct sw_grants g;
+
+	open_shared(f, 4, &g);
+	sw_flow_set_window(&f[1], 256 * 1024);
+	assert_int_equal(come(&f[0], 10000), 1 + 512);
+	assert_int_equal(come(&f[1], 10000),
+		1 + SW_FLOW_START + 600 - (512 - SW_FLOW_START));
+	come(&f[2], 10000);
+	assert_true(g.used <= g.total);
+	assert_int_equal(come(&f[3], 0), 1 + SW_FLOW_START);
+	/* As they consume, each comes down to its share. */
+	for (uint32_t i = 0; i < 2000; i++) {
+		come(&f[i % 3], 10000);
+		assert_true(g.used <= g.total);
+	}
+	assert_int_equal(g.windows, 512 + 256 + 512);
+	assert_in_range(f[0].given - f[0].peer_consumed, 239, 240);
+	assert_in_range(f[1].given - f[1].peer_consumed, 119, 120);
+	sw_flow_set_window(&f[1], 512 * 1024);
+	assert_int_equal(g.windows, 3 * 512);
+	for (uint32_t i = 0; i < 4; i++)
+		sw_flow_fini(&f[i]);
+	assert_int_equal(g.used, 0);
+	assert_int_equal(g.windows, 0);
+}
+
+/* A sender about to run out of what it could have is told at once. */
+static void ack_at__the_sender_runs_dry(void **state)
+{
+	struct sw_header h = {.type = SW_PUSH, .psn = 1, .consumed = 8};
+	struct sw_flow f;
+	struct sw_grants g;
+
+	open_shared(&f, 1, &g);
+	sw_flow_send_ctl(&f, &(struct sw_header){0});
+	sw_flow_hear(&f, &h);
+	sw_flow_accept(&f, 0, 1, SW_S);
+	assert_true(sw_flow_ack_at(&f) > SW_S); /* that was all */
+	h.flags = sw_backlog_flags(100);
+	h.psn = 2;
+	sw_flow_hear(&f, &h);
+	assert_int_equal(sw_flow_ack_at(&f), 0);
+	sw_flow_send_ctl(&f, &h);
+	assert_true(sw_flow_ack_at(&f) > SW_S);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,6 +382,9 @@ int main(void)
 		cmocka_unit_test(hear__implausible_consumed),
 		cmocka_unit_test(hear__counts_wrap),
 		cmocka_unit_test(credit__losses_do_not_leak),
+		cmocka_unit_test(grants__by_backlog),
+		cmocka_unit_test(grants__are_shared),
+		cmocka_unit_test(ack_at__the_sender_runs_dry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,6 +226,10 @@ static void header_decode__unknown_type_flag_class(void **state)
 	for (uint32_t flags = 8; flags < 256; flags++) {
 		h = header(SW_PUSH, 8);
 		h.flags = (uint8_t)flags;
+		assert_int_equal(
+			judge(&h), flags & 8 ? SW_FRAME_TYPE : SW_FRAME_OK);
+		h = header(SW_RESULT, 8);
+		h.flags = (uint8_t)flags;
 		assert_int_equal(judge(&h), SW_FRAME_TYPE);
 	}
 	for (uint32_t class = 0; class < 256; class ++) {
@@ -238,6 +242,19 @@ static void header_decode__unknown_type_flag_class(void **state)
 		assert_int_equal(judge(&h),
 			class == SW_CLASS_CTL ? SW_FRAME_OK : SW_FRAME_TYPE);
 	}
+}
+
+/* The backlog is told as a number of digits, so as the most it can be. */
+static void flags_backlog__is_not_less(void **state)
+{
+	for (uint64_t quanta = 0; quanta < 40000; quanta++) {
+		uint32_t told = sw_flags_backlog(
+			sw_backlog_flags(quanta) | SW_FLAG_FIFO);
+
+		assert_true(told >= (quanta < 32767 ? quanta : 32767));
+		assert_true(told <= 2 * quanta);
+	}
+	assert_int_equal(sw_flags_backlog(sw_backlog_flags(UINT64_MAX)), 32767);
 }
 
 /* Which payload lengths a type may have. */
@@ -332,6 +349,7 @@ int main(void)
 		cmocka_unit_test(header_decode__wrong_version),
 		cmocka_unit_test(header_decode__any_version_of_hello_and_join),
 		cmocka_unit_test(header_decode__unknown_type_flag_class),
+		cmocka_unit_test(flags_backlog__is_not_less),
 		cmocka_unit_test(header_decode__length_of_every_type),
 		cmocka_unit_test(sizes__answers_are_not_larger),
 		cmocka_unit_test(data_crc__is_bound_to_its_place),
