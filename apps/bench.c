@@ -251,8 +251,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"0.1%"},
 		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
 			"slots of the loopback's rings; 0: by type"},
-		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 1, 64,
-			"frames per driver call of the loopback"},
+		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,
+			"frames per driver call of the loopback; 0: by type"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
 			"payload that each side of the loopback sends at most"},
 		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
@@ -281,7 +281,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 
 int sw_cmd_bench(int argc, char **argv)
 {
-	struct bench_options o = {.min_bytes = 4 << 10,
+	struct bench_options o = {
+		.min_bytes = 4 << 10,
 		.max_bytes = 256 << 20,
 		.factor = 4,
 		.n_servers = 1,
@@ -290,7 +291,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.n_lcores = 1,
 		.policy = "bytescheduler",
 		.port = "memif",
-		.burst = 16};
+	};
 	int err;
 
 	if (argc > 1 && !strcmp(argv[1], "sum"))

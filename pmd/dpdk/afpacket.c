@@ -120,6 +120,7 @@ const struct port_type sw_dpdk_af_packet = {
 	.devargs = devargs,
 	.rx_extra = RX_EXTRA,
 	.ring_slots = 256,
+	.burst = 16,
 	.is_sync = true,
 	.steer = steer,
 	.is_locked = true,

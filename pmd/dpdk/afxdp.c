@@ -85,6 +85,7 @@ const struct port_type sw_dpdk_af_xdp = {
 	.n_lent = LENT,
 	.payload_max = 3328,
 	.ring_slots = 256,
+	.burst = 16,
 	.is_sync = true,
 	.max_queues = 1,
 };

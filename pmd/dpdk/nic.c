@@ -40,6 +40,7 @@ const struct port_type sw_dpdk_pci = {
 	.claim = pci_check,
 	.rx_unit = RX_UNIT,
 	.ring_slots = 512,
+	.burst = 16,
 	.is_nic = true,
 	.is_dma = true,
 };
@@ -50,5 +51,6 @@ const struct port_type sw_dpdk_vdev = {
 	.devargs = devargs,
 	.rx_unit = RX_UNIT,
 	.ring_slots = 256,
+	.burst = 16,
 	.is_nic = true,
 };

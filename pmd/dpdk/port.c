@@ -46,7 +46,6 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 		.n_udp = 1,
 		.n_queues = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
-		.burst = 16,
 		.is_listener = true,
 		.prefix_bits = 24,
 	};
@@ -98,13 +97,12 @@ static int params_check(
 		what = "prefix of 1 to 31 bits expected";
 	else if (p->vlan > 4094)
 		what = "VLAN of 1 to 4094, or 0 for none, expected";
-	else if (!p->ring_slots)
-		what = NULL;
-	else if (p->ring_slots < SLOTS_MIN || p->ring_slots > SLOTS_MAX ||
-		 p->ring_slots & (p->ring_slots - 1))
+	else if (p->ring_slots &&
+		 (p->ring_slots < SLOTS_MIN || p->ring_slots > SLOTS_MAX ||
+			 p->ring_slots & (p->ring_slots - 1)))
 		what = "ring slots: a power of two from 16 to 16384 expected";
-	if (!p->burst || p->burst > SW_RX_BURST)
-		what = "burst: 1 to 64 expected";
+	if (p->burst > SW_RX_BURST)
+		what = "burst: at most 64 expected";
 	if (!p->n_queues || p->n_queues > SW_DPDK_QUEUES)
 		what = "1 to 16 queue pairs expected";
 	if (p->n_udp > SW_DPDK_ENDPOINTS)
@@ -206,6 +204,8 @@ static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 		c->n_queues = 1;
 	if (!c->ring_slots)
 		c->ring_slots = slots_of(p->type, c->n_queues);
+	if (!c->burst)
+		c->burst = p->type->burst;
 	return c->name && c->socket_path && c->device && c->args ? 0
 								 : SW_ENOMEM;
 }
@@ -227,7 +227,7 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 	p->log = log;
 	p->index = index;
 	p->n_lcores = params->n_queues;
-	p->burst = (uint16_t)params->burst;
+	p->burst = (uint16_t)p->params.burst;
 	p->frame_max = FRAME_REST_BYTES + params->payload_bytes;
 	return p;
 }

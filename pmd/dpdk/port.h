@@ -55,7 +55,8 @@ struct sw_dpdk_port_params {
 				      the MTU may make it smaller */
 	uint32_t ring_slots;       /* of the driver, each way; a power of two,
 				      16 … 16384; 0: by type */
-	uint32_t burst; /* frames per driver call, 1 … SW_RX_BURST */
+	uint32_t burst; /* frames per driver call, at most SW_RX_BURST; 0: by
+			   type */
 	struct sw_dpdk_faults faults;
 	/* memif: */
 	const char *socket_path; /* in a directory that both processes write */
@@ -79,7 +80,7 @@ struct sw_dpdk_port_stats {
 
 /* sw_dpdk_port_params_init - fill @p with defaults: memif, listener, one
  * UDP port, one queue pair, payload
- * 8192, ring by type, burst 16, no faults, prefix 24; name, ip, and socket_path
+ * 8192, ring and burst by type, no faults, prefix 24; name, ip, and socket_path
  * or device stay to be set.
  * Thread: any. */
 void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p);

@@ -198,7 +198,7 @@ static void conf_load__bad_port(void **state)
 		{"id = 65536\n", "0 to 65535"},
 		{"ring = 48\n", "none of 0, 16, 32"},
 		{"ring = 2048\n", "none of 0, 16, 32"},
-		{"burst = 65\n", "1 to 64"},
+		{"burst = 65\n", "0 to 64"},
 		{"type = af_packet\ndevice = eth0\n", "type = memif alone"},
 		{"device = eth0\n", "means nothing to a memif"},
 		{"vlan = 5\n", "means nothing to a memif"},
