@@ -39,6 +39,7 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 {
 	const struct port_type *t = sw_port_types[p->type];
 	uint32_t slots = p->ring_slots ? p->ring_slots : t->ring_slots;
+	uint32_t burst = p->burst ? p->burst : t->burst;
 	uint32_t cached = POOL_CACHE * 3 / 2;
 	uint32_t in_driver = t->is_sync ? 0 : slots;
 	uint32_t delayed =
@@ -47,14 +48,14 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 
 	if (t->n_lent)
 		return (struct pools){
-			.n_rx = t->n_lent + 2 * slots + SW_RX_BURST + p->burst +
+			.n_rx = t->n_lent + 2 * slots + SW_RX_BURST + burst +
 				delayed + cached,
 			.rx_room = PAGE_ROOM_BYTES,
 		};
 	return (struct pools){
 		.n_rx = in_driver + SW_RX_BURST + delayed + cached,
-		.n_head = 2 * (in_driver + p->burst) + cached,
-		.n_copy = in_driver + p->burst + cached,
+		.n_head = 2 * (in_driver + burst) + cached,
+		.n_copy = in_driver + burst + cached,
 		.rx_room = RTE_PKTMBUF_HEADROOM + rx_room(t, frame),
 		.head_room =
 			RTE_PKTMBUF_HEADROOM + FRAME_HEAD_BYTES + SW_TAG_BYTES,
