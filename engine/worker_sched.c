@@ -47,10 +47,10 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 		sw_link_refresh(w, &w->links[l]);
 }
 
-/* Is the chunk started, but has never left? */
-static bool is_here(const struct sw_wtensor *t, uint32_t chunk)
+/* Is chunk @i of this lane started, but has never left? */
+static bool is_here(const struct sw_wtensor *t, uint32_t i)
 {
-	const struct sw_wchunk *c = &t->chunks[chunk];
+	const struct sw_wchunk *c = &t->chunks[sw_place_global(&t->own, i)];
 
 	return c->is_charged && c->state == SW_GRAD && !c->n_sent;
 }
@@ -60,14 +60,16 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 {
 	struct sw_wtensor *t = tensor_of(task);
 	struct sw_worker *w = t->worker;
-	uint32_t c = (uint32_t)((task->started - 1) / t->chunk_bytes);
+	uint32_t i = (uint32_t)((task->started - 1) / t->chunk_bytes);
 	uint64_t taken = 0;
 
-	for (; c > 0 && taken < bytes && is_here(t, c) && is_here(t, c - 1);
-		c--) {
-		t->chunks[c].is_charged = false;
-		sw_tensors_set(w, t, c, false, false);
-		taken += sw_wtensor_bytes(t, c);
+	for (; i > 0 && taken < bytes && is_here(t, i) && is_here(t, i - 1);
+		i--) {
+		uint32_t chunk = sw_place_global(&t->own, i);
+
+		t->chunks[chunk].is_charged = false;
+		sw_tensors_set(w, t, chunk, false, false);
+		taken += sw_wtensor_bytes(t, chunk);
 	}
 	for (uint32_t l = 0; l < w->n_links && taken; l++)
 		sw_link_refresh(w, &w->links[l]);
