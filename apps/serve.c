@@ -63,14 +63,15 @@ static void mem_put(void *ctx, void *mem, uint64_t bytes)
 	sw_reserve_put(((struct sw_serve_core *)ctx)->reserve, mem, bytes);
 }
 
-/* Every lcore has its part of a job's quota, and the job's weight. */
+/* Every lcore has the job's weight; its quota is theirs together, since the
+ * parts of a job that lie at each are not equal to the byte. */
 static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
 {
 	for (uint32_t i = 0; i < conf->n_shares; i++)
 		c->shares[i] = (struct sw_share){.job = conf->shares[i].label,
 			.weight = conf->shares[i].weight,
-			.quota_bytes = conf->shares[i].quota_bytes /
-				       c->serve->n_cores};
+			.quota_bytes = conf->shares[i].quota_bytes,
+			.all_used = &c->serve->share_used[i]};
 	return sw_server_share(&c->engine, c->shares, conf->n_shares);
 }
 
@@ -90,8 +91,9 @@ static int open_core(struct sw_serve *s, uint32_t i)
 	c->env.mem_put = mem_put;
 	err = sw_server_open(&c->engine, &d->params, &c->env,
 		sw_handoff_ports(&d->handoff, i), d->n_ports,
-		d->conf.serve.quota_bytes / s->n_cores);
+		d->conf.serve.quota_bytes);
 	c->engine.n_lcores = s->n_cores;
+	c->engine.all_used = &s->used;
 	return err ? err : open_shares(c, &d->conf);
 }
 
@@ -253,7 +255,7 @@ void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
 void sw_serve_put_stats(const struct sw_serve *s,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
-	uint64_t open = 0, used = 0, quota = 0;
+	uint64_t open = 0, used = 0;
 	char name[32];
 
 	for (uint32_t i = 0; i < s->n_cores; i++) {
@@ -261,11 +263,10 @@ void sw_serve_put_stats(const struct sw_serve *s,
 
 		open += sw_server_open_chunks(e);
 		used += e->used_bytes;
-		quota += e->quota_bytes;
 	}
 	put(out, "open_chunks", open);
 	put(out, "memory_used_bytes", used);
-	put(out, "memory_quota_bytes", quota);
+	put(out, "memory_quota_bytes", s->daemon->conf.serve.quota_bytes);
 	put(out, "memory_resident_bytes", sw_memory_resident());
 	put(out, "lcores", s->n_cores);
 	for (uint32_t i = 0; i < s->n_cores; i++) {

@@ -527,47 +527,33 @@ static bool has_memory(const struct sw_env *env, uint64_t need, uint32_t n)
 	       env->mem_ready(env->ctx, need + n * UINT64_C(4096));
 }
 
-/* Needed is rounded up, left is rounded down. */
-static bool check_quota(
-	struct sw_server *srv, struct sw_session *s, uint64_t need)
-{
-	const uint64_t mib = 1 << 20;
-	const struct sw_job *job = s->job;
-	uint64_t quota = srv->quota_bytes, used = srv->used_bytes;
-	char whose[48] = "";
-
-	if (need > job->quota_bytes - job->shard.mem_bytes) {
-		quota = job->quota_bytes;
-		used = job->shard.mem_bytes;
-		snprintf(whose, sizeof(whose), " of job %.32s", job->name);
-	}
-	if (need <= quota - used)
-		return true;
-	sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
-		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
-		whose, (unsigned long long)((need + mib - 1) / mib),
-		(unsigned long long)((quota - used) / mib),
-		(unsigned long long)(quota / mib));
-	return false;
-}
-
-static bool admit_batch(struct sw_server *srv, struct sw_session *s,
+static bool admit_all(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n)
 {
-	uint64_t need;
 	struct declaration d;
 
-	if (!check_batch(srv, s, p, len, n, &need))
-		return false;
-	if (!check_quota(srv, s, need))
-		return false;
-	if (!has_memory(srv->env, need, n))
-		return false; /* the worker asks again */
 	for (uint32_t i = 0; i < n; i++)
 		if (!next_item(&p, &len, srv->env->sum, &d) ||
 			!admit_one(srv, s, &d, i))
 			return false;
 	return true;
+}
+
+static bool admit_batch(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *p, size_t len, uint32_t n)
+{
+	uint64_t need, before = srv->used_bytes;
+
+	if (!check_batch(srv, s, p, len, n, &need) ||
+		!sw_share_check(srv, s, need) ||
+		!has_memory(srv->env, need, n) ||
+		!sw_share_take(srv, s->job, need))
+		return false; /* it was told, or asks again */
+	if (admit_all(srv, s, p, len, n))
+		return true;
+	need -= srv->used_bytes - before; /* what it got, its job has */
+	sw_share_give(srv, s->job, need);
+	return false;
 }
 
 void sw_admit_declare(struct sw_server *srv, struct sw_session *s,

@@ -55,6 +55,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->params.is_async = join->mode == SW_MODE_ASYNC;
 	job->weight = share.weight;
 	job->quota_bytes = share.quota_bytes;
+	job->all_used = share.all_used;
 	for (uint32_t p = 0; p < srv->n_ports; p++)
 		sw_drr_open(&srv->drr[p], sw_job_index(srv, job), job->weight);
 	memcpy(job->name, join->job, sizeof(job->name));
@@ -133,6 +134,7 @@ void sw_job_close(struct sw_server *srv, struct sw_job *job)
 {
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
 	srv->used_bytes -= job->shard.mem_bytes;
+	sw_share_give(srv, job, job->shard.mem_bytes);
 	sw_shard_close(&job->shard);
 	job->is_used = false;
 }

@@ -54,6 +54,7 @@ struct sw_job {
 	uint16_t seq; /* of the state; grows with every change */
 	uint32_t weight;
 	uint64_t quota_bytes;
+	_Atomic uint64_t *all_used;   /* as struct sw_share */
 	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
 	struct sw_knobs knobs; /* committed last; number 0: the JOINs' */
@@ -113,6 +114,7 @@ struct sw_share {
 	const char *job;
 	uint32_t weight; /* under load, against the other jobs */
 	uint64_t quota_bytes;
+	_Atomic uint64_t *all_used; /* as struct sw_server has it */
 };
 
 struct sw_server {
@@ -122,6 +124,9 @@ struct sw_server {
 	struct sw_stats stats;
 	uint64_t now_ns, gap_ns;
 	uint64_t quota_bytes, used_bytes;
+	/* What all lcores of the process have taken of the quota, which is
+	 * theirs together; borrowed; NULL: this is the only one. */
+	_Atomic uint64_t *all_used;
 	uint64_t secret[2];
 	uint32_t n_lcores; /* of this process that serve; 1 after open */
 	uint32_t n_ports;
@@ -226,6 +231,16 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 
 /* share.c */
 struct sw_share sw_share_of(const struct sw_server *srv, const char *job);
+/* sw_share_check - are @need bytes left of the server's quota and of the job's?
+ * Else the worker was told. */
+bool sw_share_check(struct sw_server *srv, struct sw_session *s, uint64_t need);
+/* sw_share_take - they are this lcore's.  False: another one took them since
+ * they were there; then the worker asks again, and the check says no. */
+bool sw_share_take(
+	struct sw_server *srv, const struct sw_job *job, uint64_t need);
+/* sw_share_give - they come back. */
+void sw_share_give(
+	struct sw_server *srv, const struct sw_job *job, uint64_t bytes);
 /* sw_share_tick - look who is active and divide the windows; returns when to
  * look again. */
 uint64_t sw_share_tick(struct sw_server *srv);

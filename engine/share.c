@@ -7,6 +7,8 @@
  * jobs that are active stand to each other as their weights do, whatever the
  * number of their members.  A job that is alone has the whole window.
  */
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/bytes.h"
@@ -38,6 +40,80 @@ struct sw_share sw_share_of(const struct sw_server *srv, const char *job)
 	return (struct sw_share){
 		.job = job, .weight = 1, .quota_bytes = UINT64_MAX};
 }
+
+/* --- quotas: *all, unless NULL, counts those of all lcores --- */
+
+static uint64_t used_of(const _Atomic uint64_t *all, uint64_t own)
+{
+	return all ? atomic_load(all) : own;
+}
+
+static bool take(
+	_Atomic uint64_t *all, uint64_t own, uint64_t quota, uint64_t need)
+{
+	uint64_t used = used_of(all, own);
+
+	do
+		if (need > quota - used)
+			return false;
+	while (all && !atomic_compare_exchange_weak(all, &used, used + need));
+	return true;
+}
+
+static void give(_Atomic uint64_t *all, uint64_t bytes)
+{
+	if (all)
+		atomic_fetch_sub(all, bytes);
+}
+
+/* Needed is rounded up, left is rounded down. */
+static bool fail_quota(struct sw_server *srv, struct sw_session *s,
+	uint64_t need, const char *whose, uint64_t quota, uint64_t used)
+{
+	const uint64_t mib = 1 << 20;
+
+	sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
+		whose, (unsigned long long)((need + mib - 1) / mib),
+		(unsigned long long)((quota - used) / mib),
+		(unsigned long long)(quota / mib));
+	return false;
+}
+
+bool sw_share_check(struct sw_server *srv, struct sw_session *s, uint64_t need)
+{
+	const struct sw_job *job = s->job;
+	uint64_t used = used_of(job->all_used, job->shard.mem_bytes);
+	char whose[48];
+
+	if (need > job->quota_bytes - used) {
+		snprintf(whose, sizeof(whose), " of job %.32s", job->name);
+		return fail_quota(srv, s, need, whose, job->quota_bytes, used);
+	}
+	used = used_of(srv->all_used, srv->used_bytes);
+	return need <= srv->quota_bytes - used ||
+	       fail_quota(srv, s, need, "", srv->quota_bytes, used);
+}
+
+bool sw_share_take(
+	struct sw_server *srv, const struct sw_job *job, uint64_t need)
+{
+	if (!take(srv->all_used, srv->used_bytes, srv->quota_bytes, need))
+		return false;
+	if (take(job->all_used, job->shard.mem_bytes, job->quota_bytes, need))
+		return true;
+	give(srv->all_used, need);
+	return false;
+}
+
+void sw_share_give(
+	struct sw_server *srv, const struct sw_job *job, uint64_t bytes)
+{
+	give(srv->all_used, bytes);
+	give(job->all_used, bytes);
+}
+
+/* --- shares under load --- */
 
 /* What a flow of the job weighs: the job's weight divided among its members. */
 static uint64_t flow_weight(const struct sw_job *job)

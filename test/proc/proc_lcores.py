@@ -62,6 +62,17 @@ def test_training_over_four_lcores():
         net.train_ok()
 
 
+def test_quota_is_of_all_lcores():
+    """A tensor of two stripes and a bit: the part of one of four lcores is
+    more than a quarter of the quota, which is enough for all of it."""
+    with Net(workers=1, lcores=4, quota="3MiB") as net:
+        net.start_all()
+        net.client(0, "--tensor", "w:300000:f32", "--steps", "2").wait_ok()
+        net.empty_stats("a")
+        net.client(0, "--tensor", "v:500000:f32").wait_error(
+            r"quota: the tensors need \d+ MiB, \d of 3 MiB are left")
+
+
 def test_agent_killed():
     """What the lcores hold of a dead member's job is given back."""
     with Net(lcores=2, job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:

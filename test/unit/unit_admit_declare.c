@@ -373,6 +373,47 @@ static void declare__quota_of_the_job(void **state)
 	server_rig_close(r);
 }
 
+/* Several lcores share a quota: what the others have counts, what came back is
+ * free, and the job's end gives all of its own back. */
+static void declare__quota_of_several_lcores(void **state)
+{
+	static _Atomic uint64_t all, of_job;
+	static const struct sw_share share = {.job = "job",
+		.weight = 1,
+		.quota_bytes = 3 << 20,
+		.all_used = &of_job};
+	static struct server_rig rig, *r = &rig;
+	uint64_t mine;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		all = of_job = 2 << 20; /* the others' */
+		server_rig_open(r, 1, 4 << 20);
+		r->srv->all_used = &all;
+		assert_int_equal(sw_server_share(r->srv, &share, 1), 0);
+		rig_join(r, 0);
+		assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 60000, 0),
+			"w0 DECLARED b0 k0");
+		mine = r->srv->used_bytes;
+		assert_true(mine > 480000);
+		assert_int_equal(all, (2 << 20) + mine);
+		assert_int_equal(of_job, all);
+		of_job -= i << 20; /* another lcore gives back */
+		if (i == 0)
+			assert_contains(
+				rig_declare(r, 0, 1, "b", SW_I32, 100000, 0),
+				"quota of job job: the tensors need 1 MiB, 0 "
+				"of 3 MiB are left");
+		else
+			assert_string_equal(
+				rig_declare(r, 0, 1, "b", SW_I32, 100000, 0),
+				"w0 DECLARED b1 k1");
+		assert_int_equal(all, (2 << 20) + r->srv->used_bytes);
+		server_rig_close(r);
+		assert_int_equal(all, 2 << 20);
+		assert_int_equal(of_job, (2 - i) << 20);
+	}
+}
+
 /* A batch is admitted as a whole or not at all. */
 static void declare__quota_of_the_whole_batch(void **state)
 {
@@ -573,6 +614,7 @@ int main(void)
 		cmocka_unit_test(declare__name_twice_in_a_batch),
 		cmocka_unit_test(declare__quota),
 		cmocka_unit_test(declare__quota_of_the_job),
+		cmocka_unit_test(declare__quota_of_several_lcores),
 		cmocka_unit_test(declare__quota_of_the_whole_batch),
 		cmocka_unit_test(declare__no_memory),
 		cmocka_unit_test(declare__memory_in_preparation),
