@@ -92,6 +92,18 @@ def test_tap_vlan_and_faults():
         run_all(net)
 
 
+def test_tap_two_lcores():
+    """Two queue pairs, steered by what the driver offers."""
+    with Taps(workers=2, mtu=1500, lcores=2) as net:
+        net.start_all()
+        run_all(net)
+        stats = net.stats("a")
+        check(stats["lcore1.push_bytes"] > 0, f"one lcore did all: {stats}")
+        ways = [k for k in ("rules", "rss", "handoff")
+                if stats[f"port.lan.steering_{k}"]]
+        check(len(ways) == 1, f"steering: {ways}")
+
+
 def test_with_af_packet():
     """On the wire, what the device has summed is as what we have."""
     with Taps(workers=1, mtu=1500) as net:
