@@ -93,16 +93,15 @@ static inline uint32_t sw_due_take_any(struct sw_due *d)
  * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set. */
 static inline uint32_t sw_due_take_data(struct sw_due *d, bool *is_turn)
 {
-	uint32_t i = SW_MAX_SESSIONS;
+	uint32_t classes = d->filled & ((1u << SW_N_CLASSES) - 1);
+	uint32_t i;
 
 	*is_turn = d->n_data % SW_DUE_TURN == SW_DUE_TURN - 1;
-	if (*is_turn)
-		i = sw_due_take_any(d);
-	else
-		for (uint32_t class = 0;
-			class < SW_N_CLASSES && i == SW_MAX_SESSIONS; class ++)
-			i = sw_due_take_turn(d, class);
-	d->n_data += i != SW_MAX_SESSIONS;
+	if (!classes)
+		return SW_MAX_SESSIONS;
+	i = *is_turn ? sw_due_take_any(d)
+		     : sw_due_take_turn(d, (uint32_t)__builtin_ctz(classes));
+	d->n_data++;
 	return i;
 }
 

@@ -272,6 +272,8 @@ static void put(struct sw_bitmap *orders, uint32_t order,
 		sw_bitmap_add(orders, order);
 		return;
 	}
+	if (!sw_bitmap_has(chunks, local))
+		return;
 	sw_bitmap_remove(chunks, local);
 	if (sw_bitmap_is_empty(chunks))
 		sw_bitmap_remove(orders, order);
