@@ -26,6 +26,7 @@ enum {
 	POINTS = SW_ENGINE_PARTS * SW_ENGINE_CREDITS,
 	SKIPPED = 1, /* iterations of a point of the grid */
 	COUNTED = 3,
+	PASSES = 2,       /* over the grid; the faster counts */
 	ITERS_MAX = 4000, /* something is wrong then */
 	ARGS = 64,
 };
@@ -37,13 +38,12 @@ static const uint64_t parts[SW_ENGINE_PARTS] = {
 static const uint64_t credits[SW_ENGINE_CREDITS] = {
 	16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20};
 
-enum step { GRID, TUNE, GRID_LATER, TUNE_LATER, N_STEPS, OVER = N_STEPS };
+enum step { TUNE, GRID, TUNE_LATER, GRID_LATER, OVER };
 
 /* What one rate showed. */
 struct view {
-	double ms[POINTS];
+	double ms[POINTS + 1]; /* the last: of the point that was kept */
 	struct sw_tune_point kept;
-	double kept_ms;
 	uint32_t n_noticed, n_tuned; /* iterations */
 };
 
@@ -51,16 +51,19 @@ struct script {
 	const struct sw_tune_engine *o;
 	struct sw_tune_live live;
 	enum step step;
-	uint32_t point, n_seen, n_iters, n_searches;
+	uint32_t point, pass, n_seen, n_iters, n_searches;
 	double times[COUNTED];
 	struct view views[2]; /* before the change, and after */
 };
 
-static struct sw_tune_point point(uint32_t i)
+static struct sw_tune_point point(const struct view *v, uint32_t i)
 {
-	return (struct sw_tune_point){
-		.partition_bytes = parts[i / SW_ENGINE_CREDITS],
-		.credit_bytes = credits[i % SW_ENGINE_CREDITS]};
+	return i == POINTS ? v->kept
+			   : (struct sw_tune_point){
+				     .partition_bytes =
+					     parts[i / SW_ENGINE_CREDITS],
+				     .credit_bytes =
+					     credits[i % SW_ENGINE_CREDITS]};
 }
 
 static double middle(const double t[COUNTED])
@@ -72,24 +75,44 @@ static double middle(const double t[COUNTED])
 
 /* --- the steps --- */
 
+static struct view *view_of(struct script *s)
+{
+	return &s->views[s->step >= TUNE_LATER];
+}
+
+/* Back to what the tuner has kept, over a slower port. */
+static int slow_down(struct script *s)
+{
+	int err = sw_set_rate(s->live.client, s->o->later_bit_s);
+
+	s->n_searches = s->live.tuner.n_searches;
+	fprintf(stderr, "rank 0's port from now on: %.4g Gb/s\n",
+		1e-9 * (double)s->o->later_bit_s);
+	return err ? err : sw_tune_live_set(&s->live, s->views[0].kept);
+}
+
 static int begin_step(struct script *s, enum step step)
 {
 	s->step = step;
-	s->n_iters = s->n_seen = 0;
-	if (step == GRID || step == GRID_LATER) {
-		s->point = 0;
-		return sw_tune_live_set(&s->live, point(0));
-	}
-	if (step == TUNE)
+	s->n_iters = s->n_seen = s->point = s->pass = 0;
+	switch (step) {
+	case TUNE:
 		return sw_tune_live_begin(
 			&s->live, s->live.client, s->o->seed, 0);
-	if (step == TUNE_LATER) {
-		s->n_searches = s->live.tuner.n_searches;
-		fprintf(stderr, "rank 0's port from now on: %.4g Gb/s\n",
-			1e-9 * (double)s->o->later_bit_s);
-		return sw_set_rate(s->live.client, s->o->later_bit_s);
+	case TUNE_LATER:
+		return slow_down(s);
+	case GRID:
+	case GRID_LATER:
+		return sw_tune_live_set(&s->live, point(view_of(s), 0));
+	case OVER:
+		break;
 	}
 	return 1; /* the job may end */
+}
+
+static void note(double *ms, double new_ms)
+{
+	*ms = *ms > 0 ? fmin(*ms, new_ms) : new_ms;
 }
 
 /* An iteration of the grid. */
@@ -104,11 +127,14 @@ static int walk(struct script *s, struct view *v, double iteration_s)
 	s->times[s->n_seen - SKIPPED - 1] = iteration_s;
 	if (s->n_seen < SKIPPED + COUNTED)
 		return 0;
-	v->ms[s->point] = 1e3 * middle(s->times);
+	note(&v->ms[s->point], 1e3 * middle(s->times));
 	s->n_seen = 0;
-	if (++s->point == POINTS)
-		return begin_step(s, s->step == GRID ? TUNE : OVER);
-	return sw_tune_live_set(&s->live, point(s->point));
+	if (++s->point > POINTS) {
+		s->point = 0;
+		if (++s->pass == PASSES)
+			return begin_step(s, s->step + 1);
+	}
+	return sw_tune_live_set(&s->live, point(v, s->point));
 }
 
 /* An iteration under the tuner, until it has settled. */
@@ -125,20 +151,18 @@ static int tune(struct script *s, struct view *v, double iteration_s)
 		(s->step == TUNE_LATER && !v->n_noticed))
 		return err;
 	v->kept = t->now;
-	v->kept_ms = 1e3 * t->kept_s;
 	v->n_tuned = s->n_iters;
-	return begin_step(s, s->step == TUNE ? TUNE_LATER : GRID_LATER);
+	return begin_step(s, s->step + 1);
 }
 
 static int each(void *ctx, struct sw_client *client, double iteration_s)
 {
 	struct script *s = ctx;
-	struct view *v =
-		&s->views[s->step == GRID_LATER || s->step == TUNE_LATER];
+	struct view *v = view_of(s);
 
 	if (!s->live.client) {
 		s->live.client = client;
-		return begin_step(s, GRID);
+		return begin_step(s, TUNE);
 	}
 	if (s->step == OVER)
 		return 1;
@@ -199,8 +223,8 @@ static void print_view(const struct view *v, uint64_t rate_bit_s)
 	printf("tuned after %u: partition %s, credit %s: %.2f ms, %.3f of the "
 	       "grid's best\n",
 		v->n_tuned, size_text(v->kept.partition_bytes, a),
-		size_text(v->kept.credit_bytes, b), v->kept_ms,
-		v->kept_ms / v->ms[best]);
+		size_text(v->kept.credit_bytes, b), v->ms[POINTS],
+		v->ms[POINTS] / v->ms[best]);
 }
 
 static void put_view(struct sw_json *j, const struct view *v, uint64_t rate)
@@ -215,14 +239,14 @@ static void put_view(struct sw_json *j, const struct view *v, uint64_t rate)
 	sw_json_double(j, "spread", v->ms[worst] / v->ms[best] - 1);
 	sw_json_u64(j, "partition_bytes", v->kept.partition_bytes);
 	sw_json_u64(j, "credit_bytes", v->kept.credit_bytes);
-	sw_json_double(j, "tuned_ms", v->kept_ms);
+	sw_json_double(j, "tuned_ms", v->ms[POINTS]);
 	sw_json_u64(j, "noticed_after", v->n_noticed);
 	sw_json_u64(j, "tuned_after", v->n_tuned);
 	sw_json_array_open(j, "grid");
 	for (uint32_t i = 0; i < POINTS; i++) {
 		sw_json_object_open(j, NULL);
-		sw_json_u64(j, "partition_bytes", point(i).partition_bytes);
-		sw_json_u64(j, "credit_bytes", point(i).credit_bytes);
+		sw_json_u64(j, "partition_bytes", point(v, i).partition_bytes);
+		sw_json_u64(j, "credit_bytes", point(v, i).credit_bytes);
 		sw_json_double(j, "iteration_ms", v->ms[i]);
 		sw_json_close(j);
 	}

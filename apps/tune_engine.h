@@ -15,10 +15,10 @@ struct sw_tune_engine {
 	bool is_json;
 };
 
-/* sw_tune_engine - a server and two workers on this machine, one job: walk the
- * grid, tune, slow rank 0's link down, see it noticed and tuned anew, walk the
- * grid again.  @argv is that of this command, which is called again to be the
- * workers.  Returns 0, or 1 with the reason on stderr. */
+/* sw_tune_engine - a server and two workers on this machine, one job: tune,
+ * walk the grid, slow rank 0's link down, see it noticed and tuned anew, walk
+ * the grid again.  @argv is that of this command, which is called again to be
+ * the workers.  Returns 0, or 1 with the reason on stderr. */
 int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv);
 
 /* sw_tune_engine_worker - be one of the workers; rank 0 reports.  As above. */

@@ -145,7 +145,7 @@ def test_wrong_values_are_refused():
 def test_training_is_tuned():
     with Net() as net:
         net.start_all()
-        result = net.train_ok("--tune", epochs=12)
+        result = net.train_ok("--tune", epochs=3)
         check(result["is_reference_identical"], result)
         st = [net.stats(a) for a in net.agents]
         check(st[0]["knob_changes"] > 0 and
