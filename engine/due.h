@@ -3,7 +3,7 @@
  *
  * A set of sessions for control frames and one per class for data, so that
  * the next frame is found in O(1) whatever the number of sessions.  Within a
- * set the sessions take turns.
+ * set the sessions take turns, or the one of the least key goes first.
  *
  * Starvation is bounded: every SW_DUE_TURN-th data frame of a port is of the
  * next session in a round over all that have data, whatever their class; and
@@ -89,20 +89,40 @@ static inline uint32_t sw_due_take_any(struct sw_due *d)
 	return i;
 }
 
-/* sw_due_take_data - the session that sends the next data frame, by class, or
- * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set. */
-static inline uint32_t sw_due_take_data(struct sw_due *d, bool *is_turn)
+/* The session of the least key in a set that is not empty. */
+static inline uint32_t sw_due_set_least(
+	const struct sw_due_set *s, const uint64_t *keys)
 {
-	uint32_t classes = d->filled & ((1u << SW_N_CLASSES) - 1);
-	uint32_t i;
+	uint32_t best = SW_MAX_SESSIONS;
+
+	for (uint32_t w = 0; w < SW_DUE_WORDS; w++)
+		for (uint64_t word = s->words[w]; word; word &= word - 1) {
+			uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(word);
+
+			if (best == SW_MAX_SESSIONS || keys[i] < keys[best])
+				best = i;
+		}
+	return best;
+}
+
+/* sw_due_take_data - the session that sends the next data frame, by class, or
+ * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set.
+ * @keys  by session: within a class the least goes first, of equal ones the
+ *        lowest session; NULL: they take turns.  O(sessions of the class). */
+static inline uint32_t sw_due_take_data(
+	struct sw_due *d, const uint64_t *keys, bool *is_turn)
+{
+	uint32_t classes = d->filled & ((1u << SW_N_CLASSES) - 1), class;
 
 	*is_turn = d->n_data % SW_DUE_TURN == SW_DUE_TURN - 1;
 	if (!classes)
 		return SW_MAX_SESSIONS;
-	i = *is_turn ? sw_due_take_any(d)
-		     : sw_due_take_turn(d, (uint32_t)__builtin_ctz(classes));
 	d->n_data++;
-	return i;
+	if (*is_turn)
+		return sw_due_take_any(d);
+	class = (uint32_t)__builtin_ctz(classes);
+	return keys ? sw_due_set_least(&d->set[class], keys)
+		    : sw_due_take_turn(d, class);
 }
 
 #endif

@@ -228,6 +228,14 @@ void sw_flow_answered(struct sw_flow *f, uint32_t class)
 		f->unacked_mask &= (uint8_t) ~(1u << class);
 }
 
+/* Once an RTT is enough for what an ACK brings; a flow that is one of many has
+ * few frames in less, and ACKs would take their place. */
+static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
+{
+	return sw_max64(f->params->ack_delay,
+		sw_min64(s->srtt_ns, f->params->ack_delay_max));
+}
+
 uint64_t sw_flow_ack_at(const struct sw_flow *f)
 {
 	uint64_t at = UINT64_MAX;
@@ -239,7 +247,7 @@ uint64_t sw_flow_ack_at(const struct sw_flow *f)
 
 		if (s->is_ack_urgent || s->n_unacked >= f->ack_every)
 			return 0;
-		at = sw_min64(at, s->t_unacked_ns + f->params->ack_delay);
+		at = sw_min64(at, s->t_unacked_ns + ack_delay(f, s));
 	}
 	return at;
 }
@@ -326,7 +334,8 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
 	uint64_t rto =
-		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns : p->rto_first;
+		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_max
+			   : p->rto_first;
 
 	/* A peer that polls late is not a loss. */
 	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);

@@ -29,9 +29,10 @@ struct sw_params {
 	 * a frame overtaken by acknowledged ones is lost after 5/4 SRTT and
 	 * reorder. */
 	uint64_t rto_first, rto_min, rto_max, reorder;
-	/* Acknowledge after so many frames or so long. */
+	/* Acknowledge after so many frames, or so long: a quarter of the RTT
+	 * within these bounds. */
 	uint32_t ack_every;
-	uint64_t ack_delay;
+	uint64_t ack_delay, ack_delay_max;
 	/* Ask for a late result after max(4 SRTT, pull_min), then x2 up to
 	 * pull_max. */
 	uint64_t pull_min, pull_max;
@@ -67,6 +68,7 @@ static inline void sw_params_init(struct sw_params *p)
 		.reorder = 20 * SW_US,
 		.ack_every = 16,
 		.ack_delay = 50 * SW_US,
+		.ack_delay_max = 200 * SW_US,
 		.pull_min = 1 * SW_MS,
 		.pull_max = 100 * SW_MS,
 		.stop_gap = 500 * SW_MS,

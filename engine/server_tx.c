@@ -181,7 +181,7 @@ static bool tx_result(
 	if (job_i == SW_MAX_JOBS)
 		return false;
 	s = srv->sessions[sw_due_take_data(
-		&srv->jobs[job_i].due[port_i], &is_turn)];
+		&srv->jobs[job_i].due[port_i], NULL, &is_turn)];
 	order = order_to_send(s, is_turn);
 	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
 	h.session = s->peer;

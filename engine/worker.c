@@ -18,6 +18,14 @@ static struct sw_worker *worker_of(struct sw_node *node)
 	return (struct sw_worker *)node;
 }
 
+static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
+{
+	uint64_t local = sw_bitmap_first(&t->todo[link]);
+
+	return (uint64_t)t->order << 32 |
+	       (local << 32) / t->places[link].n_local;
+}
+
 void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 {
 	struct sw_due *due = &w->due[l->path.port_i];
@@ -25,8 +33,12 @@ void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 						  : SW_BITMAP_NONE;
 	uint32_t class = SW_N_CLASSES;
 
-	if (order != SW_BITMAP_NONE)
-		class = w->tensors[w->by_order[order]].class;
+	if (order != SW_BITMAP_NONE) {
+		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
+
+		class = t->class;
+		w->turn_keys[l->index] = turn_key(t, l->index);
+	}
 	if (class < SW_N_CLASSES && !sw_flow_can_send(&l->flow, class))
 		class = SW_N_CLASSES;
 	if (class == l->due_class)

@@ -213,6 +213,9 @@ struct sw_worker {
 	uint32_t n_links;
 	uint32_t n_ports;
 	struct sw_due due[SW_MAX_PORTS]; /* sessions are link indices */
+	/* Of a link that has a push: the tensor's order, and how much of the
+	 * tensor's part that lies there went before, in 2^-32. */
+	uint64_t turn_keys[SW_PLACE_SERVERS];
 	struct sw_link *links;
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors, n_admitted;
@@ -338,7 +341,10 @@ bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out);
 
 /* sw_link_refresh - put the link into the set of its most urgent push that it
- * has credit for. */
+ * has credit for.  Within a class the more urgent tensor goes first, and the
+ * links of one tensor go by how far each is with its part: so a server with
+ * the larger share gets the larger share of the port, and all get their last
+ * chunk at the same time. */
 void sw_link_refresh(struct sw_worker *w, struct sw_link *l);
 
 /* sw_link_request - what is asked now changed: ask at once. */

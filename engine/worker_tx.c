@@ -207,7 +207,8 @@ static bool tx_push(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	bool is_turn;
-	uint32_t i = sw_due_take_data(&w->due[port_i], &is_turn), chunk;
+	uint32_t i = sw_due_take_data(&w->due[port_i], w->turn_keys, &is_turn),
+		 chunk;
 	struct sw_link *l;
 	struct sw_wtensor *t;
 

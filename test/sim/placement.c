@@ -6,8 +6,8 @@
  * all-reduce need.  A port's link is busy both as it sends and as it receives;
  * what a machine sends to itself is on no link.
  *
- *     build/test/sim/placement          what holds: all-reduce and PS
- *     build/test/sim/placement --all    the table for every k
+ *     build/test/sim/placement          every k is within 3 % of equation 6
+ *     build/test/sim/placement --all    the table, PS beside it
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum {
 	N = 8,
 	PAYLOAD = 1344,
 	FRAME = PAYLOAD + SW_HEAD_BYTES + 66, /* as the network counts it */
-	STRIPES = 100,                        /* about so many make M */
+	STRIPES = 200,                        /* about so many make M */
 	ROUNDS = 3,
 	QUEUE = 64 << 20,
 	/* Eight default windows are a queue of 3.4 ms before a CPU machine,
@@ -97,22 +97,23 @@ static double optimum(double k)
 	return 2.0 * N * (N - 1) / (N * N + k * N - 2 * k);
 }
 
-static void check_time(struct check *c, double t, double best)
+static void check_time(struct check *c, uint32_t k, double t, double best)
 {
-	printf("# measured %.4f, at best %.4f\n", t, best);
+	printf("# k = %u: measured %.4f, at best %.4f\n", k, t, best);
 	check(c, t / best - 1 < TOLERANCE, "within 3 % of the optimum");
 	check(c, t / best - 1 > -0.001, "not faster than possible");
 }
 
-static void time__all_reduce(struct check *c)
+static void time__optimal(struct check *c)
 {
-	check_time(c, run(c, 0, N), optimum(0));
+	for (uint32_t k = 0; k <= N; k++)
+		check_time(c, k, run(c, k, N), optimum(k));
 }
 
+/* Without SS_GPUs: too few CPU machines are the bottleneck. */
 static void time__ps(struct check *c)
 {
-	check_time(c, run(c, N, N), optimum(N));
-	check_time(c, run(c, N / 2, 0), 2);
+	check_time(c, N / 2, run(c, N / 2, 0), 2);
 }
 
 static void print_all(struct check *c)
@@ -133,7 +134,7 @@ static void print_all(struct check *c)
 int main(int argc, char **argv)
 {
 	static const struct check_case cases[] = {
-		{"time__all_reduce", time__all_reduce}, {"time__ps", time__ps}};
+		{"time__optimal", time__optimal}, {"time__ps", time__ps}};
 	static const struct check_case all[] = {{"print_all", print_all}};
 	uint32_t passed = 0, failed = 0;
 

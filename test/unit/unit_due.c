@@ -82,13 +82,13 @@ static void take_data__by_class_and_in_turn(void **state)
 	uint32_t count[4] = {0};
 	bool is_turn;
 
-	assert_int_equal(sw_due_take_data(&d, &is_turn), SW_MAX_SESSIONS);
+	assert_int_equal(sw_due_take_data(&d, NULL, &is_turn), SW_MAX_SESSIONS);
 	sw_due_put(&d, 0, 0, true);
 	sw_due_put(&d, 3, 1, true);
 	sw_due_put(&d, 7, 2, true);
 	sw_due_put(&d, SW_CLASS_CTL, 3, true);
 	for (uint32_t i = 0; i < 30 * SW_DUE_TURN; i++) {
-		uint32_t s = sw_due_take_data(&d, &is_turn);
+		uint32_t s = sw_due_take_data(&d, NULL, &is_turn);
 
 		assert_true(s < 3);
 		assert_true(is_turn || s == 0);
@@ -96,6 +96,28 @@ static void take_data__by_class_and_in_turn(void **state)
 	}
 	assert_int_equal(count[1], 10);
 	assert_int_equal(count[2], 10);
+}
+
+/* Within a class the least key goes first, whatever other classes have. */
+static void take_data__by_key(void **state)
+{
+	uint64_t keys[SW_MAX_SESSIONS] = {[2] = 5, [64] = 4, [200] = 9};
+	struct sw_due d = {0};
+	bool is_turn;
+
+	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), SW_MAX_SESSIONS);
+	sw_due_put(&d, 6, 2, true);
+	sw_due_put(&d, 6, 64, true);
+	sw_due_put(&d, 6, 200, true);
+	sw_due_put(&d, 7, 3, true); /* its key is 0 */
+	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 64);
+	keys[64] = 6;
+	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 2);
+	keys[2] = 9;
+	keys[64] = 9; /* all are alike */
+	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 2);
+	sw_due_put(&d, 6, 2, false);
+	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 64);
 }
 
 int main(void)
@@ -107,6 +129,7 @@ int main(void)
 		cmocka_unit_test(put__sets_are_apart),
 		cmocka_unit_test(take_turn__nobody_starves),
 		cmocka_unit_test(take_data__by_class_and_in_turn),
+		cmocka_unit_test(take_data__by_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

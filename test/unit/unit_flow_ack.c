@@ -95,6 +95,26 @@ static void ack_at__count_or_delay_or_gap(void **state)
 	assert_true(sw_flow_ack_at(&x->f) == 0);
 }
 
+/* Once in an RTT, within bounds. */
+static void ack_at__by_rtt(void **state)
+{
+	static const uint64_t rtts_us[] = {10, 120, 900};
+	static const uint64_t delays_us[] = {50, 120, 200};
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(rtts_us); i++) {
+		struct fixture *x = open_flow();
+
+		send(x, 0);
+		x->now_ns += rtts_us[i] * SW_US;
+		ack(x, 0, 1, 0, 0);
+		accept(x, 0, 1);
+		assert_true(sw_flow_ack_at(&x->f) ==
+			    x->now_ns + delays_us[i] * SW_US);
+		accept(x, 1, 1); /* of that class nothing is known */
+		assert_true(sw_flow_ack_at(&x->f) == x->now_ns + 50 * SW_US);
+	}
+}
+
 static void build_ack__one_block_per_class_with_news(void **state)
 {
 	struct fixture *x = open_flow();
@@ -452,6 +472,7 @@ int main(void)
 		cmocka_unit_test(accept__jumps_of_every_size),
 		cmocka_unit_test(accept__far_past_and_far_future),
 		cmocka_unit_test(ack_at__count_or_delay_or_gap),
+		cmocka_unit_test(ack_at__by_rtt),
 		cmocka_unit_test(build_ack__one_block_per_class_with_news),
 		cmocka_unit_test(build_ack__long_times_stop_at_the_top),
 		cmocka_unit_test(answered__takes_back_one),
