@@ -408,8 +408,10 @@ static void give_key(const struct sw_job *job, struct declaration *d,
 static bool check_known(struct sw_server *srv, struct sw_session *s,
 	const struct declaration *d, const struct sw_stensor *t)
 {
+	uint32_t priority = sw_priority_of(d->item.priority, t->key);
+
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
-		t->priority == d->item.priority &&
+		t->priority == priority &&
 		t->is_async == (d->item.mode == SW_MODE_ASYNC) &&
 		(s->job->is_coordinated ||
 			(t->key == d->item.key && t->first == d->item.first)))
@@ -418,7 +420,7 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
 		"%u declared %llu x %s, priority %u%s",
 		d->name, s->member, (unsigned long long)d->item.n_elems,
-		sw_dtype_name(d->item.dtype), d->item.priority,
+		sw_dtype_name(d->item.dtype), priority,
 		d->item.mode ? ", async" : "", t->declared_by,
 		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
 		t->priority, t->is_async ? ", async" : "");

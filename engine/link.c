@@ -478,6 +478,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_declared d;
+	bool has_by_use = false;
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch ||
@@ -489,6 +490,8 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	for (uint32_t i = 0; i < d.n && l->server_i == 0; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
+		bool is_by_use = w->tensors[l->n_declared + i].priority ==
+				 SW_PRIORITY_BY_USE;
 		int err = sw_tensors_keyed(
 			w, l->n_declared + i, key, sw_load32(p + 4 * d.n));
 
@@ -499,7 +502,10 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 				w->tensors[l->n_declared + i].name);
 			return;
 		}
+		has_by_use |= is_by_use;
 	}
+	if (has_by_use)
+		sw_tensors_order(w);
 	l->batch++;
 	l->n_declared += d.n;
 	l->n_asked = 0;

@@ -80,8 +80,8 @@ static void shape_tensor(const struct sw_shard *sh,
 
 	t->key = item->key;
 	t->first = item->first;
-	t->priority = item->priority;
-	t->class = sw_class_of(item->priority);
+	t->priority = sw_priority_of(item->priority, item->key);
+	t->class = sw_class_of(t->priority);
 	t->dtype = item->dtype;
 	t->is_async = item->mode == SW_MODE_ASYNC;
 	t->n_elems = item->n_elems;

@@ -224,6 +224,8 @@ int sw_tensors_keyed(
 	}
 	t->key = key;
 	t->first = first;
+	t->priority = sw_priority_of(t->priority, key);
+	t->class = sw_class_of(t->priority);
 	w->by_key[key] = tensor;
 	return 0;
 }
@@ -260,6 +262,11 @@ void sw_tensors_copy(
 	order_all(w, first);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_request(w, &w->links[l]);
+}
+
+void sw_tensors_order(struct sw_worker *w)
+{
+	order_all(w, 0);
 }
 
 /* --- push_pull --- */

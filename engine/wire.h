@@ -34,6 +34,15 @@ enum {
 
 #define SW_KEY_NONE UINT32_MAX
 
+/* Of a tensor to which its user gives no priority: its key, by which tensors
+ * are in the order in which the job first declared them. */
+#define SW_PRIORITY_BY_USE UINT32_MAX
+
+static inline uint32_t sw_priority_of(uint32_t declared, uint32_t key)
+{
+	return declared == SW_PRIORITY_BY_USE ? key : declared;
+}
+
 /* sw_class_of - class of a tensor by its priority: 0, then 1-2, 3-6, 7-14, …
  * so that the first layers, which are waited for first, are told apart best. */
 static inline uint8_t sw_class_of(uint32_t priority)
@@ -245,9 +254,9 @@ struct sw_declare_head {
 
 struct sw_declare_item {
 	uint64_t n_elems;
-	uint32_t key;   /* SW_KEY_NONE: coordinator, assign one */
-	uint32_t first; /* as the coordinator answered; to it 0 */
-	uint32_t priority;
+	uint32_t key;      /* SW_KEY_NONE: coordinator, assign one */
+	uint32_t first;    /* as the coordinator answered; to it 0 */
+	uint32_t priority; /* or SW_PRIORITY_BY_USE */
 	uint8_t dtype;
 	uint8_t mode;      /* enum sw_mode */
 	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */

@@ -249,7 +249,7 @@ struct sw_worker_tensor {
 	const char *name; /* 1 to 127 bytes; copied */
 	uint64_t n_elems;
 	uint32_t dtype;
-	uint32_t priority;
+	uint32_t priority; /* or SW_PRIORITY_BY_USE */
 	/* Where results go; a single local rank contributes from there, too.
 	 * Borrowed until sw_worker_close. */
 	void *base;
@@ -385,6 +385,8 @@ void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o);
 void sw_tensors_held(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_tensors_lane_done - another lane does. */
 void sw_tensors_lane_done(struct sw_worker *w, const struct sw_lane_news *news);
+/* sw_tensors_order - number all anew, when priorities came with their keys. */
+void sw_tensors_order(struct sw_worker *w);
 /* sw_tensors_end - a push_pull ends. */
 void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 void sw_tensors_end_all(struct sw_worker *w, int err);

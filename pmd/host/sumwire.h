@@ -96,12 +96,16 @@ SW_API uint32_t sw_size(const struct sw_client *c);
 SW_API uint32_t sw_local_rank(const struct sw_client *c);
 SW_API uint32_t sw_local_size(const struct sw_client *c);
 
+#define SW_PRIORITY_BY_USE UINT32_MAX
+
 struct sw_tensor_desc {
 	const char *name; /* the same on all workers; 1 to 127 bytes, no NUL */
 	uint64_t n_elems; /* >= 1; n_elems * element size <= 64 GiB */
 	enum sw_dtype dtype;
 	uint32_t priority; /* 0 most urgent; order of use in the forward pass;
-			      the same on all workers */
+			      the same on all workers.  SW_PRIORITY_BY_USE: the
+			      order in which the job first saw its tensors
+			      declared, whoever declared them */
 	/* Asynchronous: the servers keep the tensor's value.  The first round
 	 * is a broadcast of it by one worker; then sw_push_pull adds what is in
 	 * sw_tensor_data to the value, without waiting for other workers, and

@@ -127,6 +127,8 @@ static struct sw_worker_tensor declaration(
 		.base = w->data[t],
 		.is_async = sim_job_is_async(job, t)};
 
+	if (job->is_by_use)
+		d.priority = SW_PRIORITY_BY_USE;
 	if (t == 0 && w->rank == job->odd_one) {
 		d.n_elems += job->odd_elems;
 		d.priority += job->odd_priority;

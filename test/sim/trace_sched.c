@@ -265,6 +265,37 @@ static void incast_that_overflows_the_switch(struct check *c)
 		"frames were lost");
 }
 
+/* Members that give no priorities declare in different orders, in two batches,
+ * and have the same ones in the end, each once. */
+static void by_first_use(struct check *c)
+{
+	struct sim_job *job = malloc(sizeof(*job));
+	uint32_t seen = 0;
+
+	if (!job)
+		abort();
+	sim_job_init(job, 3);
+	job->n_workers = 4;
+	job->n_servers = 2;
+	job->n_tensors = 8;
+	job->n_first = 5;
+	job->n_rounds = 3;
+	job->is_by_use = true;
+	sim_job_open(job);
+	check(c, sim_job_run(job, SW_S), "complete");
+	for (uint32_t t = 0; t < job->n_tensors; t++) {
+		struct sim_worker *w = job->workers;
+		uint32_t first = w->engine.tensors[w->index[t]].priority;
+
+		seen |= 1u << first;
+		for (; w < job->workers + job->n_workers; w++)
+			check_eq(c, w->engine.tensors[w->index[t]].priority,
+				first, "priority");
+	}
+	check_eq(c, seen, 0xff, "priorities");
+	close_job(c, job);
+}
+
 const struct check_case trace_sched[] = {
 	{"urgent_while_pushes_are_under_way",
 		urgent_while_pushes_are_under_way},
@@ -273,6 +304,7 @@ const struct check_case trace_sched[] = {
 	{"urgent_while_credit_comes_late", urgent_while_credit_comes_late},
 	{"urgent_with_fifo", urgent_with_fifo},
 	{"urgent_with_fifo_results", urgent_with_fifo_results},
+	{"by_first_use", by_first_use},
 	{"the_least_urgent_does_not_starve", the_least_urgent_does_not_starve},
 	{"incast_within_the_grants", incast_within_the_grants},
 	{"incast_that_overflows_the_switch", incast_that_overflows_the_switch},

@@ -476,9 +476,38 @@ static void tx__accept_is_as_long_as_its_join(void **state)
 	server_rig_close(r);
 }
 
+/* Who gives none has the key, by which they are in the order of first sight,
+ * whatever the order of those who come later. */
+static void declare__priority_by_use(void **state)
+{
+	static struct server_rig rig;
+	struct server_rig *r = &rig;
+	const struct sw_stensor *t;
+
+	server_rig_open(r, 3, UINT64_MAX);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_join(r, i);
+	t = r->srv->jobs[0].shard.tensors;
+	rig_declare(r, 0, 0, "a", SW_I32, 10, SW_PRIORITY_BY_USE);
+	rig_declare(r, 0, 1, "b", SW_I32, 10, SW_PRIORITY_BY_USE);
+	assert_contains(
+		rig_declare(r, 1, 0, "b", SW_I32, 10, SW_PRIORITY_BY_USE),
+		"w1 DECLARED");
+	rig_declare(r, 1, 1, "a", SW_I32, 10, SW_PRIORITY_BY_USE);
+	assert_int_equal(t[0].priority, 0);
+	assert_int_equal(t[1].priority, 1);
+	assert_int_equal(t[1].class, sw_class_of(1));
+	/* Another gives one: it has to be that. */
+	assert_contains(rig_declare(r, 2, 0, "b", SW_I32, 10, 7),
+		"tensor b: rank 2 declares 10 x i32, priority 7; rank 0 "
+		"declared 10 x i32, priority 1");
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declare__priority_by_use),
 		cmocka_unit_test(tx__accept_is_as_long_as_its_join),
 		cmocka_unit_test(open__too_many_ports),
 		cmocka_unit_test(push__in_order),

@@ -279,6 +279,26 @@ static void push__by_priority(void **state)
 	wrig_close(r);
 }
 
+/* Without a priority they go by key, as the coordinator saw them first. */
+static void push__by_first_use(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	r->s[0].next_key = 5;
+	wrig_declare(r, "later", WRIG_CHUNK, SW_PRIORITY_BY_USE);
+	wrig_declare(r, "given", WRIG_CHUNK, 4);
+	r->s[0].next_key = 2;
+	wrig_declare(r, "first", WRIG_CHUNK, SW_PRIORITY_BY_USE);
+	for (uint32_t t = 0; t < 3; t++)
+		sw_worker_push(&r->w, t, 1, 0);
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k2 r1 c0 +1344; "
+					"s0 PUSH k6 r1 c0 +1344; "
+					"s0 PUSH k5 r1 c0 +1344");
+	assert_int_equal(r->w.tensors[0].class, sw_class_of(5));
+	wrig_close(r);
+}
+
 /* What is under way keeps its place when an urgent tensor is declared. */
 static void declare__while_pushing(void **state)
 {
@@ -377,6 +397,7 @@ int main(void)
 		cmocka_unit_test(push__after_a_failure),
 		cmocka_unit_test(push__from_done),
 		cmocka_unit_test(push__by_priority),
+		cmocka_unit_test(push__by_first_use),
 		cmocka_unit_test(declare__while_pushing),
 		cmocka_unit_test(push__by_place),
 		cmocka_unit_test(tick__names_who_is_missing),
