@@ -54,6 +54,7 @@ static int compute(struct plan *p)
 		.link = {.rate_bytes_s = effective_rate(p),
 			.overhead_s = 1e-9 * (double)p->overhead_ns,
 			.latency_s = 1e-9 * (double)p->latency_ns,
+			.credit_s = 1e-9 * (double)p->latency_ns,
 			.is_sorted = true},
 		.has_barrier = p->has_barrier,
 		.time_scale = 1};
@@ -254,7 +255,8 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--overhead", SW_ARG_TIME, {.u64 = &p->overhead_ns}, 0, 1e9,
 			"the link stands still so long for a partition"},
 		{"--latency", SW_ARG_TIME, {.u64 = &p->latency_ns}, 0, 1e9,
-			"from a partition's last byte to its result"},
+			"from a partition's last byte to its result, and "
+			"credit"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &p->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--svg", SW_ARG_STRING, {.string = &p->svg}, 0, 0,

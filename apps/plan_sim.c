@@ -12,7 +12,7 @@ enum { WARM_UP = 2, MEASURED = 10, F32 = 4 };
 /* A partition that was admitted: in the link's queue, on it, or coming back. */
 struct part {
 	uint32_t tensor;
-	double bytes, at_s; /* when its result is here */
+	double bytes, at_s; /* when its result, or its credit, is here */
 };
 
 struct queue {
@@ -41,7 +41,7 @@ struct sim {
 	uint64_t n_ready;
 	uint32_t chosen; /* to send from; n_tensors: look again */
 	double credit;
-	struct queue sending, coming;
+	struct queue sending, coming, crediting;
 	bool is_sending;
 	double sent_s; /* the head of sending leaves */
 };
@@ -218,30 +218,44 @@ static void end_sending(struct sim *s)
 	drop(&s->sending);
 	p.at_s = s->now_s + s->run->link.latency_s;
 	put(&s->coming, p);
+	p.at_s = s->now_s + s->run->link.credit_s;
+	put(&s->crediting, p);
 	s->is_sending = false;
 }
 
-/* Its result is here, and its credit. */
-static void come_back(struct sim *s)
+static void take_result(struct sim *s)
 {
 	const struct part *p = head(&s->coming);
 
 	s->tensors[p->tensor].missing -= p->bytes;
-	s->credit += p->bytes;
 	drop(&s->coming);
+}
+
+static void take_credit(struct sim *s)
+{
+	s->credit += head(&s->crediting)->bytes;
+	drop(&s->crediting);
+}
+
+static double next_of(struct queue *q)
+{
+	return q->n ? head(q)->at_s : INFINITY;
 }
 
 /* The next event, after which everything starts that can. */
 static void advance(struct sim *s)
 {
 	double sent_s = s->is_sending ? s->sent_s : INFINITY;
-	double back_s = s->coming.n ? head(&s->coming)->at_s : INFINITY;
+	double result_s = next_of(&s->coming);
+	double credit_s = next_of(&s->crediting);
 
-	s->now_s = fmin(s->step_end_s, fmin(sent_s, back_s));
+	s->now_s = fmin(fmin(s->step_end_s, sent_s), fmin(result_s, credit_s));
 	if (s->now_s == s->step_end_s)
 		end_step(s); /* first, so that what is ready now can go now */
-	else if (s->now_s == back_s)
-		come_back(s);
+	else if (s->now_s == result_s)
+		take_result(s);
+	else if (s->now_s == credit_s)
+		take_credit(s);
 	else
 		end_sending(s);
 	admit(s);
@@ -296,13 +310,16 @@ static int open_sim(struct sim *s)
 			.bytes = F32 * (double)m->tensors[t].n_elems,
 			.layer = m->tensors[t].layer};
 	size = most_parts(s);
-	s->sending.size = s->coming.size = size;
+	s->sending.size = s->coming.size = s->crediting.size = size;
 	s->sending.parts = calloc(size, sizeof(struct part));
 	s->coming.parts = calloc(size, sizeof(struct part));
+	s->crediting.parts = calloc(size, sizeof(struct part));
 	s->credit = (double)s->policy.credit_bytes;
 	s->step_end_s = INFINITY;
 	s->chosen = m->n_tensors;
-	return s->sending.parts && s->coming.parts ? 0 : SW_ENOMEM;
+	return s->sending.parts && s->coming.parts && s->crediting.parts
+		       ? 0
+		       : SW_ENOMEM;
 }
 
 static int simulate(struct sim *s, double *iteration_s)
@@ -311,7 +328,8 @@ static int simulate(struct sim *s, double *iteration_s)
 	int err;
 
 	if (!(run->link.rate_bytes_s > 0) || !(run->time_scale > 0) ||
-		!(run->link.overhead_s >= 0) || !(run->link.latency_s >= 0))
+		!(run->link.overhead_s >= 0) || !(run->link.latency_s >= 0) ||
+		!(run->link.credit_s >= 0))
 		return SW_EINVAL;
 	err = open_sim(s);
 	if (!err) {
@@ -324,6 +342,7 @@ static int simulate(struct sim *s, double *iteration_s)
 	free(s->tensors);
 	free(s->sending.parts);
 	free(s->coming.parts);
+	free(s->crediting.parts);
 	return err;
 }
 

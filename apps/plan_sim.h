@@ -20,6 +20,7 @@ struct sw_plan_link {
 	double rate_bytes_s; /* each way */
 	double overhead_s;   /* that the link stands still for a partition */
 	double latency_s;    /* from its last byte out to its result here */
+	double credit_s;     /* the same to its credit */
 	/* Parts that wait for the link leave by priority, as from our own
 	 * transmit queue; else first in, first out, as below ByteScheduler. */
 	bool is_sorted;

@@ -14,15 +14,13 @@
 #include "engine/error.h"
 #include "engine/sched.h"
 
-/* Of what the machine carries, how much a paced rate may be. */
-#define SHARE 0.6
+/* Of what the machine carries in one stream, how much a paced rate may be: what
+ * paces sleeps and wakes, which costs time that others want, too. */
+#define SHARE 0.35
 
-struct outcome {
-	double iteration_s, fifo_s; /* 0: not measured */
-	double ideal_s, simulated_s, dilation, latency_s;
-};
+#define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
 
-static const struct sw_policy *find_policy(const char *name)
+const struct sw_policy *sw_replay_policy(const char *name)
 {
 	struct sw_nearest near;
 
@@ -38,63 +36,90 @@ static const struct sw_policy *find_policy(const char *name)
 	return NULL;
 }
 
-/* What the same model and rate come to without a machine. */
-static int predict(const struct sw_replay *r, struct outcome *o)
+int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
-	struct sw_policy p = *find_policy(r->policy);
+	struct sw_policy p = *sw_replay_policy(r->policy);
 	struct sw_plan_run run = {.model = &r->model,
 		.link = {.rate_bytes_s = (double)r->rate_bit_s / 8,
 			.latency_s = o->latency_s,
+			.credit_s = o->credit_s,
 			.is_sorted = true},
 		.has_barrier = r->has_barrier,
 		.time_scale = 1};
 	int err = sw_plan_ideal(&run, &o->ideal_s);
 
-	if (r->partition_bytes)
+	if (p.is_tunable && r->partition_bytes)
 		p.part_bytes = r->partition_bytes;
-	if (r->credit_bytes)
+	if (p.is_tunable && r->credit_bytes)
 		p.credit_bytes = r->credit_bytes;
 	return err ? err : sw_plan_simulate(&run, &p, &o->simulated_s);
 }
 
-/* Can the machine carry the rate?  If not, all times grow. */
-static int choose_dilation(const struct sw_replay *r, struct outcome *o)
+int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
-	struct sw_replay_result probe;
-	int err = sw_replay_loopback(r, NULL, 1, &probe);
+	double rate = (double)r->rate_bit_s / 8;
+	double part = (double)sw_policy_p3.part_bytes;
+	struct sw_replay_result probe, p3;
+	int err = sw_replay_loopback(r, true, "bytescheduler", 0, &probe);
 
 	if (err)
 		return err;
-	o->dilation = r->dilation > 0
-			      ? r->dilation
-			      : fmax(1, (double)r->rate_bit_s / 8 /
-						(SHARE * probe.bytes_s));
+	o->dilation = r->dilation > 0 ? r->dilation
+				      : fmax(1, rate / (SHARE * probe.bytes_s));
 	o->latency_s = probe.latency_s / o->dilation;
+	/* What stop-and-wait takes longer for a part than the link does. */
+	err = sw_replay_loopback(r, true, "p3", o->dilation, &p3);
+	if (err)
+		return err;
+	o->credit_s = fmax(0, part / (p3.bytes_s * o->dilation) - part / rate);
 	fprintf(stderr,
-		"sumwire replay: %u workers carry %.2f Gb/s each way here; "
-		"time is dilated by %.3g\n",
-		r->n_workers, 8e-9 * probe.bytes_s, o->dilation);
+		"sumwire replay: %u workers carry %.2f Gb/s each way here, a "
+		"result takes %.0f us, a credit %.0f; time is dilated by "
+		"%.3g\n",
+		r->n_workers, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,
+		1e6 * o->credit_s * o->dilation, o->dilation);
 	return 0;
 }
 
-static int run_loopback(const struct sw_replay *r, struct outcome *o)
+static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
 	struct sw_replay_result result;
-	int err = choose_dilation(r, o);
+	int err = sw_replay_dilate(r, o);
 
 	if (!err)
-		err = sw_replay_loopback(r, "fifo", o->dilation, &result);
+		err = sw_replay_loopback(
+			r, false, "fifo", o->dilation, &result);
 	if (err)
 		return err;
 	o->fifo_s = o->iteration_s = result.iteration_s;
 	if (!strcmp(r->policy, "fifo"))
 		return 0;
-	err = sw_replay_loopback(r, r->policy, o->dilation, &result);
+	err = sw_replay_loopback(r, false, r->policy, o->dilation, &result);
 	o->iteration_s = result.iteration_s;
 	return err;
 }
 
-static int report(const struct sw_replay *r, const struct outcome *o)
+void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
+	const struct sw_replay_outcome *o)
+{
+	double speedup = o->fifo_s > 0 ? o->fifo_s / o->iteration_s : NAN;
+
+	sw_json_object_open(j, NULL);
+	sw_json_text(j, "model", r->model.name);
+	sw_json_text(j, "policy", r->policy);
+	sw_json_double(j, "rate_gbit_s", 1e-9 * (double)r->rate_bit_s);
+	sw_json_double(j, "iteration_ms", 1e3 * o->iteration_s);
+	sw_json_double(j, "ideal_ms", 1e3 * o->ideal_s);
+	sw_json_double(j, "speedup_over_fifo", speedup);
+	sw_json_double(j, "simulated_ms", 1e3 * o->simulated_s);
+	sw_json_double(j, "dilation", o->dilation);
+	sw_json_u64(j, "workers", r->n_workers);
+	sw_json_u64(j, "iterations", r->n_iters);
+	sw_json_bool(j, "barrier", r->has_barrier);
+	sw_json_close(j);
+}
+
+static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
 {
 	double speedup = o->fifo_s > 0 ? o->fifo_s / o->iteration_s : NAN;
 	struct sw_json j;
@@ -111,19 +136,7 @@ static int report(const struct sw_replay *r, const struct outcome *o)
 		return 0;
 	}
 	sw_json_init(&j, stdout);
-	sw_json_object_open(&j, NULL);
-	sw_json_text(&j, "model", r->model.name);
-	sw_json_text(&j, "policy", r->policy);
-	sw_json_double(&j, "rate_gbit_s", 1e-9 * (double)r->rate_bit_s);
-	sw_json_double(&j, "iteration_ms", 1e3 * o->iteration_s);
-	sw_json_double(&j, "ideal_ms", 1e3 * o->ideal_s);
-	sw_json_double(&j, "speedup_over_fifo", speedup);
-	sw_json_double(&j, "simulated_ms", 1e3 * o->simulated_s);
-	sw_json_double(&j, "dilation", o->dilation);
-	sw_json_u64(&j, "workers", r->n_workers);
-	sw_json_u64(&j, "iterations", r->n_iters);
-	sw_json_bool(&j, "barrier", r->has_barrier);
-	sw_json_close(&j);
+	sw_replay_write(&j, r, o);
 	return sw_json_fini(&j);
 }
 
@@ -149,7 +162,7 @@ static int parse_knobs(struct sw_replay *r, const struct knobs *k)
 		fprintf(stderr, "sumwire replay: --credit: %s\n", why);
 		return SW_EINVAL;
 	}
-	policy = find_policy(r->policy);
+	policy = sw_replay_policy(r->policy);
 	if (!policy)
 		return SW_EINVAL;
 	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);
@@ -164,13 +177,14 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 	struct knobs k = {NULL, NULL};
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &r->model_name}, 0, 0,
-			"vgg16, resnet50, transformer, bert-large, or a file"},
+			"vgg16, resnet50, transformer, bert-large, or a file; "
+			"none: vgg16"},
 		{"--policy", SW_ARG_STRING, {.string = &r->policy}, 0, 0,
 			"fifo, p3 or bytescheduler; without --loopback what "
 			"the agents have"},
 		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
-			"paced payload of a worker, each way; without "
-			"--loopback what the agents have"},
+			"paced payload of a worker, each way, without "
+			"--loopback what the agents have; none: 10Gb/s"},
 		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
 			"bytes of bytescheduler's partition"},
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
@@ -182,6 +196,9 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
 			"start a server, agents and workers here, and run fifo "
 			"too"},
+		{"--table", SW_ARG_FLAG, {.flag = &r->is_table}, 0, 0,
+			"--loopback with every policy: vgg16, resnet50 and "
+			"transformer at 1, 10 and 25 Gb/s, or the given"},
 		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
 			"of --loopback"},
 		{"--agent", SW_ARG_STRING, {.string = &r->agent}, 0, 0,
@@ -209,7 +226,7 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 
 static int replay(struct sw_replay *r)
 {
-	struct outcome o = {.dilation = r->dilation};
+	struct sw_replay_outcome o = {.dilation = r->dilation};
 	struct sw_replay_result result = {0};
 	int err;
 
@@ -228,22 +245,25 @@ static int replay(struct sw_replay *r)
 			8e-9 * result.bytes_s, 1e6 * result.latency_s);
 		return 0;
 	}
-	err = predict(r, &o);
+	err = sw_replay_predict(r, &o);
 	return err ? err : report(r, &o);
 }
 
 int sw_cmd_replay(int argc, char **argv)
 {
-	struct sw_replay r = {.model_name = "vgg16",
-		.policy = "bytescheduler",
-		.rate_bit_s = 10ULL * 1000 * 1000 * 1000,
-		.n_workers = 2,
-		.n_iters = 10};
+	struct sw_replay r = {
+		.policy = "bytescheduler", .n_workers = 2, .n_iters = 10};
 	char why[256];
 	int err = parse(&r, argc, argv);
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	if (r.is_table)
+		return sw_replay_table(&r) ? 1 : 0;
+	if (!r.model_name)
+		r.model_name = "vgg16";
+	if (!r.rate_bit_s)
+		r.rate_bit_s = RATE_BIT_S;
 	if (sw_model_open(&r.model, r.model_name, why, sizeof(why))) {
 		fprintf(stderr, "sumwire replay: %s\n", why);
 		return 2;

@@ -62,20 +62,20 @@ static struct keys keys_of(
 	const struct sw_replay *r, const char *policy, double dilation)
 {
 	struct keys k = {.job = ""};
-	bool is_ours = policy && !strcmp(policy, r->policy);
-	int n = 0;
+	/* fifo beside a policy that has them takes no knobs */
+	bool takes_knobs = sw_replay_policy(policy)->is_tunable;
+	int n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
 
-	if (policy) {
-		n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
+	if (dilation > 0) {
 		snprintf(k.port, sizeof(k.port), "rate = %lluMb/s\n",
 			(unsigned long long)((double)r->rate_bit_s / dilation /
 					     1e6));
 	}
-	if (is_ours && r->credit_bytes)
+	if (takes_knobs && r->credit_bytes)
 		snprintf(k.job + n, sizeof(k.job) - (size_t)n,
 			"credit = %lluB\n",
 			(unsigned long long)r->credit_bytes);
-	if (is_ours && r->partition_bytes)
+	if (takes_knobs && r->partition_bytes)
 		snprintf(k.agent, sizeof(k.agent), "partition = %lluB\n",
 			(unsigned long long)r->partition_bytes);
 	return k;
@@ -132,8 +132,8 @@ static int read_report(const char *path, struct sw_replay_result *out)
 	return SW_EPROTO;
 }
 
-int sw_replay_loopback(const struct sw_replay *r, const char *policy,
-	double dilation, struct sw_replay_result *out)
+int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
+	const char *policy, double dilation, struct sw_replay_result *out)
 {
 	char report[] = "/tmp/sumwire-replay-XXXXXX";
 	struct keys k = keys_of(r, policy, dilation);
@@ -146,7 +146,7 @@ int sw_replay_loopback(const struct sw_replay *r, const char *policy,
 		return SW_EIO;
 	}
 	close(fd);
-	build(r, !policy, dilation, report, &c);
+	build(r, is_probe, dilation, report, &c);
 	err = run(r, &k, &c);
 	if (!err)
 		err = read_report(report, out);

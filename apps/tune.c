@@ -130,6 +130,7 @@ static int draw_landscape(
 			.rate_bytes_s = draw_log(&l->rng, 1e9 / 8, 1e11 / 8),
 			.overhead_s = draw_log(&l->rng, 50e-6, 500e-6),
 			.latency_s = draw_log(&l->rng, 20e-6, 500e-6)};
+		l->run.link.credit_s = l->run.link.latency_s;
 		err = walk_grid(l, &o->space);
 		if (err || (l->worst_s >= (1 + SPREAD_MIN) * l->best_s &&
 				   l->n_close <= CLOSE_MAX))
@@ -376,7 +377,8 @@ static int tune_one(struct options *o)
 	l.run.link = (struct sw_plan_link){
 		.rate_bytes_s = (double)o->rate_bits_s / 8,
 		.overhead_s = 1e-9 * (double)o->overhead_ns,
-		.latency_s = 1e-9 * (double)o->latency_ns};
+		.latency_s = 1e-9 * (double)o->latency_ns,
+		.credit_s = 1e-9 * (double)o->latency_ns};
 	if (o->later_bits_s) {
 		err = tune_job(&l, o);
 	} else {

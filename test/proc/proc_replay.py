@@ -66,6 +66,19 @@ def test_global_barrier():
     check(d["ideal_ms"] > 18 + 6.4, d)
 
 
+def test_table():
+    p = replay("--table", "--rate", "500Mb/s", "--iters", "1", "--dilate", "1",
+               "--json")
+    check(p.returncode == 0, p.stderr)
+    cases = json.loads(p.stdout)["cases"]
+    check([d["policy"] for d in cases] == ["fifo", "p3", "bytescheduler"],
+          cases)
+    for d in cases:
+        check(d["model"] == "small" and d["rate_gbit_s"] == 0.5, d)
+        check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
+        check(d["simulated_ms"] > 0.999 * d["ideal_ms"], d)
+
+
 def test_bad_input():
     for args, text in [(["--policy", "fito"], "did you mean fifo"),
                        (["--credit", "4000000"], "16000000B if it counts"),

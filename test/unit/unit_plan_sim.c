@@ -118,7 +118,7 @@ static void simulate__partitions_delay(void **state)
 	assert_near(simulate(&run, &p), 8);
 }
 
-/* Stop-and-wait stands still for a latency after each partition. */
+/* Stop-and-wait stands still for a credit after each partition. */
 static void simulate__stop_and_wait(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -126,7 +126,7 @@ static void simulate__stop_and_wait(void **state)
 	struct sw_plan_run run = two(&m, t, 16, 4);
 	struct sw_policy p = policy(4, 4);
 
-	run.link.latency_s = 0.5;
+	run.link.latency_s = run.link.credit_s = 0.5;
 	/* b_1 ends at 4: its 4 bytes are back at 5.5; b_0 at 6: four
 	 * partitions of 1.5 s; then f_0 and so on: 6 + 6 */
 	assert_near(simulate(&run, &p), 12);
@@ -136,6 +136,12 @@ static void simulate__stop_and_wait(void **state)
 	/* an overhead is never hidden: four more halves */
 	run.link.overhead_s = 0.5;
 	assert_near(simulate(&run, &p), 12.5);
+	/* the credit may be back before the result: it stands still for 0.25
+	 * less, four partitions of 1.25 s, and 0.25 at the end */
+	run.link.overhead_s = 0;
+	run.link.credit_s = 0.25;
+	p.credit_bytes = 4;
+	assert_near(simulate(&run, &p), 11.25);
 }
 
 static void simulate__bad_numbers(void **state)
@@ -152,6 +158,9 @@ static void simulate__bad_numbers(void **state)
 	assert_int_equal(sw_plan_simulate(&run, &sw_policy_p3, &s), SW_EINVAL);
 	run.time_scale = 1;
 	run.link.latency_s = NAN;
+	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
+	run.link.latency_s = 0;
+	run.link.credit_s = -1;
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 }
 

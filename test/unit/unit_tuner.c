@@ -106,7 +106,8 @@ static void told__bandwidth_changes(void **state)
 	struct sw_plan_run run = {.model = &m,
 		.link = {.rate_bytes_s = 5e9 / 8,
 			.overhead_s = 300e-6,
-			.latency_s = 100e-6},
+			.latency_s = 100e-6,
+			.credit_s = 100e-6},
 		.time_scale = 1};
 	double before_s, ideal_s;
 	char why[256];
