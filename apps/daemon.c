@@ -173,6 +173,7 @@ static struct sw_dpdk_port_params port_params(
 	p.mtu = c->mtu;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
 	p.n_udp = (uint16_t)sw_conf_n_udp(&d->conf);
+	p.n_ways = (uint16_t)sw_conf_n_ways(&d->conf);
 	p.n_queues = (uint16_t)d->n_lcores;
 	p.steering = (enum sw_steering)c->steering;
 	for (uint32_t e = 0; e < p.n_udp; e++)

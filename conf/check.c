@@ -8,6 +8,8 @@
 #include "conf/value.h"
 #include "engine/error.h"
 
+enum { WAYS_MAX = 64 /* with 16 lcores one of them is right, but for 2 % */ };
+
 /* One check. */
 struct check {
 	const struct sw_conf *conf;
@@ -410,6 +412,16 @@ uint32_t sw_conf_n_lcores(const struct sw_conf *conf)
 	if (conf->node.role == SW_ROLE_BOTH)
 		return serve > agent ? serve : agent;
 	return conf->node.role == SW_ROLE_SERVER ? serve : agent;
+}
+
+uint32_t sw_conf_n_ways(const struct sw_conf *conf)
+{
+	uint32_t room = UINT16_MAX + 1 - conf->serve.udp_port;
+	uint32_t n = room / sw_conf_n_udp(conf);
+
+	if (conf->node.role == SW_ROLE_SERVER)
+		return 1;
+	return n < WAYS_MAX ? n : WAYS_MAX;
 }
 
 bool sw_conf_is_own(const struct sw_conf *conf, const struct sw_conf_server *s)

@@ -167,8 +167,12 @@ void sw_conf_reference(FILE *f);
 /* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);
 
-/* sw_conf_n_udp - UDP ports of this process, from [serve] udp_port on: one for
- * each lcore that serves, then one for each of the agent's. */
+/* sw_conf_n_ways - UDP ports of each endpoint (engine/port.h): a worker has
+ * some to try. */
+uint32_t sw_conf_n_ways(const struct sw_conf *conf);
+
+/* sw_conf_n_udp - endpoints: UDP ports of this process, from [serve] udp_port
+ * on: one for each lcore that serves, then one for each of the agent's. */
 uint32_t sw_conf_n_udp(const struct sw_conf *conf);
 
 /* sw_conf_n_lcores - of this process, polling: what serves and what pushes may

@@ -31,16 +31,17 @@ static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	return sw_siphash(srv->secret, words, 3);
 }
 
-void sw_admit_hello(struct sw_server *srv, struct sw_path path,
-	const struct sw_header *h, const uint8_t *payload)
+void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f,
+	const uint8_t *payload)
 {
 	struct sw_header reply = {.type = SW_COOKIE};
-	struct sw_cookie cookie;
+	struct sw_cookie cookie = {
+		.landed = (uint8_t)f->landed, .is_astray = f->is_astray};
 
 	memcpy(&cookie.nonce, payload, sizeof(cookie.nonce));
-	cookie.cookie = make_cookie(srv, path, cookie.nonce, 0);
+	cookie.cookie = make_cookie(srv, f->from, cookie.nonce, 0);
 	reply.payload_len = sizeof(cookie);
-	sw_server_reply(srv, path, &reply, &cookie);
+	sw_server_reply(srv, f->from, &reply, &cookie);
 }
 
 static void refuse(struct sw_server *srv, struct sw_path path,

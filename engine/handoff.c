@@ -112,6 +112,7 @@ static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	out->is_stable = s->is_stable;
 	out->class = s->class;
 	out->endpoint = s->endpoint;
+	out->way = s->way;
 	out->to = s->path;
 	h->stats.handoff_tx++;
 	return true;
@@ -162,6 +163,7 @@ static uint32_t take(struct sw_handoff_port *p, uint32_t i,
 			.len = SW_HEAD_BYTES + s->payload_len,
 			.endpoint = s->endpoint,
 			.landed = (uint16_t)i,
+			.is_astray = p->own && p->port.steering == SW_STEER_RSS,
 			.from = s->path};
 	}
 	p->n_given[i] = n;
@@ -222,6 +224,7 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *f)
 	memcpy(s->head, f->head, SW_HEAD_BYTES);
 	s->path = f->to;
 	s->endpoint = f->endpoint;
+	s->way = f->way;
 	s->class = f->class;
 	set_payload(s, f->payload, f->payload_len, f->is_stable);
 	advance(&p->out->n_put, 1);

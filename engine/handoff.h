@@ -28,7 +28,7 @@ struct sw_handoff_slot {
 	struct sw_path path; /* from, or to */
 	const void *payload;
 	uint32_t payload_len;
-	uint16_t endpoint;
+	uint16_t endpoint, way;
 	uint8_t class;
 	bool is_stable;
 	uint8_t head[SW_HEAD_BYTES];

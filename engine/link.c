@@ -340,6 +340,8 @@ static void on_cookie(
 		w->stats.rx_state++;
 		return;
 	}
+	if (sw_probe_again(w, l, &c))
+		return;
 	l->cookie = c.cookie;
 	l->n_cookies++;
 	l->state = SW_LINK_JOIN;

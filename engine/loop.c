@@ -106,6 +106,7 @@ static uint32_t tx_node(struct sw_loop *l, struct sw_port *port,
 	for (; node && n < room; n++) {
 		node->holds_data = !sw_pace_may(pace, now_ns);
 		frame.endpoint = (uint16_t)endpoint;
+		frame.way = 0;
 		SW_TIMED(node->stats->ticks_node_tx,
 			has_frame = node->tx(node, now_ns, port_i, &frame));
 		if (!has_frame)

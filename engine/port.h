@@ -6,7 +6,8 @@
  * not addressed to us.  All calls come from the one lcore that owns the port.
  *
  * Several engine instances may share a port.  Each is an endpoint: a UDP port
- * of ours, counted from the first one.
+ * of ours, counted from the first one.  An endpoint may have more UDP ports,
+ * its ways: the first ones of all endpoints, then the second ones, and so on.
  */
 #ifndef SW_PORT_H
 #define SW_PORT_H
@@ -47,6 +48,9 @@ struct sw_rx_frame {
 	uint16_t landed;   /* the lcore whose queue it came in on */
 	bool is_lent; /* the payload is the sender's own memory, which stays as
 			 it is until the sender has its answer */
+	/* It should have come in on another, and from another source port it
+	 * may. */
+	bool is_astray;
 	struct sw_path from;
 };
 
@@ -60,6 +64,7 @@ struct sw_tx_frame {
 			      copied it when it returns. */
 	uint8_t class;     /* 0 most urgent … 7 */
 	uint16_t endpoint; /* of ours, that it is from; set by the loop */
+	uint16_t way;      /* which of that endpoint's UDP ports; else 0 */
 	struct sw_path to;
 };
 

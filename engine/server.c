@@ -369,7 +369,7 @@ static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
 		return;
 	}
 	if (h.type == SW_HELLO)
-		sw_admit_hello(srv, f->from, &h, payload);
+		sw_admit_hello(srv, f, payload);
 	else if (h.type == SW_JOIN)
 		sw_admit_join(srv, f->from, &h, payload);
 	else

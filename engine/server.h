@@ -222,8 +222,8 @@ bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out);
 
 /* Handlers of admit.c; the header has been checked. */
-void sw_admit_hello(struct sw_server *srv, struct sw_path path,
-	const struct sw_header *h, const uint8_t *payload);
+void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f,
+	const uint8_t *payload);
 void sw_admit_join(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const uint8_t *payload);
 void sw_admit_declare(struct sw_server *srv, struct sw_session *s,

@@ -181,6 +181,9 @@ struct sw_hello {
 struct sw_cookie {
 	uint64_t nonce;
 	uint64_t cookie;
+	uint8_t landed;    /* lcore on which the HELLO landed */
+	uint8_t is_astray; /* another source port may lead to the right one */
+	uint8_t pad[6];
 };
 
 struct sw_join {
@@ -303,6 +306,7 @@ _Static_assert(sizeof(struct sw_hello) >= sizeof(struct sw_cookie), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
+_Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 24, "no holes");
 _Static_assert(sizeof(struct sw_status) == 216, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");

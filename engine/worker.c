@@ -331,6 +331,7 @@ static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
 	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
 	struct sw_link *l;
 
+	w->is_astray = f->is_astray;
 	w->stats.rx_frames++;
 	w->stats.rx_bytes += f->len;
 	if (verdict != SW_FRAME_OK) {

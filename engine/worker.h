@@ -125,7 +125,9 @@ struct sw_link {
 	uint64_t sent_ns; /* control: data that is lost proves no life */
 	uint64_t request_at_ns, request_wait_ns; /* next try */
 	uint32_t n_cookies;                      /* until the session is open */
-	uint32_t n_requests;                     /* since the last answer */
+	uint16_t way, n_probes; /* of our UDP ports, of a handshake */
+	bool is_settled;        /* it stays with that one */
+	uint32_t n_requests;    /* since the last answer */
 	uint16_t status_seq;
 	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
@@ -158,6 +160,7 @@ struct sw_worker_job {
 	uint16_t n_colocated; /* of them on the workers' machines */
 	uint8_t n_lcores;     /* so many in a row are one process; 0: one */
 	uint8_t placement;    /* enum sw_place_policy */
+	uint16_t n_ways;      /* UDP ports of its endpoint, 0: one */
 	/* One lane of a worker of several, all of the same job. */
 	uint8_t lane_i, n_lanes; /* 0, 0: there is one */
 	/* Between lane 0 and the others, n_lanes - 1 of them, each after
@@ -194,7 +197,8 @@ struct sw_worker {
 	struct sw_stats stats;
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
-	uint16_t rank, n_members, n_local;
+	uint16_t rank, n_members, n_local, n_ways;
+	bool is_astray; /* the frame at hand landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
 	struct sw_lane *lanes; /* lane 0: to the others; else to lane 0 */
 	uint32_t n_lanes_running, n_lanes_declaring, n_lanes_left;
@@ -360,6 +364,11 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 /* sw_link_check_running - is everybody there now? */
 void sw_link_check_running(struct sw_worker *w);
+
+/* sw_probe_again - is another source port tried instead of joining from this
+ * one?  (probe.c) */
+bool sw_probe_again(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c);
 
 /* sw_link_tick - timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);

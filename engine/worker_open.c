@@ -106,6 +106,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.n_lanes = n_lanes(job),
 		.lanes =
 			job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes,
+		.n_ways = job->n_ways ? job->n_ways : 1,
 		.incarnation = job->incarnation,
 		.started_ns = now_ns,
 		.told_ns = now_ns,

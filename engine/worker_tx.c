@@ -76,6 +76,7 @@ static bool tx_control(
 	h.payload_len = (uint16_t)builders[what](w, l, &h);
 	sw_flow_send_ctl(&l->flow, &h);
 	l->sent_ns = w->now_ns;
+	out->way = l->way;
 	sw_frame_build(&h, l->path, w->payload, false, out, &w->stats);
 	return true;
 }
@@ -157,6 +158,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	c->psn = h.psn;
 	c->t_ns = w->now_ns;
 	c->state = SW_PUSHED;
+	out->way = l->way;
 	sw_frame_build(&h, l->path, payload, is_stable, out, &w->stats);
 }
 

@@ -90,7 +90,7 @@ static int steer(struct port *p)
 	uint32_t n = sw_netif_sockets(p->if_index, fds, SW_DPDK_QUEUES + 1);
 	struct sw_netif_filter f = {.ip = c->ip,
 		.udp = c->udp,
-		.n_udp = c->n_udp,
+		.n_udp = (uint16_t)(c->n_udp * c->n_ways),
 		.n_endpoints = c->n_udp};
 
 	if (n != p->n_queues)

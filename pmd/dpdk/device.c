@@ -100,6 +100,7 @@ static int name_ourselves(struct port *p)
 	p->me.is_sum_later = is_sum_later;
 	p->me.has_udp_sum = has_sum;
 	p->me.n_udp = c->n_udp;
+	p->me.n_ways = c->n_ways;
 	p->head_bytes = p->me.n_bytes + SW_HEAD_BYTES;
 	return 0;
 }

@@ -117,8 +117,12 @@ void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 {
 	uint8_t *at = o->bytes;
 
-	*o = (struct sw_outer){
-		.mac = mac, .ip = ip, .udp = udp, .n_udp = 1, .vlan = vlan};
+	*o = (struct sw_outer){.mac = mac,
+		.ip = ip,
+		.udp = udp,
+		.n_udp = 1,
+		.n_ways = 1,
+		.vlan = vlan};
 	sw_mac_store(at + ETH_SRC, mac);
 	at += ETH_TYPE;
 	if (vlan != SW_VLAN_NONE) {
@@ -148,8 +152,7 @@ static uint32_t pseudo_sum(const uint8_t *ip, uint32_t udp_bytes)
 }
 
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
-	uint16_t endpoint, const struct sw_path *to, uint8_t class,
-	uint32_t len)
+	uint16_t from, const struct sw_path *to, uint8_t class, uint32_t len)
 {
 	uint32_t udp_bytes = len + UDP_BYTES, ip_bytes = udp_bytes + IP_BYTES;
 	uint8_t tos = (uint8_t)((7 - (class & 7)) << 5);
@@ -163,7 +166,7 @@ void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	if (!o->is_sum_later)
 		put16(ip + IP_SUM, ~fold(o->ip_sum + tos + ip_bytes +
 					   (to->ip >> 16) + (to->ip & 0xffff)));
-	put16(ip + UDP_SRC, o->udp + endpoint);
+	put16(ip + UDP_SRC, o->udp + from);
 	put16(ip + UDP_DST, to->udp);
 	put16(ip + UDP_LEN, udp_bytes);
 	if (o->has_udp_sum)
@@ -203,8 +206,10 @@ static enum sw_verdict udp_check(const struct sw_outer *o, const uint8_t *ip,
 	if (v != SW_FRAME_OURS)
 		return v;
 	endpoint = get16(ip + UDP_DST) - o->udp; /* huge where it is below */
-	if (endpoint >= o->n_udp)
+	if (endpoint >= (uint32_t)o->n_udp * o->n_ways)
 		return SW_FRAME_NOT_OURS;
+	if (endpoint >= o->n_udp)
+		endpoint %= o->n_udp;
 	udp_bytes = get16(ip + UDP_LEN);
 	if (udp_bytes + IP_BYTES > get16(ip + IP_TOTAL) ||
 		udp_bytes < UDP_BYTES + SW_HEAD_BYTES)

@@ -27,11 +27,12 @@ struct sw_outer {
 	uint32_t n_bytes; /* SW_OUTER_BYTES, and the tag */
 	uint32_t ip_sum;  /* of its IPv4 header, not folded */
 	uint64_t mac;
-	uint32_t ip;         /* host order, as all here */
-	uint16_t udp, n_udp; /* our first, and so many from there on */
-	uint16_t vlan;       /* 1 … 4094, or SW_VLAN_NONE */
-	bool is_sum_later;   /* the port fills in the IPv4 checksum */
-	bool has_udp_sum;    /* the port makes a UDP checksum, of its start */
+	uint32_t ip; /* host order, as all here */
+	/* Our first UDP port; endpoints, and UDP ports of each (port.h). */
+	uint16_t udp, n_udp, n_ways;
+	uint16_t vlan;     /* 1 … 4094, or SW_VLAN_NONE */
+	bool is_sum_later; /* the port fills in the IPv4 checksum */
+	bool has_udp_sum;  /* the port makes a UDP checksum, of its start */
 };
 
 enum sw_verdict {
@@ -62,7 +63,7 @@ uint64_t sw_mac_load(const uint8_t at[6]);
 void sw_mac_store(uint8_t at[6], uint64_t mac);
 
 /* sw_outer_init - for frames from @mac, @ip and UDP port @udp (one, until n_udp
- * is set), tagged for @vlan unless it is SW_VLAN_NONE. */
+ * and n_ways are set), tagged for @vlan unless it is SW_VLAN_NONE. */
 void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 	uint16_t vlan);
 
@@ -72,21 +73,20 @@ uint32_t sw_outer_ethernet(
 	const struct sw_outer *o, uint8_t *at, uint64_t dst, uint16_t type);
 
 /* sw_outer_write - write the @o->n_bytes in front of our header: a frame for
- * @to, whose next hop is @dst, from our UDP port udp + @endpoint, with @len
+ * @to, whose next hop is @dst, from our UDP port udp + @from, with @len
  * bytes from our header on.  @class goes
  * out as DSCP: 0 as CS7 … 7 as CS0.  The IPv4 checksum is set, unless it comes
  * later; the UDP checksum is 0 (none): our own CRCs are stronger.  If the port
  * makes one at no cost, it is the sum of the pseudo header (RFC 768), where the
  * port begins. */
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
-	uint16_t endpoint, const struct sw_path *to, uint8_t class,
-	uint32_t len);
+	uint16_t from, const struct sw_path *to, uint8_t class, uint32_t len);
 
 /* sw_outer_check - is the frame of @bytes bytes at @data a datagram for @o's
- * VLAN, address and UDP ports that can hold our header?  Sets all of @out but
- * from.port_i only if it returns SW_FRAME_OURS; for SW_FRAME_ARP,
- * @out->data and len are what follows the Ethernet header.  Reads nothing
- * beyond @bytes. */
+ * VLAN, address and UDP ports that can hold our header?  Sets @out, but for
+ * from.port_i and where it landed, only if it returns SW_FRAME_OURS; for
+ * SW_FRAME_ARP, @out->data and len are what follows the Ethernet header.  Reads
+ * nothing beyond @bytes. */
 enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
 	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out);
 

@@ -90,6 +90,7 @@ static bool rx_take(
 	}
 	out->from.port_i = q->port->index;
 	out->landed = q->index;
+	out->is_astray = false;
 	return true;
 }
 
@@ -312,8 +313,9 @@ static void io_tx(struct sw_port *base, const struct sw_tx_frame *f)
 	if (!m)
 		return;
 	at = rte_pktmbuf_mtod(m, uint8_t *);
-	sw_outer_write(&q->port->me, at, mac, f->endpoint, &f->to, f->class,
-		SW_HEAD_BYTES + f->payload_len);
+	sw_outer_write(&q->port->me, at, mac,
+		(uint16_t)(f->endpoint + f->way * q->port->me.n_udp), &f->to,
+		f->class, SW_HEAD_BYTES + f->payload_len);
 	memcpy(at + q->port->me.n_bytes, f->head, SW_HEAD_BYTES);
 	m->ol_flags |= q->port->tx_flags;
 	m->l2_len = q->port->me.n_bytes - 28;

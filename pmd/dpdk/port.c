@@ -44,6 +44,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 	*p = (struct sw_dpdk_port_params){
 		.type = SW_DPDK_MEMIF,
 		.n_udp = 1,
+		.n_ways = 1,
 		.n_queues = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
 		.is_listener = true,
@@ -86,9 +87,9 @@ static int params_check(
 		return SW_ECONF;
 	if ((uint32_t)p->type >= SW_DPDK_N_TYPES)
 		what = "unknown type";
-	else if (!p->ip || !p->udp || !p->n_udp)
+	else if (!p->ip || !p->udp || !p->n_udp || !p->n_ways)
 		what = "an IPv4 address and a UDP port are needed";
-	else if (p->udp + p->n_udp > 65536)
+	else if (p->udp + p->n_udp * p->n_ways > 65536)
 		what = "its UDP ports go beyond 65535";
 	else if (p->payload_bytes != 1344 && p->payload_bytes != 3328 &&
 		 p->payload_bytes != SW_PAYLOAD_MAX)

@@ -44,6 +44,7 @@ struct sw_dpdk_port_params {
 	uint32_t ip;       /* our address, host order */
 	uint16_t udp;      /* our first UDP port, host order */
 	uint16_t n_udp;    /* so many from there on are ours: endpoints */
+	uint16_t n_ways;   /* UDP ports of each endpoint (engine/port.h) */
 	uint16_t n_queues; /* queue pairs wanted, one for each of so many
 			      lcores; 1 … SW_DPDK_QUEUES */
 	/* By endpoint: the lcore that has it, whose queue, if it has one, its

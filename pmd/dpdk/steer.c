@@ -130,9 +130,9 @@ static int rules(const struct port *p)
 	const struct sw_dpdk_port_params *c = &p->params;
 	int err = 0;
 
-	for (uint16_t i = 0; i < c->n_udp && !err; i++)
+	for (uint32_t i = 0; i < (uint32_t)c->n_udp * c->n_ways && !err; i++)
 		err = rule(p, (uint16_t)(c->udp + i),
-			(uint16_t)sw_dpdk_queue_of(p, i), &error);
+			(uint16_t)sw_dpdk_queue_of(p, i % c->n_udp), &error);
 	if (!err)
 		return 0;
 	rte_flow_flush(p->eth_i, NULL);

@@ -48,6 +48,7 @@ OFF_PATH = {
     ("engine/link.c", "sw_worker_fail"): "the end of a job, with its reason",
     ("engine/link.c", "sw_worker_leave"): "the end of a job",
     ("engine/link.c", "tick_joining"): "before a job runs",
+    ("engine/probe.c", "give_up"): "before a job runs",
     ("engine/sched.c", "mistake"): "a caller's mistake, with its name",
     ("engine/server.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server.c", "bury"): "the end of a silent session",

@@ -63,6 +63,15 @@ def test_rules_and_lost_frames():
     run_job(2, "rules", fault_loss="1%", fault_dup="1%", fault_reorder="1%")
 
 
+def test_rss():
+    """Source ports are tried until frames land where they belong."""
+    stats, queues = run_job(4, "rss")
+    check_steering(stats, "rss")
+    check(min(queues) > 0.5 * sum(queues) / 4, f"uneven queues: {queues}")
+    check(stats["handoff_astray"] < 0.02 * sum(queues) and
+          stats["handoff_tx"] == 0, f"frames were handed over: {stats}")
+
+
 def test_handoff():
     stats, queues = run_job(2, "handoff")
     check_steering(stats, "handoff")

@@ -148,6 +148,9 @@ static void draw_size(struct sim_job *job)
 		job->n_lcores = 1 + below(job, 4);
 	job->net.steering = (enum sw_steering)(SW_STEER_RULES + below(job, 3));
 	job->net.hash_key = sim_random(&job->rng);
+	job->net.is_deaf = one_in(job, 10);
+	if (one_in(job, 3))
+		job->net.rehash_ns = job->net.now_ns + moment(job);
 	while (job->n_servers * job->n_lcores > SIM_ENGINES ||
 		job->n_servers * job->n_lcores + job->n_workers > SIM_NODES)
 		job->n_lcores--;
@@ -245,6 +248,10 @@ void sim_job_describe(const struct sim_job *job)
 		(unsigned long long)(x->cut_until_ns - x->cut_at_ns) / 1000,
 		x->queue_bytes, job->freeze_node,
 		(unsigned long long)(job->freeze_ns / SW_S));
+	printf("# steering %u, hash %llx%s changes at %.6f s\n",
+		job->net.steering, (unsigned long long)job->net.hash_key,
+		job->net.is_deaf ? " of addresses alone" : "",
+		(double)job->net.rehash_ns / 1e9);
 	printf("# %llu frames, %llu lost, %llu false acks, %llu looked into, "
 	       "%.6f s virtual\n",
 		(unsigned long long)job->net.n_frames,

@@ -453,6 +453,7 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.n_lanes = (uint8_t)w->n_lanes,
 		.lanes = w->lanes,
 		.n_lcores = (uint8_t)job->n_lcores,
+		.n_ways = SIM_WAYS,
 		.n_colocated = (uint16_t)(job->n_colocated * job->n_lcores)};
 
 	if (rank == job->odd_one && job->odd_members)

@@ -42,11 +42,11 @@ static uint32_t port_rx(
 		n->taken[i] = f;
 		out[i] = (struct sw_rx_frame){.data = f->bytes,
 			.payload = f->bytes + SW_HEAD_BYTES,
-			.endpoint = f->to_endpoint,
+			.endpoint = (uint16_t)((f->to_udp - SIM_UDP) %
+					       SIM_ENDPOINTS),
 			.landed = (uint16_t)n->lcore,
 			.len = f->len,
-			.from = {.ip = sim_ip(f->from),
-				.udp = SIM_UDP + f->from_endpoint}};
+			.from = {.ip = sim_ip(f->from), .udp = f->from_udp}};
 	}
 	n->n_taken = i;
 	return i;
@@ -96,8 +96,9 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 	n = &net->nodes[n->main];
 	*f = (struct sim_frame){.from = n->index,
 		.to = t->to.ip - sim_ip(0),
-		.from_endpoint = t->endpoint,
-		.to_endpoint = t->to.udp - SIM_UDP,
+		.from_udp = (uint16_t)(SIM_UDP + t->endpoint +
+				       t->way * SIM_ENDPOINTS),
+		.to_udp = t->to.udp,
 		.len = len,
 		.is_leaving = true,
 		.payload = t->is_stable ? t->payload : NULL};
@@ -344,12 +345,19 @@ void sim_node_poke(struct sim_node *n)
 static struct sim_node *landing(struct sim_net *net, const struct sim_frame *f)
 {
 	struct sim_node *m = &net->nodes[f->to];
-	uint64_t hash = net->hash_key ^ f->from << 16 ^
-			(uint64_t)f->to_endpoint << 8 ^ f->from_endpoint;
+	uint64_t hash;
 
+	if (net->rehash_ns && net->now_ns >= net->rehash_ns) {
+		net->rehash_ns = 0;
+		net->hash_key++;
+	}
+	hash = net->hash_key ^ (uint64_t)f->from << 32;
+	if (!net->is_deaf)
+		hash ^= (uint64_t)f->to_udp << 16 ^ f->from_udp;
 	switch (net->steering) {
 	case SW_STEER_RULES:
-		return m->lcores[m->owners[f->to_endpoint]];
+		return m->lcores[m->owners[(f->to_udp - SIM_UDP) %
+					   SIM_ENDPOINTS]];
 	case SW_STEER_RSS:
 		return m->lcores[sim_random(&hash) % m->n_lcores];
 	default:

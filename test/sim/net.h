@@ -17,7 +17,9 @@
 #include "engine/port.h"
 
 enum {
-	SIM_UDP = 5700,   /* of endpoint 0 */
+	SIM_UDP = 5700, /* of endpoint 0 */
+	SIM_ENDPOINTS = SW_LOOP_NODES,
+	SIM_WAYS = 64,
 	SIM_LOOPBACK = 1, /* a node's second port leads back to it */
 	SIM_PORTS = 2,
 	SIM_NODES = 72,
@@ -57,9 +59,9 @@ struct sim_frame {
 	struct sim_frame *next; /* in an inbox */
 	uint64_t at_ns;
 	uint32_t from, to, len;
-	uint16_t from_endpoint, to_endpoint;
-	bool is_leaving;     /* it has not left its sender yet */
-	const void *payload; /* then: bytes to gather, NULL: gathered */
+	uint16_t from_udp, to_udp; /* UDP ports */
+	bool is_leaving;           /* it has not left its sender yet */
+	const void *payload;       /* then: bytes to gather, NULL: gathered */
 	uint8_t bytes[];
 };
 
@@ -122,6 +124,8 @@ struct sim_net {
 	uint64_t latency_ns;
 	enum sw_steering steering; /* at machines of several lcores */
 	uint64_t hash_key;         /* of SW_STEER_RSS; may change at any time */
+	bool is_deaf;              /* that hash does not look at ports */
+	uint64_t rehash_ns;        /* it changes then; 0: never */
 	struct sim_faults faults;
 	struct sim_node nodes[SIM_NODES];
 	uint32_t n_nodes;

@@ -22,6 +22,7 @@
  *  knobs: other knobs in a running job, at one round of all members
  *  urgent, least_urgent, incast: scheduling, with the bounds of trace_sched.c
  *  lanes: workers of several lcores
+ *  probe: lcores behind a hash of source ports
  *  F    what was examined and found sound stays so
  *
  * Not here, since what they are about does not exist yet:
@@ -52,6 +53,7 @@ int main(int argc, char **argv)
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
 	check_run(trace_knobs, n_trace_knobs, filter, &passed, &failed);
 	check_run(trace_lanes, n_trace_lanes, filter, &passed, &failed);
+	check_run(trace_probe, n_trace_probe, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);
 	check_run(trace_sched, n_trace_sched, filter, &passed, &failed);
 	return check_end(passed, failed);

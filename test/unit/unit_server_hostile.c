@@ -178,7 +178,7 @@ static void rx__types_of_a_server(void **state)
 	static const struct {
 		uint8_t type;
 		uint16_t len;
-	} rows[] = {{SW_COOKIE, 16}, {SW_ACCEPT, 24}, {SW_DECLARED, 8},
+	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 24}, {SW_DECLARED, 8},
 		{SW_STATUS, 216}, {SW_LEFT, 0}, {SW_ERROR, 176},
 		{SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);

@@ -263,7 +263,7 @@ static void header_decode__length_of_every_type(void **state)
 	static const struct {
 		uint8_t type;
 		uint16_t min, max, unit;
-	} rows[] = {{SW_HELLO, 64, 64, 1}, {SW_COOKIE, 16, 16, 1},
+	} rows[] = {{SW_HELLO, 64, 64, 1}, {SW_COOKIE, 24, 24, 1},
 		{SW_JOIN, 368, SW_PAYLOAD_MAX, 1},
 		{SW_ACCEPT, 24, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARE, 8, SW_PAYLOAD_MAX, 1},
