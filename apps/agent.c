@@ -91,6 +91,7 @@ static int open_host(struct agent *a)
 		.n_local = c->agent.local_ranks,
 		.max_clients = 2 * c->agent.local_ranks + 2,
 		.quota_bytes = c->agent.quota_bytes,
+		.numa_node = a->daemon.numa.lcores[0],
 		.events = {.on_attach = sw_agent_on_attach,
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,

@@ -39,7 +39,7 @@ struct bench {
 
 static void *mem_get(void *ctx, uint64_t bytes)
 {
-	return sw_memory_get(bytes);
+	return sw_memory_get(bytes, SW_NUMA_ANY);
 }
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
@@ -225,7 +225,7 @@ int sw_cmd_bench_engine(int argc, char **argv)
 	sw_params_init(&params);
 	b->n_tensors = n_tensors;
 	b->memory_bytes = bytes * n_tensors;
-	b->memory = sw_memory_get(b->memory_bytes);
+	b->memory = sw_memory_get(b->memory_bytes, SW_NUMA_ANY);
 	err = open_nodes(b, &params);
 	if (!err) {
 		err = run(b, bytes);

@@ -20,7 +20,7 @@ static bool open_sources(struct sources *s, uint32_t n, uint64_t bytes)
 		uint64_t end = 0, start = sw_edge_place(i, bytes, &end);
 
 		s->sizes[i] = end;
-		s->memory[i] = sw_memory_get(end);
+		s->memory[i] = sw_memory_get(end, SW_NUMA_ANY);
 		if (!s->memory[i])
 			return false;
 		s->at[i] = s->memory[i] + start;

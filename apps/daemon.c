@@ -333,6 +333,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	}
 	d->n_lcores = sw_conf_n_lcores(&d->conf);
 	fill_params(d);
+	sw_daemon_plan_memory(d);
 	err = check_knobs(d, o->config);
 	if (!err)
 		err = choose_kernels(d, o->level);
@@ -341,10 +342,14 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 
 int sw_daemon_start(struct sw_daemon *d)
 {
-	int err = open_dpdk(d);
+	int err;
 
+	/* DPDK's memory, and its lcores' own, is touched first in here. */
+	(void)!sw_numa_prefer(d->numa.home);
+	err = open_dpdk(d);
 	if (!err)
 		err = open_ports(d);
+	(void)!sw_numa_prefer(SW_NUMA_ANY);
 	if (!err)
 		err = choose_payload(d);
 	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
@@ -471,6 +476,7 @@ void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
 	sw_daemon_put_engine(st, "", put, out);
+	sw_daemon_put_topology(d, put, out);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		put_port(d, i, put, out);
 }

@@ -17,6 +17,7 @@
 #include "engine/stats.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
+#include "pmd/host/nodes.h"
 #include "pmd/host/stats_serve.h"
 
 /* What a polling lcore does before each turn of its loop: take orders, submit
@@ -58,7 +59,9 @@ struct sw_daemon {
 	/* Of each lcore, where the node is agent and server; else NULL. */
 	struct sw_loopback *loopbacks;
 	struct sw_stats_serve *stats;
-	uint32_t n_lcores;                         /* polling */
+	uint32_t n_lcores; /* polling */
+	uint32_t n_nodes;
+	struct sw_numa_plan numa;
 	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
 	struct sw_poller pollers[SW_MAX_LCORES];
 	char runtime_dir[SW_CONF_PATH_BYTES];
@@ -82,6 +85,15 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
  * error. */
 int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	enum sw_conf_role role);
+
+/* sw_daemon_plan_memory - find out which node lcores and ports are on, say what
+ * is far from what, and choose where memory goes (topology.c).  Part of open.
+ */
+void sw_daemon_plan_memory(struct sw_daemon *d);
+
+/* sw_daemon_put_topology - counters of it. */
+void sw_daemon_put_topology(const struct sw_daemon *d,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
 /* sw_daemon_start - start DPDK and the ports, after all else that can fail:
  * from then on other processes see this one.  The lcores' pollers wait for

@@ -62,7 +62,7 @@ void *sw_reserve_get(struct sw_reserve *r, uint64_t bytes)
 
 	if (atomic_load_explicit(&r->state, memory_order_acquire) != MADE ||
 		r->left_bytes < size)
-		return size <= SMALL ? sw_memory_get(size) : NULL;
+		return size <= SMALL ? sw_memory_get(size, r->node) : NULL;
 	r->next += size;
 	r->left_bytes -= size;
 	r->is_taken = true;
@@ -119,7 +119,7 @@ void sw_reserve_work(struct sw_reserve *r)
 	unmap(atomic_exchange(&r->to_unmap, NULL));
 	if (atomic_load_explicit(&r->state, memory_order_acquire) != WANTED)
 		return;
-	r->next = sw_memory_get(r->wanted_bytes);
+	r->next = sw_memory_get(r->wanted_bytes, r->node);
 	r->left_bytes = r->next ? r->wanted_bytes : 0;
 	atomic_store_explicit(
 		&r->state, r->next ? MADE : FAILED, memory_order_release);

@@ -23,6 +23,7 @@ struct sw_reserve {
 	_Atomic(struct sw_reserve_dead *) to_unmap;
 	uint64_t wanted_bytes;
 	/* lcore: */
+	int node;   /* that the memory is to come from; set at the start */
 	char *next; /* of the block that was made */
 	uint64_t left_bytes;
 	bool is_taken; /* a batch has had its part of it */

@@ -144,3 +144,15 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 		n_lcores, all);
 	return SW_ECONF;
 }
+
+int sw_cpus_at(const char *cpus, uint32_t i)
+{
+	cpu_set_t set;
+
+	if (!parse(cpus, &set))
+		return -1; /* also "auto" */
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set) && !i--)
+			return cpu;
+	return -1;
+}

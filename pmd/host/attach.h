@@ -86,6 +86,7 @@ struct sw_host_params {
 	uint32_t n_local;     /* local ranks of one job, 1 to 64 */
 	uint32_t max_clients; /* attached or not yet released, 1 to 136 */
 	uint64_t quota_bytes; /* of shared memory, all clients together */
+	int numa_node; /* that it comes from; SW_NUMA_ANY (nodes.h): any */
 	struct sw_host_events events;
 	void *ctx;                /* handed to the callbacks */
 	const struct sw_log *log; /* borrowed; may be NULL */

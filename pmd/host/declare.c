@@ -203,6 +203,7 @@ static void make_data(struct sw_slot *s)
 			(double)end / 1048576);
 		return;
 	}
+	(void)!sw_numa_bind(b->data.base, b->data.bytes, h->p.numa_node);
 	end = 0;
 	for (uint32_t i = 0; i < b->n; i++)
 		b->tensors[i].base =

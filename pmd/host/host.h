@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "pmd/host/attach.h"
+#include "pmd/host/nodes.h"
 #include "pmd/host/segment.h"
 
 enum {

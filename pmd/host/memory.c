@@ -48,13 +48,16 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-void *sw_memory_get(uint64_t bytes)
+void *sw_memory_get(uint64_t bytes, int node)
 {
 	uint64_t size = whole_pages(bytes);
 	char *mem = map_aligned(size);
 
 	if (!mem)
 		return NULL;
+	/* Before the first touch.  Where it is refused memory is farther away,
+	 * not missing. */
+	(void)!sw_numa_bind(mem, size, node);
 	if (bytes >= HUGE)
 		madvise(mem, size, MADV_HUGEPAGE);
 	if (madvise(mem, size, MADV_POPULATE_WRITE))

@@ -5,13 +5,16 @@
 
 #include <stdint.h>
 
+#include "pmd/host/nodes.h"
+
 /* sw_memory_get - @bytes of zeros, page-aligned, in 2 MB pages where the
  * kernel has them (no privilege needed), all present: a first touch on the
  * packet path would be a page fault.  NULL: there is not enough.
- * Owned by the caller until sw_memory_put.  Thread: any. */
-void *sw_memory_get(uint64_t bytes);
+ * Owned by the caller until sw_memory_put.  Thread: any.
+ * @node  that the pages are to come from; SW_NUMA_ANY (nodes.h) */
+void *sw_memory_get(uint64_t bytes, int node);
 
-/* sw_memory_put - give back what sw_memory_get(@bytes) returned. */
+/* sw_memory_put - give back what sw_memory_get(@bytes, …) returned. */
 void sw_memory_put(void *mem, uint64_t bytes);
 
 /* sw_memory_resident - bytes of this process that are in memory now. */

@@ -21,6 +21,7 @@ static struct sw_results *results_of(struct sw_host *h)
 		free(r);
 		return NULL;
 	}
+	(void)!sw_numa_bind(r->arena.base, r->arena.bytes, h->p.numa_node);
 	h->results = r;
 	return r;
 }

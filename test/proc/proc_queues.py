@@ -25,6 +25,8 @@ def run_job(lcores, steering, steps=5, **keys):
         for c in clients:
             c.wait_ok()
         stats, queues = queued(net, "a", lcores)
+        check(stats["numa_nodes"] > 1 or "lcore0.numa_node" not in stats,
+              f"memory is bound on a machine of one node: {stats}")
         parts = [stats[f"lcore{i}.push_bytes"] for i in range(lcores)]
         check(min(parts) > 0.5 * sum(parts) / lcores,
               f"uneven over lcores: {parts}")

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "pmd/host/attach.h"
+#include "pmd/host/nodes.h"
 #include "pmd/host/sumwire.h"
 
 enum { RIG_CLIENTS = 4, RIG_TENSORS = 16384, RIG_FIRST = 100 };
@@ -289,6 +290,7 @@ static inline struct rig *rig_new(const struct rig_how *how)
 static inline int rig_try_start(struct rig *r)
 {
 	struct sw_host_params p = {.path = r->path,
+		.numa_node = SW_NUMA_ANY,
 		.uids = &r->how.uid,
 		.n_uids = r->how.uid != 0,
 		.n_local = 1,
