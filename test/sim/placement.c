@@ -23,9 +23,6 @@ enum {
 	STRIPES = 200,                        /* about so many make M */
 	ROUNDS = 3,
 	QUEUE = 64 << 20,
-	/* Eight default windows are a queue of 3.4 ms before a CPU machine,
-	 * longer than the retransmission timer takes for a loss. */
-	WINDOW = 64 << 10,
 };
 
 #define RATE_BITS_S UINT64_C(10000000000)
@@ -72,7 +69,6 @@ static double run(struct check *c, uint32_t k, uint32_t n_colocated)
 	job.n_rounds = ROUNDS;
 	job.is_in_order = true;
 	job.params.payload = PAYLOAD;
-	job.params.window_bytes = WINDOW;
 	job.net.faults.queue_bytes = QUEUE;
 	job.n_elems[0] =
 		n_stripes(k, n_colocated) * SW_STRIPE_CHUNKS * (PAYLOAD / 4);
