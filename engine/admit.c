@@ -310,8 +310,7 @@ static void enter(struct sw_server *srv, struct sw_path path,
 	if (!s) {
 		refuse(srv, path, j, SW_EREFUSED,
 			"the server has no room for another session");
-		if (!job->joined) /* it was opened for this JOIN */
-			sw_job_close(srv, job);
+		sw_job_forget(srv, job, j->rank); /* if opened for it */
 		return;
 	}
 	s->job = job;

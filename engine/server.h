@@ -177,8 +177,8 @@ void sw_server_stop(struct sw_server *srv);
 /* sw_server_fail_all - tell every member that this server stops. */
 void sw_server_fail_all(struct sw_server *srv, const char *why);
 
-/* sw_server_open_chunks - chunks that wait for members, results not sent:
- * what would be dropped by stopping now. */
+/* sw_server_open_chunks - chunks that wait for members: what would be dropped
+ * by stopping now. */
 uint64_t sw_server_open_chunks(const struct sw_server *srv);
 
 /* --- between server.c, admit.c and job.c --- */
@@ -264,7 +264,8 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 /* sw_job_confirm - the worker behind @s has spoken under its id. */
 void sw_job_confirm(
 	struct sw_server *srv, struct sw_job *job, struct sw_session *s);
-/* sw_job_forget - the session of @rank was never confirmed, and is closed. */
+/* sw_job_forget - @rank has no session, and the one that it may have had was
+ * never confirmed; a job without any is closed. */
 void sw_job_forget(struct sw_server *srv, struct sw_job *job, uint16_t rank);
 /* sw_job_leave - a member is gone; err != 0 fails the job of a coordinator;
  * the last one closes the job. */

@@ -494,81 +494,6 @@ static void join__server_is_stopping(void **state)
 	server_rig_close(r);
 }
 
-/* JOIN of worker 0 to a job of its own. */
-static const char *join_job(struct server_rig *r, uint32_t n)
-{
-	struct sw_join j;
-
-	r->w[0].nonce++;
-	rig_hello(r, 0);
-	j = rig_join_payload(r, 0);
-	snprintf(j.job, sizeof(j.job), "job%u", n);
-	return join(r, 0, &j);
-}
-
-static void join__too_many_jobs(void **state)
-{
-	struct server_rig *r = open_rig(2);
-
-	for (uint32_t n = 0; n < SW_MAX_JOBS; n++)
-		assert_contains(join_job(r, n), "w0 ACCEPT");
-	assert_contains(join_job(r, 99), "no room for another job (8)");
-	/* One of them ends: its place is free. */
-	rig_leave(r, 0, 0, "");
-	rig_tx(r);
-	assert_contains(join_job(r, 99), "w0 ACCEPT");
-	server_rig_close(r);
-}
-
-static void fill_sessions(struct server_rig *r)
-{
-	for (uint32_t n = 0; n < SW_MAX_SESSIONS / 64; n++)
-		for (uint16_t rank = 0; rank < 64; rank++) {
-			struct sw_join j;
-
-			r->w[0].nonce++;
-			rig_hello(r, 0);
-			j = rig_join_payload(r, 0);
-			j.rank = rank;
-			j.n_members = 64;
-			snprintf(j.job, sizeof(j.job), "big%u", n);
-			rig_send(r, 0,
-				(struct sw_header){.type = SW_JOIN,
-					.payload_len = sizeof(j)},
-				&j);
-		}
-	assert_int_equal(r->srv->stats.sessions_opened, SW_MAX_SESSIONS);
-}
-
-/* A JOIN that finds no session leaves no job behind. */
-static void join__too_many_sessions(void **state)
-{
-	struct server_rig *r = open_rig(2);
-
-	fill_sessions(r);
-	for (uint32_t n = 0; n < 2 * SW_MAX_JOBS; n++) {
-		struct sw_join j;
-
-		r->w[1].nonce++;
-		hello(r, 1);
-		while (r->srv->replies[0].n) { /* not the 256 STATUS */
-			struct test_frame f;
-
-			frame_tx(&r->srv->node, r->now_ns, 0, &f);
-			memcpy(&r->w[1].cookie, f.bytes + SW_HEAD_BYTES + 8, 8);
-		}
-		j = rig_join_payload(r, 1);
-		snprintf(j.job, sizeof(j.job), "late%u", n);
-		rig_send(r, 1,
-			(struct sw_header){
-				.type = SW_JOIN, .payload_len = sizeof(j)},
-			&j);
-	}
-	assert_int_equal(r->srv->stats.joins_refused, 2 * SW_MAX_JOBS);
-	assert_null(sw_job_find(r->srv, "late0"));
-	server_rig_close(r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,8 +514,6 @@ int main(void)
 		cmocka_unit_test(join__does_not_fit_the_job),
 		cmocka_unit_test(join__after_the_member_left),
 		cmocka_unit_test(join__server_is_stopping),
-		cmocka_unit_test(join__too_many_jobs),
-		cmocka_unit_test(join__too_many_sessions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,111 @@
+/* unit_admit_room.c - a server whose jobs or sessions are all taken.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/server_rig.h"
+
+#include <stdio.h>
+
+enum { QUOTA = 64 << 20, RANKS = 60 /* sessions of a job; of 64 members */ };
+
+static struct server_rig *open_rig(uint16_t n_members)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, QUOTA);
+	return &r;
+}
+
+/* JOIN of worker 0 to a job of its own. */
+static const char *join_job(struct server_rig *r, uint32_t n)
+{
+	struct sw_join j;
+
+	r->w[0].nonce++;
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
+	snprintf(j.job, sizeof(j.job), "job%u", n);
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+	return rig_tx(r);
+}
+
+static void join__too_many_jobs(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	for (uint32_t n = 0; n < SW_MAX_JOBS; n++)
+		assert_contains(join_job(r, n), "w0 ACCEPT");
+	assert_contains(join_job(r, 99), "no room for another job (8)");
+	/* One of them ends: its place is free. */
+	rig_leave(r, 0, 0, "");
+	rig_tx(r);
+	assert_contains(join_job(r, 99), "w0 ACCEPT");
+	server_rig_close(r);
+}
+
+/* JOIN of @rank to @job at the second server of its list, where a job runs from
+ * its first session on. */
+static void join_second(struct server_rig *r, const char *job, uint16_t rank)
+{
+	struct sw_join j = rig_join_payload(r, 0);
+
+	j.rank = rank;
+	j.n_members = 64;
+	j.server_i = 1;
+	j.n_servers = 2;
+	j.epoch = 7;
+	snprintf(j.job, sizeof(j.job), "%s", job);
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+}
+
+/* All sessions are taken, of workers that have not spoken yet. */
+static void fill_sessions(struct server_rig *r)
+{
+	rig_hello(r, 0);
+	for (uint32_t n = 0; n < SW_MAX_SESSIONS; n++) {
+		char job[16];
+
+		snprintf(job, sizeof(job), "big%u", n / RANKS);
+		join_second(r, job, (uint16_t)(n % RANKS));
+	}
+	assert_int_equal(r->srv->stats.sessions_opened, SW_MAX_SESSIONS);
+}
+
+/* A JOIN that finds no session leaves no job behind. */
+static void join__too_many_sessions(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	fill_sessions(r);
+	for (uint32_t n = 0; n < 2 * SW_MAX_JOBS; n++)
+		join_second(r, "late", 0);
+	assert_int_equal(r->srv->stats.joins_refused, 2 * SW_MAX_JOBS);
+	assert_null(sw_job_find(r->srv, "late"));
+	server_rig_close(r);
+}
+
+/* Nor does it take the job along that others wait in. */
+static void join__too_many_sessions_of_a_job(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	fill_sessions(r);
+	join_second(r, "big0", RANKS);
+	assert_int_equal(r->srv->stats.joins_refused, 1);
+	assert_non_null(sw_job_find(r->srv, "big0"));
+	rig_tick(r, r->params.retry_min);
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(join__too_many_jobs),
+		cmocka_unit_test(join__too_many_sessions),
+		cmocka_unit_test(join__too_many_sessions_of_a_job),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
