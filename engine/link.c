@@ -364,6 +364,7 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	}
 	l->peer = a.session;
 	l->state = SW_LINK_OPEN;
+	sw_link_request(w, l); /* no JOIN any more */
 	l->heard_ns = w->now_ns;
 	w->fault.text[0] = 0;
 	sw_flow_hear(&l->flow, h);

@@ -132,6 +132,21 @@ static void join__answers_to_other_questions(void **state)
 	wrig_close(r);
 }
 
+/* The ACCEPT crosses a JOIN that was to be said again, on a port that had no
+ * room for it: nothing is asked of the server any more. */
+static void join__accept_before_the_repetition(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+
+	wrig_tx(r);
+	wrig_cookie(r, 0);
+	wrig_tx(r);
+	wrig_tick(r, r->params.retry_min);
+	wrig_accept(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	wrig_close(r);
+}
+
 static void join__accept_without_session(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -393,6 +408,7 @@ int main(void)
 		cmocka_unit_test(join__repeats),
 		cmocka_unit_test(join__asks_for_a_new_cookie),
 		cmocka_unit_test(join__answers_to_other_questions),
+		cmocka_unit_test(join__accept_before_the_repetition),
 		cmocka_unit_test(join__accept_without_session),
 		cmocka_unit_test(join__refused),
 		cmocka_unit_test(join__busy_is_asked_again),
