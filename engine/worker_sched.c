@@ -111,8 +111,8 @@ static void close_ranks(struct sw_worker *w)
 static void take_place(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_policy *policy)
 {
+	t->order = t->rank; /* what it had by readiness is free */
 	if (policy->by_priority) {
-		t->order = t->rank;
 		t->class = sw_class_of(t->priority);
 		return;
 	}

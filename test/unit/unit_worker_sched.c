@@ -222,6 +222,45 @@ static void push__the_job_ends(void **state)
 	wrig_close(r);
 }
 
+static void declare_all(struct worker_rig *r)
+{
+	static struct sw_worker_tensor list[SW_TENSORS];
+	static char names[SW_TENSORS][16];
+
+	for (uint32_t i = 0; i < SW_TENSORS; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%u", i);
+		list[i] = (struct sw_worker_tensor){.name = names[i],
+			.n_elems = 1,
+			.dtype = SW_I32,
+			.base = &r->data[0][i]};
+	}
+	assert_int_equal(sw_worker_declare(&r->w, list, SW_TENSORS), 0);
+	while (r->w.n_admitted < SW_TENSORS) {
+		wrig_tx(r);
+		wrig_declared(r, 0);
+	}
+}
+
+/* As many as there can be are open, so all orders by readiness are taken; one
+ * ends and is ready again: its old order does not count. */
+static void push__readiness_of_all_tensors(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+	struct sw_header h = wrig_result_header(0, 1, 0, 1);
+	int32_t sum = 7;
+
+	declare_all(r);
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		assert_int_equal(sw_worker_push(&r->w, i, 1, 0), 0);
+	assert_contains(wrig_tx_one(r), "PUSH k0 r1 c0");
+	wrig_send(r, 0, h, &sum);
+	assert_contains(wrig_events(r), "done t0");
+	assert_int_equal(sw_worker_push(&r->w, 0, 2, 0), 0);
+	assert_int_equal(r->w.tensors[0].order, SW_ORDERS - 1);
+	assert_contains(wrig_tx_one(r), "PUSH k1 r1 c0");
+	wrig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +273,7 @@ int main(void)
 		cmocka_unit_test(push__fifo_for_a_long_time),
 		cmocka_unit_test(push__nobody_starves),
 		cmocka_unit_test(push__the_job_ends),
+		cmocka_unit_test(push__readiness_of_all_tensors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
