@@ -159,11 +159,12 @@ static uint64_t (*const hashes[SW_N_PLACE_POLICIES])(const char *text) = {
 
 static uint32_t mixed_owner(const struct sw_place_job *job, uint64_t hash)
 {
-	uint32_t n = job->n_members, k = n_cpu(job), cpu, gpu;
+	uint32_t k = n_cpu(job), cpu, gpu;
 	double share;
 
 	two_weights(job, &cpu, &gpu);
-	share = (double)k * cpu / ((double)k * cpu + (double)n * gpu);
+	share = (double)k * cpu /
+		((double)k * cpu + (double)job->n_colocated * gpu);
 	if (job->n_colocated == 0 ||
 		(double)(hash % MIXED_BOUND) < share * MIXED_BOUND)
 		return (uint32_t)(hash % k);

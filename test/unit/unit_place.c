@@ -207,6 +207,25 @@ static void map__hashes_of_byteps(void **state)
 	sw_place_map_close(&map);
 }
 
+/* The lcores of the CPU machines get together what the machines would get. */
+static void map__mixed_share_of_lcores(void **state)
+{
+	double share[2];
+
+	for (uint32_t m = 1; m <= 2; m++) {
+		struct sw_place_job job = {.n_members = 4,
+			.n_servers = (uint16_t)(6 * m),
+			.n_colocated = (uint16_t)(4 * m),
+			.n_lcores = (uint8_t)m};
+		struct sw_place_map map;
+
+		map_open(&map, job, SW_PLACE_MIXED);
+		share[m - 1] = (double)map.start[2 * m] / map.period;
+		sw_place_map_close(&map);
+	}
+	assert_true(fabs(share[0] - share[1]) < 1e-9);
+}
+
 /* Every chunk lies on exactly one server, is counted there once, and both
  * numbers lead to each other. */
 static void check_all(
@@ -388,6 +407,7 @@ int main(void)
 		cmocka_unit_test(map__is_the_same_twice),
 		cmocka_unit_test(map__impossible_facts),
 		cmocka_unit_test(map__hashes_of_byteps),
+		cmocka_unit_test(map__mixed_share_of_lcores),
 		cmocka_unit_test(owner__stripes_follow_the_line),
 		cmocka_unit_test(first__counts_bytes),
 		cmocka_unit_test(init__every_chunk_has_one_server),
