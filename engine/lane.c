@@ -227,7 +227,7 @@ static void on_news(struct sw_worker *w, struct sw_lane *lane,
 		break;
 	case SW_LANE_DECLARED:
 		w->n_lanes_declaring--;
-		if (sw_tensors_are_admitted(w))
+		if (!sw_worker_end_of(w) && sw_tensors_are_admitted(w))
 			sw_lane_admitted(w);
 		break;
 	case SW_LANE_DONE:

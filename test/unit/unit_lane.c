@@ -122,6 +122,20 @@ static void hear__admitted_when_all_lanes_have(void **state)
 	close_lane(r);
 }
 
+/* What the other lane says after the job has failed admits nothing. */
+static void hear__admitted_too_late(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_running(r);
+	declare(r, TWO_STRIPES);
+	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "gone");
+	assert_contains(wrig_events(r), "failed SW_ESERVER gone");
+	say(r, (struct sw_lane_news){.kind = SW_LANE_DECLARED});
+	assert_string_equal(wrig_events(r), "");
+	close_lane(r);
+}
+
 /* Two stripes, one of each lane: the round ends with the later one, whichever
  * it is. */
 static void hear__done_when_all_lanes_are(void **state)
@@ -452,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hear__runs_when_all_lanes_do),
 		cmocka_unit_test(hear__admitted_when_all_lanes_have),
+		cmocka_unit_test(hear__admitted_too_late),
 		cmocka_unit_test(hear__done_when_all_lanes_are),
 		cmocka_unit_test(hear__lane_saw_an_edited_buffer),
 		cmocka_unit_test(begin__only_lanes_that_have_chunks),
