@@ -57,6 +57,17 @@ static struct sw_handoff_port *far_port(
 	return n->all->ports[n->to][port_i];
 }
 
+/* The counter of a frame that is not handed on; NULL: it is. */
+static uint64_t *reason_to_drop(
+	struct sw_stats *st, const struct sw_rx_frame *f, bool is_full)
+{
+	if (f->len < SW_HEAD_BYTES)
+		return &st->rx_short;
+	if (f->len > SW_HEAD_BYTES + SW_PAYLOAD_MAX)
+		return &st->rx_length;
+	return is_full ? &st->handoff_full : NULL;
+}
+
 static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
@@ -69,10 +80,10 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	for (uint32_t i = 0; i < n; i++) {
 		const struct sw_rx_frame *f = &frames[i];
 		struct sw_handoff_slot *s = slot(r, load(&r->n_put) + taken);
+		uint64_t *counter = reason_to_drop(&h->stats, f, taken == room);
 
-		if (taken == room || f->len > SW_HEAD_BYTES + SW_PAYLOAD_MAX ||
-			f->len < SW_HEAD_BYTES) {
-			h->stats.handoff_full++;
+		if (counter) {
+			++*counter;
 			continue;
 		}
 		memcpy(s->head, f->data, SW_HEAD_BYTES);

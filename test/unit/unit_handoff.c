@@ -139,7 +139,7 @@ static void rx__full_ring_drops_and_counts(void **state)
 }
 
 /* What a stranger says of its length may not lead out of the slot. */
-static void rx__too_long(void **state)
+static void rx__wrong_length(void **state)
 {
 	struct sw_handoff *h = open_handoff();
 	static uint8_t bytes[SW_PAYLOAD_MAX + 1];
@@ -147,7 +147,11 @@ static void rx__too_long(void **state)
 
 	come(h, 0, 0, bytes, sizeof(bytes));
 	assert_int_equal(receive(h, 0, in), 0);
-	assert_int_equal(stats_of(h).handoff_full, 1);
+	assert_int_equal(stats_of(h).rx_length, 1);
+	come(h, 0, 0, bytes, (uint32_t)-1); /* a byte short of a header */
+	assert_int_equal(receive(h, 0, in), 0);
+	assert_int_equal(stats_of(h).rx_short, 1);
+	assert_int_equal(stats_of(h).handoff_full, 0);
 	come(h, 0, 0, bytes, SW_PAYLOAD_MAX);
 	assert_int_equal(receive(h, 0, in), 1);
 	sw_handoff_close(h);
@@ -354,7 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rx__copied_with_its_addresses),
 		cmocka_unit_test(rx__full_ring_drops_and_counts),
-		cmocka_unit_test(rx__too_long),
+		cmocka_unit_test(rx__wrong_length),
 		cmocka_unit_test(tx__slot_outlives_the_call),
 		cmocka_unit_test(let_go__drops_what_waits),
 		cmocka_unit_test(tx__paced_port_holds_all),
