@@ -141,32 +141,6 @@ static struct sw_session *session_of(struct sw_server *srv,
 
 /* --- frames in --- */
 
-static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
-{
-	switch (verdict) {
-	case SW_FRAME_OK:
-		return;
-	case SW_FRAME_SHORT:
-		st->rx_short++;
-		return;
-	case SW_FRAME_MAGIC:
-		st->rx_magic++;
-		return;
-	case SW_FRAME_CRC:
-		st->rx_head_crc++;
-		return;
-	case SW_FRAME_VERSION:
-		st->rx_version++;
-		return;
-	case SW_FRAME_TYPE:
-		st->rx_type++;
-		return;
-	case SW_FRAME_LENGTH:
-		st->rx_length++;
-		return;
-	}
-}
-
 static void add_answer(
 	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a)
 {
@@ -353,25 +327,14 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 
 static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
 {
-	const uint8_t *payload = f->payload;
 	struct sw_header h;
-	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
 
-	srv->stats.rx_frames++;
-	srv->stats.rx_bytes += f->len;
-	if (verdict != SW_FRAME_OK) {
-		count_bad(&srv->stats, verdict);
+	if (!sw_frame_open(f, &h, &srv->stats))
 		return;
-	}
-	if (h.class == SW_CLASS_CTL &&
-		sw_crc32c(0, payload, h.payload_len) != h.payload_crc) {
-		srv->stats.rx_payload_crc++;
-		return;
-	}
 	if (h.type == SW_HELLO)
-		sw_admit_hello(srv, f, payload);
+		sw_admit_hello(srv, f, f->payload);
 	else if (h.type == SW_JOIN)
-		sw_admit_join(srv, f->from, &h, payload);
+		sw_admit_join(srv, f->from, &h, f->payload);
 	else
 		on_session(srv, f, &h);
 }

@@ -185,6 +185,31 @@ void sw_wire_text(char *text, uint32_t size)
 			*text = '?';
 }
 
+bool sw_frame_open(
+	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
+{
+	uint64_t *const counters[] = {[SW_FRAME_SHORT] = &st->rx_short,
+		[SW_FRAME_MAGIC] = &st->rx_magic,
+		[SW_FRAME_CRC] = &st->rx_head_crc,
+		[SW_FRAME_VERSION] = &st->rx_version,
+		[SW_FRAME_TYPE] = &st->rx_type,
+		[SW_FRAME_LENGTH] = &st->rx_length};
+	enum sw_verdict verdict = sw_header_decode(f->data, f->len, h);
+
+	st->rx_frames++;
+	st->rx_bytes += f->len;
+	if (verdict != SW_FRAME_OK) {
+		++*counters[verdict];
+		return false;
+	}
+	if (h->class == SW_CLASS_CTL &&
+		sw_crc32c(0, f->payload, h->payload_len) != h->payload_crc) {
+		st->rx_payload_crc++;
+		return false;
+	}
+	return true;
+}
+
 void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
 	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st)
 {

@@ -152,8 +152,8 @@ enum sw_verdict {
 
 /* sw_header_decode - check the frame's own consistency and fill @h.
  * @len bytes are at @data.  Nothing outside them is read.  @h is written only
- * with SW_FRAME_OK.  HELLO and JOIN of any version decode, since they carry
- * the range of versions. */
+ * with SW_FRAME_OK.  HELLO and JOIN of any version decode: JOIN carries the
+ * range of versions, and is answered by an error that names both. */
 enum sw_verdict sw_header_decode(
 	const uint8_t *data, uint32_t len, struct sw_header *h);
 
@@ -161,6 +161,12 @@ enum sw_verdict sw_header_decode(
  * that intact bytes in the wrong place fail too. */
 uint32_t sw_data_crc(
 	const struct sw_header *h, const void *payload, uint32_t len);
+
+/* sw_frame_open - what every frame that comes must pass before anybody asks
+ * whose it is: sw_header_decode, and the payload's CRC if it is a control
+ * frame.  Counts the frame, or why it is dropped (false). */
+bool sw_frame_open(
+	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
 
 /* sw_frame_build - a frame for a port: version, the payload's CRC where it is
  * a control frame's, and the header; counts it.  @payload as in sw_tx_frame. */

@@ -258,18 +258,6 @@ static void on_answers(struct sw_worker *w, struct sw_link *l,
 
 /* --- frames in --- */
 
-static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
-{
-	uint64_t *const counters[] = {[SW_FRAME_SHORT] = &st->rx_short,
-		[SW_FRAME_MAGIC] = &st->rx_magic,
-		[SW_FRAME_CRC] = &st->rx_head_crc,
-		[SW_FRAME_VERSION] = &st->rx_version,
-		[SW_FRAME_TYPE] = &st->rx_type,
-		[SW_FRAME_LENGTH] = &st->rx_length};
-
-	++*counters[verdict];
-}
-
 /* By our session id, or where none is known yet, by address. */
 static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	const struct sw_header *h)
@@ -326,26 +314,15 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 
 static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
 {
-	const uint8_t *payload = f->payload;
 	struct sw_header h;
-	enum sw_verdict verdict = sw_header_decode(f->data, f->len, &h);
 	struct sw_link *l;
 
+	if (!sw_frame_open(f, &h, &w->stats))
+		return;
 	w->is_astray = f->is_astray;
-	w->stats.rx_frames++;
-	w->stats.rx_bytes += f->len;
-	if (verdict != SW_FRAME_OK) {
-		count_bad(&w->stats, verdict);
-		return;
-	}
-	if (h.class == SW_CLASS_CTL &&
-		sw_crc32c(0, payload, h.payload_len) != h.payload_crc) {
-		w->stats.rx_payload_crc++;
-		return;
-	}
 	l = link_of(w, &f->from, &h);
 	if (l && w->state != SW_WORKER_LEFT)
-		on_link(w, l, &h, payload);
+		on_link(w, l, &h, f->payload);
 }
 
 void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
