@@ -347,7 +347,6 @@ static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 {
 	struct sw_sent copy = *e;
 
-	f->n_lost++;
 	close_entry(f, class, e);
 	fate(ctx, &copy, class, SW_LOST);
 }

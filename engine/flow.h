@@ -85,7 +85,7 @@ struct sw_flow {
 	uint64_t heard[SW_N_SPACES]; /* highest number seen, any verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
-	uint64_t n_lost, n_timeouts;
+	uint64_t n_timeouts;
 	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
 	struct sw_space space[SW_N_CLASSES];

@@ -449,10 +449,9 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t)
 	sw_lane_say(w, 0, text);
 }
 
-uint64_t sw_tensors_tick(struct sw_worker *w)
+void sw_tensors_tick(struct sw_worker *w)
 {
 	uint64_t every = sw_min64(w->params.stall_warn, w->params.stall_limit);
-	uint64_t at = UINT64_MAX;
 
 	for (uint32_t i = 0; w->n_open && i < w->n_tensors; i++) {
 		struct sw_wtensor *t = &w->tensors[i];
@@ -464,7 +463,5 @@ uint64_t sw_tensors_tick(struct sw_worker *w)
 		t->warned_ns = sw_max64(t->warned_ns, t->progress_ns);
 		if (w->now_ns - t->warned_ns >= every)
 			warn(w, t);
-		at = sw_min64(at, t->warned_ns + every);
 	}
-	return at;
 }

@@ -215,7 +215,6 @@ struct sw_worker {
 	struct sw_place_map map, lane_map; /* by server, by lane */
 	uint8_t link_of[SW_PLACE_SERVERS]; /* of this lane's servers */
 	uint32_t n_links;
-	uint32_t n_ports;
 	struct sw_due due[SW_MAX_PORTS]; /* sessions are link indices */
 	/* Of a link that has a push: the tensor's order, and how much of the
 	 * tensor's part that lies there went before, in 2^-32. */
@@ -317,7 +316,8 @@ int sw_worker_set_knobs(
 /* sw_worker_tune - ask the coordinator for other knobs for all members: they
  * hold from one round on, the same at all (knobs.h).  A second call before the
  * first was numbered takes its place.
- * Errors: as above; SW_EAGAIN the job does not run yet, or why it ended. */
+ * Errors: SW_EINVAL (sw_sched_check says why), SW_EAGAIN the job does not run
+ * yet, or why it ended. */
 int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 
@@ -438,7 +438,7 @@ void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
 uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h);
 
 /* sw_tensors_tick - name what stands still. */
-uint64_t sw_tensors_tick(struct sw_worker *w);
+void sw_tensors_tick(struct sw_worker *w);
 /* sw_tensors_set - what a chunk waits for: to be pushed (todo; again, if it
  * has been sent), or for its result although its push was acknowledged (late).
  */

@@ -109,8 +109,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.n_ways = job->n_ways ? job->n_ways : 1,
 		.incarnation = job->incarnation,
 		.started_ns = now_ns,
-		.told_ns = now_ns,
-		.n_ports = n_ports};
+		.told_ns = now_ns};
 	w->place = (struct sw_place_job){.n_members = job->n_members,
 		.n_servers = (uint16_t)job->n_servers,
 		.n_colocated = job->n_colocated,

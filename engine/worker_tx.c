@@ -51,25 +51,35 @@ static uint32_t (*const builders[SW_LINK_N_OWED])(
 	[SW_LINK_OWE_PULL] = build_pull,
 };
 
+/* The link whose turn it is; those that owe nothing any more leave the set. */
+static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
+{
+	uint32_t i;
+
+	while ((i = sw_due_take_turn(due, SW_CLASS_CTL)) < SW_MAX_SESSIONS) {
+		struct sw_link *l = &w->links[i];
+
+		if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
+			l->owed = 0;
+		if (l->owed)
+			return l;
+		sw_due_put(due, SW_CLASS_CTL, i, false);
+	}
+	return NULL;
+}
+
 static bool tx_control(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
-	uint32_t i = sw_due_take_turn(&w->due[port_i], SW_CLASS_CTL), what;
+	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
 	struct sw_header h = {0};
-	struct sw_link *l;
+	uint32_t what;
 
-	if (i == SW_MAX_SESSIONS)
+	if (!l)
 		return false;
-	l = &w->links[i];
-	if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
-		l->owed = 0;
-	if (!l->owed) {
-		sw_due_put(&w->due[port_i], SW_CLASS_CTL, i, false);
-		return tx_control(w, port_i, out);
-	}
 	what = (uint32_t)__builtin_ctz(l->owed);
 	l->owed &= ~(1u << what);
-	sw_due_put(&w->due[port_i], SW_CLASS_CTL, i, l->owed != 0);
+	sw_due_put(&w->due[port_i], SW_CLASS_CTL, l->index, l->owed != 0);
 	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
 			    ? l->peer
 			    : 0;

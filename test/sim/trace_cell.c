@@ -50,7 +50,8 @@ static void a2_queued_result_survives_recycle(struct check *c)
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "RESULT(1) was sent");
 	rig.is_stuck = true;
 	hand_pass(&rig, SW_S / 2); /* lost, and marked again */
-	check_eq(c, hand_session(&rig, B)->flow.n_lost, 1, "frames lost");
+	check_eq(c, hand_session(&rig, B)->job->shard.stats->lost, 1,
+		"frames lost");
 	hand_push(&rig, B, 2, 0, 8, NULL);
 	hand_push(&rig, A, 2, 0, 2, NULL);
 	check(c, hand_chunk(&rig, 0)->cell[0].is_done, "2 is complete");
