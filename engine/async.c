@@ -110,34 +110,6 @@ enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
 	}
 }
 
-bool sw_async_pull(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_pull *pull, struct sw_answer *answer)
-{
-	uint32_t local = sw_place_local(&t->place, pull->chunk);
-	const struct sw_kept *k = sw_async_chunk(sh, t, local);
-
-	switch (sw_kept_judge_pull(k, pull->round, member)) {
-	case SW_PULL_RESULT:
-		if (!(k->inflight >> member & 1))
-			sw_marks_add(sh, t, member, local);
-		return false;
-	case SW_PULL_WAIT:
-		answer->kind = SW_ANSWER_WAIT;
-		answer->missing = sh->expected & ~k->got;
-		sh->stats->pull_wait++;
-		return true;
-	case SW_PULL_NEED:
-		answer->kind = SW_ANSWER_NEED;
-		sh->stats->pull_need++;
-		return true;
-	case SW_PULL_GONE:
-		break;
-	}
-	answer->kind = SW_ANSWER_GONE;
-	sh->stats->pull_gone++;
-	return true;
-}
-
 const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h)
 {

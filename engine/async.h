@@ -71,8 +71,6 @@ static inline enum sw_pull_verdict sw_kept_judge_pull(
  * push matches it. */
 enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, const struct sw_header *h, const uint8_t *payload);
-bool sw_async_pull(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_pull *pull, struct sw_answer *answer);
 const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h);
 void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,

@@ -453,29 +453,50 @@ enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
 	return push(sh, member, h, payload, true);
 }
 
+/* What a member that asks for a chunk is to be told, and why. */
+struct pulled {
+	enum sw_pull_verdict verdict;
+	uint64_t inflight, missing; /* members */
+};
+
+static struct pulled judge_pull(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	uint32_t round)
+{
+	const struct sw_chunk *c;
+	const struct sw_kept *k;
+
+	if (t->is_async) {
+		k = sw_async_chunk(sh, t, local);
+		return (struct pulled){sw_kept_judge_pull(k, round, member),
+			k->inflight, sh->expected & ~k->got};
+	}
+	c = &t->chunks[local];
+	return (struct pulled){sw_cell_judge_pull(c, round, member),
+		c->inflight, sw_cell_missing(c, round, sh->expected)};
+}
+
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	const struct sw_pull *pull, struct sw_answer *answer)
 {
 	struct sw_stensor *t = find(sh, pull->key, pull->chunk);
+	struct pulled p;
 	uint32_t local;
-	struct sw_chunk *c;
 
 	if (!t)
 		return false;
+	local = sw_place_local(&t->place, pull->chunk);
+	p = judge_pull(sh, t, member, local, pull->round);
 	*answer = (struct sw_answer){
 		.key = pull->key, .round = pull->round, .chunk = pull->chunk};
-	if (t->is_async)
-		return sw_async_pull(sh, t, member, pull, answer);
-	local = sw_place_local(&t->place, pull->chunk);
-	c = &t->chunks[local];
-	switch (sw_cell_judge_pull(c, pull->round, member)) {
+	switch (p.verdict) {
 	case SW_PULL_RESULT:
-		if (!(c->inflight >> member & 1))
+		if (!(p.inflight >> member & 1))
 			sw_marks_add(sh, t, member, local);
 		return false;
 	case SW_PULL_WAIT:
 		answer->kind = SW_ANSWER_WAIT;
-		answer->missing = sw_cell_missing(c, pull->round, sh->expected);
+		answer->missing = p.missing;
 		sh->stats->pull_wait++;
 		return true;
 	case SW_PULL_NEED:
