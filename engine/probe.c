@@ -1,5 +1,5 @@
-/* probe.c - a worker looks for source ports whose frames land where they
- * belong. SPDX-License-Identifier: BSD-3-Clause
+/* probe.c - a worker looks for source ports that lead to the right lcores.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * Where a port spreads what comes over its queues by a hash of addresses and
  * ports, the source port decides which lcore finds a frame.  A COOKIE says

@@ -132,7 +132,7 @@ enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
 enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload);
 
-/* sw_shard_keep - copy all that is lent. */
+/* sw_shard_keep - copy all that is lent (fold.c). */
 void sw_shard_keep(struct sw_shard *sh);
 
 /* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
@@ -142,7 +142,7 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	const struct sw_pull *pull, struct sw_answer *answer);
 
 /* sw_shard_next - the first order from @from on that has a result for @member,
- * SW_BITMAP_NONE when none has.  The lowest is the most urgent. */
+ * SW_BITMAP_NONE when none has.  The lowest is the most urgent (marks.c). */
 uint32_t sw_shard_next(
 	const struct sw_shard *sh, uint32_t member, uint32_t from);
 
