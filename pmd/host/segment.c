@@ -10,24 +10,69 @@
 
 #include "engine/error.h"
 
-enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096 };
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
-/* Shared memory gets huge pages only where it is faulted in under the advice,
- * and only if the machine's shmem_enabled allows; elsewhere this is a no-op. */
+/* Where a huge page of the file can be one of the mapping's: at a multiple of
+ * its size.  More is mapped, then the ends are cut off. */
+static void *map_aligned(const struct sw_segment *s, int prot)
+{
+	uint64_t more = s->bytes + HUGE_PAGE_BYTES;
+	char *raw = mmap(NULL, more, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t before = -(uintptr_t)raw % HUGE_PAGE_BYTES;
+	char *at = raw + before;
+
+	if (raw == MAP_FAILED)
+		return MAP_FAILED;
+	if (mmap(at, s->bytes, prot, MAP_SHARED | MAP_FIXED, s->fd, 0) ==
+		MAP_FAILED) {
+		munmap(raw, more);
+		return MAP_FAILED;
+	}
+	if (before)
+		munmap(raw, before);
+	munmap(at + s->bytes, HUGE_PAGE_BYTES - before);
+	return at;
+}
+
 static int map(struct sw_segment *s, int prot)
 {
-	s->base = mmap(0, s->bytes, prot, MAP_SHARED, s->fd, 0);
+	s->base = s->bytes < HUGE_PAGE_BYTES
+			  ? mmap(NULL, s->bytes, prot, MAP_SHARED, s->fd, 0)
+			  : map_aligned(s, prot);
 	if (s->base == MAP_FAILED)
 		return SW_ENOMEM;
 	if (s->bytes >= HUGE_PAGE_BYTES)
 		madvise(s->base, s->bytes, MADV_HUGEPAGE);
 	return 0;
+}
+
+/* Huge pages for those that lie within @bytes from @at, on the quiet: the
+ * kernel makes them of what is there, so one page of each has to be, and where
+ * it makes none (too little memory, too old) small ones do.  Asked for so, they
+ * need no setting of the machine's, as those by MADV_HUGEPAGE would. */
+static void make_huge(struct sw_segment *s, uint64_t at, uint64_t bytes)
+{
+	const uint64_t huge = HUGE_PAGE_BYTES;
+	uint64_t from = (at + huge - 1) / huge * huge;
+	uint64_t to = (at + bytes) / huge * huge;
+	char *base = s->base;
+
+	for (uint64_t i = from; i < to; i += huge)
+		if (madvise(base + i, PAGE_BYTES, MADV_POPULATE_WRITE))
+			return;
+	if (from < to)
+		(void)!madvise(base + from, to - from, MADV_COLLAPSE);
 }
 
 /* A seal against writing comes after our own mapping. */
@@ -63,10 +108,10 @@ int sw_segment_create_shown(
 	return create(s, name, bytes, SEALS | F_SEAL_FUTURE_WRITE);
 }
 
-/* Populating first lets huge pages in; fallocate, which knows small pages
- * alone, is what reserves where the kernel is older than that advice. */
+/* fallocate is what reserves where the kernel is older than the advice. */
 int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes)
 {
+	make_huge(s, at, bytes);
 	if (madvise((char *)s->base + at, bytes, MADV_POPULATE_WRITE) &&
 		errno != EINVAL)
 		return SW_ENOMEM;
