@@ -13,6 +13,12 @@
 #include "engine/error.h"
 #include "engine/server.h"
 
+uint64_t sw_job_bytes(uint32_t n_members)
+{
+	return sw_shard_bytes(n_members) +
+	       n_members * sizeof(struct sw_session);
+}
+
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)

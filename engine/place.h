@@ -21,8 +21,11 @@
 
 enum {
 	SW_STRIPE_CHUNKS = 64,
-	SW_PLACE_SERVERS = 128,    /* most servers of a map */
-	SW_PLACE_PERIOD_MAX = 8192 /* most stripes until it repeats */
+	SW_PLACE_SERVERS = 128,     /* most servers of a map */
+	SW_PLACE_PERIOD_MAX = 8192, /* most stripes until it repeats */
+	/* bytes of the largest map */
+	SW_PLACE_MAP_BYTES =
+		2 * (3 * SW_PLACE_PERIOD_MAX + SW_PLACE_SERVERS + 1)
 };
 
 /* How the line is divided. */

@@ -15,18 +15,14 @@ static struct sw_server *server_of(struct sw_node *node)
 	return (struct sw_server *)node;
 }
 
-static uint32_t index_of(const struct sw_session *s)
-{
-	return s->id >> 16;
-}
-
 /* --- what is owed --- */
 
 void sw_session_owe(
 	struct sw_server *srv, struct sw_session *s, enum sw_owed what)
 {
 	s->owed |= 1u << what;
-	sw_due_put(&srv->due[s->path.port_i], SW_CLASS_CTL, index_of(s), true);
+	sw_due_put(&srv->due[s->path.port_i], SW_CLASS_CTL, sw_session_index(s),
+		true);
 }
 
 void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
@@ -38,14 +34,15 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 				  sw_shard_next(&s->job->shard, s->member, 0))
 			: SW_N_CLASSES;
 
+	srv->stats.session_looks++;
 	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
 		class = SW_N_CLASSES;
 	if (class == s->due_class)
 		return;
 	if (s->due_class < SW_N_CLASSES)
-		sw_due_put(due, s->due_class, index_of(s), false);
+		sw_due_put(due, s->due_class, sw_session_index(s), false);
 	if (class < SW_N_CLASSES)
-		sw_due_put(due, class, index_of(s), true);
+		sw_due_put(due, class, sw_session_index(s), true);
 	s->due_class = (uint8_t) class;
 	sw_drr_put(&srv->drr[s->path.port_i], sw_job_index(srv, s->job),
 		due->filled != 0);
@@ -91,12 +88,13 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	uint16_t port_i = s->path.port_i;
 	struct sw_due *due = &s->job->due[port_i];
 
-	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, index_of(s), false);
+	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, sw_session_index(s), false);
 	if (s->due_class < SW_N_CLASSES)
-		sw_due_put(due, s->due_class, index_of(s), false);
+		sw_due_put(due, s->due_class, sw_session_index(s), false);
 	sw_drr_put(
 		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
-	srv->sessions[index_of(s)] = NULL;
+	srv->sessions[sw_session_index(s)] = NULL;
+	srv->tick_at_ns[sw_session_index(s)] = UINT64_MAX;
 	sw_flow_fini(&s->flow);
 	free(s);
 }
@@ -228,7 +226,7 @@ static void on_pull(struct sw_server *srv, struct sw_session *s,
 	sw_session_refresh(srv, s);
 }
 
-static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	enum sw_fate fate)
 {
 	struct sw_session *s = ctx;
@@ -245,7 +243,8 @@ static void on_ack(struct sw_server *srv, struct sw_session *s,
 
 	memcpy(sacks, payload, h->payload_len);
 	if (!sw_flow_on_ack(&s->flow, h->psn, sacks,
-		    h->payload_len / sizeof(*sacks), srv->now_ns, on_fate, s))
+		    h->payload_len / sizeof(*sacks), srv->now_ns,
+		    sw_session_fate, s))
 		srv->stats.rx_state++;
 	sw_session_refresh(srv, s);
 }
@@ -306,6 +305,7 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 	if (!s)
 		return;
 	s->heard_ns = srv->now_ns;
+	sw_session_touch(srv, s);
 	if (!s->is_confirmed && h->type != SW_LEAVE)
 		sw_job_confirm(srv, s->job, s);
 	is_newer = h->psn > s->flow.heard[h->class];
@@ -350,85 +350,7 @@ static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 		rx_one(srv, &frames[i]);
 }
 
-/* --- time --- */
-
-static void bury(struct sw_server *srv, struct sw_session *s)
-{
-	struct sw_job *job = s->job;
-	uint16_t rank = s->member;
-	char text[SW_TEXT_MAX];
-
-	if (!s->is_confirmed) { /* nobody was behind that JOIN */
-		sw_session_drop(srv, s);
-		return;
-	}
-	snprintf(text, sizeof(text), "rank %u (node %.64s) silent for %llu s",
-		rank, job->members[rank].node,
-		(unsigned long long)(srv->params.dead_after / SW_S));
-	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
-	srv->stats.sessions_dead++;
-	sw_session_close(srv, s);
-	sw_job_leave(srv, job, rank, SW_EPEER, text);
-}
-
-/* Say ACCEPT again until the worker has spoken, then the state until it has
- * answered. */
-static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
-{
-	enum sw_owed what = s->is_confirmed ? SW_OWE_STATUS : SW_OWE_ACCEPT;
-
-	if (s->is_confirmed &&
-		(!s->job->is_coordinated || sw_job_is_answered(s)))
-		return UINT64_MAX;
-	if (srv->now_ns >= s->status_at_ns && !(s->owed & 1u << what))
-		sw_session_owe(srv, s, what);
-	return s->status_at_ns;
-}
-
-static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
-{
-	uint64_t alive_at = s->sent_ns + srv->params.dead_after / 10;
-	uint64_t ack_at = sw_flow_ack_at(&s->flow);
-	uint64_t n_timeouts = s->flow.n_timeouts;
-	uint64_t at = sw_flow_tick(&s->flow, srv->now_ns, on_fate, s);
-
-	srv->stats.timeouts += s->flow.n_timeouts - n_timeouts;
-	if (ack_at <= srv->now_ns)
-		sw_session_owe(srv, s, SW_OWE_ACK);
-	else
-		at = sw_min64(at, ack_at);
-	if (alive_at <= srv->now_ns)
-		sw_session_owe(srv, s, SW_OWE_KEEPALIVE);
-	else
-		at = sw_min64(at, alive_at);
-	sw_session_refresh(srv, s);
-	at = sw_min64(at, tick_status(srv, s));
-	return sw_min64(at, s->heard_ns + srv->params.dead_after);
-}
-
-static uint64_t server_tick(
-	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
-{
-	struct sw_server *srv = server_of(node);
-	uint64_t at = UINT64_MAX;
-
-	srv->now_ns = now_ns;
-	srv->gap_ns = gap_ns;
-	srv->stats.poll_gap_max_us =
-		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000);
-	at = sw_share_tick(srv);
-	for (uint32_t i = 0; i < srv->n_sessions; i++) {
-		struct sw_session *s = srv->sessions[i];
-
-		if (!s)
-			continue;
-		if (now_ns - s->heard_ns >= srv->params.dead_after)
-			bury(srv, s);
-		else
-			at = sw_min64(at, tick_session(srv, s));
-	}
-	return at;
-}
+/* --- life --- */
 
 static bool server_is_busy(const struct sw_node *node)
 {
@@ -444,8 +366,6 @@ static bool server_is_busy(const struct sw_node *node)
 	return false;
 }
 
-/* --- life --- */
-
 int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 	const struct sw_env *env, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t quota_bytes)
@@ -454,7 +374,7 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 		return SW_EINVAL;
 	*srv = (struct sw_server){.node = {.stats = &srv->stats,
 					  .rx = server_rx,
-					  .tick = server_tick,
+					  .tick = sw_server_tick,
 					  .tx = sw_server_tx,
 					  .is_busy = server_is_busy},
 		.params = *params,

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Frames in, frames out, next deadline.  server.c takes frames, server_tx.c
- * sends, admit.c lets workers and tensors in, job.c keeps members and the state
- * of a job (the coordinator's part), shard.c sums.
+ * sends, server_tick.c has the timers, admit.c and admit_declare.c let workers
+ * and tensors in, job.c keeps members and the state of a job (the coordinator's
+ * part), shard.c sums.
  */
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
@@ -140,8 +141,9 @@ struct sw_server {
 	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results */
 	struct sw_session *sessions[SW_MAX_SESSIONS];
 	uint16_t generations[SW_MAX_SESSIONS];
-	uint32_t n_sessions;     /* no open one has a larger index */
-	struct sw_grants grants; /* of all of them */
+	uint32_t n_sessions; /* no open one has a larger index */
+	uint64_t tick_at_ns[SW_MAX_SESSIONS]; /* when to look at its timers */
+	struct sw_grants grants;              /* of all of them */
 	struct sw_job jobs[SW_MAX_JOBS];
 	struct sw_replies replies[SW_MAX_PORTS];
 	bool is_stopping;
@@ -177,11 +179,35 @@ void sw_server_stop(struct sw_server *srv);
 /* sw_server_fail_all - tell every member that this server stops. */
 void sw_server_fail_all(struct sw_server *srv, const char *why);
 
+/* sw_job_bytes - what a job of @n_members takes here besides its tensors
+ * (shard.h), at most: its tables, and a session for each.  Linear. */
+uint64_t sw_job_bytes(uint32_t n_members);
+
 /* sw_server_open_chunks - chunks that wait for members: what would be dropped
  * by stopping now. */
 uint64_t sw_server_open_chunks(const struct sw_server *srv);
 
 /* --- between server.c, admit.c and job.c --- */
+
+static inline uint32_t sw_session_index(const struct sw_session *s)
+{
+	return s->id >> 16;
+}
+
+/* sw_session_touch - a frame came from it or goes to it: a timer may have been
+ * set, none shorter than ack_delay. */
+static inline void sw_session_touch(
+	struct sw_server *srv, const struct sw_session *s)
+{
+	uint64_t *at = &srv->tick_at_ns[sw_session_index(s)];
+
+	if (*at > srv->now_ns + srv->params.ack_delay)
+		*at = srv->now_ns + srv->params.ack_delay;
+}
+
+/* sw_session_fate - what became of a RESULT; @ctx is the session. */
+void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+	enum sw_fate fate);
 
 /* sw_session_owe - a control frame is due. */
 void sw_session_owe(
@@ -216,12 +242,15 @@ void sw_session_fail_left(struct sw_server *srv, struct sw_session *s,
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const void *payload);
 
+/* sw_server_tick - node.tick: timers (server_tick.c). */
+uint64_t sw_server_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
+
 /* sw_server_tx - node.tx: replies to strangers, then control frames, then
  * results by class (server_tx.c). */
 bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out);
 
-/* Handlers of admit.c; the header has been checked. */
+/* Handlers of admit.c and admit_declare.c; the header has been checked. */
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f,
 	const uint8_t *payload);
 void sw_admit_join(struct sw_server *srv, struct sw_path path,

@@ -146,6 +146,7 @@ static bool tx_control(
 	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, i, s->owed != 0);
 	sw_flow_send_ctl(&s->flow, &h);
 	s->sent_ns = srv->now_ns;
+	sw_session_touch(srv, s);
 	sw_frame_build(&h, s->path, srv->payload, false, out, &srv->stats);
 	return true;
 }
@@ -187,6 +188,7 @@ static bool tx_result(
 	h.session = s->peer;
 	h.flags = s->has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
+	sw_session_touch(srv, s);
 	/* RESULT is the ACK of this member's PUSH, but not of another that
 	 * waits for its own: the last one is acknowledged in any case. */
 	if (s->flow.space[h.class].n_unacked > 1)

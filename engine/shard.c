@@ -45,6 +45,14 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	return 0;
 }
 
+uint64_t sw_shard_bytes(uint32_t n_members)
+{
+	return SW_MAX_TENSORS * (sizeof(struct sw_stensor) + sizeof(uint32_t)) +
+	       SW_MAX_ORDERS * sizeof(uint32_t) +
+	       n_members * sw_bitmap_words(SW_MAX_ORDERS) * sizeof(uint64_t) +
+	       SW_PLACE_MAP_BYTES;
+}
+
 static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
 {
 	if (t->mem)

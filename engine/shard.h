@@ -85,6 +85,9 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 /* sw_shard_close - give back all memory. */
 void sw_shard_close(struct sw_shard *sh);
 
+/* sw_shard_bytes - what an empty one of @n_members takes, at most. */
+uint64_t sw_shard_bytes(uint32_t n_members);
+
 /* sw_shard_need - bytes that a tensor takes here: two generations (for 16-bit
  * types an f32 accumulator and a result) and 64 per chunk, asynchronous one
  * value (for 16-bit types in f32) and 24 + 4 * members per chunk; and marks. */

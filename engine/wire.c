@@ -185,6 +185,18 @@ void sw_wire_text(char *text, uint32_t size)
 			*text = '?';
 }
 
+bool sw_wire_is_text(const char *s, size_t size)
+{
+	size_t n = strnlen(s, size);
+
+	if (n == 0 || n == size)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < ' ' || s[i] == 127)
+			return false;
+	return true;
+}
+
 bool sw_frame_open(
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
 {

@@ -173,6 +173,10 @@ bool sw_frame_open(
 void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
 	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st);
 
+/* sw_wire_is_text - is it text: not empty, all of it prints, and it ends within
+ * @size bytes? */
+bool sw_wire_is_text(const char *s, size_t size);
+
 /* sw_wire_text - make text that came in fit to be shown: it ends within @size
  * bytes, and what would not print is a '?'. */
 void sw_wire_text(char *text, uint32_t size);

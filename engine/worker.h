@@ -3,7 +3,8 @@
  *
  * One lcore, or one lane of several (lane.h).  worker.c takes data frames,
  * worker_tx.c sends, link.c gets in at the servers and keeps the links,
- * tensors.c declares and begins rounds, local.c keeps the local ranks together.
+ * worker_life.c waits for the job, fails and leaves, tensors.c declares and
+ * begins rounds, local.c keeps the local ranks together.
  *
  * A worker has one to 64 local ranks, each with a buffer per tensor.  A round
  * begins when all of them have asked for it; their buffers are summed while a
@@ -327,10 +328,21 @@ void sw_worker_leave(struct sw_worker *w, int err, const char *text);
 
 /* --- between worker.c, link.c and tensors.c --- */
 
+/* worker_life.c */
 /* sw_worker_fail - the job cannot go on: every open push_pull ends with @err,
  * the servers are told. */
 void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
 	...) __attribute__((format(printf, 4, 5)));
+
+/* sw_link_check_running - is everybody there now? */
+void sw_link_check_running(struct sw_worker *w);
+
+/* sw_worker_tick_joining - say what is waited for; give up in the end. */
+void sw_worker_tick_joining(struct sw_worker *w);
+
+/* sw_worker_check_left - does every server and every lane know that we left, or
+ * is it time to go without? */
+void sw_worker_check_left(struct sw_worker *w);
 
 void sw_link_owe(
 	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what);
@@ -361,9 +373,6 @@ void sw_link_start(struct sw_worker *w, struct sw_link *l);
  * payload's CRC were checked.  Returns false when it is none of those. */
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload);
-
-/* sw_link_check_running - is everybody there now? */
-void sw_link_check_running(struct sw_worker *w);
 
 /* sw_probe_again - is another source port tried instead of joining from this
  * one?  (probe.c) */

@@ -1,0 +1,156 @@
+/* worker_life.c - a worker waits for its job to run, fails, and leaves.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine/bytes.h"
+#include "engine/error.h"
+#include "engine/worker.h"
+
+enum {
+	TELL_EVERY_NS = 2000000000,
+	LEAVE_FOR_NS = 2000000000,
+};
+
+static void leave_all(struct sw_worker *w)
+{
+	w->left_by_ns = w->now_ns + LEAVE_FOR_NS;
+	sw_lanes_leave(w);
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING
+						    : SW_LINK_CLOSED;
+		sw_link_request(w, l);
+		sw_link_refresh(w, l);
+	}
+}
+
+void sw_worker_fail(
+	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (w->state == SW_WORKER_FAILED || w->state == SW_WORKER_LEFT ||
+		w->left_by_ns)
+		return;
+	w->state = SW_WORKER_FAILED;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = key};
+	va_start(ap, fmt);
+	vsnprintf(w->fault.text, sizeof(w->fault.text), fmt, ap);
+	va_end(ap);
+	if (!w->lane_i) /* which also speaks for the others */
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
+			w->rank, w->fault.text);
+	leave_all(w);
+	sw_tensors_end_all(w, err);
+	sw_lane_say(w, err, w->fault.text);
+}
+
+void sw_worker_leave(struct sw_worker *w, int err, const char *text)
+{
+	if (w->state == SW_WORKER_LEFT || w->left_by_ns)
+		return;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = SW_KEY_NONE};
+	snprintf(w->fault.text, sizeof(w->fault.text), "%s", text ? text : "");
+	leave_all(w);
+	sw_tensors_end_all(w, SW_ECLOSED);
+}
+
+void sw_link_check_running(struct sw_worker *w)
+{
+	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
+		(!w->lane_i && w->n_lanes_running + 1 < w->n_lanes))
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return;
+	w->state = SW_WORKER_RUNNING;
+	sw_lane_say(w, 0, "");
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_request(w, &w->links[i]);
+}
+
+/* What is wrong with a server that is not there yet. */
+static const char *describe_silence(
+	const struct sw_worker *w, const struct sw_link *l, char text[160])
+{
+	if (w->fault.text[0])
+		return w->fault.text;
+	if (l->n_cookies < 2)
+		return ", which does not answer";
+	snprintf(text, 160,
+		", which answers, but not to packets of %u B (payload %u): "
+		"some MTU on the way is smaller; raise it, or use a smaller "
+		"payload on all nodes",
+		w->params.payload + SW_HEAD_BYTES + 28, w->params.payload);
+	return text;
+}
+
+/* What a joining worker waits for, as a sentence. */
+static void describe_wait(const struct sw_worker *w, char *out, size_t size)
+{
+	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
+
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		const struct sw_link *l = &w->links[i];
+		char why[160];
+
+		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
+			continue;
+		snprintf(out, size, "server %.40s (%u.%u.%u.%u:%u)%.160s",
+			l->name, l->path.ip >> 24, l->path.ip >> 16 & 255,
+			l->path.ip >> 8 & 255, l->path.ip & 255, l->path.udp,
+			describe_silence(w, l, why));
+		return;
+	}
+	if (w->n_lanes_running + 1 < w->n_lanes && !w->lane_i && w->size)
+		snprintf(out, size, "servers of the node's other lcores");
+	else if (missing)
+		snprintf(out, size, "worker %d of %u (rank %d)",
+			__builtin_ctzll(missing) + 1, w->n_members,
+			__builtin_ctzll(missing));
+	else
+		snprintf(out, size, "the coordinator to start the job");
+}
+
+void sw_worker_tick_joining(struct sw_worker *w)
+{
+	uint64_t waited = w->now_ns - w->started_ns;
+	char what[SW_TEXT_MAX + 96], text[SW_TEXT_MAX + 128];
+
+	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
+		(w->lane_i && !w->size) || /* lane 0 waits */
+		(waited < w->params.join_timeout &&
+			w->now_ns - w->told_ns < TELL_EVERY_NS))
+		return;
+	w->told_ns = w->now_ns;
+	describe_wait(w, what, sizeof(what));
+	if (waited >= w->params.join_timeout) {
+		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
+			"waited %llu s for %s",
+			(unsigned long long)(waited / SW_S), what);
+		return;
+	}
+	snprintf(text, sizeof(text), "waiting for %s", what);
+	sw_lane_say(w, 0, text);
+}
+
+void sw_worker_check_left(struct sw_worker *w)
+{
+	bool is_late = w->now_ns >= w->left_by_ns;
+
+	if (!w->left_by_ns || w->state == SW_WORKER_LEFT)
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
+			return;
+	if (!w->lane_i && w->n_lanes_left + 1 < w->n_lanes)
+		return; /* they have limits of their own */
+	for (uint32_t i = 0; i < w->n_links; i++)
+		w->links[i].state = SW_LINK_CLOSED;
+	w->state = SW_WORKER_LEFT;
+	sw_lane_say(w, w->fault.err, w->fault.text);
+}
