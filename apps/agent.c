@@ -192,24 +192,6 @@ static int run(struct agent *a)
 	return err ? err : err2;
 }
 
-static int open_rings(struct agent *a)
-{
-	void *orders = aligned_alloc(64, sizeof(struct agent_rings));
-
-	if (!orders)
-		return SW_ENOMEM;
-	a->rings = memset(orders, 0, sizeof(struct agent_rings));
-	sw_spsc_init(&a->orders_in, a->rings->orders, AGENT_RING,
-		sizeof(struct agent_order));
-	sw_spsc_init(&a->orders_out, a->rings->orders, AGENT_RING,
-		sizeof(struct agent_order));
-	sw_spsc_init(&a->news_in, a->rings->news, AGENT_RING,
-		sizeof(struct agent_news));
-	sw_spsc_init(&a->news_out, a->rings->news, AGENT_RING,
-		sizeof(struct agent_news));
-	return 0;
-}
-
 int sw_cmd_agent(int argc, char **argv)
 {
 	struct sw_daemon_options o;
@@ -224,7 +206,7 @@ int sw_cmd_agent(int argc, char **argv)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
-	err = open_rings(a);
+	err = sw_agent_open_rings(a);
 	if (!err)
 		err = sw_daemon_open(&a->daemon, &o, SW_ROLE_AGENT);
 	if (!err)

@@ -37,7 +37,9 @@ enum agent_news_kind {
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
 	AGENT_TUNED,    /* of local: done, or err */
-	AGENT_FAILED,   /* the job failed */
+	AGENT_FAILED,   /* the job failed; as the next */
+	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
+			   may be told that it is over */
 	AGENT_LEFT,     /* nothing of the clients is used any more */
 };
 
@@ -76,8 +78,10 @@ struct agent_lane {
 	uint32_t i; /* of the lane and of the lcore: 1 … */
 	_Atomic int stage;
 	bool was_opened, is_open; /* tried to; did */
-	bool is_kept;             /* the worker has ended: sw_agent_keep */
-	uint64_t paced_bit_s;     /* its ports are paced to */
+	/* The worker has ended, and what was lent is kept (sw_agent_keep): this
+	 * lcore uses no tensor of a client.  Read by lcore 0. */
+	atomic_bool is_kept;
+	uint64_t paced_bit_s; /* its ports are paced to */
 	struct sw_worker worker;
 	struct sw_stats stats; /* of all workers before */
 };
@@ -98,10 +102,12 @@ struct agent {
 	struct sw_host *host;
 	bool is_stopping;
 	struct agent_group group;
-	struct agent_group next;  /* gathers until the one above is let go of */
-	bool is_begun;            /* the lcore was ordered to join */
-	bool is_admitted;         /* the group was told that the job runs */
-	bool is_ended;            /* all of it are gone, or were told so */
+	struct agent_group next; /* gathers until the one above is let go of */
+	bool is_begun;           /* the lcore was ordered to join */
+	bool is_admitted;        /* the group was told that the job runs */
+	bool is_ended;           /* all of it are gone, or will be told */
+	int end_err;             /* what they will be told, when ENDED */
+	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
 	uint32_t declarer, batch; /* whose batch the lcore declares */
 
@@ -114,6 +120,9 @@ struct agent {
 	struct sw_worker worker; /* lane 0 */
 	uint64_t incarnation;
 	bool has_worker, is_leaving;
+	/* FAILED or ENDED, told when all lcores have let go of tensors. */
+	bool is_ending;
+	struct agent_news ending;
 	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	uint32_t n_batch; /* tensors of the batch that is being declared */
 	struct sw_host_knobs knobs; /* in use, as the processes see them */
@@ -166,6 +175,10 @@ bool sw_agent_end_lanes(struct agent *a);
  * processes may write from now on.  That lcore. */
 void sw_agent_keep(struct agent *a, uint32_t lcore);
 
+/* sw_agent_are_kept - does no lane but this one use tensors of the clients any
+ * more?  Lcore 0, after its own worker has ended. */
+bool sw_agent_are_kept(const struct agent *a);
+
 /* sw_agent_put_lanes - counters by lcore. */
 void sw_agent_put_lanes(const struct agent *a,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
@@ -194,6 +207,10 @@ void sw_agent_tell_waiting(struct agent *a);
 
 /* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
 void sw_agent_stop(struct agent *a);
+
+/* sw_agent_open_rings - for orders and news; a->rings is to be freed.  Errors:
+ * SW_ENOMEM. */
+int sw_agent_open_rings(struct agent *a);
 
 void sw_agent_order(struct agent *a, const struct agent_order *order);
 

@@ -8,6 +8,7 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apps/agent.h"
@@ -19,6 +20,24 @@
 static uint32_t n_local(const struct agent *a)
 {
 	return a->daemon.conf.agent.local_ranks;
+}
+
+int sw_agent_open_rings(struct agent *a)
+{
+	void *orders = aligned_alloc(64, sizeof(struct agent_rings));
+
+	if (!orders)
+		return SW_ENOMEM;
+	a->rings = memset(orders, 0, sizeof(struct agent_rings));
+	sw_spsc_init(&a->orders_in, a->rings->orders, AGENT_RING,
+		sizeof(struct agent_order));
+	sw_spsc_init(&a->orders_out, a->rings->orders, AGENT_RING,
+		sizeof(struct agent_order));
+	sw_spsc_init(&a->news_in, a->rings->news, AGENT_RING,
+		sizeof(struct agent_news));
+	sw_spsc_init(&a->news_out, a->rings->news, AGENT_RING,
+		sizeof(struct agent_news));
+	return 0;
 }
 
 void sw_agent_order(struct agent *a, const struct agent_order *order)
@@ -165,15 +184,18 @@ static void end_others(struct agent *a, int err, const char *text)
 	}
 }
 
-/* The job is over for this node. */
+/* The job is over for this node.  Those that are left are told when no lcore
+ * uses their tensors any more (AGENT_ENDED): they may write them then. */
 static void end_group(struct agent *a, int err, const char *text)
 {
 	struct agent_order order = {.kind = AGENT_LEAVE, .err = err};
 
 	a->is_ended = true;
-	end_others(a, err ? err : SW_ECLOSED, text);
+	a->end_err = err ? err : SW_ECLOSED;
+	snprintf(a->end_text, sizeof(a->end_text), "%s", text);
 	if (err)
-		snprintf(order.text, sizeof(order.text), "%s", text);
+		snprintf(order.text, sizeof(order.text), "%.*s",
+			(int)sizeof(order.text) - 1, text);
 	sw_agent_order(a, &order);
 }
 
@@ -357,6 +379,9 @@ void sw_agent_take_news(struct agent *a)
 			/* It leaves by itself. */
 			a->is_ended = true;
 			end_others(a, news.err, news.text);
+			break;
+		case AGENT_ENDED:
+			end_others(a, a->end_err, a->end_text);
 			break;
 		case AGENT_LEFT:
 			on_left(a);

@@ -66,6 +66,16 @@ void sw_agent_keep(struct agent *a, uint32_t lcore)
 		sw_server_keep(&a->serve.cores[lcore].engine);
 }
 
+bool sw_agent_are_kept(const struct agent *a)
+{
+	for (uint32_t i = 0; i < a->n_others; i++)
+		if (atomic_load(&a->others[i].stage) == AGENT_LANE_OPEN &&
+			!atomic_load_explicit(
+				&a->others[i].is_kept, memory_order_acquire))
+			return false;
+	return true; /* what is closing was kept before */
+}
+
 /* --- the other lcores --- */
 
 static struct sw_loop *loop_of(const struct agent_lane *l)
@@ -115,8 +125,19 @@ static void close_lane(struct agent_lane *l)
 		sw_worker_close(&l->worker);
 		l->is_open = false;
 	}
-	l->was_opened = l->is_kept = false;
+	l->was_opened = false;
+	atomic_store(&l->is_kept, false);
 	atomic_store(&l->stage, AGENT_LANE_CLOSED);
+}
+
+/* Its worker has ended, or there is none: the tensors are the clients'. */
+static void keep_if_ended(struct agent_lane *l)
+{
+	if (atomic_load_explicit(&l->is_kept, memory_order_relaxed) ||
+		(l->is_open && !sw_worker_end_of(&l->worker)))
+		return;
+	sw_agent_keep(l->agent, l->i);
+	atomic_store_explicit(&l->is_kept, true, memory_order_release);
 }
 
 uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
@@ -139,10 +160,7 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	n = l->is_open ? sw_worker_hear(&l->worker) : 0;
 	if (n)
 		loop_of(l)->tick_at_ns = 0; /* timers may have been set */
-	if (l->is_open && !l->is_kept && sw_worker_end_of(&l->worker)) {
-		l->is_kept = true;
-		sw_agent_keep(l->agent, l->i);
-	}
+	keep_if_ended(l);
 	return n;
 }
 

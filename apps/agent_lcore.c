@@ -21,6 +21,30 @@ static struct sw_loop *loop_of(struct agent *a)
 	return &a->daemon.pollers[0].loop;
 }
 
+/* --- the end of a job --- */
+
+/* The worker has ended; what is told first is @news. */
+static void end(struct agent *a, const struct agent_news *news)
+{
+	if (!a->is_ending)
+		a->ending = *news;
+	a->is_ending = true;
+}
+
+/* Before a turn, so that no frame is borrowed whose bytes are still lent.  The
+ * clients are told when all lcores have let go of their tensors: a result of
+ * another lane may be half written. */
+static void tell_if_ended(struct agent *a)
+{
+	if (!a->is_ending)
+		return;
+	sw_agent_keep(a, 0);
+	if (!sw_agent_are_kept(a))
+		return;
+	a->is_ending = false;
+	sw_agent_tell(a, &a->ending);
+}
+
 /* --- what the engine says --- */
 
 static void on_state(
@@ -33,9 +57,11 @@ static void on_state(
 	if (state == SW_WORKER_LEFT)
 		return; /* sw_agent_work sees it */
 	if (state == SW_WORKER_FAILED) {
-		sw_agent_keep(a, 0);
 		news.kind = AGENT_FAILED;
-	} else if (!*text)
+		end(a, &news);
+		return;
+	}
+	if (!*text)
 		news.kind = AGENT_RUNNING;
 	news.size = a->worker.size;
 	news.first = a->worker.first;
@@ -221,8 +247,8 @@ static void leave(struct agent *a, const struct agent_order *o)
 	if (!a->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	a->is_leaving = true;
-	sw_agent_keep(a, 0);
 	sw_worker_leave(&a->worker, o->err, o->text);
+	end(a, &(struct agent_news){.kind = AGENT_ENDED});
 }
 
 static uint32_t take_orders(struct agent *a, uint64_t now_ns)
@@ -262,7 +288,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 /* All servers know that we left, or do not answer: let go of everything. */
 static void finish_leaving(struct agent *a)
 {
-	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT)
+	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT || a->is_ending)
 		return;
 	if (!sw_agent_end_lanes(a))
 		return;
@@ -327,6 +353,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 			n += a->ports[i] ? take_submits(a, i) : 0;
 	sw_agent_show_knobs(a);
+	tell_if_ended(a);
 	finish_leaving(a);
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
 		memory_order_relaxed);
