@@ -168,6 +168,18 @@ def test_bench():
                     "50")
         p.wait_ok()
         check("50 tensors of 256 bytes: " in p.out(), p.out())
+        p = net.run("members", rig.sumwire(), "bench", "engine", "--tensors",
+                    "20", "--members", "8", "--json")
+        p.wait_ok()
+        rows = json.loads(p.out())["results"]
+        check([r["members"] for r in rows] == [2, 4, 8], f"{rows}")
+        check(all(r["packets"] >= 2 * 20 * r["members"] and
+                  r["server_packet_ns"] > 0 for r in rows), f"{rows}")
+        p = net.run("table", rig.sumwire(), "bench", "engine", "--tensors",
+                    "20", "--members", "4")
+        p.wait_ok()
+        check("over 2's\n       2 " in p.out() and "\n       4 " in p.out(),
+              p.out())
 
 
 if __name__ == "__main__":
