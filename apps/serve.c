@@ -12,15 +12,14 @@ enum {
 	FINISH_MS = 2000, /* for what is in flight at SIGTERM */
 	TELL_MS = 300,    /* for the members to hear that we stop */
 	POLL_MS = 20,
-	TABLES_BYTES = 2 << 20,  /* of a job and its sessions */
 	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
 };
 
-/* What this process takes besides tensors: what is resident now, the rings of
- * the ports once frames have gone through them, tables and sessions. */
+/* What this process takes besides jobs: what is resident now, and the rings of
+ * the ports once frames have gone through them. */
 static uint64_t fixed_bytes(const struct sw_daemon *d)
 {
-	uint64_t bytes = sw_memory_resident() + TABLES_BYTES;
+	uint64_t bytes = sw_memory_resident();
 
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		bytes += 2ULL * sw_dpdk_port_slots(d->queues[0][i]) *
@@ -31,13 +30,18 @@ static uint64_t fixed_bytes(const struct sw_daemon *d)
 static void print_budget(const struct sw_daemon *d)
 {
 	const struct sw_conf *c = &d->conf;
+	uint64_t job = sw_job_bytes(0), member = sw_job_bytes(1) - job;
 
 	sw_log(&d->log, SW_LOG_INFO,
 		"memory: at most %llu MiB for tensors (2 x declared bytes, 3 x "
 		"for 16-bit types, 64 B per chunk of %u B and rank bits), "
-		"fixed part %llu MiB",
+		"fixed part %llu MiB, a job %llu KiB and %llu KiB for each of "
+		"its members%s",
 		(unsigned long long)(c->serve.quota_bytes >> 20),
-		d->params.payload, (unsigned long long)(fixed_bytes(d) >> 20));
+		d->params.payload, (unsigned long long)(fixed_bytes(d) >> 20),
+		(unsigned long long)(job + 1023) >> 10,
+		(unsigned long long)(member + 1023) >> 10,
+		c->serve.lcores > 1 ? ", at each lcore" : "");
 	for (uint32_t i = 0; i < c->n_ports; i++)
 		sw_log(&d->log, SW_LOG_INFO,
 			"port %s: %u.%u.%u.%u:%u, payload %u B",

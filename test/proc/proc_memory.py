@@ -12,8 +12,9 @@ def check_budget(dtype, elem_bytes, times):
     declared = 256 * MIB
     with Net(workers=1) as net:
         net.start_all()
-        fixed = net.daemons["a"].await_text(
-            r"fixed part (\d+) MiB")
+        fixed, job, member = (int(n) for n in net.daemons["a"].await_text(
+            r"fixed part (\d+) MiB, a job (\d+) KiB and (\d+) KiB for each "
+            r"of its members").groups())
         c = net.client(0, "--tensor", f"big:{declared // elem_bytes}:{dtype}",
                        "--steps", "3", "--pause")
         for _ in range(2):  # both generations
@@ -24,11 +25,11 @@ def check_budget(dtype, elem_bytes, times):
         c.wait_ok()
         # The fixed part is printed in whole MiB.
         most = (times * declared + 128 * (declared // CHUNK_BYTES) +
-                (int(fixed[1]) + 1) * MIB)
+                (fixed + 1) * MIB + (job + member) * 1024)
         resident = stats["memory_resident_bytes"]
         check((times - 1) * declared < resident <= most,
               f"resident {resident / MIB:.1f} MiB; {most / MIB:.1f} MiB are "
-              f"allowed, {fixed[1]} of them fixed")
+              f"allowed, {fixed} of them fixed")
         used = stats["memory_used_bytes"]
         check((times - 1) * declared < used <= most, f"{used} bytes are counted")
 

@@ -15,7 +15,7 @@ void *__wrap_aligned_alloc(size_t align, size_t n);
 void __wrap_free(void *p);
 
 /* The allocator is the process's; so is what counts it. */
-static _Atomic uint64_t n_calls;
+static _Atomic uint64_t n_calls, n_bytes;
 static _Atomic int64_t n_live;
 static _Atomic uint32_t countdown;
 static _Atomic bool has_failed;
@@ -36,6 +36,11 @@ uint64_t alloc_calls(void)
 	return n_calls;
 }
 
+uint64_t alloc_bytes(void)
+{
+	return n_bytes;
+}
+
 int64_t alloc_live(void)
 {
 	return n_live;
@@ -50,25 +55,27 @@ static bool may_succeed(void)
 	return false;
 }
 
-static void *counted(void *p)
+static void *counted(void *p, size_t n)
 {
 	n_live += p != NULL;
+	n_bytes += p ? n : 0;
 	return p;
 }
 
 void *__wrap_malloc(size_t n)
 {
-	return may_succeed() ? counted(__real_malloc(n)) : NULL;
+	return may_succeed() ? counted(__real_malloc(n), n) : NULL;
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return may_succeed() ? counted(__real_calloc(n, size)) : NULL;
+	return may_succeed() ? counted(__real_calloc(n, size), n * size) : NULL;
 }
 
 void *__wrap_aligned_alloc(size_t align, size_t n)
 {
-	return may_succeed() ? counted(__real_aligned_alloc(align, n)) : NULL;
+	return may_succeed() ? counted(__real_aligned_alloc(align, n), n)
+			     : NULL;
 }
 
 void __wrap_free(void *p)

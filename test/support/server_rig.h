@@ -9,7 +9,7 @@
 #include "test/support/unit.h"
 
 enum {
-	RIG_WORKERS = 4,
+	RIG_WORKERS = SW_MAX_MEMBERS,
 	RIG_PAYLOAD = 1344,
 	RIG_CHUNK = RIG_PAYLOAD / 4, /* i32 elements of a full chunk */
 };

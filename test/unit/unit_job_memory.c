@@ -1,0 +1,98 @@
+/* unit_job_memory.c - a server takes the memory that its formula says.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/alloc.h"
+#include "test/support/server_rig.h"
+
+enum { CHUNKS = 300, N_TENSORS = 4 };
+
+static const struct {
+	const char *name;
+	uint32_t dtype;
+	uint64_t n_elems;
+	uint64_t slots_bytes; /* of a chunk: R is rounded up to 64 */
+} tensors[N_TENSORS] = {
+	{"f32", SW_F32, CHUNKS *RIG_PAYLOAD / 4, 2 * RIG_PAYLOAD},
+	{"f16", SW_F16, CHUNKS *RIG_PAYLOAD / 2 - 7, 3 * RIG_PAYLOAD},
+	{"tiny", SW_I32, 3, 2 * 64},
+	{"i32", SW_I32, RIG_CHUNK, 2 * RIG_PAYLOAD},
+};
+
+static uint32_t n_chunks(uint32_t i)
+{
+	return i < 2 ? CHUNKS : 1;
+}
+
+/* "2 x declared bytes, 3 x for 16-bit types, 64 B per chunk and rank bits" */
+static uint64_t formula(uint32_t n_members)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < N_TENSORS; i++)
+		sum += n_chunks(i) * (tensors[i].slots_bytes + 64) +
+		       n_members * 8 * sw_bitmap_words(n_chunks(i));
+	return sum;
+}
+
+/* One round of the last tensor, from all, to all. */
+static void sum_once(struct server_rig *r)
+{
+	for (uint32_t i = 0; i < r->n_members; i++)
+		rig_push(r, i, N_TENSORS - 1, 1, 0, 1);
+	rig_tx(r);
+	assert_true(rig_result_is(r, (int32_t)r->n_members));
+}
+
+static void check_members(uint32_t n)
+{
+	static struct server_rig r;
+	uint64_t before, taken, calls;
+
+	server_rig_open(&r, (uint16_t)n, 1 << 30);
+	before = alloc_bytes();
+	for (uint32_t i = 0; i < n; i++)
+		rig_join(&r, i);
+	assert_int_equal(r.srv->jobs[0].state, SW_JOB_RUNNING);
+	taken = alloc_bytes() - before;
+	/* A map of one server is small. */
+	assert_in_range(
+		taken, sw_job_bytes(n) - SW_PLACE_MAP_BYTES, sw_job_bytes(n));
+	before = alloc_bytes();
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t t = 0; t < N_TENSORS; t++)
+			assert_contains(rig_declare(&r, i, t, tensors[t].name,
+						tensors[t].dtype,
+						tensors[t].n_elems, 0),
+				"DECLARED");
+	taken = alloc_bytes() - before;
+	assert_int_equal(taken, formula(n));
+	assert_int_equal(r.srv->used_bytes, formula(n));
+	calls = alloc_calls();
+	sum_once(&r);
+	assert_int_equal(alloc_calls(), calls);
+	server_rig_close(&r);
+}
+
+static void memory__is_what_is_printed(void **state)
+{
+	for (uint32_t n = 2; n <= SW_MAX_MEMBERS; n *= 2)
+		check_members(n);
+}
+
+/* So the line at the start can say a part for the job and one for each. */
+static void job_bytes__is_linear(void **state)
+{
+	uint64_t job = sw_job_bytes(0), member = sw_job_bytes(1) - job;
+
+	assert_int_equal(sw_job_bytes(64), job + 64 * member);
+	assert_in_range(member, sizeof(struct sw_session), 128 << 10);
+	assert_in_range(job, 1 << 20, 2 << 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory__is_what_is_printed),
+		cmocka_unit_test(job_bytes__is_linear)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
