@@ -49,6 +49,7 @@ struct sim_worker {
 	bool is_open;
 	/* What follows is of one life. */
 	bool is_running, has_failed, has_left;
+	uint32_t kept; /* lanes that use the buffers no more */
 	int err;
 	uint64_t failed_ns;
 	char text[SW_TEXT_MAX];      /* why it failed */
@@ -93,6 +94,7 @@ struct sim_job {
 	bool is_reversed; /* odd ranks in the reversed order */
 	bool leaves;      /* a worker leaves when it has all rounds */
 	bool is_edited;   /* the test changes buffers under pushes */
+	bool is_careless; /* what a node's server was lent is not kept */
 	uint32_t freeze_node;
 	uint64_t freeze_at_ns, freeze_ns;
 	/* Worker @odd_one differs. */
@@ -140,6 +142,9 @@ void sim_worker_kill(struct sim_job *job, uint32_t rank);
 void sim_server_kill(struct sim_job *job, uint32_t i);
 void sim_server_start(struct sim_job *job, uint32_t i);
 
+/* A worker leaves, whatever it does; @err and @text as of sw_worker_leave. */
+void sim_worker_leave(struct sim_worker *w, int err, const char *text);
+
 /* A worker asks for knobs drawn by chance. */
 void sim_worker_tune(struct sim_worker *w);
 
@@ -182,6 +187,15 @@ static inline uint16_t sim_job_members(const struct sim_job *job, uint32_t i)
 {
 	return (uint16_t)((job->n_workers - i + job->n_jobs - 1) / job->n_jobs);
 }
+
+/* --- between job.c and worker.c --- */
+
+/* What a worker's engine calls; what its lcores do after each turn. */
+struct sw_worker_events sim_worker_events(struct sim_worker *w);
+void sim_worker_step(void *ctx, uint64_t now_ns);
+void sim_lane_step(void *ctx, uint64_t now_ns);
+/* Does it hold all rounds of all tensors? */
+bool sim_worker_has_completed(const struct sim_worker *w);
 
 /* --- oracle.c --- */
 

@@ -204,15 +204,18 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	return n;
 }
 
-/* The lcores of machine @m have a queue pair each, or lcore 0 has the one. */
+/* The lcores of machine @m have a queue pair each, or lcore 0 has the one; and
+ * each has a way back to itself. */
 static void open_handoff(struct sim_node *m)
 {
 	bool has_one = m->net->steering == SW_STEER_HANDOFF;
-	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS] = {
-		{&m->port, &m->loopback.port}};
+	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS] = {0};
 
-	for (uint32_t i = 1; i < m->n_lcores && !has_one; i++)
-		queues[i][0] = &m->lcores[i]->port;
+	for (uint32_t i = 0; i < m->n_lcores; i++) {
+		if (i == 0 || !has_one)
+			queues[i][0] = &m->lcores[i]->port;
+		queues[i][SIM_LOOPBACK] = &m->lcores[i]->loopback.port;
+	}
 	sw_handoff_close(&m->handoff);
 	if (sw_handoff_open(&m->handoff, m->n_lcores, SIM_PORTS,
 		    (struct sw_port *const(*)[SW_MAX_PORTS])queues))
@@ -277,8 +280,8 @@ void sim_node_stop(struct sim_node *n)
 		n->lcores[i]->is_up = false;
 		n->lcores[i]->wake_ns = UINT64_MAX;
 		empty_inbox(n->lcores[i]);
+		open_loopback(n->lcores[i]);
 	}
-	open_loopback(n);
 	open_handoff(n);
 	for (uint32_t i = 0; i < net->n_heap; i++)
 		if (net->heap[i]->is_leaving && net->heap[i]->from == n->index)

@@ -221,6 +221,75 @@ static void lanes_stall_is_named(struct check *c)
 	free(job);
 }
 
+static const struct sw_worker *lane_of(const struct sim_job *job, uint32_t lane)
+{
+	const struct sim_worker *w = &job->workers[0];
+
+	return lane ? &w->others[lane - 1] : &w->engine;
+}
+
+/* Chunks of a tensor that a lane has started, and that take its credit. */
+static uint32_t n_charged(
+	const struct sim_job *job, uint32_t lane, uint32_t tensor)
+{
+	const struct sw_wtensor *t =
+		&lane_of(job, lane)->tensors[job->workers[0].index[tensor]];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n_chunks; i++)
+		n += t->chunks[i].is_charged;
+	return n;
+}
+
+/* The credit of each lane is used up by a large tensor, of which nothing is
+ * acknowledged.  A more urgent one gets it back, lane by lane: as much as each
+ * needs for its chunks, of what has not been sent. */
+static void lanes_take_back(struct check *c)
+{
+	struct sim_job *job = new_job(2 * 64 * CHUNK, 0);
+	uint32_t before[2], i;
+
+	job->n_workers = 1;
+	job->n_servers = 2;
+	job->n_lanes[0] = 2;
+	job->n_tensors = job->n_first = 2;
+	job->n_elems[1] = 16 * 64 * CHUNK;
+	job->params.credit_bytes = 1 << 20;
+	sim_job_open(job);
+	sim_job_pass(job, 20 * SW_MS);
+	job->net.faults.cut_from = 3; /* nobody answers */
+	job->net.faults.cut_to = 4;
+	job->net.faults.cut_at_ns = job->net.now_ns;
+	job->net.faults.cut_until_ns = job->net.now_ns + 10 * SW_MS;
+	sim_worker_submit(&job->workers[0], 1, 0);
+	sim_job_pass(job, SW_MS);
+	for (i = 0; i < 2; i++) {
+		before[i] = n_charged(job, i, 1);
+		check(c, lane_of(job, i)->sched.credit <= 0, "no credit left");
+		check(c, before[i] >= 300, "all of it by the load");
+	}
+	sim_worker_submit(&job->workers[0], 0, 0);
+	sim_job_pass(job, SW_MS);
+	for (i = 0; i < 2; i++) {
+		uint32_t after = n_charged(job, i, 1);
+
+		check_eq(c, n_charged(job, i, 0), 64, "urgent chunks started");
+		/* A part of 12 chunks may overdraw, and so may each part. */
+		check(c, after + 64 <= before[i] + 12, "the load gave way");
+		check(c, after + 64 >= before[i] - 12, "by no more than that");
+	}
+	sim_job_pass(job, SW_S);
+	check(c, !job->workers[0].asked[0] && !job->workers[0].asked[1],
+		"both end");
+	check_eq(c, job->workers[0].n_wrong, 0, "wrong elements");
+	check_eq(c, job->n_bad_pushes + job->n_bad_results, 0, "bad frames");
+	for (i = 0; i < 2; i++)
+		check_eq(c, (uint64_t)lane_of(job, i)->sched.credit,
+			lane_of(job, i)->sched.limit, "credit at the end");
+	sim_job_close(job);
+	free(job);
+}
+
 const struct check_case trace_lanes[] = {
 	{"lanes_divide_the_servers", lanes_divide_the_servers},
 	{"lanes_small_tensors", lanes_small_tensors},
@@ -232,6 +301,7 @@ const struct check_case trace_lanes[] = {
 	{"lanes_member_dies", lanes_member_dies},
 	{"lanes_worker_comes_again", lanes_worker_comes_again},
 	{"lanes_stall_is_named", lanes_stall_is_named},
+	{"lanes_take_back", lanes_take_back},
 };
 
 const uint32_t n_trace_lanes = SW_ARRAY_SIZE(trace_lanes);

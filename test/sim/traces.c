@@ -22,6 +22,8 @@
  *  knobs: other knobs in a running job, at one round of all members
  *  urgent, least_urgent, incast: scheduling, with the bounds of trace_sched.c
  *  lanes: workers of several lcores
+ *  lent: what a node's own server was lent, when its worker ends
+ *  members: the cost of a packet with 2 to 64 of them
  *  probe: lcores behind a hash of source ports
  *  F    what was examined and found sound stays so
  *
@@ -53,6 +55,8 @@ int main(int argc, char **argv)
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
 	check_run(trace_knobs, n_trace_knobs, filter, &passed, &failed);
 	check_run(trace_lanes, n_trace_lanes, filter, &passed, &failed);
+	check_run(trace_lent, n_trace_lent, filter, &passed, &failed);
+	check_run(trace_members, n_trace_members, filter, &passed, &failed);
 	check_run(trace_probe, n_trace_probe, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);
 	check_run(trace_sched, n_trace_sched, filter, &passed, &failed);

@@ -1,0 +1,151 @@
+/* trace_lent.c - what a node's own server was lent, when its worker ends.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two nodes that sum for each other.  The own share of a push is summed from
+ * the tensor, where it lies (fold.h); a worker that ends gives its tensors back
+ * to its processes, which here write them at once.  What was pushed until then
+ * counts, as it was.
+ */
+#include <string.h>
+
+#include "engine/error.h"
+#include "test/sim/trace_job.h"
+
+enum { CHUNK = 1344 / 4, N_CHUNKS = 16 * 64 };
+
+/* Nobody pushes unless the test says so. */
+static struct sim_job *colocated_job(uint32_t n_lcores)
+{
+	struct sim_job *job = new_job(N_CHUNKS * CHUNK, 0);
+
+	job->n_servers = job->n_colocated = 2;
+	job->n_lcores = n_lcores;
+	for (uint32_t r = 0; r < 2; r++)
+		job->n_lanes[r] = (uint8_t)n_lcores;
+	return job;
+}
+
+static void open_job(struct sim_job *job)
+{
+	sim_job_open(job);
+	sim_job_pass(job, 20 * SW_MS);
+}
+
+/* Chunks that lie with worker @rank, and are part of a sum at its node. */
+static uint64_t n_lent(const struct sim_job *job, uint32_t rank)
+{
+	uint64_t n = 0;
+
+	for (uint32_t k = 0; k < job->n_lcores; k++) {
+		const struct sw_server *srv =
+			job->servers[rank * job->n_lcores + k];
+
+		n += srv->jobs[0].shard.n_lent;
+	}
+	return n;
+}
+
+static bool is_done(void *ctx)
+{
+	const struct sim_job *job = ctx;
+
+	return !job->workers[1].asked[0] || job->workers[1].has_failed;
+}
+
+/* Worker 0 has pushed all and leaves in peace, in the middle of the round: the
+ * other gets its sums.  Returns those that were wrong. */
+static uint64_t leave(struct check *c, struct sim_job *job)
+{
+	const struct sim_worker *w = &job->workers[1];
+	uint64_t wrong;
+
+	open_job(job);
+	sim_worker_submit(&job->workers[0], 0, 0);
+	sim_job_pass(job, 20 * SW_MS);
+	check_eq(c, n_lent(job, 0), N_CHUNKS / 2, "chunks that are lent");
+	sim_worker_leave(&job->workers[0], 0, NULL);
+	sim_job_pass(job, SW_MS);
+	check(c, job->workers[0].has_left, "it has left");
+	check_eq(c, job->workers[0].data[0][0], 0x5a, "its tensor is written");
+	sim_worker_submit(&job->workers[1], 0, 0);
+	check(c, sim_net_run(&job->net, job->net.now_ns + SW_S, is_done, job),
+		"the other's round ends");
+	check(c, !w->has_failed && !w->n_errors, "well");
+	wrong = w->n_wrong + job->n_bad_results;
+	sim_job_close(job);
+	free(job);
+	return wrong;
+}
+
+static void lent_by_a_worker_that_leaves(struct check *c)
+{
+	struct sim_job *careless = colocated_job(1);
+
+	check_eq(c, leave(c, colocated_job(1)), 0, "wrong elements");
+	careless->is_careless = true;
+	check(c, leave(c, careless) > 0, "what is not kept shows");
+}
+
+static void lent_by_a_worker_of_two_lanes(struct check *c)
+{
+	check_eq(c, leave(c, colocated_job(2)), 0, "wrong elements");
+}
+
+/* Its process is killed at any moment while both push: the other fails, and
+ * until then no sum was wrong. */
+static void kill_after(struct check *c, uint32_t n_lcores, uint64_t ns)
+{
+	struct sim_job *job = colocated_job(n_lcores);
+	const struct sim_worker *w = &job->workers[1];
+
+	open_job(job);
+	for (uint32_t r = 0; r < 2; r++)
+		sim_worker_submit(&job->workers[r], 0, 0);
+	sim_job_pass(job, ns);
+	check(c, job->workers[0].asked[0], "in the middle of a round");
+	sim_worker_leave(
+		&job->workers[0], SW_EPEER, "rank 0: training process 7 died");
+	sim_job_pass(job, 100 * SW_MS);
+	check(c, w->has_failed, "the other has failed");
+	check_text(c, w->text, "rank 0: training process 7 died");
+	check_eq(c, n_lent(job, 0), 0, "chunks still lent");
+	check_eq(c, job->n_bad_results + job->n_bad_pushes, 0, "bad frames");
+	sim_job_close(job);
+	free(job);
+}
+
+static void lent_by_a_worker_that_is_killed(struct check *c)
+{
+	for (uint64_t us = 1; us < 40; us++)
+		kill_after(c, 1 + us % 2, us * SW_US);
+}
+
+/* The node dies, with its server. */
+static void lent_by_a_node_that_dies(struct check *c)
+{
+	struct sim_job *job = colocated_job(1);
+	const struct sim_worker *w = &job->workers[1];
+
+	open_job(job);
+	for (uint32_t r = 0; r < 2; r++)
+		sim_worker_submit(&job->workers[r], 0, 0);
+	sim_job_pass(job, 20 * SW_US);
+	sim_worker_kill(job, 0);
+	sim_server_kill(job, 0);
+	sim_job_pass(job, job->params.dead_after + 3 * SW_S);
+	check(c, w->has_failed && w->has_left, "the other has failed");
+	check_text(c, w->text, "server s0");
+	check_eq(c, n_lent(job, 1), 0, "chunks still lent");
+	check_eq(c, job->n_bad_results, 0, "bad results");
+	sim_job_close(job);
+	free(job);
+}
+
+const struct check_case trace_lent[] = {
+	{"lent_by_a_worker_that_leaves", lent_by_a_worker_that_leaves},
+	{"lent_by_a_worker_of_two_lanes", lent_by_a_worker_of_two_lanes},
+	{"lent_by_a_worker_that_is_killed", lent_by_a_worker_that_is_killed},
+	{"lent_by_a_node_that_dies", lent_by_a_node_that_dies},
+};
+
+const uint32_t n_trace_lent = SW_ARRAY_SIZE(trace_lent);

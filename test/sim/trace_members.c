@@ -1,0 +1,65 @@
+/* trace_members.c - the cost of a packet at a server of 2 to 64 members.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a server does once for each packet does not grow with the members.  What
+ * it does for a session, whatever the reason, is counted; what it holds for a
+ * member is its part of the formula (unit_job_memory.c).
+ */
+#include "test/sim/trace_job.h"
+
+enum { FRAME = 8192, N_ROUNDS = 20, LOOKS_MAX = 4000 };
+
+static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
+
+struct cost {
+	uint64_t looks; /* at sessions, of a thousand packets */
+	uint64_t bytes; /* that the server counts for the tensors */
+};
+
+/* Everybody pushes 64 KiB, again and again, over a link of 10 Gb/s. */
+static struct cost measure(struct check *c, uint32_t n_members)
+{
+	struct sim_job *job = new_job(8 * FRAME / 8, N_ROUNDS);
+	const struct sw_stats *st;
+	struct cost cost;
+
+	job->n_workers = n_members;
+	job->dtype = SW_I64;
+	job->params.payload = FRAME;
+	job->is_in_order = true;
+	job->worker_bit_s = job->server_bit_s = RATE;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 20 * SW_S), "all rounds complete");
+	st = &job->servers[0]->stats;
+	check_eq(c, st->push_folded, 8ULL * N_ROUNDS * n_members, "pushes");
+	cost.looks = 1000 * st->session_looks / (st->push_folded + st->results);
+	cost.bytes = job->servers[0]->used_bytes;
+	end_job(c, job);
+	return cost;
+}
+
+static void members_looks_per_packet(struct check *c)
+{
+	for (uint32_t n = 2; n <= SIM_WORKERS; n *= 2) {
+		struct cost cost = measure(c, n);
+
+		if (!check(c, cost.looks <= LOOKS_MAX, "looks per packet"))
+			check_eq(c, cost.looks, LOOKS_MAX, "of a thousand");
+	}
+}
+
+/* A member costs the tensor's marks and no more: 8 chunks, a word. */
+static void members_memory(struct check *c)
+{
+	uint64_t two = measure(c, 2).bytes;
+
+	for (uint32_t n = 4; n <= SIM_WORKERS; n *= 2)
+		check_eq(c, measure(c, n).bytes, two + 8 * (n - 2), "bytes");
+}
+
+const struct check_case trace_members[] = {
+	{"members_looks_per_packet", members_looks_per_packet},
+	{"members_memory", members_memory},
+};
+
+const uint32_t n_trace_members = SW_ARRAY_SIZE(trace_members);

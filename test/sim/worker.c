@@ -1,0 +1,296 @@
+/* worker.c - the training loop of a simulated worker.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/bytes.h"
+#include "test/sim/job.h"
+
+/* The lane has ended: what the node's server was lent at its lcore is kept, as
+ * an agent's lcores do it between two turns. */
+static void keep(struct sim_worker *w, uint32_t lane)
+{
+	struct sim_job *job = w->job;
+	uint32_t first = w->node->index * job->n_lcores;
+
+	w->kept |= 1u << lane;
+	if (!job->n_colocated || job->is_careless)
+		return;
+	sw_loopback_keep(&w->lcores[lane]->loopback);
+	if (lane < job->n_lcores && job->servers[first + lane])
+		sw_server_keep(job->servers[first + lane]);
+}
+
+/* When all lanes have, the buffers are written, as a process may whose job has
+ * ended. */
+static void keep_if_ended(struct sim_worker *w, uint32_t lane)
+{
+	const struct sw_worker *engine =
+		lane ? &w->others[lane - 1] : &w->engine;
+	struct sim_job *job = w->job;
+
+	if (w->kept >> lane & 1 || !sw_worker_end_of(engine))
+		return;
+	keep(w, lane);
+	if (w->kept + 1 != 1u << w->n_lanes || !job->params.has_crc)
+		return;
+	for (uint32_t t = 0; t < job->n_tensors; t++)
+		memset(w->data[t], 0x5a, job->n_elems[t] * job->elem_bytes);
+}
+
+static void on_state(
+	void *ctx, enum sw_worker_state state, int err, const char *text)
+{
+	struct sim_worker *w = ctx;
+
+	w->is_running |= state == SW_WORKER_RUNNING;
+	w->has_left |= state == SW_WORKER_LEFT;
+	if (state != SW_WORKER_FAILED) {
+		if (text[0])
+			snprintf(w->told, sizeof(w->told), "%s", text);
+		return;
+	}
+	w->has_failed = true;
+	w->failed_ns = w->job->net.now_ns;
+	w->err = err;
+	snprintf(w->text, sizeof(w->text), "%s", text);
+}
+
+static void on_declared(void *ctx)
+{
+	struct sim_worker *w = ctx;
+	struct sim_job *job = w->job;
+
+	w->n_admitted = w->n_declared;
+	for (uint32_t t = 0; t < w->n_admitted; t++) {
+		job->by_key[sim_job_of(job, w->rank)]
+			   [w->engine.tensors[w->index[t]].key] = t;
+		for (uint32_t l = 0; l < w->n_local; l++)
+			sw_worker_source(
+				&w->engine, w->index[t], l, w->from[l][t]);
+	}
+}
+
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
+{
+	struct sim_worker *w = ctx;
+	uint32_t t = (uint32_t)cookie;
+
+	(void)tensor;
+	w->asked[t] &= ~(1u << local);
+	w->done_ns[t] = w->job->net.now_ns;
+	if (err) {
+		w->n_errors++;
+		w->last_err = err;
+		return;
+	}
+	if (w->asked[t])
+		return; /* the others are told now, too */
+	if (!w->job->is_edited)
+		sim_oracle_check(w, t, weight);
+	sim_oracle_knobs(w, t);
+	w->round[t]++;
+	if (sim_chance(&w->job->rng, 200000))
+		w->pause_until_ns = w->job->net.now_ns +
+				    sim_below(&w->job->rng, w->job->pause_ns);
+}
+
+static struct sw_worker_tensor declaration(
+	struct sim_worker *w, uint32_t t, char *name)
+{
+	struct sim_job *job = w->job;
+	struct sw_worker_tensor d = {.name = sim_job_name(job, t, name),
+		.n_elems = job->n_elems[t],
+		.dtype = job->dtype,
+		.priority = t * (job->priority_step ? job->priority_step : 1),
+		.base = w->data[t],
+		.is_async = sim_job_is_async(job, t)};
+
+	if (job->is_by_use)
+		d.priority = SW_PRIORITY_BY_USE;
+	if (t == 0 && w->rank == job->odd_one) {
+		d.n_elems += job->odd_elems;
+		d.priority += job->odd_priority;
+		d.dtype = job->has_odd_dtype ? SW_F32 : d.dtype;
+	}
+	return d;
+}
+
+/* Every worker declares in another order, and maybe in two batches. */
+static void declare(struct sim_worker *w)
+{
+	struct sw_worker_tensor list[SIM_TENSORS];
+	char names[SIM_TENSORS][SW_NAME_MAX];
+	struct sim_job *job = w->job;
+	uint32_t first = w->n_declared;
+	uint32_t n = (first ? job->n_tensors : job->n_first) - first;
+	uint32_t from = (uint32_t)sim_below(&job->rng, n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t t = first + (from + i) % n;
+
+		w->index[t] = w->engine.n_tensors + i;
+		list[i] = declaration(w, t, names[i]);
+	}
+	w->n_declared += n;
+	if (sw_worker_declare(&w->engine, list, n))
+		abort();
+	w->node->loop.tick_at_ns = 0;
+}
+
+void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
+{
+	struct sim_job *job = w->job;
+	uint32_t odd = w->rank == job->odd_one ? job->odd_step : 0;
+	uint32_t i = sim_job_of(job, w->rank);
+	uint32_t root = sim_oracle_root(job, i, t, w->round[t]);
+	struct sw_worker_round round = {.tensor = w->index[t],
+		.step = w->round[t] + odd,
+		.local = local,
+		.cookie = t};
+
+	if (root < SIM_WORKERS) {
+		round.op = SW_OPERATION_COPY;
+		for (uint32_t r = i; r < root; r += job->n_jobs)
+			round.root += job->n_local[r];
+		round.root += t % job->n_local[root];
+	}
+	sim_oracle_fill(w, t, local);
+	w->asked[t] |= 1u << local;
+	w->node->wake_ns = sw_min64(w->node->wake_ns,
+		sw_max64(w->job->net.now_ns, w->node->gap_until_ns));
+	if (sw_worker_begin(&w->engine, &round))
+		abort();
+	w->node->loop.tick_at_ns = 0;
+}
+
+static uint32_t rounds_of(const struct sim_worker *w)
+{
+	const struct sim_job *job = w->job;
+
+	return w->rank == job->odd_one && job->odd_rounds ? job->odd_rounds
+							  : job->n_rounds;
+}
+
+bool sim_worker_has_completed(const struct sim_worker *w)
+{
+	for (uint32_t t = 0; t < w->job->n_tensors; t++)
+		if (w->round[t] < rounds_of(w))
+			return false;
+	return true;
+}
+
+/* Submit what may be, in an order of this worker's own. */
+static void submit_some(struct sim_worker *w)
+{
+	struct sim_job *job = w->job;
+	uint32_t n = w->n_admitted;
+	uint32_t from = 0;
+
+	if (!job->is_in_order)
+		from = (uint32_t)sim_below(&job->rng, n);
+	for (uint32_t i = 0; i < n * w->n_local; i++) {
+		uint32_t t = (from + i) % n, local = i / n;
+
+		if (job->is_reversed && w->rank % 2)
+			t = n - 1 - t;
+		if (!(w->asked[t] >> local & 1) && w->round[t] < rounds_of(w) &&
+			(job->is_in_order || sim_chance(&job->rng, 700000)))
+			sim_worker_submit(w, t, local);
+	}
+}
+
+void sim_worker_tune(struct sim_worker *w)
+{
+	uint64_t *rng = &w->job->rng;
+	const struct sw_policy *policy =
+		sw_policy_at((uint32_t)sim_below(rng, SW_N_POLICIES));
+	uint64_t part = 0, credit = 0;
+
+	if (policy->is_tunable) {
+		part = SW_PART_MIN << sim_below(rng, 8);
+		credit = SW_CREDIT_MIN << sim_below(rng, 12);
+	}
+	if (sw_worker_tune(&w->engine, policy, part, credit))
+		abort();
+	w->node->loop.tick_at_ns = 0;
+}
+
+void sim_worker_leave(struct sim_worker *w, int err, const char *text)
+{
+	sw_worker_leave(&w->engine, err, text);
+	w->node->loop.tick_at_ns = 0;
+	sim_node_poke(w->node);
+}
+
+/* --- lanes: each hears the others after a turn of its own --- */
+
+static void hear(struct sw_worker *engine, struct sim_node *node)
+{
+	if (sw_worker_hear(engine))
+		node->loop.tick_at_ns = 0;
+}
+
+static void hear_others(struct sim_worker *w)
+{
+	hear(&w->engine, w->node);
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		if (!sw_spsc_is_empty(&w->lanes[i - 1].orders_out))
+			sim_node_poke(w->lcores[i]);
+}
+
+void sim_lane_step(void *ctx, uint64_t now_ns)
+{
+	struct sw_worker *engine = ctx;
+	struct sim_worker *w = engine->events.ctx;
+
+	(void)now_ns;
+	hear(engine, w->lcores[engine->lane_i]);
+	keep_if_ended(w, engine->lane_i);
+	if (!sw_spsc_is_empty(&engine->lanes->news_out))
+		sim_node_poke(w->node);
+}
+
+struct sw_stats sim_worker_stats(const struct sim_worker *w)
+{
+	struct sw_stats sum = w->engine.stats;
+
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		sw_stats_add(&sum, &w->others[i - 1].stats);
+	return sum;
+}
+
+void sim_worker_step(void *ctx, uint64_t now_ns)
+{
+	struct sim_worker *w = ctx;
+	struct sim_job *job = w->job;
+
+	hear_others(w);
+	keep_if_ended(w, 0);
+	if (!w->is_running || sw_worker_end_of(&w->engine))
+		return;
+	if (!w->n_declared ||
+		(w->n_declared < job->n_tensors && w->round[0] > 0))
+		declare(w);
+	/* While a batch waits for its admission nothing new may be pushed;
+	 * what was pushed before goes on. */
+	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)
+		return;
+	submit_some(w);
+	if (job->tunes && !sim_worker_has_completed(w) &&
+		sim_chance(&job->rng, job->tunes))
+		sim_worker_tune(w);
+	if (job->leaves && sim_worker_has_completed(w))
+		sim_worker_leave(w, 0, NULL);
+	hear_others(w);
+}
+
+struct sw_worker_events sim_worker_events(struct sim_worker *w)
+{
+	return (struct sw_worker_events){.state = on_state,
+		.declared = on_declared,
+		.done = on_done,
+		.ctx = w};
+}
