@@ -30,6 +30,7 @@ static void print_json(struct report *r, const struct bench_shape *s,
 	sw_json_u64(&r->json, "size_bytes", s->bytes);
 	sw_json_u64(&r->json, "rounds", c->n_rounds);
 	sw_json_u64(&r->json, "packets", c->n_packets);
+	sw_json_u64(&r->json, "frames", c->n_frames);
 	sw_json_double(&r->json, "tensor_us", c->mean_us);
 	sw_json_double(&r->json, "tensor_best_us", c->best_us);
 	sw_json_double(&r->json, "server_packet_ns", c->packet_ns);
@@ -53,14 +54,16 @@ static void print(struct report *r, const struct bench_shape *s,
 	}
 	if (!r->first_ns) {
 		printf("%u tensors of %llu bytes; packets: PUSHes and RESULTs "
-		       "of a round; ns of the server's CPU time\n"
-		       "%8s %8s %10s %10s %8s %9s\n",
+		       "of a round, frames: all; ns of the server's CPU time\n"
+		       "%8s %8s %10s %10s %10s %8s %9s\n",
 			s->n_tensors, (unsigned long long)s->bytes, "members",
-			"rounds", "packets", "ns/packet", "best", "over 2's");
+			"rounds", "packets", "frames", "ns/packet", "best",
+			"over 2's");
 		r->first_ns = c->packet_ns;
 	}
-	printf("%8u %8u %10llu %10.1f %8.1f %9.3f\n", s->n_members, c->n_rounds,
-		(unsigned long long)c->n_packets, c->packet_ns,
+	printf("%8u %8u %10llu %10llu %10.1f %8.1f %9.3f\n", s->n_members,
+		c->n_rounds, (unsigned long long)c->n_packets,
+		(unsigned long long)c->n_frames, c->packet_ns,
 		c->packet_best_ns, c->packet_ns / r->first_ns);
 	fflush(stdout);
 }

@@ -1,10 +1,15 @@
-/* bench_nodes.c - a server and its workers in one thread, and what they cost.
+/* bench_nodes.c - a server and its workers in two threads, and what they cost.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The server has a loop of its own, the workers share one; they take turns.
+ * The server has a loop of its own, the workers share one.  They take turns, so
+ * that nothing is locked; but each has a thread, so that on two cores the
+ * server has its caches for itself, as on a machine of its own.
  */
 #include "apps/bench_nodes.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +25,8 @@ enum {
 	SERVER,  /* end of the wire, and */
 	WORKERS, /* the other */
 	ENDS,
+	NOBODY = ENDS,   /* takes a turn any more */
+	SPINS = 1000,    /* looks at whose turn it is before a yield */
 	WARM_ROUNDS = 2, /* both generations of a cell are made present */
 	ROUNDS = 200,    /* of one member; of more the fewer, but */
 	ROUNDS_MIN = 10,
@@ -118,7 +125,9 @@ struct nodes {
 	uint64_t memory_bytes;
 	uint64_t n_random; /* nothing here has to be secret */
 	uint32_t n_running, n_declared, n_done;
-	uint64_t server_ns; /* CPU time of the server's turns */
+	uint64_t spent_ns[ENDS]; /* CPU time of turns */
+	pthread_t thread;        /* the server's */
+	_Atomic uint32_t turn;   /* whose it is; all else is that thread's */
 	int err;
 };
 
@@ -171,16 +180,41 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 }
 
-/* Take turns until *@count is @n, or an error. */
+/* Wait for one's turn; false: there is none any more. */
+static bool await_turn(struct nodes *x, uint32_t whose)
+{
+	uint32_t now, n = 0;
+
+	while ((now = atomic_load(&x->turn)) != whose && now != NOBODY)
+		if (++n % SPINS == 0)
+			sched_yield();
+	return now == whose;
+}
+
+static void take_turn(struct nodes *x, uint32_t whose)
+{
+	uint64_t from = cpu_ns();
+
+	sw_loop_turn(&x->loops[whose], sw_now_ns());
+	x->spent_ns[whose] += cpu_ns() - from;
+	atomic_store(&x->turn, ENDS - 1 - whose);
+}
+
+static void *serve(void *ctx)
+{
+	struct nodes *x = ctx;
+
+	while (await_turn(x, SERVER))
+		take_turn(x, SERVER);
+	return NULL;
+}
+
+/* Take turns until *@count is @n, or an error; then it is the workers'. */
 static void turn_until(struct nodes *x, const uint32_t *count, uint32_t n)
 {
 	while (*count < n && !x->err) {
-		uint64_t from;
-
-		sw_loop_turn(&x->loops[WORKERS], sw_now_ns());
-		from = cpu_ns();
-		sw_loop_turn(&x->loops[SERVER], sw_now_ns());
-		x->server_ns += cpu_ns() - from;
+		take_turn(x, WORKERS);
+		await_turn(x, WORKERS);
 	}
 }
 
@@ -268,7 +302,7 @@ static int declare(struct nodes *x)
 
 struct samples {
 	double all_us[ROUNDS], packet_ns[ROUNDS];
-	uint64_t n_packets;
+	uint64_t n_packets, n_frames;
 };
 
 /* All members push all tensors, and get them. */
@@ -278,19 +312,24 @@ static void sample(struct nodes *x, uint32_t round, struct samples *out)
 	const struct sw_stats *st = &x->server.stats;
 	uint32_t n = s->n_members * s->n_tensors;
 	uint64_t before = st->push_folded + st->results, from = cpu_ns();
+	uint64_t frames = st->rx_frames + st->tx_frames;
 
 	x->n_done = 0;
-	x->server_ns = 0;
+	x->spent_ns[SERVER] = x->spent_ns[WORKERS] = 0;
 	for (uint32_t i = 0; i < n && !x->err; i++)
 		x->err = sw_worker_push(&x->workers[i % s->n_members],
 			i / s->n_members, round, i);
+	from = cpu_ns() - from; /* what it took to submit */
 	turn_until(x, &x->n_done, n);
 	if (round < WARM_ROUNDS || x->err)
 		return;
 	out->n_packets = st->push_folded + st->results - before;
-	out->all_us[round - WARM_ROUNDS] = (double)(cpu_ns() - from) / 1e3 / n;
+	out->n_frames = st->rx_frames + st->tx_frames - frames;
+	out->all_us[round - WARM_ROUNDS] =
+		(double)(from + x->spent_ns[SERVER] + x->spent_ns[WORKERS]) /
+		1e3 / n;
 	out->packet_ns[round - WARM_ROUNDS] =
-		(double)x->server_ns / (double)out->n_packets;
+		(double)x->spent_ns[SERVER] / (double)out->n_packets;
 }
 
 static int compare(const void *a, const void *b)
@@ -302,7 +341,9 @@ static int compare(const void *a, const void *b)
 
 static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
 {
-	*out = (struct bench_cost){.n_rounds = n, .n_packets = s->n_packets};
+	*out = (struct bench_cost){.n_rounds = n,
+		.n_packets = s->n_packets,
+		.n_frames = s->n_frames};
 	for (uint32_t i = 0; i < n; i++)
 		out->mean_us += s->all_us[i] / n;
 	qsort(s->all_us, n, sizeof(double), compare);
@@ -331,6 +372,10 @@ static int run(struct nodes *x, struct bench_cost *out)
 
 static void close_nodes(struct nodes *x)
 {
+	if (x->turn != NOBODY) {
+		atomic_store(&x->turn, NOBODY);
+		pthread_join(x->thread, NULL);
+	}
 	for (uint32_t i = 0; i < x->n_workers; i++)
 		sw_worker_close(&x->workers[i]);
 	sw_server_close(&x->server);
@@ -348,10 +393,18 @@ int sw_bench_nodes(const struct bench_shape *shape, struct bench_cost *out)
 		return SW_ENOMEM;
 	memset(x, 0, sizeof(*x));
 	x->shape = shape;
+	x->turn = NOBODY;
 	x->memory_bytes = shape->bytes * shape->n_tensors * shape->n_members;
 	x->memory = sw_memory_get(x->memory_bytes, SW_NUMA_ANY);
 	x->workers = aligned_alloc(64, shape->n_members * sizeof(*x->workers));
 	err = x->memory && x->workers ? open_nodes(x) : SW_ENOMEM;
+	if (!err) {
+		x->turn = WORKERS;
+		err = pthread_create(&x->thread, NULL, serve, x) ? SW_ENOMEM
+								 : 0;
+		if (err)
+			x->turn = NOBODY;
+	}
 	if (!err)
 		err = run(x, out);
 	close_nodes(x);

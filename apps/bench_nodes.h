@@ -1,4 +1,4 @@
-/* bench_nodes.h - a server and its workers in one thread, and what they cost.
+/* bench_nodes.h - a server and its workers in two threads, and what they cost.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The real engine, without ports and processes: what one node sends the other
@@ -16,10 +16,11 @@ struct bench_shape {
 	uint64_t bytes;     /* of a tensor of f32, a multiple of 64 */
 };
 
-/* CPU time of the thread. */
+/* CPU time of the threads, but for what they wait for each other. */
 struct bench_cost {
 	uint32_t n_rounds;
 	uint64_t n_packets;    /* in a round: PUSHes folded, RESULTs sent */
+	uint64_t n_frames;     /* all that the server took and sent, ACKs too */
 	double mean_us;        /* a tensor of a member: submit to result */
 	double best_us;        /* the same, of the best round */
 	double packet_ns;      /* the server alone, of the median round */
