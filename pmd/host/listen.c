@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pmd/host/host.h"
+#include "pmd/host/stale.h"
 
 enum { BACKLOG = 16 };
 
@@ -18,38 +19,6 @@ static int socket_new(void)
 {
 	return socket(
 		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-/* Remove a socket file that nobody listens at.  Anything else is left. */
-static int remove_stale(const struct sw_host *h, const struct sockaddr_un *a)
-{
-	const struct sw_log *log = h->p.log;
-	struct stat st;
-	int s, err;
-
-	if (lstat(h->p.path, &st))
-		return 0;
-	if (!S_ISSOCK(st.st_mode)) {
-		sw_log(log, SW_LOG_ERROR, "%s exists and is not a socket",
-			h->p.path);
-		return SW_EINVAL;
-	}
-	s = socket_new();
-	if (s < 0) {
-		sw_log(log, SW_LOG_ERROR, "cannot make a socket: %s",
-			strerror(errno));
-		return SW_EIO;
-	}
-	err = connect(s, (const void *)a, sizeof(*a)) ? errno : 0;
-	close(s);
-	if (err != ECONNREFUSED) {
-		sw_log(log, SW_LOG_ERROR,
-			"another agent listens at %s; give this one another "
-			"path, or stop that one",
-			h->p.path);
-		return SW_EBUSY;
-	}
-	return unlink(h->p.path) && errno != ENOENT ? SW_EIO : 0;
 }
 
 /* Until listen() nobody can connect, so the mode is set in time.  Where other
@@ -111,7 +80,8 @@ int sw_host_listen(struct sw_host *h)
 	folder = lock_folder(h);
 	if (folder < 0)
 		return folder;
-	err = remove_stale(h, &a);
+	err = sw_stale_remove(
+		h->p.path, SOCK_SEQPACKET, "agent's socket", h->p.log);
 	if (!err)
 		err = bind_and_listen(h, &a);
 	close(folder);

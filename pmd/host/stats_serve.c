@@ -11,40 +11,24 @@
 #include <unistd.h>
 
 #include "engine/error.h"
-
-enum { TEXT_BYTES = 16384 };
+#include "pmd/host/stale.h"
 
 struct sw_stats_serve {
 	int fd;
 	sw_stats_fill_fn fill;
 	void *ctx;
 	struct sockaddr_un address;
-	size_t n; /* bytes in text */
-	char text[TEXT_BYTES];
 };
-
-static int is_somebody_there(const struct sockaddr_un *a)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), there;
-
-	if (fd < 0)
-		return 0;
-	there = connect(fd, (const struct sockaddr *)a, sizeof(*a)) == 0;
-	close(fd);
-	return there;
-}
 
 static int listen_at(struct sw_stats_serve *s, const struct sw_log *log)
 {
 	const struct sockaddr *a = (const struct sockaddr *)&s->address;
 
-	if (is_somebody_there(&s->address)) {
-		sw_log(log, SW_LOG_ERROR,
-			"stats socket %s: another process listens there",
-			s->address.sun_path);
-		return SW_EBUSY;
-	}
-	unlink(s->address.sun_path);
+	int err = sw_stale_remove(
+		s->address.sun_path, SOCK_STREAM, "stats socket", log);
+
+	if (err)
+		return err;
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd >= 0 && !bind(s->fd, a, sizeof(s->address)) &&
 		!listen(s->fd, 16))
@@ -86,13 +70,22 @@ int sw_stats_serve_open(const char *path, sw_stats_fill_fn fill, void *ctx,
 
 static void put(void *out, const char *name, uint64_t value)
 {
-	struct sw_stats_serve *s = out;
-	size_t left = TEXT_BYTES - s->n;
-	int n = snprintf(s->text + s->n, left, "%s %llu\n", name,
-		(unsigned long long)value);
+	fprintf(out, "%s %llu\n", name, (unsigned long long)value);
+}
 
-	if (n > 0 && (size_t)n < left)
-		s->n += (size_t)n;
+/* As long as it gets: a server of 32 ports has over a thousand lines. */
+static void answer(const struct sw_stats_serve *s, int fd)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return;
+	s->fill(s->ctx, put, f);
+	if (!fclose(f))
+		(void)!send(fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	free(text);
 }
 
 void sw_stats_serve_poll(struct sw_stats_serve *s)
@@ -101,9 +94,7 @@ void sw_stats_serve_poll(struct sw_stats_serve *s)
 
 	if (fd < 0)
 		return;
-	s->n = 0;
-	s->fill(s->ctx, put, s);
-	(void)!send(fd, s->text, s->n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	answer(s, fd);
 	close(fd);
 }
 

@@ -16,7 +16,7 @@ typedef void (*sw_stats_fill_fn)(void *ctx,
 /* sw_stats_serve_open - listen at the Unix socket @path (mode 0666 less the
  * umask; counters are no secret).  A socket file that nobody listens at is
  * replaced.  Errors: SW_EBUSY somebody listens there; SW_EINVAL the path is
- * too long; SW_EIO; logged. */
+ * too long, or something else is there; SW_EIO; logged. */
 int sw_stats_serve_open(const char *path, sw_stats_fill_fn fill, void *ctx,
 	const struct sw_log *log, struct sw_stats_serve **out);
 

@@ -145,7 +145,7 @@ static void open__checks_its_path(void **state)
 	listen__refuses(&s, "/nowhere/agent.sock", SW_EIO, "/nowhere");
 	file = fopen(s.r->path, "w");
 	fclose(file);
-	listen__refuses(&s, s.r->path, SW_EINVAL, "not a socket");
+	listen__refuses(&s, s.r->path, SW_EINVAL, "is not a socket");
 	assert_int_equal(unlink(s.r->path), 0);
 
 	assert_int_equal(sw_host_open(&p, &s.host), 0);
@@ -157,7 +157,7 @@ static void open__checks_its_path(void **state)
 	assert_int_equal(sw_host_open(&p, &s.host), 0);
 	assert_int_equal(stat(s.r->path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0666);
-	listen__refuses(&s, s.r->path, SW_EBUSY, "another agent listens");
+	listen__refuses(&s, s.r->path, SW_EBUSY, "another process listens");
 	p.max_clients = 0;
 	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
 	p.max_clients = 137;

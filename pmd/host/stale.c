@@ -1,0 +1,55 @@
+/* stale.c - socket files that nobody listens at any more.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/host/stale.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "engine/error.h"
+
+/* 0, or why nobody can be reached at @path. */
+static int connect_errno(const char *path, int type)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int s = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), err;
+
+	if (s < 0)
+		return errno;
+	memcpy(a.sun_path, path, strlen(path));
+	err = connect(s, (const void *)&a, sizeof(a)) ? errno : 0;
+	close(s);
+	return err;
+}
+
+int sw_stale_remove(
+	const char *path, int type, const char *what, const struct sw_log *log)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		sw_log(log, SW_LOG_ERROR,
+			"%s %s: exists and is not a socket; give another path",
+			what, path);
+		return SW_EINVAL;
+	}
+	if (connect_errno(path, type) != ECONNREFUSED) {
+		sw_log(log, SW_LOG_ERROR,
+			"%s %s: another process listens there; give this one "
+			"another path, or stop that one",
+			what, path);
+		return SW_EBUSY;
+	}
+	if (!unlink(path) || errno == ENOENT)
+		return 0;
+	sw_log(log, SW_LOG_ERROR,
+		"%s %s: left by another process, and cannot "
+		"be removed: %s",
+		what, path, strerror(errno));
+	return SW_EIO;
+}
