@@ -19,6 +19,7 @@
 
 #include "apps/args.h"
 #include "apps/cmd.h"
+#include "conf/value.h"
 #include "engine/error.h"
 
 enum {
@@ -26,7 +27,7 @@ enum {
 	LEAVE_MS = 3000,  /* for the servers to hear that we leave */
 	FAST_POLL_MS = 1, /* while the lcore's answer is awaited */
 	SLOW_POLL_MS = 20,
-	MAX_UIDS = 32,
+	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
 };
 
 /* --- life --- */
@@ -57,26 +58,38 @@ static void fill_stats(void *ctx,
 	sw_serve_put_stats(&a->serve, put, out);
 }
 
-static uint32_t resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
+/* A user by name or number.  Returns 0 or SW_ECONF. */
+static int user_find(const struct sw_log *log, const char *name, uint32_t *uid)
+{
+	bool is_number = !name[strspn(name, "0123456789")];
+	const struct passwd *pw = is_number ? NULL : getpwnam(name);
+	uint64_t number = pw ? pw->pw_uid : UINT32_MAX;
+	char why[160];
+
+	if (is_number)
+		(void)!sw_value_parse(
+			name, SW_UNIT_NONE, &number, why, sizeof(why));
+	*uid = (uint32_t)number;
+	if (number < UINT32_MAX)
+		return 0;
+	sw_log(log, SW_LOG_ERROR, "[agent] users: there is no user \"%s\"",
+		name);
+	return SW_ECONF;
+}
+
+/* Returns their number, or SW_ECONF. */
+static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 {
 	char users[SW_CONF_USERS_BYTES], *rest = users, *name;
-	uint32_t n = 0;
+	int n = 0;
 
 	memcpy(users, a->daemon.conf.agent.users, sizeof(users));
-	while ((name = strsep(&rest, ", ")) && n < MAX_UIDS) {
-		char *end;
-		unsigned long number = strtoul(name, &end, 10);
-		const struct passwd *pw;
-
+	while ((name = strsep(&rest, ","))) {
 		if (!*name)
 			continue;
-		pw = *end ? getpwnam(name) : NULL;
-		if (*end && !pw) {
-			sw_log(&a->daemon.log, SW_LOG_ERROR,
-				"[agent] users: there is no user \"%s\"", name);
-			return UINT32_MAX;
-		}
-		uids[n++] = pw ? pw->pw_uid : (uint32_t)number;
+		if (user_find(&a->daemon.log, name, &uids[n]))
+			return SW_ECONF;
+		n++;
 	}
 	return n;
 }
@@ -84,10 +97,11 @@ static uint32_t resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 static int open_host(struct agent *a)
 {
 	const struct sw_conf *c = &a->daemon.conf;
-	uint32_t uids[MAX_UIDS], n = resolve_users(a, uids);
+	uint32_t uids[MAX_UIDS];
+	int n = resolve_users(a, uids);
 	struct sw_host_params p = {.path = c->agent.socket,
 		.uids = uids,
-		.n_uids = n,
+		.n_uids = (uint32_t)n,
 		.n_local = c->agent.local_ranks,
 		.max_clients = 2 * c->agent.local_ranks + 2,
 		.quota_bytes = c->agent.quota_bytes,
@@ -99,7 +113,7 @@ static int open_host(struct agent *a)
 		.ctx = a,
 		.log = &a->daemon.log};
 
-	return n == UINT32_MAX ? SW_ECONF : sw_host_open(&p, &a->host);
+	return n < 0 ? n : sw_host_open(&p, &a->host);
 }
 
 static void turn(struct agent *a)
