@@ -85,12 +85,12 @@ static int log_open(struct sw_dpdk *d)
 static int params_check(const struct sw_dpdk_params *p)
 {
 	static const char ok[] = "abcdefghijklmnopqrstuvwxyz"
-				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
 	if (!p->name[0] || strlen(p->name) > 32 ||
 		p->name[strspn(p->name, ok)]) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"name \"%s\": 1 to 32 letters, digits, - and _ "
+			"name \"%s\": 1 to 32 letters, digits, -, _ and . "
 			"expected",
 			p->name);
 		return SW_ECONF;

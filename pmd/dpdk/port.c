@@ -66,14 +66,15 @@ static int name_check(
 	const struct sw_dpdk_port_params *p, const struct sw_log *log)
 {
 	static const char ok[] = "abcdefghijklmnopqrstuvwxyz"
-				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 	const char *name = p->name ? p->name : "";
 
 	if (name[0] && strlen(name) <= NAME_MAX_BYTES &&
 		!name[strspn(name, ok)])
 		return 0;
 	sw_log(log, SW_LOG_ERROR,
-		"port name \"%s\": 1 to %d letters, digits, - and _ expected",
+		"port name \"%s\": 1 to %d letters, digits, -, _ and . "
+		"expected",
 		name, NAME_MAX_BYTES);
 	return SW_ECONF;
 }

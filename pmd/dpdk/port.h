@@ -39,7 +39,7 @@ struct sw_dpdk_faults {
 
 struct sw_dpdk_port_params {
 	const char
-		*name; /* of the port, unique; 1 to 31 letters, digits, - _ */
+		*name; /* of the port, unique; 1 to 31 letters, digits, - _ . */
 	enum sw_dpdk_type type;
 	uint32_t ip;       /* our address, host order */
 	uint16_t udp;      /* our first UDP port, host order */

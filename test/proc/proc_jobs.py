@@ -83,7 +83,7 @@ def test_daemons_of_one_name_in_one_folder():
         folder = net.path("shared")
         os.mkdir(folder)
         for ini in net.ini.values():
-            ini["node"].update(name="same", runtime_dir=folder)
+            ini["node"].update(name="same.host", runtime_dir=folder)
             del ini["stats"]
         net.start_all()
         for p in [net.client(r, "--tensor", "w:1000:f32", "--steps", "3")
