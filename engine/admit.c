@@ -15,6 +15,7 @@
 #include "engine/sched.h"
 #include "engine/server.h"
 #include "engine/siphash.h"
+#include "engine/terms.h"
 
 /* Local ranks of one worker, so that the sum of all fits into 16 bits. */
 enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
@@ -110,7 +111,8 @@ static bool check_join(
 			j->server_i, j->n_servers);
 	else if ((j->n_lcores ? j->n_lcores : 1) != srv->n_lcores)
 		refuse(srv, path, j, SW_EMISMATCH,
-			"rank %u: servers of %u polling cores; this one has %u",
+			"rank %u: servers of %u polling cores; this one has %u "
+			"([job] server_lcores)",
 			j->rank, j->n_lcores ? j->n_lcores : 1, srv->n_lcores);
 	else if (!sw_place_check(&place))
 		refuse(srv, path, j, SW_EINVAL,
@@ -142,21 +144,6 @@ static bool check_join(
 	return false;
 }
 
-static bool has_terms(const struct sw_job *job, const struct sw_join *j)
-{
-	return job->n_members == j->n_members &&
-	       job->params.payload == j->payload &&
-	       job->params.has_crc == j->has_crc &&
-	       job->shard.server_i == j->server_i &&
-	       job->shard.place.n_servers == j->n_servers;
-}
-
-static bool has_placement(const struct sw_job *job, const struct sw_join *j)
-{
-	return job->shard.place.n_colocated == j->n_colocated &&
-	       job->shard.place.policy == j->placement;
-}
-
 /* Has the rank said a later JOIN, in this or in a later start? */
 static bool is_outdated(const struct sw_server *srv, const struct sw_header *h,
 	const struct sw_join *j, const struct sw_job *job)
@@ -173,44 +160,16 @@ static bool check_job(struct sw_server *srv, struct sw_path path,
 	const struct sw_header *h, const struct sw_join *j,
 	const struct sw_job *job)
 {
-	const struct sw_shard *sh = &job->shard;
 	const struct sw_member *m = &job->members[j->rank % SW_MAX_MEMBERS];
+	char text[SW_TEXT_MAX];
 
 	if (is_outdated(srv, h, j, job))
 		refuse(srv, path, j, SW_EBUSY,
 			"rank %u of job %.32s was taken by a later start, on "
 			"node %.64s",
 			j->rank, job->name, m->node);
-	else if (!has_terms(job, j))
-		refuse(srv, path, j, SW_EMISMATCH,
-			"rank %u: %u workers, payload %u, crc %u, server %u of "
-			"%u; job %.32s: %u, %u, %u, %u of %u",
-			j->rank, j->n_members, j->payload, j->has_crc,
-			j->server_i, j->n_servers, job->name, job->n_members,
-			job->params.payload, job->params.has_crc, sh->server_i,
-			sh->place.n_servers);
-	else if (!has_placement(job, j))
-		refuse(srv, path, j, SW_EMISMATCH,
-			"rank %u: placement %.16s, %u colocated servers; job "
-			"%.32s: %.16s, %u",
-			j->rank, sw_place_policy_name(j->placement),
-			j->n_colocated, job->name,
-			sw_place_policy_name(sh->place.policy),
-			sh->place.n_colocated);
-	else if (sw_policy_at(j->policy) != job->params.policy ||
-		 j->credit_bytes != job->params.credit_bytes)
-		refuse(srv, path, j, SW_EMISMATCH,
-			"rank %u: policy %.16s, credit %llu; job %.32s: %.16s, "
-			"%llu (0: the policy's)",
-			j->rank, sw_policy_at(j->policy)->name,
-			(unsigned long long)j->credit_bytes, job->name,
-			job->params.policy->name,
-			(unsigned long long)job->params.credit_bytes);
-	else if (job->params.is_async != (j->mode == SW_MODE_ASYNC))
-		refuse(srv, path, j, SW_EMISMATCH,
-			"rank %u: mode %s; job %.32s: %s", j->rank,
-			sw_mode_name(j->mode), job->name,
-			sw_mode_name(job->params.is_async));
+	else if (sw_terms_differ(job, j, text))
+		refuse(srv, path, j, SW_EMISMATCH, "%s", text);
 	else if (m->session_i != SW_NO_SESSION)
 		refuse(srv, path, j, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
@@ -275,7 +234,8 @@ static struct sw_session *same_join(const struct sw_server *srv,
 static struct sw_job *make_way(struct sw_server *srv, const struct sw_header *h,
 	const struct sw_join *j, struct sw_job *job)
 {
-	bool is_other = !has_terms(job, j) || !has_placement(job, j) ||
+	char text[SW_TEXT_MAX];
+	bool is_other = sw_terms_differ(job, j, text) ||
 			(j->epoch && j->epoch != job->epoch);
 
 	if (is_outdated(srv, h, j, job) || (is_other && job->joined))

@@ -125,18 +125,30 @@ def test_agent_not_there():
 
 
 def test_other_settings():
-    settings = [("workers", "3", r"rank 1: 3 workers.*: 2,"),
-                ("crc", "no", r"crc 0.*: 2, 8192, 1"),
-                ("payload", "1344", r"payload 1344.*: 2, 8192")]
-    for key, value, pattern in settings:
-        with Net() as net:
-            net.ini["agent1"]["job"][key] = value
-            net.start_all()
-            first = net.client(0, *SMALL)
-            first.await_text(r"waiting for worker 2 of 2")
-            net.client(1, *SMALL).wait_error(
-                r"error open SW_EMISMATCH: .*" + pattern)
-            first.kill()
+    """What is the job's is compared at JOIN; both values are shown."""
+    settings = [("workers", "3", r"workers = 3, job job has 2"),
+                ("crc", "no", r"crc = 0, job job has 1"),
+                ("payload", "1344", r"payload .* = 1344, job job has 8192"),
+                ("policy", "fifo", r"policy = fifo, job job has bytescheduler"),
+                ("credit", "1MiB", r"credit .* = 1048576, job job has 0"),
+                ("mode", "asynchronous",
+                 r"mode = asynchronous, job job has synchronous")]
+    with Net() as net:
+        net.start_all()
+        first = net.client(0, *SMALL)
+        first.await_text(r"waiting for worker 2 of 2")
+        for key, value, pattern in settings:
+            net.stop("agent1")
+            job = net.ini["agent1"]["job"]
+            was = job.get(key)
+            job[key] = value
+            net.start("agent1")
+            net.client(1, *SMALL, name=key).wait_error(
+                r"error open SW_EMISMATCH: .*rank 1 has " + pattern)
+            job[key] = was
+            if was is None:
+                del job[key]
+        first.kill()
 
 
 def test_frames_too_small():

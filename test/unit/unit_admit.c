@@ -440,32 +440,34 @@ static void join__does_not_fit_the_job(void **state)
 	rig_hello(r, 1);
 	j = rig_join_payload(r, 1);
 	j.n_members = 3;
-	assert_contains(join(r, 1, &j), "SW_EMISMATCH rank 1: 3 workers");
+	assert_contains(join(r, 1, &j),
+		"SW_EMISMATCH rank 1 has workers = 3, job job has 2: all its "
+		"nodes need the same");
 	j = rig_join_payload(r, 1);
 	j.payload = 8192;
-	assert_contains(join(r, 1, &j), "payload 8192");
+	assert_contains(join(r, 1, &j),
+		"payload (by the MTU) = 8192, job job has 1344");
 	j = rig_join_payload(r, 1);
 	j.has_crc = 0;
-	assert_contains(join(r, 1, &j), "crc 0");
+	assert_contains(join(r, 1, &j), "crc = 0, job job has 1");
 	j = rig_join_payload(r, 1);
 	j.n_servers = 2;
-	assert_contains(join(r, 1, &j), "server 0 of 2");
+	assert_contains(join(r, 1, &j), "servers = 2, job job has 1");
 	j = rig_join_payload(r, 1);
 	j.placement = SW_PLACE_DJB2;
-	assert_contains(join(r, 1, &j),
-		"placement djb2, 0 colocated servers; job job: bytes, 0");
+	assert_contains(join(r, 1, &j), "placement = djb2, job job has bytes");
 	j = rig_join_payload(r, 1);
 	j.policy = SW_POLICY_I_fifo;
-	assert_contains(join(r, 1, &j),
-		"rank 1: policy fifo, credit 0; job job: bytescheduler, 0");
+	assert_contains(
+		join(r, 1, &j), "policy = fifo, job job has bytescheduler");
 	j = rig_join_payload(r, 1);
 	j.credit_bytes = 1 << 20;
 	assert_contains(join(r, 1, &j),
-		"policy bytescheduler, credit 1048576; job job: "
-		"bytescheduler, 0");
+		"credit (0: the policy's) = 1048576, job job has 0");
 	j = rig_join_payload(r, 1);
 	j.mode = SW_MODE_ASYNC;
-	assert_contains(join(r, 1, &j), "asynchronous; job job: synchronous");
+	assert_contains(
+		join(r, 1, &j), "mode = asynchronous, job job has synchronous");
 	assert_contains(rig_join(r, 1), "w1 ACCEPT");
 	server_rig_close(r);
 }
