@@ -1,21 +1,12 @@
 /* agent_knobs.c - what processes change in a running job, and what is in use.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
-#include <string.h>
 
 #include "apps/agent.h"
 #include "engine/error.h"
 
 enum { RATE_MIN = 1000000 };
 #define RATE_MAX UINT64_C(10000000000000)
-
-static const struct sw_policy *policy_named(const char *name)
-{
-	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
-		if (!strcmp(sw_policy_at(i)->name, name))
-			return sw_policy_at(i);
-	return NULL;
-}
 
 static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 {
@@ -72,7 +63,7 @@ static int set_own(
 static int set_all(
 	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
 {
-	const struct sw_policy *policy = policy_named(t->policy);
+	const struct sw_policy *policy = sw_policy_find(t->policy);
 	const char *fault = sw_sched_check(policy, t->value[0], t->value[1]);
 
 	if (fault) {

@@ -2,15 +2,21 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/bench.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "apps/cmd.h"
 #include "apps/json.h"
+#include "conf/value.h"
 #include "engine/error.h"
+#include "engine/policy.h"
 #include "pmd/dpdk/port.h"
 #include "pmd/host/sumwire.h"
 
@@ -68,7 +74,6 @@ static void print_row(const struct report *rep, const struct bench_row *r)
 static void write_row(struct report *rep, const struct bench_row *r)
 {
 	struct sw_json *j = &rep->json;
-	double nothing = 0;
 
 	sw_json_object_open(j, NULL);
 	sw_json_u64(j, "size_bytes", r->size_bytes);
@@ -79,12 +84,12 @@ static void write_row(struct report *rep, const struct bench_row *r)
 	sw_json_u64(j, "servers", rep->o->n_servers);
 	sw_json_double(j, "time_us", r->mean_us);
 	sw_json_double(j, "algbw_gbit_s", gbit_s(r));
-	sw_json_double(j, "raw_gbit_s",
-		r->raw_gbit_s > 0 ? r->raw_gbit_s : 1 / nothing);
+	sw_json_double(
+		j, "raw_gbit_s", r->raw_gbit_s > 0 ? r->raw_gbit_s : NAN);
 	sw_json_double(j, "raw_ratio",
-		r->raw_gbit_s > 0 ? gbit_s(r) / r->raw_gbit_s : 1 / nothing);
+		r->raw_gbit_s > 0 ? gbit_s(r) / r->raw_gbit_s : NAN);
 	sw_json_double(j, "kernel_gbit_s",
-		r->kernel_gbit_s > 0 ? r->kernel_gbit_s : 1 / nothing);
+		r->kernel_gbit_s > 0 ? r->kernel_gbit_s : NAN);
 	sw_json_u64(j, "wrong", r->wrong);
 	sw_json_double(j, "busbw_gbit_s", busbw(rep->o, r));
 	sw_json_double(j, "p50_us", r->p50_us);
@@ -125,8 +130,15 @@ static int run_all(const struct bench_options *o, struct report *rep)
 
 	fflush(stdout);
 	for (uint32_t i = 1; i < n; i++) {
-		if (fork())
+		pid_t pid = fork();
+
+		if (pid < 0)
+			fprintf(stderr,
+				"sumwire bench: cannot start a process: %s\n",
+				strerror(errno));
+		if (pid)
 			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		err = sw_bench_client(
 			o, o->agents.items[i], local_rank(o, i), each, rep);
 		fflush(stdout);
@@ -161,6 +173,14 @@ static int report_all(struct bench_options *o)
 	return err || rep.wrong ? 1 : 0;
 }
 
+static int measure(void *options)
+{
+	struct bench_options *o = options;
+
+	return o->is_urgent ? sw_bench_urgent(o, o->agents.items[0])
+			    : report_all(o);
+}
+
 static int run_loopback(struct bench_options *o)
 {
 	struct bench_loopback l;
@@ -171,40 +191,79 @@ static int run_loopback(struct bench_options *o)
 	if (o->is_colocated)
 		o->n_servers = BENCH_DAEMONS;
 	if (!err)
-		err = o->is_urgent ? sw_bench_urgent(o, l.agents[0])
-				   : report_all(o);
-	return sw_bench_loopback_stop(&l) || err ? 1 : 0;
+		err = sw_bench_loopback_work(&l, measure, o);
+	return sw_bench_loopback_stop(&l, err ? 1 : 0);
+}
+
+static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static int complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "sumwire bench: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (sumwire bench --help shows all options)\n");
+	return SW_EINVAL;
+}
+
+/* An option that says what the loopback is to be like; NULL: none is given. */
+static const char *loopback_option(const struct bench_options *o)
+{
+	return o->is_colocated      ? "--colocated"
+	       : o->n_lcores > 1    ? "--lcores"
+	       : o->local_ranks > 1 ? "--local-ranks"
+	       : o->has_no_crc      ? "--no-crc"
+	       : o->faults          ? "--faults"
+	       : o->rate_bit_s      ? "--rate"
+	       : o->policy          ? "--policy"
+	       : o->is_urgent       ? "--urgent"
+				    : NULL;
 }
 
 /* What holds across options. */
+static int check_loopback(const struct bench_options *o)
+{
+	const char *option = loopback_option(o);
+
+	if (!o->agents.n == !o->is_loopback)
+		return complain("give either --agent SOCKET or --loopback");
+	if (option && !o->is_loopback)
+		return complain("%s is for --loopback: with --agent the "
+				"daemons' files say it",
+			option);
+	if (o->is_urgent && (o->is_colocated || o->local_ranks > 1))
+		return complain("--urgent has one worker and one server: not "
+				"--colocated, not --local-ranks");
+	if (o->is_results && (!o->is_urgent || !o->rate_bit_s))
+		return complain("--results needs --urgent and --rate");
+	return 0;
+}
+
 static int check(const struct bench_options *o)
 {
-	if (!o->agents.n == !o->is_loopback) {
-		fprintf(stderr, "sumwire bench: give either --agent SOCKET or "
-				"--loopback\n");
-		return SW_EINVAL;
-	}
-	if (o->is_colocated && !o->is_loopback) {
-		fprintf(stderr,
-			"sumwire bench: --colocated needs --loopback\n");
-		return SW_EINVAL;
-	}
-	if ((o->is_urgent && (!o->is_loopback || o->is_colocated ||
-				     o->local_ranks > 1)) ||
-		(o->is_results && (!o->is_urgent || !o->rate_bit_s))) {
-		fprintf(stderr,
-			"sumwire bench: --urgent needs --loopback (one "
-			"worker), --results needs --urgent and --rate\n");
-		return SW_EINVAL;
-	}
-	if (sw_dpdk_type_find(o->port) < 0) {
-		fprintf(stderr,
-			"sumwire bench: --port %s: memif, af_packet or af_xdp "
-			"expected\n",
+	char why[160];
+	uint64_t ppm;
+
+	if (o->min_bytes > o->max_bytes)
+		return complain("--min has %llu bytes, --max %llu: no size is "
+				"left",
+			(unsigned long long)o->min_bytes,
+			(unsigned long long)o->max_bytes);
+	if (sw_dpdk_type_find(o->port) < 0)
+		return complain("--port %s: memif, af_packet or af_xdp "
+				"expected",
 			o->port);
-		return SW_EINVAL;
-	}
-	return 0;
+	if (o->policy && !sw_policy_find(o->policy))
+		return complain("--policy %s: bytescheduler, p3 or fifo "
+				"expected",
+			o->policy);
+	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
+				 sizeof(why)))
+		return complain("--faults: %s", why);
+	return check_loopback(o);
 }
 
 static int parse(struct bench_options *o, int argc, char **argv)
@@ -256,7 +315,8 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
 			"payload that each side of the loopback sends at most"},
 		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
-			"bytescheduler, p3 or fifo, for the loopback"},
+			"loopback: bytescheduler, p3 or fifo; none: "
+			"bytescheduler"},
 		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
 			"loopback: 64 KiB of top priority, alone and while "
 			"256 MiB of the lowest are under way"},
@@ -274,9 +334,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);
 
-	if (err)
-		return err;
-	return check(o);
+	return err ? err : check(o);
 }
 
 int sw_cmd_bench(int argc, char **argv)
@@ -289,7 +347,6 @@ int sw_cmd_bench(int argc, char **argv)
 		.n_tensors = 1,
 		.local_ranks = 1,
 		.n_lcores = 1,
-		.policy = "bytescheduler",
 		.port = "memif",
 	};
 	int err;
@@ -301,5 +358,7 @@ int sw_cmd_bench(int argc, char **argv)
 	err = parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	if (!o.policy)
+		o.policy = sw_policy_at(0)->name;
 	return o.is_loopback ? run_loopback(&o) : report_all(&o);
 }

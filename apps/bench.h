@@ -3,6 +3,7 @@
 #ifndef SW_BENCH_H
 #define SW_BENCH_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -66,6 +67,8 @@ struct bench_loopback {
 	char agents[BENCH_DAEMONS][BENCH_DIR + 32];
 	uint32_t n_agents;
 	pid_t pids[BENCH_DAEMONS];
+	sigset_t old_mask; /* of signals; now those that end us are blocked */
+	int number;        /* of such a signal that came; 0: none */
 };
 
 /* sw_bench_loopback_start - returns 0 when the agents take processes; else a
@@ -73,9 +76,16 @@ struct bench_loopback {
 int sw_bench_loopback_start(
 	struct bench_loopback *l, const struct bench_options *o);
 
-/* sw_bench_loopback_stop - stop both, remove the folder.  Returns 0, or SW_EIO
- * when one did not end well. */
-int sw_bench_loopback_stop(struct bench_loopback *l);
+/* sw_bench_loopback_work - @work(@ctx) in a process of its own; a signal that
+ * ends programs ends that one alone, so that the daemons are still stopped.
+ * Returns 0 if @work did, else a negative error. */
+int sw_bench_loopback_work(
+	struct bench_loopback *l, int (*work)(void *ctx), void *ctx);
+
+/* sw_bench_loopback_stop - stop both, remove the folder.  Returns the exit
+ * code:
+ * @code, 1 when one did not end well, 128 + S when signal S came. */
+int sw_bench_loopback_stop(struct bench_loopback *l, int code);
 
 /* sw_bench_device - the interface of side @i (0 server, 1 agent; of the raw
  * echo 2 and 3): what --device says, else sw0 … sw3, which test/veth makes. */

@@ -144,6 +144,8 @@ static pid_t start(const struct bench_loopback *l, uint32_t i)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGTERM); /* whatever becomes of us */
+	setpgid(0, 0); /* a terminal's signals are not for it */
+	sigprocmask(SIG_SETMASK, &l->old_mask, NULL);
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (fd >= 0)
 		dup2(fd, STDERR_FILENO);
@@ -165,11 +167,26 @@ static void show_log(const struct bench_loopback *l, uint32_t i)
 		fclose(f);
 }
 
-static void nap(void)
+/* Those that end a program, and what ends a nap. */
+static void signals_list(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+}
+
+static void nap(struct bench_loopback *l)
 {
 	struct timespec t = {.tv_nsec = STEP_MS * 1000000L};
+	sigset_t set;
+	int number;
 
-	nanosleep(&t, NULL);
+	signals_list(&set);
+	number = sigtimedwait(&set, NULL, &t);
+	if (number > 0 && number != SIGCHLD)
+		l->number = number;
 }
 
 /* Has daemon @i ended?  Then its log is shown, if it did not end well. */
@@ -184,10 +201,13 @@ static bool has_ended(struct bench_loopback *l, uint32_t i, int *status)
 static int open_folder(struct bench_loopback *l, const struct bench_options *o)
 {
 	char path[BENCH_DIR + 32];
+	sigset_t set;
 
 	setenv("SUMWIRE_LAUNCHER", "none", 1); /* ranks are in the files */
 	*l = (struct bench_loopback){.dir = "/tmp/sumwire-bench-XXXXXX",
 		.is_colocated = o->is_colocated};
+	signals_list(&set);
+	sigprocmask(SIG_BLOCK, &set, &l->old_mask);
 	if (!mkdtemp(l->dir)) {
 		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
 			strerror(errno));
@@ -223,7 +243,9 @@ int sw_bench_loopback_start(
 		l->pids[i] = err ? 0 : start(l, i);
 	}
 	for (uint32_t ms = 0; !err && !are_there(l); ms += STEP_MS) {
-		nap();
+		nap(l);
+		if (l->number)
+			return SW_EAGAIN;
 		if (ms >= START_MS)
 			err = SW_ETIMEDOUT;
 		for (uint32_t i = 0; i < BENCH_DAEMONS; i++)
@@ -248,7 +270,7 @@ static int stop_one(struct bench_loopback *l, uint32_t i)
 		return 0;
 	kill(l->pids[i], SIGTERM);
 	for (uint32_t ms = 0; !has_ended(l, i, &status); ms += STEP_MS) {
-		nap();
+		nap(l);
 		if (ms >= STOP_MS)
 			kill(l->pids[i], SIGKILL);
 	}
@@ -260,15 +282,46 @@ static int stop_one(struct bench_loopback *l, uint32_t i)
 	return SW_EIO;
 }
 
-int sw_bench_loopback_stop(struct bench_loopback *l)
+int sw_bench_loopback_work(
+	struct bench_loopback *l, int (*work)(void *ctx), void *ctx)
+{
+	int status, number, err;
+	sigset_t set;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sigprocmask(SIG_SETMASK, &l->old_mask, NULL);
+		err = work(ctx);
+		fflush(stdout);
+		_exit(err ? 1 : 0);
+	}
+	if (pid < 0) {
+		fprintf(stderr, "sumwire bench: cannot start a process: %s\n",
+			strerror(errno));
+		return SW_EIO;
+	}
+	signals_list(&set);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		number = sigwaitinfo(&set, NULL);
+		if (number <= 0 || number == SIGCHLD)
+			continue;
+		l->number = number;
+		kill(pid, SIGKILL);
+	}
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : SW_EPEER;
+}
+
+int sw_bench_loopback_stop(struct bench_loopback *l, int code)
 {
 	static const char *const suffixes[] = {"ini", "log"};
 	char path[BENCH_DIR + 32];
-	int err = 0;
 
 	for (uint32_t i = BENCH_DAEMONS; i-- > 0;) /* the agent first */
 		if (stop_one(l, i))
-			err = SW_EIO;
+			code = 1;
 	for (uint32_t i = 0; i < BENCH_DAEMONS; i++)
 		for (uint32_t k = 0; k < 2; k++) {
 			path_of(l, i, suffixes[k], path);
@@ -277,5 +330,5 @@ int sw_bench_loopback_stop(struct bench_loopback *l)
 	if (rmdir(l->dir))
 		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
 			strerror(errno));
-	return err;
+	return l->number ? 128 + l->number : code;
 }

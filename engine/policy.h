@@ -44,6 +44,9 @@ enum sw_policy_id {
 /* sw_policy_at - the policy with that number; NULL: there is none. */
 const struct sw_policy *sw_policy_at(uint32_t id);
 
+/* sw_policy_find - the policy of that name; NULL: there is none. */
+const struct sw_policy *sw_policy_find(const char *name);
+
 /* sw_policy_id - its number; the inverse. */
 uint32_t sw_policy_id(const struct sw_policy *policy);
 

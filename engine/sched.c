@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/error.h"
 
@@ -17,6 +18,14 @@ static const struct sw_policy *const policies[] = {
 const struct sw_policy *sw_policy_at(uint32_t id)
 {
 	return id < SW_N_POLICIES ? policies[id] : NULL;
+}
+
+const struct sw_policy *sw_policy_find(const char *name)
+{
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
+		if (!strcmp(sw_policy_at(i)->name, name))
+			return sw_policy_at(i);
+	return NULL;
 }
 
 uint32_t sw_policy_id(const struct sw_policy *policy)

@@ -1,0 +1,65 @@
+# proc_bench.py - sumwire bench as a user meets it: stopped, and told wrong things
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import signal
+
+import rig
+from rig import Net, check
+
+
+def folder_of(bench):
+    """Where the loopback's files are, by a daemon's command line."""
+    for pid in bench.children():
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8") as f:
+            found = re.search(r"(/tmp/sumwire-bench-\w+)/", f.read())
+        if found:
+            return found[1]
+    return None
+
+
+def interrupt(net, args, number):
+    p = net.run("bench", rig.sumwire(), "bench", "--loopback", *args)
+    folder = rig.wait_until(lambda: folder_of(p), rig.START_S, "folder")
+    return p, folder, lambda: os.killpg(p.pid, number)
+
+
+def test_interrupted_while_it_measures():
+    """As Ctrl-C does, to the whole group: nothing is left behind."""
+    with Net(workers=1) as net:
+        p, folder, stop = interrupt(net, ("--min", "4KiB", "--max", "4KiB",
+                                          "--iters", "1000000"), signal.SIGINT)
+        p.await_out(r"algbw")
+        stop()
+        check(p.wait(rig.STOP_S) == 128 + signal.SIGINT, "exit code")
+        check(not os.path.exists(folder), f"{folder} is left")
+
+
+def test_stopped_while_it_starts():
+    with Net(workers=1) as net:
+        p, folder, stop = interrupt(net, (), signal.SIGTERM)
+        stop()
+        check(p.wait(rig.STOP_S) == 128 + signal.SIGTERM, "exit code")
+        check(not os.path.exists(folder), f"{folder} is left")
+
+
+def test_bad_options():
+    cases = (((), r"give either --agent SOCKET or --loopback"),
+             (("--loopback", "--min", "1MiB", "--max", "4KiB"),
+              r"--min has 1048576 bytes, --max 4096: no size"),
+             (("--loopback", "--port", "eth"), r"--port eth: memif, af_packet"),
+             (("--loopback", "--policy", "lifo"),
+              r"--policy lifo: bytescheduler, p3 or fifo"),
+             (("--loopback", "--faults", "5"), r"--faults: \"5\" has no unit"),
+             (("--agent", "/nowhere", "--rate", "1Gb/s"),
+              r"--rate is for --loopback"),
+             (("--loopback", "--iters", "-1"), r"--iters: .*has a sign"),
+             (("--colocated", "--agent", "/nowhere"), r"--loopback"))
+    with Net(workers=1) as net:
+        for i, (args, pattern) in enumerate(cases):
+            p = net.run(f"bench{i}", rig.sumwire(), "bench", *args)
+            p.wait_error(pattern, code=2)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))
