@@ -32,6 +32,7 @@ static const struct {
 	[SW_ARG_RATE] = {"RATE", SW_UNIT_RATE},
 	[SW_ARG_DOUBLE] = {"X", SW_UNIT_NONE},
 	[SW_ARG_STRING] = {"TEXT", SW_UNIT_NONE},
+	[SW_ARG_PATH] = {"PATH", SW_UNIT_NONE},
 	[SW_ARG_DTYPE] = {"DTYPE", SW_UNIT_NONE},
 	[SW_ARG_LIST] = {"TEXT", SW_UNIT_NONE},
 };
@@ -150,6 +151,7 @@ static int value_set(
 	case SW_ARG_DOUBLE:
 		return real_set(args, row, text);
 	case SW_ARG_STRING:
+	case SW_ARG_PATH:
 		*row->out.string = text;
 		return 0;
 	case SW_ARG_DTYPE:
@@ -221,7 +223,15 @@ static int positional_take(struct walk *w)
 	return list_add(args, args->positional, args->positionals, text);
 }
 
-/* The default of a row, as --help shows it; "" when there is none. */
+static double number_of(const struct sw_arg *row)
+{
+	return row->type == SW_ARG_U32      ? *row->out.u32
+	       : row->type == SW_ARG_DOUBLE ? *row->out.real
+					    : (double)*row->out.u64;
+}
+
+/* The default of a row, as --help shows it; "" when there is none, as a number
+ * below its bounds says. */
 static const char *default_format(
 	const struct sw_arg *row, char *buf, size_t len)
 {
@@ -231,20 +241,16 @@ static const char *default_format(
 	case SW_ARG_LIST:
 		break;
 	case SW_ARG_STRING:
+	case SW_ARG_PATH:
 		snprintf(buf, len, "%s",
 			*row->out.string ? *row->out.string : "");
 		break;
 	case SW_ARG_DTYPE:
 		snprintf(buf, len, "%s", sw_dtype_name(*row->out.dtype));
 		break;
-	case SW_ARG_U32:
-		snprintf(buf, len, "%u", *row->out.u32);
-		break;
-	case SW_ARG_DOUBLE:
-		snprintf(buf, len, "%.9g", *row->out.real);
-		break;
 	default:
-		sw_value_format(*row->out.u64, types[row->type].unit, buf, len);
+		if (number_of(row) >= row->min)
+			number_format(row, number_of(row), buf, len);
 	}
 	return buf;
 }

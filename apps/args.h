@@ -17,6 +17,7 @@ enum sw_arg_type {
 	SW_ARG_RATE,   /* out.u64: bits per second; "10Gb/s" */
 	SW_ARG_DOUBLE, /* out.real: finite, >= 0 */
 	SW_ARG_STRING, /* out.string: borrowed from argv */
+	SW_ARG_PATH,   /* the same */
 	SW_ARG_DTYPE,  /* out.dtype: an element type by its name; "bf16" */
 	SW_ARG_LIST,   /* out.list: one item each time the option is given */
 };
@@ -29,8 +30,8 @@ struct sw_arg_list {
 };
 
 /* One option.  What @out points to holds the default before parsing, and
- * --help prints it.  @min and @max bound numbers, in base units (bytes, ns,
- * bits per second); both 0: no bounds. */
+ * --help prints it if it is within them.  @min and @max bound numbers, in base
+ * units (bytes, ns, bits per second); both 0: no bounds. */
 struct sw_arg {
 	const char *name; /* "--size" */
 	enum sw_arg_type type;

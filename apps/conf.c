@@ -65,11 +65,11 @@ int sw_cmd_conf(int argc, char **argv)
 	const char *check_path = NULL, *print_path = NULL, *key = NULL;
 	bool is_reference = false;
 	const struct sw_arg rows[] = {
-		{"--check", SW_ARG_STRING, {.string = &check_path}, 0, 0,
+		{"--check", SW_ARG_PATH, {.string = &check_path}, 0, 0,
 			"say whether a file is right, or all its errors"},
 		{"--explain", SW_ARG_STRING, {.string = &key}, 0, 0,
 			"describe a key, like ring or port.ring, or a section"},
-		{"--print", SW_ARG_STRING, {.string = &print_path}, 0, 0,
+		{"--print", SW_ARG_PATH, {.string = &print_path}, 0, 0,
 			"print every option with where its value comes from"},
 		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
 			"print the page conf/REFERENCE.md"},

@@ -289,7 +289,7 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
-		{"--config", SW_ARG_STRING, {.string = &o->config}, 0, 0,
+		{"--config", SW_ARG_PATH, {.string = &o->config}, 0, 0,
 			"configuration file (INI)"},
 		{"--level", SW_ARG_STRING, {.string = &o->level}, 0, 0,
 			"summation kernels: scalar, avx2, avx512 or auto, "

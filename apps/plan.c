@@ -259,7 +259,7 @@ static int parse(struct plan *p, int argc, char **argv)
 			"credit"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &p->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
-		{"--svg", SW_ARG_STRING, {.string = &p->svg}, 0, 0,
+		{"--svg", SW_ARG_PATH, {.string = &p->svg}, 0, 0,
 			"also plot the time over the number of CPU machines to "
 			"this file"},
 		{"--json", SW_ARG_FLAG, {.flag = &p->is_json}, 0, 0,

@@ -201,14 +201,14 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"transformer at 1, 10 and 25 Gb/s, or the given"},
 		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
 			"of --loopback"},
-		{"--agent", SW_ARG_STRING, {.string = &r->agent}, 0, 0,
+		{"--agent", SW_ARG_PATH, {.string = &r->agent}, 0, 0,
 			"socket of this worker's agent; else $SUMWIRE_AGENT"},
 		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
 			"make all times so many times longer; 0: as the "
 			"machine needs it"},
 		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
 			"only measure what the agents carry"},
-		{"--report", SW_ARG_STRING, {.string = &r->report}, 0, 0,
+		{"--report", SW_ARG_PATH, {.string = &r->report}, 0, 0,
 			"rank 0 writes seconds, bytes per second and latency "
 			"to this file instead of a result"},
 		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,

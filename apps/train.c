@@ -233,7 +233,7 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			"agents"},
 		{"--batch", SW_ARG_U32, {.u32 = &t->batch}, 1, 65536,
 			"images per step, all workers together"},
-		{"--data", SW_ARG_STRING, {.string = data}, 0, 0,
+		{"--data", SW_ARG_PATH, {.string = data}, 0, 0,
 			"CSV to use instead of the built-in digits"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &t->dtype}, 0, 0,
 			"in which gradients travel: f32, f64, f16 or bf16"},
@@ -261,8 +261,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 	};
 	const struct sw_args args = {
 		.name = "train",
-		.summary = "Train a classifier of handwritten digits; check "
-			   "every sum.",
+		.summary = "train a classifier of handwritten digits, and "
+			   "check every sum",
 		.rows = rows,
 		.n_rows = ARRAY_SIZE(rows),
 	};

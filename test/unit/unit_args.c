@@ -40,6 +40,7 @@ static int parse(struct fixture *f, int fd, int argc, const char *const *argv)
 		{"--rate", SW_ARG_RATE, {.u64 = &f->rate_bps}, 0, 0, "a rate"},
 		{"--real", SW_ARG_DOUBLE, {.real = &f->real}, 0, 1, "a real"},
 		{"--text", SW_ARG_STRING, {.string = &f->text}, 0, 0, "a text"},
+		{"--path", SW_ARG_PATH, {.string = &f->text}, 0, 0, "a path"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &f->dtype}, 0, 0,
 			"a dtype"},
 		{"--item", SW_ARG_LIST, {.list = &f->list}, 0, 0, "an item"},
@@ -177,6 +178,9 @@ static void args_parse__help(void **state)
 					  "[FILE...]"));
 	assert_non_null(strstr(f.printed, "--size BYTES"));
 	assert_non_null(strstr(f.printed, "a size; 4B to 1GiB; default 4KiB"));
+	/* 0 is none of its values, so it has no default */
+	assert_non_null(strstr(f.printed, "a count; 1 to 100\n"));
+	assert_non_null(strstr(f.printed, "--path PATH "));
 	assert_non_null(strstr(f.printed, "may be repeated"));
 }
 
