@@ -19,7 +19,12 @@
 #include "apps/tuner.h"
 #include "engine/error.h"
 
-enum { TRIALS = SW_TUNE_GRID * SW_TUNE_GRID, SEEDS = 1000, JOB = 200 };
+enum {
+	TRIALS = SW_TUNE_GRID * SW_TUNE_GRID,
+	SEEDS = 1000,
+	JOB = 200,
+	DRAWS = 100, /* for a landscape on which it matters */
+};
 
 /* Found means: so close to the best point of the grid. */
 #define CLOSE 1.03
@@ -120,7 +125,7 @@ static int draw_landscape(
 	struct landscape *l, const struct options *o, uint64_t seed)
 {
 	*l = (struct landscape){.rng = seed * 7919 + 1, .noise = o->noise};
-	for (;;) {
+	for (uint32_t i = 0; i < DRAWS; i++) {
 		const char *name = sw_model_builtin(draw(&l->rng) % 4);
 		int err = open_model(l, name);
 
@@ -137,6 +142,12 @@ static int draw_landscape(
 			return err;
 		sw_model_close(&l->model);
 	}
+	fprintf(stderr,
+		"sumwire tune: on none of %d landscapes partition and credit "
+		"matter (%.0f %% between best and worst) within these limits: "
+		"give wider ones\n",
+		DRAWS, 100 * SPREAD_MIN);
+	return SW_EINVAL;
 }
 
 /* --- one search --- */
