@@ -255,9 +255,6 @@ void sw_agent_on_detach(
 	}
 	if (!r)
 		return;
-	sw_log(&a->daemon.log,
-		why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
-		"process %u: %s", r->pid, text);
 	if (g == &a->group && a->is_begun) {
 		lose(a, r, why, text);
 		return;
