@@ -23,7 +23,8 @@ class Tuning(ctypes.Structure):
 
 class Desc(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("n_elems", ctypes.c_uint64),
-                ("dtype", ctypes.c_int), ("priority", ctypes.c_uint32)]
+                ("dtype", ctypes.c_int), ("priority", ctypes.c_uint32),
+                ("is_async", ctypes.c_uint32)]
 
 
 class Settings(ctypes.Structure):
@@ -53,7 +54,7 @@ class Client:
         self.ok(self.lib.sw_open(ctypes.byref(s), ctypes.byref(self.c)))
         self.t = ctypes.c_void_p()
         self.ok(self.lib.sw_declare(
-            self.c, ctypes.byref(Desc(b"w", 100000, 0, 0)), 1,
+            self.c, ctypes.byref(Desc(b"w", 100000, 0, 0, 0)), 1,
             ctypes.byref(self.t)))
         self.step = 0
 
