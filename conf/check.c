@@ -324,6 +324,24 @@ static void agent_lcores_check(const struct check *c)
 		conf->job.server_lcores, most);
 }
 
+/* What is pinned has a CPU for each lcore. */
+static void cpus_check(const struct check *c)
+{
+	static const char *const keys[] = {[SW_ROLE_SERVER] = "[serve] lcores",
+		[SW_ROLE_AGENT] = "[agent] lcores",
+		[SW_ROLE_BOTH] = "the larger of [serve] and [agent] lcores"};
+	const struct sw_conf *conf = c->conf;
+	uint32_t cpus[SW_CONF_CPUS_MAX], n = sw_conf_n_lcores(conf);
+	int n_cpus = sw_conf_cpus_list(conf->lcore.cpus, cpus);
+
+	if (n_cpus <= 0 || (uint32_t)n_cpus == n)
+		return;
+	sw_report_error(c->report, line_of(c, "lcore", "cpus"), "lcore", "cpus",
+		"\"%s\" has %d CPUs for %u lcores (%s): give each its own, or "
+		"auto",
+		conf->lcore.cpus, n_cpus, n, keys[conf->node.role]);
+}
+
 /* role = both: the list ends with the workers' machines in order of rank, so
  * that all nodes know who has which share. */
 static void own_server_check(const struct check *c)
@@ -378,6 +396,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	ports_check(&c);
 	servers_check(&c);
 	agent_lcores_check(&c);
+	cpus_check(&c);
 	own_server_check(&c);
 	udp_check(&c);
 }

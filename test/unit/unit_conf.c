@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/conf_files.h"
 
+#include <glob.h>
+
+#include "conf/options.h"
 #include "conf/report.h"
 #include "engine/error.h"
 
@@ -64,6 +67,7 @@ static void conf_load__everything(void **state)
 			      "fault_seed = 18446744073709551615\nring=1024\n"
 			      "[port a]\nsocket = /a\nside = listen\nid = 7\n"
 			      "ip = 10.2.0.1/31\n"
+			      "[serve]\nlcores = 3\n"
 			      "[lcore]\ncpus = 2,4-5\nsleep = 0\n"
 			      "[sum]\nlevel = avx2\n[log]\nlevel = debug",
 				 &conf, &said),
@@ -125,6 +129,8 @@ static void conf_load__bad_value(void **state)
 		{"[lcore]\ncpus = 1,\n", "list of different CPUs"},
 		{"[lcore]\ncpus = 1024\n", "list of different CPUs"},
 		{"[lcore]\ncpus = 0-200\n", "list of different CPUs"},
+		{"[lcore]\ncpus = 2,4\n", "\"2,4\" has 2 CPUs for 1 lcores "
+					  "([agent] lcores)"},
 		{"[lcore]\nspin = 2s\n", "0 to 1s"},
 		{"[sum]\nlevel = avx51\n", "did you mean avx512?"},
 		{"[log]\nlevel = 2\n", "is none of error, warn, info, debug"},
@@ -493,18 +499,47 @@ static void conf_load__empty_file(void **state)
 
 static void conf_load__ready_files(void **state)
 {
-	static const char *const names[] = {"loopback-server.ini",
-		"loopback-agent.ini", "lan-server.ini", "lan-agent.ini",
-		"nic-server.ini", "nic-agent.ini", "nic-two.ini",
-		"commented.ini"};
-	char path[1024];
+	char pattern[1024];
 	struct sw_conf conf;
 	struct said said;
+	glob_t files;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/conf/%s", root, names[i]);
-		if (load_path(path, &conf, &said) != 0)
+	snprintf(pattern, sizeof(pattern), "%s/conf/*.ini", root);
+	assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+	assert_true(files.gl_pathc >= 9);
+	for (size_t i = 0; i < files.gl_pathc; i++)
+		if (load_path(files.gl_pathv[i], &conf, &said) != 0)
 			fail_msg("%s", said.text);
+	globfree(&files);
+}
+
+static bool is_given(const struct sw_option *o, const struct sw_conf *conf,
+	const struct sw_conf_origins *origins)
+{
+	const struct sw_section *s = sw_section_find(o->section);
+	const char *field = (const char *)conf + s->offset + o->offset;
+	uint32_t n = s->is_many ? SW_CONF_MANY_MAX : 1;
+
+	for (; n--; field += s->bytes)
+		if (sw_conf_origin(origins, conf, field))
+			return true;
+	return false;
+}
+
+static void conf_load__commented_has_every_key(void **state)
+{
+	static struct sw_conf_origins origins;
+	static struct sw_conf conf;
+	char path[1024];
+
+	snprintf(path, sizeof(path), "%s/conf/commented.ini", root);
+	assert_int_equal(sw_conf_load_origins(path, &conf, &origins, NULL), 0);
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		const struct sw_option *o = &sw_options[i];
+
+		if (strncmp(o->key, "fault_", 6) != 0 &&
+			!is_given(o, &conf, &origins))
+			fail_msg("[%s] %s is missing", o->section, o->key);
 	}
 }
 
@@ -533,6 +568,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(conf_load__not_a_file),
 		cmocka_unit_test(conf_load__empty_file),
 		cmocka_unit_test(conf_load__ready_files),
+		cmocka_unit_test(conf_load__commented_has_every_key),
 	};
 
 	root = argc > 1 ? argv[1] : ".";

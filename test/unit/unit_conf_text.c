@@ -38,7 +38,7 @@ static void conf_print__reads_back(void **state)
 	static const char *const texts[] = {GOOD,
 		GOOD "[job]\ncrc = no\nstall_warn = 1.5s\n[agent]\n"
 		     "users = a,b\nquota = 5000000KB\nlocal_ranks = 2\n"
-		     "[lcore]\ncpus = 1,0\n[sum]\nlevel = scalar\n"
+		     "[lcore]\ncpus = 1\n[sum]\nlevel = scalar\n"
 		     "[port b]\nsocket = /y\nside = listen\nip = 10.9.0.1/30\n"
 		     "fault_reorder = 12.3456%\n"};
 	struct sw_conf conf, again;
