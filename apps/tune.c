@@ -142,12 +142,19 @@ static int draw_landscape(
 			return err;
 		sw_model_close(&l->model);
 	}
-	fprintf(stderr,
-		"sumwire tune: on none of %d landscapes partition and credit "
-		"matter (%.0f %% between best and worst) within these limits: "
-		"give wider ones\n",
-		DRAWS, 100 * SPREAD_MIN);
 	return SW_EINVAL;
+}
+
+static void say_no_landscape(int err)
+{
+	if (err == SW_EINVAL)
+		fprintf(stderr,
+			"sumwire tune: on none of %d landscapes partition and "
+			"credit matter (%.0f %% between best and worst) within "
+			"these limits: give wider ones\n",
+			DRAWS, 100 * SPREAD_MIN);
+	else
+		fprintf(stderr, "sumwire tune: %s\n", sw_error_text(err));
 }
 
 /* --- one search --- */
@@ -274,8 +281,7 @@ static int study(const struct options *o)
 		spread_min = fmin(spread_min, l.worst_s / l.best_s - 1);
 		sw_model_close(&l.model);
 		if (err) {
-			fprintf(stderr, "sumwire tune: %s\n",
-				sw_error_text(err));
+			say_no_landscape(err);
 			return 1;
 		}
 	}
