@@ -69,12 +69,16 @@ static int lock_is_ours(const char *path)
 	return atoi(text) == getpid();
 }
 
-static int lock_take(const char *path, const struct sw_log *log)
+static int lock_take(
+	const char *port, const char *path, const struct sw_log *log)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	if (fd < 0) {
-		sw_log(log, SW_LOG_ERROR, "%s: %s", path, strerror(errno));
+		sw_log(log, SW_LOG_ERROR,
+			"port %s: cannot make %s: %s; the folder of its socket "
+			"has to be there, and writable",
+			port, path, strerror(errno));
 		return SW_ECONF;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
@@ -82,13 +86,14 @@ static int lock_take(const char *path, const struct sw_log *log)
 		if (lock_is_ours(path))
 			return SW_EAGAIN;
 		sw_log(log, SW_LOG_ERROR,
-			"%s: another process listens on this socket; give each "
-			"process its own",
-			path);
+			"port %s: %s: another process listens on this socket; "
+			"give each process its own",
+			port, path);
 		return SW_EBUSY;
 	}
 	if (ftruncate(fd, 0) || dprintf(fd, "%d\n", getpid()) < 0) {
-		sw_log(log, SW_LOG_ERROR, "%s: %s", path, strerror(errno));
+		sw_log(log, SW_LOG_ERROR, "port %s: %s: %s", port, path,
+			strerror(errno));
 		close(fd);
 		return SW_EIO;
 	}
@@ -107,15 +112,16 @@ static int claim(const struct sw_dpdk_port_params *p, const struct sw_log *log,
 	if (!p->is_listener)
 		return 0;
 	snprintf(path, sizeof(path), "%s.lock", p->socket_path);
-	fd = lock_take(path, log);
+	fd = lock_take(p->name, path, log);
 	if (fd == SW_EAGAIN)
 		return 0;
 	if (fd < 0)
 		return fd;
 	if (!lstat(p->socket_path, &st) && !S_ISSOCK(st.st_mode)) {
 		sw_log(log, SW_LOG_ERROR,
-			"%s: exists and is no socket; choose another path",
-			p->socket_path);
+			"port %s: %s: exists and is no socket; choose another "
+			"path",
+			p->name, p->socket_path);
 		unlink(path);
 		close(fd);
 		return SW_ECONF;

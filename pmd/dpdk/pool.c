@@ -152,11 +152,11 @@ int sw_dpdk_pools_open(struct port *p)
 		return err;
 	}
 	sw_log(p->log, SW_LOG_INFO,
-		"port %s: %s, %u queue pairs, ring %u, burst %u; buffers of "
+		"port %s: %s, %u queue pair%s, ring %u, burst %u; buffers of "
 		"each: receive %u x %u, header %u x %u, copy %u x %u; %llu KiB",
 		p->params.name, p->type->name, p->n_queues,
-		p->params.ring_slots, p->burst, s.n_rx, s.rx_room, s.n_head,
-		s.head_room, s.n_copy, s.copy_room,
+		p->n_queues == 1 ? "" : "s", p->params.ring_slots, p->burst,
+		s.n_rx, s.rx_room, s.n_head, s.head_room, s.n_copy, s.copy_room,
 		(unsigned long long)sw_dpdk_port_bytes(&p->params) >> 10);
 	return 0;
 }

@@ -166,8 +166,8 @@ int sw_dpdk_steer_start(struct port *p)
 		err = by_ethdev(p);
 	if (!err && p->steering != SW_STEER_ONE)
 		sw_log(p->log, SW_LOG_INFO,
-			"port %s: %u lcores, %u queue pairs; frames come %s",
+			"port %s: %u lcores, %u queue pair%s; frames come %s",
 			p->params.name, p->n_lcores, p->n_queues,
-			texts[p->steering]);
+			p->n_queues == 1 ? "" : "s", texts[p->steering]);
 	return err;
 }

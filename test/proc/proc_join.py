@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
+import socket
 import time
 
 import rig
@@ -211,6 +212,23 @@ def test_agent_socket_that_another_process_has():
         net.start_all()
         run_refused(net, "second", re.escape(net.socket("agent0")))
         net.client(0, *SMALL).wait_ok()
+
+
+def test_users_that_do_not_exist():
+    for name in "nobody-of-that-name", "4294967296":
+        with Net(workers=1) as net:
+            net.ini["agent0"]["agent"]["users"] = "0," + name
+            run_refused(net, "agent0", rf'users: there is no user "{name}"')
+
+
+def test_node_without_a_name():
+    """It is called like its machine."""
+    with Net(workers=1) as net:
+        del net.ini["agent0"]["node"]["name"]
+        net.start_all()
+        net.client(0, *SMALL).wait_ok()
+        host = re.escape(socket.gethostname()[:31])
+        net.daemons["a"].await_text(rf"rank 0 joined from node {host}")
 
 
 def test_stats_socket_in_a_missing_folder():
