@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "apps/args.h"
+#include "conf/options.h"
 #include "engine/error.h"
-#include "engine/sched.h"
 
 static const char *const steering_names[SW_STEER_KINDS] = {
 	[SW_STEER_RULES] = "rules",
@@ -102,21 +102,15 @@ static void fill_params(struct sw_daemon *d)
 		(struct sw_env){.log = &d->log, .ctx = d, .random = env_random};
 }
 
-/* The options allow any number, the policy does not. */
-static int check_knobs(const struct sw_daemon *d, const char *path)
+/* A node without a name in the file is called like its machine. */
+static void name_node(struct sw_daemon *d)
 {
-	const struct sw_params *p = &d->params;
-	const char *why =
-		sw_sched_check(p->policy, p->part_bytes, p->credit_bytes);
+	char host[SW_CONF_NAME_BYTES] = "", *name = d->conf.node.name;
 
-	if (!why)
-		return 0;
-	sw_log(&d->log, SW_LOG_ERROR,
-		"%s: [job] policy %s, credit %llu, [agent] partition %llu "
-		"(bytes): %s",
-		path, p->policy->name, (unsigned long long)p->credit_bytes,
-		(unsigned long long)p->part_bytes, why);
-	return SW_ECONF;
+	if (*name)
+		return;
+	(void)!gethostname(host, sizeof(host) - 1); /* perhaps cut */
+	strcpy(name, sw_label_is_good(host) ? host : "node");
 }
 
 /* The one of the file, else the one that a service manager made for us
@@ -325,6 +319,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	if (err)
 		return err;
 	d->log.level = (enum sw_log_level)d->conf.log.level;
+	name_node(d);
 	if ((d->conf.node.role == SW_ROLE_SERVER) != (role == SW_ROLE_SERVER)) {
 		sw_log(&d->log, SW_LOG_ERROR, "%s: [node] role is not %s",
 			o->config,
@@ -334,9 +329,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	d->n_lcores = sw_conf_n_lcores(&d->conf);
 	fill_params(d);
 	sw_daemon_plan_memory(d);
-	err = check_knobs(d, o->config);
-	if (!err)
-		err = choose_kernels(d, o->level);
+	err = choose_kernels(d, o->level);
 	return err ? err : make_runtime_dir(d);
 }
 

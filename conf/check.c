@@ -7,6 +7,7 @@
 
 #include "conf/value.h"
 #include "engine/error.h"
+#include "engine/sched.h"
 
 enum { WAYS_MAX = 64 /* with 16 lcores one of them is right, but for 2 % */ };
 
@@ -342,6 +343,27 @@ static void cpus_check(const struct check *c)
 		conf->lcore.cpus, n_cpus, n, keys[conf->node.role]);
 }
 
+/* What the policy takes: the options allow more. */
+static void knobs_check(const struct check *c)
+{
+	const struct sw_conf *conf = c->conf;
+	const struct sw_policy *policy =
+		sw_policy_at((uint32_t)conf->job.policy);
+	const char *why = sw_sched_check(policy, 0, conf->job.credit_bytes);
+
+	if (why)
+		sw_report_error(c->report, line_of(c, "job", "credit"), "job",
+			"credit", "%llu with policy %s: %s",
+			(unsigned long long)conf->job.credit_bytes,
+			policy->name, why);
+	why = sw_sched_check(policy, conf->agent.part_bytes, 0);
+	if (why && conf->node.role != SW_ROLE_SERVER)
+		sw_report_error(c->report, line_of(c, "agent", "partition"),
+			"agent", "partition", "%llu with policy %s: %s",
+			(unsigned long long)conf->agent.part_bytes,
+			policy->name, why);
+}
+
 /* role = both: the list ends with the workers' machines in order of rank, so
  * that all nodes know who has which share. */
 static void own_server_check(const struct check *c)
@@ -397,6 +419,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	servers_check(&c);
 	agent_lcores_check(&c);
 	cpus_check(&c);
+	knobs_check(&c);
 	own_server_check(&c);
 	udp_check(&c);
 }

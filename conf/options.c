@@ -289,7 +289,9 @@ static int text_copy(
 static int name_parse(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
-	if (!sw_label_is_good(text)) {
+	bool may_be_empty = o->def && !*o->def;
+
+	if (!sw_label_is_good(text) && (*text || !may_be_empty)) {
 		snprintf(why, SW_WHY_BYTES,
 			"\"%.40s\" is not a name: 1 to %d "
 			"letters, digits, '_', '-' or '.'",

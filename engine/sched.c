@@ -161,8 +161,7 @@ const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
 	if (part_bytes &&
 		(part_bytes < SW_PART_MIN || part_bytes > SW_PART_MAX))
 		return "a partition has 1 KiB to 64 GiB, given in bytes (4 MiB "
-		       "is "
-		       "4194304)";
+		       "is 4194304)";
 	if (credit_bytes &&
 		(credit_bytes < SW_CREDIT_MIN || credit_bytes > SW_CREDIT_TOP))
 		return "a credit has 1 KiB to 1 TiB, given in bytes (4 MiB is "

@@ -34,7 +34,7 @@ static void conf_load__minimal(void **state)
 	assert_int_equal(load(GOOD, &conf, &said), 0);
 	assert_string_equal(said.text, "");
 	assert_int_equal(conf.node.role, SW_ROLE_AGENT);
-	assert_string_equal(conf.node.name, "node");
+	assert_string_equal(conf.node.name, "");
 	assert_int_equal(conf.job.dead_after_ns, 10000000000);
 	assert_int_equal(conf.job.payload_bytes, 0);
 	assert_true(conf.job.crc);
@@ -223,6 +223,15 @@ static void conf_load__bad_port(void **state)
 			rows[i].lines);
 		refused(text, rows[i].why);
 	}
+	refused(NODE PORT SERVER "[job]\ncredit = 4\n",
+		"[job] credit: 4 with policy bytescheduler: a credit has 1 KiB "
+		"to 1 TiB");
+	refused(NODE PORT SERVER "[job]\npolicy = fifo\ncredit = 4MiB\n",
+		"[job] credit: 4194304 with policy fifo: this policy's "
+		"partition and credit are fixed");
+	refused(NODE PORT SERVER "[agent]\npartition = 12\n",
+		"[agent] partition: 12 with policy bytescheduler: a partition "
+		"has 1 KiB to 64 GiB");
 	refused(NODE PORT SERVER "[share big]\nweight = 0\n",
 		"[share big] weight: \"0\" is out of range: 1 to 100");
 	refused(NODE "[port a]\nside = listen\nip = 10.0.0.2/24\n" SERVER,
