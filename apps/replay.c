@@ -58,7 +58,6 @@ int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
 int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
 	double rate = (double)r->rate_bit_s / 8;
-	double part = (double)sw_policy_p3.part_bytes;
 	struct sw_replay_result probe, p3;
 	int err = sw_replay_loopback(r, true, "bytescheduler", 0, &probe);
 
@@ -71,7 +70,8 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 	err = sw_replay_loopback(r, true, "p3", o->dilation, &p3);
 	if (err)
 		return err;
-	o->credit_s = fmax(0, part / (p3.bytes_s * o->dilation) - part / rate);
+	o->credit_s = fmax(0, p3.part_bytes / (p3.bytes_s * o->dilation) -
+				      p3.part_bytes / rate);
 	fprintf(stderr,
 		"sumwire replay: %u workers carry %.2f Gb/s each way here, a "
 		"result takes %.0f us, a credit %.0f; time is dilated by "
@@ -83,36 +83,37 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 
 static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
-	struct sw_replay_result result;
 	int err = sw_replay_dilate(r, o);
 
 	if (!err)
 		err = sw_replay_loopback(
-			r, false, "fifo", o->dilation, &result);
+			r, false, "fifo", o->dilation, &o->measured);
 	if (err)
 		return err;
-	o->fifo_s = o->iteration_s = result.iteration_s;
+	o->fifo_s = o->measured.iteration_s;
 	if (!strcmp(r->policy, "fifo"))
 		return 0;
-	err = sw_replay_loopback(r, false, r->policy, o->dilation, &result);
-	o->iteration_s = result.iteration_s;
-	return err;
+	return sw_replay_loopback(
+		r, false, r->policy, o->dilation, &o->measured);
 }
 
 void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
 	const struct sw_replay_outcome *o)
 {
-	double speedup = o->fifo_s > 0 ? o->fifo_s / o->iteration_s : NAN;
+	const struct sw_replay_result *m = &o->measured;
+	double speedup = o->fifo_s > 0 ? o->fifo_s / m->iteration_s : NAN;
 
 	sw_json_object_open(j, NULL);
 	sw_json_text(j, "model", r->model.name);
 	sw_json_text(j, "policy", r->policy);
 	sw_json_double(j, "rate_gbit_s", 1e-9 * (double)r->rate_bit_s);
-	sw_json_double(j, "iteration_ms", 1e3 * o->iteration_s);
+	sw_json_double(j, "iteration_ms", 1e3 * m->iteration_s);
 	sw_json_double(j, "ideal_ms", 1e3 * o->ideal_s);
 	sw_json_double(j, "speedup_over_fifo", speedup);
 	sw_json_double(j, "simulated_ms", 1e3 * o->simulated_s);
 	sw_json_double(j, "dilation", o->dilation);
+	sw_json_double(j, "spread", m->spread);
+	sw_json_double(j, "other_cores", r->is_loopback ? m->other_cores : NAN);
 	sw_json_u64(j, "workers", r->n_workers);
 	sw_json_u64(j, "iterations", r->n_iters);
 	sw_json_bool(j, "barrier", r->has_barrier);
@@ -121,17 +122,21 @@ void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
 
 static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
 {
-	double speedup = o->fifo_s > 0 ? o->fifo_s / o->iteration_s : NAN;
+	const struct sw_replay_result *m = &o->measured;
 	struct sw_json j;
 
 	if (!r->is_json) {
 		printf("%s, %s, %.4g Gb/s: %.2f ms an iteration; ideal %.2f "
 		       "(%.3f of it), simulated %.2f",
 			r->model.name, r->policy, 1e-9 * (double)r->rate_bit_s,
-			1e3 * o->iteration_s, 1e3 * o->ideal_s,
-			o->iteration_s / o->ideal_s, 1e3 * o->simulated_s);
+			1e3 * m->iteration_s, 1e3 * o->ideal_s,
+			m->iteration_s / o->ideal_s, 1e3 * o->simulated_s);
 		if (o->fifo_s > 0)
-			printf("; %.3f times as fast as fifo", speedup);
+			printf("; %.3f times as fast as fifo",
+				o->fifo_s / m->iteration_s);
+		printf("; spread %.1f %%", 100 * m->spread);
+		if (r->is_loopback)
+			printf(", others took %.2f cores", m->other_cores);
 		printf("\n");
 		return 0;
 	}
@@ -166,6 +171,10 @@ static int parse_knobs(struct sw_replay *r, const struct knobs *k)
 	if (!policy)
 		return SW_EINVAL;
 	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);
+	if (!fault && r->is_tuned && !policy->is_tunable)
+		fault = "it has no knobs for --tune";
+	if (!fault && r->is_tuned && r->is_table)
+		fault = "--table takes no --tune";
 	if (fault)
 		fprintf(stderr, "sumwire replay: policy %s: %s\n", r->policy,
 			fault);
@@ -193,6 +202,8 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"the forward pass waits for all results"},
 		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
 			"measured iterations, after 2"},
+		{"--tune", SW_ARG_FLAG, {.flag = &r->is_tuned}, 0, 0,
+			"tune partition and credit of the running job first"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
 			"start a server, agents and workers here, and run fifo "
 			"too"},
@@ -209,8 +220,8 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
 			"only measure what the agents carry"},
 		{"--report", SW_ARG_PATH, {.string = &r->report}, 0, 0,
-			"rank 0 writes seconds, bytes per second and latency "
-			"to this file instead of a result"},
+			"rank 0 writes what it has measured to this file "
+			"instead of a result"},
 		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,
 			"one JSON object"},
 	};
@@ -227,7 +238,7 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 static int replay(struct sw_replay *r)
 {
 	struct sw_replay_outcome o = {.dilation = r->dilation};
-	struct sw_replay_result result = {0};
+	const struct sw_replay_result *m = &o.measured;
 	int err;
 
 	if (r->is_loopback) {
@@ -235,14 +246,14 @@ static int replay(struct sw_replay *r)
 	} else {
 		if (!(r->dilation > 0))
 			r->dilation = o.dilation = 1;
-		err = sw_replay_worker(r, &result);
-		o.iteration_s = result.iteration_s;
+		err = r->is_tuned ? sw_replay_tuned(r, &o.measured)
+				  : sw_replay_worker(r, &o.measured);
 	}
 	if (err || r->report)
 		return err;
 	if (r->is_probe) {
 		printf("%.2f Gb/s each way; smallest tensor %.1f us\n",
-			8e-9 * result.bytes_s, 1e6 * result.latency_s);
+			8e-9 * m->bytes_s, 1e6 * m->latency_s);
 		return 0;
 	}
 	err = sw_replay_predict(r, &o);

@@ -21,28 +21,40 @@ struct sw_replay {
 	uint64_t partition_bytes, credit_bytes; /* 0: the policy's own */
 	uint32_t n_workers, n_iters;
 	double dilation; /* all times are so many times longer; 0: choose */
-	bool has_barrier, is_loopback, is_probe, is_table, is_json;
+	bool has_barrier, is_loopback, is_probe, is_table, is_tuned, is_json;
 	struct sw_model model;
 	/* Told to rank 0 after every iteration, with its time, undilated; NULL:
-	 * nobody.  A negative error ends the run; 1: the job may end. */
+	 * nobody.  Returns a negative error, which ends the run, or an enum
+	 * sw_replay_verdict. */
 	int (*each)(void *ctx, struct sw_client *client, double iteration_s);
 	void *each_ctx;
 };
 
-/* One policy's iterations, and what they are held against; times undilated. */
-struct sw_replay_outcome {
-	double iteration_s, fifo_s; /* 0: not measured */
-	double ideal_s, simulated_s;
-	double dilation;
-	double latency_s; /* from a part's last byte to its result */
-	double credit_s;  /* the same to its credit */
+enum sw_replay_verdict {
+	SW_REPLAY_COUNTS,
+	SW_REPLAY_OVER,   /* the job may end */
+	SW_REPLAY_FORGET, /* it does not count, nor do those before it */
 };
 
 /* What the processes of one run measured; times undilated. */
 struct sw_replay_result {
 	double iteration_s; /* the median; 0: a probe */
-	double bytes_s;     /* probe: payload each way that agents carry */
-	double latency_s;   /* probe: of the smallest tensor, median */
+	double spread;     /* slowest less fastest iteration, over the median */
+	double bytes_s;    /* probe: payload each way that agents carry */
+	double part_bytes; /* probe: what p3 has in one part, mean */
+	double latency_s;  /* probe: of the smallest tensor, median */
+	/* Cores that others, or a hypervisor, took from this machine. */
+	double other_cores;
+};
+
+/* One policy's iterations, and what they are held against; times undilated. */
+struct sw_replay_outcome {
+	struct sw_replay_result measured;
+	double fifo_s; /* 0: not measured */
+	double ideal_s, simulated_s;
+	double dilation;
+	double latency_s; /* from a part's last byte to its result */
+	double credit_s;  /* the same to its credit */
 };
 
 /* sw_replay_policy - by its name; NULL, and an error was printed: there is no
@@ -70,9 +82,14 @@ int sw_replay_table(struct sw_replay *r);
  * a negative error, which was printed. */
 int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out);
 
+/* sw_replay_tuned - the same, and rank 0 tunes partition and credit of all
+ * meanwhile; iterations count when the tuner has settled. */
+int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out);
+
 /* sw_replay_loopback - a server, r->n_workers agents and as many workers on
- * this machine, for one run under @policy, instead of that of @r.
- * @is_probe  no iterations: bytes_s and latency_s
+ * this machine, for one run under @policy, instead of that of @r.  A terminal
+ * shows what is being run.
+ * @is_probe  no iterations: bytes_s, part_bytes and latency_s
  * @dilation  r->rate_bit_s becomes so much less; 0: no pacing, for a probe
  * Returns as above. */
 int sw_replay_loopback(const struct sw_replay *r, bool is_probe,

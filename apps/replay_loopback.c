@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "apps/replay.h"
@@ -37,8 +39,8 @@ static void add_number(struct command *c, const char *name, double value)
 	add(c, name, text);
 }
 
-static void build(const struct sw_replay *r, bool is_probe, double dilation,
-	const char *report, struct command *c)
+static void build(const struct sw_replay *r, bool is_probe, const char *policy,
+	double dilation, const char *report, struct command *c)
 {
 	*c = (struct command){0};
 	add(c, "/proc/self/exe", "replay");
@@ -50,6 +52,8 @@ static void build(const struct sw_replay *r, bool is_probe, double dilation,
 		add(c, "--barrier", NULL);
 	if (is_probe)
 		add(c, "--probe", NULL);
+	else if (r->is_tuned && sw_replay_policy(policy)->is_tunable)
+		add(c, "--tune", NULL);
 	add(c, NULL, NULL);
 }
 
@@ -120,16 +124,65 @@ static int run(
 static int read_report(const char *path, struct sw_replay_result *out)
 {
 	FILE *f = fopen(path, "r");
-	int n = f ? fscanf(f, "%lf %lf %lf", &out->iteration_s, &out->bytes_s,
+	int n = f ? fscanf(f, "%lf %lf %lf %lf %lf", &out->iteration_s,
+			    &out->spread, &out->bytes_s, &out->part_bytes,
 			    &out->latency_s)
 		  : 0;
 
 	if (f)
 		fclose(f);
-	if (n == 3)
+	if (n == 5)
 		return 0;
 	fprintf(stderr, "sumwire replay: the workers reported nothing\n");
 	return SW_EPROTO;
+}
+
+/* A person sees what takes so long; the next line goes over it. */
+static void show(const struct sw_replay *r, bool is_probe, const char *policy)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "%-12s %5.4g %-14s %s ...\r", r->model.name,
+			1e-9 * (double)r->rate_bit_s, policy,
+			is_probe ? "what is carried" : "iterations");
+}
+
+/* --- who else is here --- */
+
+/* CPU time of this machine that was not ours, a hypervisor's included, and when
+ * that was. */
+struct used {
+	double others_s, at_s;
+};
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
+static struct used used_now(void)
+{
+	/* user, nice, system, idle, iowait, irq, softirq, steal */
+	unsigned long long n[8] = {0};
+	FILE *f = fopen("/proc/stat", "r");
+	struct rusage own, children;
+	struct timespec at;
+	double busy;
+
+	if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &n[0],
+			 &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7]) != 8)
+		memset(n, 0, sizeof(n));
+	if (f)
+		fclose(f);
+	getrusage(RUSAGE_SELF, &own);
+	getrusage(RUSAGE_CHILDREN, &children);
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	busy = (double)(n[0] + n[1] + n[2] + n[5] + n[6] + n[7]) /
+	       (double)sysconf(_SC_CLK_TCK);
+	return (struct used){.others_s = busy - seconds(own.ru_utime) -
+					 seconds(own.ru_stime) -
+					 seconds(children.ru_utime) -
+					 seconds(children.ru_stime),
+		.at_s = (double)at.tv_sec + 1e-9 * (double)at.tv_nsec};
 }
 
 int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
@@ -138,6 +191,7 @@ int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
 	char report[] = "/tmp/sumwire-replay-XXXXXX";
 	struct keys k = keys_of(r, policy, dilation);
 	int fd = mkstemp(report), err;
+	struct used from, to;
 	struct command c;
 
 	if (fd < 0) {
@@ -146,10 +200,15 @@ int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
 		return SW_EIO;
 	}
 	close(fd);
-	build(r, is_probe, dilation, report, &c);
+	build(r, is_probe, policy, dilation, report, &c);
+	show(r, is_probe, policy);
+	from = used_now();
 	err = run(r, &k, &c);
+	to = used_now();
 	if (!err)
 		err = read_report(report, out);
+	out->other_cores =
+		(to.others_s - from.others_s) / (to.at_s - from.at_s);
 	unlink(report);
 	return err;
 }

@@ -7,7 +7,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "apps/replay.h"
 
@@ -24,50 +23,44 @@ enum {
 struct table {
 	struct sw_replay *r; /* the case that runs */
 	struct sw_json json;
-	bool is_live; /* a person sees stderr, and rows come late */
-	uint32_t n, n_done;
 };
 
 static void print_heads(void)
 {
-	printf("%-12s %5s %-14s %12s %9s %7s %10s %7s %9s %8s\n", "model",
-		"Gb/s", "policy", "iteration", "ideal", "ratio", "simulated",
-		"off by", "over fifo", "dilated");
+	printf("%-12s %5s %-14s %12s %7s %9s %7s %10s %7s %9s %8s %7s\n",
+		"model", "Gb/s", "policy", "iteration", "spread", "ideal",
+		"ratio", "simulated", "off by", "over fifo", "dilated",
+		"others");
 }
 
 static void print_case(
 	const struct sw_replay *r, const struct sw_replay_outcome *o)
 {
-	printf("%-12s %5.4g %-14s %9.2f ms %9.2f %7.3f %10.2f %6.1f%% %9.3f "
-	       "%8.3g\n",
+	const struct sw_replay_result *m = &o->measured;
+
+	printf("%-12s %5.4g %-14s %9.2f ms %6.1f%% %9.2f %7.3f %10.2f %6.1f%% "
+	       "%9.3f %8.3g %7.2f\n",
 		r->model.name, 1e-9 * (double)r->rate_bit_s, r->policy,
-		1e3 * o->iteration_s, 1e3 * o->ideal_s,
-		o->iteration_s / o->ideal_s, 1e3 * o->simulated_s,
-		100 * (o->simulated_s / o->iteration_s - 1),
-		o->fifo_s / o->iteration_s, o->dilation);
+		1e3 * m->iteration_s, 100 * m->spread, 1e3 * o->ideal_s,
+		m->iteration_s / o->ideal_s, 1e3 * o->simulated_s,
+		100 * (o->simulated_s / m->iteration_s - 1),
+		o->fifo_s / m->iteration_s, o->dilation, m->other_cores);
 	fflush(stdout);
 }
 
 static int run_case(struct table *t, struct sw_replay_outcome *o)
 {
 	struct sw_replay *r = t->r;
-	struct sw_replay_result result;
-	int err;
+	int err = sw_replay_loopback(
+		r, false, r->policy, o->dilation, &o->measured);
 
-	if (t->is_live)
-		fprintf(stderr, "%u of %u: %s, %.4g Gb/s, %s\r", t->n_done + 1,
-			t->n, r->model.name, 1e-9 * (double)r->rate_bit_s,
-			r->policy);
-	err = sw_replay_loopback(r, false, r->policy, o->dilation, &result);
 	if (err)
 		return err;
-	o->iteration_s = result.iteration_s;
 	if (!strcmp(r->policy, "fifo"))
-		o->fifo_s = result.iteration_s;
+		o->fifo_s = o->measured.iteration_s;
 	err = sw_replay_predict(r, o);
 	if (err)
 		return err;
-	t->n_done++;
 	if (r->is_json)
 		sw_replay_write(&t->json, r, o);
 	else
@@ -77,7 +70,7 @@ static int run_case(struct table *t, struct sw_replay_outcome *o)
 
 static int run_rate(struct table *t, uint64_t rate_bit_s)
 {
-	struct sw_replay_outcome o = {.iteration_s = 0};
+	struct sw_replay_outcome o = {.dilation = 0};
 	int err;
 
 	t->r->rate_bit_s = rate_bit_s;
@@ -112,11 +105,10 @@ int sw_replay_table(struct sw_replay *r)
 	const char *given = r->model_name;
 	uint64_t rate_bit_s = r->rate_bit_s;
 	uint32_t n_models = given ? 1 : N_MODELS;
-	struct table t = {.r = r,
-		.is_live = isatty(STDERR_FILENO) &&
-			   (r->is_json || !isatty(STDOUT_FILENO)),
-		.n = n_models * (rate_bit_s ? 1 : N_RATES) * N_POLICIES};
+	struct table t = {.r = r};
 	int err = 0;
+
+	r->is_loopback = true;
 
 	sw_json_init(&t.json, stdout);
 	if (r->is_json) {

@@ -5,6 +5,7 @@
  * its pulls are there, and ends its time later.  Who oversleeps a little is not
  * late for the next step, as a device with a queue would not be.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,12 @@
 #include "apps/replay.h"
 #include "pmd/host/sumwire.h"
 
-enum { PROBE_ROUNDS = 3, PROBE_PINGS = 200 };
+enum {
+	PROBE_ROUNDS = 4, /* the first touches the memory, and does not count */
+	PROBE_PINGS = 200,
+	PROBE_PACED = 64 << 20, /* bytes of a round that is paced */
+	SEARCH = 400, /* iterations that a tuner may take until it settles */
+};
 
 struct worker {
 	const struct sw_replay *r;
@@ -24,6 +30,8 @@ struct worker {
 	uint64_t clock_ns; /* the computation's */
 	uint32_t step;
 	uint64_t n_wrong;
+	double *times; /* of iterations that count, seconds; r->n_iters */
+	uint32_t n_times;
 	/* r->each has said that the job may end; all have seen that. */
 	bool is_last, is_over;
 };
@@ -176,39 +184,47 @@ static double median(double *values, uint32_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static int tell(struct worker *w, double iteration_s)
+/* Iteration @i took @s. */
+static int note(struct worker *w, uint32_t i, double s)
 {
-	int err;
+	int verdict = SW_REPLAY_COUNTS;
 
-	if (!w->r->each || sw_rank(w->client) != 0)
-		return 0;
-	err = w->r->each(w->r->each_ctx, w->client, iteration_s);
-	w->is_last |= err > 0;
-	return err < 0 ? failed(w, err) : 0;
+	if (w->r->each && sw_rank(w->client) == 0)
+		verdict = w->r->each(w->r->each_ctx, w->client, s);
+	if (verdict < 0)
+		return failed(w, verdict);
+	w->is_last |= verdict == SW_REPLAY_OVER;
+	if (i < SW_REPLAY_WARM_UP || verdict == SW_REPLAY_FORGET)
+		w->n_times = 0;
+	else if (w->n_times < w->r->n_iters)
+		w->times[w->n_times++] = s;
+	return 0;
 }
 
 static int replay(struct worker *w, struct sw_replay_result *out)
 {
-	uint32_t n = w->r->n_iters;
-	double *times = calloc(n, sizeof(*times));
-	int err = times ? 0 : SW_ENOMEM;
+	uint32_t most = SW_REPLAY_WARM_UP + w->r->n_iters +
+			(w->r->is_tuned ? SEARCH : 0);
+	int err = 0;
 
+	w->times = calloc(w->r->n_iters, sizeof(*w->times));
+	if (!w->times)
+		return SW_ENOMEM;
 	w->clock_ns = now_ns();
-	for (uint32_t i = 0; i < SW_REPLAY_WARM_UP + n && !err && !w->is_over;
-		i++) {
+	for (uint32_t i = 0; i < most && !err && !w->is_over; i++) {
 		uint64_t from_ns = w->clock_ns;
-		double s;
 
 		err = iterate(w);
-		s = 1e-9 * (double)(w->clock_ns - from_ns) / w->r->dilation;
-		if (i >= SW_REPLAY_WARM_UP)
-			times[i - SW_REPLAY_WARM_UP] = s;
 		if (!err)
-			err = tell(w, s);
+			err = note(w, i,
+				1e-9 * (double)(w->clock_ns - from_ns) /
+					w->r->dilation);
 	}
-	if (!err)
-		out->iteration_s = median(times, n);
-	free(times);
+	if (!err && w->n_times) {
+		out->iteration_s = median(w->times, w->n_times);
+		out->spread = (w->times[w->n_times - 1] - w->times[0]) /
+			      out->iteration_s;
+	}
 	return err ? err : pull(w, 0, w->m->n_tensors);
 }
 
@@ -224,42 +240,94 @@ static uint32_t smallest(const struct sw_model *m)
 	return best;
 }
 
-static int probe(struct worker *w, struct sw_replay_result *out)
+/* Tensors that are pushed together. */
+struct sample {
+	uint32_t n, ids[SW_MODEL_TENSORS];
+	double bytes, n_parts; /* of p3 */
+};
+
+/* All; where the port is paced, as many as take no more than a moment. */
+static void choose(const struct worker *w, struct sample *s)
 {
-	double pings[PROBE_PINGS];
-	uint32_t n = w->m->n_tensors, small = smallest(w->m);
+	double part = (double)sw_policy_p3.part_bytes, most = INFINITY;
+	struct sw_tuning now;
+
+	sw_get_tuning(w->client, &now);
+	if (now.rate_bit_s)
+		most = PROBE_PACED;
+	s->n = 0;
+	s->bytes = s->n_parts = 0;
+	for (uint32_t t = 0; t < w->m->n_tensors; t++) {
+		double bytes = 4.0 * (double)w->m->tensors[t].n_elems;
+
+		if (s->bytes + bytes > most && t != smallest(w->m))
+			continue;
+		s->ids[s->n++] = t;
+		s->bytes += bytes;
+		s->n_parts += ceil(bytes / part);
+	}
+}
+
+/* Seconds from the first push until all sums are here. */
+static int push_and_pull(struct worker *w, const struct sample *s, double *took)
+{
+	uint64_t from_ns = now_ns();
 	int err = 0;
 
-	for (uint32_t i = 0; i < PROBE_ROUNDS && !err; i++) {
-		uint64_t from_ns = now_ns();
-
-		w->step++;
-		for (uint32_t t = 0; t < n && !err; t++)
-			err = push(w, t);
-		if (!err)
-			err = pull(w, 0, n);
-		/* the first touches the memory */
-		out->bytes_s = (double)w->m->bytes /
-			       (1e-9 * (double)(now_ns() - from_ns));
-	}
-	for (uint32_t i = 0; i < PROBE_PINGS && !err; i++) {
-		uint64_t from_ns = now_ns();
-
-		w->step++;
-		err = push(w, small);
-		if (!err)
-			err = pull(w, small, small + 1);
-		pings[i] = 1e-9 * (double)(now_ns() - from_ns);
-	}
-	out->latency_s = median(pings, PROBE_PINGS);
+	w->step++;
+	for (uint32_t i = 0; i < s->n && !err; i++)
+		err = push(w, s->ids[i]);
+	for (uint32_t i = 0; i < s->n && !err; i++)
+		err = pull(w, s->ids[i], s->ids[i] + 1);
+	*took = 1e-9 * (double)(now_ns() - from_ns);
 	return err;
+}
+
+static int probe(struct worker *w, struct sw_replay_result *out)
+{
+	double rounds[PROBE_ROUNDS], pings[PROBE_PINGS];
+	struct sample *all = calloc(1, sizeof(*all));
+	struct sample *small = calloc(1, sizeof(*small));
+	int err = all && small ? 0 : SW_ENOMEM;
+
+	if (!err) {
+		choose(w, all);
+		*small = (struct sample){.n = 1, .ids = {smallest(w->m)}};
+	}
+	for (uint32_t i = 0; i < PROBE_ROUNDS && !err; i++)
+		err = push_and_pull(w, all, &rounds[i]);
+	for (uint32_t i = 0; i < PROBE_PINGS && !err; i++)
+		err = push_and_pull(w, small, &pings[i]);
+	if (!err) {
+		out->bytes_s =
+			all->bytes / median(rounds + 1, PROBE_ROUNDS - 1);
+		out->part_bytes = all->bytes / all->n_parts;
+		out->latency_s = median(pings, PROBE_PINGS);
+	}
+	free(all);
+	free(small);
+	return err;
+}
+
+/* What rank 0 found, for who has started it. */
+static int write_report(const char *path, const struct sw_replay_result *out)
+{
+	FILE *f = fopen(path, "w");
+	bool is_bad = !f || fprintf(f, "%.9g %.9g %.9g %.9g %.9g\n",
+				    out->iteration_s, out->spread, out->bytes_s,
+				    out->part_bytes, out->latency_s) < 0;
+
+	if (f && fclose(f))
+		is_bad = true;
+	if (is_bad)
+		fprintf(stderr, "sumwire replay: %s: not written\n", path);
+	return is_bad ? SW_EIO : 0;
 }
 
 int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
 {
 	struct worker w = {.r = r, .m = &r->model};
 	struct sw_settings settings;
-	FILE *f;
 	int err;
 
 	sw_settings_init(&settings);
@@ -277,19 +345,11 @@ int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
 			(unsigned long long)w.n_wrong);
 		err = SW_ECORRUPT;
 	}
-	if (!err && r->report && sw_rank(w.client) == 0) {
-		f = fopen(r->report, "w");
-		if (!f ||
-			fprintf(f, "%.9g %.9g %.9g\n", out->iteration_s,
-				out->bytes_s, out->latency_s) < 0 ||
-			fclose(f)) {
-			fprintf(stderr, "sumwire replay: %s: not written\n",
-				r->report);
-			err = SW_EIO;
-		}
-	}
+	if (!err && r->report && sw_rank(w.client) == 0)
+		err = write_report(r->report, out);
 	sw_close(&w.client);
 	free(w.tensors);
 	free(w.handles);
+	free(w.times);
 	return err;
 }

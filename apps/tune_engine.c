@@ -107,7 +107,7 @@ static int begin_step(struct script *s, enum step step)
 	case OVER:
 		break;
 	}
-	return 1; /* the job may end */
+	return SW_REPLAY_OVER;
 }
 
 static void note(double *ms, double new_ms)
@@ -165,7 +165,7 @@ static int each(void *ctx, struct sw_client *client, double iteration_s)
 		return begin_step(s, TUNE);
 	}
 	if (s->step == OVER)
-		return 1;
+		return SW_REPLAY_OVER;
 	return s->step == GRID || s->step == GRID_LATER
 		       ? walk(s, v, iteration_s)
 		       : tune(s, v, iteration_s);

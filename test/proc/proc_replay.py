@@ -42,6 +42,7 @@ def check_policy(policy, *args):
     # nothing is faster than the optimum of BS-T1
     check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
     check(d["speedup_over_fifo"] > 0, d)
+    check(d["spread"] >= 0 and d["other_cores"] is not None, d)
     check("carry" in p.stderr, p.stderr)
     return d
 
@@ -66,6 +67,17 @@ def test_global_barrier():
     check(d["ideal_ms"] > 18 + 6.4, d)
 
 
+def test_tuned():
+    p = replay("--loopback", "--tune", "--rate", "500Mb/s", "--iters", "3",
+               "--dilate", "0.1", "--json")
+    if "without which this command was built" in p.stderr:
+        raise rig.Skip("built without LAPACK")
+    check(p.returncode == 0, p.stderr)
+    check("search 1, trial 10: " in p.stderr and "; kept partition" in
+          p.stderr, p.stderr)
+    check(json.loads(p.stdout)["iteration_ms"] > 0, p.stdout)
+
+
 def test_table():
     p = replay("--table", "--rate", "500Mb/s", "--iters", "1", "--dilate", "1",
                "--json")
@@ -83,6 +95,8 @@ def test_bad_input():
     for args, text in [(["--policy", "fito"], "did you mean fifo"),
                        (["--credit", "4000000"], "16000000B if it counts"),
                        (["--policy", "p3", "--credit", "1MiB"], "policy p3"),
+                       (["--policy", "fifo", "--tune"], "no knobs"),
+                       (["--table", "--tune"], "--table takes no --tune"),
                        (["--rate", "0Gb/s"], "out of range"),
                        (["--iters", "0"], "1 to")]:
         p = replay(*args)
