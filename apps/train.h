@@ -142,8 +142,8 @@ struct sw_train_sum {
 	bool is_polling;
 	enum sw_dtype dtype;
 	struct sw_train_traffic traffic;
-	struct sw_tune_live *tuner; /* rank 0's, from its second step on */
-	uint64_t step_ns;           /* when its last step ended */
+	struct sw_autotune *tuner; /* rank 0's, from its second step on */
+	uint64_t step_ns;          /* when its last step ended */
 	char text[SW_TRAIN_TEXT_BYTES];
 };
 
@@ -170,6 +170,7 @@ int sw_train_sum_end(
 /* sw_train_tune - a step has ended: rank 0 tells the tuner, which sets the
  * knobs of all workers (train_tune.c). */
 int sw_train_tune(struct sw_train_sum *s);
+void sw_train_tune_end(struct sw_train_sum *s);
 
 /* train_dtype.c: gradients in the dtype that travels.  No pointer needs
  * alignment beyond its element's; buffers do not overlap. */

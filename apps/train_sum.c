@@ -53,8 +53,8 @@ int sw_train_sum_open(
 
 void sw_train_sum_close(struct sw_train_sum *s)
 {
+	sw_train_tune_end(s);
 	sw_close(&s->client);
-	free(s->tuner);
 }
 
 uint32_t sw_train_sum_rank(const struct sw_train_sum *s, uint32_t *size)

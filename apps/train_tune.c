@@ -1,24 +1,15 @@
 /* train_tune.c - train --tune: rank 0 tunes the job by the time of its steps.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "apps/train.h"
 #include "engine/error.h"
 
 #if SW_HAVE_CMD_TUNE
-#include "apps/tune_live.h"
-
-#define SAMPLE_S 0.02 /* steps take a few milliseconds: told together */
+#include "apps/autotune.h"
+#include "pmd/host/sumwire.h"
 
 /* The first step, and with it the memory it touches, is not timed. */
-static int begin(struct sw_train_sum *s)
-{
-	s->tuner = calloc(1, sizeof(*s->tuner));
-	return s->tuner ? sw_tune_live_begin(s->tuner, s->client, 1, SAMPLE_S)
-			: SW_ENOMEM;
-}
-
 int sw_train_tune(struct sw_train_sum *s)
 {
 	uint64_t now_ns = sw_train_now_ns(), from_ns = s->step_ns;
@@ -27,13 +18,18 @@ int sw_train_tune(struct sw_train_sum *s)
 	if (sw_rank(s->client) != 0)
 		return 0;
 	s->step_ns = now_ns;
-	err = s->tuner ? sw_tune_live_told(
+	err = s->tuner ? sw_autotune_told(
 				 s->tuner, 1e-9 * (double)(now_ns - from_ns))
-		       : begin(s);
+		       : sw_autotune_open(s->client, &s->tuner);
 	if (err)
 		snprintf(s->text, sizeof(s->text), "--tune: %s",
 			sw_last_error(s->client));
 	return err;
+}
+
+void sw_train_tune_end(struct sw_train_sum *s)
+{
+	sw_autotune_close(&s->tuner);
 }
 
 #else
@@ -42,5 +38,10 @@ int sw_train_tune(struct sw_train_sum *s)
 	snprintf(s->text, sizeof(s->text),
 		"--tune needs LAPACK, without which this command was built");
 	return SW_ENOENT;
+}
+
+void sw_train_tune_end(struct sw_train_sum *s)
+{
+	(void)s;
 }
 #endif
