@@ -1,6 +1,8 @@
 # cases_train.py - trainings against torch's own DDP over gloo; torch_train.py
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
+import os
+import time
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -52,6 +54,24 @@ def case_equal_to_gloo():
             got, _ = train_sumwire(make, steps, cross_barrier=cross)
             check(got == want, f"{name}, cross_barrier={cross}: weights after "
                   f"{steps} steps are not gloo's, bit by bit")
+
+
+def case_tuned():
+    """Rank 0 searches while all train, and no result changes."""
+    want, _ = train_sumwire(models.OPTIMIZERS["SGD"])
+    model = models.Net(seed=hvd.rank())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    os.environ["SUMWIRE_TUNE"] = "1"
+    optimizer = hvd.DistributedOptimizer(
+        models.OPTIMIZERS["SGD"](model.parameters()), model.named_parameters())
+    del os.environ["SUMWIRE_TUNE"]
+    train(model, optimizer)
+    check(models.weights(model) == want, "weights are those without the tuner")
+    # long enough for a trial, on any machine
+    start, n = time.monotonic(), 0
+    while not hvd.broadcast_object(n >= 50 and time.monotonic() - start > 3):
+        train(model, optimizer, steps=10)
+        n += 10
 
 
 def case_barrier_is_crossed():

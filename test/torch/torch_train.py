@@ -1,6 +1,10 @@
 # torch_train.py - trainings against torch's own DDP over gloo
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+
 import torch_rig
+import rig
+from rig import check
 from torch_rig import TorchNet
 
 PARALLEL = ["ddp", "ddp_buffers", "comm_hook", "passes", "clipping",
@@ -18,6 +22,19 @@ def test_four_ranks():
     with TorchNet(4) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "gradients_in_bounds", "curves")
+
+
+def test_tuned():
+    if not os.path.exists(rig.program("apps/libsumwire-autotune.so.0")):
+        raise rig.Skip("built without LAPACK")
+    with TorchNet(2) as net:
+        net.start_all()
+        ranks = net.ranks_ok("cases_train.py", "tuned")
+        check("search 1, trial 1: " in ranks[0].log(), ranks[0].log())
+        check("search" not in ranks[1].log(), "one rank decides")
+        changes = [net.stats(a)["knob_changes"] for a in net.agents]
+        check(changes[0] > 0 and changes[0] == changes[1],
+              f"both agents went over as often: {changes}")
 
 
 def test_parallel():

@@ -87,6 +87,7 @@ class Client:
         self.local_rank = self.lib.sw_local_rank(self.pointer)
         self.local_size = self.lib.sw_local_size(self.pointer)
         self.failure = None  # of any push; the job does not survive one
+        self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
 
@@ -187,7 +188,24 @@ class Client:
             raise self.failure
         return True
 
+    def tune(self, iteration_s):
+        """The last iteration took that long: search for the partition and
+        credit of the whole job with which it is shortest.  One worker calls it
+        after each iteration; every decision is a line on stderr."""
+        lib = library.load_autotune()
+        with self.lock:
+            if self._tuner:
+                code = lib.sw_autotune_told(self._tuner, iteration_s)
+            else:
+                code = lib.sw_autotune_open(self.pointer,
+                                            ctypes.byref(self._tuner))
+            if code:
+                raise self._error(code)
+
     def leave(self):
         """Leave the job.  Memory of tensors stays as long as it is in use."""
         with self.lock:
+            if self._tuner:
+                library.load_autotune().sw_autotune_close(
+                    ctypes.byref(self._tuner))
             self.lib.sw_leave(self.pointer)

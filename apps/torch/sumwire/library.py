@@ -8,6 +8,7 @@ import functools
 import os
 
 SONAME = "libsumwire.so.0"
+AUTOTUNE = "libsumwire-autotune.so.0"
 
 # enum sw_dtype (sum/dtype.h): name, code, bytes
 DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
@@ -60,6 +61,11 @@ SIGNATURES = {
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
     "sw_error_name": (ctypes.c_char_p, [INT]),
 }
+AUTOTUNE_SIGNATURES = {
+    "sw_autotune_open": (INT, [POINTER, ctypes.POINTER(POINTER)]),
+    "sw_autotune_told": (INT, [POINTER, ctypes.c_double]),
+    "sw_autotune_close": (None, [ctypes.POINTER(POINTER)]),
+}
 
 
 def candidates():
@@ -81,6 +87,37 @@ def check_settings(lib, path):
                           f"expects: install both from one checkout")
 
 
+def declare(lib, path, signatures):
+    """Tell ctypes what the functions look like."""
+    for name, (result, arguments) in signatures.items():
+        try:
+            function = getattr(lib, name)
+        except AttributeError:
+            raise ImportError(
+                f"{path} has no {name}: it is of another release than this "
+                f"package; install both from one checkout") from None
+        function.restype, function.argtypes = result, arguments
+
+
+@functools.lru_cache(maxsize=None)
+def load_autotune():
+    """The library of apps/autotune.h: beside libsumwire, in a build/ that
+    holds both, or where the system's linker finds it."""
+    beside = os.path.dirname(load()._name)
+    tried = []
+    for path in (os.path.join(beside, AUTOTUNE),
+                 os.path.join(beside, "..", "..", "apps", AUTOTUNE), AUTOTUNE):
+        try:
+            lib = ctypes.CDLL(path)
+        except OSError as e:
+            tried.append(str(e))
+            continue
+        declare(lib, path, AUTOTUNE_SIGNATURES)
+        return lib
+    raise ImportError(f"{AUTOTUNE} was not found ({'; '.join(tried)}): sumwire "
+                      f"was built without LAPACK, which the tuner needs")
+
+
 @functools.lru_cache(maxsize=None)
 def load():
     """The library, once per process."""
@@ -91,14 +128,7 @@ def load():
         except OSError as e:
             tried.append(str(e))
             continue
-        for name, (result, arguments) in SIGNATURES.items():
-            try:
-                function = getattr(lib, name)
-            except AttributeError:
-                raise ImportError(
-                    f"{path} has no {name}: it is of another release than this "
-                    f"package; install both from one checkout") from None
-            function.restype, function.argtypes = result, arguments
+        declare(lib, path, SIGNATURES)
         check_settings(lib, path)
         return lib
     raise ImportError(

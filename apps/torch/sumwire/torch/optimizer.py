@@ -5,7 +5,7 @@ import contextlib
 import torch
 
 from sumwire.torch import asynchronous as asynchronous_step
-from sumwire.torch import ops
+from sumwire.torch import ops, tuning
 from sumwire.torch.compression import Compression
 from sumwire.torch.crossing import Crossing
 from sumwire.torch.gradients import Gradients
@@ -55,6 +55,8 @@ class Distributed:
             self._is_to_synchronize = True
 
     def step(self, closure=None):
+        if self._steps is not None:
+            self._steps.ended()
         self.finish_updates()
         if not self._is_to_synchronize:
             return super().step(closure)
@@ -164,7 +166,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                          compression=Compression.none,
                          backward_passes_per_step=1, op=ops.Average,
                          sparse_as_dense=False, cross_barrier=None,
-                         asynchronous=None):
+                         asynchronous=None, tune=None):
     """The optimizer, stepping with the gradients of all workers.
 
     It is a new object of a subclass of the optimizer's class which shares
@@ -185,6 +187,12 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               parameters that the servers keep, and takes those.
                               In a job of [job] mode asynchronous only.  None:
                               as BYTEPS_ENABLE_ASYNC says
+    tune                      True: rank 0 searches for the partition and credit
+                              of the job with which steps are shortest, by the
+                              time of its own, and says on stderr what it
+                              decides.  Of several optimizers the first one's
+                              steps count; asynchronous ones have none.  None:
+                              as SUMWIRE_TUNE says
     """
     if isinstance(optimizer, (Distributed, asynchronous_step.Asynchronous)):
         raise ValueError("the optimizer is distributed already")
@@ -202,6 +210,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     new.__dict__.pop("step", None)
     new._is_to_synchronize = True
     new._crossing = None
+    new._steps = tuning.steps(tune)
     new._gradients = Gradients(named, compression, ops.choose_op(None, op),
                                backward_passes_per_step, sparse_as_dense)
     if is_crossing:
