@@ -128,6 +128,20 @@ def test_first_bad_exit_code():
         check("rank 2 ended" not in p.log(), "blames who was told to end")
 
 
+def test_asynchronous():
+    """The others go on as long as they like; the first bad code is kept."""
+    text = ("[ $RANK = 1 ] && exit 7; [ $RANK = 2 ] && kill -9 $$; sleep 1; "
+            "echo went on")
+    with shell(text, "-np", "3", "--asynchronous", "--grace", "10ms") as p:
+        got = p.wait(SHORT_S)
+        check(got in (7, 137), f"exit code {got}")
+        for end in ("rank 1 ended with exit code 7",
+                    "rank 2 was killed by signal 9"):
+            check(end in p.log(), f"it does not say: {end}")
+        check(p.out() == "[0] went on\n" and "SIGTERM" not in p.log(),
+              "rank 0 was ended")
+
+
 def test_killed_rank_is_named():
     """The others learn of it through sumwire and say who it was."""
     args = client("--tensor", "t:1000000:f32", "--steps", "2")

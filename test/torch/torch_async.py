@@ -1,12 +1,14 @@
 # torch_async.py - asynchronous training over real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import re
 import signal
+import tempfile
 
 import torch_rig
 import rig
 from rig import check
-from torch_rig import TorchNet
+from torch_rig import HERE, ROOT, TorchNet
 
 ASYNC = {"mode": "asynchronous"}
 
@@ -33,6 +35,26 @@ def test_a_rank_is_killed():
         check(got == -signal.SIGKILL, f"rank 1 ended with {got}")
         zero.wait_ok(rig.RUN_S)
         check("ok death\n" in zero.out(), "rank 0 went on")
+
+
+def test_sumwire_run():
+    """Its server and agents are of that mode, and it does not end the others
+    when a rank has died."""
+    with tempfile.TemporaryDirectory() as folder:
+        p = rig.Process("run", folder, [
+            "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
+            "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
+            "SUMWIRE_LIBRARY=" + rig.program("pmd/host/libsumwire.so.0"),
+            f"TEST_STORE={folder}/store", rig.sumwire(), "run",
+            "--asynchronous", "--grace", "10ms", "-np", "2",
+            torch_rig.python(), os.path.join(HERE, "cases_async.py"), "death"])
+        try:
+            p.wait_error("rank 1 was killed by signal 9",
+                         code=128 + signal.SIGKILL)
+            check("[0] ok death\n" in p.out(), "rank 0 went on")
+        finally:
+            print(p.out() + p.log())
+            p.destroy()
 
 
 def test_mode_of_the_job():

@@ -1,0 +1,139 @@
+# torch_launch.py - the ways to start a training: pip, sumwire run, launchers
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import torch_rig
+import rig
+from proc_launch import Mpirun, Srun, launch
+from rig import Skip, check
+from slurm import Slurm, free_port
+from torch_rig import HERE, ROOT, TorchNet
+
+N = 2
+PIP_S = 120
+
+
+def readme_script():
+    """The script that apps/torch/README.md promises to work."""
+    with open(os.path.join(ROOT, "apps", "torch", "README.md"),
+              encoding="utf-8") as f:
+        return re.search("```python\n(.*?)```", f.read(), re.DOTALL)[1]
+
+
+def python_has(*modules):
+    return subprocess.run(
+        [torch_rig.python(), "-c", "import " + ", ".join(modules)], check=False,
+        stderr=subprocess.DEVNULL).returncode == 0
+
+
+def pip_install(folder):
+    """The package, into a folder of its own; the checkout stays as it is."""
+    if not python_has("pip"):
+        raise Skip(f"{torch_rig.python()} has no pip (test/packages)")
+    source = os.path.join(folder, "source")
+    shutil.copytree(os.path.join(ROOT, "apps", "torch"), source)
+    target = os.path.join(folder, "site")
+    can_build = python_has("setuptools", "wheel")
+    p = subprocess.run(
+        [torch_rig.python(), "-m", "pip", "install", "--no-deps", "--target",
+         target, *(["--no-build-isolation"] if can_build else []), source],
+        capture_output=True, text=True, check=False, timeout=PIP_S)
+    if p.returncode and not can_build:
+        raise Skip("neither setuptools and wheel are installed, nor can pip "
+                   "fetch them")
+    check(not p.returncode, f"pip: {p.stdout}{p.stderr}")
+    return target
+
+
+def run_elsewhere(folder, path):
+    """The README's script by sumwire run, from a folder outside of the
+    checkout."""
+    script = os.path.join(folder, "train.py")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(readme_script() + "import sumwire\nprint(sumwire.__file__)\n")
+    p = rig.Process("run", folder, [
+        "env", "-C", folder, f"PYTHONPATH={path}", "OMP_NUM_THREADS=1",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "SUMWIRE_LIBRARY=" + rig.program("pmd/host/libsumwire.so.0"),
+        rig.sumwire(), "run", "-np", str(N), torch_rig.python(), "train.py"])
+    try:
+        p.wait_ok()
+    finally:
+        print(p.out() + p.log())
+        p.destroy()
+    losses = dict(re.findall(r"^\[\d\] (\d) ([\d.e-]+)$", p.out(), re.M))
+    check(sorted(losses) == ["0", "1"] and losses["0"] == losses["1"],
+          f"losses by rank: {losses}")
+    check(p.out().count(f"{path}/sumwire/__init__.py") == N,
+          f"the package is not that of {path}")
+
+
+def test_readme():
+    with tempfile.TemporaryDirectory() as folder:
+        run_elsewhere(folder, os.path.join(ROOT, "apps", "torch"))
+
+
+def test_pip_install():
+    with tempfile.TemporaryDirectory() as folder:
+        run_elsewhere(folder, pip_install(folder))
+
+
+def ranks_of(launcher):
+    """Local ranks of one agent; then a rank at each of two."""
+    for local in ((N,), (1,) * N):
+        with TorchNet(len(local), local=local) as net:
+            net.start_all()
+            agent = "0" if len(local) == 1 else "$R"
+            p = launch(net, launcher, "ranks", "\n".join([
+                f"export SUMWIRE_AGENT=agent{agent}.sock TEST_RANK=$R",
+                "export SUMWIRE_LIBRARY=" + rig.program(
+                    "pmd/host/libsumwire.so.0"),
+                "export PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
+                "export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1",
+                f"exec {torch_rig.python()} "
+                f"{os.path.join(HERE, 'cases_launch.py')} {local[0]}"]))
+            p.wait_ok()
+            for rank in range(N):
+                check(f"rank {rank} of {N} is right\n" in p.out(),
+                      f"{rank} in {p.out()}")
+
+
+def test_mpirun():
+    ranks_of(Mpirun())
+
+
+def test_slurm():
+    with tempfile.TemporaryDirectory(prefix="sumwire-torch-") as folder, \
+            Slurm(folder) as slurm:
+        ranks_of(Srun(slurm, "none", "SLURM_PROCID"))
+
+
+def test_torchrun():
+    """Ranks by its variables, all at one agent."""
+    with tempfile.TemporaryDirectory() as logs, \
+            TorchNet(1, local=(N,)) as net:
+        net.start_all()
+        pairs = net.environment(0)
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE",
+                     "SUMWIRE_LAUNCHER"):
+            del pairs[name]
+        p = net.run("torchrun", "/usr/bin/env", "-u", "SUMWIRE_LAUNCHER",
+                    *[f"{k}={v}" for k, v in pairs.items()],
+                    torch_rig.python(), "-m", "torch.distributed.run",
+                    # not --standalone, which needs this host's name resolved
+                    "--nnodes=1", f"--master_port={free_port()}",
+                    "--nproc_per_node", str(N),
+                    # PyTorch 1.13 cannot do without them on Python 3.11.
+                    "--redirects=1", "--tee=1", "--log_dir", logs,
+                    os.path.join(HERE, "cases_ops.py"), "ranks", "sums")
+        p.wait_ok()
+        check(p.out().count("ok ranks") == N and p.out().count("ok sums") == N,
+              "two ranks ran")
+
+
+if __name__ == "__main__":
+    torch_rig.main(dict(globals()))
