@@ -36,6 +36,12 @@ def same(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and bool((a == b).all())
 
 
+def is_near(a, b, eps):
+    """But for what the order of adding changes."""
+    return a.dtype == b.dtype and a.shape == b.shape and bool(
+        ((a - b).abs() <= 4 * eps * (1 + b.abs())).all())
+
+
 def is_sum(got, x):
     """Within the rounding of an f32 sum in any order."""
     bound = 4 * 2 ** -24 * gloo_sum(x.abs())
@@ -133,9 +139,50 @@ def case_handles():
     for shape in [(3,), (4, 5), (3,)]:  # one name, other shapes
         check(same(hvd.allreduce(torch.ones(shape), name="reshaped"),
                    torch.ones(shape)), "a name whose shape changes")
+
+
+def case_new_names():
+    """More new names than a job has declarations; ranks may wait for other
+    things first."""
+    xs = [torch.full((64,), float(i)) for i in range(600)]
+    handles = [hvd.allreduce_async(x, op=hvd.Sum, name=f"new{i}")
+               for i, x in enumerate(xs)]
+    for x in xs:
+        x.zero_()  # not in place: it is the caller's again
+    if hvd.rank() % 2:
+        hvd.barrier()
+    for i, h in reversed(list(enumerate(handles))):
+        check(bool((hvd.synchronize(h) == i * hvd.size()).all()), f"new{i}")
+    if hvd.rank() % 2 == 0:
+        hvd.barrier()
+
+
+def case_groups():
+    """Several tensors by one handle; several types, odd layouts, no elements."""
+    xs = [sample(torch.float32, (100 + i,), i) for i in range(20)]
     out = hvd.grouped_allreduce(xs, op=hvd.Sum, name="group")
-    check(all(is_sum(y, x) for x, y in zip(xs, out)),
-          "grouped")
+    check(all(is_sum(y, x) for x, y in zip(xs, out)), "grouped")
+    mixed = [sample(torch.float32, (3, 5)).t(), torch.empty(0, 2),
+             sample(torch.int64, (7,)) - 9, sample(torch.bfloat16, (4, 1)),
+             torch.tensor(2.0)]
+    for name in (None, "mixed"):
+        h = hvd.grouped_allreduce_async(mixed, name=name, prescale_factor=2)
+        while not hvd.poll(h):
+            pass
+        for x, y in zip(mixed, hvd.synchronize(h)):
+            want = hvd.allreduce(x, prescale_factor=2)
+            eps = (torch.finfo(x.dtype).eps if x.is_floating_point() else 0)
+            check(is_near(y, want, eps), f"{x.dtype} {tuple(x.shape)}: {y}")
+    ours = [x.clone() for x in xs]
+    check(hvd.grouped_allreduce_(ours, compression=hvd.Compression.bf16)[0] is
+          ours[0], "in place")
+    for x, y in zip(xs, ours):
+        want = hvd.allreduce(x, compression=hvd.Compression.bf16)
+        check(is_near(y, want, 2 ** -7), "a compressed group")
+    other = [torch.ones(2 + hvd.rank()), torch.ones(4 - hvd.rank())]
+    with raises(ValueError, "group other", "'0'", "(2,) on rank 0",
+                "(3,) on rank 1"):
+        hvd.grouped_allreduce(other, name="other")
 
 
 def case_compression():
@@ -209,6 +256,10 @@ def case_refused():
         hvd.allreduce_async(torch.ones(3), name="twice")
     check(same(hvd.synchronize(h), torch.full((3,), float(n))),
           "the first of two survives the refusal of the second")
+    with raises(TypeError, "process_set", "all ranks"):
+        hvd.allreduce(torch.ones(3), process_set=[0])
+    with raises(TypeError, "no argument 'nmae'"):
+        hvd.allreduce(torch.ones(3), nmae="x")
     with raises(AttributeError, "allgather", "broadcast_object"):
         hvd.allgather(torch.ones(3))
     with raises(AttributeError, "no attribute 'alreduce'"):

@@ -139,30 +139,35 @@ class Client:
 
     def push(self, tensor, step):
         """Start to replace the tensor by its sum.  One push at a time."""
-        self._begin(tensor, self.lib.sw_push_pull, step)
+        with self.lock:
+            self._begun(tensor, self.lib.sw_push_pull(
+                self.pointer, tensor.pointer, step, self._handle_at))
 
     def broadcast(self, tensor, root, step):
         """Start to replace the tensor by the root's; a push like any other."""
-        self._begin(tensor, self.lib.sw_broadcast, root, step)
-
-    def _begin(self, tensor, function, *numbers):
         with self.lock:
-            code = function(self.pointer, tensor.pointer, *numbers,
-                            self._handle_at)
-            if code:
-                raise self._error(code)
-            tensor.handle = self._handle.value
+            self._begun(tensor, self.lib.sw_broadcast(
+                self.pointer, tensor.pointer, root, step, self._handle_at))
+
+    def _begun(self, tensor, code):
+        if code:
+            raise self._error(code)
+        tensor.handle = self._handle.value
 
     def is_done(self, tensor):
         """Has the tensor's push ended?  True also when none is open."""
+        if tensor.handle is None and not self.failure:
+            return True
         with self.lock:
-            if tensor.handle is None:
-                return self._ended(tensor, 0)
-            code = self.lib.sw_poll(self.pointer, tensor.handle)
+            code = 0
+            if tensor.handle is not None:
+                code = self.lib.sw_poll(self.pointer, tensor.handle)
             return self._ended(tensor, code)
 
     def wait(self, tensor):
         """Block until the tensor's push has ended."""
+        if tensor.handle is None and not self.failure:
+            return
         for _ in range(0, self.wait_timeout_s, SLICE_S):
             with self.lock:
                 code = 0

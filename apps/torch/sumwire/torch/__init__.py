@@ -12,12 +12,14 @@ from sumwire.torch.broadcasts import (
     broadcast_optimizer_state, broadcast_parameters)
 from sumwire.torch.channel import broadcast_object
 from sumwire.torch.compression import Compression
+from sumwire.torch.group import (
+    grouped_allreduce, grouped_allreduce_, grouped_allreduce_async,
+    grouped_allreduce_async_)
 from sumwire.torch.job import (
     init, is_initialized, local_rank, local_size, rank, shutdown, size)
 from sumwire.torch.ops import (
     Average, Sum, allreduce, allreduce_, allreduce_async, allreduce_async_,
-    barrier, grouped_allreduce, grouped_allreduce_, grouped_allreduce_async_,
-    poll, push_pull, push_pull_async, push_pull_async_inplace,
+    barrier, poll, push_pull, push_pull_async, push_pull_async_inplace,
     push_pull_inplace, synchronize)
 from sumwire.torch.optimizer import DistributedOptimizer
 from sumwire.torch.parallel import DistributedDataParallel, allreduce_hook
@@ -28,7 +30,8 @@ __all__ = [
     "allreduce_async", "allreduce_async_", "allreduce_hook", "barrier",
     "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
     "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters",
-    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async_",
+    "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
+    "grouped_allreduce_async_",
     "init", "is_initialized", "local_rank", "local_size", "poll", "push_pull",
     "push_pull_async", "push_pull_async_inplace", "push_pull_inplace", "rank",
     "shutdown", "size", "synchronize"]

@@ -16,17 +16,23 @@ _job = None
 
 
 class Shared:
-    """A declared tensor; flat is a torch view of its shared memory."""
-    __slots__ = ("tensor", "flat", "n_pushes")
+    """A declared tensor; flat is a torch view of its shared memory, shaped the
+    one that was asked for last."""
+    __slots__ = ("tensor", "flat", "shaped", "n_pushes")
 
     def __init__(self, tensor, dtype):
         self.tensor = tensor
-        self.flat = torch.frombuffer(tensor.memory, dtype=dtype)
+        self.flat = self.shaped = torch.frombuffer(tensor.memory, dtype=dtype)
         self.n_pushes = 0
 
     @property
     def name(self):
         return self.tensor.name
+
+    def view(self, shape):
+        if self.shaped.shape != shape:
+            self.shaped = self.flat.view(shape)
+        return self.shaped
 
 
 class Job:
@@ -36,6 +42,7 @@ class Job:
         self.client = client
         self.rank, self.size = client.rank, client.size
         self.to_finish = set()  # optimizers with updates to be done
+        self.new = []  # of declare_later
 
     def leave(self):
         """Others may still wait for what this process has pushed."""
@@ -52,6 +59,16 @@ class Job:
              for name, n, dtype, priority in descs], is_async)
         return [Shared(t, d[2]) for t, d in zip(tensors, descs)]
 
+    def declare_later(self, call):
+        """Declare call.desc and then call.begin(), when anybody waits: so names
+        that are new share one declaration, of which a job has 256."""
+        self.new.append(call)
+
+    def declare_new(self):
+        new, self.new = self.new, []
+        for call, shared in zip(new, self.declare([c.desc for c in new])):
+            call.begin(shared)
+
     def push(self, shared, step=None):
         """Start to sum; step defaults to the number of pushes so far."""
         step = shared.n_pushes if step is None else step
@@ -64,9 +81,13 @@ class Job:
         shared.n_pushes += 1
 
     def is_done(self, shared):
+        if self.new:
+            self.declare_new()
         return self.client.is_done(shared.tensor)
 
     def wait(self, shared):
+        if self.new:
+            self.declare_new()
         self.client.wait(shared.tensor)
 
 

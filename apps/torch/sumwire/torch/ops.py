@@ -1,9 +1,12 @@
 # ops.py - sums of single tensors: allreduce, push_pull, handles
 # SPDX-License-Identifier: BSD-3-Clause
+import heapq
+
 import torch
 
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current
+from sumwire.torch.unsupported import refuse
 
 
 class Op:
@@ -33,41 +36,74 @@ def choose_op(average, op):
 class Place:
     """A name of allreduce: one declared tensor per size and type it has had."""
 
-    def __init__(self, name):
+    def __init__(self, name, number=None):
         self.name = name
+        self.number = number  # of those without a name
         self.made = {}
         self.is_open = False
 
-    def take(self, n, dtype, priority):
-        job = current()
-        shared = self.made.get((n, dtype))
-        if shared is None:
-            # Counting, not the size, makes the name: so other workers that
-            # have another size here are found out when it is declared.
-            count = f"#{len(self.made) + 1}" if self.made else ""
-            [shared] = job.declare([(self.name + count, n, dtype, priority)])
-            self.made[n, dtype] = shared
-        self.is_open = True
-        return shared
+    def next_name(self):
+        """That of one more tensor.  Counting, not the size, makes it: so other
+        workers that have another size here are found out when it is
+        declared."""
+        return self.name + (f"#{len(self.made) + 1}" if self.made else "")
 
 
 class Call:
-    """An operation that has begun and not been synchronized.  view is the
-    tensor in shared memory, None when there are no elements."""
-    __slots__ = ("place", "shared", "view", "output", "op", "factor")
+    """An operation that has begun and not been synchronized.  shared and view
+    are the tensor in shared memory, None when there are no elements; source is
+    what is to be sent once that is declared."""
+    __slots__ = ("place", "shared", "view", "output", "op", "factor", "source",
+                 "prescale", "desc")
 
     def __init__(self, output, op, factor):
-        self.place = self.shared = self.view = None
+        self.place = self.shared = self.view = self.source = None
         self.output, self.op, self.factor = output, op, factor
 
+    def begin(self, shared):
+        """The tensor is declared: send the source."""
+        if self.shared is None:
+            self.place.made[self.desc[1:3]] = shared
+        self.shared = shared
+        source, self.source = self.source, None
+        if source.requires_grad:
+            source = source.detach()
+        self.view = shared.view(source.shape)
+        self.view.copy_(source if self.prescale == 1
+                        else source * self.prescale)
+        current().push(shared)
+
+    def check_begun(self):
+        if self.source is not None:
+            current().declare_new()
+        if self.source is not None:
+            raise RuntimeError(f"'{self.desc[0]}' was not declared; an error "
+                               f"before this one has said why")
+
+    def is_done(self):
+        self.check_begun()
+        return self.shared is None or current().is_done(self.shared)
+
+    def close(self):
+        """Others may have its place."""
+        if self.place is not None:
+            calls().give_back(self.place)
+
     def finish(self):
-        """The result, written into output."""
-        with torch.no_grad():
-            if self.shared is not None:
-                current().wait(self.shared)
-                self.output.copy_(self.view)
-            divide(self.output, self.op, self.factor)
+        """Wait, and return the result."""
+        self.check_begun()
+        if self.shared is not None:
+            current().wait(self.shared)
+            self.take()
         return self.output
+
+    def take(self):
+        """The result, written into output."""
+        output = self.output
+        if output.requires_grad:  # only then: no_grad costs as much as a copy
+            output = output.detach()
+        output.copy_(self.view)
+        divide(output, self.op, self.factor)
 
 
 def divide(output, op, factor):
@@ -94,6 +130,8 @@ class Calls:
 
     def __init__(self):
         self.places = {}
+        self.unnamed, self.free = [], []  # all, numbers of those not open
+        self.groups = set()  # names and contents that all workers agree on
         self.open = {}
         self.n_handles = 0
 
@@ -101,17 +139,29 @@ class Calls:
         """The place of a name; without one the first that is not open, which
         is the same on all workers since they make the same calls."""
         if name is None:
-            i = 0
-            while (f"unnamed.{i}" in self.places and
-                   self.places[f"unnamed.{i}"].is_open):
-                i += 1
-            name = f"unnamed.{i}"
-        place = self.places.setdefault(name, Place(name))
+            place = self.unnamed_place()
+        else:
+            place = self.places.get(name)
+            if place is None:
+                place = self.places[name] = Place(name)
         if place.is_open:
             raise ValueError(f"the name '{name}' is in use: synchronize its "
                              f"handle before the next call, or use another "
                              f"name")
+        place.is_open = True
         return place
+
+    def unnamed_place(self):
+        if self.free:
+            return self.unnamed[heapq.heappop(self.free)]
+        number = len(self.unnamed)
+        self.unnamed.append(Place(f"unnamed.{number}", number))
+        return self.unnamed[number]
+
+    def give_back(self, place):
+        place.is_open = False
+        if place.number is not None:
+            heapq.heappush(self.free, place.number)
 
 
 def calls():
@@ -134,14 +184,11 @@ def check_tensor(tensor):
 def open_place(call, name, n, wire, priority):
     """Give the call a declared tensor of its own until it is synchronized."""
     call.place = calls().place(name)
-    call.shared = call.place.take(n, wire, priority)
-
-
-def begin(call):
-    """Push what was written into the call's view; returns the handle."""
-    if call.shared is not None:
-        current().push(call.shared)
-    return hold(call)
+    call.shared = call.place.made.get((n, wire))
+    if call.shared is None:
+        [call.shared] = current().declare([(call.place.next_name(), n, wire,
+                                            priority)])
+        call.place.made[n, wire] = call.shared
 
 
 def hold(call):
@@ -159,13 +206,19 @@ def start(tensor, output, name, op, priority, compression, prescale, postscale):
     call = Call(output, op, postscale)
     if op is Average and is_scaled_first(tensor.dtype):
         prescale /= current().size
-    if tensor.numel():
-        open_place(call, f"allreduce.{name}" if name else None, tensor.numel(),
-                   wire, priority)
-        call.view = call.shared.flat.view(tensor.shape)
-        with torch.no_grad():
-            call.view.copy_(tensor if prescale == 1 else tensor * prescale)
-    return begin(call)
+    n = tensor.numel()
+    if n:
+        call.place = place = calls().place(f"allreduce.{name}" if name else None)
+        call.source, call.prescale = tensor, prescale
+        shared = call.shared = place.made.get((n, wire))
+        if shared is not None:
+            call.begin(shared)
+        else:
+            if output is not tensor:  # which the caller may change meanwhile
+                call.source = output.copy_(tensor.detach())
+            call.desc = place.next_name(), n, wire, priority
+            current().declare_later(call)
+    return hold(call)
 
 
 def open_call(handle):
@@ -178,33 +231,33 @@ def open_call(handle):
 
 def poll(handle):
     """Would synchronize(handle) return at once?  Never blocks."""
-    call = open_call(handle)
-    return call.shared is None or current().is_done(call.shared)
+    return open_call(handle).is_done()
 
 
 def synchronize(handle):
     """Wait for an operation; returns its result and ends the handle."""
     call = open_call(handle)
     del calls().open[handle]
-    if call.place is not None:
-        call.place.is_open = False
+    call.close()
     return call.finish()
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None,
                      prescale_factor=1.0, postscale_factor=1.0, priority=0,
-                     compression=Compression.none):
+                     compression=Compression.none, **more):
     """Begin to replace tensor by its average (or sum) over all workers.
     Returns a handle for poll and synchronize; until then it must not be used.
     name: the same on all workers; without one, calls are matched by order."""
+    refuse(more)
     return start(tensor, tensor, name, choose_op(average, op), priority,
                  compression, prescale_factor, postscale_factor)
 
 
 def allreduce_async(tensor, average=None, name=None, op=None,
                     prescale_factor=1.0, postscale_factor=1.0, priority=0,
-                    compression=Compression.none):
+                    compression=Compression.none, **more):
     """As allreduce_async_, into a new tensor."""
+    refuse(more)
     check_tensor(tensor)
     return start(tensor, torch.empty_like(tensor, requires_grad=False), name,
                  choose_op(average, op), priority, compression,
@@ -220,40 +273,27 @@ class Allreduce(torch.autograd.Function):
     """The gradient of a sum over workers is the sum of the gradients."""
 
     @staticmethod
-    def forward(ctx, tensor, args, kwargs):
-        ctx.args, ctx.kwargs = args, kwargs
-        return synchronize(allreduce_async(tensor, *args, **kwargs))
+    def forward(ctx, tensor, options):
+        ctx.options = options
+        return synchronize(allreduce_async(tensor, **options))
 
     @staticmethod
     def backward(ctx, grad):
-        return allreduce(grad, *ctx.args, **ctx.kwargs), None, None
+        return allreduce(grad, **ctx.options), None
 
 
-def allreduce(tensor, *args, **kwargs):
+def allreduce(tensor, average=None, name=None, compression=Compression.none,
+              op=None, prescale_factor=1.0, postscale_factor=1.0, **rest):
     """The average (or sum) of tensor over all workers, as a new tensor;
-    arguments as of allreduce_async.  Gradients flow through it."""
+    arguments as of allreduce_async, in Horovod's order.  Gradients flow
+    through it."""
+    options = {"average": average, "name": name, "compression": compression,
+               "op": op, "prescale_factor": prescale_factor,
+               "postscale_factor": postscale_factor, **rest}
     check_tensor(tensor)
     if tensor.requires_grad and torch.is_grad_enabled():
-        return Allreduce.apply(tensor, args, kwargs)
-    return synchronize(allreduce_async(tensor, *args, **kwargs))
-
-
-def grouped_allreduce_async_(tensors, average=None, name=None, op=None, **rest):
-    """allreduce_async_ of several tensors; returns a list of handles."""
-    return [allreduce_async_(t, average, f"{name}.{i}" if name else None, op,
-                             **rest) for i, t in enumerate(tensors)]
-
-
-def grouped_allreduce_(tensors, average=None, name=None, op=None, **rest):
-    """allreduce_ of several tensors, all on their way together."""
-    return [synchronize(h) for h in
-            grouped_allreduce_async_(tensors, average, name, op, **rest)]
-
-
-def grouped_allreduce(tensors, average=None, name=None, op=None, **rest):
-    """allreduce of several tensors, all on their way together."""
-    return grouped_allreduce_([t.detach().clone() for t in tensors], average,
-                              name, op, **rest)
+        return Allreduce.apply(tensor, options)
+    return synchronize(allreduce_async(tensor, **options))
 
 
 def barrier():

@@ -9,6 +9,7 @@ from sumwire.torch import ops, tuning
 from sumwire.torch.compression import Compression
 from sumwire.torch.crossing import Crossing
 from sumwire.torch.gradients import Gradients
+from sumwire.torch.unsupported import refuse
 
 
 def check_names(optimizer, named):
@@ -166,7 +167,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                          compression=Compression.none,
                          backward_passes_per_step=1, op=ops.Average,
                          sparse_as_dense=False, cross_barrier=None,
-                         asynchronous=None, tune=None):
+                         asynchronous=None, tune=None, **more):
     """The optimizer, stepping with the gradients of all workers.
 
     It is a new object of a subclass of the optimizer's class which shares
@@ -194,6 +195,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               steps count; asynchronous ones have none.  None:
                               as SUMWIRE_TUNE says
     """
+    refuse(more)
     if isinstance(optimizer, (Distributed, asynchronous_step.Asynchronous)):
         raise ValueError("the optimizer is distributed already")
     check_passes(backward_passes_per_step)

@@ -90,7 +90,8 @@ def allreduce_hook(state, bucket):
                        bucket.index())
         call.view = call.shared.flat
         call.view.copy_(buffer / job.size)
-    waiting.append((ops.begin(call), torch.futures.Future()))
+        job.push(call.shared)
+    waiting.append((ops.hold(call), torch.futures.Future()))
     future = waiting[-1][1]
     if bucket.is_last():
         while waiting:

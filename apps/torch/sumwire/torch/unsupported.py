@@ -18,10 +18,15 @@ NEAREST = {
     "allgather": NO_GATHER,
     "allgather_async": NO_GATHER,
     "allgather_object": NO_GATHER,
+    "grouped_allgather": NO_GATHER,
+    "grouped_allgather_async": NO_GATHER,
     "alltoall": NO_TENSOR_OPS,
     "alltoall_async": NO_TENSOR_OPS,
     "reducescatter": "use allreduce and take this rank's part",
     "reducescatter_async": "use allreduce_async and take this rank's part",
+    "grouped_reducescatter": "use grouped_allreduce and take this rank's part",
+    "grouped_reducescatter_async": "use grouped_allreduce_async and take this "
+                                   "rank's part",
     "join": "let all ranks make the same number of steps; a rank without data "
             "can call step() without backward(), which sends zeros",
     "declare": "not needed: tensors are declared when they are used first",
@@ -31,6 +36,9 @@ NEAREST = {
     "run": "start the script with: sumwire run -np N python3 SCRIPT",
     "ProcessSet": "every operation is over all ranks of the job",
     "add_process_set": "every operation is over all ranks of the job",
+    "remove_process_set": "every operation is over all ranks of the job",
+    "global_process_set": "every operation is over all ranks of the job",
+    "is_homogeneous": "compare local_size() of all ranks by allreduce",
     "cross_size": "use size() // local_size()",
     "cross_rank": "use rank() // local_size()",
     "start_timeline": "read counters with: sumwire stats SOCKET",
@@ -41,5 +49,32 @@ NEAREST = {
     "mpi_threads_supported": "sumwire needs no MPI",
     "nccl_built": "sumwire needs no NCCL",
     "gloo_built": "sumwire needs no gloo",
+    "gloo_enabled": "sumwire needs no gloo",
+    "cuda_built": "sumwire is not built against CUDA",
+    "rocm_built": "sumwire is not built against ROCm",
+    "ccl_built": "sumwire needs no oneCCL",
+    "ddl_built": "sumwire needs no DDL",
     "sparse_allreduce_async": "give to_dense() to allreduce_async",
 }
+
+# The same for arguments.
+NEAREST_ARGUMENT = {
+    "process_set": "every operation is over all ranks of the job",
+    "gradient_predivide_factor": "averages are divided before they are added; "
+                                 "use op=Sum and scale the loss",
+    "num_groups": "not needed: small tensors leave as they are, large ones in "
+                  "parts",
+    "groups": "not needed: small tensors leave as they are, large ones in "
+              "parts",
+    "staleness": "give asynchronous=True",
+}
+
+
+def refuse(arguments):
+    """An error for arguments that a function does not have."""
+    for name, value in arguments.items():
+        nearest = NEAREST_ARGUMENT.get(name)
+        if nearest is None:
+            raise TypeError(f"there is no argument '{name}'")
+        if value not in (None, 0, 1):  # Horovod's defaults change nothing
+            raise TypeError(f"sumwire.torch has no argument {name}: {nearest}")

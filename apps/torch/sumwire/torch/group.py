@@ -1,0 +1,120 @@
+# group.py - sums of several tensors that travel as one
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tensors of one type lie in one declared tensor, one behind the other: so a
+small one costs two copies and nothing else."""
+import torch
+
+from sumwire.torch import ops
+from sumwire.torch.channel import agree, describe
+from sumwire.torch.compression import Compression, wire_dtype
+from sumwire.torch.job import current
+from sumwire.torch.unsupported import refuse
+
+
+class Packed(ops.Call):
+    """The tensors of a group that have one type."""
+    __slots__ = ("outputs", "dtype")
+
+    def fill(self, tensors, prescale):
+        flat = [t.detach().reshape(-1) for t in tensors]
+        if prescale == 1 and self.view.dtype == self.dtype:
+            torch.cat(flat, out=self.view)
+        else:
+            self.view.copy_(torch.cat(flat) * prescale)
+
+    def take(self):
+        """The result, written into outputs."""
+        flat = self.view.to(self.dtype)
+        ops.divide(flat, self.op, self.factor)
+        pieces = flat.split([output.numel() for output in self.outputs])
+        for output, piece in zip(self.outputs, pieces):
+            if output.requires_grad:
+                output = output.detach()
+            output.copy_(piece.view(output.shape))
+
+
+class Group:
+    """What the handle of a group stands for."""
+
+    def __init__(self, outputs, parts):
+        self.outputs, self.parts = outputs, parts
+
+    def is_done(self):
+        return all(part.is_done() for part in self.parts)
+
+    def close(self):
+        for part in self.parts:
+            part.close()
+
+    def finish(self):
+        for part in self.parts:
+            part.finish()
+        return self.outputs
+
+
+def pack(name, tensors, outputs, op, priority, compression, prescale, factor):
+    """Begin the sum of tensors of one type."""
+    dtype = tensors[0].dtype
+    part = Packed(None, op, factor)
+    part.outputs, part.dtype = outputs, dtype
+    n = sum(t.numel() for t in tensors)
+    if not n:
+        return part
+    if op is ops.Average and ops.is_scaled_first(dtype):
+        prescale /= current().size
+    ops.open_place(part, name and f"{name}.{str(dtype)[6:]}", n,
+                   wire_dtype(compression, dtype), priority)
+    part.view = part.shared.flat
+    part.fill(tensors, prescale)
+    current().push(part.shared)
+    return part
+
+
+def check_group(name, tensors):
+    """The first time, all workers compare what is in the group."""
+    for t in tensors:
+        ops.check_tensor(t)
+    seen = ops.calls().groups
+    content = tuple((t.dtype, t.shape) for t in tensors)
+    if (name, content) in seen:
+        return
+    agree(f"the tensors of group {name or 'without a name'}",
+          {str(i): describe(t) for i, t in enumerate(tensors)})
+    seen.add((name, content))
+
+
+def start(tensors, outputs, average, name, op, prescale_factor=1.0,
+          postscale_factor=1.0, priority=0, compression=Compression.none,
+          **more):
+    refuse(more)
+    op = ops.choose_op(average, op)
+    check_group(name, tensors)
+    by_type = {}
+    for pair in zip(tensors, outputs):
+        by_type.setdefault(pair[0].dtype, []).append(pair)
+    return ops.hold(Group(outputs, [
+        pack(name and f"group.{name}", *zip(*pairs), op, priority, compression,
+             prescale_factor, postscale_factor) for pairs in by_type.values()]))
+
+
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, **rest):
+    """Begin to replace tensors by their averages (or sums).  One handle for
+    all, whose synchronize gives the list.  All workers begin a group that is
+    new to them in the same order; other arguments as of allreduce_async_."""
+    return start(tensors, tensors, average, name, op, **rest)
+
+
+def grouped_allreduce_async(tensors, average=None, name=None, op=None, **rest):
+    """As grouped_allreduce_async_, into new tensors."""
+    outputs = [torch.empty_like(t, requires_grad=False) for t in tensors]
+    return start(tensors, outputs, average, name, op, **rest)
+
+
+def grouped_allreduce_(tensors, *args, **kwargs):
+    """Replace tensors by their averages (or sums)."""
+    return ops.synchronize(grouped_allreduce_async_(tensors, *args, **kwargs))
+
+
+def grouped_allreduce(tensors, *args, **kwargs):
+    """The averages (or sums) of tensors, as new tensors."""
+    return ops.synchronize(grouped_allreduce_async(tensors, *args, **kwargs))
