@@ -110,18 +110,30 @@ class Crossing:
                          if s.parameter not in self.watched])
 
     def need_slots(self, slots):
-        """Update these now.  While their sums are not there, update others
-        whose are."""
-        is_done = self.gradients.is_done
-        for slot in slots:
-            while not is_done(slot):
-                other = next((s for s in self.late if s not in slots and
-                              is_done(s)), None)
-                if other is None:
-                    break
-                self.apply([other])
-        if slots:
-            self.apply(slots)
+        """Update these now, and what has arrived beside them.  While their
+        sums are not there, update others: the last layers' come first."""
+        if not slots:
+            return
+        wanted = set(slots)
+        while not all(map(self.gradients.is_done, slots)):
+            others = self.arrived(reversed(self.late), wanted)
+            if not others:
+                break
+            self.apply(others)
+        self.apply(slots + self.arrived(self.late, wanted))
+
+    def arrived(self, order, wanted):
+        """Others whose sums are there, up to the first in this order whose is
+        not.  One call of an optimizer for many costs little more than for
+        one."""
+        found = []
+        for slot in order:
+            if slot in wanted:
+                continue
+            if not self.gradients.is_done(slot):
+                break
+            found.append(slot)
+        return found
 
     def apply(self, slots):
         groups, own = {}, []
