@@ -18,7 +18,8 @@ import nets  # noqa: E402
 import rig  # noqa: E402
 
 LIMIT_S = 600
-PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's PyTorch
+# Debian's has Debian's PyTorch
+PYTHON = os.environ.get("SUMWIRE_TEST_PYTHON", "/usr/bin/python3")
 
 
 class Missing(Exception):
