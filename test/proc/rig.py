@@ -401,6 +401,11 @@ def on_alarm(number, frame):
     raise Failure(f"the test takes longer than {TEST_S} s")
 
 
+def end_by_sigterm():
+    """Whoever is told to end takes its daemons down first."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 def run_one(name, fn):
     start = time.monotonic()
     signal.alarm(TEST_S)
@@ -430,6 +435,7 @@ def main(tests):
     BUILD = os.path.abspath(sys.argv[1])
     os.environ["SUMWIRE_LAUNCHER"] = "none"  # ours come from the files
     signal.signal(signal.SIGALRM, on_alarm)
+    end_by_sigterm()
     results = [run_one(name, tests[name]) for name in names]
     n_ok, n_bad, n_skip = map(results.count, ("PASS", "FAIL", "SKIP"))
     print(f"{n_ok} passed, {n_bad} failed, {n_skip} skipped")
