@@ -78,8 +78,9 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		sh->stats->rx_payload_crc++;
 		return SW_SHARD_CRC;
 	}
-	if (h->round == 1 && k->got && k->root != h->aux)
-		return SW_SHARD_DIFFERS; /* about who gives the first value */
+	if ((h->round == 1 && k->got && k->root != h->aux) ||
+		!sw_shard_has_root(sh, member, h))
+		return SW_SHARD_DIFFERS; /* about who gives the value */
 	return fold(sh, t, member, h, payload);
 }
 

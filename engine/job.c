@@ -110,6 +110,7 @@ void sw_job_confirm(
 {
 	s->is_confirmed = true;
 	job->joined |= 1ULL << s->member;
+	sw_shard_rank(&job->shard, job->joined);
 	sw_log(srv->env->log, SW_LOG_INFO,
 		"job %s: rank %u joined from node %s (%d of %u)", job->name,
 		s->member, job->members[s->member].node,

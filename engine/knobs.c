@@ -74,7 +74,7 @@ uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h)
 
 bool sw_knobs_may_begin(const struct sw_worker *w, uint32_t round)
 {
-	return !w->knobs.limit || round <= w->knobs.limit;
+	return !w->knobs.limit || round <= w->knobs.limit || w->params.is_async;
 }
 
 /* One set after the other: not before the last one is in use. */
@@ -94,6 +94,8 @@ static const struct sw_knobs *knobs_of(
 {
 	uint32_t number = w->knobs.newest, n = 1;
 
+	if (w->params.is_async)
+		return kept(w, number);
 	for (; number && n < SW_KNOBS_KEPT && kept(w, number)->from > round;
 		n++)
 		number--;
@@ -154,6 +156,8 @@ static void commit(struct sw_worker *w, const struct sw_status *st)
 			.part_bytes = st->part_bytes,
 			.credit_bytes = st->credit_bytes};
 	k->proposal = k->limit = 0;
+	if (w->params.is_async && sw_knobs_use(w, kept(w, k->newest)))
+		w->stats.knob_changes++;
 	release(w);
 }
 

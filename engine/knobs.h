@@ -20,6 +20,10 @@
  * one number on.  The scheduler goes over to it, whole, with the first such
  * round; a round before it, of a tensor that is pushed less often, still goes
  * in the order of its own set.
+ *
+ * In an asynchronous job a member's rounds are its own, and may be any number
+ * apart from those of others: there each goes over when it hears the commit,
+ * and nobody waits.
  */
 #ifndef SW_KNOBS_H
 #define SW_KNOBS_H

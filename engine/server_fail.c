@@ -44,12 +44,28 @@ static void fail_round(struct sw_server *srv, struct sw_session *s,
 			t->name, s->member, h->step, first, cell->step);
 }
 
+/* A node without the root pushes a broadcast's bytes, or the root's none. */
+static void fail_giver(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const struct sw_stensor *t)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t first = sh->first[s->member];
+
+	sw_session_fail(srv, s, SW_EPROTO, h->key,
+		"tensor %.64s: rank %u pushes %u B of a broadcast from rank "
+		"%u, and has local ranks %u to %u",
+		t->name, s->member, h->payload_len, h->aux, first,
+		first + sh->weights[s->member] - 1);
+}
+
 void sw_session_fail_differs(
 	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_stensor *t = &s->job->shard.tensors[h->key];
 
-	if (t->is_async)
+	if (!sw_shard_has_root(&s->job->shard, s->member, h))
+		fail_giver(srv, s, h, t);
+	else if (t->is_async)
 		fail_root(srv, s, h, t);
 	else
 		fail_round(srv, s, h, t);

@@ -206,6 +206,17 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	return 0;
 }
 
+void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
+{
+	uint32_t m = 0, first = 0;
+
+	for (; m < sh->n_members && joined >> m & 1; m++) {
+		sh->first[m] = (uint16_t)first;
+		first += sh->weights[m];
+	}
+	sh->n_ranked = m;
+}
+
 static struct sw_stensor *find(
 	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
 {
@@ -373,7 +384,7 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		sh->stats->rx_payload_crc++;
 		return SW_SHARD_CRC;
 	}
-	if (differs(cell, h))
+	if (differs(cell, h) || !sw_shard_has_root(sh, member, h))
 		return SW_SHARD_DIFFERS;
 	if (cell->round == h->round && cell->has_root && h->payload_len) {
 		sh->stats->rx_round++; /* I3: a second root */

@@ -56,7 +56,10 @@ struct sw_shard {
 	uint64_t no_crc;   /* members whose payloads carry none */
 	uint64_t n_lent;   /* chunks whose first contribution is not copied */
 	uint32_t n_members;
-	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member */
+	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member: its local
+					     ranks */
+	uint16_t first[SW_MAX_MEMBERS];   /* the first one's rank, of */
+	uint32_t n_ranked;                /* so many members */
 	uint16_t server_i;
 	struct sw_place_job place;
 	struct sw_place_map map;
@@ -116,12 +119,29 @@ static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 	return sh->params->has_crc && !(sh->no_crc >> member & 1);
 }
 
+/* sw_shard_rank - count local ranks through, as far as all members have
+ * @joined. */
+void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
+
+/* sw_shard_has_root - are a broadcast's bytes from the node of its root, and
+ * from no other?  That is not known before all members up to this one have
+ * joined here. */
+static inline bool sw_shard_has_root(
+	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
+{
+	uint32_t local = (uint32_t)h->aux - sh->first[member];
+
+	return h->op != SW_OPERATION_COPY || member >= sh->n_ranked ||
+	       (h->payload_len > 0) == (local < sh->weights[member]);
+}
+
 enum sw_shard_push {
 	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
 	SW_SHARD_COMPLETE, /* folded, and results became ready for several */
 	SW_SHARD_RESULT,   /* known, and its result became ready for it */
 	SW_SHARD_CRC,      /* payload damaged: not acknowledged */
-	SW_SHARD_DIFFERS,  /* in step, operation or root from the first one */
+	SW_SHARD_DIFFERS,  /* in step, operation or root from the first one;
+			      or it is not that root's */
 	SW_SHARD_DROP,     /* invalid; counted */
 };
 

@@ -182,7 +182,7 @@ inline at_worker_result()
 /* A PULL whose answer would be WAIT, with no more credit than before, changes
  * nothing: such steps are left out. */
 #define PULL_HELPS                                                             \
-	((cell[CELL(c, NEXT)].ver == NEXT && cell[CELL(c, NEXT)].done) ||      \
+	((cell[CELL(c, NEXT)].ver == NEXT && READY(CELL(c, NEXT))) ||          \
 		IS_NEEDED(w, c, NEXT) || GRANT(w, consumed[w]) > grant[w])
 #define AT_HEAD (state[ME] == QUEUED && queue[w]?[eval(c)])
 

@@ -56,7 +56,8 @@ inline submit(w)
 #define CHANGES_SET(w) (!HAS(pushed[w], ring[w]) || is_result[w])
 inline push(w)
 {
-	check(push_is_a_gradient, !is_result[w]);
+	/* An empty push of a broadcast has nothing to take from the buffer. */
+	check(push_is_a_gradient, !is_result[w] || !GIVES(w, ring[w]));
 	pushed[w] = pushed[w] | (1 << ring[w])
 }
 

@@ -5,20 +5,32 @@
  * (versions) and, before this file is read, HOLDS(w, c, v): worker w holds
  * result (c, v).  Versions count from FIRST; all hold FIRST - 1 at the start.
  * A MUT_x macro breaks one rule; the run script names them all.
+ *
+ * With COPIES every other version, from the first, is a broadcast: its result is
+ * ready with the root's push and done with that of all.
  */
 #define FIRST 2
 #define LAST  (FIRST + V - 1)
 #define ALL   ((1 << N) - 1)
 
-#define FULL_SUM (((1 << (2 * N)) - 1) / 3) /* 1 in each base-4 digit */
+#define FULL_SUM  (((1 << (2 * N)) - 1) / 3) /* 1 in each base-4 digit */
+#define SUM_OF(v) (FULL_SUM * !IS_COPY(v) + (1 << (2 * ROOT(v))) * IS_COPY(v))
 #define HAS(set, i)     (((set) >> (i)) & 1)
 #define CELL(c, v)    ((c) * 2 + ((v) & 1))
 #define OTHER(c, v)   ((c) * 2 + 1 - ((v) & 1))
 #define GHOST(w, c)   ((w) * C + (c))
+#ifdef COPIES
+#define IS_COPY(v)    (((v) & 1) == (FIRST & 1))
+#else
+#define IS_COPY(v)    false
+#endif
+#define ROOT(v)	      (((v) >> 1) % N) /* each in its turn */
+#define GIVES(w, v)   (!IS_COPY(v) || (w) == ROOT(v))
 
 typedef cell_t {
 	byte ver;	/* version in this generation */
 	bit done;	/* DONE, else ACCUM */
+	bit root;	/* of a copy: the root's bytes are in */
 	byte got;	/* bit per worker whose push is folded */
 	byte unsent;	/* bit per worker whose RESULT is to be sent */
 	byte n;		/* folds; only MUT_COUNT decides by it */
@@ -61,13 +73,25 @@ inline check(invariant, condition)
 #define IS_NEW(k, w)  (!HAS(cell[k].got, w))
 #endif
 
+#define READY(k) (cell[k].done || cell[k].root)
+#ifdef MUT_RECYCLE_READY
+#define IS_OVER(k) READY(k)
+#else
+#define IS_OVER(k) cell[k].done
+#endif
+
 #ifdef MUT_RECYCLE
 #define MAY_RECYCLE(c, v) (cell[CELL(c, v)].ver + 2 == v)
 #else
 #define MAY_RECYCLE(c, v)                                                      \
 	(cell[CELL(c, v)].ver + 2 == v && cell[OTHER(c, v)].ver + 1 == v &&    \
-		cell[OTHER(c, v)].done)
+		IS_OVER(OTHER(c, v)))
 #endif
+/* It holds the broadcast v - 1, others have not asked for that yet. */
+#define IS_EARLY(w, c, v)                                                      \
+	(cell[CELL(c, v)].ver + 2 == v && cell[OTHER(c, v)].ver + 1 == v &&    \
+		cell[OTHER(c, v)].root && !cell[OTHER(c, v)].done &&           \
+		HAS(cell[OTHER(c, v)].got, w))
 
 inline recycle(c, v)
 {
@@ -82,6 +106,7 @@ inline recycle(c, v)
 	check(I3_finished_is_immutable, ok);
 	cell[k].ver = v;
 	cell[k].done = 0;
+	cell[k].root = 0;
 	cell[k].got = 0;
 	cell[k].n = 0;
 	cell[k].sum = 0;
@@ -103,16 +128,32 @@ inline fold(w, c, v)
 	folded[GHOST(w, c)] = folded[GHOST(w, c)] | (1 << (v));
 	cell[k].got = cell[k].got | (1 << (w));
 	cell[k].n++;
-	cell[k].sum = cell[k].sum + (1 << (2 * (w)));
-	cell[k].tag[w] = v;
+	if
+	:: GIVES(w, v) ->
+		check(I3_finished_is_immutable, !cell[k].root);
+		cell[k].sum = cell[k].sum + (1 << (2 * (w)));
+		cell[k].tag[w] = v;
+		cell[k].root = IS_COPY(v)
+	:: else
+	fi;
 	if
 	:: IS_FULL(k) ->
 		cell[k].done = 1;
-		cell[k].unsent = ALL;
-		answer = RESULT;
 #ifdef MUT_FOLD_DONE
 		cell[k].got = 0 /* ready for the next version, it was thought */
 #endif
+	:: else
+	fi;
+	if
+	:: IS_COPY(v) && !READY(k) -> answer = ACK
+	:: IS_COPY(v) && READY(k) ->
+		/* by the root's for all that have pushed, else for its own */
+		if
+		:: w == ROOT(v) -> cell[k].unsent = cell[k].got
+		:: else -> cell[k].unsent = cell[k].unsent | (1 << (w))
+		fi;
+		answer = RESULT
+	:: !IS_COPY(v) && cell[k].done -> cell[k].unsent = ALL; answer = RESULT
 	:: else -> answer = ACK
 	fi
 }
@@ -145,7 +186,7 @@ inline on_push(w, c, v)
 		:: IS_NEW(k, w) -> fold(w, c, v)
 		:: else ->
 			if
-			:: cell[k].done ->
+			:: READY(k) ->
 				cell[k].unsent = cell[k].unsent | (1 << (w));
 				answer = RESULT
 			:: else -> answer = ACK
@@ -155,6 +196,7 @@ inline on_push(w, c, v)
 	:: cell[k].ver < v && MAY_RECYCLE(c, v) ->
 		recycle(c, v);
 		fold(w, c, v)
+	:: IS_EARLY(w, c, v) -> answer = ACK
 	:: else -> answer = VIOLATION
 	fi
 }
@@ -164,8 +206,13 @@ inline on_push(w, c, v)
 #ifdef MUT_NO_NEED
 #define IS_NEEDED(w, c, v) false
 #else
+#ifdef MUT_EARLY_NEEDED
+#define IS_ASKED_EARLY(w, c, v) false
+#else
+#define IS_ASKED_EARLY(w, c, v) IS_EARLY(w, c, v)
+#endif
 #define IS_NEEDED(w, c, v)                                                     \
-	(cell[CELL(c, v)].ver < v ||                                           \
+	((cell[CELL(c, v)].ver < v && !IS_ASKED_EARLY(w, c, v)) ||             \
 		(cell[CELL(c, v)].ver == v && !cell[CELL(c, v)].done &&        \
 			!HAS(cell[CELL(c, v)].got, w)))
 #endif
@@ -174,7 +221,7 @@ inline on_pull(w, c, v)
 {
 	k = CELL(c, v);
 	if
-	:: cell[k].ver == v && cell[k].done ->
+	:: cell[k].ver == v && READY(k) && !IS_NEEDED(w, c, v) ->
 		cell[k].unsent = cell[k].unsent | (1 << (w));
 		answer = RESULT
 	:: IS_NEEDED(w, c, v) -> answer = NEED
@@ -187,16 +234,20 @@ inline on_pull(w, c, v)
 #ifdef MUT_MARKS
 #define TX_READY(k, w) HAS(cell[k].unsent, w)
 #else
-#define TX_READY(k, w) (HAS(cell[k].unsent, w) && cell[k].done)
+#define TX_READY(k, w) (HAS(cell[k].unsent, w) && READY(k))
 #endif
 
 /* The header is built from the cell, so its version is the cell's. */
 inline on_tx(w, kk)
 {
-	ok = cell[kk].done && cell[kk].sum == FULL_SUM;
+	ok = READY(kk) && (!IS_COPY(cell[kk].ver) || HAS(cell[kk].got, w)) &&
+		cell[kk].sum == SUM_OF(cell[kk].ver);
 	i = 0;
 	do
-	:: i < N -> ok = ok && cell[kk].tag[i] == cell[kk].ver; i++
+	:: i < N ->
+		ok = ok && (!GIVES(i, cell[kk].ver) ||
+			cell[kk].tag[i] == cell[kk].ver);
+		i++
 	:: else -> break
 	od;
 	check(I2_result_is_the_full_sum, ok);

@@ -189,6 +189,28 @@ static void draw_tunes(struct sim_job *job)
 	job->n_rounds += (uint32_t)sim_below(&x, 10);
 }
 
+/* Policy, credit, priorities, and ports that are paced. */
+static void draw_schedule(struct sim_job *job)
+{
+	static const uint32_t steps[] = {1, 1, 9, 1000};
+	uint64_t x = job->seed ^ 0x7363686564;
+
+	job->params.policy =
+		sw_policy_at((uint32_t)sim_below(&x, 2) *
+			     (uint32_t)sim_below(&x, SW_N_POLICIES));
+	if (job->params.policy->is_tunable && !sim_below(&x, 3)) {
+		job->params.part_bytes = SW_PART_MIN << sim_below(&x, 8);
+		job->params.credit_bytes = SW_CREDIT_MIN << sim_below(&x, 12);
+	}
+	job->priority_step = steps[sim_below(&x, SW_ARRAY_SIZE(steps))];
+	job->is_by_use = !sim_below(&x, 4);
+	job->is_reversed = !sim_below(&x, 8);
+	if (!sim_below(&x, 6))
+		job->worker_bit_s = (1 + sim_below(&x, 25)) * 1000000000;
+	if (!sim_below(&x, 6))
+		job->server_bit_s = (1 + sim_below(&x, 25)) * 1000000000;
+}
+
 void sim_job_draw(struct sim_job *job, uint64_t seed)
 {
 	sim_job_init(job, seed);
@@ -200,6 +222,8 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	if (one_in(job, 12)) /* nothing happens at all */
 		job->net.faults = (struct sim_faults){0};
 	draw_tunes(job);
+	draw_schedule(job);
+	sim_doom_draw(job);
 }
 
 /* A node that is slow in its link or its loop; nodes exist after open. */
@@ -248,6 +272,16 @@ void sim_job_describe(const struct sim_job *job)
 		(unsigned long long)(x->cut_until_ns - x->cut_at_ns) / 1000,
 		x->queue_bytes, job->freeze_node,
 		(unsigned long long)(job->freeze_ns / SW_S));
+	printf("# policy %s, partition %llu, credit %llu, priorities by %u%s; "
+	       "paced to %llu and %llu Mb/s\n",
+		job->params.policy->name,
+		(unsigned long long)job->params.part_bytes,
+		(unsigned long long)job->params.credit_bytes,
+		job->priority_step, job->is_by_use ? ", by use" : "",
+		(unsigned long long)job->worker_bit_s / 1000000,
+		(unsigned long long)job->server_bit_s / 1000000);
+	printf("# doom %u of %u at %.6f s, %u rounds\n", job->doom, job->victim,
+		(double)job->doom_at_ns / 1e9, job->odd_rounds);
 	printf("# steering %u, hash %llx%s changes at %.6f s\n",
 		job->net.steering, (unsigned long long)job->net.hash_key,
 		job->net.is_deaf ? " of addresses alone" : "",

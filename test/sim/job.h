@@ -34,6 +34,9 @@ enum {
 
 struct sim_job;
 
+/* What befalls a node in mid-job. */
+enum sim_doom { SIM_NONE, SIM_DIES, SIM_SERVER_DIES, SIM_RESTARTS, SIM_LEAVES };
+
 struct sim_worker {
 	struct sw_worker engine; /* lane 0 */
 	struct sim_job *job;
@@ -97,6 +100,9 @@ struct sim_job {
 	bool is_careless; /* what a node's server was lent is not kept */
 	uint32_t freeze_node;
 	uint64_t freeze_at_ns, freeze_ns;
+	enum sim_doom doom;
+	uint32_t victim; /* a worker, or a server */
+	uint64_t doom_at_ns;
 	/* Worker @odd_one differs. */
 	uint32_t odd_one;
 	uint32_t odd_elems, odd_priority, odd_step, odd_rounds;
@@ -153,6 +159,15 @@ void sim_worker_tune(struct sim_worker *w);
  * completed. */
 bool sim_job_run(struct sim_job *job, uint64_t limit_ns);
 
+/* Has it all rounds? */
+bool sim_worker_has_completed(const struct sim_worker *w);
+
+/* doom.c: draw somebody who dies, or who leaves before the others are through;
+ * run such a job.  Returns what is wrong with how it ends for the others, or
+ * NULL. */
+void sim_doom_draw(struct sim_job *job);
+const char *sim_doom_run(struct sim_job *job, uint64_t limit_ns);
+
 /* Push a tensor of a local rank by hand, for a job of 0 rounds; its bit is in
  * asked while it is open. */
 void sim_worker_submit(struct sim_worker *w, uint32_t tensor, uint32_t local);
@@ -194,8 +209,6 @@ static inline uint16_t sim_job_members(const struct sim_job *job, uint32_t i)
 struct sw_worker_events sim_worker_events(struct sim_worker *w);
 void sim_worker_step(void *ctx, uint64_t now_ns);
 void sim_lane_step(void *ctx, uint64_t now_ns);
-/* Does it hold all rounds of all tensors? */
-bool sim_worker_has_completed(const struct sim_worker *w);
 
 /* --- oracle.c --- */
 

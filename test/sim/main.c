@@ -35,7 +35,9 @@ static bool run_seed(uint64_t seed, bool is_verbose)
 	job->log.level = is_verbose ? SW_LOG_DEBUG : SW_LOG_ERROR;
 	sim_job_open(job);
 	sim_job_draw_nodes(job);
-	if (!sim_job_run(job, LIMIT_S * SW_S))
+	if (job->doom)
+		wrong = sim_doom_run(job, LIMIT_S * SW_S);
+	else if (!sim_job_run(job, LIMIT_S * SW_S))
 		wrong = job->oracle[0] ? job->oracle : "not complete";
 	else
 		wrong = sim_job_wrong(job);

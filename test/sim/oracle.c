@@ -208,9 +208,8 @@ void sim_oracle_knobs(struct sim_worker *w, uint32_t tensor)
 	uint32_t got = 1 + w->engine.tensors[w->index[tensor]].knobs;
 	uint32_t *want = &job->knobs[i][tensor][round % SIM_ROUNDS];
 
-	/* Asynchronous rounds are a member's own: who is ahead and leaves has
-	 * begun some that the others come to with newer knobs. */
-	if (round >= SIM_ROUNDS || sim_job_is_async(job, tensor))
+	/* Members of an asynchronous job go over each in a round of its own. */
+	if (round >= SIM_ROUNDS || job->async)
 		return;
 	if (!*want)
 		*want = got;

@@ -247,6 +247,38 @@ static void knobs_and_a_rank_leaves(struct check *c)
 	free(job);
 }
 
+/* Asynchronous: rank 0 is a hundred rounds ahead of rank 1, which has long
+ * pauses.  However often knobs change, neither waits for the other's rounds. */
+static void knobs_of_asynchronous_rounds(struct check *c)
+{
+	struct sim_job *job = new_job(336, 1000000);
+	struct sim_worker *fast = &job->workers[0], *slow = &job->workers[1];
+
+	job->async = 1;
+	job->is_in_order = true;
+	sim_job_open(job);
+	slow->node->turn_ns *= 1000;
+	sim_job_pass(job, 100 * SW_MS);
+	check(c, fast->round[0] > slow->round[0] + 100, "one is far ahead");
+	for (uint32_t n = 1; n <= 5; n++) {
+		uint32_t before = fast->round[0];
+
+		sw_worker_tune(&fast->engine, &sw_policy_bytescheduler,
+			(uint64_t)SW_PART_MIN << n, 0);
+		fast->node->loop.tick_at_ns = 0;
+		sim_job_pass(job, 200 * SW_MS);
+		check(c, fast->round[0] > before + 1000, "it goes on");
+		check_eq(c, fast->engine.knobs.used, n, "knobs of the fast");
+		check_eq(c, slow->engine.knobs.used, n, "knobs of the slow");
+		check_eq(c, fast->engine.sched.part_bytes,
+			(uint64_t)SW_PART_MIN << n, "partition");
+	}
+	check(c, slow->round[0] < fast->round[0] / 2, "it stays behind");
+	check(c, !job->oracle[0], job->oracle);
+	sim_job_close(job);
+	free(job);
+}
+
 /* What a worker alone changes holds at once, and is nobody else's. */
 static void knobs_of_one_worker(struct check *c)
 {
@@ -272,6 +304,7 @@ const struct check_case trace_knobs[] = {
 	{"knobs_and_the_coordinator_restarts",
 		knobs_and_the_coordinator_restarts},
 	{"knobs_and_a_rank_leaves", knobs_and_a_rank_leaves},
+	{"knobs_of_asynchronous_rounds", knobs_of_asynchronous_rounds},
 	{"knobs_of_one_worker", knobs_of_one_worker},
 };
 

@@ -37,6 +37,7 @@ static inline struct fixture *open_shard(
 		0);
 	for (uint32_t m = 0; m < n_members; m++)
 		x.sh.weights[m] = 1;
+	sw_shard_rank(&x.sh, x.sh.expected);
 	return &x;
 }
 

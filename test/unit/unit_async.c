@@ -178,6 +178,24 @@ static void start__two_roots(void **state)
 	close_shard(x);
 }
 
+/* Bytes of a rank that is not their root's would be a second value. */
+static void start__whose_root(void **state)
+{
+	struct fixture *x = open_async(FULL);
+	struct sw_header h = header(0, 1, 0, FULL);
+	int32_t elems[FULL] = {0};
+
+	copy(x, 0, 1, 5);
+	h.op = SW_OPERATION_COPY;
+	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
+		SW_SHARD_DIFFERS);
+	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, 1), 5);
+	assert_int_equal(updates(x), 1);
+	close_shard(x);
+}
+
 /* A fast member goes on; what the slow one gets has all of it. */
 static void push__waits_for_nobody(void **state)
 {
@@ -339,6 +357,7 @@ int main(void)
 		cmocka_unit_test(start__together),
 		cmocka_unit_test(start__root_first),
 		cmocka_unit_test(start__two_roots),
+		cmocka_unit_test(start__whose_root),
 		cmocka_unit_test(push__waits_for_nobody),
 		cmocka_unit_test(push__duplicate),
 		cmocka_unit_test(push__gap),

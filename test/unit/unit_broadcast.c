@@ -167,11 +167,35 @@ static void copy__who_differs(void **state)
 	assert_int_equal(
 		copy_from(x, C, 1, ROOT + 1, NULL, 0), SW_SHARD_DIFFERS);
 	give(x, 1, 7);
+	x->sh.n_ranked = 0; /* A is not here yet: whose root is it? */
 	assert_int_equal(copy_from(x, C, 1, ROOT, elems, sizeof(elems)),
 		SW_SHARD_DROP); /* a second root */
 	assert_int_equal(take(x, A), 7);
 	assert_int_equal(copy_from(x, C, 1, ROOT, elems, 4), SW_SHARD_DROP);
 	assert_int_equal(x->stats.rx_length, 1);
+	close_shard(x);
+}
+
+/* Bytes come from the node that has the root, and from no other. */
+static void copy__whose_root(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+	int32_t elems[FULL] = {0};
+	uint16_t n = sizeof(elems);
+
+	x->sh.weights[B] = 3; /* ranks: A 0, B 1 to 3, C 4 */
+	sw_shard_rank(&x->sh, 1 << A | 1 << C);
+	assert_int_equal(x->sh.n_ranked, 1);
+	assert_int_equal(copy_from(x, A, 1, 1, elems, n), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, A, 1, 0, NULL, 0), SW_SHARD_DIFFERS);
+	sw_shard_rank(&x->sh, x->sh.expected);
+	assert_int_equal(x->sh.n_ranked, 3);
+	assert_int_equal(copy_from(x, C, 1, 3, elems, n), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, B, 1, 4, elems, n), SW_SHARD_DIFFERS);
+	assert_int_equal(x->stats.push_folded, 0);
+	assert_int_equal(copy_from(x, C, 1, 3, NULL, 0), SW_SHARD_TAKEN);
+	assert_int_equal(copy_from(x, B, 1, 3, elems, n), SW_SHARD_COMPLETE);
 	close_shard(x);
 }
 
@@ -237,6 +261,7 @@ int main(void)
 		cmocka_unit_test(copy__early_member_waits),
 		cmocka_unit_test(copy__any_bits_in_16_bit_types),
 		cmocka_unit_test(copy__who_differs),
+		cmocka_unit_test(copy__whose_root),
 		cmocka_unit_test(sum__empty_is_refused),
 		cmocka_unit_test(begin__only_the_root_has_bytes),
 	};

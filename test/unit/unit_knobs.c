@@ -201,6 +201,27 @@ static void heard__one_after_the_other(void **state)
 	wrig_close(r);
 }
 
+/* In an asynchronous job rounds are this member's own: none is held, and a set
+ * is in use when it is heard. */
+static void heard__in_an_asynchronous_job(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	r->w.params.is_async = true;
+	for (uint32_t n = 1; n < 20; n++) {
+		say(r, n, 0, &sw_policy_bytescheduler, 0);
+		assert_int_not_equal(r->w.knobs.limit, 0);
+		for (uint32_t i = 4; i > 0; i--)
+			round_of(r, 4 * n - i + 1);
+		assert_int_equal(r->w.tensors[0].knobs, n - 1);
+		say(r, n, 1000 + n, &sw_policy_fifo, 0);
+		assert_int_equal(r->w.knobs.used, n);
+		assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
+	}
+	assert_int_equal(r->w.stats.knob_changes, 19);
+	wrig_close(r);
+}
+
 static void heard__what_cannot_be(void **state)
 {
 	static const struct {
@@ -261,6 +282,7 @@ int main(void)
 		cmocka_unit_test(heard__promise_then_commit),
 		cmocka_unit_test(heard__commit_ahead),
 		cmocka_unit_test(heard__one_after_the_other),
+		cmocka_unit_test(heard__in_an_asynchronous_job),
 		cmocka_unit_test(heard__what_cannot_be),
 		cmocka_unit_test(held__is_named),
 	};
