@@ -116,6 +116,16 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 		snprintf(out, size, "the coordinator to start the job");
 }
 
+/* Has lane 0 all its own?  The others have limits of their own, and name the
+ * server that is missing. */
+static bool waits_for_lanes(const struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return false;
+	return !w->lane_i && w->size && w->n_lanes_running + 1 < w->n_lanes;
+}
+
 void sw_worker_tick_joining(struct sw_worker *w)
 {
 	uint64_t waited = w->now_ns - w->started_ns;
@@ -128,7 +138,7 @@ void sw_worker_tick_joining(struct sw_worker *w)
 		return;
 	w->told_ns = w->now_ns;
 	describe_wait(w, what, sizeof(what));
-	if (waited >= w->params.join_timeout) {
+	if (waited >= w->params.join_timeout && !waits_for_lanes(w)) {
 		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
 			"waited %llu s for %s",
 			(unsigned long long)(waited / SW_S), what);
