@@ -88,6 +88,23 @@ static bool names_server(
 	return false;
 }
 
+/* Who joins only after the restart waits for a member that ended by it. */
+static bool waits_for_ended(
+	const struct sim_job *job, const struct sim_worker *w)
+{
+	const char *rank = strstr(w->text, "(rank ");
+	uint32_t r;
+
+	if (job->doom != SIM_RESTARTS || !rank ||
+		sscanf(rank, "(rank %u)", &r) != 1)
+		return false;
+	for (uint32_t i = sim_job_of(job, w->rank); i < job->n_workers;
+		i += job->n_jobs)
+		if (sim_job_rank(job, i) == r)
+			return job->workers[i].has_failed;
+	return false;
+}
+
 /* Does the error say whose fault it is? */
 static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 {
@@ -97,7 +114,8 @@ static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 		w->err != SW_ETIMEDOUT)
 		return false;
 	if (job->doom == SIM_SERVER_DIES || job->doom == SIM_RESTARTS)
-		return names_server(job, w->text, job->victim);
+		return names_server(job, w->text, job->victim) ||
+		       waits_for_ended(job, w);
 	snprintf(name, sizeof(name), "rank %u", sim_job_rank(job, job->victim));
 	return strstr(w->text, name) ||
 	       (job->n_colocated && names_server(job, w->text,
