@@ -88,20 +88,20 @@ static bool names_server(
 	return false;
 }
 
-/* Who joins only after the restart waits for a member that ended by it. */
-static bool waits_for_ended(
-	const struct sim_job *job, const struct sim_worker *w)
+/* Does it name a member that itself ended by what befell the server?  Who joins
+ * after a restart waits for such a one, and so does a sum of an asynchronous
+ * job. */
+static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 {
-	const char *rank = strstr(w->text, "(rank ");
-	uint32_t r;
+	const char *at = strstr(w->text, "rank ");
+	uint32_t rank;
 
-	if (job->doom != SIM_RESTARTS || !rank ||
-		sscanf(rank, "(rank %u)", &r) != 1)
+	if (!at || sscanf(at, "rank %u", &rank) != 1)
 		return false;
 	for (uint32_t i = sim_job_of(job, w->rank); i < job->n_workers;
 		i += job->n_jobs)
-		if (sim_job_rank(job, i) == r)
-			return job->workers[i].has_failed;
+		if (sim_job_rank(job, i) == rank)
+			return i != w->rank && job->workers[i].has_failed;
 	return false;
 }
 
@@ -115,7 +115,7 @@ static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 		return false;
 	if (job->doom == SIM_SERVER_DIES || job->doom == SIM_RESTARTS)
 		return names_server(job, w->text, job->victim) ||
-		       waits_for_ended(job, w);
+		       names_ended(job, w);
 	snprintf(name, sizeof(name), "rank %u", sim_job_rank(job, job->victim));
 	return strstr(w->text, name) ||
 	       (job->n_colocated && names_server(job, w->text,
