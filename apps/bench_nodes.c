@@ -34,12 +34,13 @@ enum {
 
 /* --- the wire --- */
 
+/* A frame is copied as a driver would: so what an end reads lies in the same
+ * few hundred KB, however many members and tensors there are. */
 struct slot {
-	const uint8_t *payload;
 	uint32_t payload_len;
 	uint16_t from, to; /* endpoints */
 	uint8_t head[SW_HEAD_BYTES];
-	uint8_t copy[SW_PAYLOAD_MAX]; /* of what is not stable */
+	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 };
 
 /* One end: what lies in its slots was sent by its peer. */
@@ -87,14 +88,11 @@ static void wire_tx(struct sw_port *port, const struct sw_tx_frame *f)
 	struct slot *s = &to->slots[to->n++];
 
 	memcpy(s->head, f->head, SW_HEAD_BYTES);
-	s->payload = f->payload;
+	if (f->payload_len)
+		memcpy(s->payload, f->payload, f->payload_len);
 	s->payload_len = f->payload_len;
 	s->from = f->endpoint;
 	s->to = f->to.udp;
-	if (f->is_stable || !f->payload_len)
-		return;
-	memcpy(s->copy, f->payload, f->payload_len);
-	s->payload = s->copy;
 }
 
 static void wire_tx_flush(struct sw_port *port)

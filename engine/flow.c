@@ -59,16 +59,23 @@ void sw_flow_fini(struct sw_flow *f)
 	f->grants = NULL;
 }
 
+/* The flow's part of all grants, by windows of those that have more to send. */
+static uint64_t share(const struct sw_flow *f)
+{
+	const struct sw_grants *g = f->grants;
+
+	return g->windows ? g->total * (uint64_t)f->window / g->windows
+			  : f->window;
+}
+
 /* Quanta that the flow may hold now: what its peer has to send, at most its
- * share by windows, at most what others have left; but SW_FLOW_START always. */
+ * share, at most what others have left; but SW_FLOW_START always. */
 static uint32_t allowed(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
-	uint64_t most = f->window, left = SW_FLOW_START + g->total + f->extra;
+	uint64_t left = SW_FLOW_START + g->total + f->extra;
+	uint64_t most = sw_min64(share(f), SW_FLOW_START + f->backlog);
 
-	if (g->windows)
-		most = sw_min64(most, g->total * most / g->windows);
-	most = sw_min64(most, SW_FLOW_START + f->backlog);
 	most = sw_min64(most, left - sw_min64(left, g->used));
 	return (uint32_t)sw_min64(sw_max64(most, SW_FLOW_START), f->window);
 }
@@ -90,13 +97,16 @@ static void note_extra(struct sw_flow *f)
 	f->extra = extra;
 }
 
-/* Its peer is about to run out of a grant that it could have. */
+/* Its peer is about to run out of a grant that it could have.  Where so many
+ * share that each has little, the others fill the link meanwhile: then a
+ * RESULT, or the ACK when it is due, is early enough to bring the grant. */
 static bool is_starved(const struct sw_flow *f)
 {
 	uint32_t open = open_grant(f);
 
 	return f->grants && f->backlog && open <= SW_FLOW_START / 2 &&
-	       allowed(f) >= open + SW_FLOW_START / 2;
+	       allowed(f) >= open + SW_FLOW_START / 2 &&
+	       share(f) >= SW_FLOW_HASTE;
 }
 
 static void put_credit(struct sw_flow *f, struct sw_header *h)

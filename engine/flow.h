@@ -35,6 +35,7 @@ enum {
 	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
 	SW_CREDIT_SLACK = 64,    /* quanta beyond the grant that are taken */
 	SW_FLOW_START = 16, /* quanta that a sender may always begin with */
+	SW_FLOW_HASTE = 64, /* with such a share nobody waits for a grant */
 };
 
 /* What the flows of one receiver are granted beyond SW_FLOW_START each. */

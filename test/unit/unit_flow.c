@@ -363,6 +363,27 @@ static void ack_at__the_sender_runs_dry(void **state)
 	assert_true(sw_flow_ack_at(&f) > SW_S);
 }
 
+/* But not where many share: the others fill the link. */
+static void ack_at__many_run_dry(void **state)
+{
+	struct sw_header h = {.type = SW_PUSH,
+		.flags = sw_backlog_flags(100),
+		.psn = 1,
+		.consumed = 8};
+	struct sw_flow f[10];
+	struct sw_grants g;
+
+	open_shared(f, 10, &g); /* 60 quanta each */
+	for (uint32_t i = 0; i < 10; i++) {
+		sw_flow_send_ctl(&f[i], &(struct sw_header){0});
+		sw_flow_hear(&f[i], &h);
+		sw_flow_accept(&f[i], 0, 1, SW_S);
+	}
+	assert_true(sw_flow_ack_at(&f[9]) > SW_S);
+	sw_flow_fini(&f[0]); /* 66 each */
+	assert_int_equal(sw_flow_ack_at(&f[9]), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +406,7 @@ int main(void)
 		cmocka_unit_test(grants__by_backlog),
 		cmocka_unit_test(grants__are_shared),
 		cmocka_unit_test(ack_at__the_sender_runs_dry),
+		cmocka_unit_test(ack_at__many_run_dry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
