@@ -12,7 +12,7 @@
 #include "engine/error.h"
 #include "engine/worker.h"
 
-enum { JOIN_TRIES = 8 }; /* with one cookie: about two seconds */
+enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
 
 void sw_link_owe(struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
 {
