@@ -71,7 +71,7 @@ def test_mode_of_the_job():
         for p in ranks:
             p.wait_error("SumwireError", code=1, limit_s=60)
             said += p.log()
-        check(re.search("mode a?synchronous; job .*: a?synchronous", said),
+        check(re.search("mode = a?synchronous, job .* has a?synchronous", said),
               f"both modes are named: {said}")
 
 
