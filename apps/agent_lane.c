@@ -165,7 +165,8 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 }
 
 /* A round may begin at any time, but not without a worker. */
-void sw_agent_lane_rest(void *ctx, uint64_t max_ns)
+void sw_agent_lane_rest(
+	void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
 {
 	const struct agent_lane *l = ctx;
 	uint64_t most = l->agent->daemon.conf.lcore.sleep_ns;

@@ -360,7 +360,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	return n;
 }
 
-void sw_agent_rest(void *ctx, uint64_t max_ns)
+void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
 {
 	struct agent *a = ctx;
 
@@ -370,7 +370,7 @@ void sw_agent_rest(void *ctx, uint64_t max_ns)
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 		if (a->ports[i])
 			ports[n++] = a->ports[i];
-	sw_host_idle_wait(ports, n, -1, (uint32_t)(max_ns / 1000 + 1));
+	sw_host_idle_wait(ports, n, fds, n_fds, (uint32_t)(max_ns / 1000 + 1));
 }
 
 void sw_agent_close(struct agent *a)

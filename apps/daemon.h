@@ -39,8 +39,10 @@ struct sw_poller {
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;
-	/* Nothing is outstanding: sleep at most @max_ns; NULL: just sleep. */
-	void (*rest)(void *ctx, uint64_t max_ns);
+	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable or
+	 * there is work; NULL: no other work comes. */
+	void (*rest)(
+		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 	void *ctx; /* for that */
 };
 

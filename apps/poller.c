@@ -4,9 +4,11 @@
 #include <time.h>
 
 #include "apps/daemon.h"
+#include "pmd/host/attach.h"
 
 enum {
 	REST_NS = 10000000, /* longest sleep with nothing outstanding */
+	WAIT_NS = 1000000,  /* with something, where frames end it */
 	YIELD_SPINS = 20,   /* yield for so many times the spin */
 };
 
@@ -41,47 +43,78 @@ void sw_poller_add(struct sw_poller *p,
 	p->works[p->n_works++] = (struct sw_work){.turn = turn, .ctx = ctx};
 }
 
-static void sleep_ns(void *ctx, uint64_t ns)
+static void sleep_ns(uint64_t ns)
 {
 	struct timespec t = {
 		.tv_sec = (time_t)(ns / SW_S), .tv_nsec = (long)(ns % SW_S)};
 
-	(void)ctx;
 	nanosleep(&t, NULL);
 }
 
+/* What is readable while frames wait, of all ports; 0: some port has no such,
+ * or other lcores may have frames for this one, so that it has to look. */
+static uint32_t wake_fds(const struct sw_daemon *d, int fds[SW_MAX_PORTS])
+{
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
+		fds[i] = sw_dpdk_port_wake_fd(d->queues[0][i]);
+		if (fds[i] < 0)
+			return 0;
+	}
+	return d->n_lcores == 1 ? d->n_dpdk_ports : 0;
+}
+
 /* Sleep for @most, or until the next timer. */
-static void rest(struct sw_poller *p, void (*sleep)(void *ctx, uint64_t ns),
+static void rest(struct sw_poller *p, const int *fds, uint32_t n_fds,
 	uint64_t most, uint64_t now_ns)
 {
 	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
 
 	sw_loop_rest(&p->loop, ns);
-	sleep(p->ctx, ns);
+	if (p->rest)
+		p->rest(p->ctx, fds, n_fds, ns);
+	else
+		sw_host_idle_wait(
+			NULL, 0, fds, n_fds, (uint32_t)(ns / SW_US + 1));
 }
 
-/* Idle since @idle_ns: spin, then yield, then sleep, longer and longer.  With
- * nothing outstanding, rest. */
+/* As rest, where only time ends it. */
+static void nap(struct sw_poller *p, uint64_t most, uint64_t now_ns)
+{
+	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
+
+	sw_loop_rest(&p->loop, ns);
+	sleep_ns(ns);
+}
+
+/* Idle since @idle_ns: spin, then yield, then sleep: until a frame comes, where
+ * the ports tell; else longer and longer.  With nothing outstanding, rest. */
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	const struct sw_conf *conf = &p->daemon->conf;
 	uint64_t spin = conf->lcore.spin_ns, most = conf->lcore.sleep_ns;
 	bool is_busy = sw_loop_is_busy(&p->loop);
+	int fds[SW_MAX_PORTS];
+	uint32_t n_fds;
 
 	if (idle_ns < spin / 4) {
 		__builtin_ia32_pause();
 		return;
 	}
-	if (idle_ns < (is_busy ? YIELD_SPINS : 1) * spin) {
+	n_fds = wake_fds(p->daemon, fds);
+	if (idle_ns < (is_busy && !n_fds ? YIELD_SPINS : 1) * spin) {
 		sched_yield();
+		return;
+	}
+	if (n_fds && most) {
+		rest(p, fds, n_fds, is_busy ? WAIT_NS : REST_NS, now_ns);
 		return;
 	}
 	if (idle_ns / 8 < most)
 		most = idle_ns / 8;
 	if (!is_busy && p->rest)
-		rest(p, p->rest, p->is_serving ? most : REST_NS, now_ns);
+		rest(p, NULL, 0, p->is_serving ? most : REST_NS, now_ns);
 	else
-		rest(p, sleep_ns, most, now_ns);
+		nap(p, most, now_ns);
 }
 
 int sw_poller_run(void *poller)

@@ -103,6 +103,8 @@ static int steer(struct port *p)
 				f.endpoints |= 1u << e;
 		err = sw_netif_filter(fds[i], &f);
 	}
+	for (uint32_t i = 0; i < p->n_queues && !err; i++)
+		atomic_store(&p->wake_fds[i], fds[i]);
 	if (is_rss && !err)
 		err = sw_netif_fanout(fds, n);
 	if (p->n_queues > 1)

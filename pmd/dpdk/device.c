@@ -197,6 +197,8 @@ void sw_dpdk_device_close(struct port *p)
 	for (uint16_t i = 0; i < p->n_queues; i++)
 		if (p->queues[i])
 			sw_dpdk_faults_close(p->queues[i]);
+	for (uint16_t i = 0; i < SW_DPDK_QUEUES; i++)
+		atomic_store(&p->wake_fds[i], -1);
 	rte_eth_dev_callback_unregister(
 		p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
 	rte_eth_dev_stop(p->eth_i);

@@ -231,6 +231,8 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 	p->n_lcores = params->n_queues;
 	p->burst = (uint16_t)p->params.burst;
 	p->frame_max = FRAME_REST_BYTES + params->payload_bytes;
+	for (uint32_t i = 0; i < SW_DPDK_QUEUES; i++)
+		atomic_store(&p->wake_fds[i], -1);
 	return p;
 }
 
@@ -344,6 +346,14 @@ void sw_dpdk_port_close(struct sw_port **base)
 bool sw_dpdk_port_is_up(const struct sw_port *base)
 {
 	return port_is_up(port_of(base));
+}
+
+int sw_dpdk_port_wake_fd(const struct sw_port *base)
+{
+	const struct queue *q = (const struct queue *)base;
+
+	return port_is_up(q->port) ? atomic_load(&q->port->wake_fds[q->index])
+				   : -1;
 }
 
 uint32_t sw_dpdk_port_slots(const struct sw_port *base)

@@ -119,6 +119,13 @@ void sw_dpdk_port_close(struct sw_port **p);
 /* sw_dpdk_port_is_up - is the other end there?  Thread: any. */
 bool sw_dpdk_port_is_up(const struct sw_port *p);
 
+/* sw_dpdk_port_wake_fd - a descriptor, the port's, that is readable while
+ * frames wait at this queue pair, for an lcore that would sleep; -1: there is
+ * none now (only af_packet has any), so it has to look by itself.  It may be
+ * closed at any time, when the interface vanishes.  Thread: the owning lcore.
+ */
+int sw_dpdk_port_wake_fd(const struct sw_port *p);
+
 /* sw_dpdk_port_slots - of its driver's rings, each way, all queue pairs. */
 uint32_t sw_dpdk_port_slots(const struct sw_port *p);
 

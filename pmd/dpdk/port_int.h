@@ -142,6 +142,8 @@ struct port {
 	uint32_t if_index;
 	uint32_t n_dial_ticks; /* also: until a reopening is tried again */
 	bool is_started, was_connected, is_missing;
+	/* By queue pair: readable while frames wait; -1: nothing is. */
+	_Atomic int wake_fds[SW_DPDK_QUEUES];
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */
 	_Atomic bool is_removed;
 };

@@ -183,12 +183,13 @@ void sw_host_show_knobs(
 void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value);
 
 /* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
- * For when nothing is outstanding.  Returns at once when there is a submit.
+ * Returns at once when there is a submit.
  * @ports    at most 136 are looked at
- * @extra_fd a descriptor that ends the sleep when readable, such as an eventfd
- *           of the control thread; not read; -1: none
+ * @fds      @n_fds descriptors, at most 16, that end the sleep when readable,
+ *           such as sockets of ports; not read.  A socket's error ends one
+ *           sleep, and is forgotten
  * Cost: one system call, or two when woken. */
 void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
-	int extra_fd, uint32_t timeout_us);
+	const int *fds, uint32_t n_fds, uint32_t timeout_us);
 
 #endif

@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "pmd/host/host.h"
+
+enum { OTHERS_MAX = 16 }; /* descriptors that end a sleep */
 
 int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_port **out)
@@ -160,23 +163,38 @@ static void drain_bells(
 			ports[i]->is_bell_gone = true;
 }
 
-void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
-	int extra_fd, uint32_t timeout_us)
+/* Such as that the interface went down: it would end every sleep. */
+static void forget_errors(const struct pollfd *fds, uint32_t n)
 {
-	struct pollfd fds[SW_HOST_CLIENTS_MAX + 1];
+	int err;
+	socklen_t len = sizeof(err);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (fds[i].revents & (POLLERR | POLLHUP | POLLNVAL))
+			getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &err, &len);
+}
+
+void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
+	const int *others, uint32_t n_others, uint32_t timeout_us)
+{
+	struct pollfd fds[SW_HOST_CLIENTS_MAX + OTHERS_MAX];
 	struct timespec limit = {.tv_sec = timeout_us / 1000000,
 		.tv_nsec = (long)(timeout_us % 1000000) * 1000};
 	uint32_t n =
 		n_ports < SW_HOST_CLIENTS_MAX ? n_ports : SW_HOST_CLIENTS_MAX;
+	uint32_t m = n_others < OTHERS_MAX ? n_others : OTHERS_MAX;
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd){
 			.fd = ports[i]->is_bell_gone ? -1 : ports[i]->bell,
 			.events = POLLIN};
-	fds[n] = (struct pollfd){.fd = extra_fd, .events = POLLIN};
+	for (uint32_t i = 0; i < m; i++)
+		fds[n + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
 	set_flags(ports, n, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!has_submit(ports, n) && ppoll(fds, n + 1, &limit, NULL) > 0)
+	if (!has_submit(ports, n) && ppoll(fds, n + m, &limit, NULL) > 0) {
 		drain_bells(ports, fds, n);
+		forget_errors(&fds[n], m);
+	}
 	set_flags(ports, n, 0);
 }

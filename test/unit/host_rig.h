@@ -262,7 +262,7 @@ static inline void *rig_lcore(void *arg)
 			}
 		}
 		pthread_mutex_unlock(&r->lock);
-		sw_host_idle_wait(ports, n, r->kick,
+		sw_host_idle_wait(ports, n, &r->kick, 1,
 			r->how.idle_us ? r->how.idle_us : 20000);
 		if (read(r->kick, &count, sizeof(count)) < 0)
 			continue;

@@ -3,6 +3,10 @@
 #include "test/unit/host_raw.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -370,7 +374,7 @@ static void accuse__detaches_the_client(void **state)
 	assert_string_equal(s.text, "pushed a tensor twice (71)");
 	/* The port stays usable until the release, and does nothing. */
 	sw_host_complete(port, &(struct sw_completion){1, 0, 0});
-	sw_host_idle_wait(&port, 1, -1, 100);
+	sw_host_idle_wait(&port, 1, NULL, 0, 100);
 	sw_host_release(s.host, s.id);
 	slow_close(&s);
 }
@@ -386,25 +390,58 @@ static void idle_wait__keeps_its_time(void **state)
 	port = admit(&s);
 	raw_attached(&s.w);
 	start = sw_edge_now_ns();
-	sw_host_idle_wait(&port, 1, -1, 20000);
+	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
 	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
 	start = sw_edge_now_ns();
-	sw_host_idle_wait(NULL, 0, -1, 20000);
+	sw_host_idle_wait(NULL, 0, NULL, 0, 20000);
 	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
 	/* A submit that came before the sleep, bell or not. */
 	sw_spsc_put(&s.w.submits, &in, 1);
 	start = sw_edge_now_ns();
-	sw_host_idle_wait(&port, 1, -1, 3000000);
+	sw_host_idle_wait(&port, 1, NULL, 0, 3000000);
 	assert_true(sw_edge_now_ns() - start < 1000000000);
 	sw_host_take(port, &out, 1);
 	/* After the client's hang-up it sleeps as long as ever. */
 	raw_close(&s.w);
 	s.w = (struct raw){-1, -1, -1, .control = NULL};
-	sw_host_idle_wait(&port, 1, -1, 20000);
+	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
 	start = sw_edge_now_ns();
-	sw_host_idle_wait(&port, 1, -1, 20000);
+	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
 	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
 	slow_close(&s);
+}
+
+/* A port's socket ends it while frames wait, and once for an error. */
+static void idle_wait__other_descriptors(void **state)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+	int fds[2] = {eventfd(0, 0), socket(AF_INET, SOCK_DGRAM, 0)};
+	struct pollfd refused = {.fd = fds[1], .events = POLLIN};
+	uint64_t start, one = 1;
+	socklen_t len = sizeof(to);
+	int other = socket(AF_INET, SOCK_DGRAM, 0);
+
+	/* A port that nobody has any more answers with an error. */
+	assert_int_equal(bind(other, (void *)&to, sizeof(to)), 0);
+	assert_int_equal(getsockname(other, (void *)&to, &len), 0);
+	close(other);
+	assert_int_equal(connect(fds[1], (void *)&to, sizeof(to)), 0);
+	assert_int_equal(send(fds[1], "x", 1, 0), 1);
+	assert_int_equal(poll(&refused, 1, 5000), 1);
+	assert_true(refused.revents & POLLERR);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, fds, 2, 3000000);
+	assert_true(sw_edge_now_ns() - start < 1000000000);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, fds, 2, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	assert_int_equal(write(fds[0], &one, sizeof(one)), sizeof(one));
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, fds, 2, 3000000);
+	assert_true(sw_edge_now_ns() - start < 1000000000);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 /* Progress that nobody reads must not take the room of answers. */
@@ -505,6 +542,7 @@ int main(void)
 		cmocka_unit_test(take__translates_tensors),
 		cmocka_unit_test(accuse__detaches_the_client),
 		cmocka_unit_test(idle_wait__keeps_its_time),
+		cmocka_unit_test(idle_wait__other_descriptors),
 		cmocka_unit_test(status__never_makes_a_client_deaf),
 		cmocka_unit_test(place__keeps_local_ranks_apart),
 		cmocka_unit_test(users__are_checked),
