@@ -36,6 +36,8 @@ struct sw_poller {
 	struct sw_daemon *daemon;
 	struct sw_loop loop;
 	bool is_serving; /* frames may come at any time: never sleep long */
+	bool is_crowded; /* somebody else ran at our yield since the last work
+			  */
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;

@@ -87,7 +87,9 @@ static void nap(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 }
 
 /* Idle since @idle_ns: spin, then yield, then sleep: until a frame comes, where
- * the ports tell; else longer and longer.  With nothing outstanding, rest. */
+ * the ports tell; else longer and longer.  With nothing outstanding, rest.  Who
+ * ran at our yield, such as a training process, would lose its core again and
+ * again: where frames wake us, there is no second yield. */
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	const struct sw_conf *conf = &p->daemon->conf;
@@ -101,8 +103,10 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		return;
 	}
 	n_fds = wake_fds(p->daemon, fds);
-	if (idle_ns < (is_busy && !n_fds ? YIELD_SPINS : 1) * spin) {
+	if (idle_ns < (is_busy && !(n_fds && p->is_crowded) ? YIELD_SPINS : 1) *
+			      spin) {
 		sched_yield();
+		p->is_crowded |= sw_now_ns() - now_ns > spin;
 		return;
 	}
 	if (n_fds && most) {
@@ -130,9 +134,10 @@ int sw_poller_run(void *poller)
 			n += p->works[i].turn(p->works[i].ctx, then);
 		now = sw_now_ns();
 		n += sw_loop_turn(&p->loop, now);
-		if (n)
+		if (n) {
 			worked = now;
-		else
+			p->is_crowded = false;
+		} else
 			back_off(p, now - worked, now);
 	}
 	return 0;
