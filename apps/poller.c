@@ -106,7 +106,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	if (idle_ns < (is_busy && !(n_fds && p->is_crowded) ? YIELD_SPINS : 1) *
 			      spin) {
 		sched_yield();
-		p->is_crowded |= sw_now_ns() - now_ns > spin;
+		p->is_crowded |= n_fds && sw_now_ns() - now_ns > spin;
 		return;
 	}
 	if (n_fds && most) {

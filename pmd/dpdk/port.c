@@ -351,9 +351,9 @@ bool sw_dpdk_port_is_up(const struct sw_port *base)
 int sw_dpdk_port_wake_fd(const struct sw_port *base)
 {
 	const struct queue *q = (const struct queue *)base;
+	int fd = atomic_load(&q->port->wake_fds[q->index]);
 
-	return port_is_up(q->port) ? atomic_load(&q->port->wake_fds[q->index])
-				   : -1;
+	return fd >= 0 && port_is_up(q->port) ? fd : -1;
 }
 
 uint32_t sw_dpdk_port_slots(const struct sw_port *base)

@@ -1,5 +1,6 @@
 # proc_lan.py - jobs over interfaces of the kernel, and what goes wrong there
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import re
 import time
 
@@ -219,6 +220,29 @@ def test_mtu_that_one_side_cannot_carry():
 def test_mtu_that_is_too_small():
     with Lan(workers=1, mtu=1400) as net:
         run_refused(net, "a", r"a has an MTU of 1400; .* needs 1458")
+
+
+def test_idle_server_sleeps_until_a_frame_comes():
+    def switches(pid):
+        """How often its threads have gone to sleep."""
+        n = 0
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/status",
+                      encoding="ascii") as f:
+                n += int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)",
+                                   f.read()).group(1))
+        return n
+
+    with Lan(workers=1) as net:
+        net.start_all()
+        run_all(net)
+        time.sleep(0.5)
+        pid = net.daemons[net.servers[0]].pid
+        before, start = switches(pid), time.monotonic()
+        time.sleep(2)
+        a_second = (switches(pid) - before) / (time.monotonic() - start)
+        check(a_second < 1000, f"it looked {a_second:.0f} times a second")
+        run_all(net)
 
 
 def test_kernel_has_our_address():
