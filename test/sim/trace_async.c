@@ -118,47 +118,22 @@ static void a12_an_answer_is_copied_when_it_leaves(struct check *c)
 	hand_close(&rig);
 }
 
-struct keeper {
-	struct sim_net *net;
-	struct sim_frame *kept[64];
-	uint32_t n;
-};
-
-/* Every RESULT to rank 0 comes again behind each that follows. */
-static enum sim_fate replay_answers(void *ctx, struct sim_frame *f)
-{
-	struct keeper *k = ctx;
-
-	if (!is_type(f, SW_RESULT, 0) || f->to != 1)
-		return SIM_PASS;
-	for (uint32_t i = 0; i < k->n; i++)
-		sim_net_replay(k->net, k->kept[i]);
-	if (k->n < SW_ARRAY_SIZE(k->kept)) {
-		k->kept[k->n] = malloc(sizeof(*f) + f->len);
-		if (!k->kept[k->n])
-			abort();
-		memcpy(k->kept[k->n++], f, sizeof(*f) + f->len);
-	}
-	return SIM_PASS;
-}
-
 /* 3. The answer to round r, overtaken by that to r + 1, must not set the
  * worker's parameters back. */
 static void a12_answers_do_not_go_back(struct check *c)
 {
 	struct sim_job *job = new_job(2 * 336, 12);
-	struct keeper k = {.net = &job->net};
+	struct replay k = {.net = &job->net};
 
 	job->async = 1;
-	job->net.hook = replay_answers;
+	job->net.hook = replay_results;
 	job->net.hook_ctx = &k;
 	sim_job_open(job);
 	check(c, sim_job_run(job, SW_S), "the job ends");
 	sim_job_pass(job, SW_MS);
 	check(c, job->workers[0].engine.stats.result_again >= 16,
 		"RESULTs came that were not waited for");
-	while (k.n)
-		free(k.kept[--k.n]);
+	replay_fini(&k);
 	end_job(c, job);
 }
 

@@ -6,36 +6,11 @@
 
 /* --- A2, the worker's half --- */
 
-struct keeper {
-	struct sim_net *net;
-	struct sim_frame *kept[16];
-	uint32_t n;
-};
-
-/* Keep a copy of every RESULT to rank 0 and send all of them again and again,
- * whatever it waits for by then. */
-static enum sim_fate replay_results(void *ctx, struct sim_frame *f)
-{
-	struct keeper *k = ctx;
-
-	if (!is_type(f, SW_RESULT, 0) || f->to != 1)
-		return SIM_PASS;
-	for (uint32_t i = 0; i < k->n; i++)
-		sim_net_replay(k->net, k->kept[i]);
-	if (k->n < SW_ARRAY_SIZE(k->kept)) {
-		k->kept[k->n] = malloc(sizeof(*f) + f->len);
-		if (!k->kept[k->n])
-			abort();
-		memcpy(k->kept[k->n++], f, sizeof(*f) + f->len);
-	}
-	return SIM_PASS;
-}
-
 /* A RESULT is taken only by a chunk that waits for exactly that round. */
 static void a2_result_taken_only_when_waited_for(struct check *c)
 {
 	struct sim_job *job = new_job(2 * 336, 8);
-	struct keeper k = {.net = &job->net};
+	struct replay k = {.net = &job->net};
 
 	job->net.hook = replay_results;
 	job->net.hook_ctx = &k;
@@ -44,8 +19,7 @@ static void a2_result_taken_only_when_waited_for(struct check *c)
 	sim_job_pass(job, SW_MS);
 	check(c, job->workers[0].engine.stats.result_again >= 16,
 		"RESULTs came that were not waited for");
-	while (k.n)
-		free(k.kept[--k.n]);
+	replay_fini(&k);
 	end_job(c, job);
 }
 
