@@ -69,15 +69,9 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 {
 	const struct sw_kept *k =
 		sw_async_chunk(sh, t, sw_place_local(&t->place, h->chunk));
-	uint32_t crc = h->payload_crc;
 
-	if (sw_shard_has_crc(sh, member))
-		SW_TIMED(sh->stats->ticks_crc_in,
-			crc = sw_data_crc(h, payload, h->payload_len));
-	if (crc != h->payload_crc) {
-		sh->stats->rx_payload_crc++;
+	if (!sw_shard_is_whole(sh, member, h, payload))
 		return SW_SHARD_CRC;
-	}
 	if ((h->round == 1 && k->got && k->root != h->aux) ||
 		!sw_shard_has_root(sh, member, h))
 		return SW_SHARD_DIFFERS; /* about who gives the value */

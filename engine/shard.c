@@ -366,6 +366,18 @@ static bool differs(const struct sw_cell *cell, const struct sw_header *h)
 	       (h->op == SW_OPERATION_COPY && cell->root != h->aux);
 }
 
+bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t crc = h->payload_crc;
+
+	if (sw_shard_has_crc(sh, member))
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, payload, h->payload_len));
+	sh->stats->rx_payload_crc += crc != h->payload_crc;
+	return crc == h->payload_crc;
+}
+
 /* The payload, after the cell has said that it wants it. */
 static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
@@ -375,15 +387,8 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 		&t->chunks[sw_place_local(&t->place, h->chunk)]
 			 .cell[h->round & 1];
 
-	uint32_t crc = h->payload_crc;
-
-	if (sw_shard_has_crc(sh, member))
-		SW_TIMED(sh->stats->ticks_crc_in,
-			crc = sw_data_crc(h, payload, h->payload_len));
-	if (crc != h->payload_crc) {
-		sh->stats->rx_payload_crc++;
+	if (!sw_shard_is_whole(sh, member, h, payload))
 		return SW_SHARD_CRC;
-	}
 	if (differs(cell, h) || !sw_shard_has_root(sh, member, h))
 		return SW_SHARD_DIFFERS;
 	if (cell->round == h->round && cell->has_root && h->payload_len) {

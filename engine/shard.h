@@ -119,6 +119,11 @@ static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 	return sh->params->has_crc && !(sh->no_crc >> member & 1);
 }
 
+/* sw_shard_is_whole - has the payload of @member's PUSH the CRC that @h says?
+ * If not, that is counted. */
+bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload);
+
 /* sw_shard_rank - count local ranks through, as far as all members have
  * @joined. */
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
