@@ -126,8 +126,7 @@ static bool check_join(
 			j->policy, (unsigned long long)j->credit_bytes,
 			sw_sched_check(
 				sw_policy_at(j->policy), 0, j->credit_bytes));
-	else if ((j->payload != 1344 && j->payload != 3328 &&
-			 j->payload != 8192) ||
+	else if (!sw_port_is_class(j->payload) ||
 		 j->payload > srv->max_payload[path.port_i])
 		refuse(srv, path, j, SW_EINVAL,
 			"payload class %u: this port carries 1344, 3328 or "

@@ -21,6 +21,14 @@ enum {
 	SW_RX_BURST = 64,      /* no rx call is asked for more */
 };
 
+/* sw_port_is_class - is it a payload class: what fits an MTU of 1500, one page,
+ * or two? */
+static inline bool sw_port_is_class(uint32_t payload_bytes)
+{
+	return payload_bytes == 1344 || payload_bytes == 3328 ||
+	       payload_bytes == SW_PAYLOAD_MAX;
+}
+
 /* Where a frame came from or goes to.  Compared as a whole. */
 struct sw_path {
 	uint32_t ip;     /* IPv4, host order */

@@ -92,8 +92,7 @@ static int params_check(
 		what = "an IPv4 address and a UDP port are needed";
 	else if (p->udp + p->n_udp * p->n_ways > 65536)
 		what = "its UDP ports go beyond 65535";
-	else if (p->payload_bytes != 1344 && p->payload_bytes != 3328 &&
-		 p->payload_bytes != SW_PAYLOAD_MAX)
+	else if (!sw_port_is_class(p->payload_bytes))
 		what = "payload of 1344, 3328 or 8192 bytes expected";
 	else if (p->prefix_bits < 1 || p->prefix_bits > 31)
 		what = "prefix of 1 to 31 bits expected";
