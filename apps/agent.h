@@ -141,6 +141,10 @@ struct agent {
 	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
 };
 
+/* sw_agent_is_over - nothing is begun or answered any more: each process will
+ * be told so by a hang-up, with the sentence that says why.  Lcore 0. */
+bool sw_agent_is_over(const struct agent *a);
+
 /* agent_knobs.c, lcore: do what a process asks for; show them what is. */
 void sw_agent_tune(struct agent *a, const struct agent_order *o);
 void sw_agent_show_knobs(struct agent *a);

@@ -90,6 +90,11 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		sw_host_complete(a->ports[local], &c);
 }
 
+bool sw_agent_is_over(const struct agent *a)
+{
+	return !a->has_worker || a->is_leaving || sw_worker_end_of(&a->worker);
+}
+
 /* --- what the control thread orders --- */
 
 static void fail_join(struct agent *a, int err)
@@ -226,7 +231,7 @@ static void declare(struct agent *a, const struct agent_order *o)
 	struct sw_worker_tensor list[SW_TENSORS];
 	struct agent_news news = {.kind = AGENT_DECLARED};
 
-	if (!a->has_worker || a->is_leaving)
+	if (sw_agent_is_over(a))
 		return;
 	a->n_batch = list_new(a, o, list);
 	if (a->n_batch)
