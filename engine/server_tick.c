@@ -40,9 +40,10 @@ static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 	if (s->is_confirmed &&
 		(!s->job->is_coordinated || sw_job_is_answered(s)))
 		return UINT64_MAX;
-	if (srv->now_ns >= s->status_at_ns && !(s->owed & 1u << what))
+	if (srv->now_ns >= s->status_at_ns)
 		sw_session_owe(srv, s, what);
-	return s->status_at_ns;
+	/* What is owed waits for room; when it goes, the next time is set. */
+	return s->owed & 1u << what ? UINT64_MAX : s->status_at_ns;
 }
 
 static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)

@@ -68,6 +68,18 @@ static void status__until_acknowledged(void **state)
 	server_rig_close(r);
 }
 
+/* A port without room does not keep the lcore from sleeping. */
+static void status__owed_is_no_timer(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_join(r, 0);
+	assert_true(rig_tick(r, SW_S) > r->now_ns); /* it is due, but stays */
+	assert_contains(rig_tx(r), "w0 STATUS running 1");
+	assert_true(rig_tick(r, 0) > r->now_ns);
+	server_rig_close(r);
+}
+
 /* An acknowledgement of an older state does not silence the newer one. */
 static void status__acknowledged_too_early(void **state)
 {
@@ -342,6 +354,7 @@ int main(void)
 		cmocka_unit_test(find__by_its_whole_name),
 		cmocka_unit_test(open__epochs_differ),
 		cmocka_unit_test(status__until_acknowledged),
+		cmocka_unit_test(status__owed_is_no_timer),
 		cmocka_unit_test(status__acknowledged_too_early),
 		cmocka_unit_test(status__size_is_the_sum_of_local_ranks),
 		cmocka_unit_test(leave__while_forming),
