@@ -65,19 +65,23 @@ static int worker_epoch(void *ctx, uint32_t epoch)
 
 	for (uint32_t i = 1; i < r->workers.n; i++)
 		all_same &= is_same(&c[0], &c[i], epoch);
+	if (all_same && check_loss(&r->workers, epoch))
+		return SW_EINVAL;
 	sw_train_progress(&r->workers, epoch, all_same);
 	if (!all_same)
 		return SW_EMISMATCH;
 	r->result.n_same_epochs++;
-	return check_loss(&r->workers, epoch);
+	return 0;
 }
 
 static int alone_epoch(void *ctx, uint32_t epoch)
 {
 	struct run *r = ctx;
 
+	if (check_loss(&r->reference, epoch))
+		return SW_EINVAL;
 	sw_train_progress(&r->reference, epoch, true);
-	return check_loss(&r->reference, epoch);
+	return 0;
 }
 
 static int reference_epoch(void *ctx, uint32_t epoch)

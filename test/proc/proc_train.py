@@ -1,5 +1,7 @@
 # proc_train.py - trainings that must succeed, over one server and over two
 # SPDX-License-Identifier: BSD-3-Clause
+import subprocess
+
 import rig
 from rig import Net, check
 
@@ -64,6 +66,20 @@ def test_faults_on_the_ports():
         check(all(s["retransmissions"] > 0 for s in agents),
               f"no agent sent anything again: {agents}")
         check(net.stats("a")["push_again"] > 0, "no push came twice")
+
+
+def test_loss_without_a_number():
+    """The sentence stands alone, without a row of what is no number."""
+    with Net() as net:
+        net.start_all()
+        p = net.train("--lr", "100", "--epochs", "3")
+        p.wait_error("no longer finite: choose a smaller --lr")
+        check("nan" not in p.out() + p.log(), f"{p.out()}{p.log()}")
+    alone = subprocess.run([rig.sumwire(), "train", "--alone", "--lr", "100"],
+                           capture_output=True, text=True, timeout=rig.RUN_S,
+                           check=False)
+    check(alone.returncode == 1 and "finite" in alone.stderr and
+          "nan" not in alone.stdout, alone)
 
 
 def test_three_workers_sum_exactly():
