@@ -1,9 +1,11 @@
 /* replay_loopback.c - a server, agents and workers on this machine, for a run.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -85,13 +87,15 @@ static struct keys keys_of(
 	return k;
 }
 
-/* In a process of its own, since sumwire run changes signals for good. */
-static _Noreturn void be_run(
-	const struct sw_replay *r, const struct keys *k, struct command *c)
+/* In a process of its own, since sumwire run changes signals for good.  It
+ * takes all down when @parent goes. */
+static _Noreturn void be_run(const struct sw_replay *r, const struct keys *k,
+	struct command *c, pid_t parent)
 {
 	struct sw_run *run = calloc(1, sizeof(*run));
 
-	if (!run)
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (!run || getppid() != parent)
 		_exit(1);
 	run->n_ranks = r->n_workers;
 	run->grace_ns = GRACE_NS;
@@ -109,28 +113,23 @@ static _Noreturn void be_run(
 static int run(
 	const struct sw_replay *r, const struct keys *k, struct command *c)
 {
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 	int status;
 
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		be_run(r, k, c);
+		be_run(r, k, c, parent);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return SW_EIO;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : SW_EPEER;
 }
 
-static int read_report(const char *path, struct sw_replay_result *out)
+static int read_report(FILE *f, struct sw_replay_result *out)
 {
-	FILE *f = fopen(path, "r");
-	int n = f ? fscanf(f, "%lf %lf %lf %lf %lf", &out->iteration_s,
-			    &out->spread, &out->bytes_s, &out->part_bytes,
-			    &out->latency_s)
-		  : 0;
+	int n = fscanf(f, "%lf %lf %lf %lf %lf", &out->iteration_s,
+		&out->spread, &out->bytes_s, &out->part_bytes, &out->latency_s);
 
-	if (f)
-		fclose(f);
 	if (n == 5)
 		return 0;
 	fprintf(stderr, "sumwire replay: the workers reported nothing\n");
@@ -188,19 +187,22 @@ static struct used used_now(void)
 int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
 	const char *policy, double dilation, struct sw_replay_result *out)
 {
-	char report[] = "/tmp/sumwire-replay-XXXXXX";
+	char path[TEXT];
 	struct keys k = keys_of(r, policy, dilation);
-	int fd = mkstemp(report), err;
+	/* A file without a name: all processes inherit it, and it goes with the
+	 * last of them. */
+	FILE *report = tmpfile();
 	struct used from, to;
 	struct command c;
+	int err;
 
-	if (fd < 0) {
-		fprintf(stderr, "sumwire replay: %s: %s\n", report,
+	if (!report) {
+		fprintf(stderr, "sumwire replay: no file for a report: %s\n",
 			strerror(errno));
 		return SW_EIO;
 	}
-	close(fd);
-	build(r, is_probe, policy, dilation, report, &c);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fileno(report));
+	build(r, is_probe, policy, dilation, path, &c);
 	show(r, is_probe, policy);
 	from = used_now();
 	err = run(r, &k, &c);
@@ -209,6 +211,6 @@ int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
 		err = read_report(report, out);
 	out->other_cores =
 		(to.others_s - from.others_s) / (to.at_s - from.at_s);
-	unlink(report);
+	fclose(report);
 	return err;
 }

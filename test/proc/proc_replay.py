@@ -1,12 +1,14 @@
 # proc_replay.py - sumwire replay: real processes iterate; nothing is timed
 # SPDX-License-Identifier: BSD-3-Clause
+import glob
 import json
 import os
+import signal
 import subprocess
 import tempfile
 
 import rig
-from rig import check
+from rig import check, wait_until
 
 MODEL = """model small
 source nobody
@@ -89,6 +91,44 @@ def test_table():
         check(d["model"] == "small" and d["rate_gbit_s"] == 0.5, d)
         check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
         check(d["simulated_ms"] > 0.999 * d["ideal_ms"], d)
+
+
+def rank_of(pid):
+    """The command line of one of the ranks below a process, if there is one."""
+    for path in glob.glob(f"/proc/{pid}/task/{pid}/children"):
+        with open(path, encoding="ascii") as f:
+            children = f.read().split()
+        for child in children:
+            with open(f"/proc/{child}/cmdline", encoding="utf-8") as f:
+                words = f.read().split("\0")
+            if "--agent" not in words and "--report" in words:
+                return words
+            found = rank_of(child)
+            if found:
+                return found
+    return None
+
+
+def test_told_to_end():
+    """All goes with it: processes, sockets, and where the report was to be."""
+    for number in signal.SIGINT, signal.SIGTERM:
+        with tempfile.TemporaryDirectory(dir="/tmp") as tmp:
+            os.mkdir(tmp + "/run")
+            env = {**os.environ, "TMPDIR": tmp + "/run"}
+            p = rig.Process("replay", tmp, [
+                "env", f"TMPDIR={env['TMPDIR']}", rig.sumwire(), "replay",
+                "--loopback", "--iters", "100000", "--dilate", "1"])
+            try:
+                words = wait_until(lambda: rank_of(p.pid), rig.START_S, "rank")
+                report = words[words.index("--report") + 1]
+                p.signal(number)
+                check(p.wait(rig.STOP_S) == -number, f"ended with {p.code()}")
+                wait_until(lambda: not os.listdir(env["TMPDIR"]), rig.STOP_S,
+                           "empty folder of the run")
+                check(report.startswith("/dev/fd/") or
+                      not os.path.exists(report), f"{report} is left")
+            finally:
+                p.destroy()
 
 
 def test_bad_input():
