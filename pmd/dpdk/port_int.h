@@ -145,6 +145,7 @@ struct port {
 	/* By queue pair: readable while frames wait; -1: nothing is. */
 	_Atomic int wake_fds[SW_DPDK_QUEUES];
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */
+	const char *link_why;   /* as it said that; the watch's own */
 	_Atomic bool is_removed;
 };
 

@@ -4,6 +4,7 @@
  * All of it runs on DPDK's interrupt thread, which is the one that handles the
  * drivers' messages, so the two never meet.  The lcore sees the link going down
  * before the driver is touched. */
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,10 +45,12 @@ static void dial(void *arg)
 	rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
 }
 
+/* An interface that goes is down first: each @why is said, once. */
 static void link_set(struct port *p, bool is_up, const char *why)
 {
-	if (atomic_load(&p->is_linked) == is_up)
+	if (p->link_why && !strcmp(p->link_why, why))
 		return;
+	p->link_why = why;
 	atomic_store(&p->is_linked, is_up);
 	if (is_up)
 		sw_arp_announce(p->arp);
@@ -76,9 +79,8 @@ static void reopen(struct port *p, uint32_t if_index)
 	sw_dpdk_device_close(p);
 	sw_dpdk_pools_close(p);
 	p->if_index = if_index;
-	if (sw_dpdk_device_make(p) || sw_dpdk_pools_open(p))
-		return;
-	if (sw_dpdk_device_open(p) || sw_dpdk_device_start(p))
+	if (sw_dpdk_device_make(p) || sw_dpdk_pools_open(p) ||
+		sw_dpdk_device_open(p) || sw_dpdk_device_start(p))
 		sw_dpdk_device_close(p);
 	else
 		p->n_dial_ticks = 0;
@@ -95,9 +97,9 @@ static void look(struct port *p)
 	if (now.index != p->if_index || !p->dev_name) {
 		link_set(p, false, "was made anew");
 		reopen(p, now.index);
+		if (now.index != p->if_index || !p->dev_name)
+			return; /* not yet: lcores have to see it down */
 	}
-	if (!p->dev_name)
-		return;
 	if (sw_dpdk_port_payload(now.mtu) < p->params.payload_bytes)
 		link_set(p, false, "has an MTU that is too small now");
 	else if (!now.is_up)

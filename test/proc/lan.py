@@ -45,6 +45,10 @@ def ip(*args):
     subprocess.run(["ip", *args], check=True)
 
 
+def batch(lines):
+    subprocess.run(["ip", "-batch", "-"], input=lines.encode(), check=True)
+
+
 class Capture:
     """What arrives at the far end of a daemon's interface, from now on."""
 
@@ -118,16 +122,23 @@ class Lan(Net):
     def address(self, name, link=0):
         return f"10.9.{link}.{self.hosts[name]}"
 
+    def wire(self, device, link=0):
+        """What makes an interface, as lines for ip -batch."""
+        return (f"link add name {device} mtu {self.mtu} type veth "
+                f"peer name {device}-lan mtu {self.mtu}\n"
+                f"link set dev {device}-lan master {self.port(link)} up\n"
+                f"link set dev {device} up\n")
+
     def plug(self, device, link=0):
-        ip("link", "add", "name", device, "mtu", str(self.mtu), "type", "veth",
-           "peer", "name", device + "-lan", "mtu", str(self.mtu))
-        ip("link", "set", "dev", device + "-lan", "master", self.port(link),
-           "up")
-        ip("link", "set", "dev", device, "up")
+        batch(self.wire(device, link))
         self.interfaces.append(device)
 
     def unplug(self, device):
         ip("link", "del", "dev", device)
+
+    def replug(self, device):
+        """Gone and back; who looks now and then may see neither."""
+        batch(f"link del dev {device}\n" + self.wire(device))
 
     def __exit__(self, kind, value, trace):
         try:

@@ -149,6 +149,9 @@ def test_interface_vanishes_and_returns():
                 r"(?s)(port lan: agent1 has vanished.*){%d}" % (i + 1))
             net.plug("agent1")
             check_goes_on(clients)
+        for _ in range(5):
+            net.replug("agent1")
+            check_goes_on(clients)
         end(net, clients)
 
 

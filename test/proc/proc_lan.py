@@ -136,6 +136,9 @@ def test_interface_vanishes_and_returns():
         net.daemons["agent1"].await_text("port lan: agent1 has vanished")
         net.plug("agent1")
         check_goes_on(clients)
+        for _ in range(5):
+            net.replug("agent1")
+            check_goes_on(clients)
         end(net, clients)
 
 
