@@ -6,9 +6,9 @@
  * Against a server it connects, offers protocol versions that nobody speaks,
  * then joins a job of its own, declares a tensor, and sends every kind of
  * malformed frame in turn, at some 30,000 a second, until a line comes on
- * stdin; then for a second good headers over random fields.  Against an agent
- * it listens and knows no session.  In the end it prints per kind
- * "sent KIND COUNTER NUMBER"; COUNTER is the victim's that must have grown.
+ * stdin.  Then it prints per kind "sent KIND COUNTER NUMBER"; COUNTER is the
+ * victim's that must have grown.  After a second line it sends good headers
+ * over random fields.  Against an agent it listens and knows no session.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ struct program {
 	uint32_t ip;
 	struct sw_log log;
 	struct sw_dpdk *dpdk;
-	atomic_bool stop;
+	atomic_int n_lines;  /* that have come on stdin */
 	uint64_t n_sent[64]; /* per kind */
 };
 
@@ -239,11 +239,21 @@ static void pause_after(struct forge *f, uint32_t n)
 	usleep(PAUSE_US);
 }
 
+static void show_counts(const struct program *p)
+{
+	for (uint32_t i = 0; i < forge_n_kinds; i++)
+		printf("sent %s %s %llu\n", forge_kinds[i].name,
+			*forge_kinds[i].counter ? forge_kinds[i].counter : "-",
+			(unsigned long long)p->n_sent[i]);
+	puts("flooded");
+	fflush(stdout);
+}
+
 static void flood(struct program *p, bool has_session)
 {
 	struct forge *f = &p->forge;
 
-	for (uint32_t n = 0; !p->stop; n++) {
+	for (uint32_t n = 0; !p->n_lines; n++) {
 		uint32_t i = n % forge_n_kinds;
 
 		pause_after(f, n);
@@ -253,6 +263,9 @@ static void flood(struct program *p, bool has_session)
 		send_frame(f);
 		p->n_sent[i]++;
 	}
+	show_counts(p);
+	while (p->n_lines < 2)
+		pause_after(f, 0); /* what is left goes out */
 }
 
 /* Every generation of the first sessions; some are another member's. */
@@ -354,14 +367,6 @@ static void open_port(struct program *p)
 	}
 }
 
-static void show_counts(const struct program *p)
-{
-	for (uint32_t i = 0; i < forge_n_kinds; i++)
-		printf("sent %s %s %llu\n", forge_kinds[i].name,
-			*forge_kinds[i].counter ? forge_kinds[i].counter : "-",
-			(unsigned long long)p->n_sent[i]);
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p;
@@ -379,11 +384,10 @@ int main(int argc, char **argv)
 	open_port(&p);
 	if (sw_dpdk_launch(p.dpdk, 0, run, &p))
 		die("no lcore");
-	if (!fgets(line, sizeof(line), stdin))
-		fprintf(stderr, "proc_forge: end of input\n");
-	p.stop = true;
+	for (; p.n_lines < 2; p.n_lines++)
+		if (!fgets(line, sizeof(line), stdin))
+			fprintf(stderr, "proc_forge: end of input\n");
 	sw_dpdk_join(p.dpdk, 0);
-	show_counts(&p);
 	sw_dpdk_port_close(&p.forge.port);
 	sw_dpdk_close(&p.dpdk);
 	return 0;

@@ -93,7 +93,7 @@ static void type(struct forge *f, struct forged *x)
 static void flag(struct forge *f, struct forged *x)
 {
 	forge_push(f, x);
-	x->h.flags = 0x80;
+	x->h.flags = 8; /* the bit that stands for nothing */
 	forge_seal(x, x->bytes);
 }
 
