@@ -177,10 +177,10 @@ static void end_others(struct agent *a, int err, const char *text)
 		if (!r->is_here || r->is_gone)
 			continue;
 		r->is_gone = true;
-		if (a->is_admitted)
-			sw_host_end(a->host, r->id, err, text);
-		else
-			sw_host_refuse(a->host, r->id, err, text);
+		/* That which is not for a process in its state does nothing:
+		 * where memory ran out some have been admitted. */
+		sw_host_end(a->host, r->id, err, text);
+		sw_host_refuse(a->host, r->id, err, text);
 	}
 }
 

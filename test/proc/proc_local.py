@@ -121,6 +121,19 @@ def test_one_does_not_come():
                          "waiting for 1 of 3 local ranks at node agent0: 1")
 
 
+def test_no_memory_for_all_of_them():
+    """Also those behind the one that did not fit are told, at once."""
+    with Net(workers=1, local=(8,)) as net:
+        net.ini["agent0"]["agent"]["quota"] = "1MiB"
+        net.start_all()
+        for group in "first", "second":
+            started = [net.client(0, *TENSORS, "--timeout", "300",
+                                  name=f"{group}{i}") for i in range(8)]
+            for c in started:
+                c.wait_error("no memory or descriptors left for|"
+                             "memory quota: .* needed")
+
+
 def test_places_are_limited():
     with Net(workers=1, local=(2,)) as net:
         net.start_all()
