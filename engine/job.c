@@ -139,11 +139,11 @@ void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 
 void sw_job_close(struct sw_server *srv, struct sw_job *job)
 {
-	sw_log(srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
 	srv->used_bytes -= job->shard.mem_bytes;
 	sw_share_give(srv, job, job->shard.mem_bytes);
 	sw_shard_close(&job->shard);
 	job->is_used = false;
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }
 
 /* The session of @rank is closed.  Returns whether it was the last one, and

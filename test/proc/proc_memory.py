@@ -1,5 +1,7 @@
 # proc_memory.py - what a server takes for its tensors, against its promise
 # SPDX-License-Identifier: BSD-3-Clause
+import time
+
 import rig
 from rig import Net, check
 
@@ -49,10 +51,11 @@ def test_memory_comes_back():
         for i in range(3):
             net.client(0, "--tensor", "w:8000000:f32", name=f"c{i}").wait_ok()
         net.daemons["a"].await_text(r"(?s)(job job: closed.*){3}")
-        stats = net.stats("a")
-        grown = stats["memory_resident_bytes"] - before
-        check(stats["memory_used_bytes"] == 0, f"in use: {stats}")
-        check(grown < 8 * MIB, f"{grown / MIB:.1f} MiB did not come back")
+        stats = net.empty_stats("a")
+        end = time.monotonic() + rig.STOP_S
+        while stats["memory_resident_bytes"] - before >= 8 * MIB:
+            check(time.monotonic() < end, f"{before} bytes grew: {stats}")
+            stats = net.stats("a")  # another thread unmaps, a little later
 
 
 def test_quota_counts_all_batches():
