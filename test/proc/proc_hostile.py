@@ -170,12 +170,12 @@ def test_forged_frames_to_a_server():
 
 
 def test_forged_frames_to_an_agent():
-    with Net(workers=1, job={"join_timeout": "4s"}) as net:
+    with Net(workers=1, job={"join_timeout": "8s"}) as net:
         forge = start_forge(net, 0, "agent")
         net.start("agent0")
         forge.await_out("flooding")
         c = net.client(0, *GOOD)
-        c.wait_error(r"SW_ETIMEDOUT: waited 4 s for server a "
+        c.wait_error(r"SW_ETIMEDOUT: waited 8 s for server a "
                      r"\(10\.77\.0\.1:5700\), which does not answer")
         sent = stop_flood(forge)
         stats = net.stats("agent0")

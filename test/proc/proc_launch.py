@@ -150,7 +150,7 @@ def local_ranks(launcher):
     with Net(workers=1) as net:
         net.ini["agent0"]["agent"]["local_ranks"] = N + 1
         net.start_all()
-        bad = clients_of(net, launcher, "few", "agent0.sock --timeout 2")
+        bad = clients_of(net, launcher, "few", "agent0.sock --timeout 8")
         bad.wait_error(rf"waiting for 1 of {N + 1} local ranks",
                        limit_s=SHORT_S)
 
@@ -263,7 +263,7 @@ def printed(net, env):
     p = subprocess.run(
         [rig.sumwire(), "conf", "--print", net.path("agent0.ini")],
         env=dict(env, DMLC_ROLE="worker", DMLC_WORKER_ID="0"),
-        capture_output=True, text=True, check=False, timeout=20)
+        capture_output=True, text=True, check=False, timeout=SHORT_S)
     check(p.returncode == 0, p.stderr)
     check("; DMLC_PS_ROOT_PORT of DMLC" in p.stdout and
           "; DMLC_ROLE of DMLC" in p.stdout, f"origins: {p.stdout}")

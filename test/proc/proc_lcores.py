@@ -85,7 +85,7 @@ def test_agent_killed():
         clients[0].wait_error(r"rank 1 \(node agent1\) silent")
         clients[1].wait_error(r"agent1.sock is gone")
         rig.wait_until(
-            lambda: net.stats("a")["memory_used_bytes"] == 0, 10,
+            lambda: net.stats("a")["memory_used_bytes"] == 0, rig.STOP_S,
             "memory given back")
         net.start("agent1")
         clients = [net.client(r, *TENSORS, name=f"later{r}") for r in range(2)]

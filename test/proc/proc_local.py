@@ -114,7 +114,7 @@ def test_one_closes_before_the_others():
 def test_one_does_not_come():
     with Net(workers=1, local=(3,)) as net:
         net.start_all()
-        started = [net.client(0, "--timeout", "3", "--local-rank", i,
+        started = [net.client(0, "--timeout", "8", "--local-rank", i,
                               name=f"c{i}") for i in ("0", "2")]
         for c in started:
             c.wait_error("SW_ETIMEDOUT",

@@ -31,7 +31,7 @@ def run_job(lcores, steering, steps=5, **keys):
         check(min(parts) > 0.5 * sum(parts) / lcores,
               f"uneven over lcores: {parts}")
         rig.wait_until(
-            lambda: net.stats("a")["memory_used_bytes"] == 0, 10,
+            lambda: net.stats("a")["memory_used_bytes"] == 0, rig.STOP_S,
             "memory given back")
         return stats, queues
 

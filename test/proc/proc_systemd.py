@@ -157,7 +157,7 @@ def test_units():
         raise Skip("systemd is not installed")
     top = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
     try:
-        text, why = boot(top, 100)
+        text, why = boot(top, 200)
     finally:
         shutil.rmtree(top)
     if not text:

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 # Limits, generous because other programs may want the machine's cores.
 START_S = 60  # for a daemon to be ready
@@ -130,7 +131,7 @@ class Process:
     def kill(self):
         """SIGKILL to it alone."""
         self.signal(signal.SIGKILL)
-        self.popen.wait(10)
+        self.popen.wait(STOP_S)
 
     def destroy(self):
         """Kill it and all its children; for the end of a failed test."""
@@ -138,7 +139,7 @@ class Process:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self.popen.wait(10)
+        self.popen.wait(STOP_S)
         self.popen.stdin.close()
 
     def children(self):
@@ -334,7 +335,7 @@ class Net:
     def stats(self, daemon):
         p = subprocess.run(
             [sumwire(), "stats", "--json", self.stats_socket(daemon)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=START_S,
             check=False)
         check(p.returncode == 0, f"stats of {daemon}: {p.stderr.decode()}")
         return json.loads(p.stdout)
@@ -398,7 +399,9 @@ class Net:
 # --- running tests ---
 
 def on_alarm(number, frame):
-    raise Failure(f"the test takes longer than {TEST_S} s")
+    at = " < ".join(f"{f.name}:{f.lineno}" for f in
+                    reversed(traceback.extract_stack(frame)[-4:]))
+    raise Failure(f"the test takes longer than {TEST_S} s, now in {at}")
 
 
 def end_by_sigterm():

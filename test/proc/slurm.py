@@ -16,7 +16,7 @@ import time
 
 from rig import Skip, wait_until
 
-START_S = 30
+START_S = 60
 CONF = """
 ClusterName=sumwire
 SlurmctldHost={host}(127.0.0.1)

@@ -57,7 +57,7 @@ def test_an_agent_dies():
         zero.await_out("five steps")
         net.kill("agent1")
         one.wait_error("Traceback", "SumwireError", "agent1.sock is gone",
-                       code=1, limit_s=20)
+                       code=1, limit_s=rig.RUN_S)
         zero.wait_error("Traceback", "SumwireError", r"rank 1 \(node agent1\)",
                         code=1, limit_s=DEAD_AFTER_S + 20)
         for left in (net.socket("agent1"), net.stats_socket("agent1")):
@@ -69,10 +69,10 @@ def test_no_agent():
         p = net.rank(0, os.path.join(HERE, "cases_faults.py"), "names",
                      env={"SUMWIRE_OPEN_TIMEOUT": "1"})
         p.wait_error("no agent listens at .*agent0.sock", "sumwire agent",
-                     code=1, limit_s=30)
+                     code=1, limit_s=rig.RUN_S)
         p = net.rank(1, os.path.join(HERE, "cases_faults.py"), "names",
                      env={"SUMWIRE_OPEN_TIMEOUT": "soon"})
-        p.wait_error("SUMWIRE_OPEN_TIMEOUT=soon", code=1, limit_s=30)
+        p.wait_error("SUMWIRE_OPEN_TIMEOUT=soon", code=1, limit_s=rig.RUN_S)
 
 
 def test_limits_and_interrupts():
@@ -81,23 +81,23 @@ def test_limits_and_interrupts():
         net.start_all()
         script = os.path.join(HERE, "cases_faults.py")
         zero = net.rank(0, script, "names")
-        zero.await_text("waiting for", limit_s=30)
+        zero.await_text("waiting for", limit_s=rig.RUN_S)
         zero.signal(signal.SIGINT)
-        zero.wait_error("KeyboardInterrupt", limit_s=20,
+        zero.wait_error("KeyboardInterrupt", limit_s=rig.RUN_S,
                         code=-signal.SIGINT)
         zero, one = net.cases("cases_faults.py", "waits",
                               env={"SUMWIRE_WAIT_TIMEOUT": "2"})
         zero.wait_error("'allreduce.lonely': no sum in 2 s",
-                        "SUMWIRE_WAIT_TIMEOUT", code=1, limit_s=30)
+                        "SUMWIRE_WAIT_TIMEOUT", code=1, limit_s=rig.RUN_S)
         one.signal(signal.SIGKILL)
-        one.wait(20)
+        one.wait(rig.STOP_S)
         zero, one = net.cases("cases_faults.py", "waits")
         zero.await_out("waiting")
         zero.signal(signal.SIGINT)
-        zero.wait_error("KeyboardInterrupt", limit_s=20,
+        zero.wait_error("KeyboardInterrupt", limit_s=rig.RUN_S,
                         code=-signal.SIGINT)
         one.signal(signal.SIGKILL)
-        one.wait(20)
+        one.wait(rig.STOP_S)
 
 
 if __name__ == "__main__":
