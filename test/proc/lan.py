@@ -21,6 +21,16 @@ ETH_P_ALL = 3  # what a bridge takes is seen under no other
 HEADS = 96  # Ethernet, IPv4, UDP and our header
 
 
+def why_not(kind):
+    """What keeps us from a namespace with interfaces of our own; "": nothing."""
+    try:
+        p = subprocess.run(["unshare", kind, "ip", "link", "add", "type",
+                            "veth"], stderr=subprocess.PIPE, check=False)
+        return p.stderr.decode().strip() if p.returncode else ""
+    except OSError as e:
+        return str(e)
+
+
 def enter(kind="-Urn"):
     """Go on in a namespace of our own; leaves with SKIP where there is none.
 
@@ -28,12 +38,7 @@ def enter(kind="-Urn"):
     """
     if os.environ.get("SUMWIRE_LAN"):
         return
-    try:
-        p = subprocess.run(["unshare", kind, "ip", "link", "add", "type",
-                            "veth"], stderr=subprocess.PIPE, check=False)
-        why = p.stderr.decode().strip() if p.returncode else ""
-    except OSError as e:
-        why = str(e)
+    why = why_not(kind)
     if why:
         print(f"SKIP: no network namespace with veth here: {why}")
         sys.exit(SKIP)
