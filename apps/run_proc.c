@@ -62,6 +62,7 @@ static void rank_env_set(const struct sw_run *r, uint32_t rank)
 static void become(const struct sw_run *r, uint32_t i)
 {
 	const struct sw_run_proc *p = &r->procs[i];
+	sigset_t mask = r->old_mask;
 	char conf[SW_NET_PATH_BYTES];
 
 	/* A daemon may clean up, whatever becomes of us. */
@@ -69,7 +70,9 @@ static void become(const struct sw_run *r, uint32_t i)
 	if (getppid() != r->pid)
 		_exit(1);
 	signal(SIGPIPE, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+	if (!p->is_rank) /* it may come before a daemon is ready for it */
+		sigaddset(&mask, SIGTERM);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (p->is_rank) {
 		rank_env_set(r, i - 1 - r->net.n_agents);
 		execvp(r->command[0], r->command);
