@@ -177,10 +177,7 @@ static void end_others(struct agent *a, int err, const char *text)
 		if (!r->is_here || r->is_gone)
 			continue;
 		r->is_gone = true;
-		/* That which is not for a process in its state does nothing:
-		 * where memory ran out some have been admitted. */
 		sw_host_end(a->host, r->id, err, text);
-		sw_host_refuse(a->host, r->id, err, text);
 	}
 }
 

@@ -103,6 +103,7 @@ static void fail_join(struct agent *a, int err)
 
 	snprintf(news.text, sizeof(news.text), "the agent cannot join: %s",
 		sw_error_text(err));
+	sw_log(&a->daemon.log, SW_LOG_ERROR, "%s", news.text);
 	sw_agent_tell(a, &news);
 	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
 }

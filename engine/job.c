@@ -132,8 +132,9 @@ void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	job->err = (int16_t)err;
 	job->err_rank = rank;
 	snprintf(job->text, sizeof(job->text), "%s", text);
-	sw_log(srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
-		job->text);
+	/* why is in the line before, of who found it */
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s failed by rank %u",
+		job->name, rank);
 	sw_job_announce(srv, job);
 }
 

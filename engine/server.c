@@ -255,15 +255,18 @@ static void on_leave(
 	struct sw_job *job = s->job;
 	uint16_t rank = s->member;
 	struct sw_fault fault;
+	bool is_news;
 
 	memcpy(&fault, payload, sizeof(fault));
 	if (fault.err > 0) /* errors are negative */
 		fault.err = SW_EPROTO;
 	sw_wire_text(fault.text, sizeof(fault.text));
 	say_left(srv, s->path, s->peer, s->id);
+	/* not what we have told it */
+	is_news = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
-		job->name, rank, fault.err ? ": " : "",
-		fault.err ? fault.text : "");
+		job->name, rank, is_news ? ": " : "",
+		is_news ? fault.text : "");
 	srv->stats.sessions_closed++;
 	sw_session_close(srv, s);
 	sw_job_leave(srv, job, rank, fault.err, fault.text);

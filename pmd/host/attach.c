@@ -212,9 +212,11 @@ void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 
-	if (!s || s->state != SW_SLOT_ATTACHED)
+	if (!s || (s->state != SW_SLOT_ASKED && s->state != SW_SLOT_ATTACHED))
 		return;
-	sw_slot_say(s, SW_EDGE_CLOSED, err, 0, text);
+	sw_slot_say(s,
+		s->state == SW_SLOT_ASKED ? SW_EDGE_REFUSED : SW_EDGE_CLOSED,
+		err, 0, text);
 	hang_up(s);
 	s->state = SW_SLOT_DETACHED;
 }

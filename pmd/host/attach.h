@@ -145,9 +145,10 @@ void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
  * of 4" (control).  Dropped when the client does not read. */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text);
 
-/* sw_host_end - hang up on an attached client, say when its job has failed
- * (control).  Its open handles and all later calls end with @err and @text.
- * on_detach is not called; the agent owes a sw_host_release. */
+/* sw_host_end - hang up on a client, admitted or not, say when its job has
+ * failed (control).  Its open handles and all later calls, or its sw_open, end
+ * with @err and @text, which is in the log already.  on_detach is not called;
+ * the agent owes a sw_host_release. */
 void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text);
 
 /* sw_host_release - no lcore uses the client's port and tensors any more:

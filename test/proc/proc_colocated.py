@@ -203,5 +203,23 @@ def test_not_all_agents_are_servers():
         first.kill()
 
 
+def test_a_reason_is_logged_once():
+    """By each part of a node that sums, too."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.ini["agent1"]["serve"] = {"quota": "1MiB"}
+        net.start_all()
+        clients = [net.client(r, *TENSORS) for r in range(2)]
+        for c in clients:
+            c.wait_error(r"SW_EREFUSED.*quota")
+        for name in net.agents:
+            net.empty_stats(name)
+            # its worker ends, its server found it, a member told its server
+            said = [line.split()[1] for line in
+                    net.daemons[name].log().splitlines()
+                    if "quota: the tensors" in line]
+            check(said.count("error") == 1 and said.count("info") <= 1,
+                  f"{name} says it {len(said)} times: {said}")
+
+
 if __name__ == "__main__":
     rig.main(dict(globals()))

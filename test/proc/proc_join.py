@@ -150,6 +150,8 @@ def test_other_settings():
             net.start("agent1")
             net.client(1, *SMALL, name=key).wait_error(
                 r"error open SW_EMISMATCH: .*rank 1 has " + pattern)
+            said = re.findall(pattern, net.daemons["agent1"].log())
+            check(len(said) == 1, f"agent1 says it {len(said)} times")
             job[key] = was
             if was is None:
                 del job[key]
