@@ -15,7 +15,7 @@ import lan
 import rig
 from lan import Lan, ip
 from proc_lan import (check_class, check_goes_on, end, run_all, run_refused,
-                      start_forever)
+                      start_forever, take_down)
 from rig import check
 
 MTU = 3498
@@ -131,8 +131,7 @@ def test_interface_down_and_up():
         net.start_all()
         clients = start_forever(net)
         for name in ("agent1", "a"):
-            ip("link", "set", "dev", name, "down")
-            net.daemons[name].await_text(f"port lan: {name} is down")
+            take_down(net, name)
             ip("link", "set", "dev", name, "up")
             check_goes_on(clients)
         end(net, clients)

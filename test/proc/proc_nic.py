@@ -11,7 +11,7 @@ import lan
 import rig
 from lan import Lan, ip
 from proc_lan import (check_class, check_goes_on, end, run_all, run_refused,
-                      start_forever)
+                      start_forever, take_down)
 from rig import check
 
 
@@ -120,8 +120,7 @@ def test_link_down_and_up():
         net.start_all()
         clients = start_forever(net)
         for name in ("agent1", "a"):
-            ip("link", "set", "dev", name, "down")
-            net.daemons[name].await_text("port lan: net_tap0 is down")
+            take_down(net, name, "net_tap0")
             ip("link", "set", "dev", name, "up")
             check_goes_on(clients)
         end(net, clients)

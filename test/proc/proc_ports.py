@@ -70,9 +70,11 @@ def test_one_link_down_the_other_goes_on():
                                          "port": net.port(1)}
         net.start_all()
         clients = start_forever(net)
+        log = net.daemons["a"].log
+        before = log().count("port lan: a is down")  # when it began
         ip("link", "set", "dev", net.interface("a", 1), "down")
         net.daemons["a"].await_text("port lan1: a_1 is down")
-        check("port lan: a is down" not in net.daemons["a"].log(), "both down")
+        check(log().count("port lan: a is down") == before, "both down")
         ip("link", "set", "dev", net.interface("a", 1), "up")
         check_goes_on(clients)
         end(net, clients)
@@ -88,7 +90,7 @@ def test_unused_port_vanishes_while_the_other_works():
         check_goes_on(clients)
         net.plug(gone, 1)
         rig.wait_until(
-            lambda: net.daemons["a"].log().count("lan1: a_1 is up") == 2,
+            lambda: net.daemons["a"].log().count("lan1: a_1 is up") >= 2,
             rig.START_S, "return of a_1")
         check_goes_on(clients)
         end(net, clients)
