@@ -15,7 +15,7 @@ from rig import Net, Skip, check
 from slurm import Slurm, free_port
 
 N = 2
-SHORT_S = 60
+SHORT_S = rig.RUN_S
 TENSOR = "--tensor t:100000:f32 --steps 3"
 
 

@@ -30,7 +30,7 @@ def replay(*args):
         f.flush()
         return subprocess.run(
             [rig.sumwire(), "replay", "--model", f.name, *args],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=rig.RUN_S, check=False,
             env={**os.environ, "TMPDIR": "/tmp"})
 
 

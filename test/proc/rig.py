@@ -28,8 +28,8 @@ import traceback
 # Limits, generous because other programs may want the machine's cores.
 START_S = 60  # for a daemon to be ready
 STOP_S = 30  # for a daemon to end after SIGTERM
-RUN_S = 120  # for a short training, or a client
-TEST_S = 240  # for a whole test
+RUN_S = 180  # for a short training, or a client
+TEST_S = 400  # for a whole test
 TAIL_LINES = 25
 BUILD = None  # set by main()
 
