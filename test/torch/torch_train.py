@@ -9,6 +9,8 @@ from torch_rig import TorchNet
 
 PARALLEL = ["ddp", "ddp_buffers", "comm_hook", "passes", "clipping",
             "optimizer_state", "compressed", "dtypes", "no_gradient", "groups"]
+BUNDLES = ["layout", "same_bits", "missing", "accumulated", "frozen", "added",
+           "parallel"]
 
 
 def test_optimizers():
@@ -41,6 +43,15 @@ def test_parallel():
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_parallel.py", *PARALLEL)
+
+
+def test_bundles():
+    """Two ranks; and two at one agent with one at another, whose sums are
+    copied."""
+    for local in ((1, 1), (2, 1)):
+        with TorchNet(2, local=local) as net:
+            net.start_all()
+            net.ranks_ok("cases_bundle.py", *BUNDLES)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@
 parameter by itself.
 
 step() notes the options of all groups (a scheduler may change them before the
-sums are there) and returns.  A parameter is updated when it is needed: before
-the forward of a module that owns it, and whenever it is read through a module.
-Who must wait meanwhile updates others whose sums have come.  The update is the
-optimizer's own step(), for these parameters alone."""
+sums are there) and returns.  A bundle of parameters is updated when one of them
+is needed: before the forward of a module that owns it, and whenever it is read
+through a module.  Who must wait meanwhile updates others whose sums have come.
+The update is the optimizer's own step(), for these parameters alone."""
 import weakref
 
 import torch
@@ -65,8 +65,7 @@ class Crossing:
     def __init__(self, gradients, optimizer):
         self.gradients = gradients
         self.optimizer = weakref.ref(optimizer)
-        self.late = {}  # slot: the options of its group at its step()
-        self.watched = set()  # parameters that a module gives out
+        self.late = {}  # bundles to update, in the order of use; no values
         # One hook for all modules: copies and pickles of a module have none.
         hook = nn_module.register_module_forward_pre_hook(
             before_forward_of(weakref.ref(self)))
@@ -81,77 +80,88 @@ class Crossing:
                 watched = module._parameters = Watched(watched)
                 watched.crossings = ()
             watched.crossings += (me,)
-            self.watched.update(p for p in dict.values(watched)
-                                if p in self.gradients.slots)
+            for slot in self.slots_of(module):
+                slot.is_watched = True
+
+    def slots_of(self, module):
+        """Of the module's own parameters."""
+        found = map(self.gradients.slots.get, dict.values(module._parameters))
+        return [s for s in found if s is not None]
 
     def before_forward(self, module):
         """Update what the module is about to use, all in one."""
-        mine = map(self.gradients.slots.get, dict.values(module._parameters))
-        self.need_slots([s for s in mine if s in self.late])
+        self.update([s.bundle for s in self.slots_of(module)
+                     if s.bundle in self.late])
 
     def need(self, parameter):
         slot = self.gradients.slots.get(parameter)
-        if slot in self.late:
-            self.need_slots([slot])
+        if slot is not None and slot.bundle in self.late:
+            self.update([slot.bundle])
 
     def begin(self, param_groups):
         """A step: all gradients were pushed.  Updates at once what no module
         gives out."""
+        for slot in self.gradients.open_slots():
+            self.gradients.check_unwritten(slot)
         for group in param_groups:
             options = {k: v.clone() if isinstance(v, torch.Tensor) else v
                        for k, v in group.items() if k != "params"}
             for p in group["params"]:
                 slot = self.gradients.slots.get(p)
-                if slot is not None and slot.is_open:
-                    self.gradients.check_unwritten(slot)
-                    self.late[slot] = slot.late = options
+                if slot is not None:
+                    slot.late = options
+        self.late.update(dict.fromkeys(self.gradients.bundles))
         self.gradients.job.to_finish.add(self.optimizer())
-        self.need_slots([s for s in self.late
-                         if s.parameter not in self.watched])
+        self.update([b for b in self.late
+                     if not all(s.is_watched for s in b.slots)])
 
-    def need_slots(self, slots):
+    def update(self, bundles):
         """Update these now, and what has arrived beside them.  While their
         sums are not there, update others: the last layers' come first."""
-        if not slots:
+        if not bundles:
             return
-        wanted = set(slots)
-        while not all(map(self.gradients.is_done, slots)):
+        wanted = dict.fromkeys(bundles)
+        while not all(map(self.gradients.is_done, wanted)):
             others = self.arrived(reversed(self.late), wanted)
             if not others:
                 break
             self.apply(others)
-        self.apply(slots + self.arrived(self.late, wanted))
+        self.apply([*wanted, *self.arrived(self.late, wanted)])
 
     def arrived(self, order, wanted):
         """Others whose sums are there, up to the first in this order whose is
         not.  One call of an optimizer for many costs little more than for
         one."""
         found = []
-        for slot in order:
-            if slot in wanted:
+        for bundle in order:
+            if bundle in wanted:
                 continue
-            if not self.gradients.is_done(slot):
+            if not self.gradients.is_done(bundle):
                 break
-            found.append(slot)
+            found.append(bundle)
         return found
 
-    def apply(self, slots):
+    def apply(self, bundles):
         groups, own = {}, []
-        for slot in slots:
-            p = slot.parameter
-            # Since step() its gradient is the caller's again, to be forgotten.
-            if self.gradients.is_written(slot):
-                own.append((p, p.grad))
-            self.gradients.finish(slot)
-            options, slot.late = self.late.pop(slot), None
-            groups.setdefault(id(options), {**options, "params": []})[
-                "params"].append(p)
+        for bundle in bundles:
+            # Since step() its gradients are the caller's again, to be
+            # forgotten.
+            own += [(s.parameter, s.parameter.grad) for s in bundle.slots
+                    if self.gradients.is_written(s)]
+            self.gradients.finish(bundle)
+            for slot in bundle.slots:
+                if slot.late is not None:
+                    groups.setdefault(id(slot.late), (slot.late, []))[1].append(
+                        slot.parameter)
+                    slot.late = None
+            del self.late[bundle]
         optimizer = self.optimizer()
-        optimizer.update_groups(list(groups.values()))
+        optimizer.update_groups([{**options, "params": parameters}
+                                 for options, parameters in groups.values()])
         for p, grad in own:
             p.grad = grad
         if not self.late:
             self.gradients.job.to_finish.discard(optimizer)
 
     def finish_all(self):
-        self.need_slots(list(self.late))
+        self.update(list(self.late))

@@ -3,9 +3,9 @@
 """What DistributedOptimizer and DistributedDataParallel share.
 
 A hook on the AccumulateGrad node of each parameter copies its gradient, already
-divided, into shared memory and pushes it; once its sum is there, parameter.grad
-becomes that memory, so nothing is copied back.  (Other types on the wire, and
-tensors of a device, are copied back.)"""
+divided, into its bundle's shared memory; the last one of a bundle pushes that.
+Once the sum is there, parameter.grad becomes that memory, so nothing is copied
+back.  (Other types on the wire, and tensors of a device, are copied back.)"""
 import itertools
 import warnings
 import weakref
@@ -13,25 +13,13 @@ import weakref
 import torch
 
 from sumwire.torch import ops
+from sumwire.torch.bundle import Slot, make_bundles
 from sumwire.torch.channel import agree, broadcast_object, describe
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current, dtype_name
 from sumwire.torch.order import ForwardOrder
 
 _n_sets = itertools.count()
-
-
-class Slot:
-    """One parameter.  is_open: its gradient was pushed and is not back.  late:
-    what crossing.py keeps while its update is to be done."""
-    __slots__ = ("name", "parameter", "passes_left", "shared", "view",
-                 "is_direct", "is_open", "local", "version", "late")
-
-    def __init__(self, name, parameter, passes):
-        self.name, self.parameter = name, parameter
-        self.passes_left = passes
-        self.shared = self.view = self.local = self.late = None
-        self.is_open = False
 
 
 def hook_of(gradients, slot):
@@ -61,7 +49,7 @@ class Gradients:
         # would be another number.
         self.factors = {t: torch.tensor(self.factor, dtype=t)
                         for t in (torch.float32, torch.float64)}
-        self.slots, self.nodes = {}, []
+        self.slots, self.nodes, self.bundles = {}, [], []
         self.undeclared = []
         self.order = ForwardOrder()
         weakref.finalize(self, self.order.take)
@@ -86,19 +74,24 @@ class Gradients:
         """A gradient has been accumulated; the last of a step is sent."""
         if self.on_gradient is not None and not self.on_gradient():
             return
+        if slot.passes_left > 1:
+            slot.passes_left -= 1
+        elif slot.passes_left:
+            self.push(slot)
+        else:
+            self.refuse(slot)
+
+    def refuse(self, slot):
+        """Its gradient of this step was on its way already."""
         if slot.late is not None:
             raise RuntimeError(
                 f"'{slot.name}' was used before its update was done, since it "
                 f"was not read through its module: read it so, or give "
                 f"DistributedOptimizer cross_barrier=False")
-        if slot.passes_left == 0:
-            raise RuntimeError(
-                f"the gradient of '{slot.name}' was computed more than "
-                f"{self.passes} times before step(): give "
-                f"backward_passes_per_step the number of backward passes")
-        slot.passes_left -= 1
-        if slot.passes_left == 0:
-            self.push(slot)
+        raise RuntimeError(
+            f"the gradient of '{slot.name}' was computed more than "
+            f"{self.passes} times before step(): give "
+            f"backward_passes_per_step the number of backward passes")
 
     def declare(self):
         """Declare what is new, most urgent first: the order of use in rank 0's
@@ -114,43 +107,46 @@ class Gradients:
         order = sorted(range(len(slots)), key=lambda i: first.get(
             slots[i].parameter, len(first)))
         order = broadcast_object(order, 0)
+        bundles = make_bundles([slots[i] for i in order], self.compression)
         made = self.job.declare([
-            (f"{self.what}.{slots[i].name}", slots[i].parameter.numel(),
-             wire_dtype(self.compression, slots[i].parameter.dtype), priority)
-            for priority, i in enumerate(order)])
-        for i, shared in zip(order, made):
-            self.place(slots[i], shared)
+            (f"{self.what}.{bundle.name}", bundle.n_elems, bundle.dtype,
+             priority) for priority, bundle in enumerate(bundles)])
+        for bundle, shared in zip(bundles, made):
+            bundle.place(shared)
+        self.bundles += bundles
         self.undeclared = []
-
-    def place(self, slot, shared):
-        p = slot.parameter
-        slot.shared = shared
-        slot.is_direct = shared.flat.dtype == p.dtype and not p.is_cuda
-        # The strides that a gradient has: the parameter's where it is dense.
-        slot.view = shared.flat.as_strided(p.shape, torch.empty_like(p).stride())
-        if p.is_cuda:
+        if any(s.parameter.is_cuda for s in slots):
             warnings.warn("sumwire copies gradients of CUDA devices through "
                           "unpinned memory, one after the other: there is no "
                           "GPU stage yet", stacklevel=2)
 
     def push(self, slot):
-        """Send the gradient; zeros if there is none."""
+        """Fill the gradient in, zeros if there is none; the last of a bundle
+        sends it.  A parameter that was frozen keeps the gradient it has."""
         if self.undeclared:
             self.declare()
-        grad = slot.parameter.grad
-        if grad is None:
+        p = slot.parameter
+        grad = p.grad
+        if grad is slot.view:
+            # Not forgotten since the last step, and added to.
+            grad = p.grad = grad.clone()
+        if grad is None or not p.requires_grad:
             slot.view.zero_()
         else:
-            self.fill(slot, grad)
+            grad = self.fill(slot, grad)
+        slot.local = grad
+        slot.version = None if grad is None else grad._version
+        slot.is_open = p.requires_grad
         slot.passes_left = 0
-        slot.local = slot.parameter.grad
-        slot.version = None if grad is None else slot.local._version
-        slot.is_open = True
-        self.job.push(slot.shared, self.step)
+        bundle = slot.bundle
+        bundle.n_missing -= 1
+        if not bundle.n_missing:
+            self.job.push(bundle.shared, self.step)
 
     def fill(self, slot, grad):
-        """Copy the gradient into shared memory.  parameter.grad stays beside
-        it: whoever reads or writes that meanwhile harms nothing."""
+        """Copy the gradient into shared memory.  parameter.grad, returned,
+        stays beside it: whoever reads or writes that meanwhile harms
+        nothing."""
         if grad.is_sparse:
             if not self.sparse_as_dense:
                 raise TypeError(
@@ -158,18 +154,15 @@ class Gradients:
                     f"sparse_as_dense=True, or make its layer without "
                     f"sparse=True")
             grad = slot.parameter.grad = grad.to_dense()
-        if grad is slot.view:
-            # Not forgotten since the last step, and added to.
-            grad = slot.parameter.grad = grad.clone()
-        if grad.requires_grad:
-            grad = grad.detach()
+        source = grad.detach() if grad.requires_grad else grad
         if self.factor == 1:
-            slot.view.copy_(grad)
+            slot.view.copy_(source)
         elif slot.is_direct:
-            torch.mul(grad, self.factors.get(grad.dtype, self.factor),
+            torch.mul(source, self.factors.get(source.dtype, self.factor),
                       out=slot.view)
         else:
-            slot.view.copy_(grad * self.factor)
+            slot.view.copy_(source * self.factor)
+        return grad
 
     def is_written(self, slot):
         """Has parameter.grad been changed since it was sent?"""
@@ -186,28 +179,39 @@ class Gradients:
                 f"optimizer.synchronize(), then change gradients, then step "
                 f"inside optimizer.skip_synchronize()")
 
-    def is_done(self, slot):
+    def is_done(self, bundle):
         """Is its sum there?"""
-        return self.job.is_done(slot.shared)
+        return self.job.is_done(bundle.shared)
 
-    def finish(self, slot):
-        """Wait until the sum is there and make it the parameter's gradient."""
-        self.job.wait(slot.shared)
+    def finish(self, bundle):
+        """Wait until the sum is there and make it the parameters' gradients."""
+        self.job.wait(bundle.shared)
+        for slot in bundle.slots:
+            if slot.is_open:
+                self.take(slot)
+            slot.local, slot.passes_left = None, self.passes
+        bundle.n_missing = len(bundle.slots)
+
+    def take(self, slot):
         p, grad = slot.parameter, slot.view
         if not slot.is_direct:
             grad = (torch.empty_like(p, requires_grad=False)
                     if slot.local is None or self.is_written(slot)
                     else slot.local).copy_(slot.view)
-        p.grad, slot.local = grad, None
+        p.grad = grad
         slot.is_open = False
-        slot.passes_left = self.passes
 
     def push_missing(self):
         """Send what this step has not sent: zeros where no gradient was
         computed, since the others wait for it."""
-        for slot in self.slots.values():
-            if not slot.is_open and slot.parameter.requires_grad:
-                self.push(slot)
+        if self.undeclared:
+            self.declare()
+        for bundle in self.bundles:
+            if bundle.n_missing and any(s.parameter.requires_grad
+                                        for s in bundle.slots):
+                for slot in bundle.slots:
+                    if slot.passes_left:
+                        self.push(slot)
         self.step += 1
 
     def open_slots(self):
@@ -218,7 +222,9 @@ class Gradients:
         self.push_missing()
         for slot in self.open_slots():
             self.check_unwritten(slot)
-            self.finish(slot)
+        for bundle in self.bundles:
+            if not bundle.n_missing:
+                self.finish(bundle)
 
     def set_passes(self, passes):
         if self.open_slots():

@@ -114,8 +114,7 @@ class Distributed:
     def zero_grad(self, set_to_none=True):
         """Forget the gradients.  By default they become None in every release
         of torch, which saves a pass over their memory."""
-        late = self._crossing.late if self._crossing is not None else ()
-        if any(s not in late for s in self._gradients.open_slots()):
+        if any(s.late is None for s in self._gradients.open_slots()):
             raise RuntimeError("zero_grad() between backward() and step() "
                                "would lose gradients that are being summed: "
                                "call step() or synchronize() first")
