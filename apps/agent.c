@@ -25,8 +25,7 @@
 enum {
 	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
 	LEAVE_MS = 3000,  /* for the servers to hear that we leave */
-	FAST_POLL_MS = 1, /* while the lcore's answer is awaited */
-	SLOW_POLL_MS = 20,
+	POLL_MS = 20,     /* what an lcore has to say ends it */
 	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
 };
 
@@ -116,9 +115,9 @@ static int open_host(struct agent *a)
 	return n < 0 ? n : sw_host_open(&p, &a->host);
 }
 
-static void turn(struct agent *a)
+static void turn(struct agent *a, uint32_t timeout_ms)
 {
-	sw_host_poll(a->host, a->group.n_here ? FAST_POLL_MS : SLOW_POLL_MS);
+	sw_host_poll(a->host, timeout_ms);
 	sw_agent_take_news(a);
 	sw_agent_tell_waiting(a);
 	sw_stats_serve_poll(a->daemon.stats);
@@ -128,23 +127,23 @@ static void turn(struct agent *a)
 
 static void control(struct agent *a)
 {
+	uint64_t until_ns;
 	uint32_t dropped;
 
 	while (!sw_daemon_signalled(0))
-		turn(a);
+		turn(a, POLL_MS);
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
 	a->is_stopping = true;
 	atomic_store(&a->is_draining, true);
-	for (uint32_t ms = 0; ms < FINISH_MS && a->is_begun; ms++) {
-		if (!atomic_load(&a->n_open))
-			break;
-		turn(a);
-	}
+	until_ns = sw_now_ns() + FINISH_MS * SW_MS;
+	while (a->is_begun && atomic_load(&a->n_open) && sw_now_ns() < until_ns)
+		turn(a, 1);
 	dropped = atomic_load(&a->n_open);
 	sw_agent_stop(a);
-	for (uint32_t ms = 0; ms < LEAVE_MS && a->is_begun; ms++)
-		turn(a);
+	until_ns = sw_now_ns() + LEAVE_MS * SW_MS;
+	while (a->is_begun && sw_now_ns() < until_ns)
+		turn(a, POLL_MS);
 	if (dropped)
 		sw_log(&a->daemon.log, SW_LOG_WARN,
 			"dropped %u push_pulls that did not end", dropped);
@@ -165,6 +164,7 @@ static void start_lcores(struct agent *a)
 	p->is_serving = a->is_serving;
 	p->ctx = a;
 	p->rest = sw_agent_rest;
+	p->is_awaited = sw_agent_is_awaited;
 	if (a->is_serving)
 		sw_serve_start(&a->serve);
 	sw_poller_add(p, sw_agent_work, a);

@@ -14,6 +14,7 @@ void sw_agent_tell(struct agent *a, const struct agent_news *news)
 	/* The ring holds more than one attachment can cause, but for lines of
 	 * text, which may be lost. */
 	(void)!sw_spsc_put(&a->news_in, news, 1);
+	sw_host_kick(a->host);
 }
 
 static struct sw_loop *loop_of(struct agent *a)
@@ -364,6 +365,16 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
 		memory_order_relaxed);
 	return n;
+}
+
+bool sw_agent_is_awaited(void *ctx)
+{
+	struct agent *a = ctx;
+
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		if (a->ports[i] && !sw_host_is_awaited(a->ports[i]))
+			return false;
+	return true;
 }
 
 void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)

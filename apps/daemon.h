@@ -36,8 +36,7 @@ struct sw_poller {
 	struct sw_daemon *daemon;
 	struct sw_loop loop;
 	bool is_serving; /* frames may come at any time: never sleep long */
-	bool is_crowded; /* somebody else ran at our yield since the last work
-			  */
+	uint64_t crowded_until_ns; /* somebody else ran at a yield of ours */
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;
@@ -45,7 +44,10 @@ struct sw_poller {
 	 * there is work; NULL: no other work comes. */
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
-	void *ctx; /* for that */
+	/* Does every training process wait for its sums?  NULL: there is none.
+	 */
+	bool (*is_awaited)(void *ctx);
+	void *ctx; /* for these */
 };
 
 struct sw_daemon {

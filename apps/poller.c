@@ -7,9 +7,10 @@
 #include "pmd/host/attach.h"
 
 enum {
-	REST_NS = 10000000, /* longest sleep with nothing outstanding */
-	WAIT_NS = 1000000,  /* with something, where frames end it */
-	YIELD_SPINS = 20,   /* yield for so many times the spin */
+	REST_NS = 10000000,   /* longest sleep with nothing outstanding */
+	WAIT_NS = 1000000,    /* with something, where frames end it */
+	YIELD_SPINS = 20,     /* yield for so many times the spin */
+	CROWD_NS = 100000000, /* so long a yield's lesson holds */
 };
 
 uint64_t sw_now_ns(void)
@@ -86,10 +87,40 @@ static void nap(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 	sleep_ns(ns);
 }
 
+/* Does a training process compute where we poll?  Each look at the ports is at
+ * its cost then, and nobody waits: frames may. */
+static bool is_crowded(const struct sw_poller *p, uint64_t now_ns)
+{
+	return now_ns < p->crowded_until_ns && p->is_awaited &&
+	       !p->is_awaited(p->ctx);
+}
+
+/* Whoever runs at our yield, instead of nobody, has use for the core. */
+static void yield(struct sw_poller *p, uint64_t now_ns)
+{
+	uint64_t then_ns;
+
+	sched_yield();
+	then_ns = sw_now_ns();
+	if (then_ns - now_ns > p->daemon->conf.lcore.spin_ns)
+		p->crowded_until_ns = then_ns + CROWD_NS;
+}
+
+/* In a crowd: what comes within @most is worth one look; then sleep until a
+ * frame comes. */
+static void step_aside(struct sw_poller *p, const int *fds, uint32_t n_fds,
+	uint64_t most, uint64_t idle_ns, uint64_t now_ns)
+{
+	bool is_busy = sw_loop_is_busy(&p->loop);
+
+	if (is_busy && idle_ns < most)
+		nap(p, most, now_ns);
+	else
+		rest(p, fds, n_fds, is_busy ? WAIT_NS : REST_NS, now_ns);
+}
+
 /* Idle since @idle_ns: spin, then yield, then sleep: until a frame comes, where
- * the ports tell; else longer and longer.  With nothing outstanding, rest.  Who
- * ran at our yield, such as a training process, would lose its core again and
- * again: where frames wake us, there is no second yield. */
+ * the ports tell; else longer and longer.  With nothing outstanding, rest. */
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	const struct sw_conf *conf = &p->daemon->conf;
@@ -102,14 +133,16 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		__builtin_ia32_pause();
 		return;
 	}
-	n_fds = wake_fds(p->daemon, fds);
-	if (idle_ns < (is_busy && !(n_fds && p->is_crowded) ? YIELD_SPINS : 1) *
-			      spin) {
-		sched_yield();
-		p->is_crowded |= n_fds && sw_now_ns() - now_ns > spin;
+	n_fds = most ? wake_fds(p->daemon, fds) : 0;
+	if (n_fds && is_crowded(p, now_ns)) {
+		step_aside(p, fds, n_fds, most, idle_ns, now_ns);
 		return;
 	}
-	if (n_fds && most) {
+	if (idle_ns < (is_busy ? YIELD_SPINS : 1) * spin) {
+		yield(p, now_ns);
+		return;
+	}
+	if (n_fds) {
 		rest(p, fds, n_fds, is_busy ? WAIT_NS : REST_NS, now_ns);
 		return;
 	}
@@ -134,10 +167,9 @@ int sw_poller_run(void *poller)
 			n += p->works[i].turn(p->works[i].ctx, then);
 		now = sw_now_ns();
 		n += sw_loop_turn(&p->loop, now);
-		if (n) {
+		if (n)
 			worked = now;
-			p->is_crowded = false;
-		} else
+		else
 			back_off(p, now - worked, now);
 	}
 	return 0;

@@ -183,6 +183,14 @@ void sw_host_show_knobs(
  * @reason   static text, such as "pushed a tensor twice"; @value goes behind */
 void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value);
 
+/* sw_host_is_awaited - does this client wait for a push_pull, asleep or in
+ * sw_wait_polling (lcore)?  Else it computes. */
+bool sw_host_is_awaited(const struct sw_host_port *p);
+
+/* sw_host_kick - end the sleep of sw_host_poll (any thread).  One system call.
+ */
+void sw_host_kick(const struct sw_host *h);
+
 /* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
  * Returns at once when there is a submit.
  * @ports    at most 136 are looked at

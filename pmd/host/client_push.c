@@ -195,10 +195,8 @@ int sw_wait(struct sw_client *c, uint64_t handle)
 	}
 }
 
-int sw_wait_polling(struct sw_client *c, uint64_t handle)
+static int poll_until(struct sw_client *c, uint64_t handle, uint64_t until_ns)
 {
-	uint64_t until_ns = wait_until_ns(c);
-
 	for (uint32_t i = 1;; i++) {
 		int err = sw_poll(c, handle);
 
@@ -210,4 +208,15 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 			return time_out(c, handle);
 		sched_yield();
 	}
+}
+
+int sw_wait_polling(struct sw_client *c, uint64_t handle)
+{
+	_Atomic uint32_t *polls = &c->control->client_polls;
+	int err;
+
+	atomic_store_explicit(polls, 1, memory_order_relaxed);
+	err = poll_until(c, handle, wait_until_ns(c));
+	atomic_store_explicit(polls, 0, memory_order_relaxed);
+	return err;
 }

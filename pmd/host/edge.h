@@ -66,6 +66,7 @@ struct sw_edge_knobs {
 struct sw_edge_control {
 	_Alignas(64) _Atomic uint32_t agent_sleeps;
 	_Alignas(64) _Atomic uint32_t client_sleeps;
+	_Atomic uint32_t client_polls; /* it waits, but needs no bell */
 	/* Of several local ranks: where a tensor's result is in the segment
 	 * that they share, by the order of declaration. */
 	_Alignas(64) uint64_t results[SW_EDGE_TENSORS];

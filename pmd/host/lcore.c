@@ -53,18 +53,36 @@ static bool is_accused(const struct sw_host_port *p)
 	return atomic_load_explicit(&p->is_accused, memory_order_relaxed);
 }
 
-void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value)
+/* An eventfd of the agent alone; full means that it is readable. */
+static void kick(int fd)
 {
 	uint64_t one = 1;
 
+	if (write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void sw_host_kick(const struct sw_host *h)
+{
+	kick(h->kick_fd);
+}
+
+void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value)
+{
 	if (is_accused(p))
 		return;
 	p->reason = reason;
 	p->value = value;
 	atomic_store_explicit(&p->is_accused, true, memory_order_release);
-	/* An eventfd of the agent alone; full means that it is readable. */
-	if (write(p->kick_fd, &one, sizeof(one)) < 0)
-		return;
+	kick(p->kick_fd);
+}
+
+bool sw_host_is_awaited(const struct sw_host_port *p)
+{
+	struct sw_edge_control *c = p->control;
+
+	return atomic_load_explicit(&c->client_sleeps, memory_order_relaxed) ||
+	       atomic_load_explicit(&c->client_polls, memory_order_relaxed);
 }
 
 uint32_t sw_host_take(
