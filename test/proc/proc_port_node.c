@@ -55,6 +55,7 @@ struct node *node_new(const struct suite *s, bool is_server)
 	n->port.socket_path = n->socket;
 	n->port.is_listener = is_server;
 	n->n_frames = 1000;
+	n->patience_s = WAIT_S;
 	return n;
 }
 

@@ -203,13 +203,18 @@ static void close__leaves_other_files(void **state)
 
 static void poll__keeps_its_time(void **state)
 {
+	uint64_t start, took, least = UINT64_MAX;
 	struct slow s;
-	uint64_t start;
 
 	slow_open(&s);
-	start = sw_edge_now_ns();
-	sw_host_poll(s.host, 0);
-	assert_true(sw_edge_now_ns() - start < 50000000);
+	for (int i = 0; i < 20;
+		i++) { /* others may have our core now and then */
+		start = sw_edge_now_ns();
+		sw_host_poll(s.host, 0);
+		took = sw_edge_now_ns() - start;
+		least = took < least ? took : least;
+	}
+	assert_true(least < 5000000);
 	start = sw_edge_now_ns();
 	sw_host_poll(s.host, 30);
 	assert_in_range(sw_edge_now_ns() - start, 29000000, 1000000000);
