@@ -120,6 +120,28 @@ def case_barrier_is_crossed():
     check(models.weights(got) == models.weights(want), "after zero_grad()")
 
 
+def case_compiled():
+    """torch.compile: the same weights, and no update in what is compiled."""
+    seen = []
+
+    def backend(graph, _):
+        seen.append(graph.code)
+        return graph.forward
+
+    make = models.OPTIMIZERS["SGD"]
+    want, _ = train_sumwire(make, 4)
+    for cross in (True, False):
+        model = models.Net(is_plain=True)
+        optimizer = hvd.DistributedOptimizer(
+            make(model.parameters()), model.named_parameters(),
+            cross_barrier=cross)
+        compiled = torch.compile(model, backend=backend)
+        train(model, optimizer, compiled.__call__, 4)
+        check(seen, "something is compiled")
+        check(not any("mul_" in code for code in seen), "an update is compiled")
+        check(models.weights(model) == want, f"cross_barrier={cross}")
+
+
 def case_gradients_in_bounds():
     """More than two ranks: rounding depends on the order, so each sum is
     compared with the exact one of the same gradients."""

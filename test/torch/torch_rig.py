@@ -31,8 +31,10 @@ def python():
     return os.environ.get("SUMWIRE_TEST_PYTHON", "/usr/bin/python3")
 
 
-def has_torch():
-    return subprocess.run([python(), "-c", "import torch"], check=False,
+def has_torch(*what):
+    """Is there torch, and what of it?"""
+    code = "; ".join(["import torch", *what])
+    return subprocess.run([python(), "-c", code], check=False,
                           stderr=subprocess.DEVNULL).returncode == 0
 
 

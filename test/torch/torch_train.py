@@ -39,6 +39,15 @@ def test_tuned():
               f"both agents went over as often: {changes}")
 
 
+def test_compiled():
+    if not torch_rig.has_torch("torch.compiler.disable"):
+        raise rig.Skip(f"{torch_rig.python()}: no torch.compile before "
+                       f"PyTorch 2.1")
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_train.py", "compiled")
+
+
 def test_parallel():
     with TorchNet(2) as net:
         net.start_all()

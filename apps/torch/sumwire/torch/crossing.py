@@ -49,13 +49,20 @@ class Watched(dict):
         return dict, (list(self.items()),)
 
 
+def uncompiled(function):
+    """torch.compile would make updates a part of the model, and round otherwise.
+    """
+    compiler = getattr(torch, "compiler", None)  # since PyTorch 2.1
+    return compiler.disable(function) if compiler else function
+
+
 def before_forward_of(crossing):
     """The hook; it keeps nothing alive, and torch may call it after its end."""
     def before_forward(module, _):
         me = crossing()
         if me is not None and me.late:
             me.before_forward(module)
-    return before_forward
+    return uncompiled(before_forward)
 
 
 class Crossing:

@@ -149,7 +149,7 @@ def check_passes(passes):
 
 def can_cross(base):
     """Does this class update each parameter by itself?"""
-    return (base.__module__.startswith("torch.optim.") and
+    return (f"{base.__module__}.".startswith("torch.optim.") and
             base is not torch.optim.LBFGS)
 
 
