@@ -164,6 +164,7 @@ static void start_lcores(struct agent *a)
 	p->is_serving = a->is_serving;
 	p->ctx = a;
 	p->rest = sw_agent_rest;
+	p->nap = sw_agent_nap;
 	p->is_awaited = sw_agent_is_awaited;
 	if (a->is_serving)
 		sw_serve_start(&a->serve);

@@ -160,6 +160,7 @@ void sw_agent_tell(struct agent *a, const struct agent_news *news);
 /* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
+void sw_agent_nap(void *ctx, uint64_t max_ns);
 bool sw_agent_is_awaited(void *ctx);
 
 /* agent_lane.c: the other lcores; @ctx is a struct agent_lane. */

@@ -367,27 +367,39 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	return n;
 }
 
-bool sw_agent_is_awaited(void *ctx)
+static uint32_t list_ports(
+	const struct agent *a, struct sw_host_port *ports[AGENT_LOCAL_MAX])
 {
-	struct agent *a = ctx;
-
-	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->ports[i] && !sw_host_is_awaited(a->ports[i]))
-			return false;
-	return true;
-}
-
-void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
-{
-	struct agent *a = ctx;
-
-	struct sw_host_port *ports[AGENT_LOCAL_MAX];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 		if (a->ports[i])
 			ports[n++] = a->ports[i];
+	return n;
+}
+
+void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
+{
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = list_ports(ctx, ports);
+
 	sw_host_idle_wait(ports, n, fds, n_fds, (uint32_t)(max_ns / 1000 + 1));
+}
+
+void sw_agent_nap(void *ctx, uint64_t max_ns)
+{
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = list_ports(ctx, ports);
+
+	sw_host_nap(ports, n, (uint32_t)(max_ns / 1000 + 1));
+}
+
+bool sw_agent_is_awaited(void *ctx)
+{
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = list_ports(ctx, ports);
+
+	return sw_host_are_awaited(ports, n);
 }
 
 void sw_agent_close(struct agent *a)

@@ -45,8 +45,9 @@ struct sw_poller {
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 	/* Does every training process wait for its sums?  NULL: there is none.
-	 */
+	 * While one does not, a nap ends when one begins to. */
 	bool (*is_awaited)(void *ctx);
+	void (*nap)(void *ctx, uint64_t max_ns);
 	void *ctx; /* for these */
 };
 

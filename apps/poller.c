@@ -79,12 +79,21 @@ static void rest(struct sw_poller *p, const int *fds, uint32_t n_fds,
 }
 
 /* As rest, where only time ends it. */
-static void nap(struct sw_poller *p, uint64_t most, uint64_t now_ns)
+static void wait_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 {
 	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
 
 	sw_loop_rest(&p->loop, ns);
 	sleep_ns(ns);
+}
+
+/* As rest, until a training process begins to wait. */
+static void nap(struct sw_poller *p, uint64_t now_ns)
+{
+	uint64_t ns = sw_loop_wait(&p->loop, now_ns, WAIT_NS);
+
+	sw_loop_rest(&p->loop, ns);
+	p->nap(p->ctx, ns);
 }
 
 /* Does a training process compute where we poll?  Each look at the ports is at
@@ -106,21 +115,9 @@ static void yield(struct sw_poller *p, uint64_t now_ns)
 		p->crowded_until_ns = then_ns + CROWD_NS;
 }
 
-/* In a crowd: what comes within @most is worth one look; then sleep until a
- * frame comes. */
-static void step_aside(struct sw_poller *p, const int *fds, uint32_t n_fds,
-	uint64_t most, uint64_t idle_ns, uint64_t now_ns)
-{
-	bool is_busy = sw_loop_is_busy(&p->loop);
-
-	if (is_busy && idle_ns < most)
-		nap(p, most, now_ns);
-	else
-		rest(p, fds, n_fds, is_busy ? WAIT_NS : REST_NS, now_ns);
-}
-
 /* Idle since @idle_ns: spin, then yield, then sleep: until a frame comes, where
- * the ports tell; else longer and longer.  With nothing outstanding, rest. */
+ * the ports tell; else longer and longer.  With nothing outstanding, rest.  In
+ * a crowd frames and submits gather until a process waits, or some time. */
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	const struct sw_conf *conf = &p->daemon->conf;
@@ -135,7 +132,10 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	}
 	n_fds = most ? wake_fds(p->daemon, fds) : 0;
 	if (n_fds && is_crowded(p, now_ns)) {
-		step_aside(p, fds, n_fds, most, idle_ns, now_ns);
+		if (is_busy)
+			nap(p, now_ns);
+		else
+			rest(p, fds, n_fds, REST_NS, now_ns);
 		return;
 	}
 	if (idle_ns < (is_busy ? YIELD_SPINS : 1) * spin) {
@@ -151,7 +151,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	if (!is_busy && p->rest)
 		rest(p, NULL, 0, p->is_serving ? most : REST_NS, now_ns);
 	else
-		nap(p, most, now_ns);
+		wait_ns(p, most, now_ns);
 }
 
 int sw_poller_run(void *poller)

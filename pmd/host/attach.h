@@ -183,9 +183,15 @@ void sw_host_show_knobs(
  * @reason   static text, such as "pushed a tensor twice"; @value goes behind */
 void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value);
 
-/* sw_host_is_awaited - does this client wait for a push_pull, asleep or in
- * sw_wait_polling (lcore)?  Else it computes. */
-bool sw_host_is_awaited(const struct sw_host_port *p);
+/* sw_host_are_awaited - do all @n clients wait for a push_pull, asleep or in
+ * sw_wait_polling (lcore)?  Else one computes. */
+bool sw_host_are_awaited(struct sw_host_port *const *ports, uint32_t n);
+
+/* sw_host_nap - sleep until a client begins to wait for a push_pull, or
+ * @timeout_us (lcore); submits and frames gather meanwhile.  Returns at once
+ * when all wait. */
+void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
+	uint32_t timeout_us);
 
 /* sw_host_kick - end the sleep of sw_host_poll (any thread).  One system call.
  */

@@ -187,6 +187,8 @@ int sw_wait(struct sw_client *c, uint64_t handle)
 		else if (sw_edge_now_ns() >= until_ns)
 			return time_out(c, handle);
 		sw_edge_doze(&c->control->client_sleeps);
+		if (sw_edge_is_asleep(&c->control->agent_naps))
+			sw_edge_bell_write(c->bell);
 		if (sw_spsc_is_empty(&c->completions))
 			sw_client_sleep(c, until_ns);
 		atomic_store_explicit(
@@ -216,6 +218,8 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 	int err;
 
 	atomic_store_explicit(polls, 1, memory_order_relaxed);
+	if (sw_edge_is_asleep(&c->control->agent_naps))
+		sw_edge_bell_write(c->bell);
 	err = poll_until(c, handle, wait_until_ns(c));
 	atomic_store_explicit(polls, 0, memory_order_relaxed);
 	return err;

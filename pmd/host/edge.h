@@ -64,7 +64,8 @@ struct sw_edge_knobs {
 
 /* The control segment, one per client. */
 struct sw_edge_control {
-	_Alignas(64) _Atomic uint32_t agent_sleeps;
+	_Alignas(64) _Atomic uint32_t agent_sleeps; /* a submit ends it */
+	_Atomic uint32_t agent_naps; /* a client that begins to wait ends it */
 	_Alignas(64) _Atomic uint32_t client_sleeps;
 	_Atomic uint32_t client_polls; /* it waits, but needs no bell */
 	/* Of several local ranks: where a tensor's result is in the segment

@@ -77,12 +77,18 @@ void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value)
 	kick(p->kick_fd);
 }
 
-bool sw_host_is_awaited(const struct sw_host_port *p)
+bool sw_host_are_awaited(struct sw_host_port *const *ports, uint32_t n)
 {
-	struct sw_edge_control *c = p->control;
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_edge_control *c = ports[i]->control;
 
-	return atomic_load_explicit(&c->client_sleeps, memory_order_relaxed) ||
-	       atomic_load_explicit(&c->client_polls, memory_order_relaxed);
+		if (!atomic_load_explicit(
+			    &c->client_sleeps, memory_order_relaxed) &&
+			!atomic_load_explicit(
+				&c->client_polls, memory_order_relaxed))
+			return false;
+	}
+	return true;
 }
 
 uint32_t sw_host_take(
@@ -154,14 +160,6 @@ void sw_host_show_knobs(
 	atomic_store_explicit(&k->number, knobs->number, memory_order_release);
 }
 
-static void set_flags(
-	struct sw_host_port *const *ports, uint32_t n, uint32_t value)
-{
-	for (uint32_t i = 0; i < n; i++)
-		atomic_store_explicit(&ports[i]->control->agent_sleeps, value,
-			memory_order_relaxed);
-}
-
 static bool has_submit(struct sw_host_port *const *ports, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -192,27 +190,59 @@ static void forget_errors(const struct pollfd *fds, uint32_t n)
 			getsockopt(fds[i].fd, SOL_SOCKET, SO_ERROR, &err, &len);
 }
 
-void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
-	const int *others, uint32_t n_others, uint32_t timeout_us)
+/* What ends a sleep: a bell of each client. */
+static uint32_t list_bells(struct sw_host_port *const *ports, uint32_t n_ports,
+	struct pollfd fds[SW_HOST_CLIENTS_MAX])
 {
-	struct pollfd fds[SW_HOST_CLIENTS_MAX + OTHERS_MAX];
-	struct timespec limit = {.tv_sec = timeout_us / 1000000,
-		.tv_nsec = (long)(timeout_us % 1000000) * 1000};
 	uint32_t n =
 		n_ports < SW_HOST_CLIENTS_MAX ? n_ports : SW_HOST_CLIENTS_MAX;
-	uint32_t m = n_others < OTHERS_MAX ? n_others : OTHERS_MAX;
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd){
 			.fd = ports[i]->is_bell_gone ? -1 : ports[i]->bell,
 			.events = POLLIN};
+	return n;
+}
+
+static bool sleep_on(struct pollfd *fds, uint32_t n, uint32_t timeout_us)
+{
+	struct timespec limit = {.tv_sec = timeout_us / 1000000,
+		.tv_nsec = (long)(timeout_us % 1000000) * 1000};
+
+	return ppoll(fds, n, &limit, NULL) > 0;
+}
+
+void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
+	const int *others, uint32_t n_others, uint32_t timeout_us)
+{
+	struct pollfd fds[SW_HOST_CLIENTS_MAX + OTHERS_MAX];
+	uint32_t n = list_bells(ports, n_ports, fds);
+	uint32_t m = n_others < OTHERS_MAX ? n_others : OTHERS_MAX;
+
 	for (uint32_t i = 0; i < m; i++)
 		fds[n + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	set_flags(ports, n, 1);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!has_submit(ports, n) && ppoll(fds, n + m, &limit, NULL) > 0) {
+	for (uint32_t i = 0; i < n; i++)
+		sw_edge_doze(&ports[i]->control->agent_sleeps);
+	if (!has_submit(ports, n) && sleep_on(fds, n + m, timeout_us)) {
 		drain_bells(ports, fds, n);
 		forget_errors(&fds[n], m);
 	}
-	set_flags(ports, n, 0);
+	for (uint32_t i = 0; i < n; i++)
+		atomic_store_explicit(&ports[i]->control->agent_sleeps, 0,
+			memory_order_relaxed);
+}
+
+void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
+	uint32_t timeout_us)
+{
+	struct pollfd fds[SW_HOST_CLIENTS_MAX];
+	uint32_t n = list_bells(ports, n_ports, fds);
+
+	for (uint32_t i = 0; i < n; i++)
+		sw_edge_doze(&ports[i]->control->agent_naps);
+	if (!sw_host_are_awaited(ports, n) && sleep_on(fds, n, timeout_us))
+		drain_bells(ports, fds, n);
+	for (uint32_t i = 0; i < n; i++)
+		atomic_store_explicit(&ports[i]->control->agent_naps, 0,
+			memory_order_relaxed);
 }

@@ -34,6 +34,7 @@ struct rig_how {
 	bool is_silent;       /* never answers an attach, says why */
 	bool is_mute;         /* takes submits and never completes them */
 	uint32_t idle_us;     /* longest sleep of the lcore; 0: 20 ms */
+	bool is_napping;      /* it is a nap */
 };
 
 struct rig_port {
@@ -262,8 +263,11 @@ static inline void *rig_lcore(void *arg)
 			}
 		}
 		pthread_mutex_unlock(&r->lock);
-		sw_host_idle_wait(ports, n, &r->kick, 1,
-			r->how.idle_us ? r->how.idle_us : 20000);
+		if (r->how.is_napping)
+			sw_host_nap(ports, n, r->how.idle_us);
+		else
+			sw_host_idle_wait(ports, n, &r->kick, 1,
+				r->how.idle_us ? r->how.idle_us : 20000);
 		if (read(r->kick, &count, sizeof(count)) < 0)
 			continue;
 	}

@@ -416,6 +416,31 @@ static void idle_wait__keeps_its_time(void **state)
 	slow_close(&s);
 }
 
+static void nap__lasts_while_a_client_computes(void **state)
+{
+	struct sw_submit in = {1, 0, 0, 0};
+	struct sw_host_port *port;
+	struct slow s;
+	uint64_t start;
+
+	slow_open(&s);
+	port = admit(&s);
+	raw_attached(&s.w);
+	sw_spsc_put(&s.w.submits, &in, 1);
+	start = sw_edge_now_ns();
+	sw_host_nap(&port, 1, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	start = sw_edge_now_ns();
+	atomic_store(&s.w.control->client_sleeps, 1);
+	sw_host_nap(&port, 1, 3000000);
+	atomic_store(&s.w.control->client_sleeps, 0);
+	atomic_store(&s.w.control->client_polls, 1);
+	sw_host_nap(&port, 1, 3000000);
+	sw_host_nap(NULL, 0, 3000000);
+	assert_true(sw_edge_now_ns() - start < 2000000000);
+	slow_close(&s);
+}
+
 /* A port's socket ends it while frames wait, and once for an error. */
 static void idle_wait__other_descriptors(void **state)
 {
@@ -548,6 +573,7 @@ int main(void)
 		cmocka_unit_test(accuse__detaches_the_client),
 		cmocka_unit_test(idle_wait__keeps_its_time),
 		cmocka_unit_test(idle_wait__other_descriptors),
+		cmocka_unit_test(nap__lasts_while_a_client_computes),
 		cmocka_unit_test(status__never_makes_a_client_deaf),
 		cmocka_unit_test(place__keeps_local_ranks_apart),
 		cmocka_unit_test(users__are_checked),
