@@ -1,5 +1,6 @@
 # cases_faults.py - what users get wrong, and what breaks; by torch_faults.py
 # SPDX-License-Identifier: BSD-3-Clause
+import copy
 import os
 import signal
 import sys
@@ -86,6 +87,19 @@ def case_names():
     with raises(TypeError, "complex64"):
         hvd.DistributedOptimizer(torch.optim.SGD(
             [nn.Parameter(torch.ones(2, dtype=torch.complex64))], lr=0.1))
+    with raises(ValueError, "compression='fp16'", "Compression.none"):
+        hvd.DistributedOptimizer(sgd, compression="fp16")
+    with raises(TypeError, "torch.optim", "not a Linear"):
+        hvd.DistributedOptimizer(a)
+    with raises(TypeError, "SGD cannot be copied", "state_dict()"):
+        copy.deepcopy(hvd.DistributedOptimizer(sgd))
+    with raises(ValueError, "state_dict()"):
+        hvd.broadcast_parameters(a)
+    tied = hvd.DistributedOptimizer(sgd, [
+        ("w", a.weight), ("b", a.bias), ("w again", a.weight)])
+    one_step(nn.Sequential(nn.Linear(8, 2), a), tied)
+    tied.synchronize()
+    check(len(tied._gradients.bundles[0].slots) == 2, "one name is enough")
     long = nn.Sequential()
     inner = long
     for _ in range(60):
@@ -94,6 +108,19 @@ def case_names():
     inner.layer = nn.Linear(8, 1)
     long.forward = inner.layer.forward
     one_step(long, start(long))
+
+
+def case_changed_parameter():
+    """Its type, after its gradient had been given a place."""
+    model = nn.Linear(8, 2)
+    optimizer = start(model)
+    one_step(model, optimizer)
+    optimizer.zero_grad()
+    model.double()  # torch makes AccumulateGrad nodes without our hooks
+    model(torch.ones(4, 8, dtype=torch.float64)).sum().backward()
+    with raises(RuntimeError, "'weight' is of torch.float64",
+                "was of torch.float32", "make that again"):
+        optimizer.step()
 
 
 def case_written_gradient():

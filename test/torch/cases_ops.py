@@ -256,6 +256,14 @@ def case_refused():
         hvd.allreduce_async(torch.ones(3), name="twice")
     check(same(hvd.synchronize(h), torch.full((3,), float(n))),
           "the first of two survives the refusal of the second")
+    for more in ({"priority": -1}, {"priority": "high"}, {"name": "a\0b"}):
+        with raises(ValueError, "NUL", "priority of at least 0"):
+            hvd.allreduce(torch.ones(3), **{"name": "new", **more})
+    check(same(hvd.push_pull(torch.ones(3), name="new", priority=-7),
+               torch.ones(3)), "a refused name is free; BytePS's priority")
+    for root in ("0", 0.5):
+        with raises(ValueError, f"root_rank={root!r}", "ranks 0 to"):
+            hvd.broadcast(torch.ones(3), root)
     with raises(TypeError, "process_set", "all ranks"):
         hvd.allreduce(torch.ones(3), process_set=[0])
     with raises(TypeError, "no argument 'nmae'"):

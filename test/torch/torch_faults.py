@@ -15,7 +15,7 @@ def test_wrong_calls():
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_faults.py", "before_init", "names",
-                     "written_gradient", "other_models", "shutdown")
+                     "changed_parameter", "written_gradient", "other_models", "shutdown")
 
 
 def test_other_sizes():

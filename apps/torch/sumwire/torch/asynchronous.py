@@ -13,6 +13,7 @@ import torch
 from sumwire.torch.channel import agree, describe
 from sumwire.torch.compression import Compression
 from sumwire.torch.job import current
+from sumwire.torch.unsupported import refuse_copy
 
 _n_sets = itertools.count()
 
@@ -79,6 +80,8 @@ class Asynchronous:
 
     def set_backward_passes_per_step(self, passes):
         """step() takes what backward() has added up, however often."""
+
+    __reduce_ex__ = refuse_copy
 
     def add_param_group(self, group):
         if self._started:

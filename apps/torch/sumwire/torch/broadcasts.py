@@ -48,8 +48,10 @@ def broadcast(tensor, root_rank, name=None):
 
 def named_tensors(params):
     """A list of (name, tensor) from what users give."""
-    params = list(params.items() if isinstance(params, dict) else params)
-    if any(not (isinstance(p, tuple) and len(p) == 2) for p in params):
+    is_module = isinstance(params, torch.nn.Module)
+    params = list(params.items() if isinstance(params, dict) else
+                  () if is_module else params)
+    if is_module or any(not (isinstance(p, tuple) and len(p) == 2) for p in params):
         raise ValueError("a state_dict() or named_parameters() is needed: "
                          "something with names")
     return [(n, p) for n, p in params if isinstance(p, torch.Tensor)]

@@ -15,6 +15,7 @@ ALIGN_BYTES = 64         # where a gradient begins
 class Slot:
     """One parameter, and its gradient in its bundle's memory.
 
+    dtype          the parameter's
     bundle, first  where it lies: from which element on
     view           that memory, in the parameter's shape
     is_direct      the view can be the parameter's gradient
@@ -24,12 +25,13 @@ class Slot:
     late           what crossing.py keeps while its update is to be done
     is_watched     a module gives it out (crossing.py)
     """
-    __slots__ = ("name", "parameter", "bundle", "first", "view", "is_direct",
-                 "passes_left", "is_open", "local", "version", "late",
-                 "is_watched")
+    __slots__ = ("name", "parameter", "dtype", "bundle", "first", "view",
+                 "is_direct", "passes_left", "is_open", "local", "version",
+                 "late", "is_watched")
 
     def __init__(self, name, parameter, passes):
         self.name, self.parameter = name, parameter
+        self.dtype = parameter.dtype
         self.passes_left = passes
         self.bundle = self.view = self.local = self.late = None
         self.is_open = self.is_watched = False
@@ -79,7 +81,7 @@ class Bundle:
             # The strides that a gradient has: the parameter's where it is
             # dense.
             slot.view = flat.as_strided(p.shape, torch.empty_like(p).stride())
-            slot.is_direct = self.dtype == p.dtype and not p.is_cuda
+            slot.is_direct = self.dtype == slot.dtype and not p.is_cuda
 
 
 def element_size(dtype):
@@ -91,7 +93,7 @@ def make_bundles(slots, compression):
     order and the slots are."""
     bundles, last = [], {}  # last: of each type
     for slot in slots:
-        dtype = wire_dtype(compression, slot.parameter.dtype)
+        dtype = wire_dtype(compression, slot.dtype)
         if dtype not in last or not last[dtype].has_room(slot):
             last[dtype] = Bundle(dtype)
             bundles.append(last[dtype])

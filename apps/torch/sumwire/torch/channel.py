@@ -69,8 +69,8 @@ def channel():
 
 
 def check_root(root_rank):
-    if not 0 <= root_rank < current().size:
-        raise ValueError(f"root_rank={root_rank}: this job has ranks 0 to "
+    if not isinstance(root_rank, int) or not 0 <= root_rank < current().size:
+        raise ValueError(f"root_rank={root_rank!r}: this job has ranks 0 to "
                          f"{current().size - 1}")
 
 

@@ -39,6 +39,7 @@ class Gradients:
                  passes=1, sparse_as_dense=False, on_gradient=None):
         self.what = f"grad{next(_n_sets)}"
         self.job = current()
+        wire_dtype(compression, torch.float32)  # an error now, not in backward()
         self.compression, self.op = compression, op
         self.passes = passes
         self.sparse_as_dense = sparse_as_dense
@@ -154,6 +155,11 @@ class Gradients:
                     f"sparse_as_dense=True, or make its layer without "
                     f"sparse=True")
             grad = slot.parameter.grad = grad.to_dense()
+        if grad.dtype is not slot.dtype:
+            raise RuntimeError(
+                f"the gradient of '{slot.name}' is of {grad.dtype}, but its "
+                f"parameter was of {slot.dtype} when the distributed optimizer "
+                f"or module was made: make that again after such a change")
         source = grad.detach() if grad.requires_grad else grad
         if self.factor == 1:
             slot.view.copy_(source)

@@ -5,7 +5,7 @@ import heapq
 import torch
 
 from sumwire.torch.compression import Compression, wire_dtype
-from sumwire.torch.job import current
+from sumwire.torch.job import current, dtype_name
 from sumwire.torch.unsupported import refuse
 
 
@@ -179,6 +179,18 @@ def check_tensor(tensor):
     if tensor.is_sparse:
         raise TypeError("the tensor is sparse, which sumwire cannot sum: give "
                         "its to_dense()")
+    dtype_name(tensor.dtype, "tensor")
+
+
+def new_desc(call, n, wire, priority):
+    """What to declare for a call whose place has no such tensor yet."""
+    name = call.place.next_name()
+    if "\0" not in name and isinstance(priority, int) and 0 <= priority < 1 << 31:
+        return name, n, wire, priority
+    call.close()
+    raise ValueError(f"name={name!r}, priority={priority!r}: a name without NUL "
+                     f"and a priority of at least 0, which is the most urgent, "
+                     f"were expected")
 
 
 def open_place(call, name, n, wire, priority):
@@ -186,8 +198,7 @@ def open_place(call, name, n, wire, priority):
     call.place = calls().place(name)
     call.shared = call.place.made.get((n, wire))
     if call.shared is None:
-        [call.shared] = current().declare([(call.place.next_name(), n, wire,
-                                            priority)])
+        [call.shared] = current().declare([new_desc(call, n, wire, priority)])
         call.place.made[n, wire] = call.shared
 
 
@@ -216,7 +227,7 @@ def start(tensor, output, name, op, priority, compression, prescale, postscale):
         else:
             if output is not tensor:  # which the caller may change meanwhile
                 call.source = output.copy_(tensor.detach())
-            call.desc = place.next_name(), n, wire, priority
+            call.desc = new_desc(call, n, wire, priority)
             current().declare_later(call)
     return hold(call)
 
@@ -247,7 +258,8 @@ def allreduce_async_(tensor, average=None, name=None, op=None,
                      compression=Compression.none, **more):
     """Begin to replace tensor by its average (or sum) over all workers.
     Returns a handle for poll and synchronize; until then it must not be used.
-    name: the same on all workers; without one, calls are matched by order."""
+    name: the same on all workers; without one, calls are matched by order.
+    priority: of a new name; 0 is the most urgent."""
     refuse(more)
     return start(tensor, tensor, name, choose_op(average, op), priority,
                  compression, prescale_factor, postscale_factor)
@@ -301,7 +313,8 @@ def barrier():
     allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier")
 
 
-# BytePS's names for the same.
+# BytePS's names for the same.  Its highest priority is the most urgent, and
+# those that it gives are 0 and below.
 
 def check_version(version):
     if version:
@@ -313,13 +326,13 @@ def push_pull_async_inplace(tensor, average=True, name=None, version=0,
                             priority=0):
     """BytePS's allreduce_async_."""
     check_version(version)
-    return allreduce_async_(tensor, average, name, priority=priority)
+    return allreduce_async_(tensor, average, name, priority=max(0, -priority))
 
 
 def push_pull_async(tensor, average=True, name=None, version=0, priority=0):
     """BytePS's allreduce_async."""
     check_version(version)
-    return allreduce_async(tensor, average, name, priority=priority)
+    return allreduce_async(tensor, average, name, priority=max(0, -priority))
 
 
 def push_pull_inplace(tensor, average=True, name=None, version=0, priority=0):
@@ -332,5 +345,5 @@ def push_pull(tensor, average=True, name=None, version=0, priority=0,
               compression=Compression.none):
     """BytePS's allreduce."""
     check_version(version)
-    return allreduce(tensor, average, name, priority=priority,
+    return allreduce(tensor, average, name, priority=max(0, -priority),
                      compression=compression)

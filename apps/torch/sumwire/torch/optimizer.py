@@ -9,7 +9,7 @@ from sumwire.torch import ops, tuning
 from sumwire.torch.compression import Compression
 from sumwire.torch.crossing import Crossing
 from sumwire.torch.gradients import Gradients
-from sumwire.torch.unsupported import refuse
+from sumwire.torch.unsupported import refuse, refuse_copy
 
 
 def check_names(optimizer, named):
@@ -31,8 +31,10 @@ def check_names(optimizer, named):
     if unnamed:
         raise ValueError(f"{unnamed} parameters of the optimizer are not in "
                          f"named_parameters: give those of all its models")
-    mine = set(all_parameters)
-    return [(n, p) for n, p in named if p in mine]
+    mine, first = set(all_parameters), {}
+    for n, p in named:
+        first.setdefault(p, n)  # one that is tied may have several names
+    return [(n, p) for p, n in first.items() if p in mine]
 
 
 class Distributed:
@@ -135,6 +137,8 @@ class Distributed:
             (f"group{g}.{i}", p)
             for i, p in enumerate(self.param_groups[g]["params"])])
 
+    __reduce_ex__ = refuse_copy
+
     def set_backward_passes_per_step(self, passes):
         """How often backward() is called before step()."""
         check_passes(passes)
@@ -195,6 +199,10 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               as SUMWIRE_TUNE says
     """
     refuse(more)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"an optimizer of torch.optim, or of a subclass of its "
+                        f"Optimizer, is needed, not a "
+                        f"{type(optimizer).__name__}")
     if isinstance(optimizer, (Distributed, asynchronous_step.Asynchronous)):
         raise ValueError("the optimizer is distributed already")
     check_passes(backward_passes_per_step)

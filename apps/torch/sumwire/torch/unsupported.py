@@ -62,10 +62,10 @@ NEAREST_ARGUMENT = {
     "process_set": "every operation is over all ranks of the job",
     "gradient_predivide_factor": "averages are divided before they are added; "
                                  "use op=Sum and scale the loss",
-    "num_groups": "not needed: small tensors leave as they are, large ones in "
-                  "parts",
-    "groups": "not needed: small tensors leave as they are, large ones in "
-              "parts",
+    "num_groups": "not needed: small parameters travel together, large "
+                  "ones in parts",
+    "groups": "not needed: small parameters travel together, large ones "
+              "in parts",
     "staleness": "give asynchronous=True",
 }
 
@@ -78,3 +78,10 @@ def refuse(arguments):
             raise TypeError(f"there is no argument '{name}'")
         if value not in (None, 0, 1):  # Horovod's defaults change nothing
             raise TypeError(f"sumwire.torch has no argument {name}: {nearest}")
+
+
+def refuse_copy(optimizer, _):
+    """The __reduce_ex__ of a distributed optimizer: an error for copies."""
+    raise TypeError(f"a distributed {type(optimizer).__name__} cannot be copied "
+                    f"or pickled, since it belongs to a job: save its "
+                    f"state_dict(), or copy the optimizer before")
