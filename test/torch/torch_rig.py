@@ -125,6 +125,11 @@ def run_cases(cases):
     for name in sys.argv[1:]:
         cases["case_" + name]()
         print(f"ok {name}", flush=True)
+    import torch.distributed as dist
+    if dist.is_initialized():
+        # Else the threads of gloo may abort the program at its end.
+        dist.barrier()
+        dist.destroy_process_group()
 
 
 def raises(kind, *texts):
