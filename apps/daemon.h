@@ -37,6 +37,7 @@ struct sw_poller {
 	struct sw_loop loop;
 	bool is_serving; /* frames may come at any time: never sleep long */
 	uint64_t crowded_until_ns; /* somebody else ran at a yield of ours */
+	long n_switches;           /* to others, when one took long */
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;

@@ -1,6 +1,7 @@
 /* poller.c - the polling lcore: turn, and step back when there is nothing.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "apps/daemon.h"
@@ -104,15 +105,21 @@ static bool is_crowded(const struct sw_poller *p, uint64_t now_ns)
 	       !p->is_awaited(p->ctx);
 }
 
-/* Whoever runs at our yield, instead of nobody, has use for the core. */
+/* Who runs at our yield for longer than a moment has use for the core.  An
+ * interrupt, or the machine's own stop, takes time too, but nobody ran. */
 static void yield(struct sw_poller *p, uint64_t now_ns)
 {
+	struct rusage use;
 	uint64_t then_ns;
 
 	sched_yield();
 	then_ns = sw_now_ns();
-	if (then_ns - now_ns > p->daemon->conf.lcore.spin_ns)
+	if (then_ns - now_ns <= p->daemon->conf.lcore.spin_ns)
+		return;
+	getrusage(RUSAGE_THREAD, &use);
+	if (use.ru_nivcsw != p->n_switches)
 		p->crowded_until_ns = then_ns + CROWD_NS;
+	p->n_switches = use.ru_nivcsw;
 }
 
 /* Idle since @idle_ns: spin, then yield, then sleep: until a frame comes, where

@@ -15,7 +15,7 @@
 #include "pmd/host/sumwire.h"
 
 enum {
-	PROBE_ROUNDS = 4, /* the first touches the memory, and does not count */
+	PROBE_ROUNDS = 6, /* the first touches the memory, and does not count */
 	PROBE_PINGS = 200,
 	PROBE_PACED = 64 << 20, /* bytes of a round that is paced */
 	SEARCH = 400, /* iterations that a tuner may take until it settles */
