@@ -138,6 +138,7 @@ struct agent {
 	_Atomic uint64_t rate_bit_s; /* of ports, as lcore 0 was told */
 	_Atomic uint32_t n_open;     /* push_pulls, written by the lcore */
 	atomic_bool is_draining;     /* the lcore takes no push_pull any more */
+	bool has_woken;        /* a process, since the last turn; lcore 0's */
 	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
 };
 

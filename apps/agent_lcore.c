@@ -1,5 +1,6 @@
 /* agent_lcore.c - the agent's polling lcore: orders, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -88,7 +89,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */
 	if (a->ports[local] && a->worker.state != SW_WORKER_FAILED)
-		sw_host_complete(a->ports[local], &c);
+		a->has_woken |= sw_host_complete(a->ports[local], &c);
 }
 
 bool sw_agent_is_over(const struct agent *a)
@@ -335,7 +336,7 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 			sw_host_accuse(port, "pushed a tensor twice, tensor",
 				list[i].tensor);
 		else if (err)
-			sw_host_complete(port, &c);
+			a->has_woken |= sw_host_complete(port, &c);
 	}
 	return n;
 }
@@ -347,6 +348,16 @@ static uint32_t hear_lanes(struct agent *a)
 	if (n)
 		loop_of(a)->tick_at_ns = 0;
 	return n;
+}
+
+/* Whom we woke may share our core, and has waited long enough: it would get the
+ * core when its slice comes, which may be milliseconds. */
+static void step_aside(struct agent *a)
+{
+	if (!a->has_woken)
+		return;
+	a->has_woken = false;
+	sched_yield();
 }
 
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
@@ -362,6 +373,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	sw_agent_show_knobs(a);
 	tell_if_ended(a);
 	finish_leaving(a);
+	step_aside(a);
 	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
 		memory_order_relaxed);
 	return n;

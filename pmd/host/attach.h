@@ -163,9 +163,9 @@ uint32_t sw_host_take(
 	struct sw_host_port *p, struct sw_submit *out, uint32_t max);
 
 /* sw_host_complete - end one submit and wake its client (lcore).
- * Never blocks.  A ring that is full, which takes more submits than tensors,
- * or corrupt is a violation by this client. */
-void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
+ * Returns whether it slept.  Never blocks.  A ring that is full, which takes
+ * more submits than tensors, or corrupt is a violation by this client. */
+bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
 
 /* The knobs in use, for the client to read. */
 struct sw_host_knobs {

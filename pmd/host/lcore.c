@@ -118,13 +118,17 @@ uint32_t sw_host_take(
 	return (uint32_t)n;
 }
 
-void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
+bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 {
 	int n;
 
 	if (is_accused(p))
-		return;
+		return false;
 	n = sw_spsc_put(&p->completions, c, 1);
+	if (n == 1 && sw_edge_is_asleep(&p->control->client_sleeps)) {
+		sw_edge_bell_write(p->bell);
+		return true;
+	}
 	if (n == 0)
 		sw_host_accuse(p, "let the ring of completions run over",
 			SW_EDGE_TENSORS);
@@ -133,8 +137,7 @@ void sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 			"wrote an impossible index into the ring of "
 			"completions",
 			p->completions.own);
-	else if (sw_edge_is_asleep(&p->control->client_sleeps))
-		sw_edge_bell_write(p->bell);
+	return false;
 }
 
 static void show(_Atomic uint64_t *word, uint64_t value)
