@@ -65,36 +65,25 @@ static uint32_t wake_fds(const struct sw_daemon *d, int fds[SW_MAX_PORTS])
 	return d->n_lcores == 1 ? d->n_dpdk_ports : 0;
 }
 
-/* Sleep for @most, or until the next timer. */
-static void rest(struct sw_poller *p, const int *fds, uint32_t n_fds,
-	uint64_t most, uint64_t now_ns)
+/* How long to sleep: @most, or until the next timer. */
+static uint64_t choose_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 {
 	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
 
 	sw_loop_rest(&p->loop, ns);
+	return ns;
+}
+
+static void rest(struct sw_poller *p, const int *fds, uint32_t n_fds,
+	uint64_t most, uint64_t now_ns)
+{
+	uint64_t ns = choose_ns(p, most, now_ns);
+
 	if (p->rest)
 		p->rest(p->ctx, fds, n_fds, ns);
 	else
 		sw_host_idle_wait(
 			NULL, 0, fds, n_fds, (uint32_t)(ns / SW_US + 1));
-}
-
-/* As rest, where only time ends it. */
-static void wait_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
-{
-	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
-
-	sw_loop_rest(&p->loop, ns);
-	sleep_ns(ns);
-}
-
-/* As rest, until a training process begins to wait. */
-static void nap(struct sw_poller *p, uint64_t now_ns)
-{
-	uint64_t ns = sw_loop_wait(&p->loop, now_ns, WAIT_NS);
-
-	sw_loop_rest(&p->loop, ns);
-	p->nap(p->ctx, ns);
 }
 
 /* Does a training process compute where we poll?  Each look at the ports is at
@@ -140,7 +129,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	n_fds = most ? wake_fds(p->daemon, fds) : 0;
 	if (n_fds && is_crowded(p, now_ns)) {
 		if (is_busy)
-			nap(p, now_ns);
+			p->nap(p->ctx, choose_ns(p, WAIT_NS, now_ns));
 		else
 			rest(p, fds, n_fds, REST_NS, now_ns);
 		return;
@@ -158,7 +147,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	if (!is_busy && p->rest)
 		rest(p, NULL, 0, p->is_serving ? most : REST_NS, now_ns);
 	else
-		wait_ns(p, most, now_ns);
+		sleep_ns(choose_ns(p, most, now_ns));
 }
 
 int sw_poller_run(void *poller)

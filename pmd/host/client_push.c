@@ -10,6 +10,13 @@ enum {
 	TAKE_BURST = 32,
 };
 
+/* Wake the agent, if it has said so in @flag. */
+static void ring(const struct sw_client *c, _Atomic uint32_t *flag)
+{
+	if (sw_edge_is_asleep(flag))
+		sw_edge_bell_write(c->bell);
+}
+
 /* @root  0: sum; else 1 + the rank that broadcasts */
 static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle)
@@ -45,8 +52,7 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	c->n_pushes++;
 	t->handle = s.handle;
 	t->state = SW_TENSOR_OPEN;
-	if (sw_edge_is_asleep(&c->control->agent_sleeps))
-		sw_edge_bell_write(c->bell);
+	ring(c, &c->control->agent_sleeps);
 	*handle = s.handle;
 	return 0;
 }
@@ -187,8 +193,7 @@ int sw_wait(struct sw_client *c, uint64_t handle)
 		else if (sw_edge_now_ns() >= until_ns)
 			return time_out(c, handle);
 		sw_edge_doze(&c->control->client_sleeps);
-		if (sw_edge_is_asleep(&c->control->agent_naps))
-			sw_edge_bell_write(c->bell);
+		ring(c, &c->control->agent_naps);
 		if (sw_spsc_is_empty(&c->completions))
 			sw_client_sleep(c, until_ns);
 		atomic_store_explicit(
@@ -218,8 +223,7 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 	int err;
 
 	atomic_store_explicit(polls, 1, memory_order_relaxed);
-	if (sw_edge_is_asleep(&c->control->agent_naps))
-		sw_edge_bell_write(c->bell);
+	ring(c, &c->control->agent_naps);
 	err = poll_until(c, handle, wait_until_ns(c));
 	atomic_store_explicit(polls, 0, memory_order_relaxed);
 	return err;

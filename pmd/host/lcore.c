@@ -207,6 +207,20 @@ static uint32_t list_bells(struct sw_host_port *const *ports, uint32_t n_ports,
 	return n;
 }
 
+/* Say that we sleep or nap, or do not; look at the rings after it. */
+static void set_flags(struct sw_host_port *const *ports, uint32_t n,
+	bool is_nap, uint32_t value)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_edge_control *c = ports[i]->control;
+
+		atomic_store_explicit(
+			is_nap ? &c->agent_naps : &c->agent_sleeps, value,
+			memory_order_relaxed);
+	}
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 static bool sleep_on(struct pollfd *fds, uint32_t n, uint32_t timeout_us)
 {
 	struct timespec limit = {.tv_sec = timeout_us / 1000000,
@@ -224,15 +238,12 @@ void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
 
 	for (uint32_t i = 0; i < m; i++)
 		fds[n + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	for (uint32_t i = 0; i < n; i++)
-		sw_edge_doze(&ports[i]->control->agent_sleeps);
+	set_flags(ports, n, false, 1);
 	if (!has_submit(ports, n) && sleep_on(fds, n + m, timeout_us)) {
 		drain_bells(ports, fds, n);
 		forget_errors(&fds[n], m);
 	}
-	for (uint32_t i = 0; i < n; i++)
-		atomic_store_explicit(&ports[i]->control->agent_sleeps, 0,
-			memory_order_relaxed);
+	set_flags(ports, n, false, 0);
 }
 
 void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
@@ -241,11 +252,8 @@ void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
 	struct pollfd fds[SW_HOST_CLIENTS_MAX];
 	uint32_t n = list_bells(ports, n_ports, fds);
 
-	for (uint32_t i = 0; i < n; i++)
-		sw_edge_doze(&ports[i]->control->agent_naps);
+	set_flags(ports, n, true, 1);
 	if (!sw_host_are_awaited(ports, n) && sleep_on(fds, n, timeout_us))
 		drain_bells(ports, fds, n);
-	for (uint32_t i = 0; i < n; i++)
-		atomic_store_explicit(&ports[i]->control->agent_naps, 0,
-			memory_order_relaxed);
+	set_flags(ports, n, true, 0);
 }

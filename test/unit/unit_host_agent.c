@@ -330,6 +330,17 @@ static void declare__answer_may_be_asked_for_once(void **state)
 	slow_close(&s);
 }
 
+/* An agent with one client, which is admitted and knows it. */
+static struct sw_host_port *slow_admit(struct slow *s)
+{
+	struct sw_host_port *port;
+
+	slow_open(s);
+	port = admit(s);
+	raw_attached(&s->w);
+	return port;
+}
+
 /* Names that the lcore gave to tensors, over several batches. */
 static void take__translates_tensors(void **state)
 {
@@ -339,9 +350,7 @@ static void take__translates_tensors(void **state)
 	struct sw_host_port *port;
 	struct slow s;
 
-	slow_open(&s);
-	port = admit(&s);
-	raw_attached(&s.w);
+	port = slow_admit(&s);
 	send_declare(&s, 0);
 	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70), 0);
 	send_declare(&s, 1);
@@ -365,9 +374,7 @@ static void accuse__detaches_the_client(void **state)
 	struct sw_host_port *port;
 	struct slow s;
 
-	slow_open(&s);
-	port = admit(&s);
-	raw_attached(&s.w);
+	port = slow_admit(&s);
 	send_declare(&s, 0);
 	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0), 0);
 	sw_host_accuse(port, "pushed a tensor twice", 71);
@@ -391,9 +398,7 @@ static void idle_wait__keeps_its_time(void **state)
 	struct slow s;
 	uint64_t start;
 
-	slow_open(&s);
-	port = admit(&s);
-	raw_attached(&s.w);
+	port = slow_admit(&s);
 	start = sw_edge_now_ns();
 	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
 	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
@@ -423,9 +428,7 @@ static void nap__lasts_while_a_client_computes(void **state)
 	struct slow s;
 	uint64_t start;
 
-	slow_open(&s);
-	port = admit(&s);
-	raw_attached(&s.w);
+	port = slow_admit(&s);
 	sw_spsc_put(&s.w.submits, &in, 1);
 	start = sw_edge_now_ns();
 	sw_host_nap(&port, 1, 20000);
