@@ -11,6 +11,7 @@
 enum {
 	LATE_SCAN = 256,           /* chunks looked at for one PULL */
 	STALL_LOOK_NS = 100000000, /* pause between looks for stalls */
+	STREAM_BYTES = 4 << 20,    /* of a tensor: more than caches keep */
 };
 
 static struct sw_worker *worker_of(struct sw_node *node)
@@ -112,6 +113,17 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	return true;
 }
 
+/* The local ranks read a result, this core does not; of a large tensor no cache
+ * has the lines. */
+static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
+	void *to, const uint8_t *payload, uint32_t n)
+{
+	if (w->n_local > 1 && t->n_elems * t->elem_bytes >= STREAM_BYTES)
+		w->env->sum->stream(to, payload, n);
+	else
+		memcpy(to, payload, n);
+}
+
 static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -123,7 +135,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	sw_tensors_folded(w, t, h->chunk);
 	sw_flow_resolve(&l->flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
-		memcpy(t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
+		write_result(w, t,
+			t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
 			h->payload_len));
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;

@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <immintrin.h>
 
-#define LEVEL      sw_sum_avx2
-#define LEVEL_CODE SW_SUM_AVX2
-#define LEVEL_NAME "avx2"
-#define VB         32
+#define LEVEL        sw_sum_avx2
+#define LEVEL_CODE   SW_SUM_AVX2
+#define LEVEL_NAME   "avx2"
+#define VB           32
+#define STREAM(p, v) _mm256_stream_si256((__m256i *)(p), (__m256i)(v))
 
 #include "sum/vec.inc.h"
 

@@ -4,10 +4,11 @@
  * The bf16 instructions are not used: they flush denormals. */
 #include <immintrin.h>
 
-#define LEVEL      sw_sum_avx512
-#define LEVEL_CODE SW_SUM_AVX512
-#define LEVEL_NAME "avx512"
-#define VB         64
+#define LEVEL        sw_sum_avx512
+#define LEVEL_CODE   SW_SUM_AVX512
+#define LEVEL_NAME   "avx512"
+#define VB           64
+#define STREAM(p, v) _mm512_stream_si512((void *)(p), (__m512i)(v))
 
 #include "sum/vec.inc.h"
 

@@ -238,8 +238,26 @@ FOLD(i64_max, i64, 8, i64, 8, max_i64)
 #include "sum/scale.inc.h"
 #include "sum/table.inc.h"
 
+/* Whole lines go by; what is before and behind them goes as always.  The fence
+ * is for whoever waits: a later release does not order streams. */
+static void stream(void *dst, const void *src, size_t n)
+{
+	uint8_t *d = dst;
+	const uint8_t *s = src;
+	size_t i = -(uintptr_t)d % LINE;
+
+	i = i < n ? i : n;
+	copy_1(d, s, i);
+	for (; n - i >= LINE; i += LINE)
+		for (size_t k = 0; k < LINE; k += VB)
+			STREAM(d + i + k, i8_load(s + i + k));
+	copy_1(d + i, s + i, n - i);
+	_mm_sfence();
+}
+
 const struct sw_sum LEVEL = {
 	.level = LEVEL_CODE,
 	.name = LEVEL_NAME,
 	.ops = SW_SUM_OPS,
+	.stream = stream,
 };

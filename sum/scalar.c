@@ -181,4 +181,5 @@ const struct sw_sum sw_sum_scalar = {
 	.level = SW_SUM_SCALAR,
 	.name = "scalar",
 	.ops = SW_SUM_OPS,
+	.stream = copy_1,
 };

@@ -69,6 +69,11 @@ struct sw_sum {
 	const char *name; /* "scalar", "avx2", "avx512" */
 	struct sw_sum_ops
 		ops[SW_N_DTYPES]; /* zero where a code is not in use */
+	/* dst[i] = src[i], bytes, past the caches where the level can: for
+	 * memory that this core does not read again and that is not in its
+	 * caches, of which a store would read every line first.  Whoever sees
+	 * a later release store of this thread sees all of it. */
+	void (*stream)(void *dst, const void *src, size_t n);
 };
 
 /* sw_sum_best - the kernels of the highest level <= @max that this CPU has.

@@ -6,6 +6,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+enum { LINE = 64 };
+
 typedef float vf __attribute__((vector_size(VB)));
 typedef double vd __attribute__((vector_size(VB)));
 typedef uint8_t v8 __attribute__((vector_size(VB)));
