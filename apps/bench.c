@@ -24,6 +24,7 @@ struct report {
 	const struct bench_options *o;
 	struct sw_json json;
 	uint64_t wrong;
+	uint32_t n_rows;
 };
 
 static double gbit_s(const struct bench_row *r)
@@ -107,8 +108,7 @@ static void each(void *ctx, struct bench_row *row)
 	if (rep->o->is_raw)
 		row->raw_gbit_s =
 			sw_bench_raw(rep->o, row->size_bytes * row->n_tensors);
-	if (rep->o->local_ranks > 1)
-		row->kernel_gbit_s = sw_bench_kernel(rep->o, row->size_bytes);
+	row->kernel_gbit_s = rep->o->kernels[rep->n_rows++];
 	if (rep->o->is_json)
 		write_row(rep, row);
 	else
@@ -181,10 +181,23 @@ static int measure(void *options)
 			    : report_all(o);
 }
 
+/* Before anybody polls beside it. */
+static void measure_kernels(struct bench_options *o)
+{
+	uint32_t n = 0;
+
+	for (uint64_t b = o->min_bytes; b <= o->max_bytes; b *= o->factor)
+		o->kernels[n++] = sw_bench_kernel(o, b);
+}
+
 static int run_loopback(struct bench_options *o)
 {
 	struct bench_loopback l;
-	int err = sw_bench_loopback_start(&l, o);
+	int err;
+
+	if (o->local_ranks > 1 && !o->is_urgent)
+		measure_kernels(o);
+	err = sw_bench_loopback_start(&l, o);
 
 	for (uint32_t i = 0; i < l.n_agents * o->local_ranks; i++)
 		o->agents.items[o->agents.n++] = l.agents[i / o->local_ranks];
@@ -223,6 +236,18 @@ static const char *loopback_option(const struct bench_options *o)
 				    : NULL;
 }
 
+static bool is_udp(const struct bench_options *o)
+{
+	return !strcmp(o->port, "udp");
+}
+
+/* Those of type udp are on lo, where every benchmark has a network. */
+static uint32_t net_of(const struct bench_options *o)
+{
+	return is_udp(o) ? 127u << 24 | ((uint32_t)getpid() & 0xffff) << 8
+			 : 10u << 24 | 77u << 16;
+}
+
 /* What holds across options. */
 static int check_loopback(const struct bench_options *o)
 {
@@ -234,6 +259,12 @@ static int check_loopback(const struct bench_options *o)
 		return complain("%s is for --loopback: with --agent the "
 				"daemons' files say it",
 			option);
+	if (o->devices.n && is_udp(o))
+		return complain("--device: the loopback's ports of type udp "
+				"are on lo");
+	if (o->faults && is_udp(o))
+		return complain("--faults: a port of type udp injects none; "
+				"take memif");
 	if (o->is_urgent && (o->is_colocated || o->local_ranks > 1))
 		return complain("--urgent has one worker and one server: not "
 				"--colocated, not --local-ranks");
@@ -253,8 +284,8 @@ static int check(const struct bench_options *o)
 			(unsigned long long)o->min_bytes,
 			(unsigned long long)o->max_bytes);
 	if (sw_dpdk_type_find(o->port) < 0)
-		return complain("--port %s: memif, af_packet or af_xdp "
-				"expected",
+		return complain("--port %s: memif, af_packet, af_xdp or "
+				"udp expected",
 			o->port);
 	if (o->policy && !sw_policy_find(o->policy))
 		return complain("--policy %s: bytescheduler, p3 or fifo "
@@ -275,7 +306,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"start a server and an agent, then stop them"},
 		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
 			"type of the loopback's ports: memif, af_packet, "
-			"af_xdp"},
+			"af_xdp, or udp, on lo"},
 		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
 			"their interfaces: server's, agent's, and for --raw "
 			"two more; default sw0 to sw3, as test/veth makes"},
@@ -358,6 +389,7 @@ int sw_cmd_bench(int argc, char **argv)
 	err = parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
+	o.net = net_of(&o);
 	if (!o.policy)
 		o.policy = sw_policy_at(0)->name;
 	return o.is_loopback ? run_loopback(&o) : report_all(&o);

@@ -11,7 +11,12 @@
 #include "apps/args.h"
 #include "sum/dtype.h"
 
-enum { BENCH_TENSORS = 2048, BENCH_DIR = 64, BENCH_DAEMONS = 2 };
+enum {
+	BENCH_TENSORS = 2048,
+	BENCH_DIR = 64,
+	BENCH_DAEMONS = 2,
+	BENCH_SIZES = 37, /* 1 B to 64 GiB, each twice the last */
+};
 
 struct bench_options {
 	struct sw_arg_list agents;
@@ -25,11 +30,13 @@ struct bench_options {
 	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
 	enum sw_dtype dtype;
 	const char *port;           /* type of the loopback's ports */
+	uint32_t net;               /* of their addresses, /24, host order */
 	struct sw_arg_list devices; /* of them; then those of the raw echo */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
-	bool is_urgent, is_results; /* a small tensor behind a large one */
-	const char *policy;         /* of the loopback's job */
-	const char *faults;         /* percent, on the loopback's ports */
+	bool is_urgent, is_results;  /* a small tensor behind a large one */
+	const char *policy;          /* of the loopback's job */
+	const char *faults;          /* percent, on the loopback's ports */
+	double kernels[BENCH_SIZES]; /* sw_bench_kernel of each size */
 };
 
 /* One size, as the process of rank 0 measured it. */
@@ -91,11 +98,12 @@ int sw_bench_loopback_stop(struct bench_loopback *l, int code);
  * echo 2 and 3): what --device says, else sw0 … sw3, which test/veth makes. */
 const char *sw_bench_device(const struct bench_options *o, uint32_t i);
 
-/* sw_bench_cpu - the CPU for side @i (0 server, 1 client) of a measurement on
- * one machine, as text for [lcore] cpus: each its own, since two pollers on one
- * halve each other; "auto" where this process may use only one.
- * Owned by the caller: @out, 16 bytes. */
-const char *sw_bench_cpu(uint32_t i, char out[16]);
+/* sw_bench_cpus - CPUs for the @n lcores of side @i (0 server, 1 client) of a
+ * measurement on this machine: the same ones for both, but one each where each
+ * has one lcore; two pollers that the kernel moves about do not measure the
+ * same twice.  "auto" where there are too few.  @out is returned. */
+enum { BENCH_CPUS = 96 };
+const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS]);
 
 /* sw_bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a
  * link of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and

@@ -16,6 +16,7 @@
 #include "apps/bench.h"
 #include "conf/value.h"
 #include "engine/error.h"
+#include "engine/log.h"
 
 enum { START_MS = 20000, STOP_MS = 15000, STEP_MS = 10 };
 
@@ -39,18 +40,20 @@ static void path_of(const struct bench_loopback *l, uint32_t i,
 		out, BENCH_DIR + 32, "%s/%s.%s", l->dir, name_of(l, i), suffix);
 }
 
-const char *sw_bench_cpu(uint32_t i, char out[16])
+const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS])
 {
+	uint32_t first = n == 1 ? i : 0, seen = 0;
 	cpu_set_t set;
+	size_t at = 0;
 
-	snprintf(out, 16, "auto");
-	if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
+	snprintf(out, BENCH_CPUS, "auto");
+	if (sched_getaffinity(0, sizeof(set), &set) ||
+		(uint32_t)CPU_COUNT(&set) < first + n || CPU_COUNT(&set) < 2)
 		return out;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set) && i-- == 0) {
-			snprintf(out, 16, "%d", cpu);
-			break;
-		}
+	for (int cpu = 0; cpu < CPU_SETSIZE && seen < first + n; cpu++)
+		if (CPU_ISSET(cpu, &set) && seen++ >= first)
+			at += (size_t)snprintf(out + at, BENCH_CPUS - at,
+				"%s%d", at ? "," : "", cpu);
 	return out;
 }
 
@@ -64,6 +67,7 @@ static void write_agent(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i, FILE *f)
 {
 	uint32_t n_servers = l->is_colocated ? BENCH_DAEMONS : 1;
+	char ip[SW_IP_TEXT];
 
 	if (!is_agent(l, i))
 		return;
@@ -72,8 +76,8 @@ static void write_agent(const struct bench_loopback *l,
 		"quota = 64GiB\n",
 		l->dir, name_of(l, i), o->local_ranks, o->n_lcores);
 	for (uint32_t k = 0; k < n_servers; k++)
-		fprintf(f, "[server %s]\nip = 10.77.0.%u\nport = a\n",
-			name_of(l, k), k + 1);
+		fprintf(f, "[server %s]\nip = %s\nport = a\n", name_of(l, k),
+			sw_ip_text(o->net + 1 + k, ip));
 }
 
 const char *sw_bench_device(const struct bench_options *o, uint32_t i)
@@ -88,18 +92,20 @@ static void write_link(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i, FILE *f)
 {
 	fprintf(f, "[port a]\ntype = %s\n", o->port);
+	if (!strcmp(o->port, "udp"))
+		return;
 	if (strcmp(o->port, "memif"))
 		fprintf(f, "device = %s\n", sw_bench_device(o, i));
 	else
-		fprintf(f, "socket = %s/link\nside = %s\n", l->dir,
-			i ? "connect" : "listen");
+		fprintf(f, "socket = %s/link\nside = %s\nqueues = %u\n", l->dir,
+			i ? "connect" : "listen", o->n_lcores);
 }
 
 static int write_conf(const struct bench_loopback *l,
 	const struct bench_options *o, uint32_t i)
 {
 	const char *faults = o->faults ? o->faults : "0%";
-	char path[BENCH_DIR + 32], cpu[16], rate[32];
+	char path[BENCH_DIR + 32], cpus[BENCH_CPUS], rate[32], ip[SW_IP_TEXT];
 	uint64_t bit_s = o->rate_bit_s;
 	FILE *f;
 
@@ -121,13 +127,14 @@ static int write_conf(const struct bench_loopback *l,
 		l->is_colocated ? i : 0, o->policy,
 		o->has_no_crc ? "no" : "yes", o->n_lcores, l->dir,
 		name_of(l, i), o->n_lcores,
-		o->n_lcores > 1 ? "auto" : sw_bench_cpu(i, cpu));
+		sw_bench_cpus(i, o->n_lcores, cpus));
 	write_link(l, o, i, f);
 	fprintf(f,
-		"ip = 10.77.0.%u/24\nring = %u\nburst = %u\nrate = "
+		"ip = %s/24\nring = %u\nburst = %u\nrate = "
 		"%s\nfault_loss = %s\n"
 		"fault_dup = %s\nfault_reorder = %s\n",
-		i + 1, o->ring, o->burst, rate, faults, faults, faults);
+		sw_ip_text(o->net + 1 + i, ip), o->ring, o->burst, rate, faults,
+		faults, faults);
 	write_agent(l, o, i, f);
 	return fclose(f) ? SW_EIO : 0;
 }

@@ -18,7 +18,7 @@
 #include "pmd/dpdk/raw.h"
 
 enum {
-	SERVER_IP = 0x0a4e0001,
+	SERVER_HOST = 129, /* beside the loopback's daemons */
 	UDP = 5700,
 	UP_MS = 10000,
 	BYE_MS = 3000,
@@ -74,6 +74,11 @@ static int on_lcore(void *arg)
 	return s->err;
 }
 
+static uint32_t server_ip(const struct side *s)
+{
+	return s->o->net + SERVER_HOST;
+}
+
 static void nap_ms(uint32_t ms)
 {
 	struct timespec t = {.tv_nsec = ms * 1000000L};
@@ -93,7 +98,7 @@ static int with_port(struct side *s, struct sw_dpdk *dpdk, struct sw_port *port)
 	s->raw = (struct sw_raw){.port = port,
 		.bytes = s->bytes / 4 * 4,
 		.f32 = &sw_sum_best(SW_SUM_AVX512)->ops[SW_F32],
-		.ip = SERVER_IP,
+		.ip = server_ip(s),
 		.udp = UDP,
 		.burst = SW_RX_BURST,
 		.window = 1};
@@ -107,28 +112,29 @@ static int run_side(struct side *s)
 	struct sw_dpdk_port_params pp;
 	struct sw_dpdk *dpdk = NULL;
 	struct sw_port *port = NULL;
-	char socket[BENCH_DIR + 16], cpu[16];
+	char socket[BENCH_DIR + 16], cpus[BENCH_CPUS];
 	int err;
 
 	sw_log_init(&s->log, NULL, SW_LOG_WARN);
 	snprintf(socket, sizeof(socket), "%s/raw", s->dir);
 	sw_dpdk_port_params_init(&pp);
 	pp.name = "raw";
-	pp.ip = s->is_server ? SERVER_IP : SERVER_IP + 1;
+	pp.ip = server_ip(s) + !s->is_server;
 	pp.udp = UDP;
 	pp.ring_slots = s->o->ring;
 	pp.burst = s->o->burst;
 	pp.socket_path = socket;
 	pp.is_listener = s->is_server;
-	pp.device = sw_bench_device(s->o, s->is_server ? 2 : 3);
 	pp.type = (enum sw_dpdk_type)sw_dpdk_type_find(s->o->port);
+	if (pp.type != SW_DPDK_UDP)
+		pp.device = sw_bench_device(s->o, s->is_server ? 2 : 3);
 	sw_dpdk_params_init(&params);
 	params.name = s->is_server ? "raw-server" : "raw-client";
 	params.runtime_dir = s->dir;
 	params.ports_bytes = sw_dpdk_port_bytes(&pp);
 	params.has_nics = pp.type == SW_DPDK_PCI;
 	params.log = &s->log;
-	params.cpus = sw_bench_cpu(s->is_server ? 0 : 1, cpu);
+	params.cpus = sw_bench_cpus(!s->is_server, 1, cpus);
 	err = sw_dpdk_open(&params, &dpdk);
 	if (!err)
 		err = sw_dpdk_port_open(&pp, 0, &s->log, &port);

@@ -152,7 +152,8 @@ static struct sw_dpdk_port_params port_params(
 		[SW_PORT_AF_PACKET] = SW_DPDK_AF_PACKET,
 		[SW_PORT_AF_XDP] = SW_DPDK_AF_XDP,
 		[SW_PORT_PCI] = SW_DPDK_PCI,
-		[SW_PORT_VDEV] = SW_DPDK_VDEV};
+		[SW_PORT_VDEV] = SW_DPDK_VDEV,
+		[SW_PORT_UDP] = SW_DPDK_UDP};
 	struct sw_dpdk_port_params p;
 
 	sw_dpdk_port_params_init(&p);
@@ -178,6 +179,7 @@ static struct sw_dpdk_port_params port_params(
 	p.burst = c->burst;
 	p.socket_path = c->socket;
 	p.memif_id = c->id;
+	p.n_link_queues = (uint16_t)c->queues;
 	p.is_listener = c->side == SW_SIDE_LISTEN;
 	p.faults.drop_percent = c->fault_loss_ppm / 1e4;
 	p.faults.duplicate_percent = c->fault_dup_ppm / 1e4;

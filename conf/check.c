@@ -42,12 +42,6 @@ static uint32_t prefix_mask(uint32_t bits)
 	return bits ? ~UINT32_C(0) << (32 - bits) : 0;
 }
 
-static void ip_text(uint32_t ip, char out[16])
-{
-	snprintf(out, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255,
-		ip >> 8 & 255, ip & 255);
-}
-
 static void job_check(const struct check *c)
 {
 	const struct sw_conf_job *job = &c->conf->job;
@@ -81,7 +75,7 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 			"same memif: give another id or socket",
 			q->label);
 	if (p->subnet.ip == q->subnet.ip) {
-		ip_text(p->subnet.ip, ip);
+		sw_ip_text(p->subnet.ip, ip);
 		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
 			"ip", "[port %s] has the address %s too", q->label, ip);
 	}
@@ -134,21 +128,63 @@ static void device_check(
 			"is for the types pci and vdev alone: leave it out");
 }
 
+static void port_queues_check(
+	const struct check *c, const struct sw_conf_port *p, const char *header)
+{
+	uint32_t n = sw_conf_n_lcores(c->conf);
+
+	if (p->queues > 1 && p->type != SW_PORT_MEMIF)
+		sw_report_error(c->report, line_of(c, header, "queues"), header,
+			"queues",
+			"is for type = memif alone, others have one for each "
+			"lcore: leave it out");
+	else if (p->queues > n)
+		sw_report_error(c->report, line_of(c, header, "queues"), header,
+			"queues",
+			"%u queue pairs, but %u polling lcore%s ([serve] "
+			"lcores, [agent] lcores)",
+			p->queues, n, n == 1 ? "" : "s");
+}
+
+/* What is the kernel's business, or DPDK's. */
+static void port_udp_check(
+	const struct check *c, const struct sw_conf_port *p, const char *header)
+{
+	if (p->vlan || p->gateway)
+		sw_report_error(c->report, line_of(c, header, NULL), header,
+			p->vlan ? "vlan" : "gateway",
+			"is the kernel's business with type = udp: leave it "
+			"out");
+	if (p->fault_loss_ppm || p->fault_dup_ppm || p->fault_reorder_ppm)
+		sw_report_error(c->report, line_of(c, header, NULL), header,
+			p->fault_loss_ppm  ? "fault_loss"
+			: p->fault_dup_ppm ? "fault_dup"
+					   : "fault_reorder",
+			"is not for type = udp: leave it out");
+	if (p->steering == SW_STEERING_RSS)
+		sw_report_error(c->report, line_of(c, header, "steering"),
+			header, "steering",
+			"rss is not for type = udp, where each lcore has its "
+			"sockets: take auto");
+}
+
 /* What each type needs, and what it can do nothing with. */
 static void port_type_check(
 	const struct check *c, const struct sw_conf_port *p, const char *header)
 {
 	bool is_memif = p->type == SW_PORT_MEMIF;
+	bool is_udp = p->type == SW_PORT_UDP;
 
 	if (is_memif && !*p->socket)
 		key_missing(c, header, "socket",
 			"a memif needs the path of its socket");
 	if (is_memif && p->side == SW_SIDE_NONE)
 		key_missing(c, header, "side", "a memif listens or connects");
-	if (!is_memif && !*p->device)
+	if (!is_memif && !is_udp && !*p->device)
 		key_missing(c, header, "device",
 			"this type needs the name of an interface, or a PCI "
 			"address");
+	port_queues_check(c, p, header);
 	device_check(c, p, header);
 	if (is_memif && (*p->device || p->vlan || p->gateway))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
@@ -156,6 +192,8 @@ static void port_type_check(
 			: p->vlan  ? "vlan"
 				   : "gateway",
 			"means nothing to a memif: leave it out");
+	if (is_udp)
+		port_udp_check(c, p, header);
 	if (!is_memif && (*p->socket || p->side != SW_SIDE_NONE))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			*p->socket ? "socket" : "side",
@@ -169,8 +207,8 @@ static void gateway_check(
 
 	if (!p->gateway)
 		return;
-	ip_text(p->gateway, ip);
-	ip_text(p->subnet.ip & prefix_mask(p->subnet.bits), net);
+	sw_ip_text(p->gateway, ip);
+	sw_ip_text(p->subnet.ip & prefix_mask(p->subnet.bits), net);
 	if (p->gateway == p->subnet.ip ||
 		((p->gateway ^ p->subnet.ip) & prefix_mask(p->subnet.bits)))
 		sw_report_error(c->report, line_of(c, header, "gateway"),
@@ -226,8 +264,8 @@ static void server_route_check(const struct check *c, const char *header,
 	uint32_t mask = prefix_mask(p->subnet.bits);
 	char ip[16], net[16];
 
-	ip_text(s->ip, ip);
-	ip_text(p->subnet.ip & mask, net);
+	sw_ip_text(s->ip, ip);
+	sw_ip_text(p->subnet.ip & mask, net);
 	if (sw_conf_is_own(c->conf, s))
 		return;
 	if (s->ip == p->subnet.ip && c->conf->node.role == SW_ROLE_BOTH)
@@ -240,7 +278,8 @@ static void server_route_check(const struct check *c, const char *header,
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip", "%s is our own address on [port %s]", ip,
 			p->label);
-	else if (((s->ip ^ p->subnet.ip) & mask) && !p->gateway)
+	else if (((s->ip ^ p->subnet.ip) & mask) && !p->gateway &&
+		 p->type != SW_PORT_UDP)
 		sw_report_error(c->report, line_of(c, header, "ip"), header,
 			"ip",
 			"%s is not in the network of [port %s], %s/%u, which "

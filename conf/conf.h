@@ -32,7 +32,8 @@ enum sw_conf_port_type {
 	SW_PORT_AF_PACKET,
 	SW_PORT_AF_XDP,
 	SW_PORT_PCI,
-	SW_PORT_VDEV
+	SW_PORT_VDEV,
+	SW_PORT_UDP
 };
 /* As enum sw_steering, with auto for SW_STEER_ONE. */
 enum sw_conf_steering {

@@ -18,3 +18,10 @@ void sw_log(
 	va_end(ap);
 	log->line(log->ctx, level, text);
 }
+
+const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT])
+{
+	snprintf(out, SW_IP_TEXT, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255,
+		ip >> 8 & 255, ip & 255);
+	return out;
+}

@@ -3,6 +3,8 @@
 #ifndef SW_LOG_H
 #define SW_LOG_H
 
+#include <stdint.h>
+
 enum sw_log_level { SW_LOG_ERROR, SW_LOG_WARN, SW_LOG_INFO, SW_LOG_DEBUG };
 
 /* Levels by volume: error = something failed, warn = something a person should
@@ -18,5 +20,10 @@ struct sw_log {
  * Never on the packet path.  Lines are cut at 511 bytes. */
 void sw_log(const struct sw_log *log, enum sw_log_level level, const char *fmt,
 	...) __attribute__((format(printf, 3, 4)));
+
+/* sw_ip_text - IPv4 address @ip (host order) as "10.0.0.1" into @out, which is
+ * returned. */
+enum { SW_IP_TEXT = 16 };
+const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT]);
 
 #endif

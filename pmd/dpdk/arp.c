@@ -199,13 +199,6 @@ void sw_arp_announce(struct sw_arp *a)
 	atomic_store_explicit(&a->is_due, true, memory_order_release);
 }
 
-static const char *ip_text(uint32_t ip, char out[16])
-{
-	snprintf(out, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255,
-		ip >> 8 & 255, ip & 255);
-	return out;
-}
-
 static void rival_tick(struct sw_arp *a, uint64_t now_ns, const char *port,
 	const struct sw_log *log)
 {
@@ -220,7 +213,7 @@ static void rival_tick(struct sw_arp *a, uint64_t now_ns, const char *port,
 	sw_log(log, SW_LOG_ERROR,
 		"port %s: two nodes have our address %s: "
 		"%02x:%02x:%02x:%02x:%02x:%02x has it too; give each its own",
-		port, ip_text(a->ip, ip), mac[0], mac[1], mac[2], mac[3],
+		port, sw_ip_text(a->ip, ip), mac[0], mac[1], mac[2], mac[3],
 		mac[4], mac[5]);
 	sw_arp_announce(a); /* so that the other learns of it */
 }
@@ -240,7 +233,7 @@ static void warn(const struct sw_arp *a, struct sw_arp_peer *p, uint64_t now_ns,
 	sw_log(log, SW_LOG_WARN,
 		"no ARP answer from %s%s on port %s (asked %u times): is it "
 		"up, with that address, on this network%s?",
-		is_gateway ? "gateway " : "", ip_text(ip, text), port,
+		is_gateway ? "gateway " : "", sw_ip_text(ip, text), port,
 		p->n_asked, is_gateway ? "; is [port] gateway right" : "");
 }
 

@@ -155,7 +155,7 @@ void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	uint16_t from, const struct sw_path *to, uint8_t class, uint32_t len)
 {
 	uint32_t udp_bytes = len + UDP_BYTES, ip_bytes = udp_bytes + IP_BYTES;
-	uint8_t tos = (uint8_t)((7 - (class & 7)) << 5);
+	uint8_t tos = sw_outer_tos(class);
 	uint8_t *ip = at + o->n_bytes - IP_BYTES - UDP_BYTES;
 
 	memcpy(at, o->bytes, o->n_bytes);

@@ -35,6 +35,13 @@ struct sw_outer {
 	bool has_udp_sum;  /* the port makes a UDP checksum, of its start */
 };
 
+/* sw_outer_tos - the byte of the IPv4 header that says how urgent a frame of
+ * @class is: DSCP CS7 for 0 … CS0 for 7; what is above counts from 0 again. */
+static inline uint8_t sw_outer_tos(uint8_t class)
+{
+	return (uint8_t)((7 - (class & 7)) << 5);
+}
+
 enum sw_verdict {
 	SW_FRAME_OURS,
 	SW_FRAME_NOT_OURS, /* no IPv4 UDP, or for another address or port */

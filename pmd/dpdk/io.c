@@ -102,9 +102,7 @@ static void tx_drop_held(struct queue *q, uint32_t counter)
 	q->n_tx_held = 0;
 }
 
-/* Look at the link; from inside the gate, where it stays as seen or the driver
- * is left before its rings go. */
-static bool link_look(struct queue *q)
+bool sw_dpdk_link_look(struct queue *q)
 {
 	bool is_up = port_is_up(q->port);
 
@@ -138,7 +136,7 @@ static void io_rx_release(struct sw_port *base)
 static uint32_t driver_rx(struct queue *q, struct rte_mbuf **in, uint32_t max)
 {
 	struct sw_gate *g = sw_gate_enter();
-	bool is_up = link_look(q);
+	bool is_up = sw_dpdk_link_look(q);
 	uint32_t n = 0;
 
 	if (is_up)
@@ -202,7 +200,7 @@ static void io_tx_flush(struct sw_port *base)
 	if (!n)
 		return;
 	g = sw_gate_enter();
-	is_up = link_look(q);
+	is_up = sw_dpdk_link_look(q);
 	if (is_up)
 		sent = rte_eth_tx_burst(
 			q->port->eth_i, q->index, q->tx_held, (uint16_t)n);
@@ -224,8 +222,14 @@ static void io_tx_flush(struct sw_port *base)
 
 bool sw_dpdk_port_let_go(struct sw_port *base)
 {
-	if (!sw_dpdk_port_is_drained(base))
-		tx_drop_held(queue_of(base), SW_DPDK_I_tx_let_go);
+	struct queue *q = queue_of(base);
+
+	if (!sw_dpdk_port_is_drained(base)) {
+		if (q->udp)
+			sw_udp_drop_held(q, SW_DPDK_I_tx_let_go);
+		else
+			tx_drop_held(q, SW_DPDK_I_tx_let_go);
+	}
 	return sw_dpdk_port_is_drained(base);
 }
 

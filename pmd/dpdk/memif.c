@@ -31,6 +31,7 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	const struct sw_log *log, char *args, size_t size)
 {
 	uint8_t mac[6];
+	char secret[32] = "";
 
 	(void)payload;
 	if (!p->socket_path || !p->socket_path[0] ||
@@ -43,13 +44,18 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 			PATH_MAX_BYTES);
 		return SW_ECONF;
 	}
+	/* The driver does not look at the other end's number, but refuses who
+	 * has another secret.  One queue pair has none, as ever. */
+	if (p->n_link_queues > 1)
+		snprintf(secret, sizeof(secret), ",secret=sumwire-%u-queues",
+			p->n_link_queues);
 	sw_mac_store(mac, sw_mac_of_ip(p->ip));
 	snprintf(args, size,
 		"role=%s,id=%u,socket=%s,socket-abstract=no,rsize=%d,bsize=%u,"
-		"mac=%02x:%02x:%02x:%02x:%02x:%02x,zero-copy=no",
+		"mac=%02x:%02x:%02x:%02x:%02x:%02x,zero-copy=no%s",
 		p->is_listener ? "server" : "client", p->memif_id,
 		p->socket_path, __builtin_ctz(p->ring_slots), buffer_bytes(),
-		mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+		mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], secret);
 	return 0;
 }
 
@@ -149,7 +155,6 @@ const struct port_type sw_dpdk_memif = {
 	.removed = sw_gate_silence,
 	.ring_slots = 32,
 	.burst = 8,
-	.max_queues = 1,
 	.is_sync = true,
 	.is_link = true,
 };

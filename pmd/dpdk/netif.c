@@ -97,20 +97,40 @@ void sw_netif_names(char *out, size_t size)
 	if_freenameindex(list);
 }
 
-bool sw_netif_of_ip(uint32_t ip, char *name, size_t size)
+static uint32_t ip_of(const struct sockaddr *a)
+{
+	return a && a->sa_family == AF_INET
+		       ? ntohl(((const struct sockaddr_in *)(const void *)a)
+					 ->sin_addr.s_addr)
+		       : 0;
+}
+
+static bool has_ip(const struct ifaddrs *i, uint32_t ip)
+{
+	uint32_t has = ip_of(i->ifa_addr);
+	uint32_t mask = i->ifa_flags & IFF_LOOPBACK ? ip_of(i->ifa_netmask)
+						    : UINT32_MAX;
+
+	return has && !((has ^ ip) & mask);
+}
+
+bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size)
 {
 	struct ifaddrs *list = NULL;
-	bool is_found = false;
+	bool is_found = false, is_wanted = false;
 
 	if (getifaddrs(&list))
 		return false;
-	for (struct ifaddrs *i = list; i && !is_found; i = i->ifa_next) {
-		const struct sockaddr_in *a = (const void *)i->ifa_addr;
+	for (struct ifaddrs *i = list; i && !is_wanted; i = i->ifa_next) {
+		/* an address may have a label: eth0:1 */
+		size_t n = strcspn(i->ifa_name, ":");
 
-		if (!a || a->sin_family != AF_INET ||
-			ntohl(a->sin_addr.s_addr) != ip)
+		if (!has_ip(i, ip))
 			continue;
-		snprintf(name, size, "%s", i->ifa_name);
+		is_wanted = wanted && strlen(wanted) == n &&
+			    !memcmp(wanted, i->ifa_name, n);
+		if (is_wanted || !is_found)
+			snprintf(name, size, "%.*s", (int)n, i->ifa_name);
 		is_found = true;
 	}
 	freeifaddrs(list);

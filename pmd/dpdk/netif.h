@@ -28,8 +28,9 @@ bool sw_netif_strips_tags(const char *name);
 void sw_netif_names(char *out, size_t size);
 
 /* sw_netif_of_ip - the interface that has @ip (host order) in the kernel, into
- * @name; false: none. */
-bool sw_netif_of_ip(uint32_t ip, char *name, size_t size);
+ * @name: @wanted if that has it, or else, or if @wanted is NULL, the first;
+ * false: none.  A loopback interface has its whole network. */
+bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size);
 
 /* What a socket that receives all frames of an interface is to receive: ARP,
  * and datagrams to some of our UDP ports, which count through the endpoints. */

@@ -77,8 +77,11 @@ static uint64_t pool_bytes(uint32_t n, uint32_t room)
 
 uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 {
-	struct pools s = pools_size(p);
+	struct pools s;
 
+	if (sw_port_types[p->type]->is_kernel)
+		return sw_udp_bytes(p);
+	s = pools_size(p);
 	return p->n_queues * (pool_bytes(s.n_rx, s.rx_room) +
 				     pool_bytes(s.n_head, s.head_room) +
 				     pool_bytes(s.n_copy, s.copy_room));

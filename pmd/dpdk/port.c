@@ -19,6 +19,7 @@ const struct port_type *const sw_port_types[SW_DPDK_N_TYPES] = {
 	[SW_DPDK_AF_XDP] = &sw_dpdk_af_xdp,
 	[SW_DPDK_PCI] = &sw_dpdk_pci,
 	[SW_DPDK_VDEV] = &sw_dpdk_vdev,
+	[SW_DPDK_UDP] = &sw_dpdk_udp,
 };
 
 const struct sw_dpdk_counter sw_dpdk_counters[SW_DPDK_N_COUNTERS] = {
@@ -46,6 +47,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 		.n_udp = 1,
 		.n_ways = 1,
 		.n_queues = 1,
+		.n_link_queues = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
 		.is_listener = true,
 		.prefix_bits = 24,
@@ -86,9 +88,11 @@ static int params_check(
 
 	if (name_check(p, log))
 		return SW_ECONF;
-	if ((uint32_t)p->type >= SW_DPDK_N_TYPES)
-		what = "unknown type";
-	else if (!p->ip || !p->udp || !p->n_udp || !p->n_ways)
+	if ((uint32_t)p->type >= SW_DPDK_N_TYPES) {
+		sw_log(log, SW_LOG_ERROR, "port %s: unknown type", p->name);
+		return SW_ECONF;
+	}
+	if (!p->ip || !p->udp || !p->n_udp || !p->n_ways)
 		what = "an IPv4 address and a UDP port are needed";
 	else if (p->udp + p->n_udp * p->n_ways > 65536)
 		what = "its UDP ports go beyond 65535";
@@ -104,14 +108,47 @@ static int params_check(
 		what = "ring slots: a power of two from 16 to 16384 expected";
 	if (p->burst > SW_RX_BURST)
 		what = "burst: at most 64 expected";
+	if (!p->n_link_queues || p->n_link_queues > p->n_queues)
+		what = "a memif has at least one queue pair, and no more than "
+		       "there are lcores";
 	if (!p->n_queues || p->n_queues > SW_DPDK_QUEUES)
 		what = "1 to 16 queue pairs expected";
+	if (sw_port_types[p->type]->is_kernel &&
+		sw_dpdk_faults_is_set(&p->faults))
+		what = "type = udp injects no faults (fault_loss, fault_dup, "
+		       "fault_reorder): take another type";
 	if (p->n_udp > SW_DPDK_ENDPOINTS)
 		what = "at most 32 UDP ports expected";
 	if (!what)
 		return 0;
 	sw_log(log, SW_LOG_ERROR, "port %s: %s", p->name, what);
 	return SW_ECONF;
+}
+
+static int address_missing(const struct sw_dpdk_port_params *p,
+	const char *device, const struct sw_log *log)
+{
+	char ip[SW_IP_TEXT];
+
+	sw_log(log, SW_LOG_ERROR,
+		"port %s: the kernel does not have our address %s%s%s; "
+		"type = udp needs it there (ip address add)",
+		p->name, sw_ip_text(p->ip, ip), device ? " on " : "",
+		device ? device : "");
+	return SW_ECONF;
+}
+
+/* The kernel's sockets need its address: find where, if nobody said. */
+static int address_find(struct sw_dpdk_port_params *p, const struct sw_log *log,
+	char *name, size_t size)
+{
+	const char *device = p->device && *p->device ? p->device : NULL;
+
+	if (!sw_netif_of_ip(p->ip, device, name, size) ||
+		(device && strcmp(device, name) != 0))
+		return address_missing(p, device, log);
+	p->device = name;
+	return 0;
 }
 
 /* What the kernel says of the interface; @payload becomes what fits it. */
@@ -140,7 +177,8 @@ static int interface_check(const struct sw_dpdk_port_params *p,
 			p->name, p->device, now.mtu, 1344 + PACKET_REST_BYTES);
 		return SW_ECONF;
 	}
-	if (sw_netif_of_ip(p->ip, text, sizeof(text)))
+	if (!sw_port_types[p->type]->is_kernel &&
+		sw_netif_of_ip(p->ip, NULL, text, sizeof(text)))
 		sw_log(log, SW_LOG_WARN,
 			"port %s: the kernel has our address on %s too and "
 			"answers our peers with ICMP errors; take it away "
@@ -151,7 +189,6 @@ static int interface_check(const struct sw_dpdk_port_params *p,
 
 static int claim(struct port *p, const struct sw_dpdk_port_params *params)
 {
-	p->claim_fd = -1;
 	if (!p->type->claim)
 		return 0;
 	p->claim_path = strdup(params->socket_path);
@@ -201,7 +238,9 @@ static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 	c->socket_path = strdup(params->socket_path ? params->socket_path : "");
 	c->device = strdup(params->device ? params->device : "");
 	c->args = strdup(params->args ? params->args : "");
-	if (c->steering == SW_STEER_HANDOFF)
+	if (p->type->is_link)
+		c->n_queues = c->n_link_queues;
+	else if (c->steering == SW_STEER_HANDOFF)
 		c->n_queues = 1;
 	if (!c->ring_slots)
 		c->ring_slots = slots_of(p->type, c->n_queues);
@@ -209,6 +248,11 @@ static int params_copy(struct port *p, const struct sw_dpdk_port_params *params)
 		c->burst = p->type->burst;
 	return c->name && c->socket_path && c->device && c->args ? 0
 								 : SW_ENOMEM;
+}
+
+static bool has_arp(const struct port_type *t)
+{
+	return !t->is_link && !t->is_kernel;
 }
 
 static struct port *port_new(const struct sw_dpdk_port_params *params,
@@ -219,13 +263,14 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 	if (!p)
 		return NULL;
 	p->type = sw_port_types[params->type];
-	if (!p->type->is_link)
+	if (has_arp(p->type))
 		p->arp = rte_zmalloc("arp", sizeof(*p->arp), 64);
-	if (params_copy(p, params) || (!p->type->is_link && !p->arp)) {
+	if (params_copy(p, params) || (has_arp(p->type) && !p->arp)) {
 		port_delete(p);
 		return NULL;
 	}
 	p->log = log;
+	p->claim_fd = -1;
 	p->index = index;
 	p->n_lcores = params->n_queues;
 	p->burst = (uint16_t)p->params.burst;
@@ -262,7 +307,24 @@ static int queues_new(struct port *p)
 }
 
 /* Everything that can fail, in this order. */
-static int port_fill(struct port *p)
+static int sockets_fill(struct port *p)
+{
+	int err;
+
+	sw_udp_plan(p);
+	err = queues_new(p);
+	if (!err)
+		err = sw_udp_open(p);
+	if (!err)
+		err = sw_dpdk_steer_start(p);
+	if (!err)
+		err = sw_dpdk_watch_start(p);
+	if (err)
+		sw_udp_close(p);
+	return err;
+}
+
+static int device_fill(struct port *p)
 {
 	int err = claim(p, &p->params);
 
@@ -291,19 +353,21 @@ int sw_dpdk_port_open(const struct sw_dpdk_port_params *params, uint16_t index,
 	struct sw_dpdk_port_params fit = *params;
 	uint32_t if_index = 0;
 	struct port *p;
+	char name[64];
 	int err = params_check(params, log);
 
+	if (!err && sw_port_types[params->type]->is_kernel)
+		err = address_find(&fit, log, name, sizeof(name));
 	if (!err && !sw_port_types[params->type]->is_link &&
 		!sw_port_types[params->type]->is_nic)
-		err = interface_check(
-			params, log, &if_index, &fit.payload_bytes);
+		err = interface_check(&fit, log, &if_index, &fit.payload_bytes);
 	if (err)
 		return err;
 	p = port_new(&fit, index, log);
 	if (!p)
 		return SW_ENOMEM;
 	p->if_index = if_index;
-	err = port_fill(p);
+	err = p->type->is_kernel ? sockets_fill(p) : device_fill(p);
 	if (err) {
 		unclaim(p);
 		port_delete(p);
@@ -336,6 +400,7 @@ void sw_dpdk_port_close(struct sw_port **base)
 		rte_pktmbuf_free_bulk(q->rx_held, q->n_rx_held);
 		rte_pktmbuf_free_bulk(q->tx_held, q->n_tx_held);
 	}
+	sw_udp_close(p);
 	sw_dpdk_pools_close(p);
 	unclaim(p);
 	port_delete(p);
@@ -347,12 +412,22 @@ bool sw_dpdk_port_is_up(const struct sw_port *base)
 	return port_is_up(port_of(base));
 }
 
-int sw_dpdk_port_wake_fd(const struct sw_port *base)
+uint32_t sw_dpdk_port_wake_fds(
+	const struct sw_port *base, int fds[], uint32_t max)
 {
 	const struct queue *q = (const struct queue *)base;
-	int fd = atomic_load(&q->port->wake_fds[q->index]);
+	int fd;
 
-	return fd >= 0 && port_is_up(q->port) ? fd : -1;
+	if (!port_is_up(q->port))
+		return 0;
+	if (q->udp)
+		return sw_udp_fds(q, fds, max);
+	fd = atomic_load(&q->port->wake_fds[q->index]);
+	if (fd < 0)
+		return 0;
+	if (max)
+		fds[0] = fd;
+	return 1;
 }
 
 uint32_t sw_dpdk_port_slots(const struct sw_port *base)

@@ -22,6 +22,7 @@ enum sw_dpdk_type {
 	SW_DPDK_AF_XDP,    /* the same, all of its frames, by XDP */
 	SW_DPDK_PCI,       /* a NIC, by its address */
 	SW_DPDK_VDEV,      /* a software driver of DPDK's, by its name */
+	SW_DPDK_UDP,       /* the kernel's datagram sockets */
 	SW_DPDK_N_TYPES,
 };
 
@@ -63,8 +64,11 @@ struct sw_dpdk_port_params {
 	const char *socket_path; /* in a directory that both processes write */
 	uint32_t memif_id;       /* tells links over one socket apart */
 	bool is_listener;        /* one end listens, the other connects */
+	uint16_t n_link_queues;  /* queue pairs, as at the other end; at most
+				    n_queues */
 	/* all others: */
-	const char *device;   /* name of the interface, PCI address */
+	const char *device;   /* name of the interface, PCI address; udp: may
+				 be NULL, the one that has the address */
 	const char *args;     /* pci, vdev: the driver's; NULL: none */
 	uint32_t mtu;         /* pci, vdev: of the network; 0: the device's */
 	uint32_t prefix_bits; /* of our network, 1 … 31 */
@@ -119,12 +123,13 @@ void sw_dpdk_port_close(struct sw_port **p);
 /* sw_dpdk_port_is_up - is the other end there?  Thread: any. */
 bool sw_dpdk_port_is_up(const struct sw_port *p);
 
-/* sw_dpdk_port_wake_fd - a descriptor, the port's, that is readable while
- * frames wait at this queue pair, for an lcore that would sleep; -1: there is
- * none now (only af_packet has any), so it has to look by itself.  It may be
- * closed at any time, when the interface vanishes.  Thread: the owning lcore.
- */
-int sw_dpdk_port_wake_fd(const struct sw_port *p);
+/* sw_dpdk_port_wake_fds - descriptors, the port's, of which one is readable
+ * while frames wait at this queue pair, for an lcore that would sleep: into
+ * @fds, at most @max.  Returns how many there are; 0: none now (only af_packet
+ * and udp have any), so it has to look by itself.  They may be closed at any
+ * time, when the interface vanishes.  Thread: the owning lcore. */
+uint32_t sw_dpdk_port_wake_fds(
+	const struct sw_port *p, int fds[], uint32_t max);
 
 /* sw_dpdk_port_slots - of its driver's rings, each way, all queue pairs. */
 uint32_t sw_dpdk_port_slots(const struct sw_port *p);

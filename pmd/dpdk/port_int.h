@@ -74,8 +74,9 @@ struct port_type {
 	/* A link between two processes: the other end is a process, which
 	 * has no ARP, and whose coming and going the driver tells. */
 	bool is_link;
-	bool is_nic; /* it is DPDK's alone: MTU and link are asked of it */
-	bool is_dma; /* it reads frames in memory that DPDK knows alone */
+	bool is_nic;    /* it is DPDK's alone: MTU and link are asked of it */
+	bool is_dma;    /* it reads frames in memory that DPDK knows alone */
+	bool is_kernel; /* no device of DPDK's: the kernel's sockets (udp.c) */
 	/* Say what a refused device lacks; NULL: nothing to say. */
 	void (*missing)(
 		const struct sw_dpdk_port_params *p, char *out, size_t size);
@@ -83,7 +84,7 @@ struct port_type {
 
 extern const struct port_type *const sw_port_types[SW_DPDK_N_TYPES];
 extern const struct port_type sw_dpdk_memif, sw_dpdk_af_packet, sw_dpdk_af_xdp,
-	sw_dpdk_pci, sw_dpdk_vdev;
+	sw_dpdk_pci, sw_dpdk_vdev, sw_dpdk_udp;
 
 struct faults;
 
@@ -93,6 +94,7 @@ struct queue {
 	struct port *port;
 	uint16_t index;
 	struct rte_mempool *rx_pool, *head_pool, *copy_pool;
+	struct sw_udp_queue *udp; /* NULL: DPDK's device is behind it */
 	struct faults *faults;
 	const void *rx_callback;
 	/* of the lcore */
@@ -132,7 +134,7 @@ struct port {
 	uint32_t frame_max;  /* largest frame that we send */
 	uint32_t head_bytes; /* of a frame, in front of the payload */
 	struct sw_outer me;
-	struct sw_arp *arp; /* NULL: a link */
+	struct sw_arp *arp; /* NULL: a link, or the kernel's */
 	struct queue *queues[SW_DPDK_QUEUES];
 	char *claim_path;
 	int claim_fd;
@@ -140,6 +142,7 @@ struct port {
 	/* of DPDK's interrupt thread, which dials and watches */
 	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
 	uint32_t if_index;
+	uint32_t n_alone;      /* periods without a link */
 	uint32_t n_dial_ticks; /* also: until a reopening is tried again */
 	bool is_started, was_connected, is_missing;
 	/* By queue pair: readable while frames wait; -1: nothing is. */
@@ -147,6 +150,11 @@ struct port {
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */
 	const char *link_why;   /* as it said that; the watch's own */
 	_Atomic bool is_removed;
+	/* Of the kernel's sockets: why it last did not send one; 0:
+	 * that never happened. */
+	_Atomic int denied_errno;
+	int said_errno; /* the watch's own */
+	bool has_said_short;
 };
 
 extern const struct sw_port_ops sw_dpdk_ops;
@@ -198,6 +206,20 @@ int sw_dpdk_device_make(struct port *p);
 int sw_dpdk_device_open(struct port *p);
 int sw_dpdk_device_start(struct port *p);
 void sw_dpdk_device_close(struct port *p);
+
+/* Look at the link (io.c); from inside the gate, where it stays as seen or the
+ * driver is left before its rings go. */
+bool sw_dpdk_link_look(struct queue *q);
+
+/* A port over the kernel's sockets (udp.c), in place of a device: how many
+ * queue pairs, open, close, drop what is held, sw_dpdk_port_wake_fds, and
+ * memory of DPDK's. */
+void sw_udp_plan(struct port *p);
+int sw_udp_open(struct port *p);
+void sw_udp_close(struct port *p);
+void sw_udp_drop_held(struct queue *q, uint32_t counter);
+uint32_t sw_udp_fds(const struct queue *q, int fds[], uint32_t max);
+uint64_t sw_udp_bytes(const struct sw_dpdk_port_params *p);
 
 /* Which queue frames land in (steer.c): how many queue pairs and which way,
  * before the device is configured; then the rules. */

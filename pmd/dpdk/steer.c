@@ -17,6 +17,9 @@ static const char *const texts[SW_STEER_KINDS] = {
 	[SW_STEER_RSS] = "by a hash (RSS), source ports being probed at JOIN",
 	[SW_STEER_HANDOFF] = "to lcore 0, which hands them on by rings",
 };
+static const char link_text[] =
+	"to the lcore of their sender's number, which hands on what is "
+	"another's by rings";
 
 uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint)
 {
@@ -146,6 +149,11 @@ static int by_ethdev(struct port *p)
 {
 	enum sw_steering asked = p->params.steering;
 
+	if (p->type->is_link && asked != SW_STEER_RSS &&
+		asked != SW_STEER_RULES) {
+		p->steering = SW_STEER_HANDOFF;
+		return 0;
+	}
 	if (asked != SW_STEER_RSS && !rules(p)) {
 		p->steering = SW_STEER_RULES;
 		return 0;
@@ -162,12 +170,15 @@ int sw_dpdk_steer_start(struct port *p)
 {
 	int err = 0;
 
-	if (p->n_queues > 1 && !p->type->steer)
+	if (p->n_queues > 1 && !p->type->steer && !p->type->is_kernel)
 		err = by_ethdev(p);
 	if (!err && p->steering != SW_STEER_ONE)
 		sw_log(p->log, SW_LOG_INFO,
 			"port %s: %u lcores, %u queue pair%s; frames come %s",
 			p->params.name, p->n_lcores, p->n_queues,
-			p->n_queues == 1 ? "" : "s", texts[p->steering]);
+			p->n_queues == 1 ? "" : "s",
+			p->type->is_link && p->n_queues > 1
+				? link_text
+				: texts[p->steering]);
 	return err;
 }

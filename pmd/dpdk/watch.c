@@ -21,6 +21,7 @@ enum {
 	REMOVE_POLL_US = 100,
 	REOPEN_TICKS = 20,
 	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
+	DIAL_SAY = 250,           /* periods without a link, until it is said */
 };
 
 /* Start a memif again when its link was lost or nobody answered. */
@@ -31,6 +32,7 @@ static void dial(void *arg)
 	if (port_is_up(p)) {
 		p->was_connected = true;
 		p->n_dial_ticks = 0;
+		p->n_alone = 0;
 	} else if (p->is_started &&
 		   (p->was_connected ||
 			   ++p->n_dial_ticks > DIAL_PATIENCE_TICKS)) {
@@ -42,6 +44,13 @@ static void dial(void *arg)
 	}
 	if (!p->is_started)
 		p->is_started = !rte_eth_dev_start(p->eth_i);
+	if (++p->n_alone == DIAL_SAY)
+		sw_log(p->log, SW_LOG_WARN,
+			"port %s: no link through %s yet: nobody listens "
+			"there, "
+			"or with another number of queue pairs than queues = "
+			"%u",
+			p->params.name, p->params.socket_path, p->n_queues);
 	rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
 }
 
@@ -52,7 +61,7 @@ static void link_set(struct port *p, bool is_up, const char *why)
 		return;
 	p->link_why = why;
 	atomic_store(&p->is_linked, is_up);
-	if (is_up)
+	if (is_up && p->arp)
 		sw_arp_announce(p->arp);
 	sw_log(p->log, is_up ? SW_LOG_INFO : SW_LOG_WARN, "port %s: %s %s",
 		p->params.name, p->params.device, why);
@@ -86,6 +95,21 @@ static void reopen(struct port *p, uint32_t if_index)
 		p->n_dial_ticks = 0;
 }
 
+/* The kernel's sockets outlive interface and address, and work again when both
+ * are back. */
+static bool is_ours(struct port *p, const struct sw_netif *now)
+{
+	char name[64];
+
+	p->if_index = now->index;
+	if (sw_netif_of_ip(
+		    p->params.ip, p->params.device, name, sizeof(name)) &&
+		!strcmp(name, p->params.device))
+		return true;
+	link_set(p, false, "has lost our address");
+	return false;
+}
+
 static void look(struct port *p)
 {
 	struct sw_netif now;
@@ -94,7 +118,10 @@ static void look(struct port *p)
 		link_set(p, false, "has vanished; waiting for it");
 		return;
 	}
-	if (now.index != p->if_index || !p->dev_name) {
+	if (p->type->is_kernel) {
+		if (!is_ours(p, &now))
+			return;
+	} else if (now.index != p->if_index || !p->dev_name) {
 		link_set(p, false, "was made anew");
 		reopen(p, now.index);
 		if (now.index != p->if_index || !p->dev_name)
@@ -121,6 +148,37 @@ void sw_dpdk_watch_link(struct port *p)
 		link_set(p, false, "is down");
 }
 
+/* Why the kernel does not send, each reason once in a row. */
+static void say_denied(struct port *p)
+{
+	int now = atomic_load(&p->denied_errno);
+
+	if (now && now != p->said_errno)
+		sw_log(p->log, SW_LOG_WARN,
+			"port %s: the kernel does not send some frames: %s",
+			p->params.name, strerror(now));
+	p->said_errno = now;
+}
+
+/* Over virtual interfaces a datagram comes as its sender's kernel had it. */
+static void say_uncut(struct port *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_queues; i++)
+		n += atomic_load_explicit(
+			&p->queues[i]->counters[SW_DPDK_I_rx_short],
+			memory_order_relaxed);
+	if (n && !p->has_said_short)
+		sw_log(p->log, SW_LOG_WARN,
+			"port %s: frames are dropped that are cut off or too "
+			"short (rx_short); if a peer on this machine has type "
+			"= udp, its kernel does not cut datagrams up for us: "
+			"give its port burst = 1",
+			p->params.name);
+	p->has_said_short = n != 0;
+}
+
 static void watch(void *arg)
 {
 	struct port *p = arg;
@@ -131,9 +189,14 @@ static void watch(void *arg)
 		sw_dpdk_watch_link(p);
 	else
 		look(p);
-	sw_arp_tick(p->arp,
-		(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
-		p->params.name, p->log);
+	if (!p->type->is_kernel)
+		say_uncut(p);
+	if (p->arp)
+		sw_arp_tick(p->arp,
+			(uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec,
+			p->params.name, p->log);
+	else
+		say_denied(p);
 	rte_eal_alarm_set(WATCH_PERIOD_US, watch, p);
 }
 

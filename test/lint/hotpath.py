@@ -30,6 +30,7 @@ ROOTS = [
     ("engine/worker.c", "sw_worker_tick"),
     ("engine/worker_tx.c", "sw_worker_tx"),
     ("pmd/dpdk/io.c", "sw_dpdk_ops"),
+    ("pmd/dpdk/udp.c", "sw_udp_ops"),
     ("pmd/host/lcore.c", "sw_host_complete"),
     ("pmd/host/lcore.c", "sw_host_take"),
     ("pmd/host/lcore.c", "sw_host_show_knobs"),
@@ -56,6 +57,8 @@ OFF_PATH = {
         "the end of a job, with its reason",
     ("engine/worker_life.c", "sw_worker_leave"): "the end of a job",
     ("engine/worker_life.c", "sw_worker_tick_joining"): "before a job runs",
+    ("pmd/dpdk/udp.c", "read_one"): "a datagram of many frames, the kernel's",
+    ("pmd/dpdk/udp.c", "write_joined"): "the same, to the kernel",
     ("pmd/host/edge.c", "sw_edge_bell_write"): "wakes a client that sleeps",
     ("pmd/host/lcore.c", "sw_host_accuse"): "the end of a client that lies",
 }

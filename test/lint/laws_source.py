@@ -33,6 +33,12 @@ MAY_INCLUDE = {
     ("pmd/dpdk/netif.c", "netinet/in.h"): "an address of the kernel's",
     ("pmd/dpdk/netif.c", "sys/socket.h"): "ioctl needs a descriptor",
     ("pmd/dpdk/rights.c", "sys/socket.h"): "what socket() refuses, no I/O",
+    ("pmd/dpdk/udp.c", "netinet/in.h"): "a port over the kernel's sockets",
+    ("pmd/dpdk/udp.c", "netinet/udp.h"): "a port over the kernel's sockets",
+    ("pmd/dpdk/udp.c", "sys/socket.h"): "a port over the kernel's sockets",
+    ("pmd/dpdk/udp_open.c", "netinet/in.h"): "a port over the kernel's sockets",
+    ("pmd/dpdk/udp_open.c", "netinet/udp.h"): "a port over the kernel's sockets",
+    ("pmd/dpdk/udp_open.c", "sys/socket.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }

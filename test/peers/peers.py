@@ -91,25 +91,28 @@ class SumwireMemif(Sumwire):
 
 
 class SumwireVeth(Sumwire):
-    where = "veth"
+    where, kind = "veth", "udp"
 
     def __init__(self, veth):
         self.veth = veth
 
     def check(self):
         types = output([rig.sumwire(), "conf", "--explain", "port.type"])
-        if "af_packet" not in re.search("value: .*", types)[0]:
-            raise Missing("this version has no af_packet port")
+        if self.kind not in re.search("value: .*", types)[0]:
+            raise Missing(f"this version has no {self.kind} port")
+
+    def port(self, i):
+        return {"type": "udp", "ip": nets.KERNELS[i] + "/24"}
 
     def ports(self, net):
         for i, name in enumerate(net.agents):
             ini = net.ini[name]
             for section in [s for s in ini if s.startswith("port ")]:
                 del ini[section]
-            ini["port p"] = {"type": "af_packet", "device": f"sw{i}",
-                             "ip": nets.OURS[i] + "/24"}
+            ini["port p"] = self.port(i)
             for k, server in enumerate(net.agents):
-                ini[f"server {server}"] = {"ip": nets.OURS[k], "port": "p"}
+                ini[f"server {server}"] = {
+                    "ip": self.port(k)["ip"].split("/")[0], "port": "p"}
 
     def start(self, net):
         path = net.write_ini("agent1")
@@ -118,6 +121,14 @@ class SumwireVeth(Sumwire):
         net.daemons["agent1"] = p
         net.start("agent0")
         p.await_text("is ready")
+
+
+class SumwirePacket(SumwireVeth):
+    name, kind = "sumwire af_packet", "af_packet"
+
+    def port(self, i):
+        return {"type": "af_packet", "device": f"sw{i}",
+                "ip": nets.OURS[i] + "/24"}
 
 
 class Gloo:
@@ -229,6 +240,6 @@ class Iperf3:
 def all_peers(veth):
     peers = [SumwireMemif(), OpenMpiMemory()]
     if veth:
-        peers += [SumwireVeth(veth), Gloo(veth), OpenMpiVeth(veth),
+        peers += [SumwireVeth(veth), SumwirePacket(veth), Gloo(veth), OpenMpiVeth(veth),
                   Iperf3(veth)]
     return peers

@@ -1,5 +1,6 @@
 # proc_bench.py - sumwire bench as a user meets it: stopped, and told wrong things
 # SPDX-License-Identifier: BSD-3-Clause
+import json
 import os
 import re
 import signal
@@ -43,11 +44,28 @@ def test_stopped_while_it_starts():
         check(not os.path.exists(folder), f"{folder} is left")
 
 
+def test_over_udp():
+    """On lo, in a network of its own; what it measured is exact."""
+    with Net(workers=1) as net:
+        p = net.run("bench", rig.sumwire(), "bench", "--loopback", "--port",
+                    "udp", "--min", "1MiB", "--max", "1MiB", "--iters", "5",
+                    "--json")
+        folder = rig.wait_until(lambda: folder_of(p), rig.START_S, "folder")
+        p.wait_ok()
+        row = json.loads(p.out())["results"][0]
+        check(row["wrong"] == 0, f"the benchmark: {row}")
+        check(not os.path.exists(folder), f"{folder} is left")
+
+
 def test_bad_options():
     cases = (((), r"give either --agent SOCKET or --loopback"),
              (("--loopback", "--min", "1MiB", "--max", "4KiB"),
               r"--min has 1048576 bytes, --max 4096: no size"),
              (("--loopback", "--port", "eth"), r"--port eth: memif, af_packet"),
+             (("--loopback", "--port", "udp", "--device", "eth0"),
+              r"--device: the loopback's ports of type udp are on lo"),
+             (("--loopback", "--port", "udp", "--faults", "1%"),
+              r"--faults: a port of type udp injects none; take memif"),
              (("--loopback", "--policy", "lifo"),
               r"--policy lifo: bytescheduler, p3 or fifo"),
              (("--loopback", "--faults", "5"), r"--faults: \"5\" has no unit"),

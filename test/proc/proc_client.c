@@ -380,6 +380,11 @@ static void parse(struct client *k, int argc, char **argv)
 		else
 			usage("unknown option");
 	}
+	if (k->n_tensors)
+		return;
+	if (k->n_steps > 1)
+		usage("--steps: a step without a --tensor shows nothing");
+	k->n_steps = 0;
 }
 
 int main(int argc, char **argv)

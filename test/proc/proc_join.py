@@ -6,7 +6,7 @@ import socket
 import time
 
 import rig
-from rig import Net, check
+from rig import Net, check, run_refused
 
 SMALL = ("--tensor", "w:100:f32")
 
@@ -183,12 +183,6 @@ def test_quota_of_the_agent():
         net.client(0, "--tensor", "big:1000000:f32").wait_error(
             r"error declare SW_ENOMEM: .*quota")
         net.client(0, "--tensor", "fits:100000:f32", name="fits").wait_ok()
-
-
-def run_refused(net, name, *patterns):
-    """A daemon that cannot start says why and ends with 1."""
-    net.launch(name)
-    net.daemons.pop(name).wait_error(*patterns, code=1)
 
 
 def test_port_in_a_missing_folder():

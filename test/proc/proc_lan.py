@@ -7,11 +7,10 @@ import time
 import lan
 import rig
 from lan import Lan, ip
-from rig import check
+from rig import (SMALL, check, check_goes_on, end, run_refused,
+                 start_forever)
 
-SMALL = ("--tensor", "w:100000:f32")
 PUSH, RESULT, CONTROL = 16, 17, 8  # types; class (engine/wire.h)
-FOREVER = ("--steps", "1000000")
 
 
 def run_all(net, *args):
@@ -20,26 +19,6 @@ def run_all(net, *args):
                for r in range(net.n_workers)]
     for c in clients:
         c.wait_ok()
-
-
-def start_forever(net):
-    clients = [net.client(r, *SMALL, *FOREVER) for r in range(net.n_workers)]
-    for c in clients:
-        c.await_out(r"step 3 exact")
-    return clients
-
-
-def check_goes_on(clients):
-    """Steps are being made now, and are exact."""
-    for c in clients:
-        made = max(map(int, re.findall(r"step (\d+) exact", c.out())))
-        c.await_out(rf"step {made + 3} exact")
-
-
-def end(net, clients):
-    for c in clients:
-        c.kill()
-    net.check_alive(*net.servers, *net.agents)
 
 
 def take_down(net, name, device=None):
@@ -88,11 +67,11 @@ def test_lost_frames():
         run_all(net)
 
 
-def test_dscp_by_class():
+def check_dscp(make):
     """PUSH from the worker, RESULT from the server: CS7 down to CS0."""
     tensors = [arg for c in range(8) for arg in
-               ("--tensor", f"t{c}:3000:f32:{(1 << c) - 1}")]
-    with Lan(workers=1) as net:
+               ("--tensor", f"t{c}:4096:f32:{(1 << c) - 1}")]
+    with make(workers=1) as net:
         net.start_all()
         seen = {"agent0": lan.Capture("agent0"), "a": lan.Capture("a")}
         net.client(0, *tensors, "--steps", "3").wait_ok()
@@ -104,6 +83,10 @@ def test_dscp_by_class():
             control = {dscp for _, c, dscp in frames if c == CONTROL}
             check(control == {8 * 7},
                   f"{name}: DSCP of its control frames is {control}")
+
+
+def test_dscp_by_class():
+    check_dscp(Lan)
 
 
 def test_vlan():
@@ -188,11 +171,6 @@ def test_two_nodes_with_one_address():
             net.daemons[name].await_text(
                 r"port lan: two nodes have our address 10\.9\.0\.101: "
                 r"([0-9a-f]{2}:){5}[0-9a-f]{2} has it too")
-
-
-def run_refused(net, name, *patterns):
-    net.launch(name)
-    net.daemons.pop(name).wait_error(*patterns, code=1)
 
 
 def test_no_such_interface():

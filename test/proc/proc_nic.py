@@ -10,9 +10,8 @@ import subprocess
 import lan
 import rig
 from lan import Lan, ip
-from proc_lan import (check_class, check_goes_on, end, run_all, run_refused,
-                      start_forever, take_down)
-from rig import check
+from proc_lan import check_class, run_all, take_down
+from rig import check, check_goes_on, end, run_refused, start_forever
 
 
 class Taps(Lan):

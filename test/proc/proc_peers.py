@@ -31,7 +31,8 @@ def test_every_peer_is_measured_or_named():
           f"{memory}")
     check("no network namespaces" in p.stderr or
           {r["peer"] for r in rows if r["where"] == "veth"} ==
-          {"sumwire", "gloo", "OpenMPI", "iperf3, one way"}, f"{rows}")
+          {"sumwire", "sumwire af_packet", "gloo", "OpenMPI",
+           "iperf3, one way"}, f"{rows}")
 
 
 def test_what_is_not_installed_is_skipped():

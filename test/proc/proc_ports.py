@@ -3,8 +3,8 @@
 import lan
 import rig
 from lan import Lan, ip
-from proc_lan import check_class, check_goes_on, end, run_all, start_forever
-from rig import check
+from proc_lan import check_class, run_all
+from rig import check, check_goes_on, end, start_forever
 
 
 def check_both_carry(net, *names):

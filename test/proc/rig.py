@@ -31,6 +31,7 @@ STOP_S = 30  # for a daemon to end after SIGTERM
 RUN_S = 180  # for a short training, or a client
 TEST_S = 400  # for a whole test
 TAIL_LINES = 25
+SMALL = ("--tensor", "w:100000:f32")  # for a client
 BUILD = None  # set by main()
 
 
@@ -160,6 +161,34 @@ def group_is_empty(pgid):
         if int(fields[2]) == pgid and fields[0] != "Z":
             return False
     return True
+
+
+def run_refused(net, name, *patterns):
+    """A daemon that cannot start says why and ends with 1."""
+    net.launch(name)
+    net.daemons.pop(name).wait_error(*patterns, code=1)
+
+
+def start_forever(net, *tensors, step=3):
+    """Every worker pushes, and has seen exact sums up to that step."""
+    clients = [net.client(r, *(tensors or SMALL), "--steps", "1000000")
+               for r in range(net.n_workers)]
+    for c in clients:
+        c.await_out(rf"step {step} exact")
+    return clients
+
+
+def check_goes_on(clients, steps=3):
+    """So many are being made now, and are exact."""
+    for c in clients:
+        made = max(map(int, re.findall(r"step (\d+) exact", c.out())))
+        c.await_out(rf"step {made + steps} exact")
+
+
+def end(net, clients):
+    for c in clients:
+        c.kill()
+    net.check_alive(*net.servers, *net.agents)
 
 
 def program(name):

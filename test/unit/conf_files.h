@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "conf/conf.h"
+#include "engine/error.h"
 
 /* The parts of a good agent's file; a test changes one. */
 #define NODE "[node]\nrole = agent\n"
@@ -21,6 +22,7 @@
 	"[port a]\ntype = pci\nip = 10.0.0.2/24\ndevice = " address "\n"
 #define KERNEL "[port a]\ntype = af_packet\ndevice = eth0\nip = 10.0.0.2/24\n"
 #define PORT   "[port a]\nsocket = /x\nside = connect\nip = 10.0.0.2/24\n"
+#define UDP    "[port a]\ntype = udp\nip = 10.0.0.2/24\n"
 #define SERVER "[server s]\nip = 10.0.0.1\nport = a\n"
 #define GOOD   NODE PORT SERVER
 
@@ -70,6 +72,20 @@ static inline int load(
 	const char *text, struct sw_conf *conf, struct said *said)
 {
 	return load_bytes(text, strlen(text), conf, said);
+}
+
+/* @text is refused with exactly one error, which contains @why. */
+static inline void refused(const char *text, const char *why)
+{
+	struct sw_conf conf;
+	struct said said;
+
+	memset(&conf, 0x5a, sizeof(conf));
+	assert_int_equal(load(text, &conf, &said), SW_ECONF);
+	if (said.n_lines != 1 || !strstr(said.text, why))
+		fail_msg("\"%s\" should only say \"%s\":\n%s", text, why,
+			said.text);
+	assert_int_equal(conf.job.workers, 0x5a5a5a5a); /* not written */
 }
 
 #endif

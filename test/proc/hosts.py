@@ -1,0 +1,130 @@
+# hosts.py - nodes whose addresses the kernel has: on lo, or each in a namespace
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of ports of type udp share: see rig.py and lan.py.
+
+    with Lo(workers=2, servers=2) as net: ...
+
+On lo every daemon has an address of 127.77.0.0/24, which the kernel has
+without being told, and no capability, as an ordinary user's.
+
+    lan.enter()
+    with Hosts(workers=2) as net: ...
+
+Between two addresses of one namespace the kernel takes lo, whatever they are
+on.  So each of these nodes is a namespace of its own, whose interface, called
+like the node, has its address; the other end is a port of a bridge.
+"""
+import os
+import subprocess
+
+from lan import Lan, ip
+from rig import Net
+
+# Several runs of these tests may go on at once, and share lo.  Ports are taken
+# by process, below those that the kernel gives to whoever asks for any.
+UDP = 10000 + os.getpid() % 1300 * 16
+NO_RIGHTS = ("setpriv", "--no-new-privs", "--inh-caps=-all",
+             "--bounding-set=-all")
+
+
+def no_rights():
+    """Before a command: what makes it an ordinary user's; a user is one."""
+    if os.geteuid() == 0:
+        p = subprocess.run([*NO_RIGHTS, "true"], stderr=subprocess.DEVNULL,
+                           check=False)
+        return NO_RIGHTS if p.returncode == 0 else ()
+    return ()
+
+
+def without_ports(ini):
+    return {k: v for k, v in ini.items()
+            if not k.startswith(("port ", "server "))}
+
+
+class Lo(Net):
+    """Servers 127.77.0.1, .2, ...; agents 127.77.0.101, ...; port named lo."""
+
+    def __init__(self, workers=2, servers=2, colocated=False, port=None,
+                 **keys):
+        super().__init__(workers, servers, **keys)
+        self.hosts = {n: i + 1 for i, n in enumerate(self.servers)}
+        self.hosts.update({n: i + 101 for i, n in enumerate(self.agents)})
+        for name in self.hosts:
+            ini = self.ini[name] = without_ports(self.ini[name])
+            ini["port lo"] = {"type": "udp", "ip": self.address(name) + "/24",
+                              **(port or {})}
+            ini.setdefault("serve", {})["udp_port"] = UDP
+        for name in self.agents:
+            if colocated:
+                self.ini[name]["node"]["role"] = "both"
+            for server in self.servers + (self.agents if colocated else []):
+                self.ini[name][f"server {server}"] = {
+                    "ip": self.address(server), "udp_port": UDP, "port": "lo"}
+
+    def address(self, name):
+        return f"127.77.0.{self.hosts[name]}"
+
+    def run(self, name, *args):
+        return super().run(name, *no_rights(), *args)
+
+
+class Hosts(Lan):
+    """Addresses and port as Lan has them, and the kernel has the addresses.
+
+    Nodes in packet have ports of type af_packet, and the kernel none.
+    """
+
+    def __init__(self, *args, packet=(), port=None, **keys):
+        self.packet = packet
+        self.holders = {}  # what keeps a node's namespace, by name
+        super().__init__(*args, port={"type": "udp", **(port or {})}, **keys)
+
+    def inside(self, name, *args):
+        """@args as a command in the node's namespace."""
+        return ("nsenter", f"--net=/proc/{self.holders[name].pid}/ns/net",
+                *args)
+
+    def ip(self, name, *args):
+        subprocess.run(self.inside(name, "ip", *args), check=True)
+
+    def hold(self, name):
+        p = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; exec cat"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.holders[name] = p
+        p.stdout.readline()  # it is there
+
+    def plug(self, device, link=0):
+        """The interface, in a namespace that is made if need be."""
+        if device not in self.holders:
+            self.hold(device)
+        ip("link", "add", "name", device + "-lan", "mtu", str(self.mtu),
+           "type", "veth", "peer", "name", device, "mtu", str(self.mtu),
+           "netns", str(self.holders[device].pid))
+        ip("link", "set", "dev", device + "-lan", "master", self.port(link),
+           "up")
+        if device in self.packet:
+            self.ini[device]["port lan"]["type"] = "af_packet"
+        else:
+            self.ip(device, "address", "add", self.address(device) + "/24",
+                    "dev", device)
+        for name in "lo", device:
+            self.ip(device, "link", "set", "dev", name, "up")
+        self.interfaces.append(device + "-lan")
+
+    def unplug(self, device):
+        ip("link", "del", "dev", device + "-lan")
+        self.interfaces.remove(device + "-lan")
+
+    def run(self, name, *args):
+        """A daemon goes where its address is."""
+        inside = self.inside(name) if name in self.holders else ()
+        return super().run(name, *inside, *args)
+
+    def __exit__(self, kind, value, trace):
+        try:
+            super().__exit__(kind, value, trace)
+        finally:
+            for p in self.holders.values():
+                p.stdin.close()
+                p.stdout.close()
+                p.wait(10)

@@ -1,0 +1,102 @@
+# proc_memif_queues.py - memif with a queue pair for each of several lcores
+# SPDX-License-Identifier: BSD-3-Clause
+import rig
+from rig import Net, check
+
+TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:700000:i64")
+FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
+TWO = {"queues": 2}
+
+
+def run_all(net, steps=5, name="client"):
+    clients = [net.client(r, *TENSORS, "--steps", str(steps),
+                          name=f"{name}{r}") for r in range(net.n_workers)]
+    for c in clients:
+        c.wait_ok()
+        check(f"step {steps - 1} exact" in c.out(),
+              f"{c.name} did not see the last step")
+
+
+def by_queue(stats, link, n=2):
+    return [stats[f"port.link{link}.queue{i}.rx_frames"] for i in range(n)]
+
+
+def test_each_lcore_its_own():
+    """Lane i's server is lcore i: nothing is handed over."""
+    with Net(workers=2, lcores=2, lanes=(2, 2), port=TWO) as net:
+        net.start_all()
+        for again in "first", "second":  # memory goes and comes again
+            run_all(net, name=again)
+        for name in ("a", *net.agents):
+            stats = net.stats(name)
+            for link in range(2) if name == "a" else (
+                    net.agents.index(name),):
+                parts = by_queue(stats, link)
+                check(min(parts) > 0.3 * sum(parts), f"{name}: {parts}")
+            check(not stats.get("handoff_rx") and not stats.get("handoff_tx"),
+                  f"{name}: frames were handed over: {stats}")
+        check("2 queue pairs; frames come to the lcore of their sender's "
+              "number" in net.daemons["a"].log(), "how frames come")
+
+
+def test_colocated():
+    with Net(workers=2, servers=0, colocated=True, lcores=2, lanes=(2, 2),
+             port=TWO) as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_fewer_queues_than_lcores_and_faults():
+    """The other lcores send and receive through the first ones, by rings."""
+    with Net(workers=2, lcores=4, lanes=(4, 2), port={**TWO, **FAULTS}) as net:
+        net.start_all()
+        run_all(net, steps=3)
+        check(net.stats("a")["handoff_rx"] > 0, "nothing was handed over")
+
+
+def test_agent_killed_and_back():
+    with Net(workers=2, lcores=2, lanes=(2, 2), port=TWO,
+             job={"dead_after": "2s"}) as net:
+        net.start_all()
+        clients = [net.client(r, *TENSORS, "--steps", "1000000")
+                   for r in range(2)]
+        for c in clients:
+            c.await_out(r"step 1 exact")
+        net.kill("agent1")
+        clients[0].wait_error(r"rank 1 \(node agent1\)")
+        clients[1].kill()
+        net.start("agent1")
+        run_all(net, name="later")
+        net.check_alive("a", *net.agents)
+
+
+def refused(listener, connecter):
+    """Ends with different numbers get no link, and the agent says why."""
+    with Net(workers=1, lcores=2, lanes=(2,),
+             job={"join_timeout": "3s"}) as net:
+        net.ini["a"]["port link0"]["queues"] = listener
+        net.ini["agent0"]["port link0"]["queues"] = connecter
+        net.start_all()
+        net.client(0, *TENSORS).wait_error(r"server a\.0 \(10\.77\.0\.1:5700\)")
+        net.daemons["agent0"].await_text(
+            r"port link0: no link through .*/link0 yet: nobody listens "
+            rf"there, or with another number of queue pairs than queues = "
+            rf"{connecter}")
+        # both live on, and find each other once they agree
+        net.stop("agent0")
+        net.ini["agent0"]["port link0"]["queues"] = listener
+        net.start("agent0")
+        run_all(net)
+
+
+def test_listener_has_more():
+    refused(2, 1)
+
+
+def test_connecter_has_more():
+    refused(1, 2)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

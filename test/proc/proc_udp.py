@@ -1,0 +1,263 @@
+# proc_udp.py - ports of type udp on lo: no namespace and no right is needed
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import re
+import signal
+import socket
+import sys
+
+import rig
+from hosts import UDP, Lo, no_rights
+from rig import (Skip, check, check_goes_on, end, run_refused,
+                 start_forever)
+
+# Parts of every size: many frames, one short one, and a last one that is odd.
+TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
+           "--tensor", "v:300000:i64", "--tensor", "h:12345:f16")
+FLOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "flood.py")
+
+
+def run_all(net, steps=5, agents=None, name="client"):
+    """Every worker pushes; every sum is checked by element."""
+    agents = agents or net.agents
+    clients = [net.client(0, *TENSORS, "--steps", str(steps), agent=a,
+                          name=f"{name}-{i}") for i, a in enumerate(agents)]
+    for c in clients:
+        c.wait_ok()
+        check(f"step {steps - 1} exact" in c.out(),
+              f"{c.name} did not see the last step")
+
+
+def check_joined(net, *names, port="lo"):
+    """What they pushed left, and what was pushed to them came, by the dozen."""
+    for name in names:
+        stats = net.stats(name)
+        frames, writes = (stats[f"port.{port}.{key}"] for key in
+                          ("tx_frames", "tx_writes"))
+        check(frames > 1.5 * writes > 0,
+              f"{name}: {frames} frames left in {writes} datagrams")
+
+
+def check_quiet(net):
+    """Nothing was cut wrongly, or went where it did not belong; but a frame may
+    come once more when its worker has gone."""
+    for name in net.hosts:
+        stats = net.stats(name)
+        odd = {k: v for k, v in stats.items() if v and re.search(
+            r"rx_(short|magic|head_crc|length|endpoint|source|payload_crc)$|"
+            r"tx_(refused|denied|link_down)$", k)}
+        check(not odd and stats["rx_session"] < 20, f"{name}: {odd}, "
+              f"{stats['rx_session']} of no session")
+
+
+def test_two_workers_two_servers():
+    with Lo() as net:
+        net.start_all()
+        check("payload class: 8192 B" in net.daemons["a"].log(), "class")
+        for _ in range(2):  # memory goes and comes again
+            run_all(net)
+        # a server's results go to its workers in turns
+        check_joined(net, *net.hosts)
+        stats = net.stats("a")
+        check(stats["port.lo.rx_frames"] > 1.5 * stats["port.lo.rx_reads"],
+              f"the kernel joins nothing: {stats}")
+        check_quiet(net)
+
+
+def test_no_right_is_needed():
+    with Lo(servers=1) as net:
+        if os.geteuid() == 0 and not no_rights():
+            raise Skip("this root cannot put its capabilities down")
+        net.start_all()
+        for name, p in net.daemons.items():
+            with open(f"/proc/{p.pid}/status", encoding="ascii") as f:
+                caps = re.findall(r"Cap(?:Prm|Eff):\s*([0-9a-f]+)", f.read())
+            check(not any(int(c, 16) for c in caps), f"{name} has {caps}")
+        run_all(net)
+
+
+def test_training():
+    with Lo(servers=1) as net:
+        net.start_all()
+        net.train_ok()
+
+
+def test_small_frames():
+    """By the dozen and more, up to what the kernel cuts one datagram into."""
+    with Lo(servers=1, job={"payload": "1344"}, port={"burst": 64}) as net:
+        net.start_all()
+        run_all(net)
+        check_joined(net, *net.agents)
+        check_quiet(net)
+
+
+def test_colocated():
+    with Lo(servers=0, colocated=True) as net:
+        net.start_all()
+        run_all(net)
+        check_joined(net, *net.agents)
+        check_quiet(net)
+
+
+def test_two_lcores():
+    """Every frame lands where it belongs: each lcore has its sockets."""
+    with Lo(lcores=2, lanes=(2, 2)) as net:
+        net.start_all()
+        run_all(net)
+        for name in net.hosts:
+            stats = net.stats(name)
+            kinds = [k for k in ("rules", "rss", "handoff")
+                     if stats[f"port.lo.steering_{k}"]]
+            check(kinds == ["rules"], f"{name}: steering is {kinds}")
+            parts = [stats[f"port.lo.queue{i}.rx_frames"] for i in range(2)]
+            check(min(parts) > 0.3 * sum(parts), f"{name}: uneven: {parts}")
+            check(not stats.get("handoff_rx") and
+                  not stats.get("handoff_tx"), f"{name}: handed over: {stats}")
+
+
+def test_colocated_with_two_lcores():
+    with Lo(servers=1, colocated=True, lcores=2, lanes=(2, 2)) as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_one_queue_for_two_lcores():
+    """steering = handoff: lcore 0 has all sockets, and hands frames over."""
+    with Lo(servers=1, lcores=2, port={"steering": "handoff"}) as net:
+        net.start_all()
+        run_all(net)
+        stats = net.stats("a")
+        check(stats["port.lo.steering_handoff"] == 1 and
+              stats["handoff_rx"] > 0, f"a: {stats}")
+
+
+def test_two_jobs_on_one_server():
+    red, blue = ("agent0", "agent1"), ("agent2", "agent3")
+    with Lo(workers=4, servers=1) as net:
+        for name, agents in (("red", red), ("blue", blue)):
+            for rank, agent in enumerate(agents):
+                net.ini[agent]["job"].update(name=name, workers=2, rank=rank)
+        net.start_all()
+        both = [net.client(0, *TENSORS, "--steps", "5", agent=a, name=f"on-{a}")
+                for a in red + blue]
+        for c in both:
+            c.wait_ok()
+        check(net.stats("a")["sessions_closed"] == 4, "four members")
+
+
+def test_two_local_ranks():
+    with Lo(servers=1, local=(2, 2)) as net:
+        net.start_all()
+        run_all(net, agents=[a for a in net.agents for _ in range(2)])
+
+
+# --- what goes wrong ---
+
+def test_flood_of_garbage():
+    """At server and agents in mid-job; what is dropped is counted."""
+    with Lo(servers=1) as net:
+        net.start_all()
+        clients = start_forever(net, *TENSORS, step=1)
+        flood = net.run("flood", sys.executable, FLOOD, *(
+            f"{net.address(name)}:{UDP}" for name in net.hosts))
+        flood.await_out("round 5")
+        for _ in range(3):
+            check_goes_on(clients, 2)
+        flood.kill()
+        rounds = flood.out().count("round")
+        for name in net.hosts:  # of a round some sixty pieces, and three more
+            short = net.stats(name)["port.lo.rx_short"]
+            check(short > 10 * rounds, f"{name}: {short} in {rounds} rounds")
+        end(net, clients)
+
+
+def test_more_than_a_socket_holds():
+    """Each of a node's two sockets has its own count of what was lost."""
+    n = 1000
+    with Lo(servers=0, colocated=True) as net:
+        net.start_all()
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+        def lost():
+            for udp in UDP, UDP + 1:  # the count comes with the next one
+                sock.sendto(b"x", (net.address("agent0"), udp))
+            return net.stats("agent0")["port.lo.rx_overrun"]
+
+        check(lost() == 0, "lost before it began")
+        for _ in range(2):
+            before = lost()
+            net.daemons["agent0"].signal(signal.SIGSTOP)
+            for udp, times in (UDP, 2 * n), (UDP + 1, n):
+                for _ in range(times):
+                    sock.sendto(bytes(60000), (net.address("agent0"), udp))
+            net.daemons["agent0"].signal(signal.SIGCONT)
+            rig.wait_until(lambda: lost() > before + n, rig.START_S,
+                           "count of lost datagrams")
+        check(lost() <= 6 * n, f"{lost()} of {6 * n} are counted as lost")
+        run_all(net)
+
+
+def test_address_that_nobody_has():
+    with Lo(servers=1) as net:
+        net.ini["a"]["port lo"]["ip"] = "10.254.254.1/24"
+        run_refused(net, "a", r"port lo: the kernel does not have our address "
+                    r"10\.254\.254\.1; type = udp needs it there")
+
+
+def test_device_without_the_address():
+    with Lo(servers=1) as net:
+        net.ini["a"]["port lo"]["device"] = "eth77"
+        run_refused(net, "a", r"the kernel does not have our address "
+                    r"127\.77\.0\.1 on eth77")
+
+
+def test_port_is_taken():
+    with Lo(servers=1) as net:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind((net.address("a"), UDP))
+            run_refused(net, "a", rf"a socket for 127\.77\.0\.1:{UDP}: bind: "
+                        r"Address already in use")
+        net.start_all()
+        run_all(net)
+
+
+def test_daemon_started_twice():
+    with Lo(servers=1) as net:
+        net.start("a")
+        net.ini["twin"] = {**net.ini["a"], "stats": {
+            "socket": net.stats_socket("twin")}}
+        run_refused(net, "twin", rf"127\.77\.0\.1:{UDP}: bind: Address already")
+
+
+def test_second_lcores_port_is_taken():
+    with Lo(servers=1, lcores=2) as net:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind((net.address("a"), UDP + 1))
+            run_refused(net, "a", rf"127\.77\.0\.1:{UDP + 1}: bind: Address")
+
+
+def test_small_receive_buffer():
+    """What the machine's limit leaves is said; the job is exact."""
+    with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
+        limit = int(f.read())
+    if limit > 1024 * 8192:
+        raise Skip(f"net.core.rmem_max is {limit}, which is enough")
+    with Lo(servers=1, port={"ring": 1024}) as net:
+        net.start_all()
+        said = net.daemons["a"].await_text(
+            r"port lo: its sockets hold (\d+) of 1024 frames.*: "
+            r"set net\.core\.rmem_max to (\d+)")
+        holds, want = map(int, said.groups())
+        check(holds < 1024 and want > limit, said[0])
+        run_all(net)
+
+
+def test_no_such_server():
+    with Lo(servers=1, job={"join_timeout": "2s"}) as net:
+        net.start("agent0", "agent1")
+        for c in [net.client(r, *TENSORS) for r in range(2)]:
+            c.wait_error(rf"server a \(127\.77\.0\.1:{UDP}\)")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

@@ -1,0 +1,220 @@
+# proc_udp_net.py - ports of type udp between namespaces, and what goes wrong there
+# SPDX-License-Identifier: BSD-3-Clause
+import time
+
+import lan
+import rig
+from hosts import Hosts
+from lan import ip
+from proc_lan import check_class, check_dscp
+from proc_udp import TENSORS, check_joined, check_quiet, run_all
+from rig import check, check_goes_on, end, run_refused, start_forever
+
+
+def await_count(net, name, text, n):
+    """The n-th such line of its log."""
+    log = net.daemons[name].log
+    rig.wait_until(lambda: log().count(text) >= n, rig.START_S,
+                   f'"{text}" number {n} from {name}')
+
+
+def run_job(mtu, size, **keys):
+    with Hosts(mtu=mtu, **keys) as net:
+        net.start_all()
+        check_class(net, size)
+        run_all(net)
+        check_joined(net, *net.agents, port="lan")
+        check_quiet(net)
+
+
+def test_two_nodes_jumbo():
+    run_job(9000, 8192, workers=1)
+
+
+def test_two_nodes_mtu_1500():
+    run_job(1500, 1344, workers=1)
+
+
+def test_four_nodes_jumbo():
+    run_job(9000, 8192, workers=2, servers=2)
+
+
+def test_four_colocated_nodes_mtu_1500():
+    run_job(1500, 1344, workers=4, servers=0, colocated=True)
+
+
+def test_two_lcores():
+    with Hosts(workers=2, lcores=2) as net:
+        net.start_all()
+        run_all(net)
+
+
+def test_dscp_by_class():
+    """Of every frame: they are cut where they leave, and seen behind that."""
+    def cut(**keys):
+        net = Hosts(**keys)
+        for name in net.hosts:
+            no_large_ones(name)(net)
+        return net
+    check_dscp(cut)
+
+
+def test_device_is_found():
+    with Hosts(workers=1) as net:
+        for name in net.hosts:
+            del net.ini[name]["port lan"]["device"]
+        net.start_all()
+        check("port lan: udp on a," in net.daemons["a"].log(), "device")
+        run_all(net)
+
+
+def test_address_with_a_label():
+    """The kernel names it a:1 then; the interface is a, given or found."""
+    with Hosts(workers=1) as net:
+        what = (net.address("a") + "/24", "dev", "a")
+        net.ip("a", "address", "del", *what)
+        net.ip("a", "address", "add", *what, "label", "a:1")
+        net.start_all()
+        run_all(net)
+        net.stop("a")
+        del net.ini["a"]["port lan"]["device"]
+        net.start("a")
+        check("port lan: udp on a," in net.daemons["a"].log(), "device")
+
+
+def test_device_without_the_address():
+    with Hosts(workers=1) as net:
+        net.ini["a"]["port lan"]["device"] = "lo"
+        run_refused(net, "a", r"the kernel does not have our address "
+                    r"10\.9\.0\.1 on lo")
+
+
+def test_interface_down_and_up():
+    with Hosts(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net, *TENSORS, step=1)
+        for name in "agent1", "a":
+            ups = net.daemons[name].log().count(f"{name} is up")
+            net.ip(name, "link", "set", "dev", name, "down")
+            await_count(net, name, f"port lan: {name} is down", 1)
+            time.sleep(0.3)
+            net.ip(name, "link", "set", "dev", name, "up")
+            await_count(net, name, f"port lan: {name} is up", ups + 1)
+            check_goes_on(clients, 2)
+        end(net, clients)
+
+
+def test_address_is_taken_and_put_back():
+    with Hosts(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net, *TENSORS, step=1)
+        for name in "agent1", "a":
+            what = (net.address(name) + "/24", "dev", name)
+            ups = net.daemons[name].log().count(f"{name} is up")
+            net.ip(name, "address", "del", *what)
+            await_count(net, name, f"port lan: {name} has lost our address", 1)
+            net.ip(name, "address", "add", *what)
+            await_count(net, name, f"port lan: {name} is up", ups + 1)
+            check_goes_on(clients, 2)
+        end(net, clients)
+        # frames leave by the dozen again
+        before = {n: net.stats(n) for n in net.agents}
+        run_all(net, name="later")
+        for name in net.agents:
+            after = net.stats(name)
+            frames, writes = (after[k] - before[name][k] for k in
+                              ("port.lan.tx_frames", "port.lan.tx_writes"))
+            check(frames > 1.5 * writes, f"{name}: {frames} in {writes}")
+
+
+def test_interface_vanishes_and_returns():
+    with Hosts(workers=2) as net:
+        net.start_all()
+        clients = start_forever(net, *TENSORS, step=1)
+        net.unplug("agent1")
+        net.daemons["agent1"].await_text("port lan: agent1 has vanished")
+        net.plug("agent1")
+        check_goes_on(clients, 2)
+        end(net, clients)
+
+
+def test_no_route():
+    with Hosts(workers=1, job={"join_timeout": "3s"}) as net:
+        net.ini["agent0"]["server a"]["ip"] = "10.10.0.1"
+        net.start_all()
+        start = time.monotonic()
+        net.client(0, *TENSORS).wait_error(r"server a \(10\.10\.0\.1:5700\)")
+        took = time.monotonic() - start
+        check(took < 3 + 10, f"that took {took:.1f} s")
+        net.daemons["agent0"].await_text(
+            r"port lan: the kernel does not send some frames: Network is "
+            r"unreachable")
+
+
+def test_server_of_another_network():
+    """Reached by a route of the kernel's: no gateway is configured."""
+    with Hosts(workers=1) as net:
+        net.ip("a", "address", "add", "10.10.0.1/24", "dev", "a")
+        net.ip("a", "route", "add", "10.9.0.0/24", "dev", "a", "src",
+               "10.10.0.1", "metric", "1")
+        net.ini["a"]["port lan"]["ip"] = "10.10.0.1/24"
+        net.ini["agent0"]["server a"]["ip"] = "10.10.0.1"
+        net.ip("agent0", "route", "add", "10.10.0.0/24", "via",
+               net.address("a"))
+        net.start_all()
+        run_all(net)
+
+
+def test_smaller_mtu_on_the_way():
+    with Hosts(workers=1, job={"join_timeout": "4s"}) as net:
+        ip("link", "set", "dev", "a-lan", "mtu", "1500")
+        net.start_all()
+        net.client(0, *TENSORS).wait_error(
+            r"server a .*which answers, but not to packets of 8274 B")
+
+
+# --- beside a node whose port is of type af_packet ---
+# On the way between two namespaces nobody cuts a large datagram, so that
+# af_packet sees one of 64 KB, unless its sender makes none.
+
+def run_beside(packet, prepare, mtu):
+    with Hosts(workers=1, mtu=mtu, packet=[packet]) as net:
+        prepare(net)
+        net.start_all()
+        check("port lan: af_packet," in net.daemons[packet].log(), "type")
+        run_all(net)
+        check_quiet(net)
+
+
+def test_to_af_packet_uncut():
+    """Slow, or worse: the log says what to do about it."""
+    with Hosts(workers=1, packet=["a"]) as net:
+        net.start_all()
+        client = net.client(0, *TENSORS, "--steps", "1000000")
+        net.daemons["a"].await_text(
+            r"port lan: .*\(rx_short\).* give its port burst = 1")
+        client.kill()
+
+
+def no_large_ones(name):
+    return lambda net: net.ip(name, "link", "set", "dev", name,
+                              "gso_max_segs", "1")
+
+
+def one_by_one(name):
+    return lambda net: net.ini[name]["port lan"].update(burst=1)
+
+
+def test_to_af_packet_by_a_device_that_cuts():
+    run_beside("a", no_large_ones("agent0"), 9000)
+    run_beside("agent0", no_large_ones("a"), 1500)
+
+
+def test_to_af_packet_one_by_one():
+    run_beside("a", one_by_one("agent0"), 1500)
+    run_beside("agent0", one_by_one("a"), 9000)
+
+
+if __name__ == "__main__":
+    lan.enter()
+    rig.main(dict(globals()))
