@@ -55,7 +55,7 @@ struct sw_client {
 	uint32_t n_tensors, n_batches;
 	uint32_t next_batch; /* counts declares, as the agent does */
 	struct sw_tensor *tensors[SW_EDGE_TENSORS];
-	struct sw_client_batch batches[SW_EDGE_BATCHES];
+	struct sw_client_batch batches[SW_EDGE_TENSORS];
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];

@@ -21,11 +21,6 @@ static int check_descs(
 			"%u "
 			"and has %u",
 			n, SW_EDGE_TENSORS, c->n_tensors);
-	if (c->n_batches == SW_EDGE_BATCHES)
-		return sw_client_fail(c, SW_EINVAL,
-			"all %u batches of declarations are used; declare more "
-			"tensors in one call",
-			SW_EDGE_BATCHES);
 	for (uint32_t i = 0; i < n; i++)
 		if (!descs[i].name || !descs[i].name[0] ||
 			strnlen(descs[i].name, SW_EDGE_NAME_BYTES) ==

@@ -248,13 +248,11 @@ static bool open_batch(struct sw_slot *s, uint32_t n)
 {
 	struct sw_declared *d = s->declared;
 
-	if (d->n_batches == SW_EDGE_BATCHES ||
-		n > SW_EDGE_TENSORS - d->n_tensors) {
+	if (n > SW_EDGE_TENSORS - d->n_tensors) {
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"declared %u tensors in batch %u; allowed are %u "
-			"tensors in %u batches, %u and %u are there",
-			n, d->next_number, SW_EDGE_TENSORS, SW_EDGE_BATCHES,
-			d->n_tensors, d->n_batches);
+			"tensors, %u are there",
+			n, d->next_number, SW_EDGE_TENSORS, d->n_tensors);
 		return false;
 	}
 	d->open = batch_new(d->next_number, n);

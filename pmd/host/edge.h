@@ -28,9 +28,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	SW_EDGE_VERSION = 3,
-	SW_EDGE_TENSORS = 4096, /* per client, and so entries of each ring */
+	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
-	SW_EDGE_BATCHES = 256, /* declared batches per client */
 	SW_EDGE_NAME_BYTES = 128,
 	SW_EDGE_TEXT_BYTES = 320,
 	SW_EDGE_POLICY_BYTES = 16,

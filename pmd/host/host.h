@@ -52,7 +52,7 @@ struct sw_batch {
 struct sw_declared {
 	const struct sw_host_tensor *tensors[SW_EDGE_TENSORS];
 	uint16_t names[2 * SW_EDGE_TENSORS]; /* hash table: 1 + tensor's i */
-	struct sw_batch *batches[SW_EDGE_BATCHES];
+	struct sw_batch *batches[SW_EDGE_TENSORS];
 	struct sw_batch *open;         /* not admitted yet, or NULL */
 	uint32_t n_tensors, n_batches; /* admitted */
 	uint32_t next_number;

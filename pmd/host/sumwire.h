@@ -120,7 +120,7 @@ struct sw_tensor_desc {
  * @descs    read only during the call; names must be new to this client
  * @out      @n handles, owned by @c, valid until sw_close
  * Every worker declares the same tensors, in any order and any batches; at most
- * 4,096 tensors and 256 batches per client.
+ * 4,096 tensors per client.
  * Errors: SW_EMISMATCH another worker declared this name with another size or
  * dtype (both values in sw_last_error); SW_EREFUSED quota of a server (needed
  * and left in sw_last_error); SW_EINVAL a name twice, a size or dtype that

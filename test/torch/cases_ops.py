@@ -142,8 +142,8 @@ def case_handles():
 
 
 def case_new_names():
-    """More new names than a job has declarations; ranks may wait for other
-    things first."""
+    """Many at once are declared together; ranks may wait for other things
+    first."""
     xs = [torch.full((64,), float(i)) for i in range(600)]
     handles = [hvd.allreduce_async(x, op=hvd.Sum, name=f"new{i}")
                for i, x in enumerate(xs)]
@@ -155,6 +155,15 @@ def case_new_names():
         check(bool((hvd.synchronize(h) == i * hvd.size()).all()), f"new{i}")
     if hvd.rank() % 2 == 0:
         hvd.barrier()
+
+
+def case_new_sizes():
+    """Each of a name is declared by itself, as its script waits for it."""
+    for n in range(1, 400):
+        x = hvd.allreduce(torch.full((n,), hvd.rank() + 1), name="grows",
+                          op=hvd.Sum)
+        check(same(x, torch.full((n,), sum(range(hvd.size() + 1)))),
+              f"sum of {n}")
 
 
 def case_groups():

@@ -4,7 +4,8 @@ import torch_rig
 from torch_rig import TorchNet
 
 CASES = ["sums", "bool", "averages", "in_place", "handles", "new_names",
-         "groups", "compression", "autograd", "broadcast", "objects", "refused"]
+         "new_sizes", "groups", "compression", "autograd", "broadcast",
+         "objects", "refused"]
 
 
 def test_two_ranks():

@@ -173,7 +173,7 @@ static inline int scene_open(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 
-	s->r = rig_open(&(struct rig_how){.quota_bytes = 4 << 20});
+	s->r = rig_open(&(struct rig_how){.quota_bytes = 32 << 20});
 	s->bystander = rig_client(s->r);
 	s->t = rig_tensor(s->bystander, "w", 1);
 	/* The agent closes what it has passed on. */

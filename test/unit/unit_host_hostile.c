@@ -223,11 +223,12 @@ static void declare__fails_with_the_batch(void **state)
 	struct scene *s = *state;
 	struct sw_edge_declare m;
 	union sw_edge_msg answer;
+	uint32_t batch = 0;
 	struct raw w;
 	int fds[2];
 
 	raw_open(&w, s->r);
-	for (uint32_t batch = 0; batch < 300; batch++) {
+	for (; batch < 300; batch++) {
 		good_declare(&m, batch, 64);
 		m.n_total = 100;
 		switch (batch % 4) {
@@ -258,13 +259,18 @@ static void declare__fails_with_the_batch(void **state)
 		assert_int_equal(answer.text.err, SW_EINVAL);
 	}
 	/* Refused batches do not count, but admitted ones do. */
-	for (uint32_t batch = 300; batch < 556; batch++)
-		raw_declare(&w, batch, 1);
-	good_declare(&m, 556, 1);
+	for (uint32_t n = 0; n < SW_EDGE_TENSORS; batch++) {
+		uint32_t more = n < 300 ? 1 : SW_EDGE_TENSORS - n;
+
+		more = more < SW_EDGE_PIECE ? more : SW_EDGE_PIECE;
+		raw_declare(&w, batch, more);
+		n += more;
+	}
+	good_declare(&m, batch, 1);
 	raw_send(&w, &m, declare_bytes(1));
-	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "256 batches");
+	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "4096 tensors, 4096 are");
 	raw_close(&w);
-	scene_check(s, SW_HOST_VIOLATION, "256 batches");
+	scene_check(s, SW_HOST_VIOLATION, "4096 tensors, 4096 are");
 }
 
 static void declare__half_a_batch_is_given_up(void **state)

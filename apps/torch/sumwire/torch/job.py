@@ -61,7 +61,7 @@ class Job:
 
     def declare_later(self, call):
         """Declare call.desc and then call.begin(), when anybody waits: so names
-        that are new share one declaration, of which a job has 256."""
+        that are new share one declaration, since each takes a round trip."""
         self.new.append(call)
 
     def declare_new(self):
