@@ -74,9 +74,10 @@ def test_one_dies():
         net.start_all()
         net.client(0, *TENSORS, "--misbehave", "die", "--local-rank", "1",
                    name="dead")
-        others = [net.client(0, *TENSORS, "--steps", "1000", name=f"c{i}",
-                             agent=a)
-                  for i, a in enumerate(("agent0", "agent0", "agent1"))]
+        others = [net.client(0, *TENSORS, "--steps", "1000", "--local-rank",
+                             local_rank, name=f"c{i}", agent=a)
+                  for i, (a, local_rank) in enumerate(
+                      (("agent0", "0"), ("agent0", "2"), ("agent1", "0")))]
         for c in others:
             c.wait_error("SW_EPEER",
                          r"rank 1 \(node agent0\), local rank 1: training "
