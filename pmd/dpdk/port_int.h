@@ -150,10 +150,11 @@ struct port {
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */
 	const char *link_why;   /* as it said that; the watch's own */
 	_Atomic bool is_removed;
-	/* Of the kernel's sockets: why it last did not send one; 0:
-	 * that never happened. */
+	/* Of the kernel's sockets: why it last did not send one; 0: nothing
+	 * since the watch looked. */
 	_Atomic int denied_errno;
-	int said_errno; /* the watch's own */
+	int said_errno;        /* the watch's own */
+	uint32_t n_calm_ticks; /* the watch's own: without such */
 	bool has_said_short;
 };
 

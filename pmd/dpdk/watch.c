@@ -20,6 +20,7 @@ enum {
 	WATCH_PERIOD_US = SW_ARP_TICK_MS * 1000,
 	REMOVE_POLL_US = 100,
 	REOPEN_TICKS = 20,
+	CALM_TICKS = 40,          /* 2 s; who is denied tries sooner again */
 	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
 	DIAL_SAY = 250,           /* periods without a link, until it is said */
 };
@@ -148,16 +149,19 @@ void sw_dpdk_watch_link(struct port *p)
 		link_set(p, false, "is down");
 }
 
-/* Why the kernel does not send, each reason once in a row. */
+/* Why the kernel does not send: each reason once, and again after a while
+ * without any. */
 static void say_denied(struct port *p)
 {
-	int now = atomic_load(&p->denied_errno);
+	int now = atomic_exchange(&p->denied_errno, 0);
 
+	p->n_calm_ticks = now ? 0 : p->n_calm_ticks + 1;
 	if (now && now != p->said_errno)
 		sw_log(p->log, SW_LOG_WARN,
 			"port %s: the kernel does not send some frames: %s",
 			p->params.name, strerror(now));
-	p->said_errno = now;
+	if (now || p->n_calm_ticks >= CALM_TICKS)
+		p->said_errno = now;
 }
 
 /* Over virtual interfaces a datagram comes as its sender's kernel had it. */
