@@ -5,7 +5,7 @@ import signal
 import time
 
 import rig
-from rig import Net, check
+from rig import Net, check, run_steps, start_forever
 
 TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:700000:i64")
@@ -39,12 +39,7 @@ def check_shares(net, n, k, pushes):
 def run_job(n, k, steps=5, **keys):
     with Net(workers=n, servers=k, colocated=True, **keys) as net:
         net.start_all()
-        clients = [net.client(r, *TENSORS, "--steps", str(steps))
-                   for r in range(n)]
-        for c in clients:
-            c.wait_ok()
-            check(f"step {steps - 1} exact" in c.out(),
-                  f"{c.name} did not see the last step")
+        run_steps(net, *TENSORS, steps=steps)
         check_shares(net, n, k, n * steps)
         for name in net.agents:
             stats = net.empty_stats(name)
@@ -120,10 +115,7 @@ def node_killed(victim, servers):
     with Net(workers=3, servers=servers, colocated=True,
              job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
-        clients = [net.client(r, *TENSORS, "--steps", "1000000")
-                   for r in range(3)]
-        for c in clients:
-            c.await_out(r"step \d+ exact")
+        clients = start_forever(net, *TENSORS, step=0)
         net.kill(f"agent{victim}")
         start = time.monotonic()
         clients[victim].wait_error(rf"agent{victim}.sock is gone")
@@ -151,10 +143,7 @@ def test_agent_stops_in_mid_job():
     """SIGTERM at a node that sums for the others: all are told."""
     with Net(workers=2, servers=0, colocated=True) as net:
         net.start_all()
-        clients = [net.client(r, *TENSORS, "--steps", "1000000")
-                   for r in range(2)]
-        for c in clients:
-            c.await_out(r"step \d+ exact")
+        clients = start_forever(net, *TENSORS, step=0)
         agent = net.daemons.pop("agent1")
         agent.signal(signal.SIGTERM)
         clients[1].wait_error(r"the agent stops")

@@ -6,21 +6,11 @@ import signal
 import time
 
 import rig
-from rig import Net, check
+from rig import Net, check, start_forever
 
 DEAD_AFTER_S = 2
 SLACK_S = 10  # on a busy machine, for what takes milliseconds
 TENSOR = ("--tensor", "fc1.weight:1000000:f32")
-FOREVER = ("--steps", "1000000")
-
-
-def start_clients(net, *args):
-    """All workers push the tensor, for ever; each has seen a step."""
-    clients = [net.client(r, *TENSOR, *FOREVER, *args)
-               for r in range(net.n_workers)]
-    for c in clients:
-        c.await_out(r"step \d+ exact")
-    return clients
 
 
 def check_still_works(net):
@@ -64,7 +54,7 @@ def test_worker_of_a_training_killed():
 def test_agent_killed():
     with Net(job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
-        clients = start_clients(net)
+        clients = start_forever(net, *TENSOR, step=0)
         net.kill("agent1")
         start = time.monotonic()
         clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock is gone")
@@ -78,7 +68,7 @@ def test_agent_killed():
 def test_server_killed():
     with Net(servers=2, job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
-        clients = start_clients(net)
+        clients = start_forever(net, *TENSOR, step=0)
         net.kill("b")
         start = time.monotonic()
         for c in clients:
@@ -93,7 +83,7 @@ def test_server_killed():
 def test_server_stopped_in_mid_training():
     with Net() as net:
         net.start_all()
-        clients = start_clients(net)
+        clients = start_forever(net, *TENSOR, step=0)
         log = net.stop("a")
         check(re.search(r"stopping: finishing what is in flight", log) and
               re.search(r"finished|dropped \d+ chunks", log),
@@ -108,7 +98,7 @@ def test_server_stopped_in_mid_training():
 def test_agent_stopped_in_mid_training():
     with Net() as net:
         net.start_all()
-        clients = start_clients(net)
+        clients = start_forever(net, *TENSOR, step=0)
         log = net.stop("agent1")
         check(re.search(r"stopping: finishing what is in flight", log) and
               re.search(r"finished|dropped \d+ push_pulls", log),
@@ -161,7 +151,7 @@ def test_server_restarted_between_jobs():
 def test_server_restarted_in_a_job():
     with Net() as net:
         net.start_all()
-        clients = start_clients(net)
+        clients = start_forever(net, *TENSOR, step=0)
         net.kill("a")
         net.start("a")
         for c in clients:

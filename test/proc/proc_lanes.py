@@ -4,7 +4,7 @@ import json
 import time
 
 import rig
-from rig import Net, check
+from rig import Net, check, start_forever
 
 TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:700000:i64")
@@ -121,21 +121,13 @@ def test_two_jobs():
         all_steps(net, 2, 10, *TENSORS)
 
 
-def begin(net):
-    clients = [net.client(r, *TENSORS, "--steps", "1000000")
-               for r in range(2)]
-    for c in clients:
-        c.await_out(r"step \d+ exact")
-    return clients
-
-
 def test_server_of_a_lane_killed():
     """Lane 1 of each agent finds that its server is dead; who tells the
     coordinator first is told to the other."""
     with Net(servers=2, lanes=(2, 1),
              job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
-        clients = begin(net)
+        clients = start_forever(net, *TENSORS, step=0)
         net.kill("b")
         start = time.monotonic()
         for c in clients:
@@ -150,7 +142,7 @@ def test_agent_killed():
     with Net(servers=2, lanes=(2, 2),
              job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
-        clients = begin(net)
+        clients = start_forever(net, *TENSORS, step=0)
         net.kill("agent1")
         clients[0].wait_error(r"rank 1 \(node agent1\) silent")
         clients[1].wait_error(r"agent1.sock is gone")
@@ -161,7 +153,7 @@ def test_agent_killed():
 def test_agent_stops_in_mid_job():
     with Net(servers=2, lanes=(2, 2)) as net:
         net.start_all()
-        clients = begin(net)
+        clients = start_forever(net, *TENSORS, step=0)
         net.stop("agent1")
         clients[1].wait_error(r"the agent stops")
         clients[0].wait_error(r"error ")

@@ -1,7 +1,7 @@
 # proc_lcores.py - servers that poll on several cores, sharing two
 # SPDX-License-Identifier: BSD-3-Clause
 import rig
-from rig import Net, check
+from rig import Net, check, run_steps, start_forever
 
 TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:700000:i64")
@@ -23,12 +23,7 @@ def run_job(lcores, workers=2, servers=1, steps=5, **keys):
     with Net(workers=workers, servers=servers, lcores=lcores, **keys) as net:
         net.start_all()
         for _ in range(2):  # memory goes and comes again
-            clients = [net.client(r, *TENSORS, "--steps", str(steps))
-                       for r in range(workers)]
-            for c in clients:
-                c.wait_ok()
-                check(f"step {steps - 1} exact" in c.out(),
-                      f"{c.name} did not see the last step")
+            run_steps(net, *TENSORS, steps=steps)
         for name in net.servers:
             check_lcores(net, name, lcores)
         if keys.get("colocated"):
@@ -77,10 +72,7 @@ def test_agent_killed():
     """What the lcores hold of a dead member's job is given back."""
     with Net(lcores=2, job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
-        clients = [net.client(r, *TENSORS, "--steps", "1000000")
-                   for r in range(2)]
-        for c in clients:
-            c.await_out(r"step \d+ exact")
+        clients = start_forever(net, *TENSORS, step=0)
         net.kill("agent1")
         clients[0].wait_error(r"rank 1 \(node agent1\) silent")
         clients[1].wait_error(r"agent1.sock is gone")
@@ -96,10 +88,7 @@ def test_agent_killed():
 def test_server_stops_in_mid_job():
     with Net(lcores=2) as net:
         net.start_all()
-        clients = [net.client(r, *TENSORS, "--steps", "1000000")
-                   for r in range(2)]
-        for c in clients:
-            c.await_out(r"step \d+ exact")
+        clients = start_forever(net, *TENSORS, step=0)
         net.stop("a")
         for c in clients:
             c.wait_error(r"error ")

@@ -1,7 +1,7 @@
 # proc_memif_queues.py - memif with a queue pair for each of several lcores
 # SPDX-License-Identifier: BSD-3-Clause
 import rig
-from rig import Net, check
+from rig import Net, check, run_steps, start_forever
 
 TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:700000:i64")
@@ -9,13 +9,8 @@ FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
 TWO = {"queues": 2}
 
 
-def run_all(net, steps=5, name="client"):
-    clients = [net.client(r, *TENSORS, "--steps", str(steps),
-                          name=f"{name}{r}") for r in range(net.n_workers)]
-    for c in clients:
-        c.wait_ok()
-        check(f"step {steps - 1} exact" in c.out(),
-              f"{c.name} did not see the last step")
+def run_all(net, **keys):
+    run_steps(net, *TENSORS, **keys)
 
 
 def by_queue(stats, link, n=2):
@@ -59,10 +54,7 @@ def test_agent_killed_and_back():
     with Net(workers=2, lcores=2, lanes=(2, 2), port=TWO,
              job={"dead_after": "2s"}) as net:
         net.start_all()
-        clients = [net.client(r, *TENSORS, "--steps", "1000000")
-                   for r in range(2)]
-        for c in clients:
-            c.await_out(r"step 1 exact")
+        clients = start_forever(net, *TENSORS, step=1)
         net.kill("agent1")
         clients[0].wait_error(r"rank 1 \(node agent1\)")
         clients[1].kill()

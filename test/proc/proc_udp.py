@@ -8,7 +8,7 @@ import sys
 
 import rig
 from hosts import UDP, Lo, no_rights
-from rig import (Skip, check, check_goes_on, end, run_refused,
+from rig import (Skip, check, check_goes_on, end, run_refused, run_steps,
                  start_forever)
 
 # Parts of every size: many frames, one short one, and a last one that is odd.
@@ -17,15 +17,8 @@ TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
 FLOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "flood.py")
 
 
-def run_all(net, steps=5, agents=None, name="client"):
-    """Every worker pushes; every sum is checked by element."""
-    agents = agents or net.agents
-    clients = [net.client(0, *TENSORS, "--steps", str(steps), agent=a,
-                          name=f"{name}-{i}") for i, a in enumerate(agents)]
-    for c in clients:
-        c.wait_ok()
-        check(f"step {steps - 1} exact" in c.out(),
-              f"{c.name} did not see the last step")
+def run_all(net, **keys):
+    run_steps(net, *TENSORS, **keys)
 
 
 def check_joined(net, *names, port="lo"):

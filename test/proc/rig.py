@@ -169,6 +169,18 @@ def run_refused(net, name, *patterns):
     net.daemons.pop(name).wait_error(*patterns, code=1)
 
 
+def run_steps(net, *tensors, steps=5, agents=None, name="client"):
+    """A client at each of the agents, of all by default, pushes; every sum is
+    checked by element."""
+    clients = [net.client(0, *tensors, "--steps", str(steps), agent=a,
+                          name=f"{name}{i}")
+               for i, a in enumerate(agents or net.agents)]
+    for c in clients:
+        c.wait_ok()
+        check(f"step {steps - 1} exact" in c.out(),
+              f"{c.name} did not see the last step")
+
+
 def start_forever(net, *tensors, step=3):
     """Every worker pushes, and has seen exact sums up to that step."""
     clients = [net.client(r, *(tensors or SMALL), "--steps", "1000000")
