@@ -12,7 +12,6 @@ enum {
 	WAIT_NS = 1000000,    /* with something, where frames end it */
 	YIELD_SPINS = 20,     /* yield for so many times the spin */
 	CROWD_NS = 100000000, /* so long a yield's lesson holds */
-	WAKE_FDS = 16,        /* that a sleep can watch */
 };
 
 uint64_t sw_now_ns(void)
@@ -56,7 +55,7 @@ static void sleep_ns(uint64_t ns)
 
 /* What is readable while frames wait, of all ports; 0: some port has no such,
  * or other lcores may have frames for this one, so that it has to look. */
-static uint32_t wake_fds(const struct sw_daemon *d, int fds[WAKE_FDS])
+static uint32_t wake_fds(const struct sw_daemon *d, int fds[SW_HOST_WAKE_FDS])
 {
 	uint32_t n = 0;
 
@@ -64,10 +63,10 @@ static uint32_t wake_fds(const struct sw_daemon *d, int fds[WAKE_FDS])
 		return 0;
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
 		uint32_t has = sw_dpdk_port_wake_fds(
-			d->queues[0][i], fds + n, WAKE_FDS - n);
+			d->queues[0][i], fds + n, SW_HOST_WAKE_FDS - n);
 
 		n += has;
-		if (!has || n > WAKE_FDS)
+		if (!has || n > SW_HOST_WAKE_FDS)
 			return 0;
 	}
 	return n;
@@ -127,7 +126,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	const struct sw_conf *conf = &p->daemon->conf;
 	uint64_t spin = conf->lcore.spin_ns, most = conf->lcore.sleep_ns;
 	bool is_busy = sw_loop_is_busy(&p->loop);
-	int fds[WAKE_FDS];
+	int fds[SW_HOST_WAKE_FDS];
 	uint32_t n_fds;
 
 	if (idle_ns < spin / 4) {

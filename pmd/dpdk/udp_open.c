@@ -184,10 +184,8 @@ int sw_udp_open(struct port *p)
 		p->queues[i]->base.ops = &sw_udp_ops;
 		err = queue_open(p->queues[i]);
 	}
-	if (err) {
-		sw_udp_close(p);
+	if (err)
 		return err;
-	}
 	sw_log(p->log, SW_LOG_INFO,
 		"port %s: udp on %s, %u queue pair%s, ring %u, burst %u; %llu "
 		"KiB",

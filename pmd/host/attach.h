@@ -197,12 +197,14 @@ void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
  */
 void sw_host_kick(const struct sw_host *h);
 
+enum { SW_HOST_WAKE_FDS = 16 };
+
 /* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
  * Returns at once when there is a submit.
  * @ports    at most 136 are looked at
- * @fds      @n_fds descriptors, at most 16, that end the sleep when readable,
- *           such as sockets of ports; not read.  A socket's error ends one
- *           sleep, and is forgotten
+ * @fds      @n_fds descriptors that end the sleep when readable, such as
+ *           sockets of ports; not read; at most SW_HOST_WAKE_FDS.  A
+ *           socket's error ends one sleep, and is forgotten
  * Cost: one system call, or two when woken. */
 void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
 	const int *fds, uint32_t n_fds, uint32_t timeout_us);

@@ -8,8 +8,6 @@
 
 #include "pmd/host/host.h"
 
-enum { OTHERS_MAX = 16 }; /* descriptors that end a sleep */
-
 int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_port **out)
 {
@@ -232,9 +230,9 @@ static bool sleep_on(struct pollfd *fds, uint32_t n, uint32_t timeout_us)
 void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
 	const int *others, uint32_t n_others, uint32_t timeout_us)
 {
-	struct pollfd fds[SW_HOST_CLIENTS_MAX + OTHERS_MAX];
+	struct pollfd fds[SW_HOST_CLIENTS_MAX + SW_HOST_WAKE_FDS];
 	uint32_t n = list_bells(ports, n_ports, fds);
-	uint32_t m = n_others < OTHERS_MAX ? n_others : OTHERS_MAX;
+	uint32_t m = n_others < SW_HOST_WAKE_FDS ? n_others : SW_HOST_WAKE_FDS;
 
 	for (uint32_t i = 0; i < m; i++)
 		fds[n + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
