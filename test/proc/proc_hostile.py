@@ -5,7 +5,7 @@ import signal
 import time
 
 import rig
-from rig import Net, check
+from rig import Net, check, check_goes_on, end, start_forever
 
 TENSOR = ("--tensor", "fc1.weight:1000000:f32")
 GOOD = ("--tensor", "w:1000:f32")
@@ -128,13 +128,13 @@ def await_counted(net, sent, before):
     """The last frames may still be under way."""
     check(all(n for kinds in sent.values() for n in kinds.values()),
           f"not all kinds were sent: {sent}")
-    end = time.monotonic() + rig.STOP_S
+    until = time.monotonic() + rig.STOP_S
     while True:
         stats = net.stats("a")
         missing = not_counted(sent, before, stats)
         if not missing:
             return stats
-        check(time.monotonic() < end, f"{missing}; rx_credit is "
+        check(time.monotonic() < until, f"{missing}; rx_credit is "
               f"{stats['rx_credit']}")
 
 
@@ -144,11 +144,12 @@ def test_forged_frames_to_a_server():
         net.start_all()
         net.train_ok()
         before = net.stats("a")
+        clients = start_forever(net)  # whose sessions will be guessed
         forge = start_forge(net, 2, "server")
-        forge.await_out("flooding")
-        net.train_ok(epochs=2)
         forge.await_out("guessed")
-        net.train_ok()
+        check_goes_on(clients)
+        end(net, clients)
+        net.train_ok(epochs=2)
         sent = stop_flood(forge)
         stats = await_counted(net, sent, before)
         stop_forge(forge)
