@@ -11,7 +11,6 @@
  */
 #include "apps/agent.h"
 
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,8 @@
 
 #include "apps/args.h"
 #include "apps/cmd.h"
-#include "conf/value.h"
 #include "engine/error.h"
+#include "pmd/host/user.h"
 
 enum {
 	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
@@ -35,8 +34,9 @@ static void fill_stats(void *ctx,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
 	struct agent *a = ctx;
-	struct sw_stats sum = a->stats;
+	struct sw_stats sum = {0};
 
+	sw_stats_add(&sum, &a->stats);
 	sw_daemon_add_stats(&a->daemon, &sum);
 	sw_stats_add(&sum, &a->worker.stats);
 	for (uint32_t i = 0; i < a->n_others; i++) {
@@ -57,25 +57,6 @@ static void fill_stats(void *ctx,
 	sw_serve_put_stats(&a->serve, put, out);
 }
 
-/* A user by name or number.  Returns 0 or SW_ECONF. */
-static int user_find(const struct sw_log *log, const char *name, uint32_t *uid)
-{
-	bool is_number = !name[strspn(name, "0123456789")];
-	const struct passwd *pw = is_number ? NULL : getpwnam(name);
-	uint64_t number = pw ? pw->pw_uid : UINT32_MAX;
-	char why[160];
-
-	if (is_number)
-		(void)!sw_value_parse(
-			name, SW_UNIT_NONE, &number, why, sizeof(why));
-	*uid = (uint32_t)number;
-	if (number < UINT32_MAX)
-		return 0;
-	sw_log(log, SW_LOG_ERROR, "[agent] users: there is no user \"%s\"",
-		name);
-	return SW_ECONF;
-}
-
 /* Returns their number, or SW_ECONF. */
 static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 {
@@ -86,9 +67,11 @@ static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 	while ((name = strsep(&rest, ","))) {
 		if (!*name)
 			continue;
-		if (user_find(&a->daemon.log, name, &uids[n]))
-			return SW_ECONF;
-		n++;
+		if (sw_user_find(name, &uids[n++]))
+			continue;
+		sw_log(&a->daemon.log, SW_LOG_ERROR,
+			"[agent] users: there is no user \"%s\"", name);
+		return SW_ECONF;
 	}
 	return n;
 }
@@ -117,18 +100,35 @@ static int open_host(struct agent *a)
 
 static void turn(struct agent *a, uint32_t timeout_ms)
 {
-	sw_host_poll(a->host, timeout_ms);
+	sw_host_poll(a->host, a->is_busy ? 0 : timeout_ms);
 	sw_agent_take_news(a);
 	sw_agent_tell_waiting(a);
 	sw_stats_serve_poll(a->daemon.stats);
+	a->is_busy = sw_agent_make_memory(a);
 	if (a->is_serving)
-		sw_serve_work(&a->serve);
+		a->is_busy |= sw_serve_work(&a->serve);
+}
+
+/* Until nothing is open, or then until the servers have heard that we leave;
+ * true: one more signal came, whose sender does not want to wait. */
+static bool finish(struct agent *a, bool is_leaving)
+{
+	uint64_t until_ns =
+		sw_now_ns() + (is_leaving ? LEAVE_MS : FINISH_MS) * SW_MS;
+
+	while (a->is_begun && (is_leaving || atomic_load(&a->n_open)) &&
+		sw_now_ns() < until_ns) {
+		if (sw_daemon_hurried(&a->daemon, 0))
+			return true;
+		turn(a, is_leaving ? POLL_MS : 1);
+	}
+	return false;
 }
 
 static void control(struct agent *a)
 {
-	uint64_t until_ns;
 	uint32_t dropped;
+	bool is_hurried;
 
 	while (!sw_daemon_signalled(0))
 		turn(a, POLL_MS);
@@ -136,14 +136,10 @@ static void control(struct agent *a)
 		"stopping: finishing what is in flight");
 	a->is_stopping = true;
 	atomic_store(&a->is_draining, true);
-	until_ns = sw_now_ns() + FINISH_MS * SW_MS;
-	while (a->is_begun && atomic_load(&a->n_open) && sw_now_ns() < until_ns)
-		turn(a, 1);
+	is_hurried = finish(a, false);
 	dropped = atomic_load(&a->n_open);
 	sw_agent_stop(a);
-	until_ns = sw_now_ns() + LEAVE_MS * SW_MS;
-	while (a->is_begun && sw_now_ns() < until_ns)
-		turn(a, POLL_MS);
+	is_hurried |= finish(a, true);
 	if (dropped)
 		sw_log(&a->daemon.log, SW_LOG_WARN,
 			"dropped %u push_pulls that did not end", dropped);
@@ -151,7 +147,7 @@ static void control(struct agent *a)
 		sw_log(&a->daemon.log, SW_LOG_INFO,
 			"finished: no push_pull is open");
 	if (a->is_serving)
-		sw_serve_finish(&a->serve);
+		sw_serve_finish(&a->serve, is_hurried);
 }
 
 static void start_lcores(struct agent *a)
@@ -166,6 +162,8 @@ static void start_lcores(struct agent *a)
 	p->rest = sw_agent_rest;
 	p->nap = sw_agent_nap;
 	p->is_awaited = sw_agent_is_awaited;
+	for (uint32_t i = 0; i <= a->n_others; i++)
+		sw_reserve_open(&a->daemon.lane_reserves[i]);
 	if (a->is_serving)
 		sw_serve_start(&a->serve);
 	sw_poller_add(p, sw_agent_work, a);

@@ -10,7 +10,18 @@
 enum {
 	AGENT_LOCAL_MAX = SW_LOCAL_RANKS,
 	AGENT_RING = 4 * AGENT_LOCAL_MAX,
+	/* What can be under way at once, however late the other thread is.
+	 * SERVE, GONE and TUNE of each process, a DECLARE, a LEAVE, and since
+	 * LEFT may have crossed them the next job's JOIN and LEAVE: */
+	AGENT_ORDERS_MAX = 3 * AGENT_LOCAL_MAX + 4,
+	/* TUNED of each process, RUNNING, DECLARED, FAILED, ENDED, LEFT, after
+	 * which nothing comes until the control thread has taken all: */
+	AGENT_NEWS_MAX = AGENT_LOCAL_MAX + 5,
 };
+
+/* So nothing of these is ever lost; lines may have the rest of the ring. */
+_Static_assert((int)AGENT_ORDERS_MAX <= AGENT_RING, "room for orders");
+_Static_assert((int)AGENT_NEWS_MAX < AGENT_RING, "room for news and a line");
 
 enum agent_order_kind {
 	AGENT_JOIN,    /* open a worker */
@@ -33,7 +44,7 @@ struct agent_order {
 };
 
 enum agent_news_kind {
-	AGENT_STATUS,   /* a line for people */
+	AGENT_STATUS,   /* a line for people; may be dropped */
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
 	AGENT_TUNED,    /* of local: done, or err */
@@ -47,6 +58,7 @@ struct agent_news {
 	enum agent_news_kind kind;
 	int err;
 	uint32_t size, first, local;
+	uint32_t n_lost; /* lines since the news before; sw_agent_tell counts */
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
 };
 
@@ -82,6 +94,7 @@ struct agent_lane {
 	 * lcore uses no tensor of a client.  Read by lcore 0. */
 	atomic_bool is_kept;
 	uint64_t paced_bit_s; /* its ports are paced to */
+	struct sw_env env;
 	struct sw_worker worker;
 	struct sw_stats stats; /* of all workers before */
 };
@@ -110,6 +123,7 @@ struct agent {
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
 	uint32_t declarer, batch; /* whose batch the lcore declares */
+	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
 
 	/* both */
 	bool is_serving;       /* role = both: this node sums, too */
@@ -117,14 +131,18 @@ struct agent {
 
 	/* lcore */
 	struct sw_spsc orders_out, news_in;
-	struct sw_worker worker; /* lane 0 */
-	uint64_t incarnation;
+	struct sw_env env;            /* of lane 0 */
+	struct sw_worker worker;      /* lane 0 */
+	struct agent_order declaring; /* n 0: nothing waits for memory */
 	bool has_worker, is_leaving;
 	/* FAILED or ENDED, told when all lcores have let go of tensors. */
 	bool is_ending;
 	struct agent_news ending;
+	uint32_t n_lost; /* lines that the next news tells of */
 	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
-	uint32_t n_batch; /* tensors of the batch that is being declared */
+	/* The batch that is being declared, and how many of it are new. */
+	const struct sw_host_tensor *batch_tensors;
+	uint32_t n_in_batch, n_batch;
 	struct sw_host_knobs knobs; /* in use, as the processes see them */
 	bool are_knobs_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
@@ -142,6 +160,15 @@ struct agent {
 	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
 };
 
+/* sw_agent_lane_env - what the lane of lcore @i has: memory that the control
+ * thread makes.  sw_agent_lane_turn - what it gave back may go.  That lcore. */
+void sw_agent_lane_env(struct agent *a, uint32_t i, struct sw_env *env);
+void sw_agent_lane_turn(struct agent *a, uint32_t i);
+
+/* sw_agent_make_memory - control, now and then: a slice for each lane.  Returns
+ * whether there may be more to do at once. */
+bool sw_agent_make_memory(struct agent *a);
+
 /* sw_agent_is_over - nothing is begun or answered any more: each process will
  * be told so by a hang-up, with the sentence that says why.  Lcore 0. */
 bool sw_agent_is_over(const struct agent *a);
@@ -155,7 +182,8 @@ void sw_agent_show_knobs(struct agent *a);
 void sw_agent_pace(
 	struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s);
 
-/* sw_agent_tell - from the lcore to the control thread. */
+/* sw_agent_tell - from the lcore to the control thread.  A line that would take
+ * the room of other news is dropped, and counted. */
 void sw_agent_tell(struct agent *a, const struct agent_news *news);
 
 /* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */

@@ -3,8 +3,10 @@
  *
  * The processes of one job are a group: one per local rank.  When all are
  * there the lcore is ordered to join; when one goes in any other way than by
- * closing, all the others are told who it was, and the job ends.  A next group
- * may gather while the servers still hear that the one before is gone.
+ * closing, all the others are told who it was, and the job ends.  Once one has
+ * gone, in whichever way, who comes is of the next group, which may gather
+ * while others are still in the one before, and the servers hear that it is
+ * gone.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +44,6 @@ int sw_agent_open_rings(struct agent *a)
 
 void sw_agent_order(struct agent *a, const struct agent_order *order)
 {
-	/* At most a few per attachment are ever under way. */
 	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
 		sw_log(&a->daemon.log, SW_LOG_ERROR,
 			"the polling lcore does not take orders");
@@ -77,8 +78,12 @@ static struct agent_rank *place_for(
 	struct agent *a, struct agent_group *g, uint32_t id, uint32_t wanted)
 {
 	uint32_t i = wanted & ~SW_EDGE_IF_FREE;
-	bool is_free = i < n_local(a) && !g->ranks[i].is_here;
+	bool is_free;
 
+	/* A launcher counts over all agents of a machine. */
+	if (wanted & SW_EDGE_IF_FREE && wanted != UINT32_MAX)
+		i %= n_local(a);
+	is_free = i < n_local(a) && !g->ranks[i].is_here;
 	if (wanted & SW_EDGE_IF_FREE && !is_free)
 		for (i = 0; i + 1 < n_local(a) && g->ranks[i].is_here;)
 			i++;
@@ -99,6 +104,19 @@ static struct agent_rank *place_for(
 	return NULL;
 }
 
+static bool is_in(const struct agent_rank *r)
+{
+	return r->is_here && !r->is_gone;
+}
+
+static void tell_group(
+	struct agent *a, const struct agent_group *g, const char *text)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (is_in(&g->ranks[i]))
+			sw_host_status(a->host, g->ranks[i].id, text);
+}
+
 /* Tell those that are there who is not. */
 static void tell_missing(struct agent *a, const struct agent_group *g)
 {
@@ -111,9 +129,24 @@ static void tell_missing(struct agent *a, const struct agent_group *g)
 		if (!g->ranks[i].is_here)
 			n += (size_t)snprintf(
 				text + n, sizeof(text) - n, " %u", i);
-	for (uint32_t i = 0; i < n_local(a); i++)
-		if (g->ranks[i].is_here)
-			sw_host_status(a->host, g->ranks[i].id, text);
+	tell_group(a, g, text);
+}
+
+/* Tell the next group, which is complete, who keeps it waiting. */
+static void tell_who_stays(struct agent *a)
+{
+	enum { EACH = 40 };
+	char text[160];
+	size_t n = (size_t)snprintf(text, sizeof(text),
+		"waiting for the last job at node %.32s to end:",
+		a->daemon.conf.node.name);
+
+	for (uint32_t i = 0; i < n_local(a) && n + EACH < sizeof(text); i++)
+		if (is_in(&a->group.ranks[i]))
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				" local rank %u (process %u)", i,
+				a->group.ranks[i].pid);
+	tell_group(a, &a->next, text);
 }
 
 static void begin_if_complete(struct agent *a)
@@ -125,11 +158,20 @@ static void begin_if_complete(struct agent *a)
 	sw_agent_order(a, &(struct agent_order){.kind = AGENT_JOIN});
 }
 
+/* Has its job ended, for one of it at least?  Then it takes nobody in. */
+static bool is_closed(const struct agent *a)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (a->group.ranks[i].is_gone)
+			return true;
+	return a->is_ended;
+}
+
 void sw_agent_on_attach(
 	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted)
 {
 	struct agent *a = ctx;
-	bool is_next = a->is_begun && a->is_ended;
+	bool is_next = a->is_begun && is_closed(a);
 	struct agent_group *g = is_next ? &a->next : &a->group;
 	struct agent_rank *r;
 
@@ -150,11 +192,22 @@ void sw_agent_on_attach(
 		begin_if_complete(a);
 }
 
+static bool is_anyone_in(const struct agent *a)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (is_in(&a->group.ranks[i]))
+			return true;
+	return false;
+}
+
 static void tell_if_due(struct agent *a, struct agent_group *g, uint64_t now_ns)
 {
-	if (!g->n_here || g->n_here == n_local(a) || now_ns < g->tell_at_ns)
+	if (!g->n_here || now_ns < g->tell_at_ns)
 		return;
-	tell_missing(a, g);
+	if (g->n_here < n_local(a))
+		tell_missing(a, g);
+	else if (g == &a->next && is_anyone_in(a))
+		tell_who_stays(a);
 	g->tell_at_ns = now_ns + TELL_AGAIN_NS;
 }
 
@@ -174,7 +227,7 @@ static void end_others(struct agent *a, int err, const char *text)
 	for (uint32_t i = 0; i < n_local(a); i++) {
 		struct agent_rank *r = &a->group.ranks[i];
 
-		if (!r->is_here || r->is_gone)
+		if (!is_in(r))
 			continue;
 		r->is_gone = true;
 		sw_host_end(a->host, r->id, err, text);
@@ -203,14 +256,6 @@ void sw_agent_stop(struct agent *a)
 		end_group(a, 0, "the agent stops");
 }
 
-static bool is_anyone_left(const struct agent *a)
-{
-	for (uint32_t i = 0; i < n_local(a); i++)
-		if (a->group.ranks[i].is_here && !a->group.ranks[i].is_gone)
-			return true;
-	return false;
-}
-
 /* One of a group that has joined is gone. */
 static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
 	const char *what)
@@ -221,7 +266,7 @@ static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
 	r->is_gone = true;
 	if (a->is_ended)
 		return;
-	if (why == SW_HOST_CLOSED && !is_anyone_left(a)) {
+	if (why == SW_HOST_CLOSED && !is_anyone_in(a)) {
 		end_group(a, 0, "");
 		return;
 	}
@@ -233,10 +278,10 @@ static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
 	if (n_local(a) > 1)
 		snprintf(which, sizeof(which), ", local rank %u", local);
 	snprintf(text, sizeof(text),
-		"rank %u (node %.40s)%s: training process %u: %.*s",
+		"rank %u (node %.40s)%s: training process %u: %.80s",
 		a->first + local, a->daemon.conf.node.name, which, r->pid,
-		why == SW_HOST_MISMATCH ? 200 : 80, what);
-	end_group(a, why == SW_HOST_MISMATCH ? SW_EMISMATCH : SW_EPEER, text);
+		what);
+	end_group(a, SW_EPEER, text);
 }
 
 void sw_agent_on_detach(
@@ -332,22 +377,18 @@ static void on_declared(struct agent *a, const struct agent_news *news)
 {
 	if (a->is_ended)
 		return;
-	if (news->err)
+	if (news->err && news->err != SW_EMISMATCH)
 		sw_host_declare_failed(
 			a->host, a->declarer, a->batch, news->err, news->text);
 	else
-		sw_host_declared(a->host, a->declarer, a->batch, news->first);
+		sw_host_declared(a->host, a->declarer, a->batch, news->first,
+			news->err ? news->text : NULL);
 }
 
 static void on_status(struct agent *a, const struct agent_news *news)
 {
 	sw_log(&a->daemon.log, SW_LOG_INFO, "%s", news->text);
-	for (uint32_t i = 0; i < n_local(a); i++) {
-		const struct agent_rank *r = &a->group.ranks[i];
-
-		if (r->is_here && !r->is_gone)
-			sw_host_status(a->host, r->id, news->text);
-	}
+	tell_group(a, &a->group, news->text);
 }
 
 void sw_agent_take_news(struct agent *a)
@@ -355,6 +396,11 @@ void sw_agent_take_news(struct agent *a)
 	struct agent_news news;
 
 	while (sw_spsc_take(&a->news_out, &news, 1) == 1) {
+		if (news.n_lost)
+			sw_log(&a->daemon.log, SW_LOG_WARN,
+				"%u lines were dropped: the control thread was "
+				"late to read them",
+				news.n_lost);
 		switch (news.kind) {
 		case AGENT_STATUS:
 			on_status(a, &news);

@@ -30,6 +30,29 @@ int sw_agent_open_lanes(struct agent *a)
 	return 0;
 }
 
+/* --- memory of the lanes' tensors, which no port refers to --- */
+
+void sw_agent_lane_env(struct agent *a, uint32_t i, struct sw_env *env)
+{
+	*env = a->daemon.env;
+	sw_reserve_env(&a->daemon.lane_reserves[i], env);
+}
+
+void sw_agent_lane_turn(struct agent *a, uint32_t i)
+{
+	sw_reserve_turn(&a->daemon.lane_reserves[i]);
+	sw_reserve_pass(&a->daemon.lane_reserves[i]);
+}
+
+bool sw_agent_make_memory(struct agent *a)
+{
+	bool has_worked = false;
+
+	for (uint32_t i = 0; i <= a->n_others; i++)
+		has_worked |= sw_reserve_work(&a->daemon.lane_reserves[i]);
+	return has_worked;
+}
+
 /* --- lcore 0 --- */
 
 void sw_agent_start_lanes(struct agent *a)
@@ -99,8 +122,9 @@ static void open_lane(struct agent_lane *l, uint64_t now_ns)
 
 	sw_agent_job(a, &job, servers, names);
 	job.lane_i = (uint8_t)l->i;
-	err = sw_worker_open(&l->worker, &a->daemon.params, &a->daemon.env,
-		&none, &job, sw_handoff_ports(&a->daemon.handoff, l->i),
+	sw_agent_lane_env(a, l->i, &l->env);
+	err = sw_worker_open(&l->worker, &a->daemon.params, &l->env, &none,
+		&job, sw_handoff_ports(&a->daemon.handoff, l->i),
 		a->daemon.n_ports, now_ns);
 	l->is_open = !err;
 	if (err)
@@ -118,8 +142,7 @@ static void close_lane(struct agent_lane *l)
 	if (l->is_open) {
 		if (!sw_daemon_let_go(&a->daemon, l->i))
 			return; /* ask again */
-		sw_stats_add(&l->stats, &l->worker.stats);
-		l->worker.stats = (struct sw_stats){0};
+		sw_stats_move(&l->stats, &l->worker.stats);
 		sw_loop_set(
 			loop_of(l), sw_daemon_endpoint(&a->daemon, l->i), NULL);
 		sw_worker_close(&l->worker);
@@ -146,6 +169,7 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	int stage = atomic_load_explicit(&l->stage, memory_order_acquire);
 	uint32_t n;
 
+	sw_agent_lane_turn(l->agent, l->i);
 	if (stage == AGENT_LANE_CLOSING) {
 		close_lane(l);
 		return 1;
@@ -190,6 +214,8 @@ void sw_agent_put_lanes(const struct agent *a,
 		const struct sw_worker *w = l ? &l->worker : &a->worker;
 
 		snprintf(name, sizeof(name), "lane%u.push_bytes", i);
-		put(out, name, past->push_bytes + w->stats.push_bytes);
+		put(out, name,
+			sw_word(&past->push_bytes) +
+				sw_word(&w->stats.push_bytes));
 	}
 }

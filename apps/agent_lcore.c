@@ -1,9 +1,9 @@
 /* agent_lcore.c - the agent's polling lcore: orders, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "apps/agent.h"
 #include "engine/error.h"
@@ -12,9 +12,19 @@ enum { SUBMITS = 32 }; /* taken in one turn */
 
 void sw_agent_tell(struct agent *a, const struct agent_news *news)
 {
-	/* The ring holds more than one attachment can cause, but for lines of
-	 * text, which may be lost. */
-	(void)!sw_spsc_put(&a->news_in, news, 1);
+	struct agent_news counted = *news;
+	int n;
+
+	if (news->kind == AGENT_STATUS &&
+		sw_spsc_room(&a->news_in) <= AGENT_NEWS_MAX) {
+		a->n_lost++;
+		return;
+	}
+	counted.n_lost = a->n_lost;
+	a->n_lost = 0;
+	n = sw_spsc_put(&a->news_in, &counted, 1);
+	assert(n == 1);
+	(void)n;
 	sw_host_kick(a->host);
 }
 
@@ -70,12 +80,33 @@ static void on_state(
 	sw_agent_tell(a, &news);
 }
 
+/* The batch is admitted; one of it may be dead. */
 static void on_declared(void *ctx)
 {
 	struct agent *a = ctx;
+	struct agent_news news = {.kind = AGENT_DECLARED,
+		.first = a->worker.n_tensors - a->n_batch};
+	const char *why = NULL;
 
-	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_DECLARED,
-				 .first = a->worker.n_tensors - a->n_batch});
+	for (uint32_t i = 0; i < a->n_in_batch && !why; i++)
+		why = sw_worker_why(&a->worker,
+			a->worker.n_local == 1 ? news.first + i
+					       : a->batch_tensors[i].node_i);
+	if (why) {
+		news.err = SW_EMISMATCH;
+		snprintf(news.text, sizeof(news.text), "%s", why);
+	}
+	sw_agent_tell(a, &news);
+}
+
+static void complete(struct agent *a, uint32_t local, uint32_t tensor,
+	const struct sw_completion *c)
+{
+	const char *why = sw_worker_why(&a->worker, tensor);
+
+	if (c->status == SW_EMISMATCH && why)
+		sw_host_explain(a->ports[local], c->handle, why);
+	a->has_woken |= sw_host_complete(a->ports[local], c);
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
@@ -84,12 +115,11 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	struct agent *a = ctx;
 	struct sw_completion c = {.handle = cookie, .status = err};
 
-	(void)tensor;
 	(void)weight;
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */
 	if (a->ports[local] && a->worker.state != SW_WORKER_FAILED)
-		a->has_woken |= sw_host_complete(a->ports[local], &c);
+		complete(a, local, tensor, &c);
 }
 
 bool sw_agent_is_over(const struct agent *a)
@@ -165,7 +195,6 @@ void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
 		.rank = (uint16_t)c->job.rank,
 		.n_members = (uint16_t)c->job.workers,
 		.n_local = (uint16_t)c->agent.local_ranks,
-		.incarnation = a->incarnation,
 		.servers = servers,
 		.n_servers = list_servers(&a->daemon, servers, names),
 		.n_lcores = (uint8_t)c->job.server_lcores,
@@ -187,14 +216,12 @@ static void join(struct agent *a, uint64_t now_ns)
 		.done = on_done,
 		.ctx = a};
 	struct sw_worker_job job;
-	struct timespec t;
 	int err;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	a->incarnation = (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 	sw_agent_job(a, &job, servers, names);
-	err = sw_worker_open(&a->worker, &a->daemon.params, &a->daemon.env,
-		&events, &job, sw_handoff_ports(&a->daemon.handoff, 0),
+	sw_agent_lane_env(a, 0, &a->env);
+	err = sw_worker_open(&a->worker, &a->daemon.params, &a->env, &events,
+		&job, sw_handoff_ports(&a->daemon.handoff, 0),
 		a->daemon.n_ports, now_ns);
 	if (err) {
 		fail_join(a, err);
@@ -205,6 +232,17 @@ static void join(struct agent *a, uint64_t now_ns)
 	a->is_leaving = false;
 	sw_loop_set(
 		loop_of(a), sw_daemon_endpoint(&a->daemon, 0), &a->worker.node);
+}
+
+static struct sw_worker_tensor tensor_of(
+	const struct sw_host_tensor *t, bool is_alone)
+{
+	return (struct sw_worker_tensor){.name = t->name,
+		.n_elems = t->n_elems,
+		.dtype = t->dtype,
+		.priority = t->priority,
+		.base = is_alone ? t->base : t->result,
+		.is_async = t->is_async};
 }
 
 /* Those tensors of a batch that no local rank has declared before. */
@@ -219,31 +257,50 @@ static uint32_t list_new(struct agent *a, const struct agent_order *o,
 
 		if (!is_alone && t->node_i < a->worker.n_tensors)
 			continue;
-		list[n++] = (struct sw_worker_tensor){.name = t->name,
-			.n_elems = t->n_elems,
-			.dtype = t->dtype,
-			.priority = t->priority,
-			.base = is_alone ? t->base : t->result,
-			.is_async = t->is_async};
+		list[n++] = tensor_of(t, is_alone);
 	}
 	return n;
 }
 
-static void declare(struct agent *a, const struct agent_order *o)
+/* Where a local rank has its contributions; or it declares something else than
+ * those before it. */
+static void take_source(
+	struct agent *a, const struct sw_host_tensor *t, uint32_t local)
+{
+	struct sw_worker_tensor d = tensor_of(t, false);
+
+	if (t->result)
+		sw_worker_source(&a->worker, t->node_i, local, t->base);
+	else
+		sw_worker_clash(&a->worker, t->node_i, local, &d);
+}
+
+/* In the turn of its order, and again until there is memory for it. */
+static void declare(struct agent *a)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
 	struct agent_news news = {.kind = AGENT_DECLARED};
+	const struct agent_order *o = &a->declaring;
 
-	if (sw_agent_is_over(a))
+	if (sw_agent_is_over(a)) {
+		a->declaring.n = 0;
 		return;
+	}
+	a->batch_tensors = o->tensors;
+	a->n_in_batch = o->n;
 	a->n_batch = list_new(a, o, list);
 	if (a->n_batch)
 		news.err = sw_worker_declare(&a->worker, list, a->n_batch);
+	if (news.err == SW_EAGAIN)
+		return;
+	loop_of(a)->tick_at_ns = 0; /* timers may have been set */
 	for (uint32_t i = 0; i < o->n && !news.err && a->worker.n_local > 1;
 		i++)
-		sw_worker_source(&a->worker, o->tensors[i].node_i, o->local,
-			o->tensors[i].base);
-	if (a->n_batch && !news.err)
+		take_source(a, &o->tensors[i], o->local);
+	a->declaring.n = 0;
+	if (!a->n_batch)
+		on_declared(a);
+	if (!news.err)
 		return; /* the servers are asked */
 	snprintf(news.text, sizeof(news.text), "%s", sw_error_text(news.err));
 	sw_agent_tell(a, &news);
@@ -280,7 +337,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 			sw_worker_local_left(&a->worker, o.local);
 		break;
 	case AGENT_DECLARE:
-		declare(a, &o);
+		a->declaring = o;
 		break;
 	case AGENT_TUNE:
 		sw_agent_tune(a, &o);
@@ -300,8 +357,7 @@ static void finish_leaving(struct agent *a)
 		return;
 	if (!sw_agent_end_lanes(a))
 		return;
-	sw_stats_add(&a->stats, &a->worker.stats);
-	a->worker.stats = (struct sw_stats){0};
+	sw_stats_move(&a->stats, &a->worker.stats);
 	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0), NULL);
 	sw_worker_close(&a->worker);
 	a->has_worker = false;
@@ -336,7 +392,7 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 			sw_host_accuse(port, "pushed a tensor twice, tensor",
 				list[i].tensor);
 		else if (err)
-			a->has_woken |= sw_host_complete(port, &c);
+			complete(a, local, list[i].tensor, &c);
 	}
 	return n;
 }
@@ -366,6 +422,9 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	uint32_t n = take_orders(a, now_ns);
 
 	n += hear_lanes(a);
+	sw_agent_lane_turn(a, 0);
+	if (a->declaring.n)
+		declare(a);
 	if (a->worker.state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)

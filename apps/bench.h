@@ -9,17 +9,19 @@
 #include <sys/types.h>
 
 #include "apps/args.h"
+#include "apps/scratch.h"
 #include "sum/dtype.h"
 
 enum {
 	BENCH_TENSORS = 2048,
-	BENCH_DIR = 64,
+	BENCH_DIR = SW_SCRATCH_BYTES,
 	BENCH_DAEMONS = 2,
 	BENCH_SIZES = 37, /* 1 B to 64 GiB, each twice the last */
 };
 
 struct bench_options {
 	struct sw_arg_list agents;
+	const char *folder; /* the loopback's, for as long as it lasts; NULL */
 	uint64_t min_bytes, max_bytes;
 	uint32_t factor, n_iters; /* 0: by size */
 	uint32_t n_servers;       /* for busbw; the agents know the real ones */
@@ -69,7 +71,7 @@ int sw_bench_urgent(const struct bench_options *o, const char *path);
 /* A server and an agent, or two agents that are servers too, in a private
  * folder. */
 struct bench_loopback {
-	char dir[BENCH_DIR];
+	struct sw_scratch scratch;
 	bool is_colocated;
 	char agents[BENCH_DAEMONS][BENCH_DIR + 32];
 	uint32_t n_agents;
@@ -80,8 +82,7 @@ struct bench_loopback {
 
 /* sw_bench_loopback_start - returns 0 when the agents take processes; else a
  * negative error, with the failed daemon's log on stderr. */
-int sw_bench_loopback_start(
-	struct bench_loopback *l, const struct bench_options *o);
+int sw_bench_loopback_start(struct bench_loopback *l, struct bench_options *o);
 
 /* sw_bench_loopback_work - @work(@ctx) in a process of its own; a signal that
  * ends programs ends that one alone, so that the daemons are still stopped.

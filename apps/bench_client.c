@@ -144,7 +144,7 @@ static int measure(const struct bench_options *o, struct sw_client *c,
 
 	row->n_iters = n;
 	row->workers = sw_size(c);
-	row->local_ranks = sw_local_size(c);
+	row->local_ranks = sw_agent_size(c);
 	for (uint32_t i = 0; i < WARM_UP && !err; i++)
 		err = check_round(o, c, t, step++, row);
 	for (uint32_t i = 0; i < n && !err; i++) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "apps/bench.h"
+#include "apps/hangup.h"
 #include "conf/value.h"
 #include "engine/error.h"
 #include "engine/log.h"
@@ -36,8 +37,8 @@ static bool is_agent(const struct bench_loopback *l, uint32_t i)
 static void path_of(const struct bench_loopback *l, uint32_t i,
 	const char *suffix, char out[BENCH_DIR + 32])
 {
-	snprintf(
-		out, BENCH_DIR + 32, "%s/%s.%s", l->dir, name_of(l, i), suffix);
+	snprintf(out, BENCH_DIR + 32, "%s/%s.%s", l->scratch.path,
+		name_of(l, i), suffix);
 }
 
 const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS])
@@ -74,7 +75,7 @@ static void write_agent(const struct bench_loopback *l,
 	fprintf(f,
 		"[agent]\nsocket = %s/%s.sock\nlocal_ranks = %u\nlcores = %u\n"
 		"quota = 64GiB\n",
-		l->dir, name_of(l, i), o->local_ranks, o->n_lcores);
+		l->scratch.path, name_of(l, i), o->local_ranks, o->n_lcores);
 	for (uint32_t k = 0; k < n_servers; k++)
 		fprintf(f, "[server %s]\nip = %s\nport = a\n", name_of(l, k),
 			sw_ip_text(o->net + 1 + k, ip));
@@ -97,8 +98,8 @@ static void write_link(const struct bench_loopback *l,
 	if (strcmp(o->port, "memif"))
 		fprintf(f, "device = %s\n", sw_bench_device(o, i));
 	else
-		fprintf(f, "socket = %s/link\nside = %s\nqueues = %u\n", l->dir,
-			i ? "connect" : "listen", o->n_lcores);
+		fprintf(f, "socket = %s/link\nside = %s\nqueues = %u\n",
+			l->scratch.path, i ? "connect" : "listen", o->n_lcores);
 }
 
 static int write_conf(const struct bench_loopback *l,
@@ -123,9 +124,9 @@ static int write_conf(const struct bench_loopback *l,
 		"server_lcores = %u\n[log]\nlevel = warn\n"
 		"[stats]\nsocket = %s/%s.stats\n[serve]\nlcores = %u\n"
 		"[lcore]\ncpus = %s\n",
-		role_of(l, i), name_of(l, i), l->dir, l->n_agents,
+		role_of(l, i), name_of(l, i), l->scratch.path, l->n_agents,
 		l->is_colocated ? i : 0, o->policy,
-		o->has_no_crc ? "no" : "yes", o->n_lcores, l->dir,
+		o->has_no_crc ? "no" : "yes", o->n_lcores, l->scratch.path,
 		name_of(l, i), o->n_lcores,
 		sw_bench_cpus(i, o->n_lcores, cpus));
 	write_link(l, o, i, f);
@@ -179,12 +180,14 @@ static void signals_list(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGCHLD);
-	sigaddset(set, SIGHUP);
+	sw_hangup_add(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
 }
 
-static void nap(struct bench_loopback *l)
+/* Returns the signal that came, as does each one's sender want us to end; 0:
+ * none. */
+static int nap(struct bench_loopback *l)
 {
 	struct timespec t = {.tv_nsec = STEP_MS * 1000000L};
 	sigset_t set;
@@ -192,8 +195,10 @@ static void nap(struct bench_loopback *l)
 
 	signals_list(&set);
 	number = sigtimedwait(&set, NULL, &t);
-	if (number > 0 && number != SIGCHLD)
-		l->number = number;
+	if (number <= 0 || number == SIGCHLD)
+		return 0;
+	l->number = number;
+	return number;
 }
 
 /* Has daemon @i ended?  Then its log is shown, if it did not end well. */
@@ -205,21 +210,21 @@ static bool has_ended(struct bench_loopback *l, uint32_t i, int *status)
 	return true;
 }
 
-static int open_folder(struct bench_loopback *l, const struct bench_options *o)
+static int open_folder(struct bench_loopback *l, struct bench_options *o)
 {
 	char path[BENCH_DIR + 32];
 	sigset_t set;
 
 	setenv("SUMWIRE_LAUNCHER", "none", 1); /* ranks are in the files */
-	*l = (struct bench_loopback){.dir = "/tmp/sumwire-bench-XXXXXX",
-		.is_colocated = o->is_colocated};
+	*l = (struct bench_loopback){.is_colocated = o->is_colocated};
 	signals_list(&set);
 	sigprocmask(SIG_BLOCK, &set, &l->old_mask);
-	if (!mkdtemp(l->dir)) {
-		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
+	if (sw_scratch_open(&l->scratch, "/tmp", "sumwire-bench")) {
+		fprintf(stderr, "sumwire bench: a folder in /tmp: %s\n",
 			strerror(errno));
 		return SW_EIO;
 	}
+	o->folder = l->scratch.path;
 	for (uint32_t i = 0; i < BENCH_DAEMONS; i++) {
 		path_of(l, i, "sock", path);
 		if (is_agent(l, i))
@@ -238,8 +243,7 @@ static bool are_there(const struct bench_loopback *l)
 	return true;
 }
 
-int sw_bench_loopback_start(
-	struct bench_loopback *l, const struct bench_options *o)
+int sw_bench_loopback_start(struct bench_loopback *l, struct bench_options *o)
 {
 	int status, err = open_folder(l, o);
 
@@ -277,7 +281,8 @@ static int stop_one(struct bench_loopback *l, uint32_t i)
 		return 0;
 	kill(l->pids[i], SIGTERM);
 	for (uint32_t ms = 0; !has_ended(l, i, &status); ms += STEP_MS) {
-		nap(l);
+		if (nap(l)) /* shortens its stop, too */
+			kill(l->pids[i], SIGTERM);
 		if (ms >= STOP_MS)
 			kill(l->pids[i], SIGKILL);
 	}
@@ -323,19 +328,9 @@ int sw_bench_loopback_work(
 
 int sw_bench_loopback_stop(struct bench_loopback *l, int code)
 {
-	static const char *const suffixes[] = {"ini", "log"};
-	char path[BENCH_DIR + 32];
-
 	for (uint32_t i = BENCH_DAEMONS; i-- > 0;) /* the agent first */
 		if (stop_one(l, i))
 			code = 1;
-	for (uint32_t i = 0; i < BENCH_DAEMONS; i++)
-		for (uint32_t k = 0; k < 2; k++) {
-			path_of(l, i, suffixes[k], path);
-			unlink(path);
-		}
-	if (rmdir(l->dir))
-		fprintf(stderr, "sumwire bench: %s: %s\n", l->dir,
-			strerror(errno));
+	sw_scratch_close(&l->scratch);
 	return l->number ? 128 + l->number : code;
 }

@@ -229,7 +229,6 @@ static int open_worker(struct nodes *x, uint32_t rank)
 		.rank = (uint16_t)rank,
 		.n_members = (uint16_t)x->shape->n_members,
 		.n_local = 1,
-		.incarnation = 1,
 		.servers = &server,
 		.n_servers = 1};
 	int err = sw_worker_open(&x->workers[rank], &x->params, &x->env,

@@ -174,15 +174,18 @@ static void end_server(pid_t pid)
 
 double sw_bench_raw(const struct bench_options *o, uint64_t bytes)
 {
-	char dir[BENCH_DIR] = "/tmp/sumwire-raw-XXXXXX";
+	struct sw_scratch scratch;
 	struct side server = {
-		.o = o, .dir = dir, .bytes = bytes, .is_server = true};
-	struct side client = {.o = o, .dir = dir, .bytes = bytes};
+		.o = o, .dir = scratch.path, .bytes = bytes, .is_server = true};
+	struct side client = {.o = o, .dir = scratch.path, .bytes = bytes};
 	double best = 0;
 	int fds[2];
 	pid_t pids[2];
 
-	if (!mkdtemp(dir) || pipe(fds)) {
+	/* In the loopback's it goes with that, whatever becomes of us. */
+	if (sw_scratch_open(
+		    &scratch, o->folder ? o->folder : "/tmp", "sumwire-raw") ||
+		pipe(fds)) {
 		fprintf(stderr, "sumwire bench: raw echo: %s\n",
 			strerror(errno));
 		return 0;
@@ -195,8 +198,6 @@ double sw_bench_raw(const struct bench_options *o, uint64_t bytes)
 	close(fds[0]);
 	waitpid(pids[1], NULL, 0);
 	end_server(pids[0]);
-	if (rmdir(dir))
-		fprintf(stderr, "sumwire bench: %s: %s\n", dir,
-			strerror(errno));
+	sw_scratch_close(&scratch);
 	return best;
 }

@@ -3,45 +3,21 @@
 #include "apps/daemon.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "apps/args.h"
+#include "apps/scratch.h"
 #include "conf/options.h"
 #include "engine/error.h"
+#include "pmd/host/stale.h"
 
 static const char *const steering_names[SW_STEER_KINDS] = {
 	[SW_STEER_RULES] = "rules",
 	[SW_STEER_RSS] = "rss",
 	[SW_STEER_HANDOFF] = "handoff"};
-
-static void block_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGPIPE); /* stderr may be a pipe that was closed */
-	sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
-bool sw_daemon_signalled(uint32_t ms)
-{
-	struct timespec t = {
-		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	return sigtimedwait(&set, NULL, &t) > 0;
-}
 
 static uint64_t env_random(void *ctx)
 {
@@ -113,37 +89,6 @@ static void name_node(struct sw_daemon *d)
 	strcpy(name, sw_label_is_good(host) ? host : "node");
 }
 
-/* The one of the file, else the one that a service manager made for us
- * (systemd.exec, RuntimeDirectory=), else one of our own. */
-static int make_runtime_dir(struct sw_daemon *d)
-{
-	const char *env = getenv("RUNTIME_DIRECTORY");
-	const char *dir = d->conf.node.runtime_dir;
-
-	if (!dir[0] && env && env[0] == '/' &&
-		strlen(env) < sizeof(d->runtime_dir))
-		dir = env;
-	if (dir[0]) {
-		snprintf(d->runtime_dir, sizeof(d->runtime_dir), "%s", dir);
-		if (!mkdir(d->runtime_dir, 0700)) {
-			d->owns_runtime_dir = true;
-			return 0;
-		}
-		if (errno == EEXIST)
-			return 0;
-	} else {
-		strcpy(d->runtime_dir, "/tmp/sumwire-XXXXXX");
-		if (mkdtemp(d->runtime_dir)) {
-			d->owns_runtime_dir = true;
-			return 0;
-		}
-	}
-	sw_log(&d->log, SW_LOG_ERROR, "runtime folder %s: %s", d->runtime_dir,
-		strerror(errno));
-	d->runtime_dir[0] = 0;
-	return SW_EIO;
-}
-
 static struct sw_dpdk_port_params port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c)
 {
@@ -179,6 +124,7 @@ static struct sw_dpdk_port_params port_params(
 	p.burst = c->burst;
 	p.socket_path = c->socket;
 	p.memif_id = c->id;
+	p.trusted_uid = d->trusted_uid;
 	p.n_link_queues = (uint16_t)c->queues;
 	p.is_listener = c->side == SW_SIDE_LISTEN;
 	p.faults.drop_percent = c->fault_loss_ppm / 1e4;
@@ -188,13 +134,16 @@ static struct sw_dpdk_port_params port_params(
 	return p;
 }
 
+/* DPDK leaves its files behind when it is killed at its start. */
 static int open_dpdk(struct sw_daemon *d)
 {
 	struct sw_dpdk_params p;
+	struct sw_scratch scratch;
+	int err;
 
 	sw_dpdk_params_init(&p);
 	p.name = d->conf.node.name;
-	p.runtime_dir = d->runtime_dir;
+	p.runtime_dir = scratch.path;
 	p.cpus = d->conf.lcore.cpus;
 	p.n_lcores = d->n_lcores;
 	p.log = &d->log;
@@ -205,7 +154,14 @@ static int open_dpdk(struct sw_daemon *d)
 		p.ports_bytes += sw_dpdk_port_bytes(&port);
 		p.has_nics |= port.type == SW_DPDK_PCI;
 	}
-	return sw_dpdk_open(&p, &d->dpdk);
+	if (sw_scratch_open(&scratch, d->runtime_dir, "dpdk")) {
+		sw_log(&d->log, SW_LOG_ERROR, "runtime folder %s: %s",
+			d->runtime_dir, strerror(errno));
+		return SW_EIO;
+	}
+	err = sw_dpdk_open(&p, &d->dpdk);
+	sw_scratch_close(&scratch);
+	return err;
 }
 
 /* The lcores that have a queue pair share the port's rate equally. */
@@ -314,7 +270,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	int err;
 
 	memset(d, 0, sizeof(*d));
-	block_signals(); /* first: from now on a SIGTERM ends in order */
+	sw_daemon_block_signals(); /* first: from now on they end in order */
 	sw_log_sink_open(&d->log_sink);
 	sw_log_init(&d->log, &d->log_sink, SW_LOG_INFO);
 	err = sw_conf_load(o->config, &d->conf, &d->log);
@@ -332,7 +288,7 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	fill_params(d);
 	sw_daemon_plan_memory(d);
 	err = choose_kernels(d, o->level);
-	return err ? err : make_runtime_dir(d);
+	return err ? err : sw_daemon_open_system(d);
 }
 
 int sw_daemon_start(struct sw_daemon *d)
@@ -379,11 +335,13 @@ int sw_daemon_serve_stats(struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx)
 {
 	char path[SW_CONF_PATH_BYTES + 32];
 
-	if (d->conf.stats.socket[0])
+	if (d->conf.stats.socket[0]) {
 		snprintf(path, sizeof(path), "%s", d->conf.stats.socket);
-	else
+	} else {
+		sw_stale_sweep(d->runtime_dir, "stats-");
 		snprintf(path, sizeof(path), "%s/stats-%ld.sock",
 			d->runtime_dir, (long)getpid());
+	}
 	sw_log(&d->log, SW_LOG_INFO, "counters: sumwire stats %s", path);
 	return sw_stats_serve_open(path, fill, ctx, &d->log, &d->stats);
 }
@@ -483,8 +441,10 @@ void sw_daemon_close(struct sw_daemon *d)
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_dpdk_port_close(&d->queues[0][i]);
 	free(d->loopbacks);
-	for (uint32_t i = 0; i < SW_MAX_LCORES; i++)
+	for (uint32_t i = 0; i < SW_MAX_LCORES; i++) {
 		sw_reserve_close(&d->reserves[i]);
+		sw_reserve_close(&d->lane_reserves[i]);
+	}
 	sw_dpdk_close(&d->dpdk);
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",

@@ -71,9 +71,12 @@ struct sw_daemon {
 	uint32_t n_nodes;
 	struct sw_numa_plan numa;
 	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
+	struct sw_reserve
+		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
 	struct sw_poller pollers[SW_MAX_LCORES];
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
+	uint32_t trusted_uid; /* UINT32_MAX: nobody's */
 };
 
 /* The command line of a daemon. */
@@ -88,9 +91,9 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const char *summary, int argc, char **argv);
 
 /* sw_daemon_open - read the configuration, which must be of @role (an agent's
- * may be of SW_ROLE_BOTH), and block SIGTERM and SIGINT.  Everything that went
- * wrong was logged.  @d must be closed in any case.  Returns 0 or a negative
- * error. */
+ * may be of SW_ROLE_BOTH), and block the signals that end it.  Everything that
+ * went wrong was logged.  @d must be closed in any case.  Returns 0 or a
+ * negative error. */
 int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	enum sw_conf_role role);
 
@@ -140,8 +143,24 @@ void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_signalled - did SIGTERM or SIGINT come?  Waits at most @ms. */
+/* sw_daemon_open_system - what a daemon needs of its system, once it has its
+ * configuration: enough descriptors; the runtime folder, in which sockets lie
+ * that have a name alone (they get their paths here); the user that is trusted.
+ * Part of open.
+ */
+int sw_daemon_open_system(struct sw_daemon *d);
+
+/* sw_daemon_block_signals - from now on those that end a daemon (SIGTERM,
+ * SIGINT, SIGHUP) wait to be asked for, and SIGPIPE never comes. */
+void sw_daemon_block_signals(void);
+
+/* sw_daemon_signalled - did one of those come that end a daemon?  Waits at most
+ * @ms. */
 bool sw_daemon_signalled(uint32_t ms);
+
+/* sw_daemon_hurried - the same, while it stops already: its sender does not
+ * want to wait, which is logged. */
+bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms);
 
 /* sw_daemon_close - everything back, nothing left behind. */
 void sw_daemon_close(struct sw_daemon *d);

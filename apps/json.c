@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "engine/error.h"
+#include "engine/text.h"
 
 void sw_json_init(struct sw_json *j, FILE *file)
 {
@@ -20,42 +21,22 @@ int sw_json_fini(struct sw_json *j)
 	return fflush(j->file) || ferror(j->file) ? SW_EIO : 0;
 }
 
-/* Length of the UTF-8 character at @s, 0 when it is none. */
-static uint32_t utf8_len(const unsigned char *s)
+static void text_write(FILE *f, const char *s)
 {
-	uint32_t n = s[0] < 0x80                   ? 1
-		     : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		     : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		     : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-						   : 0;
-
-	for (uint32_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* overlong forms, surrogates, and what lies above U+10FFFF */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-		(s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
-static void text_write(FILE *f, const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
+	uint32_t code;
+	size_t n;
 
 	fputc('"', f);
-	while (*s) {
-		uint32_t n = utf8_len(s);
-
+	for (; *s; s += n ? n : 1) {
+		n = sw_text_decode(s, 4, &code);
 		if (!n)
 			fputs("\\ufffd", f);
 		else if (*s == '"' || *s == '\\')
 			fprintf(f, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f)
-			fprintf(f, "\\u%04x", *s);
+		else if (!sw_text_prints(code))
+			fprintf(f, "\\u%04x", code);
 		else
 			fwrite(s, 1, n, f);
-		s += n ? n : 1;
 	}
 	fputc('"', f);
 }

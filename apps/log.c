@@ -11,20 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { TIME_BYTES = 40 };
+
 static const char *const level_names[] = {
 	[SW_LOG_ERROR] = "error",
 	[SW_LOG_WARN] = "warn",
 	[SW_LOG_INFO] = "info",
 	[SW_LOG_DEBUG] = "debug",
 };
-
-/* Names from outside get into lines; a control character must not. */
-static void control_mask(char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			*s = '?';
-}
 
 /* Write whole or not at all, and do not wait.  A line is shorter than
  * PIPE_BUF, so a pipe takes all of it or none. */
@@ -50,18 +44,29 @@ static void tell_dropped(struct sw_log_sink *sink)
 		atomic_fetch_add(&sink->n_dropped, dropped);
 }
 
+/* "2026-11-22T09:49:34.123Z": the same on all nodes, wherever they are. */
+static void time_write(char out[TIME_BYTES])
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(out, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(out + n, TIME_BYTES - n, ".%03dZ",
+		(int)(now.tv_nsec / 1000000));
+}
+
 static void line_write(void *ctx, enum sw_log_level level, const char *text)
 {
 	struct sw_log_sink *sink = ctx;
-	char line[600];
-	struct timespec now;
+	char line[600], when[TIME_BYTES];
 	size_t n;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(line, sizeof(line) - 1, "%lld.%06ld %s %s",
-		(long long)now.tv_sec, now.tv_nsec / 1000, level_names[level],
+	time_write(when);
+	snprintf(line, sizeof(line) - 1, "%s %s %s", when, level_names[level],
 		text);
-	control_mask(line);
 	n = strlen(line);
 	line[n++] = '\n';
 	if (!sink) {

@@ -15,9 +15,10 @@ struct sw_log_sink {
 	atomic_ulong n_dropped;
 };
 
-/* sw_log_init - make @log write "SECONDS LEVEL TEXT" to stderr, one write per
- * line, for @level and what is more urgent.  SECONDS is the monotonic clock
- * (since boot).  @sink is borrowed; NULL: lines may wait until they are read.
+/* sw_log_init - make @log write "TIME LEVEL TEXT" to stderr, one write per
+ * line, for @level and what is more urgent.  TIME is the wall clock's in UTC,
+ * as 2026-11-22T09:49:34.123Z.  @sink is borrowed; NULL: lines may wait until
+ * they are read.
  * Thread: lines of any thread stay whole. */
 void sw_log_init(
 	struct sw_log *log, struct sw_log_sink *sink, enum sw_log_level level);

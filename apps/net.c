@@ -3,13 +3,11 @@
 #include "apps/net.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/error.h"
 
@@ -22,11 +20,14 @@ const char *sw_net_role(uint32_t i)
 static void path(const struct sw_net *net, uint32_t i, const char *end,
 	char out[SW_NET_PATH_BYTES])
 {
+	const int n = SW_NET_DIR_BYTES - 1; /* as sw_net_open has it */
+
 	if (i == SW_NET_SERVER)
-		snprintf(out, SW_NET_PATH_BYTES, "%s/server.%s", net->dir, end);
+		snprintf(out, SW_NET_PATH_BYTES, "%.*s/server.%s", n,
+			net->scratch.path, end);
 	else
-		snprintf(out, SW_NET_PATH_BYTES, "%s/agent%u.%s", net->dir,
-			i - 1, end);
+		snprintf(out, SW_NET_PATH_BYTES, "%.*s/agent%u.%s", n,
+			net->scratch.path, i - 1, end);
 }
 
 void sw_net_conf(const struct sw_net *net, uint32_t i, char *out)
@@ -51,7 +52,7 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 
 	sw_net_stats(net, i, stats);
 	fprintf(f, "[node]\nrole = %s\nruntime_dir = %s\nname = %s",
-		sw_net_role(i), net->dir, sw_net_role(i));
+		sw_net_role(i), net->scratch.path, sw_net_role(i));
 	if (i != SW_NET_SERVER)
 		fprintf(f, "%u", i - 1);
 	fprintf(f, "\n[log]\nlevel = %s\n[stats]\nsocket = %s\n",
@@ -69,8 +70,9 @@ static void port_write(
 	fprintf(f,
 		"[port link%u]\ntype = memif\nsocket = %s/link%u\nside = %s\n"
 		"ip = 10.77.%u.%u/30\n%s",
-		agent, net->dir, agent, is_server ? "listen" : "connect", agent,
-		is_server ? 1 : 2, net->port_keys ? net->port_keys : "");
+		agent, net->scratch.path, agent,
+		is_server ? "listen" : "connect", agent, is_server ? 1 : 2,
+		net->port_keys ? net->port_keys : "");
 }
 
 static void server_write(const struct sw_net *net, FILE *f)
@@ -115,39 +117,28 @@ static int conf_write(const struct sw_net *net, uint32_t i)
 
 int sw_net_open(struct sw_net *net)
 {
-	static const char name[] = "sumwire-run-XXXXXX";
 	const char *tmp = getenv("TMPDIR");
-	int err = 0;
+	int err;
 
 	/* The names of sockets have to be short. */
-	if (!tmp || !*tmp || strlen(tmp) + sizeof(name) >= sizeof(net->dir))
+	if (!tmp || !*tmp ||
+		strlen(tmp) + sizeof("/sumwire-run-XXXXXX") > SW_NET_DIR_BYTES)
 		tmp = "/tmp";
-	snprintf(net->dir, sizeof(net->dir), "%s/%s", tmp, name);
-	if (!mkdtemp(net->dir))
-		err = SW_EIO;
+	err = sw_scratch_open(&net->scratch, tmp, "sumwire-run");
 	for (uint32_t i = 0; i <= net->n_agents && !err; i++)
 		err = conf_write(net, i);
 	if (!err)
 		return 0;
 	fprintf(stderr, "sumwire: cannot write configurations into %s: %s\n",
-		net->dir, strerror(errno));
+		err && !*net->scratch.path ? tmp : net->scratch.path,
+		strerror(errno));
 	sw_net_close(net);
 	return err;
 }
 
-static int entry_remove(
-	const char *name, const struct stat *st, int type, struct FTW *walk)
-{
-	(void)st;
-	(void)type;
-	(void)walk;
-	(void)remove(name); /* another may have been quicker */
-	return 0;
-}
-
 void sw_net_close(struct sw_net *net)
 {
-	nftw(net->dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	sw_scratch_close(&net->scratch);
 }
 
 int sw_net_missing(const struct sw_net *net)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "apps/scratch.h"
+
 enum {
 	SW_NET_AGENTS_MAX = 32, /* a server has at most 32 ports */
 	SW_NET_DIR_BYTES = 80,
@@ -16,7 +18,7 @@ enum {
 };
 
 struct sw_net {
-	char dir[SW_NET_DIR_BYTES];
+	struct sw_scratch scratch;
 	uint32_t n_agents;
 	uint32_t n_local;      /* processes that each agent serves */
 	const char *log_level; /* of all daemons: "warn" */
@@ -29,7 +31,7 @@ struct sw_net {
 #define SW_NET_SERVER 0u
 
 /* sw_net_open - make the folder and in it a configuration per process.
- * @net  all but dir set by the caller
+ * @net  all but scratch set by the caller
  * Errors: SW_EIO, said on stderr; nothing is left then. */
 int sw_net_open(struct sw_net *net);
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,20 +27,38 @@ static void set_number(const char *name, uint32_t value)
 	setenv(name, text, 1);
 }
 
+/* Where the library is that came with this command, for programs that load it,
+ * as those in Python do. */
+static void library_env_set(void)
+{
+	static const char *const folders[] = {"../pmd/host", SW_LIBDIR};
+	char exe[PATH_MAX] = "", path[2 * PATH_MAX];
+
+	if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)
+		return;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		bool is_absolute = folders[i][0] == '/';
+
+		snprintf(path, sizeof(path), "%.*s%s/libsumwire.so.0",
+			is_absolute ? 0 : (int)(strrchr(exe, '/') + 1 - exe),
+			exe, folders[i]);
+		if (!access(path, R_OK))
+			setenv("SUMWIRE_LIBRARY", path, 0); /* not the user's */
+	}
+}
+
 /* What a rank finds in its environment: ours, and what programs made for
- * torchrun look for.  All ranks are on this machine; our own local ranks are
- * those of one agent. */
+ * torchrun look for.  All ranks are on this machine. */
 static void rank_env_set(const struct sw_run *r, uint32_t rank)
 {
-	uint32_t n_local = r->net.n_local;
 	const struct {
 		const char *name;
 		uint32_t value;
 	} numbers[] = {
 		{"SUMWIRE_RANK", rank},
 		{"SUMWIRE_SIZE", r->n_ranks},
-		{"SUMWIRE_LOCAL_RANK", rank % n_local},
-		{"SUMWIRE_LOCAL_SIZE", n_local},
+		{"SUMWIRE_LOCAL_RANK", rank},
+		{"SUMWIRE_LOCAL_SIZE", r->n_ranks},
 		{"RANK", rank},
 		{"WORLD_SIZE", r->n_ranks},
 		{"LOCAL_RANK", rank},
@@ -49,9 +68,10 @@ static void rank_env_set(const struct sw_run *r, uint32_t rank)
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		set_number(numbers[i].name, numbers[i].value);
-	sw_net_agent(&r->net, rank / n_local, agent);
+	sw_net_agent(&r->net, rank / r->net.n_local, agent);
 	setenv("SUMWIRE_AGENT", agent, 1);
 	setenv("SUMWIRE_LAUNCHER", "run", 1); /* whoever has started us */
+	library_env_set();
 	if (getenv("MASTER_ADDR") || getenv("MASTER_PORT"))
 		return; /* the user has chosen */
 	setenv("MASTER_ADDR", "127.0.0.1", 1);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/hangup.h"
 #include "apps/run.h"
 #include "engine/error.h"
 #include "pmd/host/tcp_port.h"
@@ -25,7 +26,7 @@ enum {
 
 /* Given to the ranks as they come; those that end a program end the run. */
 static const int passed_on[] = {
-	SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}; /* and SIGHUP */
 
 static uint64_t now_ns(void)
 {
@@ -231,6 +232,7 @@ static int signals_open(struct sw_run *r)
 	sigaddset(&set, SIGCHLD);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
 		sigaddset(&set, passed_on[i]);
+	sw_hangup_add(&set);
 	signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
 	r->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

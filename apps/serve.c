@@ -52,21 +52,6 @@ static void print_budget(const struct sw_daemon *d)
 			d->queues[0][i]->max_payload);
 }
 
-static bool mem_ready(void *ctx, uint64_t bytes)
-{
-	return sw_reserve_ready(((struct sw_serve_core *)ctx)->reserve, bytes);
-}
-
-static void *mem_get(void *ctx, uint64_t bytes)
-{
-	return sw_reserve_get(((struct sw_serve_core *)ctx)->reserve, bytes);
-}
-
-static void mem_put(void *ctx, void *mem, uint64_t bytes)
-{
-	sw_reserve_put(((struct sw_serve_core *)ctx)->reserve, mem, bytes);
-}
-
 /* Every lcore has the job's weight; its quota is theirs together, since the
  * parts of a job that lie at each are not equal to the byte. */
 static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
@@ -88,11 +73,9 @@ static int open_core(struct sw_serve *s, uint32_t i)
 	c->serve = s;
 	c->i = i;
 	c->reserve = &d->reserves[i];
+	sw_reserve_open(c->reserve);
 	c->env = d->env;
-	c->env.ctx = c; /* random() does not look at it */
-	c->env.mem_ready = mem_ready;
-	c->env.mem_get = mem_get;
-	c->env.mem_put = mem_put;
+	sw_reserve_env(c->reserve, &c->env);
 	err = sw_server_open(&c->engine, &d->params, &c->env,
 		sw_handoff_ports(&d->handoff, i), d->n_ports,
 		d->conf.serve.quota_bytes);
@@ -208,10 +191,13 @@ void sw_serve_start(struct sw_serve *s)
 	}
 }
 
-void sw_serve_work(struct sw_serve *s)
+bool sw_serve_work(struct sw_serve *s)
 {
+	bool has_worked = false;
+
 	for (uint32_t i = 0; i < s->n_cores; i++)
-		sw_reserve_work(s->cores[i].reserve);
+		has_worked |= sw_reserve_work(s->cores[i].reserve);
+	return has_worked;
 }
 
 static uint64_t open_chunks(const struct sw_serve *s)
@@ -231,13 +217,16 @@ static bool is_quiet(const struct sw_serve *s)
 	return !open_chunks(s);
 }
 
-void sw_serve_finish(struct sw_serve *s)
+void sw_serve_finish(struct sw_serve *s, bool is_hurried)
 {
 	const struct sw_log *log = &s->daemon->log;
+	uint32_t ms = 0;
 
 	atomic_store(&s->wanted, SW_SERVE_FINISH);
-	for (uint32_t ms = 0; ms < FINISH_MS && !is_quiet(s); ms += POLL_MS)
-		sw_daemon_signalled(POLL_MS);
+	while (!is_hurried && ms < FINISH_MS && !is_quiet(s)) {
+		is_hurried = sw_daemon_hurried(s->daemon, POLL_MS);
+		ms += POLL_MS;
+	}
 	if (open_chunks(s))
 		sw_log(log, SW_LOG_WARN,
 			"dropped %llu chunks that wait for members",
@@ -246,8 +235,8 @@ void sw_serve_finish(struct sw_serve *s)
 		sw_log(log, SW_LOG_INFO,
 			"finished: no chunk waits for a member");
 	atomic_store(&s->wanted, SW_SERVE_TELL);
-	for (uint32_t ms = 0; ms < TELL_MS; ms += POLL_MS)
-		sw_daemon_signalled(POLL_MS);
+	for (ms = 0; ms < TELL_MS && !sw_daemon_hurried(s->daemon, POLL_MS);)
+		ms += POLL_MS;
 }
 
 void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
@@ -266,7 +255,7 @@ void sw_serve_put_stats(const struct sw_serve *s,
 		const struct sw_server *e = &s->cores[i].engine;
 
 		open += sw_server_open_chunks(e);
-		used += e->used_bytes;
+		used += sw_word(&e->used_bytes);
 	}
 	put(out, "open_chunks", open);
 	put(out, "memory_used_bytes", used);
@@ -275,6 +264,6 @@ void sw_serve_put_stats(const struct sw_serve *s,
 	put(out, "lcores", s->n_cores);
 	for (uint32_t i = 0; i < s->n_cores; i++) {
 		snprintf(name, sizeof(name), "lcore%u.push_bytes", i);
-		put(out, name, s->cores[i].engine.stats.push_bytes);
+		put(out, name, sw_word(&s->cores[i].engine.stats.push_bytes));
 	}
 }

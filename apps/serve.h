@@ -54,12 +54,15 @@ void sw_serve_start(struct sw_serve *s);
 /* sw_serve_close - after all lcores were joined. */
 void sw_serve_close(struct sw_serve *s);
 
-/* sw_serve_work - the service's part of the control thread: now and then. */
-void sw_serve_work(struct sw_serve *s);
+/* sw_serve_work - the service's part of the control thread: now and then, in
+ * slices of milliseconds.  Returns whether there may be more to do at once. */
+bool sw_serve_work(struct sw_serve *s);
 
 /* sw_serve_finish - SIGTERM came: finish what is in flight, tell the members
- * that we stop.  Control; takes up to 2.3 s, or until a second signal. */
-void sw_serve_finish(struct sw_serve *s);
+ * that we stop.  Control; takes up to 2 s, and 0.3 s to tell; a signal that
+ * comes meanwhile ends the one, the next one the other.
+ * @is_hurried  a second one has come: only tell */
+void sw_serve_finish(struct sw_serve *s, bool is_hurried);
 
 /* sw_serve_add_stats - add the counters of all its engines. */
 void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum);

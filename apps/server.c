@@ -27,13 +27,15 @@ static void fill_stats(void *ctx,
 
 static void control(struct server *s)
 {
-	while (!sw_daemon_signalled(POLL_MS)) {
+	bool is_busy = false;
+
+	while (!sw_daemon_signalled(is_busy ? 0 : POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
-		sw_serve_work(&s->serve);
+		is_busy = sw_serve_work(&s->serve);
 	}
 	sw_log(&s->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
-	sw_serve_finish(&s->serve);
+	sw_serve_finish(&s->serve, false);
 }
 
 static int run(struct server *s)

@@ -46,7 +46,8 @@ void sw_daemon_plan_memory(struct sw_daemon *d)
 	sw_numa_make_plan(&f, &d->numa);
 	d->n_nodes = f.n_nodes;
 	for (uint32_t i = 0; i < SW_MAX_LCORES; i++)
-		d->reserves[i].node = d->numa.lcores[i];
+		d->reserves[i].node = d->lane_reserves[i].node =
+			d->numa.lcores[i];
 	if (f.n_nodes == 1)
 		sw_log(&d->log, SW_LOG_DEBUG,
 			"NUMA: one node, nothing to bind");

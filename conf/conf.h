@@ -72,6 +72,7 @@ struct sw_conf_subnet {
 #define SW_CONF_NAME(field)    char field[SW_CONF_NAME_BYTES];
 #define SW_CONF_DEVICE(field)  char field[SW_CONF_NAME_BYTES];
 #define SW_CONF_PATH(field)    char field[SW_CONF_PATH_BYTES];
+#define SW_CONF_SOCKET(field)  char field[SW_CONF_PATH_BYTES];
 #define SW_CONF_ARGS(field)    char field[SW_CONF_ARGS_BYTES];
 #define SW_CONF_USERS(field)   char field[SW_CONF_USERS_BYTES];
 #define SW_CONF_CPUS(field)    char field[SW_CONF_CPUS_BYTES];

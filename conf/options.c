@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/error.h"
+#include "engine/text.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -332,22 +333,17 @@ static int args_parse(
 	return text_copy(o, text, field, why);
 }
 
-static int path_parse(
+static int path_copy(
 	const struct sw_option *o, const char *text, void *field, char *why)
 {
-	bool may_be_empty = o->def && !*o->def;
-
-	if (!*text ? !may_be_empty : *text != '/') {
+	if (*text && !sw_text_is_good(text, SIZE_MAX)) {
 		snprintf(why, SW_WHY_BYTES,
-			"\"%.80s\" is not an absolute "
-			"path, like /run/sumwire/x",
-			text);
+			"\"%.80s\" has characters that do not print", text);
 		return SW_ECONF;
 	}
 	/* These would not survive being printed and read again. */
 	for (const char *s = text; *s; s++)
-		if ((unsigned char)*s <= ' ' || *s == 0x7f ||
-			strchr("\"';#\\", *s)) {
+		if (strchr(" \"';#\\", *s)) {
 			snprintf(why, SW_WHY_BYTES,
 				"\"%.80s\" has a blank, a "
 				"quote, ';', '#' or '\\'",
@@ -355,6 +351,35 @@ static int path_parse(
 			return SW_ECONF;
 		}
 	return text_copy(o, text, field, why);
+}
+
+static bool may_be_empty(const struct sw_option *o)
+{
+	return o->def && !*o->def;
+}
+
+static int path_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	if (!*text ? may_be_empty(o) : *text == '/')
+		return path_copy(o, text, field, why);
+	snprintf(why, SW_WHY_BYTES,
+		"\"%.80s\" is not an absolute path, like /run/sumwire/x", text);
+	return SW_ECONF;
+}
+
+/* A name alone is one in a folder of its user's. */
+static int socket_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	if (!*text ? may_be_empty(o)
+		   : *text == '/' || (*text != '.' && !strchr(text, '/')))
+		return path_copy(o, text, field, why);
+	snprintf(why, SW_WHY_BYTES,
+		"\"%.80s\" is neither an absolute path, like /run/sumwire/x, "
+		"nor a name alone",
+		text);
+	return SW_ECONF;
 }
 
 static int users_parse(
@@ -412,6 +437,7 @@ int sw_option_parse(
 		[SW_OPTION_DEVICE] = device_parse,
 		[SW_OPTION_ARGS] = args_parse,
 		[SW_OPTION_PATH] = path_parse,
+		[SW_OPTION_SOCKET] = socket_parse,
 		[SW_OPTION_USERS] = users_parse,
 		[SW_OPTION_CPUS] = cpus_parse,
 	};
@@ -472,6 +498,7 @@ const char *sw_option_format(
 	case SW_OPTION_DEVICE:
 	case SW_OPTION_ARGS:
 	case SW_OPTION_PATH:
+	case SW_OPTION_SOCKET:
 	case SW_OPTION_USERS:
 	case SW_OPTION_CPUS:
 		snprintf(buf, len, "%s", (const char *)field);

@@ -77,6 +77,8 @@ static void allowed_print(const struct sw_option *o, FILE *f)
 		[SW_OPTION_DEVICE] = "the name of a device",
 		[SW_OPTION_ARGS] = "key=value, separated by commas",
 		[SW_OPTION_PATH] = "an absolute path of at most 107 bytes",
+		[SW_OPTION_SOCKET] = "an absolute path of at most 107 bytes, "
+				     "or a name alone",
 		[SW_OPTION_USERS] = "names or numbers, separated by commas",
 		[SW_OPTION_CPUS] = "auto, or a list like 2,4-5",
 	};

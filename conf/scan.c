@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "engine/error.h"
+#include "engine/text.h"
 
 /* One walk over the text. */
 struct walk {
@@ -61,22 +62,22 @@ static int file_read(struct sw_report *r, char *text, size_t *n)
 	return err;
 }
 
-/* A file with control characters is not text: one error is enough for it. */
+/* A file with what does not print is not text: one error is enough for it. */
 static int text_check(struct sw_report *r, const char *text, size_t n)
 {
-	uint32_t line = 1;
+	uint32_t line = 1, code;
 
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if ((c < 0x20 && !strchr("\t\r\n", c)) || !c || c == 0x7f) {
+	for (size_t i = 0, len; i < n; i += len) {
+		len = sw_text_decode(text + i, n - i, &code);
+		if (!len || (!sw_text_prints(code) && code != '\t' &&
+				    code != '\r' && code != '\n')) {
 			sw_report_error(r, line, NULL, NULL,
-				"byte 0x%02x is "
-				"no text; this is not a configuration file",
-				c);
+				"byte 0x%02x is no text: a configuration file "
+				"is UTF-8 that prints",
+				(unsigned char)text[i]);
 			return SW_ECONF;
 		}
-		line += c == '\n';
+		line += code == '\n';
 	}
 	if (line <= SW_SCAN_LINES)
 		return 0;

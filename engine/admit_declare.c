@@ -2,13 +2,17 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A DECLARE is a batch: it is looked at as a whole before anything is taken.
- * It may come twice; the second gets the same answer.
+ * It may come twice; the second gets the same answer.  A tensor that another
+ * member declared otherwise ends the batch: it is refused, those before it are
+ * admitted, those behind it are to be declared anew.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/bytes.h"
 #include "engine/error.h"
 #include "engine/server.h"
+#include "engine/text.h"
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {
@@ -35,7 +39,7 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	*p += d->item.name_len;
 	*n -= d->item.name_len;
 	elem = sw_dtype_bytes(d->item.dtype);
-	return sw_wire_is_text(d->name, sizeof(d->name)) &&
+	return sw_text_is_good(d->name, sizeof(d->name)) &&
 	       strlen(d->name) == d->item.name_len && elem &&
 	       d->item.mode < SW_N_MODES && sum->ops[d->item.dtype].put &&
 	       d->item.n_elems > 0 && d->item.n_elems <= (64ULL << 30) / elem;
@@ -55,26 +59,42 @@ static void give_key(const struct sw_job *job, struct declaration *d,
 		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
 }
 
+/* Does the member declare what another did before?  Else the tensor is dead. */
 static bool check_known(struct sw_server *srv, struct sw_session *s,
-	const struct declaration *d, const struct sw_stensor *t)
+	const struct declaration *d, struct sw_stensor *t)
 {
+	const struct sw_shard *sh = &s->job->shard;
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
+	char text[SW_TEXT_MAX];
 
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == priority &&
 		t->is_async == (d->item.mode == SW_MODE_ASYNC) &&
 		(s->job->is_coordinated ||
 			(t->key == d->item.key && t->first == d->item.first)))
-		return true;
-	sw_session_fail(srv, s, SW_EMISMATCH, t->key,
+		return !t->dead_from;
+	snprintf(text, sizeof(text),
 		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
 		"%u declared %llu x %s, priority %u%s",
-		d->name, s->member, (unsigned long long)d->item.n_elems,
+		d->name, sw_shard_rank_of(sh, s->member),
+		(unsigned long long)d->item.n_elems,
 		sw_dtype_name(d->item.dtype), priority,
-		d->item.mode ? ", async" : "", t->declared_by,
+		d->item.mode ? ", async" : "",
+		sw_shard_rank_of(sh, t->declared_by),
 		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
 		t->priority, t->is_async ? ", async" : "");
+	sw_job_kill(srv, s->job, t, 1, text);
+	sw_job_await_aware(srv, s->job, t, s->member);
 	return false;
+}
+
+/* The batch ends with a tensor that is dead. */
+static void refuse_known(struct sw_session *s, uint32_t i, struct sw_stensor *t)
+{
+	sw_session_is_aware(s, t);
+	s->declared[i] = SW_KEY_NONE;
+	s->firsts[i] = 0;
+	memcpy(s->refused, t->why, sizeof(s->refused));
 }
 
 /* May a tensor that is new here have this key and this size? */
@@ -112,10 +132,10 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 }
 
 /* Look at the whole batch before anything is taken.  On success *need is what
- * its new tensors take.  False: the worker was told, or the frame is counted.
- */
+ * its new tensors take, *n how many can be admitted.  False: the worker was
+ * told, or the frame is counted. */
 static bool check_batch(struct sw_server *srv, struct sw_session *s,
-	const uint8_t *p, size_t len, uint32_t n, uint64_t *need)
+	const uint8_t *p, size_t len, uint32_t *n, uint64_t *need)
 {
 	struct sw_shard *sh = &s->job->shard;
 	uint32_t n_new = 0;
@@ -123,18 +143,20 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 	struct declaration d;
 
 	*need = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sw_stensor *t;
+	for (uint32_t i = 0; i < *n; i++) {
+		struct sw_stensor *t;
 
 		if (!next_item(&p, &len, srv->env->sum, &d)) {
-			srv->stats.rx_length++;
+			sw_count(&srv->stats.rx_length, 1);
 			return false;
 		}
 		t = sw_shard_named(sh, d.name);
-		if (t) {
-			if (!check_known(srv, s, &d, t))
-				return false;
+		if (t && check_known(srv, s, &d, t))
 			continue;
+		if (t) {
+			refuse_known(s, i, t);
+			*n = i;
+			return true;
 		}
 		give_key(s->job, &d, n_new++, n_bytes);
 		n_bytes += d.item.n_elems * sw_dtype_bytes(d.item.dtype);
@@ -142,7 +164,8 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 			return false;
 		*need += sw_shard_need(sh, &d.item);
 	}
-	srv->stats.rx_length += len != 0; /* more than the head counts */
+	sw_count(&srv->stats.rx_length,
+		len != 0); /* more than the head counts */
 	return len == 0;
 }
 
@@ -150,12 +173,15 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	struct declaration *d, uint32_t i)
 {
 	struct sw_shard *sh = &s->job->shard;
-	const struct sw_stensor *t = sw_shard_named(sh, d->name);
+	struct sw_stensor *t = sw_shard_named(sh, d->name);
 
 	if (t) { /* it may be in this batch twice */
 		s->declared[i] = t->key;
 		s->firsts[i] = t->first;
-		return check_known(srv, s, d, t);
+		if (check_known(srv, s, d, t))
+			return true;
+		refuse_known(s, i, t);
+		return false;
 	}
 	give_key(s->job, d, 0, 0);
 	s->declared[i] = d->item.key;
@@ -168,44 +194,88 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 			d->name);
 		return false;
 	}
-	srv->used_bytes += sw_shard_need(sh, &d->item);
 	return true;
 }
 
-/* A page more for each tensor, since memory comes in pages. */
-static bool has_memory(const struct sw_env *env, uint64_t need, uint32_t n)
+void sw_admit_drop(struct sw_server *srv, struct sw_job *job)
 {
-	return !env->mem_ready ||
-	       env->mem_ready(env->ctx, need + n * UINT64_C(4096));
+	const struct sw_env *env = srv->env;
+
+	if (!job->asked_bytes)
+		return;
+	if (env->mem_drop)
+		env->mem_drop(env->ctx, sw_job_index(srv, job));
+	sw_share_give(srv, job, job->asked_bytes);
+	job->asked_bytes = 0;
 }
 
-static bool admit_all(struct sw_server *srv, struct sw_session *s,
+/* A job has one batch prepared at a time: a rank that declares another waits.
+ * Mostly it is the same one, and whoever comes first is served.  The quotas'
+ * part is taken at once, so that all that is prepared is within them. */
+static bool ask(struct sw_server *srv, struct sw_session *s, uint64_t need)
+{
+	struct sw_job *job = s->job;
+
+	if (job->asked_bytes)
+		return job->asked_bytes == need;
+	if (!sw_share_check(srv, s, need) || !sw_share_take(srv, job, need))
+		return false;
+	job->asked_bytes = need;
+	job->asker = s->id;
+	return true;
+}
+
+/* Are quota and memory there for a batch of @n tensors?  False: the worker was
+ * told that there is none, or asks again.  A page more for each tensor, since
+ * memory comes in pages. */
+static bool take_memory(
+	struct sw_server *srv, struct sw_session *s, uint64_t need, uint32_t n)
+{
+	const struct sw_env *env = srv->env;
+	struct sw_job *job = s->job;
+
+	if (job->asker == s->id && job->asked_bytes != need)
+		sw_admit_drop(srv, job); /* it asks for something else now */
+	if (!need)
+		return true;
+	if (!ask(srv, s, need) ||
+		(env->mem_ready &&
+			!env->mem_ready(env->ctx, sw_job_index(srv, job),
+				need + n * UINT64_C(4096))))
+		return false;
+	job->asked_bytes = 0;
+	return true;
+}
+
+/* Returns how many were admitted. */
+static uint32_t admit_all(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n)
 {
 	struct declaration d;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (!next_item(&p, &len, srv->env->sum, &d) ||
-			!admit_one(srv, s, &d, i))
-			return false;
-	return true;
+	while (i < n && next_item(&p, &len, srv->env->sum, &d) &&
+		admit_one(srv, s, &d, i))
+		i++;
+	return i;
 }
 
 static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n)
 {
-	uint64_t need, before = srv->used_bytes;
+	const struct sw_shard *sh = &s->job->shard;
+	uint64_t need, before = sh->mem_bytes;
+	uint32_t n_got;
 
-	if (!check_batch(srv, s, p, len, n, &need) ||
-		!sw_share_check(srv, s, need) ||
-		!has_memory(srv->env, need, n) ||
-		!sw_share_take(srv, s->job, need))
+	s->refused[0] = 0;
+	if (!check_batch(srv, s, p, len, &n, &need) ||
+		!take_memory(srv, s, need, n))
 		return false; /* it was told, or asks again */
-	if (admit_all(srv, s, p, len, n))
-		return true;
-	need -= srv->used_bytes - before; /* what it got, its job has */
-	sw_share_give(srv, s->job, need);
-	return false;
+	n_got = admit_all(srv, s, p, len, n);
+	/* More was counted if it failed, or if a name is in it twice. */
+	sw_share_give(srv, s->job, need - (sh->mem_bytes - before));
+	s->n_declared = (uint16_t)(n_got + (s->refused[0] != 0));
+	return !s->fault.err && (n_got == n || s->refused[0]);
 }
 
 void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
@@ -216,7 +286,7 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 	memcpy(&head, payload, sizeof(head));
 	if (s->job->state != SW_JOB_RUNNING || s->fault.err || !head.n ||
 		head.n > SW_DECLARE_MAX) {
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
 	if (head.batch + 1 == s->batch) { /* the answer was lost */
@@ -224,13 +294,12 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 		return;
 	}
 	if (head.batch != s->batch) {
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
 	if (!admit_batch(srv, s, payload + sizeof(head),
 		    h->payload_len - sizeof(head), head.n))
 		return;
 	s->batch++;
-	s->n_declared = head.n;
 	sw_session_owe(srv, s, SW_OWE_DECLARED);
 }

@@ -29,11 +29,14 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 static enum sw_shard_push start(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_kept *k, uint32_t member, uint32_t local)
 {
+	t->newest = 1;
+	t->n_open += !k->got;
 	sh->n_open += !k->got;
 	k->got |= 1ULL << member;
 	k->is_ready = k->got == sh->expected && k->n_updates;
 	if (!k->is_ready)
 		return SW_SHARD_TAKEN;
+	t->n_open--;
 	sh->n_open--;
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		sw_marks_add(sh, t, m, local);
@@ -55,8 +58,8 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 	sw_marks_remove(sh, t, member, local);
 	t->is_fifo = h->flags & SW_FLAG_FIFO;
 	sh->n_folded++;
-	sh->stats->push_folded++;
-	sh->stats->push_bytes += h->payload_len;
+	sw_count(&sh->stats->push_folded, 1);
+	sw_count(&sh->stats->push_bytes, h->payload_len);
 	if (!k->is_ready)
 		return start(sh, t, k, member, local);
 	sw_marks_add(sh, t, member, local);
@@ -90,17 +93,17 @@ enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
 			       ? SW_SHARD_DROP
 			       : check_and_fold(sh, t, member, h, payload);
 	case SW_PUSH_DONE:
-		sh->stats->push_again++;
+		sw_count(&sh->stats->push_again, 1);
 		if (k->inflight >> member & 1)
 			return SW_SHARD_TAKEN;
 		sw_marks_add(sh, t, member, local);
 		return SW_SHARD_RESULT;
 	case SW_PUSH_HAVE:
 	case SW_PUSH_OLD:
-		sh->stats->push_again++;
+		sw_count(&sh->stats->push_again, 1);
 		return SW_SHARD_TAKEN;
 	default:
-		sh->stats->rx_round++;
+		sw_count(&sh->stats->rx_round, 1);
 		return SW_SHARD_DROP;
 	}
 }
@@ -146,6 +149,6 @@ void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	k->inflight &= ~(1ULL << member);
 	if (fate == SW_LOST) {
 		sw_marks_add(sh, t, member, sent->cell);
-		sh->stats->retransmissions++;
+		sw_count(&sh->stats->retransmissions, 1);
 	}
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
 	SW_BITMAP_LEVELS = 4,
@@ -90,6 +91,17 @@ static inline void sw_bitmap_move(
 static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 {
 	return !b->level[b->n_levels - 1][0];
+}
+
+/* sw_bitmap_clear - empty it.  Returns how many members there were. */
+static inline uint32_t sw_bitmap_clear(struct sw_bitmap *b)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < b->n / 64 + (b->n % 64 != 0); i++)
+		count += (uint32_t)__builtin_popcountll(b->level[0][i]);
+	memset(b->level[0], 0, sw_bitmap_words(b->n) * sizeof(uint64_t));
+	return count;
 }
 
 /* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty. */

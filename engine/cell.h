@@ -9,8 +9,8 @@
  *
  * A broadcast is a round whose operation is copy: the root's push carries the
  * bytes, the pushes of the others are empty and only say that they want them.
- * Its result may leave when the root's bytes are in; it is done, and may be
- * recycled over, when all have pushed.
+ * It is done when all have pushed, as a sum is: so members that do not agree on
+ * the root all learn it in this round, and none has got a result before.
  *
  * Nothing here knows frames, time or memory; test/model/ checks the same rules
  * with every message lost, doubled and late.
@@ -51,7 +51,6 @@ enum sw_push_verdict {
 	SW_PUSH_HAVE,      /* folded before, the sum is not complete */
 	SW_PUSH_DONE,      /* the result is there: it wants that */
 	SW_PUSH_OLD,       /* from a round that is over for everybody */
-	SW_PUSH_EARLY,     /* others still lack the broadcast before it */
 	SW_PUSH_VIOLATION, /* ahead of what this member may push */
 };
 
@@ -60,6 +59,13 @@ static inline void sw_chunk_init(struct sw_chunk *c)
 {
 	*c = (struct sw_chunk){.cell = {{.round = 0, .is_done = true},
 				       {.round = UINT32_MAX, .is_done = true}}};
+}
+
+/* sw_chunk_is_blank - is it zeros, as memory comes?  Rounds of cell[1] are odd.
+ */
+static inline bool sw_chunk_is_blank(const struct sw_chunk *c)
+{
+	return !c->cell[1].round;
 }
 
 static inline bool sw_round_before(uint32_t a, uint32_t b)
@@ -77,25 +83,6 @@ static inline bool sw_cell_may_recycle(const struct sw_chunk *c, uint32_t round)
 	       other->round == round - 1 && other->is_done;
 }
 
-/* sw_cell_is_ready - may the result leave?  Its bytes do not change again. */
-static inline bool sw_cell_is_ready(const struct sw_cell *cell)
-{
-	return cell->is_done || cell->has_root;
-}
-
-/* Has @member got the broadcast of @round - 1, which others have not asked for
- * yet?  Then it may be ahead of what can be recycled, and has to wait. */
-static inline bool sw_cell_is_early(
-	const struct sw_chunk *c, uint32_t round, uint32_t member)
-{
-	const struct sw_cell *cell = &c->cell[round & 1];
-	const struct sw_cell *other = &c->cell[~round & 1];
-
-	return cell->round == round - 2 && cell->is_done &&
-	       other->round == round - 1 && !other->is_done &&
-	       other->has_root && other->got >> member & 1;
-}
-
 /* sw_cell_judge_push - what a push of @round by @member is.  Changes nothing,
  * since the payload's CRC is checked after it and before the fold. */
 static inline enum sw_push_verdict sw_cell_judge_push(
@@ -106,16 +93,11 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	if (cell->round == round) {
 		if (cell->is_done) /* nothing in it: there was no such round */
 			return cell->got ? SW_PUSH_DONE : SW_PUSH_OLD;
-		if (!(cell->got >> member & 1))
-			return SW_PUSH_FOLD;
-		return cell->has_root ? SW_PUSH_DONE : SW_PUSH_HAVE;
+		return cell->got >> member & 1 ? SW_PUSH_HAVE : SW_PUSH_FOLD;
 	}
 	if (sw_round_before(round, cell->round))
 		return SW_PUSH_OLD;
-	if (sw_cell_may_recycle(c, round))
-		return SW_PUSH_FOLD;
-	return sw_cell_is_early(c, round, member) ? SW_PUSH_EARLY
-						  : SW_PUSH_VIOLATION;
+	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD : SW_PUSH_VIOLATION;
 }
 
 /* sw_cell_open - the cell for a push that is to be folded; recycles it if it
@@ -147,8 +129,8 @@ static inline const struct sw_cell *sw_chunk_owed(
 	const struct sw_chunk *c, uint32_t member)
 {
 	const struct sw_cell *a = &c->cell[0], *b = &c->cell[1];
-	bool a_is = sw_cell_is_ready(a) && a->got >> member & 1;
-	bool b_is = sw_cell_is_ready(b) && b->got >> member & 1;
+	bool a_is = a->is_done && a->got >> member & 1;
+	bool b_is = b->is_done && b->got >> member & 1;
 
 	if (a_is && b_is)
 		return sw_round_before(a->round, b->round) ? b : a;
@@ -157,7 +139,7 @@ static inline const struct sw_cell *sw_chunk_owed(
 
 enum sw_pull_verdict {
 	SW_PULL_RESULT, /* it is there: send it */
-	SW_PULL_WAIT,   /* folded or early, others are missing */
+	SW_PULL_WAIT,   /* folded, others are missing */
 	SW_PULL_NEED,   /* not folded, whatever was acknowledged */
 	SW_PULL_GONE,   /* the member has pushed past it */
 };
@@ -169,31 +151,22 @@ static inline enum sw_pull_verdict sw_cell_judge_pull(
 	const struct sw_cell *cell = &c->cell[round & 1];
 	const struct sw_cell *other = &c->cell[~round & 1];
 
-	if (cell->round != round) {
-		if (sw_round_before(round, cell->round))
-			return SW_PULL_GONE;
-		return sw_cell_is_early(c, round, member) ? SW_PULL_WAIT
-							  : SW_PULL_NEED;
-	}
+	if (cell->round != round)
+		return sw_round_before(round, cell->round) ? SW_PULL_GONE
+							   : SW_PULL_NEED;
 	/* It pushed the next round, so it held this one. */
 	if (other->round == round + 1 && other->got >> member & 1)
 		return SW_PULL_GONE;
 	if (cell->is_done)
 		return cell->got ? SW_PULL_RESULT : SW_PULL_GONE;
-	if (!(cell->got >> member & 1))
-		return SW_PULL_NEED;
-	return cell->has_root ? SW_PULL_RESULT : SW_PULL_WAIT;
+	return cell->got >> member & 1 ? SW_PULL_WAIT : SW_PULL_NEED;
 }
 
 /* sw_cell_missing - whom a member that was told WAIT for @round waits for. */
 static inline uint64_t sw_cell_missing(
 	const struct sw_chunk *c, uint32_t round, uint64_t expected)
 {
-	const struct sw_cell *cell = &c->cell[round & 1];
-
-	if (cell->round != round)
-		cell = &c->cell[~round & 1]; /* it is early */
-	return expected & ~cell->got;
+	return expected & ~c->cell[round & 1].got;
 }
 
 #endif

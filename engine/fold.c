@@ -47,8 +47,9 @@ void sw_fold_keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	struct sw_chunk *c = &t->chunks[local];
 	uint32_t round = c->cell[c->cell[0].is_done].round; /* the open one */
 
-	t->ops->put(sw_stensor_acc(t, round, local), c->lent,
-		sw_stensor_elems(t, sw_place_global(&t->place, local)));
+	if (!sw_stensor_is_dead(t, round)) /* else it is its sender's again */
+		t->ops->put(sw_stensor_acc(t, round, local), c->lent,
+			sw_stensor_elems(t, sw_place_global(&t->place, local)));
 	c->lent = NULL;
 	sh->n_lent--;
 }
@@ -58,6 +59,8 @@ void sw_shard_keep(struct sw_shard *sh)
 	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
 		struct sw_stensor *t = &sh->tensors[key];
 
+		if (t->is_async) /* has no chunks: what is pushed is added */
+			continue;
 		for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++)
 			if (t->chunks[i].lent)
 				sw_fold_keep(sh, t, i);

@@ -93,8 +93,8 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 		taken++;
 	}
 	advance(&r->n_put, taken);
-	h->stats.handoff_rx += taken;
-	h->stats.handoff_astray += p->own ? taken : 0;
+	sw_count(&h->stats.handoff_rx, taken);
+	sw_count(&h->stats.handoff_astray, p->own ? taken : 0);
 }
 
 static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
@@ -125,7 +125,7 @@ static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	out->endpoint = s->endpoint;
 	out->way = s->way;
 	out->to = s->path;
-	h->stats.handoff_tx++;
+	sw_count(&h->stats.handoff_tx, 1);
 	return true;
 }
 

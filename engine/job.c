@@ -27,6 +27,14 @@ struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
 	return NULL;
 }
 
+bool sw_job_has_room(const struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (!srv->jobs[i].is_used)
+			return true;
+	return false;
+}
+
 static struct sw_job *unused(struct sw_server *srv)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
@@ -71,6 +79,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		    &place, join->server_i))
 		return NULL;
 	job->is_used = true;
+	sw_job_wait(srv, job);
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened, %u members",
 		job->name, job->n_members);
 	return job;
@@ -94,32 +103,27 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_session *s, const struct sw_join *join)
 {
 	struct sw_member *m = &job->members[join->rank];
+	char ip[SW_IP_TEXT];
 
 	*m = (struct sw_member){.session_i = (uint16_t)(s->id >> 16),
 		.n_local = join->n_local,
-		.incarnation = join->incarnation};
+		.ip = s->path.ip};
 	memcpy(m->node, join->node, sizeof(m->node));
 	job->shard.weights[join->rank] = join->n_local;
 	sw_shard_set_crc(&job->shard, join->rank, s->has_crc);
-	s->status_wait_ns = srv->params.retry_min;
-	sw_session_owe(srv, s, SW_OWE_ACCEPT);
-}
-
-void sw_job_confirm(
-	struct sw_server *srv, struct sw_job *job, struct sw_session *s)
-{
-	s->is_confirmed = true;
 	job->joined |= 1ULL << s->member;
 	sw_shard_rank(&job->shard, job->joined);
 	sw_log(srv->env->log, SW_LOG_INFO,
-		"job %s: rank %u joined from node %s (%d of %u)", job->name,
-		s->member, job->members[s->member].node,
+		"job %s: rank %u joined from node %s at %s (%d of %u)",
+		job->name, s->member, m->node, sw_ip_text(m->ip, ip),
 		__builtin_popcountll(job->joined), job->n_members);
 	if (!job->is_coordinated)
 		return;
 	if (job->state == SW_JOB_FORMING &&
 		__builtin_popcountll(job->joined) == job->n_members)
 		job->state = SW_JOB_RUNNING;
+	if (job->state == SW_JOB_FORMING)
+		sw_job_describe(job, job->text, sizeof(job->text));
 	sw_job_announce(srv, job);
 }
 
@@ -140,8 +144,8 @@ void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 
 void sw_job_close(struct sw_server *srv, struct sw_job *job)
 {
-	srv->used_bytes -= job->shard.mem_bytes;
-	sw_share_give(srv, job, job->shard.mem_bytes);
+	sw_admit_drop(srv, job);
+	sw_share_give(srv, job, job->used_bytes);
 	sw_shard_close(&job->shard);
 	job->is_used = false;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
@@ -158,11 +162,6 @@ static bool close_if_last(
 			return false;
 	sw_job_close(srv, job);
 	return true;
-}
-
-void sw_job_forget(struct sw_server *srv, struct sw_job *job, uint16_t rank)
-{
-	close_if_last(srv, job, rank);
 }
 
 /* Does it go on without a member that died? */
@@ -182,6 +181,7 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 		job->joined &= ~(1ULL << rank); /* it may come again */
 		job->members[rank].has_left = false;
 		job->members[rank].is_done = false;
+		sw_job_describe(job, job->text, sizeof(job->text));
 		sw_job_announce(srv, job);
 		return;
 	}
@@ -226,7 +226,8 @@ void sw_job_status(
 		.from = k->from,
 		.part_bytes = k->part_bytes,
 		.credit_bytes = k->credit_bytes,
-		.request = job->members[rank].request};
+		.request = job->members[rank].request,
+		.epoch = job->epoch};
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
 		if (m < rank)

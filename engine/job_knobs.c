@@ -31,7 +31,7 @@ void sw_job_tune(
 
 	memcpy(&ask, payload, sizeof(ask));
 	if (!job->is_coordinated || job->state != SW_JOB_RUNNING) {
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
 	policy = sw_policy_at(ask.policy);
@@ -63,7 +63,7 @@ static void commit(struct sw_server *srv, struct sw_job *job)
 	job->next.from = job->limit + 1;
 	job->knobs = job->next;
 	job->next.policy = NULL;
-	srv->stats.knob_changes++;
+	sw_count(&srv->stats.knob_changes, 1);
 	sw_log(srv->env->log, SW_LOG_INFO,
 		"job %s: knobs %u from round %u on: policy %s, partition %llu, "
 		"credit %llu (0: the policy's)",

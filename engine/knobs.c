@@ -102,14 +102,27 @@ static const struct sw_knobs *knobs_of(
 	return kept(w, number);
 }
 
+static void adopt(struct sw_worker *w, const struct sw_knobs *set)
+{
+	w->knobs.used = set->number;
+	(void)!sw_sched_set(&w->sched, set->policy, set->part_bytes,
+		sw_knobs_credit(w, set->policy, set->credit_bytes));
+}
+
 bool sw_knobs_use(struct sw_worker *w, const struct sw_knobs *set)
 {
 	if (set->number <= w->knobs.used)
 		return false;
-	w->knobs.used = set->number;
-	(void)!sw_sched_set(&w->sched, set->policy, set->part_bytes,
-		sw_knobs_credit(w, set->policy, set->credit_bytes));
+	adopt(w, set);
 	return true;
+}
+
+void sw_knobs_copy(struct sw_worker *w, const struct sw_knobs *set)
+{
+	if (set->number < w->knobs.used)
+		return;
+	adopt(w, set);
+	sw_sched_run(&w->sched, w->now_ns); /* there may be more credit */
 }
 
 const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round)
@@ -118,7 +131,7 @@ const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round)
 
 	w->knobs.highest = (uint32_t)sw_max64(w->knobs.highest, round);
 	if (sw_knobs_use(w, set)) {
-		w->stats.knob_changes++;
+		sw_count(&w->stats.knob_changes, 1);
 		promise(w);
 	}
 	return set;
@@ -157,7 +170,7 @@ static void commit(struct sw_worker *w, const struct sw_status *st)
 			.credit_bytes = st->credit_bytes};
 	k->proposal = k->limit = 0;
 	if (w->params.is_async && sw_knobs_use(w, kept(w, k->newest)))
-		w->stats.knob_changes++;
+		sw_count(&w->stats.knob_changes, 1);
 	release(w);
 }
 

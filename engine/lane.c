@@ -7,7 +7,14 @@
 
 #include "engine/worker.h"
 
-enum { BATCH = 32 }; /* entries taken from a ring in one turn */
+enum {
+	BATCH = 32, /* entries taken from a ring in one turn */
+	N_ONCE = 4, /* kinds of news besides DONE and KILLED; of orders there
+		       are fewer */
+};
+
+/* A round of each tensor and, whatever servers say, two deaths (mismatch.c). */
+_Static_assert(3 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 
 void sw_lane_init(struct sw_lane *lane)
 {
@@ -56,6 +63,12 @@ static void tell_line(struct sw_lane *lane, const char *text)
 	atomic_store_explicit(&lane->has_line, true, memory_order_release);
 }
 
+static void tell_running(struct sw_worker *w)
+{
+	w->lanes->theirs = w->tensors;
+	tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_RUNNING});
+}
+
 void sw_lane_say(struct sw_worker *w, int err, const char *text)
 {
 	if (!w->lane_i)
@@ -67,7 +80,7 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text)
 	else if (*text)
 		tell_line(w->lanes, text);
 	else
-		tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_RUNNING});
+		tell_running(w);
 }
 
 void sw_lane_admitted(struct sw_worker *w)
@@ -118,13 +131,40 @@ void sw_lanes_start(struct sw_worker *w)
 	}
 }
 
+static void order_dead(struct sw_worker *w, uint32_t tensor)
+{
+	for (uint32_t i = 0; i < n_others(w); i++)
+		order(&w->lanes[i],
+			&(struct sw_lane_order){.kind = SW_LANE_DEAD,
+				.tensor = tensor,
+				.n = w->tensors[tensor].dead_from});
+}
+
 void sw_lanes_declare(struct sw_worker *w)
 {
+	uint32_t known = w->n_lanes_know;
+
 	w->n_lanes_declaring = n_others(w);
+	w->n_lanes_know = w->n_tensors;
 	for (uint32_t i = 0; i < n_others(w); i++)
 		order(&w->lanes[i],
 			&(struct sw_lane_order){
 				.kind = SW_LANE_DECLARE, .n = w->n_tensors});
+	for (; known < w->n_tensors; known++)
+		if (w->tensors[known].dead_from)
+			order_dead(w, known);
+}
+
+void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	uint32_t i = (uint32_t)(t - w->tensors);
+
+	if (w->lane_i)
+		tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_KILLED,
+				       .tensor = i,
+				       .round = t->dead_from});
+	else if (i < w->n_lanes_know)
+		order_dead(w, i);
 }
 
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
@@ -150,11 +190,19 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
 void sw_lanes_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
-	for (uint32_t i = 0; i < n_others(w); i++)
-		order(&w->lanes[i],
-			&(struct sw_lane_order){.kind = SW_LANE_KNOBS,
-				.knobs = {.part_bytes = part_bytes,
-					.credit_bytes = credit_bytes}});
+	for (uint32_t i = 0; i < n_others(w); i++) {
+		struct sw_lane_knobs *k = &w->lanes[i].knobs;
+
+		atomic_store_explicit(
+			&k->policy, w->sched.policy, memory_order_relaxed);
+		atomic_store_explicit(
+			&k->part_bytes, part_bytes, memory_order_relaxed);
+		atomic_store_explicit(
+			&k->credit_bytes, credit_bytes, memory_order_relaxed);
+		atomic_store_explicit(
+			&k->number, w->knobs.used, memory_order_relaxed);
+		atomic_fetch_add_explicit(&k->n_set, 1, memory_order_release);
+	}
 }
 
 void sw_lanes_leave(struct sw_worker *w)
@@ -183,6 +231,17 @@ static void on_start(struct sw_worker *w)
 		sw_link_start(w, &w->links[i]);
 }
 
+/* Perhaps of a tensor that waits for its memory (sw_tensors_copy). */
+static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
+{
+	struct sw_wtensor *t = &w->tensors[tensor];
+
+	if (tensor < w->n_tensors)
+		sw_tensor_kill(w, t, round, w->lanes->tensors[tensor].why);
+	else
+		t->dead_from = round;
+}
+
 static void on_order(struct sw_worker *w, const struct sw_lane_order *o)
 {
 	switch (o->kind) {
@@ -190,19 +249,45 @@ static void on_order(struct sw_worker *w, const struct sw_lane_order *o)
 		on_start(w);
 		break;
 	case SW_LANE_DECLARE:
-		sw_tensors_copy(w, w->lanes->tensors, o->n);
+		w->n_wanted = o->n;
 		break;
 	case SW_LANE_ROUND:
 		sw_tensors_begin(w, o);
 		break;
-	case SW_LANE_KNOBS:
-		(void)!sw_worker_set_knobs(
-			w, o->knobs.part_bytes, o->knobs.credit_bytes);
+	case SW_LANE_DEAD:
+		on_dead(w, o->tensor, o->n);
 		break;
 	case SW_LANE_LEAVE:
 		sw_worker_leave(w, w->lanes->why.err, w->lanes->why.text);
 		break;
 	}
+}
+
+static uint32_t hear_knobs(struct sw_worker *w)
+{
+	struct sw_lane_knobs *k = &w->lanes->knobs;
+	uint32_t n = atomic_load_explicit(&k->n_set, memory_order_acquire);
+	struct sw_knobs set = {.number = atomic_load_explicit(
+				       &k->number, memory_order_relaxed),
+		.policy =
+			atomic_load_explicit(&k->policy, memory_order_relaxed),
+		.part_bytes = atomic_load_explicit(
+			&k->part_bytes, memory_order_relaxed),
+		.credit_bytes = atomic_load_explicit(
+			&k->credit_bytes, memory_order_relaxed)};
+
+	if (n == w->lanes->n_heard)
+		return 0;
+	w->lanes->n_heard = n;
+	sw_knobs_copy(w, &set);
+	return 1;
+}
+
+/* What is declared waits for its memory, turn after turn. */
+static bool is_copied(struct sw_worker *w)
+{
+	return w->n_tensors < w->n_wanted &&
+	       sw_tensors_copy(w, w->lanes->tensors);
 }
 
 static uint32_t hear_orders(struct sw_worker *w)
@@ -212,6 +297,8 @@ static uint32_t hear_orders(struct sw_worker *w)
 
 	for (int i = 0; i < n; i++)
 		on_order(w, &list[i]);
+	if (is_copied(w) && n <= 0)
+		n = 1;
 	return n > 0 ? (uint32_t)n : 0;
 }
 
@@ -232,6 +319,10 @@ static void on_news(struct sw_worker *w, struct sw_lane *lane,
 		break;
 	case SW_LANE_DONE:
 		sw_tensors_lane_done(w, news);
+		break;
+	case SW_LANE_KILLED:
+		sw_tensor_kill(w, &w->tensors[news->tensor], news->round,
+			lane->theirs[news->tensor].why);
 		break;
 	case SW_LANE_FAILED:
 		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",
@@ -264,7 +355,7 @@ uint32_t sw_worker_hear(struct sw_worker *w)
 	uint32_t n = 0;
 
 	if (w->lane_i)
-		return hear_orders(w);
+		return hear_knobs(w) + hear_orders(w);
 	for (uint32_t i = 0; i < n_others(w); i++)
 		n += hear_news(w, &w->lanes[i]);
 	return n;

@@ -13,9 +13,12 @@
  * when every lane that has chunks of it has said so.
  *
  * An order and a news are entries of a ring from one lcore to another, which
- * can never be full: of each tensor there is at most one round, and of all else
- * at most one at a time.  Names, shapes and buffers are read where lane 0 has
- * them, which are its own again when the last lane has closed.
+ * can never be full: of each tensor there is at most one round, and one death;
+ * of all else at most one at a time.  What may be said again and again is no
+ * entry: knobs that this node sets are words, the last of which count, and a
+ * line is dropped while another one waits.  Names, shapes and buffers are read
+ * where lane 0 has them, which are its own again when the last lane has closed;
+ * why a tensor is dead, where the lane that says so has it.
  */
 #ifndef SW_LANE_H
 #define SW_LANE_H
@@ -26,14 +29,16 @@
 
 enum {
 	SW_LANES = 16,
-	SW_LANE_RING = 8192, /* a round of each tensor, and then some */
+	/* A round of each tensor, its death, and one each of the others (lane.c
+	 * checks), made a power of two. */
+	SW_LANE_RING = 16384,
 };
 
 enum sw_lane_order_kind {
 	SW_LANE_START,   /* the job runs: go to your servers */
 	SW_LANE_DECLARE, /* tensors up to n have keys */
 	SW_LANE_ROUND,   /* push your chunks of a tensor */
-	SW_LANE_KNOBS,   /* other ones, from the next part on */
+	SW_LANE_DEAD,    /* a tensor is, from round n on */
 	SW_LANE_LEAVE,   /* end the job */
 };
 
@@ -47,7 +52,8 @@ struct sw_lane_order {
 enum sw_lane_news_kind {
 	SW_LANE_RUNNING,  /* all servers of the lane are there */
 	SW_LANE_DECLARED, /* and have admitted what was ordered */
-	SW_LANE_DONE,     /* all chunks of the round are held */
+	SW_LANE_DONE,     /* all chunks of the round are held, or it is dead */
+	SW_LANE_KILLED,   /* a tensor is dead, from round on */
 	SW_LANE_FAILED,   /* fault says why */
 	SW_LANE_LEFT,     /* the lane sends nothing and reads nothing more */
 };
@@ -56,10 +62,20 @@ struct sw_lane_news {
 	uint8_t kind;
 	bool is_edited;
 	uint16_t weight;
-	uint32_t tensor;
+	uint32_t tensor, round;
 };
 
 struct sw_wtensor;
+
+/* What lane 0's scheduler was set to last.  n_set is counted up behind the
+ * words: who finds it changed takes them, and those of two sets that it may
+ * have mixed are taken once more, since n_set changes again. */
+struct sw_lane_knobs {
+	_Atomic(const struct sw_policy *) policy;
+	_Atomic uint64_t part_bytes, credit_bytes;
+	_Atomic uint32_t number; /* of the job's, which they stand in for */
+	_Atomic uint32_t n_set;
+};
 
 /* Between lane 0 and one of the others. */
 struct sw_lane {
@@ -69,8 +85,11 @@ struct sw_lane {
 	uint16_t size, first;
 	struct sw_fault why;
 	const struct sw_wtensor *tensors;
+	struct sw_lane_knobs knobs;
 	_Alignas(64) struct sw_spsc orders_out, news_in; /* the other's */
-	struct sw_fault fault; /* before SW_LANE_FAILED */
+	struct sw_fault fault;           /* before SW_LANE_FAILED */
+	const struct sw_wtensor *theirs; /* before SW_LANE_RUNNING */
+	uint32_t n_heard;                /* of knobs.n_set */
 	/* A line for the person who waits, while lane 0 has not read it. */
 	atomic_bool has_line;
 	char line[SW_TEXT_MAX + SW_NAME_MAX];
@@ -113,6 +132,9 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
 void sw_lanes_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 void sw_lanes_leave(struct sw_worker *w);
+
+/* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0. */
+void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
 
 /* sw_lane_done - another lane than 0 holds all its chunks of a round. */
 void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);

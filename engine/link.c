@@ -10,6 +10,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/text.h"
 #include "engine/worker.h"
 
 enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
@@ -34,8 +35,11 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	switch (l->state) {
 	case SW_LINK_HELLO:
 	case SW_LINK_JOIN:
-	case SW_LINK_LEAVING:
 		return true;
+	case SW_LINK_LEAVING:
+		/* A server that did not know a tensor to be dead would tell who
+		 * waits for it that we left. */
+		return w->fault.err || !sw_link_owes_dead(l);
 	case SW_LINK_OPEN:
 		return w->state == SW_WORKER_RUNNING &&
 		       (wants_declare(w, l) ||
@@ -73,7 +77,6 @@ static uint32_t build_join(
 {
 	struct sw_join j = {.nonce = l->nonce,
 		.cookie = l->cookie,
-		.incarnation = w->incarnation,
 		.epoch = l->server_i ? w->epoch : 0,
 		.session = l->id,
 		.version_min = SW_VERSION_MIN,
@@ -113,15 +116,31 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-/* As many tensors as fit into one frame.  The frames of all links are cut at
- * the same tensors, so a repetition has the same. */
+static bool is_refused(const struct sw_wtensor *t)
+{
+	return t->dead_from && t->key == SW_KEY_NONE;
+}
+
+void sw_links_skip_refused(struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		while (!l->n_asked && l->n_declared < w->n_tensors &&
+			is_refused(&w->tensors[l->n_declared]))
+			l->n_declared++;
+	}
+}
+
+/* As many tensors as fit into one frame; a repetition has the same. */
 static uint32_t build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	struct sw_declare_head head = {.batch = l->batch};
 	uint32_t at = sizeof(head), i = l->n_declared;
+	uint32_t most = l->n_asked ? l->n_asked : w->params.payload / 16;
 
-	for (; i < w->n_tensors && head.n < w->params.payload / 16; i++) {
+	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
 		struct sw_declare_item item = {.n_elems = t->n_elems,
 			.key = t->key,
@@ -187,7 +206,7 @@ static void on_cookie(
 
 	memcpy(&c, payload, sizeof(c));
 	if (l->state != SW_LINK_HELLO || c.nonce != l->nonce) {
-		w->stats.rx_state++;
+		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	if (sw_probe_again(w, l, &c))
@@ -209,19 +228,17 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
-		w->stats.rx_state++;
+		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	l->peer = a.session;
 	l->state = SW_LINK_OPEN;
 	sw_link_request(w, l); /* no JOIN any more */
 	l->heard_ns = w->now_ns;
-	w->fault.text[0] = 0;
+	w->is_refused = false;
 	sw_flow_hear(&l->flow, h);
 	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* only then we count */
-	if (l->server_i == 0)
-		w->epoch = a.epoch;
-	w->stats.sessions_opened++;
+	sw_count(&w->stats.sessions_opened, 1);
 	sw_link_check_running(w);
 }
 
@@ -229,6 +246,19 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 static int error_of(int err)
 {
 	return err < 0 ? err : SW_EPROTO;
+}
+
+/* The server has dropped what it offered.  Its frames are numbered anew, ours
+ * go on, so that what comes late is told apart. */
+static void forget_session(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t ctl_next = l->flow.ctl_next;
+	uint16_t generation = (uint16_t)(l->id + 1);
+
+	sw_flow_init(&l->flow, &w->params);
+	l->flow.ctl_next = ctl_next;
+	l->id = l->index << 16 | (generation ? generation : 1);
+	l->status_seq = 0;
 }
 
 /* A refused JOIN.  A place that is taken may become free: ask again. */
@@ -240,11 +270,24 @@ static void on_refused(
 			"server %.32s: %s", l->name, fault->text);
 		return;
 	}
-	snprintf(w->fault.text, sizeof(w->fault.text), ": %.150s", fault->text);
+	snprintf(w->refused, sizeof(w->refused), "%s", fault->text);
+	w->refused_link = l;
+	w->refused_ns = w->now_ns;
+	w->is_refused = true;
+	if (l->state == SW_LINK_OPEN)
+		forget_session(w, l);
 	l->state = SW_LINK_HELLO;
 	l->nonce = w->env->random(w->env->ctx);
 	l->request_wait_ns = w->params.retry_max;
 	l->request_at_ns = w->now_ns + l->request_wait_ns;
+}
+
+/* Also when it was offered a session: others may have confirmed theirs first.
+ */
+static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->state == SW_LINK_JOIN ||
+	       (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
 }
 
 static void on_error(
@@ -253,44 +296,31 @@ static void on_error(
 	struct sw_fault fault;
 
 	memcpy(&fault, payload, sizeof(fault));
-	sw_wire_text(fault.text, sizeof(fault.text));
-	if (l->state == SW_LINK_JOIN && fault.nonce == l->nonce)
+	sw_text_clean(fault.text, sizeof(fault.text));
+	if (fault.nonce == l->nonce && is_joining(w, l))
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
 		sw_worker_fail(
 			w, error_of(fault.err), fault.key, "%s", fault.text);
 	else
-		w->stats.rx_state++;
-}
-
-/* The server has dropped a session that was new.  Its frames are numbered anew,
- * ours go on, so that what comes late is told apart. */
-static void join_again(struct sw_worker *w, struct sw_link *l)
-{
-	uint64_t ctl_next = l->flow.ctl_next;
-	uint16_t generation = (uint16_t)(l->id + 1);
-
-	sw_flow_init(&l->flow, &w->params);
-	l->flow.ctl_next = ctl_next;
-	l->id = l->index << 16 | (generation ? generation : 1);
-	l->status_seq = 0;
-	sw_link_start(w, l);
+		sw_count(&w->stats.rx_state, 1);
 }
 
 static void on_left(
 	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {
 	if (h->key != l->peer) {
-		w->stats.rx_state++;
+		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	if (l->state == SW_LINK_LEAVING) {
 		l->state = SW_LINK_CLOSED;
-		w->stats.sessions_closed++;
+		sw_count(&w->stats.sessions_closed, 1);
 		sw_worker_check_left(w);
 	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
 		   (l->server_i || !w->size)) {
-		join_again(w, l);
+		forget_session(w, l);
+		sw_link_start(w, l);
 	} else if (l->state == SW_LINK_OPEN) {
 		l->state = SW_LINK_CLOSED;
 		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
@@ -307,7 +337,7 @@ static void on_status(
 	struct sw_status st;
 
 	memcpy(&st, payload, sizeof(st));
-	sw_wire_text(st.text, sizeof(st.text));
+	sw_text_clean(st.text, sizeof(st.text));
 	l->status_seq = (uint16_t)st.seq;
 	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
 	if (st.state == SW_JOB_FAILED) {
@@ -315,6 +345,8 @@ static void on_status(
 		return;
 	}
 	w->joined = st.joined;
+	w->epoch = st.epoch;
+	memcpy(w->known, st.text, sizeof(w->known));
 	sw_knobs_heard(w, &st);
 	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
 		return;
@@ -327,20 +359,35 @@ static void on_status(
 	sw_link_check_running(w);
 }
 
+/* It is known as something else: it is dead, the batch goes on behind it. */
+static void on_refused_tensor(
+	struct sw_worker *w, struct sw_wtensor *t, const uint8_t *why)
+{
+	char text[SW_TEXT_MAX];
+
+	memcpy(text, why, sizeof(text));
+	sw_text_clean(text, sizeof(text));
+	sw_tensor_kill(w, t, 1, text);
+}
+
 static void on_declared(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_declared d;
+	uint32_t n_keys = 0;
 	bool has_by_use = false;
 
 	memcpy(&d, payload, sizeof(d));
-	if (l->state != SW_LINK_OPEN || d.batch != l->batch ||
-		d.n != l->n_asked || !d.n ||
-		h->payload_len != sizeof(d) + 8u * d.n) {
-		w->stats.rx_state++;
+	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
+		(d.is_refused ? d.n > l->n_asked : d.n != l->n_asked) ||
+		h->payload_len != sizeof(d) + 8u * d.n +
+					  (d.is_refused ? SW_TEXT_MAX : 0)) {
+		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	for (uint32_t i = 0; i < d.n && l->server_i == 0; i++) {
+	if (l->server_i == 0)
+		n_keys = d.is_refused ? d.n - 1u : d.n;
+	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
 		bool is_by_use = w->tensors[l->n_declared + i].priority ==
@@ -362,6 +409,10 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	l->batch++;
 	l->n_declared += d.n;
 	l->n_asked = 0;
+	if (d.is_refused)
+		on_refused_tensor(w, &w->tensors[l->n_declared - 1],
+			payload + sizeof(d) + 8u * d.n);
+	sw_links_skip_refused(w);
 	if (l->server_i == 0 && l->n_declared == w->n_tensors)
 		sw_lanes_declare(w);
 	for (uint32_t i = 0; i < w->n_links; i++)
@@ -393,6 +444,9 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	case SW_DECLARED:
 		on_declared(w, l, h, payload);
 		return true;
+	case SW_MISMATCH:
+		sw_link_on_mismatch(w, l, h, payload);
+		return true;
 	case SW_KEEPALIVE:
 		return true;
 	default:
@@ -407,7 +461,7 @@ static void check_alive(struct sw_worker *w, struct sw_link *l)
 	if (w->now_ns - l->heard_ns < w->params.dead_after)
 		return;
 	l->state = SW_LINK_CLOSED;
-	w->stats.sessions_dead++;
+	sw_count(&w->stats.sessions_dead, 1);
 	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
 		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
 		l->path.ip >> 24, l->path.ip >> 16 & 255, l->path.ip >> 8 & 255,
@@ -431,6 +485,8 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 		else
 			at = sw_min64(at, l->request_at_ns);
 	}
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
+		at = sw_min64(at, sw_link_tick_dead(w, l));
 	if (l->state != SW_LINK_OPEN)
 		return at;
 	check_alive(w, l);

@@ -1,5 +1,7 @@
 /* local.c - the local ranks of a worker: who has asked, and their sum.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
 #include "engine/error.h"
 #include "engine/ticks.h"
 #include "engine/worker.h"
@@ -23,36 +25,36 @@ static void open_round(struct sw_worker *w, struct sw_wtensor *t,
 	t->step = (uint16_t)round->step;
 	t->op = (uint8_t)round->op;
 	t->root = round->op == SW_OPERATION_COPY ? round->root : 0;
-	t->progress_ns = t->warned_ns = w->now_ns;
+	t->progress_ns = w->now_ns;
 	w->n_open++;
 }
 
-/* A local rank asks for something else than one before it. */
-static int fail_differs(struct sw_worker *w, const struct sw_wtensor *t,
+/* A local rank asks for something else than one before it: the tensor is dead,
+ * for it and for all. */
+static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
 	static const char *const ops[] = {"a sum", "a broadcast"};
-	int first = __builtin_ctzll(t->asked);
+	uint32_t first = w->first + (uint32_t)__builtin_ctzll(t->asked);
+	uint32_t rank = w->first + round->local;
+	char text[SW_TEXT_MAX];
 
 	if (t->op != round->op)
-		sw_worker_fail(w, SW_EMISMATCH, t->key,
-			"tensor %.40s, node %.32s: local rank %u takes part in "
-			"%s, local rank %d in %s",
-			t->name, w->node_name, round->local, ops[round->op],
-			first, ops[t->op]);
-	else if (t->step == (uint16_t)round->step)
-		sw_worker_fail(w, SW_EMISMATCH, t->key,
-			"tensor %.40s, node %.32s: local rank %u broadcasts "
-			"from rank %u, local rank %d from rank %u",
-			t->name, w->node_name, round->local, round->root, first,
-			t->root);
+		snprintf(text, sizeof(text),
+			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
+			t->name, rank, ops[round->op], first, ops[t->op]);
+	else if (t->op == SW_OPERATION_COPY && t->root != round->root)
+		snprintf(text, sizeof(text),
+			"tensor %.64s: rank %u broadcasts from rank %u, rank "
+			"%u from rank %u",
+			t->name, rank, round->root, first, t->root);
 	else
-		sw_worker_fail(w, SW_ESTEP, t->key,
-			"tensor %.40s, node %.32s: local rank %u pushes step "
-			"%u, local rank %d has pushed step %u",
-			t->name, w->node_name, round->local,
-			(uint16_t)round->step, first, t->step);
-	return w->fault.err;
+		snprintf(text, sizeof(text),
+			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
+			"step %u",
+			t->name, rank, (uint16_t)round->step, first, t->step);
+	sw_tensor_kill(w, t, t->round + 1, text);
+	return SW_EMISMATCH;
 }
 
 static void fail_left(
@@ -73,7 +75,7 @@ int sw_local_ask(struct sw_worker *w, struct sw_wtensor *t,
 		open_round(w, t, round);
 	else if (t->op != round->op || t->step != (uint16_t)round->step ||
 		 (t->op == SW_OPERATION_COPY && t->root != round->root))
-		return fail_differs(w, t, round);
+		return kill_differs(w, t, round);
 	t->asked |= 1ULL << round->local;
 	t->cookies[round->local] = round->cookie;
 	left = w->gone & ~t->asked;

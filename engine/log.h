@@ -17,7 +17,8 @@ struct sw_log {
 };
 
 /* sw_log - format one line and hand it to @log (NULL: dropped).
- * Never on the packet path.  Lines are cut at 511 bytes. */
+ * Never on the packet path.  Lines are cut at 511 bytes, and what does
+ * not print is a '?' (text.h). */
 void sw_log(const struct sw_log *log, enum sw_log_level level, const char *fmt,
 	...) __attribute__((format(printf, 3, 4)));
 
@@ -25,5 +26,10 @@ void sw_log(const struct sw_log *log, enum sw_log_level level, const char *fmt,
  * returned. */
 enum { SW_IP_TEXT = 16 };
 const char *sw_ip_text(uint32_t ip, char out[SW_IP_TEXT]);
+
+/* sw_ranks_text - the bits of @ranks as "rank 2" or "ranks 0, 2-5" into @out,
+ * which is returned. */
+enum { SW_RANKS_TEXT = 192 };
+const char *sw_ranks_text(uint64_t ranks, char out[SW_RANKS_TEXT]);
 
 #endif

@@ -57,7 +57,7 @@ static void give(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
 				node->rx(node, now_ns, port_i, &frames[i],
 					end - i));
 		else
-			l->stats.rx_endpoint += end - i;
+			sw_count(&l->stats.rx_endpoint, end - i);
 	}
 }
 
@@ -162,7 +162,7 @@ static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 	l->rest_ns = 0;
 	if (gap >= l->stop_gap_ns) {
 		l->skipped_ns += gap;
-		l->stats.poll_gaps++;
+		sw_count(&l->stats.poll_gaps, 1);
 	}
 	if (now_ns - l->gap_from_ns >= SW_S) {
 		l->gap_from_ns = now_ns;

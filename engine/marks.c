@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/marks.h"
 
+#include "engine/async.h"
+
 struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member)
 {
 	struct sw_bitmap b;
@@ -119,4 +121,27 @@ uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 {
 	return order == SW_BITMAP_NONE ? SW_N_CLASSES
 				       : sh->tensors[sh->by_order[order]].class;
+}
+
+void sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *sent, enum sw_fate fate)
+{
+	struct sw_stensor *t = &sh->tensors[sent->key];
+	struct sw_chunk *c;
+	const struct sw_cell *owed;
+
+	if (t->is_async) {
+		sw_async_fate(sh, t, member, sent, fate);
+		return;
+	}
+	c = &t->chunks[sent->cell];
+	owed = sw_chunk_owed(c, member);
+	/* Of an older round: the member holds it, or a newer is marked. */
+	if (!owed || owed->round != sent->round || !(c->inflight >> member & 1))
+		return;
+	c->inflight &= ~(1ULL << member);
+	if (fate == SW_LOST) {
+		sw_marks_add(sh, t, member, sent->cell);
+		sw_count(&sh->stats->retransmissions, 1);
+	}
 }

@@ -15,7 +15,7 @@ static void next_way(struct sw_worker *w, struct sw_link *l)
 	l->way = (uint16_t)((l->way + 1) % w->n_ways);
 	l->n_probes++;
 	l->nonce = w->env->random(w->env->ctx); /* late COOKIEs are none */
-	w->stats.probes++;
+	sw_count(&w->stats.probes, 1);
 	sw_link_request(w, l);
 }
 
@@ -23,7 +23,7 @@ static void give_up(
 	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
 {
 	l->is_settled = true;
-	w->stats.probes_failed++;
+	sw_count(&w->stats.probes_failed, 1);
 	sw_log(w->env->log, SW_LOG_INFO,
 		"job %s, rank %u: none of %u source ports leads to the right "
 		"lcore of server %s and back (the last: to its lcore %u): "

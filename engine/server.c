@@ -9,6 +9,7 @@
 
 #include "engine/bytes.h"
 #include "engine/error.h"
+#include "engine/text.h"
 
 static struct sw_server *server_of(struct sw_node *node)
 {
@@ -34,7 +35,7 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 				  sw_shard_next(&s->job->shard, s->member, 0))
 			: SW_N_CLASSES;
 
-	srv->stats.session_looks++;
+	sw_count(&srv->stats.session_looks, 1);
 	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
 		class = SW_N_CLASSES;
 	if (class == s->due_class)
@@ -88,6 +89,8 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	uint16_t port_i = s->path.port_i;
 	struct sw_due *due = &s->job->due[port_i];
 
+	if (s->job->asker == s->id)
+		sw_admit_drop(srv, s->job);
 	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, sw_session_index(s), false);
 	if (s->due_class < SW_N_CLASSES)
 		sw_due_put(due, s->due_class, sw_session_index(s), false);
@@ -99,16 +102,6 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	free(s);
 }
 
-void sw_session_drop(struct sw_server *srv, struct sw_session *s)
-{
-	struct sw_job *job = s->job;
-	uint16_t rank = s->member;
-
-	srv->stats.sessions_dropped++;
-	sw_session_close(srv, s);
-	sw_job_forget(srv, job, rank);
-}
-
 /* Say to @peer that session @id is not, or no longer, open here. */
 static void say_left(
 	struct sw_server *srv, struct sw_path path, uint32_t peer, uint32_t id)
@@ -118,23 +111,39 @@ static void say_left(
 	sw_server_reply(srv, path, &h, NULL);
 }
 
+/* A frame under the id that the JOIN at @i was offered: it becomes a session,
+ * unless it is given up. */
+static struct sw_session *confirm(
+	struct sw_server *srv, uint32_t i, const struct sw_header *h)
+{
+	const struct sw_pending *p = &srv->pending[i];
+
+	if (h->type != SW_LEAVE)
+		return sw_pending_confirm(srv, i);
+	say_left(srv, p->path, p->join.session, p->id);
+	sw_pending_drop(srv, i);
+	return NULL;
+}
+
 static struct sw_session *session_of(struct sw_server *srv,
 	const struct sw_path *path, const struct sw_header *h)
 {
 	uint32_t i = h->session >> 16;
-	struct sw_session *s = i < srv->n_sessions ? srv->sessions[i] : NULL;
+	bool is_known = h->session && i < srv->n_sessions;
+	struct sw_session *s = is_known ? srv->sessions[i] : NULL;
+	const struct sw_pending *p = is_known ? &srv->pending[i] : NULL;
 
-	if (!s || s->id != h->session) {
-		srv->stats.rx_session++;
+	if (!is_known || h->session != (s ? s->id : p->id)) {
+		sw_count(&srv->stats.rx_session, 1);
 		if (h->session)
 			say_left(srv, *path, 0, h->session);
 		return NULL;
 	}
-	if (memcmp(&s->path, path, sizeof(*path)) != 0) {
-		srv->stats.rx_source++;
+	if (memcmp(s ? &s->path : &p->path, path, sizeof(*path)) != 0) {
+		sw_count(&srv->stats.rx_source, 1);
 		return NULL;
 	}
-	return s;
+	return s ? s : confirm(srv, i, h);
 }
 
 /* --- frames in --- */
@@ -169,11 +178,11 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		.chunk = h->chunk};
 
 	if (s->job->state != SW_JOB_RUNNING) {
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
 	if (sw_flow_is_overdrawn(&s->flow, h)) {
-		srv->stats.rx_credit++;
+		sw_count(&srv->stats.rx_credit, 1);
 		sw_session_owe(srv, s, SW_OWE_KEEPALIVE); /* with a grant */
 		return;
 	}
@@ -193,13 +202,30 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		add_answer(srv, s, &refused);
 		break;
 	case SW_SHARD_DIFFERS:
-		sw_session_fail_differs(srv, s, h);
+		sw_session_differs(srv, s, h);
+		break;
+	case SW_SHARD_DEAD:
+		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_session_tell_dead(srv, s, &sh->tensors[h->key]);
 		break;
 	case SW_SHARD_DROP:
 		break;
 	}
 	if (sw_flow_ack_at(&s->flow) == 0)
 		sw_session_owe(srv, s, SW_OWE_ACK);
+}
+
+static bool tell_if_dead(
+	struct sw_server *srv, struct sw_session *s, const struct sw_pull *pull)
+{
+	struct sw_stensor *t = pull->key < SW_MAX_TENSORS
+				       ? &s->job->shard.tensors[pull->key]
+				       : NULL;
+
+	if (!t || !sw_stensor_is_dead(t, pull->round))
+		return false;
+	sw_session_tell_dead(srv, s, t);
+	return true;
 }
 
 static void on_pull(struct sw_server *srv, struct sw_session *s,
@@ -210,12 +236,14 @@ static void on_pull(struct sw_server *srv, struct sw_session *s,
 	uint32_t left;
 
 	if (s->job->state != SW_JOB_RUNNING) {
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
 	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
 		memcpy(&pull, payload + at, sizeof(pull));
-		srv->stats.pulls++;
+		sw_count(&srv->stats.pulls, 1);
+		if (tell_if_dead(srv, s, &pull))
+			continue;
 		if (!sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
 			continue;
 		add_answer(srv, s, &answer);
@@ -232,7 +260,7 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	struct sw_session *s = ctx;
 
 	(void)class;
-	s->job->shard.stats->lost += fate == SW_LOST;
+	sw_count(&s->job->shard.stats->lost, fate == SW_LOST);
 	sw_shard_fate(&s->job->shard, s->member, sent, fate);
 }
 
@@ -245,7 +273,7 @@ static void on_ack(struct sw_server *srv, struct sw_session *s,
 	if (!sw_flow_on_ack(&s->flow, h->psn, sacks,
 		    h->payload_len / sizeof(*sacks), srv->now_ns,
 		    sw_session_fate, s))
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 	sw_session_refresh(srv, s);
 }
 
@@ -260,14 +288,14 @@ static void on_leave(
 	memcpy(&fault, payload, sizeof(fault));
 	if (fault.err > 0) /* errors are negative */
 		fault.err = SW_EPROTO;
-	sw_wire_text(fault.text, sizeof(fault.text));
+	sw_text_clean(fault.text, sizeof(fault.text));
 	say_left(srv, s->path, s->peer, s->id);
 	/* not what we have told it */
 	is_news = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
 		job->name, rank, is_news ? ": " : "",
 		is_news ? fault.text : "");
-	srv->stats.sessions_closed++;
+	sw_count(&srv->stats.sessions_closed, 1);
 	sw_session_close(srv, s);
 	sw_job_leave(srv, job, rank, fault.err, fault.text);
 }
@@ -290,11 +318,14 @@ static void on_control(struct sw_server *srv, struct sw_session *s,
 	case SW_TUNE:
 		sw_job_tune(srv, s, payload);
 		return;
+	case SW_MISMATCH:
+		sw_session_on_mismatch(srv, s, h, payload);
+		return;
 	case SW_LEAVE:
 		on_leave(srv, s, payload);
 		return;
 	default: /* types that only a server sends */
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 	}
 }
 
@@ -309,8 +340,6 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 		return;
 	s->heard_ns = srv->now_ns;
 	sw_session_touch(srv, s);
-	if (!s->is_confirmed && h->type != SW_LEAVE)
-		sw_job_confirm(srv, s->job, s);
 	is_newer = h->psn > s->flow.heard[h->class];
 	if (sw_flow_hear(&s->flow, h))
 		sw_session_refresh(srv, s);
@@ -321,7 +350,7 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 	if (h->type == SW_PUSH)
 		on_push(srv, s, h, payload, f->is_lent);
 	else if (h->class != SW_CLASS_CTL) /* a RESULT */
-		srv->stats.rx_state++;
+		sw_count(&srv->stats.rx_state, 1);
 	else if (h->type == SW_ACK)
 		on_ack(srv, s, h, payload);
 	else if (is_newer)
@@ -363,8 +392,10 @@ static bool server_is_busy(const struct sw_node *node)
 		if (srv->jobs[i].is_used && srv->jobs[i].shard.n_open)
 			return true;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
-		if (srv->sessions[i] && (srv->sessions[i]->flow.open_mask ||
-						srv->sessions[i]->owed))
+		if (srv->pending[i].is_owed ||
+			(srv->sessions[i] &&
+				(srv->sessions[i]->flow.open_mask ||
+					srv->sessions[i]->owed)))
 			return true;
 	return false;
 }
@@ -384,6 +415,7 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 		.env = env,
 		.quota_bytes = quota_bytes,
 		.n_lcores = 1,
+		.wait_at_ns = UINT64_MAX,
 		.n_ports = n_ports,
 		.grants.total = 2 * params->window_bytes / SW_QUANTUM};
 	for (uint32_t i = 0; i < n_ports; i++) {
@@ -436,6 +468,6 @@ uint64_t sw_server_open_chunks(const struct sw_server *srv)
 
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (srv->jobs[i].is_used)
-			n += srv->jobs[i].shard.n_open;
+			n += sw_word(&srv->jobs[i].shard.n_open);
 	return n;
 }

@@ -18,32 +18,24 @@ static void bury(struct sw_server *srv, struct sw_session *s)
 	uint16_t rank = s->member;
 	char text[SW_TEXT_MAX];
 
-	if (!s->is_confirmed) { /* nobody was behind that JOIN */
-		sw_session_drop(srv, s);
-		return;
-	}
 	snprintf(text, sizeof(text), "rank %u (node %.64s) silent for %llu s",
 		rank, job->members[rank].node,
 		(unsigned long long)(srv->params.dead_after / SW_S));
 	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
-	srv->stats.sessions_dead++;
+	sw_count(&srv->stats.sessions_dead, 1);
 	sw_session_close(srv, s);
 	sw_job_leave(srv, job, rank, SW_EPEER, text);
 }
 
-/* Say ACCEPT again until the worker has spoken, then the state until it has
- * answered. */
+/* Say the state again until the worker has answered. */
 static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 {
-	enum sw_owed what = s->is_confirmed ? SW_OWE_STATUS : SW_OWE_ACCEPT;
-
-	if (s->is_confirmed &&
-		(!s->job->is_coordinated || sw_job_is_answered(s)))
+	if (!s->job->is_coordinated || sw_job_is_answered(s))
 		return UINT64_MAX;
 	if (srv->now_ns >= s->status_at_ns)
-		sw_session_owe(srv, s, what);
+		sw_session_owe(srv, s, SW_OWE_STATUS);
 	/* What is owed waits for room; when it goes, the next time is set. */
-	return s->owed & 1u << what ? UINT64_MAX : s->status_at_ns;
+	return s->owed & 1u << SW_OWE_STATUS ? UINT64_MAX : s->status_at_ns;
 }
 
 static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
@@ -53,7 +45,7 @@ static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
 	uint64_t n_timeouts = s->flow.n_timeouts;
 	uint64_t at = sw_flow_tick(&s->flow, srv->now_ns, sw_session_fate, s);
 
-	srv->stats.timeouts += s->flow.n_timeouts - n_timeouts;
+	sw_count(&srv->stats.timeouts, s->flow.n_timeouts - n_timeouts);
 	if (ack_at <= srv->now_ns)
 		sw_session_owe(srv, s, SW_OWE_ACK);
 	else
@@ -64,15 +56,20 @@ static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
 		at = sw_min64(at, alive_at);
 	sw_session_refresh(srv, s);
 	at = sw_min64(at, tick_status(srv, s));
+	at = sw_min64(at, sw_session_tick_unaware(srv, s));
 	return sw_min64(at, s->heard_ns + srv->params.dead_after);
 }
 
-static void look(struct sw_server *srv, struct sw_session *s)
+static void look(struct sw_server *srv, uint32_t i)
 {
-	if (srv->now_ns - s->heard_ns >= srv->params.dead_after)
+	struct sw_session *s = srv->sessions[i];
+
+	if (!s)
+		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
+	else if (srv->now_ns - s->heard_ns >= srv->params.dead_after)
 		bury(srv, s);
 	else
-		srv->tick_at_ns[sw_session_index(s)] = tick_session(srv, s);
+		srv->tick_at_ns[i] = tick_session(srv, s);
 }
 
 uint64_t sw_server_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
@@ -82,12 +79,14 @@ uint64_t sw_server_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 
 	srv->now_ns = now_ns;
 	srv->gap_ns = gap_ns;
-	srv->stats.poll_gap_max_us =
-		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000);
-	at = sw_share_tick(srv);
+	sw_set_word(&srv->stats.poll_gap_max_us,
+		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000));
+	if (now_ns >= srv->wait_at_ns)
+		sw_job_tell_waiting(srv);
+	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);
 	for (uint32_t i = 0; i < srv->n_sessions; i++) {
 		if (srv->tick_at_ns[i] <= now_ns)
-			look(srv, srv->sessions[i]);
+			look(srv, i);
 		at = sw_min64(at, srv->tick_at_ns[i]);
 	}
 	return at;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/bytes.h"
+#include "engine/error.h"
 #include "engine/server.h"
 
 static uint32_t build_error(
@@ -13,28 +14,12 @@ static uint32_t build_error(
 	return sizeof(s->fault);
 }
 
-/* When ACCEPT or STATUS is said again, if nothing is heard. */
+/* When STATUS is said again, if nothing is heard. */
 static void say_again(struct sw_server *srv, struct sw_session *s)
 {
 	s->status_at_ns = srv->now_ns + s->status_wait_ns;
 	s->status_wait_ns =
 		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
-}
-
-static uint32_t build_accept(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	struct sw_accept a = {.nonce = s->nonce,
-		.epoch = s->job->epoch,
-		.session = s->id,
-		.version = SW_VERSION_MAX};
-
-	h->type = SW_ACCEPT;
-	say_again(srv, s);
-	memcpy(srv->payload, &a, sizeof(a));
-	/* The way back carries it too, or the worker will not hear of it. */
-	memset(srv->payload + sizeof(a), 0, s->join_bytes - sizeof(a));
-	return s->join_bytes;
 }
 
 static uint32_t build_status(
@@ -49,17 +34,53 @@ static uint32_t build_status(
 	return sizeof(st);
 }
 
+/* The next dead tensor of which the session is to be told; there is one. */
+static struct sw_stensor *next_to_tell(struct sw_session *s)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_stensor *t;
+
+	do {
+		t = &sh->tensors[s->tell_key];
+		s->tell_key =
+			s->tell_key + 1 < sh->n_keys ? s->tell_key + 1 : 0;
+	} while (!(t->to_tell >> s->member & 1));
+	return t;
+}
+
+static uint32_t build_mismatch(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_stensor *t = next_to_tell(s);
+	struct sw_fault fault = {
+		.err = SW_EMISMATCH, .rank = s->member, .key = t->key};
+
+	t->to_tell &= ~(1ULL << s->member);
+	if (--s->n_to_tell)
+		sw_session_owe(srv, s, SW_OWE_MISMATCH);
+	memcpy(fault.text, t->why, sizeof(fault.text));
+	h->type = SW_MISMATCH;
+	h->round = t->dead_from;
+	memcpy(srv->payload, &fault, sizeof(fault));
+	return sizeof(fault);
+}
+
 static uint32_t build_declared(
 	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
 {
-	struct sw_declared d = {.batch = s->batch - 1, .n = s->n_declared};
+	struct sw_declared d = {.batch = s->batch - 1,
+		.n = s->n_declared,
+		.is_refused = s->refused[0] != 0};
+	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
 
 	h->type = SW_DECLARED;
 	memcpy(srv->payload, &d, sizeof(d));
 	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
 	memcpy(srv->payload + sizeof(d) + 4u * s->n_declared, s->firsts,
 		4u * s->n_declared);
-	return (uint32_t)sizeof(d) + 8u * s->n_declared;
+	if (d.is_refused)
+		memcpy(srv->payload + len, s->refused, sizeof(s->refused));
+	return len + (d.is_refused ? (uint32_t)sizeof(s->refused) : 0);
 }
 
 static uint32_t build_answer(
@@ -88,7 +109,7 @@ static uint32_t build_ack(
 
 	h->type = SW_ACK;
 	memcpy(srv->payload, sacks, n * sizeof(*sacks));
-	srv->stats.acks++;
+	sw_count(&srv->stats.acks, 1);
 	return n * (uint32_t)sizeof(*sacks);
 }
 
@@ -104,8 +125,8 @@ static uint32_t build_keepalive(
 static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_server *, struct sw_session *, struct sw_header *) = {
 	[SW_OWE_ERROR] = build_error,
-	[SW_OWE_ACCEPT] = build_accept,
 	[SW_OWE_STATUS] = build_status,
+	[SW_OWE_MISMATCH] = build_mismatch,
 	[SW_OWE_DECLARED] = build_declared,
 	[SW_OWE_ANSWER] = build_answer,
 	[SW_OWE_ACK] = build_ack,
@@ -139,6 +160,10 @@ static bool tx_control(
 	if (i == SW_MAX_SESSIONS)
 		return false;
 	s = srv->sessions[i];
+	if (!s) {
+		sw_pending_build(srv, i, out);
+		return true;
+	}
 	what = (uint32_t)__builtin_ctz(s->owed);
 	s->owed &= ~(1u << what);
 	h.payload_len = (uint16_t)builders[what](srv, s, &h);
@@ -193,7 +218,7 @@ static bool tx_result(
 	 * waits for its own: the last one is acknowledged in any case. */
 	if (s->flow.space[h.class].n_unacked > 1)
 		sw_flow_answered(&s->flow, h.class);
-	/* A broadcast's bytes may move while it waits to be gathered. */
+	/* An asynchronous value may change while it waits to be gathered. */
 	sw_frame_build(&h, s->path, payload, h.op == SW_OPERATION_SUM, out,
 		&srv->stats);
 	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);

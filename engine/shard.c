@@ -57,9 +57,6 @@ static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
 {
 	if (t->mem)
 		env->mem_put(env->ctx, t->mem, t->mem_bytes);
-	free(t->chunks);
-	free(t->kept);
-	free(t->mark_words);
 }
 
 void sw_shard_close(struct sw_shard *sh)
@@ -77,6 +74,23 @@ void sw_shard_close(struct sw_shard *sh)
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
 	return (n + unit - 1) / unit * unit;
+}
+
+/* What a tensor has besides its record: values, then a record of each chunk,
+ * then marks. */
+static uint64_t values_bytes(const struct sw_stensor *t)
+{
+	return t->place.n_local *
+	       (t->is_async            ? t->acc_stride
+		       : t->ops->round ? t->acc_stride + t->res_stride
+				       : 2 * t->acc_stride);
+}
+
+static uint64_t records_bytes(
+	const struct sw_shard *sh, const struct sw_stensor *t)
+{
+	return t->place.n_local * (t->is_async ? sw_kept_bytes(sh->n_members)
+					       : sizeof(struct sw_chunk));
 }
 
 /* Fill all that follows from the declaration; touches no memory. */
@@ -103,19 +117,10 @@ static void shape_tensor(const struct sw_shard *sh,
 	t->res_stride =
 		round_up(sw_min64(t->chunk_elems, item->n_elems) * elem, LINE);
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
-	t->mark_stride = (uint32_t)sw_bitmap_words(
-		t->place.n_local ? t->place.n_local : 1);
-	t->mem_bytes = t->place.n_local *
-		       (t->is_async            ? t->acc_stride
-			       : t->ops->round ? t->acc_stride + t->res_stride
-					       : 2 * t->acc_stride);
-}
-
-static uint32_t bytes_per_chunk(
-	const struct sw_shard *sh, const struct sw_stensor *t)
-{
-	return t->is_async ? sw_kept_bytes(sh->n_members)
-			   : (uint32_t)sizeof(struct sw_chunk);
+	t->mark_stride = (uint32_t)sw_bitmap_words(t->place.n_local);
+	t->mem_bytes =
+		values_bytes(t) + records_bytes(sh, t) +
+		(uint64_t)t->mark_stride * sh->n_members * sizeof(uint64_t);
 }
 
 uint64_t sw_shard_need(
@@ -124,34 +129,30 @@ uint64_t sw_shard_need(
 	struct sw_stensor t;
 
 	shape_tensor(sh, item, &t);
-	return t.mem_bytes +
-	       (uint64_t)t.place.n_local * bytes_per_chunk(sh, &t) +
-	       (uint64_t)t.mark_stride * sh->n_members * sizeof(uint64_t);
+	return t.mem_bytes;
 }
 
+/* All of it comes at once, and as zeros: nothing here walks over chunks, whose
+ * records begin with their first frame (chunk_of). */
 static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 {
 	const struct sw_env *env = sh->env;
-	uint32_t n = t->place.n_local;
+	uint64_t n = t->place.n_local;
+	uint8_t *records;
 
-	t->mark_words = calloc(
-		(size_t)t->mark_stride * sh->n_members, sizeof(uint64_t));
-	if (t->is_async)
-		t->kept = calloc(n ? n : 1, bytes_per_chunk(sh, t));
-	else
-		t->chunks =
-			aligned_alloc(LINE, (n ? n : 1) * sizeof(*t->chunks));
-	if (n)
-		t->mem = env->mem_get(env->ctx, t->mem_bytes);
-	if (!t->mark_words || (!t->chunks && !t->kept) || (n && !t->mem)) {
-		free_tensor(env, t);
-		return SW_ENOMEM;
-	}
-	t->acc[0] = t->acc[1] = t->mem;
-	if (t->is_async)
+	if (!n)
 		return 0;
-	for (uint32_t i = 0; i < n; i++)
-		sw_chunk_init(&t->chunks[i]);
+	t->mem = env->mem_get(env->ctx, t->mem_bytes);
+	if (!t->mem)
+		return SW_ENOMEM;
+	records = (uint8_t *)t->mem + values_bytes(t);
+	t->mark_words = (uint64_t *)(records + records_bytes(sh, t));
+	t->acc[0] = t->acc[1] = t->mem;
+	if (t->is_async) {
+		t->kept = records;
+		return 0;
+	}
+	t->chunks = (struct sw_chunk *)records;
 	if (t->ops->round) {
 		t->res[0] = t->res[1] = t->acc[0] + n * t->acc_stride;
 	} else {
@@ -160,6 +161,16 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 		t->res[1] = t->acc[1];
 	}
 	return 0;
+}
+
+/* A chunk that a frame is about. */
+static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
+{
+	struct sw_chunk *c = &t->chunks[local];
+
+	if (sw_chunk_is_blank(c))
+		sw_chunk_init(c);
+	return c;
 }
 
 /* FNV-1a, so that a name is looked up without touching all tensors. */
@@ -206,6 +217,29 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	return 0;
 }
 
+/* Is what was open of it given up?  Then nothing is folded any more, whatever
+ * round a member says that its push is of. */
+static bool is_given_up(const struct sw_stensor *t)
+{
+	return sw_stensor_is_dead(t, t->newest);
+}
+
+bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
+	const char *why)
+{
+	if (t->is_async || !round)
+		round = 1; /* there is no round that all are in */
+	if (sw_stensor_is_dead(t, round))
+		return false;
+	t->dead_from = round;
+	strncpy(t->why, why, sizeof(t->why) - 1);
+	if (is_given_up(t)) {
+		sh->n_open -= t->n_open;
+		t->n_open = 0;
+	}
+	return true;
+}
+
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
 {
 	uint32_t m = 0, first = 0;
@@ -223,12 +257,12 @@ static struct sw_stensor *find(
 	struct sw_stensor *t;
 
 	if (key >= SW_MAX_TENSORS || !sh->tensors[key].is_admitted) {
-		sh->stats->rx_key++;
+		sw_count(&sh->stats->rx_key, 1);
 		return NULL;
 	}
 	t = &sh->tensors[key];
 	if (!sw_place_has(&t->place, chunk)) {
-		sh->stats->rx_chunk++;
+		sw_count(&sh->stats->rx_chunk, 1);
 		return NULL;
 	}
 	return t;
@@ -253,37 +287,30 @@ static struct sw_header result_header(
 		.payload_crc = cell->crc};
 }
 
-/* Where there is one result slot, it may hold the last sum until all have
- * asked for a broadcast, whose bytes wait in the accumulator. */
-static const uint8_t *result_bytes(
+static uint8_t *result_bytes(
 	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
 {
-	if (!cell->is_done)
-		return t->acc[cell->round & 1] + local * t->acc_stride;
 	return t->res[cell->round & 1] + local * t->res_stride;
 }
 
-static void mark_all(struct sw_shard *sh, struct sw_stensor *t,
-	uint64_t members, uint32_t local)
-{
-	for (; members; members &= members - 1)
-		sw_marks_add(sh, t, (uint32_t)__builtin_ctzll(members), local);
-}
-
-/* The cell's bytes never change again. */
-static void freeze(struct sw_shard *sh, struct sw_cell *cell)
+/* All have pushed: the cell's bytes never change again, and everybody gets
+ * them. */
+static void freeze(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, uint32_t local)
 {
 	cell->is_done = true;
 	sh->n_open--;
-	sh->stats->chunks_done++;
+	t->n_open--;
+	sw_count(&sh->stats->chunks_done, 1);
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		sw_marks_add(sh, t, m, local);
 }
 
-/* The sum is complete: freeze it and mark it for everybody. */
-static void complete(struct sw_shard *sh, struct sw_stensor *t,
+static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, uint32_t local)
 {
 	struct sw_header h = result_header(t, cell, local);
-	const uint8_t *res = t->res[cell->round & 1] + local * t->res_stride;
+	const uint8_t *res = result_bytes(t, cell, local);
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
 	if (t->chunks[local].lent) /* a sum of one */
@@ -296,26 +323,16 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
 			cell->crc = sw_data_crc(&h, res, h.payload_len));
-	freeze(sh, cell);
-	mark_all(sh, t, sh->expected, local);
 }
 
-/* One more push of a broadcast was noted. */
-static enum sw_shard_push spread(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, uint32_t local, uint32_t member, bool is_root,
-	bool is_last)
+/* Where there is one result slot, it holds the last sum until all have asked
+ * for a broadcast, whose bytes wait in the accumulator. */
+static void complete_copy(
+	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
 {
-	if (is_last) {
-		if (t->ops->round)
-			memcpy(t->res[0] + local * t->res_stride,
-				t->acc[0] + local * t->acc_stride,
-				t->res_stride);
-		freeze(sh, cell);
-	}
-	if (!cell->has_root)
-		return SW_SHARD_TAKEN;
-	mark_all(sh, t, is_root ? cell->got : 1ULL << member, local);
-	return is_root ? SW_SHARD_COMPLETE : SW_SHARD_RESULT;
+	if (t->ops->round)
+		memcpy(result_bytes(t, cell, local),
+			t->acc[0] + local * t->acc_stride, t->res_stride);
 }
 
 static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
@@ -331,6 +348,8 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 		cell->op = h->op;
 		cell->root = h->aux;
 		cell->crc = h->payload_crc;
+		t->newest = h->round;
+		t->n_open++;
 		sh->n_open++;
 	}
 	if (h->op == SW_OPERATION_COPY)
@@ -345,15 +364,16 @@ static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
 	sw_marks_remove(sh, t, member, local);
 	t->is_fifo = h->flags & SW_FLAG_FIFO;
 	sh->n_folded++;
-	sh->stats->push_folded++;
-	sh->stats->push_bytes += h->payload_len;
+	sw_count(&sh->stats->push_folded, 1);
+	sw_count(&sh->stats->push_bytes, h->payload_len);
 	is_last = sw_cell_fold(cell, member, h->weight, sh->expected);
-	if (h->op == SW_OPERATION_COPY)
-		return spread(sh, t, cell, local, member, h->payload_len > 0,
-			is_last);
 	if (!is_last)
 		return SW_SHARD_TAKEN;
-	complete(sh, t, cell, local);
+	if (h->op == SW_OPERATION_COPY)
+		complete_copy(t, cell, local);
+	else
+		complete_sum(sh, t, cell, local);
+	freeze(sh, t, cell, local);
 	return SW_SHARD_COMPLETE;
 }
 
@@ -374,7 +394,7 @@ bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
 	if (sw_shard_has_crc(sh, member))
 		SW_TIMED(sh->stats->ticks_crc_in,
 			crc = sw_data_crc(h, payload, h->payload_len));
-	sh->stats->rx_payload_crc += crc != h->payload_crc;
+	sw_count(&sh->stats->rx_payload_crc, crc != h->payload_crc);
 	return crc == h->payload_crc;
 }
 
@@ -392,7 +412,7 @@ static enum sw_shard_push check_and_fold(struct sw_shard *sh,
 	if (differs(cell, h) || !sw_shard_has_root(sh, member, h))
 		return SW_SHARD_DIFFERS;
 	if (cell->round == h->round && cell->has_root && h->payload_len) {
-		sh->stats->rx_round++; /* I3: a second root */
+		sw_count(&sh->stats->rx_round, 1); /* I3: a second root */
 		return SW_SHARD_DROP;
 	}
 	return fold(sh, t, member, h, payload, is_lent);
@@ -404,13 +424,13 @@ static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 	bool may_be_empty = h->op == SW_OPERATION_COPY;
 
 	if (h->dtype != t->dtype || h->op >= SW_N_OPERATIONS) {
-		sh->stats->rx_dtype++;
+		sw_count(&sh->stats->rx_dtype, 1);
 		return false;
 	}
 	if (h->payload_len !=
 			sw_stensor_elems(t, h->chunk) * t->ops->elem_bytes &&
 		!(may_be_empty && !h->payload_len)) {
-		sh->stats->rx_length++;
+		sw_count(&sh->stats->rx_length, 1);
 		return false;
 	}
 	return true;
@@ -434,20 +454,24 @@ static enum sw_shard_push push(struct sw_shard *sh, uint32_t member,
 	if (!t || !matches(sh, t, h))
 		return SW_SHARD_DROP;
 	if (!has_weight(sh, member, h)) {
-		sh->stats->rx_weight++;
+		sw_count(&sh->stats->rx_weight, 1);
 		return SW_SHARD_DROP;
 	}
+	if (sw_stensor_is_dead(t, h->round))
+		return SW_SHARD_DEAD;
 	if (t->is_async)
 		return sw_async_push(sh, t, member, h, payload);
 	local = sw_place_local(&t->place, h->chunk);
-	c = &t->chunks[local];
+	c = chunk_of(t, local);
 	switch (sw_cell_judge_push(c, h->round, member)) {
 	case SW_PUSH_FOLD:
+		if (is_given_up(t))
+			return SW_SHARD_DEAD;
 		if (sh->is_draining && c->cell[h->round & 1].round != h->round)
 			return SW_SHARD_DROP;
 		return check_and_fold(sh, t, member, h, payload, is_lent);
 	case SW_PUSH_DONE:
-		sh->stats->push_again++;
+		sw_count(&sh->stats->push_again, 1);
 		if (sw_cell_judge_pull(c, h->round, member) != SW_PULL_RESULT ||
 			c->inflight >> member & 1)
 			return SW_SHARD_TAKEN;
@@ -455,13 +479,12 @@ static enum sw_shard_push push(struct sw_shard *sh, uint32_t member,
 		return SW_SHARD_RESULT;
 	case SW_PUSH_HAVE:
 	case SW_PUSH_OLD:
-	case SW_PUSH_EARLY:
-		sh->stats->push_again++;
+		sw_count(&sh->stats->push_again, 1);
 		return SW_SHARD_TAKEN;
 	case SW_PUSH_VIOLATION:
 		break;
 	}
-	sh->stats->rx_round++;
+	sw_count(&sh->stats->rx_round, 1);
 	return SW_SHARD_DROP;
 }
 
@@ -495,7 +518,7 @@ static struct pulled judge_pull(const struct sw_shard *sh,
 		return (struct pulled){sw_kept_judge_pull(k, round, member),
 			k->inflight, sh->expected & ~k->got};
 	}
-	c = &t->chunks[local];
+	c = chunk_of(t, local);
 	return (struct pulled){sw_cell_judge_pull(c, round, member),
 		c->inflight, sw_cell_missing(c, round, sh->expected)};
 }
@@ -521,17 +544,17 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	case SW_PULL_WAIT:
 		answer->kind = SW_ANSWER_WAIT;
 		answer->missing = p.missing;
-		sh->stats->pull_wait++;
+		sw_count(&sh->stats->pull_wait, 1);
 		return true;
 	case SW_PULL_NEED:
 		answer->kind = SW_ANSWER_NEED;
-		sh->stats->pull_need++;
+		sw_count(&sh->stats->pull_need, 1);
 		return true;
 	case SW_PULL_GONE:
 		break;
 	}
 	answer->kind = SW_ANSWER_GONE;
-	sh->stats->pull_gone++;
+	sw_count(&sh->stats->pull_gone, 1);
 	return true;
 }
 
@@ -558,30 +581,7 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	bytes = t->is_async ? sw_async_take(sh, t, member, local, h)
 			    : take(t, member, local, h);
 	*cell_out = local;
-	sh->stats->results++;
-	sh->stats->result_bytes += h->payload_len;
+	sw_count(&sh->stats->results, 1);
+	sw_count(&sh->stats->result_bytes, h->payload_len);
 	return bytes;
-}
-
-void sw_shard_fate(struct sw_shard *sh, uint32_t member,
-	const struct sw_sent *sent, enum sw_fate fate)
-{
-	struct sw_stensor *t = &sh->tensors[sent->key];
-	struct sw_chunk *c;
-	const struct sw_cell *owed;
-
-	if (t->is_async) {
-		sw_async_fate(sh, t, member, sent, fate);
-		return;
-	}
-	c = &t->chunks[sent->cell];
-	owed = sw_chunk_owed(c, member);
-	/* Of an older round: the member holds it, or a newer is marked. */
-	if (!owed || owed->round != sent->round || !(c->inflight >> member & 1))
-		return;
-	c->inflight &= ~(1ULL << member);
-	if (fate == SW_LOST) {
-		sw_marks_add(sh, t, member, sent->cell);
-		sh->stats->retransmissions++;
-	}
 }

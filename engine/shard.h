@@ -31,6 +31,13 @@ struct sw_stensor {
 	uint8_t dtype, class;
 	bool is_admitted, is_async;
 	uint16_t declared_by; /* the member that declared it first */
+	uint32_t newest;      /* round that was begun last */
+	uint32_t n_open;      /* chunks that wait for members */
+	/* Members call it differently: rounds from this one on fail, 0: none
+	 * does. */
+	uint32_t dead_from;
+	uint64_t unaware; /* members that may not know (server_fail.c) */
+	uint64_t to_tell; /* members that are to be told so */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;
 	struct sw_place place;
@@ -46,6 +53,7 @@ struct sw_stensor {
 	void *mem;
 	uint64_t mem_bytes;
 	char name[SW_NAME_MAX];
+	char why[SW_TEXT_MAX]; /* it is dead */
 };
 
 struct sw_shard {
@@ -140,6 +148,25 @@ static inline bool sw_shard_has_root(
 	       (h->payload_len > 0) == (local < sh->weights[member]);
 }
 
+/* sw_shard_rank_of - the rank by which a person knows @member: its first. */
+static inline uint32_t sw_shard_rank_of(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return member < sh->n_ranked ? sh->first[member] : member;
+}
+
+static inline bool sw_stensor_is_dead(
+	const struct sw_stensor *t, uint32_t round)
+{
+	return t->dead_from && !sw_round_before(round, t->dead_from);
+}
+
+/* sw_shard_kill - rounds of @t from @round on fail, since members call it
+ * differently, as @why says: what is open of them is given up, what is done
+ * before is still sent.  Returns whether that is news. */
+bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
+	const char *why);
+
 enum sw_shard_push {
 	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
 	SW_SHARD_COMPLETE, /* folded, and results became ready for several */
@@ -147,6 +174,7 @@ enum sw_shard_push {
 	SW_SHARD_CRC,      /* payload damaged: not acknowledged */
 	SW_SHARD_DIFFERS,  /* in step, operation or root from the first one;
 			      or it is not that root's */
+	SW_SHARD_DEAD,     /* its round has failed: acknowledge it, say why */
 	SW_SHARD_DROP,     /* invalid; counted */
 };
 

@@ -83,7 +83,7 @@ static bool fail_quota(struct sw_server *srv, struct sw_session *s,
 bool sw_share_check(struct sw_server *srv, struct sw_session *s, uint64_t need)
 {
 	const struct sw_job *job = s->job;
-	uint64_t used = used_of(job->all_used, job->shard.mem_bytes);
+	uint64_t used = used_of(job->all_used, job->used_bytes);
 	char whose[48];
 
 	if (need > job->quota_bytes - used) {
@@ -95,22 +95,25 @@ bool sw_share_check(struct sw_server *srv, struct sw_session *s, uint64_t need)
 	       fail_quota(srv, s, need, "", srv->quota_bytes, used);
 }
 
-bool sw_share_take(
-	struct sw_server *srv, const struct sw_job *job, uint64_t need)
+bool sw_share_take(struct sw_server *srv, struct sw_job *job, uint64_t need)
 {
 	if (!take(srv->all_used, srv->used_bytes, srv->quota_bytes, need))
 		return false;
-	if (take(job->all_used, job->shard.mem_bytes, job->quota_bytes, need))
-		return true;
-	give(srv->all_used, need);
-	return false;
+	if (!take(job->all_used, job->used_bytes, job->quota_bytes, need)) {
+		give(srv->all_used, need);
+		return false;
+	}
+	sw_set_word(&srv->used_bytes, srv->used_bytes + need);
+	job->used_bytes += need;
+	return true;
 }
 
-void sw_share_give(
-	struct sw_server *srv, const struct sw_job *job, uint64_t bytes)
+void sw_share_give(struct sw_server *srv, struct sw_job *job, uint64_t bytes)
 {
 	give(srv->all_used, bytes);
 	give(job->all_used, bytes);
+	sw_set_word(&srv->used_bytes, srv->used_bytes - bytes);
+	job->used_bytes -= bytes;
 }
 
 /* --- shares under load --- */

@@ -53,6 +53,10 @@ static inline void sw_spsc_init(
 static inline int sw_spsc_put(
 	struct sw_spsc *s, const void *entries, uint32_t n);
 
+/* sw_spsc_room - how many entries would fit now (producer); 0 also when the
+ * consumer's index cannot be right. */
+static inline uint32_t sw_spsc_room(const struct sw_spsc *s);
+
 /* sw_spsc_take - copy up to @n entries out of the ring (consumer).
  * Returns how many there were (0: empty), or SW_EPROTO when the producer's
  * index cannot be right.  The caller checks the copies: the release store that
@@ -110,6 +114,14 @@ static inline int sw_spsc_put(
 	s->own += n;
 	atomic_store_explicit(&s->shared->n_put, s->own, memory_order_release);
 	return (int)n;
+}
+
+static inline uint32_t sw_spsc_room(const struct sw_spsc *s)
+{
+	uint32_t used = s->own - atomic_load_explicit(&s->shared->n_taken,
+					 memory_order_acquire);
+
+	return used <= s->size ? s->size - used : 0;
 }
 
 static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)

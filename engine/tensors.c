@@ -1,5 +1,6 @@
 /* tensors.c - the worker's tensors: declare, order, submit, end.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,24 +28,12 @@ int sw_tensors_open(struct sw_worker *w)
 		sw_knobs_credit(w, w->params.policy, w->params.credit_bytes));
 }
 
-static void free_tensor(const struct sw_worker *w, struct sw_wtensor *t)
-{
-	free(t->chunks);
-	free(t->cookies);
-	if (!w->lane_i) /* else lane 0's */
-		free(t->from);
-	free(t->places);
-	free(t->todo);
-	free(t->again);
-	free(t->late);
-	free(t->words);
-	*t = (struct sw_wtensor){0};
-}
-
 void sw_tensors_close(struct sw_worker *w)
 {
 	for (uint32_t i = 0; w->tensors && i < w->n_tensors; i++)
-		free_tensor(w, &w->tensors[i]);
+		sw_wtensor_give(w, &w->tensors[i]);
+	if (w->env && w->env->mem_drop)
+		w->env->mem_drop(w->env->ctx, 0);
 	free(w->tensors);
 	free(w->by_order);
 	free(w->by_key);
@@ -69,44 +58,38 @@ int sw_worker_end_of(const struct sw_worker *w)
 	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
 
+static bool is_ready(const struct sw_worker *w, uint64_t need)
+{
+	return !w->env->mem_ready || w->env->mem_ready(w->env->ctx, 0, need);
+}
+
 static int shape(struct sw_worker *w, const struct sw_worker_tensor *in,
 	struct sw_wtensor *t)
 {
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 	uint32_t per_chunk = w->params.payload / elem;
-	uint64_t n_chunks = (in->n_elems - 1) / per_chunk + 1;
+	uint32_t n_chunks = sw_wtensor_chunks(w, in);
 
 	*t = (struct sw_wtensor){.worker = w,
 		.key = SW_KEY_NONE,
 		.priority = in->priority,
 		.dtype = (uint8_t)in->dtype,
 		.class = sw_class_of(in->priority),
-		.n_chunks = (uint32_t)n_chunks,
+		.n_chunks = n_chunks,
 		.elem_bytes = elem,
 		.chunk_bytes = per_chunk * elem,
-		.last_bytes =
-			(uint32_t)(in->n_elems - (n_chunks - 1) * per_chunk) *
-			elem,
+		.last_bytes = (uint32_t)(in->n_elems -
+					 (n_chunks - 1) * (uint64_t)per_chunk) *
+			      elem,
 		.n_elems = in->n_elems,
 		.base = in->base,
 		.is_async = in->is_async};
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
-	t->chunks = calloc(n_chunks, sizeof(*t->chunks));
-	t->cookies = calloc(w->n_local, sizeof(*t->cookies));
-	if (!w->lane_i)
-		t->from = calloc(w->n_local, sizeof(*t->from));
-	t->places = calloc(w->n_links, sizeof(*t->places));
-	t->todo = calloc(w->n_links, sizeof(*t->todo));
-	t->again = calloc(w->n_links, sizeof(*t->again));
-	t->late = calloc(w->n_links, sizeof(*t->late));
-	if (t->chunks && t->cookies && (t->from || w->lane_i) && t->places &&
-		t->todo && t->again && t->late) {
-		if (w->n_local == 1 && !w->lane_i)
-			t->from[0] = t->base;
-		return 0;
-	}
-	free_tensor(w, t);
-	return SW_ENOMEM;
+	if (sw_wtensor_take(w, t))
+		return SW_ENOMEM;
+	if (w->n_local == 1 && !w->lane_i)
+		t->from[0] = t->base;
+	return 0;
 }
 
 /* Is @order in the link's set exactly when the tensor's set has members?  One
@@ -162,6 +145,7 @@ bool sw_tensors_are_admitted(const struct sw_worker *w)
 int sw_worker_declare(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {
+	uint64_t need = 0;
 	uint32_t done = 0;
 	int err = 0;
 
@@ -171,14 +155,19 @@ int sw_worker_declare(
 		return SW_EBUSY;
 	if (n == 0 || n > SW_TENSORS - w->n_tensors)
 		return SW_EINVAL;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_valid(w, &tensors[i]))
+			return SW_EINVAL;
+		need += sw_wtensor_need(w, &tensors[i]);
+	}
+	if (!is_ready(w, need))
+		return SW_EAGAIN;
 	for (; done < n && !err; done++)
-		err = is_valid(w, &tensors[done])
-			      ? shape(w, &tensors[done],
-					&w->tensors[w->n_tensors + done])
-			      : SW_EINVAL;
+		err = shape(
+			w, &tensors[done], &w->tensors[w->n_tensors + done]);
 	if (err) {
 		while (done-- > 0)
-			free_tensor(w, &w->tensors[w->n_tensors + done]);
+			sw_wtensor_give(w, &w->tensors[w->n_tensors + done]);
 		return err;
 	}
 	w->n_tensors += n;
@@ -197,31 +186,26 @@ int sw_tensors_keyed(
 	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
-	size_t n_words = 0;
-	uint64_t *words;
+	uint64_t *words = t->words;
 
 	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE ||
 		first >= sw_place_line(&w->map))
 		return SW_EPROTO;
-	for (uint32_t l = 0; l < w->n_links; l++) {
-		t->places[l] = sw_place_init(
-			&w->map, first, t->n_chunks, w->links[l].server_i);
-		n_words += 3 * sw_bitmap_words(set_size(&t->places[l]));
-	}
 	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
 	for (uint32_t i = 1; i < w->n_lanes; i++)
 		if (sw_place_init(&w->lane_map, first, t->n_chunks, i).n_local)
 			t->lanes |= 1u << i;
-	words = t->words = calloc(n_words, sizeof(*words));
-	if (!words)
-		return SW_ENOMEM;
 	for (uint32_t l = 0; l < w->n_links; l++) {
-		uint32_t n = set_size(&t->places[l]);
+		uint32_t n;
 
+		t->places[l] = sw_place_init(
+			&w->map, first, t->n_chunks, w->links[l].server_i);
+		n = set_size(&t->places[l]);
 		words = sw_bitmap_init(&t->todo[l], n, words);
 		words = sw_bitmap_init(&t->again[l], n, words);
 		words = sw_bitmap_init(&t->late[l], n, words);
 	}
+	assert(words <= (uint64_t *)((char *)t->mem + t->mem_bytes));
 	t->key = key;
 	t->first = first;
 	t->priority = sw_priority_of(t->priority, key);
@@ -230,38 +214,76 @@ int sw_tensors_keyed(
 	return 0;
 }
 
-void sw_tensors_copy(
-	struct sw_worker *w, const struct sw_wtensor *from, uint32_t n)
+static struct sw_worker_tensor declaration_of(const struct sw_wtensor *t)
 {
-	uint32_t first = w->n_tensors;
-	int err = sw_worker_end_of(w);
+	return (struct sw_worker_tensor){.name = t->name,
+		.n_elems = t->n_elems,
+		.dtype = t->dtype,
+		.priority = t->priority,
+		.is_async = t->is_async,
+		.base = t->base};
+}
+
+static int copy_one(struct sw_worker *w, const struct sw_wtensor *from)
+{
+	const struct sw_worker_tensor in = declaration_of(from);
+	uint32_t i = w->n_tensors, dead_from = w->tensors[i].dead_from;
+	int err = shape(w, &in, &w->tensors[i]);
 
 	if (err)
-		return;
-	for (uint32_t i = first; i < n && !err; i++) {
-		const struct sw_worker_tensor in = {.name = from[i].name,
-			.n_elems = from[i].n_elems,
-			.dtype = from[i].dtype,
-			.priority = from[i].priority,
-			.is_async = from[i].is_async,
-			.base = from[i].base};
-
-		err = shape(w, &in, &w->tensors[i]);
-		if (err)
-			break;
-		w->tensors[i].from = from[i].from;
-		w->n_tensors++;
-		err = sw_tensors_keyed(w, i, from[i].key, from[i].first);
+		return err;
+	w->tensors[i].from = from->from;
+	w->n_tensors++;
+	if (from->key == SW_KEY_NONE) { /* it was refused */
+		w->tensors[i].dead_from = 1;
+		return 0;
 	}
+	err = sw_tensors_keyed(w, i, from->key, from->first);
+	if (!err && dead_from)
+		sw_tensor_kill(w, &w->tensors[i], dead_from, from->why);
+	return err;
+}
+
+static bool is_ready_to_copy(
+	const struct sw_worker *w, const struct sw_wtensor *from)
+{
+	uint64_t need = 0;
+
+	for (uint32_t i = w->n_tensors; i < w->n_wanted; i++) {
+		const struct sw_worker_tensor in = declaration_of(&from[i]);
+
+		need += sw_wtensor_need(w, &in);
+	}
+	return is_ready(w, need);
+}
+
+bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from)
+{
+	uint32_t first = w->n_tensors, n = w->n_wanted;
+	int err = 0;
+
+	if (sw_worker_end_of(w)) {
+		w->n_wanted = first;
+		return true;
+	}
+	if (!is_ready_to_copy(w, from))
+		return false;
+	for (uint32_t i = first; i < n && !err; i++)
+		err = copy_one(w, &from[i]);
+	w->n_wanted = w->n_tensors;
 	if (err) {
 		sw_worker_fail(w, err, SW_KEY_NONE,
 			"node %.64s: lcore %u cannot declare: %s", w->node_name,
 			w->lane_i, sw_error_text(err));
-		return;
+		return true;
 	}
 	order_all(w, first);
+	sw_links_skip_refused(w);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_request(w, &w->links[l]);
+	if (sw_tensors_are_admitted(w)) /* all were refused */
+		sw_lane_admitted(w);
+	return true;
 }
 
 void sw_tensors_order(struct sw_worker *w)
@@ -304,11 +326,12 @@ static void start(
 	struct sw_worker *w, struct sw_wtensor *t, const struct sw_knobs *knobs)
 {
 	t->is_edited = false;
+	t->is_begun = true;
 	t->knobs = knobs->number;
 	t->weight = 0;
 	t->n_missing = t->own.n_local;
 	t->missing = 0;
-	t->progress_ns = t->warned_ns = w->now_ns;
+	t->progress_ns = w->now_ns;
 	t->n_lanes = sw_lanes_begin(w, t, knobs);
 	for (uint32_t c = 0; c < t->n_missing;) {
 		struct sw_wchunk *chunk =
@@ -344,7 +367,10 @@ void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o)
 	t->round++;
 	w->n_open++;
 	sw_knobs_use(w, &o->knobs);
-	start(w, t, &o->knobs);
+	if (sw_wtensor_is_dead(t, t->round))
+		sw_tensors_end(w, t, SW_EMISMATCH);
+	else
+		start(w, t, &o->knobs);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
@@ -360,11 +386,13 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	t = &w->tensors[round->tensor];
 	if (round->tensor >= w->n_admitted)
 		return SW_EAGAIN;
-	if ((w->n_local > 1 && !t->from[round->local]) ||
+	if ((w->n_local > 1 && !t->from[round->local] && !t->dead_from) ||
 		(t->is_async && !t->round && round->op == SW_OPERATION_SUM))
 		return SW_EINVAL;
 	if (t->asked >> round->local & 1)
 		return SW_EBUSY;
+	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
+		return SW_EMISMATCH;
 	err = sw_local_ask(w, t, round);
 	if (!err && !sw_local_missing(w, t))
 		sw_tensors_start(w, t);
@@ -373,15 +401,17 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 
 void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
+	if (!err && sw_wtensor_is_dead(t, t->round))
+		err = SW_EMISMATCH;
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
-	t->is_open = t->is_held = false;
+	t->is_open = t->is_held = t->is_begun = false;
 	w->n_open--;
 	if (t->task.state != SW_TASK_IDLE) /* the job ends */
 		sw_task_cancel(&w->sched, &t->task);
 	if (!w->lane_i)
 		sw_local_end(w, t, err);
-	else if (!err || err == SW_ECORRUPT)
+	else if (!err || err == SW_ECORRUPT || err == SW_EMISMATCH)
 		sw_lane_done(w, t);
 }
 
@@ -430,12 +460,34 @@ static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	}
 }
 
-static void warn(struct sw_worker *w, struct sw_wtensor *t)
+/* The tensor that has stood still the longest, for @ns at least, or NULL; *n:
+ * how many have.  What other lanes wait for they see themselves. */
+static const struct sw_wtensor *find_stalled(
+	const struct sw_worker *w, uint64_t ns, uint32_t *n)
 {
-	char who[64], text[SW_TEXT_MAX + SW_NAME_MAX];
+	const struct sw_wtensor *worst = NULL;
+
+	*n = 0;
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		const struct sw_wtensor *t = &w->tensors[i];
+
+		if (!t->is_open || w->now_ns - t->progress_ns < ns ||
+			(!t->n_missing && !t->is_held &&
+				!sw_local_missing(w, t)))
+			continue;
+		++*n;
+		if (!worst || t->progress_ns < worst->progress_ns)
+			worst = t;
+	}
+	return worst;
+}
+
+/* One line for all, since they mostly wait for the same one. */
+static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
+{
+	char who[64], text[SW_TEXT_MAX + SW_NAME_MAX], more[40] = "";
 	uint64_t still_ns = w->now_ns - t->progress_ns;
 
-	t->warned_ns = w->now_ns;
 	name_missing(w, t, who, sizeof(who));
 	if (still_ns >= w->params.stall_limit) {
 		sw_worker_fail(w, SW_ESTALL, t->key,
@@ -443,8 +495,11 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t)
 			(unsigned long long)(still_ns / SW_S), who, t->name);
 		return;
 	}
-	snprintf(text, sizeof(text), "waiting %llu s for %s, tensor %s",
-		(unsigned long long)(still_ns / SW_S), who, t->name);
+	if (n > 1)
+		snprintf(more, sizeof(more), "; %u more tensor%s", n - 1,
+			n > 2 ? "s wait" : " waits");
+	snprintf(text, sizeof(text), "waiting %llu s for %s, tensor %s%s",
+		(unsigned long long)(still_ns / SW_S), who, t->name, more);
 	sw_log(w->env->log, SW_LOG_WARN, "%s", text);
 	sw_lane_say(w, 0, text);
 }
@@ -452,16 +507,12 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t)
 void sw_tensors_tick(struct sw_worker *w)
 {
 	uint64_t every = sw_min64(w->params.stall_warn, w->params.stall_limit);
+	uint32_t n;
+	const struct sw_wtensor *t = find_stalled(w, every, &n);
 
-	for (uint32_t i = 0; w->n_open && i < w->n_tensors; i++) {
-		struct sw_wtensor *t = &w->tensors[i];
-
-		/* What other lanes wait for they see themselves. */
-		if (!t->is_open || (!t->n_missing && !t->is_held &&
-					   !sw_local_missing(w, t)))
-			continue;
-		t->warned_ns = sw_max64(t->warned_ns, t->progress_ns);
-		if (w->now_ns - t->warned_ns >= every)
-			warn(w, t);
-	}
+	if (!t || (w->now_ns < w->warn_at_ns &&
+			  w->now_ns - t->progress_ns < w->params.stall_limit))
+		return;
+	w->warn_at_ns = w->now_ns + every;
+	warn(w, t, n);
 }

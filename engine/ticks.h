@@ -7,14 +7,14 @@
 #ifndef SW_TICKS_H
 #define SW_TICKS_H
 
-#include <stdint.h>
+#include "engine/stats.h"
 
 #if SW_PROFILE
-#define SW_TIMED(counter, statement)                              \
-	do {                                                      \
-		uint64_t ticks_from = __builtin_ia32_rdtsc();     \
-		statement;                                        \
-		(counter) += __builtin_ia32_rdtsc() - ticks_from; \
+#define SW_TIMED(counter, statement)                                       \
+	do {                                                               \
+		uint64_t ticks_from = __builtin_ia32_rdtsc();              \
+		statement;                                                 \
+		sw_count(&(counter), __builtin_ia32_rdtsc() - ticks_from); \
 	} while (0)
 #else
 #define SW_TIMED(counter, statement) \

@@ -58,6 +58,8 @@ static const struct {
 		0},
 	[SW_TUNE] = {sizeof(struct sw_tune_ask), sizeof(struct sw_tune_ask), 1,
 		1, 0},
+	[SW_MISMATCH] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
+		0},
 	[SW_PUSH] = {0, SW_PAYLOAD_MAX, 1, 1, 1},
 	[SW_RESULT] = {1, SW_PAYLOAD_MAX, 1, 1, 1},
 	[SW_ACK] = {0, SW_N_CLASSES * sizeof(struct sw_sack),
@@ -177,26 +179,6 @@ const char *sw_mode_name(uint32_t mode)
 	return mode < SW_N_MODES ? names[mode] : "of no known mode";
 }
 
-void sw_wire_text(char *text, uint32_t size)
-{
-	text[size - 1] = 0;
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 127)
-			*text = '?';
-}
-
-bool sw_wire_is_text(const char *s, size_t size)
-{
-	size_t n = strnlen(s, size);
-
-	if (n == 0 || n == size)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)s[i] < ' ' || s[i] == 127)
-			return false;
-	return true;
-}
-
 bool sw_frame_open(
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
 {
@@ -208,15 +190,15 @@ bool sw_frame_open(
 		[SW_FRAME_LENGTH] = &st->rx_length};
 	enum sw_verdict verdict = sw_header_decode(f->data, f->len, h);
 
-	st->rx_frames++;
-	st->rx_bytes += f->len;
+	sw_count(&st->rx_frames, 1);
+	sw_count(&st->rx_bytes, f->len);
 	if (verdict != SW_FRAME_OK) {
-		++*counters[verdict];
+		sw_count(counters[verdict], 1);
 		return false;
 	}
 	if (h->class == SW_CLASS_CTL &&
 		sw_crc32c(0, f->payload, h->payload_len) != h->payload_crc) {
-		st->rx_payload_crc++;
+		sw_count(&st->rx_payload_crc, 1);
 		return false;
 	}
 	return true;
@@ -234,6 +216,6 @@ void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
 	out->is_stable = is_stable;
 	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
 	out->to = to;
-	st->tx_frames++;
-	st->tx_bytes += SW_HEAD_BYTES + h->payload_len;
+	sw_count(&st->tx_frames, 1);
+	sw_count(&st->tx_bytes, SW_HEAD_BYTES + h->payload_len);
 }

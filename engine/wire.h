@@ -20,8 +20,8 @@
 
 enum {
 	SW_MAGIC = 0x5753,  /* "SW" */
-	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
-	SW_VERSION_MAX = 1,
+	SW_VERSION_MIN = 2, /* protocol versions that this code speaks */
+	SW_VERSION_MAX = 2,
 	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
 	SW_CLASS_CTL = 8, /* packet number space of control frames */
 	SW_N_SPACES = 9,
@@ -65,6 +65,7 @@ enum sw_frame_type {
 	SW_KEEPALIVE = 10, /* either: I am here */
 	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
 	SW_TUNE = 12,      /* worker: other knobs for the job */
+	SW_MISMATCH = 13,  /* either: members call this tensor differently */
 	SW_PUSH = 16,      /* worker: one contribution to one chunk */
 	SW_RESULT = 17,    /* server: the sum of one chunk */
 	SW_ACK = 18,       /* either: packet numbers received */
@@ -123,9 +124,11 @@ struct sw_header {
 	uint64_t psn;     /* 48 bits; unique per session, direction, class */
 	uint32_t key;     /* dense index of the tensor; KEEPALIVE: proposal */
 	uint32_t round;   /* version of the tensor, counts its push_pulls;
-			     KEEPALIVE: none above it begins before it */
+			     KEEPALIVE: none above it begins before it;
+			     MISMATCH: the first that fails */
 	uint32_t chunk;   /* index in the tensor */
-	uint16_t step;    /* low bits of the training step */
+	uint16_t step;    /* tag of the call: the training step's low bits,
+			     or what else is the same at all members */
 	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
 	uint8_t op;        /* enum sw_operation */
@@ -173,14 +176,6 @@ bool sw_frame_open(
 void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
 	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st);
 
-/* sw_wire_is_text - is it text: not empty, all of it prints, and it ends within
- * @size bytes? */
-bool sw_wire_is_text(const char *s, size_t size);
-
-/* sw_wire_text - make text that came in fit to be shown: it ends within @size
- * bytes, and what would not print is a '?'. */
-void sw_wire_text(char *text, uint32_t size);
-
 /* Control payloads, as they lie on the wire.  They are copied in and out with
  * memcpy; the header's payload_crc covers them (plain CRC32C). */
 struct sw_hello {
@@ -199,9 +194,9 @@ struct sw_cookie {
 struct sw_join {
 	uint64_t nonce;
 	uint64_t cookie;
-	uint64_t incarnation; /* grows with every start of the worker */
-	uint64_t epoch;       /* 0 for the coordinator, else what it said */
-	uint32_t session;     /* worker's, for the frames that it receives */
+	uint64_t pad1;    /* of version 1; the versions stand where they did */
+	uint64_t epoch;   /* 0 for the coordinator, else what it said */
+	uint32_t session; /* worker's, for the frames that it receives */
 	uint8_t version_min, version_max;
 	uint16_t rank, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
@@ -220,7 +215,6 @@ struct sw_join {
 
 struct sw_accept {
 	uint64_t nonce;
-	uint64_t epoch;   /* of the job; from the coordinator */
 	uint32_t session; /* server's, for the frames that it receives */
 	uint8_t version, pad[3];
 };
@@ -244,6 +238,7 @@ struct sw_status {
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint32_t request; /* the receiver's last TUNE that was numbered */
 	uint32_t pad2;
+	uint64_t epoch; /* of the job */
 };
 
 struct sw_tune_ask {      /* TUNE */
@@ -252,7 +247,7 @@ struct sw_tune_ask {      /* TUNE */
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 };
 
-struct sw_fault {       /* ERROR and LEAVE */
+struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
 	uint64_t nonce; /* of a refused JOIN, else 0 */
 	int16_t err;
 	uint16_t rank;
@@ -278,8 +273,9 @@ struct sw_declare_item {
 struct sw_declared {
 	uint32_t batch;
 	uint16_t n;
-	uint16_t pad;
-	/* n keys, then n firsts (engine/place.h) follow, uint32_t each */
+	uint16_t is_refused; /* the last one is, and the batch ends with it */
+	/* n keys, then n firsts (engine/place.h) follow, uint32_t each; then,
+	 * if one is refused, SW_TEXT_MAX bytes that say why */
 };
 
 enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
@@ -317,8 +313,8 @@ _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
 _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
-_Static_assert(sizeof(struct sw_accept) == 24, "no holes");
-_Static_assert(sizeof(struct sw_status) == 216, "no holes");
+_Static_assert(sizeof(struct sw_accept) == 16, "no holes");
+_Static_assert(sizeof(struct sw_status) == 224, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
 _Static_assert(sizeof(struct sw_fault) == 176, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");

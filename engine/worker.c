@@ -58,12 +58,12 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 	struct sw_wtensor *t;
 
 	if (key >= SW_TENSORS || w->by_key[key] == SW_KEY_NONE) {
-		w->stats.rx_key++;
+		sw_count(&w->stats.rx_key, 1);
 		return NULL;
 	}
 	t = &w->tensors[w->by_key[key]];
 	if (!sw_place_has(&t->places[l->index], chunk)) {
-		w->stats.rx_chunk++;
+		sw_count(&w->stats.rx_chunk, 1);
 		return NULL;
 	}
 	return t;
@@ -87,7 +87,7 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 
 	if (!t->is_open || h->round != t->round || c->state == SW_HELD ||
 		!c->n_sent) {
-		w->stats.result_again++;
+		sw_count(&w->stats.result_again, 1);
 		return false;
 	}
 	return true;
@@ -99,15 +99,15 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	uint8_t op = t->is_async ? SW_OPERATION_COPY : t->op;
 
 	if (h->dtype != t->dtype || h->op != op) {
-		w->stats.rx_dtype++;
+		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}
 	if (h->payload_len != sw_wtensor_bytes(t, h->chunk)) {
-		w->stats.rx_length++;
+		sw_count(&w->stats.rx_length, 1);
 		return false;
 	}
 	if (h->weight == 0 || h->weight > w->size) {
-		w->stats.rx_weight++;
+		sw_count(&w->stats.rx_weight, 1);
 		return false;
 	}
 	return true;
@@ -142,8 +142,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	t->progress_ns = w->now_ns;
 	t->missing = 0;
 	l->pull_wait_ns = 0;
-	w->stats.results++;
-	w->stats.result_bytes += h->payload_len;
+	sw_count(&w->stats.results, 1);
+	sw_count(&w->stats.result_bytes, h->payload_len);
 	if (--t->n_missing == 0)
 		sw_tensors_held(w, t);
 }
@@ -155,7 +155,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	uint32_t crc = h->payload_crc;
 
 	if (sw_flow_is_overdrawn(&l->flow, h)) {
-		w->stats.rx_credit++;
+		sw_count(&w->stats.rx_credit, 1);
 		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* with a grant */
 		return;
 	}
@@ -166,7 +166,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			SW_TIMED(w->stats.ticks_crc_in,
 				crc = sw_data_crc(h, payload, h->payload_len));
 		if (crc != h->payload_crc) {
-			w->stats.rx_payload_crc++;
+			sw_count(&w->stats.rx_payload_crc, 1);
 			return; /* not acknowledged: it will come again */
 		}
 		hold(w, l, t, h, payload);
@@ -189,7 +189,7 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 
 	(void)class;
 	if (fate == SW_LOST)
-		w->stats.lost++;
+		sw_count(&w->stats.lost, 1);
 	if (!t->is_open || t->round != sent->round || c->state != SW_PUSHED ||
 		c->psn != sent->psn)
 		return;
@@ -210,7 +210,7 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	memcpy(sacks, payload, h->payload_len);
 	if (!sw_flow_on_ack(&l->flow, h->psn, sacks,
 		    h->payload_len / sizeof(*sacks), w->now_ns, on_fate, w))
-		w->stats.rx_state++;
+		sw_count(&w->stats.rx_state, 1);
 	sw_sched_run(&w->sched, w->now_ns);
 	sw_link_refresh(w, l);
 }
@@ -220,7 +220,7 @@ static void on_refused_push(
 {
 	struct sw_wchunk *c = &t->chunks[chunk];
 
-	w->stats.push_refused++;
+	sw_count(&w->stats.push_refused, 1);
 	if (c->n_refused < UINT8_MAX)
 		c->n_refused++;
 	push_again(w, t, chunk);
@@ -237,23 +237,23 @@ static void on_answer(
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
 		t->missing = a->missing;
-		w->stats.pull_wait++;
+		sw_count(&w->stats.pull_wait, 1);
 		return;
 	case SW_ANSWER_NEED:
-		w->stats.pull_need++;
+		sw_count(&w->stats.pull_need, 1);
 		push_again(w, t, a->chunk);
 		return;
 	case SW_ANSWER_CRC:
 		on_refused_push(w, t, a->chunk);
 		return;
 	case SW_ANSWER_GONE:
-		w->stats.pull_gone++;
+		sw_count(&w->stats.pull_gone, 1);
 		sw_worker_fail(w, SW_EPROTO, a->key,
 			"server %.64s keeps no result of tensor %.64s any more",
 			l->name, t->name);
 		return;
 	default:
-		w->stats.rx_type++;
+		sw_count(&w->stats.rx_type, 1);
 	}
 }
 
@@ -279,11 +279,11 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 
 	if (h->session) {
 		if (i >= w->n_links || w->links[i].id != h->session) {
-			w->stats.rx_session++;
+			sw_count(&w->stats.rx_session, 1);
 			return NULL;
 		}
 		if (memcmp(&w->links[i].path, from, sizeof(*from)) != 0) {
-			w->stats.rx_source++;
+			sw_count(&w->stats.rx_source, 1);
 			return NULL;
 		}
 		return &w->links[i];
@@ -292,7 +292,7 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 		if (!memcmp(&w->links[i].path, from, sizeof(*from)) &&
 			(h->type == SW_COOKIE || h->type == SW_LEFT))
 			return &w->links[i];
-	w->stats.rx_session++;
+	sw_count(&w->stats.rx_session, 1);
 	return NULL;
 }
 
@@ -322,7 +322,7 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 	else if (h->type == SW_ANSWER)
 		on_answers(w, l, h, payload);
 	else if (!sw_link_rx(w, l, h, payload))
-		w->stats.rx_state++;
+		sw_count(&w->stats.rx_state, 1);
 }
 
 static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
@@ -424,7 +424,7 @@ static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
 	if (l->state != SW_LINK_OPEN)
 		return UINT64_MAX;
 	at = sw_flow_tick(&l->flow, w->now_ns, on_fate, w);
-	w->stats.timeouts += l->flow.n_timeouts - n_timeouts;
+	sw_count(&w->stats.timeouts, l->flow.n_timeouts - n_timeouts);
 	ack_at = sw_flow_ack_at(&l->flow);
 	if (ack_at <= w->now_ns)
 		sw_link_owe(w, l, SW_LINK_OWE_ACK);
@@ -442,8 +442,8 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 
 	w->now_ns = now_ns;
 	w->gap_ns = gap_ns;
-	w->stats.poll_gap_max_us =
-		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000);
+	sw_set_word(&w->stats.poll_gap_max_us,
+		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000));
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		at = sw_min64(at, tick_flow(w, &w->links[i]));
 		at = sw_min64(at, sw_link_tick(w, &w->links[i]));

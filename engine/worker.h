@@ -4,7 +4,8 @@
  * One lcore, or one lane of several (lane.h).  worker.c takes data frames,
  * worker_tx.c sends, link.c gets in at the servers and keeps the links,
  * worker_life.c waits for the job, fails and leaves, tensors.c declares and
- * begins rounds, local.c keeps the local ranks together.
+ * begins rounds, local.c keeps the local ranks together, mismatch.c ends
+ * tensors that members call differently.
  *
  * A worker has one to 64 local ranks, each with a buffer per tensor.  A round
  * begins when all of them have asked for it; their buffers are summed while a
@@ -63,9 +64,13 @@ struct sw_wtensor {
 	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
 	bool is_held;   /* all have asked; its round waits for knobs */
+	bool is_begun;  /* its round is counted */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
 	uint32_t round;
+	/* Members call it differently: rounds from this one on fail, 0: none
+	 * does. */
+	uint32_t dead_from;
 	uint32_t knobs; /* number of those of this round */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
@@ -78,22 +83,24 @@ struct sw_wtensor {
 	uint64_t *cookies;    /* by local rank */
 	const uint8_t **from; /* by local rank: its contributions; lane 0's */
 	uint64_t progress_ns; /* last result, or the submit */
-	uint64_t warned_ns;
-	uint64_t missing; /* members that a WAIT named */
+	uint64_t missing;     /* members that a WAIT named */
 	struct sw_wchunk *chunks;
 	struct sw_place own;     /* this lane's chunks */
 	struct sw_place *places; /* by link */
 	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
 	struct sw_bitmap *again; /* the same: those of todo that were sent */
 	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
-	uint64_t *words;
+	uint64_t *words;         /* of these sets */
+	void *mem;               /* all of these, from chunks to words */
+	uint64_t mem_bytes;
 	struct sw_worker *worker; /* and its */
 	struct sw_task task;      /* while it is open */
 	char name[SW_NAME_MAX];
+	char why[SW_TEXT_MAX]; /* it is dead */
 };
 
 enum sw_link_state {
-	SW_LINK_IDLE, /* waits for the coordinator's epoch */
+	SW_LINK_IDLE, /* waits for the coordinator to say RUNNING */
 	SW_LINK_HELLO,
 	SW_LINK_JOIN,
 	SW_LINK_OPEN,
@@ -104,6 +111,7 @@ enum sw_link_state {
 /* Control frames that a link owes; the lowest bit leaves first. */
 enum sw_link_owed {
 	SW_LINK_OWE_REQUEST, /* HELLO, JOIN, DECLARE or LEAVE */
+	SW_LINK_OWE_MISMATCH,
 	SW_LINK_OWE_KEEPALIVE,
 	SW_LINK_OWE_ACK,
 	SW_LINK_OWE_PULL,
@@ -142,6 +150,11 @@ struct sw_link {
 	struct sw_bitmap ready; /* orders with todo */
 	struct sw_bitmap again; /* orders with again */
 	struct sw_bitmap late;  /* orders with late */
+	/* Dead tensors of which the server has not said yet that it knows. */
+	struct sw_bitmap dead;
+	struct sw_bitmap told; /* of which it was told */
+	uint32_t dead_turn;    /* where the next MISMATCH goes on */
+	uint64_t dead_at_ns;
 	uint64_t *words;
 	struct sw_flow flow;
 	char name[SW_NAME_MAX];
@@ -155,7 +168,6 @@ struct sw_worker_server {
 struct sw_worker_job {
 	const char *job, *node; /* 1 to 127 bytes; copied */
 	uint16_t rank, n_members, n_local;
-	uint64_t incarnation; /* grows with every start, such as wall time */
 	const struct sw_worker_server *servers; /* copied; [0] coordinates */
 	uint32_t n_servers;
 	uint16_t n_colocated; /* of them on the workers' machines */
@@ -203,15 +215,24 @@ struct sw_worker {
 	uint32_t lane_i, n_lanes;
 	struct sw_lane *lanes; /* lane 0: to the others; else to lane 0 */
 	uint32_t n_lanes_running, n_lanes_declaring, n_lanes_left;
-	uint16_t first, size; /* ranks: ours from first on, of all */
-	uint64_t gone;        /* local ranks that have left */
-	uint64_t incarnation, epoch;
+	uint32_t n_lanes_know; /* tensors of which they were told */
+	uint16_t first, size;  /* ranks: ours from first on, of all */
+	uint64_t gone;         /* local ranks that have left */
+	uint64_t epoch;        /* of the job, as the coordinator says */
 	uint64_t joined;       /* members, from the coordinator */
 	uint64_t started_ns;   /* of JOINING */
 	uint64_t told_ns;      /* last line about waiting */
 	uint64_t stall_at_ns;  /* next look for tensors that stand still */
+	uint64_t warn_at_ns;   /* no line about them before */
 	uint64_t left_by_ns;   /* LEAVING: give up then */
 	struct sw_fault fault; /* for LEAVE; err 0: a clean end */
+	/* What the coordinator knows of those that are missing. */
+	char known[SW_TEXT_MAX];
+	/* The last JOIN that was refused, and may not be later. */
+	const struct sw_link *refused_link;
+	uint64_t refused_ns;
+	bool is_refused; /* and it has not been accepted since */
+	char refused[SW_TEXT_MAX];
 	struct sw_place_job place;
 	struct sw_place_map map, lane_map; /* by server, by lane */
 	uint8_t link_of[SW_PLACE_SERVERS]; /* of this lane's servers */
@@ -223,7 +244,8 @@ struct sw_worker {
 	struct sw_link *links;
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors, n_admitted;
-	uint32_t n_open; /* push_pulls */
+	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
+	uint32_t n_open;   /* push_pulls */
 	struct sw_sched sched;
 	struct sw_worker_knobs knobs;
 	uint32_t next_order; /* by readiness */
@@ -264,7 +286,8 @@ struct sw_worker_tensor {
  * events.declared is called when all servers have admitted them.
  * Their names differ.
  * Errors: SW_EINVAL (dtype, size, name), SW_EBUSY the last ones are not
- * admitted yet, SW_ENOMEM, or why the job ended; nothing is declared then. */
+ * admitted yet, SW_EAGAIN memory for them is being prepared (env.h), SW_ENOMEM,
+ * or why the job ended; nothing is declared then. */
 int sw_worker_declare(struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n);
 
@@ -290,9 +313,20 @@ struct sw_worker_round {
  * Errors: SW_EINVAL no such tensor, root or source, or the first round of an
  * asynchronous tensor is no broadcast; SW_EBUSY it has asked
  * already, SW_EAGAIN not admitted yet, or why the job ended (SW_ECLOSED: it was
- * left); SW_ESTEP or SW_EMISMATCH it asks for something else than a local rank
- * before it, SW_EPEER one has left: these end the job. */
+ * left); SW_EMISMATCH it asks for something else than a local rank before it,
+ * or the tensor is dead (sw_worker_why); SW_EPEER one has left: this ends the
+ * job. */
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
+
+/* sw_worker_why - why a declared tensor is dead: members declare it, or call it
+ * in one round, differently.  That round, and all that follow, end with
+ * SW_EMISMATCH; the job goes on.  NULL: it is not. */
+const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
+
+/* sw_worker_clash - local rank @local declares a known tensor differently, as
+ * @d: it is dead. */
+void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
+	const struct sw_worker_tensor *d);
 
 /* sw_worker_push - begin a sum, as the only local rank. */
 static inline int sw_worker_push(
@@ -369,6 +403,9 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l);
 /* sw_link_start - say HELLO to its server. */
 void sw_link_start(struct sw_worker *w, struct sw_link *l);
 
+/* sw_links_skip_refused - what the coordinator refused is declared nowhere. */
+void sw_links_skip_refused(struct sw_worker *w);
+
 /* sw_link_rx - a frame of the handshake or the session's control.  @h and the
  * payload's CRC were checked.  Returns false when it is none of those. */
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
@@ -386,6 +423,15 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
+/* tensor_memory.c: chunks of a declared tensor; what it takes, in whole pages;
+ * take it (SW_ENOMEM), n_chunks being known; give it back. */
+uint32_t sw_wtensor_chunks(
+	const struct sw_worker *w, const struct sw_worker_tensor *in);
+uint64_t sw_wtensor_need(
+	const struct sw_worker *w, const struct sw_worker_tensor *in);
+int sw_wtensor_take(struct sw_worker *w, struct sw_wtensor *t);
+void sw_wtensor_give(const struct sw_worker *w, struct sw_wtensor *t);
+
 /* tensors.c */
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
@@ -394,9 +440,9 @@ int sw_tensors_keyed(
 	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first);
 /* sw_tensors_are_admitted - by all servers, in all lanes. */
 bool sw_tensors_are_admitted(const struct sw_worker *w);
-/* sw_tensors_copy - another lane declares what lane 0 has: @n tensors. */
-void sw_tensors_copy(
-	struct sw_worker *w, const struct sw_wtensor *from, uint32_t n);
+/* sw_tensors_copy - another lane declares what lane 0 has: n_wanted tensors.
+ * False: memory for them is being prepared, call it again. */
+bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from);
 /* sw_tensors_begin - another lane begins the round that lane 0 began. */
 void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o);
 /* sw_tensors_held - this lane holds all its chunks of the round. */
@@ -424,6 +470,27 @@ void sw_local_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 const uint8_t *sw_local_bytes(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t chunk, bool *is_stable);
 
+/* mismatch.c */
+static inline bool sw_wtensor_is_dead(
+	const struct sw_wtensor *t, uint32_t round)
+{
+	return t->dead_from && (int32_t)(round - t->dead_from) >= 0;
+}
+/* sw_tensor_kill - rounds from @round on fail, as @why says: the open one ends,
+ * the other lanes and the servers are told. */
+void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
+	const char *why);
+/* sw_link_on_mismatch - a server says that a tensor is dead. */
+void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+/* sw_link_owes_dead - does its server not know all dead tensors yet? */
+bool sw_link_owes_dead(const struct sw_link *l);
+/* sw_link_tick_dead - say again what the server does not know yet. */
+uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
+/* sw_link_build_mismatch - 0: there is nothing to say any more. */
+uint32_t sw_link_build_mismatch(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
 /* sw_tensors_start - all local ranks have asked: begin the round, unless it
  * waits for knobs. */
 void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t);
@@ -438,6 +505,9 @@ bool sw_knobs_may_begin(const struct sw_worker *w, uint32_t round);
 const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round);
 /* sw_knobs_use - the scheduler goes over to @set, if that is newer: true. */
 bool sw_knobs_use(struct sw_worker *w, const struct sw_knobs *set);
+/* sw_knobs_copy - another lane goes over to what lane 0 has set for this node,
+ * unless the job's that it uses are newer. */
+void sw_knobs_copy(struct sw_worker *w, const struct sw_knobs *set);
 /* sw_knobs_credit - what of the job's is this lane's; 0: the policy's. */
 uint64_t sw_knobs_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes);
@@ -446,7 +516,7 @@ void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
 /* sw_knobs_build_tune - the TUNE that is asked for; returns payload bytes. */
 uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h);
 
-/* sw_tensors_tick - name what stands still. */
+/* sw_tensors_tick - say what stands still: one line, once in a while. */
 void sw_tensors_tick(struct sw_worker *w);
 /* sw_tensors_set - what a chunk waits for: to be pushed (todo; again, if it
  * has been sent), or for its result although its push was acknowledged (late).

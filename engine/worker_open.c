@@ -16,12 +16,15 @@ static int open_link(struct sw_worker *w, uint32_t server_i,
 	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
 	size_t words = sw_bitmap_words(SW_ORDERS);
 
-	l->words = calloc(3 * words, sizeof(uint64_t));
+	l->words = calloc(
+		3 * words + 2 * sw_bitmap_words(SW_TENSORS), sizeof(uint64_t));
 	if (!l->words)
 		return SW_ENOMEM;
 	sw_bitmap_init(&l->ready, SW_ORDERS, l->words);
 	sw_bitmap_init(&l->again, SW_ORDERS, l->words + words);
 	sw_bitmap_init(&l->late, SW_ORDERS, l->words + 2 * words);
+	sw_bitmap_init(&l->told, SW_TENSORS,
+		sw_bitmap_init(&l->dead, SW_TENSORS, l->words + 3 * words));
 	l->index = i;
 	l->server_i = server_i;
 	l->id = i << 16 | (uint32_t)(generation ? generation : 1);
@@ -107,7 +110,6 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.lanes =
 			job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes,
 		.n_ways = job->n_ways ? job->n_ways : 1,
-		.incarnation = job->incarnation,
 		.started_ns = now_ns,
 		.told_ns = now_ns};
 	w->place = (struct sw_place_job){.n_members = job->n_members,

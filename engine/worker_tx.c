@@ -20,6 +20,14 @@ static uint32_t build_keepalive(
 	return 0;
 }
 
+static uint32_t build_mismatch(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = sw_link_build_mismatch(w, l, h);
+
+	return bytes ? bytes : build_keepalive(w, l, h);
+}
+
 static uint32_t build_ack(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -28,7 +36,7 @@ static uint32_t build_ack(
 
 	h->type = SW_ACK;
 	memcpy(w->payload, sacks, n * sizeof(*sacks));
-	w->stats.acks++;
+	sw_count(&w->stats.acks, 1);
 	return n * (uint32_t)sizeof(*sacks);
 }
 
@@ -39,13 +47,14 @@ static uint32_t build_pull(
 
 	h->type = SW_PULL;
 	memcpy(w->payload, l->pulls, bytes);
-	w->stats.pulls += l->n_pulls;
+	sw_count(&w->stats.pulls, l->n_pulls);
 	return bytes;
 }
 
 static uint32_t (*const builders[SW_LINK_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
 	[SW_LINK_OWE_REQUEST] = sw_link_build_request,
+	[SW_LINK_OWE_MISMATCH] = build_mismatch,
 	[SW_LINK_OWE_KEEPALIVE] = build_keepalive,
 	[SW_LINK_OWE_ACK] = build_ack,
 	[SW_LINK_OWE_PULL] = build_pull,
@@ -101,7 +110,7 @@ static const uint8_t *bytes_to_push(struct sw_worker *w,
 	if (!*is_stable || t->chunks[chunk].n_refused < REFUSED_MAX)
 		return p;
 	*is_stable = false;
-	w->stats.push_copied++;
+	sw_count(&w->stats.push_copied, 1);
 	memcpy(w->payload, p, sw_wtensor_bytes(t, chunk));
 	return w->payload;
 }
@@ -161,9 +170,9 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		note_crc(t, c, h.payload_crc);
 	}
 	sw_flow_send(&l->flow, &h, chunk, w->now_ns);
-	w->stats.retransmissions += c->n_sent != 0;
-	w->stats.push_folded += c->n_sent == 0;
-	w->stats.push_bytes += c->n_sent ? 0 : h.payload_len;
+	sw_count(&w->stats.retransmissions, c->n_sent != 0);
+	sw_count(&w->stats.push_folded, c->n_sent == 0);
+	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h.payload_len);
 	c->n_sent += c->n_sent < UINT8_MAX;
 	c->psn = h.psn;
 	c->t_ns = w->now_ns;

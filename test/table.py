@@ -5,13 +5,18 @@
 
 A test is one program.  Cases are what a program reports: the lines of its TAP
 output, else its own closing "N passed, N failed"; a program that reports
-neither is one case.  Exit code 0 only if a test passed and none failed.
+neither is one case.  Exit code 0 only if a test passed and none failed.  What
+was skipped without a line in test/skips that holds here has failed.
 """
+import fnmatch
 import json
+import os
 import re
+import subprocess
 import sys
 
 PASSED = {"OK", "EXPECTEDFAIL"}
+SKIPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "skips")
 
 
 def read_log(path):
@@ -33,8 +38,59 @@ def n_cases(test):
     return max(1, sum(map(int, closing[-1]))) if closing else 1
 
 
-def row(name, tests):
+def read_skips():
+    """(program, case, condition, reason) of each line of test/skips."""
+    rows = []
+    with open(SKIPS, encoding="utf-8") as f:
+        for line in f:
+            if line.strip() and not line.startswith("#"):
+                names, *rest, reason = line.split(" | ")
+                program, case = names.split()
+                rows.append((program, case, " | ".join(rest), reason.strip()))
+    return rows
+
+
+def skipped_cases(test):
+    """Names of the cases that a test skipped; "*": all of it."""
+    out = test.get("stdout") or ""
+    cases = re.findall(r"^SKIP (\w+) [\d.]+ s", out, re.M)  # rig.py's
+    cases += re.findall(r"^ok \d+ - (\S+) # SKIP", out, re.M)  # TAP
+    return cases or (["*"] if test["result"] == "SKIP" else [])
+
+
+def is_so(condition):
+    return subprocess.run(["sh", "-c", condition], check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def why_allowed(program, case, rows):
+    """The reason for which it may be skipped here, or None."""
+    for row_program, row_case, condition, reason in rows:
+        if row_program == program and \
+                fnmatch.fnmatchcase(case, row_case) and is_so(condition):
+            return reason
+    return None
+
+
+def tell_skips(tests, rows):
+    """Say what was skipped; returns the tests in which something may not be."""
+    wrong = []
+    for test in tests:
+        program = test["name"].split(" / ")[-1].split(":")[-1]
+        for case in skipped_cases(test):
+            reason = why_allowed(program, case, rows)
+            print(f"skipped: {program} {case}: " +
+                  (reason or "not in test/skips, or not for this machine"))
+            if not reason and test not in wrong:
+                wrong.append(test)
+    return wrong
+
+
+def row(name, tests, rows):
     """Counts of one suite: passed, failed, skipped, cases, seconds."""
+    for t in tell_skips(tests, rows):
+        t["result"] = "FAIL"
     n_ok = sum(t["result"] in PASSED for t in tests)
     n_skip = sum(t["result"] == "SKIP" for t in tests)
     n_bad = len(tests) - n_ok - n_skip
@@ -44,7 +100,8 @@ def row(name, tests):
 
 
 def main(args):
-    rows = [row(*(a.split("=", 1)[0], read_log(a.split("=", 1)[1])))
+    skips = read_skips()
+    rows = [row(a.split("=", 1)[0], read_log(a.split("=", 1)[1]), skips)
             for a in args]
     print(f"{'suite':<20}{'passed':>8}{'failed':>8}{'skipped':>9}"
           f"{'cases':>8}{'seconds':>9}")

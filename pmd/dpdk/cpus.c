@@ -26,10 +26,25 @@ static int number(const char **s)
 	return n;
 }
 
-/* "2,4-6" as a set; false if it is no such list or names a CPU twice. */
-static bool parse(const char *s, cpu_set_t *set)
+/* CPUs in the order of the lcores that poll on them. */
+struct list {
+	uint32_t n;
+	int cpus[CPU_SETSIZE];
+};
+
+static bool add(struct list *l, int cpu)
 {
-	CPU_ZERO(set);
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->cpus[i] == cpu)
+			return false;
+	l->cpus[l->n++] = cpu;
+	return true;
+}
+
+/* "2,4-6"; false if it is no such list or names a CPU twice. */
+static bool parse(const char *s, struct list *l)
+{
+	l->n = 0;
 	for (;;) {
 		int from = number(&s);
 		int to = from;
@@ -40,11 +55,9 @@ static bool parse(const char *s, cpu_set_t *set)
 		}
 		if (from < 0 || to < from)
 			return false;
-		for (int cpu = from; cpu <= to; cpu++) {
-			if (CPU_ISSET(cpu, set))
+		for (int cpu = from; cpu <= to; cpu++)
+			if (!add(l, cpu))
 				return false;
-			CPU_SET(cpu, set);
-		}
 		if (!*s)
 			return true;
 		if (*s++ != ',')
@@ -74,30 +87,30 @@ static void print_set(const cpu_set_t *set, char *out, size_t size)
 }
 
 static int pinned_check(const char *cpus, uint32_t n_lcores,
-	const cpu_set_t *allowed, const char *allowed_text, cpu_set_t *set,
+	const cpu_set_t *allowed, const char *allowed_text, struct list *l,
 	const struct sw_log *log)
 {
-	if (!parse(cpus, set)) {
+	if (!parse(cpus, l)) {
 		sw_log(log, SW_LOG_ERROR,
 			"cpus \"%s\": \"auto\" or a list of different CPUs "
 			"like \"2,4-6\" expected",
 			cpus);
 		return SW_ECONF;
 	}
-	if ((uint32_t)CPU_COUNT(set) != n_lcores) {
+	if (l->n != n_lcores) {
 		sw_log(log, SW_LOG_ERROR,
-			"cpus \"%s\": names %d CPUs, one for each of %u lcores "
+			"cpus \"%s\": names %u CPUs, one for each of %u lcores "
 			"expected",
-			cpus, CPU_COUNT(set), n_lcores);
+			cpus, l->n, n_lcores);
 		return SW_ECONF;
 	}
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, set) || CPU_ISSET(cpu, allowed))
+	for (uint32_t i = 0; i < l->n; i++) {
+		if (CPU_ISSET(l->cpus[i], allowed))
 			continue;
 		sw_log(log, SW_LOG_ERROR,
 			"cpus \"%s\": CPU %d is not among %s, which this "
 			"process may use",
-			cpus, cpu, allowed_text);
+			cpus, l->cpus[i], allowed_text);
 		return SW_ECONF;
 	}
 	return 0;
@@ -106,10 +119,11 @@ static int pinned_check(const char *cpus, uint32_t n_lcores,
 int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 	const struct sw_log *log, char *out, size_t size)
 {
-	cpu_set_t allowed, set;
+	bool is_auto = strcmp(cpus, "auto") == 0;
+	cpu_set_t allowed;
+	struct list list;
 	char all[512];
 	size_t at;
-	int cpu = -1;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed)) {
 		sw_log(log, SW_LOG_ERROR, "cannot read the allowed CPUs: %s",
@@ -117,25 +131,19 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 		return SW_EIO;
 	}
 	print_set(&allowed, all, sizeof(all));
-	if (strcmp(cpus, "auto") != 0) {
+	if (!is_auto) {
 		int err =
-			pinned_check(cpus, n_lcores, &allowed, all, &set, log);
+			pinned_check(cpus, n_lcores, &allowed, all, &list, log);
 
 		if (err)
 			return err;
 	}
 	at = (size_t)snprintf(out, size, "--lcores=0@%s", all);
-	for (uint32_t i = 1; i <= n_lcores && at < size; i++) {
-		if (strcmp(cpus, "auto") == 0) {
-			at += (size_t)snprintf(
-				out + at, size - at, ",%u@%s", i, all);
-			continue;
-		}
-		do
-			cpu++;
-		while (!CPU_ISSET(cpu, &set));
-		at += (size_t)snprintf(out + at, size - at, ",%u@%d", i, cpu);
-	}
+	for (uint32_t i = 1; i <= n_lcores && at < size; i++)
+		at += (size_t)(is_auto ? snprintf(out + at, size - at, ",%u@%s",
+						 i, all)
+				       : snprintf(out + at, size - at, ",%u@%d",
+						 i, list.cpus[i - 1]));
 	if (at < size)
 		return 0;
 	sw_log(log, SW_LOG_ERROR,
@@ -147,12 +155,8 @@ int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,
 
 int sw_cpus_at(const char *cpus, uint32_t i)
 {
-	cpu_set_t set;
+	struct list list;
 
-	if (!parse(cpus, &set))
-		return -1; /* also "auto" */
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set) && !i--)
-			return cpu;
-	return -1;
+	/* "auto" is no list */
+	return parse(cpus, &list) && i < list.n ? list.cpus[i] : -1;
 }

@@ -10,7 +10,7 @@
 
 /* sw_cpus_to_lcores - write "--lcores=…": lcore 0, the control thread, on all
  * CPUs that this process may use; lcores 1 … @n_lcores on the CPUs of @cpus,
- * one each, or ("auto") on all allowed ones.
+ * one each, in the order of the list, or ("auto") on all allowed ones.
  * Errors: SW_ECONF @cpus is no list, or not of @n_lcores different allowed
  * CPUs; SW_EIO the allowed CPUs cannot be read. */
 int sw_cpus_to_lcores(const char *cpus, uint32_t n_lcores,

@@ -176,14 +176,13 @@ int sw_dpdk_device_open(struct port *p)
 
 int sw_dpdk_device_start(struct port *p)
 {
-	int ret = rte_eth_dev_start(p->eth_i);
+	/* whoever dials starts it, when the other end is there */
+	bool is_dialled = p->type->is_link && !p->params.is_listener;
+	int ret = is_dialled ? 0 : rte_eth_dev_start(p->eth_i);
 
-	p->is_started = !ret;
+	p->is_started = !is_dialled && !ret;
 	if (!ret)
 		return sw_dpdk_steer_start(p);
-	/* whoever dials goes on until the other end is there */
-	if (p->type->is_link && !p->params.is_listener)
-		return 0;
 	sw_log(p->log, SW_LOG_ERROR, "port %s: does not start: %s",
 		p->params.name, rte_strerror(-ret));
 	return SW_EIO;

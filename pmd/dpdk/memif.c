@@ -1,12 +1,16 @@
-/* memif.c - what is special about memif: its arguments, its socket's name.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* memif.c - what is special about memif: its arguments, its socket, who is
+ * there. SPDX-License-Identifier: BSD-3-Clause */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "engine/error.h"
@@ -59,51 +63,92 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	return 0;
 }
 
-/* A lock file beside the socket tells a socket in use from one that a killed
- * process left.  Its content is the owner's pid, since one process may listen
- * for several links on one socket. */
-static int lock_is_ours(const char *path)
+/* The first descriptor of this process that @is so, or -1. */
+static int fd_find(bool (*is)(int fd, const void *what), const void *what)
 {
-	char text[16] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	DIR *fds = opendir("/proc/self/fd");
+	const struct dirent *e;
+	int found = -1;
 
-	if (fd < 0)
-		return 0;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	close(fd);
-	return atoi(text) == getpid();
+	while (fds && found < 0 && (e = readdir(fds)))
+		if (e->d_name[0] != '.' && is(atoi(e->d_name), what))
+			found = atoi(e->d_name);
+	if (fds)
+		closedir(fds);
+	return found;
 }
 
-static int lock_take(
-	const char *port, const char *path, const struct sw_log *log)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+/* --- listening: a name of our own --- */
 
-	if (fd < 0) {
+struct lock {
+	int fd;
+	struct stat st;
+};
+
+static bool is_same_file(int fd, const void *what)
+{
+	const struct lock *l = what;
+	struct stat st;
+
+	return fd != l->fd && !fstat(fd, &st) && st.st_dev == l->st.st_dev &&
+	       st.st_ino == l->st.st_ino;
+}
+
+/* What lies there may be somebody else's, in a folder that others can write to:
+ * it is not followed, not written to, and only ours is locked. */
+static int lock_open(const char *port, const char *path,
+	const struct sw_log *log, struct lock *l)
+{
+	l->fd = open(path,
+		O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (l->fd < 0 && errno != ELOOP) {
 		sw_log(log, SW_LOG_ERROR,
 			"port %s: cannot make %s: %s; the folder of its socket "
 			"has to be there, and writable",
 			port, path, strerror(errno));
 		return SW_ECONF;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB)) {
-		close(fd);
-		if (lock_is_ours(path))
-			return SW_EAGAIN;
-		sw_log(log, SW_LOG_ERROR,
-			"port %s: %s: another process listens on this socket; "
-			"give each process its own",
-			port, path);
-		return SW_EBUSY;
+	if (l->fd >= 0 && !fstat(l->fd, &l->st) && S_ISREG(l->st.st_mode) &&
+		l->st.st_uid == geteuid())
+		return 0;
+	sw_log(log, SW_LOG_ERROR,
+		"port %s: %s is no file of user %u's: somebody else has put it "
+		"there; remove it, or take a folder that nobody else can write "
+		"to",
+		port, path, geteuid());
+	if (l->fd >= 0)
+		close(l->fd);
+	return SW_ECONF;
+}
+
+/* A lock file beside the socket tells a socket in use from one that a killed
+ * process left.  One process may listen for several links on one socket:
+ * SW_EAGAIN. */
+static int lock_take(
+	const char *port, const char *path, const struct sw_log *log)
+{
+	struct lock l;
+
+	for (;;) {
+		int err = lock_open(port, path, log, &l);
+
+		if (err)
+			return err;
+		if (flock(l.fd, LOCK_EX | LOCK_NB))
+			break;
+		if (!fstat(l.fd, &l.st) && l.st.st_nlink)
+			return l.fd;
+		close(l.fd); /* its last owner has removed it just now */
 	}
-	if (ftruncate(fd, 0) || dprintf(fd, "%d\n", getpid()) < 0) {
-		sw_log(log, SW_LOG_ERROR, "port %s: %s: %s", port, path,
-			strerror(errno));
-		close(fd);
-		return SW_EIO;
-	}
-	return fd;
+	close(l.fd);
+	l.fd = -1;
+	if (fd_find(is_same_file, &l) >= 0)
+		return SW_EAGAIN;
+	sw_log(log, SW_LOG_ERROR,
+		"port %s: %s: another process listens on this socket; give "
+		"each process its own",
+		port, path);
+	return SW_EBUSY;
 }
 
 /* Make the name free for us to listen on; *@fd_out stays -1 where there is
@@ -147,12 +192,76 @@ static void unclaim(const char *socket_path, int fd)
 	close(fd);
 }
 
+/* --- connecting: to whom --- */
+
+static bool is_trusted(const struct port *p, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() || uid == p->params.trusted_uid;
+}
+
+/* Who could have put the socket there. */
+static uid_t owner_of(const struct port *p)
+{
+	char folder[PATH_MAX_BYTES + 1];
+	const char *path = p->params.socket_path;
+	size_t n = (size_t)(strrchr(path, '/') - path) + 1;
+	struct stat st, sock;
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)n, path);
+	fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) || fstatat(fd, path + n, &sock, AT_SYMLINK_NOFOLLOW))
+		sock.st_uid = st.st_uid = 0; /* nothing there */
+	close(fd);
+	return is_trusted(p, st.st_uid) ? sock.st_uid : st.st_uid;
+}
+
+struct answer {
+	const struct port *p;
+	struct ucred who;
+};
+
+/* A connection that we have made, to someone whom we do not trust.  All of the
+ * process are looked at: a listener may have bound another name of the path. */
+static bool is_to_stranger(int fd, const void *what)
+{
+	struct answer *a = (struct answer *)(uintptr_t)what;
+	struct sockaddr_un our = {.sun_family = AF_UNSPEC}, their = our;
+	socklen_t n = sizeof(our), len = sizeof(their), cred = sizeof(a->who);
+	const socklen_t unnamed = offsetof(struct sockaddr_un, sun_path);
+	int type = 0;
+	socklen_t n_type = sizeof(type);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n_type) &&
+	       type == SOCK_SEQPACKET &&
+	       !getsockname(fd, (struct sockaddr *)&our, &n) &&
+	       our.sun_family == AF_UNIX && n <= unnamed &&
+	       !getpeername(fd, (struct sockaddr *)&their, &len) &&
+	       len > unnamed &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &a->who, &cred) &&
+	       !is_trusted(a->p, a->who.uid);
+}
+
+static uint32_t stranger(const struct port *p, bool is_connected)
+{
+	struct answer a = {.p = p};
+	uid_t uid;
+
+	if (is_connected)
+		return fd_find(is_to_stranger, &a) < 0 ? 0 : a.who.uid;
+	uid = owner_of(p);
+	return is_trusted(p, uid) ? 0 : uid;
+}
+
 const struct port_type sw_dpdk_memif = {
 	.name = "memif",
 	.devargs = devargs,
 	.claim = claim,
 	.unclaim = unclaim,
 	.removed = sw_gate_silence,
+	.stranger = stranger,
 	.ring_slots = 32,
 	.burst = 8,
 	.is_sync = true,

@@ -50,6 +50,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 		.n_link_queues = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
 		.is_listener = true,
+		.trusted_uid = UINT32_MAX,
 		.prefix_bits = 24,
 	};
 }

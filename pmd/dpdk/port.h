@@ -66,6 +66,9 @@ struct sw_dpdk_port_params {
 	bool is_listener;        /* one end listens, the other connects */
 	uint16_t n_link_queues;  /* queue pairs, as at the other end; at most
 				    n_queues */
+	uint32_t trusted_uid;    /* who may listen where we connect, beside our
+				    own user and root; the same of all ports of
+				    a process; UINT32_MAX: nobody */
 	/* all others: */
 	const char *device;   /* name of the interface, PCI address; udp: may
 				 be NULL, the one that has the address */

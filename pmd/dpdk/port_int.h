@@ -51,6 +51,10 @@ struct port_type {
 	/* After the device's removal, on the same thread: undo what the driver
 	 * forgets; NULL: nothing. */
 	void (*removed)(const char *path);
+	/* Of a link: the user at its other end if he is none whom we trust, by
+	 * what lies there before it is dialled, by who answers once it is;
+	 * else 0.  NULL: all are trusted. */
+	uint32_t (*stranger)(const struct port *p, bool is_connected);
 	/* Bytes of a receive buffer that the driver wants beyond a frame. */
 	uint32_t rx_extra;
 	uint32_t rx_unit; /* buffers are a multiple of it; 0: any size */
@@ -144,6 +148,8 @@ struct port {
 	uint32_t if_index;
 	uint32_t n_alone;      /* periods without a link */
 	uint32_t n_dial_ticks; /* also: until a reopening is tried again */
+	uint32_t n_shy_ticks;  /* until a stranger is dialled again */
+	uint32_t said_uid;     /* of the last one, 0: none */
 	bool is_started, was_connected, is_missing;
 	/* By queue pair: readable while frames wait; -1: nothing is. */
 	_Atomic int wake_fds[SW_DPDK_QUEUES];

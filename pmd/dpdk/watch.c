@@ -23,7 +23,44 @@ enum {
 	CALM_TICKS = 40,          /* 2 s; who is denied tries sooner again */
 	DIAL_PATIENCE_TICKS = 25, /* for an answer, before dialling again */
 	DIAL_SAY = 250,           /* periods without a link, until it is said */
+	SHY_TICKS = 50,           /* 1 s, after a stranger was there */
 };
+
+/* Is whoever is there one to talk to?  Said once. */
+static bool is_stranger(struct port *p, bool is_connected)
+{
+	uint32_t uid =
+		p->type->stranger ? p->type->stranger(p, is_connected) : 0;
+
+	if (!uid)
+		return false;
+	if (uid != p->said_uid)
+		sw_log(p->log, SW_LOG_ERROR,
+			"port %s: user %u %s %s, and is neither ours (%u) nor "
+			"root: not connected; stop whoever listens there, or "
+			"name that user in [node] trust",
+			p->params.name, uid,
+			is_connected ? "listens at" : "owns, or its folder,",
+			p->params.socket_path, geteuid());
+	p->said_uid = uid;
+	p->n_shy_ticks = SHY_TICKS;
+	return true;
+}
+
+/* The driver connects here and has said nothing when it returns, since what it
+ * says is said on this thread. */
+static void start(struct port *p)
+{
+	if (p->n_shy_ticks && --p->n_shy_ticks)
+		return;
+	if (is_stranger(p, false) || rte_eth_dev_start(p->eth_i))
+		return;
+	p->is_started = !is_stranger(p, true);
+	if (p->is_started)
+		p->said_uid = 0;
+	else
+		rte_eth_dev_stop(p->eth_i);
+}
 
 /* Start a memif again when its link was lost or nobody answered. */
 static void dial(void *arg)
@@ -44,7 +81,7 @@ static void dial(void *arg)
 		p->n_dial_ticks = 0;
 	}
 	if (!p->is_started)
-		p->is_started = !rte_eth_dev_start(p->eth_i);
+		start(p);
 	if (++p->n_alone == DIAL_SAY)
 		sw_log(p->log, SW_LOG_WARN,
 			"port %s: no link through %s yet: nobody listens "
@@ -211,7 +248,7 @@ int sw_dpdk_watch_start(struct port *p)
 	if (!p->type->is_link)
 		ret = rte_eal_alarm_set(1, watch, p);
 	else if (!p->params.is_listener)
-		ret = rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
+		ret = rte_eal_alarm_set(1, dial, p);
 	return ret ? SW_EIO : 0;
 }
 

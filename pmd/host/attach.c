@@ -96,9 +96,7 @@ void sw_slot_detach(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (why == SW_HOST_MISMATCH)
-		sw_slot_say(s, SW_EDGE_CLOSED, SW_EMISMATCH, 0, text);
-	else if (why == SW_HOST_VIOLATION)
+	if (why == SW_HOST_VIOLATION)
 		sw_slot_say(s, SW_EDGE_CLOSED, SW_EPROTO, 0, text);
 	else if (why == SW_HOST_FAILED)
 		sw_slot_say(s, SW_EDGE_CLOSED, SW_ENOMEM, 0, text);

@@ -29,7 +29,7 @@ struct sw_host_port; /* what an lcore sees of one client */
 
 /* A tensor that a client asks for. */
 struct sw_host_tensor {
-	const char *name; /* 1 to 127 bytes, no control characters */
+	const char *name; /* 1 to 127 bytes of text (text.h) */
 	uint64_t n_elems;
 	uint64_t bytes; /* n_elems * element size, <= 64 GiB */
 	uint32_t dtype; /* valid enum sw_dtype */
@@ -39,7 +39,8 @@ struct sw_host_tensor {
 		       write it at any time */
 	/* Of several local ranks: where the result goes, which all of them can
 	 * read, and the tensor's number among all that they have declared, by
-	 * name, from 0.  Else NULL and 0. */
+	 * name, from 0; NULL: another local rank declared it otherwise.  Of one
+	 * local rank NULL and 0. */
 	void *result;
 	uint32_t node_i;
 };
@@ -48,8 +49,6 @@ enum sw_host_why {
 	SW_HOST_CLOSED,    /* the client called sw_close */
 	SW_HOST_DIED,      /* its process ended or hung up */
 	SW_HOST_VIOLATION, /* it broke the protocol */
-	SW_HOST_MISMATCH,  /* it declared a tensor otherwise than another local
-			      rank */
 	SW_HOST_FAILED,    /* the agent ran out of memory for it */
 };
 
@@ -127,9 +126,11 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
  * knows the tensors: submits may follow at once.
  * @first    what sw_host_take calls the batch's first tensor; the others
  * follow. Not read with several local ranks: it calls a tensor by its node_i
+ * @clash    NULL, or why one of them is dead: its push_pulls end with
+ *           SW_EMISMATCH, and so does the client's sw_declare
  * Errors: SW_ENOENT the client or the batch is gone: nothing to do. */
-int sw_host_declared(
-	struct sw_host *h, uint32_t id, uint32_t batch, uint32_t first);
+int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
+	uint32_t first, const char *clash);
 
 /* sw_host_declare_failed - a batch is not admitted; its tensors are unmapped
  * here, so the lcore must not use them (control).
@@ -141,7 +142,7 @@ void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
  * @err, @text  what the client's call returns; 0: it is done */
 void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
 
-/* sw_host_status - a line for the client's log, such as "waiting for worker 3
+/* sw_host_status - a line for the client's log, such as "waiting for rank 2
  * of 4" (control).  Dropped when the client does not read. */
 void sw_host_status(struct sw_host *h, uint32_t id, const char *text);
 
@@ -166,6 +167,10 @@ uint32_t sw_host_take(
  * Returns whether it slept.  Never blocks.  A ring that is full, which takes
  * more submits than tensors, or corrupt is a violation by this client. */
 bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
+
+/* sw_host_explain - why the submit of @handle ends with SW_EMISMATCH; before
+ * sw_host_complete (lcore). */
+void sw_host_explain(struct sw_host_port *p, uint64_t handle, const char *why);
 
 /* The knobs in use, for the client to read. */
 struct sw_host_knobs {

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/text.h"
+
 int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -70,7 +72,8 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	case SW_EDGE_ATTACHED:
 		return bytes == sizeof(m->attached);
 	case SW_EDGE_DECLARED:
-		return bytes == sizeof(m->declared);
+		return bytes == sizeof(m->declared) && m->declared.err <= 0 &&
+		       !m->declared.text[SW_EDGE_TEXT_BYTES - 1];
 	case SW_EDGE_REFUSED:
 	case SW_EDGE_FAILED:
 	case SW_EDGE_STATUS:
@@ -83,8 +86,15 @@ static bool has_form(const union sw_edge_msg *m, size_t bytes)
 	}
 }
 
-static int rx_formed(struct sw_client *c, const union sw_edge_msg *m)
+static bool is_text(uint32_t kind)
 {
+	return kind != SW_EDGE_ATTACHED && kind != SW_EDGE_DECLARED;
+}
+
+static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
+{
+	if (is_text(m->kind))
+		sw_text_clean(m->text.text, sizeof(m->text.text));
 	switch (m->kind) {
 	case SW_EDGE_STATUS:
 		memcpy(c->status, m->text.text, sizeof(c->status));
@@ -166,12 +176,31 @@ uint32_t sw_size(const struct sw_client *c)
 	return c->size;
 }
 
+/* What the launcher says, or, if it does not, what the agent does. */
+static uint32_t on_machine(
+	const struct sw_client *c, enum sw_launch_key key, uint32_t at_agent)
+{
+	int64_t said = sw_launch_number(&c->launch, key);
+
+	return said < 0 ? at_agent : (uint32_t)said;
+}
+
 uint32_t sw_local_rank(const struct sw_client *c)
+{
+	return on_machine(c, SW_LAUNCH_LOCAL_RANK, c->local_rank);
+}
+
+uint32_t sw_local_size(const struct sw_client *c)
+{
+	return on_machine(c, SW_LAUNCH_LOCAL_SIZE, c->local_size);
+}
+
+uint32_t sw_agent_rank(const struct sw_client *c)
 {
 	return c->local_rank;
 }
 
-uint32_t sw_local_size(const struct sw_client *c)
+uint32_t sw_agent_size(const struct sw_client *c)
 {
 	return c->local_size;
 }

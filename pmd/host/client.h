@@ -7,6 +7,7 @@
 
 #include "conf/launch.h"
 #include "pmd/host/edge.h"
+#include "pmd/host/folder.h"
 #include "pmd/host/segment.h"
 #include "pmd/host/sumwire.h"
 
@@ -36,7 +37,9 @@ struct sw_client_batch {
 };
 
 struct sw_client {
-	struct sw_settings settings; /* .agent is our copy */
+	struct sw_settings settings; /* its texts are ours: */
+	char *agent, *agent_user;
+	char agent_path[SW_FOLDER_BYTES]; /* where agent is a name alone */
 	int sock, bell;
 	struct sw_segment control_segment;
 	struct sw_edge_control *control;

@@ -248,5 +248,7 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 		return err;
 	}
 	adopt_batch(c, n, out);
+	if (m.declared.err)
+		return sw_client_fail(c, m.declared.err, "%s", m.declared.text);
 	return 0;
 }

@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "pmd/host/client.h"
+#include "pmd/host/user.h"
 
-#define DEFAULT_PATH "/run/sumwire/agent.sock"
+#define DEFAULT_NAME "agent.sock"
 
 enum { RETRY_MS = 50, SAY_SO_EVERY_S = 5 };
 
@@ -29,7 +30,8 @@ void sw_settings_init(struct sw_settings *s)
 	const char *agent = getenv("SUMWIRE_AGENT");
 
 	*s = (struct sw_settings){.local_rank = SW_ANY_LOCAL_RANK,
-		.agent = agent && *agent ? agent : DEFAULT_PATH,
+		.agent = agent && *agent ? agent : DEFAULT_NAME,
+		.agent_user = getenv("SUMWIRE_AGENT_USER"),
 		.open_timeout_s = 60,
 		.wait_timeout_s = 600,
 		.log = log_stderr};
@@ -45,37 +47,73 @@ static uint64_t after_s(uint32_t seconds)
 	return sw_edge_now_ns() + seconds * UINT64_C(1000000000);
 }
 
+/* A name alone is that of a socket in a folder of ours, which the agent may be
+ * about to make.  "": it would be too long. */
+static const char *find_agent(struct sw_client *c)
+{
+	if (strchr(c->agent, '/'))
+		return c->agent;
+	if (!sw_folder_seek(c->agent, c->agent_path))
+		return "";
+	c->settings.agent = c->agent_path;
+	return c->agent_path;
+}
+
+/* Whoever listens there would get this process's tensors, and its sums would be
+ * believed. */
+static int check_user(struct sw_client *c)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	char why[SW_USER_WHY_BYTES];
+
+	if (getsockopt(c->sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return sw_client_fail(c, SW_EIO,
+			"cannot tell who listens at %s: %s", c->settings.agent,
+			strerror(errno));
+	if (sw_user_is_trusted(
+		    cred.uid, geteuid(), c->settings.agent_user, why))
+		return 0;
+	return sw_client_fail(c, SW_EPERM, "the agent at %s is not trusted: %s",
+		c->settings.agent, why);
+}
+
 /* 0: connected; SW_EAGAIN: nobody there yet; else it makes no sense to try
  * again. */
 static int try_connect(struct sw_client *c)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	const char *path = c->settings.agent;
-	int err;
+	const char *path = find_agent(c);
+	int err = 0, no;
 
 	if (!path[0] || strlen(path) >= sizeof(a.sun_path))
 		return sw_client_fail(c, SW_EINVAL,
-			"the agent's path '%s' must have 1 to %zu bytes", path,
-			sizeof(a.sun_path) - 1);
+			"the agent's path '%s' must have 1 to %zu bytes",
+			c->agent, sizeof(a.sun_path) - 1);
 	memcpy(a.sun_path, path, strlen(path));
 	c->sock = socket(
 		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->sock >= 0 && !connect(c->sock, (void *)&a, sizeof(a)))
-		return 0;
-	err = errno;
+	if (c->sock >= 0 && !connect(c->sock, (void *)&a, sizeof(a))) {
+		err = check_user(c);
+		if (!err)
+			return 0;
+	}
+	no = errno;
 	if (c->sock >= 0)
 		close(c->sock);
 	c->sock = -1;
-	if (err == ENOENT || err == ECONNREFUSED || err == EAGAIN)
+	if (err) /* who is not trusted hears nothing, not even a farewell */
+		return err;
+	if (no == ENOENT || no == ECONNREFUSED || no == EAGAIN)
 		return sw_client_fail(
 			c, SW_EAGAIN, "no agent listens at %s", path);
-	if (err == EACCES)
+	if (no == EACCES)
 		return sw_client_fail(c, SW_EPERM,
 			"user %u may not reach the agent at %s; its [agent] "
 			"users says who may attach",
 			(unsigned)geteuid(), path);
 	return sw_client_fail(c, SW_EIO,
-		"cannot connect to the agent at %s: %s", path, strerror(err));
+		"cannot connect to the agent at %s: %s", path, strerror(no));
 }
 
 static int connect_until(struct sw_client *c, uint64_t until_ns)
@@ -91,9 +129,10 @@ static int connect_until(struct sw_client *c, uint64_t until_ns)
 		now = sw_edge_now_ns();
 		if (now >= until_ns)
 			return sw_client_fail(c, SW_ECLOSED,
-				"no agent listens at %s (tried for %u s); "
-				"start "
-				"one with: sumwire agent",
+				"no agent listens at %s (tried for %u s); on "
+				"one machine start the program with 'sumwire "
+				"run -np N', on several an agent on each with "
+				"'sumwire agent --config FILE'",
 				c->settings.agent, c->settings.open_timeout_s);
 		if (now >= say_ns) {
 			sw_client_log(&c->settings,
@@ -219,17 +258,21 @@ static struct sw_client *client_new(const struct sw_settings *s)
 	c->bell = -1;
 	c->control_segment.fd = -1;
 	c->results.fd = -1;
-	c->settings.agent = strdup(s->agent);
+	c->agent = strdup(s->agent);
+	c->agent_user = strdup(s->agent_user ? s->agent_user : "");
+	c->settings.agent = c->agent;
+	c->settings.agent_user = c->agent_user;
 	c->is_ours = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->settings.agent && c->is_ours != MAP_FAILED) {
+	if (c->agent && c->agent_user && c->is_ours != MAP_FAILED) {
 		madvise(c->is_ours, 4096, MADV_WIPEONFORK);
 		*c->is_ours = true;
 		return c;
 	}
 	if (c->is_ours != MAP_FAILED)
 		munmap(c->is_ours, 4096);
-	free((char *)c->settings.agent);
+	free(c->agent);
+	free(c->agent_user);
 	free(c);
 	return NULL;
 }
@@ -300,7 +343,8 @@ void sw_close(struct sw_client **client)
 	sw_segment_fini(&c->results);
 	sw_segment_fini(&c->control_segment);
 	munmap(c->is_ours, 4096);
-	free((char *)c->settings.agent);
+	free(c->agent);
+	free(c->agent_user);
 	free(c);
 	*client = NULL;
 }

@@ -127,9 +127,14 @@ static void rx_messages(struct sw_client *c)
 
 static int report(struct sw_client *c, struct sw_tensor *t)
 {
+	const char *why = c->control->whys[t->i];
+
 	t->state = SW_TENSOR_IDLE;
 	if (!t->status)
 		return 0;
+	if (t->status == SW_EMISMATCH && why[0])
+		return sw_client_fail(
+			c, t->status, "%.*s", SW_EDGE_WHY_BYTES - 1, why);
 	return sw_client_fail(c, t->status, "tensor '%s': %s", t->name,
 		sw_error_text(t->status));
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/text.h"
 #include "pmd/host/host.h"
 #include "sum/dtype.h"
 
@@ -102,20 +103,6 @@ static void fail(struct sw_slot *s, int err, const char *text)
 	forget(s);
 }
 
-/* A printable, terminated name of 1 to 127 bytes; bytes above 127 may be
- * UTF-8. */
-static bool is_name(const char *name)
-{
-	size_t n = strnlen(name, SW_EDGE_NAME_BYTES);
-
-	if (!n || n == SW_EDGE_NAME_BYTES)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-			return false;
-	return true;
-}
-
 void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -133,10 +120,10 @@ static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
 {
 	uint32_t i = b->n_arrived++, each = sw_dtype_bytes(desc->dtype);
 
-	if (!is_name(desc->name)) {
+	if (!sw_text_is_good(desc->name, SW_EDGE_NAME_BYTES)) {
 		sw_batch_blame(b, SW_EINVAL,
 			"the name of tensor %u of the batch must have 1 to 127 "
-			"bytes and no control characters",
+			"bytes of UTF-8 that print",
 			i);
 		return;
 	}
@@ -360,17 +347,17 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		names[i] = r ? b->tensors[i].node_i : first + i;
-		if (r)
+		if (r && b->tensors[i].result) /* else it will have none */
 			at[i] = r->rows[names[i]].at;
 	}
 	sw_port_admit(s->port, b->n, names);
 }
 
-int sw_host_declared(
-	struct sw_host *h, uint32_t id, uint32_t batch, uint32_t first)
+int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
+	uint32_t first, const char *clash)
 {
 	struct sw_slot *s = find_asked(h, id, batch);
-	struct sw_edge_declared m = {SW_EDGE_DECLARED, batch, 0};
+	struct sw_edge_declared m = {.kind = SW_EDGE_DECLARED, .batch = batch};
 	struct sw_declared *d;
 	struct sw_batch *b;
 	int fds[2];
@@ -380,6 +367,8 @@ int sw_host_declared(
 	d = s->declared;
 	b = d->open;
 	m.bytes = b->data.bytes;
+	m.err = clash ? SW_EMISMATCH : 0;
+	snprintf(m.text, sizeof(m.text), "%s", clash ? clash : "");
 	publish(s, b, first);
 	fds[0] = b->data.fd;
 	fds[1] = h->results ? h->results->arena.fd : -1;

@@ -27,11 +27,12 @@
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
-	SW_EDGE_VERSION = 3,
+	SW_EDGE_VERSION = 4,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,
 	SW_EDGE_TEXT_BYTES = 320,
+	SW_EDGE_WHY_BYTES = 160,
 	SW_EDGE_POLICY_BYTES = 16,
 	SW_EDGE_PIECE = 64, /* tensors per declare message */
 	SW_EDGE_RUNS = 64,  /* local ranks that are staggered apart */
@@ -75,6 +76,9 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_TENSORS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_knobs knobs;
+	/* Why a push_pull ended with SW_EMISMATCH, terminated; written before
+	 * its completion, by the order of declaration. */
+	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
 };
 
 enum sw_edge_kind {
@@ -151,6 +155,11 @@ struct sw_edge_declared {
 	uint32_t kind;
 	uint32_t batch;
 	uint64_t bytes; /* of the data segment */
+	/* SW_EMISMATCH: all are declared, but another worker declared at least
+	 * one of them otherwise; terminated */
+	int32_t err;
+	char text[SW_EDGE_TEXT_BYTES];
+	uint32_t pad;
 };
 
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
@@ -160,7 +169,8 @@ _Static_assert(
 	sizeof(struct sw_edge_text) == 16 + SW_EDGE_TEXT_BYTES, "shared");
 _Static_assert(sizeof(struct sw_edge_desc) == 152, "shared");
 _Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 152, "shared");
-_Static_assert(sizeof(struct sw_edge_declared) == 16, "shared");
+_Static_assert(
+	sizeof(struct sw_edge_declared) == 24 + SW_EDGE_TEXT_BYTES, "shared");
 _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");

@@ -63,7 +63,6 @@ struct sw_result {
 	uint64_t n_elems, bytes;
 	uint64_t at; /* of its result in the arena */
 	uint32_t dtype, priority;
-	uint32_t local_rank; /* who declared it first */
 	bool is_async;
 	char name[SW_EDGE_NAME_BYTES];
 };
@@ -117,6 +116,7 @@ struct sw_host {
 	struct sw_host_params p;
 	uint32_t *uids;
 	int listener, kick_fd;
+	bool is_full; /* no descriptor was left for the last caller */
 	uint64_t sock_dev, sock_ino; /* of the socket file that is ours */
 	uint64_t used_bytes;         /* of the quota */
 	struct sw_results *results;  /* NULL: none yet, or one local rank */
@@ -144,9 +144,10 @@ void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
 void sw_declared_close(struct sw_host *h, struct sw_declared **d);
 
-/* results.c: enter the tensors of the open batch of @s and place their results;
- * 0, or an error of the batch (blamed), or SW_EMISMATCH: the slot is detached.
- * Undo that; make the pages of its results be there, slice by slice. */
+/* results.c: enter the tensors of the open batch of @s and place their results
+ * (not of those that are known as something else); 0, or an error of the batch
+ * (blamed).  Undo that; make the pages of its results be there, slice by slice.
+ */
 int sw_results_enter(struct sw_slot *s);
 void sw_results_undo(struct sw_host *h, struct sw_batch *b);
 void sw_results_close(struct sw_host *h);

@@ -116,6 +116,14 @@ uint32_t sw_host_take(
 	return (uint32_t)n;
 }
 
+void sw_host_explain(struct sw_host_port *p, uint64_t handle, const char *why)
+{
+	char *to = p->control->whys[handle % SW_EDGE_TENSORS];
+
+	strncpy(to, why, SW_EDGE_WHY_BYTES - 1);
+	to[SW_EDGE_WHY_BYTES - 1] = 0;
+}
+
 bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 {
 	int n;

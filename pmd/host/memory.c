@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/memory.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "engine/error.h"
 
 enum { HUGE = 2 << 20 };
 
@@ -48,7 +51,7 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) / page * page;
 }
 
-void *sw_memory_get(uint64_t bytes, int node)
+void *sw_memory_map(uint64_t bytes, int node)
 {
 	uint64_t size = whole_pages(bytes);
 	char *mem = map_aligned(size);
@@ -60,9 +63,27 @@ void *sw_memory_get(uint64_t bytes, int node)
 	(void)!sw_numa_bind(mem, size, node);
 	if (bytes >= HUGE)
 		madvise(mem, size, MADV_HUGEPAGE);
-	if (madvise(mem, size, MADV_POPULATE_WRITE))
-		touch(mem, size);
 	return mem;
+}
+
+int sw_memory_fill(void *mem, uint64_t bytes)
+{
+	if (!madvise(mem, whole_pages(bytes), MADV_POPULATE_WRITE))
+		return 0;
+	if (errno != EINVAL)
+		return SW_ENOMEM;
+	touch(mem, bytes); /* an older kernel */
+	return 0;
+}
+
+void *sw_memory_get(uint64_t bytes, int node)
+{
+	void *mem = sw_memory_map(bytes, node);
+
+	if (!mem || !sw_memory_fill(mem, bytes))
+		return mem;
+	sw_memory_put(mem, bytes);
+	return NULL;
 }
 
 void sw_memory_put(void *mem, uint64_t bytes)

@@ -14,6 +14,13 @@
  * @node  that the pages are to come from; SW_NUMA_ANY (nodes.h) */
 void *sw_memory_get(uint64_t bytes, int node);
 
+/* sw_memory_map, sw_memory_fill - the same in steps, since to make gigabytes of
+ * pages present takes seconds: zeros whose pages are not there yet; and make
+ * those of @bytes from @mem, a whole page, be there.  sw_memory_fill returns 0
+ * or SW_ENOMEM. */
+void *sw_memory_map(uint64_t bytes, int node);
+int sw_memory_fill(void *mem, uint64_t bytes);
+
 /* sw_memory_put - give back what sw_memory_get(@bytes, …) returned. */
 void sw_memory_put(void *mem, uint64_t bytes);
 

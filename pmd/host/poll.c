@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -74,8 +75,21 @@ static void take_in(struct sw_host *h, int sock)
 	s->deadline_ns = sw_edge_now_ns() + HELLO_TIMEOUT_S * 1000000000ull;
 }
 
-/* Without a descriptor left the caller waits in the backlog; the pause keeps
- * the control thread from spinning on it. */
+/* Without a descriptor left the caller waits in the backlog, which is said once
+ * until somebody gets in; the pause keeps the control thread from spinning on
+ * it. */
+static void say_full(struct sw_host *h, int no)
+{
+	if (!h->is_full)
+		sw_log(h->p.log, SW_LOG_ERROR,
+			"no process can attach at %s: %s; raise the limit of "
+			"the agent (ulimit -n, LimitNOFILE= of its unit)%s",
+			h->p.path, strerror(no),
+			no == ENFILE ? ", and fs.file-max of the machine" : "");
+	h->is_full = true;
+	nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+}
+
 static void accept_some(struct sw_host *h)
 {
 	for (int i = 0; i < ACCEPTS_PER_POLL; i++) {
@@ -83,10 +97,10 @@ static void accept_some(struct sw_host *h)
 			h->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (sock < 0 && (errno == EMFILE || errno == ENFILE))
-			nanosleep(
-				&(struct timespec){.tv_nsec = 10000000}, NULL);
+			say_full(h, errno);
 		if (sock < 0)
 			return;
+		h->is_full = false;
 		take_in(h, sock);
 	}
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "pmd/host/host.h"
-#include "sum/dtype.h"
 
 enum { MASK = 2 * SW_EDGE_TENSORS - 1, PAGE = 4096, LINE = 64 };
 
@@ -68,28 +67,17 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 	r->end = end;
 }
 
-/* Does a local rank declare what another did before?  Else all of them end. */
-static bool check_known(struct sw_slot *s, const struct sw_host_tensor *t,
-	const struct sw_result *known)
+/* Does a local rank declare what another did before? */
+static bool is_same(
+	const struct sw_host_tensor *t, const struct sw_result *known)
 {
-	if (t->n_elems == known->n_elems && t->dtype == known->dtype &&
-		t->priority == known->priority &&
-		t->is_async == known->is_async)
-		return true;
-	sw_slot_detach(s, SW_HOST_MISMATCH,
-		"local rank %u declares tensor '%.64s' as %llu x %s, priority "
-		"%u%s; local rank %u declared %llu x %s, priority %u%s",
-		s->local_rank, t->name, (unsigned long long)t->n_elems,
-		sw_dtype_name(t->dtype), t->priority,
-		t->is_async ? ", async" : "", known->local_rank,
-		(unsigned long long)known->n_elems, sw_dtype_name(known->dtype),
-		known->priority, known->is_async ? ", async" : "");
-	return false;
+	return t->n_elems == known->n_elems && t->dtype == known->dtype &&
+	       t->priority == known->priority && t->is_async == known->is_async;
 }
 
 /* Add a tensor; false: the local ranks have too many. */
 static bool add(struct sw_results *r, uint16_t *place,
-	const struct sw_host_tensor *t, uint32_t local_rank, uint64_t *end)
+	const struct sw_host_tensor *t, uint64_t *end)
 {
 	struct sw_result *row = &r->rows[r->n];
 
@@ -99,8 +87,7 @@ static bool add(struct sw_results *r, uint16_t *place,
 		.bytes = t->bytes,
 		.dtype = t->dtype,
 		.priority = t->priority,
-		.is_async = t->is_async,
-		.local_rank = local_rank};
+		.is_async = t->is_async};
 	memcpy(row->name, t->name, sizeof(row->name));
 	/* Nothing is summed from here: no stagger. */
 	row->at = *end;
@@ -145,16 +132,18 @@ int sw_results_enter(struct sw_slot *s)
 		struct sw_host_tensor *t = &b->tensors[i];
 		uint16_t *place = place_of(r, t->name);
 
-		if (*place && !check_known(s, t, &r->rows[*place - 1]))
-			return SW_EMISMATCH;
-		if (!*place && !add(r, place, t, s->local_rank, &end)) {
+		bool is_known = *place;
+
+		if (!is_known && !add(r, place, t, &end)) {
 			sw_batch_blame(b, SW_EINVAL,
 				"the local ranks declare more than %u tensors",
 				SW_EDGE_TENSORS);
 			return SW_EINVAL;
 		}
 		t->node_i = *place - 1u;
-		t->result = (char *)r->arena.base + r->rows[t->node_i].at;
+		if (!is_known || is_same(t, &r->rows[t->node_i]))
+			t->result =
+				(char *)r->arena.base + r->rows[t->node_i].at;
 	}
 	return take_room(s->host, b, end);
 }

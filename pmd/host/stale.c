@@ -2,7 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/stale.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -52,4 +57,44 @@ int sw_stale_remove(
 		"be removed: %s",
 		what, path, strerror(errno));
 	return SW_EIO;
+}
+
+/* The number in PREFIXPID.sock; 0: it has another form. */
+static pid_t pid_of(const char *name, const char *prefix)
+{
+	size_t n = strlen(prefix), digits;
+
+	if (strncmp(name, prefix, n))
+		return 0;
+	digits = strspn(name + n, "0123456789");
+	return digits <= 9 && !strcmp(name + n + digits, ".sock")
+		       ? (pid_t)atoi(name + n)
+		       : 0;
+}
+
+static bool is_left(const char *path, pid_t pid)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISSOCK(st.st_mode) &&
+	       st.st_uid == geteuid() && kill(pid, 0) && errno == ESRCH &&
+	       connect_errno(path, SOCK_STREAM) == ECONNREFUSED;
+}
+
+void sw_stale_sweep(const char *folder, const char *prefix)
+{
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	DIR *dir = opendir(folder);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		pid_t pid = pid_of(e->d_name, prefix);
+		int n = snprintf(
+			path, sizeof(path), "%s/%s", folder, e->d_name);
+
+		if (pid && n < (int)sizeof(path) && is_left(path, pid))
+			unlink(path);
+	}
+	if (dir)
+		closedir(dir);
 }

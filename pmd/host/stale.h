@@ -15,4 +15,9 @@
 int sw_stale_remove(
 	const char *path, int type, const char *what, const struct sw_log *log);
 
+/* sw_stale_sweep - remove the stream sockets @folder/@prefixPID.sock that
+ * killed processes of this user have left: nobody listens there, and no process
+ * has that number.  Thread: control. */
+void sw_stale_sweep(const char *folder, const char *prefix);
+
 #endif

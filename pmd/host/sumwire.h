@@ -47,11 +47,17 @@ struct sw_settings {
 	const char *agent;       /* path of the agent's socket; borrowed by
 				    sw_open.  Default: the environment's
 				    SUMWIRE_AGENT (sumwire run sets it), else
-				    /run/sumwire/agent.sock */
+				    "agent.sock".  A name without a slash is
+				    looked for where agents put it: in
+				    $XDG_RUNTIME_DIR/sumwire, in /run/sumwire */
+	const char *agent_user;  /* by name or number: whose agent it may be,
+				    beside this user's own and root's; any other
+				    is refused.  Borrowed by sw_open.  Default:
+				    SUMWIRE_AGENT_USER; NULL or "": nobody's */
 	uint32_t local_rank;     /* which of the agent's local ranks to be;
 				    default SW_ANY_LOCAL_RANK: what a
-				    launcher says, if that is free, else the
-				    lowest that is */
+				    launcher says (modulo their number), if
+				    that is free, else the lowest that is */
 	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
 				    the other workers.  Default 60 */
 	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
@@ -70,9 +76,10 @@ SW_API void sw_settings_init(struct sw_settings *s);
  * @s        read only during the call; NULL: the defaults
  * @out      set on success; owned by the caller until sw_close
  * Waits at most open_timeout_s and meanwhile logs what is missing ("waiting
- * for worker 3 of 4").
+ * for rank 2 of 4 workers …").
  * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
- * SW_EPERM the agent does not admit this user; SW_EBUSY another process is
+ * SW_EPERM the agent does not admit this user, or is of one who is not trusted
+ * (agent_user); SW_EBUSY another process is
  * attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server, with
  * its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables of a
  * launcher (torchrun, OpenMPI, Slurm, …; conf/launch.def) contradict each
@@ -89,12 +96,16 @@ SW_API void sw_leave(struct sw_client *c);
  * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
 SW_API void sw_close(struct sw_client **c);
 
-/* Rank of this worker (0 … size-1), number of workers of the job, rank and
- * number of workers on this machine.  Fixed from sw_open on. */
+/* Rank of this worker (0 … size-1) and number of workers of the job; the same
+ * among those on this machine, as the launcher says (without one: those of this
+ * agent); the same among those that share this agent.  Fixed from sw_open
+ * on. */
 SW_API uint32_t sw_rank(const struct sw_client *c);
 SW_API uint32_t sw_size(const struct sw_client *c);
 SW_API uint32_t sw_local_rank(const struct sw_client *c);
 SW_API uint32_t sw_local_size(const struct sw_client *c);
+SW_API uint32_t sw_agent_rank(const struct sw_client *c);
+SW_API uint32_t sw_agent_size(const struct sw_client *c);
 
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
@@ -121,13 +132,14 @@ struct sw_tensor_desc {
  * @out      @n handles, owned by @c, valid until sw_close
  * Every worker declares the same tensors, in any order and any batches; at most
  * 4,096 tensors per client.
- * Errors: SW_EMISMATCH another worker declared this name with another size or
- * dtype (both values in sw_last_error); SW_EREFUSED quota of a server (needed
- * and left in sw_last_error); SW_EINVAL a name twice, a size or dtype that
- * cannot be, too many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT
- * no answer in open_timeout_s and a second per 64 MiB, which ends the
- * attachment; SW_ECLOSED; SW_EPEER.
- * After an error none of the batch is declared. */
+ * Errors: SW_EMISMATCH another worker declared one of the names with another
+ * size, dtype or priority (both values in sw_last_error): the batch is declared
+ * all the same, but push_pulls of that tensor end with SW_EMISMATCH, here and
+ * at all workers; SW_EREFUSED quota of a server (needed and left in
+ * sw_last_error); SW_EINVAL a name twice, a size or dtype that cannot be, too
+ * many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT no answer in
+ * open_timeout_s and a second per 64 MiB, which ends the attachment;
+ * SW_ECLOSED; SW_EPEER. After another error none of the batch is declared. */
 SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out);
 
@@ -138,15 +150,18 @@ SW_API void *sw_tensor_data(struct sw_tensor *t);
 
 /* sw_tensor_result - where the result is when a handle has ended without an
  * error, until this process pushes @t again: the address of sw_tensor_data if
- * sw_local_size is 1, else memory of all local ranks that cannot be written. */
+ * sw_agent_size is 1, else memory of all local ranks that cannot be written. */
 SW_API const void *sw_tensor_result(struct sw_tensor *t);
 
 /* sw_push_pull - start to sum @t over all workers, into sw_tensor_result.
- * @step     training step (low 16 bits go on the wire); workers that sum
- *           different steps of a tensor get SW_ESTEP
+ * @step     training step, or any tag of this call that is the same at all
+ *           workers (low 16 bits go on the wire)
  * @handle   set on success; ends exactly once, through sw_poll or sw_wait
  * Returns at once.  One push_pull per tensor is open at a time; all tensors can
  * be open together.
+ * A handle ends with SW_EMISMATCH at all workers, and a sentence that names two
+ * of them, when their calls differ in @step, or one sums what another
+ * broadcasts.  The job goes on, but @t is dead: all its later handles end so.
  * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EINVAL @t belongs
  * to another client; SW_ECLOSED, or why the agent hung up.
  * Cost: one ring entry; a system call only when the agent sleeps. */
@@ -159,11 +174,10 @@ SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
  * another in any order.
  * @root     0 … size-1
  * @handle   as of sw_push_pull
- * Returns at once.  A worker has its copy as soon as the root has pushed and it
- * has asked; it does not wait for the others.
+ * Returns at once.  A worker has its copy when all have asked.
  * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size.  A
- * handle ends with SW_EMISMATCH when ranks name different roots, or one sums
- * what another broadcasts.
+ * handle ends with SW_EMISMATCH, as there, also when workers name different
+ * roots.
  * Cost: as of sw_push_pull; only the root's bytes travel to the servers. */
 SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle);
@@ -171,8 +185,8 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 /* sw_poll - has @handle ended?  Never blocks.
  * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
  * yet; else the error it ended with (the handle is gone and the tensor's
- * content undefined): SW_EPEER, SW_ESERVER, SW_ESTALL, SW_ESTEP, SW_ECORRUPT,
- * SW_ECLOSED the agent is gone; SW_EINVAL no such handle.
+ * content undefined): SW_EMISMATCH, SW_EPEER, SW_ESERVER, SW_ESTALL,
+ * SW_ECORRUPT, SW_ECLOSED the agent is gone; SW_EINVAL no such handle.
  * Cost: memory reads; every 64th fruitless call a look at the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);
 

@@ -32,6 +32,7 @@ ROOTS = [
     ("pmd/dpdk/io.c", "sw_dpdk_ops"),
     ("pmd/dpdk/udp.c", "sw_udp_ops"),
     ("pmd/host/lcore.c", "sw_host_complete"),
+    ("pmd/host/lcore.c", "sw_host_explain"),
     ("pmd/host/lcore.c", "sw_host_take"),
     ("pmd/host/lcore.c", "sw_host_show_knobs"),
     ("sum/sum.c", "rows"),
@@ -39,17 +40,22 @@ ROOTS = [
 
 # What a turn may enter, but not for the packets of a running job.
 OFF_PATH = {
-    ("engine/admit.c", "sw_admit_join"): "makes a session, opens a job",
+    ("engine/admit.c", "sw_admit_join"): "a stranger; so many by source",
+    ("engine/admit_pending.c", "sw_pending_confirm"): "makes a session, opens a job",
     ("engine/admit_declare.c", "sw_admit_declare"): "admits tensors: all memory",
-    ("engine/job.c", "sw_job_confirm"): "the first frame of a session",
+    ("engine/job_wait.c", "sw_job_tell_waiting"): "a job that forms, seldom",
     ("engine/job_knobs.c", "commit"): "other knobs for a job",
     ("engine/lane.c", "tell_line"): "a line for a person",
     ("engine/link.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/link.c", "on_refused"): "the end of a job, with its reason",
+    ("engine/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
     ("engine/probe.c", "give_up"): "before a job runs",
     ("engine/sched.c", "mistake"): "a caller's mistake, with its name",
     ("engine/server.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server.c", "sw_session_fail"): "the end of a session",
+    ("engine/server_fail.c", "sw_job_kill"):
+        "the end of a tensor, with its reason",
+    ("engine/server_fail.c", "sw_session_differs"): "the same",
     ("engine/server_tick.c", "bury"): "the end of a silent session",
     ("engine/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/tensors.c", "warn"): "once a stall has lasted 30 s",

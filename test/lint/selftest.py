@@ -53,6 +53,8 @@ TEXT_PLANTS = [
     ("engine_text", "engine/log.c", after("#include <time.h>")),
     ("engine_text", "engine/log.c", after("#include <unistd.h>")),
     ("engine_text", "engine/bytes.h", after("#define T() __rdtsc()")),
+    ("engine_text", "engine/log.c", after("#define T(w) w->stats.lost++")),
+    ("engine_text", "engine/log.c", after("#define T(w, n) w->stats.lost = n")),
     ("floats", "sum/meson.build", after(f"x = ['{NOT_FAST}']")),
     ("floats", "engine/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
     ("heads", "engine/log.c", instead("/* log.c - ", "/* ")),

@@ -29,13 +29,6 @@
 #define AHEAD 1 /* versions of a tensor that may be submitted and not held */
 #endif
 #define C 2
-/* Pushes of a sum that come before the broadcast ahead of it is done are not
- * folded but asked for again: one more for each. */
-#ifdef COPIES
-#define EARLY (C * (V / 2))
-#else
-#define EARLY 0
-#endif
 
 #define ID(w, c)       ((w) * C + (c))
 #define HOLDS(w, c, v) (held[ID(w, c)] >= (v))
@@ -97,7 +90,7 @@ inline submit()
 inline send()
 {
 	consumed[w]++;
-	check(I6_credit_is_bounded, consumed[w] <= C * V + EARLY + 2 * ODD);
+	check(I6_credit_is_bounded, consumed[w] <= C * V + 2 * ODD);
 	pushes[ME] = consumed[w];
 	state[ME] = SENT
 }

@@ -6,8 +6,8 @@
  * result (c, v).  Versions count from FIRST; all hold FIRST - 1 at the start.
  * A MUT_x macro breaks one rule; the run script names them all.
  *
- * With COPIES every other version, from the first, is a broadcast: its result is
- * ready with the root's push and done with that of all.
+ * With COPIES every other version, from the first, is a broadcast: the root's
+ * bytes, done like a sum with the push of all.
  */
 #define FIRST 2
 #define LAST  (FIRST + V - 1)
@@ -73,11 +73,10 @@ inline check(invariant, condition)
 #define IS_NEW(k, w)  (!HAS(cell[k].got, w))
 #endif
 
+#ifdef MUT_COPY_READY
 #define READY(k) (cell[k].done || cell[k].root)
-#ifdef MUT_RECYCLE_READY
-#define IS_OVER(k) READY(k)
 #else
-#define IS_OVER(k) cell[k].done
+#define READY(k) cell[k].done
 #endif
 
 #ifdef MUT_RECYCLE
@@ -85,13 +84,8 @@ inline check(invariant, condition)
 #else
 #define MAY_RECYCLE(c, v)                                                      \
 	(cell[CELL(c, v)].ver + 2 == v && cell[OTHER(c, v)].ver + 1 == v &&    \
-		IS_OVER(OTHER(c, v)))
+		cell[OTHER(c, v)].done)
 #endif
-/* It holds the broadcast v - 1, others have not asked for that yet. */
-#define IS_EARLY(w, c, v)                                                      \
-	(cell[CELL(c, v)].ver + 2 == v && cell[OTHER(c, v)].ver + 1 == v &&    \
-		cell[OTHER(c, v)].root && !cell[OTHER(c, v)].done &&           \
-		HAS(cell[OTHER(c, v)].got, w))
 
 inline recycle(c, v)
 {
@@ -145,15 +139,7 @@ inline fold(w, c, v)
 	:: else
 	fi;
 	if
-	:: IS_COPY(v) && !READY(k) -> answer = ACK
-	:: IS_COPY(v) && READY(k) ->
-		/* by the root's for all that have pushed, else for its own */
-		if
-		:: w == ROOT(v) -> cell[k].unsent = cell[k].got
-		:: else -> cell[k].unsent = cell[k].unsent | (1 << (w))
-		fi;
-		answer = RESULT
-	:: !IS_COPY(v) && cell[k].done -> cell[k].unsent = ALL; answer = RESULT
+	:: READY(k) -> cell[k].unsent = ALL; answer = RESULT
 	:: else -> answer = ACK
 	fi
 }
@@ -196,7 +182,6 @@ inline on_push(w, c, v)
 	:: cell[k].ver < v && MAY_RECYCLE(c, v) ->
 		recycle(c, v);
 		fold(w, c, v)
-	:: IS_EARLY(w, c, v) -> answer = ACK
 	:: else -> answer = VIOLATION
 	fi
 }
@@ -206,13 +191,8 @@ inline on_push(w, c, v)
 #ifdef MUT_NO_NEED
 #define IS_NEEDED(w, c, v) false
 #else
-#ifdef MUT_EARLY_NEEDED
-#define IS_ASKED_EARLY(w, c, v) false
-#else
-#define IS_ASKED_EARLY(w, c, v) IS_EARLY(w, c, v)
-#endif
 #define IS_NEEDED(w, c, v)                                                     \
-	((cell[CELL(c, v)].ver < v && !IS_ASKED_EARLY(w, c, v)) ||             \
+	(cell[CELL(c, v)].ver < v ||                                           \
 		(cell[CELL(c, v)].ver == v && !cell[CELL(c, v)].done &&        \
 			!HAS(cell[CELL(c, v)].got, w)))
 #endif
@@ -240,8 +220,7 @@ inline on_pull(w, c, v)
 /* The header is built from the cell, so its version is the cell's. */
 inline on_tx(w, kk)
 {
-	ok = READY(kk) && (!IS_COPY(cell[kk].ver) || HAS(cell[kk].got, w)) &&
-		cell[kk].sum == SUM_OF(cell[kk].ver);
+	ok = cell[kk].got == ALL && cell[kk].sum == SUM_OF(cell[kk].ver);
 	i = 0;
 	do
 	:: i < N ->

@@ -35,22 +35,32 @@ static const char *const misbehaviours[N_MISBEHAVIOURS] = {"good", "die",
 	"edit", "ring-done", "ring-index", "ring-tensor", "ring-twice",
 	"ring-random"};
 
+/* How its calls of the first tensor differ from the others'. */
+enum mismatch { INTOLERANT, NONE, STEP, ROOT, SUM, N_MISMATCHES };
+
+static const char *const mismatches[N_MISMATCHES] = {
+	"", "none", "step", "root", "sum"};
+
 struct tensor {
 	char name[SW_EDGE_NAME_BYTES];
 	struct sw_tensor_desc desc;
 	struct sw_tensor *handle;
 	uint64_t push;
+	bool is_dead; /* it has ended with SW_EMISMATCH */
 };
 
 struct client {
 	struct sw_settings settings;
 	struct tensor tensors[TENSORS_MAX];
 	uint32_t n_tensors, n_steps, first_step;
+	uint32_t n_jobs;   /* one after the other */
 	bool is_copying;   /* odd steps are broadcasts */
 	bool is_paused;    /* a line on stdin starts each step */
 	bool is_unchecked; /* but for the first step */
 	/* In the last step; EDIT: in all but the first. */
 	enum misbehaviour how;
+	/* Not INTOLERANT: SW_EMISMATCH is said, and not the end. */
+	enum mismatch mismatch;
 	struct sw_client *c;
 };
 
@@ -69,6 +79,18 @@ static void must(struct client *k, int err, const char *where)
 	fflush(stdout);
 	sw_close(&k->c);
 	exit(EXIT_ERROR);
+}
+
+/* The same, but for a mismatch if that is tolerated: false. */
+static bool may(struct client *k, int err, const char *where)
+{
+	if (err != SW_EMISMATCH || !k->mismatch) {
+		must(k, err, where);
+		return true;
+	}
+	printf("mismatch %s: %s\n", where, sw_last_error(k->c));
+	fflush(stdout);
+	return false;
 }
 
 /* --- the tensors --- */
@@ -146,7 +168,8 @@ static void check(const struct client *k, uint32_t step)
 		const struct sw_tensor_desc *d = &k->tensors[t].desc;
 		const void *data = sw_tensor_result(k->tensors[t].handle);
 
-		for (uint64_t i = 0; i < d->n_elems; i++)
+		for (uint64_t i = 0; i < d->n_elems && !k->tensors[t].is_dead;
+			i++)
 			n_wrong += !is_value(data, d->dtype, i,
 				factor * base_of(i, t, step));
 	}
@@ -169,7 +192,7 @@ static void declare(struct client *k)
 		return;
 	for (uint32_t t = 0; t < k->n_tensors; t++)
 		descs[t] = k->tensors[t].desc;
-	must(k, sw_declare(k->c, descs, k->n_tensors, handles), "declare");
+	may(k, sw_declare(k->c, descs, k->n_tensors, handles), "declare");
 	for (uint32_t t = 0; t < k->n_tensors; t++)
 		k->tensors[t].handle = handles[t];
 	say("declared");
@@ -177,25 +200,35 @@ static void declare(struct client *k)
 
 /* --- a step, and how to spoil it --- */
 
+static void push(
+	struct client *k, struct tensor *t, uint32_t root, uint32_t step)
+{
+	bool is_odd = t == k->tensors;
+	int err;
+
+	step += is_odd && k->mismatch == STEP;
+	if (is_odd && k->mismatch == ROOT && root < sw_size(k->c))
+		root = (root + 1) % sw_size(k->c);
+	if (root < sw_size(k->c) && !(is_odd && k->mismatch == SUM))
+		err = sw_broadcast(k->c, t->handle, root, step, &t->push);
+	else
+		err = sw_push_pull(k->c, t->handle, step, &t->push);
+	must(k, err, "push");
+}
+
 static void push_all(struct client *k, uint32_t step)
 {
-	uint32_t root = root_of(k, step);
-
-	for (uint32_t i = 0; i < k->n_tensors; i++) {
-		struct tensor *t = &k->tensors[i];
-		int err = root < sw_size(k->c) ? sw_broadcast(k->c, t->handle,
-							 root, step, &t->push)
-					       : sw_push_pull(k->c, t->handle,
-							 step, &t->push);
-
-		must(k, err, "push");
-	}
+	for (uint32_t i = 0; i < k->n_tensors; i++)
+		push(k, &k->tensors[i], root_of(k, step), step);
 }
 
 static void wait_all(struct client *k)
 {
-	for (uint32_t t = 0; t < k->n_tensors; t++)
-		must(k, sw_wait(k->c, k->tensors[t].push), "wait");
+	for (uint32_t i = 0; i < k->n_tensors; i++) {
+		struct tensor *t = &k->tensors[i];
+
+		t->is_dead = !may(k, sw_wait(k->c, t->push), "wait");
+	}
 }
 
 /* One write per cache line, over and over. */
@@ -301,8 +334,8 @@ static _Noreturn void usage(const char *why)
 		"proc_client: %s\n"
 		"usage: --agent SOCKET [--tensor NAME:ELEMENTS:DTYPE[:PRIORITY]"
 		"]... [--steps N] [--first-step N] [--timeout S] [--pause] "
-		"[--no-check] [--copy] [--local-rank N] "
-		"[--misbehave HOW]\n",
+		"[--no-check] [--copy] [--local-rank N] [--jobs N] "
+		"[--misbehave HOW] [--mismatch none|step|root|sum]\n",
 		why);
 	exit(2);
 }
@@ -344,6 +377,14 @@ static enum misbehaviour parse_how(const char *name)
 	usage("--misbehave: there is no such way");
 }
 
+static enum mismatch parse_mismatch(const char *name)
+{
+	for (uint32_t i = NONE; i < N_MISMATCHES; i++)
+		if (!strcmp(name, mismatches[i]))
+			return (enum mismatch)i;
+	usage("--mismatch: there is no such way");
+}
+
 static void parse(struct client *k, int argc, char **argv)
 {
 	static const struct option rows[] = {{"agent", 1, 0, 'a'},
@@ -351,7 +392,8 @@ static void parse(struct client *k, int argc, char **argv)
 		{"first-step", 1, 0, 'f'}, {"timeout", 1, 0, 'o'},
 		{"pause", 0, 0, 'p'}, {"misbehave", 1, 0, 'm'},
 		{"no-check", 0, 0, 'u'}, {"copy", 0, 0, 'c'},
-		{"local-rank", 1, 0, 'l'}, {0, 0, 0, 0}};
+		{"local-rank", 1, 0, 'l'}, {"jobs", 1, 0, 'j'},
+		{"mismatch", 1, 0, 'd'}, {0, 0, 0, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", rows, NULL)) != -1) {
@@ -371,12 +413,16 @@ static void parse(struct client *k, int argc, char **argv)
 			k->is_paused = true;
 		else if (c == 'l')
 			k->settings.local_rank = (uint32_t)atoi(optarg);
+		else if (c == 'j')
+			k->n_jobs = (uint32_t)atoi(optarg);
 		else if (c == 'c')
 			k->is_copying = true;
 		else if (c == 'u')
 			k->is_unchecked = true;
 		else if (c == 'm')
 			k->how = parse_how(optarg);
+		else if (c == 'd')
+			k->mismatch = parse_mismatch(optarg);
 		else
 			usage("unknown option");
 	}
@@ -387,23 +433,29 @@ static void parse(struct client *k, int argc, char **argv)
 	k->n_steps = 0;
 }
 
+static void run_job(struct client *k)
+{
+	must(k, sw_open(&k->settings, &k->c), "open");
+	printf("attached %u of %u\n", sw_rank(k->c), sw_size(k->c));
+	if (sw_agent_size(k->c) > 1)
+		printf("local %u of %u\n", sw_agent_rank(k->c),
+			sw_agent_size(k->c));
+	fflush(stdout);
+	declare(k);
+	for (uint32_t i = 0; i < k->n_steps; i++)
+		run_step(k, i);
+	sw_close(&k->c);
+	say("ended");
+}
+
 int main(int argc, char **argv)
 {
-	struct client k = {.n_steps = 1};
+	struct client k = {.n_steps = 1, .n_jobs = 1};
 
 	sw_settings_init(&k.settings);
 	k.settings.open_timeout_s = k.settings.wait_timeout_s = 30;
 	parse(&k, argc, argv);
-	must(&k, sw_open(&k.settings, &k.c), "open");
-	printf("attached %u of %u\n", sw_rank(k.c), sw_size(k.c));
-	if (sw_local_size(k.c) > 1)
-		printf("local %u of %u\n", sw_local_rank(k.c),
-			sw_local_size(k.c));
-	fflush(stdout);
-	declare(&k);
-	for (uint32_t i = 0; i < k.n_steps; i++)
-		run_step(&k, i);
-	sw_close(&k.c);
-	say("ended");
+	for (uint32_t i = 0; i < k.n_jobs; i++)
+		run_job(&k);
 	return 0;
 }

@@ -147,7 +147,8 @@ def test_agent_stops_in_mid_job():
         agent = net.daemons.pop("agent1")
         agent.signal(signal.SIGTERM)
         clients[1].wait_error(r"the agent stops")
-        clients[0].wait_error(r"error ")
+        clients[0].wait_error(
+            r"error wait SW_(EPEER|ESERVER): .*\bagent1\b")
         check(agent.wait(rig.STOP_S) == 0, "agent1 did not end well")
 
 

@@ -1,7 +1,7 @@
 /* proc_forge.c - a peer on a memif link that sends malformed frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- *   proc_forge LINK FOLDER OUR-IP PEER-IP server|agent
+ *   proc_forge LINK FOLDER OUR-IP PEER-IP server|agent|joins
  *
  * Against a server it connects, offers protocol versions that nobody speaks,
  * then joins a job of its own, declares a tensor, and sends every kind of
@@ -9,6 +9,8 @@
  * stdin.  Then it prints per kind "sent KIND COUNTER NUMBER"; COUNTER is the
  * victim's that must have grown.  After a second line it sends good headers
  * over random fields.  Against an agent it listens and knows no session.
+ * With "joins" it sends a server JOINs of two jobs that have one name, in turn,
+ * and confirms none; after the first line "joins NUMBER".
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -141,15 +143,14 @@ static void get_cookie(struct forge *f)
 	f->cookie = cookie.cookie;
 }
 
-static void put_join(struct forge *f, uint8_t version)
+static void put_join(struct forge *f, uint8_t version, uint16_t n_members)
 {
 	struct sw_join j = {.nonce = f->nonce,
 		.cookie = f->cookie,
-		.incarnation = now_ms(),
 		.session = f->id,
 		.version_min = version,
 		.version_max = version,
-		.n_members = 1,
+		.n_members = n_members,
 		.n_local = 1,
 		.n_servers = 1,
 		.payload = SW_PAYLOAD_MAX,
@@ -180,10 +181,10 @@ static void join(struct forge *f)
 	f->nonce = forge_random(f);
 	f->id = 0x1234;
 	get_cookie(f);
-	put_join(f, SW_VERSION_MAX + 6);
+	put_join(f, SW_VERSION_MAX + 6, 1);
 	ask(f, SW_ERROR, &h, answer);
 	show_refusal(answer);
-	put_join(f, SW_VERSION_MAX);
+	put_join(f, SW_VERSION_MAX, 1);
 	ask(f, SW_ACCEPT, &h, answer);
 	memcpy(&accept, answer, sizeof(accept));
 	f->peer = accept.session;
@@ -315,12 +316,40 @@ static void attack_server(struct program *p)
 	leave(f);
 }
 
+/* With a cookie that is always good. */
+static void attack_with_joins(struct program *p)
+{
+	struct forge *f = &p->forge;
+	uint64_t renew_ms = 0;
+	uint32_t n = 0;
+
+	f->nonce = forge_random(f);
+	f->id = 0x1234;
+	puts("flooding");
+	fflush(stdout);
+	for (; !p->n_lines; n++) {
+		if (now_ms() >= renew_ms) {
+			get_cookie(f);
+			renew_ms = now_ms() + 1000;
+		}
+		put_join(f, SW_VERSION_MAX, (uint16_t)(2 + n % 2));
+		send_frame(f);
+		pause_after(f, n);
+	}
+	printf("joins %u\n", n);
+	fflush(stdout);
+}
+
 static int run(void *program)
 {
 	struct program *p = program;
 
 	if (!strcmp(p->victim, "server")) {
 		attack_server(p);
+		return 0;
+	}
+	if (!strcmp(p->victim, "joins")) {
+		attack_with_joins(p);
 		return 0;
 	}
 	puts("flooding");
@@ -373,7 +402,7 @@ int main(int argc, char **argv)
 	char line[8];
 
 	if (argc != 6)
-		die("usage: LINK FOLDER OUR-IP PEER-IP server|agent");
+		die("usage: LINK FOLDER OUR-IP PEER-IP server|agent|joins");
 	p.link = argv[1];
 	p.folder = argv[2];
 	p.ip = parse_ip(argv[3]);

@@ -116,7 +116,10 @@ def test_command_and_files():
         for ini in glob.glob(f"{it.root}/**/doc/sumwire/*.ini",
                              recursive=True):
             run(sumwire, "conf", "--check", ini, SUMWIRE_LAUNCHER="none")
-        run(sumwire, "run", "-np", "1", "true")
+        said = run(sumwire, "run", "-np", "1", "--no-tags", "sh", "-c",
+                   "echo $SUMWIRE_LIBRARY")
+        check(said and os.path.samefile(said.strip(),
+                                        it.one("libsumwire.so.0")), said)
         page = it.one("sumwire.1*")
         with open(page, encoding="ascii") as f:
             text = f.read()

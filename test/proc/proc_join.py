@@ -12,12 +12,29 @@ SMALL = ("--tensor", "w:100:f32")
 
 
 def run_mismatch(first, second, *patterns):
-    """Both workers must fail with the same sentence."""
+    """Both workers' calls of w must fail with one sentence; those of v must
+    not, and the job ends well."""
     with Net() as net:
         net.start_all()
-        clients = [net.client(0, *first), net.client(1, *second)]
+        more = ("--tensor", "v:70000:f32:9", "--mismatch", "none", "--steps",
+                "3")
+        clients = [net.client(0, *first, *more), net.client(1, *second, *more)]
+        said = set()
         for c in clients:
-            c.wait_error(r"SW_EMISMATCH: .*tensor w", *patterns)
+            c.wait_ok()
+            waits = re.findall("mismatch wait: (tensor w: .*)", c.out())
+            check(len(waits) == 3 and len(set(waits)) == 1,
+                  f"{c.name} says {waits}")
+            said.add(waits[0])
+            for pattern in patterns:
+                check(re.search(pattern, waits[0]),
+                      f"'{waits[0]}' lacks '{pattern}'")
+            for step in range(3):
+                check(f"step {step} exact" in c.out(), f"step {step} of v")
+        check(len(said) == 1, f"they say {said}")
+        declared = [c for c in clients if "mismatch declare: tensor w: "
+                    in c.out()]
+        check(len(declared) == 1, "one of them is told by sw_declare")
 
 
 def test_other_size():
@@ -56,8 +73,8 @@ def test_other_step():
         clients = [net.client(0, *SMALL, "--first-step", "7"),
                    net.client(1, *SMALL, "--first-step", "8")]
         for c in clients:
-            c.wait_error(r"SW_ESTEP: .*tensor w: rank [01] pushes step [78], "
-                         r"rank [01] has pushed step [78]")
+            c.wait_error(r"SW_EMISMATCH: tensor w: rank [01] pushes step [78], "
+                         r"rank [01] pushes step [78]")
 
 
 def test_rank_that_is_taken():
@@ -70,7 +87,7 @@ def test_rank_that_is_taken():
         net.add_server("agent0b", "a", 2)
         net.start("a", "agent0", "agent1", "agent0b")
         first = net.client(0, *SMALL, "--pause")
-        first.await_text(r"waiting for worker 2 of 2 \(rank 1\)")
+        first.await_text(r"waiting for rank 1 of 2 workers")
         second = net.client(0, *SMALL, name="second", agent="agent0b")
         why = r"rank 0 of job job is held by node agent0, which is alive"
         second.await_text(r"waiting for server a .*" + why)
@@ -116,8 +133,12 @@ def test_worker_not_there():
     with Net(job={"join_timeout": "3s"}) as net:
         net.start_all()
         c = net.client(0, *SMALL)
-        who = r"worker 2 of 2 \(rank 1\)"
+        who = (r"rank 1 of 2 workers at server a \(10\.77\.0\.1:5700\); "
+               r"here: rank 0 10\.77\.0\.2")
         c.await_text(r"waiting for " + who)
+        net.daemons["a"].await_text(
+            r"job job: waiting for rank 1 of 2 workers; here: rank 0 "
+            r"10\.77\.0\.2")
         c.wait_error(r"error open SW_ETIMEDOUT: waited 3 s for " + who)
 
 
@@ -141,7 +162,7 @@ def test_other_settings():
     with Net() as net:
         net.start_all()
         first = net.client(0, *SMALL)
-        first.await_text(r"waiting for worker 2 of 2")
+        first.await_text(r"waiting for rank 1 of 2 workers")
         for key, value, pattern in settings:
             net.stop("agent1")
             job = net.ini["agent1"]["job"]
@@ -178,7 +199,7 @@ def test_quota_of_the_server():
 
 def test_quota_of_the_agent():
     with Net(workers=1) as net:
-        net.ini["agent0"]["agent"]["quota"] = "1MiB"
+        net.ini["agent0"]["agent"]["quota"] = "2MiB"
         net.start_all()
         net.client(0, "--tensor", "big:1000000:f32").wait_error(
             r"error declare SW_ENOMEM: .*quota")

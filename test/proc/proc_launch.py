@@ -131,9 +131,9 @@ def ranks_of_agents(net, launcher):
     for rank in range(N):
         agents.await_text(rf"rank {rank} of {N}\) is ready", SHORT_S,
                           lambda: agents.log() + agents.out())
-    check_sums(clients_of(net, launcher, "clients", "agent$R.sock"))
+    check_sums(clients_of(net, launcher, "clients", "./agent$R.sock"))
     # each at the other's agent
-    bad = clients_of(net, launcher, "crossed", f"agent$(({N - 1} - R)).sock")
+    bad = clients_of(net, launcher, "crossed", f"./agent$(({N - 1} - R)).sock")
     bad.wait_error(r"open SW_ECONF: the environment has "
                    rf"{launcher.rank}=\d \(\w+\), but for the agent at .* this "
                    r"is rank \d of 2", limit_s=SHORT_S)
@@ -146,11 +146,11 @@ def local_ranks(launcher):
         net.ini["agent0"]["agent"]["local_ranks"] = N
         net.start_all()
         for name in ("first", "again"):
-            check_sums(clients_of(net, launcher, name, "agent0.sock"))
+            check_sums(clients_of(net, launcher, name, "./agent0.sock"))
     with Net(workers=1) as net:
         net.ini["agent0"]["agent"]["local_ranks"] = N + 1
         net.start_all()
-        bad = clients_of(net, launcher, "few", "agent0.sock --timeout 8")
+        bad = clients_of(net, launcher, "few", "./agent0.sock --timeout 8")
         bad.wait_error(rf"waiting for 1 of {N + 1} local ranks",
                        limit_s=SHORT_S)
 
@@ -228,7 +228,7 @@ def batch(slurm):
         " ".join(command(script))]
     with Net(workers=N) as net:
         net.start_all()
-        p = clients_of(net, launcher, "batch", "agent$R.sock")
+        p = clients_of(net, launcher, "batch", "./agent$R.sock")
         p.wait_ok(SHORT_S)
         with open(net.path("batch.out"), encoding="utf-8") as f:
             text = f.read()

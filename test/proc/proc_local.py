@@ -88,21 +88,6 @@ def test_one_dies():
         check_steps(started, 1)
 
 
-def test_one_declares_another_shape():
-    with Net(local=(2, 1)) as net:
-        net.start_all()
-        started = [net.client(0, "--tensor", f"w:{n}:f32", "--local-rank",
-                              str(i), name=f"c{i}", agent=a)
-                   for i, (n, a) in enumerate(
-                       ((100, "agent0"), (200, "agent0")))]
-        # Of another name: else the server might be the first to see it.
-        started.append(net.client(1, "--tensor", "v:100:f32", name="c2"))
-        for c in started:
-            c.wait_error("SW_EMISMATCH",
-                         r"local rank \d declares tensor 'w' as \d00 x f32",
-                         r"local rank \d declared \d00 x f32")
-
-
 def test_one_closes_before_the_others():
     with Net(workers=1, local=(2,)) as net:
         net.start_all()
@@ -110,6 +95,19 @@ def test_one_closes_before_the_others():
         long = net.client(0, *TENSORS, "--steps", "2", name="long")
         short.wait_ok()
         long.wait_error("SW_EPEER", r"local rank \d left and pushes tensor")
+
+
+def test_one_job_after_the_other():
+    """Each process leaves and comes again at once, whatever the others do."""
+    for local, jobs in (((2,), 40), ((4,), 25), ((2, 2), 25)):
+        with Net(workers=len(local), local=local) as net:
+            net.start_all()
+            started = clients(net, local, "--tensor", "w:100:f32", "--jobs",
+                              str(jobs), "--timeout", "100")
+            for c in started:
+                c.wait_ok()
+                n = c.out().count("step 0 exact")
+                check(n == jobs, f"{c.name} was in {n} of {jobs} jobs")
 
 
 def test_one_does_not_come():

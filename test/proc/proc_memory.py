@@ -1,5 +1,7 @@
 # proc_memory.py - what a server takes for its tensors, against its promise
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+import signal
 import time
 
 import rig
@@ -66,6 +68,66 @@ def test_quota_counts_all_batches():
         c.wait_error(r"SW_EREFUSED: .*quota: the tensors need 10\d MiB, 64 of "
                      r"64 MiB are left")
         net.client(0, "--tensor", "a:7000000:f32", name="fits").wait_ok()
+
+
+def lcore_faults(p):
+    """Page faults of all threads of a daemon but its control thread."""
+    n = 0
+    for tid in os.listdir(f"/proc/{p.pid}/task"):
+        with open(f"/proc/{p.pid}/task/{tid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        if int(tid) != p.pid:
+            n += int(fields[7]) + int(fields[9])
+    return n
+
+
+def test_lcores_take_no_page_faults():
+    """200,000 chunks: their records alone are 3,100 pages at a server and
+    1,200 at an agent.  The tables of a job are 350."""
+    with Net(workers=1, job={"payload": 1344}) as net:
+        net.start_all()
+        net.client(0, "--tensor", "w:4000000:f32", "--steps", "4",
+                   name="first").wait_ok()  # buffers of ports are warm
+        daemons = net.daemons["a"], net.daemons["agent0"]
+        before = [lcore_faults(p) for p in daemons]
+        net.client(0, "--tensor", "big:67108864:f32", "--steps", "1").wait_ok()
+        taken = [lcore_faults(p) - n for p, n in zip(daemons, before)]
+        check(max(taken) < 1000, f"page faults of lcores, server and agent: "
+              f"{taken}")
+
+
+def resident(p):
+    """Bytes; 0 when it has ended."""
+    try:
+        with open(f"/proc/{p.pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except ProcessLookupError:
+        return 0
+
+
+def test_control_thread_answers_while_memory_is_made():
+    """A server answers and ends while it makes 3 GiB present."""
+    needed = 3 << 30
+    with Net(workers=1, job={"dead_after": "2s"}) as net:
+        net.start_all()
+        server = net.daemons["a"]
+        c = net.client(0, "--tensor", f"big:{needed // 8}:f32")
+        end = time.monotonic() + rig.RUN_S
+        while True:
+            now = net.stats("a")["memory_resident_bytes"]
+            check(now < needed and c.code() is None and time.monotonic() < end,
+                  f"no answer between none and all: {now} bytes are there")
+            if now > 256 * MIB:
+                break
+        server.signal(signal.SIGTERM)
+        most = now
+        while server.code() is None:
+            check(time.monotonic() < end, "the server does not end")
+            most = max(most, resident(server))
+        check(most < needed, "it made all of the memory before it ended")
+        net.daemons.pop("a")
+        check(server.code() == 0, f"it ended with {server.code()}")
+        c.wait_error(r"SW_E(SERVER|CLOSED)")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ systemctl show -p MainPID --value $units | while read -r pid; do
         "$(grep CapEff /proc/$pid/status)"
 done
 train() {
-    setpriv --reuid nobody --clear-groups sumwire train --epochs 1 \
+    SUMWIRE_AGENT_USER=sumwire \
+        setpriv --reuid nobody --clear-groups sumwire train --epochs 1 \
         --target-accuracy 0.5 --agent /run/sumwire/w0.sock \
         --agent /run/sumwire/w1.sock
     echo "trained: $?"

@@ -224,6 +224,7 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	draw_tunes(job);
 	draw_schedule(job);
 	sim_doom_draw(job);
+	sim_mismatch_draw(job);
 }
 
 /* A node that is slow in its link or its loop; nodes exist after open. */
@@ -282,6 +283,10 @@ void sim_job_describe(const struct sim_job *job)
 		(unsigned long long)job->server_bit_s / 1000000);
 	printf("# doom %u of %u at %.6f s, %u rounds\n", job->doom, job->victim,
 		(double)job->doom_at_ns / 1e9, job->odd_rounds);
+	printf("# mismatch %u by worker %u (local rank %d) in round %u of "
+	       "tensor %u\n",
+		job->mismatch, job->mismatch_by, (int)job->mismatch_at,
+		job->mismatch_in, job->mismatch_tensor);
 	printf("# steering %u, hash %llx%s changes at %.6f s\n",
 		job->net.steering, (unsigned long long)job->net.hash_key,
 		job->net.is_deaf ? " of addresses alone" : "",

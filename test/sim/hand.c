@@ -11,7 +11,7 @@
 static void *mem_get(void *ctx, uint64_t bytes)
 {
 	(void)ctx;
-	return calloc(1, bytes);
+	return sim_zeros(bytes);
 }
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
@@ -193,8 +193,7 @@ bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 	struct sw_header h = {.type = SW_JOIN,
 		.class = SW_CLASS_CTL,
 		.payload_len = sizeof(struct sw_join)};
-	struct sw_join j = {.incarnation = ++rig->n_starts,
-		.version_min = SW_VERSION_MIN,
+	struct sw_join j = {.version_min = SW_VERSION_MIN,
 		.version_max = SW_VERSION_MAX,
 		.rank = rank,
 		.n_members = n_members,
@@ -202,8 +201,7 @@ bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 		.n_servers = 1,
 		.payload = HAND_PAYLOAD,
 		.has_crc = 1,
-		.mode = rig->is_async,
-		.job = "hand"};
+		.mode = rig->is_async};
 	struct sw_accept accept;
 	struct hand_got got;
 
@@ -214,13 +212,15 @@ bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 	j.nonce = w->nonce;
 	j.cookie = w->cookie;
 	j.session = w->id;
+	snprintf(j.job, sizeof(j.job), "%s", rig->job ? rig->job : "hand");
 	snprintf(j.node, sizeof(j.node), "gpu%u", i);
 	hand_send(rig, i, &h, &j, join);
 	if (!hand_take(rig, i, SW_ACCEPT, &got))
 		return false;
 	memcpy(&accept, got.payload, sizeof(accept));
 	w->peer = accept.session;
-	hand_speak(rig, i);
+	if (!rig->is_mute)
+		hand_speak(rig, i);
 	return true;
 }
 

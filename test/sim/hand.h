@@ -26,7 +26,7 @@ struct hand_got {
 	int32_t value;
 	bool is_even;
 	bool is_intact;       /* its payload has its CRC */
-	uint8_t payload[200]; /* its first bytes */
+	uint8_t payload[256]; /* its first bytes */
 };
 
 struct hand {
@@ -45,8 +45,9 @@ struct hand_rig {
 	struct sw_env env;
 	struct sw_port port, *ports[1];
 	uint64_t now_ns, rng;
-	uint64_t n_starts; /* of workers */
-	bool is_stuck;     /* the server's port takes no frame */
+	const char *job; /* that JOINs name; NULL: "hand" */
+	bool is_mute;    /* who is accepted does not speak */
+	bool is_stuck;   /* the server's port takes no frame */
 	bool is_async;
 	uint32_t n_workers, n_chunks, last_elems;
 	struct hand w[HAND_WORKERS];
@@ -65,7 +66,7 @@ void hand_open_idle(struct hand_rig *rig);
 /* Say a KEEPALIVE. */
 void hand_speak(struct hand_rig *rig, uint32_t i);
 
-/* Say HELLO, JOIN as @rank of @n_members, each time in a later start, and when
+/* Say HELLO, JOIN as @rank of @n_members, each time in another start, and when
  * accepted KEEPALIVE; true: accepted.  The JOIN comes out, to be said again. */
 bool hand_join(struct hand_rig *rig, uint32_t i, uint16_t rank,
 	uint16_t n_members, struct hand_frame *join);

@@ -1,8 +1,17 @@
 /* heap.c - the frames that are on their way, by time; and seeded randomness.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
+#include <string.h>
 
 #include "test/sim/net.h"
+
+void *sim_zeros(uint64_t bytes)
+{
+	uint64_t whole = (bytes + 63) / 64 * 64;
+	void *mem = aligned_alloc(64, whole);
+
+	return mem ? memset(mem, 0, whole) : NULL;
+}
 
 /* splitmix64, by Sebastiano Vigna (public domain). */
 uint64_t sim_random(uint64_t *rng)

@@ -14,7 +14,7 @@
 static void *mem_get(void *ctx, uint64_t bytes)
 {
 	((struct sim_job *)ctx)->mem_bytes += bytes;
-	return calloc(1, bytes);
+	return sim_zeros(bytes);
 }
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
@@ -124,7 +124,7 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 	w->node->step = sim_worker_step;
 	w->node->ctx = w;
 	for (uint32_t t = 0; t < job->n_tensors; t++) {
-		elems = job->n_elems[t] + job->odd_elems;
+		elems = job->n_elems[t] + job->odd_elems + 1;
 		w->data[t] = calloc(elems, job->elem_bytes);
 		if (!w->data[t])
 			abort();
@@ -186,7 +186,6 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 		.rank = sim_job_rank(job, rank),
 		.n_members = sim_job_members(job, sim_job_of(job, rank)),
 		.n_local = w->n_local,
-		.incarnation = job->net.now_ns,
 		.servers = servers,
 		.n_servers = job->n_servers * job->n_lcores,
 		.n_lanes = (uint8_t)w->n_lanes,

@@ -37,6 +37,15 @@ struct sim_job;
 /* What befalls a node in mid-job. */
 enum sim_doom { SIM_NONE, SIM_DIES, SIM_SERVER_DIES, SIM_RESTARTS, SIM_LEAVES };
 
+/* How one worker's call of a tensor differs from the others'. */
+enum sim_mismatch {
+	SIM_ALIKE,
+	SIM_OTHER_STEP,
+	SIM_OTHER_OPERATION,
+	SIM_OTHER_ROOT, /* of a broadcast */
+	SIM_OTHER_SIZE, /* it declares one element more */
+};
+
 struct sim_worker {
 	struct sw_worker engine; /* lane 0 */
 	struct sim_job *job;
@@ -55,10 +64,11 @@ struct sim_worker {
 	uint32_t kept; /* lanes that use the buffers no more */
 	int err;
 	uint64_t failed_ns;
-	char text[SW_TEXT_MAX];      /* why it failed */
-	char told[2 * SW_TEXT_MAX];  /* last line for the person who waits */
-	uint32_t round[SIM_TENSORS]; /* completed */
-	uint32_t asked[SIM_TENSORS]; /* local ranks that have pushed */
+	char text[SW_TEXT_MAX];        /* why it failed */
+	char told[2 * SW_TEXT_MAX];    /* last line for the person who waits */
+	uint32_t round[SIM_TENSORS];   /* completed */
+	uint32_t asked[SIM_TENSORS];   /* local ranks that have pushed */
+	uint32_t dead_in[SIM_TENSORS]; /* 1 + the round that failed */
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
@@ -108,6 +118,10 @@ struct sim_job {
 	uint32_t odd_elems, odd_priority, odd_step, odd_rounds;
 	uint32_t odd_members;
 	bool has_odd_dtype;
+	/* mismatch.c: worker @mismatch_by, there its local rank @mismatch_at or
+	 * all, differs in round @mismatch_in (from 0) of one tensor. */
+	enum sim_mismatch mismatch;
+	uint32_t mismatch_by, mismatch_at, mismatch_tensor, mismatch_in;
 	/* The rest is the simulation's. */
 	uint64_t rng;
 	struct sw_env env;
@@ -167,6 +181,19 @@ bool sim_worker_has_completed(const struct sim_worker *w);
  * NULL. */
 void sim_doom_draw(struct sim_job *job);
 const char *sim_doom_run(struct sim_job *job, uint64_t limit_ns);
+
+/* mismatch.c: draw one; does this local rank's next call, or anybody's in that
+ * round, differ?  What the call is then. */
+void sim_mismatch_draw(struct sim_job *job);
+bool sim_mismatch_is_of(
+	const struct sim_worker *w, uint32_t tensor, uint32_t local);
+bool sim_mismatch_is_in(
+	const struct sim_job *job, uint32_t i, uint32_t tensor, uint32_t round);
+void sim_mismatch_apply(
+	const struct sim_worker *w, struct sw_worker_round *round);
+/* After a complete run: NULL, or how it did not end as it must: that round
+ * fails at all members of that job, and nothing else does. */
+const char *sim_mismatch_wrong(struct sim_job *job);
 
 /* Push a tensor of a local rank by hand, for a job of 0 rounds; its bit is in
  * asked while it is open. */

@@ -50,7 +50,8 @@ struct sim_faults {
 	uint32_t queue_bytes;
 	/* ACKs that are changed to acknowledge everything. */
 	uint32_t false_ack;
-	/* From the nodes of one mask to those of the other nothing arrives. */
+	/* From the nodes of one mask to those of the other nothing arrives;
+	 * bit i stands for nodes i, i + 32, … */
 	uint32_t cut_from, cut_to;
 	uint64_t cut_at_ns, cut_until_ns;
 };
@@ -194,6 +195,9 @@ void sim_road_depart(struct sim_net *net, struct sim_frame *f);
 
 void sim_heap_put(struct sim_net *net, struct sim_frame *f);
 struct sim_frame *sim_heap_take(struct sim_net *net);
+
+/* @bytes of zeros as the engine wants them (env.h); free. */
+void *sim_zeros(uint64_t bytes);
 
 /* Seeded randomness, 64 bits; below @n; true once in a million @ppm times. */
 uint64_t sim_random(uint64_t *rng);

@@ -77,8 +77,9 @@ static bool is_cut(const struct sim_net *net, const struct sim_frame *f)
 {
 	const struct sim_faults *x = &net->faults;
 
-	return (x->cut_from >> f->from & 1) && (x->cut_to >> f->to & 1) &&
-	       net->now_ns >= x->cut_at_ns && net->now_ns < x->cut_until_ns;
+	return (x->cut_from >> f->from % 32 & 1) &&
+	       (x->cut_to >> f->to % 32 & 1) && net->now_ns >= x->cut_at_ns &&
+	       net->now_ns < x->cut_until_ns;
 }
 
 static bool is_lost_by_type(struct sim_net *net, const struct sw_header *h)

@@ -25,10 +25,33 @@ static struct sim_job *colocated_job(uint32_t n_lcores)
 	return job;
 }
 
+/* The same, and in front of its tensor an asynchronous one, which has its first
+ * value before the other is declared. */
+static struct sim_job *mixed_job(uint32_t n_lcores)
+{
+	struct sim_job *job = colocated_job(n_lcores);
+
+	job->n_tensors = 2;
+	job->n_elems[1] = job->n_elems[0];
+	job->async = 1;
+	return job;
+}
+
+/* The tensor that is summed. */
+static uint32_t summed(const struct sim_job *job)
+{
+	return job->n_tensors - 1;
+}
+
 static void open_job(struct sim_job *job)
 {
 	sim_job_open(job);
 	sim_job_pass(job, 20 * SW_MS);
+	if (!summed(job))
+		return;
+	for (uint32_t r = 0; r < 2; r++)
+		sim_worker_submit(&job->workers[r], 0, 0);
+	sim_job_pass(job, 20 * SW_MS); /* now the other is declared */
 }
 
 /* Chunks that lie with worker @rank, and are part of a sum at its node. */
@@ -49,7 +72,8 @@ static bool is_done(void *ctx)
 {
 	const struct sim_job *job = ctx;
 
-	return !job->workers[1].asked[0] || job->workers[1].has_failed;
+	return !job->workers[1].asked[summed(job)] ||
+	       job->workers[1].has_failed;
 }
 
 /* Worker 0 has pushed all and leaves in peace, in the middle of the round: the
@@ -57,17 +81,18 @@ static bool is_done(void *ctx)
 static uint64_t leave(struct check *c, struct sim_job *job)
 {
 	const struct sim_worker *w = &job->workers[1];
+	uint32_t t = summed(job);
 	uint64_t wrong;
 
 	open_job(job);
-	sim_worker_submit(&job->workers[0], 0, 0);
+	sim_worker_submit(&job->workers[0], t, 0);
 	sim_job_pass(job, 20 * SW_MS);
 	check_eq(c, n_lent(job, 0), N_CHUNKS / 2, "chunks that are lent");
 	sim_worker_leave(&job->workers[0], 0, NULL);
 	sim_job_pass(job, SW_MS);
 	check(c, job->workers[0].has_left, "it has left");
-	check_eq(c, job->workers[0].data[0][0], 0x5a, "its tensor is written");
-	sim_worker_submit(&job->workers[1], 0, 0);
+	check_eq(c, job->workers[0].data[t][0], 0x5a, "its tensor is written");
+	sim_worker_submit(&job->workers[1], t, 0);
 	check(c, sim_net_run(&job->net, job->net.now_ns + SW_S, is_done, job),
 		"the other's round ends");
 	check(c, !w->has_failed && !w->n_errors, "well");
@@ -93,21 +118,25 @@ static void lent_by_a_worker_of_two_lanes(struct check *c)
 
 /* Its process is killed at any moment while both push: the other fails, and
  * until then no sum was wrong. */
-static void kill_after(struct check *c, uint32_t n_lcores, uint64_t ns)
+static void kill_after(struct check *c, struct sim_job *job, uint64_t ns)
 {
-	struct sim_job *job = colocated_job(n_lcores);
 	const struct sim_worker *w = &job->workers[1];
 
 	open_job(job);
 	for (uint32_t r = 0; r < 2; r++)
-		sim_worker_submit(&job->workers[r], 0, 0);
+		sim_worker_submit(&job->workers[r], summed(job), 0);
 	sim_job_pass(job, ns);
-	check(c, job->workers[0].asked[0], "in the middle of a round");
+	check(c, job->workers[0].asked[summed(job)],
+		"in the middle of a round");
 	sim_worker_leave(
 		&job->workers[0], SW_EPEER, "rank 0: training process 7 died");
 	sim_job_pass(job, 100 * SW_MS);
 	check(c, w->has_failed, "the other has failed");
-	check_text(c, w->text, "rank 0: training process 7 died");
+	/* Of a job with parameters the others hear it when they need its sum.
+	 */
+	check_text(c, w->text,
+		job->async ? "rank 0 (node gpu0) left and pushes no round"
+			   : "rank 0: training process 7 died");
 	check_eq(c, n_lent(job, 0), 0, "chunks still lent");
 	check_eq(c, job->n_bad_results + job->n_bad_pushes, 0, "bad frames");
 	sim_job_close(job);
@@ -117,7 +146,27 @@ static void kill_after(struct check *c, uint32_t n_lcores, uint64_t ns)
 static void lent_by_a_worker_that_is_killed(struct check *c)
 {
 	for (uint64_t us = 1; us < 40; us++)
-		kill_after(c, 1 + us % 2, us * SW_US);
+		kill_after(c, colocated_job(1 + us % 2), us * SW_US);
+}
+
+/* The job holds parameters, too, which are kept by their server anyway. */
+static void lent_beside_asynchronous_tensors(struct check *c)
+{
+	const struct sim_worker *w;
+	struct sim_job *job = mixed_job(1);
+
+	open_job(job);
+	w = &job->workers[0];
+	check(c,
+		w->engine.tensors[w->index[0]].key <
+			w->engine.tensors[w->index[1]].key,
+		"the asynchronous tensor is the first on the way");
+	sim_job_close(job);
+	free(job);
+	check_eq(c, leave(c, mixed_job(1)), 0, "wrong elements");
+	check_eq(c, leave(c, mixed_job(2)), 0, "wrong elements");
+	for (uint64_t us = 1; us < 40; us += 3)
+		kill_after(c, mixed_job(1 + us % 2), us * SW_US);
 }
 
 /* The node dies, with its server. */
@@ -145,6 +194,7 @@ const struct check_case trace_lent[] = {
 	{"lent_by_a_worker_that_leaves", lent_by_a_worker_that_leaves},
 	{"lent_by_a_worker_of_two_lanes", lent_by_a_worker_of_two_lanes},
 	{"lent_by_a_worker_that_is_killed", lent_by_a_worker_that_is_killed},
+	{"lent_beside_asynchronous_tensors", lent_beside_asynchronous_tensors},
 	{"lent_by_a_node_that_dies", lent_by_a_node_that_dies},
 };
 

@@ -32,7 +32,7 @@ static uint64_t folded(struct sim_job *job, uint32_t i)
 	return j ? j->shard.n_folded : 0;
 }
 
-/* Job @i got @want per mille of what was folded within @ns, give or take 5 %.
+/* Job @i got @want per mille of what was folded within @ns, give or take 2 %.
  */
 static void expect_share(
 	struct check *c, struct sim_job *job, const uint32_t *want, uint64_t ns)
@@ -48,8 +48,8 @@ static void expect_share(
 		uint64_t got = 1000 * (folded(job, i) - from[i]) / sum;
 
 		if (!check(c,
-			    got >= want[i] * 95 / 100 &&
-				    got <= want[i] * 105 / 100,
+			    got >= want[i] * 98 / 100 &&
+				    got <= want[i] * 102 / 100,
 			    "the share is its weight's"))
 			check_eq(c, got, want[i], "per mille");
 	}

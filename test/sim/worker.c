@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/bytes.h"
+#include "engine/error.h"
 #include "test/sim/job.h"
 
 /* The lane has ended: what the node's server was lent at its lcore is kept, as
@@ -64,12 +65,24 @@ static void on_declared(void *ctx)
 
 	w->n_admitted = w->n_declared;
 	for (uint32_t t = 0; t < w->n_admitted; t++) {
-		job->by_key[sim_job_of(job, w->rank)]
-			   [w->engine.tensors[w->index[t]].key] = t;
+		uint32_t key = w->engine.tensors[w->index[t]].key;
+
+		if (key != SW_KEY_NONE) /* else it was refused */
+			job->by_key[sim_job_of(job, w->rank)][key] = t;
 		for (uint32_t l = 0; l < w->n_local; l++)
 			sw_worker_source(
 				&w->engine, w->index[t], l, w->from[l][t]);
 	}
+}
+
+/* The call failed: the buffer is the process's again, who writes it. */
+static void die(struct sim_worker *w, uint32_t t)
+{
+	struct sim_job *job = w->job;
+
+	w->dead_in[t] = 1 + w->round[t];
+	for (uint32_t l = 0; l < w->n_local && job->params.has_crc; l++)
+		memset(w->from[l][t], 0x5a, job->n_elems[t] * job->elem_bytes);
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
@@ -84,6 +97,8 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	if (err) {
 		w->n_errors++;
 		w->last_err = err;
+		if (err == SW_EMISMATCH)
+			die(w, t);
 		return;
 	}
 	if (w->asked[t])
@@ -115,6 +130,8 @@ static struct sw_worker_tensor declaration(
 		d.priority += job->odd_priority;
 		d.dtype = job->has_odd_dtype ? SW_F32 : d.dtype;
 	}
+	if (job->mismatch == SIM_OTHER_SIZE && sim_mismatch_is_of(w, t, 0))
+		d.n_elems++;
 	return d;
 }
 
@@ -150,6 +167,7 @@ void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 		.step = w->round[t] + odd,
 		.local = local,
 		.cookie = t};
+	int err;
 
 	if (root < SIM_WORKERS) {
 		round.op = SW_OPERATION_COPY;
@@ -157,12 +175,19 @@ void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 			round.root += job->n_local[r];
 		round.root += t % job->n_local[root];
 	}
+	if (sim_mismatch_is_of(w, t, local))
+		sim_mismatch_apply(w, &round);
 	sim_oracle_fill(w, t, local);
 	w->asked[t] |= 1u << local;
 	w->node->wake_ns = sw_min64(w->node->wake_ns,
 		sw_max64(w->job->net.now_ns, w->node->gap_until_ns));
-	if (sw_worker_begin(&w->engine, &round))
+	err = sw_worker_begin(&w->engine, &round);
+	if (err == SW_EMISMATCH) {
+		w->asked[t] &= ~(1u << local);
+		die(w, t);
+	} else if (err) {
 		abort();
+	}
 	w->node->loop.tick_at_ns = 0;
 }
 
@@ -177,7 +202,7 @@ static uint32_t rounds_of(const struct sim_worker *w)
 bool sim_worker_has_completed(const struct sim_worker *w)
 {
 	for (uint32_t t = 0; t < w->job->n_tensors; t++)
-		if (w->round[t] < rounds_of(w))
+		if (w->round[t] < rounds_of(w) && !w->dead_in[t])
 			return false;
 	return true;
 }
@@ -196,7 +221,8 @@ static void submit_some(struct sim_worker *w)
 
 		if (job->is_reversed && w->rank % 2)
 			t = n - 1 - t;
-		if (!(w->asked[t] >> local & 1) && w->round[t] < rounds_of(w) &&
+		if (!(w->asked[t] >> local & 1) && !w->dead_in[t] &&
+			w->round[t] < rounds_of(w) &&
 			(job->is_in_order || sim_chance(&job->rng, 700000)))
 			sim_worker_submit(w, t, local);
 	}
@@ -271,8 +297,8 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	keep_if_ended(w, 0);
 	if (!w->is_running || sw_worker_end_of(&w->engine))
 		return;
-	if (!w->n_declared ||
-		(w->n_declared < job->n_tensors && w->round[0] > 0))
+	if (!w->n_declared || (w->n_declared < job->n_tensors &&
+				      (w->round[0] > 0 || w->dead_in[0])))
 		declare(w);
 	/* While a batch waits for its admission nothing new may be pushed;
 	 * what was pushed before goes on. */

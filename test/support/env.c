@@ -9,10 +9,21 @@
 #include "test/support/alloc.h"
 #include "test/support/unit.h"
 
-static bool mem_ready(void *ctx, uint64_t bytes)
+static bool mem_ready(void *ctx, uint32_t owner, uint64_t bytes)
 {
-	assert_true(bytes > 0);
-	return !((struct test_env *)ctx)->is_preparing;
+	struct test_env *e = ctx;
+
+	assert_true(bytes > 0 && owner < SW_MEM_OWNERS);
+	e->prepared[owner] = e->is_preparing ? bytes : 0;
+	return !e->is_preparing;
+}
+
+static void mem_drop(void *ctx, uint32_t owner)
+{
+	struct test_env *e = ctx;
+
+	assert_true(owner < SW_MEM_OWNERS);
+	e->prepared[owner] = 0;
 }
 
 static void *mem_get(void *ctx, uint64_t bytes)
@@ -62,6 +73,7 @@ void test_env_init(struct test_env *e)
 		.sum = sw_sum_best(SW_SUM_AVX512),
 		.ctx = e,
 		.mem_ready = mem_ready,
+		.mem_drop = mem_drop,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = next_random};
@@ -70,6 +82,8 @@ void test_env_init(struct test_env *e)
 void test_env_fini(struct test_env *e)
 {
 	assert_int_equal(e->live_bytes, 0);
+	for (uint32_t i = 0; i < SW_MEM_OWNERS; i++)
+		assert_int_equal(e->prepared[i], 0);
 	assert_int_equal(alloc_live(), e->live_blocks);
 }
 

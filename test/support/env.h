@@ -16,6 +16,7 @@ struct test_env {
 	uint64_t live_bytes; /* mem_get'ed, not put back */
 	bool is_short;       /* mem_get has nothing to give */
 	bool is_preparing;   /* mem_ready says no */
+	uint64_t prepared[SW_MEM_OWNERS]; /* then: for whom, so much */
 };
 
 /* test_env_init - the best kernels, memory, a log that is kept in @e. */

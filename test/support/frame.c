@@ -184,6 +184,14 @@ static void put_fault(struct text *t, const struct test_frame *f)
 		put(t, " %s %s", sw_error_name(fault.err), fault.text);
 }
 
+static void put_mismatch(struct text *t, const struct test_frame *f)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, f->bytes + SW_HEAD_BYTES, sizeof(fault));
+	put(t, " k%u r%u %s", fault.key, f->h.round, fault.text);
+}
+
 static void put_declare(struct text *t, const struct test_frame *f)
 {
 	const uint8_t *p = f->bytes + SW_HEAD_BYTES;
@@ -208,7 +216,9 @@ static void put_declared(struct text *t, const struct test_frame *f)
 	memcpy(&d, p, sizeof(d));
 	put(t, " b%u", d.batch);
 	for (uint32_t i = 0; i < d.n; i++)
-		put(t, " k%u", sw_load32(p + sizeof(d) + 4 * i));
+		put(t, " k%d", (int)sw_load32(p + sizeof(d) + 4 * i));
+	if (d.is_refused)
+		put(t, " refused %s", (const char *)p + sizeof(d) + 8 * d.n);
 }
 
 static void put_join(struct text *t, const struct test_frame *f)
@@ -236,6 +246,7 @@ void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 		[SW_KEEPALIVE] = {"KEEPALIVE", NULL},
 		[SW_ERROR] = {"ERROR", put_fault},
 		[SW_TUNE] = {"TUNE", NULL},
+		[SW_MISMATCH] = {"MISMATCH", put_mismatch},
 		[SW_PUSH] = {"PUSH", NULL},
 		[SW_RESULT] = {"RESULT", NULL},
 		[SW_ACK] = {"ACK", put_ack},

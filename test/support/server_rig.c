@@ -84,9 +84,9 @@ static void learn(struct server_rig *r, const struct test_frame *f)
 	} else if (f->h.type == SW_ACCEPT) {
 		memcpy(&a, f->bytes + SW_HEAD_BYTES, sizeof(a));
 		w->peer = a.session;
-		w->epoch = a.epoch;
 	} else if (f->h.type == SW_STATUS) {
 		memcpy(&w->status, f->bytes + SW_HEAD_BYTES, sizeof(w->status));
+		w->epoch = w->status.epoch;
 	}
 }
 
@@ -118,7 +118,6 @@ struct sw_join rig_join_payload(struct server_rig *r, uint32_t i)
 	struct rig_worker *w = &r->w[i];
 	struct sw_join j = {.nonce = w->nonce,
 		.cookie = w->cookie,
-		.incarnation = 1,
 		.session = w->id,
 		.version_min = SW_VERSION_MIN,
 		.version_max = SW_VERSION_MAX,

@@ -47,20 +47,33 @@ static inline void close_shard(struct fixture *x)
 	test_env_fini(&x->env);
 }
 
-static inline void admit(struct fixture *x, uint32_t key, uint32_t dtype,
-	uint64_t n_elems, uint32_t priority)
+static inline void admit_item(
+	struct fixture *x, const struct sw_declare_item *item)
 {
-	struct sw_declare_item item = {.key = key,
-		.dtype = (uint8_t)dtype,
-		.n_elems = n_elems,
-		.priority = priority};
 	uint64_t before = x->sh.mem_bytes;
 	char name[16];
 
-	snprintf(name, sizeof(name), "t%u", key);
-	assert_int_equal(sw_shard_admit(&x->sh, &item, name, 1), 0);
-	assert_int_equal(
-		x->sh.mem_bytes - before, sw_shard_need(&x->sh, &item));
+	snprintf(name, sizeof(name), "t%u", item->key);
+	assert_int_equal(sw_shard_admit(&x->sh, item, name, 1), 0);
+	assert_int_equal(x->sh.mem_bytes - before, sw_shard_need(&x->sh, item));
+}
+
+static inline void admit(struct fixture *x, uint32_t key, uint32_t dtype,
+	uint64_t n_elems, uint32_t priority)
+{
+	admit_item(x, &(struct sw_declare_item){.key = key,
+			      .dtype = (uint8_t)dtype,
+			      .n_elems = n_elems,
+			      .priority = priority});
+}
+
+static inline void admit_async(
+	struct fixture *x, uint32_t key, uint8_t dtype, uint64_t n_elems)
+{
+	admit_item(x, &(struct sw_declare_item){.key = key,
+			      .dtype = dtype,
+			      .n_elems = n_elems,
+			      .mode = SW_MODE_ASYNC});
 }
 
 /* Two members and one tensor of @n_elems i32 elements with key 0. */

@@ -66,7 +66,6 @@ static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 
 	job->job = "job";
 	job->node = "node";
-	job->incarnation = 1;
 	job->servers = servers;
 	memset(r, 0, sizeof(*r));
 	test_env_init(&r->env);
@@ -232,7 +231,6 @@ void wrig_cookie(struct worker_rig *r, uint32_t i)
 void wrig_accept(struct worker_rig *r, uint32_t i)
 {
 	struct sw_accept a = {.nonce = r->s[i].nonce,
-		.epoch = 9,
 		.session = r->s[i].id,
 		.version = SW_VERSION_MAX};
 
@@ -248,7 +246,8 @@ void wrig_status(struct worker_rig *r, enum sw_job_state state, int err,
 		.seq = 1,
 		.state = (uint8_t)state,
 		.err = (int16_t)err,
-		.size = size};
+		.size = size,
+		.epoch = 9};
 
 	snprintf(st.text, sizeof(st.text), "%s", text);
 	wrig_send(r, 0,

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import os
+import pickle
 import signal
 import sys
 import time
+import types
 
 import torch
 from torch import nn
 
 import sumwire.torch as hvd
+from sumwire.torch import channel
 from torch_rig import check, raises, run_cases
 
 
@@ -50,10 +53,156 @@ def case_other_models():
     one_step(same, start(same))
 
 
+def fails(call, *texts):
+    """On all ranks, with a sentence that names both."""
+    with raises(hvd.SumwireError, "SW_EMISMATCH", "rank 0", "rank 1",
+                f"this is rank {hvd.rank()}, which calls ", *texts):
+        call()
+
+
+def works(name, shape=(2, 3)):
+    """The same call goes well when all make it."""
+    ones = torch.ones(shape)
+    check(torch.equal(hvd.allreduce(ones, name=name), ones), f"{name} works")
+
+
 def case_other_sizes():
-    """A mismatch that a server finds ends the job, with both values."""
-    with raises(hvd.SumwireError, "allreduce.x", "300", "301", "SW_EMISMATCH"):
-        hvd.allreduce(torch.ones(300 + hvd.rank()), name="x")
+    """A call that differs fails on all ranks, with both; the next one, and the
+    job, go on."""
+    rank = hvd.rank()
+    other = torch.ones((2, 3) if rank else (3, 2))
+    for texts in ("300", "301"), (f"{300 + rank}",):
+        fails(lambda: hvd.allreduce(torch.ones(300 + rank), name="x"),
+              "allreduce.x", *texts)
+        works("x")
+    fails(lambda: hvd.allreduce(other, name="shape"), "allreduce.shape",
+          f"allreduce of float32 {tuple(other.shape)}, Average")
+    works("shape")
+    fails(lambda: hvd.allreduce(other, name="shape"))
+    works("shape", (3, 2))
+    works("shape")
+    fails(lambda: hvd.allreduce(other, name=None))
+    works(None)
+    fails(lambda: hvd.allreduce(torch.ones(
+        5, dtype=torch.float64 if rank else torch.float32), name="type"))
+    works("type")
+    fails(lambda: hvd.allreduce(other.view(6), name="op",
+                                op=hvd.Sum if rank else hvd.Average))
+    fails(lambda: hvd.allreduce(other.view(6), name="op",
+                                prescale_factor=1. + rank), "prescale_factor"
+          if rank else "Average")
+    works("op")
+
+
+def case_known_sizes():
+    """A name that was used with two sizes: a rank that takes the wrong one."""
+    rank = hvd.rank()
+    for shape in (3,), (70000,), (3,):
+        works("two", shape)
+    fails(lambda: hvd.allreduce(torch.ones(70000 if rank else 3), name="two"))
+    for shape in (70000,), (3,), (70000,):
+        works("two", shape)
+    fails(lambda: hvd.allreduce(torch.ones(4 + rank), name="two"))
+    works("two")
+
+
+def case_handles_that_fail():
+    """Of many that are open one fails; ranks wait in different orders, for
+    sizes that are new and that are not."""
+    rank = hvd.rank()
+    for turn in range(3):
+        xs = [torch.ones(10 + i + 10 * turn) for i in range(8)]
+        xs[3] = torch.ones(50 + rank)
+        handles = [(i, hvd.allreduce_async(x, name=f"h{i}"))
+                   for i, x in enumerate(xs)]
+        for i, h in handles if rank else reversed(handles):
+            if i == 3:
+                while rank and not hvd.poll(h):
+                    pass
+                fails(lambda: hvd.synchronize(h), "h3")
+            else:
+                check(torch.equal(hvd.synchronize(h), xs[i]), f"h{i}")
+    works("h3")
+
+
+def case_other_root():
+    rank = hvd.rank()
+    x = torch.full((3,), float(rank))
+    for name in ("b", None):
+        for _ in range(2):
+            fails(lambda: hvd.broadcast(x, rank, name), "broadcast",
+                  f"root {rank}")
+            check(torch.equal(hvd.broadcast(x, 1, name), torch.ones(3)),
+                  "a broadcast after that")
+    for _ in range(2):
+        with raises(hvd.SumwireError, "SW_EMISMATCH", "rank 0", "rank 1"):
+            hvd.broadcast_object({"rank": rank}, root_rank=rank)
+        check(hvd.broadcast_object({"rank": rank}, 1) == {"rank": 1},
+              "broadcast_object after that")
+    model = nn.Linear(3, 3)
+    with raises(ValueError, "root_rank", "0 on rank 0", "1 on rank 1"):
+        hvd.broadcast_parameters(model.state_dict(), root_rank=rank)
+    hvd.broadcast_parameters(model.state_dict(), root_rank=1)
+
+
+def case_other_groups():
+    rank = hvd.rank()
+    xs = [torch.ones(3), torch.ones(2, 2)]
+    hvd.grouped_allreduce(xs, name="g")
+    fails(lambda: hvd.grouped_allreduce(
+        xs if rank else [torch.ones(7), torch.ones(0)], name="g"), "group")
+    out = hvd.grouped_allreduce(xs, name="g")
+    check(torch.equal(out[1], xs[1]), "a group after that")
+
+
+class Evil:
+    """Whoever unpickles it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+class Bytes(bytes):
+    def encode(self):
+        return bytes(self)
+
+
+def case_pickles_are_not_executed():
+    """One rank sends a pickle where the library expects its own data: the other
+    does not execute it, and says who sent it."""
+    path = os.environ["TEST_STORE"] + ".evil"
+    sent = Bytes(pickle.dumps(Evil(path)))
+    rank, fake = hvd.rank(), types.SimpleNamespace(
+        dumps=lambda *_: sent, loads=lambda *_: "")
+
+    def sends_pickles(who, call):
+        was = {n: getattr(channel, n, None) for n in ("pickle", "json")}
+        if rank == who:
+            channel.pickle = channel.json = fake
+        try:
+            call()
+            error = "no error"
+        except (TypeError, ValueError, RuntimeError) as e:
+            error = str(e)
+        for name, module in was.items():
+            setattr(channel, name, module)
+        hvd.barrier()
+        check(not os.path.exists(path), "the pickle was executed")
+        check(rank == who or f"rank {who} sent what is not JSON" in error,
+              error)
+
+    # where ranks differ, each says what it has
+    sends_pickles(1, lambda: hvd.broadcast_parameters(
+        nn.Linear(1, 1 + rank).state_dict()))
+    # the order of use
+    model = nn.Linear(8, 2)
+    sends_pickles(0, lambda: one_step(model, start(model)))
+    # options and state
+    sends_pickles(0, lambda: hvd.broadcast_optimizer_state(
+        torch.optim.SGD(model.parameters(), lr=0.1)))
 
 
 def case_before_init():
@@ -148,7 +297,7 @@ def case_shutdown():
     """Memory outlives the job, and a second job may follow."""
     model = nn.Linear(8, 2)
     hvd.broadcast_parameters(model.state_dict())
-    optimizer = start(model)
+    optimizer = start(model, cross_barrier=True)
     before = model.weight.detach().clone()
     one_step(model, optimizer)
     hvd.shutdown()
@@ -161,6 +310,14 @@ def case_shutdown():
         hvd.allreduce(grad)
     hvd.init()
     check(float(hvd.allreduce(torch.ones(1), op=hvd.Sum)) == 2, "a second job")
+
+
+def case_jobs():
+    """One job after the other; nobody waits for the others to leave."""
+    for _ in range(30):
+        hvd.init()
+        hvd.barrier()
+        hvd.shutdown()
 
 
 # --- cases that one rank does not survive; the other must say why ---

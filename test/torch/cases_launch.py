@@ -1,6 +1,7 @@
 # cases_launch.py - a rank whose launcher says which it is; by torch_launch.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""cases_launch.py LOCAL_SIZE, with the launcher's rank in TEST_RANK."""
+"""cases_launch.py LOCAL_SIZE, with the launcher's rank in TEST_RANK.  All ranks
+are on this machine, at one agent or at several."""
 import os
 import sys
 
@@ -13,8 +14,7 @@ hvd.init()
 rank, local_size = int(os.environ["TEST_RANK"]), int(sys.argv[1])
 check(hvd.rank() == rank, f"rank {hvd.rank()}, but the launcher says {rank}")
 check(hvd.local_size() == local_size, f"{hvd.local_size()} local ranks")
-check(hvd.local_rank() == (rank if local_size > 1 else 0),
-      f"local rank {hvd.local_rank()} of rank {rank}")
+check(hvd.local_rank() == rank, f"local rank {hvd.local_rank()} of {rank}")
 seen = hvd.allreduce(torch.eye(hvd.size())[rank], op=hvd.Sum)
 check(bool((seen == 1).all()), f"each rank once: {seen}")
 # one write, since launchers do not keep lines of two ranks apart

@@ -102,6 +102,30 @@ def case_averages():
     check(same(y, torch.full((4,), 1.5 * n)), "scale factors")
 
 
+def case_integers_are_scaled():
+    """As Horovod does: in f64, cut.  2^40 + 1 does not fit into an f32."""
+    n, big = hvd.size(), 2 ** 40 + 1
+    x = torch.tensor([big, -big, 7, -7])
+    for name, factors in (("pre", {"prescale_factor": 1.5}),
+                          ("post", {"postscale_factor": 1.5})):
+        each = 1 if name == "post" else n
+        of = n if name == "post" else 1
+        want = torch.tensor([each * int(1.5 * of * v) for v in x.tolist()])
+        y = hvd.allreduce(x, op=hvd.Sum, name=f"scaled {name}", **factors)
+        check(same(y, want), f"{name}: {y}, {want} was expected")
+    huge = torch.tensor([2 ** 60 + 1])  # not in an f64 either
+    y = hvd.allreduce(huge, op=hvd.Sum, prescale_factor=2.0)
+    check(same(y, n * 2 * huge), "a whole factor is exact")
+    for dtype in INTEGERS:
+        y = hvd.allreduce(torch.full((5,), 3, dtype=dtype), op=hvd.Sum,
+                          postscale_factor=0.5)
+        check(same(y, torch.full((5,), 3 * n // 2, dtype=dtype)), f"{dtype}")
+    out = hvd.grouped_allreduce([x, x[:2]], op=hvd.Sum, prescale_factor=1.5,
+                                postscale_factor=2)
+    check(same(out[1], torch.tensor([2 * n * int(1.5 * big),
+                                     -2 * n * int(1.5 * big)])), "a group")
+
+
 def case_in_place():
     x = sample(torch.float32, (6, 8))
     y = x.clone()
@@ -215,6 +239,74 @@ def case_autograd():
           "the gradient of a sum is the sum of gradients")
 
 
+    ones = [torch.ones(2 + i, requires_grad=True) for i in range(2)]
+    still = torch.ones(3)
+    ys = hvd.grouped_allreduce([*ones, still], op=hvd.Sum)
+    check(not ys[2].requires_grad, "what needs none gets none")
+    (sum(y.sum() for y in ys) * (hvd.rank() + 1)).backward()
+    check(all(same(x.grad, torch.full_like(x, n * (n + 1) / 2)) for x in ones),
+          "through a group")
+    root = n - 1
+    x = torch.ones(5, requires_grad=True)
+    (hvd.broadcast(x, root) * (hvd.rank() + 1)).sum().backward()
+    want = (n + 1) / 2 if hvd.rank() == root else 0
+    check(bool(((x.grad - want).abs() < 1e-6).all()),
+          f"through a broadcast, the average, at its root: {x.grad}")
+    with torch.no_grad():
+        check(not hvd.broadcast(x, 0).requires_grad and not
+              hvd.grouped_allreduce([x])[0].requires_grad, "no_grad()")
+
+
+def case_copied_types():
+    """What cannot be summed can be copied."""
+    values = [torch.tensor([-300, 5, 32767], dtype=torch.int16),
+              torch.tensor([[1 + 2j, -3j]], dtype=torch.complex64),
+              torch.tensor([1 - 2j], dtype=torch.complex128),
+              torch.tensor(-7, dtype=torch.int16)]
+    for root in range(hvd.size()):
+        for i, value in enumerate(values):
+            mine = value * (hvd.rank() + 1)
+            want = value * (root + 1)
+            check(same(hvd.broadcast(mine, root, f"copied{i}"), want),
+                  f"{value.dtype} of rank {root}")
+            check(same(hvd.broadcast(mine, root), want), "without a name")
+            columns = torch.stack([mine.reshape(-1)] * 2).t()
+            hvd.broadcast_(columns, root)
+            check(same(columns, torch.stack([want.reshape(-1)] * 2).t()),
+                  "a transposed one in place")
+    with raises(TypeError, "sparse"):
+        hvd.broadcast(torch.ones(3).to_sparse(), 0)
+
+
+def case_horovod_api():
+    """Questions about what Horovod was built with have its answers, and process
+    sets are refused alike."""
+    for name in ("mpi_built", "mpi_enabled", "gloo_built", "gloo_enabled",
+                 "nccl_built", "ddl_built", "ccl_built", "cuda_built",
+                 "rocm_built", "mpi_threads_supported"):
+        check(getattr(hvd, name)() in (False, 0), name)
+    x = torch.ones(2)
+    calls = [hvd.barrier, lambda **m: hvd.broadcast(x, 0, **m),
+             lambda **m: hvd.broadcast_(x, 0, **m),
+             lambda **m: hvd.broadcast_async(x, 0, **m),
+             lambda **m: hvd.broadcast_async_(x, 0, **m),
+             lambda **m: hvd.broadcast_object(1, **m),
+             lambda **m: hvd.broadcast_parameters({}, **m),
+             lambda **m: hvd.allreduce(x, **m),
+             lambda **m: hvd.grouped_allreduce([x], **m),
+             lambda **m: hvd.allreduce_async_(x, **m)]
+    for call in calls:
+        with raises(TypeError, "no argument process_set", "all ranks"):
+            call(process_set=[0])
+        with raises(TypeError, "no argument 'proces_set'"):
+            call(proces_set=[0])
+    for more in ({"process_sets": [[0]]}, {"comm": [0, 1]}):
+        with raises(TypeError, f"no argument {next(iter(more))}", "all ranks"):
+            hvd.init(**more)
+    hvd.init(process_sets=None)
+    hvd.barrier()
+
+
 def case_broadcast():
     for root in range(hvd.size()):
         for dtype in FLOATS + INTEGERS + [torch.bool]:
@@ -246,6 +338,18 @@ def case_objects():
     got = hvd.broadcast_object(mine, root_rank=1)
     check(got["rank"] == 1 and len(got["list"]) == 300000, "broadcast_object")
     check(hvd.broadcast_object(None) is None, "None")
+
+
+def case_without_numpy():
+    """PyTorch does not need it, so we do not."""
+    with raises(ImportError):
+        __import__("numpy")
+    got = hvd.broadcast_object({"rank": hvd.rank(), "t": torch.ones(2)}, 1)
+    check(got["rank"] == 1 and got["t"].tolist() == [1, 1], f"{got}")
+    optimizer = torch.optim.SGD([torch.ones(2, requires_grad=True)],
+                                lr=0.1 + hvd.rank())
+    hvd.broadcast_optimizer_state(optimizer, 1)
+    check(optimizer.param_groups[0]["lr"] == 1.1, "rank 1's rate")
 
 
 def case_refused():

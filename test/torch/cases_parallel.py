@@ -1,5 +1,7 @@
 # cases_parallel.py - DDP, gradient accumulation, hooks; run by torch_train.py
 # SPDX-License-Identifier: BSD-3-Clause
+import warnings
+
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -113,6 +115,117 @@ def case_clipping():
     check(models.weights(models_[0]) == models.weights(models_[1]), "clipped")
 
 
+class Scaler:
+    """As torch.amp.GradScaler, which PyTorch has for CPUs since 2.3: it finds
+    gradients by param_groups and changes them unseen by autograd."""
+
+    def __init__(self, init_scale):
+        self.factor, self.is_bad, self.is_unscaled = init_scale, False, False
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def unscale_(self, optimizer):
+        self.is_unscaled = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self.is_bad |= not bool(p.grad.isfinite().all())
+                    p.grad.data.div_(self.factor)
+
+    def step(self, optimizer):
+        if not self.is_unscaled:
+            self.unscale_(optimizer)
+        if not self.is_bad:
+            optimizer.step()
+
+    def update(self):
+        self.factor /= 2 if self.is_bad else 1
+        self.is_bad = self.is_unscaled = False
+
+
+def new_scaler():
+    try:
+        return torch.amp.GradScaler("cpu", init_scale=1024.0)
+    except AttributeError:
+        return Scaler(1024.0)
+
+
+def scaled(is_unscaled_first, bad_step=-1, **options):
+    """Train with a scaler and without synchronize(); bad_step: rank 1 has an
+    infinite loss in it.  Without a scaler: is_unscaled_first is None."""
+    model, scaler = models.Net(is_plain=True), new_scaler()
+    optimizer = hvd.DistributedOptimizer(
+        sgd(model), model.named_parameters(), **options)
+    for step in range(8):
+        optimizer.zero_grad()
+        loss = models.loss_of(model, step, hvd.rank())
+        if is_unscaled_first is None:
+            loss.backward()
+            optimizer.step()
+            continue
+        if step == bad_step and hvd.rank() == 1:
+            loss = loss * float("inf")
+        scaler.scale(loss).backward()
+        if is_unscaled_first:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1e6)
+        scaler.step(optimizer)
+        scaler.update()
+    return models.weights(model)
+
+
+def case_scaler():
+    """A power of two changes no bit; an infinite gradient of one rank skips the
+    step of all."""
+    want = scaled(None)
+    for cross in (False, True):
+        for first in (False, True):
+            got = scaled(first, cross_barrier=cross)
+            check(got == want, f"scaled, {first}, {cross}: other weights")
+    got = scaled(False, bad_step=3)
+    check(got not in (want, scaled(False, bad_step=4)), "a step is left out")
+    check(hvd.broadcast_object(got) == got, "ranks differ after it")
+
+
+def case_summed_again():
+    """step() after synchronize() sums again, as Horovod's, and says so."""
+    model = nn.Linear(2, 1, bias=False)
+    nn.init.ones_(model.weight)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters())
+
+    def turn(finish):
+        optimizer.zero_grad()
+        (model(torch.ones(1, 2)).sum() * (1 + hvd.rank())).backward()
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            finish()
+        return [str(w.message) for w in seen]
+
+    def skip():
+        optimizer.synchronize()
+        with optimizer.skip_synchronize():
+            optimizer.step()
+
+    def again():
+        optimizer.synchronize()
+        optimizer.step()
+
+    def look():
+        check(optimizer.param_groups[0]["lr"] == 1.0, "the rate")
+        optimizer.step()
+
+    mean = (1 + hvd.size()) / 2
+    for i, (finish, n) in enumerate(((optimizer.step, 0), (skip, 0), (again, 1),
+                                     (optimizer.step, 0), (look, 0))):
+        said = turn(finish)
+        check(len(said) == n and all("skip_synchronize()" in t for t in said),
+              f"{i}: {said}")
+        check(torch.allclose(model.weight, torch.full(
+            (1, 2), 1 - (i + 1) * mean)), f"{i}: {model.weight}")
+
+
 def case_optimizer_state():
     model = models.Net()
     optimizer = hvd.DistributedOptimizer(
@@ -132,6 +245,9 @@ def case_optimizer_state():
         check(torch.equal(m, hvd.broadcast(m, 1)), "moments")
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     check(optimizer.param_groups[0]["lr"] == 0.1, "options of rank 0")
+    optimizer.param_groups[0]["clock"] = object()
+    with raises(TypeError, "object", "broadcast_object"):
+        hvd.broadcast_optimizer_state(optimizer, root_rank=1)
 
 
 def case_compressed():

@@ -9,6 +9,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import models
 import sumwire.torch as hvd
+import sumwire.torch.cross_barrier as byteps
 from torch_rig import check, gloo, raises, run_cases
 
 STEPS = 50
@@ -181,11 +182,11 @@ def check_equal_on_ranks(model):
 
 
 def case_curves():
-    """As users train, the barrier crossed."""
+    """The barrier crossed."""
     make = models.OPTIMIZERS["AdamW"]
     model = models.Net()
     optimizer = hvd.DistributedOptimizer(
-        make(model.parameters()), model.named_parameters())
+        make(model.parameters()), model.named_parameters(), cross_barrier=True)
     losses = train(model, optimizer, steps=20)
     check_equal_on_ranks(model)
     check_curves(losses, train_gloo(make, 20)[1])
@@ -199,17 +200,113 @@ def check_curves(ours, theirs):
 def case_weights_by_the_back_door():
     """A weight that is not read through its module gives an error, not a wrong
     gradient."""
-    model = models.Net(is_plain=True)  # step() itself updates nothing
-    optimizer = hvd.DistributedOptimizer(
-        models.OPTIMIZERS["SGD"](model.parameters()), model.named_parameters())
+    model, optimizer = cross_twice()
     weight = model.conv.weight
-    for i in range(2):
-        optimizer.zero_grad()
-        models.loss_of(model, i, hvd.rank()).backward()
-        optimizer.step()
-    with raises(RuntimeError, "'conv.weight'", "cross_barrier=False"):
+    one_more(model, optimizer)
+    with raises(RuntimeError, "'conv.weight'", "without cross_barrier"):
         weight.sum().backward()
     optimizer.synchronize()
+
+
+def one_more(model, optimizer):
+    optimizer.zero_grad()
+    models.loss_of(model, 2, hvd.rank()).backward()
+    optimizer.step()
+
+
+def cross_twice(make=None):
+    """A model after two steps, and an optimizer whose step() itself updates
+    nothing from then on."""
+    model = models.Net(is_plain=True)
+    sgd = models.OPTIMIZERS["SGD"](model.parameters())
+    optimizer = make(model, sgd) if make else hvd.DistributedOptimizer(
+        sgd, model.named_parameters(), cross_barrier=True)
+    one_more(model, optimizer)
+    one_more(model, optimizer)
+    return model, optimizer
+
+
+def case_written_by_the_back_door():
+    """What is written to a weight before its update is an error, not lost."""
+    for write in (lambda p: p.clamp_(-0.01, 0.01), lambda p: p.mul_(0.9),
+                  lambda p: p.detach().zero_(),
+                  lambda p: setattr(p, "data", torch.zeros_like(p))):
+        model, optimizer = cross_twice()
+        weight = model.conv.weight
+        one_more(model, optimizer)
+        with torch.no_grad():
+            write(weight)
+        with raises(RuntimeError, "'conv.weight' was written", "synchronize()",
+                    "without cross_barrier"):
+            models.loss_of(model, 3, hvd.rank())
+
+
+def late_after_step(make):
+    _, optimizer = cross_twice(make)
+    crossing = optimizer._crossing
+    is_late = crossing is not None and bool(crossing.late)
+    optimizer.synchronize()
+    return is_late
+
+
+def case_crossing_is_asked_for():
+    """Off unless asked for: by the argument, a variable, or BytePS's name."""
+    def make(model, sgd, **options):
+        return hvd.DistributedOptimizer(sgd, model.named_parameters(),
+                                        **options)
+
+    check(not late_after_step(make), "crossing is off by default")
+    for name in ("SUMWIRE_CROSS_BARRIER", "BYTEPS_CROSS_BARRIER"):
+        for value, wanted in (("1", True), ("0", False), ("", False)):
+            os.environ[name] = value
+            check(late_after_step(make) == wanted, f"{name}={value}")
+        os.environ[name] = "1"
+        check(not late_after_step(lambda *both: make(
+            *both, cross_barrier=False)), "the argument wins")
+        del os.environ[name]
+    check(late_after_step(hvd.CrossBarrier), "CrossBarrier(model, optimizer)")
+    check(late_after_step(lambda model, sgd: byteps.CrossBarrier(
+        model, sgd, named_parameters=model.named_parameters(),
+        compression=byteps.Compression.none, num_steps=10)), "as BytePS has it")
+    with raises(TypeError, "a torch.nn.Module", "not a SGD"):
+        hvd.CrossBarrier(torch.optim.SGD(models.Net().parameters(), 0.1), None)
+
+
+def case_kept_list():
+    """Parameters that are read and written through a list of one's own, right
+    after step(): as with torch's own DDP."""
+    def run(model, optimizer, forward):
+        kept = list(model.parameters())
+        average = [p.detach().clone() for p in kept]
+        norms = []
+        for step in range(10):
+            optimizer.zero_grad()
+            models.loss_of(forward, step, hvd.rank()).backward()
+            optimizer.step()
+            with torch.no_grad():
+                norms.append(float(sum(p.grad.norm() for p in kept)))
+                for p, a in zip(kept, average):
+                    p.mul_(0.999)
+                    a.mul_(0.9).add_(p, alpha=0.1)
+                kept[0].clamp_(-0.05, 0.05)
+        return norms, average, models.weights(model)
+
+    gloo()
+    results = []
+    for ours in (False, True):
+        model = models.Net(is_plain=True)
+        optimizer = models.OPTIMIZERS["SGD"](model.parameters())
+        forward = model
+        if ours:
+            optimizer = hvd.DistributedOptimizer(optimizer,
+                                                 model.named_parameters())
+        else:
+            forward = DistributedDataParallel(model, broadcast_buffers=False)
+        results.append(run(model, optimizer, forward))
+    (norms, average, want), (our_norms, our_average, got) = results
+    check(norms == our_norms, f"norms of gradients: {our_norms}, {norms}")
+    check(all(map(torch.equal, average, our_average)), "the average")
+    check(got == want, "weights are not gloo's, bit by bit")
 
 
 if __name__ == "__main__":

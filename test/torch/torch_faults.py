@@ -18,11 +18,33 @@ def test_wrong_calls():
                      "changed_parameter", "written_gradient", "other_models", "shutdown")
 
 
+def test_one_job_after_the_other():
+    for local in ((2,), (4,)):
+        with TorchNet(1, local=local) as net:
+            net.start_all()
+            net.ranks_ok("cases_faults.py", "jobs")
+
+
+def test_pickles_are_not_executed():
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_faults.py", "pickles_are_not_executed")
+
+
 def test_other_sizes():
     with TorchNet(2) as net:
         net.start_all()
-        net.ranks_ok("cases_faults.py", "other_sizes")
+        net.ranks_ok("cases_faults.py", "other_sizes", "known_sizes",
+                     "handles_that_fail", "other_root", "other_groups",
+                     "other_models")
         net.ranks_ok("cases_faults.py", "before_init")
+
+
+def test_other_sizes_at_one_agent():
+    with TorchNet(1, local=(2,)) as net:
+        net.start_all()
+        net.ranks_ok("cases_faults.py", "other_sizes", "known_sizes",
+                     "handles_that_fail", "other_root", "other_groups")
 
 
 def survivor_says(case, code, *texts):
@@ -68,7 +90,8 @@ def test_no_agent():
     with TorchNet(2) as net:
         p = net.rank(0, os.path.join(HERE, "cases_faults.py"), "names",
                      env={"SUMWIRE_OPEN_TIMEOUT": "1"})
-        p.wait_error("no agent listens at .*agent0.sock", "sumwire agent",
+        p.wait_error("no agent listens at .*agent0.sock", "sumwire run",
+                     "sumwire agent",
                      code=1, limit_s=rig.RUN_S)
         p = net.rank(1, os.path.join(HERE, "cases_faults.py"), "names",
                      env={"SUMWIRE_OPEN_TIMEOUT": "soon"})

@@ -30,6 +30,16 @@ def python_has(*modules):
         stderr=subprocess.DEVNULL).returncode == 0
 
 
+def test_quickstart():
+    """It builds the library that Python loads."""
+    with open(os.path.join(ROOT, "apps", "quickstart"), encoding="utf-8") as f:
+        targets = re.search(r"ninja -C build (.*?) 2>", f.read())[1].split()
+    p = subprocess.run(["ninja", "-C", rig.BUILD, "-t", "query", *targets],
+                       capture_output=True, text=True, check=False)
+    for wanted in ("apps/sumwire", "libsumwire.so"):
+        check(wanted in p.stdout, f"{wanted} is not in {p.stdout}{p.stderr}")
+
+
 def pip_install(folder):
     """The package, into a folder of its own; the checkout stays as it is."""
     if not python_has("pip"):
@@ -57,9 +67,8 @@ def run_elsewhere(folder, path):
         f.write(readme_script() + "import sumwire\nprint(sumwire.__file__)\n")
     p = rig.Process("run", folder, [
         "env", "-C", folder, f"PYTHONPATH={path}", "OMP_NUM_THREADS=1",
-        "PYTHONDONTWRITEBYTECODE=1",
-        "SUMWIRE_LIBRARY=" + rig.program("pmd/host/libsumwire.so.0"),
-        rig.sumwire(), "run", "-np", str(N), torch_rig.python(), "train.py"])
+        "PYTHONDONTWRITEBYTECODE=1", rig.sumwire(), "run", "-np", str(N),
+        torch_rig.python(), "train.py"])
     try:
         p.wait_ok()
     finally:
@@ -77,9 +86,52 @@ def test_readme():
         run_elsewhere(folder, os.path.join(ROOT, "apps", "torch"))
 
 
+def library_found(path, **env):
+    """Where a package at @path finds libsumwire, without sumwire run."""
+    p = subprocess.run(
+        [torch_rig.python(), "-c", "from sumwire import library; "
+         "print(library.load()._name)"], capture_output=True, text=True,
+        check=False, timeout=PIP_S, env={"PYTHONPATH": path, **env})
+    return p.stdout + p.stderr
+
+
 def test_pip_install():
+    """The package finds its library where sumwire run says, or beside the
+    command of PATH."""
     with tempfile.TemporaryDirectory() as folder:
-        run_elsewhere(folder, pip_install(folder))
+        path = pip_install(folder)
+        run_elsewhere(folder, path)
+        for name, source in (("bin/sumwire", "apps/sumwire"), (
+                "lib/x86/libsumwire.so.0", "pmd/host/libsumwire.so.0")):
+            os.makedirs(os.path.join(folder, os.path.dirname(name)))
+            shutil.copy(rig.program(source), os.path.join(folder, name))
+        found = library_found(path, PATH=os.path.join(folder, "bin"))
+        check(found == os.path.join(folder, "lib/x86/libsumwire.so.0\n"),
+              found)
+        found = library_found(path, PATH="/nowhere")
+        check("ImportError" in found and "SUMWIRE_LIBRARY" in found, found)
+
+
+def test_local_ranks_of_run():
+    """The rank on this machine, whoever shares an agent."""
+    for n, local in ((N, 1), (4, 2)):
+        with tempfile.TemporaryDirectory() as folder:
+            p = rig.Process("run", folder, [
+                "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
+                "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
+                "SUMWIRE_LIBRARY=" + rig.program("pmd/host/libsumwire.so.0"),
+                rig.sumwire(), "run", "-np", str(n), "--local-ranks",
+                str(local), "--", "sh", "-c", 'TEST_RANK=$RANK exec "$@"',
+                "sh", torch_rig.python(),
+                os.path.join(HERE, "cases_launch.py"), str(n)])
+            try:
+                p.wait_ok()
+            finally:
+                print(p.out() + p.log())
+                p.destroy()
+            for rank in range(n):
+                check(f"rank {rank} of {n} is right\n" in p.out(),
+                      f"{rank} in {p.out()}")
 
 
 def ranks_of(launcher):
@@ -89,13 +141,13 @@ def ranks_of(launcher):
             net.start_all()
             agent = "0" if len(local) == 1 else "$R"
             p = launch(net, launcher, "ranks", "\n".join([
-                f"export SUMWIRE_AGENT=agent{agent}.sock TEST_RANK=$R",
+                f"export SUMWIRE_AGENT=./agent{agent}.sock TEST_RANK=$R",
                 "export SUMWIRE_LIBRARY=" + rig.program(
                     "pmd/host/libsumwire.so.0"),
                 "export PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
                 "export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1",
                 f"exec {torch_rig.python()} "
-                f"{os.path.join(HERE, 'cases_launch.py')} {local[0]}"]))
+                f"{os.path.join(HERE, 'cases_launch.py')} {N}"]))
             p.wait_ok()
             for rank in range(N):
                 check(f"rank {rank} of {N} is right\n" in p.out(),

@@ -1,11 +1,15 @@
 # torch_ops.py - sums and broadcasts of tensors against gloo's
 # SPDX-License-Identifier: BSD-3-Clause
-import torch_rig
-from torch_rig import TorchNet
+import os
+import tempfile
 
-CASES = ["sums", "bool", "averages", "in_place", "handles", "new_names",
-         "new_sizes", "groups", "compression", "autograd", "broadcast",
-         "objects", "refused"]
+import torch_rig
+from torch_rig import ROOT, TorchNet
+
+CASES = ["sums", "bool", "averages", "integers_are_scaled", "in_place",
+         "handles", "new_names", "new_sizes", "groups", "compression",
+         "autograd", "copied_types", "horovod_api", "broadcast", "objects",
+         "refused"]
 
 
 def test_two_ranks():
@@ -18,6 +22,16 @@ def test_four_ranks():
     with TorchNet(4) as net:
         net.start_all()
         net.ranks_ok("cases_ops.py", *CASES)
+
+
+def test_without_numpy():
+    with tempfile.TemporaryDirectory() as folder, TorchNet(2) as net:
+        with open(os.path.join(folder, "numpy.py"), "w",
+                  encoding="ascii") as f:
+            f.write("raise ModuleNotFoundError('hidden')\n")
+        net.start_all()
+        net.ranks_ok("cases_ops.py", "without_numpy", env={
+            "PYTHONPATH": f"{folder}:{os.path.join(ROOT, 'apps', 'torch')}"})
 
 
 def test_local_ranks():

@@ -8,7 +8,7 @@ from rig import check
 from torch_rig import TorchNet
 
 PARALLEL = ["ddp", "ddp_buffers", "comm_hook", "passes", "clipping",
-            "optimizer_state", "compressed", "dtypes", "no_gradient", "groups"]
+            "scaler", "summed_again", "optimizer_state", "compressed", "dtypes", "no_gradient", "groups"]
 BUNDLES = ["layout", "same_bits", "missing", "accumulated", "frozen", "added",
            "parallel"]
 
@@ -17,7 +17,9 @@ def test_optimizers():
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "equal_to_gloo", "barrier_is_crossed",
-                     "weights_by_the_back_door")
+                     "weights_by_the_back_door",
+                     "written_by_the_back_door", "kept_list",
+                     "crossing_is_asked_for")
 
 
 def test_four_ranks():

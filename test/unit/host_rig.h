@@ -21,20 +21,21 @@
 
 enum { RIG_CLIENTS = 4, RIG_TENSORS = 16384, RIG_FIRST = 100 };
 
-/* How the toy agent behaves; zeros: as it should. */
+/* How the toy agent behaves; zeros: as it should.  A test changes the atomic
+ * ones while it runs. */
 struct rig_how {
-	uint64_t quota_bytes; /* 0: 1 GiB */
-	uint32_t max_clients; /* 0: 4 */
-	uint32_t uid;         /* a user admitted besides our own */
-	int refuse;           /* error that every attach is refused with */
-	int refuse_batch;     /* error that every batch is refused with */
-	int refuse_tune;      /* error that every knob is refused with */
-	bool is_slow_to_tune; /* does not answer to knobs */
-	int status;           /* of every completion */
-	bool is_silent;       /* never answers an attach, says why */
-	bool is_mute;         /* takes submits and never completes them */
-	uint32_t idle_us;     /* longest sleep of the lcore; 0: 20 ms */
-	bool is_napping;      /* it is a nap */
+	uint64_t quota_bytes;   /* 0: 1 GiB */
+	uint32_t max_clients;   /* 0: 4 */
+	uint32_t uid;           /* a user admitted besides our own */
+	int refuse;             /* error that every attach is refused with */
+	int refuse_batch;       /* error that every batch is refused with */
+	atomic_int refuse_tune; /* error that every knob is refused with */
+	atomic_bool is_slow_to_tune; /* does not answer to knobs */
+	int status;                  /* of every completion */
+	bool is_silent;              /* never answers an attach, says why */
+	bool is_mute;     /* takes submits and never completes them */
+	uint32_t idle_us; /* longest sleep of the lcore; 0: 20 ms */
+	bool is_napping;  /* it is a nap */
 };
 
 struct rig_port {
@@ -51,6 +52,8 @@ struct rig {
 	int kick;           /* eventfd that ends the lcore's sleep */
 	atomic_int end_err; /* set: hang up on everybody, once */
 	atomic_bool stop, is_control_over;
+	atomic_bool is_forking; /* both threads are to rest */
+	atomic_uint n_resting;
 	pthread_mutex_t lock; /* of all below */
 	struct rig_port ports[RIG_CLIENTS];
 	struct sw_host_tensor tensors[RIG_TENSORS];
@@ -82,7 +85,7 @@ static inline void rig_on_attach(
 		sw_host_refuse(r->host, id, r->how.refuse, "no place for you");
 		return;
 	}
-	sw_host_status(r->host, id, "waiting for worker 3 of 4");
+	sw_host_status(r->host, id, "waiting for rank 2 of 4");
 	if (r->how.is_silent ||
 		sw_host_attached(r->host, id, 3, 4, 0, 1, &port))
 		return;
@@ -115,7 +118,8 @@ static inline void rig_on_declare(void *ctx, uint32_t id, uint32_t batch,
 	r->n_tensors += n;
 	pthread_mutex_unlock(&r->lock);
 	assert_int_equal(
-		sw_host_declared(r->host, id, batch, RIG_FIRST + first), 0);
+		sw_host_declared(r->host, id, batch, RIG_FIRST + first, NULL),
+		0);
 }
 
 static inline void rig_on_detach(
@@ -202,6 +206,34 @@ static inline void rig_end(struct rig *r, int err)
 	rig_kick(r);
 }
 
+/* One of the agent's threads, in no function of the allocator. */
+static inline void rig_rest(struct rig *r)
+{
+	if (!atomic_load(&r->is_forking))
+		return;
+	atomic_fetch_add(&r->n_resting, 1);
+	while (atomic_load(&r->is_forking))
+		usleep(100);
+	atomic_fetch_sub(&r->n_resting, 1);
+}
+
+/* fork while the agent runs.  A sanitizer's allocator has locks that nobody
+ * gives back in the child, if another thread has them at that moment. */
+static inline pid_t rig_fork(struct rig *r)
+{
+	pid_t pid;
+
+	atomic_store(&r->is_forking, true);
+	for (int i = 0; i < 10000 && atomic_load(&r->n_resting) < 2; i++) {
+		rig_kick(r);
+		usleep(1000);
+	}
+	assert_int_equal(atomic_load(&r->n_resting), 2);
+	pid = fork();
+	atomic_store(&r->is_forking, false);
+	return pid;
+}
+
 static inline void *rig_control(void *arg)
 {
 	struct rig *r = arg;
@@ -209,6 +241,7 @@ static inline void *rig_control(void *arg)
 	while (!atomic_load(&r->stop)) {
 		int err = atomic_exchange(&r->end_err, 0);
 
+		rig_rest(r);
 		if (err)
 			rig_end(r, err);
 		sw_host_poll(r->host, 5);
@@ -253,6 +286,7 @@ static inline void *rig_lcore(void *arg)
 		struct sw_host_port *ports[RIG_CLIENTS];
 		uint32_t n = 0;
 
+		rig_rest(r);
 		pthread_mutex_lock(&r->lock);
 		for (int i = 0; i < RIG_CLIENTS; i++) {
 			if (r->ports[i].state == RIG_LEAVING)

@@ -85,19 +85,24 @@ static void join__in_order(void **state)
 	server_rig_close(r);
 }
 
-/* Its ACCEPT was lost, or somebody plays it back: the same session. */
+/* Its ACCEPT was lost, or somebody plays it back: the same offer, and none any
+ * more when it has been taken. */
 static void join__replayed(void **state)
 {
 	struct server_rig *r = open_rig(2);
 	struct sw_join j;
 	uint32_t peer;
 
-	rig_join(r, 0);
+	rig_join_only(r, 0);
 	peer = r->w[0].peer;
 	j = rig_join_payload(r, 0);
 	assert_string_equal(join(r, 0, &j), "w0 ACCEPT");
 	assert_int_equal(r->w[0].peer, peer);
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
+	assert_string_equal(join(r, 0, &j), "");
 	assert_int_equal(r->srv->stats.sessions_opened, 1);
+	assert_int_equal(r->srv->stats.joins_refused, 0);
 	server_rig_close(r);
 }
 
@@ -159,7 +164,7 @@ struct refusal {
 
 static void version_high(struct sw_join *j)
 {
-	j->version_min = 2;
+	j->version_min = SW_VERSION_MAX + 1;
 	j->version_max = 9;
 }
 static void version_low(struct sw_join *j)
@@ -260,7 +265,7 @@ static void payload_zero(struct sw_join *j)
 static void join__impossible(void **state)
 {
 	static const struct refusal rows[] = {
-		{"versions 2 to 9, server 1 to 1", SW_EVERSION, version_high},
+		{"versions 3 to 9, server 2 to 2", SW_EVERSION, version_high},
 		{"versions 0 to 0", SW_EVERSION, version_low},
 		{"versions 9 to 0", SW_EVERSION, version_reversed},
 		{"rank 2 of 2 workers", SW_EINVAL, rank_high},
@@ -334,7 +339,15 @@ static void join__oversized_names(void **state)
 	j = rig_join_payload(r, 0);
 	strcpy(j.node, "a\nb");
 	assert_string_equal(join(r, 0, &j), "");
-	assert_int_equal(r->srv->stats.rx_state, 4);
+	j = rig_join_payload(r, 0);
+	strcpy(j.node, "a\xc2\x9b"
+		       "2J"); /* clears a terminal */
+	assert_string_equal(join(r, 0, &j), "");
+	j = rig_join_payload(r, 0);
+	strcpy(j.job, "\xe2\x80\xae"
+		      "boj"); /* reads as "job" */
+	assert_string_equal(join(r, 0, &j), "");
+	assert_int_equal(r->srv->stats.rx_state, 6);
 	j = rig_join_payload(r, 0);
 	memset(j.job, 'x', sizeof(j.job) - 1); /* 127 bytes are a name */
 	assert_contains(join(r, 0, &j), "w0 ACCEPT");
@@ -352,6 +365,8 @@ static void join__long_names_in_a_refusal(void **state)
 	memset(j.job, 'x', sizeof(j.job) - 1);
 	memset(j.node, 'y', sizeof(j.node) - 1);
 	join(r, 0, &j);
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	rig_tx(r);
 	rig_hello(r, 1);
 	j.nonce = r->w[1].nonce;
 	j.cookie = r->w[1].cookie;
@@ -369,7 +384,6 @@ static void join__rank_is_taken(void **state)
 	rig_hello(r, 1);
 	j = rig_join_payload(r, 1);
 	j.rank = 0;
-	j.incarnation = 2;
 	assert_string_equal(join(r, 1, &j),
 		"w1 ERROR SW_EBUSY rank 0 of job job is held by node node0, "
 		"which is alive");
@@ -380,28 +394,75 @@ static void join__rank_is_taken(void **state)
 	server_rig_close(r);
 }
 
-/* The worker behind the first has not spoken: the second takes its place. */
-static void join__replaces_who_has_not_spoken(void **state)
+/* Of two JOINs for one rank, or of different terms, that one counts whose
+ * worker speaks first; the other is told when it does. */
+static void join__who_speaks_first(void **state)
 {
 	struct server_rig *r = open_rig(2);
 	struct sw_join j;
-	uint32_t first;
 
 	assert_string_equal(rig_join_only(r, 0), "w0 ACCEPT");
-	first = r->w[0].peer;
-	assert_int_equal(sw_job_find(r->srv, "job")->joined, 0);
+	assert_null(sw_job_find(r->srv, "job"));
 	rig_hello(r, 1);
 	j = rig_join_payload(r, 1);
 	j.rank = 0;
-	j.incarnation = 2;
 	assert_string_equal(join(r, 1, &j), "w1 ACCEPT");
-	assert_int_equal(r->srv->stats.sessions_dropped, 1);
-	rig_send(r, 0,
-		(struct sw_header){.type = SW_KEEPALIVE, .session = first},
-		NULL);
-	assert_string_equal(rig_tx(r), "w0 LEFT");
+	rig_hello(r, 2);
+	j = rig_join_payload(r, 2);
+	j.rank = 1;
+	j.n_members = 3;
+	assert_string_equal(join(r, 2, &j), "w2 ACCEPT");
 	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	assert_string_equal(rig_tx(r), "w1 STATUS forming 1");
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r),
+		"w0 ERROR SW_EBUSY rank 0 of job job is held by node node1, "
+		"which is alive");
+	rig_send(r, 2, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_contains(rig_tx(r),
+		"w2 ERROR SW_EMISMATCH rank 1 has workers = 3, job job has 2");
+	/* newer than ACCEPT, or the worker would not hear it */
+	assert_true(r->last[SW_ERROR].h.psn > r->last[SW_ACCEPT].h.psn);
+	rig_send(r, 2, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r), "w2 LEFT");
+	assert_int_equal(r->srv->stats.sessions_opened, 1);
+	server_rig_close(r);
+}
+
+/* It gives up what it was offered. */
+static void join__left_before_it_spoke(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	rig_join_only(r, 0);
+	rig_leave(r, 0, SW_EPEER, "no");
+	assert_string_equal(rig_tx(r), "w0 LEFT");
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r), "w0 LEFT");
+	assert_int_equal(r->srv->stats.sessions_opened, 0);
+	assert_string_equal(r->env.lines, "");
+	server_rig_close(r);
+}
+
+/* Who knows the id, but is elsewhere, confirms nothing. */
+static void join__confirmed_from_elsewhere(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	rig_join_only(r, 0);
+	rig_send(r, 1,
+		(struct sw_header){
+			.type = SW_KEEPALIVE, .session = r->w[0].peer},
+		NULL);
+	rig_send(r, 1,
+		(struct sw_header){.type = SW_LEAVE,
+			.session = r->w[0].peer,
+			.payload_len = sizeof(struct sw_fault)},
+		&(struct sw_fault){0});
+	assert_string_equal(rig_tx(r), "");
+	assert_int_equal(r->srv->stats.rx_source, 2);
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
 	server_rig_close(r);
 }
 
@@ -511,7 +572,9 @@ int main(void)
 		cmocka_unit_test(join__oversized_names),
 		cmocka_unit_test(join__long_names_in_a_refusal),
 		cmocka_unit_test(join__rank_is_taken),
-		cmocka_unit_test(join__replaces_who_has_not_spoken),
+		cmocka_unit_test(join__who_speaks_first),
+		cmocka_unit_test(join__left_before_it_spoke),
+		cmocka_unit_test(join__confirmed_from_elsewhere),
 		cmocka_unit_test(join__accept_is_repeated),
 		cmocka_unit_test(join__does_not_fit_the_job),
 		cmocka_unit_test(join__after_the_member_left),

@@ -268,12 +268,71 @@ static void declare__mismatch(void **state)
 
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
 	assert_string_equal(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
-		"w1 ERROR SW_EMISMATCH tensor a: rank 1 declares 11 x i32, "
-		"priority 0; rank 0 declared 10 x i32, priority 0");
-	/* It cannot go on, and is told again when it tries. */
-	rig_tick(r, SW_S);
-	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 10, 0),
-		"w1 ERROR SW_EMISMATCH");
+		"w1 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"priority 0; rank 0 declared 10 x i32, priority 0; "
+		"w0 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"priority 0; rank 0 declared 10 x i32, priority 0; "
+		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11 x "
+		"i32, priority 0; rank 0 declared 10 x i32, priority 0");
+	/* The same again, when its answer is lost; the name stays dead. */
+	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
+		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11");
+	assert_contains(rig_declare(r, 1, 1, "a", SW_I32, 10, 0),
+		"w1 DECLARED b1 k-1 refused tensor a: rank 1 declares 11");
+	/* Its other tensors, and the job, are not concerned. */
+	assert_string_equal(
+		rig_declare(r, 1, 2, "b", SW_I32, 10, 0), "w1 DECLARED b2 k1");
+	server_rig_close(r);
+}
+
+/* Member 0 may have heard it before its key, or never, and push to another
+ * server alone; member 1 has no key to tell that server by. */
+static void declare__mismatch_is_said_until_known(void **state)
+{
+	struct server_rig *r = open_joined(2, QUOTA);
+	struct sw_fault fault = {.err = SW_EMISMATCH, .text = "it is known"};
+	const char *seen;
+
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	rig_declare(r, 1, 0, "a", SW_I32, 11, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		rig_tick(r, r->srv->params.retry_max);
+		seen = rig_tx(r);
+		assert_contains(seen, "w0 MISMATCH k0 r1 tensor a");
+		assert_null(strstr(seen, "w1 MISMATCH"));
+	}
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = 1,
+			.payload_len = sizeof(fault)},
+		&fault);
+	assert_contains(rig_tx(r), "w0 MISMATCH k0 r1"); /* the answer */
+	rig_tick(r, r->srv->params.retry_max);
+	assert_null(strstr(rig_tx(r), "MISMATCH"));
+	server_rig_close(r);
+}
+
+/* What stands before it in the batch is admitted, what stands behind it is to
+ * be declared anew. */
+static void declare__mismatch_in_a_batch(void **state)
+{
+	struct server_rig *r = open_joined(2, QUOTA);
+	struct sw_declare_item it = item(10, 1);
+	struct batch b;
+
+	it.dtype = SW_I32;
+	rig_declare(r, 0, 0, "b", SW_I32, 10, 1);
+	begin(&b, 0, 3);
+	put(&b, &it, "a");
+	it.priority = 2;
+	put(&b, &it, "b");
+	put(&b, &it, "c");
+	assert_contains(send(r, 1, &b), "w1 DECLARED b0 k1 k-1 refused tensor "
+					"b: rank 1 declares 10 x i32");
+	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
+	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
+	assert_string_equal(
+		rig_declare(r, 1, 1, "c", SW_I32, 10, 2), "w1 DECLARED b1 k2");
 	server_rig_close(r);
 }
 
@@ -285,7 +344,7 @@ static void declare__mismatch_of_dtype_and_priority(void **state)
 	assert_contains(rig_declare(r, 1, 0, "a", SW_F32, 10, 0),
 		"rank 1 declares 10 x f32");
 	assert_contains(rig_declare(r, 2, 0, "a", SW_I32, 10, 1),
-		"priority 1; rank 0 declared");
+		"w2 DECLARED b0 k-1 refused tensor a: rank 1 declares");
 	server_rig_close(r);
 }
 
@@ -337,7 +396,9 @@ static void declare__name_twice_in_a_batch(void **state)
 	put(&b, &it, "a");
 	it.n_elems = 5000;
 	put(&b, &it, "a");
-	assert_contains(send(r, 0, &b), "w0 ERROR SW_EMISMATCH tensor a");
+	assert_contains(send(r, 0, &b),
+		"w0 DECLARED b0 k0 k-1 refused tensor a: rank 0 declares 5000");
+	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
 }
 
@@ -395,7 +456,9 @@ static struct server_rig *open_second(void)
 		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
 		&j);
 	assert_string_equal(rig_tx(&r), "w0 ACCEPT");
-	assert_int_equal(r.w[0].epoch, 77);
+	rig_send(&r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_string_equal(rig_tx(&r), "");
+	assert_int_equal(sw_job_find(r.srv, "job")->epoch, 77);
 	return &r;
 }
 
@@ -436,7 +499,8 @@ static void declare__key_taken_or_beyond(void **state)
 	server_rig_close(r);
 	r = open_second();
 	declare_key(r, 0, "a", 7);
-	assert_contains(declare_key(r, 1, "a", 8), "SW_EMISMATCH tensor a");
+	assert_contains(
+		declare_key(r, 1, "a", 8), "DECLARED b1 k-1 refused tensor a");
 	server_rig_close(r);
 }
 
@@ -506,6 +570,8 @@ int main(void)
 		cmocka_unit_test(declare__nul_in_the_name),
 		cmocka_unit_test(declare__more_chunks_than_can_be_counted),
 		cmocka_unit_test(declare__mismatch),
+		cmocka_unit_test(declare__mismatch_is_said_until_known),
+		cmocka_unit_test(declare__mismatch_in_a_batch),
 		cmocka_unit_test(declare__mismatch_of_dtype_and_priority),
 		cmocka_unit_test(declare__mismatch_of_mode),
 		cmocka_unit_test(declare__asynchronous_in_a_synchronous_job),

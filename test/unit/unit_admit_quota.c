@@ -2,6 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
+#include <string.h>
+
+#include "engine/error.h"
+
 enum { QUOTA = 64 << 20 };
 
 /* One member has joined, nothing is due. */
@@ -87,6 +91,44 @@ static void declare__quota_of_several_lcores(void **state)
 	}
 }
 
+/* A name that a batch holds twice is one tensor: what the job takes of a quota
+ * comes back as a whole. */
+static void declare__name_twice_gives_its_quota_back(void **state)
+{
+	static _Atomic uint64_t all, of_job;
+	static const struct sw_share share = {.job = "job",
+		.weight = 1,
+		.quota_bytes = 4 << 20,
+		.all_used = &of_job};
+	static struct server_rig rig, *r = &rig;
+	struct sw_declare_head head = {.n = 2};
+	struct sw_declare_item item = {.n_elems = 60000,
+		.key = SW_KEY_NONE,
+		.dtype = SW_I32,
+		.name_len = 1};
+	uint8_t bytes[SW_PAYLOAD_MAX], *end = bytes;
+
+	end = (uint8_t *)mempcpy(end, &head, sizeof(head));
+	for (uint32_t i = 0; i < 2; i++) {
+		end = (uint8_t *)mempcpy(end, &item, sizeof(item));
+		*end++ = 'a';
+	}
+	server_rig_open(r, 1, 4 << 20);
+	r->srv->all_used = &all;
+	assert_int_equal(sw_server_share(r->srv, &share, 1), 0);
+	rig_join(r, 0);
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_DECLARE,
+			.payload_len = (uint16_t)(end - bytes)},
+		bytes);
+	assert_string_equal(rig_tx(r), "w0 DECLARED b0 k0 k0");
+	assert_int_equal(all, r->srv->used_bytes);
+	assert_int_equal(of_job, r->srv->used_bytes);
+	server_rig_close(r);
+	assert_int_equal(all, 0);
+	assert_int_equal(of_job, 0);
+}
+
 static void declare__no_memory(void **state)
 {
 	struct server_rig *r = open_joined(QUOTA);
@@ -109,11 +151,85 @@ static void declare__memory_in_preparation(void **state)
 		assert_string_equal(
 			rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
-	assert_int_equal(r->srv->used_bytes, 0);
+	assert_true(r->srv->used_bytes > 0); /* nobody else gets it */
+	assert_true(r->env.prepared[0] >= r->srv->used_bytes);
 	r->env.is_preparing = false;
 	assert_string_equal(
 		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
+	assert_int_equal(r->srv->used_bytes, r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
+}
+
+/* The ranks of a job mostly declare the same: what is prepared is for the one
+ * that comes first.  Another batch waits until it was taken. */
+static void declare__one_batch_of_a_job_is_prepared(void **state)
+{
+	static struct server_rig rig, *r = &rig;
+	uint64_t bytes;
+
+	server_rig_open(r, 2, QUOTA);
+	rig_join(r, 0);
+	rig_join(r, 1);
+	r->env.is_preparing = true;
+	rig_declare(r, 0, 0, "a", SW_I32, 100000, 0);
+	bytes = r->env.prepared[0];
+	rig_declare(r, 1, 0, "b", SW_I32, 10, 0);
+	assert_true(r->env.prepared[0] == bytes);
+	r->env.is_preparing = false;
+	assert_string_equal(rig_declare(r, 1, 0, "b", SW_I32, 10, 0), "");
+	assert_string_equal(rig_declare(r, 1, 0, "a", SW_I32, 100000, 0),
+		"w1 DECLARED b0 k0");
+	assert_string_equal(
+		rig_declare(r, 1, 1, "b", SW_I32, 10, 0), "w1 DECLARED b1 k1");
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 100000, 0),
+		"w0 DECLARED b0 k0");
+	assert_int_equal(r->srv->used_bytes, r->srv->jobs[0].shard.mem_bytes);
+	server_rig_close(r);
+}
+
+/* A worker that changes its mind has what it says last. */
+static void declare__another_batch_while_one_is_prepared(void **state)
+{
+	struct server_rig *r = open_joined(QUOTA);
+	uint64_t used;
+
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	used = r->srv->used_bytes;
+	r->env.is_preparing = true;
+	rig_declare(r, 0, 1, "b", SW_I32, 100000, 0);
+	assert_true(r->srv->used_bytes > used + 800000);
+	rig_declare(r, 0, 1, "b", SW_I32, 1000, 0);
+	assert_in_range(r->srv->used_bytes, used + 1, used + 20000);
+	assert_in_range(r->env.prepared[0], 1, 20000);
+	rig_declare(r, 0, 1, "a", SW_I32, 10, 0);
+	assert_int_equal(r->srv->used_bytes, used);
+	assert_int_equal(r->env.prepared[0], 0);
+	server_rig_close(r);
+}
+
+/* Who declared it goes while it is being prepared: all comes back, whether the
+ * job ends with it or not. */
+static void leave__while_memory_is_prepared(void **state)
+{
+	static _Atomic uint64_t all;
+
+	for (uint16_t n = 1; n <= 2; n++) {
+		static struct server_rig rig, *r = &rig;
+
+		server_rig_open(r, n, QUOTA);
+		r->srv->all_used = &all;
+		for (uint32_t i = 0; i < n; i++)
+			rig_join(r, i);
+		r->env.is_preparing = true;
+		rig_declare(r, 0, 0, "a", SW_I32, 100000, 0);
+		assert_true(all > 800000);
+		rig_leave(r, 0, SW_EPEER, "it died");
+		assert_int_equal(r->srv->jobs[0].is_used, n > 1);
+		assert_int_equal(all, 0);
+		assert_int_equal(r->srv->used_bytes, 0);
+		assert_int_equal(r->env.prepared[0], 0);
+		server_rig_close(r);
+	}
 }
 
 int main(void)
@@ -122,8 +238,12 @@ int main(void)
 		cmocka_unit_test(declare__quota),
 		cmocka_unit_test(declare__quota_of_the_job),
 		cmocka_unit_test(declare__quota_of_several_lcores),
+		cmocka_unit_test(declare__name_twice_gives_its_quota_back),
 		cmocka_unit_test(declare__no_memory),
 		cmocka_unit_test(declare__memory_in_preparation),
+		cmocka_unit_test(declare__one_batch_of_a_job_is_prepared),
+		cmocka_unit_test(declare__another_batch_while_one_is_prepared),
+		cmocka_unit_test(leave__while_memory_is_prepared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,8 +33,11 @@ static void join__too_many_jobs(void **state)
 {
 	struct server_rig *r = open_rig(2);
 
-	for (uint32_t n = 0; n < SW_MAX_JOBS; n++)
+	for (uint32_t n = 0; n < SW_MAX_JOBS; n++) {
 		assert_contains(join_job(r, n), "w0 ACCEPT");
+		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	}
+	rig_tx(r);
 	assert_contains(join_job(r, 99), "no room for another job (8)");
 	/* One of them ends: its place is free. */
 	rig_leave(r, 0, 0, "");
@@ -43,12 +46,41 @@ static void join__too_many_jobs(void **state)
 	server_rig_close(r);
 }
 
+/* The last place for a job is taken between JOIN and its confirmation. */
+static void join__another_job_was_faster(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	uint32_t last;
+
+	for (uint32_t n = 0; n + 1 < SW_MAX_JOBS; n++) {
+		join_job(r, n);
+		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	}
+	rig_tx(r);
+	join_job(r, 98);
+	last = r->w[0].peer;
+	r->w[0].path.udp++;
+	join_job(r, 99);
+	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_contains(rig_tx(r), "w0 STATUS forming 1");
+	r->w[0].path.udp--;
+	rig_send(r, 0,
+		(struct sw_header){.type = SW_KEEPALIVE, .session = last},
+		NULL);
+	assert_contains(rig_tx(r), "no room for another job (8)");
+	server_rig_close(r);
+}
+
 /* JOIN of @rank to @job at the second server of its list, where a job runs from
  * its first session on. */
 static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 {
-	struct sw_join j = rig_join_payload(r, 0);
+	struct sw_join j;
 
+	r->now_ns += SW_S; /* so that it does not ask too often */
+	r->w[0].nonce++;
+	rig_hello(r, 0);
+	j = rig_join_payload(r, 0);
 	j.rank = rank;
 	j.n_members = 64;
 	j.server_i = 1;
@@ -60,15 +92,16 @@ static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 		&j);
 }
 
-/* All sessions are taken, of workers that have not spoken yet. */
+/* All sessions are taken. */
 static void fill_sessions(struct server_rig *r)
 {
-	rig_hello(r, 0);
 	for (uint32_t n = 0; n < SW_MAX_SESSIONS; n++) {
 		char job[16];
 
 		snprintf(job, sizeof(job), "big%u", n / RANKS);
 		join_second(r, job, (uint16_t)(n % RANKS));
+		rig_tx(r);
+		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	}
 	assert_int_equal(r->srv->stats.sessions_opened, SW_MAX_SESSIONS);
 }
@@ -95,7 +128,6 @@ static void join__too_many_sessions_of_a_job(void **state)
 	join_second(r, "big0", RANKS);
 	assert_int_equal(r->srv->stats.joins_refused, 1);
 	assert_non_null(sw_job_find(r->srv, "big0"));
-	rig_tick(r, r->params.retry_min);
 	server_rig_close(r);
 }
 
@@ -103,6 +135,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(join__too_many_jobs),
+		cmocka_unit_test(join__another_job_was_faster),
 		cmocka_unit_test(join__too_many_sessions),
 		cmocka_unit_test(join__too_many_sessions_of_a_job),
 	};

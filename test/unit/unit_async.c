@@ -57,20 +57,6 @@ static void judge_pull__four_answers(void **state)
 
 /* --- the bytes --- */
 
-static void admit_async(
-	struct fixture *x, uint32_t key, uint8_t dtype, uint64_t n_elems)
-{
-	struct sw_declare_item item = {.key = key,
-		.dtype = dtype,
-		.n_elems = n_elems,
-		.mode = SW_MODE_ASYNC};
-	uint64_t before = x->sh.mem_bytes;
-
-	assert_int_equal(sw_shard_admit(&x->sh, &item, "t", 1), 0);
-	assert_int_equal(
-		x->sh.mem_bytes - before, sw_shard_need(&x->sh, &item));
-}
-
 /* Two members, one tensor of @n_elems i32. */
 static struct fixture *open_async(uint64_t n_elems)
 {

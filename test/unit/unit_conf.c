@@ -105,8 +105,10 @@ static void conf_load__bad_value(void **state)
 		{"[job]\nname =\n", "is not a name"},
 		{"[agent]\nquota = 64k\n", "unknown unit \"k\""},
 		{"[agent]\nquota = 1B\n", "1MiB to 16384GiB"},
-		{"[agent]\nsocket = x\n", "not an absolute path"},
-		{"[agent]\nsocket =\n", "not an absolute path"},
+		{"[agent]\nsocket = x/y\n", "neither an absolute path"},
+		{"[agent]\nsocket = ..\n", "nor a name alone"},
+		{"[agent]\nsocket =\n", "neither an absolute path"},
+		{"[stats]\nsocket = x/y\n", "nor a name alone"},
 		{"[agent]\nsocket = /a b\n", "has a blank"},
 		{"[agent]\nusers = a,,b\n", "alice,bob,1001"},
 		{"[agent]\nusers = a,\n", "alice,bob,1001"},
@@ -332,6 +334,19 @@ static void conf_load__not_text(void **state)
 	assert_int_equal(
 		load_bytes(nul, sizeof(nul) - 1, &conf, &said), SW_ECONF);
 	assert_non_null(strstr(said.text, ":3: byte 0x00 is no text"));
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const bad[] = {"# \x9b"
+						  "2J\n" NODE PORT SERVER,
+			"# \xc2\x9b"
+			"2J\n" NODE PORT SERVER,
+			"# \xe2\x80\xae\n" NODE PORT SERVER};
+
+		assert_int_equal(
+			load_bytes(bad[i], strlen(bad[i]), &conf, &said),
+			SW_ECONF);
+		assert_non_null(strstr(said.text, ":1: byte 0x"));
+		assert_int_equal(said.n_lines, 1);
+	}
 	srand(1);
 	for (size_t i = 0; i < sizeof(garbage); i++)
 		garbage[i] = (unsigned char)rand();
@@ -363,6 +378,16 @@ static void conf_load__empty_file(void **state)
 	assert_non_null(strstr(said.text, "[node] role: is missing"));
 }
 
+/* None where somebody else could be there first. */
+static void need_safe_sockets(const struct sw_conf *conf, const char *path)
+{
+	if (strchr(conf->agent.socket, '/') || *conf->stats.socket)
+		fail_msg("%s: %s", path, conf->agent.socket);
+	for (uint32_t i = 0; i < conf->n_ports; i++)
+		if (strchr(conf->ports[i].socket, '/'))
+			fail_msg("%s: %s", path, conf->ports[i].socket);
+}
+
 static void conf_load__ready_files(void **state)
 {
 	char pattern[1024];
@@ -373,9 +398,11 @@ static void conf_load__ready_files(void **state)
 	snprintf(pattern, sizeof(pattern), "%s/conf/*.ini", root);
 	assert_int_equal(glob(pattern, 0, NULL, &files), 0);
 	assert_true(files.gl_pathc >= 9);
-	for (size_t i = 0; i < files.gl_pathc; i++)
+	for (size_t i = 0; i < files.gl_pathc; i++) {
 		if (load_path(files.gl_pathv[i], &conf, &said) != 0)
 			fail_msg("%s", said.text);
+		need_safe_sockets(&conf, files.gl_pathv[i]);
+	}
 	globfree(&files);
 }
 

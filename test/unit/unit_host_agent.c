@@ -290,7 +290,8 @@ static void declare__client_leaves_before_the_answer(void **state)
 	raw_close(&s.w);
 	slow_poll(&s);
 	assert_int_equal(s.n_detach, 1);
-	assert_int_equal(sw_host_declared(s.host, s.id, s.batch, 0), SW_ENOENT);
+	assert_int_equal(
+		sw_host_declared(s.host, s.id, s.batch, 0, NULL), SW_ENOENT);
 	sw_host_declare_failed(s.host, s.id, s.batch, SW_EREFUSED, "late");
 	sw_host_status(s.host, s.id, "nobody reads it");
 	sw_host_end(s.host, s.id, SW_EPEER, "nobody reads it");
@@ -307,7 +308,7 @@ static void declare__before_the_answer_is_a_violation(void **state)
 	slow_open(&s);
 	admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 1, 0), SW_ENOENT);
+	assert_int_equal(sw_host_declared(s.host, s.id, 1, 0, NULL), SW_ENOENT);
 	send_declare(&s, 1);
 	assert_int_equal(s.n_declare, 1);
 	assert_int_equal(s.why, SW_HOST_VIOLATION);
@@ -323,8 +324,9 @@ static void declare__answer_may_be_asked_for_once(void **state)
 	slow_open(&s);
 	admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70), 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70), SW_ENOENT);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, NULL), 0);
+	assert_int_equal(
+		sw_host_declared(s.host, s.id, 0, 70, NULL), SW_ENOENT);
 	sw_host_declare_failed(s.host, s.id, 0, SW_EREFUSED, "no");
 	assert_int_equal(s.n_detach, 0);
 	slow_close(&s);
@@ -352,9 +354,9 @@ static void take__translates_tensors(void **state)
 
 	port = slow_admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, NULL), 0);
 	send_declare(&s, 1);
-	assert_int_equal(sw_host_declared(s.host, s.id, 1, 20), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 1, 20, NULL), 0);
 	assert_int_equal(sw_spsc_put(&s.w.submits, in, 4), 4);
 	assert_int_equal(sw_host_take(port, out, 1), 1);
 	assert_int_equal(out[0].tensor, 70);
@@ -376,7 +378,7 @@ static void accuse__detaches_the_client(void **state)
 
 	port = slow_admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0, NULL), 0);
 	sw_host_accuse(port, "pushed a tensor twice", 71);
 	sw_host_accuse(port, "said later", 1);
 	sw_spsc_put(&s.w.submits, &in, 1);
@@ -488,7 +490,7 @@ static void status__never_makes_a_client_deaf(void **state)
 	admit(&s);
 	raw_attached(&s.w);
 	for (int i = 0; i < 10000; i++)
-		sw_host_status(s.host, s.id, "waiting for worker 3 of 4");
+		sw_host_status(s.host, s.id, "waiting for rank 2 of 4");
 	send_declare(&s, 0);
 	sw_host_declare_failed(s.host, s.id, 0, SW_EPEER, "no");
 	assert_int_equal(raw_recv(&s.w, &m, fds), sizeof(m.text));
@@ -532,7 +534,7 @@ static void user__must_be_admitted(uint32_t admitted, int err)
 	pid_t pid;
 
 	assert_int_equal(chmod(r->folder, 0711), 0);
-	pid = fork();
+	pid = rig_fork(r);
 	if (!pid) {
 		struct sw_settings s = rig_settings(r);
 		struct sw_client *c = NULL;

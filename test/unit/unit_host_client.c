@@ -207,7 +207,8 @@ static void open__checks_the_agent(void **state)
 static void send_declared(
 	struct fake *f, uint32_t batch, uint64_t bytes, uint64_t real_bytes)
 {
-	struct sw_edge_declared m = {SW_EDGE_DECLARED, batch, bytes};
+	struct sw_edge_declared m = {
+		.kind = SW_EDGE_DECLARED, .batch = batch, .bytes = bytes};
 	struct sw_segment s;
 
 	sw_segment_create(&s, "test", real_bytes);
@@ -239,7 +240,7 @@ static void declare_other_size(struct fake *f)
 
 static void declare_without_memory(struct fake *f)
 {
-	struct sw_edge_declared m = {SW_EDGE_DECLARED, 0, 12288};
+	struct sw_edge_declared m = {.kind = SW_EDGE_DECLARED, .bytes = 12288};
 
 	fake_admit(f);
 	fake_wait(f);
@@ -303,7 +304,7 @@ static void declare__checks_the_agent(void **state)
 /* Answer the declaration, await the push, then complete it in an odd way. */
 static struct sw_submit fake_await_push(struct fake *f)
 {
-	struct sw_edge_declared m = {SW_EDGE_DECLARED, 0, 8192};
+	struct sw_edge_declared m = {.kind = SW_EDGE_DECLARED, .bytes = 8192};
 	struct sw_submit s = {0};
 	struct sw_segment data;
 

@@ -77,6 +77,19 @@ int fstat(int fd, struct stat *st)
 	return must_fail(EIO) ? -1 : (int)syscall(SYS_fstat, fd, st);
 }
 
+/* While set, nobody is accepted. */
+static atomic_bool is_out;
+static atomic_int n_refused;
+
+int accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
+{
+	if (!atomic_load(&is_out))
+		return (int)syscall(SYS_accept4, fd, a, len, flags);
+	atomic_fetch_add(&n_refused, 1);
+	errno = EMFILE;
+	return -1;
+}
+
 static void push_once(struct sw_client *c, struct sw_tensor *t)
 {
 	uint64_t h;
@@ -130,9 +143,49 @@ static void every_call__may_fail(void **state)
 	assert_in_range(n_runs, 12, 100);
 }
 
+static uint32_t n_said(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (const char *at = r->lines; (at = strstr(at, "LimitNOFILE=")); at++)
+		n++;
+	return n;
+}
+
+/* A caller waits in vain some times. */
+static void await_refusals(void)
+{
+	atomic_store(&n_refused, 0);
+	for (int i = 0; i < 4000 && atomic_load(&n_refused) < 5; i++)
+		usleep(1000);
+	assert_true(atomic_load(&n_refused) >= 5);
+}
+
+/* It is said, once for each time that it begins, and is over by itself. */
+static void accept__no_descriptor_left(void **state)
+{
+	struct rig *r = rig_open(NULL);
+
+	for (uint32_t i = 1; i <= 2; i++) {
+		struct raw w, other;
+
+		atomic_store(&is_out, true);
+		raw_connect(&w, r);
+		await_refusals();
+		assert_int_equal(n_said(r), i);
+		assert_non_null(strstr(r->lines, r->path));
+		atomic_store(&is_out, false);
+		raw_open(&other, r); /* behind the first */
+		raw_close(&w);
+		raw_close(&other);
+	}
+	rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accept__no_descriptor_left),
 		cmocka_unit_test(every_call__may_fail),
 	};
 

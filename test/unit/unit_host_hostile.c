@@ -11,7 +11,7 @@ static void hello__must_be_ours(void **state)
 		const char *text;
 	} cases[] = {
 		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 7, 0}, 16, SW_EVERSION,
-			"speaks version 3 of the attachment, this process "
+			"speaks version 4 of the attachment, this process "
 			"version 7"},
 		{{SW_EDGE_ATTACH, 0x47455420, SW_EDGE_VERSION, 0}, 16,
 			SW_EPROTO, "not one"},
@@ -231,7 +231,7 @@ static void declare__fails_with_the_batch(void **state)
 	for (; batch < 300; batch++) {
 		good_declare(&m, batch, 64);
 		m.n_total = 100;
-		switch (batch % 4) {
+		switch (batch % 5) {
 		case 0:
 			memset(m.descs[5].name, 'x', SW_EDGE_NAME_BYTES);
 			break;
@@ -240,6 +240,10 @@ static void declare__fails_with_the_batch(void **state)
 			break;
 		case 2:
 			m.descs[63].n_elems = UINT64_MAX;
+			break;
+		case 3:
+			strcpy(m.descs[5].name, "\xc2\x9b"
+						"2J");
 			break;
 		default:
 			m.descs[0].dtype = UINT32_MAX;

@@ -179,7 +179,7 @@ static void killed_client__is_detached(void **state)
 	struct scene *s = *state;
 
 	for (int i = 0; i < 20; i++) {
-		pid_t pid = fork();
+		pid_t pid = rig_fork(s->r);
 
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -202,7 +202,7 @@ static void killed_client__is_seen_behind_its_children(void **state)
 	pid_t pid, grandchild;
 
 	assert_int_equal(pipe(pipes), 0);
-	pid = fork();
+	pid = rig_fork(s->r);
 	if (!pid) {
 		struct sw_client *c = rig_client(s->r);
 

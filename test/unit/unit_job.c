@@ -45,6 +45,105 @@ static void open__epochs_differ(void **state)
 	server_rig_close(r);
 }
 
+static uint32_t count(const char *text, const char *what)
+{
+	uint32_t n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* So many seconds, in which those that are here speak. */
+static void wait_s(struct server_rig *r, uint32_t s)
+{
+	for (uint32_t i = 0; i < s; i++) {
+		rig_tick(r, SW_S);
+		for (uint32_t w = 0; w < r->n_members; w++)
+			if (r->w[w].peer)
+				rig_send(r, w,
+					(struct sw_header){.type = SW_KEEPALIVE,
+						.aux = (uint16_t)r->w[w]
+							       .status.seq},
+					NULL);
+		rig_tx(r);
+	}
+}
+
+/* A job that forms says so, with all that it misses and where the others are,
+ * at once and then seldom; and its members hear the same. */
+static void forming__says_whom_it_waits_for(void **state)
+{
+	struct server_rig *r = open_rig(5);
+
+	rig_join(r, 0);
+	rig_join(r, 2);
+	assert_contains(r->env.lines,
+		"job job: rank 2 joined from node node2 at 10.0.0.2 (2 of 5)");
+	assert_string_equal(
+		r->w[0].status.text, "here: rank 0 10.0.0.0, 2 10.0.0.2");
+	assert_null(strstr(r->env.lines, "waiting"));
+	wait_s(r, 2);
+	assert_contains(r->env.lines,
+		"job job: waiting for ranks 1, 3, 4 of 5 workers; here: rank 0 "
+		"10.0.0.0, 2 10.0.0.2\n");
+	wait_s(r, 58);
+	assert_in_range(count(r->env.lines, "waiting"), 3, 6);
+	server_rig_close(r);
+}
+
+/* What was seen of those that are missing: one left, one was refused. */
+static void forming__knows_of_the_missing(void **state)
+{
+	struct server_rig *r = open_rig(4);
+	struct sw_join j;
+
+	rig_join(r, 0);
+	rig_join(r, 1);
+	rig_leave(r, 1, 0, "");
+	rig_tx(r);
+	r->w[1].peer = 0;
+	rig_hello(r, 3);
+	j = rig_join_payload(r, 3);
+	j.n_members = 5;
+	for (uint32_t i = 0; i < 3; i++) { /* said once */
+		rig_send(r, 3,
+			(struct sw_header){
+				.type = SW_JOIN, .payload_len = sizeof(j)},
+			&j);
+		rig_tx(r);
+	}
+	assert_int_equal(count(r->env.lines, "rank 3 at 10.0.0.3 refused: rank "
+					     "3 has workers = 5, job job has "
+					     "4"),
+		1);
+	assert_string_equal(r->w[0].status.text,
+		"rank 1 left (node1, 10.0.0.1); rank 3 at 10.0.0.3 was refused "
+		"(SW_EMISMATCH); here: rank 0 10.0.0.0");
+	wait_s(r, 2);
+	assert_contains(r->env.lines,
+		"waiting for ranks 1-3 of 4 workers; rank 1 left (node1, "
+		"10.0.0.1); rank 3 at 10.0.0.3 was refused (SW_EMISMATCH); "
+		"here: rank 0 10.0.0.0\n");
+	assert_contains(rig_join(r, 3), "w3 STATUS forming 9");
+	assert_string_equal(r->w[0].status.text,
+		"rank 1 left (node1, 10.0.0.1); here: rank 0 10.0.0.0, 3 "
+		"10.0.0.3");
+	server_rig_close(r);
+}
+
+/* Once all are here there is no line more. */
+static void forming__is_over(void **state)
+{
+	struct server_rig *r = open_rig(SW_MAX_MEMBERS);
+
+	for (uint32_t i = 0; i < SW_MAX_MEMBERS; i++)
+		rig_join(r, i);
+	wait_s(r, 60);
+	assert_int_equal(count(r->env.lines, "waiting"), 0);
+	server_rig_close(r);
+}
+
 /* The state is said again, ever more slowly, until it is acknowledged. */
 static void status__until_acknowledged(void **state)
 {
@@ -353,6 +452,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(find__by_its_whole_name),
 		cmocka_unit_test(open__epochs_differ),
+		cmocka_unit_test(forming__says_whom_it_waits_for),
+		cmocka_unit_test(forming__knows_of_the_missing),
+		cmocka_unit_test(forming__is_over),
 		cmocka_unit_test(status__until_acknowledged),
 		cmocka_unit_test(status__owed_is_no_timer),
 		cmocka_unit_test(status__acknowledged_too_early),

@@ -296,7 +296,7 @@ static void start_other(struct worker_rig *r)
 static const uint8_t *source;
 static struct sw_wtensor other;
 
-static void declare_other(struct worker_rig *r)
+static void key_other(struct worker_rig *r)
 {
 	source = (const uint8_t *)r->data[0];
 	other = (struct sw_wtensor){.key = 5,
@@ -306,6 +306,11 @@ static void declare_other(struct worker_rig *r)
 		.from = &source,
 		.name = "t"};
 	lane->tensors = &other;
+}
+
+static void declare_other(struct worker_rig *r)
+{
+	key_other(r);
 	order(r, (struct sw_lane_order){.kind = SW_LANE_DECLARE, .n = 1});
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
 	wrig_declared(r, 1);
@@ -380,6 +385,44 @@ static void order__what_comes_after_a_failure(void **state)
 	close_lane(r);
 }
 
+/* Lane 0 has set knobs of its own, over the job's with this number. */
+static void set_other(uint32_t number, uint64_t part, uint64_t credit)
+{
+	atomic_store(&lane->knobs.policy, &sw_policy_bytescheduler);
+	atomic_store(&lane->knobs.part_bytes, part);
+	atomic_store(&lane->knobs.credit_bytes, credit);
+	atomic_store(&lane->knobs.number, number);
+	atomic_fetch_add(&lane->knobs.n_set, 1);
+}
+
+/* Its tensors' memory is made beside the lcore; what lane 0 orders meanwhile is
+ * heard. */
+static void order__declare_waits_for_memory(void **state)
+{
+	for (uint32_t is_left = 0; is_left < 2; is_left++) {
+		struct worker_rig *r = open_lane(1);
+
+		start_other(r);
+		r->env.is_preparing = true;
+		key_other(r);
+		order(r, (struct sw_lane_order){
+				 .kind = SW_LANE_DECLARE, .n = 1});
+		assert_int_equal(sw_worker_hear(&r->w), 0);
+		assert_string_equal(wrig_tx(r), "");
+		if (is_left) {
+			order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+			assert_int_equal(r->w.n_tensors, 0);
+			close_lane(r);
+			continue;
+		}
+		r->env.is_preparing = false;
+		assert_int_equal(sw_worker_hear(&r->w), 1);
+		assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
+		assert_int_equal(sw_worker_hear(&r->w), 0);
+		close_lane(r);
+	}
+}
+
 /* A round says which knobs it is for, and local ones come at once. */
 static void order__knobs(void **state)
 {
@@ -396,27 +439,70 @@ static void order__knobs(void **state)
 	assert_int_equal(r->w.knobs.used, 2);
 	assert_int_equal(r->w.sched.part_bytes, 4096);
 	assert_int_equal(r->w.sched.limit, 4096); /* its half */
-	o = (struct sw_lane_order){.kind = SW_LANE_KNOBS,
-		.knobs = {.part_bytes = 2048, .credit_bytes = 16384}};
-	order(r, o);
+	set_other(2, 2048, 16384);
+	assert_int_equal(sw_worker_hear(&r->w), 1);
 	assert_int_equal(r->w.sched.part_bytes, 2048);
 	assert_int_equal(r->w.sched.limit, 8192);
+	assert_int_equal(sw_worker_hear(&r->w), 0);
+	close_lane(r);
+}
+
+/* Which of the two are newer follows from the number of the job's that lane 0
+ * used then, whatever a lane hears first. */
+static void order__knobs_in_any_order(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+	struct sw_lane_order o = {.kind = SW_LANE_ROUND,
+		.knobs = {.number = 2,
+			.policy = &sw_policy_bytescheduler,
+			.part_bytes = 4096,
+			.credit_bytes = 8192}};
+
+	start_other(r);
+	declare_other(r);
+	set_other(2, 2048, 16384); /* after number 2 */
+	assert_int_equal(sw_worker_hear(&r->w), 1);
+	order(r, o);
+	assert_int_equal(r->w.sched.part_bytes, 2048);
+	o.knobs.number = 3;
+	order(r, o);
+	assert_int_equal(r->w.sched.part_bytes, 4096);
+	set_other(2, 1024, 16384); /* before number 3 */
+	assert_int_equal(sw_worker_hear(&r->w), 1);
+	assert_int_equal(r->w.sched.part_bytes, 4096);
 	close_lane(r);
 }
 
 static void set_knobs__all_lanes(void **state)
 {
 	struct worker_rig *r = open_lane(0);
-	struct sw_lane_order o;
 
 	to_running(r);
 	assert_int_equal(sw_worker_set_knobs(&r->w, 2048, 16384), 0);
 	assert_int_equal(r->w.sched.limit, 8192);
-	o = heard(SW_LANE_KNOBS);
-	assert_int_equal(o.knobs.part_bytes, 2048);
-	assert_int_equal(o.knobs.credit_bytes, 16384);
+	assert_int_equal(atomic_load(&lane->knobs.n_set), 1);
+	assert_int_equal(atomic_load(&lane->knobs.part_bytes), 2048);
+	assert_int_equal(atomic_load(&lane->knobs.credit_bytes), 16384);
 	assert_int_equal(sw_worker_set_knobs(&r->w, 1, 0), SW_EINVAL);
 	assert_int_equal(sw_worker_set_knobs(&r->w, 0, 1), SW_EINVAL);
+	assert_int_equal(atomic_load(&lane->knobs.n_set), 1);
+	expect_silence();
+	close_lane(r);
+}
+
+/* A lane that is late hears the last ones, and nothing else is lost. */
+static void set_knobs__without_number(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+
+	to_running(r);
+	for (uint32_t i = 1; i <= 2 * SW_LANE_RING; i++)
+		assert_int_equal(
+			sw_worker_set_knobs(&r->w, 64 * (i + 64), 0), 0);
+	sw_worker_leave(&r->w, 0, NULL);
+	assert_int_equal(atomic_load(&lane->knobs.part_bytes),
+		64 * (2 * SW_LANE_RING + 64));
+	heard(SW_LANE_LEAVE);
 	expect_silence();
 	close_lane(r);
 }
@@ -477,8 +563,11 @@ int main(void)
 		cmocka_unit_test(order__a_job_from_start_to_end),
 		cmocka_unit_test(order__leave_before_start),
 		cmocka_unit_test(order__what_comes_after_a_failure),
+		cmocka_unit_test(order__declare_waits_for_memory),
 		cmocka_unit_test(order__knobs),
+		cmocka_unit_test(order__knobs_in_any_order),
 		cmocka_unit_test(set_knobs__all_lanes),
+		cmocka_unit_test(set_knobs__without_number),
 		cmocka_unit_test(open__credit),
 		cmocka_unit_test(open__impossible),
 	};

@@ -230,10 +230,12 @@ static void join__tells_what_it_waits_for(void **state)
 	wrig_cookie(r, 0);
 	wrig_tx(r);
 	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	wrig_status(r, SW_JOB_FORMING, 0, 0, "here: rank 0 10.0.0.7");
 	wrig_tick(r, 2 * SW_S);
-	assert_string_equal(
-		wrig_events(r), "joining waiting for worker 2 of 3 (rank 1)");
+	assert_string_equal(wrig_events(r),
+		"joining waiting for ranks 1, 2 of 3 workers at "
+		"server first (10.0.0.0:5700); here: rank 0 "
+		"10.0.0.7");
 	wrig_close(r);
 }
 
@@ -272,6 +274,55 @@ static void join__timeout(void **state)
 	assert_contains(wrig_events(r),
 		"failed SW_ETIMEDOUT waited 60 s for server first");
 	assert_contains(r->seen, "left SW_ETIMEDOUT");
+	wrig_close(r);
+}
+
+/* Kept out until the others had given up, then let in to wait for them: what
+ * kept it out is in the message. */
+static void join__timeout_after_a_refusal(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+
+	r->w.params.dead_after = 1000 * SW_S;
+	wrig_tx(r);
+	wrig_cookie(r, 0);
+	wrig_tx(r);
+	wrig_refuse(r, 0, SW_EBUSY, "rank 0 is held by node x");
+	wrig_tick(r, 50 * SW_S);
+	wrig_tx(r);
+	wrig_cookie(r, 0);
+	wrig_tx(r);
+	wrig_accept(r, 0);
+	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	wrig_events(r);
+	wrig_tick(r, 10 * SW_S);
+	assert_contains(wrig_events(r),
+		"failed SW_ETIMEDOUT waited 60 s; until 60 s ago server first "
+		"refused: rank 0 is held by node x; now for rank 1 of 2 "
+		"workers at server first (10.0.0.0:5700)");
+	wrig_close(r);
+}
+
+/* It was offered a session, and another has the rank: it asks again. */
+static void join__refused_after_accept(void **state)
+{
+	struct worker_rig *r = open_rig(2, 1);
+	uint32_t id;
+
+	wrig_tx(r);
+	wrig_cookie(r, 0);
+	wrig_tx(r);
+	wrig_accept(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	id = r->w.links[0].id;
+	wrig_refuse(r, 0, SW_EBUSY, "rank 0 is held by node x");
+	assert_int_equal(r->w.links[0].state, SW_LINK_HELLO);
+	assert_int_not_equal(r->w.links[0].id, id);
+	wrig_tick(r, 2 * SW_S);
+	assert_contains(wrig_events(r), ": rank 0 is held by node x");
+	assert_string_equal(wrig_tx(r), "s0 HELLO");
+	wrig_cookie(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
 	wrig_close(r);
 }
 
@@ -416,6 +467,8 @@ int main(void)
 		cmocka_unit_test(join__tells_what_it_waits_for),
 		cmocka_unit_test(join__long_frames_do_not_arrive),
 		cmocka_unit_test(join__timeout),
+		cmocka_unit_test(join__timeout_after_a_refusal),
+		cmocka_unit_test(join__refused_after_accept),
 		cmocka_unit_test(join__after_a_long_wait),
 		cmocka_unit_test(status__failed),
 		cmocka_unit_test(status__failed_with_a_wild_error),

@@ -61,6 +61,27 @@ static void log__long_line_is_cut(void **state)
 	assert_int_equal(strlen(s.text), 511);
 }
 
+static void ranks__as_text(void **state)
+{
+	static const struct {
+		uint64_t ranks;
+		const char *text;
+	} rows[] = {{1, "rank 0"}, {1ULL << 63, "rank 63"}, {5, "ranks 0, 2"},
+		{3, "ranks 0, 1"}, {7, "ranks 0-2"}, {0xf2, "ranks 1, 4-7"},
+		{~0ULL, "ranks 0-63"}, {~0ULL << 62, "ranks 62, 63"}};
+	char out[SW_RANKS_TEXT];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++)
+		assert_string_equal(
+			sw_ranks_text(rows[i].ranks, out), rows[i].text);
+	/* the longest */
+	sw_ranks_text(0x6db6db6db6db6db6, out);
+	assert_true(strlen(out) < SW_RANKS_TEXT - 1);
+	assert_non_null(strstr(out, ", 61, 62"));
+	sw_ranks_text(0xaaaaaaaaaaaaaaaa, out);
+	assert_non_null(strstr(out, ", 61, 63"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -68,6 +89,7 @@ int main(void)
 		cmocka_unit_test(log__level),
 		cmocka_unit_test(log__nowhere),
 		cmocka_unit_test(log__long_line_is_cut),
+		cmocka_unit_test(ranks__as_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "apps/log.h"
@@ -63,6 +65,26 @@ static void line__whole(void **state)
 	end(x);
 }
 
+/* When it was, by the wall clock: to the millisecond, in UTC. */
+static void line__says_when(void **state)
+{
+	struct fixture *x = begin();
+	time_t before = time(NULL), at;
+	struct tm tm = {0};
+	const char *rest;
+
+	setenv("TZ", "Pacific/Kiritimati", 1);
+	tzset();
+	sw_log(&x->log, SW_LOG_INFO, "here");
+	rest = strptime(drain(x), "%Y-%m-%dT%H:%M:%S.", &tm);
+	assert_non_null(rest);
+	at = timegm(&tm);
+	assert_true(at >= before && at <= time(NULL));
+	assert_int_equal(strspn(rest, "0123456789"), 3);
+	assert_string_equal(rest + 3, "Z info here\n");
+	end(x);
+}
+
 /* It returns, others keep their blocking stderr, and what is missing is told
  * when there is room again. */
 static void line__stderr_is_full(void **state)
@@ -104,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(line__whole),
+		cmocka_unit_test(line__says_when),
 		cmocka_unit_test(line__stderr_is_full),
 		cmocka_unit_test(line__stderr_is_closed),
 	};

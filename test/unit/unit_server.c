@@ -220,8 +220,10 @@ static void push__another_step(void **state)
 	h.step = 42;
 	rig_send(r, 1, h, elems);
 	assert_string_equal(rig_tx(r),
-		"w1 ERROR SW_ESTEP tensor a: rank 1 pushes step 42, rank 0 has "
-		"pushed step 41");
+		"w0 MISMATCH k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
+		"pushes step 41; "
+		"w1 MISMATCH k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
+		"pushes step 41");
 	server_rig_close(r);
 }
 

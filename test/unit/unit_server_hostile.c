@@ -104,9 +104,15 @@ static void rx__wrong_version(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE, .version = 2},
+	rig_send(r, 1,
+		(struct sw_header){
+			.type = SW_KEEPALIVE, .version = SW_VERSION_MAX + 1},
 		NULL);
-	assert_int_equal(r->srv->stats.rx_version, 1);
+	rig_send(r, 1,
+		(struct sw_header){
+			.type = SW_KEEPALIVE, .version = SW_VERSION_MIN - 1},
+		NULL);
+	assert_int_equal(r->srv->stats.rx_version, 2);
 	close_rig(r);
 }
 
@@ -114,7 +120,7 @@ static void rx__unknown_type(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_send(r, 1, (struct sw_header){.type = SW_TUNE + 1}, NULL);
+	rig_send(r, 1, (struct sw_header){.type = SW_MISMATCH + 1}, NULL);
 	rig_send(r, 1, (struct sw_header){.type = 255}, NULL);
 	assert_int_equal(r->srv->stats.rx_type, 2);
 	close_rig(r);
@@ -178,8 +184,8 @@ static void rx__types_of_a_server(void **state)
 	static const struct {
 		uint8_t type;
 		uint16_t len;
-	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 24}, {SW_DECLARED, 8},
-		{SW_STATUS, 216}, {SW_LEFT, 0}, {SW_ERROR, 176},
+	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 16}, {SW_DECLARED, 8},
+		{SW_STATUS, 224}, {SW_LEFT, 0}, {SW_ERROR, 176},
 		{SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);
 	uint8_t zeros[256] = {0};
@@ -390,6 +396,22 @@ static void leave__twice(void **state)
 	server_rig_close(r);
 }
 
+/* Its reason gets into the log and to the others: as text. */
+static void leave__with_controls(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	rig_leave(r, 1, SW_EPEER,
+		"a\nb\x9b"
+		"2J\xc2\x9b"
+		"3J\xe2\x80\xae"
+		"c");
+	rig_tx(r);
+	assert_contains(r->env.lines, "rank 1 left: a?b?2J??3J???c\n");
+	assert_string_equal(r->w[0].status.text, "a?b?2J??3J???c");
+	server_rig_close(r);
+}
+
 static void leave__then_anything(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -482,6 +504,7 @@ int main(void)
 		cmocka_unit_test(control__played_back),
 		cmocka_unit_test(ack__wild),
 		cmocka_unit_test(leave__twice),
+		cmocka_unit_test(leave__with_controls),
 		cmocka_unit_test(leave__then_anything),
 		cmocka_unit_test(leave__played_back_later),
 		cmocka_unit_test(jobs__are_apart),

@@ -89,6 +89,23 @@ static void put__fills_and_refuses(void **state)
 	ring_close(&r);
 }
 
+static void room__counts_what_fits(void **state)
+{
+	struct ring r;
+
+	ring_open(&r);
+	assert_int_equal(sw_spsc_room(&r.put), SIZE);
+	put_n(&r, 0, SIZE, SIZE);
+	assert_int_equal(sw_spsc_room(&r.put), 0);
+	take_n(&r, 0, 3, 3);
+	assert_int_equal(sw_spsc_room(&r.put), 3);
+	put_n(&r, SIZE, 2, 2);
+	assert_int_equal(sw_spsc_room(&r.put), 1);
+	atomic_store(&r.put.shared->n_taken, r.put.own + 1);
+	assert_int_equal(sw_spsc_room(&r.put), 0);
+	ring_close(&r);
+}
+
 static void take__wraps_at_every_offset(void **state)
 {
 	struct ring r;
@@ -229,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put__fills_and_refuses),
+		cmocka_unit_test(room__counts_what_fits),
 		cmocka_unit_test(take__wraps_at_every_offset),
 		cmocka_unit_test(index__wraps_at_2_to_32),
 		cmocka_unit_test(take__reports_an_impossible_producer),

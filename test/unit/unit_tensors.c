@@ -1,5 +1,6 @@
 /* unit_tensors.c - the worker's tensors: declare, order, submit, end.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/error.h"
 #include "test/support/worker_rig.h"
 
 #include <stdio.h>
@@ -74,6 +75,28 @@ static void declare__all_or_none(void **state)
 	list[1].n_elems = 10;
 	assert_int_equal(sw_worker_declare(&r->w, list, 3), 0);
 	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a b c");
+	wrig_close(r);
+}
+
+/* It is made beside the lcore: nothing is declared until it is there, and what
+ * is not fetched is not kept. */
+static void declare__waits_for_memory(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+	struct sw_worker_tensor t = tensor("a", 10000000);
+
+	r->env.is_preparing = true;
+	assert_int_equal(sw_worker_declare(&r->w, &t, 1), SW_EAGAIN);
+	assert_int_equal(r->w.n_tensors, 0);
+	assert_string_equal(wrig_tx(r), "");
+	r->env.is_preparing = false;
+	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
+	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a");
+	wrig_declared(r, 0);
+	r->env.is_preparing = true;
+	t.name = "b";
+	assert_int_equal(sw_worker_declare(&r->w, &t, 1), SW_EAGAIN);
+	assert_true(r->env.prepared[0] > 0);
 	wrig_close(r);
 }
 
@@ -361,6 +384,30 @@ static void tick__names_who_is_missing(void **state)
 	wrig_close(r);
 }
 
+/* However many tensors, and whenever each of them began to wait. */
+static void tick__one_line_for_all(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	r->w.params.dead_after = 10000 * SW_S;
+	wrig_declare(r, "a", WRIG_CHUNK, 0);
+	wrig_declare(r, "b", WRIG_CHUNK, 0);
+	wrig_declare(r, "c", WRIG_CHUNK, 0);
+	for (uint32_t s = 1; s < 60; s++) {
+		if (s < 4)
+			sw_worker_push(&r->w, 3 - s, 1, s);
+		wrig_tick(r, SW_S);
+		assert_string_equal(wrig_events(r),
+			s == 30 ? "running waiting 30 s for a server, tensor c"
+				: "");
+	}
+	wrig_tick(r, SW_S);
+	assert_string_equal(wrig_events(r),
+		"running waiting 60 s for a server, tensor c; 2 more tensors "
+		"wait");
+	wrig_close(r);
+}
+
 static void tick__stall_limit(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -386,6 +433,7 @@ int main(void)
 		cmocka_unit_test(declare__malformed),
 		cmocka_unit_test(declare__more_chunks_than_can_be_counted),
 		cmocka_unit_test(declare__all_or_none),
+		cmocka_unit_test(declare__waits_for_memory),
 		cmocka_unit_test(declare__name_twice),
 		cmocka_unit_test(declare__one_batch_at_a_time),
 		cmocka_unit_test(declare__while_joining),
@@ -401,6 +449,7 @@ int main(void)
 		cmocka_unit_test(declare__while_pushing),
 		cmocka_unit_test(push__by_place),
 		cmocka_unit_test(tick__names_who_is_missing),
+		cmocka_unit_test(tick__one_line_for_all),
 		cmocka_unit_test(tick__stall_limit),
 	};
 

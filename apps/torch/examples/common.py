@@ -17,8 +17,9 @@ def options(about, **defaults):
     p = argparse.ArgumentParser(description=about)
     p.add_argument("--ddp", choices=["sumwire", "gloo"], default="sumwire",
                    help="who sums: sumwire, or torch's own DDP over gloo")
-    p.add_argument("--barrier", action="store_true",
-                   help="do not cross the barrier: step() waits for all sums")
+    p.add_argument("--cross-barrier", action="store_true",
+                   help="step() does not wait for the sums: parameters are "
+                        "updated before they are used again")
     p.add_argument("--asynchronous", action="store_true",
                    help="nobody waits for others; with sumwire run "
                         "--asynchronous")
@@ -43,7 +44,7 @@ class Sumwire:
         self.hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         return model, self.hvd.DistributedOptimizer(
             optimizer, model.named_parameters(),
-            cross_barrier=False if self.args.barrier else None,
+            cross_barrier=self.args.cross_barrier or None,
             asynchronous=self.args.asynchronous or None)
 
     def mean(self, value):

@@ -90,9 +90,9 @@ def main():
     plain = measure(training(args, lambda o, _: o), args.rounds)
     rows = [("allreduce_async_, synchronize", sums(args), (0, 0)),
             ("grouped_allreduce_", group(args), (0, 0)),
-            ("DistributedOptimizer", training(args, distributed(None)), plain),
-            ("DistributedOptimizer, barrier", training(
-                args, distributed(False)), plain)]
+            ("DistributedOptimizer", training(args, distributed(False)), plain),
+            ("DistributedOptimizer, barrier crossed", training(
+                args, distributed(True)), plain)]
     for what, turn, base in rows:
         taken = measure(turn, args.rounds)
         each = [1e6 * (t - b) / args.tensors for t, b in zip(taken, base)]

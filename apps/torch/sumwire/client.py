@@ -16,7 +16,7 @@ import threading
 
 from sumwire import library
 
-DEFAULT_AGENT = "/run/sumwire/agent.sock"
+DEFAULT_AGENT = "agent.sock"  # libsumwire knows where
 SLICE_S = 1  # longest time inside libsumwire; after it Ctrl-C is looked at
 
 
@@ -25,7 +25,7 @@ class SumwireError(RuntimeError):
 
     def __init__(self, name, text):
         super().__init__(f"{text} [{name}]")
-        self.name = name
+        self.name, self.text = name, text
 
 
 def seconds(variable, default):
@@ -84,9 +84,12 @@ class Client:
         self.pointer = self.mapping.pointer
         self.rank = self.lib.sw_rank(self.pointer)
         self.size = self.lib.sw_size(self.pointer)
+        # on this machine; at this agent
         self.local_rank = self.lib.sw_local_rank(self.pointer)
         self.local_size = self.lib.sw_local_size(self.pointer)
-        self.failure = None  # of any push; the job does not survive one
+        self.agent_rank = self.lib.sw_agent_rank(self.pointer)
+        self.agent_size = self.lib.sw_agent_size(self.pointer)
+        self.failure = None  # of a push; but for a mismatch it ends the job
         self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
@@ -123,7 +126,8 @@ class Client:
         """Declare (name, elements, dtype, priority)...; priority 0 is the most
         urgent.  Every worker declares the same.  is_async: the servers keep
         their values; the first round is a broadcast, then pushes are deltas.
-        Returns Tensors."""
+        Returns Tensors.  Where another worker declared one otherwise, its
+        pushes fail."""
         n = len(descs)
         array = (library.Desc * n)()
         for at, (name, n_elems, dtype, priority) in zip(array, descs):
@@ -133,7 +137,7 @@ class Client:
         out = (ctypes.c_void_p * n)()
         with self.lock:
             code = self.lib.sw_declare(self.pointer, array, n, out)
-            if code:
+            if code not in (0, library.EMISMATCH):
                 raise self._error(code)
         return [Tensor(self, d, p) for d, p in zip(descs, out)]
 
@@ -187,6 +191,8 @@ class Client:
         if tensor.handle is not None and not code:
             tensor.take_result()
         tensor.handle = None
+        if code == library.EMISMATCH:
+            raise self._error(code)  # the job goes on
         if code and not self.failure:
             self.failure = self._error(code)
         if self.failure:

@@ -1,11 +1,14 @@
 # library.py - find libsumwire and tell ctypes what its functions look like
 # SPDX-License-Identifier: BSD-3-Clause
 """The functions of pmd/host/sumwire.h; nothing else of the package uses ctypes
-signatures.  Found in this order: $SUMWIRE_LIBRARY, the build/ of the checkout
-that holds this file, the system's linker."""
+signatures.  Found in this order: $SUMWIRE_LIBRARY, which sumwire run sets; the
+build/ of the checkout that holds this file; the system's linker; what came with
+the sumwire command of $PATH."""
 import ctypes
 import functools
+import glob
 import os
+import shutil
 
 SONAME = "libsumwire.so.0"
 AUTOTUNE = "libsumwire-autotune.so.0"
@@ -16,12 +19,13 @@ DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
           "bf16": (10, 2)}
 
 # enum sw_error (engine/errors.def), those that are treated by themselves
-EAGAIN, ETIMEDOUT, ECLOSED = -3, -5, -6
+EAGAIN, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -5, -6, -8
 
 
 class Settings(ctypes.Structure):
     """struct sw_settings"""
     _fields_ = [("agent", ctypes.c_char_p),
+                ("agent_user", ctypes.c_char_p),
                 ("local_rank", ctypes.c_uint32),
                 ("open_timeout_s", ctypes.c_uint32),
                 ("wait_timeout_s", ctypes.c_uint32),
@@ -48,6 +52,8 @@ SIGNATURES = {
     "sw_size": (U32, [POINTER]),
     "sw_local_rank": (U32, [POINTER]),
     "sw_local_size": (U32, [POINTER]),
+    "sw_agent_rank": (U32, [POINTER]),
+    "sw_agent_size": (U32, [POINTER]),
     "sw_declare": (INT, [POINTER, ctypes.POINTER(Desc), U32,
                          ctypes.POINTER(POINTER)]),
     "sw_tensor_data": (POINTER, [POINTER]),
@@ -75,7 +81,18 @@ def candidates():
         return [named]
     here = os.path.dirname(os.path.abspath(__file__))
     built = os.path.join(here, "..", "..", "..", "build", "pmd", "host", SONAME)
-    return [os.path.normpath(built), SONAME]
+    return [os.path.normpath(built), SONAME, *beside_command()]
+
+
+def beside_command():
+    """Where a library lies that was built or installed with the command."""
+    command = shutil.which("sumwire")
+    if command is None:
+        return []
+    above = os.path.dirname(os.path.dirname(os.path.realpath(command)))
+    return [path for folder in ("pmd/host", "lib", "lib64", "lib/*")
+            for path in glob.glob(os.path.join(glob.escape(above), folder,
+                                               SONAME))]
 
 
 def check_settings(lib, path):

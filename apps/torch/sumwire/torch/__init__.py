@@ -21,19 +21,25 @@ from sumwire.torch.ops import (
     Average, Sum, allreduce, allreduce_, allreduce_async, allreduce_async_,
     barrier, poll, push_pull, push_pull_async, push_pull_async_inplace,
     push_pull_inplace, synchronize)
-from sumwire.torch.optimizer import DistributedOptimizer
+from sumwire.torch.optimizer import CrossBarrier, DistributedOptimizer
 from sumwire.torch.parallel import DistributedDataParallel, allreduce_hook
+from sumwire.torch.unsupported import (
+    ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built,
+    mpi_enabled, mpi_threads_supported, nccl_built, rocm_built)
 
 __all__ = [
-    "Average", "Compression", "DistributedDataParallel",
+    "Average", "Compression", "CrossBarrier", "DistributedDataParallel",
     "DistributedOptimizer", "Sum", "SumwireError", "allreduce", "allreduce_",
     "allreduce_async", "allreduce_async_", "allreduce_hook", "barrier",
     "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
     "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters",
+    "ccl_built", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled",
     "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
     "grouped_allreduce_async_",
-    "init", "is_initialized", "local_rank", "local_size", "poll", "push_pull",
+    "init", "is_initialized", "local_rank", "local_size", "mpi_built",
+    "mpi_enabled", "mpi_threads_supported", "nccl_built", "poll", "push_pull",
     "push_pull_async", "push_pull_async_inplace", "push_pull_inplace", "rank",
+    "rocm_built",
     "shutdown", "size", "synchronize"]
 
 

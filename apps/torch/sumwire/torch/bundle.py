@@ -22,18 +22,19 @@ class Slot:
     passes_left    backward passes before it is filled in; 0: it is
     is_open        it is filled in, and its sum is to be parameter.grad
     local, version parameter.grad as it was then
-    late           what crossing.py keeps while its update is to be done
+    late, seen     what crossing.py keeps while its update is to be done
     is_watched     a module gives it out (crossing.py)
     """
     __slots__ = ("name", "parameter", "dtype", "bundle", "first", "view",
                  "is_direct", "passes_left", "is_open", "local", "version",
-                 "late", "is_watched")
+                 "late", "seen", "is_watched")
 
     def __init__(self, name, parameter, passes):
         self.name, self.parameter = name, parameter
         self.dtype = parameter.dtype
         self.passes_left = passes
-        self.bundle = self.view = self.local = self.late = None
+        self.bundle = self.view = self.local = None
+        self.late = self.seen = None
         self.is_open = self.is_watched = False
 
 

@@ -3,26 +3,31 @@
 """Bytes go as a stream through a few blocks that are declared once, so that what
 is broadcast need not be declared, however much it is."""
 import hashlib
+import json
 import pickle
 
 import torch
 
+from sumwire.client import SumwireError
 from sumwire.torch.job import current
+from sumwire.torch.unsupported import refuse
 
 N_BLOCKS, BLOCK_BYTES = 4, 1 << 20
 SMALL_BYTES = [4 << 10, 128 << 10]  # blocks for what is no longer than that
 
 
 class Channel:
-    """The blocks of a job, and a place for one number per worker."""
+    """The blocks of a job, and a place for one number per worker.  Where ranks
+    called it differently it is of no use any more: all make another."""
 
-    def __init__(self, job):
+    def __init__(self, job, number):
         self.job = job
+        name = f"sumwire#{number}" if number > 1 else "sumwire"
         made = job.declare(
-            [("sumwire.numbers", job.size, torch.int64, 0)] +
-            [(f"sumwire.block{i}", BLOCK_BYTES, torch.uint8, 0)
+            [(f"{name}.numbers", job.size, torch.int64, 0)] +
+            [(f"{name}.block{i}", BLOCK_BYTES, torch.uint8, 0)
              for i in range(N_BLOCKS)] +
-            [(f"sumwire.small{i}", n_bytes, torch.uint8, 0)
+            [(f"{name}.small{i}", n_bytes, torch.uint8, 0)
              for i, n_bytes in enumerate(SMALL_BYTES)])
         self.numbers, self.blocks = made[0], made[1:1 + N_BLOCKS]
         self.small = made[1 + N_BLOCKS:]
@@ -32,7 +37,7 @@ class Channel:
         self.numbers.flat.zero_()
         self.numbers.flat[self.job.rank] = number
         self.job.push(self.numbers)
-        self.job.wait(self.numbers)
+        self.wait(self.numbers)
         return self.numbers.flat.tolist()
 
     def stream(self, data, root):
@@ -56,15 +61,25 @@ class Channel:
         self.job.broadcast(block, root)
 
     def take(self, block, piece, root):
-        self.job.wait(block)
+        self.wait(block)
         if self.job.rank != root:
             piece.copy_(block.flat[:len(piece)])
 
 
+    def wait(self, shared):
+        try:
+            self.job.wait(shared)
+        except SumwireError as e:
+            if e.name == "SW_EMISMATCH":
+                self.job.channel = None
+            raise
+
+
 def channel():
     job = current()
-    if not hasattr(job, "channel"):
-        job.channel = Channel(job)
+    if getattr(job, "channel", None) is None:
+        job.n_channels = getattr(job, "n_channels", 0) + 1
+        job.channel = Channel(job, job.n_channels)
     return job.channel
 
 
@@ -79,19 +94,43 @@ def as_bytes(tensor):
     return tensor.view(-1).view(torch.uint8)
 
 
-def broadcast_object(obj=None, root_rank=0, name=None):
-    """The root's object, on all workers; it travels pickled."""
-    check_root(root_rank)
-    is_root = current().rank == root_rank
-    data = pickle.dumps(obj) if is_root else b""
+def broadcast_bytes(data, root_rank):
+    """The root's bytes, at least one, on all workers."""
     n = torch.tensor([len(data)], dtype=torch.int64)
     channel().stream(as_bytes(n), root_rank)
-    if is_root:
-        buffer = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-    else:
-        buffer = torch.empty(int(n), dtype=torch.uint8)
-    channel().stream(buffer, root_rank)
-    return obj if is_root else pickle.loads(buffer.numpy().tobytes())
+    if int(n) < 1:
+        raise SumwireError("SW_EPROTO", f"rank {root_rank} sent {int(n)} bytes")
+    data = bytearray(data if current().rank == root_rank else int(n))
+    channel().stream(torch.frombuffer(data, dtype=torch.uint8), root_rank)
+    return bytes(data)
+
+
+def broadcast_object(obj=None, root_rank=0, name=None, **more):
+    """The root's object, on all workers.  It travels pickled, and a pickle may
+    execute anything: so this trusts all ranks of the job.  Nothing else here
+    sends pickles."""
+    refuse(more)
+    check_root(root_rank)
+    is_root = current().rank == root_rank
+    data = broadcast_bytes(pickle.dumps(obj) if is_root else b"", root_rank)
+    return obj if is_root else pickle.loads(data)
+
+
+def broadcast_json(value, root_rank):
+    """The root's value, of what JSON has, on all workers."""
+    is_root = current().rank == root_rank
+    data = broadcast_bytes(json.dumps(value).encode() if is_root else b"",
+                           root_rank)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise SumwireError("SW_EPROTO", not_ours(root_rank,
+                                                 "what is not JSON")) from None
+
+
+def not_ours(rank, what):
+    return (f"rank {rank} sent {what}: all ranks need the same release of "
+            f"sumwire")
 
 
 def agree(what, values):
@@ -104,8 +143,10 @@ def agree(what, values):
                   if d != all_digests[0]), None)
     if other is None:
         return
-    here = broadcast_object(values, 0)
-    there = broadcast_object(values, other)
+    here, there = broadcast_json(values, 0), broadcast_json(values, other)
+    if not isinstance(here, dict) or not isinstance(there, dict):
+        raise SumwireError("SW_EPROTO", not_ours(
+            other if isinstance(here, dict) else 0, "no names"))
     for name in list(here) + list(there):
         if here.get(name) != there.get(name):
             raise ValueError(

@@ -65,6 +65,21 @@ def before_forward_of(crossing):
     return uncompiled(before_forward)
 
 
+def state_of(parameter):
+    """What changes when somebody writes a parameter."""
+    return parameter._version, parameter.data_ptr()
+
+
+def check_untouched(slot):
+    """What was written before the update would not be what the script means."""
+    if slot.late is not None and slot.seen != state_of(slot.parameter):
+        raise RuntimeError(
+            f"'{slot.name}' was written after step(), before its update was "
+            f"done, since it was not reached through its module: reach it so, "
+            f"call optimizer.synchronize() before, or train without "
+            f"cross_barrier")
+
+
 class Crossing:
     """The updates of an optimizer that are still to be done.  The optimizer
     owns it; while there are some, the job keeps the optimizer alive."""
@@ -116,7 +131,7 @@ class Crossing:
             for p in group["params"]:
                 slot = self.gradients.slots.get(p)
                 if slot is not None:
-                    slot.late = options
+                    slot.late, slot.seen = options, state_of(p)
         self.late.update(dict.fromkeys(self.gradients.bundles))
         self.gradients.job.to_finish.add(self.optimizer())
         self.update([b for b in self.late
@@ -151,6 +166,8 @@ class Crossing:
     def apply(self, bundles):
         groups, own = {}, []
         for bundle in bundles:
+            for slot in bundle.slots:
+                check_untouched(slot)
             # Since step() its gradients are the caller's again, to be
             # forgotten.
             own += [(s.parameter, s.parameter.grad) for s in bundle.slots

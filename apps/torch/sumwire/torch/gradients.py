@@ -12,9 +12,10 @@ import weakref
 
 import torch
 
+from sumwire.client import SumwireError
 from sumwire.torch import ops
 from sumwire.torch.bundle import Slot, make_bundles
-from sumwire.torch.channel import agree, broadcast_object, describe
+from sumwire.torch.channel import agree, broadcast_json, describe, not_ours
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current, dtype_name
 from sumwire.torch.order import ForwardOrder
@@ -31,6 +32,15 @@ def hook_of(gradients, slot):
     return on_gradient
 
 
+def check_order(order, n):
+    """Rank 0's order: each of the n once."""
+    if (isinstance(order, list) and len(order) == n and
+            all(isinstance(i, int) for i in order) and
+            set(order) == set(range(n))):
+        return order
+    raise SumwireError("SW_EPROTO", not_ours(0, "no order of use"))
+
+
 class Gradients:
     """named: list of (name, parameter).  on_gradient(), if given, is called
     whenever a gradient has been computed, and returns whether it counts."""
@@ -45,6 +55,7 @@ class Gradients:
         self.sparse_as_dense = sparse_as_dense
         self.on_gradient = on_gradient
         self.step = 0
+        self.is_begun = False  # some of the next step's were filled in
         self.factor = 1 / self.job.size if op is ops.Average else 1
         # The same number; torch takes 3 us less for a tensor.  A 16-bit one
         # would be another number.
@@ -87,8 +98,9 @@ class Gradients:
         if slot.late is not None:
             raise RuntimeError(
                 f"'{slot.name}' was used before its update was done, since it "
-                f"was not read through its module: read it so, or give "
-                f"DistributedOptimizer cross_barrier=False")
+                f"was not read through its module: read it so, call "
+                f"optimizer.synchronize() before, or train without "
+                f"cross_barrier")
         raise RuntimeError(
             f"the gradient of '{slot.name}' was computed more than "
             f"{self.passes} times before step(): give "
@@ -107,7 +119,7 @@ class Gradients:
         first = self.order.take()
         order = sorted(range(len(slots)), key=lambda i: first.get(
             slots[i].parameter, len(first)))
-        order = broadcast_object(order, 0)
+        order = check_order(broadcast_json(order, 0), len(slots))
         bundles = make_bundles([slots[i] for i in order], self.compression)
         made = self.job.declare([
             (f"{self.what}.{bundle.name}", bundle.n_elems, bundle.dtype,
@@ -139,6 +151,7 @@ class Gradients:
         slot.version = None if grad is None else grad._version
         slot.is_open = p.requires_grad
         slot.passes_left = 0
+        self.is_begun = True
         bundle = slot.bundle
         bundle.n_missing -= 1
         if not bundle.n_missing:
@@ -219,6 +232,7 @@ class Gradients:
                     if slot.passes_left:
                         self.push(slot)
         self.step += 1
+        self.is_begun = False
 
     def open_slots(self):
         return [s for s in self.slots.values() if s.is_open]

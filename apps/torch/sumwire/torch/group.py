@@ -4,6 +4,7 @@
 small one costs two copies and nothing else."""
 import torch
 
+from sumwire.client import SumwireError
 from sumwire.torch import ops
 from sumwire.torch.channel import agree, describe
 from sumwire.torch.compression import Compression, wire_dtype
@@ -15,12 +16,17 @@ class Packed(ops.Call):
     """The tensors of a group that have one type."""
     __slots__ = ("outputs", "dtype")
 
-    def fill(self, tensors, prescale):
-        flat = [t.detach().reshape(-1) for t in tensors]
-        if prescale == 1 and self.view.dtype == self.dtype:
+    def keep(self):
+        self.source = [o if o is t else o.copy_(t.detach())
+                       for o, t in zip(self.outputs, self.source)]
+
+    def fill(self, source):
+        self.view = self.shared.flat
+        flat = [t.detach().reshape(-1) for t in source]
+        if self.prescale == 1 and self.view.dtype == self.dtype:
             torch.cat(flat, out=self.view)
         else:
-            self.view.copy_(torch.cat(flat) * prescale)
+            self.view.copy_(ops.scaled(torch.cat(flat), self.prescale))
 
     def take(self):
         """The result, written into outputs."""
@@ -47,35 +53,42 @@ class Group:
             part.close()
 
     def finish(self):
+        error = None
         for part in self.parts:
-            part.finish()
+            try:
+                part.finish()
+            except SumwireError as e:
+                error = error or e
+        if error:
+            raise error
         return self.outputs
 
 
-def pack(name, tensors, outputs, op, priority, compression, prescale, factor):
+def pack(name, content, tensors, outputs, op, priority, compression, prescale,
+         factor):
     """Begin the sum of tensors of one type."""
     dtype = tensors[0].dtype
-    part = Packed(None, op, factor)
-    part.outputs, part.dtype = outputs, dtype
-    n = sum(t.numel() for t in tensors)
-    if not n:
-        return part
+    wire = wire_dtype(compression, dtype)
+    words = ("allreduce of a group", None, dtype, op.name,
+             *ops.how(dtype, wire, prescale, factor), content)
     if op is ops.Average and ops.is_scaled_first(dtype):
         prescale /= current().size
-    ops.open_place(part, name and f"{name}.{str(dtype)[6:]}", n,
-                   wire_dtype(compression, dtype), priority)
-    part.view = part.shared.flat
-    part.fill(tensors, prescale)
-    current().push(part.shared)
+    part = Packed(None, op, factor, prescale)
+    part.outputs, part.dtype = outputs, dtype
+    n = sum(t.numel() for t in tensors)
+    if n:
+        part.start(name and f"{name}.{str(dtype)[6:]}", words,
+                   (n, wire), priority, tensors)
     return part
 
 
 def check_group(name, tensors):
-    """The first time, all workers compare what is in the group."""
+    """The first time, all workers compare what is in the group; later, when
+    they push it (ops.Place)."""
     for t in tensors:
         ops.check_tensor(t)
     seen = ops.calls().groups
-    content = tuple((t.dtype, t.shape) for t in tensors)
+    content = None if name else tuple((t.dtype, t.shape) for t in tensors)
     if (name, content) in seen:
         return
     agree(f"the tensors of group {name or 'without a name'}",
@@ -89,12 +102,14 @@ def start(tensors, outputs, average, name, op, prescale_factor=1.0,
     refuse(more)
     op = ops.choose_op(average, op)
     check_group(name, tensors)
+    content = f"of {', '.join(describe(t) for t in tensors)}"
     by_type = {}
     for pair in zip(tensors, outputs):
         by_type.setdefault(pair[0].dtype, []).append(pair)
     return ops.hold(Group(outputs, [
-        pack(name and f"group.{name}", *zip(*pairs), op, priority, compression,
-             prescale_factor, postscale_factor) for pairs in by_type.values()]))
+        pack(name and f"group.{name}", content, *zip(*pairs), op, priority,
+             compression, prescale_factor, postscale_factor)
+        for pairs in by_type.values()]))
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, **rest):
@@ -115,6 +130,31 @@ def grouped_allreduce_(tensors, *args, **kwargs):
     return ops.synchronize(grouped_allreduce_async_(tensors, *args, **kwargs))
 
 
-def grouped_allreduce(tensors, *args, **kwargs):
-    """The averages (or sums) of tensors, as new tensors."""
-    return ops.synchronize(grouped_allreduce_async(tensors, *args, **kwargs))
+class GroupedAllreduce(torch.autograd.Function):
+    """As ops.Allreduce, for those tensors that need a gradient."""
+
+    @staticmethod
+    def forward(ctx, options, *tensors):
+        ctx.options = options
+        outputs = ops.synchronize(grouped_allreduce_async(tensors, **options))
+        ctx.mark_non_differentiable(*[y for x, y in zip(tensors, outputs)
+                                      if not x.requires_grad])
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        needed = ctx.needs_input_grad[1:]
+        sums = iter(grouped_allreduce(
+            [g for g, n in zip(grads, needed) if n], **ctx.options))
+        return None, *[next(sums) if n else None for n in needed]
+
+
+def grouped_allreduce(tensors, average=None, name=None, op=None, **rest):
+    """The averages (or sums) of tensors, as new tensors.  Gradients flow
+    through it."""
+    options = {"average": average, "name": name, "op": op, **rest}
+    for t in tensors:
+        ops.check_tensor(t)
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        return list(GroupedAllreduce.apply(options, *tensors))
+    return ops.synchronize(grouped_allreduce_async(tensors, **options))

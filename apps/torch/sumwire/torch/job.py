@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
 import sys
+import time
 
 import torch
 
 from sumwire.client import Client, SumwireError
+from sumwire.torch.unsupported import refuse
 
 # What torch calls the element types of enum sw_dtype.
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
           torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
+
+PAUSE_S = 100e-6  # between two looks at sums that others go on after
 
 _job = None
 
@@ -43,6 +47,7 @@ class Job:
         self.rank, self.size = client.rank, client.size
         self.to_finish = set()  # optimizers with updates to be done
         self.new = []  # of declare_later
+        self.changing = []  # calls that wait for all to agree (ops.py)
 
     def leave(self):
         """Others may still wait for what this process has pushed."""
@@ -75,19 +80,43 @@ class Job:
         self.client.push(shared.tensor, step)
         shared.n_pushes += 1
 
-    def broadcast(self, shared, root):
+    def broadcast(self, shared, root, step=None):
         """Start to replace it by the root's."""
-        self.client.broadcast(shared.tensor, root, shared.n_pushes)
+        step = shared.n_pushes if step is None else step
+        self.client.broadcast(shared.tensor, root, step)
         shared.n_pushes += 1
 
-    def is_done(self, shared):
+    def progress(self):
+        """Calls that can go on do.  All that wait call it, whatever for: ranks
+        may wait for their calls in different orders."""
+        for call in list(self.changing):
+            try:
+                if not self.client.is_done(call.shared.tensor):
+                    continue
+            except SumwireError as e:
+                call.error = e
+            self.changing.remove(call)
+            if call.error is None:
+                call.go_on()
         if self.new:
             self.declare_new()
+
+    def progress_until(self, is_done):
+        """While there are such calls, and for as long as a sum may take."""
+        until = time.monotonic() + self.client.wait_timeout_s
+        self.progress()
+        while (self.changing and not is_done() and
+               time.monotonic() < until):
+            time.sleep(PAUSE_S)
+            self.progress()
+
+    def is_done(self, shared):
+        self.progress()
         return self.client.is_done(shared.tensor)
 
     def wait(self, shared):
-        if self.new:
-            self.declare_new()
+        if self.new or self.changing:
+            self.progress_until(lambda: self.client.is_done(shared.tensor))
         self.client.wait(shared.tensor)
 
 
@@ -119,11 +148,12 @@ def current():
     return _job
 
 
-def init(agent=None):
+def init(agent=None, **more):
     """Join the job over the agent of this machine; returns when all workers
     have joined.  agent: its socket; default $SUMWIRE_AGENT, else
-    /run/sumwire/agent.sock.  A second call does nothing."""
+    agent.sock, where agents put it.  A second call does nothing."""
     global _job
+    refuse(more)
     if _job is None:
         _job = Job(Client(agent))
 
@@ -160,10 +190,11 @@ def size():
 
 
 def local_rank():
-    """Which of the workers of this machine this is, from 0."""
+    """Which of the workers of this machine this is, from 0, as the launcher
+    says; without a launcher, which of those at this agent."""
     return current().client.local_rank
 
 
 def local_size():
-    """Number of the workers of this machine."""
+    """Number of the workers of this machine, as local_rank()."""
     return current().client.local_size

@@ -1,8 +1,13 @@
 # ops.py - sums of single tensors: allreduce, push_pull, handles
 # SPDX-License-Identifier: BSD-3-Clause
+import functools
 import heapq
+import re
+import zlib
 
 import torch
+
+from sumwire.client import SumwireError
 
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current, dtype_name
@@ -34,55 +39,133 @@ def choose_op(average, op):
 
 
 class Place:
-    """A name of allreduce: one declared tensor per size and type it has had."""
+    """A name of allreduce: one declared tensor per size and type it has had.
+
+    Ranks that call it with other sizes would push different tensors, and wait
+    for ever.  So a call whose size is not that of the last one first pushes the
+    last one's tensor: its sum is thrown away, but all have the tag of the new
+    call there, or they learn that they differ.  Then they have differed in
+    nothing before: the tensors of a place, and its counts, are the same on all
+    ranks."""
 
     def __init__(self, name, number=None):
         self.name = name
         self.number = number  # of those without a name
-        self.made = {}
+        self.made = {}  # by elements and type on the wire
+        self.n_made = self.n_calls = 0
+        self.last = None  # of the last call
         self.is_open = False
 
     def next_name(self):
         """That of one more tensor.  Counting, not the size, makes it: so other
         workers that have another size here are found out when it is
         declared."""
-        return self.name + (f"#{len(self.made) + 1}" if self.made else "")
+        self.n_made += 1
+        return self.name + (f"#{self.n_made}" if self.n_made > 1 else "")
+
+    def forget(self):
+        """A call has failed, on all ranks: the next one is a first one."""
+        self.made, self.last = {}, None
+
+
+@functools.lru_cache(maxsize=4096)
+def checksum(words):
+    return zlib.crc32(repr(words).encode())
+
+
+def describe(words):
+    """A call as its user wrote it."""
+    what, shape, dtype, *rest = words
+    shape = "" if shape is None else f" {tuple(shape)}"
+    rest = "".join(f", {r}" for r in rest if r is not None)
+    return f"{what} of {str(dtype).replace('torch.', '')}{shape}{rest}"
 
 
 class Call:
-    """An operation that has begun and not been synchronized.  shared and view
-    are the tensor in shared memory, None when there are no elements; source is
-    what is to be sent once that is declared."""
-    __slots__ = ("place", "shared", "view", "output", "op", "factor", "source",
-                 "prescale", "desc")
+    """An operation that has begun and not been synchronized.
 
-    def __init__(self, output, op, factor):
-        self.place = self.shared = self.view = self.source = None
+    words   what all ranks must say alike: operation, shape, type, …
+    key     elements and type on the wire; source is what is to be sent
+    shared  the tensor in shared memory, None when there are no elements; view
+            is that in the shape of the source
+    error   why it has failed, found while something else was waited for
+    """
+    __slots__ = ("place", "words", "key", "priority", "shared", "view",
+                 "output", "op", "factor", "source", "prescale", "desc", "tag",
+                 "is_begun", "error")
+
+    def __init__(self, output, op, factor, prescale=1):
+        self.place = self.shared = self.view = self.source = self.error = None
         self.output, self.op, self.factor = output, op, factor
+        self.prescale, self.is_begun = prescale, False
+
+    def start(self, name, words, key, priority, source):
+        """Send the source, at once or when that can be."""
+        self.words, self.key, self.priority = words, key, priority
+        if "\0" in str(name) or not isinstance(priority, int) or \
+                not 0 <= priority < 1 << 31:
+            raise ValueError(
+                f"name={name!r}, priority={priority!r}: a name without NUL and "
+                f"a priority of at least 0, which is the most urgent, were "
+                f"expected")
+        self.place = place = calls().place(name)
+        place.n_calls += 1
+        self.tag = checksum(words) + place.n_calls & 0xffff
+        self.source = source
+        shared = place.made.get(key)
+        if place.last is shared and shared is not None:
+            self.begin(shared)
+            return
+        self.keep()
+        if place.last is None:
+            self.go_on()
+            return
+        self.shared = place.last
+        self.push(place.last)
+        current().changing.append(self)
+
+    def go_on(self):
+        """All ranks make this call: with its own tensor now."""
+        shared = self.place.made.get(self.key)
+        if shared is not None:
+            self.begin(shared)
+            return
+        self.desc = (self.place.next_name(), *self.key, self.priority)
+        current().declare_later(self)
+
+    def keep(self):
+        """The source is to be sent later, and the caller may change it."""
+        if self.source is not None and self.output is not self.source:
+            self.source = self.output.copy_(self.source.detach())
 
     def begin(self, shared):
         """The tensor is declared: send the source."""
-        if self.shared is None:
-            self.place.made[self.desc[1:3]] = shared
-        self.shared = shared
+        self.shared = self.place.made[self.key] = self.place.last = shared
         source, self.source = self.source, None
+        self.fill(source)
+        self.is_begun = True
+        self.push(shared)
+
+    def fill(self, source):
+        """The source into the shared memory."""
         if source.requires_grad:
             source = source.detach()
-        self.view = shared.view(source.shape)
-        self.view.copy_(source if self.prescale == 1
-                        else source * self.prescale)
-        current().push(shared)
+        self.view = self.shared.view(source.shape)
+        self.view.copy_(scaled(source, self.prescale))
 
-    def check_begun(self):
-        if self.source is not None:
-            current().declare_new()
-        if self.source is not None:
-            raise RuntimeError(f"'{self.desc[0]}' was not declared; an error "
-                               f"before this one has said why")
+    def push(self, shared):
+        current().push(shared, self.tag)
 
     def is_done(self):
-        self.check_begun()
-        return self.shared is None or current().is_done(self.shared)
+        """Also true when it has failed, as finish() will say."""
+        if self.place is None or self.error is not None:
+            return True
+        current().progress()
+        try:
+            return self.is_begun and current().is_done(self.shared)
+        except SumwireError as e:
+            self.error = e
+            return True
 
     def close(self):
         """Others may have its place."""
@@ -91,11 +174,38 @@ class Call:
 
     def finish(self):
         """Wait, and return the result."""
-        self.check_begun()
-        if self.shared is not None:
-            current().wait(self.shared)
+        if self.place is not None:
+            self.wait()
             self.take()
         return self.output
+
+    def wait(self):
+        job = current()
+        if not self.is_begun:
+            job.progress_until(lambda: self.is_begun or self.error)
+        try:
+            if self.error is not None:
+                raise self.error
+            if self in job.changing:  # for too long
+                job.client.wait(self.shared.tensor)
+            elif not self.is_begun:
+                raise RuntimeError(f"'{self.place.name}' was not declared; an "
+                                   f"error before this one has said why")
+            job.wait(self.shared)
+        except SumwireError as e:
+            if e.name != "SW_EMISMATCH":
+                raise
+            self.place.forget()
+            raise self.explained(e) from None
+
+    def explained(self, error):
+        """With this rank's call.  Of two tags that differ no one can tell what
+        they stand for."""
+        text = re.sub(r"rank (\d+) pushes step \d+, rank (\d+) pushes step \d+",
+                      r"rank \1 makes another call than rank \2", error.text)
+        return SumwireError(error.name, f"{text}; this is rank "
+                            f"{current().rank}, which calls "
+                            f"{describe(self.words)}")
 
     def take(self):
         """The result, written into output."""
@@ -104,6 +214,18 @@ class Call:
             output = output.detach()
         output.copy_(self.view)
         divide(output, self.op, self.factor)
+
+
+def scaled(tensor, factor):
+    """The product in the tensor's own type.  Integers are multiplied as they
+    are by a whole number, else in f64 and cut, as Horovod does."""
+    if factor == 1:
+        return tensor
+    if tensor.is_floating_point():
+        return tensor * factor
+    if tensor.dtype != torch.bool and float(factor).is_integer():
+        return tensor * int(factor)
+    return (tensor.double() * factor).to(tensor.dtype)
 
 
 def divide(output, op, factor):
@@ -117,7 +239,7 @@ def divide(output, op, factor):
         else:
             output.div_(size, rounding_mode="floor")
     if factor != 1:
-        output.mul_(factor)
+        output.copy_(scaled(output, factor))
 
 
 def is_scaled_first(dtype):
@@ -182,26 +304,6 @@ def check_tensor(tensor):
     dtype_name(tensor.dtype, "tensor")
 
 
-def new_desc(call, n, wire, priority):
-    """What to declare for a call whose place has no such tensor yet."""
-    name = call.place.next_name()
-    if "\0" not in name and isinstance(priority, int) and 0 <= priority < 1 << 31:
-        return name, n, wire, priority
-    call.close()
-    raise ValueError(f"name={name!r}, priority={priority!r}: a name without NUL "
-                     f"and a priority of at least 0, which is the most urgent, "
-                     f"were expected")
-
-
-def open_place(call, name, n, wire, priority):
-    """Give the call a declared tensor of its own until it is synchronized."""
-    call.place = calls().place(name)
-    call.shared = call.place.made.get((n, wire))
-    if call.shared is None:
-        [call.shared] = current().declare([new_desc(call, n, wire, priority)])
-        call.place.made[n, wire] = call.shared
-
-
 def hold(call):
     """A handle for a call that has begun."""
     all_calls = calls()
@@ -214,22 +316,22 @@ def start(tensor, output, name, op, priority, compression, prescale, postscale):
     """Begin an allreduce; returns its handle."""
     check_tensor(tensor)
     wire = wire_dtype(compression, tensor.dtype)
-    call = Call(output, op, postscale)
+    words = ("allreduce", tensor.shape, tensor.dtype, op.name,
+             *how(tensor.dtype, wire, prescale, postscale))
     if op is Average and is_scaled_first(tensor.dtype):
         prescale /= current().size
-    n = tensor.numel()
-    if n:
-        call.place = place = calls().place(f"allreduce.{name}" if name else None)
-        call.source, call.prescale = tensor, prescale
-        shared = call.shared = place.made.get((n, wire))
-        if shared is not None:
-            call.begin(shared)
-        else:
-            if output is not tensor:  # which the caller may change meanwhile
-                call.source = output.copy_(tensor.detach())
-            call.desc = new_desc(call, n, wire, priority)
-            current().declare_later(call)
+    call = Call(output, op, postscale, prescale)
+    if tensor.numel():
+        call.start(f"allreduce.{name}" if name else None, words,
+                   (tensor.numel(), wire), priority, tensor)
     return hold(call)
+
+
+def how(dtype, wire, prescale, postscale):
+    """Words about what is not as usual."""
+    return (f"as {wire}" if wire != dtype else None,
+            f"prescale_factor {prescale}" if prescale != 1 else None,
+            f"postscale_factor {postscale}" if postscale != 1 else None)
 
 
 def open_call(handle):
@@ -308,8 +410,9 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none,
     return synchronize(allreduce_async(tensor, **options))
 
 
-def barrier():
+def barrier(**more):
     """Return when all workers have called it."""
+    refuse(more)
     allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier")
 
 

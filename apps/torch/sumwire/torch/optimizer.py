@@ -1,6 +1,8 @@
 # optimizer.py - DistributedOptimizer: step() with the gradients of all workers
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
+import os
+import warnings
 
 import torch
 
@@ -10,6 +12,13 @@ from sumwire.torch.compression import Compression
 from sumwire.torch.crossing import Crossing
 from sumwire.torch.gradients import Gradients
 from sumwire.torch.unsupported import refuse, refuse_copy
+
+
+# Variables that ask for cross_barrier.
+SWITCHES = ("SUMWIRE_CROSS_BARRIER", "BYTEPS_CROSS_BARRIER")
+
+# Who has summed the gradients before step(): the user, or a look at them.
+ASKED, SEEN = "synchronize()", "param_groups"
 
 
 def check_names(optimizer, named):
@@ -45,8 +54,26 @@ class Distributed:
         """Wait until the gradients of this step are averages over all workers;
         then they may be read and changed, and step() be called inside
         skip_synchronize().  Also ends all updates of the step before."""
+        self._sum()
+        self._summed = ASKED
+
+    def _sum(self):
         self.finish_updates()
         self._gradients.synchronize()
+
+    @property
+    def param_groups(self):
+        """Who looks here between backward() and step() looks for gradients, as
+        GradScaler does, which changes them unseen: so they are sums then, and
+        step() takes them as they are."""
+        if self._gradients.is_begun and not self._is_updating:
+            self._sum()
+            self._summed = SEEN
+        return self.__dict__["param_groups"]
+
+    @param_groups.setter
+    def param_groups(self, groups):
+        self.__dict__["param_groups"] = groups
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -61,17 +88,24 @@ class Distributed:
         if self._steps is not None:
             self._steps.ended()
         self.finish_updates()
-        if not self._is_to_synchronize:
+        # Gradients that are newer count, not those.
+        summed = None if self._gradients.is_begun else self._summed
+        self._summed = None
+        if not self._is_to_synchronize or (summed is SEEN and closure is None):
             return super().step(closure)
         if closure is not None:
             return super().step(self._summing(closure))
+        if summed is ASKED:
+            warnings.warn("step() after synchronize() sums the gradients a "
+                          "second time: call it inside "
+                          "optimizer.skip_synchronize()", stacklevel=2)
         self._check_frozen()
         if self._crossing is None or self._has_step_hooks():
             self._gradients.synchronize()
             return super().step()
         self._gradients.push_missing()
         self._crossing.watch(self._gradients.order.new_modules())
-        self._crossing.begin(self.param_groups)
+        self._crossing.begin(self.__dict__["param_groups"])
         return None
 
     # torch would wrap it again: the class's own step has torch's hooks.
@@ -79,11 +113,12 @@ class Distributed:
 
     def update_groups(self, groups):
         """The class's own step, with these groups."""
-        whole, self.param_groups = self.param_groups, groups
+        whole = self.__dict__["param_groups"]
+        self.param_groups, self._is_updating = groups, True
         try:
             super().step()
         finally:
-            self.param_groups = whole
+            self.param_groups, self._is_updating = whole, False
 
     def finish_updates(self):
         """Do all updates that step() has left to be done."""
@@ -99,13 +134,13 @@ class Distributed:
         def compute():
             with torch.enable_grad():
                 loss = closure()
-            self.synchronize()
+            self._sum()
             return loss
         return compute
 
     def _check_frozen(self):
         slots = self._gradients.slots
-        for group in self.param_groups:
+        for group in self.__dict__["param_groups"]:
             for p in group["params"]:
                 if p.grad is not None and p not in slots and p.numel():
                     raise RuntimeError(
@@ -120,6 +155,7 @@ class Distributed:
             raise RuntimeError("zero_grad() between backward() and step() "
                                "would lose gradients that are being summed: "
                                "call step() or synchronize() first")
+        self._summed = None
         super().zero_grad(set_to_none=set_to_none)
 
     def state_dict(self):
@@ -158,12 +194,16 @@ def can_cross(base):
 
 
 def choose_crossing(base, wanted):
+    """The argument; without one, the variables, for who can."""
     if wanted and not can_cross(base):
         raise ValueError(
             f"cross_barrier=True: {base.__name__} is not one of torch.optim's "
             f"optimizers that update each parameter by itself; leave "
             f"cross_barrier out, and step() waits for all sums")
-    return can_cross(base) if wanted is None else wanted
+    if wanted is None:
+        return can_cross(base) and any(
+            os.environ.get(name, "0") not in ("", "0") for name in SWITCHES)
+    return wanted
 
 
 def DistributedOptimizer(optimizer, named_parameters=None,
@@ -184,8 +224,12 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     sparse_as_dense           make sparse gradients dense instead of refusing
     cross_barrier             False: step() waits for all sums.  True: it
                               returns at once, and a layer is updated when its
-                              sum is there or its next forward needs it.  None:
-                              as True where that is known to change no result
+                              sum is there or its next forward needs it; until
+                              then parameters and gradients may only be read
+                              and written through modules, as CrossBarrier
+                              says.  None: as SUMWIRE_CROSS_BARRIER or
+                              BYTEPS_CROSS_BARRIER say, where it can be; off
+                              if neither is set
     asynchronous              True: nobody waits for others.  step() uses this
                               rank's own gradients, adds what it changed to the
                               parameters that the servers keep, and takes those.
@@ -217,7 +261,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     new.__dict__.update(optimizer.__dict__)
     # A learning rate scheduler may have put its own step there.
     new.__dict__.pop("step", None)
-    new._is_to_synchronize = True
+    new._is_to_synchronize, new._is_updating, new._summed = True, False, None
     new._crossing = None
     new._steps = tuning.steps(tune)
     new._gradients = Gradients(named, compression, ops.choose_op(None, op),
@@ -225,3 +269,29 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     if is_crossing:
         new._crossing = Crossing(new._gradients, new)
     return new
+
+
+def CrossBarrier(model, optimizer, named_parameters=None,
+                 compression=Compression.none, backward_passes_per_step=1,
+                 num_steps=None, **more):
+    """For scripts that reach parameters through their modules only, after step().
+
+    BytePS's name for DistributedOptimizer(cross_barrier=True).  step() returns
+    before the sums are there; a layer is updated when its next forward begins,
+    or when somebody looks at it through its module, as state_dict() does.
+    Through a reference that was kept (a list of parameters, views of them)
+    until then
+
+    - reading gives the parameter before its update, and the gradient of this
+      rank alone: call optimizer.synchronize() before;
+    - writing is an error that names the parameter, when its update is due; but
+      what is written through .data, or by a library past PyTorch, is not seen.
+
+    num_steps is BytePS's; it is not needed.  Other arguments are those of
+    DistributedOptimizer."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"a torch.nn.Module is needed first, not a "
+                        f"{type(model).__name__}")
+    return DistributedOptimizer(
+        optimizer, named_parameters or model.named_parameters(), compression,
+        backward_passes_per_step, cross_barrier=True, **more)

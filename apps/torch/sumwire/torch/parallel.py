@@ -74,6 +74,15 @@ class DistributedDataParallel(torch.nn.Module):
         self._gradients.synchronize()
 
 
+class Bucket(ops.Call):
+    """Of torch's DistributedDataParallel: an average."""
+    __slots__ = ()
+
+    def fill(self, source):
+        self.view = self.shared.flat
+        self.view.copy_(source / current().size)
+
+
 def allreduce_hook(state, bucket):
     """A communication hook for torch's DistributedDataParallel:
 
@@ -81,16 +90,14 @@ def allreduce_hook(state, bucket):
 
     state: None, or Compression.fp16 or .bf16.  Buckets leave as they are ready;
     the last one waits for all, as torch would."""
-    job, waiting = current(), open_buckets()
+    waiting = open_buckets()
     buffer = bucket.buffer()
-    call = ops.Call(buffer, ops.Sum, 1)
+    call = Bucket(buffer, ops.Sum, 1)
     if buffer.numel():
         wire = wire_dtype(state or Compression.none, buffer.dtype)
-        ops.open_place(call, f"bucket{bucket.index()}", buffer.numel(), wire,
-                       bucket.index())
-        call.view = call.shared.flat
-        call.view.copy_(buffer / job.size)
-        job.push(call.shared)
+        call.start(f"bucket{bucket.index()}",
+                   ("a bucket", buffer.shape, buffer.dtype, wire),
+                   (buffer.numel(), wire), bucket.index(), buffer)
     waiting.append((ops.hold(call), torch.futures.Future()))
     future = waiting[-1][1]
     if bucket.is_last():

@@ -44,22 +44,25 @@ NEAREST = {
     "start_timeline": "read counters with: sumwire stats SOCKET",
     "stop_timeline": "read counters with: sumwire stats SOCKET",
     "get_pushpull_speed": "read counters with: sumwire stats SOCKET",
-    "mpi_built": "sumwire needs no MPI",
-    "mpi_enabled": "sumwire needs no MPI",
-    "mpi_threads_supported": "sumwire needs no MPI",
-    "nccl_built": "sumwire needs no NCCL",
-    "gloo_built": "sumwire needs no gloo",
-    "gloo_enabled": "sumwire needs no gloo",
-    "cuda_built": "sumwire is not built against CUDA",
-    "rocm_built": "sumwire is not built against ROCm",
-    "ccl_built": "sumwire needs no oneCCL",
-    "ddl_built": "sumwire needs no DDL",
     "sparse_allreduce_async": "give to_dense() to allreduce_async",
 }
 
-# The same for arguments.
+
+
+def built_without():
+    """False: sumwire has and needs none of what Horovod may be built with."""
+    return False
+
+
+mpi_built = mpi_enabled = mpi_threads_supported = built_without
+gloo_built = gloo_enabled = nccl_built = built_without
+cuda_built = rocm_built = ccl_built = ddl_built = built_without
+
+# What comes nearest to an argument.
 NEAREST_ARGUMENT = {
     "process_set": "every operation is over all ranks of the job",
+    "process_sets": "every operation is over all ranks of the job",
+    "comm": "every operation is over all ranks of the job",
     "gradient_predivide_factor": "averages are divided before they are added; "
                                  "use op=Sum and scale the loss",
     "num_groups": "not needed: small parameters travel together, large "

@@ -1,0 +1,46 @@
+# state.py - an optimizer's state as JSON and tensors
+# SPDX-License-Identifier: BSD-3-Clause
+"""What another worker sends is never executed, so no pickles: a tree of lists
+that JSON can hold, and the tensors beside it."""
+import numbers
+
+import torch
+
+
+def to_tree(value, tensors):
+    """The tree of a value; its tensors are appended to the list.  TypeError for
+    anything but tensors, numbers, texts, None, and dicts, lists and tuples."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach())
+        return ["tensor", str(value.dtype)[6:], list(value.shape)]
+    if isinstance(value, dict):
+        return ["dict", [[to_tree(k, tensors), to_tree(v, tensors)]
+                         for k, v in value.items()]]
+    if isinstance(value, (list, tuple)):
+        return ["tuple" if isinstance(value, tuple) else "list",
+                [to_tree(v, tensors) for v in value]]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, numbers.Real):  # of numpy
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    raise TypeError(f"a {type(value).__name__} in the optimizer's state cannot "
+                    f"be sent, only tensors, numbers and texts; "
+                    f"broadcast_object sends anything")
+
+
+def from_tree(tree, tensors):
+    """The value of a tree; its tensors, yet empty, are appended to the list."""
+    if not isinstance(tree, list):
+        return tree
+    kind, *rest = tree
+    if kind == "tensor":
+        dtype = getattr(torch, rest[0], None)
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError(f"there is no type torch.{rest[0]}")
+        tensors.append(torch.empty(rest[1], dtype=dtype))
+        return tensors[-1]
+    if kind == "dict":
+        return {from_tree(k, tensors): from_tree(v, tensors)
+                for k, v in rest[0]}
+    values = [from_tree(v, tensors) for v in rest[0]]
+    return tuple(values) if kind == "tuple" else values

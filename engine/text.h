@@ -1,0 +1,32 @@
+/* text.h - which text from outside may be kept and shown.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Names and reasons come from other machines, other processes and files, and
+ * end in logs that people read in terminals.  Text is UTF-8 that prints: no
+ * control characters (C0, DEL, C1), no line or paragraph separators, and
+ * nothing that turns the direction of writing, since that shows a reader other
+ * words than those that are there.
+ */
+#ifndef SW_TEXT_H
+#define SW_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* sw_text_decode - the UTF-8 character at @s, of which @n bytes may be read.
+ * Returns its bytes and sets @code; 0: it is none. */
+size_t sw_text_decode(const char *s, size_t n, uint32_t *code);
+
+/* sw_text_prints - does a character print, as text.h says? */
+bool sw_text_prints(uint32_t code);
+
+/* sw_text_is_good - is it text: not empty, all of it prints, and it ends within
+ * @size bytes? */
+bool sw_text_is_good(const char *s, size_t size);
+
+/* sw_text_clean - make it text: it ends within @size bytes, and each byte of
+ * what does not print is a '?'. */
+void sw_text_clean(char *text, size_t size);
+
+#endif

@@ -1,0 +1,29 @@
+/* user.h - users of this machine, by name and number; whom we trust.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_USER_H
+#define SW_USER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	SW_USER_BYTES = 64, /* "alice (1000)" */
+	SW_USER_WHY_BYTES = 400,
+};
+
+/* sw_user_find - a user by name, or by a number that need have no name.
+ * Returns false: there is none. */
+bool sw_user_find(const char *name, uint32_t *uid);
+
+/* sw_user_text - "alice (1000)", or "1000" where it has no name; returns @out.
+ */
+const char *sw_user_text(uint32_t uid, char out[SW_USER_BYTES]);
+
+/* sw_user_is_trusted - may user @own give its tensors to the agent of user
+ * @agent?  It may if that is itself, root, or @named (by name or number; NULL
+ * or "": nobody).
+ * @why  on false, a sentence that names both and says what to do */
+bool sw_user_is_trusted(uint32_t agent, uint32_t own, const char *named,
+	char why[SW_USER_WHY_BYTES]);
+
+#endif

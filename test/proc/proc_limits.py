@@ -1,0 +1,57 @@
+# proc_limits.py - daemons that may open few files
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+import rig
+from rig import Net, check
+
+
+def launch(net, name, limit, which=""):
+    """As launch() of the rig, under ulimit -n; of which, S or H, else both."""
+    role = net.ini[name]["node"]["role"]
+    p = net.run(name, "bash", "-c", f"ulimit -{which}n {limit} && exec \"$@\"",
+                "-", rig.sumwire(), role, "--config", net.write_ini(name))
+    net.daemons[name] = p
+    return p
+
+
+def needed(net, name, limit):
+    """It is refused, in order; returns how many it says it needs."""
+    p = launch(net, name, limit)
+    del net.daemons[name]
+    p.wait_error(rf"error {limit} open files are allowed, .* needs at least "
+                 r"\d+: raise the limit \(ulimit -n", code=1)
+    return int(re.search(r"at least (\d+)", p.log())[1])
+
+
+def test_too_few():
+    """DPDK does not even start."""
+    with Net(workers=1) as net:
+        for name in "a", "agent0":
+            for limit in 10, 20:
+                check(needed(net, name, limit) > limit, "why, then?")
+
+
+def test_as_many_as_needed():
+    """What it says it needs is enough."""
+    with Net(workers=1) as net:
+        for name in "a", "agent0":
+            launch(net, name, needed(net, name, 10)).await_text(r"is ready")
+        rig.run_steps(net, *rig.SMALL)
+
+
+def test_soft_limit():
+    """It is raised to the hard one."""
+    with Net(workers=1) as net:
+        for name in "a", "agent0":
+            p = launch(net, name, 20, "S")
+            p.await_text(r"is ready")
+            with open(f"/proc/{p.pid}/limits", encoding="ascii") as f:
+                limits = f.read()
+            soft = int(re.search(r"Max open files +(\d+)", limits)[1])
+            check(soft > 20, limits)
+        rig.run_steps(net, *rig.SMALL)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

@@ -1,0 +1,93 @@
+# proc_mismatch.py - one rank calls a tensor differently: that call fails, at all
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+import rig
+from rig import Net, check
+
+STEPS = 5
+TENSORS = ("--tensor", "w:300000:f32", "--tensor", "v:70001:i64")
+
+
+def check_clients(clients, n_fails, pattern):
+    """All end well; w failed so many times at each, with one sentence, and v
+    never."""
+    said = set()
+    for c in clients:
+        c.wait_ok()
+        found = re.findall("mismatch (?:wait|declare): (.*)", c.out())
+        said.update(found)
+        fails = c.out().count("mismatch wait: tensor w: ")
+        check(fails == n_fails, f"{c.name}: w failed {fails} times: {found}")
+        check(c.out().count(" exact") == STEPS, f"{c.name}: v is not exact")
+    check(len(said) == 1, f"they say {said}")
+    check(re.search(pattern, said.pop()), f"that lacks '{pattern}'")
+
+
+def run_mismatch(how, pattern, n_fails=STEPS - 1, first=0, local=None, **keys):
+    """Rank 1 calls w differently: in step 1, the first broadcast, or (step) in
+    all.  Two jobs on the same daemons: nothing is left of the first."""
+    with Net(workers=3, servers=2, local=local, **keys) as net:
+        net.start_all()
+        places = [(w, i) for w in range(3)
+                  for i in range(local[w] if local else 1)]
+        for job in range(2):
+            args = (*TENSORS, "--copy", "--steps", str(STEPS), "--first-step",
+                    str(first), "--mismatch")
+            clients = [
+                net.client(w, *args, how if r == 1 else "none",
+                           *(("--local-rank", str(i)) if local else ()),
+                           name=f"j{job}r{r}")
+                for r, (w, i) in enumerate(places)]
+            check_clients(clients, n_fails, pattern)
+        for server in net.servers if not keys.get("colocated") else ():
+            net.empty_stats(server)
+
+
+def test_one_sums_and_one_broadcasts():
+    run_mismatch("sum", "tensor w: rank [012] takes part in a (sum|broadcast), "
+                 "rank [012] in a")
+
+
+def test_another_root():
+    run_mismatch("root", "tensor w: rank [012] broadcasts from rank [01], "
+                 "rank [012] from rank [01]")
+
+
+def test_another_step():
+    run_mismatch("step", "tensor w: rank [012] pushes step [67], rank [012] "
+                 "pushes step [67]", n_fails=STEPS, first=6)
+
+
+def test_lanes():
+    run_mismatch("root", "tensor w: rank [012] broadcasts from rank [01]",
+                 lcores=2, lanes=(2, 1, 2))
+
+
+def test_colocated():
+    """Contributions are lent to the sums."""
+    run_mismatch("step", "tensor w: rank [012] pushes step [67]",
+                 n_fails=STEPS, first=6, colocated=True)
+
+
+def test_local_ranks():
+    """Ranks 0 and 1 are of one agent, which finds it."""
+    run_mismatch("root", "tensor w: rank [01] broadcasts from rank [01], rank "
+                 "[01] from rank [01]", local=(2, 1, 1))
+
+
+def test_local_ranks_declare_another_shape():
+    with Net(local=(2, 1)) as net:
+        net.start_all()
+        more = ("--tensor", "v:70001:i64", "--mismatch", "none", "--steps",
+                str(STEPS))
+        clients = [
+            net.client(w, "--tensor", f"w:{n}:f32", *more, "--local-rank",
+                       str(i), name=f"c{w}{i}")
+            for w, i, n in ((0, 0, 100), (0, 1, 200), (1, 0, 100))]
+        check_clients(clients, STEPS, "tensor w: rank [012] declares [12]00 x "
+                      "f32, priority 0; rank [012] declared [12]00 x f32")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

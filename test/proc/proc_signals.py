@@ -1,0 +1,83 @@
+# proc_signals.py - daemons that are told to end, by which signal and how often
+# SPDX-License-Identifier: BSD-3-Clause
+import signal
+
+import rig
+from rig import Net, check
+
+# Who hears of an end only by silence waits longer than a test.
+FOREVER = {"dead_after": "600s"}
+
+
+def hang_up(net, name):
+    """It ends as by SIGTERM.  Whether it has left anything, the rig looks."""
+    p = net.daemons.pop(name)
+    p.signal(signal.SIGHUP)
+    code = p.wait(rig.STOP_S)
+    check(code == 0, f"{name} ended with {code} after SIGHUP")
+
+
+def test_hangup_of_a_server():
+    """All are told."""
+    with Net(job=FOREVER) as net:
+        net.start_all()
+        clients = rig.start_forever(net)
+        hang_up(net, "a")
+        for c in clients:
+            c.wait_error(r"error (wait|push) SW_ESERVER: .*the server stops")
+
+
+def test_hangup_of_an_agent():
+    """Its own process is told, and the others'."""
+    with Net(job=FOREVER) as net:
+        net.start_all()
+        clients = rig.start_forever(net)
+        hang_up(net, "agent1")
+        clients[1].wait_error(r"error \w+ SW_ECLOSED: .*agent")
+        clients[0].wait_error(r"error \w+ SW_EPEER: .*rank 1")
+
+
+def test_hangup_that_is_ignored():
+    """nohup has said so."""
+    with Net(workers=1) as net:
+        p = net.run("a", "nohup", rig.sumwire(), "server", "--config",
+                    net.write_ini("a"))
+        net.daemons["a"] = p
+        p.await_text(r"is ready")
+        p.signal(signal.SIGHUP)
+        for _ in range(3):  # the control thread has looked for signals
+            net.stats("a")
+
+
+def run_hurried(name, *patterns):
+    """A sum that cannot be completed is not waited for any longer."""
+    with Net() as net:
+        net.start_all()
+        eager = net.client(0, *rig.SMALL, "--steps", "2")
+        lazy = net.client(1, *rig.SMALL, "--steps", "2", "--pause")
+        lazy.say()
+        eager.await_out(r"step 0 exact")
+        rig.wait_until(lambda: net.stats("a")["open_chunks"], rig.RUN_S,
+                       "chunk that waits for rank 1")
+        p = net.daemons.pop(name)
+        p.signal(signal.SIGTERM)
+        p.await_text(r"stopping: finishing what is in flight")
+        p.signal(signal.SIGTERM)
+        for pattern in (r"told to stop once more: not waiting any longer",
+                        *patterns):
+            p.await_text(pattern)
+        check(p.wait(rig.STOP_S) == 0, f"{name} did not end well")
+        for c in eager, lazy:
+            c.destroy()
+
+
+def test_server_told_twice():
+    run_hurried("a", r"dropped \d+ chunks that wait for members")
+
+
+def test_agent_told_twice():
+    run_hurried("agent0", r"dropped 1 push_pulls")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

@@ -1,0 +1,191 @@
+/* unit_admit_flood.c - strangers that send JOINs, and what they cost others.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/alloc.h"
+#include "test/support/server_rig.h"
+
+#include <stdio.h>
+
+enum { FLOOD = 10000 }; /* JOINs in a second */
+
+static struct server_rig *open_rig(uint16_t n_members)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, 64 << 20);
+	return &r;
+}
+
+/* Worker @i is at another address from now on: the low byte is its number. */
+static void move(struct server_rig *r, uint32_t i, uint32_t nth)
+{
+	r->w[i].path.ip = (frame_ip(i) & 0xff0000ff) | nth << 8;
+	r->w[i].nonce++;
+}
+
+static void send_join(
+	struct server_rig *r, uint32_t i, const char *job, uint16_t n_members)
+{
+	struct sw_join j = rig_join_payload(r, i);
+
+	snprintf(j.job, sizeof(j.job), "%s", job);
+	j.n_members = n_members;
+	j.rank = 0;
+	rig_send(r, i,
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+}
+
+static uint32_t count(const char *text, const char *what)
+{
+	uint32_t n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+static uint32_t n_jobs(const struct server_rig *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		n += r->srv->jobs[i].is_used;
+	return n;
+}
+
+/* Two that differ, in turn, for a second; returns how many were answered. */
+static uint32_t flood(struct server_rig *r, uint32_t i)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < FLOOD; k++) {
+		if (k % (FLOOD / 4) == 0)
+			rig_hello(r, i);
+		send_join(r, i, "churn", (uint16_t)(2 + k % 2));
+		r->now_ns += SW_S / FLOOD;
+		n += count(rig_tx(r), "ACCEPT");
+	}
+	return n;
+}
+
+/* No memory, no job, no line each: what a JOIN costs is bounded. */
+static void flood__costs_nothing(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	uint64_t calls = alloc_calls(), bytes = alloc_bytes();
+	uint32_t n = flood(r, 3);
+
+	assert_int_equal(alloc_calls(), calls);
+	assert_true(alloc_bytes() == bytes);
+	assert_int_equal(n_jobs(r), 0);
+	assert_in_range(count(r->env.lines, "\n"), 0, 1);
+	/* and not everything is answered */
+	assert_in_range(n, 1, FLOOD / 100);
+	server_rig_close(r);
+}
+
+/* A job that forms meanwhile does not notice, even under the same name. */
+static void flood__others_join(void **state)
+{
+	struct server_rig *r = open_rig(2);
+
+	flood(r, 3);
+	assert_contains(rig_join(r, 0), "w0 STATUS forming 1");
+	flood(r, 3);
+	assert_contains(rig_join(r, 1), "w1 STATUS running 2");
+	assert_int_equal(n_jobs(r), 1);
+	server_rig_close(r);
+}
+
+/* A worker that asks as often as it does is never limited; nor is it long after
+ * a flood from its own address. */
+static void limit__not_for_workers(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < 1000; k++) {
+		r->w[0].nonce++;
+		r->now_ns += r->params.retry_max;
+		n += count(rig_join_only(r, 0), "ACCEPT");
+	}
+	assert_int_equal(n, 1000);
+	flood(r, 0);
+	r->w[0].nonce++;
+	r->now_ns += SW_S;
+	assert_string_equal(rig_join_only(r, 0), "w0 ACCEPT");
+	server_rig_close(r);
+}
+
+/* All members of the largest job are behind one address. */
+static void limit__not_for_a_large_job(void **state)
+{
+	struct server_rig *r = open_rig(SW_MAX_MEMBERS);
+	struct sw_join j;
+
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++) {
+		r->w[0].nonce++;
+		r->w[0].path.udp = (uint16_t)(5700 + m);
+		rig_hello(r, 0);
+		j = rig_join_payload(r, 0);
+		j.rank = (uint16_t)m;
+		rig_send(r, 0,
+			(struct sw_header){
+				.type = SW_JOIN, .payload_len = sizeof(j)},
+			&j);
+		assert_string_equal(rig_tx(r), "w0 ACCEPT");
+	}
+	server_rig_close(r);
+}
+
+/* Eight names that nobody confirms, and more, hold no job out. */
+static void names__hold_no_place(void **state)
+{
+	struct server_rig *r = open_rig(1);
+
+	for (uint32_t k = 0; k < 2 * SW_MAX_JOBS; k++) {
+		char job[16];
+
+		snprintf(job, sizeof(job), "name%u", k);
+		move(r, 3, k);
+		rig_hello(r, 3);
+		send_join(r, 3, job, 1);
+		rig_tx(r);
+	}
+	assert_string_equal(rig_join(r, 0), "w0 ACCEPT; w0 STATUS running 1");
+	assert_int_equal(n_jobs(r), 1);
+	server_rig_close(r);
+}
+
+/* More addresses than there are places for JOINs, and for sources. */
+static void addresses__hold_no_place(void **state)
+{
+	struct server_rig *r = open_rig(1);
+	uint64_t bytes = alloc_bytes();
+
+	for (uint32_t k = 0; k < 2000; k++) {
+		move(r, 3, k);
+		rig_hello(r, 3);
+		send_join(r, 3, "churn", 1);
+		rig_tx(r);
+	}
+	assert_true(alloc_bytes() == bytes);
+	r->now_ns += SW_S;
+	assert_string_equal(rig_join(r, 0), "w0 ACCEPT; w0 STATUS running 1");
+	assert_int_equal(n_jobs(r), 1);
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flood__costs_nothing),
+		cmocka_unit_test(flood__others_join),
+		cmocka_unit_test(limit__not_for_workers),
+		cmocka_unit_test(limit__not_for_a_large_job),
+		cmocka_unit_test(names__hold_no_place),
+		cmocka_unit_test(addresses__hold_no_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* unit_mismatch.c - a tensor that members call differently: it fails alone.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "test/support/server_rig.h"
+#include "test/support/worker_rig.h"
+
+#define WHY "tensor a: rank 1 pushes step 2, rank 0 pushes step 1"
+
+/* --- server --- */
+
+static struct server_rig *open_server(uint16_t n_members)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, UINT64_MAX);
+	rig_run(&r, 2 * RIG_CHUNK);
+	return &r;
+}
+
+static void push(struct server_rig *r, uint32_t i, uint32_t round,
+	uint32_t chunk, uint16_t step)
+{
+	struct sw_header h = rig_push_header(0, round, chunk);
+	int32_t elems[RIG_CHUNK] = {0};
+
+	h.step = step;
+	rig_send(r, i, h, elems);
+}
+
+/* All are told; who pushes or pulls it later is told again; nothing waits for
+ * members any more, and nothing of the round leaves. */
+static void server__kills_the_tensor(void **state)
+{
+	struct server_rig *r = open_server(3);
+	const struct sw_shard *sh = &r->srv->jobs[0].shard;
+
+	push(r, 0, 1, 0, 1);
+	push(r, 0, 1, 1, 1);
+	assert_int_equal(sh->n_open, 2);
+	push(r, 1, 1, 0, 2);
+	assert_string_equal(rig_tx(r),
+		"w0 MISMATCH k0 r1 " WHY "; w1 MISMATCH k0 r1 " WHY
+		"; w2 MISMATCH k0 r1 " WHY);
+	assert_int_equal(sh->n_open, 0);
+	push(r, 2, 1, 0, 1);
+	assert_string_equal(rig_tx(r), "w2 MISMATCH k0 r1 " WHY);
+	rig_pull(r, 0, 0, 1, 1);
+	assert_string_equal(rig_tx(r), "w0 MISMATCH k0 r1 " WHY);
+	push(r, 1, 1, 1, 1);
+	rig_tick(r, SW_MS); /* it is acknowledged like any other */
+	assert_contains(rig_tx(r), "w1 ACK");
+	assert_int_equal(r->srv->stats.chunks_done, 0);
+	assert_int_equal(r->srv->stats.results, 0);
+	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	server_rig_close(r);
+}
+
+/* A member that lacks the round before still gets it. */
+static void server__the_round_before_is_sent(void **state)
+{
+	struct server_rig *r = open_server(3);
+
+	for (uint32_t i = 0; i < 3; i++)
+		push(r, i, 1, 0, 1);
+	rig_tx(r);
+	push(r, 0, 2, 0, 1);
+	push(r, 1, 2, 0, 2);
+	assert_contains(rig_tx(r), "w2 MISMATCH k0 r2 " WHY);
+	rig_tick(r, 100 * SW_MS); /* its RESULT was lost */
+	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
+	rig_ack(r, 2, 0, 2);
+	rig_pull(r, 2, 0, 1, 0);
+	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
+	server_rig_close(r);
+}
+
+static void say(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
+	const char *text)
+{
+	struct sw_fault fault = {.err = SW_EMISMATCH, .key = key};
+
+	snprintf(fault.text, sizeof(fault.text), "%s", text);
+	rig_send(r, i,
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = round,
+			.payload_len = sizeof(fault)},
+		&fault);
+}
+
+/* A worker whose local ranks differ, or that heard of it from another server:
+ * the others are told, and it is answered each time. */
+static void server__is_told_by_a_worker(void **state)
+{
+	struct server_rig *r = open_server(2);
+
+	push(r, 0, 1, 0, 1);
+	say(r, 1, 0, 1, "tensor a: so\x1bit is");
+	assert_string_equal(rig_tx(r), "w0 MISMATCH k0 r1 tensor a: so?it is; "
+				       "w1 MISMATCH k0 r1 tensor a: so?it is");
+	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
+	say(r, 1, 0, 1, "another");
+	assert_string_equal(rig_tx(r), "w1 MISMATCH k0 r1 tensor a: so?it is");
+	say(r, 1, 1, 1, "no such tensor");
+	say(r, 1, SW_KEY_NONE, 1, "no such tensor");
+	assert_int_equal(r->srv->stats.rx_key, 2);
+	say(r, 1, 0, 1, "");
+	assert_int_equal(r->srv->stats.rx_state, 1);
+	assert_string_equal(rig_tx(r), "");
+	server_rig_close(r);
+}
+
+/* Rounds that a member lies about: what was given up is not counted twice. */
+static void server__rounds_that_are_no_ones(void **state)
+{
+	struct server_rig *r = open_server(2);
+	const struct sw_shard *sh = &r->srv->jobs[0].shard;
+
+	push(r, 0, 1, 0, 1);
+	push(r, 1, 1, 0, 1); /* chunk 0 is a round ahead */
+	push(r, 0, 2, 0, 1);
+	push(r, 0, 1, 1, 1);
+	assert_int_equal(sh->n_open, 2);
+	say(r, 0, 0, 7, "seven"); /* nobody is there yet */
+	assert_int_equal(sh->n_open, 2);
+	push(r, 1, 1, 1, 1);
+	assert_int_equal(sh->n_open, 1);
+	say(r, 0, 0, 0, "from the first on");
+	assert_int_equal(sh->n_open, 0);
+	push(r, 1, 2, 0, 1);
+	push(r, 1, 1, 1, 1);
+	assert_int_equal(sh->n_open, 0);
+	server_rig_close(r);
+}
+
+/* --- worker: rank 0 of 2 --- */
+
+static struct worker_rig *open_worker(uint32_t n_servers)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 2, n_servers);
+	wrig_run(&r);
+	wrig_declare(&r, "a", WRIG_ELEMS, 0);
+	wrig_declare(&r, "b", WRIG_CHUNK, 1);
+	return &r;
+}
+
+static void tell(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
+	const char *text)
+{
+	struct sw_fault fault = {.err = SW_EMISMATCH, .key = key};
+
+	snprintf(fault.text, sizeof(fault.text), "%s", text);
+	wrig_send(r, i,
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = round,
+			.payload_len = sizeof(fault)},
+		&fault);
+}
+
+/* The open round ends; its credit comes back; late results are not written;
+ * the other tensor goes on. */
+static void worker__ends_the_round(void **state)
+{
+	struct worker_rig *r = open_worker(1);
+	int64_t credit = r->w.sched.credit;
+
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
+	assert_int_equal(sw_worker_push(&r->w, 1, 1, 8), 0);
+	wrig_tx(r);
+	tell(r, 0, 0, 1, WHY);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
+	assert_string_equal(sw_worker_why(&r->w, 0), WHY);
+	assert_null(sw_worker_why(&r->w, 1));
+	wrig_result(r, 0, 0, 1, 0, 99);
+	assert_int_equal(r->data[0][0], 0);
+	assert_null(strstr(wrig_tx(r), "PUSH k0"));
+	assert_int_equal(sw_worker_push(&r->w, 0, 2, 9), SW_EMISMATCH);
+	wrig_result(r, 0, 1, 1, 0, 5);
+	assert_string_equal(wrig_events(r), "done t1 #8 SW_OK w2");
+	assert_true(r->w.sched.credit == credit);
+	assert_int_equal(r->w.n_open, 0);
+	for (int i = 0; i < 40; i++) { /* no stall is told */
+		wrig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		wrig_tick(r, SW_S);
+	}
+	assert_string_equal(wrig_events(r), "");
+	wrig_close(r);
+}
+
+/* Of a round to come: the open one goes on. */
+static void worker__the_round_before_goes_on(void **state)
+{
+	struct worker_rig *r = open_worker(1);
+
+	assert_int_equal(sw_worker_push(&r->w, 1, 1, 8), 0);
+	wrig_tx(r);
+	tell(r, 0, 1, 2, "tensor b: so it is");
+	assert_string_equal(wrig_events(r), "");
+	wrig_result(r, 0, 1, 1, 0, 5);
+	assert_string_equal(wrig_events(r), "done t1 #8 SW_OK w2");
+	assert_int_equal(r->data[1][0], 5);
+	assert_int_equal(sw_worker_push(&r->w, 1, 2, 9), SW_EMISMATCH);
+	wrig_close(r);
+}
+
+/* The server that told us hears once that we know; the others are told until
+ * they say it themselves, before LEAVE, too. */
+static void worker__tells_the_other_servers(void **state)
+{
+	struct worker_rig *r = open_worker(2);
+	const char *seen;
+
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
+	wrig_tx(r);
+	tell(r, 0, 0, 1, WHY);
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r),
+		"s0 MISMATCH k0 r1 " WHY "; s1 MISMATCH k0 r1 " WHY);
+	tell(r, 0, 0, 1, WHY);
+	wrig_tick(r, r->params.pull_max);
+	assert_non_null(strstr(wrig_tx(r), "s1 MISMATCH k0 r1 " WHY));
+	sw_worker_leave(&r->w, 0, NULL);
+	wrig_tick(r, 0);
+	seen = wrig_tx(r);
+	assert_non_null(strstr(seen, "s0 LEAVE"));
+	assert_non_null(strstr(seen, "s1 MISMATCH"));
+	assert_null(strstr(seen, "s1 LEAVE"));
+	tell(r, 1, 0, 1, WHY);
+	assert_non_null(strstr(wrig_tx(r), "s1 LEAVE"));
+	wrig_close(r);
+}
+
+/* The coordinator refuses one of three: it is declared nowhere else, the batch
+ * goes on behind it, and its rounds fail. */
+static void worker__is_refused_a_tensor(void **state)
+{
+	static struct worker_rig rig;
+	struct worker_rig *r = &rig;
+	struct sw_worker_tensor list[3];
+	struct sw_declared d = {.batch = 0, .n = 2, .is_refused = 1};
+	uint8_t payload[sizeof(d) + 16 + SW_TEXT_MAX] = {0};
+
+	wrig_open(r, 0, 2, 2);
+	wrig_run(r);
+	for (uint32_t i = 0; i < 3; i++)
+		list[i] = (struct sw_worker_tensor){
+			.name = i ? i > 1 ? "c" : "b" : "a",
+			.n_elems = WRIG_CHUNK,
+			.dtype = SW_I32,
+			.base = r->data[i]};
+	assert_int_equal(sw_worker_declare(&r->w, list, 3), 0);
+	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a b c");
+	memcpy(payload, &d, sizeof(d));
+	sw_store32(payload + sizeof(d), 4);
+	sw_store32(payload + sizeof(d) + 4, SW_KEY_NONE);
+	snprintf((char *)payload + sizeof(d) + 16, SW_TEXT_MAX, "tensor b: no");
+	wrig_send(r, 0,
+		(struct sw_header){
+			.type = SW_DECLARED, .payload_len = sizeof(payload)},
+		payload);
+	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 a; s0 DECLARE b1 c");
+	wrig_declared(r, 0);
+	wrig_declared(r, 1);
+	assert_string_equal(wrig_tx(r), "s1 DECLARE b1 c");
+	assert_string_equal(wrig_events(r), "");
+	wrig_declared(r, 1);
+	assert_string_equal(wrig_events(r), "declared");
+	assert_string_equal(sw_worker_why(&r->w, 1), "tensor b: no");
+	assert_int_equal(sw_worker_push(&r->w, 1, 1, 7), SW_EMISMATCH);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
+	wrig_close(r);
+}
+
+/* --- two lanes --- */
+
+static struct sw_lane lane;
+
+static uint32_t take_order(struct sw_lane_order *o)
+{
+	return sw_spsc_take(&lane.orders_out, o, 1) == 1 ? o->kind : UINT32_MAX;
+}
+
+/* Lane 0 hears it: the other one is ordered to stop, and only then is the
+ * process told. */
+static void lane0__waits_for_the_other(void **state)
+{
+	static struct worker_rig r;
+	struct sw_lane_order o;
+	struct sw_lane_news done = {.kind = SW_LANE_DONE};
+
+	wrig_open_lane(&r, &lane, 0, 1);
+	wrig_tx(&r);
+	wrig_cookie(&r, 0);
+	wrig_tx(&r);
+	wrig_accept(&r, 0);
+	wrig_status(&r, SW_JOB_RUNNING, 0, 2, "");
+	sw_spsc_put(&lane.news_in,
+		&(struct sw_lane_news){.kind = SW_LANE_RUNNING}, 1);
+	sw_worker_hear(&r.w);
+	assert_string_equal(wrig_events(&r), "running");
+	assert_int_equal(sw_worker_declare(&r.w,
+				 &(struct sw_worker_tensor){.name = "a",
+					 .n_elems = WRIG_ELEMS,
+					 .dtype = SW_I32,
+					 .base = r.data[0]},
+				 1),
+		0);
+	wrig_tx(&r);
+	wrig_declared(&r, 0);
+	sw_spsc_put(&lane.news_in,
+		&(struct sw_lane_news){.kind = SW_LANE_DECLARED}, 1);
+	sw_worker_hear(&r.w);
+	assert_string_equal(wrig_events(&r), "declared");
+	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);
+	assert_int_equal(take_order(&o), SW_LANE_START);
+	assert_int_equal(take_order(&o), SW_LANE_DECLARE);
+	assert_int_equal(take_order(&o), SW_LANE_ROUND);
+	tell(&r, 0, 0, 1, WHY);
+	assert_int_equal(take_order(&o), SW_LANE_DEAD);
+	assert_int_equal(o.n, 1);
+	assert_string_equal(wrig_events(&r), ""); /* it may still write */
+	sw_spsc_put(&lane.news_in, &done, 1);
+	sw_worker_hear(&r.w);
+	assert_string_equal(wrig_events(&r), "done t0 #7 SW_EMISMATCH w0");
+	wrig_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(server__kills_the_tensor),
+		cmocka_unit_test(server__the_round_before_is_sent),
+		cmocka_unit_test(server__is_told_by_a_worker),
+		cmocka_unit_test(server__rounds_that_are_no_ones),
+		cmocka_unit_test(worker__ends_the_round),
+		cmocka_unit_test(worker__the_round_before_goes_on),
+		cmocka_unit_test(worker__tells_the_other_servers),
+		cmocka_unit_test(worker__is_refused_a_tensor),
+		cmocka_unit_test(lane0__waits_for_the_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
