@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apps/cmd.h"
+#include "apps/cli/cmd.h"
 #include "conf/value.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "conf/value.h"
-#include "engine/error.h"
-#include "engine/sched.h"
+#include "engine/base/error.h"
+#include "engine/sched/sched.h"
 
 enum { WAYS_MAX = 64 /* with 16 lcores one of them is right, but for 2 % */ };
 

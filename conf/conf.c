@@ -12,7 +12,7 @@
 #include "conf/options.h"
 #include "conf/report.h"
 #include "conf/scan.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* One load. */
 struct load {

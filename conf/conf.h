@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 enum {
 	SW_CONF_NAME_BYTES = 32,  /* with the NUL, as all of these */
@@ -169,8 +169,8 @@ void sw_conf_reference(FILE *f);
 /* sw_conf_port_find - index of the port labelled @label, or SW_ENOENT. */
 int sw_conf_port_find(const struct sw_conf *conf, const char *label);
 
-/* sw_conf_n_ways - UDP ports of each endpoint (engine/port.h): a worker has
- * some to try. */
+/* sw_conf_n_ways - UDP ports of each endpoint (engine/loop/port.h): a worker
+ * has some to try. */
 uint32_t sw_conf_n_ways(const struct sw_conf *conf);
 
 /* sw_conf_n_udp - endpoints: UDP ports of this process, from [serve] udp_port

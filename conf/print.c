@@ -4,7 +4,7 @@
 
 #include "conf/conf.h"
 #include "conf/options.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

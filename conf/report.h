@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 enum { SW_REPORT_MAX = 100 }; /* errors written; all are counted */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 #include "pmd/dpdk/rights.h"

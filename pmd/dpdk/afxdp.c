@@ -6,7 +6,7 @@
 
 #include <rte_log.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 #include "pmd/dpdk/rights.h"

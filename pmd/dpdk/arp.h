@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 #include "pmd/dpdk/frame.h"
 
 enum {

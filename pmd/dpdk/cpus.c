@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* One number without sign or space; -1 if there is none below CPU_SETSIZE. */
 static int number(const char **s)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 /* sw_cpus_to_lcores - write "--lcores=…": lcore 0, the control thread, on all
  * CPUs that this process may use; lcores 1 … @n_lcores on the CPUs of @cpus,

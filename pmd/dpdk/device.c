@@ -8,7 +8,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"

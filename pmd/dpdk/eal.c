@@ -17,7 +17,7 @@
 #include <rte_lcore.h>
 #include <rte_log.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/cpus.h"
 #include "pmd/dpdk/pci.h"
 

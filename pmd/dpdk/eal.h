@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 struct sw_dpdk; /* DPDK of this process */
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <rte_malloc.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/port_int.h"
 
 enum { LATE_MAX = 2 * SW_RX_BURST, LATER_FRAMES = 32, IDLE_POLLS = 1000 };

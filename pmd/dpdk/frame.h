@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/port.h"
+#include "engine/loop/port.h"
 
 enum {
 	SW_OUTER_BYTES = 14 + 20 + 8, /* of an untagged frame */

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/port_int.h"
 

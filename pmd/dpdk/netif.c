@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 enum { FDS_MAX = 4096 /* a driver's sockets are among the first */ };
 

@@ -5,7 +5,7 @@
  * lacks. */
 #include <stdio.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/pci.h"
 #include "pmd/dpdk/port_int.h"
 

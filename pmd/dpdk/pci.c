@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 enum { PATH_BYTES = 512, NETWORK = 0x02 };
 

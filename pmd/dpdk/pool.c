@@ -4,7 +4,7 @@
 
 #include <rte_errno.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/port_int.h"
 
 enum {

@@ -7,7 +7,7 @@
 
 #include <rte_malloc.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 

@@ -1,15 +1,15 @@
 /* port.h - ports over DPDK: open, close, link, counters.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames go through engine/port.h. */
+ * Frames go through engine/loop/port.h. */
 #ifndef SW_DPDK_PORT_H
 #define SW_DPDK_PORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/log.h"
-#include "engine/port.h"
+#include "engine/base/log.h"
+#include "engine/loop/port.h"
 
 enum {
 	SW_DPDK_QUEUES = 16,
@@ -45,7 +45,7 @@ struct sw_dpdk_port_params {
 	uint32_t ip;       /* our address, host order */
 	uint16_t udp;      /* our first UDP port, host order */
 	uint16_t n_udp;    /* so many from there on are ours: endpoints */
-	uint16_t n_ways;   /* UDP ports of each endpoint (engine/port.h) */
+	uint16_t n_ways;   /* UDP ports of each endpoint (engine/loop/port.h) */
 	uint16_t n_queues; /* queue pairs wanted, one for each of so many
 			      lcores; 1 … SW_DPDK_QUEUES */
 	/* By endpoint: the lcore that has it, whose queue, if it has one, its

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/bytes.h"
-#include "engine/error.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 
 enum {
 	AT_PIECE = 0, /* offsets in our 54 bytes */

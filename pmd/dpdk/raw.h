@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/port.h"
+#include "engine/loop/port.h"
 #include "sum/sum.h"
 
 struct sw_raw {

@@ -1,12 +1,13 @@
 /* steer.c - which queue a frame lands in: rules by UDP port, or a hash.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * What lands in the queue of another lcore is handed over by engine/handoff.c;
- * nothing here is needed for a frame to arrive, only for it to arrive soon. */
+ * What lands in the queue of another lcore is handed over by
+ * engine/loop/handoff.c; nothing here is needed for a frame to arrive, only for
+ * it to arrive soon. */
 #include <rte_errno.h>
 #include <rte_flow.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/port_int.h"
 
 /* Frames of ours have ports, and are no fragments. */

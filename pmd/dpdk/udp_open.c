@@ -9,7 +9,7 @@
 
 #include <rte_malloc.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/udp.h"
 
 enum {

@@ -10,7 +10,7 @@
 
 #include <rte_alarm.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"

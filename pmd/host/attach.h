@@ -21,8 +21,8 @@
 
 #include <stdint.h>
 
-#include "engine/log.h"
-#include "pmd/host/edge.h"
+#include "engine/base/log.h"
+#include "pmd/client/edge.h"
 
 struct sw_host;
 struct sw_host_port; /* what an lcore sees of one client */

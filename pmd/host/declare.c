@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/text.h"
+#include "engine/base/text.h"
 #include "pmd/host/host.h"
 #include "sum/dtype.h"
 

@@ -6,7 +6,7 @@
 #include <numaif.h>
 #include <stdio.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 static int home_of(const struct sw_numa_facts *f)
 {

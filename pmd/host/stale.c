@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* 0, or why nobody can be reached at @path. */
 static int connect_errno(const char *path, int type)

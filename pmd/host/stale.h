@@ -3,7 +3,7 @@
 #ifndef SW_STALE_H
 #define SW_STALE_H
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 /* sw_stale_remove - make @path free to listen at: a socket that a killed
  * process left is removed, anything else is left where it is.

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 enum { LINE_BYTES = 256, SILENCE_S = 5 };
 

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/host/stale.h"
 
 struct sw_stats_serve {

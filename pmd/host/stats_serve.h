@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "engine/log.h"
+#include "engine/base/log.h"
 
 struct sw_stats_serve;
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 int sw_tcp_port_free(void)
 {

@@ -38,55 +38,55 @@ TURN = "uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)\n{\n"
 
 # (law, file, plant)
 TEXT_PLANTS = [
-    ("includes", "engine/log.c", after("#include <rte_mbuf.h>")),
-    ("includes", "engine/log.c", after("#include <iniparser/iniparser.h>")),
+    ("includes", "engine/base/log.c", after("#include <rte_mbuf.h>")),
+    ("includes", "engine/base/log.c", after("#include <iniparser/iniparser.h>")),
     ("includes", "pmd/dpdk/io.c", after("#include <sys/socket.h>")),
-    ("includes", "pmd/host/edge.c", after("#include <rte_eal.h>")),
+    ("includes", "pmd/client/edge.c", after("#include <rte_eal.h>")),
     ("includes", "conf/scan.c", after("#include <immintrin.h>")),
-    ("includes", "apps/args.c", after("#include <sys/mman.h>")),
-    ("includes", "apps/args.c", after("#include <cuda_runtime.h>")),
+    ("includes", "apps/cli/args.c", after("#include <sys/mman.h>")),
+    ("includes", "apps/cli/args.c", after("#include <cuda_runtime.h>")),
     ("includes", "sum/sum.c", after("#include <cmocka.h>")),
-    ("includes", "sum/sum.c", after('#include "engine/log.h"')),
-    ("includes", "engine/log.c", after('#include "pmd/host/edge.h"')),
-    ("includes", "pmd/host/edge.c", after('#include "pmd/dpdk/port.h"')),
-    ("includes", "pmd/host/edge.c", after('#include "apps/args.h"')),
-    ("engine_text", "engine/log.c", after("#include <time.h>")),
-    ("engine_text", "engine/log.c", after("#include <unistd.h>")),
-    ("engine_text", "engine/bytes.h", after("#define T() __rdtsc()")),
-    ("engine_text", "engine/log.c", after("#define T(w) w->stats.lost++")),
-    ("engine_text", "engine/log.c", after("#define T(w, n) w->stats.lost = n")),
+    ("includes", "sum/sum.c", after('#include "engine/base/log.h"')),
+    ("includes", "engine/base/log.c", after('#include "pmd/client/edge.h"')),
+    ("includes", "pmd/client/edge.c", after('#include "pmd/dpdk/port.h"')),
+    ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
+    ("engine_text", "engine/base/log.c", after("#include <time.h>")),
+    ("engine_text", "engine/base/log.c", after("#include <unistd.h>")),
+    ("engine_text", "engine/base/bytes.h", after("#define T() __rdtsc()")),
+    ("engine_text", "engine/base/log.c", after("#define T(w) w->stats.lost++")),
+    ("engine_text", "engine/base/log.c", after("#define T(w, n) w->stats.lost = n")),
     ("floats", "sum/meson.build", after(f"x = ['{NOT_FAST}']")),
-    ("floats", "engine/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
-    ("heads", "engine/log.c", instead("/* log.c - ", "/* ")),
-    ("heads", "engine/log.c", instead(" * SPDX-", " * ")),
+    ("floats", "engine/base/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
+    ("heads", "engine/base/log.c", instead("/* log.c - ", "/* ")),
+    ("heads", "engine/base/log.c", instead(" * SPDX-", " * ")),
     ("heads", "engine/meson.build", instead(" - ", " ")),
-    ("sizes", "engine/log.c", after("\n" * 600)),
-    ("sizes", "engine/log.c", after(LONG)),
-    ("blanks", "engine/log.c", after("int x; ")),
-    ("blanks", "engine/log.c", after("")),
-    ("blanks", "engine/log.c", lambda old: old[:-1]),
-    ("blanks", "engine/log.c", lambda old: old.replace("\n", "\r\n")),
-    ("public", "pmd/host/sumwire.h", after("\nSW_API int sw_new(void);")),
+    ("sizes", "engine/base/log.c", after("\n" * 600)),
+    ("sizes", "engine/base/log.c", after(LONG)),
+    ("blanks", "engine/base/log.c", after("int x; ")),
+    ("blanks", "engine/base/log.c", after("")),
+    ("blanks", "engine/base/log.c", lambda old: old[:-1]),
+    ("blanks", "engine/base/log.c", lambda old: old.replace("\n", "\r\n")),
+    ("public", "pmd/client/sumwire/sumwire.h", after("\nSW_API int sw_new(void);")),
 ]
 if shutil.which("clang-format-14"):
-    TEXT_PLANTS += [("format", "engine/error.h", after("int  sw_x( void );"))]
+    TEXT_PLANTS += [("format", "engine/base/error.h", after("int  sw_x( void );"))]
 OBJECT_PLANTS = [
-    ("globals", "engine/error.c", after("int sw_count;")),
-    ("globals", "engine/error.c", after(
+    ("globals", "engine/base/error.c", after("int sw_count;")),
+    ("globals", "engine/base/error.c", after(
         "int sw_next(void);\nint sw_next(void)\n{\n\tstatic int n = 3;\n\n"
         "\treturn n++;\n}")),
     ("globals", "sum/dtype.h", after("_Thread_local int sw_t;")),
-    ("names", "engine/error.c", after("int next(void);\nint next(void)\n"
+    ("names", "engine/base/error.c", after("int next(void);\nint next(void)\n"
                                       "{\n\treturn 0;\n}")),
-    ("engine_imports", "engine/error.c", after(
+    ("engine_imports", "engine/base/error.c", after(
         "#include <stdio.h>\nint sw_x(void);\nint sw_x(void)\n{\n"
         "\treturn getchar();\n}")),
-    ("engine_imports", "engine/error.c", after(
+    ("engine_imports", "engine/base/error.c", after(
         "long time(long *);\nlong sw_x(void);\nlong sw_x(void)\n{\n"
         "\treturn time(0);\n}")),
-    ("hotpath", "engine/loop.c", instead(
+    ("hotpath", "engine/loop/loop.c", instead(
         TURN, "#include <stdlib.h>\n" + TURN + "\tfree(malloc(1));\n")),
-    ("hotpath", "engine/loop.c", instead(
+    ("hotpath", "engine/loop/loop.c", instead(
         TURN, "#include <stdio.h>\nstatic int say(void)\n{\n"
         '\treturn puts("x");\n}\nstatic int (*const table[])(void) = {say};\n'
         + TURN + "\ttable[l->n_ports & 0]();\n")),
@@ -128,7 +128,7 @@ def faults_of(law, path, root, is_object):
         path = source
     tree = Tree(root, build)
     if law == "hotpath":
-        found = law_hotpath(tree, roots=[("engine/loop.c", "sw_loop_turn")])
+        found = law_hotpath(tree, roots=[("engine/loop/loop.c", "sw_loop_turn")])
     else:
         found = LAWS[law](tree)
     return {f for f in found if f.path == path}

@@ -11,7 +11,7 @@ import sys
 import time
 
 UDP_SEGMENT = 103  # socket option: bytes of each piece (linux/udp.h)
-HEAD = 54  # bytes of our header (engine/wire.h)
+HEAD = 54  # bytes of our header (engine/wire/wire.h)
 SIZES = (0, 1, HEAD - 1, HEAD, HEAD + 1, 1400, 8300, 65000)
 
 

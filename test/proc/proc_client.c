@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pmd/host/client.h"
+#include "pmd/client/client.h"
 #include "sum/half.h"
 
 enum { TENSORS_MAX = 8, EXIT_ERROR = 3, EXIT_WRONG = 4, LINE = 64 };

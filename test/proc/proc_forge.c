@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/bytes.h"
-#include "engine/error.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
 #include "sum/dtype.h"

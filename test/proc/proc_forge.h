@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/port.h"
-#include "engine/wire.h"
+#include "engine/loop/port.h"
+#include "engine/wire/wire.h"
 
 /* A frame that is being made: first right, then spoiled. */
 struct forged {

@@ -165,7 +165,7 @@ def test_forged_frames_to_a_server():
               "a peer wrote lines of its own into the log")
         grown = net.stats("a")["memory_resident_bytes"] - \
             before["memory_resident_bytes"]
-        # by one stock for small declarations (apps/reserve.h), not by jobs
+        # by one stock for small declarations (apps/node/reserve.h), not by jobs
         check(grown < 8 << 20, f"the server has grown by {grown} bytes")
         check(net.stats("a")["memory_used_bytes"] == 0, "memory is in use")
         net.train_ok()

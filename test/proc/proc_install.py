@@ -13,7 +13,7 @@ from rig import Skip, check
 PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
-#include <sumwire.h>
+#include <sumwire/sumwire.h>
 
 int main(void)
 {

@@ -10,7 +10,7 @@ from lan import Lan, ip
 from rig import (SMALL, check, check_goes_on, end, run_refused,
                  start_forever)
 
-PUSH, RESULT, CONTROL = 16, 17, 8  # types; class (engine/wire.h)
+PUSH, RESULT, CONTROL = 16, 17, 8  # types; class (engine/wire/wire.h)
 
 
 def run_all(net, *args):

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "engine/bytes.h"
-#include "engine/error.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
 

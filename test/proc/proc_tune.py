@@ -39,7 +39,7 @@ class Client:
 
     def __init__(self, net):
         self.lib = ctypes.CDLL(os.path.join(
-            rig.BUILD, "pmd/host/libsumwire.so"))
+            rig.BUILD, "pmd/client/libsumwire.so"))
         self.lib.sw_last_error.restype = ctypes.c_char_p
         for name in "sw_set_partition", "sw_set_credit", "sw_set_rate":
             getattr(self.lib, name).argtypes = [

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "test/sim/job.h"
 
 void sim_doom_draw(struct sim_job *job)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "test/sim/job.h"
 
 static uint32_t below(struct sim_job *job, uint64_t n)

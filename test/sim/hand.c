@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 
 static void *mem_get(void *ctx, uint64_t bytes)
 {

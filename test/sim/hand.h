@@ -9,7 +9,7 @@
 #ifndef SW_SIM_HAND_H
 #define SW_SIM_HAND_H
 
-#include "engine/server.h"
+#include "engine/server/server.h"
 #include "test/sim/net.h"
 
 enum { HAND_WORKERS = 4, HAND_INBOX = 512, HAND_PAYLOAD = 1344 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 
 /* --- what the engine is given --- */
 

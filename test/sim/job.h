@@ -17,8 +17,8 @@
 #ifndef SW_SIM_JOB_H
 #define SW_SIM_JOB_H
 
-#include "engine/server.h"
-#include "engine/worker.h"
+#include "engine/server/server.h"
+#include "engine/worker/worker.h"
 #include "test/sim/net.h"
 
 enum {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/bytes.h"
-#include "engine/params.h"
-#include "engine/wire.h"
+#include "engine/base/bytes.h"
+#include "engine/flow/params.h"
+#include "engine/wire/wire.h"
 
 /* A turn of a loop that spins takes about so long. */
 enum { TURN_NS = 500, QUEUE_NS = 20000 };

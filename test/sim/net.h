@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/handoff.h"
-#include "engine/loop.h"
-#include "engine/loopback.h"
-#include "engine/port.h"
+#include "engine/loop/handoff.h"
+#include "engine/loop/loop.h"
+#include "engine/loop/loopback.h"
+#include "engine/loop/port.h"
 
 enum {
 	SIM_UDP = 5700, /* of endpoint 0 */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "test/sim/job.h"
 
 const char *sim_job_name(const struct sim_job *job, uint32_t tensor, char *out)

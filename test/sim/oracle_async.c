@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "test/sim/job.h"
 
 /* Digit of a member after its round @r, from 1. */

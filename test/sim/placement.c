@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/place.h"
+#include "engine/sched/place.h"
 #include "test/sim/check.h"
 #include "test/sim/job.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/bytes.h"
-#include "engine/params.h"
-#include "engine/wire.h"
+#include "engine/base/bytes.h"
+#include "engine/flow/params.h"
+#include "engine/wire/wire.h"
 #include "sum/sum.h"
 #include "test/sim/net.h"
 

@@ -1,6 +1,6 @@
 /* trace_cell.c - traces that end in a cell of the server: A2, A3, A5, A18, F.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "test/sim/hand.h"
 #include "test/sim/traces.h"
 

@@ -1,6 +1,6 @@
 /* trace_flow.c - traces about acknowledgement, credit and time.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "test/sim/job.h"
 #include "test/sim/traces.h"
 

@@ -4,8 +4,8 @@
  * Every end_job also asks the oracle, which compares the number of the knobs
  * of every round of every tensor between the members.
  */
-#include "engine/bytes.h"
-#include "engine/error.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 #include "test/sim/trace_job.h"
 
 enum { ROUNDS = 40 };

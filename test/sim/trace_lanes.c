@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "test/sim/trace_job.h"
 
 enum { CHUNK = 1344 / 4 };

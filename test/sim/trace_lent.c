@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "test/sim/trace_job.h"
 
 enum { CHUNK = 1344 / 4, N_CHUNKS = 16 * 64 };

@@ -13,8 +13,8 @@
  */
 #include <stdlib.h>
 
-#include "engine/bytes.h"
-#include "engine/pace.h"
+#include "engine/base/bytes.h"
+#include "engine/flow/pace.h"
 #include "test/sim/job.h"
 #include "test/sim/traces.h"
 

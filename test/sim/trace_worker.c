@@ -1,7 +1,7 @@
 /* trace_worker.c - traces that end in a worker's buffer: A2, A6, A13, A16.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/bytes.h"
-#include "engine/error.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 #include "test/sim/trace_job.h"
 
 /* --- A2, the worker's half --- */

@@ -37,7 +37,7 @@
  *  A11  deterministic mode
  *  A13  (b) colocated servers, (d) policy p3
  *  A15  authentication
- *  A16  memory of attached processes: test/unit/unit_host_hostile.c
+ *  A16  memory of attached processes: test/unit/host/unit_host_hostile.c
  */
 #include "test/sim/traces.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "engine/env.h"
+#include "engine/base/env.h"
 
 struct test_env {
 	struct sw_env env;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 #include "test/support/unit.h"
 
 /* A flow and the fates that it told. */

@@ -13,8 +13,8 @@
 
 #include <stddef.h>
 
-#include "engine/node.h"
-#include "engine/wire.h"
+#include "engine/loop/node.h"
+#include "engine/wire/wire.h"
 
 /* A frame that was made or that a node has sent. */
 struct test_frame {

@@ -3,7 +3,7 @@
 #ifndef SW_TEST_PORT_H
 #define SW_TEST_PORT_H
 
-#include "engine/port.h"
+#include "engine/loop/port.h"
 
 enum { PORT_INBOX = 512 };
 

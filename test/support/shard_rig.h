@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "engine/shard.h"
+#include "engine/sums/shard.h"
 #include "test/support/env.h"
 #include "test/support/unit.h"
 

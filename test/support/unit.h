@@ -11,8 +11,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "engine/bytes.h"
-#include "engine/error.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 
 #define ASSERT_TEXT(actual, expected) assert_string_equal(actual, expected)
 

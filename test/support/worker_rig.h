@@ -3,7 +3,7 @@
 #ifndef SW_TEST_WORKER_RIG_H
 #define SW_TEST_WORKER_RIG_H
 
-#include "engine/worker.h"
+#include "engine/worker/worker.h"
 #include "test/support/env.h"
 #include "test/support/frame.h"
 #include "test/support/unit.h"

@@ -102,7 +102,7 @@ def test_pip_install():
         path = pip_install(folder)
         run_elsewhere(folder, path)
         for name, source in (("bin/sumwire", "apps/sumwire"), (
-                "lib/x86/libsumwire.so.0", "pmd/host/libsumwire.so.0")):
+                "lib/x86/libsumwire.so.0", "pmd/client/libsumwire.so.0")):
             os.makedirs(os.path.join(folder, os.path.dirname(name)))
             shutil.copy(rig.program(source), os.path.join(folder, name))
         found = library_found(path, PATH=os.path.join(folder, "bin"))
@@ -119,7 +119,7 @@ def test_local_ranks_of_run():
             p = rig.Process("run", folder, [
                 "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
                 "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
-                "SUMWIRE_LIBRARY=" + rig.program("pmd/host/libsumwire.so.0"),
+                "SUMWIRE_LIBRARY=" + rig.program("pmd/client/libsumwire.so.0"),
                 rig.sumwire(), "run", "-np", str(n), "--local-ranks",
                 str(local), "--", "sh", "-c", 'TEST_RANK=$RANK exec "$@"',
                 "sh", torch_rig.python(),
@@ -143,7 +143,7 @@ def ranks_of(launcher):
             p = launch(net, launcher, "ranks", "\n".join([
                 f"export SUMWIRE_AGENT=./agent{agent}.sock TEST_RANK=$R",
                 "export SUMWIRE_LIBRARY=" + rig.program(
-                    "pmd/host/libsumwire.so.0"),
+                    "pmd/client/libsumwire.so.0"),
                 "export PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
                 "export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1",
                 f"exec {torch_rig.python()} "

@@ -1,6 +1,6 @@
 # library.py - find libsumwire and tell ctypes what its functions look like
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions of pmd/host/sumwire.h; nothing else of the package uses ctypes
+"""The functions of pmd/client/sumwire/sumwire.h; nothing else of the package uses ctypes
 signatures.  Found in this order: $SUMWIRE_LIBRARY, which sumwire run sets; the
 build/ of the checkout that holds this file; the system's linker; what came with
 the sumwire command of $PATH."""
@@ -18,7 +18,7 @@ DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
           "i32": (4, 4), "i8": (5, 1), "i64": (6, 8), "bool": (9, 1),
           "bf16": (10, 2)}
 
-# enum sw_error (engine/errors.def), those that are treated by themselves
+# enum sw_error (engine/base/errors.def), those that are treated by themselves
 EAGAIN, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -5, -6, -8
 
 
@@ -80,7 +80,8 @@ def candidates():
     if named:
         return [named]
     here = os.path.dirname(os.path.abspath(__file__))
-    built = os.path.join(here, "..", "..", "..", "build", "pmd", "host", SONAME)
+    built = os.path.join(here, "..", "..", "..", "build", "pmd", "client",
+                         SONAME)
     return [os.path.normpath(built), SONAME, *beside_command()]
 
 
@@ -90,7 +91,7 @@ def beside_command():
     if command is None:
         return []
     above = os.path.dirname(os.path.dirname(os.path.realpath(command)))
-    return [path for folder in ("pmd/host", "lib", "lib64", "lib/*")
+    return [path for folder in ("pmd/client", "lib", "lib64", "lib/*")
             for path in glob.glob(os.path.join(glob.escape(above), folder,
                                                SONAME))]
 
@@ -118,12 +119,12 @@ def declare(lib, path, signatures):
 
 @functools.lru_cache(maxsize=None)
 def load_autotune():
-    """The library of apps/autotune.h: beside libsumwire, in a build/ that
+    """The library of apps/lab/autotune.h: beside libsumwire, in a build/ that
     holds both, or where the system's linker finds it."""
     beside = os.path.dirname(load()._name)
     tried = []
     for path in (os.path.join(beside, AUTOTUNE),
-                 os.path.join(beside, "..", "..", "apps", AUTOTUNE), AUTOTUNE):
+                 os.path.join(beside, "tuner", AUTOTUNE), AUTOTUNE):
         try:
             lib = ctypes.CDLL(path)
         except OSError as e:

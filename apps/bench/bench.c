@@ -1,0 +1,396 @@
+/* bench.c - sumwire bench: push_pull bandwidth and latency, as a table.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/bench/bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apps/cli/cmd.h"
+#include "apps/cli/json.h"
+#include "conf/value.h"
+#include "engine/base/error.h"
+#include "engine/sched/policy.h"
+#include "pmd/dpdk/port.h"
+#include <sumwire/sumwire.h>
+
+struct report {
+	const struct bench_options *o;
+	struct sw_json json;
+	uint64_t wrong;
+	uint32_t n_rows;
+};
+
+static double gbit_s(const struct bench_row *r)
+{
+	return 8e-3 * (double)r->size_bytes * r->n_tensors / r->mean_us;
+}
+
+/* Bytes of the busiest port direction over time: a node's port carries the
+ * tensor each way, a server's its share of every node's. */
+static double busbw(const struct bench_options *o, const struct bench_row *r)
+{
+	double share = (double)r->workers / r->local_ranks / o->n_servers;
+
+	return gbit_s(r) * (share > 1 ? share : 1);
+}
+
+static void print_head(const struct bench_options *o)
+{
+	bool has_kernel = o->local_ranks > 1;
+
+	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "size", "count",
+		"type", "time", "algbw", "busbw", "#wrong", "p50", "p99",
+		o->is_raw ? "      raw  ratio" : "",
+		has_kernel ? "   kernel  ratio" : "");
+	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "(B)",
+		"(elements)", "", "(us)", "(Gb/s)", "(Gb/s)", "", "(us)",
+		"(us)", o->is_raw ? "   (Gb/s)       " : "",
+		has_kernel ? "   (Gb/s)" : "");
+}
+
+static void print_row(const struct report *rep, const struct bench_row *r)
+{
+	printf("%12llu %12llu %5s %10.1f %8.2f %8.2f %7llu %9.1f %9.1f",
+		(unsigned long long)r->size_bytes,
+		(unsigned long long)r->n_elems, sw_dtype_name(rep->o->dtype),
+		r->mean_us, gbit_s(r), busbw(rep->o, r),
+		(unsigned long long)r->wrong, r->p50_us, r->p99_us);
+	if (r->raw_gbit_s > 0)
+		printf(" %8.2f %6.3f", r->raw_gbit_s,
+			gbit_s(r) / r->raw_gbit_s);
+	if (r->kernel_gbit_s > 0)
+		printf(" %8.2f %6.3f", r->kernel_gbit_s,
+			gbit_s(r) / r->kernel_gbit_s);
+	printf("\n");
+	fflush(stdout);
+}
+
+static void write_row(struct report *rep, const struct bench_row *r)
+{
+	struct sw_json *j = &rep->json;
+
+	sw_json_object_open(j, NULL);
+	sw_json_u64(j, "size_bytes", r->size_bytes);
+	sw_json_text(j, "dtype", sw_dtype_name(rep->o->dtype));
+	sw_json_u64(j, "workers", r->workers);
+	sw_json_u64(j, "local_ranks", r->local_ranks);
+	sw_json_u64(j, "tensors", r->n_tensors);
+	sw_json_u64(j, "servers", rep->o->n_servers);
+	sw_json_double(j, "time_us", r->mean_us);
+	sw_json_double(j, "algbw_gbit_s", gbit_s(r));
+	sw_json_double(
+		j, "raw_gbit_s", r->raw_gbit_s > 0 ? r->raw_gbit_s : NAN);
+	sw_json_double(j, "raw_ratio",
+		r->raw_gbit_s > 0 ? gbit_s(r) / r->raw_gbit_s : NAN);
+	sw_json_double(j, "kernel_gbit_s",
+		r->kernel_gbit_s > 0 ? r->kernel_gbit_s : NAN);
+	sw_json_u64(j, "wrong", r->wrong);
+	sw_json_double(j, "busbw_gbit_s", busbw(rep->o, r));
+	sw_json_double(j, "p50_us", r->p50_us);
+	sw_json_double(j, "p99_us", r->p99_us);
+	sw_json_u64(j, "iterations", r->n_iters);
+	sw_json_close(j);
+}
+
+static void each(void *ctx, struct bench_row *row)
+{
+	struct report *rep = ctx;
+
+	rep->wrong += row->wrong;
+	/* In the same run, since absolute figures drift. */
+	if (rep->o->is_raw)
+		row->raw_gbit_s =
+			sw_bench_raw(rep->o, row->size_bytes * row->n_tensors);
+	row->kernel_gbit_s = rep->o->kernels[rep->n_rows++];
+	if (rep->o->is_json)
+		write_row(rep, row);
+	else
+		print_row(rep, row);
+}
+
+/* Which of the loopback's local ranks process @i is. */
+static uint32_t local_rank(const struct bench_options *o, uint32_t i)
+{
+	return o->is_loopback ? i % o->local_ranks : SW_ANY_LOCAL_RANK;
+}
+
+/* One process per agent or local rank; they find each other through the sums.
+ */
+static int run_all(const struct bench_options *o, struct report *rep)
+{
+	uint32_t n = o->agents.n;
+	int err, status, worst = 0;
+
+	fflush(stdout);
+	for (uint32_t i = 1; i < n; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			fprintf(stderr,
+				"sumwire bench: cannot start a process: %s\n",
+				strerror(errno));
+		if (pid)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		err = sw_bench_client(
+			o, o->agents.items[i], local_rank(o, i), each, rep);
+		fflush(stdout);
+		_exit(err || rep->wrong ? 1 : 0);
+	}
+	worst = sw_bench_client(
+		o, o->agents.items[0], local_rank(o, 0), each, rep);
+	for (uint32_t i = 1; i < n; i++)
+		if (wait(&status) < 0 || status)
+			worst = worst ? worst : SW_EPEER;
+	return worst;
+}
+
+static int report_all(struct bench_options *o)
+{
+	struct report rep = {.o = o};
+	int err;
+
+	if (o->is_json) {
+		sw_json_init(&rep.json, stdout);
+		sw_json_object_open(&rep.json, NULL);
+		sw_json_array_open(&rep.json, "results");
+	} else {
+		print_head(o);
+	}
+	err = run_all(o, &rep);
+	if (o->is_json) {
+		sw_json_close(&rep.json);
+		sw_json_close(&rep.json);
+		sw_json_fini(&rep.json);
+	}
+	return err || rep.wrong ? 1 : 0;
+}
+
+static int measure(void *options)
+{
+	struct bench_options *o = options;
+
+	return o->is_urgent ? sw_bench_urgent(o, o->agents.items[0])
+			    : report_all(o);
+}
+
+/* Before anybody polls beside it. */
+static void measure_kernels(struct bench_options *o)
+{
+	uint32_t n = 0;
+
+	for (uint64_t b = o->min_bytes; b <= o->max_bytes; b *= o->factor)
+		o->kernels[n++] = sw_bench_kernel(o, b);
+}
+
+static int run_loopback(struct bench_options *o)
+{
+	struct bench_loopback l;
+	int err;
+
+	if (o->local_ranks > 1 && !o->is_urgent)
+		measure_kernels(o);
+	err = sw_bench_loopback_start(&l, o);
+
+	for (uint32_t i = 0; i < l.n_agents * o->local_ranks; i++)
+		o->agents.items[o->agents.n++] = l.agents[i / o->local_ranks];
+	if (o->is_colocated)
+		o->n_servers = BENCH_DAEMONS;
+	if (!err)
+		err = sw_bench_loopback_work(&l, measure, o);
+	return sw_bench_loopback_stop(&l, err ? 1 : 0);
+}
+
+static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static int complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "sumwire bench: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (sumwire bench --help shows all options)\n");
+	return SW_EINVAL;
+}
+
+/* An option that says what the loopback is to be like; NULL: none is given. */
+static const char *loopback_option(const struct bench_options *o)
+{
+	return o->is_colocated      ? "--colocated"
+	       : o->n_lcores > 1    ? "--lcores"
+	       : o->local_ranks > 1 ? "--local-ranks"
+	       : o->has_no_crc      ? "--no-crc"
+	       : o->faults          ? "--faults"
+	       : o->rate_bit_s      ? "--rate"
+	       : o->policy          ? "--policy"
+	       : o->is_urgent       ? "--urgent"
+				    : NULL;
+}
+
+static bool is_udp(const struct bench_options *o)
+{
+	return !strcmp(o->port, "udp");
+}
+
+/* Those of type udp are on lo, where every benchmark has a network. */
+static uint32_t net_of(const struct bench_options *o)
+{
+	return is_udp(o) ? 127u << 24 | ((uint32_t)getpid() & 0xffff) << 8
+			 : 10u << 24 | 77u << 16;
+}
+
+/* What holds across options. */
+static int check_loopback(const struct bench_options *o)
+{
+	const char *option = loopback_option(o);
+
+	if (!o->agents.n == !o->is_loopback)
+		return complain("give either --agent SOCKET or --loopback");
+	if (option && !o->is_loopback)
+		return complain("%s is for --loopback: with --agent the "
+				"daemons' files say it",
+			option);
+	if (o->devices.n && is_udp(o))
+		return complain("--device: the loopback's ports of type udp "
+				"are on lo");
+	if (o->faults && is_udp(o))
+		return complain("--faults: a port of type udp injects none; "
+				"take memif");
+	if (o->is_urgent && (o->is_colocated || o->local_ranks > 1))
+		return complain("--urgent has one worker and one server: not "
+				"--colocated, not --local-ranks");
+	if (o->is_results && (!o->is_urgent || !o->rate_bit_s))
+		return complain("--results needs --urgent and --rate");
+	return 0;
+}
+
+static int check(const struct bench_options *o)
+{
+	char why[160];
+	uint64_t ppm;
+
+	if (o->min_bytes > o->max_bytes)
+		return complain("--min has %llu bytes, --max %llu: no size is "
+				"left",
+			(unsigned long long)o->min_bytes,
+			(unsigned long long)o->max_bytes);
+	if (sw_dpdk_type_find(o->port) < 0)
+		return complain("--port %s: memif, af_packet, af_xdp or "
+				"udp expected",
+			o->port);
+	if (o->policy && !sw_policy_find(o->policy))
+		return complain("--policy %s: bytescheduler, p3 or fifo "
+				"expected",
+			o->policy);
+	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
+				 sizeof(why)))
+		return complain("--faults: %s", why);
+	return check_loopback(o);
+}
+
+static int parse(struct bench_options *o, int argc, char **argv)
+{
+	const struct sw_arg rows[] = {
+		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
+			"socket of an agent; one process for each"},
+		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
+			"start a server and an agent, then stop them"},
+		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
+			"type of the loopback's ports: memif, af_packet, "
+			"af_xdp, or udp, on lo"},
+		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
+			"their interfaces: server's, agent's, and for --raw "
+			"two more; default sw0 to sw3, as test/veth makes"},
+		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
+			"loopback of two agents that sum, too, and no server"},
+		{"--lcores", SW_ARG_U32, {.u32 = &o->n_lcores}, 1, 16,
+			"loopback: polling cores of each daemon"},
+		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
+			"loopback: processes of its agent"},
+		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
+			BENCH_TENSORS, "tensors of each size, pushed together"},
+		{"--min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1, 1ULL << 36,
+			"smallest tensor"},
+		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
+			"largest tensor"},
+		{"--factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
+			"from one size to the next"},
+		{"--iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
+			"timed rounds per size; 0: by size"},
+		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
+			"element type"},
+		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
+			"servers of the job, for busbw"},
+		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
+			"wait by polling instead of sleeping"},
+		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
+			"also the port's own echo, and the ratio to it"},
+		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
+			"loopback without payload CRC"},
+		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
+			"loopback loses, doubles and reorders so much, as "
+			"0.1%"},
+		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
+			"slots of the loopback's rings; 0: by type"},
+		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,
+			"frames per driver call of the loopback; 0: by type"},
+		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
+			"payload that each side of the loopback sends at most"},
+		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
+			"loopback: bytescheduler, p3 or fifo; none: "
+			"bytescheduler"},
+		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
+			"loopback: 64 KiB of top priority, alone and while "
+			"256 MiB of the lowest are under way"},
+		{"--results", SW_ARG_FLAG, {.flag = &o->is_results}, 0, 0,
+			"with --urgent and --rate: the load is results alone, "
+			"since the server sends at half the rate"},
+		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
+			"one JSON object"},
+	};
+	const struct sw_args args = {.name = "bench",
+		.summary = "measure push_pull of one tensor, size by size "
+			   "(\"bench sum\" measures the kernels alone, \"bench "
+			   "engine\" the cost of small tensors)",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0])};
+	int err = sw_args_parse(&args, argc, argv);
+
+	return err ? err : check(o);
+}
+
+int sw_cmd_bench(int argc, char **argv)
+{
+	struct bench_options o = {
+		.min_bytes = 4 << 10,
+		.max_bytes = 256 << 20,
+		.factor = 4,
+		.n_servers = 1,
+		.n_tensors = 1,
+		.local_ranks = 1,
+		.n_lcores = 1,
+		.port = "memif",
+	};
+	int err;
+
+	if (argc > 1 && !strcmp(argv[1], "sum"))
+		return sw_cmd_bench_sum(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "engine"))
+		return sw_cmd_bench_engine(argc - 1, argv + 1);
+	err = parse(&o, argc, argv);
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	o.net = net_of(&o);
+	if (!o.policy)
+		o.policy = sw_policy_at(0)->name;
+	return o.is_loopback ? run_loopback(&o) : report_all(&o);
+}

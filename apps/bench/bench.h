@@ -1,0 +1,114 @@
+/* bench.h - the parts of sumwire bench.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_BENCH_H
+#define SW_BENCH_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/scratch.h"
+#include "sum/dtype.h"
+
+enum {
+	BENCH_TENSORS = 2048,
+	BENCH_DIR = SW_SCRATCH_BYTES,
+	BENCH_DAEMONS = 2,
+	BENCH_SIZES = 37, /* 1 B to 64 GiB, each twice the last */
+};
+
+struct bench_options {
+	struct sw_arg_list agents;
+	const char *folder; /* the loopback's, for as long as it lasts; NULL */
+	uint64_t min_bytes, max_bytes;
+	uint32_t factor, n_iters; /* 0: by size */
+	uint32_t n_servers;       /* for busbw; the agents know the real ones */
+	uint32_t n_tensors;       /* pushed together */
+	uint32_t local_ranks;     /* of the loopback's agent */
+	uint32_t n_lcores;        /* of each of the loopback's daemons */
+	uint32_t ring, burst;     /* of the loopback's ports */
+	uint64_t rate_bit_s;      /* of payload there; 0: no limit */
+	enum sw_dtype dtype;
+	const char *port;           /* type of the loopback's ports */
+	uint32_t net;               /* of their addresses, /24, host order */
+	struct sw_arg_list devices; /* of them; then those of the raw echo */
+	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
+	bool is_urgent, is_results;  /* a small tensor behind a large one */
+	const char *policy;          /* of the loopback's job */
+	const char *faults;          /* percent, on the loopback's ports */
+	double kernels[BENCH_SIZES]; /* sw_bench_kernel of each size */
+};
+
+/* One size, as the process of rank 0 measured it. */
+struct bench_row {
+	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
+	uint32_t n_iters, workers, local_ranks, n_tensors;
+	double mean_us, p50_us, p99_us, min_us;
+	double raw_gbit_s;    /* 0: not measured */
+	double kernel_gbit_s; /* 0: not measured */
+};
+
+/* sw_bench_client - measure every size over the agent at @path, as its local
+ * rank @local_rank; @each is called as each one ends, and may start what else
+ * belongs to that row.
+ * Returns 0 or a negative error, which was printed. */
+int sw_bench_client(const struct bench_options *o, const char *path,
+	uint32_t local_rank, void (*each)(void *ctx, struct bench_row *row),
+	void *ctx);
+
+/* sw_bench_kernel - Gb/s of sums by the kernel alone, from as many sources of
+ * @bytes (at most 64 MiB) as there are local ranks into one frame after the
+ * other.  0: there is no memory. */
+double sw_bench_kernel(const struct bench_options *o, uint64_t bytes);
+
+/* sw_bench_urgent - latency of a small urgent tensor, alone and behind a large
+ * one, over the agent at @path; printed.  Returns 0 or a negative error, which
+ * was printed. */
+int sw_bench_urgent(const struct bench_options *o, const char *path);
+
+/* A server and an agent, or two agents that are servers too, in a private
+ * folder. */
+struct bench_loopback {
+	struct sw_scratch scratch;
+	bool is_colocated;
+	char agents[BENCH_DAEMONS][BENCH_DIR + 32];
+	uint32_t n_agents;
+	pid_t pids[BENCH_DAEMONS];
+	sigset_t old_mask; /* of signals; now those that end us are blocked */
+	int number;        /* of such a signal that came; 0: none */
+};
+
+/* sw_bench_loopback_start - returns 0 when the agents take processes; else a
+ * negative error, with the failed daemon's log on stderr. */
+int sw_bench_loopback_start(struct bench_loopback *l, struct bench_options *o);
+
+/* sw_bench_loopback_work - @work(@ctx) in a process of its own; a signal that
+ * ends programs ends that one alone, so that the daemons are still stopped.
+ * Returns 0 if @work did, else a negative error. */
+int sw_bench_loopback_work(
+	struct bench_loopback *l, int (*work)(void *ctx), void *ctx);
+
+/* sw_bench_loopback_stop - stop both, remove the folder.  Returns the exit
+ * code:
+ * @code, 1 when one did not end well, 128 + S when signal S came. */
+int sw_bench_loopback_stop(struct bench_loopback *l, int code);
+
+/* sw_bench_device - the interface of side @i (0 server, 1 agent; of the raw
+ * echo 2 and 3): what --device says, else sw0 … sw3, which test/veth makes. */
+const char *sw_bench_device(const struct bench_options *o, uint32_t i);
+
+/* sw_bench_cpus - CPUs for the @n lcores of side @i (0 server, 1 client) of a
+ * measurement on this machine: the same ones for both, but one each where each
+ * has one lcore; two pollers that the kernel moves about do not measure the
+ * same twice.  "auto" where there are too few.  @out is returned. */
+enum { BENCH_CPUS = 96 };
+const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS]);
+
+/* sw_bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a
+ * link of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and
+ * why was printed. */
+double sw_bench_raw(const struct bench_options *o, uint64_t bytes);
+
+#endif

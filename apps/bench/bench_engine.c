@@ -1,0 +1,147 @@
+/* bench_engine.c - sumwire bench engine: what tensors and packets cost.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "apps/cli/args.h"
+#include "apps/bench/bench_nodes.h"
+#include "apps/cli/cmd.h"
+#include "apps/cli/json.h"
+#include "engine/base/error.h"
+#include "engine/worker/worker.h"
+
+struct options {
+	uint64_t bytes;
+	uint32_t n_tensors, members;
+	bool is_json;
+};
+
+struct report {
+	const struct options *o;
+	struct sw_json json;
+	double first_ns; /* of a packet, with the fewest members */
+};
+
+static void print_json(struct report *r, const struct bench_shape *s,
+	const struct bench_cost *c)
+{
+	sw_json_object_open(&r->json, NULL);
+	sw_json_u64(&r->json, "members", s->n_members);
+	sw_json_u64(&r->json, "tensors", s->n_tensors);
+	sw_json_u64(&r->json, "size_bytes", s->bytes);
+	sw_json_u64(&r->json, "rounds", c->n_rounds);
+	sw_json_u64(&r->json, "packets", c->n_packets);
+	sw_json_u64(&r->json, "frames", c->n_frames);
+	sw_json_double(&r->json, "tensor_us", c->mean_us);
+	sw_json_double(&r->json, "tensor_best_us", c->best_us);
+	sw_json_double(&r->json, "server_packet_ns", c->packet_ns);
+	sw_json_double(&r->json, "server_packet_best_ns", c->packet_best_ns);
+	sw_json_close(&r->json);
+}
+
+static void print(struct report *r, const struct bench_shape *s,
+	const struct bench_cost *c)
+{
+	if (r->o->is_json) {
+		print_json(r, s, c);
+		return;
+	}
+	if (s->n_members == 1) {
+		printf("%u tensors of %llu bytes: %.3f us of engine each (mean "
+		       "of %u rounds; best %.3f), worker and server together\n",
+			s->n_tensors, (unsigned long long)s->bytes, c->mean_us,
+			c->n_rounds, c->best_us);
+		return;
+	}
+	if (!r->first_ns) {
+		printf("%u tensors of %llu bytes; packets: PUSHes and RESULTs "
+		       "of a round, frames: all; ns of the server's CPU time\n"
+		       "%8s %8s %10s %10s %10s %8s %9s\n",
+			s->n_tensors, (unsigned long long)s->bytes, "members",
+			"rounds", "packets", "frames", "ns/packet", "best",
+			"over 2's");
+		r->first_ns = c->packet_ns;
+	}
+	printf("%8u %8u %10llu %10llu %10.1f %8.1f %9.3f\n", s->n_members,
+		c->n_rounds, (unsigned long long)c->n_packets,
+		(unsigned long long)c->n_frames, c->packet_ns,
+		c->packet_best_ns, c->packet_ns / r->first_ns);
+	fflush(stdout);
+}
+
+static int measure(struct report *r, uint32_t n_members)
+{
+	const struct bench_shape shape = {.n_members = n_members,
+		.n_tensors = r->o->n_tensors,
+		.bytes = r->o->bytes};
+	struct bench_cost cost;
+	int err = sw_bench_nodes(&shape, &cost);
+
+	if (err)
+		fprintf(stderr, "sumwire bench engine: %u members: %s\n",
+			n_members, sw_error_text(err));
+	else
+		print(r, &shape, &cost);
+	return err;
+}
+
+/* One member, or 2, 4, 8 and so on up to what was asked for. */
+static int measure_all(struct report *r)
+{
+	int err = 0;
+
+	if (r->o->members == 1)
+		return measure(r, 1);
+	for (uint32_t n = 2; n <= r->o->members && !err; n *= 2)
+		err = measure(r, n);
+	return err;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+	const struct sw_arg rows[] = {
+		{"--size", SW_ARG_BYTES, {.u64 = &o->bytes}, 64, 1 << 20,
+			"of a tensor, a multiple of 64"},
+		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1, SW_TENSORS,
+			"pushed together"},
+		{"--members", SW_ARG_U32, {.u32 = &o->members}, 1,
+			SW_MAX_MEMBERS,
+			"from 2 on: a table of 2, 4, 8 … members up to this, "
+			"with the server's cost of a packet"},
+		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
+			"one JSON object"}};
+	const struct sw_args args = {.name = "bench engine",
+		.summary = "measure the CPU time that tensors and packets cost "
+			   "the engine, without ports and processes",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0])};
+	int err = sw_args_parse(&args, argc, argv);
+
+	if (err || o->bytes % 64 == 0)
+		return err;
+	fprintf(stderr,
+		"sumwire bench engine: --size %llu is not a multiple of 64\n",
+		(unsigned long long)o->bytes);
+	return SW_EINVAL;
+}
+
+int sw_cmd_bench_engine(int argc, char **argv)
+{
+	struct options o = {.bytes = 256, .n_tensors = 1000, .members = 1};
+	struct report r = {.o = &o};
+	int err = parse(&o, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (o.is_json) {
+		sw_json_init(&r.json, stdout);
+		sw_json_object_open(&r.json, NULL);
+		sw_json_array_open(&r.json, "results");
+	}
+	err = measure_all(&r);
+	if (o.is_json) {
+		sw_json_close(&r.json);
+		sw_json_close(&r.json);
+		err = sw_json_fini(&r.json) || err;
+	}
+	return err ? 1 : 0;
+}

@@ -1,0 +1,248 @@
+/* bench_urgent.c - sumwire bench --urgent: what waits behind a large tensor.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A small tensor of top priority, alone and while a large one of the lowest
+ * priority is under way, in turns of a few samples each, so that what else the
+ * machine does falls on both.
+ *
+ * Where server and agent poll on the only two cores, this process runs when the
+ * kernel takes one of them from its poller, and under load those never sleep.
+ * So it waits for its sum as training processes do, asleep, and asks for short
+ * slices: then the kernel lets it in at once when it wakes (EEVDF, Linux 6.12),
+ * not when a poller's slice ends, a millisecond or more later.
+ */
+#include <linux/sched.h>
+#include <linux/sched/types.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apps/bench/bench.h"
+#include "apps/node/daemon.h"
+#include "apps/cli/json.h"
+#include "engine/base/error.h"
+#include <sumwire/sumwire.h>
+
+enum {
+	URGENT_BYTES = 64 << 10,
+	LOAD_BYTES = 256 << 20,
+	LEAST_URGENT = 1000000,
+	BLOCK = 25, /* samples before the other kind has its turn */
+	WARM_UP = 20,
+	SAMPLES = 1000,      /* of each kind */
+	SETTLE_NS = 5000000, /* from the load's push to the first sample */
+	SLICE_NS = 100000,   /* the shortest that Linux gives */
+};
+
+struct urgent {
+	const struct bench_options *o;
+	struct sw_client *client;
+	struct sw_tensor *small, *large;
+	uint32_t n_samples, step, n_alone, n_loaded;
+	double *alone_us, *loaded_us;
+};
+
+static int fail(const struct urgent *u, int err)
+{
+	fprintf(stderr, "sumwire bench: %s: %s\n", sw_error_text(err),
+		sw_last_error(u->client));
+	return err;
+}
+
+/* Where the kernel knows nothing of it, nothing changes. */
+static void ask_for_short_slices(void)
+{
+	struct sched_attr a = {.size = sizeof(a),
+		.sched_policy = SCHED_NORMAL,
+		.sched_runtime = SLICE_NS};
+
+	(void)syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
+static int sample(struct urgent *u, double *us)
+{
+	uint64_t handle, from = sw_now_ns();
+	int err = sw_push_pull(u->client, u->small, u->step++, &handle);
+
+	if (!err)
+		err = u->o->is_polling ? sw_wait_polling(u->client, handle)
+				       : sw_wait(u->client, handle);
+	*us = (double)(sw_now_ns() - from) / 1e3;
+	return err ? fail(u, err) : 0;
+}
+
+static int sample_alone(struct urgent *u)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < BLOCK && u->n_alone < u->n_samples && !err;
+		i++)
+		err = sample(u, &u->alone_us[u->n_alone++]);
+	return err;
+}
+
+/* Nanoseconds from the load's push until what is to be the load is: pushes, or
+ * nothing but results. */
+static uint64_t settle_ns(const struct urgent *u)
+{
+	return !u->o->is_results ? SETTLE_NS
+				 : (uint64_t)(LOAD_BYTES * 8.8e9 /
+					      (double)u->o->rate_bit_s) +
+					   SETTLE_NS;
+}
+
+/* Samples while the large tensor is under way; one that saw its end does not
+ * count. */
+static int sample_loaded(struct urgent *u)
+{
+	const struct timespec nap = {.tv_nsec = SETTLE_NS / 5};
+	uint64_t handle, from = sw_now_ns();
+	int err = sw_push_pull(u->client, u->large, u->step++, &handle);
+	int open = SW_EAGAIN;
+
+	if (err)
+		return fail(u, err);
+	while (sw_now_ns() - from < settle_ns(u) && open == SW_EAGAIN) {
+		nanosleep(&nap, NULL); /* polling would take a poller's core */
+		open = sw_poll(u->client, handle);
+	}
+	for (uint32_t i = 0; i < BLOCK && u->n_loaded < u->n_samples; i++) {
+		if (open != SW_EAGAIN)
+			break;
+		err = sample(u, &u->loaded_us[u->n_loaded]);
+		if (err)
+			return err;
+		open = sw_poll(u->client, handle);
+		/* With fifo it ends with the load, which is what it waited
+		 * for. */
+		u->n_loaded++;
+	}
+	err = open == SW_EAGAIN ? sw_wait(u->client, handle) : open;
+	return err ? fail(u, err) : 0;
+}
+
+static int declare(struct urgent *u)
+{
+	const struct sw_tensor_desc descs[] = {
+		{.name = "urgent",
+			.n_elems = URGENT_BYTES / 4,
+			.dtype = SW_F32},
+		{.name = "load",
+			.n_elems = LOAD_BYTES / 4,
+			.dtype = SW_F32,
+			.priority = LEAST_URGENT},
+	};
+	struct sw_tensor *t[2];
+	int err = sw_declare(u->client, descs, 2, t);
+
+	u->small = t[0];
+	u->large = t[1];
+	return err ? fail(u, err) : 0;
+}
+
+static int measure(struct urgent *u)
+{
+	double us;
+	int err = declare(u);
+
+	for (uint32_t i = 0; i < WARM_UP && !err; i++)
+		err = sample(u, &us);
+	while (!err &&
+		(u->n_alone < u->n_samples || u->n_loaded < u->n_samples)) {
+		err = sample_alone(u);
+		if (!err && u->n_loaded < u->n_samples)
+			err = sample_loaded(u);
+	}
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double percentile(const double *us, uint32_t n, uint32_t percent)
+{
+	return us[(uint64_t)(n - 1) * percent / 100];
+}
+
+static void report(const struct urgent *u)
+{
+	const double *us[] = {u->alone_us, u->loaded_us};
+	const char *const names[] = {"alone", "loaded"};
+	double p99[2];
+	struct sw_json j;
+
+	if (u->o->is_json) {
+		sw_json_init(&j, stdout);
+		sw_json_object_open(&j, NULL);
+		sw_json_text(&j, "policy", u->o->policy);
+		sw_json_text(
+			&j, "load", u->o->is_results ? "results" : "pushes");
+		sw_json_double(
+			&j, "rate_gbit_s", (double)u->o->rate_bit_s / 1e9);
+		sw_json_u64(&j, "samples", u->n_samples);
+	} else {
+		printf("# %s, 64 KiB of top priority; load: 256 MiB of %s\n"
+		       "#%7s %10s %10s %10s\n",
+			u->o->policy, u->o->is_results ? "results" : "pushes",
+			"", "p50 (us)", "p99 (us)", "max (us)");
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		double p50 = percentile(us[i], u->n_samples, 50);
+		double max = percentile(us[i], u->n_samples, 100);
+
+		p99[i] = percentile(us[i], u->n_samples, 99);
+		if (u->o->is_json) {
+			sw_json_object_open(&j, names[i]);
+			sw_json_double(&j, "p50_us", p50);
+			sw_json_double(&j, "p99_us", p99[i]);
+			sw_json_double(&j, "max_us", max);
+			sw_json_close(&j);
+		} else {
+			printf("%8s %10.1f %10.1f %10.1f\n", names[i], p50,
+				p99[i], max);
+		}
+	}
+	if (!u->o->is_json) {
+		printf("# p99 loaded / p99 alone: %.2f\n", p99[1] / p99[0]);
+		return;
+	}
+	sw_json_double(&j, "p99_ratio", p99[1] / p99[0]);
+	sw_json_close(&j);
+	sw_json_fini(&j);
+}
+
+int sw_bench_urgent(const struct bench_options *o, const char *path)
+{
+	struct urgent u = {
+		.o = o, .n_samples = o->n_iters ? o->n_iters : SAMPLES};
+	struct sw_settings s;
+	int err;
+
+	u.alone_us = calloc(u.n_samples, sizeof(double));
+	u.loaded_us = calloc(u.n_samples, sizeof(double));
+	sw_settings_init(&s);
+	s.agent = path;
+	ask_for_short_slices();
+	err = u.alone_us && u.loaded_us ? sw_open(&s, &u.client) : SW_ENOMEM;
+	if (err)
+		fprintf(stderr, "sumwire bench: %s: %s\n", sw_error_text(err),
+			sw_last_error(NULL));
+	else
+		err = measure(&u);
+	sw_close(&u.client);
+	if (!err) {
+		qsort(u.alone_us, u.n_samples, sizeof(double), compare);
+		qsort(u.loaded_us, u.n_samples, sizeof(double), compare);
+		report(&u);
+	}
+	free(u.alone_us);
+	free(u.loaded_us);
+	return err;
+}

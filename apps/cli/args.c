@@ -1,0 +1,324 @@
+/* args.c - options of a subcommand from one table of rows.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/cli/args.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/value.h"
+#include "engine/base/error.h"
+
+/* One walk over argv. */
+struct walk {
+	const struct sw_args *args;
+	int argc;
+	char **argv;
+	int i;
+	uint64_t seen; /* bit per row */
+	uint32_t n_positionals;
+};
+
+/* What --help shows for a value, and the unit that numbers have. */
+static const struct {
+	const char *value;
+	enum sw_unit unit;
+} types[] = {
+	[SW_ARG_FLAG] = {"", SW_UNIT_NONE},
+	[SW_ARG_U32] = {"N", SW_UNIT_NONE},
+	[SW_ARG_U64] = {"N", SW_UNIT_NONE},
+	[SW_ARG_BYTES] = {"BYTES", SW_UNIT_BYTES},
+	[SW_ARG_TIME] = {"TIME", SW_UNIT_TIME},
+	[SW_ARG_RATE] = {"RATE", SW_UNIT_RATE},
+	[SW_ARG_DOUBLE] = {"X", SW_UNIT_NONE},
+	[SW_ARG_STRING] = {"TEXT", SW_UNIT_NONE},
+	[SW_ARG_PATH] = {"PATH", SW_UNIT_NONE},
+	[SW_ARG_DTYPE] = {"DTYPE", SW_UNIT_NONE},
+	[SW_ARG_LIST] = {"TEXT", SW_UNIT_NONE},
+};
+
+static int fail(const struct sw_args *args, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int fail(const struct sw_args *args, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "sumwire %s: ", args->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (sumwire %s --help shows all options)\n", args->name);
+	return SW_EINVAL;
+}
+
+static bool has_bounds(const struct sw_arg *row)
+{
+	return row->min != 0 || row->max != 0;
+}
+
+static void number_format(
+	const struct sw_arg *row, double value, char *buf, size_t len)
+{
+	if (row->type == SW_ARG_DOUBLE)
+		snprintf(buf, len, "%.9g", value);
+	else
+		sw_value_format(
+			(uint64_t)value, types[row->type].unit, buf, len);
+}
+
+static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
+	const char *text, double value)
+{
+	char min[32], max[32];
+
+	if (!has_bounds(row) || (value >= row->min && value <= row->max))
+		return 0;
+	number_format(row, row->min, min, sizeof(min));
+	number_format(row, row->max, max, sizeof(max));
+	return fail(args, "%s: \"%s\" is out of range: %s to %s", row->name,
+		text, min, max);
+}
+
+static int whole_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
+{
+	uint64_t value;
+	char why[256];
+
+	if (sw_value_parse(
+		    text, types[row->type].unit, &value, why, sizeof(why)) < 0)
+		return fail(args, "%s: %s", row->name, why);
+	if (bounds_check(args, row, text, (double)value) < 0)
+		return SW_EINVAL;
+	if (row->type == SW_ARG_U32 && value > UINT32_MAX)
+		return fail(args, "%s: \"%s\" is too large", row->name, text);
+	if (row->type == SW_ARG_U32)
+		*row->out.u32 = (uint32_t)value;
+	else
+		*row->out.u64 = value;
+	return 0;
+}
+
+static int real_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
+{
+	double value;
+	char why[256];
+
+	if (sw_value_real_parse(text, &value, why, sizeof(why)) < 0)
+		return fail(args, "%s: %s", row->name, why);
+	if (bounds_check(args, row, text, value) < 0)
+		return SW_EINVAL;
+	*row->out.real = value;
+	return 0;
+}
+
+static int dtype_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
+{
+	char names[96] = "";
+	size_t len = 0;
+
+	for (uint32_t d = 0; d < SW_N_DTYPES; d++) {
+		if (!sw_dtype_bytes(d))
+			continue;
+		if (!strcmp(text, sw_dtype_name(d))) {
+			*row->out.dtype = (enum sw_dtype)d;
+			return 0;
+		}
+		len += (size_t)snprintf(names + len, sizeof(names) - len, " %s",
+			sw_dtype_name(d));
+	}
+	return fail(args, "%s: there is no element type \"%s\"; there is%s",
+		row->name, text, names);
+}
+
+static int list_add(const struct sw_args *args, const char *name,
+	struct sw_arg_list *list, const char *text)
+{
+	if (list->n == SW_ARG_LIST_MAX)
+		return fail(args, "%s: given more than %d times", name,
+			SW_ARG_LIST_MAX);
+	list->items[list->n++] = text;
+	return 0;
+}
+
+static int value_set(
+	const struct sw_args *args, const struct sw_arg *row, const char *text)
+{
+	switch (row->type) {
+	case SW_ARG_DOUBLE:
+		return real_set(args, row, text);
+	case SW_ARG_STRING:
+	case SW_ARG_PATH:
+		*row->out.string = text;
+		return 0;
+	case SW_ARG_DTYPE:
+		return dtype_set(args, row, text);
+	case SW_ARG_LIST:
+		return list_add(args, row->name, row->out.list, text);
+	default:
+		return whole_set(args, row, text);
+	}
+}
+
+static int unknown_option(
+	const struct sw_args *args, const char *text, size_t len)
+{
+	struct sw_nearest near;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)len, text);
+	sw_nearest_init(&near, name);
+	sw_nearest_add(&near, "--help");
+	for (uint32_t i = 0; i < args->n_rows; i++)
+		sw_nearest_add(&near, args->rows[i].name);
+	if (near.best)
+		return fail(args, "there is no option %s; did you mean %s?",
+			name, near.best);
+	return fail(args, "there is no option %s", name);
+}
+
+static int option_take(struct walk *w)
+{
+	const char *text = w->argv[w->i++];
+	const char *value = strchr(text, '=');
+	size_t len = value ? (size_t)(value - text) : strlen(text);
+	const struct sw_arg *row = NULL;
+	uint32_t i;
+
+	for (i = 0; i < w->args->n_rows && !row; i++)
+		if (strlen(w->args->rows[i].name) == len &&
+			!memcmp(w->args->rows[i].name, text, len))
+			row = &w->args->rows[i];
+	if (!row)
+		return unknown_option(w->args, text, len);
+	if (w->seen >> (i - 1) & 1 && row->type != SW_ARG_LIST)
+		return fail(w->args, "%s is given twice", row->name);
+	w->seen |= UINT64_C(1) << (i - 1);
+	if (row->type == SW_ARG_FLAG) {
+		if (value)
+			return fail(w->args, "%s takes no value", row->name);
+		*row->out.flag = true;
+		return 0;
+	}
+	if (!value && w->i == w->argc)
+		return fail(w->args, "%s needs a value", row->name);
+	return value_set(w->args, row, value ? value + 1 : w->argv[w->i++]);
+}
+
+static int positional_take(struct walk *w)
+{
+	const struct sw_args *args = w->args;
+	const char *text = w->argv[w->i++];
+
+	if (!args->positional)
+		return fail(args, "\"%s\" is not an option", text);
+	if (w->n_positionals++ == args->max_positionals)
+		return fail(args,
+			"\"%s\" is one %s too many, at most %u are "
+			"taken",
+			text, args->positional, args->max_positionals);
+	return list_add(args, args->positional, args->positionals, text);
+}
+
+static double number_of(const struct sw_arg *row)
+{
+	return row->type == SW_ARG_U32      ? *row->out.u32
+	       : row->type == SW_ARG_DOUBLE ? *row->out.real
+					    : (double)*row->out.u64;
+}
+
+/* The default of a row, as --help shows it; "" when there is none, as a number
+ * below its bounds says. */
+static const char *default_format(
+	const struct sw_arg *row, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	switch (row->type) {
+	case SW_ARG_FLAG:
+	case SW_ARG_LIST:
+		break;
+	case SW_ARG_STRING:
+	case SW_ARG_PATH:
+		snprintf(buf, len, "%s",
+			*row->out.string ? *row->out.string : "");
+		break;
+	case SW_ARG_DTYPE:
+		snprintf(buf, len, "%s", sw_dtype_name(*row->out.dtype));
+		break;
+	default:
+		if (number_of(row) >= row->min)
+			number_format(row, number_of(row), buf, len);
+	}
+	return buf;
+}
+
+static void row_print(const struct sw_arg *row)
+{
+	char left[64], text[128], min[32], max[32];
+
+	snprintf(
+		left, sizeof(left), "%s %s", row->name, types[row->type].value);
+	printf("  %-24s %s", left, row->help);
+	if (has_bounds(row)) {
+		number_format(row, row->min, min, sizeof(min));
+		number_format(row, row->max, max, sizeof(max));
+		printf("; %s to %s", min, max);
+	}
+	if (*default_format(row, text, sizeof(text)))
+		printf("; default %s", text);
+	printf("%s\n", row->type == SW_ARG_LIST ? "; may be repeated" : "");
+}
+
+static void help_print(const struct sw_args *args)
+{
+	printf("sumwire %s - %s\n\nusage: sumwire %s [options]%s%s%s%s\n\n",
+		args->name, args->summary, args->name,
+		!args->positional                           ? ""
+		: args->min_positionals || args->command_at ? " "
+							    : " [",
+		args->positional ? args->positional : "",
+		args->positional && args->max_positionals > 1 ? "..." : "",
+		args->positional && !args->min_positionals && !args->command_at
+			? "]"
+			: "");
+	for (uint32_t i = 0; i < args->n_rows; i++)
+		row_print(&args->rows[i]);
+	printf("  %-24s %s\n", "--help", "print this text");
+}
+
+int sw_args_parse(const struct sw_args *args, int argc, char **argv)
+{
+	struct walk w = {.args = args, .argc = argc, .argv = argv, .i = 1};
+	bool is_open = true; /* "--" has not been seen */
+
+	while (w.i < argc) {
+		const char *text = argv[w.i];
+		int err;
+
+		if (is_open && !strcmp(text, "--help")) {
+			help_print(args);
+			return SW_ARGS_HELP;
+		}
+		if (is_open && !strcmp(text, "--")) {
+			is_open = false;
+			w.i++;
+			continue;
+		}
+		if (is_open && text[0] == '-' && text[1]) {
+			err = option_take(&w);
+		} else if (args->command_at) {
+			*args->command_at = w.i;
+			return 0;
+		} else {
+			err = positional_take(&w);
+		}
+		if (err < 0)
+			return err;
+	}
+	if (w.n_positionals < args->min_positionals || args->command_at)
+		return fail(args, "%s is missing", args->positional);
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* conf.c - sumwire conf: check, explain and print configurations.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "apps/cli/log.h"
+#include "engine/base/error.h"
+
+static int check(const char *path)
+{
+	struct sw_conf conf;
+	struct sw_log log;
+
+	sw_log_init(&log, NULL, SW_LOG_WARN);
+	if (sw_conf_load(path, &conf, &log) < 0)
+		return 1;
+	printf("%s: fine\n", path);
+	return 0;
+}
+
+static int print(const char *path)
+{
+	struct sw_conf_origins *origins = malloc(sizeof(*origins));
+	struct sw_conf conf;
+	struct sw_log log;
+	int err = origins ? 0 : SW_ENOMEM;
+
+	sw_log_init(&log, NULL, SW_LOG_WARN);
+	if (!err)
+		err = sw_conf_load_origins(path, &conf, origins, &log);
+	if (!err)
+		sw_conf_print(&conf, origins, stdout);
+	free(origins);
+	return err < 0;
+}
+
+static int explain(const char *key)
+{
+	const char *near;
+
+	if (sw_conf_explain(key, stdout, &near) == 0)
+		return 0;
+	fprintf(stderr, "sumwire conf: there is no key %s", key);
+	if (near)
+		fprintf(stderr, "; did you mean %s?", near);
+	fprintf(stderr, "\n");
+	return 1;
+}
+
+/* A full disk must not look like success. */
+static int flushed(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "sumwire conf: cannot write to stdout\n");
+	return 1;
+}
+
+int sw_cmd_conf(int argc, char **argv)
+{
+	const char *check_path = NULL, *print_path = NULL, *key = NULL;
+	bool is_reference = false;
+	const struct sw_arg rows[] = {
+		{"--check", SW_ARG_PATH, {.string = &check_path}, 0, 0,
+			"say whether a file is right, or all its errors"},
+		{"--explain", SW_ARG_STRING, {.string = &key}, 0, 0,
+			"describe a key, like ring or port.ring, or a section"},
+		{"--print", SW_ARG_PATH, {.string = &print_path}, 0, 0,
+			"print every option with where its value comes from"},
+		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
+			"print the page conf/REFERENCE.md"},
+	};
+	const struct sw_args args = {
+		.name = "conf",
+		.summary = "check, explain and print configurations",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0]),
+	};
+	int err = sw_args_parse(&args, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (!!check_path + !!print_path + !!key + is_reference != 1) {
+		fprintf(stderr, "sumwire conf: give one of --check, --explain, "
+				"--print and --reference\n");
+		return 2;
+	}
+	if (check_path)
+		return flushed(check(check_path));
+	if (print_path)
+		return flushed(print(print_path));
+	if (key)
+		return flushed(explain(key));
+	sw_conf_reference(stdout);
+	return flushed(0);
+}

@@ -1,0 +1,31 @@
+/* log.h - log lines of a process, to stderr.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_APPS_LOG_H
+#define SW_APPS_LOG_H
+
+#include <stdatomic.h>
+
+#include "engine/base/log.h"
+
+/* Stderr for threads that must not wait: what does not fit at once (a full
+ * pipe that nobody reads) is dropped, and the next line that fits is preceded
+ * by how many were. */
+struct sw_log_sink {
+	int fd;
+	atomic_ulong n_dropped;
+};
+
+/* sw_log_init - make @log write "TIME LEVEL TEXT" to stderr, one write per
+ * line, for @level and what is more urgent.  TIME is the wall clock's in UTC,
+ * as 2026-11-22T09:49:34.123Z.  @sink is borrowed; NULL: lines may wait until
+ * they are read.
+ * Thread: lines of any thread stay whole. */
+void sw_log_init(
+	struct sw_log *log, struct sw_log_sink *sink, enum sw_log_level level);
+
+/* sw_log_sink_open - never fails.  sw_log_sink_close - nobody writes any more.
+ */
+void sw_log_sink_open(struct sw_log_sink *sink);
+void sw_log_sink_close(struct sw_log_sink *sink);
+
+#endif

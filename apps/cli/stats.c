@@ -1,0 +1,63 @@
+/* stats.c - sumwire stats: the counters of a running daemon.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "apps/cli/json.h"
+#include "engine/base/error.h"
+#include "pmd/host/stats_read.h"
+
+struct out {
+	struct sw_json json;
+	bool is_json, has_zeros;
+};
+
+static void each(void *ctx, const char *name, uint64_t value)
+{
+	struct out *o = ctx;
+
+	if (o->is_json)
+		sw_json_u64(&o->json, name, value);
+	else if (value || o->has_zeros)
+		printf("%20" PRIu64 "  %s\n", value, name);
+}
+
+int sw_cmd_stats(int argc, char **argv)
+{
+	struct out o = {0};
+	struct sw_arg_list paths = {0};
+	const struct sw_arg rows[] = {
+		{"--json", SW_ARG_FLAG, {.flag = &o.is_json}, 0, 0,
+			"one JSON object"},
+		{"--all", SW_ARG_FLAG, {.flag = &o.has_zeros}, 0, 0,
+			"also counters that are 0"},
+	};
+	const struct sw_args args = {.name = "stats",
+		.summary = "print the counters of a running daemon",
+		.rows = rows,
+		.n_rows = 2,
+		.positional = "SOCKET",
+		.min_positionals = 1,
+		.max_positionals = 1,
+		.positionals = &paths};
+	int err = sw_args_parse(&args, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (o.is_json) {
+		sw_json_init(&o.json, stdout);
+		sw_json_object_open(&o.json, NULL);
+	}
+	err = sw_stats_read(paths.items[0], each, &o);
+	if (o.is_json) {
+		sw_json_close(&o.json);
+		sw_json_fini(&o.json);
+	}
+	if (err)
+		fprintf(stderr, "sumwire stats: %s: %s\n", paths.items[0],
+			err == SW_ECLOSED ? "no daemon serves counters there"
+					  : sw_error_text(err));
+	return err ? 1 : 0;
+}

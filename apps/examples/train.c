@@ -1,0 +1,300 @@
+/* train.c - sumwire train: a small real training whose every sum is checked.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/examples/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/cli/cmd.h"
+#include "engine/base/error.h"
+#include "pmd/host/stats_read.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Workers whose sum one process can repeat bit by bit: f32 addition commutes
+ * but does not associate. */
+enum { REFERENCE_MAX = 2 };
+
+/* The agent's counter of frames that it sent again. */
+#define RETRANSMISSIONS "retransmissions"
+
+struct run {
+	struct sw_train t;
+	struct sw_train_crew workers, reference;
+	struct sw_train_result result;
+};
+
+static int complain(const char *text)
+{
+	fprintf(stderr, "sumwire train: %s\n", text);
+	return SW_EINVAL;
+}
+
+static int check_loss(const struct sw_train_crew *crew, uint32_t epoch)
+{
+	if (isfinite(sw_train_mean_loss(crew, epoch)))
+		return 0;
+	return complain("the loss is no longer finite: choose a smaller --lr");
+}
+
+/* Do @a and @b agree after @epoch?  If not, says in what. */
+static bool is_same(const struct sw_train_child *a,
+	const struct sw_train_child *b, uint32_t epoch)
+{
+	const struct sw_train_epoch *x = &a->epochs[epoch];
+	const struct sw_train_epoch *y = &b->epochs[epoch];
+
+	if (x->hash == y->hash && x->sums_hash == y->sums_hash)
+		return true;
+	fprintf(stderr,
+		"sumwire train: after epoch %u worker %u and %s %u differ: "
+		"weights %016" PRIx64 " and %016" PRIx64
+		", summed gradients %016" PRIx64 " and %016" PRIx64 "\n",
+		epoch + 1, a->rank, b->agent ? "worker" : "reference", b->rank,
+		x->hash, y->hash, x->sums_hash, y->sums_hash);
+	return false;
+}
+
+static int worker_epoch(void *ctx, uint32_t epoch)
+{
+	struct run *r = ctx;
+	const struct sw_train_child *c = r->workers.children;
+	bool all_same = true;
+
+	for (uint32_t i = 1; i < r->workers.n; i++)
+		all_same &= is_same(&c[0], &c[i], epoch);
+	if (all_same && check_loss(&r->workers, epoch))
+		return SW_EINVAL;
+	sw_train_progress(&r->workers, epoch, all_same);
+	if (!all_same)
+		return SW_EMISMATCH;
+	r->result.n_same_epochs++;
+	return 0;
+}
+
+static int alone_epoch(void *ctx, uint32_t epoch)
+{
+	struct run *r = ctx;
+
+	if (check_loss(&r->reference, epoch))
+		return SW_EINVAL;
+	sw_train_progress(&r->reference, epoch, true);
+	return 0;
+}
+
+static int reference_epoch(void *ctx, uint32_t epoch)
+{
+	struct run *r = ctx;
+
+	if (!is_same(&r->workers.children[0], &r->reference.children[0], epoch))
+		return SW_EMISMATCH;
+	r->result.n_reference_epochs++;
+	return 0;
+}
+
+static int run_reference(struct run *r, uint32_t size,
+	int (*on_epoch)(void *ctx, uint32_t epoch))
+{
+	int err = sw_train_crew_init(&r->reference, &r->t, 1);
+
+	if (err)
+		return complain("out of memory");
+	r->reference.on_epoch = on_epoch;
+	r->reference.ctx = r;
+	r->result.reference = &r->reference;
+	return sw_train_crew_run(&r->reference, size);
+}
+
+static int run_workers(struct run *r)
+{
+	int err = sw_train_crew_init(&r->workers, &r->t, r->t.agents.n);
+
+	if (err)
+		return complain("out of memory");
+	for (uint32_t i = 0; i < r->t.agents.n; i++)
+		r->workers.children[i].agent = r->t.agents.items[i];
+	r->workers.on_epoch = worker_epoch;
+	r->workers.ctx = r;
+	r->result.workers = &r->workers;
+	return sw_train_crew_run(&r->workers, 0);
+}
+
+static void add_counter(void *ctx, const char *name, uint64_t value)
+{
+	struct sw_train_result *result = ctx;
+
+	if (!strcmp(name, RETRANSMISSIONS)) {
+		result->n_retransmissions += value;
+		result->n_stats++;
+	}
+}
+
+/* The agents' counter; the servers' are in their own stats. */
+static int read_stats(struct run *r)
+{
+	for (uint32_t i = 0; i < r->t.stats.n; i++) {
+		const char *path = r->t.stats.items[i];
+		int err = sw_stats_read(path, add_counter, &r->result);
+
+		if (!err && r->result.n_stats == i)
+			err = SW_ENOENT;
+		if (!err)
+			continue;
+		fprintf(stderr,
+			"sumwire train: cannot read the counter %s "
+			"from %s: %s\n",
+			RETRANSMISSIONS, path,
+			err == SW_ECLOSED ? "nobody listens there"
+					  : sw_error_text(err));
+		return err;
+	}
+	return 0;
+}
+
+/* A failure before this is reported by who found it; here all has run. */
+static void conclude(struct run *r, uint64_t start_ns)
+{
+	const struct sw_train_crew *crew =
+		r->result.workers ? &r->workers : &r->reference;
+
+	r->result.accuracy = sw_train_accuracy(crew, r->t.n_epochs - 1);
+	r->result.is_ok = r->result.accuracy >= r->t.target_accuracy;
+	r->result.time_ns = sw_train_now_ns() - start_ns;
+	sw_train_report(&r->t, &r->result);
+}
+
+static int run_all(struct run *r)
+{
+	uint64_t start_ns = sw_train_now_ns();
+	uint32_t size;
+	int err;
+
+	if (r->t.is_alone) {
+		err = run_reference(r, REFERENCE_MAX, alone_epoch);
+	} else {
+		err = run_workers(r);
+		size = r->workers.n ? r->workers.children[0].size : 0;
+		if (!err)
+			err = read_stats(r);
+		if (!err && size <= REFERENCE_MAX)
+			err = run_reference(r, size, reference_epoch);
+	}
+	if (!err)
+		conclude(r, start_ns);
+	else if (r->t.is_json)
+		sw_train_report_failure();
+	sw_train_crew_fini(&r->workers);
+	sw_train_crew_fini(&r->reference);
+	return err || !r->result.is_ok;
+}
+
+static int check(const struct sw_train *t)
+{
+	if (t->is_alone == (t->agents.n > 0))
+		return complain(
+			"give --agent PATH once per worker, or --alone");
+	if (t->dtype != SW_F32 && t->dtype != SW_F64 && t->dtype != SW_F16 &&
+		t->dtype != SW_BF16)
+		return complain("--dtype: gradients travel as f32, f64, f16 or "
+				"bf16");
+	if (t->is_alone && (t->stats.n || t->is_polling))
+		return complain("--stats and --polling go with --agent");
+	return 0;
+}
+
+static int load(struct sw_train *t, const char *path)
+{
+	struct sw_digits_error e = {""};
+	struct sw_digits all;
+	int err = sw_digits_load(path, &all, &e);
+
+	if (err)
+		return complain(e.text);
+	err = sw_digits_split(&all, &t->train, &t->test);
+	sw_digits_fini(&all);
+	if (err)
+		return complain("out of memory");
+	if (t->test.n && t->batch <= t->train.n)
+		return 0;
+	fprintf(stderr,
+		"sumwire train: %u images to train with and %u to test with; "
+		"a batch of %u needs as many and at least 1\n",
+		t->train.n, t->test.n, t->batch);
+	return SW_EINVAL;
+}
+
+static int parse(struct sw_train *t, const char **data, int argc, char **argv)
+{
+	const struct sw_arg rows[] = {
+		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
+			"socket of an agent; once per worker, so as often as "
+			"it has "
+			"local ranks"},
+		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
+			"one process computes both workers' halves, without "
+			"agents"},
+		{"--batch", SW_ARG_U32, {.u32 = &t->batch}, 1, 65536,
+			"images per step, all workers together"},
+		{"--data", SW_ARG_PATH, {.string = data}, 0, 0,
+			"CSV to use instead of the built-in digits"},
+		{"--dtype", SW_ARG_DTYPE, {.dtype = &t->dtype}, 0, 0,
+			"in which gradients travel: f32, f64, f16 or bf16"},
+		{"--epochs", SW_ARG_U32, {.u32 = &t->n_epochs}, 1, 100000,
+			"passes over the training images"},
+		{"--json", SW_ARG_FLAG, {.flag = &t->is_json}, 0, 0,
+			"print one JSON object on stdout, progress on stderr"},
+		{"--lr", SW_ARG_DOUBLE, {.real = &t->rate}, 0, 100,
+			"learning rate"},
+		{"--polling", SW_ARG_FLAG, {.flag = &t->is_polling}, 0, 0,
+			"wait for sums by polling instead of sleeping"},
+		{"--seed", SW_ARG_U64, {.u64 = &t->seed}, 0, 0,
+			"of the first weights and the order of images"},
+		{"--stats", SW_ARG_LIST, {.list = &t->stats}, 0, 0,
+			"stats socket of an agent or server, for its "
+			"retransmissions"},
+		{"--target-accuracy", SW_ARG_DOUBLE,
+			{.real = &t->target_accuracy}, 0, 1,
+			"least accuracy on the test images"},
+		{"--tune", SW_ARG_FLAG, {.flag = &t->is_tuned}, 0, 0,
+			"search for the partition and credit of the fastest "
+			"steps meanwhile; decisions go to stderr"},
+		{"--timeout", SW_ARG_TIME, {.u64 = &t->timeout_ns}, 1e9,
+			86400e9, "longest silence of a worker"},
+	};
+	const struct sw_args args = {
+		.name = "train",
+		.summary = "train a classifier of handwritten digits, and "
+			   "check every sum",
+		.rows = rows,
+		.n_rows = ARRAY_SIZE(rows),
+	};
+
+	return sw_args_parse(&args, argc, argv);
+}
+
+int sw_cmd_train(int argc, char **argv)
+{
+	struct run r = {.t = {
+				.n_epochs = 10,
+				.batch = 64,
+				.rate = 0.05,
+				.target_accuracy = 0.95,
+				.seed = 1,
+				.timeout_ns = UINT64_C(60000000000),
+			}};
+	const char *data = NULL;
+	int err = parse(&r.t, &data, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	/* The workers are ours, not a launcher's. */
+	setenv("SUMWIRE_LAUNCHER", "none", 1);
+	if (check(&r.t) || load(&r.t, data))
+		return 2;
+	err = run_all(&r);
+	sw_digits_fini(&r.t.train);
+	sw_digits_fini(&r.t.test);
+	return err;
+}

@@ -1,0 +1,47 @@
+/* train_tune.c - train --tune: rank 0 tunes the job by the time of its steps.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "apps/examples/train.h"
+#include "engine/base/error.h"
+
+#if SW_HAVE_CMD_TUNE
+#include <sumwire/autotune.h>
+#include <sumwire/sumwire.h>
+
+/* The first step, and with it the memory it touches, is not timed. */
+int sw_train_tune(struct sw_train_sum *s)
+{
+	uint64_t now_ns = sw_train_now_ns(), from_ns = s->step_ns;
+	int err;
+
+	if (sw_rank(s->client) != 0)
+		return 0;
+	s->step_ns = now_ns;
+	err = s->tuner ? sw_autotune_told(
+				 s->tuner, 1e-9 * (double)(now_ns - from_ns))
+		       : sw_autotune_open(s->client, &s->tuner);
+	if (err)
+		snprintf(s->text, sizeof(s->text), "--tune: %s",
+			sw_last_error(s->client));
+	return err;
+}
+
+void sw_train_tune_end(struct sw_train_sum *s)
+{
+	sw_autotune_close(&s->tuner);
+}
+
+#else
+int sw_train_tune(struct sw_train_sum *s)
+{
+	snprintf(s->text, sizeof(s->text),
+		"--tune needs LAPACK, without which this command was built");
+	return SW_ENOENT;
+}
+
+void sw_train_tune_end(struct sw_train_sum *s)
+{
+	(void)s;
+}
+#endif

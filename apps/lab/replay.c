@@ -1,0 +1,285 @@
+/* replay.c - sumwire replay: a model's iterations against the real engine.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/lab/replay.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "apps/cli/json.h"
+#include "apps/lab/tune_knob.h"
+#include "conf/value.h"
+#include "engine/base/error.h"
+#include "engine/sched/sched.h"
+
+/* Of what the machine carries in one stream, how much a paced rate may be: what
+ * paces sleeps and wakes, which costs time that others want, too. */
+#define SHARE 0.35
+
+#define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
+
+const struct sw_policy *sw_replay_policy(const char *name)
+{
+	struct sw_nearest near;
+
+	sw_nearest_init(&near, name);
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++) {
+		if (!strcmp(sw_policy_at(i)->name, name))
+			return sw_policy_at(i);
+		sw_nearest_add(&near, sw_policy_at(i)->name);
+	}
+	fprintf(stderr, "sumwire replay: there is no policy \"%s\"%s%s%s\n",
+		name, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
+	return NULL;
+}
+
+int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
+{
+	struct sw_policy p = *sw_replay_policy(r->policy);
+	struct sw_plan_run run = {.model = &r->model,
+		.link = {.rate_bytes_s = (double)r->rate_bit_s / 8,
+			.latency_s = o->latency_s,
+			.credit_s = o->credit_s,
+			.is_sorted = true},
+		.has_barrier = r->has_barrier,
+		.time_scale = 1};
+	int err = sw_plan_ideal(&run, &o->ideal_s);
+
+	if (p.is_tunable && r->partition_bytes)
+		p.part_bytes = r->partition_bytes;
+	if (p.is_tunable && r->credit_bytes)
+		p.credit_bytes = r->credit_bytes;
+	return err ? err : sw_plan_simulate(&run, &p, &o->simulated_s);
+}
+
+int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
+{
+	double rate = (double)r->rate_bit_s / 8;
+	struct sw_replay_result probe, p3;
+	int err = sw_replay_loopback(r, true, "bytescheduler", 0, &probe);
+
+	if (err)
+		return err;
+	o->dilation = r->dilation > 0 ? r->dilation
+				      : fmax(1, rate / (SHARE * probe.bytes_s));
+	o->latency_s = probe.latency_s / o->dilation;
+	/* What stop-and-wait takes longer for a part than the link does. */
+	err = sw_replay_loopback(r, true, "p3", o->dilation, &p3);
+	if (err)
+		return err;
+	o->credit_s = fmax(0, p3.part_bytes / (p3.bytes_s * o->dilation) -
+				      p3.part_bytes / rate);
+	fprintf(stderr,
+		"sumwire replay: %u workers carry %.2f Gb/s each way here, a "
+		"result takes %.0f us, a credit %.0f; time is dilated by "
+		"%.3g\n",
+		r->n_workers, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,
+		1e6 * o->credit_s * o->dilation, o->dilation);
+	return 0;
+}
+
+static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
+{
+	int err = sw_replay_dilate(r, o);
+
+	if (!err)
+		err = sw_replay_loopback(
+			r, false, "fifo", o->dilation, &o->measured);
+	if (err)
+		return err;
+	o->fifo_s = o->measured.iteration_s;
+	if (!strcmp(r->policy, "fifo"))
+		return 0;
+	return sw_replay_loopback(
+		r, false, r->policy, o->dilation, &o->measured);
+}
+
+void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
+	const struct sw_replay_outcome *o)
+{
+	const struct sw_replay_result *m = &o->measured;
+	double speedup = o->fifo_s > 0 ? o->fifo_s / m->iteration_s : NAN;
+
+	sw_json_object_open(j, NULL);
+	sw_json_text(j, "model", r->model.name);
+	sw_json_text(j, "policy", r->policy);
+	sw_json_double(j, "rate_gbit_s", 1e-9 * (double)r->rate_bit_s);
+	sw_json_double(j, "iteration_ms", 1e3 * m->iteration_s);
+	sw_json_double(j, "ideal_ms", 1e3 * o->ideal_s);
+	sw_json_double(j, "speedup_over_fifo", speedup);
+	sw_json_double(j, "simulated_ms", 1e3 * o->simulated_s);
+	sw_json_double(j, "dilation", o->dilation);
+	sw_json_double(j, "spread", m->spread);
+	sw_json_double(j, "other_cores", r->is_loopback ? m->other_cores : NAN);
+	sw_json_u64(j, "workers", r->n_workers);
+	sw_json_u64(j, "iterations", r->n_iters);
+	sw_json_bool(j, "barrier", r->has_barrier);
+	sw_json_close(j);
+}
+
+static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
+{
+	const struct sw_replay_result *m = &o->measured;
+	struct sw_json j;
+
+	if (!r->is_json) {
+		printf("%s, %s, %.4g Gb/s: %.2f ms an iteration; ideal %.2f "
+		       "(%.3f of it), simulated %.2f",
+			r->model.name, r->policy, 1e-9 * (double)r->rate_bit_s,
+			1e3 * m->iteration_s, 1e3 * o->ideal_s,
+			m->iteration_s / o->ideal_s, 1e3 * o->simulated_s);
+		if (o->fifo_s > 0)
+			printf("; %.3f times as fast as fifo",
+				o->fifo_s / m->iteration_s);
+		printf("; spread %.1f %%", 100 * m->spread);
+		if (r->is_loopback)
+			printf(", others took %.2f cores", m->other_cores);
+		printf("\n");
+		return 0;
+	}
+	sw_json_init(&j, stdout);
+	sw_replay_write(&j, r, o);
+	return sw_json_fini(&j);
+}
+
+/* --- command line --- */
+
+struct knobs {
+	const char *partition, *credit;
+};
+
+static int parse_knobs(struct sw_replay *r, const struct knobs *k)
+{
+	const struct sw_policy *policy;
+	const char *fault;
+	char why[256];
+
+	if (k->partition && sw_tune_knob_parse(k->partition,
+				    &r->partition_bytes, why, sizeof(why))) {
+		fprintf(stderr, "sumwire replay: --partition: %s\n", why);
+		return SW_EINVAL;
+	}
+	if (k->credit && sw_tune_knob_parse(k->credit, &r->credit_bytes, why,
+				 sizeof(why))) {
+		fprintf(stderr, "sumwire replay: --credit: %s\n", why);
+		return SW_EINVAL;
+	}
+	policy = sw_replay_policy(r->policy);
+	if (!policy)
+		return SW_EINVAL;
+	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);
+	if (!fault && r->is_tuned && !policy->is_tunable)
+		fault = "it has no knobs for --tune";
+	if (!fault && r->is_tuned && r->is_table)
+		fault = "--table takes no --tune";
+	if (fault)
+		fprintf(stderr, "sumwire replay: policy %s: %s\n", r->policy,
+			fault);
+	return fault ? SW_EINVAL : 0;
+}
+
+static int parse(struct sw_replay *r, int argc, char **argv)
+{
+	struct knobs k = {NULL, NULL};
+	const struct sw_arg rows[] = {
+		{"--model", SW_ARG_STRING, {.string = &r->model_name}, 0, 0,
+			"vgg16, resnet50, transformer, bert-large, or a file; "
+			"none: vgg16"},
+		{"--policy", SW_ARG_STRING, {.string = &r->policy}, 0, 0,
+			"fifo, p3 or bytescheduler; without --loopback what "
+			"the agents have"},
+		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
+			"paced payload of a worker, each way, without "
+			"--loopback what the agents have; none: 10Gb/s"},
+		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
+			"bytes of bytescheduler's partition"},
+		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
+			"bytes of bytescheduler's credit"},
+		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,
+			"the forward pass waits for all results"},
+		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
+			"measured iterations, after 2"},
+		{"--tune", SW_ARG_FLAG, {.flag = &r->is_tuned}, 0, 0,
+			"tune partition and credit of the running job first"},
+		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
+			"start a server, agents and workers here, and run fifo "
+			"too"},
+		{"--table", SW_ARG_FLAG, {.flag = &r->is_table}, 0, 0,
+			"--loopback with every policy: vgg16, resnet50 and "
+			"transformer at 1, 10 and 25 Gb/s, or the given"},
+		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
+			"of --loopback"},
+		{"--agent", SW_ARG_PATH, {.string = &r->agent}, 0, 0,
+			"socket of this worker's agent; else $SUMWIRE_AGENT"},
+		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
+			"make all times so many times longer; 0: as the "
+			"machine needs it"},
+		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
+			"only measure what the agents carry"},
+		{"--report", SW_ARG_PATH, {.string = &r->report}, 0, 0,
+			"rank 0 writes what it has measured to this file "
+			"instead of a result"},
+		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,
+			"one JSON object"},
+	};
+	const struct sw_args args = {.name = "replay",
+		.summary = "replay a model's iterations against the real "
+			   "engine",
+		.rows = rows,
+		.n_rows = sizeof(rows) / sizeof(rows[0])};
+	int err = sw_args_parse(&args, argc, argv);
+
+	return err ? err : parse_knobs(r, &k);
+}
+
+static int replay(struct sw_replay *r)
+{
+	struct sw_replay_outcome o = {.dilation = r->dilation};
+	const struct sw_replay_result *m = &o.measured;
+	int err;
+
+	if (r->is_loopback) {
+		err = run_loopback(r, &o);
+	} else {
+		if (!(r->dilation > 0))
+			r->dilation = o.dilation = 1;
+		err = r->is_tuned ? sw_replay_tuned(r, &o.measured)
+				  : sw_replay_worker(r, &o.measured);
+	}
+	if (err || r->report)
+		return err;
+	if (r->is_probe) {
+		printf("%.2f Gb/s each way; smallest tensor %.1f us\n",
+			8e-9 * m->bytes_s, 1e6 * m->latency_s);
+		return 0;
+	}
+	err = sw_replay_predict(r, &o);
+	return err ? err : report(r, &o);
+}
+
+int sw_cmd_replay(int argc, char **argv)
+{
+	struct sw_replay r = {
+		.policy = "bytescheduler", .n_workers = 2, .n_iters = 10};
+	char why[256];
+	int err = parse(&r, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	if (r.is_table)
+		return sw_replay_table(&r) ? 1 : 0;
+	if (!r.model_name)
+		r.model_name = "vgg16";
+	if (!r.rate_bit_s)
+		r.rate_bit_s = RATE_BIT_S;
+	if (sw_model_open(&r.model, r.model_name, why, sizeof(why))) {
+		fprintf(stderr, "sumwire replay: %s\n", why);
+		return 2;
+	}
+	err = replay(&r);
+	sw_model_close(&r.model);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,216 @@
+/* replay_loopback.c - a server, agents and workers on this machine, for a run.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "apps/lab/replay.h"
+#include "apps/launch/run.h"
+#include "engine/base/error.h"
+
+#define GRACE_NS UINT64_C(15000000000)
+
+enum { ARGS = 20, TEXT = 40 };
+
+/* The command line of a worker, which is this command again. */
+struct command {
+	char *argv[ARGS];
+	char text[ARGS][TEXT];
+	uint32_t n;
+};
+
+static void add(struct command *c, const char *name, const char *value)
+{
+	c->argv[c->n++] = (char *)(uintptr_t)name;
+	if (value)
+		c->argv[c->n++] = (char *)(uintptr_t)value;
+}
+
+static void add_number(struct command *c, const char *name, double value)
+{
+	char *text = c->text[c->n];
+
+	snprintf(text, TEXT, "%.9g", value);
+	add(c, name, text);
+}
+
+static void build(const struct sw_replay *r, bool is_probe, const char *policy,
+	double dilation, const char *report, struct command *c)
+{
+	*c = (struct command){0};
+	add(c, "/proc/self/exe", "replay");
+	add(c, "--model", r->model_name);
+	add(c, "--report", report);
+	add_number(c, "--iters", r->n_iters);
+	add_number(c, "--dilate", dilation);
+	if (r->has_barrier)
+		add(c, "--barrier", NULL);
+	if (is_probe)
+		add(c, "--probe", NULL);
+	else if (r->is_tuned && sw_replay_policy(policy)->is_tunable)
+		add(c, "--tune", NULL);
+	add(c, NULL, NULL);
+}
+
+/* Keys of all processes' configurations beside those of sumwire run. */
+struct keys {
+	char job[128], agent[64], port[64];
+};
+
+static struct keys keys_of(
+	const struct sw_replay *r, const char *policy, double dilation)
+{
+	struct keys k = {.job = ""};
+	/* fifo beside a policy that has them takes no knobs */
+	bool takes_knobs = sw_replay_policy(policy)->is_tunable;
+	int n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
+
+	if (dilation > 0) {
+		snprintf(k.port, sizeof(k.port), "rate = %lluMb/s\n",
+			(unsigned long long)((double)r->rate_bit_s / dilation /
+					     1e6));
+	}
+	if (takes_knobs && r->credit_bytes)
+		snprintf(k.job + n, sizeof(k.job) - (size_t)n,
+			"credit = %lluB\n",
+			(unsigned long long)r->credit_bytes);
+	if (takes_knobs && r->partition_bytes)
+		snprintf(k.agent, sizeof(k.agent), "partition = %lluB\n",
+			(unsigned long long)r->partition_bytes);
+	return k;
+}
+
+/* In a process of its own, since sumwire run changes signals for good.  It
+ * takes all down when @parent goes. */
+static _Noreturn void be_run(const struct sw_replay *r, const struct keys *k,
+	struct command *c, pid_t parent)
+{
+	struct sw_run *run = calloc(1, sizeof(*run));
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (!run || getppid() != parent)
+		_exit(1);
+	run->n_ranks = r->n_workers;
+	run->grace_ns = GRACE_NS;
+	run->command = c->argv;
+	run->net = (struct sw_net){.n_agents = r->n_workers,
+		.n_local = 1,
+		.log_level = "warn",
+		.quota_bytes = 3 * r->model.bytes + (256 << 20),
+		.job_keys = k->job,
+		.agent_keys = k->agent,
+		.port_keys = k->port};
+	_exit(sw_run_all(run));
+}
+
+static int run(
+	const struct sw_replay *r, const struct keys *k, struct command *c)
+{
+	pid_t parent = getpid(), pid;
+	int status;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		be_run(r, k, c, parent);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return SW_EIO;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : SW_EPEER;
+}
+
+static int read_report(FILE *f, struct sw_replay_result *out)
+{
+	int n = fscanf(f, "%lf %lf %lf %lf %lf", &out->iteration_s,
+		&out->spread, &out->bytes_s, &out->part_bytes, &out->latency_s);
+
+	if (n == 5)
+		return 0;
+	fprintf(stderr, "sumwire replay: the workers reported nothing\n");
+	return SW_EPROTO;
+}
+
+/* A person sees what takes so long; the next line goes over it. */
+static void show(const struct sw_replay *r, bool is_probe, const char *policy)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "%-12s %5.4g %-14s %s ...\r", r->model.name,
+			1e-9 * (double)r->rate_bit_s, policy,
+			is_probe ? "what is carried" : "iterations");
+}
+
+/* --- who else is here --- */
+
+/* CPU time of this machine that was not ours, a hypervisor's included, and when
+ * that was. */
+struct used {
+	double others_s, at_s;
+};
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
+static struct used used_now(void)
+{
+	/* user, nice, system, idle, iowait, irq, softirq, steal */
+	unsigned long long n[8] = {0};
+	FILE *f = fopen("/proc/stat", "r");
+	struct rusage own, children;
+	struct timespec at;
+	double busy;
+
+	if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &n[0],
+			 &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7]) != 8)
+		memset(n, 0, sizeof(n));
+	if (f)
+		fclose(f);
+	getrusage(RUSAGE_SELF, &own);
+	getrusage(RUSAGE_CHILDREN, &children);
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	busy = (double)(n[0] + n[1] + n[2] + n[5] + n[6] + n[7]) /
+	       (double)sysconf(_SC_CLK_TCK);
+	return (struct used){.others_s = busy - seconds(own.ru_utime) -
+					 seconds(own.ru_stime) -
+					 seconds(children.ru_utime) -
+					 seconds(children.ru_stime),
+		.at_s = (double)at.tv_sec + 1e-9 * (double)at.tv_nsec};
+}
+
+int sw_replay_loopback(const struct sw_replay *r, bool is_probe,
+	const char *policy, double dilation, struct sw_replay_result *out)
+{
+	char path[TEXT];
+	struct keys k = keys_of(r, policy, dilation);
+	/* A file without a name: all processes inherit it, and it goes with the
+	 * last of them. */
+	FILE *report = tmpfile();
+	struct used from, to;
+	struct command c;
+	int err;
+
+	if (!report) {
+		fprintf(stderr, "sumwire replay: no file for a report: %s\n",
+			strerror(errno));
+		return SW_EIO;
+	}
+	snprintf(path, sizeof(path), "/dev/fd/%d", fileno(report));
+	build(r, is_probe, policy, dilation, path, &c);
+	show(r, is_probe, policy);
+	from = used_now();
+	err = run(r, &k, &c);
+	to = used_now();
+	if (!err)
+		err = read_report(report, out);
+	out->other_cores =
+		(to.others_s - from.others_s) / (to.at_s - from.at_s);
+	fclose(report);
+	return err;
+}

@@ -1,0 +1,355 @@
+/* replay_worker.c - one worker: a model's layers in time, its tensors for real.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The computation is a clock: a step starts when the one before has ended and
+ * its pulls are there, and ends its time later.  Who oversleeps a little is not
+ * late for the next step, as a device with a queue would not be.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "apps/lab/replay.h"
+#include <sumwire/sumwire.h>
+
+enum {
+	PROBE_ROUNDS = 6, /* the first touches the memory, and does not count */
+	PROBE_PINGS = 200,
+	PROBE_PACED = 64 << 20, /* bytes of a round that is paced */
+	SEARCH = 400, /* iterations that a tuner may take until it settles */
+};
+
+struct worker {
+	const struct sw_replay *r;
+	const struct sw_model *m;
+	struct sw_client *client;
+	struct sw_tensor **tensors;
+	uint64_t *handles; /* 0: not open */
+	uint64_t clock_ns; /* the computation's */
+	uint32_t step;
+	uint64_t n_wrong;
+	double *times; /* of iterations that count, seconds; r->n_iters */
+	uint32_t n_times;
+	/* r->each has said that the job may end; all have seen that. */
+	bool is_last, is_over;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int failed(const struct worker *w, int err)
+{
+	fprintf(stderr, "sumwire replay: %s\n", sw_last_error(w->client));
+	return err;
+}
+
+/* --- tensors --- */
+
+static int declare(struct worker *w)
+{
+	const struct sw_model *m = w->m;
+	struct sw_tensor_desc *descs = calloc(m->n_tensors, sizeof(*descs));
+	int err = descs ? 0 : SW_ENOMEM;
+
+	w->tensors = calloc(m->n_tensors, sizeof(*w->tensors));
+	w->handles = calloc(m->n_tensors, sizeof(*w->handles));
+	if (!w->tensors || !w->handles)
+		err = SW_ENOMEM;
+	for (uint32_t t = 0; t < m->n_tensors && !err; t++)
+		descs[t] = (struct sw_tensor_desc){.name = m->tensors[t].name,
+			.n_elems = m->tensors[t].n_elems,
+			.dtype = SW_F32,
+			.priority = m->tensors[t].layer};
+	if (!err) {
+		err = sw_declare(w->client, descs, m->n_tensors, w->tensors);
+		if (err)
+			failed(w, err);
+	}
+	free(descs);
+	return err;
+}
+
+/* The first element shows that it is this step's sum of all workers. */
+static float mark(const struct worker *w, uint32_t rank)
+{
+	return (float)(w->step % 1024 * 64 + rank + 1);
+}
+
+static float sum_of_marks(const struct worker *w)
+{
+	float sum = 0;
+
+	for (uint32_t rank = 0; rank < sw_size(w->client); rank++)
+		sum += mark(w, rank);
+	return sum;
+}
+
+static int push(struct worker *w, uint32_t t)
+{
+	float *data = sw_tensor_data(w->tensors[t]);
+	int err;
+
+	data[0] = mark(w, sw_rank(w->client));
+	if (w->m->tensors[t].n_elems > 1)
+		data[1] = w->is_last;
+	err = sw_push_pull(w->client, w->tensors[t], w->step, &w->handles[t]);
+	return err ? failed(w, err) : 0;
+}
+
+/* Wait for tensors @first … @end - 1, if they are under way. */
+static int pull(struct worker *w, uint32_t first, uint32_t end)
+{
+	for (uint32_t t = first; t < end; t++) {
+		const float *sum = sw_tensor_result(w->tensors[t]);
+		int err;
+
+		if (!w->handles[t])
+			continue;
+		err = sw_wait(w->client, w->handles[t]);
+		w->handles[t] = 0;
+		if (err)
+			return failed(w, err);
+		w->n_wrong += sum[0] != sum_of_marks(w);
+		w->is_over |= w->m->tensors[t].n_elems > 1 && sum[1] > 0;
+	}
+	return 0;
+}
+
+/* --- iterations --- */
+
+static void compute(struct worker *w, uint64_t ns)
+{
+	struct timespec t;
+
+	w->clock_ns += (uint64_t)(w->r->dilation * (double)ns);
+	t = (struct timespec){.tv_sec = (time_t)(w->clock_ns / 1000000000),
+		.tv_nsec = (long)(w->clock_ns % 1000000000)};
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
+/* The pulls that layer @i needs; the computation goes on no earlier. */
+static int wait_for_layer(struct worker *w, uint32_t i)
+{
+	const struct sw_model_layer *l = &w->m->layers[i];
+	bool needs_all = w->r->has_barrier && i == 0;
+	uint64_t before_ns = now_ns(), after_ns;
+	int err = needs_all ? pull(w, 0, w->m->n_tensors)
+			    : pull(w, l->first, l->first + l->n_tensors);
+
+	after_ns = now_ns();
+	/* Nothing to wait for takes some microseconds too. */
+	if (after_ns - before_ns > 20000 && after_ns > w->clock_ns)
+		w->clock_ns = after_ns;
+	return err;
+}
+
+static int iterate(struct worker *w)
+{
+	const struct sw_model *m = w->m;
+	int err = 0;
+
+	for (uint32_t i = 0; i < m->n_layers && !err; i++) {
+		err = wait_for_layer(w, i);
+		compute(w, m->layers[i].forward_ns);
+	}
+	w->step++;
+	for (uint32_t i = m->n_layers; i-- > 0 && !err;) {
+		const struct sw_model_layer *l = &m->layers[i];
+
+		compute(w, l->backward_ns);
+		for (uint32_t t = l->first; t < l->first + l->n_tensors && !err;
+			t++)
+			err = push(w, t);
+	}
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t n)
+{
+	qsort(values, n, sizeof(values[0]), compare);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Iteration @i took @s. */
+static int note(struct worker *w, uint32_t i, double s)
+{
+	int verdict = SW_REPLAY_COUNTS;
+
+	if (w->r->each && sw_rank(w->client) == 0)
+		verdict = w->r->each(w->r->each_ctx, w->client, s);
+	if (verdict < 0)
+		return failed(w, verdict);
+	w->is_last |= verdict == SW_REPLAY_OVER;
+	if (i < SW_REPLAY_WARM_UP || verdict == SW_REPLAY_FORGET)
+		w->n_times = 0;
+	else if (w->n_times < w->r->n_iters)
+		w->times[w->n_times++] = s;
+	return 0;
+}
+
+static int replay(struct worker *w, struct sw_replay_result *out)
+{
+	uint32_t most = SW_REPLAY_WARM_UP + w->r->n_iters +
+			(w->r->is_tuned ? SEARCH : 0);
+	int err = 0;
+
+	w->times = calloc(w->r->n_iters, sizeof(*w->times));
+	if (!w->times)
+		return SW_ENOMEM;
+	w->clock_ns = now_ns();
+	for (uint32_t i = 0; i < most && !err && !w->is_over; i++) {
+		uint64_t from_ns = w->clock_ns;
+
+		err = iterate(w);
+		if (!err)
+			err = note(w, i,
+				1e-9 * (double)(w->clock_ns - from_ns) /
+					w->r->dilation);
+	}
+	if (!err && w->n_times) {
+		out->iteration_s = median(w->times, w->n_times);
+		out->spread = (w->times[w->n_times - 1] - w->times[0]) /
+			      out->iteration_s;
+	}
+	return err ? err : pull(w, 0, w->m->n_tensors);
+}
+
+/* --- what the agents carry --- */
+
+static uint32_t smallest(const struct sw_model *m)
+{
+	uint32_t best = 0;
+
+	for (uint32_t t = 1; t < m->n_tensors; t++)
+		if (m->tensors[t].n_elems < m->tensors[best].n_elems)
+			best = t;
+	return best;
+}
+
+/* Tensors that are pushed together. */
+struct sample {
+	uint32_t n, ids[SW_MODEL_TENSORS];
+	double bytes, n_parts; /* of p3 */
+};
+
+/* All; where the port is paced, as many as take no more than a moment. */
+static void choose(const struct worker *w, struct sample *s)
+{
+	double part = (double)sw_policy_p3.part_bytes, most = INFINITY;
+	struct sw_tuning now;
+
+	sw_get_tuning(w->client, &now);
+	if (now.rate_bit_s)
+		most = PROBE_PACED;
+	s->n = 0;
+	s->bytes = s->n_parts = 0;
+	for (uint32_t t = 0; t < w->m->n_tensors; t++) {
+		double bytes = 4.0 * (double)w->m->tensors[t].n_elems;
+
+		if (s->bytes + bytes > most && t != smallest(w->m))
+			continue;
+		s->ids[s->n++] = t;
+		s->bytes += bytes;
+		s->n_parts += ceil(bytes / part);
+	}
+}
+
+/* Seconds from the first push until all sums are here. */
+static int push_and_pull(struct worker *w, const struct sample *s, double *took)
+{
+	uint64_t from_ns = now_ns();
+	int err = 0;
+
+	w->step++;
+	for (uint32_t i = 0; i < s->n && !err; i++)
+		err = push(w, s->ids[i]);
+	for (uint32_t i = 0; i < s->n && !err; i++)
+		err = pull(w, s->ids[i], s->ids[i] + 1);
+	*took = 1e-9 * (double)(now_ns() - from_ns);
+	return err;
+}
+
+static int probe(struct worker *w, struct sw_replay_result *out)
+{
+	double rounds[PROBE_ROUNDS], pings[PROBE_PINGS];
+	struct sample *all = calloc(1, sizeof(*all));
+	struct sample *small = calloc(1, sizeof(*small));
+	int err = all && small ? 0 : SW_ENOMEM;
+
+	if (!err) {
+		choose(w, all);
+		*small = (struct sample){.n = 1, .ids = {smallest(w->m)}};
+	}
+	for (uint32_t i = 0; i < PROBE_ROUNDS && !err; i++)
+		err = push_and_pull(w, all, &rounds[i]);
+	for (uint32_t i = 0; i < PROBE_PINGS && !err; i++)
+		err = push_and_pull(w, small, &pings[i]);
+	if (!err) {
+		out->bytes_s =
+			all->bytes / median(rounds + 1, PROBE_ROUNDS - 1);
+		out->part_bytes = all->bytes / all->n_parts;
+		out->latency_s = median(pings, PROBE_PINGS);
+	}
+	free(all);
+	free(small);
+	return err;
+}
+
+/* What rank 0 found, for who has started it. */
+static int write_report(const char *path, const struct sw_replay_result *out)
+{
+	FILE *f = fopen(path, "w");
+	bool is_bad = !f || fprintf(f, "%.9g %.9g %.9g %.9g %.9g\n",
+				    out->iteration_s, out->spread, out->bytes_s,
+				    out->part_bytes, out->latency_s) < 0;
+
+	if (f && fclose(f))
+		is_bad = true;
+	if (is_bad)
+		fprintf(stderr, "sumwire replay: %s: not written\n", path);
+	return is_bad ? SW_EIO : 0;
+}
+
+int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
+{
+	struct worker w = {.r = r, .m = &r->model};
+	struct sw_settings settings;
+	int err;
+
+	sw_settings_init(&settings);
+	if (r->agent)
+		settings.agent = r->agent;
+	err = sw_open(&settings, &w.client);
+	if (!err)
+		err = declare(&w);
+	else
+		failed(&w, err);
+	if (!err)
+		err = r->is_probe ? probe(&w, out) : replay(&w, out);
+	if (!err && w.n_wrong) {
+		fprintf(stderr, "sumwire replay: %llu sums were wrong\n",
+			(unsigned long long)w.n_wrong);
+		err = SW_ECORRUPT;
+	}
+	if (!err && r->report && sw_rank(w.client) == 0)
+		err = write_report(r->report, out);
+	sw_close(&w.client);
+	free(w.tensors);
+	free(w.handles);
+	free(w.times);
+	return err;
+}

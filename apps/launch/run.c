@@ -1,0 +1,88 @@
+/* run.c - sumwire run: a program in N processes, with what they need.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/launch/run.h"
+
+#include <string.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "engine/base/error.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct sw_run run_init(void)
+{
+	return (struct sw_run){
+		.n_ranks = 1,
+		/* A dead agent is noticed after 10 s; then the others can
+		 * still say so. */
+		.grace_ns = UINT64_C(15000000000),
+		.net.n_local = 1,
+		.net.quota_bytes = UINT64_C(4) << 30,
+	};
+}
+
+/* How many agents there are. */
+static int agents_check(struct sw_run *r)
+{
+	if (r->n_ranks % r->net.n_local) {
+		fprintf(stderr,
+			"sumwire run: -np %u is no multiple of --local-ranks "
+			"%u\n",
+			r->n_ranks, r->net.n_local);
+		return SW_EINVAL;
+	}
+	r->net.n_agents = r->n_ranks / r->net.n_local;
+	if (r->net.n_agents <= SW_NET_AGENTS_MAX)
+		return 0;
+	fprintf(stderr,
+		"sumwire run: -np %u needs %u agents, at most %d are possible: "
+		"let several processes share one by --local-ranks\n",
+		r->n_ranks, r->net.n_agents, SW_NET_AGENTS_MAX);
+	return SW_EINVAL;
+}
+
+int sw_cmd_run(int argc, char **argv)
+{
+	struct sw_run r = run_init();
+	int command = 0, err;
+	const struct sw_arg rows[] = {
+		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
+			"processes of CMD"},
+		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
+			"for the others to end, once one has failed"},
+		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
+			"[job] mode asynchronous: the others go on when one "
+			"has failed"},
+		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 64,
+			"processes that share an agent"},
+		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
+			"do not write whose a line is before it"},
+		{"--quota", SW_ARG_BYTES, {.u64 = &r.net.quota_bytes}, 1 << 20,
+			16384.0 * (1 << 30),
+			"memory for tensors, as the "
+			"[serve] and [agent] keys"},
+		{"--verbose", SW_ARG_FLAG, {.flag = &r.is_verbose}, 0, 0,
+			"show all log lines of server and agents"},
+	};
+	const struct sw_args args = {
+		.name = "run",
+		.summary = "run CMD in N processes, over a server and agents "
+			   "of its own",
+		.rows = rows,
+		.n_rows = ARRAY_SIZE(rows),
+		.positional = "CMD [ARG]...",
+		.command_at = &command,
+	};
+
+	err = sw_args_parse(&args, argc, argv);
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	r.command = argv + command;
+	if (agents_check(&r))
+		return 2;
+	if (r.is_async)
+		r.net.job_keys = "mode = asynchronous\n";
+	r.net.log_level = r.is_verbose ? "info" : "warn";
+	return sw_run_all(&r);
+}

@@ -1,0 +1,237 @@
+/* agent.c - sumwire agent: serves the training processes of a machine.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two threads.  The control thread talks to the attached processes over their
+ * sockets (agent_group.c); the lcore polls the ports, the processes' rings and
+ * the engine (agent_lcore.c).  They meet in two rings: orders go to the lcore,
+ * news come back.
+ *
+ * The agent joins its job when all its local ranks have attached and leaves
+ * when they are gone, so that the next run is a new member.
+ */
+#include "apps/node/agent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "engine/base/error.h"
+#include "pmd/client/user.h"
+
+enum {
+	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
+	LEAVE_MS = 3000,  /* for the servers to hear that we leave */
+	POLL_MS = 20,     /* what an lcore has to say ends it */
+	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
+};
+
+/* --- life --- */
+
+static void fill_stats(void *ctx,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	struct agent *a = ctx;
+	struct sw_stats sum = {0};
+
+	sw_stats_add(&sum, &a->stats);
+	sw_daemon_add_stats(&a->daemon, &sum);
+	sw_stats_add(&sum, &a->worker.stats);
+	for (uint32_t i = 0; i < a->n_others; i++) {
+		sw_stats_add(&sum, &a->others[i].stats);
+		sw_stats_add(&sum, &a->others[i].worker.stats);
+	}
+	sw_daemon_put_stats(&a->daemon, &sum, put, out);
+	put(out, "attached", a->group.n_here);
+	sw_agent_put_lanes(a, put, out);
+	put(out, "partition_bytes", a->knobs.partition_bytes);
+	put(out, "credit_bytes", a->knobs.credit_bytes);
+	put(out, "knobs_number", a->knobs.number);
+	if (!a->is_serving)
+		return;
+	sum = (struct sw_stats){0};
+	sw_serve_add_stats(&a->serve, &sum);
+	sw_daemon_put_engine(&sum, "server.", put, out);
+	sw_serve_put_stats(&a->serve, put, out);
+}
+
+/* Returns their number, or SW_ECONF. */
+static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
+{
+	char users[SW_CONF_USERS_BYTES], *rest = users, *name;
+	int n = 0;
+
+	memcpy(users, a->daemon.conf.agent.users, sizeof(users));
+	while ((name = strsep(&rest, ","))) {
+		if (!*name)
+			continue;
+		if (sw_user_find(name, &uids[n++]))
+			continue;
+		sw_log(&a->daemon.log, SW_LOG_ERROR,
+			"[agent] users: there is no user \"%s\"", name);
+		return SW_ECONF;
+	}
+	return n;
+}
+
+static int open_host(struct agent *a)
+{
+	const struct sw_conf *c = &a->daemon.conf;
+	uint32_t uids[MAX_UIDS];
+	int n = resolve_users(a, uids);
+	struct sw_host_params p = {.path = c->agent.socket,
+		.uids = uids,
+		.n_uids = (uint32_t)n,
+		.n_local = c->agent.local_ranks,
+		.max_clients = 2 * c->agent.local_ranks + 2,
+		.quota_bytes = c->agent.quota_bytes,
+		.numa_node = a->daemon.numa.lcores[0],
+		.events = {.on_attach = sw_agent_on_attach,
+			.on_declare = sw_agent_on_declare,
+			.on_detach = sw_agent_on_detach,
+			.on_tune = sw_agent_on_tune},
+		.ctx = a,
+		.log = &a->daemon.log};
+
+	return n < 0 ? n : sw_host_open(&p, &a->host);
+}
+
+static void turn(struct agent *a, uint32_t timeout_ms)
+{
+	sw_host_poll(a->host, a->is_busy ? 0 : timeout_ms);
+	sw_agent_take_news(a);
+	sw_agent_tell_waiting(a);
+	sw_stats_serve_poll(a->daemon.stats);
+	a->is_busy = sw_agent_make_memory(a);
+	if (a->is_serving)
+		a->is_busy |= sw_serve_work(&a->serve);
+}
+
+/* Until nothing is open, or then until the servers have heard that we leave;
+ * true: one more signal came, whose sender does not want to wait. */
+static bool finish(struct agent *a, bool is_leaving)
+{
+	uint64_t until_ns =
+		sw_now_ns() + (is_leaving ? LEAVE_MS : FINISH_MS) * SW_MS;
+
+	while (a->is_begun && (is_leaving || atomic_load(&a->n_open)) &&
+		sw_now_ns() < until_ns) {
+		if (sw_daemon_hurried(&a->daemon, 0))
+			return true;
+		turn(a, is_leaving ? POLL_MS : 1);
+	}
+	return false;
+}
+
+static void control(struct agent *a)
+{
+	uint32_t dropped;
+	bool is_hurried;
+
+	while (!sw_daemon_signalled(0))
+		turn(a, POLL_MS);
+	sw_log(&a->daemon.log, SW_LOG_INFO,
+		"stopping: finishing what is in flight");
+	a->is_stopping = true;
+	atomic_store(&a->is_draining, true);
+	is_hurried = finish(a, false);
+	dropped = atomic_load(&a->n_open);
+	sw_agent_stop(a);
+	is_hurried |= finish(a, true);
+	if (dropped)
+		sw_log(&a->daemon.log, SW_LOG_WARN,
+			"dropped %u push_pulls that did not end", dropped);
+	else
+		sw_log(&a->daemon.log, SW_LOG_INFO,
+			"finished: no push_pull is open");
+	if (a->is_serving)
+		sw_serve_finish(&a->serve, is_hurried);
+}
+
+static void start_lcores(struct agent *a)
+{
+	struct sw_poller *p = &a->daemon.pollers[0];
+
+	a->knobs.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
+	atomic_store(&a->rate_bit_s, a->knobs.rate_bit_s);
+	a->paced_bit_s = a->knobs.rate_bit_s;
+	p->is_serving = a->is_serving;
+	p->ctx = a;
+	p->rest = sw_agent_rest;
+	p->nap = sw_agent_nap;
+	p->is_awaited = sw_agent_is_awaited;
+	for (uint32_t i = 0; i <= a->n_others; i++)
+		sw_reserve_open(&a->daemon.lane_reserves[i]);
+	if (a->is_serving)
+		sw_serve_start(&a->serve);
+	sw_poller_add(p, sw_agent_work, a);
+	for (uint32_t i = 0; i < a->n_others; i++) {
+		p = &a->daemon.pollers[i + 1];
+		p->is_serving = a->is_serving && i + 1 < a->serve.n_cores;
+		p->ctx = &a->others[i];
+		a->others[i].paced_bit_s = a->paced_bit_s;
+		p->rest = sw_agent_lane_rest;
+		sw_poller_add(p, sw_agent_lane_work, &a->others[i]);
+	}
+}
+
+static int run(struct agent *a)
+{
+	struct sw_daemon *d = &a->daemon;
+	int err = open_host(a), err2;
+
+	if (!err)
+		err = sw_daemon_serve_stats(d, fill_stats, a);
+	if (!err)
+		err = sw_daemon_start(d);
+	a->is_serving = d->conf.node.role == SW_ROLE_BOTH;
+	if (!err && a->is_serving)
+		err = sw_serve_open(&a->serve, d);
+	if (err)
+		return err;
+	start_lcores(a);
+	err = sw_daemon_launch(d);
+	if (!err) {
+		sw_log(&d->log, SW_LOG_INFO,
+			"agent %s (rank %u of %u) is ready at %s",
+			d->conf.node.name, d->conf.job.rank,
+			d->conf.job.workers, d->conf.agent.socket);
+		control(a);
+	}
+	err2 = sw_daemon_join(d);
+	sw_agent_close(a);
+	return err ? err : err2;
+}
+
+int sw_cmd_agent(int argc, char **argv)
+{
+	struct sw_daemon_options o;
+	int err = sw_daemon_parse(&o, "agent",
+		"serve the training processes of this machine, "
+		"until SIGTERM",
+		argc, argv);
+	struct agent *a;
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return 1;
+	err = sw_agent_open_rings(a);
+	if (!err)
+		err = sw_daemon_open(&a->daemon, &o, SW_ROLE_AGENT);
+	if (!err)
+		err = sw_agent_open_lanes(a);
+	if (!err)
+		err = run(a);
+	sw_serve_close(&a->serve);
+	sw_host_close(&a->host);
+	sw_daemon_close(&a->daemon);
+	free(a->others);
+	free(a->lanes);
+	free(a->rings);
+	free(a);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,256 @@
+/* agent.h - the agent's two threads and what they say to each other.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_AGENT_H
+#define SW_AGENT_H
+
+#include "apps/node/serve.h"
+#include "engine/worker/worker.h"
+#include "pmd/host/attach.h"
+
+enum {
+	AGENT_LOCAL_MAX = SW_LOCAL_RANKS,
+	AGENT_RING = 4 * AGENT_LOCAL_MAX,
+	/* What can be under way at once, however late the other thread is.
+	 * SERVE, GONE and TUNE of each process, a DECLARE, a LEAVE, and since
+	 * LEFT may have crossed them the next job's JOIN and LEAVE: */
+	AGENT_ORDERS_MAX = 3 * AGENT_LOCAL_MAX + 4,
+	/* TUNED of each process, RUNNING, DECLARED, FAILED, ENDED, LEFT, after
+	 * which nothing comes until the control thread has taken all: */
+	AGENT_NEWS_MAX = AGENT_LOCAL_MAX + 5,
+};
+
+/* So nothing of these is ever lost; lines may have the rest of the ring. */
+_Static_assert((int)AGENT_ORDERS_MAX <= AGENT_RING, "room for orders");
+_Static_assert((int)AGENT_NEWS_MAX < AGENT_RING, "room for news and a line");
+
+enum agent_order_kind {
+	AGENT_JOIN,    /* open a worker */
+	AGENT_SERVE,   /* take submits of local from port */
+	AGENT_DECLARE, /* declare n tensors of local */
+	AGENT_TUNE,    /* set what local asks for */
+	AGENT_GONE,    /* local has closed, the others may go on */
+	AGENT_LEAVE, /* let go of ports and tensors; err: what to tell others */
+};
+
+struct agent_order {
+	enum agent_order_kind kind;
+	int err;
+	uint32_t local;
+	struct sw_host_port *port;
+	const struct sw_host_tensor *tensors; /* the host's, until release */
+	uint32_t n;
+	struct sw_edge_tune tune;
+	char text[SW_TEXT_MAX];
+};
+
+enum agent_news_kind {
+	AGENT_STATUS,   /* a line for people; may be dropped */
+	AGENT_RUNNING,  /* the job runs */
+	AGENT_DECLARED, /* the batch is admitted, or err */
+	AGENT_TUNED,    /* of local: done, or err */
+	AGENT_FAILED,   /* the job failed; as the next */
+	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
+			   may be told that it is over */
+	AGENT_LEFT,     /* nothing of the clients is used any more */
+};
+
+struct agent_news {
+	enum agent_news_kind kind;
+	int err;
+	uint32_t size, first, local;
+	uint32_t n_lost; /* lines since the news before; sw_agent_tell counts */
+	char text[SW_TEXT_MAX + SW_NAME_MAX];
+};
+
+/* One process. */
+struct agent_rank {
+	uint32_t id, pid;
+	bool is_here; /* the id is in use */
+	bool is_gone; /* it hung up, was refused, or told that it is over */
+};
+
+/* The processes of one job, by local rank. */
+struct agent_group {
+	struct agent_rank ranks[AGENT_LOCAL_MAX];
+	uint32_t n_here;
+	uint64_t tell_at_ns; /* when to name those that are missing */
+};
+
+/* What an lcore but the first is to do with its lane of the worker. */
+enum agent_lane_stage {
+	AGENT_LANE_CLOSED,  /* it has none */
+	AGENT_LANE_OPEN,    /* lcore 0: there is a worker, have one */
+	AGENT_LANE_CLOSING, /* lcore 0: close it when no port refers to it */
+};
+
+/* One of the agent's lcores but the first: a lane of the worker
+ * (engine/worker/lane.h). */
+struct agent_lane {
+	struct agent *agent;
+	uint32_t i; /* of the lane and of the lcore: 1 … */
+	_Atomic int stage;
+	bool was_opened, is_open; /* tried to; did */
+	/* The worker has ended, and what was lent is kept (sw_agent_keep): this
+	 * lcore uses no tensor of a client.  Read by lcore 0. */
+	atomic_bool is_kept;
+	uint64_t paced_bit_s; /* its ports are paced to */
+	struct sw_env env;
+	struct sw_worker worker;
+	struct sw_stats stats; /* of all workers before */
+};
+
+struct agent_rings {
+	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
+		AGENT_RING, sizeof(struct agent_order))];
+	_Alignas(64) unsigned char news[SW_SPSC_BYTES(
+		AGENT_RING, sizeof(struct agent_news))];
+};
+
+struct agent {
+	struct sw_daemon daemon;
+	struct agent_rings *rings;
+
+	/* control thread */
+	struct sw_spsc orders_in, news_out;
+	struct sw_host *host;
+	bool is_stopping;
+	struct agent_group group;
+	struct agent_group next; /* gathers until the one above is let go of */
+	bool is_begun;           /* the lcore was ordered to join */
+	bool is_admitted;        /* the group was told that the job runs */
+	bool is_ended;           /* all of it are gone, or will be told */
+	int end_err;             /* what they will be told, when ENDED */
+	char end_text[2 * SW_TEXT_MAX];
+	uint32_t first;           /* rank of local rank 0 */
+	uint32_t declarer, batch; /* whose batch the lcore declares */
+	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
+
+	/* both */
+	bool is_serving;       /* role = both: this node sums, too */
+	struct sw_serve serve; /* then */
+
+	/* lcore */
+	struct sw_spsc orders_out, news_in;
+	struct sw_env env;            /* of lane 0 */
+	struct sw_worker worker;      /* lane 0 */
+	struct agent_order declaring; /* n 0: nothing waits for memory */
+	bool has_worker, is_leaving;
+	/* FAILED or ENDED, told when all lcores have let go of tensors. */
+	bool is_ending;
+	struct agent_news ending;
+	uint32_t n_lost; /* lines that the next news tells of */
+	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
+	/* The batch that is being declared, and how many of it are new. */
+	const struct sw_host_tensor *batch_tensors;
+	uint32_t n_in_batch, n_batch;
+	struct sw_host_knobs knobs; /* in use, as the processes see them */
+	bool are_knobs_shown;
+	uint64_t paced_bit_s; /* its ports are paced to */
+
+	/* the other lcores */
+	uint32_t n_others;
+	struct agent_lane *others;
+	struct sw_lane *lanes; /* between lcore 0 and each */
+
+	/* both */
+	_Atomic uint64_t rate_bit_s; /* of ports, as lcore 0 was told */
+	_Atomic uint32_t n_open;     /* push_pulls, written by the lcore */
+	atomic_bool is_draining;     /* the lcore takes no push_pull any more */
+	bool has_woken;        /* a process, since the last turn; lcore 0's */
+	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
+};
+
+/* sw_agent_lane_env - what the lane of lcore @i has: memory that the control
+ * thread makes.  sw_agent_lane_turn - what it gave back may go.  That lcore. */
+void sw_agent_lane_env(struct agent *a, uint32_t i, struct sw_env *env);
+void sw_agent_lane_turn(struct agent *a, uint32_t i);
+
+/* sw_agent_make_memory - control, now and then: a slice for each lane.  Returns
+ * whether there may be more to do at once. */
+bool sw_agent_make_memory(struct agent *a);
+
+/* sw_agent_is_over - nothing is begun or answered any more: each process will
+ * be told so by a hang-up, with the sentence that says why.  Lcore 0. */
+bool sw_agent_is_over(const struct agent *a);
+
+/* agent_knobs.c, lcore: do what a process asks for; show them what is. */
+void sw_agent_tune(struct agent *a, const struct agent_order *o);
+void sw_agent_show_knobs(struct agent *a);
+
+/* sw_agent_pace - the rate may have been set: pace the ports of this lcore's
+ * @loop to it.  Each lcore. */
+void sw_agent_pace(
+	struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s);
+
+/* sw_agent_tell - from the lcore to the control thread.  A line that would take
+ * the room of other news is dropped, and counted. */
+void sw_agent_tell(struct agent *a, const struct agent_news *news);
+
+/* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */
+uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
+void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
+void sw_agent_nap(void *ctx, uint64_t max_ns);
+bool sw_agent_is_awaited(void *ctx);
+
+/* agent_lane.c: the other lcores; @ctx is a struct agent_lane. */
+uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns);
+void sw_agent_lane_rest(
+	void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
+
+/* sw_agent_open_lanes - as many as the configuration says.  Errors: SW_ENOMEM.
+ */
+int sw_agent_open_lanes(struct agent *a);
+
+/* Lcore 0: the others open their lanes of the worker that is being opened; they
+ * close them, when it has left: true when all have, and no port refers to
+ * memory of the clients any more. */
+void sw_agent_start_lanes(struct agent *a);
+bool sw_agent_end_lanes(struct agent *a);
+
+/* sw_agent_keep - what our own server was lent at lcore @lcore, the training
+ * processes may write from now on.  That lcore. */
+void sw_agent_keep(struct agent *a, uint32_t lcore);
+
+/* sw_agent_are_kept - does no lane but this one use tensors of the clients any
+ * more?  Lcore 0, after its own worker has ended. */
+bool sw_agent_are_kept(const struct agent *a);
+
+/* sw_agent_put_lanes - counters by lcore. */
+void sw_agent_put_lanes(const struct agent *a,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* What a worker of this agent is told, but for the lane; the rest of the
+ * arguments is memory that @job borrows. */
+void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4]);
+
+/* agent_group.c: callbacks for struct sw_host_events; @ctx is the agent. */
+void sw_agent_on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted);
+void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n);
+void sw_agent_on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
+void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
+
+/* sw_agent_take_news - what the lcore has said. */
+void sw_agent_take_news(struct agent *a);
+
+/* sw_agent_tell_waiting - tell those that wait for other local ranks, if it is
+ * time to. */
+void sw_agent_tell_waiting(struct agent *a);
+
+/* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
+void sw_agent_stop(struct agent *a);
+
+/* sw_agent_open_rings - for orders and news; a->rings is to be freed.  Errors:
+ * SW_ENOMEM. */
+int sw_agent_open_rings(struct agent *a);
+
+void sw_agent_order(struct agent *a, const struct agent_order *order);
+
+/* sw_agent_close - what the lcore left, after it was joined. */
+void sw_agent_close(struct agent *a);
+
+#endif

@@ -1,0 +1,431 @@
+/* agent_group.c - the agent's control thread: local ranks come, join and go.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The processes of one job are a group: one per local rank.  When all are
+ * there the lcore is ordered to join; when one goes in any other way than by
+ * closing, all the others are told who it was, and the job ends.  Once one has
+ * gone, in whichever way, who comes is of the next group, which may gather
+ * while others are still in the one before, and the servers hear that it is
+ * gone.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/node/agent.h"
+#include "engine/base/error.h"
+
+#define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
+#define TELL_AGAIN_NS (5 * SW_S)
+
+static uint32_t n_local(const struct agent *a)
+{
+	return a->daemon.conf.agent.local_ranks;
+}
+
+int sw_agent_open_rings(struct agent *a)
+{
+	void *orders = aligned_alloc(64, sizeof(struct agent_rings));
+
+	if (!orders)
+		return SW_ENOMEM;
+	a->rings = memset(orders, 0, sizeof(struct agent_rings));
+	sw_spsc_init(&a->orders_in, a->rings->orders, AGENT_RING,
+		sizeof(struct agent_order));
+	sw_spsc_init(&a->orders_out, a->rings->orders, AGENT_RING,
+		sizeof(struct agent_order));
+	sw_spsc_init(&a->news_in, a->rings->news, AGENT_RING,
+		sizeof(struct agent_news));
+	sw_spsc_init(&a->news_out, a->rings->news, AGENT_RING,
+		sizeof(struct agent_news));
+	return 0;
+}
+
+void sw_agent_order(struct agent *a, const struct agent_order *order)
+{
+	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
+		sw_log(&a->daemon.log, SW_LOG_ERROR,
+			"the polling lcore does not take orders");
+}
+
+/* --- a group gathers --- */
+
+static struct agent_rank *rank_of(struct agent_group *g, uint32_t id)
+{
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		if (g->ranks[i].is_here && g->ranks[i].id == id)
+			return &g->ranks[i];
+	return NULL;
+}
+
+static void refuse(struct agent *a, uint32_t id, int err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void refuse(struct agent *a, uint32_t id, int err, const char *fmt, ...)
+{
+	char text[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	sw_host_refuse(a->host, id, err, text);
+}
+
+/* The place for a process in @g, or NULL: it was refused. */
+static struct agent_rank *place_for(
+	struct agent *a, struct agent_group *g, uint32_t id, uint32_t wanted)
+{
+	uint32_t i = wanted & ~SW_EDGE_IF_FREE;
+	bool is_free;
+
+	/* A launcher counts over all agents of a machine. */
+	if (wanted & SW_EDGE_IF_FREE && wanted != UINT32_MAX)
+		i %= n_local(a);
+	is_free = i < n_local(a) && !g->ranks[i].is_here;
+	if (wanted & SW_EDGE_IF_FREE && !is_free)
+		for (i = 0; i + 1 < n_local(a) && g->ranks[i].is_here;)
+			i++;
+	if (i >= n_local(a))
+		refuse(a, id, SW_EINVAL,
+			"there is no local rank %u: this agent has 0 to %u "
+			"([agent] local_ranks = %u)",
+			i, n_local(a) - 1, n_local(a));
+	else if (!g->ranks[i].is_here)
+		return &g->ranks[i];
+	else if (n_local(a) == 1)
+		refuse(a, id, SW_EBUSY, "rank %u is used by process %u already",
+			a->daemon.conf.job.rank, g->ranks[i].pid);
+	else
+		refuse(a, id, SW_EBUSY,
+			"local rank %u of %u is used by process %u already", i,
+			n_local(a), g->ranks[i].pid);
+	return NULL;
+}
+
+static bool is_in(const struct agent_rank *r)
+{
+	return r->is_here && !r->is_gone;
+}
+
+static void tell_group(
+	struct agent *a, const struct agent_group *g, const char *text)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (is_in(&g->ranks[i]))
+			sw_host_status(a->host, g->ranks[i].id, text);
+}
+
+/* Tell those that are there who is not. */
+static void tell_missing(struct agent *a, const struct agent_group *g)
+{
+	char text[160];
+	size_t n = (size_t)snprintf(text, sizeof(text),
+		"waiting for %u of %u local ranks at node %.32s:",
+		n_local(a) - g->n_here, n_local(a), a->daemon.conf.node.name);
+
+	for (uint32_t i = 0; i < n_local(a) && n + 8 < sizeof(text); i++)
+		if (!g->ranks[i].is_here)
+			n += (size_t)snprintf(
+				text + n, sizeof(text) - n, " %u", i);
+	tell_group(a, g, text);
+}
+
+/* Tell the next group, which is complete, who keeps it waiting. */
+static void tell_who_stays(struct agent *a)
+{
+	enum { EACH = 40 };
+	char text[160];
+	size_t n = (size_t)snprintf(text, sizeof(text),
+		"waiting for the last job at node %.32s to end:",
+		a->daemon.conf.node.name);
+
+	for (uint32_t i = 0; i < n_local(a) && n + EACH < sizeof(text); i++)
+		if (is_in(&a->group.ranks[i]))
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				" local rank %u (process %u)", i,
+				a->group.ranks[i].pid);
+	tell_group(a, &a->next, text);
+}
+
+static void begin_if_complete(struct agent *a)
+{
+	if (a->group.n_here < n_local(a))
+		return;
+	a->is_begun = true;
+	a->is_admitted = a->is_ended = false;
+	sw_agent_order(a, &(struct agent_order){.kind = AGENT_JOIN});
+}
+
+/* Has its job ended, for one of it at least?  Then it takes nobody in. */
+static bool is_closed(const struct agent *a)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (a->group.ranks[i].is_gone)
+			return true;
+	return a->is_ended;
+}
+
+void sw_agent_on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted)
+{
+	struct agent *a = ctx;
+	bool is_next = a->is_begun && is_closed(a);
+	struct agent_group *g = is_next ? &a->next : &a->group;
+	struct agent_rank *r;
+
+	if (a->is_stopping) {
+		sw_host_refuse(a->host, id, SW_ECLOSED, "the agent stops");
+		return;
+	}
+	r = place_for(a, g, id, wanted);
+	if (!r)
+		return;
+	*r = (struct agent_rank){.id = id, .pid = pid, .is_here = true};
+	g->n_here++;
+	g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
+	sw_log(&a->daemon.log, SW_LOG_INFO,
+		"process %u (user %u) attached as local rank %u of %u", pid,
+		uid, (uint32_t)(r - g->ranks), n_local(a));
+	if (!is_next)
+		begin_if_complete(a);
+}
+
+static bool is_anyone_in(const struct agent *a)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (is_in(&a->group.ranks[i]))
+			return true;
+	return false;
+}
+
+static void tell_if_due(struct agent *a, struct agent_group *g, uint64_t now_ns)
+{
+	if (!g->n_here || now_ns < g->tell_at_ns)
+		return;
+	if (g->n_here < n_local(a))
+		tell_missing(a, g);
+	else if (g == &a->next && is_anyone_in(a))
+		tell_who_stays(a);
+	g->tell_at_ns = now_ns + TELL_AGAIN_NS;
+}
+
+void sw_agent_tell_waiting(struct agent *a)
+{
+	uint64_t now_ns = sw_now_ns();
+
+	tell_if_due(a, &a->group, now_ns);
+	tell_if_due(a, &a->next, now_ns);
+}
+
+/* --- a group runs and ends --- */
+
+/* All that are left end with @err. */
+static void end_others(struct agent *a, int err, const char *text)
+{
+	for (uint32_t i = 0; i < n_local(a); i++) {
+		struct agent_rank *r = &a->group.ranks[i];
+
+		if (!is_in(r))
+			continue;
+		r->is_gone = true;
+		sw_host_end(a->host, r->id, err, text);
+	}
+}
+
+/* The job is over for this node.  Those that are left are told when no lcore
+ * uses their tensors any more (AGENT_ENDED): they may write them then. */
+static void end_group(struct agent *a, int err, const char *text)
+{
+	struct agent_order order = {.kind = AGENT_LEAVE, .err = err};
+
+	a->is_ended = true;
+	a->end_err = err ? err : SW_ECLOSED;
+	snprintf(a->end_text, sizeof(a->end_text), "%s", text);
+	if (err)
+		snprintf(order.text, sizeof(order.text), "%.*s",
+			(int)sizeof(order.text) - 1, text);
+	sw_agent_order(a, &order);
+}
+
+void sw_agent_stop(struct agent *a)
+{
+	a->is_stopping = true;
+	if (a->is_begun && !a->is_ended)
+		end_group(a, 0, "the agent stops");
+}
+
+/* One of a group that has joined is gone. */
+static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
+	const char *what)
+{
+	uint32_t local = (uint32_t)(r - a->group.ranks);
+	char text[2 * SW_TEXT_MAX], which[32] = "";
+
+	r->is_gone = true;
+	if (a->is_ended)
+		return;
+	if (why == SW_HOST_CLOSED && !is_anyone_in(a)) {
+		end_group(a, 0, "");
+		return;
+	}
+	if (why == SW_HOST_CLOSED && a->is_admitted) {
+		sw_agent_order(a, &(struct agent_order){
+					  .kind = AGENT_GONE, .local = local});
+		return;
+	}
+	if (n_local(a) > 1)
+		snprintf(which, sizeof(which), ", local rank %u", local);
+	snprintf(text, sizeof(text),
+		"rank %u (node %.40s)%s: training process %u: %.80s",
+		a->first + local, a->daemon.conf.node.name, which, r->pid,
+		what);
+	end_group(a, SW_EPEER, text);
+}
+
+void sw_agent_on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
+{
+	struct agent *a = ctx;
+	struct agent_group *g = &a->group;
+	struct agent_rank *r = rank_of(g, id);
+
+	if (!r) {
+		g = &a->next;
+		r = rank_of(g, id);
+	}
+	if (!r)
+		return;
+	if (g == &a->group && a->is_begun) {
+		lose(a, r, why, text);
+		return;
+	}
+	*r = (struct agent_rank){0};
+	g->n_here--;
+	sw_host_release(a->host, id);
+}
+
+void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	struct agent *a = ctx;
+	struct agent_rank *r = rank_of(&a->group, id);
+
+	if (!r)
+		return;
+	a->declarer = id;
+	a->batch = batch;
+	sw_agent_order(a, &(struct agent_order){.kind = AGENT_DECLARE,
+				  .local = (uint32_t)(r - a->group.ranks),
+				  .tensors = tensors,
+				  .n = n});
+}
+
+void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
+{
+	struct agent *a = ctx;
+	struct agent_rank *r = rank_of(&a->group, id);
+
+	if (r)
+		sw_agent_order(
+			a, &(struct agent_order){.kind = AGENT_TUNE,
+				   .local = (uint32_t)(r - a->group.ranks),
+				   .tune = *tune});
+}
+
+/* --- news from the lcore --- */
+
+static void on_running(struct agent *a, const struct agent_news *news)
+{
+	struct agent_order order = {.kind = AGENT_SERVE};
+	int err = 0;
+
+	a->first = news->first;
+	if (a->is_ended)
+		return;
+	a->is_admitted = true;
+	for (uint32_t i = 0; i < n_local(a) && !err; i++) {
+		struct agent_rank *r = &a->group.ranks[i];
+
+		order.local = i;
+		err = sw_host_attached(a->host, r->id, a->first + i, news->size,
+			i, n_local(a), &order.port);
+		if (err)
+			r->is_gone = true; /* it was refused */
+		else
+			sw_agent_order(a, &order);
+	}
+	if (err)
+		end_group(a, err,
+			"the agent has no memory or descriptors left for all "
+			"of its local ranks");
+}
+
+static void on_left(struct agent *a)
+{
+	for (uint32_t i = 0; i < n_local(a); i++)
+		if (a->group.ranks[i].is_here)
+			sw_host_release(a->host, a->group.ranks[i].id);
+	a->group = a->next;
+	a->next = (struct agent_group){0};
+	a->is_begun = a->is_ended = a->is_admitted = false;
+	begin_if_complete(a);
+}
+
+static void on_declared(struct agent *a, const struct agent_news *news)
+{
+	if (a->is_ended)
+		return;
+	if (news->err && news->err != SW_EMISMATCH)
+		sw_host_declare_failed(
+			a->host, a->declarer, a->batch, news->err, news->text);
+	else
+		sw_host_declared(a->host, a->declarer, a->batch, news->first,
+			news->err ? news->text : NULL);
+}
+
+static void on_status(struct agent *a, const struct agent_news *news)
+{
+	sw_log(&a->daemon.log, SW_LOG_INFO, "%s", news->text);
+	tell_group(a, &a->group, news->text);
+}
+
+void sw_agent_take_news(struct agent *a)
+{
+	struct agent_news news;
+
+	while (sw_spsc_take(&a->news_out, &news, 1) == 1) {
+		if (news.n_lost)
+			sw_log(&a->daemon.log, SW_LOG_WARN,
+				"%u lines were dropped: the control thread was "
+				"late to read them",
+				news.n_lost);
+		switch (news.kind) {
+		case AGENT_STATUS:
+			on_status(a, &news);
+			break;
+		case AGENT_RUNNING:
+			on_running(a, &news);
+			break;
+		case AGENT_DECLARED:
+			on_declared(a, &news);
+			break;
+		case AGENT_TUNED:
+			sw_host_tuned(a->host, a->group.ranks[news.local].id,
+				news.err, news.text);
+			break;
+		case AGENT_FAILED:
+			/* It leaves by itself. */
+			a->is_ended = true;
+			end_others(a, news.err, news.text);
+			break;
+		case AGENT_ENDED:
+			end_others(a, a->end_err, a->end_text);
+			break;
+		case AGENT_LEFT:
+			on_left(a);
+			break;
+		}
+	}
+}

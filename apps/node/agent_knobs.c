@@ -1,0 +1,127 @@
+/* agent_knobs.c - what processes change in a running job, and what is in use.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "apps/node/agent.h"
+#include "engine/base/error.h"
+
+enum { RATE_MIN = 1000000 };
+#define RATE_MAX UINT64_C(10000000000000)
+
+static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
+{
+	if (bit_s && (bit_s < RATE_MIN || bit_s > RATE_MAX)) {
+		snprintf(why, size,
+			"rate %llu: 1 Mb/s to 10 Tb/s, given in bits per "
+			"second (10 Gb/s is 10000000000)",
+			(unsigned long long)bit_s);
+		return SW_EINVAL;
+	}
+	a->knobs.rate_bit_s = bit_s;
+	atomic_store_explicit(&a->rate_bit_s, bit_s, memory_order_relaxed);
+	sw_agent_pace(a, &a->daemon.pollers[0].loop, &a->paced_bit_s);
+	return 0;
+}
+
+void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
+{
+	uint64_t bit_s =
+		atomic_load_explicit(&a->rate_bit_s, memory_order_relaxed);
+
+	if (bit_s == *known_bit_s)
+		return;
+	*known_bit_s = bit_s;
+	for (uint32_t i = 0; i < a->daemon.n_dpdk_ports; i++)
+		sw_loop_set_rate(loop, i, bit_s / a->daemon.n_lcores);
+}
+
+/* Of all lanes together. */
+static uint64_t credit_of(const struct sw_worker *w)
+{
+	return w->sched.policy->is_tunable ? w->sched.limit * w->n_lanes
+					   : w->sched.limit;
+}
+
+/* One of the two; the other stays. */
+static int set_own(
+	struct agent *a, bool is_part, uint64_t bytes, char *why, size_t size)
+{
+	const struct sw_sched *s = &a->worker.sched;
+	const char *fault = sw_sched_check(
+		s->policy, is_part ? bytes : 0, is_part ? 0 : bytes);
+
+	if (fault) {
+		snprintf(why, size, "%s %llu: %s",
+			is_part ? "partition" : "credit",
+			(unsigned long long)bytes, fault);
+		return SW_EINVAL;
+	}
+	return sw_worker_set_knobs(&a->worker, is_part ? bytes : s->part_bytes,
+		is_part ? credit_of(&a->worker) : bytes);
+}
+
+static int set_all(
+	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
+{
+	const struct sw_policy *policy = sw_policy_find(t->policy);
+	const char *fault = sw_sched_check(policy, t->value[0], t->value[1]);
+
+	if (fault) {
+		snprintf(why, size,
+			"policy %s, partition %llu, credit %llu: %s", t->policy,
+			(unsigned long long)t->value[0],
+			(unsigned long long)t->value[1], fault);
+		return SW_EINVAL;
+	}
+	return sw_worker_tune(&a->worker, policy, t->value[0], t->value[1]);
+}
+
+static int set(
+	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
+{
+	switch (t->knob) {
+	case SW_EDGE_PARTITION:
+	case SW_EDGE_CREDIT:
+		return set_own(a, t->knob == SW_EDGE_PARTITION, t->value[0],
+			why, size);
+	case SW_EDGE_RATE:
+		return set_rate(a, t->value[0], why, size);
+	default:
+		return set_all(a, t, why, size);
+	}
+}
+
+void sw_agent_tune(struct agent *a, const struct agent_order *o)
+{
+	struct agent_news news = {.kind = AGENT_TUNED, .local = o->local};
+
+	if (sw_agent_is_over(a))
+		return;
+	news.err = set(a, &o->tune, news.text, sizeof(news.text));
+	a->are_knobs_shown = false;
+	if (news.err && !news.text[0])
+		snprintf(news.text, sizeof(news.text), "%s",
+			sw_error_text(news.err));
+	sw_agent_show_knobs(a);
+	sw_agent_tell(a, &news);
+}
+
+void sw_agent_show_knobs(struct agent *a)
+{
+	const struct sw_worker *w = &a->worker;
+	struct sw_host_knobs *k = &a->knobs;
+
+	if (!a->has_worker ||
+		(a->are_knobs_shown && k->round == w->knobs.highest))
+		return; /* the job's change with a round */
+	a->are_knobs_shown = true;
+	*k = (struct sw_host_knobs){.partition_bytes = w->sched.part_bytes,
+		.credit_bytes = credit_of(w),
+		.rate_bit_s = k->rate_bit_s,
+		.number = w->knobs.used,
+		.round = w->knobs.highest,
+		.policy = w->sched.policy->name};
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		if (a->ports[i])
+			sw_host_show_knobs(a->ports[i], k);
+}

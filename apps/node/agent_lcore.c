@@ -1,0 +1,484 @@
+/* agent_lcore.c - the agent's polling lcore: orders, submits, completions.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/node/agent.h"
+#include "engine/base/error.h"
+
+enum { SUBMITS = 32 }; /* taken in one turn */
+
+void sw_agent_tell(struct agent *a, const struct agent_news *news)
+{
+	struct agent_news counted = *news;
+	int n;
+
+	if (news->kind == AGENT_STATUS &&
+		sw_spsc_room(&a->news_in) <= AGENT_NEWS_MAX) {
+		a->n_lost++;
+		return;
+	}
+	counted.n_lost = a->n_lost;
+	a->n_lost = 0;
+	n = sw_spsc_put(&a->news_in, &counted, 1);
+	assert(n == 1);
+	(void)n;
+	sw_host_kick(a->host);
+}
+
+static struct sw_loop *loop_of(struct agent *a)
+{
+	return &a->daemon.pollers[0].loop;
+}
+
+/* --- the end of a job --- */
+
+/* The worker has ended; what is told first is @news. */
+static void end(struct agent *a, const struct agent_news *news)
+{
+	if (!a->is_ending)
+		a->ending = *news;
+	a->is_ending = true;
+}
+
+/* Before a turn, so that no frame is borrowed whose bytes are still lent.  The
+ * clients are told when all lcores have let go of their tensors: a result of
+ * another lane may be half written. */
+static void tell_if_ended(struct agent *a)
+{
+	if (!a->is_ending)
+		return;
+	sw_agent_keep(a, 0);
+	if (!sw_agent_are_kept(a))
+		return;
+	a->is_ending = false;
+	sw_agent_tell(a, &a->ending);
+}
+
+/* --- what the engine says --- */
+
+static void on_state(
+	void *ctx, enum sw_worker_state state, int err, const char *text)
+{
+	struct agent *a = ctx;
+	struct agent_news news = {.kind = AGENT_STATUS, .err = err};
+
+	snprintf(news.text, sizeof(news.text), "%s", text);
+	if (state == SW_WORKER_LEFT)
+		return; /* sw_agent_work sees it */
+	if (state == SW_WORKER_FAILED) {
+		news.kind = AGENT_FAILED;
+		end(a, &news);
+		return;
+	}
+	if (!*text)
+		news.kind = AGENT_RUNNING;
+	news.size = a->worker.size;
+	news.first = a->worker.first;
+	sw_agent_tell(a, &news);
+}
+
+/* The batch is admitted; one of it may be dead. */
+static void on_declared(void *ctx)
+{
+	struct agent *a = ctx;
+	struct agent_news news = {.kind = AGENT_DECLARED,
+		.first = a->worker.n_tensors - a->n_batch};
+	const char *why = NULL;
+
+	for (uint32_t i = 0; i < a->n_in_batch && !why; i++)
+		why = sw_worker_why(&a->worker,
+			a->worker.n_local == 1 ? news.first + i
+					       : a->batch_tensors[i].node_i);
+	if (why) {
+		news.err = SW_EMISMATCH;
+		snprintf(news.text, sizeof(news.text), "%s", why);
+	}
+	sw_agent_tell(a, &news);
+}
+
+static void complete(struct agent *a, uint32_t local, uint32_t tensor,
+	const struct sw_completion *c)
+{
+	const char *why = sw_worker_why(&a->worker, tensor);
+
+	if (c->status == SW_EMISMATCH && why)
+		sw_host_explain(a->ports[local], c->handle, why);
+	a->has_woken |= sw_host_complete(a->ports[local], c);
+}
+
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
+{
+	struct agent *a = ctx;
+	struct sw_completion c = {.handle = cookie, .status = err};
+
+	(void)weight;
+	/* A failed job ends its handles by the hang-up that AGENT_FAILED
+	 * causes: that carries the sentence which names who failed. */
+	if (a->ports[local] && a->worker.state != SW_WORKER_FAILED)
+		complete(a, local, tensor, &c);
+}
+
+bool sw_agent_is_over(const struct agent *a)
+{
+	return !a->has_worker || a->is_leaving || sw_worker_end_of(&a->worker);
+}
+
+/* --- what the control thread orders --- */
+
+static void fail_join(struct agent *a, int err)
+{
+	struct agent_news news = {.kind = AGENT_FAILED, .err = err};
+
+	snprintf(news.text, sizeof(news.text), "the agent cannot join: %s",
+		sw_error_text(err));
+	sw_log(&a->daemon.log, SW_LOG_ERROR, "%s", news.text);
+	sw_agent_tell(a, &news);
+	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+}
+
+static uint16_t port_of(const struct sw_conf *c, const char *label)
+{
+	for (uint16_t i = 0; i < c->n_ports; i++)
+		if (!strcmp(c->ports[i].label, label))
+			return i;
+	return 0; /* sw_conf_load has checked that it exists */
+}
+
+/* The way to an lcore of a server.  Our own is behind the loopback. */
+static struct sw_path path_of(const struct sw_daemon *d,
+	const struct sw_conf_server *s, uint32_t lcore)
+{
+	if (sw_conf_is_own(&d->conf, s))
+		return (struct sw_path){.ip = SW_LOOPBACK_IP,
+			.udp = (uint16_t)lcore,
+			.port_i = (uint16_t)d->n_dpdk_ports};
+	return (struct sw_path){.ip = s->ip,
+		.udp = (uint16_t)(s->udp_port + lcore),
+		.port_i = port_of(&d->conf, s->port)};
+}
+
+/* To the engine each lcore of each server is a server. */
+static uint32_t list_servers(const struct sw_daemon *d,
+	struct sw_worker_server out[SW_CONF_ENDPOINTS_MAX],
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
+{
+	uint32_t n = 0, n_lcores = d->conf.job.server_lcores;
+
+	for (uint32_t i = 0; i < d->conf.n_servers; i++)
+		for (uint32_t k = 0; k < n_lcores; k++, n++) {
+			const struct sw_conf_server *s = &d->conf.servers[i];
+
+			if (n_lcores == 1)
+				snprintf(names[n], sizeof(names[n]), "%s",
+					s->label);
+			else
+				snprintf(names[n], sizeof(names[n]), "%s.%u",
+					s->label, k);
+			out[n] = (struct sw_worker_server){
+				.name = names[n], .path = path_of(d, s, k)};
+		}
+	return n;
+}
+
+void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
+{
+	const struct sw_conf *c = &a->daemon.conf;
+
+	*job = (struct sw_worker_job){.job = c->job.name,
+		.node = c->node.name,
+		.rank = (uint16_t)c->job.rank,
+		.n_members = (uint16_t)c->job.workers,
+		.n_local = (uint16_t)c->agent.local_ranks,
+		.servers = servers,
+		.n_servers = list_servers(&a->daemon, servers, names),
+		.n_lcores = (uint8_t)c->job.server_lcores,
+		.n_ways = (uint16_t)sw_conf_n_ways(c),
+		.placement = (uint8_t)c->job.placement,
+		.n_lanes = (uint8_t)(a->n_others + 1),
+		.lanes = a->lanes};
+	if (a->is_serving)
+		job->n_colocated =
+			(uint16_t)(c->job.workers * c->job.server_lcores);
+}
+
+static void join(struct agent *a, uint64_t now_ns)
+{
+	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
+	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
+	struct sw_worker_events events = {.state = on_state,
+		.declared = on_declared,
+		.done = on_done,
+		.ctx = a};
+	struct sw_worker_job job;
+	int err;
+
+	sw_agent_job(a, &job, servers, names);
+	sw_agent_lane_env(a, 0, &a->env);
+	err = sw_worker_open(&a->worker, &a->daemon.params, &a->env, &events,
+		&job, sw_handoff_ports(&a->daemon.handoff, 0),
+		a->daemon.n_ports, now_ns);
+	if (err) {
+		fail_join(a, err);
+		return;
+	}
+	sw_agent_start_lanes(a);
+	a->has_worker = true;
+	a->is_leaving = false;
+	sw_loop_set(
+		loop_of(a), sw_daemon_endpoint(&a->daemon, 0), &a->worker.node);
+}
+
+static struct sw_worker_tensor tensor_of(
+	const struct sw_host_tensor *t, bool is_alone)
+{
+	return (struct sw_worker_tensor){.name = t->name,
+		.n_elems = t->n_elems,
+		.dtype = t->dtype,
+		.priority = t->priority,
+		.base = is_alone ? t->base : t->result,
+		.is_async = t->is_async};
+}
+
+/* Those tensors of a batch that no local rank has declared before. */
+static uint32_t list_new(struct agent *a, const struct agent_order *o,
+	struct sw_worker_tensor *list)
+{
+	bool is_alone = a->worker.n_local == 1;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < o->n; i++) {
+		const struct sw_host_tensor *t = &o->tensors[i];
+
+		if (!is_alone && t->node_i < a->worker.n_tensors)
+			continue;
+		list[n++] = tensor_of(t, is_alone);
+	}
+	return n;
+}
+
+/* Where a local rank has its contributions; or it declares something else than
+ * those before it. */
+static void take_source(
+	struct agent *a, const struct sw_host_tensor *t, uint32_t local)
+{
+	struct sw_worker_tensor d = tensor_of(t, false);
+
+	if (t->result)
+		sw_worker_source(&a->worker, t->node_i, local, t->base);
+	else
+		sw_worker_clash(&a->worker, t->node_i, local, &d);
+}
+
+/* In the turn of its order, and again until there is memory for it. */
+static void declare(struct agent *a)
+{
+	struct sw_worker_tensor list[SW_TENSORS];
+	struct agent_news news = {.kind = AGENT_DECLARED};
+	const struct agent_order *o = &a->declaring;
+
+	if (sw_agent_is_over(a)) {
+		a->declaring.n = 0;
+		return;
+	}
+	a->batch_tensors = o->tensors;
+	a->n_in_batch = o->n;
+	a->n_batch = list_new(a, o, list);
+	if (a->n_batch)
+		news.err = sw_worker_declare(&a->worker, list, a->n_batch);
+	if (news.err == SW_EAGAIN)
+		return;
+	loop_of(a)->tick_at_ns = 0; /* timers may have been set */
+	for (uint32_t i = 0; i < o->n && !news.err && a->worker.n_local > 1;
+		i++)
+		take_source(a, &o->tensors[i], o->local);
+	a->declaring.n = 0;
+	if (!a->n_batch)
+		on_declared(a);
+	if (!news.err)
+		return; /* the servers are asked */
+	snprintf(news.text, sizeof(news.text), "%s", sw_error_text(news.err));
+	sw_agent_tell(a, &news);
+}
+
+static void leave(struct agent *a, const struct agent_order *o)
+{
+	memset(a->ports, 0, sizeof(a->ports));
+	if (!a->has_worker)
+		return; /* LEFT was told: this order crossed it */
+	a->is_leaving = true;
+	sw_worker_leave(&a->worker, o->err, o->text);
+	end(a, &(struct agent_news){.kind = AGENT_ENDED});
+}
+
+static uint32_t take_orders(struct agent *a, uint64_t now_ns)
+{
+	struct agent_order o;
+
+	if (sw_spsc_take(&a->orders_out, &o, 1) != 1)
+		return 0;
+	switch (o.kind) {
+	case AGENT_JOIN:
+		join(a, now_ns);
+		break;
+	case AGENT_SERVE:
+		if (a->has_worker && !a->is_leaving)
+			a->ports[o.local] = o.port;
+		a->are_knobs_shown = false;
+		break;
+	case AGENT_GONE:
+		a->ports[o.local] = NULL;
+		if (a->has_worker && !a->is_leaving)
+			sw_worker_local_left(&a->worker, o.local);
+		break;
+	case AGENT_DECLARE:
+		a->declaring = o;
+		break;
+	case AGENT_TUNE:
+		sw_agent_tune(a, &o);
+		break;
+	case AGENT_LEAVE:
+		leave(a, &o);
+		break;
+	}
+	loop_of(a)->tick_at_ns = 0; /* timers may have been set */
+	return 1;
+}
+
+/* All servers know that we left, or do not answer: let go of everything. */
+static void finish_leaving(struct agent *a)
+{
+	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT || a->is_ending)
+		return;
+	if (!sw_agent_end_lanes(a))
+		return;
+	sw_stats_move(&a->stats, &a->worker.stats);
+	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0), NULL);
+	sw_worker_close(&a->worker);
+	a->has_worker = false;
+	memset(a->ports, 0, sizeof(a->ports));
+	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+}
+
+/* --- what the training process submits --- */
+
+static uint32_t take_submits(struct agent *a, uint32_t local)
+{
+	struct sw_host_port *port = a->ports[local];
+	struct sw_submit list[SUBMITS];
+	uint32_t n = sw_host_take(port, list, SUBMITS);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_worker_round round = {.tensor = list[i].tensor,
+			.step = list[i].step,
+			.local = local,
+			.cookie = list[i].handle};
+		int err;
+
+		if (list[i].root) {
+			round.op = SW_OPERATION_COPY;
+			round.root = (uint16_t)(list[i].root - 1);
+		}
+		err = sw_worker_begin(&a->worker, &round);
+		struct sw_completion c = {
+			.handle = list[i].handle, .status = err};
+
+		if (err == SW_EBUSY)
+			sw_host_accuse(port, "pushed a tensor twice, tensor",
+				list[i].tensor);
+		else if (err)
+			complete(a, local, list[i].tensor, &c);
+	}
+	return n;
+}
+
+static uint32_t hear_lanes(struct agent *a)
+{
+	uint32_t n = a->has_worker ? sw_worker_hear(&a->worker) : 0;
+
+	if (n)
+		loop_of(a)->tick_at_ns = 0;
+	return n;
+}
+
+/* Whom we woke may share our core, and has waited long enough: it would get the
+ * core when its slice comes, which may be milliseconds. */
+static void step_aside(struct agent *a)
+{
+	if (!a->has_woken)
+		return;
+	a->has_woken = false;
+	sched_yield();
+}
+
+uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
+{
+	struct agent *a = ctx;
+	uint32_t n = take_orders(a, now_ns);
+
+	n += hear_lanes(a);
+	sw_agent_lane_turn(a, 0);
+	if (a->declaring.n)
+		declare(a);
+	if (a->worker.state == SW_WORKER_RUNNING &&
+		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
+		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+			n += a->ports[i] ? take_submits(a, i) : 0;
+	sw_agent_show_knobs(a);
+	tell_if_ended(a);
+	finish_leaving(a);
+	step_aside(a);
+	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
+		memory_order_relaxed);
+	return n;
+}
+
+static uint32_t list_ports(
+	const struct agent *a, struct sw_host_port *ports[AGENT_LOCAL_MAX])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		if (a->ports[i])
+			ports[n++] = a->ports[i];
+	return n;
+}
+
+void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
+{
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = list_ports(ctx, ports);
+
+	sw_host_idle_wait(ports, n, fds, n_fds, (uint32_t)(max_ns / 1000 + 1));
+}
+
+void sw_agent_nap(void *ctx, uint64_t max_ns)
+{
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = list_ports(ctx, ports);
+
+	sw_host_nap(ports, n, (uint32_t)(max_ns / 1000 + 1));
+}
+
+bool sw_agent_is_awaited(void *ctx)
+{
+	struct sw_host_port *ports[AGENT_LOCAL_MAX];
+	uint32_t n = list_ports(ctx, ports);
+
+	return sw_host_are_awaited(ports, n);
+}
+
+void sw_agent_close(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->n_others; i++)
+		if (a->others[i].is_open)
+			sw_worker_close(&a->others[i].worker);
+	if (a->has_worker)
+		sw_worker_close(&a->worker);
+	a->has_worker = false;
+}

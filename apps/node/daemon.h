@@ -1,0 +1,186 @@
+/* daemon.h - what server and agent share: start, ports, the polling lcore.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_DAEMON_H
+#define SW_DAEMON_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "apps/cli/log.h"
+#include "apps/node/reserve.h"
+#include "conf/conf.h"
+#include "engine/base/env.h"
+#include "engine/loop/handoff.h"
+#include "engine/loop/loop.h"
+#include "engine/loop/loopback.h"
+#include "engine/flow/params.h"
+#include "engine/base/stats.h"
+#include "pmd/dpdk/eal.h"
+#include "pmd/dpdk/port.h"
+#include "pmd/host/nodes.h"
+#include "pmd/host/stats_serve.h"
+
+/* What a polling lcore does before each turn of its loop: take orders, submit
+ * work.  @now_ns is the engine's clock.  Returns how much there was; 0 =
+ * nothing.
+ */
+struct sw_work {
+	uint32_t (*turn)(void *ctx, uint64_t now_ns);
+	void *ctx;
+};
+
+enum { SW_WORKS = 2 }; /* to sum, and to push */
+
+/* One polling lcore. */
+struct sw_poller {
+	struct sw_daemon *daemon;
+	struct sw_loop loop;
+	bool is_serving; /* frames may come at any time: never sleep long */
+	uint64_t crowded_until_ns; /* somebody else ran at a yield of ours */
+	long n_switches;           /* to others, when one took long */
+	atomic_bool stop;
+	struct sw_work works[SW_WORKS];
+	uint32_t n_works;
+	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable or
+	 * there is work; NULL: no other work comes. */
+	void (*rest)(
+		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
+	/* Does every training process wait for its sums?  NULL: there is none.
+	 * While one does not, a nap ends when one begins to. */
+	bool (*is_awaited)(void *ctx);
+	void (*nap)(void *ctx, uint64_t max_ns);
+	void *ctx; /* for these */
+};
+
+struct sw_daemon {
+	struct sw_conf conf;
+	struct sw_log log;
+	struct sw_log_sink log_sink;
+	struct sw_env env;
+	struct sw_params params;
+	struct sw_dpdk *dpdk;
+	/* By lcore, its queue pairs, NULL: none there.  DPDK's, then the
+	 * loopback of a node that is agent and server. */
+	struct sw_port *queues[SW_MAX_LCORES][SW_MAX_PORTS];
+	uint32_t n_dpdk_ports, n_ports;
+	struct sw_handoff handoff; /* between the lcores */
+	/* Of each lcore, where the node is agent and server; else NULL. */
+	struct sw_loopback *loopbacks;
+	struct sw_stats_serve *stats;
+	uint32_t n_lcores; /* polling */
+	uint32_t n_nodes;
+	struct sw_numa_plan numa;
+	struct sw_reserve reserves[SW_MAX_LCORES]; /* memory of each */
+	struct sw_reserve
+		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
+	struct sw_poller pollers[SW_MAX_LCORES];
+	char runtime_dir[SW_CONF_PATH_BYTES];
+	bool owns_runtime_dir;
+	uint32_t trusted_uid; /* UINT32_MAX: nobody's */
+};
+
+/* The command line of a daemon. */
+struct sw_daemon_options {
+	const char *config;
+	const char *level; /* NULL: as the configuration says */
+};
+
+/* sw_daemon_parse - read the command line of daemon @name into @o.  Returns as
+ * sw_args_parse. */
+int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
+	const char *summary, int argc, char **argv);
+
+/* sw_daemon_open - read the configuration, which must be of @role (an agent's
+ * may be of SW_ROLE_BOTH), and block the signals that end it.  Everything that
+ * went wrong was logged.  @d must be closed in any case.  Returns 0 or a
+ * negative error. */
+int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
+	enum sw_conf_role role);
+
+/* sw_daemon_plan_memory - find out which node lcores and ports are on, say what
+ * is far from what, and choose where memory goes (topology.c).  Part of open.
+ */
+void sw_daemon_plan_memory(struct sw_daemon *d);
+
+/* sw_daemon_put_topology - counters of it. */
+void sw_daemon_put_topology(const struct sw_daemon *d,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* sw_daemon_start - start DPDK and the ports, after all else that can fail:
+ * from then on other processes see this one.  The lcores' pollers wait for
+ * nodes and works.  As sw_daemon_open. */
+int sw_daemon_start(struct sw_daemon *d);
+
+/* sw_daemon_launch - the lcores begin to poll. */
+int sw_daemon_launch(struct sw_daemon *d);
+
+/* sw_daemon_join - stop and join those that do.  Returns 0 or the first error.
+ */
+int sw_daemon_join(struct sw_daemon *d);
+
+/* sw_daemon_endpoint - that of lcore @lcore's part of a worker: those that
+ * serve come first. */
+uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore);
+
+/* sw_daemon_serve_stats - open the stats socket.  @fill as in stats_serve.h;
+ * sw_daemon_put_stats helps to write it. */
+int sw_daemon_serve_stats(
+	struct sw_daemon *d, sw_stats_fill_fn fill, void *ctx);
+
+/* sw_daemon_owner - the lcore that has endpoint @endpoint of every port. */
+uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint);
+
+/* sw_daemon_let_go - does no queue pair of @lcore refer to memory of ours any
+ * more?  What the drivers have not taken is dropped.  That lcore; ask again
+ * while false. */
+bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore);
+
+/* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
+void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* sw_daemon_put_stats - counters of an engine and of all ports. */
+void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+/* sw_daemon_open_system - what a daemon needs of its system, once it has its
+ * configuration: enough descriptors; the runtime folder, in which sockets lie
+ * that have a name alone (they get their paths here); the user that is trusted.
+ * Part of open.
+ */
+int sw_daemon_open_system(struct sw_daemon *d);
+
+/* sw_daemon_block_signals - from now on those that end a daemon (SIGTERM,
+ * SIGINT, SIGHUP) wait to be asked for, and SIGPIPE never comes. */
+void sw_daemon_block_signals(void);
+
+/* sw_daemon_signalled - did one of those come that end a daemon?  Waits at most
+ * @ms. */
+bool sw_daemon_signalled(uint32_t ms);
+
+/* sw_daemon_hurried - the same, while it stops already: its sender does not
+ * want to wait, which is logged. */
+bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms);
+
+/* sw_daemon_close - everything back, nothing left behind. */
+void sw_daemon_close(struct sw_daemon *d);
+
+/* sw_daemon_add_stats - add the counters of the lcores: turns, hand-offs. */
+void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum);
+
+/* sw_poller_run - poll until stop; the function of an lcore.
+ * @poller  a struct sw_poller.  Returns 0. */
+int sw_poller_run(void *poller);
+
+/* sw_poller_init - lcore @lcore over its ports, with the endpoints of the other
+ * lcores, without nodes of its own and work. */
+void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
+
+/* sw_poller_add - do this, too, before each turn.  Before the lcore runs. */
+void sw_poller_add(struct sw_poller *p,
+	uint32_t (*turn)(void *ctx, uint64_t now_ns), void *ctx);
+
+/* sw_now_ns - the monotonic clock. */
+uint64_t sw_now_ns(void);
+
+#endif

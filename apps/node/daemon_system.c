@@ -1,0 +1,175 @@
+/* daemon_system.c - what a daemon has of its system: signals, folder, users.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "apps/node/daemon.h"
+#include "apps/cli/hangup.h"
+#include "engine/base/error.h"
+#include "pmd/client/folder.h"
+#include "pmd/client/user.h"
+
+enum { DESCRIPTORS = 65536 }; /* more than any daemon opens */
+
+/* Those that end a daemon in order.  There is nothing to reload, so SIGHUP is
+ * one of them. */
+static void ends_list(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sw_hangup_add(set);
+}
+
+void sw_daemon_block_signals(void)
+{
+	sigset_t set;
+
+	ends_list(&set);
+	sigaddset(&set, SIGPIPE); /* stderr may be a pipe that was closed */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+bool sw_daemon_signalled(uint32_t ms)
+{
+	struct timespec t = {
+		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+	sigset_t set;
+
+	ends_list(&set);
+	return sigtimedwait(&set, NULL, &t) > 0;
+}
+
+bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
+{
+	if (!sw_daemon_signalled(ms))
+		return false;
+	sw_log(&d->log, SW_LOG_WARN,
+		"told to stop once more: not waiting any longer");
+	return true;
+}
+
+/* The one of the file, else the one that a service manager made for us
+ * (systemd.exec, RuntimeDirectory=), else the user's own, which stays. */
+static int make_runtime_dir(struct sw_daemon *d)
+{
+	const char *env = getenv("RUNTIME_DIRECTORY");
+	const char *dir = d->conf.node.runtime_dir;
+	char why[SW_FOLDER_WHY_BYTES];
+	int err;
+
+	if (!dir[0] && env && env[0] == '/' &&
+		strlen(env) < sizeof(d->runtime_dir))
+		dir = env;
+	if (!dir[0]) {
+		err = sw_folder_make(d->runtime_dir, why);
+		if (err)
+			sw_log(&d->log, SW_LOG_ERROR, "runtime folder: %s",
+				why);
+		return err;
+	}
+	snprintf(d->runtime_dir, sizeof(d->runtime_dir), "%s", dir);
+	d->owns_runtime_dir = !mkdir(d->runtime_dir, 0700);
+	if (d->owns_runtime_dir || errno == EEXIST)
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR, "runtime folder %s: %s", d->runtime_dir,
+		strerror(errno));
+	return SW_EIO;
+}
+
+/* A name alone becomes a path. */
+static int place_socket(
+	const struct sw_daemon *d, char path[SW_CONF_PATH_BYTES])
+{
+	char name[SW_CONF_PATH_BYTES];
+
+	if (!path[0] || path[0] == '/')
+		return 0;
+	strcpy(name, path);
+	if (snprintf(path, SW_CONF_PATH_BYTES, "%s/%s", d->runtime_dir, name) <
+		SW_CONF_PATH_BYTES)
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR,
+		"socket %s: its path in %s would have more than %d bytes: give "
+		"a shorter one",
+		name, d->runtime_dir, SW_CONF_PATH_BYTES - 1);
+	return SW_ECONF;
+}
+
+static int place_sockets(struct sw_daemon *d)
+{
+	int err = place_socket(d, d->conf.agent.socket);
+
+	if (!err)
+		err = place_socket(d, d->conf.stats.socket);
+	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++)
+		err = place_socket(d, d->conf.ports[i].socket);
+	return err;
+}
+
+static int find_trusted(struct sw_daemon *d)
+{
+	const char *name = d->conf.node.trust;
+
+	d->trusted_uid = UINT32_MAX;
+	if (!name[0] || sw_user_find(name, &d->trusted_uid))
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR, "[node] trust: there is no user \"%s\"",
+		name);
+	return SW_ECONF;
+}
+
+/* What is open in any case: DPDK's own, its lcores' pipes, rings and sockets of
+ * ports, and a process attached for each local rank. */
+static uint64_t descriptors_least(const struct sw_daemon *d)
+{
+	const struct sw_conf *c = &d->conf;
+	uint64_t n = 24 + 4 * d->n_lcores;
+
+	for (uint32_t i = 0; i < c->n_ports; i++)
+		n += 4 + 2 * (c->ports[i].type == SW_PORT_MEMIF
+					     ? c->ports[i].queues
+					     : d->n_lcores);
+	return c->node.role == SW_ROLE_SERVER ? n
+					      : n + 6 * c->agent.local_ranks;
+}
+
+/* DPDK ends the process where it has none left. */
+static int raise_descriptors(const struct sw_daemon *d)
+{
+	uint64_t least = descriptors_least(d), most;
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 0;
+	most = r.rlim_max < DESCRIPTORS ? r.rlim_max : DESCRIPTORS;
+	if (r.rlim_cur < most) {
+		r.rlim_cur = most;
+		(void)!setrlimit(RLIMIT_NOFILE, &r);
+	}
+	if (r.rlim_max >= least)
+		return 0;
+	sw_log(&d->log, SW_LOG_ERROR,
+		"%llu open files are allowed, and this configuration needs at "
+		"least %llu: raise the limit (ulimit -n, LimitNOFILE= of a "
+		"unit)",
+		(unsigned long long)r.rlim_max, (unsigned long long)least);
+	return SW_ECONF;
+}
+
+int sw_daemon_open_system(struct sw_daemon *d)
+{
+	int err = raise_descriptors(d);
+
+	if (!err)
+		err = find_trusted(d);
+	if (!err)
+		err = make_runtime_dir(d);
+	return err ? err : place_sockets(d);
+}

@@ -1,0 +1,269 @@
+/* serve.c - the summation service inside a daemon: memory, stages, the end.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/node/serve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/base/error.h"
+#include "pmd/host/memory.h"
+
+enum {
+	FINISH_MS = 2000, /* for what is in flight at SIGTERM */
+	TELL_MS = 300,    /* for the members to hear that we stop */
+	POLL_MS = 20,
+	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
+};
+
+/* What this process takes besides jobs: what is resident now, and the rings of
+ * the ports once frames have gone through them. */
+static uint64_t fixed_bytes(const struct sw_daemon *d)
+{
+	uint64_t bytes = sw_memory_resident();
+
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		bytes += 2ULL * sw_dpdk_port_slots(d->queues[0][i]) *
+			 (d->params.payload + FRAME_HEADS_BYTES);
+	return bytes;
+}
+
+static void print_budget(const struct sw_daemon *d)
+{
+	const struct sw_conf *c = &d->conf;
+	uint64_t job = sw_job_bytes(0), member = sw_job_bytes(1) - job;
+
+	sw_log(&d->log, SW_LOG_INFO,
+		"memory: at most %llu MiB for tensors (2 x declared bytes, 3 x "
+		"for 16-bit types, 64 B per chunk of %u B and rank bits), "
+		"fixed part %llu MiB, a job %llu KiB and %llu KiB for each of "
+		"its members%s",
+		(unsigned long long)(c->serve.quota_bytes >> 20),
+		d->params.payload, (unsigned long long)(fixed_bytes(d) >> 20),
+		(unsigned long long)(job + 1023) >> 10,
+		(unsigned long long)(member + 1023) >> 10,
+		c->serve.lcores > 1 ? ", at each lcore" : "");
+	for (uint32_t i = 0; i < c->n_ports; i++)
+		sw_log(&d->log, SW_LOG_INFO,
+			"port %s: %u.%u.%u.%u:%u, payload %u B",
+			c->ports[i].label, c->ports[i].subnet.ip >> 24,
+			c->ports[i].subnet.ip >> 16 & 255,
+			c->ports[i].subnet.ip >> 8 & 255,
+			c->ports[i].subnet.ip & 255, c->serve.udp_port,
+			d->queues[0][i]->max_payload);
+}
+
+/* Every lcore has the job's weight; its quota is theirs together, since the
+ * parts of a job that lie at each are not equal to the byte. */
+static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
+{
+	for (uint32_t i = 0; i < conf->n_shares; i++)
+		c->shares[i] = (struct sw_share){.job = conf->shares[i].label,
+			.weight = conf->shares[i].weight,
+			.quota_bytes = conf->shares[i].quota_bytes,
+			.all_used = &c->serve->share_used[i]};
+	return sw_server_share(&c->engine, c->shares, conf->n_shares);
+}
+
+static int open_core(struct sw_serve *s, uint32_t i)
+{
+	struct sw_serve_core *c = &s->cores[i];
+	struct sw_daemon *d = s->daemon;
+	int err;
+
+	c->serve = s;
+	c->i = i;
+	c->reserve = &d->reserves[i];
+	sw_reserve_open(c->reserve);
+	c->env = d->env;
+	sw_reserve_env(c->reserve, &c->env);
+	err = sw_server_open(&c->engine, &d->params, &c->env,
+		sw_handoff_ports(&d->handoff, i), d->n_ports,
+		d->conf.serve.quota_bytes);
+	c->engine.n_lcores = s->n_cores;
+	c->engine.all_used = &s->used;
+	return err ? err : open_shares(c, &d->conf);
+}
+
+int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
+{
+	uint32_t n = d->conf.serve.lcores;
+	int err = 0;
+
+	s->daemon = d;
+	s->cores = calloc(n, sizeof(*s->cores));
+	if (!s->cores)
+		return SW_ENOMEM;
+	s->n_cores = n;
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = open_core(s, i);
+	if (err)
+		return err;
+	print_budget(d);
+	if (n > 1)
+		sw_log(&d->log, SW_LOG_INFO,
+			"%u lcores, UDP ports %u to %u, a part of each job at "
+			"each",
+			n, d->conf.serve.udp_port,
+			d->conf.serve.udp_port + n - 1);
+	return 0;
+}
+
+void sw_serve_close(struct sw_serve *s)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		sw_server_close(&s->cores[i].engine);
+	free(s->cores);
+	s->cores = NULL;
+	s->n_cores = 0;
+}
+
+/* --- on the lcores --- */
+
+/* What the control thread wants of this one. */
+static uint32_t follow(struct sw_serve_core *c)
+{
+	int wanted =
+		atomic_load_explicit(&c->serve->wanted, memory_order_acquire);
+
+	if (wanted == SW_SERVE_RUN)
+		return 0;
+	atomic_store(&c->open_chunks, sw_server_open_chunks(&c->engine));
+	atomic_store(&c->is_quiet, !c->engine.node.is_busy(&c->engine.node));
+	if (c->done == wanted)
+		return 0;
+	c->done = wanted;
+	if (wanted == SW_SERVE_FINISH)
+		sw_server_stop(&c->engine);
+	else
+		sw_server_fail_all(&c->engine, "the server stops");
+	return 1;
+}
+
+static uint32_t core_turn(void *ctx, uint64_t now_ns)
+{
+	struct sw_serve_core *c = ctx;
+
+	(void)now_ns;
+	sw_reserve_turn(c->reserve);
+	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_let_go))
+		atomic_store(&c->is_let_go,
+			sw_daemon_let_go(c->serve->daemon, c->i));
+	return follow(c);
+}
+
+/* Memory of any lcore goes when its own queue pairs have let go of it, and this
+ * one's, through which it may send, too. */
+static void pass_memory(struct sw_serve *s)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		struct sw_serve_core *c = &s->cores[i];
+
+		if (!sw_reserve_is_leaving(c->reserve) ||
+			!atomic_load(&c->is_let_go))
+			continue;
+		sw_handoff_let_go(&s->daemon->handoff, i);
+		if (!sw_daemon_let_go(s->daemon, 0))
+			continue;
+		sw_reserve_pass(c->reserve);
+		atomic_store(&c->is_let_go, false); /* of what comes next */
+	}
+}
+
+static uint32_t first_turn(void *ctx, uint64_t now_ns)
+{
+	struct sw_serve_core *c = ctx;
+	uint32_t n = core_turn(c, now_ns);
+
+	pass_memory(c->serve);
+	return n;
+}
+
+/* --- on the control thread --- */
+
+void sw_serve_start(struct sw_serve *s)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		struct sw_serve_core *c = &s->cores[i];
+		struct sw_poller *p = &s->daemon->pollers[i];
+
+		sw_loop_set(&p->loop, i, &c->engine.node);
+		sw_poller_add(p, i ? core_turn : first_turn, c);
+	}
+}
+
+bool sw_serve_work(struct sw_serve *s)
+{
+	bool has_worked = false;
+
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		has_worked |= sw_reserve_work(s->cores[i].reserve);
+	return has_worked;
+}
+
+static uint64_t open_chunks(const struct sw_serve *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		n += atomic_load(&s->cores[i].open_chunks);
+	return n;
+}
+
+static bool is_quiet(const struct sw_serve *s)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		if (!atomic_load(&s->cores[i].is_quiet))
+			return false;
+	return !open_chunks(s);
+}
+
+void sw_serve_finish(struct sw_serve *s, bool is_hurried)
+{
+	const struct sw_log *log = &s->daemon->log;
+	uint32_t ms = 0;
+
+	atomic_store(&s->wanted, SW_SERVE_FINISH);
+	while (!is_hurried && ms < FINISH_MS && !is_quiet(s)) {
+		is_hurried = sw_daemon_hurried(s->daemon, POLL_MS);
+		ms += POLL_MS;
+	}
+	if (open_chunks(s))
+		sw_log(log, SW_LOG_WARN,
+			"dropped %llu chunks that wait for members",
+			(unsigned long long)open_chunks(s));
+	else
+		sw_log(log, SW_LOG_INFO,
+			"finished: no chunk waits for a member");
+	atomic_store(&s->wanted, SW_SERVE_TELL);
+	for (ms = 0; ms < TELL_MS && !sw_daemon_hurried(s->daemon, POLL_MS);)
+		ms += POLL_MS;
+}
+
+void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
+{
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		sw_stats_add(sum, &s->cores[i].engine.stats);
+}
+
+void sw_serve_put_stats(const struct sw_serve *s,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	uint64_t open = 0, used = 0;
+	char name[32];
+
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		const struct sw_server *e = &s->cores[i].engine;
+
+		open += sw_server_open_chunks(e);
+		used += sw_word(&e->used_bytes);
+	}
+	put(out, "open_chunks", open);
+	put(out, "memory_used_bytes", used);
+	put(out, "memory_quota_bytes", s->daemon->conf.serve.quota_bytes);
+	put(out, "memory_resident_bytes", sw_memory_resident());
+	put(out, "lcores", s->n_cores);
+	for (uint32_t i = 0; i < s->n_cores; i++) {
+		snprintf(name, sizeof(name), "lcore%u.push_bytes", i);
+		put(out, name, sw_word(&s->cores[i].engine.stats.push_bytes));
+	}
+}

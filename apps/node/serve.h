@@ -1,0 +1,74 @@
+/* serve.h - the summation service inside a daemon: a server, or an agent too.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SERVE_H
+#define SW_SERVE_H
+
+#include <stdatomic.h>
+
+#include "apps/node/daemon.h"
+#include "engine/server/server.h"
+
+/* What the control thread wants of the lcore. */
+enum sw_serve_stage {
+	SW_SERVE_RUN,
+	SW_SERVE_FINISH, /* admit nobody, go on */
+	SW_SERVE_TELL,   /* tell the members that we stop */
+};
+
+struct sw_serve;
+
+/* One polling lcore of the service, with its part of every job: an engine, a
+ * UDP port, memory. */
+struct sw_serve_core {
+	struct sw_serve *serve;
+	uint32_t i;
+	struct sw_server engine;
+	struct sw_share shares[SW_CONF_MANY_MAX];
+	struct sw_env env;
+	struct sw_reserve *reserve;
+	/* What it gives back is referred to by none of its own queue pairs any
+	 * more: lcore 0's come next. */
+	_Atomic bool is_let_go;
+	int done; /* the last stage entered */
+	_Atomic bool is_quiet;
+	_Atomic uint64_t open_chunks;
+};
+
+struct sw_serve {
+	struct sw_daemon *daemon;
+	_Atomic int wanted; /* enum sw_serve_stage */
+	/* Memory of all lcores, in all and by [share]. */
+	_Atomic uint64_t used, share_used[SW_CONF_MANY_MAX];
+	uint32_t n_cores;
+	struct sw_serve_core *cores;
+};
+
+/* sw_serve_open - an idle service over the ports of @d, which is borrowed.
+ * Control, before any lcore runs.  Returns 0 or a negative error; close in any
+ * case. */
+int sw_serve_open(struct sw_serve *s, struct sw_daemon *d);
+
+/* sw_serve_start - give each lcore its part.  Before they run. */
+void sw_serve_start(struct sw_serve *s);
+
+/* sw_serve_close - after all lcores were joined. */
+void sw_serve_close(struct sw_serve *s);
+
+/* sw_serve_work - the service's part of the control thread: now and then, in
+ * slices of milliseconds.  Returns whether there may be more to do at once. */
+bool sw_serve_work(struct sw_serve *s);
+
+/* sw_serve_finish - SIGTERM came: finish what is in flight, tell the members
+ * that we stop.  Control; takes up to 2 s, and 0.3 s to tell; a signal that
+ * comes meanwhile ends the one, the next one the other.
+ * @is_hurried  a second one has come: only tell */
+void sw_serve_finish(struct sw_serve *s, bool is_hurried);
+
+/* sw_serve_add_stats - add the counters of all its engines. */
+void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum);
+
+/* sw_serve_put_stats - memory, open chunks, lcores. */
+void sw_serve_put_stats(const struct sw_serve *s,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
+#endif

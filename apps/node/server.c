@@ -1,0 +1,82 @@
+/* server.c - sumwire server: the summation service.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "apps/cli/args.h"
+#include "apps/cli/cmd.h"
+#include "apps/node/serve.h"
+
+enum { POLL_MS = 20 };
+
+struct server {
+	struct sw_daemon daemon;
+	struct sw_serve serve;
+};
+
+static void fill_stats(void *ctx,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	struct server *s = ctx;
+	struct sw_stats sum = {0};
+
+	sw_daemon_add_stats(&s->daemon, &sum);
+	sw_serve_add_stats(&s->serve, &sum);
+	sw_daemon_put_stats(&s->daemon, &sum, put, out);
+	sw_serve_put_stats(&s->serve, put, out);
+}
+
+static void control(struct server *s)
+{
+	bool is_busy = false;
+
+	while (!sw_daemon_signalled(is_busy ? 0 : POLL_MS)) {
+		sw_stats_serve_poll(s->daemon.stats);
+		is_busy = sw_serve_work(&s->serve);
+	}
+	sw_log(&s->daemon.log, SW_LOG_INFO,
+		"stopping: finishing what is in flight");
+	sw_serve_finish(&s->serve, false);
+}
+
+static int run(struct server *s)
+{
+	struct sw_daemon *d = &s->daemon;
+	int err = sw_daemon_serve_stats(d, fill_stats, s), err2;
+
+	if (!err)
+		err = sw_daemon_start(d);
+	if (!err)
+		err = sw_serve_open(&s->serve, d);
+	if (err)
+		return err;
+	sw_serve_start(&s->serve);
+	err = sw_daemon_launch(d);
+	if (!err) {
+		sw_log(&d->log, SW_LOG_INFO, "server %s is ready",
+			d->conf.node.name);
+		control(s);
+	}
+	err2 = sw_daemon_join(d);
+	return err ? err : err2;
+}
+
+int sw_cmd_server(int argc, char **argv)
+{
+	struct sw_daemon_options o;
+	int err = sw_daemon_parse(&o, "server",
+		"sum what agents push, until SIGTERM", argc, argv);
+	struct server *s;
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return 1;
+	err = sw_daemon_open(&s->daemon, &o, SW_ROLE_SERVER);
+	if (!err)
+		err = run(s);
+	sw_serve_close(&s->serve);
+	sw_daemon_close(&s->daemon);
+	free(s);
+	return err ? 1 : 0;
+}

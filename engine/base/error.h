@@ -1,0 +1,28 @@
+/* error.h - one table of errors for everything that returns one.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ERROR_H
+#define SW_ERROR_H
+
+/* A function returns 0 or one of these (negative).  Who detects an error logs
+ * it once, with names and values; everybody above only returns it. */
+enum sw_error {
+#define SW_ERROR(name, value, text) SW_##name = value,
+#include "errors.def"
+#undef SW_ERROR
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* sw_error_text - static text of @err; "success" for 0. */
+const char *sw_error_text(int err);
+
+/* sw_error_name - "SW_EINVAL", …; "SW_OK" for 0.  Static text. */
+const char *sw_error_name(int err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+/* stats.c - the table of counters.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/stats.h"
+
+#include "engine/base/bytes.h"
+
+static const struct sw_stat_row rows[] = {
+#define SW_STAT(name, text) \
+	{#name, text, offsetof(struct sw_stats, name), false},
+#define SW_STAT_MAX(name, text) \
+	{#name, text, offsetof(struct sw_stats, name), true},
+#include "engine/base/stats.def"
+#undef SW_STAT
+};
+
+const struct sw_stat_row *sw_stats_rows(uint32_t *n)
+{
+	*n = SW_ARRAY_SIZE(rows);
+	return rows;
+}
+
+void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more)
+{
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		uint64_t *a = (uint64_t *)((char *)sum + rows[i].offset);
+		uint64_t b = sw_word((
+			const uint64_t *)((const char *)more + rows[i].offset));
+
+		sw_set_word(a, rows[i].is_max ? sw_max64(*a, b) : *a + b);
+	}
+}
+
+void sw_stats_move(struct sw_stats *sum, struct sw_stats *from)
+{
+	sw_stats_add(sum, from);
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(rows); i++)
+		sw_set_word((uint64_t *)((char *)from + rows[i].offset), 0);
+}

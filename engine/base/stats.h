@@ -1,0 +1,54 @@
+/* stats.h - counters by name: one block per engine instance.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_STATS_H
+#define SW_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Free-running; written by the owning lcore only, by sw_count.  Another thread
+ * may read them at any time, by sw_stats_add: each is one aligned word, a
+ * snapshot is not consistent. */
+struct sw_stats {
+#define SW_STAT(name, text) uint64_t name;
+#include "engine/base/stats.def"
+#undef SW_STAT
+};
+
+struct sw_stat_row {
+	const char *name, *text;
+	size_t offset; /* of its uint64_t in struct sw_stats */
+	bool is_max;   /* the largest of several counts, not their sum */
+};
+
+/* sw_set_word - write a word that other threads read.  Thread: its owner. */
+static inline void sw_set_word(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+/* sw_word - read it.  Thread: any. */
+static inline uint64_t sw_word(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* sw_count - add @n to a counter.  Thread: its owner, so no locked add. */
+static inline void sw_count(uint64_t *counter, uint64_t n)
+{
+	sw_set_word(counter, *counter + n);
+}
+
+/* sw_stats_rows - the table of all counters, *n rows.  Static. */
+const struct sw_stat_row *sw_stats_rows(uint32_t *n);
+
+/* sw_stats_add - add the counters of another instance to @sum.  Thread: the
+ * owner of @sum. */
+void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more);
+
+/* sw_stats_move - the same, and @from begins anew.  Thread: the owner of both.
+ */
+void sw_stats_move(struct sw_stats *sum, struct sw_stats *from);
+
+#endif

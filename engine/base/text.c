@@ -1,0 +1,87 @@
+/* text.c - which text from outside may be kept and shown.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/text.h"
+
+#include <string.h>
+
+size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
+{
+	/* the least code that needs so many bytes; less is an overlong form */
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *u = (const unsigned char *)s;
+	size_t len = !n            ? 0
+		     : u[0] < 0x80 ? 1
+		     : u[0] < 0xc0 ? 0
+		     : u[0] < 0xe0 ? 2
+		     : u[0] < 0xf0 ? 3
+		     : u[0] < 0xf8 ? 4
+				   : 0;
+
+	if (!len || len > n)
+		return 0;
+	*code = len == 1 ? u[0] : u[0] & (0x7fu >> len);
+	for (size_t i = 1; i < len; i++) {
+		if ((u[i] & 0xc0) != 0x80) /* the end of a string, too */
+			return 0;
+		*code = *code << 6 | (u[i] & 0x3f);
+	}
+	if (*code < least[len] || *code > 0x10ffff ||
+		(*code >= 0xd800 && *code < 0xe000)) /* surrogates */
+		return 0;
+	return len;
+}
+
+bool sw_text_prints(uint32_t code)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {
+		{0, 0x1f},        /* C0 */
+		{0x7f, 0x9f},     /* DEL, C1 */
+		{0x61c, 0x61c},   /* Arabic letter mark */
+		{0x200e, 0x200f}, /* marks of direction */
+		{0x2028, 0x202e}, /* separators; embedding and override */
+		{0x2066, 0x2069}, /* isolates */
+	};
+
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (code >= hidden[i].first && code <= hidden[i].last)
+			return false;
+	return true;
+}
+
+/* Bytes of the character at @s if it is one that prints, else 0. */
+static size_t step(const char *s, size_t n)
+{
+	uint32_t code;
+	size_t len = sw_text_decode(s, n, &code);
+
+	return len && sw_text_prints(code) ? len : 0;
+}
+
+bool sw_text_is_good(const char *s, size_t size)
+{
+	size_t n = strnlen(s, size), len;
+
+	if (n == 0 || n == size)
+		return false;
+	for (size_t at = 0; at < n; at += len) {
+		len = step(s + at, n - at);
+		if (!len)
+			return false;
+	}
+	return true;
+}
+
+void sw_text_clean(char *text, size_t size)
+{
+	size_t n, len;
+
+	text[size - 1] = 0;
+	n = strlen(text);
+	for (size_t at = 0; at < n; at += len ? len : 1) {
+		len = step(text + at, n - at);
+		if (!len)
+			text[at] = '?';
+	}
+}

@@ -1,0 +1,26 @@
+/* ticks.h - TSC ticks per stage of the packet path, in a build of its own.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * With -Dprofile=true SW_TIMED adds the ticks of a statement to a counter of
+ * stats.def; without, it is the statement alone and the counters are not there.
+ * The counter of an outer stage holds its inner stages too. */
+#ifndef SW_TICKS_H
+#define SW_TICKS_H
+
+#include "engine/base/stats.h"
+
+#if SW_PROFILE
+#define SW_TIMED(counter, statement)                                       \
+	do {                                                               \
+		uint64_t ticks_from = __builtin_ia32_rdtsc();              \
+		statement;                                                 \
+		sw_count(&(counter), __builtin_ia32_rdtsc() - ticks_from); \
+	} while (0)
+#else
+#define SW_TIMED(counter, statement) \
+	do {                         \
+		statement;           \
+	} while (0)
+#endif
+
+#endif

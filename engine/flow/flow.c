@@ -1,0 +1,473 @@
+/* flow.c - packet numbers, SACK, RTT, loss and credit between two lcores.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/flow/flow.h"
+
+#include "engine/base/bytes.h"
+
+static uint32_t quanta_of(uint32_t bytes)
+{
+	return (bytes + SW_QUANTUM - 1) / SW_QUANTUM;
+}
+
+static void set_backlog(struct sw_flow *f, uint32_t quanta)
+{
+	f->grants->windows += quanta ? f->window : 0;
+	f->grants->windows -= f->backlog ? f->window : 0;
+	f->backlog = quanta;
+}
+
+void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
+{
+	uint32_t frames = bytes / f->params->payload;
+	uint32_t backlog = f->backlog;
+
+	if (backlog)
+		set_backlog(f, 0);
+	f->window = bytes / SW_QUANTUM;
+	if (backlog)
+		set_backlog(f, backlog);
+	/* A window of few frames must not wait for the sixteenth. */
+	f->ack_every = (uint32_t)sw_max64(
+		1, sw_min64(f->params->ack_every, frames / 2));
+}
+
+void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
+{
+	memset(f, 0, sizeof(*f));
+	f->params = params;
+	sw_flow_set_window(f, params->window_bytes);
+	f->ctl_next = 1;
+	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
+		f->space[c].next_psn = 1;
+		f->space[c].oldest = 1;
+	}
+}
+
+/* --- grants that are shared --- */
+
+void sw_flow_share(struct sw_flow *f, struct sw_grants *grants)
+{
+	f->grants = grants;
+}
+
+void sw_flow_fini(struct sw_flow *f)
+{
+	if (!f->grants)
+		return;
+	set_backlog(f, 0);
+	f->grants->used -= f->extra;
+	f->grants = NULL;
+}
+
+/* The flow's part of all grants, by windows of those that have more to send. */
+static uint64_t share(const struct sw_flow *f)
+{
+	const struct sw_grants *g = f->grants;
+
+	return g->windows ? g->total * (uint64_t)f->window / g->windows
+			  : f->window;
+}
+
+/* Quanta that the flow may hold now: what its peer has to send, at most its
+ * share, at most what others have left; but SW_FLOW_START always. */
+static uint32_t allowed(const struct sw_flow *f)
+{
+	const struct sw_grants *g = f->grants;
+	uint64_t left = SW_FLOW_START + g->total + f->extra;
+	uint64_t most = sw_min64(share(f), SW_FLOW_START + f->backlog);
+
+	most = sw_min64(most, left - sw_min64(left, g->used));
+	return (uint32_t)sw_min64(sw_max64(most, SW_FLOW_START), f->window);
+}
+
+/* Quanta granted that have not come. */
+static uint32_t open_grant(const struct sw_flow *f)
+{
+	return f->given > f->peer_consumed
+		       ? (uint32_t)(f->given - f->peer_consumed)
+		       : 0;
+}
+
+static void note_extra(struct sw_flow *f)
+{
+	uint32_t open = open_grant(f);
+	uint32_t extra = open > SW_FLOW_START ? open - SW_FLOW_START : 0;
+
+	f->grants->used += extra - f->extra;
+	f->extra = extra;
+}
+
+/* Its peer is about to run out of a grant that it could have.  Where so many
+ * share that each has little, the others fill the link meanwhile: then a
+ * RESULT, or the ACK when it is due, is early enough to bring the grant. */
+static bool is_starved(const struct sw_flow *f)
+{
+	uint32_t open = open_grant(f);
+
+	return f->grants && f->backlog && open <= SW_FLOW_START / 2 &&
+	       allowed(f) >= open + SW_FLOW_START / 2 &&
+	       share(f) >= SW_FLOW_HASTE;
+}
+
+static void put_credit(struct sw_flow *f, struct sw_header *h)
+{
+	uint32_t window = f->grants ? allowed(f) : f->window;
+
+	f->given = sw_max64(f->given, f->peer_consumed + window);
+	if (f->grants)
+		note_extra(f);
+	f->n_since_given = 0;
+	h->consumed = (uint32_t)f->consumed;
+	h->grant = (uint32_t)f->given;
+}
+
+void sw_flow_send(
+	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
+{
+	struct sw_space *s = &f->space[h->class];
+	struct sw_sent *e = &s->sent[s->next_psn % SW_SENT_RING];
+
+	h->psn = s->next_psn++;
+	*e = (struct sw_sent){.t_ns = now_ns,
+		.psn = h->psn,
+		.key = h->key,
+		.cell = cell,
+		.round = h->round,
+		.is_open = true};
+	s->n_open++;
+	f->open_mask |= (uint8_t)(1u << h->class);
+	f->consumed += quanta_of(h->payload_len);
+	put_credit(f, h);
+}
+
+void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
+{
+	h->class = SW_CLASS_CTL;
+	h->psn = f->ctl_next++;
+	put_credit(f, h);
+}
+
+bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
+{
+	int32_t used = (int32_t)(h->consumed - (uint32_t)f->peer_consumed);
+	int32_t more = (int32_t)(h->grant - (uint32_t)f->granted);
+
+	/* A late or repeated frame tells the past. */
+	if (h->psn <= f->heard[h->class])
+		return false;
+	f->heard[h->class] = h->psn;
+	/* The newest frame of a space may still be minutes old: what no sender
+	 * can have consumed within its grant is the past, seen over a wrap. */
+	if (used > 0 && used <= SW_CREDIT_MAX)
+		f->peer_consumed += (uint32_t)used;
+	if (f->grants) {
+		if (h->type == SW_PUSH)
+			set_backlog(f, sw_flags_backlog(h->flags));
+		note_extra(f);
+	}
+	if (more <= 0 ||
+		f->granted + (uint32_t)more > f->consumed + SW_CREDIT_MAX)
+		return false;
+	f->granted += (uint32_t)more;
+	return true;
+}
+
+bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
+{
+	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
+
+	f->n_since_given += quanta_of(h->payload_len);
+	/* What is beyond belief is the past, as in sw_flow_hear. */
+	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
+	       f->n_since_given >
+		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
+}
+
+/* Shift the 256 bits towards older by @n. */
+static void shift_bits(uint64_t bits[SW_SACK_WORDS], uint64_t n)
+{
+	uint64_t words = n / 64, r = n % 64;
+
+	for (uint64_t w = SW_SACK_WORDS; w-- > 0;) {
+		uint64_t high = w >= words ? bits[w - words] : 0;
+		uint64_t low = w > words ? bits[w - words - 1] : 0;
+
+		bits[w] = r ? high << r | low >> (64 - r) : high;
+	}
+}
+
+/* Move the window of received numbers up so that @psn is the largest. */
+static void advance(struct sw_space *s, uint64_t psn)
+{
+	uint64_t n = psn - s->largest;
+
+	shift_bits(s->bits, sw_min64(n, SW_SACK_BITS));
+	if (s->largest && n <= SW_SACK_BITS)
+		s->bits[(n - 1) / 64] |= 1ULL << ((n - 1) % 64);
+	s->largest = psn;
+}
+
+void sw_flow_accept(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+{
+	struct sw_space *s = &f->space[class];
+	uint64_t back;
+
+	if (psn > s->largest) {
+		s->is_ack_urgent |= psn != s->largest + 1;
+		advance(s, psn);
+		s->t_largest_ns = now_ns;
+	} else {
+		back = s->largest - psn;
+		s->is_ack_urgent = true; /* late or twice */
+		if (back > 0 && back <= SW_SACK_BITS)
+			s->bits[(back - 1) / 64] |= 1ULL << ((back - 1) % 64);
+	}
+	if (!s->n_unacked++)
+		s->t_unacked_ns = now_ns;
+	f->unacked_mask |= (uint8_t)(1u << class);
+}
+
+void sw_flow_answered(struct sw_flow *f, uint32_t class)
+{
+	struct sw_space *s = &f->space[class];
+
+	if (!s->n_unacked || s->is_ack_urgent)
+		return;
+	if (--s->n_unacked == 0)
+		f->unacked_mask &= (uint8_t) ~(1u << class);
+}
+
+/* Once an RTT is enough for what an ACK brings; a flow that is one of many has
+ * few frames in less, and ACKs would take their place. */
+static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
+{
+	return sw_max64(f->params->ack_delay,
+		sw_min64(s->srtt_ns, f->params->ack_delay_max));
+}
+
+uint64_t sw_flow_ack_at(const struct sw_flow *f)
+{
+	uint64_t at = UINT64_MAX;
+
+	if (f->unacked_mask && is_starved(f))
+		return 0;
+	for (uint32_t m = f->unacked_mask; m; m &= m - 1) {
+		const struct sw_space *s = &f->space[__builtin_ctz(m)];
+
+		if (s->is_ack_urgent || s->n_unacked >= f->ack_every)
+			return 0;
+		at = sw_min64(at, s->t_unacked_ns + ack_delay(f, s));
+	}
+	return at;
+}
+
+static uint16_t to_us(uint64_t ns)
+{
+	return (uint16_t)sw_min64(ns / 1000, UINT16_MAX);
+}
+
+uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
+	struct sw_sack out[SW_N_CLASSES])
+{
+	uint32_t n = 0;
+
+	for (uint32_t m = f->unacked_mask; m; m &= m - 1) {
+		uint32_t class = (uint32_t)__builtin_ctz(m);
+		struct sw_space *s = &f->space[class];
+
+		out[n] = (struct sw_sack){.largest = s->largest,
+			.class = (uint8_t) class,
+			.delay_us = to_us(now_ns - s->t_largest_ns),
+			.gap_us = to_us(gap_ns)};
+		memcpy(out[n].bits, s->bits, sizeof(s->bits));
+		s->n_unacked = 0;
+		s->is_ack_urgent = false;
+		n++;
+	}
+	f->unacked_mask = 0;
+	return n;
+}
+
+static void sample_rtt(struct sw_space *s, uint64_t rtt)
+{
+	uint64_t err;
+
+	if (!s->srtt_ns) { /* RFC 6298 §2.2 */
+		s->srtt_ns = rtt;
+		s->rttvar_ns = rtt / 2;
+		return;
+	}
+	err = rtt > s->srtt_ns ? rtt - s->srtt_ns : s->srtt_ns - rtt;
+	s->rttvar_ns += err / 4 - s->rttvar_ns / 4;
+	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
+}
+
+static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
+{
+	struct sw_space *s = &f->space[class];
+
+	e->is_open = false;
+	if (--s->n_open == 0)
+		f->open_mask &= (uint8_t) ~(1u << class);
+	while (s->oldest < s->next_psn &&
+		!s->sent[s->oldest % SW_SENT_RING].is_open)
+		s->oldest++;
+}
+
+void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
+	bool is_first, uint64_t now_ns)
+{
+	struct sw_space *s = &f->space[class];
+	struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
+
+	if (!e->is_open || e->psn != psn)
+		return;
+	/* The answer may have waited for other members: such a time is no
+	 * RTT.  It is one if it looks like the others, or is the first. */
+	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
+						s->srtt_ns + 4 * s->rttvar_ns))
+		sample_rtt(s, now_ns - e->t_ns);
+	s->backoff = 0;
+	close_entry(f, class, e);
+}
+
+/* The time after which a frame that later ones have overtaken is lost: 5/4 of
+ * the RTT and some room for reordering (RACK, RFC 8985 §6.2). */
+static uint64_t overtaken_after(
+	const struct sw_flow *f, const struct sw_space *s)
+{
+	return s->srtt_ns + s->srtt_ns / 4 + f->params->reorder;
+}
+
+static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
+{
+	const struct sw_params *p = f->params;
+	uint64_t rto =
+		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_max
+			   : p->rto_first;
+
+	/* A peer that polls late is not a loss. */
+	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
+	return sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
+}
+
+static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
+	sw_fate_fn fate, void *ctx)
+{
+	struct sw_sent copy = *e;
+
+	close_entry(f, class, e);
+	fate(ctx, &copy, class, SW_LOST);
+}
+
+/* Lose open entries from @oldest up to, not with, @end that are @age old. */
+static void lose_older(struct sw_flow *f, uint32_t class, uint64_t end,
+	uint64_t age, uint64_t now_ns, sw_fate_fn fate, void *ctx)
+{
+	struct sw_space *s = &f->space[class];
+
+	for (uint64_t psn = s->oldest; psn < end; psn++) {
+		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
+
+		if (!e->is_open)
+			continue;
+		if (now_ns - e->t_ns < age)
+			return; /* the ones after it are younger */
+		lose(f, class, e, fate, ctx);
+	}
+}
+
+static bool is_sacked(const struct sw_sack *k, uint64_t psn)
+{
+	uint64_t back = k->largest - psn;
+
+	if (back == 0)
+		return true;
+	return back <= SW_SACK_BITS &&
+	       k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
+}
+
+static void take_sack(struct sw_flow *f, const struct sw_sack *k,
+	uint64_t now_ns, sw_fate_fn fate, void *ctx)
+{
+	struct sw_space *s = &f->space[k->class];
+	uint64_t delay = k->delay_us * SW_US;
+
+	for (uint64_t psn = s->oldest; psn <= k->largest; psn++) {
+		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
+		struct sw_sent copy = *e;
+
+		if (!e->is_open || !is_sacked(k, psn))
+			continue;
+		if (psn == k->largest && now_ns - e->t_ns > delay)
+			sample_rtt(s, now_ns - e->t_ns - delay);
+		s->backoff = 0;
+		close_entry(f, k->class, e);
+		fate(ctx, &copy, k->class, SW_ACKED);
+	}
+	s->largest_acked = sw_max64(s->largest_acked, k->largest);
+	lose_older(f, k->class, s->largest_acked, overtaken_after(f, s), now_ns,
+		fate, ctx);
+}
+
+bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
+	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_sack *k = &sacks[i];
+
+		if (k->class >= SW_N_CLASSES ||
+			k->largest >= f->space[k->class].next_psn)
+			return false;
+		if (psn <= f->space[k->class].ack_psn)
+			continue; /* the past of this space */
+		f->space[k->class].ack_psn = psn;
+		f->peer_gap_ns = k->gap_us * SW_US;
+		take_sack(f, k, now_ns, fate, ctx);
+	}
+	return true;
+}
+
+static uint64_t tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx)
+{
+	struct sw_space *s = &f->space[class];
+	uint64_t rto = rto_of(f, s), at;
+
+	lose_older(f, class, s->largest_acked, overtaken_after(f, s), now_ns,
+		fate, ctx);
+	if (s->n_open &&
+		now_ns - s->sent[s->oldest % SW_SENT_RING].t_ns >= rto) {
+		f->n_timeouts++;
+		if (s->backoff < 16)
+			s->backoff++;
+		lose_older(f, class, s->next_psn, rto, now_ns, fate, ctx);
+	}
+	if (!s->n_open)
+		return UINT64_MAX;
+	at = s->sent[s->oldest % SW_SENT_RING].t_ns;
+	return at + (s->oldest < s->largest_acked ? overtaken_after(f, s)
+						  : rto_of(f, s));
+}
+
+uint64_t sw_flow_tick(
+	struct sw_flow *f, uint64_t now_ns, sw_fate_fn fate, void *ctx)
+{
+	uint64_t at = UINT64_MAX;
+
+	for (uint32_t m = f->open_mask; m; m &= m - 1)
+		at = sw_min64(at, tick_space(f, (uint32_t)__builtin_ctz(m),
+					  now_ns, fate, ctx));
+	return at;
+}
+
+uint64_t sw_flow_srtt(const struct sw_flow *f)
+{
+	uint64_t srtt = 0;
+
+	for (uint32_t c = 0; c < SW_N_CLASSES; c++)
+		srtt = sw_max64(srtt, f->space[c].srtt_ns);
+	return srtt;
+}

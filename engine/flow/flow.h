@@ -1,0 +1,184 @@
+/* flow.h - packet numbers, SACK, RTT, loss and credit between two lcores.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A flow joins one worker lcore and one server lcore, and is the same at both
+ * ends.  It delivers at least once, in any order: what a frame means is the
+ * cell's business, and nothing there relies on the flow being right.
+ *
+ * Numbers.  Each class has a space of packet numbers (48 bits, from 1, never
+ * reused; a retransmission is a new number), its own SACK, RTT and loss
+ * detection, since a switch that honours DSCP reorders between classes.
+ * Control frames have a ninth space, which is not acknowledged.
+ *
+ * Credit.  Every frame carries two cumulative counts in quanta of 1 KiB: what
+ * its sender has consumed (losses included, so that a loss cannot leak credit)
+ * and what its sender grants.  grant = highest consumed seen + window; nothing
+ * is held by the receiver, since a contribution is folded as it arrives.  A
+ * sender with nothing on its way may always send one frame, so that a flow
+ * whose grants were lost asks for new ones by that; who sends more than it was
+ * given is policed.
+ *
+ * Incast.  The flows of a server share one budget of grants, so that what all
+ * workers send at once fits the queue before it.  Each may begin with
+ * SW_FLOW_START quanta, and says with each PUSH how much more it has to send;
+ * for that it is granted its share of the budget.  So one at rest holds no more
+ * than what it may begin with.
+ */
+#ifndef SW_FLOW_H
+#define SW_FLOW_H
+
+#include "engine/flow/params.h"
+#include "engine/wire/wire.h"
+
+enum {
+	SW_SENT_RING = 256,      /* frames on their way per space */
+	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
+	SW_CREDIT_SLACK = 64,    /* quanta beyond the grant that are taken */
+	SW_FLOW_START = 16, /* quanta that a sender may always begin with */
+	SW_FLOW_HASTE = 64, /* with such a share nobody waits for a grant */
+};
+
+/* What the flows of one receiver are granted beyond SW_FLOW_START each. */
+struct sw_grants {
+	uint32_t total;   /* quanta that may be granted and not consumed */
+	uint32_t used;    /* that are */
+	uint64_t windows; /* of all flows whose senders have more to send */
+};
+
+/* What was sent under a packet number. */
+struct sw_sent {
+	uint64_t t_ns;
+	uint64_t psn;
+	uint32_t key, cell, round;
+	bool is_open; /* neither acknowledged nor lost */
+};
+
+struct sw_space {
+	/* sending */
+	uint64_t next_psn;
+	uint64_t oldest; /* no open entry lies below */
+	uint64_t largest_acked;
+	uint64_t ack_psn; /* of the newest ACK that spoke of this space */
+	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
+	uint32_t backoff;            /* doublings of the RTO */
+	uint32_t n_open;
+	struct sw_sent sent[SW_SENT_RING];
+	/* receiving */
+	uint64_t largest;
+	uint64_t bits[SW_SACK_WORDS];
+	uint64_t t_largest_ns;
+	uint64_t t_unacked_ns; /* arrival of the first frame not yet ACKed */
+	uint32_t n_unacked;
+	bool is_ack_urgent;
+};
+
+struct sw_flow {
+	const struct sw_params *params;
+	uint64_t consumed, granted; /* quanta; what we send */
+	uint64_t peer_consumed;     /* quanta; what we receive */
+	uint64_t given;             /* quanta; the last grant that we sent */
+	uint64_t n_since_given;     /* quanta that came since then */
+	uint32_t window;            /* quanta that we grant at most */
+	struct sw_grants *grants;   /* that it shares; NULL: with nobody */
+	uint32_t backlog;           /* quanta that the peer has still to send */
+	uint32_t extra;             /* of grants->used, ours */
+	uint32_t ack_every;
+	uint64_t heard[SW_N_SPACES]; /* highest number seen, any verdict */
+	uint64_t ctl_next;
+	uint64_t peer_gap_ns;
+	uint64_t n_timeouts;
+	uint8_t open_mask;    /* spaces with open entries */
+	uint8_t unacked_mask; /* spaces with frames to acknowledge */
+	struct sw_space space[SW_N_CLASSES];
+};
+
+enum sw_fate { SW_ACKED, SW_LOST };
+
+/* What the owner of a flow does when a frame's fate is known. */
+typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
+	uint32_t class, enum sw_fate fate);
+
+void sw_flow_init(struct sw_flow *f, const struct sw_params *params);
+
+/* sw_flow_share - this new flow's grants come out of @grants, borrowed until
+ * sw_flow_fini, which gives back what it holds. */
+void sw_flow_share(struct sw_flow *f, struct sw_grants *grants);
+void sw_flow_fini(struct sw_flow *f);
+
+/* sw_flow_set_window - grant so many bytes from now on, at most those of the
+ * params; what was granted stays. */
+void sw_flow_set_window(struct sw_flow *f, uint32_t bytes);
+
+/* sw_flow_can_send - is there credit and a free packet number in @class?
+ * Without credit one frame may go when none is on its way: it tells the peer
+ * what was consumed, and brings the grant back that was lost. */
+static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
+{
+	const struct sw_space *s = &f->space[class];
+
+	return (f->consumed < f->granted || (!f->open_mask && f->granted)) &&
+	       s->next_psn - s->oldest < SW_SENT_RING;
+}
+
+/* sw_flow_send - number a data frame and charge its credit: fills psn,
+ * consumed and grant of @h, whose class, key, round and payload_len are set.
+ * @cell comes back with the frame's fate. */
+void sw_flow_send(
+	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns);
+
+/* sw_flow_send_ctl - number a control frame. */
+void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
+
+/* sw_flow_hear - take consumed, grant and a PUSH's backlog from a valid header,
+ * if its number is newer than all before it in its space.  Returns true when
+ * the grant grew. */
+bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h);
+
+/* sw_flow_is_overdrawn - a data frame came: does its sender use more than it
+ * was given?  Counts, so call it once per frame, before its payload is looked
+ * at.  Over means: by its own count, or by what came since we last sent a
+ * grant, it has used the grant and SW_CREDIT_SLACK.  An honest sender overdraws
+ * by a frame, and by one more for each that was lost since it heard a grant. */
+bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h);
+
+/* sw_flow_accept - a data frame was folded, written or found done before: it
+ * will be acknowledged. */
+void sw_flow_accept(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+
+/* sw_flow_answered - what we send to the peer acknowledges one frame of
+ * @class by its meaning, so that no ACK is needed for it. */
+void sw_flow_answered(struct sw_flow *f, uint32_t class);
+
+/* sw_flow_resolve - the frame @psn of @class was acknowledged by the meaning
+ * of something that came.  No callback.  @is_first: nothing else was sent that
+ * could have been meant, so that its time says something about the RTT (Karn).
+ */
+void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
+	bool is_first, uint64_t now_ns);
+
+/* sw_flow_ack_at - when an ACK is due; 0 = now, UINT64_MAX = never. */
+uint64_t sw_flow_ack_at(const struct sw_flow *f);
+
+/* sw_flow_build_ack - fill @out with one block per space that has news, and
+ * forget that they were due.  Returns the number of blocks (0…8). */
+uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
+	struct sw_sack out[SW_N_CLASSES]);
+
+/* sw_flow_on_ack - take those of the @n blocks of the ACK numbered @psn that no
+ * newer ACK has spoken of; other control frames may have overtaken it.
+ * Calls @fate for every frame whose fate is known now.  Returns false, and
+ * does nothing more, when a block acknowledges what was never sent. */
+bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
+	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx);
+
+/* sw_flow_tick - declare lost what is overdue.  Returns when to call again,
+ * UINT64_MAX when nothing is on its way. */
+uint64_t sw_flow_tick(
+	struct sw_flow *f, uint64_t now_ns, sw_fate_fn fate, void *ctx);
+
+/* sw_flow_srtt - the largest smoothed RTT of all spaces, 0 without sample. */
+uint64_t sw_flow_srtt(const struct sw_flow *f);
+
+#endif

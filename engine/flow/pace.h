@@ -1,0 +1,91 @@
+/* pace.h - how many payload bytes may leave a port now.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A token bucket of 20 us, kept as the time at which all that was sent will
+ * have drained at the configured rate.  A frame may leave while that time is
+ * less than 20 us ahead, so that at most 20 us of bytes and one frame lie
+ * below the scheduler, where nothing can overtake them.  Time that a late turn
+ * has missed while data waited is made up for, at no more than twice the rate.
+ */
+#ifndef SW_PACE_H
+#define SW_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/flow/params.h"
+
+enum {
+	SW_PACE_DEPTH_NS = 20000,
+	SW_PACE_MISSED_NS = 10000000, /* most that is made up for */
+};
+
+struct sw_pace {
+	uint64_t ns_q16;    /* per payload byte, times 2^16; 0: not paced */
+	uint64_t drain_ns;  /* when the bytes sent so far have drained */
+	uint64_t missed_ns; /* for want of a turn, to be made up for */
+	uint32_t rest_q16;  /* of drain_ns, below a nanosecond */
+	bool has_waiting;   /* data that was held at the last turn */
+};
+
+/* sw_pace_init - @rate_bit_s of payload, or 0: no limit; @link_bit_s, if it is
+ * known (else 0), is not to be filled by more than 95 % with frames of
+ * @payload bytes and their 120 bytes of headers, preamble and gap. */
+static inline void sw_pace_init(struct sw_pace *p, uint64_t rate_bit_s,
+	uint64_t link_bit_s, uint32_t payload)
+{
+	uint64_t most = link_bit_s / 100 * 95 / (payload + 120) * payload;
+
+	if (most && (!rate_bit_s || rate_bit_s > most))
+		rate_bit_s = most;
+	*p = (struct sw_pace){0};
+	if (rate_bit_s)
+		p->ns_q16 = (8 * SW_S << 16) / rate_bit_s;
+}
+
+/* sw_pace_may - may a data frame leave at @now_ns? */
+static inline bool sw_pace_may(const struct sw_pace *p, uint64_t now_ns)
+{
+	return !p->ns_q16 || p->drain_ns < now_ns + SW_PACE_DEPTH_NS;
+}
+
+/* sw_pace_at - when the next may, if none may now. */
+static inline uint64_t sw_pace_at(const struct sw_pace *p)
+{
+	return p->drain_ns - SW_PACE_DEPTH_NS + 1;
+}
+
+/* sw_pace_note - the port's turn ends, with or without data that waits. */
+static inline void sw_pace_note(struct sw_pace *p, bool has_waiting)
+{
+	p->has_waiting = has_waiting;
+	if (!has_waiting)
+		p->missed_ns = 0;
+}
+
+/* sw_pace_charge - @bytes of payload leave at @now_ns. */
+static inline void sw_pace_charge(
+	struct sw_pace *p, uint32_t bytes, uint64_t now_ns)
+{
+	uint64_t q16, half_ns;
+
+	if (!p->ns_q16)
+		return;
+	if (p->drain_ns < now_ns) {
+		if (p->has_waiting)
+			p->missed_ns += now_ns - p->drain_ns;
+		if (p->missed_ns > SW_PACE_MISSED_NS)
+			p->missed_ns = SW_PACE_MISSED_NS;
+		p->drain_ns = now_ns;
+		p->rest_q16 = 0;
+	}
+	q16 = bytes * p->ns_q16 + p->rest_q16;
+	p->rest_q16 = q16 & 0xffff;
+	half_ns = q16 >> 17;
+	if (half_ns > p->missed_ns)
+		half_ns = p->missed_ns;
+	p->missed_ns -= half_ns;
+	p->drain_ns += (q16 >> 16) - half_ns;
+}
+
+#endif

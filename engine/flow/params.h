@@ -1,0 +1,82 @@
+/* params.h - the engine's numbers, with their defaults.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PARAMS_H
+#define SW_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/sched/policy.h"
+
+#define SW_US 1000ULL       /* in nanoseconds */
+#define SW_MS 1000000ULL    /* in nanoseconds */
+#define SW_S  1000000000ULL /* in nanoseconds */
+
+/* Times in nanoseconds unless the name says otherwise. */
+struct sw_params {
+	/* A peer that is not heard for so long is dead. */
+	uint64_t dead_after;
+	/* A tensor without progress for so long, all alive: a warning with
+	 * the name of who is missing, and an error. */
+	uint64_t stall_warn, stall_limit;
+	/* The longest wait for the servers and for the other members. */
+	uint64_t join_timeout;
+	/* First and longest interval between two tries of a control request. */
+	uint64_t retry_min, retry_max;
+	/* Life of a cookie; the one before is still taken. */
+	uint64_t cookie_life;
+	/* Retransmission: RTO before the first sample, its floor and ceiling;
+	 * a frame overtaken by acknowledged ones is lost after 5/4 SRTT and
+	 * reorder. */
+	uint64_t rto_first, rto_min, rto_max, reorder;
+	/* Acknowledge after so many frames, or so long: an SRTT within these
+	 * bounds. */
+	uint32_t ack_every;
+	uint64_t ack_delay, ack_delay_max;
+	/* Ask for a late result after max(4 SRTT, pull_min), then x2 up to
+	 * pull_max. */
+	uint64_t pull_min, pull_max;
+	/* A gap between two polls that is longer stops the engine's clock. */
+	uint64_t stop_gap;
+	/* Bytes that one flow may have on its way. */
+	uint32_t window_bytes;
+	/* Payload class: bytes of a full chunk. */
+	uint32_t payload;
+	/* Scheduling; the job's, but for the partition.  0: the policy's. */
+	const struct sw_policy *policy;
+	uint64_t part_bytes, credit_bytes;
+	/* Data payloads carry a CRC32C. */
+	bool has_crc;
+	/* The job may have asynchronous tensors, and outlives its members. */
+	bool is_async;
+};
+
+/* sw_params_init - the defaults. */
+static inline void sw_params_init(struct sw_params *p)
+{
+	*p = (struct sw_params){
+		.dead_after = 10 * SW_S,
+		.stall_warn = 30 * SW_S,
+		.stall_limit = 600 * SW_S,
+		.join_timeout = 60 * SW_S,
+		.retry_min = 5 * SW_MS,
+		.retry_max = 500 * SW_MS,
+		.cookie_life = 2500 * SW_MS,
+		.rto_first = 20 * SW_MS,
+		.rto_min = 1 * SW_MS,
+		.rto_max = 100 * SW_MS,
+		.reorder = 20 * SW_US,
+		.ack_every = 16,
+		.ack_delay = 50 * SW_US,
+		.ack_delay_max = 200 * SW_US,
+		.pull_min = 1 * SW_MS,
+		.pull_max = 100 * SW_MS,
+		.stop_gap = 500 * SW_MS,
+		.window_bytes = 512 * 1024,
+		.payload = 8192,
+		.policy = &sw_policy_bytescheduler,
+		.has_crc = true,
+	};
+}
+
+#endif

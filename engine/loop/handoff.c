@@ -1,0 +1,389 @@
+/* handoff.c - the ports of a process as each of its lcores has them.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/loop/handoff.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+
+/* --- a ring --- */
+
+static uint32_t load(const _Atomic uint32_t *v)
+{
+	return atomic_load_explicit(v, memory_order_acquire);
+}
+
+/* Entries that the consumer may read. */
+static uint32_t filled(const struct sw_handoff_ring *r)
+{
+	return load(&r->n_put) - load(&r->n_taken);
+}
+
+static struct sw_handoff_slot *slot(struct sw_handoff_ring *r, uint32_t i)
+{
+	return &r->slots[i % SW_HANDOFF_SLOTS];
+}
+
+static void advance(_Atomic uint32_t *index, uint32_t n)
+{
+	atomic_store_explicit(index,
+		atomic_load_explicit(index, memory_order_relaxed) + n,
+		memory_order_release);
+}
+
+/* The payload stays where it is, or goes into the slot. */
+static void set_payload(struct sw_handoff_slot *s, const void *payload,
+	uint32_t bytes, bool is_stable)
+{
+	s->payload_len = bytes;
+	s->is_stable = is_stable && bytes;
+	s->payload = s->is_stable ? payload : s->copy;
+	if (bytes && !s->is_stable)
+		memcpy(s->copy, payload, bytes);
+}
+
+/* --- a node: the endpoints of another lcore --- */
+
+static struct sw_handoff_node *node_of(const struct sw_node *node)
+{
+	return (struct sw_handoff_node *)(uintptr_t)node;
+}
+
+static struct sw_handoff_port *far_port(
+	const struct sw_handoff_node *n, uint32_t port_i)
+{
+	return n->all->ports[n->to][port_i];
+}
+
+/* The counter of a frame that is not handed on; NULL: it is. */
+static uint64_t *reason_to_drop(
+	struct sw_stats *st, const struct sw_rx_frame *f, bool is_full)
+{
+	if (f->len < SW_HEAD_BYTES)
+		return &st->rx_short;
+	if (f->len > SW_HEAD_BYTES + SW_PAYLOAD_MAX)
+		return &st->rx_length;
+	return is_full ? &st->handoff_full : NULL;
+}
+
+static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct sw_handoff_node *h = node_of(node);
+	struct sw_handoff_port *p = far_port(h, port_i);
+	struct sw_handoff_ring *r = p->in[h->from];
+	uint32_t room = SW_HANDOFF_SLOTS - filled(r), taken = 0;
+
+	(void)now_ns;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_rx_frame *f = &frames[i];
+		struct sw_handoff_slot *s = slot(r, load(&r->n_put) + taken);
+		uint64_t *counter = reason_to_drop(&h->stats, f, taken == room);
+
+		if (counter) {
+			++*counter;
+			continue;
+		}
+		memcpy(s->head, f->data, SW_HEAD_BYTES);
+		s->path = f->from;
+		s->endpoint = f->endpoint;
+		set_payload(s, f->payload, f->len - SW_HEAD_BYTES, false);
+		taken++;
+	}
+	advance(&r->n_put, taken);
+	sw_count(&h->stats.handoff_rx, taken);
+	sw_count(&h->stats.handoff_astray, p->own ? taken : 0);
+}
+
+static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct sw_handoff_node *h = node_of(node);
+	const struct sw_handoff_slot *s;
+	struct sw_handoff_ring *r;
+
+	(void)now_ns;
+	if (h->from) /* each sends for itself, or lcore 0 does */
+		return false;
+	r = far_port(h, port_i)->out;
+	if (!r)
+		return false;
+	/* The port has taken, or copied, the frame of the last call. */
+	if (h->is_sending[port_i])
+		advance(&r->n_taken, 1);
+	h->is_sending[port_i] = filled(r) && !node->holds_data;
+	if (!h->is_sending[port_i])
+		return false;
+	s = slot(r, load(&r->n_taken));
+	memcpy(out->head, s->head, SW_HEAD_BYTES);
+	out->payload = s->payload;
+	out->payload_len = s->payload_len;
+	out->is_stable = s->is_stable;
+	out->class = s->class;
+	out->endpoint = s->endpoint;
+	out->way = s->way;
+	out->to = s->path;
+	sw_count(&h->stats.handoff_tx, 1);
+	return true;
+}
+
+static uint64_t node_tick(
+	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+{
+	(void)node;
+	(void)now_ns;
+	(void)gap_ns;
+	return UINT64_MAX;
+}
+
+static bool node_is_busy(const struct sw_node *node)
+{
+	const struct sw_handoff_node *h = node_of(node);
+
+	for (uint32_t i = 0; i < h->all->n_ports && !h->from; i++) {
+		const struct sw_handoff_port *p = far_port(h, i);
+
+		if (p->out && filled(p->out))
+			return true;
+	}
+	return false;
+}
+
+/* --- ports --- */
+
+static struct sw_handoff_port *port_of(struct sw_port *port)
+{
+	return (struct sw_handoff_port *)port;
+}
+
+/* At most @max frames that landed at lcore @i. */
+static uint32_t take(struct sw_handoff_port *p, uint32_t i,
+	struct sw_rx_frame *out, uint32_t max)
+{
+	struct sw_handoff_ring *r = p->in[i];
+	uint32_t n = filled(r), at = load(&r->n_taken);
+
+	n = n < max ? n : max;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct sw_handoff_slot *s = slot(r, at + k);
+
+		out[k] = (struct sw_rx_frame){.data = s->head,
+			.payload = s->payload,
+			.len = SW_HEAD_BYTES + s->payload_len,
+			.endpoint = s->endpoint,
+			.landed = (uint16_t)i,
+			.is_astray = p->own && p->port.steering == SW_STEER_RSS,
+			.from = s->path};
+	}
+	p->n_given[i] = n;
+	return n;
+}
+
+/* The rings, each in its turn the first, leave half of @max to the queue. */
+static uint32_t port_rx(
+	struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
+{
+	struct sw_handoff_port *p = port_of(port);
+	uint32_t most = p->own ? max / 2 : max, n = 0;
+
+	p->first = p->first + 1 < p->n_lcores ? p->first + 1 : 0;
+	for (uint32_t k = 0, i = p->first; k < p->n_lcores; k++, i++) {
+		uint32_t from = i < p->n_lcores ? i : i - p->n_lcores;
+
+		if (p->in[from])
+			n += take(p, from, out + n, most - n);
+	}
+	if (p->own)
+		n += p->own->ops->rx(p->own, out + n, max - n);
+	return n;
+}
+
+static void port_rx_release(struct sw_port *port)
+{
+	struct sw_handoff_port *p = port_of(port);
+
+	for (uint32_t i = 0; i < p->n_lcores; i++)
+		if (p->n_given[i]) {
+			advance(&p->in[i]->n_taken, p->n_given[i]);
+			p->n_given[i] = 0;
+		}
+	if (p->own)
+		p->own->ops->rx_release(p->own);
+}
+
+static uint32_t port_tx_room(struct sw_port *port)
+{
+	struct sw_handoff_port *p = port_of(port);
+
+	return p->own ? p->own->ops->tx_room(p->own)
+		      : SW_HANDOFF_SLOTS - filled(p->out);
+}
+
+static void port_tx(struct sw_port *port, const struct sw_tx_frame *f)
+{
+	struct sw_handoff_port *p = port_of(port);
+	struct sw_handoff_slot *s;
+
+	if (p->own) {
+		p->own->ops->tx(p->own, f);
+		return;
+	}
+	assert(port_tx_room(port) && f->payload_len <= SW_PAYLOAD_MAX);
+	s = slot(p->out, load(&p->out->n_put));
+	memcpy(s->head, f->head, SW_HEAD_BYTES);
+	s->path = f->to;
+	s->endpoint = f->endpoint;
+	s->way = f->way;
+	s->class = f->class;
+	set_payload(s, f->payload, f->payload_len, f->is_stable);
+	advance(&p->out->n_put, 1);
+}
+
+static void port_tx_flush(struct sw_port *port)
+{
+	struct sw_handoff_port *p = port_of(port);
+
+	if (p->own)
+		p->own->ops->tx_flush(p->own);
+}
+
+static const struct sw_port_ops port_ops = {.rx = port_rx,
+	.rx_release = port_rx_release,
+	.tx_room = port_tx_room,
+	.tx = port_tx,
+	.tx_flush = port_tx_flush};
+
+/* --- life --- */
+
+/* Its slots are not touched before they are used. */
+static int ring_open(struct sw_handoff_ring **out)
+{
+	struct sw_handoff_ring *r = aligned_alloc(64, sizeof(*r));
+
+	if (!r)
+		return SW_ENOMEM;
+	atomic_init(&r->n_put, 0);
+	atomic_init(&r->n_taken, 0);
+	*out = r;
+	return 0;
+}
+
+/* Port @port_i of lcore @i. */
+static int port_open(struct sw_handoff *h, uint32_t i, uint32_t port_i,
+	struct sw_port *const (*queues)[SW_MAX_PORTS])
+{
+	struct sw_handoff_port *p = calloc(1, sizeof(*p));
+	struct sw_port *own = queues[i][port_i];
+	int err = 0;
+
+	if (!p)
+		return SW_ENOMEM;
+	h->ports[i][port_i] = p;
+	h->lists[i][port_i] = &p->port;
+	p->port = *queues[0][port_i];
+	p->port.ops = &port_ops;
+	p->own = own;
+	p->n_lcores = h->n_lcores;
+	for (uint32_t from = 0; from < h->n_lcores && !err; from++)
+		if (from != i && queues[from][port_i])
+			err = ring_open(&p->in[from]);
+	if (own || err)
+		return err;
+	/* lcore 0 paces what it sends */
+	p->port.rate_bit_s = p->port.link_bit_s = 0;
+	return ring_open(&p->out);
+}
+
+/* Nothing is ever handed to @i at the port: it needs no more than its queue. */
+static bool is_alone(const struct sw_handoff *h, uint32_t i, uint32_t port_i,
+	struct sw_port *const (*queues)[SW_MAX_PORTS])
+{
+	for (uint32_t from = 0; from < h->n_lcores; from++)
+		if (from != i && queues[from][port_i])
+			return false;
+	return true;
+}
+
+int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
+	struct sw_port *const (*queues)[SW_MAX_PORTS])
+{
+	uint32_t n_pairs = n_lcores * n_lcores;
+	int err = 0;
+
+	*h = (struct sw_handoff){.n_lcores = n_lcores, .n_ports = n_ports};
+	h->nodes = calloc(n_pairs, sizeof(*h->nodes));
+	if (!h->nodes)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < n_pairs; i++)
+		h->nodes[i] = (struct sw_handoff_node){
+			.node = {.stats = &h->nodes[i].stats,
+				.rx = node_rx,
+				.tx = node_tx,
+				.tick = node_tick,
+				.is_busy = node_is_busy},
+			.all = h,
+			.from = i / n_lcores,
+			.to = i % n_lcores};
+	for (uint32_t i = 0; i < n_lcores * n_ports && !err; i++) {
+		uint32_t lcore = i / n_ports, port_i = i % n_ports;
+
+		h->lists[lcore][port_i] = queues[lcore][port_i];
+		if (!is_alone(h, lcore, port_i, queues))
+			err = port_open(h, lcore, port_i, queues);
+	}
+	if (err)
+		sw_handoff_close(h);
+	return err;
+}
+
+static void port_close(struct sw_handoff_port *p)
+{
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < p->n_lcores; i++)
+		free(p->in[i]);
+	free(p->out);
+	free(p);
+}
+
+void sw_handoff_close(struct sw_handoff *h)
+{
+	for (uint32_t i = 0; i < h->n_lcores; i++)
+		for (uint32_t p = 0; p < h->n_ports; p++)
+			port_close(h->ports[i][p]);
+	free(h->nodes);
+	*h = (struct sw_handoff){0};
+}
+
+struct sw_port *const *sw_handoff_ports(
+	const struct sw_handoff *h, uint32_t lcore)
+{
+	return h->lists[lcore];
+}
+
+struct sw_node *sw_handoff_node(
+	const struct sw_handoff *h, uint32_t from, uint32_t to)
+{
+	return &h->nodes[from * h->n_lcores + to].node;
+}
+
+void sw_handoff_let_go(struct sw_handoff *h, uint32_t lcore)
+{
+	struct sw_handoff_node *n = node_of(sw_handoff_node(h, 0, lcore));
+
+	for (uint32_t i = 0; i < h->n_ports; i++) {
+		struct sw_handoff_port *p = h->ports[lcore][i];
+
+		if (p && p->out)
+			advance(&p->out->n_taken, filled(p->out));
+		n->is_sending[i] = false;
+	}
+}
+
+void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
+{
+	for (uint32_t i = 0; i < h->n_lcores * h->n_lcores; i++)
+		sw_stats_add(sum, &h->nodes[i].stats);
+}

@@ -1,0 +1,104 @@
+/* handoff.h - the ports of a process as each of its lcores has them.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * An lcore has a queue pair of its own at a port, or none.  It polls its own
+ * ones, and a frame that landed there but is for another lcore's endpoint goes
+ * to that one by a ring.  An lcore without a queue pair at a port sends by a
+ * ring, too: lcore 0, which has one everywhere, does it.
+ *
+ * To its loop an lcore's ports are one list, by the same index on all lcores,
+ * whichever way frames come and go; the endpoints of another lcore are a node.
+ *
+ * A ring has one producer and one consumer.  What came is copied into it;
+ * payloads to send are copied only if they are not stable.  A ring that is full
+ * drops what came, as a NIC's does, and counts it; the flow sends it again.
+ *
+ * Thread: each function says whose it is.
+ */
+#ifndef SW_HANDOFF_H
+#define SW_HANDOFF_H
+
+#include <stdatomic.h>
+
+#include "engine/loop/node.h"
+
+enum { SW_HANDOFF_SLOTS = 64 };
+
+struct sw_handoff_slot {
+	struct sw_path path; /* from, or to */
+	const void *payload;
+	uint32_t payload_len;
+	uint16_t endpoint, way;
+	uint8_t class;
+	bool is_stable;
+	uint8_t head[SW_HEAD_BYTES];
+	_Alignas(64) uint8_t copy[SW_PAYLOAD_MAX];
+};
+
+/* Indices count slots since the start. */
+struct sw_handoff_ring {
+	_Alignas(64) _Atomic uint32_t n_put;
+	_Alignas(64) _Atomic uint32_t n_taken;
+	struct sw_handoff_slot slots[SW_HANDOFF_SLOTS];
+};
+
+/* A port as one lcore has it. */
+struct sw_handoff_port {
+	struct sw_port port; /* first: it is cast back */
+	struct sw_port *own; /* its queue pair; NULL: none */
+	/* What landed at the other lcores; NULL: that one has no queue. */
+	struct sw_handoff_ring *in[SW_MAX_LCORES];
+	struct sw_handoff_ring *out; /* to lcore 0; NULL: its own sends */
+	uint32_t n_lcores, first;    /* the ring to begin with */
+	uint32_t n_given[SW_MAX_LCORES];
+};
+
+struct sw_handoff;
+
+/* One lcore's place for the endpoints of another. */
+struct sw_handoff_node {
+	struct sw_node node; /* first: it is cast back */
+	struct sw_stats stats;
+	struct sw_handoff *all;
+	uint32_t from, to;
+	/* The oldest slot of the other's out is with the port. */
+	bool is_sending[SW_MAX_PORTS];
+};
+
+struct sw_handoff {
+	uint32_t n_lcores, n_ports;
+	struct sw_handoff_port *ports[SW_MAX_LCORES][SW_MAX_PORTS];
+	struct sw_port *lists[SW_MAX_LCORES][SW_MAX_PORTS];
+	struct sw_handoff_node *nodes; /* n_lcores x n_lcores, by from */
+};
+
+/* sw_handoff_open - @n_lcores lcores at @n_ports ports.
+ * @queues  by lcore and port: its queue pair, which is borrowed, or NULL; lcore
+ *          0 has all
+ * A ring is 0.5 MB of memory, touched when it is used: one for each lcore
+ * that may find frames of another at a port, one for each that sends through
+ * lcore 0.  Before any lcore runs.  Errors: SW_ENOMEM. */
+int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
+	struct sw_port *const (*queues)[SW_MAX_PORTS]);
+
+/* sw_handoff_close - after all lcores have ended; also of what was zeroed. */
+void sw_handoff_close(struct sw_handoff *h);
+
+/* sw_handoff_ports - the list of ports for the loop of @lcore. */
+struct sw_port *const *sw_handoff_ports(
+	const struct sw_handoff *h, uint32_t lcore);
+
+/* sw_handoff_node - for the loop of lcore @from, under each endpoint of lcore
+ * @to. */
+struct sw_node *sw_handoff_node(
+	const struct sw_handoff *h, uint32_t from, uint32_t to);
+
+/* sw_handoff_let_go - drop what waits to be sent for @lcore: for memory that is
+ * to be unmapped, while a port may never take it.  Lcore 0. */
+void sw_handoff_let_go(struct sw_handoff *h, uint32_t lcore);
+
+/* sw_handoff_add_stats - add the counters of all lcores to @sum.  Any thread.
+ */
+void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum);
+
+#endif

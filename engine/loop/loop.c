@@ -1,0 +1,208 @@
+/* loop.c - one turn of an lcore: receive, fire timers, send.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/loop/loop.h"
+
+#include "engine/base/bytes.h"
+#include "engine/flow/params.h"
+#include "engine/base/ticks.h"
+
+enum {
+	DRAIN_BURSTS = 64, /* after a gap; a port cannot hold more */
+	TICK_NS = 50000,   /* the shortest timer: sw_params.ack_delay */
+};
+
+void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t stop_gap_ns, uint64_t now_ns)
+{
+	*l = (struct sw_loop){.ports = ports,
+		.n_ports = n_ports,
+		.stop_gap_ns = stop_gap_ns,
+		.last_ns = now_ns,
+		.gap_from_ns = now_ns,
+		.tx_at_ns = UINT64_MAX};
+	for (uint32_t i = 0; i < n_ports; i++)
+		sw_loop_set_rate(l, i, ports[i]->rate_bit_s);
+}
+
+void sw_loop_set_rate(struct sw_loop *l, uint32_t port_i, uint64_t rate_bit_s)
+{
+	const struct sw_port *port = l->ports[port_i];
+
+	sw_pace_init(&l->pace[port_i], rate_bit_s, port->link_bit_s,
+		port->max_payload);
+}
+
+void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node)
+{
+	l->nodes[endpoint] = node;
+	if (endpoint >= l->n_nodes)
+		l->n_nodes = endpoint + 1;
+	while (l->n_nodes && !l->nodes[l->n_nodes - 1])
+		l->n_nodes--;
+	l->tick_at_ns = 0;
+}
+
+/* Hand each run of frames for one node to it. */
+static void give(struct sw_loop *l, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0, end; i < n; i = end) {
+		uint32_t to = frames[i].endpoint;
+		struct sw_node *node = to < l->n_nodes ? l->nodes[to] : NULL;
+
+		for (end = i + 1; end < n && frames[end].endpoint == to; end++)
+			;
+		if (node)
+			SW_TIMED(node->stats->ticks_node_rx,
+				node->rx(node, now_ns, port_i, &frames[i],
+					end - i));
+		else
+			sw_count(&l->stats.rx_endpoint, end - i);
+	}
+}
+
+static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
+	uint64_t now_ns)
+{
+	struct sw_rx_frame frames[SW_RX_BURST];
+	uint32_t n;
+
+	SW_TIMED(l->stats.ticks_port_rx,
+		n = port->ops->rx(port, frames, SW_RX_BURST));
+	for (uint32_t i = 0; i < n; i++)
+		frames[i].from.port_i = (uint16_t)port_i;
+	if (n) {
+		give(l, now_ns, port_i, frames, n);
+		port->ops->rx_release(port);
+	}
+	return n;
+}
+
+static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns, uint32_t bursts)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t p = 0; p < l->n_ports; p++)
+		for (uint32_t b = 0; b < bursts; b++) {
+			uint32_t n = rx(l, l->ports[p], p, now_ns);
+
+			sum += n;
+			if (!n)
+				break;
+		}
+	return sum;
+}
+
+/* At most @room frames of node @endpoint. */
+static uint32_t tx_node(struct sw_loop *l, struct sw_port *port,
+	uint32_t port_i, uint32_t endpoint, uint32_t room, uint64_t now_ns)
+{
+	struct sw_node *node = l->nodes[endpoint];
+	struct sw_pace *pace = &l->pace[port_i];
+	struct sw_tx_frame frame;
+	bool has_frame;
+	uint32_t n = 0;
+
+	for (; node && n < room; n++) {
+		node->holds_data = !sw_pace_may(pace, now_ns);
+		frame.endpoint = (uint16_t)endpoint;
+		frame.way = 0;
+		SW_TIMED(node->stats->ticks_node_tx,
+			has_frame = node->tx(node, now_ns, port_i, &frame));
+		if (!has_frame)
+			break;
+		sw_pace_charge(pace, frame.payload_len, now_ns);
+		SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, &frame));
+	}
+	return n;
+}
+
+/* Nodes take turns in being first: the first one may take all the room. */
+static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
+	uint64_t now_ns)
+{
+	uint32_t room = port->ops->tx_room(port), n = 0;
+	struct sw_pace *pace = &l->pace[port_i];
+	bool is_held;
+
+	for (uint32_t i = 0, e = l->first; i < l->n_nodes; i++, e++)
+		n += tx_node(l, port, port_i,
+			e < l->n_nodes ? e : e - l->n_nodes, room - n, now_ns);
+	if (n < room) { /* nobody has more, or pacing holds it back */
+		is_held = !sw_pace_may(pace, now_ns);
+		sw_pace_note(pace, is_held);
+		if (is_held)
+			l->tx_at_ns = sw_min64(l->tx_at_ns, sw_pace_at(pace));
+	}
+	/* Also without a new frame: some may wait inside the port. */
+	SW_TIMED(l->stats.ticks_port_tx, port->ops->tx_flush(port));
+	return n;
+}
+
+static uint64_t tick(struct sw_loop *l, uint64_t now_ns)
+{
+	uint64_t gap = sw_max64(l->gap_ns[0], l->gap_ns[1]);
+	uint64_t at = UINT64_MAX;
+
+	for (uint32_t e = 0; e < l->n_nodes; e++)
+		if (l->nodes[e])
+			at = sw_min64(at,
+				l->nodes[e]->tick(l->nodes[e], now_ns, gap));
+	return at;
+}
+
+/* Note the gap since the last turn.  Returns whether it was long enough for
+ * frames to wait that must be seen before any timer fires. */
+static bool note_gap(struct sw_loop *l, uint64_t now_ns)
+{
+	uint64_t since = now_ns - l->last_ns;
+	uint64_t gap = since - sw_min64(since, l->rest_ns);
+
+	l->last_ns = now_ns;
+	l->rest_ns = 0;
+	if (gap >= l->stop_gap_ns) {
+		l->skipped_ns += gap;
+		sw_count(&l->stats.poll_gaps, 1);
+	}
+	if (now_ns - l->gap_from_ns >= SW_S) {
+		l->gap_from_ns = now_ns;
+		l->gap_ns[1] = l->gap_ns[0];
+		l->gap_ns[0] = 0;
+	}
+	l->gap_ns[0] = sw_max64(l->gap_ns[0], gap);
+	return since > SW_MS / 2;
+}
+
+uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
+{
+	bool had_gap = note_gap(l, now_ns);
+	uint64_t now = sw_loop_now(l, now_ns);
+	uint32_t n = rx_all(l, now, had_gap ? DRAIN_BURSTS : 1);
+
+	if (now >= l->tick_at_ns)
+		SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
+	l->first = l->first + 1 < l->n_nodes ? l->first + 1 : 0;
+	l->tx_at_ns = UINT64_MAX;
+	for (uint32_t p = 0; p < l->n_ports; p++)
+		n += tx(l, l->ports[p], p, now);
+	/* What came or went may have set a timer, none shorter than this. */
+	if (n)
+		l->tick_at_ns = sw_min64(l->tick_at_ns, now + TICK_NS);
+	return n;
+}
+
+uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns)
+{
+	uint64_t now = sw_loop_now(l, now_ns);
+	uint64_t at = sw_min64(l->tick_at_ns, l->tx_at_ns);
+
+	return at <= now ? 0 : sw_min64(at - now, max_ns);
+}
+
+bool sw_loop_is_busy(const struct sw_loop *l)
+{
+	for (uint32_t e = 0; e < l->n_nodes; e++)
+		if (l->nodes[e] && l->nodes[e]->is_busy(l->nodes[e]))
+			return true;
+	return false;
+}

@@ -1,0 +1,37 @@
+/* node.h - one engine instance as the loop and the simulator see it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_NODE_H
+#define SW_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/loop/port.h"
+#include "engine/base/stats.h"
+
+enum {
+	SW_MAX_PORTS = 33, /* 32 to others and one to itself */
+	SW_MAX_LCORES = 16 /* of a process, polling */
+};
+
+/* A server or a worker.  It is embedded first in its struct.  All calls come
+ * from the lcore that owns it; now_ns never goes back. */
+struct sw_node {
+	struct sw_stats *stats; /* of the instance */
+	/* Set by the loop before tx: pacing lets control frames go, no data. */
+	bool holds_data;
+	/* Handle @n frames that came in on port @port_i; they are borrowed. */
+	void (*rx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
+		const struct sw_rx_frame *frames, uint32_t n);
+	/* Fire the timers that are due.  @gap_ns is the longest recent gap in
+	 * polling.  Returns when to call again. */
+	uint64_t (*tick)(struct sw_node *, uint64_t now_ns, uint64_t gap_ns);
+	/* Fill the next frame to send on port @port_i; false: nothing is due
+	 * there. */
+	bool (*tx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
+		struct sw_tx_frame *out);
+	/* Is anything outstanding, so that the loop must not sleep long? */
+	bool (*is_busy)(const struct sw_node *);
+};
+
+#endif

@@ -1,0 +1,128 @@
+/* due.h - which sessions have something to send on a port, by class.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A set of sessions for control frames and one per class for data, so that
+ * the next frame is found in O(1) whatever the number of sessions.  Within a
+ * set the sessions take turns, or the one of the least key goes first.
+ *
+ * Starvation is bounded: every SW_DUE_TURN-th data frame of a port is of the
+ * next session in a round over all that have data, whatever their class; and
+ * that session takes its next tensor in turn, whatever its priority.
+ */
+#ifndef SW_DUE_H
+#define SW_DUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/wire/wire.h"
+
+enum {
+	SW_MAX_SESSIONS = 256,
+	SW_DUE_WORDS = SW_MAX_SESSIONS / 64,
+	SW_DUE_TURN = 32,
+};
+
+struct sw_due_set {
+	uint64_t words[SW_DUE_WORDS];
+	uint32_t turn; /* the session after the one that sent last */
+};
+
+/* Set 0…7: data by class; set SW_CLASS_CTL: control. */
+struct sw_due {
+	struct sw_due_set set[SW_N_SPACES];
+	uint32_t n_data; /* data frames */
+	uint32_t turn;   /* the session after the last that had its turn */
+	uint32_t filled; /* sets that are not empty */
+};
+
+static inline void sw_due_put(
+	struct sw_due *d, uint32_t class, uint32_t session_i, bool is_due)
+{
+	uint64_t *words = d->set[class].words, any = 0;
+	uint64_t bit = 1ULL << (session_i % 64);
+
+	words[session_i / 64] = is_due ? words[session_i / 64] | bit
+				       : words[session_i / 64] & ~bit;
+	for (uint32_t i = 0; i < SW_DUE_WORDS; i++)
+		any |= words[i];
+	d->filled = any ? d->filled | 1u << class : d->filled & ~(1u << class);
+}
+
+static inline uint32_t sw_due_set_take(struct sw_due_set *s)
+{
+	uint32_t w = s->turn / 64 % SW_DUE_WORDS;
+	uint64_t word = s->words[w] & ~0ULL << (s->turn % 64);
+
+	for (uint32_t i = 0; i <= SW_DUE_WORDS; i++) {
+		if (word) {
+			uint32_t found =
+				w * 64 + (uint32_t)__builtin_ctzll(word);
+
+			s->turn = (found + 1) % SW_MAX_SESSIONS;
+			return found;
+		}
+		w = (w + 1) % SW_DUE_WORDS;
+		word = s->words[w];
+	}
+	return SW_MAX_SESSIONS;
+}
+
+/* sw_due_take_turn - the next session of a set, SW_MAX_SESSIONS when empty.
+ * It stays in the set. */
+static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
+{
+	return sw_due_set_take(&d->set[class]);
+}
+
+/* The next session with data of any class. */
+static inline uint32_t sw_due_take_any(struct sw_due *d)
+{
+	struct sw_due_set any = {.turn = d->turn};
+	uint32_t i;
+
+	for (uint32_t class = 0; class < SW_N_CLASSES; class ++)
+		for (uint32_t w = 0; w < SW_DUE_WORDS; w++)
+			any.words[w] |= d->set[class].words[w];
+	i = sw_due_set_take(&any);
+	d->turn = any.turn;
+	return i;
+}
+
+/* The session of the least key in a set that is not empty. */
+static inline uint32_t sw_due_set_least(
+	const struct sw_due_set *s, const uint64_t *keys)
+{
+	uint32_t best = SW_MAX_SESSIONS;
+
+	for (uint32_t w = 0; w < SW_DUE_WORDS; w++)
+		for (uint64_t word = s->words[w]; word; word &= word - 1) {
+			uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(word);
+
+			if (best == SW_MAX_SESSIONS || keys[i] < keys[best])
+				best = i;
+		}
+	return best;
+}
+
+/* sw_due_take_data - the session that sends the next data frame, by class, or
+ * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set.
+ * @keys  by session: within a class the least goes first, of equal ones the
+ *        lowest session; NULL: they take turns.  O(sessions of the class). */
+static inline uint32_t sw_due_take_data(
+	struct sw_due *d, const uint64_t *keys, bool *is_turn)
+{
+	uint32_t classes = d->filled & ((1u << SW_N_CLASSES) - 1), class;
+
+	*is_turn = d->n_data % SW_DUE_TURN == SW_DUE_TURN - 1;
+	if (!classes)
+		return SW_MAX_SESSIONS;
+	d->n_data++;
+	if (*is_turn)
+		return sw_due_take_any(d);
+	class = (uint32_t)__builtin_ctz(classes);
+	return keys ? sw_due_set_least(&d->set[class], keys)
+		    : sw_due_take_turn(d, class);
+}
+
+#endif

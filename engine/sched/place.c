@@ -1,0 +1,336 @@
+/* place.c - the sequence in which stripes go to servers.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sched/place.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+
+enum { MEMBERS_MAX = 64, MIXED_BOUND = 101 };
+
+static uint32_t n_lcores(const struct sw_place_job *job)
+{
+	return job->n_lcores ? job->n_lcores : 1;
+}
+
+static uint32_t n_cpu(const struct sw_place_job *job)
+{
+	return job->n_servers - job->n_colocated;
+}
+
+bool sw_place_check(const struct sw_place_job *job)
+{
+	return job->n_servers > 0 && job->n_servers <= SW_PLACE_SERVERS &&
+	       job->n_servers % n_lcores(job) == 0 && job->n_members > 0 &&
+	       job->n_members <= MEMBERS_MAX &&
+	       (job->n_colocated == 0 ||
+		       (job->n_colocated == job->n_members * n_lcores(job) &&
+			       job->n_colocated <= job->n_servers)) &&
+	       job->policy < SW_N_PLACE_POLICIES;
+}
+
+static uint32_t divisor(uint32_t a, uint32_t b)
+{
+	while (b) {
+		uint32_t r = a % b;
+
+		a = b;
+		b = r;
+	}
+	return a;
+}
+
+/* Weights of one SS_CPU and of one SS_GPU: the numerators of equations 1 and 2.
+ * Without SS_GPUs, and where the theorem says nothing, the SS_CPUs are equal.
+ */
+static void two_weights(
+	const struct sw_place_job *job, uint32_t *cpu, uint32_t *gpu)
+{
+	uint32_t n = job->n_members, k = n_cpu(job) / n_lcores(job), d;
+
+	*cpu = 1;
+	*gpu = k == 0;
+	if (k == 0 || job->n_colocated == 0 || n < 2 || k > n)
+		return;
+	*cpu = 2 * (n - 1);
+	*gpu = n - k;
+	d = divisor(*cpu, *gpu);
+	*cpu /= d;
+	*gpu /= d;
+}
+
+uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out)
+{
+	uint32_t cpu, gpu, sum = 0;
+
+	two_weights(job, &cpu, &gpu);
+	for (uint32_t s = 0; s < job->n_servers; s++)
+		sum += out[s] = s < n_cpu(job) ? cpu : gpu;
+	return sum;
+}
+
+/* Occurrence j of weight w lies within [j W / w, (j + 1) W / w): the earliest
+ * deadline first keeps all of them, and then no prefix of the sequence gives a
+ * server a whole stripe more or less than its share (Baruah et al.,
+ * proportionate progress, 1996). */
+static void fill_exact(struct sw_place_map *map, const uint32_t *weight)
+{
+	uint32_t got[SW_PLACE_SERVERS] = {0};
+	uint64_t period = map->period;
+
+	for (uint32_t at = 0; at < period; at++) {
+		uint64_t best = UINT64_MAX;
+		uint32_t who = 0;
+
+		for (uint32_t s = 0; s < map->n_servers; s++) {
+			uint64_t w = weight[s], j = got[s], deadline;
+
+			if (!w || j * period > at * w)
+				continue; /* not released yet */
+			deadline = ((j + 1) * period + w - 1) / w;
+			if (deadline < best) {
+				best = deadline;
+				who = s;
+			}
+		}
+		got[who]++;
+		map->owner[at] = (uint16_t)who;
+	}
+}
+
+/* --- BytePS's hashes, over the decimal text of a number --- */
+
+static uint64_t hash_naive(const char *text)
+{
+	uint64_t key = 0;
+
+	for (; *text; text++)
+		key = key * 10 + (uint64_t)(*text - '0');
+	return ((key >> 16) + key % 65536) * 9973;
+}
+
+/* std::hash of a string in libstdc++: MurmurHash64A, little endian. */
+static uint64_t hash_built_in(const char *text)
+{
+	const uint64_t mul = 0xc6a4a7935bd1e995, len = strlen(text);
+	uint64_t hash = 0xc70f6907 ^ len * mul, word;
+
+	for (; strlen(text) >= 8; text += 8) {
+		memcpy(&word, text, 8);
+		word *= mul;
+		hash = (hash ^ (word ^ word >> 47) * mul) * mul;
+	}
+	if (*text) {
+		word = 0;
+		memcpy(&word, text, strlen(text));
+		hash = (hash ^ word) * mul;
+	}
+	hash = (hash ^ hash >> 47) * mul;
+	return hash ^ hash >> 47;
+}
+
+static uint64_t hash_djb2(const char *text)
+{
+	uint64_t hash = 5381;
+
+	for (; *text; text++)
+		hash = hash * 33 + (uint64_t)*text;
+	return hash;
+}
+
+static uint64_t hash_sdbm(const char *text)
+{
+	uint64_t hash = 0;
+
+	for (; *text; text++)
+		hash = (uint64_t)*text + (hash << 6) + (hash << 16) - hash;
+	return hash;
+}
+
+static uint64_t (*const hashes[SW_N_PLACE_POLICIES])(const char *text) = {
+	[SW_PLACE_NAIVE] = hash_naive,
+	[SW_PLACE_BUILT_IN] = hash_built_in,
+	[SW_PLACE_DJB2] = hash_djb2,
+	[SW_PLACE_SDBM] = hash_sdbm,
+	[SW_PLACE_MIXED] = hash_djb2,
+};
+
+static uint32_t mixed_owner(const struct sw_place_job *job, uint64_t hash)
+{
+	uint32_t k = n_cpu(job), cpu, gpu;
+	double share;
+
+	two_weights(job, &cpu, &gpu);
+	share = (double)k * cpu /
+		((double)k * cpu + (double)job->n_colocated * gpu);
+	if (job->n_colocated == 0 ||
+		(double)(hash % MIXED_BOUND) < share * MIXED_BOUND)
+		return (uint32_t)(hash % k);
+	return k + (uint32_t)(hash % job->n_colocated);
+}
+
+static void fill_hashed(
+	struct sw_place_map *map, const struct sw_place_job *job)
+{
+	char text[16];
+
+	for (uint32_t at = 0; at < map->period; at++) {
+		uint64_t hash;
+
+		snprintf(text, sizeof(text), "%u", at);
+		hash = hashes[job->policy](text);
+		map->owner[at] = (uint16_t)(job->policy == SW_PLACE_MIXED
+						    ? mixed_owner(job, hash)
+						    : hash % map->n_servers);
+	}
+}
+
+const char *sw_place_policy_name(uint32_t policy)
+{
+	static const char *const names[SW_N_PLACE_POLICIES] = {
+		[SW_PLACE_BYTES] = "bytes",
+		[SW_PLACE_NAIVE] = "naive",
+		[SW_PLACE_BUILT_IN] = "built_in",
+		[SW_PLACE_DJB2] = "djb2",
+		[SW_PLACE_SDBM] = "sdbm",
+		[SW_PLACE_MIXED] = "mixed",
+	};
+
+	return policy < SW_N_PLACE_POLICIES ? names[policy] : NULL;
+}
+
+/* --- the map --- */
+
+/* From the owners, what the packet path asks for. */
+static void index_owners(struct sw_place_map *map)
+{
+	uint16_t next[SW_PLACE_SERVERS];
+
+	for (uint32_t at = 0; at < map->period; at++)
+		map->start[map->owner[at] + 1]++;
+	for (uint32_t s = 0; s < map->n_servers; s++) {
+		map->start[s + 1] =
+			(uint16_t)(map->start[s + 1] + map->start[s]);
+		next[s] = map->start[s];
+	}
+	for (uint32_t at = 0; at < map->period; at++) {
+		uint32_t s = map->owner[at];
+
+		map->before[at] = (uint16_t)(next[s] - map->start[s]);
+		map->stripes[next[s]++] = (uint16_t)at;
+	}
+}
+
+static int open_map(
+	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
+{
+	*map = (struct sw_place_map){.period = period, .n_servers = n_servers};
+	map->owner =
+		calloc(3 * (size_t)period + n_servers + 1, sizeof(*map->owner));
+	if (!map->owner)
+		return SW_ENOMEM;
+	map->before = map->owner + period;
+	map->stripes = map->before + period;
+	map->start = map->stripes + period;
+	return 0;
+}
+
+int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job)
+{
+	uint32_t weight[SW_PLACE_SERVERS];
+	uint32_t n;
+
+	*map = (struct sw_place_map){0};
+	if (!sw_place_check(job))
+		return SW_EINVAL;
+	n = sw_place_weights(job, weight);
+	if (hashes[job->policy])
+		n = SW_PLACE_PERIOD_MAX;
+	if (open_map(map, n, job->n_servers))
+		return SW_ENOMEM;
+	if (hashes[job->policy])
+		fill_hashed(map, job);
+	else
+		fill_exact(map, weight);
+	index_owners(map);
+	return 0;
+}
+
+/* The heaviest share that is left goes to the lane that has least; of equal
+ * ones the first to the first, so the lcores of a machine go round. */
+void sw_place_lanes(
+	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of)
+{
+	uint32_t weight[SW_PLACE_SERVERS], sum[SW_PLACE_SERVERS] = {0};
+	uint32_t n[SW_PLACE_SERVERS] = {0};
+
+	sw_place_weights(job, weight);
+	for (uint32_t s = 0; s < job->n_servers; s++) {
+		uint32_t best = 0;
+
+		for (uint32_t l = 1; l < n_lanes; l++)
+			if (sum[l] < sum[best] ||
+				(sum[l] == sum[best] && n[l] < n[best]))
+				best = l;
+		lane_of[s] = (uint8_t)best;
+		sum[best] += weight[s];
+		n[best]++;
+	}
+}
+
+int sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
+	uint32_t n_lanes, const uint8_t *lane_of)
+{
+	uint32_t period = n_lanes == 1 ? 1 : map->period;
+
+	if (open_map(out, period, n_lanes))
+		return SW_ENOMEM;
+	for (uint32_t at = 0; at < period; at++)
+		out->owner[at] = n_lanes == 1 ? 0 : lane_of[map->owner[at]];
+	index_owners(out);
+	return 0;
+}
+
+void sw_place_map_close(struct sw_place_map *map)
+{
+	free(map->owner);
+	*map = (struct sw_place_map){0};
+}
+
+uint32_t sw_place_first(
+	const struct sw_place_map *map, uint64_t at, uint32_t payload)
+{
+	return (uint32_t)(at / payload % sw_place_line(map));
+}
+
+/* Chunks of the line before @at on a server. */
+static uint64_t count(
+	const struct sw_place_map *m, uint32_t server_i, uint64_t at)
+{
+	uint64_t stripe = at / SW_STRIPE_CHUNKS;
+	uint32_t rest = (uint32_t)(stripe % m->period);
+	uint32_t from = m->start[server_i], end = m->start[server_i + 1];
+	uint64_t n = stripe / m->period * (end - from);
+	uint32_t i = from;
+
+	while (i < end && m->stripes[i] < rest)
+		i++;
+	n = (n + i - from) * SW_STRIPE_CHUNKS;
+	return m->owner[rest] == server_i ? n + at % SW_STRIPE_CHUNKS : n;
+}
+
+struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
+	uint32_t n_chunks, uint32_t server_i)
+{
+	uint64_t end = (uint64_t)first + n_chunks;
+	uint64_t skip = count(map, server_i, first);
+
+	return (struct sw_place){.map = map,
+		.server_i = server_i,
+		.first = first,
+		.n_chunks = n_chunks,
+		.n_local = (uint32_t)(count(map, server_i, end) - skip),
+		.skip = (uint32_t)skip};
+}

@@ -1,0 +1,53 @@
+/* policy.h - in which order, in which parts, with how much on its way.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A policy is data.  A new one is a file policy_NAME.c beside the others, with
+ * its row in policies.def.
+ */
+#ifndef SW_POLICY_H
+#define SW_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SW_PART_WHOLE  UINT64_MAX          /* a tensor is one part */
+#define SW_CREDIT_NONE ((uint64_t)1 << 62) /* no limit */
+
+/* What a person may set. */
+#define SW_PART_MIN   UINT64_C(1024)
+#define SW_PART_MAX   (UINT64_C(1) << 36)
+#define SW_CREDIT_MIN UINT64_C(1024)
+#define SW_CREDIT_TOP (UINT64_C(1) << 40)
+
+struct sw_policy {
+	const char *name;
+	bool by_priority;    /* else in order of readiness */
+	bool is_tunable;     /* the numbers below are defaults, else fixed */
+	bool takes_back;     /* for what is more urgent, sched.h */
+	uint64_t part_bytes; /* of one part */
+	/* Parts start while more than 0 of so many bytes are left: 1 is
+	 * stop-and-wait. */
+	uint64_t credit_bytes;
+};
+
+enum sw_policy_id {
+#define SW_POLICY(name) SW_POLICY_I_##name,
+#include "engine/sched/policies.def"
+#undef SW_POLICY
+	SW_N_POLICIES
+};
+
+#define SW_POLICY(name) extern const struct sw_policy sw_policy_##name;
+#include "engine/sched/policies.def"
+#undef SW_POLICY
+
+/* sw_policy_at - the policy with that number; NULL: there is none. */
+const struct sw_policy *sw_policy_at(uint32_t id);
+
+/* sw_policy_find - the policy of that name; NULL: there is none. */
+const struct sw_policy *sw_policy_find(const char *name);
+
+/* sw_policy_id - its number; the inverse. */
+uint32_t sw_policy_id(const struct sw_policy *policy);
+
+#endif

@@ -1,0 +1,344 @@
+/* sched.c - the scheduler: which part of which tensor goes next.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sched/sched.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+
+#define SW_POLICY(name) &sw_policy_##name,
+static const struct sw_policy *const policies[] = {
+#include "engine/sched/policies.def"
+};
+#undef SW_POLICY
+
+const struct sw_policy *sw_policy_at(uint32_t id)
+{
+	return id < SW_N_POLICIES ? policies[id] : NULL;
+}
+
+const struct sw_policy *sw_policy_find(const char *name)
+{
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
+		if (!strcmp(sw_policy_at(i)->name, name))
+			return sw_policy_at(i);
+	return NULL;
+}
+
+uint32_t sw_policy_id(const struct sw_policy *policy)
+{
+	uint32_t id = 0;
+
+	while (id < SW_N_POLICIES && policies[id] != policy)
+		id++;
+	return id;
+}
+
+static int mistake(struct sw_sched *s, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int mistake(struct sw_sched *s, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->fault, sizeof(s->fault), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* --- the queue: a binary heap, and a list in order of readiness --- */
+
+static bool is_before(const struct sw_sched *s, const struct sw_task *a,
+	const struct sw_task *b)
+{
+	if (s->policy->by_priority && a->priority != b->priority)
+		return a->priority < b->priority;
+	return a->sequence < b->sequence;
+}
+
+static void put_at(struct sw_sched *s, uint32_t at, struct sw_task *t)
+{
+	s->heap[at] = t;
+	t->at = at;
+}
+
+static void sift_up(struct sw_sched *s, uint32_t at, struct sw_task *t)
+{
+	for (; at > 0 && is_before(s, t, s->heap[(at - 1) / 2]);
+		at = (at - 1) / 2)
+		put_at(s, at, s->heap[(at - 1) / 2]);
+	put_at(s, at, t);
+}
+
+static void sift_down(struct sw_sched *s, uint32_t at, struct sw_task *t)
+{
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+
+		if (child + 1 < s->n_heap &&
+			is_before(s, s->heap[child + 1], s->heap[child]))
+			child++;
+		if (child >= s->n_heap || !is_before(s, s->heap[child], t))
+			break;
+		put_at(s, at, s->heap[child]);
+		at = child;
+	}
+	put_at(s, at, t);
+}
+
+static void heap_remove(struct sw_sched *s, struct sw_task *t)
+{
+	struct sw_task *last = s->heap[--s->n_heap];
+
+	if (last == t)
+		return;
+	sift_up(s, t->at, last);
+	sift_down(s, last->at, last);
+}
+
+static void list_add(struct sw_task_list *l, struct sw_task *t)
+{
+	t->prev = l->last;
+	t->next = NULL;
+	*(l->last ? &l->last->next : &l->first) = t;
+	l->last = t;
+}
+
+static void list_remove(struct sw_task_list *l, struct sw_task *t)
+{
+	*(t->prev ? &t->prev->next : &l->first) = t->next;
+	*(t->next ? &t->next->prev : &l->last) = t->prev;
+}
+
+static void enqueue(struct sw_sched *s, struct sw_task *t)
+{
+	t->state = SW_TASK_READY;
+	list_add(&s->ready, t);
+	s->n_heap++;
+	sift_up(s, s->n_heap - 1, t);
+}
+
+/* It has nothing to take back any more. */
+static void forget(struct sw_sched *s, const struct sw_task *t)
+{
+	if (s->last == t)
+		s->last = NULL;
+}
+
+/* --- life and knobs --- */
+
+int sw_sched_open(
+	struct sw_sched *s, const struct sw_policy *policy, uint32_t max_tasks)
+{
+	*s = (struct sw_sched){.policy = policy,
+		.part_bytes = policy->part_bytes,
+		.credit = (int64_t)policy->credit_bytes,
+		.limit = policy->credit_bytes,
+		.size = max_tasks};
+	if (!max_tasks)
+		return SW_EINVAL;
+	s->heap = calloc(max_tasks, sizeof(struct sw_task *));
+	return s->heap ? 0 : SW_ENOMEM;
+}
+
+void sw_sched_close(struct sw_sched *s)
+{
+	free(s->heap);
+	*s = (struct sw_sched){0};
+}
+
+const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
+	uint64_t credit_bytes)
+{
+	if (!policy)
+		return "there is no such policy";
+	if ((part_bytes || credit_bytes) && !policy->is_tunable)
+		return "this policy's partition and credit are fixed";
+	if (part_bytes &&
+		(part_bytes < SW_PART_MIN || part_bytes > SW_PART_MAX))
+		return "a partition has 1 KiB to 64 GiB, given in bytes (4 MiB "
+		       "is 4194304)";
+	if (credit_bytes &&
+		(credit_bytes < SW_CREDIT_MIN || credit_bytes > SW_CREDIT_TOP))
+		return "a credit has 1 KiB to 1 TiB, given in bytes (4 MiB is "
+		       "4194304)";
+	return NULL;
+}
+
+int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
+	uint64_t part_bytes, uint64_t credit_bytes)
+{
+	const char *why = sw_sched_check(policy, part_bytes, credit_bytes);
+	uint64_t limit = credit_bytes;
+
+	if (why)
+		return mistake(s, SW_EINVAL, "partition %llu, credit %llu: %s",
+			(unsigned long long)part_bytes,
+			(unsigned long long)credit_bytes, why);
+	if (!limit)
+		limit = policy->credit_bytes;
+	s->credit += (int64_t)limit - (int64_t)s->limit;
+	s->limit = limit;
+	s->part_bytes = part_bytes ? part_bytes : policy->part_bytes;
+	if (policy == s->policy)
+		return 0;
+	s->policy = policy;
+	for (uint32_t i = s->n_heap / 2; i-- > 0;)
+		sift_down(s, i, s->heap[i]);
+	return 0;
+}
+
+/* --- algorithm 1 --- */
+
+int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
+{
+	if (t->state == SW_TASK_CANCELLED)
+		return mistake(s, SW_ECLOSED,
+			"task %.64s: started after it was cancelled", t->name);
+	if (t->state != SW_TASK_IDLE)
+		return mistake(s, SW_EBUSY,
+			"task %.64s: ready again before it has finished",
+			t->name);
+	if (!t->bytes)
+		return mistake(
+			s, SW_EINVAL, "task %.64s: has no bytes", t->name);
+	if (s->n_heap == s->size)
+		return mistake(s, SW_ENOMEM,
+			"task %.64s: more than %u tasks are ready", t->name,
+			s->size);
+	t->sequence = s->n_sequence++;
+	t->started = t->finished = 0;
+	t->progress_ns = now_ns;
+	enqueue(s, t);
+	return 0;
+}
+
+/* The most urgent; every so often the next in a round over all. */
+static struct sw_task *next_task(struct sw_sched *s)
+{
+	struct sw_task *t = s->ready.first;
+
+	if (++s->n_starts % SW_SCHED_TURN || !s->policy->by_priority)
+		return s->heap[0];
+	list_remove(&s->ready, t);
+	list_add(&s->ready, t);
+	return t;
+}
+
+static void start_part(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
+{
+	uint64_t from = t->started, left = t->bytes - from;
+	uint64_t bytes = t->ops->partition(t, from, s->part_bytes);
+
+	if (bytes == 0 || bytes > left)
+		bytes = left;
+	t->started += bytes;
+	t->progress_ns = now_ns;
+	s->credit -= (int64_t)bytes;
+	s->last = t == s->heap[0] ? t : NULL; /* no turn is taken back */
+	if (t->started == t->bytes) {
+		heap_remove(s, t);
+		list_remove(&s->ready, t);
+		list_add(&s->running, t);
+		t->state = SW_TASK_STARTED;
+	}
+	t->ops->start(t, from, bytes);
+}
+
+/* What was started last makes room for what is more urgent.  Returns whether
+ * credit is left then. */
+static bool take_back(struct sw_sched *s)
+{
+	const struct sw_task *next = s->heap[0];
+	struct sw_task *t = s->last;
+	uint64_t bytes;
+
+	if (!s->policy->takes_back || !t || !t->ops->take_back ||
+		next->priority >= t->priority || s->n_heap == s->size)
+		return false;
+	/* A part of another may start in its turn meanwhile. */
+	bytes = next->bytes - next->started + s->part_bytes;
+	bytes = (bytes < s->limit ? bytes : s->limit) + (uint64_t)-s->credit;
+	bytes = t->ops->take_back(t, bytes);
+	if (!bytes)
+		return false;
+	t->started -= bytes;
+	s->credit += (int64_t)bytes;
+	if (t->state == SW_TASK_STARTED) {
+		list_remove(&s->running, t);
+		enqueue(s, t);
+	}
+	return s->credit > 0;
+}
+
+uint32_t sw_sched_run(struct sw_sched *s, uint64_t now_ns)
+{
+	uint32_t n = 0;
+
+	for (; s->n_heap && (s->credit > 0 || take_back(s)); n++)
+		start_part(s, next_task(s), now_ns);
+	return n;
+}
+
+int sw_task_finish(
+	struct sw_sched *s, struct sw_task *t, uint64_t bytes, uint64_t now_ns)
+{
+	if (t->state == SW_TASK_CANCELLED)
+		return mistake(s, SW_ECLOSED,
+			"task %.64s: finished after it was cancelled", t->name);
+	if (t->state == SW_TASK_IDLE || bytes > t->started - t->finished)
+		return mistake(s, SW_EPROTO,
+			"task %.64s: finished twice, %llu bytes more", t->name,
+			(unsigned long long)bytes);
+	t->finished += bytes;
+	t->progress_ns = now_ns;
+	s->credit += (int64_t)bytes;
+	if (t->finished == t->bytes) {
+		list_remove(&s->running, t);
+		forget(s, t);
+		t->state = SW_TASK_IDLE;
+	}
+	return 0;
+}
+
+void sw_task_cancel(struct sw_sched *s, struct sw_task *t)
+{
+	if (t->state == SW_TASK_READY) {
+		heap_remove(s, t);
+		list_remove(&s->ready, t);
+	} else if (t->state == SW_TASK_STARTED) {
+		list_remove(&s->running, t);
+	}
+	forget(s, t);
+	s->credit += (int64_t)(t->started - t->finished);
+	t->finished = t->started;
+	t->state = SW_TASK_CANCELLED;
+}
+
+static struct sw_task *overdue_of(
+	struct sw_task *t, uint64_t now_ns, uint64_t limit_ns)
+{
+	while (t && (t->started == t->finished ||
+			    now_ns - t->progress_ns < limit_ns))
+		t = t->next;
+	return t;
+}
+
+struct sw_task *sw_sched_overdue(
+	struct sw_sched *s, uint64_t now_ns, uint64_t limit_ns)
+{
+	struct sw_task *t = overdue_of(s->running.first, now_ns, limit_ns);
+
+	if (!t)
+		t = overdue_of(s->ready.first, now_ns, limit_ns);
+	if (t)
+		mistake(s, 0, "task %.64s: %llu bytes not finished in %llu ms",
+			t->name, (unsigned long long)(t->started - t->finished),
+			(unsigned long long)((now_ns - t->progress_ns) /
+					     1000000));
+	return t;
+}

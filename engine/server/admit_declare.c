@@ -1,0 +1,305 @@
+/* admit_declare.c - how tensors get in at a server.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A DECLARE is a batch: it is looked at as a whole before anything is taken.
+ * It may come twice; the second gets the same answer.  A tensor that another
+ * member declared otherwise ends the batch: it is refused, those before it are
+ * admitted, those behind it are to be declared anew.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/server/server.h"
+#include "engine/base/text.h"
+
+/* One item of a DECLARE, copied out and checked by itself. */
+struct declaration {
+	struct sw_declare_item item;
+	char name[SW_NAME_MAX];
+};
+
+/* Cut the next item out of the @n bytes at *p; false: malformed. */
+static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
+	struct declaration *d)
+{
+	uint32_t elem;
+
+	if (*n < sizeof(d->item))
+		return false;
+	memcpy(&d->item, *p, sizeof(d->item));
+	*p += sizeof(d->item);
+	*n -= sizeof(d->item);
+	if (d->item.name_len == 0 || d->item.name_len >= SW_NAME_MAX ||
+		d->item.name_len > *n)
+		return false;
+	memset(d->name, 0, sizeof(d->name));
+	memcpy(d->name, *p, d->item.name_len);
+	*p += d->item.name_len;
+	*n -= d->item.name_len;
+	elem = sw_dtype_bytes(d->item.dtype);
+	return sw_text_is_good(d->name, sizeof(d->name)) &&
+	       strlen(d->name) == d->item.name_len && elem &&
+	       d->item.mode < SW_N_MODES && sum->ops[d->item.dtype].put &&
+	       d->item.n_elems > 0 && d->item.n_elems <= (64ULL << 30) / elem;
+}
+
+/* The coordinator gives keys, and with them places on the line, in the order of
+ * first declaration; @n_new tensors of @n_bytes come before in this batch. */
+static void give_key(const struct sw_job *job, struct declaration *d,
+	uint32_t n_new, uint64_t n_bytes)
+{
+	const struct sw_shard *sh = &job->shard;
+
+	if (!job->is_coordinated)
+		return;
+	d->item.key = sh->n_tensors + n_new;
+	d->item.first = sw_place_first(
+		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
+}
+
+/* Does the member declare what another did before?  Else the tensor is dead. */
+static bool check_known(struct sw_server *srv, struct sw_session *s,
+	const struct declaration *d, struct sw_stensor *t)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t priority = sw_priority_of(d->item.priority, t->key);
+	char text[SW_TEXT_MAX];
+
+	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
+		t->priority == priority &&
+		t->is_async == (d->item.mode == SW_MODE_ASYNC) &&
+		(s->job->is_coordinated ||
+			(t->key == d->item.key && t->first == d->item.first)))
+		return !t->dead_from;
+	snprintf(text, sizeof(text),
+		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
+		"%u declared %llu x %s, priority %u%s",
+		d->name, sw_shard_rank_of(sh, s->member),
+		(unsigned long long)d->item.n_elems,
+		sw_dtype_name(d->item.dtype), priority,
+		d->item.mode ? ", async" : "",
+		sw_shard_rank_of(sh, t->declared_by),
+		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
+		t->priority, t->is_async ? ", async" : "");
+	sw_job_kill(srv, s->job, t, 1, text);
+	sw_job_await_aware(srv, s->job, t, s->member);
+	return false;
+}
+
+/* The batch ends with a tensor that is dead. */
+static void refuse_known(struct sw_session *s, uint32_t i, struct sw_stensor *t)
+{
+	sw_session_is_aware(s, t);
+	s->declared[i] = SW_KEY_NONE;
+	s->firsts[i] = 0;
+	memcpy(s->refused, t->why, sizeof(s->refused));
+}
+
+/* May a tensor that is new here have this key and this size? */
+static bool check_new(struct sw_server *srv, struct sw_session *s,
+	const struct declaration *d)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint64_t per_chunk =
+		sh->params->payload / sw_dtype_bytes(d->item.dtype);
+
+	if (d->item.key >= SW_MAX_TENSORS ||
+		sh->tensors[d->item.key].is_admitted)
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: key %u is taken or beyond %u", d->name,
+			d->item.key, SW_MAX_TENSORS);
+	else if (d->item.first >= sw_place_line(&sh->map))
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: place %u is beyond %u", d->name,
+			d->item.first, sw_place_line(&sh->map));
+	else if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
+		sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+			"tensor %.64s is asynchronous, job %.32s is not "
+			"([job] mode)",
+			d->name, s->job->name);
+	else if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: %llu x %s are more than %u chunks of "
+			"%u bytes",
+			d->name, (unsigned long long)d->item.n_elems,
+			sw_dtype_name(d->item.dtype), SW_BITMAP_MAX,
+			sh->params->payload);
+	else
+		return true;
+	return false;
+}
+
+/* Look at the whole batch before anything is taken.  On success *need is what
+ * its new tensors take, *n how many can be admitted.  False: the worker was
+ * told, or the frame is counted. */
+static bool check_batch(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *p, size_t len, uint32_t *n, uint64_t *need)
+{
+	struct sw_shard *sh = &s->job->shard;
+	uint32_t n_new = 0;
+	uint64_t n_bytes = 0;
+	struct declaration d;
+
+	*need = 0;
+	for (uint32_t i = 0; i < *n; i++) {
+		struct sw_stensor *t;
+
+		if (!next_item(&p, &len, srv->env->sum, &d)) {
+			sw_count(&srv->stats.rx_length, 1);
+			return false;
+		}
+		t = sw_shard_named(sh, d.name);
+		if (t && check_known(srv, s, &d, t))
+			continue;
+		if (t) {
+			refuse_known(s, i, t);
+			*n = i;
+			return true;
+		}
+		give_key(s->job, &d, n_new++, n_bytes);
+		n_bytes += d.item.n_elems * sw_dtype_bytes(d.item.dtype);
+		if (!check_new(srv, s, &d))
+			return false;
+		*need += sw_shard_need(sh, &d.item);
+	}
+	sw_count(&srv->stats.rx_length,
+		len != 0); /* more than the head counts */
+	return len == 0;
+}
+
+static bool admit_one(struct sw_server *srv, struct sw_session *s,
+	struct declaration *d, uint32_t i)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_stensor *t = sw_shard_named(sh, d->name);
+
+	if (t) { /* it may be in this batch twice */
+		s->declared[i] = t->key;
+		s->firsts[i] = t->first;
+		if (check_known(srv, s, d, t))
+			return true;
+		refuse_known(s, i, t);
+		return false;
+	}
+	give_key(s->job, d, 0, 0);
+	s->declared[i] = d->item.key;
+	s->firsts[i] = d->item.first;
+	if (!check_new(srv, s, d))
+		return false;
+	if (sw_shard_admit(sh, &d->item, d->name, s->member)) {
+		sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
+			"tensor %.64s: the server has no memory for it",
+			d->name);
+		return false;
+	}
+	return true;
+}
+
+void sw_admit_drop(struct sw_server *srv, struct sw_job *job)
+{
+	const struct sw_env *env = srv->env;
+
+	if (!job->asked_bytes)
+		return;
+	if (env->mem_drop)
+		env->mem_drop(env->ctx, sw_job_index(srv, job));
+	sw_share_give(srv, job, job->asked_bytes);
+	job->asked_bytes = 0;
+}
+
+/* A job has one batch prepared at a time: a rank that declares another waits.
+ * Mostly it is the same one, and whoever comes first is served.  The quotas'
+ * part is taken at once, so that all that is prepared is within them. */
+static bool ask(struct sw_server *srv, struct sw_session *s, uint64_t need)
+{
+	struct sw_job *job = s->job;
+
+	if (job->asked_bytes)
+		return job->asked_bytes == need;
+	if (!sw_share_check(srv, s, need) || !sw_share_take(srv, job, need))
+		return false;
+	job->asked_bytes = need;
+	job->asker = s->id;
+	return true;
+}
+
+/* Are quota and memory there for a batch of @n tensors?  False: the worker was
+ * told that there is none, or asks again.  A page more for each tensor, since
+ * memory comes in pages. */
+static bool take_memory(
+	struct sw_server *srv, struct sw_session *s, uint64_t need, uint32_t n)
+{
+	const struct sw_env *env = srv->env;
+	struct sw_job *job = s->job;
+
+	if (job->asker == s->id && job->asked_bytes != need)
+		sw_admit_drop(srv, job); /* it asks for something else now */
+	if (!need)
+		return true;
+	if (!ask(srv, s, need) ||
+		(env->mem_ready &&
+			!env->mem_ready(env->ctx, sw_job_index(srv, job),
+				need + n * UINT64_C(4096))))
+		return false;
+	job->asked_bytes = 0;
+	return true;
+}
+
+/* Returns how many were admitted. */
+static uint32_t admit_all(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *p, size_t len, uint32_t n)
+{
+	struct declaration d;
+	uint32_t i = 0;
+
+	while (i < n && next_item(&p, &len, srv->env->sum, &d) &&
+		admit_one(srv, s, &d, i))
+		i++;
+	return i;
+}
+
+static bool admit_batch(struct sw_server *srv, struct sw_session *s,
+	const uint8_t *p, size_t len, uint32_t n)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint64_t need, before = sh->mem_bytes;
+	uint32_t n_got;
+
+	s->refused[0] = 0;
+	if (!check_batch(srv, s, p, len, &n, &need) ||
+		!take_memory(srv, s, need, n))
+		return false; /* it was told, or asks again */
+	n_got = admit_all(srv, s, p, len, n);
+	/* More was counted if it failed, or if a name is in it twice. */
+	sw_share_give(srv, s->job, need - (sh->mem_bytes - before));
+	s->n_declared = (uint16_t)(n_got + (s->refused[0] != 0));
+	return !s->fault.err && (n_got == n || s->refused[0]);
+}
+
+void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_declare_head head;
+
+	memcpy(&head, payload, sizeof(head));
+	if (s->job->state != SW_JOB_RUNNING || s->fault.err || !head.n ||
+		head.n > SW_DECLARE_MAX) {
+		sw_count(&srv->stats.rx_state, 1);
+		return;
+	}
+	if (head.batch + 1 == s->batch) { /* the answer was lost */
+		sw_session_owe(srv, s, SW_OWE_DECLARED);
+		return;
+	}
+	if (head.batch != s->batch) {
+		sw_count(&srv->stats.rx_state, 1);
+		return;
+	}
+	if (!admit_batch(srv, s, payload + sizeof(head),
+		    h->payload_len - sizeof(head), head.n))
+		return;
+	s->batch++;
+	sw_session_owe(srv, s, SW_OWE_DECLARED);
+}

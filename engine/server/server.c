@@ -1,0 +1,473 @@
+/* server.c - the summation service of one lcore: frames in, frames out.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/server/server.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+static struct sw_server *server_of(struct sw_node *node)
+{
+	return (struct sw_server *)node;
+}
+
+/* --- what is owed --- */
+
+void sw_session_owe(
+	struct sw_server *srv, struct sw_session *s, enum sw_owed what)
+{
+	s->owed |= 1u << what;
+	sw_due_put(&srv->due[s->path.port_i], SW_CLASS_CTL, sw_session_index(s),
+		true);
+}
+
+void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
+{
+	struct sw_due *due = &s->job->due[s->path.port_i];
+	uint32_t class =
+		s->job->state == SW_JOB_RUNNING
+			? sw_shard_class(&s->job->shard,
+				  sw_shard_next(&s->job->shard, s->member, 0))
+			: SW_N_CLASSES;
+
+	sw_count(&srv->stats.session_looks, 1);
+	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
+		class = SW_N_CLASSES;
+	if (class == s->due_class)
+		return;
+	if (s->due_class < SW_N_CLASSES)
+		sw_due_put(due, s->due_class, sw_session_index(s), false);
+	if (class < SW_N_CLASSES)
+		sw_due_put(due, class, sw_session_index(s), true);
+	s->due_class = (uint8_t) class;
+	sw_drr_put(&srv->drr[s->path.port_i], sw_job_index(srv, s->job),
+		due->filled != 0);
+}
+
+void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
+	uint32_t key, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!s->fault.err) {
+		s->fault = (struct sw_fault){
+			.err = (int16_t)err, .rank = s->member, .key = key};
+		va_start(ap, fmt);
+		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
+		va_end(ap);
+		sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,
+			s->fault.text);
+	}
+	s->error_at_ns = srv->now_ns;
+	sw_session_owe(srv, s, SW_OWE_ERROR);
+}
+
+void sw_server_reply(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const void *payload)
+{
+	struct sw_replies *q = &srv->replies[path.port_i];
+	struct sw_reply *r;
+
+	if (q->n == SW_REPLIES)
+		return;
+	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
+	r->path = path;
+	r->header = *h;
+	if (payload)
+		memcpy(r->payload, payload, h->payload_len);
+}
+
+/* --- sessions --- */
+
+void sw_session_close(struct sw_server *srv, struct sw_session *s)
+{
+	uint16_t port_i = s->path.port_i;
+	struct sw_due *due = &s->job->due[port_i];
+
+	if (s->job->asker == s->id)
+		sw_admit_drop(srv, s->job);
+	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, sw_session_index(s), false);
+	if (s->due_class < SW_N_CLASSES)
+		sw_due_put(due, s->due_class, sw_session_index(s), false);
+	sw_drr_put(
+		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
+	srv->sessions[sw_session_index(s)] = NULL;
+	srv->tick_at_ns[sw_session_index(s)] = UINT64_MAX;
+	sw_flow_fini(&s->flow);
+	free(s);
+}
+
+/* Say to @peer that session @id is not, or no longer, open here. */
+static void say_left(
+	struct sw_server *srv, struct sw_path path, uint32_t peer, uint32_t id)
+{
+	struct sw_header h = {.type = SW_LEFT, .session = peer, .key = id};
+
+	sw_server_reply(srv, path, &h, NULL);
+}
+
+/* A frame under the id that the JOIN at @i was offered: it becomes a session,
+ * unless it is given up. */
+static struct sw_session *confirm(
+	struct sw_server *srv, uint32_t i, const struct sw_header *h)
+{
+	const struct sw_pending *p = &srv->pending[i];
+
+	if (h->type != SW_LEAVE)
+		return sw_pending_confirm(srv, i);
+	say_left(srv, p->path, p->join.session, p->id);
+	sw_pending_drop(srv, i);
+	return NULL;
+}
+
+static struct sw_session *session_of(struct sw_server *srv,
+	const struct sw_path *path, const struct sw_header *h)
+{
+	uint32_t i = h->session >> 16;
+	bool is_known = h->session && i < srv->n_sessions;
+	struct sw_session *s = is_known ? srv->sessions[i] : NULL;
+	const struct sw_pending *p = is_known ? &srv->pending[i] : NULL;
+
+	if (!is_known || h->session != (s ? s->id : p->id)) {
+		sw_count(&srv->stats.rx_session, 1);
+		if (h->session)
+			say_left(srv, *path, 0, h->session);
+		return NULL;
+	}
+	if (memcmp(s ? &s->path : &p->path, path, sizeof(*path)) != 0) {
+		sw_count(&srv->stats.rx_source, 1);
+		return NULL;
+	}
+	return s ? s : confirm(srv, i, h);
+}
+
+/* --- frames in --- */
+
+static void add_answer(
+	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a)
+{
+	if (s->n_answers == SW_PULL_MAX)
+		return; /* it will be asked for again */
+	s->answers[s->n_answers++] = *a;
+	sw_session_owe(srv, s, SW_OWE_ANSWER);
+}
+
+static void refresh_members(struct sw_server *srv, const struct sw_job *job)
+{
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		uint16_t i = job->members[m].session_i;
+
+		if (i != SW_NO_SESSION)
+			sw_session_refresh(srv, srv->sessions[i]);
+	}
+}
+
+static void on_push(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+{
+	enum sw_shard_push verdict;
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_answer refused = {.kind = SW_ANSWER_CRC,
+		.key = h->key,
+		.round = h->round,
+		.chunk = h->chunk};
+
+	if (s->job->state != SW_JOB_RUNNING) {
+		sw_count(&srv->stats.rx_state, 1);
+		return;
+	}
+	if (sw_flow_is_overdrawn(&s->flow, h)) {
+		sw_count(&srv->stats.rx_credit, 1);
+		sw_session_owe(srv, s, SW_OWE_KEEPALIVE); /* with a grant */
+		return;
+	}
+	verdict = is_lent ? sw_shard_lend(sh, s->member, h, payload)
+			  : sw_shard_push(sh, s->member, h, payload);
+	switch (verdict) {
+	case SW_SHARD_COMPLETE:
+		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		refresh_members(srv, s->job);
+		break;
+	case SW_SHARD_TAKEN:
+	case SW_SHARD_RESULT:
+		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_session_refresh(srv, s);
+		break;
+	case SW_SHARD_CRC:
+		add_answer(srv, s, &refused);
+		break;
+	case SW_SHARD_DIFFERS:
+		sw_session_differs(srv, s, h);
+		break;
+	case SW_SHARD_DEAD:
+		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_session_tell_dead(srv, s, &sh->tensors[h->key]);
+		break;
+	case SW_SHARD_DROP:
+		break;
+	}
+	if (sw_flow_ack_at(&s->flow) == 0)
+		sw_session_owe(srv, s, SW_OWE_ACK);
+}
+
+static bool tell_if_dead(
+	struct sw_server *srv, struct sw_session *s, const struct sw_pull *pull)
+{
+	struct sw_stensor *t = pull->key < SW_MAX_TENSORS
+				       ? &s->job->shard.tensors[pull->key]
+				       : NULL;
+
+	if (!t || !sw_stensor_is_dead(t, pull->round))
+		return false;
+	sw_session_tell_dead(srv, s, t);
+	return true;
+}
+
+static void on_pull(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_pull pull;
+	struct sw_answer answer;
+	uint32_t left;
+
+	if (s->job->state != SW_JOB_RUNNING) {
+		sw_count(&srv->stats.rx_state, 1);
+		return;
+	}
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
+		memcpy(&pull, payload + at, sizeof(pull));
+		sw_count(&srv->stats.pulls, 1);
+		if (tell_if_dead(srv, s, &pull))
+			continue;
+		if (!sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
+			continue;
+		add_answer(srv, s, &answer);
+		left = sw_job_left(s->job, answer.missing);
+		if (left < SW_MAX_MEMBERS)
+			sw_session_fail_left(srv, s, &answer, left);
+	}
+	sw_session_refresh(srv, s);
+}
+
+void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+	enum sw_fate fate)
+{
+	struct sw_session *s = ctx;
+
+	(void)class;
+	sw_count(&s->job->shard.stats->lost, fate == SW_LOST);
+	sw_shard_fate(&s->job->shard, s->member, sent, fate);
+}
+
+static void on_ack(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+
+	memcpy(sacks, payload, h->payload_len);
+	if (!sw_flow_on_ack(&s->flow, h->psn, sacks,
+		    h->payload_len / sizeof(*sacks), srv->now_ns,
+		    sw_session_fate, s))
+		sw_count(&srv->stats.rx_state, 1);
+	sw_session_refresh(srv, s);
+}
+
+static void on_leave(
+	struct sw_server *srv, struct sw_session *s, const uint8_t *payload)
+{
+	struct sw_job *job = s->job;
+	uint16_t rank = s->member;
+	struct sw_fault fault;
+	bool is_news;
+
+	memcpy(&fault, payload, sizeof(fault));
+	if (fault.err > 0) /* errors are negative */
+		fault.err = SW_EPROTO;
+	sw_text_clean(fault.text, sizeof(fault.text));
+	say_left(srv, s->path, s->peer, s->id);
+	/* not what we have told it */
+	is_news = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
+		job->name, rank, is_news ? ": " : "",
+		is_news ? fault.text : "");
+	sw_count(&srv->stats.sessions_closed, 1);
+	sw_session_close(srv, s);
+	sw_job_leave(srv, job, rank, fault.err, fault.text);
+}
+
+/* A control frame of an open session that is newer than all before it. */
+static void on_control(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	switch (h->type) {
+	case SW_PULL:
+		on_pull(srv, s, h, payload);
+		return;
+	case SW_DECLARE:
+		sw_admit_declare(srv, s, h, payload);
+		return;
+	case SW_KEEPALIVE:
+		s->status_seq = h->aux;
+		sw_job_promise(srv, s, h->key, h->round);
+		return;
+	case SW_TUNE:
+		sw_job_tune(srv, s, payload);
+		return;
+	case SW_MISMATCH:
+		sw_session_on_mismatch(srv, s, h, payload);
+		return;
+	case SW_LEAVE:
+		on_leave(srv, s, payload);
+		return;
+	default: /* types that only a server sends */
+		sw_count(&srv->stats.rx_state, 1);
+	}
+}
+
+static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_session *s = session_of(srv, &f->from, h);
+	const uint8_t *payload = f->payload;
+	bool is_newer;
+
+	if (!s)
+		return;
+	s->heard_ns = srv->now_ns;
+	sw_session_touch(srv, s);
+	is_newer = h->psn > s->flow.heard[h->class];
+	if (sw_flow_hear(&s->flow, h))
+		sw_session_refresh(srv, s);
+	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
+		s->error_at_ns = srv->now_ns + srv->params.retry_min;
+		sw_session_owe(srv, s, SW_OWE_ERROR);
+	}
+	if (h->type == SW_PUSH)
+		on_push(srv, s, h, payload, f->is_lent);
+	else if (h->class != SW_CLASS_CTL) /* a RESULT */
+		sw_count(&srv->stats.rx_state, 1);
+	else if (h->type == SW_ACK)
+		on_ack(srv, s, h, payload);
+	else if (is_newer)
+		on_control(srv, s, h, payload);
+}
+
+static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
+{
+	struct sw_header h;
+
+	if (!sw_frame_open(f, &h, &srv->stats))
+		return;
+	if (h.type == SW_HELLO)
+		sw_admit_hello(srv, f, f->payload);
+	else if (h.type == SW_JOIN)
+		sw_admit_join(srv, f->from, &h, f->payload);
+	else
+		on_session(srv, f, &h);
+}
+
+static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct sw_server *srv = server_of(node);
+
+	(void)port_i; /* each frame carries it */
+	srv->now_ns = now_ns;
+	for (uint32_t i = 0; i < n; i++)
+		rx_one(srv, &frames[i]);
+}
+
+/* --- life --- */
+
+static bool server_is_busy(const struct sw_node *node)
+{
+	const struct sw_server *srv = (const struct sw_server *)node;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used && srv->jobs[i].shard.n_open)
+			return true;
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
+		if (srv->pending[i].is_owed ||
+			(srv->sessions[i] &&
+				(srv->sessions[i]->flow.open_mask ||
+					srv->sessions[i]->owed)))
+			return true;
+	return false;
+}
+
+int sw_server_open(struct sw_server *srv, const struct sw_params *params,
+	const struct sw_env *env, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t quota_bytes)
+{
+	if (n_ports == 0 || n_ports > SW_MAX_PORTS)
+		return SW_EINVAL;
+	*srv = (struct sw_server){.node = {.stats = &srv->stats,
+					  .rx = server_rx,
+					  .tick = sw_server_tick,
+					  .tx = sw_server_tx,
+					  .is_busy = server_is_busy},
+		.params = *params,
+		.env = env,
+		.quota_bytes = quota_bytes,
+		.n_lcores = 1,
+		.wait_at_ns = UINT64_MAX,
+		.n_ports = n_ports,
+		.grants.total = 2 * params->window_bytes / SW_QUANTUM};
+	for (uint32_t i = 0; i < n_ports; i++) {
+		srv->max_payload[i] = ports[i]->max_payload;
+		srv->is_inner[i] = ports[i]->is_inner;
+	}
+	srv->secret[0] = env->random(env->ctx);
+	srv->secret[1] = env->random(env->ctx);
+	/* Ids of an earlier life of this server must not be valid again. */
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
+		srv->generations[i] = (uint16_t)env->random(env->ctx);
+	return 0;
+}
+
+void sw_server_close(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
+		if (srv->sessions[i])
+			sw_session_close(srv, srv->sessions[i]);
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used)
+			sw_job_close(srv, &srv->jobs[i]);
+}
+
+void sw_server_keep(struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used)
+			sw_shard_keep(&srv->jobs[i].shard);
+}
+
+void sw_server_stop(struct sw_server *srv)
+{
+	srv->is_stopping = true;
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		srv->jobs[i].shard.is_draining = true;
+}
+
+void sw_server_fail_all(struct sw_server *srv, const char *why)
+{
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
+		if (srv->sessions[i])
+			sw_session_fail(srv, srv->sessions[i], SW_ESERVER,
+				SW_KEY_NONE, "%s", why);
+}
+
+uint64_t sw_server_open_chunks(const struct sw_server *srv)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].is_used)
+			n += sw_word(&srv->jobs[i].shard.n_open);
+	return n;
+}

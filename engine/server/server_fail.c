@@ -1,0 +1,186 @@
+/* server_fail.c - a tensor, or a worker, that cannot go on: sentences.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/sums/async.h"
+#include "engine/base/error.h"
+#include "engine/server/server.h"
+#include "engine/base/text.h"
+
+void sw_session_tell_dead(
+	struct sw_server *srv, struct sw_session *s, struct sw_stensor *t)
+{
+	if (t->to_tell >> s->member & 1)
+		return;
+	t->to_tell |= 1ULL << s->member;
+	s->n_to_tell++;
+	sw_session_owe(srv, s, SW_OWE_MISMATCH);
+}
+
+void sw_job_kill(struct sw_server *srv, struct sw_job *job,
+	struct sw_stensor *t, uint32_t round, const char *why)
+{
+	if (!sw_shard_kill(&job->shard, t, round, why))
+		return;
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, t->why);
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		uint16_t i = job->members[m].session_i;
+
+		if (i != SW_NO_SESSION)
+			sw_session_tell_dead(srv, srv->sessions[i], t);
+	}
+}
+
+/* Of a tensor that one was refused, a member may know nothing: it may have
+ * nothing to push here, and whoever was refused has no key to tell it by. */
+void sw_job_await_aware(struct sw_server *srv, struct sw_job *job,
+	struct sw_stensor *t, uint16_t but)
+{
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		uint16_t i = job->members[m].session_i;
+
+		if (i == SW_NO_SESSION || m == but || t->unaware >> m & 1)
+			continue;
+		t->unaware |= 1ULL << m;
+		srv->sessions[i]->n_unaware++;
+		srv->sessions[i]->unaware_at_ns =
+			srv->now_ns + srv->params.retry_max;
+	}
+}
+
+void sw_session_is_aware(struct sw_session *s, struct sw_stensor *t)
+{
+	s->n_unaware -= t->unaware >> s->member & 1;
+	t->unaware &= ~(1ULL << s->member);
+}
+
+uint64_t sw_session_tick_unaware(struct sw_server *srv, struct sw_session *s)
+{
+	struct sw_shard *sh = &s->job->shard;
+
+	if (!s->n_unaware)
+		return UINT64_MAX;
+	if (srv->now_ns < s->unaware_at_ns)
+		return s->unaware_at_ns;
+	for (uint32_t k = 0; k < sh->n_keys; k++)
+		if (sh->tensors[k].unaware >> s->member & 1)
+			sw_session_tell_dead(srv, s, &sh->tensors[k]);
+	s->unaware_at_ns = srv->now_ns + srv->params.retry_max;
+	return s->unaware_at_ns;
+}
+
+void sw_session_on_mismatch(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_fault fault;
+
+	memcpy(&fault, payload, sizeof(fault));
+	sw_text_clean(fault.text, sizeof(fault.text));
+	if (s->job->state != SW_JOB_RUNNING || !fault.text[0]) {
+		sw_count(&srv->stats.rx_state, 1);
+		return;
+	}
+	if (fault.key >= SW_MAX_TENSORS ||
+		!sh->tensors[fault.key].is_admitted) {
+		sw_count(&srv->stats.rx_key, 1);
+		return;
+	}
+	sw_job_kill(srv, s->job, &sh->tensors[fault.key], h->round, fault.text);
+	sw_session_is_aware(s, &sh->tensors[fault.key]);
+	/* So the worker knows that we do. */
+	sw_session_tell_dead(srv, s, &sh->tensors[fault.key]);
+}
+
+/* One of two calls that differ. */
+struct call {
+	uint32_t rank; /* of a person */
+	uint8_t op;
+	uint16_t root, step;
+};
+
+static void describe(const struct sw_stensor *t, const struct call *a,
+	const struct call *b, char text[SW_TEXT_MAX])
+{
+	const char *const ops[] = {"a sum", "a broadcast"};
+
+	if (a->op != b->op)
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
+			t->name, a->rank, ops[a->op], b->rank, ops[b->op]);
+	else if (a->root != b->root)
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.64s: rank %u broadcasts from rank %u, rank "
+			"%u from rank %u",
+			t->name, a->rank, a->root, b->rank, b->root);
+	else
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
+			"step %u",
+			t->name, a->rank, a->step, b->rank, b->step);
+}
+
+/* What the first contribution to the chunk began. */
+static struct call first_call(const struct sw_shard *sh,
+	const struct sw_stensor *t, const struct sw_header *h)
+{
+	uint32_t local = sw_place_local(&t->place, h->chunk);
+	const struct sw_kept *k;
+	const struct sw_cell *cell;
+
+	if (t->is_async) {
+		k = sw_async_chunk(sh, t, local);
+		return (struct call){
+			sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(k->got)),
+			SW_OPERATION_COPY, k->root, h->step};
+	}
+	cell = &t->chunks[local].cell[h->round & 1];
+	return (struct call){
+		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(cell->got)),
+		cell->op, cell->root, cell->step};
+}
+
+/* A node without the root pushes a broadcast's bytes, or the root's none. */
+static void fail_giver(struct sw_server *srv, struct sw_session *s,
+	const struct sw_header *h, const struct sw_stensor *t)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t first = sh->first[s->member];
+
+	sw_session_fail(srv, s, SW_EPROTO, h->key,
+		"tensor %.64s: rank %u pushes %u B of a broadcast from rank "
+		"%u, and has local ranks %u to %u",
+		t->name, s->member, h->payload_len, h->aux, first,
+		first + sh->weights[s->member] - 1);
+}
+
+void sw_session_differs(
+	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_stensor *t = &sh->tensors[h->key];
+	struct call here = {
+		sw_shard_rank_of(sh, s->member), h->op, h->aux, h->step};
+	struct call first;
+	char text[SW_TEXT_MAX];
+
+	if (!sw_shard_has_root(sh, s->member, h)) {
+		fail_giver(srv, s, h, t);
+		return;
+	}
+	sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+	first = first_call(sh, t, h);
+	describe(t, &here, &first, text);
+	sw_job_kill(srv, s->job, t, h->round, text);
+}
+
+void sw_session_fail_left(struct sw_server *srv, struct sw_session *s,
+	const struct sw_answer *a, uint32_t rank)
+{
+	sw_session_fail(srv, s, SW_EPEER, a->key,
+		"rank %u (node %.40s) left and pushes no round %u of tensor "
+		"%.64s",
+		rank, s->job->members[rank].node, a->round,
+		s->job->shard.tensors[a->key].name);
+}

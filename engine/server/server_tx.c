@@ -1,0 +1,237 @@
+/* server_tx.c - the frames that a server sends: what is owed, and results.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/server/server.h"
+
+static uint32_t build_error(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	h->type = SW_ERROR;
+	memcpy(srv->payload, &s->fault, sizeof(s->fault));
+	return sizeof(s->fault);
+}
+
+/* When STATUS is said again, if nothing is heard. */
+static void say_again(struct sw_server *srv, struct sw_session *s)
+{
+	s->status_at_ns = srv->now_ns + s->status_wait_ns;
+	s->status_wait_ns =
+		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
+}
+
+static uint32_t build_status(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_status st;
+
+	h->type = SW_STATUS;
+	sw_job_status(s->job, s->member, &st);
+	say_again(srv, s);
+	memcpy(srv->payload, &st, sizeof(st));
+	return sizeof(st);
+}
+
+/* The next dead tensor of which the session is to be told; there is one. */
+static struct sw_stensor *next_to_tell(struct sw_session *s)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct sw_stensor *t;
+
+	do {
+		t = &sh->tensors[s->tell_key];
+		s->tell_key =
+			s->tell_key + 1 < sh->n_keys ? s->tell_key + 1 : 0;
+	} while (!(t->to_tell >> s->member & 1));
+	return t;
+}
+
+static uint32_t build_mismatch(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_stensor *t = next_to_tell(s);
+	struct sw_fault fault = {
+		.err = SW_EMISMATCH, .rank = s->member, .key = t->key};
+
+	t->to_tell &= ~(1ULL << s->member);
+	if (--s->n_to_tell)
+		sw_session_owe(srv, s, SW_OWE_MISMATCH);
+	memcpy(fault.text, t->why, sizeof(fault.text));
+	h->type = SW_MISMATCH;
+	h->round = t->dead_from;
+	memcpy(srv->payload, &fault, sizeof(fault));
+	return sizeof(fault);
+}
+
+static uint32_t build_declared(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_declared d = {.batch = s->batch - 1,
+		.n = s->n_declared,
+		.is_refused = s->refused[0] != 0};
+	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
+
+	h->type = SW_DECLARED;
+	memcpy(srv->payload, &d, sizeof(d));
+	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
+	memcpy(srv->payload + sizeof(d) + 4u * s->n_declared, s->firsts,
+		4u * s->n_declared);
+	if (d.is_refused)
+		memcpy(srv->payload + len, s->refused, sizeof(s->refused));
+	return len + (d.is_refused ? (uint32_t)sizeof(s->refused) : 0);
+}
+
+static uint32_t build_answer(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	/* As many as the smallest payload class holds; the rest follows. */
+	uint32_t n = (uint32_t)sw_min64(
+		s->n_answers, s->job->params.payload / sizeof(*s->answers));
+	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);
+
+	h->type = SW_ANSWER;
+	memcpy(srv->payload, s->answers, bytes);
+	s->n_answers -= n;
+	memmove(s->answers, s->answers + n, s->n_answers * sizeof(*s->answers));
+	if (s->n_answers)
+		sw_session_owe(srv, s, SW_OWE_ANSWER);
+	return bytes;
+}
+
+static uint32_t build_ack(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n =
+		sw_flow_build_ack(&s->flow, srv->now_ns, srv->gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(srv->payload, sacks, n * sizeof(*sacks));
+	sw_count(&srv->stats.acks, 1);
+	return n * (uint32_t)sizeof(*sacks);
+}
+
+static uint32_t build_keepalive(
+	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+{
+	(void)srv;
+	(void)s;
+	h->type = SW_KEEPALIVE;
+	return 0;
+}
+
+static uint32_t (*const builders[SW_N_OWED])(
+	struct sw_server *, struct sw_session *, struct sw_header *) = {
+	[SW_OWE_ERROR] = build_error,
+	[SW_OWE_STATUS] = build_status,
+	[SW_OWE_MISMATCH] = build_mismatch,
+	[SW_OWE_DECLARED] = build_declared,
+	[SW_OWE_ANSWER] = build_answer,
+	[SW_OWE_ACK] = build_ack,
+	[SW_OWE_KEEPALIVE] = build_keepalive,
+};
+
+static bool tx_reply(
+	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+{
+	struct sw_replies *q = &srv->replies[port_i];
+	struct sw_reply *r = &q->ring[q->first % SW_REPLIES];
+
+	if (!q->n)
+		return false;
+	q->first++;
+	q->n--;
+	r->header.class = SW_CLASS_CTL;
+	sw_frame_build(
+		&r->header, r->path, r->payload, false, out, &srv->stats);
+	return true;
+}
+
+static bool tx_control(
+	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+{
+	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
+	struct sw_session *s;
+	struct sw_header h = {0};
+	uint32_t what;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	s = srv->sessions[i];
+	if (!s) {
+		sw_pending_build(srv, i, out);
+		return true;
+	}
+	what = (uint32_t)__builtin_ctz(s->owed);
+	s->owed &= ~(1u << what);
+	h.payload_len = (uint16_t)builders[what](srv, s, &h);
+	h.session = s->peer;
+	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, i, s->owed != 0);
+	sw_flow_send_ctl(&s->flow, &h);
+	s->sent_ns = srv->now_ns;
+	sw_session_touch(srv, s);
+	sw_frame_build(&h, s->path, srv->payload, false, out, &srv->stats);
+	return true;
+}
+
+/* The tensor of which a session gets its next result: the most urgent; in its
+ * turn the next one that has some. */
+static uint32_t order_to_send(struct sw_session *s, bool is_turn)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t first = sw_shard_next(sh, s->member, 0), order = first;
+
+	if (!is_turn || first >= SW_MAX_TENSORS) /* by readiness none starves */
+		return first;
+	order = sw_shard_next(sh, s->member, s->turn_order);
+	if (order == SW_BITMAP_NONE)
+		order = first;
+	s->turn_order = order + 1;
+	return sw_flow_can_send(&s->flow, sw_shard_class(sh, order)) ? order
+								     : first;
+}
+
+/* A result of the job whose turn it is. */
+static bool tx_result(
+	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+{
+	struct sw_drr *drr = &srv->drr[port_i];
+	uint32_t job_i = sw_drr_take(drr), order, cell;
+	bool is_turn;
+	struct sw_session *s;
+	struct sw_header h;
+	const void *payload;
+
+	if (job_i == SW_MAX_JOBS)
+		return false;
+	s = srv->sessions[sw_due_take_data(
+		&srv->jobs[job_i].due[port_i], NULL, &is_turn)];
+	order = order_to_send(s, is_turn);
+	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
+	h.session = s->peer;
+	h.flags = s->has_crc ? 0 : SW_FLAG_NO_CRC;
+	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
+	sw_session_touch(srv, s);
+	/* RESULT is the ACK of this member's PUSH, but not of another that
+	 * waits for its own: the last one is acknowledged in any case. */
+	if (s->flow.space[h.class].n_unacked > 1)
+		sw_flow_answered(&s->flow, h.class);
+	/* An asynchronous value may change while it waits to be gathered. */
+	sw_frame_build(&h, s->path, payload, h.op == SW_OPERATION_SUM, out,
+		&srv->stats);
+	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
+	sw_session_refresh(srv, s);
+	return true;
+}
+
+bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct sw_server *srv = (struct sw_server *)node;
+
+	srv->now_ns = now_ns;
+	return tx_reply(srv, port_i, out) || tx_control(srv, port_i, out) ||
+	       (!node->holds_data && tx_result(srv, port_i, out));
+}

@@ -1,0 +1,171 @@
+/* share.c - what each job gets of a server: memory, and a share under load.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Results are sent by weight (drr.h).  Pushes come as fast as their senders'
+ * windows let them, and where they queue for the server, in a switch or in a
+ * ring, they are served in the order in which they came: so the windows of the
+ * jobs that are active stand to each other as their weights do, whatever the
+ * number of their members.  A job that is alone has the whole window.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/server/server.h"
+
+enum {
+	LOOK_NS = 1000000,    /* between two looks at who is active */
+	ACTIVE_NS = 20000000, /* since the last fold */
+	FRAMES_MIN = 2,       /* in the smallest window */
+};
+
+int sw_server_share(
+	struct sw_server *srv, const struct sw_share *shares, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!shares[i].weight || shares[i].weight > SW_MAX_WEIGHT)
+			return SW_EINVAL;
+	srv->shares = shares;
+	srv->n_shares = n;
+	return 0;
+}
+
+struct sw_share sw_share_of(const struct sw_server *srv, const char *job)
+{
+	for (uint32_t i = 0; i < srv->n_shares; i++)
+		if (!strcmp(srv->shares[i].job, job))
+			return srv->shares[i];
+	return (struct sw_share){
+		.job = job, .weight = 1, .quota_bytes = UINT64_MAX};
+}
+
+/* --- quotas: *all, unless NULL, counts those of all lcores --- */
+
+static uint64_t used_of(const _Atomic uint64_t *all, uint64_t own)
+{
+	return all ? atomic_load(all) : own;
+}
+
+static bool take(
+	_Atomic uint64_t *all, uint64_t own, uint64_t quota, uint64_t need)
+{
+	uint64_t used = used_of(all, own);
+
+	do
+		if (need > quota - used)
+			return false;
+	while (all && !atomic_compare_exchange_weak(all, &used, used + need));
+	return true;
+}
+
+static void give(_Atomic uint64_t *all, uint64_t bytes)
+{
+	if (all)
+		atomic_fetch_sub(all, bytes);
+}
+
+/* Needed is rounded up, left is rounded down. */
+static bool fail_quota(struct sw_server *srv, struct sw_session *s,
+	uint64_t need, const char *whose, uint64_t quota, uint64_t used)
+{
+	const uint64_t mib = 1 << 20;
+
+	sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
+		whose, (unsigned long long)((need + mib - 1) / mib),
+		(unsigned long long)((quota - used) / mib),
+		(unsigned long long)(quota / mib));
+	return false;
+}
+
+bool sw_share_check(struct sw_server *srv, struct sw_session *s, uint64_t need)
+{
+	const struct sw_job *job = s->job;
+	uint64_t used = used_of(job->all_used, job->used_bytes);
+	char whose[48];
+
+	if (need > job->quota_bytes - used) {
+		snprintf(whose, sizeof(whose), " of job %.32s", job->name);
+		return fail_quota(srv, s, need, whose, job->quota_bytes, used);
+	}
+	used = used_of(srv->all_used, srv->used_bytes);
+	return need <= srv->quota_bytes - used ||
+	       fail_quota(srv, s, need, "", srv->quota_bytes, used);
+}
+
+bool sw_share_take(struct sw_server *srv, struct sw_job *job, uint64_t need)
+{
+	if (!take(srv->all_used, srv->used_bytes, srv->quota_bytes, need))
+		return false;
+	if (!take(job->all_used, job->used_bytes, job->quota_bytes, need)) {
+		give(srv->all_used, need);
+		return false;
+	}
+	sw_set_word(&srv->used_bytes, srv->used_bytes + need);
+	job->used_bytes += need;
+	return true;
+}
+
+void sw_share_give(struct sw_server *srv, struct sw_job *job, uint64_t bytes)
+{
+	give(srv->all_used, bytes);
+	give(job->all_used, bytes);
+	sw_set_word(&srv->used_bytes, srv->used_bytes - bytes);
+	job->used_bytes -= bytes;
+}
+
+/* --- shares under load --- */
+
+/* What a flow of the job weighs: the job's weight divided among its members. */
+static uint64_t flow_weight(const struct sw_job *job)
+{
+	return ((uint64_t)job->weight << 16) / job->n_members;
+}
+
+static void set_windows(struct sw_server *srv, uint32_t active)
+{
+	uint64_t whole = srv->params.window_bytes, most = 0;
+
+	for (uint32_t m = active; m; m &= m - 1)
+		most = sw_max64(
+			most, flow_weight(&srv->jobs[__builtin_ctz(m)]));
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		struct sw_session *s = srv->sessions[i];
+		uint64_t bytes = whole;
+
+		if (!s)
+			continue;
+		srv->tick_at_ns[i] = 0; /* it may owe an ACK the sooner */
+		if (active >> sw_job_index(srv, s->job) & 1)
+			bytes = sw_max64(whole * flow_weight(s->job) / most,
+				FRAMES_MIN * s->job->params.payload);
+		sw_flow_set_window(&s->flow, (uint32_t)sw_min64(bytes, whole));
+	}
+}
+
+uint64_t sw_share_tick(struct sw_server *srv)
+{
+	uint32_t active = 0;
+
+	if (srv->now_ns < srv->look_at_ns)
+		return srv->look_at_ns;
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
+		struct sw_job *job = &srv->jobs[i];
+
+		if (!job->is_used)
+			continue;
+		if (job->n_folded != job->shard.n_folded) {
+			job->n_folded = job->shard.n_folded;
+			job->active_ns = srv->now_ns;
+		}
+		if (srv->now_ns - job->active_ns < ACTIVE_NS)
+			active |= 1u << i;
+	}
+	if (active != srv->active)
+		set_windows(srv, active);
+	srv->active = active;
+	srv->look_at_ns = srv->now_ns + LOOK_NS;
+	return active ? srv->look_at_ns : UINT64_MAX;
+}

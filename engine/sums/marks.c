@@ -1,0 +1,147 @@
+/* marks.c - which results wait for whom, and in which order they go.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sums/marks.h"
+
+#include "engine/sums/async.h"
+
+struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member)
+{
+	struct sw_bitmap b;
+
+	sw_bitmap_init(&b, t->place.n_local ? t->place.n_local : 1,
+		t->mark_words + (size_t)member * t->mark_stride);
+	return b;
+}
+
+/* Members from @at on, of those by priority, move up by one.  Of a row of
+ * neighbours only the ends change. */
+static void shift_up(struct sw_bitmap *b, uint32_t at, uint32_t n)
+{
+	uint32_t from = sw_bitmap_next(b, at), end;
+
+	for (; from < n; from = sw_bitmap_next(b, end + 1)) {
+		end = from;
+		while (end < n && sw_bitmap_has(b, end))
+			end++;
+		sw_bitmap_remove(b, from);
+		sw_bitmap_add(b, end);
+	}
+}
+
+/* Insert the tensor by (priority, key) and number all anew.  Marks that are
+ * set move along: a batch may be declared while others are summed. */
+void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
+{
+	uint32_t at = sh->n_tensors++;
+
+	for (; at > 0; at--) {
+		const struct sw_stensor *b = &sh->tensors[sh->by_order[at - 1]];
+
+		if (b->priority < t->priority ||
+			(b->priority == t->priority && b->key < t->key))
+			break;
+		sh->by_order[at] = sh->by_order[at - 1];
+	}
+	sh->by_order[at] = t->key;
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		shift_up(&sh->ready[m], at, sh->n_tensors - 1);
+	for (; at < sh->n_tensors; at++) {
+		t = &sh->tensors[sh->by_order[at]];
+		t->rank = at;
+		if (t->order < SW_MAX_TENSORS)
+			t->order = at;
+	}
+}
+
+/* All numbers by readiness have been given: those in use close ranks. */
+static void close_ranks(struct sw_shard *sh)
+{
+	uint32_t to = SW_MAX_TENSORS;
+
+	for (uint32_t from = to; from < sh->next_order; from++) {
+		struct sw_stensor *t = &sh->tensors[sh->by_order[from]];
+
+		if (!t->n_ready || t->order != from)
+			continue;
+		for (uint32_t m = 0; m < sh->n_members; m++)
+			sw_bitmap_move(&sh->ready[m], from, to);
+		sh->by_order[to] = sh->by_order[from];
+		t->order = to++;
+	}
+	sh->next_order = to;
+}
+
+/* It has no marks: it goes by priority, or behind all that have some. */
+static void take_place(struct sw_shard *sh, struct sw_stensor *t)
+{
+	t->order = t->rank;
+	t->class = sw_class_of(t->priority);
+	if (!t->is_fifo)
+		return;
+	t->class = SW_N_CLASSES - 1;
+	if (sh->next_order == SW_MAX_ORDERS)
+		close_ranks(sh);
+	t->order = sh->next_order++;
+	sh->by_order[t->order] = t->key;
+}
+
+void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local)
+{
+	struct sw_bitmap marks = sw_marks_of(t, member);
+
+	if (sw_bitmap_is_empty(&marks) && !t->n_ready++)
+		take_place(sh, t);
+	sw_bitmap_add(&marks, local);
+	sw_bitmap_add(&sh->ready[member], t->order);
+}
+
+void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local)
+{
+	struct sw_bitmap marks = sw_marks_of(t, member);
+
+	if (!sw_bitmap_has(&marks, local))
+		return;
+	sw_bitmap_remove(&marks, local);
+	if (!sw_bitmap_is_empty(&marks))
+		return;
+	sw_bitmap_remove(&sh->ready[member], t->order);
+	t->n_ready--;
+}
+
+uint32_t sw_shard_next(
+	const struct sw_shard *sh, uint32_t member, uint32_t from)
+{
+	return from ? sw_bitmap_next(&sh->ready[member], from)
+		    : sw_bitmap_first(&sh->ready[member]);
+}
+
+uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
+{
+	return order == SW_BITMAP_NONE ? SW_N_CLASSES
+				       : sh->tensors[sh->by_order[order]].class;
+}
+
+void sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *sent, enum sw_fate fate)
+{
+	struct sw_stensor *t = &sh->tensors[sent->key];
+	struct sw_chunk *c;
+	const struct sw_cell *owed;
+
+	if (t->is_async) {
+		sw_async_fate(sh, t, member, sent, fate);
+		return;
+	}
+	c = &t->chunks[sent->cell];
+	owed = sw_chunk_owed(c, member);
+	/* Of an older round: the member holds it, or a newer is marked. */
+	if (!owed || owed->round != sent->round || !(c->inflight >> member & 1))
+		return;
+	c->inflight &= ~(1ULL << member);
+	if (fate == SW_LOST) {
+		sw_marks_add(sh, t, member, sent->cell);
+		sw_count(&sh->stats->retransmissions, 1);
+	}
+}

@@ -1,0 +1,587 @@
+/* shard.c - the sums of one job on one server lcore.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sums/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/sums/async.h"
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/sums/fold.h"
+#include "engine/sums/marks.h"
+#include "engine/base/ticks.h"
+
+enum { LINE = 64 };
+
+int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
+	const struct sw_env *env, struct sw_stats *stats,
+	const struct sw_place_job *job, uint16_t server_i)
+{
+	uint32_t n_members = job->n_members;
+	size_t words = sw_bitmap_words(SW_MAX_ORDERS);
+	uint64_t *next;
+
+	*sh = (struct sw_shard){.params = params,
+		.env = env,
+		.stats = stats,
+		.n_members = n_members,
+		.expected = ~0ULL >> (64 - n_members),
+		.server_i = server_i,
+		.place = *job};
+	sh->tensors = calloc(SW_MAX_TENSORS, sizeof(*sh->tensors));
+	sh->next_order = SW_MAX_TENSORS;
+	sh->by_order = calloc(SW_MAX_ORDERS, sizeof(*sh->by_order));
+	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
+	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
+	if (!sh->tensors || !sh->by_order || !sh->ready_words || !sh->hashes ||
+		sw_place_map_open(&sh->map, job)) {
+		sw_shard_close(sh);
+		return SW_ENOMEM;
+	}
+	next = sh->ready_words;
+	for (uint32_t m = 0; m < n_members; m++)
+		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
+	return 0;
+}
+
+uint64_t sw_shard_bytes(uint32_t n_members)
+{
+	return SW_MAX_TENSORS * (sizeof(struct sw_stensor) + sizeof(uint32_t)) +
+	       SW_MAX_ORDERS * sizeof(uint32_t) +
+	       n_members * sw_bitmap_words(SW_MAX_ORDERS) * sizeof(uint64_t) +
+	       SW_PLACE_MAP_BYTES;
+}
+
+static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
+{
+	if (t->mem)
+		env->mem_put(env->ctx, t->mem, t->mem_bytes);
+}
+
+void sw_shard_close(struct sw_shard *sh)
+{
+	for (uint32_t key = 0; sh->tensors && key < SW_MAX_TENSORS; key++)
+		free_tensor(sh->env, &sh->tensors[key]);
+	free(sh->tensors);
+	free(sh->by_order);
+	free(sh->ready_words);
+	free(sh->hashes);
+	sw_place_map_close(&sh->map);
+	*sh = (struct sw_shard){0};
+}
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+/* What a tensor has besides its record: values, then a record of each chunk,
+ * then marks. */
+static uint64_t values_bytes(const struct sw_stensor *t)
+{
+	return t->place.n_local *
+	       (t->is_async            ? t->acc_stride
+		       : t->ops->round ? t->acc_stride + t->res_stride
+				       : 2 * t->acc_stride);
+}
+
+static uint64_t records_bytes(
+	const struct sw_shard *sh, const struct sw_stensor *t)
+{
+	return t->place.n_local * (t->is_async ? sw_kept_bytes(sh->n_members)
+					       : sizeof(struct sw_chunk));
+}
+
+/* Fill all that follows from the declaration; touches no memory. */
+static void shape_tensor(const struct sw_shard *sh,
+	const struct sw_declare_item *item, struct sw_stensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(item->dtype);
+	uint64_t n_chunks;
+
+	t->key = item->key;
+	t->first = item->first;
+	t->priority = sw_priority_of(item->priority, item->key);
+	t->class = sw_class_of(t->priority);
+	t->dtype = item->dtype;
+	t->is_async = item->mode == SW_MODE_ASYNC;
+	t->n_elems = item->n_elems;
+	t->ops = &sh->env->sum->ops[item->dtype];
+	t->chunk_elems = sh->params->payload / elem;
+	n_chunks = (item->n_elems - 1) / t->chunk_elems + 1;
+	t->last_elems =
+		(uint32_t)(item->n_elems - (n_chunks - 1) * t->chunk_elems);
+	t->place = sw_place_init(
+		&sh->map, item->first, (uint32_t)n_chunks, sh->server_i);
+	t->res_stride =
+		round_up(sw_min64(t->chunk_elems, item->n_elems) * elem, LINE);
+	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
+	t->mark_stride = (uint32_t)sw_bitmap_words(t->place.n_local);
+	t->mem_bytes =
+		values_bytes(t) + records_bytes(sh, t) +
+		(uint64_t)t->mark_stride * sh->n_members * sizeof(uint64_t);
+}
+
+uint64_t sw_shard_need(
+	const struct sw_shard *sh, const struct sw_declare_item *item)
+{
+	struct sw_stensor t;
+
+	shape_tensor(sh, item, &t);
+	return t.mem_bytes;
+}
+
+/* All of it comes at once, and as zeros: nothing here walks over chunks, whose
+ * records begin with their first frame (chunk_of). */
+static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
+{
+	const struct sw_env *env = sh->env;
+	uint64_t n = t->place.n_local;
+	uint8_t *records;
+
+	if (!n)
+		return 0;
+	t->mem = env->mem_get(env->ctx, t->mem_bytes);
+	if (!t->mem)
+		return SW_ENOMEM;
+	records = (uint8_t *)t->mem + values_bytes(t);
+	t->mark_words = (uint64_t *)(records + records_bytes(sh, t));
+	t->acc[0] = t->acc[1] = t->mem;
+	if (t->is_async) {
+		t->kept = records;
+		return 0;
+	}
+	t->chunks = (struct sw_chunk *)records;
+	if (t->ops->round) {
+		t->res[0] = t->res[1] = t->acc[0] + n * t->acc_stride;
+	} else {
+		t->acc[1] = t->acc[0] + n * t->acc_stride;
+		t->res[0] = t->acc[0];
+		t->res[1] = t->acc[1];
+	}
+	return 0;
+}
+
+/* A chunk that a frame is about. */
+static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
+{
+	struct sw_chunk *c = &t->chunks[local];
+
+	if (sw_chunk_is_blank(c))
+		sw_chunk_init(c);
+	return c;
+}
+
+/* FNV-1a, so that a name is looked up without touching all tensors. */
+static uint32_t hash(const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return h;
+}
+
+struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
+{
+	uint32_t h = hash(name);
+
+	for (uint32_t key = 0; key < sh->n_keys; key++)
+		if (sh->hashes[key] == h && sh->tensors[key].is_admitted &&
+			!strcmp(sh->tensors[key].name, name))
+			return &sh->tensors[key];
+	return NULL;
+}
+
+int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
+	const char *name, uint32_t member)
+{
+	struct sw_stensor *t = &sh->tensors[item->key];
+	struct sw_stensor fresh = {0};
+	int err;
+
+	shape_tensor(sh, item, &fresh);
+	fresh.declared_by = (uint16_t)member;
+	strncpy(fresh.name, name, sizeof(fresh.name) - 1);
+	err = take_memory(sh, &fresh);
+	if (err)
+		return err;
+	*t = fresh;
+	t->is_admitted = true;
+	sh->hashes[item->key] = hash(fresh.name);
+	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
+	sh->mem_bytes += sw_shard_need(sh, item);
+	sh->line_bytes += item->n_elems * fresh.ops->elem_bytes;
+	sw_marks_admit(sh, t);
+	return 0;
+}
+
+/* Is what was open of it given up?  Then nothing is folded any more, whatever
+ * round a member says that its push is of. */
+static bool is_given_up(const struct sw_stensor *t)
+{
+	return sw_stensor_is_dead(t, t->newest);
+}
+
+bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
+	const char *why)
+{
+	if (t->is_async || !round)
+		round = 1; /* there is no round that all are in */
+	if (sw_stensor_is_dead(t, round))
+		return false;
+	t->dead_from = round;
+	strncpy(t->why, why, sizeof(t->why) - 1);
+	if (is_given_up(t)) {
+		sh->n_open -= t->n_open;
+		t->n_open = 0;
+	}
+	return true;
+}
+
+void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
+{
+	uint32_t m = 0, first = 0;
+
+	for (; m < sh->n_members && joined >> m & 1; m++) {
+		sh->first[m] = (uint16_t)first;
+		first += sh->weights[m];
+	}
+	sh->n_ranked = m;
+}
+
+static struct sw_stensor *find(
+	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
+{
+	struct sw_stensor *t;
+
+	if (key >= SW_MAX_TENSORS || !sh->tensors[key].is_admitted) {
+		sw_count(&sh->stats->rx_key, 1);
+		return NULL;
+	}
+	t = &sh->tensors[key];
+	if (!sw_place_has(&t->place, chunk)) {
+		sw_count(&sh->stats->rx_chunk, 1);
+		return NULL;
+	}
+	return t;
+}
+
+static struct sw_header result_header(
+	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
+{
+	uint32_t chunk = sw_place_global(&t->place, local);
+
+	return (struct sw_header){.type = SW_RESULT,
+		.class = t->class,
+		.key = t->key,
+		.round = cell->round,
+		.chunk = chunk,
+		.step = cell->step,
+		.weight = cell->weight,
+		.dtype = t->dtype,
+		.op = cell->op,
+		.payload_len = (uint16_t)(sw_stensor_elems(t, chunk) *
+					  t->ops->elem_bytes),
+		.payload_crc = cell->crc};
+}
+
+static uint8_t *result_bytes(
+	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
+{
+	return t->res[cell->round & 1] + local * t->res_stride;
+}
+
+/* All have pushed: the cell's bytes never change again, and everybody gets
+ * them. */
+static void freeze(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, uint32_t local)
+{
+	cell->is_done = true;
+	sh->n_open--;
+	t->n_open--;
+	sw_count(&sh->stats->chunks_done, 1);
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		sw_marks_add(sh, t, m, local);
+}
+
+static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, uint32_t local)
+{
+	struct sw_header h = result_header(t, cell, local);
+	const uint8_t *res = result_bytes(t, cell, local);
+	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
+
+	if (t->chunks[local].lent) /* a sum of one */
+		sw_fold_keep(sh, t, local);
+	if (t->ops->round)
+		t->ops->round(t->res[0] + local * t->res_stride,
+			t->acc[0] + local * t->acc_stride,
+			sw_stensor_elems(t, h.chunk));
+	/* A sum of one is the contribution, and so is its CRC. */
+	if (is_sum && sh->params->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_result,
+			cell->crc = sw_data_crc(&h, res, h.payload_len));
+}
+
+/* Where there is one result slot, it holds the last sum until all have asked
+ * for a broadcast, whose bytes wait in the accumulator. */
+static void complete_copy(
+	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
+{
+	if (t->ops->round)
+		memcpy(result_bytes(t, cell, local),
+			t->acc[0] + local * t->acc_stride, t->res_stride);
+}
+
+static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h, const uint8_t *payload,
+	bool is_lent)
+{
+	uint32_t local = sw_place_local(&t->place, h->chunk);
+	struct sw_chunk *c = &t->chunks[local];
+	bool is_first, is_last;
+	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
+
+	if (is_first) {
+		cell->op = h->op;
+		cell->root = h->aux;
+		cell->crc = h->payload_crc;
+		t->newest = h->round;
+		t->n_open++;
+		sh->n_open++;
+	}
+	if (h->op == SW_OPERATION_COPY)
+		sw_fold_copy(sh, t, local, cell, member, h, payload);
+	else
+		SW_TIMED(sh->stats->ticks_fold,
+			sw_fold_sum(
+				sh, t, local, h, payload, is_first, is_lent));
+	/* Pushing this round, the member holds the result of the one before:
+	 * whatever is still marked or on its way to it is not needed. */
+	c->inflight &= ~(1ULL << member);
+	sw_marks_remove(sh, t, member, local);
+	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sh->n_folded++;
+	sw_count(&sh->stats->push_folded, 1);
+	sw_count(&sh->stats->push_bytes, h->payload_len);
+	is_last = sw_cell_fold(cell, member, h->weight, sh->expected);
+	if (!is_last)
+		return SW_SHARD_TAKEN;
+	if (h->op == SW_OPERATION_COPY)
+		complete_copy(t, cell, local);
+	else
+		complete_sum(sh, t, cell, local);
+	freeze(sh, t, cell, local);
+	return SW_SHARD_COMPLETE;
+}
+
+/* Is it part of what the first contribution began? */
+static bool differs(const struct sw_cell *cell, const struct sw_header *h)
+{
+	if (cell->round != h->round || !cell->got)
+		return false;
+	return cell->step != h->step || cell->op != h->op ||
+	       (h->op == SW_OPERATION_COPY && cell->root != h->aux);
+}
+
+bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t crc = h->payload_crc;
+
+	if (sw_shard_has_crc(sh, member))
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, payload, h->payload_len));
+	sw_count(&sh->stats->rx_payload_crc, crc != h->payload_crc);
+	return crc == h->payload_crc;
+}
+
+/* The payload, after the cell has said that it wants it. */
+static enum sw_shard_push check_and_fold(struct sw_shard *sh,
+	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
+	const uint8_t *payload, bool is_lent)
+{
+	const struct sw_cell *cell =
+		&t->chunks[sw_place_local(&t->place, h->chunk)]
+			 .cell[h->round & 1];
+
+	if (!sw_shard_is_whole(sh, member, h, payload))
+		return SW_SHARD_CRC;
+	if (differs(cell, h) || !sw_shard_has_root(sh, member, h))
+		return SW_SHARD_DIFFERS;
+	if (cell->round == h->round && cell->has_root && h->payload_len) {
+		sw_count(&sh->stats->rx_round, 1); /* I3: a second root */
+		return SW_SHARD_DROP;
+	}
+	return fold(sh, t, member, h, payload, is_lent);
+}
+
+static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
+	const struct sw_header *h)
+{
+	bool may_be_empty = h->op == SW_OPERATION_COPY;
+
+	if (h->dtype != t->dtype || h->op >= SW_N_OPERATIONS) {
+		sw_count(&sh->stats->rx_dtype, 1);
+		return false;
+	}
+	if (h->payload_len !=
+			sw_stensor_elems(t, h->chunk) * t->ops->elem_bytes &&
+		!(may_be_empty && !h->payload_len)) {
+		sw_count(&sh->stats->rx_length, 1);
+		return false;
+	}
+	return true;
+}
+
+/* Of a sum as its member declared it, of a broadcast 1 with bytes. */
+static bool has_weight(
+	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
+{
+	return h->weight == (h->op == SW_OPERATION_COPY ? h->payload_len > 0
+							: sh->weights[member]);
+}
+
+static enum sw_shard_push push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+{
+	struct sw_stensor *t = find(sh, h->key, h->chunk);
+	uint32_t local;
+	struct sw_chunk *c;
+
+	if (!t || !matches(sh, t, h))
+		return SW_SHARD_DROP;
+	if (!has_weight(sh, member, h)) {
+		sw_count(&sh->stats->rx_weight, 1);
+		return SW_SHARD_DROP;
+	}
+	if (sw_stensor_is_dead(t, h->round))
+		return SW_SHARD_DEAD;
+	if (t->is_async)
+		return sw_async_push(sh, t, member, h, payload);
+	local = sw_place_local(&t->place, h->chunk);
+	c = chunk_of(t, local);
+	switch (sw_cell_judge_push(c, h->round, member)) {
+	case SW_PUSH_FOLD:
+		if (is_given_up(t))
+			return SW_SHARD_DEAD;
+		if (sh->is_draining && c->cell[h->round & 1].round != h->round)
+			return SW_SHARD_DROP;
+		return check_and_fold(sh, t, member, h, payload, is_lent);
+	case SW_PUSH_DONE:
+		sw_count(&sh->stats->push_again, 1);
+		if (sw_cell_judge_pull(c, h->round, member) != SW_PULL_RESULT ||
+			c->inflight >> member & 1)
+			return SW_SHARD_TAKEN;
+		sw_marks_add(sh, t, member, local);
+		return SW_SHARD_RESULT;
+	case SW_PUSH_HAVE:
+	case SW_PUSH_OLD:
+		sw_count(&sh->stats->push_again, 1);
+		return SW_SHARD_TAKEN;
+	case SW_PUSH_VIOLATION:
+		break;
+	}
+	sw_count(&sh->stats->rx_round, 1);
+	return SW_SHARD_DROP;
+}
+
+enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	return push(sh, member, h, payload, false);
+}
+
+enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	return push(sh, member, h, payload, true);
+}
+
+/* What a member that asks for a chunk is to be told, and why. */
+struct pulled {
+	enum sw_pull_verdict verdict;
+	uint64_t inflight, missing; /* members */
+};
+
+static struct pulled judge_pull(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	uint32_t round)
+{
+	const struct sw_chunk *c;
+	const struct sw_kept *k;
+
+	if (t->is_async) {
+		k = sw_async_chunk(sh, t, local);
+		return (struct pulled){sw_kept_judge_pull(k, round, member),
+			k->inflight, sh->expected & ~k->got};
+	}
+	c = chunk_of(t, local);
+	return (struct pulled){sw_cell_judge_pull(c, round, member),
+		c->inflight, sw_cell_missing(c, round, sh->expected)};
+}
+
+bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
+	const struct sw_pull *pull, struct sw_answer *answer)
+{
+	struct sw_stensor *t = find(sh, pull->key, pull->chunk);
+	struct pulled p;
+	uint32_t local;
+
+	if (!t)
+		return false;
+	local = sw_place_local(&t->place, pull->chunk);
+	p = judge_pull(sh, t, member, local, pull->round);
+	*answer = (struct sw_answer){
+		.key = pull->key, .round = pull->round, .chunk = pull->chunk};
+	switch (p.verdict) {
+	case SW_PULL_RESULT:
+		if (!(p.inflight >> member & 1))
+			sw_marks_add(sh, t, member, local);
+		return false;
+	case SW_PULL_WAIT:
+		answer->kind = SW_ANSWER_WAIT;
+		answer->missing = p.missing;
+		sw_count(&sh->stats->pull_wait, 1);
+		return true;
+	case SW_PULL_NEED:
+		answer->kind = SW_ANSWER_NEED;
+		sw_count(&sh->stats->pull_need, 1);
+		return true;
+	case SW_PULL_GONE:
+		break;
+	}
+	answer->kind = SW_ANSWER_GONE;
+	sw_count(&sh->stats->pull_gone, 1);
+	return true;
+}
+
+static const void *take(struct sw_stensor *t, uint32_t member, uint32_t local,
+	struct sw_header *h)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	const struct sw_cell *cell = sw_chunk_owed(c, member);
+
+	c->inflight |= 1ULL << member;
+	*h = result_header(t, cell, local);
+	return result_bytes(t, cell, local);
+}
+
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
+	struct sw_header *h, uint32_t *cell_out)
+{
+	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
+	struct sw_bitmap marks = sw_marks_of(t, member);
+	uint32_t local = sw_bitmap_first(&marks);
+	const void *bytes;
+
+	sw_marks_remove(sh, t, member, local);
+	bytes = t->is_async ? sw_async_take(sh, t, member, local, h)
+			    : take(t, member, local, h);
+	*cell_out = local;
+	sw_count(&sh->stats->results, 1);
+	sw_count(&sh->stats->result_bytes, h->payload_len);
+	return bytes;
+}

@@ -1,0 +1,218 @@
+/* shard.h - the sums of one job on one server lcore.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Owned by one lcore.  All memory is taken when a batch of tensors is
+ * admitted; pushes, results and pulls only move bytes and bits.
+ */
+#ifndef SW_SHARD_H
+#define SW_SHARD_H
+
+#include "engine/base/bitmap.h"
+#include "engine/sums/cell.h"
+#include "engine/base/env.h"
+#include "engine/flow/flow.h"
+#include "engine/sched/place.h"
+#include "engine/base/stats.h"
+#include "engine/wire/wire.h"
+
+enum {
+	SW_MAX_TENSORS = 4096,              /* per job */
+	SW_MAX_ORDERS = 2 * SW_MAX_TENSORS, /* by priority, then readiness */
+};
+
+struct sw_stensor {
+	uint32_t key;
+	uint32_t first;   /* its place on the line (place.h) */
+	uint32_t rank;    /* among all tensors by (priority, key) */
+	uint32_t order;   /* in which it goes: its rank, or by readiness */
+	uint32_t n_ready; /* members with marks */
+	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
+	uint32_t priority;
+	uint8_t dtype, class;
+	bool is_admitted, is_async;
+	uint16_t declared_by; /* the member that declared it first */
+	uint32_t newest;      /* round that was begun last */
+	uint32_t n_open;      /* chunks that wait for members */
+	/* Members call it differently: rounds from this one on fail, 0: none
+	 * does. */
+	uint32_t dead_from;
+	uint64_t unaware; /* members that may not know (server_fail.c) */
+	uint64_t to_tell; /* members that are to be told so */
+	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
+	const struct sw_sum_ops *ops;
+	struct sw_place place;
+	struct sw_chunk *chunks; /* by local index; async: */
+	uint8_t *kept;           /* in its place (async.h) */
+	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded
+			    and where a value is kept */
+	uint8_t *res[2]; /* the results; equal to acc where it is not */
+	uint64_t acc_stride, res_stride; /* bytes from chunk to chunk */
+	uint64_t *mark_words; /* n_members bitmaps: result not sent yet */
+	uint32_t mark_stride; /* words from member to member */
+	uint64_t n_elems;
+	void *mem;
+	uint64_t mem_bytes;
+	char name[SW_NAME_MAX];
+	char why[SW_TEXT_MAX]; /* it is dead */
+};
+
+struct sw_shard {
+	const struct sw_params *params;
+	const struct sw_env *env;
+	struct sw_stats *stats;
+	uint64_t expected; /* members whose contribution a sum waits for */
+	uint64_t no_crc;   /* members whose payloads carry none */
+	uint64_t n_lent;   /* chunks whose first contribution is not copied */
+	uint32_t n_members;
+	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member: its local
+					     ranks */
+	uint16_t first[SW_MAX_MEMBERS];   /* the first one's rank, of */
+	uint32_t n_ranked;                /* so many members */
+	uint16_t server_i;
+	struct sw_place_job place;
+	struct sw_place_map map;
+	uint64_t line_bytes; /* of all admitted tensors, here or not */
+	uint32_t n_tensors;
+	uint64_t mem_bytes;         /* taken by admitted tensors */
+	uint64_t n_open;            /* chunks that wait for members */
+	uint64_t n_folded;          /* contributions */
+	bool is_draining;           /* no chunk begins to wait any more */
+	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
+	uint32_t *by_order;         /* keys, most urgent first */
+	uint32_t next_order;        /* by readiness */
+	uint32_t *hashes;           /* of the names, by key */
+	uint32_t n_keys;            /* no admitted key is larger or equal */
+	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
+	uint64_t *ready_words;
+	/* a value that is sent as a 16-bit type */
+	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
+};
+
+/* sw_shard_open - an empty shard; @job was checked.  Errors: SW_ENOMEM. */
+int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
+	const struct sw_env *env, struct sw_stats *stats,
+	const struct sw_place_job *job, uint16_t server_i);
+
+/* sw_shard_close - give back all memory. */
+void sw_shard_close(struct sw_shard *sh);
+
+/* sw_shard_bytes - what an empty one of @n_members takes, at most. */
+uint64_t sw_shard_bytes(uint32_t n_members);
+
+/* sw_shard_need - bytes that a tensor takes here: two generations (for 16-bit
+ * types an f32 accumulator and a result) and 64 per chunk, asynchronous one
+ * value (for 16-bit types in f32) and 24 + 4 * members per chunk; and marks. */
+uint64_t sw_shard_need(
+	const struct sw_shard *sh, const struct sw_declare_item *item);
+
+/* sw_shard_admit - take memory for one tensor; @item->key is free, its other
+ * fields were checked.  @name has a NUL; @member declared it first.
+ * Errors: SW_ENOMEM. */
+int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
+	const char *name, uint32_t member);
+
+/* sw_shard_named - the admitted tensor of that name, or NULL. */
+struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
+
+/* sw_shard_set_crc - do the payloads of @member carry a CRC? */
+static inline void sw_shard_set_crc(
+	struct sw_shard *sh, uint32_t member, bool has_crc)
+{
+	sh->no_crc &= ~(1ULL << member);
+	sh->no_crc |= has_crc ? 0 : 1ULL << member;
+}
+
+static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
+{
+	return sh->params->has_crc && !(sh->no_crc >> member & 1);
+}
+
+/* sw_shard_is_whole - has the payload of @member's PUSH the CRC that @h says?
+ * If not, that is counted. */
+bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_shard_rank - count local ranks through, as far as all members have
+ * @joined. */
+void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
+
+/* sw_shard_has_root - are a broadcast's bytes from the node of its root, and
+ * from no other?  That is not known before all members up to this one have
+ * joined here. */
+static inline bool sw_shard_has_root(
+	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
+{
+	uint32_t local = (uint32_t)h->aux - sh->first[member];
+
+	return h->op != SW_OPERATION_COPY || member >= sh->n_ranked ||
+	       (h->payload_len > 0) == (local < sh->weights[member]);
+}
+
+/* sw_shard_rank_of - the rank by which a person knows @member: its first. */
+static inline uint32_t sw_shard_rank_of(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return member < sh->n_ranked ? sh->first[member] : member;
+}
+
+static inline bool sw_stensor_is_dead(
+	const struct sw_stensor *t, uint32_t round)
+{
+	return t->dead_from && !sw_round_before(round, t->dead_from);
+}
+
+/* sw_shard_kill - rounds of @t from @round on fail, since members call it
+ * differently, as @why says: what is open of them is given up, what is done
+ * before is still sent.  Returns whether that is news. */
+bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
+	const char *why);
+
+enum sw_shard_push {
+	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
+	SW_SHARD_COMPLETE, /* folded, and results became ready for several */
+	SW_SHARD_RESULT,   /* known, and its result became ready for it */
+	SW_SHARD_CRC,      /* payload damaged: not acknowledged */
+	SW_SHARD_DIFFERS,  /* in step, operation or root from the first one;
+			      or it is not that root's */
+	SW_SHARD_DEAD,     /* its round has failed: acknowledge it, say why */
+	SW_SHARD_DROP,     /* invalid; counted */
+};
+
+/* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
+ * bytes at any alignment. */
+enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_shard_lend - the same; @payload stays where and as it is until @member has
+ * the result, or sw_shard_keep is called: it need not be copied. */
+enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_shard_keep - copy all that is lent (fold.c). */
+void sw_shard_keep(struct sw_shard *sh);
+
+/* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
+ * was filled; else its result became ready, is on its way, or the request
+ * makes no sense. */
+bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
+	const struct sw_pull *pull, struct sw_answer *answer);
+
+/* sw_shard_next - the first order from @from on that has a result for @member,
+ * SW_BITMAP_NONE when none has.  The lowest is the most urgent (marks.c). */
+uint32_t sw_shard_next(
+	const struct sw_shard *sh, uint32_t member, uint32_t from);
+
+/* sw_shard_class - class of that tensor; SW_N_CLASSES for SW_BITMAP_NONE. */
+uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order);
+
+/* sw_shard_take - a result of the tensor at @order for @member, which has one:
+ * fills key, round, chunk, step, weight, dtype, op, class, payload_len,
+ * payload_crc of @h, and *cell for sw_shard_fate.  Returns its bytes. */
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
+	struct sw_header *h, uint32_t *cell);
+
+/* sw_shard_fate - a result that was sent to @member arrived or was lost. */
+void sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *sent, enum sw_fate fate);
+
+#endif

@@ -1,0 +1,324 @@
+/* wire.h - the frame: one fixed header, the control payloads, their codec.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Everything is little-endian.  A frame is what an UDP datagram carries: 54
+ * bytes of header, then payload_len bytes.  54, since with Ethernet, IPv4 and
+ * UDP before it (42 bytes) the payload starts at byte 96 of the frame, which a
+ * port places on a 64-byte boundary.
+ *
+ * If you add a type: give it a row in frame_rules (wire.c), a handler in
+ * server.c or worker.c, a section in PROTOCOL.md, and a case in unit_wire.c.
+ */
+#ifndef SW_WIRE_H
+#define SW_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/loop/port.h"
+#include "engine/base/stats.h"
+
+enum {
+	SW_MAGIC = 0x5753,  /* "SW" */
+	SW_VERSION_MIN = 2, /* protocol versions that this code speaks */
+	SW_VERSION_MAX = 2,
+	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
+	SW_CLASS_CTL = 8, /* packet number space of control frames */
+	SW_N_SPACES = 9,
+	SW_MAX_MEMBERS = 64,  /* bits in a cell */
+	SW_MAX_SERVERS = 128, /* polling cores of servers */
+	SW_NAME_MAX = 128,    /* a name and its NUL */
+	SW_TEXT_MAX = 160,    /* an error's text and its NUL */
+	SW_QUANTUM = 1024,    /* bytes per unit of credit */
+};
+
+#define SW_KEY_NONE UINT32_MAX
+
+/* Of a tensor to which its user gives no priority: its key, by which tensors
+ * are in the order in which the job first declared them. */
+#define SW_PRIORITY_BY_USE UINT32_MAX
+
+static inline uint32_t sw_priority_of(uint32_t declared, uint32_t key)
+{
+	return declared == SW_PRIORITY_BY_USE ? key : declared;
+}
+
+/* sw_class_of - class of a tensor by its priority: 0, then 1-2, 3-6, 7-14, …
+ * so that the first layers, which are waited for first, are told apart best. */
+static inline uint8_t sw_class_of(uint32_t priority)
+{
+	uint32_t log2 = 63 - (uint32_t)__builtin_clzll(priority + 1ULL);
+
+	return (uint8_t)(log2 < SW_N_CLASSES ? log2 : SW_N_CLASSES - 1);
+}
+
+enum sw_frame_type {
+	SW_HELLO = 1,      /* worker: is somebody there?  Padded */
+	SW_COOKIE = 2,     /* server: proof of address, nothing stored */
+	SW_JOIN = 3,       /* worker: let me in */
+	SW_ACCEPT = 4,     /* server: your session */
+	SW_DECLARE = 5,    /* worker: a batch of tensors */
+	SW_DECLARED = 6,   /* server: their keys */
+	SW_STATUS = 7,     /* server: state of the job */
+	SW_LEAVE = 8,      /* worker: I go, and why */
+	SW_LEFT = 9,       /* server: your session is closed */
+	SW_KEEPALIVE = 10, /* either: I am here */
+	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
+	SW_TUNE = 12,      /* worker: other knobs for the job */
+	SW_MISMATCH = 13,  /* either: members call this tensor differently */
+	SW_PUSH = 16,      /* worker: one contribution to one chunk */
+	SW_RESULT = 17,    /* server: the sum of one chunk */
+	SW_ACK = 18,       /* either: packet numbers received */
+	SW_PULL = 19,      /* worker: up to 64 chunks whose result is late */
+	SW_ANSWER = 20,    /* server: why a pulled chunk has no result yet */
+	SW_N_TYPES = 21,
+};
+
+/* What a push_pull does with the contributions. */
+enum sw_operation {
+	SW_OPERATION_SUM = 0,
+	SW_OPERATION_COPY = 1, /* broadcast: the root's bytes, unchanged */
+	SW_N_OPERATIONS = 2,
+};
+
+/* Of a tensor: a sum per round, or a value that the servers keep (async.h).
+ * Of a job: may it have such tensors, and go on without members that died? */
+enum sw_mode {
+	SW_MODE_SYNC = 0,
+	SW_MODE_ASYNC = 1,
+	SW_N_MODES = 2,
+};
+
+/* sw_mode_name - "synchronous", "asynchronous". */
+const char *sw_mode_name(uint32_t mode);
+
+enum sw_frame_flag {
+	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
+	SW_FLAG_RETX = 2,   /* sent before; for counters only */
+	SW_FLAG_FIFO = 4,   /* PUSH: results go as they become ready */
+	/* PUSH, 0…15 times this: how much more its sender has to push there,
+	 * as the number of binary digits of that many quanta. */
+	SW_FLAG_BACKLOG = 16,
+};
+
+static inline uint8_t sw_backlog_flags(uint64_t quanta)
+{
+	uint32_t digits = quanta ? 64 - (uint32_t)__builtin_clzll(quanta) : 0;
+
+	return (uint8_t)(SW_FLAG_BACKLOG * (digits < 15 ? digits : 15));
+}
+
+/* sw_flags_backlog - the most that it can have been, up to 2^15. */
+static inline uint32_t sw_flags_backlog(uint8_t flags)
+{
+	return (1u << flags / SW_FLAG_BACKLOG) - 1;
+}
+
+struct sw_header {
+	uint8_t version;
+	uint8_t type;
+	uint8_t flags;
+	uint8_t class; /* packet number space: 0…7, or 8 for control */
+	uint16_t payload_len;
+	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
+	uint64_t psn;     /* 48 bits; unique per session, direction, class */
+	uint32_t key;     /* dense index of the tensor; KEEPALIVE: proposal */
+	uint32_t round;   /* version of the tensor, counts its push_pulls;
+			     KEEPALIVE: none above it begins before it;
+			     MISMATCH: the first that fails */
+	uint32_t chunk;   /* index in the tensor */
+	uint16_t step;    /* tag of the call: the training step's low bits,
+			     or what else is the same at all members */
+	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
+	uint8_t dtype;
+	uint8_t op;        /* enum sw_operation */
+	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
+			      async RESULT: updates, with step below */
+	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
+	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
+	uint32_t payload_crc;
+};
+
+/* sw_header_encode - write @h to @out[54], header CRC included. */
+void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES]);
+
+enum sw_verdict {
+	SW_FRAME_OK,
+	SW_FRAME_SHORT,   /* shorter than a header */
+	SW_FRAME_MAGIC,   /* not ours */
+	SW_FRAME_CRC,     /* header damaged */
+	SW_FRAME_VERSION, /* a version that we do not speak */
+	SW_FRAME_TYPE,    /* no such type, flag or class */
+	SW_FRAME_LENGTH,  /* payload_len is not what is there, or the type
+			     forbids it */
+};
+
+/* sw_header_decode - check the frame's own consistency and fill @h.
+ * @len bytes are at @data.  Nothing outside them is read.  @h is written only
+ * with SW_FRAME_OK.  HELLO and JOIN of any version decode: JOIN carries the
+ * range of versions, and is answered by an error that names both. */
+enum sw_verdict sw_header_decode(
+	const uint8_t *data, uint32_t len, struct sw_header *h);
+
+/* sw_data_crc - CRC32C of a data payload, seeded with what it belongs to, so
+ * that intact bytes in the wrong place fail too. */
+uint32_t sw_data_crc(
+	const struct sw_header *h, const void *payload, uint32_t len);
+
+/* sw_frame_open - what every frame that comes must pass before anybody asks
+ * whose it is: sw_header_decode, and the payload's CRC if it is a control
+ * frame.  Counts the frame, or why it is dropped (false). */
+bool sw_frame_open(
+	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
+
+/* sw_frame_build - a frame for a port: version, the payload's CRC where it is
+ * a control frame's, and the header; counts it.  @payload as in sw_tx_frame. */
+void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
+	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st);
+
+/* Control payloads, as they lie on the wire.  They are copied in and out with
+ * memcpy; the header's payload_crc covers them (plain CRC32C). */
+struct sw_hello {
+	uint64_t nonce;  /* worker's; echoed */
+	uint8_t pad[56]; /* no answer is larger than its question */
+};
+
+struct sw_cookie {
+	uint64_t nonce;
+	uint64_t cookie;
+	uint8_t landed;    /* lcore on which the HELLO landed */
+	uint8_t is_astray; /* another source port may lead to the right one */
+	uint8_t pad[6];
+};
+
+struct sw_join {
+	uint64_t nonce;
+	uint64_t cookie;
+	uint64_t pad1;    /* of version 1; the versions stand where they did */
+	uint64_t epoch;   /* 0 for the coordinator, else what it said */
+	uint32_t session; /* worker's, for the frames that it receives */
+	uint8_t version_min, version_max;
+	uint16_t rank, n_members, n_local;
+	uint16_t server_i, n_servers; /* the receiver's place in the list */
+	uint16_t payload;             /* payload class */
+	uint8_t has_crc;
+	uint8_t placement; /* enum sw_place_policy */
+	char job[SW_NAME_MAX];
+	char node[SW_NAME_MAX];
+	uint16_t n_colocated;  /* servers on the workers' machines */
+	uint8_t policy;        /* enum sw_policy_id */
+	uint8_t n_lcores;      /* servers that are one process; 0: each is */
+	uint64_t credit_bytes; /* of a member; 0: the policy's */
+	uint8_t mode;          /* enum sw_mode */
+	uint8_t pad[47];
+};
+
+struct sw_accept {
+	uint64_t nonce;
+	uint32_t session; /* server's, for the frames that it receives */
+	uint8_t version, pad[3];
+};
+
+enum sw_job_state { SW_JOB_FORMING, SW_JOB_RUNNING, SW_JOB_FAILED };
+
+struct sw_status {
+	uint64_t joined; /* members that have joined */
+	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
+	uint8_t state;
+	uint8_t policy; /* of the knobs below, enum sw_policy_id */
+	int16_t err;
+	uint16_t rank;  /* FAILED: whose fault */
+	uint16_t size;  /* RUNNING: sum of n_local */
+	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
+	uint16_t pad1;
+	char text[SW_TEXT_MAX];
+	/* The newest knobs of the job; number 0: those of the JOINs. */
+	uint32_t number;
+	uint32_t from; /* the first round they are for; 0: only proposed */
+	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
+	uint32_t request; /* the receiver's last TUNE that was numbered */
+	uint32_t pad2;
+	uint64_t epoch; /* of the job */
+};
+
+struct sw_tune_ask {      /* TUNE */
+	uint32_t request; /* counts those of this worker, from 1 */
+	uint8_t policy, pad[3];
+	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
+};
+
+struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
+	uint64_t nonce; /* of a refused JOIN, else 0 */
+	int16_t err;
+	uint16_t rank;
+	uint32_t key; /* or SW_KEY_NONE */
+	char text[SW_TEXT_MAX];
+};
+
+struct sw_declare_head {
+	uint32_t batch; /* counts frames of DECLARE, from 0 */
+	uint16_t n, pad;
+};
+
+struct sw_declare_item {
+	uint64_t n_elems;
+	uint32_t key;      /* SW_KEY_NONE: coordinator, assign one */
+	uint32_t first;    /* as the coordinator answered; to it 0 */
+	uint32_t priority; /* or SW_PRIORITY_BY_USE */
+	uint8_t dtype;
+	uint8_t mode;      /* enum sw_mode */
+	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
+};
+
+struct sw_declared {
+	uint32_t batch;
+	uint16_t n;
+	uint16_t is_refused; /* the last one is, and the batch ends with it */
+	/* n keys, then n firsts (engine/sched/place.h) follow, uint32_t each;
+	 * then, if one is refused, SW_TEXT_MAX bytes that say why */
+};
+
+enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
+
+struct sw_sack {          /* an ACK holds one per space that has news */
+	uint64_t largest; /* highest packet number received */
+	uint64_t bits[SW_SACK_WORDS]; /* bit i: largest - 1 - i received */
+	uint8_t class, pad;
+	uint16_t delay_us; /* since largest came */
+	uint16_t gap_us;   /* longest recent gap in the receiver's polling */
+	uint16_t pad1;
+};
+
+enum sw_answer_kind {
+	SW_ANSWER_WAIT, /* folded, others are missing */
+	SW_ANSWER_NEED, /* not folded: push again, whatever was ACKed */
+	SW_ANSWER_GONE, /* no longer kept: you hold it, or you never will */
+	SW_ANSWER_CRC,  /* your push was refused by its payload's CRC */
+};
+
+struct sw_pull { /* a PULL holds up to 64 */
+	uint32_t key, round, chunk;
+};
+
+struct sw_answer {        /* an ANSWER holds up to 64 */
+	uint64_t missing; /* WAIT: members whose contribution is not there */
+	uint32_t key, round, chunk;
+	uint8_t kind, pad[3];
+};
+
+enum { SW_PULL_MAX = 64 };
+
+_Static_assert(sizeof(struct sw_hello) >= sizeof(struct sw_cookie), "I5");
+_Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");
+_Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
+_Static_assert(sizeof(struct sw_join) == 368, "no holes");
+_Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
+_Static_assert(sizeof(struct sw_accept) == 16, "no holes");
+_Static_assert(sizeof(struct sw_status) == 224, "no holes");
+_Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
+_Static_assert(sizeof(struct sw_fault) == 176, "no holes");
+_Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");
+_Static_assert(sizeof(struct sw_sack) == 48, "no holes");
+_Static_assert(sizeof(struct sw_answer) == 24, "no holes");
+
+#endif

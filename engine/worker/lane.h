@@ -1,0 +1,142 @@
+/* lane.h - what passes between the lcores of one worker.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A worker may have several lcores, its lanes.  Each is a struct sw_worker of
+ * its own: sessions with a part of the servers, and so a part of the chunks,
+ * flows, scheduler, timers, port endpoint.  To a server, which knows one
+ * session of a member, nothing is different; so the nodes of a job may have
+ * different numbers of lanes.
+ *
+ * Lane 0 is the one that the user talks to.  It has the coordinator: it joins,
+ * declares, takes what is asked, counts local ranks, fails and leaves for all;
+ * the others do as it orders and say when they are done.  A push_pull is over
+ * when every lane that has chunks of it has said so.
+ *
+ * An order and a news are entries of a ring from one lcore to another, which
+ * can never be full: of each tensor there is at most one round, and one death;
+ * of all else at most one at a time.  What may be said again and again is no
+ * entry: knobs that this node sets are words, the last of which count, and a
+ * line is dropped while another one waits.  Names, shapes and buffers are read
+ * where lane 0 has them, which are its own again when the last lane has closed;
+ * why a tensor is dead, where the lane that says so has it.
+ */
+#ifndef SW_LANE_H
+#define SW_LANE_H
+
+#include "engine/worker/knobs.h"
+#include "engine/base/spsc.h"
+#include "engine/wire/wire.h"
+
+enum {
+	SW_LANES = 16,
+	/* A round of each tensor, its death, and one each of the others (lane.c
+	 * checks), made a power of two. */
+	SW_LANE_RING = 16384,
+};
+
+enum sw_lane_order_kind {
+	SW_LANE_START,   /* the job runs: go to your servers */
+	SW_LANE_DECLARE, /* tensors up to n have keys */
+	SW_LANE_ROUND,   /* push your chunks of a tensor */
+	SW_LANE_DEAD,    /* a tensor is, from round n on */
+	SW_LANE_LEAVE,   /* end the job */
+};
+
+struct sw_lane_order {
+	uint8_t kind, op;
+	uint16_t step, root;
+	uint32_t tensor, n;
+	struct sw_knobs knobs; /* of a round */
+};
+
+enum sw_lane_news_kind {
+	SW_LANE_RUNNING,  /* all servers of the lane are there */
+	SW_LANE_DECLARED, /* and have admitted what was ordered */
+	SW_LANE_DONE,     /* all chunks of the round are held, or it is dead */
+	SW_LANE_KILLED,   /* a tensor is dead, from round on */
+	SW_LANE_FAILED,   /* fault says why */
+	SW_LANE_LEFT,     /* the lane sends nothing and reads nothing more */
+};
+
+struct sw_lane_news {
+	uint8_t kind;
+	bool is_edited;
+	uint16_t weight;
+	uint32_t tensor, round;
+};
+
+struct sw_wtensor;
+
+/* What lane 0's scheduler was set to last.  n_set is counted up behind the
+ * words: who finds it changed takes them, and those of two sets that it may
+ * have mixed are taken once more, since n_set changes again. */
+struct sw_lane_knobs {
+	_Atomic(const struct sw_policy *) policy;
+	_Atomic uint64_t part_bytes, credit_bytes;
+	_Atomic uint32_t number; /* of the job's, which they stand in for */
+	_Atomic uint32_t n_set;
+};
+
+/* Between lane 0 and one of the others. */
+struct sw_lane {
+	struct sw_spsc orders_in, news_out; /* lane 0's sides */
+	/* Lane 0 writes these before the order that tells of them. */
+	uint64_t epoch, joined;
+	uint16_t size, first;
+	struct sw_fault why;
+	const struct sw_wtensor *tensors;
+	struct sw_lane_knobs knobs;
+	_Alignas(64) struct sw_spsc orders_out, news_in; /* the other's */
+	struct sw_fault fault;           /* before SW_LANE_FAILED */
+	const struct sw_wtensor *theirs; /* before SW_LANE_RUNNING */
+	uint32_t n_heard;                /* of knobs.n_set */
+	/* A line for the person who waits, while lane 0 has not read it. */
+	atomic_bool has_line;
+	char line[SW_TEXT_MAX + SW_NAME_MAX];
+	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
+		SW_LANE_RING, sizeof(struct sw_lane_order))];
+	_Alignas(64) unsigned char news[SW_SPSC_BYTES(
+		SW_LANE_RING, sizeof(struct sw_lane_news))];
+};
+
+/* sw_lane_init - nothing has been said.  While neither lcore uses it. */
+void sw_lane_init(struct sw_lane *lane);
+
+/* sw_lane_refuse - the other lcore cannot open its worker: say so in its place,
+ * and that it has left. */
+void sw_lane_refuse(struct sw_lane *lane, int err, const char *text);
+
+struct sw_worker;
+
+/* sw_worker_hear - what the other lanes have said since the last turn; to be
+ * called before each turn of an lcore that runs a lane.  Returns how much there
+ * was; then the loop's timers may have changed. */
+uint32_t sw_worker_hear(struct sw_worker *w);
+
+/* --- for the worker's other files --- */
+
+/* sw_lane_say - tell the user of a state or a line; from another lane through
+ * lane 0. */
+void sw_lane_say(struct sw_worker *w, int err, const char *text);
+
+/* sw_lane_admitted - all tensors are admitted: in all lanes, as lane 0 says to
+ * the user; in this one, as another says to lane 0. */
+void sw_lane_admitted(struct sw_worker *w);
+
+/* Lane 0 to all others: the job runs; tensors have keys; a round begins
+ * (returns how many lanes have chunks of it); other knobs; the job ends. */
+void sw_lanes_start(struct sw_worker *w);
+void sw_lanes_declare(struct sw_worker *w);
+uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_knobs *knobs);
+void sw_lanes_set_knobs(
+	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
+void sw_lanes_leave(struct sw_worker *w);
+
+/* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0. */
+void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
+
+/* sw_lane_done - another lane than 0 holds all its chunks of a round. */
+void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);
+
+#endif

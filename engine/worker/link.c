@@ -1,0 +1,499 @@
+/* link.c - how a worker gets in at its servers, stays, and leaves.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The worker asks, the server answers: HELLO, JOIN, DECLARE and LEAVE are
+ * repeated with growing pauses until their answer is there.  Link 0 is the
+ * coordinator; the others are opened when it says that the job runs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/worker/worker.h"
+
+enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
+
+void sw_link_owe(struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
+{
+	l->owed |= 1u << what;
+	sw_due_put(&w->due[l->path.port_i], SW_CLASS_CTL, l->index, true);
+}
+
+/* --- what is asked --- */
+
+static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->n_declared < w->n_tensors &&
+	       (l->server_i == 0 ||
+		       w->tensors[l->n_declared].key != SW_KEY_NONE);
+}
+
+static bool has_request(const struct sw_worker *w, const struct sw_link *l)
+{
+	switch (l->state) {
+	case SW_LINK_HELLO:
+	case SW_LINK_JOIN:
+		return true;
+	case SW_LINK_LEAVING:
+		/* A server that did not know a tensor to be dead would tell who
+		 * waits for it that we left. */
+		return w->fault.err || !sw_link_owes_dead(l);
+	case SW_LINK_OPEN:
+		return w->state == SW_WORKER_RUNNING &&
+		       (wants_declare(w, l) ||
+			       (l->server_i == 0 && w->knobs.is_asking));
+	case SW_LINK_IDLE:
+	case SW_LINK_CLOSED:
+		break;
+	}
+	return false;
+}
+
+void sw_link_request(struct sw_worker *w, struct sw_link *l)
+{
+	l->n_requests = 0;
+	l->request_at_ns = w->now_ns;
+	l->request_wait_ns = w->params.retry_min;
+	if (has_request(w, l))
+		sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+	else /* a repetition that is not needed any more */
+		l->owed &= ~(1u << SW_LINK_OWE_REQUEST);
+}
+
+static uint32_t build_hello(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_hello hello = {.nonce = l->nonce};
+
+	h->type = SW_HELLO;
+	memcpy(w->payload, &hello, sizeof(hello));
+	return sizeof(hello);
+}
+
+static uint32_t build_join(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_join j = {.nonce = l->nonce,
+		.cookie = l->cookie,
+		.epoch = l->server_i ? w->epoch : 0,
+		.session = l->id,
+		.version_min = SW_VERSION_MIN,
+		.version_max = SW_VERSION_MAX,
+		.rank = w->rank,
+		.n_members = w->n_members,
+		.n_local = w->n_local,
+		.server_i = (uint16_t)l->server_i,
+		.n_servers = w->place.n_servers,
+		.payload = (uint16_t)w->params.payload,
+		.has_crc = w->params.has_crc,
+		.placement = w->place.policy,
+		.n_colocated = w->place.n_colocated,
+		.n_lcores = w->place.n_lcores,
+		.policy = (uint8_t)sw_policy_id(w->params.policy),
+		.credit_bytes = w->params.credit_bytes,
+		.mode = w->params.is_async};
+
+	memcpy(j.job, w->job, sizeof(j.job));
+	memcpy(j.node, w->node_name, sizeof(j.node));
+	h->type = SW_JOIN;
+	memcpy(w->payload, &j, sizeof(j));
+	if (w->params.payload <= sizeof(j))
+		return sizeof(j);
+	/* As long as data will be, and so is the answer: a way that does not
+	 * carry it is found out here. */
+	memset(w->payload + sizeof(j), 0, w->params.payload - sizeof(j));
+	return w->params.payload;
+}
+
+static uint32_t build_leave(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	(void)l;
+	h->type = SW_LEAVE;
+	memcpy(w->payload, &w->fault, sizeof(w->fault));
+	return sizeof(w->fault);
+}
+
+static bool is_refused(const struct sw_wtensor *t)
+{
+	return t->dead_from && t->key == SW_KEY_NONE;
+}
+
+void sw_links_skip_refused(struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		while (!l->n_asked && l->n_declared < w->n_tensors &&
+			is_refused(&w->tensors[l->n_declared]))
+			l->n_declared++;
+	}
+}
+
+/* As many tensors as fit into one frame; a repetition has the same. */
+static uint32_t build_declare(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_declare_head head = {.batch = l->batch};
+	uint32_t at = sizeof(head), i = l->n_declared;
+	uint32_t most = l->n_asked ? l->n_asked : w->params.payload / 16;
+
+	for (; i < w->n_tensors && head.n < most; i++) {
+		const struct sw_wtensor *t = &w->tensors[i];
+		struct sw_declare_item item = {.n_elems = t->n_elems,
+			.key = t->key,
+			.first = t->first,
+			.priority = t->priority,
+			.dtype = t->dtype,
+			.mode = t->is_async,
+			.name_len = (uint16_t)strlen(t->name)};
+
+		if (at + sizeof(item) + item.name_len > w->params.payload ||
+			(l->server_i && t->key == SW_KEY_NONE))
+			break;
+		memcpy(w->payload + at, &item, sizeof(item));
+		memcpy(w->payload + at + sizeof(item), t->name, item.name_len);
+		at += (uint32_t)sizeof(item) + item.name_len;
+		head.n++;
+	}
+	l->n_asked = head.n;
+	h->type = SW_DECLARE;
+	memcpy(w->payload, &head, sizeof(head));
+	return at;
+}
+
+uint32_t sw_link_build_request(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	l->n_requests++;
+	l->request_at_ns = w->now_ns + l->request_wait_ns;
+	l->request_wait_ns =
+		sw_min64(2 * l->request_wait_ns, w->params.retry_max);
+	switch (l->state) {
+	case SW_LINK_HELLO:
+		return build_hello(w, l, h);
+	case SW_LINK_JOIN:
+		if (l->n_requests < JOIN_TRIES)
+			return build_join(w, l, h);
+		/* The cookie may be too old by now.  With the same nonce the
+		 * JOIN to come is the same, if the first was heard. */
+		l->n_requests = 0;
+		l->state = SW_LINK_HELLO;
+		return build_hello(w, l, h);
+	case SW_LINK_LEAVING:
+		return build_leave(w, l, h);
+	default:
+		return wants_declare(w, l) ? build_declare(w, l, h)
+					   : sw_knobs_build_tune(w, h);
+	}
+}
+
+void sw_link_start(struct sw_worker *w, struct sw_link *l)
+{
+	l->nonce = w->env->random(w->env->ctx);
+	l->state = SW_LINK_HELLO;
+	sw_link_request(w, l);
+}
+
+/* --- answers --- */
+
+static void on_cookie(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_cookie c;
+
+	memcpy(&c, payload, sizeof(c));
+	if (l->state != SW_LINK_HELLO || c.nonce != l->nonce) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (sw_probe_again(w, l, &c))
+		return;
+	l->cookie = c.cookie;
+	l->n_cookies++;
+	l->state = SW_LINK_JOIN;
+	sw_link_request(w, l);
+}
+
+static void on_accept(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_accept a;
+
+	memcpy(&a, payload, sizeof(a));
+	if (l->state == SW_LINK_OPEN && a.session == l->peer) {
+		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* ours was lost */
+		return;
+	}
+	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	l->peer = a.session;
+	l->state = SW_LINK_OPEN;
+	sw_link_request(w, l); /* no JOIN any more */
+	l->heard_ns = w->now_ns;
+	w->is_refused = false;
+	sw_flow_hear(&l->flow, h);
+	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* only then we count */
+	sw_count(&w->stats.sessions_opened, 1);
+	sw_link_check_running(w);
+}
+
+/* The error that a server named: errors are negative. */
+static int error_of(int err)
+{
+	return err < 0 ? err : SW_EPROTO;
+}
+
+/* The server has dropped what it offered.  Its frames are numbered anew, ours
+ * go on, so that what comes late is told apart. */
+static void forget_session(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t ctl_next = l->flow.ctl_next;
+	uint16_t generation = (uint16_t)(l->id + 1);
+
+	sw_flow_init(&l->flow, &w->params);
+	l->flow.ctl_next = ctl_next;
+	l->id = l->index << 16 | (generation ? generation : 1);
+	l->status_seq = 0;
+}
+
+/* A refused JOIN.  A place that is taken may become free: ask again. */
+static void on_refused(
+	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
+{
+	if (fault->err != SW_EBUSY) {
+		sw_worker_fail(w, error_of(fault->err), SW_KEY_NONE,
+			"server %.32s: %s", l->name, fault->text);
+		return;
+	}
+	snprintf(w->refused, sizeof(w->refused), "%s", fault->text);
+	w->refused_link = l;
+	w->refused_ns = w->now_ns;
+	w->is_refused = true;
+	if (l->state == SW_LINK_OPEN)
+		forget_session(w, l);
+	l->state = SW_LINK_HELLO;
+	l->nonce = w->env->random(w->env->ctx);
+	l->request_wait_ns = w->params.retry_max;
+	l->request_at_ns = w->now_ns + l->request_wait_ns;
+}
+
+/* Also when it was offered a session: others may have confirmed theirs first.
+ */
+static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->state == SW_LINK_JOIN ||
+	       (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
+}
+
+static void on_error(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, payload, sizeof(fault));
+	sw_text_clean(fault.text, sizeof(fault.text));
+	if (fault.nonce == l->nonce && is_joining(w, l))
+		on_refused(w, l, &fault);
+	else if (l->state == SW_LINK_OPEN && !fault.nonce)
+		sw_worker_fail(
+			w, error_of(fault.err), fault.key, "%s", fault.text);
+	else
+		sw_count(&w->stats.rx_state, 1);
+}
+
+static void on_left(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+{
+	if (h->key != l->peer) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (l->state == SW_LINK_LEAVING) {
+		l->state = SW_LINK_CLOSED;
+		sw_count(&w->stats.sessions_closed, 1);
+		sw_worker_check_left(w);
+	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
+		   (l->server_i || !w->size)) {
+		forget_session(w, l);
+		sw_link_start(w, l);
+	} else if (l->state == SW_LINK_OPEN) {
+		l->state = SW_LINK_CLOSED;
+		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+			"server %.64s does not know us any more: it was "
+			"restarted, or had not heard us for %llu s",
+			l->name,
+			(unsigned long long)(w->params.dead_after / SW_S));
+	}
+}
+
+static void on_status(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_status st;
+
+	memcpy(&st, payload, sizeof(st));
+	sw_text_clean(st.text, sizeof(st.text));
+	l->status_seq = (uint16_t)st.seq;
+	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
+	if (st.state == SW_JOB_FAILED) {
+		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
+		return;
+	}
+	w->joined = st.joined;
+	w->epoch = st.epoch;
+	memcpy(w->known, st.text, sizeof(w->known));
+	sw_knobs_heard(w, &st);
+	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
+		return;
+	w->size = st.size;
+	w->first = st.first;
+	for (uint32_t i = 1; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_IDLE)
+			sw_link_start(w, &w->links[i]);
+	sw_lanes_start(w);
+	sw_link_check_running(w);
+}
+
+/* It is known as something else: it is dead, the batch goes on behind it. */
+static void on_refused_tensor(
+	struct sw_worker *w, struct sw_wtensor *t, const uint8_t *why)
+{
+	char text[SW_TEXT_MAX];
+
+	memcpy(text, why, sizeof(text));
+	sw_text_clean(text, sizeof(text));
+	sw_tensor_kill(w, t, 1, text);
+}
+
+static void on_declared(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_declared d;
+	uint32_t n_keys = 0;
+	bool has_by_use = false;
+
+	memcpy(&d, payload, sizeof(d));
+	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
+		(d.is_refused ? d.n > l->n_asked : d.n != l->n_asked) ||
+		h->payload_len != sizeof(d) + 8u * d.n +
+					  (d.is_refused ? SW_TEXT_MAX : 0)) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (l->server_i == 0)
+		n_keys = d.is_refused ? d.n - 1u : d.n;
+	for (uint32_t i = 0; i < n_keys; i++) {
+		const uint8_t *p = payload + sizeof(d) + 4 * i;
+		uint32_t key = sw_load32(p);
+		bool is_by_use = w->tensors[l->n_declared + i].priority ==
+				 SW_PRIORITY_BY_USE;
+		int err = sw_tensors_keyed(
+			w, l->n_declared + i, key, sw_load32(p + 4 * d.n));
+
+		if (err) {
+			sw_worker_fail(w, err, key,
+				"server %.64s: key %u for tensor %.64s",
+				l->name, key,
+				w->tensors[l->n_declared + i].name);
+			return;
+		}
+		has_by_use |= is_by_use;
+	}
+	if (has_by_use)
+		sw_tensors_order(w);
+	l->batch++;
+	l->n_declared += d.n;
+	l->n_asked = 0;
+	if (d.is_refused)
+		on_refused_tensor(w, &w->tensors[l->n_declared - 1],
+			payload + sizeof(d) + 8u * d.n);
+	sw_links_skip_refused(w);
+	if (l->server_i == 0 && l->n_declared == w->n_tensors)
+		sw_lanes_declare(w);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_request(w, &w->links[i]);
+	if (sw_tensors_are_admitted(w))
+		sw_lane_admitted(w);
+}
+
+bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	switch (h->type) {
+	case SW_COOKIE:
+		on_cookie(w, l, payload);
+		return true;
+	case SW_ACCEPT:
+		on_accept(w, l, h, payload);
+		return true;
+	case SW_ERROR:
+		on_error(w, l, payload);
+		return true;
+	case SW_LEFT:
+		on_left(w, l, h);
+		return true;
+	case SW_STATUS:
+		if (l->server_i == 0 && l->state == SW_LINK_OPEN)
+			on_status(w, l, payload);
+		return true;
+	case SW_DECLARED:
+		on_declared(w, l, h, payload);
+		return true;
+	case SW_MISMATCH:
+		sw_link_on_mismatch(w, l, h, payload);
+		return true;
+	case SW_KEEPALIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- time --- */
+
+static void check_alive(struct sw_worker *w, struct sw_link *l)
+{
+	if (w->now_ns - l->heard_ns < w->params.dead_after)
+		return;
+	l->state = SW_LINK_CLOSED;
+	sw_count(&w->stats.sessions_dead, 1);
+	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
+		l->path.ip >> 24, l->path.ip >> 16 & 255, l->path.ip >> 8 & 255,
+		l->path.ip & 255,
+		(unsigned long long)(w->params.dead_after / SW_S));
+}
+
+uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = UINT64_MAX, alive_at;
+
+	if (l->index == 0) {
+		sw_worker_tick_joining(w);
+		sw_worker_check_left(w);
+		if (w->state == SW_WORKER_JOINING || w->left_by_ns)
+			at = w->now_ns + w->params.retry_max;
+	}
+	if (has_request(w, l)) {
+		if (w->now_ns >= l->request_at_ns)
+			sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+		else
+			at = sw_min64(at, l->request_at_ns);
+	}
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
+		at = sw_min64(at, sw_link_tick_dead(w, l));
+	if (l->state != SW_LINK_OPEN)
+		return at;
+	check_alive(w, l);
+	alive_at = l->sent_ns + w->params.dead_after / 10;
+	if (w->now_ns >= alive_at)
+		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
+	else
+		at = sw_min64(at, alive_at);
+	return sw_min64(at, l->heard_ns + w->params.dead_after);
+}

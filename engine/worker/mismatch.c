@@ -1,0 +1,199 @@
+/* mismatch.c - a tensor that members call differently is dead; the job goes on.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A server finds it, or this node if its local ranks differ.  It is dead from
+ * the round on in which they do.  Nobody can complete that round, since a chunk
+ * is done when all have pushed the same; and all complete the one before.  So
+ * the same call fails at all members.
+ *
+ * Who knows tells those who may not: a server its members, at once, and each
+ * again that pushes, pulls or declares the tensor; a worker its servers, until
+ * they have said it themselves, and its lanes.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/worker/worker.h"
+
+static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return (uint32_t)(t - w->tensors);
+}
+
+const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
+{
+	if (tensor >= w->n_tensors || !w->tensors[tensor].dead_from)
+		return NULL;
+	return w->tensors[tensor].why;
+}
+
+/* Nothing of it is pushed or asked for any more. */
+static void drop_chunks(struct sw_worker *w, struct sw_wtensor *t)
+{
+	for (uint32_t i = 0; i < w->n_links && t->words; i++) {
+		struct sw_link *l = &w->links[i];
+
+		l->n_todo -= sw_bitmap_clear(&t->todo[i]);
+		sw_bitmap_clear(&t->again[i]);
+		sw_bitmap_clear(&t->late[i]);
+		sw_bitmap_remove(&l->ready, t->order);
+		sw_bitmap_remove(&l->again, t->order);
+		sw_bitmap_remove(&l->late, t->order);
+	}
+	t->n_missing = 0;
+}
+
+/* Its open round ends if it is one of those; in lane 0 when the other lanes
+ * have nothing to do with it any more. */
+static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
+		return;
+	drop_chunks(w, t);
+	if (!t->n_lanes)
+		sw_tensors_end(w, t, SW_EMISMATCH);
+	sw_sched_run(&w->sched, w->now_ns);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_refresh(w, &w->links[i]);
+}
+
+/* The servers that have chunks of it; who has no key yet declared nothing. */
+static void tell_servers(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	for (uint32_t i = 0; i < w->n_links && t->key != SW_KEY_NONE; i++) {
+		struct sw_link *l = &w->links[i];
+
+		if (!t->places[i].n_local)
+			continue;
+		sw_bitmap_add(&l->dead, index_of(w, t));
+		l->dead_at_ns = w->now_ns;
+	}
+}
+
+void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
+	const char *why)
+{
+	uint32_t now = t->round + !t->is_begun;
+
+	if (t->is_async || !round)
+		round = 1; /* there is no round that all are in */
+	/* Once; or twice, where somebody named a round that is to come, and
+	 * then this one. */
+	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) ||
+		(t->dead_from && (int32_t)(round - now) > 0))
+		return;
+	snprintf(t->why, sizeof(t->why), "%s", why);
+	t->dead_from = round;
+	if (!w->lane_i)
+		sw_log(w->env->log, SW_LOG_WARN, "%s", t->why);
+	tell_servers(w, t);
+	sw_lane_dead(w, t);
+	end_if_dead(w, t);
+}
+
+static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
+{
+	return t->key == SW_KEY_NONE ? declared
+				     : sw_priority_of(declared, t->key);
+}
+
+/* A local rank that has declared it as it is known. */
+static uint32_t who_declared(
+	const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	uint32_t l = 0;
+
+	while (l + 1 < w->n_local && !t->from[l])
+		l++;
+	return w->first + l;
+}
+
+void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
+	const struct sw_worker_tensor *d)
+{
+	struct sw_wtensor *t = &w->tensors[tensor];
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
+		"%u declared %llu x %s, priority %u%s",
+		t->name, w->first + local, (unsigned long long)d->n_elems,
+		sw_dtype_name(d->dtype), priority_of(t, d->priority),
+		d->is_async ? ", async" : "", who_declared(w, t),
+		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
+		t->priority, t->is_async ? ", async" : "");
+	sw_tensor_kill(w, t, 1, text);
+}
+
+/* --- what a server says, and is told --- */
+
+/* The next that the server has been declared, and is to be told of. */
+static uint32_t next_dead(const struct sw_link *l)
+{
+	uint32_t i = sw_bitmap_next(&l->dead, l->dead_turn);
+
+	if (i == SW_BITMAP_NONE || i >= l->n_declared)
+		i = sw_bitmap_first(&l->dead);
+	return i < l->n_declared ? i : SW_BITMAP_NONE;
+}
+
+bool sw_link_owes_dead(const struct sw_link *l)
+{
+	return next_dead(l) != SW_BITMAP_NONE;
+}
+
+void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_fault fault;
+	uint32_t i;
+
+	memcpy(&fault, payload, sizeof(fault));
+	sw_text_clean(fault.text, sizeof(fault.text));
+	i = fault.key < SW_TENSORS ? w->by_key[fault.key] : SW_KEY_NONE;
+	if (i == SW_KEY_NONE)
+		return; /* it will be said again when we push it */
+	sw_tensor_kill(w, &w->tensors[i], h->round, fault.text);
+	if (sw_bitmap_has(&l->told, i)) {
+		sw_bitmap_remove(&l->dead, i);
+	} else { /* each server hears from us that we know */
+		sw_bitmap_add(&l->dead, i);
+		l->dead_at_ns = w->now_ns;
+	}
+	if (l->state == SW_LINK_LEAVING && !sw_link_owes_dead(l))
+		sw_link_request(w, l); /* LEAVE has waited for that */
+}
+
+uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l)
+{
+	if (!sw_link_owes_dead(l))
+		return UINT64_MAX;
+	if (w->now_ns < l->dead_at_ns)
+		return l->dead_at_ns;
+	l->dead_at_ns = w->now_ns + w->params.pull_max;
+	sw_link_owe(w, l, SW_LINK_OWE_MISMATCH);
+	return l->dead_at_ns;
+}
+
+uint32_t sw_link_build_mismatch(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t i = next_dead(l);
+	struct sw_fault fault = {.err = SW_EMISMATCH, .rank = w->rank};
+
+	if (i == SW_BITMAP_NONE)
+		return 0;
+	if (sw_bitmap_next(&l->dead, i + 1) < l->n_declared)
+		sw_link_owe(w, l, SW_LINK_OWE_MISMATCH); /* it is next */
+	l->dead_turn = i + 1;
+	sw_bitmap_add(&l->told, i);
+	fault.key = w->tensors[i].key;
+	memcpy(fault.text, w->tensors[i].why, sizeof(fault.text));
+	h->type = SW_MISMATCH;
+	h->round = w->tensors[i].dead_from;
+	memcpy(w->payload, &fault, sizeof(fault));
+	return sizeof(fault);
+}

@@ -1,0 +1,467 @@
+/* worker.c - the worker's data path: pushes out, results in, repairs.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/worker.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/ticks.h"
+
+enum {
+	LATE_SCAN = 256,           /* chunks looked at for one PULL */
+	STALL_LOOK_NS = 100000000, /* pause between looks for stalls */
+	STREAM_BYTES = 4 << 20,    /* of a tensor: more than caches keep */
+};
+
+static struct sw_worker *worker_of(struct sw_node *node)
+{
+	return (struct sw_worker *)node;
+}
+
+static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
+{
+	uint64_t local = sw_bitmap_first(&t->todo[link]);
+
+	return (uint64_t)t->order << 32 |
+	       (local << 32) / t->places[link].n_local;
+}
+
+void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
+{
+	struct sw_due *due = &w->due[l->path.port_i];
+	uint32_t order = l->state == SW_LINK_OPEN ? sw_bitmap_first(&l->ready)
+						  : SW_BITMAP_NONE;
+	uint32_t class = SW_N_CLASSES;
+
+	if (order != SW_BITMAP_NONE) {
+		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
+
+		class = t->class;
+		w->turn_keys[l->index] = turn_key(t, l->index);
+	}
+	if (class < SW_N_CLASSES && !sw_flow_can_send(&l->flow, class))
+		class = SW_N_CLASSES;
+	if (class == l->due_class)
+		return;
+	if (l->due_class < SW_N_CLASSES)
+		sw_due_put(due, l->due_class, l->index, false);
+	if (class < SW_N_CLASSES)
+		sw_due_put(due, class, l->index, true);
+	l->due_class = (uint8_t) class;
+}
+
+/* The tensor that a frame of link @l is about, if it is one of ours there. */
+static struct sw_wtensor *tensor_of(struct sw_worker *w,
+	const struct sw_link *l, uint32_t key, uint32_t chunk)
+{
+	struct sw_wtensor *t;
+
+	if (key >= SW_TENSORS || w->by_key[key] == SW_KEY_NONE) {
+		sw_count(&w->stats.rx_key, 1);
+		return NULL;
+	}
+	t = &w->tensors[w->by_key[key]];
+	if (!sw_place_has(&t->places[l->index], chunk)) {
+		sw_count(&w->stats.rx_chunk, 1);
+		return NULL;
+	}
+	return t;
+}
+
+/* The contribution must go (again). */
+static void push_again(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	t->chunks[chunk].state = SW_GRAD;
+	sw_tensors_set(w, t, chunk, true, false);
+}
+
+/* --- results in --- */
+
+/* Is it exactly what this chunk waits for?  Counts why not. */
+static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_header *h)
+{
+	const struct sw_wchunk *c = &t->chunks[h->chunk];
+
+	if (!t->is_open || h->round != t->round || c->state == SW_HELD ||
+		!c->n_sent) {
+		sw_count(&w->stats.result_again, 1);
+		return false;
+	}
+	return true;
+}
+
+static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_header *h)
+{
+	uint8_t op = t->is_async ? SW_OPERATION_COPY : t->op;
+
+	if (h->dtype != t->dtype || h->op != op) {
+		sw_count(&w->stats.rx_dtype, 1);
+		return false;
+	}
+	if (h->payload_len != sw_wtensor_bytes(t, h->chunk)) {
+		sw_count(&w->stats.rx_length, 1);
+		return false;
+	}
+	if (h->weight == 0 || h->weight > w->size) {
+		sw_count(&w->stats.rx_weight, 1);
+		return false;
+	}
+	return true;
+}
+
+/* The local ranks read a result, this core does not; of a large tensor no cache
+ * has the lines. */
+static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
+	void *to, const uint8_t *payload, uint32_t n)
+{
+	if (w->n_local > 1 && t->n_elems * t->elem_bytes >= STREAM_BYTES)
+		w->env->sum->stream(to, payload, n);
+	else
+		memcpy(to, payload, n);
+}
+
+static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_wchunk *c = &t->chunks[h->chunk];
+
+	/* HELD before the first byte is written. */
+	c->state = SW_HELD;
+	sw_tensors_set(w, t, h->chunk, false, false);
+	sw_tensors_folded(w, t, h->chunk);
+	sw_flow_resolve(&l->flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
+	SW_TIMED(w->stats.ticks_fold,
+		write_result(w, t,
+			t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
+			h->payload_len));
+	t->weight = h->weight;
+	t->progress_ns = w->now_ns;
+	t->missing = 0;
+	l->pull_wait_ns = 0;
+	sw_count(&w->stats.results, 1);
+	sw_count(&w->stats.result_bytes, h->payload_len);
+	if (--t->n_missing == 0)
+		sw_tensors_held(w, t);
+}
+
+static void on_result(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk);
+	uint32_t crc = h->payload_crc;
+
+	if (sw_flow_is_overdrawn(&l->flow, h)) {
+		sw_count(&w->stats.rx_credit, 1);
+		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* with a grant */
+		return;
+	}
+	if (!t || !is_well_formed(w, t, h))
+		return;
+	if (is_wanted(w, t, h)) {
+		if (l->has_crc)
+			SW_TIMED(w->stats.ticks_crc_in,
+				crc = sw_data_crc(h, payload, h->payload_len));
+		if (crc != h->payload_crc) {
+			sw_count(&w->stats.rx_payload_crc, 1);
+			return; /* not acknowledged: it will come again */
+		}
+		hold(w, l, t, h, payload);
+		sw_sched_run(&w->sched, w->now_ns);
+		sw_link_refresh(w, l); /* it may have been due for a push */
+	}
+	sw_flow_accept(&l->flow, h->class, h->psn, w->now_ns);
+	if (sw_flow_ack_at(&l->flow) == 0)
+		sw_link_owe(w, l, SW_LINK_OWE_ACK);
+}
+
+/* --- what became of pushes --- */
+
+static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+	enum sw_fate fate)
+{
+	struct sw_worker *w = ctx;
+	struct sw_wtensor *t = &w->tensors[w->by_key[sent->key]];
+	struct sw_wchunk *c = &t->chunks[sent->cell];
+
+	(void)class;
+	if (fate == SW_LOST)
+		sw_count(&w->stats.lost, 1);
+	if (!t->is_open || t->round != sent->round || c->state != SW_PUSHED ||
+		c->psn != sent->psn)
+		return;
+	if (fate == SW_LOST) {
+		push_again(w, t, sent->cell);
+		return;
+	}
+	c->t_ns = w->now_ns;
+	sw_tensors_folded(w, t, sent->cell);
+	sw_tensors_set(w, t, sent->cell, false, true);
+}
+
+static void on_ack(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+
+	memcpy(sacks, payload, h->payload_len);
+	if (!sw_flow_on_ack(&l->flow, h->psn, sacks,
+		    h->payload_len / sizeof(*sacks), w->now_ns, on_fate, w))
+		sw_count(&w->stats.rx_state, 1);
+	sw_sched_run(&w->sched, w->now_ns);
+	sw_link_refresh(w, l);
+}
+
+static void on_refused_push(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+
+	sw_count(&w->stats.push_refused, 1);
+	if (c->n_refused < UINT8_MAX)
+		c->n_refused++;
+	push_again(w, t, chunk);
+}
+
+static void on_answer(
+	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
+{
+	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk);
+
+	if (!t || !t->is_open || t->round != a->round ||
+		t->chunks[a->chunk].state != SW_PUSHED)
+		return; /* from the past */
+	switch (a->kind) {
+	case SW_ANSWER_WAIT:
+		t->missing = a->missing;
+		sw_count(&w->stats.pull_wait, 1);
+		return;
+	case SW_ANSWER_NEED:
+		sw_count(&w->stats.pull_need, 1);
+		push_again(w, t, a->chunk);
+		return;
+	case SW_ANSWER_CRC:
+		on_refused_push(w, t, a->chunk);
+		return;
+	case SW_ANSWER_GONE:
+		sw_count(&w->stats.pull_gone, 1);
+		sw_worker_fail(w, SW_EPROTO, a->key,
+			"server %.64s keeps no result of tensor %.64s any more",
+			l->name, t->name);
+		return;
+	default:
+		sw_count(&w->stats.rx_type, 1);
+	}
+}
+
+static void on_answers(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_answer a;
+
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(a)) {
+		memcpy(&a, payload + at, sizeof(a));
+		on_answer(w, l, &a);
+	}
+	sw_link_refresh(w, l);
+}
+
+/* --- frames in --- */
+
+/* By our session id, or where none is known yet, by address. */
+static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
+	const struct sw_header *h)
+{
+	uint32_t i = h->session >> 16;
+
+	if (h->session) {
+		if (i >= w->n_links || w->links[i].id != h->session) {
+			sw_count(&w->stats.rx_session, 1);
+			return NULL;
+		}
+		if (memcmp(&w->links[i].path, from, sizeof(*from)) != 0) {
+			sw_count(&w->stats.rx_source, 1);
+			return NULL;
+		}
+		return &w->links[i];
+	}
+	for (i = 0; i < w->n_links; i++)
+		if (!memcmp(&w->links[i].path, from, sizeof(*from)) &&
+			(h->type == SW_COOKIE || h->type == SW_LEFT))
+			return &w->links[i];
+	sw_count(&w->stats.rx_session, 1);
+	return NULL;
+}
+
+static void on_link(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	bool is_newer = h->psn > l->flow.heard[h->class];
+
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
+		if (!h->session) { /* only a LEFT is said without */
+			if (h->type == SW_LEFT)
+				sw_link_rx(w, l, h, payload);
+			return;
+		}
+		l->heard_ns = w->now_ns;
+		if (sw_flow_hear(&l->flow, h))
+			sw_link_refresh(w, l);
+	}
+	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
+		on_result(w, l, h, payload);
+	else if (h->type == SW_LEFT || l->state != SW_LINK_OPEN)
+		sw_link_rx(w, l, h, payload);
+	else if (h->type == SW_ACK)
+		on_ack(w, l, h, payload);
+	else if (!is_newer)
+		return; /* the past of a control frame */
+	else if (h->type == SW_ANSWER)
+		on_answers(w, l, h, payload);
+	else if (!sw_link_rx(w, l, h, payload))
+		sw_count(&w->stats.rx_state, 1);
+}
+
+static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
+{
+	struct sw_header h;
+	struct sw_link *l;
+
+	if (!sw_frame_open(f, &h, &w->stats))
+		return;
+	w->is_astray = f->is_astray;
+	l = link_of(w, &f->from, &h);
+	if (l && w->state != SW_WORKER_LEFT)
+		on_link(w, l, &h, f->payload);
+}
+
+void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct sw_worker *w = worker_of(node);
+
+	(void)port_i; /* each frame carries it */
+	w->now_ns = now_ns;
+	for (uint32_t i = 0; i < n; i++)
+		rx_one(w, &frames[i]);
+}
+
+/* --- time --- */
+
+/* Note the late chunks of one tensor for the next PULL, from where the last
+ * one stopped.  Returns the first chunk that was not looked at. */
+static uint32_t gather_late(struct sw_worker *w, struct sw_link *l,
+	struct sw_wtensor *t, uint32_t *budget)
+{
+	const struct sw_bitmap *late = &t->late[l->index];
+	uint32_t local = sw_bitmap_next(late, l->pull_local);
+
+	for (; local != SW_BITMAP_NONE && *budget && l->n_pulls < SW_PULL_MAX;
+		local = sw_bitmap_next(late, local + 1), --*budget) {
+		uint32_t chunk = sw_place_global(&t->places[l->index], local);
+		struct sw_wchunk *c = &t->chunks[chunk];
+
+		if (w->now_ns - c->t_ns < l->pull_wait_ns)
+			continue;
+		c->t_ns = w->now_ns;
+		l->pulls[l->n_pulls++] = (struct sw_pull){
+			.key = t->key, .round = t->round, .chunk = chunk};
+	}
+	return local;
+}
+
+/* Most urgent first, but each PULL goes on behind the one before, so that the
+ * first 64 that wait for somebody do not keep the others from being asked. */
+static void gather(struct sw_worker *w, struct sw_link *l)
+{
+	uint32_t budget = LATE_SCAN;
+	uint32_t order = sw_bitmap_next(&l->late, l->pull_order);
+
+	l->n_pulls = 0;
+	while (order != SW_BITMAP_NONE) {
+		if (order != l->pull_order)
+			l->pull_local = 0;
+		l->pull_order = order;
+		l->pull_local = gather_late(
+			w, l, &w->tensors[w->by_order[order]], &budget);
+		if (l->pull_local != SW_BITMAP_NONE)
+			return;
+		order = sw_bitmap_next(&l->late, order + 1);
+	}
+	l->pull_order = l->pull_local = 0; /* the sweep is over */
+}
+
+/* Ask for the most urgent results that are late.  The pause doubles while
+ * nothing comes, so that a straggler costs few bytes. */
+static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
+{
+	if (sw_bitmap_is_empty(&l->late))
+		return UINT64_MAX;
+	if (!l->pull_wait_ns) {
+		l->pull_wait_ns = sw_max64(
+			4 * sw_flow_srtt(&l->flow), w->params.pull_min);
+		l->pull_at_ns = w->now_ns + l->pull_wait_ns;
+	}
+	if (w->now_ns < l->pull_at_ns || l->owed & 1u << SW_LINK_OWE_PULL)
+		return sw_max64(l->pull_at_ns, w->now_ns + w->params.ack_delay);
+	gather(w, l);
+	if (l->n_pulls) {
+		sw_link_owe(w, l, SW_LINK_OWE_PULL);
+		l->pull_wait_ns =
+			sw_min64(2 * l->pull_wait_ns, w->params.pull_max);
+	}
+	l->pull_at_ns = w->now_ns + l->pull_wait_ns;
+	return l->pull_at_ns;
+}
+
+static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at, ack_at, n_timeouts = l->flow.n_timeouts;
+
+	if (l->state != SW_LINK_OPEN)
+		return UINT64_MAX;
+	at = sw_flow_tick(&l->flow, w->now_ns, on_fate, w);
+	sw_count(&w->stats.timeouts, l->flow.n_timeouts - n_timeouts);
+	ack_at = sw_flow_ack_at(&l->flow);
+	if (ack_at <= w->now_ns)
+		sw_link_owe(w, l, SW_LINK_OWE_ACK);
+	else
+		at = sw_min64(at, ack_at);
+	at = sw_min64(at, tick_pull(w, l));
+	sw_link_refresh(w, l);
+	return at;
+}
+
+uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+{
+	struct sw_worker *w = worker_of(node);
+	uint64_t at = UINT64_MAX;
+
+	w->now_ns = now_ns;
+	w->gap_ns = gap_ns;
+	sw_set_word(&w->stats.poll_gap_max_us,
+		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000));
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		at = sw_min64(at, tick_flow(w, &w->links[i]));
+		at = sw_min64(at, sw_link_tick(w, &w->links[i]));
+	}
+	if (w->n_open) {
+		if (now_ns >= w->stall_at_ns) {
+			sw_tensors_tick(w);
+			w->stall_at_ns = now_ns + STALL_LOOK_NS;
+		}
+		at = sw_min64(at, w->stall_at_ns);
+	}
+	return at;
+}
+
+bool sw_worker_is_busy(const struct sw_node *node)
+{
+	const struct sw_worker *w = (const struct sw_worker *)node;
+
+	return w->n_open ||
+	       (w->state != SW_WORKER_RUNNING && w->state != SW_WORKER_LEFT);
+}

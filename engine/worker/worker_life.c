@@ -1,0 +1,203 @@
+/* worker_life.c - a worker waits for its job to run, fails, and leaves.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/worker/worker.h"
+
+enum {
+	TELL_EVERY_NS = 2000000000,
+	LEAVE_FOR_NS = 2000000000,
+};
+
+static void leave_all(struct sw_worker *w)
+{
+	w->left_by_ns = w->now_ns + LEAVE_FOR_NS;
+	sw_lanes_leave(w);
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		l->state = l->state == SW_LINK_OPEN ? SW_LINK_LEAVING
+						    : SW_LINK_CLOSED;
+		l->dead_at_ns = w->now_ns;
+		sw_link_request(w, l);
+		sw_link_refresh(w, l);
+	}
+}
+
+void sw_worker_fail(
+	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
+{
+	char text[SW_TEXT_MAX + SW_NAME_MAX] = "";
+	va_list ap;
+
+	if (w->state == SW_WORKER_FAILED || w->state == SW_WORKER_LEFT ||
+		w->left_by_ns)
+		return;
+	w->state = SW_WORKER_FAILED;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = key};
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* the wire has room for less than whoever is here can read */
+	memcpy(w->fault.text, text, sizeof(w->fault.text) - 1);
+	if (!w->lane_i) /* which also speaks for the others */
+		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
+			w->rank, text);
+	leave_all(w);
+	sw_tensors_end_all(w, err);
+	sw_lane_say(w, err, text);
+}
+
+void sw_worker_leave(struct sw_worker *w, int err, const char *text)
+{
+	if (w->state == SW_WORKER_LEFT || w->left_by_ns)
+		return;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = SW_KEY_NONE};
+	snprintf(w->fault.text, sizeof(w->fault.text), "%s", text ? text : "");
+	leave_all(w);
+	sw_tensors_end_all(w, SW_ECLOSED);
+}
+
+void sw_link_check_running(struct sw_worker *w)
+{
+	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
+		(!w->lane_i && w->n_lanes_running + 1 < w->n_lanes))
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return;
+	w->state = SW_WORKER_RUNNING;
+	sw_lane_say(w, 0, "");
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_request(w, &w->links[i]);
+}
+
+/* What is wrong with a server that is not there yet. */
+static const char *describe_silence(const struct sw_worker *w,
+	const struct sw_link *l, char text[SW_TEXT_MAX + 2])
+{
+	if (w->is_refused && w->refused_link == l) {
+		snprintf(text, SW_TEXT_MAX + 2, ": %s", w->refused);
+		return text;
+	}
+	if (l->n_cookies < 2)
+		return ", which does not answer";
+	snprintf(text, SW_TEXT_MAX + 2,
+		", which answers, but not to packets of %u B (payload %u): "
+		"some MTU on the way is smaller; raise it, or use a smaller "
+		"payload on all nodes",
+		w->params.payload + SW_HEAD_BYTES + 28, w->params.payload);
+	return text;
+}
+
+/* Other workers, what is known of them, and the server that they do not come
+ * to. */
+static void describe_missing(
+	const struct sw_worker *w, uint64_t missing, char *out, size_t size)
+{
+	const struct sw_link *l = &w->links[0];
+	char ranks[SW_RANKS_TEXT], ip[SW_IP_TEXT];
+
+	snprintf(out, size, "%s of %u workers at server %.40s (%s:%u)%s%s",
+		sw_ranks_text(missing, ranks), w->n_members, l->name,
+		sw_ip_text(l->path.ip, ip), l->path.udp,
+		w->known[0] ? "; " : "", w->known);
+}
+
+/* What a joining worker waits for, as a sentence. */
+static void describe_wait(const struct sw_worker *w, char *out, size_t size)
+{
+	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
+
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		const struct sw_link *l = &w->links[i];
+		char why[SW_TEXT_MAX + 2];
+
+		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
+			continue;
+		snprintf(out, size, "server %.40s (%u.%u.%u.%u:%u)%s", l->name,
+			l->path.ip >> 24, l->path.ip >> 16 & 255,
+			l->path.ip >> 8 & 255, l->path.ip & 255, l->path.udp,
+			describe_silence(w, l, why));
+		return;
+	}
+	if (w->n_lanes_running + 1 < w->n_lanes && !w->lane_i && w->size)
+		snprintf(out, size, "servers of the node's other lcores");
+	else if (missing)
+		describe_missing(w, missing, out, size);
+	else
+		snprintf(out, size, "the coordinator to start the job");
+}
+
+/* Has lane 0 all its own?  The others have limits of their own, and name the
+ * server that is missing. */
+static bool waits_for_lanes(const struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return false;
+	return !w->lane_i && w->size && w->n_lanes_running + 1 < w->n_lanes;
+}
+
+/* It may have been kept out until the others had given up: then what kept it
+ * out is the reason, not those that it misses now. */
+static void give_up(struct sw_worker *w, uint64_t waited, const char *what)
+{
+	bool was_refused = w->refused_link && !w->is_refused;
+
+	if (was_refused)
+		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
+			"waited %llu s; until %llu s ago server %.40s refused: "
+			"%s; now for %s",
+			(unsigned long long)(waited / SW_S),
+			(unsigned long long)((w->now_ns - w->refused_ns) /
+					     SW_S),
+			w->refused_link->name, w->refused, what);
+	else
+		sw_worker_fail(w, SW_ETIMEDOUT, SW_KEY_NONE,
+			"waited %llu s for %s",
+			(unsigned long long)(waited / SW_S), what);
+}
+
+void sw_worker_tick_joining(struct sw_worker *w)
+{
+	uint64_t waited = w->now_ns - w->started_ns;
+	char what[SW_TEXT_MAX + SW_NAME_MAX - 16];
+	char text[SW_TEXT_MAX + SW_NAME_MAX];
+
+	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
+		(w->lane_i && !w->size) || /* lane 0 waits */
+		(waited < w->params.join_timeout &&
+			w->now_ns - w->told_ns < TELL_EVERY_NS))
+		return;
+	w->told_ns = w->now_ns;
+	describe_wait(w, what, sizeof(what));
+	if (waited >= w->params.join_timeout && !waits_for_lanes(w)) {
+		give_up(w, waited, what);
+		return;
+	}
+	snprintf(text, sizeof(text), "waiting for %s", what);
+	sw_lane_say(w, 0, text);
+}
+
+void sw_worker_check_left(struct sw_worker *w)
+{
+	bool is_late = w->now_ns >= w->left_by_ns;
+
+	if (!w->left_by_ns || w->state == SW_WORKER_LEFT)
+		return;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
+			return;
+	if (!w->lane_i && w->n_lanes_left + 1 < w->n_lanes)
+		return; /* they have limits of their own */
+	for (uint32_t i = 0; i < w->n_links; i++)
+		w->links[i].state = SW_LINK_CLOSED;
+	w->state = SW_WORKER_LEFT;
+	sw_lane_say(w, w->fault.err, w->fault.text);
+}

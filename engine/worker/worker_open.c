@@ -1,0 +1,145 @@
+/* worker_open.c - a worker's links, from its job, and its end.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/worker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+
+static int open_link(struct sw_worker *w, uint32_t server_i,
+	const struct sw_worker_server *server, struct sw_port *const *ports)
+{
+	uint32_t i = w->n_links++;
+	struct sw_link *l = &w->links[i];
+	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
+	size_t words = sw_bitmap_words(SW_ORDERS);
+
+	l->words = calloc(
+		3 * words + 2 * sw_bitmap_words(SW_TENSORS), sizeof(uint64_t));
+	if (!l->words)
+		return SW_ENOMEM;
+	sw_bitmap_init(&l->ready, SW_ORDERS, l->words);
+	sw_bitmap_init(&l->again, SW_ORDERS, l->words + words);
+	sw_bitmap_init(&l->late, SW_ORDERS, l->words + 2 * words);
+	sw_bitmap_init(&l->told, SW_TENSORS,
+		sw_bitmap_init(&l->dead, SW_TENSORS, l->words + 3 * words));
+	l->index = i;
+	l->server_i = server_i;
+	l->id = i << 16 | (uint32_t)(generation ? generation : 1);
+	l->path = server->path;
+	l->has_crc = w->params.has_crc && !ports[l->path.port_i]->is_inner;
+	l->due_class = SW_N_CLASSES;
+	l->heard_ns = l->sent_ns = w->now_ns;
+	snprintf(l->name, sizeof(l->name), "%s", server->name);
+	sw_flow_init(&l->flow, &w->params);
+	w->link_of[server_i] = (uint8_t)i;
+	return 0;
+}
+
+/* To those servers that are this lane's. */
+static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
+	struct sw_port *const *ports)
+{
+	uint8_t lane_of[SW_PLACE_SERVERS];
+	int err;
+
+	sw_place_lanes(&w->place, w->n_lanes, lane_of);
+	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, lane_of);
+	if (err)
+		return err;
+	w->links = calloc(job->n_servers, sizeof(*w->links));
+	if (!w->links)
+		return SW_ENOMEM;
+	for (uint32_t s = 0; s < job->n_servers && !err; s++)
+		if (lane_of[s] == w->lane_i)
+			err = open_link(w, s, &job->servers[s], ports);
+	return err;
+}
+
+static bool is_name(const char *name)
+{
+	return name[0] && strnlen(name, SW_NAME_MAX) < SW_NAME_MAX;
+}
+
+static uint32_t n_lanes(const struct sw_worker_job *job)
+{
+	return job->n_lanes ? job->n_lanes : 1;
+}
+
+static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
+{
+	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
+		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
+		job->n_members > SW_MAX_MEMBERS ||
+		job->rank >= job->n_members || job->n_local == 0 ||
+		job->n_local > SW_LOCAL_RANKS || n_lanes(job) > SW_LANES ||
+		n_lanes(job) > job->n_servers || job->lane_i >= n_lanes(job) ||
+		(n_lanes(job) > 1 && !job->lanes))
+		return false;
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		if (job->servers[i].path.port_i >= n_ports)
+			return false;
+	return is_name(job->job) && is_name(job->node);
+}
+
+int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
+	const struct sw_env *env, const struct sw_worker_events *events,
+	const struct sw_worker_job *job, struct sw_port *const *ports,
+	uint32_t n_ports, uint64_t now_ns)
+{
+	int err;
+
+	if (!is_valid(job, n_ports))
+		return SW_EINVAL;
+	*w = (struct sw_worker){.node = {.stats = &w->stats,
+					.rx = sw_worker_rx,
+					.tick = sw_worker_tick,
+					.tx = sw_worker_tx,
+					.is_busy = sw_worker_is_busy},
+		.params = *params,
+		.env = env,
+		.events = *events,
+		.now_ns = now_ns,
+		.rank = job->rank,
+		.n_members = job->n_members,
+		.n_local = job->n_local,
+		.lane_i = job->lane_i,
+		.n_lanes = n_lanes(job),
+		.lanes =
+			job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes,
+		.n_ways = job->n_ways ? job->n_ways : 1,
+		.started_ns = now_ns,
+		.told_ns = now_ns};
+	w->place = (struct sw_place_job){.n_members = job->n_members,
+		.n_servers = (uint16_t)job->n_servers,
+		.n_colocated = job->n_colocated,
+		.n_lcores = job->n_lcores,
+		.policy = job->placement};
+	snprintf(w->job, sizeof(w->job), "%s", job->job);
+	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
+	err = sw_place_map_open(&w->map, &w->place);
+	if (!err)
+		err = open_links(w, job, ports);
+	if (!err)
+		err = sw_tensors_open(w);
+	if (err) {
+		sw_worker_close(w);
+		return err;
+	}
+	if (!w->lane_i) /* the others wait until the job runs */
+		sw_link_start(w, &w->links[0]);
+	return 0;
+}
+
+void sw_worker_close(struct sw_worker *w)
+{
+	sw_tensors_close(w);
+	sw_place_map_close(&w->map);
+	sw_place_map_close(&w->lane_map);
+	for (uint32_t i = 0; w->links && i < w->n_links; i++)
+		free(w->links[i].words);
+	free(w->links);
+	*w = (struct sw_worker){0};
+}

@@ -1,0 +1,255 @@
+/* worker_tx.c - the frames that a worker sends: what is owed, and pushes.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/ticks.h"
+#include "engine/worker/worker.h"
+
+enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
+
+static uint32_t build_keepalive(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	h->type = SW_KEEPALIVE;
+	h->aux = l->status_seq;
+	if (l->server_i == 0 && w->knobs.limit) {
+		h->key = w->knobs.proposal;
+		h->round = w->knobs.limit;
+	}
+	return 0;
+}
+
+static uint32_t build_mismatch(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = sw_link_build_mismatch(w, l, h);
+
+	return bytes ? bytes : build_keepalive(w, l, h);
+}
+
+static uint32_t build_ack(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n = sw_flow_build_ack(&l->flow, w->now_ns, w->gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(w->payload, sacks, n * sizeof(*sacks));
+	sw_count(&w->stats.acks, 1);
+	return n * (uint32_t)sizeof(*sacks);
+}
+
+static uint32_t build_pull(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
+{
+	uint32_t bytes = l->n_pulls * (uint32_t)sizeof(*l->pulls);
+
+	h->type = SW_PULL;
+	memcpy(w->payload, l->pulls, bytes);
+	sw_count(&w->stats.pulls, l->n_pulls);
+	return bytes;
+}
+
+static uint32_t (*const builders[SW_LINK_N_OWED])(
+	struct sw_worker *, struct sw_link *, struct sw_header *) = {
+	[SW_LINK_OWE_REQUEST] = sw_link_build_request,
+	[SW_LINK_OWE_MISMATCH] = build_mismatch,
+	[SW_LINK_OWE_KEEPALIVE] = build_keepalive,
+	[SW_LINK_OWE_ACK] = build_ack,
+	[SW_LINK_OWE_PULL] = build_pull,
+};
+
+/* The link whose turn it is; those that owe nothing any more leave the set. */
+static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
+{
+	uint32_t i;
+
+	while ((i = sw_due_take_turn(due, SW_CLASS_CTL)) < SW_MAX_SESSIONS) {
+		struct sw_link *l = &w->links[i];
+
+		if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
+			l->owed = 0;
+		if (l->owed)
+			return l;
+		sw_due_put(due, SW_CLASS_CTL, i, false);
+	}
+	return NULL;
+}
+
+static bool tx_control(
+	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
+{
+	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
+	struct sw_header h = {0};
+	uint32_t what;
+
+	if (!l)
+		return false;
+	what = (uint32_t)__builtin_ctz(l->owed);
+	l->owed &= ~(1u << what);
+	sw_due_put(&w->due[port_i], SW_CLASS_CTL, l->index, l->owed != 0);
+	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
+			    ? l->peer
+			    : 0;
+	h.payload_len = (uint16_t)builders[what](w, l, &h);
+	sw_flow_send_ctl(&l->flow, &h);
+	l->sent_ns = w->now_ns;
+	out->way = l->way;
+	sw_frame_build(&h, l->path, w->payload, false, out, &w->stats);
+	return true;
+}
+
+/* A chunk that its server refused by CRC time and again is being written
+ * while it is pushed: push a copy, which cannot change under the CRC. */
+static const uint8_t *bytes_to_push(struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
+{
+	const uint8_t *p = sw_local_bytes(w, t, chunk, is_stable);
+
+	if (!*is_stable || t->chunks[chunk].n_refused < REFUSED_MAX)
+		return p;
+	*is_stable = false;
+	sw_count(&w->stats.push_copied, 1);
+	memcpy(w->payload, p, sw_wtensor_bytes(t, chunk));
+	return w->payload;
+}
+
+/* A buffer that has another CRC than at the first push was written. */
+static void note_crc(struct sw_wtensor *t, struct sw_wchunk *c, uint32_t crc)
+{
+	if (!c->n_sent)
+		c->crc = crc;
+	else if (c->crc != crc)
+		t->is_edited = true;
+}
+
+/* Does this node contribute bytes?  To a broadcast only the root does. */
+static bool has_bytes(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return t->op == SW_OPERATION_SUM ||
+	       (t->root >= w->first && t->root < w->first + w->n_local);
+}
+
+/* Quanta that the link has to push besides. */
+static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->n_todo *
+	       (uint64_t)((w->params.payload + SW_QUANTUM - 1) / SW_QUANTUM);
+}
+
+static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
+	uint32_t chunk, struct sw_tx_frame *out)
+{
+	bool has = has_bytes(w, t);
+	struct sw_wchunk *c = &t->chunks[chunk];
+	struct sw_header h = {.type = SW_PUSH,
+		.flags = (l->has_crc ? 0 : SW_FLAG_NO_CRC) |
+			 (c->n_sent ? SW_FLAG_RETX : 0) |
+			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO) |
+			 (has ? sw_backlog_flags(backlog_of(w, l)) : 0),
+		.class = t->class,
+		.session = l->peer,
+		.key = t->key,
+		.round = t->round,
+		.chunk = chunk,
+		.step = t->step,
+		.weight = t->op == SW_OPERATION_SUM ? w->n_local : has,
+		.dtype = t->dtype,
+		.op = t->op,
+		.aux = t->root,
+		.payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0};
+	bool is_stable = true;
+	const uint8_t *payload =
+		has ? bytes_to_push(w, t, chunk, &is_stable) : NULL;
+
+	if (l->has_crc) {
+		SW_TIMED(w->stats.ticks_crc_push,
+			h.payload_crc =
+				sw_data_crc(&h, payload, h.payload_len));
+		note_crc(t, c, h.payload_crc);
+	}
+	sw_flow_send(&l->flow, &h, chunk, w->now_ns);
+	sw_count(&w->stats.retransmissions, c->n_sent != 0);
+	sw_count(&w->stats.push_folded, c->n_sent == 0);
+	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h.payload_len);
+	c->n_sent += c->n_sent < UINT8_MAX;
+	c->psn = h.psn;
+	c->t_ns = w->now_ns;
+	c->state = SW_PUSHED;
+	out->way = l->way;
+	sw_frame_build(&h, l->path, payload, is_stable, out, &w->stats);
+}
+
+/* The most urgent tensor of a link, which has some.  Within a class that is
+ * one of which a chunk is to be sent again. */
+static struct sw_wtensor *most_urgent(
+	const struct sw_worker *w, const struct sw_link *l)
+{
+	uint32_t again = sw_bitmap_first(&l->again);
+	struct sw_wtensor *t =
+		&w->tensors[w->by_order[sw_bitmap_first(&l->ready)]];
+
+	if (again != SW_BITMAP_NONE &&
+		w->tensors[w->by_order[again]].class == t->class)
+		t = &w->tensors[w->by_order[again]];
+	return t;
+}
+
+/* The tensor of which a link sends its next chunk: the most urgent; in its turn
+ * the next one that has some. */
+static struct sw_wtensor *tensor_to_push(
+	struct sw_worker *w, struct sw_link *l, bool is_turn)
+{
+	uint32_t first = sw_bitmap_first(&l->ready), order = first;
+	struct sw_wtensor *t;
+
+	if (!is_turn || first >= SW_TENSORS) /* by readiness none starves */
+		return most_urgent(w, l);
+	order = sw_bitmap_next(&l->ready, l->turn_order);
+	if (order == SW_BITMAP_NONE)
+		order = first;
+	l->turn_order = order + 1;
+	t = &w->tensors[w->by_order[order]];
+	return sw_flow_can_send(&l->flow, t->class) ? t : most_urgent(w, l);
+}
+
+/* The chunk of it that goes: the lowest, first of those that go again. */
+static uint32_t chunk_to_push(const struct sw_wtensor *t, uint32_t link)
+{
+	uint32_t local = sw_bitmap_first(&t->again[link]);
+
+	if (local == SW_BITMAP_NONE)
+		local = sw_bitmap_first(&t->todo[link]);
+	return sw_place_global(&t->places[link], local);
+}
+
+static bool tx_push(
+	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
+{
+	bool is_turn;
+	uint32_t i = sw_due_take_data(&w->due[port_i], w->turn_keys, &is_turn),
+		 chunk;
+	struct sw_link *l;
+	struct sw_wtensor *t;
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	l = &w->links[i];
+	t = tensor_to_push(w, l, is_turn);
+	chunk = chunk_to_push(t, i);
+	sw_tensors_set(w, t, chunk, false, false);
+	push(w, l, t, chunk, out);
+	sw_link_refresh(w, l);
+	return true;
+}
+
+bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct sw_worker *w = (struct sw_worker *)node;
+
+	w->now_ns = now_ns;
+	return tx_control(w, port_i, out) ||
+	       (!node->holds_data && tx_push(w, port_i, out));
+}

@@ -1,0 +1,254 @@
+/* client_declare.c - libsumwire: declare a batch of tensors.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "pmd/client/client.h"
+
+#define SLOW_BYTES_PER_S (UINT64_C(64) << 20)
+
+/* What the agent cannot check: it sees the copies.  Size, dtype and doubles
+ * are its business. */
+static int check_descs(
+	struct sw_client *c, const struct sw_tensor_desc *descs, uint32_t n)
+{
+	if (!n || n > SW_EDGE_TENSORS - c->n_tensors)
+		return sw_client_fail(c, SW_EINVAL,
+			"%u tensors declared at once; a client may have 1 to "
+			"%u "
+			"and has %u",
+			n, SW_EDGE_TENSORS, c->n_tensors);
+	for (uint32_t i = 0; i < n; i++)
+		if (!descs[i].name || !descs[i].name[0] ||
+			strnlen(descs[i].name, SW_EDGE_NAME_BYTES) ==
+				SW_EDGE_NAME_BYTES)
+			return sw_client_fail(c, SW_EINVAL,
+				"the name of tensor %u must have 1 to %u bytes",
+				i, SW_EDGE_NAME_BYTES - 1);
+	return 0;
+}
+
+/* Send one piece; the agent reads whenever it can, so a full socket empties. */
+static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
+	const struct sw_tensor_desc *descs, uint64_t until_ns)
+{
+	size_t bytes = offsetof(struct sw_edge_declare, descs) +
+		       m->n * sizeof(m->descs[0]);
+	struct pollfd fd = {.fd = c->sock, .events = POLLOUT};
+	int err;
+
+	memset(m->descs, 0, sizeof(m->descs));
+	for (uint32_t i = 0; i < m->n; i++) {
+		m->descs[i].n_elems = descs[i].n_elems;
+		m->descs[i].dtype = descs[i].dtype;
+		m->descs[i].priority = descs[i].priority;
+		m->descs[i].is_async = descs[i].is_async != 0;
+		memcpy(m->descs[i].name, descs[i].name, strlen(descs[i].name));
+	}
+	while ((err = sw_edge_send(c->sock, m, bytes, NULL, 0)) == SW_EAGAIN) {
+		if (sw_edge_now_ns() >= until_ns)
+			return SW_ETIMEDOUT;
+		poll(&fd, 1, 100);
+	}
+	return err;
+}
+
+static int send_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, uint64_t until_ns)
+{
+	struct sw_edge_declare m = {.kind = SW_EDGE_DECLARE,
+		.batch = c->next_batch++,
+		.n_total = n};
+	int err = 0;
+
+	for (; m.first_i < n && !err; m.first_i += m.n) {
+		m.n = n - m.first_i;
+		m.n = m.n < SW_EDGE_PIECE ? m.n : SW_EDGE_PIECE;
+		err = send_piece(c, &m, descs + m.first_i, until_ns);
+	}
+	/* A hang-up has a reason, which the next message tells. */
+	return err == SW_ECLOSED ? 0 : err;
+}
+
+static int alloc_batch(struct sw_client *c, uint32_t n)
+{
+	struct sw_client_batch *b = &c->batches[c->n_batches];
+
+	b->tensors = calloc(n, sizeof(b->tensors[0]));
+	b->names = calloc(n, sizeof(b->names[0]));
+	if (b->tensors && b->names)
+		return 0;
+	free(b->tensors);
+	free(b->names);
+	return sw_client_fail(c, SW_ENOMEM, "out of memory");
+}
+
+static void free_batch(struct sw_client *c)
+{
+	struct sw_client_batch *b = &c->batches[c->n_batches];
+
+	sw_segment_fini(&b->data);
+	free(b->tensors);
+	free(b->names);
+}
+
+/* Where the agent writes the result of this client's tensor @i, or NULL. */
+static const void *result_of(
+	const struct sw_client *c, uint32_t i, uint64_t bytes)
+{
+	uint64_t at = c->control->results[i], end = at + bytes;
+	const char *base = c->results.base;
+
+	if (at % 64 || end < at || end > c->results.bytes)
+		return NULL;
+	/* The pages exist: this only fills our page tables. */
+	madvise((void *)((uintptr_t)(base + at) & ~UINT64_C(4095)),
+		bytes + at % 4096, MADV_POPULATE_READ);
+	return base + at;
+}
+
+/* The results' segment comes with every batch, and is the same each time. */
+static int map_results(struct sw_client *c, int fd)
+{
+	if (c->local_size == 1 || c->results.bytes) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	return fd < 0 ? SW_EPROTO : sw_segment_attach_shown(&c->results, fd);
+}
+
+/* The agent places tensors by the same rule. */
+static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, uint64_t bytes, const int *fds)
+{
+	struct sw_client_batch *b = &c->batches[c->n_batches];
+	uint64_t end = 0;
+	int err = map_results(c, fds[1]);
+
+	if (fds[0] < 0)
+		err = SW_EPROTO;
+	else if (err)
+		close(fds[0]);
+	else
+		err = sw_segment_attach(&b->data, fds[0], bytes);
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		uint64_t size =
+			descs[i].n_elems * sw_dtype_bytes(descs[i].dtype);
+		uint64_t at = sw_edge_place(c->local_rank, size, &end);
+		void *data = (char *)b->data.base + at;
+		const void *result =
+			c->local_size == 1
+				? data
+				: result_of(c, c->n_tensors + i, size);
+
+		if (end > bytes || !result)
+			err = SW_EPROTO;
+		memcpy(b->names[i], descs[i].name, strlen(descs[i].name));
+		b->tensors[i] = (struct sw_tensor){.client = c,
+			.data = data,
+			.result = result,
+			.name = b->names[i],
+			.needs_value = descs[i].is_async,
+			.i = c->n_tensors + i};
+	}
+	if (err)
+		sw_client_close(c, err,
+			"the agent at %s: the shared memory of a batch cannot "
+			"be used: %s",
+			c->settings.agent, sw_error_text(err));
+	return err ? sw_client_check(c) : 0;
+}
+
+static void adopt_batch(struct sw_client *c, uint32_t n, struct sw_tensor **out)
+{
+	struct sw_client_batch *b = &c->batches[c->n_batches++];
+
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = &b->tensors[i];
+		c->tensors[c->n_tensors++] = &b->tensors[i];
+	}
+}
+
+/* The answer to the batch just sent.  Without one in time the two sides do not
+ * agree on what is declared, which ends the attachment. */
+static int await_answer(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
+{
+	int kind = sw_client_await(c, until_ns, m, fds);
+	uint32_t batch = c->next_batch - 1;
+
+	if (kind == SW_EDGE_DECLARED && m->declared.batch == batch)
+		return 0;
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (kind == SW_EDGE_FAILED && m->text.batch == batch)
+		return sw_client_fail(c,
+			m->text.err ? m->text.err : SW_EREFUSED, "%s",
+			m->text.text);
+	if (kind == SW_ETIMEDOUT)
+		sw_client_close(c, SW_ETIMEDOUT,
+			"the declared tensors were not admitted in %u s, so "
+			"the "
+			"attachment to the agent at %s is over%s%s",
+			c->settings.open_timeout_s, c->settings.agent,
+			c->status[0] ? "; last it said: " : "", c->status);
+	else if (kind > 0)
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s answered a declaration with message "
+			"kind %d",
+			c->settings.agent, kind);
+	return sw_client_check(c);
+}
+
+/* Making the memory there takes its own time. */
+static uint64_t answer_until_ns(const struct sw_client *c,
+	const struct sw_tensor_desc *descs, uint32_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (descs[i].n_elems <= SW_EDGE_TENSOR_BYTES_MAX)
+			bytes += descs[i].n_elems *
+				 sw_dtype_bytes(descs[i].dtype);
+	return sw_edge_now_ns() +
+	       (c->settings.open_timeout_s + bytes / SLOW_BYTES_PER_S) *
+		       UINT64_C(1000000000);
+}
+
+int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out)
+{
+	uint64_t until_ns = answer_until_ns(c, descs, n);
+	union sw_edge_msg m;
+	int fds[2] = {-1, -1}, err = sw_client_check(c);
+
+	if (!err)
+		err = check_descs(c, descs, n);
+	if (!err)
+		err = alloc_batch(c, n);
+	if (err)
+		return err;
+	c->status[0] = 0;
+	err = send_batch(c, descs, n, until_ns);
+	if (err)
+		sw_client_close(c, err,
+			"the agent at %s does not read its socket",
+			c->settings.agent);
+	err = await_answer(c, until_ns, &m, fds);
+	if (!err)
+		err = map_batch(c, descs, n, m.declared.bytes, fds);
+	if (err) {
+		free_batch(c);
+		return err;
+	}
+	adopt_batch(c, n, out);
+	if (m.declared.err)
+		return sw_client_fail(c, m.declared.err, "%s", m.declared.text);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* client_knobs.c - libsumwire: knobs of the scheduler, while the job runs.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <unistd.h>
+
+#include "pmd/client/client.h"
+
+static int await_answer(struct sw_client *c, uint64_t until_ns)
+{
+	union sw_edge_msg m;
+	int fds[2], kind = sw_client_await(c, until_ns, &m, fds);
+
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (kind == SW_EDGE_TUNED && m.text.err)
+		return sw_client_fail(c, m.text.err, "%s", m.text.text);
+	if (kind == SW_EDGE_TUNED)
+		return 0;
+	if (kind == SW_ETIMEDOUT)
+		sw_client_close(c, SW_ETIMEDOUT,
+			"the agent at %s has not answered to a knob in %u s",
+			c->settings.agent, c->settings.open_timeout_s);
+	else if (kind > 0)
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s answered to a knob with message kind "
+			"%d",
+			c->settings.agent, kind);
+	return sw_client_check(c);
+}
+
+static int ask(struct sw_client *c, struct sw_edge_tune m)
+{
+	uint64_t until_ns = sw_edge_now_ns() +
+			    c->settings.open_timeout_s * UINT64_C(1000000000);
+	int err = sw_client_check(c);
+
+	if (err)
+		return err;
+	m.kind = SW_EDGE_TUNE;
+	/* A hang-up has a reason, which the next message tells. */
+	err = sw_edge_send(c->sock, &m, sizeof(m), NULL, 0);
+	if (err && err != SW_ECLOSED)
+		return sw_client_fail(c, err,
+			"the agent at %s does not read its socket",
+			c->settings.agent);
+	return await_answer(c, until_ns);
+}
+
+int sw_set_partition(struct sw_client *c, uint64_t bytes)
+{
+	return ask(c, (struct sw_edge_tune){
+			      .knob = SW_EDGE_PARTITION, .value = {bytes}});
+}
+
+int sw_set_credit(struct sw_client *c, uint64_t bytes)
+{
+	return ask(c, (struct sw_edge_tune){
+			      .knob = SW_EDGE_CREDIT, .value = {bytes}});
+}
+
+int sw_set_rate(struct sw_client *c, uint64_t bit_s)
+{
+	return ask(c,
+		(struct sw_edge_tune){.knob = SW_EDGE_RATE, .value = {bit_s}});
+}
+
+int sw_tune(struct sw_client *c, const char *policy, uint64_t partition_bytes,
+	uint64_t credit_bytes)
+{
+	struct sw_edge_tune m = {
+		.knob = SW_EDGE_JOB, .value = {partition_bytes, credit_bytes}};
+	struct sw_tuning now;
+	size_t len;
+
+	if (!policy) {
+		sw_get_tuning(c, &now);
+		policy = now.policy;
+	}
+	len = strnlen(policy, sizeof(m.policy));
+	if (len == 0 || len == sizeof(m.policy))
+		return sw_client_fail(
+			c, SW_EINVAL, "there is no policy \"%.64s\"", policy);
+	memcpy(m.policy, policy, len);
+	return ask(c, m);
+}
+
+void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out)
+{
+	struct sw_edge_knobs *k = &c->control->knobs;
+	uint64_t name[SW_EDGE_POLICY_BYTES / 8];
+
+	*out = (struct sw_tuning){.number = atomic_load_explicit(
+					  &k->number, memory_order_acquire),
+		.round = atomic_load_explicit(&k->round, memory_order_relaxed),
+		.partition_bytes = atomic_load_explicit(
+			&k->partition_bytes, memory_order_relaxed),
+		.credit_bytes = atomic_load_explicit(
+			&k->credit_bytes, memory_order_relaxed),
+		.rate_bit_s = atomic_load_explicit(
+			&k->rate_bit_s, memory_order_relaxed)};
+	for (uint32_t i = 0; i < SW_EDGE_POLICY_BYTES / 8; i++)
+		name[i] = atomic_load_explicit(
+			&k->policy[i], memory_order_relaxed);
+	memcpy(out->policy, name, sizeof(out->policy) - 1);
+}

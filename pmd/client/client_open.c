@@ -1,0 +1,350 @@
+/* client_open.c - libsumwire: find the agent, attach, leave.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmd/client/client.h"
+#include "pmd/client/user.h"
+
+#define DEFAULT_NAME "agent.sock"
+
+enum { RETRY_MS = 50, SAY_SO_EVERY_S = 5 };
+
+/* Where sw_last_error(NULL) looks: an open that failed leaves no handle. */
+static _Thread_local char open_error[2 * SW_EDGE_TEXT_BYTES];
+
+static void log_stderr(void *ctx, const char *line)
+{
+	fprintf(stderr, "sumwire: %s\n", line);
+}
+
+void sw_settings_init(struct sw_settings *s)
+{
+	const char *agent = getenv("SUMWIRE_AGENT");
+
+	*s = (struct sw_settings){.local_rank = SW_ANY_LOCAL_RANK,
+		.agent = agent && *agent ? agent : DEFAULT_NAME,
+		.agent_user = getenv("SUMWIRE_AGENT_USER"),
+		.open_timeout_s = 60,
+		.wait_timeout_s = 600,
+		.log = log_stderr};
+}
+
+const char *sw_last_error(const struct sw_client *c)
+{
+	return c ? c->error : open_error;
+}
+
+static uint64_t after_s(uint32_t seconds)
+{
+	return sw_edge_now_ns() + seconds * UINT64_C(1000000000);
+}
+
+/* A name alone is that of a socket in a folder of ours, which the agent may be
+ * about to make.  "": it would be too long. */
+static const char *find_agent(struct sw_client *c)
+{
+	if (strchr(c->agent, '/'))
+		return c->agent;
+	if (!sw_folder_seek(c->agent, c->agent_path))
+		return "";
+	c->settings.agent = c->agent_path;
+	return c->agent_path;
+}
+
+/* Whoever listens there would get this process's tensors, and its sums would be
+ * believed. */
+static int check_user(struct sw_client *c)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+	char why[SW_USER_WHY_BYTES];
+
+	if (getsockopt(c->sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return sw_client_fail(c, SW_EIO,
+			"cannot tell who listens at %s: %s", c->settings.agent,
+			strerror(errno));
+	if (sw_user_is_trusted(
+		    cred.uid, geteuid(), c->settings.agent_user, why))
+		return 0;
+	return sw_client_fail(c, SW_EPERM, "the agent at %s is not trusted: %s",
+		c->settings.agent, why);
+}
+
+/* 0: connected; SW_EAGAIN: nobody there yet; else it makes no sense to try
+ * again. */
+static int try_connect(struct sw_client *c)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	const char *path = find_agent(c);
+	int err = 0, no;
+
+	if (!path[0] || strlen(path) >= sizeof(a.sun_path))
+		return sw_client_fail(c, SW_EINVAL,
+			"the agent's path '%s' must have 1 to %zu bytes",
+			c->agent, sizeof(a.sun_path) - 1);
+	memcpy(a.sun_path, path, strlen(path));
+	c->sock = socket(
+		AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->sock >= 0 && !connect(c->sock, (void *)&a, sizeof(a))) {
+		err = check_user(c);
+		if (!err)
+			return 0;
+	}
+	no = errno;
+	if (c->sock >= 0)
+		close(c->sock);
+	c->sock = -1;
+	if (err) /* who is not trusted hears nothing, not even a farewell */
+		return err;
+	if (no == ENOENT || no == ECONNREFUSED || no == EAGAIN)
+		return sw_client_fail(
+			c, SW_EAGAIN, "no agent listens at %s", path);
+	if (no == EACCES)
+		return sw_client_fail(c, SW_EPERM,
+			"user %u may not reach the agent at %s; its [agent] "
+			"users says who may attach",
+			(unsigned)geteuid(), path);
+	return sw_client_fail(c, SW_EIO,
+		"cannot connect to the agent at %s: %s", path, strerror(no));
+}
+
+static int connect_until(struct sw_client *c, uint64_t until_ns)
+{
+	uint64_t say_ns = after_s(SAY_SO_EVERY_S);
+
+	for (;;) {
+		uint64_t now;
+		int err = try_connect(c);
+
+		if (err != SW_EAGAIN)
+			return err;
+		now = sw_edge_now_ns();
+		if (now >= until_ns)
+			return sw_client_fail(c, SW_ECLOSED,
+				"no agent listens at %s (tried for %u s); on "
+				"one machine start the program with 'sumwire "
+				"run -np N', on several an agent on each with "
+				"'sumwire agent --config FILE'",
+				c->settings.agent, c->settings.open_timeout_s);
+		if (now >= say_ns) {
+			sw_client_log(&c->settings,
+				"no agent listens at %s yet, giving up in %u s",
+				c->settings.agent,
+				(uint32_t)((until_ns - now) / 1000000000));
+			say_ns = after_s(SAY_SO_EVERY_S);
+		}
+		poll(NULL, 0, RETRY_MS);
+	}
+}
+
+static int use_attached(
+	struct sw_client *c, const struct sw_edge_attached *m, int *fds)
+{
+	int err = sw_segment_attach(&c->control_segment, fds[0],
+		(sizeof(struct sw_edge_control) + 4095) / 4096 * 4096);
+
+	c->bell = fds[1];
+	if (err || c->bell < 0)
+		return sw_client_fail(c, err ? err : SW_EPROTO,
+			"the agent at %s: its shared memory cannot be used: %s",
+			c->settings.agent, sw_error_text(err));
+	c->control = c->control_segment.base;
+	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
+		sizeof(struct sw_submit));
+	sw_spsc_init(&c->completions, c->control->completions, SW_EDGE_TENSORS,
+		sizeof(struct sw_completion));
+	c->rank = m->rank;
+	c->size = m->size;
+	c->local_rank = m->local_rank;
+	c->local_size = m->local_size;
+	return 0;
+}
+
+/* The local rank to ask for, as struct sw_edge_attach has it.  A launcher
+ * counts the processes of a machine, of which this may be the only one at its
+ * agent: what it says is a wish. */
+static uint32_t wanted_local_rank(const struct sw_client *c)
+{
+	if (c->settings.local_rank != SW_ANY_LOCAL_RANK)
+		return c->settings.local_rank + 1;
+	if (!c->launch.values[SW_LAUNCH_LOCAL_RANK].variable)
+		return 0;
+	return (sw_launch_number(&c->launch, SW_LAUNCH_LOCAL_RANK) + 1) |
+	       SW_EDGE_IF_FREE;
+}
+
+static int attach_until(struct sw_client *c, uint64_t until_ns)
+{
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION, wanted_local_rank(c)};
+	union sw_edge_msg m;
+	int fds[2], kind;
+
+	/* Its failure is a hang-up; why is in the message behind it. */
+	sw_edge_send(c->sock, &hello, sizeof(hello), NULL, 0);
+	kind = sw_client_await(c, until_ns, &m, fds);
+	if (kind == SW_EDGE_ATTACHED)
+		return use_attached(c, &m.attached, fds);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (kind == SW_EDGE_REFUSED)
+		return sw_client_fail(c, m.text.err ? m.text.err : SW_EREFUSED,
+			"%s", m.text.text);
+	if (kind == SW_ETIMEDOUT)
+		return sw_client_fail(c, SW_ETIMEDOUT,
+			"the agent at %s did not admit this process in %u "
+			"s%s%s",
+			c->settings.agent, c->settings.open_timeout_s,
+			c->status[0] ? "; last it said: " : "", c->status);
+	if (kind > 0)
+		return sw_client_fail(c, SW_EPROTO,
+			"the agent at %s answered with message kind %d",
+			c->settings.agent, kind);
+	return kind;
+}
+
+/* What a launcher has told this process, and what the agent says.  Returns 0 or
+ * SW_ECONF. */
+static int compare(struct sw_client *c, enum sw_launch_key key, uint32_t ours)
+{
+	const struct sw_launch_value *v = &c->launch.values[key];
+
+	if (!v->variable || sw_launch_number(&c->launch, key) == ours)
+		return 0;
+	return sw_client_fail(c, SW_ECONF,
+		"the environment has %s=%s (%s), but for the agent at %s this "
+		"is rank %u of %u, local rank %u of %u; let each process open "
+		"its own agent, or set SUMWIRE_LAUNCHER=none",
+		v->variable, v->said, v->launcher, c->settings.agent, c->rank,
+		c->size, c->local_rank, c->local_size);
+}
+
+static int compare_all(struct sw_client *c)
+{
+	int err = compare(c, SW_LAUNCH_SIZE, c->size);
+
+	if (!err)
+		err = compare(c, SW_LAUNCH_RANK, c->rank);
+	return err;
+}
+
+static int read_launch(struct sw_client *c)
+{
+	char why[SW_LAUNCH_WHY_BYTES];
+
+	if (sw_launch_read(&c->launch, getenv, why) < 0)
+		return sw_client_fail(
+			c, SW_ECONF, "in the environment %s", why);
+	return 0;
+}
+
+static struct sw_client *client_new(const struct sw_settings *s)
+{
+	struct sw_client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->settings = *s;
+	c->sock = -1;
+	c->bell = -1;
+	c->control_segment.fd = -1;
+	c->results.fd = -1;
+	c->agent = strdup(s->agent);
+	c->agent_user = strdup(s->agent_user ? s->agent_user : "");
+	c->settings.agent = c->agent;
+	c->settings.agent_user = c->agent_user;
+	c->is_ours = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (c->agent && c->agent_user && c->is_ours != MAP_FAILED) {
+		madvise(c->is_ours, 4096, MADV_WIPEONFORK);
+		*c->is_ours = true;
+		return c;
+	}
+	if (c->is_ours != MAP_FAILED)
+		munmap(c->is_ours, 4096);
+	free(c->agent);
+	free(c->agent_user);
+	free(c);
+	return NULL;
+}
+
+int sw_open(const struct sw_settings *settings, struct sw_client **out)
+{
+	struct sw_settings s, defaults;
+	struct sw_client *c;
+	uint64_t until_ns;
+	int err;
+
+	sw_settings_init(&defaults);
+	s = settings ? *settings : defaults;
+	if (!s.log)
+		s.log = log_stderr;
+	if (!s.agent)
+		s.agent = defaults.agent;
+	open_error[0] = 0;
+	until_ns = after_s(s.open_timeout_s);
+	c = client_new(&s);
+	if (!c) {
+		snprintf(open_error, sizeof(open_error), "out of memory");
+		return SW_ENOMEM;
+	}
+	err = read_launch(c);
+	if (!err)
+		err = connect_until(c, until_ns);
+	if (!err)
+		err = attach_until(c, until_ns);
+	if (!err)
+		err = compare_all(c);
+	if (err) {
+		memcpy(open_error, c->error, sizeof(open_error));
+		sw_close(&c);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+void sw_leave(struct sw_client *c)
+{
+	uint32_t kind = SW_EDGE_CLOSE;
+
+	/* In a forked child the parent is still attached. */
+	if (c->sock >= 0 && *c->is_ours)
+		sw_edge_send(c->sock, &kind, sizeof(kind), NULL, 0);
+	if (c->sock >= 0)
+		close(c->sock);
+	c->sock = -1;
+	sw_client_close(c, SW_ECLOSED, "this process has left the job");
+}
+
+void sw_close(struct sw_client **client)
+{
+	struct sw_client *c = *client;
+
+	if (!c)
+		return;
+	sw_leave(c);
+	if (c->bell >= 0)
+		close(c->bell);
+	for (uint32_t i = 0; i < c->n_batches; i++) {
+		sw_segment_fini(&c->batches[i].data);
+		free(c->batches[i].tensors);
+		free(c->batches[i].names);
+	}
+	sw_segment_fini(&c->results);
+	sw_segment_fini(&c->control_segment);
+	munmap(c->is_ours, 4096);
+	free(c->agent);
+	free(c->agent_user);
+	free(c);
+	*client = NULL;
+}

@@ -1,0 +1,237 @@
+/* edge.h - what a training process and its agent share: messages and memory.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Messages go over a Unix SOCK_SEQPACKET socket, one struct each.  Submits and
+ * completions go through two rings in the control segment.  A second socket
+ * pair, the bell, carries wake-ups: one byte that means "look at your ring".
+ *
+ * The bell is a socket and not an eventfd because O_NONBLOCK belongs to the
+ * open file, which both processes share: a client that clears it could make
+ * the agent's lcore block.  MSG_DONTWAIT belongs to the call.
+ *
+ * Why no wake-up is lost.  Who goes to sleep sets its flag, then a full fence,
+ * then looks at its ring once more, then polls the bell.  Who has put an entry
+ * does a full fence, then looks at the flag, and if it is set clears it and
+ * writes the bell.  Of two such fences one comes first: either the sleeper
+ * sees the entry, or the other side sees the flag, and a byte written before
+ * the poll ends the poll at once.  A bell that is full is readable already.
+ */
+#ifndef SW_EDGE_H
+#define SW_EDGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/spsc.h"
+
+enum {
+	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
+	SW_EDGE_VERSION = 4,
+	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
+	SW_EDGE_TENSOR_BITS = 12,
+	SW_EDGE_NAME_BYTES = 128,
+	SW_EDGE_TEXT_BYTES = 320,
+	SW_EDGE_WHY_BYTES = 160,
+	SW_EDGE_POLICY_BYTES = 16,
+	SW_EDGE_PIECE = 64, /* tensors per declare message */
+	SW_EDGE_RUNS = 64,  /* local ranks that are staggered apart */
+};
+
+#define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)
+
+/* A push_pull or broadcast on its way to the agent. */
+struct sw_submit {
+	uint64_t handle; /* the client's; comes back in the completion */
+	uint32_t tensor; /* in the ring: counted in the order of declaration */
+	uint16_t step;   /* low bits */
+	uint16_t root;   /* 0: sum; else 1 + the rank that broadcasts */
+};
+
+/* The end of a push_pull. */
+struct sw_completion {
+	uint64_t handle;
+	int32_t status; /* 0 or negative enum sw_error */
+	uint32_t pad;
+};
+
+/* The knobs in use, as the agent's lcore writes them, one by one. */
+struct sw_edge_knobs {
+	_Atomic uint64_t partition_bytes, credit_bytes, rate_bit_s;
+	_Atomic uint64_t policy[SW_EDGE_POLICY_BYTES / 8]; /* its name */
+	_Atomic uint32_t number, round;
+};
+
+/* The control segment, one per client. */
+struct sw_edge_control {
+	_Alignas(64) _Atomic uint32_t agent_sleeps; /* a submit ends it */
+	_Atomic uint32_t agent_naps; /* a client that begins to wait ends it */
+	_Alignas(64) _Atomic uint32_t client_sleeps;
+	_Atomic uint32_t client_polls; /* it waits, but needs no bell */
+	/* Of several local ranks: where a tensor's result is in the segment
+	 * that they share, by the order of declaration. */
+	_Alignas(64) uint64_t results[SW_EDGE_TENSORS];
+	_Alignas(64) unsigned char submits[SW_SPSC_BYTES(
+		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
+	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
+		SW_EDGE_TENSORS, sizeof(struct sw_completion))];
+	_Alignas(64) struct sw_edge_knobs knobs;
+	/* Why a push_pull ended with SW_EMISMATCH, terminated; written before
+	 * its completion, by the order of declaration. */
+	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
+};
+
+enum sw_edge_kind {
+	SW_EDGE_ATTACH = 1, /* client: sw_edge_attach */
+	SW_EDGE_DECLARE,    /* client: sw_edge_declare, piece by piece */
+	SW_EDGE_CLOSE,      /* client: kind alone */
+	SW_EDGE_ATTACHED,   /* agent: sw_edge_attached; descriptors of the
+			       control segment and of the bell */
+	SW_EDGE_REFUSED,    /* agent: sw_edge_text; the agent hangs up */
+	SW_EDGE_DECLARED,   /* agent: sw_edge_declared; descriptors of the
+			       data segment and, with several local ranks, of
+			       the results that they share */
+	SW_EDGE_FAILED,     /* agent: sw_edge_text; the batch is forgotten */
+	SW_EDGE_STATUS,     /* agent: sw_edge_text; progress, for the log */
+	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
+	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
+	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
+};
+
+enum sw_edge_knob {
+	SW_EDGE_PARTITION, /* of this worker; bytes, 0: the policy's */
+	SW_EDGE_CREDIT,    /* the same */
+	SW_EDGE_RATE,      /* of its ports; bits per second, 0: no limit */
+	SW_EDGE_JOB,       /* policy, partition and credit of all workers */
+};
+
+/* The first message; its form is the same in every version. */
+struct sw_edge_attach {
+	uint32_t kind, magic, version;
+	uint32_t local_rank; /* 1 + the one it wants to be; 0: any */
+};
+
+/* In the local rank of an attach: any other will do, too. */
+#define SW_EDGE_IF_FREE UINT32_C(0x80000000)
+
+struct sw_edge_attached {
+	uint32_t kind, rank, size, local_rank, local_size, pad;
+};
+
+/* Also a refusal, so its form too is the same in every version. */
+struct sw_edge_text {
+	uint32_t kind;
+	int32_t err;
+	uint32_t batch; /* SW_EDGE_FAILED: which */
+	uint32_t pad;
+	char text[SW_EDGE_TEXT_BYTES]; /* terminated */
+};
+
+struct sw_edge_desc {
+	uint64_t n_elems;
+	uint32_t dtype;
+	uint32_t priority;
+	uint32_t is_async, pad;
+	char name[SW_EDGE_NAME_BYTES]; /* terminated */
+};
+
+/* Tensors first_i … first_i + n - 1 of a batch of n_total.  The message ends
+ * after n descriptions.  Pieces come in order. */
+struct sw_edge_declare {
+	uint32_t kind;
+	uint32_t batch; /* counts this client's declares from 0 */
+	uint32_t n_total, first_i, n, pad;
+	struct sw_edge_desc descs[SW_EDGE_PIECE];
+};
+
+struct sw_edge_tune {
+	uint32_t kind;
+	uint32_t knob;     /* enum sw_edge_knob */
+	uint64_t value[2]; /* SW_EDGE_JOB: partition and credit */
+	char policy[SW_EDGE_POLICY_BYTES]; /* SW_EDGE_JOB; terminated */
+};
+
+struct sw_edge_declared {
+	uint32_t kind;
+	uint32_t batch;
+	uint64_t bytes; /* of the data segment */
+	/* SW_EMISMATCH: all are declared, but another worker declared at least
+	 * one of them otherwise; terminated */
+	int32_t err;
+	char text[SW_EDGE_TEXT_BYTES];
+	uint32_t pad;
+};
+
+_Static_assert(sizeof(struct sw_submit) == 16, "shared");
+_Static_assert(sizeof(struct sw_completion) == 16, "shared");
+_Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
+_Static_assert(
+	sizeof(struct sw_edge_text) == 16 + SW_EDGE_TEXT_BYTES, "shared");
+_Static_assert(sizeof(struct sw_edge_desc) == 152, "shared");
+_Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 152, "shared");
+_Static_assert(
+	sizeof(struct sw_edge_declared) == 24 + SW_EDGE_TEXT_BYTES, "shared");
+_Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
+_Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
+_Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
+
+/* Room for every message and its end, to see one that is too long. */
+union sw_edge_msg {
+	uint32_t kind;
+	struct sw_edge_attach attach;
+	struct sw_edge_attached attached;
+	struct sw_edge_text text;
+	struct sw_edge_declare declare;
+	struct sw_edge_declared declared;
+	struct sw_edge_tune tune;
+};
+
+/* sw_edge_place - where a tensor of @bytes starts in a data segment.
+ * @end      end of the tensor before it (0: none); set to this one's end
+ * Every tensor of a local rank starts at the same low 12 address bits, and the
+ * first 64 local ranks all differ in theirs, as far apart as possible: sources
+ * that share them make a sum of eight three times slower. */
+uint64_t sw_edge_place(uint32_t local_rank, uint64_t bytes, uint64_t *end);
+
+/* sw_edge_send - send one message with @n_fds (<= 2) descriptors; never blocks.
+ * Errors: SW_EAGAIN the other side does not read; SW_ECLOSED. */
+int sw_edge_send(int sock, const void *msg, size_t bytes, const int *fds,
+	uint32_t n_fds);
+
+/* sw_edge_recv - receive one message; never blocks.
+ * @fds      room for @max_fds (<= 2) descriptors, owned by the caller then;
+ *           -1 where none came
+ * Returns its bytes; SW_EAGAIN none there; SW_ECLOSED hang-up; SW_EPROTO too
+ * long, or with more descriptors than allowed (all are closed). */
+int sw_edge_recv(int sock, union sw_edge_msg *msg, int *fds, uint32_t max_fds);
+
+/* sw_edge_text - fill a text message; text is cut to its room. */
+void sw_edge_text(struct sw_edge_text *m, enum sw_edge_kind kind, int err,
+	uint32_t batch, const char *text);
+
+/* sw_edge_bell_write - wake the other side; never blocks. */
+void sw_edge_bell_write(int bell);
+
+/* sw_edge_bell_drain - forget past wake-ups; false: the other side hung up. */
+bool sw_edge_bell_drain(int bell);
+
+/* sw_edge_now_ns - the monotonic clock. */
+uint64_t sw_edge_now_ns(void);
+
+/* sw_edge_doze - say in @flag that this side is about to sleep; look at the
+ * ring after it. */
+static inline void sw_edge_doze(_Atomic uint32_t *flag)
+{
+	atomic_store_explicit(flag, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* sw_edge_is_asleep - after a put: must the other side be woken? */
+static inline bool sw_edge_is_asleep(_Atomic uint32_t *flag)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(flag, memory_order_relaxed) &&
+	       atomic_exchange_explicit(flag, 0, memory_order_relaxed);
+}
+
+#endif

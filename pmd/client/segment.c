@@ -1,0 +1,172 @@
+/* segment.c - shared memory that cannot shrink, with its pages reserved.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/client/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/error.h"
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096 };
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
+#endif
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+
+/* Where a huge page of the file can be one of the mapping's: at a multiple of
+ * its size.  More is mapped, then the ends are cut off. */
+static void *map_aligned(const struct sw_segment *s, int prot)
+{
+	uint64_t more = s->bytes + HUGE_PAGE_BYTES;
+	char *raw = mmap(NULL, more, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t before = -(uintptr_t)raw % HUGE_PAGE_BYTES;
+	char *at = raw + before;
+
+	if (raw == MAP_FAILED)
+		return MAP_FAILED;
+	if (mmap(at, s->bytes, prot, MAP_SHARED | MAP_FIXED, s->fd, 0) ==
+		MAP_FAILED) {
+		munmap(raw, more);
+		return MAP_FAILED;
+	}
+	if (before)
+		munmap(raw, before);
+	munmap(at + s->bytes, HUGE_PAGE_BYTES - before);
+	return at;
+}
+
+static int map(struct sw_segment *s, int prot)
+{
+	s->base = s->bytes < HUGE_PAGE_BYTES
+			  ? mmap(NULL, s->bytes, prot, MAP_SHARED, s->fd, 0)
+			  : map_aligned(s, prot);
+	if (s->base == MAP_FAILED)
+		return SW_ENOMEM;
+	if (s->bytes >= HUGE_PAGE_BYTES)
+		madvise(s->base, s->bytes, MADV_HUGEPAGE);
+	return 0;
+}
+
+/* Huge pages for those that lie within @bytes from @at, on the quiet: the
+ * kernel makes them of what is there, so one page of each has to be, and where
+ * it makes none (too little memory, too old) small ones do.  Asked for so, they
+ * need no setting of the machine's, as those by MADV_HUGEPAGE would. */
+static void make_huge(struct sw_segment *s, uint64_t at, uint64_t bytes)
+{
+	const uint64_t huge = HUGE_PAGE_BYTES;
+	uint64_t from = (at + huge - 1) / huge * huge;
+	uint64_t to = (at + bytes) / huge * huge;
+	char *base = s->base;
+
+	for (uint64_t i = from; i < to; i += huge)
+		if (madvise(base + i, PAGE_BYTES, MADV_POPULATE_WRITE))
+			return;
+	if (from < to)
+		(void)!madvise(base + from, to - from, MADV_COLLAPSE);
+}
+
+/* A seal against writing comes after our own mapping. */
+static int create(
+	struct sw_segment *s, const char *name, uint64_t bytes, int seals)
+{
+	*s = (struct sw_segment){.bytes = (bytes + 4095) & ~UINT64_C(4095)};
+	s->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (s->fd < 0)
+		goto undo_nothing;
+	if (ftruncate(s->fd, (off_t)s->bytes) || map(s, PROT_READ | PROT_WRITE))
+		goto undo_fd;
+	if (fcntl(s->fd, F_ADD_SEALS, seals))
+		goto undo_map;
+	return 0;
+undo_map:
+	munmap(s->base, s->bytes);
+undo_fd:
+	close(s->fd);
+undo_nothing:
+	*s = (struct sw_segment){.fd = -1};
+	return SW_ENOMEM;
+}
+
+int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes)
+{
+	return create(s, name, bytes, SEALS);
+}
+
+int sw_segment_create_shown(
+	struct sw_segment *s, const char *name, uint64_t bytes)
+{
+	return create(s, name, bytes, SEALS | F_SEAL_FUTURE_WRITE);
+}
+
+/* fallocate is what reserves where the kernel is older than the advice. */
+int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes)
+{
+	make_huge(s, at, bytes);
+	if (madvise((char *)s->base + at, bytes, MADV_POPULATE_WRITE) &&
+		errno != EINVAL)
+		return SW_ENOMEM;
+	return fallocate(s->fd, 0, (off_t)at, (off_t)bytes) ? SW_ENOMEM : 0;
+}
+
+int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes)
+{
+	struct stat st;
+	int err = SW_EPROTO;
+
+	*s = (struct sw_segment){.bytes = bytes, .fd = fd};
+	if (!fstat(fd, &st) && bytes && (uint64_t)st.st_size == bytes &&
+		(fcntl(fd, F_GET_SEALS) & SEALS) == SEALS)
+		err = map(s, PROT_READ | PROT_WRITE);
+	close(fd);
+	s->fd = -1;
+	if (err) {
+		s->bytes = 0;
+		return err;
+	}
+	/* The pages exist: this only fills our page tables. */
+	madvise(s->base, bytes, MADV_POPULATE_WRITE);
+	return 0;
+}
+
+int sw_segment_attach_shown(struct sw_segment *s, int fd)
+{
+	struct stat st;
+	int err = SW_EPROTO;
+
+	*s = (struct sw_segment){.fd = fd};
+	if (!fstat(fd, &st) && st.st_size > 0 &&
+		(fcntl(fd, F_GET_SEALS) & SEALS) == SEALS) {
+		s->bytes = (uint64_t)st.st_size;
+		err = map(s, PROT_READ);
+	}
+	close(fd);
+	s->fd = -1;
+	if (err)
+		s->bytes = 0;
+	return err;
+}
+
+void sw_segment_unhand(struct sw_segment *s)
+{
+	close(s->fd);
+	s->fd = -1;
+}
+
+void sw_segment_fini(struct sw_segment *s)
+{
+	if (s->bytes)
+		munmap(s->base, s->bytes);
+	if (s->bytes && s->fd >= 0)
+		close(s->fd);
+	*s = (struct sw_segment){.fd = -1};
+}

@@ -1,0 +1,254 @@
+/* sumwire.h - libsumwire: sum tensors over all workers of a job.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A training process opens the agent of its machine, declares its tensors,
+ * and for each tensor and step submits a push_pull: when it completes, the
+ * tensor holds the sum over all workers; or a broadcast, after which it holds
+ * what one of them had in it.
+ *
+ * A worker is one training process.  Several of a machine may attach to one
+ * agent (its option local_ranks), which sums them before anything is sent.
+ * Each then writes what it contributes to its own sw_tensor_data, and all read
+ * the result in the same memory, sw_tensor_result; where a process is alone,
+ * the two are one.  Tensors live in shared memory that
+ * the agent makes; they are pushed from there and results are written there.
+ *
+ * Lifecycle: 1. sw_settings_init  2. sw_open  3. sw_declare (once or more)
+ * 4. fill sw_tensor_data, sw_push_pull, sw_wait, read sw_tensor_data; repeat
+ * 5. sw_close.
+ *
+ * Every function that can fail returns 0 or a negative enum sw_error
+ * (sumwire/error.h) and leaves a sentence in sw_last_error.
+ * Thread: one client belongs to one thread at a time.
+ * Fork: a child does not inherit the attachment.  Its calls return SW_ECLOSED
+ * and its sw_close only frees what it has; tensors stay mapped in it, and are
+ * the same memory.  After fork and exec nothing is left of it.
+ */
+#ifndef SUMWIRE_H
+#define SUMWIRE_H
+
+#include <stdint.h>
+
+#include <sumwire/dtype.h>
+#include <sumwire/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SW_API __attribute__((visibility("default")))
+
+struct sw_client; /* one attachment to an agent */
+struct sw_tensor; /* one declared tensor; belongs to its client */
+
+#define SW_ANY_LOCAL_RANK UINT32_MAX
+
+struct sw_settings {
+	const char *agent;       /* path of the agent's socket; borrowed by
+				    sw_open.  Default: the environment's
+				    SUMWIRE_AGENT (sumwire run sets it), else
+				    "agent.sock".  A name without a slash is
+				    looked for where agents put it: in
+				    $XDG_RUNTIME_DIR/sumwire, in /run/sumwire */
+	const char *agent_user;  /* by name or number: whose agent it may be,
+				    beside this user's own and root's; any other
+				    is refused.  Borrowed by sw_open.  Default:
+				    SUMWIRE_AGENT_USER; NULL or "": nobody's */
+	uint32_t local_rank;     /* which of the agent's local ranks to be;
+				    default SW_ANY_LOCAL_RANK: what a
+				    launcher says (modulo their number), if
+				    that is free, else the lowest that is */
+	uint32_t open_timeout_s; /* longest wait for the agent, the servers and
+				    the other workers.  Default 60 */
+	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
+				    reports dead members much earlier */
+	/* Progress and warnings, one line without newline; default stderr.
+	 * Called only inside a function of this library. */
+	void (*log)(void *ctx, const char *line);
+	void *log_ctx;
+};
+
+/* sw_settings_init - fill @s with the defaults.  Thread: any. */
+SW_API void sw_settings_init(struct sw_settings *s);
+
+/* sw_open - attach to the agent and join the job; returns when all workers
+ * have joined.
+ * @s        read only during the call; NULL: the defaults
+ * @out      set on success; owned by the caller until sw_close
+ * Waits at most open_timeout_s and meanwhile logs what is missing ("waiting
+ * for rank 2 of 4 workers …").
+ * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
+ * SW_EPERM the agent does not admit this user, or is of one who is not trusted
+ * (agent_user); SW_EBUSY another process is
+ * attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server, with
+ * its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables of a
+ * launcher (torchrun, OpenMPI, Slurm, …; conf/launch.def) contradict each
+ * other, or the rank and size that the agent gives; SW_EIO, SW_ENOMEM,
+ * SW_EPROTO. */
+SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
+
+/* sw_leave - leave the job, but keep the tensors' memory mapped until sw_close,
+ * for callers that have given pointers into it away.  Open handles end with
+ * SW_ECLOSED, as does every later call.  A second call does nothing. */
+SW_API void sw_leave(struct sw_client *c);
+
+/* sw_close - leave the job and free everything, tensors included; sets *@c to
+ * NULL.  Open handles end with SW_ECLOSED.  *@c may be NULL. */
+SW_API void sw_close(struct sw_client **c);
+
+/* Rank of this worker (0 … size-1) and number of workers of the job; the same
+ * among those on this machine, as the launcher says (without one: those of this
+ * agent); the same among those that share this agent.  Fixed from sw_open
+ * on. */
+SW_API uint32_t sw_rank(const struct sw_client *c);
+SW_API uint32_t sw_size(const struct sw_client *c);
+SW_API uint32_t sw_local_rank(const struct sw_client *c);
+SW_API uint32_t sw_local_size(const struct sw_client *c);
+SW_API uint32_t sw_agent_rank(const struct sw_client *c);
+SW_API uint32_t sw_agent_size(const struct sw_client *c);
+
+#define SW_PRIORITY_BY_USE UINT32_MAX
+
+struct sw_tensor_desc {
+	const char *name; /* the same on all workers; 1 to 127 bytes, no NUL */
+	uint64_t n_elems; /* >= 1; n_elems * element size <= 64 GiB */
+	enum sw_dtype dtype;
+	uint32_t priority; /* 0 most urgent; order of use in the forward pass;
+			      the same on all workers.  SW_PRIORITY_BY_USE: the
+			      order in which the job first saw its tensors
+			      declared, whoever declared them */
+	/* Asynchronous: the servers keep the tensor's value.  The first round
+	 * is a broadcast of it by one worker; then sw_push_pull adds what is in
+	 * sw_tensor_data to the value, without waiting for other workers, and
+	 * gives a copy of it back, as it is by then.  Local ranks of one agent
+	 * still go together.  Only in a job of [job] mode asynchronous; the
+	 * same on all workers.  BytePS (OSDI'20) section 5. */
+	uint32_t is_async;
+};
+
+/* sw_declare - declare @n tensors in one batch; returns when every server has
+ * admitted them and their memory is mapped.
+ * @descs    read only during the call; names must be new to this client
+ * @out      @n handles, owned by @c, valid until sw_close
+ * Every worker declares the same tensors, in any order and any batches; at most
+ * 4,096 tensors per client.
+ * Errors: SW_EMISMATCH another worker declared one of the names with another
+ * size, dtype or priority (both values in sw_last_error): the batch is declared
+ * all the same, but push_pulls of that tensor end with SW_EMISMATCH, here and
+ * at all workers; SW_EREFUSED quota of a server (needed and left in
+ * sw_last_error); SW_EINVAL a name twice, a size or dtype that cannot be, too
+ * many; SW_ENOMEM the agent's memory or its quota; SW_ETIMEDOUT no answer in
+ * open_timeout_s and a second per 64 MiB, which ends the attachment;
+ * SW_ECLOSED; SW_EPEER. After another error none of the batch is declared. */
+SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out);
+
+/* sw_tensor_data - the tensor's n_elems elements, in shared memory, aligned to
+ * 64 bytes; starts as zeros.  Owned by @t's client.  The caller may write it
+ * except between sw_push_pull and the end of its handle. */
+SW_API void *sw_tensor_data(struct sw_tensor *t);
+
+/* sw_tensor_result - where the result is when a handle has ended without an
+ * error, until this process pushes @t again: the address of sw_tensor_data if
+ * sw_agent_size is 1, else memory of all local ranks that cannot be written. */
+SW_API const void *sw_tensor_result(struct sw_tensor *t);
+
+/* sw_push_pull - start to sum @t over all workers, into sw_tensor_result.
+ * @step     training step, or any tag of this call that is the same at all
+ *           workers (low 16 bits go on the wire)
+ * @handle   set on success; ends exactly once, through sw_poll or sw_wait
+ * Returns at once.  One push_pull per tensor is open at a time; all tensors can
+ * be open together.
+ * A handle ends with SW_EMISMATCH at all workers, and a sentence that names two
+ * of them, when their calls differ in @step, or one sums what another
+ * broadcasts.  The job goes on, but @t is dead: all its later handles end so.
+ * Errors: SW_EBUSY the tensor's last handle has not ended; SW_EINVAL @t belongs
+ * to another client; SW_ECLOSED, or why the agent hung up.
+ * Cost: one ring entry; a system call only when the agent sleeps. */
+SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
+	uint64_t *handle);
+
+/* sw_broadcast - start to copy what rank @root has in @t to sw_tensor_result of
+ * all workers, bit for bit and in any dtype.  All workers call it, with the
+ * same @root and @step; sums and broadcasts of one tensor may follow one
+ * another in any order.
+ * @root     0 … size-1
+ * @handle   as of sw_push_pull
+ * Returns at once.  A worker has its copy when all have asked.
+ * Errors: those of sw_push_pull; SW_EINVAL @root is not below the size.  A
+ * handle ends with SW_EMISMATCH, as there, also when workers name different
+ * roots.
+ * Cost: as of sw_push_pull; only the root's bytes travel to the servers. */
+SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t *handle);
+
+/* sw_poll - has @handle ended?  Never blocks.
+ * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
+ * yet; else the error it ended with (the handle is gone and the tensor's
+ * content undefined): SW_EMISMATCH, SW_EPEER, SW_ESERVER, SW_ESTALL,
+ * SW_ECORRUPT, SW_ECLOSED the agent is gone; SW_EINVAL no such handle.
+ * Cost: memory reads; every 64th fruitless call a look at the socket. */
+SW_API int sw_poll(struct sw_client *c, uint64_t handle);
+
+/* sw_wait - block until @handle has ended; sleeps in the kernel, spins never.
+ * Returns like sw_poll, and SW_ETIMEDOUT after wait_timeout_s (the handle then
+ * stays open). */
+SW_API int sw_wait(struct sw_client *c, uint64_t handle);
+
+/* sw_wait_polling - like sw_wait, but spins (yielding the core) instead of
+ * sleeping: the lowest latency, for the price of a core. */
+SW_API int sw_wait_polling(struct sw_client *c, uint64_t handle);
+
+/* --- knobs, while the job runs --- */
+
+struct sw_tuning {
+	char policy[16]; /* "bytescheduler", "p3", "fifo" */
+	/* Bytes of a part of a tensor that the scheduler starts at once, and of
+	 * all that is under way and not summed yet. */
+	uint64_t partition_bytes, credit_bytes;
+	uint64_t rate_bit_s; /* to which this worker's ports are paced, of
+				payload; 0: they are not */
+	uint32_t number;     /* how many times sw_tune has changed the job */
+	uint32_t round;      /* the highest of any tensor that has begun: they
+				are counted from 1 */
+};
+
+/* sw_get_tuning - the knobs that this worker has now.  Thread: that of @c.
+ * Cost: memory reads. */
+SW_API void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out);
+
+/* sw_set_partition, sw_set_credit - for this worker alone, in bytes: 1 KiB to
+ * 64 GiB and to 1 TiB; 0: what the policy says.  From the next part on, until
+ * they or the job's knobs are set again; may be called while push_pulls are
+ * open.
+ * Errors: SW_EINVAL out of range, or the policy has fixed them, with the reason
+ * in sw_last_error; SW_ETIMEDOUT the agent has not answered in open_timeout_s;
+ * those of sw_push_pull.
+ * Cost: a message to the agent and its answer, some 10 us to 10 ms. */
+SW_API int sw_set_partition(struct sw_client *c, uint64_t bytes);
+SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
+
+/* sw_set_rate - pace what this worker's ports send to @bit_s of payload, all of
+ * its agent's jobs together; 1 Mb/s to 10 Tb/s; 0: what the links carry.
+ * Errors and cost: as above. */
+SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
+
+/* sw_tune - other knobs for all workers of the job.  Any of them may call it,
+ * one is enough: all go over with the same round of a tensor (PROTOCOL.md 5),
+ * usually the third from now; number of sw_get_tuning has then grown.
+ * @policy  by its name; NULL: the one in use
+ * @partition_bytes, @credit_bytes  as above
+ * Errors and cost: as above, and SW_EINVAL there is no such policy. */
+SW_API int sw_tune(struct sw_client *c, const char *policy,
+	uint64_t partition_bytes, uint64_t credit_bytes);
+
+/* sw_last_error - a sentence about the last error of @c; @c NULL: about the
+ * last sw_open of this thread.  "" when there was none.  Owned by the library,
+ * valid until the next call. */
+SW_API const char *sw_last_error(const struct sw_client *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

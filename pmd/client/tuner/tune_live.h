@@ -1,0 +1,47 @@
+/* tune_live.h - the tuner in a running job: it sets the knobs of all workers.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rank 0 has one and tells it what each iteration took; the other ranks need
+ * nothing, since what it decides is the job's (sw_tune).  An iteration counts
+ * for a point when the point is in use; those before it do not.
+ */
+#ifndef SW_TUNE_LIVE_H
+#define SW_TUNE_LIVE_H
+
+#include "pmd/client/tuner/tuner.h"
+#include <sumwire/sumwire.h>
+
+struct sw_tune_live {
+	struct sw_tuner tuner;
+	struct sw_client *client;
+	uint32_t number; /* of the knobs in use when others were asked for */
+	bool is_waiting; /* those are not in use yet */
+	uint64_t n;      /* iterations told */
+	/* Iterations shorter than a sample are told together. */
+	double sample_s, sum_s;
+	uint32_t n_summed;
+};
+
+/* sw_tune_live_space - where it searches: partitions of 8 KiB to 4 MiB, credits
+ * of 16 KiB to 64 MiB. */
+struct sw_tune_space sw_tune_live_space(void);
+
+/* sw_tune_live_begin - begin to search over @client, borrowed.  Every decision
+ * is a line on stderr.
+ * @sample_s  the shortest time that is worth a measurement
+ * Errors: those of sw_tune, with the sentence in sw_last_error. */
+int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
+	uint64_t seed, double sample_s);
+
+/* sw_tune_live_told - an iteration of rank 0 took @iteration_s.  Errors: as
+ * above. */
+int sw_tune_live_told(struct sw_tune_live *l, double iteration_s);
+
+/* sw_tune_live_set - these knobs for all workers, whatever the tuner thinks.
+ * Errors: as above. */
+int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p);
+
+/* sw_tune_live_is_set - are those that were set last in use here? */
+bool sw_tune_live_is_set(struct sw_tune_live *l);
+
+#endif

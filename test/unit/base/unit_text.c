@@ -1,0 +1,137 @@
+/* unit_text.c - which text from outside may be kept and shown.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/unit.h"
+
+#include <stdio.h>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+/* What must not get into a log, as it may stand in a name. */
+static const char *const bad[] = {"\n", "\t", "\x1b[31m", "\x7f",
+	"\x80", /* no UTF-8 */
+	"\x9b"
+	"31m",      /* CSI in one byte, to a Latin-1 terminal */
+	"\xc2\x80", /* C1 */
+	"\xc2\x9b"
+	"31m",          /* CSI */
+	"\xc2\x9f",     /* the last of them */
+	"\xd8\x9c",     /* U+061C */
+	"\xe2\x80\x8e", /* U+200E */
+	"\xe2\x80\x8f", /* U+200F */
+	"\xe2\x80\xa8", /* U+2028, a line's end */
+	"\xe2\x80\xa9", /* U+2029 */
+	"\xe2\x80\xaa", /* U+202A */
+	"\xe2\x80\xae", /* U+202E, right to left */
+	"\xe2\x81\xa6", /* U+2066 */
+	"\xe2\x81\xa9", /* U+2069 */
+	"\xc3",         /* half a letter */
+	"\xe2\x82",     /* two thirds of one */
+	"\xf0\x9f\x98", /* three quarters */
+	"\xc0\xaf",     /* overlong */
+	"\xc1\xbf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf",
+	"\xed\xa0\x80",     /* a surrogate */
+	"\xf4\x90\x80\x80", /* above U+10FFFF */
+	"\xf8\x88\x80\x80\x80", "\xff"};
+
+static const char *const good[] = {"gpu-7.rack_2", "a b~", "\xc2\xa0",
+	"k\xc3\xbc"
+	"bel",
+	"\xd8\x9b", "\xe2\x80\x8d", "\xe2\x80\x90", "\xe2\x80\xaf",
+	"\xe2\x81\xa5", "\xe2\x81\xaa", "\xed\x9f\xbf", "\xee\x80\x80",
+	"\xe6\xa2\xaf\xe5\xba\xa6", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"};
+
+static void good__prints(void **state)
+{
+	char text[64];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(good); i++) {
+		assert_true(sw_text_is_good(good[i], 64));
+		strcpy(text, good[i]);
+		sw_text_clean(text, sizeof(text));
+		assert_string_equal(text, good[i]);
+	}
+}
+
+static void good__not(void **state)
+{
+	char text[64];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(bad); i++) {
+		snprintf(text, sizeof(text), "node%s", bad[i]);
+		assert_false(sw_text_is_good(text, sizeof(text)));
+		snprintf(text, sizeof(text), "%sx", bad[i]);
+		assert_false(sw_text_is_good(text, sizeof(text)));
+	}
+}
+
+static void good__ends_within_its_room(void **state)
+{
+	assert_false(sw_text_is_good("", 8));
+	assert_false(sw_text_is_good("abcd", 4));
+	assert_true(sw_text_is_good("abcd", 5));
+	/* a character that the room cuts is not read beyond it */
+	assert_false(sw_text_is_good("ab\xc3\xbc", 3));
+}
+
+/* Each byte of it is one '?': lengths stay, what follows is read. */
+static void clean__each_byte(void **state)
+{
+	char text[64];
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(bad); i++) {
+		snprintf(text, sizeof(text), "%s|ok", bad[i]);
+		sw_text_clean(text, sizeof(text));
+		assert_true(sw_text_is_good(text, sizeof(text)));
+		assert_true(text[0] == '?');
+		assert_int_equal(strlen(text), strlen(bad[i]) + 3);
+		assert_string_equal(text + strlen(bad[i]), "|ok");
+	}
+}
+
+static void clean__ends(void **state)
+{
+	char text[8];
+
+	memset(text, 'x', sizeof(text));
+	sw_text_clean(text, sizeof(text));
+	assert_string_equal(text, "xxxxxxx");
+	text[0] = 0;
+	sw_text_clean(text, sizeof(text));
+	assert_string_equal(text, "");
+}
+
+static void keep(void *ctx, enum sw_log_level level, const char *text)
+{
+	(void)level;
+	snprintf(ctx, 600, "%s", text);
+}
+
+/* A line that is cut in a letter, or of which a name was. */
+static void log__is_text(void **state)
+{
+	char line[600];
+	struct sw_log log = {keep, line, SW_LOG_INFO};
+
+	sw_log(&log, SW_LOG_INFO, "%.2s %s", "a\xc3\xbc",
+		"\xc2\x9b"
+		"2J");
+	assert_string_equal(line, "a? ??2J");
+	sw_log(&log, SW_LOG_INFO, "%0510d\xc3\xbc", 7);
+	assert_int_equal(strlen(line), 511);
+	assert_true(sw_text_is_good(line, sizeof(line)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good__prints),
+		cmocka_unit_test(good__not),
+		cmocka_unit_test(good__ends_within_its_room),
+		cmocka_unit_test(clean__each_byte),
+		cmocka_unit_test(clean__ends),
+		cmocka_unit_test(log__is_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,464 @@
+/* host_rig.h - a toy agent in two threads: its sum of a tensor is its double.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_HOST_RIG_H
+#define SW_HOST_RIG_H
+
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+/* clang-format on */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "pmd/host/attach.h"
+#include "pmd/host/nodes.h"
+#include <sumwire/sumwire.h>
+
+enum { RIG_CLIENTS = 4, RIG_TENSORS = 16384, RIG_FIRST = 100 };
+
+/* How the toy agent behaves; zeros: as it should.  A test changes the atomic
+ * ones while it runs. */
+struct rig_how {
+	uint64_t quota_bytes;   /* 0: 1 GiB */
+	uint32_t max_clients;   /* 0: 4 */
+	uint32_t uid;           /* a user admitted besides our own */
+	int refuse;             /* error that every attach is refused with */
+	int refuse_batch;       /* error that every batch is refused with */
+	atomic_int refuse_tune; /* error that every knob is refused with */
+	atomic_bool is_slow_to_tune; /* does not answer to knobs */
+	int status;                  /* of every completion */
+	bool is_silent;              /* never answers an attach, says why */
+	bool is_mute;     /* takes submits and never completes them */
+	uint32_t idle_us; /* longest sleep of the lcore; 0: 20 ms */
+	bool is_napping;  /* it is a nap */
+};
+
+struct rig_port {
+	uint32_t id;
+	struct sw_host_port *port;
+	enum { RIG_NONE, RIG_LIVE, RIG_LEAVING, RIG_LEFT } state;
+};
+
+struct rig {
+	struct rig_how how;
+	char folder[64], path[96];
+	struct sw_host *host;
+	pthread_t control, lcore;
+	int kick;           /* eventfd that ends the lcore's sleep */
+	atomic_int end_err; /* set: hang up on everybody, once */
+	atomic_bool stop, is_control_over;
+	atomic_bool is_forking; /* both threads are to rest */
+	atomic_uint n_resting;
+	pthread_mutex_t lock; /* of all below */
+	struct rig_port ports[RIG_CLIENTS];
+	struct sw_host_tensor tensors[RIG_TENSORS];
+	uint32_t n_tensors, n_attached, n_detached, n_taken;
+	struct sw_edge_tune tune; /* the last knob */
+	enum sw_host_why why;     /* of the last detach */
+	char text[SW_EDGE_TEXT_BYTES];
+	struct sw_log log;
+	char lines[4096]; /* of the agent's log */
+};
+
+/* Wake the lcore: its list of ports has changed. */
+static inline void rig_kick(struct rig *r)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(r->kick, &one, sizeof(one)), sizeof(one));
+}
+
+static inline void rig_on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
+{
+	struct rig *r = ctx;
+	struct sw_host_port *port;
+
+	assert_true(uid == geteuid() || uid == r->how.uid);
+	assert_true(pid > 0);
+	if (r->how.refuse) {
+		sw_host_refuse(r->host, id, r->how.refuse, "no place for you");
+		return;
+	}
+	sw_host_status(r->host, id, "waiting for rank 2 of 4");
+	if (r->how.is_silent ||
+		sw_host_attached(r->host, id, 3, 4, 0, 1, &port))
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->n_attached++;
+	for (int i = 0; i < RIG_CLIENTS; i++)
+		if (r->ports[i].state == RIG_NONE) {
+			r->ports[i] = (struct rig_port){id, port, RIG_LIVE};
+			break;
+		}
+	pthread_mutex_unlock(&r->lock);
+	rig_kick(r);
+}
+
+static inline void rig_on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	struct rig *r = ctx;
+	uint32_t first;
+
+	if (r->how.refuse_batch) {
+		sw_host_declare_failed(r->host, id, batch, r->how.refuse_batch,
+			"a server's quota: 3 needed, 2 left");
+		return;
+	}
+	pthread_mutex_lock(&r->lock);
+	first = r->n_tensors;
+	assert_true(n <= RIG_TENSORS - first);
+	memcpy(&r->tensors[first], tensors, n * sizeof(tensors[0]));
+	r->n_tensors += n;
+	pthread_mutex_unlock(&r->lock);
+	assert_int_equal(
+		sw_host_declared(r->host, id, batch, RIG_FIRST + first, NULL),
+		0);
+}
+
+static inline void rig_on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
+{
+	struct rig *r = ctx;
+	bool has_port = false;
+
+	pthread_mutex_lock(&r->lock);
+	for (int i = 0; i < RIG_CLIENTS; i++)
+		if (r->ports[i].id == id && r->ports[i].state == RIG_LIVE) {
+			r->ports[i].state = RIG_LEAVING;
+			has_port = true;
+		}
+	r->why = why;
+	snprintf(r->text, sizeof(r->text), "%s", text);
+	if (!has_port)
+		r->n_detached++;
+	pthread_mutex_unlock(&r->lock);
+	if (has_port)
+		rig_kick(r);
+	else
+		sw_host_release(r->host, id);
+}
+
+static inline void rig_on_tune(
+	void *ctx, uint32_t id, const struct sw_edge_tune *tune)
+{
+	struct rig *r = ctx;
+
+	r->tune = *tune;
+	for (int i = 0; i < RIG_CLIENTS && !r->how.refuse_tune; i++)
+		if (r->ports[i].state == RIG_LIVE)
+			sw_host_show_knobs(r->ports[i].port,
+				&(struct sw_host_knobs){.policy = tune->policy,
+					.partition_bytes = tune->value[0],
+					.credit_bytes = tune->value[1],
+					.rate_bit_s = 3,
+					.round = 9,
+					.number = 7});
+	if (!r->how.is_slow_to_tune)
+		sw_host_tuned(r->host, id, r->how.refuse_tune,
+			r->how.refuse_tune ? "partition 4: too small" : "");
+}
+
+static inline void rig_log(void *ctx, enum sw_log_level level, const char *text)
+{
+	struct rig *r = ctx;
+	size_t n = strlen(r->lines);
+
+	snprintf(r->lines + n, sizeof(r->lines) - n, "%s\n", text);
+}
+
+/* Release what the lcore has let go of. */
+static inline void rig_release(struct rig *r)
+{
+	for (int i = 0; i < RIG_CLIENTS; i++) {
+		bool has_left;
+
+		pthread_mutex_lock(&r->lock);
+		has_left = r->ports[i].state == RIG_LEFT;
+		pthread_mutex_unlock(&r->lock);
+		if (!has_left)
+			continue;
+		sw_host_release(r->host, r->ports[i].id);
+		pthread_mutex_lock(&r->lock);
+		r->ports[i].state = RIG_NONE;
+		r->n_detached++;
+		pthread_mutex_unlock(&r->lock);
+	}
+}
+
+/* The job has failed. */
+static inline void rig_end(struct rig *r, int err)
+{
+	pthread_mutex_lock(&r->lock);
+	for (int i = 0; i < RIG_CLIENTS; i++)
+		if (r->ports[i].state == RIG_LIVE) {
+			sw_host_end(r->host, r->ports[i].id, err,
+				"server 2 is silent");
+			r->ports[i].state = RIG_LEAVING;
+		}
+	pthread_mutex_unlock(&r->lock);
+	rig_kick(r);
+}
+
+/* One of the agent's threads, in no function of the allocator. */
+static inline void rig_rest(struct rig *r)
+{
+	if (!atomic_load(&r->is_forking))
+		return;
+	atomic_fetch_add(&r->n_resting, 1);
+	while (atomic_load(&r->is_forking))
+		usleep(100);
+	atomic_fetch_sub(&r->n_resting, 1);
+}
+
+/* fork while the agent runs.  A sanitizer's allocator has locks that nobody
+ * gives back in the child, if another thread has them at that moment. */
+static inline pid_t rig_fork(struct rig *r)
+{
+	pid_t pid;
+
+	atomic_store(&r->is_forking, true);
+	for (int i = 0; i < 10000 && atomic_load(&r->n_resting) < 2; i++) {
+		rig_kick(r);
+		usleep(1000);
+	}
+	assert_int_equal(atomic_load(&r->n_resting), 2);
+	pid = fork();
+	atomic_store(&r->is_forking, false);
+	return pid;
+}
+
+static inline void *rig_control(void *arg)
+{
+	struct rig *r = arg;
+
+	while (!atomic_load(&r->stop)) {
+		int err = atomic_exchange(&r->end_err, 0);
+
+		rig_rest(r);
+		if (err)
+			rig_end(r, err);
+		sw_host_poll(r->host, 5);
+		rig_release(r);
+	}
+	atomic_store(&r->is_control_over, true);
+	rig_kick(r);
+	return NULL;
+}
+
+static inline void rig_double(const struct sw_host_tensor *t)
+{
+	for (uint64_t i = 0; i < t->n_elems; i++)
+		if (t->dtype == SW_F32)
+			((float *)t->base)[i] *= 2;
+		else if (t->dtype == SW_I32)
+			((int32_t *)t->base)[i] *= 2;
+}
+
+static inline void rig_serve(struct rig *r, struct sw_host_port *port)
+{
+	struct sw_submit s[8];
+	uint32_t n = sw_host_take(port, s, 8);
+
+	r->n_taken += n;
+	for (uint32_t i = 0; i < n && !r->how.is_mute; i++) {
+		struct sw_completion c = {s[i].handle, r->how.status, 0};
+
+		assert_in_range(
+			s[i].tensor, RIG_FIRST, RIG_FIRST + r->n_tensors - 1);
+		rig_double(&r->tensors[s[i].tensor - RIG_FIRST]);
+		sw_host_complete(port, &c);
+	}
+}
+
+static inline void *rig_lcore(void *arg)
+{
+	struct rig *r = arg;
+	uint64_t count;
+
+	while (!atomic_load(&r->is_control_over)) {
+		struct sw_host_port *ports[RIG_CLIENTS];
+		uint32_t n = 0;
+
+		rig_rest(r);
+		pthread_mutex_lock(&r->lock);
+		for (int i = 0; i < RIG_CLIENTS; i++) {
+			if (r->ports[i].state == RIG_LEAVING)
+				r->ports[i].state = RIG_LEFT;
+			if (r->ports[i].state == RIG_LIVE) {
+				rig_serve(r, r->ports[i].port);
+				ports[n++] = r->ports[i].port;
+			}
+		}
+		pthread_mutex_unlock(&r->lock);
+		if (r->how.is_napping)
+			sw_host_nap(ports, n, r->how.idle_us);
+		else
+			sw_host_idle_wait(ports, n, &r->kick, 1,
+				r->how.idle_us ? r->how.idle_us : 20000);
+		if (read(r->kick, &count, sizeof(count)) < 0)
+			continue;
+	}
+	return NULL;
+}
+
+/* A folder for an agent that is not started yet. */
+static inline struct rig *rig_new(const struct rig_how *how)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	if (how)
+		r->how = *how;
+	strcpy(r->folder, "/tmp/sw-unit-XXXXXX");
+	assert_non_null(mkdtemp(r->folder));
+	snprintf(r->path, sizeof(r->path), "%s/agent.sock", r->folder);
+	r->log = (struct sw_log){rig_log, r, SW_LOG_DEBUG};
+	r->kick = eventfd(0, EFD_NONBLOCK);
+	pthread_mutex_init(&r->lock, NULL);
+	return r;
+}
+
+static inline int rig_try_start(struct rig *r)
+{
+	struct sw_host_params p = {.path = r->path,
+		.numa_node = SW_NUMA_ANY,
+		.uids = &r->how.uid,
+		.n_uids = r->how.uid != 0,
+		.n_local = 1,
+		.max_clients = r->how.max_clients ? r->how.max_clients : 4,
+		.quota_bytes =
+			r->how.quota_bytes ? r->how.quota_bytes : 1 << 30,
+		.events = {rig_on_attach, rig_on_declare, rig_on_detach,
+			rig_on_tune},
+		.ctx = r,
+		.log = &r->log};
+	int err = sw_host_open(&p, &r->host);
+
+	if (err)
+		return err;
+	pthread_create(&r->control, NULL, rig_control, r);
+	pthread_create(&r->lcore, NULL, rig_lcore, r);
+	return 0;
+}
+
+static inline void rig_start(struct rig *r)
+{
+	assert_int_equal(rig_try_start(r), 0);
+}
+
+static inline struct rig *rig_open(const struct rig_how *how)
+{
+	struct rig *r = rig_new(how);
+
+	rig_start(r);
+	return r;
+}
+
+/* The agent ends: both threads, then the host. */
+static inline void rig_stop(struct rig *r)
+{
+	if (!r->host)
+		return;
+	atomic_store(&r->stop, true);
+	pthread_join(r->control, NULL);
+	pthread_join(r->lcore, NULL);
+	sw_host_close(&r->host);
+}
+
+/* Nothing may be left in the folder. */
+static inline void rig_close(struct rig *r)
+{
+	rig_stop(r);
+	assert_int_equal(rmdir(r->folder), 0);
+	close(r->kick);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static inline void rig_no_log(void *ctx, const char *line)
+{
+}
+
+static inline struct sw_settings rig_settings(const struct rig *r)
+{
+	struct sw_settings s;
+
+	sw_settings_init(&s);
+	s.agent = r->path;
+	s.open_timeout_s = 5;
+	s.wait_timeout_s = 5;
+	s.log = rig_no_log;
+	return s;
+}
+
+static inline struct sw_client *rig_client(const struct rig *r)
+{
+	struct sw_settings s = rig_settings(r);
+	struct sw_client *c = NULL;
+	int err = sw_open(&s, &c);
+
+	if (err)
+		fail_msg("sw_open: %s: %s", sw_error_name(err),
+			sw_last_error(NULL));
+	return c;
+}
+
+static inline struct sw_tensor *rig_tensor(
+	struct sw_client *c, const char *name, uint64_t n_elems)
+{
+	struct sw_tensor_desc d = {name, n_elems, SW_F32, 0, 0};
+	struct sw_tensor *t;
+	int err = sw_declare(c, &d, 1, &t);
+
+	if (err)
+		fail_msg("sw_declare: %s", sw_last_error(c));
+	return t;
+}
+
+static inline uint32_t rig_n_detached(struct rig *r)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&r->lock);
+	n = r->n_detached;
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
+/* Wait until @n clients have been detached and released; the last one so. */
+static inline void rig_await(
+	struct rig *r, uint32_t n, enum sw_host_why why, const char *text)
+{
+	for (int i = 0; i < 4000 && rig_n_detached(r) < n; i++)
+		usleep(1000);
+	pthread_mutex_lock(&r->lock);
+	assert_int_equal(r->n_detached, n);
+	if (r->why != why || !strstr(r->text, text))
+		fail_msg("detached because: %u, %s", r->why, r->text);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Wait until @n clients are attached, and none is leaving. */
+static inline void rig_await_ports(struct rig *r, uint32_t n)
+{
+	uint32_t n_ports = 0;
+
+	for (int k = 0; k < 4000 && n_ports != n; k++) {
+		usleep(1000);
+		n_ports = 0;
+		pthread_mutex_lock(&r->lock);
+		for (int i = 0; i < RIG_CLIENTS; i++)
+			n_ports += r->ports[i].state != RIG_NONE;
+		pthread_mutex_unlock(&r->lock);
+	}
+	assert_int_equal(n_ports, n);
+}
+
+#endif

@@ -1,0 +1,588 @@
+/* unit_host_agent.c - the agent's side call by call, in one thread.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/host_raw.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* An agent that notes what it is told and answers when the test says so. */
+struct slow {
+	struct rig *r; /* for its folder and log alone */
+	struct sw_host *host;
+	uint32_t id, batch, n_attach, n_declare, n_detach, n_tensors;
+	const struct sw_host_tensor *tensors;
+	enum sw_host_why why;
+	char text[SW_EDGE_TEXT_BYTES];
+	bool is_releasing; /* on_detach releases at once */
+	struct raw w;
+};
+
+static void slow_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
+{
+	struct slow *s = ctx;
+
+	s->id = id;
+	s->n_attach++;
+}
+
+static void slow_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	struct slow *s = ctx;
+
+	assert_int_equal(id, s->id);
+	s->batch = batch;
+	s->tensors = tensors;
+	s->n_tensors = n;
+	s->n_declare++;
+}
+
+static void slow_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
+{
+	struct slow *s = ctx;
+
+	assert_int_equal(id, s->id);
+	s->why = why;
+	snprintf(s->text, sizeof(s->text), "%s", text);
+	s->n_detach++;
+	if (s->is_releasing)
+		sw_host_release(s->host, id);
+}
+
+static struct sw_host_params slow_params(struct slow *s)
+{
+	return (struct sw_host_params){.path = s->r->path,
+		.n_local = 1,
+		.max_clients = 2,
+		.quota_bytes = 1 << 20,
+		.events = {slow_attach, slow_declare, slow_detach},
+		.ctx = s,
+		.log = &s->r->log};
+}
+
+static void slow_open(struct slow *s)
+{
+	struct sw_host_params p;
+
+	*s = (struct slow){.r = rig_new(NULL)};
+	p = slow_params(s);
+	assert_int_equal(sw_host_open(&p, &s->host), 0);
+}
+
+static void slow_close(struct slow *s)
+{
+	raw_close(&s->w);
+	sw_host_close(&s->host);
+	rig_close(s->r);
+}
+
+static void slow_poll(struct slow *s)
+{
+	for (int i = 0; i < 5; i++)
+		sw_host_poll(s->host, 0);
+}
+
+static void say_hello(struct slow *s)
+{
+	struct sw_edge_attach hello = {
+		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+
+	raw_connect(&s->w, s->r);
+	raw_send(&s->w, &hello, sizeof(hello));
+	slow_poll(s);
+}
+
+static void send_declare(struct slow *s, uint32_t batch)
+{
+	struct sw_edge_declare m;
+
+	good_declare(&m, batch, 2);
+	raw_send(&s->w, &m, declare_bytes(2));
+	slow_poll(s);
+}
+
+static struct sw_host_port *admit(struct slow *s)
+{
+	struct sw_host_port *port;
+
+	say_hello(s);
+	assert_int_equal(s->n_attach, 1);
+	assert_int_equal(
+		sw_host_attached(s->host, s->id, 0, 1, 0, 1, &port), 0);
+	return port;
+}
+
+static void listen__refuses(
+	struct slow *s, const char *path, int err, const char *text)
+{
+	struct sw_host_params p = slow_params(s);
+	struct sw_host *h = NULL;
+
+	p.path = path;
+	s->r->lines[0] = 0;
+	assert_int_equal(sw_host_open(&p, &h), err);
+	assert_null(h);
+	if (!strstr(s->r->lines, text))
+		fail_msg("log: %s", s->r->lines);
+}
+
+static void open__checks_its_path(void **state)
+{
+	struct slow s = {.r = rig_new(NULL)};
+	struct sw_host_params p = slow_params(&s);
+	const uint32_t uid = 1;
+	char path[160];
+	struct stat st;
+	FILE *file;
+
+	memset(path, 'x', sizeof(path));
+	path[108] = 0;
+	listen__refuses(&s, path, SW_EINVAL, "1 to 107 bytes");
+	listen__refuses(&s, "", SW_EINVAL, "1 to 107 bytes");
+	listen__refuses(&s, "/nowhere/agent.sock", SW_EIO, "/nowhere");
+	file = fopen(s.r->path, "w");
+	fclose(file);
+	listen__refuses(&s, s.r->path, SW_EINVAL, "is not a socket");
+	assert_int_equal(unlink(s.r->path), 0);
+
+	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(stat(s.r->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	sw_host_close(&s.host);
+	p.uids = &uid;
+	p.n_uids = 1; /* then who connects is asked for */
+	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(stat(s.r->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0666);
+	listen__refuses(&s, s.r->path, SW_EBUSY, "another process listens");
+	p.max_clients = 0;
+	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
+	p.max_clients = 137;
+	assert_int_equal(sw_host_open(&p, &s.host), SW_EINVAL);
+	sw_host_close(&s.host);
+	assert_int_equal(access(s.r->path, F_OK), -1);
+	sw_host_close(&s.host);
+	rig_close(s.r);
+}
+
+static void open__replaces_a_stale_socket(void **state)
+{
+	struct slow s = {.r = rig_new(NULL)};
+	struct sw_host_params p = slow_params(&s);
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	strcpy(a.sun_path, s.r->path);
+	assert_int_equal(bind(sock, (void *)&a, sizeof(a)), 0);
+	close(sock);
+	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	sw_host_close(&s.host);
+	rig_close(s.r);
+}
+
+/* A file that took the place of ours is not removed. */
+static void close__leaves_other_files(void **state)
+{
+	struct slow s = {.r = rig_new(NULL)};
+	struct sw_host_params p = slow_params(&s);
+
+	assert_int_equal(sw_host_open(&p, &s.host), 0);
+	assert_int_equal(unlink(s.r->path), 0);
+	assert_int_equal(mkdir(s.r->path, 0700), 0);
+	sw_host_close(&s.host);
+	assert_int_equal(rmdir(s.r->path), 0);
+	rig_close(s.r);
+}
+
+static void poll__keeps_its_time(void **state)
+{
+	uint64_t start, took, least = UINT64_MAX;
+	struct slow s;
+
+	slow_open(&s);
+	for (int i = 0; i < 20;
+		i++) { /* others may have our core now and then */
+		start = sw_edge_now_ns();
+		sw_host_poll(s.host, 0);
+		took = sw_edge_now_ns() - start;
+		least = took < least ? took : least;
+	}
+	assert_true(least < 5000000);
+	start = sw_edge_now_ns();
+	sw_host_poll(s.host, 30);
+	assert_in_range(sw_edge_now_ns() - start, 29000000, 1000000000);
+	s.w = (struct raw){-1, -1, -1, .control = NULL};
+	slow_close(&s);
+}
+
+static void attach__client_leaves_before_the_answer(void **state)
+{
+	struct sw_host_port *port;
+	struct slow s;
+
+	slow_open(&s);
+	say_hello(&s);
+	close(s.w.sock);
+	s.w.sock = -1;
+	slow_poll(&s);
+	assert_int_equal(s.n_detach, 1);
+	assert_int_equal(s.why, SW_HOST_DIED);
+	assert_int_equal(
+		sw_host_attached(s.host, s.id, 0, 1, 0, 1, &port), SW_ENOENT);
+	sw_host_refuse(s.host, s.id, SW_EBUSY, "too late");
+	sw_host_release(s.host, s.id);
+	sw_host_release(s.host, s.id);
+	assert_int_equal(
+		sw_host_attached(s.host, s.id, 0, 1, 0, 1, &port), SW_ENOENT);
+	slow_close(&s);
+}
+
+static void attach__declaring_before_the_answer_is_a_violation(void **state)
+{
+	struct slow s;
+
+	slow_open(&s);
+	s.is_releasing = true;
+	say_hello(&s);
+	send_declare(&s, 0);
+	assert_int_equal(s.n_detach, 1);
+	assert_int_equal(s.why, SW_HOST_VIOLATION);
+	assert_non_null(strstr(s.text, "before it is admitted"));
+	slow_close(&s);
+}
+
+/* The reason reaches a client that has sent more than the agent has read. */
+static void violation__is_told_ahead_of_the_reset(void **state)
+{
+	uint32_t bad = 77;
+	struct slow s;
+
+	slow_open(&s);
+	s.is_releasing = true;
+	admit(&s);
+	raw_attached(&s.w);
+	for (int i = 0; i < 5; i++)
+		raw_send(&s.w, &bad, sizeof(bad));
+	slow_poll(&s);
+	raw_await_end(&s.w, SW_EDGE_CLOSED, SW_EPROTO, "kind 77");
+	slow_close(&s);
+}
+
+/* The mapping outlives the client until the release. */
+static void declare__client_leaves_before_the_answer(void **state)
+{
+	struct slow s;
+
+	slow_open(&s);
+	admit(&s);
+	send_declare(&s, 0);
+	assert_int_equal(s.n_declare, 1);
+	assert_int_equal(s.n_tensors, 2);
+	assert_string_equal(s.tensors[1].name, "batch0.1");
+	assert_int_equal(s.tensors[1].bytes, 16);
+	raw_close(&s.w);
+	slow_poll(&s);
+	assert_int_equal(s.n_detach, 1);
+	assert_int_equal(
+		sw_host_declared(s.host, s.id, s.batch, 0, NULL), SW_ENOENT);
+	sw_host_declare_failed(s.host, s.id, s.batch, SW_EREFUSED, "late");
+	sw_host_status(s.host, s.id, "nobody reads it");
+	sw_host_end(s.host, s.id, SW_EPEER, "nobody reads it");
+	memset(s.tensors[0].base, 1, s.tensors[0].bytes);
+	sw_host_release(s.host, s.id);
+	s.w = (struct raw){-1, -1, -1, .control = NULL};
+	slow_close(&s);
+}
+
+static void declare__before_the_answer_is_a_violation(void **state)
+{
+	struct slow s;
+
+	slow_open(&s);
+	admit(&s);
+	send_declare(&s, 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 1, 0, NULL), SW_ENOENT);
+	send_declare(&s, 1);
+	assert_int_equal(s.n_declare, 1);
+	assert_int_equal(s.why, SW_HOST_VIOLATION);
+	assert_non_null(strstr(s.text, "before the answer to the last one"));
+	sw_host_release(s.host, s.id);
+	slow_close(&s);
+}
+
+static void declare__answer_may_be_asked_for_once(void **state)
+{
+	struct slow s;
+
+	slow_open(&s);
+	admit(&s);
+	send_declare(&s, 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, NULL), 0);
+	assert_int_equal(
+		sw_host_declared(s.host, s.id, 0, 70, NULL), SW_ENOENT);
+	sw_host_declare_failed(s.host, s.id, 0, SW_EREFUSED, "no");
+	assert_int_equal(s.n_detach, 0);
+	slow_close(&s);
+}
+
+/* An agent with one client, which is admitted and knows it. */
+static struct sw_host_port *slow_admit(struct slow *s)
+{
+	struct sw_host_port *port;
+
+	slow_open(s);
+	port = admit(s);
+	raw_attached(&s->w);
+	return port;
+}
+
+/* Names that the lcore gave to tensors, over several batches. */
+static void take__translates_tensors(void **state)
+{
+	struct sw_submit in[4] = {
+		{1, 0, 5, 0}, {2, 1, 5, 0}, {3, 2, 5, 0}, {4, 3, 5, 0}};
+	struct sw_submit out[8];
+	struct sw_host_port *port;
+	struct slow s;
+
+	port = slow_admit(&s);
+	send_declare(&s, 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, NULL), 0);
+	send_declare(&s, 1);
+	assert_int_equal(sw_host_declared(s.host, s.id, 1, 20, NULL), 0);
+	assert_int_equal(sw_spsc_put(&s.w.submits, in, 4), 4);
+	assert_int_equal(sw_host_take(port, out, 1), 1);
+	assert_int_equal(out[0].tensor, 70);
+	assert_int_equal(sw_host_take(port, out, 8), 3);
+	assert_int_equal(out[0].tensor, 71);
+	assert_int_equal(out[1].tensor, 20);
+	assert_int_equal(out[2].tensor, 21);
+	assert_int_equal(out[2].handle, 4);
+	assert_int_equal(out[2].step, 5);
+	assert_int_equal(sw_host_take(port, out, 8), 0);
+	slow_close(&s);
+}
+
+static void accuse__detaches_the_client(void **state)
+{
+	struct sw_submit in = {1, 0, 0, 0}, out;
+	struct sw_host_port *port;
+	struct slow s;
+
+	port = slow_admit(&s);
+	send_declare(&s, 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0, NULL), 0);
+	sw_host_accuse(port, "pushed a tensor twice", 71);
+	sw_host_accuse(port, "said later", 1);
+	sw_spsc_put(&s.w.submits, &in, 1);
+	assert_int_equal(sw_host_take(port, &out, 1), 0);
+	slow_poll(&s);
+	assert_int_equal(s.why, SW_HOST_VIOLATION);
+	assert_string_equal(s.text, "pushed a tensor twice (71)");
+	/* The port stays usable until the release, and does nothing. */
+	sw_host_complete(port, &(struct sw_completion){1, 0, 0});
+	sw_host_idle_wait(&port, 1, NULL, 0, 100);
+	sw_host_release(s.host, s.id);
+	slow_close(&s);
+}
+
+static void idle_wait__keeps_its_time(void **state)
+{
+	struct sw_submit in = {1, 0, 0, 0}, out;
+	struct sw_host_port *port;
+	struct slow s;
+	uint64_t start;
+
+	port = slow_admit(&s);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, NULL, 0, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	/* A submit that came before the sleep, bell or not. */
+	sw_spsc_put(&s.w.submits, &in, 1);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(&port, 1, NULL, 0, 3000000);
+	assert_true(sw_edge_now_ns() - start < 1000000000);
+	sw_host_take(port, &out, 1);
+	/* After the client's hang-up it sleeps as long as ever. */
+	raw_close(&s.w);
+	s.w = (struct raw){-1, -1, -1, .control = NULL};
+	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	slow_close(&s);
+}
+
+static void nap__lasts_while_a_client_computes(void **state)
+{
+	struct sw_submit in = {1, 0, 0, 0};
+	struct sw_host_port *port;
+	struct slow s;
+	uint64_t start;
+
+	port = slow_admit(&s);
+	sw_spsc_put(&s.w.submits, &in, 1);
+	start = sw_edge_now_ns();
+	sw_host_nap(&port, 1, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	start = sw_edge_now_ns();
+	atomic_store(&s.w.control->client_sleeps, 1);
+	sw_host_nap(&port, 1, 3000000);
+	atomic_store(&s.w.control->client_sleeps, 0);
+	atomic_store(&s.w.control->client_polls, 1);
+	sw_host_nap(&port, 1, 3000000);
+	sw_host_nap(NULL, 0, 3000000);
+	assert_true(sw_edge_now_ns() - start < 2000000000);
+	slow_close(&s);
+}
+
+/* A port's socket ends it while frames wait, and once for an error. */
+static void idle_wait__other_descriptors(void **state)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+	int fds[2] = {eventfd(0, 0), socket(AF_INET, SOCK_DGRAM, 0)};
+	struct pollfd refused = {.fd = fds[1], .events = POLLIN};
+	uint64_t start, one = 1;
+	socklen_t len = sizeof(to);
+	int other = socket(AF_INET, SOCK_DGRAM, 0);
+
+	/* A port that nobody has any more answers with an error. */
+	assert_int_equal(bind(other, (void *)&to, sizeof(to)), 0);
+	assert_int_equal(getsockname(other, (void *)&to, &len), 0);
+	close(other);
+	assert_int_equal(connect(fds[1], (void *)&to, sizeof(to)), 0);
+	assert_int_equal(send(fds[1], "x", 1, 0), 1);
+	assert_int_equal(poll(&refused, 1, 5000), 1);
+	assert_true(refused.revents & POLLERR);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, fds, 2, 3000000);
+	assert_true(sw_edge_now_ns() - start < 1000000000);
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, fds, 2, 20000);
+	assert_in_range(sw_edge_now_ns() - start, 19000000, 1000000000);
+	assert_int_equal(write(fds[0], &one, sizeof(one)), sizeof(one));
+	start = sw_edge_now_ns();
+	sw_host_idle_wait(NULL, 0, fds, 2, 3000000);
+	assert_true(sw_edge_now_ns() - start < 1000000000);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Progress that nobody reads must not take the room of answers. */
+static void status__never_makes_a_client_deaf(void **state)
+{
+	union sw_edge_msg m;
+	struct slow s;
+	int fds[2];
+
+	slow_open(&s);
+	admit(&s);
+	raw_attached(&s.w);
+	for (int i = 0; i < 10000; i++)
+		sw_host_status(s.host, s.id, "waiting for rank 2 of 4");
+	send_declare(&s, 0);
+	sw_host_declare_failed(s.host, s.id, 0, SW_EPEER, "no");
+	assert_int_equal(raw_recv(&s.w, &m, fds), sizeof(m.text));
+	assert_int_equal(m.kind, SW_EDGE_FAILED);
+	slow_poll(&s);
+	assert_int_equal(s.n_detach, 0);
+	slow_close(&s);
+}
+
+static void place__keeps_local_ranks_apart(void **state)
+{
+	uint64_t residue[SW_EDGE_RUNS];
+
+	for (uint32_t rank = 0; rank < SW_EDGE_RUNS; rank++) {
+		uint64_t end = 0, last_end = 0;
+
+		for (uint64_t bytes = 1; bytes < 100000; bytes += 777) {
+			uint64_t at = sw_edge_place(rank, bytes, &end);
+
+			assert_true(at >= last_end && end >= at + bytes);
+			assert_true(at - last_end < 8192);
+			assert_int_equal(at % 64, 0);
+			if (last_end)
+				assert_int_equal(at % 4096, residue[rank]);
+			residue[rank] = at % 4096;
+			last_end = end;
+		}
+		for (uint32_t other = 0; other < rank; other++)
+			assert_int_not_equal(residue[rank], residue[other]);
+	}
+	/* Few ranks lie far apart: four of them a quarter of a page. */
+	for (uint32_t rank = 0; rank < 4; rank++)
+		assert_int_equal(residue[rank] % 1024, 0);
+}
+
+/* Which users may attach.  Needs root, to be another user for a moment. */
+static void user__must_be_admitted(uint32_t admitted, int err)
+{
+	struct rig *r = rig_open(&(struct rig_how){.uid = admitted});
+	int status;
+	pid_t pid;
+
+	assert_int_equal(chmod(r->folder, 0711), 0);
+	pid = rig_fork(r);
+	if (!pid) {
+		struct sw_settings s = rig_settings(r);
+		struct sw_client *c = NULL;
+
+		if (setuid(65534))
+			_exit(2);
+		_exit(sw_open(&s, &c) != err ||
+			(err && !strstr(sw_last_error(NULL), "65534")));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	if (!err)
+		rig_await(r, 1, SW_HOST_DIED, "");
+	rig_close(r);
+}
+
+static void users__are_checked(void **state)
+{
+	if (geteuid())
+		skip();
+	user__must_be_admitted(0, SW_EPERM);
+	user__must_be_admitted(1, SW_EPERM);
+	user__must_be_admitted(65534, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open__checks_its_path),
+		cmocka_unit_test(open__replaces_a_stale_socket),
+		cmocka_unit_test(close__leaves_other_files),
+		cmocka_unit_test(poll__keeps_its_time),
+		cmocka_unit_test(attach__client_leaves_before_the_answer),
+		cmocka_unit_test(
+			attach__declaring_before_the_answer_is_a_violation),
+		cmocka_unit_test(violation__is_told_ahead_of_the_reset),
+		cmocka_unit_test(declare__client_leaves_before_the_answer),
+		cmocka_unit_test(declare__before_the_answer_is_a_violation),
+		cmocka_unit_test(declare__answer_may_be_asked_for_once),
+		cmocka_unit_test(take__translates_tensors),
+		cmocka_unit_test(accuse__detaches_the_client),
+		cmocka_unit_test(idle_wait__keeps_its_time),
+		cmocka_unit_test(idle_wait__other_descriptors),
+		cmocka_unit_test(nap__lasts_while_a_client_computes),
+		cmocka_unit_test(status__never_makes_a_client_deaf),
+		cmocka_unit_test(place__keeps_local_ranks_apart),
+		cmocka_unit_test(users__are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

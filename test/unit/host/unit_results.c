@@ -1,0 +1,297 @@
+/* unit_results.c - what local ranks declare together, in one thread.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/client/segment.h"
+#include "test/unit/host/host_raw.h"
+
+enum { LOCAL = 2, QUOTA = 8 << 20 };
+
+/* An agent of two local ranks that notes what it is told. */
+struct pair {
+	struct rig *r; /* for its folder and log alone */
+	struct sw_host *host;
+	uint32_t ids[LOCAL], n_attach, n_detach;
+	uint32_t declarer, batch, n_declare, n_tensors;
+	const struct sw_host_tensor *tensors;
+	struct sw_host_port *ports[LOCAL];
+	enum sw_host_why why;
+	char text[SW_EDGE_TEXT_BYTES];
+	struct raw w[LOCAL];
+};
+
+static void on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
+{
+	struct pair *p = ctx;
+
+	assert_int_equal(local_rank, UINT32_MAX);
+	p->ids[p->n_attach++] = id;
+}
+
+static void on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	struct pair *p = ctx;
+
+	p->declarer = id;
+	p->batch = batch;
+	p->tensors = tensors;
+	p->n_tensors = n;
+	p->n_declare++;
+}
+
+static void on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
+{
+	struct pair *p = ctx;
+
+	p->why = why;
+	snprintf(p->text, sizeof(p->text), "%s", text);
+	p->n_detach++;
+}
+
+static void poll_some(struct pair *p)
+{
+	for (int i = 0; i < 20; i++)
+		sw_host_poll(p->host, 0);
+}
+
+static void open_pair(struct pair *p)
+{
+	struct sw_edge_attach hello = {
+		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+	struct sw_host_params params = {.n_local = LOCAL,
+		.max_clients = 4,
+		.quota_bytes = QUOTA,
+		.events = {on_attach, on_declare, on_detach},
+		.ctx = p};
+
+	*p = (struct pair){.r = rig_new(NULL)};
+	params.path = p->r->path;
+	params.log = &p->r->log;
+	assert_int_equal(sw_host_open(&params, &p->host), 0);
+	for (uint32_t i = 0; i < LOCAL; i++) {
+		raw_connect(&p->w[i], p->r);
+		raw_send(&p->w[i], &hello, sizeof(hello));
+		poll_some(p);
+		assert_int_equal(sw_host_attached(p->host, p->ids[i], i, LOCAL,
+					 i, LOCAL, &p->ports[i]),
+			0);
+		raw_attached(&p->w[i]);
+	}
+}
+
+static void close_pair(struct pair *p)
+{
+	for (uint32_t i = 0; i < LOCAL; i++)
+		raw_close(&p->w[i]);
+	poll_some(p);
+	for (uint32_t i = 0; i < LOCAL; i++)
+		sw_host_release(p->host, p->ids[i]);
+	sw_host_close(&p->host);
+	rig_close(p->r);
+}
+
+/* Local rank @i declares "a" and "b" of @n_elems, in that order or the other.
+ */
+static void send_batch(
+	struct pair *p, uint32_t i, uint64_t n_elems, bool is_reversed)
+{
+	struct sw_edge_declare m;
+
+	good_declare(&m, 0, 2);
+	strcpy(m.descs[is_reversed].name, "a");
+	strcpy(m.descs[!is_reversed].name, "b");
+	m.descs[0].n_elems = m.descs[1].n_elems = n_elems;
+	raw_send(&p->w[i], &m, declare_bytes(2));
+	poll_some(p);
+}
+
+/* The agent admits the batch of local rank @i; returns the results' fd. */
+static int admit(struct pair *p, uint32_t i)
+{
+	union sw_edge_msg m;
+	int fds[2];
+
+	assert_int_equal(p->declarer, p->ids[i]);
+	assert_int_equal(
+		sw_host_declared(p->host, p->ids[i], p->batch, 99, NULL), 0);
+	assert_int_equal(raw_recv(&p->w[i], &m, fds), sizeof(m.declared));
+	close(fds[0]);
+	return fds[1];
+}
+
+/* One number and one result per name, whatever the order; submits carry it. */
+static void declare__joins_by_name(void **state)
+{
+	struct pair p;
+	struct sw_submit in = {1, 0, 0, 0}, out;
+	void *results[2];
+	int fds[2];
+
+	open_pair(&p);
+	send_batch(&p, 0, 1000, false);
+	results[0] = p.tensors[0].result;
+	results[1] = p.tensors[1].result;
+	assert_int_equal(p.tensors[1].node_i, 1);
+	fds[0] = admit(&p, 0);
+	send_batch(&p, 1, 1000, true);
+	assert_string_equal(p.tensors[0].name, "b");
+	assert_int_equal(p.tensors[0].node_i, 1);
+	assert_int_equal(p.tensors[1].node_i, 0);
+	assert_ptr_equal(p.tensors[0].result, results[1]);
+	assert_ptr_equal(p.tensors[1].result, results[0]);
+	assert_int_equal((uintptr_t)p.tensors[0].base % 4096, 32 * 64);
+	fds[1] = admit(&p, 1);
+	assert_int_equal(
+		p.w[0].control->results[1], p.w[1].control->results[0]);
+	sw_spsc_put(&p.w[1].submits, &in, 1);
+	assert_int_equal(sw_host_take(p.ports[1], &out, 1), 1);
+	assert_int_equal(out.tensor, 1); /* its 0 is "b" */
+	close(fds[0]);
+	close(fds[1]);
+	close_pair(&p);
+}
+
+/* A batch waits until the one before, of another, has been answered. */
+static void declare__one_at_a_time(void **state)
+{
+	struct pair p;
+
+	open_pair(&p);
+	send_batch(&p, 1, 10, false);
+	send_batch(&p, 0, 10, false);
+	assert_int_equal(p.n_declare, 1);
+	close(admit(&p, 1));
+	poll_some(&p);
+	assert_int_equal(p.n_declare, 2);
+	close(admit(&p, 0));
+	close_pair(&p);
+}
+
+/* It is declared, but without a result: its push_pulls will fail, and not the
+ * job. */
+static void declare__other_shape(void **state)
+{
+	struct pair p;
+	union sw_edge_msg m;
+	int fds[2];
+
+	open_pair(&p);
+	send_batch(&p, 0, 10, false);
+	close(admit(&p, 0));
+	send_batch(&p, 1, 11, false);
+	assert_int_equal(p.n_detach, 0);
+	assert_int_equal(p.n_declare, 2);
+	assert_int_equal(p.tensors[1].node_i, 1);
+	assert_null(p.tensors[1].result);
+	assert_int_equal(sw_host_declared(p.host, p.ids[1], p.batch, 99,
+				 "tensor a: 11 or 10"),
+		0);
+	assert_int_equal(raw_recv(&p.w[1], &m, fds), sizeof(m.declared));
+	assert_int_equal(m.declared.err, SW_EMISMATCH);
+	assert_string_equal(m.declared.text, "tensor a: 11 or 10");
+	close(fds[0]);
+	close(fds[1]);
+	close_pair(&p);
+}
+
+/* A batch that fails leaves no trace: names, numbers and quota are free. */
+static void declare__failed_is_forgotten(void **state)
+{
+	struct pair p;
+	union sw_edge_msg m;
+	int fds[2];
+	struct sw_edge_declare again;
+
+	open_pair(&p);
+	send_batch(&p, 0, 10, false);
+	sw_host_declare_failed(p.host, p.ids[0], 0, SW_EREFUSED, "no");
+	raw_recv(&p.w[0], &m, fds);
+	assert_int_equal(m.kind, SW_EDGE_FAILED);
+	send_batch(&p, 1, 530000, true); /* 2 x 2 MB, and as much of results */
+	raw_recv(&p.w[1], &m, fds);
+	assert_int_equal(m.kind, SW_EDGE_FAILED);
+	if (!strstr(m.text.text, "needed for results"))
+		fail_msg("%s", m.text.text);
+	good_declare(&again, 1, 1);
+	strcpy(again.descs[0].name, "b");
+	again.descs[0].n_elems = 400000;
+	raw_send(&p.w[0], &again, declare_bytes(1));
+	poll_some(&p);
+	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_int_equal(p.n_declare, 2);
+	close(admit(&p, 0));
+	close_pair(&p);
+}
+
+/* A client can read the results of its node, and do nothing else to them. */
+static void results__cannot_be_written(void **state)
+{
+	struct pair p;
+	struct sw_segment seen;
+	char path[64], byte = 1;
+	const void *at;
+	int fd, again;
+
+	open_pair(&p);
+	send_batch(&p, 0, 1000, false);
+	*(float *)p.tensors[1].result = 42;
+	fd = admit(&p, 0);
+	assert_ptr_equal(
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
+		MAP_FAILED);
+	assert_int_equal(write(fd, &byte, 1), -1);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			4096),
+		-1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR);
+	if (again >= 0)
+		assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+					 MAP_SHARED, again, 0),
+			MAP_FAILED);
+	if (again >= 0)
+		close(again);
+	assert_int_equal(sw_segment_attach_shown(&seen, fd), 0);
+	at = (const char *)seen.base + p.w[0].control->results[1];
+	assert_true(*(const float *)at == 42);
+	sw_segment_fini(&seen);
+	close_pair(&p);
+}
+
+/* The memory goes with the last local rank, also of one that died early. */
+static void results__go_with_the_last(void **state)
+{
+	struct pair p;
+
+	open_pair(&p);
+	send_batch(&p, 0, 1000, false); /* not answered: busy */
+	raw_close(&p.w[0]);
+	poll_some(&p);
+	assert_int_equal(p.n_detach, 1);
+	*(float *)p.tensors[0].result = 1; /* the lcore may still write */
+	sw_host_release(p.host, p.ids[0]);
+	send_batch(&p, 1, 1000, false);
+	assert_int_equal(p.n_declare, 2);
+	assert_int_equal(p.tensors[0].node_i, 0);
+	close(admit(&p, 1));
+	p.w[0] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
+	raw_connect(&p.w[0], p.r);
+	close_pair(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declare__joins_by_name),
+		cmocka_unit_test(declare__one_at_a_time),
+		cmocka_unit_test(declare__other_shape),
+		cmocka_unit_test(declare__failed_is_forgotten),
+		cmocka_unit_test(results__cannot_be_written),
+		cmocka_unit_test(results__go_with_the_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+/* unit_svg.c - a plot of lines.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/lab/svg.h"
+
+static void write__lines_and_gaps(void **state)
+{
+	const double x[] = {0, 1, 2}, y[] = {NAN, 10, 20};
+	struct sw_svg_line line = {"a<b", y};
+	struct sw_svg_plot plot = {.title = "t",
+		.x_name = "x",
+		.y_name = "y",
+		.x = x,
+		.n = 3,
+		.lines = &line,
+		.n_lines = 1};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_int_equal(sw_svg_write(&plot, f), 0);
+	fclose(f);
+	assert_non_null(strstr(text, "<svg "));
+	assert_non_null(strstr(text, "a&lt;b"));
+	/* two points: the first is left out; y 20 of 21 lies near the top */
+	assert_non_null(strstr(text, "d=\"M300.0 222.9L520.0 65.7\""));
+	assert_non_null(strstr(text, "</svg>"));
+	assert_null(strstr(text, "nan"));
+	free(text);
+}
+
+static void write__nothing_but_zero(void **state)
+{
+	const double x[] = {5}, y[] = {0};
+	struct sw_svg_line line = {"l", y};
+	struct sw_svg_plot plot = {.title = "t",
+		.x_name = "x",
+		.y_name = "y",
+		.x = x,
+		.n = 1,
+		.lines = &line,
+		.n_lines = 1};
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_int_equal(sw_svg_write(&plot, f), 0);
+	fclose(f);
+	assert_null(strstr(text, "nan"));
+	assert_null(strstr(text, "inf"));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(write__lines_and_gaps),
+		cmocka_unit_test(write__nothing_but_zero),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

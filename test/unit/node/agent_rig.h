@@ -1,0 +1,228 @@
+/* agent_rig.h - the agent's own code without its threads, and no server.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The test is the control thread and both lcores, so it decides who is late.
+ */
+#ifndef SW_AGENT_RIG_H
+#define SW_AGENT_RIG_H
+
+#include "test/unit/host/host_raw.h"
+
+#include "apps/node/agent.h"
+#include "engine/base/error.h"
+#include "test/support/port.h"
+
+enum { LCORES = 2, RANKS = 2, POLLS = 5 };
+
+struct agent_rig {
+	struct agent agent; /* first: its lanes hold cache lines */
+	struct rig *r;      /* for its folder and log alone */
+	struct test_port port;
+	struct raw w[RANKS];
+	uint64_t now_ns;
+};
+
+static inline uint64_t next_random(void *ctx)
+{
+	static uint64_t rng;
+
+	(void)ctx; /* as the daemon's: it is the lane's memory */
+	return ++rng;
+}
+
+static inline void configure(struct sw_conf *c)
+{
+	sw_conf_defaults(c);
+	c->node.role = SW_ROLE_AGENT;
+	strcpy(c->node.name, "n1");
+	strcpy(c->job.name, "job");
+	c->job.workers = 1;
+	c->job.server_lcores = 1;
+	c->agent.local_ranks = RANKS;
+	c->agent.lcores = LCORES;
+	c->n_ports = 1;
+	strcpy(c->ports[0].label, "p");
+	c->n_servers = LCORES; /* one for each lane */
+	for (uint32_t i = 0; i < LCORES; i++) {
+		snprintf(c->servers[i].label, sizeof(c->servers[i].label),
+			"s%u", i);
+		strcpy(c->servers[i].port, "p");
+		c->servers[i].ip = 0x0a000002 + i;
+		c->servers[i].udp_port = 5000;
+	}
+}
+
+/* What sw_daemon_start would make, over the test's port. */
+static inline void open_daemon(struct agent_rig *s)
+{
+	struct sw_daemon *d = &s->agent.daemon;
+
+	configure(&d->conf);
+	sw_params_init(&d->params);
+	d->log = s->r->log;
+	d->env = (struct sw_env){.log = &d->log,
+		.sum = sw_sum_best(SW_SUM_AVX512),
+		.random = next_random};
+	port_init(&s->port);
+	d->queues[0][0] = &s->port.port;
+	d->n_ports = 1; /* none of them DPDK's */
+	d->n_lcores = LCORES;
+	assert_int_equal(
+		sw_handoff_open(&d->handoff, LCORES, 1,
+			(struct sw_port *const(*)[SW_MAX_PORTS])d->queues),
+		0);
+	for (uint32_t i = 0; i < LCORES; i++)
+		sw_poller_init(&d->pollers[i], d, i);
+}
+
+static inline void open_host(struct agent_rig *s)
+{
+	struct sw_host_params p = {.path = s->r->path,
+		.n_local = RANKS,
+		.max_clients = 2 * RANKS,
+		.quota_bytes = 4 << 20,
+		.numa_node = SW_NUMA_ANY,
+		.events = {.on_attach = sw_agent_on_attach,
+			.on_declare = sw_agent_on_declare,
+			.on_detach = sw_agent_on_detach,
+			.on_tune = sw_agent_on_tune},
+		.ctx = &s->agent,
+		.log = &s->r->log};
+
+	assert_int_equal(sw_host_open(&p, &s->agent.host), 0);
+}
+
+/* What the control thread does in a turn, and again. */
+static inline void control(struct agent_rig *s)
+{
+	for (uint32_t i = 0; i < POLLS; i++) {
+		sw_host_poll(s->agent.host, 0);
+		sw_agent_take_news(&s->agent);
+	}
+}
+
+/* Lcore 0 does its work between two turns of its loop. */
+static inline void work(struct agent_rig *s)
+{
+	s->now_ns += SW_MS;
+	for (uint32_t i = 0; i < POLLS; i++)
+		sw_agent_work(&s->agent, s->now_ns);
+}
+
+static inline void lane_work(struct agent_rig *s)
+{
+	sw_agent_lane_work(&s->agent.others[0], s->now_ns);
+}
+
+/* Process @i connects; @wanted is a local rank as struct sw_edge_attach has it.
+ */
+static inline void attach(struct agent_rig *s, uint32_t i, uint32_t wanted)
+{
+	struct sw_edge_attach hello = {
+		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, wanted};
+
+	raw_connect(&s->w[i], s->r);
+	raw_send(&s->w[i], &hello, sizeof(hello));
+	control(s);
+}
+
+/* All that a group lacks is there: the job runs, as far as they know. */
+static inline void admit(struct agent_rig *s)
+{
+	work(s); /* JOIN */
+	lane_work(s);
+	assert_true(s->agent.has_worker && s->agent.others[0].is_open);
+	sw_agent_tell(&s->agent,
+		&(struct agent_news){.kind = AGENT_RUNNING, .size = RANKS});
+	control(s);
+	for (uint32_t i = 0; i < RANKS; i++)
+		raw_attached(&s->w[i]);
+	work(s); /* SERVE */
+	assert_true(s->agent.ports[0] && s->agent.ports[1]);
+}
+
+/* Process @i closes its attachment. */
+static inline void detach(struct agent_rig *s, uint32_t i)
+{
+	uint32_t kind = SW_EDGE_CLOSE;
+
+	raw_send(&s->w[i], &kind, sizeof(kind));
+	raw_close(&s->w[i]);
+	s->w[i] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
+}
+
+/* Both processes are attached and the job runs. */
+static inline struct agent_rig *open_scene(void)
+{
+	struct agent_rig *s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
+
+	assert_non_null(s);
+	memset(s, 0, sizeof(*s));
+	s->r = rig_new(NULL);
+	s->now_ns = sw_now_ns();
+	open_daemon(s);
+	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
+	assert_int_equal(sw_agent_open_lanes(&s->agent), 0);
+	open_host(s);
+	for (uint32_t i = 0; i < RANKS; i++)
+		attach(s, i, 0);
+	admit(s);
+	return s;
+}
+
+static inline void close_scene(struct agent_rig *s)
+{
+	struct agent *a = &s->agent;
+
+	for (uint32_t i = 0; i < RANKS; i++)
+		raw_close(&s->w[i]);
+	sw_agent_close(a);
+	for (uint32_t i = 0; i < LCORES; i++)
+		sw_reserve_close(&a->daemon.lane_reserves[i]);
+	sw_host_close(&a->host);
+	sw_handoff_close(&a->daemon.handoff);
+	free(a->others);
+	free(a->lanes);
+	free(a->rings);
+	rig_close(s->r);
+	free(s);
+}
+
+static inline void expect_silence(const struct raw *w)
+{
+	struct pollfd fd = {.fd = w->sock, .events = POLLIN};
+
+	assert_int_equal(poll(&fd, 1, 0), 0);
+}
+
+/* A second passes at both lanes, and in both threads. */
+static inline void pass(struct agent_rig *s)
+{
+	struct agent *a = &s->agent;
+
+	work(s);
+	s->now_ns += SW_S;
+	for (uint32_t l = 0; l < LCORES; l++) {
+		struct sw_worker *w = l ? &a->others[0].worker : &a->worker;
+
+		if (l ? a->others[0].is_open : a->has_worker)
+			w->node.tick(&w->node, s->now_ns, 0);
+	}
+	lane_work(s);
+}
+
+/* Both lanes leave, and all is let go of. */
+static inline void expect_left(struct agent_rig *s)
+{
+	struct agent *a = &s->agent;
+
+	for (uint32_t i = 0; i < 20 && a->is_begun; i++) {
+		pass(s);
+		control(s);
+	}
+	assert_false(a->is_begun);
+	assert_false(a->has_worker || a->others[0].is_open);
+	assert_int_equal(a->group.n_here, 0);
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* unit_agent_end.c - when the processes of an agent are told that it is over.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/node/agent_rig.h"
+
+/* A process dies: the other is told when both lcores have left its tensors. */
+static void death__waits_for_every_lane(void **state)
+{
+	struct agent_rig *s = open_scene();
+
+	close(s->w[0].sock);
+	s->w[0].sock = -1;
+	control(s);
+	expect_silence(&s->w[1]); /* no lcore knows */
+	work(s);
+	control(s);
+	assert_true(s->agent.is_leaving);
+	expect_silence(&s->w[1]); /* lane 1 does not */
+	lane_work(s);
+	work(s);
+	control(s);
+	raw_await_end(&s->w[1], SW_EDGE_CLOSED, SW_EPEER,
+		"local rank 0: training process");
+	expect_left(s);
+	close_scene(s);
+}
+
+/* The job fails in lane 0. */
+static void failure__waits_for_every_lane(void **state)
+{
+	struct agent_rig *s = open_scene();
+
+	sw_worker_fail(&s->agent.worker, SW_ESERVER, SW_KEY_NONE, "server %s",
+		"s1 is silent");
+	work(s);
+	control(s);
+	for (uint32_t i = 0; i < RANKS; i++)
+		expect_silence(&s->w[i]);
+	lane_work(s);
+	work(s);
+	control(s);
+	for (uint32_t i = 0; i < RANKS; i++)
+		raw_await_end(&s->w[i], SW_EDGE_CLOSED, SW_ESERVER,
+			"server s1 is silent");
+	expect_left(s);
+	close_scene(s);
+}
+
+/* The agent stops, and says so. */
+static void stop__waits_for_every_lane(void **state)
+{
+	struct agent_rig *s = open_scene();
+
+	sw_agent_stop(&s->agent);
+	work(s);
+	control(s);
+	expect_silence(&s->w[0]);
+	lane_work(s);
+	work(s);
+	control(s);
+	for (uint32_t i = 0; i < RANKS; i++)
+		raw_await_end(&s->w[i], SW_EDGE_CLOSED, SW_ECLOSED,
+			"the agent stops");
+	expect_left(s);
+	close_scene(s);
+}
+
+/* A process dies after the job has failed, before it is told: the order to
+ * leave finds lanes that are closing. */
+static void death__after_a_failure(void **state)
+{
+	struct agent_rig *s = open_scene();
+	struct agent *a = &s->agent;
+
+	sw_worker_fail(&a->worker, SW_ESERVER, SW_KEY_NONE, "server s1");
+	work(s);
+	lane_work(s);
+	s->now_ns += 3 * SW_S;
+	a->others[0].worker.node.tick(
+		&a->others[0].worker.node, s->now_ns, 0); /* it has left */
+	work(s);
+	a->worker.node.tick(&a->worker.node, s->now_ns, 0); /* so has lane 0 */
+	work(s);
+	assert_int_equal(atomic_load(&a->others[0].stage), AGENT_LANE_CLOSING);
+	close(s->w[0].sock);
+	s->w[0].sock = -1;
+	sw_host_poll(a->host, 0); /* before it takes the news */
+	control(s);
+	work(s);
+	raw_await_end(&s->w[1], SW_EDGE_CLOSED, SW_ESERVER, "server s1");
+	expect_left(s);
+	close_scene(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(death__waits_for_every_lane),
+		cmocka_unit_test(failure__waits_for_every_lane),
+		cmocka_unit_test(stop__waits_for_every_lane),
+		cmocka_unit_test(death__after_a_failure)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

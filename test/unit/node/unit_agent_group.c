@@ -1,0 +1,122 @@
+/* unit_agent_group.c - processes that come while those before them go.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/node/agent_rig.h"
+
+/* A line for the process, or what it is told instead. */
+static void expect_line(struct raw *w, const char *text)
+{
+	union sw_edge_msg m;
+	int fds[2];
+
+	assert_int_equal(sw_edge_recv(w->sock, &m, fds, 2), sizeof(m.text));
+	assert_int_equal(m.kind, SW_EDGE_STATUS);
+	if (!strstr(m.text.text, text))
+		fail_msg("the agent says: %s", m.text.text);
+}
+
+/* The job of the processes that wait begins when the one before is let go. */
+static void expect_next_job(struct agent_rig *s)
+{
+	struct agent *a = &s->agent;
+
+	for (uint32_t i = 0; i < 20 && a->group.ranks[0].is_gone; i++) {
+		pass(s);
+		control(s);
+	}
+	assert_true(a->is_begun && a->group.n_here == RANKS);
+	admit(s);
+}
+
+/* A process that closes and comes again, before the others have closed, is of
+ * the next job: whichever place it asks for. */
+static void attach__again_before_the_others_left(void **state)
+{
+	static const uint32_t wanted[] = {
+		0, 1, 1 | SW_EDGE_IF_FREE, 2 | SW_EDGE_IF_FREE};
+	struct agent_rig *s = open_scene();
+
+	for (uint32_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		detach(s, 0);
+		attach(s, 0, wanted[i]);
+		expect_silence(&s->w[0]);
+		expect_silence(&s->w[1]);
+		detach(s, 1);
+		attach(s, 1, 0);
+		expect_next_job(s);
+	}
+	detach(s, 0);
+	detach(s, 1);
+	control(s);
+	expect_left(s);
+	close_scene(s);
+}
+
+/* The one that came again dies, and comes once more. */
+static void attach__again_and_again(void **state)
+{
+	struct agent_rig *s = open_scene();
+
+	detach(s, 0);
+	for (uint32_t i = 0; i < 10; i++) {
+		attach(s, 0, 1);
+		expect_silence(&s->w[0]);
+		close(s->w[0].sock);
+		control(s);
+	}
+	attach(s, 0, 1);
+	detach(s, 1);
+	attach(s, 1, 2);
+	expect_next_job(s);
+	detach(s, 0);
+	detach(s, 1);
+	control(s);
+	expect_left(s);
+	close_scene(s);
+}
+
+/* While nobody has left, a stranger is told who has its place. */
+static void attach__to_a_job_that_runs(void **state)
+{
+	struct agent_rig *s = open_scene();
+	struct raw mine = s->w[0];
+
+	attach(s, 0, 1);
+	raw_await_end(&s->w[0], SW_EDGE_REFUSED, SW_EBUSY,
+		"local rank 0 of 2 is used by process");
+	close(s->w[0].sock);
+	s->w[0] = mine;
+	close_scene(s);
+}
+
+/* Who waits for a job to end is told who is still in it. */
+static void attach__is_told_who_has_not_left(void **state)
+{
+	struct agent_rig *s = open_scene();
+	struct raw last = s->w[1];
+	char text[64];
+
+	detach(s, 0);
+	attach(s, 0, 0);
+	attach(s, 1, 0);
+	s->agent.next.tell_at_ns = 0;
+	sw_agent_tell_waiting(&s->agent);
+	snprintf(text, sizeof(text), "local rank 1 (process %d)", getpid());
+	expect_line(&s->w[0], text);
+	expect_line(&s->w[1], text);
+	close(s->w[0].sock);
+	close(s->w[1].sock);
+	s->w[0] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
+	s->w[1] = last;
+	close_scene(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attach__again_before_the_others_left),
+		cmocka_unit_test(attach__again_and_again),
+		cmocka_unit_test(attach__to_a_job_that_runs),
+		cmocka_unit_test(attach__is_told_who_has_not_left)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

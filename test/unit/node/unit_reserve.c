@@ -1,0 +1,259 @@
+/* unit_reserve.c - memory that the control thread makes for an lcore.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The test is both threads.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "apps/node/reserve.h"
+#include "pmd/host/nodes.h"
+#include "test/support/unit.h"
+
+enum { MIB = 1 << 20, LARGE = 256 * MIB };
+
+/* Pages of this process: mapped, or present. */
+static uint64_t pages(bool is_present)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long long mapped, present;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu %llu", &mapped, &present), 2);
+	fclose(f);
+	return is_present ? present : mapped;
+}
+
+static uint64_t mapped_bytes(void)
+{
+	return pages(false) * 4096;
+}
+
+static uint64_t present_bytes(void)
+{
+	return pages(true) * 4096;
+}
+
+static struct sw_reserve *open_reserve(void)
+{
+	static struct sw_reserve r;
+
+	r = (struct sw_reserve){.node = SW_NUMA_ANY};
+	sw_reserve_open(&r);
+	return &r;
+}
+
+/* All ports have let go of it, and the control thread has time. */
+static void settle(struct sw_reserve *r)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		sw_reserve_turn(r);
+		sw_reserve_pass(r);
+		while (sw_reserve_work(r))
+			;
+	}
+}
+
+/* Calls of sw_reserve_work until @owner has its batch, @max at most. */
+static uint32_t await(
+	struct sw_reserve *r, uint32_t owner, uint64_t bytes, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (; !sw_reserve_ready(r, owner, bytes) && n < max; n++)
+		sw_reserve_work(r);
+	return n;
+}
+
+static void ready__small_batches_at_once(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+
+	for (uint32_t i = 0; i < SW_RESERVE_STOCK / 4096; i++) {
+		assert_true(sw_reserve_ready(r, i % 8, 4000));
+		assert_non_null(sw_reserve_get(r, 4000));
+	}
+	/* It is used up, and comes back. */
+	assert_false(sw_reserve_ready(r, 0, 4000));
+	assert_true(await(r, 0, 4000, 10) < 10);
+	assert_non_null(sw_reserve_get(r, 4000));
+	sw_reserve_close(r);
+}
+
+static void work__makes_a_slice(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+	uint64_t before;
+
+	assert_false(sw_reserve_ready(r, 0, LARGE));
+	for (uint64_t made = 0; made < LARGE; made += SW_RESERVE_SLICE) {
+		assert_false(sw_reserve_ready(r, 0, LARGE));
+		before = present_bytes();
+		assert_true(sw_reserve_work(r));
+		assert_in_range(
+			present_bytes() - before, 0, SW_RESERVE_SLICE + MIB);
+	}
+	assert_true(sw_reserve_ready(r, 0, LARGE));
+	assert_false(sw_reserve_work(r));
+	sw_reserve_close(r);
+}
+
+/* One wants much, others come later and want little: each waits for its own
+ * slices and for one of each other. */
+static void work__takes_turns(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+	uint64_t small = 2 * SW_RESERVE_SLICE;
+
+	assert_false(sw_reserve_ready(r, 0, LARGE));
+	sw_reserve_work(r);
+	assert_false(sw_reserve_ready(r, 1, small));
+	assert_in_range(await(r, 2, small, 100), 2, 8);
+	assert_in_range(await(r, 1, small, 100), 0, 2);
+	assert_true(sw_reserve_ready(r, 3, 4000));
+	assert_false(sw_reserve_ready(r, 0, LARGE));
+	assert_in_range(await(r, 0, LARGE, 1000), 1, LARGE / SW_RESERVE_SLICE);
+	sw_reserve_close(r);
+}
+
+/* What is there for one batch is there for no other. */
+static void ready__takes_no_block_of_another(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+	char *mem;
+
+	await(r, 0, 16 * MIB, 100);
+	sw_reserve_drop(r, 0);
+	sw_reserve_ready(r, 0, 8 * MIB);
+	while (sw_reserve_work(r))
+		;
+	assert_false(sw_reserve_ready(r, 1, 2 * MIB));
+	assert_true(sw_reserve_ready(r, 1, 4000));
+	assert_non_null(sw_reserve_get(r, 4000));
+	assert_null(sw_reserve_get(r, 8 * MIB));
+	sw_reserve_turn(r);
+	assert_true(sw_reserve_ready(r, 0, 8 * MIB));
+	mem = sw_reserve_get(r, 8 * MIB);
+	assert_non_null(mem);
+	assert_null(sw_reserve_get(r, 4096)); /* no more than it asked for */
+	sw_reserve_close(r);
+}
+
+/* What a batch leaves goes at its end. */
+static void turn__drops_the_rest(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+	uint64_t before = mapped_bytes();
+	void *mem;
+
+	await(r, 0, 16 * MIB, 100);
+	mem = sw_reserve_get(r, 4 * MIB);
+	assert_non_null(mem);
+	settle(r);
+	assert_int_equal(mapped_bytes(), before + 4 * MIB);
+	assert_null(sw_reserve_get(r, 4096));
+	sw_reserve_put(r, mem, 4 * MIB);
+	settle(r);
+	assert_int_equal(mapped_bytes(), before);
+	sw_reserve_close(r);
+}
+
+/* The job ends before, while and after its memory is made. */
+static void drop__gives_all_back(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+	uint32_t n_slices = 64 * MIB / SW_RESERVE_SLICE;
+	uint64_t before = mapped_bytes();
+
+	for (uint32_t n = 0; n <= n_slices; n += n_slices / 4) {
+		assert_false(sw_reserve_ready(r, 5, 64 * MIB));
+		for (uint32_t i = 0; i < n; i++)
+			assert_true(sw_reserve_work(r));
+		sw_reserve_drop(r, 5);
+		sw_reserve_drop(r, 5); /* nothing more */
+		settle(r);
+		assert_int_equal(mapped_bytes(), before);
+	}
+	assert_true(await(r, 5, 64 * MIB, 100) < 100);
+	sw_reserve_close(r);
+}
+
+/* SIGTERM comes between two slices. */
+static void close__while_memory_is_made(void **state)
+{
+	uint64_t before = mapped_bytes();
+	struct sw_reserve *r = open_reserve();
+
+	sw_reserve_ready(r, 0, LARGE);
+	sw_reserve_ready(r, 1, LARGE);
+	sw_reserve_work(r);
+	sw_reserve_close(r);
+	assert_int_equal(mapped_bytes(), before);
+}
+
+/* There is no memory: that is said once, the next batch is tried again. */
+static void ready__no_memory(void **state)
+{
+	struct sw_reserve *r = open_reserve();
+	struct rlimit before, limit;
+
+	getrlimit(RLIMIT_AS, &before);
+	limit = before;
+	limit.rlim_cur = mapped_bytes() + 64 * MIB;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	assert_int_equal(await(r, 0, LARGE, 100), 1);
+	assert_null(sw_reserve_get(r, 4096));
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_true(await(r, 0, LARGE, 1000) < 1000);
+	assert_non_null(sw_reserve_get(r, LARGE));
+	sw_reserve_close(r);
+}
+
+static int64_t faults(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_minflt;
+}
+
+/* The lcore's part of an admission. */
+static void get__costs_no_page_fault(void **state)
+{
+	static const uint64_t sizes[] = {4000, 64 * MIB};
+	struct sw_reserve *r = open_reserve();
+
+	for (uint32_t i = 0; i < 2; i++) {
+		int64_t before;
+		char *mem;
+
+		await(r, 0, sizes[i], 100);
+		before = faults();
+		mem = sw_reserve_get(r, sizes[i]);
+		assert_non_null(mem);
+		memset(mem, 1, sizes[i]);
+		sw_reserve_put(r, mem, sizes[i]);
+		sw_reserve_turn(r);
+		assert_in_range(faults() - before, 0, 8);
+	}
+	sw_reserve_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ready__small_batches_at_once),
+		cmocka_unit_test(work__makes_a_slice),
+		cmocka_unit_test(work__takes_turns),
+		cmocka_unit_test(ready__takes_no_block_of_another),
+		cmocka_unit_test(turn__drops_the_rest),
+		cmocka_unit_test(drop__gives_all_back),
+		cmocka_unit_test(close__while_memory_is_made),
+		cmocka_unit_test(ready__no_memory),
+		cmocka_unit_test(get__costs_no_page_fault),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

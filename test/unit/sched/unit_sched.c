@@ -1,0 +1,478 @@
+/* unit_sched.c - the scheduler core: algorithm 1, policies, mistakes.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/base/error.h"
+#include "engine/sched/sched.h"
+
+enum { N = 64, KB = 1000 };
+
+/* A method that only notes what it is told. */
+struct fixture {
+	struct sw_sched s;
+	uint64_t here[N]; /* bytes that have not left */
+	struct sw_task tasks[N];
+	char names[N][8];
+	uint64_t now_ns;
+	char log[4096];
+};
+
+static struct fixture x;
+
+static uint64_t cut(const struct sw_task *t, uint64_t from, uint64_t unit)
+{
+	return t->bytes - from < unit ? t->bytes - from : unit;
+}
+
+static void begin(struct sw_task *t, uint64_t from, uint64_t bytes)
+{
+	size_t n = strlen(x.log);
+
+	snprintf(x.log + n, sizeof(x.log) - n, "%s%s+%llu", n ? " " : "",
+		t->name, (unsigned long long)bytes);
+	(void)from;
+}
+
+static const struct sw_task_ops ops = {.partition = cut, .start = begin};
+
+/* Of a method that can take back. */
+static uint64_t back(struct sw_task *t, uint64_t bytes)
+{
+	uint64_t *here = &x.here[t - x.tasks];
+	uint64_t n = bytes < *here ? bytes : *here;
+
+	*here -= n;
+	return n;
+}
+
+static const struct sw_task_ops ops_back = {
+	.partition = cut, .start = begin, .take_back = back};
+
+static void open_sched(const struct sw_policy *policy)
+{
+	memset(&x, 0, sizeof(x));
+	assert_int_equal(sw_sched_open(&x.s, policy, N), 0);
+	for (uint32_t i = 0; i < N; i++) {
+		snprintf(x.names[i], sizeof(x.names[i]), "t%u", i);
+		x.tasks[i] = (struct sw_task){.ops = &ops,
+			.name = x.names[i],
+			.bytes = 100 * KB,
+			.priority = i};
+	}
+}
+
+static void ready(uint32_t i)
+{
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[i], x.now_ns), 0);
+}
+
+static void finish(uint32_t i, uint64_t bytes)
+{
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[i], bytes, x.now_ns), 0);
+}
+
+static const char *run(void)
+{
+	x.log[0] = 0;
+	sw_sched_run(&x.s, x.now_ns);
+	return x.log;
+}
+
+static void run__the_most_urgent_while_credit_is_left(void **state)
+{
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 40 * KB, 100 * KB);
+	ready(3);
+	ready(1);
+	/* The third part overdraws. */
+	assert_string_equal(run(), "t1+40000 t1+40000 t1+20000");
+	assert_int_equal(x.s.credit, 0);
+	ready(0);
+	assert_string_equal(run(), "");
+	finish(1, 10 * KB);
+	assert_string_equal(run(), "t0+40000");
+	assert_int_equal(x.s.credit, -30 * KB);
+	finish(1, 30 * KB);
+	assert_string_equal(run(), ""); /* 0 is not more than 0 */
+	finish(1, 1);
+	assert_string_equal(run(), "t0+40000");
+	sw_sched_close(&x.s);
+}
+
+/* One that is larger than all the credit goes all the same. */
+static void run__a_large_part_overdraws(void **state)
+{
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 1 << 20, 1 << 10);
+	x.tasks[0].bytes = 5000 * KB;
+	ready(0);
+	assert_string_equal(run(), "t0+1048576");
+	finish(0, 1048576);
+	assert_string_equal(run(), "t0+1048576");
+	sw_sched_close(&x.s);
+}
+
+static void run__equal_priorities_by_readiness(void **state)
+{
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 100 * KB, 1 << 30);
+	for (uint32_t i = 0; i < 3; i++)
+		x.tasks[i].priority = 7;
+	ready(2);
+	ready(0);
+	ready(1);
+	assert_string_equal(run(), "t2+100000 t0+100000 t1+100000");
+	sw_sched_close(&x.s);
+}
+
+static void run__fifo_takes_whole_tensors(void **state)
+{
+	open_sched(&sw_policy_fifo);
+	x.tasks[9].bytes = 1ULL << 36;
+	ready(9);
+	ready(0);
+	ready(5);
+	assert_string_equal(run(), "t9+68719476736 t0+100000 t5+100000");
+	sw_sched_close(&x.s);
+}
+
+static void open_full(const struct sw_policy *policy, uint64_t here)
+{
+	open_sched(policy);
+	for (uint32_t i = 0; i < N; i++)
+		x.tasks[i].ops = &ops_back;
+	sw_sched_set(&x.s, policy, 10 * KB, 0);
+	x.s.credit = x.s.limit = 100 * KB;
+	ready(9);
+	run();
+	assert_int_equal(x.s.credit, 0);
+	assert_int_equal(x.tasks[9].state, SW_TASK_STARTED);
+	x.here[9] = here;
+}
+
+/* A more urgent one takes what it needs, and a part for whose turn may come,
+ * of what has not left. */
+static void run__takes_back_for_the_urgent(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 70 * KB);
+	x.tasks[3].bytes = 25 * KB;
+	ready(3);
+	assert_string_equal(run(), "t3+10000 t3+10000 t3+5000 t9+10000");
+	assert_int_equal(x.tasks[9].state, SW_TASK_READY);
+	assert_int_equal(x.tasks[9].started, 75 * KB);
+	assert_int_equal(x.s.credit, 0);
+	finish(3, 25 * KB);
+	assert_string_equal(run(), "t9+10000 t9+10000 t9+5000");
+	assert_int_equal(x.tasks[9].state, SW_TASK_STARTED);
+	finish(9, 100 * KB);
+	assert_int_equal(x.s.credit, 100 * KB);
+	assert_string_equal(x.s.fault, "");
+	sw_sched_close(&x.s);
+}
+
+static void run__takes_back_nothing_that_has_left(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 0);
+	ready(3);
+	assert_string_equal(run(), "");
+	x.here[9] = 1; /* less than is needed */
+	assert_string_equal(run(), "t3+10000");
+	assert_string_equal(run(), "");
+	finish(9, 10 * KB);
+	assert_string_equal(run(), "t3+10000");
+	sw_sched_close(&x.s);
+}
+
+/* Not for its like, nor from what is more urgent, nor from what is over. */
+static void run__takes_back_from_the_less_urgent_alone(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 100 * KB);
+	x.tasks[8].priority = 9;
+	ready(8);
+	ready(10);
+	assert_string_equal(run(), "");
+	sw_task_cancel(&x.s, &x.tasks[9]);
+	assert_string_equal(run(),
+		"t8+10000 t8+10000 t8+10000 t8+10000 t8+10000 t8+10000 "
+		"t8+10000 t8+10000 t8+10000 t8+10000");
+	finish(8, 100 * KB);
+	assert_null(x.s.last);
+	sw_sched_close(&x.s);
+}
+
+static void run__a_full_queue_takes_nothing_back(void **state)
+{
+	open_full(&sw_policy_bytescheduler, 100 * KB);
+	for (uint32_t i = 0; i < N; i++)
+		x.tasks[i].priority += i == 9 ? 2 * N : 0;
+	for (uint32_t i = 0; i < N; i++)
+		if (i != 9)
+			ready(i);
+	x.s.size = x.s.n_heap;
+	assert_string_equal(run(), "");
+	sw_sched_close(&x.s);
+}
+
+static void run__p3_stops_and_waits(void **state)
+{
+	open_sched(&sw_policy_p3);
+	x.tasks[4].bytes = 400 * KB;
+	ready(4);
+	assert_string_equal(run(), "t4+160000");
+	finish(4, 159999);
+	ready(2);
+	assert_string_equal(run(), "");
+	finish(4, 1);
+	assert_string_equal(run(), "t2+100000");
+	finish(2, 100 * KB);
+	assert_string_equal(run(), "t4+160000");
+	sw_sched_close(&x.s);
+}
+
+/* Against a plain search, with random priorities, sizes and cancellations. */
+static void run__as_a_plain_search(void **state)
+{
+	uint32_t seed = 7;
+
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 1 << 30, 1024);
+	for (uint32_t n = 0; n < 20000; n++) {
+		uint32_t i = (seed = seed * 1103515245 + 12345) >> 16 & (N - 1);
+		struct sw_task *t = &x.tasks[i], *best = NULL;
+
+		if (t->state == SW_TASK_IDLE) {
+			t->priority = seed >> 8 & 7;
+			ready(i);
+		} else if (t->state == SW_TASK_READY && !(seed >> 28)) {
+			sw_task_cancel(&x.s, t);
+			t->state = SW_TASK_IDLE;
+		}
+		for (uint32_t k = 0; k < N; k++) {
+			t = &x.tasks[k];
+			if (t->state == SW_TASK_READY &&
+				(!best || t->priority < best->priority ||
+					(t->priority == best->priority &&
+						t->sequence < best->sequence)))
+				best = t;
+		}
+		if (!best || x.s.n_starts % SW_SCHED_TURN == SW_SCHED_TURN - 1)
+			x.s.n_starts++; /* the turn has a test of its own */
+		if (seed >> 20 & 1 && best) {
+			run();
+			assert_int_equal(best->state, SW_TASK_STARTED);
+			finish((uint32_t)(best - x.tasks), best->bytes);
+		}
+	}
+	sw_sched_close(&x.s);
+}
+
+/* The least urgent has its turn although more urgent ones never end. */
+static void run__starvation_is_bounded(void **state)
+{
+	uint32_t n = 0;
+
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 100 * KB, 1024);
+	ready(9);
+	for (; x.tasks[9].state == SW_TASK_READY; n++) {
+		uint32_t urgent = n % 2;
+
+		assert_true(n < 2 * SW_SCHED_TURN);
+		ready(urgent);
+		run();
+		if (x.tasks[urgent].state == SW_TASK_STARTED)
+			finish(urgent, 100 * KB);
+		else
+			break;
+	}
+	assert_int_equal(x.tasks[9].state, SW_TASK_STARTED);
+	assert_int_equal(n, SW_SCHED_TURN - 1);
+	sw_sched_close(&x.s);
+}
+
+/* --- knobs --- */
+
+static void set__the_partition_between_two_parts(void **state)
+{
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 10 * KB, 10 * KB);
+	ready(0);
+	assert_string_equal(run(), "t0+10000");
+	x.s.part_bytes = 70 * KB;
+	finish(0, 10 * KB);
+	assert_string_equal(run(), "t0+70000");
+	x.s.part_bytes = 1024;
+	finish(0, 70 * KB);
+	sw_sched_set(&x.s, x.s.policy, 15 * KB, 1 << 20);
+	assert_string_equal(run(), "t0+15000 t0+5000");
+	sw_sched_close(&x.s);
+}
+
+static void set__credit_and_policy_while_parts_are_on_their_way(void **state)
+{
+	open_sched(&sw_policy_fifo);
+	ready(5);
+	ready(3);
+	run();
+	ready(4);
+	ready(2);
+	assert_int_equal(sw_sched_set(&x.s, &sw_policy_p3, 0, 0), 0);
+	assert_string_equal(run(), "");
+	finish(5, 100 * KB);
+	finish(3, 100 * KB);
+	assert_int_equal(x.s.credit, 1);
+	assert_string_equal(run(), "t2+100000");
+	finish(2, 100 * KB);
+	assert_string_equal(run(), "t4+100000");
+	sw_sched_close(&x.s);
+}
+
+static void set__refused_with_the_reason(void **state)
+{
+	static const struct {
+		const struct sw_policy *policy;
+		uint64_t part, credit;
+		const char *why;
+	} rows[] = {
+		{NULL, 0, 0, "no such policy"},
+		{&sw_policy_fifo, 65536, 0, "fixed"},
+		{&sw_policy_p3, 0, 65536, "fixed"},
+		{&sw_policy_bytescheduler, 64, 0, "1 KiB to 64 GiB"},
+		{&sw_policy_bytescheduler, 1ULL << 37, 0, "1 KiB to 64 GiB"},
+		{&sw_policy_bytescheduler, 0, 4, "1 KiB to 1 TiB"},
+		{&sw_policy_bytescheduler, 0, UINT64_MAX, "1 KiB to 1 TiB"},
+	};
+
+	open_sched(&sw_policy_bytescheduler);
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		assert_int_equal(sw_sched_set(&x.s, rows[i].policy,
+					 rows[i].part, rows[i].credit),
+			SW_EINVAL);
+		assert_contains(x.s.fault, rows[i].why);
+		assert_ptr_equal(x.s.policy, &sw_policy_bytescheduler);
+		assert_int_equal(x.s.limit, 4 << 20);
+	}
+	sw_sched_close(&x.s);
+}
+
+/* --- mistakes --- */
+
+static void ready__twice(void **state)
+{
+	open_sched(&sw_policy_fifo);
+	ready(0);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_EBUSY);
+	run();
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_EBUSY);
+	assert_string_equal(
+		x.s.fault, "task t0: ready again before it has finished");
+	finish(0, 100 * KB);
+	ready(0);
+	sw_sched_close(&x.s);
+}
+
+static void ready__wrong(void **state)
+{
+	open_sched(&sw_policy_fifo);
+	x.tasks[0].bytes = 0;
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_EINVAL);
+	sw_sched_close(&x.s);
+	open_sched(&sw_policy_fifo);
+	x.s.size = 1;
+	ready(0);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[1], 0), SW_ENOMEM);
+	assert_contains(x.s.fault, "task t1: more than 1");
+	sw_sched_close(&x.s);
+	assert_int_equal(sw_sched_open(&x.s, &sw_policy_fifo, 0), SW_EINVAL);
+}
+
+static void finish__twice(void **state)
+{
+	int64_t credit;
+
+	open_sched(&sw_policy_bytescheduler);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1, 0), SW_EPROTO);
+	ready(0);
+	run();
+	finish(0, 60 * KB);
+	credit = x.s.credit;
+	assert_int_equal(
+		sw_task_finish(&x.s, &x.tasks[0], 60 * KB, 0), SW_EPROTO);
+	assert_string_equal(
+		x.s.fault, "task t0: finished twice, 60000 bytes more");
+	assert_int_equal(x.s.credit, credit);
+	finish(0, 40 * KB);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1, 0), SW_EPROTO);
+	sw_sched_close(&x.s);
+}
+
+static void cancel__then_anything(void **state)
+{
+	open_sched(&sw_policy_bytescheduler);
+	sw_sched_set(&x.s, x.s.policy, 40 * KB, 40 * KB);
+	ready(0);
+	run();
+	ready(1);
+	sw_task_cancel(&x.s, &x.tasks[0]);
+	assert_int_equal(x.s.credit, 40 * KB);
+	assert_string_equal(run(), "t1+40000");
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_ECLOSED);
+	assert_string_equal(
+		x.s.fault, "task t0: started after it was cancelled");
+	assert_int_equal(
+		sw_task_finish(&x.s, &x.tasks[0], 40 * KB, 0), SW_ECLOSED);
+	sw_task_cancel(&x.s, &x.tasks[0]); /* again */
+	assert_int_equal(x.s.credit, 0);
+	sw_sched_close(&x.s);
+}
+
+static void overdue__is_named(void **state)
+{
+	open_sched(&sw_policy_bytescheduler);
+	ready(4);
+	x.now_ns = 5000000000;
+	assert_null(sw_sched_overdue(&x.s, x.now_ns, 1000000000));
+	run();
+	assert_null(sw_sched_overdue(&x.s, x.now_ns, 1000000000));
+	x.now_ns += 900000000;
+	finish(4, 1 * KB);
+	x.now_ns += 1000000000;
+	assert_ptr_equal(
+		sw_sched_overdue(&x.s, x.now_ns, 1000000000), &x.tasks[4]);
+	assert_string_equal(
+		x.s.fault, "task t4: 99000 bytes not finished in 1000 ms");
+	finish(4, 99 * KB);
+	assert_null(sw_sched_overdue(&x.s, x.now_ns, 0));
+	sw_sched_close(&x.s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(run__the_most_urgent_while_credit_is_left),
+		cmocka_unit_test(run__a_large_part_overdraws),
+		cmocka_unit_test(run__equal_priorities_by_readiness),
+		cmocka_unit_test(run__fifo_takes_whole_tensors),
+		cmocka_unit_test(run__takes_back_for_the_urgent),
+		cmocka_unit_test(run__takes_back_nothing_that_has_left),
+		cmocka_unit_test(run__takes_back_from_the_less_urgent_alone),
+		cmocka_unit_test(run__a_full_queue_takes_nothing_back),
+		cmocka_unit_test(run__p3_stops_and_waits),
+		cmocka_unit_test(run__as_a_plain_search),
+		cmocka_unit_test(run__starvation_is_bounded),
+		cmocka_unit_test(set__the_partition_between_two_parts),
+		cmocka_unit_test(
+			set__credit_and_policy_while_parts_are_on_their_way),
+		cmocka_unit_test(set__refused_with_the_reason),
+		cmocka_unit_test(ready__twice),
+		cmocka_unit_test(ready__wrong),
+		cmocka_unit_test(finish__twice),
+		cmocka_unit_test(cancel__then_anything),
+		cmocka_unit_test(overdue__is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

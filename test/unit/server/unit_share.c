@@ -1,0 +1,109 @@
+/* unit_share.c - what each job gets of a server.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/error.h"
+#include "test/support/server_rig.h"
+
+/* Worker 0 is of job "job", worker 1 of job "other", of weight 3. */
+static struct server_rig *open_rig(void)
+{
+	static const struct sw_share shares[] = {
+		{.job = "other", .weight = 3, .quota_bytes = 5 << 20}};
+	static struct server_rig r;
+	struct sw_join j;
+
+	server_rig_open(&r, 1, 64 << 20);
+	assert_int_equal(sw_server_share(r.srv, shares, 1), 0);
+	rig_join(&r, 0);
+	rig_declare(&r, 0, 0, "a", SW_I32, 4 * RIG_CHUNK, 0);
+	rig_hello(&r, 1);
+	j = rig_join_payload(&r, 1);
+	strcpy(j.job, "other");
+	j.rank = 0;
+	rig_send(&r, 1,
+		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
+		&j);
+	rig_tx(&r);
+	rig_declare(&r, 1, 0, "a", SW_I32, 4 * RIG_CHUNK, 0);
+	return &r;
+}
+
+static uint32_t window_of(const struct server_rig *r, uint32_t i)
+{
+	return r->srv->sessions[r->w[i].peer >> 16]->flow.window;
+}
+
+static void share__by_name(void **state)
+{
+	struct server_rig *r = open_rig();
+
+	assert_int_equal(sw_job_find(r->srv, "job")->weight, 1);
+	assert_true(sw_job_find(r->srv, "job")->quota_bytes == UINT64_MAX);
+	assert_int_equal(sw_job_find(r->srv, "other")->weight, 3);
+	assert_int_equal(sw_job_find(r->srv, "other")->quota_bytes, 5 << 20);
+	server_rig_close(r);
+}
+
+static void share__weight_out_of_range(void **state)
+{
+	struct sw_share share = {.job = "job", .weight = 0};
+	struct server_rig *r = open_rig();
+
+	assert_int_equal(sw_server_share(r->srv, &share, 1), SW_EINVAL);
+	share.weight = SW_MAX_WEIGHT + 1;
+	assert_int_equal(sw_server_share(r->srv, &share, 1), SW_EINVAL);
+	assert_int_equal(sw_job_find(r->srv, "other")->weight, 3);
+	server_rig_close(r);
+}
+
+/* Who is alone has the whole window, whatever its weight; of two that are busy
+ * each has its part, until one rests. */
+static void tick__windows_of_the_busy(void **state)
+{
+	struct server_rig *r = open_rig();
+	uint32_t whole = r->params.window_bytes / SW_QUANTUM;
+
+	rig_push(r, 0, 0, 1, 0, 5);
+	rig_tick(r, SW_MS);
+	assert_int_equal(window_of(r, 0), whole);
+	rig_push(r, 1, 0, 1, 0, 5);
+	rig_tick(r, SW_MS);
+	assert_int_equal(window_of(r, 0), whole / 3);
+	assert_int_equal(window_of(r, 1), whole);
+	for (uint32_t ms = 0; ms < 25; ms++) {
+		rig_push(r, 0, 0, 2 + ms, 0, 5);
+		rig_tick(r, SW_MS);
+		rig_tx(r);
+	}
+	assert_int_equal(window_of(r, 0), whole);
+	server_rig_close(r);
+}
+
+/* What was granted is not taken back. */
+static void tick__a_grant_stays(void **state)
+{
+	struct server_rig *r = open_rig();
+	uint32_t grant;
+
+	rig_push(r, 0, 0, 1, 0, 5);
+	assert_contains(rig_tx(r), "RESULT");
+	grant = r->last[SW_RESULT].h.grant;
+	rig_push(r, 1, 0, 1, 0, 5);
+	rig_tick(r, SW_MS);
+	rig_tx(r);
+	rig_push(r, 0, 0, 2, 0, 5);
+	assert_contains(rig_tx(r), "RESULT");
+	assert_true(r->last[SW_RESULT].h.grant >= grant);
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(share__by_name),
+		cmocka_unit_test(share__weight_out_of_range),
+		cmocka_unit_test(tick__windows_of_the_busy),
+		cmocka_unit_test(tick__a_grant_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,359 @@
+/* unit_async.c - parameters that the server keeps: their rules, their bytes.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sums/async.h"
+
+#include "test/support/shard_rig.h"
+
+static const enum sw_operation DELTA = SW_OPERATION_SUM,
+			       COPY = SW_OPERATION_COPY;
+
+/* --- the rules --- */
+
+struct kept {
+	struct sw_kept k;
+	uint32_t last[4];
+};
+
+static void judge_push__by_sequence(void **state)
+{
+	struct kept x = {.k = {.is_ready = true}, .last = {0, 7}};
+
+	assert_int_equal(sw_kept_judge_push(&x.k, 8, 1, DELTA), SW_PUSH_FOLD);
+	assert_int_equal(sw_kept_judge_push(&x.k, 8, 1, COPY), SW_PUSH_FOLD);
+	assert_int_equal(sw_kept_judge_push(&x.k, 7, 1, DELTA), SW_PUSH_DONE);
+	assert_int_equal(sw_kept_judge_push(&x.k, 6, 1, DELTA), SW_PUSH_OLD);
+	assert_int_equal(sw_kept_judge_push(&x.k, 0, 1, DELTA), SW_PUSH_OLD);
+	assert_int_equal(
+		sw_kept_judge_push(&x.k, 9, 1, DELTA), SW_PUSH_VIOLATION);
+	assert_int_equal(
+		sw_kept_judge_push(&x.k, 8, 0, DELTA), SW_PUSH_VIOLATION);
+}
+
+static void judge_push__before_the_value(void **state)
+{
+	struct kept x = {.last = {0, 1}};
+
+	assert_int_equal(
+		sw_kept_judge_push(&x.k, 1, 0, DELTA), SW_PUSH_VIOLATION);
+	assert_int_equal(sw_kept_judge_push(&x.k, 1, 0, COPY), SW_PUSH_FOLD);
+	assert_int_equal(sw_kept_judge_push(&x.k, 1, 1, COPY), SW_PUSH_HAVE);
+	assert_int_equal(
+		sw_kept_judge_push(&x.k, 2, 1, DELTA), SW_PUSH_VIOLATION);
+	assert_int_equal(sw_kept_judge_push(&x.k, 0, 0, COPY), SW_PUSH_OLD);
+}
+
+static void judge_pull__four_answers(void **state)
+{
+	struct kept x = {.last = {0, 7}};
+
+	assert_int_equal(sw_kept_judge_pull(&x.k, 7, 1), SW_PULL_WAIT);
+	x.k.is_ready = true;
+	assert_int_equal(sw_kept_judge_pull(&x.k, 7, 1), SW_PULL_RESULT);
+	assert_int_equal(sw_kept_judge_pull(&x.k, 8, 1), SW_PULL_NEED);
+	assert_int_equal(sw_kept_judge_pull(&x.k, 6, 1), SW_PULL_GONE);
+	assert_int_equal(sw_kept_judge_pull(&x.k, 1, 0), SW_PULL_NEED);
+	assert_int_equal(sw_kept_judge_pull(&x.k, 0, 0), SW_PULL_NEED);
+}
+
+/* --- the bytes --- */
+
+/* Two members, one tensor of @n_elems i32. */
+static struct fixture *open_async(uint64_t n_elems)
+{
+	struct fixture *x = open_shard(2, 0, 1);
+
+	admit_async(x, 0, SW_I32, n_elems);
+	return x;
+}
+
+/* Part of a broadcast of rank 0. */
+static enum sw_shard_push copy(
+	struct fixture *x, uint32_t member, uint32_t round, int32_t value)
+{
+	struct sw_header h = header(0, round, 0, member ? 0 : FULL);
+	int32_t elems[FULL];
+
+	for (uint32_t i = 0; i < FULL; i++)
+		elems[i] = value;
+	h.op = SW_OPERATION_COPY;
+	h.weight = member ? 0 : 1;
+	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems);
+}
+
+/* The same, and both have the first value, 100. */
+static struct fixture *open_started(void)
+{
+	struct fixture *x = open_async(FULL);
+
+	copy(x, 0, 1, 100);
+	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, 0), 100);
+	assert_int_equal(take(x, 1), 100);
+	return x;
+}
+
+static uint32_t updates(const struct fixture *x)
+{
+	return x->h.step | (uint32_t)x->h.aux << 16;
+}
+
+/* One value, and 24 + 4 per member and chunk; 16-bit types in f32. */
+static void need__by_dtype(void **state)
+{
+	struct fixture *x = open_shard(3, 0, 1);
+	struct sw_declare_item item = {
+		.dtype = SW_F32, .n_elems = FULL, .mode = SW_MODE_ASYNC};
+	uint64_t marks = 3 * 8;
+
+	assert_int_equal(
+		sw_shard_need(&x->sh, &item), PAYLOAD + 24 + 16 + marks);
+	item.dtype = SW_BF16;
+	item.n_elems = 2 * FULL;
+	assert_int_equal(
+		sw_shard_need(&x->sh, &item), 2 * PAYLOAD + 40 + marks);
+	close_shard(x);
+}
+
+static void start__together(void **state)
+{
+	struct fixture *x = open_async(FULL);
+
+	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_TAKEN);
+	assert_int_equal(x->sh.n_open, 1);
+	assert_int_equal(pull(x, 1, 1), 'W');
+	assert_int_equal(pull(x, 0, 1), 'N');
+	assert_int_equal(take(x, 1), -1);
+	assert_int_equal(copy(x, 0, 1, 5), SW_SHARD_COMPLETE);
+	assert_int_equal(x->sh.n_open, 0);
+	for (uint32_t m = 0; m < 2; m++) {
+		assert_int_equal(take(x, m), 5);
+		assert_int_equal(x->h.round, 1);
+		assert_int_equal(x->h.op, SW_OPERATION_COPY);
+		assert_int_equal(x->h.weight, 1);
+		assert_int_equal(updates(x), 1);
+	}
+	close_shard(x);
+}
+
+/* The value's giver comes first, and waits for the others. */
+static void start__root_first(void **state)
+{
+	struct fixture *x = open_async(FULL);
+
+	assert_int_equal(copy(x, 0, 1, 5), SW_SHARD_TAKEN);
+	assert_int_equal(pull(x, 0, 1), 'W');
+	assert_int_equal(push(x, 1, 1, 0, 3), SW_SHARD_DROP); /* a delta */
+	assert_int_equal(x->stats.rx_round, 1);
+	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, 1), 5);
+	close_shard(x);
+}
+
+static void start__two_roots(void **state)
+{
+	struct fixture *x = open_async(FULL);
+	struct sw_header h = header(0, 1, 0, 0);
+
+	copy(x, 0, 1, 5);
+	h.op = SW_OPERATION_COPY;
+	h.weight = 0;
+	h.aux = 1;
+	h.payload_crc = sw_data_crc(&h, NULL, 0);
+	assert_int_equal(sw_shard_push(&x->sh, 1, &h, NULL), SW_SHARD_DIFFERS);
+	close_shard(x);
+}
+
+/* Bytes of a rank that is not their root's would be a second value. */
+static void start__whose_root(void **state)
+{
+	struct fixture *x = open_async(FULL);
+	struct sw_header h = header(0, 1, 0, FULL);
+	int32_t elems[FULL] = {0};
+
+	copy(x, 0, 1, 5);
+	h.op = SW_OPERATION_COPY;
+	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
+	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
+		SW_SHARD_DIFFERS);
+	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, 1), 5);
+	assert_int_equal(updates(x), 1);
+	close_shard(x);
+}
+
+/* A fast member goes on; what the slow one gets has all of it. */
+static void push__waits_for_nobody(void **state)
+{
+	struct fixture *x = open_started();
+
+	for (uint32_t r = 2; r < 10; r++) {
+		assert_int_equal(push(x, 0, r, 0, 1), SW_SHARD_RESULT);
+		assert_int_equal(take(x, 0), 100 + (int32_t)r - 1);
+		assert_int_equal(x->h.round, r);
+		assert_int_equal(updates(x), r);
+		assert_int_equal(take(x, 1), -1);
+	}
+	push(x, 1, 2, 0, 1000);
+	assert_int_equal(take(x, 1), 1108);
+	assert_int_equal(updates(x), 10);
+	assert_int_equal(x->stats.push_folded, 11);
+	assert_int_equal(x->stats.rx_round, 0);
+	close_shard(x);
+}
+
+static void push__duplicate(void **state)
+{
+	struct fixture *x = open_started();
+
+	push(x, 0, 2, 0, 1);
+	assert_int_equal(take(x, 0), 101);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_TAKEN); /* in flight */
+	fate(x, 0, SW_ACKED);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
+	assert_int_equal(take(x, 0), 101);
+	assert_int_equal(push(x, 0, 1, 0, 1), SW_SHARD_TAKEN);
+	assert_int_equal(x->stats.push_again, 3);
+	assert_int_equal(x->stats.push_folded, 3);
+	close_shard(x);
+}
+
+static void push__gap(void **state)
+{
+	struct fixture *x = open_started();
+
+	assert_int_equal(push(x, 0, 3, 0, 1), SW_SHARD_DROP);
+	assert_int_equal(x->stats.rx_round, 1);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
+	assert_int_equal(push(x, 0, 3, 0, 1), SW_SHARD_RESULT);
+	assert_int_equal(take(x, 0), 102);
+	close_shard(x);
+}
+
+static void push__damaged(void **state)
+{
+	struct fixture *x = open_started();
+	struct sw_header h = header(0, 2, 0, FULL);
+	int32_t elems[FULL] = {1};
+
+	h.payload_crc = 17;
+	assert_int_equal(
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_CRC);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
+	assert_int_equal(take(x, 0), 101);
+	close_shard(x);
+}
+
+static void push__draining(void **state)
+{
+	struct fixture *x = open_started();
+
+	x->sh.is_draining = true;
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_DROP);
+	assert_int_equal(x->stats.push_folded, 2);
+	close_shard(x);
+}
+
+/* A later broadcast puts a new value there; the others only fetch. */
+static void copy__later(void **state)
+{
+	struct fixture *x = open_started();
+
+	push(x, 1, 2, 0, 1);
+	assert_int_equal(take(x, 1), 101);
+	assert_int_equal(copy(x, 0, 2, 7), SW_SHARD_RESULT);
+	assert_int_equal(take(x, 0), 7);
+	assert_int_equal(copy(x, 1, 3, 0), SW_SHARD_RESULT);
+	assert_int_equal(take(x, 1), 7);
+	assert_int_equal(updates(x), 3);
+	close_shard(x);
+}
+
+/* What is sent again is the value as it is by then; an older answer's fate
+ * changes nothing. */
+static void fate__lost_is_built_anew(void **state)
+{
+	struct fixture *x = open_started();
+	struct sw_header old;
+
+	push(x, 0, 2, 0, 1);
+	assert_int_equal(take(x, 0), 101);
+	push(x, 1, 2, 0, 10);
+	old = x->h;
+	fate(x, 0, SW_LOST);
+	assert_int_equal(x->stats.retransmissions, 1);
+	assert_int_equal(take(x, 0), 111);
+	push(x, 0, 3, 0, 1);
+	take(x, 0);
+	x->h = old;
+	fate(x, 0, SW_LOST);
+	assert_int_equal(take(x, 0), -1);
+	close_shard(x);
+}
+
+static void pull__four_answers(void **state)
+{
+	struct fixture *x = open_started();
+
+	push(x, 0, 2, 0, 1);
+	assert_int_equal(take(x, 0), 101);
+	assert_int_equal(pull(x, 0, 2), 'r');
+	assert_int_equal(take(x, 0), -1); /* it is on its way */
+	fate(x, 0, SW_ACKED);
+	assert_int_equal(pull(x, 0, 2), 'r');
+	assert_int_equal(take(x, 0), 101);
+	assert_int_equal(pull(x, 0, 3), 'N');
+	assert_int_equal(pull(x, 0, 1), 'G');
+	close_shard(x);
+}
+
+/* 16-bit types are kept in f32: what is too small for one step adds up. */
+static void take__rounds_once(void **state)
+{
+	struct fixture *x = open_shard(1, 0, 1);
+	struct sw_header h = header(0, 1, 0, 0);
+	uint16_t value = 0x3f80, small = 0x3a80; /* bf16: 1, 2^-10 */
+	uint32_t order;
+	const uint16_t *got = NULL;
+
+	admit_async(x, 0, SW_BF16, 1);
+	h.dtype = SW_BF16;
+	h.payload_len = 2;
+	for (h.round = 1; h.round < 10; h.round++) {
+		uint16_t v = h.round == 1 ? value : small;
+
+		h.op = h.round == 1 ? COPY : DELTA;
+		h.payload_crc = sw_data_crc(&h, &v, 2);
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)&v);
+		order = sw_shard_next(&x->sh, 0, 0);
+		got = sw_shard_take(&x->sh, 0, order, &x->h, &x->cell);
+		assert_int_equal(x->h.payload_crc, sw_data_crc(&x->h, got, 2));
+	}
+	assert_int_equal(*got, 0x3f81); /* 1 + 8 * 2^-10 */
+	close_shard(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(judge_push__by_sequence),
+		cmocka_unit_test(judge_push__before_the_value),
+		cmocka_unit_test(judge_pull__four_answers),
+		cmocka_unit_test(need__by_dtype),
+		cmocka_unit_test(start__together),
+		cmocka_unit_test(start__root_first),
+		cmocka_unit_test(start__two_roots),
+		cmocka_unit_test(start__whose_root),
+		cmocka_unit_test(push__waits_for_nobody),
+		cmocka_unit_test(push__duplicate),
+		cmocka_unit_test(push__gap),
+		cmocka_unit_test(push__damaged),
+		cmocka_unit_test(push__draining),
+		cmocka_unit_test(copy__later),
+		cmocka_unit_test(fate__lost_is_built_anew),
+		cmocka_unit_test(pull__four_answers),
+		cmocka_unit_test(take__rounds_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* unit_fold.c - the bytes of contributions: copied, added, lent, kept.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sums/fold.h"
+#include "test/support/shard_rig.h"
+
+enum { A, B, C };
+
+static void fill(int32_t elems[FULL], int32_t value)
+{
+	for (uint32_t i = 0; i < FULL; i++)
+		elems[i] = value;
+}
+
+/* @elems is @member's memory and carries no CRC. */
+static enum sw_shard_push lend_of(struct fixture *x, uint32_t member,
+	uint32_t key, uint32_t round, const int32_t elems[FULL])
+{
+	struct sw_header h = header(key, round, 0, FULL);
+
+	h.flags = SW_FLAG_NO_CRC;
+	return sw_shard_lend(&x->sh, member, &h, (const uint8_t *)elems);
+}
+
+static enum sw_shard_push lend(struct fixture *x, uint32_t member,
+	uint32_t round, const int32_t elems[FULL])
+{
+	return lend_of(x, member, 0, round, elems);
+}
+
+static struct fixture *open_inner(uint32_t n_members, uint32_t dtype)
+{
+	struct fixture *x = open_shard(n_members, 0, 1);
+
+	admit(x, 0, dtype, PAYLOAD / sw_dtype_bytes(dtype), 0);
+	sw_shard_set_crc(&x->sh, A, false);
+	return x;
+}
+
+/* The lender's bytes are read when the second contribution comes. */
+static void sum__first_is_lent(void **state)
+{
+	struct fixture *x = open_inner(3, SW_I32);
+	int32_t elems[FULL];
+
+	fill(elems, 9);
+	assert_int_equal(lend(x, A, 1, elems), SW_SHARD_TAKEN);
+	assert_int_equal(lend(x, A, 1, elems), SW_SHARD_TAKEN); /* again */
+	assert_int_equal(x->sh.n_lent, 1);
+	assert_int_equal(x->sh.n_open, 1);
+	assert_int_equal(pull(x, A, 1), 'W');
+	fill(elems, 1);
+	assert_int_equal(push(x, C, 1, 0, 20), SW_SHARD_TAKEN);
+	assert_int_equal(x->sh.n_lent, 0);
+	fill(elems, 99); /* it is in the cell now */
+	assert_int_equal(push(x, B, 1, 0, 300), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, A), 321);
+	assert_int_equal(take(x, B), 321);
+	assert_int_equal(take(x, C), 321);
+	close_shard(x);
+}
+
+static void sum__second_is_lent(void **state)
+{
+	struct fixture *x = open_inner(2, SW_I32);
+	int32_t elems[FULL];
+
+	fill(elems, 1);
+	for (uint32_t round = 1; round < 5; round++) {
+		assert_int_equal(push(x, B, round, 0, 20), SW_SHARD_TAKEN);
+		assert_int_equal(lend(x, A, round, elems), SW_SHARD_COMPLETE);
+		assert_int_equal(x->sh.n_lent, 0);
+		assert_int_equal(take(x, A), 21);
+		assert_int_equal(take(x, B), 21);
+	}
+	close_shard(x);
+}
+
+static void sum__lent_alone(void **state)
+{
+	struct fixture *x = open_inner(1, SW_I32);
+	int32_t elems[FULL];
+	uint32_t order;
+
+	fill(elems, 7);
+	for (uint32_t round = 1; round < 4; round++) {
+		assert_int_equal(lend(x, A, round, elems), SW_SHARD_COMPLETE);
+		assert_int_equal(x->sh.n_lent, 0);
+		order = sw_shard_next(&x->sh, A, 0);
+		assert_memory_equal(
+			sw_shard_take(&x->sh, A, order, &x->h, &x->cell), elems,
+			sizeof(elems));
+	}
+	close_shard(x);
+}
+
+/* Widened from where it lies, rounded once. */
+static void sum__lent_bf16(void **state)
+{
+	static const uint16_t one = 0x3f80, two = 0x4000, three = 0x4040;
+	struct fixture *x = open_inner(2, SW_BF16);
+	uint16_t ones[2 * FULL], twos[2 * FULL];
+	struct sw_header h = header(0, 1, 0, FULL);
+	const uint16_t *got;
+
+	for (uint32_t i = 0; i < 2 * FULL; i++) {
+		ones[i] = one;
+		twos[i] = two;
+	}
+	h.dtype = SW_BF16;
+	assert_int_equal(sw_shard_lend(&x->sh, A, &h, (const uint8_t *)ones),
+		SW_SHARD_TAKEN);
+	h.payload_crc = sw_data_crc(&h, twos, sizeof(twos));
+	assert_int_equal(sw_shard_push(&x->sh, B, &h, (const uint8_t *)twos),
+		SW_SHARD_COMPLETE);
+	got = sw_shard_take(
+		&x->sh, B, sw_shard_next(&x->sh, B, 0), &x->h, &x->cell);
+	for (uint32_t i = 0; i < 2 * FULL; i++)
+		assert_int_equal(got[i], three);
+	close_shard(x);
+}
+
+/* Of several tensors, both rounds, what is lent is copied, nothing else is
+ * touched, and the lender may write. */
+static void keep__copies_what_is_lent(void **state)
+{
+	struct fixture *x = open_inner(2, SW_I32);
+	int32_t elems[FULL];
+
+	fill(elems, 1);
+	for (uint32_t round = 1; round < 4; round++) {
+		assert_int_equal(lend(x, A, round, elems), SW_SHARD_TAKEN);
+		sw_shard_keep(&x->sh);
+		assert_int_equal(x->sh.n_lent, 0);
+		fill(elems, 77);
+		sw_shard_keep(&x->sh); /* nothing is left to do */
+		assert_int_equal(push(x, B, round, 0, 20), SW_SHARD_COMPLETE);
+		assert_int_equal(take(x, A), 21);
+		assert_int_equal(take(x, B), 21);
+		fill(elems, 1);
+	}
+	close_shard(x);
+}
+
+/* The parameters of an asynchronous tensor are lent by nobody: they are passed
+ * over on the way to what is lent, whatever their place among the keys. */
+static void keep__beside_asynchronous_tensors(void **state)
+{
+	struct fixture *x = open_shard(2, 0, 1);
+	int32_t elems[FULL];
+
+	admit_async(x, 0, SW_I32, 3 * FULL);
+	admit(x, 1, SW_I32, FULL, 0);
+	admit_async(x, 2, SW_I32, FULL);
+	sw_shard_set_crc(&x->sh, A, false);
+	fill(elems, 1);
+	assert_int_equal(lend_of(x, A, 1, 1, elems), SW_SHARD_TAKEN);
+	sw_shard_keep(&x->sh);
+	assert_int_equal(x->sh.n_lent, 0);
+	fill(elems, 77);
+	assert_int_equal(push_n(x, B, 1, 1, 0, FULL, 20), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, A), 21);
+	close_shard(x);
+}
+
+/* Whose way can damage it has a CRC, whose cannot has none. */
+static void crc__by_member(void **state)
+{
+	struct fixture *x = open_inner(2, SW_I32);
+	struct sw_header h = header(0, 1, 0, FULL);
+	int32_t elems[FULL];
+
+	fill(elems, 1);
+	h.payload_crc = 1; /* wrong */
+	assert_int_equal(sw_shard_push(&x->sh, B, &h, (const uint8_t *)elems),
+		SW_SHARD_CRC);
+	assert_int_equal(sw_shard_push(&x->sh, A, &h, (const uint8_t *)elems),
+		SW_SHARD_TAKEN);
+	sw_shard_set_crc(&x->sh, A, true);
+	assert_true(sw_shard_has_crc(&x->sh, A));
+	x->params.has_crc = false;
+	assert_false(sw_shard_has_crc(&x->sh, A));
+	assert_false(sw_shard_has_crc(&x->sh, B));
+	close_shard(x);
+}
+
+/* The root's bytes came without a CRC, the others get them with one. */
+static void copy__crc_is_made(void **state)
+{
+	struct fixture *x = open_inner(2, SW_I32);
+	struct sw_header h = header(0, 1, 0, FULL);
+	int32_t elems[FULL];
+
+	fill(elems, 5);
+	h.op = SW_OPERATION_COPY;
+	assert_int_equal(sw_shard_lend(&x->sh, A, &h, (const uint8_t *)elems),
+		SW_SHARD_TAKEN);
+	fill(elems, 6); /* a broadcast is copied at once */
+	h.payload_len = h.weight = 0;
+	h.payload_crc = sw_data_crc(&h, NULL, 0);
+	assert_int_equal(sw_shard_push(&x->sh, B, &h, NULL), SW_SHARD_COMPLETE);
+	assert_int_equal(take(x, B), 5); /* looks at the CRC, too */
+	close_shard(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sum__first_is_lent),
+		cmocka_unit_test(sum__second_is_lent),
+		cmocka_unit_test(sum__lent_alone),
+		cmocka_unit_test(sum__lent_bf16),
+		cmocka_unit_test(keep__copies_what_is_lent),
+		cmocka_unit_test(keep__beside_asynchronous_tensors),
+		cmocka_unit_test(crc__by_member),
+		cmocka_unit_test(copy__crc_is_made),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* unit_knobs.c - a worker's knobs: its own, and the job's.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/worker_rig.h"
+
+#include "engine/base/error.h"
+
+static struct worker_rig *open_rig(void)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 2, 1);
+	wrig_run(&r);
+	wrig_declare(&r, "a", WRIG_CHUNK, 0);
+	return &r;
+}
+
+/* The coordinator speaks of knobs @number; @from 0: proposes them. */
+static void say(struct worker_rig *r, uint32_t number, uint32_t from,
+	const struct sw_policy *policy, uint32_t request)
+{
+	struct sw_status st = {.joined = 3,
+		.seq = 10 * number + (from != 0),
+		.state = SW_JOB_RUNNING,
+		.size = 2,
+		.policy = (uint8_t)sw_policy_id(policy),
+		.number = number,
+		.from = from,
+		.request = request};
+
+	wrig_send(r, 0,
+		(struct sw_header){
+			.type = SW_STATUS, .payload_len = sizeof(st)},
+		&st);
+}
+
+static void round_of(struct worker_rig *r, uint32_t round)
+{
+	assert_int_equal(sw_worker_push(&r->w, 0, round, 0), 0);
+	assert_contains(wrig_tx(r), "PUSH k0");
+	wrig_result(r, 0, 0, round, 0, 7);
+	wrig_events(r);
+}
+
+static void set_knobs__between_two_parts(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(sw_worker_set_knobs(&r->w, 2048, 1 << 20), 0);
+	assert_int_equal(r->w.sched.part_bytes, 2048);
+	assert_int_equal(r->w.sched.limit, 1 << 20);
+	assert_int_equal(sw_worker_set_knobs(&r->w, 0, 0), 0);
+	assert_int_equal(r->w.sched.part_bytes, 16 << 10);
+	assert_int_equal(r->w.sched.limit, 4 << 20);
+	wrig_close(r);
+}
+
+/* More credit starts what waits for it. */
+static void set_knobs__more_credit_starts_parts(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	wrig_declare(r, "b", 40 * WRIG_CHUNK, 1);
+	assert_int_equal(sw_worker_set_knobs(&r->w, 1344, 1344), 0);
+	sw_worker_push(&r->w, 1, 1, 0);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k1 r1 c0 +1344");
+	assert_int_equal(sw_worker_set_knobs(&r->w, 1344, 3 * 1344), 0);
+	assert_string_equal(
+		wrig_tx(r), "s0 PUSH k1 r1 c1 +1344; s0 PUSH k1 r1 c2 +1344");
+	wrig_close(r);
+}
+
+static void set_knobs__refused(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(sw_worker_set_knobs(&r->w, 4, 0), SW_EINVAL);
+	assert_contains(r->w.sched.fault,
+		"partition 4, credit 0: a partition has 1 KiB to 64 GiB");
+	assert_int_equal(sw_worker_set_knobs(&r->w, 0, UINT64_MAX), SW_EINVAL);
+	assert_int_equal(r->w.sched.part_bytes, 16 << 10);
+	wrig_close(r);
+}
+
+/* TUNE is said until the coordinator has numbered it. */
+static void tune__is_said_again(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_tune_ask ask;
+
+	assert_int_equal(sw_worker_tune(&r->w, &sw_policy_bytescheduler,
+				 1 << 20, 2 << 20),
+		0);
+	assert_string_equal(wrig_tx(r), "s0 TUNE");
+	memcpy(&ask, r->last[SW_TUNE].bytes + SW_HEAD_BYTES, sizeof(ask));
+	assert_int_equal(ask.request, 1);
+	assert_int_equal(ask.policy, SW_POLICY_I_bytescheduler);
+	assert_int_equal(ask.part_bytes, 1 << 20);
+	assert_int_equal(ask.credit_bytes, 2 << 20);
+	wrig_tick(r, 10 * SW_MS);
+	assert_string_equal(wrig_tx(r), "s0 TUNE");
+	say(r, 1, 0, &sw_policy_bytescheduler, 1);
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	wrig_tick(r, 600 * SW_MS);
+	assert_string_equal(wrig_tx(r), "");
+	wrig_close(r);
+}
+
+/* One that was replaced before it was numbered is not asked for any more. */
+static void tune__the_last_one_counts(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	sw_worker_tune(&r->w, &sw_policy_fifo, 0, 0);
+	sw_worker_tune(&r->w, &sw_policy_p3, 0, 0);
+	wrig_tx(r);
+	say(r, 1, 0, &sw_policy_fifo, 1);
+	wrig_tx(r);
+	wrig_tick(r, 600 * SW_MS);
+	assert_contains(wrig_tx(r), "TUNE");
+	wrig_close(r);
+}
+
+static void tune__refused(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(sw_worker_tune(&r->w, NULL, 0, 0), SW_EINVAL);
+	assert_int_equal(
+		sw_worker_tune(&r->w, &sw_policy_p3, 1 << 20, 0), SW_EINVAL);
+	assert_int_equal(sw_worker_tune(&r->w, &sw_policy_bytescheduler, 0, 12),
+		SW_EINVAL);
+	assert_string_equal(wrig_tx(r), "");
+	sw_worker_leave(&r->w, 0, NULL);
+	assert_int_equal(
+		sw_worker_tune(&r->w, &sw_policy_fifo, 0, 0), SW_ECLOSED);
+	wrig_close(r);
+}
+
+/* A proposal lets two more rounds begin, then they wait for its commit. */
+static void heard__promise_then_commit(void **state)
+{
+	struct worker_rig *r = open_rig();
+	const struct sw_header *h = &r->last[SW_KEEPALIVE].h;
+
+	round_of(r, 1);
+	say(r, 1, 0, &sw_policy_fifo, 0);
+	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
+	assert_int_equal(h->key, 1);
+	assert_int_equal(h->round, 3);
+	round_of(r, 2);
+	round_of(r, 3);
+	say(r, 1, 0, &sw_policy_fifo, 0); /* again: the same promise */
+	assert_contains(wrig_tx(r), "KEEPALIVE");
+	assert_int_equal(h->round, 3);
+	assert_int_equal(sw_worker_push(&r->w, 0, 4, 0), 0);
+	assert_null(strstr(wrig_tx(r), "PUSH"));
+	assert_true(r->w.tensors[0].is_held);
+	say(r, 1, 4, &sw_policy_fifo, 0);
+	assert_contains(wrig_tx(r), "PUSH k0 r4 c0");
+	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
+	assert_int_equal(r->w.tensors[0].knobs, 1);
+	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
+	assert_int_equal(r->w.stats.knob_changes, 1);
+	wrig_close(r);
+}
+
+/* A round before the boundary still has the knobs of before. */
+static void heard__commit_ahead(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	say(r, 1, 0, &sw_policy_fifo, 0);
+	say(r, 1, 3, &sw_policy_fifo, 0);
+	for (uint32_t round = 1; round <= 4; round++) {
+		round_of(r, round);
+		assert_int_equal(r->w.tensors[0].knobs, round >= 3);
+	}
+	wrig_close(r);
+}
+
+/* The next set is not promised for before this one is in use. */
+static void heard__one_after_the_other(void **state)
+{
+	struct worker_rig *r = open_rig();
+	const struct sw_header *h = &r->last[SW_KEEPALIVE].h;
+
+	say(r, 1, 0, &sw_policy_fifo, 0);
+	say(r, 1, 3, &sw_policy_fifo, 0);
+	say(r, 2, 0, &sw_policy_p3, 0);
+	wrig_tx(r);
+	assert_int_equal(h->key, 0);
+	round_of(r, 1);
+	round_of(r, 2);
+	assert_int_equal(r->w.knobs.limit, 0);
+	round_of(r, 3);
+	assert_int_equal(r->w.knobs.limit, 5);
+	wrig_tick(r, SW_MS);
+	wrig_tx(r);
+	assert_int_equal(h->key, 2);
+	assert_int_equal(h->round, 5);
+	wrig_close(r);
+}
+
+/* In an asynchronous job rounds are this member's own: none is held, and a set
+ * is in use when it is heard. */
+static void heard__in_an_asynchronous_job(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	r->w.params.is_async = true;
+	for (uint32_t n = 1; n < 20; n++) {
+		say(r, n, 0, &sw_policy_bytescheduler, 0);
+		assert_int_not_equal(r->w.knobs.limit, 0);
+		for (uint32_t i = 4; i > 0; i--)
+			round_of(r, 4 * n - i + 1);
+		assert_int_equal(r->w.tensors[0].knobs, n - 1);
+		say(r, n, 1000 + n, &sw_policy_fifo, 0);
+		assert_int_equal(r->w.knobs.used, n);
+		assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
+	}
+	assert_int_equal(r->w.stats.knob_changes, 19);
+	wrig_close(r);
+}
+
+static void heard__what_cannot_be(void **state)
+{
+	static const struct {
+		uint32_t number, from;
+		uint8_t policy;
+	} rows[] = {{2, 5, 0}, {1, 5, 9}, {UINT32_MAX, 5, 0}};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
+		struct worker_rig *r = open_rig();
+		struct sw_status st = {.joined = 3,
+			.seq = 5,
+			.state = SW_JOB_RUNNING,
+			.size = 2,
+			.policy = rows[i].policy,
+			.number = rows[i].number,
+			.from = rows[i].from};
+
+		wrig_send(r, 0,
+			(struct sw_header){
+				.type = SW_STATUS, .payload_len = sizeof(st)},
+			&st);
+		assert_int_equal(r->w.state, SW_WORKER_FAILED);
+		assert_contains(r->w.fault.text, "which cannot be");
+		assert_int_equal(r->w.knobs.newest, 0);
+		wrig_close(r);
+	}
+}
+
+/* A round that is held names what it waits for. */
+static void held__is_named(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	say(r, 1, 0, &sw_policy_fifo, 0);
+	round_of(r, 1);
+	round_of(r, 2);
+	sw_worker_push(&r->w, 0, 3, 0);
+	wrig_events(r);
+	for (uint32_t s = 0; s < 32; s++) {
+		wrig_tick(r, SW_S);
+		say(r, 1, 0, &sw_policy_fifo, 0); /* the server is alive */
+		wrig_tx(r);
+	}
+	assert_contains(wrig_events(r),
+		"for the coordinator to commit knobs, tensor a");
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(set_knobs__between_two_parts),
+		cmocka_unit_test(set_knobs__more_credit_starts_parts),
+		cmocka_unit_test(set_knobs__refused),
+		cmocka_unit_test(tune__is_said_again),
+		cmocka_unit_test(tune__the_last_one_counts),
+		cmocka_unit_test(tune__refused),
+		cmocka_unit_test(heard__promise_then_commit),
+		cmocka_unit_test(heard__commit_ahead),
+		cmocka_unit_test(heard__one_after_the_other),
+		cmocka_unit_test(heard__in_an_asynchronous_job),
+		cmocka_unit_test(heard__what_cannot_be),
+		cmocka_unit_test(held__is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

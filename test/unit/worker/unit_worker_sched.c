@@ -1,0 +1,280 @@
+/* unit_worker_sched.c - push_pull under the scheduler: parts, credit, order.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/worker_rig.h"
+
+#include <stdio.h>
+
+#include "engine/base/error.h"
+
+static struct worker_rig *open_rig(const struct sw_policy *policy,
+	uint64_t part_bytes, uint64_t credit_bytes)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 2, 1);
+	assert_int_equal(
+		sw_sched_set(&r.w.sched, policy, part_bytes, credit_bytes), 0);
+	r.w.knobs.kept[0].policy = policy;
+	wrig_run(&r);
+	return &r;
+}
+
+/* Parts are whole chunks; credit comes back as chunks are folded. */
+static void push__no_more_than_the_credit(void **state)
+{
+	struct worker_rig *r = open_rig(
+		&sw_policy_bytescheduler, 2 * WRIG_PAYLOAD + 5, WRIG_PAYLOAD);
+
+	wrig_declare(r, "a", 5 * WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(
+		wrig_tx(r), "s0 PUSH k0 r1 c0 +1344; s0 PUSH k0 r1 c1 +1344");
+	assert_int_equal(r->w.sched.credit, -WRIG_PAYLOAD);
+	wrig_ack(r, 0, 0, 1);
+	assert_string_equal(wrig_tx(r), "");
+	wrig_result(r, 0, 0, 1, 1, 7); /* counts as folded, too */
+	assert_string_equal(
+		wrig_tx(r), "s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344");
+	wrig_ack(r, 0, 0, 4);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c4 +1344");
+	wrig_ack(r, 0, 0, 5);
+	assert_int_equal(r->w.sched.credit, WRIG_PAYLOAD);
+	wrig_close(r);
+}
+
+/* A chunk that is pushed twice takes and gives credit once. */
+static void push__again_is_not_charged(void **state)
+{
+	struct worker_rig *r =
+		open_rig(&sw_policy_bytescheduler, 1024, 1 << 20);
+
+	wrig_declare(r, "a", WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344");
+	wrig_tick(r, SW_S);
+	assert_contains(wrig_tx(r), "PUSH k0 r1 c0 +1344");
+	assert_int_equal(r->w.sched.credit, (1 << 20) - 1344);
+	wrig_ack(r, 0, 0, 2);
+	assert_int_equal(r->w.sched.credit, 1 << 20);
+	wrig_result(r, 0, 0, 1, 0, 7);
+	assert_int_equal(r->w.sched.credit, 1 << 20);
+	assert_string_equal(r->w.sched.fault, "");
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
+	wrig_close(r);
+}
+
+/* What is started but not sent is overtaken, too. */
+static void push__the_urgent_overtakes(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+
+	wrig_declare(r, "late", 3 * WRIG_CHUNK, 9);
+	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
+	sw_worker_push(&r->w, 1, 1, 0);
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k1 r1 c0 +1344");
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c1 +1344");
+	wrig_close(r);
+}
+
+/* Within a class what was lost goes before what is new, however urgent that is;
+ * a more urgent class goes before both. */
+static void push__what_was_lost_goes_first(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+
+	wrig_declare(r, "late", 3 * WRIG_CHUNK, 300);
+	wrig_declare(r, "sooner", WRIG_CHUNK, 200);
+	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c1 +1344");
+	wrig_tick(r, SW_S);
+	sw_worker_push(&r->w, 1, 1, 0);
+	sw_worker_push(&r->w, 2, 1, 0);
+	assert_contains(wrig_tx(r),
+		"s0 PUSH k2 r1 c0 +1344; s0 PUSH k0 r1 c0 +1344 again; "
+		"s0 PUSH k0 r1 c1 +1344 again; s0 PUSH k1 r1 c0 +1344; "
+		"s0 PUSH k0 r1 c2 +1344");
+	assert_true(sw_bitmap_is_empty(&r->w.links[0].again));
+	wrig_close(r);
+}
+
+/* The credit is used up: what is started but not sent gives its own back, but
+ * for one chunk. */
+static void push__the_urgent_takes_credit_back(void **state)
+{
+	struct worker_rig *r = open_rig(
+		&sw_policy_bytescheduler, WRIG_PAYLOAD, 4 * WRIG_PAYLOAD);
+	const struct sw_task *late = &r->w.tensors[0].task;
+
+	wrig_declare(r, "late", 9 * WRIG_CHUNK, 9);
+	wrig_declare(r, "urgent", 3 * WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
+	assert_int_equal(r->w.sched.credit, 0);
+	assert_int_equal(late->started, 4 * WRIG_PAYLOAD);
+	sw_worker_push(&r->w, 1, 1, 0);
+	assert_int_equal(late->started, 2 * WRIG_PAYLOAD);
+	assert_int_equal(r->w.sched.credit, 0);
+	assert_string_equal(wrig_tx(r),
+		"s0 PUSH k1 r1 c0 +1344; s0 PUSH k1 r1 c1 +1344; "
+		"s0 PUSH k0 r1 c1 +1344");
+	wrig_result(r, 0, 0, 1, 0, 1);
+	assert_string_equal(wrig_tx(r), "s0 PUSH k1 r1 c2 +1344");
+	for (uint32_t c = 0; c < 3; c++)
+		wrig_result(r, 0, 1, 1, c, 1);
+	assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
+	assert_string_equal(wrig_tx(r),
+		"s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344; "
+		"s0 PUSH k0 r1 c4 +1344");
+	assert_string_equal(r->w.sched.fault, "");
+	wrig_close(r);
+}
+
+static void push__fifo_overtakes_nothing(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+	const char *name = "a";
+
+	wrig_declare(r, "late", 2 * WRIG_CHUNK, 9);
+	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	for (uint32_t round = 1; round < 3; round++) {
+		sw_worker_push(&r->w, 0, round, 0);
+		sw_worker_push(&r->w, 1, round, 0);
+		for (uint32_t n = 0; n < 3; n++) {
+			assert_contains(wrig_tx_one(r), n < 2 ? "k0" : "k1");
+			assert_int_equal(r->last[SW_PUSH].h.class, 7);
+			assert_true(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO);
+		}
+		if (round == 1) /* while they are open */
+			wrig_declare(r, name, WRIG_CHUNK, 5);
+		for (uint32_t c = 0; c < 2; c++)
+			wrig_result(r, 0, 0, round, c, 1);
+		wrig_result(r, 0, 1, round, 0, 1);
+		wrig_events(r);
+	}
+	wrig_close(r);
+}
+
+/* More push_pulls than there are places: those that are open close ranks. */
+static void push__fifo_for_a_long_time(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+
+	wrig_declare(r, "stays", 2 * WRIG_CHUNK, 0);
+	wrig_declare(r, "comes and goes", WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	wrig_tx(r);
+	wrig_ack(r, 0, 7, 2); /* both chunks are late now */
+	for (uint32_t round = 1; round < 2 * SW_TENSORS; round++) {
+		r->s[0].grant += 16;
+		sw_worker_push(&r->w, 1, round, 0);
+		assert_contains(wrig_tx_one(r), "PUSH k1");
+		wrig_result(r, 0, 1, round, 0, 1);
+		assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
+		wrig_tx(r);
+	}
+	assert_true(r->w.tensors[0].order < SW_TENSORS + 2);
+	assert_true(sw_bitmap_has(&r->w.links[0].late, r->w.tensors[0].order));
+	wrig_result(r, 0, 0, 1, 0, 1);
+	wrig_result(r, 0, 0, 1, 1, 1);
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
+	assert_true(sw_bitmap_is_empty(&r->w.links[0].late));
+	wrig_close(r);
+}
+
+/* Every 32nd frame is of the next tensor in turn, whatever its priority. */
+static void push__nobody_starves(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+	uint32_t at[2], n = 0;
+
+	wrig_declare(r, "urgent", 150 * WRIG_CHUNK, 0);
+	wrig_declare(r, "late", 2 * WRIG_CHUNK, 500);
+	sw_worker_push(&r->w, 0, 1, 0);
+	sw_worker_push(&r->w, 1, 1, 0);
+	for (uint32_t i = 0; n < 2; i++) {
+		assert_true(i < 150);
+		wrig_tx_one(r);
+		if (r->last[SW_PUSH].h.key == 1)
+			at[n++] = i;
+	}
+	assert_true(at[0] < 2 * SW_DUE_TURN);
+	assert_int_equal(at[1] - at[0], 2 * SW_DUE_TURN);
+	wrig_close(r);
+}
+
+/* A job that ends gives up what was started. */
+static void push__the_job_ends(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_p3, 0, 0);
+
+	wrig_declare(r, "a", WRIG_CHUNK, 0);
+	wrig_declare(r, "b", WRIG_CHUNK, 0);
+	sw_worker_push(&r->w, 0, 1, 0);
+	sw_worker_push(&r->w, 1, 1, 0);
+	sw_worker_leave(&r->w, 0, NULL);
+	assert_int_equal(r->w.sched.n_heap, 0);
+	assert_int_equal(r->w.sched.credit, 1);
+	assert_string_equal(r->w.sched.fault, "");
+	wrig_close(r);
+}
+
+static void declare_all(struct worker_rig *r)
+{
+	static struct sw_worker_tensor list[SW_TENSORS];
+	static char names[SW_TENSORS][16];
+
+	for (uint32_t i = 0; i < SW_TENSORS; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%u", i);
+		list[i] = (struct sw_worker_tensor){.name = names[i],
+			.n_elems = 1,
+			.dtype = SW_I32,
+			.base = &r->data[0][i]};
+	}
+	assert_int_equal(sw_worker_declare(&r->w, list, SW_TENSORS), 0);
+	while (r->w.n_admitted < SW_TENSORS) {
+		wrig_tx(r);
+		wrig_declared(r, 0);
+	}
+}
+
+/* As many as there can be are open, so all orders by readiness are taken; one
+ * ends and is ready again: its old order does not count. */
+static void push__readiness_of_all_tensors(void **state)
+{
+	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+	struct sw_header h = wrig_result_header(0, 1, 0, 1);
+	int32_t sum = 7;
+
+	declare_all(r);
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		assert_int_equal(sw_worker_push(&r->w, i, 1, 0), 0);
+	assert_contains(wrig_tx_one(r), "PUSH k0 r1 c0");
+	wrig_send(r, 0, h, &sum);
+	assert_contains(wrig_events(r), "done t0");
+	assert_int_equal(sw_worker_push(&r->w, 0, 2, 0), 0);
+	assert_int_equal(r->w.tensors[0].order, SW_ORDERS - 1);
+	assert_contains(wrig_tx_one(r), "PUSH k1 r1 c0");
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(push__no_more_than_the_credit),
+		cmocka_unit_test(push__again_is_not_charged),
+		cmocka_unit_test(push__the_urgent_overtakes),
+		cmocka_unit_test(push__what_was_lost_goes_first),
+		cmocka_unit_test(push__the_urgent_takes_credit_back),
+		cmocka_unit_test(push__fifo_overtakes_nothing),
+		cmocka_unit_test(push__fifo_for_a_long_time),
+		cmocka_unit_test(push__nobody_starves),
+		cmocka_unit_test(push__the_job_ends),
+		cmocka_unit_test(push__readiness_of_all_tensors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
