@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "apps/cli/args.h"
 #include "apps/bench/bench_nodes.h"
+#include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
 #include "engine/base/error.h"

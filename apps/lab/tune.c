@@ -15,9 +15,9 @@
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/tune_engine.h"
 #include "apps/lab/tune_knob.h"
+#include "engine/base/error.h"
 #include "pmd/client/tuner/tune_search.h"
 #include "pmd/client/tuner/tuner.h"
-#include "engine/base/error.h"
 
 enum {
 	TRIALS = SW_TUNE_GRID * SW_TUNE_GRID,

@@ -12,7 +12,9 @@
 #include "apps/cli/scratch.h"
 #include "conf/options.h"
 #include "engine/base/error.h"
+#include "engine/sched/policy.h"
 #include "pmd/host/stale.h"
+#include "sum/sum.h"
 
 static const char *const steering_names[SW_STEER_KINDS] = {
 	[SW_STEER_RULES] = "rules",

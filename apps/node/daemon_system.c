@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "apps/node/daemon.h"
 #include "apps/cli/hangup.h"
+#include "apps/node/daemon.h"
 #include "engine/base/error.h"
 #include "pmd/client/folder.h"
 #include "pmd/client/user.h"

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "engine/base/log.h"
-#include "sum/sum.h"
 
 enum { SW_MEM_OWNERS = 8 }; /* jobs of a server */
+
+struct sw_sum; /* the kernels: sum/sum.h */
 
 struct sw_env {
 	const struct sw_log *log;

@@ -27,7 +27,7 @@
 #ifndef SW_FLOW_H
 #define SW_FLOW_H
 
-#include "engine/flow/params.h"
+#include "engine/base/params.h"
 #include "engine/wire/wire.h"
 
 enum {

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/flow/params.h"
+#include "engine/base/params.h"
 
 enum {
 	SW_PACE_DEPTH_NS = 20000,

@@ -3,7 +3,7 @@
 #include "engine/loop/loop.h"
 
 #include "engine/base/bytes.h"
-#include "engine/flow/params.h"
+#include "engine/base/params.h"
 #include "engine/base/ticks.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/loop/port.h"
 #include "engine/base/stats.h"
+#include "engine/loop/port.h"
 
 enum {
 	SW_MAX_PORTS = 33, /* 32 to others and one to itself */

@@ -15,26 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-	SW_HEAD_BYTES = 54,    /* fixed header of every frame (wire.h) */
-	SW_PAYLOAD_MAX = 8192, /* largest payload of any class */
-	SW_RX_BURST = 64,      /* no rx call is asked for more */
-};
+#include "engine/wire/frame.h"
 
-/* sw_port_is_class - is it a payload class: what fits an MTU of 1500, one page,
- * or two? */
-static inline bool sw_port_is_class(uint32_t payload_bytes)
-{
-	return payload_bytes == 1344 || payload_bytes == 3328 ||
-	       payload_bytes == SW_PAYLOAD_MAX;
-}
-
-/* Where a frame came from or goes to.  Compared as a whole. */
-struct sw_path {
-	uint32_t ip;     /* IPv4, host order */
-	uint16_t udp;    /* UDP port of the far end, host order */
-	uint16_t port_i; /* index of our port in the node's list */
-};
+enum { SW_RX_BURST = 64 }; /* no rx call is asked for more */
 
 /* How frames come to the lcore that has their endpoint. */
 enum sw_steering {
@@ -43,37 +26,6 @@ enum sw_steering {
 	SW_STEER_RSS,     /* by a hash: its source port says in which one */
 	SW_STEER_HANDOFF, /* the port has one queue pair: by ring */
 	SW_STEER_KINDS
-};
-
-/* A received frame.  @data points at our header.  A NIC's port placed it so
- * that the payload, which follows, is 64-byte aligned on an untagged IPv4
- * frame; the engine works at any alignment.  Borrowed until rx_release. */
-struct sw_rx_frame {
-	const uint8_t *data;    /* SW_HEAD_BYTES at least */
-	const uint8_t *payload; /* len - SW_HEAD_BYTES, anywhere */
-	uint32_t len; /* header and payload: UDP length - 8, <= bytes present */
-	uint16_t endpoint; /* of ours, that it is for */
-	uint16_t landed;   /* the lcore whose queue it came in on */
-	bool is_lent; /* the payload is the sender's own memory, which stays as
-			 it is until the sender has its answer */
-	/* It should have come in on another, and from another source port it
-	 * may. */
-	bool is_astray;
-	struct sw_path from;
-};
-
-/* A frame to send. */
-struct sw_tx_frame {
-	uint8_t head[SW_HEAD_BYTES]; /* encoded; copied by tx */
-	const void *payload;         /* payload_len bytes, or NULL */
-	uint32_t payload_len;
-	bool is_stable;    /* payload's memory stays mapped until the port is
-			      told otherwise: it may be gathered.  Else tx has
-			      copied it when it returns. */
-	uint8_t class;     /* 0 most urgent … 7 */
-	uint16_t endpoint; /* of ours, that it is from; set by the loop */
-	uint16_t way;      /* which of that endpoint's UDP ports; else 0 */
-	struct sw_path to;
 };
 
 struct sw_port;

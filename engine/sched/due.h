@@ -15,10 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/wire/wire.h"
+#include "engine/base/limits.h"
 
 enum {
-	SW_MAX_SESSIONS = 256,
 	SW_DUE_WORDS = SW_MAX_SESSIONS / 64,
 	SW_DUE_TURN = 32,
 };

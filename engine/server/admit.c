@@ -14,11 +14,11 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/siphash.h"
+#include "engine/base/text.h"
 #include "engine/sched/sched.h"
 #include "engine/server/server.h"
-#include "engine/base/siphash.h"
 #include "engine/server/terms.h"
-#include "engine/base/text.h"
 
 /* Local ranks of one worker, so that the sum of all fits into 16 bits. */
 enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };

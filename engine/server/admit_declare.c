@@ -11,8 +11,8 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/server/server.h"
 #include "engine/base/text.h"
+#include "engine/server/server.h"
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {

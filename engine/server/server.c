@@ -261,7 +261,8 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 
 	(void)class;
 	sw_count(&s->job->shard.stats->lost, fate == SW_LOST);
-	sw_shard_fate(&s->job->shard, s->member, sent, fate);
+	sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
+		sent->round, fate == SW_LOST);
 }
 
 static void on_ack(struct sw_server *srv, struct sw_session *s,

@@ -9,10 +9,11 @@
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
 
+#include "engine/flow/flow.h"
+#include "engine/loop/node.h"
 #include "engine/sched/drr.h"
 #include "engine/sched/due.h"
-#include "engine/worker/knobs.h"
-#include "engine/loop/node.h"
+#include "engine/sched/knobs.h"
 #include "engine/sums/shard.h"
 
 enum {

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/sums/async.h"
 #include "engine/base/error.h"
-#include "engine/server/server.h"
 #include "engine/base/text.h"
+#include "engine/server/server.h"
+#include "engine/sums/async.h"
 
 void sw_session_tell_dead(
 	struct sw_server *srv, struct sw_session *s, struct sw_stensor *t)

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/async.h"
 
+#include "engine/base/ticks.h"
 #include "engine/sums/fold.h"
 #include "engine/sums/marks.h"
-#include "engine/base/ticks.h"
 
 static uint8_t *value_of(const struct sw_stensor *t, uint32_t local)
 {
@@ -139,16 +139,16 @@ const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 }
 
 void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_sent *sent, enum sw_fate fate)
+	uint32_t cell, uint32_t round, bool is_lost)
 {
-	struct sw_kept *k = sw_async_chunk(sh, t, sent->cell);
+	struct sw_kept *k = sw_async_chunk(sh, t, cell);
 
 	/* Of an older round: the member holds its answer. */
-	if (sent->round != k->last[member] || !(k->inflight >> member & 1))
+	if (round != k->last[member] || !(k->inflight >> member & 1))
 		return;
 	k->inflight &= ~(1ULL << member);
-	if (fate == SW_LOST) {
-		sw_marks_add(sh, t, member, sent->cell);
+	if (is_lost) {
+		sw_marks_add(sh, t, member, cell);
 		sw_count(&sh->stats->retransmissions, 1);
 	}
 }

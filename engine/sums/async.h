@@ -74,7 +74,7 @@ enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
 const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h);
 void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	const struct sw_sent *sent, enum sw_fate fate);
+	uint32_t cell, uint32_t round, bool is_lost);
 
 /* sw_async_chunk - the chunk with that local index. */
 static inline struct sw_kept *sw_async_chunk(

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/sums/async.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/ticks.h"
+#include "engine/sums/async.h"
 #include "engine/sums/fold.h"
 #include "engine/sums/marks.h"
-#include "engine/base/ticks.h"
 
 enum { LINE = 64 };
 

@@ -8,12 +8,13 @@
 #define SW_SHARD_H
 
 #include "engine/base/bitmap.h"
-#include "engine/sums/cell.h"
 #include "engine/base/env.h"
-#include "engine/flow/flow.h"
-#include "engine/sched/place.h"
+#include "engine/base/params.h"
 #include "engine/base/stats.h"
+#include "engine/sched/place.h"
+#include "engine/sums/cell.h"
 #include "engine/wire/wire.h"
+#include "sum/sum.h"
 
 enum {
 	SW_MAX_TENSORS = 4096,              /* per job */
@@ -211,8 +212,9 @@ uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order);
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell);
 
-/* sw_shard_fate - a result that was sent to @member arrived or was lost. */
-void sw_shard_fate(struct sw_shard *sh, uint32_t member,
-	const struct sw_sent *sent, enum sw_fate fate);
+/* sw_shard_fate - the result of @key, @cell and @round that was sent to @member
+ * arrived or was lost. */
+void sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
+	uint32_t cell, uint32_t round, bool is_lost);
 
 #endif

@@ -15,21 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/loop/port.h"
 #include "engine/base/stats.h"
+#include "engine/wire/frame.h"
 
 enum {
 	SW_MAGIC = 0x5753,  /* "SW" */
 	SW_VERSION_MIN = 2, /* protocol versions that this code speaks */
 	SW_VERSION_MAX = 2,
-	SW_N_CLASSES = 8, /* priority classes of data frames, 0 most urgent */
-	SW_CLASS_CTL = 8, /* packet number space of control frames */
-	SW_N_SPACES = 9,
-	SW_MAX_MEMBERS = 64,  /* bits in a cell */
-	SW_MAX_SERVERS = 128, /* polling cores of servers */
-	SW_NAME_MAX = 128,    /* a name and its NUL */
-	SW_TEXT_MAX = 160,    /* an error's text and its NUL */
-	SW_QUANTUM = 1024,    /* bytes per unit of credit */
+	SW_QUANTUM = 1024, /* bytes per unit of credit */
 };
 
 #define SW_KEY_NONE UINT32_MAX

@@ -1,6 +1,6 @@
 /* knobs.c - a worker's knobs: its own, and the job's as they are committed.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/knobs.h"
+#include "engine/sched/knobs.h"
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"

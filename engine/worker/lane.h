@@ -23,8 +23,8 @@
 #ifndef SW_LANE_H
 #define SW_LANE_H
 
-#include "engine/worker/knobs.h"
 #include "engine/base/spsc.h"
+#include "engine/sched/knobs.h"
 #include "engine/wire/wire.h"
 
 enum {

@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
 #include "engine/worker/worker.h"
+#include "sum/sum.h"
 
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)

@@ -17,6 +17,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/worker/worker.h"
+#include "sum/sum.h"
 
 static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
 {

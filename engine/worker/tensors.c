@@ -8,6 +8,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/worker.h"
+#include "sum/sum.h"
 
 int sw_tensors_open(struct sw_worker *w)
 {

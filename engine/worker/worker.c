@@ -7,6 +7,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
+#include "sum/sum.h"
 
 enum {
 	LATE_SCAN = 256,           /* chunks looked at for one PULL */

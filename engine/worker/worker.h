@@ -22,16 +22,16 @@
 #define SW_WORKER_H
 
 #include "engine/base/bitmap.h"
-#include "engine/sched/due.h"
 #include "engine/base/env.h"
+#include "engine/base/stats.h"
 #include "engine/flow/flow.h"
-#include "engine/worker/knobs.h"
-#include "engine/worker/lane.h"
 #include "engine/loop/node.h"
+#include "engine/sched/due.h"
+#include "engine/sched/knobs.h"
 #include "engine/sched/place.h"
 #include "engine/sched/sched.h"
-#include "engine/base/stats.h"
 #include "engine/wire/wire.h"
+#include "engine/worker/lane.h"
 
 enum {
 	SW_TENSORS = 4096,          /* per worker */

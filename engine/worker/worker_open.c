@@ -112,6 +112,8 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		.n_ways = job->n_ways ? job->n_ways : 1,
 		.started_ns = now_ns,
 		.told_ns = now_ns};
+	if (!w->params.policy)
+		w->params.policy = &sw_policy_bytescheduler;
 	w->place = (struct sw_place_job){.n_members = job->n_members,
 		.n_servers = (uint16_t)job->n_servers,
 		.n_colocated = job->n_colocated,

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
+#include "pmd/client/segment.h"
 #include "pmd/host/attach.h"
 #include "pmd/host/nodes.h"
-#include "pmd/client/segment.h"
 
 enum {
 	SW_HOST_CLIENTS_MAX = 136, /* two jobs of 64 local ranks, and some */

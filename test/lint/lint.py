@@ -14,10 +14,12 @@ import sys
 import hotpath
 import laws_object
 import laws_source
+import rooms
 from tree import Tree
 
 TEXT_LAWS = {
     "includes": laws_source.law_includes,
+    "rooms": rooms.law_rooms,
     "engine_text": laws_source.law_engine_text,
     "floats": laws_source.law_floats,
     "heads": laws_source.law_heads,
@@ -30,6 +32,7 @@ OBJECT_LAWS = {
     "globals": laws_object.law_globals,
     "names": laws_object.law_names,
     "engine_imports": laws_object.law_engine_imports,
+    "calls": rooms.law_calls,
     "hotpath": hotpath.law_hotpath,
 }
 LAWS = {**TEXT_LAWS, **OBJECT_LAWS}

@@ -50,6 +50,10 @@ TEXT_PLANTS = [
     ("includes", "engine/base/log.c", after('#include "pmd/client/edge.h"')),
     ("includes", "pmd/client/edge.c", after('#include "pmd/dpdk/port.h"')),
     ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
+    ("rooms", "engine/base/log.c", after('#include "engine/wire/wire.h"')),
+    ("rooms", "engine/server/job.c", after('#include "engine/worker/worker.h"')),
+    ("rooms", "engine/loop/loop.c", after('#include "sum/sum.h"')),
+    ("rooms", "apps/cli/args.c", after('#include "apps/node/daemon.h"')),
     ("engine_text", "engine/base/log.c", after("#include <time.h>")),
     ("engine_text", "engine/base/log.c", after("#include <unistd.h>")),
     ("engine_text", "engine/base/bytes.h", after("#define T() __rdtsc()")),
@@ -165,8 +169,45 @@ def is_contraction_found():
         return bool(list(LAWS["floats"](Tree(root, bad))))
 
 
+# Files and what they call, of which the law must find as many faults.
+CALLS = [
+    ({"engine/base/a.c": "b", "engine/base/b.c": "c", "engine/base/c.c": ""}, 0),
+    ({"engine/base/a.c": "b", "engine/base/b.c": "c", "engine/base/c.c": "a"}, 1),
+    ({"engine/base/a.c": "b", "engine/wire/b.c": ""}, 1),
+    ({"apps/node/a.c": "b", "engine/wire/b.c": ""}, 0),
+    ({"apps/cli/a.c": "b", "apps/node/b.c": ""}, 1),
+]
+
+
+def are_calls_judged(calls, n_faults):
+    """Files sw_a … that call one another: does law_calls see what is wrong?"""
+    with tempfile.TemporaryDirectory() as root:
+        entries = []
+        for path, callee in calls.items():
+            name = os.path.basename(path)[:-2]
+            body = f"sw_{callee}();" if callee else ""
+            os.makedirs(os.path.join(root, os.path.dirname(path)),
+                        exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                f.write(f"void sw_{callee or name}(void);\n"
+                        f"void sw_{name}(void);\n"
+                        f"void sw_{name}(void) {{ {body} }}\n")
+            build = compiled(root, path)
+            with open(os.path.join(build, "compile_commands.json"),
+                      encoding="utf-8") as f:
+                entry = json.load(f)[0]
+            os.rename(os.path.join(build, "planted.o"),
+                      os.path.join(build, name + ".o"))
+            entries.append(dict(entry, output=name + ".o"))
+        with open(os.path.join(build, "compile_commands.json"), "w",
+                  encoding="utf-8") as f:
+            json.dump(entries, f)
+        return len(list(LAWS["calls"](Tree(root, build)))) == n_faults
+
+
 def main():
-    results = []
+    results = [("calls", " ".join(calls), are_calls_judged(calls, n))
+               for calls, n in CALLS]
     for plants, is_object in ((TEXT_PLANTS, False), (OBJECT_PLANTS, True)):
         for law, path, plant in plants:
             results.append((law, path, is_found(law, path, plant, is_object)))

@@ -19,12 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "test/proc/proc_forge.h"
+
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
 #include "sum/dtype.h"
-#include "test/proc/proc_forge.h"
 
 enum {
 	WAIT_S = 60,

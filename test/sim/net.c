@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/flow/params.h"
+#include "engine/base/params.h"
 #include "engine/wire/wire.h"
 
 /* A turn of a loop that spins takes about so long. */

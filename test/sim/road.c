@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/flow/params.h"
+#include "engine/base/params.h"
 #include "engine/wire/wire.h"
 #include "sum/sum.h"
 #include "test/sim/net.h"

@@ -1,8 +1,8 @@
 /* trace_async.c - traces of asynchronous tensors: A12.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/sums/async.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/sums/async.h"
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"
 

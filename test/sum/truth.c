@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "test/sum/truth.h"
+
 #include "test/sum/arena.h"
 #include "test/sum/data.h"
-#include "test/sum/truth.h"
 
 /* A 16-bit float by its parameters. */
 struct format {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sum/sum.h"
 #include "test/support/alloc.h"
 #include "test/support/unit.h"
 

@@ -137,12 +137,9 @@ static inline int32_t take(struct fixture *x, uint32_t member)
 	return elems[0];
 }
 
-static inline void fate(struct fixture *x, uint32_t member, enum sw_fate what)
+static inline void fate(struct fixture *x, uint32_t member, bool is_lost)
 {
-	struct sw_sent sent = {
-		.key = x->h.key, .cell = x->cell, .round = x->h.round};
-
-	sw_shard_fate(&x->sh, member, &sent, what);
+	sw_shard_fate(&x->sh, member, x->h.key, x->cell, x->h.round, is_lost);
 }
 
 /* What @member is told about (0, @round, 0): 'r' nothing, else the answer. */

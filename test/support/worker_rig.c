@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/worker_rig.h"
 
+#include "sum/sum.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

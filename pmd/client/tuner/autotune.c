@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "pmd/client/tuner/tune_live.h"
 #include "engine/base/error.h"
+#include "pmd/client/tuner/tune_live.h"
 
 #define SAMPLE_S 0.02
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "apps/lab/tune_knob.h"
-#include "pmd/client/tuner/tune_search.h"
 #include "engine/base/error.h"
+#include "pmd/client/tuner/tune_search.h"
 #include "test/support/env.h"
 
 static const struct sw_tune_space space = {

@@ -80,9 +80,9 @@ static void copy__asked_twice(void **state)
 	ask(x, C, 1);
 	give(x, 1, 42);
 	assert_int_equal(take(x, A), 42);
-	fate(x, A, SW_LOST);
+	fate(x, A, true);
 	assert_int_equal(take(x, A), 42);
-	fate(x, A, SW_ACKED);
+	fate(x, A, false);
 	assert_int_equal(ask(x, A, 1), SW_SHARD_RESULT);
 	assert_int_equal(take(x, A), 42);
 	assert_int_equal(give(x, 1, 43), SW_SHARD_RESULT); /* known: not read */
@@ -106,7 +106,7 @@ static void copy__late_member_gets_its_round(void **state)
 	assert_int_equal(give(x, 2, 2), SW_SHARD_TAKEN);
 	assert_int_equal(ask(x, A, 2), SW_SHARD_TAKEN);
 	x->h.round = 1;
-	fate(x, C, SW_LOST);
+	fate(x, C, true);
 	assert_int_equal(take(x, C), 1);
 	assert_int_equal(ask(x, C, 2), SW_SHARD_COMPLETE);
 	assert_int_equal(take(x, C), 2);
@@ -146,7 +146,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	h.round = 3;
 	h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
 	sw_shard_push(&x->sh, A, &h, (uint8_t *)ones);
-	fate(x, C, SW_LOST); /* round 2 again, while 3 accumulates */
+	fate(x, C, true); /* round 2 again, while 3 accumulates */
 	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell);
 	assert_memory_equal(got, odd, PAYLOAD);
 	close_shard(x);

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "engine/base/params.h"
 #include "engine/loop/loop.h"
-#include "engine/flow/params.h"
 #include "test/support/port.h"
 
 enum { N_PORTS = 2 };

@@ -209,7 +209,7 @@ static void push__duplicate(void **state)
 	push(x, 0, 2, 0, 1);
 	assert_int_equal(take(x, 0), 101);
 	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_TAKEN); /* in flight */
-	fate(x, 0, SW_ACKED);
+	fate(x, 0, false);
 	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
 	assert_int_equal(take(x, 0), 101);
 	assert_int_equal(push(x, 0, 1, 0, 1), SW_SHARD_TAKEN);
@@ -280,13 +280,13 @@ static void fate__lost_is_built_anew(void **state)
 	assert_int_equal(take(x, 0), 101);
 	push(x, 1, 2, 0, 10);
 	old = x->h;
-	fate(x, 0, SW_LOST);
+	fate(x, 0, true);
 	assert_int_equal(x->stats.retransmissions, 1);
 	assert_int_equal(take(x, 0), 111);
 	push(x, 0, 3, 0, 1);
 	take(x, 0);
 	x->h = old;
-	fate(x, 0, SW_LOST);
+	fate(x, 0, true);
 	assert_int_equal(take(x, 0), -1);
 	close_shard(x);
 }
@@ -299,7 +299,7 @@ static void pull__four_answers(void **state)
 	assert_int_equal(take(x, 0), 101);
 	assert_int_equal(pull(x, 0, 2), 'r');
 	assert_int_equal(take(x, 0), -1); /* it is on its way */
-	fate(x, 0, SW_ACKED);
+	fate(x, 0, false);
 	assert_int_equal(pull(x, 0, 2), 'r');
 	assert_int_equal(take(x, 0), 101);
 	assert_int_equal(pull(x, 0, 3), 'N');

@@ -146,7 +146,7 @@ static void push__duplicate_of_done_acts_as_pull(void **state)
 	assert_int_equal(take(x, 0), 11);
 	assert_int_equal(push(x, 0, 1, 0, 10), SW_SHARD_TAKEN);
 	assert_int_equal(take(x, 0), -1); /* in flight */
-	fate(x, 0, SW_ACKED);
+	fate(x, 0, false);
 	assert_int_equal(push(x, 0, 1, 0, 10), SW_SHARD_RESULT);
 	assert_int_equal(take(x, 0), 11);
 	close_shard(x);

@@ -164,11 +164,11 @@ static void fate__lost_is_sent_again(void **state)
 	push(x, 0, 1, 0, 1);
 	push(x, 1, 1, 0, 2);
 	assert_int_equal(take(x, 0), 3);
-	fate(x, 0, SW_LOST);
+	fate(x, 0, true);
 	assert_int_equal(x->stats.retransmissions, 1);
 	assert_int_equal(take(x, 0), 3);
-	fate(x, 0, SW_ACKED);
-	fate(x, 0, SW_LOST); /* the first copy's fate, too late */
+	fate(x, 0, false);
+	fate(x, 0, true); /* the first copy's fate, too late */
 	assert_int_equal(take(x, 0), -1);
 	close_shard(x);
 }
@@ -177,21 +177,19 @@ static void fate__lost_is_sent_again(void **state)
 static void fate__lost_after_recycle(void **state)
 {
 	struct fixture *x = open_one(FULL);
-	struct sw_sent old;
 
 	push(x, 0, 1, 0, 1);
 	push(x, 1, 1, 0, 2);
 	take(x, 0);
 	take(x, 1);
-	old = (struct sw_sent){.key = 0, .cell = 0, .round = 1};
 	push(x, 0, 2, 0, 1);
 	push(x, 1, 2, 0, 2);
 	take(x, 0);
 	take(x, 1);
 	push(x, 0, 3, 0, 70); /* recycles the cell of round 1 */
-	sw_shard_fate(&x->sh, 1, &old, SW_LOST);
+	sw_shard_fate(&x->sh, 1, 0, 0, 1, true);
 	assert_int_equal(take(x, 1), -1);
-	sw_shard_fate(&x->sh, 0, &old, SW_LOST);
+	sw_shard_fate(&x->sh, 0, 0, 0, 1, true);
 	assert_int_equal(take(x, 0), -1);
 	close_shard(x);
 }
@@ -228,7 +226,7 @@ static void pull__four_answers(void **state)
 	take(x, 0);
 	assert_int_equal(pull(x, 0, 1), 'r');
 	assert_int_equal(take(x, 0), -1); /* it is on its way */
-	fate(x, 0, SW_ACKED);
+	fate(x, 0, false);
 	assert_int_equal(pull(x, 0, 1), 'r');
 	assert_int_equal(take(x, 0), 2);
 	push(x, 0, 2, 0, 1);

@@ -1,5 +1,6 @@
 /* unit_link_end.c - DECLARE, silence and LEAVE, as a worker sees them.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
 static struct worker_rig *open_rig(uint16_t n_members, uint32_t n_servers)

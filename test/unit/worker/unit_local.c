@@ -1,5 +1,6 @@
 /* unit_local.c - several local ranks in one worker.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
 #include <stdlib.h>

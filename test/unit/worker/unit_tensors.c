@@ -1,6 +1,7 @@
 /* unit_tensors.c - the worker's tensors: declare, order, submit, end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
+#include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
 #include <stdio.h>

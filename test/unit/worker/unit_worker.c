@@ -1,5 +1,6 @@
 /* unit_worker.c - the worker's data path: pushes out, results in, repairs.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
 #include <stdlib.h>

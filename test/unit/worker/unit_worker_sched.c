@@ -1,5 +1,6 @@
 /* unit_worker_sched.c - push_pull under the scheduler: parts, credit, order.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
 #include <stdio.h>

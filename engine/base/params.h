@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/sched/policy.h"
-
 #define SW_US 1000ULL       /* in nanoseconds */
 #define SW_MS 1000000ULL    /* in nanoseconds */
 #define SW_S  1000000000ULL /* in nanoseconds */
+
+struct sw_policy; /* engine/sched/policy.h */
 
 /* Times in nanoseconds unless the name says otherwise. */
 struct sw_params {
@@ -42,7 +42,8 @@ struct sw_params {
 	uint32_t window_bytes;
 	/* Payload class: bytes of a full chunk. */
 	uint32_t payload;
-	/* Scheduling; the job's, but for the partition.  0: the policy's. */
+	/* Scheduling; the job's, but for the partition.  NULL: bytescheduler;
+	 * 0: the policy's. */
 	const struct sw_policy *policy;
 	uint64_t part_bytes, credit_bytes;
 	/* Data payloads carry a CRC32C. */
@@ -74,7 +75,6 @@ static inline void sw_params_init(struct sw_params *p)
 		.stop_gap = 500 * SW_MS,
 		.window_bytes = 512 * 1024,
 		.payload = 8192,
-		.policy = &sw_policy_bytescheduler,
 		.has_crc = true,
 	};
 }

@@ -1,0 +1,142 @@
+# rooms.py - the rooms of engine/, apps/ and pmd/: who may use whom, no circles
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+from laws_object import built
+from tree import Fault, output_of
+
+# What a room may include and call, beside itself.
+MAY_USE = {
+    "engine/base": "",
+    "engine/wire": "engine/base sum",
+    "engine/flow": "engine/base engine/wire",
+    "engine/sched": "engine/base",
+    "engine/sums": "engine/base engine/wire engine/sched sum",
+    "engine/loop": "engine/base engine/wire engine/flow",
+    "engine/server": "engine/base engine/wire engine/flow engine/sched "
+                     "engine/sums engine/loop sum",
+    "engine/worker": "engine/base engine/wire engine/flow engine/sched "
+                     "engine/loop sum",
+    "apps/cli": "",
+    "apps/node": "apps/cli",
+    "apps/launch": "apps/cli",
+    "apps/bench": "apps/cli apps/node",
+    "apps/lab": "apps/cli apps/launch",
+    "apps/examples": "apps/cli",
+}
+# Files of one room that call each other in a circle, each set with its reason.
+# A set may shrink, and must when a file leaves it.
+CIRCLES = [
+    (("apps/examples/train_sum.c", "apps/examples/train_tune.c"), "to be cut"),
+    (("apps/lab/replay.c", "apps/lab/replay_loopback.c",
+      "apps/lab/replay_table.c"), "to be cut"),
+    (("apps/node/agent_knobs.c", "apps/node/agent_lane.c",
+      "apps/node/agent_lcore.c"), "to be cut"),
+    (("apps/node/daemon.c", "apps/node/poller.c"), "to be cut"),
+    (("engine/server/admit.c", "engine/server/admit_declare.c",
+      "engine/server/admit_pending.c", "engine/server/job.c",
+      "engine/server/job_knobs.c", "engine/server/job_wait.c",
+      "engine/server/server.c", "engine/server/server_fail.c",
+      "engine/server/server_tick.c", "engine/server/server_tx.c",
+      "engine/server/share.c"), "to be cut"),
+    (("engine/sums/async.c", "engine/sums/marks.c", "engine/sums/shard.c"),
+     "to be cut"),
+    (("engine/worker/knobs.c", "engine/worker/lane.c", "engine/worker/link.c",
+      "engine/worker/local.c", "engine/worker/mismatch.c",
+      "engine/worker/probe.c", "engine/worker/tensors.c",
+      "engine/worker/worker.c", "engine/worker/worker_life.c",
+      "engine/worker/worker_sched.c"), "to be cut"),
+    (("pmd/dpdk/afxdp.c", "pmd/dpdk/caps.c", "pmd/dpdk/device.c",
+      "pmd/dpdk/io.c", "pmd/dpdk/pool.c", "pmd/dpdk/port.c", "pmd/dpdk/udp.c",
+      "pmd/dpdk/udp_open.c", "pmd/dpdk/watch.c"), "to be cut"),
+    (("pmd/host/attach.c", "pmd/host/declare.c", "pmd/host/results.c"),
+     "to be cut"),
+]
+
+
+def room_of(path):
+    """ "engine/wire"; "" where there are no rooms."""
+    room = "/".join(path.split("/")[:2])
+    return room if room in MAY_USE else ""
+
+
+def law_rooms(tree):
+    """rooms include only those that they may use"""
+    for path in tree.named(".c", ".h", rooms=["engine", "apps"]):
+        room = room_of(path)
+        top = path.split("/")[0]
+        if not room:
+            if path.count("/") > 1 and not path.startswith("apps/torch/"):
+                yield Fault(path, 0, "in no room of test/lint/rooms.py")
+            continue
+        may = (room + " " + MAY_USE[room]).split()
+        for line, kind, what in tree.includes(path):
+            other = room_of(what) or what.split("/")[0]
+            if kind == '"' and "/" in what and other not in may and (
+                    other.startswith(top) or
+                    (top == "engine" and other == "sum")):
+                yield Fault(path, line, f"{room} must not use {other}")
+
+
+# --- calls ---
+
+def calls_of(tree):
+    """{file: files whose symbols it uses} of engine/, apps/ and pmd/, faults"""
+    defines, uses, faults = {}, {}, []
+    for o, fault in built(tree, "engine", "apps", "pmd"):
+        if fault:
+            faults.append(fault)
+            continue
+        out = output_of("nm", "-g", o.path)
+        for name in re.findall(r"^[0-9a-f]+ \w (\S+)$", out, re.M):
+            defines.setdefault(name, o.source)
+        uses[o.source] = re.findall(r"^\s+[UwV] (\S+)$", out, re.M)
+    return {source: {defines[n] for n in names if n in defines} - {source}
+            for source, names in uses.items()}, faults
+
+
+def circles(graph):
+    """The strongly connected components of more than one file (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(v):
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in graph.get(v, ()):
+            if w not in index:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w in stack:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            i = stack.index(v)
+            if len(stack) - i > 1:
+                found.append(frozenset(stack[i:]))
+            del stack[i:]
+
+    for v in sorted(graph):
+        if v not in index:
+            visit(v)
+    return found
+
+
+def law_calls(tree):
+    """files call no file that calls them, rooms no room that they may not use"""
+    graph, faults = calls_of(tree)
+    yield from faults
+    for source, others in sorted(graph.items()):
+        room = room_of(source)
+        may = (room + " " + MAY_USE.get(room, "")).split()
+        for other in sorted(others):
+            if other.startswith(source.split("/")[0] + "/") and room and \
+                    room_of(other) not in ["", *may]:
+                yield Fault(source, 0, f"{room} must not call {other}")
+    allowed = {frozenset(files): reason for files, reason in CIRCLES}
+    for found in circles(graph):
+        if found not in allowed:
+            yield Fault(min(found), 0, "calls go round: " + " ".join(
+                sorted(found)))
+    if len(graph) > 100:  # a whole build
+        for files in set(allowed) - set(circles(graph)):
+            yield Fault(min(files), 0, "this circle is gone, or another: "
+                        "change CIRCLES")
