@@ -94,6 +94,8 @@ int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 	if (!s->cores)
 		return SW_ENOMEM;
 	s->n_cores = n;
+	snprintf(s->farewell, sizeof(s->farewell),
+		"the server at node %s stops", d->conf.node.name);
 	for (uint32_t i = 0; i < n && !err; i++)
 		err = open_core(s, i);
 	if (err)
@@ -135,7 +137,7 @@ static uint32_t follow(struct sw_serve_core *c)
 	if (wanted == SW_SERVE_FINISH)
 		sw_server_stop(&c->engine);
 	else
-		sw_server_fail_all(&c->engine, "the server stops");
+		sw_server_fail_all(&c->engine, c->serve->farewell);
 	return 1;
 }
 

@@ -36,7 +36,8 @@ struct sw_serve_core {
 
 struct sw_serve {
 	struct sw_daemon *daemon;
-	_Atomic int wanted; /* enum sw_serve_stage */
+	_Atomic int wanted;         /* enum sw_serve_stage */
+	char farewell[SW_TEXT_MAX]; /* what members are told at the end */
 	/* Memory of all lcores, in all and by [share]. */
 	_Atomic uint64_t used, share_used[SW_CONF_MANY_MAX];
 	uint32_t n_cores;

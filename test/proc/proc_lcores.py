@@ -91,7 +91,7 @@ def test_server_stops_in_mid_job():
         clients = start_forever(net, *TENSORS, step=0)
         net.stop("a")
         for c in clients:
-            c.wait_error(r"error wait SW_ESERVER: .*the server stops")
+            c.wait_error(r"error wait SW_ESERVER: .*the server at node a stops")
 
 
 def test_other_number_than_the_server_has():

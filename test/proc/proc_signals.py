@@ -24,7 +24,7 @@ def test_hangup_of_a_server():
         clients = rig.start_forever(net)
         hang_up(net, "a")
         for c in clients:
-            c.wait_error(r"error (wait|push) SW_ESERVER: .*the server stops")
+            c.wait_error(r"error (wait|push) SW_ESERVER: .*the server at node a stops")
 
 
 def test_hangup_of_an_agent():
