@@ -112,14 +112,14 @@ void sw_agent_show_knobs(struct agent *a)
 	struct sw_host_knobs *k = &a->knobs;
 
 	if (!a->has_worker ||
-		(a->are_knobs_shown && k->round == w->knobs.highest))
+		(a->are_knobs_shown && k->round == w->highest_round))
 		return; /* the job's change with a round */
 	a->are_knobs_shown = true;
 	*k = (struct sw_host_knobs){.partition_bytes = w->sched.part_bytes,
 		.credit_bytes = credit_of(w),
 		.rate_bit_s = k->rate_bit_s,
-		.number = w->knobs.used,
-		.round = w->knobs.highest,
+		.number = w->knobs.number,
+		.round = w->highest_round,
 		.policy = w->sched.policy->name};
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 		if (a->ports[i])

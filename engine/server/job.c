@@ -196,7 +196,6 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 		sw_log(srv->env->log, SW_LOG_WARN,
 			"job %s goes on without rank %u: %s", job->name, rank,
 			text);
-	sw_job_commit_if_all(srv, job);
 }
 
 uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
@@ -214,7 +213,7 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out)
 {
-	const struct sw_knobs *k = job->next.policy ? &job->next : &job->knobs;
+	const struct sw_knobs *k = &job->knobs;
 
 	*out = (struct sw_status){.joined = job->joined,
 		.seq = job->seq,
@@ -223,7 +222,6 @@ void sw_job_status(
 		.err = job->err,
 		.rank = job->err_rank,
 		.number = k->number,
-		.from = k->from,
 		.part_bytes = k->part_bytes,
 		.credit_bytes = k->credit_bytes,
 		.request = job->members[rank].request,

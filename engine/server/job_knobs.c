@@ -1,13 +1,13 @@
-/* job_knobs.c - the coordinator numbers knobs and says from which round on.
+/* job_knobs.c - the coordinator numbers knobs; STATUS says the newest.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 #include "engine/server/server.h"
 
-/* Have all that are there heard of the last change? */
+/* Have all that are there heard of the last change?  Until then another is not
+ * numbered: a member that asks without end costs a state per round trip. */
 static bool all_know(const struct sw_server *srv, const struct sw_job *job)
 {
 	for (uint32_t m = 0; m < job->n_members; m++) {
@@ -18,6 +18,23 @@ static bool all_know(const struct sw_server *srv, const struct sw_job *job)
 			return false;
 	}
 	return true;
+}
+
+static void number(struct sw_server *srv, struct sw_job *job,
+	const struct sw_policy *policy, const struct sw_tune_ask *ask)
+{
+	job->knobs = (struct sw_knobs){.number = job->knobs.number + 1,
+		.policy = policy,
+		.part_bytes = ask->part_bytes,
+		.credit_bytes = ask->credit_bytes};
+	sw_count(&srv->stats.knob_changes, 1);
+	sw_log(srv->env->log, SW_LOG_INFO,
+		"job %s: knobs %u: policy %s, partition %llu, credit %llu "
+		"(0: the policy's)",
+		job->name, job->knobs.number, policy->name,
+		(unsigned long long)ask->part_bytes,
+		(unsigned long long)ask->credit_bytes);
+	sw_job_announce(srv, job);
 }
 
 void sw_job_tune(
@@ -45,69 +62,8 @@ void sw_job_tune(
 			(unsigned long long)ask.credit_bytes, why);
 		return;
 	}
-	if (ask.request == m->request || job->next.policy ||
-		!all_know(srv, job))
-		return; /* known, or it will come again */
+	if (ask.request == m->request || !all_know(srv, job))
+		return; /* numbered before, or it will come again */
 	m->request = ask.request;
-	job->next = (struct sw_knobs){.number = job->knobs.number + 1,
-		.policy = policy,
-		.part_bytes = ask.part_bytes,
-		.credit_bytes = ask.credit_bytes};
-	job->promised = 0;
-	job->limit = job->knobs.from;
-	sw_job_announce(srv, job);
-}
-
-static void commit(struct sw_server *srv, struct sw_job *job)
-{
-	job->next.from = job->limit + 1;
-	job->knobs = job->next;
-	job->next.policy = NULL;
-	sw_count(&srv->stats.knob_changes, 1);
-	sw_log(srv->env->log, SW_LOG_INFO,
-		"job %s: knobs %u from round %u on: policy %s, partition %llu, "
-		"credit %llu (0: the policy's)",
-		job->name, job->knobs.number, job->knobs.from,
-		job->knobs.policy->name,
-		(unsigned long long)job->knobs.part_bytes,
-		(unsigned long long)job->knobs.credit_bytes);
-	sw_job_announce(srv, job);
-}
-
-bool sw_job_is_answered(const struct sw_session *s)
-{
-	const struct sw_job *job = s->job;
-
-	return s->status_seq == job->seq &&
-	       (!job->next.policy || job->promised >> s->member & 1);
-}
-
-void sw_job_commit_if_all(struct sw_server *srv, struct sw_job *job)
-{
-	if (!job->next.policy || job->state != SW_JOB_RUNNING)
-		return;
-	for (uint32_t m = 0; m < job->n_members; m++)
-		if (job->members[m].session_i != SW_NO_SESSION &&
-			!(job->promised >> m & 1))
-			return;
-	commit(srv, job);
-}
-
-void sw_job_promise(struct sw_server *srv, struct sw_session *s,
-	uint32_t number, uint32_t limit)
-{
-	struct sw_job *job = s->job;
-
-	if (!job->next.policy || number != job->next.number ||
-		job->promised >> s->member & 1)
-		return;
-	if (limit > SW_KNOBS_ROUND_MAX) {
-		sw_session_fail(srv, s, SW_EPROTO, SW_KEY_NONE,
-			"rank %u promises to stop at round %u, which cannot be",
-			s->member, limit);
-		return;
-	}
-	job->promised |= 1ULL << s->member;
-	job->limit = (uint32_t)sw_max64(job->limit, limit);
-	sw_job_commit_if_all(srv, job);
+	number(srv, job, policy, &ask);
 }

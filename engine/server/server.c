@@ -314,7 +314,6 @@ static void on_control(struct sw_server *srv, struct sw_session *s,
 		return;
 	case SW_KEEPALIVE:
 		s->status_seq = h->aux;
-		sw_job_promise(srv, s, h->key, h->round);
 		return;
 	case SW_TUNE:
 		sw_job_tune(srv, s, payload);

@@ -69,10 +69,7 @@ struct sw_job {
 	uint32_t asker;
 	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
-	struct sw_knobs knobs; /* committed last; number 0: the JOINs' */
-	struct sw_knobs next;  /* proposed; policy NULL: none is */
-	uint64_t promised;     /* members that have answered to it */
-	uint32_t limit;        /* no round above has begun at any of them */
+	struct sw_knobs knobs; /* the newest; number 0: the JOINs' */
 	struct sw_shard shard;
 	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
 	struct sw_member members[SW_MAX_MEMBERS];
@@ -414,18 +411,9 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 	int err, const char *why);
 
 /* job_knobs.c: the coordinator's part of knobs.h */
-/* sw_job_tune - a member asks for other knobs.  It is numbered unless a change
- * before it is not known to all yet: then it will come again. */
+/* sw_job_tune - a member asks for other knobs: they are numbered once, and all
+ * are told. */
 void sw_job_tune(
 	struct sw_server *srv, struct sw_session *s, const uint8_t *payload);
-/* sw_job_promise - a member begins no round above @limit before proposal
- * @number is committed. */
-void sw_job_promise(struct sw_server *srv, struct sw_session *s,
-	uint32_t number, uint32_t limit);
-/* sw_job_is_answered - has the member acknowledged the state, and promised if
- * that is a proposal? */
-bool sw_job_is_answered(const struct sw_session *s);
-/* sw_job_commit_if_all - a promise came, or a member that owed one left. */
-void sw_job_commit_if_all(struct sw_server *srv, struct sw_job *job);
 
 #endif

@@ -30,7 +30,7 @@ static void bury(struct sw_server *srv, struct sw_session *s)
 /* Say the state again until the worker has answered. */
 static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 {
-	if (!s->job->is_coordinated || sw_job_is_answered(s))
+	if (!s->job->is_coordinated || s->status_seq == s->job->seq)
 		return UINT64_MAX;
 	if (srv->now_ns >= s->status_at_ns)
 		sw_session_owe(srv, s, SW_OWE_STATUS);

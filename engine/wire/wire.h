@@ -115,9 +115,8 @@ struct sw_header {
 	uint16_t payload_len;
 	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
 	uint64_t psn;     /* 48 bits; unique per session, direction, class */
-	uint32_t key;     /* dense index of the tensor; KEEPALIVE: proposal */
+	uint32_t key;     /* dense index of the tensor */
 	uint32_t round;   /* version of the tensor, counts its push_pulls;
-			     KEEPALIVE: none above it begins before it;
 			     MISMATCH: the first that fails */
 	uint32_t chunk;   /* index in the tensor */
 	uint16_t step;    /* tag of the call: the training step's low bits,
@@ -227,10 +226,10 @@ struct sw_status {
 	char text[SW_TEXT_MAX];
 	/* The newest knobs of the job; number 0: those of the JOINs. */
 	uint32_t number;
-	uint32_t from; /* the first round they are for; 0: only proposed */
+	uint32_t pad2;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint32_t request; /* the receiver's last TUNE that was numbered */
-	uint32_t pad2;
+	uint32_t pad3;
 	uint64_t epoch; /* of the job */
 };
 

@@ -167,15 +167,13 @@ void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 		order_dead(w, i);
 }
 
-uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_knobs *knobs)
+uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	struct sw_lane_order o = {.kind = SW_LANE_ROUND,
 		.op = t->op,
 		.step = t->step,
 		.root = t->root,
-		.tensor = (uint32_t)(t - w->tensors),
-		.knobs = *knobs};
+		.tensor = (uint32_t)(t - w->tensors)};
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < n_others(w); i++) {
@@ -199,8 +197,6 @@ void sw_lanes_set_knobs(
 			&k->part_bytes, part_bytes, memory_order_relaxed);
 		atomic_store_explicit(
 			&k->credit_bytes, credit_bytes, memory_order_relaxed);
-		atomic_store_explicit(
-			&k->number, w->knobs.used, memory_order_relaxed);
 		atomic_fetch_add_explicit(&k->n_set, 1, memory_order_release);
 	}
 }
@@ -267,19 +263,14 @@ static uint32_t hear_knobs(struct sw_worker *w)
 {
 	struct sw_lane_knobs *k = &w->lanes->knobs;
 	uint32_t n = atomic_load_explicit(&k->n_set, memory_order_acquire);
-	struct sw_knobs set = {.number = atomic_load_explicit(
-				       &k->number, memory_order_relaxed),
-		.policy =
-			atomic_load_explicit(&k->policy, memory_order_relaxed),
-		.part_bytes = atomic_load_explicit(
-			&k->part_bytes, memory_order_relaxed),
-		.credit_bytes = atomic_load_explicit(
-			&k->credit_bytes, memory_order_relaxed)};
 
 	if (n == w->lanes->n_heard)
 		return 0;
 	w->lanes->n_heard = n;
-	sw_knobs_copy(w, &set);
+	(void)!sw_knobs_use(w,
+		atomic_load_explicit(&k->policy, memory_order_relaxed),
+		atomic_load_explicit(&k->part_bytes, memory_order_relaxed),
+		atomic_load_explicit(&k->credit_bytes, memory_order_relaxed));
 	return 1;
 }
 
@@ -294,12 +285,12 @@ static uint32_t hear_orders(struct sw_worker *w)
 {
 	struct sw_lane_order list[BATCH];
 	int n = sw_spsc_take(&w->lanes->orders_out, list, BATCH);
+	uint32_t n_heard = hear_knobs(w); /* also those set before a round */
 
 	for (int i = 0; i < n; i++)
 		on_order(w, &list[i]);
-	if (is_copied(w) && n <= 0)
-		n = 1;
-	return n > 0 ? (uint32_t)n : 0;
+	n_heard += is_copied(w);
+	return n_heard + (n > 0 ? (uint32_t)n : 0);
 }
 
 /* --- lane 0 hears news --- */
@@ -355,7 +346,7 @@ uint32_t sw_worker_hear(struct sw_worker *w)
 	uint32_t n = 0;
 
 	if (w->lane_i)
-		return hear_knobs(w) + hear_orders(w);
+		return hear_orders(w);
 	for (uint32_t i = 0; i < n_others(w); i++)
 		n += hear_news(w, &w->lanes[i]);
 	return n;

@@ -15,8 +15,8 @@
  * An order and a news are entries of a ring from one lcore to another, which
  * can never be full: of each tensor there is at most one round, and one death;
  * of all else at most one at a time.  What may be said again and again is no
- * entry: knobs that this node sets are words, the last of which count, and a
- * line is dropped while another one waits.  Names, shapes and buffers are read
+ * entry: knobs are words, the last of which count, and a line is dropped while
+ * another one waits.  Names, shapes and buffers are read
  * where lane 0 has them, which are its own again when the last lane has closed;
  * why a tensor is dead, where the lane that says so has it.
  */
@@ -46,7 +46,6 @@ struct sw_lane_order {
 	uint8_t kind, op;
 	uint16_t step, root;
 	uint32_t tensor, n;
-	struct sw_knobs knobs; /* of a round */
 };
 
 enum sw_lane_news_kind {
@@ -73,7 +72,6 @@ struct sw_wtensor;
 struct sw_lane_knobs {
 	_Atomic(const struct sw_policy *) policy;
 	_Atomic uint64_t part_bytes, credit_bytes;
-	_Atomic uint32_t number; /* of the job's, which they stand in for */
 	_Atomic uint32_t n_set;
 };
 
@@ -127,8 +125,7 @@ void sw_lane_admitted(struct sw_worker *w);
  * (returns how many lanes have chunks of it); other knobs; the job ends. */
 void sw_lanes_start(struct sw_worker *w);
 void sw_lanes_declare(struct sw_worker *w);
-uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_knobs *knobs);
+uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_lanes_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 void sw_lanes_leave(struct sw_worker *w);

@@ -20,9 +20,6 @@ int sw_tensors_open(struct sw_worker *w)
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
 	w->next_order = SW_TENSORS;
-	w->knobs.kept[0] = (struct sw_knobs){.policy = w->params.policy,
-		.part_bytes = w->params.part_bytes,
-		.credit_bytes = w->params.credit_bytes};
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
 	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
@@ -323,17 +320,15 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	put(&l->late, t->order, &t->late[i], local, is_late);
 }
 
-static void start(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_knobs *knobs)
+static void start(struct sw_worker *w, struct sw_wtensor *t)
 {
 	t->is_edited = false;
 	t->is_begun = true;
-	t->knobs = knobs->number;
 	t->weight = 0;
 	t->n_missing = t->own.n_local;
 	t->missing = 0;
 	t->progress_ns = w->now_ns;
-	t->n_lanes = sw_lanes_begin(w, t, knobs);
+	t->n_lanes = sw_lanes_begin(w, t);
 	for (uint32_t c = 0; c < t->n_missing;) {
 		struct sw_wchunk *chunk =
 			&t->chunks[sw_place_global(&t->own, c)];
@@ -342,16 +337,14 @@ static void start(
 			*chunk++ = (struct sw_wchunk){.state = SW_GRAD};
 	}
 	if (t->n_missing)
-		sw_tensors_ready(w, t, knobs->policy);
+		sw_tensors_ready(w, t);
 }
 
 void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t)
 {
-	t->is_held = !sw_knobs_may_begin(w, t->round + 1);
-	if (t->is_held)
-		return;
 	t->round++;
-	start(w, t, sw_knobs_begin(w, t->round));
+	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
+	start(w, t);
 }
 
 void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o)
@@ -367,11 +360,10 @@ void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o)
 	t->asked = ~0ULL >> (64 - w->n_local);
 	t->round++;
 	w->n_open++;
-	sw_knobs_use(w, &o->knobs);
 	if (sw_wtensor_is_dead(t, t->round))
 		sw_tensors_end(w, t, SW_EMISMATCH);
 	else
-		start(w, t, &o->knobs);
+		start(w, t);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
@@ -406,7 +398,7 @@ void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		err = SW_EMISMATCH;
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
-	t->is_open = t->is_held = t->is_begun = false;
+	t->is_open = t->is_begun = false;
 	w->n_open--;
 	if (t->task.state != SW_TASK_IDLE) /* the job ends */
 		sw_task_cancel(&w->sched, &t->task);
@@ -449,10 +441,9 @@ static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	uint64_t local = sw_local_missing(w, t);
 	uint64_t set = local ? local : t->missing;
 	size_t n = (size_t)snprintf(out, size, "%s",
-		t->is_held ? "the coordinator to commit knobs"
-		: local    ? "local rank"
-		: set      ? "rank"
-			   : "a server");
+		local ? "local rank"
+		: set ? "rank"
+		      : "a server");
 
 	for (const char *comma = ""; set && n + 8 < size; set &= set - 1) {
 		n += (size_t)snprintf(out + n, size - n, "%s %d", comma,
@@ -473,8 +464,7 @@ static const struct sw_wtensor *find_stalled(
 		const struct sw_wtensor *t = &w->tensors[i];
 
 		if (!t->is_open || w->now_ns - t->progress_ns < ns ||
-			(!t->n_missing && !t->is_held &&
-				!sw_local_missing(w, t)))
+			(!t->n_missing && !sw_local_missing(w, t)))
 			continue;
 		++*n;
 		if (!worst || t->progress_ns < worst->progress_ns)

@@ -63,7 +63,6 @@ struct sw_wtensor {
 	bool is_async;  /* pushes deltas, gets copies (async.h) */
 	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
-	bool is_held;   /* all have asked; its round waits for knobs */
 	bool is_begun;  /* its round is counted */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
@@ -71,7 +70,6 @@ struct sw_wtensor {
 	/* Members call it differently: rounds from this one on fail, 0: none
 	 * does. */
 	uint32_t dead_from;
-	uint32_t knobs; /* number of those of this round */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
 	uint32_t lanes;     /* lane 0: which others have chunks of it */
@@ -202,6 +200,14 @@ struct sw_worker_events {
 	void *ctx;
 };
 
+/* The job's knobs, as a worker has heard of them and asks for them. */
+struct sw_worker_knobs {
+	uint32_t number; /* of the newest; 0: those of the JOINs */
+	bool is_asking;  /* the coordinator has not numbered what is wanted */
+	uint32_t request;
+	struct sw_knobs wanted;
+};
+
 struct sw_worker {
 	struct sw_node node;
 	struct sw_params params;
@@ -248,7 +254,8 @@ struct sw_worker {
 	uint32_t n_open;   /* push_pulls */
 	struct sw_sched sched;
 	struct sw_worker_knobs knobs;
-	uint32_t next_order; /* by readiness */
+	uint32_t highest_round; /* of any tensor that has begun */
+	uint32_t next_order;    /* by readiness */
 	uint32_t *by_order;
 	uint32_t *by_key; /* index of the tensor, or SW_KEY_NONE */
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
@@ -348,9 +355,9 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local);
 int sw_worker_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_worker_tune - ask the coordinator for other knobs for all members: they
- * hold from one round on, the same at all (knobs.h).  A second call before the
- * first was numbered takes its place.
+/* sw_worker_tune - ask the coordinator for other knobs for all members, which
+ * go over when they hear of them (knobs.h).  A second call before the first was
+ * numbered takes its place.
  * Errors: SW_EINVAL (sw_sched_check says why), SW_EAGAIN the job does not run
  * yet, or why it ended. */
 int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
@@ -491,27 +498,20 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* sw_tensors_start - all local ranks have asked: begin the round, unless it
- * waits for knobs. */
+/* sw_tensors_start - all local ranks have asked: begin the round. */
 void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_worker_end_of - why nothing new can be begun; 0 when it can. */
 int sw_worker_end_of(const struct sw_worker *w);
 
 /* knobs.c */
-/* sw_knobs_may_begin - may a round begin, whatever the coordinator decides? */
-bool sw_knobs_may_begin(const struct sw_worker *w, uint32_t round);
-/* sw_knobs_begin - it begins: the scheduler goes over to its knobs.  Returns
- * those of this round. */
-const struct sw_knobs *sw_knobs_begin(struct sw_worker *w, uint32_t round);
-/* sw_knobs_use - the scheduler goes over to @set, if that is newer: true. */
-bool sw_knobs_use(struct sw_worker *w, const struct sw_knobs *set);
-/* sw_knobs_copy - another lane goes over to what lane 0 has set for this node,
- * unless the job's that it uses are newer. */
-void sw_knobs_copy(struct sw_worker *w, const struct sw_knobs *set);
+/* sw_knobs_use - this lane's scheduler goes over to these, and so do the other
+ * lanes.  Errors: SW_EINVAL, with the reason in sched.fault. */
+int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
+	uint64_t part_bytes, uint64_t credit_bytes);
 /* sw_knobs_credit - what of the job's is this lane's; 0: the policy's. */
 uint64_t sw_knobs_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes);
-/* sw_knobs_heard - the coordinator proposes or has committed. */
+/* sw_knobs_heard - the coordinator says the job's. */
 void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
 /* sw_knobs_build_tune - the TUNE that is asked for; returns payload bytes. */
 uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h);
@@ -525,10 +525,8 @@ void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
 	bool is_todo, bool is_late);
 
 /* worker_sched.c */
-/* sw_tensors_ready - a push_pull of all its chunks, in GRAD, may start, in the
- * order of @policy. */
-void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_policy *policy);
+/* sw_tensors_ready - a push_pull of all its chunks, in GRAD, may start. */
+void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_tensors_folded - a chunk's push has arrived for good: its credit comes
  * back.  sw_sched_run is to follow. */
 void sw_tensors_folded(

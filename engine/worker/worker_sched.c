@@ -108,11 +108,10 @@ static void close_ranks(struct sw_worker *w)
 }
 
 /* By priority, or behind all that are ready.  No chunk is to do or late. */
-static void take_place(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_policy *policy)
+static void take_place(struct sw_worker *w, struct sw_wtensor *t)
 {
 	t->order = t->rank; /* what it had by readiness is free */
-	if (policy->by_priority) {
+	if (w->sched.policy->by_priority) {
 		t->class = sw_class_of(t->priority);
 		return;
 	}
@@ -132,10 +131,9 @@ static uint64_t own_bytes(const struct sw_wtensor *t)
 	       sw_wtensor_bytes(t, sw_place_global(&t->own, last));
 }
 
-void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_policy *policy)
+void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t)
 {
-	take_place(w, t, policy);
+	take_place(w, t);
 	t->task = (struct sw_task){.ops = &ops,
 		.name = t->name,
 		.bytes = own_bytes(t),

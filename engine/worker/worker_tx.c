@@ -13,10 +13,6 @@ static uint32_t build_keepalive(
 {
 	h->type = SW_KEEPALIVE;
 	h->aux = l->status_seq;
-	if (l->server_i == 0 && w->knobs.limit) {
-		h->key = w->knobs.proposal;
-		h->round = w->knobs.limit;
-	}
 	return 0;
 }
 

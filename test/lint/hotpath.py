@@ -44,7 +44,7 @@ OFF_PATH = {
     ("engine/server/admit_pending.c", "sw_pending_confirm"): "makes a session, opens a job",
     ("engine/server/admit_declare.c", "sw_admit_declare"): "admits tensors: all memory",
     ("engine/server/job_wait.c", "sw_job_tell_waiting"): "a job that forms, seldom",
-    ("engine/server/job_knobs.c", "commit"): "other knobs for a job",
+    ("engine/server/job_knobs.c", "number"): "other knobs for a job",
     ("engine/worker/lane.c", "tell_line"): "a line for a person",
     ("engine/worker/link.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/worker/link.c", "on_refused"): "the end of a job, with its reason",

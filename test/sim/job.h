@@ -29,7 +29,6 @@ enum {
 	SIM_LOCAL = 4,
 	SIM_LANES = 4,
 	SIM_JOBS = 4,
-	SIM_ROUNDS = 64, /* of which the oracle keeps the knobs */
 };
 
 struct sim_job;
@@ -134,9 +133,8 @@ struct sim_job {
 	/* elements by digit */
 	uint64_t grads[SIM_WORKERS][4], sums[SIM_JOBS][4];
 	uint32_t by_key[SIM_JOBS][SIM_TENSORS];
-	uint32_t knobs[SIM_JOBS][SIM_TENSORS][SIM_ROUNDS]; /* 1 + number */
-	uint64_t n_bad_pushes, n_bad_results;              /* frames */
-	uint64_t mem_bytes; /* that engines hold */
+	uint64_t n_bad_pushes, n_bad_results; /* frames */
+	uint64_t mem_bytes;                   /* that engines hold */
 	uint64_t n_checked; /* frames that the oracle looked into */
 	char oracle[256];   /* first thing that was wrong */
 };
@@ -254,8 +252,6 @@ bool sim_oracle_has_share(const struct sim_worker *w, uint32_t tensor,
 void sim_oracle_fill(struct sim_worker *w, uint32_t tensor, uint32_t local);
 /* Does the buffer hold the sum of that round?  Counts what does not. */
 void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight);
-/* Has the round that has ended the knobs that others had in it? */
-void sim_oracle_knobs(struct sim_worker *w, uint32_t tensor);
 /* A frame that node @from gave to its port. */
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key);

@@ -201,25 +201,6 @@ void sim_oracle_check(struct sim_worker *w, uint32_t tensor, uint32_t weight)
 			w->round[tensor] + 1, sim_job_name(job, tensor, name));
 }
 
-void sim_oracle_knobs(struct sim_worker *w, uint32_t tensor)
-{
-	struct sim_job *job = w->job;
-	uint32_t round = w->round[tensor], i = sim_job_of(job, w->rank);
-	uint32_t got = 1 + w->engine.tensors[w->index[tensor]].knobs;
-	uint32_t *want = &job->knobs[i][tensor][round % SIM_ROUNDS];
-
-	/* Members of an asynchronous job go over each in a round of its own. */
-	if (round >= SIM_ROUNDS || job->async)
-		return;
-	if (!*want)
-		*want = got;
-	if (*want != got && !job->oracle[0])
-		snprintf(job->oracle, sizeof(job->oracle),
-			"rank %u had knobs %u in round %u of tensor %u, "
-			"another had %u",
-			w->rank, got - 1, round + 1, tensor, *want - 1);
-}
-
 uint32_t sim_job_chunks(const struct sim_job *job, uint32_t tensor)
 {
 	uint32_t per = job->params.payload / job->elem_bytes;

@@ -1,9 +1,5 @@
-/* trace_knobs.c - knobs of a running job change: the same round at all members.
- * SPDX-License-Identifier: BSD-3-Clause
- *
- * Every end_job also asks the oracle, which compares the number of the knobs
- * of every round of every tensor between the members.
- */
+/* trace_knobs.c - knobs of a running job change: all members use the newest.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "test/sim/trace_job.h"
@@ -25,7 +21,7 @@ static bool has_begun(void *ctx)
 {
 	struct sim_job *job = ctx;
 
-	return job->workers[0].engine.knobs.highest >= 5;
+	return job->workers[0].engine.highest_round >= 5;
 }
 
 /* Let it come to its fifth round. */
@@ -38,23 +34,24 @@ static void start(struct check *c, struct sim_job *job)
 
 static void check_used(struct check *c, struct sim_job *job, uint32_t number)
 {
+	const struct sw_knobs *k = &job->servers[0]->jobs[0].knobs;
+
+	check_eq(c, k->number, number, "number at the coordinator");
 	for (uint32_t r = 0; r < job->n_workers; r++) {
 		const struct sw_worker *w = &job->workers[r].engine;
 
-		check_eq(c, w->knobs.used, number, "number of the knobs");
-		check_eq(c, w->stats.knob_changes, number, "changes");
+		check_eq(c, w->knobs.number, number, "number of the knobs");
+		check(c, number == 0 || w->sched.policy == k->policy, "policy");
+		check(c, !w->knobs.is_asking, "nothing is asked for");
 	}
 }
 
-/* The rank that asks is any one; all go over with one round, that none had
- * begun when it was said. */
-static void knobs_from_one_round_on(struct check *c)
+/* The rank that asks is any one; all go over. */
+static void knobs_of_all(struct check *c)
 {
 	struct sim_job *job = open_job(3, 2);
-	uint32_t highest;
 
 	start(c, job);
-	highest = job->workers[2].engine.knobs.highest;
 	check_eq(c,
 		(uint64_t)sw_worker_tune(&job->workers[1].engine,
 			&sw_policy_bytescheduler, 1 << 20, 2 << 20),
@@ -65,17 +62,14 @@ static void knobs_from_one_round_on(struct check *c)
 	for (uint32_t r = 0; r < 3; r++) {
 		const struct sw_worker *w = &job->workers[r].engine;
 
-		check(c, w->knobs.kept[1].from > highest, "beyond all");
-		check_eq(c, w->knobs.kept[1].from,
-			job->servers[0]->jobs[0].knobs.from, "first round");
+		check_eq(c, w->stats.knob_changes, 1, "changes");
 		check_eq(c, w->sched.part_bytes, 1 << 20, "partition");
 		check_eq(c, w->sched.limit, 2 << 20, "credit");
-		check(c, !w->knobs.is_asking && !w->knobs.proposal, "settled");
 	}
 	end_job(c, job);
 }
 
-/* All ranks ask at once and again: one order, and the last number is used. */
+/* All ranks ask at once: one order, and the last number is used. */
 static void knobs_in_one_order(struct check *c)
 {
 	struct sim_job *job = open_job(4, 1);
@@ -108,8 +102,7 @@ static enum sim_fate lose(void *ctx, struct sim_frame *f)
 	return SIM_LOST;
 }
 
-/* The request, the proposal, a promise, the commit get lost, several times:
- * members stop before the round in question, and go on. */
+/* The request, the state and its acknowledgement get lost, several times. */
 static void knobs_frames_are_lost(struct check *c)
 {
 	static const struct loss losses[] = {
@@ -157,13 +150,12 @@ static bool is_settled(void *ctx)
 {
 	struct sim_job *job = ctx;
 
-	return job->servers[0]->jobs[0].knobs.number &&
-	       job->workers[0].engine.knobs.newest &&
-	       job->workers[1].engine.knobs.newest;
+	return job->workers[0].engine.knobs.number &&
+	       job->workers[1].engine.knobs.number;
 }
 
-/* The request, a promise and the commit come again when all is over: nothing
- * is numbered twice, nobody stops. */
+/* The request, an acknowledgement and a state of before come again when all is
+ * over: nothing is numbered twice, nobody goes back. */
 static void knobs_frames_from_the_past(struct check *c)
 {
 	static const struct keep keeps[] = {{SW_TUNE, 1, NULL},
@@ -180,7 +172,7 @@ static void knobs_frames_from_the_past(struct check *c)
 		check(c,
 			sim_net_run(&job->net, job->net.now_ns + SW_S,
 				is_settled, job),
-			"it was committed");
+			"all use them");
 		for (uint32_t n = 0; n < 3 && k.f; n++)
 			sim_net_replay(&job->net, k.f);
 		check(c, sim_job_run(job, 10 * SW_S), "the job ends");
@@ -188,63 +180,6 @@ static void knobs_frames_from_the_past(struct check *c)
 		free(k.f);
 		end_job(c, job);
 	}
-}
-
-static enum sim_fate lose_promises_of_1(void *ctx, struct sim_frame *f)
-{
-	(void)ctx;
-	return is_type(f, SW_KEEPALIVE, 2) ? SIM_LOST : SIM_PASS;
-}
-
-/* A proposal is open and rank 0 waits, when the coordinator dies and comes
- * back without memory: the job ends, and every wait with it.  No number is
- * given twice, since the next run begins at 0. */
-static void knobs_and_the_coordinator_restarts(struct check *c)
-{
-	struct sim_job *job = open_job(2, 1);
-	const struct sw_worker *w = &job->workers[0].engine;
-
-	start(c, job);
-	job->net.hook = lose_promises_of_1;
-	sim_worker_tune(&job->workers[0]);
-	sim_job_pass(job, 400 * SW_MS);
-	check(c, w->knobs.limit != 0, "rank 0 has promised");
-	check_eq(c, w->knobs.highest, w->knobs.limit, "and stands there");
-	check(c, w->n_open > 0, "with open push_pulls");
-	sim_server_kill(job, 0);
-	job->net.hook = NULL;
-	sim_server_start(job, 0);
-	sim_job_pass(job, SW_S);
-	for (uint32_t r = 0; r < 2; r++) {
-		check(c, job->workers[r].has_failed, "the worker has failed");
-		check_eq(c, (uint64_t)job->workers[r].err, (uint64_t)SW_ESERVER,
-			"error");
-		check_eq(c, job->workers[r].engine.n_open, 0, "open");
-	}
-	check(c, !job->oracle[0], job->oracle);
-	sim_job_close(job);
-	free(job);
-}
-
-/* A rank that is waited for leaves in peace, with all its rounds: the others
- * are let go on, to the error that names it. */
-static void knobs_and_a_rank_leaves(struct check *c)
-{
-	struct sim_job *job = open_job(2, 1);
-
-	start(c, job);
-	job->net.hook = lose_promises_of_1;
-	sim_worker_tune(&job->workers[0]);
-	sim_job_pass(job, 50 * SW_MS);
-	job->workers[1].has_left = true;
-	sw_worker_leave(&job->workers[1].engine, 0, NULL);
-	job->workers[1].node->loop.tick_at_ns = 0;
-	sim_job_pass(job, SW_S);
-	check_eq(c, job->servers[0]->jobs[0].knobs.number, 1, "number");
-	check(c, job->workers[0].has_failed, "rank 0 has failed");
-	check_text(c, job->workers[0].text, "rank 1 (node gpu1) left");
-	sim_job_close(job);
-	free(job);
 }
 
 /* Asynchronous: rank 0 is a hundred rounds ahead of rank 1, which has long
@@ -268,8 +203,8 @@ static void knobs_of_asynchronous_rounds(struct check *c)
 		fast->node->loop.tick_at_ns = 0;
 		sim_job_pass(job, 200 * SW_MS);
 		check(c, fast->round[0] > before + 1000, "it goes on");
-		check_eq(c, fast->engine.knobs.used, n, "knobs of the fast");
-		check_eq(c, slow->engine.knobs.used, n, "knobs of the slow");
+		check_eq(c, fast->engine.knobs.number, n, "knobs of the fast");
+		check_eq(c, slow->engine.knobs.number, n, "knobs of the slow");
 		check_eq(c, fast->engine.sched.part_bytes,
 			(uint64_t)SW_PART_MIN << n, "partition");
 	}
@@ -297,13 +232,10 @@ static void knobs_of_one_worker(struct check *c)
 }
 
 const struct check_case trace_knobs[] = {
-	{"knobs_from_one_round_on", knobs_from_one_round_on},
+	{"knobs_of_all", knobs_of_all},
 	{"knobs_in_one_order", knobs_in_one_order},
 	{"knobs_frames_are_lost", knobs_frames_are_lost},
 	{"knobs_frames_from_the_past", knobs_frames_from_the_past},
-	{"knobs_and_the_coordinator_restarts",
-		knobs_and_the_coordinator_restarts},
-	{"knobs_and_a_rank_leaves", knobs_and_a_rank_leaves},
 	{"knobs_of_asynchronous_rounds", knobs_of_asynchronous_rounds},
 	{"knobs_of_one_worker", knobs_of_one_worker},
 };

@@ -19,7 +19,7 @@
  *  A17  timers after a gap in polling
  *  A18  storms of PULLs
  *  A19  ranks that sum different steps
- *  knobs: other knobs in a running job, at one round of all members
+ *  knobs: other knobs in a running job, which all members come to use
  *  urgent, least_urgent, incast: scheduling, with the bounds of trace_sched.c
  *  lanes: workers of several lcores
  *  lent: what a node's own server was lent, when its worker ends

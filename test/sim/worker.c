@@ -105,7 +105,6 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		return; /* the others are told now, too */
 	if (!w->job->is_edited)
 		sim_oracle_check(w, t, weight);
-	sim_oracle_knobs(w, t);
 	w->round[t]++;
 	if (sim_chance(&w->job->rng, 200000))
 		w->pause_until_ns = w->job->net.now_ns +

@@ -234,8 +234,8 @@ SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
 SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
 
 /* sw_tune - other knobs for all workers of the job.  Any of them may call it,
- * one is enough: all go over with the same round of a tensor (PROTOCOL.md 5),
- * usually the third from now; number of sw_get_tuning has then grown.
+ * one is enough: each goes over when it hears of them (PROTOCOL.md 5), a round
+ * trip from now; number of sw_get_tuning has then grown.
  * @policy  by its name; NULL: the one in use
  * @partition_bytes, @credit_bytes  as above
  * Errors and cost: as above, and SW_EINVAL there is no such policy. */

@@ -1,4 +1,4 @@
-/* unit_job_knobs.c - the coordinator numbers knobs and commits their round.
+/* unit_job_knobs.c - the coordinator numbers knobs and tells all.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -13,15 +13,12 @@ static struct server_rig *open_running(uint16_t n_members)
 	return &r;
 }
 
-/* Worker @i acknowledges the last state and promises. */
-static void answer(
-	struct server_rig *r, uint32_t i, uint32_t number, uint32_t limit)
+/* Worker @i acknowledges the last state. */
+static void answer(struct server_rig *r, uint32_t i)
 {
 	rig_send(r, i,
 		(struct sw_header){.type = SW_KEEPALIVE,
-			.aux = (uint16_t)r->w[i].status.seq,
-			.key = number,
-			.round = limit},
+			.aux = (uint16_t)r->w[i].status.seq},
 		NULL);
 }
 
@@ -37,63 +34,80 @@ static const struct sw_job *job(const struct server_rig *r)
 	return &r->srv->jobs[0];
 }
 
-static void tune__proposed_promised_committed(void **state)
+static void tune__all_are_told(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	answer(r, 0, 0, 0);
-	answer(r, 1, 0, 0);
+	answer(r, 0);
+	answer(r, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .part_bytes = 1 << 20});
 	assert_string_equal(
 		rig_tx(r), "w0 STATUS running 2; w1 STATUS running 2");
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(r->w[i].status.number, 1);
-		assert_int_equal(r->w[i].status.from, 0);
 		assert_int_equal(r->w[i].status.part_bytes, 1 << 20);
 		assert_int_equal(r->w[i].status.request, i);
 	}
-	answer(r, 0, 1, 7);
-	answer(r, 0, 1, 9); /* a promise is given once */
-	assert_int_equal(job(r)->knobs.number, 0);
-	answer(r, 1, 1, 6);
-	assert_string_equal(
-		rig_tx(r), "w0 STATUS running 2; w1 STATUS running 2");
-	assert_int_equal(r->w[0].status.number, 1);
-	assert_int_equal(r->w[0].status.from, 8);
 	assert_int_equal(r->srv->stats.knob_changes, 1);
 	server_rig_close(r);
 }
 
-/* The same request once; another while one is open not at all. */
+/* It is said again until it is acknowledged. */
+static void tune__is_said_again(void **state)
+{
+	struct server_rig *r = open_running(1);
+	uint32_t n = 0;
+
+	answer(r, 0);
+	ask(r, 0, (struct sw_tune_ask){.request = 1});
+	for (uint32_t ms = 0; ms < 1000; ms++) {
+		rig_tick(r, SW_MS);
+		n += strstr(rig_tx(r), "STATUS") != NULL;
+	}
+	assert_in_range(n, 6, 9);
+	answer(r, 0);
+	rig_tick(r, SW_S);
+	assert_null(strstr(rig_tx(r), "STATUS"));
+	server_rig_close(r);
+}
+
+/* The same request once; another when all know of the last. */
 static void tune__one_at_a_time(void **state)
 {
 	struct server_rig *r = open_running(2);
 
 	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_null(job(r)->next.policy); /* not all know the last state */
-	answer(r, 0, 0, 0);
-	answer(r, 1, 0, 0);
+	assert_int_equal(job(r)->knobs.number, 0);
+	answer(r, 0);
+	answer(r, 1);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->next.number, 1);
+	assert_int_equal(job(r)->knobs.number, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_int_equal(job(r)->next.policy->by_priority, true);
+	assert_int_equal(job(r)->knobs.number, 1);
 	rig_tx(r);
-	answer(r, 0, 1, 2);
-	answer(r, 1, 1, 2);
-	rig_tx(r);
+	answer(r, 0);
+	answer(r, 1);
+	ask(r, 0, (struct sw_tune_ask){.request = 1}); /* numbered before */
+	assert_int_equal(job(r)->knobs.number, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_null(job(r)->next.policy); /* nor is the commit */
-	answer(r, 0, 0, 0);
-	answer(r, 1, 0, 0);
+	assert_int_equal(job(r)->knobs.number, 2);
+	assert_ptr_equal(job(r)->knobs.policy, sw_policy_at(2));
+	server_rig_close(r);
+}
+
+/* Who has left need not know. */
+static void tune__without_who_left(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	answer(r, 0);
+	answer(r, 1);
+	rig_leave(r, 1, 0, "");
+	rig_tx(r);
+	answer(r, 0);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_null(job(r)->next.policy); /* numbered before */
-	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_int_equal(job(r)->next.number, 2);
-	rig_tx(r);
-	answer(r, 0, 2, 0);
-	answer(r, 1, 2, 0);
-	assert_int_equal(job(r)->knobs.from, 4); /* behind the last */
+	assert_int_equal(job(r)->knobs.number, 1);
 	server_rig_close(r);
 }
 
@@ -118,78 +132,22 @@ static void tune__refused(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		struct server_rig *r = open_running(1);
 
-		answer(r, 0, 0, 0);
+		answer(r, 0);
 		ask(r, 0, rows[i].ask);
 		assert_contains(rig_tx(r), rows[i].text);
-		assert_null(job(r)->next.policy);
+		assert_int_equal(job(r)->knobs.number, 0);
 		server_rig_close(r);
 	}
-}
-
-/* Promises that nobody asked for, for another number, or beyond all rounds. */
-static void promise__wrong(void **state)
-{
-	struct server_rig *r = open_running(1);
-
-	answer(r, 0, 1, 5);
-	assert_int_equal(job(r)->knobs.number, 0);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	rig_tx(r);
-	answer(r, 0, 2, 5);
-	answer(r, 0, 0, 5);
-	assert_int_equal(job(r)->knobs.number, 0);
-	answer(r, 0, 1, UINT32_MAX);
-	assert_contains(rig_tx(r), "promises to stop at round 4294967295");
-	assert_int_equal(job(r)->knobs.number, 0);
-	server_rig_close(r);
-}
-
-/* The proposal is said again until it is promised, not only acknowledged. */
-static void promise__is_asked_for(void **state)
-{
-	struct server_rig *r = open_running(1);
-	uint32_t n = 0;
-
-	answer(r, 0, 0, 0);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	rig_tx(r);
-	answer(r, 0, 0, 0);
-	for (uint32_t ms = 0; ms < 1000; ms++) {
-		rig_tick(r, SW_MS);
-		n += strstr(rig_tx(r), "STATUS") != NULL;
-	}
-	assert_in_range(n, 6, 9);
-	answer(r, 0, 1, 3);
-	assert_int_equal(job(r)->knobs.from, 4);
-	server_rig_close(r);
-}
-
-/* Who has left owes no promise. */
-static void leave__commits_without(void **state)
-{
-	struct server_rig *r = open_running(2);
-
-	answer(r, 0, 0, 0);
-	answer(r, 1, 0, 0);
-	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	rig_tx(r);
-	answer(r, 0, 1, 3);
-	assert_int_equal(job(r)->knobs.number, 0);
-	rig_leave(r, 1, 0, "");
-	assert_int_equal(job(r)->knobs.number, 1);
-	assert_int_equal(job(r)->knobs.from, 4);
-	server_rig_close(r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tune__proposed_promised_committed),
+		cmocka_unit_test(tune__all_are_told),
+		cmocka_unit_test(tune__is_said_again),
 		cmocka_unit_test(tune__one_at_a_time),
+		cmocka_unit_test(tune__without_who_left),
 		cmocka_unit_test(tune__refused),
-		cmocka_unit_test(promise__wrong),
-		cmocka_unit_test(promise__is_asked_for),
-		cmocka_unit_test(leave__commits_without),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,17 +14,16 @@ static struct worker_rig *open_rig(void)
 	return &r;
 }
 
-/* The coordinator speaks of knobs @number; @from 0: proposes them. */
-static void say(struct worker_rig *r, uint32_t number, uint32_t from,
+/* The coordinator says that knobs @number are the newest. */
+static void say(struct worker_rig *r, uint32_t number,
 	const struct sw_policy *policy, uint32_t request)
 {
 	struct sw_status st = {.joined = 3,
-		.seq = 10 * number + (from != 0),
+		.seq = 10 * number,
 		.state = SW_JOB_RUNNING,
 		.size = 2,
 		.policy = (uint8_t)sw_policy_id(policy),
 		.number = number,
-		.from = from,
 		.request = request};
 
 	wrig_send(r, 0,
@@ -98,7 +97,7 @@ static void tune__is_said_again(void **state)
 	assert_int_equal(ask.credit_bytes, 2 << 20);
 	wrig_tick(r, 10 * SW_MS);
 	assert_string_equal(wrig_tx(r), "s0 TUNE");
-	say(r, 1, 0, &sw_policy_bytescheduler, 1);
+	say(r, 1, &sw_policy_bytescheduler, 1);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	wrig_tick(r, 600 * SW_MS);
 	assert_string_equal(wrig_tx(r), "");
@@ -113,7 +112,7 @@ static void tune__the_last_one_counts(void **state)
 	sw_worker_tune(&r->w, &sw_policy_fifo, 0, 0);
 	sw_worker_tune(&r->w, &sw_policy_p3, 0, 0);
 	wrig_tx(r);
-	say(r, 1, 0, &sw_policy_fifo, 1);
+	say(r, 1, &sw_policy_fifo, 1);
 	wrig_tx(r);
 	wrig_tick(r, 600 * SW_MS);
 	assert_contains(wrig_tx(r), "TUNE");
@@ -136,98 +135,57 @@ static void tune__refused(void **state)
 	wrig_close(r);
 }
 
-/* A proposal lets two more rounds begin, then they wait for its commit. */
-static void heard__promise_then_commit(void **state)
+/* They hold from the next push on. */
+static void heard__at_once(void **state)
 {
 	struct worker_rig *r = open_rig();
-	const struct sw_header *h = &r->last[SW_KEEPALIVE].h;
 
 	round_of(r, 1);
-	say(r, 1, 0, &sw_policy_fifo, 0);
-	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	assert_int_equal(h->key, 1);
-	assert_int_equal(h->round, 3);
-	round_of(r, 2);
-	round_of(r, 3);
-	say(r, 1, 0, &sw_policy_fifo, 0); /* again: the same promise */
-	assert_contains(wrig_tx(r), "KEEPALIVE");
-	assert_int_equal(h->round, 3);
-	assert_int_equal(sw_worker_push(&r->w, 0, 4, 0), 0);
-	assert_null(strstr(wrig_tx(r), "PUSH"));
-	assert_true(r->w.tensors[0].is_held);
-	say(r, 1, 4, &sw_policy_fifo, 0);
-	assert_contains(wrig_tx(r), "PUSH k0 r4 c0");
-	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
-	assert_int_equal(r->w.tensors[0].knobs, 1);
+	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, 0);
+	say(r, 1, &sw_policy_fifo, 0);
 	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
+	round_of(r, 2);
+	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
 	assert_int_equal(r->w.stats.knob_changes, 1);
 	wrig_close(r);
 }
 
-/* A round before the boundary still has the knobs of before. */
-static void heard__commit_ahead(void **state)
+/* A tensor whose round is under way keeps its place, and its result comes. */
+static void heard__in_mid_round(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	say(r, 1, 0, &sw_policy_fifo, 0);
-	say(r, 1, 3, &sw_policy_fifo, 0);
-	for (uint32_t round = 1; round <= 4; round++) {
-		round_of(r, round);
-		assert_int_equal(r->w.tensors[0].knobs, round >= 3);
-	}
-	wrig_close(r);
-}
-
-/* The next set is not promised for before this one is in use. */
-static void heard__one_after_the_other(void **state)
-{
-	struct worker_rig *r = open_rig();
-	const struct sw_header *h = &r->last[SW_KEEPALIVE].h;
-
-	say(r, 1, 0, &sw_policy_fifo, 0);
-	say(r, 1, 3, &sw_policy_fifo, 0);
-	say(r, 2, 0, &sw_policy_p3, 0);
-	wrig_tx(r);
-	assert_int_equal(h->key, 0);
-	round_of(r, 1);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
+	assert_contains(wrig_tx(r), "PUSH k0");
+	say(r, 1, &sw_policy_fifo, 0);
+	wrig_result(r, 0, 0, 1, 0, 7);
+	assert_contains(wrig_events(r), "done");
 	round_of(r, 2);
-	assert_int_equal(r->w.knobs.limit, 0);
-	round_of(r, 3);
-	assert_int_equal(r->w.knobs.limit, 5);
-	wrig_tick(r, SW_MS);
-	wrig_tx(r);
-	assert_int_equal(h->key, 2);
-	assert_int_equal(h->round, 5);
 	wrig_close(r);
 }
 
-/* In an asynchronous job rounds are this member's own: none is held, and a set
- * is in use when it is heard. */
-static void heard__in_an_asynchronous_job(void **state)
+/* Some were missed: the newest counts, and none before it any more. */
+static void heard__newest_only(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	r->w.params.is_async = true;
-	for (uint32_t n = 1; n < 20; n++) {
-		say(r, n, 0, &sw_policy_bytescheduler, 0);
-		assert_int_not_equal(r->w.knobs.limit, 0);
-		for (uint32_t i = 4; i > 0; i--)
-			round_of(r, 4 * n - i + 1);
-		assert_int_equal(r->w.tensors[0].knobs, n - 1);
-		say(r, n, 1000 + n, &sw_policy_fifo, 0);
-		assert_int_equal(r->w.knobs.used, n);
-		assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
-	}
-	assert_int_equal(r->w.stats.knob_changes, 19);
+	say(r, 7, &sw_policy_fifo, 0);
+	assert_int_equal(r->w.knobs.number, 7);
+	say(r, 6, &sw_policy_p3, 0);
+	say(r, 7, &sw_policy_p3, 0);
+	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
+	say(r, 8, &sw_policy_p3, 0);
+	assert_ptr_equal(r->w.sched.policy, &sw_policy_p3);
+	assert_int_equal(r->w.stats.knob_changes, 2);
 	wrig_close(r);
 }
 
 static void heard__what_cannot_be(void **state)
 {
 	static const struct {
-		uint32_t number, from;
 		uint8_t policy;
-	} rows[] = {{2, 5, 0}, {1, 5, 9}, {UINT32_MAX, 5, 0}};
+		uint64_t part_bytes, credit_bytes;
+	} rows[] = {{9, 0, 0}, {0, 1, 0}, {0, 0, UINT64_MAX}, {1, 4096, 0}};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		struct worker_rig *r = open_rig();
@@ -236,8 +194,9 @@ static void heard__what_cannot_be(void **state)
 			.state = SW_JOB_RUNNING,
 			.size = 2,
 			.policy = rows[i].policy,
-			.number = rows[i].number,
-			.from = rows[i].from};
+			.number = 1,
+			.part_bytes = rows[i].part_bytes,
+			.credit_bytes = rows[i].credit_bytes};
 
 		wrig_send(r, 0,
 			(struct sw_header){
@@ -245,29 +204,9 @@ static void heard__what_cannot_be(void **state)
 			&st);
 		assert_int_equal(r->w.state, SW_WORKER_FAILED);
 		assert_contains(r->w.fault.text, "which cannot be");
-		assert_int_equal(r->w.knobs.newest, 0);
+		assert_int_equal(r->w.knobs.number, 0);
 		wrig_close(r);
 	}
-}
-
-/* A round that is held names what it waits for. */
-static void held__is_named(void **state)
-{
-	struct worker_rig *r = open_rig();
-
-	say(r, 1, 0, &sw_policy_fifo, 0);
-	round_of(r, 1);
-	round_of(r, 2);
-	sw_worker_push(&r->w, 0, 3, 0);
-	wrig_events(r);
-	for (uint32_t s = 0; s < 32; s++) {
-		wrig_tick(r, SW_S);
-		say(r, 1, 0, &sw_policy_fifo, 0); /* the server is alive */
-		wrig_tx(r);
-	}
-	assert_contains(wrig_events(r),
-		"for the coordinator to commit knobs, tensor a");
-	wrig_close(r);
 }
 
 int main(void)
@@ -279,12 +218,10 @@ int main(void)
 		cmocka_unit_test(tune__is_said_again),
 		cmocka_unit_test(tune__the_last_one_counts),
 		cmocka_unit_test(tune__refused),
-		cmocka_unit_test(heard__promise_then_commit),
-		cmocka_unit_test(heard__commit_ahead),
-		cmocka_unit_test(heard__one_after_the_other),
-		cmocka_unit_test(heard__in_an_asynchronous_job),
+		cmocka_unit_test(heard__at_once),
+		cmocka_unit_test(heard__in_mid_round),
+		cmocka_unit_test(heard__newest_only),
 		cmocka_unit_test(heard__what_cannot_be),
-		cmocka_unit_test(held__is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

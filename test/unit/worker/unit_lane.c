@@ -332,9 +332,7 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(j.server_i, 1);
 	assert_int_equal(j.n_servers, 2);
 	declare_other(r);
-	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND,
-			 .step = 3,
-			 .knobs.policy = &sw_policy_bytescheduler});
+	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND, .step = 3});
 	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);
 	assert_int_equal(r->w.stats.push_folded, STRIPE);
 	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
@@ -386,13 +384,12 @@ static void order__what_comes_after_a_failure(void **state)
 	close_lane(r);
 }
 
-/* Lane 0 has set knobs of its own, over the job's with this number. */
-static void set_other(uint32_t number, uint64_t part, uint64_t credit)
+/* Lane 0 has set knobs. */
+static void set_other(uint64_t part, uint64_t credit)
 {
 	atomic_store(&lane->knobs.policy, &sw_policy_bytescheduler);
 	atomic_store(&lane->knobs.part_bytes, part);
 	atomic_store(&lane->knobs.credit_bytes, credit);
-	atomic_store(&lane->knobs.number, number);
 	atomic_fetch_add(&lane->knobs.n_set, 1);
 }
 
@@ -424,51 +421,19 @@ static void order__declare_waits_for_memory(void **state)
 	}
 }
 
-/* A round says which knobs it is for, and local ones come at once. */
-static void order__knobs(void **state)
+/* They hold for a round that lane 0 ordered after it had set them. */
+static void order__knobs_before_a_round(void **state)
 {
 	struct worker_rig *r = open_lane(1);
-	struct sw_lane_order o = {.kind = SW_LANE_ROUND,
-		.knobs = {.number = 2,
-			.policy = &sw_policy_bytescheduler,
-			.part_bytes = 4096,
-			.credit_bytes = 8192}};
 
 	start_other(r);
 	declare_other(r);
-	order(r, o);
-	assert_int_equal(r->w.knobs.used, 2);
-	assert_int_equal(r->w.sched.part_bytes, 4096);
-	assert_int_equal(r->w.sched.limit, 4096); /* its half */
-	set_other(2, 2048, 16384);
-	assert_int_equal(sw_worker_hear(&r->w), 1);
+	set_other(2048, 16384);
+	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND});
 	assert_int_equal(r->w.sched.part_bytes, 2048);
-	assert_int_equal(r->w.sched.limit, 8192);
+	assert_int_equal(r->w.sched.limit, 8192); /* its half */
 	assert_int_equal(sw_worker_hear(&r->w), 0);
-	close_lane(r);
-}
-
-/* Which of the two are newer follows from the number of the job's that lane 0
- * used then, whatever a lane hears first. */
-static void order__knobs_in_any_order(void **state)
-{
-	struct worker_rig *r = open_lane(1);
-	struct sw_lane_order o = {.kind = SW_LANE_ROUND,
-		.knobs = {.number = 2,
-			.policy = &sw_policy_bytescheduler,
-			.part_bytes = 4096,
-			.credit_bytes = 8192}};
-
-	start_other(r);
-	declare_other(r);
-	set_other(2, 2048, 16384); /* after number 2 */
-	assert_int_equal(sw_worker_hear(&r->w), 1);
-	order(r, o);
-	assert_int_equal(r->w.sched.part_bytes, 2048);
-	o.knobs.number = 3;
-	order(r, o);
-	assert_int_equal(r->w.sched.part_bytes, 4096);
-	set_other(2, 1024, 16384); /* before number 3 */
+	set_other(4096, 0);
 	assert_int_equal(sw_worker_hear(&r->w), 1);
 	assert_int_equal(r->w.sched.part_bytes, 4096);
 	close_lane(r);
@@ -565,8 +530,7 @@ int main(void)
 		cmocka_unit_test(order__leave_before_start),
 		cmocka_unit_test(order__what_comes_after_a_failure),
 		cmocka_unit_test(order__declare_waits_for_memory),
-		cmocka_unit_test(order__knobs),
-		cmocka_unit_test(order__knobs_in_any_order),
+		cmocka_unit_test(order__knobs_before_a_round),
 		cmocka_unit_test(set_knobs__all_lanes),
 		cmocka_unit_test(set_knobs__without_number),
 		cmocka_unit_test(open__credit),

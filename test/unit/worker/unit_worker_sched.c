@@ -15,7 +15,6 @@ static struct worker_rig *open_rig(const struct sw_policy *policy,
 	wrig_open(&r, 0, 2, 1);
 	assert_int_equal(
 		sw_sched_set(&r.w.sched, policy, part_bytes, credit_bytes), 0);
-	r.w.knobs.kept[0].policy = policy;
 	wrig_run(&r);
 	return &r;
 }
