@@ -10,11 +10,11 @@
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
 #include "apps/lab/model.h"
+#include "apps/lab/plan_place.h"
 #include "apps/lab/plan_share.h"
 #include "apps/lab/plan_sim.h"
 #include "apps/lab/svg.h"
 #include "engine/base/error.h"
-#include "engine/sched/place.h"
 
 enum { MACHINES = 1024, PAYLOAD = 8192 };
 
@@ -77,14 +77,13 @@ static int compute(struct plan *p)
 
 /* --- where the bytes would lie --- */
 
-/* The largest part of a policy's placement over what it should be, less 1; NAN:
- * more servers than a job may have. */
-static double unbalance(const struct plan *p, uint32_t policy)
+/* The largest part of a placement over what it should be, less 1; NAN: more
+ * servers than a job may have. */
+static double unbalance(const struct plan *p, enum sw_plan_place place)
 {
 	struct sw_place_job job = {.n_members = (uint16_t)p->n,
 		.n_servers = (uint16_t)(p->n + p->k),
-		.n_colocated = (uint16_t)p->n,
-		.policy = (uint8_t)policy};
+		.n_colocated = (uint16_t)p->n};
 	uint64_t got[SW_PLACE_SERVERS] = {0}, at = 0;
 	uint32_t weight[SW_PLACE_SERVERS];
 	struct sw_place_map map;
@@ -94,13 +93,17 @@ static double unbalance(const struct plan *p, uint32_t policy)
 		return NAN;
 	for (uint32_t t = 0; t < p->model.n_tensors; t++) {
 		uint64_t bytes = 4 * p->model.tensors[t].n_elems;
-		uint32_t first = sw_place_first(&map, at, PAYLOAD);
+		uint64_t first = at / PAYLOAD;
 
-		for (uint64_t c = 0; c * PAYLOAD < bytes; c++)
-			got[sw_place_owner(&map, first, (uint32_t)c)] +=
+		for (uint64_t c = 0; c * PAYLOAD < bytes; c++) {
+			uint64_t stripe = (first + c) / SW_STRIPE_CHUNKS;
+
+			got[sw_plan_owner(
+				place, &job, &map, (uint32_t)stripe)] +=
 				bytes - c * PAYLOAD < PAYLOAD
 					? bytes - c * PAYLOAD
 					: PAYLOAD;
+		}
 		at += bytes;
 	}
 	sum = sw_place_weights(&job, weight);
@@ -127,9 +130,9 @@ static void write_policies(struct sw_json *j, const struct plan *p)
 	}
 	sw_json_close(j);
 	sw_json_array_open(j, "placements");
-	for (uint32_t i = 0; i < SW_N_PLACE_POLICIES; i++) {
+	for (uint32_t i = 0; i < SW_N_PLAN_PLACES; i++) {
 		sw_json_object_open(j, NULL);
-		sw_json_text(j, "placement", sw_place_policy_name(i));
+		sw_json_text(j, "placement", sw_plan_place_name(i));
 		sw_json_double(j, "largest_over_share", unbalance(p, i));
 		sw_json_close(j);
 	}
@@ -187,9 +190,8 @@ static void print_table(const struct plan *p)
 			1e3 * p->iteration_s[i], p->fifo_s / p->iteration_s[i],
 			p->iteration_s[i] / p->ideal_s);
 	printf("\n%-14s %s\n", "placement", "largest part over its share");
-	for (uint32_t i = 0; i < SW_N_PLACE_POLICIES; i++)
-		print_number(
-			sw_place_policy_name(i), 100 * unbalance(p, i), "%");
+	for (uint32_t i = 0; i < SW_N_PLAN_PLACES; i++)
+		print_number(sw_plan_place_name(i), 100 * unbalance(p, i), "%");
 }
 
 /* Figure 12: time over k, from none to n CPU machines. */

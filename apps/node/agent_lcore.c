@@ -199,7 +199,6 @@ void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
 		.n_servers = list_servers(&a->daemon, servers, names),
 		.n_lcores = (uint8_t)c->job.server_lcores,
 		.n_ways = (uint16_t)sw_conf_n_ways(c),
-		.placement = (uint8_t)c->job.placement,
 		.n_lanes = (uint8_t)(a->n_others + 1),
 		.lanes = a->lanes};
 	if (a->is_serving)

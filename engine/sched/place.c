@@ -2,13 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sched/place.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 
-enum { MEMBERS_MAX = 64, MIXED_BOUND = 101 };
+enum { MEMBERS_MAX = 64 };
 
 static uint32_t n_lcores(const struct sw_place_job *job)
 {
@@ -27,8 +26,7 @@ bool sw_place_check(const struct sw_place_job *job)
 	       job->n_members <= MEMBERS_MAX &&
 	       (job->n_colocated == 0 ||
 		       (job->n_colocated == job->n_members * n_lcores(job) &&
-			       job->n_colocated <= job->n_servers)) &&
-	       job->policy < SW_N_PLACE_POLICIES;
+			       job->n_colocated <= job->n_servers));
 }
 
 static uint32_t divisor(uint32_t a, uint32_t b)
@@ -100,107 +98,6 @@ static void fill_exact(struct sw_place_map *map, const uint32_t *weight)
 	}
 }
 
-/* --- BytePS's hashes, over the decimal text of a number --- */
-
-static uint64_t hash_naive(const char *text)
-{
-	uint64_t key = 0;
-
-	for (; *text; text++)
-		key = key * 10 + (uint64_t)(*text - '0');
-	return ((key >> 16) + key % 65536) * 9973;
-}
-
-/* std::hash of a string in libstdc++: MurmurHash64A, little endian. */
-static uint64_t hash_built_in(const char *text)
-{
-	const uint64_t mul = 0xc6a4a7935bd1e995, len = strlen(text);
-	uint64_t hash = 0xc70f6907 ^ len * mul, word;
-
-	for (; strlen(text) >= 8; text += 8) {
-		memcpy(&word, text, 8);
-		word *= mul;
-		hash = (hash ^ (word ^ word >> 47) * mul) * mul;
-	}
-	if (*text) {
-		word = 0;
-		memcpy(&word, text, strlen(text));
-		hash = (hash ^ word) * mul;
-	}
-	hash = (hash ^ hash >> 47) * mul;
-	return hash ^ hash >> 47;
-}
-
-static uint64_t hash_djb2(const char *text)
-{
-	uint64_t hash = 5381;
-
-	for (; *text; text++)
-		hash = hash * 33 + (uint64_t)*text;
-	return hash;
-}
-
-static uint64_t hash_sdbm(const char *text)
-{
-	uint64_t hash = 0;
-
-	for (; *text; text++)
-		hash = (uint64_t)*text + (hash << 6) + (hash << 16) - hash;
-	return hash;
-}
-
-static uint64_t (*const hashes[SW_N_PLACE_POLICIES])(const char *text) = {
-	[SW_PLACE_NAIVE] = hash_naive,
-	[SW_PLACE_BUILT_IN] = hash_built_in,
-	[SW_PLACE_DJB2] = hash_djb2,
-	[SW_PLACE_SDBM] = hash_sdbm,
-	[SW_PLACE_MIXED] = hash_djb2,
-};
-
-static uint32_t mixed_owner(const struct sw_place_job *job, uint64_t hash)
-{
-	uint32_t k = n_cpu(job), cpu, gpu;
-	double share;
-
-	two_weights(job, &cpu, &gpu);
-	share = (double)k * cpu /
-		((double)k * cpu + (double)job->n_colocated * gpu);
-	if (job->n_colocated == 0 ||
-		(double)(hash % MIXED_BOUND) < share * MIXED_BOUND)
-		return (uint32_t)(hash % k);
-	return k + (uint32_t)(hash % job->n_colocated);
-}
-
-static void fill_hashed(
-	struct sw_place_map *map, const struct sw_place_job *job)
-{
-	char text[16];
-
-	for (uint32_t at = 0; at < map->period; at++) {
-		uint64_t hash;
-
-		snprintf(text, sizeof(text), "%u", at);
-		hash = hashes[job->policy](text);
-		map->owner[at] = (uint16_t)(job->policy == SW_PLACE_MIXED
-						    ? mixed_owner(job, hash)
-						    : hash % map->n_servers);
-	}
-}
-
-const char *sw_place_policy_name(uint32_t policy)
-{
-	static const char *const names[SW_N_PLACE_POLICIES] = {
-		[SW_PLACE_BYTES] = "bytes",
-		[SW_PLACE_NAIVE] = "naive",
-		[SW_PLACE_BUILT_IN] = "built_in",
-		[SW_PLACE_DJB2] = "djb2",
-		[SW_PLACE_SDBM] = "sdbm",
-		[SW_PLACE_MIXED] = "mixed",
-	};
-
-	return policy < SW_N_PLACE_POLICIES ? names[policy] : NULL;
-}
-
 /* --- the map --- */
 
 /* From the owners, what the packet path asks for. */
@@ -246,14 +143,9 @@ int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job)
 	if (!sw_place_check(job))
 		return SW_EINVAL;
 	n = sw_place_weights(job, weight);
-	if (hashes[job->policy])
-		n = SW_PLACE_PERIOD_MAX;
 	if (open_map(map, n, job->n_servers))
 		return SW_ENOMEM;
-	if (hashes[job->policy])
-		fill_hashed(map, job);
-	else
-		fill_exact(map, weight);
+	fill_exact(map, weight);
 	index_owners(map);
 	return 0;
 }

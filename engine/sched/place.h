@@ -5,7 +5,8 @@
  * their keys; 64 chunks of the line are a stripe, and a stripe belongs to one
  * server.  Stripes go to the servers in a sequence that repeats and in which
  * every server has its share at every moment, to less than one stripe: so bytes
- * are divided as the policy says whatever the tensors' sizes are, and a large
+ * are divided as BytePS's Theorem 1 says (paper 002, equations 1 and 2; equal
+ * parts where it does not apply), whatever the tensors' sizes are, and a large
  * tensor is spread evenly.  A tensor's position on the line comes from the
  * coordinator with its key; the sequence follows from facts that all nodes
  * know.  Nothing else has a say: how a sender partitions or orders its work
@@ -28,21 +29,6 @@ enum {
 		2 * (3 * SW_PLACE_PERIOD_MAX + SW_PLACE_SERVERS + 1)
 };
 
-/* How the line is divided. */
-enum sw_place_policy {
-	/* BytePS's Theorem 1 (paper 002, equations 1 and 2), exact; equal
-	 * parts where it does not apply. */
-	SW_PLACE_BYTES,
-	/* What BytePS offers as BYTEPS_KEY_HASH_FN, for comparison: a stripe's
-	 * number is hashed, size and balance are left to chance. */
-	SW_PLACE_NAIVE,
-	SW_PLACE_BUILT_IN,
-	SW_PLACE_DJB2,
-	SW_PLACE_SDBM,
-	SW_PLACE_MIXED, /* the shares of Theorem 1 by djb2 modulo 101 */
-	SW_N_PLACE_POLICIES,
-};
-
 /* Facts of a job that decide its map; the same on all nodes. */
 struct sw_place_job {
 	uint16_t n_members; /* n: GPU machines */
@@ -50,7 +36,6 @@ struct sw_place_job {
 	/* Of them on the GPU machines, last in the list: none, or those of n
 	 * machines.  The others are on k CPU machines. */
 	uint16_t n_colocated;
-	uint8_t policy;
 	uint8_t n_lcores; /* 0 is 1 */
 };
 
@@ -74,15 +59,12 @@ struct sw_place {
 	uint32_t skip;     /* chunks of the line before it on this server */
 };
 
-/* sw_place_policy_name - as configurations write it; NULL: no such policy. */
-const char *sw_place_policy_name(uint32_t policy);
-
 /* sw_place_check - are these facts of a possible job?  0: no. */
 bool sw_place_check(const struct sw_place_job *job);
 
 /* sw_place_weights - each server's weight, @out[job->n_servers]: its share is
  * its weight over their sum, which is returned (at most SW_PLACE_PERIOD_MAX).
- * By SW_PLACE_BYTES, whatever the policy is. */
+ */
 uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out);
 
 /* sw_place_map_open - build the sequence.  Errors: SW_EINVAL (sw_place_check),

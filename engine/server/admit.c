@@ -74,8 +74,7 @@ struct sw_place_job sw_join_place(const struct sw_join *j)
 	return (struct sw_place_job){.n_members = j->n_members,
 		.n_servers = j->n_servers,
 		.n_colocated = j->n_colocated,
-		.n_lcores = j->n_lcores,
-		.policy = j->placement};
+		.n_lcores = j->n_lcores};
 }
 
 /* Is the JOIN possible at all?  A refusal names both values. */
@@ -118,11 +117,9 @@ static bool check_join(struct sw_server *srv, const struct sw_pending *p)
 			j->rank, j->n_lcores ? j->n_lcores : 1, srv->n_lcores);
 	else if (!sw_place_check(&place))
 		sw_admit_refuse(srv, p, SW_EINVAL,
-			"placement %u with %u of %u servers on the machines of "
-			"%u workers: there are placements 0 to %u, and servers "
-			"on all of these machines or on none",
-			j->placement, j->n_colocated, j->n_servers,
-			j->n_members, SW_N_PLACE_POLICIES - 1);
+			"%u of %u servers on the machines of %u workers: there "
+			"are servers on all of these machines or on none",
+			j->n_colocated, j->n_servers, j->n_members);
 	else if (sw_sched_check(sw_policy_at(j->policy), 0, j->credit_bytes))
 		sw_admit_refuse(srv, p, SW_EINVAL, "policy %u, credit %llu: %s",
 			j->policy, (unsigned long long)j->credit_bytes,

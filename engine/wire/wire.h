@@ -194,7 +194,7 @@ struct sw_join {
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
 	uint16_t payload;             /* payload class */
 	uint8_t has_crc;
-	uint8_t placement; /* enum sw_place_policy */
+	uint8_t pad0; /* of version 1, as pad1 */
 	char job[SW_NAME_MAX];
 	char node[SW_NAME_MAX];
 	uint16_t n_colocated;  /* servers on the workers' machines */

@@ -170,7 +170,6 @@ struct sw_worker_job {
 	uint32_t n_servers;
 	uint16_t n_colocated; /* of them on the workers' machines */
 	uint8_t n_lcores;     /* so many in a row are one process; 0: one */
-	uint8_t placement;    /* enum sw_place_policy */
 	uint16_t n_ways;      /* UDP ports of its endpoint, 0: one */
 	/* One lane of a worker of several, all of the same job. */
 	uint8_t lane_i, n_lanes; /* 0, 0: there is one */

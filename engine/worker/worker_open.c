@@ -117,8 +117,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	w->place = (struct sw_place_job){.n_members = job->n_members,
 		.n_servers = (uint16_t)job->n_servers,
 		.n_colocated = job->n_colocated,
-		.n_lcores = job->n_lcores,
-		.policy = job->placement};
+		.n_lcores = job->n_lcores};
 	snprintf(w->job, sizeof(w->job), "%s", job->job);
 	snprintf(w->node_name, sizeof(w->node_name), "%s", job->node);
 	err = sw_place_map_open(&w->map, &w->place);

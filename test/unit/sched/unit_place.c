@@ -29,10 +29,8 @@ static struct sw_place_job apart(uint32_t n, uint32_t k)
 		.n_members = (uint16_t)n, .n_servers = (uint16_t)k};
 }
 
-static void map_open(
-	struct sw_place_map *map, struct sw_place_job job, uint32_t policy)
+static void map_open(struct sw_place_map *map, struct sw_place_job job)
 {
-	job.policy = (uint8_t)policy;
 	assert_int_equal(sw_place_map_open(map, &job), 0);
 }
 
@@ -79,7 +77,7 @@ static void check_balance(struct sw_place_job job)
 	struct sw_place_map map;
 	double sum = sw_place_weights(&job, w);
 
-	map_open(&map, job, SW_PLACE_BYTES);
+	map_open(&map, job);
 	assert_int_equal(map.period, sum);
 	for (uint32_t at = 0; at < map.period; at++) {
 		got[map.owner[at]]++;
@@ -137,7 +135,7 @@ static void map__share_of_a_model(void **state)
 	double sum = sw_place_weights(&job, w), worst = 0;
 	struct sw_place_map map;
 
-	map_open(&map, job, SW_PLACE_BYTES);
+	map_open(&map, job);
 	for (uint32_t t = 0; t < n_tensors; t++) {
 		uint32_t first = sw_place_first(&map, at, PAYLOAD);
 		uint64_t size;
@@ -161,69 +159,25 @@ static void map__share_of_a_model(void **state)
 
 static void map__is_the_same_twice(void **state)
 {
-	for (uint32_t p = 0; p < SW_N_PLACE_POLICIES; p++) {
-		struct sw_place_map a, b;
+	struct sw_place_map a, b;
 
-		map_open(&a, unified(6, 4), p);
-		map_open(&b, unified(6, 4), p);
-		assert_int_equal(a.period, b.period);
-		assert_memory_equal(
-			a.owner, b.owner, a.period * sizeof(*a.owner));
-		sw_place_map_close(&a);
-		sw_place_map_close(&b);
-	}
+	map_open(&a, unified(6, 4));
+	map_open(&b, unified(6, 4));
+	assert_int_equal(a.period, b.period);
+	assert_memory_equal(a.owner, b.owner, a.period * sizeof(*a.owner));
+	sw_place_map_close(&a);
+	sw_place_map_close(&b);
 }
 
 static void map__impossible_facts(void **state)
 {
 	struct sw_place_job bad[] = {apart(0, 1), apart(1, 0), apart(65, 1),
-		apart(1, SW_PLACE_SERVERS + 1), unified(4, 2), apart(2, 2)};
+		apart(1, SW_PLACE_SERVERS + 1), unified(4, 2)};
 	struct sw_place_map map;
 
 	bad[4].n_colocated = 3;
-	bad[5].policy = SW_N_PLACE_POLICIES;
 	for (size_t i = 0; i < SW_ARRAY_SIZE(bad); i++)
 		assert_int_equal(sw_place_map_open(&map, &bad[i]), SW_EINVAL);
-}
-
-/* The hashes are those of BytePS: values computed by its own functions. */
-static void map__hashes_of_byteps(void **state)
-{
-	struct sw_place_map map;
-
-	map_open(&map, apart(4, 7), SW_PLACE_NAIVE);
-	assert_int_equal(map.owner[12], 12 * 9973 % 7);
-	sw_place_map_close(&map);
-	map_open(&map, apart(4, 7), SW_PLACE_DJB2);
-	assert_int_equal(map.owner[12], (5381 * 33 * 33 + 49 * 33 + 50) % 7);
-	sw_place_map_close(&map);
-	map_open(&map, apart(4, 7), SW_PLACE_SDBM);
-	assert_int_equal(map.owner[12], (49 * 65599 + 50) % 7);
-	sw_place_map_close(&map);
-	/* std::hash<std::string> of "12" and "1234" with libstdc++ */
-	map_open(&map, apart(4, 7), SW_PLACE_BUILT_IN);
-	assert_int_equal(map.owner[12], 0);
-	assert_int_equal(map.owner[1234], 2);
-	sw_place_map_close(&map);
-}
-
-/* The lcores of the CPU machines get together what the machines would get. */
-static void map__mixed_share_of_lcores(void **state)
-{
-	double share[2];
-
-	for (uint32_t m = 1; m <= 2; m++) {
-		struct sw_place_job job = {.n_members = 4,
-			.n_servers = (uint16_t)(6 * m),
-			.n_colocated = (uint16_t)(4 * m),
-			.n_lcores = (uint8_t)m};
-		struct sw_place_map map;
-
-		map_open(&map, job, SW_PLACE_MIXED);
-		share[m - 1] = (double)map.start[2 * m] / map.period;
-		sw_place_map_close(&map);
-	}
-	assert_true(fabs(share[0] - share[1]) < 1e-9);
 }
 
 /* Every chunk lies on exactly one server, is counted there once, and both
@@ -261,26 +215,23 @@ static void init__every_chunk_has_one_server(void **state)
 	struct sw_place_job jobs[] = {
 		apart(2, 1), apart(2, 3), unified(3, 2), unified(4, 0)};
 
-	for (size_t j = 0; j < SW_ARRAY_SIZE(jobs); j++)
-		for (uint32_t p = 0; p < SW_N_PLACE_POLICIES; p++) {
-			struct sw_place_map map;
+	for (size_t j = 0; j < SW_ARRAY_SIZE(jobs); j++) {
+		struct sw_place_map map;
 
-			map_open(&map, jobs[j], p);
-			for (size_t i = 0; i < SW_ARRAY_SIZE(firsts); i++)
-				for (size_t c = 0;
-					c < SW_ARRAY_SIZE(chunk_counts); c++)
-					check_all(&map,
-						firsts[i] % sw_place_line(&map),
-						chunk_counts[c]);
-			sw_place_map_close(&map);
-		}
+		map_open(&map, jobs[j]);
+		for (size_t i = 0; i < SW_ARRAY_SIZE(firsts); i++)
+			for (size_t c = 0; c < SW_ARRAY_SIZE(chunk_counts); c++)
+				check_all(&map, firsts[i] % sw_place_line(&map),
+					chunk_counts[c]);
+		sw_place_map_close(&map);
+	}
 }
 
 static void owner__stripes_follow_the_line(void **state)
 {
 	struct sw_place_map map;
 
-	map_open(&map, apart(2, 3), SW_PLACE_BYTES);
+	map_open(&map, apart(2, 3));
 	for (uint32_t c = 0; c < 64; c++)
 		assert_int_equal(sw_place_owner(&map, 0, c), 0);
 	assert_int_equal(sw_place_owner(&map, 0, 64), 1);
@@ -298,7 +249,7 @@ static void first__counts_bytes(void **state)
 {
 	struct sw_place_map map;
 
-	map_open(&map, apart(2, 3), SW_PLACE_BYTES);
+	map_open(&map, apart(2, 3));
 	assert_int_equal(sw_place_line(&map), 192);
 	assert_int_equal(sw_place_first(&map, 0, PAYLOAD), 0);
 	assert_int_equal(sw_place_first(&map, PAYLOAD - 1, PAYLOAD), 0);
@@ -312,7 +263,7 @@ static void init__server_without_a_chunk(void **state)
 	struct sw_place_map map;
 	struct sw_place p;
 
-	map_open(&map, apart(2, 2), SW_PLACE_BYTES);
+	map_open(&map, apart(2, 2));
 	p = sw_place_init(&map, 0, 64, 1);
 	assert_int_equal(p.n_local, 0);
 	for (uint32_t c = 0; c < 128; c++)
@@ -361,7 +312,7 @@ static void fold__every_chunk_has_its_lane(void **state)
 	struct sw_place_map map, lanes;
 	uint8_t lane_of[SW_PLACE_SERVERS];
 
-	map_open(&map, job, SW_PLACE_BYTES);
+	map_open(&map, job);
 	for (uint32_t n = 1; n <= 5; n++) {
 		sw_place_lanes(&job, n, lane_of);
 		assert_int_equal(
@@ -406,8 +357,6 @@ int main(void)
 		cmocka_unit_test(map__share_of_a_model),
 		cmocka_unit_test(map__is_the_same_twice),
 		cmocka_unit_test(map__impossible_facts),
-		cmocka_unit_test(map__hashes_of_byteps),
-		cmocka_unit_test(map__mixed_share_of_lcores),
 		cmocka_unit_test(owner__stripes_follow_the_line),
 		cmocka_unit_test(first__counts_bytes),
 		cmocka_unit_test(init__every_chunk_has_one_server),

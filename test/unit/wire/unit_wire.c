@@ -317,7 +317,7 @@ static void join__keeps_the_layout(void **state)
 		{offsetof(struct sw_join, n_servers), 46},
 		{offsetof(struct sw_join, payload), 48},
 		{offsetof(struct sw_join, has_crc), 50},
-		{offsetof(struct sw_join, placement), 51},
+		{offsetof(struct sw_join, pad0), 51},
 		{offsetof(struct sw_join, job), 52},
 		{offsetof(struct sw_join, node), 180},
 		{offsetof(struct sw_join, n_colocated), 308},
