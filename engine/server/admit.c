@@ -189,7 +189,7 @@ static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 		const struct sw_session *s = srv->sessions[i];
 
 		if (s && s->nonce == p->join.nonce &&
-			!memcmp(&s->path, &p->path, sizeof(p->path)))
+			!memcmp(&s->peer.path, &p->path, sizeof(p->path)))
 			return true;
 	}
 	return false;

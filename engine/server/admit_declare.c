@@ -221,7 +221,7 @@ static bool ask(struct sw_server *srv, struct sw_session *s, uint64_t need)
 	if (!sw_share_check(srv, s, need) || !sw_share_take(srv, job, need))
 		return false;
 	job->asked_bytes = need;
-	job->asker = s->id;
+	job->asker = s->peer.id;
 	return true;
 }
 
@@ -234,7 +234,7 @@ static bool take_memory(
 	const struct sw_env *env = srv->env;
 	struct sw_job *job = s->job;
 
-	if (job->asker == s->id && job->asked_bytes != need)
+	if (job->asker == s->peer.id && job->asked_bytes != need)
 		sw_admit_drop(srv, job); /* it asks for something else now */
 	if (!need)
 		return true;

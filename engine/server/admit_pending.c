@@ -96,20 +96,22 @@ bool sw_pending_put(struct sw_server *srv, const struct sw_pending *from)
 static void begin(struct sw_server *srv, struct sw_session *s,
 	const struct sw_pending *p, struct sw_job *job)
 {
-	s->id = p->id;
-	s->peer = p->join.session;
-	s->path = p->path;
+	s->peer.index = p->id >> 16;
+	s->peer.id = p->id;
+	s->peer.far_id = p->join.session;
+	s->peer.path = p->path;
 	s->job = job;
 	s->member = p->join.rank;
-	s->due_class = SW_N_CLASSES;
-	s->has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
+	s->peer.due_class = SW_N_CLASSES;
+	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
-	s->heard_ns = s->sent_ns = srv->now_ns;
-	sw_flow_init(&s->flow, &job->params);
-	sw_flow_share(&s->flow, &srv->grants);
-	s->flow.ctl_next = p->n_accepts + 1; /* ACCEPTs have been numbered */
-	srv->sessions[sw_session_index(s)] = s;
-	srv->tick_at_ns[sw_session_index(s)] = 0;
+	s->peer.heard_ns = s->peer.sent_ns = srv->now_ns;
+	sw_flow_init(&s->peer.flow, &job->params);
+	sw_flow_share(&s->peer.flow, &srv->grants);
+	s->peer.flow.ctl_next =
+		p->n_accepts + 1; /* ACCEPTs have been numbered */
+	srv->sessions[s->peer.index] = s;
+	srv->tick_at_ns[s->peer.index] = 0;
 	sw_count(&srv->stats.sessions_opened, 1);
 }
 

@@ -105,12 +105,12 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_member *m = &job->members[join->rank];
 	char ip[SW_IP_TEXT];
 
-	*m = (struct sw_member){.session_i = (uint16_t)(s->id >> 16),
+	*m = (struct sw_member){.session_i = (uint16_t)(s->peer.id >> 16),
 		.n_local = join->n_local,
-		.ip = s->path.ip};
+		.ip = s->peer.path.ip};
 	memcpy(m->node, join->node, sizeof(m->node));
 	job->shard.weights[join->rank] = join->n_local;
-	sw_shard_set_crc(&job->shard, join->rank, s->has_crc);
+	sw_shard_set_crc(&job->shard, join->rank, s->peer.has_crc);
 	job->joined |= 1ULL << s->member;
 	sw_shard_rank(&job->shard, job->joined);
 	sw_log(srv->env->log, SW_LOG_INFO,

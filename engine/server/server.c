@@ -18,17 +18,9 @@ static struct sw_server *server_of(struct sw_node *node)
 
 /* --- what is owed --- */
 
-void sw_session_owe(
-	struct sw_server *srv, struct sw_session *s, enum sw_owed what)
-{
-	s->owed |= 1u << what;
-	sw_due_put(&srv->due[s->path.port_i], SW_CLASS_CTL, sw_session_index(s),
-		true);
-}
-
 void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 {
-	struct sw_due *due = &s->job->due[s->path.port_i];
+	struct sw_due *due = &s->job->due[s->peer.path.port_i];
 	uint32_t class =
 		s->job->state == SW_JOB_RUNNING
 			? sw_shard_class(&s->job->shard,
@@ -36,16 +28,9 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 			: SW_N_CLASSES;
 
 	sw_count(&srv->stats.session_looks, 1);
-	if (class < SW_N_CLASSES && !sw_flow_can_send(&s->flow, class))
-		class = SW_N_CLASSES;
-	if (class == s->due_class)
+	if (!sw_peer_offer(&s->peer, due, class))
 		return;
-	if (s->due_class < SW_N_CLASSES)
-		sw_due_put(due, s->due_class, sw_session_index(s), false);
-	if (class < SW_N_CLASSES)
-		sw_due_put(due, class, sw_session_index(s), true);
-	s->due_class = (uint8_t) class;
-	sw_drr_put(&srv->drr[s->path.port_i], sw_job_index(srv, s->job),
+	sw_drr_put(&srv->drr[s->peer.path.port_i], sw_job_index(srv, s->job),
 		due->filled != 0);
 }
 
@@ -86,19 +71,19 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 
 void sw_session_close(struct sw_server *srv, struct sw_session *s)
 {
-	uint16_t port_i = s->path.port_i;
+	uint16_t port_i = s->peer.path.port_i;
 	struct sw_due *due = &s->job->due[port_i];
 
-	if (s->job->asker == s->id)
+	if (s->job->asker == s->peer.id)
 		sw_admit_drop(srv, s->job);
-	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, sw_session_index(s), false);
-	if (s->due_class < SW_N_CLASSES)
-		sw_due_put(due, s->due_class, sw_session_index(s), false);
+	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, s->peer.index, false);
+	if (s->peer.due_class < SW_N_CLASSES)
+		sw_due_put(due, s->peer.due_class, s->peer.index, false);
 	sw_drr_put(
 		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
-	srv->sessions[sw_session_index(s)] = NULL;
-	srv->tick_at_ns[sw_session_index(s)] = UINT64_MAX;
-	sw_flow_fini(&s->flow);
+	srv->sessions[s->peer.index] = NULL;
+	srv->tick_at_ns[s->peer.index] = UINT64_MAX;
+	sw_flow_fini(&s->peer.flow);
 	free(s);
 }
 
@@ -133,13 +118,13 @@ static struct sw_session *session_of(struct sw_server *srv,
 	struct sw_session *s = is_known ? srv->sessions[i] : NULL;
 	const struct sw_pending *p = is_known ? &srv->pending[i] : NULL;
 
-	if (!is_known || h->session != (s ? s->id : p->id)) {
+	if (!is_known || h->session != (s ? s->peer.id : p->id)) {
 		sw_count(&srv->stats.rx_session, 1);
 		if (h->session)
 			say_left(srv, *path, 0, h->session);
 		return NULL;
 	}
-	if (memcmp(s ? &s->path : &p->path, path, sizeof(*path)) != 0) {
+	if (memcmp(s ? &s->peer.path : &p->path, path, sizeof(*path)) != 0) {
 		sw_count(&srv->stats.rx_source, 1);
 		return NULL;
 	}
@@ -181,21 +166,18 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
-	if (sw_flow_is_overdrawn(&s->flow, h)) {
-		sw_count(&srv->stats.rx_credit, 1);
-		sw_session_owe(srv, s, SW_OWE_KEEPALIVE); /* with a grant */
+	if (sw_peer_is_overdrawn(&s->peer, srv->due, h, &srv->stats))
 		return;
-	}
 	verdict = is_lent ? sw_shard_lend(sh, s->member, h, payload)
 			  : sw_shard_push(sh, s->member, h, payload);
 	switch (verdict) {
 	case SW_SHARD_COMPLETE:
-		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		refresh_members(srv, s->job);
 		break;
 	case SW_SHARD_TAKEN:
 	case SW_SHARD_RESULT:
-		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		sw_session_refresh(srv, s);
 		break;
 	case SW_SHARD_CRC:
@@ -205,14 +187,12 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		sw_session_differs(srv, s, h);
 		break;
 	case SW_SHARD_DEAD:
-		sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		sw_session_tell_dead(srv, s, &sh->tensors[h->key]);
 		break;
 	case SW_SHARD_DROP:
 		break;
 	}
-	if (sw_flow_ack_at(&s->flow) == 0)
-		sw_session_owe(srv, s, SW_OWE_ACK);
 }
 
 static bool tell_if_dead(
@@ -268,13 +248,8 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 static void on_ack(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	struct sw_sack sacks[SW_N_CLASSES];
-
-	memcpy(sacks, payload, h->payload_len);
-	if (!sw_flow_on_ack(&s->flow, h->psn, sacks,
-		    h->payload_len / sizeof(*sacks), srv->now_ns,
-		    sw_session_fate, s))
-		sw_count(&srv->stats.rx_state, 1);
+	sw_peer_on_ack(&s->peer, h, payload, srv->now_ns, sw_session_fate, s,
+		&srv->stats);
 	sw_session_refresh(srv, s);
 }
 
@@ -290,7 +265,7 @@ static void on_leave(
 	if (fault.err > 0) /* errors are negative */
 		fault.err = SW_EPROTO;
 	sw_text_clean(fault.text, sizeof(fault.text));
-	say_left(srv, s->path, s->peer, s->id);
+	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id);
 	/* not what we have told it */
 	is_news = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
@@ -338,10 +313,10 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 
 	if (!s)
 		return;
-	s->heard_ns = srv->now_ns;
+	s->peer.heard_ns = srv->now_ns;
 	sw_session_touch(srv, s);
-	is_newer = h->psn > s->flow.heard[h->class];
-	if (sw_flow_hear(&s->flow, h))
+	is_newer = h->psn > s->peer.flow.heard[h->class];
+	if (sw_flow_hear(&s->peer.flow, h))
 		sw_session_refresh(srv, s);
 	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
 		s->error_at_ns = srv->now_ns + srv->params.retry_min;
@@ -394,8 +369,8 @@ static bool server_is_busy(const struct sw_node *node)
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->pending[i].is_owed ||
 			(srv->sessions[i] &&
-				(srv->sessions[i]->flow.open_mask ||
-					srv->sessions[i]->owed)))
+				(srv->sessions[i]->peer.flow.open_mask ||
+					srv->sessions[i]->peer.owed)))
 			return true;
 	return false;
 }

@@ -9,8 +9,8 @@
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
 
-#include "engine/flow/flow.h"
 #include "engine/loop/node.h"
+#include "engine/peer/peer.h"
 #include "engine/sched/drr.h"
 #include "engine/sched/due.h"
 #include "engine/sched/knobs.h"
@@ -20,18 +20,6 @@ enum {
 	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
 	SW_NO_SESSION = UINT16_MAX,
-};
-
-/* Control frames that a session owes; the lowest bit leaves first. */
-enum sw_owed {
-	SW_OWE_ERROR,
-	SW_OWE_STATUS,
-	SW_OWE_MISMATCH,
-	SW_OWE_DECLARED,
-	SW_OWE_ANSWER,
-	SW_OWE_ACK,
-	SW_OWE_KEEPALIVE,
-	SW_N_OWED,
 };
 
 struct sw_member {
@@ -78,22 +66,14 @@ struct sw_job {
 };
 
 struct sw_session {
-	uint32_t id;   /* ours: index << 16 | generation */
-	uint32_t peer; /* the worker's */
-	struct sw_path path;
+	struct sw_peer peer; /* its id: index << 16 | generation */
 	struct sw_job *job;
 	uint16_t member;
-	uint8_t due_class; /* set in which the session stands, or 8 */
-	bool has_crc;      /* data payloads to it and from it */
-	uint64_t nonce;    /* of its JOIN */
-	uint64_t heard_ns;
-	uint64_t sent_ns;      /* control: data that is lost proves no life */
+	uint64_t nonce;        /* of its JOIN */
 	uint64_t status_at_ns; /* when to say the state again */
 	uint64_t status_wait_ns;
 	uint64_t error_at_ns; /* not before then */
 	uint16_t status_seq;  /* acknowledged */
-	uint32_t owed;        /* bits of enum sw_owed */
-	uint32_t turn_order;  /* where the next result in turn goes on */
 	uint32_t n_answers;
 	uint32_t n_to_tell; /* dead tensors that it is to be told of */
 	/* Those that it is told of again, until it says that it knows. */
@@ -107,7 +87,6 @@ struct sw_session {
 	struct sw_answer answers[SW_PULL_MAX];
 	/* keys of the last batch, and their places */
 	uint32_t declared[SW_DECLARE_MAX], firsts[SW_DECLARE_MAX];
-	struct sw_flow flow;
 };
 
 /* A JOIN whose worker has not spoken under the session that it was offered.  It
@@ -242,17 +221,12 @@ uint64_t sw_server_open_chunks(const struct sw_server *srv);
 
 /* --- between server.c, admit.c and job.c --- */
 
-static inline uint32_t sw_session_index(const struct sw_session *s)
-{
-	return s->id >> 16;
-}
-
 /* sw_session_touch - a frame came from it or goes to it: a timer may have been
  * set, none shorter than ack_delay. */
 static inline void sw_session_touch(
 	struct sw_server *srv, const struct sw_session *s)
 {
-	uint64_t *at = &srv->tick_at_ns[sw_session_index(s)];
+	uint64_t *at = &srv->tick_at_ns[s->peer.index];
 
 	if (*at > srv->now_ns + srv->params.ack_delay)
 		*at = srv->now_ns + srv->params.ack_delay;
@@ -263,8 +237,11 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	enum sw_fate fate);
 
 /* sw_session_owe - a control frame is due. */
-void sw_session_owe(
-	struct sw_server *srv, struct sw_session *s, enum sw_owed what);
+static inline void sw_session_owe(
+	struct sw_server *srv, struct sw_session *s, enum sw_owed what)
+{
+	sw_peer_owe(&s->peer, srv->due, what);
+}
 
 /* sw_session_refresh - put the session into the set of its most urgent result
  * that it has credit for. */

@@ -169,7 +169,7 @@ void sw_session_differs(
 		fail_giver(srv, s, h, t);
 		return;
 	}
-	sw_flow_accept(&s->flow, h->class, h->psn, srv->now_ns);
+	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
 	first = first_call(sh, t, h);
 	describe(t, &here, &first, text);
 	sw_job_kill(srv, s->job, t, h->round, text);

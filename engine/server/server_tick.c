@@ -35,29 +35,18 @@ static uint64_t tick_status(struct sw_server *srv, struct sw_session *s)
 	if (srv->now_ns >= s->status_at_ns)
 		sw_session_owe(srv, s, SW_OWE_STATUS);
 	/* What is owed waits for room; when it goes, the next time is set. */
-	return s->owed & 1u << SW_OWE_STATUS ? UINT64_MAX : s->status_at_ns;
+	return s->peer.owed & 1u << SW_OWE_STATUS ? UINT64_MAX
+						  : s->status_at_ns;
 }
 
 static uint64_t tick_session(struct sw_server *srv, struct sw_session *s)
 {
-	uint64_t alive_at = s->sent_ns + srv->params.dead_after / 10;
-	uint64_t ack_at = sw_flow_ack_at(&s->flow);
-	uint64_t n_timeouts = s->flow.n_timeouts;
-	uint64_t at = sw_flow_tick(&s->flow, srv->now_ns, sw_session_fate, s);
+	uint64_t at = sw_peer_tick(&s->peer, srv->due, &srv->params,
+		srv->now_ns, sw_session_fate, s, &srv->stats);
 
-	sw_count(&srv->stats.timeouts, s->flow.n_timeouts - n_timeouts);
-	if (ack_at <= srv->now_ns)
-		sw_session_owe(srv, s, SW_OWE_ACK);
-	else
-		at = sw_min64(at, ack_at);
-	if (alive_at <= srv->now_ns)
-		sw_session_owe(srv, s, SW_OWE_KEEPALIVE);
-	else
-		at = sw_min64(at, alive_at);
 	sw_session_refresh(srv, s);
 	at = sw_min64(at, tick_status(srv, s));
-	at = sw_min64(at, sw_session_tick_unaware(srv, s));
-	return sw_min64(at, s->heard_ns + srv->params.dead_after);
+	return sw_min64(at, sw_session_tick_unaware(srv, s));
 }
 
 static void look(struct sw_server *srv, uint32_t i)
@@ -66,7 +55,7 @@ static void look(struct sw_server *srv, uint32_t i)
 
 	if (!s)
 		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
-	else if (srv->now_ns - s->heard_ns >= srv->params.dead_after)
+	else if (sw_peer_is_silent(&s->peer, &srv->params, srv->now_ns))
 		bury(srv, s);
 	else
 		srv->tick_at_ns[i] = tick_session(srv, s);

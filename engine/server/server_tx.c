@@ -103,14 +103,8 @@ static uint32_t build_answer(
 static uint32_t build_ack(
 	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
 {
-	struct sw_sack sacks[SW_N_CLASSES];
-	uint32_t n =
-		sw_flow_build_ack(&s->flow, srv->now_ns, srv->gap_ns, sacks);
-
-	h->type = SW_ACK;
-	memcpy(srv->payload, sacks, n * sizeof(*sacks));
-	sw_count(&srv->stats.acks, 1);
-	return n * (uint32_t)sizeof(*sacks);
+	return sw_peer_build_ack(&s->peer, srv->now_ns, srv->gap_ns, h,
+		srv->payload, &srv->stats);
 }
 
 static uint32_t build_keepalive(
@@ -118,8 +112,7 @@ static uint32_t build_keepalive(
 {
 	(void)srv;
 	(void)s;
-	h->type = SW_KEEPALIVE;
-	return 0;
+	return sw_peer_build_keepalive(0, h);
 }
 
 static uint32_t (*const builders[SW_N_OWED])(
@@ -155,7 +148,6 @@ static bool tx_control(
 	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
 	struct sw_session *s;
 	struct sw_header h = {0};
-	uint32_t what;
 
 	if (i == SW_MAX_SESSIONS)
 		return false;
@@ -164,15 +156,12 @@ static bool tx_control(
 		sw_pending_build(srv, i, out);
 		return true;
 	}
-	what = (uint32_t)__builtin_ctz(s->owed);
-	s->owed &= ~(1u << what);
-	h.payload_len = (uint16_t)builders[what](srv, s, &h);
-	h.session = s->peer;
-	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, i, s->owed != 0);
-	sw_flow_send_ctl(&s->flow, &h);
-	s->sent_ns = srv->now_ns;
+	h.payload_len =
+		(uint16_t)builders[sw_peer_take_owed(&s->peer, srv->due)](
+			srv, s, &h);
+	h.session = s->peer.far_id;
 	sw_session_touch(srv, s);
-	sw_frame_build(&h, s->path, srv->payload, false, out, &srv->stats);
+	sw_peer_send(&s->peer, &h, srv->payload, srv->now_ns, out, &srv->stats);
 	return true;
 }
 
@@ -181,16 +170,15 @@ static bool tx_control(
 static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint32_t first = sw_shard_next(sh, s->member, 0), order = first;
+	const struct sw_bitmap *ready = &sh->ready[s->member];
+	uint32_t first = sw_bitmap_first(ready), order;
 
 	if (!is_turn || first >= SW_MAX_TENSORS) /* by readiness none starves */
 		return first;
-	order = sw_shard_next(sh, s->member, s->turn_order);
-	if (order == SW_BITMAP_NONE)
-		order = first;
-	s->turn_order = order + 1;
-	return sw_flow_can_send(&s->flow, sw_shard_class(sh, order)) ? order
-								     : first;
+	order = sw_peer_turn(&s->peer, ready);
+	return sw_flow_can_send(&s->peer.flow, sw_shard_class(sh, order))
+		       ? order
+		       : first;
 }
 
 /* A result of the job whose turn it is. */
@@ -210,16 +198,16 @@ static bool tx_result(
 		&srv->jobs[job_i].due[port_i], NULL, &is_turn)];
 	order = order_to_send(s, is_turn);
 	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
-	h.session = s->peer;
-	h.flags = s->has_crc ? 0 : SW_FLAG_NO_CRC;
-	sw_flow_send(&s->flow, &h, cell, srv->now_ns);
+	h.session = s->peer.far_id;
+	h.flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
+	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
 	sw_session_touch(srv, s);
 	/* RESULT is the ACK of this member's PUSH, but not of another that
 	 * waits for its own: the last one is acknowledged in any case. */
-	if (s->flow.space[h.class].n_unacked > 1)
-		sw_flow_answered(&s->flow, h.class);
+	if (s->peer.flow.space[h.class].n_unacked > 1)
+		sw_flow_answered(&s->peer.flow, h.class);
 	/* An asynchronous value may change while it waits to be gathered. */
-	sw_frame_build(&h, s->path, payload, h.op == SW_OPERATION_SUM, out,
+	sw_frame_build(&h, s->peer.path, payload, h.op == SW_OPERATION_SUM, out,
 		&srv->stats);
 	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
 	sw_session_refresh(srv, s);

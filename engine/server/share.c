@@ -141,7 +141,8 @@ static void set_windows(struct sw_server *srv, uint32_t active)
 		if (active >> sw_job_index(srv, s->job) & 1)
 			bytes = sw_max64(whole * flow_weight(s->job) / most,
 				FRAMES_MIN * s->job->params.payload);
-		sw_flow_set_window(&s->flow, (uint32_t)sw_min64(bytes, whole));
+		sw_flow_set_window(
+			&s->peer.flow, (uint32_t)sw_min64(bytes, whole));
 	}
 }
 

@@ -15,12 +15,6 @@
 
 enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
 
-void sw_link_owe(struct sw_worker *w, struct sw_link *l, enum sw_link_owed what)
-{
-	l->owed |= 1u << what;
-	sw_due_put(&w->due[l->path.port_i], SW_CLASS_CTL, l->index, true);
-}
-
 /* --- what is asked --- */
 
 static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
@@ -57,9 +51,9 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 	l->request_at_ns = w->now_ns;
 	l->request_wait_ns = w->params.retry_min;
 	if (has_request(w, l))
-		sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+		sw_link_owe(w, l, SW_OWE_REQUEST);
 	else /* a repetition that is not needed any more */
-		l->owed &= ~(1u << SW_LINK_OWE_REQUEST);
+		l->peer.owed &= ~(1u << SW_OWE_REQUEST);
 }
 
 static uint32_t build_hello(
@@ -78,7 +72,7 @@ static uint32_t build_join(
 	struct sw_join j = {.nonce = l->nonce,
 		.cookie = l->cookie,
 		.epoch = l->server_i ? w->epoch : 0,
-		.session = l->id,
+		.session = l->peer.id,
 		.version_min = SW_VERSION_MIN,
 		.version_max = SW_VERSION_MAX,
 		.rank = w->rank,
@@ -222,21 +216,21 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	struct sw_accept a;
 
 	memcpy(&a, payload, sizeof(a));
-	if (l->state == SW_LINK_OPEN && a.session == l->peer) {
-		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* ours was lost */
+	if (l->state == SW_LINK_OPEN && a.session == l->peer.far_id) {
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* ours was lost */
 		return;
 	}
 	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	l->peer = a.session;
+	l->peer.far_id = a.session;
 	l->state = SW_LINK_OPEN;
 	sw_link_request(w, l); /* no JOIN any more */
-	l->heard_ns = w->now_ns;
+	l->peer.heard_ns = w->now_ns;
 	w->is_refused = false;
-	sw_flow_hear(&l->flow, h);
-	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* only then we count */
+	sw_flow_hear(&l->peer.flow, h);
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* only then we count */
 	sw_count(&w->stats.sessions_opened, 1);
 	sw_link_check_running(w);
 }
@@ -251,12 +245,12 @@ static int error_of(int err)
  * go on, so that what comes late is told apart. */
 static void forget_session(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t ctl_next = l->flow.ctl_next;
-	uint16_t generation = (uint16_t)(l->id + 1);
+	uint64_t ctl_next = l->peer.flow.ctl_next;
+	uint16_t generation = (uint16_t)(l->peer.id + 1);
 
-	sw_flow_init(&l->flow, &w->params);
-	l->flow.ctl_next = ctl_next;
-	l->id = l->index << 16 | (generation ? generation : 1);
+	sw_flow_init(&l->peer.flow, &w->params);
+	l->peer.flow.ctl_next = ctl_next;
+	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
 	l->status_seq = 0;
 }
 
@@ -308,7 +302,7 @@ static void on_error(
 static void on_left(
 	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {
-	if (h->key != l->peer) {
+	if (h->key != l->peer.far_id) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
@@ -338,7 +332,7 @@ static void on_status(
 	memcpy(&st, payload, sizeof(st));
 	sw_text_clean(st.text, sizeof(st.text));
 	l->status_seq = (uint16_t)st.seq;
-	sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
 	if (st.state == SW_JOB_FAILED) {
 		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
 		return;
@@ -457,22 +451,22 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 static void check_alive(struct sw_worker *w, struct sw_link *l)
 {
-	if (w->now_ns - l->heard_ns < w->params.dead_after)
+	if (!sw_peer_is_silent(&l->peer, &w->params, w->now_ns))
 		return;
 	l->state = SW_LINK_CLOSED;
 	sw_count(&w->stats.sessions_dead, 1);
 	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
 		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
-		l->path.ip >> 24, l->path.ip >> 16 & 255, l->path.ip >> 8 & 255,
-		l->path.ip & 255,
+		l->peer.path.ip >> 24, l->peer.path.ip >> 16 & 255,
+		l->peer.path.ip >> 8 & 255, l->peer.path.ip & 255,
 		(unsigned long long)(w->params.dead_after / SW_S));
 }
 
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at = UINT64_MAX, alive_at;
+	uint64_t at = UINT64_MAX;
 
-	if (l->index == 0) {
+	if (l->peer.index == 0) {
 		sw_worker_tick_joining(w);
 		sw_worker_check_left(w);
 		if (w->state == SW_WORKER_JOINING || w->left_by_ns)
@@ -480,19 +474,13 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 	}
 	if (has_request(w, l)) {
 		if (w->now_ns >= l->request_at_ns)
-			sw_link_owe(w, l, SW_LINK_OWE_REQUEST);
+			sw_link_owe(w, l, SW_OWE_REQUEST);
 		else
 			at = sw_min64(at, l->request_at_ns);
 	}
 	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
 		at = sw_min64(at, sw_link_tick_dead(w, l));
-	if (l->state != SW_LINK_OPEN)
-		return at;
-	check_alive(w, l);
-	alive_at = l->sent_ns + w->params.dead_after / 10;
-	if (w->now_ns >= alive_at)
-		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE);
-	else
-		at = sw_min64(at, alive_at);
-	return sw_min64(at, l->heard_ns + w->params.dead_after);
+	if (l->state == SW_LINK_OPEN)
+		check_alive(w, l);
+	return at;
 }

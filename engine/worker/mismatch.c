@@ -175,7 +175,7 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l)
 	if (w->now_ns < l->dead_at_ns)
 		return l->dead_at_ns;
 	l->dead_at_ns = w->now_ns + w->params.pull_max;
-	sw_link_owe(w, l, SW_LINK_OWE_MISMATCH);
+	sw_link_owe(w, l, SW_OWE_MISMATCH);
 	return l->dead_at_ns;
 }
 
@@ -188,7 +188,7 @@ uint32_t sw_link_build_mismatch(
 	if (i == SW_BITMAP_NONE)
 		return 0;
 	if (sw_bitmap_next(&l->dead, i + 1) < l->n_declared)
-		sw_link_owe(w, l, SW_LINK_OWE_MISMATCH); /* it is next */
+		sw_link_owe(w, l, SW_OWE_MISMATCH); /* it is next */
 	l->dead_turn = i + 1;
 	sw_bitmap_add(&l->told, i);
 	fault.key = w->tensors[i].key;

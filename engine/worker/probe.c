@@ -12,7 +12,7 @@
 /* How a HELLO leaves, until one lands where it belongs, or all were tried. */
 static void next_way(struct sw_worker *w, struct sw_link *l)
 {
-	l->way = (uint16_t)((l->way + 1) % w->n_ways);
+	l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
 	l->n_probes++;
 	l->nonce = w->env->random(w->env->ctx); /* late COOKIEs are none */
 	sw_count(&w->stats.probes, 1);

@@ -30,7 +30,7 @@ static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
 
 void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 {
-	struct sw_due *due = &w->due[l->path.port_i];
+	struct sw_due *due = &w->due[l->peer.path.port_i];
 	uint32_t order = l->state == SW_LINK_OPEN ? sw_bitmap_first(&l->ready)
 						  : SW_BITMAP_NONE;
 	uint32_t class = SW_N_CLASSES;
@@ -39,17 +39,9 @@ void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
 
 		class = t->class;
-		w->turn_keys[l->index] = turn_key(t, l->index);
+		w->turn_keys[l->peer.index] = turn_key(t, l->peer.index);
 	}
-	if (class < SW_N_CLASSES && !sw_flow_can_send(&l->flow, class))
-		class = SW_N_CLASSES;
-	if (class == l->due_class)
-		return;
-	if (l->due_class < SW_N_CLASSES)
-		sw_due_put(due, l->due_class, l->index, false);
-	if (class < SW_N_CLASSES)
-		sw_due_put(due, class, l->index, true);
-	l->due_class = (uint8_t) class;
+	sw_peer_offer(&l->peer, due, class);
 }
 
 /* The tensor that a frame of link @l is about, if it is one of ours there. */
@@ -63,7 +55,7 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 		return NULL;
 	}
 	t = &w->tensors[w->by_key[key]];
-	if (!sw_place_has(&t->places[l->index], chunk)) {
+	if (!sw_place_has(&t->places[l->peer.index], chunk)) {
 		sw_count(&w->stats.rx_chunk, 1);
 		return NULL;
 	}
@@ -134,7 +126,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	c->state = SW_HELD;
 	sw_tensors_set(w, t, h->chunk, false, false);
 	sw_tensors_folded(w, t, h->chunk);
-	sw_flow_resolve(&l->flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
+	sw_flow_resolve(
+		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
 		write_result(w, t,
 			t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
@@ -155,15 +148,12 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk);
 	uint32_t crc = h->payload_crc;
 
-	if (sw_flow_is_overdrawn(&l->flow, h)) {
-		sw_count(&w->stats.rx_credit, 1);
-		sw_link_owe(w, l, SW_LINK_OWE_KEEPALIVE); /* with a grant */
+	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
 		return;
-	}
 	if (!t || !is_well_formed(w, t, h))
 		return;
 	if (is_wanted(w, t, h)) {
-		if (l->has_crc)
+		if (l->peer.has_crc)
 			SW_TIMED(w->stats.ticks_crc_in,
 				crc = sw_data_crc(h, payload, h->payload_len));
 		if (crc != h->payload_crc) {
@@ -174,9 +164,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 		sw_sched_run(&w->sched, w->now_ns);
 		sw_link_refresh(w, l); /* it may have been due for a push */
 	}
-	sw_flow_accept(&l->flow, h->class, h->psn, w->now_ns);
-	if (sw_flow_ack_at(&l->flow) == 0)
-		sw_link_owe(w, l, SW_LINK_OWE_ACK);
+	sw_peer_accept(&l->peer, w->due, h, w->now_ns);
 }
 
 /* --- what became of pushes --- */
@@ -206,12 +194,7 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	struct sw_sack sacks[SW_N_CLASSES];
-
-	memcpy(sacks, payload, h->payload_len);
-	if (!sw_flow_on_ack(&l->flow, h->psn, sacks,
-		    h->payload_len / sizeof(*sacks), w->now_ns, on_fate, w))
-		sw_count(&w->stats.rx_state, 1);
+	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, w, &w->stats);
 	sw_sched_run(&w->sched, w->now_ns);
 	sw_link_refresh(w, l);
 }
@@ -279,18 +262,18 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	uint32_t i = h->session >> 16;
 
 	if (h->session) {
-		if (i >= w->n_links || w->links[i].id != h->session) {
+		if (i >= w->n_links || w->links[i].peer.id != h->session) {
 			sw_count(&w->stats.rx_session, 1);
 			return NULL;
 		}
-		if (memcmp(&w->links[i].path, from, sizeof(*from)) != 0) {
+		if (memcmp(&w->links[i].peer.path, from, sizeof(*from)) != 0) {
 			sw_count(&w->stats.rx_source, 1);
 			return NULL;
 		}
 		return &w->links[i];
 	}
 	for (i = 0; i < w->n_links; i++)
-		if (!memcmp(&w->links[i].path, from, sizeof(*from)) &&
+		if (!memcmp(&w->links[i].peer.path, from, sizeof(*from)) &&
 			(h->type == SW_COOKIE || h->type == SW_LEFT))
 			return &w->links[i];
 	sw_count(&w->stats.rx_session, 1);
@@ -300,7 +283,7 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 static void on_link(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	bool is_newer = h->psn > l->flow.heard[h->class];
+	bool is_newer = h->psn > l->peer.flow.heard[h->class];
 
 	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
 		if (!h->session) { /* only a LEFT is said without */
@@ -308,8 +291,8 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 				sw_link_rx(w, l, h, payload);
 			return;
 		}
-		l->heard_ns = w->now_ns;
-		if (sw_flow_hear(&l->flow, h))
+		l->peer.heard_ns = w->now_ns;
+		if (sw_flow_hear(&l->peer.flow, h))
 			sw_link_refresh(w, l);
 	}
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
@@ -357,12 +340,13 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 static uint32_t gather_late(struct sw_worker *w, struct sw_link *l,
 	struct sw_wtensor *t, uint32_t *budget)
 {
-	const struct sw_bitmap *late = &t->late[l->index];
+	const struct sw_bitmap *late = &t->late[l->peer.index];
 	uint32_t local = sw_bitmap_next(late, l->pull_local);
 
 	for (; local != SW_BITMAP_NONE && *budget && l->n_pulls < SW_PULL_MAX;
 		local = sw_bitmap_next(late, local + 1), --*budget) {
-		uint32_t chunk = sw_place_global(&t->places[l->index], local);
+		uint32_t chunk =
+			sw_place_global(&t->places[l->peer.index], local);
 		struct sw_wchunk *c = &t->chunks[chunk];
 
 		if (w->now_ns - c->t_ns < l->pull_wait_ns)
@@ -403,14 +387,14 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 		return UINT64_MAX;
 	if (!l->pull_wait_ns) {
 		l->pull_wait_ns = sw_max64(
-			4 * sw_flow_srtt(&l->flow), w->params.pull_min);
+			4 * sw_flow_srtt(&l->peer.flow), w->params.pull_min);
 		l->pull_at_ns = w->now_ns + l->pull_wait_ns;
 	}
-	if (w->now_ns < l->pull_at_ns || l->owed & 1u << SW_LINK_OWE_PULL)
+	if (w->now_ns < l->pull_at_ns || l->peer.owed & 1u << SW_OWE_PULL)
 		return sw_max64(l->pull_at_ns, w->now_ns + w->params.ack_delay);
 	gather(w, l);
 	if (l->n_pulls) {
-		sw_link_owe(w, l, SW_LINK_OWE_PULL);
+		sw_link_owe(w, l, SW_OWE_PULL);
 		l->pull_wait_ns =
 			sw_min64(2 * l->pull_wait_ns, w->params.pull_max);
 	}
@@ -420,17 +404,12 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 
 static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at, ack_at, n_timeouts = l->flow.n_timeouts;
+	uint64_t at;
 
 	if (l->state != SW_LINK_OPEN)
 		return UINT64_MAX;
-	at = sw_flow_tick(&l->flow, w->now_ns, on_fate, w);
-	sw_count(&w->stats.timeouts, l->flow.n_timeouts - n_timeouts);
-	ack_at = sw_flow_ack_at(&l->flow);
-	if (ack_at <= w->now_ns)
-		sw_link_owe(w, l, SW_LINK_OWE_ACK);
-	else
-		at = sw_min64(at, ack_at);
+	at = sw_peer_tick(
+		&l->peer, w->due, &w->params, w->now_ns, on_fate, w, &w->stats);
 	at = sw_min64(at, tick_pull(w, l));
 	sw_link_refresh(w, l);
 	return at;

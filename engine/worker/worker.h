@@ -24,8 +24,8 @@
 #include "engine/base/bitmap.h"
 #include "engine/base/env.h"
 #include "engine/base/stats.h"
-#include "engine/flow/flow.h"
 #include "engine/loop/node.h"
+#include "engine/peer/peer.h"
 #include "engine/sched/due.h"
 #include "engine/sched/knobs.h"
 #include "engine/sched/place.h"
@@ -106,35 +106,17 @@ enum sw_link_state {
 	SW_LINK_CLOSED,
 };
 
-/* Control frames that a link owes; the lowest bit leaves first. */
-enum sw_link_owed {
-	SW_LINK_OWE_REQUEST, /* HELLO, JOIN, DECLARE or LEAVE */
-	SW_LINK_OWE_MISMATCH,
-	SW_LINK_OWE_KEEPALIVE,
-	SW_LINK_OWE_ACK,
-	SW_LINK_OWE_PULL,
-	SW_LINK_N_OWED,
-};
-
 /* What joins this worker and one server. */
 struct sw_link {
-	struct sw_path path;
-	uint32_t index;    /* among the links of the lane */
-	uint32_t server_i; /* in the list of servers; 0 is the coordinator */
-	uint32_t id;       /* ours */
-	uint32_t peer;     /* the server's, when open */
+	struct sw_peer peer; /* index: among the links of the lane */
+	uint32_t server_i;   /* in the list of servers; 0 is the coordinator */
 	enum sw_link_state state;
-	uint8_t due_class;
-	bool has_crc; /* data payloads there and from there */
-	uint32_t owed;
 	uint64_t nonce, cookie;
-	uint64_t heard_ns;
-	uint64_t sent_ns; /* control: data that is lost proves no life */
 	uint64_t request_at_ns, request_wait_ns; /* next try */
 	uint32_t n_cookies;                      /* until the session is open */
-	uint16_t way, n_probes; /* of our UDP ports, of a handshake */
-	bool is_settled;        /* it stays with that one */
-	uint32_t n_requests;    /* since the last answer */
+	uint16_t n_probes;   /* of our UDP ports, of a handshake */
+	bool is_settled;     /* it stays with that one */
+	uint32_t n_requests; /* since the last answer */
 	uint16_t status_seq;
 	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
@@ -142,7 +124,6 @@ struct sw_link {
 	uint64_t pull_at_ns, pull_wait_ns;
 	uint32_t n_pulls;
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
-	uint32_t turn_order; /* where the next push in turn goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
 	uint32_t n_todo;        /* chunks to push there */
 	struct sw_bitmap ready; /* orders with todo */
@@ -154,7 +135,6 @@ struct sw_link {
 	uint32_t dead_turn;    /* where the next MISMATCH goes on */
 	uint64_t dead_at_ns;
 	uint64_t *words;
-	struct sw_flow flow;
 	char name[SW_NAME_MAX];
 };
 
@@ -384,8 +364,11 @@ void sw_worker_tick_joining(struct sw_worker *w);
  * is it time to go without? */
 void sw_worker_check_left(struct sw_worker *w);
 
-void sw_link_owe(
-	struct sw_worker *w, struct sw_link *l, enum sw_link_owed what);
+static inline void sw_link_owe(
+	struct sw_worker *w, struct sw_link *l, enum sw_owed what)
+{
+	sw_peer_owe(&l->peer, w->due, what);
+}
 
 /* The node's calls: what came; timers; control frames, then pushes by class
  * (worker_tx.c); is anything open? */

@@ -105,7 +105,7 @@ static void describe_missing(
 
 	snprintf(out, size, "%s of %u workers at server %.40s (%s:%u)%s%s",
 		sw_ranks_text(missing, ranks), w->n_members, l->name,
-		sw_ip_text(l->path.ip, ip), l->path.udp,
+		sw_ip_text(l->peer.path.ip, ip), l->peer.path.udp,
 		w->known[0] ? "; " : "", w->known);
 }
 
@@ -121,9 +121,9 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
 		snprintf(out, size, "server %.40s (%u.%u.%u.%u:%u)%s", l->name,
-			l->path.ip >> 24, l->path.ip >> 16 & 255,
-			l->path.ip >> 8 & 255, l->path.ip & 255, l->path.udp,
-			describe_silence(w, l, why));
+			l->peer.path.ip >> 24, l->peer.path.ip >> 16 & 255,
+			l->peer.path.ip >> 8 & 255, l->peer.path.ip & 255,
+			l->peer.path.udp, describe_silence(w, l, why));
 		return;
 	}
 	if (w->n_lanes_running + 1 < w->n_lanes && !w->lane_i && w->size)

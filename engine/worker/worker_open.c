@@ -25,15 +25,16 @@ static int open_link(struct sw_worker *w, uint32_t server_i,
 	sw_bitmap_init(&l->late, SW_ORDERS, l->words + 2 * words);
 	sw_bitmap_init(&l->told, SW_TENSORS,
 		sw_bitmap_init(&l->dead, SW_TENSORS, l->words + 3 * words));
-	l->index = i;
+	l->peer.index = i;
 	l->server_i = server_i;
-	l->id = i << 16 | (uint32_t)(generation ? generation : 1);
-	l->path = server->path;
-	l->has_crc = w->params.has_crc && !ports[l->path.port_i]->is_inner;
-	l->due_class = SW_N_CLASSES;
-	l->heard_ns = l->sent_ns = w->now_ns;
+	l->peer.id = i << 16 | (uint32_t)(generation ? generation : 1);
+	l->peer.path = server->path;
+	l->peer.has_crc =
+		w->params.has_crc && !ports[l->peer.path.port_i]->is_inner;
+	l->peer.due_class = SW_N_CLASSES;
+	l->peer.heard_ns = l->peer.sent_ns = w->now_ns;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
-	sw_flow_init(&l->flow, &w->params);
+	sw_flow_init(&l->peer.flow, &w->params);
 	w->link_of[server_i] = (uint8_t)i;
 	return 0;
 }

@@ -11,9 +11,8 @@ enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
 static uint32_t build_keepalive(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	h->type = SW_KEEPALIVE;
-	h->aux = l->status_seq;
-	return 0;
+	(void)w;
+	return sw_peer_build_keepalive(l->status_seq, h);
 }
 
 static uint32_t build_mismatch(
@@ -27,13 +26,8 @@ static uint32_t build_mismatch(
 static uint32_t build_ack(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	struct sw_sack sacks[SW_N_CLASSES];
-	uint32_t n = sw_flow_build_ack(&l->flow, w->now_ns, w->gap_ns, sacks);
-
-	h->type = SW_ACK;
-	memcpy(w->payload, sacks, n * sizeof(*sacks));
-	sw_count(&w->stats.acks, 1);
-	return n * (uint32_t)sizeof(*sacks);
+	return sw_peer_build_ack(
+		&l->peer, w->now_ns, w->gap_ns, h, w->payload, &w->stats);
 }
 
 static uint32_t build_pull(
@@ -47,13 +41,13 @@ static uint32_t build_pull(
 	return bytes;
 }
 
-static uint32_t (*const builders[SW_LINK_N_OWED])(
+static uint32_t (*const builders[SW_N_OWED])(
 	struct sw_worker *, struct sw_link *, struct sw_header *) = {
-	[SW_LINK_OWE_REQUEST] = sw_link_build_request,
-	[SW_LINK_OWE_MISMATCH] = build_mismatch,
-	[SW_LINK_OWE_KEEPALIVE] = build_keepalive,
-	[SW_LINK_OWE_ACK] = build_ack,
-	[SW_LINK_OWE_PULL] = build_pull,
+	[SW_OWE_REQUEST] = sw_link_build_request,
+	[SW_OWE_MISMATCH] = build_mismatch,
+	[SW_OWE_KEEPALIVE] = build_keepalive,
+	[SW_OWE_ACK] = build_ack,
+	[SW_OWE_PULL] = build_pull,
 };
 
 /* The link whose turn it is; those that owe nothing any more leave the set. */
@@ -65,8 +59,8 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 		struct sw_link *l = &w->links[i];
 
 		if (l->state == SW_LINK_CLOSED || l->state == SW_LINK_IDLE)
-			l->owed = 0;
-		if (l->owed)
+			l->peer.owed = 0;
+		if (l->peer.owed)
 			return l;
 		sw_due_put(due, SW_CLASS_CTL, i, false);
 	}
@@ -78,21 +72,15 @@ static bool tx_control(
 {
 	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
 	struct sw_header h = {0};
-	uint32_t what;
 
 	if (!l)
 		return false;
-	what = (uint32_t)__builtin_ctz(l->owed);
-	l->owed &= ~(1u << what);
-	sw_due_put(&w->due[port_i], SW_CLASS_CTL, l->index, l->owed != 0);
 	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
-			    ? l->peer
+			    ? l->peer.far_id
 			    : 0;
-	h.payload_len = (uint16_t)builders[what](w, l, &h);
-	sw_flow_send_ctl(&l->flow, &h);
-	l->sent_ns = w->now_ns;
-	out->way = l->way;
-	sw_frame_build(&h, l->path, w->payload, false, out, &w->stats);
+	h.payload_len = (uint16_t)builders[sw_peer_take_owed(&l->peer, w->due)](
+		w, l, &h);
+	sw_peer_send(&l->peer, &h, w->payload, w->now_ns, out, &w->stats);
 	return true;
 }
 
@@ -140,12 +128,12 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	bool has = has_bytes(w, t);
 	struct sw_wchunk *c = &t->chunks[chunk];
 	struct sw_header h = {.type = SW_PUSH,
-		.flags = (l->has_crc ? 0 : SW_FLAG_NO_CRC) |
+		.flags = (l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
 			 (c->n_sent ? SW_FLAG_RETX : 0) |
 			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO) |
 			 (has ? sw_backlog_flags(backlog_of(w, l)) : 0),
 		.class = t->class,
-		.session = l->peer,
+		.session = l->peer.far_id,
 		.key = t->key,
 		.round = t->round,
 		.chunk = chunk,
@@ -159,13 +147,13 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	const uint8_t *payload =
 		has ? bytes_to_push(w, t, chunk, &is_stable) : NULL;
 
-	if (l->has_crc) {
+	if (l->peer.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,
 			h.payload_crc =
 				sw_data_crc(&h, payload, h.payload_len));
 		note_crc(t, c, h.payload_crc);
 	}
-	sw_flow_send(&l->flow, &h, chunk, w->now_ns);
+	sw_flow_send(&l->peer.flow, &h, chunk, w->now_ns);
 	sw_count(&w->stats.retransmissions, c->n_sent != 0);
 	sw_count(&w->stats.push_folded, c->n_sent == 0);
 	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h.payload_len);
@@ -173,8 +161,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	c->psn = h.psn;
 	c->t_ns = w->now_ns;
 	c->state = SW_PUSHED;
-	out->way = l->way;
-	sw_frame_build(&h, l->path, payload, is_stable, out, &w->stats);
+	out->way = l->peer.way;
+	sw_frame_build(&h, l->peer.path, payload, is_stable, out, &w->stats);
 }
 
 /* The most urgent tensor of a link, which has some.  Within a class that is
@@ -197,17 +185,13 @@ static struct sw_wtensor *most_urgent(
 static struct sw_wtensor *tensor_to_push(
 	struct sw_worker *w, struct sw_link *l, bool is_turn)
 {
-	uint32_t first = sw_bitmap_first(&l->ready), order = first;
 	struct sw_wtensor *t;
 
-	if (!is_turn || first >= SW_TENSORS) /* by readiness none starves */
-		return most_urgent(w, l);
-	order = sw_bitmap_next(&l->ready, l->turn_order);
-	if (order == SW_BITMAP_NONE)
-		order = first;
-	l->turn_order = order + 1;
-	t = &w->tensors[w->by_order[order]];
-	return sw_flow_can_send(&l->flow, t->class) ? t : most_urgent(w, l);
+	if (!is_turn || sw_bitmap_first(&l->ready) >= SW_TENSORS)
+		return most_urgent(w, l); /* by readiness none starves */
+	t = &w->tensors[w->by_order[sw_peer_turn(&l->peer, &l->ready)]];
+	return sw_flow_can_send(&l->peer.flow, t->class) ? t
+							 : most_urgent(w, l);
 }
 
 /* The chunk of it that goes: the lowest, first of those that go again. */

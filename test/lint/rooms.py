@@ -13,10 +13,11 @@ MAY_USE = {
     "engine/sched": "engine/base",
     "engine/sums": "engine/base engine/wire engine/sched sum",
     "engine/loop": "engine/base engine/wire engine/flow",
+    "engine/peer": "engine/base engine/wire engine/flow engine/sched",
     "engine/server": "engine/base engine/wire engine/flow engine/sched "
-                     "engine/sums engine/loop sum",
+                     "engine/sums engine/loop engine/peer sum",
     "engine/worker": "engine/base engine/wire engine/flow engine/sched "
-                     "engine/loop sum",
+                     "engine/loop engine/peer sum",
     "apps/cli": "",
     "apps/node": "apps/cli",
     "apps/launch": "apps/cli",

@@ -255,9 +255,9 @@ static void a18_results_obey_the_grant(struct check *c)
 	uint64_t granted;
 
 	hand_open(&rig, 2, n * HAND_PAYLOAD / 4);
-	granted = hand_session(&rig, A)->flow.consumed + 8;
+	granted = hand_session(&rig, A)->peer.flow.consumed + 8;
 	rig.w[A].grant = (uint32_t)granted; /* not more than it was */
-	hand_session(&rig, A)->flow.granted = granted;
+	hand_session(&rig, A)->peer.flow.granted = granted;
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t k = 0; k < n; k++)
 			hand_push(&rig, i, 1, k, 1, NULL);

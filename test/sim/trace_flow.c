@@ -50,7 +50,8 @@ static void a5_old_ack_is_ignored(struct check *c)
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "RESULT(1) was sent");
 	check_eq(c, got.h.psn, 1, "its number, which the old ACK names");
 	hand_again(&rig, B, &old);
-	check_eq(c, hand_session(&rig, B)->flow.open_mask, 1, "open spaces");
+	check_eq(c, hand_session(&rig, B)->peer.flow.open_mask, 1,
+		"open spaces");
 	hand_pass(&rig, SW_S / 10);
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "it was sent again");
 	hand_close(&rig);
@@ -67,12 +68,14 @@ static void a5_overtaken_ack_counts(struct check *c)
 	ctl = &rig.w[B].next[SW_CLASS_CTL];
 	hand_push(&rig, A, 1, 0, 1, NULL);
 	hand_push(&rig, B, 1, 0, 4, NULL);
-	check_eq(c, hand_session(&rig, B)->flow.open_mask, 1, "open spaces");
+	check_eq(c, hand_session(&rig, B)->peer.flow.open_mask, 1,
+		"open spaces");
 	*ctl += 1;
 	hand_speak(&rig, B);
 	*ctl -= 2;
 	hand_ack(&rig, B, 1, 1, NULL);
-	check_eq(c, hand_session(&rig, B)->flow.open_mask, 0, "open spaces");
+	check_eq(c, hand_session(&rig, B)->peer.flow.open_mask, 0,
+		"open spaces");
 	hand_close(&rig);
 }
 
@@ -103,7 +106,8 @@ static bool has_frames_open(void *ctx)
 	const struct sim_job *job = ctx;
 	const struct sw_worker *w = &job->workers[0].engine;
 
-	return w->stats.push_folded > 300 && w->links[0].flow.space[0].n_open;
+	return w->stats.push_folded > 300 &&
+	       w->links[0].peer.flow.space[0].n_open;
 }
 
 static void a5_old_ack_is_ignored_by_a_worker(struct check *c)
@@ -123,7 +127,7 @@ static void a5_old_ack_is_ignored_by_a_worker(struct check *c)
 		"frames are open");
 	k.is_deaf = true;
 	sim_job_pass(job, 200 * SW_US);
-	space = &job->workers[0].engine.links[0].flow.space[0];
+	space = &job->workers[0].engine.links[0].peer.flow.space[0];
 	n_open = space->n_open;
 	if (!check(c, k.f && n_open, "an ACK is kept, frames are open"))
 		return;
@@ -166,7 +170,7 @@ static void a9_credit_leak_by_loss(struct check *c)
 	check(c, sim_job_run(job, 60 * SW_S), "the job ends");
 	check(c, job->net.n_lost > 400, "hundreds of pushes were lost");
 	sim_job_pass(job, 3 * SW_S); /* the last grant arrives */
-	f = &job->workers[0].engine.links[0].flow;
+	f = &job->workers[0].engine.links[0].peer.flow;
 	check_eq(c, f->granted, f->consumed + f->window, "grant in the end");
 	end_job(c, job);
 }
@@ -181,7 +185,7 @@ static void a9_stale_grant(struct check *c)
 	uint64_t granted;
 
 	hand_open(&rig, 2, 100);
-	f = &hand_session(&rig, A)->flow;
+	f = &hand_session(&rig, A)->peer.flow;
 	h.session = rig.w[A].peer;
 	rig.w[A].grant = 40000;
 	hand_send(&rig, A, &h, NULL, &old);
@@ -212,7 +216,7 @@ static void a9_stale_consumption(struct check *c)
 	const struct sw_flow *f;
 
 	hand_open(&rig, 2, 100);
-	f = &hand_session(&rig, A)->flow;
+	f = &hand_session(&rig, A)->peer.flow;
 	h.session = rig.w[A].peer;
 	rig.w[A].consumed = 100;
 	hand_send(&rig, A, &h, NULL, NULL);

@@ -31,7 +31,7 @@ static void a14_second_agent_same_rank(struct check *c)
 			"rank 0 of job hand is held by node "
 			"gpu0, which is alive");
 	}
-	check_eq(c, hand_session(&rig, A)->id, peer, "session of A");
+	check_eq(c, hand_session(&rig, A)->peer.id, peer, "session of A");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
 	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_close(&rig);

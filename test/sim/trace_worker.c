@@ -123,7 +123,7 @@ static void a6_retransmission_in_place(struct check *c)
 	check(c, sim_job_run(job, SW_S), "the job ends");
 	sim_job_pass(job, SW_S);
 	check_eq(c, job->n_bad_pushes, 0, "PUSHes without the gradient");
-	check_eq(c, job->workers[0].engine.links[0].flow.open_mask, 0,
+	check_eq(c, job->workers[0].engine.links[0].peer.flow.open_mask, 0,
 		"spaces with open frames");
 	end_job(c, job);
 }

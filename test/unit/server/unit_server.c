@@ -247,7 +247,7 @@ static void result__waits_for_credit(void **state)
 {
 	struct server_rig *r = open_rig(1, 4);
 
-	r->srv->sessions[0]->flow.granted = 3; /* 2 quanta each */
+	r->srv->sessions[0]->peer.flow.granted = 3; /* 2 quanta each */
 	r->w[0].grant = 3;
 	for (uint32_t c = 0; c < 4; c++)
 		rig_push(r, 0, 0, 1, c, 1);
@@ -327,7 +327,7 @@ static void ack__past_and_duplicate(void **state)
 		rig_push(r, 0, 0, 1, c, 1);
 	rig_tx(r);
 	rig_ack(r, 0, 0, 3);
-	assert_int_equal(r->srv->sessions[0]->flow.open_mask, 0);
+	assert_int_equal(r->srv->sessions[0]->peer.flow.open_mask, 0);
 	h.psn = r->w[0].psn[SW_CLASS_CTL]; /* played back */
 	rig_send(r, 0, h, &k);
 	h.psn = 1;
@@ -347,7 +347,7 @@ static void ack__of_what_was_never_sent(void **state)
 	rig_ack(r, 0, 8, 1);
 	rig_ack(r, 0, 0, UINT64_MAX);
 	assert_int_equal(r->srv->stats.rx_state, 4);
-	assert_int_equal(r->srv->sessions[0]->flow.open_mask, 1);
+	assert_int_equal(r->srv->sessions[0]->peer.flow.open_mask, 1);
 	server_rig_close(r);
 }
 

@@ -271,8 +271,8 @@ static void hear__implausible_grant_and_consumed(void **state)
 				.consumed = 0x7fffffff,
 				.grant = 0x7fffffff},
 			NULL);
-	assert_true(r->srv->sessions[1]->flow.granted <=
-		    SW_CREDIT_MAX + r->srv->sessions[1]->flow.consumed);
+	assert_true(r->srv->sessions[1]->peer.flow.granted <=
+		    SW_CREDIT_MAX + r->srv->sessions[1]->peer.flow.consumed);
 	close_rig(r);
 }
 

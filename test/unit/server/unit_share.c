@@ -29,7 +29,7 @@ static struct server_rig *open_rig(void)
 
 static uint32_t window_of(const struct server_rig *r, uint32_t i)
 {
-	return r->srv->sessions[r->w[i].peer >> 16]->flow.window;
+	return r->srv->sessions[r->w[i].peer >> 16]->peer.flow.window;
 }
 
 static void share__by_name(void **state)

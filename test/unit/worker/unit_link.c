@@ -314,10 +314,10 @@ static void join__refused_after_accept(void **state)
 	wrig_tx(r);
 	wrig_accept(r, 0);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	id = r->w.links[0].id;
+	id = r->w.links[0].peer.id;
 	wrig_refuse(r, 0, SW_EBUSY, "rank 0 is held by node x");
 	assert_int_equal(r->w.links[0].state, SW_LINK_HELLO);
-	assert_int_not_equal(r->w.links[0].id, id);
+	assert_int_not_equal(r->w.links[0].peer.id, id);
 	wrig_tick(r, 2 * SW_S);
 	assert_contains(wrig_events(r), ": rank 0 is held by node x");
 	assert_string_equal(wrig_tx(r), "s0 HELLO");

@@ -171,11 +171,11 @@ static void left__while_joining(void **state)
 	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	psn = r->last[SW_KEEPALIVE].h.psn;
-	id = r->w.links[0].id;
+	id = r->w.links[0].peer.id;
 	wrig_left(r, 0, false);
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
 	assert_true(r->last[SW_HELLO].h.psn > psn);
-	assert_int_not_equal(r->w.links[0].id, id);
+	assert_int_not_equal(r->w.links[0].peer.id, id);
 	memset(r->s[0].psn, 0, sizeof(r->s[0].psn)); /* a new server */
 	wrig_cookie(r, 0);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");

@@ -157,7 +157,7 @@ static void push__waits_for_credit(void **state)
 {
 	struct worker_rig *r = open_rig(4);
 
-	r->w.links[0].flow.granted = r->w.links[0].flow.consumed + 3;
+	r->w.links[0].peer.flow.granted = r->w.links[0].peer.flow.consumed + 3;
 	sw_worker_push(&r->w, 0, 1, 7);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344; "
 					"s0 PUSH k0 r1 c1 +1344");

@@ -180,7 +180,7 @@ static void rx__handshake_again(void **state)
 static void hear__implausible_grant(void **state)
 {
 	struct worker_rig *r = open_rig();
-	struct sw_flow *f = &r->w.links[0].flow;
+	struct sw_flow *f = &r->w.links[0].peer.flow;
 
 	for (uint32_t i = 0; i < 9; i++)
 		wrig_send(r, 0,
@@ -197,7 +197,7 @@ static void hear__played_back(void **state)
 {
 	struct worker_rig *r = open_rig();
 	struct sw_sack k = {.largest = 0};
-	uint64_t granted = r->w.links[0].flow.granted;
+	uint64_t granted = r->w.links[0].peer.flow.granted;
 
 	wrig_send(r, 0,
 		(struct sw_header){.type = SW_ACK, .payload_len = sizeof(k)},
@@ -209,8 +209,8 @@ static void hear__played_back(void **state)
 			.grant = (uint32_t)granted + 500,
 			.payload_len = sizeof(k)},
 		&k);
-	assert_true(r->w.links[0].flow.granted == granted);
-	assert_int_equal(r->w.links[0].flow.open_mask, 1);
+	assert_true(r->w.links[0].peer.flow.granted == granted);
+	assert_int_equal(r->w.links[0].peer.flow.open_mask, 1);
 	close_rig(r);
 }
 

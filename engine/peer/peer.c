@@ -1,0 +1,79 @@
+/* peer.c - ACKs, signs of life and control frames, the same at both ends.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/peer/peer.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+
+bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, struct sw_stats *st)
+{
+	if (!sw_flow_is_overdrawn(&p->flow, h))
+		return false;
+	sw_count(&st->rx_credit, 1);
+	sw_peer_owe(p, due, SW_OWE_KEEPALIVE); /* with a grant */
+	return true;
+}
+
+void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
+	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,
+	struct sw_stats *st)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+
+	memcpy(sacks, payload, h->payload_len);
+	if (!sw_flow_on_ack(&p->flow, h->psn, sacks,
+		    h->payload_len / sizeof(*sacks), now_ns, fate, ctx))
+		sw_count(&st->rx_state, 1);
+}
+
+uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
+	struct sw_header *h, uint8_t *payload, struct sw_stats *st)
+{
+	struct sw_sack sacks[SW_N_CLASSES];
+	uint32_t n = sw_flow_build_ack(&p->flow, now_ns, gap_ns, sacks);
+
+	h->type = SW_ACK;
+	memcpy(payload, sacks, n * sizeof(*sacks));
+	sw_count(&st->acks, 1);
+	return n * (uint32_t)sizeof(*sacks);
+}
+
+uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h)
+{
+	h->type = SW_KEEPALIVE;
+	h->aux = aux;
+	return 0;
+}
+
+void sw_peer_send(struct sw_peer *p, struct sw_header *h,
+	const uint8_t *payload, uint64_t now_ns, struct sw_tx_frame *out,
+	struct sw_stats *st)
+{
+	sw_flow_send_ctl(&p->flow, h);
+	p->sent_ns = now_ns;
+	out->way = p->way;
+	sw_frame_build(h, p->path, payload, false, out, st);
+}
+
+uint64_t sw_peer_tick(struct sw_peer *p, struct sw_due *due,
+	const struct sw_params *params, uint64_t now_ns, sw_fate_fn fate,
+	void *ctx, struct sw_stats *st)
+{
+	uint64_t alive_at = p->sent_ns + params->dead_after / 10;
+	uint64_t ack_at = sw_flow_ack_at(&p->flow);
+	uint64_t n_timeouts = p->flow.n_timeouts;
+	uint64_t at = sw_flow_tick(&p->flow, now_ns, fate, ctx);
+
+	sw_count(&st->timeouts, p->flow.n_timeouts - n_timeouts);
+	if (ack_at <= now_ns)
+		sw_peer_owe(p, due, SW_OWE_ACK);
+	else
+		at = sw_min64(at, ack_at);
+	if (alive_at <= now_ns)
+		sw_peer_owe(p, due, SW_OWE_KEEPALIVE);
+	else
+		at = sw_min64(at, alive_at);
+	return sw_min64(at, p->heard_ns + params->dead_after);
+}

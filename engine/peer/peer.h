@@ -1,0 +1,140 @@
+/* peer.h - what a server's session and a worker's link have in common.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The engine instance at the other end: its path, its flow, the control frames
+ * that it is owed, and whether it is alive.  A session and a link embed one.
+ * Both stand, by index, in the sets of their engine (engine/sched/due.h): @due
+ * is the engine's, by port; data of a server stands in sets of their jobs.
+ *
+ * Thread: the lcore of the engine.
+ */
+#ifndef SW_PEER_H
+#define SW_PEER_H
+
+#include "engine/base/bitmap.h"
+#include "engine/flow/flow.h"
+#include "engine/sched/due.h"
+
+/* Control frames that a peer is owed; the lowest bit leaves first. */
+enum sw_owed {
+	SW_OWE_ERROR,
+	SW_OWE_REQUEST, /* of a worker: HELLO, JOIN, DECLARE, TUNE, LEAVE */
+	SW_OWE_STATUS,
+	SW_OWE_MISMATCH,
+	SW_OWE_DECLARED,
+	SW_OWE_ANSWER,
+	SW_OWE_PULL,
+	SW_OWE_ACK,
+	SW_OWE_KEEPALIVE,
+	SW_N_OWED,
+};
+
+struct sw_peer {
+	struct sw_path path;
+	uint32_t index;    /* among those of its engine */
+	uint32_t id;       /* of the session, as frames to us have it */
+	uint32_t far_id;   /* as frames to the peer have it */
+	uint32_t owed;     /* bits of enum sw_owed */
+	uint8_t due_class; /* set in which it stands with data, or 8: in none */
+	bool has_crc;      /* data payloads to it and from it */
+	uint16_t way;      /* which of our endpoint's UDP ports */
+	uint32_t turn_order; /* where the next data frame in turn goes on */
+	uint64_t heard_ns;
+	uint64_t sent_ns; /* control: data that is lost proves no life */
+	struct sw_flow flow;
+};
+
+static inline void sw_peer_owe(
+	struct sw_peer *p, struct sw_due *due, enum sw_owed what)
+{
+	p->owed |= 1u << what;
+	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index, true);
+}
+
+/* sw_peer_take_owed - the most urgent of what it is owed, which is not owed any
+ * more.  It is owed something. */
+static inline enum sw_owed sw_peer_take_owed(
+	struct sw_peer *p, struct sw_due *due)
+{
+	uint32_t what = (uint32_t)__builtin_ctz(p->owed);
+
+	p->owed &= ~(1u << what);
+	sw_due_put(&due[p->path.port_i], SW_CLASS_CTL, p->index, p->owed != 0);
+	return what;
+}
+
+/* sw_peer_offer - the most urgent data for it is of @class (SW_N_CLASSES: there
+ * is none): it stands in that set of @data, if it has credit for it.  Returns
+ * whether that is a change. */
+static inline bool sw_peer_offer(
+	struct sw_peer *p, struct sw_due *data, uint32_t class)
+{
+	if (class < SW_N_CLASSES && !sw_flow_can_send(&p->flow, class))
+		class = SW_N_CLASSES;
+	if (class == p->due_class)
+		return false;
+	if (p->due_class < SW_N_CLASSES)
+		sw_due_put(data, p->due_class, p->index, false);
+	if (class < SW_N_CLASSES)
+		sw_due_put(data, class, p->index, true);
+	p->due_class = (uint8_t) class;
+	return true;
+}
+
+/* sw_peer_turn - the tensor of which a peer in its turn gets a frame: the next
+ * one behind its last turn, of @ready, which is not empty. */
+static inline uint32_t sw_peer_turn(
+	struct sw_peer *p, const struct sw_bitmap *ready)
+{
+	uint32_t order = sw_bitmap_next(ready, p->turn_order);
+
+	if (order == SW_BITMAP_NONE)
+		order = sw_bitmap_first(ready);
+	p->turn_order = order + 1;
+	return order;
+}
+
+/* sw_peer_accept - data frame @h was folded, written, or found done before. */
+static inline void sw_peer_accept(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, uint64_t now_ns)
+{
+	sw_flow_accept(&p->flow, h->class, h->psn, now_ns);
+	if (sw_flow_ack_at(&p->flow) == 0)
+		sw_peer_owe(p, due, SW_OWE_ACK);
+}
+
+/* sw_peer_is_overdrawn - was data frame @h sent beyond what was granted?  Then
+ * it is counted, and the peer told what it is granted. */
+bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, struct sw_stats *st);
+
+/* sw_peer_on_ack - @payload of an ACK: @fate is called for each frame. */
+void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
+	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,
+	struct sw_stats *st);
+
+/* sw_peer_build_ack, sw_peer_build_keepalive - fill @h and @payload; return
+ * its bytes. */
+uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
+	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
+uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h);
+
+/* sw_peer_send - a control frame leaves. */
+void sw_peer_send(struct sw_peer *p, struct sw_header *h,
+	const uint8_t *payload, uint64_t now_ns, struct sw_tx_frame *out,
+	struct sw_stats *st);
+
+/* sw_peer_is_silent - was nothing heard for @params->dead_after? */
+static inline bool sw_peer_is_silent(const struct sw_peer *p,
+	const struct sw_params *params, uint64_t now_ns)
+{
+	return now_ns - p->heard_ns >= params->dead_after;
+}
+
+/* sw_peer_tick - timers: losses, an ACK that is due, a sign of life.  Returns
+ * when to look again. */
+uint64_t sw_peer_tick(struct sw_peer *p, struct sw_due *due,
+	const struct sw_params *params, uint64_t now_ns, sw_fate_fn fate,
+	void *ctx, struct sw_stats *st);
+
+#endif
