@@ -67,8 +67,7 @@ void rig_send(struct server_rig *r, uint32_t i, struct sw_header h,
 	frame_rx(&r->srv->node, r->now_ns, &f);
 }
 
-/* What the workers learn from a frame that the server sent. */
-static void learn(struct server_rig *r, const struct test_frame *f)
+void rig_learn(struct server_rig *r, const struct test_frame *f)
 {
 	uint32_t i = f->peer.ip & 0xff;
 	struct rig_worker *w = &r->w[i];
@@ -102,7 +101,7 @@ const char *rig_tx(struct server_rig *r)
 			n += (size_t)sprintf(r->text + n, "; ");
 		frame_text(&f, 'w', r->text + n, sizeof(r->text) - n);
 		n += strlen(r->text + n);
-		learn(r, &f);
+		rig_learn(r, &f);
 	}
 	return r->text;
 }

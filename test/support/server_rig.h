@@ -57,6 +57,9 @@ void rig_make(struct server_rig *r, uint32_t i, struct sw_header h,
  * call. */
 const char *rig_tx(struct server_rig *r);
 
+/* rig_learn - what the workers learn from a frame that the server sent. */
+void rig_learn(struct server_rig *r, const struct test_frame *f);
+
 /* rig_tick - let @ns pass and fire timers. */
 uint64_t rig_tick(struct server_rig *r, uint64_t ns);
 

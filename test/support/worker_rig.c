@@ -157,8 +157,7 @@ void wrig_send(struct worker_rig *r, uint32_t i, struct sw_header h,
 	frame_rx(&r->w.node, r->now_ns, &f);
 }
 
-/* What the servers learn from a frame that the worker sent. */
-static void learn(struct worker_rig *r, const struct test_frame *f)
+void wrig_learn(struct worker_rig *r, const struct test_frame *f)
 {
 	struct wrig_server *s = &r->s[f->peer.ip & 0xff];
 	const uint8_t *payload = f->bytes + SW_HEAD_BYTES;
@@ -187,7 +186,7 @@ static bool tx_one(struct worker_rig *r, char *out, size_t size)
 	if (!frame_tx(&r->w.node, r->now_ns, 0, &f))
 		return false;
 	frame_text(&f, 's', out, size);
-	learn(r, &f);
+	wrig_learn(r, &f);
 	return true;
 }
 

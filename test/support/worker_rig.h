@@ -72,6 +72,9 @@ const char *wrig_tx(struct worker_rig *r);
 /* wrig_tx_one - the next frame only; "" when there is none. */
 const char *wrig_tx_one(struct worker_rig *r);
 
+/* wrig_learn - what the servers learn from a frame that the worker sent. */
+void wrig_learn(struct worker_rig *r, const struct test_frame *f);
+
 /* wrig_tick - let @ns pass and fire timers; returns the next deadline. */
 uint64_t wrig_tick(struct worker_rig *r, uint64_t ns);
 

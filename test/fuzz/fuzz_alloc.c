@@ -1,0 +1,100 @@
+/* fuzz_alloc.c - the allocator as fuzzers want it: large blocks are used again.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * In place of test/support/alloc.c.  The engine's tables are megabytes, which
+ * AddressSanitizer maps and unmaps for each input: that takes longer than the
+ * input.  Here a block of the same size is taken again; while it is free it is
+ * poisoned.
+ */
+#include <sanitizer/asan_interface.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "test/support/alloc.h"
+
+enum { LARGE = 64 << 10, BLOCKS = 64 };
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_aligned_alloc(size_t align, size_t n);
+void __real_free(void *p);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+void __wrap_free(void *p);
+
+static struct block {
+	void *p;
+	size_t n;
+	bool is_used;
+} blocks[BLOCKS];
+static int64_t n_live;
+
+int64_t alloc_live(void)
+{
+	return n_live;
+}
+
+/* A free block of @n bytes, or a free entry for one; NULL: neither. */
+static struct block *find(size_t n)
+{
+	struct block *empty = NULL;
+
+	for (struct block *b = blocks; b < blocks + BLOCKS; b++) {
+		if (b->p && b->n == n && !b->is_used)
+			return b;
+		if (!b->p)
+			empty = b;
+	}
+	return empty;
+}
+
+static void *take(size_t n)
+{
+	struct block *b = n < LARGE ? NULL : find(n);
+
+	n_live++;
+	if (!b)
+		return __real_aligned_alloc(64, n);
+	if (!b->p)
+		*b = (struct block){.p = __real_aligned_alloc(64, n), .n = n};
+	__asan_unpoison_memory_region(b->p, n);
+	b->is_used = true;
+	return b->p;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	if (n >= LARGE)
+		return take(n);
+	n_live++;
+	return __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	if (n < LARGE && size < LARGE && n * size >= LARGE)
+		return memset(take(n * size), 0, n * size);
+	n_live++;
+	return __real_calloc(n, size);
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t n)
+{
+	if (align <= 64 && n >= LARGE)
+		return take(n);
+	n_live++;
+	return __real_aligned_alloc(align, n);
+}
+
+void __wrap_free(void *p)
+{
+	n_live -= p != NULL;
+	for (struct block *b = blocks; p && b < blocks + BLOCKS; b++)
+		if (b->p == p) {
+			__asan_poison_memory_region(p, b->n);
+			b->is_used = false;
+			return;
+		}
+	__real_free(p);
+}

@@ -1,0 +1,148 @@
+/* fuzz_frame.c - what comes from the wire: outer headers, ARP, our header.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Input: a byte of the port's kind, a byte of what its driver has done, then
+ * frames, each with its length before it (two bytes).  Bits of the length above
+ * 1023: mend the IPv4 checksum; let ARP's clock go on.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "pmd/dpdk/arp.h"
+#include "test/fuzz/fuzz.h"
+#include "test/fuzz/fuzz_frame.h"
+
+#define MAC UINT64_C(0x020000005302)
+#define IP  UINT32_C(0x0a000001)
+
+enum { BYTES = 1023, MEND = 1024, LATER = 2048, VLAN = 7, FRAMES = 64 };
+
+struct wire {
+	struct sw_outer outer;
+	struct sw_outer_done done;
+	struct sw_arp arp;
+	uint64_t now_ns;
+	uint32_t n_lines;
+};
+
+static void count_line(void *ctx, enum sw_log_level level, const char *text)
+{
+	struct wire *w = ctx;
+
+	assert(strlen(text) > 0);
+	w->n_lines++;
+}
+
+static void wire_init(struct wire *w, uint8_t kind, uint8_t done)
+{
+	*w = (struct wire){.now_ns = 1};
+	sw_outer_init(&w->outer, MAC, IP, 5700, kind & 1 ? VLAN : SW_VLAN_NONE);
+	w->outer.n_udp = 1 + (kind >> 1) % 4;
+	w->outer.n_ways = 1 + (kind >> 3) % 4;
+	w->outer.is_sum_later = kind & 32;
+	w->outer.has_udp_sum = kind & 64;
+	w->done = (struct sw_outer_done){.is_tag_off = done & 1,
+		.vlan = done & 2 ? VLAN : 0,
+		.is_sum_good = done & 4,
+		.is_udp_bad = done & 8};
+	sw_arp_init(&w->arp, MAC, IP, 8 + kind % 23, kind & 128 ? IP + 1 : 0);
+}
+
+/* Make the IPv4 checksum right, where the header would be. */
+static void mend(uint8_t *frame, uint32_t n)
+{
+	uint32_t at = n > 13 && frame[12] == 0x81 ? 18 : 14, sum = 0;
+
+	if (n < at + 20)
+		return;
+	memset(frame + at + 10, 0, 2);
+	for (uint32_t i = at; i < at + 20; i += 2)
+		sum += (uint32_t)frame[i] << 8 | frame[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ~((sum & 0xffff) + (sum >> 16));
+	frame[at + 10] = (uint8_t)(sum >> 8);
+	frame[at + 11] = (uint8_t)sum;
+}
+
+/* What we answer is ours to read again, and for us if it goes to us. */
+static void check_answer(struct wire *w, uint32_t ip, uint64_t mac)
+{
+	uint8_t at[SW_ARP_FRAME + SW_TAG_BYTES];
+	struct sw_outer_done done = {0};
+	struct sw_rx_frame rx;
+	uint32_t n = sw_arp_write(&w->outer, at, ip, mac);
+
+	assert(n <= sizeof(at));
+	assert(sw_outer_check(&w->outer, at, n, done, &rx) == SW_FRAME_ARP);
+}
+
+static void take_arp(struct wire *w, const struct sw_rx_frame *rx)
+{
+	uint32_t ip = 0;
+	uint64_t mac = 0;
+
+	if (sw_arp_take(&w->arp, rx->data, rx->len, &ip, &mac))
+		check_answer(w, ip, mac);
+	sw_arp_find(&w->arp, ip);
+}
+
+static void take_ours(struct wire *w, const struct sw_rx_frame *rx)
+{
+	uint8_t at[SW_OUTER_MAX];
+	uint64_t mac;
+
+	assert(rx->len >= SW_HEAD_BYTES && rx->endpoint < w->outer.n_udp);
+	fuzz_frame_open(rx);
+	mac = sw_arp_find(&w->arp, rx->from.ip);
+	sw_outer_write(&w->outer, at, mac, rx->endpoint, &rx->from, rx->data[5],
+		rx->len);
+}
+
+static void take_frame(struct wire *w, const uint8_t *data, uint32_t n)
+{
+	struct sw_rx_frame rx = {0};
+	enum sw_verdict v = sw_outer_check(&w->outer, data, n, w->done, &rx);
+
+	if (v != SW_FRAME_OURS && v != SW_FRAME_ARP)
+		return;
+	assert(rx.data >= data && rx.data + rx.len <= data + n);
+	if (v == SW_FRAME_ARP)
+		take_arp(w, &rx);
+	else
+		take_ours(w, &rx);
+}
+
+static void tick(struct wire *w, uint32_t how)
+{
+	struct sw_log log = {count_line, w, SW_LOG_DEBUG};
+	uint32_t from = 0, ip;
+
+	w->now_ns += UINT64_C(50000000) << how % 16;
+	sw_arp_tick(&w->arp, w->now_ns, "a", &log);
+	while ((ip = sw_arp_due(&w->arp, &from)))
+		check_answer(w, ip, 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct wire w;
+	struct fuzz_input in = {data, n};
+	uint8_t kind = fuzz_u8(&in);
+
+	wire_init(&w, kind, fuzz_u8(&in));
+	for (uint32_t i = 0; i < FRAMES && in.left; i++) {
+		uint16_t how = fuzz_u16(&in);
+		size_t bytes = how & BYTES;
+		const uint8_t *at = fuzz_take(&in, &bytes);
+		uint8_t *frame = malloc(bytes + !bytes); /* it ends there */
+
+		memcpy(frame, at, bytes);
+		if (how & MEND)
+			mend(frame, (uint32_t)bytes);
+		take_frame(&w, frame, (uint32_t)bytes);
+		free(frame);
+		if (how & LATER)
+			tick(&w, how >> 12);
+	}
+	return 0;
+}

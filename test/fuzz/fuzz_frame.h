@@ -1,0 +1,12 @@
+/* fuzz_frame.h - the engine's part of fuzz_frame.c.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_FUZZ_FRAME_H
+#define SW_FUZZ_FRAME_H
+
+#include "engine/port.h"
+
+/* fuzz_frame_open - read our header, as it is and with its checksums mended;
+ * what decodes is encoded to the same bytes. */
+void fuzz_frame_open(const struct sw_rx_frame *rx);
+
+#endif

@@ -1,0 +1,291 @@
+/* fuzz_server.c - a server's frame sequences: members that send what they like.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Input: a byte of the job's kind, then steps (fuzz_steps.h).
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "test/fuzz/fuzz_steps.h"
+#include "test/support/server_rig.h"
+
+/* Bits of the first byte; the lowest two: members - 1. */
+enum { ASYNC = 4, NO_CRC = 8, SMALL = 16, INNER = 32 };
+
+struct fuzz {
+	struct server_rig r;
+	struct fuzz_lent lent;
+	struct test_frame f, last; /* at hand; the one before */
+	bool has_last;
+	uint8_t payload[SW_PAYLOAD_MAX];
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	fuzz_init();
+	return 0;
+}
+
+static void drain(struct fuzz *x, uint32_t max)
+{
+	static struct test_frame f;
+	struct sw_node *node = &x->r.srv->node;
+
+	for (uint32_t n = 0; n < max && frame_tx(node, x->r.now_ns, 0, &f);
+		n++) {
+		assert(n < FUZZ_TX_MAX);
+		rig_learn(&x->r, &f);
+	}
+}
+
+/* --- frames; each leaves its payload in x->payload --- */
+
+static struct sw_header of_type(enum sw_frame_type type, size_t payload_len)
+{
+	return (struct sw_header){
+		.type = (uint8_t)type, .payload_len = (uint16_t)payload_len};
+}
+
+static struct sw_header hello(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_hello m = {.nonce = x->r.w[s->who & FUZZ_WHO].nonce};
+
+	memcpy(x->payload, &m, sizeof(m));
+	return of_type(SW_HELLO, sizeof(m));
+}
+
+static struct sw_header join(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_join m = rig_join_payload(&x->r, s->who & FUZZ_WHO);
+
+	m.rank = (uint16_t)(m.rank + s->a);
+	m.n_members = (uint16_t)(m.n_members + s->b);
+	m.job[3] = s->c ? (char)('a' + s->c % 16) : 0;
+	m.n_local = (uint16_t)(m.n_local + s->d);
+	memcpy(x->payload, &m, sizeof(m));
+	return of_type(SW_JOIN, sizeof(m));
+}
+
+static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_header h = of_type(SW_KEEPALIVE, 0);
+
+	h.aux = (uint16_t)(x->r.w[s->who & FUZZ_WHO].status.seq + s->a);
+	h.key = s->b;
+	h.round = s->c;
+	return h;
+}
+
+static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_declare_head head = {.batch = s->c & 15, .n = 1};
+	struct sw_declare_item item = {.n_elems = fuzz_elems(s->a) + s->b,
+		.key = SW_KEY_NONE,
+		.priority = s->a,
+		.dtype = s->d & 64 ? s->c >> 4 : SW_I32,
+		.mode = s->d & 1,
+		.name_len = 2};
+	uint8_t *at = x->payload;
+	char name[2] = {'t', (char)('a' + s->a % 16)};
+	uint32_t n = 1 + (s->d >> 1) % 4;
+
+	head.n = (uint16_t)n;
+	memcpy(at, &head, sizeof(head));
+	at += sizeof(head);
+	while (n--) {
+		memcpy(at, &item, sizeof(item));
+		memcpy(at + sizeof(item), name, sizeof(name));
+		at += sizeof(item) + sizeof(name);
+		item.n_elems = fuzz_elems(++item.priority);
+		name[1] += !(s->d & 128);
+	}
+	return of_type(SW_DECLARE, (size_t)(at - x->payload));
+}
+
+static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_header h = rig_push_header(s->a, s->b, s->c);
+
+	h.payload_len = fuzz_payload_len(s->a, s->c);
+	h.op = s->d & 1;
+	h.aux = (s->d >> 1) & 3;
+	h.step = (s->d >> 3) & 1;
+	h.flags = (uint8_t)(s->d & 0xf0);
+	memset(x->payload, 1 + s->who, h.payload_len);
+	if (h.op && h.aux != (s->who & FUZZ_WHO))
+		h.payload_len = 0;
+	if (x->r.port.is_inner || !x->r.params.has_crc)
+		h.flags |= SW_FLAG_NO_CRC;
+	return h;
+}
+
+static struct sw_header pull(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_pull m = {s->a, s->b, s->c};
+	uint32_t n = 1 + s->d % SW_PULL_MAX;
+
+	for (uint32_t i = 0; i < n; i++, m.chunk++)
+		memcpy(x->payload + i * sizeof(m), &m, sizeof(m));
+	return of_type(SW_PULL, n * sizeof(m));
+}
+
+static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
+{
+	uint64_t bits = s->c ? ~UINT64_C(0) << s->c % 64 : ~UINT64_C(0);
+	struct sw_sack m = {.class = s->a,
+		.largest = s->b,
+		.bits = {bits, bits, bits, bits},
+		.delay_us = s->d};
+
+	memcpy(x->payload, &m, sizeof(m));
+	return of_type(SW_ACK, sizeof(m));
+}
+
+static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_fault m = {.err = (int16_t)-s->a, .key = s->b, .text = "why"};
+	struct sw_header h =
+		of_type(s->c & 1 ? SW_MISMATCH : SW_LEAVE, sizeof(m));
+
+	h.round = s->d;
+	h.key = s->b;
+	memcpy(x->payload, &m, sizeof(m));
+	return h;
+}
+
+static struct sw_header tune(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_tune_ask m = {.request = s->a,
+		.policy = s->b,
+		.part_bytes = (uint64_t)s->c << 12,
+		.credit_bytes = (uint64_t)s->d << 12};
+
+	memcpy(x->payload, &m, sizeof(m));
+	return of_type(SW_TUNE, sizeof(m));
+}
+
+/* Of any type; what is in it comes from patches. */
+static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_header h = of_type(s->a, s->b + 256u * (s->c & 31));
+
+	h.flags = s->d;
+	return h;
+}
+
+/* --- what is no frame --- */
+
+static void later(struct fuzz *x, const struct fuzz_step *s)
+{
+	x->r.now_ns += fuzz_later(s);
+	x->r.srv->node.tick(&x->r.srv->node, x->r.now_ns,
+		s->c ? (uint64_t)s->d << s->c % 33 : 0);
+}
+
+static void own(struct fuzz *x, const struct fuzz_step *s)
+{
+	switch (s->a % 6) {
+	case 0:
+		sw_server_keep(x->r.srv);
+		break;
+	case 1:
+		sw_server_stop(x->r.srv);
+		break;
+	case 2:
+		sw_server_fail_all(x->r.srv, "the fuzzer stops it");
+		break;
+	case 3:
+		x->r.env.is_short = s->b & 1;
+		break;
+	case 4:
+		x->r.env.is_preparing = s->b & 1;
+		break;
+	default:
+		drain(x, s->b);
+	}
+}
+
+/* All that it takes to become a member. */
+static void enter(struct fuzz *x, const struct fuzz_step *s)
+{
+	uint32_t i = s->who & FUZZ_WHO;
+	struct sw_join m;
+
+	rig_send(&x->r, i, hello(x, s), x->payload);
+	drain(x, UINT32_MAX);
+	m = rig_join_payload(&x->r, i);
+	rig_send(&x->r, i, of_type(SW_JOIN, sizeof(m)), &m);
+	drain(x, UINT32_MAX);
+	rig_send(&x->r, i, of_type(SW_KEEPALIVE, 0), NULL);
+	drain(x, UINT32_MAX);
+	rig_send(&x->r, i, keepalive(x, s), NULL);
+}
+
+static void again(struct fuzz *x, const struct fuzz_step *s)
+{
+	x->last.peer = x->r.w[s->who & FUZZ_WHO].path;
+	if (x->has_last)
+		fuzz_rx(&x->r.srv->node, x->r.now_ns, &x->last, NULL);
+}
+
+/* --- all --- */
+
+static struct sw_header (*const makers[])(
+	struct fuzz *, const struct fuzz_step *) = {
+	hello, join, keepalive, declare, push, pull, ack, fault, tune, any};
+static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
+	later, own, enter, again};
+
+enum { MAKERS = SW_ARRAY_SIZE(makers), CALLS = SW_ARRAY_SIZE(calls) };
+
+static void send(
+	struct fuzz *x, struct fuzz_input *in, const struct fuzz_step *s)
+{
+	struct sw_header h = makers[s->kind % MAKERS](x, s);
+	bool is_lent =
+		x->r.port.is_inner && s->who & FUZZ_LENT && h.type == SW_PUSH;
+
+	rig_make(&x->r, s->who & FUZZ_WHO, h, x->payload, &x->f);
+	fuzz_patch(in, s, &x->f);
+	fuzz_rx(&x->r.srv->node, x->r.now_ns, &x->f, is_lent ? &x->lent : NULL);
+	x->last = x->f;
+	x->has_last = true;
+}
+
+static void open_job(struct fuzz *x, uint8_t kind)
+{
+	x->has_last = false;
+	server_rig_open(&x->r, (uint16_t)(1 + kind % 4),
+		kind & SMALL ? 64 << 10 : 4 << 20);
+	x->r.params.is_async = kind & ASYNC; /* what the JOINs say */
+	x->r.params.has_crc = !(kind & NO_CRC);
+	x->r.port.is_inner = x->r.srv->is_inner[0] = kind & INNER;
+}
+
+static void close_job(struct fuzz *x)
+{
+	sw_server_close(x->r.srv);
+	free(x->r.srv);
+	fuzz_lent_free(&x->lent);
+	test_env_fini(&x->r.env);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct fuzz x;
+	struct fuzz_input in = {data, n};
+	struct fuzz_step s;
+
+	open_job(&x, fuzz_u8(&in));
+	for (uint32_t i = 0; i < FUZZ_STEPS && fuzz_step(&in, &s); i++) {
+		if (s.kind < CALLS)
+			calls[s.kind](&x, &s);
+		else
+			send(&x, &in, &s);
+		if (!(s.who & FUZZ_QUIET))
+			drain(&x, UINT32_MAX);
+	}
+	x.r.env.is_preparing = false;
+	close_job(&x);
+	return 0;
+}

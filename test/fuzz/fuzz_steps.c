@@ -1,0 +1,127 @@
+/* fuzz_steps.c - an input as a sequence of steps, each a call or a frame.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/fuzz/fuzz_steps.h"
+
+#include <stdlib.h>
+
+#include "engine/bytes.h"
+#include "sum/sum.h"
+
+/* Offsets in the header (PROTOCOL.md, section 2). */
+enum { AT_PAYLOAD_LEN = 6, AT_PAYLOAD_CRC = 46, AT_HEAD_CRC = 50 };
+
+void fuzz_init(void)
+{
+	setenv("CMOCKA_TEST_ABORT", "1", 1);
+}
+
+bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
+{
+	if (!in->left)
+		return false;
+	s->kind = fuzz_u8(in);
+	s->n_patches = s->kind >> 5;
+	s->kind &= 31;
+	s->who = fuzz_u8(in);
+	s->a = fuzz_u8(in);
+	s->b = fuzz_u8(in);
+	s->c = fuzz_u8(in);
+	s->d = fuzz_u8(in);
+	return true;
+}
+
+uint64_t fuzz_later(const struct fuzz_step *s)
+{
+	return (uint64_t)s->a << s->b % 33;
+}
+
+uint32_t fuzz_elems(uint32_t i)
+{
+	static const uint32_t elems[FUZZ_TENSORS] = {
+		FUZZ_CHUNK, 2 * FUZZ_CHUNK + 100, 5, 8 * FUZZ_CHUNK};
+
+	return elems[i % FUZZ_TENSORS];
+}
+
+uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk)
+{
+	uint32_t elems = fuzz_elems(tensor), from = chunk * FUZZ_CHUNK;
+
+	if (from >= elems)
+		return FUZZ_PAYLOAD;
+	return (uint16_t)(elems - from < FUZZ_CHUNK ? 4 * (elems - from)
+						    : FUZZ_PAYLOAD);
+}
+
+static void patch(struct fuzz_input *in, struct test_frame *f)
+{
+	uint16_t at = fuzz_u16(in);
+	size_t n = fuzz_u8(in), room;
+
+	at %= SW_HEAD_BYTES + SW_PAYLOAD_MAX;
+	room = sizeof(f->bytes) - at;
+	n = n < room ? n : room;
+	memcpy(f->bytes + at, fuzz_take(in, &n), n);
+}
+
+static uint32_t payload_crc(const struct test_frame *f)
+{
+	const uint8_t *payload = f->bytes + SW_HEAD_BYTES;
+	uint32_t n = f->len - SW_HEAD_BYTES;
+	struct sw_header h;
+
+	if (sw_header_decode(f->bytes, f->len, &h) != SW_FRAME_OK)
+		return 0;
+	return h.class == SW_CLASS_CTL ? sw_crc32c(0, payload, n)
+				       : sw_data_crc(&h, payload, n);
+}
+
+static void mend_head(struct test_frame *f)
+{
+	sw_store32(f->bytes + AT_HEAD_CRC, sw_crc32c(0, f->bytes, AT_HEAD_CRC));
+}
+
+void fuzz_patch(
+	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f)
+{
+	uint32_t n;
+
+	for (uint32_t i = 0; i < s->n_patches; i++)
+		patch(in, f);
+	n = sw_load16(f->bytes + AT_PAYLOAD_LEN);
+	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
+	f->len = SW_HEAD_BYTES + n;
+	if (s->who & FUZZ_AS_IS)
+		return;
+	mend_head(f);
+	sw_store32(f->bytes + AT_PAYLOAD_CRC,
+		payload_crc(f) + !!(s->who & FUZZ_BAD_CRC));
+	mend_head(f);
+}
+
+void fuzz_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f,
+	struct fuzz_lent *lent)
+{
+	uint32_t n = f->len - SW_HEAD_BYTES;
+	uint8_t *head = malloc(SW_HEAD_BYTES), *payload = malloc(n + !n);
+	struct sw_rx_frame rx = {.data = head,
+		.payload = payload,
+		.len = f->len,
+		.is_lent = lent && n,
+		.from = f->peer};
+
+	memcpy(head, f->bytes, SW_HEAD_BYTES);
+	memcpy(payload, f->bytes + SW_HEAD_BYTES, n);
+	node->rx(node, now_ns, f->peer.port_i, &rx, 1);
+	free(head);
+	if (rx.is_lent)
+		lent->of[lent->n++] = payload;
+	else
+		free(payload);
+}
+
+void fuzz_lent_free(struct fuzz_lent *lent)
+{
+	while (lent->n)
+		free(lent->of[--lent->n]);
+}

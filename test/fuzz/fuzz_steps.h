@@ -1,0 +1,68 @@
+/* fuzz_steps.h - an input as a sequence of steps, each a call or a frame.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A step is six bytes: kind, who, a, b, c, d.  The upper three bits of the kind
+ * say how many patches follow, which change the frame that the step makes:
+ * where (two bytes), how many bytes, the bytes.  A patch may change the length
+ * of the payload.  Then the checksums are mended, so that a changed frame comes
+ * further than to the first check.  seeds.py writes the same.
+ */
+#ifndef SW_FUZZ_STEPS_H
+#define SW_FUZZ_STEPS_H
+
+#include "test/fuzz/fuzz.h"
+#include "test/support/frame.h"
+
+enum {
+	FUZZ_STEPS = 96,       /* of one input; the rest is not read */
+	FUZZ_WHO = 7,          /* bits of who: the peer */
+	FUZZ_QUIET = 16,       /* what is due is not sent after this step */
+	FUZZ_LENT = 32,        /* the payload is lent, at an inner port */
+	FUZZ_BAD_CRC = 64,     /* the payload's checksum is wrong */
+	FUZZ_AS_IS = 128,      /* no checksum is mended */
+	FUZZ_TX_MAX = 20000,   /* frames that are due at once: no end */
+	FUZZ_LENT_MAX = 96,    /* one per step */
+	FUZZ_PAYLOAD = 1344,   /* of the rigs */
+	FUZZ_CHUNK = 1344 / 4, /* its elements of 4 bytes */
+	FUZZ_TENSORS = 4,
+};
+
+struct fuzz_step {
+	uint8_t kind, who, a, b, c, d;
+	uint8_t n_patches;
+};
+
+/* Payloads that a server may still look at. */
+struct fuzz_lent {
+	uint8_t *of[FUZZ_LENT_MAX];
+	uint32_t n;
+};
+
+/* fuzz_init - failed assertions of the rigs abort. */
+void fuzz_init(void);
+
+/* fuzz_step - the next one; false: there is none. */
+bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s);
+
+/* fuzz_later - how long a step of time lasts: up to some 20 minutes. */
+uint64_t fuzz_later(const struct fuzz_step *s);
+
+/* fuzz_elems - elements of tensor @i, as seeds and targets agree. */
+uint32_t fuzz_elems(uint32_t i);
+
+/* fuzz_payload_len - bytes of a chunk of it. */
+uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk);
+
+/* fuzz_patch - read the patches of @s, apply them to @f and mend it. */
+void fuzz_patch(
+	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f);
+
+/* fuzz_rx - hand @f to @node in memory of just its size; @lent keeps what is
+ * lent, NULL: nothing is. */
+void fuzz_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f,
+	struct fuzz_lent *lent);
+
+/* fuzz_lent_free - nobody looks at them any more. */
+void fuzz_lent_free(struct fuzz_lent *lent);
+
+#endif
