@@ -3,12 +3,20 @@
  *
  * A target reads its input from the front.  What is taken beyond the end is 0,
  * so that every input means something.
+ *
+ * Of most targets it is a sequence of steps, each a call, a frame or a message.
+ * A step is six bytes: kind, who, a, b, c, d.  The upper three bits of the kind
+ * say how many patches follow, which change what the step makes: where (two
+ * bytes), how many bytes, the bytes.  seeds.py writes the same.
  */
 #ifndef SW_FUZZ_H
 #define SW_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct fuzz_input {
@@ -53,6 +61,48 @@ static inline uint16_t fuzz_u16(struct fuzz_input *in)
 static inline uint32_t fuzz_u32(struct fuzz_input *in)
 {
 	return (uint32_t)fuzz_number(in, 4);
+}
+
+/* fuzz_folder - make a folder for sockets and files; its path is short. */
+static inline void fuzz_folder(char *path, size_t size)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(path, size, "%s/fuzz-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(path))
+		abort();
+}
+
+struct fuzz_step {
+	uint8_t kind, who, a, b, c, d;
+	uint8_t n_patches;
+};
+
+/* fuzz_step - the next one; false: there is none. */
+static inline bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
+{
+	if (!in->left)
+		return false;
+	s->kind = fuzz_u8(in);
+	s->n_patches = s->kind >> 5;
+	s->kind &= 31;
+	s->who = fuzz_u8(in);
+	s->a = fuzz_u8(in);
+	s->b = fuzz_u8(in);
+	s->c = fuzz_u8(in);
+	s->d = fuzz_u8(in);
+	return true;
+}
+
+/* fuzz_patch - read a patch, which changes @bytes. */
+static inline void fuzz_patch(
+	struct fuzz_input *in, uint8_t *bytes, size_t n_bytes)
+{
+	size_t at = fuzz_u16(in) % n_bytes;
+	size_t n = fuzz_u8(in), room = n_bytes - at;
+
+	n = n < room ? n : room;
+	memcpy(bytes + at, fuzz_take(in, &n), n);
 }
 
 #endif

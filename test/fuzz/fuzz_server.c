@@ -1,12 +1,12 @@
 /* fuzz_server.c - a server's frame sequences: members that send what they like.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: a byte of the job's kind, then steps (fuzz_steps.h).
+ * Input: a byte of the job's kind, then steps (fuzz.h).
  */
 #include <assert.h>
 #include <stdlib.h>
 
-#include "test/fuzz/fuzz_steps.h"
+#include "test/fuzz/fuzz_frames.h"
 #include "test/support/server_rig.h"
 
 /* Bits of the first byte; the lowest two: members - 1. */
@@ -131,11 +131,7 @@ static struct sw_header pull(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
 {
-	uint64_t bits = s->c ? ~UINT64_C(0) << s->c % 64 : ~UINT64_C(0);
-	struct sw_sack m = {.class = s->a,
-		.largest = s->b,
-		.bits = {bits, bits, bits, bits},
-		.delay_us = s->d};
+	struct sw_sack m = fuzz_sack(s);
 
 	memcpy(x->payload, &m, sizeof(m));
 	return of_type(SW_ACK, sizeof(m));
@@ -241,12 +237,12 @@ enum { MAKERS = SW_ARRAY_SIZE(makers), CALLS = SW_ARRAY_SIZE(calls) };
 static void send(
 	struct fuzz *x, struct fuzz_input *in, const struct fuzz_step *s)
 {
-	struct sw_header h = makers[s->kind % MAKERS](x, s);
+	struct sw_header h = makers[(s->kind - CALLS) % MAKERS](x, s);
 	bool is_lent =
 		x->r.port.is_inner && s->who & FUZZ_LENT && h.type == SW_PUSH;
 
 	rig_make(&x->r, s->who & FUZZ_WHO, h, x->payload, &x->f);
-	fuzz_patch(in, s, &x->f);
+	fuzz_mend(in, s, &x->f);
 	fuzz_rx(&x->r.srv->node, x->r.now_ns, &x->f, is_lent ? &x->lent : NULL);
 	x->last = x->f;
 	x->has_last = true;

@@ -2,8 +2,9 @@
 # seeds.py - what the fuzzers start from: the same files at every call
 # SPDX-License-Identifier: BSD-3-Clause
 #
-#   test/fuzz/seeds.py FOLDER    writes FOLDER/TARGET/NAME
+#   test/fuzz/seeds.py FOLDER    writes FOLDER/TARGET/NAME, FOLDER/ini.dict
 import os
+import re
 import struct
 import sys
 
@@ -60,10 +61,10 @@ def frame_seeds():
 
 # --- server ---
 
-# Steps of fuzz_server.c, and bits of who (fuzz_steps.h).
+# Steps of fuzz_server.c, and bits of who (fuzz_frames.h).
 TIME, OWN, ENTER, AGAIN = range(4)
 HELLO, JOIN, KEEPALIVE, DECLARE, PUSH, PULL, ACK, FAULT, TUNE, ANY = \
-    range(10, 20)
+    range(4, 14)
 LENT, BAD_CRC = 32, 64
 ASYNC, NO_CRC, SMALL, INNER = 4, 8, 16, 32
 
@@ -125,9 +126,143 @@ def server_seeds():
         PUSH, 0, 0, 1, 0, patches=[(32, b"\1"), (6, b"\0\1")])
 
 
+# --- worker ---
+
+COOKIE, ACCEPT, STATUS, DECLARED, LEFT, ALIVE, ERROR, RESULT, SACK, ANSWER, \
+    OTHER = range(4, 15)
+LOCALS, LAST = 8, 16
+OWN_DECLARE, OWN_BEGIN, OWN_TUNE, OWN_LEFT, OWN_LEAVE, OWN_SHORT, \
+    OWN_PREPARING, OWN_DRAIN = range(8)
+
+
+def running(n, n_tensors=1, mode=0):
+    out = b"".join(step(ENTER, i) for i in range(n))
+    for _ in range(n_tensors):
+        out += step(OWN, 0, OWN_DECLARE, 0, 0, mode) + \
+            b"".join(step(DECLARED, i) for i in range(n))
+    return out
+
+
+def begin(tensor, how=0, local=0):
+    return step(OWN, 0, OWN_BEGIN, tensor, how, local)
+
+
+def results(rounds, tensor=0, chunks=1, n=1, d=0):
+    return b"".join(begin(tensor) + b"".join(
+        step(RESULT, i, tensor, r, c, d) for c in range(chunks)
+        for i in range(n)) for r in rounds)
+
+
+def worker_seeds():
+    yield "one", bytes([0]) + running(1) + results([1, 2]) + \
+        step(OWN, 0, OWN_LEAVE) + step(LEFT)
+    yield "two", bytes([1]) + running(2, 4) + results([1, 2], 1, 3, 2) + \
+        results([1], 3, 8, 2) + wait_ms(50)
+    yield "late", bytes([0]) + running(1) + begin(0) + wait_ms(40) + \
+        step(ANSWER, 0, 0, 1, 0, 8) + wait_ms(255) + step(ANSWER, 0, 0, 1, 0, 1) + \
+        step(ANSWER, 0, 0, 1, 0, 3) * 4 + step(RESULT | 0, BAD_CRC, 0, 1) + \
+        step(RESULT, 0, 0, 1) + step(AGAIN) + step(TIME, 0, 255, 32)
+    yield "locals", bytes([LOCALS]) + running(1) + begin(0) + begin(0, 0, 1) + \
+        begin(0, 0, 2) + step(RESULT, 0, 0, 1) + step(OWN, 0, OWN_LEFT, 1) + \
+        begin(0)
+    yield "broadcast", bytes([LAST]) + running(1) + begin(0, 1) + \
+        step(RESULT, 0, 0, 1, 0, 1)
+    yield "asynchronous", bytes([ASYNC]) + running(1, 1, 1) + begin(0, 1) + \
+        step(RESULT, 0, 0, 1, 0, 1) + begin(0) + step(RESULT, 0, 0, 2) * 2
+    yield "differs", bytes([0]) + running(1) + begin(0) + \
+        step(ERROR, 0, 7, 0, 3, 1) + begin(0) + wait_ms(200)
+    yield "refused", bytes([1]) + step(TIME) + step(COOKIE) + \
+        step(ERROR, 0, 5, 0, 0) + wait_ms(255) + step(COOKIE) + step(ACCEPT) + \
+        step(STATUS, 0, 0, 1) + step(STATUS, 0, 1, 2) + step(STATUS, 0, 42, 3)
+    yield "declared", bytes([0]) + step(ENTER) + step(OWN, 0, OWN_PREPARING, 1) + \
+        step(OWN) + step(OWN, 0, OWN_PREPARING) + step(OWN) + \
+        step(DECLARED, 0, 0, 0, 0, 1) + step(OWN, 0, OWN_SHORT, 1) + step(OWN)
+    yield "knobs", bytes([0]) + running(1) + step(OWN, 0, OWN_TUNE, 1, 16, 64) + \
+        step(OWN, 0, OWN_TUNE, 128, 4, 9) + step(STATUS, 0, 1, 2, patches=[
+            (54 + 192, struct.pack("<IIQQI", 1, 3, 65536, 0, 1))]) + \
+        results([1, 2, 3, 4])
+    yield "acked", bytes([0]) + running(1, 4) + begin(3) + \
+        step(SACK, 0, 0, 8, 3) + step(SACK, 0, 7, 9) + wait_ms(5) + \
+        step(ALIVE, 0, 0, 0, 0, 255) + step(OTHER, 0, 19, 24) + \
+        step(STATUS, 0, 14, 3)
+
+
+# --- host ---
+
+LCORE, DIAL, HANG_UP, SUBMIT, SCRIBBLE, REPLY, HEAR = range(7)
+CLOSE, MORE, MSG_ATTACH, MSG_DECLARE, MSG_TUNE = 8, 9, 10, 11, 7
+SLOW, REFUSES, REFUSES_BATCH, CLASHES = 8, 2, 4, 16
+
+
+def attached(*clients):
+    return b"".join(step(DIAL, i) + step(MSG_ATTACH, i) + step(HEAR, i)
+                    for i in clients)
+
+
+def host_seeds():
+    # a makes the names, b how many, c the dtype and size
+    yield "one", bytes([0]) + attached(0) + step(MSG_DECLARE, 0, 0, 0, 2) * 1 + \
+        step(HEAR) * 3 + step(SUBMIT) + step(LCORE, 0, 1) + step(MSG_TUNE, 0, 0, 1) + \
+        step(SUBMIT, 0, 9) + step(LCORE, 0, 1, 0, 3) + step(CLOSE)
+    yield "locals", bytes([1]) + attached(0, 1, 2, 3) + b"".join(
+        step(MSG_DECLARE, i, 0, 1, 1) for i in range(3)) + step(HEAR) * 8 + \
+        step(SUBMIT, 1) + step(LCORE, 0, 8, 0, 1) + step(MSG_DECLARE, 0, 1, 0, 1) + \
+        step(MSG_DECLARE, 1, 1, 0, 2) + step(HEAR) * 6 + step(HANG_UP, 0)
+    yield "pieces", bytes([0]) + attached(0) + step(
+        MSG_DECLARE, 0, 0, 64, patches=[(48, b"x")]) + step(
+        MSG_DECLARE, 0, 0, 64, patches=[(12, b"\1"), (48, b"y")]) + step(HEAR) * 3
+    yield "slow", bytes([SLOW]) + attached(0) + step(REPLY) + step(HEAR) + \
+        step(MSG_TUNE, 0, 3, 1, 1) + step(MSG_DECLARE, 0, 0, 0, 1) + \
+        step(HEAR) * 3 + step(REPLY) + step(REPLY, 0, 0, 1) + step(HEAR)
+    yield "refused", bytes([REFUSES]) + attached(0) + step(HEAR)
+    yield "failed", bytes([REFUSES_BATCH]) + attached(0) + \
+        step(MSG_DECLARE, 0, 0, 7, 1) + step(HEAR) * 3 + \
+        step(MSG_DECLARE, 0, 1, 0, 15) + step(HEAR) * 3
+    yield "rings", bytes([CLASHES]) + attached(0, 1) + \
+        step(MSG_DECLARE, 0, 0, 0, 1) + step(HEAR) * 3 + \
+        step(SCRIBBLE, 0, 3, 255, 255) + step(LCORE) + \
+        step(SCRIBBLE, 1, 12, 2) + step(SCRIBBLE, 1, 16, 1) + \
+        step(LCORE, 0, 1, 255, 3) + step(MORE, 1, 11, 40)
+
+
+# --- texts ---
+
+CONF = os.path.join(os.path.dirname(__file__), "..", "..", "conf")
+
+
+def read(name):
+    with open(os.path.join(CONF, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def ini_seeds():
+    for name in sorted(os.listdir(CONF)):
+        if name.endswith(".ini"):
+            yield name, read(name).encode()
+    yield "short", b"[node]\nrole = server\n[port a]\ntype = udp\n" \
+        b"ip = 10.0.0.1/24\n"
+
+
+def stats_seeds():
+    yield "few", b"rx_frames 12\nport.a.tx_bytes 18446744073709551615\n"
+    yield "wrong", b"a  1\nb -1\n 2\nc 3x\n"
+    yield "long", b"x" * 300 + b" 1\n"
+
+
+def words():
+    """What the mutator of ini puts in: sections, keys and choices."""
+    out = {"[node]", " = ", "auto", "KiB", "us", "Gbit/s", "/24", "0x"}
+    for section, key in re.findall(r"^OPTION\((\w+), (\w+)",
+                                   read("options.def"), re.M):
+        out |= {f"[{section} a]", key + " = "}
+    return sorted(out)
+
+
 # --- all ---
 
-TARGETS = {"frame": frame_seeds, "server": server_seeds}
+TARGETS = {"frame": frame_seeds, "server": server_seeds,
+           "worker": worker_seeds, "host": host_seeds,
+           "ini": ini_seeds, "stats": stats_seeds}
 
 
 def main():
@@ -137,6 +272,9 @@ def main():
         for name, data in seeds():
             with open(os.path.join(folder, name), "wb") as f:
                 f.write(data)
+    with open(os.path.join(sys.argv[1], "ini.dict"), "w",
+              encoding="utf-8") as f:
+        f.writelines(f'"{w}"\n' for w in words())
 
 
 main()

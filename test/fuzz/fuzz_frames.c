@@ -1,6 +1,6 @@
-/* fuzz_steps.c - an input as a sequence of steps, each a call or a frame.
+/* fuzz_frames.c - steps that are frames, for the rigs of the engine's tests.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "test/fuzz/fuzz_steps.h"
+#include "test/fuzz/fuzz_frames.h"
 
 #include <stdlib.h>
 
@@ -13,21 +13,6 @@ enum { AT_PAYLOAD_LEN = 6, AT_PAYLOAD_CRC = 46, AT_HEAD_CRC = 50 };
 void fuzz_init(void)
 {
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
-}
-
-bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
-{
-	if (!in->left)
-		return false;
-	s->kind = fuzz_u8(in);
-	s->n_patches = s->kind >> 5;
-	s->kind &= 31;
-	s->who = fuzz_u8(in);
-	s->a = fuzz_u8(in);
-	s->b = fuzz_u8(in);
-	s->c = fuzz_u8(in);
-	s->d = fuzz_u8(in);
-	return true;
 }
 
 uint64_t fuzz_later(const struct fuzz_step *s)
@@ -53,15 +38,14 @@ uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk)
 						    : FUZZ_PAYLOAD);
 }
 
-static void patch(struct fuzz_input *in, struct test_frame *f)
+struct sw_sack fuzz_sack(const struct fuzz_step *s)
 {
-	uint16_t at = fuzz_u16(in);
-	size_t n = fuzz_u8(in), room;
+	uint64_t bits = ~UINT64_C(0) << s->c % 64;
 
-	at %= SW_HEAD_BYTES + SW_PAYLOAD_MAX;
-	room = sizeof(f->bytes) - at;
-	n = n < room ? n : room;
-	memcpy(f->bytes + at, fuzz_take(in, &n), n);
+	return (struct sw_sack){.class = s->a,
+		.largest = s->b,
+		.bits = {bits, bits, bits, bits},
+		.delay_us = s->d};
 }
 
 static uint32_t payload_crc(const struct test_frame *f)
@@ -81,13 +65,13 @@ static void mend_head(struct test_frame *f)
 	sw_store32(f->bytes + AT_HEAD_CRC, sw_crc32c(0, f->bytes, AT_HEAD_CRC));
 }
 
-void fuzz_patch(
+void fuzz_mend(
 	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f)
 {
 	uint32_t n;
 
 	for (uint32_t i = 0; i < s->n_patches; i++)
-		patch(in, f);
+		fuzz_patch(in, f->bytes, sizeof(f->bytes));
 	n = sw_load16(f->bytes + AT_PAYLOAD_LEN);
 	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
 	f->len = SW_HEAD_BYTES + n;

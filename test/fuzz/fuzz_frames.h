@@ -1,14 +1,12 @@
-/* fuzz_steps.h - an input as a sequence of steps, each a call or a frame.
+/* fuzz_frames.h - steps that are frames, for the rigs of the engine's tests.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A step is six bytes: kind, who, a, b, c, d.  The upper three bits of the kind
- * say how many patches follow, which change the frame that the step makes:
- * where (two bytes), how many bytes, the bytes.  A patch may change the length
- * of the payload.  Then the checksums are mended, so that a changed frame comes
- * further than to the first check.  seeds.py writes the same.
+ * A patch may change the length of the payload.  After all of them the
+ * checksums are mended, so that a changed frame comes further than to the first
+ * check.
  */
-#ifndef SW_FUZZ_STEPS_H
-#define SW_FUZZ_STEPS_H
+#ifndef SW_FUZZ_FRAMES_H
+#define SW_FUZZ_FRAMES_H
 
 #include "test/fuzz/fuzz.h"
 #include "test/support/frame.h"
@@ -27,11 +25,6 @@ enum {
 	FUZZ_TENSORS = 4,
 };
 
-struct fuzz_step {
-	uint8_t kind, who, a, b, c, d;
-	uint8_t n_patches;
-};
-
 /* Payloads that a server may still look at. */
 struct fuzz_lent {
 	uint8_t *of[FUZZ_LENT_MAX];
@@ -40,9 +33,6 @@ struct fuzz_lent {
 
 /* fuzz_init - failed assertions of the rigs abort. */
 void fuzz_init(void);
-
-/* fuzz_step - the next one; false: there is none. */
-bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s);
 
 /* fuzz_later - how long a step of time lasts: up to some 20 minutes. */
 uint64_t fuzz_later(const struct fuzz_step *s);
@@ -53,8 +43,11 @@ uint32_t fuzz_elems(uint32_t i);
 /* fuzz_payload_len - bytes of a chunk of it. */
 uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk);
 
-/* fuzz_patch - read the patches of @s, apply them to @f and mend it. */
-void fuzz_patch(
+/* fuzz_sack - of class a, up to b; c and d say what else. */
+struct sw_sack fuzz_sack(const struct fuzz_step *s);
+
+/* fuzz_mend - read the patches of @s, apply them to @f and mend it. */
+void fuzz_mend(
 	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f);
 
 /* fuzz_rx - hand @f to @node in memory of just its size; @lent keeps what is

@@ -1,0 +1,492 @@
+/* fuzz_host.c - the agent's messages and rings, as hostile clients write them.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Input: a byte of the agent's kind, then steps (fuzz.h).  The agent's thread,
+ * its lcore and the clients take turns in this one thread.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "pmd/host/host.h"
+#include "sum/dtype.h"
+#include "test/fuzz/fuzz.h"
+
+enum {
+	CLIENTS = 4,
+	STEPS = 96,
+	QUOTA = 6 << 20,
+	/* Bits of the first byte: local ranks, and what the agent refuses. */
+	LOCALS = 1,
+	REFUSES = 2,
+	REFUSES_BATCH = 4,
+	IS_SLOW = 8, /* it answers when a step says so */
+	CLASHES = 16,
+};
+
+struct client {
+	int sock, bell;
+	struct sw_edge_control *control;
+	struct sw_spsc submits, completions;
+};
+
+/* What the agent has of one attachment. */
+struct seat {
+	uint32_t id, batch;
+	bool is_asked, is_asked_batch, is_tuned;
+	struct sw_host_port *port;
+};
+
+static struct agent {
+	struct sw_host *hosts[2]; /* of one local rank, of three */
+	struct sw_host *host;
+	char folder[64], paths[2][96];
+	struct sw_log log;
+	uint8_t kind;
+	struct seat seats[CLIENTS + 1];
+	struct client clients[CLIENTS];
+	uint32_t n_local;
+} agent;
+
+/* --- the agent --- */
+
+static struct seat *seat_of(uint32_t id)
+{
+	for (uint32_t i = 0; i < CLIENTS + 1; i++)
+		if (agent.seats[i].id == id)
+			return &agent.seats[i];
+	return NULL;
+}
+
+/* Local ranks are seats, of which there may be more than ranks. */
+static void answer_attach(struct seat *t)
+{
+	uint32_t i = (uint32_t)(t - agent.seats), n = agent.n_local;
+
+	if (!t->is_asked)
+		return;
+	t->is_asked = false;
+	if (agent.kind & REFUSES || (n > 1 && i >= n)) {
+		sw_host_refuse(agent.host, t->id, SW_EBUSY, "not now");
+		t->id = 0;
+	} else if (sw_host_attached(agent.host, t->id, 0, 3, n > 1 ? i : 0, n,
+			   &t->port)) {
+		t->id = 0;
+	}
+}
+
+static void answer_batch(struct seat *t)
+{
+	if (!t->is_asked_batch)
+		return;
+	t->is_asked_batch = false;
+	if (agent.kind & REFUSES_BATCH)
+		sw_host_declare_failed(
+			agent.host, t->id, t->batch, SW_ENOMEM, "no room");
+	else
+		sw_host_declared(agent.host, t->id, t->batch, 0,
+			agent.kind & CLASHES ? "declared otherwise" : NULL);
+}
+
+static void answer_tune(struct seat *t)
+{
+	if (t->is_tuned)
+		sw_host_tuned(agent.host, t->id, 0, "");
+	t->is_tuned = false;
+}
+
+static void on_attach(
+	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
+{
+	struct seat *t = seat_of(0);
+
+	assert(t && id && pid == (uint32_t)getpid() && uid == getuid());
+	*t = (struct seat){.id = id, .is_asked = true};
+	if (!(agent.kind & IS_SLOW))
+		answer_attach(t);
+}
+
+/* Every tensor is memory that can be written, and no other's. */
+static void on_declare(void *ctx, uint32_t id, uint32_t batch,
+	const struct sw_host_tensor *tensors, uint32_t n)
+{
+	struct seat *t = seat_of(id);
+
+	assert(t && t->port && !t->is_asked_batch && n > 0);
+	for (uint32_t i = 0; i < n; i++) {
+		assert(tensors[i].bytes ==
+			tensors[i].n_elems * sw_dtype_bytes(tensors[i].dtype));
+		assert(tensors[i].bytes > 0 && *tensors[i].name);
+		memset(tensors[i].base, 1, tensors[i].bytes);
+		if (tensors[i].result)
+			memset(tensors[i].result, 2, tensors[i].bytes);
+	}
+	t->is_asked_batch = true;
+	t->batch = batch;
+	if (!(agent.kind & IS_SLOW))
+		answer_batch(t);
+}
+
+static void release(struct seat *t)
+{
+	sw_host_release(agent.host, t->id);
+	*t = (struct seat){0};
+}
+
+static void on_detach(
+	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
+{
+	struct seat *t = seat_of(id);
+
+	assert(t && *text);
+	release(t);
+}
+
+static void on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
+{
+	struct seat *t = seat_of(id);
+
+	assert(t && !t->is_tuned && tune->knob <= SW_EDGE_JOB);
+	assert(strlen(tune->policy) < SW_EDGE_POLICY_BYTES);
+	t->is_tuned = true;
+	if (!(agent.kind & IS_SLOW))
+		answer_tune(t);
+}
+
+static void no_line(void *ctx, enum sw_log_level level, const char *text)
+{
+	assert(strlen(text) > 0);
+}
+
+static void open_host(uint32_t i)
+{
+	struct sw_host_params p = {.path = agent.paths[i],
+		.numa_node = SW_NUMA_ANY,
+		.n_local = i ? 3 : 1,
+		.max_clients = CLIENTS,
+		.quota_bytes = QUOTA,
+		.events = {on_attach, on_declare, on_detach, on_tune},
+		.log = &agent.log};
+
+	agent.log = (struct sw_log){no_line, NULL, SW_LOG_DEBUG};
+	snprintf(agent.paths[i], sizeof(agent.paths[i]), "%s/%u.sock",
+		agent.folder, i);
+	if (sw_host_open(&p, &agent.hosts[i]))
+		abort();
+}
+
+static void close_hosts(void)
+{
+	sw_host_close(&agent.hosts[0]);
+	sw_host_close(&agent.hosts[1]);
+	rmdir(agent.folder);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		agent.clients[i] = (struct client){.sock = -1, .bell = -1};
+	fuzz_folder(agent.folder, sizeof(agent.folder));
+	open_host(0);
+	open_host(1);
+	atexit(close_hosts);
+	return 0;
+}
+
+/* --- clients --- */
+
+static void hang_up(struct client *c)
+{
+	if (c->control)
+		munmap(c->control, sizeof(*c->control));
+	if (c->sock >= 0)
+		close(c->sock);
+	if (c->bell >= 0)
+		close(c->bell);
+	*c = (struct client){.sock = -1, .bell = -1};
+}
+
+static void dial(struct client *c)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	hang_up(c);
+	strcpy(a.sun_path, agent.paths[agent.host == agent.hosts[1]]);
+	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	if (connect(c->sock, (struct sockaddr *)&a, sizeof(a)))
+		hang_up(c); /* nobody was accepted for long */
+}
+
+static void use(struct client *c, const int fds[2])
+{
+	assert(!c->control && fds[0] >= 0 && fds[1] >= 0);
+	c->bell = fds[1];
+	c->control = mmap(NULL, sizeof(*c->control), PROT_READ | PROT_WRITE,
+		MAP_SHARED, fds[0], 0);
+	assert(c->control != MAP_FAILED);
+	close(fds[0]);
+	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
+		sizeof(struct sw_submit));
+	sw_spsc_init(&c->completions, c->control->completions, SW_EDGE_TENSORS,
+		sizeof(struct sw_completion));
+}
+
+/* What the agent has sent; descriptors of tensors are not needed. */
+static void hear(struct client *c)
+{
+	union sw_edge_msg m;
+	int fds[2];
+
+	while (c->sock >= 0 && sw_edge_recv(c->sock, &m, fds, 2) > 0) {
+		if (m.kind == SW_EDGE_ATTACHED) {
+			use(c, fds);
+			continue;
+		}
+		for (int i = 0; i < 2; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+	}
+}
+
+/* --- messages; they say how many bytes --- */
+
+static size_t attach(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	m->attach = (struct sw_edge_attach){SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION + s->a,
+		s->b & 128 ? SW_EDGE_IF_FREE | s->b : s->b};
+	return sizeof(m->attach);
+}
+
+static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	uint32_t n = 1 + s->b % 8;
+
+	m->declare = (struct sw_edge_declare){.kind = SW_EDGE_DECLARE,
+		.batch = s->a & 15,
+		.n_total = n + (s->b >> 6),
+		.first_i = s->b >> 3 & 7,
+		.n = n};
+	for (uint32_t i = 0; i < n; i++) {
+		m->declare.descs[i] = (struct sw_edge_desc){
+			.n_elems = 1 + (uint64_t)(s->c & 15) * 1000,
+			.dtype = s->c >> 4,
+			.is_async = s->a >> 4 & 1};
+		snprintf(m->declare.descs[i].name, SW_EDGE_NAME_BYTES, "t%u.%u",
+			s->a, i);
+	}
+	return offsetof(struct sw_edge_declare, descs) +
+	       n * sizeof(struct sw_edge_desc);
+}
+
+static size_t tune(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	m->tune = (struct sw_edge_tune){.kind = SW_EDGE_TUNE,
+		.knob = s->a,
+		.value = {(uint64_t)s->b << 12, s->c},
+		.policy = "fifo"};
+	return sizeof(m->tune);
+}
+
+static size_t bye(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	m->kind = SW_EDGE_CLOSE;
+	return sizeof(m->kind);
+}
+
+static size_t any(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	m->kind = s->a;
+	return s->b + 256u * s->c;
+}
+
+static size_t (*const makers[])(union sw_edge_msg *,
+	const struct fuzz_step *) = {attach, declare, tune, bye, any};
+
+/* @d of the step is how much longer it is, or shorter. */
+static void say(
+	struct client *c, struct fuzz_input *in, const struct fuzz_step *s)
+{
+	static union {
+		union sw_edge_msg m;
+		uint8_t bytes[70000];
+	} u;
+	int fds[2] = {0, 0};
+	size_t n;
+
+	memset(&u.m, 0, sizeof(u.m));
+	n = makers[s->kind % 5](&u.m, s) + (size_t)(int8_t)s->d;
+	for (uint32_t i = 0; i < s->n_patches; i++)
+		fuzz_patch(in, u.bytes, sizeof(u.m));
+	n = n < sizeof(u) ? n : 0;
+	if (c->sock >= 0)
+		sw_edge_send(c->sock, &u, n, fds, s->who & 128 ? 2 : 0);
+}
+
+/* --- steps --- */
+
+static struct client *client_of(const struct fuzz_step *s)
+{
+	return &agent.clients[s->who % CLIENTS];
+}
+
+static void submit(struct client *c, const struct fuzz_step *s)
+{
+	struct sw_submit e = {
+		.handle = s->d, .tensor = s->a, .step = s->b, .root = s->c};
+
+	if (c->control)
+		sw_spsc_put(&c->submits, &e, 1);
+}
+
+/* Write anything into the shared memory: its first part, or an index. */
+static void scribble(
+	struct client *c, struct fuzz_input *in, const struct fuzz_step *s)
+{
+	struct sw_edge_control *k = c->control;
+	struct sw_spsc_shared *ring;
+
+	if (!k)
+		return;
+	ring = (void *)(s->a & 1 ? k->submits : k->completions);
+	if (s->a & 2)
+		atomic_fetch_add(&ring->n_put, s->b + 256u * s->c);
+	if (s->a & 4)
+		atomic_fetch_add(&ring->n_taken, s->b + 256u * s->c);
+	if (s->a & 8)
+		atomic_store(&k->client_sleeps, s->b);
+	if (s->a & 16)
+		atomic_store(&k->client_polls, s->b);
+	for (uint32_t i = 0; i < s->n_patches; i++)
+		fuzz_patch(in, (uint8_t *)k->submits, 1 << 16);
+}
+
+/* The lcore takes submits of one client, and completes as many of them. */
+static void serve(struct seat *t, uint32_t n_complete)
+{
+	struct sw_submit e[8];
+	uint32_t n = sw_host_take(t->port, e, 8);
+
+	assert(n <= 8);
+	for (uint32_t i = 0; i < n_complete && i < n; i++) {
+		struct sw_completion c = {e[i].handle, 0, 0};
+
+		sw_host_explain(t->port, c.handle, "why");
+		sw_host_complete(t->port, &c);
+	}
+}
+
+static void lcore(const struct fuzz_step *s)
+{
+	struct sw_host_knobs knobs = {s->b, s->c, s->d, 1, 1, "fifo"};
+	struct sw_host_port *ports[CLIENTS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < CLIENTS + 1; i++) {
+		struct seat *t = &agent.seats[i];
+
+		if (!t->port)
+			continue;
+		serve(t, s->a);
+		sw_host_show_knobs(t->port, &knobs);
+		if (s->b == 255)
+			sw_host_accuse(t->port, "is not liked", s->c);
+		if (n < CLIENTS)
+			ports[n++] = t->port;
+	}
+	if (s->c & 1)
+		sw_host_idle_wait(ports, n, NULL, 0, 0);
+	if (s->c & 2)
+		sw_host_nap(ports, n, 0);
+}
+
+static void answer(const struct fuzz_step *s)
+{
+	struct seat *t = &agent.seats[s->a % (CLIENTS + 1)];
+
+	if (!t->id)
+		return;
+	sw_host_status(agent.host, t->id, "waiting");
+	answer_tune(t);
+	answer_batch(t);
+	answer_attach(t);
+	if (!(s->b & 1) || !t->id)
+		return;
+	sw_host_end(agent.host, t->id, SW_EPEER, "the job failed");
+	release(t);
+}
+
+static void run(struct fuzz_input *in, const struct fuzz_step *s)
+{
+	struct client *c = client_of(s);
+
+	switch (s->kind) {
+	case 0:
+		lcore(s);
+		break;
+	case 1:
+		dial(c);
+		break;
+	case 2:
+		hang_up(c);
+		break;
+	case 3:
+		submit(c, s);
+		break;
+	case 4:
+		scribble(c, in, s);
+		break;
+	case 5:
+		answer(s);
+		break;
+	case 6:
+		hear(c);
+		break;
+	default:
+		say(c, in, s);
+	}
+}
+
+/* Everybody is gone, and with them all that they had. */
+static void check_end(void)
+{
+	struct sw_host *h = agent.host;
+
+	for (uint32_t i = 0; i < CLIENTS; i++)
+		hang_up(&agent.clients[i]);
+	for (uint32_t i = 0; i < 4; i++)
+		sw_host_poll(h, 0);
+	for (uint32_t i = 0; i < CLIENTS + 1; i++)
+		assert(!agent.seats[i].id);
+	for (uint32_t i = 0; i < h->n_slots; i++)
+		assert(h->slots[i].state == SW_SLOT_FREE);
+	assert(h->used_bytes == 0 && !h->results);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	struct fuzz_input in = {data, n};
+	struct fuzz_step s;
+	int fd = dup(0), fd_after;
+
+	close(fd);
+	agent.kind = fuzz_u8(&in);
+	agent.host = agent.hosts[agent.kind & LOCALS];
+	agent.n_local = agent.kind & LOCALS ? 3 : 1;
+	for (uint32_t i = 0; i < STEPS && fuzz_step(&in, &s); i++) {
+		run(&in, &s);
+		if (!(s.who & 16)) {
+			sw_host_poll(agent.host, 0);
+			hear(client_of(&s));
+		}
+	}
+	check_end();
+	fd_after = dup(0);
+	close(fd_after);
+	assert(fd == fd_after); /* the lowest free one */
+	return 0;
+}

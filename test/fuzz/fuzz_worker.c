@@ -1,0 +1,371 @@
+/* fuzz_worker.c - a worker's frame sequences: servers that send what they like.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Input: a byte of the job's kind, then steps (fuzz.h).
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sum/dtype.h"
+#include "test/fuzz/fuzz_frames.h"
+#include "test/support/worker_rig.h"
+
+/* Bits of the first byte; the lowest two: servers - 1. */
+enum { ASYNC = 4, LOCALS = 8, LAST = 16, NO_CRC = 32 };
+
+struct fuzz {
+	struct worker_rig r; /* first: on_done is told no more */
+	struct test_frame f, last;
+	bool has_last;
+	uint32_t n_local, n_tensors;
+	uint32_t n_begun[FUZZ_TENSORS], n_done[FUZZ_TENSORS];
+	void *base[FUZZ_TENSORS], *from[FUZZ_TENSORS];
+	uint8_t payload[SW_PAYLOAD_MAX];
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	fuzz_init();
+	return 0;
+}
+
+static void on_done(struct worker_rig *r, uint32_t tensor)
+{
+	struct fuzz *x = (struct fuzz *)r;
+
+	assert(tensor < x->n_tensors);
+	x->n_done[tensor]++;
+	assert(x->n_done[tensor] <= x->n_begun[tensor]);
+}
+
+static void drain(struct fuzz *x, uint32_t max)
+{
+	static struct test_frame f;
+
+	for (uint32_t n = 0;
+		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
+		assert(n < FUZZ_TX_MAX);
+		wrig_learn(&x->r, &f);
+	}
+}
+
+static uint32_t server_of(const struct fuzz *x, const struct fuzz_step *s)
+{
+	return (s->who & FUZZ_WHO) % x->r.n_servers;
+}
+
+/* --- frames; each leaves its payload in x->payload --- */
+
+static struct sw_header of(
+	struct fuzz *x, enum sw_frame_type type, const void *payload, size_t n)
+{
+	memcpy(x->payload, payload, n);
+	return (struct sw_header){
+		.type = (uint8_t)type, .payload_len = (uint16_t)n};
+}
+
+static struct sw_header cookie(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_cookie m = {.nonce = x->r.s[server_of(x, s)].nonce,
+		.cookie = s->a,
+		.landed = s->b,
+		.is_astray = s->c & 1};
+
+	return of(x, SW_COOKIE, &m, sizeof(m));
+}
+
+static struct sw_header accept(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct wrig_server *srv = &x->r.s[server_of(x, s)];
+	struct sw_accept m = {.nonce = srv->nonce,
+		.session = srv->id + s->a,
+		.version = (uint8_t)(SW_VERSION_MAX + s->b)};
+
+	return of(x, SW_ACCEPT, &m, sizeof(m));
+}
+
+static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_status m = {.joined = 3,
+		.seq = s->b,
+		.state = s->a & 3,
+		.err = (int16_t) - (s->a >> 2),
+		.size = (uint16_t)(2 * x->n_local + s->c),
+		.first = s->d & 15,
+		.rank = s->d >> 4,
+		.epoch = 9,
+		.text = "text"};
+
+	return of(x, SW_STATUS, &m, sizeof(m));
+}
+
+static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
+{
+	const struct wrig_server *srv = &x->r.s[server_of(x, s)];
+	uint32_t n = (srv->n_items + s->a) % 512;
+	struct sw_declared m = {.batch = srv->batch + s->b,
+		.n = (uint16_t)n,
+		.is_refused = s->d & 1};
+	struct sw_header h = of(x, SW_DECLARED, &m, sizeof(m));
+	uint8_t *at = x->payload + sizeof(m);
+
+	for (uint32_t i = 0; i < n; i++, at += 4)
+		sw_store32(at, x->n_tensors - srv->n_items + s->c + i);
+	memset(at, 0, 4 * n);
+	at += 4 * n;
+	if (m.is_refused)
+		at += snprintf((char *)at, SW_TEXT_MAX, "%0159u", n) + 1;
+	h.payload_len = (uint16_t)(at - x->payload);
+	return h;
+}
+
+static struct sw_header left(struct fuzz *x, const struct fuzz_step *s)
+{
+	return (struct sw_header){
+		.type = SW_LEFT, .key = x->r.s[server_of(x, s)].id + s->a};
+}
+
+static struct sw_header keepalive(struct fuzz *x, const struct fuzz_step *s)
+{
+	return (struct sw_header){.type = SW_KEEPALIVE,
+		.aux = s->a,
+		.key = s->b,
+		.round = s->c,
+		.grant = (uint32_t)s->d << 8};
+}
+
+static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_fault m = {.nonce = x->r.s[server_of(x, s)].nonce,
+		.err = (int16_t)-s->a,
+		.key = s->b,
+		.rank = s->c >> 2,
+		.text = "why"};
+	struct sw_header h;
+
+	if (s->c & 2)
+		m.nonce = 0;
+	h = of(x, s->c & 1 ? SW_MISMATCH : SW_ERROR, &m, sizeof(m));
+	h.round = s->d;
+	h.key = s->b;
+	return h;
+}
+
+static struct sw_header result(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_header h = wrig_result_header(s->a, s->b, s->c, WRIG_CHUNK);
+
+	h.payload_len = fuzz_payload_len(s->a, s->c);
+	h.op = s->d & 1;
+	h.weight = (uint16_t)(h.weight + (s->d >> 1 & 3));
+	h.aux = s->d >> 3 & 7;
+	h.flags = x->r.params.has_crc ? 0 : SW_FLAG_NO_CRC;
+	memset(x->payload, 1 + s->who, h.payload_len);
+	return h;
+}
+
+static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_sack m = fuzz_sack(s);
+
+	return of(x, SW_ACK, &m, sizeof(m));
+}
+
+static struct sw_header answer(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_answer m = {.missing = s->d >> 3,
+		.key = s->a,
+		.round = s->b,
+		.chunk = s->c,
+		.kind = s->d & 7};
+
+	return of(x, SW_ANSWER, &m, sizeof(m));
+}
+
+/* Of any type; what is in it comes from patches. */
+static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
+{
+	return (struct sw_header){.type = s->a,
+		.payload_len = (uint16_t)(s->b + 256u * (s->c & 31)),
+		.flags = s->d};
+}
+
+/* --- what is no frame --- */
+
+static void later(struct fuzz *x, const struct fuzz_step *s)
+{
+	x->r.now_ns += fuzz_later(s);
+	x->r.w.node.tick(&x->r.w.node, x->r.now_ns,
+		s->c ? (uint64_t)s->d << s->c % 33 : 0);
+}
+
+/* The tensor of the next number, in memory of just its size. */
+static void declare(struct fuzz *x, const struct fuzz_step *s)
+{
+	char name[] = {(char)('a' + x->n_tensors), 0};
+	uint32_t i = x->n_tensors, dtype = s->b & 64 ? s->b & 15u : SW_I32;
+	struct sw_worker_tensor t = {.name = name,
+		.n_elems = fuzz_elems(i),
+		.dtype = dtype,
+		.priority = s->c ? s->c : SW_PRIORITY_BY_USE,
+		.is_async = s->d & 1};
+	size_t bytes = t.n_elems * sw_dtype_bytes(dtype);
+
+	if (i == FUZZ_TENSORS)
+		return;
+	t.base = x->base[i] = calloc(1, bytes + !bytes);
+	x->from[i] = calloc(1, bytes + !bytes);
+	if (sw_worker_declare(&x->r.w, &t, 1)) {
+		free(x->base[i]);
+		free(x->from[i]);
+		return;
+	}
+	x->n_tensors++;
+	for (uint32_t l = 0; x->n_local > 1 && l < x->n_local; l++)
+		sw_worker_source(&x->r.w, i, l, x->from[i]);
+}
+
+static void begin(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_worker_round round = {.tensor = s->b,
+		.step = s->d >> 4,
+		.local = (s->d & 15) % x->n_local,
+		.cookie = x->r.w.n_open,
+		.op = s->c & 1,
+		.root = s->c >> 1};
+
+	if (round.tensor < x->n_tensors)
+		x->n_begun[round.tensor]++;
+	if (sw_worker_begin(&x->r.w, &round) && round.tensor < x->n_tensors)
+		x->n_begun[round.tensor]--;
+}
+
+static void tune(struct fuzz *x, const struct fuzz_step *s)
+{
+	static const struct sw_policy *const policies[] = {
+		&sw_policy_fifo, &sw_policy_p3, &sw_policy_bytescheduler};
+	uint64_t part = (uint64_t)s->c << 10, credit = (uint64_t)s->d << 10;
+
+	if (s->b & 128)
+		sw_worker_set_knobs(&x->r.w, part, credit);
+	else
+		sw_worker_tune(&x->r.w, policies[s->b % 3], part, credit);
+}
+
+static void own(struct fuzz *x, const struct fuzz_step *s)
+{
+	switch (s->a % 8) {
+	case 0:
+		declare(x, s);
+		break;
+	case 1:
+		begin(x, s);
+		break;
+	case 2:
+		tune(x, s);
+		break;
+	case 3:
+		sw_worker_local_left(&x->r.w, s->b % x->n_local);
+		break;
+	case 4:
+		sw_worker_leave(&x->r.w, -(int)s->b, s->b ? "why" : NULL);
+		break;
+	case 5:
+		x->r.env.is_short = s->b & 1;
+		break;
+	case 6:
+		x->r.env.is_preparing = s->b & 1;
+		break;
+	default:
+		drain(x, s->b);
+	}
+}
+
+/* All that a server says until the job runs. */
+static void enter(struct fuzz *x, const struct fuzz_step *s)
+{
+	uint32_t i = server_of(x, s);
+
+	x->r.w.node.tick(&x->r.w.node, x->r.now_ns, 0);
+	drain(x, UINT32_MAX);
+	wrig_cookie(&x->r, i);
+	drain(x, UINT32_MAX);
+	wrig_accept(&x->r, i);
+	if (!i)
+		wrig_status(&x->r, SW_JOB_RUNNING, 0,
+			(uint16_t)(2 * x->n_local), "");
+}
+
+static void again(struct fuzz *x, const struct fuzz_step *s)
+{
+	x->last.peer = x->r.s[server_of(x, s)].path;
+	if (x->has_last)
+		fuzz_rx(&x->r.w.node, x->r.now_ns, &x->last, NULL);
+}
+
+/* --- all --- */
+
+static struct sw_header (*const makers[])(
+	struct fuzz *, const struct fuzz_step *) = {cookie, accept, status,
+	declared, left, keepalive, fault, result, ack, answer, any};
+static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
+	later, own, enter, again};
+
+enum { MAKERS = SW_ARRAY_SIZE(makers), CALLS = SW_ARRAY_SIZE(calls) };
+
+static void send(
+	struct fuzz *x, struct fuzz_input *in, const struct fuzz_step *s)
+{
+	struct sw_header h = makers[(s->kind - CALLS) % MAKERS](x, s);
+
+	wrig_make(&x->r, server_of(x, s), h, x->payload, &x->f);
+	fuzz_mend(in, s, &x->f);
+	fuzz_rx(&x->r.w.node, x->r.now_ns, &x->f, NULL);
+	x->last = x->f;
+	x->has_last = true;
+}
+
+static void open_job(struct fuzz *x, uint8_t kind)
+{
+	x->has_last = false;
+	x->n_tensors = 0;
+	memset(x->n_begun, 0, sizeof(x->n_begun));
+	memset(x->n_done, 0, sizeof(x->n_done));
+	x->n_local = kind & LOCALS ? 3 : 1;
+	wrig_open_local(&x->r, kind & LAST ? 1 : 0, 2, 1 + kind % 4,
+		(uint16_t)x->n_local);
+	x->r.on_done = on_done;
+	x->r.w.params.is_async = kind & ASYNC;
+	x->r.params.has_crc = x->r.w.params.has_crc = !(kind & NO_CRC);
+}
+
+static void close_job(struct fuzz *x)
+{
+	sw_worker_close(&x->r.w);
+	for (uint32_t i = 0; i < x->n_tensors; i++) {
+		free(x->base[i]);
+		free(x->from[i]);
+	}
+	x->r.env.is_preparing = false;
+	test_env_fini(&x->r.env);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static struct fuzz x;
+	struct fuzz_input in = {data, n};
+	struct fuzz_step s;
+
+	open_job(&x, fuzz_u8(&in));
+	for (uint32_t i = 0; i < FUZZ_STEPS && fuzz_step(&in, &s); i++) {
+		if (s.kind < CALLS)
+			calls[s.kind](&x, &s);
+		else
+			send(&x, &in, &s);
+		if (!(s.who & FUZZ_QUIET))
+			drain(&x, UINT32_MAX);
+	}
+	close_job(&x);
+	return 0;
+}
