@@ -249,6 +249,7 @@ void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
 		first += sh->weights[m];
 	}
 	sh->n_ranked = m;
+	sh->n_ranks = m == sh->n_members ? first : UINT32_MAX;
 }
 
 static struct sw_stensor *find(

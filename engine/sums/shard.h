@@ -69,6 +69,7 @@ struct sw_shard {
 					     ranks */
 	uint16_t first[SW_MAX_MEMBERS];   /* the first one's rank, of */
 	uint32_t n_ranked;                /* so many members */
+	uint32_t n_ranks; /* of the job; UINT32_MAX: not all are known */
 	uint16_t server_i;
 	struct sw_place_job place;
 	struct sw_place_map map;
@@ -139,14 +140,15 @@ void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
 
 /* sw_shard_has_root - are a broadcast's bytes from the node of its root, and
  * from no other?  That is not known before all members up to this one have
- * joined here. */
+ * joined here.  When all have, also: is there such a rank? */
 static inline bool sw_shard_has_root(
 	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
 {
 	uint32_t local = (uint32_t)h->aux - sh->first[member];
 
 	return h->op != SW_OPERATION_COPY || member >= sh->n_ranked ||
-	       (h->payload_len > 0) == (local < sh->weights[member]);
+	       (h->aux < sh->n_ranks &&
+		       (h->payload_len > 0) == (local < sh->weights[member]));
 }
 
 /* sw_shard_rank_of - the rank by which a person knows @member: its first. */

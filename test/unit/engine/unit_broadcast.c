@@ -194,6 +194,20 @@ static void copy__whose_root(void **state)
 	close_shard(x);
 }
 
+/* All ask for the bytes of a rank that there is not: nobody could have any. */
+static void copy__root_that_nobody_has(void **state)
+{
+	struct fixture *x = open_three(SW_I32);
+
+	sw_shard_rank(&x->sh, 1 << A | 1 << B); /* C is not here yet */
+	assert_int_equal(copy_from(x, A, 1, 3, NULL, 0), SW_SHARD_TAKEN);
+	sw_shard_rank(&x->sh, x->sh.expected);
+	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, C, 1, 3, NULL, 0), SW_SHARD_DIFFERS);
+	assert_int_equal(take(x, A), -1);
+	close_shard(x);
+}
+
 /* An empty contribution to a sum is none. */
 static void sum__empty_is_refused(void **state)
 {
@@ -257,6 +271,7 @@ int main(void)
 		cmocka_unit_test(copy__any_bits_in_16_bit_types),
 		cmocka_unit_test(copy__who_differs),
 		cmocka_unit_test(copy__whose_root),
+		cmocka_unit_test(copy__root_that_nobody_has),
 		cmocka_unit_test(sum__empty_is_refused),
 		cmocka_unit_test(begin__only_the_root_has_bytes),
 	};
