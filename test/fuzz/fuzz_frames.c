@@ -10,8 +10,11 @@
 /* Offsets in the header (PROTOCOL.md, section 2). */
 enum { AT_PAYLOAD_LEN = 6, AT_PAYLOAD_CRC = 46, AT_HEAD_CRC = 50 };
 
+static bool is_traced;
+
 void fuzz_init(void)
 {
+	is_traced = getenv("FUZZ_TRACE");
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
 }
 
@@ -83,6 +86,17 @@ void fuzz_mend(
 	mend_head(f);
 }
 
+void fuzz_show(const char *what, const struct test_frame *f)
+{
+	static char text[8192];
+
+	if (!is_traced)
+		return;
+	frame_text(f, 'p', text, sizeof(text));
+	fprintf(stderr, "%s %s psn %llu\n", what, text,
+		(unsigned long long)f->h.psn);
+}
+
 void fuzz_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f,
 	struct fuzz_lent *lent)
 {
@@ -94,6 +108,9 @@ void fuzz_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f,
 		.is_lent = lent && n,
 		.from = f->peer};
 
+	if (is_traced)
+		fprintf(stderr, "in type %u of %u, %u bytes\n", f->bytes[3],
+			f->peer.ip & 0xff, f->len);
 	memcpy(head, f->bytes, SW_HEAD_BYTES);
 	memcpy(payload, f->bytes + SW_HEAD_BYTES, n);
 	node->rx(node, now_ns, f->peer.port_i, &rx, 1);

@@ -31,7 +31,8 @@ struct fuzz_lent {
 	uint32_t n;
 };
 
-/* fuzz_init - failed assertions of the rigs abort. */
+/* fuzz_init - failed assertions of the rigs abort.  With FUZZ_TRACE=1 in the
+ * environment all frames are shown on stderr. */
 void fuzz_init(void);
 
 /* fuzz_later - how long a step of time lasts: up to some 20 minutes. */
@@ -49,6 +50,9 @@ struct sw_sack fuzz_sack(const struct fuzz_step *s);
 /* fuzz_mend - read the patches of @s, apply them to @f and mend it. */
 void fuzz_mend(
 	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f);
+
+/* fuzz_show - a frame that was sent. */
+void fuzz_show(const char *what, const struct test_frame *f);
 
 /* fuzz_rx - hand @f to @node in memory of just its size; @lent keeps what is
  * lent, NULL: nothing is. */

@@ -34,6 +34,7 @@ static void drain(struct fuzz *x, uint32_t max)
 	for (uint32_t n = 0; n < max && frame_tx(node, x->r.now_ns, 0, &f);
 		n++) {
 		assert(n < FUZZ_TX_MAX);
+		fuzz_show("out", &f);
 		rig_learn(&x->r, &f);
 	}
 }
@@ -113,7 +114,7 @@ static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
 	h.flags = (uint8_t)(s->d & 0xf0);
 	memset(x->payload, 1 + s->who, h.payload_len);
 	if (h.op && h.aux != (s->who & FUZZ_WHO))
-		h.payload_len = 0;
+		h.payload_len = h.weight = 0;
 	if (x->r.port.is_inner || !x->r.params.has_crc)
 		h.flags |= SW_FLAG_NO_CRC;
 	return h;
@@ -261,6 +262,7 @@ static void open_job(struct fuzz *x, uint8_t kind)
 static void close_job(struct fuzz *x)
 {
 	sw_server_close(x->r.srv);
+	assert(x->r.srv->used_bytes == 0);
 	free(x->r.srv);
 	fuzz_lent_free(&x->lent);
 	test_env_fini(&x->r.env);

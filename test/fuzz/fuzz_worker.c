@@ -46,6 +46,7 @@ static void drain(struct fuzz *x, uint32_t max)
 	for (uint32_t n = 0;
 		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
 		assert(n < FUZZ_TX_MAX);
+		fuzz_show("out", &f);
 		wrig_learn(&x->r, &f);
 	}
 }

@@ -179,7 +179,7 @@ def worker_seeds():
         step(DECLARED, 0, 0, 0, 0, 1) + step(OWN, 0, OWN_SHORT, 1) + step(OWN)
     yield "knobs", bytes([0]) + running(1) + step(OWN, 0, OWN_TUNE, 1, 16, 64) + \
         step(OWN, 0, OWN_TUNE, 128, 4, 9) + step(STATUS, 0, 1, 2, patches=[
-            (54 + 192, struct.pack("<IIQQI", 1, 3, 65536, 0, 1))]) + \
+            (54 + 184, struct.pack("<IIQQI", 1, 3, 65536, 0, 1))]) + \
         results([1, 2, 3, 4])
     yield "acked", bytes([0]) + running(1, 4) + begin(3) + \
         step(SACK, 0, 0, 8, 3) + step(SACK, 0, 7, 9) + wait_ms(5) + \
