@@ -6,8 +6,9 @@
  *
  * Of most targets it is a sequence of steps, each a call, a frame or a message.
  * A step is six bytes: kind, who, a, b, c, d.  The upper three bits of the kind
- * say how many patches follow, which change what the step makes: where (two
- * bytes), how many bytes, the bytes.  seeds.py writes the same.
+ * say how many patches follow, which change what the step makes: where (one
+ * byte, or 255 and two more), how many bytes, the bytes.  seeds.py writes the
+ * same.
  */
 #ifndef SW_FUZZ_H
 #define SW_FUZZ_H
@@ -73,6 +74,12 @@ static inline void fuzz_folder(char *path, size_t size)
 		abort();
 }
 
+/* fuzz_edge - a number at an edge: up to 127, or as far below 2^32. */
+static inline uint32_t fuzz_edge(uint8_t v)
+{
+	return (uint32_t)(int8_t)v;
+}
+
 struct fuzz_step {
 	uint8_t kind, who, a, b, c, d;
 	uint8_t n_patches;
@@ -98,9 +105,13 @@ static inline bool fuzz_step(struct fuzz_input *in, struct fuzz_step *s)
 static inline void fuzz_patch(
 	struct fuzz_input *in, uint8_t *bytes, size_t n_bytes)
 {
-	size_t at = fuzz_u16(in) % n_bytes;
-	size_t n = fuzz_u8(in), room = n_bytes - at;
+	size_t at = fuzz_u8(in), n, room;
 
+	if (at == 255)
+		at = fuzz_u16(in);
+	at %= n_bytes;
+	n = fuzz_u8(in);
+	room = n_bytes - at;
 	n = n < room ? n : room;
 	memcpy(bytes + at, fuzz_take(in, &n), n);
 }

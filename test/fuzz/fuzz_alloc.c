@@ -8,6 +8,7 @@
  */
 #include <sanitizer/asan_interface.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "test/support/alloc.h"
@@ -49,15 +50,25 @@ static struct block *find(size_t n)
 	return empty;
 }
 
+/* Of any size, unlike aligned_alloc's. */
+static void *aligned(size_t n)
+{
+	void *p;
+
+	if (posix_memalign(&p, 64, n))
+		abort();
+	return p;
+}
+
 static void *take(size_t n)
 {
-	struct block *b = n < LARGE ? NULL : find(n);
+	struct block *b = find(n);
 
 	n_live++;
 	if (!b)
-		return __real_aligned_alloc(64, n);
+		return aligned(n);
 	if (!b->p)
-		*b = (struct block){.p = __real_aligned_alloc(64, n), .n = n};
+		*b = (struct block){.p = aligned(n), .n = n};
 	__asan_unpoison_memory_region(b->p, n);
 	b->is_used = true;
 	return b->p;

@@ -336,8 +336,10 @@ static struct client *client_of(const struct fuzz_step *s)
 
 static void submit(struct client *c, const struct fuzz_step *s)
 {
-	struct sw_submit e = {
-		.handle = s->d, .tensor = s->a, .step = s->b, .root = s->c};
+	struct sw_submit e = {.handle = s->d,
+		.tensor = fuzz_edge(s->a),
+		.step = s->b,
+		.root = s->c};
 
 	if (c->control)
 		sw_spsc_put(&c->submits, &e, 1);

@@ -98,6 +98,7 @@ static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 		memcpy(at + sizeof(item), name, sizeof(name));
 		at += sizeof(item) + sizeof(name);
 		item.n_elems = fuzz_elems(++item.priority);
+		item.mode ^= s->d >> 5 & 1;
 		name[1] += !(s->d & 128);
 	}
 	return of_type(SW_DECLARE, (size_t)(at - x->payload));
@@ -105,7 +106,8 @@ static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_header h = rig_push_header(s->a, s->b, s->c);
+	struct sw_header h = rig_push_header(
+		fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c));
 
 	h.payload_len = fuzz_payload_len(s->a, s->c);
 	h.op = s->d & 1;
@@ -122,7 +124,7 @@ static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header pull(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_pull m = {s->a, s->b, s->c};
+	struct sw_pull m = {fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c)};
 	uint32_t n = 1 + s->d % SW_PULL_MAX;
 
 	for (uint32_t i = 0; i < n; i++, m.chunk++)
@@ -140,12 +142,13 @@ static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_fault m = {.err = (int16_t)-s->a, .key = s->b, .text = "why"};
+	struct sw_fault m = {
+		.err = (int16_t)-s->a, .key = fuzz_edge(s->b), .text = "why"};
 	struct sw_header h =
 		of_type(s->c & 1 ? SW_MISMATCH : SW_LEAVE, sizeof(m));
 
-	h.round = s->d;
-	h.key = s->b;
+	h.round = fuzz_edge(s->d);
+	h.key = m.key;
 	memcpy(x->payload, &m, sizeof(m));
 	return h;
 }

@@ -140,7 +140,7 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_fault m = {.nonce = x->r.s[server_of(x, s)].nonce,
 		.err = (int16_t)-s->a,
-		.key = s->b,
+		.key = fuzz_edge(s->b),
 		.rank = s->c >> 2,
 		.text = "why"};
 	struct sw_header h;
@@ -148,14 +148,15 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 	if (s->c & 2)
 		m.nonce = 0;
 	h = of(x, s->c & 1 ? SW_MISMATCH : SW_ERROR, &m, sizeof(m));
-	h.round = s->d;
-	h.key = s->b;
+	h.round = fuzz_edge(s->d);
+	h.key = m.key;
 	return h;
 }
 
 static struct sw_header result(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_header h = wrig_result_header(s->a, s->b, s->c, WRIG_CHUNK);
+	struct sw_header h = wrig_result_header(
+		fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c), WRIG_CHUNK);
 
 	h.payload_len = fuzz_payload_len(s->a, s->c);
 	h.op = s->d & 1;
@@ -176,9 +177,9 @@ static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
 static struct sw_header answer(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_answer m = {.missing = s->d >> 3,
-		.key = s->a,
-		.round = s->b,
-		.chunk = s->c,
+		.key = fuzz_edge(s->a),
+		.round = fuzz_edge(s->b),
+		.chunk = fuzz_edge(s->c),
 		.kind = s->d & 7};
 
 	return of(x, SW_ANSWER, &m, sizeof(m));

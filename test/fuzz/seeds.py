@@ -72,7 +72,8 @@ ASYNC, NO_CRC, SMALL, INNER = 4, 8, 16, 32
 def step(kind, *fields, patches=()):
     out = bytes([kind | len(patches) << 5]) + bytes(fields).ljust(5, b"\0")
     for at, data in patches:
-        out += struct.pack("<HB", at, len(data)) + data
+        where = bytes([at]) if at < 255 else struct.pack("<BH", 255, at)
+        out += where + bytes([len(data)]) + data
     return out
 
 
@@ -111,6 +112,9 @@ def server_seeds():
     yield "lent", bytes([1 | INNER | NO_CRC]) + members(2, 2) + \
         pushes(1, [1], who=LENT) + step(OWN, 0, 0) + pushes(2, [1]) + \
         pushes(2, [2], who=LENT)
+    yield "modes", bytes([1 | ASYNC | INNER | NO_CRC]) + \
+        members(2, 2, 1 | 32) + pushes(2, [1], d=1) + pushes(2, [1], 1, 3) + \
+        pushes(1, [2]) + pushes(1, [2], 1, 3, LENT)
     yield "knobs", bytes([1]) + members(2) + step(TUNE, 0, 1, 1, 16, 64) + \
         step(KEEPALIVE, 0, 0, 1, 9) + step(KEEPALIVE, 1, 0, 1, 9) + wait_ms(9)
     yield "joins", bytes([3]) + b"".join(
@@ -239,6 +243,10 @@ def ini_seeds():
     for name in sorted(os.listdir(CONF)):
         if name.endswith(".ini"):
             yield name, read(name).encode()
+    yield "many", b"[node]\nrole = agent\n[port a]\ntype = udp\n" \
+        b"ip = 10.0.0.1/24\n" + b"".join(
+            b"[server s%d]\nip = 10.0.0.%d\nport = a\n" % (i, 2 + i)
+            for i in range(32))
     yield "short", b"[node]\nrole = server\n[port a]\ntype = udp\n" \
         b"ip = 10.0.0.1/24\n"
 
