@@ -76,7 +76,10 @@ void fuzz_mend(
 	for (uint32_t i = 0; i < s->n_patches; i++)
 		fuzz_patch(in, f->bytes, sizeof(f->bytes));
 	n = sw_load16(f->bytes + AT_PAYLOAD_LEN);
+	if (s->who & FUZZ_SHORT)
+		n -= n < s->d ? n : s->d;
 	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
+	sw_store16(f->bytes + AT_PAYLOAD_LEN, (uint16_t)n);
 	f->len = SW_HEAD_BYTES + n;
 	if (s->who & FUZZ_AS_IS)
 		return;

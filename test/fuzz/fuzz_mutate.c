@@ -66,6 +66,17 @@ static size_t insert_new(
 	return insert(data, n, max, at, step, m);
 }
 
+/* Another value; of who (fuzz_frames.h) another flag or peer. */
+static void change(uint8_t *step, uint32_t n_bytes, uint64_t *rng)
+{
+	uint32_t i = draw(rng, n_bytes);
+
+	if (i == 1)
+		step[i] ^= (uint8_t)(1 << draw(rng, 8));
+	else
+		step[i] = (uint8_t)draw(rng, draw(rng, 2) ? 8 : 256);
+}
+
 size_t LLVMFuzzerCustomMutator(
 	uint8_t *data, size_t n, size_t max, unsigned int seed)
 {
@@ -84,9 +95,8 @@ size_t LLVMFuzzerCustomMutator(
 	m = at[from + 1] - at[from];
 	from = at[from];
 	switch (draw(&rng, 3)) {
-	case 0: /* another value */
-		data[from + draw(&rng, (uint32_t)m)] =
-			(uint8_t)draw(&rng, draw(&rng, 2) ? 8 : 256);
+	case 0:
+		change(data + from, (uint32_t)m, &rng);
 		return n;
 	case 1: /* without it */
 		memmove(data + from, data + from + m, n - from - m);
