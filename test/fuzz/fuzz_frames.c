@@ -71,13 +71,13 @@ static void mend_head(struct test_frame *f)
 void fuzz_mend(
 	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f)
 {
-	uint32_t n;
+	uint32_t n, less = s->d ? s->d : 4;
 
 	for (uint32_t i = 0; i < s->n_patches; i++)
 		fuzz_patch(in, f->bytes, sizeof(f->bytes));
 	n = sw_load16(f->bytes + AT_PAYLOAD_LEN);
 	if (s->who & FUZZ_SHORT)
-		n -= n < s->d ? n : s->d;
+		n -= n < less ? n : less;
 	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
 	sw_store16(f->bytes + AT_PAYLOAD_LEN, (uint16_t)n);
 	f->len = SW_HEAD_BYTES + n;

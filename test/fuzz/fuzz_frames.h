@@ -14,7 +14,7 @@
 enum {
 	FUZZ_STEPS = 96,       /* of one input; the rest is not read */
 	FUZZ_WHO = 7,          /* bits of who: the peer */
-	FUZZ_SHORT = 8,        /* the payload is d bytes shorter */
+	FUZZ_SHORT = 8,        /* the payload is d bytes shorter, or 4 */
 	FUZZ_QUIET = 16,       /* what is due is not sent after this step */
 	FUZZ_LENT = 32,        /* the payload is lent, at an inner port */
 	FUZZ_BAD_CRC = 64,     /* the payload's checksum is wrong */
