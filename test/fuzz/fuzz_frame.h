@@ -3,7 +3,7 @@
 #ifndef SW_FUZZ_FRAME_H
 #define SW_FUZZ_FRAME_H
 
-#include "engine/port.h"
+#include "engine/loop/port.h"
 
 /* fuzz_frame_open - read our header, as it is and with its checksums mended;
  * what decodes is encoded to the same bytes. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/bytes.h"
-#include "engine/wire.h"
+#include "engine/base/bytes.h"
+#include "engine/wire/wire.h"
 #include "sum/sum.h"
 #include "test/fuzz/fuzz_frame.h"
 

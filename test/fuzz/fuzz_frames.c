@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "engine/bytes.h"
+#include "engine/base/bytes.h"
 #include "sum/sum.h"
 
 /* Offsets in the header (PROTOCOL.md, section 2). */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "test/fuzz/fuzz.h"
 
 static struct {

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
 #include "test/fuzz/fuzz.h"
 
