@@ -29,6 +29,9 @@ enum {
 	 * frame of ours needs. */
 	RX_EXTRA = 384,
 	PAGE_BYTES = 4096,
+	/* Without the gate the driver shares frames among its sockets by a hash
+	 * of its own, which our filters would then drop. */
+	QUEUES_MAX = SW_DPDK_GATE ? SW_DPDK_QUEUES : 1,
 };
 _Static_assert(1664 >= KERNEL_BYTES + FRAME_REST_BYTES + 1344 &&
 		       3584 >= KERNEL_BYTES + FRAME_REST_BYTES + 3328 &&
@@ -66,8 +69,8 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	snprintf(args, size,
 		"iface=%s,qpairs=%u,blocksz=%u,framesz=%u,framecnt=%u,"
 		"qdisc_bypass=1",
-		p->device, p->n_queues, s->block_bytes, s->frame_bytes,
-		ring_frames(p, s));
+		p->device, RTE_MIN(p->n_queues, QUEUES_MAX), s->block_bytes,
+		s->frame_bytes, ring_frames(p, s));
 	return 0;
 }
 
@@ -126,5 +129,6 @@ const struct port_type sw_dpdk_af_packet = {
 	.is_sync = true,
 	.steer = steer,
 	.is_locked = true,
+	.max_queues = QUEUES_MAX,
 	.missing = missing,
 };

@@ -9,7 +9,6 @@
 #include <rte_errno.h>
 
 #include "engine/base/error.h"
-#include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/netif.h"
 #include "pmd/dpdk/port_int.h"
 
@@ -192,7 +191,6 @@ void sw_dpdk_device_close(struct port *p)
 {
 	if (!p->dev_name)
 		return;
-	sw_gate_drain();
 	for (uint16_t i = 0; i < p->n_queues; i++)
 		if (p->queues[i])
 			sw_dpdk_faults_close(p->queues[i]);

@@ -1,21 +1,27 @@
-/* gate.h - system calls of the memif driver, made safe.
+/* gate.h - system calls of DPDK's drivers, made safe; a build option (gate).
  * SPDX-License-Identifier: BSD-3-Clause
  *
+ * Works around the bugs that pmd/dpdk/meson.build names, for the versions that
+ * have them; without the option nothing of it is in the program.
+ *
  * When a memif peer goes, DPDK's interrupt thread marks the link down and then
- * unmaps the rings, though an lcore may be reading them at that moment (DPDK
- * 22.11, drivers/net/memif: the only guard is a flag tested on entry).  Here an
- * lcore says when it is inside a driver call, and our munmap(), which the
- * driver finds before libc's, waits until no lcore is.  An lcore that enters
- * later sees the link down and calls no driver.  gate.c has two more.
+ * unmaps the rings, though an lcore may be reading them at that moment: the
+ * driver's only guard is a flag tested on entry.  Here an lcore says when it is
+ * inside a driver call, and our munmap(), which the driver finds before libc's,
+ * waits until no lcore is.  An lcore that enters later sees the link down and
+ * calls no driver.
  */
 #ifndef SW_DPDK_GATE_H
 #define SW_DPDK_GATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <rte_lcore.h>
+
+#if SW_DPDK_GATE
 
 /* One flag per lcore.  The only writable variable outside of a handle in this
  * program: munmap has no argument from which to reach one. */
@@ -27,11 +33,9 @@ extern struct sw_gate {
  * from inside. */
 void sw_gate_drain(void);
 
-/* sw_gate_silence - memif (22.11) frees a listener whose last device is removed
- * but neither closes its socket nor takes it from those that DPDK polls: a peer
- * that dials at that moment calls a handler of freed memory, for ever.  If no
- * file @path is left, something that is never ready takes the socket's place
- * (closing it would make DPDK end the process when it next polls anew).
+/* sw_gate_silence - put something that is never ready in the place of the
+ * listener that memif has freed, if no file @path is left (closing it would
+ * make DPDK end the process when it next polls anew).
  * Thread: DPDK's interrupt thread. */
 void sw_gate_silence(const char *path);
 
@@ -48,5 +52,27 @@ static inline void sw_gate_leave(struct sw_gate *g)
 {
 	atomic_store_explicit(&g->is_inside, 0, memory_order_release);
 }
+
+#else
+
+struct sw_gate;
+
+#define sw_gate_silence NULL
+
+static inline void sw_gate_drain(void)
+{
+}
+
+static inline struct sw_gate *sw_gate_enter(void)
+{
+	return NULL;
+}
+
+static inline void sw_gate_leave(struct sw_gate *g)
+{
+	(void)g;
+}
+
+#endif
 
 #endif

@@ -107,9 +107,11 @@ bool sw_dpdk_link_look(struct queue *q)
 	bool is_up = port_is_up(q->port);
 
 	if (is_up && !q->is_up) {
-		COUNT(q, link_ups, !q->index); /* of the port, once */
-		atomic_store_explicit(
-			&q->is_in_use, true, memory_order_release);
+		/* Whoever takes the link down now sees this, or is seen. */
+		atomic_store(&q->is_in_use, true);
+		atomic_thread_fence(memory_order_seq_cst);
+		is_up = port_is_up(q->port);
+		COUNT(q, link_ups, is_up && !q->index); /* the port's, once */
 	}
 	q->is_up = is_up;
 	return is_up;

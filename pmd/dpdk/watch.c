@@ -105,11 +105,11 @@ static void link_set(struct port *p, bool is_up, const char *why)
 		p->params.name, p->params.device, why);
 }
 
+/* May an lcore be in the driver?  The link is down: who is not says so. */
 static bool is_in_use(const struct port *p)
 {
 	for (uint32_t i = 0; i < p->n_queues; i++)
-		if (atomic_load_explicit(
-			    &p->queues[i]->is_in_use, memory_order_acquire))
+		if (atomic_load(&p->queues[i]->is_in_use))
 			return true;
 	return false;
 }
@@ -119,8 +119,6 @@ static bool is_in_use(const struct port *p)
  * have kept some: once no lcore has any.  What fails is tried again. */
 static void reopen(struct port *p, uint32_t if_index)
 {
-	/* lcores have seen the link down, or say that they use the device */
-	sw_gate_drain();
 	if (is_in_use(p) || p->n_dial_ticks++ % REOPEN_TICKS)
 		return;
 	sw_dpdk_device_close(p);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
+import tempfile
 
 from tree import ROOMS, Fault, output_of
 
@@ -64,6 +65,38 @@ def law_names(tree):
             if not name.startswith("sw_") and \
                     (o.source, name) not in MAY_BE_NAMED:
                 yield Fault(o.source, 0, f"{name} does not begin with sw_")
+
+
+# --- the gate is an option ---
+
+GATE = "pmd/dpdk/gate.c"
+GATE_SYMBOL = re.compile(r"sw_gates?(_\w+)?")
+
+
+def law_gate(tree):
+    """without -DSW_DPDK_GATE=1 nothing of gate.c is in an object or the program"""
+    objects = list(tree.objects("pmd/dpdk"))
+    program = os.path.join(tree.build, "apps", "sumwire")
+    if not any(o.source == GATE for o in objects) and os.path.exists(program):
+        stands_in = {name for source, name in MAY_BE_NAMED if source == GATE}
+        out = output_of("nm", "--defined-only", program)
+        for name in re.findall(r"^[0-9a-f]+ \w (\S+)$", out, re.M):
+            if name in stands_in or GATE_SYMBOL.fullmatch(name):
+                yield Fault(GATE, 0, f"{name} is in the program without gate")
+    for o in objects:
+        if o.source == GATE or "pmd/dpdk/gate.h" not in (
+                what for _, _, what in tree.includes(o.source)):
+            continue
+        with tempfile.NamedTemporaryFile(suffix=".o") as out:
+            args = [a for a in o.args if not a.startswith("-DSW_DPDK_GATE")]
+            for option, to in ("-o", out.name), ("-MF", os.devnull):
+                if option in args:
+                    args[args.index(option) + 1] = to
+            output_of(*args, "-DSW_DPDK_GATE=0", cwd=o.folder)
+            symbols = output_of("nm", out.name)
+        for name in re.findall(r" \w (\S+)$", symbols, re.M):
+            if GATE_SYMBOL.fullmatch(name):
+                yield Fault(o.source, 0, f"uses {name} without gate")
 
 
 # --- the engine does no I/O and reads no clock ---

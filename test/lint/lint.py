@@ -33,6 +33,7 @@ OBJECT_LAWS = {
     "names": laws_object.law_names,
     "engine_imports": laws_object.law_engine_imports,
     "calls": rooms.law_calls,
+    "gate": laws_object.law_gate,
     "hotpath": hotpath.law_hotpath,
 }
 LAWS = {**TEXT_LAWS, **OBJECT_LAWS}
