@@ -5,21 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A packet, from behind the Ethernet header. */
-enum {
-	HTYPE = 0,
-	PTYPE = 2,
-	HLEN = 4,
-	PLEN = 5,
-	OPER = 6,
-	SHA = 8,
-	SPA = 14,
-	TPA = 24,
-	ARP_BYTES = 28,
-	REQUEST = 1,
-	REPLY = 2,
-	TYPE_ARP = 0x0806,
-};
+#include <rte_arp.h>
+#include <rte_byteorder.h>
+
 #define BROADCAST UINT64_C(0xffffffffffff)
 
 #define MS         UINT64_C(1000000)
@@ -32,20 +20,6 @@ enum {
 #define GIVE_UP    (10 * S) /* on who never answered and is not used */
 #define WARN_AFTER (3 * S)
 #define WARN_EVERY (30 * S)
-
-static uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
-	       (uint32_t)p[2] << 8 | p[3];
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 24);
-	p[1] = (uint8_t)(v >> 16);
-	p[2] = (uint8_t)(v >> 8);
-	p[3] = (uint8_t)v;
-}
 
 #define GET(x)    atomic_load_explicit(&(x), memory_order_relaxed)
 #define SET(x, v) atomic_store_explicit(&(x), v, memory_order_relaxed)
@@ -126,20 +100,30 @@ static bool is_host(uint64_t mac)
 	return mac && !(mac & 1); /* not a group */
 }
 
+/* Of Ethernet and IPv4, a question or an answer? */
+static bool is_spoken(const struct rte_arp_hdr *h)
+{
+	return h->arp_hardware == RTE_BE16(RTE_ARP_HRD_ETHER) &&
+	       h->arp_protocol == RTE_BE16(RTE_ETHER_TYPE_IPV4) &&
+	       h->arp_hlen == RTE_ETHER_ADDR_LEN &&
+	       h->arp_plen == sizeof(h->arp_data.arp_sip) &&
+	       (h->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) ||
+		       h->arp_opcode == RTE_BE16(RTE_ARP_OP_REPLY));
+}
+
 bool sw_arp_take(struct sw_arp *a, const uint8_t *at, uint32_t n,
 	uint32_t *reply_to, uint64_t *reply_mac)
 {
-	static const uint8_t head[OPER] = {0, 1, 0x08, 0, 6, 4};
+	const struct rte_arp_hdr *h = (const void *)at;
 	struct sw_arp_peer *p;
 	uint32_t from, to;
 	uint64_t mac;
 
-	if (n < ARP_BYTES || memcmp(at, head, sizeof(head)) || at[OPER] ||
-		(at[OPER + 1] != REQUEST && at[OPER + 1] != REPLY))
+	if (n < sizeof(*h) || !is_spoken(h))
 		return false;
-	mac = sw_mac_load(at + SHA);
-	from = get32(at + SPA);
-	to = get32(at + TPA);
+	mac = sw_mac_load(h->arp_data.arp_sha.addr_bytes);
+	from = rte_be_to_cpu_32(h->arp_data.arp_sip);
+	to = rte_be_to_cpu_32(h->arp_data.arp_tip);
 	if (!is_host(mac) || mac == a->mac)
 		return false;
 	if (from == a->ip) {
@@ -155,7 +139,7 @@ bool sw_arp_take(struct sw_arp *a, const uint8_t *at, uint32_t n,
 	}
 	*reply_to = from; /* 0: somebody probes whether our address is free */
 	*reply_mac = mac;
-	return to == a->ip && at[OPER + 1] == REQUEST;
+	return to == a->ip && h->arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST);
 }
 
 uint32_t sw_arp_due(struct sw_arp *a, uint32_t *from)
@@ -177,20 +161,22 @@ uint32_t sw_arp_due(struct sw_arp *a, uint32_t *from)
 uint32_t sw_arp_write(
 	const struct sw_outer *o, uint8_t *at, uint32_t ip, uint64_t mac)
 {
-	uint32_t n = sw_outer_ethernet(o, at, mac ? mac : BROADCAST, TYPE_ARP);
-	uint8_t *arp = at + n;
+	uint32_t n = sw_outer_ethernet(
+		o, at, mac ? mac : BROADCAST, RTE_ETHER_TYPE_ARP);
+	struct rte_arp_hdr *h = (void *)(at + n);
 
-	memset(arp, 0, SW_ARP_FRAME - 14);
-	arp[HTYPE + 1] = 1;
-	arp[PTYPE] = 0x08;
-	arp[HLEN] = 6;
-	arp[PLEN] = 4;
-	arp[OPER + 1] = mac ? REPLY : REQUEST;
-	sw_mac_store(arp + SHA, o->mac);
-	put32(arp + SPA, o->ip);
-	sw_mac_store(arp + SPA + 4, mac);
-	put32(arp + TPA, ip);
-	return n + SW_ARP_FRAME - 14;
+	memset(h, 0, SW_ARP_FRAME - sizeof(struct rte_ether_hdr));
+	h->arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER);
+	h->arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	h->arp_hlen = RTE_ETHER_ADDR_LEN;
+	h->arp_plen = sizeof(h->arp_data.arp_sip);
+	h->arp_opcode =
+		rte_cpu_to_be_16(mac ? RTE_ARP_OP_REPLY : RTE_ARP_OP_REQUEST);
+	sw_mac_store(h->arp_data.arp_sha.addr_bytes, o->mac);
+	h->arp_data.arp_sip = rte_cpu_to_be_32(o->ip);
+	sw_mac_store(h->arp_data.arp_tha.addr_bytes, mac);
+	h->arp_data.arp_tip = rte_cpu_to_be_32(ip);
+	return n + SW_ARP_FRAME - (uint32_t)sizeof(struct rte_ether_hdr);
 }
 
 void sw_arp_announce(struct sw_arp *a)

@@ -3,7 +3,8 @@
  *
  * A table that the packet path reads, and adds to when a peer is new; asking
  * again, giving up and logging are the business of another thread, which calls
- * sw_arp_tick.  No DPDK and no clock in here.
+ * sw_arp_tick.  Nothing of DPDK runs and no
+ * clock is read in here.
  *
  * An address that answered once is used until another answer replaces it: a
  * peer that is gone is found out by its silence, not by ARP's.

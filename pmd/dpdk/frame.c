@@ -4,85 +4,33 @@
 
 #include <string.h>
 
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
 enum {
-	/* offsets from the start of the frame */
-	ETH_DST = 0,
-	ETH_SRC = 6,
-	ETH_TYPE = 12,
-	ETH_BYTES = 14,
-	/* from the start of IPv4 */
-	IP_TOS = 1,
-	IP_TOTAL = 2,
-	IP_FRAGMENT = 6,
-	IP_TTL = 8,
-	IP_PROTO = 9,
-	IP_SUM = 10,
-	IP_SRC = 12,
-	IP_DST = 16,
-	IP_BYTES = 20,
-	UDP_SRC = IP_BYTES,
-	UDP_DST = IP_BYTES + 2,
-	UDP_LEN = IP_BYTES + 4,
-	UDP_SUM = IP_BYTES + 6,
-	UDP_BYTES = 8,
-	TYPE_IP = 0x0800,
-	TYPE_ARP = 0x0806,
-	TYPE_VLAN = 0x8100,
 	VLAN_MASK = 0xfff,
-	DONT_FRAGMENT = 0x4000,
-	FRAGMENT_MASK = 0x3fff, /* "more fragments" and the offset */
+	FRAGMENT_MASK = RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK,
+};
+/* What stands behind Ethernet and tag. */
+struct inner {
+	struct rte_ipv4_hdr ip;
+	struct rte_udp_hdr udp;
 };
 
-static uint32_t get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap16(v);
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return __builtin_bswap32(v);
-}
-
-static void put16(uint8_t *p, uint32_t v)
-{
-	uint16_t be = __builtin_bswap16((uint16_t)v);
-
-	memcpy(p, &be, sizeof(be));
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-	uint32_t be = __builtin_bswap32(v);
-
-	memcpy(p, &be, sizeof(be));
-}
-
-static uint32_t fold(uint32_t sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
-
-static uint32_t ip_sum(const uint8_t *ip)
-{
-	uint32_t sum = 0;
-
-	for (int i = 0; i < IP_BYTES; i += 2)
-		sum += get16(ip + i);
-	return sum;
-}
+_Static_assert(SW_INNER_BYTES == sizeof(struct inner) &&
+		       SW_OUTER_BYTES == sizeof(struct rte_ether_hdr) +
+						 sizeof(struct inner) &&
+		       SW_TAG_BYTES == sizeof(struct rte_vlan_hdr),
+	"frame.h includes nothing of DPDK's");
 
 uint64_t sw_mac_of_ip(uint32_t ip)
 {
 	uint8_t mac[6] = {0x02, 0x53}; /* locally administered */
 
-	put32(mac + 2, ip);
+	ip = rte_cpu_to_be_32(ip);
+	memcpy(mac + 2, &ip, sizeof(ip));
 	return sw_mac_load(mac);
 }
 
@@ -90,32 +38,49 @@ uint64_t sw_mac_load(const uint8_t at[6])
 {
 	uint64_t mac = 0;
 
-	for (int i = 0; i < 6; i++)
-		mac |= (uint64_t)at[i] << (8 * i);
-	return mac;
+	memcpy(&mac, at, RTE_ETHER_ADDR_LEN);
+	return rte_le_to_cpu_64(mac);
 }
 
 void sw_mac_store(uint8_t at[6], uint64_t mac)
 {
-	for (int i = 0; i < 6; i++)
-		at[i] = (uint8_t)(mac >> (8 * i));
+	mac = rte_cpu_to_le_64(mac);
+	memcpy(at, &mac, RTE_ETHER_ADDR_LEN);
 }
 
 uint32_t sw_outer_ethernet(
 	const struct sw_outer *o, uint8_t *at, uint64_t dst, uint16_t type)
 {
-	uint32_t n = o->n_bytes - IP_BYTES - UDP_BYTES;
+	uint32_t n = o->n_bytes - SW_INNER_BYTES;
+	rte_be16_t be = rte_cpu_to_be_16(type);
 
 	memcpy(at, o->bytes, n);
-	sw_mac_store(at + ETH_DST, dst);
-	put16(at + n - 2, type);
+	sw_mac_store(at, dst);
+	memcpy(at + n - sizeof(be), &be, sizeof(be));
 	return n;
+}
+
+/* Write Ethernet header and tag; returns what is behind them. */
+static struct inner *ethernet_init(struct sw_outer *o)
+{
+	struct rte_ether_hdr *eth = (void *)o->bytes;
+	struct rte_vlan_hdr *tag = (void *)(eth + 1);
+
+	sw_mac_store(eth->src_addr.addr_bytes, o->mac);
+	if (o->vlan == SW_VLAN_NONE) {
+		eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+		return (void *)(eth + 1);
+	}
+	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
+	tag->vlan_tci = rte_cpu_to_be_16(o->vlan);
+	tag->eth_proto = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	return (void *)(tag + 1);
 }
 
 void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 	uint16_t vlan)
 {
-	uint8_t *at = o->bytes;
+	struct inner *in;
 
 	*o = (struct sw_outer){.mac = mac,
 		.ip = ip,
@@ -123,129 +88,127 @@ void sw_outer_init(struct sw_outer *o, uint64_t mac, uint32_t ip, uint16_t udp,
 		.n_udp = 1,
 		.n_ways = 1,
 		.vlan = vlan};
-	sw_mac_store(at + ETH_SRC, mac);
-	at += ETH_TYPE;
-	if (vlan != SW_VLAN_NONE) {
-		put16(at, TYPE_VLAN);
-		put16(at + 2, vlan);
-		at += SW_TAG_BYTES;
-	}
-	put16(at, TYPE_IP);
-	at += 2;
-	at[0] = 0x45;
-	put16(at + IP_FRAGMENT, DONT_FRAGMENT);
-	at[IP_TTL] = 64;
-	at[IP_PROTO] = 17;
-	put32(at + IP_SRC, ip);
-	o->n_bytes = (uint32_t)(at - o->bytes) + IP_BYTES + UDP_BYTES;
-	o->ip_sum = ip_sum(at);
+	in = ethernet_init(o);
+	in->ip.version_ihl = RTE_IPV4_VHL_DEF;
+	in->ip.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
+	in->ip.time_to_live = 64;
+	in->ip.next_proto_id = IPPROTO_UDP;
+	in->ip.src_addr = rte_cpu_to_be_32(ip);
+	o->n_bytes = (uint32_t)((uint8_t *)(in + 1) - o->bytes);
+	o->ip_sum = rte_raw_cksum(&in->ip, sizeof(in->ip));
 }
 
-/* Of the pseudo header (RFC 768), not inverted. */
-static uint32_t pseudo_sum(const uint8_t *ip, uint32_t udp_bytes)
+/* What was not there yet when @sum was taken, in the order of the wire. */
+static uint16_t ip_cksum(uint32_t sum, const struct rte_ipv4_hdr *ip)
 {
-	uint32_t sum = ip[IP_PROTO] + udp_bytes;
-
-	for (int i = IP_SRC; i < IP_BYTES; i += 2)
-		sum += get16(ip + i);
-	return fold(sum);
+	sum += rte_cpu_to_be_16(ip->type_of_service) + ip->total_length +
+	       (ip->dst_addr >> 16) + (ip->dst_addr & 0xffff);
+	return (uint16_t)~__rte_raw_cksum_reduce(sum);
 }
 
 void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 	uint16_t from, const struct sw_path *to, uint8_t class, uint32_t len)
 {
-	uint32_t udp_bytes = len + UDP_BYTES, ip_bytes = udp_bytes + IP_BYTES;
-	uint8_t tos = sw_outer_tos(class);
-	uint8_t *ip = at + o->n_bytes - IP_BYTES - UDP_BYTES;
+	uint32_t udp_bytes = len + sizeof(struct rte_udp_hdr);
+	uint32_t ip_bytes = udp_bytes + sizeof(struct rte_ipv4_hdr);
+	struct inner *in = (void *)(at + o->n_bytes - SW_INNER_BYTES);
 
 	memcpy(at, o->bytes, o->n_bytes);
-	sw_mac_store(at + ETH_DST, dst);
-	ip[IP_TOS] = tos;
-	put16(ip + IP_TOTAL, ip_bytes);
-	put32(ip + IP_DST, to->ip);
+	sw_mac_store(at, dst);
+	in->ip.type_of_service = sw_outer_tos(class);
+	in->ip.total_length = rte_cpu_to_be_16((uint16_t)ip_bytes);
+	in->ip.dst_addr = rte_cpu_to_be_32(to->ip);
 	if (!o->is_sum_later)
-		put16(ip + IP_SUM, ~fold(o->ip_sum + tos + ip_bytes +
-					   (to->ip >> 16) + (to->ip & 0xffff)));
-	put16(ip + UDP_SRC, o->udp + from);
-	put16(ip + UDP_DST, to->udp);
-	put16(ip + UDP_LEN, udp_bytes);
+		in->ip.hdr_checksum = ip_cksum(o->ip_sum, &in->ip);
+	in->udp.src_port = rte_cpu_to_be_16((uint16_t)(o->udp + from));
+	in->udp.dst_port = rte_cpu_to_be_16(to->udp);
+	in->udp.dgram_len = rte_cpu_to_be_16((uint16_t)udp_bytes);
 	if (o->has_udp_sum)
-		put16(ip + UDP_SUM, pseudo_sum(ip, udp_bytes));
+		in->udp.dgram_cksum = rte_ipv4_phdr_cksum(&in->ip, 0);
 }
 
 /* @bytes are there from IPv4 on. */
-static enum sw_verdict ip_check(const struct sw_outer *o, const uint8_t *ip,
-	uint32_t bytes, bool is_sum_good)
+static enum sw_verdict ip_check(const struct sw_outer *o,
+	const struct rte_ipv4_hdr *ip, uint32_t bytes, bool is_sum_good)
 {
-	uint32_t total = get16(ip + IP_TOTAL);
+	uint32_t total = rte_be_to_cpu_16(ip->total_length);
 
-	if (ip[0] >> 4 != 4 || (ip[0] & 15) < 5)
+	if (ip->version_ihl >> 4 != IPVERSION ||
+		(ip->version_ihl & RTE_IPV4_HDR_IHL_MASK) < RTE_IPV4_MIN_IHL)
 		return SW_FRAME_BAD_IP;
-	if (ip[0] != 0x45)
+	if (ip->version_ihl != RTE_IPV4_VHL_DEF)
 		return SW_FRAME_OPTIONS;
-	if (!is_sum_good && fold(ip_sum(ip)) != 0xffff)
+	if (!is_sum_good && rte_raw_cksum(ip, sizeof(*ip)) != 0xffff)
 		return SW_FRAME_BAD_IP;
-	if (get32(ip + IP_DST) != o->ip || ip[IP_PROTO] != 17)
+	if (rte_be_to_cpu_32(ip->dst_addr) != o->ip ||
+		ip->next_proto_id != IPPROTO_UDP)
 		return SW_FRAME_NOT_OURS;
-	if (get16(ip + IP_FRAGMENT) & FRAGMENT_MASK)
+	if (ip->fragment_offset & RTE_BE16(FRAGMENT_MASK))
 		return SW_FRAME_FRAGMENT;
-	if (total > bytes || total < IP_BYTES + UDP_BYTES)
+	if (total > bytes || total < SW_INNER_BYTES)
 		return SW_FRAME_SHORT;
 	return SW_FRAME_OURS;
 }
 
-static enum sw_verdict udp_check(const struct sw_outer *o, const uint8_t *ip,
-	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out)
+static enum sw_verdict udp_check(const struct sw_outer *o,
+	const struct inner *in, uint32_t bytes, struct sw_outer_done done,
+	struct sw_rx_frame *out)
 {
 	enum sw_verdict v;
 	uint32_t udp_bytes, endpoint;
 
-	if (bytes < IP_BYTES + UDP_BYTES)
+	if (bytes < SW_INNER_BYTES)
 		return SW_FRAME_SHORT;
-	v = ip_check(o, ip, bytes, done.is_sum_good);
+	v = ip_check(o, &in->ip, bytes, done.is_sum_good);
 	if (v != SW_FRAME_OURS)
 		return v;
-	endpoint = get16(ip + UDP_DST) - o->udp; /* huge where it is below */
+	/* huge where it is below */
+	endpoint = (uint32_t)rte_be_to_cpu_16(in->udp.dst_port) - o->udp;
 	if (endpoint >= (uint32_t)o->n_udp * o->n_ways)
 		return SW_FRAME_NOT_OURS;
 	if (endpoint >= o->n_udp)
 		endpoint %= o->n_udp;
-	udp_bytes = get16(ip + UDP_LEN);
-	if (udp_bytes + IP_BYTES > get16(ip + IP_TOTAL) ||
-		udp_bytes < UDP_BYTES + SW_HEAD_BYTES)
+	udp_bytes = rte_be_to_cpu_16(in->udp.dgram_len);
+	if (udp_bytes + sizeof(in->ip) >
+			rte_be_to_cpu_16(in->ip.total_length) ||
+		udp_bytes < sizeof(in->udp) + SW_HEAD_BYTES)
 		return SW_FRAME_SHORT;
 	/* there are NICs that take 0, none, for a wrong one */
-	if (done.is_udp_bad && get16(ip + UDP_SUM))
+	if (done.is_udp_bad && in->udp.dgram_cksum)
 		return SW_FRAME_BAD_UDP;
-	out->data = ip + IP_BYTES + UDP_BYTES;
+	out->data = (const uint8_t *)(in + 1);
 	out->payload = out->data + SW_HEAD_BYTES;
 	out->endpoint = (uint16_t)endpoint;
 	out->is_lent = false;
-	out->len = udp_bytes - UDP_BYTES;
-	out->from.ip = get32(ip + IP_SRC);
-	out->from.udp = (uint16_t)get16(ip + UDP_SRC);
+	out->len = udp_bytes - (uint32_t)sizeof(in->udp);
+	out->from.ip = rte_be_to_cpu_32(in->ip.src_addr);
+	out->from.udp = rte_be_to_cpu_16(in->udp.src_port);
 	return SW_FRAME_OURS;
 }
 
 enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
 	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out)
 {
-	uint32_t type, vlan = done.is_tag_off ? done.vlan & VLAN_MASK : 0;
-	const uint8_t *end = data + bytes, *at = data + ETH_BYTES;
+	const struct rte_ether_hdr *eth = (const void *)data;
+	const struct rte_vlan_hdr *tag = (const void *)(eth + 1);
+	uint32_t vlan = done.is_tag_off ? done.vlan & VLAN_MASK : 0;
+	const uint8_t *end = data + bytes, *at = (const uint8_t *)tag;
+	rte_be16_t type;
 
-	if (bytes < ETH_BYTES + SW_TAG_BYTES)
+	if (bytes < sizeof(*eth) + sizeof(*tag))
 		return SW_FRAME_SHORT;
-	type = get16(data + ETH_TYPE);
-	if (type == TYPE_VLAN && !done.is_tag_off) {
-		vlan = get16(at) & VLAN_MASK;
-		type = get16(at + 2);
-		at += SW_TAG_BYTES;
+	type = eth->ether_type;
+	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN) && !done.is_tag_off) {
+		vlan = rte_be_to_cpu_16(tag->vlan_tci) & VLAN_MASK;
+		type = tag->eth_proto;
+		at += sizeof(*tag);
 	}
 	if (vlan != o->vlan)
 		return SW_FRAME_NOT_OURS;
-	if (type == TYPE_IP)
-		return udp_check(o, at, (uint32_t)(end - at), done, out);
-	if (type != TYPE_ARP)
+	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
+		return udp_check(
+			o, (const void *)at, (uint32_t)(end - at), done, out);
+	if (type != RTE_BE16(RTE_ETHER_TYPE_ARP))
 		return SW_FRAME_NOT_OURS;
 	out->data = at;
 	out->len = (uint32_t)(end - at);

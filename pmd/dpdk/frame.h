@@ -1,8 +1,9 @@
 /* frame.h - what stands before our header: Ethernet, IPv4, UDP.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Pure functions over bytes; no DPDK, so that they can be tested and fuzzed
- * anywhere.  A VLAN tag may stand in between; IPv4 options, fragments and IPv6
+ * Pure functions over bytes, by DPDK's structs of the headers and nothing else
+ * of DPDK's, so that they can be tested and fuzzed without it running; @data is
+ * even.  A VLAN tag may stand in between; IPv4 options, fragments and IPv6
  * are not spoken. */
 #ifndef SW_DPDK_FRAME_H
 #define SW_DPDK_FRAME_H
@@ -13,7 +14,8 @@
 #include "engine/loop/port.h"
 
 enum {
-	SW_OUTER_BYTES = 14 + 20 + 8, /* of an untagged frame */
+	SW_INNER_BYTES = 20 + 8,              /* IPv4 and UDP */
+	SW_OUTER_BYTES = 14 + SW_INNER_BYTES, /* of an untagged frame */
 	SW_TAG_BYTES = 4,
 	SW_OUTER_MAX = SW_OUTER_BYTES + SW_TAG_BYTES,
 	SW_VLAN_NONE = 0, /* no tag, or one that carries a priority alone */

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include <rte_ip.h>
+
 #include "pmd/dpdk/frame.h"
 #include "pmd/dpdk/gate.h"
 #include "pmd/dpdk/port_int.h"
@@ -324,8 +326,8 @@ static void io_tx(struct sw_port *base, const struct sw_tx_frame *f)
 		f->class, SW_HEAD_BYTES + f->payload_len);
 	memcpy(at + q->port->me.n_bytes, f->head, SW_HEAD_BYTES);
 	m->ol_flags |= q->port->tx_flags;
-	m->l2_len = q->port->me.n_bytes - 28;
-	m->l3_len = 20;
+	m->l2_len = q->port->me.n_bytes - SW_INNER_BYTES;
+	m->l3_len = sizeof(struct rte_ipv4_hdr);
 	q->tx_held[q->n_tx_held] = m;
 	q->tx_bytes[q->n_tx_held++] = (uint16_t)m->pkt_len;
 }

@@ -6,7 +6,6 @@
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/filter.h>
-#include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -17,6 +16,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
 
 #include "engine/base/error.h"
 
@@ -137,6 +140,11 @@ bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size)
 	return is_found;
 }
 
+/* Where a field stands in a frame whose IPv4 header has no options. */
+#define AT_IP(field)                              \
+	(uint32_t)(sizeof(struct rte_ether_hdr) + \
+		   offsetof(struct rte_ipv4_hdr, field))
+
 enum { FILTER_HEAD = 14, FILTER_MAX = FILTER_HEAD + SW_NETIF_ENDPOINTS + 3 };
 
 /* The kernel has taken a VLAN tag off before it filters, so offsets are those
@@ -153,17 +161,21 @@ static uint32_t filter_write(
 			(uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING,
 			TO(drop, 1), 0),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_ARP,
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS,
+			offsetof(struct rte_ether_hdr, ether_type)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTE_ETHER_TYPE_ARP,
 			TO(f->has_arp ? take : drop, 3), 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 0, TO(drop, 4)),
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 23),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RTE_ETHER_TYPE_IPV4, 0,
+			TO(drop, 4)),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, AT_IP(next_proto_id)),
 		BPF_JUMP(
 			BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 0, TO(drop, 6)),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 30),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, AT_IP(dst_addr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, f->ip, 0, TO(drop, 8)),
-		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 14),
-		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 16),
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, AT_IP(version_ihl)),
+		BPF_STMT(BPF_LD | BPF_H | BPF_IND,
+			sizeof(struct rte_ether_hdr) +
+				offsetof(struct rte_udp_hdr, dst_port)),
 		BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, f->udp),
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, f->n_udp, TO(drop, 12), 0),
 		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, f->n_endpoints),

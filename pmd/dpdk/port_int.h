@@ -20,7 +20,7 @@ enum {
 	/* What a frame has besides its payload, at most. */
 	FRAME_REST_BYTES = SW_OUTER_MAX + SW_HEAD_BYTES + TRAILER_BYTES,
 	/* The same, of an IPv4 packet: what counts against an MTU. */
-	PACKET_REST_BYTES = 20 + 8 + SW_HEAD_BYTES + TRAILER_BYTES,
+	PACKET_REST_BYTES = SW_INNER_BYTES + SW_HEAD_BYTES + TRAILER_BYTES,
 	/* Private bytes before an mbuf's data that put the payload, which is
 	 * FRAME_HEAD_BYTES into the data, on a cache line. */
 	PRIV_BYTES = (64 - (FRAME_HEAD_BYTES + RTE_PKTMBUF_HEADROOM) % 64) % 64,

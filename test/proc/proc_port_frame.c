@@ -96,14 +96,17 @@ static void write__is_read(void **state)
 
 static void write__bytes(void **state)
 {
-	static const uint8_t want[] = {0x02, 0x53, 10, 0, 0, 1, 0x02, 0x53, 10,
-		0, 0, 2, 0x08, 0, 0x45, 0xe0};
+	static const uint8_t want[SW_OUTER_BYTES] = {0x02, 0x53, 10, 0, 0, 1,
+		0x02, 0x53, 10, 0, 0, 2, 0x08, 0, /* Ethernet */
+		0x45, 0xe0, 0, 146, 0, 0, 0x40, 0, 64, 17, 0x25,
+		0x79,                            /* IPv4 */
+		10, 0, 0, 2, 10, 0, 0, 1,        /* addresses */
+		0, 9, 0x1b, 0x58, 0, 126, 0, 0}; /* UDP, no checksum */
 	uint8_t at[FRAME];
 
 	(void)state;
 	make(at);
 	assert_memory_equal(at, want, sizeof(want));
-	assert_int_equal(at[40] | at[41], 0); /* no UDP checksum */
 }
 
 static void write__checksum_of_many(void **state)
