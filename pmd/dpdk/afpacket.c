@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "pmd/dpdk/netif.h"
+#include "pmd/dpdk/packet.h"
 #include "pmd/dpdk/port_int.h"
 #include "pmd/dpdk/rights.h"
 
@@ -90,8 +90,8 @@ static int steer(struct port *p)
 	const struct sw_dpdk_port_params *c = &p->params;
 	bool is_rss = p->n_queues > 1 && c->steering == SW_STEER_RSS;
 	int fds[SW_DPDK_QUEUES + 1], err = 0;
-	uint32_t n = sw_netif_sockets(p->if_index, fds, SW_DPDK_QUEUES + 1);
-	struct sw_netif_filter f = {.ip = c->ip,
+	uint32_t n = sw_packet_sockets(p->if_index, fds, SW_DPDK_QUEUES + 1);
+	struct sw_packet_filter f = {.ip = c->ip,
 		.udp = c->udp,
 		.n_udp = (uint16_t)(c->n_udp * c->n_ways),
 		.n_endpoints = c->n_udp};
@@ -104,12 +104,12 @@ static int steer(struct port *p)
 		for (uint32_t e = 0; e < f.n_endpoints; e++)
 			if (is_rss || sw_dpdk_queue_of(p, e) == i)
 				f.endpoints |= 1u << e;
-		err = sw_netif_filter(fds[i], &f);
+		err = sw_packet_filter(fds[i], &f);
 	}
 	for (uint32_t i = 0; i < p->n_queues && !err; i++)
 		atomic_store(&p->wake_fds[i], fds[i]);
 	if (is_rss && !err)
-		err = sw_netif_fanout(fds, n);
+		err = sw_packet_fanout(fds, n);
 	if (p->n_queues > 1)
 		p->steering = is_rss ? SW_STEER_RSS : SW_STEER_RULES;
 	if (err)

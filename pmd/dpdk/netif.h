@@ -1,5 +1,8 @@
-/* netif.h - what the kernel knows of one of its network interfaces.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* netif.h - what the kernel knows of its network interfaces.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * By rtnetlink; no DPDK runs in here.  Thread: any, one per struct mnl_socket.
+ */
 #ifndef SW_DPDK_NETIF_H
 #define SW_DPDK_NETIF_H
 
@@ -32,28 +35,16 @@ void sw_netif_names(char *out, size_t size);
  * false: none.  A loopback interface has its whole network. */
 bool sw_netif_of_ip(uint32_t ip, const char *wanted, char *name, size_t size);
 
-/* What a socket that receives all frames of an interface is to receive: ARP,
- * and datagrams to some of our UDP ports, which count through the endpoints. */
-struct sw_netif_filter {
-	uint32_t ip; /* host order, as all here */
-	uint16_t udp, n_udp;
-	uint16_t n_endpoints;
-	uint32_t endpoints; /* bits: those that are wanted */
-	bool has_arp;
-};
-enum { SW_NETIF_ENDPOINTS = 32 };
+/* What the kernel says of changes of any interface or IPv4 address. */
+struct mnl_socket;
 
-/* sw_netif_filter - let the packet socket @fd receive that and no more.
- * Errors: SW_EIO the kernel refuses. */
-int sw_netif_filter(int fd, const struct sw_netif_filter *f);
+/* sw_netif_changes_open - be told from now on; NULL: the kernel refuses. */
+struct mnl_socket *sw_netif_changes_open(void);
 
-/* sw_netif_sockets - the sockets of this process that receive all frames of the
- * interface and have no filter yet, in the order in which they were made; at
- * most @max. */
-uint32_t sw_netif_sockets(uint32_t if_index, int fds[], uint32_t max);
+/* sw_netif_has_changed - has any since the last call? */
+bool sw_netif_has_changed(struct mnl_socket *s);
 
-/* sw_netif_fanout - let @n packet sockets share what comes, by a hash of
- * addresses and ports.  Errors: SW_EIO the kernel refuses. */
-int sw_netif_fanout(const int fds[], uint32_t n);
+/* sw_netif_changes_close - sets *@s to NULL; *@s may be NULL. */
+void sw_netif_changes_close(struct mnl_socket **s);
 
 #endif

@@ -146,10 +146,11 @@ struct port {
 	/* of DPDK's interrupt thread, which dials and watches */
 	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
 	uint32_t if_index;
-	uint32_t n_alone;      /* periods without a link */
-	uint32_t n_dial_ticks; /* also: until a reopening is tried again */
-	uint32_t n_shy_ticks;  /* until a stranger is dialled again */
-	uint32_t said_uid;     /* of the last one, 0: none */
+	struct mnl_socket *changes; /* of interfaces; NULL: not watched */
+	uint32_t n_alone;           /* periods without a link */
+	uint32_t n_dial_ticks;      /* also: until a reopening is tried again */
+	uint32_t n_shy_ticks;       /* until a stranger is dialled again */
+	uint32_t said_uid;          /* of the last one, 0: none */
 	bool is_started, was_connected, is_missing;
 	/* By queue pair: readable while frames wait; -1: nothing is. */
 	_Atomic int wake_fds[SW_DPDK_QUEUES];

@@ -4,6 +4,7 @@
  * All of it runs on DPDK's interrupt thread, which is the one that handles the
  * drivers' messages, so the two never meet.  The lcore sees the link going down
  * before the driver is touched. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,7 +227,8 @@ static void watch(void *arg)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	if (p->type->is_nic)
 		sw_dpdk_watch_link(p);
-	else
+	else if (sw_netif_has_changed(p->changes) ||
+		 !atomic_load(&p->is_linked))
 		look(p);
 	if (!p->type->is_kernel)
 		say_uncut(p);
@@ -239,15 +241,32 @@ static void watch(void *arg)
 	rte_eal_alarm_set(WATCH_PERIOD_US, watch, p);
 }
 
+/* Be told of changes, before the first look. */
+static int changes_start(struct port *p)
+{
+	p->changes = sw_netif_changes_open();
+	if (p->changes)
+		return 0;
+	sw_log(p->log, SW_LOG_ERROR,
+		"port %s: cannot watch its interface (rtnetlink): %s",
+		p->params.name, strerror(errno));
+	return SW_EIO;
+}
+
 int sw_dpdk_watch_start(struct port *p)
 {
 	int ret = 0;
 
+	if (!p->type->is_link && !p->type->is_nic && changes_start(p))
+		return SW_EIO;
 	if (!p->type->is_link)
 		ret = rte_eal_alarm_set(1, watch, p);
 	else if (!p->params.is_listener)
 		ret = rte_eal_alarm_set(1, dial, p);
-	return ret ? SW_EIO : 0;
+	if (!ret)
+		return 0;
+	sw_netif_changes_close(&p->changes);
+	return SW_EIO;
 }
 
 static void device_remove(void *arg)
@@ -262,6 +281,7 @@ void sw_dpdk_watch_stop(struct port *p)
 {
 	rte_eal_alarm_cancel(dial, p);
 	rte_eal_alarm_cancel(watch, p);
+	sw_netif_changes_close(&p->changes);
 	/* stopping or removing a device on another thread frees what the
 	 * interrupt thread may be using */
 	if (rte_eal_alarm_set(1, device_remove, p))

@@ -14,6 +14,7 @@ C_FILES = (".c", ".h", ".def")
 # Headers that only one folder may include.  test/ may include all of them.
 HOMES = [
     (r"rte_.*|dpdk/.*", ("pmd/dpdk/",), "DPDK"),
+    (r"libmnl/.*|linux/rtnetlink\.h", ("pmd/dpdk/netif.c",), "rtnetlink"),
     (r"sys/(socket|un|mman|shm|eventfd|epoll)\.h|netinet/.*|arpa/inet\.h"
      r"|netdb\.h|net/.*|mqueue\.h", ("pmd/client/", "pmd/host/"),
      "sockets and shared memory"),
@@ -33,8 +34,7 @@ MAY_INCLUDE = {
     ("pmd/dpdk/memif.c", "sys/socket.h"): "who listens where it connects",
     ("pmd/dpdk/memif.c", "sys/un.h"): "who listens where it connects",
     ("pmd/dpdk/netif.c", "net/if.h"): "state of a port's interface, no I/O",
-    ("pmd/dpdk/netif.c", "netinet/in.h"): "an address of the kernel's",
-    ("pmd/dpdk/netif.c", "sys/socket.h"): "ioctl needs a descriptor",
+    ("pmd/dpdk/packet.c", "sys/socket.h"): "what a driver's sockets receive",
     ("pmd/dpdk/rights.c", "sys/socket.h"): "what socket() refuses, no I/O",
     ("pmd/dpdk/udp.c", "netinet/in.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp.c", "netinet/udp.h"): "a port over the kernel's sockets",
