@@ -88,6 +88,28 @@ def law_includes(tree):
                 yield Fault(path, line, f"{room} must not include {what}")
 
 
+# --- one version ---
+
+VERSION = re.compile(r"project\('sumwire', .*\bversion: '([^']+)'")
+MAY_SAY_VERSION = {
+    "meson.build": "this is where it stands",
+    "CHANGELOG.md": "what each version changed",
+}
+
+
+def law_version(tree):
+    """the version stands in meson.build alone"""
+    found = VERSION.search("\n".join(tree.lines("meson.build")))
+    if not found:
+        yield Fault("meson.build", 0, "says no version of project('sumwire')")
+        return
+    said = re.compile(r"(?<![\d.])" + re.escape(found[1]) + r"(?![\d.]*\d)")
+    for path in tree.files:
+        for i, line in enumerate(tree.lines(path), 1):
+            if path not in MAY_SAY_VERSION and said.search(line):
+                yield Fault(path, i, f"says the version {found[1]} too")
+
+
 # --- the engine does no I/O and reads no clock ---
 
 # stdio.h is for snprintf; what of it is used, law_engine_imports sees.

@@ -26,6 +26,7 @@ TEXT_LAWS = {
     "sizes": laws_source.law_sizes,
     "blanks": laws_source.law_blanks,
     "format": laws_source.law_format,
+    "version": laws_source.law_version,
     "public": laws_source.law_public,
 }
 OBJECT_LAWS = {

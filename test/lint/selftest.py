@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 
+import laws_source
 from hotpath import law_hotpath
 from lint import LAWS
 from tree import Tree, output_of
@@ -33,6 +34,8 @@ def instead(old_part, new_part):
     return plant
 
 
+with open(os.path.join(ROOT, "meson.build"), encoding="utf-8") as build_file:
+    VERSION = laws_source.VERSION.search(build_file.read())[1]
 LONG = "int sw_x(void);\nint sw_x(void)\n{\n" + "\t;\n" * 80 + "\treturn 0;\n}"
 TURN = "uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)\n{\n"
 
@@ -70,6 +73,9 @@ TEXT_PLANTS = [
     ("blanks", "engine/base/log.c", after("")),
     ("blanks", "engine/base/log.c", lambda old: old[:-1]),
     ("blanks", "engine/base/log.c", lambda old: old.replace("\n", "\r\n")),
+    ("version", "apps/meson.build", after(f"# {VERSION}")),
+    ("version", "meson.build", instead(VERSION, "")),
+    ("includes", "pmd/dpdk/io.c", after("#include <libmnl/libmnl.h>")),
     ("public", "pmd/client/sumwire/sumwire.h", after("\nSW_API int sw_new(void);")),
 ]
 if shutil.which("clang-format-14"):
@@ -148,7 +154,8 @@ def is_found(law, path, plant, is_object):
             for header in Tree(ROOT).named(".h", ".def",
                                            rooms=["engine", "sum", "pmd"]):
                 copied(header, root)
-        copied(path, root)
+        for file in {path, "meson.build"}:
+            copied(file, root)
         before = faults_of(law, path, root, is_object)
         with open(os.path.join(root, path), encoding="utf-8") as f:
             text = plant(f.read())

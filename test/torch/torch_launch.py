@@ -44,8 +44,10 @@ def pip_install(folder):
     """The package, into a folder of its own; the checkout stays as it is."""
     if not python_has("pip"):
         raise Skip(f"{torch_rig.python()} has no pip (test/packages)")
-    source = os.path.join(folder, "source")
+    source = os.path.join(folder, "source", "apps", "torch")
     shutil.copytree(os.path.join(ROOT, "apps", "torch"), source)
+    shutil.copy(os.path.join(ROOT, "meson.build"),
+                os.path.join(folder, "source"))
     target = os.path.join(folder, "site")
     can_build = python_has("setuptools", "wheel")
     p = subprocess.run(

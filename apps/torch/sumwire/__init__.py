@@ -6,7 +6,28 @@
 
 sumwire.client is what lies below it and knows no framework.
 """
+import os
+import re
+from importlib import metadata
+
 from sumwire.client import SumwireError
 
 __all__ = ["SumwireError"]
-__version__ = "0.1.0"
+
+
+def __getattr__(name):
+    if name == "__version__":
+        return _version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _version():
+    """In a checkout what meson.build says; else that of the installed package."""
+    path = os.path.join(os.path.dirname(__file__), "../../../meson.build")
+    try:
+        with open(path, encoding="utf-8") as f:
+            found = re.match(r"[^(]*project\('sumwire', .*version: '([^']+)'",
+                             f.read())
+    except OSError:
+        found = None
+    return found[1] if found else metadata.version("sumwire")
