@@ -74,10 +74,12 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	return 0;
 }
 
-static void missing(const struct sw_dpdk_port_params *p, char *out, size_t size)
+static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
+	char *out, size_t size)
 {
 	const struct shape *s = shape_of(p->payload_bytes);
 
+	(void)bytes; /* rings are locked, DPDK's memory is not */
 	sw_rights_packet(
 		2ull * p->n_queues * ring_frames(p, s) * s->frame_bytes, out,
 		size);

@@ -65,7 +65,8 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	return 0;
 }
 
-static void missing(const struct sw_dpdk_port_params *p, char *out, size_t size)
+static void missing(const struct sw_dpdk_port_params *p, uint64_t bytes,
+	char *out, size_t size)
 {
 	struct sw_netif now;
 
@@ -75,7 +76,7 @@ static void missing(const struct sw_dpdk_port_params *p, char *out, size_t size)
 			"%u: 3442 to %d carry the class 3328",
 			p->device, now.mtu, MTU_MAX);
 	else
-		sw_rights_xdp(sw_dpdk_port_bytes(p), out, size);
+		sw_rights_xdp(bytes, out, size);
 }
 
 const struct port_type sw_dpdk_af_xdp = {

@@ -17,7 +17,8 @@ static int refused(const struct port *p, const char *what, int ret)
 	char lacks[256] = "";
 
 	if (p->type->missing)
-		p->type->missing(&p->params, lacks, sizeof(lacks));
+		p->type->missing(&p->params, sw_dpdk_port_bytes(&p->params),
+			lacks, sizeof(lacks));
 	sw_log(p->log, SW_LOG_ERROR, "port %s: dpdk refuses %s: %s%s%s",
 		p->params.name, what, rte_strerror(-ret), *lacks ? "; " : "",
 		lacks);
@@ -104,17 +105,6 @@ static int name_ourselves(struct port *p)
 	return 0;
 }
 
-/* An interrupt, on the thread of the watch. */
-static int on_link(
-	uint16_t eth_i, enum rte_eth_event_type event, void *arg, void *ret)
-{
-	(void)eth_i;
-	(void)event;
-	(void)ret;
-	sw_dpdk_watch_link(arg);
-	return 0;
-}
-
 static int queue_setup(struct port *p, uint16_t i)
 {
 	int ret = rte_eth_rx_queue_setup(p->eth_i, i, p->n_rx_slots,
@@ -139,9 +129,6 @@ static int queues_open(struct port *p)
 		ret = 0; /* what was configured counts */
 	for (uint16_t i = 0; i < p->n_queues && !ret; i++)
 		ret = queue_setup(p, i);
-	if (!ret && p->conf.intr_conf.lsc)
-		ret = rte_eth_dev_callback_register(
-			p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
 	if (!ret)
 		return name_ourselves(p);
 	snprintf(what, sizeof(what), "%u queue pairs, rings of %u slots",
@@ -196,8 +183,6 @@ void sw_dpdk_device_close(struct port *p)
 			sw_dpdk_faults_close(p->queues[i]);
 	for (uint16_t i = 0; i < SW_DPDK_QUEUES; i++)
 		atomic_store(&p->wake_fds[i], -1);
-	rte_eth_dev_callback_unregister(
-		p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
 	rte_eth_dev_stop(p->eth_i);
 	rte_eal_hotplug_remove(bus_of(p), p->dev_name);
 	if (p->type->removed && p->claim_path)

@@ -97,26 +97,11 @@ static bool rx_take(
 }
 
 /* What is held for a link that went down is stale when it comes back. */
-static void tx_drop_held(struct queue *q, uint32_t counter)
+void sw_io_drop_held(struct queue *q, uint32_t counter)
 {
 	rte_pktmbuf_free_bulk(q->tx_held, q->n_tx_held);
 	count(q, counter, q->n_tx_held);
 	q->n_tx_held = 0;
-}
-
-bool sw_dpdk_link_look(struct queue *q)
-{
-	bool is_up = port_is_up(q->port);
-
-	if (is_up && !q->is_up) {
-		/* Whoever takes the link down now sees this, or is seen. */
-		atomic_store(&q->is_in_use, true);
-		atomic_thread_fence(memory_order_seq_cst);
-		is_up = port_is_up(q->port);
-		COUNT(q, link_ups, is_up && !q->index); /* the port's, once */
-	}
-	q->is_up = is_up;
-	return is_up;
 }
 
 /* The link is down and nothing received is held: with what was to be sent gone
@@ -125,7 +110,7 @@ static void let_device_go(struct queue *q)
 {
 	if (!atomic_load_explicit(&q->is_in_use, memory_order_relaxed))
 		return;
-	tx_drop_held(q, SW_DPDK_I_tx_link_down);
+	sw_io_drop_held(q, SW_DPDK_I_tx_link_down);
 	atomic_store_explicit(&q->is_in_use, false, memory_order_release);
 }
 
@@ -140,7 +125,7 @@ static void io_rx_release(struct sw_port *base)
 static uint32_t driver_rx(struct queue *q, struct rte_mbuf **in, uint32_t max)
 {
 	struct sw_gate *g = sw_gate_enter();
-	bool is_up = sw_dpdk_link_look(q);
+	bool is_up = link_look(q);
 	uint32_t n = 0;
 
 	if (is_up)
@@ -204,13 +189,13 @@ static void io_tx_flush(struct sw_port *base)
 	if (!n)
 		return;
 	g = sw_gate_enter();
-	is_up = sw_dpdk_link_look(q);
+	is_up = link_look(q);
 	if (is_up)
 		sent = rte_eth_tx_burst(
 			q->port->eth_i, q->index, q->tx_held, (uint16_t)n);
 	sw_gate_leave(g);
 	if (!is_up) {
-		tx_drop_held(q, SW_DPDK_I_tx_link_down);
+		sw_io_drop_held(q, SW_DPDK_I_tx_link_down);
 		return;
 	}
 	tx_count(q, sent);
@@ -222,19 +207,6 @@ static void io_tx_flush(struct sw_port *base)
 		q->n_tx_held * sizeof(q->tx_held[0]));
 	memmove(q->tx_bytes, q->tx_bytes + sent,
 		q->n_tx_held * sizeof(q->tx_bytes[0]));
-}
-
-bool sw_dpdk_port_let_go(struct sw_port *base)
-{
-	struct queue *q = queue_of(base);
-
-	if (!sw_dpdk_port_is_drained(base)) {
-		if (q->udp)
-			sw_udp_drop_held(q, SW_DPDK_I_tx_let_go);
-		else
-			tx_drop_held(q, SW_DPDK_I_tx_let_go);
-	}
-	return sw_dpdk_port_is_drained(base);
 }
 
 static uint32_t io_tx_room(struct sw_port *base)

@@ -79,8 +79,8 @@ uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 {
 	struct pools s;
 
-	if (sw_port_types[p->type]->is_kernel)
-		return sw_udp_bytes(p);
+	if (sw_port_types[p->type]->bytes)
+		return sw_port_types[p->type]->bytes(p);
 	s = pools_size(p);
 	return p->n_queues * (pool_bytes(s.n_rx, s.rx_room) +
 				     pool_bytes(s.n_head, s.head_room) +

@@ -28,6 +28,7 @@ enum {
 	 * within it, so the same few buffers are used again and again and stay
 	 * in L2, however large the pool is. */
 	POOL_CACHE = 2 * SW_RX_BURST,
+	SW_DPDK_SLOTS_MIN = 16, /* of a ring */
 	/* Shorter payloads are copied: cheaper than a second segment. */
 	GATHER_MIN_BYTES = 256,
 };
@@ -81,9 +82,12 @@ struct port_type {
 	bool is_nic;    /* it is DPDK's alone: MTU and link are asked of it */
 	bool is_dma;    /* it reads frames in memory that DPDK knows alone */
 	bool is_kernel; /* no device of DPDK's: the kernel's sockets (udp.c) */
-	/* Say what a refused device lacks; NULL: nothing to say. */
-	void (*missing)(
-		const struct sw_dpdk_port_params *p, char *out, size_t size);
+	/* DPDK's memory for a port; NULL: that of its buffers (pool.c). */
+	uint64_t (*bytes)(const struct sw_dpdk_port_params *p);
+	/* Say what a refused device with @bytes of memory lacks; NULL: nothing
+	 * to say. */
+	void (*missing)(const struct sw_dpdk_port_params *p, uint64_t bytes,
+		char *out, size_t size);
 };
 
 extern const struct port_type *const sw_port_types[SW_DPDK_N_TYPES];
@@ -200,6 +204,33 @@ static inline bool port_is_up(const struct port *p)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
+/* What the lcore sees of the link; from inside the gate, where it stays as seen
+ * or the driver is left before its rings go. */
+static inline bool link_look(struct queue *q)
+{
+	bool is_up = port_is_up(q->port);
+
+	if (is_up && !q->is_up) {
+		/* Whoever takes the link down now sees this, or is seen. */
+		atomic_store(&q->is_in_use, true);
+		atomic_thread_fence(memory_order_seq_cst);
+		is_up = port_is_up(q->port);
+		COUNT(q, link_ups, is_up && !q->index); /* the port's, once */
+	}
+	q->is_up = is_up;
+	return is_up;
+}
+
+/* Parameters (params.c): are they right; for a port of the kernel's, which
+ * interface has its address, into @p and @name; what the kernel says of an
+ * interface, and the class that fits it. */
+int sw_dpdk_params_check(
+	const struct sw_dpdk_port_params *p, const struct sw_log *log);
+int sw_dpdk_address_find(struct sw_dpdk_port_params *p,
+	const struct sw_log *log, char *name, size_t size);
+int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
+	const struct sw_log *log, uint32_t *if_index, uint32_t *payload);
+
 /* Memory of the buffers of all queue pairs (pool.c). */
 int sw_dpdk_pools_open(struct port *p);
 void sw_dpdk_pools_close(struct port *p);
@@ -215,9 +246,8 @@ int sw_dpdk_device_open(struct port *p);
 int sw_dpdk_device_start(struct port *p);
 void sw_dpdk_device_close(struct port *p);
 
-/* Look at the link (io.c); from inside the gate, where it stays as seen or the
- * driver is left before its rings go. */
-bool sw_dpdk_link_look(struct queue *q);
+/* Drop what is held (io.c). */
+void sw_io_drop_held(struct queue *q, uint32_t counter);
 
 /* A port over the kernel's sockets (udp.c), in place of a device: how many
  * queue pairs, open, close, drop what is held, sw_dpdk_port_wake_fds, and
@@ -227,7 +257,6 @@ int sw_udp_open(struct port *p);
 void sw_udp_close(struct port *p);
 void sw_udp_drop_held(struct queue *q, uint32_t counter);
 uint32_t sw_udp_fds(const struct queue *q, int fds[], uint32_t max);
-uint64_t sw_udp_bytes(const struct sw_dpdk_port_params *p);
 
 /* Which queue frames land in (steer.c): how many queue pairs and which way,
  * before the device is configured; then the rules. */
@@ -241,9 +270,6 @@ uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint);
 /* Whoever looks after a started port (watch.c), until stopped. */
 int sw_dpdk_watch_start(struct port *p);
 void sw_dpdk_watch_stop(struct port *p);
-
-/* What the device tells of its link, at any time. */
-void sw_dpdk_watch_link(struct port *p);
 
 /* Faults (fault.c): take over what arrives on @q. */
 int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *f);

@@ -95,7 +95,7 @@ static uint32_t udp_rx(
 	struct sw_udp_queue *u = q->udp;
 	uint32_t n = 0, bytes = 0;
 
-	sw_dpdk_link_look(q);
+	link_look(q);
 	if (u->at == u->len && !read_any(q))
 		return 0;
 	for (; n < max && u->at < u->len;
@@ -300,7 +300,7 @@ static void udp_tx_flush(struct sw_port *base)
 {
 	struct queue *q = queue_of(base);
 
-	if (q->n_tx_held && !sw_dpdk_link_look(q))
+	if (q->n_tx_held && !link_look(q))
 		sw_udp_drop_held(q, SW_DPDK_I_tx_link_down);
 	while (q->n_tx_held && write_some(q))
 		;

@@ -104,7 +104,7 @@ static uint32_t slot_bytes(const struct sw_dpdk_port_params *p)
 	return RTE_ALIGN_CEIL(FRAME_REST_BYTES + p->payload_bytes, 64u);
 }
 
-uint64_t sw_udp_bytes(const struct sw_dpdk_port_params *p)
+static uint64_t udp_bytes(const struct sw_dpdk_port_params *p)
 {
 	return (uint64_t)p->n_queues *
 	       (sizeof(struct sw_udp_queue) +
@@ -191,7 +191,7 @@ int sw_udp_open(struct port *p)
 		"KiB",
 		p->params.name, p->params.device, p->n_queues,
 		p->n_queues == 1 ? "" : "s", p->params.ring_slots, p->burst,
-		(unsigned long long)sw_udp_bytes(&p->params) >> 10);
+		(unsigned long long)udp_bytes(&p->params) >> 10);
 	return 0;
 }
 
@@ -208,4 +208,5 @@ const struct port_type sw_dpdk_udp = {
 	.ring_slots = 256,
 	.is_sync = true,
 	.is_kernel = true,
+	.bytes = udp_bytes,
 };

@@ -172,7 +172,8 @@ static void look(struct port *p)
 		link_set(p, true, "is up");
 }
 
-void sw_dpdk_watch_link(struct port *p)
+/* What the device tells of its link. */
+static void look_at_nic(struct port *p)
 {
 	struct rte_eth_link link = {0};
 
@@ -183,6 +184,17 @@ void sw_dpdk_watch_link(struct port *p)
 		link_set(p, true, "is up");
 	else
 		link_set(p, false, "is down");
+}
+
+/* The device interrupts, on this thread. */
+static int on_link(
+	uint16_t eth_i, enum rte_eth_event_type event, void *arg, void *ret)
+{
+	(void)eth_i;
+	(void)event;
+	(void)ret;
+	look_at_nic(arg);
+	return 0;
 }
 
 /* Why the kernel does not send: each reason once, and again after a while
@@ -226,7 +238,7 @@ static void watch(void *arg)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	if (p->type->is_nic)
-		sw_dpdk_watch_link(p);
+		look_at_nic(p);
 	else if (sw_netif_has_changed(p->changes) ||
 		 !atomic_load(&p->is_linked))
 		look(p);
@@ -253,18 +265,29 @@ static int changes_start(struct port *p)
 	return SW_EIO;
 }
 
+static void interrupt_stop(struct port *p)
+{
+	if (p->conf.intr_conf.lsc)
+		rte_eth_dev_callback_unregister(
+			p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
+}
+
 int sw_dpdk_watch_start(struct port *p)
 {
 	int ret = 0;
 
 	if (!p->type->is_link && !p->type->is_nic && changes_start(p))
 		return SW_EIO;
-	if (!p->type->is_link)
+	if (p->conf.intr_conf.lsc)
+		ret = rte_eth_dev_callback_register(
+			p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
+	if (!ret && !p->type->is_link)
 		ret = rte_eal_alarm_set(1, watch, p);
-	else if (!p->params.is_listener)
+	else if (!ret && !p->params.is_listener)
 		ret = rte_eal_alarm_set(1, dial, p);
 	if (!ret)
 		return 0;
+	interrupt_stop(p);
 	sw_netif_changes_close(&p->changes);
 	return SW_EIO;
 }
@@ -273,6 +296,7 @@ static void device_remove(void *arg)
 {
 	struct port *p = arg;
 
+	interrupt_stop(p);
 	sw_dpdk_device_close(p);
 	atomic_store(&p->is_removed, true);
 }

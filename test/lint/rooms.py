@@ -47,9 +47,6 @@ CIRCLES = [
       "engine/worker/probe.c", "engine/worker/tensors.c",
       "engine/worker/worker.c", "engine/worker/worker_life.c",
       "engine/worker/worker_sched.c"), "to be cut"),
-    (("pmd/dpdk/afxdp.c", "pmd/dpdk/caps.c", "pmd/dpdk/device.c",
-      "pmd/dpdk/io.c", "pmd/dpdk/pool.c", "pmd/dpdk/port.c", "pmd/dpdk/udp.c",
-      "pmd/dpdk/udp_open.c", "pmd/dpdk/watch.c"), "to be cut"),
     (("pmd/host/attach.c", "pmd/host/declare.c", "pmd/host/results.c"),
      "to be cut"),
 ]
