@@ -57,6 +57,16 @@ DOWNWARD = {
              "sum"),
 }
 
+# Headers of a room for those outside it; the others are its own.
+FRONTS = {"pmd/dpdk": {"eal.h", "port.h", "raw.h", "cpus.h"}}
+
+
+def is_private(path, what):
+    """Does a product file include a room's own header from outside?"""
+    room = room_of(what)
+    return room in FRONTS and room_of(path) not in (room, "test") and \
+        os.path.basename(what) not in FRONTS[room]
+
 
 # Includes that point elsewhere, each with its reason.
 MAY_POINT = {
@@ -86,6 +96,8 @@ def law_includes(tree):
                     room_of(what) not in DOWNWARD[room] and \
                     (path, what) not in MAY_POINT:
                 yield Fault(path, line, f"{room} must not include {what}")
+            if kind == '"' and is_private(path, what):
+                yield Fault(path, line, f"{what} is {room_of(what)}'s own")
 
 
 # --- one version ---
