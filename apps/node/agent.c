@@ -36,19 +36,16 @@ static void fill_stats(void *ctx,
 	struct agent *a = ctx;
 	struct sw_stats sum = {0};
 
-	sw_stats_add(&sum, &a->stats);
 	sw_daemon_add_stats(&a->daemon, &sum);
 	sw_stats_add(&sum, &a->worker.stats);
-	for (uint32_t i = 0; i < a->n_others; i++) {
-		sw_stats_add(&sum, &a->others[i].stats);
+	for (uint32_t i = 0; i < a->n_others; i++)
 		sw_stats_add(&sum, &a->others[i].worker.stats);
-	}
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->group.n_here);
 	sw_agent_put_lanes(a, put, out);
-	put(out, "partition_bytes", a->knobs.partition_bytes);
-	put(out, "credit_bytes", a->knobs.credit_bytes);
-	put(out, "knobs_number", a->knobs.number);
+	put(out, "partition_bytes", atomic_load(&a->partition_bytes));
+	put(out, "credit_bytes", atomic_load(&a->credit_bytes));
+	put(out, "knobs_number", atomic_load(&a->knobs_number));
 	if (!a->is_serving)
 		return;
 	sum = (struct sw_stats){0};

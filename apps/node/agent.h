@@ -96,7 +96,6 @@ struct agent_lane {
 	uint64_t paced_bit_s; /* its ports are paced to */
 	struct sw_env env;
 	struct sw_worker worker;
-	struct sw_stats stats; /* of all workers before */
 };
 
 struct agent_rings {
@@ -154,10 +153,11 @@ struct agent {
 
 	/* both */
 	_Atomic uint64_t rate_bit_s; /* of ports, as lcore 0 was told */
-	_Atomic uint32_t n_open;     /* push_pulls, written by the lcore */
-	atomic_bool is_draining;     /* the lcore takes no push_pull any more */
-	bool has_woken;        /* a process, since the last turn; lcore 0's */
-	struct sw_stats stats; /* of lane 0 of all workers so far; lcore 0's */
+	/* Of the knobs in use, for statistics; written by lcore 0. */
+	_Atomic uint64_t partition_bytes, credit_bytes, knobs_number;
+	_Atomic uint32_t n_open; /* push_pulls, written by the lcore */
+	atomic_bool is_draining; /* the lcore takes no push_pull any more */
+	bool has_woken;          /* a process, since the last turn; lcore 0's */
 };
 
 /* sw_agent_lane_env - what the lane of lcore @i has: memory that the control

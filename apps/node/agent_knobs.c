@@ -121,6 +121,9 @@ void sw_agent_show_knobs(struct agent *a)
 		.number = w->knobs.number,
 		.round = w->highest_round,
 		.policy = w->sched.policy->name};
+	atomic_store(&a->partition_bytes, k->partition_bytes);
+	atomic_store(&a->credit_bytes, k->credit_bytes);
+	atomic_store(&a->knobs_number, k->number);
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 		if (a->ports[i])
 			sw_host_show_knobs(a->ports[i], k);

@@ -142,7 +142,6 @@ static void close_lane(struct agent_lane *l)
 	if (l->is_open) {
 		if (!sw_daemon_let_go(&a->daemon, l->i))
 			return; /* ask again */
-		sw_stats_move(&l->stats, &l->worker.stats);
 		sw_loop_set(
 			loop_of(l), sw_daemon_endpoint(&a->daemon, l->i), NULL);
 		sw_worker_close(&l->worker);
@@ -210,12 +209,9 @@ void sw_agent_put_lanes(const struct agent *a,
 	put(out, "lanes", a->n_others + 1);
 	for (uint32_t i = 0; i <= a->n_others; i++) {
 		const struct agent_lane *l = i ? &a->others[i - 1] : NULL;
-		const struct sw_stats *past = l ? &l->stats : &a->stats;
 		const struct sw_worker *w = l ? &l->worker : &a->worker;
 
 		snprintf(name, sizeof(name), "lane%u.push_bytes", i);
-		put(out, name,
-			sw_word(&past->push_bytes) +
-				sw_word(&w->stats.push_bytes));
+		put(out, name, sw_word(&w->stats.push_bytes));
 	}
 }

@@ -356,7 +356,6 @@ static void finish_leaving(struct agent *a)
 		return;
 	if (!sw_agent_end_lanes(a))
 		return;
-	sw_stats_move(&a->stats, &a->worker.stats);
 	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0), NULL);
 	sw_worker_close(&a->worker);
 	a->has_worker = false;

@@ -127,9 +127,10 @@ static uint32_t follow(struct sw_serve_core *c)
 	int wanted =
 		atomic_load_explicit(&c->serve->wanted, memory_order_acquire);
 
+	atomic_store_explicit(&c->open_chunks,
+		sw_server_open_chunks(&c->engine), memory_order_relaxed);
 	if (wanted == SW_SERVE_RUN)
 		return 0;
-	atomic_store(&c->open_chunks, sw_server_open_chunks(&c->engine));
 	atomic_store(&c->is_quiet, !c->engine.node.is_busy(&c->engine.node));
 	if (c->done == wanted)
 		return 0;
@@ -250,16 +251,12 @@ void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
 void sw_serve_put_stats(const struct sw_serve *s,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
-	uint64_t open = 0, used = 0;
+	uint64_t used = 0;
 	char name[32];
 
-	for (uint32_t i = 0; i < s->n_cores; i++) {
-		const struct sw_server *e = &s->cores[i].engine;
-
-		open += sw_server_open_chunks(e);
-		used += sw_word(&e->used_bytes);
-	}
-	put(out, "open_chunks", open);
+	for (uint32_t i = 0; i < s->n_cores; i++)
+		used += sw_word(&s->cores[i].engine.used_bytes);
+	put(out, "open_chunks", open_chunks(s));
 	put(out, "memory_used_bytes", used);
 	put(out, "memory_quota_bytes", s->daemon->conf.serve.quota_bytes);
 	put(out, "memory_resident_bytes", sw_memory_resident());

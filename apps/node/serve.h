@@ -31,7 +31,7 @@ struct sw_serve_core {
 	_Atomic bool is_let_go;
 	int done; /* the last stage entered */
 	_Atomic bool is_quiet;
-	_Atomic uint64_t open_chunks;
+	_Atomic uint64_t open_chunks; /* as of the last turn */
 };
 
 struct sw_serve {

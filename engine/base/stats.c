@@ -29,10 +29,3 @@ void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more)
 		sw_set_word(a, rows[i].is_max ? sw_max64(*a, b) : *a + b);
 	}
 }
-
-void sw_stats_move(struct sw_stats *sum, struct sw_stats *from)
-{
-	sw_stats_add(sum, from);
-	for (uint32_t i = 0; i < SW_ARRAY_SIZE(rows); i++)
-		sw_set_word((uint64_t *)((char *)from + rows[i].offset), 0);
-}

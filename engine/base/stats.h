@@ -47,8 +47,4 @@ const struct sw_stat_row *sw_stats_rows(uint32_t *n);
  * owner of @sum. */
 void sw_stats_add(struct sw_stats *sum, const struct sw_stats *more);
 
-/* sw_stats_move - the same, and @from begins anew.  Thread: the owner of both.
- */
-void sw_stats_move(struct sw_stats *sum, struct sw_stats *from);
-
 #endif

@@ -443,6 +443,6 @@ uint64_t sw_server_open_chunks(const struct sw_server *srv)
 
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (srv->jobs[i].is_used)
-			n += sw_word(&srv->jobs[i].shard.n_open);
+			n += srv->jobs[i].shard.n_open;
 	return n;
 }

@@ -216,7 +216,7 @@ void sw_server_fail_all(struct sw_server *srv, const char *why);
 uint64_t sw_job_bytes(uint32_t n_members);
 
 /* sw_server_open_chunks - chunks that wait for members: what would be dropped
- * by stopping now. */
+ * by stopping now.  Thread: its lcore. */
 uint64_t sw_server_open_chunks(const struct sw_server *srv);
 
 /* --- between server.c, admit.c and job.c --- */

@@ -192,7 +192,7 @@ struct sw_worker {
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_worker_events events;
-	struct sw_stats stats;
+	struct sw_stats stats; /* since @w was zeroed */
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
 	uint16_t rank, n_members, n_local, n_ways;
@@ -244,6 +244,7 @@ struct sw_worker {
 };
 
 /* sw_worker_open - a worker that starts to join at the first tick.
+ * @w  zeroed once; its counters go on from one open to the next
  * Everything that is not copied is borrowed until close.  Of several lanes each
  * is opened on its lcore; what follows is then for lane 0, but close, and of
  * the events the others call none.

@@ -85,6 +85,15 @@ static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
 	return is_name(job->job) && is_name(job->node);
 }
 
+/* All but the counters, which go on: another thread may be reading them. */
+static void clear(struct sw_worker *w)
+{
+	size_t from = offsetof(struct sw_worker, stats) + sizeof(w->stats);
+
+	memset(w, 0, offsetof(struct sw_worker, stats));
+	memset((char *)w + from, 0, sizeof(*w) - from);
+}
+
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_env *env, const struct sw_worker_events *events,
 	const struct sw_worker_job *job, struct sw_port *const *ports,
@@ -94,25 +103,23 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 
 	if (!is_valid(job, n_ports))
 		return SW_EINVAL;
-	*w = (struct sw_worker){.node = {.stats = &w->stats,
-					.rx = sw_worker_rx,
-					.tick = sw_worker_tick,
-					.tx = sw_worker_tx,
-					.is_busy = sw_worker_is_busy},
-		.params = *params,
-		.env = env,
-		.events = *events,
-		.now_ns = now_ns,
-		.rank = job->rank,
-		.n_members = job->n_members,
-		.n_local = job->n_local,
-		.lane_i = job->lane_i,
-		.n_lanes = n_lanes(job),
-		.lanes =
-			job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes,
-		.n_ways = job->n_ways ? job->n_ways : 1,
-		.started_ns = now_ns,
-		.told_ns = now_ns};
+	clear(w);
+	w->node = (struct sw_node){.stats = &w->stats,
+		.rx = sw_worker_rx,
+		.tick = sw_worker_tick,
+		.tx = sw_worker_tx,
+		.is_busy = sw_worker_is_busy};
+	w->params = *params;
+	w->env = env;
+	w->events = *events;
+	w->now_ns = w->started_ns = w->told_ns = now_ns;
+	w->rank = job->rank;
+	w->n_members = job->n_members;
+	w->n_local = job->n_local;
+	w->lane_i = job->lane_i;
+	w->n_lanes = n_lanes(job);
+	w->lanes = job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes;
+	w->n_ways = job->n_ways ? job->n_ways : 1;
 	if (!w->params.policy)
 		w->params.policy = &sw_policy_bytescheduler;
 	w->place = (struct sw_place_job){.n_members = job->n_members,
@@ -143,5 +150,5 @@ void sw_worker_close(struct sw_worker *w)
 	for (uint32_t i = 0; w->links && i < w->n_links; i++)
 		free(w->links[i].words);
 	free(w->links);
-	*w = (struct sw_worker){0};
+	clear(w);
 }

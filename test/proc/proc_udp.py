@@ -144,6 +144,25 @@ def test_two_local_ranks():
         run_all(net, agents=[a for a in net.agents for _ in range(2)])
 
 
+def test_stats_at_any_time():
+    """While jobs come, change their knobs and go; no figure shrinks."""
+    kept = r"(?:rx|tx)_frames$|push_bytes$|chunks_done$"
+    with Lo(servers=1, colocated=True, lcores=2, lanes=(2, 2)) as net:
+        net.start_all()
+        old = {name: {} for name in net.hosts}
+        for args in ("--dtype", "f32"), ("--tune",):
+            run = net.train("--epochs", "1", *args, name="train" + args[-1])
+            while run.code() is None:
+                for name in net.hosts:
+                    new = net.stats(name)
+                    less = [f"{key} {new[key]} after {value}"
+                            for key, value in old[name].items()
+                            if re.search(kept, key) and new[key] < value]
+                    check(not less, f"{name}: {less}")
+                    old[name] = new
+            run.wait_ok()
+
+
 # --- what goes wrong ---
 
 def test_flood_of_garbage():

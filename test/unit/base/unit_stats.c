@@ -41,25 +41,12 @@ static void add__sums_and_maxima(void **state)
 	assert_int_equal(more.poll_gap_max_us, 40);
 }
 
-static void move__begins_anew(void **state)
-{
-	struct sw_stats sum = {.rx_frames = 3}, from = {.rx_frames = 4};
-
-	sw_count(&from.rx_bytes, 5);
-	sw_stats_move(&sum, &from);
-	assert_int_equal(sum.rx_frames, 7);
-	assert_int_equal(sum.rx_bytes, 5);
-	assert_int_equal(from.rx_frames, 0);
-	assert_int_equal(from.rx_bytes, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows__cover_the_struct),
 		cmocka_unit_test(rows__name_what_they_count),
 		cmocka_unit_test(add__sums_and_maxima),
-		cmocka_unit_test(move__begins_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

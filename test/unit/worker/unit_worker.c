@@ -66,6 +66,36 @@ static int open_job(struct sw_worker_job job, uint32_t n_ports)
 	return err;
 }
 
+/* Others read them whenever they like: they neither shrink nor begin anew. */
+static void open__counters_go_on(void **state)
+{
+	struct sw_worker_server server = {.name = "s", .path = {.ip = 1}};
+	const struct sw_worker_job job = {.job = "j",
+		.node = "n",
+		.n_members = 1,
+		.n_local = 1,
+		.servers = &server,
+		.n_servers = 1};
+	const struct sw_worker_events events = {0};
+	struct sw_port wire = {0}, *port = &wire;
+	static struct sw_worker w;
+	struct sw_params params;
+	struct test_env e;
+
+	test_env_init(&e);
+	sw_params_init(&params);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(sw_worker_open(&w, &params, &e.env, &events,
+					 &job, &port, 1, 1),
+			0);
+		assert_int_equal(w.stats.rx_state, i);
+		sw_count(&w.stats.rx_state, 1);
+		sw_worker_close(&w);
+		assert_int_equal(w.stats.rx_state, i + 1);
+	}
+	test_env_fini(&e);
+}
+
 static void open__malformed(void **state)
 {
 	struct sw_worker_server servers[SW_MAX_SERVERS + 1] = {
@@ -484,6 +514,7 @@ static void result__another_class(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(open__counters_go_on),
 		cmocka_unit_test(open__malformed),
 		cmocka_unit_test(push__in_order),
 		cmocka_unit_test(push__short_last_chunk),
