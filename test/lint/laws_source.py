@@ -132,7 +132,14 @@ ENGINE_HEADERS = {"assert.h", "inttypes.h", "limits.h", "stdarg.h",
 ENGINE_TICKS = "engine/base/ticks.h"
 CLOCK = re.compile(r"\b(__builtin_ia32_rdtscp?|__rdtscp?|_rdtsc|asm|__asm__)\b")
 # Other threads read counters: sw_count stores them as relaxed atomics.
-COUNTED = re.compile(r"\b(st|stats)(->|\.)\w+\s*(\+\+|--|[-+]?=(?!=))")
+COUNTED = re.compile(r"\b(st|stats)(->|\.)\w+\s*(\+\+|--|[-+|&]?=(?!=))|"
+                     r"(\+\+|--)\s*[\w>.\-]*\b(st|stats)(->|\.)\w+\s*;")
+# So is any word that somebody reads by sw_word.
+READ = re.compile(r"\bsw_word\(\s*&[^,;]*?(\w+)\s*\)")
+# Words of the same name that one thread alone reads.
+OWN_WORDS = {
+    ("engine/server/share.c", "job->used_bytes"): "what a job has of its lcore's",
+}
 
 
 def law_engine_text(tree):
@@ -146,6 +153,21 @@ def law_engine_text(tree):
                 yield Fault(path, i, "a clock or assembler in engine/")
             if COUNTED.search(text):
                 yield Fault(path, i, "a counter not written by sw_count")
+
+
+def law_shared(tree):
+    """what one thread reads by sw_word no other writes as a plain word"""
+    paths = tree.named(".c", ".h", rooms=["engine", "apps"])
+    names = {name for path in paths
+             for name in READ.findall("\n".join(tree.lines(path)))}
+    plain = re.compile(rf"([\w>.-]*\w(->|\.)({'|'.join(sorted(names))}))"
+                       r"\s*(\+\+|--|[-+|&]?=(?!=))")
+    for path in paths if names else ():
+        for i, text in enumerate(tree.lines(path), 1):
+            m = plain.search(text)
+            if m and (path, m[1]) not in OWN_WORDS:
+                yield Fault(path, i, f"{m[1]}: sw_word reads it, so sw_set_word"
+                            " or sw_count must write it")
 
 
 # --- floating point ---

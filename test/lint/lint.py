@@ -21,6 +21,7 @@ TEXT_LAWS = {
     "includes": laws_source.law_includes,
     "rooms": rooms.law_rooms,
     "engine_text": laws_source.law_engine_text,
+    "shared": laws_source.law_shared,
     "floats": laws_source.law_floats,
     "heads": laws_source.law_heads,
     "sizes": laws_source.law_sizes,

@@ -63,6 +63,10 @@ TEXT_PLANTS = [
     ("engine_text", "engine/base/bytes.h", after("#define T() __rdtsc()")),
     ("engine_text", "engine/base/log.c", after("#define T(w) w->stats.lost++")),
     ("engine_text", "engine/base/log.c", after("#define T(w, n) w->stats.lost = n")),
+    ("engine_text", "engine/base/log.c", after("#define T(w) ++w->stats.lost;")),
+    ("shared", "engine/server/share.c", after(
+        "#define R(s) sw_word(&s->n_x)\n#define W(s) s->n_x++")),
+    ("shared", "apps/node/serve.c", after("#define W(s) s->e.used_bytes = 0")),
     ("floats", "sum/meson.build", after(f"x = ['{NOT_FAST}']")),
     ("floats", "engine/base/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
     ("heads", "engine/base/log.c", instead("/* log.c - ", "/* ")),
