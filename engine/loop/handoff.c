@@ -83,7 +83,7 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 		uint64_t *counter = reason_to_drop(&h->stats, f, taken == room);
 
 		if (counter) {
-			++*counter;
+			sw_count(counter, 1);
 			continue;
 		}
 		memcpy(s->head, f->data, SW_HEAD_BYTES);

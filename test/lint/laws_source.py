@@ -133,7 +133,9 @@ ENGINE_TICKS = "engine/base/ticks.h"
 CLOCK = re.compile(r"\b(__builtin_ia32_rdtscp?|__rdtscp?|_rdtsc|asm|__asm__)\b")
 # Other threads read counters: sw_count stores them as relaxed atomics.
 COUNTED = re.compile(r"\b(st|stats)(->|\.)\w+\s*(\+\+|--|[-+|&]?=(?!=))|"
-                     r"(\+\+|--)\s*[\w>.\-]*\b(st|stats)(->|\.)\w+\s*;")
+                     r"(\+\+|--)\s*[\w>.\-]*\b(st|stats)(->|\.)\w+\s*;|"
+                     r"(\+\+|--)\s*\*\s*counter\b|"
+                     r"\*\s*counter\b\)?\s*(\+\+|--|[-+|&]=)")
 # So is any word that somebody reads by sw_word.
 READ = re.compile(r"\bsw_word\(\s*&[^,;]*?(\w+)\s*\)")
 # Words of the same name that one thread alone reads.

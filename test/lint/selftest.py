@@ -64,6 +64,7 @@ TEXT_PLANTS = [
     ("engine_text", "engine/base/log.c", after("#define T(w) w->stats.lost++")),
     ("engine_text", "engine/base/log.c", after("#define T(w, n) w->stats.lost = n")),
     ("engine_text", "engine/base/log.c", after("#define T(w) ++w->stats.lost;")),
+    ("engine_text", "engine/base/log.c", after("#define T(counter) ++*counter;")),
     ("shared", "engine/server/share.c", after(
         "#define R(s) sw_word(&s->n_x)\n#define W(s) s->n_x++")),
     ("shared", "apps/node/serve.c", after("#define W(s) s->e.used_bytes = 0")),
