@@ -101,7 +101,9 @@ static int rx_formed(struct sw_client *c, union sw_edge_msg *m)
 		sw_client_log(&c->settings, "%s", c->status);
 		return 0;
 	case SW_EDGE_CLOSED:
-		sw_client_close(c, m->text.err, "the agent at %s hung up: %s",
+		sw_client_close(c, m->text.err,
+			"the agent at %s closed the "
+			"connection: %s",
 			c->settings.agent, m->text.text);
 		return sw_client_check(c);
 	default:
@@ -122,14 +124,15 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 	if (n == SW_ECLOSED) {
 		sw_client_close(c, SW_ECLOSED, "the agent at %s is gone%s%s",
 			c->settings.agent,
-			c->status[0] ? "; last it said: " : "", c->status);
+			c->status[0] ? "; last message from the agent: " : "",
+			c->status);
 		return sw_client_check(c);
 	}
 	if (n < 0 || !has_form(m, (size_t)n)) {
 		close_fds(fds);
 		sw_client_close(c, SW_EPROTO,
 			"the agent at %s sent a message that this library does "
-			"not know: install one release of both",
+			"not know: install the same release of both",
 			c->settings.agent);
 		return sw_client_check(c);
 	}

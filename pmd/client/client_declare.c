@@ -193,15 +193,15 @@ static int await_answer(
 			m->text.text);
 	if (kind == SW_ETIMEDOUT)
 		sw_client_close(c, SW_ETIMEDOUT,
-			"the declared tensors were not admitted in %u s, so "
-			"the "
-			"attachment to the agent at %s is over%s%s",
+			"the declared tensors were not admitted within %u s; "
+			"detached from the agent at %s%s%s",
 			c->settings.open_timeout_s, c->settings.agent,
-			c->status[0] ? "; last it said: " : "", c->status);
+			c->status[0] ? "; last message from the agent: " : "",
+			c->status);
 	else if (kind > 0)
 		sw_client_close(c, SW_EPROTO,
-			"the agent at %s answered a declaration with message "
-			"kind %d",
+			"the agent at %s answered a declaration with "
+			"unexpected message kind %d",
 			c->settings.agent, kind);
 	return sw_client_check(c);
 }

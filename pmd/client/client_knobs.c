@@ -18,12 +18,13 @@ static int await_answer(struct sw_client *c, uint64_t until_ns)
 		return 0;
 	if (kind == SW_ETIMEDOUT)
 		sw_client_close(c, SW_ETIMEDOUT,
-			"the agent at %s has not answered to a knob in %u s",
+			"the agent at %s did not answer the tuning request "
+			"within %u s",
 			c->settings.agent, c->settings.open_timeout_s);
 	else if (kind > 0)
 		sw_client_close(c, SW_EPROTO,
-			"the agent at %s answered to a knob with message kind "
-			"%d",
+			"the agent at %s answered the tuning request with "
+			"unexpected message kind %d",
 			c->settings.agent, kind);
 	return sw_client_check(c);
 }

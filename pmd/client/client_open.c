@@ -201,13 +201,15 @@ static int attach_until(struct sw_client *c, uint64_t until_ns)
 			"%s", m.text.text);
 	if (kind == SW_ETIMEDOUT)
 		return sw_client_fail(c, SW_ETIMEDOUT,
-			"the agent at %s did not admit this process in %u "
+			"the agent at %s did not admit this process within %u "
 			"s%s%s",
 			c->settings.agent, c->settings.open_timeout_s,
-			c->status[0] ? "; last it said: " : "", c->status);
+			c->status[0] ? "; last message from the agent: " : "",
+			c->status);
 	if (kind > 0)
 		return sw_client_fail(c, SW_EPROTO,
-			"the agent at %s answered with message kind %d",
+			"the agent at %s answered with unexpected message kind "
+			"%d",
 			c->settings.agent, kind);
 	return kind;
 }

@@ -32,12 +32,11 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 			"tensor '%s' belongs to another client", t->name);
 	if (t->state != SW_TENSOR_IDLE)
 		return sw_client_fail(c, SW_EBUSY,
-			"tensor '%s': its last handle has not been waited for",
-			t->name);
+			"tensor '%s': wait for its last handle first", t->name);
 	if (t->needs_value && !root)
 		return sw_client_fail(c, SW_EINVAL,
-			"tensor '%s' is asynchronous: before the first delta "
-			"one worker has to broadcast its value",
+			"tensor '%s' is asynchronous: one worker must "
+			"broadcast its value before the first delta",
 			t->name);
 	t->needs_value = false;
 	s.handle = (c->n_pushes + 1) << SW_EDGE_TENSOR_BITS | t->i;
@@ -45,7 +44,7 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	/* The ring has a place for every tensor, and each is open once. */
 	if (n != 1) {
 		sw_client_close(c, SW_EPROTO,
-			"the agent at %s has broken the ring of submits",
+			"the agent at %s corrupted the submit ring",
 			c->settings.agent);
 		return sw_client_check(c);
 	}
@@ -106,7 +105,7 @@ static void rx_completions(struct sw_client *c)
 	} while (n == TAKE_BURST);
 	if (n < 0)
 		sw_client_close(c, SW_EPROTO,
-			"the agent at %s has broken the ring of completions",
+			"the agent at %s corrupted the completion ring",
 			c->settings.agent);
 }
 
@@ -121,7 +120,7 @@ static void rx_messages(struct sw_client *c)
 			close(fds[i]);
 	if (kind > 0)
 		sw_client_close(c, SW_EPROTO,
-			"the agent at %s sent message kind %d out of turn",
+			"the agent at %s sent unexpected message kind %d",
 			c->settings.agent, kind);
 }
 
@@ -175,7 +174,8 @@ static int time_out(struct sw_client *c, uint64_t handle)
 	return sw_client_fail(c, SW_ETIMEDOUT,
 		"tensor '%s': no sum after %u s; the handle stays open%s%s",
 		find(c, handle)->name, c->settings.wait_timeout_s,
-		c->status[0] ? "; last the agent said: " : "", c->status);
+		c->status[0] ? "; last message from the agent: " : "",
+		c->status);
 }
 
 static uint64_t wait_until_ns(const struct sw_client *c)

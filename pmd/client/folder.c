@@ -104,8 +104,8 @@ int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES])
 		strcpy(out, c.path);
 		if (err)
 			snprintf(why, SW_FOLDER_WHY_BYTES,
-				"%s is no folder of user %u's with mode %s, so "
-				"that others could put sockets there: remove "
+				"%s must be a folder of user %u with mode %s, "
+				"or others could create sockets there: remove "
 				"it, or change its owner and mode",
 				c.path, geteuid(),
 				c.is_system ? "0755" : "0700");
@@ -113,9 +113,9 @@ int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES])
 	}
 	snprintf(why, SW_FOLDER_WHY_BYTES,
 		"there is no folder for the sockets of user %u: neither "
-		"XDG_RUNTIME_DIR (%s) nor HOME (%s) is a short name of a "
-		"folder of that user's that nobody else can write to; set "
-		"XDG_RUNTIME_DIR to such a one, or give whole paths",
+		"XDG_RUNTIME_DIR (%s) nor HOME (%s) is a folder with a short "
+		"path that belongs to that user and nobody else can write to; "
+		"set XDG_RUNTIME_DIR to such a folder, or give absolute paths",
 		geteuid(),
 		getenv("XDG_RUNTIME_DIR") ? getenv("XDG_RUNTIME_DIR") : "unset",
 		getenv("HOME") ? getenv("HOME") : "unset");

@@ -56,17 +56,16 @@ bool sw_user_is_trusted(uint32_t agent, uint32_t own, const char *named,
 		return true;
 	if (named && *named && !sw_user_find(named, &uid)) {
 		snprintf(why, SW_USER_WHY_BYTES,
-			"there is no user \"%.32s\", whom SUMWIRE_AGENT_USER "
-			"or "
-			"the settings name",
+			"there is no user \"%.32s\", which SUMWIRE_AGENT_USER "
+			"or the settings name",
 			named);
 		return false;
 	}
 	if (named && *named && uid == agent)
 		return true;
 	snprintf(why, SW_USER_WHY_BYTES,
-		"it runs as user %s, and this process, of user %s, would give "
-		"it all tensors: if you trust that user, set "
+		"it runs as user %s, and this process (user %s) would give it "
+		"all tensors: if you trust that user, set "
 		"SUMWIRE_AGENT_USER=%u",
 		sw_user_text(agent, who), sw_user_text(own, us), agent);
 	return false;

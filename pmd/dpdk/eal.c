@@ -112,8 +112,8 @@ static int params_check(const struct sw_dpdk_params *p)
 	}
 	if (rte_lcore_count()) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"dpdk was started before in this process; once is all "
-			"it can");
+			"DPDK was already started in this process; it can "
+			"start only once");
 		return SW_EPERM;
 	}
 	return 0;
@@ -143,8 +143,8 @@ static int runtime_make(
 	}
 	if (!mkdtemp(dir)) {
 		sw_log(p->log, SW_LOG_ERROR,
-			"runtime directory %s: %s; an existing, writable one "
-			"expected",
+			"runtime directory %s: %s; it must exist and be "
+			"writable",
 			p->runtime_dir, strerror(errno));
 		return SW_ECONF;
 	}
@@ -223,8 +223,8 @@ static int eal_error(struct sw_dpdk *d, const struct sw_dpdk_params *p)
 
 	fflush(d->stream);
 	sw_log(d->log, SW_LOG_ERROR,
-		"dpdk does not start: %s (%s); %llu MiB of memory were asked "
-		"for",
+		"DPDK did not start: %s (%s); it was asked for %llu MiB of "
+		"memory",
 		d->problem[0] ? d->problem : "no reason given",
 		rte_strerror(err), (unsigned long long)(bytes_of(p) >> 20));
 	return err == ENOMEM ? SW_ENOMEM : SW_EIO;

@@ -112,8 +112,8 @@ static int lock_open(const char *port, const char *path,
 		l->st.st_uid == geteuid())
 		return 0;
 	sw_log(log, SW_LOG_ERROR,
-		"port %s: %s is no file of user %u's: somebody else has put it "
-		"there; remove it, or take a folder that nobody else can write "
+		"port %s: %s does not belong to user %u: somebody else created "
+		"it; remove it, or choose a folder that nobody else can write "
 		"to",
 		port, path, geteuid());
 	if (l->fd >= 0)

@@ -81,7 +81,7 @@ int sw_dpdk_params_check(
 	if (!p->ip || !p->udp || !p->n_udp || !p->n_ways)
 		what = "an IPv4 address and a UDP port are needed";
 	else if (p->udp + p->n_udp * p->n_ways > 65536)
-		what = "its UDP ports go beyond 65535";
+		what = "its UDP ports exceed 65535";
 	else if (!sw_port_is_class(p->payload_bytes))
 		what = "payload of 1344, 3328 or 8192 bytes expected";
 	else if (p->prefix_bits < 1 || p->prefix_bits > 31)
@@ -95,14 +95,14 @@ int sw_dpdk_params_check(
 	if (p->burst > SW_RX_BURST)
 		what = "burst: at most 64 expected";
 	if (!p->n_link_queues || p->n_link_queues > p->n_queues)
-		what = "a memif has at least one queue pair, and no more than "
-		       "there are lcores";
+		what = "a memif has at least one queue pair, and at most one "
+		       "per lcore";
 	if (!p->n_queues || p->n_queues > SW_DPDK_QUEUES)
 		what = "1 to 16 queue pairs expected";
 	if (sw_port_types[p->type]->is_kernel &&
 		sw_dpdk_faults_is_set(&p->faults))
-		what = "type = udp injects no faults (fault_loss, fault_dup, "
-		       "fault_reorder): take another type";
+		what = "type = udp cannot inject faults (fault_loss, "
+		       "fault_dup, fault_reorder): use another type";
 	if (p->n_udp > SW_DPDK_ENDPOINTS)
 		what = "at most 32 UDP ports expected";
 	if (!what)
@@ -167,8 +167,8 @@ int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 		sw_netif_of_ip(p->ip, NULL, text, sizeof(text)))
 		sw_log(log, SW_LOG_WARN,
 			"port %s: the kernel has our address on %s too and "
-			"answers our peers with ICMP errors; take it away "
-			"(ip address del)",
+			"answers our peers with ICMP errors; remove it (ip "
+			"address del)",
 			p->name, text);
 	return 0;
 }

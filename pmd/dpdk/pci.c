@@ -97,7 +97,7 @@ static int vfio_check(
 	snprintf(path, sizeof(path), "%s/dev/vfio/%s", root, group);
 	if (!*group)
 		snprintf(why, size,
-			"%s is in no IOMMU group: switch the IOMMU on, in the "
+			"%s is in no IOMMU group: enable the IOMMU in the "
 			"firmware and with intel_iommu=on or amd_iommu=on at "
 			"boot",
 			address);
@@ -123,7 +123,9 @@ int sw_pci_check(const char *root, const char *address, char *why, size_t size)
 		return SW_ECONF;
 	}
 	if (class_of(root, address) != NETWORK) {
-		snprintf(why, size, "PCI device %s is no network device (%02x)",
+		snprintf(why, size,
+			"PCI device %s is not a network device "
+			"(%02x)",
 			address, class_of(root, address));
 		return SW_ECONF;
 	}

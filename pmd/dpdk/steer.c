@@ -15,12 +15,12 @@
 
 static const char *const texts[SW_STEER_KINDS] = {
 	[SW_STEER_RULES] = "by rules on the UDP port",
-	[SW_STEER_RSS] = "by a hash (RSS), source ports being probed at JOIN",
-	[SW_STEER_HANDOFF] = "to lcore 0, which hands them on by rings",
+	[SW_STEER_RSS] = "by a hash (RSS); workers probe source ports at JOIN",
+	[SW_STEER_HANDOFF] = "to lcore 0, which hands them to the others",
 };
 static const char link_text[] =
-	"to the lcore of their sender's number, which hands on what is "
-	"another's by rings";
+	"to the lcore with the sender's number, which hands on what is for "
+	"others";
 
 uint32_t sw_dpdk_queue_of(const struct port *p, uint32_t endpoint)
 {
@@ -42,8 +42,7 @@ static int too_few(const struct port *p, uint32_t has)
 	if (!p->queues[0] && has < n)
 		sw_log(p->log, SW_LOG_WARN,
 			"port %s: %u lcores, and a device with %u queue "
-			"pair%s: the lcores from %u on reach it through lcore "
-			"0, by rings",
+			"pair%s: lcores %u and above reach it through lcore 0",
 			p->params.name, n, has, has == 1 ? "" : "s", has);
 	return 0;
 }
@@ -53,8 +52,8 @@ static int refuse(const struct port *p)
 	const char *what = p->params.steering == SW_STEER_RSS ? "rss" : "rules";
 
 	sw_log(p->log, SW_LOG_ERROR,
-		"port %s: [port] steering = %s: its device does not do that; "
-		"take auto",
+		"port %s: [port] steering = %s: its device cannot do that; use "
+		"auto",
 		p->params.name, what);
 	return SW_ECONF;
 }

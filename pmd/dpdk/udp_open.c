@@ -94,8 +94,8 @@ static void buffers_make(struct port *p, const struct sw_udp_queue *u)
 	if (got == slots * frame)
 		return;
 	sw_log(p->log, SW_LOG_WARN,
-		"port %s: its sockets hold %u of %u frames, so that more are "
-		"lost: set net.core.rmem_max to %u (sysctl)",
+		"port %s: its sockets hold only %u of %u frames, so more "
+		"frames will be lost: set net.core.rmem_max to %u (sysctl)",
 		p->params.name, got / frame, slots, slots * frame);
 }
 

@@ -37,9 +37,9 @@ static bool is_stranger(struct port *p, bool is_connected)
 		return false;
 	if (uid != p->said_uid)
 		sw_log(p->log, SW_LOG_ERROR,
-			"port %s: user %u %s %s, and is neither ours (%u) nor "
-			"root: not connected; stop whoever listens there, or "
-			"name that user in [node] trust",
+			"port %s: user %u %s %s, and is neither our user (%u) "
+			"nor root: not connected; stop the process that "
+			"listens there, or name that user in [node] trust",
 			p->params.name, uid,
 			is_connected ? "listens at" : "owns, or its folder,",
 			p->params.socket_path, geteuid());
@@ -85,10 +85,9 @@ static void dial(void *arg)
 		start(p);
 	if (++p->n_alone == DIAL_SAY)
 		sw_log(p->log, SW_LOG_WARN,
-			"port %s: no link through %s yet: nobody listens "
-			"there, "
-			"or with another number of queue pairs than queues = "
-			"%u",
+			"port %s: no link through %s yet: nothing listens "
+			"there, or its number of queue pairs is not %u "
+			"(queues)",
 			p->params.name, p->params.socket_path, p->n_queues);
 	rte_eal_alarm_set(DIAL_PERIOD_US, dial, p);
 }
@@ -143,7 +142,7 @@ static bool is_ours(struct port *p, const struct sw_netif *now)
 		    p->params.ip, p->params.device, name, sizeof(name)) &&
 		!strcmp(name, p->params.device))
 		return true;
-	link_set(p, false, "has lost our address");
+	link_set(p, false, "lost our address");
 	return false;
 }
 
@@ -152,14 +151,14 @@ static void look(struct port *p)
 	struct sw_netif now;
 
 	if (sw_netif_get(p->params.device, &now)) {
-		link_set(p, false, "has vanished; waiting for it");
+		link_set(p, false, "was removed; waiting for it to return");
 		return;
 	}
 	if (p->type->is_kernel) {
 		if (!is_ours(p, &now))
 			return;
 	} else if (now.index != p->if_index || !p->dev_name) {
-		link_set(p, false, "was made anew");
+		link_set(p, false, "was re-created");
 		reopen(p, now.index);
 		if (now.index != p->if_index || !p->dev_name)
 			return; /* not yet: lcores have to see it down */
@@ -178,7 +177,7 @@ static void look_at_nic(struct port *p)
 	struct rte_eth_link link = {0};
 
 	if (rte_eth_dev_is_removed(p->eth_i))
-		link_set(p, false, "has vanished");
+		link_set(p, false, "was removed");
 	else if (!rte_eth_link_get_nowait(p->eth_i, &link) &&
 		 link.link_status == RTE_ETH_LINK_UP)
 		link_set(p, true, "is up");
@@ -223,10 +222,10 @@ static void say_uncut(struct port *p)
 			memory_order_relaxed);
 	if (n && !p->has_said_short)
 		sw_log(p->log, SW_LOG_WARN,
-			"port %s: frames are dropped that are cut off or too "
+			"port %s: dropping frames that are truncated or too "
 			"short (rx_short); if a peer on this machine has type "
-			"= udp, its kernel does not cut datagrams up for us: "
-			"give its port burst = 1",
+			"= udp, its kernel does not segment datagrams for us: "
+			"set burst = 1 on its port",
 			p->params.name);
 	p->has_said_short = n != 0;
 }

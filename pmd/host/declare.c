@@ -140,8 +140,8 @@ static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
 			b->names[i], desc->is_async);
 	if (!each)
 		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': no dtype has code %u", b->names[i],
-			desc->dtype);
+			"tensor '%s': there is no dtype with code %u",
+			b->names[i], desc->dtype);
 	else if (!desc->n_elems ||
 		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
 		sw_batch_blame(b, SW_EINVAL,
@@ -221,7 +221,7 @@ static bool check_piece(
 		 (b && m->n_total != b->n) || m->n_total > SW_EDGE_TENSORS ||
 		 m->n_total - m->first_i < m->n || m->n_total < m->first_i)
 		sw_slot_detach(s, SW_HOST_VIOLATION,
-			"sent tensors %u to %u of %u of batch %u, expected was "
+			"sent tensors %u to %u of %u of batch %u, expected "
 			"tensor %u of batch %u",
 			m->first_i, m->first_i + m->n, m->n_total, m->batch,
 			b ? b->n_arrived : 0, number);

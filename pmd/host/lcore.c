@@ -100,14 +100,14 @@ uint32_t sw_host_take(
 	n = sw_spsc_take(&p->submits, out, max);
 	if (n < 0) {
 		sw_host_accuse(p,
-			"wrote an impossible index into the ring of submits",
+			"wrote an impossible index into the submit ring",
 			p->submits.own);
 		return 0;
 	}
 	n_tensors = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	for (int i = 0; i < n; i++) {
 		if (out[i].tensor >= n_tensors) {
-			sw_host_accuse(p, "submitted a tensor not declared",
+			sw_host_accuse(p, "submitted an undeclared tensor",
 				out[i].tensor);
 			return (uint32_t)i;
 		}
@@ -136,12 +136,11 @@ bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 		return true;
 	}
 	if (n == 0)
-		sw_host_accuse(p, "let the ring of completions run over",
-			SW_EDGE_TENSORS);
+		sw_host_accuse(
+			p, "let the completion ring overflow", SW_EDGE_TENSORS);
 	else if (n < 0)
 		sw_host_accuse(p,
-			"wrote an impossible index into the ring of "
-			"completions",
+			"wrote an impossible index into the completion ring",
 			p->completions.own);
 	return false;
 }

@@ -131,20 +131,22 @@ static void rx_attach(
 	if (bytes != sizeof(*m) || m->kind != SW_EDGE_ATTACH ||
 		m->magic != SW_EDGE_MAGIC) {
 		refuse_hello(s, SW_EPROTO,
-			"the first message is not one of libsumwire");
+			"the first message is not from libsumwire");
 		return;
 	}
 	if (m->version != SW_EDGE_VERSION) {
 		snprintf(text, sizeof(text),
 			"the agent at %s speaks version %u of the attachment, "
-			"this process version %u: install one release of both",
+			"this process version %u: install the same release of "
+			"both",
 			h->p.path, SW_EDGE_VERSION, m->version);
 		refuse_hello(s, SW_EVERSION, text);
 		return;
 	}
 	if (n_clients(h) >= h->p.max_clients) {
 		snprintf(text, sizeof(text),
-			"the agent at %s admits %u processes and all are there",
+			"the agent at %s admits %u processes, and all have "
+			"attached",
 			h->p.path, h->p.max_clients);
 		refuse_hello(s, SW_EBUSY, text);
 		return;
@@ -205,7 +207,7 @@ static bool rx_one(struct sw_slot *s)
 	if (n == SW_EAGAIN)
 		return false;
 	if (n == SW_ECLOSED)
-		sw_slot_detach(s, SW_HOST_DIED, "hung up");
+		sw_slot_detach(s, SW_HOST_DIED, "closed the connection");
 	else if (n < 0)
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"sent a descriptor, or a message of more than %zu "
@@ -231,10 +233,11 @@ static void serve(
 	if (s->id == id && s->state == SW_SLOT_HELLO &&
 		sw_edge_now_ns() > s->deadline_ns)
 		sw_slot_detach(s, SW_HOST_VIOLATION,
-			"connected and said nothing for %u s", HELLO_TIMEOUT_S);
+			"connected, but sent nothing for %u s",
+			HELLO_TIMEOUT_S);
 	if (s->id == id && s->sock >= 0 && s->is_deaf)
 		sw_slot_detach(s, SW_HOST_VIOLATION,
-			"does not read the answers in its socket");
+			"does not read the answers from its socket");
 	if (s->id == id && s->state == SW_SLOT_ATTACHED &&
 		atomic_load_explicit(
 			&s->port->is_accused, memory_order_acquire))

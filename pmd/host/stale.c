@@ -53,9 +53,8 @@ int sw_stale_remove(
 	if (!unlink(path) || errno == ENOENT)
 		return 0;
 	sw_log(log, SW_LOG_ERROR,
-		"%s %s: left by another process, and cannot "
-		"be removed: %s",
-		what, path, strerror(errno));
+		"%s %s: left by another process, cannot be removed: %s", what,
+		path, strerror(errno));
 	return SW_EIO;
 }
 

@@ -144,7 +144,7 @@ def test_interface_vanishes_and_returns():
         for i in range(3):
             net.unplug("agent1")
             net.daemons["agent1"].await_text(
-                r"(?s)(port lan: agent1 has vanished.*){%d}" % (i + 1))
+                r"(?s)(port lan: agent1 was removed.*){%d}" % (i + 1))
             net.plug("agent1")
             check_goes_on(clients)
         for _ in range(5):

@@ -48,7 +48,7 @@ def run_ring(how, pattern):
 
 
 def test_impossible_index_in_the_ring_of_submits():
-    run_ring("ring-index", r"impossible index into the ring of submits")
+    run_ring("ring-index", r"impossible index into the submit ring")
 
 
 def test_impossible_index_in_the_ring_of_completions():
@@ -63,7 +63,7 @@ def test_impossible_index_in_the_ring_of_completions():
 
 
 def test_tensor_not_declared_in_a_ring():
-    run_ring("ring-tensor", r"a tensor not declared")
+    run_ring("ring-tensor", r"an undeclared tensor")
 
 
 def test_tensor_twice_in_a_ring():

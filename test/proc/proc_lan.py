@@ -125,7 +125,7 @@ def test_interface_vanishes_and_returns():
         net.start_all()
         clients = start_forever(net)
         net.unplug("agent1")
-        net.daemons["agent1"].await_text("port lan: agent1 has vanished")
+        net.daemons["agent1"].await_text("port lan: agent1 was removed")
         net.plug("agent1")
         check_goes_on(clients)
         for _ in range(5):

@@ -31,7 +31,7 @@ def test_each_lcore_its_own():
                 check(min(parts) > 0.3 * sum(parts), f"{name}: {parts}")
             check(not stats.get("handoff_rx") and not stats.get("handoff_tx"),
                   f"{name}: frames were handed over: {stats}")
-        check("2 queue pairs; frames come to the lcore of their sender's "
+        check("2 queue pairs; frames come to the lcore with the sender's "
               "number" in net.daemons["a"].log(), "how frames come")
 
 
@@ -72,9 +72,9 @@ def refused(listener, connecter):
         net.start_all()
         net.client(0, *TENSORS).wait_error(r"server a\.0 \(10\.77\.0\.1:5700\)")
         net.daemons["agent0"].await_text(
-            r"port link0: no link through .*/link0 yet: nobody listens "
-            rf"there, or with another number of queue pairs than queues = "
-            rf"{connecter}")
+            r"port link0: no link through .*/link0 yet: nothing listens "
+            rf"there, or its number of queue pairs is not "
+            rf"{connecter} \(queues\)")
         # both live on, and find each other once they agree
         net.stop("agent0")
         net.ini["agent0"]["port link0"]["queues"] = listener

@@ -116,7 +116,7 @@ static void check__no_such_device(void **state)
 
 static void check__no_network_device(void **state)
 {
-	refused(*state, "0000:00:1f.0", "is no network device");
+	refused(*state, "0000:00:1f.0", "is not a network device");
 }
 
 static void check__bound_to_another_driver(void **state)
@@ -141,7 +141,7 @@ static void check__vfio(void **state)
 	struct tree *t = *state;
 
 	link_to(t, DEVICES NIC "/driver", "../../bus/pci/drivers/vfio-pci");
-	refused(t, NIC, "switch the IOMMU on");
+	refused(t, NIC, "enable the IOMMU");
 	link_to(t, DEVICES NIC "/iommu_group", "../../kernel/iommu_groups/27");
 	refused(t, NIC, "/dev/vfio/27: No such file");
 	file(t, "/dev/vfio/27", "");

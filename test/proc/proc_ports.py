@@ -86,7 +86,7 @@ def test_unused_port_vanishes_while_the_other_works():
         clients = start_forever(net)
         gone = net.interface("a", 1)
         net.unplug(gone)
-        net.daemons["a"].await_text(f"port lan1: {gone} has vanished")
+        net.daemons["a"].await_text(f"port lan1: {gone} was removed")
         check_goes_on(clients)
         net.plug(gone, 1)
         rig.wait_until(
@@ -102,7 +102,7 @@ def test_port_vanishes_and_returns_under_load():
         clients = start_forever(net)
         gone = net.interface("agent1", 1)
         net.unplug(gone)
-        net.daemons["agent1"].await_text(f"port lan1: {gone} has vanished")
+        net.daemons["agent1"].await_text(f"port lan1: {gone} was removed")
         net.plug(gone, 1)
         check_goes_on(clients)
         end(net, clients)

@@ -113,7 +113,7 @@ def test_address_is_taken_and_put_back():
             what = (net.address(name) + "/24", "dev", name)
             ups = net.daemons[name].log().count(f"{name} is up")
             net.ip(name, "address", "del", *what)
-            await_count(net, name, f"port lan: {name} has lost our address", 1)
+            await_count(net, name, f"port lan: {name} lost our address", 1)
             net.ip(name, "address", "add", *what)
             await_count(net, name, f"port lan: {name} is up", ups + 1)
             check_goes_on(clients, 2)
@@ -133,7 +133,7 @@ def test_interface_vanishes_and_returns():
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
         net.unplug("agent1")
-        net.daemons["agent1"].await_text("port lan: agent1 has vanished")
+        net.daemons["agent1"].await_text("port lan: agent1 was removed")
         net.plug("agent1")
         check_goes_on(clients, 2)
         end(net, clients)
@@ -198,7 +198,7 @@ def test_to_af_packet_uncut():
         net.start_all()
         client = net.client(0, *TENSORS, "--steps", "1000000")
         net.daemons["a"].await_text(
-            r"port lan: .*\(rx_short\).* give its port burst = 1")
+            r"port lan: .*\(rx_short\).* set burst = 1 on its port")
         client.kill()
 
 

@@ -383,11 +383,11 @@ static void wait_ends(void (*act)(struct fake *), int err, const char *text)
 
 static void wait__checks_the_agent(void **state)
 {
-	wait_ends(complete_other_handle, SW_EPROTO, "ring of completions");
-	wait_ends(complete_other_tensor, SW_EPROTO, "ring of completions");
-	wait_ends(complete_with_success_code, SW_EPROTO, "ring of completions");
-	wait_ends(break_the_ring, SW_EPROTO, "ring of completions");
-	wait_ends(send_out_of_turn, SW_EPROTO, "out of turn");
+	wait_ends(complete_other_handle, SW_EPROTO, "completion ring");
+	wait_ends(complete_other_tensor, SW_EPROTO, "completion ring");
+	wait_ends(complete_with_success_code, SW_EPROTO, "completion ring");
+	wait_ends(break_the_ring, SW_EPROTO, "completion ring");
+	wait_ends(send_out_of_turn, SW_EPROTO, "unexpected message kind");
 	/* What was completed before the hang-up counts. */
 	wait_ends(complete_and_hang_up, 0, "");
 }

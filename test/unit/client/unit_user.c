@@ -54,8 +54,8 @@ static void user_is_trusted__whom(void **state)
 	assert_true(sw_user_is_trusted(1001, 1000, "1001", why));
 	assert_true(sw_user_is_trusted(0, 1000, "1001", why));
 	assert_false(sw_user_is_trusted(4123456789u, 0, NULL, why));
-	assert_contains(why, "it runs as user 4123456789, and this process, of "
-			     "user root (0)");
+	assert_contains(why, "it runs as user 4123456789, and this process "
+			     "(user root (0))");
 	assert_contains(why, "SUMWIRE_AGENT_USER=4123456789");
 	assert_false(sw_user_is_trusted(1002, 1000, "1001", why));
 	assert_false(sw_user_is_trusted(1002, 1000, "no-such-one", why));

@@ -14,12 +14,12 @@ static void hello__must_be_ours(void **state)
 			"speaks version 4 of the attachment, this process "
 			"version 7"},
 		{{SW_EDGE_ATTACH, 0x47455420, SW_EDGE_VERSION, 0}, 16,
-			SW_EPROTO, "not one"},
+			SW_EPROTO, "not from"},
 		{{SW_EDGE_DECLARE, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0}, 16,
-			SW_EPROTO, "not one"},
+			SW_EPROTO, "not from"},
 		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0, 0}, 20,
-			SW_EPROTO, "not one"},
-		{{SW_EDGE_ATTACH}, 3, SW_EPROTO, "not one"},
+			SW_EPROTO, "not from"},
+		{{SW_EDGE_ATTACH}, 3, SW_EPROTO, "not from"},
 	};
 	struct scene *s = *state;
 	struct raw w;
@@ -39,7 +39,7 @@ static void hello__must_come_soon(void **state)
 	struct raw w;
 
 	raw_connect(&w, s->r);
-	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "said nothing");
+	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "sent nothing");
 	raw_close(&w);
 	check_bystander(s);
 }
@@ -97,7 +97,7 @@ static void places__are_limited(void **state)
 	for (int i = 0; i < 3; i++)
 		raw_close(&w[i]);
 	s->n_gone += 2;
-	scene_check(s, SW_HOST_DIED, "hung up");
+	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
 static void message__must_be_known(void **state)
@@ -159,7 +159,7 @@ static void declare__must_come_in_order(void **state)
 		{0, 65, 0, 65, 24 + 64 * 152, "bytes as a piece"},
 		{0, 1, 0, 0, 24, "24 bytes"},
 		{1, 1, 0, 1, 24 + 152, "of batch 1, expected"},
-		{UINT32_MAX, 1, 0, 1, 24 + 152, "expected was tensor 0"},
+		{UINT32_MAX, 1, 0, 1, 24 + 152, "expected tensor 0"},
 		{0, 2, 1, 1, 24 + 152, "tensors 1 to 2 of 2"},
 		{0, 0, 0, 1, 24 + 152, "tensors 0 to 1 of 0"},
 		{0, 4097, 0, 1, 24 + 152, "of 4097"},
@@ -211,9 +211,9 @@ static void declare__second_piece_must_fit_the_first(void **state)
 		m.n = cases[i].n;
 		raw_send(&w, &m, declare_bytes(m.n));
 		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO,
-			"expected was tensor 64 of batch 0");
+			"expected tensor 64 of batch 0");
 		raw_close(&w);
-		scene_check(s, SW_HOST_VIOLATION, "expected was tensor 64");
+		scene_check(s, SW_HOST_VIOLATION, "expected tensor 64");
 	}
 }
 
@@ -289,7 +289,7 @@ static void declare__half_a_batch_is_given_up(void **state)
 	m.n_total = 100;
 	raw_send(&w, &m, declare_bytes(64));
 	raw_close(&w);
-	scene_check(s, SW_HOST_DIED, "hung up");
+	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
 static void quota__is_given_back(void **state)

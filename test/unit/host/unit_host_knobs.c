@@ -81,7 +81,8 @@ static void set__no_answer(void **state)
 	s->r->how.is_slow_to_tune = true;
 	assert_int_equal(sw_set_credit(c, 1 << 20), SW_ETIMEDOUT);
 	assert_non_null(
-		strstr(sw_last_error(c), "has not answered to a knob in 1 s"));
+		strstr(sw_last_error(c), "did not answer the tuning request "
+					 "within 1 s"));
 	s->r->how.is_slow_to_tune = false;
 	sw_close(&c);
 	scene_check(s, SW_HOST_CLOSED, "closed");

@@ -20,9 +20,9 @@ static void submits__must_be_of_declared_tensors(void **state)
 		assert_int_equal(sw_spsc_put(&w.submits, &bad, 1), 1);
 		sw_edge_bell_write(w.bell);
 		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO,
-			"submitted a tensor not declared");
+			"submitted an undeclared tensor");
 		raw_close(&w);
-		scene_check(s, SW_HOST_VIOLATION, "not declared");
+		scene_check(s, SW_HOST_VIOLATION, "undeclared tensor");
 	}
 }
 
@@ -37,19 +37,18 @@ static void rings__must_have_possible_indices(void **state)
 		raw_open(&w, s->r);
 		atomic_store(&ring_of(w.control->submits)->n_put, beyond[i]);
 		sw_edge_bell_write(w.bell);
-		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "ring of submits");
+		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "submit ring");
 		raw_close(&w);
-		scene_check(s, SW_HOST_VIOLATION, "ring of submits");
+		scene_check(s, SW_HOST_VIOLATION, "submit ring");
 		raw_open(&w, s->r);
 		raw_declare(&w, 0, 1);
 		atomic_store(
 			&ring_of(w.control->completions)->n_taken, beyond[i]);
 		for (int n = 0; n < 4097; sw_edge_bell_write(w.bell))
 			n += sw_spsc_put(&w.submits, &good, 1);
-		raw_await_end(
-			&w, SW_EDGE_CLOSED, SW_EPROTO, "ring of completions");
+		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "completion ring");
 		raw_close(&w);
-		scene_check(s, SW_HOST_VIOLATION, "ring of completions");
+		scene_check(s, SW_HOST_VIOLATION, "completion ring");
 	}
 }
 
@@ -65,9 +64,9 @@ static void completions__must_be_taken(void **state)
 		i += sw_spsc_put(&w.submits, &again, 1);
 		sw_edge_bell_write(w.bell);
 	}
-	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "run over");
+	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "overflow");
 	raw_close(&w);
-	scene_check(s, SW_HOST_VIOLATION, "run over");
+	scene_check(s, SW_HOST_VIOLATION, "overflow");
 }
 
 /* O_NONBLOCK of the bell is the client's to change, and its buffer to fill:
@@ -97,7 +96,7 @@ static void bell__cannot_block_the_lcore(void **state)
 	shutdown(w.bell, SHUT_RDWR);
 	check_bystander(s);
 	raw_close(&w);
-	scene_check(s, SW_HOST_DIED, "hung up");
+	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
 /* The memory cannot be made smaller; holes read as zeros. */
@@ -127,7 +126,7 @@ static void memory__cannot_shrink(void **state)
 	sw_edge_bell_write(w.bell);
 	check_bystander(s);
 	raw_close(&w);
-	scene_check(s, SW_HOST_DIED, "hung up");
+	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
 /* Answers that nobody reads fill the socket, and then the client is gone. */
