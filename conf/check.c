@@ -119,7 +119,7 @@ static void device_check(
 		strncmp(p->device, "net_", 4) != 0)
 		sw_report_error(c->report, line_of(c, header, "device"), header,
 			"device",
-			"\"%s\" is no network driver of DPDK and a number, "
+			"\"%s\" is not a network driver of DPDK and a number, "
 			"like net_tap0",
 			p->device);
 	if (!is_nic && (*p->args || p->mtu))
@@ -153,8 +153,7 @@ static void port_udp_check(
 	if (p->vlan || p->gateway)
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			p->vlan ? "vlan" : "gateway",
-			"is the kernel's business with type = udp: leave it "
-			"out");
+			"is up to the kernel with type = udp: leave it out");
 	if (p->fault_loss_ppm || p->fault_dup_ppm || p->fault_reorder_ppm)
 		sw_report_error(c->report, line_of(c, header, NULL), header,
 			p->fault_loss_ppm  ? "fault_loss"
@@ -165,7 +164,7 @@ static void port_udp_check(
 		sw_report_error(c->report, line_of(c, header, "steering"),
 			header, "steering",
 			"rss is not for type = udp, where each lcore has its "
-			"sockets: take auto");
+			"own sockets: use auto");
 }
 
 /* What each type needs, and what it can do nothing with. */
@@ -179,7 +178,9 @@ static void port_type_check(
 		key_missing(c, header, "socket",
 			"a memif needs the path of its socket");
 	if (is_memif && p->side == SW_SIDE_NONE)
-		key_missing(c, header, "side", "a memif listens or connects");
+		key_missing(c, header, "side",
+			"a memif must either listen or "
+			"connect");
 	if (!is_memif && !is_udp && !*p->device)
 		key_missing(c, header, "device",
 			"this type needs the name of an interface, or a PCI "
@@ -191,7 +192,7 @@ static void port_type_check(
 			*p->device ? "device"
 			: p->vlan  ? "vlan"
 				   : "gateway",
-			"means nothing to a memif: leave it out");
+			"has no meaning for a memif: leave it out");
 	if (is_udp)
 		port_udp_check(c, p, header);
 	if (!is_memif && (*p->socket || p->side != SW_SIDE_NONE))
@@ -228,8 +229,7 @@ static void port_check(const struct check *c, const struct sw_conf_port *p)
 		(!host || host == ~prefix_mask(p->subnet.bits)))
 		sw_report_error(c->report, line_of(c, h.text, "ip"), h.text,
 			"ip",
-			"is the %s address of its network: give that of "
-			"a host",
+			"is the %s address of its network: give a host address",
 			host ? "broadcast" : "first");
 	for (const struct sw_conf_port *q = c->conf->ports; q < p; q++)
 		port_pair_check(c, p, q);

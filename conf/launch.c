@@ -81,9 +81,9 @@ static int role_convert(
 			return 0;
 		}
 	return snprintf(r->why, SW_LAUNCH_WHY_BYTES,
-		"%s=%.60s is none of worker, server, joint%s", name, text,
+		"%s=%.60s is not one of worker, server, joint%s", name, text,
 		strcmp(text, "scheduler") ? ""
-					  : ": there is no scheduler here, the "
+					  : ": there is no scheduler, the "
 					    "first server does its work");
 }
 
@@ -204,8 +204,8 @@ static int contradict(const struct reading *r, const struct launcher *outer,
 	const struct sw_launch_value *a, const struct sw_launch_value *b)
 {
 	snprintf(r->why, SW_LAUNCH_WHY_BYTES,
-		"%s=%s (%s) contradicts %s=%s (%s): unset what is left over, "
-		"or say which counts by SUMWIRE_LAUNCHER=%s or %s",
+		"%s=%s (%s) contradicts %s=%s (%s): unset the wrong one, or "
+		"choose with SUMWIRE_LAUNCHER=%s or %s",
 		a->variable, a->said, a->launcher, b->variable, b->said,
 		b->launcher, r->inner->word, outer->word);
 	return SW_ECONF;

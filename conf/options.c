@@ -231,9 +231,7 @@ static int ip_parse(
 	}
 	ip = ntohl(a.s_addr);
 	if (ip >> 24 == 0 || ip >> 28 >= 14) {
-		snprintf(why, SW_WHY_BYTES,
-			"\"%.40s\" is no address of a "
-			"host",
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is not a host address",
 			text);
 		return SW_ECONF;
 	}
@@ -325,7 +323,7 @@ static int args_parse(
 	for (const char *s = text; *s; s++)
 		if (!strchr("=,:/", *s) && !strchr(name_chars, *s)) {
 			snprintf(why, SW_WHY_BYTES,
-				"\"%.80s\" is no list like "
+				"\"%.80s\" is not a list like "
 				"iface=tap0,mac=fixed",
 				text);
 			return SW_ECONF;

@@ -72,8 +72,8 @@ static int text_check(struct sw_report *r, const char *text, size_t n)
 		if (!len || (!sw_text_prints(code) && code != '\t' &&
 				    code != '\r' && code != '\n')) {
 			sw_report_error(r, line, NULL, NULL,
-				"byte 0x%02x is no text: a configuration file "
-				"is UTF-8 that prints",
+				"byte 0x%02x is not text: a configuration file "
+				"must be printable UTF-8",
 				(unsigned char)text[i]);
 			return SW_ECONF;
 		}
@@ -142,9 +142,8 @@ static void header_take(struct walk *w, char *s)
 	*end = '\0';
 	if (!s[1] || s[1 + strspn(s + 1, chars)]) {
 		sw_report_error(w->report, w->line, NULL, NULL,
-			"[%.60s] is no "
-			"name of a section: use lower case letters, digits, "
-			"'_', '-' and '.'",
+			"[%.60s] is not a section name: use lower case "
+			"letters, digits, '_', '-' and '.'",
 			s + 1);
 		return;
 	}
@@ -186,7 +185,7 @@ static void key_take(struct walk *w, char *s)
 	key = trim(s);
 	if (!w->section) {
 		sw_report_error(w->report, w->line, NULL, key,
-			"stands before the first [SECTION]");
+			"precedes the first [SECTION]");
 		return;
 	}
 	if (!*w->section) /* its section was refused */
@@ -220,7 +219,7 @@ static void line_take(struct walk *w, char *s)
 	/* iniparser would join the next line to this one, comments too. */
 	if (s[strlen(s) - 1] == '\\')
 		sw_report_error(w->report, w->line, NULL, NULL,
-			"the line ends in '\\': lines are not joined");
+			"the line ends in '\\', but lines are not joined");
 	else if (*s == '[')
 		header_take(w, s);
 	else if (*s != ';' && *s != '#')

@@ -193,8 +193,8 @@ static void conf_load__bad_address(void **state)
 		{"10.0.0.2/0", "1 to 31"},
 		{"10.0.0.2/32", "1 to 31"},
 		{"10.0.0.2/024", "leading zero"},
-		{"224.0.0.1/24", "no address of a host"},
-		{"0.0.0.1/24", "no address of a host"},
+		{"224.0.0.1/24", "is not a host address"},
+		{"0.0.0.1/24", "is not a host address"},
 		{"10.0.0.0/24", "first address"},
 		{"10.0.0.255/24", "broadcast"},
 		{"10.0.0.1/24", "our own address"},
@@ -238,9 +238,9 @@ static void conf_load__bad_name(void **state)
 		{"[port]\n", "needs a name"},
 		{"[port a]\n", "given twice, first on line 3"},
 		{"[port A]\n", "lower case"},
-		{"[port a:b]\n", "no name of a section"},
+		{"[port a:b]\n", "is not a section name"},
 		{"[port aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\n", "1 to 31"},
-		{"[]\n", "no name of a section"},
+		{"[]\n", "is not a section name"},
 		{"[job\n", "is not a section"},
 		{"[job] x\n", "is not a section"},
 		{"[job]\nwrokers = 2\n", "11: [job] wrokers: there is no such "
@@ -265,7 +265,7 @@ static void conf_load__bad_name(void **state)
 		snprintf(text, sizeof(text), GOOD "%s", rows[i].lines);
 		refused(text, rows[i].why);
 	}
-	refused("role = agent\n" GOOD, "1: role: stands before the first");
+	refused("role = agent\n" GOOD, "1: role: precedes the first");
 	refused("\xef\xbb\xbf" GOOD, "1: the file starts with a byte order");
 }
 
@@ -333,7 +333,7 @@ static void conf_load__not_text(void **state)
 
 	assert_int_equal(
 		load_bytes(nul, sizeof(nul) - 1, &conf, &said), SW_ECONF);
-	assert_non_null(strstr(said.text, ":3: byte 0x00 is no text"));
+	assert_non_null(strstr(said.text, ":3: byte 0x00 is not text"));
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const bad[] = {"# \x9b"
 						  "2J\n" NODE PORT SERVER,

@@ -11,14 +11,14 @@ static void conf_load__bad_port(void **state)
 		{"args = a=b\n", "is for the types pci and vdev alone"},
 		{"mtu = 9000\n", "is for the types pci and vdev alone"},
 		{"mtu = 65536\n", "0 to 65535"},
-		{"args = a b\n", "is no list like"},
+		{"args = a b\n", "is not a list like"},
 		{"id = 65536\n", "0 to 65535"},
 		{"ring = 48\n", "none of 0, 16, 32"},
 		{"ring = 2048\n", "none of 0, 16, 32"},
 		{"burst = 65\n", "0 to 64"},
 		{"type = af_packet\ndevice = eth0\n", "type = memif alone"},
-		{"device = eth0\n", "means nothing to a memif"},
-		{"vlan = 5\n", "means nothing to a memif"},
+		{"device = eth0\n", "has no meaning for a memif"},
+		{"vlan = 5\n", "has no meaning for a memif"},
 		{"vlan = 4095\n", "0 to 4094"},
 		{"gateway = 10.0.0\n", "not an IPv4 address"},
 		{"device = eth/0\n", "not the name of an interface"},
@@ -112,9 +112,9 @@ static void conf_load__bad_udp(void **state)
 	static const struct {
 		const char *lines, *why;
 	} rows[] = {
-		{"vlan = 7\n", "3: [port a] vlan: is the kernel's business"},
+		{"vlan = 7\n", "3: [port a] vlan: is up to the kernel"},
 		{"gateway = 10.0.0.254\n",
-			"3: [port a] gateway: is the kernel's business"},
+			"3: [port a] gateway: is up to the kernel"},
 		{"fault_loss = 1%\n",
 			"3: [port a] fault_loss: is not for type = udp"},
 		{"fault_dup = 1%\n",
@@ -162,7 +162,7 @@ static void conf_load__nic(void **state)
 	}
 	refused(NODE "[port a]\ntype = vdev\ndevice = tap0\nip = "
 		     "10.0.0.2/24\n" SERVER,
-		"is no network driver of DPDK and a number, like net_tap0");
+		"is not a network driver of DPDK and a number, like net_tap0");
 }
 
 static void conf_load__same_port_twice(void **state)

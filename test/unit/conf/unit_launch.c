@@ -132,8 +132,8 @@ static void launch_read__refused(void **state)
 		{"RANK=-1 WORLD_SIZE=8", "RANK=-1 is not"},
 		{"RANK=07 WORLD_SIZE=8", "RANK=07 is not"},
 		{"RANK=2147483648 WORLD_SIZE=8", "RANK=2147483648 is not"},
-		{"DMLC_ROLE=scheduler", "there is no scheduler here"},
-		{"DMLC_ROLE=boss", "none of worker, server, joint"},
+		{"DMLC_ROLE=scheduler", "there is no scheduler"},
+		{"DMLC_ROLE=boss", "not one of worker, server, joint"},
 		{"SLURM_STEP_ID=0 SLURM_STEP_TASKS_PER_NODE=2(x2) "
 		 "SLURM_NODEID=2",
 			"has no number of tasks for SLURM_NODEID=2"},
