@@ -178,7 +178,7 @@ bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p)
 	if (sw_job_has_room(srv))
 		return true;
 	sw_admit_refuse(srv, p, SW_EREFUSED,
-		"the server has no room for another job (%u)", SW_MAX_JOBS);
+		"the server is full: it serves at most %u jobs", SW_MAX_JOBS);
 	return false;
 }
 
@@ -213,6 +213,6 @@ void sw_admit_join(struct sw_server *srv, struct sw_path path,
 		return;
 	if (!sw_pending_put(srv, &p))
 		sw_admit_refuse(srv, &p, SW_EREFUSED,
-			"the server has no room for another session (%u)",
+			"the server is full: it has at most %u sessions",
 			SW_MAX_SESSIONS);
 }

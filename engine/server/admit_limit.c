@@ -40,8 +40,8 @@ static void tell(struct sw_server *srv, uint32_t ip)
 		return;
 	srv->sources.quiet_ns = srv->now_ns + QUIET_S * SW_S;
 	sw_log(srv->env->log, SW_LOG_WARN,
-		"%s sends more than %u JOINs a second: the others are dropped "
-		"(counter joins_limited; not said again for %u s)",
+		"%s sends more than %u JOINs a second: dropping the others "
+		"(counter joins_limited; next report after %u s)",
 		sw_ip_text(ip, text), 1000 / SW_JOIN_EVERY_MS, QUIET_S);
 }
 

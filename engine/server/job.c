@@ -194,7 +194,7 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	}
 	if (err && job->is_coordinated)
 		sw_log(srv->env->log, SW_LOG_WARN,
-			"job %s goes on without rank %u: %s", job->name, rank,
+			"job %s continues without rank %u: %s", job->name, rank,
 			text);
 }
 

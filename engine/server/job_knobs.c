@@ -29,7 +29,7 @@ static void number(struct sw_server *srv, struct sw_job *job,
 		.credit_bytes = ask->credit_bytes};
 	sw_count(&srv->stats.knob_changes, 1);
 	sw_log(srv->env->log, SW_LOG_INFO,
-		"job %s: knobs %u: policy %s, partition %llu, credit %llu "
+		"job %s: tuning %u: policy %s, partition %llu, credit %llu "
 		"(0: the policy's)",
 		job->name, job->knobs.number, policy->name,
 		(unsigned long long)ask->part_bytes,

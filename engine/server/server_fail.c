@@ -179,8 +179,8 @@ void sw_session_fail_left(struct sw_server *srv, struct sw_session *s,
 	const struct sw_answer *a, uint32_t rank)
 {
 	sw_session_fail(srv, s, SW_EPEER, a->key,
-		"rank %u (node %.40s) left and pushes no round %u of tensor "
-		"%.64s",
+		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
+		"complete",
 		rank, s->job->members[rank].node, a->round,
 		s->job->shard.tensors[a->key].name);
 }

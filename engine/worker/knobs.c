@@ -84,8 +84,8 @@ void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st)
 		return;
 	if (sw_sched_check(policy, st->part_bytes, st->credit_bytes)) {
 		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
-			"the coordinator says knobs %u: policy %u, partition "
-			"%llu, credit %llu, which cannot be",
+			"the coordinator said tuning %u: policy %u, partition "
+			"%llu, credit %llu, which is invalid",
 			st->number, st->policy,
 			(unsigned long long)st->part_bytes,
 			(unsigned long long)st->credit_bytes);

@@ -317,8 +317,8 @@ static void on_left(
 	} else if (l->state == SW_LINK_OPEN) {
 		l->state = SW_LINK_CLOSED;
 		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
-			"server %.64s does not know us any more: it was "
-			"restarted, or had not heard us for %llu s",
+			"server %.64s no longer knows this worker: it was "
+			"restarted, or received nothing from it for %llu s",
 			l->name,
 			(unsigned long long)(w->params.dead_after / SW_S));
 	}

@@ -62,8 +62,7 @@ static void fail_left(
 	struct sw_worker *w, const struct sw_wtensor *t, uint64_t who)
 {
 	sw_worker_fail(w, SW_EPEER, t->key,
-		"node %.40s: local rank %d left and pushes tensor %.64s no "
-		"more",
+		"node %.40s: local rank %d left; tensor %.64s cannot complete",
 		w->node_name, __builtin_ctzll(who), t->name);
 }
 

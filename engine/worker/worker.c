@@ -233,7 +233,7 @@ static void on_answer(
 	case SW_ANSWER_GONE:
 		sw_count(&w->stats.pull_gone, 1);
 		sw_worker_fail(w, SW_EPROTO, a->key,
-			"server %.64s keeps no result of tensor %.64s any more",
+			"server %.64s no longer has the result of tensor %.64s",
 			l->name, t->name);
 		return;
 	default:

@@ -88,8 +88,8 @@ static const char *describe_silence(const struct sw_worker *w,
 	if (l->n_cookies < 2)
 		return ", which does not answer";
 	snprintf(text, SW_TEXT_MAX + 2,
-		", which answers, but not to packets of %u B (payload %u): "
-		"some MTU on the way is smaller; raise it, or use a smaller "
+		", which answers, but not to packets of %u B (payload %u): an "
+		"MTU on the path is smaller; raise it, or use a smaller "
 		"payload on all nodes",
 		w->params.payload + SW_HEAD_BYTES + 28, w->params.payload);
 	return text;

@@ -157,8 +157,8 @@ def test_server_restarted_in_a_job():
         net.kill("a")
         net.start("a")
         for c in clients:
-            c.wait_error(r"SW_ESERVER: .*server a does not know us any more|"
-                         r"SW_EPEER: .*server a does not know us any more")
+            c.wait_error(r"SW_ESERVER: .*server a no longer knows this worker|"
+                         r"SW_EPEER: .*server a no longer knows this worker")
         check_still_works(net)
 
 

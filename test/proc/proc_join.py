@@ -186,7 +186,7 @@ def test_frames_too_small():
         net.start_all()
         net.client(0, *SMALL).wait_error(
             r"error open SW_ETIMEDOUT: .*which answers, but not to packets of "
-            r"8274 B \(payload 8192\): some MTU on the way is smaller")
+            r"8274 B \(payload 8192\): an MTU on the path is smaller")
 
 
 def test_quota_of_the_server():

@@ -203,7 +203,7 @@ static void heard__what_cannot_be(void **state)
 				.type = SW_STATUS, .payload_len = sizeof(st)},
 			&st);
 		assert_int_equal(r->w.state, SW_WORKER_FAILED);
-		assert_contains(r->w.fault.text, "which cannot be");
+		assert_contains(r->w.fault.text, "which is invalid");
 		assert_int_equal(r->w.knobs.number, 0);
 		wrig_close(r);
 	}

@@ -258,7 +258,7 @@ static void join__long_frames_do_not_arrive(void **state)
 	wrig_tick(r, 2 * SW_S);
 	assert_contains(wrig_events(r),
 		", which answers, but not to packets of 1426 B (payload 1344): "
-		"some MTU on the way is smaller");
+		"an MTU on the path is smaller");
 	wrig_tx(r);
 	wrig_accept(r, 0);
 	assert_int_equal(r->w.links[0].state, SW_LINK_OPEN);

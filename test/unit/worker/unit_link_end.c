@@ -152,7 +152,7 @@ static void left__server_forgot_us(void **state)
 
 	wrig_left(r, 0, false);
 	assert_contains(wrig_events(r),
-		"failed SW_ESERVER server first does not know us any more");
+		"failed SW_ESERVER server first no longer knows this worker");
 	wrig_close(r);
 }
 

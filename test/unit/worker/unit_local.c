@@ -187,7 +187,7 @@ static void left__names_who_is_missed(void **state)
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(ask(r, 0, 1), 0);
 	assert_non_null(strstr(wrig_events(r),
-		"node node: local rank 1 left and pushes tensor a no more"));
+		"node node: local rank 1 left; tensor a cannot complete"));
 	wrig_close(r);
 	r = open_rig();
 	ask(r, 0, 1);

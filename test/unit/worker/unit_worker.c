@@ -431,8 +431,8 @@ static void answer__wait_need_gone(void **state)
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
 	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 1, 0, 0);
 	assert_string_equal(wrig_events(r),
-		"done t0 #7 SW_EPROTO w0; failed SW_EPROTO server first keeps "
-		"no result of tensor a any more");
+		"done t0 #7 SW_EPROTO w0; failed SW_EPROTO server first "
+		"no longer has the result of tensor a");
 	wrig_close(r);
 }
 
