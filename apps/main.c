@@ -15,7 +15,7 @@ static const struct {
 	const char *help;
 } commands[] = {
 #if SW_HAVE_CMD_SERVER
-	{"server", sw_cmd_server, "sum what agents push (a CPU machine)"},
+	{"server", sw_cmd_server, "sum what agents push (on a CPU machine)"},
 #endif
 #if SW_HAVE_CMD_AGENT
 	{"agent", sw_cmd_agent, "serve the training processes of a machine"},
@@ -30,13 +30,15 @@ static const struct {
 	{"bench", sw_cmd_bench, "measure push and pull bandwidth"},
 #endif
 #if SW_HAVE_CMD_PLAN
-	{"plan", sw_cmd_plan, "shares, times and gains of a cluster"},
+	{"plan", sw_cmd_plan, "compute shares, times and gains of a cluster"},
 #endif
 #if SW_HAVE_CMD_TUNE
 	{"tune", sw_cmd_tune, "search for the best partition and credit"},
 #endif
 #if SW_HAVE_CMD_REPLAY
-	{"replay", sw_cmd_replay, "a model's iterations over the real engine"},
+	{"replay", sw_cmd_replay,
+		"replay a model's iterations over the real "
+		"engine"},
 #endif
 #if SW_HAVE_CMD_STATS
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},

@@ -256,18 +256,18 @@ static int check_loopback(const struct bench_options *o)
 	if (!o->agents.n == !o->is_loopback)
 		return complain("give either --agent SOCKET or --loopback");
 	if (option && !o->is_loopback)
-		return complain("%s is for --loopback: with --agent the "
-				"daemons' files say it",
+		return complain("%s is for --loopback: with --agent it is in "
+				"the daemons' files",
 			option);
 	if (o->devices.n && is_udp(o))
-		return complain("--device: the loopback's ports of type udp "
-				"are on lo");
+		return complain("--device: with --port udp the loopback is "
+				"always on lo");
 	if (o->faults && is_udp(o))
-		return complain("--faults: a port of type udp injects none; "
-				"take memif");
+		return complain("--faults: ports of type udp cannot inject "
+				"faults; use memif");
 	if (o->is_urgent && (o->is_colocated || o->local_ranks > 1))
-		return complain("--urgent has one worker and one server: not "
-				"--colocated, not --local-ranks");
+		return complain("--urgent has one worker and one server: leave "
+				"out --colocated and --local-ranks");
 	if (o->is_results && (!o->is_urgent || !o->rate_bit_s))
 		return complain("--results needs --urgent and --rate");
 	return 0;
@@ -279,8 +279,8 @@ static int check(const struct bench_options *o)
 	uint64_t ppm;
 
 	if (o->min_bytes > o->max_bytes)
-		return complain("--min has %llu bytes, --max %llu: no size is "
-				"left",
+		return complain("--min is %llu bytes, --max %llu: there is no "
+				"size between them",
 			(unsigned long long)o->min_bytes,
 			(unsigned long long)o->max_bytes);
 	if (sw_dpdk_type_find(o->port) < 0)
@@ -308,10 +308,12 @@ static int parse(struct bench_options *o, int argc, char **argv)
 			"type of the loopback's ports: memif, af_packet, "
 			"af_xdp, or udp, on lo"},
 		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
-			"their interfaces: server's, agent's, and for --raw "
-			"two more; default sw0 to sw3, as test/veth makes"},
+			"interfaces of the loopback: server's, agent's, and "
+			"two more for --raw; default sw0 to sw3, as test/veth "
+			"makes"},
 		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
-			"loopback of two agents that sum, too, and no server"},
+			"loopback of two agents that also sum, without a "
+			"server"},
 		{"--lcores", SW_ARG_U32, {.u32 = &o->n_lcores}, 1, 16,
 			"loopback: polling cores of each daemon"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
@@ -323,7 +325,7 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
 			"largest tensor"},
 		{"--factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
-			"from one size to the next"},
+			"factor from one size to the next"},
 		{"--iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
 			"timed rounds per size; 0: by size"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
@@ -333,26 +335,28 @@ static int parse(struct bench_options *o, int argc, char **argv)
 		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
 			"wait by polling instead of sleeping"},
 		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
-			"also the port's own echo, and the ratio to it"},
+			"also measure the port's own echo, and the ratio to "
+			"it"},
 		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
 			"loopback without payload CRC"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
-			"loopback loses, doubles and reorders so much, as "
-			"0.1%"},
+			"loopback: fraction of frames to drop, duplicate and "
+			"reorder, each, as 0.1%"},
 		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
 			"slots of the loopback's rings; 0: by type"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,
 			"frames per driver call of the loopback; 0: by type"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
-			"payload that each side of the loopback sends at most"},
+			"maximum rate of payload that each side of the "
+			"loopback sends"},
 		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
 			"loopback: bytescheduler, p3 or fifo; none: "
 			"bytescheduler"},
 		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
-			"loopback: 64 KiB of top priority, alone and while "
-			"256 MiB of the lowest are under way"},
+			"loopback: time 64 KiB of top priority, alone and "
+			"while 256 MiB of the lowest are in flight"},
 		{"--results", SW_ARG_FLAG, {.flag = &o->is_results}, 0, 0,
-			"with --urgent and --rate: the load is results alone, "
+			"with --urgent and --rate: only results are the load, "
 			"since the server sends at half the rate"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},

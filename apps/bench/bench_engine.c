@@ -105,8 +105,8 @@ static int parse(struct options *o, int argc, char **argv)
 			"pushed together"},
 		{"--members", SW_ARG_U32, {.u32 = &o->members}, 1,
 			SW_MAX_MEMBERS,
-			"from 2 on: a table of 2, 4, 8 … members up to this, "
-			"with the server's cost of a packet"},
+			"from 2 on: print the server's cost of a packet for 2, "
+			"4, 8 … members up to this"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"}};
 	const struct sw_args args = {.name = "bench engine",

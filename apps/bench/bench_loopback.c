@@ -289,7 +289,7 @@ static int stop_one(struct bench_loopback *l, uint32_t i)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	show_log(l, i);
-	fprintf(stderr, "sumwire bench: the %s did not end well\n",
+	fprintf(stderr, "sumwire bench: the %s ended with an error\n",
 		name_of(l, i));
 	return SW_EIO;
 }

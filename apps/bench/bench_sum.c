@@ -30,9 +30,9 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
 			"only this operation; all: every one"},
 		{"--quick", SW_ARG_FLAG, {.flag = &o->is_quick}, 0, 0,
-			"5 pairs instead of 15, and nothing from DRAM"},
+			"5 pairs instead of 15, without DRAM"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"print one JSON object instead of a table"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "bench sum",
 		.summary = "measure the summation kernels: 10^9 bytes loaded "

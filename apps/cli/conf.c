@@ -18,7 +18,7 @@ static int check(const char *path)
 	sw_log_init(&log, NULL, SW_LOG_WARN);
 	if (sw_conf_load(path, &conf, &log) < 0)
 		return 1;
-	printf("%s: fine\n", path);
+	printf("%s: OK\n", path);
 	return 0;
 }
 
@@ -66,11 +66,11 @@ int sw_cmd_conf(int argc, char **argv)
 	bool is_reference = false;
 	const struct sw_arg rows[] = {
 		{"--check", SW_ARG_PATH, {.string = &check_path}, 0, 0,
-			"say whether a file is right, or all its errors"},
+			"validate a file, list all its errors"},
 		{"--explain", SW_ARG_STRING, {.string = &key}, 0, 0,
 			"describe a key, like ring or port.ring, or a section"},
 		{"--print", SW_ARG_PATH, {.string = &print_path}, 0, 0,
-			"print every option with where its value comes from"},
+			"print every option and where its value comes from"},
 		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
 			"print the page conf/REFERENCE.md"},
 	};

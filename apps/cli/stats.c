@@ -57,7 +57,7 @@ int sw_cmd_stats(int argc, char **argv)
 	}
 	if (err)
 		fprintf(stderr, "sumwire stats: %s: %s\n", paths.items[0],
-			err == SW_ECLOSED ? "no daemon serves counters there"
+			err == SW_ECLOSED ? "no daemon is listening there"
 					  : sw_error_text(err));
 	return err ? 1 : 0;
 }

@@ -219,8 +219,8 @@ static int load(struct sw_train *t, const char *path)
 	if (t->test.n && t->batch <= t->train.n)
 		return 0;
 	fprintf(stderr,
-		"sumwire train: %u images to train with and %u to test with; "
-		"a batch of %u needs as many and at least 1\n",
+		"sumwire train: %u training images and %u test images; a batch "
+		"of %u needs at least as many training images, and 1 to test\n",
 		t->train.n, t->test.n, t->batch);
 	return SW_EINVAL;
 }
@@ -229,9 +229,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
-			"socket of an agent; once per worker, so as often as "
-			"it has "
-			"local ranks"},
+			"socket of an agent, once per worker: as often as it "
+			"has local ranks"},
 		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
 			"one process computes both workers' halves, without "
 			"agents"},
@@ -240,7 +239,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 		{"--data", SW_ARG_PATH, {.string = data}, 0, 0,
 			"CSV to use instead of the built-in digits"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &t->dtype}, 0, 0,
-			"in which gradients travel: f32, f64, f16 or bf16"},
+			"type in which gradients travel: f32, f64, f16 or "
+			"bf16"},
 		{"--epochs", SW_ARG_U32, {.u32 = &t->n_epochs}, 1, 100000,
 			"passes over the training images"},
 		{"--json", SW_ARG_FLAG, {.flag = &t->is_json}, 0, 0,
@@ -250,16 +250,16 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 		{"--polling", SW_ARG_FLAG, {.flag = &t->is_polling}, 0, 0,
 			"wait for sums by polling instead of sleeping"},
 		{"--seed", SW_ARG_U64, {.u64 = &t->seed}, 0, 0,
-			"of the first weights and the order of images"},
+			"seed of the first weights and the order of images"},
 		{"--stats", SW_ARG_LIST, {.list = &t->stats}, 0, 0,
-			"stats socket of an agent or server, for its "
+			"stats socket of an agent or server, to count "
 			"retransmissions"},
 		{"--target-accuracy", SW_ARG_DOUBLE,
 			{.real = &t->target_accuracy}, 0, 1,
-			"least accuracy on the test images"},
+			"required accuracy on the test images"},
 		{"--tune", SW_ARG_FLAG, {.flag = &t->is_tuned}, 0, 0,
-			"search for the partition and credit of the fastest "
-			"steps meanwhile; decisions go to stderr"},
+			"meanwhile search for the partition and credit of the "
+			"fastest steps; decisions go to stderr"},
 		{"--timeout", SW_ARG_TIME, {.u64 = &t->timeout_ns}, 1e9,
 			86400e9, "longest silence of a worker"},
 	};

@@ -103,7 +103,7 @@ static void name_failure(struct watch *w, struct sw_train_child *c)
 		fprintf(stderr, "killed by signal %d (%s)\n", WTERMSIG(status),
 			strsignal(WTERMSIG(status)));
 	else
-		fprintf(stderr, "exited with status %d without a word\n",
+		fprintf(stderr, "exited with status %d without a message\n",
 			WEXITSTATUS(status));
 	begin_end(w, SW_EPEER, GRACE_NS);
 }
@@ -226,8 +226,7 @@ static void name_silent(const struct watch *w)
 			continue;
 		name(c);
 		fprintf(stderr,
-			"nothing heard for more than %.0f s, %u epochs "
-			"done\n",
+			"no message for more than %.0f s, %u epochs done\n",
 			(double)w->crew->train->timeout_ns / 1e9, c->n_epochs);
 	}
 }

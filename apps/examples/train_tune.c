@@ -36,7 +36,7 @@ void sw_train_tune_end(struct sw_train_sum *s)
 int sw_train_tune(struct sw_train_sum *s)
 {
 	snprintf(s->text, sizeof(s->text),
-		"--tune needs LAPACK, without which this command was built");
+		"--tune needs LAPACK, and this command was built without it");
 	return SW_ENOENT;
 }
 

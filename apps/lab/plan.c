@@ -230,8 +230,7 @@ static int write_svg(const struct plan *p)
 	}
 	err = sw_svg_write(&plot, f);
 	if (fclose(f) || err) {
-		fprintf(stderr, "sumwire plan: %s: cannot be written\n",
-			p->svg);
+		fprintf(stderr, "sumwire plan: cannot write %s\n", p->svg);
 		return SW_EIO;
 	}
 	return 0;
@@ -249,16 +248,16 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--size", SW_ARG_BYTES, {.u64 = &p->bytes}, 0, 1ULL << 44,
 			"M for the shares and times; 0: the model's"},
 		{"--rate", SW_ARG_RATE, {.u64 = &p->rate_bits_s}, 1e6, 1e13,
-			"of each machine's link, each way"},
+			"rate of each machine's link, each way"},
 		{"--partition", SW_ARG_BYTES, {.u64 = &p->partition_bytes}, 0,
 			SW_PART_MAX, "bytescheduler's partition; 0: its own"},
 		{"--credit", SW_ARG_BYTES, {.u64 = &p->credit_bytes}, 0,
 			SW_CREDIT_TOP, "bytescheduler's credit; 0: its own"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &p->overhead_ns}, 0, 1e9,
-			"the link stands still so long for a partition"},
+			"time for which the link is idle with each partition"},
 		{"--latency", SW_ARG_TIME, {.u64 = &p->latency_ns}, 0, 1e9,
-			"from a partition's last byte to its result, and "
-			"credit"},
+			"time from a partition's last byte to its result and "
+			"the return of its credit"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &p->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--svg", SW_ARG_PATH, {.string = &p->svg}, 0, 0,

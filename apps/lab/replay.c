@@ -172,9 +172,9 @@ static int parse_knobs(struct sw_replay *r, const struct knobs *k)
 		return SW_EINVAL;
 	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);
 	if (!fault && r->is_tuned && !policy->is_tunable)
-		fault = "it has no knobs for --tune";
+		fault = "it has nothing that --tune could tune";
 	if (!fault && r->is_tuned && r->is_table)
-		fault = "--table takes no --tune";
+		fault = "--table cannot be combined with --tune";
 	if (fault)
 		fprintf(stderr, "sumwire replay: policy %s: %s\n", r->policy,
 			fault);
@@ -189,11 +189,11 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"vgg16, resnet50, transformer, bert-large, or a file; "
 			"none: vgg16"},
 		{"--policy", SW_ARG_STRING, {.string = &r->policy}, 0, 0,
-			"fifo, p3 or bytescheduler; without --loopback what "
-			"the agents have"},
+			"fifo, p3 or bytescheduler; without --loopback, the "
+			"policy of the agents"},
 		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
-			"paced payload of a worker, each way, without "
-			"--loopback what the agents have; none: 10Gb/s"},
+			"paced payload of a worker, each way; without "
+			"--loopback, the rate of the agents; none: 10Gb/s"},
 		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
 			"bytes of bytescheduler's partition"},
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
@@ -201,7 +201,7 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
-			"measured iterations, after 2"},
+			"measured iterations, after two others"},
 		{"--tune", SW_ARG_FLAG, {.flag = &r->is_tuned}, 0, 0,
 			"tune partition and credit of the running job first"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
@@ -209,19 +209,18 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"too"},
 		{"--table", SW_ARG_FLAG, {.flag = &r->is_table}, 0, 0,
 			"--loopback with every policy: vgg16, resnet50 and "
-			"transformer at 1, 10 and 25 Gb/s, or the given"},
+			"transformer at 1, 10 and 25 Gb/s, or those given"},
 		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
 			"of --loopback"},
 		{"--agent", SW_ARG_PATH, {.string = &r->agent}, 0, 0,
 			"socket of this worker's agent; else $SUMWIRE_AGENT"},
 		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
-			"make all times so many times longer; 0: as the "
-			"machine needs it"},
+			"multiply all times by this; 0: as the machine needs"},
 		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
-			"only measure what the agents carry"},
+			"only measure the rate that the agents carry"},
 		{"--report", SW_ARG_PATH, {.string = &r->report}, 0, 0,
-			"rank 0 writes what it has measured to this file "
-			"instead of a result"},
+			"rank 0 writes its measurements to this file instead "
+			"of a result"},
 		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,
 			"one JSON object"},
 	};

@@ -43,8 +43,7 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 	if (err || !t.live.client || t.n == t.n_wanted)
 		return err;
 	fprintf(stderr,
-		"sumwire replay: --tune: not settled after %llu "
-		"iterations\n",
+		"sumwire replay: --tune: no result after %llu iterations\n",
 		(unsigned long long)t.live.n);
 	return SW_ETIMEDOUT;
 }
@@ -54,8 +53,8 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 {
 	(void)r;
 	(void)out;
-	fprintf(stderr, "sumwire replay: --tune needs LAPACK, without which "
-			"this command was built\n");
+	fprintf(stderr, "sumwire replay: --tune needs LAPACK, and this command "
+			"was built without it\n");
 	return SW_ENOENT;
 }
 #endif

@@ -149,9 +149,9 @@ static void say_no_landscape(int err)
 {
 	if (err == SW_EINVAL)
 		fprintf(stderr,
-			"sumwire tune: on none of %d landscapes partition and "
-			"credit matter (%.0f %% between best and worst) within "
-			"these limits: give wider ones\n",
+			"sumwire tune: on none of %d landscapes do partition "
+			"and credit matter within these limits (%.0f %% "
+			"between best and worst): give wider limits\n",
 			DRAWS, 100 * SPREAD_MIN);
 	else
 		fprintf(stderr, "sumwire tune: %s\n", sw_error_text(err));
@@ -437,8 +437,7 @@ static int parse_space(struct options *o)
 	if (s->min.partition_bytes < s->max.partition_bytes &&
 		s->min.credit_bytes < s->max.credit_bytes)
 		return 0;
-	fprintf(stderr, "sumwire tune: a smallest value is not below its "
-			"largest\n");
+	fprintf(stderr, "sumwire tune: a minimum must be below its maximum\n");
 	return SW_EINVAL;
 }
 
@@ -447,12 +446,12 @@ static int parse(struct options *o, int argc, char **argv)
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &o->model_name}, 0, 0,
 			"tune this network; without it: what each method costs "
-			"on landscapes by chance"},
+			"on random landscapes"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bits_s}, 1e6, 1e13,
 			"of the link, with --model"},
 		{"--later", SW_ARG_RATE, {.u64 = &o->later_bits_s}, 0, 1e13,
 			"of the link from the middle of a job on, which is "
-			"tuned as it runs, with --model"},
+			"tuned while it runs, with --model"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &o->overhead_ns}, 0, 1e9,
 			"of each partition, with --model"},
 		{"--latency", SW_ARG_TIME, {.u64 = &o->latency_ns}, 0, 1e9,
@@ -462,7 +461,7 @@ static int parse(struct options *o, int argc, char **argv)
 			"tune the real engine: a job of two workers on this "
 			"machine, at --rate, then at --later"},
 		{"--worker", SW_ARG_FLAG, {.flag = &o->is_worker}, 0, 0,
-			"be one of the workers of --engine"},
+			"run as one of the workers of --engine"},
 		{"--partition-min", SW_ARG_STRING,
 			{.string = &o->partition_min}, 0, 0, "bytes"},
 		{"--partition-max", SW_ARG_STRING,
@@ -472,7 +471,7 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--credit-max", SW_ARG_STRING, {.string = &o->credit_max}, 0,
 			0, "bytes"},
 		{"--trials", SW_ARG_U32, {.u32 = &o->n_trials}, 1, TRIALS,
-			"most trials of a search"},
+			"maximum number of trials in a search"},
 		{"--seeds", SW_ARG_U32, {.u32 = &o->n_seeds}, 1, SEEDS,
 			"landscapes"},
 		{"--seed", SW_ARG_U32, {.u32 = &o->seed}, 0, 0, "the first"},

@@ -27,8 +27,8 @@ static int agents_check(struct sw_run *r)
 {
 	if (r->n_ranks % r->net.n_local) {
 		fprintf(stderr,
-			"sumwire run: -np %u is no multiple of --local-ranks "
-			"%u\n",
+			"sumwire run: -np %u is not a multiple of "
+			"--local-ranks %u\n",
 			r->n_ranks, r->net.n_local);
 		return SW_EINVAL;
 	}
@@ -36,8 +36,9 @@ static int agents_check(struct sw_run *r)
 	if (r->net.n_agents <= SW_NET_AGENTS_MAX)
 		return 0;
 	fprintf(stderr,
-		"sumwire run: -np %u needs %u agents, at most %d are possible: "
-		"let several processes share one by --local-ranks\n",
+		"sumwire run: -np %u needs %u agents, but at most %d are "
+		"possible: let several processes share one with "
+		"--local-ranks\n",
 		r->n_ranks, r->net.n_agents, SW_NET_AGENTS_MAX);
 	return SW_EINVAL;
 }
@@ -50,18 +51,18 @@ int sw_cmd_run(int argc, char **argv)
 		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
 			"processes of CMD"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
-			"for the others to end, once one has failed"},
+			"how long the others have to end once one has failed"},
 		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
-			"[job] mode asynchronous: the others go on when one "
+			"[job] mode asynchronous: the others continue when one "
 			"has failed"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 64,
 			"processes that share an agent"},
 		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
-			"do not write whose a line is before it"},
+			"do not prefix lines with the rank"},
 		{"--quota", SW_ARG_BYTES, {.u64 = &r.net.quota_bytes}, 1 << 20,
 			16384.0 * (1 << 30),
-			"memory for tensors, as the "
-			"[serve] and [agent] keys"},
+			"memory for tensors, as [serve] quota and [agent] "
+			"quota"},
 		{"--verbose", SW_ARG_FLAG, {.flag = &r.is_verbose}, 0, 0,
 			"show all log lines of server and agents"},
 	};

@@ -121,7 +121,7 @@ static void lines_take(struct sw_run *r)
 			err |= sw_lines_move(&r->procs[i].lines[k]);
 	if (!err || r->end_signal)
 		return;
-	fprintf(stderr, "sumwire run: the output cannot be written: ending\n");
+	fprintf(stderr, "sumwire run: cannot write the output: ending\n");
 	begin_end(r, FAILED, 0);
 }
 
@@ -245,7 +245,7 @@ int sw_run_all(struct sw_run *r)
 	r->limit_ns = NEVER;
 	r->port = sw_tcp_port_free();
 	if (r->port < 0 || signals_open(r)) {
-		fprintf(stderr, "sumwire run: cannot prepare: %s\n",
+		fprintf(stderr, "sumwire run: cannot start: %s\n",
 			strerror(errno));
 		return FAILED;
 	}

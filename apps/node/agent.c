@@ -139,7 +139,7 @@ static void control(struct agent *a)
 	is_hurried |= finish(a, true);
 	if (dropped)
 		sw_log(&a->daemon.log, SW_LOG_WARN,
-			"dropped %u push_pulls that did not end", dropped);
+			"dropped %u unfinished push_pulls", dropped);
 	else
 		sw_log(&a->daemon.log, SW_LOG_INFO,
 			"finished: no push_pull is open");

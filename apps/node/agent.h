@@ -20,8 +20,8 @@ enum {
 };
 
 /* So nothing of these is ever lost; lines may have the rest of the ring. */
-_Static_assert((int)AGENT_ORDERS_MAX <= AGENT_RING, "room for orders");
-_Static_assert((int)AGENT_NEWS_MAX < AGENT_RING, "room for news and a line");
+_Static_assert((int)AGENT_ORDERS_MAX <= AGENT_RING, "room for commands");
+_Static_assert((int)AGENT_NEWS_MAX < AGENT_RING, "room for reports and a line");
 
 enum agent_order_kind {
 	AGENT_JOIN,    /* open a worker */

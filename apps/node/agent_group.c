@@ -46,7 +46,7 @@ void sw_agent_order(struct agent *a, const struct agent_order *order)
 {
 	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
 		sw_log(&a->daemon.log, SW_LOG_ERROR,
-			"the polling lcore does not take orders");
+			"the command ring to lcore 0 is full");
 }
 
 /* --- a group gathers --- */
@@ -398,8 +398,8 @@ void sw_agent_take_news(struct agent *a)
 	while (sw_spsc_take(&a->news_out, &news, 1) == 1) {
 		if (news.n_lost)
 			sw_log(&a->daemon.log, SW_LOG_WARN,
-				"%u lines were dropped: the control thread was "
-				"late to read them",
+				"%u log lines were dropped: the control thread "
+				"did not read them in time",
 				news.n_lost);
 		switch (news.kind) {
 		case AGENT_STATUS:

@@ -56,7 +56,7 @@ static int choose_kernels(struct sw_daemon *d, const char *level)
 			snprintf(text + strlen(text),
 				sizeof(text) - strlen(text), ", %s", sum->name);
 	sw_log(&d->log, SW_LOG_ERROR,
-		"summation kernels: there is no level \"%s\" here; this CPU "
+		"summation kernels: level \"%s\" is not available; this CPU "
 		"runs %s",
 		level, text);
 	return SW_ECONF;
@@ -228,7 +228,8 @@ static int choose_payload(struct sw_daemon *d)
 			continue;
 		sw_log(&d->log, SW_LOG_ERROR,
 			"port %s: [job] payload = %u does not fit the MTU of "
-			"%s: at most %u; raise the MTU or ask for less",
+			"%s: at most %u; raise the MTU or use a smaller "
+			"payload",
 			d->conf.ports[i].label, asked, d->conf.ports[i].device,
 			most);
 		return SW_ECONF;

@@ -50,8 +50,7 @@ bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 {
 	if (!sw_daemon_signalled(ms))
 		return false;
-	sw_log(&d->log, SW_LOG_WARN,
-		"told to stop once more: not waiting any longer");
+	sw_log(&d->log, SW_LOG_WARN, "stopping at once: a second signal came");
 	return true;
 }
 

@@ -132,7 +132,7 @@ def test_level_that_is_not_there():
     with Net(workers=1) as net:
         p = net.run("server", rig.sumwire(), "server", "--config",
                     net.write_ini("a"), "--level", "sse2")
-        p.wait_error(r'no level "sse2" here; this CPU runs auto, scalar',
+        p.wait_error(r'level "sse2" is not available; this CPU runs auto, scalar',
                      code=1)
 
 

@@ -102,7 +102,7 @@ def test_agent_stopped_in_mid_training():
         clients = start_forever(net, *TENSOR, step=0)
         log = net.stop("agent1")
         check(re.search(r"stopping: finishing what is in flight", log) and
-              re.search(r"finished|dropped \d+ push_pulls", log),
+              re.search(r"finished|dropped \d+ unfinished push_pulls", log),
               f"the agent does not say what it finished or dropped: {log}")
         clients[1].wait_error(r"SW_ECLOSED: .*the agent stops")
         clients[0].wait_error(r"SW_EPEER: .*rank 1 \(node agent1\)")

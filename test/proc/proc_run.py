@@ -213,9 +213,9 @@ def test_bad_command_lines():
             (["-np", "2"], r"CMD \[ARG\]\.\.\. is missing", 2),
             (["-np", "0", "true"], r"-np: \"0\" is out of range", 2),
             (["-np", "65", "true"], r"-np: \"65\" is out of range", 2),
-            (["-np", "33", "true"], r"needs 33 agents, at most 32 are", 2),
+            (["-np", "33", "true"], r"needs 33 agents, but at most 32 are", 2),
             (["-np", "3", "--local-ranks", "2", "true"],
-             r"-np 3 is no multiple of --local-ranks 2", 2),
+             r"-np 3 is not a multiple of --local-ranks 2", 2),
             (["-n", "2", "true"], r"no option -n; did you mean -np", 2),
             (["/no/such/program"],
              r"cannot start /no/such/program as rank 0: No such file", 1)):
@@ -230,7 +230,8 @@ def test_output_that_nobody_reads():
     try:
         p.wait_ok(SHORT_S)
         check(p.out() == "[0] y\n", "not one line")
-        check("cannot be written" in p.log() and "code 1" in p.log(), p.log())
+        check("cannot write the output" in p.log() and "code 1" in p.log(),
+              p.log())
     finally:
         p.destroy()
         shutil.rmtree(folder)

@@ -63,7 +63,7 @@ def run_hurried(name, *patterns):
         p.signal(signal.SIGTERM)
         p.await_text(r"stopping: finishing what is in flight")
         p.signal(signal.SIGTERM)
-        for pattern in (r"told to stop once more: not waiting any longer",
+        for pattern in (r"stopping at once: a second signal came",
                         *patterns):
             p.await_text(pattern)
         check(p.wait(rig.STOP_S) == 0, f"{name} did not end well")
@@ -76,7 +76,7 @@ def test_server_told_twice():
 
 
 def test_agent_told_twice():
-    run_hurried("agent0", r"dropped 1 push_pulls")
+    run_hurried("agent0", r"dropped 1 unfinished push_pulls")
 
 
 if __name__ == "__main__":
