@@ -126,7 +126,7 @@ def case_options():
     with raises(ValueError, "cross_barrier"):
         start(model, 0.1, cross_barrier=True)
     optimizer = start(model, 0.1)
-    with raises(ValueError, "distributed already"):
+    with raises(ValueError, "already distributed"):
         hvd.DistributedOptimizer(optimizer)
     os.environ["BYTEPS_ENABLE_ASYNC"] = "1"
     byteps = hvd.DistributedOptimizer(torch.optim.Adam(model.parameters()))

@@ -268,7 +268,7 @@ def case_changed_parameter():
     model.double()  # torch makes AccumulateGrad nodes without our hooks
     model(torch.ones(4, 8, dtype=torch.float64)).sum().backward()
     with raises(RuntimeError, "'weight' is of torch.float64",
-                "was of torch.float32", "make that again"):
+                "was of torch.float32", "create it again"):
         optimizer.step()
 
 

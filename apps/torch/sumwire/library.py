@@ -102,7 +102,7 @@ def check_settings(lib, path):
     lib.sw_settings_init(ctypes.byref(s))
     if (s.open_timeout_s, s.wait_timeout_s) != (60, 600):
         raise ImportError(f"{path} has other settings than this package "
-                          f"expects: install both from one checkout")
+                          f"expects: install both from the same checkout")
 
 
 def declare(lib, path, signatures):
@@ -112,8 +112,8 @@ def declare(lib, path, signatures):
             function = getattr(lib, name)
         except AttributeError:
             raise ImportError(
-                f"{path} has no {name}: it is of another release than this "
-                f"package; install both from one checkout") from None
+                f"{path} has no {name}: it is from another release than this "
+                f"package; install both from the same checkout") from None
         function.restype, function.argtypes = result, arguments
 
 

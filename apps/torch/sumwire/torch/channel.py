@@ -155,7 +155,7 @@ def agree(what, values):
                 f"{there.get(name, 'missing')} on rank {other}; all workers "
                 f"must build the same model")
     raise ValueError(f"{what} differ between workers: rank 0 and rank {other} "
-                     f"have the same ones in another order")
+                     f"have the same ones in a different order")
 
 
 def describe(tensor):

@@ -75,7 +75,7 @@ def check_untouched(slot):
     if slot.late is not None and slot.seen != state_of(slot.parameter):
         raise RuntimeError(
             f"'{slot.name}' was written after step(), before its update was "
-            f"done, since it was not reached through its module: reach it so, "
+            f"done, since it was not accessed through its module: do so, "
             f"call optimizer.synchronize() before, or train without "
             f"cross_barrier")
 

@@ -98,13 +98,13 @@ class Gradients:
         if slot.late is not None:
             raise RuntimeError(
                 f"'{slot.name}' was used before its update was done, since it "
-                f"was not read through its module: read it so, call "
+                f"was not read through its module: do so, call "
                 f"optimizer.synchronize() before, or train without "
                 f"cross_barrier")
         raise RuntimeError(
             f"the gradient of '{slot.name}' was computed more than "
-            f"{self.passes} times before step(): give "
-            f"backward_passes_per_step the number of backward passes")
+            f"{self.passes} times before step(): set "
+            f"backward_passes_per_step to the number of backward passes")
 
     def declare(self):
         """Declare what is new, most urgent first: the order of use in rank 0's
@@ -164,15 +164,15 @@ class Gradients:
         if grad.is_sparse:
             if not self.sparse_as_dense:
                 raise TypeError(
-                    f"the gradient of '{slot.name}' is sparse: give "
-                    f"sparse_as_dense=True, or make its layer without "
+                    f"the gradient of '{slot.name}' is sparse: pass "
+                    f"sparse_as_dense=True, or create its layer without "
                     f"sparse=True")
             grad = slot.parameter.grad = grad.to_dense()
         if grad.dtype is not slot.dtype:
             raise RuntimeError(
                 f"the gradient of '{slot.name}' is of {grad.dtype}, but its "
                 f"parameter was of {slot.dtype} when the distributed optimizer "
-                f"or module was made: make that again after such a change")
+                f"or module was created: create it again after such a change")
         source = grad.detach() if grad.requires_grad else grad
         if self.factor == 1:
             slot.view.copy_(source)

@@ -143,8 +143,8 @@ def dtype_name(dtype, what):
 def current():
     """The job; an error when there is none."""
     if _job is None:
-        raise SumwireError("SW_ECLOSED", "this process is in no job: call "
-                           "sumwire.torch.init() first")
+        raise SumwireError("SW_ECLOSED", "this process has not joined a job: "
+                           "call sumwire.torch.init() first")
     return _job
 
 

@@ -29,7 +29,7 @@ Average, Sum = Op("Average"), Op("Sum")
 
 def choose_op(average, op):
     if op is not None and average is not None:
-        raise ValueError("average and op say the same: give one of them")
+        raise ValueError("average and op mean the same: pass one of them")
     if op is None:
         op = Sum if average is False else Average
     if op not in (Average, Sum):
@@ -42,8 +42,8 @@ class Place:
     """A name of allreduce: one declared tensor per size and type it has had.
 
     Ranks that call it with other sizes would push different tensors, and wait
-    for ever.  So a call whose size is not that of the last one first pushes the
-    last one's tensor: its sum is thrown away, but all have the tag of the new
+    without end.  So a call whose size is not that of the last one first pushes
+    the last one's tensor: its sum is dropped, but all have the tag of the new
     call there, or they learn that they differ.  Then they have differed in
     nothing before: the tensors of a place, and its counts, are the same on all
     ranks."""
@@ -189,8 +189,8 @@ class Call:
             if self in job.changing:  # for too long
                 job.client.wait(self.shared.tensor)
             elif not self.is_begun:
-                raise RuntimeError(f"'{self.place.name}' was not declared; an "
-                                   f"error before this one has said why")
+                raise RuntimeError(f"'{self.place.name}' was not declared; the "
+                                   f"error before this one says why")
             job.wait(self.shared)
         except SumwireError as e:
             if e.name != "SW_EMISMATCH":
@@ -299,7 +299,7 @@ def check_tensor(tensor):
                         f"{type(tensor).__name__}; broadcast_object takes "
                         f"anything")
     if tensor.is_sparse:
-        raise TypeError("the tensor is sparse, which sumwire cannot sum: give "
+        raise TypeError("the tensor is sparse, which sumwire cannot sum: pass "
                         "its to_dense()")
     dtype_name(tensor.dtype, "tensor")
 
@@ -338,7 +338,7 @@ def open_call(handle):
     call = calls().open.get(handle)
     if call is None:
         raise ValueError(f"no operation with handle {handle!r} is open: it was "
-                         f"synchronized already, or never begun")
+                         f"synchronized already, or never started")
     return call
 
 

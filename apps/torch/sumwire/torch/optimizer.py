@@ -34,12 +34,12 @@ def check_names(optimizer, named):
     names = [n for n, _ in named]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise ValueError(f"names must be used once; used twice: "
+        raise ValueError(f"names must be unique; used twice: "
                          f"{', '.join(twice)}")
     unnamed = len(set(all_parameters) - {p for _, p in named})
     if unnamed:
         raise ValueError(f"{unnamed} parameters of the optimizer are not in "
-                         f"named_parameters: give those of all its models")
+                         f"named_parameters: pass those of all its models")
     mine, first = set(all_parameters), {}
     for n, p in named:
         first.setdefault(p, n)  # one that is tied may have several names
@@ -146,7 +146,7 @@ class Distributed:
                     raise RuntimeError(
                         f"a parameter of shape {tuple(p.shape)} has a "
                         f"gradient, but had requires_grad=False when "
-                        f"DistributedOptimizer was made: make that again")
+                        f"DistributedOptimizer was created: create it again")
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients.  By default they become None in every release
@@ -248,7 +248,7 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                         f"Optimizer, is needed, not a "
                         f"{type(optimizer).__name__}")
     if isinstance(optimizer, (Distributed, asynchronous_step.Asynchronous)):
-        raise ValueError("the optimizer is distributed already")
+        raise ValueError("the optimizer is already distributed")
     check_passes(backward_passes_per_step)
     named = check_names(optimizer, named_parameters)
     if asynchronous_step.is_asked_for(asynchronous):
