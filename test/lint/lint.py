@@ -14,6 +14,7 @@ import sys
 import hotpath
 import laws_object
 import laws_source
+import laws_words
 import rooms
 from tree import Tree
 
@@ -29,6 +30,7 @@ TEXT_LAWS = {
     "format": laws_source.law_format,
     "version": laws_source.law_version,
     "public": laws_source.law_public,
+    "words": laws_words.law_words,
 }
 OBJECT_LAWS = {
     "globals": laws_object.law_globals,

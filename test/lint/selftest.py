@@ -82,6 +82,13 @@ TEXT_PLANTS = [
     ("version", "apps/meson.build", after(f"# {VERSION}")),
     ("version", "meson.build", instead(VERSION, "")),
     ("includes", "pmd/dpdk/io.c", after("#include <libmnl/libmnl.h>")),
+    ("words", "README.md", after("Each " + "knob is explained.")),
+    ("words", "engine/base/log.c", after(
+        'const char *sw_x = "no " "' + 'news yet";')),
+    ("words", "engine/base/errors.def", after(
+        'SW_ERROR(EX, -99, "went ' + 'astray")')),
+    ("words", "apps/torch/sumwire/client.py", after(
+        'def sw_x():\n    """All is made ' + 'anew."""')),
     ("public", "pmd/client/sumwire/sumwire.h", after("\nSW_API int sw_new(void);")),
 ]
 if shutil.which("clang-format-14"):
