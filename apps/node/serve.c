@@ -224,16 +224,18 @@ void sw_serve_finish(struct sw_serve *s, bool is_hurried)
 {
 	const struct sw_log *log = &s->daemon->log;
 	uint32_t ms = 0;
+	uint64_t n_open;
 
 	atomic_store(&s->wanted, SW_SERVE_FINISH);
 	while (!is_hurried && ms < FINISH_MS && !is_quiet(s)) {
 		is_hurried = sw_daemon_hurried(s->daemon, POLL_MS);
 		ms += POLL_MS;
 	}
-	if (open_chunks(s))
+	n_open = open_chunks(s);
+	if (n_open)
 		sw_log(log, SW_LOG_WARN,
 			"dropped %llu chunks that wait for members",
-			(unsigned long long)open_chunks(s));
+			(unsigned long long)n_open);
 	else
 		sw_log(log, SW_LOG_INFO,
 			"finished: no chunk waits for a member");

@@ -49,7 +49,20 @@ def test_hangup_that_is_ignored():
             net.stats("a")
 
 
-def run_hurried(name, *patterns):
+def tell_twice(p):
+    """The second comes when it has said that it heard the first."""
+    p.signal(signal.SIGTERM)
+    p.await_text(r"stopping: finishing what is in flight")
+    p.signal(signal.SIGTERM)
+
+
+def tell_at_once(p):
+    """Both are there before it has done anything."""
+    p.signal(signal.SIGTERM)
+    p.signal(signal.SIGINT)
+
+
+def run_hurried(name, tell, *patterns):
     """A sum that cannot be completed is not waited for any longer."""
     with Net() as net:
         net.start_all()
@@ -60,9 +73,7 @@ def run_hurried(name, *patterns):
         rig.wait_until(lambda: net.stats("a")["open_chunks"], rig.RUN_S,
                        "chunk that waits for rank 1")
         p = net.daemons.pop(name)
-        p.signal(signal.SIGTERM)
-        p.await_text(r"stopping: finishing what is in flight")
-        p.signal(signal.SIGTERM)
+        tell(p)
         for pattern in (r"stopping at once: a second signal came",
                         *patterns):
             p.await_text(pattern)
@@ -72,11 +83,13 @@ def run_hurried(name, *patterns):
 
 
 def test_server_told_twice():
-    run_hurried("a", r"dropped \d+ chunks that wait for members")
+    for tell in tell_twice, tell_at_once:
+        run_hurried("a", tell, r"dropped \d+ chunks that wait for members")
 
 
 def test_agent_told_twice():
-    run_hurried("agent0", r"dropped 1 unfinished push_pulls")
+    for tell in tell_twice, tell_at_once:
+        run_hurried("agent0", tell, r"dropped 1 unfinished push_pulls")
 
 
 if __name__ == "__main__":
