@@ -16,7 +16,7 @@
 #include "pmd/client/client.h"
 #include "sum/half.h"
 
-enum { TENSORS_MAX = 8, EXIT_ERROR = 3, EXIT_WRONG = 4, LINE = 64 };
+enum { TENSORS_MAX = 1024, EXIT_ERROR = 3, EXIT_WRONG = 4, LINE = 64 };
 
 enum misbehaviour {
 	GOOD,
@@ -361,7 +361,7 @@ static void parse_tensor(struct client *k, const char *text)
 	if (k->n_tensors == TENSORS_MAX ||
 		sscanf(text, "%127[^:]:%llu:%7[a-z0-9]:%u", t->name, &n_elems,
 			dtype, &priority) < 3)
-		usage("--tensor: at most 8 of NAME:ELEMENTS:DTYPE[:PRIORITY]");
+		usage("--tensor: up to 1024 of NAME:ELEMENTS:DTYPE[:PRIORITY]");
 	t->desc = (struct sw_tensor_desc){.name = t->name,
 		.n_elems = n_elems,
 		.dtype = (enum sw_dtype)parse_dtype(dtype),
