@@ -1,6 +1,7 @@
 /* daemon_system.c - what a daemon has of its system: signals, folder, users.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,13 @@
 #include "pmd/client/folder.h"
 #include "pmd/client/user.h"
 
-enum { DESCRIPTORS = 65536 }; /* more than any daemon opens */
+enum {
+	DESCRIPTORS = 65536, /* more than any daemon opens */
+	/* What is larger has a mapping of its own, of zeros.  Unless it is set,
+	 * glibc lets it grow, and an lcore that opens a job writes all of its
+	 * tables. */
+	MAPPED_BYTES = 128 << 10,
+};
 
 /* Those that end a daemon in order.  There is nothing to reload, so SIGHUP is
  * one of them. */
@@ -166,6 +173,7 @@ int sw_daemon_open_system(struct sw_daemon *d)
 {
 	int err = raise_descriptors(d);
 
+	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
 	if (!err)
 		err = find_trusted(d);
 	if (!err)

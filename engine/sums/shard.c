@@ -61,7 +61,7 @@ static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
 
 void sw_shard_close(struct sw_shard *sh)
 {
-	for (uint32_t key = 0; sh->tensors && key < SW_MAX_TENSORS; key++)
+	for (uint32_t key = 0; key < sh->n_keys; key++)
 		free_tensor(sh->env, &sh->tensors[key]);
 	free(sh->tensors);
 	free(sh->by_order);
