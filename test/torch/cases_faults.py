@@ -155,6 +155,26 @@ def case_other_groups():
     check(torch.equal(out[1], xs[1]), "a group after that")
 
 
+class Stubborn:
+    def __reduce__(self):
+        raise ZeroDivisionError("on purpose")
+
+
+def case_what_cannot_be_sent():
+    """All ranks hear it from the root, and the job goes on."""
+    is_root = hvd.rank() == 1
+    for obj, why in (lambda: 0, "lambda"), (Stubborn(), "on purpose"):
+        with raises(TypeError, "rank 1", "cannot be pickled", why):
+            hvd.broadcast_object(obj if is_root else None, 1)
+        check(hvd.broadcast_object(hvd.rank(), 1) == 1, "the next one")
+    sgd = torch.optim.SGD([torch.ones(2)], lr=0.1)
+    if is_root:
+        sgd.state_dict = Stubborn().__reduce__
+    with raises(TypeError, "rank 1", "on purpose"):
+        hvd.broadcast_optimizer_state(sgd, 1)
+    check(hvd.broadcast_object(hvd.rank(), 1) == 1, "an object after that")
+
+
 class Evil:
     """Whoever unpickles it makes a file."""
 

@@ -31,6 +31,12 @@ def test_pickles_are_not_executed():
         net.ranks_ok("cases_faults.py", "pickles_are_not_executed")
 
 
+def test_what_cannot_be_sent():
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_faults.py", "what_cannot_be_sent")
+
+
 def test_other_sizes():
     with TorchNet(2) as net:
         net.start_all()

@@ -159,8 +159,9 @@ def broadcast_optimizer_state(optimizer, root_rank=0, **more):
     if is_root:
         try:
             tree = to_tree(optimizer.state_dict(), tensors)
-        except TypeError as e:  # which all are to get
-            tree, tensors = ["refused", str(e)], []
+        except Exception as e:  # which all are to get
+            tree, tensors = ["refused", f"broadcast_optimizer_state: rank "
+                             f"{root_rank}: {type(e).__name__}: {e}"], []
     tree = broadcast_json(tree, root_rank)
     if isinstance(tree, list) and tree[:1] == ["refused"]:
         raise TypeError(" ".join(map(str, tree[1:])))

@@ -105,15 +105,34 @@ def broadcast_bytes(data, root_rank):
     return bytes(data)
 
 
+class Refused:
+    """What the root sends instead of an object that cannot be pickled."""
+
+    def __init__(self, error):
+        self.why = f"{type(error).__name__}: {error}"
+
+
 def broadcast_object(obj=None, root_rank=0, name=None, **more):
     """The root's object, on all workers.  It travels pickled, and a pickle may
     execute anything: so this trusts all ranks of the job.  Nothing else here
-    sends pickles."""
+    sends pickles.  If it cannot be pickled, all ranks get a TypeError."""
     refuse(more)
     check_root(root_rank)
     is_root = current().rank == root_rank
-    data = broadcast_bytes(pickle.dumps(obj) if is_root else b"", root_rank)
-    return obj if is_root else pickle.loads(data)
+    data, got = b"", obj
+    if is_root:
+        try:
+            data = pickle.dumps(obj)
+        except Exception as e:  # any that its methods raise
+            got = Refused(e)
+            data = pickle.dumps(got)
+    data = broadcast_bytes(data, root_rank)
+    if not is_root:
+        got = pickle.loads(data)
+    if isinstance(got, Refused):
+        raise TypeError(f"broadcast_object: the object of rank {root_rank} "
+                        f"cannot be pickled: {got.why}")
+    return got
 
 
 def broadcast_json(value, root_rank):
