@@ -90,10 +90,24 @@ static void reap(struct sw_run *r)
 			has_ended(r, &r->procs[i]);
 }
 
+/* They have been told to stop by SIGTERM; this is their second signal. */
+static void hurry_daemons(struct sw_run *r, int code)
+{
+	if (!r->code)
+		r->code = code;
+	signal_all(r, false, SIGINT);
+}
+
 static void pass_on(struct sw_run *r, int number)
 {
 	signal_all(r, true, number);
-	if (number == SIGUSR1 || number == SIGUSR2 || r->end_signal)
+	if (number == SIGUSR1 || number == SIGUSR2)
+		return;
+	if (r->procs[SW_NET_SERVER].is_told) {
+		hurry_daemons(r, SW_RUN_SIGNALLED + number);
+		return;
+	}
+	if (r->end_signal)
 		return;
 	fprintf(stderr, "sumwire run: %s: the ranks have %.0f s to end\n",
 		strsignal(number), (double)r->grace_ns / 1e9);

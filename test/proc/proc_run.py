@@ -177,6 +177,33 @@ def test_signals_are_passed_on():
         check(p.out().count("int") == 2, "SIGINT was not passed on")
 
 
+def pending(pid):
+    """Signals that a process has not taken yet."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        mask = int(re.search(r"ShdPnd:\s*(\w+)", f.read())[1], 16)
+    return {n for n in (signal.SIGTERM, signal.SIGINT) if mask >> (n - 1) & 1}
+
+
+def test_signal_while_daemons_stop():
+    """They hear that nobody waits; the server stands still until then."""
+    with shell("while [ ! -e $TMPDIR/end ]; do sleep 0.05; done", "-np", "1",
+               "--verbose") as p:
+        wait_until(lambda: len(p.children()) == 3, SHORT_S, "rank")
+        server = next(c for c in p.children() if is_daemon(c, "server"))
+        os.kill(server, signal.SIGSTOP)
+        with open(os.path.join(os.path.dirname(p.out_path), "end"), "wb"):
+            pass
+        wait_until(lambda: pending(server) == {signal.SIGTERM}, SHORT_S,
+                   "SIGTERM to the server")
+        p.signal(signal.SIGTERM)
+        try:
+            wait_until(lambda: len(pending(server)) == 2, 10, "second signal")
+        finally:
+            os.kill(server, signal.SIGCONT)
+        p.wait_error(r"\[server\] .*told to stop once more", code=143,
+                     limit_s=SHORT_S)
+
+
 def test_daemon_dies():
     """Its end is named, and the rank gets an error that ends it."""
     with Run("-np", 1, *client(
