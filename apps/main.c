@@ -14,38 +14,18 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-#if SW_HAVE_CMD_SERVER
 	{"server", sw_cmd_server, "sum what agents push (on a CPU machine)"},
-#endif
-#if SW_HAVE_CMD_AGENT
 	{"agent", sw_cmd_agent, "serve the training processes of a machine"},
-#endif
-#if SW_HAVE_CMD_RUN
 	{"run", sw_cmd_run, "run a program in N processes on this machine"},
-#endif
-#if SW_HAVE_CMD_TRAIN
 	{"train", sw_cmd_train, "run a small real training over sumwire"},
-#endif
-#if SW_HAVE_CMD_BENCH
 	{"bench", sw_cmd_bench, "measure push and pull bandwidth"},
-#endif
-#if SW_HAVE_CMD_PLAN
 	{"plan", sw_cmd_plan, "compute shares, times and gains of a cluster"},
-#endif
-#if SW_HAVE_CMD_TUNE
 	{"tune", sw_cmd_tune, "search for the best partition and credit"},
-#endif
-#if SW_HAVE_CMD_REPLAY
 	{"replay", sw_cmd_replay,
 		"replay a model's iterations over the real "
 		"engine"},
-#endif
-#if SW_HAVE_CMD_STATS
 	{"stats", sw_cmd_stats, "print the counters of a running daemon"},
-#endif
-#if SW_HAVE_CMD_CONF
 	{"conf", sw_cmd_conf, "check, explain and print configurations"},
-#endif
 };
 
 static int help_print(void)

@@ -2,12 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "apps/examples/train.h"
-#include "engine/base/error.h"
-
-#if SW_HAVE_CMD_TUNE
 #include <sumwire/autotune.h>
-#include <sumwire/sumwire.h>
+
+#include "apps/examples/train.h"
 
 /* The first step, and with it the memory it touches, is not timed. */
 int sw_train_tune(struct sw_train_sum *s)
@@ -31,17 +28,3 @@ void sw_train_tune_end(struct sw_train_sum *s)
 {
 	sw_autotune_close(&s->tuner);
 }
-
-#else
-int sw_train_tune(struct sw_train_sum *s)
-{
-	snprintf(s->text, sizeof(s->text),
-		"--tune needs LAPACK, and this command was built without it");
-	return SW_ENOENT;
-}
-
-void sw_train_tune_end(struct sw_train_sum *s)
-{
-	(void)s;
-}
-#endif

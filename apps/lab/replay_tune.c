@@ -4,8 +4,6 @@
 
 #include "apps/lab/replay.h"
 #include "engine/base/error.h"
-
-#if SW_HAVE_CMD_TUNE
 #include "pmd/client/tuner/tune_live.h"
 
 struct tuned {
@@ -40,6 +38,7 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 	tuned.each = each;
 	tuned.each_ctx = &t;
 	err = sw_replay_worker(&tuned, out);
+	sw_tune_live_end(&t.live);
 	if (err || !t.live.client || t.n == t.n_wanted)
 		return err;
 	fprintf(stderr,
@@ -47,14 +46,3 @@ int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
 		(unsigned long long)t.live.n);
 	return SW_ETIMEDOUT;
 }
-
-#else
-int sw_replay_tuned(const struct sw_replay *r, struct sw_replay_result *out)
-{
-	(void)r;
-	(void)out;
-	fprintf(stderr, "sumwire replay: --tune needs LAPACK, and this command "
-			"was built without it\n");
-	return SW_ENOENT;
-}
-#endif

@@ -34,6 +34,7 @@ enum {
 #define CLOSE_MAX  (TRIALS / 4)
 
 struct options {
+	struct sw_lapack lapack;
 	uint32_t n_seeds, seed, n_trials;
 	uint64_t rate_bits_s, later_bits_s, overhead_ns, latency_ns;
 	double noise; /* percent */
@@ -192,7 +193,7 @@ static int search(struct landscape *l, const struct options *o,
 	uint32_t *n_trials)
 {
 	*n_trials = o->n_trials + 1;
-	sw_tune_init(t, method, &o->space, seed);
+	sw_tune_init(t, method, &o->space, seed, &o->lapack);
 	for (uint32_t i = 1; i <= o->n_trials; i++) {
 		struct sw_tune_point p = sw_tune_ask(t);
 		double before_s, true_s, s;
@@ -330,6 +331,7 @@ static int run_job(struct landscape *l, const struct options *o,
 
 	sw_tuner_settings_init(&settings, &o->space);
 	settings.seed = o->seed;
+	settings.lapack = &o->lapack;
 	sw_tuner_init(t, &settings);
 	for (uint32_t i = 0; i < JOB; i++) {
 		int err;
@@ -518,11 +520,20 @@ int sw_cmd_tune(int argc, char **argv)
 		.credit_min = "32KiB",
 		.credit_max = "512MiB"};
 	int err = parse(&o, argc, argv);
+	const char *why;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
 	if (o.is_engine)
 		return tune_engine(&o, argc, argv);
+	why = sw_lapack_open(&o.lapack);
+	if (why) {
+		fprintf(stderr,
+			"sumwire tune: the search needs LAPACK, which "
+			"cannot be loaded: %s (install liblapacke)\n",
+			why);
+		return 1;
+	}
 	if (!o.model_name)
 		return study(&o);
 	o.is_traced = true;

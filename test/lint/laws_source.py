@@ -21,7 +21,7 @@ HOMES = [
     (r"numa.*|hwloc.*|cuda.*|nvml.*", ("pmd/host/",), "devices and topology"),
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
     (r"[a-z]*intrin\.h|cpuid\.h|isa-l.*|crc\.h", ("sum/",), "intrinsics, ISA-L"),
-    (r"lapack.*|cblas.*", ("pmd/client/tuner/tune_gp.c",), "LAPACK"),
+    (r"lapack.*|cblas.*", ("pmd/client/tuner/lapack.c",), "LAPACK"),
     (r"cmocka.*", ("test/",), "cmocka"),
 ]
 # Exceptions, each with its reason.

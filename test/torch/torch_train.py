@@ -29,8 +29,6 @@ def test_four_ranks():
 
 
 def test_tuned():
-    if not os.path.exists(rig.program("pmd/client/tuner/libsumwire-autotune.so.0")):
-        raise rig.Skip("built without LAPACK")
     with TorchNet(2) as net:
         net.start_all()
         ranks = net.ranks_ok("cases_train.py", "tuned")

@@ -203,13 +203,12 @@ class Client:
         """The last iteration took that long: search for the partition and
         credit of the whole job with which it is shortest.  One worker calls it
         after each iteration; every decision is a line on stderr."""
-        lib = library.load_autotune()
         with self.lock:
             if self._tuner:
-                code = lib.sw_autotune_told(self._tuner, iteration_s)
+                code = self.lib.sw_autotune_told(self._tuner, iteration_s)
             else:
-                code = lib.sw_autotune_open(self.pointer,
-                                            ctypes.byref(self._tuner))
+                code = self.lib.sw_autotune_open(self.pointer,
+                                                 ctypes.byref(self._tuner))
             if code:
                 raise self._error(code)
 
@@ -217,6 +216,5 @@ class Client:
         """Leave the job.  Memory of tensors stays as long as it is in use."""
         with self.lock:
             if self._tuner:
-                library.load_autotune().sw_autotune_close(
-                    ctypes.byref(self._tuner))
+                self.lib.sw_autotune_close(ctypes.byref(self._tuner))
             self.lib.sw_leave(self.pointer)

@@ -11,7 +11,6 @@ import os
 import shutil
 
 SONAME = "libsumwire.so.0"
-AUTOTUNE = "libsumwire-autotune.so.0"
 
 # enum sw_dtype (sum/dtype.h): name, code, bytes
 DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
@@ -66,8 +65,6 @@ SIGNATURES = {
     "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
     "sw_error_name": (ctypes.c_char_p, [INT]),
-}
-AUTOTUNE_SIGNATURES = {
     "sw_autotune_open": (INT, [POINTER, ctypes.POINTER(POINTER)]),
     "sw_autotune_told": (INT, [POINTER, ctypes.c_double]),
     "sw_autotune_close": (None, [ctypes.POINTER(POINTER)]),
@@ -115,25 +112,6 @@ def declare(lib, path, signatures):
                 f"{path} has no {name}: it is from another release than this "
                 f"package; install both from the same checkout") from None
         function.restype, function.argtypes = result, arguments
-
-
-@functools.lru_cache(maxsize=None)
-def load_autotune():
-    """The library of apps/lab/autotune.h: beside libsumwire, in a build/ that
-    holds both, or where the system's linker finds it."""
-    beside = os.path.dirname(load()._name)
-    tried = []
-    for path in (os.path.join(beside, AUTOTUNE),
-                 os.path.join(beside, "tuner", AUTOTUNE), AUTOTUNE):
-        try:
-            lib = ctypes.CDLL(path)
-        except OSError as e:
-            tried.append(str(e))
-            continue
-        declare(lib, path, AUTOTUNE_SIGNATURES)
-        return lib
-    raise ImportError(f"{AUTOTUNE} was not found ({'; '.join(tried)}): sumwire "
-                      f"was built without LAPACK, which the tuner needs")
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,30 +1,29 @@
-/* autotune.h - libsumwire-autotune: a tuner for the job of a program.
+/* autotune.h - a tuner for the job of a program.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One worker of a job opens it and tells it how long each iteration took.  It
  * searches for the partition and credit with which that is shortest, and sets
  * them for all workers by sw_tune; when iterations later take longer or shorter
- * than noise explains, it searches again.  Every decision is a line on stderr.
+ * than noise explains, it searches again.  Every decision is a line of the
+ * client's log.
  *
- * A library of its own, since it needs LAPACK, which libsumwire does not.
+ * The search needs LAPACK (liblapacke.so.3), which is loaded when it begins.
  */
 #ifndef SUMWIRE_AUTOTUNE_H
 #define SUMWIRE_AUTOTUNE_H
 
-#ifndef SW_API
-#define SW_API __attribute__((visibility("default")))
-#endif
+#include <sumwire/sumwire.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct sw_client;
 struct sw_autotune;
 
 /* sw_autotune_open - begin to search over @c, which is borrowed until the close
  * and whose thread this is, here and below.
- * Errors: those of sw_tune, with the sentence in sw_last_error of @c. */
+ * Errors: those of sw_tune; SW_EREFUSED LAPACK cannot be loaded; with the error
+ * text in sw_last_error of @c. */
 SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);
 
 /* sw_autotune_told - an iteration took @iteration_s seconds.  Those shorter

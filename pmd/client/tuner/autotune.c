@@ -1,4 +1,4 @@
-/* autotune.c - libsumwire-autotune: a tuner for the job of a program.
+/* autotune.c - a tuner for the job of a program.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <sumwire/autotune.h>
 
@@ -18,6 +18,8 @@ int sw_autotune_open(struct sw_client *c, struct sw_autotune **out)
 	struct sw_autotune *a = calloc(1, sizeof(*a));
 	int err = a ? sw_tune_live_begin(&a->live, c, 1, SAMPLE_S) : SW_ENOMEM;
 
+	if (err && a)
+		sw_tune_live_end(&a->live);
 	if (err)
 		free(a);
 	*out = err ? NULL : a;
@@ -31,6 +33,9 @@ int sw_autotune_told(struct sw_autotune *a, double iteration_s)
 
 void sw_autotune_close(struct sw_autotune **a)
 {
+	if (!*a)
+		return;
+	sw_tune_live_end(&(*a)->live);
 	free(*a);
 	*a = NULL;
 }

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/tuner/tune_gp.h"
 
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +28,7 @@ static double kernel(
  * the logarithm of the likelihood but for a constant, or -INFINITY. */
 static double factor(struct sw_gp *gp, const double *y)
 {
-	lapack_int n = (lapack_int)gp->n;
+	int32_t n = (int32_t)gp->n;
 	double fit = 0;
 
 	for (uint32_t i = 0; i < gp->n; i++)
@@ -37,11 +36,11 @@ static double factor(struct sw_gp *gp, const double *y)
 			gp->chol[j * gp->n + i] =
 				kernel(gp->x[i], gp->x[j], gp->length) +
 				(i == j ? gp->noise : 0);
-	if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', n, gp->chol, n))
+	if (gp->lapack->dpotrf(SW_LAPACK_COLUMNS, 'L', n, gp->chol, n))
 		return -INFINITY;
 	memcpy(gp->alpha, y, gp->n * sizeof(*y));
-	if (LAPACKE_dpotrs(
-		    LAPACK_COL_MAJOR, 'L', n, 1, gp->chol, n, gp->alpha, n))
+	if (gp->lapack->dpotrs(
+		    SW_LAPACK_COLUMNS, 'L', n, 1, gp->chol, n, gp->alpha, n))
 		return -INFINITY;
 	for (uint32_t i = 0; i < gp->n; i++)
 		fit -= y[i] * gp->alpha[i] / 2 + log(gp->chol[i * gp->n + i]);
@@ -103,15 +102,15 @@ int sw_gp_fit(
 void sw_gp_predict(
 	const struct sw_gp *gp, const double x[2], double *mean, double *sd)
 {
-	lapack_int n = (lapack_int)gp->n;
+	int32_t n = (int32_t)gp->n;
 	double k[SW_GP_MAX], v[SW_GP_MAX], m = 0, var = 1;
 
 	for (uint32_t i = 0; i < gp->n; i++) {
 		k[i] = v[i] = kernel(gp->x[i], x, gp->length);
 		m += k[i] * gp->alpha[i];
 	}
-	LAPACKE_dtrtrs(
-		LAPACK_COL_MAJOR, 'L', 'N', 'N', n, 1, gp->chol, n, v, n);
+	gp->lapack->dtrtrs(
+		SW_LAPACK_COLUMNS, 'L', 'N', 'N', n, 1, gp->chol, n, v, n);
 	for (uint32_t i = 0; i < gp->n; i++)
 		var -= v[i] * v[i];
 	*mean = gp->mean + gp->scale * m;

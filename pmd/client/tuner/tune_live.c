@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/tuner/tune_live.h"
 
-#include <stdio.h>
+#include "pmd/client/client.h"
 
 struct sw_tune_space sw_tune_live_space(void)
 {
@@ -35,13 +35,27 @@ int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 {
 	struct sw_tune_space space = sw_tune_live_space();
 	struct sw_tuner_settings settings;
+	const char *why;
 
+	sw_tune_live_end(l);
+	why = sw_lapack_open(&l->lapack);
+	if (why)
+		return sw_client_fail(client, SW_EREFUSED,
+			"the tuner needs LAPACK, which cannot be loaded: %s "
+			"(install liblapacke, or set partition and credit)",
+			why);
 	sw_tuner_settings_init(&settings, &space);
 	settings.seed = seed;
+	settings.lapack = &l->lapack;
 	l->client = client;
 	l->sample_s = sample_s;
 	sw_tuner_init(&l->tuner, &settings);
 	return sw_tune_live_set(l, l->tuner.now);
+}
+
+void sw_tune_live_end(struct sw_tune_live *l)
+{
+	sw_lapack_close(&l->lapack);
 }
 
 int sw_tune_live_told(struct sw_tune_live *l, double iteration_s)
@@ -62,7 +76,7 @@ int sw_tune_live_told(struct sw_tune_live *l, double iteration_s)
 	has_changed = sw_tuner_told(&l->tuner, l->sum_s / l->n_summed);
 	l->sum_s = l->n_summed = 0;
 	if (l->tuner.text[0])
-		fprintf(stderr, "tuner, iteration %llu: %s\n",
+		sw_client_log(&l->client->settings, "tuner, iteration %llu: %s",
 			(unsigned long long)l->n, l->tuner.text);
 	return has_changed ? sw_tune_live_set(l, l->tuner.now) : 0;
 }

@@ -12,6 +12,7 @@
 #include <sumwire/sumwire.h>
 
 struct sw_tune_live {
+	struct sw_lapack lapack;
 	struct sw_tuner tuner;
 	struct sw_client *client;
 	uint32_t number; /* of the knobs in use when others were asked for */
@@ -26,12 +27,16 @@ struct sw_tune_live {
  * of 16 KiB to 64 MiB. */
 struct sw_tune_space sw_tune_live_space(void);
 
-/* sw_tune_live_begin - begin to search over @client, borrowed.  Every decision
- * is a line on stderr.
+/* sw_tune_live_begin - begin to search over @client, borrowed until the end.
+ * Every decision is a line of its log.  May be called again.
  * @sample_s  the shortest time that is worth a measurement
- * Errors: those of sw_tune, with the sentence in sw_last_error. */
+ * Errors: those of sw_tune; SW_EREFUSED LAPACK cannot be loaded; with the error
+ * text in sw_last_error. */
 int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 	uint64_t seed, double sample_s);
+
+/* sw_tune_live_end - the search is over; the tuning stays; may be zeroed. */
+void sw_tune_live_end(struct sw_tune_live *l);
 
 /* sw_tune_live_told - an iteration of rank 0 took @iteration_s.  Errors: as
  * above. */
