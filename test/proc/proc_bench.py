@@ -60,7 +60,7 @@ def test_over_udp():
 def test_bad_options():
     cases = (((), r"give either --agent SOCKET or --loopback"),
              (("--loopback", "--min", "1MiB", "--max", "4KiB"),
-              r"--min has 1048576 bytes, --max 4096: no size"),
+              r"--min is 1048576 bytes, --max 4096: there is no size"),
              (("--loopback", "--port", "eth"), r"--port eth: memif, af_packet"),
              (("--loopback", "--port", "udp", "--device", "eth0"),
               r"--device: with --port udp the loopback is always on lo"),

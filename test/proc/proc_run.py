@@ -200,7 +200,7 @@ def test_signal_while_daemons_stop():
             wait_until(lambda: len(pending(server)) == 2, 10, "second signal")
         finally:
             os.kill(server, signal.SIGCONT)
-        p.wait_error(r"\[server\] .*told to stop once more", code=143,
+        p.wait_error(r"\[server\] .*stopping at once: a second signal came", code=143,
                      limit_s=SHORT_S)
 
 
