@@ -11,7 +11,7 @@ from torch import nn
 import common
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DATA = os.path.join(HERE, "..", "..", "data", "digits.csv")
+DATA = os.path.join(HERE, "..", "..", "examples", "data", "digits.csv")
 
 
 def load():
