@@ -1,0 +1,381 @@
+/* option_parse.c - one value of each type, read from text.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "conf/options.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+static const char name_chars[] = "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+bool sw_label_is_good(const char *text)
+{
+	size_t len = strspn(text, name_chars);
+
+	return len && !text[len] && len < SW_CONF_NAME_BYTES;
+}
+
+/* Index of @text among the words "a|b|(c)" of a row; -1 when it is none of
+ * them, -2 when it is one in parentheses. */
+static int word_find(const char *words, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (int i = 0; *words; i++) {
+		size_t n = strcspn(words, "|");
+
+		if (n == len && len && !memcmp(words, text, len))
+			return i;
+		if (n == len + 2 && *words == '(' &&
+			!memcmp(words + 1, text, len))
+			return -2;
+		words += n + (words[n] == '|');
+	}
+	return -1;
+}
+
+/* The words of a row that may be used, as "a, b". */
+static void words_list(const char *words, char *out, size_t len)
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	while (*words && at < len) {
+		size_t n = strcspn(words, "|");
+
+		if (*words != '(')
+			at += (size_t)snprintf(out + at, len - at, "%s%.*s",
+				at ? ", " : "", (int)n, words);
+		words += n + (words[n] == '|');
+	}
+}
+
+static void word_nearest(
+	const char *words, const char *text, char *out, size_t len)
+{
+	struct sw_nearest near;
+	char all[128], *save, *word;
+
+	out[0] = '\0';
+	sw_nearest_init(&near, text);
+	words_list(words, all, sizeof(all));
+	for (word = strtok_r(all, ", ", &save); word;
+		word = strtok_r(NULL, ", ", &save))
+		sw_nearest_add(&near, word);
+	if (near.best)
+		snprintf(out, len, "; did you mean %s?", near.best);
+}
+
+static int choice_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	int i = word_find(o->unit, text);
+	char all[128], near[64];
+
+	if (i >= 0) {
+		*(uint32_t *)field = (uint32_t)i;
+		return 0;
+	}
+	words_list(o->unit, all, sizeof(all));
+	word_nearest(o->unit, text, near, sizeof(near));
+	if (i == -2)
+		snprintf(why, SW_WHY_BYTES,
+			"\"%s\" is planned, but this "
+			"version does not have it: use one of %s",
+			text, all);
+	else
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is none of %s%s", text,
+			all, near);
+	return SW_ECONF;
+}
+
+static int bool_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	bool is_yes = !strcmp(text, "yes");
+
+	if (!is_yes && strcmp(text, "no") != 0) {
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is neither yes nor no",
+			text);
+		return SW_ECONF;
+	}
+	*(bool *)field = is_yes;
+	return 0;
+}
+
+static int bounds_check(
+	const struct sw_option *o, const char *text, uint64_t value, char *why)
+{
+	char min[32], max[128];
+
+	if (*o->unit && strchr(o->unit, '|') && word_find(o->unit, text) < 0) {
+		words_list(o->unit, max, sizeof(max));
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is none of %s", text,
+			max);
+		return SW_ECONF;
+	}
+	if ((!o->min && !o->max) || (value >= o->min && value <= o->max))
+		return 0;
+	sw_value_format(o->min, sw_option_unit(o), min, sizeof(min));
+	sw_value_format(o->max, sw_option_unit(o), max, sizeof(max));
+	snprintf(why, SW_WHY_BYTES, "\"%.40s\" is out of range: %s to %s", text,
+		min, max);
+	return SW_ECONF;
+}
+
+static int number_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	uint64_t value;
+
+	if (sw_value_parse(text, sw_option_unit(o), &value, why, SW_WHY_BYTES) <
+			0 ||
+		bounds_check(o, text, value, why) < 0)
+		return SW_ECONF;
+	if (o->bytes == sizeof(uint64_t)) {
+		*(uint64_t *)field = value;
+		return 0;
+	}
+	if (value > UINT32_MAX) {
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is too large", text);
+		return SW_ECONF;
+	}
+	*(uint32_t *)field = (uint32_t)value;
+	return 0;
+}
+
+/* An address that a host can have: not 0.x, 127.x is fine, not multicast. */
+static int ip_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	struct in_addr a;
+	uint32_t ip;
+
+	if (!*text && o->def && !*o->def) {
+		*(uint32_t *)field = 0;
+		return 0;
+	}
+	if (inet_pton(AF_INET, text, &a) != 1) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.40s\" is not an IPv4 address "
+			"like 10.0.0.1",
+			text);
+		return SW_ECONF;
+	}
+	ip = ntohl(a.s_addr);
+	if (ip >> 24 == 0 || ip >> 28 >= 14) {
+		snprintf(why, SW_WHY_BYTES, "\"%.40s\" is not a host address",
+			text);
+		return SW_ECONF;
+	}
+	*(uint32_t *)field = ip;
+	return 0;
+}
+
+static int subnet_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	const char *slash = strchr(text, '/');
+	struct sw_conf_subnet subnet;
+	char ip[16];
+	uint64_t bits;
+
+	if (!slash || slash - text >= (ptrdiff_t)sizeof(ip)) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.40s\" is not an address with "
+			"a prefix length, like 10.0.0.1/24",
+			text);
+		return SW_ECONF;
+	}
+	memcpy(ip, text, (size_t)(slash - text));
+	ip[slash - text] = '\0';
+	if (ip_parse(o, ip, &subnet.ip, why) < 0 ||
+		sw_value_parse(
+			slash + 1, SW_UNIT_NONE, &bits, why, SW_WHY_BYTES) < 0)
+		return SW_ECONF;
+	if (bits < 1 || bits > 31) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.40s\": the prefix length is "
+			"out of range: 1 to 31",
+			text);
+		return SW_ECONF;
+	}
+	subnet.bits = (uint32_t)bits;
+	memcpy(field, &subnet, sizeof(subnet));
+	return 0;
+}
+
+static int text_copy(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	if (strlen(text) >= o->bytes) {
+		snprintf(why, SW_WHY_BYTES, "is longer than %zu bytes",
+			o->bytes - 1);
+		return SW_ECONF;
+	}
+	memset(field, 0, o->bytes);
+	memcpy(field, text, strlen(text));
+	return 0;
+}
+
+static int name_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	bool may_be_empty = o->def && !*o->def;
+
+	if (!sw_label_is_good(text) && (*text || !may_be_empty)) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.40s\" is not a name: 1 to %d "
+			"letters, digits, '_', '-' or '.'",
+			text, SW_CONF_NAME_BYTES - 1);
+		return SW_ECONF;
+	}
+	return text_copy(o, text, field, why);
+}
+
+/* As the kernel and DPDK name devices: eth0.5, 0000:81:00.0. */
+static int device_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	for (const char *s = text; *s; s++)
+		if (*s != ':' && *s != '@' && !strchr(name_chars, *s)) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.40s\" is not the name of an interface, "
+				"like eth0, or a PCI address, like "
+				"0000:81:00.0",
+				text);
+			return SW_ECONF;
+		}
+	return text_copy(o, text, field, why);
+}
+
+/* As DPDK's drivers take them: key=value,key=value. */
+static int args_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	for (const char *s = text; *s; s++)
+		if (!strchr("=,:/", *s) && !strchr(name_chars, *s)) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.80s\" is not a list like "
+				"iface=tap0,mac=fixed",
+				text);
+			return SW_ECONF;
+		}
+	return text_copy(o, text, field, why);
+}
+
+static int path_copy(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	if (*text && !sw_text_is_good(text, SIZE_MAX)) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.80s\" has characters that do not print", text);
+		return SW_ECONF;
+	}
+	/* These would not survive being printed and read again. */
+	for (const char *s = text; *s; s++)
+		if (strchr(" \"';#\\", *s)) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.80s\" has a blank, a "
+				"quote, ';', '#' or '\\'",
+				text);
+			return SW_ECONF;
+		}
+	return text_copy(o, text, field, why);
+}
+
+static bool may_be_empty(const struct sw_option *o)
+{
+	return o->def && !*o->def;
+}
+
+static int path_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	if (!*text ? may_be_empty(o) : *text == '/')
+		return path_copy(o, text, field, why);
+	snprintf(why, SW_WHY_BYTES,
+		"\"%.80s\" is not an absolute path, like /run/sumwire/x", text);
+	return SW_ECONF;
+}
+
+/* A name alone is one in a folder of its user's. */
+static int socket_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	if (!*text ? may_be_empty(o)
+		   : *text == '/' || (*text != '.' && !strchr(text, '/')))
+		return path_copy(o, text, field, why);
+	snprintf(why, SW_WHY_BYTES,
+		"\"%.80s\" is neither an absolute path, like /run/sumwire/x, "
+		"nor a name alone",
+		text);
+	return SW_ECONF;
+}
+
+static int users_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	const char *s = text;
+
+	while (*s) {
+		size_t n = strspn(s, name_chars);
+
+		if (!n || n > 32 || (s[n] && (s[n] != ',' || !s[n + 1]))) {
+			snprintf(why, SW_WHY_BYTES,
+				"\"%.80s\" is not a list "
+				"of users like alice,bob,1001",
+				text);
+			return SW_ECONF;
+		}
+		s += n + (s[n] == ',');
+	}
+	return text_copy(o, text, field, why);
+}
+
+static int cpus_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	uint32_t cpus[SW_CONF_CPUS_MAX];
+
+	if (sw_conf_cpus_list(text, cpus) < 0) {
+		snprintf(why, SW_WHY_BYTES,
+			"\"%.80s\" is neither auto nor a "
+			"list of different CPUs like 2,4-5 (0 to 1023, at "
+			"most %d)",
+			text, SW_CONF_CPUS_MAX);
+		return SW_ECONF;
+	}
+	return text_copy(o, text, field, why);
+}
+
+int sw_option_parse(
+	const struct sw_option *o, const char *text, void *field, char *why)
+{
+	static int (*const parse[])(
+		const struct sw_option *, const char *, void *, char *) = {
+		[SW_OPTION_U32] = number_parse,
+		[SW_OPTION_U64] = number_parse,
+		[SW_OPTION_BYTES] = number_parse,
+		[SW_OPTION_TIME] = number_parse,
+		[SW_OPTION_RATE] = number_parse,
+		[SW_OPTION_PERCENT] = number_parse,
+		[SW_OPTION_CHOICE] = choice_parse,
+		[SW_OPTION_IP] = ip_parse,
+		[SW_OPTION_BOOL] = bool_parse,
+		[SW_OPTION_SUBNET] = subnet_parse,
+		[SW_OPTION_NAME] = name_parse,
+		[SW_OPTION_DEVICE] = device_parse,
+		[SW_OPTION_ARGS] = args_parse,
+		[SW_OPTION_PATH] = path_parse,
+		[SW_OPTION_SOCKET] = socket_parse,
+		[SW_OPTION_USERS] = users_parse,
+		[SW_OPTION_CPUS] = cpus_parse,
+	};
+
+	return parse[o->type](o, text, field, why);
+}
