@@ -105,7 +105,7 @@ static void line(void *ctx, enum sw_log_level level, const char *text)
 
 	snprintf(who, sizeof(who), "user %u ", stranger());
 	if (level == SW_LOG_ERROR && strstr(text, who) &&
-		strstr(text, "neither ours (4242) nor root: not connected"))
+		strstr(text, "neither our user (4242) nor root: not connected"))
 		atomic_store(&is_refused, true);
 	if (level <= SW_LOG_WARN)
 		fprintf(stderr, "# %s\n", text);
