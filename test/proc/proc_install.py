@@ -99,8 +99,10 @@ def test_soname_and_symbols():
         check(os.path.exists(os.path.join(os.path.dirname(so), soname[1])),
               f"there is no {soname[1]}")
         check("rte_" not in dynamic, "DPDK is needed")
-        with open(it.one("sumwire.h"), encoding="utf-8") as f:
-            public = set(re.findall(r"\b(sw_[a-z_]+)\(", f.read()))
+        public = set()
+        for header in "sumwire.h", "autotune.h":
+            with open(it.one(header), encoding="utf-8") as f:
+                public |= set(re.findall(r"\b(sw_[a-z_]+)\(", f.read()))
         symbols = set(re.findall(r" T (\w+)", run(
             tool("nm"), "-D", "--defined-only", so)))
         errors = {"sw_error_text", "sw_error_name"}

@@ -79,7 +79,7 @@ def test_a_rank_is_killed():
 
 
 def test_an_agent_dies():
-    with TorchNet(2) as net:
+    with TorchNet(2, job={"dead_after": "10s"}) as net:
         net.start_all()
         zero, one = net.cases("cases_faults.py", "until_the_end")
         zero.await_out("five steps")

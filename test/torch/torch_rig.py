@@ -40,10 +40,12 @@ def has_torch(*what):
 
 class TorchNet(Net):
     """A job whose workers are Python programs, as many as there are agents, or
-    as their local ranks."""
+    as their local ranks.  Ranks that compute leave an agent little of a small
+    machine: what a test does not say is that nobody is dead for a minute."""
 
-    def __init__(self, workers=2, local=None, **rest):
-        super().__init__(workers=workers, local=local, **rest)
+    def __init__(self, workers=2, local=None, job=None, **rest):
+        super().__init__(workers=workers, local=local,
+                         job={"dead_after": "60s", **(job or {})}, **rest)
         self.n_runs = 0
         # (agent, local rank) by rank
         self.places = [(a, i) for a, n in zip(
