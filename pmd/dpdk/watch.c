@@ -296,6 +296,7 @@ static void device_remove(void *arg)
 	struct port *p = arg;
 
 	interrupt_stop(p);
+	sw_netif_changes_close(&p->changes);
 	sw_dpdk_device_close(p);
 	atomic_store(&p->is_removed, true);
 }
@@ -304,7 +305,6 @@ void sw_dpdk_watch_stop(struct port *p)
 {
 	rte_eal_alarm_cancel(dial, p);
 	rte_eal_alarm_cancel(watch, p);
-	sw_netif_changes_close(&p->changes);
 	/* stopping or removing a device on another thread frees what the
 	 * interrupt thread may be using */
 	if (rte_eal_alarm_set(1, device_remove, p))
