@@ -100,24 +100,24 @@ static void heap_remove(struct sw_sched *s, struct sw_task *t)
 	sift_down(s, last->at, last);
 }
 
-static void list_add(struct sw_task_list *l, struct sw_task *t)
+static void list_add(struct sw_sched *s, struct sw_task *t)
 {
-	t->prev = l->last;
+	t->prev = s->newest;
 	t->next = NULL;
-	*(l->last ? &l->last->next : &l->first) = t;
-	l->last = t;
+	*(s->newest ? &s->newest->next : &s->oldest) = t;
+	s->newest = t;
 }
 
-static void list_remove(struct sw_task_list *l, struct sw_task *t)
+static void list_remove(struct sw_sched *s, struct sw_task *t)
 {
-	*(t->prev ? &t->prev->next : &l->first) = t->next;
-	*(t->next ? &t->next->prev : &l->last) = t->prev;
+	*(t->prev ? &t->prev->next : &s->oldest) = t->next;
+	*(t->next ? &t->next->prev : &s->newest) = t->prev;
 }
 
 static void enqueue(struct sw_sched *s, struct sw_task *t)
 {
 	t->state = SW_TASK_READY;
-	list_add(&s->ready, t);
+	list_add(s, t);
 	s->n_heap++;
 	sift_up(s, s->n_heap - 1, t);
 }
@@ -194,7 +194,7 @@ int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 
 /* --- algorithm 1 --- */
 
-int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
+int sw_task_ready(struct sw_sched *s, struct sw_task *t)
 {
 	if (t->state == SW_TASK_CANCELLED)
 		return mistake(s, SW_ECLOSED,
@@ -212,7 +212,6 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 			s->size);
 	t->sequence = s->n_sequence++;
 	t->started = t->finished = 0;
-	t->progress_ns = now_ns;
 	enqueue(s, t);
 	return 0;
 }
@@ -220,16 +219,16 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 /* The most urgent; every so often the next in a round over all. */
 static struct sw_task *next_task(struct sw_sched *s)
 {
-	struct sw_task *t = s->ready.first;
+	struct sw_task *t = s->oldest;
 
 	if (++s->n_starts % SW_SCHED_TURN || !s->policy->by_priority)
 		return s->heap[0];
-	list_remove(&s->ready, t);
-	list_add(&s->ready, t);
+	list_remove(s, t);
+	list_add(s, t);
 	return t;
 }
 
-static void start_part(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
+static void start_part(struct sw_sched *s, struct sw_task *t)
 {
 	uint64_t from = t->started, left = t->bytes - from;
 	uint64_t bytes = t->ops->partition(t, from, s->part_bytes);
@@ -237,13 +236,11 @@ static void start_part(struct sw_sched *s, struct sw_task *t, uint64_t now_ns)
 	if (bytes == 0 || bytes > left)
 		bytes = left;
 	t->started += bytes;
-	t->progress_ns = now_ns;
 	s->credit -= (int64_t)bytes;
 	s->last = t == s->heap[0] ? t : NULL; /* no turn is taken back */
 	if (t->started == t->bytes) {
 		heap_remove(s, t);
-		list_remove(&s->ready, t);
-		list_add(&s->running, t);
+		list_remove(s, t);
 		t->state = SW_TASK_STARTED;
 	}
 	t->ops->start(t, from, bytes);
@@ -268,24 +265,21 @@ static bool take_back(struct sw_sched *s)
 		return false;
 	t->started -= bytes;
 	s->credit += (int64_t)bytes;
-	if (t->state == SW_TASK_STARTED) {
-		list_remove(&s->running, t);
+	if (t->state == SW_TASK_STARTED)
 		enqueue(s, t);
-	}
 	return s->credit > 0;
 }
 
-uint32_t sw_sched_run(struct sw_sched *s, uint64_t now_ns)
+uint32_t sw_sched_run(struct sw_sched *s)
 {
 	uint32_t n = 0;
 
 	for (; s->n_heap && (s->credit > 0 || take_back(s)); n++)
-		start_part(s, next_task(s), now_ns);
+		start_part(s, next_task(s));
 	return n;
 }
 
-int sw_task_finish(
-	struct sw_sched *s, struct sw_task *t, uint64_t bytes, uint64_t now_ns)
+int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
 {
 	if (t->state == SW_TASK_CANCELLED)
 		return mistake(s, SW_ECLOSED,
@@ -295,10 +289,8 @@ int sw_task_finish(
 			"task %.64s: finished twice, %llu bytes more", t->name,
 			(unsigned long long)bytes);
 	t->finished += bytes;
-	t->progress_ns = now_ns;
 	s->credit += (int64_t)bytes;
 	if (t->finished == t->bytes) {
-		list_remove(&s->running, t);
 		forget(s, t);
 		t->state = SW_TASK_IDLE;
 	}
@@ -309,36 +301,10 @@ void sw_task_cancel(struct sw_sched *s, struct sw_task *t)
 {
 	if (t->state == SW_TASK_READY) {
 		heap_remove(s, t);
-		list_remove(&s->ready, t);
-	} else if (t->state == SW_TASK_STARTED) {
-		list_remove(&s->running, t);
+		list_remove(s, t);
 	}
 	forget(s, t);
 	s->credit += (int64_t)(t->started - t->finished);
 	t->finished = t->started;
 	t->state = SW_TASK_CANCELLED;
-}
-
-static struct sw_task *overdue_of(
-	struct sw_task *t, uint64_t now_ns, uint64_t limit_ns)
-{
-	while (t && (t->started == t->finished ||
-			    now_ns - t->progress_ns < limit_ns))
-		t = t->next;
-	return t;
-}
-
-struct sw_task *sw_sched_overdue(
-	struct sw_sched *s, uint64_t now_ns, uint64_t limit_ns)
-{
-	struct sw_task *t = overdue_of(s->running.first, now_ns, limit_ns);
-
-	if (!t)
-		t = overdue_of(s->ready.first, now_ns, limit_ns);
-	if (t)
-		mistake(s, 0, "task %.64s: %llu bytes not finished in %llu ms",
-			t->name, (unsigned long long)(t->started - t->finished),
-			(unsigned long long)((now_ns - t->progress_ns) /
-					     1000000));
-	return t;
 }

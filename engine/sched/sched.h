@@ -62,15 +62,11 @@ struct sw_task {
 	uint32_t priority; /* 0 most urgent */
 	/* The rest is the scheduler's. */
 	enum sw_task_state state;
-	uint32_t at;                 /* in the heap */
-	uint64_t sequence;           /* of readiness */
-	uint64_t started, finished;  /* bytes */
-	uint64_t progress_ns;        /* last start or finish */
-	struct sw_task *prev, *next; /* of its state, the next in turn first */
-};
-
-struct sw_task_list {
-	struct sw_task *first, *last;
+	uint32_t at;                /* in the heap */
+	uint64_t sequence;          /* of readiness */
+	uint64_t started, finished; /* bytes */
+	struct sw_task *prev,
+		*next; /* of those ready, the next in turn first */
 };
 
 struct sw_sched {
@@ -81,7 +77,7 @@ struct sw_sched {
 	uint64_t n_sequence, n_starts;
 	struct sw_task **heap;
 	uint32_t n_heap, size;
-	struct sw_task_list ready, running;
+	struct sw_task *oldest, *newest; /* of those ready */
 	struct sw_task *last; /* what may be taken back is of it, or NULL */
 	char fault[160];      /* the last mistake, "" if there was none */
 };
@@ -109,25 +105,18 @@ const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
  * priority are set.  Starts nothing: sw_sched_run does.
  * Errors: SW_EBUSY it is ready or started already, SW_ECLOSED it was cancelled,
  * SW_EINVAL no bytes, SW_ENOMEM more than max_tasks. */
-int sw_task_ready(struct sw_sched *s, struct sw_task *t, uint64_t now_ns);
+int sw_task_ready(struct sw_sched *s, struct sw_task *t);
 
 /* sw_sched_run - start what the credit allows.  Returns the number of parts. */
-uint32_t sw_sched_run(struct sw_sched *s, uint64_t now_ns);
+uint32_t sw_sched_run(struct sw_sched *s);
 
 /* sw_task_finish - @bytes of what was started are finished.  The task is idle
  * after its last.  Errors: SW_EPROTO more than were started (finished twice);
  * SW_ECLOSED it was cancelled. */
-int sw_task_finish(
-	struct sw_sched *s, struct sw_task *t, uint64_t bytes, uint64_t now_ns);
+int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
 
 /* sw_task_cancel - never start it again; what was started gives its credit
  * back.  Fill a new struct sw_task to use it again. */
 void sw_task_cancel(struct sw_sched *s, struct sw_task *t);
-
-/* sw_sched_overdue - a task of which bytes are on their way and none has
- * started or finished for @limit_ns, named in fault; NULL: there is none.
- * O(n). */
-struct sw_task *sw_sched_overdue(
-	struct sw_sched *s, uint64_t now_ns, uint64_t limit_ns);
 
 #endif

@@ -28,7 +28,7 @@ int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
 	if (err)
 		return err;
 	sw_lanes_set_knobs(w, part_bytes, credit_bytes);
-	sw_sched_run(&w->sched, w->now_ns); /* there may be more credit */
+	sw_sched_run(&w->sched); /* there may be more credit */
 	return 0;
 }
 

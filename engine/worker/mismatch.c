@@ -56,7 +56,7 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	drop_chunks(w, t);
 	if (!t->n_lanes)
 		sw_tensors_end(w, t, SW_EMISMATCH);
-	sw_sched_run(&w->sched, w->now_ns);
+	sw_sched_run(&w->sched);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_refresh(w, &w->links[i]);
 }

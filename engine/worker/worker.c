@@ -161,7 +161,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			return; /* not acknowledged: it will come again */
 		}
 		hold(w, l, t, h, payload);
-		sw_sched_run(&w->sched, w->now_ns);
+		sw_sched_run(&w->sched);
 		sw_link_refresh(w, l); /* it may have been due for a push */
 	}
 	sw_peer_accept(&l->peer, w->due, h, w->now_ns);
@@ -195,7 +195,7 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, w, &w->stats);
-	sw_sched_run(&w->sched, w->now_ns);
+	sw_sched_run(&w->sched);
 	sw_link_refresh(w, l);
 }
 

@@ -138,8 +138,8 @@ void sw_tensors_ready(struct sw_worker *w, struct sw_wtensor *t)
 		.name = t->name,
 		.bytes = own_bytes(t),
 		.priority = t->priority};
-	(void)!sw_task_ready(&w->sched, &t->task, w->now_ns);
-	sw_sched_run(&w->sched, w->now_ns);
+	(void)!sw_task_ready(&w->sched, &t->task);
+	sw_sched_run(&w->sched);
 }
 
 void sw_tensors_folded(
@@ -150,6 +150,5 @@ void sw_tensors_folded(
 	if (!c->is_charged)
 		return;
 	c->is_charged = false;
-	(void)!sw_task_finish(
-		&w->sched, &t->task, sw_wtensor_bytes(t, chunk), w->now_ns);
+	(void)!sw_task_finish(&w->sched, &t->task, sw_wtensor_bytes(t, chunk));
 }

@@ -94,7 +94,7 @@ static void gradient_is_ready(struct rank *k, uint32_t tensor)
 		.name = "gradient",
 		.bytes = 4 * ELEMS,
 		.priority = tensor};
-	assert_int_equal(sw_task_ready(&k->s, &k->tasks[tensor], 0), 0);
+	assert_int_equal(sw_task_ready(&k->s, &k->tasks[tensor]), 0);
 }
 
 /* The next parts of the master's order whose gradient is here. */
@@ -107,9 +107,9 @@ static void follow(struct rank *k)
 		*t = (struct sw_task){.ops = &follower_ops,
 			.name = "part",
 			.bytes = 4 * x.order[k->n_tasks++].n};
-		assert_int_equal(sw_task_ready(&k->s, t, 0), 0);
+		assert_int_equal(sw_task_ready(&k->s, t), 0);
 	}
-	sw_sched_run(&k->s, 0);
+	sw_sched_run(&k->s);
 }
 
 /* The library: the n-th calls of all ranks are one all-reduce. */
@@ -134,7 +134,7 @@ static bool reduce(void)
 		assert_int_equal(
 			sw_task_finish(&x.ranks[r].s,
 				&x.ranks[r].tasks[r ? x.n_done : c.tensor],
-				4 * c.n, 0),
+				4 * c.n),
 			0);
 	x.on_way -= 4 * c.n;
 	x.n_done++;
@@ -185,7 +185,7 @@ static void all_ranks_issue_alike(void **state)
 				gradient_is_ready(&x.ranks[r], t);
 				left--;
 			}
-			sw_sched_run(&x.ranks[0].s, 0);
+			sw_sched_run(&x.ranks[0].s);
 			for (uint32_t i = 1; i < RANKS; i++)
 				follow(&x.ranks[i]);
 			assert_true(x.on_way < 4096 + part);
@@ -208,10 +208,10 @@ static void the_urgent_overtakes(void **state)
 	for (uint32_t t = TENSORS; t-- > 0;) {
 		for (uint32_t r = 0; r < RANKS; r++)
 			gradient_is_ready(&x.ranks[r], t);
-		sw_sched_run(&x.ranks[0].s, 0);
+		sw_sched_run(&x.ranks[0].s);
 	}
 	do {
-		sw_sched_run(&x.ranks[0].s, 0);
+		sw_sched_run(&x.ranks[0].s);
 		for (uint32_t i = 1; i < RANKS; i++)
 			follow(&x.ranks[i]);
 	} while (reduce());

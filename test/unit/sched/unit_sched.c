@@ -16,7 +16,6 @@ struct fixture {
 	uint64_t here[N]; /* bytes that have not left */
 	struct sw_task tasks[N];
 	char names[N][8];
-	uint64_t now_ns;
 	char log[4096];
 };
 
@@ -66,18 +65,18 @@ static void open_sched(const struct sw_policy *policy)
 
 static void ready(uint32_t i)
 {
-	assert_int_equal(sw_task_ready(&x.s, &x.tasks[i], x.now_ns), 0);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[i]), 0);
 }
 
 static void finish(uint32_t i, uint64_t bytes)
 {
-	assert_int_equal(sw_task_finish(&x.s, &x.tasks[i], bytes, x.now_ns), 0);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[i], bytes), 0);
 }
 
 static const char *run(void)
 {
 	x.log[0] = 0;
-	sw_sched_run(&x.s, x.now_ns);
+	sw_sched_run(&x.s);
 	return x.log;
 }
 
@@ -364,9 +363,9 @@ static void ready__twice(void **state)
 {
 	open_sched(&sw_policy_fifo);
 	ready(0);
-	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_EBUSY);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0]), SW_EBUSY);
 	run();
-	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_EBUSY);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0]), SW_EBUSY);
 	assert_string_equal(
 		x.s.fault, "task t0: ready again before it has finished");
 	finish(0, 100 * KB);
@@ -378,12 +377,12 @@ static void ready__wrong(void **state)
 {
 	open_sched(&sw_policy_fifo);
 	x.tasks[0].bytes = 0;
-	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_EINVAL);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0]), SW_EINVAL);
 	sw_sched_close(&x.s);
 	open_sched(&sw_policy_fifo);
 	x.s.size = 1;
 	ready(0);
-	assert_int_equal(sw_task_ready(&x.s, &x.tasks[1], 0), SW_ENOMEM);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[1]), SW_ENOMEM);
 	assert_contains(x.s.fault, "task t1: more than 1");
 	sw_sched_close(&x.s);
 	assert_int_equal(sw_sched_open(&x.s, &sw_policy_fifo, 0), SW_EINVAL);
@@ -394,18 +393,17 @@ static void finish__twice(void **state)
 	int64_t credit;
 
 	open_sched(&sw_policy_bytescheduler);
-	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1, 0), SW_EPROTO);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1), SW_EPROTO);
 	ready(0);
 	run();
 	finish(0, 60 * KB);
 	credit = x.s.credit;
-	assert_int_equal(
-		sw_task_finish(&x.s, &x.tasks[0], 60 * KB, 0), SW_EPROTO);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 60 * KB), SW_EPROTO);
 	assert_string_equal(
 		x.s.fault, "task t0: finished twice, 60000 bytes more");
 	assert_int_equal(x.s.credit, credit);
 	finish(0, 40 * KB);
-	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1, 0), SW_EPROTO);
+	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1), SW_EPROTO);
 	sw_sched_close(&x.s);
 }
 
@@ -419,33 +417,13 @@ static void cancel__then_anything(void **state)
 	sw_task_cancel(&x.s, &x.tasks[0]);
 	assert_int_equal(x.s.credit, 40 * KB);
 	assert_string_equal(run(), "t1+40000");
-	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0], 0), SW_ECLOSED);
+	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0]), SW_ECLOSED);
 	assert_string_equal(
 		x.s.fault, "task t0: started after it was cancelled");
 	assert_int_equal(
-		sw_task_finish(&x.s, &x.tasks[0], 40 * KB, 0), SW_ECLOSED);
+		sw_task_finish(&x.s, &x.tasks[0], 40 * KB), SW_ECLOSED);
 	sw_task_cancel(&x.s, &x.tasks[0]); /* again */
 	assert_int_equal(x.s.credit, 0);
-	sw_sched_close(&x.s);
-}
-
-static void overdue__is_named(void **state)
-{
-	open_sched(&sw_policy_bytescheduler);
-	ready(4);
-	x.now_ns = 5000000000;
-	assert_null(sw_sched_overdue(&x.s, x.now_ns, 1000000000));
-	run();
-	assert_null(sw_sched_overdue(&x.s, x.now_ns, 1000000000));
-	x.now_ns += 900000000;
-	finish(4, 1 * KB);
-	x.now_ns += 1000000000;
-	assert_ptr_equal(
-		sw_sched_overdue(&x.s, x.now_ns, 1000000000), &x.tasks[4]);
-	assert_string_equal(
-		x.s.fault, "task t4: 99000 bytes not finished in 1000 ms");
-	finish(4, 99 * KB);
-	assert_null(sw_sched_overdue(&x.s, x.now_ns, 0));
 	sw_sched_close(&x.s);
 }
 
@@ -471,7 +449,6 @@ int main(void)
 		cmocka_unit_test(ready__wrong),
 		cmocka_unit_test(finish__twice),
 		cmocka_unit_test(cancel__then_anything),
-		cmocka_unit_test(overdue__is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
