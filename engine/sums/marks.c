@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/marks.h"
 
+#include "engine/sched/order.h"
 #include "engine/sums/async.h"
 
 struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member)
@@ -53,22 +54,18 @@ void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
 	}
 }
 
-/* All numbers by readiness have been given: those in use close ranks. */
-static void close_ranks(struct sw_shard *sh)
+/* If it has marks and goes by number @from, it goes by @to. */
+static bool move_order(void *ctx, uint32_t key, uint32_t from, uint32_t to)
 {
-	uint32_t to = SW_MAX_TENSORS;
+	struct sw_shard *sh = ctx;
+	struct sw_stensor *t = &sh->tensors[key];
 
-	for (uint32_t from = to; from < sh->next_order; from++) {
-		struct sw_stensor *t = &sh->tensors[sh->by_order[from]];
-
-		if (!t->n_ready || t->order != from)
-			continue;
-		for (uint32_t m = 0; m < sh->n_members; m++)
-			sw_bitmap_move(&sh->ready[m], from, to);
-		sh->by_order[to] = sh->by_order[from];
-		t->order = to++;
-	}
-	sh->next_order = to;
+	if (!t->n_ready || t->order != from)
+		return false;
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		sw_bitmap_move(&sh->ready[m], from, to);
+	t->order = to;
+	return true;
 }
 
 /* It has no marks: it goes by priority, or behind all that have some. */
@@ -79,10 +76,8 @@ static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 	if (!t->is_fifo)
 		return;
 	t->class = SW_N_CLASSES - 1;
-	if (sh->next_order == SW_MAX_ORDERS)
-		close_ranks(sh);
-	t->order = sh->next_order++;
-	sh->by_order[t->order] = t->key;
+	t->order = sw_order_take(sh->by_order, &sh->next_order, SW_MAX_TENSORS,
+		t->key, move_order, sh);
 }
 
 void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,

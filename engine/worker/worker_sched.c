@@ -7,6 +7,7 @@
  * chunks are folded.
  */
 #include "engine/base/bytes.h"
+#include "engine/sched/order.h"
 #include "engine/worker/worker.h"
 
 enum { CLASS_LAST = SW_N_CLASSES - 1 };
@@ -81,30 +82,21 @@ static const struct sw_task_ops ops = {
 
 /* --- the order of tensors that go as they become ready --- */
 
-static void move_order(
-	struct sw_worker *w, struct sw_wtensor *t, uint32_t from, uint32_t to)
+/* If it is open and goes by number @from, it goes by @to. */
+static bool move_order(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 {
+	struct sw_worker *w = ctx;
+	struct sw_wtensor *t = &w->tensors[index];
+
+	if (!t->is_open || t->order != from)
+		return false;
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		sw_bitmap_move(&w->links[l].ready, from, to);
 		sw_bitmap_move(&w->links[l].again, from, to);
 		sw_bitmap_move(&w->links[l].late, from, to);
 	}
-	w->by_order[to] = w->by_order[from];
 	t->order = to;
-}
-
-/* All numbers have been given: those of open push_pulls close ranks. */
-static void close_ranks(struct sw_worker *w)
-{
-	uint32_t to = SW_TENSORS;
-
-	for (uint32_t from = to; from < w->next_order; from++) {
-		struct sw_wtensor *t = &w->tensors[w->by_order[from]];
-
-		if (t->is_open && t->order == from)
-			move_order(w, t, from, to++);
-	}
-	w->next_order = to;
+	return true;
 }
 
 /* By priority, or behind all that are ready.  No chunk is to do or late. */
@@ -115,11 +107,9 @@ static void take_place(struct sw_worker *w, struct sw_wtensor *t)
 		t->class = sw_class_of(t->priority);
 		return;
 	}
-	if (w->next_order == SW_ORDERS)
-		close_ranks(w);
-	t->order = w->next_order++;
 	t->class = CLASS_LAST;
-	w->by_order[t->order] = (uint32_t)(t - w->tensors);
+	t->order = sw_order_take(w->by_order, &w->next_order, SW_TENSORS,
+		(uint32_t)(t - w->tensors), move_order, w);
 }
 
 /* The tensor's last chunk, if it is ours, is the last of ours. */
