@@ -4,7 +4,9 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
+#include "engine/worker/link.h"
 
 /* Where there is a number to divide.  One that cannot be is left to the
  * scheduler to refuse. */
@@ -32,6 +34,17 @@ int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
 	return 0;
 }
 
+struct sw_knobs sw_worker_knobs(const struct sw_worker *w)
+{
+	const struct sw_sched *s = &w->sched;
+
+	return (struct sw_knobs){.number = w->knobs.number,
+		.policy = s->policy,
+		.part_bytes = s->part_bytes,
+		.credit_bytes = s->policy->is_tunable ? s->limit * w->n_lanes
+						      : s->limit};
+}
+
 int sw_worker_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
@@ -56,19 +69,6 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	k->is_asking = true;
 	sw_link_request(w, &w->links[0]);
 	return 0;
-}
-
-uint32_t sw_knobs_build_tune(struct sw_worker *w, struct sw_header *h)
-{
-	const struct sw_knobs *k = &w->knobs.wanted;
-	struct sw_tune_ask ask = {.request = w->knobs.request,
-		.policy = (uint8_t)sw_policy_id(k->policy),
-		.part_bytes = k->part_bytes,
-		.credit_bytes = k->credit_bytes};
-
-	h->type = SW_TUNE;
-	memcpy(w->payload, &ask, sizeof(ask));
-	return sizeof(ask);
 }
 
 void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st)

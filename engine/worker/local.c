@@ -1,21 +1,15 @@
-/* local.c - the local ranks of a worker: who has asked, and their sum.
+/* local.c - the local ranks of a worker: what they ask for.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/base/ticks.h"
-#include "engine/worker/worker.h"
-#include "sum/sum.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
 
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
 {
 	w->tensors[tensor].from[local] = base;
-}
-
-uint64_t sw_local_missing(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return ~0ULL >> (64 - w->n_local) & ~t->asked;
 }
 
 /* The first to ask says what is to be done. */
@@ -66,7 +60,7 @@ static void fail_left(
 		w->node_name, __builtin_ctzll(who), t->name);
 }
 
-int sw_local_ask(struct sw_worker *w, struct sw_wtensor *t,
+static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
 	uint64_t left;
@@ -98,40 +92,28 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 	}
 }
 
-void sw_local_end(struct sw_worker *w, struct sw_wtensor *t, int err)
+int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 {
-	uint64_t asked = t->asked;
+	struct sw_wtensor *t;
+	int err;
 
-	t->asked = 0; /* who is told may ask anew at once */
-	for (; asked; asked &= asked - 1) {
-		uint32_t local = (uint32_t)__builtin_ctzll(asked);
-
-		w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), local,
-			t->cookies[local], err, t->weight);
-	}
-}
-
-const uint8_t *sw_local_bytes(struct sw_worker *w, const struct sw_wtensor *t,
-	uint32_t chunk, bool *is_stable)
-{
-	const struct sw_sum_ops *ops = &w->env->sum->ops[t->dtype];
-	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
-	uint32_t n = sw_wtensor_bytes(t, chunk) / t->elem_bytes;
-	const void *from[SW_LOCAL_RANKS];
-
-	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
-	if (t->op == SW_OPERATION_COPY)
-		return t->from[t->root - w->first] + at;
-	if (w->n_local == 1)
-		return t->from[0] + at;
-	for (uint32_t i = 0; i < w->n_local; i++)
-		from[i] = t->from[i] + at;
-	if (!ops->round) {
-		SW_TIMED(w->stats.ticks_sum,
-			ops->sum(w->payload, from, w->n_local, n));
-		return w->payload;
-	}
-	SW_TIMED(w->stats.ticks_sum, ops->sum(w->sums, from, w->n_local, n);
-		 ops->round(w->payload, w->sums, n));
-	return w->payload;
+	if (sw_worker_end_of(w))
+		return sw_worker_end_of(w);
+	if (round->tensor >= w->n_tensors || round->local >= w->n_local ||
+		(round->op == SW_OPERATION_COPY && round->root >= w->size))
+		return SW_EINVAL;
+	t = &w->tensors[round->tensor];
+	if (round->tensor >= w->n_admitted)
+		return SW_EAGAIN;
+	if ((w->n_local > 1 && !t->from[round->local] && !t->dead_from) ||
+		(t->is_async && !t->round && round->op == SW_OPERATION_SUM))
+		return SW_EINVAL;
+	if (t->asked >> round->local & 1)
+		return SW_EBUSY;
+	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
+		return SW_EMISMATCH;
+	err = ask(w, t, round);
+	if (!err && !sw_round_lacks(w, t))
+		sw_round_start(w, t);
+	return err;
 }

@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/worker.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/round.h"
 #include "sum/sum.h"
 
 static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
@@ -31,31 +31,16 @@ const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 	return w->tensors[tensor].why;
 }
 
-/* Nothing of it is pushed or asked for any more. */
-static void drop_chunks(struct sw_worker *w, struct sw_wtensor *t)
-{
-	for (uint32_t i = 0; i < w->n_links && t->words; i++) {
-		struct sw_link *l = &w->links[i];
-
-		l->n_todo -= sw_bitmap_clear(&t->todo[i]);
-		sw_bitmap_clear(&t->again[i]);
-		sw_bitmap_clear(&t->late[i]);
-		sw_bitmap_remove(&l->ready, t->order);
-		sw_bitmap_remove(&l->again, t->order);
-		sw_bitmap_remove(&l->late, t->order);
-	}
-	t->n_missing = 0;
-}
-
 /* Its open round ends if it is one of those; in lane 0 when the other lanes
  * have nothing to do with it any more. */
 static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
 		return;
-	drop_chunks(w, t);
+	sw_todo_drop(w, t);
+	t->n_missing = 0;
 	if (!t->n_lanes)
-		sw_tensors_end(w, t, SW_EMISMATCH);
+		sw_round_end(w, t, SW_EMISMATCH);
 	sw_sched_run(&w->sched);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_refresh(w, &w->links[i]);
@@ -131,21 +116,6 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 
 /* --- what a server says, and is told --- */
 
-/* The next that the server has been declared, and is to be told of. */
-static uint32_t next_dead(const struct sw_link *l)
-{
-	uint32_t i = sw_bitmap_next(&l->dead, l->dead_turn);
-
-	if (i == SW_BITMAP_NONE || i >= l->n_declared)
-		i = sw_bitmap_first(&l->dead);
-	return i < l->n_declared ? i : SW_BITMAP_NONE;
-}
-
-bool sw_link_owes_dead(const struct sw_link *l)
-{
-	return next_dead(l) != SW_BITMAP_NONE;
-}
-
 void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -182,7 +152,7 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l)
 uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	uint32_t i = next_dead(l);
+	uint32_t i = sw_link_next_dead(l);
 	struct sw_fault fault = {.err = SW_EMISMATCH, .rank = w->rank};
 
 	if (i == SW_BITMAP_NONE)

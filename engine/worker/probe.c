@@ -7,7 +7,7 @@
  * state exists yet at the server, so the next HELLO may come from another port
  * of ours.  From the first JOIN on the port stays: it is part of the session.
  */
-#include "engine/worker/worker.h"
+#include "engine/worker/link.h"
 
 /* How a HELLO leaves, until one lands where it belongs, or all were tried. */
 static void next_way(struct sw_worker *w, struct sw_link *l)

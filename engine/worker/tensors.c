@@ -1,13 +1,14 @@
-/* tensors.c - the worker's tensors: declare, order, submit, end.
+/* tensors.c - the worker's tensors: declare, give keys, close.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
 #include "sum/sum.h"
 
 int sw_tensors_open(struct sw_worker *w)
@@ -48,14 +49,6 @@ static bool is_valid(
 	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
 }
 
-int sw_worker_end_of(const struct sw_worker *w)
-{
-	if (w->state != SW_WORKER_FAILED && w->state != SW_WORKER_LEFT &&
-		!w->left_by_ns)
-		return 0;
-	return w->fault.err ? w->fault.err : SW_ECLOSED;
-}
-
 static bool is_ready(const struct sw_worker *w, uint64_t need)
 {
 	return !w->env->mem_ready || w->env->mem_ready(w->env->ctx, 0, need);
@@ -88,48 +81,6 @@ static int shape(struct sw_worker *w, const struct sw_worker_tensor *in,
 	if (w->n_local == 1 && !w->lane_i)
 		t->from[0] = t->base;
 	return 0;
-}
-
-/* Is @order in the link's set exactly when the tensor's set has members?  One
- * that goes by readiness @is_here no more. */
-static void carry_over(struct sw_bitmap *orders, uint32_t order,
-	const struct sw_bitmap *chunks, bool is_here)
-{
-	/* A set without levels: the tensor has no key yet. */
-	if (is_here && chunks->n_levels && !sw_bitmap_is_empty(chunks))
-		sw_bitmap_add(orders, order);
-	else
-		sw_bitmap_remove(orders, order);
-}
-
-/* Number all by (priority, index), and the sets of the links with them; the
- * first @n are in order. */
-static void order_all(struct sw_worker *w, uint32_t n)
-{
-	for (uint32_t i = n; i < w->n_tensors; i++) {
-		uint32_t at = n++;
-
-		for (; at > 0 && w->tensors[w->by_order[at - 1]].priority >
-					 w->tensors[i].priority;
-			at--)
-			w->by_order[at] = w->by_order[at - 1];
-		w->by_order[at] = i;
-	}
-	for (uint32_t at = 0; at < n; at++) {
-		struct sw_wtensor *t = &w->tensors[w->by_order[at]];
-		bool is_here = t->order < SW_TENSORS;
-
-		t->rank = at;
-		if (is_here)
-			t->order = at;
-		for (uint32_t l = 0; l < w->n_links; l++) {
-			struct sw_link *link = &w->links[l];
-
-			carry_over(&link->ready, at, &t->todo[l], is_here);
-			carry_over(&link->again, at, &t->again[l], is_here);
-			carry_over(&link->late, at, &t->late[l], is_here);
-		}
-	}
 }
 
 bool sw_tensors_are_admitted(const struct sw_worker *w)
@@ -169,7 +120,7 @@ int sw_worker_declare(
 		return err;
 	}
 	w->n_tensors += n;
-	order_all(w, w->n_tensors - n);
+	sw_todo_order(w, w->n_tensors - n);
 	sw_link_request(w, &w->links[0]);
 	return 0;
 }
@@ -275,235 +226,11 @@ bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from)
 			w->lane_i, sw_error_text(err));
 		return true;
 	}
-	order_all(w, first);
+	sw_todo_order(w, first);
 	sw_links_skip_refused(w);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_request(w, &w->links[l]);
 	if (sw_tensors_are_admitted(w)) /* all were refused */
 		sw_lane_admitted(w);
 	return true;
-}
-
-void sw_tensors_order(struct sw_worker *w)
-{
-	order_all(w, 0);
-}
-
-/* --- push_pull --- */
-
-static void put(struct sw_bitmap *orders, uint32_t order,
-	struct sw_bitmap *chunks, uint32_t local, bool is_in)
-{
-	if (is_in) {
-		sw_bitmap_add(chunks, local);
-		sw_bitmap_add(orders, order);
-		return;
-	}
-	if (!sw_bitmap_has(chunks, local))
-		return;
-	sw_bitmap_remove(chunks, local);
-	if (sw_bitmap_is_empty(chunks))
-		sw_bitmap_remove(orders, order);
-}
-
-void sw_tensors_set(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk,
-	bool is_todo, bool is_late)
-{
-	uint32_t i = w->link_of[sw_place_owner(&w->map, t->first, chunk)];
-	uint32_t local = sw_place_local(&t->places[i], chunk);
-	struct sw_link *l = &w->links[i];
-
-	l->n_todo += is_todo - sw_bitmap_has(&t->todo[i], local);
-	put(&l->ready, t->order, &t->todo[i], local, is_todo);
-	put(&l->again, t->order, &t->again[i], local,
-		is_todo && t->chunks[chunk].n_sent);
-	put(&l->late, t->order, &t->late[i], local, is_late);
-}
-
-static void start(struct sw_worker *w, struct sw_wtensor *t)
-{
-	t->is_edited = false;
-	t->is_begun = true;
-	t->weight = 0;
-	t->n_missing = t->own.n_local;
-	t->missing = 0;
-	t->progress_ns = w->now_ns;
-	t->n_lanes = sw_lanes_begin(w, t);
-	for (uint32_t c = 0; c < t->n_missing;) {
-		struct sw_wchunk *chunk =
-			&t->chunks[sw_place_global(&t->own, c)];
-
-		for (uint32_t n = sw_place_run(&t->own, c); n; n--, c++)
-			*chunk++ = (struct sw_wchunk){.state = SW_GRAD};
-	}
-	if (t->n_missing)
-		sw_tensors_ready(w, t);
-}
-
-void sw_tensors_start(struct sw_worker *w, struct sw_wtensor *t)
-{
-	t->round++;
-	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
-	start(w, t);
-}
-
-void sw_tensors_begin(struct sw_worker *w, const struct sw_lane_order *o)
-{
-	struct sw_wtensor *t = &w->tensors[o->tensor];
-
-	if (sw_worker_end_of(w))
-		return;
-	t->is_open = true;
-	t->op = o->op;
-	t->step = o->step;
-	t->root = o->root;
-	t->asked = ~0ULL >> (64 - w->n_local);
-	t->round++;
-	w->n_open++;
-	if (sw_wtensor_is_dead(t, t->round))
-		sw_tensors_end(w, t, SW_EMISMATCH);
-	else
-		start(w, t);
-}
-
-int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
-{
-	struct sw_wtensor *t;
-	int err;
-
-	if (sw_worker_end_of(w))
-		return sw_worker_end_of(w);
-	if (round->tensor >= w->n_tensors || round->local >= w->n_local ||
-		(round->op == SW_OPERATION_COPY && round->root >= w->size))
-		return SW_EINVAL;
-	t = &w->tensors[round->tensor];
-	if (round->tensor >= w->n_admitted)
-		return SW_EAGAIN;
-	if ((w->n_local > 1 && !t->from[round->local] && !t->dead_from) ||
-		(t->is_async && !t->round && round->op == SW_OPERATION_SUM))
-		return SW_EINVAL;
-	if (t->asked >> round->local & 1)
-		return SW_EBUSY;
-	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
-		return SW_EMISMATCH;
-	err = sw_local_ask(w, t, round);
-	if (!err && !sw_local_missing(w, t))
-		sw_tensors_start(w, t);
-	return err;
-}
-
-void sw_tensors_end(struct sw_worker *w, struct sw_wtensor *t, int err)
-{
-	if (!err && sw_wtensor_is_dead(t, t->round))
-		err = SW_EMISMATCH;
-	if (!err && t->is_edited)
-		err = SW_ECORRUPT;
-	t->is_open = t->is_begun = false;
-	w->n_open--;
-	if (t->task.state != SW_TASK_IDLE) /* the job ends */
-		sw_task_cancel(&w->sched, &t->task);
-	if (!w->lane_i)
-		sw_local_end(w, t, err);
-	else if (!err || err == SW_ECORRUPT || err == SW_EMISMATCH)
-		sw_lane_done(w, t);
-}
-
-void sw_tensors_held(struct sw_worker *w, struct sw_wtensor *t)
-{
-	if (!t->n_lanes)
-		sw_tensors_end(w, t, 0);
-}
-
-void sw_tensors_lane_done(struct sw_worker *w, const struct sw_lane_news *news)
-{
-	struct sw_wtensor *t = &w->tensors[news->tensor];
-
-	if (!t->is_open)
-		return; /* the job has ended */
-	t->weight = news->weight;
-	t->is_edited |= news->is_edited;
-	if (--t->n_lanes == 0 && !t->n_missing)
-		sw_tensors_end(w, t, 0);
-}
-
-void sw_tensors_end_all(struct sw_worker *w, int err)
-{
-	for (uint32_t i = 0; i < w->n_tensors; i++)
-		if (w->tensors[i].is_open)
-			sw_tensors_end(w, &w->tensors[i], err);
-}
-
-/* "local rank 2", "rank 1, 3" of a set of members, or "a server" when nobody
- * was named. */
-static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
-	char *out, size_t size)
-{
-	uint64_t local = sw_local_missing(w, t);
-	uint64_t set = local ? local : t->missing;
-	size_t n = (size_t)snprintf(out, size, "%s",
-		local ? "local rank"
-		: set ? "rank"
-		      : "a server");
-
-	for (const char *comma = ""; set && n + 8 < size; set &= set - 1) {
-		n += (size_t)snprintf(out + n, size - n, "%s %d", comma,
-			__builtin_ctzll(set));
-		comma = ",";
-	}
-}
-
-/* The tensor that has stood still the longest, for @ns at least, or NULL; *n:
- * how many have.  What other lanes wait for they see themselves. */
-static const struct sw_wtensor *find_stalled(
-	const struct sw_worker *w, uint64_t ns, uint32_t *n)
-{
-	const struct sw_wtensor *worst = NULL;
-
-	*n = 0;
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		const struct sw_wtensor *t = &w->tensors[i];
-
-		if (!t->is_open || w->now_ns - t->progress_ns < ns ||
-			(!t->n_missing && !sw_local_missing(w, t)))
-			continue;
-		++*n;
-		if (!worst || t->progress_ns < worst->progress_ns)
-			worst = t;
-	}
-	return worst;
-}
-
-/* One line for all, since they mostly wait for the same one. */
-static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
-{
-	char who[64], text[SW_TEXT_MAX + SW_NAME_MAX], more[40] = "";
-	uint64_t still_ns = w->now_ns - t->progress_ns;
-
-	name_missing(w, t, who, sizeof(who));
-	if (still_ns >= w->params.stall_limit) {
-		sw_worker_fail(w, SW_ESTALL, t->key,
-			"waited %llu s for %s, tensor %.64s",
-			(unsigned long long)(still_ns / SW_S), who, t->name);
-		return;
-	}
-	if (n > 1)
-		snprintf(more, sizeof(more), "; %u more tensor%s", n - 1,
-			n > 2 ? "s wait" : " waits");
-	snprintf(text, sizeof(text), "waiting %llu s for %s, tensor %s%s",
-		(unsigned long long)(still_ns / SW_S), who, t->name, more);
-	sw_log(w->env->log, SW_LOG_WARN, "%s", text);
-	sw_lane_say(w, 0, text);
-}
-
-void sw_tensors_tick(struct sw_worker *w)
-{
-	uint64_t every = sw_min64(w->params.stall_warn, w->params.stall_limit);
-	uint32_t n;
-	const struct sw_wtensor *t = find_stalled(w, every, &n);
-
-	if (!t || (w->now_ns < w->warn_at_ns &&
-			  w->now_ns - t->progress_ns < w->params.stall_limit))
-		return;
-	w->warn_at_ns = w->now_ns + every;
-	warn(w, t, n);
 }

@@ -1,6 +1,7 @@
-/* worker.c - the worker's data path: pushes out, results in, repairs.
+/* worker.c - a worker's data path: results in, repairs, timers.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
 
 #include <string.h>
 
@@ -18,30 +19,6 @@ enum {
 static struct sw_worker *worker_of(struct sw_node *node)
 {
 	return (struct sw_worker *)node;
-}
-
-static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
-{
-	uint64_t local = sw_bitmap_first(&t->todo[link]);
-
-	return (uint64_t)t->order << 32 |
-	       (local << 32) / t->places[link].n_local;
-}
-
-void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
-{
-	struct sw_due *due = &w->due[l->peer.path.port_i];
-	uint32_t order = l->state == SW_LINK_OPEN ? sw_bitmap_first(&l->ready)
-						  : SW_BITMAP_NONE;
-	uint32_t class = SW_N_CLASSES;
-
-	if (order != SW_BITMAP_NONE) {
-		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
-
-		class = t->class;
-		w->turn_keys[l->peer.index] = turn_key(t, l->peer.index);
-	}
-	sw_peer_offer(&l->peer, due, class);
 }
 
 /* The tensor that a frame of link @l is about, if it is one of ours there. */
@@ -67,7 +44,7 @@ static void push_again(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 {
 	t->chunks[chunk].state = SW_GRAD;
-	sw_tensors_set(w, t, chunk, true, false);
+	sw_todo_push(w, t, chunk);
 }
 
 /* --- results in --- */
@@ -124,8 +101,8 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
-	sw_tensors_set(w, t, h->chunk, false, false);
-	sw_tensors_folded(w, t, h->chunk);
+	sw_todo_nothing(w, t, h->chunk);
+	sw_round_folded(w, t, h->chunk);
 	sw_flow_resolve(
 		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
@@ -139,7 +116,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	sw_count(&w->stats.results, 1);
 	sw_count(&w->stats.result_bytes, h->payload_len);
 	if (--t->n_missing == 0)
-		sw_tensors_held(w, t);
+		sw_round_held(w, t);
 }
 
 static void on_result(struct sw_worker *w, struct sw_link *l,
@@ -187,8 +164,8 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 		return;
 	}
 	c->t_ns = w->now_ns;
-	sw_tensors_folded(w, t, sent->cell);
-	sw_tensors_set(w, t, sent->cell, false, true);
+	sw_round_folded(w, t, sent->cell);
+	sw_todo_wait(w, t, sent->cell);
 }
 
 static void on_ack(struct sw_worker *w, struct sw_link *l,
@@ -430,7 +407,7 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	}
 	if (w->n_open) {
 		if (now_ns >= w->stall_at_ns) {
-			sw_tensors_tick(w);
+			sw_stall_tick(w);
 			w->stall_at_ns = now_ns + STALL_LOOK_NS;
 		}
 		at = sw_min64(at, w->stall_at_ns);

@@ -3,9 +3,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
 
 enum {
 	TELL_EVERY_NS = 2000000000,
@@ -25,6 +26,14 @@ static void leave_all(struct sw_worker *w)
 		sw_link_request(w, l);
 		sw_link_refresh(w, l);
 	}
+}
+
+int sw_worker_end_of(const struct sw_worker *w)
+{
+	if (w->state != SW_WORKER_FAILED && w->state != SW_WORKER_LEFT &&
+		!w->left_by_ns)
+		return 0;
+	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
 
 void sw_worker_fail(
@@ -48,7 +57,7 @@ void sw_worker_fail(
 		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
 			w->rank, text);
 	leave_all(w);
-	sw_tensors_end_all(w, err);
+	sw_round_end_all(w, err);
 	sw_lane_say(w, err, text);
 }
 
@@ -60,10 +69,10 @@ void sw_worker_leave(struct sw_worker *w, int err, const char *text)
 		.err = (int16_t)err, .rank = w->rank, .key = SW_KEY_NONE};
 	snprintf(w->fault.text, sizeof(w->fault.text), "%s", text ? text : "");
 	leave_all(w);
-	sw_tensors_end_all(w, SW_ECLOSED);
+	sw_round_end_all(w, SW_ECLOSED);
 }
 
-void sw_link_check_running(struct sw_worker *w)
+void sw_worker_check_running(struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
 		(!w->lane_i && w->n_lanes_running + 1 < w->n_lanes))

@@ -1,6 +1,7 @@
 /* worker_open.c - a worker's links, from its job, and its end.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
 
 #include <stdio.h>
 #include <stdlib.h>

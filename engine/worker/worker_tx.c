@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
-#include "engine/worker/worker.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
+#include "sum/sum.h"
 
 enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
 
@@ -84,12 +85,39 @@ static bool tx_control(
 	return true;
 }
 
+/* What this node contributes to a chunk: in a buffer, or summed into
+ * w->payload (*is_stable false). */
+static const uint8_t *local_bytes(struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
+{
+	const struct sw_sum_ops *ops = &w->env->sum->ops[t->dtype];
+	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
+	uint32_t n = sw_wtensor_bytes(t, chunk) / t->elem_bytes;
+	const void *from[SW_LOCAL_RANKS];
+
+	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
+	if (t->op == SW_OPERATION_COPY)
+		return t->from[t->root - w->first] + at;
+	if (w->n_local == 1)
+		return t->from[0] + at;
+	for (uint32_t i = 0; i < w->n_local; i++)
+		from[i] = t->from[i] + at;
+	if (!ops->round) {
+		SW_TIMED(w->stats.ticks_sum,
+			ops->sum(w->payload, from, w->n_local, n));
+		return w->payload;
+	}
+	SW_TIMED(w->stats.ticks_sum, ops->sum(w->sums, from, w->n_local, n);
+		 ops->round(w->payload, w->sums, n));
+	return w->payload;
+}
+
 /* A chunk that its server refused by CRC time and again is being written
  * while it is pushed: push a copy, which cannot change under the CRC. */
 static const uint8_t *bytes_to_push(struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
 {
-	const uint8_t *p = sw_local_bytes(w, t, chunk, is_stable);
+	const uint8_t *p = local_bytes(w, t, chunk, is_stable);
 
 	if (!*is_stable || t->chunks[chunk].n_refused < REFUSED_MAX)
 		return p;
@@ -218,7 +246,7 @@ static bool tx_push(
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
 	chunk = chunk_to_push(t, i);
-	sw_tensors_set(w, t, chunk, false, false);
+	sw_todo_nothing(w, t, chunk);
 	push(w, l, t, chunk, out);
 	sw_link_refresh(w, l);
 	return true;

@@ -42,11 +42,6 @@ CIRCLES = [
       "engine/server/share.c"), "to be cut"),
     (("engine/sums/async.c", "engine/sums/marks.c", "engine/sums/shard.c"),
      "to be cut"),
-    (("engine/worker/knobs.c", "engine/worker/lane.c", "engine/worker/link.c",
-      "engine/worker/local.c", "engine/worker/mismatch.c",
-      "engine/worker/probe.c", "engine/worker/tensors.c",
-      "engine/worker/worker.c", "engine/worker/worker_life.c",
-      "engine/worker/worker_sched.c"), "to be cut"),
     (("pmd/host/attach.c", "pmd/host/declare.c", "pmd/host/results.c"),
      "to be cut"),
 ]

@@ -1,4 +1,4 @@
-/* unit_worker_sched.c - push_pull under the scheduler: parts, credit, order.
+/* unit_round.c - push_pull under the scheduler: parts, credit, order.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "sum/sum.h"
 #include "test/support/worker_rig.h"

@@ -1,0 +1,47 @@
+/* life.h - a worker as a whole: its state, its knobs, what drives it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_LIFE_H
+#define SW_LIFE_H
+
+#include "engine/worker/worker.h"
+
+/* --- worker_life.c --- */
+
+/* sw_worker_fail - the job cannot go on: every open push_pull ends with @err,
+ * the servers are told. */
+void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
+	...) __attribute__((format(printf, 4, 5)));
+
+/* sw_worker_check_running - is everybody there now? */
+void sw_worker_check_running(struct sw_worker *w);
+
+/* sw_worker_tick_joining - say what is waited for; give up in the end. */
+void sw_worker_tick_joining(struct sw_worker *w);
+
+/* sw_worker_check_left - does every server and every lane know that we left, or
+ * is it time to go without? */
+void sw_worker_check_left(struct sw_worker *w);
+
+/* --- knobs.c --- */
+
+/* sw_knobs_use - this lane's scheduler goes over to these, and so do the other
+ * lanes.  Errors: SW_EINVAL, with the reason in sched.fault. */
+int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
+	uint64_t part_bytes, uint64_t credit_bytes);
+/* sw_knobs_credit - what of the job's is this lane's; 0: the policy's. */
+uint64_t sw_knobs_credit(const struct sw_worker *w,
+	const struct sw_policy *policy, uint64_t credit_bytes);
+/* sw_knobs_heard - the coordinator says the job's. */
+void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
+/* --- worker.c, worker_tx.c: the node's calls --- */
+
+/* What came; timers; is anything open?  Control frames, then pushes by class.
+ */
+void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n);
+uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
+bool sw_worker_is_busy(const struct sw_node *node);
+bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out);
+
+#endif

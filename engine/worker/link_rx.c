@@ -1,0 +1,299 @@
+/* link_rx.c - what servers answer, and when they are silent.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
+#include "engine/worker/round.h"
+
+static void on_cookie(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_cookie c;
+
+	memcpy(&c, payload, sizeof(c));
+	if (l->state != SW_LINK_HELLO || c.nonce != l->nonce) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (sw_probe_again(w, l, &c))
+		return;
+	l->cookie = c.cookie;
+	l->n_cookies++;
+	l->state = SW_LINK_JOIN;
+	sw_link_request(w, l);
+}
+
+static void on_accept(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_accept a;
+
+	memcpy(&a, payload, sizeof(a));
+	if (l->state == SW_LINK_OPEN && a.session == l->peer.far_id) {
+		sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* ours was lost */
+		return;
+	}
+	if (l->state != SW_LINK_JOIN || a.nonce != l->nonce || !a.session) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	l->peer.far_id = a.session;
+	l->state = SW_LINK_OPEN;
+	sw_link_request(w, l); /* no JOIN any more */
+	l->peer.heard_ns = w->now_ns;
+	w->is_refused = false;
+	sw_flow_hear(&l->peer.flow, h);
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* only then we count */
+	sw_count(&w->stats.sessions_opened, 1);
+	sw_worker_check_running(w);
+}
+
+/* The error that a server named: errors are negative. */
+static int error_of(int err)
+{
+	return err < 0 ? err : SW_EPROTO;
+}
+
+/* The server has dropped what it offered.  Its frames are numbered anew, ours
+ * go on, so that what comes late is told apart. */
+static void forget_session(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t ctl_next = l->peer.flow.ctl_next;
+	uint16_t generation = (uint16_t)(l->peer.id + 1);
+
+	sw_flow_init(&l->peer.flow, &w->params);
+	l->peer.flow.ctl_next = ctl_next;
+	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
+	l->status_seq = 0;
+}
+
+/* A refused JOIN.  A place that is taken may become free: ask again. */
+static void on_refused(
+	struct sw_worker *w, struct sw_link *l, struct sw_fault *fault)
+{
+	if (fault->err != SW_EBUSY) {
+		sw_worker_fail(w, error_of(fault->err), SW_KEY_NONE,
+			"server %.32s: %s", l->name, fault->text);
+		return;
+	}
+	snprintf(w->refused, sizeof(w->refused), "%s", fault->text);
+	w->refused_link = l;
+	w->refused_ns = w->now_ns;
+	w->is_refused = true;
+	if (l->state == SW_LINK_OPEN)
+		forget_session(w, l);
+	l->state = SW_LINK_HELLO;
+	l->nonce = w->env->random(w->env->ctx);
+	l->request_wait_ns = w->params.retry_max;
+	l->request_at_ns = w->now_ns + l->request_wait_ns;
+}
+
+/* Also when it was offered a session: others may have confirmed theirs first.
+ */
+static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
+{
+	return l->state == SW_LINK_JOIN ||
+	       (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
+}
+
+static void on_error(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, payload, sizeof(fault));
+	sw_text_clean(fault.text, sizeof(fault.text));
+	if (fault.nonce == l->nonce && is_joining(w, l))
+		on_refused(w, l, &fault);
+	else if (l->state == SW_LINK_OPEN && !fault.nonce)
+		sw_worker_fail(
+			w, error_of(fault.err), fault.key, "%s", fault.text);
+	else
+		sw_count(&w->stats.rx_state, 1);
+}
+
+static void on_left(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+{
+	if (h->key != l->peer.far_id) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (l->state == SW_LINK_LEAVING) {
+		l->state = SW_LINK_CLOSED;
+		sw_count(&w->stats.sessions_closed, 1);
+		sw_worker_check_left(w);
+	} else if (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
+		   (l->server_i || !w->size)) {
+		forget_session(w, l);
+		sw_link_start(w, l);
+	} else if (l->state == SW_LINK_OPEN) {
+		l->state = SW_LINK_CLOSED;
+		sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+			"server %.64s no longer knows this worker: it was "
+			"restarted, or received nothing from it for %llu s",
+			l->name,
+			(unsigned long long)(w->params.dead_after / SW_S));
+	}
+}
+
+static void on_status(
+	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+{
+	struct sw_status st;
+
+	memcpy(&st, payload, sizeof(st));
+	sw_text_clean(st.text, sizeof(st.text));
+	l->status_seq = (uint16_t)st.seq;
+	sw_link_owe(w, l, SW_OWE_KEEPALIVE);
+	if (st.state == SW_JOB_FAILED) {
+		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
+		return;
+	}
+	w->joined = st.joined;
+	w->epoch = st.epoch;
+	memcpy(w->known, st.text, sizeof(w->known));
+	sw_knobs_heard(w, &st);
+	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
+		return;
+	w->size = st.size;
+	w->first = st.first;
+	for (uint32_t i = 1; i < w->n_links; i++)
+		if (w->links[i].state == SW_LINK_IDLE)
+			sw_link_start(w, &w->links[i]);
+	sw_lanes_start(w);
+	sw_worker_check_running(w);
+}
+
+/* It is known as something else: it is dead, the batch goes on behind it. */
+static void on_refused_tensor(
+	struct sw_worker *w, struct sw_wtensor *t, const uint8_t *why)
+{
+	char text[SW_TEXT_MAX];
+
+	memcpy(text, why, sizeof(text));
+	sw_text_clean(text, sizeof(text));
+	sw_tensor_kill(w, t, 1, text);
+}
+
+static void on_declared(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_declared d;
+	uint32_t n_keys = 0;
+	bool has_by_use = false;
+
+	memcpy(&d, payload, sizeof(d));
+	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
+		(d.is_refused ? d.n > l->n_asked : d.n != l->n_asked) ||
+		h->payload_len != sizeof(d) + 8u * d.n +
+					  (d.is_refused ? SW_TEXT_MAX : 0)) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	if (l->server_i == 0)
+		n_keys = d.is_refused ? d.n - 1u : d.n;
+	for (uint32_t i = 0; i < n_keys; i++) {
+		const uint8_t *p = payload + sizeof(d) + 4 * i;
+		uint32_t key = sw_load32(p);
+		bool is_by_use = w->tensors[l->n_declared + i].priority ==
+				 SW_PRIORITY_BY_USE;
+		int err = sw_tensors_keyed(
+			w, l->n_declared + i, key, sw_load32(p + 4 * d.n));
+
+		if (err) {
+			sw_worker_fail(w, err, key,
+				"server %.64s: key %u for tensor %.64s",
+				l->name, key,
+				w->tensors[l->n_declared + i].name);
+			return;
+		}
+		has_by_use |= is_by_use;
+	}
+	if (has_by_use)
+		sw_todo_order(w, 0);
+	l->batch++;
+	l->n_declared += d.n;
+	l->n_asked = 0;
+	if (d.is_refused)
+		on_refused_tensor(w, &w->tensors[l->n_declared - 1],
+			payload + sizeof(d) + 8u * d.n);
+	sw_links_skip_refused(w);
+	if (l->server_i == 0 && l->n_declared == w->n_tensors)
+		sw_lanes_declare(w);
+	for (uint32_t i = 0; i < w->n_links; i++)
+		sw_link_request(w, &w->links[i]);
+	if (sw_tensors_are_admitted(w))
+		sw_lane_admitted(w);
+}
+
+bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	switch (h->type) {
+	case SW_COOKIE:
+		on_cookie(w, l, payload);
+		return true;
+	case SW_ACCEPT:
+		on_accept(w, l, h, payload);
+		return true;
+	case SW_ERROR:
+		on_error(w, l, payload);
+		return true;
+	case SW_LEFT:
+		on_left(w, l, h);
+		return true;
+	case SW_STATUS:
+		if (l->server_i == 0 && l->state == SW_LINK_OPEN)
+			on_status(w, l, payload);
+		return true;
+	case SW_DECLARED:
+		on_declared(w, l, h, payload);
+		return true;
+	case SW_MISMATCH:
+		sw_link_on_mismatch(w, l, h, payload);
+		return true;
+	case SW_KEEPALIVE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* --- time --- */
+
+static void check_alive(struct sw_worker *w, struct sw_link *l)
+{
+	if (!sw_peer_is_silent(&l->peer, &w->params, w->now_ns))
+		return;
+	l->state = SW_LINK_CLOSED;
+	sw_count(&w->stats.sessions_dead, 1);
+	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
+		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
+		l->peer.path.ip >> 24, l->peer.path.ip >> 16 & 255,
+		l->peer.path.ip >> 8 & 255, l->peer.path.ip & 255,
+		(unsigned long long)(w->params.dead_after / SW_S));
+}
+
+uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
+{
+	uint64_t at = UINT64_MAX;
+
+	if (l->peer.index == 0) {
+		sw_worker_tick_joining(w);
+		sw_worker_check_left(w);
+		if (w->state == SW_WORKER_JOINING || w->left_by_ns)
+			at = w->now_ns + w->params.retry_max;
+	}
+	at = sw_min64(at, sw_link_tick_request(w, l));
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
+		at = sw_min64(at, sw_link_tick_dead(w, l));
+	if (l->state == SW_LINK_OPEN)
+		check_alive(w, l);
+	return at;
+}

@@ -1,0 +1,196 @@
+/* round.c - one round of a tensor, from its start to its end.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A round is a task of the scheduler, which decides which part of which tensor
+ * may go; its chunks are to do then, and leave by class and order as the
+ * servers' grants allow (todo.c, worker_tx.c).  So what is started but not sent
+ * yet can still be overtaken.  Credit comes back as chunks are folded.
+ */
+#include "engine/worker/round.h"
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/worker/lanes.h"
+
+/* --- a round as a task --- */
+
+static struct sw_wtensor *tensor_of(const struct sw_task *t)
+{
+	return (struct sw_wtensor *)((char *)(uintptr_t)t -
+				     offsetof(struct sw_wtensor, task));
+}
+
+/* Whole chunks. */
+static uint64_t part_of(
+	const struct sw_task *task, uint64_t from, uint64_t unit)
+{
+	const struct sw_wtensor *t = tensor_of(task);
+	uint64_t left = task->bytes - from, n = unit / t->chunk_bytes;
+
+	return sw_min64(left, (n ? n : 1) * t->chunk_bytes);
+}
+
+static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
+{
+	struct sw_wtensor *t = tensor_of(task);
+	struct sw_worker *w = t->worker;
+	uint32_t c = (uint32_t)(from / t->chunk_bytes);
+	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
+
+	for (uint32_t chunk, n; c < end; c += n) { /* counted in this lane */
+		chunk = sw_place_global(&t->own, c);
+		n = sw_place_run(&t->own, c);
+		n = n < end - c ? n : end - c;
+		for (uint32_t i = chunk; i < chunk + n; i++) {
+			t->chunks[i].is_charged = true;
+			sw_todo_push(w, t, i);
+		}
+	}
+	for (uint32_t l = 0; l < w->n_links; l++)
+		sw_link_refresh(w, &w->links[l]);
+}
+
+/* Is chunk @i of this lane started, but has never left? */
+static bool is_here(const struct sw_wtensor *t, uint32_t i)
+{
+	const struct sw_wchunk *c = &t->chunks[sw_place_global(&t->own, i)];
+
+	return c->is_charged && c->state == SW_GRAD && !c->n_sent;
+}
+
+/* Chunks leave from the lowest on: those at the end are still here. */
+static uint64_t take_back(struct sw_task *task, uint64_t bytes)
+{
+	struct sw_wtensor *t = tensor_of(task);
+	struct sw_worker *w = t->worker;
+	uint32_t i = (uint32_t)((task->started - 1) / t->chunk_bytes);
+	uint64_t taken = 0;
+
+	for (; i > 0 && taken < bytes && is_here(t, i) && is_here(t, i - 1);
+		i--) {
+		uint32_t chunk = sw_place_global(&t->own, i);
+
+		t->chunks[chunk].is_charged = false;
+		sw_todo_nothing(w, t, chunk);
+		taken += sw_wtensor_bytes(t, chunk);
+	}
+	for (uint32_t l = 0; l < w->n_links && taken; l++)
+		sw_link_refresh(w, &w->links[l]);
+	return taken;
+}
+
+static const struct sw_task_ops ops = {
+	.partition = part_of, .start = start_part, .take_back = take_back};
+
+/* The tensor's last chunk, if it is ours, is the last of ours. */
+static uint64_t own_bytes(const struct sw_wtensor *t)
+{
+	uint32_t last = t->own.n_local - 1;
+
+	return (uint64_t)last * t->chunk_bytes +
+	       sw_wtensor_bytes(t, sw_place_global(&t->own, last));
+}
+
+static void ready(struct sw_worker *w, struct sw_wtensor *t)
+{
+	sw_todo_take_place(w, t);
+	t->task = (struct sw_task){.ops = &ops,
+		.name = t->name,
+		.bytes = own_bytes(t),
+		.priority = t->priority};
+	(void)!sw_task_ready(&w->sched, &t->task);
+	sw_sched_run(&w->sched);
+}
+
+void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
+{
+	t->round++;
+	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
+	if (sw_wtensor_is_dead(t, t->round)) { /* as this lane knows already */
+		sw_round_end(w, t, SW_EMISMATCH);
+		return;
+	}
+	t->is_edited = false;
+	t->is_begun = true;
+	t->weight = 0;
+	t->n_missing = t->own.n_local;
+	t->missing = 0;
+	t->progress_ns = w->now_ns;
+	t->n_lanes = sw_lanes_begin(w, t);
+	for (uint32_t c = 0; c < t->n_missing;) {
+		struct sw_wchunk *chunk =
+			&t->chunks[sw_place_global(&t->own, c)];
+
+		for (uint32_t n = sw_place_run(&t->own, c); n; n--, c++)
+			*chunk++ = (struct sw_wchunk){.state = SW_GRAD};
+	}
+	if (t->n_missing)
+		ready(w, t);
+}
+
+void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+
+	if (!c->is_charged)
+		return;
+	c->is_charged = false;
+	(void)!sw_task_finish(&w->sched, &t->task, sw_wtensor_bytes(t, chunk));
+}
+
+/* --- its end --- */
+
+/* Tell all local ranks that have asked. */
+static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
+{
+	uint64_t asked = t->asked;
+
+	t->asked = 0; /* who is told may ask anew at once */
+	for (; asked; asked &= asked - 1) {
+		uint32_t local = (uint32_t)__builtin_ctzll(asked);
+
+		w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), local,
+			t->cookies[local], err, t->weight);
+	}
+}
+
+void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
+{
+	if (!err && sw_wtensor_is_dead(t, t->round))
+		err = SW_EMISMATCH;
+	if (!err && t->is_edited)
+		err = SW_ECORRUPT;
+	t->is_open = t->is_begun = false;
+	w->n_open--;
+	if (t->task.state != SW_TASK_IDLE) /* the job ends */
+		sw_task_cancel(&w->sched, &t->task);
+	if (!w->lane_i)
+		end_local(w, t, err);
+	else if (!err || err == SW_ECORRUPT || err == SW_EMISMATCH)
+		sw_lane_done(w, t);
+}
+
+void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (!t->n_lanes)
+		sw_round_end(w, t, 0);
+}
+
+void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_news *news)
+{
+	struct sw_wtensor *t = &w->tensors[news->tensor];
+
+	if (!t->is_open)
+		return; /* the job has ended */
+	t->weight = news->weight;
+	t->is_edited |= news->is_edited;
+	if (--t->n_lanes == 0 && !t->n_missing)
+		sw_round_end(w, t, 0);
+}
+
+void sw_round_end_all(struct sw_worker *w, int err)
+{
+	for (uint32_t i = 0; i < w->n_tensors; i++)
+		if (w->tensors[i].is_open)
+			sw_round_end(w, &w->tensors[i], err);
+}
