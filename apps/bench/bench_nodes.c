@@ -237,7 +237,8 @@ static int open_worker(struct nodes *x, uint32_t rank)
 	if (err)
 		return err;
 	x->n_workers++;
-	sw_loop_set(&x->loops[WORKERS], rank, &x->workers[rank].node);
+	sw_loop_set(
+		&x->loops[WORKERS], rank, sw_worker_node(&x->workers[rank]));
 	return 0;
 }
 

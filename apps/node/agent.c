@@ -37,9 +37,9 @@ static void fill_stats(void *ctx,
 	struct sw_stats sum = {0};
 
 	sw_daemon_add_stats(&a->daemon, &sum);
-	sw_stats_add(&sum, &a->worker.stats);
+	sw_stats_add(&sum, sw_worker_stats(&a->worker));
 	for (uint32_t i = 0; i < a->n_others; i++)
-		sw_stats_add(&sum, &a->others[i].worker.stats);
+		sw_stats_add(&sum, sw_worker_stats(&a->others[i].worker));
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
 	put(out, "attached", a->group.n_here);
 	sw_agent_put_lanes(a, put, out);

@@ -35,20 +35,13 @@ void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
 		sw_loop_set_rate(loop, i, bit_s / a->daemon.n_lcores);
 }
 
-/* Of all lanes together. */
-static uint64_t credit_of(const struct sw_worker *w)
-{
-	return w->sched.policy->is_tunable ? w->sched.limit * w->n_lanes
-					   : w->sched.limit;
-}
-
 /* One of the two; the other stays. */
 static int set_own(
 	struct agent *a, bool is_part, uint64_t bytes, char *why, size_t size)
 {
-	const struct sw_sched *s = &a->worker.sched;
+	const struct sw_knobs now = sw_worker_knobs(&a->worker);
 	const char *fault = sw_sched_check(
-		s->policy, is_part ? bytes : 0, is_part ? 0 : bytes);
+		now.policy, is_part ? bytes : 0, is_part ? 0 : bytes);
 
 	if (fault) {
 		snprintf(why, size, "%s %llu: %s",
@@ -56,8 +49,8 @@ static int set_own(
 			(unsigned long long)bytes, fault);
 		return SW_EINVAL;
 	}
-	return sw_worker_set_knobs(&a->worker, is_part ? bytes : s->part_bytes,
-		is_part ? credit_of(&a->worker) : bytes);
+	return sw_worker_set_knobs(&a->worker, is_part ? bytes : now.part_bytes,
+		is_part ? now.credit_bytes : bytes);
 }
 
 static int set_all(
@@ -108,19 +101,21 @@ void sw_agent_tune(struct agent *a, const struct agent_order *o)
 
 void sw_agent_show_knobs(struct agent *a)
 {
-	const struct sw_worker *w = &a->worker;
 	struct sw_host_knobs *k = &a->knobs;
+	struct sw_knobs now;
 
 	if (!a->has_worker ||
-		(a->are_knobs_shown && k->round == w->highest_round))
+		(a->are_knobs_shown &&
+			k->round == sw_worker_view(&a->worker).round))
 		return; /* the job's change with a round */
 	a->are_knobs_shown = true;
-	*k = (struct sw_host_knobs){.partition_bytes = w->sched.part_bytes,
-		.credit_bytes = credit_of(w),
+	now = sw_worker_knobs(&a->worker);
+	*k = (struct sw_host_knobs){.partition_bytes = now.part_bytes,
+		.credit_bytes = now.credit_bytes,
 		.rate_bit_s = k->rate_bit_s,
-		.number = w->knobs.number,
-		.round = w->highest_round,
-		.policy = w->sched.policy->name};
+		.number = now.number,
+		.round = sw_worker_view(&a->worker).round,
+		.policy = now.policy->name};
 	atomic_store(&a->partition_bytes, k->partition_bytes);
 	atomic_store(&a->credit_bytes, k->credit_bytes);
 	atomic_store(&a->knobs_number, k->number);

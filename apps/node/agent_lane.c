@@ -132,7 +132,7 @@ static void open_lane(struct agent_lane *l, uint64_t now_ns)
 			"the agent has no memory for all of its lcores");
 	else
 		sw_loop_set(loop_of(l), sw_daemon_endpoint(&a->daemon, l->i),
-			&l->worker.node);
+			sw_worker_node(&l->worker));
 }
 
 static void close_lane(struct agent_lane *l)
@@ -182,7 +182,7 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	sw_agent_pace(l->agent, loop_of(l), &l->paced_bit_s);
 	n = l->is_open ? sw_worker_hear(&l->worker) : 0;
 	if (n)
-		loop_of(l)->tick_at_ns = 0; /* timers may have been set */
+		sw_loop_look(loop_of(l)); /* timers may have been set */
 	keep_if_ended(l);
 	return n;
 }
@@ -212,6 +212,6 @@ void sw_agent_put_lanes(const struct agent *a,
 		const struct sw_worker *w = l ? &l->worker : &a->worker;
 
 		snprintf(name, sizeof(name), "lane%u.push_bytes", i);
-		put(out, name, sw_word(&w->stats.push_bytes));
+		put(out, name, sw_word(&sw_worker_stats(w)->push_bytes));
 	}
 }

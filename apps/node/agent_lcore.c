@@ -75,8 +75,8 @@ static void on_state(
 	}
 	if (!*text)
 		news.kind = AGENT_RUNNING;
-	news.size = a->worker.size;
-	news.first = a->worker.first;
+	news.size = sw_worker_view(&a->worker).size;
+	news.first = sw_worker_view(&a->worker).first;
 	sw_agent_tell(a, &news);
 }
 
@@ -85,13 +85,14 @@ static void on_declared(void *ctx)
 {
 	struct agent *a = ctx;
 	struct agent_news news = {.kind = AGENT_DECLARED,
-		.first = a->worker.n_tensors - a->n_batch};
+		.first = sw_worker_view(&a->worker).n_tensors - a->n_batch};
 	const char *why = NULL;
 
 	for (uint32_t i = 0; i < a->n_in_batch && !why; i++)
-		why = sw_worker_why(&a->worker,
-			a->worker.n_local == 1 ? news.first + i
-					       : a->batch_tensors[i].node_i);
+		why = sw_worker_why(
+			&a->worker, sw_worker_view(&a->worker).n_local == 1
+					    ? news.first + i
+					    : a->batch_tensors[i].node_i);
 	if (why) {
 		news.err = SW_EMISMATCH;
 		snprintf(news.text, sizeof(news.text), "%s", why);
@@ -118,7 +119,8 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	(void)weight;
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */
-	if (a->ports[local] && a->worker.state != SW_WORKER_FAILED)
+	if (a->ports[local] &&
+		sw_worker_view(&a->worker).state != SW_WORKER_FAILED)
 		complete(a, local, tensor, &c);
 }
 
@@ -229,8 +231,8 @@ static void join(struct agent *a, uint64_t now_ns)
 	sw_agent_start_lanes(a);
 	a->has_worker = true;
 	a->is_leaving = false;
-	sw_loop_set(
-		loop_of(a), sw_daemon_endpoint(&a->daemon, 0), &a->worker.node);
+	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0),
+		sw_worker_node(&a->worker));
 }
 
 static struct sw_worker_tensor tensor_of(
@@ -248,13 +250,14 @@ static struct sw_worker_tensor tensor_of(
 static uint32_t list_new(struct agent *a, const struct agent_order *o,
 	struct sw_worker_tensor *list)
 {
-	bool is_alone = a->worker.n_local == 1;
+	bool is_alone = sw_worker_view(&a->worker).n_local == 1;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < o->n; i++) {
 		const struct sw_host_tensor *t = &o->tensors[i];
 
-		if (!is_alone && t->node_i < a->worker.n_tensors)
+		if (!is_alone &&
+			t->node_i < sw_worker_view(&a->worker).n_tensors)
 			continue;
 		list[n++] = tensor_of(t, is_alone);
 	}
@@ -292,8 +295,9 @@ static void declare(struct agent *a)
 		news.err = sw_worker_declare(&a->worker, list, a->n_batch);
 	if (news.err == SW_EAGAIN)
 		return;
-	loop_of(a)->tick_at_ns = 0; /* timers may have been set */
-	for (uint32_t i = 0; i < o->n && !news.err && a->worker.n_local > 1;
+	sw_loop_look(loop_of(a)); /* timers may have been set */
+	for (uint32_t i = 0;
+		i < o->n && !news.err && sw_worker_view(&a->worker).n_local > 1;
 		i++)
 		take_source(a, &o->tensors[i], o->local);
 	a->declaring.n = 0;
@@ -345,14 +349,16 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 		leave(a, &o);
 		break;
 	}
-	loop_of(a)->tick_at_ns = 0; /* timers may have been set */
+	sw_loop_look(loop_of(a)); /* timers may have been set */
 	return 1;
 }
 
 /* All servers know that we left, or do not answer: let go of everything. */
 static void finish_leaving(struct agent *a)
 {
-	if (!a->has_worker || a->worker.state != SW_WORKER_LEFT || a->is_ending)
+	if (!a->has_worker ||
+		sw_worker_view(&a->worker).state != SW_WORKER_LEFT ||
+		a->is_ending)
 		return;
 	if (!sw_agent_end_lanes(a))
 		return;
@@ -400,7 +406,7 @@ static uint32_t hear_lanes(struct agent *a)
 	uint32_t n = a->has_worker ? sw_worker_hear(&a->worker) : 0;
 
 	if (n)
-		loop_of(a)->tick_at_ns = 0;
+		sw_loop_look(loop_of(a));
 	return n;
 }
 
@@ -423,7 +429,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	sw_agent_lane_turn(a, 0);
 	if (a->declaring.n)
 		declare(a);
-	if (a->worker.state == SW_WORKER_RUNNING &&
+	if (sw_worker_view(&a->worker).state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 			n += a->ports[i] ? take_submits(a, i) : 0;
@@ -431,7 +437,8 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	tell_if_ended(a);
 	finish_leaving(a);
 	step_aside(a);
-	atomic_store_explicit(&a->n_open, a->has_worker ? a->worker.n_open : 0,
+	atomic_store_explicit(&a->n_open,
+		a->has_worker ? sw_worker_view(&a->worker).n_open : 0,
 		memory_order_relaxed);
 	return n;
 }

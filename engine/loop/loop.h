@@ -58,6 +58,13 @@ static inline void sw_loop_rest(struct sw_loop *l, uint64_t ns)
 	l->rest_ns = ns;
 }
 
+/* sw_loop_look - a timer may have been set since the last turn: the next one
+ * looks. */
+static inline void sw_loop_look(struct sw_loop *l)
+{
+	l->tick_at_ns = 0;
+}
+
 /* sw_loop_is_busy - is anything outstanding at any node? */
 bool sw_loop_is_busy(const struct sw_loop *l);
 
