@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sched/sched.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,19 +33,6 @@ uint32_t sw_policy_id(const struct sw_policy *policy)
 	while (id < SW_N_POLICIES && policies[id] != policy)
 		id++;
 	return id;
-}
-
-static int mistake(struct sw_sched *s, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int mistake(struct sw_sched *s, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(s->fault, sizeof(s->fault), fmt, ap);
-	va_end(ap);
-	return err;
 }
 
 /* --- the queue: a binary heap, and a list in order of readiness --- */
@@ -172,13 +157,10 @@ const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
 int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes)
 {
-	const char *why = sw_sched_check(policy, part_bytes, credit_bytes);
 	uint64_t limit = credit_bytes;
 
-	if (why)
-		return mistake(s, SW_EINVAL, "partition %llu, credit %llu: %s",
-			(unsigned long long)part_bytes,
-			(unsigned long long)credit_bytes, why);
+	if (sw_sched_check(policy, part_bytes, credit_bytes))
+		return SW_EINVAL;
 	if (!limit)
 		limit = policy->credit_bytes;
 	s->credit += (int64_t)limit - (int64_t)s->limit;
@@ -197,19 +179,13 @@ int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 int sw_task_ready(struct sw_sched *s, struct sw_task *t)
 {
 	if (t->state == SW_TASK_CANCELLED)
-		return mistake(s, SW_ECLOSED,
-			"task %.64s: started after it was cancelled", t->name);
+		return SW_ECLOSED;
 	if (t->state != SW_TASK_IDLE)
-		return mistake(s, SW_EBUSY,
-			"task %.64s: ready again before it has finished",
-			t->name);
+		return SW_EBUSY;
 	if (!t->bytes)
-		return mistake(
-			s, SW_EINVAL, "task %.64s: has no bytes", t->name);
+		return SW_EINVAL;
 	if (s->n_heap == s->size)
-		return mistake(s, SW_ENOMEM,
-			"task %.64s: more than %u tasks are ready", t->name,
-			s->size);
+		return SW_ENOMEM;
 	t->sequence = s->n_sequence++;
 	t->started = t->finished = 0;
 	enqueue(s, t);
@@ -282,12 +258,9 @@ uint32_t sw_sched_run(struct sw_sched *s)
 int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
 {
 	if (t->state == SW_TASK_CANCELLED)
-		return mistake(s, SW_ECLOSED,
-			"task %.64s: finished after it was cancelled", t->name);
+		return SW_ECLOSED;
 	if (t->state == SW_TASK_IDLE || bytes > t->started - t->finished)
-		return mistake(s, SW_EPROTO,
-			"task %.64s: finished twice, %llu bytes more", t->name,
-			(unsigned long long)bytes);
+		return SW_EPROTO;
 	t->finished += bytes;
 	s->credit += (int64_t)bytes;
 	if (t->finished == t->bytes) {

@@ -19,7 +19,7 @@
  * n * SW_SCHED_TURN, whatever arrives.  (By readiness none starves.)
  *
  * One thread.  O(log n) per part, nothing is allocated after sw_sched_open.
- * Mistakes of a method change nothing and are named in sw_sched.fault.
+ * Mistakes of a method change nothing; the error says which it was.
  */
 #ifndef SW_SCHED_H
 #define SW_SCHED_H
@@ -57,7 +57,6 @@ enum sw_task_state {
 /* Embedded in what the method keeps for a tensor. */
 struct sw_task {
 	const struct sw_task_ops *ops;
-	const char *name;  /* borrowed; for messages */
 	uint64_t bytes;    /* at least 1 */
 	uint32_t priority; /* 0 most urgent */
 	/* The rest is the scheduler's. */
@@ -79,7 +78,6 @@ struct sw_sched {
 	uint32_t n_heap, size;
 	struct sw_task *oldest, *newest; /* of those ready */
 	struct sw_task *last; /* what may be taken back is of it, or NULL */
-	char fault[160];      /* the last mistake, "" if there was none */
 };
 
 /* sw_sched_open - @max_tasks  that may be ready at once
@@ -92,7 +90,7 @@ void sw_sched_close(struct sw_sched *s);
 
 /* sw_sched_set - another policy and its numbers, from the next part on; 0 for
  * what the policy says.  What is on its way stays charged.
- * Errors: SW_EINVAL, with the reason in fault; nothing changes then. */
+ * Errors: SW_EINVAL (sw_sched_check says why); nothing changes then. */
 int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 
@@ -101,8 +99,8 @@ int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
 	uint64_t credit_bytes);
 
-/* sw_task_ready - its tensor may be communicated.  ops, name, bytes and
- * priority are set.  Starts nothing: sw_sched_run does.
+/* sw_task_ready - its tensor may be communicated.  ops, bytes and priority
+ * are set.  Starts nothing: sw_sched_run does.
  * Errors: SW_EBUSY it is ready or started already, SW_ECLOSED it was cancelled,
  * SW_EINVAL no bytes, SW_ENOMEM more than max_tasks. */
 int sw_task_ready(struct sw_sched *s, struct sw_task *t);

@@ -25,7 +25,7 @@ void sw_worker_check_left(struct sw_worker *w);
 /* --- knobs.c --- */
 
 /* sw_knobs_use - this lane's scheduler goes over to these, and so do the other
- * lanes.  Errors: SW_EINVAL, with the reason in sched.fault. */
+ * lanes.  Errors: SW_EINVAL (sw_sched_check says why). */
 int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 /* sw_knobs_credit - what of the job's is this lane's; 0: the policy's. */

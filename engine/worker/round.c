@@ -8,6 +8,8 @@
  */
 #include "engine/worker/round.h"
 
+#include <assert.h>
+
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/lanes.h"
@@ -93,12 +95,14 @@ static uint64_t own_bytes(const struct sw_wtensor *t)
 
 static void ready(struct sw_worker *w, struct sw_wtensor *t)
 {
+	int err;
+
 	sw_todo_take_place(w, t);
-	t->task = (struct sw_task){.ops = &ops,
-		.name = t->name,
-		.bytes = own_bytes(t),
-		.priority = t->priority};
-	(void)!sw_task_ready(&w->sched, &t->task);
+	t->task = (struct sw_task){
+		.ops = &ops, .bytes = own_bytes(t), .priority = t->priority};
+	err = sw_task_ready(&w->sched, &t->task);
+	assert(!err);
+	(void)err;
 	sw_sched_run(&w->sched);
 }
 
@@ -131,11 +135,14 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 {
 	struct sw_wchunk *c = &t->chunks[chunk];
+	int err;
 
 	if (!c->is_charged)
 		return;
 	c->is_charged = false;
-	(void)!sw_task_finish(&w->sched, &t->task, sw_wtensor_bytes(t, chunk));
+	err = sw_task_finish(&w->sched, &t->task, sw_wtensor_bytes(t, chunk));
+	assert(!err);
+	(void)err;
 }
 
 /* --- its end --- */

@@ -229,7 +229,7 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local);
 
 /* sw_worker_set_knobs - partition and credit of this worker from its next part
  * on, in bytes, 0: the policy's; until the job's change.
- * Errors: SW_EINVAL, with the reason in sched.fault; nothing changes then. */
+ * Errors: SW_EINVAL (sw_sched_check says why); nothing changes then. */
 int sw_worker_set_knobs(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 

@@ -50,7 +50,6 @@ OFF_PATH = {
     ("engine/worker/link_rx.c", "on_refused"): "the end of a job, with its reason",
     ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
     ("engine/worker/probe.c", "give_up"): "before a job runs",
-    ("engine/sched/sched.c", "mistake"): "a caller's mistake, with its name",
     ("engine/server/server.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server/server.c", "sw_session_fail"): "the end of a session",
     ("engine/server/server_fail.c", "sw_job_kill"):

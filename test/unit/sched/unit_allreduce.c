@@ -90,10 +90,8 @@ static void gradient_is_ready(struct rank *k, uint32_t tensor)
 		k->data[tensor][i] = (int32_t)(1u << 2 * k->index);
 	if (k->index)
 		return;
-	k->tasks[tensor] = (struct sw_task){.ops = &master_ops,
-		.name = "gradient",
-		.bytes = 4 * ELEMS,
-		.priority = tensor};
+	k->tasks[tensor] = (struct sw_task){
+		.ops = &master_ops, .bytes = 4 * ELEMS, .priority = tensor};
 	assert_int_equal(sw_task_ready(&k->s, &k->tasks[tensor]), 0);
 }
 
@@ -105,7 +103,6 @@ static void follow(struct rank *k)
 		struct sw_task *t = &k->tasks[k->n_tasks];
 
 		*t = (struct sw_task){.ops = &follower_ops,
-			.name = "part",
 			.bytes = 4 * x.order[k->n_tasks++].n};
 		assert_int_equal(sw_task_ready(&k->s, t), 0);
 	}

@@ -58,7 +58,6 @@ static void push__again_is_not_charged(void **state)
 	assert_int_equal(r->w.sched.credit, 1 << 20);
 	wrig_result(r, 0, 0, 1, 0, 7);
 	assert_int_equal(r->w.sched.credit, 1 << 20);
-	assert_string_equal(r->w.sched.fault, "");
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
 	wrig_close(r);
 }
@@ -129,7 +128,6 @@ static void push__the_urgent_takes_credit_back(void **state)
 	assert_string_equal(wrig_tx(r),
 		"s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344; "
 		"s0 PUSH k0 r1 c4 +1344");
-	assert_string_equal(r->w.sched.fault, "");
 	wrig_close(r);
 }
 
@@ -218,7 +216,6 @@ static void push__the_job_ends(void **state)
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_int_equal(r->w.sched.n_heap, 0);
 	assert_int_equal(r->w.sched.credit, 1);
-	assert_string_equal(r->w.sched.fault, "");
 	wrig_close(r);
 }
 
