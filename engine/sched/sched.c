@@ -178,8 +178,6 @@ int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 
 int sw_task_ready(struct sw_sched *s, struct sw_task *t)
 {
-	if (t->state == SW_TASK_CANCELLED)
-		return SW_ECLOSED;
 	if (t->state != SW_TASK_IDLE)
 		return SW_EBUSY;
 	if (!t->bytes)
@@ -257,8 +255,6 @@ uint32_t sw_sched_run(struct sw_sched *s)
 
 int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
 {
-	if (t->state == SW_TASK_CANCELLED)
-		return SW_ECLOSED;
 	if (t->state == SW_TASK_IDLE || bytes > t->started - t->finished)
 		return SW_EPROTO;
 	t->finished += bytes;
@@ -279,5 +275,5 @@ void sw_task_cancel(struct sw_sched *s, struct sw_task *t)
 	forget(s, t);
 	s->credit += (int64_t)(t->started - t->finished);
 	t->finished = t->started;
-	t->state = SW_TASK_CANCELLED;
+	t->state = SW_TASK_IDLE;
 }

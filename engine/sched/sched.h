@@ -51,7 +51,6 @@ enum sw_task_state {
 	SW_TASK_IDLE,    /* not ready, or done */
 	SW_TASK_READY,   /* in the queue: parts are left to start */
 	SW_TASK_STARTED, /* all parts are started, not all finished */
-	SW_TASK_CANCELLED,
 };
 
 /* Embedded in what the method keeps for a tensor. */
@@ -101,20 +100,19 @@ const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
 
 /* sw_task_ready - its tensor may be communicated.  ops, bytes and priority
  * are set.  Starts nothing: sw_sched_run does.
- * Errors: SW_EBUSY it is ready or started already, SW_ECLOSED it was cancelled,
- * SW_EINVAL no bytes, SW_ENOMEM more than max_tasks. */
+ * Errors: SW_EBUSY it is ready or started already, SW_EINVAL no bytes,
+ * SW_ENOMEM more than max_tasks. */
 int sw_task_ready(struct sw_sched *s, struct sw_task *t);
 
 /* sw_sched_run - start what the credit allows.  Returns the number of parts. */
 uint32_t sw_sched_run(struct sw_sched *s);
 
 /* sw_task_finish - @bytes of what was started are finished.  The task is idle
- * after its last.  Errors: SW_EPROTO more than were started (finished twice);
- * SW_ECLOSED it was cancelled. */
+ * after its last.  Errors: SW_EPROTO more than were started (finished twice,
+ * or after it was cancelled). */
 int sw_task_finish(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
 
-/* sw_task_cancel - never start it again; what was started gives its credit
- * back.  Fill a new struct sw_task to use it again. */
+/* sw_task_cancel - forget it; what was started gives its credit back. */
 void sw_task_cancel(struct sw_sched *s, struct sw_task *t);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/lanes.h"
 #include "engine/worker/life.h"
 #include "engine/worker/link.h"
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
 
 enum {
 	N_ONCE = 4, /* kinds of news besides DONE and KILLED; of orders there

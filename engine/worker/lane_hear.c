@@ -1,6 +1,5 @@
 /* lane_hear.c - what a lane has heard from the others is done.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/lanes.h"
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 

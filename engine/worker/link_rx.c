@@ -6,7 +6,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/lanes.h"
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 
@@ -269,14 +268,15 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 
 static void check_alive(struct sw_worker *w, struct sw_link *l)
 {
+	char ip[SW_IP_TEXT];
+
 	if (!sw_peer_is_silent(&l->peer, &w->params, w->now_ns))
 		return;
 	l->state = SW_LINK_CLOSED;
 	sw_count(&w->stats.sessions_dead, 1);
 	sw_worker_fail(w, SW_ESERVER, SW_KEY_NONE,
-		"server %.64s (%u.%u.%u.%u) silent for %llu s", l->name,
-		l->peer.path.ip >> 24, l->peer.path.ip >> 16 & 255,
-		l->peer.path.ip >> 8 & 255, l->peer.path.ip & 255,
+		"server %.64s (%s) silent for %llu s", l->name,
+		sw_ip_text(l->peer.path.ip, ip),
 		(unsigned long long)(w->params.dead_after / SW_S));
 }
 

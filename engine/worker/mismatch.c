@@ -15,7 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
 #include "engine/worker/round.h"
 #include "sum/sum.h"
 

@@ -12,7 +12,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/lanes.h"
+#include "engine/worker/life.h"
 
 /* --- a round as a task --- */
 

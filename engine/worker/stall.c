@@ -4,27 +4,20 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/lanes.h"
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 
-/* "local rank 2", "rank 1, 3" of a set of members, or "a server" when nobody
+/* "local rank 2", "ranks 1, 3" of a set of members, or "a server" when nobody
  * was named. */
 static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	char *out, size_t size)
 {
 	uint64_t local = sw_round_lacks(w, t);
 	uint64_t set = local ? local : t->missing;
-	size_t n = (size_t)snprintf(out, size, "%s",
-		local ? "local rank"
-		: set ? "rank"
-		      : "a server");
+	char ranks[SW_RANKS_TEXT];
 
-	for (const char *comma = ""; set && n + 8 < size; set &= set - 1) {
-		n += (size_t)snprintf(out + n, size - n, "%s %d", comma,
-			__builtin_ctzll(set));
-		comma = ",";
-	}
+	snprintf(out, size, "%s%s", local ? "local " : "",
+		set ? sw_ranks_text(set, ranks) : "a server");
 }
 
 /* The tensor that has stood still the longest, for @ns at least, or NULL; *n:

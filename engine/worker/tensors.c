@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/lanes.h"
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 #include "sum/sum.h"

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/lanes.h"
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 
@@ -72,14 +71,22 @@ void sw_worker_leave(struct sw_worker *w, int err, const char *text)
 	sw_round_end_all(w, SW_ECLOSED);
 }
 
+/* Are all servers of this lane there? */
+static bool are_open(const struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++)
+		if (w->links[i].state != SW_LINK_OPEN)
+			return false;
+	return true;
+}
+
 void sw_worker_check_running(struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
 		(!w->lane_i && w->n_lanes_running + 1 < w->n_lanes))
 		return;
-	for (uint32_t i = 0; i < w->n_links; i++)
-		if (w->links[i].state != SW_LINK_OPEN)
-			return;
+	if (!are_open(w))
+		return;
 	w->state = SW_WORKER_RUNNING;
 	sw_lane_say(w, 0, "");
 	for (uint32_t i = 0; i < w->n_links; i++)
@@ -125,14 +132,13 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		const struct sw_link *l = &w->links[i];
-		char why[SW_TEXT_MAX + 2];
+		char why[SW_TEXT_MAX + 2], ip[SW_IP_TEXT];
 
 		if (l->state == SW_LINK_OPEN || l->state == SW_LINK_IDLE)
 			continue;
-		snprintf(out, size, "server %.40s (%u.%u.%u.%u:%u)%s", l->name,
-			l->peer.path.ip >> 24, l->peer.path.ip >> 16 & 255,
-			l->peer.path.ip >> 8 & 255, l->peer.path.ip & 255,
-			l->peer.path.udp, describe_silence(w, l, why));
+		snprintf(out, size, "server %.40s (%s:%u)%s", l->name,
+			sw_ip_text(l->peer.path.ip, ip), l->peer.path.udp,
+			describe_silence(w, l, why));
 		return;
 	}
 	if (w->n_lanes_running + 1 < w->n_lanes && !w->lane_i && w->size)
@@ -147,10 +153,8 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
  * server that is missing. */
 static bool waits_for_lanes(const struct sw_worker *w)
 {
-	for (uint32_t i = 0; i < w->n_links; i++)
-		if (w->links[i].state != SW_LINK_OPEN)
-			return false;
-	return !w->lane_i && w->size && w->n_lanes_running + 1 < w->n_lanes;
+	return are_open(w) && !w->lane_i && w->size &&
+	       w->n_lanes_running + 1 < w->n_lanes;
 }
 
 /* It may have been kept out until the others had given up: then what kept it

@@ -46,6 +46,7 @@ OFF_PATH = {
     ("engine/server/job_wait.c", "sw_job_tell_waiting"): "a job that forms, seldom",
     ("engine/server/job_knobs.c", "number"): "other knobs for a job",
     ("engine/worker/lane.c", "tell_line"): "a line for a person",
+    ("engine/worker/link_rx.c", "check_alive"): "the end of a job, its server silent",
     ("engine/worker/link_rx.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/worker/link_rx.c", "on_refused"): "the end of a job, with its reason",
     ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",

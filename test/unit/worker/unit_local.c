@@ -213,7 +213,7 @@ static void stall__names_the_local_ranks(void **state)
 	}
 	seen = wrig_events(r);
 	assert_non_null(
-		strstr(seen, "waiting 30 s for local rank 0, 2, tensor a"));
+		strstr(seen, "waiting 30 s for local ranks 0, 2, tensor a"));
 	wrig_close(r);
 }
 

@@ -378,7 +378,7 @@ static void tick__names_who_is_missing(void **state)
 	wrig_tick(r, r->params.stall_warn - 1);
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, 200 * SW_MS);
-	assert_string_equal(wrig_events(r), "running waiting 30 s for rank 1, "
+	assert_string_equal(wrig_events(r), "running waiting 30 s for ranks 1, "
 					    "3, tensor fc1.weight");
 	wrig_tick(r, SW_S);
 	assert_string_equal(wrig_events(r), "");
