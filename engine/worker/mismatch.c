@@ -37,8 +37,7 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
 		return;
-	sw_todo_drop(w, t);
-	t->n_missing = 0;
+	sw_round_drop(w, t);
 	if (!t->n_lanes)
 		sw_round_end(w, t, SW_EMISMATCH);
 	sw_sched_run(&w->sched);

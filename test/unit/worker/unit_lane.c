@@ -170,6 +170,32 @@ static void hear__done_when_all_lanes_are(void **state)
 	close_lane(r);
 }
 
+/* What comes of a tensor that died while another lane had chunks of it. */
+static void hear__a_result_after_the_death(void **state)
+{
+	struct worker_rig *r = open_lane(0);
+	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
+
+	to_declared(r, TWO_STRIPES);
+	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
+	heard(SW_LANE_ROUND);
+	wrig_tx(r);
+	wrig_send(r, 0,
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = 1,
+			.payload_len = sizeof(why)},
+		&why);
+	heard(SW_LANE_DEAD);
+	wrig_result(r, 0, 0, 1, 0, 1);
+	wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, 1, 0);
+	assert_null(strstr(wrig_tx(r), "PUSH"));
+	assert_int_equal(r->w.sched.credit, r->w.sched.limit);
+	say(r, (struct sw_lane_news){.kind = SW_LANE_DONE});
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
+	assert_int_equal(r->w.n_open, 0);
+	close_lane(r);
+}
+
 static void hear__lane_saw_an_edited_buffer(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -520,6 +546,7 @@ int main(void)
 		cmocka_unit_test(hear__admitted_when_all_lanes_have),
 		cmocka_unit_test(hear__admitted_too_late),
 		cmocka_unit_test(hear__done_when_all_lanes_are),
+		cmocka_unit_test(hear__a_result_after_the_death),
 		cmocka_unit_test(hear__lane_saw_an_edited_buffer),
 		cmocka_unit_test(begin__only_lanes_that_have_chunks),
 		cmocka_unit_test(hear__a_lane_fails),
