@@ -1,5 +1,5 @@
-/* life.h - a worker as a whole: its state, its lanes, its knobs, what drives
- * it. SPDX-License-Identifier: BSD-3-Clause */
+/* life.h - a worker as a whole: its state, lanes, knobs, what drives it.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_LIFE_H
 #define SW_LIFE_H
 
@@ -33,6 +33,7 @@ uint64_t sw_knobs_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes);
 /* sw_knobs_heard - the coordinator says the job's. */
 void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
+
 /* --- lane.c: to the other lanes; of lane 0 also to the user --- */
 
 /* sw_lanes_others - how many lanes hear what this one orders. */

@@ -50,7 +50,7 @@ void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
 void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_news *news);
 
-/* sw_round_drop - this lane has nothing to do with it any more. */
+/* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_round_end - it ends, for all who asked; sw_round_end_all - all that are

@@ -58,14 +58,17 @@ DOWNWARD = {
 }
 
 # Headers of a room for those outside it; the others are its own.
-FRONTS = {"pmd/dpdk": {"eal.h", "port.h", "raw.h", "cpus.h"}}
+FRONTS = {
+    "engine/worker": {"worker.h", "lane.h"},
+    "pmd/dpdk": {"eal.h", "port.h", "raw.h", "cpus.h"},
+}
 
 
 def is_private(path, what):
     """Does a product file include a room's own header from outside?"""
-    room = room_of(what)
-    return room in FRONTS and room_of(path) not in (room, "test") and \
-        os.path.basename(what) not in FRONTS[room]
+    room, name = os.path.split(what)
+    return room in FRONTS and os.path.dirname(path) != room and \
+        not path.startswith("test/") and name not in FRONTS[room]
 
 
 # Includes that point elsewhere, each with its reason.
@@ -97,7 +100,7 @@ def law_includes(tree):
                     (path, what) not in MAY_POINT:
                 yield Fault(path, line, f"{room} must not include {what}")
             if kind == '"' and is_private(path, what):
-                yield Fault(path, line, f"{what} is {room_of(what)}'s own")
+                yield Fault(path, line, f"{what} is its room's own")
 
 
 # --- one version ---

@@ -54,6 +54,7 @@ TEXT_PLANTS = [
     ("includes", "pmd/client/edge.c", after('#include "pmd/dpdk/port.h"')),
     ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
     ("includes", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
+    ("includes", "apps/node/agent.c", after('#include "engine/worker/link.h"')),
     ("rooms", "engine/base/log.c", after('#include "engine/wire/wire.h"')),
     ("rooms", "engine/server/job.c", after('#include "engine/worker/worker.h"')),
     ("rooms", "engine/loop/loop.c", after('#include "sum/sum.h"')),
