@@ -68,8 +68,7 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 	char text[SW_TEXT_MAX];
 
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
-		t->priority == priority &&
-		t->is_async == (d->item.mode == SW_MODE_ASYNC) &&
+		t->priority == priority && t->mode == d->item.mode &&
 		(s->job->is_coordinated ||
 			(t->key == d->item.key && t->first == d->item.first)))
 		return !t->dead_from;
@@ -82,7 +81,7 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 		d->item.mode ? ", async" : "",
 		sw_shard_rank_of(sh, t->declared_by),
 		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
-		t->priority, t->is_async ? ", async" : "");
+		t->priority, t->mode ? ", async" : "");
 	sw_job_kill(srv, s->job, t, 1, text);
 	sw_job_await_aware(srv, s->job, t, s->member);
 	return false;

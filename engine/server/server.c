@@ -155,7 +155,7 @@ static void refresh_members(struct sw_server *srv, const struct sw_job *job)
 static void on_push(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
-	enum sw_shard_push verdict;
+	enum sw_push_verdict verdict;
 	struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused = {.kind = SW_ANSWER_CRC,
 		.key = h->key,
@@ -171,26 +171,29 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 	verdict = is_lent ? sw_shard_lend(sh, s->member, h, payload)
 			  : sw_shard_push(sh, s->member, h, payload);
 	switch (verdict) {
-	case SW_SHARD_COMPLETE:
+	case SW_PUSH_COMPLETE:
 		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		refresh_members(srv, s->job);
 		break;
-	case SW_SHARD_TAKEN:
-	case SW_SHARD_RESULT:
+	case SW_PUSH_FOLD:
+	case SW_PUSH_HAVE:
+	case SW_PUSH_DONE:
+	case SW_PUSH_OLD:
 		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		sw_session_refresh(srv, s);
 		break;
-	case SW_SHARD_CRC:
+	case SW_PUSH_CRC:
 		add_answer(srv, s, &refused);
 		break;
-	case SW_SHARD_DIFFERS:
+	case SW_PUSH_DIFFERS:
 		sw_session_differs(srv, s, h);
 		break;
-	case SW_SHARD_DEAD:
+	case SW_PUSH_DEAD:
 		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		sw_session_tell_dead(srv, s, &sh->tensors[h->key]);
 		break;
-	case SW_SHARD_DROP:
+	case SW_PUSH_VIOLATION:
+	case SW_PUSH_DROP:
 		break;
 	}
 }

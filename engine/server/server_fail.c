@@ -6,7 +6,6 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/server/server.h"
-#include "engine/sums/async.h"
 
 void sw_session_tell_dead(
 	struct sw_server *srv, struct sw_session *s, struct sw_stensor *t)
@@ -121,26 +120,6 @@ static void describe(const struct sw_stensor *t, const struct call *a,
 			t->name, a->rank, a->step, b->rank, b->step);
 }
 
-/* What the first contribution to the chunk began. */
-static struct call first_call(const struct sw_shard *sh,
-	const struct sw_stensor *t, const struct sw_header *h)
-{
-	uint32_t local = sw_place_local(&t->place, h->chunk);
-	const struct sw_kept *k;
-	const struct sw_cell *cell;
-
-	if (t->is_async) {
-		k = sw_async_chunk(sh, t, local);
-		return (struct call){
-			sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(k->got)),
-			SW_OPERATION_COPY, k->root, h->step};
-	}
-	cell = &t->chunks[local].cell[h->round & 1];
-	return (struct call){
-		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(cell->got)),
-		cell->op, cell->root, cell->step};
-}
-
 /* A node without the root pushes a broadcast's bytes, or the root's none. */
 static void fail_giver(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const struct sw_stensor *t)
@@ -162,6 +141,7 @@ void sw_session_differs(
 	struct sw_stensor *t = &sh->tensors[h->key];
 	struct call here = {
 		sw_shard_rank_of(sh, s->member), h->op, h->aux, h->step};
+	struct sw_begun begun;
 	struct call first;
 	char text[SW_TEXT_MAX];
 
@@ -170,7 +150,10 @@ void sw_session_differs(
 		return;
 	}
 	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
-	first = first_call(sh, t, h);
+	begun = sw_shard_begun(sh, h);
+	first = (struct call){
+		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got)),
+		begun.op, begun.root, begun.step};
 	describe(t, &here, &first, text);
 	sw_job_kill(srv, s->job, t, h->round, text);
 }

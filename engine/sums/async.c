@@ -5,6 +5,37 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/fold.h"
 #include "engine/sums/marks.h"
+#include "engine/sums/rules.h"
+
+static enum sw_push_verdict judge_push(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	const struct sw_header *h)
+{
+	return sw_kept_judge_push(
+		sw_async_chunk(sh, t, local), h->round, member, h->op);
+}
+
+static struct sw_pulled judge_pull(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	uint32_t round)
+{
+	const struct sw_kept *k = sw_async_chunk(sh, t, local);
+
+	return (struct sw_pulled){sw_kept_judge_pull(k, round, member),
+		k->inflight, sh->expected & ~k->got};
+}
+
+/* Only the first round is one that all are in: who gives the value? */
+static struct sw_begun begun(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t local, const struct sw_header *h)
+{
+	const struct sw_kept *k = sw_async_chunk(sh, t, local);
+
+	if (h->round != 1)
+		return (struct sw_begun){0};
+	return (struct sw_begun){
+		k->got, k->root, h->step, SW_OPERATION_COPY, false};
+}
 
 static uint8_t *value_of(const struct sw_stensor *t, uint32_t local)
 {
@@ -26,7 +57,7 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 }
 
 /* One more has asked for the first value; when all have, all are answered. */
-static enum sw_shard_push start(struct sw_shard *sh, struct sw_stensor *t,
+static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_kept *k, uint32_t member, uint32_t local)
 {
 	t->newest = 1;
@@ -35,101 +66,56 @@ static enum sw_shard_push start(struct sw_shard *sh, struct sw_stensor *t,
 	k->got |= 1ULL << member;
 	k->is_ready = k->got == sh->expected && k->n_updates;
 	if (!k->is_ready)
-		return SW_SHARD_TAKEN;
+		return SW_PUSH_FOLD;
 	t->n_open--;
 	sh->n_open--;
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		sw_marks_add(sh, t, m, local);
-	return SW_SHARD_COMPLETE;
+	return SW_PUSH_COMPLETE;
 }
 
-static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const uint8_t *payload)
+static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, const struct sw_header *h,
+	const uint8_t *payload, bool is_lent)
 {
-	uint32_t local = sw_place_local(&t->place, h->chunk);
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 
+	(void)is_lent; /* added at once */
 	if (!k->got)
 		k->root = h->aux;
 	SW_TIMED(sh->stats->ticks_fold, add_bytes(t, k, local, h, payload));
 	k->last[member] = h->round;
-	/* Pushing this round, the member holds the answer to its last one. */
+	/* It holds the answer to its last one. */
 	k->inflight &= ~(1ULL << member);
-	sw_marks_remove(sh, t, member, local);
-	t->is_fifo = h->flags & SW_FLAG_FIFO;
-	sh->n_folded++;
-	sw_count(&sh->stats->push_folded, 1);
-	sw_count(&sh->stats->push_bytes, h->payload_len);
 	if (!k->is_ready)
 		return start(sh, t, k, member, local);
 	sw_marks_add(sh, t, member, local);
-	return SW_SHARD_RESULT;
+	return SW_PUSH_FOLD;
 }
 
-static enum sw_shard_push check_and_fold(struct sw_shard *sh,
-	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
-	const uint8_t *payload)
+static struct sw_newest newest(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local)
 {
-	const struct sw_kept *k =
-		sw_async_chunk(sh, t, sw_place_local(&t->place, h->chunk));
-
-	if (!sw_shard_is_whole(sh, member, h, payload))
-		return SW_SHARD_CRC;
-	if ((h->round == 1 && k->got && k->root != h->aux) ||
-		!sw_shard_has_root(sh, member, h))
-		return SW_SHARD_DIFFERS; /* about who gives the value */
-	return fold(sh, t, member, h, payload);
-}
-
-enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const uint8_t *payload)
-{
-	uint32_t local = sw_place_local(&t->place, h->chunk);
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 
-	switch (sw_kept_judge_push(k, h->round, member, h->op)) {
-	case SW_PUSH_FOLD:
-		return sh->is_draining
-			       ? SW_SHARD_DROP
-			       : check_and_fold(sh, t, member, h, payload);
-	case SW_PUSH_DONE:
-		sw_count(&sh->stats->push_again, 1);
-		if (k->inflight >> member & 1)
-			return SW_SHARD_TAKEN;
-		sw_marks_add(sh, t, member, local);
-		return SW_SHARD_RESULT;
-	case SW_PUSH_HAVE:
-	case SW_PUSH_OLD:
-		sw_count(&sh->stats->push_again, 1);
-		return SW_SHARD_TAKEN;
-	default:
-		sw_count(&sh->stats->rx_round, 1);
-		return SW_SHARD_DROP;
-	}
+	return (struct sw_newest){&k->inflight, k->last[member]};
 }
 
-const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
+static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
-	uint32_t chunk = sw_place_global(&t->place, local);
-	uint32_t n = sw_stensor_elems(t, chunk);
 	const uint8_t *bytes = value_of(t, local);
 
 	k->inflight |= 1ULL << member;
-	*h = (struct sw_header){.type = SW_RESULT,
-		.class = t->class,
-		.key = t->key,
-		.round = k->last[member],
-		.chunk = chunk,
-		.step = (uint16_t)k->n_updates,
-		.aux = (uint16_t)(k->n_updates >> 16),
-		.weight = 1,
-		.dtype = t->dtype,
-		.op = SW_OPERATION_COPY,
-		.payload_len = (uint16_t)(n * t->ops->elem_bytes)};
+	h->round = k->last[member];
+	h->step = (uint16_t)k->n_updates;
+	h->aux = (uint16_t)(k->n_updates >> 16);
+	h->weight = 1;
+	h->op = SW_OPERATION_COPY;
 	if (t->ops->round) {
-		t->ops->round(sh->rounded, bytes, n);
+		t->ops->round(sh->rounded, bytes,
+			h->payload_len / t->ops->elem_bytes);
 		bytes = sh->rounded;
 	}
 	if (sw_shard_has_crc(sh, member))
@@ -138,17 +124,18 @@ const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
 	return bytes;
 }
 
-void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t cell, uint32_t round, bool is_lost)
+/* What is pushed is added at once: nothing is lent. */
+static void keep(struct sw_shard *sh, struct sw_stensor *t)
 {
-	struct sw_kept *k = sw_async_chunk(sh, t, cell);
-
-	/* Of an older round: the member holds its answer. */
-	if (round != k->last[member] || !(k->inflight >> member & 1))
-		return;
-	k->inflight &= ~(1ULL << member);
-	if (is_lost) {
-		sw_marks_add(sh, t, member, cell);
-		sw_count(&sh->stats->retransmissions, 1);
-	}
+	(void)sh;
+	(void)t;
 }
+
+const struct sw_rules sw_rules_async = {.record_bytes = sw_kept_bytes,
+	.judge_push = judge_push,
+	.judge_pull = judge_pull,
+	.begun = begun,
+	.fold = fold,
+	.newest = newest,
+	.take = take,
+	.keep = keep};

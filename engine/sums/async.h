@@ -67,20 +67,11 @@ static inline enum sw_pull_verdict sw_kept_judge_pull(
 	return k->is_ready ? SW_PULL_RESULT : SW_PULL_WAIT;
 }
 
-/* The functions of shard.h for a tensor that is_async; @t was found and the
- * push matches it. */
-enum sw_shard_push sw_async_push(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const uint8_t *payload);
-const void *sw_async_take(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, struct sw_header *h);
-void sw_async_fate(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t cell, uint32_t round, bool is_lost);
-
 /* sw_async_chunk - the chunk with that local index. */
 static inline struct sw_kept *sw_async_chunk(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t local)
 {
-	return (struct sw_kept *)(t->kept +
+	return (struct sw_kept *)(t->records +
 				  (size_t)local * sw_kept_bytes(sh->n_members));
 }
 

@@ -53,16 +53,3 @@ void sw_fold_keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	c->lent = NULL;
 	sh->n_lent--;
 }
-
-void sw_shard_keep(struct sw_shard *sh)
-{
-	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
-		struct sw_stensor *t = &sh->tensors[key];
-
-		if (t->is_async) /* has no chunks: what is pushed is added */
-			continue;
-		for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++)
-			if (t->chunks[i].lent)
-				sw_fold_keep(sh, t, i);
-	}
-}

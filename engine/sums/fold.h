@@ -1,7 +1,7 @@
 /* fold.h - the bytes of a contribution into a cell.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Between shard.c, which decides what is folded, and the kernels. */
+ * Between sync.c, which decides what is folded, and the kernels. */
 #ifndef SW_FOLD_H
 #define SW_FOLD_H
 

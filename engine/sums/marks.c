@@ -3,7 +3,6 @@
 #include "engine/sums/marks.h"
 
 #include "engine/sched/order.h"
-#include "engine/sums/async.h"
 
 struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member)
 {
@@ -116,27 +115,4 @@ uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 {
 	return order == SW_BITMAP_NONE ? SW_N_CLASSES
 				       : sh->tensors[sh->by_order[order]].class;
-}
-
-void sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
-	uint32_t cell, uint32_t round, bool is_lost)
-{
-	struct sw_stensor *t = &sh->tensors[key];
-	struct sw_chunk *c;
-	const struct sw_cell *owed;
-
-	if (t->is_async) {
-		sw_async_fate(sh, t, member, cell, round, is_lost);
-		return;
-	}
-	c = &t->chunks[cell];
-	owed = sw_chunk_owed(c, member);
-	/* Of an older round: the member holds it, or a newer is marked. */
-	if (!owed || owed->round != round || !(c->inflight >> member & 1))
-		return;
-	c->inflight &= ~(1ULL << member);
-	if (is_lost) {
-		sw_marks_add(sh, t, member, cell);
-		sw_count(&sh->stats->retransmissions, 1);
-	}
 }

@@ -8,11 +8,16 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
-#include "engine/sums/async.h"
 #include "engine/sums/fold.h"
 #include "engine/sums/marks.h"
+#include "engine/sums/rules.h"
 
 enum { LINE = 64 };
+
+static const struct sw_rules *const rules_of[SW_N_MODES] = {
+	[SW_MODE_SYNC] = &sw_rules_sync,
+	[SW_MODE_ASYNC] = &sw_rules_async,
+};
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
@@ -80,17 +85,17 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
  * then marks. */
 static uint64_t values_bytes(const struct sw_stensor *t)
 {
+	uint64_t results = t->ops->round ? t->res_stride : t->acc_stride;
+
 	return t->place.n_local *
-	       (t->is_async            ? t->acc_stride
-		       : t->ops->round ? t->acc_stride + t->res_stride
-				       : 2 * t->acc_stride);
+	       (t->acc_stride + (t->rules->has_results ? results : 0));
 }
 
 static uint64_t records_bytes(
 	const struct sw_shard *sh, const struct sw_stensor *t)
 {
-	return t->place.n_local * (t->is_async ? sw_kept_bytes(sh->n_members)
-					       : sizeof(struct sw_chunk));
+	return (uint64_t)t->place.n_local *
+	       t->rules->record_bytes(sh->n_members);
 }
 
 /* Fill all that follows from the declaration; touches no memory. */
@@ -105,7 +110,8 @@ static void shape_tensor(const struct sw_shard *sh,
 	t->priority = sw_priority_of(item->priority, item->key);
 	t->class = sw_class_of(t->priority);
 	t->dtype = item->dtype;
-	t->is_async = item->mode == SW_MODE_ASYNC;
+	t->mode = item->mode;
+	t->rules = rules_of[item->mode];
 	t->n_elems = item->n_elems;
 	t->ops = &sh->env->sum->ops[item->dtype];
 	t->chunk_elems = sh->params->payload / elem;
@@ -133,44 +139,28 @@ uint64_t sw_shard_need(
 }
 
 /* All of it comes at once, and as zeros: nothing here walks over chunks, whose
- * records begin with their first frame (chunk_of). */
+ * records begin with their first frame. */
 static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 {
 	const struct sw_env *env = sh->env;
 	uint64_t n = t->place.n_local;
-	uint8_t *records;
 
 	if (!n)
 		return 0;
 	t->mem = env->mem_get(env->ctx, t->mem_bytes);
 	if (!t->mem)
 		return SW_ENOMEM;
-	records = (uint8_t *)t->mem + values_bytes(t);
-	t->mark_words = (uint64_t *)(records + records_bytes(sh, t));
+	t->records = (uint8_t *)t->mem + values_bytes(t);
+	t->mark_words = (uint64_t *)(t->records + records_bytes(sh, t));
 	t->acc[0] = t->acc[1] = t->mem;
-	if (t->is_async) {
-		t->kept = records;
-		return 0;
-	}
-	t->chunks = (struct sw_chunk *)records;
 	if (t->ops->round) {
 		t->res[0] = t->res[1] = t->acc[0] + n * t->acc_stride;
-	} else {
+	} else if (t->rules->has_results) {
 		t->acc[1] = t->acc[0] + n * t->acc_stride;
 		t->res[0] = t->acc[0];
 		t->res[1] = t->acc[1];
 	}
 	return 0;
-}
-
-/* A chunk that a frame is about. */
-static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
-{
-	struct sw_chunk *c = &t->chunks[local];
-
-	if (sw_chunk_is_blank(c))
-		sw_chunk_init(c);
-	return c;
 }
 
 /* FNV-1a, so that a name is looked up without touching all tensors. */
@@ -227,7 +217,7 @@ static bool is_given_up(const struct sw_stensor *t)
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	const char *why)
 {
-	if (t->is_async || !round)
+	if (t->mode == SW_MODE_ASYNC || !round)
 		round = 1; /* there is no round that all are in */
 	if (sw_stensor_is_dead(t, round))
 		return false;
@@ -269,156 +259,6 @@ static struct sw_stensor *find(
 	return t;
 }
 
-static struct sw_header result_header(
-	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
-{
-	uint32_t chunk = sw_place_global(&t->place, local);
-
-	return (struct sw_header){.type = SW_RESULT,
-		.class = t->class,
-		.key = t->key,
-		.round = cell->round,
-		.chunk = chunk,
-		.step = cell->step,
-		.weight = cell->weight,
-		.dtype = t->dtype,
-		.op = cell->op,
-		.payload_len = (uint16_t)(sw_stensor_elems(t, chunk) *
-					  t->ops->elem_bytes),
-		.payload_crc = cell->crc};
-}
-
-static uint8_t *result_bytes(
-	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
-{
-	return t->res[cell->round & 1] + local * t->res_stride;
-}
-
-/* All have pushed: the cell's bytes never change again, and everybody gets
- * them. */
-static void freeze(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, uint32_t local)
-{
-	cell->is_done = true;
-	sh->n_open--;
-	t->n_open--;
-	sw_count(&sh->stats->chunks_done, 1);
-	for (uint32_t m = 0; m < sh->n_members; m++)
-		sw_marks_add(sh, t, m, local);
-}
-
-static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, uint32_t local)
-{
-	struct sw_header h = result_header(t, cell, local);
-	const uint8_t *res = result_bytes(t, cell, local);
-	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
-
-	if (t->chunks[local].lent) /* a sum of one */
-		sw_fold_keep(sh, t, local);
-	if (t->ops->round)
-		t->ops->round(t->res[0] + local * t->res_stride,
-			t->acc[0] + local * t->acc_stride,
-			sw_stensor_elems(t, h.chunk));
-	/* A sum of one is the contribution, and so is its CRC. */
-	if (is_sum && sh->params->has_crc)
-		SW_TIMED(sh->stats->ticks_crc_result,
-			cell->crc = sw_data_crc(&h, res, h.payload_len));
-}
-
-/* Where there is one result slot, it holds the last sum until all have asked
- * for a broadcast, whose bytes wait in the accumulator. */
-static void complete_copy(
-	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
-{
-	if (t->ops->round)
-		memcpy(result_bytes(t, cell, local),
-			t->acc[0] + local * t->acc_stride, t->res_stride);
-}
-
-static enum sw_shard_push fold(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_header *h, const uint8_t *payload,
-	bool is_lent)
-{
-	uint32_t local = sw_place_local(&t->place, h->chunk);
-	struct sw_chunk *c = &t->chunks[local];
-	bool is_first, is_last;
-	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
-
-	if (is_first) {
-		cell->op = h->op;
-		cell->root = h->aux;
-		cell->crc = h->payload_crc;
-		t->newest = h->round;
-		t->n_open++;
-		sh->n_open++;
-	}
-	if (h->op == SW_OPERATION_COPY)
-		sw_fold_copy(sh, t, local, cell, member, h, payload);
-	else
-		SW_TIMED(sh->stats->ticks_fold,
-			sw_fold_sum(
-				sh, t, local, h, payload, is_first, is_lent));
-	/* Pushing this round, the member holds the result of the one before:
-	 * whatever is still marked or on its way to it is not needed. */
-	c->inflight &= ~(1ULL << member);
-	sw_marks_remove(sh, t, member, local);
-	t->is_fifo = h->flags & SW_FLAG_FIFO;
-	sh->n_folded++;
-	sw_count(&sh->stats->push_folded, 1);
-	sw_count(&sh->stats->push_bytes, h->payload_len);
-	is_last = sw_cell_fold(cell, member, h->weight, sh->expected);
-	if (!is_last)
-		return SW_SHARD_TAKEN;
-	if (h->op == SW_OPERATION_COPY)
-		complete_copy(t, cell, local);
-	else
-		complete_sum(sh, t, cell, local);
-	freeze(sh, t, cell, local);
-	return SW_SHARD_COMPLETE;
-}
-
-/* Is it part of what the first contribution began? */
-static bool differs(const struct sw_cell *cell, const struct sw_header *h)
-{
-	if (cell->round != h->round || !cell->got)
-		return false;
-	return cell->step != h->step || cell->op != h->op ||
-	       (h->op == SW_OPERATION_COPY && cell->root != h->aux);
-}
-
-bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	uint32_t crc = h->payload_crc;
-
-	if (sw_shard_has_crc(sh, member))
-		SW_TIMED(sh->stats->ticks_crc_in,
-			crc = sw_data_crc(h, payload, h->payload_len));
-	sw_count(&sh->stats->rx_payload_crc, crc != h->payload_crc);
-	return crc == h->payload_crc;
-}
-
-/* The payload, after the cell has said that it wants it. */
-static enum sw_shard_push check_and_fold(struct sw_shard *sh,
-	struct sw_stensor *t, uint32_t member, const struct sw_header *h,
-	const uint8_t *payload, bool is_lent)
-{
-	const struct sw_cell *cell =
-		&t->chunks[sw_place_local(&t->place, h->chunk)]
-			 .cell[h->round & 1];
-
-	if (!sw_shard_is_whole(sh, member, h, payload))
-		return SW_SHARD_CRC;
-	if (differs(cell, h) || !sw_shard_has_root(sh, member, h))
-		return SW_SHARD_DIFFERS;
-	if (cell->round == h->round && cell->has_root && h->payload_len) {
-		sw_count(&sh->stats->rx_round, 1); /* I3: a second root */
-		return SW_SHARD_DROP;
-	}
-	return fold(sh, t, member, h, payload, is_lent);
-}
-
 static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 	const struct sw_header *h)
 {
@@ -445,96 +285,132 @@ static bool has_weight(
 							: sh->weights[member]);
 }
 
-static enum sw_shard_push push(struct sw_shard *sh, uint32_t member,
+/* Has the payload the CRC that @h says? */
+static bool is_whole(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t crc = h->payload_crc;
+
+	if (sw_shard_has_crc(sh, member))
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, payload, h->payload_len));
+	sw_count(&sh->stats->rx_payload_crc, crc != h->payload_crc);
+	return crc == h->payload_crc;
+}
+
+static bool differs(const struct sw_begun *b, const struct sw_header *h)
+{
+	return b->got &&
+	       (b->step != h->step || b->op != h->op ||
+		       (h->op == SW_OPERATION_COPY && b->root != h->aux));
+}
+
+/* A push that is new. */
+static enum sw_push_verdict check_and_fold(struct sw_shard *sh,
+	struct sw_stensor *t, uint32_t member, uint32_t local,
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+{
+	struct sw_begun begun = t->rules->begun(sh, t, local, h);
+
+	if (is_given_up(t))
+		return SW_PUSH_DEAD;
+	if (sh->is_draining && !begun.got)
+		return SW_PUSH_DROP;
+	if (!is_whole(sh, member, h, payload))
+		return SW_PUSH_CRC;
+	if (differs(&begun, h) || !sw_shard_has_root(sh, member, h))
+		return SW_PUSH_DIFFERS;
+	if (begun.has_root && h->payload_len) { /* I3: a second root */
+		sw_count(&sh->stats->rx_round, 1);
+		return SW_PUSH_VIOLATION;
+	}
+	/* Pushing this round, the member holds the result of the one before:
+	 * whatever is still marked for it is not needed. */
+	sw_marks_remove(sh, t, member, local);
+	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sh->n_folded++;
+	sw_count(&sh->stats->push_folded, 1);
+	sw_count(&sh->stats->push_bytes, h->payload_len);
+	return t->rules->fold(sh, t, member, local, h, payload, is_lent);
+}
+
+/* A push that was folded before, and whose result is there: it is sent, unless
+ * the member holds it or will soon. */
+static void send_again(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round)
+{
+	struct sw_pulled p = t->rules->judge_pull(sh, t, member, local, round);
+
+	if (p.verdict == SW_PULL_RESULT && !(p.inflight >> member & 1))
+		sw_marks_add(sh, t, member, local);
+}
+
+static enum sw_push_verdict push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
 	struct sw_stensor *t = find(sh, h->key, h->chunk);
+	enum sw_push_verdict verdict;
 	uint32_t local;
-	struct sw_chunk *c;
 
 	if (!t || !matches(sh, t, h))
-		return SW_SHARD_DROP;
+		return SW_PUSH_DROP;
 	if (!has_weight(sh, member, h)) {
 		sw_count(&sh->stats->rx_weight, 1);
-		return SW_SHARD_DROP;
+		return SW_PUSH_DROP;
 	}
 	if (sw_stensor_is_dead(t, h->round))
-		return SW_SHARD_DEAD;
-	if (t->is_async)
-		return sw_async_push(sh, t, member, h, payload);
+		return SW_PUSH_DEAD;
 	local = sw_place_local(&t->place, h->chunk);
-	c = chunk_of(t, local);
-	switch (sw_cell_judge_push(c, h->round, member)) {
-	case SW_PUSH_FOLD:
-		if (is_given_up(t))
-			return SW_SHARD_DEAD;
-		if (sh->is_draining && c->cell[h->round & 1].round != h->round)
-			return SW_SHARD_DROP;
-		return check_and_fold(sh, t, member, h, payload, is_lent);
-	case SW_PUSH_DONE:
-		sw_count(&sh->stats->push_again, 1);
-		if (sw_cell_judge_pull(c, h->round, member) != SW_PULL_RESULT ||
-			c->inflight >> member & 1)
-			return SW_SHARD_TAKEN;
-		sw_marks_add(sh, t, member, local);
-		return SW_SHARD_RESULT;
-	case SW_PUSH_HAVE:
-	case SW_PUSH_OLD:
-		sw_count(&sh->stats->push_again, 1);
-		return SW_SHARD_TAKEN;
-	case SW_PUSH_VIOLATION:
-		break;
-	}
-	sw_count(&sh->stats->rx_round, 1);
-	return SW_SHARD_DROP;
+	verdict = t->rules->judge_push(sh, t, member, local, h);
+	if (verdict == SW_PUSH_FOLD)
+		return check_and_fold(
+			sh, t, member, local, h, payload, is_lent);
+	if (verdict == SW_PUSH_DONE)
+		send_again(sh, t, member, local, h->round);
+	sw_count(verdict == SW_PUSH_VIOLATION ? &sh->stats->rx_round
+					      : &sh->stats->push_again,
+		1);
+	return verdict;
 }
 
-enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	return push(sh, member, h, payload, false);
 }
 
-enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
+enum sw_push_verdict sw_shard_lend(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	return push(sh, member, h, payload, true);
 }
 
-/* What a member that asks for a chunk is to be told, and why. */
-struct pulled {
-	enum sw_pull_verdict verdict;
-	uint64_t inflight, missing; /* members */
-};
-
-static struct pulled judge_pull(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, uint32_t local,
-	uint32_t round)
+struct sw_begun sw_shard_begun(
+	const struct sw_shard *sh, const struct sw_header *h)
 {
-	const struct sw_chunk *c;
-	const struct sw_kept *k;
+	const struct sw_stensor *t = &sh->tensors[h->key];
 
-	if (t->is_async) {
-		k = sw_async_chunk(sh, t, local);
-		return (struct pulled){sw_kept_judge_pull(k, round, member),
-			k->inflight, sh->expected & ~k->got};
-	}
-	c = chunk_of(t, local);
-	return (struct pulled){sw_cell_judge_pull(c, round, member),
-		c->inflight, sw_cell_missing(c, round, sh->expected)};
+	return t->rules->begun(sh, t, sw_place_local(&t->place, h->chunk), h);
+}
+
+void sw_shard_keep(struct sw_shard *sh)
+{
+	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++)
+		if (sh->tensors[key].is_admitted)
+			sh->tensors[key].rules->keep(sh, &sh->tensors[key]);
 }
 
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	const struct sw_pull *pull, struct sw_answer *answer)
 {
 	struct sw_stensor *t = find(sh, pull->key, pull->chunk);
-	struct pulled p;
+	struct sw_pulled p;
 	uint32_t local;
 
 	if (!t)
 		return false;
 	local = sw_place_local(&t->place, pull->chunk);
-	p = judge_pull(sh, t, member, local, pull->round);
+	p = t->rules->judge_pull(sh, t, member, local, pull->round);
 	*answer = (struct sw_answer){
 		.key = pull->key, .round = pull->round, .chunk = pull->chunk};
 	switch (p.verdict) {
@@ -559,30 +435,40 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	return true;
 }
 
-static const void *take(struct sw_stensor *t, uint32_t member, uint32_t local,
-	struct sw_header *h)
-{
-	struct sw_chunk *c = &t->chunks[local];
-	const struct sw_cell *cell = sw_chunk_owed(c, member);
-
-	c->inflight |= 1ULL << member;
-	*h = result_header(t, cell, local);
-	return result_bytes(t, cell, local);
-}
-
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell_out)
 {
 	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
 	struct sw_bitmap marks = sw_marks_of(t, member);
 	uint32_t local = sw_bitmap_first(&marks);
-	const void *bytes;
+	uint32_t chunk = sw_place_global(&t->place, local);
 
 	sw_marks_remove(sh, t, member, local);
-	bytes = t->is_async ? sw_async_take(sh, t, member, local, h)
-			    : take(t, member, local, h);
 	*cell_out = local;
+	*h = (struct sw_header){.type = SW_RESULT,
+		.class = t->class,
+		.key = t->key,
+		.chunk = chunk,
+		.dtype = t->dtype,
+		.payload_len = (uint16_t)(sw_stensor_elems(t, chunk) *
+					  t->ops->elem_bytes)};
 	sw_count(&sh->stats->results, 1);
 	sw_count(&sh->stats->result_bytes, h->payload_len);
-	return bytes;
+	return t->rules->take(sh, t, member, local, h);
+}
+
+void sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
+	uint32_t cell, uint32_t round, bool is_lost)
+{
+	struct sw_stensor *t = &sh->tensors[key];
+	struct sw_newest n = t->rules->newest(sh, t, member, cell);
+
+	/* Of an older round: the member holds it, or a newer is marked. */
+	if (!n.inflight || n.round != round || !(*n.inflight >> member & 1))
+		return;
+	*n.inflight &= ~(1ULL << member);
+	if (is_lost) {
+		sw_marks_add(sh, t, member, cell);
+		sw_count(&sh->stats->retransmissions, 1);
+	}
 }

@@ -21,6 +21,8 @@ enum {
 	SW_MAX_ORDERS = 2 * SW_MAX_TENSORS, /* by priority, then readiness */
 };
 
+struct sw_rules;
+
 struct sw_stensor {
 	uint32_t key;
 	uint32_t first;   /* its place on the line (place.h) */
@@ -29,8 +31,8 @@ struct sw_stensor {
 	uint32_t n_ready; /* members with marks */
 	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
 	uint32_t priority;
-	uint8_t dtype, class;
-	bool is_admitted, is_async;
+	uint8_t dtype, class, mode;
+	bool is_admitted;
 	uint16_t declared_by; /* the member that declared it first */
 	uint32_t newest;      /* round that was begun last */
 	uint32_t n_open;      /* chunks that wait for members */
@@ -41,9 +43,12 @@ struct sw_stensor {
 	uint64_t to_tell; /* members that are to be told so */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;
+	const struct sw_rules *rules; /* of its mode */
 	struct sw_place place;
-	struct sw_chunk *chunks; /* by local index; async: */
-	uint8_t *kept;           /* in its place (async.h) */
+	union {                          /* by local index */
+		struct sw_chunk *chunks; /* synchronous */
+		uint8_t *records;        /* asynchronous: struct sw_kept */
+	};
 	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded
 			    and where a value is kept */
 	uint8_t *res[2]; /* the results; equal to acc where it is not */
@@ -129,11 +134,6 @@ static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 	return sh->params->has_crc && !(sh->no_crc >> member & 1);
 }
 
-/* sw_shard_is_whole - has the payload of @member's PUSH the CRC that @h says?
- * If not, that is counted. */
-bool sw_shard_is_whole(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload);
-
 /* sw_shard_rank - count local ranks through, as far as all members have
  * @joined. */
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
@@ -170,28 +170,29 @@ static inline bool sw_stensor_is_dead(
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	const char *why);
 
-enum sw_shard_push {
-	SW_SHARD_TAKEN,    /* folded or known: acknowledge it */
-	SW_SHARD_COMPLETE, /* folded, and results became ready for several */
-	SW_SHARD_RESULT,   /* known, and its result became ready for it */
-	SW_SHARD_CRC,      /* payload damaged: not acknowledged */
-	SW_SHARD_DIFFERS,  /* in step, operation or root from the first one;
-			      or it is not that root's */
-	SW_SHARD_DEAD,     /* its round has failed: acknowledge it, say why */
-	SW_SHARD_DROP,     /* invalid; counted */
+/* What the first contribution to a chunk and round began. */
+struct sw_begun {
+	uint64_t got; /* members that are in it; 0: it begins with this one */
+	uint16_t root, step;
+	uint8_t op;
+	bool has_root; /* its bytes are there, and may not come again */
 };
 
 /* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
  * bytes at any alignment. */
-enum sw_shard_push sw_shard_push(struct sw_shard *sh, uint32_t member,
+enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload);
 
 /* sw_shard_lend - the same; @payload stays where and as it is until @member has
  * the result, or sw_shard_keep is called: it need not be copied. */
-enum sw_shard_push sw_shard_lend(struct sw_shard *sh, uint32_t member,
+enum sw_push_verdict sw_shard_lend(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload);
 
-/* sw_shard_keep - copy all that is lent (fold.c). */
+/* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from. */
+struct sw_begun sw_shard_begun(
+	const struct sw_shard *sh, const struct sw_header *h);
+
+/* sw_shard_keep - copy all that is lent. */
 void sw_shard_keep(struct sw_shard *sh);
 
 /* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer

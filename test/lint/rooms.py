@@ -40,8 +40,6 @@ CIRCLES = [
       "engine/server/server.c", "engine/server/server_fail.c",
       "engine/server/server_tick.c", "engine/server/server_tx.c",
       "engine/server/share.c"), "to be cut"),
-    (("engine/sums/async.c", "engine/sums/marks.c", "engine/sums/shard.c"),
-     "to be cut"),
     (("pmd/host/attach.c", "pmd/host/declare.c", "pmd/host/results.c"),
      "to be cut"),
 ]

@@ -97,7 +97,7 @@ static inline struct sw_header header(
 		.payload_len = (uint16_t)(4 * n_elems)};
 }
 
-static inline enum sw_shard_push push_n(struct fixture *x, uint32_t member,
+static inline enum sw_push_verdict push_n(struct fixture *x, uint32_t member,
 	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems,
 	int32_t value)
 {
@@ -110,7 +110,7 @@ static inline enum sw_shard_push push_n(struct fixture *x, uint32_t member,
 	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems);
 }
 
-static inline enum sw_shard_push push(struct fixture *x, uint32_t member,
+static inline enum sw_push_verdict push(struct fixture *x, uint32_t member,
 	uint32_t round, uint32_t chunk, int32_t value)
 {
 	return push_n(x, member, 0, round, chunk, FULL, value);

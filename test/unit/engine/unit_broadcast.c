@@ -7,7 +7,7 @@ enum { A, B, C, ROOT = 1 };
 
 /* --- shard: root B, asked by whom and when --- */
 
-static enum sw_shard_push copy_from(struct fixture *x, uint32_t member,
+static enum sw_push_verdict copy_from(struct fixture *x, uint32_t member,
 	uint32_t round, uint16_t root, const void *bytes, uint16_t n)
 {
 	struct sw_header h = header(0, round, 0, 0);
@@ -22,7 +22,8 @@ static enum sw_shard_push copy_from(struct fixture *x, uint32_t member,
 }
 
 /* The root pushes @value in every element. */
-static enum sw_shard_push give(struct fixture *x, uint32_t round, int32_t value)
+static enum sw_push_verdict give(
+	struct fixture *x, uint32_t round, int32_t value)
 {
 	int32_t elems[FULL];
 
@@ -31,7 +32,7 @@ static enum sw_shard_push give(struct fixture *x, uint32_t round, int32_t value)
 	return copy_from(x, ROOT, round, ROOT, elems, sizeof(elems));
 }
 
-static enum sw_shard_push ask(
+static enum sw_push_verdict ask(
 	struct fixture *x, uint32_t member, uint32_t round)
 {
 	return copy_from(x, member, round, ROOT, NULL, 0);
@@ -51,15 +52,15 @@ static void copy__waits_for_all(void **state)
 {
 	struct fixture *x = open_three(SW_I32);
 
-	assert_int_equal(ask(x, A, 1), SW_SHARD_TAKEN);
+	assert_int_equal(ask(x, A, 1), SW_PUSH_FOLD);
 	assert_int_equal(pull(x, A, 1), 'W');
-	assert_int_equal(give(x, 1, 42), SW_SHARD_TAKEN);
+	assert_int_equal(give(x, 1, 42), SW_PUSH_FOLD);
 	assert_int_equal(take(x, A), -1);
 	assert_int_equal(take(x, ROOT), -1);
 	assert_int_equal(pull(x, A, 1), 'W');
 	assert_int_equal(pull(x, C, 1), 'N');
 	assert_int_equal(x->sh.n_open, 1);
-	assert_int_equal(ask(x, C, 1), SW_SHARD_COMPLETE);
+	assert_int_equal(ask(x, C, 1), SW_PUSH_COMPLETE);
 	for (uint32_t m = 0; m < 3; m++)
 		assert_int_equal(take(x, m), 42);
 	assert_int_equal(x->h.weight, 1);
@@ -76,16 +77,16 @@ static void copy__asked_twice(void **state)
 	struct fixture *x = open_three(SW_I32);
 
 	ask(x, A, 1);
-	assert_int_equal(ask(x, A, 1), SW_SHARD_TAKEN);
+	assert_int_equal(ask(x, A, 1), SW_PUSH_HAVE);
 	ask(x, C, 1);
 	give(x, 1, 42);
 	assert_int_equal(take(x, A), 42);
 	fate(x, A, true);
 	assert_int_equal(take(x, A), 42);
 	fate(x, A, false);
-	assert_int_equal(ask(x, A, 1), SW_SHARD_RESULT);
+	assert_int_equal(ask(x, A, 1), SW_PUSH_DONE);
 	assert_int_equal(take(x, A), 42);
-	assert_int_equal(give(x, 1, 43), SW_SHARD_RESULT); /* known: not read */
+	assert_int_equal(give(x, 1, 43), SW_PUSH_DONE); /* known: not read */
 	assert_int_equal(take(x, ROOT), 42);
 	assert_int_equal(x->stats.push_folded, 3);
 	close_shard(x);
@@ -98,17 +99,17 @@ static void copy__late_member_gets_its_round(void **state)
 
 	give(x, 1, 1);
 	ask(x, A, 1);
-	assert_int_equal(give(x, 2, 2), SW_SHARD_DROP); /* nobody holds 1 */
+	assert_int_equal(give(x, 2, 2), SW_PUSH_VIOLATION); /* nobody holds 1 */
 	assert_int_equal(x->stats.rx_round, 1);
 	ask(x, C, 1);
 	for (uint32_t m = 0; m < 3; m++)
 		assert_int_equal(take(x, m), 1);
-	assert_int_equal(give(x, 2, 2), SW_SHARD_TAKEN);
-	assert_int_equal(ask(x, A, 2), SW_SHARD_TAKEN);
+	assert_int_equal(give(x, 2, 2), SW_PUSH_FOLD);
+	assert_int_equal(ask(x, A, 2), SW_PUSH_FOLD);
 	x->h.round = 1;
 	fate(x, C, true);
 	assert_int_equal(take(x, C), 1);
-	assert_int_equal(ask(x, C, 2), SW_SHARD_COMPLETE);
+	assert_int_equal(ask(x, C, 2), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, C), 2);
 	close_shard(x);
 }
@@ -158,15 +159,15 @@ static void copy__who_differs(void **state)
 	int32_t elems[FULL] = {0};
 
 	ask(x, A, 1);
-	assert_int_equal(push(x, C, 1, 0, 5), SW_SHARD_DIFFERS);
+	assert_int_equal(push(x, C, 1, 0, 5), SW_PUSH_DIFFERS);
 	assert_int_equal(
-		copy_from(x, C, 1, ROOT + 1, NULL, 0), SW_SHARD_DIFFERS);
+		copy_from(x, C, 1, ROOT + 1, NULL, 0), SW_PUSH_DIFFERS);
 	give(x, 1, 7);
 	x->sh.n_ranked = 0; /* A is not here yet: whose root is it? */
 	assert_int_equal(copy_from(x, C, 1, ROOT, elems, sizeof(elems)),
-		SW_SHARD_DROP); /* a second root */
+		SW_PUSH_VIOLATION); /* a second root */
 	assert_int_equal(take(x, A), -1);
-	assert_int_equal(copy_from(x, C, 1, ROOT, elems, 4), SW_SHARD_DROP);
+	assert_int_equal(copy_from(x, C, 1, ROOT, elems, 4), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_length, 1);
 	close_shard(x);
 }
@@ -181,16 +182,16 @@ static void copy__whose_root(void **state)
 	x->sh.weights[B] = 3; /* ranks: A 0, B 1 to 3, C 4 */
 	sw_shard_rank(&x->sh, 1 << A | 1 << C);
 	assert_int_equal(x->sh.n_ranked, 1);
-	assert_int_equal(copy_from(x, A, 1, 1, elems, n), SW_SHARD_DIFFERS);
-	assert_int_equal(copy_from(x, A, 1, 0, NULL, 0), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, A, 1, 1, elems, n), SW_PUSH_DIFFERS);
+	assert_int_equal(copy_from(x, A, 1, 0, NULL, 0), SW_PUSH_DIFFERS);
 	sw_shard_rank(&x->sh, x->sh.expected);
 	assert_int_equal(x->sh.n_ranked, 3);
-	assert_int_equal(copy_from(x, C, 1, 3, elems, n), SW_SHARD_DIFFERS);
-	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_SHARD_DIFFERS);
-	assert_int_equal(copy_from(x, B, 1, 4, elems, n), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, C, 1, 3, elems, n), SW_PUSH_DIFFERS);
+	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_PUSH_DIFFERS);
+	assert_int_equal(copy_from(x, B, 1, 4, elems, n), SW_PUSH_DIFFERS);
 	assert_int_equal(x->stats.push_folded, 0);
-	assert_int_equal(copy_from(x, C, 1, 3, NULL, 0), SW_SHARD_TAKEN);
-	assert_int_equal(copy_from(x, B, 1, 3, elems, n), SW_SHARD_TAKEN);
+	assert_int_equal(copy_from(x, C, 1, 3, NULL, 0), SW_PUSH_FOLD);
+	assert_int_equal(copy_from(x, B, 1, 3, elems, n), SW_PUSH_FOLD);
 	close_shard(x);
 }
 
@@ -200,10 +201,10 @@ static void copy__root_that_nobody_has(void **state)
 	struct fixture *x = open_three(SW_I32);
 
 	sw_shard_rank(&x->sh, 1 << A | 1 << B); /* C is not here yet */
-	assert_int_equal(copy_from(x, A, 1, 3, NULL, 0), SW_SHARD_TAKEN);
+	assert_int_equal(copy_from(x, A, 1, 3, NULL, 0), SW_PUSH_FOLD);
 	sw_shard_rank(&x->sh, x->sh.expected);
-	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_SHARD_DIFFERS);
-	assert_int_equal(copy_from(x, C, 1, 3, NULL, 0), SW_SHARD_DIFFERS);
+	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_PUSH_DIFFERS);
+	assert_int_equal(copy_from(x, C, 1, 3, NULL, 0), SW_PUSH_DIFFERS);
 	assert_int_equal(take(x, A), -1);
 	close_shard(x);
 }
@@ -214,7 +215,7 @@ static void sum__empty_is_refused(void **state)
 	struct fixture *x = open_three(SW_I32);
 	struct sw_header h = header(0, 1, 0, 0);
 
-	assert_int_equal(sw_shard_push(&x->sh, A, &h, NULL), SW_SHARD_DROP);
+	assert_int_equal(sw_shard_push(&x->sh, A, &h, NULL), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_length, 1);
 	close_shard(x);
 }

@@ -67,7 +67,7 @@ static struct fixture *open_async(uint64_t n_elems)
 }
 
 /* Part of a broadcast of rank 0. */
-static enum sw_shard_push copy(
+static enum sw_push_verdict copy(
 	struct fixture *x, uint32_t member, uint32_t round, int32_t value)
 {
 	struct sw_header h = header(0, round, 0, member ? 0 : FULL);
@@ -87,7 +87,7 @@ static struct fixture *open_started(void)
 	struct fixture *x = open_async(FULL);
 
 	copy(x, 0, 1, 100);
-	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 0), 100);
 	assert_int_equal(take(x, 1), 100);
 	return x;
@@ -119,12 +119,12 @@ static void start__together(void **state)
 {
 	struct fixture *x = open_async(FULL);
 
-	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_TAKEN);
+	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_FOLD);
 	assert_int_equal(x->sh.n_open, 1);
 	assert_int_equal(pull(x, 1, 1), 'W');
 	assert_int_equal(pull(x, 0, 1), 'N');
 	assert_int_equal(take(x, 1), -1);
-	assert_int_equal(copy(x, 0, 1, 5), SW_SHARD_COMPLETE);
+	assert_int_equal(copy(x, 0, 1, 5), SW_PUSH_COMPLETE);
 	assert_int_equal(x->sh.n_open, 0);
 	for (uint32_t m = 0; m < 2; m++) {
 		assert_int_equal(take(x, m), 5);
@@ -141,11 +141,11 @@ static void start__root_first(void **state)
 {
 	struct fixture *x = open_async(FULL);
 
-	assert_int_equal(copy(x, 0, 1, 5), SW_SHARD_TAKEN);
+	assert_int_equal(copy(x, 0, 1, 5), SW_PUSH_FOLD);
 	assert_int_equal(pull(x, 0, 1), 'W');
-	assert_int_equal(push(x, 1, 1, 0, 3), SW_SHARD_DROP); /* a delta */
+	assert_int_equal(push(x, 1, 1, 0, 3), SW_PUSH_VIOLATION); /* a delta */
 	assert_int_equal(x->stats.rx_round, 1);
-	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 1), 5);
 	close_shard(x);
 }
@@ -160,7 +160,7 @@ static void start__two_roots(void **state)
 	h.weight = 0;
 	h.aux = 1;
 	h.payload_crc = sw_data_crc(&h, NULL, 0);
-	assert_int_equal(sw_shard_push(&x->sh, 1, &h, NULL), SW_SHARD_DIFFERS);
+	assert_int_equal(sw_shard_push(&x->sh, 1, &h, NULL), SW_PUSH_DIFFERS);
 	close_shard(x);
 }
 
@@ -175,8 +175,8 @@ static void start__whose_root(void **state)
 	h.op = SW_OPERATION_COPY;
 	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
 	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
-		SW_SHARD_DIFFERS);
-	assert_int_equal(copy(x, 1, 1, 0), SW_SHARD_COMPLETE);
+		SW_PUSH_DIFFERS);
+	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 1), 5);
 	assert_int_equal(updates(x), 1);
 	close_shard(x);
@@ -188,7 +188,7 @@ static void push__waits_for_nobody(void **state)
 	struct fixture *x = open_started();
 
 	for (uint32_t r = 2; r < 10; r++) {
-		assert_int_equal(push(x, 0, r, 0, 1), SW_SHARD_RESULT);
+		assert_int_equal(push(x, 0, r, 0, 1), SW_PUSH_FOLD);
 		assert_int_equal(take(x, 0), 100 + (int32_t)r - 1);
 		assert_int_equal(x->h.round, r);
 		assert_int_equal(updates(x), r);
@@ -208,11 +208,11 @@ static void push__duplicate(void **state)
 
 	push(x, 0, 2, 0, 1);
 	assert_int_equal(take(x, 0), 101);
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_TAKEN); /* in flight */
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_DONE); /* in flight */
 	fate(x, 0, false);
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_DONE);
 	assert_int_equal(take(x, 0), 101);
-	assert_int_equal(push(x, 0, 1, 0, 1), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 0, 1, 0, 1), SW_PUSH_OLD);
 	assert_int_equal(x->stats.push_again, 3);
 	assert_int_equal(x->stats.push_folded, 3);
 	close_shard(x);
@@ -222,10 +222,10 @@ static void push__gap(void **state)
 {
 	struct fixture *x = open_started();
 
-	assert_int_equal(push(x, 0, 3, 0, 1), SW_SHARD_DROP);
+	assert_int_equal(push(x, 0, 3, 0, 1), SW_PUSH_VIOLATION);
 	assert_int_equal(x->stats.rx_round, 1);
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
-	assert_int_equal(push(x, 0, 3, 0, 1), SW_SHARD_RESULT);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_FOLD);
+	assert_int_equal(push(x, 0, 3, 0, 1), SW_PUSH_FOLD);
 	assert_int_equal(take(x, 0), 102);
 	close_shard(x);
 }
@@ -238,8 +238,8 @@ static void push__damaged(void **state)
 
 	h.payload_crc = 17;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_CRC);
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_RESULT);
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_PUSH_CRC);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_FOLD);
 	assert_int_equal(take(x, 0), 101);
 	close_shard(x);
 }
@@ -249,8 +249,25 @@ static void push__draining(void **state)
 	struct fixture *x = open_started();
 
 	x->sh.is_draining = true;
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_DROP);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_DROP);
 	assert_int_equal(x->stats.push_folded, 2);
+	close_shard(x);
+}
+
+/* Who waits for the first value still gets it; another does not begin. */
+static void start__draining(void **state)
+{
+	struct fixture *x = open_async(2 * FULL);
+	struct sw_header h = header(0, 1, 1, 0);
+
+	assert_int_equal(copy(x, 0, 1, 5), SW_PUSH_FOLD);
+	x->sh.is_draining = true;
+	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
+	assert_int_equal(take(x, 0), 5);
+	h.op = SW_OPERATION_COPY;
+	h.weight = 0;
+	assert_int_equal(sw_shard_push(&x->sh, 1, &h, NULL), SW_PUSH_DROP);
+	assert_int_equal(x->sh.n_open, 0);
 	close_shard(x);
 }
 
@@ -261,9 +278,9 @@ static void copy__later(void **state)
 
 	push(x, 1, 2, 0, 1);
 	assert_int_equal(take(x, 1), 101);
-	assert_int_equal(copy(x, 0, 2, 7), SW_SHARD_RESULT);
+	assert_int_equal(copy(x, 0, 2, 7), SW_PUSH_FOLD);
 	assert_int_equal(take(x, 0), 7);
-	assert_int_equal(copy(x, 1, 3, 0), SW_SHARD_RESULT);
+	assert_int_equal(copy(x, 1, 3, 0), SW_PUSH_FOLD);
 	assert_int_equal(take(x, 1), 7);
 	assert_int_equal(updates(x), 3);
 	close_shard(x);
@@ -344,6 +361,7 @@ int main(void)
 		cmocka_unit_test(start__root_first),
 		cmocka_unit_test(start__two_roots),
 		cmocka_unit_test(start__whose_root),
+		cmocka_unit_test(start__draining),
 		cmocka_unit_test(push__waits_for_nobody),
 		cmocka_unit_test(push__duplicate),
 		cmocka_unit_test(push__gap),

@@ -12,7 +12,7 @@ static void fill(int32_t elems[FULL], int32_t value)
 }
 
 /* @elems is @member's memory and carries no CRC. */
-static enum sw_shard_push lend_of(struct fixture *x, uint32_t member,
+static enum sw_push_verdict lend_of(struct fixture *x, uint32_t member,
 	uint32_t key, uint32_t round, const int32_t elems[FULL])
 {
 	struct sw_header h = header(key, round, 0, FULL);
@@ -21,7 +21,7 @@ static enum sw_shard_push lend_of(struct fixture *x, uint32_t member,
 	return sw_shard_lend(&x->sh, member, &h, (const uint8_t *)elems);
 }
 
-static enum sw_shard_push lend(struct fixture *x, uint32_t member,
+static enum sw_push_verdict lend(struct fixture *x, uint32_t member,
 	uint32_t round, const int32_t elems[FULL])
 {
 	return lend_of(x, member, 0, round, elems);
@@ -43,16 +43,16 @@ static void sum__first_is_lent(void **state)
 	int32_t elems[FULL];
 
 	fill(elems, 9);
-	assert_int_equal(lend(x, A, 1, elems), SW_SHARD_TAKEN);
-	assert_int_equal(lend(x, A, 1, elems), SW_SHARD_TAKEN); /* again */
+	assert_int_equal(lend(x, A, 1, elems), SW_PUSH_FOLD);
+	assert_int_equal(lend(x, A, 1, elems), SW_PUSH_HAVE); /* again */
 	assert_int_equal(x->sh.n_lent, 1);
 	assert_int_equal(x->sh.n_open, 1);
 	assert_int_equal(pull(x, A, 1), 'W');
 	fill(elems, 1);
-	assert_int_equal(push(x, C, 1, 0, 20), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, C, 1, 0, 20), SW_PUSH_FOLD);
 	assert_int_equal(x->sh.n_lent, 0);
 	fill(elems, 99); /* it is in the cell now */
-	assert_int_equal(push(x, B, 1, 0, 300), SW_SHARD_COMPLETE);
+	assert_int_equal(push(x, B, 1, 0, 300), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, A), 321);
 	assert_int_equal(take(x, B), 321);
 	assert_int_equal(take(x, C), 321);
@@ -66,8 +66,8 @@ static void sum__second_is_lent(void **state)
 
 	fill(elems, 1);
 	for (uint32_t round = 1; round < 5; round++) {
-		assert_int_equal(push(x, B, round, 0, 20), SW_SHARD_TAKEN);
-		assert_int_equal(lend(x, A, round, elems), SW_SHARD_COMPLETE);
+		assert_int_equal(push(x, B, round, 0, 20), SW_PUSH_FOLD);
+		assert_int_equal(lend(x, A, round, elems), SW_PUSH_COMPLETE);
 		assert_int_equal(x->sh.n_lent, 0);
 		assert_int_equal(take(x, A), 21);
 		assert_int_equal(take(x, B), 21);
@@ -83,7 +83,7 @@ static void sum__lent_alone(void **state)
 
 	fill(elems, 7);
 	for (uint32_t round = 1; round < 4; round++) {
-		assert_int_equal(lend(x, A, round, elems), SW_SHARD_COMPLETE);
+		assert_int_equal(lend(x, A, round, elems), SW_PUSH_COMPLETE);
 		assert_int_equal(x->sh.n_lent, 0);
 		order = sw_shard_next(&x->sh, A, 0);
 		assert_memory_equal(
@@ -108,10 +108,10 @@ static void sum__lent_bf16(void **state)
 	}
 	h.dtype = SW_BF16;
 	assert_int_equal(sw_shard_lend(&x->sh, A, &h, (const uint8_t *)ones),
-		SW_SHARD_TAKEN);
+		SW_PUSH_FOLD);
 	h.payload_crc = sw_data_crc(&h, twos, sizeof(twos));
 	assert_int_equal(sw_shard_push(&x->sh, B, &h, (const uint8_t *)twos),
-		SW_SHARD_COMPLETE);
+		SW_PUSH_COMPLETE);
 	got = sw_shard_take(
 		&x->sh, B, sw_shard_next(&x->sh, B, 0), &x->h, &x->cell);
 	for (uint32_t i = 0; i < 2 * FULL; i++)
@@ -128,12 +128,12 @@ static void keep__copies_what_is_lent(void **state)
 
 	fill(elems, 1);
 	for (uint32_t round = 1; round < 4; round++) {
-		assert_int_equal(lend(x, A, round, elems), SW_SHARD_TAKEN);
+		assert_int_equal(lend(x, A, round, elems), SW_PUSH_FOLD);
 		sw_shard_keep(&x->sh);
 		assert_int_equal(x->sh.n_lent, 0);
 		fill(elems, 77);
 		sw_shard_keep(&x->sh); /* nothing is left to do */
-		assert_int_equal(push(x, B, round, 0, 20), SW_SHARD_COMPLETE);
+		assert_int_equal(push(x, B, round, 0, 20), SW_PUSH_COMPLETE);
 		assert_int_equal(take(x, A), 21);
 		assert_int_equal(take(x, B), 21);
 		fill(elems, 1);
@@ -153,11 +153,11 @@ static void keep__beside_asynchronous_tensors(void **state)
 	admit_async(x, 2, SW_I32, FULL);
 	sw_shard_set_crc(&x->sh, A, false);
 	fill(elems, 1);
-	assert_int_equal(lend_of(x, A, 1, 1, elems), SW_SHARD_TAKEN);
+	assert_int_equal(lend_of(x, A, 1, 1, elems), SW_PUSH_FOLD);
 	sw_shard_keep(&x->sh);
 	assert_int_equal(x->sh.n_lent, 0);
 	fill(elems, 77);
-	assert_int_equal(push_n(x, B, 1, 1, 0, FULL, 20), SW_SHARD_COMPLETE);
+	assert_int_equal(push_n(x, B, 1, 1, 0, FULL, 20), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, A), 21);
 	close_shard(x);
 }
@@ -172,9 +172,9 @@ static void crc__by_member(void **state)
 	fill(elems, 1);
 	h.payload_crc = 1; /* wrong */
 	assert_int_equal(sw_shard_push(&x->sh, B, &h, (const uint8_t *)elems),
-		SW_SHARD_CRC);
+		SW_PUSH_CRC);
 	assert_int_equal(sw_shard_push(&x->sh, A, &h, (const uint8_t *)elems),
-		SW_SHARD_TAKEN);
+		SW_PUSH_FOLD);
 	sw_shard_set_crc(&x->sh, A, true);
 	assert_true(sw_shard_has_crc(&x->sh, A));
 	x->params.has_crc = false;
@@ -193,11 +193,11 @@ static void copy__crc_is_made(void **state)
 	fill(elems, 5);
 	h.op = SW_OPERATION_COPY;
 	assert_int_equal(sw_shard_lend(&x->sh, A, &h, (const uint8_t *)elems),
-		SW_SHARD_TAKEN);
+		SW_PUSH_FOLD);
 	fill(elems, 6); /* a broadcast is copied at once */
 	h.payload_len = h.weight = 0;
 	h.payload_crc = sw_data_crc(&h, NULL, 0);
-	assert_int_equal(sw_shard_push(&x->sh, B, &h, NULL), SW_SHARD_COMPLETE);
+	assert_int_equal(sw_shard_push(&x->sh, B, &h, NULL), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, B), 5); /* looks at the CRC, too */
 	close_shard(x);
 }

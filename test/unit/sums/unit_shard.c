@@ -50,7 +50,7 @@ static void admit__nothing_here(void **state)
 
 	admit(x, 0, SW_I32, FULL, 0);
 	assert_int_equal(x->env.live_bytes, 0);
-	assert_int_equal(push(x, 0, 1, 0, 5), SW_SHARD_DROP);
+	assert_int_equal(push(x, 0, 1, 0, 5), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_chunk, 1);
 	close_shard(x);
 }
@@ -92,11 +92,11 @@ static void push__in_order(void **state)
 	struct fixture *x = open_one(FULL);
 
 	for (uint32_t r = 1; r < 8; r++) {
-		assert_int_equal(push(x, 0, r, 0, 10), SW_SHARD_TAKEN);
+		assert_int_equal(push(x, 0, r, 0, 10), SW_PUSH_FOLD);
 		assert_int_equal(x->sh.n_open, 1);
 		assert_int_equal(take(x, 0), -1);
 		assert_int_equal(
-			push(x, 1, r, 0, (int32_t)r), SW_SHARD_COMPLETE);
+			push(x, 1, r, 0, (int32_t)r), SW_PUSH_COMPLETE);
 		assert_int_equal(x->sh.n_open, 0);
 		assert_int_equal(take(x, 0), 10 + (int32_t)r);
 		assert_int_equal(x->h.round, r);
@@ -112,11 +112,11 @@ static void push__last_chunk_is_short(void **state)
 {
 	struct fixture *x = open_one(FULL + 5);
 
-	assert_int_equal(push_n(x, 0, 0, 1, 1, FULL, 1), SW_SHARD_DROP);
-	assert_int_equal(push_n(x, 0, 0, 1, 0, 5, 1), SW_SHARD_DROP);
+	assert_int_equal(push_n(x, 0, 0, 1, 1, FULL, 1), SW_PUSH_DROP);
+	assert_int_equal(push_n(x, 0, 0, 1, 0, 5, 1), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_length, 2);
-	assert_int_equal(push_n(x, 0, 0, 1, 1, 5, 1), SW_SHARD_TAKEN);
-	assert_int_equal(push_n(x, 1, 0, 1, 1, 5, 2), SW_SHARD_COMPLETE);
+	assert_int_equal(push_n(x, 0, 0, 1, 1, 5, 1), SW_PUSH_FOLD);
+	assert_int_equal(push_n(x, 1, 0, 1, 1, 5, 2), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 0), 3);
 	assert_int_equal(x->h.payload_len, 20);
 	close_shard(x);
@@ -127,7 +127,7 @@ static void push__duplicate(void **state)
 	struct fixture *x = open_one(FULL);
 
 	push(x, 0, 1, 0, 10);
-	assert_int_equal(push(x, 0, 1, 0, 10), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 0, 1, 0, 10), SW_PUSH_HAVE);
 	assert_int_equal(x->stats.push_again, 1);
 	push(x, 1, 1, 0, 1);
 	assert_int_equal(take(x, 0), 11); /* once */
@@ -144,10 +144,10 @@ static void push__duplicate_of_done_acts_as_pull(void **state)
 	push(x, 0, 1, 0, 10);
 	push(x, 1, 1, 0, 1);
 	assert_int_equal(take(x, 0), 11);
-	assert_int_equal(push(x, 0, 1, 0, 10), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 0, 1, 0, 10), SW_PUSH_DONE);
 	assert_int_equal(take(x, 0), -1); /* in flight */
 	fate(x, 0, false);
-	assert_int_equal(push(x, 0, 1, 0, 10), SW_SHARD_RESULT);
+	assert_int_equal(push(x, 0, 1, 0, 10), SW_PUSH_DONE);
 	assert_int_equal(take(x, 0), 11);
 	close_shard(x);
 }
@@ -160,11 +160,11 @@ static void push__past(void **state)
 	push(x, 1, 1, 0, 1);
 	push(x, 0, 2, 0, 20);
 	/* It pushed round 2, so it held round 1: nothing to send. */
-	assert_int_equal(push(x, 0, 1, 0, 10), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 0, 1, 0, 10), SW_PUSH_DONE);
 	assert_int_equal(take(x, 0), -1);
 	push(x, 1, 2, 0, 2);
 	push(x, 0, 3, 0, 30);
-	assert_int_equal(push(x, 1, 1, 0, 1), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 1, 1, 0, 1), SW_PUSH_OLD);
 	assert_int_equal(take(x, 1), 22);
 	close_shard(x);
 }
@@ -173,10 +173,10 @@ static void push__future(void **state)
 {
 	struct fixture *x = open_one(FULL);
 
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_DROP);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_VIOLATION);
 	push(x, 0, 1, 0, 1);
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_SHARD_DROP);
-	assert_int_equal(push(x, 0, 3, 0, 1), SW_SHARD_DROP);
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_VIOLATION);
+	assert_int_equal(push(x, 0, 3, 0, 1), SW_PUSH_VIOLATION);
 	assert_int_equal(x->stats.rx_round, 3);
 	assert_int_equal(x->sh.n_open, 1);
 	close_shard(x);
@@ -187,8 +187,8 @@ static void push__round_before_the_first(void **state)
 {
 	struct fixture *x = open_one(FULL);
 
-	assert_int_equal(push(x, 0, 0, 0, 1), SW_SHARD_TAKEN);
-	assert_int_equal(push(x, 0, UINT32_MAX, 0, 1), SW_SHARD_TAKEN);
+	assert_int_equal(push(x, 0, 0, 0, 1), SW_PUSH_OLD);
+	assert_int_equal(push(x, 0, UINT32_MAX, 0, 1), SW_PUSH_OLD);
 	assert_int_equal(pull(x, 0, 0), 'G');
 	assert_int_equal(pull(x, 0, UINT32_MAX), 'G');
 	assert_int_equal(class_for(x, 0), SW_N_CLASSES);
@@ -200,11 +200,11 @@ static void push__unknown_key(void **state)
 {
 	struct fixture *x = open_one(FULL);
 
-	assert_int_equal(push_n(x, 0, 1, 1, 0, FULL, 1), SW_SHARD_DROP);
+	assert_int_equal(push_n(x, 0, 1, 1, 0, FULL, 1), SW_PUSH_DROP);
 	assert_int_equal(
-		push_n(x, 0, SW_MAX_TENSORS, 1, 0, FULL, 1), SW_SHARD_DROP);
+		push_n(x, 0, SW_MAX_TENSORS, 1, 0, FULL, 1), SW_PUSH_DROP);
 	assert_int_equal(
-		push_n(x, 0, SW_KEY_NONE, 1, 0, FULL, 1), SW_SHARD_DROP);
+		push_n(x, 0, SW_KEY_NONE, 1, 0, FULL, 1), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_key, 3);
 	close_shard(x);
 }
@@ -213,8 +213,8 @@ static void push__unknown_chunk(void **state)
 {
 	struct fixture *x = open_one(3 * FULL);
 
-	assert_int_equal(push(x, 0, 1, 3, 1), SW_SHARD_DROP);
-	assert_int_equal(push(x, 0, 1, UINT32_MAX, 1), SW_SHARD_DROP);
+	assert_int_equal(push(x, 0, 1, 3, 1), SW_PUSH_DROP);
+	assert_int_equal(push(x, 0, 1, UINT32_MAX, 1), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_chunk, 2);
 	close_shard(x);
 }
@@ -226,12 +226,12 @@ static void push__wrong_dtype_or_op(void **state)
 	uint8_t payload[PAYLOAD] = {0};
 
 	h.dtype = SW_F32;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_DROP);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_PUSH_DROP);
 	h.dtype = 255;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_DROP);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_PUSH_DROP);
 	h.dtype = SW_I32;
 	h.op = SW_N_OPERATIONS;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_DROP);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_dtype, 3);
 	assert_int_equal(x->sh.n_open, 0);
 	close_shard(x);
@@ -251,14 +251,14 @@ static void push__wrong_weight(void **state)
 		h.weight = wrong[i];
 		assert_int_equal(
 			sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload),
-			SW_SHARD_DROP);
+			SW_PUSH_DROP);
 		assert_int_equal(x->stats.rx_weight, i + 1);
 	}
 	assert_int_equal(x->sh.n_open, 0);
 	h.weight = 3;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload),
-		SW_SHARD_TAKEN);
-	assert_int_equal(push(x, 1, 1, 0, 1), SW_SHARD_COMPLETE);
+	assert_int_equal(
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload), SW_PUSH_FOLD);
+	assert_int_equal(push(x, 1, 1, 0, 1), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 0), 1);
 	assert_int_equal(x->h.weight, 4);
 	close_shard(x);
@@ -273,16 +273,16 @@ static void push__corrupted_payload(void **state)
 
 	h.payload_crc = sw_data_crc(&h, payload, PAYLOAD);
 	payload[700] ^= 4;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_CRC);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_PUSH_CRC);
 	payload[700] ^= 4;
 	elsewhere = h;
 	elsewhere.chunk = 1;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &elsewhere, payload), SW_SHARD_CRC);
+		sw_shard_push(&x->sh, 0, &elsewhere, payload), SW_PUSH_CRC);
 	assert_int_equal(x->stats.rx_payload_crc, 2);
 	assert_int_equal(x->sh.n_open, 0);
 	assert_int_equal(pull(x, 0, 1), 'N');
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_TAKEN);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_PUSH_FOLD);
 	close_shard(x);
 }
 
@@ -296,7 +296,7 @@ static void push__duplicate_with_other_bytes(void **state)
 
 	push(x, 0, 1, 0, 10);
 	memset(payload, 0x77, sizeof(payload));
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_SHARD_TAKEN);
+	assert_int_equal(sw_shard_push(&x->sh, 0, &h, payload), SW_PUSH_HAVE);
 	push(x, 1, 1, 0, 1);
 	assert_int_equal(take(x, 0), 11);
 	close_shard(x);
@@ -311,7 +311,7 @@ static void push__without_crc(void **state)
 	x->params.has_crc = false;
 	h.payload_crc = 1234;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_TAKEN);
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_PUSH_FOLD);
 	close_shard(x);
 }
 
@@ -324,14 +324,14 @@ static void push__another_step(void **state)
 	h.payload_crc = sw_data_crc(&h, elems, PAYLOAD);
 	h.step = 6;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_SHARD_TAKEN);
+		sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems), SW_PUSH_FOLD);
 	h.step = 7;
 	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
-		SW_SHARD_DIFFERS);
+		SW_PUSH_DIFFERS);
 	assert_int_equal(pull(x, 1, 1), 'N');
 	h.step = 6;
 	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems),
-		SW_SHARD_COMPLETE);
+		SW_PUSH_COMPLETE);
 	close_shard(x);
 }
 

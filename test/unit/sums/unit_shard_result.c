@@ -133,8 +133,8 @@ static void admit__anywhere_while_results_wait(void **state)
 
 		admit(x, key, SW_I32, FULL, test_random(&rng) % 50);
 		k = (uint32_t)(test_random(&rng) % (key + 1));
-		if (push_n(x, 0, k, 1, 0, FULL, 1) == SW_SHARD_TAKEN &&
-			push_n(x, 1, k, 1, 0, FULL, 1) == SW_SHARD_COMPLETE)
+		if (push_n(x, 0, k, 1, 0, FULL, 1) == SW_PUSH_FOLD &&
+			push_n(x, 1, k, 1, 0, FULL, 1) == SW_PUSH_COMPLETE)
 			n++;
 	}
 	while (take(x, 1) == 2) {

@@ -1,0 +1,55 @@
+/* rules.h - how the chunks of a tensor are summed: a row of functions.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Between shard.c, which has what all tensors have in common, and the two
+ * modes: a tensor of mode synchronous is summed in rounds that all members are
+ * in (sync.c), of an asynchronous one a value is kept (async.c).  A tensor has
+ * its row from when it is admitted.  @local is a chunk's local index (place.h).
+ */
+#ifndef SW_RULES_H
+#define SW_RULES_H
+
+#include "engine/sums/shard.h"
+
+/* What a member that asks for a chunk is to be told, and why. */
+struct sw_pulled {
+	enum sw_pull_verdict verdict;
+	uint64_t inflight; /* members to whom the newest result is on its way */
+	uint64_t missing;  /* members that the round waits for */
+};
+
+/* The newest result for a member; inflight NULL: there was none yet. */
+struct sw_newest {
+	uint64_t *inflight;
+	uint32_t round;
+};
+
+struct sw_rules {
+	bool has_results; /* apart from the values that are summed */
+	uint32_t (*record_bytes)(uint32_t n_members); /* of a chunk */
+	enum sw_push_verdict (*judge_push)(const struct sw_shard *sh,
+		const struct sw_stensor *t, uint32_t member, uint32_t local,
+		const struct sw_header *h);
+	struct sw_pulled (*judge_pull)(const struct sw_shard *sh,
+		const struct sw_stensor *t, uint32_t member, uint32_t local,
+		uint32_t round);
+	struct sw_begun (*begun)(const struct sw_shard *sh,
+		const struct sw_stensor *t, uint32_t local,
+		const struct sw_header *h);
+	/* A push that was judged SW_PUSH_FOLD and fits what was begun: its
+	 * bytes, and what is ready by them.  SW_PUSH_FOLD or
+	 * SW_PUSH_COMPLETE. */
+	enum sw_push_verdict (*fold)(struct sw_shard *sh, struct sw_stensor *t,
+		uint32_t member, uint32_t local, const struct sw_header *h,
+		const uint8_t *payload, bool is_lent);
+	struct sw_newest (*newest)(const struct sw_shard *sh,
+		const struct sw_stensor *t, uint32_t member, uint32_t local);
+	/* Fill what of @h depends on the round; returns the bytes. */
+	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
+		uint32_t member, uint32_t local, struct sw_header *h);
+	void (*keep)(struct sw_shard *sh, struct sw_stensor *t);
+};
+
+extern const struct sw_rules sw_rules_sync, sw_rules_async;
+
+#endif

@@ -1,0 +1,185 @@
+/* sync.c - tensors that are summed in rounds: what shard.c asks of them.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/base/ticks.h"
+#include "engine/sums/fold.h"
+#include "engine/sums/marks.h"
+#include "engine/sums/rules.h"
+
+static uint32_t record_bytes(uint32_t n_members)
+{
+	(void)n_members;
+	return sizeof(struct sw_chunk);
+}
+
+/* A chunk that a frame is about. */
+static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
+{
+	struct sw_chunk *c = &t->chunks[local];
+
+	if (sw_chunk_is_blank(c))
+		sw_chunk_init(c);
+	return c;
+}
+
+static enum sw_push_verdict judge_push(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	const struct sw_header *h)
+{
+	(void)sh;
+	return sw_cell_judge_push(chunk_of(t, local), h->round, member);
+}
+
+static struct sw_pulled judge_pull(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	uint32_t round)
+{
+	const struct sw_chunk *c = chunk_of(t, local);
+
+	return (struct sw_pulled){sw_cell_judge_pull(c, round, member),
+		c->inflight, sw_cell_missing(c, round, sh->expected)};
+}
+
+static struct sw_begun begun(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t local, const struct sw_header *h)
+{
+	const struct sw_cell *cell = &t->chunks[local].cell[h->round & 1];
+
+	(void)sh;
+	if (cell->round != h->round)
+		return (struct sw_begun){0};
+	return (struct sw_begun){
+		cell->got, cell->root, cell->step, cell->op, cell->has_root};
+}
+
+static uint8_t *result_bytes(
+	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
+{
+	return t->res[cell->round & 1] + local * t->res_stride;
+}
+
+/* All have pushed: the cell's bytes never change again, and everybody gets
+ * them. */
+static void freeze(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, uint32_t local)
+{
+	cell->is_done = true;
+	sh->n_open--;
+	t->n_open--;
+	sw_count(&sh->stats->chunks_done, 1);
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		sw_marks_add(sh, t, m, local);
+}
+
+/* @h is of the last contribution. */
+static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, uint32_t local, const struct sw_header *h)
+{
+	const uint8_t *res = result_bytes(t, cell, local);
+	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
+
+	if (t->chunks[local].lent) /* a sum of one */
+		sw_fold_keep(sh, t, local);
+	if (t->ops->round)
+		t->ops->round(t->res[0] + local * t->res_stride,
+			t->acc[0] + local * t->acc_stride,
+			sw_stensor_elems(t, h->chunk));
+	/* A sum of one is the contribution, and so is its CRC. */
+	if (is_sum && sh->params->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_result,
+			cell->crc = sw_data_crc(h, res, h->payload_len));
+}
+
+/* Where there is one result slot, it holds the last sum until all have asked
+ * for a broadcast, whose bytes wait in the accumulator. */
+static void complete_copy(
+	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
+{
+	if (t->ops->round)
+		memcpy(result_bytes(t, cell, local),
+			t->acc[0] + local * t->acc_stride, t->res_stride);
+}
+
+static void begin(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, const struct sw_header *h)
+{
+	cell->op = h->op;
+	cell->root = h->aux;
+	cell->crc = h->payload_crc;
+	t->newest = h->round;
+	t->n_open++;
+	sh->n_open++;
+}
+
+static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, const struct sw_header *h,
+	const uint8_t *payload, bool is_lent)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	bool is_first;
+	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
+
+	if (is_first)
+		begin(sh, t, cell, h);
+	if (h->op == SW_OPERATION_COPY)
+		sw_fold_copy(sh, t, local, cell, member, h, payload);
+	else
+		SW_TIMED(sh->stats->ticks_fold,
+			sw_fold_sum(
+				sh, t, local, h, payload, is_first, is_lent));
+	/* It holds the result of the round before. */
+	c->inflight &= ~(1ULL << member);
+	if (!sw_cell_fold(cell, member, h->weight, sh->expected))
+		return SW_PUSH_FOLD;
+	if (h->op == SW_OPERATION_COPY)
+		complete_copy(t, cell, local);
+	else
+		complete_sum(sh, t, cell, local, h);
+	freeze(sh, t, cell, local);
+	return SW_PUSH_COMPLETE;
+}
+
+static struct sw_newest newest(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	const struct sw_cell *owed = sw_chunk_owed(c, member);
+
+	(void)sh;
+	return (struct sw_newest){
+		owed ? &c->inflight : NULL, owed ? owed->round : 0};
+}
+
+static const void *take(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, struct sw_header *h)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	const struct sw_cell *cell = sw_chunk_owed(c, member);
+
+	(void)sh;
+	c->inflight |= 1ULL << member;
+	h->round = cell->round;
+	h->step = cell->step;
+	h->weight = cell->weight;
+	h->op = cell->op;
+	h->payload_crc = cell->crc;
+	return result_bytes(t, cell, local);
+}
+
+static void keep(struct sw_shard *sh, struct sw_stensor *t)
+{
+	for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++)
+		if (t->chunks[i].lent)
+			sw_fold_keep(sh, t, i);
+}
+
+const struct sw_rules sw_rules_sync = {.has_results = true,
+	.record_bytes = record_bytes,
+	.judge_push = judge_push,
+	.judge_pull = judge_pull,
+	.begun = begun,
+	.fold = fold,
+	.newest = newest,
+	.take = take,
+	.keep = keep};
