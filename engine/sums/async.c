@@ -93,12 +93,15 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	return SW_PUSH_FOLD;
 }
 
-static struct sw_newest newest(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, uint32_t local)
+static bool settle(const struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 
-	return (struct sw_newest){&k->inflight, k->last[member]};
+	if (round != k->last[member] || !(k->inflight >> member & 1))
+		return false;
+	k->inflight &= ~(1ULL << member);
+	return true;
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,
@@ -136,6 +139,6 @@ const struct sw_rules sw_rules_async = {.record_bytes = sw_kept_bytes,
 	.judge_pull = judge_pull,
 	.begun = begun,
 	.fold = fold,
-	.newest = newest,
+	.settle = settle,
 	.take = take,
 	.keep = keep};

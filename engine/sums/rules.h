@@ -18,12 +18,6 @@ struct sw_pulled {
 	uint64_t missing;  /* members that the round waits for */
 };
 
-/* The newest result for a member; inflight NULL: there was none yet. */
-struct sw_newest {
-	uint64_t *inflight;
-	uint32_t round;
-};
-
 struct sw_rules {
 	bool has_results; /* apart from the values that are summed */
 	uint32_t (*record_bytes)(uint32_t n_members); /* of a chunk */
@@ -42,8 +36,10 @@ struct sw_rules {
 	enum sw_push_verdict (*fold)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, const struct sw_header *h,
 		const uint8_t *payload, bool is_lent);
-	struct sw_newest (*newest)(const struct sw_shard *sh,
-		const struct sw_stensor *t, uint32_t member, uint32_t local);
+	/* The result of @round is not on its way any more.  False: it was of an
+	 * older round: the member holds it, or a newer one is marked. */
+	bool (*settle)(const struct sw_shard *sh, const struct sw_stensor *t,
+		uint32_t member, uint32_t local, uint32_t round);
 	/* Fill what of @h depends on the round; returns the bytes. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, struct sw_header *h);

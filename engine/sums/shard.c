@@ -461,13 +461,8 @@ void sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
 	uint32_t cell, uint32_t round, bool is_lost)
 {
 	struct sw_stensor *t = &sh->tensors[key];
-	struct sw_newest n = t->rules->newest(sh, t, member, cell);
 
-	/* Of an older round: the member holds it, or a newer is marked. */
-	if (!n.inflight || n.round != round || !(*n.inflight >> member & 1))
-		return;
-	*n.inflight &= ~(1ULL << member);
-	if (is_lost) {
+	if (t->rules->settle(sh, t, member, cell, round) && is_lost) {
 		sw_marks_add(sh, t, member, cell);
 		sw_count(&sh->stats->retransmissions, 1);
 	}

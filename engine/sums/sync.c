@@ -140,15 +140,17 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	return SW_PUSH_COMPLETE;
 }
 
-static struct sw_newest newest(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, uint32_t local)
+static bool settle(const struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round)
 {
 	struct sw_chunk *c = &t->chunks[local];
 	const struct sw_cell *owed = sw_chunk_owed(c, member);
 
 	(void)sh;
-	return (struct sw_newest){
-		owed ? &c->inflight : NULL, owed ? owed->round : 0};
+	if (!owed || owed->round != round || !(c->inflight >> member & 1))
+		return false;
+	c->inflight &= ~(1ULL << member);
+	return true;
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,
@@ -180,6 +182,6 @@ const struct sw_rules sw_rules_sync = {.has_results = true,
 	.judge_pull = judge_pull,
 	.begun = begun,
 	.fold = fold,
-	.newest = newest,
+	.settle = settle,
 	.take = take,
 	.keep = keep};
