@@ -128,54 +128,54 @@ void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 }
 
 /* @bytes are there from IPv4 on. */
-static enum sw_verdict ip_check(const struct sw_outer *o,
+static enum sw_outer_verdict ip_check(const struct sw_outer *o,
 	const struct rte_ipv4_hdr *ip, uint32_t bytes, bool is_sum_good)
 {
 	uint32_t total = rte_be_to_cpu_16(ip->total_length);
 
 	if (ip->version_ihl >> 4 != IPVERSION ||
 		(ip->version_ihl & RTE_IPV4_HDR_IHL_MASK) < RTE_IPV4_MIN_IHL)
-		return SW_FRAME_BAD_IP;
+		return SW_OUTER_BAD_IP;
 	if (ip->version_ihl != RTE_IPV4_VHL_DEF)
-		return SW_FRAME_OPTIONS;
+		return SW_OUTER_OPTIONS;
 	if (!is_sum_good && rte_raw_cksum(ip, sizeof(*ip)) != 0xffff)
-		return SW_FRAME_BAD_IP;
+		return SW_OUTER_BAD_IP;
 	if (rte_be_to_cpu_32(ip->dst_addr) != o->ip ||
 		ip->next_proto_id != IPPROTO_UDP)
-		return SW_FRAME_NOT_OURS;
+		return SW_OUTER_NOT_OURS;
 	if (ip->fragment_offset & RTE_BE16(FRAGMENT_MASK))
-		return SW_FRAME_FRAGMENT;
+		return SW_OUTER_FRAGMENT;
 	if (total > bytes || total < SW_INNER_BYTES)
-		return SW_FRAME_SHORT;
-	return SW_FRAME_OURS;
+		return SW_OUTER_SHORT;
+	return SW_OUTER_OURS;
 }
 
-static enum sw_verdict udp_check(const struct sw_outer *o,
+static enum sw_outer_verdict udp_check(const struct sw_outer *o,
 	const struct inner *in, uint32_t bytes, struct sw_outer_done done,
 	struct sw_rx_frame *out)
 {
-	enum sw_verdict v;
+	enum sw_outer_verdict v;
 	uint32_t udp_bytes, endpoint;
 
 	if (bytes < SW_INNER_BYTES)
-		return SW_FRAME_SHORT;
+		return SW_OUTER_SHORT;
 	v = ip_check(o, &in->ip, bytes, done.is_sum_good);
-	if (v != SW_FRAME_OURS)
+	if (v != SW_OUTER_OURS)
 		return v;
 	/* huge where it is below */
 	endpoint = (uint32_t)rte_be_to_cpu_16(in->udp.dst_port) - o->udp;
 	if (endpoint >= (uint32_t)o->n_udp * o->n_ways)
-		return SW_FRAME_NOT_OURS;
+		return SW_OUTER_NOT_OURS;
 	if (endpoint >= o->n_udp)
 		endpoint %= o->n_udp;
 	udp_bytes = rte_be_to_cpu_16(in->udp.dgram_len);
 	if (udp_bytes + sizeof(in->ip) >
 			rte_be_to_cpu_16(in->ip.total_length) ||
 		udp_bytes < sizeof(in->udp) + SW_HEAD_BYTES)
-		return SW_FRAME_SHORT;
+		return SW_OUTER_SHORT;
 	/* there are NICs that take 0, none, for a wrong one */
 	if (done.is_udp_bad && in->udp.dgram_cksum)
-		return SW_FRAME_BAD_UDP;
+		return SW_OUTER_BAD_UDP;
 	out->data = (const uint8_t *)(in + 1);
 	out->payload = out->data + SW_HEAD_BYTES;
 	out->endpoint = (uint16_t)endpoint;
@@ -183,11 +183,12 @@ static enum sw_verdict udp_check(const struct sw_outer *o,
 	out->len = udp_bytes - (uint32_t)sizeof(in->udp);
 	out->from.ip = rte_be_to_cpu_32(in->ip.src_addr);
 	out->from.udp = rte_be_to_cpu_16(in->udp.src_port);
-	return SW_FRAME_OURS;
+	return SW_OUTER_OURS;
 }
 
-enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
-	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out)
+enum sw_outer_verdict sw_outer_check(const struct sw_outer *o,
+	const uint8_t *data, uint32_t bytes, struct sw_outer_done done,
+	struct sw_rx_frame *out)
 {
 	const struct rte_ether_hdr *eth = (const void *)data;
 	const struct rte_vlan_hdr *tag = (const void *)(eth + 1);
@@ -196,7 +197,7 @@ enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
 	rte_be16_t type;
 
 	if (bytes < sizeof(*eth) + sizeof(*tag))
-		return SW_FRAME_SHORT;
+		return SW_OUTER_SHORT;
 	type = eth->ether_type;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN) && !done.is_tag_off) {
 		vlan = rte_be_to_cpu_16(tag->vlan_tci) & VLAN_MASK;
@@ -204,13 +205,13 @@ enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
 		at += sizeof(*tag);
 	}
 	if (vlan != o->vlan)
-		return SW_FRAME_NOT_OURS;
+		return SW_OUTER_NOT_OURS;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
 		return udp_check(
 			o, (const void *)at, (uint32_t)(end - at), done, out);
 	if (type != RTE_BE16(RTE_ETHER_TYPE_ARP))
-		return SW_FRAME_NOT_OURS;
+		return SW_OUTER_NOT_OURS;
 	out->data = at;
 	out->len = (uint32_t)(end - at);
-	return SW_FRAME_ARP;
+	return SW_OUTER_ARP;
 }

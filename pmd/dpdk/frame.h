@@ -44,16 +44,16 @@ static inline uint8_t sw_outer_tos(uint8_t class)
 	return (uint8_t)((7 - (class & 7)) << 5);
 }
 
-enum sw_verdict {
-	SW_FRAME_OURS,
-	SW_FRAME_NOT_OURS, /* no IPv4 UDP, or for another address or port */
-	SW_FRAME_BAD_IP,   /* version, header length or checksum */
-	SW_FRAME_OPTIONS,
-	SW_FRAME_FRAGMENT,
-	SW_FRAME_SHORT,   /* a length says more than is there, or less than our
+enum sw_outer_verdict {
+	SW_OUTER_OURS,
+	SW_OUTER_NOT_OURS, /* no IPv4 UDP, or for another address or port */
+	SW_OUTER_BAD_IP,   /* version, header length or checksum */
+	SW_OUTER_OPTIONS,
+	SW_OUTER_FRAGMENT,
+	SW_OUTER_SHORT,   /* a length says more than is there, or less than our
 			     header needs */
-	SW_FRAME_BAD_UDP, /* the device found its checksum wrong */
-	SW_FRAME_ARP,     /* on our VLAN; what it says is arp.h's business */
+	SW_OUTER_BAD_UDP, /* the device found its checksum wrong */
+	SW_OUTER_ARP,     /* on our VLAN; what it says is arp.h's business */
 };
 
 /* What a driver has already done for a received frame. */
@@ -93,10 +93,11 @@ void sw_outer_write(const struct sw_outer *o, uint8_t *at, uint64_t dst,
 
 /* sw_outer_check - is the frame of @bytes bytes at @data a datagram for @o's
  * VLAN, address and UDP ports that can hold our header?  Sets @out, but for
- * from.port_i and where it landed, only if it returns SW_FRAME_OURS; for
- * SW_FRAME_ARP, @out->data and len are what follows the Ethernet header.  Reads
+ * from.port_i and where it landed, only if it returns SW_OUTER_OURS; for
+ * SW_OUTER_ARP, @out->data and len are what follows the Ethernet header.  Reads
  * nothing beyond @bytes. */
-enum sw_verdict sw_outer_check(const struct sw_outer *o, const uint8_t *data,
-	uint32_t bytes, struct sw_outer_done done, struct sw_rx_frame *out);
+enum sw_outer_verdict sw_outer_check(const struct sw_outer *o,
+	const uint8_t *data, uint32_t bytes, struct sw_outer_done done,
+	struct sw_rx_frame *out);
 
 #endif

@@ -10,14 +10,14 @@
 
 /* Where a frame that is not for us is counted. */
 static const uint8_t verdict_counters[] = {
-	[SW_FRAME_OURS] = SW_DPDK_I_rx_frames,
-	[SW_FRAME_NOT_OURS] = SW_DPDK_I_rx_not_ours,
-	[SW_FRAME_BAD_IP] = SW_DPDK_I_rx_bad_ip,
-	[SW_FRAME_OPTIONS] = SW_DPDK_I_rx_options,
-	[SW_FRAME_FRAGMENT] = SW_DPDK_I_rx_fragment,
-	[SW_FRAME_SHORT] = SW_DPDK_I_rx_short,
-	[SW_FRAME_BAD_UDP] = SW_DPDK_I_rx_bad_udp,
-	[SW_FRAME_ARP] = SW_DPDK_I_rx_arp,
+	[SW_OUTER_OURS] = SW_DPDK_I_rx_frames,
+	[SW_OUTER_NOT_OURS] = SW_DPDK_I_rx_not_ours,
+	[SW_OUTER_BAD_IP] = SW_DPDK_I_rx_bad_ip,
+	[SW_OUTER_OPTIONS] = SW_DPDK_I_rx_options,
+	[SW_OUTER_FRAGMENT] = SW_DPDK_I_rx_fragment,
+	[SW_OUTER_SHORT] = SW_DPDK_I_rx_short,
+	[SW_OUTER_BAD_UDP] = SW_DPDK_I_rx_bad_udp,
+	[SW_OUTER_ARP] = SW_DPDK_I_rx_arp,
 };
 
 /* Send the ARP question or answer for @ip; lost if there is no room, as it may
@@ -76,7 +76,7 @@ static struct sw_outer_done rx_done(const struct rte_mbuf *m)
 static bool rx_take(
 	struct queue *q, const struct rte_mbuf *m, struct sw_rx_frame *out)
 {
-	enum sw_verdict v;
+	enum sw_outer_verdict v;
 
 	if (m->nb_segs != 1) {
 		COUNT(q, rx_segments, 1);
@@ -84,9 +84,9 @@ static bool rx_take(
 	}
 	v = sw_outer_check(&q->port->me, rte_pktmbuf_mtod(m, const uint8_t *),
 		m->data_len, rx_done(m), out);
-	if (v != SW_FRAME_OURS) {
+	if (v != SW_OUTER_OURS) {
 		count(q, verdict_counters[v], 1);
-		if (v == SW_FRAME_ARP)
+		if (v == SW_OUTER_ARP)
 			arp_rx(q, out);
 		return false;
 	}

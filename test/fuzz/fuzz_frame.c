@@ -73,7 +73,7 @@ static void check_answer(struct wire *w, uint32_t ip, uint64_t mac)
 	uint32_t n = sw_arp_write(&w->outer, at, ip, mac);
 
 	assert(n <= sizeof(at));
-	assert(sw_outer_check(&w->outer, at, n, done, &rx) == SW_FRAME_ARP);
+	assert(sw_outer_check(&w->outer, at, n, done, &rx) == SW_OUTER_ARP);
 }
 
 static void take_arp(struct wire *w, const struct sw_rx_frame *rx)
@@ -101,12 +101,13 @@ static void take_ours(struct wire *w, const struct sw_rx_frame *rx)
 static void take_frame(struct wire *w, const uint8_t *data, uint32_t n)
 {
 	struct sw_rx_frame rx = {0};
-	enum sw_verdict v = sw_outer_check(&w->outer, data, n, w->done, &rx);
+	enum sw_outer_verdict v =
+		sw_outer_check(&w->outer, data, n, w->done, &rx);
 
-	if (v != SW_FRAME_OURS && v != SW_FRAME_ARP)
+	if (v != SW_OUTER_OURS && v != SW_OUTER_ARP)
 		return;
 	assert(rx.data >= data && rx.data + rx.len <= data + n);
-	if (v == SW_FRAME_ARP)
+	if (v == SW_OUTER_ARP)
 		take_arp(w, &rx);
 	else
 		take_ours(w, &rx);

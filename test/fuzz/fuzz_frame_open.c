@@ -1,8 +1,5 @@
 /* fuzz_frame_open.c - our header, as the engine reads it.
- * SPDX-License-Identifier: BSD-3-Clause
- *
- * A file of its own, since enum sw_verdict is another one in pmd/dpdk/frame.h.
- */
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

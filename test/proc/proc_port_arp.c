@@ -108,7 +108,7 @@ static void write__on_a_vlan(void **state)
 	assert_int_equal(sw_arp_write(&o, at, PEER_IP, PEER_MAC), sizeof(at));
 	assert_int_equal(sw_outer_check(&o, at, sizeof(at),
 				 (struct sw_outer_done){0}, &out),
-		SW_FRAME_ARP);
+		SW_OUTER_ARP);
 	assert_ptr_equal(out.data, at + ETH + SW_TAG_BYTES);
 }
 

@@ -39,16 +39,16 @@ static const struct sw_outer *us(uint16_t vlan)
 }
 
 /* Checks a copy of exactly @bytes, so that a read beyond is found. */
-static enum sw_verdict check(const uint8_t *frame, uint32_t bytes)
+static enum sw_outer_verdict check(const uint8_t *frame, uint32_t bytes)
 {
 	struct sw_rx_frame out = {0};
 	uint8_t *exact = malloc(bytes ? bytes : 1);
-	enum sw_verdict v;
+	enum sw_outer_verdict v;
 
 	memcpy(exact, frame, bytes);
 	v = sw_outer_check(
 		us(0), exact, bytes, (struct sw_outer_done){0}, &out);
-	assert_int_equal(v == SW_FRAME_OURS, out.data != NULL);
+	assert_int_equal(v == SW_OUTER_OURS, out.data != NULL);
 	free(exact);
 	return v;
 }
@@ -67,7 +67,7 @@ static void mend(uint8_t *at)
 	at[25] = (uint8_t)~sum;
 }
 
-static enum sw_verdict check_with(int offset, uint8_t value)
+static enum sw_outer_verdict check_with(int offset, uint8_t value)
 {
 	uint8_t at[FRAME];
 
@@ -86,7 +86,7 @@ static void write__is_read(void **state)
 	make(at);
 	assert_int_equal(sw_outer_check(us(0), at, FRAME,
 				 (struct sw_outer_done){0}, &out),
-		SW_FRAME_OURS);
+		SW_OUTER_OURS);
 	assert_ptr_equal(out.data, at + SW_OUTER_BYTES);
 	assert_int_equal(out.len, BODY);
 	assert_int_equal(out.from.ip, 0x0a000002);
@@ -151,12 +151,12 @@ static void write__tagged_is_read_on_its_vlan_alone(void **state)
 	assert_int_equal(sw_outer_check(us(5), at, sizeof(at), none, &out), 0);
 	assert_ptr_equal(out.data, at + SW_OUTER_MAX);
 	assert_int_equal(sw_outer_check(us(6), at, sizeof(at), none, &out),
-		SW_FRAME_NOT_OURS);
+		SW_OUTER_NOT_OURS);
 	assert_int_equal(sw_outer_check(us(0), at, sizeof(at), none, &out),
-		SW_FRAME_NOT_OURS);
+		SW_OUTER_NOT_OURS);
 	for (uint32_t n = 0; n < sizeof(at); n++)
 		assert_int_equal(sw_outer_check(us(5), at, n, none, &out),
-			SW_FRAME_SHORT);
+			SW_OUTER_SHORT);
 }
 
 /* The driver took the tag off and checked the sum. */
@@ -169,15 +169,15 @@ static void check__what_the_driver_did(void **state)
 	(void)state;
 	make(at);
 	assert_int_equal(
-		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_OURS);
+		sw_outer_check(us(5), at, FRAME, done, &out), SW_OUTER_OURS);
 	assert_int_equal(sw_outer_check(us(4), at, FRAME, done, &out),
-		SW_FRAME_NOT_OURS);
+		SW_OUTER_NOT_OURS);
 	at[22] ^= 1;
 	assert_int_equal(
-		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_BAD_IP);
+		sw_outer_check(us(5), at, FRAME, done, &out), SW_OUTER_BAD_IP);
 	done.is_sum_good = true;
 	assert_int_equal(
-		sw_outer_check(us(5), at, FRAME, done, &out), SW_FRAME_OURS);
+		sw_outer_check(us(5), at, FRAME, done, &out), SW_OUTER_OURS);
 }
 
 /* The port sums from where the pseudo header's sum is: RFC 768. */
@@ -205,13 +205,13 @@ static void check__bad_udp_sum(void **state)
 	(void)state;
 	make(at);
 	assert_int_equal(
-		sw_outer_check(us(0), at, FRAME, done, &out), SW_FRAME_OURS);
+		sw_outer_check(us(0), at, FRAME, done, &out), SW_OUTER_OURS);
 	at[40] = 1;
 	assert_int_equal(
-		sw_outer_check(us(0), at, FRAME, done, &out), SW_FRAME_BAD_UDP);
+		sw_outer_check(us(0), at, FRAME, done, &out), SW_OUTER_BAD_UDP);
 	done.is_udp_bad = false;
 	assert_int_equal(
-		sw_outer_check(us(0), at, FRAME, done, &out), SW_FRAME_OURS);
+		sw_outer_check(us(0), at, FRAME, done, &out), SW_OUTER_OURS);
 }
 
 static void check__cut_at_every_length(void **state)
@@ -221,7 +221,7 @@ static void check__cut_at_every_length(void **state)
 	(void)state;
 	make(at);
 	for (uint32_t n = 0; n < FRAME; n++)
-		assert_int_equal(check(at, n), SW_FRAME_SHORT);
+		assert_int_equal(check(at, n), SW_OUTER_SHORT);
 }
 
 static void check__padding_is_ignored(void **state)
@@ -230,16 +230,16 @@ static void check__padding_is_ignored(void **state)
 
 	(void)state;
 	make(at);
-	assert_int_equal(check(at, FRAME + 20), SW_FRAME_OURS);
+	assert_int_equal(check(at, FRAME + 20), SW_OUTER_OURS);
 }
 
 static void check__not_ours(void **state)
 {
 	(void)state;
-	assert_int_equal(check_with(12, 0x86), SW_FRAME_NOT_OURS); /* type */
-	assert_int_equal(check_with(23, 6), SW_FRAME_NOT_OURS);    /* TCP */
-	assert_int_equal(check_with(33, 9), SW_FRAME_NOT_OURS);    /* address */
-	assert_int_equal(check_with(37, 0), SW_FRAME_NOT_OURS);    /* port */
+	assert_int_equal(check_with(12, 0x86), SW_OUTER_NOT_OURS); /* type */
+	assert_int_equal(check_with(23, 6), SW_OUTER_NOT_OURS);    /* TCP */
+	assert_int_equal(check_with(33, 9), SW_OUTER_NOT_OURS);    /* address */
+	assert_int_equal(check_with(37, 0), SW_OUTER_NOT_OURS);    /* port */
 }
 
 static void check__bad_ip(void **state)
@@ -247,30 +247,30 @@ static void check__bad_ip(void **state)
 	uint8_t at[FRAME];
 
 	(void)state;
-	assert_int_equal(check_with(14, 0x65), SW_FRAME_BAD_IP);
-	assert_int_equal(check_with(14, 0x44), SW_FRAME_BAD_IP);
+	assert_int_equal(check_with(14, 0x65), SW_OUTER_BAD_IP);
+	assert_int_equal(check_with(14, 0x44), SW_OUTER_BAD_IP);
 	make(at);
 	at[22] ^= 1; /* without mending */
-	assert_int_equal(check(at, FRAME), SW_FRAME_BAD_IP);
+	assert_int_equal(check(at, FRAME), SW_OUTER_BAD_IP);
 }
 
 static void check__options_and_fragments(void **state)
 {
 	(void)state;
-	assert_int_equal(check_with(14, 0x46), SW_FRAME_OPTIONS);
-	assert_int_equal(check_with(20, 0x20), SW_FRAME_FRAGMENT);
-	assert_int_equal(check_with(21, 1), SW_FRAME_FRAGMENT);
+	assert_int_equal(check_with(14, 0x46), SW_OUTER_OPTIONS);
+	assert_int_equal(check_with(20, 0x20), SW_OUTER_FRAGMENT);
+	assert_int_equal(check_with(21, 1), SW_OUTER_FRAGMENT);
 }
 
 static void check__lengths_that_lie(void **state)
 {
 	(void)state;
-	assert_int_equal(check_with(16, 0xff), SW_FRAME_SHORT); /* IP more */
-	assert_int_equal(check_with(17, 27), SW_FRAME_SHORT);
-	assert_int_equal(check_with(38, 0xff), SW_FRAME_SHORT); /* UDP more */
-	assert_int_equal(check_with(39, 7), SW_FRAME_SHORT);
-	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES - 1), SW_FRAME_SHORT);
-	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES), SW_FRAME_OURS);
+	assert_int_equal(check_with(16, 0xff), SW_OUTER_SHORT); /* IP more */
+	assert_int_equal(check_with(17, 27), SW_OUTER_SHORT);
+	assert_int_equal(check_with(38, 0xff), SW_OUTER_SHORT); /* UDP more */
+	assert_int_equal(check_with(39, 7), SW_OUTER_SHORT);
+	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES - 1), SW_OUTER_SHORT);
+	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES), SW_OUTER_OURS);
 }
 
 int main(void)
