@@ -12,7 +12,10 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/server/server.h"
+#include "engine/server/admit.h"
+#include "engine/server/mismatch.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {
@@ -196,28 +199,21 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	return true;
 }
 
-void sw_admit_drop(struct sw_server *srv, struct sw_job *job)
-{
-	const struct sw_env *env = srv->env;
-
-	if (!job->asked_bytes)
-		return;
-	if (env->mem_drop)
-		env->mem_drop(env->ctx, sw_job_index(srv, job));
-	sw_share_give(srv, job, job->asked_bytes);
-	job->asked_bytes = 0;
-}
-
 /* A job has one batch prepared at a time: a rank that declares another waits.
  * Mostly it is the same one, and whoever comes first is served.  The quotas'
  * part is taken at once, so that all that is prepared is within them. */
 static bool ask(struct sw_server *srv, struct sw_session *s, uint64_t need)
 {
 	struct sw_job *job = s->job;
+	char text[SW_TEXT_MAX];
 
 	if (job->asked_bytes)
 		return job->asked_bytes == need;
-	if (!sw_share_check(srv, s, need) || !sw_share_take(srv, job, need))
+	if (!sw_share_check(srv, job, need, text)) {
+		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
+		return false;
+	}
+	if (!sw_share_take(srv, job, need))
 		return false;
 	job->asked_bytes = need;
 	job->asker = s->peer.id;
@@ -234,7 +230,7 @@ static bool take_memory(
 	struct sw_job *job = s->job;
 
 	if (job->asker == s->peer.id && job->asked_bytes != need)
-		sw_admit_drop(srv, job); /* it asks for something else now */
+		sw_share_drop(srv, job); /* it asks for something else now */
 	if (!need)
 		return true;
 	if (!ask(srv, s, need) ||

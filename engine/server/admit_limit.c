@@ -7,7 +7,7 @@
  * bucket can receive at the address: nobody empties that of another.
  */
 #include "engine/base/bytes.h"
-#include "engine/server/server.h"
+#include "engine/server/admit.h"
 
 enum { QUIET_S = 60 };
 

@@ -12,7 +12,8 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/server/server.h"
+#include "engine/server/admit.h"
+#include "engine/server/job.h"
 
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {

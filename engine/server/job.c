@@ -6,12 +6,16 @@
  * of the job's list, decides that; the other servers learn it from nobody:
  * their members leave.
  */
+#include "engine/server/job.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/server/server.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 uint64_t sw_job_bytes(uint32_t n_members)
 {
@@ -27,15 +31,7 @@ struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
 	return NULL;
 }
 
-bool sw_job_has_room(const struct sw_server *srv)
-{
-	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (!srv->jobs[i].is_used)
-			return true;
-	return false;
-}
-
-static struct sw_job *unused(struct sw_server *srv)
+struct sw_job *sw_job_unused(struct sw_server *srv)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (!srv->jobs[i].is_used)
@@ -43,11 +39,19 @@ static struct sw_job *unused(struct sw_server *srv)
 	return NULL;
 }
 
+struct sw_place_job sw_join_place(const struct sw_join *j)
+{
+	return (struct sw_place_job){.n_members = j->n_members,
+		.n_servers = j->n_servers,
+		.n_colocated = j->n_colocated,
+		.n_lcores = j->n_lcores};
+}
+
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 {
 	struct sw_place_job place = sw_join_place(join);
 	struct sw_share share = sw_share_of(srv, join->job);
-	struct sw_job *job = unused(srv);
+	struct sw_job *job = sw_job_unused(srv);
 
 	if (!job)
 		return NULL;
@@ -99,6 +103,28 @@ void sw_job_announce(struct sw_server *srv, struct sw_job *job)
 	}
 }
 
+void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
+	int err, const char *why)
+{
+	struct sw_job *job = sw_job_find(srv, p->join.job);
+	struct sw_member *m;
+	char ip[SW_IP_TEXT];
+
+	if (!job || !job->is_coordinated || job->state != SW_JOB_FORMING ||
+		p->join.rank >= job->n_members)
+		return;
+	m = &job->members[p->join.rank];
+	if (job->joined >> p->join.rank & 1 ||
+		(m->refused_ip == p->path.ip && m->refused_err == err))
+		return;
+	m->refused_ip = p->path.ip;
+	m->refused_err = (int16_t)err;
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s: rank %u at %s refused: %s",
+		job->name, p->join.rank, sw_ip_text(p->path.ip, ip), why);
+	sw_job_describe(job, job->text, sizeof(job->text));
+	sw_job_announce(srv, job);
+}
+
 void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_session *s, const struct sw_join *join)
 {
@@ -127,7 +153,7 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	sw_job_announce(srv, job);
 }
 
-void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
+static void fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	int err, const char *text)
 {
 	if (job->state == SW_JOB_FAILED)
@@ -144,7 +170,7 @@ void sw_job_fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 
 void sw_job_close(struct sw_server *srv, struct sw_job *job)
 {
-	sw_admit_drop(srv, job);
+	sw_share_drop(srv, job);
 	sw_share_give(srv, job, job->used_bytes);
 	sw_shard_close(&job->shard);
 	job->is_used = false;
@@ -189,7 +215,7 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 	 * may still wait for the same results: it is named to those that push
 	 * more than it did (sw_job_left). */
 	if (err && job->is_coordinated && !outlives(job)) {
-		sw_job_fail(srv, job, rank, err, text);
+		fail(srv, job, rank, err, text);
 		return;
 	}
 	if (err && job->is_coordinated)

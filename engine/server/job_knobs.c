@@ -4,7 +4,8 @@
 
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
-#include "engine/server/server.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
 
 /* Have all that are there heard of the last change?  Until then another is not
  * numbered: a member that asks without end costs a state per round trip. */

@@ -5,7 +5,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/server/server.h"
+#include "engine/server/job.h"
 
 enum {
 	FIRST_S = 2, /* then after twice the time, and so on */
@@ -108,25 +108,4 @@ void sw_job_tell_waiting(struct sw_server *srv)
 			tell(srv, job);
 		srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);
 	}
-}
-
-void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
-	int err, const char *why)
-{
-	struct sw_job *job = sw_job_find(srv, p->join.job);
-	struct sw_member *m;
-	char ip[SW_IP_TEXT];
-
-	if (!job || !is_waiting(job) || p->join.rank >= job->n_members)
-		return;
-	m = &job->members[p->join.rank];
-	if (job->joined >> p->join.rank & 1 ||
-		(m->refused_ip == p->path.ip && m->refused_err == err))
-		return;
-	m->refused_ip = p->path.ip;
-	m->refused_err = (int16_t)err;
-	sw_log(srv->env->log, SW_LOG_WARN, "job %s: rank %u at %s refused: %s",
-		job->name, p->join.rank, sw_ip_text(p->path.ip, ip), why);
-	sw_job_describe(job, job->text, sizeof(job->text));
-	sw_job_announce(srv, job);
 }

@@ -2,90 +2,22 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/server/server.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/server/admit.h"
+#include "engine/server/job.h"
+#include "engine/server/mismatch.h"
+#include "engine/server/session.h"
 
 static struct sw_server *server_of(struct sw_node *node)
 {
 	return (struct sw_server *)node;
 }
 
-/* --- what is owed --- */
-
-void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
-{
-	struct sw_due *due = &s->job->due[s->peer.path.port_i];
-	uint32_t class =
-		s->job->state == SW_JOB_RUNNING
-			? sw_shard_class(&s->job->shard,
-				  sw_shard_next(&s->job->shard, s->member, 0))
-			: SW_N_CLASSES;
-
-	sw_count(&srv->stats.session_looks, 1);
-	if (!sw_peer_offer(&s->peer, due, class))
-		return;
-	sw_drr_put(&srv->drr[s->peer.path.port_i], sw_job_index(srv, s->job),
-		due->filled != 0);
-}
-
-void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
-	uint32_t key, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!s->fault.err) {
-		s->fault = (struct sw_fault){
-			.err = (int16_t)err, .rank = s->member, .key = key};
-		va_start(ap, fmt);
-		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
-		va_end(ap);
-		sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,
-			s->fault.text);
-	}
-	s->error_at_ns = srv->now_ns;
-	sw_session_owe(srv, s, SW_OWE_ERROR);
-}
-
-void sw_server_reply(struct sw_server *srv, struct sw_path path,
-	const struct sw_header *h, const void *payload)
-{
-	struct sw_replies *q = &srv->replies[path.port_i];
-	struct sw_reply *r;
-
-	if (q->n == SW_REPLIES)
-		return;
-	r = &q->ring[(q->first + q->n++) % SW_REPLIES];
-	r->path = path;
-	r->header = *h;
-	if (payload)
-		memcpy(r->payload, payload, h->payload_len);
-}
-
 /* --- sessions --- */
-
-void sw_session_close(struct sw_server *srv, struct sw_session *s)
-{
-	uint16_t port_i = s->peer.path.port_i;
-	struct sw_due *due = &s->job->due[port_i];
-
-	if (s->job->asker == s->peer.id)
-		sw_admit_drop(srv, s->job);
-	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, s->peer.index, false);
-	if (s->peer.due_class < SW_N_CLASSES)
-		sw_due_put(due, s->peer.due_class, s->peer.index, false);
-	sw_drr_put(
-		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
-	srv->sessions[s->peer.index] = NULL;
-	srv->tick_at_ns[s->peer.index] = UINT64_MAX;
-	sw_flow_fini(&s->peer.flow);
-	free(s);
-}
 
 /* Say to @peer that session @id is not, or no longer, open here. */
 static void say_left(
@@ -211,6 +143,17 @@ static bool tell_if_dead(
 	return true;
 }
 
+/* What is pulled waits for @rank, which left. */
+static void fail_left(struct sw_server *srv, struct sw_session *s,
+	const struct sw_answer *a, uint32_t rank)
+{
+	sw_session_fail(srv, s, SW_EPEER, a->key,
+		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
+		"complete",
+		rank, s->job->members[rank].node, a->round,
+		s->job->shard.tensors[a->key].name);
+}
+
 static void on_pull(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -232,20 +175,9 @@ static void on_pull(struct sw_server *srv, struct sw_session *s,
 		add_answer(srv, s, &answer);
 		left = sw_job_left(s->job, answer.missing);
 		if (left < SW_MAX_MEMBERS)
-			sw_session_fail_left(srv, s, &answer, left);
+			fail_left(srv, s, &answer, left);
 	}
 	sw_session_refresh(srv, s);
-}
-
-void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
-	enum sw_fate fate)
-{
-	struct sw_session *s = ctx;
-
-	(void)class;
-	sw_count(&s->job->shard.stats->lost, fate == SW_LOST);
-	sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
-		sent->round, fate == SW_LOST);
 }
 
 static void on_ack(struct sw_server *srv, struct sw_session *s,
@@ -366,9 +298,8 @@ static bool server_is_busy(const struct sw_node *node)
 {
 	const struct sw_server *srv = (const struct sw_server *)node;
 
-	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].is_used && srv->jobs[i].shard.n_open)
-			return true;
+	if (sw_server_open_chunks(srv))
+		return true;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->pending[i].is_owed ||
 			(srv->sessions[i] &&

@@ -10,7 +10,11 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/server/server.h"
+#include "engine/server/admit.h"
+#include "engine/server/job.h"
+#include "engine/server/mismatch.h"
+#include "engine/server/session.h"
+#include "engine/server/share.h"
 
 static void bury(struct sw_server *srv, struct sw_session *s)
 {

@@ -4,7 +4,9 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/server/server.h"
+#include "engine/server/admit.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
 
 static uint32_t build_error(
 	struct sw_server *srv, struct sw_session *s, struct sw_header *h)

@@ -14,6 +14,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/server/server.h"
+#include "engine/server/share.h"
 
 enum {
 	LOOK_NS = 1000000,    /* between two looks at who is active */
@@ -67,32 +68,34 @@ static void give(_Atomic uint64_t *all, uint64_t bytes)
 }
 
 /* Needed is rounded up, left is rounded down. */
-static bool fail_quota(struct sw_server *srv, struct sw_session *s,
-	uint64_t need, const char *whose, uint64_t quota, uint64_t used)
+static void say_quota(char text[SW_TEXT_MAX], uint64_t need, const char *whose,
+	uint64_t quota, uint64_t used)
 {
 	const uint64_t mib = 1 << 20;
 
-	sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+	snprintf(text, SW_TEXT_MAX,
 		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
 		whose, (unsigned long long)((need + mib - 1) / mib),
 		(unsigned long long)((quota - used) / mib),
 		(unsigned long long)(quota / mib));
-	return false;
 }
 
-bool sw_share_check(struct sw_server *srv, struct sw_session *s, uint64_t need)
+bool sw_share_check(const struct sw_server *srv, const struct sw_job *job,
+	uint64_t need, char text[SW_TEXT_MAX])
 {
-	const struct sw_job *job = s->job;
 	uint64_t used = used_of(job->all_used, job->used_bytes);
 	char whose[48];
 
 	if (need > job->quota_bytes - used) {
 		snprintf(whose, sizeof(whose), " of job %.32s", job->name);
-		return fail_quota(srv, s, need, whose, job->quota_bytes, used);
+		say_quota(text, need, whose, job->quota_bytes, used);
+		return false;
 	}
 	used = used_of(srv->all_used, srv->used_bytes);
-	return need <= srv->quota_bytes - used ||
-	       fail_quota(srv, s, need, "", srv->quota_bytes, used);
+	if (need <= srv->quota_bytes - used)
+		return true;
+	say_quota(text, need, "", srv->quota_bytes, used);
+	return false;
 }
 
 bool sw_share_take(struct sw_server *srv, struct sw_job *job, uint64_t need)
@@ -114,6 +117,18 @@ void sw_share_give(struct sw_server *srv, struct sw_job *job, uint64_t bytes)
 	give(job->all_used, bytes);
 	sw_set_word(&srv->used_bytes, srv->used_bytes - bytes);
 	job->used_bytes -= bytes;
+}
+
+void sw_share_drop(struct sw_server *srv, struct sw_job *job)
+{
+	const struct sw_env *env = srv->env;
+
+	if (!job->asked_bytes)
+		return;
+	if (env->mem_drop)
+		env->mem_drop(env->ctx, sw_job_index(srv, job));
+	sw_share_give(srv, job, job->asked_bytes);
+	job->asked_bytes = 0;
 }
 
 /* --- shares under load --- */

@@ -39,7 +39,7 @@ struct sw_stensor {
 	/* Members call it differently: rounds from this one on fail, 0: none
 	 * does. */
 	uint32_t dead_from;
-	uint64_t unaware; /* members that may not know (server_fail.c) */
+	uint64_t unaware; /* members that may not know (mismatch.c) */
 	uint64_t to_tell; /* members that are to be told so */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;

@@ -52,10 +52,10 @@ OFF_PATH = {
     ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
     ("engine/worker/probe.c", "give_up"): "before a job runs",
     ("engine/server/server.c", "on_leave"): "the end of a session, perhaps of a job",
-    ("engine/server/server.c", "sw_session_fail"): "the end of a session",
-    ("engine/server/server_fail.c", "sw_job_kill"):
+    ("engine/server/session.c", "sw_session_fail"): "the end of a session",
+    ("engine/server/mismatch.c", "sw_job_kill"):
         "the end of a tensor, with its reason",
-    ("engine/server/server_fail.c", "sw_session_differs"): "the same",
+    ("engine/server/mismatch.c", "sw_session_differs"): "the same",
     ("engine/server/server_tick.c", "bury"): "the end of a silent session",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",

@@ -34,12 +34,6 @@ CIRCLES = [
     (("apps/node/agent_knobs.c", "apps/node/agent_lane.c",
       "apps/node/agent_lcore.c"), "to be cut"),
     (("apps/node/daemon.c", "apps/node/poller.c"), "to be cut"),
-    (("engine/server/admit.c", "engine/server/admit_declare.c",
-      "engine/server/admit_pending.c", "engine/server/job.c",
-      "engine/server/job_knobs.c", "engine/server/job_wait.c",
-      "engine/server/server.c", "engine/server/server_fail.c",
-      "engine/server/server_tick.c", "engine/server/server_tx.c",
-      "engine/server/share.c"), "to be cut"),
     (("pmd/host/attach.c", "pmd/host/declare.c", "pmd/host/results.c"),
      "to be cut"),
 ]

@@ -9,6 +9,7 @@
 #ifndef SW_SIM_HAND_H
 #define SW_SIM_HAND_H
 
+#include "engine/server/job.h"
 #include "engine/server/server.h"
 #include "test/sim/net.h"
 

@@ -17,6 +17,7 @@
 #ifndef SW_SIM_JOB_H
 #define SW_SIM_JOB_H
 
+#include "engine/server/job.h"
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
 #include "test/sim/net.h"

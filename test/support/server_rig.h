@@ -3,6 +3,7 @@
 #ifndef SW_TEST_SERVER_RIG_H
 #define SW_TEST_SERVER_RIG_H
 
+#include "engine/server/job.h"
 #include "engine/server/server.h"
 #include "test/support/env.h"
 #include "test/support/frame.h"

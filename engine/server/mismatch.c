@@ -1,11 +1,13 @@
-/* server_fail.c - a tensor, or a worker, that cannot go on: sentences.
+/* mismatch.c - tensors that members call differently: they are dead.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/server/mismatch.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/server/server.h"
+#include "engine/server/session.h"
 
 void sw_session_tell_dead(
 	struct sw_server *srv, struct sw_session *s, struct sw_stensor *t)
@@ -156,14 +158,4 @@ void sw_session_differs(
 		begun.op, begun.root, begun.step};
 	describe(t, &here, &first, text);
 	sw_job_kill(srv, s->job, t, h->round, text);
-}
-
-void sw_session_fail_left(struct sw_server *srv, struct sw_session *s,
-	const struct sw_answer *a, uint32_t rank)
-{
-	sw_session_fail(srv, s, SW_EPEER, a->key,
-		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
-		"complete",
-		rank, s->job->members[rank].node, a->round,
-		s->job->shard.tensors[a->key].name);
 }

@@ -1,0 +1,223 @@
+/* admit_check.c - may a worker join?  If not, it is told why.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A refusal names both values: what the worker says, and what would be right.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/sched/sched.h"
+#include "engine/server/admit.h"
+#include "engine/server/job.h"
+#include "engine/server/session.h"
+
+/* Local ranks of one worker, so that the sum of all fits into 16 bits. */
+enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
+
+void sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
+	const char *fmt, ...)
+{
+	struct sw_header reply = {.type = SW_ERROR,
+		.session = p->join.session,
+		.psn = p->n_accepts ? p->n_accepts + 1 : 0,
+		.payload_len = sizeof(struct sw_fault)};
+	struct sw_fault fault = {.nonce = p->join.nonce,
+		.err = (int16_t)err,
+		.rank = p->join.rank,
+		.key = SW_KEY_NONE};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(fault.text, sizeof(fault.text), fmt, ap);
+	va_end(ap);
+	sw_count(&srv->stats.joins_refused, 1);
+	sw_job_note_refused(srv, p, err, fault.text);
+	sw_server_reply(srv, p->path, &reply, &fault);
+}
+
+/* --- is the JOIN possible at all? --- */
+
+static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
+{
+	const struct sw_join *j = &p->join;
+
+	if (!sw_text_is_good(j->job, sizeof(j->job)) ||
+		!sw_text_is_good(j->node, sizeof(j->node)))
+		sw_count(&srv->stats.rx_state, 1);
+	else if (j->version_max < SW_VERSION_MIN ||
+		 j->version_min > SW_VERSION_MAX)
+		sw_admit_refuse(srv, p, SW_EVERSION,
+			"worker speaks protocol versions %u to %u, server %u "
+			"to %u",
+			j->version_min, j->version_max, SW_VERSION_MIN,
+			SW_VERSION_MAX);
+	else if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
+		 j->rank >= j->n_members || j->n_local == 0 ||
+		 j->n_local > LOCAL_MAX)
+		sw_admit_refuse(srv, p, SW_EINVAL,
+			"rank %u of %u workers (%u local): ranks are 0 to "
+			"workers - 1, workers 1 to %u, local 1 to %u",
+			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
+			LOCAL_MAX);
+	else
+		return true;
+	return false;
+}
+
+static bool check_servers(struct sw_server *srv, const struct sw_pending *p)
+{
+	const struct sw_join *j = &p->join;
+	struct sw_place_job place = sw_join_place(j);
+	uint32_t n_lcores = j->n_lcores ? j->n_lcores : 1;
+
+	if (j->n_servers == 0 || j->n_servers > SW_MAX_SERVERS ||
+		j->server_i >= j->n_servers ||
+		(j->server_i != 0) != (j->epoch != 0))
+		sw_admit_refuse(srv, p, SW_EINVAL,
+			"server %u of %u: wrong, or without the coordinator's "
+			"epoch",
+			j->server_i, j->n_servers);
+	else if (n_lcores != srv->n_lcores)
+		sw_admit_refuse(srv, p, SW_EMISMATCH,
+			"rank %u: servers of %u polling cores; this one has %u "
+			"([job] server_lcores)",
+			j->rank, n_lcores, srv->n_lcores);
+	else if (!sw_place_check(&place))
+		sw_admit_refuse(srv, p, SW_EINVAL,
+			"%u of %u servers on the machines of %u workers: there "
+			"are servers on all of these machines or on none",
+			j->n_colocated, j->n_servers, j->n_members);
+	else
+		return true;
+	return false;
+}
+
+static bool check_options(struct sw_server *srv, const struct sw_pending *p)
+{
+	const struct sw_join *j = &p->join;
+	uint32_t max_payload = srv->max_payload[p->path.port_i];
+	const char *why =
+		sw_sched_check(sw_policy_at(j->policy), 0, j->credit_bytes);
+
+	if (why)
+		sw_admit_refuse(srv, p, SW_EINVAL, "policy %u, credit %llu: %s",
+			j->policy, (unsigned long long)j->credit_bytes, why);
+	else if (!sw_port_is_class(j->payload) || j->payload > max_payload)
+		sw_admit_refuse(srv, p, SW_EINVAL,
+			"payload class %u: this port carries 1344, 3328 or "
+			"8192 up to %u",
+			j->payload, max_payload);
+	else if (j->has_crc > 1 || j->mode >= SW_N_MODES)
+		sw_admit_refuse(srv, p, SW_EINVAL,
+			"crc %u, mode %u: 0 or 1 expected", j->has_crc,
+			j->mode);
+	else
+		return true;
+	return false;
+}
+
+/* --- what all members of a job say the same of --- */
+
+/* A number, or what has a name. */
+struct term {
+	const char *what;
+	uint64_t said, has;
+	const char *said_name, *has_name;
+};
+
+static void write_text(const struct sw_job *job, const struct sw_join *j,
+	const struct term *t, char text[SW_TEXT_MAX])
+{
+	char said[24], has[24];
+
+	snprintf(said, sizeof(said), "%llu", (unsigned long long)t->said);
+	snprintf(has, sizeof(has), "%llu", (unsigned long long)t->has);
+	snprintf(text, SW_TEXT_MAX,
+		"rank %u has %s = %s, job %.32s has %s: all its nodes need the "
+		"same",
+		j->rank, t->what, t->said_name ? t->said_name : said, job->name,
+		t->has_name ? t->has_name : has);
+}
+
+/* Does @j say anything of its job otherwise than @job has it?  Then @text says
+ * what, with both values. */
+static bool terms_differ(const struct sw_job *job, const struct sw_join *j,
+	char text[SW_TEXT_MAX])
+{
+	const struct sw_params *has = &job->params;
+	const struct sw_policy *policy = sw_policy_at(j->policy);
+	const struct sw_place_job *place = &job->shard.place;
+	bool is_async = j->mode == SW_MODE_ASYNC;
+	const struct term terms[] = {
+		{"workers", j->n_members, job->n_members, NULL, NULL},
+		{"payload (by the MTU)", j->payload, has->payload, NULL, NULL},
+		{"crc", j->has_crc, has->has_crc, NULL, NULL},
+		{"servers", j->n_servers, place->n_servers, NULL, NULL},
+		{"number of this server", j->server_i, job->shard.server_i,
+			NULL, NULL},
+		{"colocated servers", j->n_colocated, place->n_colocated, NULL,
+			NULL},
+		{"policy", policy != has->policy, false, policy->name,
+			has->policy->name},
+		{"credit (0: the policy's)", j->credit_bytes, has->credit_bytes,
+			NULL, NULL},
+		{"mode", is_async, has->is_async, sw_mode_name(is_async),
+			sw_mode_name(has->is_async)},
+	};
+
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
+		if (terms[i].said != terms[i].has) {
+			write_text(job, j, &terms[i], text);
+			return true;
+		}
+	return false;
+}
+
+/* Does the JOIN fit the job that has its name? */
+static bool check_job(struct sw_server *srv, const struct sw_pending *p,
+	const struct sw_job *job)
+{
+	const struct sw_join *j = &p->join;
+	const struct sw_member *m = &job->members[j->rank];
+	char text[SW_TEXT_MAX];
+
+	if (terms_differ(job, j, text))
+		sw_admit_refuse(srv, p, SW_EMISMATCH, "%s", text);
+	else if (m->session_i != SW_NO_SESSION)
+		sw_admit_refuse(srv, p, SW_EBUSY,
+			"rank %u of job %.32s is held by node %.64s, which is "
+			"alive",
+			j->rank, job->name, m->node);
+	else if (m->has_left || (j->epoch && j->epoch != job->epoch) ||
+		 (job->is_coordinated && job->state != SW_JOB_FORMING))
+		sw_admit_refuse(srv, p, SW_EBUSY,
+			"job %.32s of an earlier run still has members",
+			job->name);
+	else
+		return true;
+	return false;
+}
+
+bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p)
+{
+	const struct sw_job *job;
+
+	if (!check_worker(srv, p) || !check_servers(srv, p) ||
+		!check_options(srv, p))
+		return false;
+	if (srv->is_stopping) {
+		sw_admit_refuse(srv, p, SW_EREFUSED, "the server is stopping");
+		return false;
+	}
+	job = sw_job_find(srv, p->join.job);
+	if (job)
+		return check_job(srv, p, job);
+	if (sw_job_unused(srv))
+		return true;
+	sw_admit_refuse(srv, p, SW_EREFUSED,
+		"the server is full: it serves at most %u jobs", SW_MAX_JOBS);
+	return false;
+}
