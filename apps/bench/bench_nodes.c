@@ -20,6 +20,7 @@
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
 #include "pmd/host/memory.h"
+#include "sum/sum.h"
 
 enum {
 	SERVER,  /* end of the wire, and */
@@ -116,7 +117,7 @@ struct nodes {
 	struct end ends[ENDS];
 	struct sw_port *ports[ENDS];
 	struct sw_loop loops[ENDS];
-	struct sw_server server;
+	struct sw_server *server;
 	struct sw_worker *workers;
 	uint32_t n_workers; /* that are open */
 	char *memory;
@@ -266,7 +267,7 @@ static int open_nodes(struct nodes *x)
 	err = sw_server_open(&x->server, &x->params, &x->env, &x->ports[SERVER],
 		1, UINT64_MAX / 2);
 	if (!err)
-		sw_loop_set(&x->loops[SERVER], 0, &x->server.node);
+		sw_loop_set(&x->loops[SERVER], 0, sw_server_node(x->server));
 	for (uint32_t i = 0; i < x->shape->n_members && !err; i++)
 		err = open_worker(x, i);
 	return err;
@@ -307,7 +308,7 @@ struct samples {
 static void sample(struct nodes *x, uint32_t round, struct samples *out)
 {
 	const struct bench_shape *s = x->shape;
-	const struct sw_stats *st = &x->server.stats;
+	const struct sw_stats *st = sw_server_stats(x->server);
 	uint32_t n = s->n_members * s->n_tensors;
 	uint64_t before = st->push_folded + st->results, from = cpu_ns();
 	uint64_t frames = st->rx_frames + st->tx_frames;
@@ -376,7 +377,7 @@ static void close_nodes(struct nodes *x)
 	}
 	for (uint32_t i = 0; i < x->n_workers; i++)
 		sw_worker_close(&x->workers[i]);
-	sw_server_close(&x->server);
+	sw_server_close(x->server);
 	free(x->workers);
 	sw_memory_put(x->memory, x->memory_bytes);
 	free(x);

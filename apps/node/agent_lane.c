@@ -86,7 +86,7 @@ void sw_agent_keep(struct agent *a, uint32_t lcore)
 		return;
 	sw_loopback_keep(&a->daemon.loopbacks[lcore]);
 	if (lcore < a->serve.n_cores)
-		sw_server_keep(&a->serve.cores[lcore].engine);
+		sw_server_keep(a->serve.cores[lcore].engine);
 }
 
 bool sw_agent_are_kept(const struct agent *a)

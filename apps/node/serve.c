@@ -61,7 +61,7 @@ static int open_shares(struct sw_serve_core *c, const struct sw_conf *conf)
 			.weight = conf->shares[i].weight,
 			.quota_bytes = conf->shares[i].quota_bytes,
 			.all_used = &c->serve->share_used[i]};
-	return sw_server_share(&c->engine, c->shares, conf->n_shares);
+	return sw_server_share(c->engine, c->shares, conf->n_shares);
 }
 
 static int open_core(struct sw_serve *s, uint32_t i)
@@ -79,9 +79,10 @@ static int open_core(struct sw_serve *s, uint32_t i)
 	err = sw_server_open(&c->engine, &d->params, &c->env,
 		sw_handoff_ports(&d->handoff, i), d->n_ports,
 		d->conf.serve.quota_bytes);
-	c->engine.n_lcores = s->n_cores;
-	c->engine.all_used = &s->used;
-	return err ? err : open_shares(c, &d->conf);
+	if (err)
+		return err;
+	sw_server_set_lcores(c->engine, s->n_cores, &s->used);
+	return open_shares(c, &d->conf);
 }
 
 int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
@@ -113,7 +114,7 @@ int sw_serve_open(struct sw_serve *s, struct sw_daemon *d)
 void sw_serve_close(struct sw_serve *s)
 {
 	for (uint32_t i = 0; i < s->n_cores; i++)
-		sw_server_close(&s->cores[i].engine);
+		sw_server_close(s->cores[i].engine);
 	free(s->cores);
 	s->cores = NULL;
 	s->n_cores = 0;
@@ -124,21 +125,22 @@ void sw_serve_close(struct sw_serve *s)
 /* What the control thread wants of this one. */
 static uint32_t follow(struct sw_serve_core *c)
 {
+	const struct sw_node *node = sw_server_node(c->engine);
 	int wanted =
 		atomic_load_explicit(&c->serve->wanted, memory_order_acquire);
 
-	atomic_store_explicit(&c->open_chunks,
-		sw_server_open_chunks(&c->engine), memory_order_relaxed);
+	atomic_store_explicit(&c->open_chunks, sw_server_open_chunks(c->engine),
+		memory_order_relaxed);
 	if (wanted == SW_SERVE_RUN)
 		return 0;
-	atomic_store(&c->is_quiet, !c->engine.node.is_busy(&c->engine.node));
+	atomic_store(&c->is_quiet, !node->is_busy(node));
 	if (c->done == wanted)
 		return 0;
 	c->done = wanted;
 	if (wanted == SW_SERVE_FINISH)
-		sw_server_stop(&c->engine);
+		sw_server_stop(c->engine);
 	else
-		sw_server_fail_all(&c->engine, c->serve->farewell);
+		sw_server_fail_all(c->engine, c->serve->farewell);
 	return 1;
 }
 
@@ -189,7 +191,7 @@ void sw_serve_start(struct sw_serve *s)
 		struct sw_serve_core *c = &s->cores[i];
 		struct sw_poller *p = &s->daemon->pollers[i];
 
-		sw_loop_set(&p->loop, i, &c->engine.node);
+		sw_loop_set(&p->loop, i, sw_server_node(c->engine));
 		sw_poller_add(p, i ? core_turn : first_turn, c);
 	}
 }
@@ -247,7 +249,7 @@ void sw_serve_finish(struct sw_serve *s, bool is_hurried)
 void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
 {
 	for (uint32_t i = 0; i < s->n_cores; i++)
-		sw_stats_add(sum, &s->cores[i].engine.stats);
+		sw_stats_add(sum, sw_server_stats(s->cores[i].engine));
 }
 
 void sw_serve_put_stats(const struct sw_serve *s,
@@ -257,7 +259,7 @@ void sw_serve_put_stats(const struct sw_serve *s,
 	char name[32];
 
 	for (uint32_t i = 0; i < s->n_cores; i++)
-		used += sw_word(&s->cores[i].engine.used_bytes);
+		used += sw_server_used(s->cores[i].engine);
 	put(out, "open_chunks", open_chunks(s));
 	put(out, "memory_used_bytes", used);
 	put(out, "memory_quota_bytes", s->daemon->conf.serve.quota_bytes);
@@ -265,6 +267,8 @@ void sw_serve_put_stats(const struct sw_serve *s,
 	put(out, "lcores", s->n_cores);
 	for (uint32_t i = 0; i < s->n_cores; i++) {
 		snprintf(name, sizeof(name), "lcore%u.push_bytes", i);
-		put(out, name, sw_word(&s->cores[i].engine.stats.push_bytes));
+		put(out, name,
+			sw_word(&sw_server_stats(s->cores[i].engine)
+					 ->push_bytes));
 	}
 }

@@ -22,7 +22,7 @@ struct sw_serve;
 struct sw_serve_core {
 	struct sw_serve *serve;
 	uint32_t i;
-	struct sw_server engine;
+	struct sw_server *engine;
 	struct sw_share shares[SW_CONF_MANY_MAX];
 	struct sw_env env;
 	struct sw_reserve *reserve;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/server/server.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
@@ -10,6 +11,7 @@
 #include "engine/server/admit.h"
 #include "engine/server/job.h"
 #include "engine/server/mismatch.h"
+#include "engine/server/server_int.h"
 #include "engine/server/session.h"
 
 static struct sw_server *server_of(struct sw_node *node)
@@ -309,12 +311,18 @@ static bool server_is_busy(const struct sw_node *node)
 	return false;
 }
 
-int sw_server_open(struct sw_server *srv, const struct sw_params *params,
+int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	const struct sw_env *env, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t quota_bytes)
 {
+	struct sw_server *srv;
+
+	*out = NULL;
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS)
 		return SW_EINVAL;
+	srv = aligned_alloc(64, sizeof(*srv));
+	if (!srv)
+		return SW_ENOMEM;
 	*srv = (struct sw_server){.node = {.stats = &srv->stats,
 					  .rx = server_rx,
 					  .tick = sw_server_tick,
@@ -336,17 +344,43 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 	/* Ids of an earlier life of this server must not be valid again. */
 	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
 		srv->generations[i] = (uint16_t)env->random(env->ctx);
+	*out = srv;
 	return 0;
+}
+
+void sw_server_set_lcores(
+	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used)
+{
+	srv->n_lcores = n;
+	srv->all_used = all_used;
+}
+
+struct sw_node *sw_server_node(struct sw_server *srv)
+{
+	return &srv->node;
+}
+
+const struct sw_stats *sw_server_stats(const struct sw_server *srv)
+{
+	return &srv->stats;
+}
+
+uint64_t sw_server_used(const struct sw_server *srv)
+{
+	return sw_word(&srv->used_bytes);
 }
 
 void sw_server_close(struct sw_server *srv)
 {
+	if (!srv)
+		return;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i])
 			sw_session_close(srv, srv->sessions[i]);
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (srv->jobs[i].is_used)
 			sw_job_close(srv, &srv->jobs[i]);
+	free(srv);
 }
 
 void sw_server_keep(struct sw_server *srv)

@@ -1,21 +1,51 @@
 /* server.h - the summation service of one lcore: jobs, sessions, frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Frames in, frames out, next deadline.
+ * Frames in, frames out, next deadline.  One thread, its lcore, calls what is
+ * here unless something else is said.
  */
 #ifndef SW_SERVER_H
 #define SW_SERVER_H
 
-#include "engine/server/server_int.h"
+#include "engine/base/env.h"
+#include "engine/base/params.h"
+#include "engine/base/stats.h"
+#include "engine/loop/node.h"
 
-/* sw_server_open - an idle server.
+/* What a job gets of a server. */
+struct sw_share {
+	const char *job;
+	uint32_t weight; /* under load, against the other jobs */
+	uint64_t quota_bytes;
+	/* What all lcores of the process have taken of the quota, which is
+	 * theirs together; borrowed; NULL: this is the only one. */
+	_Atomic uint64_t *all_used;
+};
+
+struct sw_server;
+
+/* sw_server_open - an idle server, *out.
  * @params, @env   the latter borrowed until close
  * @ports          n_ports of them; max_payload and is_inner are read
  * @quota_bytes    all jobs together
- * Errors: SW_EINVAL too many ports. */
-int sw_server_open(struct sw_server *srv, const struct sw_params *params,
+ * Errors: SW_EINVAL too many ports; SW_ENOMEM.  Then *out is NULL. */
+int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	const struct sw_env *env, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t quota_bytes);
+
+/* sw_server_set_lcores - it is one of @n that serve in this process, and have
+ * the quota together: @all_used as in struct sw_share.  Before the first
+ * frame. */
+void sw_server_set_lcores(
+	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
+
+/* sw_server_node - what a loop drives. */
+struct sw_node *sw_server_node(struct sw_server *srv);
+
+/* sw_server_stats - its counters; sw_server_used - bytes of the quota that are
+ * taken here.  Thread: any (sw_word, sw_stats_add). */
+const struct sw_stats *sw_server_stats(const struct sw_server *srv);
+uint64_t sw_server_used(const struct sw_server *srv);
 
 /* sw_server_share - what single jobs get; a job that is not named has weight 1
  * and no quota of its own.  For jobs that are opened later; @shares are
@@ -23,7 +53,8 @@ int sw_server_open(struct sw_server *srv, const struct sw_params *params,
 int sw_server_share(
 	struct sw_server *srv, const struct sw_share *shares, uint32_t n);
 
-/* sw_server_close - drop all sessions and jobs, give back all memory. */
+/* sw_server_close - drop all sessions and jobs, give back all memory.  @srv may
+ * be NULL. */
 void sw_server_close(struct sw_server *srv);
 
 /* sw_server_keep - copy the contributions that sums refer to in their senders'
@@ -42,7 +73,7 @@ void sw_server_fail_all(struct sw_server *srv, const char *why);
 uint64_t sw_job_bytes(uint32_t n_members);
 
 /* sw_server_open_chunks - chunks that wait for members: what would be dropped
- * by stopping now.  Thread: its lcore. */
+ * by stopping now. */
 uint64_t sw_server_open_chunks(const struct sw_server *srv);
 
 #endif

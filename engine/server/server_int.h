@@ -9,11 +9,11 @@
 #ifndef SW_SERVER_INT_H
 #define SW_SERVER_INT_H
 
-#include "engine/loop/node.h"
 #include "engine/peer/peer.h"
 #include "engine/sched/drr.h"
 #include "engine/sched/due.h"
 #include "engine/sched/knobs.h"
+#include "engine/server/server.h"
 #include "engine/sums/shard.h"
 
 enum {
@@ -134,14 +134,6 @@ struct sw_replies {
 	struct sw_reply ring[SW_REPLIES];
 };
 
-/* What a job gets of a server. */
-struct sw_share {
-	const char *job;
-	uint32_t weight; /* under load, against the other jobs */
-	uint64_t quota_bytes;
-	_Atomic uint64_t *all_used; /* as struct sw_server has it */
-};
-
 _Static_assert(
 	(int)SW_MEM_OWNERS == (int)SW_MAX_JOBS, "memory is prepared by job");
 
@@ -152,9 +144,7 @@ struct sw_server {
 	struct sw_stats stats;
 	uint64_t now_ns, gap_ns;
 	uint64_t quota_bytes, used_bytes;
-	/* What all lcores of the process have taken of the quota, which is
-	 * theirs together; borrowed; NULL: this is the only one. */
-	_Atomic uint64_t *all_used;
+	_Atomic uint64_t *all_used; /* as struct sw_share */
 	uint64_t secret[2];
 	uint32_t n_lcores; /* of this process that serve; 1 after open */
 	uint32_t n_ports;

@@ -17,6 +17,7 @@ struct fuzz {
 	struct fuzz_lent lent;
 	struct test_frame f, last; /* at hand; the one before */
 	bool has_last;
+	_Atomic uint64_t used_bytes; /* of the quota */
 	uint8_t payload[SW_PAYLOAD_MAX];
 };
 
@@ -260,13 +261,13 @@ static void open_job(struct fuzz *x, uint8_t kind)
 	x->r.params.is_async = kind & ASYNC; /* what the JOINs say */
 	x->r.params.has_crc = !(kind & NO_CRC);
 	x->r.port.is_inner = x->r.srv->is_inner[0] = kind & INNER;
+	sw_server_set_lcores(x->r.srv, 1, &x->used_bytes);
 }
 
 static void close_job(struct fuzz *x)
 {
 	sw_server_close(x->r.srv);
-	assert(x->r.srv->used_bytes == 0);
-	free(x->r.srv);
+	assert(x->used_bytes == 0);
 	fuzz_lent_free(&x->lent);
 	test_env_fini(&x->r.env);
 }

@@ -59,6 +59,8 @@ DOWNWARD = {
 
 # Headers of a room for those outside it; the others are its own.
 FRONTS = {
+    "engine/server": {"server.h"},
+    "engine/sums": {"shard.h"},
     "engine/worker": {"worker.h", "lane.h"},
     "pmd/dpdk": {"eal.h", "port.h", "raw.h", "cpus.h"},
 }

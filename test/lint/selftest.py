@@ -55,6 +55,8 @@ TEXT_PLANTS = [
     ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
     ("includes", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
     ("includes", "apps/node/agent.c", after('#include "engine/worker/link.h"')),
+    ("includes", "apps/node/serve.c", after('#include "engine/server/job.h"')),
+    ("includes", "engine/server/job.c", after('#include "engine/sums/rules.h"')),
     ("rooms", "engine/base/log.c", after('#include "engine/wire/wire.h"')),
     ("rooms", "engine/server/job.c", after('#include "engine/worker/worker.h"')),
     ("rooms", "engine/loop/loop.c", after('#include "sum/sum.h"')),
@@ -68,7 +70,8 @@ TEXT_PLANTS = [
     ("engine_text", "engine/base/log.c", after("#define T(counter) ++*counter;")),
     ("shared", "engine/server/share.c", after(
         "#define R(s) sw_word(&s->n_x)\n#define W(s) s->n_x++")),
-    ("shared", "apps/node/serve.c", after("#define W(s) s->e.used_bytes = 0")),
+    ("shared", "engine/server/server.c", after(
+        "#define W(s) s->e.used_bytes = 0")),
     ("floats", "sum/meson.build", after(f"x = ['{NOT_FAST}']")),
     ("floats", "engine/base/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
     ("heads", "engine/base/log.c", instead("/* log.c - ", "/* ")),

@@ -67,7 +67,7 @@ static void keep(struct hand_rig *rig, const struct sw_tx_frame *t)
 /* Timers and frames of the server at this moment. */
 static void turn(struct hand_rig *rig)
 {
-	struct sw_node *node = &rig->srv.node;
+	struct sw_node *node = &rig->srv->node;
 	struct sw_tx_frame t;
 
 	node->tick(node, rig->now_ns, 0);
@@ -95,7 +95,7 @@ static void receive(struct hand_rig *rig, const struct hand *w,
 		.from = w->path};
 
 	rig->now_ns += SW_US;
-	rig->srv.node.rx(&rig->srv.node, rig->now_ns, 0, &f, 1);
+	rig->srv->node.rx(&rig->srv->node, rig->now_ns, 0, &f, 1);
 	turn(rig);
 }
 
@@ -329,7 +329,7 @@ void hand_open_async(struct hand_rig *rig, uint32_t n_workers, uint32_t n_elems)
 
 void hand_close(struct hand_rig *rig)
 {
-	sw_server_close(&rig->srv);
+	sw_server_close(rig->srv);
 }
 
 /* --- frames of a session --- */
@@ -383,10 +383,10 @@ void hand_ack(struct hand_rig *rig, uint32_t i, uint64_t largest, uint32_t n,
 
 struct sw_session *hand_session(struct hand_rig *rig, uint32_t i)
 {
-	return rig->srv.sessions[rig->w[i].peer >> 16];
+	return rig->srv->sessions[rig->w[i].peer >> 16];
 }
 
 struct sw_chunk *hand_chunk(struct hand_rig *rig, uint32_t chunk)
 {
-	return &rig->srv.jobs[0].shard.tensors[0].chunks[chunk];
+	return &rig->srv->jobs[0].shard.tensors[0].chunks[chunk];
 }

@@ -10,7 +10,7 @@
 #define SW_SIM_HAND_H
 
 #include "engine/server/job.h"
-#include "engine/server/server.h"
+#include "engine/server/server_int.h"
 #include "test/sim/net.h"
 
 enum { HAND_WORKERS = 4, HAND_INBOX = 512, HAND_PAYLOAD = 1344 };
@@ -41,7 +41,7 @@ struct hand {
 };
 
 struct hand_rig {
-	struct sw_server srv;
+	struct sw_server *srv;
 	struct sw_params params;
 	struct sw_env env;
 	struct sw_port port, *ports[1];

@@ -72,13 +72,11 @@ static void start_engine(struct sim_job *job, uint32_t e, uint32_t lcore)
 	uint32_t n_queues =
 		job->net.steering == SW_STEER_HANDOFF ? 1 : job->n_lcores;
 
-	job->servers[e] = malloc(sizeof(*job->servers[e]));
-	if (!job->servers[e] ||
-		sw_server_open(job->servers[e], &job->params, &job->env,
-			n->ports, SIM_PORTS, job->quota_bytes) ||
+	if (sw_server_open(&job->servers[e], &job->params, &job->env, n->ports,
+		    SIM_PORTS, job->quota_bytes) ||
 		sw_server_share(job->servers[e], job->shares, job->n_shares))
 		abort();
-	job->servers[e]->n_lcores = job->n_lcores;
+	sw_server_set_lcores(job->servers[e], job->n_lcores, NULL);
 	if (lcore < n_queues)
 		n->ports[0]->rate_bit_s = job->server_bit_s / n_queues;
 	sim_node_start(n, lcore, &job->servers[e]->node, job->params.stop_gap);
@@ -99,7 +97,6 @@ void sim_server_kill(struct sim_job *job, uint32_t i)
 			return;
 		sim_node_stop(&job->net.nodes[i]);
 		sw_server_close(*srv);
-		free(*srv);
 		*srv = NULL;
 	}
 }

@@ -18,7 +18,7 @@
 #define SW_SIM_JOB_H
 
 #include "engine/server/job.h"
-#include "engine/server/server.h"
+#include "engine/server/server_int.h"
 #include "engine/worker/worker.h"
 #include "test/sim/net.h"
 

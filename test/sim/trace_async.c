@@ -38,9 +38,9 @@ static void a12_deltas_again_and_late(struct check *c)
 	hand_push(&rig, A, 4, 0, 100, NULL);
 	hand_again(&rig, A, &second);
 	expect_value(c, &rig, A, 4, 111);
-	check_eq(c, rig.srv.stats.push_folded, 5, "folds");
-	check_eq(c, rig.srv.stats.push_again, 3, "pushes that came again");
-	check_eq(c, rig.srv.stats.rx_round, 0, "violations");
+	check_eq(c, rig.srv->stats.push_folded, 5, "folds");
+	check_eq(c, rig.srv->stats.push_again, 3, "pushes that came again");
+	check_eq(c, rig.srv->stats.rx_round, 0, "violations");
 	hand_close(&rig);
 }
 
@@ -52,7 +52,7 @@ static void a12_a_gap_is_not_folded(struct check *c)
 	hand_open_async(&rig, 2, 100);
 	hand_push(&rig, A, 2, 0, 1, NULL);
 	hand_push(&rig, A, 4, 0, 100, NULL);
-	check_eq(c, rig.srv.stats.rx_round, 1, "violations");
+	check_eq(c, rig.srv->stats.rx_round, 1, "violations");
 	hand_empty(&rig);
 	hand_push(&rig, A, 3, 0, 10, NULL);
 	expect_value(c, &rig, A, 3, 11);

@@ -121,9 +121,9 @@ static void a3_push_into_done(struct check *c)
 	hand_ack(&rig, B, 1, 1, NULL);
 	hand_push(&rig, B, 1, 0, 1000, NULL);
 	expect_sum(c, &rig, B, 1, 5);
-	check_eq(c, rig.srv.stats.push_folded, 2, "folds");
-	check_eq(c, rig.srv.stats.push_again, 1, "pushes that came again");
-	check_eq(c, rig.srv.stats.chunks_done, 1, "sums completed");
+	check_eq(c, rig.srv->stats.push_folded, 2, "folds");
+	check_eq(c, rig.srv->stats.push_again, 1, "pushes that came again");
+	check_eq(c, rig.srv->stats.chunks_done, 1, "sums completed");
 	hand_close(&rig);
 }
 
@@ -137,7 +137,7 @@ static void a3_push_again_and_late(struct check *c)
 	hand_push(&rig, A, 1, 0, 1, &old);
 	hand_push(&rig, A, 1, 0, 1000, NULL);
 	hand_again(&rig, A, &old);
-	check_eq(c, rig.srv.stats.push_folded, 1, "folds");
+	check_eq(c, rig.srv->stats.push_folded, 1, "folds");
 	check(c, !hand_chunk(&rig, 0)->cell[1].is_done, "B is waited for");
 	hand_push(&rig, B, 1, 0, 4, NULL);
 	expect_sum(c, &rig, A, 1, 5);
@@ -147,7 +147,7 @@ static void a3_push_again_and_late(struct check *c)
 	hand_again(&rig, A, &old); /* into the cell that is now of 3 */
 	hand_push(&rig, B, 3, 0, 9, NULL);
 	expect_sum(c, &rig, B, 3, 16);
-	check_eq(c, rig.srv.stats.push_folded, 6, "folds in the end");
+	check_eq(c, rig.srv->stats.push_folded, 6, "folds in the end");
 	hand_close(&rig);
 }
 
@@ -164,8 +164,8 @@ static void i3_push_ahead_is_refused(struct check *c)
 	hand_push(&rig, A, 2, 0, 1, NULL);
 	hand_push(&rig, A, 3, 0, 1, NULL); /* 2 is not complete */
 	hand_push(&rig, A, 4, 0, 1, NULL);
-	check_eq(c, rig.srv.stats.rx_round, 2, "pushes refused");
-	check_eq(c, rig.srv.stats.push_folded, 3, "folds");
+	check_eq(c, rig.srv->stats.rx_round, 2, "pushes refused");
+	check_eq(c, rig.srv->stats.push_folded, 3, "folds");
 	hand_pass(&rig, SW_S); /* B has not acknowledged 1: it comes again */
 	expect_sum(c, &rig, B, 1, 5);
 	hand_push(&rig, B, 2, 0, 4, NULL);
@@ -287,8 +287,8 @@ static void f_late_frames_of_old_rounds(struct check *c)
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 0, "RESULTs");
 	check_eq(c, hand_count(&rig, A, SW_ACK), 1, "ACKs");
 	expect_answer(c, &rig, A, 1, SW_ANSWER_GONE);
-	check_eq(c, rig.srv.stats.push_folded, 16, "folds");
-	check_eq(c, rig.srv.stats.rx_round, 0, "violations");
+	check_eq(c, rig.srv->stats.push_folded, 16, "folds");
+	check_eq(c, rig.srv->stats.rx_round, 0, "violations");
 	hand_close(&rig);
 }
 
@@ -301,7 +301,7 @@ static void i4_nothing_changes_before_all_is_checked(struct check *c)
 	struct sw_stats *st;
 
 	hand_open(&rig, 2, 100);
-	st = &rig.srv.stats;
+	st = &rig.srv->stats;
 	hand_push(&rig, A, 1, 0, 1, &good);
 	sw_header_decode(good.bytes, good.len, &h);
 	bad = good;

@@ -295,13 +295,13 @@ static void a9_overdraw_is_policed(struct check *c)
 	rig.w[B].consumed +=
 		rig.params.window_bytes / SW_QUANTUM + 2 * SW_CREDIT_SLACK;
 	hand_push(&rig, B, 1, 0, 4, NULL);
-	check_eq(c, rig.srv.stats.rx_credit, 1, "frames beyond the credit");
+	check_eq(c, rig.srv->stats.rx_credit, 1, "frames beyond the credit");
 	check_eq(c, hand_chunk(&rig, 0)->cell[1].got, 1, "folded");
 	check(c, hand_count(&rig, B, SW_KEEPALIVE), "B is told its grant");
 	/* Told, it is within its budget again, and so is what comes next. */
 	hand_push(&rig, B, 1, 0, 4, NULL);
 	hand_push(&rig, B, 1, 1, 4, NULL);
-	check_eq(c, rig.srv.stats.push_folded, 3, "contributions folded");
+	check_eq(c, rig.srv->stats.push_folded, 3, "contributions folded");
 	hand_close(&rig);
 }
 
@@ -318,9 +318,9 @@ static void a9_overdraw_without_a_word(struct check *c)
 		rig.w[B].consumed = 0;
 		hand_push(&rig, B, 1, k, 4, NULL);
 	}
-	check(c, rig.srv.stats.push_folded * 2 <= window + SW_CREDIT_SLACK,
+	check(c, rig.srv->stats.push_folded * 2 <= window + SW_CREDIT_SLACK,
 		"what was folded is within the window");
-	check_eq(c, rig.srv.stats.push_folded + rig.srv.stats.rx_credit, n,
+	check_eq(c, rig.srv->stats.push_folded + rig.srv->stats.rx_credit, n,
 		"folded or counted");
 	hand_close(&rig);
 }

@@ -33,7 +33,7 @@ static void a14_second_agent_same_rank(struct check *c)
 	}
 	check_eq(c, hand_session(&rig, A)->peer.id, peer, "session of A");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_close(&rig);
 }
 
@@ -50,7 +50,7 @@ static void a14_repeated_join(struct check *c)
 	id = rig.w[A].peer;
 	for (uint32_t i = 0; i < 5; i++)
 		hand_again(&rig, A, &join);
-	check_eq(c, rig.srv.stats.sessions_opened, 1, "sessions opened");
+	check_eq(c, rig.srv->stats.sessions_opened, 1, "sessions opened");
 	while (hand_take(&rig, A, SW_ACCEPT, &got)) {
 		struct sw_accept a;
 
@@ -83,14 +83,14 @@ static void a14_replayed_join(struct check *c)
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
 	leave(&rig, A);
 	leave(&rig, B);
-	check(c, !rig.srv.jobs[0].is_used, "the job has ended");
+	check(c, !rig.srv->jobs[0].is_used, "the job has ended");
 	hand_pass(&rig, SW_S);
 	hand_again(&rig, A, &join);
 	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 1, "ACCEPTs");
 	hand_empty(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins the next run");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins the next run");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_close(&rig);
 }
 
@@ -106,9 +106,9 @@ static void a14_replayed_join_of_other_terms(struct check *c)
 	leave(&rig, A);
 	hand_again(&rig, A, &join);
 	check(c, hand_join(&rig, B, 1, 3, NULL), "B joins a job of three");
-	check_eq(c, rig.srv.jobs[0].n_members, 3, "members");
+	check_eq(c, rig.srv->jobs[0].n_members, 3, "members");
 	hand_again(&rig, A, &join);
-	check_eq(c, rig.srv.jobs[0].n_members, 3, "members");
+	check_eq(c, rig.srv->jobs[0].n_members, 3, "members");
 	check_eq(c, hand_count(&rig, A, SW_ERROR), 1, "refusals");
 	hand_close(&rig);
 }
@@ -126,17 +126,17 @@ static void a14_replayed_join_does_not_count(struct check *c)
 	leave(&rig, A);
 	hand_again(&rig, A, &join);
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_FORMING, "state of the job");
-	check_eq(c, rig.srv.jobs[0].joined, 2, "members");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_FORMING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].joined, 2, "members");
 	for (uint32_t i = 0; i < 11; i++) {
 		hand_pass(&rig, SW_S);
 		hand_speak(&rig, B);
 	}
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_FORMING, "state of the job");
-	check_eq(c, rig.srv.stats.sessions_dropped, 1, "sessions dropped");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_FORMING, "state of the job");
+	check_eq(c, rig.srv->stats.sessions_dropped, 1, "sessions dropped");
 	hand_empty(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_close(&rig);
 }
 
@@ -156,7 +156,7 @@ static void a14_who_speaks_first(struct check *c)
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
 	hand_again(&rig, A, &first); /* nobody is behind it */
 	check(c, hand_join(&rig, C, 0, 2, NULL), "C joins in A's place");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_empty(&rig);
 	hand_again(&rig, A, &first);
 	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 0, "ACCEPTs");
@@ -179,14 +179,14 @@ static void a14_rank_comes_again(struct check *c)
 	for (uint32_t i = 0; i < 3; i++) {
 		check(c, hand_join(&rig, B, 1, 3, NULL), "B joins");
 		leave(&rig, B);
-		check_eq(c, rig.srv.jobs[0].joined, 1, "members");
+		check_eq(c, rig.srv->jobs[0].joined, 1, "members");
 		check(c, hand_join(&rig, C, 1, 3, NULL), "C joins");
 		leave(&rig, C);
 		hand_speak(&rig, A);
 	}
 	check(c, hand_join(&rig, B, 1, 3, NULL), "B joins");
 	check(c, hand_join(&rig, C, 2, 3, NULL), "C joins as another");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_close(&rig);
 }
 
@@ -207,21 +207,21 @@ static void a14_names_of_strangers(struct check *c)
 			"C is offered");
 		hand_empty(&rig);
 	}
-	check(c, !rig.srv.jobs[0].is_used, "no job");
+	check(c, !rig.srv->jobs[0].is_used, "no job");
 	rig.job = NULL;
 	rig.is_mute = false;
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_speak(&rig, A);
 	hand_speak(&rig, B);
 	hand_pass(&rig, 6 * SW_S);
 	hand_speak(&rig, A);
 	hand_speak(&rig, B);
 	hand_pass(&rig, 5 * SW_S);
-	check_eq(c, rig.srv.stats.sessions_dropped, 3 * SW_MAX_JOBS,
+	check_eq(c, rig.srv->stats.sessions_dropped, 3 * SW_MAX_JOBS,
 		"JOINs forgotten");
-	check_eq(c, rig.srv.jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
 	hand_close(&rig);
 }
 
@@ -241,9 +241,9 @@ static void a14_flood_of_joins(struct check *c)
 		hand_again(&rig, C, &join);
 		rig.w[C].n_in = 0;
 	}
-	check_eq(c, rig.srv.stats.joins_limited, 10001 - SW_JOIN_BURST,
+	check_eq(c, rig.srv->stats.joins_limited, 10001 - SW_JOIN_BURST,
 		"JOINs dropped");
-	check_eq(c, rig.srv.stats.sessions_opened, 2, "sessions opened");
+	check_eq(c, rig.srv->stats.sessions_opened, 2, "sessions opened");
 	hand_push(&rig, A, 1, 0, 3, NULL);
 	hand_push(&rig, B, 1, 0, 4, NULL);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "results for A");
@@ -262,7 +262,7 @@ static void a14_join_with_an_old_cookie(struct check *c)
 	hand_pass(&rig, 2 * rig.params.cookie_life);
 	hand_empty(&rig);
 	hand_again(&rig, A, &join);
-	check_eq(c, rig.srv.stats.sessions_opened, 1, "sessions opened");
+	check_eq(c, rig.srv->stats.sessions_opened, 1, "sessions opened");
 	check_eq(c, rig.w[A].n_in, 0, "answers");
 	hand_close(&rig);
 }
@@ -283,8 +283,8 @@ static void i5_no_answer_larger_than_its_question(struct check *c)
 	hand_send(&rig, A, &h, "abcd", NULL);
 	for (uint32_t i = 0; i < rig.w[A].n_in; i++)
 		check(c, rig.w[A].in[i].h.payload_len <= 4, "LEFT is small");
-	check_eq(c, rig.srv.n_sessions, 0, "sessions");
-	check(c, !rig.srv.jobs[0].is_used, "no job");
+	check_eq(c, rig.srv->n_sessions, 0, "sessions");
+	check(c, !rig.srv->jobs[0].is_used, "no job");
 	hand_close(&rig);
 }
 

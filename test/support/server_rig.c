@@ -23,9 +23,7 @@ void server_rig_open(
 			.nonce = 100 + i,
 			.id = 0x100 + i,
 			.grant = 1 << 15};
-	r->srv = malloc(sizeof(*r->srv));
-	assert_non_null(r->srv);
-	assert_int_equal(sw_server_open(r->srv, &r->params, &r->env.env,
+	assert_int_equal(sw_server_open(&r->srv, &r->params, &r->env.env,
 				 r->ports, 1, quota_bytes),
 		0);
 }
@@ -33,7 +31,6 @@ void server_rig_open(
 void server_rig_close(struct server_rig *r)
 {
 	sw_server_close(r->srv);
-	free(r->srv);
 	test_env_fini(&r->env);
 }
 

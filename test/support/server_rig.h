@@ -4,7 +4,7 @@
 #define SW_TEST_SERVER_RIG_H
 
 #include "engine/server/job.h"
-#include "engine/server/server.h"
+#include "engine/server/server_int.h"
 #include "test/support/env.h"
 #include "test/support/frame.h"
 #include "test/support/unit.h"

@@ -16,19 +16,25 @@ enum { SWEEP_MAX = 100 };
 
 /* --- server --- */
 
-/* Opening a server takes nothing but what the caller gave it. */
-static void server_open__allocates_nothing(void **state)
+/* A server is one piece of memory, until there is a job. */
+static void server_open__sweep(void **state)
 {
 	static struct server_rig r;
 	uint64_t calls;
 
 	server_rig_open(&r, 1, 64 << 20);
 	sw_server_close(r.srv);
+	alloc_fail_at(1);
+	assert_int_equal(sw_server_open(&r.srv, &r.params, &r.env.env, r.ports,
+				 1, 64 << 20),
+		SW_ENOMEM);
+	alloc_fail_at(0);
+	assert_null(r.srv);
 	calls = alloc_calls();
-	assert_int_equal(sw_server_open(r.srv, &r.params, &r.env.env, r.ports,
+	assert_int_equal(sw_server_open(&r.srv, &r.params, &r.env.env, r.ports,
 				 1, 64 << 20),
 		0);
-	assert_true(alloc_calls() == calls);
+	assert_true(alloc_calls() == calls + 1);
 	server_rig_close(&r);
 }
 
@@ -228,7 +234,7 @@ static void rounds__allocate_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(server_open__allocates_nothing),
+		cmocka_unit_test(server_open__sweep),
 		cmocka_unit_test(join__sweep),
 		cmocka_unit_test(declare__sweep),
 		cmocka_unit_test(worker_open__sweep),

@@ -10,6 +10,7 @@
 
 #include "apps/node/agent.h"
 #include "engine/base/error.h"
+#include "sum/sum.h"
 #include "test/support/port.h"
 
 enum { LCORES = 2, RANKS = 2, POLLS = 5 };

@@ -16,7 +16,7 @@ static struct server_rig *open_rig(uint16_t n_members, uint32_t n_chunks)
 
 static void open__too_many_ports(void **state)
 {
-	static struct sw_server srv;
+	struct sw_server *srv;
 	struct test_env e;
 	struct sw_params params;
 	struct sw_port port = {.max_payload = 1344};
@@ -30,7 +30,7 @@ static void open__too_many_ports(void **state)
 				 SW_MAX_PORTS + 1, 1),
 		SW_EINVAL);
 	assert_int_equal(sw_server_open(&srv, &params, &e.env, ports, 1, 1), 0);
-	sw_server_close(&srv);
+	sw_server_close(srv);
 	test_env_fini(&e);
 }
 
