@@ -186,7 +186,7 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 
 	if (terms_differ(job, j, text))
 		sw_admit_refuse(srv, p, SW_EMISMATCH, "%s", text);
-	else if (m->session_i != SW_NO_SESSION)
+	else if (m->session)
 		sw_admit_refuse(srv, p, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
 			"alive",

@@ -77,8 +77,6 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	for (uint32_t p = 0; p < srv->n_ports; p++)
 		sw_drr_open(&srv->drr[p], sw_job_index(srv, job), job->weight);
 	memcpy(job->name, join->job, sizeof(job->name));
-	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
-		job->members[m].session_i = SW_NO_SESSION;
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
 		    &place, join->server_i))
 		return NULL;
@@ -93,12 +91,11 @@ void sw_job_announce(struct sw_server *srv, struct sw_job *job)
 {
 	job->seq++;
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		uint16_t i = job->members[m].session_i;
+		struct sw_session *s = job->members[m].session;
 
-		if (i != SW_NO_SESSION) {
-			srv->sessions[i]->status_wait_ns =
-				srv->params.retry_min;
-			sw_session_owe(srv, srv->sessions[i], SW_OWE_STATUS);
+		if (s) {
+			s->status_wait_ns = srv->params.retry_min;
+			sw_session_owe(srv, s, SW_OWE_STATUS);
 		}
 	}
 }
@@ -131,9 +128,8 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	struct sw_member *m = &job->members[join->rank];
 	char ip[SW_IP_TEXT];
 
-	*m = (struct sw_member){.session_i = (uint16_t)(s->peer.id >> 16),
-		.n_local = join->n_local,
-		.ip = s->peer.path.ip};
+	*m = (struct sw_member){
+		.session = s, .n_local = join->n_local, .ip = s->peer.path.ip};
 	memcpy(m->node, join->node, sizeof(m->node));
 	job->shard.weights[join->rank] = join->n_local;
 	sw_shard_set_crc(&job->shard, join->rank, s->peer.has_crc);
@@ -182,9 +178,9 @@ void sw_job_close(struct sw_server *srv, struct sw_job *job)
 static bool close_if_last(
 	struct sw_server *srv, struct sw_job *job, uint16_t rank)
 {
-	job->members[rank].session_i = SW_NO_SESSION;
+	job->members[rank].session = NULL;
 	for (uint32_t m = 0; m < job->n_members; m++)
-		if (job->members[m].session_i != SW_NO_SESSION)
+		if (job->members[m].session)
 			return false;
 	sw_job_close(srv, job);
 	return true;

@@ -9,13 +9,12 @@
 
 /* Have all that are there heard of the last change?  Until then another is not
  * numbered: a member that asks without end costs a state per round trip. */
-static bool all_know(const struct sw_server *srv, const struct sw_job *job)
+static bool all_know(const struct sw_job *job)
 {
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		uint16_t i = job->members[m].session_i;
+		const struct sw_session *s = job->members[m].session;
 
-		if (i != SW_NO_SESSION &&
-			srv->sessions[i]->status_seq != job->seq)
+		if (s && s->status_seq != job->seq)
 			return false;
 	}
 	return true;
@@ -63,7 +62,7 @@ void sw_job_tune(
 			(unsigned long long)ask.credit_bytes, why);
 		return;
 	}
-	if (ask.request == m->request || !all_know(srv, job))
+	if (ask.request == m->request || !all_know(job))
 		return; /* numbered before, or it will come again */
 	m->request = ask.request;
 	number(srv, job, policy, &ask);

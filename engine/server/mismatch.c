@@ -25,12 +25,9 @@ void sw_job_kill(struct sw_server *srv, struct sw_job *job,
 	if (!sw_shard_kill(&job->shard, t, round, why))
 		return;
 	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, t->why);
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		uint16_t i = job->members[m].session_i;
-
-		if (i != SW_NO_SESSION)
-			sw_session_tell_dead(srv, srv->sessions[i], t);
-	}
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session)
+			sw_session_tell_dead(srv, job->members[m].session, t);
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have
@@ -39,14 +36,13 @@ void sw_job_await_aware(struct sw_server *srv, struct sw_job *job,
 	struct sw_stensor *t, uint16_t but)
 {
 	for (uint32_t m = 0; m < job->n_members; m++) {
-		uint16_t i = job->members[m].session_i;
+		struct sw_session *s = job->members[m].session;
 
-		if (i == SW_NO_SESSION || m == but || t->unaware >> m & 1)
+		if (!s || m == but || t->unaware >> m & 1)
 			continue;
 		t->unaware |= 1ULL << m;
-		srv->sessions[i]->n_unaware++;
-		srv->sessions[i]->unaware_at_ns =
-			srv->now_ns + srv->params.retry_max;
+		s->n_unaware++;
+		s->unaware_at_ns = srv->now_ns + srv->params.retry_max;
 	}
 }
 

@@ -78,18 +78,14 @@ static void add_answer(
 
 static void refresh_members(struct sw_server *srv, const struct sw_job *job)
 {
-	for (uint32_t m = 0; m < job->n_members; m++) {
-		uint16_t i = job->members[m].session_i;
-
-		if (i != SW_NO_SESSION)
-			sw_session_refresh(srv, srv->sessions[i]);
-	}
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session)
+			sw_session_refresh(srv, job->members[m].session);
 }
 
 static void on_push(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
-	enum sw_push_verdict verdict;
 	struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused = {.kind = SW_ANSWER_CRC,
 		.key = h->key,
@@ -102,9 +98,7 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 	}
 	if (sw_peer_is_overdrawn(&s->peer, srv->due, h, &srv->stats))
 		return;
-	verdict = is_lent ? sw_shard_lend(sh, s->member, h, payload)
-			  : sw_shard_push(sh, s->member, h, payload);
-	switch (verdict) {
+	switch (sw_shard_push(sh, s->member, h, payload, is_lent)) {
 	case SW_PUSH_COMPLETE:
 		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
 		refresh_members(srv, s->job);

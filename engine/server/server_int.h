@@ -19,11 +19,10 @@
 enum {
 	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
-	SW_NO_SESSION = UINT16_MAX,
 };
 
 struct sw_member {
-	uint16_t session_i; /* SW_NO_SESSION: not here */
+	struct sw_session *session; /* NULL: not here */
 	uint16_t n_local;
 	bool has_left;    /* was here and left, or died */
 	bool is_done;     /* left without an error */

@@ -80,7 +80,6 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 
-	(void)is_lent; /* added at once */
 	if (!k->got)
 		k->root = h->aux;
 	SW_TIMED(sh->stats->ticks_fold, add_bytes(t, k, local, h, payload));
@@ -127,18 +126,10 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return bytes;
 }
 
-/* What is pushed is added at once: nothing is lent. */
-static void keep(struct sw_shard *sh, struct sw_stensor *t)
-{
-	(void)sh;
-	(void)t;
-}
-
 const struct sw_rules sw_rules_async = {.record_bytes = sw_kept_bytes,
 	.judge_push = judge_push,
 	.judge_pull = judge_pull,
 	.begun = begun,
 	.fold = fold,
 	.settle = settle,
-	.take = take,
-	.keep = keep};
+	.take = take};

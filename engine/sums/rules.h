@@ -43,6 +43,7 @@ struct sw_rules {
 	/* Fill what of @h depends on the round; returns the bytes. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, struct sw_header *h);
+	/* Copy what is lent; NULL: nothing ever is. */
 	void (*keep)(struct sw_shard *sh, struct sw_stensor *t);
 };
 

@@ -345,7 +345,7 @@ static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_add(sh, t, member, local);
 }
 
-static enum sw_push_verdict push(struct sw_shard *sh, uint32_t member,
+enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
 	struct sw_stensor *t = find(sh, h->key, h->chunk);
@@ -373,18 +373,6 @@ static enum sw_push_verdict push(struct sw_shard *sh, uint32_t member,
 	return verdict;
 }
 
-enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	return push(sh, member, h, payload, false);
-}
-
-enum sw_push_verdict sw_shard_lend(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	return push(sh, member, h, payload, true);
-}
-
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h)
 {
@@ -395,9 +383,12 @@ struct sw_begun sw_shard_begun(
 
 void sw_shard_keep(struct sw_shard *sh)
 {
-	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++)
-		if (sh->tensors[key].is_admitted)
-			sh->tensors[key].rules->keep(sh, &sh->tensors[key]);
+	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
+		struct sw_stensor *t = &sh->tensors[key];
+
+		if (t->is_admitted && t->rules->keep)
+			t->rules->keep(sh, t);
+	}
 }
 
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,

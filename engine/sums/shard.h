@@ -179,14 +179,10 @@ struct sw_begun {
 };
 
 /* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
- * bytes at any alignment. */
+ * bytes at any alignment; @is_lent: it stays where and as it is until @member
+ * has the result, or sw_shard_keep is called, so that it need not be copied. */
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload);
-
-/* sw_shard_lend - the same; @payload stays where and as it is until @member has
- * the result, or sw_shard_keep is called: it need not be copied. */
-enum sw_push_verdict sw_shard_lend(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload);
+	const struct sw_header *h, const uint8_t *payload, bool is_lent);
 
 /* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from. */
 struct sw_begun sw_shard_begun(

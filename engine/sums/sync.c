@@ -9,7 +9,6 @@
 
 static uint32_t record_bytes(uint32_t n_members)
 {
-	(void)n_members;
 	return sizeof(struct sw_chunk);
 }
 
@@ -27,7 +26,6 @@ static enum sw_push_verdict judge_push(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	const struct sw_header *h)
 {
-	(void)sh;
 	return sw_cell_judge_push(chunk_of(t, local), h->round, member);
 }
 
@@ -46,7 +44,6 @@ static struct sw_begun begun(const struct sw_shard *sh,
 {
 	const struct sw_cell *cell = &t->chunks[local].cell[h->round & 1];
 
-	(void)sh;
 	if (cell->round != h->round)
 		return (struct sw_begun){0};
 	return (struct sw_begun){
@@ -146,7 +143,6 @@ static bool settle(const struct sw_shard *sh, const struct sw_stensor *t,
 	struct sw_chunk *c = &t->chunks[local];
 	const struct sw_cell *owed = sw_chunk_owed(c, member);
 
-	(void)sh;
 	if (!owed || owed->round != round || !(c->inflight >> member & 1))
 		return false;
 	c->inflight &= ~(1ULL << member);
@@ -159,7 +155,6 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_chunk *c = &t->chunks[local];
 	const struct sw_cell *cell = sw_chunk_owed(c, member);
 
-	(void)sh;
 	c->inflight |= 1ULL << member;
 	h->round = cell->round;
 	h->step = cell->step;

@@ -107,7 +107,7 @@ static inline enum sw_push_verdict push_n(struct fixture *x, uint32_t member,
 	for (uint32_t i = 0; i < n_elems; i++)
 		elems[i] = value;
 	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
-	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems);
+	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
 }
 
 static inline enum sw_push_verdict push(struct fixture *x, uint32_t member,
