@@ -14,8 +14,9 @@ void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload);
 /* sw_admit_check - may it join now?  Else it was told why not. */
 bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p);
-/* sw_admit_refuse - tell whoever is behind a JOIN that it cannot be let in. */
-void sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
+/* sw_admit_refuse - tell whoever is behind a JOIN that it cannot be let in.
+ * Returns false. */
+bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* admit_pending.c */

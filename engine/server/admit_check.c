@@ -17,7 +17,7 @@
 /* Local ranks of one worker, so that the sum of all fits into 16 bits. */
 enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
 
-void sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
+bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	const char *fmt, ...)
 {
 	struct sw_header reply = {.type = SW_ERROR,
@@ -36,6 +36,7 @@ void sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	sw_count(&srv->stats.joins_refused, 1);
 	sw_job_note_refused(srv, p, err, fault.text);
 	sw_server_reply(srv, p->path, &reply, &fault);
+	return false;
 }
 
 /* --- is the JOIN possible at all? --- */
@@ -45,26 +46,25 @@ static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 	const struct sw_join *j = &p->join;
 
 	if (!sw_text_is_good(j->job, sizeof(j->job)) ||
-		!sw_text_is_good(j->node, sizeof(j->node)))
+		!sw_text_is_good(j->node, sizeof(j->node))) {
 		sw_count(&srv->stats.rx_state, 1);
-	else if (j->version_max < SW_VERSION_MIN ||
-		 j->version_min > SW_VERSION_MAX)
-		sw_admit_refuse(srv, p, SW_EVERSION,
+		return false;
+	}
+	if (j->version_max < SW_VERSION_MIN || j->version_min > SW_VERSION_MAX)
+		return sw_admit_refuse(srv, p, SW_EVERSION,
 			"worker speaks protocol versions %u to %u, server %u "
 			"to %u",
 			j->version_min, j->version_max, SW_VERSION_MIN,
 			SW_VERSION_MAX);
-	else if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
-		 j->rank >= j->n_members || j->n_local == 0 ||
-		 j->n_local > LOCAL_MAX)
-		sw_admit_refuse(srv, p, SW_EINVAL,
+	if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
+		j->rank >= j->n_members || j->n_local == 0 ||
+		j->n_local > LOCAL_MAX)
+		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"rank %u of %u workers (%u local): ranks are 0 to "
 			"workers - 1, workers 1 to %u, local 1 to %u",
 			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
 			LOCAL_MAX);
-	else
-		return true;
-	return false;
+	return true;
 }
 
 static bool check_servers(struct sw_server *srv, const struct sw_pending *p)
@@ -76,23 +76,21 @@ static bool check_servers(struct sw_server *srv, const struct sw_pending *p)
 	if (j->n_servers == 0 || j->n_servers > SW_MAX_SERVERS ||
 		j->server_i >= j->n_servers ||
 		(j->server_i != 0) != (j->epoch != 0))
-		sw_admit_refuse(srv, p, SW_EINVAL,
+		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"server %u of %u: wrong, or without the coordinator's "
 			"epoch",
 			j->server_i, j->n_servers);
-	else if (n_lcores != srv->n_lcores)
-		sw_admit_refuse(srv, p, SW_EMISMATCH,
+	if (n_lcores != srv->n_lcores)
+		return sw_admit_refuse(srv, p, SW_EMISMATCH,
 			"rank %u: servers of %u polling cores; this one has %u "
 			"([job] server_lcores)",
 			j->rank, n_lcores, srv->n_lcores);
-	else if (!sw_place_check(&place))
-		sw_admit_refuse(srv, p, SW_EINVAL,
+	if (!sw_place_check(&place))
+		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"%u of %u servers on the machines of %u workers: there "
 			"are servers on all of these machines or on none",
 			j->n_colocated, j->n_servers, j->n_members);
-	else
-		return true;
-	return false;
+	return true;
 }
 
 static bool check_options(struct sw_server *srv, const struct sw_pending *p)
@@ -103,20 +101,19 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 		sw_sched_check(sw_policy_at(j->policy), 0, j->credit_bytes);
 
 	if (why)
-		sw_admit_refuse(srv, p, SW_EINVAL, "policy %u, credit %llu: %s",
-			j->policy, (unsigned long long)j->credit_bytes, why);
-	else if (!sw_port_is_class(j->payload) || j->payload > max_payload)
-		sw_admit_refuse(srv, p, SW_EINVAL,
+		return sw_admit_refuse(srv, p, SW_EINVAL,
+			"policy %u, credit %llu: %s", j->policy,
+			(unsigned long long)j->credit_bytes, why);
+	if (!sw_port_is_class(j->payload) || j->payload > max_payload)
+		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"payload class %u: this port carries 1344, 3328 or "
 			"8192 up to %u",
 			j->payload, max_payload);
-	else if (j->has_crc > 1 || j->mode >= SW_N_MODES)
-		sw_admit_refuse(srv, p, SW_EINVAL,
+	if (j->has_crc > 1 || j->mode >= SW_N_MODES)
+		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"crc %u, mode %u: 0 or 1 expected", j->has_crc,
 			j->mode);
-	else
-		return true;
-	return false;
+	return true;
 }
 
 /* --- what all members of a job say the same of --- */
@@ -185,20 +182,18 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	char text[SW_TEXT_MAX];
 
 	if (terms_differ(job, j, text))
-		sw_admit_refuse(srv, p, SW_EMISMATCH, "%s", text);
-	else if (m->session)
-		sw_admit_refuse(srv, p, SW_EBUSY,
+		return sw_admit_refuse(srv, p, SW_EMISMATCH, "%s", text);
+	if (m->session)
+		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
 			"alive",
 			j->rank, job->name, m->node);
-	else if (m->has_left || (j->epoch && j->epoch != job->epoch) ||
-		 (job->is_coordinated && job->state != SW_JOB_FORMING))
-		sw_admit_refuse(srv, p, SW_EBUSY,
+	if (m->has_left || (j->epoch && j->epoch != job->epoch) ||
+		(job->is_coordinated && job->state != SW_JOB_FORMING))
+		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"job %.32s of an earlier run still has members",
 			job->name);
-	else
-		return true;
-	return false;
+	return true;
 }
 
 bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p)
@@ -208,16 +203,14 @@ bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p)
 	if (!check_worker(srv, p) || !check_servers(srv, p) ||
 		!check_options(srv, p))
 		return false;
-	if (srv->is_stopping) {
-		sw_admit_refuse(srv, p, SW_EREFUSED, "the server is stopping");
-		return false;
-	}
+	if (srv->is_stopping)
+		return sw_admit_refuse(
+			srv, p, SW_EREFUSED, "the server is stopping");
 	job = sw_job_find(srv, p->join.job);
 	if (job)
 		return check_job(srv, p, job);
 	if (sw_job_unused(srv))
 		return true;
-	sw_admit_refuse(srv, p, SW_EREFUSED,
+	return sw_admit_refuse(srv, p, SW_EREFUSED,
 		"the server is full: it serves at most %u jobs", SW_MAX_JOBS);
-	return false;
 }

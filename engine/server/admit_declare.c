@@ -109,28 +109,26 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 
 	if (d->item.key >= SW_MAX_TENSORS ||
 		sh->tensors[d->item.key].is_admitted)
-		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken or beyond %u", d->name,
 			d->item.key, SW_MAX_TENSORS);
-	else if (d->item.first >= sw_place_line(&sh->map))
-		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+	if (d->item.first >= sw_place_line(&sh->map))
+		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: place %u is beyond %u", d->name,
 			d->item.first, sw_place_line(&sh->map));
-	else if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
-		sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+	if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
+		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
 			"tensor %.64s is asynchronous, job %.32s is not "
 			"([job] mode)",
 			d->name, s->job->name);
-	else if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
-		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+	if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
+		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: %llu x %s are more than %u chunks of "
 			"%u bytes",
 			d->name, (unsigned long long)d->item.n_elems,
 			sw_dtype_name(d->item.dtype), SW_BITMAP_MAX,
 			sh->params->payload);
-	else
-		return true;
-	return false;
+	return true;
 }
 
 /* Look at the whole batch before anything is taken.  On success *need is what
@@ -190,12 +188,10 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	s->firsts[i] = d->item.first;
 	if (!check_new(srv, s, d))
 		return false;
-	if (sw_shard_admit(sh, &d->item, d->name, s->member)) {
-		sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
+	if (sw_shard_admit(sh, &d->item, d->name, s->member))
+		return sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
 			"tensor %.64s: the server has no memory for it",
 			d->name);
-		return false;
-	}
 	return true;
 }
 
@@ -209,10 +205,9 @@ static bool ask(struct sw_server *srv, struct sw_session *s, uint64_t need)
 
 	if (job->asked_bytes)
 		return job->asked_bytes == need;
-	if (!sw_share_check(srv, job, need, text)) {
-		sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
-		return false;
-	}
+	if (!sw_share_check(srv, job, need, text))
+		return sw_session_fail(
+			srv, s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
 	if (!sw_share_take(srv, job, need))
 		return false;
 	job->asked_bytes = need;

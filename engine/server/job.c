@@ -197,27 +197,25 @@ void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
 {
 	if (close_if_last(srv, job, rank))
 		return;
-	job->members[rank].has_left = true;
-	job->members[rank].is_done = !err;
 	if (job->state == SW_JOB_FORMING && !err) {
 		job->joined &= ~(1ULL << rank); /* it may come again */
-		job->members[rank].has_left = false;
-		job->members[rank].is_done = false;
 		sw_job_describe(job, job->text, sizeof(job->text));
 		sw_job_announce(srv, job);
 		return;
 	}
+	job->members[rank].has_left = true;
+	job->members[rank].is_done = !err;
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push
 	 * more than it did (sw_job_left). */
-	if (err && job->is_coordinated && !outlives(job)) {
-		fail(srv, job, rank, err, text);
+	if (!err || !job->is_coordinated)
 		return;
-	}
-	if (err && job->is_coordinated)
+	if (outlives(job))
 		sw_log(srv->env->log, SW_LOG_WARN,
 			"job %s continues without rank %u: %s", job->name, rank,
 			text);
+	else
+		fail(srv, job, rank, err, text);
 }
 
 uint32_t sw_job_left(const struct sw_job *job, uint64_t members)

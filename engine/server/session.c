@@ -25,7 +25,7 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 		due->filled != 0);
 }
 
-void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
+bool sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 	uint32_t key, const char *fmt, ...)
 {
 	va_list ap;
@@ -41,6 +41,7 @@ void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 	}
 	s->error_at_ns = srv->now_ns;
 	sw_session_owe(srv, s, SW_OWE_ERROR);
+	return false;
 }
 
 void sw_server_reply(struct sw_server *srv, struct sw_path path,

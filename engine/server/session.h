@@ -34,8 +34,8 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 /* sw_session_close - forget it; its member has left. */
 void sw_session_close(struct sw_server *srv, struct sw_session *s);
 
-/* sw_session_fail - tell this worker that it cannot go on. */
-void sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
+/* sw_session_fail - tell this worker that it cannot go on.  Returns false. */
+bool sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 	uint32_t key, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
