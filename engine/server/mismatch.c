@@ -90,32 +90,27 @@ void sw_session_on_mismatch(struct sw_server *srv, struct sw_session *s,
 	sw_session_tell_dead(srv, s, &sh->tensors[fault.key]);
 }
 
-/* One of two calls that differ. */
-struct call {
-	uint32_t rank; /* of a person */
-	uint8_t op;
-	uint16_t root, step;
-};
-
-static void describe(const struct sw_stensor *t, const struct call *a,
-	const struct call *b, char text[SW_TEXT_MAX])
+/* What rank @i does, and what rank @first, the first of the round, began. */
+static void describe(const struct sw_stensor *t, uint32_t i,
+	const struct sw_header *h, uint32_t first, const struct sw_begun *b,
+	char text[SW_TEXT_MAX])
 {
 	const char *const ops[] = {"a sum", "a broadcast"};
 
-	if (a->op != b->op)
+	if (h->op != b->op)
 		snprintf(text, SW_TEXT_MAX,
 			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
-			t->name, a->rank, ops[a->op], b->rank, ops[b->op]);
-	else if (a->root != b->root)
+			t->name, i, ops[h->op], first, ops[b->op]);
+	else if (h->aux != b->root)
 		snprintf(text, SW_TEXT_MAX,
 			"tensor %.64s: rank %u broadcasts from rank %u, rank "
 			"%u from rank %u",
-			t->name, a->rank, a->root, b->rank, b->root);
+			t->name, i, h->aux, first, b->root);
 	else
 		snprintf(text, SW_TEXT_MAX,
 			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
 			"step %u",
-			t->name, a->rank, a->step, b->rank, b->step);
+			t->name, i, h->step, first, b->step);
 }
 
 /* A node without the root pushes a broadcast's bytes, or the root's none. */
@@ -137,10 +132,7 @@ void sw_session_differs(
 {
 	struct sw_shard *sh = &s->job->shard;
 	struct sw_stensor *t = &sh->tensors[h->key];
-	struct call here = {
-		sw_shard_rank_of(sh, s->member), h->op, h->aux, h->step};
 	struct sw_begun begun;
-	struct call first;
 	char text[SW_TEXT_MAX];
 
 	if (!sw_shard_has_root(sh, s->member, h)) {
@@ -149,9 +141,8 @@ void sw_session_differs(
 	}
 	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
 	begun = sw_shard_begun(sh, h);
-	first = (struct call){
+	describe(t, sw_shard_rank_of(sh, s->member), h,
 		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got)),
-		begun.op, begun.root, begun.step};
-	describe(t, &here, &first, text);
+		&begun, text);
 	sw_job_kill(srv, s->job, t, h->round, text);
 }

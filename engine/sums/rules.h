@@ -47,6 +47,13 @@ struct sw_rules {
 	void (*keep)(struct sw_shard *sh, struct sw_stensor *t);
 };
 
+/* sw_stensor_elems - of a chunk, by its index in the tensor. */
+static inline uint32_t sw_stensor_elems(
+	const struct sw_stensor *t, uint32_t chunk)
+{
+	return chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
+}
+
 extern const struct sw_rules sw_rules_sync, sw_rules_async;
 
 #endif

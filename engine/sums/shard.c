@@ -8,7 +8,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
-#include "engine/sums/fold.h"
 #include "engine/sums/marks.h"
 #include "engine/sums/rules.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "engine/base/ticks.h"
-#include "engine/sums/fold.h"
 #include "engine/sums/marks.h"
 #include "engine/sums/rules.h"
 
@@ -50,6 +49,67 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		cell->got, cell->root, cell->step, cell->op, cell->has_root};
 }
 
+/* Where the sum of @round is made. */
+static uint8_t *acc_bytes(
+	const struct sw_stensor *t, uint32_t round, uint32_t local)
+{
+	return t->acc[round & 1] + local * t->acc_stride;
+}
+
+/* @payload is part of an open sum.  If it is lent, and the first of its round,
+ * it is not copied: the second writes the cell with the sum of both. */
+static void fold_sum(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
+	const struct sw_header *h, const uint8_t *payload, bool is_first,
+	bool is_lent)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	uint8_t *acc = acc_bytes(t, h->round, local);
+	uint32_t n = h->payload_len / t->ops->elem_bytes;
+	const void *both[] = {c->lent, payload};
+
+	if (is_first && is_lent) {
+		c->lent = payload;
+		sh->n_lent++;
+	} else if (is_first) {
+		t->ops->put(acc, payload, n);
+	} else if (c->lent) {
+		t->ops->sum(acc, both, 2, n);
+		c->lent = NULL;
+		sh->n_lent--;
+	} else {
+		t->ops->add(acc, payload, n);
+	}
+}
+
+/* @payload, if there is any, are the bytes of the broadcast @cell. */
+static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
+	struct sw_cell *cell, uint32_t member, const struct sw_header *h,
+	const uint8_t *payload)
+{
+	uint8_t *acc = acc_bytes(t, h->round, local);
+
+	if (!h->payload_len)
+		return;
+	memcpy(acc, payload, h->payload_len);
+	cell->has_root = true;
+	cell->crc = h->payload_crc;
+	if (sh->params->has_crc && !sw_shard_has_crc(sh, member))
+		cell->crc = sw_data_crc(h, acc, h->payload_len);
+}
+
+/* What is lent to the open sum of a chunk is copied. */
+static void fold_keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
+{
+	struct sw_chunk *c = &t->chunks[local];
+	uint32_t round = c->cell[c->cell[0].is_done].round; /* the open one */
+
+	if (!sw_stensor_is_dead(t, round)) /* else it is its sender's again */
+		t->ops->put(acc_bytes(t, round, local), c->lent,
+			sw_stensor_elems(t, sw_place_global(&t->place, local)));
+	c->lent = NULL;
+	sh->n_lent--;
+}
+
 static uint8_t *result_bytes(
 	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
 {
@@ -77,7 +137,7 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
 	if (t->chunks[local].lent) /* a sum of one */
-		sw_fold_keep(sh, t, local);
+		fold_keep(sh, t, local);
 	if (t->ops->round)
 		t->ops->round(t->res[0] + local * t->res_stride,
 			t->acc[0] + local * t->acc_stride,
@@ -120,11 +180,10 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	if (is_first)
 		begin(sh, t, cell, h);
 	if (h->op == SW_OPERATION_COPY)
-		sw_fold_copy(sh, t, local, cell, member, h, payload);
+		fold_copy(sh, t, local, cell, member, h, payload);
 	else
 		SW_TIMED(sh->stats->ticks_fold,
-			sw_fold_sum(
-				sh, t, local, h, payload, is_first, is_lent));
+			fold_sum(sh, t, local, h, payload, is_first, is_lent));
 	/* It holds the result of the round before. */
 	c->inflight &= ~(1ULL << member);
 	if (!sw_cell_fold(cell, member, h->weight, sh->expected))
@@ -168,7 +227,7 @@ static void keep(struct sw_shard *sh, struct sw_stensor *t)
 {
 	for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++)
 		if (t->chunks[i].lent)
-			sw_fold_keep(sh, t, i);
+			fold_keep(sh, t, i);
 }
 
 const struct sw_rules sw_rules_sync = {.has_results = true,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Two nodes that sum for each other.  The own share of a push is summed from
- * the tensor, where it lies (fold.h); a worker that ends gives its tensors back
+ * the tensor, where it lies (sync.c); a worker that ends gives its tensors back
  * to its processes, which here write them at once.  What was pushed until then
  * counts, as it was.
  */

@@ -1,6 +1,5 @@
-/* unit_fold.c - the bytes of contributions: copied, added, lent, kept.
+/* unit_sync.c - the bytes of contributions: copied, added, lent, kept.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/sums/fold.h"
 #include "test/support/shard_rig.h"
 
 enum { A, B, C };
