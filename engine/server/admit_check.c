@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/sched/sched.h"
@@ -125,25 +126,11 @@ struct term {
 	const char *said_name, *has_name;
 };
 
-static void write_text(const struct sw_job *job, const struct sw_join *j,
-	const struct term *t, char text[SW_TEXT_MAX])
+/* Does the JOIN say the same of its job as @job has it? */
+static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
+	const struct sw_job *job)
 {
-	char said[24], has[24];
-
-	snprintf(said, sizeof(said), "%llu", (unsigned long long)t->said);
-	snprintf(has, sizeof(has), "%llu", (unsigned long long)t->has);
-	snprintf(text, SW_TEXT_MAX,
-		"rank %u has %s = %s, job %.32s has %s: all its nodes need the "
-		"same",
-		j->rank, t->what, t->said_name ? t->said_name : said, job->name,
-		t->has_name ? t->has_name : has);
-}
-
-/* Does @j say anything of its job otherwise than @job has it?  Then @text says
- * what, with both values. */
-static bool terms_differ(const struct sw_job *job, const struct sw_join *j,
-	char text[SW_TEXT_MAX])
-{
+	const struct sw_join *j = &p->join;
 	const struct sw_params *has = &job->params;
 	const struct sw_policy *policy = sw_policy_at(j->policy);
 	const struct sw_place_job *place = &job->shard.place;
@@ -165,12 +152,23 @@ static bool terms_differ(const struct sw_job *job, const struct sw_join *j,
 			sw_mode_name(has->is_async)},
 	};
 
-	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
-		if (terms[i].said != terms[i].has) {
-			write_text(job, j, &terms[i], text);
-			return true;
-		}
-	return false;
+	for (size_t i = 0; i < SW_ARRAY_SIZE(terms); i++) {
+		const struct term *t = &terms[i];
+		char said[24], here[24];
+
+		if (t->said == t->has)
+			continue;
+		snprintf(said, sizeof(said), "%llu",
+			(unsigned long long)t->said);
+		snprintf(
+			here, sizeof(here), "%llu", (unsigned long long)t->has);
+		return sw_admit_refuse(srv, p, SW_EMISMATCH,
+			"rank %u has %s = %s, job %.32s has %s: all its nodes "
+			"need the same",
+			j->rank, t->what, t->said_name ? t->said_name : said,
+			job->name, t->has_name ? t->has_name : here);
+	}
+	return true;
 }
 
 /* Does the JOIN fit the job that has its name? */
@@ -179,10 +177,9 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 {
 	const struct sw_join *j = &p->join;
 	const struct sw_member *m = &job->members[j->rank];
-	char text[SW_TEXT_MAX];
 
-	if (terms_differ(job, j, text))
-		return sw_admit_refuse(srv, p, SW_EMISMATCH, "%s", text);
+	if (!check_terms(srv, p, job))
+		return false;
 	if (m->session)
 		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
