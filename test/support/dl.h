@@ -1,11 +1,8 @@
-/* dl.h - libraries that are missing, or lack a function.
+/* dl.h - dlopen finds another library, or none.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_DL_H
 #define SW_TEST_DL_H
 
-#include <stdbool.h>
-
-extern bool dl_is_missing;    /* dlopen finds nothing */
-extern const char *dl_lacked; /* dlsym does not find this one; or NULL */
+extern const char *dl_instead; /* of what was asked for; NULL: that */
 
 #endif
