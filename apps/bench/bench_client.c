@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "apps/bench/bench.h"
-#include "apps/node/daemon.h"
+#include "apps/cli/clock.h"
 #include "engine/base/error.h"
 #include <sumwire/sumwire.h>
 #include "sum/half.h"

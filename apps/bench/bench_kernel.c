@@ -1,7 +1,7 @@
 /* bench_kernel.c - the n-source kernel alone, beside a bench of local ranks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/bench/bench.h"
-#include "apps/node/daemon.h"
+#include "apps/cli/clock.h"
 #include "pmd/client/edge.h"
 #include "pmd/host/memory.h"
 #include "sum/sum.h"

@@ -15,8 +15,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "apps/node/daemon.h"
+#include "apps/cli/clock.h"
 #include "engine/base/error.h"
+#include "engine/loop/loop.h"
 #include "engine/server/server.h"
 #include "engine/worker/worker.h"
 #include "pmd/host/memory.h"

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "apps/bench/bench.h"
+#include "apps/cli/clock.h"
 #include "apps/cli/json.h"
-#include "apps/node/daemon.h"
 #include "engine/base/error.h"
 #include <sumwire/sumwire.h>
 

@@ -170,6 +170,8 @@ int sw_train_sum_end(
 /* sw_train_tune - a step has ended: rank 0 tells the tuner, which sets the
  * knobs of all workers (train_tune.c). */
 int sw_train_tune(struct sw_train_sum *s);
+
+/* sw_train_tune_end - before sw_train_sum_close. */
 void sw_train_tune_end(struct sw_train_sum *s);
 
 /* train_dtype.c: gradients in the dtype that travels.  No pointer needs
@@ -212,7 +214,5 @@ void sw_train_progress(
  * told about. */
 double sw_train_accuracy(const struct sw_train_crew *crew, uint32_t epoch);
 double sw_train_mean_loss(const struct sw_train_crew *crew, uint32_t epoch);
-
-uint64_t sw_train_now_ns(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apps/cli/clock.h"
 #include "engine/base/error.h"
 
 /* When one has failed, how long the others may say what they think of it,
@@ -85,7 +86,7 @@ static void begin_end(struct watch *w, int err, uint64_t grace_ns)
 	if (!w->err) {
 		w->err = err;
 		w->end_signal = SIGTERM;
-		w->end_ns = sw_train_now_ns() + grace_ns;
+		w->end_ns = sw_now_ns() + grace_ns;
 	}
 }
 
@@ -125,8 +126,7 @@ static void all_told(struct watch *w)
 
 static uint64_t next_silence(const struct watch *w)
 {
-	return sw_train_now_ns() + w->crew->train->timeout_ns +
-	       SILENCE_EXTRA_NS;
+	return sw_now_ns() + w->crew->train->timeout_ns + SILENCE_EXTRA_NS;
 }
 
 static void heard(
@@ -236,14 +236,13 @@ static void send_end(struct watch *w)
 	for (uint32_t i = 0; i < w->crew->n; i++)
 		if (w->crew->children[i].pid)
 			kill(w->crew->children[i].pid, w->end_signal);
-	w->end_ns =
-		w->end_signal == SIGKILL ? NEVER : sw_train_now_ns() + TERM_NS;
+	w->end_ns = w->end_signal == SIGKILL ? NEVER : sw_now_ns() + TERM_NS;
 	w->end_signal = SIGKILL;
 }
 
 static void deadlines(struct watch *w)
 {
-	uint64_t now_ns = sw_train_now_ns();
+	uint64_t now_ns = sw_now_ns();
 
 	if (!w->err && now_ns >= w->silent_ns) {
 		name_silent(w);
@@ -255,7 +254,7 @@ static void deadlines(struct watch *w)
 
 static int poll_ms(const struct watch *w)
 {
-	uint64_t now_ns = sw_train_now_ns();
+	uint64_t now_ns = sw_now_ns();
 	uint64_t at_ns = w->err ? w->end_ns : w->silent_ns;
 
 	if (at_ns <= now_ns)

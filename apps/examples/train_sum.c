@@ -4,17 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "apps/cli/clock.h"
 #include <sumwire/sumwire.h>
-
-uint64_t sw_train_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Keep the library's sentence about @err; "" has only the error's name. */
 static int keep(struct sw_train_sum *s, const char *what, int err)
@@ -53,7 +45,6 @@ int sw_train_sum_open(
 
 void sw_train_sum_close(struct sw_train_sum *s)
 {
-	sw_train_tune_end(s);
 	sw_close(&s->client);
 }
 
@@ -95,7 +86,7 @@ int sw_train_sum_begin(struct sw_train_sum *s, const struct sw_mlp *m,
 		sw_train_encode(s->dtype, sw_tensor_data(s->tensors[i]),
 			x->grad, x->n_elems);
 	if (!s->n_open)
-		s->open_since_ns = sw_train_now_ns();
+		s->open_since_ns = sw_now_ns();
 	err = sw_push_pull(s->client, s->tensors[i], step, &s->handles[i]);
 	if (err)
 		return keep(s, x->name, err);
@@ -119,7 +110,7 @@ static void take_result(const struct sw_train_sum *s,
 
 int sw_train_sum_end(struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i)
 {
-	uint64_t start_ns = sw_train_now_ns(), end_ns;
+	uint64_t start_ns = sw_now_ns(), end_ns;
 	const struct sw_mlp_tensor *x = &m->tensors[i];
 	int err;
 
@@ -127,7 +118,7 @@ int sw_train_sum_end(struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i)
 			    : sw_wait(s->client, s->handles[i]);
 	if (err)
 		return keep(s, x->name, err);
-	end_ns = sw_train_now_ns();
+	end_ns = sw_now_ns();
 	s->is_open[i] = false;
 	s->n_open--;
 	s->traffic.pulled_bytes += x->n_elems * sw_dtype_bytes(s->dtype);

@@ -4,12 +4,13 @@
 
 #include <sumwire/autotune.h>
 
+#include "apps/cli/clock.h"
 #include "apps/examples/train.h"
 
 /* The first step, and with it the memory it touches, is not timed. */
 int sw_train_tune(struct sw_train_sum *s)
 {
-	uint64_t now_ns = sw_train_now_ns(), from_ns = s->step_ns;
+	uint64_t now_ns = sw_now_ns(), from_ns = s->step_ns;
 	int err;
 
 	if (sw_rank(s->client) != 0)

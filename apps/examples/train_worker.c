@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apps/cli/clock.h"
 #include "engine/base/error.h"
 
 #define MOMENTUM 0.9f
@@ -315,13 +316,13 @@ static void join(struct trainer *w, const char *agent)
 static void train(struct trainer *w)
 {
 	struct sw_train_msg m = {.kind = SW_TRAIN_DONE};
-	uint64_t start_ns = sw_train_now_ns();
+	uint64_t start_ns = sw_now_ns();
 
 	for (uint32_t i = 0; i < w->t->n_epochs; i++)
 		run_epoch(w, i);
 	if (w->sum)
 		m.traffic = w->sum->traffic;
-	m.traffic.wall_ns = sw_train_now_ns() - start_ns;
+	m.traffic.wall_ns = sw_now_ns() - start_ns;
 	m.traffic.n_steps = w->step;
 	tell(w->pipe, &m);
 }
@@ -339,7 +340,9 @@ _Noreturn void sw_train_worker(
 	if (w.sum && sw_train_sum_declare(w.sum, &w.mlp))
 		fail(&w, w.sum->text);
 	train(&w);
-	if (w.sum)
+	if (w.sum) {
+		sw_train_tune_end(w.sum);
 		sw_train_sum_close(w.sum);
+	}
 	_exit(0);
 }

@@ -14,72 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
-/* Of what the machine carries in one stream, how much a paced rate may be: what
- * paces sleeps and wakes, which costs time that others want, too. */
-#define SHARE 0.35
-
 #define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
-
-const struct sw_policy *sw_replay_policy(const char *name)
-{
-	struct sw_nearest near;
-
-	sw_nearest_init(&near, name);
-	for (uint32_t i = 0; i < SW_N_POLICIES; i++) {
-		if (!strcmp(sw_policy_at(i)->name, name))
-			return sw_policy_at(i);
-		sw_nearest_add(&near, sw_policy_at(i)->name);
-	}
-	fprintf(stderr, "sumwire replay: there is no policy \"%s\"%s%s%s\n",
-		name, near.best ? "; did you mean " : "",
-		near.best ? near.best : "", near.best ? "?" : "");
-	return NULL;
-}
-
-int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
-{
-	struct sw_policy p = *sw_replay_policy(r->policy);
-	struct sw_plan_run run = {.model = &r->model,
-		.link = {.rate_bytes_s = (double)r->rate_bit_s / 8,
-			.latency_s = o->latency_s,
-			.credit_s = o->credit_s,
-			.is_sorted = true},
-		.has_barrier = r->has_barrier,
-		.time_scale = 1};
-	int err = sw_plan_ideal(&run, &o->ideal_s);
-
-	if (p.is_tunable && r->partition_bytes)
-		p.part_bytes = r->partition_bytes;
-	if (p.is_tunable && r->credit_bytes)
-		p.credit_bytes = r->credit_bytes;
-	return err ? err : sw_plan_simulate(&run, &p, &o->simulated_s);
-}
-
-int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
-{
-	double rate = (double)r->rate_bit_s / 8;
-	struct sw_replay_result probe, p3;
-	int err = sw_replay_loopback(r, true, "bytescheduler", 0, &probe);
-
-	if (err)
-		return err;
-	o->dilation = r->dilation > 0 ? r->dilation
-				      : fmax(1, rate / (SHARE * probe.bytes_s));
-	o->latency_s = probe.latency_s / o->dilation;
-	/* What stop-and-wait takes longer for a part than the link does. */
-	err = sw_replay_loopback(r, true, "p3", o->dilation, &p3);
-	if (err)
-		return err;
-	o->credit_s = fmax(0, p3.part_bytes / (p3.bytes_s * o->dilation) -
-				      p3.part_bytes / rate);
-	fprintf(stderr,
-		"sumwire replay: %u workers carry %.2f Gb/s each way here, a "
-		"result takes %.0f us, a credit %.0f; time is dilated by "
-		"%.3g\n",
-		r->n_workers, 8e-9 * probe.bytes_s, 1e6 * probe.latency_s,
-		1e6 * o->credit_s * o->dilation, o->dilation);
-	return 0;
-}
 
 static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
@@ -95,29 +30,6 @@ static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
 		return 0;
 	return sw_replay_loopback(
 		r, false, r->policy, o->dilation, &o->measured);
-}
-
-void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
-	const struct sw_replay_outcome *o)
-{
-	const struct sw_replay_result *m = &o->measured;
-	double speedup = o->fifo_s > 0 ? o->fifo_s / m->iteration_s : NAN;
-
-	sw_json_object_open(j, NULL);
-	sw_json_text(j, "model", r->model.name);
-	sw_json_text(j, "policy", r->policy);
-	sw_json_double(j, "rate_gbit_s", 1e-9 * (double)r->rate_bit_s);
-	sw_json_double(j, "iteration_ms", 1e3 * m->iteration_s);
-	sw_json_double(j, "ideal_ms", 1e3 * o->ideal_s);
-	sw_json_double(j, "speedup_over_fifo", speedup);
-	sw_json_double(j, "simulated_ms", 1e3 * o->simulated_s);
-	sw_json_double(j, "dilation", o->dilation);
-	sw_json_double(j, "spread", m->spread);
-	sw_json_double(j, "other_cores", r->is_loopback ? m->other_cores : NAN);
-	sw_json_u64(j, "workers", r->n_workers);
-	sw_json_u64(j, "iterations", r->n_iters);
-	sw_json_bool(j, "barrier", r->has_barrier);
-	sw_json_close(j);
 }
 
 static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
@@ -147,6 +59,23 @@ static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
 
 /* --- command line --- */
 
+/* NULL, and an error was printed: there is no such policy. */
+static const struct sw_policy *policy_of(const char *name)
+{
+	struct sw_nearest near;
+
+	sw_nearest_init(&near, name);
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++) {
+		if (!strcmp(sw_policy_at(i)->name, name))
+			return sw_policy_at(i);
+		sw_nearest_add(&near, sw_policy_at(i)->name);
+	}
+	fprintf(stderr, "sumwire replay: there is no policy \"%s\"%s%s%s\n",
+		name, near.best ? "; did you mean " : "",
+		near.best ? near.best : "", near.best ? "?" : "");
+	return NULL;
+}
+
 struct knobs {
 	const char *partition, *credit;
 };
@@ -167,7 +96,7 @@ static int parse_knobs(struct sw_replay *r, const struct knobs *k)
 		fprintf(stderr, "sumwire replay: --credit: %s\n", why);
 		return SW_EINVAL;
 	}
-	policy = sw_replay_policy(r->policy);
+	policy = policy_of(r->policy);
 	if (!policy)
 		return SW_EINVAL;
 	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);

@@ -57,10 +57,6 @@ struct sw_replay_outcome {
 	double credit_s;  /* the same to its credit */
 };
 
-/* sw_replay_policy - by its name; NULL, and an error was printed: there is no
- * such policy. */
-const struct sw_policy *sw_replay_policy(const char *name);
-
 /* sw_replay_predict - what r->model, r->policy and r->rate_bit_s come to
  * without a machine: fills ideal_s, and simulated_s with @o's
  * latency_s and credit_s. */

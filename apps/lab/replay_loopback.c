@@ -14,6 +14,7 @@
 #include "apps/lab/replay.h"
 #include "apps/launch/run.h"
 #include "engine/base/error.h"
+#include "engine/sched/policy.h"
 
 #define GRACE_NS UINT64_C(15000000000)
 
@@ -54,7 +55,7 @@ static void build(const struct sw_replay *r, bool is_probe, const char *policy,
 		add(c, "--barrier", NULL);
 	if (is_probe)
 		add(c, "--probe", NULL);
-	else if (r->is_tuned && sw_replay_policy(policy)->is_tunable)
+	else if (r->is_tuned && sw_policy_find(policy)->is_tunable)
 		add(c, "--tune", NULL);
 	add(c, NULL, NULL);
 }
@@ -69,7 +70,7 @@ static struct keys keys_of(
 {
 	struct keys k = {.job = ""};
 	/* fifo beside a policy that has them takes no knobs */
-	bool takes_knobs = sw_replay_policy(policy)->is_tunable;
+	bool takes_knobs = sw_policy_find(policy)->is_tunable;
 	int n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
 
 	if (dilation > 0) {

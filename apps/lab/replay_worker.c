@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "apps/cli/clock.h"
 #include "apps/lab/replay.h"
 #include <sumwire/sumwire.h>
 
@@ -35,14 +36,6 @@ struct worker {
 	/* r->each has said that the job may end; all have seen that. */
 	bool is_last, is_over;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static int failed(const struct worker *w, int err)
 {
@@ -139,11 +132,11 @@ static int wait_for_layer(struct worker *w, uint32_t i)
 {
 	const struct sw_model_layer *l = &w->m->layers[i];
 	bool needs_all = w->r->has_barrier && i == 0;
-	uint64_t before_ns = now_ns(), after_ns;
+	uint64_t before_ns = sw_now_ns(), after_ns;
 	int err = needs_all ? pull(w, 0, w->m->n_tensors)
 			    : pull(w, l->first, l->first + l->n_tensors);
 
-	after_ns = now_ns();
+	after_ns = sw_now_ns();
 	/* Nothing to wait for takes some microseconds too. */
 	if (after_ns - before_ns > 20000 && after_ns > w->clock_ns)
 		w->clock_ns = after_ns;
@@ -210,7 +203,7 @@ static int replay(struct worker *w, struct sw_replay_result *out)
 	w->times = calloc(w->r->n_iters, sizeof(*w->times));
 	if (!w->times)
 		return SW_ENOMEM;
-	w->clock_ns = now_ns();
+	w->clock_ns = sw_now_ns();
 	for (uint32_t i = 0; i < most && !err && !w->is_over; i++) {
 		uint64_t from_ns = w->clock_ns;
 
@@ -271,7 +264,7 @@ static void choose(const struct worker *w, struct sample *s)
 /* Seconds from the first push until all sums are here. */
 static int push_and_pull(struct worker *w, const struct sample *s, double *took)
 {
-	uint64_t from_ns = now_ns();
+	uint64_t from_ns = sw_now_ns();
 	int err = 0;
 
 	w->step++;
@@ -279,7 +272,7 @@ static int push_and_pull(struct worker *w, const struct sample *s, double *took)
 		err = push(w, s->ids[i]);
 	for (uint32_t i = 0; i < s->n && !err; i++)
 		err = pull(w, s->ids[i], s->ids[i] + 1);
-	*took = 1e-9 * (double)(now_ns() - from_ns);
+	*took = 1e-9 * (double)(sw_now_ns() - from_ns);
 	return err;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/cli/clock.h"
 #include "apps/cli/hangup.h"
 #include "apps/launch/run.h"
 #include "engine/base/error.h"
@@ -27,14 +28,6 @@ enum {
 /* Given to the ranks as they come; those that end a program end the run. */
 static const int passed_on[] = {
 	SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2}; /* and SIGHUP */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * S + (uint64_t)t.tv_nsec;
-}
 
 static uint32_t n_running(const struct sw_run *r, bool is_rank)
 {
@@ -59,7 +52,7 @@ static void begin_end(struct sw_run *r, int code, uint64_t grace_ns)
 		return;
 	if (!r->code)
 		r->code = code;
-	r->limit_ns = now_ns() + grace_ns;
+	r->limit_ns = sw_now_ns() + grace_ns;
 	r->end_signal = SIGTERM;
 }
 
@@ -143,7 +136,7 @@ static void lines_take(struct sw_run *r)
 static void turn(struct sw_run *r, uint32_t max_ms)
 {
 	struct pollfd polls[2 * SW_RUN_PROCS_MAX + 1];
-	uint64_t now = now_ns(), ms = max_ms;
+	uint64_t now = sw_now_ns(), ms = max_ms;
 	uint32_t n = 0;
 
 	if (r->limit_ns <= now)
@@ -178,9 +171,9 @@ static void start_daemons(struct sw_run *r)
 
 	if (start(r, 0, 1 + r->net.n_agents))
 		return;
-	r->limit_ns = now_ns() + START_S * S;
+	r->limit_ns = sw_now_ns() + START_S * S;
 	while (!r->code && (missing = sw_net_missing(&r->net)) >= 0 &&
-		now_ns() < r->limit_ns)
+		sw_now_ns() < r->limit_ns)
 		turn(r, START_POLL_MS);
 	if (!r->code && missing >= 0) {
 		fprintf(stderr,
@@ -205,7 +198,8 @@ static void press(struct sw_run *r)
 		p->is_told = true;
 	}
 	signal_all(r, true, r->end_signal);
-	r->limit_ns = r->end_signal == SIGTERM ? now_ns() + TERM_S * S : NEVER;
+	r->limit_ns =
+		r->end_signal == SIGTERM ? sw_now_ns() + TERM_S * S : NEVER;
 	r->end_signal = SIGKILL;
 }
 
@@ -215,20 +209,20 @@ static void run_ranks(struct sw_run *r)
 		start(r, 1 + r->net.n_agents, r->n_ranks);
 	while (n_running(r, true)) {
 		turn(r, POLL_MS);
-		if (r->end_signal && now_ns() >= r->limit_ns)
+		if (r->end_signal && sw_now_ns() >= r->limit_ns)
 			press(r);
 	}
 }
 
 static void stop_daemons(struct sw_run *r)
 {
-	r->limit_ns = now_ns() + STOP_S * S;
+	r->limit_ns = sw_now_ns() + STOP_S * S;
 	for (uint32_t i = 0; i < r->n_procs; i++)
 		r->procs[i].is_told = true;
 	signal_all(r, false, SIGTERM);
 	while (n_running(r, false)) {
 		turn(r, POLL_MS);
-		if (now_ns() < r->limit_ns)
+		if (sw_now_ns() < r->limit_ns)
 			continue;
 		fprintf(stderr,
 			"sumwire run: daemons still run after %d s: SIGKILL\n",

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "apps/cli/clock.h"
 #include "apps/cli/log.h"
 #include "apps/node/reserve.h"
 #include "conf/conf.h"
@@ -111,6 +112,13 @@ void sw_daemon_put_topology(const struct sw_daemon *d,
  * nodes and works.  As sw_daemon_open. */
 int sw_daemon_start(struct sw_daemon *d);
 
+/* daemon_ports.c, part of start.  sw_daemon_port_params - what [port] @c says,
+ * to DPDK; borrows @c.  sw_daemon_open_ports - all of them, the loopbacks, the
+ * rings between the lcores; chooses the payload class that all can carry. */
+struct sw_dpdk_port_params sw_daemon_port_params(
+	const struct sw_daemon *d, const struct sw_conf_port *c);
+int sw_daemon_open_ports(struct sw_daemon *d);
+
 /* sw_daemon_launch - the lcores begin to poll. */
 int sw_daemon_launch(struct sw_daemon *d);
 
@@ -179,8 +187,5 @@ void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
 /* sw_poller_add - do this, too, before each turn.  Before the lcore runs. */
 void sw_poller_add(struct sw_poller *p,
 	uint32_t (*turn)(void *ctx, uint64_t now_ns), void *ctx);
-
-/* sw_now_ns - the monotonic clock. */
-uint64_t sw_now_ns(void);
 
 #endif

@@ -14,14 +14,6 @@ enum {
 	CROWD_NS = 100000000, /* so long a yield's lesson holds */
 };
 
-uint64_t sw_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
-}
-
 void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 {
 	const struct sw_handoff *h = &d->handoff;

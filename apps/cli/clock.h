@@ -1,0 +1,17 @@
+/* clock.h - the monotonic clock.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_CLOCK_H
+#define SW_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t sw_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+#endif
