@@ -169,10 +169,6 @@ void sw_agent_lane_turn(struct agent *a, uint32_t i);
  * whether there may be more to do at once. */
 bool sw_agent_make_memory(struct agent *a);
 
-/* sw_agent_is_over - nothing is begun or answered any more: each process will
- * be told so by a hang-up, with the sentence that says why.  Lcore 0. */
-bool sw_agent_is_over(const struct agent *a);
-
 /* agent_knobs.c, lcore: do what a process asks for; show them what is. */
 void sw_agent_tune(struct agent *a, const struct agent_order *o);
 void sw_agent_show_knobs(struct agent *a);

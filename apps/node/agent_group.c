@@ -24,31 +24,6 @@ static uint32_t n_local(const struct agent *a)
 	return a->daemon.conf.agent.local_ranks;
 }
 
-int sw_agent_open_rings(struct agent *a)
-{
-	void *orders = aligned_alloc(64, sizeof(struct agent_rings));
-
-	if (!orders)
-		return SW_ENOMEM;
-	a->rings = memset(orders, 0, sizeof(struct agent_rings));
-	sw_spsc_init(&a->orders_in, a->rings->orders, AGENT_RING,
-		sizeof(struct agent_order));
-	sw_spsc_init(&a->orders_out, a->rings->orders, AGENT_RING,
-		sizeof(struct agent_order));
-	sw_spsc_init(&a->news_in, a->rings->news, AGENT_RING,
-		sizeof(struct agent_news));
-	sw_spsc_init(&a->news_out, a->rings->news, AGENT_RING,
-		sizeof(struct agent_news));
-	return 0;
-}
-
-void sw_agent_order(struct agent *a, const struct agent_order *order)
-{
-	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
-		sw_log(&a->daemon.log, SW_LOG_ERROR,
-			"the command ring to lcore 0 is full");
-}
-
 /* --- a group gathers --- */
 
 static struct agent_rank *rank_of(struct agent_group *g, uint32_t id)

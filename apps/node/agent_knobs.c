@@ -88,8 +88,6 @@ void sw_agent_tune(struct agent *a, const struct agent_order *o)
 {
 	struct agent_news news = {.kind = AGENT_TUNED, .local = o->local};
 
-	if (sw_agent_is_over(a))
-		return;
 	news.err = set(a, &o->tune, news.text, sizeof(news.text));
 	a->are_knobs_shown = false;
 	if (news.err && !news.text[0])

@@ -1,6 +1,5 @@
 /* agent_lcore.c - the agent's polling lcore: orders, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,24 +8,6 @@
 #include "engine/base/error.h"
 
 enum { SUBMITS = 32 }; /* taken in one turn */
-
-void sw_agent_tell(struct agent *a, const struct agent_news *news)
-{
-	struct agent_news counted = *news;
-	int n;
-
-	if (news->kind == AGENT_STATUS &&
-		sw_spsc_room(&a->news_in) <= AGENT_NEWS_MAX) {
-		a->n_lost++;
-		return;
-	}
-	counted.n_lost = a->n_lost;
-	a->n_lost = 0;
-	n = sw_spsc_put(&a->news_in, &counted, 1);
-	assert(n == 1);
-	(void)n;
-	sw_host_kick(a->host);
-}
 
 static struct sw_loop *loop_of(struct agent *a)
 {
@@ -124,7 +105,9 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		complete(a, local, tensor, &c);
 }
 
-bool sw_agent_is_over(const struct agent *a)
+/* Nothing is begun or answered any more: each process will be told so by a
+ * hang-up, with the sentence that says why. */
+static bool is_over(const struct agent *a)
 {
 	return !a->has_worker || a->is_leaving || sw_worker_end_of(&a->worker);
 }
@@ -140,72 +123,6 @@ static void fail_join(struct agent *a, int err)
 	sw_log(&a->daemon.log, SW_LOG_ERROR, "%s", news.text);
 	sw_agent_tell(a, &news);
 	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
-}
-
-static uint16_t port_of(const struct sw_conf *c, const char *label)
-{
-	for (uint16_t i = 0; i < c->n_ports; i++)
-		if (!strcmp(c->ports[i].label, label))
-			return i;
-	return 0; /* sw_conf_load has checked that it exists */
-}
-
-/* The way to an lcore of a server.  Our own is behind the loopback. */
-static struct sw_path path_of(const struct sw_daemon *d,
-	const struct sw_conf_server *s, uint32_t lcore)
-{
-	if (sw_conf_is_own(&d->conf, s))
-		return (struct sw_path){.ip = SW_LOOPBACK_IP,
-			.udp = (uint16_t)lcore,
-			.port_i = (uint16_t)d->n_dpdk_ports};
-	return (struct sw_path){.ip = s->ip,
-		.udp = (uint16_t)(s->udp_port + lcore),
-		.port_i = port_of(&d->conf, s->port)};
-}
-
-/* To the engine each lcore of each server is a server. */
-static uint32_t list_servers(const struct sw_daemon *d,
-	struct sw_worker_server out[SW_CONF_ENDPOINTS_MAX],
-	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
-{
-	uint32_t n = 0, n_lcores = d->conf.job.server_lcores;
-
-	for (uint32_t i = 0; i < d->conf.n_servers; i++)
-		for (uint32_t k = 0; k < n_lcores; k++, n++) {
-			const struct sw_conf_server *s = &d->conf.servers[i];
-
-			if (n_lcores == 1)
-				snprintf(names[n], sizeof(names[n]), "%s",
-					s->label);
-			else
-				snprintf(names[n], sizeof(names[n]), "%s.%u",
-					s->label, k);
-			out[n] = (struct sw_worker_server){
-				.name = names[n], .path = path_of(d, s, k)};
-		}
-	return n;
-}
-
-void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
-	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
-	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
-{
-	const struct sw_conf *c = &a->daemon.conf;
-
-	*job = (struct sw_worker_job){.job = c->job.name,
-		.node = c->node.name,
-		.rank = (uint16_t)c->job.rank,
-		.n_members = (uint16_t)c->job.workers,
-		.n_local = (uint16_t)c->agent.local_ranks,
-		.servers = servers,
-		.n_servers = list_servers(&a->daemon, servers, names),
-		.n_lcores = (uint8_t)c->job.server_lcores,
-		.n_ways = (uint16_t)sw_conf_n_ways(c),
-		.n_lanes = (uint8_t)(a->n_others + 1),
-		.lanes = a->lanes};
-	if (a->is_serving)
-		job->n_colocated =
-			(uint16_t)(c->job.workers * c->job.server_lcores);
 }
 
 static void join(struct agent *a, uint64_t now_ns)
@@ -284,7 +201,7 @@ static void declare(struct agent *a)
 	struct agent_news news = {.kind = AGENT_DECLARED};
 	const struct agent_order *o = &a->declaring;
 
-	if (sw_agent_is_over(a)) {
+	if (is_over(a)) {
 		a->declaring.n = 0;
 		return;
 	}
@@ -343,7 +260,8 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 		a->declaring = o;
 		break;
 	case AGENT_TUNE:
-		sw_agent_tune(a, &o);
+		if (!is_over(a))
+			sw_agent_tune(a, &o);
 		break;
 	case AGENT_LEAVE:
 		leave(a, &o);

@@ -28,9 +28,6 @@ MAY_USE = {
 # Files of one room that call each other in a circle, each set with its reason.
 # A set may shrink, and must when a file leaves it.
 CIRCLES = [
-    (("apps/node/agent_knobs.c", "apps/node/agent_lane.c",
-      "apps/node/agent_lcore.c"), "to be cut"),
-    (("apps/node/daemon.c", "apps/node/poller.c"), "to be cut"),
     (("pmd/host/attach.c", "pmd/host/declare.c", "pmd/host/results.c"),
      "to be cut"),
 ]

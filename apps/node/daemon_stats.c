@@ -1,0 +1,75 @@
+/* daemon_stats.c - counters of a daemon's lcores, engine and ports.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "apps/node/daemon.h"
+
+static const char *const steering_names[SW_STEER_KINDS] = {
+	[SW_STEER_RULES] = "rules",
+	[SW_STEER_RSS] = "rss",
+	[SW_STEER_HANDOFF] = "handoff"};
+
+void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum)
+{
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		sw_stats_add(sum, &d->pollers[i].loop.stats);
+	sw_handoff_add_stats(&d->handoff, sum);
+}
+
+void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	uint32_t n;
+	const struct sw_stat_row *rows = sw_stats_rows(&n);
+	char name[128];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%s%s", prefix, rows[i].name);
+		put(out, name,
+			*(const uint64_t *)((const char *)st + rows[i].offset));
+	}
+}
+
+/* Sums over the queue pairs; of several, what each received; how frames come
+ * to them (enum sw_steering). */
+static void put_port(const struct sw_daemon *d, uint32_t i,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	const char *label = d->conf.ports[i].label;
+	uint64_t sums[SW_DPDK_N_COUNTERS] = {0};
+	struct sw_dpdk_port_stats ps;
+	char name[128];
+
+	for (uint32_t q = 0; q < d->n_lcores && d->queues[q][i]; q++) {
+		const uint64_t *value = (const uint64_t *)&ps;
+
+		sw_dpdk_port_stats_get(d->queues[q][i], &ps);
+		for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++)
+			sums[k] += value[k];
+		if (d->n_lcores == 1)
+			continue;
+		snprintf(name, sizeof(name), "port.%s.queue%u.rx_frames", label,
+			q);
+		put(out, name, ps.rx_frames);
+	}
+	for (uint32_t k = 0; k < SW_DPDK_N_COUNTERS; k++) {
+		snprintf(name, sizeof(name), "port.%s.%s", label,
+			sw_dpdk_counters[k].name);
+		put(out, name, sums[k]);
+	}
+	for (uint32_t k = 0; k < SW_STEER_KINDS && d->n_lcores > 1; k++) {
+		snprintf(name, sizeof(name), "port.%s.steering_%s", label,
+			steering_names[k]);
+		if (k != SW_STEER_ONE)
+			put(out, name, d->queues[0][i]->steering == k);
+	}
+}
+
+void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
+	void (*put)(void *out, const char *name, uint64_t value), void *out)
+{
+	sw_daemon_put_engine(st, "", put, out);
+	sw_daemon_put_topology(d, put, out);
+	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
+		put_port(d, i, put, out);
+}
