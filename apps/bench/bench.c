@@ -152,7 +152,7 @@ static int run_all(const struct bench_options *o, struct report *rep)
 	return worst;
 }
 
-static int report_all(struct bench_options *o)
+static int report_all(const struct bench_options *o)
 {
 	struct report rep = {.o = o};
 	int err;
@@ -173,10 +173,8 @@ static int report_all(struct bench_options *o)
 	return err || rep.wrong ? 1 : 0;
 }
 
-static int measure(void *options)
+static int measure(const struct bench_options *o)
 {
-	struct bench_options *o = options;
-
 	return o->is_urgent ? sw_bench_urgent(o, o->agents.items[0])
 			    : report_all(o);
 }
@@ -192,20 +190,11 @@ static void measure_kernels(struct bench_options *o)
 
 static int run_loopback(struct bench_options *o)
 {
-	struct bench_loopback l;
-	int err;
-
 	if (o->local_ranks > 1 && !o->is_urgent)
 		measure_kernels(o);
-	err = sw_bench_loopback_start(&l, o);
-
-	for (uint32_t i = 0; i < l.n_agents * o->local_ranks; i++)
-		o->agents.items[o->agents.n++] = l.agents[i / o->local_ranks];
 	if (o->is_colocated)
-		o->n_servers = BENCH_DAEMONS;
-	if (!err)
-		err = sw_bench_loopback_work(&l, measure, o);
-	return sw_bench_loopback_stop(&l, err ? 1 : 0);
+		o->n_servers = 2;
+	return sw_bench_loopback(o, measure);
 }
 
 static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -239,13 +228,6 @@ static const char *loopback_option(const struct bench_options *o)
 static bool is_udp(const struct bench_options *o)
 {
 	return !strcmp(o->port, "udp");
-}
-
-/* Those of type udp are on lo, where every benchmark has a network. */
-static uint32_t net_of(const struct bench_options *o)
-{
-	return is_udp(o) ? 127u << 24 | ((uint32_t)getpid() & 0xffff) << 8
-			 : 10u << 24 | 77u << 16;
 }
 
 /* What holds across options. */
@@ -393,7 +375,7 @@ int sw_cmd_bench(int argc, char **argv)
 	err = parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
-	o.net = net_of(&o);
+	o.net = sw_bench_net(&o);
 	if (!o.policy)
 		o.policy = sw_policy_at(0)->name;
 	return o.is_loopback ? run_loopback(&o) : report_all(&o);

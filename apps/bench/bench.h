@@ -3,19 +3,14 @@
 #ifndef SW_BENCH_H
 #define SW_BENCH_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "apps/cli/args.h"
-#include "apps/cli/scratch.h"
 #include "sum/dtype.h"
 
 enum {
 	BENCH_TENSORS = 2048,
-	BENCH_DIR = SW_SCRATCH_BYTES,
-	BENCH_DAEMONS = 2,
 	BENCH_SIZES = 37, /* 1 B to 64 GiB, each twice the last */
 };
 
@@ -68,32 +63,15 @@ double sw_bench_kernel(const struct bench_options *o, uint64_t bytes);
  * was printed. */
 int sw_bench_urgent(const struct bench_options *o, const char *path);
 
-/* A server and an agent, or two agents that are servers too, in a private
- * folder. */
-struct bench_loopback {
-	struct sw_scratch scratch;
-	bool is_colocated;
-	char agents[BENCH_DAEMONS][BENCH_DIR + 32];
-	uint32_t n_agents;
-	pid_t pids[BENCH_DAEMONS];
-	sigset_t old_mask; /* of signals; now those that end us are blocked */
-	int number;        /* of such a signal that came; 0: none */
-};
+/* sw_bench_loopback - @measure, in a process of its own, over a server and an
+ * agent, or two agents that are servers too, on this machine.  It gets @o with
+ * their sockets and folder.
+ * Returns the exit code: that of sw_run_all, 1 when @measure returned not 0. */
+int sw_bench_loopback(const struct bench_options *o,
+	int (*measure)(const struct bench_options *o));
 
-/* sw_bench_loopback_start - returns 0 when the agents take processes; else a
- * negative error, with the failed daemon's log on stderr. */
-int sw_bench_loopback_start(struct bench_loopback *l, struct bench_options *o);
-
-/* sw_bench_loopback_work - @work(@ctx) in a process of its own; a signal that
- * ends programs ends that one alone, so that the daemons are still stopped.
- * Returns 0 if @work did, else a negative error. */
-int sw_bench_loopback_work(
-	struct bench_loopback *l, int (*work)(void *ctx), void *ctx);
-
-/* sw_bench_loopback_stop - stop both, remove the folder.  Returns the exit
- * code:
- * @code, 1 when one did not end well, 128 + S when signal S came. */
-int sw_bench_loopback_stop(struct bench_loopback *l, int code);
+/* sw_bench_net - the address of its /24. */
+uint32_t sw_bench_net(const struct bench_options *o);
 
 /* sw_bench_device - the interface of side @i (0 server, 1 agent; of the raw
  * echo 2 and 3): what --device says, else sw0 … sw3, which test/veth makes. */

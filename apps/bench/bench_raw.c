@@ -12,6 +12,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/cli/log.h"
+#include "apps/cli/scratch.h"
 #include "engine/base/error.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
@@ -112,7 +113,7 @@ static int run_side(struct side *s)
 	struct sw_dpdk_port_params pp;
 	struct sw_dpdk *dpdk = NULL;
 	struct sw_port *port = NULL;
-	char socket[BENCH_DIR + 16], cpus[BENCH_CPUS];
+	char socket[SW_SCRATCH_BYTES + 16], cpus[BENCH_CPUS];
 	int err;
 
 	sw_log_init(&s->log, NULL, SW_LOG_WARN);

@@ -3,11 +3,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,42 +85,26 @@ static struct keys keys_of(
 	return k;
 }
 
-/* In a process of its own, since sumwire run changes signals for good.  It
- * takes all down when @parent goes. */
-static _Noreturn void be_run(const struct sw_replay *r, const struct keys *k,
-	struct command *c, pid_t parent)
-{
-	struct sw_run *run = calloc(1, sizeof(*run));
-
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (!run || getppid() != parent)
-		_exit(1);
-	run->n_ranks = r->n_workers;
-	run->grace_ns = GRACE_NS;
-	run->command = c->argv;
-	run->net = (struct sw_net){.n_agents = r->n_workers,
-		.n_local = 1,
-		.log_level = "warn",
-		.quota_bytes = 3 * r->model.bytes + (256 << 20),
-		.job_keys = k->job,
-		.agent_keys = k->agent,
-		.port_keys = k->port};
-	_exit(sw_run_all(run));
-}
-
 static int run(
 	const struct sw_replay *r, const struct keys *k, struct command *c)
 {
-	pid_t parent = getpid(), pid;
-	int status;
+	const struct sw_net_end end = {.keys = k->port};
+	struct sw_run run = {.who = "replay",
+		.n_ranks = r->n_workers,
+		.grace_ns = GRACE_NS,
+		.command = c->argv,
+		.net = {.n_agents = r->n_workers,
+			.n_local = 1,
+			.log_level = "warn",
+			.quota_bytes = 3 * r->model.bytes + (256 << 20),
+			.job_keys = k->job,
+			.agent_keys = k->agent,
+			.ends = {end, end}}};
+	int code = sw_run_all(&run);
 
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0)
-		be_run(r, k, c, parent);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return SW_EIO;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : SW_EPEER;
+	if (run.number)
+		raise(run.number); /* all is down: now it ends us */
+	return code ? SW_EPEER : 0;
 }
 
 static int read_report(FILE *f, struct sw_replay_result *out)

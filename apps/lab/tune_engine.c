@@ -8,11 +8,9 @@
 #include "apps/lab/tune_engine.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "apps/cli/json.h"
 #include "apps/lab/replay.h"
@@ -317,45 +315,32 @@ int sw_tune_engine_worker(const struct sw_tune_engine *o)
 	return err ? 1 : 0;
 }
 
-/* In a process of its own, since sumwire run changes signals for good. */
-static _Noreturn void be_run(const struct sw_tune_engine *o, char **command)
-{
-	struct sw_run *run = calloc(1, sizeof(*run));
-	char port[64];
-
-	if (!run)
-		_exit(1);
-	snprintf(port, sizeof(port), "rate = %lluMb/s\n",
-		(unsigned long long)(o->rate_bit_s / 1000000));
-	run->n_ranks = 2;
-	run->grace_ns = GRACE_NS;
-	run->has_no_tags = true;
-	run->command = command;
-	run->net = (struct sw_net){.n_agents = 2,
-		.n_local = 1,
-		.log_level = "warn",
-		.quota_bytes = 256 << 20,
-		.port_keys = port};
-	_exit(sw_run_all(run));
-}
-
 int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 {
-	char self[] = "/proc/self/exe", worker[] = "--worker";
+	char self[] = "/proc/self/exe", worker[] = "--worker", rate[64];
 	char *command[ARGS] = {self};
-	int status, n = 1;
-	pid_t pid;
+	const struct sw_net_end end = {.keys = rate};
+	struct sw_run run = {.who = "tune",
+		.n_ranks = 2,
+		.grace_ns = GRACE_NS,
+		.has_no_tags = true,
+		.command = command,
+		.net = {.n_agents = 2,
+			.n_local = 1,
+			.log_level = "warn",
+			.quota_bytes = 256 << 20,
+			.ends = {end, end}}};
+	int code, n = 1;
 
 	if (argc > ARGS - 3)
 		return 1;
 	for (int i = 0; i < argc; i++)
 		command[n++] = argv[i];
 	command[n] = worker;
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0)
-		be_run(o, command);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return 1;
-	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+	snprintf(rate, sizeof(rate), "rate = %lluMb/s\n",
+		(unsigned long long)(o->rate_bit_s / 1000000));
+	code = sw_run_all(&run);
+	if (run.number)
+		raise(run.number); /* all is down: now it ends us */
+	return code ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-/* net.c - configurations of one server and N agents on this machine.
+/* net.c - configurations of a server and N agents on this machine.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/launch/net.h"
 
@@ -10,10 +10,38 @@
 #include <sys/stat.h>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 
-const char *sw_net_role(uint32_t i)
+#define IP (10u << 24 | 77u << 16)
+
+/* The first agent's number among the daemons. */
+static uint32_t first_agent(const struct sw_net *net)
 {
-	return i == SW_NET_SERVER ? "server" : "agent";
+	return net->is_colocated ? 0 : 1;
+}
+
+static bool is_server(const struct sw_net *net, uint32_t i)
+{
+	return i < first_agent(net);
+}
+
+uint32_t sw_net_daemons(const struct sw_net *net)
+{
+	return first_agent(net) + net->n_agents;
+}
+
+const char *sw_net_role(const struct sw_net *net, uint32_t i)
+{
+	return is_server(net, i) ? "server" : "agent";
+}
+
+void sw_net_name(const struct sw_net *net, uint32_t i, char *out)
+{
+	if (is_server(net, i))
+		snprintf(out, SW_NET_NAME_BYTES, "server");
+	else
+		snprintf(out, SW_NET_NAME_BYTES, "agent %u",
+			i - first_agent(net));
 }
 
 /* "server.ini", "agent0.ini", … */
@@ -22,12 +50,12 @@ static void path(const struct sw_net *net, uint32_t i, const char *end,
 {
 	const int n = SW_NET_DIR_BYTES - 1; /* as sw_net_open has it */
 
-	if (i == SW_NET_SERVER)
+	if (is_server(net, i))
 		snprintf(out, SW_NET_PATH_BYTES, "%.*s/server.%s", n,
 			net->scratch.path, end);
 	else
 		snprintf(out, SW_NET_PATH_BYTES, "%.*s/agent%u.%s", n,
-			net->scratch.path, i - 1, end);
+			net->scratch.path, i - first_agent(net), end);
 }
 
 void sw_net_conf(const struct sw_net *net, uint32_t i, char *out)
@@ -37,7 +65,7 @@ void sw_net_conf(const struct sw_net *net, uint32_t i, char *out)
 
 void sw_net_agent(const struct sw_net *net, uint32_t i, char *out)
 {
-	path(net, 1 + i, "sock", out);
+	path(net, first_agent(net) + i, "sock", out);
 }
 
 void sw_net_stats(const struct sw_net *net, uint32_t i, char *out)
@@ -45,55 +73,105 @@ void sw_net_stats(const struct sw_net *net, uint32_t i, char *out)
 	path(net, i, "stats", out);
 }
 
+static const char *text_of(const char *keys)
+{
+	return keys ? keys : "";
+}
+
+static uint32_t n_lcores(const struct sw_net *net)
+{
+	return net->n_lcores ? net->n_lcores : 1;
+}
+
 /* What all of them begin with. */
 static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 {
+	const char *cpus = net->ends[i > 0].cpus;
 	char stats[SW_NET_PATH_BYTES];
 
 	sw_net_stats(net, i, stats);
 	fprintf(f, "[node]\nrole = %s\nruntime_dir = %s\nname = %s",
-		sw_net_role(i), net->scratch.path, sw_net_role(i));
-	if (i != SW_NET_SERVER)
-		fprintf(f, "%u", i - 1);
+		net->is_colocated ? "both" : sw_net_role(net, i),
+		net->scratch.path, sw_net_role(net, i));
+	if (!is_server(net, i))
+		fprintf(f, "%u", i - first_agent(net));
 	fprintf(f, "\n[log]\nlevel = %s\n[stats]\nsocket = %s\n",
 		net->log_level, stats);
-	fprintf(f, "[job]\nworkers = %u\n%s", net->n_agents,
-		net->job_keys ? net->job_keys : "");
-	if (i != SW_NET_SERVER)
-		fprintf(f, "rank = %u\n", i - 1);
+	if (cpus)
+		fprintf(f, "[lcore]\ncpus = %s\n", cpus);
+	fprintf(f, "[job]\nworkers = %u\nserver_lcores = %u\n%s", net->n_agents,
+		n_lcores(net), text_of(net->job_keys));
+	if (!is_server(net, i))
+		fprintf(f, "rank = %u\n", i - first_agent(net));
 }
 
-/* Link @agent joins the server, host 1, and that agent, host 2. */
-static void port_write(
-	const struct sw_net *net, uint32_t agent, bool is_server, FILE *f)
+/* The address of end @end of link @link. */
+static const char *ip_of(const struct sw_net *net, uint32_t link, uint32_t end,
+	char out[SW_IP_TEXT])
 {
-	fprintf(f,
-		"[port link%u]\ntype = memif\nsocket = %s/link%u\nside = %s\n"
-		"ip = 10.77.%u.%u/30\n%s",
-		agent, net->scratch.path, agent,
-		is_server ? "listen" : "connect", agent, is_server ? 1 : 2,
-		net->port_keys ? net->port_keys : "");
+	uint32_t ip = net->ip ? net->ip : IP;
+
+	return sw_ip_text(ip + (link << 8) + 1 + end, out);
+}
+
+static void port_write(
+	const struct sw_net *net, uint32_t link, uint32_t end, FILE *f)
+{
+	const struct sw_net_end *e = &net->ends[end];
+	char ip[SW_IP_TEXT];
+
+	fprintf(f, "[port link%u]\ntype = %s\nip = %s/24\n%s", link,
+		net->port_type ? net->port_type : "memif",
+		ip_of(net, link, end, ip), text_of(e->keys));
+	if (e->device)
+		fprintf(f, "device = %s\n", e->device);
+	if (!net->port_type || !strcmp(net->port_type, "memif"))
+		fprintf(f, "socket = %s/link%u\nside = %s\nqueues = %u\n",
+			net->scratch.path, link, end ? "connect" : "listen",
+			n_lcores(net));
+}
+
+/* What a daemon that sums has. */
+static void serve_write(const struct sw_net *net, FILE *f)
+{
+	fprintf(f, "[serve]\nquota = %" PRIu64 "B\nlcores = %u\n",
+		net->quota_bytes, n_lcores(net));
 }
 
 static void server_write(const struct sw_net *net, FILE *f)
 {
-	fprintf(f, "[serve]\nquota = %" PRIu64 "B\n", net->quota_bytes);
+	serve_write(net, f);
 	for (uint32_t i = 0; i < net->n_agents; i++)
-		port_write(net, i, true, f);
+		port_write(net, i, 0, f);
+}
+
+/* Who sums: the server over our link, or both agents. */
+static void servers_write(const struct sw_net *net, uint32_t link, FILE *f)
+{
+	uint32_t n = net->is_colocated ? net->n_agents : 1;
+	char ip[SW_IP_TEXT];
+
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(f, "[server s%u]\nip = %s\nport = link%u\n", i,
+			ip_of(net, link, i, ip), link);
 }
 
 static void agent_write(const struct sw_net *net, uint32_t i, FILE *f)
 {
+	uint32_t link = net->is_colocated ? 0 : i;
+	uint32_t end = net->is_colocated ? i : 1;
 	char socket[SW_NET_PATH_BYTES];
 
 	sw_net_agent(net, i, socket);
 	fprintf(f,
 		"[agent]\nsocket = %s\nquota = %" PRIu64
-		"B\nlocal_ranks = %u\n%s",
-		socket, net->quota_bytes, net->n_local,
-		net->agent_keys ? net->agent_keys : "");
-	port_write(net, i, false, f);
-	fprintf(f, "[server a]\nip = 10.77.%u.1\nport = link%u\n", i, i);
+		"B\nlocal_ranks = %u\nlcores = %u\n%s",
+		socket, net->quota_bytes, net->n_local, n_lcores(net),
+		text_of(net->agent_keys));
+	if (net->is_colocated)
+		serve_write(net, f);
+	port_write(net, link, end, f);
+	servers_write(net, link, f);
 }
 
 static int conf_write(const struct sw_net *net, uint32_t i)
@@ -107,25 +185,26 @@ static int conf_write(const struct sw_net *net, uint32_t i)
 	if (!f)
 		return SW_EIO;
 	common_write(net, i, f);
-	if (i == SW_NET_SERVER)
+	if (is_server(net, i))
 		server_write(net, f);
 	else
-		agent_write(net, i - 1, f);
+		agent_write(net, i - first_agent(net), f);
 	is_bad = ferror(f);
 	return fclose(f) || is_bad ? SW_EIO : 0;
 }
 
-int sw_net_open(struct sw_net *net)
+int sw_net_open(struct sw_net *net, const char *who)
 {
 	const char *tmp = getenv("TMPDIR");
-	int err;
+	char name[32];
+	int err, n = snprintf(name, sizeof(name), "sumwire-%.20s", who);
 
 	/* The names of sockets have to be short. */
 	if (!tmp || !*tmp ||
-		strlen(tmp) + sizeof("/sumwire-run-XXXXXX") > SW_NET_DIR_BYTES)
+		strlen(tmp) + sizeof("/-XXXXXX") + (size_t)n > SW_NET_DIR_BYTES)
 		tmp = "/tmp";
-	err = sw_scratch_open(&net->scratch, tmp, "sumwire-run");
-	for (uint32_t i = 0; i <= net->n_agents && !err; i++)
+	err = sw_scratch_open(&net->scratch, tmp, name);
+	for (uint32_t i = 0; i < sw_net_daemons(net) && !err; i++)
 		err = conf_write(net, i);
 	if (!err)
 		return 0;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/launch/run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "apps/cli/args.h"
@@ -13,10 +14,12 @@
 static struct sw_run run_init(void)
 {
 	return (struct sw_run){
+		.who = "run",
 		.n_ranks = 1,
 		/* A dead agent is noticed after 10 s; then the others can
 		 * still say so. */
 		.grace_ns = UINT64_C(15000000000),
+		.net.n_agents = 1,
 		.net.n_local = 1,
 		.net.quota_bytes = UINT64_C(4) << 30,
 	};
@@ -46,6 +49,7 @@ static int agents_check(struct sw_run *r)
 int sw_cmd_run(int argc, char **argv)
 {
 	struct sw_run r = run_init();
+	bool is_verbose = false;
 	int command = 0, err;
 	const struct sw_arg rows[] = {
 		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
@@ -63,7 +67,7 @@ int sw_cmd_run(int argc, char **argv)
 			16384.0 * (1 << 30),
 			"memory for tensors, as [serve] quota and [agent] "
 			"quota"},
-		{"--verbose", SW_ARG_FLAG, {.flag = &r.is_verbose}, 0, 0,
+		{"--verbose", SW_ARG_FLAG, {.flag = &is_verbose}, 0, 0,
 			"show all log lines of server and agents"},
 	};
 	const struct sw_args args = {
@@ -84,6 +88,6 @@ int sw_cmd_run(int argc, char **argv)
 		return 2;
 	if (r.is_async)
 		r.net.job_keys = "mode = asynchronous\n";
-	r.net.log_level = r.is_verbose ? "info" : "warn";
+	r.net.log_level = is_verbose ? "info" : "warn";
 	return sw_run_all(&r);
 }

@@ -1,0 +1,107 @@
+/* crew.h - processes that run side by side: start, output, signals, ends.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each is the leader of a group of its own, so that signals reach what it
+ * starts too, its output comes through pipes, and it ends when we do.  What a
+ * failure means to the others, who owns the crew decides.  One thread.
+ */
+#ifndef SW_CREW_H
+#define SW_CREW_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "apps/launch/lines.h"
+
+enum {
+	/* Exit code for a process that was ended by signal S, as shells have
+	 * it, is this + S. */
+	SW_CREW_SIGNALLED = 128,
+	SW_CREW_MAX = 128, /* processes */
+	SW_CREW_NAME = 80,
+};
+
+/* One of them.  Zeroed; the first part is the owner's, before it is started. */
+struct sw_proc {
+	char name[SW_CREW_NAME]; /* "rank 0" */
+	char tag[24];            /* before its lines: "[0] ", or "" */
+	const char *program;     /* what is executed, if its name is not */
+	bool is_daemon; /* it ends in order, after all that are not; its output
+			   is ours to stderr */
+	bool is_fork;   /* it stays this program: sw_crew.be returns */
+	bool has_pipe;  /* @pipe is the owner's end of a pipe from it */
+	int pipe;       /* read end, non-blocking; the owner's to close */
+
+	/* Read only. */
+	pid_t pid;    /* 0: ended, or not begun */
+	bool is_told; /* its end was asked for */
+	int code;     /* as of a shell; once it has ended */
+	char how[56]; /* "ended with exit code 3" */
+	struct sw_lines lines[2];
+};
+
+struct sw_crew {
+	const char *who; /* the subcommand, for what is printed: "run" */
+	struct sw_proc *procs;
+	uint32_t n; /* of those that were started */
+	/* In process @i: what it is.  Executes a program, and returns only if
+	 * it cannot, errno says why; or the exit code of a fork.
+	 * @pipe  the other end of its pipe, if it has one */
+	int (*be)(void *ctx, uint32_t i, int pipe);
+	/* It has ended; what it wrote was given out. */
+	void (*ended)(void *ctx, uint32_t i);
+	/* A signal came: SIGUSR1, SIGUSR2, or one that ends programs. */
+	void (*signalled)(void *ctx, int number);
+	void *ctx;
+
+	/* Inside. */
+	pid_t pid; /* ours */
+	sigset_t old_mask;
+	void (*old_sigpipe)(int);
+	int signals; /* a signalfd */
+	/* When those that are not daemons get end_signal; UINT64_MAX: never. */
+	uint64_t end_ns;
+	int end_signal; /* 0: no end was begun */
+	bool is_hurried;
+};
+
+/* sw_crew_open - from now on signals are the crew's.
+ * Errors: SW_EIO, errno says why. */
+int sw_crew_open(struct sw_crew *c);
+
+/* sw_crew_close - signals are as before.  No process runs. */
+void sw_crew_close(struct sw_crew *c);
+
+/* sw_crew_start - start process sw_crew.n.
+ * Errors: SW_EIO, said on stderr. */
+int sw_crew_start(struct sw_crew *c);
+
+/* sw_crew_turn - sleep until there is output, a signal or an end, at most
+ * @max_ms and until those get the signal that are to end; give out lines.
+ * Errors: SW_EIO, the output cannot be written. */
+int sw_crew_turn(struct sw_crew *c, uint32_t max_ms);
+
+/* sw_crew_signal - send @number to the groups of the daemons, or of all others.
+ */
+void sw_crew_signal(struct sw_crew *c, bool is_daemon, int number);
+
+/* sw_crew_tell - that they end is no failure from now on. */
+void sw_crew_tell(struct sw_crew *c, bool is_daemon);
+
+/* sw_crew_running - how many of them run. */
+uint32_t sw_crew_running(const struct sw_crew *c, bool is_daemon);
+
+/* sw_crew_end - something went wrong: those that are not daemons have @grace_ns
+ * to end, then get SIGTERM and SIGKILL (sw_crew_press).  Returns false: it was
+ * begun before. */
+bool sw_crew_end(struct sw_crew *c, uint64_t grace_ns);
+
+/* sw_crew_press - send the signal that is due; after each turn. */
+void sw_crew_press(struct sw_crew *c);
+
+/* sw_crew_stop - SIGTERM to the daemons; wait for them, SIGKILL at last. */
+void sw_crew_stop(struct sw_crew *c);
+
+#endif

@@ -1,0 +1,173 @@
+/* proc.c - how one process of a crew begins and ends.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/launch/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/error.h"
+
+/* Those of a process that is about to begin: its stdout, its stderr, one that
+ * tells why it could not be executed, and its own if it has one. */
+struct pipes {
+	int ends[4][2];
+};
+
+/* In the child. */
+static void adopt(const struct sw_crew *c, const struct sw_proc *p)
+{
+	sigset_t mask = c->old_mask;
+
+	/* A daemon may clean up, whatever becomes of us. */
+	prctl(PR_SET_PDEATHSIG, p->is_daemon ? SIGTERM : SIGKILL);
+	if (getppid() != c->pid)
+		_exit(1);
+	signal(SIGPIPE, SIG_DFL);
+	if (p->is_daemon) /* it may come before a daemon is ready for it */
+		sigaddset(&mask, SIGTERM);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+static _Noreturn void child(
+	const struct sw_crew *c, uint32_t i, const struct pipes *pipes)
+{
+	const struct sw_proc *p = &c->procs[i];
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), err;
+
+	setpgid(0, 0);
+	dup2(null, STDIN_FILENO);
+	dup2(pipes->ends[0][1], STDOUT_FILENO);
+	dup2(pipes->ends[1][1], STDERR_FILENO);
+	adopt(c, p);
+	if (p->is_fork) {
+		close(c->signals);
+		close(pipes->ends[2][1]); /* nothing is executed */
+		err = c->be(c->ctx, i, pipes->ends[3][1]);
+		fflush(NULL);
+		_exit(err);
+	}
+	c->be(c->ctx, i, pipes->ends[3][1]);
+	err = errno;
+	while (write(pipes->ends[2][1], &err, sizeof(err)) < 0 &&
+		errno == EINTR)
+		;
+	_exit(127);
+}
+
+static int pipes_open(struct pipes *pipes)
+{
+	for (int i = 0; i < 4; i++)
+		if (pipe2(pipes->ends[i], O_CLOEXEC)) {
+			while (i--) {
+				close(pipes->ends[i][0]);
+				close(pipes->ends[i][1]);
+			}
+			return SW_EIO;
+		}
+	return 0;
+}
+
+/* Waits until the child is another program; 0, or its errno. */
+static int await_exec(int fd)
+{
+	int err = 0;
+
+	while (read(fd, &err, sizeof(err)) < 0 && errno == EINTR)
+		;
+	close(fd);
+	return err;
+}
+
+static int cannot_start(
+	const struct sw_crew *c, const struct sw_proc *p, int err)
+{
+	fprintf(stderr, "sumwire %s: cannot start %s%s%s: %s\n", c->who,
+		p->program ? p->program : "", p->program ? " as " : "", p->name,
+		strerror(err));
+	return SW_EIO;
+}
+
+/* The ends that are ours. */
+static void keep(struct sw_proc *p, const struct pipes *pipes)
+{
+	for (int k = 0; k < 4; k++)
+		close(pipes->ends[k][1]);
+	sw_lines_init(&p->lines[0], pipes->ends[0][0],
+		p->is_daemon ? stderr : stdout, p->tag);
+	sw_lines_init(&p->lines[1], pipes->ends[1][0], stderr, p->tag);
+	p->pipe = pipes->ends[3][0];
+	fcntl(p->pipe, F_SETFL, O_NONBLOCK);
+	if (p->has_pipe)
+		return;
+	close(p->pipe);
+	p->pipe = -1;
+}
+
+int sw_proc_start(struct sw_crew *c, uint32_t i)
+{
+	struct sw_proc *p = &c->procs[i];
+	struct pipes pipes;
+	int err;
+
+	p->pipe = -1;
+	for (int k = 0; k < 2; k++)
+		p->lines[k] = (struct sw_lines){.fd = -1, .to = stderr};
+	if (pipes_open(&pipes))
+		return cannot_start(c, p, errno);
+	fflush(NULL);
+	p->pid = fork();
+	if (!p->pid)
+		child(c, i, &pipes);
+	err = errno;
+	keep(p, &pipes);
+	if (p->pid > 0) {
+		setpgid(p->pid, p->pid); /* whoever is first */
+		err = await_exec(pipes.ends[2][0]);
+		if (err)
+			waitpid(p->pid, NULL, 0);
+		p->pid = err ? 0 : p->pid;
+	} else {
+		p->pid = 0;
+		close(pipes.ends[2][0]);
+	}
+	return err ? cannot_start(c, p, err) : 0;
+}
+
+static void describe(struct sw_proc *p, const siginfo_t *info)
+{
+	if (info->si_code == CLD_EXITED) {
+		p->code = info->si_status;
+		snprintf(p->how, sizeof(p->how), "ended with exit code %d",
+			p->code);
+		return;
+	}
+	p->code = SW_CREW_SIGNALLED + info->si_status;
+	snprintf(p->how, sizeof(p->how), "was killed by signal %d (%s)",
+		info->si_status, strsignal(info->si_status));
+}
+
+bool sw_proc_reap(struct sw_proc *p)
+{
+	siginfo_t info = {0};
+
+	if (!p->pid ||
+		waitid(P_PID, (id_t)p->pid, &info,
+			WEXITED | WNOHANG | WNOWAIT) ||
+		!info.si_pid)
+		return false;
+	describe(p, &info);
+	/* While the leader is not reaped, its group's number is not given to
+	 * others. */
+	kill(-p->pid, SIGKILL);
+	waitpid(p->pid, NULL, 0);
+	p->pid = 0;
+	for (int i = 0; i < 2; i++) {
+		(void)sw_lines_move(&p->lines[i]);
+		sw_lines_fini(&p->lines[i]);
+	}
+	return true;
+}

@@ -1,0 +1,16 @@
+/* proc.h - inside of launch: how one process of a crew begins and ends.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_PROC_H
+#define SW_PROC_H
+
+#include "apps/launch/crew.h"
+
+/* sw_proc_start - start process @i of @c.
+ * Errors: SW_EIO, said on stderr. */
+int sw_proc_start(struct sw_crew *c, uint32_t i);
+
+/* sw_proc_reap - has @p ended just now?  Then p->code and p->how are set, all
+ * it has written was given out, and nothing of its group is left. */
+bool sw_proc_reap(struct sw_proc *p);
+
+#endif

@@ -1,0 +1,12 @@
+/* rank_env.h - inside of launch: the environment of the ranks.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_RANK_ENV_H
+#define SW_RANK_ENV_H
+
+#include "apps/launch/run.h"
+
+/* sw_rank_env_set - in the process of @rank: what its program finds.
+ * @port  for MASTER_PORT */
+void sw_rank_env_set(const struct sw_run *r, uint32_t rank, int port);
+
+#endif
