@@ -9,6 +9,7 @@
 
 #include "apps/cli/clock.h"
 #include "apps/cli/cmd.h"
+#include "apps/launch/run.h"
 #include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
 
@@ -17,6 +18,12 @@
 /* Workers whose sum one process can repeat bit by bit: f32 addition commutes
  * but does not associate. */
 enum { REFERENCE_MAX = 2 };
+
+/* The most that the reference repeats.  A dead agent is noticed after 10 s;
+ * then the other worker can still say so. */
+enum { LOOPBACK_WORKERS = REFERENCE_MAX };
+#define LOOPBACK_GRACE_NS UINT64_C(15000000000)
+#define LOOPBACK_QUOTA    (UINT64_C(1) << 30)
 
 /* The agent's counter of frames that it sent again. */
 #define RETRANSMISSIONS "retransmissions"
@@ -191,17 +198,53 @@ static int run_all(struct run *r)
 	return err || !r->result.is_ok;
 }
 
+/* In a process of its own: as if agents and stats had been given. */
+static int work(void *ctx, const struct sw_net *net)
+{
+	struct run *r = ctx;
+	char agents[LOOPBACK_WORKERS][SW_NET_PATH_BYTES];
+	char stats[LOOPBACK_WORKERS + 1][SW_NET_PATH_BYTES];
+
+	for (uint32_t i = 0; i < net->n_agents; i++) {
+		sw_net_agent(net, i, agents[i]);
+		r->t.agents.items[r->t.agents.n++] = agents[i];
+	}
+	for (uint32_t i = 0; i < sw_net_daemons(net); i++) {
+		sw_net_stats(net, i, stats[i]);
+		r->t.stats.items[r->t.stats.n++] = stats[i];
+	}
+	return run_all(r) ? 1 : 0;
+}
+
+static int run_loopback(struct run *r)
+{
+	struct sw_run run = {.who = "train",
+		.n_ranks = 1,
+		.grace_ns = LOOPBACK_GRACE_NS,
+		.work = work,
+		.ctx = r,
+		.work_name = "the training",
+		.net = {.n_agents = LOOPBACK_WORKERS,
+			.n_local = 1,
+			.log_level = "warn",
+			.quota_bytes = LOOPBACK_QUOTA}};
+
+	return sw_run_all(&run);
+}
+
 static int check(const struct sw_train *t)
 {
-	if (t->is_alone == (t->agents.n > 0))
-		return complain(
-			"give --agent PATH once per worker, or --alone");
+	if (t->is_alone + (t->agents.n > 0) + t->is_loopback != 1)
+		return complain("give --agent PATH once per worker, "
+				"--loopback or --alone");
 	if (t->dtype != SW_F32 && t->dtype != SW_F64 && t->dtype != SW_F16 &&
 		t->dtype != SW_BF16)
 		return complain("--dtype: gradients travel as f32, f64, f16 or "
 				"bf16");
-	if (t->is_alone && (t->stats.n || t->is_polling))
-		return complain("--stats and --polling go with --agent");
+	if (t->is_alone && t->is_polling)
+		return complain("--polling goes with --agent or --loopback");
+	if (!t->agents.n && t->stats.n)
+		return complain("--stats goes with --agent");
 	return 0;
 }
 
@@ -246,6 +289,9 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			"passes over the training images"},
 		{"--json", SW_ARG_FLAG, {.flag = &t->is_json}, 0, 0,
 			"print one JSON object on stdout, progress on stderr"},
+		{"--loopback", SW_ARG_FLAG, {.flag = &t->is_loopback}, 0, 0,
+			"start a server and an agent for each of two workers "
+			"here, then stop them"},
 		{"--lr", SW_ARG_DOUBLE, {.real = &t->rate}, 0, 100,
 			"learning rate"},
 		{"--polling", SW_ARG_FLAG, {.flag = &t->is_polling}, 0, 0,
@@ -294,7 +340,7 @@ int sw_cmd_train(int argc, char **argv)
 	setenv("SUMWIRE_LAUNCHER", "none", 1);
 	if (check(&r.t) || load(&r.t, data))
 		return 2;
-	err = run_all(&r);
+	err = r.t.is_loopback ? run_loopback(&r) : run_all(&r);
 	sw_digits_fini(&r.t.train);
 	sw_digits_fini(&r.t.test);
 	return err;

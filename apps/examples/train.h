@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "apps/cli/args.h"
 #include "apps/examples/digits.h"
@@ -32,7 +31,7 @@ struct sw_train {
 	uint64_t timeout_ns; /* longest silence of a process */
 	enum sw_dtype
 		dtype; /* in which gradients travel: f32, f64, f16, bf16 */
-	bool is_alone, is_polling, is_tuned, is_json;
+	bool is_alone, is_loopback, is_polling, is_tuned, is_json;
 	struct sw_arg_list agents, stats;
 	struct sw_digits train, test;
 };
@@ -87,11 +86,6 @@ struct sw_train_child {
 	uint32_t n_epochs; /* entries of epochs that are there */
 	struct sw_train_epoch *epochs;
 	struct sw_train_traffic traffic;
-	char failure[SW_TRAIN_TEXT_BYTES]; /* its own words; "" none */
-	/* train_crew.c's */
-	pid_t pid; /* 0: ended, or never begun */
-	int pipe;  /* -1: closed */
-	int status;
 	bool is_named; /* its failure has been printed */
 };
 

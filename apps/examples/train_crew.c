@@ -3,39 +3,32 @@
 #include "apps/examples/train.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "apps/cli/clock.h"
+#include "apps/launch/crew.h"
 #include "engine/base/error.h"
 
-/* When one has failed, how long the others may say what they think of it,
- * and how long they may take to end when told so. */
+/* When one has failed, how long the others may say what they think of it. */
 #define GRACE_NS UINT64_C(3000000000)
-#define TERM_NS  UINT64_C(2000000000)
-#define NEVER    UINT64_MAX
 
 /* The library gives up first: it knows what it waited for. */
 #define SILENCE_EXTRA_NS UINT64_C(2000000000)
 
+enum { POLL_MS = 1000 };
+
+_Static_assert((int)SW_ARG_LIST_MAX <= SW_CREW_MAX, "room for all workers");
+
 struct watch {
 	struct sw_train_crew *crew;
-	pid_t pid; /* of the command */
-	sigset_t old_mask;
-	int signals;
-	int err; /* the first thing that went wrong */
-	uint32_t n_running;
+	uint32_t size;
+	struct sw_crew processes;
+	struct sw_proc *procs;
+	int err;            /* the first thing that went wrong */
 	uint32_t n_epochs;  /* that all have told about */
 	uint64_t silent_ns; /* deadline for the next message */
-	uint64_t end_ns;    /* when to send @end_signal */
-	int end_signal;     /* SIGTERM, then SIGKILL */
 };
 
 int sw_train_crew_init(
@@ -48,7 +41,6 @@ int sw_train_crew_init(
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_train_child *c = &crew->children[i];
 
-		c->pipe = -1;
 		c->epochs = calloc(t->n_epochs, sizeof(*c->epochs));
 		if (!c->epochs) {
 			sw_train_crew_fini(crew);
@@ -66,46 +58,33 @@ void sw_train_crew_fini(struct sw_train_crew *crew)
 	*crew = (struct sw_train_crew){0};
 }
 
-/* "worker 1 (agent /run/a1.sock)" on stderr, and what follows. */
-static void name(const struct sw_train_child *c)
+/* "worker 1 (agent /run/a1.sock)" on stderr; then comes @text. */
+static void say(const struct sw_train_child *c, const char *text)
 {
 	if (!c->agent)
-		fprintf(stderr, "sumwire train: the reference process: ");
+		fprintf(stderr, "sumwire train: the reference process");
 	else if (c->is_joined)
-		fprintf(stderr,
-			"sumwire train: worker %u (agent %s): ", c->rank,
+		fprintf(stderr, "sumwire train: worker %u (agent %s)", c->rank,
 			c->agent);
 	else
-		fprintf(stderr,
-			"sumwire train: worker of agent %s: ", c->agent);
+		fprintf(stderr, "sumwire train: worker of agent %s", c->agent);
+	fprintf(stderr, "%s\n", text);
 }
 
-/* Something went wrong: from now on the others have GRACE_NS. */
+/* Something went wrong: from now on the others have @grace_ns. */
 static void begin_end(struct watch *w, int err, uint64_t grace_ns)
 {
-	if (!w->err) {
+	if (sw_crew_end(&w->processes, grace_ns))
 		w->err = err;
-		w->end_signal = SIGTERM;
-		w->end_ns = sw_now_ns() + grace_ns;
-	}
 }
 
-static void name_failure(struct watch *w, struct sw_train_child *c)
+static void name_failure(
+	struct watch *w, struct sw_train_child *c, const char *text)
 {
-	int status = c->status;
-
 	if (c->is_named)
 		return;
 	c->is_named = true;
-	name(c);
-	if (*c->failure)
-		fprintf(stderr, "%s\n", c->failure);
-	else if (WIFSIGNALED(status))
-		fprintf(stderr, "killed by signal %d (%s)\n", WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
-	else
-		fprintf(stderr, "exited with status %d without a message\n",
-			WEXITSTATUS(status));
+	say(c, text);
 	begin_end(w, SW_EPEER, GRACE_NS);
 }
 
@@ -132,6 +111,8 @@ static uint64_t next_silence(const struct watch *w)
 static void heard(
 	struct watch *w, struct sw_train_child *c, const struct sw_train_msg *m)
 {
+	char text[SW_TRAIN_TEXT_BYTES + 2];
+
 	w->silent_ns = next_silence(w);
 	switch (m->kind) {
 	case SW_TRAIN_JOINED:
@@ -149,213 +130,141 @@ static void heard(
 		c->traffic = m->traffic;
 		break;
 	case SW_TRAIN_FAILED:
-		memcpy(c->failure, m->text, sizeof(c->failure) - 1);
-		name_failure(w, c);
+		snprintf(text, sizeof(text), ": %.*s", SW_TRAIN_TEXT_BYTES - 1,
+			m->text);
+		name_failure(w, c, text);
 		break;
 	}
 }
 
 /* Everything that is in the child's pipe. */
-static void listen_to(struct watch *w, struct sw_train_child *c)
+static void listen_to(struct watch *w, uint32_t i)
 {
+	struct sw_proc *p = &w->procs[i];
 	struct sw_train_msg m;
 	ssize_t n;
 
-	while (c->pipe >= 0) {
-		n = read(c->pipe, &m, sizeof(m));
+	while (p->pipe >= 0) {
+		n = read(p->pipe, &m, sizeof(m));
 		if (n == (ssize_t)sizeof(m)) {
-			heard(w, c, &m);
+			heard(w, &w->crew->children[i], &m);
 		} else if (n < 0 && errno == EINTR) {
 			continue;
 		} else if (n < 0 && errno == EAGAIN) {
 			return;
 		} else {
-			close(c->pipe);
-			c->pipe = -1;
+			close(p->pipe);
+			p->pipe = -1;
 		}
 	}
 }
 
-static void child_ended(struct watch *w, struct sw_train_child *c, int status)
+static void on_end(void *ctx, uint32_t i)
 {
-	listen_to(w, c);
-	if (c->pipe >= 0)
-		close(c->pipe);
-	c->pipe = -1;
-	c->pid = 0;
-	c->status = status;
-	w->n_running--;
-	if (w->end_signal == SIGKILL || w->err == SW_EAGAIN)
-		return; /* we did that */
-	if (status || !c->is_done)
-		name_failure(w, c);
+	struct watch *w = ctx;
+	struct sw_train_child *c = &w->crew->children[i];
+	struct sw_proc *p = &w->procs[i];
+	char text[sizeof(p->how) + 1];
+
+	listen_to(w, i);
+	if (p->pipe >= 0)
+		close(p->pipe);
+	p->pipe = -1;
+	if (p->is_told || (!p->code && c->is_done))
+		return;
+	snprintf(text, sizeof(text), " %s", p->how);
+	name_failure(w, c, text);
 }
 
-static void reap(struct watch *w)
+static void on_signal(void *ctx, int number)
 {
-	for (uint32_t i = 0; i < w->crew->n; i++) {
-		struct sw_train_child *c = &w->crew->children[i];
-		int status;
+	struct watch *w = ctx;
 
-		if (c->pid && waitpid(c->pid, &status, WNOHANG) == c->pid)
-			child_ended(w, c, status);
-	}
-}
-
-static void signals(struct watch *w)
-{
-	struct signalfd_siginfo s;
-
-	while (read(w->signals, &s, sizeof(s)) == (ssize_t)sizeof(s)) {
-		if (s.ssi_signo == SIGCHLD)
-			continue;
-		if (w->err != SW_EAGAIN)
-			fprintf(stderr, "sumwire train: %s: ending all\n",
-				strsignal((int)s.ssi_signo));
-		begin_end(w, SW_EAGAIN, 0);
-	}
-	reap(w);
+	if (w->err != SW_EAGAIN)
+		fprintf(stderr, "sumwire train: %s: ending all\n",
+			strsignal(number));
+	sw_crew_tell(&w->processes, false);
+	begin_end(w, SW_EAGAIN, 0);
 }
 
 static void name_silent(const struct watch *w)
 {
+	char text[80];
+
 	for (uint32_t i = 0; i < w->crew->n; i++) {
 		const struct sw_train_child *c = &w->crew->children[i];
 
-		if (!c->pid || c->n_epochs > w->n_epochs)
+		if (!w->procs[i].pid || c->n_epochs > w->n_epochs)
 			continue;
-		name(c);
-		fprintf(stderr,
-			"no message for more than %.0f s, %u epochs done\n",
+		snprintf(text, sizeof(text),
+			": no message for more than %.0f s, %u epochs done",
 			(double)w->crew->train->timeout_ns / 1e9, c->n_epochs);
+		say(c, text);
 	}
 }
 
-static void send_end(struct watch *w)
+static void end_silence(struct watch *w)
 {
-	for (uint32_t i = 0; i < w->crew->n; i++)
-		if (w->crew->children[i].pid)
-			kill(w->crew->children[i].pid, w->end_signal);
-	w->end_ns = w->end_signal == SIGKILL ? NEVER : sw_now_ns() + TERM_NS;
-	w->end_signal = SIGKILL;
+	if (w->err || sw_now_ns() < w->silent_ns)
+		return;
+	name_silent(w);
+	begin_end(w, SW_ETIMEDOUT, 0);
 }
 
-static void deadlines(struct watch *w)
+static void wait_for_all(struct watch *w)
 {
-	uint64_t now_ns = sw_now_ns();
-
-	if (!w->err && now_ns >= w->silent_ns) {
-		name_silent(w);
-		begin_end(w, SW_ETIMEDOUT, 0);
-	}
-	if (w->err && now_ns >= w->end_ns)
-		send_end(w);
-}
-
-static int poll_ms(const struct watch *w)
-{
-	uint64_t now_ns = sw_now_ns();
-	uint64_t at_ns = w->err ? w->end_ns : w->silent_ns;
-
-	if (at_ns <= now_ns)
-		return 0;
-	return at_ns - now_ns > 1000000000
-		       ? 1000
-		       : (int)((at_ns - now_ns) / 1000000) + 1;
-}
-
-static void wait_for_all(struct watch *w, struct pollfd *polls)
-{
-	struct sw_train_crew *crew = w->crew;
-
-	while (w->n_running) {
-		for (uint32_t i = 0; i < crew->n; i++)
-			polls[i] = (struct pollfd){
-				crew->children[i].pipe, POLLIN, 0};
-		polls[crew->n] = (struct pollfd){w->signals, POLLIN, 0};
-		poll(polls, crew->n + 1, poll_ms(w));
-		for (uint32_t i = 0; i < crew->n; i++)
-			listen_to(w, &crew->children[i]);
-		signals(w);
-		deadlines(w);
+	while (sw_crew_running(&w->processes, false)) {
+		if (sw_crew_turn(&w->processes, POLL_MS))
+			begin_end(w, SW_EIO, 0);
+		for (uint32_t i = 0; i < w->processes.n; i++)
+			listen_to(w, i);
+		end_silence(w);
+		sw_crew_press(&w->processes);
 	}
 }
 
-/* In the child: nothing of the command's but the pipe, and no life after it. */
-static _Noreturn void be_child(
-	const struct watch *w, uint32_t i, uint32_t size, int pipe)
+/* In the child. */
+static int be(void *ctx, uint32_t i, int pipe)
 {
-	const struct sw_train_crew *crew = w->crew;
+	const struct watch *w = ctx;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != w->pid)
-		_exit(1);
-	close(w->signals);
-	for (uint32_t j = 0; j < i; j++)
-		if (crew->children[j].pipe >= 0)
-			close(crew->children[j].pipe);
-	sigprocmask(SIG_SETMASK, &w->old_mask, NULL);
-	sw_train_worker(crew->train, crew->children[i].agent, size, pipe);
+	sw_train_worker(
+		w->crew->train, w->crew->children[i].agent, w->size, pipe);
 }
 
-static int start(struct watch *w, uint32_t i, uint32_t size)
+static int start_all(struct watch *w)
 {
-	struct sw_train_child *c = &w->crew->children[i];
-	int ends[2];
+	int err = 0;
 
-	if (pipe2(ends, O_CLOEXEC))
-		return SW_EIO;
-	fflush(NULL);
-	c->pid = fork();
-	if (!c->pid) {
-		close(ends[0]);
-		be_child(w, i, size, ends[1]);
+	for (uint32_t i = 0; i < w->crew->n && !err; i++) {
+		struct sw_proc *p = &w->procs[i];
+
+		*p = (struct sw_proc){.is_fork = true, .has_pipe = true};
+		snprintf(p->name, sizeof(p->name), "process %u", i);
+		err = sw_crew_start(&w->processes);
 	}
-	close(ends[1]);
-	if (c->pid < 0) {
-		c->pid = 0;
-		close(ends[0]);
-		return SW_EIO;
-	}
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	c->pipe = ends[0];
-	w->n_running++;
-	return 0;
-}
-
-static int open_signals(struct watch *w)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, &w->old_mask);
-	w->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	return w->signals < 0 ? SW_EIO : 0;
+	return err;
 }
 
 int sw_train_crew_run(struct sw_train_crew *crew, uint32_t size)
 {
-	struct watch w = {.crew = crew, .pid = getpid(), .end_ns = NEVER};
-	struct pollfd *polls = calloc(crew->n + 1, sizeof(*polls));
-	int err = polls ? open_signals(&w) : SW_ENOMEM;
+	struct sw_proc procs[SW_CREW_MAX];
+	struct watch w = {.crew = crew, .size = size, .procs = procs};
+	int err;
 
+	w.processes = (struct sw_crew){.who = "train",
+		.procs = procs,
+		.be = be,
+		.ended = on_end,
+		.signalled = on_signal,
+		.ctx = &w};
 	w.silent_ns = next_silence(&w);
-	for (uint32_t i = 0; i < crew->n && !err; i++)
-		err = start(&w, i, size);
-	if (err) {
-		fprintf(stderr, "sumwire train: cannot start a process: %s\n",
-			strerror(errno));
+	err = sw_crew_open(&w.processes);
+	if (!err)
+		err = start_all(&w);
+	if (err)
 		begin_end(&w, err, 0);
-	}
-	if (polls)
-		wait_for_all(&w, polls);
-	free(polls);
-	if (polls) {
-		close(w.signals);
-		sigprocmask(SIG_SETMASK, &w.old_mask, NULL);
-	}
+	wait_for_all(&w);
+	sw_crew_close(&w.processes);
 	return w.err;
 }

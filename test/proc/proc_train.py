@@ -1,6 +1,9 @@
 # proc_train.py - trainings that must succeed, over one server and over two
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+import signal
 import subprocess
+import tempfile
 
 import rig
 from rig import Net, check
@@ -80,6 +83,52 @@ def test_loss_without_a_number():
                            check=False)
     check(alone.returncode == 1 and "finite" in alone.stderr and
           "nan" not in alone.stdout, alone)
+
+
+def loopback(folder, *args):
+    return rig.Process("train", folder, [
+        "env", "TMPDIR=" + folder, rig.sumwire(), "train", "--loopback", *args])
+
+
+def folders_of(folder):
+    return [f for f in os.listdir(folder) if f.startswith("sumwire-train-")]
+
+
+def test_loopback():
+    """As apps/quickstart runs it; nothing is left behind."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        p = loopback(folder, "--epochs", "2")
+        try:
+            p.wait_ok()
+            check("all of it holds" in p.out(), p.out())
+            check(not folders_of(folder), "its folder is left")
+        finally:
+            p.destroy()
+
+
+def test_loopback_interrupted():
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        p = loopback(folder, "--epochs", "1000")
+        try:
+            p.await_out("identical")
+            children = p.children()
+            p.signal(signal.SIGINT)
+            check(p.wait(rig.STOP_S) == 128 + signal.SIGINT, "exit code")
+            left = [c for c in children if os.path.exists(f"/proc/{c}")]
+            check(not left, f"processes are left: {left}")
+            check(not folders_of(folder), "its folder is left")
+        finally:
+            p.destroy()
+
+
+def test_loopback_or_agents():
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        p = loopback(folder, "--agent", "/nowhere")
+        try:
+            p.wait_error("give --agent PATH once per worker, --loopback or",
+                         code=2)
+        finally:
+            p.destroy()
 
 
 def test_three_workers_sum_exactly():
