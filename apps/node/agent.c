@@ -37,15 +37,15 @@ static void fill_stats(void *ctx,
 	struct sw_stats sum = {0};
 
 	sw_daemon_add_stats(&a->daemon, &sum);
-	sw_stats_add(&sum, sw_worker_stats(&a->worker));
+	sw_stats_add(&sum, sw_worker_stats(&a->core.worker));
 	for (uint32_t i = 0; i < a->n_others; i++)
 		sw_stats_add(&sum, sw_worker_stats(&a->others[i].worker));
 	sw_daemon_put_stats(&a->daemon, &sum, put, out);
-	put(out, "attached", a->group.n_here);
+	put(out, "attached", a->control.group.n_here);
 	sw_agent_put_lanes(a, put, out);
-	put(out, "partition_bytes", atomic_load(&a->partition_bytes));
-	put(out, "credit_bytes", atomic_load(&a->credit_bytes));
-	put(out, "knobs_number", atomic_load(&a->knobs_number));
+	put(out, "partition_bytes", atomic_load(&a->shared.partition_bytes));
+	put(out, "credit_bytes", atomic_load(&a->shared.credit_bytes));
+	put(out, "knobs_number", atomic_load(&a->shared.knobs_number));
 	if (!a->is_serving)
 		return;
 	sum = (struct sw_stats){0};
@@ -97,13 +97,13 @@ static int open_host(struct agent *a)
 
 static void turn(struct agent *a, uint32_t timeout_ms)
 {
-	sw_host_poll(a->host, a->is_busy ? 0 : timeout_ms);
+	sw_host_poll(a->host, a->control.is_busy ? 0 : timeout_ms);
 	sw_agent_take_news(a);
 	sw_agent_tell_waiting(a);
 	sw_stats_serve_poll(a->daemon.stats);
-	a->is_busy = sw_agent_make_memory(a);
+	a->control.is_busy = sw_agent_make_memory(a);
 	if (a->is_serving)
-		a->is_busy |= sw_serve_work(&a->serve);
+		a->control.is_busy |= sw_serve_work(&a->serve);
 }
 
 /* Until nothing is open, or then until the servers have heard that we leave;
@@ -113,7 +113,8 @@ static bool finish(struct agent *a, bool is_leaving)
 	uint64_t until_ns =
 		sw_now_ns() + (is_leaving ? LEAVE_MS : FINISH_MS) * SW_MS;
 
-	while (a->is_begun && (is_leaving || atomic_load(&a->n_open)) &&
+	while (a->control.is_begun &&
+		(is_leaving || atomic_load(&a->shared.n_open)) &&
 		sw_now_ns() < until_ns) {
 		if (sw_daemon_hurried(&a->daemon, 0))
 			return true;
@@ -131,10 +132,10 @@ static void control(struct agent *a)
 		turn(a, POLL_MS);
 	sw_log(&a->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
-	a->is_stopping = true;
-	atomic_store(&a->is_draining, true);
+	a->control.is_stopping = true;
+	atomic_store(&a->shared.is_draining, true);
 	is_hurried = finish(a, false);
-	dropped = atomic_load(&a->n_open);
+	dropped = atomic_load(&a->shared.n_open);
 	sw_agent_stop(a);
 	is_hurried |= finish(a, true);
 	if (dropped)
@@ -151,9 +152,9 @@ static void start_lcores(struct agent *a)
 {
 	struct sw_poller *p = &a->daemon.pollers[0];
 
-	a->knobs.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
-	atomic_store(&a->rate_bit_s, a->knobs.rate_bit_s);
-	a->paced_bit_s = a->knobs.rate_bit_s;
+	a->core.knobs.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
+	atomic_store(&a->shared.rate_bit_s, a->core.knobs.rate_bit_s);
+	a->core.paced_bit_s = a->core.knobs.rate_bit_s;
 	p->is_serving = a->is_serving;
 	p->ctx = a;
 	p->rest = sw_agent_rest;
@@ -168,7 +169,7 @@ static void start_lcores(struct agent *a)
 		p = &a->daemon.pollers[i + 1];
 		p->is_serving = a->is_serving && i + 1 < a->serve.n_cores;
 		p->ctx = &a->others[i];
-		a->others[i].paced_bit_s = a->paced_bit_s;
+		a->others[i].paced_bit_s = a->core.paced_bit_s;
 		p->rest = sw_agent_lane_rest;
 		sw_poller_add(p, sw_agent_lane_work, &a->others[i]);
 	}
@@ -228,7 +229,7 @@ int sw_cmd_agent(int argc, char **argv)
 	sw_daemon_close(&a->daemon);
 	free(a->others);
 	free(a->lanes);
-	free(a->rings);
+	free(a->shared.rings);
 	free(a);
 	return err ? 1 : 0;
 }

@@ -105,13 +105,10 @@ struct agent_rings {
 		AGENT_RING, sizeof(struct agent_news))];
 };
 
-struct agent {
-	struct sw_daemon daemon;
-	struct agent_rings *rings;
-
-	/* control thread */
-	struct sw_spsc orders_in, news_out;
-	struct sw_host *host;
+/* What the control thread alone reads and writes. */
+struct agent_control {
+	struct sw_spsc orders; /* puts */
+	struct sw_spsc news;   /* takes */
 	bool is_stopping;
 	struct agent_group group;
 	struct agent_group next; /* gathers until the one above is let go of */
@@ -123,13 +120,13 @@ struct agent {
 	uint32_t first;           /* rank of local rank 0 */
 	uint32_t declarer, batch; /* whose batch the lcore declares */
 	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
+};
 
-	/* both */
-	bool is_serving;       /* role = both: this node sums, too */
-	struct sw_serve serve; /* then */
-
-	/* lcore */
-	struct sw_spsc orders_out, news_in;
+/* What lcore 0 alone reads and writes, but for counters of the worker, which
+ * the control thread reads by sw_word. */
+struct agent_core {
+	struct sw_spsc orders;        /* takes */
+	struct sw_spsc news;          /* puts */
 	struct sw_env env;            /* of lane 0 */
 	struct sw_worker worker;      /* lane 0 */
 	struct agent_order declaring; /* n 0: nothing waits for memory */
@@ -145,19 +142,34 @@ struct agent {
 	struct sw_host_knobs knobs; /* in use, as the processes see them */
 	bool are_knobs_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
+	bool has_woken;       /* a process, since the last turn */
+};
 
-	/* the other lcores */
+/* What several threads read while they run; each says who writes. */
+struct agent_shared {
+	struct agent_rings *rings;   /* one puts, one takes */
+	_Atomic uint64_t rate_bit_s; /* of ports, lcore 0; read by all lcores */
+	/* Of the knobs in use, for statistics; lcore 0. */
+	_Atomic uint64_t partition_bytes, credit_bytes, knobs_number;
+	_Atomic uint32_t n_open; /* push_pulls; lcore 0 */
+	atomic_bool is_draining; /* no push_pull is taken any more; control */
+};
+
+struct agent {
+	/* Made before the lcores run; then as their own headers say. */
+	struct sw_daemon daemon;
+	bool is_serving;       /* role = both: this node sums, too */
+	struct sw_serve serve; /* then */
+	struct sw_host *host;  /* control's; an lcore kicks, and has ports */
+
+	struct agent_control control;
+	struct agent_core core;
+	struct agent_shared shared;
+
+	/* Of the other lcores, which say themselves what lcore 0 may see. */
 	uint32_t n_others;
 	struct agent_lane *others;
 	struct sw_lane *lanes; /* between lcore 0 and each */
-
-	/* both */
-	_Atomic uint64_t rate_bit_s; /* of ports, as lcore 0 was told */
-	/* Of the knobs in use, for statistics; written by lcore 0. */
-	_Atomic uint64_t partition_bytes, credit_bytes, knobs_number;
-	_Atomic uint32_t n_open; /* push_pulls, written by the lcore */
-	atomic_bool is_draining; /* the lcore takes no push_pull any more */
-	bool has_woken;          /* a process, since the last turn; lcore 0's */
 };
 
 /* sw_agent_lane_env - what the lane of lcore @i has: memory that the control
@@ -240,8 +252,8 @@ void sw_agent_tell_waiting(struct agent *a);
 /* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
 void sw_agent_stop(struct agent *a);
 
-/* sw_agent_open_rings - for orders and news; a->rings is to be freed.  Errors:
- * SW_ENOMEM. */
+/* sw_agent_open_rings - for orders and news; shared.rings is to be freed.
+ * Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 
 void sw_agent_order(struct agent *a, const struct agent_order *order);

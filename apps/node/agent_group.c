@@ -117,19 +117,19 @@ static void tell_who_stays(struct agent *a)
 		a->daemon.conf.node.name);
 
 	for (uint32_t i = 0; i < n_local(a) && n + EACH < sizeof(text); i++)
-		if (is_in(&a->group.ranks[i]))
+		if (is_in(&a->control.group.ranks[i]))
 			n += (size_t)snprintf(text + n, sizeof(text) - n,
 				" local rank %u (process %u)", i,
-				a->group.ranks[i].pid);
-	tell_group(a, &a->next, text);
+				a->control.group.ranks[i].pid);
+	tell_group(a, &a->control.next, text);
 }
 
 static void begin_if_complete(struct agent *a)
 {
-	if (a->group.n_here < n_local(a))
+	if (a->control.group.n_here < n_local(a))
 		return;
-	a->is_begun = true;
-	a->is_admitted = a->is_ended = false;
+	a->control.is_begun = true;
+	a->control.is_admitted = a->control.is_ended = false;
 	sw_agent_order(a, &(struct agent_order){.kind = AGENT_JOIN});
 }
 
@@ -137,20 +137,20 @@ static void begin_if_complete(struct agent *a)
 static bool is_closed(const struct agent *a)
 {
 	for (uint32_t i = 0; i < n_local(a); i++)
-		if (a->group.ranks[i].is_gone)
+		if (a->control.group.ranks[i].is_gone)
 			return true;
-	return a->is_ended;
+	return a->control.is_ended;
 }
 
 void sw_agent_on_attach(
 	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted)
 {
 	struct agent *a = ctx;
-	bool is_next = a->is_begun && is_closed(a);
-	struct agent_group *g = is_next ? &a->next : &a->group;
+	bool is_next = a->control.is_begun && is_closed(a);
+	struct agent_group *g = is_next ? &a->control.next : &a->control.group;
 	struct agent_rank *r;
 
-	if (a->is_stopping) {
+	if (a->control.is_stopping) {
 		sw_host_refuse(a->host, id, SW_ECLOSED, "the agent stops");
 		return;
 	}
@@ -170,7 +170,7 @@ void sw_agent_on_attach(
 static bool is_anyone_in(const struct agent *a)
 {
 	for (uint32_t i = 0; i < n_local(a); i++)
-		if (is_in(&a->group.ranks[i]))
+		if (is_in(&a->control.group.ranks[i]))
 			return true;
 	return false;
 }
@@ -181,7 +181,7 @@ static void tell_if_due(struct agent *a, struct agent_group *g, uint64_t now_ns)
 		return;
 	if (g->n_here < n_local(a))
 		tell_missing(a, g);
-	else if (g == &a->next && is_anyone_in(a))
+	else if (g == &a->control.next && is_anyone_in(a))
 		tell_who_stays(a);
 	g->tell_at_ns = now_ns + TELL_AGAIN_NS;
 }
@@ -190,8 +190,8 @@ void sw_agent_tell_waiting(struct agent *a)
 {
 	uint64_t now_ns = sw_now_ns();
 
-	tell_if_due(a, &a->group, now_ns);
-	tell_if_due(a, &a->next, now_ns);
+	tell_if_due(a, &a->control.group, now_ns);
+	tell_if_due(a, &a->control.next, now_ns);
 }
 
 /* --- a group runs and ends --- */
@@ -200,7 +200,7 @@ void sw_agent_tell_waiting(struct agent *a)
 static void end_others(struct agent *a, int err, const char *text)
 {
 	for (uint32_t i = 0; i < n_local(a); i++) {
-		struct agent_rank *r = &a->group.ranks[i];
+		struct agent_rank *r = &a->control.group.ranks[i];
 
 		if (!is_in(r))
 			continue;
@@ -215,9 +215,9 @@ static void end_group(struct agent *a, int err, const char *text)
 {
 	struct agent_order order = {.kind = AGENT_LEAVE, .err = err};
 
-	a->is_ended = true;
-	a->end_err = err ? err : SW_ECLOSED;
-	snprintf(a->end_text, sizeof(a->end_text), "%s", text);
+	a->control.is_ended = true;
+	a->control.end_err = err ? err : SW_ECLOSED;
+	snprintf(a->control.end_text, sizeof(a->control.end_text), "%s", text);
 	if (err)
 		snprintf(order.text, sizeof(order.text), "%.*s",
 			(int)sizeof(order.text) - 1, text);
@@ -226,8 +226,8 @@ static void end_group(struct agent *a, int err, const char *text)
 
 void sw_agent_stop(struct agent *a)
 {
-	a->is_stopping = true;
-	if (a->is_begun && !a->is_ended)
+	a->control.is_stopping = true;
+	if (a->control.is_begun && !a->control.is_ended)
 		end_group(a, 0, "the agent stops");
 }
 
@@ -235,17 +235,17 @@ void sw_agent_stop(struct agent *a)
 static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
 	const char *what)
 {
-	uint32_t local = (uint32_t)(r - a->group.ranks);
+	uint32_t local = (uint32_t)(r - a->control.group.ranks);
 	char text[2 * SW_TEXT_MAX], which[32] = "";
 
 	r->is_gone = true;
-	if (a->is_ended)
+	if (a->control.is_ended)
 		return;
 	if (why == SW_HOST_CLOSED && !is_anyone_in(a)) {
 		end_group(a, 0, "");
 		return;
 	}
-	if (why == SW_HOST_CLOSED && a->is_admitted) {
+	if (why == SW_HOST_CLOSED && a->control.is_admitted) {
 		sw_agent_order(a, &(struct agent_order){
 					  .kind = AGENT_GONE, .local = local});
 		return;
@@ -254,8 +254,8 @@ static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
 		snprintf(which, sizeof(which), ", local rank %u", local);
 	snprintf(text, sizeof(text),
 		"rank %u (node %.40s)%s: training process %u: %.80s",
-		a->first + local, a->daemon.conf.node.name, which, r->pid,
-		what);
+		a->control.first + local, a->daemon.conf.node.name, which,
+		r->pid, what);
 	end_group(a, SW_EPEER, text);
 }
 
@@ -263,16 +263,16 @@ void sw_agent_on_detach(
 	void *ctx, uint32_t id, enum sw_host_why why, const char *text)
 {
 	struct agent *a = ctx;
-	struct agent_group *g = &a->group;
+	struct agent_group *g = &a->control.group;
 	struct agent_rank *r = rank_of(g, id);
 
 	if (!r) {
-		g = &a->next;
+		g = &a->control.next;
 		r = rank_of(g, id);
 	}
 	if (!r)
 		return;
-	if (g == &a->group && a->is_begun) {
+	if (g == &a->control.group && a->control.is_begun) {
 		lose(a, r, why, text);
 		return;
 	}
@@ -285,28 +285,29 @@ void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 	const struct sw_host_tensor *tensors, uint32_t n)
 {
 	struct agent *a = ctx;
-	struct agent_rank *r = rank_of(&a->group, id);
+	struct agent_rank *r = rank_of(&a->control.group, id);
 
 	if (!r)
 		return;
-	a->declarer = id;
-	a->batch = batch;
-	sw_agent_order(a, &(struct agent_order){.kind = AGENT_DECLARE,
-				  .local = (uint32_t)(r - a->group.ranks),
-				  .tensors = tensors,
-				  .n = n});
+	a->control.declarer = id;
+	a->control.batch = batch;
+	sw_agent_order(
+		a, &(struct agent_order){.kind = AGENT_DECLARE,
+			   .local = (uint32_t)(r - a->control.group.ranks),
+			   .tensors = tensors,
+			   .n = n});
 }
 
 void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 {
 	struct agent *a = ctx;
-	struct agent_rank *r = rank_of(&a->group, id);
+	struct agent_rank *r = rank_of(&a->control.group, id);
 
 	if (r)
-		sw_agent_order(
-			a, &(struct agent_order){.kind = AGENT_TUNE,
-				   .local = (uint32_t)(r - a->group.ranks),
-				   .tune = *tune});
+		sw_agent_order(a,
+			&(struct agent_order){.kind = AGENT_TUNE,
+				.local = (uint32_t)(r - a->control.group.ranks),
+				.tune = *tune});
 }
 
 /* --- news from the lcore --- */
@@ -316,16 +317,16 @@ static void on_running(struct agent *a, const struct agent_news *news)
 	struct agent_order order = {.kind = AGENT_SERVE};
 	int err = 0;
 
-	a->first = news->first;
-	if (a->is_ended)
+	a->control.first = news->first;
+	if (a->control.is_ended)
 		return;
-	a->is_admitted = true;
+	a->control.is_admitted = true;
 	for (uint32_t i = 0; i < n_local(a) && !err; i++) {
-		struct agent_rank *r = &a->group.ranks[i];
+		struct agent_rank *r = &a->control.group.ranks[i];
 
 		order.local = i;
-		err = sw_host_attached(a->host, r->id, a->first + i, news->size,
-			i, n_local(a), &order.port);
+		err = sw_host_attached(a->host, r->id, a->control.first + i,
+			news->size, i, n_local(a), &order.port);
 		if (err)
 			r->is_gone = true; /* it was refused */
 		else
@@ -340,37 +341,38 @@ static void on_running(struct agent *a, const struct agent_news *news)
 static void on_left(struct agent *a)
 {
 	for (uint32_t i = 0; i < n_local(a); i++)
-		if (a->group.ranks[i].is_here)
-			sw_host_release(a->host, a->group.ranks[i].id);
-	a->group = a->next;
-	a->next = (struct agent_group){0};
-	a->is_begun = a->is_ended = a->is_admitted = false;
+		if (a->control.group.ranks[i].is_here)
+			sw_host_release(a->host, a->control.group.ranks[i].id);
+	a->control.group = a->control.next;
+	a->control.next = (struct agent_group){0};
+	a->control.is_begun = a->control.is_ended = a->control.is_admitted =
+		false;
 	begin_if_complete(a);
 }
 
 static void on_declared(struct agent *a, const struct agent_news *news)
 {
-	if (a->is_ended)
+	if (a->control.is_ended)
 		return;
 	if (news->err && news->err != SW_EMISMATCH)
-		sw_host_declare_failed(
-			a->host, a->declarer, a->batch, news->err, news->text);
+		sw_host_declare_failed(a->host, a->control.declarer,
+			a->control.batch, news->err, news->text);
 	else
-		sw_host_declared(a->host, a->declarer, a->batch, news->first,
-			news->err ? news->text : NULL);
+		sw_host_declared(a->host, a->control.declarer, a->control.batch,
+			news->first, news->err ? news->text : NULL);
 }
 
 static void on_status(struct agent *a, const struct agent_news *news)
 {
 	sw_log(&a->daemon.log, SW_LOG_INFO, "%s", news->text);
-	tell_group(a, &a->group, news->text);
+	tell_group(a, &a->control.group, news->text);
 }
 
 void sw_agent_take_news(struct agent *a)
 {
 	struct agent_news news;
 
-	while (sw_spsc_take(&a->news_out, &news, 1) == 1) {
+	while (sw_spsc_take(&a->control.news, &news, 1) == 1) {
 		if (news.n_lost)
 			sw_log(&a->daemon.log, SW_LOG_WARN,
 				"%u log lines were dropped: the control thread "
@@ -387,16 +389,17 @@ void sw_agent_take_news(struct agent *a)
 			on_declared(a, &news);
 			break;
 		case AGENT_TUNED:
-			sw_host_tuned(a->host, a->group.ranks[news.local].id,
-				news.err, news.text);
+			sw_host_tuned(a->host,
+				a->control.group.ranks[news.local].id, news.err,
+				news.text);
 			break;
 		case AGENT_FAILED:
 			/* It leaves by itself. */
-			a->is_ended = true;
+			a->control.is_ended = true;
 			end_others(a, news.err, news.text);
 			break;
 		case AGENT_ENDED:
-			end_others(a, a->end_err, a->end_text);
+			end_others(a, a->control.end_err, a->control.end_text);
 			break;
 		case AGENT_LEFT:
 			on_left(a);

@@ -17,16 +17,17 @@ static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 			(unsigned long long)bit_s);
 		return SW_EINVAL;
 	}
-	a->knobs.rate_bit_s = bit_s;
-	atomic_store_explicit(&a->rate_bit_s, bit_s, memory_order_relaxed);
-	sw_agent_pace(a, &a->daemon.pollers[0].loop, &a->paced_bit_s);
+	a->core.knobs.rate_bit_s = bit_s;
+	atomic_store_explicit(
+		&a->shared.rate_bit_s, bit_s, memory_order_relaxed);
+	sw_agent_pace(a, &a->daemon.pollers[0].loop, &a->core.paced_bit_s);
 	return 0;
 }
 
 void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
 {
-	uint64_t bit_s =
-		atomic_load_explicit(&a->rate_bit_s, memory_order_relaxed);
+	uint64_t bit_s = atomic_load_explicit(
+		&a->shared.rate_bit_s, memory_order_relaxed);
 
 	if (bit_s == *known_bit_s)
 		return;
@@ -39,7 +40,7 @@ void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
 static int set_own(
 	struct agent *a, bool is_part, uint64_t bytes, char *why, size_t size)
 {
-	const struct sw_knobs now = sw_worker_knobs(&a->worker);
+	const struct sw_knobs now = sw_worker_knobs(&a->core.worker);
 	const char *fault = sw_sched_check(
 		now.policy, is_part ? bytes : 0, is_part ? 0 : bytes);
 
@@ -49,7 +50,8 @@ static int set_own(
 			(unsigned long long)bytes, fault);
 		return SW_EINVAL;
 	}
-	return sw_worker_set_knobs(&a->worker, is_part ? bytes : now.part_bytes,
+	return sw_worker_set_knobs(&a->core.worker,
+		is_part ? bytes : now.part_bytes,
 		is_part ? now.credit_bytes : bytes);
 }
 
@@ -66,7 +68,8 @@ static int set_all(
 			(unsigned long long)t->value[1], fault);
 		return SW_EINVAL;
 	}
-	return sw_worker_tune(&a->worker, policy, t->value[0], t->value[1]);
+	return sw_worker_tune(
+		&a->core.worker, policy, t->value[0], t->value[1]);
 }
 
 static int set(
@@ -89,7 +92,7 @@ void sw_agent_tune(struct agent *a, const struct agent_order *o)
 	struct agent_news news = {.kind = AGENT_TUNED, .local = o->local};
 
 	news.err = set(a, &o->tune, news.text, sizeof(news.text));
-	a->are_knobs_shown = false;
+	a->core.are_knobs_shown = false;
 	if (news.err && !news.text[0])
 		snprintf(news.text, sizeof(news.text), "%s",
 			sw_error_text(news.err));
@@ -99,25 +102,25 @@ void sw_agent_tune(struct agent *a, const struct agent_order *o)
 
 void sw_agent_show_knobs(struct agent *a)
 {
-	struct sw_host_knobs *k = &a->knobs;
+	struct sw_host_knobs *k = &a->core.knobs;
 	struct sw_knobs now;
 
-	if (!a->has_worker ||
-		(a->are_knobs_shown &&
-			k->round == sw_worker_view(&a->worker).round))
+	if (!a->core.has_worker ||
+		(a->core.are_knobs_shown &&
+			k->round == sw_worker_view(&a->core.worker).round))
 		return; /* the job's change with a round */
-	a->are_knobs_shown = true;
-	now = sw_worker_knobs(&a->worker);
+	a->core.are_knobs_shown = true;
+	now = sw_worker_knobs(&a->core.worker);
 	*k = (struct sw_host_knobs){.partition_bytes = now.part_bytes,
 		.credit_bytes = now.credit_bytes,
 		.rate_bit_s = k->rate_bit_s,
 		.number = now.number,
-		.round = sw_worker_view(&a->worker).round,
+		.round = sw_worker_view(&a->core.worker).round,
 		.policy = now.policy->name};
-	atomic_store(&a->partition_bytes, k->partition_bytes);
-	atomic_store(&a->credit_bytes, k->credit_bytes);
-	atomic_store(&a->knobs_number, k->number);
+	atomic_store(&a->shared.partition_bytes, k->partition_bytes);
+	atomic_store(&a->shared.credit_bytes, k->credit_bytes);
+	atomic_store(&a->shared.knobs_number, k->number);
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->ports[i])
-			sw_host_show_knobs(a->ports[i], k);
+		if (a->core.ports[i])
+			sw_host_show_knobs(a->core.ports[i], k);
 }

@@ -209,7 +209,7 @@ void sw_agent_put_lanes(const struct agent *a,
 	put(out, "lanes", a->n_others + 1);
 	for (uint32_t i = 0; i <= a->n_others; i++) {
 		const struct agent_lane *l = i ? &a->others[i - 1] : NULL;
-		const struct sw_worker *w = l ? &l->worker : &a->worker;
+		const struct sw_worker *w = l ? &l->worker : &a->core.worker;
 
 		snprintf(name, sizeof(name), "lane%u.push_bytes", i);
 		put(out, name, sw_word(&sw_worker_stats(w)->push_bytes));

@@ -19,9 +19,9 @@ static struct sw_loop *loop_of(struct agent *a)
 /* The worker has ended; what is told first is @news. */
 static void end(struct agent *a, const struct agent_news *news)
 {
-	if (!a->is_ending)
-		a->ending = *news;
-	a->is_ending = true;
+	if (!a->core.is_ending)
+		a->core.ending = *news;
+	a->core.is_ending = true;
 }
 
 /* Before a turn, so that no frame is borrowed whose bytes are still lent.  The
@@ -29,13 +29,13 @@ static void end(struct agent *a, const struct agent_news *news)
  * another lane may be half written. */
 static void tell_if_ended(struct agent *a)
 {
-	if (!a->is_ending)
+	if (!a->core.is_ending)
 		return;
 	sw_agent_keep(a, 0);
 	if (!sw_agent_are_kept(a))
 		return;
-	a->is_ending = false;
-	sw_agent_tell(a, &a->ending);
+	a->core.is_ending = false;
+	sw_agent_tell(a, &a->core.ending);
 }
 
 /* --- what the engine says --- */
@@ -56,8 +56,8 @@ static void on_state(
 	}
 	if (!*text)
 		news.kind = AGENT_RUNNING;
-	news.size = sw_worker_view(&a->worker).size;
-	news.first = sw_worker_view(&a->worker).first;
+	news.size = sw_worker_view(&a->core.worker).size;
+	news.first = sw_worker_view(&a->core.worker).first;
 	sw_agent_tell(a, &news);
 }
 
@@ -66,14 +66,15 @@ static void on_declared(void *ctx)
 {
 	struct agent *a = ctx;
 	struct agent_news news = {.kind = AGENT_DECLARED,
-		.first = sw_worker_view(&a->worker).n_tensors - a->n_batch};
+		.first = sw_worker_view(&a->core.worker).n_tensors -
+			 a->core.n_batch};
 	const char *why = NULL;
 
-	for (uint32_t i = 0; i < a->n_in_batch && !why; i++)
-		why = sw_worker_why(
-			&a->worker, sw_worker_view(&a->worker).n_local == 1
-					    ? news.first + i
-					    : a->batch_tensors[i].node_i);
+	for (uint32_t i = 0; i < a->core.n_in_batch && !why; i++)
+		why = sw_worker_why(&a->core.worker,
+			sw_worker_view(&a->core.worker).n_local == 1
+				? news.first + i
+				: a->core.batch_tensors[i].node_i);
 	if (why) {
 		news.err = SW_EMISMATCH;
 		snprintf(news.text, sizeof(news.text), "%s", why);
@@ -84,11 +85,11 @@ static void on_declared(void *ctx)
 static void complete(struct agent *a, uint32_t local, uint32_t tensor,
 	const struct sw_completion *c)
 {
-	const char *why = sw_worker_why(&a->worker, tensor);
+	const char *why = sw_worker_why(&a->core.worker, tensor);
 
 	if (c->status == SW_EMISMATCH && why)
-		sw_host_explain(a->ports[local], c->handle, why);
-	a->has_woken |= sw_host_complete(a->ports[local], c);
+		sw_host_explain(a->core.ports[local], c->handle, why);
+	a->core.has_woken |= sw_host_complete(a->core.ports[local], c);
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
@@ -100,8 +101,8 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	(void)weight;
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */
-	if (a->ports[local] &&
-		sw_worker_view(&a->worker).state != SW_WORKER_FAILED)
+	if (a->core.ports[local] &&
+		sw_worker_view(&a->core.worker).state != SW_WORKER_FAILED)
 		complete(a, local, tensor, &c);
 }
 
@@ -109,7 +110,8 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
  * hang-up, with the sentence that says why. */
 static bool is_over(const struct agent *a)
 {
-	return !a->has_worker || a->is_leaving || sw_worker_end_of(&a->worker);
+	return !a->core.has_worker || a->core.is_leaving ||
+	       sw_worker_end_of(&a->core.worker);
 }
 
 /* --- what the control thread orders --- */
@@ -137,19 +139,19 @@ static void join(struct agent *a, uint64_t now_ns)
 	int err;
 
 	sw_agent_job(a, &job, servers, names);
-	sw_agent_lane_env(a, 0, &a->env);
-	err = sw_worker_open(&a->worker, &a->daemon.params, &a->env, &events,
-		&job, sw_handoff_ports(&a->daemon.handoff, 0),
+	sw_agent_lane_env(a, 0, &a->core.env);
+	err = sw_worker_open(&a->core.worker, &a->daemon.params, &a->core.env,
+		&events, &job, sw_handoff_ports(&a->daemon.handoff, 0),
 		a->daemon.n_ports, now_ns);
 	if (err) {
 		fail_join(a, err);
 		return;
 	}
 	sw_agent_start_lanes(a);
-	a->has_worker = true;
-	a->is_leaving = false;
+	a->core.has_worker = true;
+	a->core.is_leaving = false;
 	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0),
-		sw_worker_node(&a->worker));
+		sw_worker_node(&a->core.worker));
 }
 
 static struct sw_worker_tensor tensor_of(
@@ -167,14 +169,14 @@ static struct sw_worker_tensor tensor_of(
 static uint32_t list_new(struct agent *a, const struct agent_order *o,
 	struct sw_worker_tensor *list)
 {
-	bool is_alone = sw_worker_view(&a->worker).n_local == 1;
+	bool is_alone = sw_worker_view(&a->core.worker).n_local == 1;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < o->n; i++) {
 		const struct sw_host_tensor *t = &o->tensors[i];
 
 		if (!is_alone &&
-			t->node_i < sw_worker_view(&a->worker).n_tensors)
+			t->node_i < sw_worker_view(&a->core.worker).n_tensors)
 			continue;
 		list[n++] = tensor_of(t, is_alone);
 	}
@@ -189,9 +191,9 @@ static void take_source(
 	struct sw_worker_tensor d = tensor_of(t, false);
 
 	if (t->result)
-		sw_worker_source(&a->worker, t->node_i, local, t->base);
+		sw_worker_source(&a->core.worker, t->node_i, local, t->base);
 	else
-		sw_worker_clash(&a->worker, t->node_i, local, &d);
+		sw_worker_clash(&a->core.worker, t->node_i, local, &d);
 }
 
 /* In the turn of its order, and again until there is memory for it. */
@@ -199,26 +201,27 @@ static void declare(struct agent *a)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
 	struct agent_news news = {.kind = AGENT_DECLARED};
-	const struct agent_order *o = &a->declaring;
+	const struct agent_order *o = &a->core.declaring;
 
 	if (is_over(a)) {
-		a->declaring.n = 0;
+		a->core.declaring.n = 0;
 		return;
 	}
-	a->batch_tensors = o->tensors;
-	a->n_in_batch = o->n;
-	a->n_batch = list_new(a, o, list);
-	if (a->n_batch)
-		news.err = sw_worker_declare(&a->worker, list, a->n_batch);
+	a->core.batch_tensors = o->tensors;
+	a->core.n_in_batch = o->n;
+	a->core.n_batch = list_new(a, o, list);
+	if (a->core.n_batch)
+		news.err = sw_worker_declare(
+			&a->core.worker, list, a->core.n_batch);
 	if (news.err == SW_EAGAIN)
 		return;
 	sw_loop_look(loop_of(a)); /* timers may have been set */
-	for (uint32_t i = 0;
-		i < o->n && !news.err && sw_worker_view(&a->worker).n_local > 1;
+	for (uint32_t i = 0; i < o->n && !news.err &&
+			     sw_worker_view(&a->core.worker).n_local > 1;
 		i++)
 		take_source(a, &o->tensors[i], o->local);
-	a->declaring.n = 0;
-	if (!a->n_batch)
+	a->core.declaring.n = 0;
+	if (!a->core.n_batch)
 		on_declared(a);
 	if (!news.err)
 		return; /* the servers are asked */
@@ -228,11 +231,11 @@ static void declare(struct agent *a)
 
 static void leave(struct agent *a, const struct agent_order *o)
 {
-	memset(a->ports, 0, sizeof(a->ports));
-	if (!a->has_worker)
+	memset(a->core.ports, 0, sizeof(a->core.ports));
+	if (!a->core.has_worker)
 		return; /* LEFT was told: this order crossed it */
-	a->is_leaving = true;
-	sw_worker_leave(&a->worker, o->err, o->text);
+	a->core.is_leaving = true;
+	sw_worker_leave(&a->core.worker, o->err, o->text);
 	end(a, &(struct agent_news){.kind = AGENT_ENDED});
 }
 
@@ -240,24 +243,24 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 {
 	struct agent_order o;
 
-	if (sw_spsc_take(&a->orders_out, &o, 1) != 1)
+	if (sw_spsc_take(&a->core.orders, &o, 1) != 1)
 		return 0;
 	switch (o.kind) {
 	case AGENT_JOIN:
 		join(a, now_ns);
 		break;
 	case AGENT_SERVE:
-		if (a->has_worker && !a->is_leaving)
-			a->ports[o.local] = o.port;
-		a->are_knobs_shown = false;
+		if (a->core.has_worker && !a->core.is_leaving)
+			a->core.ports[o.local] = o.port;
+		a->core.are_knobs_shown = false;
 		break;
 	case AGENT_GONE:
-		a->ports[o.local] = NULL;
-		if (a->has_worker && !a->is_leaving)
-			sw_worker_local_left(&a->worker, o.local);
+		a->core.ports[o.local] = NULL;
+		if (a->core.has_worker && !a->core.is_leaving)
+			sw_worker_local_left(&a->core.worker, o.local);
 		break;
 	case AGENT_DECLARE:
-		a->declaring = o;
+		a->core.declaring = o;
 		break;
 	case AGENT_TUNE:
 		if (!is_over(a))
@@ -274,16 +277,16 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 /* All servers know that we left, or do not answer: let go of everything. */
 static void finish_leaving(struct agent *a)
 {
-	if (!a->has_worker ||
-		sw_worker_view(&a->worker).state != SW_WORKER_LEFT ||
-		a->is_ending)
+	if (!a->core.has_worker ||
+		sw_worker_view(&a->core.worker).state != SW_WORKER_LEFT ||
+		a->core.is_ending)
 		return;
 	if (!sw_agent_end_lanes(a))
 		return;
 	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0), NULL);
-	sw_worker_close(&a->worker);
-	a->has_worker = false;
-	memset(a->ports, 0, sizeof(a->ports));
+	sw_worker_close(&a->core.worker);
+	a->core.has_worker = false;
+	memset(a->core.ports, 0, sizeof(a->core.ports));
 	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
 }
 
@@ -291,7 +294,7 @@ static void finish_leaving(struct agent *a)
 
 static uint32_t take_submits(struct agent *a, uint32_t local)
 {
-	struct sw_host_port *port = a->ports[local];
+	struct sw_host_port *port = a->core.ports[local];
 	struct sw_submit list[SUBMITS];
 	uint32_t n = sw_host_take(port, list, SUBMITS);
 
@@ -306,7 +309,7 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 			round.op = SW_OPERATION_COPY;
 			round.root = (uint16_t)(list[i].root - 1);
 		}
-		err = sw_worker_begin(&a->worker, &round);
+		err = sw_worker_begin(&a->core.worker, &round);
 		struct sw_completion c = {
 			.handle = list[i].handle, .status = err};
 
@@ -321,7 +324,7 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 
 static uint32_t hear_lanes(struct agent *a)
 {
-	uint32_t n = a->has_worker ? sw_worker_hear(&a->worker) : 0;
+	uint32_t n = a->core.has_worker ? sw_worker_hear(&a->core.worker) : 0;
 
 	if (n)
 		sw_loop_look(loop_of(a));
@@ -332,9 +335,9 @@ static uint32_t hear_lanes(struct agent *a)
  * core when its slice comes, which may be milliseconds. */
 static void step_aside(struct agent *a)
 {
-	if (!a->has_woken)
+	if (!a->core.has_woken)
 		return;
-	a->has_woken = false;
+	a->core.has_woken = false;
 	sched_yield();
 }
 
@@ -345,18 +348,19 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 
 	n += hear_lanes(a);
 	sw_agent_lane_turn(a, 0);
-	if (a->declaring.n)
+	if (a->core.declaring.n)
 		declare(a);
-	if (sw_worker_view(&a->worker).state == SW_WORKER_RUNNING &&
-		!atomic_load_explicit(&a->is_draining, memory_order_relaxed))
+	if (sw_worker_view(&a->core.worker).state == SW_WORKER_RUNNING &&
+		!atomic_load_explicit(
+			&a->shared.is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-			n += a->ports[i] ? take_submits(a, i) : 0;
+			n += a->core.ports[i] ? take_submits(a, i) : 0;
 	sw_agent_show_knobs(a);
 	tell_if_ended(a);
 	finish_leaving(a);
 	step_aside(a);
-	atomic_store_explicit(&a->n_open,
-		a->has_worker ? sw_worker_view(&a->worker).n_open : 0,
+	atomic_store_explicit(&a->shared.n_open,
+		a->core.has_worker ? sw_worker_view(&a->core.worker).n_open : 0,
 		memory_order_relaxed);
 	return n;
 }
@@ -367,8 +371,8 @@ static uint32_t list_ports(
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->ports[i])
-			ports[n++] = a->ports[i];
+		if (a->core.ports[i])
+			ports[n++] = a->core.ports[i];
 	return n;
 }
 
@@ -401,7 +405,7 @@ void sw_agent_close(struct agent *a)
 	for (uint32_t i = 0; i < a->n_others; i++)
 		if (a->others[i].is_open)
 			sw_worker_close(&a->others[i].worker);
-	if (a->has_worker)
-		sw_worker_close(&a->worker);
-	a->has_worker = false;
+	if (a->core.has_worker)
+		sw_worker_close(&a->core.worker);
+	a->core.has_worker = false;
 }

@@ -13,21 +13,21 @@ int sw_agent_open_rings(struct agent *a)
 
 	if (!orders)
 		return SW_ENOMEM;
-	a->rings = memset(orders, 0, sizeof(struct agent_rings));
-	sw_spsc_init(&a->orders_in, a->rings->orders, AGENT_RING,
+	a->shared.rings = memset(orders, 0, sizeof(struct agent_rings));
+	sw_spsc_init(&a->control.orders, a->shared.rings->orders, AGENT_RING,
 		sizeof(struct agent_order));
-	sw_spsc_init(&a->orders_out, a->rings->orders, AGENT_RING,
+	sw_spsc_init(&a->core.orders, a->shared.rings->orders, AGENT_RING,
 		sizeof(struct agent_order));
-	sw_spsc_init(&a->news_in, a->rings->news, AGENT_RING,
+	sw_spsc_init(&a->core.news, a->shared.rings->news, AGENT_RING,
 		sizeof(struct agent_news));
-	sw_spsc_init(&a->news_out, a->rings->news, AGENT_RING,
+	sw_spsc_init(&a->control.news, a->shared.rings->news, AGENT_RING,
 		sizeof(struct agent_news));
 	return 0;
 }
 
 void sw_agent_order(struct agent *a, const struct agent_order *order)
 {
-	if (sw_spsc_put(&a->orders_in, order, 1) != 1)
+	if (sw_spsc_put(&a->control.orders, order, 1) != 1)
 		sw_log(&a->daemon.log, SW_LOG_ERROR,
 			"the command ring to lcore 0 is full");
 }
@@ -38,13 +38,13 @@ void sw_agent_tell(struct agent *a, const struct agent_news *news)
 	int n;
 
 	if (news->kind == AGENT_STATUS &&
-		sw_spsc_room(&a->news_in) <= AGENT_NEWS_MAX) {
-		a->n_lost++;
+		sw_spsc_room(&a->core.news) <= AGENT_NEWS_MAX) {
+		a->core.n_lost++;
 		return;
 	}
-	counted.n_lost = a->n_lost;
-	a->n_lost = 0;
-	n = sw_spsc_put(&a->news_in, &counted, 1);
+	counted.n_lost = a->core.n_lost;
+	a->core.n_lost = 0;
+	n = sw_spsc_put(&a->core.news, &counted, 1);
 	assert(n == 1);
 	(void)n;
 	sw_host_kick(a->host);

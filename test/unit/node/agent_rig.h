@@ -132,14 +132,14 @@ static inline void admit(struct agent_rig *s)
 {
 	work(s); /* JOIN */
 	lane_work(s);
-	assert_true(s->agent.has_worker && s->agent.others[0].is_open);
+	assert_true(s->agent.core.has_worker && s->agent.others[0].is_open);
 	sw_agent_tell(&s->agent,
 		&(struct agent_news){.kind = AGENT_RUNNING, .size = RANKS});
 	control(s);
 	for (uint32_t i = 0; i < RANKS; i++)
 		raw_attached(&s->w[i]);
 	work(s); /* SERVE */
-	assert_true(s->agent.ports[0] && s->agent.ports[1]);
+	assert_true(s->agent.core.ports[0] && s->agent.core.ports[1]);
 }
 
 /* Process @i closes its attachment. */
@@ -184,7 +184,7 @@ static inline void close_scene(struct agent_rig *s)
 	sw_handoff_close(&a->daemon.handoff);
 	free(a->others);
 	free(a->lanes);
-	free(a->rings);
+	free(a->shared.rings);
 	rig_close(s->r);
 	free(s);
 }
@@ -204,9 +204,10 @@ static inline void pass(struct agent_rig *s)
 	work(s);
 	s->now_ns += SW_S;
 	for (uint32_t l = 0; l < LCORES; l++) {
-		struct sw_worker *w = l ? &a->others[0].worker : &a->worker;
+		struct sw_worker *w =
+			l ? &a->others[0].worker : &a->core.worker;
 
-		if (l ? a->others[0].is_open : a->has_worker)
+		if (l ? a->others[0].is_open : a->core.has_worker)
 			w->node.tick(&w->node, s->now_ns, 0);
 	}
 	lane_work(s);
@@ -217,13 +218,13 @@ static inline void expect_left(struct agent_rig *s)
 {
 	struct agent *a = &s->agent;
 
-	for (uint32_t i = 0; i < 20 && a->is_begun; i++) {
+	for (uint32_t i = 0; i < 20 && a->control.is_begun; i++) {
 		pass(s);
 		control(s);
 	}
-	assert_false(a->is_begun);
-	assert_false(a->has_worker || a->others[0].is_open);
-	assert_int_equal(a->group.n_here, 0);
+	assert_false(a->control.is_begun);
+	assert_false(a->core.has_worker || a->others[0].is_open);
+	assert_int_equal(a->control.group.n_here, 0);
 }
 
 #endif

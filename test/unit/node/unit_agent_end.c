@@ -14,7 +14,7 @@ static void death__waits_for_every_lane(void **state)
 	expect_silence(&s->w[1]); /* no lcore knows */
 	work(s);
 	control(s);
-	assert_true(s->agent.is_leaving);
+	assert_true(s->agent.core.is_leaving);
 	expect_silence(&s->w[1]); /* lane 1 does not */
 	lane_work(s);
 	work(s);
@@ -30,8 +30,8 @@ static void failure__waits_for_every_lane(void **state)
 {
 	struct agent_rig *s = open_scene();
 
-	sw_worker_fail(&s->agent.worker, SW_ESERVER, SW_KEY_NONE, "server %s",
-		"s1 is silent");
+	sw_worker_fail(&s->agent.core.worker, SW_ESERVER, SW_KEY_NONE,
+		"server %s", "s1 is silent");
 	work(s);
 	control(s);
 	for (uint32_t i = 0; i < RANKS; i++)
@@ -72,14 +72,15 @@ static void death__after_a_failure(void **state)
 	struct agent_rig *s = open_scene();
 	struct agent *a = &s->agent;
 
-	sw_worker_fail(&a->worker, SW_ESERVER, SW_KEY_NONE, "server s1");
+	sw_worker_fail(&a->core.worker, SW_ESERVER, SW_KEY_NONE, "server s1");
 	work(s);
 	lane_work(s);
 	s->now_ns += 3 * SW_S;
 	a->others[0].worker.node.tick(
 		&a->others[0].worker.node, s->now_ns, 0); /* it has left */
 	work(s);
-	a->worker.node.tick(&a->worker.node, s->now_ns, 0); /* so has lane 0 */
+	a->core.worker.node.tick(
+		&a->core.worker.node, s->now_ns, 0); /* so has lane 0 */
 	work(s);
 	assert_int_equal(atomic_load(&a->others[0].stage), AGENT_LANE_CLOSING);
 	close(s->w[0].sock);

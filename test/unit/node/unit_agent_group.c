@@ -19,11 +19,11 @@ static void expect_next_job(struct agent_rig *s)
 {
 	struct agent *a = &s->agent;
 
-	for (uint32_t i = 0; i < 20 && a->group.ranks[0].is_gone; i++) {
+	for (uint32_t i = 0; i < 20 && a->control.group.ranks[0].is_gone; i++) {
 		pass(s);
 		control(s);
 	}
-	assert_true(a->is_begun && a->group.n_here == RANKS);
+	assert_true(a->control.is_begun && a->control.group.n_here == RANKS);
 	admit(s);
 }
 
@@ -98,7 +98,7 @@ static void attach__is_told_who_has_not_left(void **state)
 	detach(s, 0);
 	attach(s, 0, 0);
 	attach(s, 1, 0);
-	s->agent.next.tell_at_ns = 0;
+	s->agent.control.next.tell_at_ns = 0;
 	sw_agent_tell_waiting(&s->agent);
 	snprintf(text, sizeof(text), "local rank 1 (process %d)", getpid());
 	expect_line(&s->w[0], text);

@@ -10,7 +10,7 @@ static float memory[TENSORS][RANKS + 1];
 /* All tensors are admitted, and only local rank 0 pushes them. */
 static void stall(struct agent_rig *s)
 {
-	struct sw_worker *w = &s->agent.worker;
+	struct sw_worker *w = &s->agent.core.worker;
 	struct sw_worker_tensor list[TENSORS];
 	char names[TENSORS][16];
 	int err;
@@ -49,11 +49,11 @@ static uint32_t n_lines(const struct agent_rig *s, const char *text)
  * all hear that it is over, and why. */
 static void fail_job(struct agent_rig *s)
 {
-	sw_worker_fail(&s->agent.worker, SW_ESERVER, SW_KEY_NONE,
+	sw_worker_fail(&s->agent.core.worker, SW_ESERVER, SW_KEY_NONE,
 		"server s1 is silent");
 	for (uint32_t i = 0; i < 5; i++)
 		pass(s);
-	assert_false(s->agent.has_worker);
+	assert_false(s->agent.core.has_worker);
 	control(s);
 	for (uint32_t i = 0; i < RANKS; i++) {
 		raw_await_end(&s->w[i], SW_EDGE_CLOSED, SW_ESERVER,
@@ -99,7 +99,7 @@ static void late__lines_without_number(void **state)
 	struct agent *a = &s->agent;
 
 	for (uint32_t i = 0; i < LINES; i++)
-		a->worker.events.state(a, SW_WORKER_RUNNING, 0, "a line");
+		a->core.worker.events.state(a, SW_WORKER_RUNNING, 0, "a line");
 	a->daemon.log.level = SW_LOG_WARN; /* the rig keeps 4 KB */
 	fail_job(s);
 	assert_int_equal(n_lines(s, "lines were dropped"), 1);
