@@ -1,0 +1,82 @@
+/* tune.h - the parts of sumwire tune that search a simulation.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is tuned is the simulation of the layer DAG by events, with an overhead
+ * for each partition (paper 000, section 4.1).
+ */
+#ifndef SW_TUNE_H
+#define SW_TUNE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "apps/lab/plan_sim.h"
+#include "pmd/client/tuner/tune_search.h"
+
+enum { SW_TUNE_TRIALS = SW_TUNE_GRID * SW_TUNE_GRID };
+
+/* Found means: so close to the best point of the grid. */
+#define SW_LANDSCAPE_CLOSE 1.03
+
+struct sw_tune_options {
+	struct sw_lapack lapack;
+	uint32_t n_seeds, seed, n_trials;
+	uint64_t rate_bits_s, later_bits_s, overhead_ns, latency_ns;
+	double noise; /* percent */
+	const char *model_name;
+	const char *partition_min, *partition_max, *credit_min, *credit_max;
+	bool is_json, is_traced, is_engine, is_worker;
+	struct sw_tune_space space;
+};
+
+/* What is searched, and what its grid holds. */
+struct sw_landscape {
+	struct sw_model model;
+	struct sw_plan_run run;
+	double best_s, worst_s; /* of the grid */
+	uint32_t n_close;
+	uint64_t rng;
+	double noise;
+};
+
+/* sw_landscape_open - the model of that name; the caller sets the link, and
+ * closes the model.  Errors are printed. */
+int sw_landscape_open(struct sw_landscape *l, const char *name);
+
+/* sw_landscape_draw - a network, a rate and an overhead by chance, until they
+ * matter; its grid is walked.
+ * Errors: SW_ENOENT they never did, which was printed; those of the others. */
+int sw_landscape_draw(
+	struct sw_landscape *l, const struct sw_tune_options *o, uint64_t seed);
+
+/* sw_landscape_walk - fill in what the grid of @space holds.
+ * sw_landscape_time - an iteration at @p.  Errors: SW_ENOMEM. */
+int sw_landscape_walk(
+	struct sw_landscape *l, const struct sw_tune_space *space);
+int sw_landscape_time(const struct sw_landscape *l, struct sw_tune_point p,
+	double *iteration_s);
+
+/* sw_landscape_measured - as a training would see it: with noise. */
+double sw_landscape_measured(struct sw_landscape *l, double true_s);
+
+/* sw_landscape_search - trials by @method; their number until a point was close
+ * to the grid's best in *@n_trials, o->n_trials + 1: none. */
+int sw_landscape_search(struct sw_landscape *l, const struct sw_tune_options *o,
+	enum sw_tune_method method, uint64_t seed, struct sw_tune *t,
+	uint32_t *n_trials);
+
+/* sw_tune_bytes_text - "3.5 MiB"; returns @out. */
+const char *sw_tune_bytes_text(uint64_t bytes, char out[32]);
+
+/* sw_tune_study - what each method costs on random landscapes, on stdout.
+ * Returns the exit code. */
+int sw_tune_study(const struct sw_tune_options *o);
+
+/* sw_tune_one - tune o->model_name over the link of @o.  As above. */
+int sw_tune_one(struct sw_tune_options *o);
+
+/* sw_tune_job - the same inside a running job, whose link changes in the
+ * middle.  Returns 0 or a negative error. */
+int sw_tune_job(struct sw_landscape *l, const struct sw_tune_options *o);
+
+#endif
