@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,8 @@
 
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
-#include "conf/value.h"
 #include "engine/base/error.h"
 #include "engine/sched/policy.h"
-#include "pmd/dpdk/port.h"
 #include <sumwire/sumwire.h>
 
 struct report {
@@ -197,163 +194,6 @@ static int run_loopback(struct bench_options *o)
 	return sw_bench_loopback(o, measure);
 }
 
-static int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static int complain(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "sumwire bench: ");
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, " (sumwire bench --help shows all options)\n");
-	return SW_EINVAL;
-}
-
-/* An option that says what the loopback is to be like; NULL: none is given. */
-static const char *loopback_option(const struct bench_options *o)
-{
-	return o->is_colocated      ? "--colocated"
-	       : o->n_lcores > 1    ? "--lcores"
-	       : o->local_ranks > 1 ? "--local-ranks"
-	       : o->has_no_crc      ? "--no-crc"
-	       : o->faults          ? "--faults"
-	       : o->rate_bit_s      ? "--rate"
-	       : o->policy          ? "--policy"
-	       : o->is_urgent       ? "--urgent"
-				    : NULL;
-}
-
-static bool is_udp(const struct bench_options *o)
-{
-	return !strcmp(o->port, "udp");
-}
-
-/* What holds across options. */
-static int check_loopback(const struct bench_options *o)
-{
-	const char *option = loopback_option(o);
-
-	if (!o->agents.n == !o->is_loopback)
-		return complain("give either --agent SOCKET or --loopback");
-	if (option && !o->is_loopback)
-		return complain("%s is for --loopback: with --agent it is in "
-				"the daemons' files",
-			option);
-	if (o->devices.n && is_udp(o))
-		return complain("--device: with --port udp the loopback is "
-				"always on lo");
-	if (o->faults && is_udp(o))
-		return complain("--faults: ports of type udp cannot inject "
-				"faults; use memif");
-	if (o->is_urgent && (o->is_colocated || o->local_ranks > 1))
-		return complain("--urgent has one worker and one server: leave "
-				"out --colocated and --local-ranks");
-	if (o->is_results && (!o->is_urgent || !o->rate_bit_s))
-		return complain("--results needs --urgent and --rate");
-	return 0;
-}
-
-static int check(const struct bench_options *o)
-{
-	char why[160];
-	uint64_t ppm;
-
-	if (o->min_bytes > o->max_bytes)
-		return complain("--min is %llu bytes, --max %llu: there is no "
-				"size between them",
-			(unsigned long long)o->min_bytes,
-			(unsigned long long)o->max_bytes);
-	if (sw_dpdk_type_find(o->port) < 0)
-		return complain("--port %s: memif, af_packet, af_xdp or "
-				"udp expected",
-			o->port);
-	if (o->policy && !sw_policy_find(o->policy))
-		return complain("--policy %s: bytescheduler, p3 or fifo "
-				"expected",
-			o->policy);
-	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
-				 sizeof(why)))
-		return complain("--faults: %s", why);
-	return check_loopback(o);
-}
-
-static int parse(struct bench_options *o, int argc, char **argv)
-{
-	const struct sw_arg rows[] = {
-		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
-			"socket of an agent; one process for each"},
-		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
-			"start a server and an agent, then stop them"},
-		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
-			"type of the loopback's ports: memif, af_packet, "
-			"af_xdp, or udp, on lo"},
-		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
-			"interfaces of the loopback: server's, agent's, and "
-			"two more for --raw; default sw0 to sw3, as test/veth "
-			"makes"},
-		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
-			"loopback of two agents that also sum, without a "
-			"server"},
-		{"--lcores", SW_ARG_U32, {.u32 = &o->n_lcores}, 1, 16,
-			"loopback: polling cores of each daemon"},
-		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
-			"loopback: processes of its agent"},
-		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
-			BENCH_TENSORS, "tensors of each size, pushed together"},
-		{"--min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1, 1ULL << 36,
-			"smallest tensor"},
-		{"--max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1, 1ULL << 36,
-			"largest tensor"},
-		{"--factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
-			"factor from one size to the next"},
-		{"--iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
-			"timed rounds per size; 0: by size"},
-		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
-			"element type"},
-		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
-			"servers of the job, for busbw"},
-		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
-			"wait by polling instead of sleeping"},
-		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
-			"also measure the port's own echo, and the ratio to "
-			"it"},
-		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
-			"loopback without payload CRC"},
-		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
-			"loopback: fraction of frames to drop, duplicate and "
-			"reorder, each, as 0.1%"},
-		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
-			"slots of the loopback's rings; 0: by type"},
-		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,
-			"frames per driver call of the loopback; 0: by type"},
-		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
-			"maximum rate of payload that each side of the "
-			"loopback sends"},
-		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
-			"loopback: bytescheduler, p3 or fifo; none: "
-			"bytescheduler"},
-		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
-			"loopback: time 64 KiB of top priority, alone and "
-			"while 256 MiB of the lowest are in flight"},
-		{"--results", SW_ARG_FLAG, {.flag = &o->is_results}, 0, 0,
-			"with --urgent and --rate: only results are the load, "
-			"since the server sends at half the rate"},
-		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"},
-	};
-	const struct sw_args args = {.name = "bench",
-		.summary = "measure push_pull of one tensor, size by size "
-			   "(\"bench sum\" measures the kernels alone, \"bench "
-			   "engine\" the cost of small tensors)",
-		.rows = rows,
-		.n_rows = sizeof(rows) / sizeof(rows[0])};
-	int err = sw_args_parse(&args, argc, argv);
-
-	return err ? err : check(o);
-}
-
 int sw_cmd_bench(int argc, char **argv)
 {
 	struct bench_options o = {
@@ -372,7 +212,7 @@ int sw_cmd_bench(int argc, char **argv)
 		return sw_cmd_bench_sum(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "engine"))
 		return sw_cmd_bench_engine(argc - 1, argv + 1);
-	err = parse(&o, argc, argv);
+	err = sw_bench_parse(&o, argc, argv);
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
 	o.net = sw_bench_net(&o);

@@ -45,6 +45,10 @@ struct bench_row {
 	double kernel_gbit_s; /* 0: not measured */
 };
 
+/* sw_bench_parse - read the command line into @o, which has the defaults.
+ * Returns as sw_args_parse. */
+int sw_bench_parse(struct bench_options *o, int argc, char **argv);
+
 /* sw_bench_client - measure every size over the agent at @path, as its local
  * rank @local_rank; @each is called as each one ends, and may start what else
  * belongs to that row.
