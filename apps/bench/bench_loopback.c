@@ -74,7 +74,7 @@ static int work(void *ctx, const struct sw_net *net)
 	char agents[COLOCATED][SW_NET_PATH_BYTES];
 
 	setenv("SUMWIRE_LAUNCHER", "none", 1); /* ranks are in the files */
-	o.folder = net->scratch.path;
+	o.folder = sw_net_folder(net);
 	for (uint32_t i = 0; i < net->n_agents; i++) {
 		sw_net_agent(net, i, agents[i]);
 		for (uint32_t k = 0; k < o.local_ranks; k++)

@@ -44,6 +44,11 @@ void sw_net_name(const struct sw_net *net, uint32_t i, char *out)
 			i - first_agent(net));
 }
 
+const char *sw_net_folder(const struct sw_net *net)
+{
+	return net->scratch.path;
+}
+
 /* "server.ini", "agent0.ini", … */
 static void path(const struct sw_net *net, uint32_t i, const char *end,
 	char out[SW_NET_PATH_BYTES])

@@ -28,7 +28,7 @@ struct sw_net_end {
 };
 
 struct sw_net {
-	struct sw_scratch scratch;
+	struct sw_scratch scratch; /* inside */
 	uint32_t n_agents;
 	/* Without a server: two agents that sum, too. */
 	bool is_colocated;
@@ -57,6 +57,9 @@ void sw_net_close(struct sw_net *net);
 /* sw_net_daemons - how many there are: the server, if there is one, is the
  * first. */
 uint32_t sw_net_daemons(const struct sw_net *net);
+
+/* sw_net_folder - where they live; whoever works there may use it, too. */
+const char *sw_net_folder(const struct sw_net *net);
 
 /* sw_net_conf, sw_net_stats - paths: the configuration of daemon @i, its socket
  * with counters.  sw_net_agent - the socket of agent @i. */

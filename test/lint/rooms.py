@@ -25,6 +25,15 @@ MAY_USE = {
     "apps/lab": "apps/cli apps/launch",
     "apps/examples": "apps/cli apps/launch",
 }
+# Headers that are for other rooms, where a room has others too; tests may
+# include any.
+PUBLIC = {
+    "apps/node": [],
+    "apps/launch": ["crew.h", "run.h"],
+    "apps/bench": [],
+    "apps/lab": [],
+    "apps/examples": [],
+}
 # Files of one room that call each other in a circle, each set with its reason.
 # A set may shrink, and must when a file leaves it.
 CIRCLES = [
@@ -55,6 +64,9 @@ def law_rooms(tree):
                     other.startswith(top) or
                     (top == "engine" and other == "sum")):
                 yield Fault(path, line, f"{room} must not use {other}")
+            if other in PUBLIC and other != room and \
+                    what.rsplit("/", 1)[1] not in PUBLIC[other]:
+                yield Fault(path, line, f"{what} is inside of {other}")
 
 
 # --- calls ---

@@ -61,6 +61,7 @@ TEXT_PLANTS = [
     ("rooms", "engine/server/job.c", after('#include "engine/worker/worker.h"')),
     ("rooms", "engine/loop/loop.c", after('#include "sum/sum.h"')),
     ("rooms", "apps/cli/args.c", after('#include "apps/node/daemon.h"')),
+    ("rooms", "apps/lab/plan.c", after('#include "apps/launch/proc.h"')),
     ("engine_text", "engine/base/log.c", after("#include <time.h>")),
     ("engine_text", "engine/base/log.c", after("#include <unistd.h>")),
     ("engine_text", "engine/base/bytes.h", after("#define T() __rdtsc()")),
