@@ -39,7 +39,11 @@ int sw_crew_open(struct sw_crew *c)
 	c->old_sigpipe = signal(SIGPIPE, SIG_IGN);
 	sigprocmask(SIG_BLOCK, &set, &c->old_mask);
 	c->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	return c->signals < 0 ? SW_EIO : 0;
+	if (c->signals >= 0)
+		return 0;
+	fprintf(stderr, "sumwire %s: cannot start: %s\n", c->who,
+		strerror(errno));
+	return SW_EIO;
 }
 
 /* A signal that came after the last turn has been answered by the end. */

@@ -68,7 +68,7 @@ struct sw_crew {
 };
 
 /* sw_crew_open - from now on signals are the crew's.
- * Errors: SW_EIO, errno says why. */
+ * Errors: SW_EIO, said on stderr. */
 int sw_crew_open(struct sw_crew *c);
 
 /* sw_crew_close - signals are as before.  No process runs. */

@@ -196,8 +196,8 @@ static int run_open(struct run *x, struct sw_run *r)
 		.signalled = on_signal,
 		.ctx = x};
 	x->port = sw_tcp_port_free();
-	if (x->port >= 0 && !sw_crew_open(&x->crew))
-		return 0;
+	if (x->port >= 0)
+		return sw_crew_open(&x->crew);
 	fprintf(stderr, "sumwire %s: cannot start: %s\n", r->who,
 		strerror(errno));
 	return SW_EIO;
