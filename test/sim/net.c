@@ -468,6 +468,7 @@ void sim_net_tell(const struct sim_net *net)
 		[SW_KEEPALIVE] = "KEEPALIVE",
 		[SW_ERROR] = "ERROR",
 		[SW_TUNE] = "TUNE",
+		[SW_MISMATCH] = "MISMATCH",
 		[SW_PUSH] = "PUSH",
 		[SW_RESULT] = "RESULT",
 		[SW_ACK] = "ACK",
