@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/server/session.h"
@@ -42,7 +43,8 @@ void sw_job_await_aware(struct sw_server *srv, struct sw_job *job,
 			continue;
 		t->unaware |= 1ULL << m;
 		s->n_unaware++;
-		s->unaware_at_ns = srv->now_ns + srv->params.retry_max;
+		s->unaware_wait_ns = srv->params.retry_min;
+		s->unaware_at_ns = srv->now_ns + s->unaware_wait_ns;
 	}
 }
 
@@ -63,7 +65,9 @@ uint64_t sw_session_tick_unaware(struct sw_server *srv, struct sw_session *s)
 	for (uint32_t k = 0; k < sh->n_keys; k++)
 		if (sh->tensors[k].unaware >> s->member & 1)
 			sw_session_tell_dead(srv, s, &sh->tensors[k]);
-	s->unaware_at_ns = srv->now_ns + srv->params.retry_max;
+	s->unaware_wait_ns =
+		sw_min64(2 * s->unaware_wait_ns, srv->params.retry_max);
+	s->unaware_at_ns = srv->now_ns + s->unaware_wait_ns;
 	return s->unaware_at_ns;
 }
 

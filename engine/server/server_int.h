@@ -77,7 +77,7 @@ struct sw_session {
 	uint32_t n_to_tell; /* dead tensors that it is to be told of */
 	/* Those that it is told of again, until it says that it knows. */
 	uint32_t n_unaware;
-	uint64_t unaware_at_ns;
+	uint64_t unaware_at_ns, unaware_wait_ns;
 	uint32_t tell_key; /* where the next one is looked for */
 	uint32_t batch;    /* next DECLARE expected */
 	uint16_t n_declared;
