@@ -36,9 +36,6 @@ struct sw_train {
 	struct sw_digits train, test;
 };
 
-/* sw_train_mlp_init - the network of the command; errors of sw_mlp_init. */
-int sw_train_mlp_init(struct sw_mlp *m, uint32_t max_rows, uint64_t seed);
-
 /* What a process knows after an epoch.  Counts are of its own share. */
 struct sw_train_epoch {
 	uint64_t hash;      /* of all weights */

@@ -16,7 +16,7 @@ enum { N_LAYERS = 3 };
 static const uint32_t dims[N_LAYERS + 1] = {
 	SW_DIGIT_PIXELS, 1024, 1024, SW_DIGIT_CLASSES};
 
-int sw_train_mlp_init(struct sw_mlp *m, uint32_t max_rows, uint64_t seed)
+static int mlp_init(struct sw_mlp *m, uint32_t max_rows, uint64_t seed)
 {
 	return sw_mlp_init(m, dims, N_LAYERS, max_rows, seed);
 }
@@ -282,7 +282,7 @@ static void prepare(struct trainer *w)
 	/* A share has at most one image more than the batch's nth part. */
 	uint32_t rows = w->t->batch / w->size + 1;
 
-	if (sw_train_mlp_init(&w->mlp, rows, w->t->seed))
+	if (mlp_init(&w->mlp, rows, w->t->seed))
 		fail(w, "out of memory");
 	w->random = ~w->t->seed;
 	w->order = calloc(w->t->train.n, sizeof(*w->order));

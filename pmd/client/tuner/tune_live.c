@@ -4,12 +4,9 @@
 
 #include "pmd/client/client.h"
 
-struct sw_tune_space sw_tune_live_space(void)
-{
-	return (struct sw_tune_space){
-		.min = {.partition_bytes = 8 << 10, .credit_bytes = 16 << 10},
-		.max = {.partition_bytes = 4 << 20, .credit_bytes = 64 << 20}};
-}
+static const struct sw_tune_space space = {
+	.min = {.partition_bytes = 8 << 10, .credit_bytes = 16 << 10},
+	.max = {.partition_bytes = 4 << 20, .credit_bytes = 64 << 20}};
 
 int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p)
 {
@@ -33,7 +30,6 @@ bool sw_tune_live_is_set(struct sw_tune_live *l)
 int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 	uint64_t seed, double sample_s)
 {
-	struct sw_tune_space space = sw_tune_live_space();
 	struct sw_tuner_settings settings;
 	const char *why;
 

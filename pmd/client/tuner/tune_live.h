@@ -23,11 +23,8 @@ struct sw_tune_live {
 	uint32_t n_summed;
 };
 
-/* sw_tune_live_space - where it searches: partitions of 8 KiB to 4 MiB, credits
- * of 16 KiB to 64 MiB. */
-struct sw_tune_space sw_tune_live_space(void);
-
-/* sw_tune_live_begin - begin to search over @client, borrowed until the end.
+/* sw_tune_live_begin - begin to search over @client, borrowed until the end:
+ * partitions of 8 KiB to 4 MiB, credits of 16 KiB to 64 MiB.
  * Every decision is a line of its log.  May be called again.
  * @sample_s  the shortest time that is worth a measurement
  * Errors: those of sw_tune; SW_EREFUSED LAPACK cannot be loaded; with the error

@@ -295,6 +295,10 @@ static void declare__mismatch_is_said_until_known(void **state)
 
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
 	rig_declare(r, 1, 0, "a", SW_I32, 11, 0);
+	rig_tick(r, r->srv->params.retry_min);
+	assert_contains(rig_tx(r), "w0 MISMATCH k0 r1 tensor a");
+	rig_tick(r, r->srv->params.retry_min); /* the pause has doubled */
+	assert_null(strstr(rig_tx(r), "MISMATCH"));
 	for (uint32_t i = 0; i < 2; i++) {
 		rig_tick(r, r->srv->params.retry_max);
 		seen = rig_tx(r);

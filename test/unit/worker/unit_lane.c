@@ -465,6 +465,21 @@ static void order__knobs_before_a_round(void **state)
 	close_lane(r);
 }
 
+/* So the round goes by the policy that was set before it. */
+static void order__policy_before_a_round(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+
+	start_other(r);
+	declare_other(r);
+	atomic_store(&lane->knobs.policy, &sw_policy_fifo);
+	atomic_fetch_add(&lane->knobs.n_set, 1);
+	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND});
+	assert_contains(wrig_tx(r), "PUSH k5 r1");
+	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
+	close_lane(r);
+}
+
 static void set_knobs__all_lanes(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -558,6 +573,7 @@ int main(void)
 		cmocka_unit_test(order__what_comes_after_a_failure),
 		cmocka_unit_test(order__declare_waits_for_memory),
 		cmocka_unit_test(order__knobs_before_a_round),
+		cmocka_unit_test(order__policy_before_a_round),
 		cmocka_unit_test(set_knobs__all_lanes),
 		cmocka_unit_test(set_knobs__without_number),
 		cmocka_unit_test(open__credit),
