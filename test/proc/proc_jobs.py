@@ -36,7 +36,7 @@ def test_both_train():
         for p in both:
             wait_trained(p)
         stats = net.stats("a")
-        check(stats["chunks_done"] > 0 and not stats["rx_session"] and
+        check(stats["chunks_done"] > 0 and stats["rx_session"] < 20 and
               stats["sessions_closed"] == 4,
               f"the server's counters are odd: {stats}")
 
