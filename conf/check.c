@@ -381,7 +381,7 @@ static void cpus_check(const struct check *c)
 }
 
 /* What the policy takes: the options allow more. */
-static void knobs_check(const struct check *c)
+static void tuning_check(const struct check *c)
 {
 	const struct sw_conf *conf = c->conf;
 	const struct sw_policy *policy =
@@ -456,7 +456,7 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	servers_check(&c);
 	agent_lcores_check(&c);
 	cpus_check(&c);
-	knobs_check(&c);
+	tuning_check(&c);
 	own_server_check(&c);
 	udp_check(&c);
 }

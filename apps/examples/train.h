@@ -159,7 +159,7 @@ int sw_train_sum_end(
 	struct sw_train_sum *s, const struct sw_mlp *m, uint32_t i);
 
 /* sw_train_tune - a step has ended: rank 0 tells the tuner, which sets the
- * knobs of all workers (train_tune.c). */
+ * tuning of all workers (train_tune.c). */
 int sw_train_tune(struct sw_train_sum *s);
 
 /* sw_train_tune_end - before sw_train_sum_close. */

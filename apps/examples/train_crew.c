@@ -88,7 +88,7 @@ static void name_failure(
 	begin_end(w, SW_EPEER, GRACE_NS);
 }
 
-static void all_told(struct watch *w)
+static void tell_all(struct watch *w)
 {
 	struct sw_train_crew *crew = w->crew;
 
@@ -108,7 +108,7 @@ static uint64_t next_silence(const struct watch *w)
 	return sw_now_ns() + w->crew->train->timeout_ns + SILENCE_EXTRA_NS;
 }
 
-static void heard(
+static void on_message(
 	struct watch *w, struct sw_train_child *c, const struct sw_train_msg *m)
 {
 	char text[SW_TRAIN_TEXT_BYTES + 2];
@@ -123,7 +123,7 @@ static void heard(
 	case SW_TRAIN_EPOCH:
 		if (c->n_epochs < w->crew->train->n_epochs)
 			c->epochs[c->n_epochs++] = m->epoch;
-		all_told(w);
+		tell_all(w);
 		break;
 	case SW_TRAIN_DONE:
 		c->is_done = true;
@@ -147,7 +147,7 @@ static void listen_to(struct watch *w, uint32_t i)
 	while (p->pipe >= 0) {
 		n = read(p->pipe, &m, sizeof(m));
 		if (n == (ssize_t)sizeof(m)) {
-			heard(w, &w->crew->children[i], &m);
+			on_message(w, &w->crew->children[i], &m);
 		} else if (n < 0 && errno == EINTR) {
 			continue;
 		} else if (n < 0 && errno == EAGAIN) {
@@ -170,7 +170,7 @@ static void on_end(void *ctx, uint32_t i)
 	if (p->pipe >= 0)
 		close(p->pipe);
 	p->pipe = -1;
-	if (p->is_told || (!p->code && c->is_done))
+	if (p->is_stopping || (!p->code && c->is_done))
 		return;
 	snprintf(text, sizeof(text), " %s", p->how);
 	name_failure(w, c, text);

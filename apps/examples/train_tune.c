@@ -16,7 +16,7 @@ int sw_train_tune(struct sw_train_sum *s)
 	if (sw_rank(s->client) != 0)
 		return 0;
 	s->step_ns = now_ns;
-	err = s->tuner ? sw_autotune_told(
+	err = s->tuner ? sw_autotune_observe(
 				 s->tuner, 1e-9 * (double)(now_ns - from_ns))
 		       : sw_autotune_open(s->client, &s->tuner);
 	if (err)

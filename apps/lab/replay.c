@@ -9,7 +9,7 @@
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
-#include "apps/lab/tune_knob.h"
+#include "apps/lab/tune_text.h"
 #include "conf/value.h"
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
@@ -76,22 +76,22 @@ static const struct sw_policy *policy_of(const char *name)
 	return NULL;
 }
 
-struct knobs {
+struct tuning {
 	const char *partition, *credit;
 };
 
-static int parse_knobs(struct sw_replay *r, const struct knobs *k)
+static int parse_tuning(struct sw_replay *r, const struct tuning *k)
 {
 	const struct sw_policy *policy;
 	const char *fault;
 	char why[256];
 
-	if (k->partition && sw_tune_knob_parse(k->partition,
+	if (k->partition && sw_tune_bytes_parse(k->partition,
 				    &r->partition_bytes, why, sizeof(why))) {
 		fprintf(stderr, "sumwire replay: --partition: %s\n", why);
 		return SW_EINVAL;
 	}
-	if (k->credit && sw_tune_knob_parse(k->credit, &r->credit_bytes, why,
+	if (k->credit && sw_tune_bytes_parse(k->credit, &r->credit_bytes, why,
 				 sizeof(why))) {
 		fprintf(stderr, "sumwire replay: --credit: %s\n", why);
 		return SW_EINVAL;
@@ -112,7 +112,7 @@ static int parse_knobs(struct sw_replay *r, const struct knobs *k)
 
 static int parse(struct sw_replay *r, int argc, char **argv)
 {
-	struct knobs k = {NULL, NULL};
+	struct tuning k = {NULL, NULL};
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &r->model_name}, 0, 0,
 			"vgg16, resnet50, transformer, bert-large, or a file; "
@@ -160,7 +160,7 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);
 
-	return err ? err : parse_knobs(r, &k);
+	return err ? err : parse_tuning(r, &k);
 }
 
 static int replay(struct sw_replay *r)

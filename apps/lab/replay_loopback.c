@@ -66,8 +66,8 @@ static struct keys keys_of(
 	const struct sw_replay *r, const char *policy, double dilation)
 {
 	struct keys k = {.job = ""};
-	/* fifo beside a policy that has them takes no knobs */
-	bool takes_knobs = sw_policy_find(policy)->is_tunable;
+	/* fifo beside a policy that has them takes no tuning */
+	bool takes_tuning = sw_policy_find(policy)->is_tunable;
 	int n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
 
 	if (dilation > 0) {
@@ -75,11 +75,11 @@ static struct keys keys_of(
 			(unsigned long long)((double)r->rate_bit_s / dilation /
 					     1e6));
 	}
-	if (takes_knobs && r->credit_bytes)
+	if (takes_tuning && r->credit_bytes)
 		snprintf(k.job + n, sizeof(k.job) - (size_t)n,
 			"credit = %lluB\n",
 			(unsigned long long)r->credit_bytes);
-	if (takes_knobs && r->partition_bytes)
+	if (takes_tuning && r->partition_bytes)
 		snprintf(k.agent, sizeof(k.agent), "partition = %lluB\n",
 			(unsigned long long)r->partition_bytes);
 	return k;

@@ -18,7 +18,7 @@ static int each(void *ctx, struct sw_client *client, double iteration_s)
 
 	if (t->n == t->n_wanted)
 		return SW_REPLAY_OVER;
-	err = t->live.client ? sw_tune_live_told(&t->live, iteration_s)
+	err = t->live.client ? sw_tune_live_observe(&t->live, iteration_s)
 			     : sw_tune_live_begin(&t->live, client, 1, 0);
 	if (err)
 		return err;

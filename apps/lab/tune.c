@@ -7,16 +7,16 @@
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
 #include "apps/lab/tune_engine.h"
-#include "apps/lab/tune_knob.h"
+#include "apps/lab/tune_text.h"
 #include "engine/base/error.h"
 
 enum { SEEDS = 1000 };
 
-static int knob(const char *name, const char *text, uint64_t *out)
+static int tuning(const char *name, const char *text, uint64_t *out)
 {
 	char why[256];
 
-	if (!sw_tune_knob_parse(text, out, why, sizeof(why)))
+	if (!sw_tune_bytes_parse(text, out, why, sizeof(why)))
 		return 0;
 	fprintf(stderr, "sumwire tune: %s: %s\n", name, why);
 	return SW_EINVAL;
@@ -26,12 +26,12 @@ static int parse_space(struct sw_tune_options *o)
 {
 	struct sw_tune_space *s = &o->space;
 
-	if (knob("--partition-min", o->partition_min,
+	if (tuning("--partition-min", o->partition_min,
 		    &s->min.partition_bytes) ||
-		knob("--partition-max", o->partition_max,
+		tuning("--partition-max", o->partition_max,
 			&s->max.partition_bytes) ||
-		knob("--credit-min", o->credit_min, &s->min.credit_bytes) ||
-		knob("--credit-max", o->credit_max, &s->max.credit_bytes))
+		tuning("--credit-min", o->credit_min, &s->min.credit_bytes) ||
+		tuning("--credit-max", o->credit_max, &s->max.credit_bytes))
 		return SW_EINVAL;
 	if (s->min.partition_bytes < s->max.partition_bytes &&
 		s->min.credit_bytes < s->max.credit_bytes)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One job of two workers iterates over a small network from the beginning to
- * the end; only its knobs change, and in the middle the rate of rank 0's port.
+ * the end; only its tuning change, and in the middle the rate of rank 0's port.
  * Rank 0 goes through the steps below, an iteration at a time.
  */
 #include "apps/lab/tune_engine.h"
@@ -139,7 +139,7 @@ static int walk(struct script *s, struct view *v, double iteration_s)
 static int tune(struct script *s, struct view *v, double iteration_s)
 {
 	const struct sw_tuner *t = &s->live.tuner;
-	int err = sw_tune_live_told(&s->live, iteration_s);
+	int err = sw_tune_live_observe(&s->live, iteration_s);
 
 	s->n_iters++;
 	if (s->step == TUNE_LATER && !v->n_noticed &&

@@ -26,7 +26,7 @@ static int run_job(struct sw_landscape *l, const struct sw_tune_options *o,
 		err = sw_landscape_time(l, t->now, last_s);
 		if (err)
 			return err;
-		sw_tuner_told(t, sw_landscape_measured(l, *last_s));
+		sw_tuner_observe(t, sw_landscape_measured(l, *last_s));
 		if (t->text[0])
 			fprintf(stderr, "iteration %u: %s\n", i, t->text);
 	}

@@ -88,7 +88,7 @@ void sw_crew_signal(struct sw_crew *c, bool is_daemon, int number)
 void sw_crew_tell(struct sw_crew *c, bool is_daemon)
 {
 	for (uint32_t i = 0; i < c->n; i++)
-		c->procs[i].is_told |= c->procs[i].is_daemon == is_daemon;
+		c->procs[i].is_stopping |= c->procs[i].is_daemon == is_daemon;
 }
 
 /* --- a turn --- */

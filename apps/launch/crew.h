@@ -35,10 +35,10 @@ struct sw_proc {
 	int pipe;       /* read end, non-blocking; the owner's to close */
 
 	/* Read only. */
-	pid_t pid;    /* 0: ended, or not begun */
-	bool is_told; /* its end was asked for */
-	int code;     /* as of a shell; once it has ended */
-	char how[56]; /* "ended with exit code 3" */
+	pid_t pid;        /* 0: ended, or not begun */
+	bool is_stopping; /* its end was asked for */
+	int code;         /* as of a shell; once it has ended */
+	char how[56];     /* "ended with exit code 3" */
 	struct sw_lines lines[2];
 };
 

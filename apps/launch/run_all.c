@@ -98,7 +98,8 @@ static void on_end(void *ctx, uint32_t i)
 	const struct sw_run *r = x->r;
 	const struct sw_proc *p = &x->procs[i];
 
-	if (p->is_told ? !p->is_daemon || !p->code : !p->is_daemon && !p->code)
+	if (p->is_stopping ? !p->is_daemon || !p->code
+			   : !p->is_daemon && !p->code)
 		return;
 	fprintf(stderr, "sumwire %s: %s %s\n", r->who, p->name, p->how);
 	if (!p->is_daemon && r->is_async) {

@@ -3,8 +3,8 @@
  *
  * Two threads.  The control thread talks to the attached processes over their
  * sockets (agent_group.c); the lcore polls the ports, the processes' rings and
- * the engine (agent_lcore.c).  They meet in two rings: orders go to the lcore,
- * news come back.
+ * the engine (agent_lcore.c).  They meet in two rings: commands go to the
+ * lcore, reports come back.
  *
  * The agent joins its job when all its local ranks have attached and leaves
  * when they are gone, so that the next run is a new member.
@@ -23,7 +23,7 @@
 
 enum {
 	FINISH_MS = 5000, /* for open push_pulls at SIGTERM */
-	LEAVE_MS = 3000,  /* for the servers to hear that we leave */
+	LEAVE_MS = 3000,  /* for the servers to learn that we leave */
 	POLL_MS = 20,     /* what an lcore has to say ends it */
 	MAX_UIDS = SW_CONF_USERS_BYTES / 2, /* a letter and a comma */
 };
@@ -45,7 +45,7 @@ static void fill_stats(void *ctx,
 	sw_agent_put_lanes(a, put, out);
 	put(out, "partition_bytes", atomic_load(&a->shared.partition_bytes));
 	put(out, "credit_bytes", atomic_load(&a->shared.credit_bytes));
-	put(out, "knobs_number", atomic_load(&a->shared.knobs_number));
+	put(out, "tuning_number", atomic_load(&a->shared.tuning_number));
 	if (!a->is_serving)
 		return;
 	sum = (struct sw_stats){0};
@@ -98,7 +98,7 @@ static int open_host(struct agent *a)
 static void turn(struct agent *a, uint32_t timeout_ms)
 {
 	sw_host_poll(a->host, a->control.is_busy ? 0 : timeout_ms);
-	sw_agent_take_news(a);
+	sw_agent_take_reports(a);
 	sw_agent_tell_waiting(a);
 	sw_stats_serve_poll(a->daemon.stats);
 	a->control.is_busy = sw_agent_make_memory(a);
@@ -106,7 +106,7 @@ static void turn(struct agent *a, uint32_t timeout_ms)
 		a->control.is_busy |= sw_serve_work(&a->serve);
 }
 
-/* Until nothing is open, or then until the servers have heard that we leave;
+/* Until nothing is open, or then until the servers know that we leave;
  * true: one more signal came, whose sender does not want to wait. */
 static bool finish(struct agent *a, bool is_leaving)
 {
@@ -152,9 +152,9 @@ static void start_lcores(struct agent *a)
 {
 	struct sw_poller *p = &a->daemon.pollers[0];
 
-	a->core.knobs.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
-	atomic_store(&a->shared.rate_bit_s, a->core.knobs.rate_bit_s);
-	a->core.paced_bit_s = a->core.knobs.rate_bit_s;
+	a->core.tuning.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
+	atomic_store(&a->shared.rate_bit_s, a->core.tuning.rate_bit_s);
+	a->core.paced_bit_s = a->core.tuning.rate_bit_s;
 	p->is_serving = a->is_serving;
 	p->ctx = a;
 	p->rest = sw_agent_rest;

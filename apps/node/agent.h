@@ -16,24 +16,25 @@ enum {
 	AGENT_ORDERS_MAX = 3 * AGENT_LOCAL_MAX + 4,
 	/* TUNED of each process, RUNNING, DECLARED, FAILED, ENDED, LEFT, after
 	 * which nothing comes until the control thread has taken all: */
-	AGENT_NEWS_MAX = AGENT_LOCAL_MAX + 5,
+	AGENT_REPORTS_MAX = AGENT_LOCAL_MAX + 5,
 };
 
 /* So nothing of these is ever lost; lines may have the rest of the ring. */
 _Static_assert((int)AGENT_ORDERS_MAX <= AGENT_RING, "room for commands");
-_Static_assert((int)AGENT_NEWS_MAX < AGENT_RING, "room for reports and a line");
+_Static_assert(
+	(int)AGENT_REPORTS_MAX < AGENT_RING, "room for reports and a line");
 
-enum agent_order_kind {
+enum agent_command_kind {
 	AGENT_JOIN,    /* open a worker */
 	AGENT_SERVE,   /* take submits of local from port */
 	AGENT_DECLARE, /* declare n tensors of local */
 	AGENT_TUNE,    /* set what local asks for */
 	AGENT_GONE,    /* local has closed, the others may go on */
-	AGENT_LEAVE, /* let go of ports and tensors; err: what to tell others */
+	AGENT_LEAVE,   /* release ports and tensors; err: what to tell others */
 };
 
-struct agent_order {
-	enum agent_order_kind kind;
+struct agent_command {
+	enum agent_command_kind kind;
 	int err;
 	uint32_t local;
 	struct sw_host_port *port;
@@ -43,7 +44,7 @@ struct agent_order {
 	char text[SW_TEXT_MAX];
 };
 
-enum agent_news_kind {
+enum agent_report_kind {
 	AGENT_STATUS,   /* a line for people; may be dropped */
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
@@ -54,11 +55,11 @@ enum agent_news_kind {
 	AGENT_LEFT,     /* nothing of the clients is used any more */
 };
 
-struct agent_news {
-	enum agent_news_kind kind;
+struct agent_report {
+	enum agent_report_kind kind;
 	int err;
 	uint32_t size, first, local;
-	uint32_t n_lost; /* lines since the news before; sw_agent_tell counts */
+	uint32_t n_lost; /* lines since the last report; sw_agent_tell counts */
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
 };
 
@@ -90,8 +91,8 @@ struct agent_lane {
 	uint32_t i; /* of the lane and of the lcore: 1 … */
 	_Atomic int stage;
 	bool was_opened, is_open; /* tried to; did */
-	/* The worker has ended, and what was lent is kept (sw_agent_keep): this
-	 * lcore uses no tensor of a client.  Read by lcore 0. */
+	/* The worker has ended, and what was lent is kept (sw_agent_copy_lent):
+	 * this lcore uses no tensor of a client.  Read by lcore 0. */
 	atomic_bool is_kept;
 	uint64_t paced_bit_s; /* its ports are paced to */
 	struct sw_env env;
@@ -99,19 +100,19 @@ struct agent_lane {
 };
 
 struct agent_rings {
-	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
-		AGENT_RING, sizeof(struct agent_order))];
-	_Alignas(64) unsigned char news[SW_SPSC_BYTES(
-		AGENT_RING, sizeof(struct agent_news))];
+	_Alignas(64) unsigned char commands[SW_SPSC_BYTES(
+		AGENT_RING, sizeof(struct agent_command))];
+	_Alignas(64) unsigned char reports[SW_SPSC_BYTES(
+		AGENT_RING, sizeof(struct agent_report))];
 };
 
 /* What the control thread alone reads and writes. */
 struct agent_control {
-	struct sw_spsc orders; /* puts */
-	struct sw_spsc news;   /* takes */
+	struct sw_spsc commands; /* puts */
+	struct sw_spsc reports;  /* takes */
 	bool is_stopping;
 	struct agent_group group;
-	struct agent_group next; /* gathers until the one above is let go of */
+	struct agent_group next; /* gathers until the one above is released */
 	bool is_begun;           /* the lcore was ordered to join */
 	bool is_admitted;        /* the group was told that the job runs */
 	bool is_ended;           /* all of it are gone, or will be told */
@@ -125,22 +126,22 @@ struct agent_control {
 /* What lcore 0 alone reads and writes, but for counters of the worker, which
  * the control thread reads by sw_word. */
 struct agent_core {
-	struct sw_spsc orders;        /* takes */
-	struct sw_spsc news;          /* puts */
-	struct sw_env env;            /* of lane 0 */
-	struct sw_worker worker;      /* lane 0 */
-	struct agent_order declaring; /* n 0: nothing waits for memory */
+	struct sw_spsc commands;        /* takes */
+	struct sw_spsc reports;         /* puts */
+	struct sw_env env;              /* of lane 0 */
+	struct sw_worker worker;        /* lane 0 */
+	struct agent_command declaring; /* n 0: nothing waits for memory */
 	bool has_worker, is_leaving;
-	/* FAILED or ENDED, told when all lcores have let go of tensors. */
+	/* FAILED or ENDED, told when all lcores have released the tensors. */
 	bool is_ending;
-	struct agent_news ending;
-	uint32_t n_lost; /* lines that the next news tells of */
+	struct agent_report ending;
+	uint32_t n_lost; /* lines that the next report counts */
 	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	/* The batch that is being declared, and how many of it are new. */
 	const struct sw_host_tensor *batch_tensors;
 	uint32_t n_in_batch, n_batch;
-	struct sw_host_knobs knobs; /* in use, as the processes see them */
-	bool are_knobs_shown;
+	struct sw_host_tuning tuning; /* in use, as the processes see them */
+	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
 	bool has_woken;       /* a process, since the last turn */
 };
@@ -149,8 +150,8 @@ struct agent_core {
 struct agent_shared {
 	struct agent_rings *rings;   /* one puts, one takes */
 	_Atomic uint64_t rate_bit_s; /* of ports, lcore 0; read by all lcores */
-	/* Of the knobs in use, for statistics; lcore 0. */
-	_Atomic uint64_t partition_bytes, credit_bytes, knobs_number;
+	/* Of the tuning in use, for statistics; lcore 0. */
+	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
 	_Atomic uint32_t n_open; /* push_pulls; lcore 0 */
 	atomic_bool is_draining; /* no push_pull is taken any more; control */
 };
@@ -181,9 +182,9 @@ void sw_agent_lane_turn(struct agent *a, uint32_t i);
  * whether there may be more to do at once. */
 bool sw_agent_make_memory(struct agent *a);
 
-/* agent_knobs.c, lcore: do what a process asks for; show them what is. */
-void sw_agent_tune(struct agent *a, const struct agent_order *o);
-void sw_agent_show_knobs(struct agent *a);
+/* agent_tuning.c, lcore: do what a process asks for; show them what is. */
+void sw_agent_tune(struct agent *a, const struct agent_command *o);
+void sw_agent_show_tuning(struct agent *a);
 
 /* sw_agent_pace - the rate may have been set: pace the ports of this lcore's
  * @loop to it.  Each lcore. */
@@ -191,8 +192,8 @@ void sw_agent_pace(
 	struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s);
 
 /* sw_agent_tell - from the lcore to the control thread.  A line that would take
- * the room of other news is dropped, and counted. */
-void sw_agent_tell(struct agent *a, const struct agent_news *news);
+ * the room of other reports is dropped, and counted. */
+void sw_agent_tell(struct agent *a, const struct agent_report *report);
 
 /* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
@@ -215,9 +216,9 @@ int sw_agent_open_lanes(struct agent *a);
 void sw_agent_start_lanes(struct agent *a);
 bool sw_agent_end_lanes(struct agent *a);
 
-/* sw_agent_keep - what our own server was lent at lcore @lcore, the training
- * processes may write from now on.  That lcore. */
-void sw_agent_keep(struct agent *a, uint32_t lcore);
+/* sw_agent_copy_lent - what our own server was lent at lcore @lcore, the
+ * training processes may write from now on.  That lcore. */
+void sw_agent_copy_lent(struct agent *a, uint32_t lcore);
 
 /* sw_agent_are_kept - does no lane but this one use tensors of the clients any
  * more?  Lcore 0, after its own worker has ended. */
@@ -242,8 +243,8 @@ void sw_agent_on_detach(
 	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
 void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
 
-/* sw_agent_take_news - what the lcore has said. */
-void sw_agent_take_news(struct agent *a);
+/* sw_agent_take_reports - what the lcore has said. */
+void sw_agent_take_reports(struct agent *a);
 
 /* sw_agent_tell_waiting - tell those that wait for other local ranks, if it is
  * time to. */
@@ -252,11 +253,11 @@ void sw_agent_tell_waiting(struct agent *a);
 /* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
 void sw_agent_stop(struct agent *a);
 
-/* sw_agent_open_rings - for orders and news; shared.rings is to be freed.
+/* sw_agent_open_rings - for commands and reports; shared.rings is to be freed.
  * Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 
-void sw_agent_order(struct agent *a, const struct agent_order *order);
+void sw_agent_command(struct agent *a, const struct agent_command *order);
 
 /* sw_agent_close - what the lcore left, after it was joined. */
 void sw_agent_close(struct agent *a);

@@ -5,7 +5,7 @@
  * there the lcore is ordered to join; when one goes in any other way than by
  * closing, all the others are told who it was, and the job ends.  Once one has
  * gone, in whichever way, who comes is of the next group, which may gather
- * while others are still in the one before, and the servers hear that it is
+ * while others are still in the one before, and the servers learn that it is
  * gone.
  */
 #include <stdarg.h>
@@ -130,7 +130,7 @@ static void begin_if_complete(struct agent *a)
 		return;
 	a->control.is_begun = true;
 	a->control.is_admitted = a->control.is_ended = false;
-	sw_agent_order(a, &(struct agent_order){.kind = AGENT_JOIN});
+	sw_agent_command(a, &(struct agent_command){.kind = AGENT_JOIN});
 }
 
 /* Has its job ended, for one of it at least?  Then it takes nobody in. */
@@ -213,7 +213,7 @@ static void end_others(struct agent *a, int err, const char *text)
  * uses their tensors any more (AGENT_ENDED): they may write them then. */
 static void end_group(struct agent *a, int err, const char *text)
 {
-	struct agent_order order = {.kind = AGENT_LEAVE, .err = err};
+	struct agent_command order = {.kind = AGENT_LEAVE, .err = err};
 
 	a->control.is_ended = true;
 	a->control.end_err = err ? err : SW_ECLOSED;
@@ -221,7 +221,7 @@ static void end_group(struct agent *a, int err, const char *text)
 	if (err)
 		snprintf(order.text, sizeof(order.text), "%.*s",
 			(int)sizeof(order.text) - 1, text);
-	sw_agent_order(a, &order);
+	sw_agent_command(a, &order);
 }
 
 void sw_agent_stop(struct agent *a)
@@ -246,8 +246,8 @@ static void lose(struct agent *a, struct agent_rank *r, enum sw_host_why why,
 		return;
 	}
 	if (why == SW_HOST_CLOSED && a->control.is_admitted) {
-		sw_agent_order(a, &(struct agent_order){
-					  .kind = AGENT_GONE, .local = local});
+		sw_agent_command(a, &(struct agent_command){.kind = AGENT_GONE,
+					    .local = local});
 		return;
 	}
 	if (n_local(a) > 1)
@@ -291,8 +291,8 @@ void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 		return;
 	a->control.declarer = id;
 	a->control.batch = batch;
-	sw_agent_order(
-		a, &(struct agent_order){.kind = AGENT_DECLARE,
+	sw_agent_command(
+		a, &(struct agent_command){.kind = AGENT_DECLARE,
 			   .local = (uint32_t)(r - a->control.group.ranks),
 			   .tensors = tensors,
 			   .n = n});
@@ -304,20 +304,20 @@ void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 	struct agent_rank *r = rank_of(&a->control.group, id);
 
 	if (r)
-		sw_agent_order(a,
-			&(struct agent_order){.kind = AGENT_TUNE,
+		sw_agent_command(a,
+			&(struct agent_command){.kind = AGENT_TUNE,
 				.local = (uint32_t)(r - a->control.group.ranks),
 				.tune = *tune});
 }
 
-/* --- news from the lcore --- */
+/* --- reports from the lcore --- */
 
-static void on_running(struct agent *a, const struct agent_news *news)
+static void on_running(struct agent *a, const struct agent_report *report)
 {
-	struct agent_order order = {.kind = AGENT_SERVE};
+	struct agent_command order = {.kind = AGENT_SERVE};
 	int err = 0;
 
-	a->control.first = news->first;
+	a->control.first = report->first;
 	if (a->control.is_ended)
 		return;
 	a->control.is_admitted = true;
@@ -326,11 +326,11 @@ static void on_running(struct agent *a, const struct agent_news *news)
 
 		order.local = i;
 		err = sw_host_attached(a->host, r->id, a->control.first + i,
-			news->size, i, n_local(a), &order.port);
+			report->size, i, n_local(a), &order.port);
 		if (err)
 			r->is_gone = true; /* it was refused */
 		else
-			sw_agent_order(a, &order);
+			sw_agent_command(a, &order);
 	}
 	if (err)
 		end_group(a, err,
@@ -350,53 +350,53 @@ static void on_left(struct agent *a)
 	begin_if_complete(a);
 }
 
-static void on_declared(struct agent *a, const struct agent_news *news)
+static void on_declared(struct agent *a, const struct agent_report *report)
 {
 	if (a->control.is_ended)
 		return;
-	if (news->err && news->err != SW_EMISMATCH)
+	if (report->err && report->err != SW_EMISMATCH)
 		sw_host_declare_failed(a->host, a->control.declarer,
-			a->control.batch, news->err, news->text);
+			a->control.batch, report->err, report->text);
 	else
 		sw_host_declared(a->host, a->control.declarer, a->control.batch,
-			news->first, news->err ? news->text : NULL);
+			report->first, report->err ? report->text : NULL);
 }
 
-static void on_status(struct agent *a, const struct agent_news *news)
+static void on_status(struct agent *a, const struct agent_report *report)
 {
-	sw_log(&a->daemon.log, SW_LOG_INFO, "%s", news->text);
-	tell_group(a, &a->control.group, news->text);
+	sw_log(&a->daemon.log, SW_LOG_INFO, "%s", report->text);
+	tell_group(a, &a->control.group, report->text);
 }
 
-void sw_agent_take_news(struct agent *a)
+void sw_agent_take_reports(struct agent *a)
 {
-	struct agent_news news;
+	struct agent_report report;
 
-	while (sw_spsc_take(&a->control.news, &news, 1) == 1) {
-		if (news.n_lost)
+	while (sw_spsc_take(&a->control.reports, &report, 1) == 1) {
+		if (report.n_lost)
 			sw_log(&a->daemon.log, SW_LOG_WARN,
 				"%u log lines were dropped: the control thread "
 				"did not read them in time",
-				news.n_lost);
-		switch (news.kind) {
+				report.n_lost);
+		switch (report.kind) {
 		case AGENT_STATUS:
-			on_status(a, &news);
+			on_status(a, &report);
 			break;
 		case AGENT_RUNNING:
-			on_running(a, &news);
+			on_running(a, &report);
 			break;
 		case AGENT_DECLARED:
-			on_declared(a, &news);
+			on_declared(a, &report);
 			break;
 		case AGENT_TUNED:
 			sw_host_tuned(a->host,
-				a->control.group.ranks[news.local].id, news.err,
-				news.text);
+				a->control.group.ranks[report.local].id,
+				report.err, report.text);
 			break;
 		case AGENT_FAILED:
 			/* It leaves by itself. */
 			a->control.is_ended = true;
-			end_others(a, news.err, news.text);
+			end_others(a, report.err, report.text);
 			break;
 		case AGENT_ENDED:
 			end_others(a, a->control.end_err, a->control.end_text);

@@ -73,20 +73,20 @@ bool sw_agent_end_lanes(struct agent *a)
 		atomic_compare_exchange_strong(
 			&a->others[i].stage, &open, AGENT_LANE_CLOSING);
 		if (atomic_load(&a->others[i].stage) == AGENT_LANE_CLOSED)
-			sw_handoff_let_go(&a->daemon.handoff, i + 1);
+			sw_handoff_release(&a->daemon.handoff, i + 1);
 		else
 			all = false;
 	}
-	return all && sw_daemon_let_go(&a->daemon, 0);
+	return all && sw_daemon_release(&a->daemon, 0);
 }
 
-void sw_agent_keep(struct agent *a, uint32_t lcore)
+void sw_agent_copy_lent(struct agent *a, uint32_t lcore)
 {
 	if (!a->is_serving)
 		return;
-	sw_loopback_keep(&a->daemon.loopbacks[lcore]);
+	sw_loopback_copy_lent(&a->daemon.loopbacks[lcore]);
 	if (lcore < a->serve.n_cores)
-		sw_server_keep(a->serve.cores[lcore].engine);
+		sw_server_copy_lent(a->serve.cores[lcore].engine);
 }
 
 bool sw_agent_are_kept(const struct agent *a)
@@ -140,7 +140,7 @@ static void close_lane(struct agent_lane *l)
 	struct agent *a = l->agent;
 
 	if (l->is_open) {
-		if (!sw_daemon_let_go(&a->daemon, l->i))
+		if (!sw_daemon_release(&a->daemon, l->i))
 			return; /* ask again */
 		sw_loop_set(
 			loop_of(l), sw_daemon_endpoint(&a->daemon, l->i), NULL);
@@ -153,12 +153,12 @@ static void close_lane(struct agent_lane *l)
 }
 
 /* Its worker has ended, or there is none: the tensors are the clients'. */
-static void keep_if_ended(struct agent_lane *l)
+static void copy_if_ended(struct agent_lane *l)
 {
 	if (atomic_load_explicit(&l->is_kept, memory_order_relaxed) ||
 		(l->is_open && !sw_worker_end_of(&l->worker)))
 		return;
-	sw_agent_keep(l->agent, l->i);
+	sw_agent_copy_lent(l->agent, l->i);
 	atomic_store_explicit(&l->is_kept, true, memory_order_release);
 }
 
@@ -180,10 +180,10 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 		open_lane(l, now_ns);
 	}
 	sw_agent_pace(l->agent, loop_of(l), &l->paced_bit_s);
-	n = l->is_open ? sw_worker_hear(&l->worker) : 0;
+	n = l->is_open ? sw_worker_take(&l->worker) : 0;
 	if (n)
 		sw_loop_look(loop_of(l)); /* timers may have been set */
-	keep_if_ended(l);
+	copy_if_ended(l);
 	return n;
 }
 

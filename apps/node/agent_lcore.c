@@ -1,4 +1,4 @@
-/* agent_lcore.c - the agent's polling lcore: orders, submits, completions.
+/* agent_lcore.c - the agent's polling lcore: commands, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <sched.h>
 #include <stdio.h>
@@ -16,22 +16,22 @@ static struct sw_loop *loop_of(struct agent *a)
 
 /* --- the end of a job --- */
 
-/* The worker has ended; what is told first is @news. */
-static void end(struct agent *a, const struct agent_news *news)
+/* The worker has ended; what is told first is @report. */
+static void end(struct agent *a, const struct agent_report *report)
 {
 	if (!a->core.is_ending)
-		a->core.ending = *news;
+		a->core.ending = *report;
 	a->core.is_ending = true;
 }
 
 /* Before a turn, so that no frame is borrowed whose bytes are still lent.  The
- * clients are told when all lcores have let go of their tensors: a result of
+ * clients are told when all lcores have released their tensors: a result of
  * another lane may be half written. */
 static void tell_if_ended(struct agent *a)
 {
 	if (!a->core.is_ending)
 		return;
-	sw_agent_keep(a, 0);
+	sw_agent_copy_lent(a, 0);
 	if (!sw_agent_are_kept(a))
 		return;
 	a->core.is_ending = false;
@@ -44,28 +44,28 @@ static void on_state(
 	void *ctx, enum sw_worker_state state, int err, const char *text)
 {
 	struct agent *a = ctx;
-	struct agent_news news = {.kind = AGENT_STATUS, .err = err};
+	struct agent_report report = {.kind = AGENT_STATUS, .err = err};
 
-	snprintf(news.text, sizeof(news.text), "%s", text);
+	snprintf(report.text, sizeof(report.text), "%s", text);
 	if (state == SW_WORKER_LEFT)
 		return; /* sw_agent_work sees it */
 	if (state == SW_WORKER_FAILED) {
-		news.kind = AGENT_FAILED;
-		end(a, &news);
+		report.kind = AGENT_FAILED;
+		end(a, &report);
 		return;
 	}
 	if (!*text)
-		news.kind = AGENT_RUNNING;
-	news.size = sw_worker_view(&a->core.worker).size;
-	news.first = sw_worker_view(&a->core.worker).first;
-	sw_agent_tell(a, &news);
+		report.kind = AGENT_RUNNING;
+	report.size = sw_worker_view(&a->core.worker).size;
+	report.first = sw_worker_view(&a->core.worker).first;
+	sw_agent_tell(a, &report);
 }
 
 /* The batch is admitted; one of it may be dead. */
 static void on_declared(void *ctx)
 {
 	struct agent *a = ctx;
-	struct agent_news news = {.kind = AGENT_DECLARED,
+	struct agent_report report = {.kind = AGENT_DECLARED,
 		.first = sw_worker_view(&a->core.worker).n_tensors -
 			 a->core.n_batch};
 	const char *why = NULL;
@@ -73,13 +73,13 @@ static void on_declared(void *ctx)
 	for (uint32_t i = 0; i < a->core.n_in_batch && !why; i++)
 		why = sw_worker_why(&a->core.worker,
 			sw_worker_view(&a->core.worker).n_local == 1
-				? news.first + i
+				? report.first + i
 				: a->core.batch_tensors[i].node_i);
 	if (why) {
-		news.err = SW_EMISMATCH;
-		snprintf(news.text, sizeof(news.text), "%s", why);
+		report.err = SW_EMISMATCH;
+		snprintf(report.text, sizeof(report.text), "%s", why);
 	}
-	sw_agent_tell(a, &news);
+	sw_agent_tell(a, &report);
 }
 
 static void complete(struct agent *a, uint32_t local, uint32_t tensor,
@@ -114,17 +114,17 @@ static bool is_over(const struct agent *a)
 	       sw_worker_end_of(&a->core.worker);
 }
 
-/* --- what the control thread orders --- */
+/* --- the control thread's commands --- */
 
 static void fail_join(struct agent *a, int err)
 {
-	struct agent_news news = {.kind = AGENT_FAILED, .err = err};
+	struct agent_report report = {.kind = AGENT_FAILED, .err = err};
 
-	snprintf(news.text, sizeof(news.text), "the agent cannot join: %s",
+	snprintf(report.text, sizeof(report.text), "the agent cannot join: %s",
 		sw_error_text(err));
-	sw_log(&a->daemon.log, SW_LOG_ERROR, "%s", news.text);
-	sw_agent_tell(a, &news);
-	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+	sw_log(&a->daemon.log, SW_LOG_ERROR, "%s", report.text);
+	sw_agent_tell(a, &report);
+	sw_agent_tell(a, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
 static void join(struct agent *a, uint64_t now_ns)
@@ -166,7 +166,7 @@ static struct sw_worker_tensor tensor_of(
 }
 
 /* Those tensors of a batch that no local rank has declared before. */
-static uint32_t list_new(struct agent *a, const struct agent_order *o,
+static uint32_t list_new(struct agent *a, const struct agent_command *o,
 	struct sw_worker_tensor *list)
 {
 	bool is_alone = sw_worker_view(&a->core.worker).n_local == 1;
@@ -200,8 +200,8 @@ static void take_source(
 static void declare(struct agent *a)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
-	struct agent_news news = {.kind = AGENT_DECLARED};
-	const struct agent_order *o = &a->core.declaring;
+	struct agent_report report = {.kind = AGENT_DECLARED};
+	const struct agent_command *o = &a->core.declaring;
 
 	if (is_over(a)) {
 		a->core.declaring.n = 0;
@@ -211,39 +211,40 @@ static void declare(struct agent *a)
 	a->core.n_in_batch = o->n;
 	a->core.n_batch = list_new(a, o, list);
 	if (a->core.n_batch)
-		news.err = sw_worker_declare(
+		report.err = sw_worker_declare(
 			&a->core.worker, list, a->core.n_batch);
-	if (news.err == SW_EAGAIN)
+	if (report.err == SW_EAGAIN)
 		return;
 	sw_loop_look(loop_of(a)); /* timers may have been set */
-	for (uint32_t i = 0; i < o->n && !news.err &&
+	for (uint32_t i = 0; i < o->n && !report.err &&
 			     sw_worker_view(&a->core.worker).n_local > 1;
 		i++)
 		take_source(a, &o->tensors[i], o->local);
 	a->core.declaring.n = 0;
 	if (!a->core.n_batch)
 		on_declared(a);
-	if (!news.err)
+	if (!report.err)
 		return; /* the servers are asked */
-	snprintf(news.text, sizeof(news.text), "%s", sw_error_text(news.err));
-	sw_agent_tell(a, &news);
+	snprintf(report.text, sizeof(report.text), "%s",
+		sw_error_text(report.err));
+	sw_agent_tell(a, &report);
 }
 
-static void leave(struct agent *a, const struct agent_order *o)
+static void leave(struct agent *a, const struct agent_command *o)
 {
 	memset(a->core.ports, 0, sizeof(a->core.ports));
 	if (!a->core.has_worker)
 		return; /* LEFT was told: this order crossed it */
 	a->core.is_leaving = true;
 	sw_worker_leave(&a->core.worker, o->err, o->text);
-	end(a, &(struct agent_news){.kind = AGENT_ENDED});
+	end(a, &(struct agent_report){.kind = AGENT_ENDED});
 }
 
-static uint32_t take_orders(struct agent *a, uint64_t now_ns)
+static uint32_t take_commands(struct agent *a, uint64_t now_ns)
 {
-	struct agent_order o;
+	struct agent_command o;
 
-	if (sw_spsc_take(&a->core.orders, &o, 1) != 1)
+	if (sw_spsc_take(&a->core.commands, &o, 1) != 1)
 		return 0;
 	switch (o.kind) {
 	case AGENT_JOIN:
@@ -252,7 +253,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 	case AGENT_SERVE:
 		if (a->core.has_worker && !a->core.is_leaving)
 			a->core.ports[o.local] = o.port;
-		a->core.are_knobs_shown = false;
+		a->core.are_tuning_shown = false;
 		break;
 	case AGENT_GONE:
 		a->core.ports[o.local] = NULL;
@@ -274,7 +275,7 @@ static uint32_t take_orders(struct agent *a, uint64_t now_ns)
 	return 1;
 }
 
-/* All servers know that we left, or do not answer: let go of everything. */
+/* All servers know that we left, or do not answer: release everything. */
 static void finish_leaving(struct agent *a)
 {
 	if (!a->core.has_worker ||
@@ -287,7 +288,7 @@ static void finish_leaving(struct agent *a)
 	sw_worker_close(&a->core.worker);
 	a->core.has_worker = false;
 	memset(a->core.ports, 0, sizeof(a->core.ports));
-	sw_agent_tell(a, &(struct agent_news){.kind = AGENT_LEFT});
+	sw_agent_tell(a, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
 /* --- what the training process submits --- */
@@ -314,7 +315,7 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 			.handle = list[i].handle, .status = err};
 
 		if (err == SW_EBUSY)
-			sw_host_accuse(port, "pushed a tensor twice, tensor",
+			sw_host_evict(port, "pushed a tensor twice, tensor",
 				list[i].tensor);
 		else if (err)
 			complete(a, local, list[i].tensor, &c);
@@ -322,9 +323,9 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 	return n;
 }
 
-static uint32_t hear_lanes(struct agent *a)
+static uint32_t take_lanes(struct agent *a)
 {
-	uint32_t n = a->core.has_worker ? sw_worker_hear(&a->core.worker) : 0;
+	uint32_t n = a->core.has_worker ? sw_worker_take(&a->core.worker) : 0;
 
 	if (n)
 		sw_loop_look(loop_of(a));
@@ -344,9 +345,9 @@ static void step_aside(struct agent *a)
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent *a = ctx;
-	uint32_t n = take_orders(a, now_ns);
+	uint32_t n = take_commands(a, now_ns);
 
-	n += hear_lanes(a);
+	n += take_lanes(a);
 	sw_agent_lane_turn(a, 0);
 	if (a->core.declaring.n)
 		declare(a);
@@ -355,7 +356,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 			&a->shared.is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 			n += a->core.ports[i] ? take_submits(a, i) : 0;
-	sw_agent_show_knobs(a);
+	sw_agent_show_tuning(a);
 	tell_if_ended(a);
 	finish_leaving(a);
 	step_aside(a);

@@ -1,5 +1,5 @@
-/* agent_rings.c - between the agent's two threads: orders one way, news back.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* agent_rings.c - between the agent's two threads: commands one way, reports
+ * back. SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,42 +9,42 @@
 
 int sw_agent_open_rings(struct agent *a)
 {
-	void *orders = aligned_alloc(64, sizeof(struct agent_rings));
+	void *commands = aligned_alloc(64, sizeof(struct agent_rings));
 
-	if (!orders)
+	if (!commands)
 		return SW_ENOMEM;
-	a->shared.rings = memset(orders, 0, sizeof(struct agent_rings));
-	sw_spsc_init(&a->control.orders, a->shared.rings->orders, AGENT_RING,
-		sizeof(struct agent_order));
-	sw_spsc_init(&a->core.orders, a->shared.rings->orders, AGENT_RING,
-		sizeof(struct agent_order));
-	sw_spsc_init(&a->core.news, a->shared.rings->news, AGENT_RING,
-		sizeof(struct agent_news));
-	sw_spsc_init(&a->control.news, a->shared.rings->news, AGENT_RING,
-		sizeof(struct agent_news));
+	a->shared.rings = memset(commands, 0, sizeof(struct agent_rings));
+	sw_spsc_init(&a->control.commands, a->shared.rings->commands,
+		AGENT_RING, sizeof(struct agent_command));
+	sw_spsc_init(&a->core.commands, a->shared.rings->commands, AGENT_RING,
+		sizeof(struct agent_command));
+	sw_spsc_init(&a->core.reports, a->shared.rings->reports, AGENT_RING,
+		sizeof(struct agent_report));
+	sw_spsc_init(&a->control.reports, a->shared.rings->reports, AGENT_RING,
+		sizeof(struct agent_report));
 	return 0;
 }
 
-void sw_agent_order(struct agent *a, const struct agent_order *order)
+void sw_agent_command(struct agent *a, const struct agent_command *order)
 {
-	if (sw_spsc_put(&a->control.orders, order, 1) != 1)
+	if (sw_spsc_put(&a->control.commands, order, 1) != 1)
 		sw_log(&a->daemon.log, SW_LOG_ERROR,
 			"the command ring to lcore 0 is full");
 }
 
-void sw_agent_tell(struct agent *a, const struct agent_news *news)
+void sw_agent_tell(struct agent *a, const struct agent_report *report)
 {
-	struct agent_news counted = *news;
+	struct agent_report counted = *report;
 	int n;
 
-	if (news->kind == AGENT_STATUS &&
-		sw_spsc_room(&a->core.news) <= AGENT_NEWS_MAX) {
+	if (report->kind == AGENT_STATUS &&
+		sw_spsc_room(&a->core.reports) <= AGENT_REPORTS_MAX) {
 		a->core.n_lost++;
 		return;
 	}
 	counted.n_lost = a->core.n_lost;
 	a->core.n_lost = 0;
-	n = sw_spsc_put(&a->core.news, &counted, 1);
+	n = sw_spsc_put(&a->core.reports, &counted, 1);
 	assert(n == 1);
 	(void)n;
 	sw_host_kick(a->host);

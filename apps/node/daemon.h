@@ -21,7 +21,7 @@
 #include "pmd/host/nodes.h"
 #include "pmd/host/stats_serve.h"
 
-/* What a polling lcore does before each turn of its loop: take orders, submit
+/* What a polling lcore does before each turn of its loop: take commands, submit
  * work.  @now_ns is the engine's clock.  Returns how much there was; 0 =
  * nothing.
  */
@@ -138,10 +138,10 @@ int sw_daemon_serve_stats(
 /* sw_daemon_owner - the lcore that has endpoint @endpoint of every port. */
 uint32_t sw_daemon_owner(const struct sw_daemon *d, uint32_t endpoint);
 
-/* sw_daemon_let_go - does no queue pair of @lcore refer to memory of ours any
+/* sw_daemon_release - does no queue pair of @lcore refer to memory of ours any
  * more?  What the drivers have not taken is dropped.  That lcore; ask again
  * while false. */
-bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore);
+bool sw_daemon_release(struct sw_daemon *d, uint32_t lcore);
 
 /* sw_daemon_put_engine - counters of an engine, their names after @prefix. */
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,

@@ -138,11 +138,11 @@ uint32_t sw_daemon_endpoint(const struct sw_daemon *d, uint32_t lcore)
 	       lcore;
 }
 
-bool sw_daemon_let_go(struct sw_daemon *d, uint32_t lcore)
+bool sw_daemon_release(struct sw_daemon *d, uint32_t lcore)
 {
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		if (d->queues[lcore][i] &&
-			!sw_dpdk_port_let_go(d->queues[lcore][i]))
+			!sw_dpdk_port_release(d->queues[lcore][i]))
 			return false;
 	/* Its frames are taken in the next turn, none needs to be dropped. */
 	return !d->loopbacks || sw_loopback_is_drained(&d->loopbacks[lcore]);

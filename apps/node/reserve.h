@@ -4,11 +4,11 @@
  * To make gigabytes of pages present takes seconds, to unmap them tens of
  * milliseconds; the lcore must do neither.  It asks, the control thread works,
  * in slices, which it takes in turn among the owners that wait: nobody waits
- * for a larger one to be done, and between two slices the control thread hears
+ * for a larger one to be done, and between two slices the control thread serves
  * signals and answers.  Small batches are served at once, from a stock.
  *
  * Memory that is put back may still be read by a frame that a port holds, so it
- * is unmapped only when every port has let go.
+ * is unmapped only when every port has released it.
  */
 #ifndef SW_RESERVE_H
 #define SW_RESERVE_H
@@ -53,7 +53,7 @@ struct sw_reserve {
 
 /* sw_reserve_open - fill the stock.  Control, before the lcore runs; @r is
  * zeros but for the node.  Where there is no memory the stock stays empty, and
- * the first batch hears it. */
+ * the first batch is told. */
 void sw_reserve_open(struct sw_reserve *r);
 
 /* sw_reserve_env - the engine of that lcore has its memory from @r.  That is

@@ -10,7 +10,7 @@
 
 enum {
 	FINISH_MS = 2000, /* for what is in flight at SIGTERM */
-	TELL_MS = 300,    /* for the members to hear that we stop */
+	TELL_MS = 300,    /* for the members to learn that we stop */
 	POLL_MS = 20,
 	FRAME_HEADS_BYTES = 192, /* around a payload in a ring */
 };
@@ -150,13 +150,13 @@ static uint32_t core_turn(void *ctx, uint64_t now_ns)
 
 	(void)now_ns;
 	sw_reserve_turn(c->reserve);
-	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_let_go))
-		atomic_store(&c->is_let_go,
-			sw_daemon_let_go(c->serve->daemon, c->i));
+	if (sw_reserve_is_leaving(c->reserve) && !atomic_load(&c->is_released))
+		atomic_store(&c->is_released,
+			sw_daemon_release(c->serve->daemon, c->i));
 	return follow(c);
 }
 
-/* Memory of any lcore goes when its own queue pairs have let go of it, and this
+/* Memory of any lcore goes when its own queue pairs have released it, and this
  * one's, through which it may send, too. */
 static void pass_memory(struct sw_serve *s)
 {
@@ -164,13 +164,13 @@ static void pass_memory(struct sw_serve *s)
 		struct sw_serve_core *c = &s->cores[i];
 
 		if (!sw_reserve_is_leaving(c->reserve) ||
-			!atomic_load(&c->is_let_go))
+			!atomic_load(&c->is_released))
 			continue;
-		sw_handoff_let_go(&s->daemon->handoff, i);
-		if (!sw_daemon_let_go(s->daemon, 0))
+		sw_handoff_release(&s->daemon->handoff, i);
+		if (!sw_daemon_release(s->daemon, 0))
 			continue;
 		sw_reserve_pass(c->reserve);
-		atomic_store(&c->is_let_go, false); /* of what comes next */
+		atomic_store(&c->is_released, false); /* of what comes next */
 	}
 }
 

@@ -28,7 +28,7 @@ struct sw_serve_core {
 	struct sw_reserve *reserve;
 	/* What it gives back is referred to by none of its own queue pairs any
 	 * more: lcore 0's come next. */
-	_Atomic bool is_let_go;
+	_Atomic bool is_released;
 	int done; /* the last stage entered */
 	_Atomic bool is_quiet;
 	_Atomic uint64_t open_chunks; /* as of the last turn */

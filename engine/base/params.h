@@ -14,7 +14,7 @@ struct sw_policy; /* engine/sched/policy.h */
 
 /* Times in nanoseconds unless the name says otherwise. */
 struct sw_params {
-	/* A peer that is not heard for so long is dead. */
+	/* A peer that sends nothing for so long is dead. */
 	uint64_t dead_after;
 	/* A tensor without progress for so long, all alive: a warning with
 	 * the name of who is missing, and an error. */

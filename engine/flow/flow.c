@@ -147,15 +147,15 @@ void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
 	put_credit(f, h);
 }
 
-bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h)
+bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 {
 	int32_t used = (int32_t)(h->consumed - (uint32_t)f->peer_consumed);
 	int32_t more = (int32_t)(h->grant - (uint32_t)f->granted);
 
 	/* A late or repeated frame tells the past. */
-	if (h->psn <= f->heard[h->class])
+	if (h->psn <= f->rx_psn[h->class])
 		return false;
-	f->heard[h->class] = h->psn;
+	f->rx_psn[h->class] = h->psn;
 	/* The newest frame of a space may still be minutes old: what no sender
 	 * can have consumed within its grant is the past, seen over a wrap. */
 	if (used > 0 && used <= SW_CREDIT_MAX)
@@ -177,7 +177,7 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
 	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
 
 	f->n_since_given += quanta_of(h->payload_len);
-	/* What is beyond belief is the past, as in sw_flow_hear. */
+	/* What is beyond belief is the past, as in sw_flow_rx. */
 	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
 	       f->n_since_given >
 		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;

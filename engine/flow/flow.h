@@ -83,7 +83,7 @@ struct sw_flow {
 	uint32_t backlog;           /* quanta that the peer has still to send */
 	uint32_t extra;             /* of grants->used, ours */
 	uint32_t ack_every;
-	uint64_t heard[SW_N_SPACES]; /* highest number seen, any verdict */
+	uint64_t rx_psn[SW_N_SPACES]; /* highest number seen, any verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_timeouts;
@@ -129,16 +129,17 @@ void sw_flow_send(
 /* sw_flow_send_ctl - number a control frame. */
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
 
-/* sw_flow_hear - take consumed, grant and a PUSH's backlog from a valid header,
+/* sw_flow_rx - take consumed, grant and a PUSH's backlog from a valid header,
  * if its number is newer than all before it in its space.  Returns true when
  * the grant grew. */
-bool sw_flow_hear(struct sw_flow *f, const struct sw_header *h);
+bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);
 
 /* sw_flow_is_overdrawn - a data frame came: does its sender use more than it
  * was given?  Counts, so call it once per frame, before its payload is looked
  * at.  Over means: by its own count, or by what came since we last sent a
  * grant, it has used the grant and SW_CREDIT_SLACK.  An honest sender overdraws
- * by a frame, and by one more for each that was lost since it heard a grant. */
+ * by a frame, and by one more for each that was lost since the last grant came.
+ */
 bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h);
 
 /* sw_flow_accept - a data frame was folded, written or found done before: it
@@ -160,7 +161,7 @@ void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
 /* sw_flow_ack_at - when an ACK is due; 0 = now, UINT64_MAX = never. */
 uint64_t sw_flow_ack_at(const struct sw_flow *f);
 
-/* sw_flow_build_ack - fill @out with one block per space that has news, and
+/* sw_flow_build_ack - fill @out with one block per space with new frames, and
  * forget that they were due.  Returns the number of blocks (0…8). */
 uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_sack out[SW_N_CLASSES]);

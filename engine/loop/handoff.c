@@ -94,7 +94,7 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	}
 	advance(&r->n_put, taken);
 	sw_count(&h->stats.handoff_rx, taken);
-	sw_count(&h->stats.handoff_astray, p->own ? taken : 0);
+	sw_count(&h->stats.handoff_misrouted, p->own ? taken : 0);
 }
 
 static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
@@ -174,7 +174,8 @@ static uint32_t take(struct sw_handoff_port *p, uint32_t i,
 			.len = SW_HEAD_BYTES + s->payload_len,
 			.endpoint = s->endpoint,
 			.landed = (uint16_t)i,
-			.is_astray = p->own && p->port.steering == SW_STEER_RSS,
+			.is_misrouted =
+				p->own && p->port.steering == SW_STEER_RSS,
 			.from = s->path};
 	}
 	p->n_given[i] = n;
@@ -369,7 +370,7 @@ struct sw_node *sw_handoff_node(
 	return &h->nodes[from * h->n_lcores + to].node;
 }
 
-void sw_handoff_let_go(struct sw_handoff *h, uint32_t lcore)
+void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 {
 	struct sw_handoff_node *n = node_of(sw_handoff_node(h, 0, lcore));
 

@@ -93,9 +93,9 @@ struct sw_port *const *sw_handoff_ports(
 struct sw_node *sw_handoff_node(
 	const struct sw_handoff *h, uint32_t from, uint32_t to);
 
-/* sw_handoff_let_go - drop what waits to be sent for @lcore: for memory that is
- * to be unmapped, while a port may never take it.  Lcore 0. */
-void sw_handoff_let_go(struct sw_handoff *h, uint32_t lcore);
+/* sw_handoff_release - drop what waits to be sent for @lcore: for memory that
+ * is to be unmapped, while a port may never take it.  Lcore 0. */
+void sw_handoff_release(struct sw_handoff *h, uint32_t lcore);
 
 /* sw_handoff_add_stats - add the counters of all lcores to @sum.  Any thread.
  */

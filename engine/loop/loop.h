@@ -9,8 +9,8 @@
 enum { SW_LOOP_NODES = 64 };
 
 /* The engine's clock stands still over gaps in polling longer than @stop_gap
- * (a stopped process, a paused machine): nobody is accused for the time in
- * which we did not listen. */
+ * (a stopped process, a paused machine): nobody is declared dead for the time
+ * in which we did not listen. */
 struct sw_loop {
 	struct sw_node *nodes[SW_LOOP_NODES]; /* by endpoint; NULL: not here */
 	uint32_t n_nodes;                     /* none from this one on */

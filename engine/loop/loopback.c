@@ -91,7 +91,7 @@ void sw_loopback_init(struct sw_loopback *l)
 	l->n_put = l->n_taken = l->n_given = 0;
 }
 
-void sw_loopback_keep(struct sw_loopback *l)
+void sw_loopback_copy_lent(struct sw_loopback *l)
 {
 	for (uint32_t i = l->n_taken; i != l->n_put; i++) {
 		struct sw_loopback_slot *s = slot(l, i);

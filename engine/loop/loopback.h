@@ -45,9 +45,9 @@ struct sw_loopback {
 /* sw_loopback_init - an empty port; 0.3 MB, by its owner. */
 void sw_loopback_init(struct sw_loopback *l);
 
-/* sw_loopback_keep - copy what the frames refer to: it is about to change.  Not
- * while frames are borrowed. */
-void sw_loopback_keep(struct sw_loopback *l);
+/* sw_loopback_copy_lent - copy what the frames refer to: it is about to change.
+ * Not while frames are borrowed. */
+void sw_loopback_copy_lent(struct sw_loopback *l);
 
 /* sw_loopback_is_drained - does no frame refer to a stable payload any more?
  * Then their memory may be unmapped. */

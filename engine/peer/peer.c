@@ -75,5 +75,5 @@ uint64_t sw_peer_tick(struct sw_peer *p, struct sw_due *due,
 		sw_peer_owe(p, due, SW_OWE_KEEPALIVE);
 	else
 		at = sw_min64(at, alive_at);
-	return sw_min64(at, p->heard_ns + params->dead_after);
+	return sw_min64(at, p->rx_ns + params->dead_after);
 }

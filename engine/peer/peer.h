@@ -39,7 +39,7 @@ struct sw_peer {
 	bool has_crc;      /* data payloads to it and from it */
 	uint16_t way;      /* which of our endpoint's UDP ports */
 	uint32_t turn_order; /* where the next data frame in turn goes on */
-	uint64_t heard_ns;
+	uint64_t rx_ns;
 	uint64_t sent_ns; /* control: data that is lost proves no life */
 	struct sw_flow flow;
 };
@@ -124,11 +124,11 @@ void sw_peer_send(struct sw_peer *p, struct sw_header *h,
 	const uint8_t *payload, uint64_t now_ns, struct sw_tx_frame *out,
 	struct sw_stats *st);
 
-/* sw_peer_is_silent - was nothing heard for @params->dead_after? */
+/* sw_peer_is_silent - did nothing arrive for @params->dead_after? */
 static inline bool sw_peer_is_silent(const struct sw_peer *p,
 	const struct sw_params *params, uint64_t now_ns)
 {
-	return now_ns - p->heard_ns >= params->dead_after;
+	return now_ns - p->rx_ns >= params->dead_after;
 }
 
 /* sw_peer_tick - timers: losses, an ACK that is due, a sign of life.  Returns

@@ -114,7 +114,7 @@ static void forget(struct sw_sched *s, const struct sw_task *t)
 		s->last = NULL;
 }
 
-/* --- life and knobs --- */
+/* --- life and tuning --- */
 
 int sw_sched_open(
 	struct sw_sched *s, const struct sw_policy *policy, uint32_t max_tasks)

@@ -32,7 +32,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f,
 {
 	struct sw_header reply = {.type = SW_COOKIE};
 	struct sw_cookie cookie = {
-		.landed = (uint8_t)f->landed, .is_astray = f->is_astray};
+		.landed = (uint8_t)f->landed, .is_misrouted = f->is_misrouted};
 
 	memcpy(&cookie.nonce, payload, sizeof(cookie.nonce));
 	cookie.cookie = make_cookie(srv, f->from, cookie.nonce, 0);

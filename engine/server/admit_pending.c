@@ -5,7 +5,7 @@
  * it gets a place in a table and the offer of a session, ACCEPT, and only a
  * frame under that session's id makes it one, with memory, a rank and, if it is
  * the first of its name, a job.  Where there are more JOINs than places, the
- * one of which nothing was heard for longest goes.
+ * the one that has been silent longest goes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static uint32_t place_for(
 			return i;
 		if (!srv->sessions[i] &&
 			(best == SW_MAX_SESSIONS ||
-				all[i].heard_ns < all[best].heard_ns))
+				all[i].rx_ns < all[best].rx_ns))
 			best = i;
 	}
 	return best;
@@ -87,7 +87,7 @@ bool sw_pending_put(struct sw_server *srv, const struct sw_pending *from)
 		return false;
 	if (!is_of(p, &from->path) || p->join.nonce != from->join.nonce)
 		offer(srv, i, from);
-	p->heard_ns = srv->now_ns;
+	p->rx_ns = srv->now_ns;
 	p->join_bytes = from->join_bytes;
 	srv->tick_at_ns[i] = srv->now_ns;
 	owe(srv, i);
@@ -106,7 +106,7 @@ static void begin(struct sw_server *srv, struct sw_session *s,
 	s->peer.due_class = SW_N_CLASSES;
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
-	s->peer.heard_ns = s->peer.sent_ns = srv->now_ns;
+	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
 	sw_flow_init(&s->peer.flow, &job->params);
 	sw_flow_share(&s->peer.flow, &srv->grants);
 	s->peer.flow.ctl_next =
@@ -160,7 +160,7 @@ void sw_pending_build(
 		sw_min64(2 * p->accept_wait_ns, srv->params.retry_max);
 	srv->tick_at_ns[i] = sw_min64(srv->tick_at_ns[i], p->accept_at_ns);
 	memcpy(srv->payload, &a, sizeof(a));
-	/* The way back carries it too, or the worker will not hear of it. */
+	/* The way back carries it too, or the worker will not receive it. */
 	memset(srv->payload + sizeof(a), 0, p->join_bytes - sizeof(a));
 	sw_frame_build(&h, p->path, srv->payload, false, out, &srv->stats);
 }
@@ -168,7 +168,7 @@ void sw_pending_build(
 uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i)
 {
 	struct sw_pending *p = &srv->pending[i];
-	uint64_t dead_at_ns = p->heard_ns + srv->params.dead_after;
+	uint64_t dead_at_ns = p->rx_ns + srv->params.dead_after;
 
 	if (!p->id)
 		return UINT64_MAX;

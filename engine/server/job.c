@@ -68,7 +68,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->params.has_crc = join->has_crc;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;
-	job->knobs = (struct sw_knobs){.policy = job->params.policy,
+	job->tuning = (struct sw_job_tuning){.policy = job->params.policy,
 		.credit_bytes = join->credit_bytes};
 	job->params.is_async = join->mode == SW_MODE_ASYNC;
 	job->weight = share.weight;
@@ -233,7 +233,7 @@ uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out)
 {
-	const struct sw_knobs *k = &job->knobs;
+	const struct sw_job_tuning *k = &job->tuning;
 
 	*out = (struct sw_status){.joined = job->joined,
 		.seq = job->seq,

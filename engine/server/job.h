@@ -43,8 +43,8 @@ void sw_job_describe(const struct sw_job *job, char *text, size_t size);
 void sw_job_wait(struct sw_server *srv, struct sw_job *job);
 void sw_job_tell_waiting(struct sw_server *srv);
 
-/* job_knobs.c: the coordinator's part of knobs.h */
-/* sw_job_tune - a member asks for other knobs: they are numbered once, and all
+/* job_tuning.c: the coordinator's part of tuning.h */
+/* sw_job_tune - a member asks for other tuning: they are numbered once, and all
  * are told. */
 void sw_job_tune(
 	struct sw_server *srv, struct sw_session *s, const uint8_t *payload);

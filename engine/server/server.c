@@ -190,7 +190,7 @@ static void on_leave(
 	struct sw_job *job = s->job;
 	uint16_t rank = s->member;
 	struct sw_fault fault;
-	bool is_news;
+	bool is_new;
 
 	memcpy(&fault, payload, sizeof(fault));
 	if (fault.err > 0) /* errors are negative */
@@ -198,10 +198,9 @@ static void on_leave(
 	sw_text_clean(fault.text, sizeof(fault.text));
 	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id);
 	/* not what we have told it */
-	is_news = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
+	is_new = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
-		job->name, rank, is_news ? ": " : "",
-		is_news ? fault.text : "");
+		job->name, rank, is_new ? ": " : "", is_new ? fault.text : "");
 	sw_count(&srv->stats.sessions_closed, 1);
 	sw_session_close(srv, s);
 	sw_job_leave(srv, job, rank, fault.err, fault.text);
@@ -244,10 +243,10 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 
 	if (!s)
 		return;
-	s->peer.heard_ns = srv->now_ns;
+	s->peer.rx_ns = srv->now_ns;
 	sw_session_touch(srv, s);
-	is_newer = h->psn > s->peer.flow.heard[h->class];
-	if (sw_flow_hear(&s->peer.flow, h))
+	is_newer = h->psn > s->peer.flow.rx_psn[h->class];
+	if (sw_flow_rx(&s->peer.flow, h))
 		sw_session_refresh(srv, s);
 	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
 		s->error_at_ns = srv->now_ns + srv->params.retry_min;
@@ -377,11 +376,11 @@ void sw_server_close(struct sw_server *srv)
 	free(srv);
 }
 
-void sw_server_keep(struct sw_server *srv)
+void sw_server_copy_lent(struct sw_server *srv)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (srv->jobs[i].is_used)
-			sw_shard_keep(&srv->jobs[i].shard);
+			sw_shard_copy_lent(&srv->jobs[i].shard);
 }
 
 void sw_server_stop(struct sw_server *srv)

@@ -57,9 +57,9 @@ int sw_server_share(
  * be NULL. */
 void sw_server_close(struct sw_server *srv);
 
-/* sw_server_keep - copy the contributions that sums refer to in their senders'
- * memory (shard.h), since it is about to change. */
-void sw_server_keep(struct sw_server *srv);
+/* sw_server_copy_lent - copy the contributions that sums refer to in their
+ * senders' memory (shard.h), since it is about to change. */
+void sw_server_copy_lent(struct sw_server *srv);
 
 /* sw_server_stop - admit nobody any more and begin no sum; those that wait for
  * members go on until close. */

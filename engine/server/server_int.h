@@ -12,7 +12,7 @@
 #include "engine/peer/peer.h"
 #include "engine/sched/drr.h"
 #include "engine/sched/due.h"
-#include "engine/sched/knobs.h"
+#include "engine/sched/tuning.h"
 #include "engine/server/server.h"
 #include "engine/sums/shard.h"
 
@@ -56,7 +56,7 @@ struct sw_job {
 	uint32_t asker;
 	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
-	struct sw_knobs knobs; /* the newest; number 0: the JOINs' */
+	struct sw_job_tuning tuning; /* the newest; number 0: the JOINs' */
 	struct sw_shard shard;
 	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
 	struct sw_member members[SW_MAX_MEMBERS];
@@ -98,7 +98,7 @@ struct sw_pending {
 	uint16_t join_bytes; /* of its frame: so long is ACCEPT */
 	bool is_owed;        /* ACCEPT is to be sent */
 	uint32_t n_accepts;  /* that were sent; the packet number of the last */
-	uint64_t heard_ns, accept_at_ns, accept_wait_ns;
+	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
 enum {
@@ -115,7 +115,7 @@ struct sw_source {
 	uint64_t full_ns;
 };
 
-/* Those that were heard of last; more share the entry 0. */
+/* Those that came last; more share the entry 0. */
 struct sw_sources {
 	struct sw_source of[SW_JOIN_SOURCES];
 	uint64_t quiet_ns; /* no line about it before */

@@ -16,7 +16,7 @@ static uint32_t build_error(
 	return sizeof(s->fault);
 }
 
-/* When STATUS is said again, if nothing is heard. */
+/* When STATUS is sent again, if nothing comes. */
 static void say_again(struct sw_server *srv, struct sw_session *s)
 {
 	s->status_at_ns = srv->now_ns + s->status_wait_ns;

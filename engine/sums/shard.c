@@ -380,7 +380,7 @@ struct sw_begun sw_shard_begun(
 	return t->rules->begun(sh, t, sw_place_local(&t->place, h->chunk), h);
 }
 
-void sw_shard_keep(struct sw_shard *sh)
+void sw_shard_copy_lent(struct sw_shard *sh)
 {
 	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
 		struct sw_stensor *t = &sh->tensors[key];

@@ -166,7 +166,7 @@ static inline bool sw_stensor_is_dead(
 
 /* sw_shard_kill - rounds of @t from @round on fail, since members call it
  * differently, as @why says: what is open of them is given up, what is done
- * before is still sent.  Returns whether that is news. */
+ * before is still sent.  Returns whether that is new. */
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	const char *why);
 
@@ -180,7 +180,8 @@ struct sw_begun {
 
 /* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
  * bytes at any alignment; @is_lent: it stays where and as it is until @member
- * has the result, or sw_shard_keep is called, so that it need not be copied. */
+ * has the result, or sw_shard_copy_lent is called, so that it need not be
+ * copied. */
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent);
 
@@ -188,8 +189,8 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h);
 
-/* sw_shard_keep - copy all that is lent. */
-void sw_shard_keep(struct sw_shard *sh);
+/* sw_shard_copy_lent - copy all that is lent. */
+void sw_shard_copy_lent(struct sw_shard *sh);
 
 /* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
  * was filled; else its result became ready, is on its way, or the request

@@ -98,7 +98,8 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 }
 
 /* What is lent to the open sum of a chunk is copied. */
-static void fold_keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
+static void fold_copied(
+	struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	struct sw_chunk *c = &t->chunks[local];
 	uint32_t round = c->cell[c->cell[0].is_done].round; /* the open one */
@@ -137,7 +138,7 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 
 	if (t->chunks[local].lent) /* a sum of one */
-		fold_keep(sh, t, local);
+		fold_copied(sh, t, local);
 	if (t->ops->round)
 		t->ops->round(t->res[0] + local * t->res_stride,
 			t->acc[0] + local * t->acc_stride,
@@ -227,7 +228,7 @@ static void keep(struct sw_shard *sh, struct sw_stensor *t)
 {
 	for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++)
 		if (t->chunks[i].lent)
-			fold_keep(sh, t, i);
+			fold_copied(sh, t, i);
 }
 
 const struct sw_rules sw_rules_sync = {.has_results = true,

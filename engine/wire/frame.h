@@ -30,7 +30,7 @@ struct sw_rx_frame {
 			 it is until the sender has its answer */
 	/* It should have come in on another, and from another source port it
 	 * may. */
-	bool is_astray;
+	bool is_misrouted;
 	struct sw_path from;
 };
 

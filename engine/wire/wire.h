@@ -57,7 +57,7 @@ enum sw_frame_type {
 	SW_LEFT = 9,       /* server: your session is closed */
 	SW_KEEPALIVE = 10, /* either: I am here */
 	SW_ERROR = 11,     /* server: this worker cannot go on, and why */
-	SW_TUNE = 12,      /* worker: other knobs for the job */
+	SW_TUNE = 12,      /* worker: other tuning for the job */
 	SW_MISMATCH = 13,  /* either: members call this tensor differently */
 	SW_PUSH = 16,      /* worker: one contribution to one chunk */
 	SW_RESULT = 17,    /* server: the sum of one chunk */
@@ -178,8 +178,9 @@ struct sw_hello {
 struct sw_cookie {
 	uint64_t nonce;
 	uint64_t cookie;
-	uint8_t landed;    /* lcore on which the HELLO landed */
-	uint8_t is_astray; /* another source port may lead to the right one */
+	uint8_t landed;       /* lcore on which the HELLO landed */
+	uint8_t is_misrouted; /* another source port may lead to the right one
+			       */
 	uint8_t pad[6];
 };
 
@@ -217,14 +218,14 @@ struct sw_status {
 	uint64_t joined; /* members that have joined */
 	uint32_t seq;    /* acknowledged by KEEPALIVE's aux */
 	uint8_t state;
-	uint8_t policy; /* of the knobs below, enum sw_policy_id */
+	uint8_t policy; /* of the tuning below, enum sw_policy_id */
 	int16_t err;
 	uint16_t rank;  /* FAILED: whose fault */
 	uint16_t size;  /* RUNNING: sum of n_local */
 	uint16_t first; /* RUNNING: rank of the receiver's local rank 0 */
 	uint16_t pad1;
 	char text[SW_TEXT_MAX];
-	/* The newest knobs of the job; number 0: those of the JOINs. */
+	/* The newest tuning of the job; number 0: those of the JOINs. */
 	uint32_t number;
 	uint32_t pad2;
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
@@ -272,7 +273,7 @@ struct sw_declared {
 
 enum { SW_SACK_WORDS = 4, SW_SACK_BITS = 256 };
 
-struct sw_sack {          /* an ACK holds one per space that has news */
+struct sw_sack {          /* an ACK holds one per space with new frames */
 	uint64_t largest; /* highest packet number received */
 	uint64_t bits[SW_SACK_WORDS]; /* bit i: largest - 1 - i received */
 	uint8_t class, pad;

@@ -8,8 +8,8 @@
 #include "engine/worker/life.h"
 
 enum {
-	N_ONCE = 4, /* kinds of news besides DONE and KILLED; of orders there
-		       are fewer */
+	N_ONCE = 4, /* kinds of reports besides DONE and KILLED; of commands
+		       there are fewer */
 };
 
 /* A round of each tensor and, whatever servers say, two deaths (mismatch.c). */
@@ -19,19 +19,20 @@ void sw_lane_init(struct sw_lane *lane)
 {
 	memset(lane, 0, sizeof(*lane));
 	for (uint32_t i = 0; i < 2; i++) {
-		sw_spsc_init(i ? &lane->orders_out : &lane->orders_in,
-			lane->orders, SW_LANE_RING,
-			sizeof(struct sw_lane_order));
-		sw_spsc_init(i ? &lane->news_in : &lane->news_out, lane->news,
-			SW_LANE_RING, sizeof(struct sw_lane_news));
+		sw_spsc_init(i ? &lane->commands_out : &lane->commands_in,
+			lane->commands, SW_LANE_RING,
+			sizeof(struct sw_lane_command));
+		sw_spsc_init(i ? &lane->reports_in : &lane->reports_out,
+			lane->reports, SW_LANE_RING,
+			sizeof(struct sw_lane_report));
 	}
 }
 
 /* --- what another lane says --- */
 
-static void tell(struct sw_lane *lane, const struct sw_lane_news *news)
+static void tell(struct sw_lane *lane, const struct sw_lane_report *report)
 {
-	int n = sw_spsc_put(&lane->news_in, news, 1);
+	int n = sw_spsc_put(&lane->reports_in, report, 1);
 
 	assert(n == 1);
 	(void)n;
@@ -40,7 +41,7 @@ static void tell(struct sw_lane *lane, const struct sw_lane_news *news)
 static void tell_failed(struct sw_lane *lane, const struct sw_fault *fault)
 {
 	lane->fault = *fault;
-	tell(lane, &(struct sw_lane_news){.kind = SW_LANE_FAILED});
+	tell(lane, &(struct sw_lane_report){.kind = SW_LANE_FAILED});
 }
 
 void sw_lane_refuse(struct sw_lane *lane, int err, const char *text)
@@ -49,7 +50,7 @@ void sw_lane_refuse(struct sw_lane *lane, int err, const char *text)
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
 	tell_failed(lane, &fault);
-	tell(lane, &(struct sw_lane_news){.kind = SW_LANE_LEFT});
+	tell(lane, &(struct sw_lane_report){.kind = SW_LANE_LEFT});
 }
 
 /* A line that comes while the last one waits is dropped: it will be repeated,
@@ -65,7 +66,7 @@ static void tell_line(struct sw_lane *lane, const char *text)
 static void tell_running(struct sw_worker *w)
 {
 	w->lanes->theirs = w->tensors;
-	tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_RUNNING});
+	tell(w->lanes, &(struct sw_lane_report){.kind = SW_LANE_RUNNING});
 }
 
 void sw_lane_say(struct sw_worker *w, int err, const char *text)
@@ -75,7 +76,7 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text)
 	else if (w->state == SW_WORKER_FAILED)
 		tell_failed(w->lanes, &w->fault);
 	else if (w->state == SW_WORKER_LEFT)
-		tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_LEFT});
+		tell(w->lanes, &(struct sw_lane_report){.kind = SW_LANE_LEFT});
 	else if (*text)
 		tell_line(w->lanes, text);
 	else
@@ -86,7 +87,7 @@ void sw_lane_admitted(struct sw_worker *w)
 {
 	if (w->lane_i) {
 		tell(w->lanes,
-			&(struct sw_lane_news){.kind = SW_LANE_DECLARED});
+			&(struct sw_lane_report){.kind = SW_LANE_DECLARED});
 		return;
 	}
 	w->n_admitted = w->n_tensors;
@@ -95,17 +96,17 @@ void sw_lane_admitted(struct sw_worker *w)
 
 void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_DONE,
+	tell(w->lanes, &(struct sw_lane_report){.kind = SW_LANE_DONE,
 			       .is_edited = t->is_edited,
 			       .weight = t->weight,
 			       .tensor = (uint32_t)(t - w->tensors)});
 }
 
-/* --- what lane 0 orders --- */
+/* --- lane 0's commands --- */
 
-static void order(struct sw_lane *lane, const struct sw_lane_order *o)
+static void order(struct sw_lane *lane, const struct sw_lane_command *o)
 {
-	int n = sw_spsc_put(&lane->orders_in, o, 1);
+	int n = sw_spsc_put(&lane->commands_in, o, 1);
 
 	assert(n == 1);
 	(void)n;
@@ -121,15 +122,15 @@ void sw_lanes_start(struct sw_worker *w)
 		lane->size = w->size;
 		lane->first = w->first;
 		lane->tensors = w->tensors;
-		order(lane, &(struct sw_lane_order){.kind = SW_LANE_START});
+		order(lane, &(struct sw_lane_command){.kind = SW_LANE_START});
 	}
 }
 
-static void order_dead(struct sw_worker *w, uint32_t tensor)
+static void command_dead(struct sw_worker *w, uint32_t tensor)
 {
 	for (uint32_t i = 0; i < sw_lanes_others(w); i++)
 		order(&w->lanes[i],
-			&(struct sw_lane_order){.kind = SW_LANE_DEAD,
+			&(struct sw_lane_command){.kind = SW_LANE_DEAD,
 				.tensor = tensor,
 				.n = w->tensors[tensor].dead_from});
 }
@@ -142,11 +143,11 @@ void sw_lanes_declare(struct sw_worker *w)
 	w->n_lanes_know = w->n_tensors;
 	for (uint32_t i = 0; i < sw_lanes_others(w); i++)
 		order(&w->lanes[i],
-			&(struct sw_lane_order){
+			&(struct sw_lane_command){
 				.kind = SW_LANE_DECLARE, .n = w->n_tensors});
 	for (; known < w->n_tensors; known++)
 		if (w->tensors[known].dead_from)
-			order_dead(w, known);
+			command_dead(w, known);
 }
 
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
@@ -154,16 +155,16 @@ void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 	uint32_t i = (uint32_t)(t - w->tensors);
 
 	if (w->lane_i)
-		tell(w->lanes, &(struct sw_lane_news){.kind = SW_LANE_KILLED,
+		tell(w->lanes, &(struct sw_lane_report){.kind = SW_LANE_KILLED,
 				       .tensor = i,
 				       .round = t->dead_from});
 	else if (i < w->n_lanes_know)
-		order_dead(w, i);
+		command_dead(w, i);
 }
 
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	struct sw_lane_order o = {.kind = SW_LANE_ROUND,
+	struct sw_lane_command o = {.kind = SW_LANE_ROUND,
 		.op = t->op,
 		.step = t->step,
 		.root = t->root,
@@ -179,11 +180,11 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 	return n;
 }
 
-void sw_lanes_set_knobs(
+void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
 	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
-		struct sw_lane_knobs *k = &w->lanes[i].knobs;
+		struct sw_lane_tuning *k = &w->lanes[i].tuning;
 
 		atomic_store_explicit(
 			&k->policy, w->sched.policy, memory_order_relaxed);
@@ -200,6 +201,6 @@ void sw_lanes_leave(struct sw_worker *w)
 	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
 		w->lanes[i].why = w->fault;
 		order(&w->lanes[i],
-			&(struct sw_lane_order){.kind = SW_LANE_LEAVE});
+			&(struct sw_lane_command){.kind = SW_LANE_LEAVE});
 	}
 }

@@ -9,13 +9,13 @@
  *
  * Lane 0 is the one that the user talks to.  It has the coordinator: it joins,
  * declares, takes what is asked, counts local ranks, fails and leaves for all;
- * the others do as it orders and say when they are done.  A push_pull is over
- * when every lane that has chunks of it has said so.
+ * the others follow its commands and report when they are done.  A push_pull is
+ * over when every lane that has chunks of it has said so.
  *
- * An order and a news are entries of a ring from one lcore to another, which
+ * A command and a report are entries of a ring from one lcore to another, which
  * can never be full: of each tensor there is at most one round, and one death;
  * of all else at most one at a time.  What may be said again and again is no
- * entry: knobs are words, the last of which count, and a line is dropped while
+ * entry: tuning are words, the last of which count, and a line is dropped while
  * another one waits.  Names, shapes and buffers are read
  * where lane 0 has them, which are its own again when the last lane has closed;
  * why a tensor is dead, where the lane that says so has it.
@@ -24,7 +24,7 @@
 #define SW_LANE_H
 
 #include "engine/base/spsc.h"
-#include "engine/sched/knobs.h"
+#include "engine/sched/tuning.h"
 #include "engine/wire/wire.h"
 
 enum {
@@ -34,7 +34,7 @@ enum {
 	SW_LANE_RING = 16384,
 };
 
-enum sw_lane_order_kind {
+enum sw_lane_command_kind {
 	SW_LANE_START,   /* the job runs: go to your servers */
 	SW_LANE_DECLARE, /* tensors up to n have keys */
 	SW_LANE_ROUND,   /* push your chunks of a tensor */
@@ -42,13 +42,13 @@ enum sw_lane_order_kind {
 	SW_LANE_LEAVE,   /* end the job */
 };
 
-struct sw_lane_order {
+struct sw_lane_command {
 	uint8_t kind, op;
 	uint16_t step, root;
 	uint32_t tensor, n;
 };
 
-enum sw_lane_news_kind {
+enum sw_lane_report_kind {
 	SW_LANE_RUNNING,  /* all servers of the lane are there */
 	SW_LANE_DECLARED, /* and have admitted what was ordered */
 	SW_LANE_DONE,     /* all chunks of the round are held, or it is dead */
@@ -57,7 +57,7 @@ enum sw_lane_news_kind {
 	SW_LANE_LEFT,     /* the lane sends nothing and reads nothing more */
 };
 
-struct sw_lane_news {
+struct sw_lane_report {
 	uint8_t kind;
 	bool is_edited;
 	uint16_t weight;
@@ -69,7 +69,7 @@ struct sw_wtensor;
 /* What lane 0's scheduler was set to last.  n_set is counted up behind the
  * words: who finds it changed takes them, and those of two sets that it may
  * have mixed are taken once more, since n_set changes again. */
-struct sw_lane_knobs {
+struct sw_lane_tuning {
 	_Atomic(const struct sw_policy *) policy;
 	_Atomic uint64_t part_bytes, credit_bytes;
 	_Atomic uint32_t n_set;
@@ -77,24 +77,24 @@ struct sw_lane_knobs {
 
 /* Between lane 0 and one of the others. */
 struct sw_lane {
-	struct sw_spsc orders_in, news_out; /* lane 0's sides */
+	struct sw_spsc commands_in, reports_out; /* lane 0's sides */
 	/* Lane 0 writes these before the order that tells of them. */
 	uint64_t epoch, joined;
 	uint16_t size, first;
 	struct sw_fault why;
 	const struct sw_wtensor *tensors;
-	struct sw_lane_knobs knobs;
-	_Alignas(64) struct sw_spsc orders_out, news_in; /* the other's */
+	struct sw_lane_tuning tuning;
+	_Alignas(64) struct sw_spsc commands_out, reports_in; /* the other's */
 	struct sw_fault fault;           /* before SW_LANE_FAILED */
 	const struct sw_wtensor *theirs; /* before SW_LANE_RUNNING */
-	uint32_t n_heard;                /* of knobs.n_set */
+	uint32_t n_taken;                /* of tuning.n_set */
 	/* A line for the person who waits, while lane 0 has not read it. */
 	atomic_bool has_line;
 	char line[SW_TEXT_MAX + SW_NAME_MAX];
-	_Alignas(64) unsigned char orders[SW_SPSC_BYTES(
-		SW_LANE_RING, sizeof(struct sw_lane_order))];
-	_Alignas(64) unsigned char news[SW_SPSC_BYTES(
-		SW_LANE_RING, sizeof(struct sw_lane_news))];
+	_Alignas(64) unsigned char commands[SW_SPSC_BYTES(
+		SW_LANE_RING, sizeof(struct sw_lane_command))];
+	_Alignas(64) unsigned char reports[SW_SPSC_BYTES(
+		SW_LANE_RING, sizeof(struct sw_lane_report))];
 };
 
 /* sw_lane_init - nothing has been said.  While neither lcore uses it. */
@@ -106,9 +106,9 @@ void sw_lane_refuse(struct sw_lane *lane, int err, const char *text);
 
 struct sw_worker;
 
-/* sw_worker_hear - what the other lanes have said since the last turn; to be
+/* sw_worker_take - what the other lanes have said since the last turn; to be
  * called before each turn of an lcore that runs a lane.  Returns how much there
  * was; then the loop's timers may have changed. */
-uint32_t sw_worker_hear(struct sw_worker *w);
+uint32_t sw_worker_take(struct sw_worker *w);
 
 #endif

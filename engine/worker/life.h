@@ -1,4 +1,4 @@
-/* life.h - a worker as a whole: its state, lanes, knobs, what drives it.
+/* life.h - a worker as a whole: its state, lanes, tuning, what drives it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_LIFE_H
 #define SW_LIFE_H
@@ -22,21 +22,21 @@ void sw_worker_tick_joining(struct sw_worker *w);
  * is it time to go without? */
 void sw_worker_check_left(struct sw_worker *w);
 
-/* --- knobs.c --- */
+/* --- tuning.c --- */
 
-/* sw_knobs_use - this lane's scheduler goes over to these, and so do the other
+/* sw_tuning_use - this lane's scheduler goes over to these, and so do the other
  * lanes.  Errors: SW_EINVAL (sw_sched_check says why). */
-int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
+int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
-/* sw_knobs_credit - what of the job's is this lane's; 0: the policy's. */
-uint64_t sw_knobs_credit(const struct sw_worker *w,
+/* sw_tuning_credit - what of the job's is this lane's; 0: the policy's. */
+uint64_t sw_tuning_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes);
-/* sw_knobs_heard - the coordinator says the job's. */
-void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st);
+/* sw_tuning_received - the coordinator says the job's. */
+void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
 /* --- lane.c: to the other lanes; of lane 0 also to the user --- */
 
-/* sw_lanes_others - how many lanes hear what this one orders. */
+/* sw_lanes_others - how many lanes take this one's commands. */
 static inline uint32_t sw_lanes_others(const struct sw_worker *w)
 {
 	return w->lane_i ? 0 : w->n_lanes - 1;
@@ -51,11 +51,11 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text);
 void sw_lane_admitted(struct sw_worker *w);
 
 /* Lane 0 to all others: the job runs; tensors have keys; a round begins
- * (returns how many lanes have chunks of it); other knobs; the job ends. */
+ * (returns how many lanes have chunks of it); other tuning; the job ends. */
 void sw_lanes_start(struct sw_worker *w);
 void sw_lanes_declare(struct sw_worker *w);
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
-void sw_lanes_set_knobs(
+void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 void sw_lanes_leave(struct sw_worker *w);
 

@@ -37,7 +37,7 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 	case SW_LINK_OPEN:
 		return w->state == SW_WORKER_RUNNING &&
 		       (wants_declare(w, l) ||
-			       (l->server_i == 0 && w->knobs.is_asking));
+			       (l->server_i == 0 && w->tuning.is_asking));
 	case SW_LINK_IDLE:
 	case SW_LINK_CLOSED:
 		break;
@@ -159,8 +159,8 @@ static uint32_t build_declare(
 
 static uint32_t build_tune(struct sw_worker *w, struct sw_header *h)
 {
-	const struct sw_knobs *k = &w->knobs.wanted;
-	struct sw_tune_ask ask = {.request = w->knobs.request,
+	const struct sw_job_tuning *k = &w->tuning.wanted;
+	struct sw_tune_ask ask = {.request = w->tuning.request,
 		.policy = (uint8_t)sw_policy_id(k->policy),
 		.part_bytes = k->part_bytes,
 		.credit_bytes = k->credit_bytes};
@@ -184,7 +184,7 @@ uint32_t sw_link_build_request(
 		if (l->n_requests < JOIN_TRIES)
 			return build_join(w, l, h);
 		/* The cookie may be too old by now.  With the same nonce the
-		 * JOIN to come is the same, if the first was heard. */
+		 * JOIN to come is the same, if the first arrived. */
 		l->n_requests = 0;
 		l->state = SW_LINK_HELLO;
 		return build_hello(w, l, h);

@@ -40,9 +40,9 @@ struct sw_link {
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
 	uint32_t n_todo;        /* chunks to push there */
-	struct sw_bitmap ready; /* orders with todo */
-	struct sw_bitmap again; /* orders with again */
-	struct sw_bitmap late;  /* orders with late */
+	struct sw_bitmap ready; /* tensors with todo, by order */
+	struct sw_bitmap again; /* ranks with again */
+	struct sw_bitmap late;  /* ranks with late */
 	/* Dead tensors of which the server has not said yet that it knows. */
 	struct sw_bitmap dead;
 	struct sw_bitmap told; /* of which it was told */

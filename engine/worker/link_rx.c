@@ -44,9 +44,9 @@ static void on_accept(struct sw_worker *w, struct sw_link *l,
 	l->peer.far_id = a.session;
 	l->state = SW_LINK_OPEN;
 	sw_link_request(w, l); /* no JOIN any more */
-	l->peer.heard_ns = w->now_ns;
+	l->peer.rx_ns = w->now_ns;
 	w->is_refused = false;
-	sw_flow_hear(&l->peer.flow, h);
+	sw_flow_rx(&l->peer.flow, h);
 	sw_link_owe(w, l, SW_OWE_KEEPALIVE); /* only then we count */
 	sw_count(&w->stats.sessions_opened, 1);
 	sw_worker_check_running(w);
@@ -157,7 +157,7 @@ static void on_status(
 	w->joined = st.joined;
 	w->epoch = st.epoch;
 	memcpy(w->known, st.text, sizeof(w->known));
-	sw_knobs_heard(w, &st);
+	sw_tuning_received(w, &st);
 	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
 		return;
 	w->size = st.size;

@@ -129,7 +129,7 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	sw_tensor_kill(w, &w->tensors[i], h->round, fault.text);
 	if (sw_bitmap_has(&l->told, i)) {
 		sw_bitmap_remove(&l->dead, i);
-	} else { /* each server hears from us that we know */
+	} else { /* each server learns from us that we know */
 		sw_bitmap_add(&l->dead, i);
 		l->dead_at_ns = w->now_ns;
 	}

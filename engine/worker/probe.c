@@ -3,9 +3,10 @@
  *
  * Where a port spreads what comes over its queues by a hash of addresses and
  * ports, the source port decides which lcore finds a frame.  A COOKIE says
- * whether its HELLO landed astray, and may itself have landed astray here.  No
- * state exists yet at the server, so the next HELLO may come from another port
- * of ours.  From the first JOIN on the port stays: it is part of the session.
+ * whether its HELLO landed on a wrong lcore, and may itself have done so here.
+ * No state exists yet at the server, so the next HELLO may come from another
+ * port of ours.  From the first JOIN on the port stays: it is part of the
+ * session.
  */
 #include "engine/worker/link.h"
 
@@ -34,9 +35,9 @@ static void give_up(
 bool sw_probe_again(
 	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
 {
-	bool is_astray = c->is_astray || w->is_astray;
+	bool is_misrouted = c->is_misrouted || w->is_misrouted;
 
-	if (l->is_settled || !is_astray) {
+	if (l->is_settled || !is_misrouted) {
 		l->is_settled = true;
 		return false;
 	}

@@ -197,14 +197,15 @@ void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
 		sw_round_end(w, t, 0);
 }
 
-void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_news *news)
+void sw_round_lane_done(
+	struct sw_worker *w, const struct sw_lane_report *report)
 {
-	struct sw_wtensor *t = &w->tensors[news->tensor];
+	struct sw_wtensor *t = &w->tensors[report->tensor];
 
 	if (!t->is_open)
 		return; /* the job has ended */
-	t->weight = news->weight;
-	t->is_edited |= news->is_edited;
+	t->weight = report->weight;
+	t->is_edited |= report->is_edited;
 	if (--t->n_lanes == 0 && !t->n_missing)
 		sw_round_end(w, t, 0);
 }

@@ -48,7 +48,8 @@ void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
 /* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
  * lane does. */
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
-void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_news *news);
+void sw_round_lane_done(
+	struct sw_worker *w, const struct sw_lane_report *report);
 
 /* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);

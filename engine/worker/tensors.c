@@ -23,7 +23,7 @@ int sw_tensors_open(struct sw_worker *w)
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
 	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
-		sw_knobs_credit(w, w->params.policy, w->params.credit_bytes));
+		sw_tuning_credit(w, w->params.policy, w->params.credit_bytes));
 }
 
 void sw_tensors_close(struct sw_worker *w)

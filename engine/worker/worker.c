@@ -260,7 +260,7 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 static void on_link(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	bool is_newer = h->psn > l->peer.flow.heard[h->class];
+	bool is_newer = h->psn > l->peer.flow.rx_psn[h->class];
 
 	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
 		if (!h->session) { /* only a LEFT is said without */
@@ -268,8 +268,8 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 				sw_link_rx(w, l, h, payload);
 			return;
 		}
-		l->peer.heard_ns = w->now_ns;
-		if (sw_flow_hear(&l->peer.flow, h))
+		l->peer.rx_ns = w->now_ns;
+		if (sw_flow_rx(&l->peer.flow, h))
 			sw_link_refresh(w, l);
 	}
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
@@ -293,7 +293,7 @@ static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
 
 	if (!sw_frame_open(f, &h, &w->stats))
 		return;
-	w->is_astray = f->is_astray;
+	w->is_misrouted = f->is_misrouted;
 	l = link_of(w, &f->from, &h);
 	if (l && w->state != SW_WORKER_LEFT)
 		on_link(w, l, &h, f->payload);

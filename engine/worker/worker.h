@@ -21,7 +21,7 @@
 #include "engine/base/stats.h"
 #include "engine/loop/node.h"
 #include "engine/sched/due.h"
-#include "engine/sched/knobs.h"
+#include "engine/sched/tuning.h"
 #include "engine/sched/place.h"
 #include "engine/sched/sched.h"
 #include "engine/wire/wire.h"
@@ -73,12 +73,12 @@ struct sw_worker_events {
 	void *ctx;
 };
 
-/* The job's knobs, as a worker has heard of them and asks for them. */
-struct sw_worker_knobs {
+/* The job's tuning, as a worker received it and asks for it. */
+struct sw_worker_tuning {
 	uint32_t number; /* of the newest; 0: those of the JOINs */
 	bool is_asking;  /* the coordinator has not numbered what is wanted */
 	uint32_t request;
-	struct sw_knobs wanted;
+	struct sw_job_tuning wanted;
 };
 
 struct sw_link;
@@ -94,7 +94,7 @@ struct sw_worker {
 	uint64_t now_ns, gap_ns;
 	enum sw_worker_state state;
 	uint16_t rank, n_members, n_local, n_ways;
-	bool is_astray; /* the frame at hand landed on a wrong lcore */
+	bool is_misrouted; /* the frame at hand landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
 	struct sw_lane *lanes; /* lane 0: to the others; else to lane 0 */
 	uint32_t n_lanes_running, n_lanes_declaring, n_lanes_left;
@@ -104,7 +104,7 @@ struct sw_worker {
 	uint64_t epoch;        /* of the job, as the coordinator says */
 	uint64_t joined;       /* members, from the coordinator */
 	uint64_t started_ns;   /* of JOINING */
-	uint64_t told_ns;      /* last line about waiting */
+	uint64_t warned_ns;    /* last line about waiting */
 	uint64_t stall_at_ns;  /* next look for tensors that stand still */
 	uint64_t warn_at_ns;   /* no line about them before */
 	uint64_t left_by_ns;   /* LEAVING: give up then */
@@ -130,7 +130,7 @@ struct sw_worker {
 	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
 	uint32_t n_open;   /* push_pulls */
 	struct sw_sched sched;
-	struct sw_worker_knobs knobs;
+	struct sw_worker_tuning tuning;
 	uint32_t highest_round; /* of any tensor that has begun */
 	uint32_t next_order;    /* by readiness */
 	uint32_t *by_order;
@@ -227,14 +227,14 @@ static inline int sw_worker_push(
  * are still borrowed. */
 void sw_worker_local_left(struct sw_worker *w, uint32_t local);
 
-/* sw_worker_set_knobs - partition and credit of this worker from its next part
+/* sw_worker_set_tuning - partition and credit of this worker from its next part
  * on, in bytes, 0: the policy's; until the job's change.
  * Errors: SW_EINVAL (sw_sched_check says why); nothing changes then. */
-int sw_worker_set_knobs(
+int sw_worker_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_worker_tune - ask the coordinator for other knobs for all members, which
- * go over when they hear of them (knobs.h).  A second call before the first was
+/* sw_worker_tune - ask the coordinator for other tuning for all members, which
+ * go over when they receive it (tuning.h).  A second call before the first was
  * numbered takes its place.
  * Errors: SW_EINVAL (sw_sched_check says why), SW_EAGAIN the job does not run
  * yet, or why it ended. */
@@ -270,8 +270,8 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 		.round = w->highest_round};
 }
 
-/* sw_worker_knobs - those in use, credit_bytes that of all lanes. */
-struct sw_knobs sw_worker_knobs(const struct sw_worker *w);
+/* sw_worker_tuning - those in use, credit_bytes that of all lanes. */
+struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w);
 
 /* sw_worker_node - as a loop takes it. */
 static inline struct sw_node *sw_worker_node(struct sw_worker *w)

@@ -186,9 +186,9 @@ void sw_worker_tick_joining(struct sw_worker *w)
 	if (w->state != SW_WORKER_JOINING || w->left_by_ns ||
 		(w->lane_i && !w->size) || /* lane 0 waits */
 		(waited < w->params.join_timeout &&
-			w->now_ns - w->told_ns < TELL_EVERY_NS))
+			w->now_ns - w->warned_ns < TELL_EVERY_NS))
 		return;
-	w->told_ns = w->now_ns;
+	w->warned_ns = w->now_ns;
 	describe_wait(w, what, sizeof(what));
 	if (waited >= w->params.join_timeout && !waits_for_lanes(w)) {
 		give_up(w, waited, what);

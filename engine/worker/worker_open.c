@@ -33,7 +33,7 @@ static int open_link(struct sw_worker *w, uint32_t server_i,
 	l->peer.has_crc =
 		w->params.has_crc && !ports[l->peer.path.port_i]->is_inner;
 	l->peer.due_class = SW_N_CLASSES;
-	l->peer.heard_ns = l->peer.sent_ns = w->now_ns;
+	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
 	sw_flow_init(&l->peer.flow, &w->params);
 	w->link_of[server_i] = (uint8_t)i;
@@ -113,7 +113,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	w->params = *params;
 	w->env = env;
 	w->events = *events;
-	w->now_ns = w->started_ns = w->told_ns = now_ns;
+	w->now_ns = w->started_ns = w->warned_ns = now_ns;
 	w->rank = job->rank;
 	w->n_members = job->n_members;
 	w->n_local = job->n_local;

@@ -49,7 +49,7 @@ struct sw_client {
 	struct sw_segment results; /* shared by several local ranks, to read */
 
 	uint64_t n_pushes;     /* handles so far; they start at 1 */
-	uint32_t n_idle_polls; /* sw_poll without news */
+	uint32_t n_idle_polls; /* sw_poll without a completion */
 	/* One page that reads as zeros in a forked child: there the attachment
 	 * is not ours. */
 	bool *is_ours;

@@ -102,7 +102,7 @@ static int try_connect(struct sw_client *c)
 	if (c->sock >= 0)
 		close(c->sock);
 	c->sock = -1;
-	if (err) /* who is not trusted hears nothing, not even a farewell */
+	if (err) /* who is not trusted is told nothing, not even why */
 		return err;
 	if (no == ENOENT || no == ECONNREFUSED || no == EAGAIN)
 		return sw_client_fail(

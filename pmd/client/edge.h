@@ -55,8 +55,8 @@ struct sw_completion {
 	uint32_t pad;
 };
 
-/* The knobs in use, as the agent's lcore writes them, one by one. */
-struct sw_edge_knobs {
+/* The tuning in use, as the agent's lcore writes them, one by one. */
+struct sw_edge_tuning {
 	_Atomic uint64_t partition_bytes, credit_bytes, rate_bit_s;
 	_Atomic uint64_t policy[SW_EDGE_POLICY_BYTES / 8]; /* its name */
 	_Atomic uint32_t number, round;
@@ -75,7 +75,7 @@ struct sw_edge_control {
 		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_TENSORS, sizeof(struct sw_completion))];
-	_Alignas(64) struct sw_edge_knobs knobs;
+	_Alignas(64) struct sw_edge_tuning tuning;
 	/* Why a push_pull ended with SW_EMISMATCH, terminated; written before
 	 * its completion, by the order of declaration. */
 	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
@@ -98,7 +98,7 @@ enum sw_edge_kind {
 	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
 };
 
-enum sw_edge_knob {
+enum sw_edge_tune_kind {
 	SW_EDGE_PARTITION, /* of this worker; bytes, 0: the policy's */
 	SW_EDGE_CREDIT,    /* the same */
 	SW_EDGE_RATE,      /* of its ports; bits per second, 0: no limit */
@@ -146,7 +146,7 @@ struct sw_edge_declare {
 
 struct sw_edge_tune {
 	uint32_t kind;
-	uint32_t knob;     /* enum sw_edge_knob */
+	uint32_t what;     /* enum sw_edge_tune_kind */
 	uint64_t value[2]; /* SW_EDGE_JOB: partition and credit */
 	char policy[SW_EDGE_POLICY_BYTES]; /* SW_EDGE_JOB; terminated */
 };

@@ -15,7 +15,7 @@
 #define ASK_MIN    (100 * MS) /* doubles with every ask without answer */
 #define ASK_MAX    (1 * S)
 #define ASK_LIMIT  8u
-#define REFRESH    (30 * S) /* asks who is used and was not heard so long */
+#define REFRESH    (30 * S) /* asks who is used and was silent so long */
 #define FORGET     (300 * S)
 #define GIVE_UP    (10 * S) /* on who never answered and is not used */
 #define WARN_AFTER (3 * S)

@@ -92,7 +92,7 @@ static bool rx_take(
 	}
 	out->from.port_i = q->port->index;
 	out->landed = q->index;
-	out->is_astray = false;
+	out->is_misrouted = false;
 	return true;
 }
 

@@ -278,15 +278,15 @@ bool sw_dpdk_port_is_drained(struct sw_port *base)
 	return rte_mbuf_ext_refcnt_read(&q->shinfo) == 1;
 }
 
-bool sw_dpdk_port_let_go(struct sw_port *base)
+bool sw_dpdk_port_release(struct sw_port *base)
 {
 	struct queue *q = queue_of(base);
 
 	if (!sw_dpdk_port_is_drained(base)) {
 		if (q->udp)
-			sw_udp_drop_held(q, SW_DPDK_I_tx_let_go);
+			sw_udp_drop_held(q, SW_DPDK_I_tx_released);
 		else
-			sw_io_drop_held(q, SW_DPDK_I_tx_let_go);
+			sw_io_drop_held(q, SW_DPDK_I_tx_released);
 	}
 	return sw_dpdk_port_is_drained(base);
 }

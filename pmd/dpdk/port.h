@@ -143,10 +143,10 @@ uint32_t sw_dpdk_port_slots(const struct sw_port *p);
  * Thread: the owning lcore. */
 bool sw_dpdk_port_is_drained(struct sw_port *p);
 
-/* sw_dpdk_port_let_go - drop the frames that the driver has not taken, and say
+/* sw_dpdk_port_release - drop the frames that the driver has not taken, and say
  * whether it is drained: for memory that is to be unmapped while the other end
  * may never read again.  Thread: the owning lcore. */
-bool sw_dpdk_port_let_go(struct sw_port *p);
+bool sw_dpdk_port_release(struct sw_port *p);
 
 /* sw_dpdk_port_stats_get - copy the counters.  Thread: any. */
 void sw_dpdk_port_stats_get(

@@ -141,7 +141,7 @@ static uint8_t *slot_of(
 
 /* The held frames of @which, ascending, have gone or been dropped: their slots
  * follow those of what is still held. */
-static void let_go(struct queue *q, const uint8_t *which, uint32_t n)
+static void release(struct queue *q, const uint8_t *which, uint32_t n)
 {
 	struct sw_udp_queue *u = q->udp;
 	uint8_t freed[SW_RX_BURST];
@@ -169,7 +169,7 @@ void sw_udp_drop_held(struct queue *q, uint32_t counter)
 	for (uint32_t i = 0; i < q->n_tx_held; i++)
 		all[i] = (uint8_t)i;
 	count(q, counter, q->n_tx_held);
-	let_go(q, all, q->n_tx_held);
+	release(q, all, q->n_tx_held);
 }
 
 static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
@@ -270,7 +270,7 @@ static void sent(struct queue *q, const uint8_t *which, uint32_t n, int err)
 	}
 	if (u->n_single)
 		u->n_single--;
-	let_go(q, which, n);
+	release(q, which, n);
 }
 
 /* Send one datagram of what is held; false: the kernel takes none now.  It may

@@ -5,7 +5,7 @@
  *   on_attach -> sw_host_attached (or sw_host_refuse: the id is gone)
  *   on_declare -> sw_host_declared or sw_host_declare_failed, any number
  *   the lcore: sw_host_take, sw_host_complete, sw_host_idle_wait
- *   on_detach -> the lcore lets go of port and tensors -> sw_host_release
+ *   on_detach -> the lcore releases port and tensors -> sw_host_release
  * Whatever comes from a client is checked here; what is wrong ends that client
  * alone, through on_detach.
  *
@@ -69,7 +69,7 @@ struct sw_host_events {
 	 * not refused; the agent owes a sw_host_release. */
 	void (*on_detach)(
 		void *ctx, uint32_t id, enum sw_host_why why, const char *text);
-	/* A client sets a knob (its value is not checked, the policy's name
+	/* A client sets a tuning (its value is not checked, the policy's name
 	 * ends): answer now or later with sw_host_tuned; another comes only
 	 * after that. */
 	void (*on_tune)(
@@ -158,7 +158,7 @@ void sw_host_release(struct sw_host *h, uint32_t id);
 
 /* sw_host_take - up to @max new submits (lcore).
  * .tensor is one of a declared batch, counted from its first; that no other
- * submit of this tensor is open is for the caller to check (sw_host_accuse).
+ * submit of this tensor is open is for the caller to check (sw_host_evict).
  * Never blocks.  A client that broke the protocol yields 0 from then on. */
 uint32_t sw_host_take(
 	struct sw_host_port *p, struct sw_submit *out, uint32_t max);
@@ -172,21 +172,21 @@ bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
  * sw_host_complete (lcore). */
 void sw_host_explain(struct sw_host_port *p, uint64_t handle, const char *why);
 
-/* The knobs in use, for the client to read. */
-struct sw_host_knobs {
+/* The tuning in use, for the client to read. */
+struct sw_host_tuning {
 	uint64_t partition_bytes, credit_bytes, rate_bit_s;
 	uint32_t number, round;
 	const char *policy; /* at most 15 characters */
 };
 
-/* sw_host_show_knobs - this is what they are now (lcore). */
-void sw_host_show_knobs(
-	struct sw_host_port *p, const struct sw_host_knobs *knobs);
+/* sw_host_show_tuning - this is what they are now (lcore). */
+void sw_host_show_tuning(
+	struct sw_host_port *p, const struct sw_host_tuning *tuning);
 
-/* sw_host_accuse - this client broke the protocol (lcore); the control thread
+/* sw_host_evict - this client broke the protocol (lcore); the control thread
  * detaches it.
  * @reason   static text, such as "pushed a tensor twice"; @value goes behind */
-void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value);
+void sw_host_evict(struct sw_host_port *p, const char *reason, uint64_t value);
 
 /* sw_host_are_awaited - do all @n clients wait for a push_pull, asleep or in
  * sw_wait_polling (lcore)?  Else one computes. */

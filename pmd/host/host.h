@@ -91,8 +91,8 @@ struct sw_host_port {
 	/* control thread to lcore: valid up to n_tensors */
 	_Alignas(64) _Atomic uint32_t n_tensors;
 	uint32_t name_of[SW_EDGE_TENSORS];
-	/* lcore to control thread: valid once is_accused */
-	_Alignas(64) _Atomic bool is_accused;
+	/* lcore to control thread: valid once is_evicted */
+	_Alignas(64) _Atomic bool is_evicted;
 	const char *reason;
 	uint64_t value;
 };

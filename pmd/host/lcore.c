@@ -46,9 +46,9 @@ void sw_port_admit(struct sw_host_port *p, uint32_t n, const uint32_t *names)
 	atomic_store_explicit(&p->n_tensors, old + n, memory_order_release);
 }
 
-static bool is_accused(const struct sw_host_port *p)
+static bool is_evicted(const struct sw_host_port *p)
 {
-	return atomic_load_explicit(&p->is_accused, memory_order_relaxed);
+	return atomic_load_explicit(&p->is_evicted, memory_order_relaxed);
 }
 
 /* An eventfd of the agent alone; full means that it is readable. */
@@ -65,13 +65,13 @@ void sw_host_kick(const struct sw_host *h)
 	kick(h->kick_fd);
 }
 
-void sw_host_accuse(struct sw_host_port *p, const char *reason, uint64_t value)
+void sw_host_evict(struct sw_host_port *p, const char *reason, uint64_t value)
 {
-	if (is_accused(p))
+	if (is_evicted(p))
 		return;
 	p->reason = reason;
 	p->value = value;
-	atomic_store_explicit(&p->is_accused, true, memory_order_release);
+	atomic_store_explicit(&p->is_evicted, true, memory_order_release);
 	kick(p->kick_fd);
 }
 
@@ -95,11 +95,11 @@ uint32_t sw_host_take(
 	uint32_t n_tensors;
 	int n;
 
-	if (is_accused(p))
+	if (is_evicted(p))
 		return 0;
 	n = sw_spsc_take(&p->submits, out, max);
 	if (n < 0) {
-		sw_host_accuse(p,
+		sw_host_evict(p,
 			"wrote an impossible index into the submit ring",
 			p->submits.own);
 		return 0;
@@ -107,7 +107,7 @@ uint32_t sw_host_take(
 	n_tensors = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	for (int i = 0; i < n; i++) {
 		if (out[i].tensor >= n_tensors) {
-			sw_host_accuse(p, "submitted an undeclared tensor",
+			sw_host_evict(p, "submitted an undeclared tensor",
 				out[i].tensor);
 			return (uint32_t)i;
 		}
@@ -128,7 +128,7 @@ bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 {
 	int n;
 
-	if (is_accused(p))
+	if (is_evicted(p))
 		return false;
 	n = sw_spsc_put(&p->completions, c, 1);
 	if (n == 1 && sw_edge_is_asleep(&p->control->client_sleeps)) {
@@ -136,10 +136,10 @@ bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 		return true;
 	}
 	if (n == 0)
-		sw_host_accuse(
+		sw_host_evict(
 			p, "let the completion ring overflow", SW_EDGE_TENSORS);
 	else if (n < 0)
-		sw_host_accuse(p,
+		sw_host_evict(p,
 			"wrote an impossible index into the completion ring",
 			p->completions.own);
 	return false;
@@ -150,28 +150,28 @@ static void show(_Atomic uint64_t *word, uint64_t value)
 	atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-void sw_host_show_knobs(
-	struct sw_host_port *p, const struct sw_host_knobs *knobs)
+void sw_host_show_tuning(
+	struct sw_host_port *p, const struct sw_host_tuning *tuning)
 {
-	struct sw_edge_knobs *k = &p->control->knobs;
+	struct sw_edge_tuning *k = &p->control->tuning;
 	uint64_t name[SW_EDGE_POLICY_BYTES / 8] = {0};
 
-	memcpy(name, knobs->policy,
-		strnlen(knobs->policy, SW_EDGE_POLICY_BYTES - 1));
+	memcpy(name, tuning->policy,
+		strnlen(tuning->policy, SW_EDGE_POLICY_BYTES - 1));
 	for (uint32_t i = 0; i < SW_EDGE_POLICY_BYTES / 8; i++)
 		show(&k->policy[i], name[i]);
-	show(&k->partition_bytes, knobs->partition_bytes);
-	show(&k->credit_bytes, knobs->credit_bytes);
-	show(&k->rate_bit_s, knobs->rate_bit_s);
-	atomic_store_explicit(&k->round, knobs->round, memory_order_relaxed);
+	show(&k->partition_bytes, tuning->partition_bytes);
+	show(&k->credit_bytes, tuning->credit_bytes);
+	show(&k->rate_bit_s, tuning->rate_bit_s);
+	atomic_store_explicit(&k->round, tuning->round, memory_order_relaxed);
 	/* Who sees the number sees what belongs to it. */
-	atomic_store_explicit(&k->number, knobs->number, memory_order_release);
+	atomic_store_explicit(&k->number, tuning->number, memory_order_release);
 }
 
 static bool has_submit(struct sw_host_port *const *ports, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_accused(ports[i]) &&
+		if (!is_evicted(ports[i]) &&
 			!sw_spsc_is_empty(&ports[i]->submits))
 			return true;
 	return false;

@@ -165,7 +165,7 @@ static bool is_tune(
 	const struct sw_slot *s, const struct sw_edge_tune *m, size_t bytes)
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
-	       !s->is_tuning && m->knob <= SW_EDGE_JOB &&
+	       !s->is_tuning && m->what <= SW_EDGE_JOB &&
 	       !m->policy[sizeof(m->policy) - 1];
 }
 
@@ -240,7 +240,7 @@ static void serve(
 			"does not read the answers from its socket");
 	if (s->id == id && s->state == SW_SLOT_ATTACHED &&
 		atomic_load_explicit(
-			&s->port->is_accused, memory_order_acquire))
+			&s->port->is_evicted, memory_order_acquire))
 		sw_slot_detach(s, SW_HOST_VIOLATION, "%s (%llu)",
 			s->port->reason, (unsigned long long)s->port->value);
 	if (s->id == id && s->state == SW_SLOT_ATTACHED)

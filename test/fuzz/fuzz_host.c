@@ -150,7 +150,7 @@ static void on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 {
 	struct seat *t = seat_of(id);
 
-	assert(t && !t->is_tuned && tune->knob <= SW_EDGE_JOB);
+	assert(t && !t->is_tuned && tune->tuning <= SW_EDGE_JOB);
 	assert(strlen(tune->policy) < SW_EDGE_POLICY_BYTES);
 	t->is_tuned = true;
 	if (!(agent.kind & IS_SLOW))
@@ -286,7 +286,7 @@ static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
 static size_t tune(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	m->tune = (struct sw_edge_tune){.kind = SW_EDGE_TUNE,
-		.knob = s->a,
+		.tuning = s->a,
 		.value = {(uint64_t)s->b << 12, s->c},
 		.policy = "fifo"};
 	return sizeof(m->tune);
@@ -384,7 +384,7 @@ static void serve(struct seat *t, uint32_t n_complete)
 
 static void lcore(const struct fuzz_step *s)
 {
-	struct sw_host_knobs knobs = {s->b, s->c, s->d, 1, 1, "fifo"};
+	struct sw_host_tuning tuning = {s->b, s->c, s->d, 1, 1, "fifo"};
 	struct sw_host_port *ports[CLIENTS];
 	uint32_t n = 0;
 
@@ -394,9 +394,9 @@ static void lcore(const struct fuzz_step *s)
 		if (!t->port)
 			continue;
 		serve(t, s->a);
-		sw_host_show_knobs(t->port, &knobs);
+		sw_host_show_tuning(t->port, &tuning);
 		if (s->b == 255)
-			sw_host_accuse(t->port, "is not liked", s->c);
+			sw_host_evict(t->port, "is not liked", s->c);
 		if (n < CLIENTS)
 			ports[n++] = t->port;
 	}

@@ -187,7 +187,7 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 {
 	switch (s->a % 6) {
 	case 0:
-		sw_server_keep(x->r.srv);
+		sw_server_copy_lent(x->r.srv);
 		break;
 	case 1:
 		sw_server_stop(x->r.srv);

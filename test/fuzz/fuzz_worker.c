@@ -71,7 +71,7 @@ static struct sw_header cookie(struct fuzz *x, const struct fuzz_step *s)
 	struct sw_cookie m = {.nonce = x->r.s[server_of(x, s)].nonce,
 		.cookie = s->a,
 		.landed = s->b,
-		.is_astray = s->c & 1};
+		.is_misrouted = s->c & 1};
 
 	return of(x, SW_COOKIE, &m, sizeof(m));
 }
@@ -250,7 +250,7 @@ static void tune(struct fuzz *x, const struct fuzz_step *s)
 	uint64_t part = (uint64_t)s->c << 10, credit = (uint64_t)s->d << 10;
 
 	if (s->b & 128)
-		sw_worker_set_knobs(&x->r.w, part, credit);
+		sw_worker_set_tuning(&x->r.w, part, credit);
 	else
 		sw_worker_tune(&x->r.w, policies[s->b % 3], part, credit);
 }

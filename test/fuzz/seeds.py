@@ -115,7 +115,7 @@ def server_seeds():
     yield "modes", bytes([1 | ASYNC | INNER | NO_CRC]) + \
         members(2, 2, 1 | 32) + pushes(2, [1], d=1) + pushes(2, [1], 1, 3) + \
         pushes(1, [2]) + pushes(1, [2], 1, 3, LENT)
-    yield "knobs", bytes([1]) + members(2) + step(TUNE, 0, 1, 1, 16, 64) + \
+    yield "tuning", bytes([1]) + members(2) + step(TUNE, 0, 1, 1, 16, 64) + \
         step(KEEPALIVE, 0, 0, 1, 9) + step(KEEPALIVE, 1, 0, 1, 9) + wait_ms(9)
     yield "joins", bytes([3]) + b"".join(
         step(HELLO, i) + step(JOIN, i, 0, 0, i) for i in range(8)) + \
@@ -181,7 +181,7 @@ def worker_seeds():
     yield "declared", bytes([0]) + step(ENTER) + step(OWN, 0, OWN_PREPARING, 1) + \
         step(OWN) + step(OWN, 0, OWN_PREPARING) + step(OWN) + \
         step(DECLARED, 0, 0, 0, 0, 1) + step(OWN, 0, OWN_SHORT, 1) + step(OWN)
-    yield "knobs", bytes([0]) + running(1) + step(OWN, 0, OWN_TUNE, 1, 16, 64) + \
+    yield "tuning", bytes([0]) + running(1) + step(OWN, 0, OWN_TUNE, 1, 16, 64) + \
         step(OWN, 0, OWN_TUNE, 128, 4, 9) + step(STATUS, 0, 1, 2, patches=[
             (54 + 184, struct.pack("<IIQQI", 1, 3, 65536, 0, 1))]) + \
         results([1, 2, 3, 4])

@@ -21,7 +21,7 @@ ROOTS = [
     ("engine/loop/handoff.c", "node_rx"),
     ("engine/loop/handoff.c", "node_tx"),
     ("engine/loop/handoff.c", "port_ops"),
-    ("engine/worker/lane_hear.c", "sw_worker_hear"),
+    ("engine/worker/lane_rings.c", "sw_worker_take"),
     ("engine/loop/loopback.c", "ops"),
     ("engine/server/server.c", "server_rx"),
     ("engine/server/server_tick.c", "sw_server_tick"),
@@ -34,7 +34,7 @@ ROOTS = [
     ("pmd/host/lcore.c", "sw_host_complete"),
     ("pmd/host/lcore.c", "sw_host_explain"),
     ("pmd/host/lcore.c", "sw_host_take"),
-    ("pmd/host/lcore.c", "sw_host_show_knobs"),
+    ("pmd/host/lcore.c", "sw_host_show_tuning"),
     ("sum/sum.c", "rows"),
 ]
 
@@ -44,7 +44,7 @@ OFF_PATH = {
     ("engine/server/admit_pending.c", "sw_pending_confirm"): "makes a session, opens a job",
     ("engine/server/admit_declare.c", "sw_admit_declare"): "admits tensors: all memory",
     ("engine/server/job_wait.c", "sw_job_tell_waiting"): "a job that forms, seldom",
-    ("engine/server/job_knobs.c", "number"): "other knobs for a job",
+    ("engine/server/job_tuning.c", "number"): "other tuning for a job",
     ("engine/worker/lane.c", "tell_line"): "a line for a person",
     ("engine/worker/link_rx.c", "check_alive"): "the end of a job, its server silent",
     ("engine/worker/link_rx.c", "on_declared"): "the coordinator's keys: all memory",
@@ -66,7 +66,7 @@ OFF_PATH = {
     ("pmd/dpdk/udp.c", "read_one"): "a datagram of many frames, the kernel's",
     ("pmd/dpdk/udp.c", "write_joined"): "the same, to the kernel",
     ("pmd/client/edge.c", "sw_edge_bell_write"): "wakes a client that sleeps",
-    ("pmd/host/lcore.c", "sw_host_accuse"): "the end of a client that lies",
+    ("pmd/host/lcore.c", "sw_host_evict"): "the end of a client that lies",
 }
 
 FORBIDDEN = re.compile(

@@ -15,14 +15,18 @@ C_TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])*'|"
                      r'"(?:\\.|[^"\\\n])*"', re.S)
 
 
-def retired():
-    """(pattern, the word to use, files where it may stay) of each line."""
+def retired(part):
+    """(pattern, the word to use, files where it may stay) of each line: of the
+    texts' part of the list (0), or of the names' (1)."""
     with open(LIST, encoding="utf-8") as f:
-        rows = [line for line in f if line.strip() and line[0] != "#"]
+        rows = f.read().split("[names]\n")[part].splitlines()
     for row in rows:
+        if not row.strip() or row[0] == "#":
+            continue
         # a pattern may have a | of its own: the last two separate
         pattern, instead, where = (part.strip() for part in row.rsplit("|", 2))
-        yield (re.compile(rf"\b(?:{pattern})\b", re.I), instead,
+        edges = (r"(?<![a-z0-9])", r"(?![a-z0-9])") if part else (r"\b", r"\b")
+        yield (re.compile(f"{edges[0]}(?:{pattern}){edges[1]}", re.I), instead,
                [] if where == "-" else where.replace(",", " ").split())
 
 
@@ -74,7 +78,7 @@ def texts(tree, path):
 
 def law_words(tree):
     """no retired word (words.txt) in documents, help, logs and messages"""
-    rows = list(retired())
+    rows = list(retired(0))
     paths = tree.named(".md") + tree.named(
         ".c", ".h", ".def", ".py", ".1.in", ".ini", rooms=CODE_ROOMS)
     for path in paths:
@@ -88,3 +92,14 @@ def law_words(tree):
                 m = pattern.search(text)
                 if m and path not in where:
                     yield Fault(path, line, f"“{m[0]}”: {instead}")
+
+
+def law_identifiers(tree):
+    """no retired word (words.txt, [names]) in C names and comments"""
+    rows = list(retired(1))
+    for path in tree.named(".c", ".h", ".def", rooms=CODE_ROOMS):
+        for i, line in enumerate(tree.lines(path), 1):
+            for pattern, instead, where in rows:
+                m = pattern.search(line)
+                if m and path not in where:
+                    yield Fault(path, i, f"“{m[0]}”: {instead}")

@@ -31,6 +31,7 @@ TEXT_LAWS = {
     "version": laws_source.law_version,
     "public": laws_source.law_public,
     "words": laws_words.law_words,
+    "identifiers": laws_words.law_identifiers,
 }
 OBJECT_LAWS = {
     "globals": laws_object.law_globals,

@@ -87,6 +87,8 @@ TEXT_PLANTS = [
     ("version", "apps/meson.build", after(f"# {VERSION}")),
     ("version", "meson.build", instead(VERSION, "")),
     ("includes", "pmd/dpdk/io.c", after("#include <libmnl/libmnl.h>")),
+    ("identifiers", "engine/base/log.c", after("int sw_" + "knob_x;")),
+    ("identifiers", "engine/base/log.c", after("/* is " + "heard of */")),
     ("words", "README.md", after("Each " + "knob is explained.")),
     ("words", "engine/base/log.c", after(
         'const char *sw_x = "no " "' + 'news yet";')),

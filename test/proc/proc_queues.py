@@ -70,7 +70,7 @@ def test_rss():
     stats, queues = run_job(4, "rss")
     check_steering(stats, "rss")
     check(min(queues) > 0.5 * sum(queues) / 4, f"uneven queues: {queues}")
-    check(stats["handoff_astray"] < 0.02 * sum(queues) and
+    check(stats["handoff_misrouted"] < 0.02 * sum(queues) and
           stats["handoff_tx"] == 0, f"frames were handed over: {stats}")
 
 
@@ -78,7 +78,7 @@ def test_handoff():
     stats, queues = run_job(2, "handoff")
     check_steering(stats, "handoff")
     check(len(queues) == 2 and queues[1] == 0 and stats["handoff_rx"] > 0 and
-          stats["handoff_tx"] > 0 and stats["handoff_astray"] == 0,
+          stats["handoff_tx"] > 0 and stats["handoff_misrouted"] == 0,
           f"{queues} {stats}")
 
 

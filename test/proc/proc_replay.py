@@ -57,7 +57,7 @@ def test_p3():
     check_policy("p3")
 
 
-def test_bytescheduler_with_knobs():
+def test_bytescheduler_with_tuning():
     check_policy("bytescheduler", "--partition", "32KiB", "--credit",
                  "256KiB")
 

@@ -1,4 +1,4 @@
-# proc_tune.py - knobs of a running job: set, refused, tuned; nothing is timed
+# proc_tune.py - tuning of a running job: set, refused, tuned; nothing is timed
 # SPDX-License-Identifier: BSD-3-Clause
 import ctypes
 import json
@@ -102,7 +102,7 @@ def test_set_and_read():
         c.push()
         st = net.stats(net.agents[0])
         check(st["partition_bytes"] == 65536 and
-              st["credit_bytes"] == 1 << 20 and st["knobs_number"] == 0,
+              st["credit_bytes"] == 1 << 20 and st["tuning_number"] == 0,
               f"statistics: {st}")
         c.ok(c.lib.sw_tune(c.c, b"fifo", 0, 0))
         for _ in range(200):
@@ -111,10 +111,10 @@ def test_set_and_read():
                 break
             time.sleep(0.005)
         check(c.now().number == 1 and c.now().policy == b"fifo",
-              "the job's knobs have changed")
+              "the job's tuning have changed")
         c.refused(c.lib.sw_set_partition(c.c, 1 << 20),
                   "this policy's partition and credit are fixed")
-        check(net.stats(net.agents[0])["knobs_number"] == 1, "statistics")
+        check(net.stats(net.agents[0])["tuning_number"] == 1, "statistics")
         c.close()
 
 
@@ -149,8 +149,8 @@ def test_training_is_tuned():
         result = net.train_ok("--tune", epochs=3)
         check(result["is_reference_identical"], result)
         st = [net.stats(a) for a in net.agents]
-        check(st[0]["knob_changes"] > 0 and
-              st[0]["knob_changes"] == st[1]["knob_changes"],
+        check(st[0]["tuning_changes"] > 0 and
+              st[0]["tuning_changes"] == st[1]["tuning_changes"],
               f"both agents went over as often: {st}")
 
 

@@ -145,7 +145,7 @@ def test_two_local_ranks():
 
 
 def test_stats_at_any_time():
-    """While jobs come, change their knobs and go; no figure shrinks."""
+    """While jobs come, change their tuning and go; no figure shrinks."""
     kept = r"(?:rx|tx)_frames$|push_bytes$|chunks_done$"
     with Lo(servers=1, colocated=True, lcores=2, lanes=(2, 2)) as net:
         net.start_all()

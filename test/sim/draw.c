@@ -178,7 +178,7 @@ static void draw_size(struct sim_job *job)
 					   : (uint32_t)sim_random(&job->rng);
 }
 
-/* Other knobs in the middle of the job, asked for by all of its workers. */
+/* Other tuning in the middle of the job, asked for by all of its workers. */
 static void draw_tunes(struct sim_job *job)
 {
 	uint64_t x = ~job->seed;

@@ -96,7 +96,7 @@ struct sim_job {
 	uint8_t n_lanes[SIM_WORKERS]; /* at most as many as engines */
 	uint32_t async;    /* tensors that are asynchronous, a bit for each */
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
-	uint32_t tunes;    /* turns in which a worker asks for knobs, too */
+	uint32_t tunes;    /* turns in which a worker asks for tuning, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
 	uint32_t priority_step;              /* 0: 1 from tensor to tensor */
@@ -164,7 +164,7 @@ void sim_server_start(struct sim_job *job, uint32_t i);
 /* A worker leaves, whatever it does; @err and @text as of sw_worker_leave. */
 void sim_worker_leave(struct sim_worker *w, int err, const char *text);
 
-/* A worker asks for knobs drawn by chance. */
+/* A worker asks for tuning drawn by chance. */
 void sim_worker_tune(struct sim_worker *w);
 
 /* Run until every worker has completed all rounds (and left, if they leave),

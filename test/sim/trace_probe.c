@@ -19,7 +19,7 @@ static uint64_t astray(const struct sim_job *job)
 	struct sw_stats sum = {0};
 
 	sw_handoff_add_stats(&job->net.nodes[0].handoff, &sum);
-	return sum.handoff_astray;
+	return sum.handoff_misrouted;
 }
 
 static uint64_t n_failed(const struct sim_job *job)

@@ -19,7 +19,7 @@
  *  A17  timers after a gap in polling
  *  A18  storms of PULLs
  *  A19  ranks that sum different steps
- *  knobs: other knobs in a running job, which all members come to use
+ *  tuning: other tuning in a running job, which all members come to use
  *  urgent, least_urgent, incast: scheduling, with the bounds of trace_sched.c
  *  lanes: workers of several lcores
  *  lent: what a node's own server was lent, when its worker ends
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
-	check_run(trace_knobs, n_trace_knobs, filter, &passed, &failed);
+	check_run(trace_tuning, n_trace_tuning, filter, &passed, &failed);
 	check_run(trace_lanes, n_trace_lanes, filter, &passed, &failed);
 	check_run(trace_lent, n_trace_lent, filter, &passed, &failed);
 	check_run(trace_members, n_trace_members, filter, &passed, &failed);

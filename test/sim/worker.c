@@ -19,14 +19,14 @@ static void keep(struct sim_worker *w, uint32_t lane)
 	w->kept |= 1u << lane;
 	if (!job->n_colocated || job->is_careless)
 		return;
-	sw_loopback_keep(&w->lcores[lane]->loopback);
+	sw_loopback_copy_lent(&w->lcores[lane]->loopback);
 	if (lane < job->n_lcores && job->servers[first + lane])
-		sw_server_keep(job->servers[first + lane]);
+		sw_server_copy_lent(job->servers[first + lane]);
 }
 
 /* When all lanes have, the buffers are written, as a process may whose job has
  * ended. */
-static void keep_if_ended(struct sim_worker *w, uint32_t lane)
+static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 {
 	const struct sw_worker *engine =
 		lane ? &w->others[lane - 1] : &w->engine;
@@ -255,7 +255,7 @@ void sim_worker_leave(struct sim_worker *w, int err, const char *text)
 
 static void hear(struct sw_worker *engine, struct sim_node *node)
 {
-	if (sw_worker_hear(engine))
+	if (sw_worker_take(engine))
 		node->loop.tick_at_ns = 0;
 }
 
@@ -263,7 +263,7 @@ static void hear_others(struct sim_worker *w)
 {
 	hear(&w->engine, w->node);
 	for (uint32_t i = 1; i < w->n_lanes; i++)
-		if (!sw_spsc_is_empty(&w->lanes[i - 1].orders_out))
+		if (!sw_spsc_is_empty(&w->lanes[i - 1].commands_out))
 			sim_node_poke(w->lcores[i]);
 }
 
@@ -274,8 +274,8 @@ void sim_lane_step(void *ctx, uint64_t now_ns)
 
 	(void)now_ns;
 	hear(engine, w->lcores[engine->lane_i]);
-	keep_if_ended(w, engine->lane_i);
-	if (!sw_spsc_is_empty(&engine->lanes->news_out))
+	copy_if_ended(w, engine->lane_i);
+	if (!sw_spsc_is_empty(&engine->lanes->reports_out))
 		sim_node_poke(w->node);
 }
 
@@ -294,7 +294,7 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	struct sim_job *job = w->job;
 
 	hear_others(w);
-	keep_if_ended(w, 0);
+	copy_if_ended(w, 0);
 	if (!w->is_running || sw_worker_end_of(&w->engine))
 		return;
 	if (!w->n_declared || (w->n_declared < job->n_tensors &&

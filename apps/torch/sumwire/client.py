@@ -205,7 +205,7 @@ class Client:
         after each iteration; every decision is a line on stderr."""
         with self.lock:
             if self._tuner:
-                code = self.lib.sw_autotune_told(self._tuner, iteration_s)
+                code = self.lib.sw_autotune_observe(self._tuner, iteration_s)
             else:
                 code = self.lib.sw_autotune_open(self.pointer,
                                                  ctypes.byref(self._tuner))

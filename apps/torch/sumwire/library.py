@@ -66,7 +66,7 @@ SIGNATURES = {
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
     "sw_error_name": (ctypes.c_char_p, [INT]),
     "sw_autotune_open": (INT, [POINTER, ctypes.POINTER(POINTER)]),
-    "sw_autotune_told": (INT, [POINTER, ctypes.c_double]),
+    "sw_autotune_observe": (INT, [POINTER, ctypes.c_double]),
     "sw_autotune_close": (None, [ctypes.POINTER(POINTER)]),
 }
 

@@ -26,12 +26,12 @@ struct sw_autotune;
  * text in sw_last_error of @c. */
 SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);
 
-/* sw_autotune_told - an iteration took @iteration_s seconds.  Those shorter
+/* sw_autotune_observe - an iteration took @iteration_s seconds.  Those shorter
  * than 20 ms are taken together.  Errors and cost: those of sw_tune, where
  * something is decided; else nothing. */
-SW_API int sw_autotune_told(struct sw_autotune *a, double iteration_s);
+SW_API int sw_autotune_observe(struct sw_autotune *a, double iteration_s);
 
-/* sw_autotune_close - the knobs stay as they are.  *@a becomes NULL. */
+/* sw_autotune_close - the tuning stay as they are.  *@a becomes NULL. */
 SW_API void sw_autotune_close(struct sw_autotune **a);
 
 #ifdef __cplusplus

@@ -199,7 +199,7 @@ SW_API int sw_wait(struct sw_client *c, uint64_t handle);
  * sleeping: the lowest latency, for the price of a core. */
 SW_API int sw_wait_polling(struct sw_client *c, uint64_t handle);
 
-/* --- knobs, while the job runs --- */
+/* --- tuning, while the job runs --- */
 
 struct sw_tuning {
 	char policy[16]; /* "bytescheduler", "p3", "fifo" */
@@ -213,13 +213,13 @@ struct sw_tuning {
 				are counted from 1 */
 };
 
-/* sw_get_tuning - the knobs that this worker has now.  Thread: that of @c.
+/* sw_get_tuning - the tuning that this worker has now.  Thread: that of @c.
  * Cost: memory reads. */
 SW_API void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out);
 
 /* sw_set_partition, sw_set_credit - for this worker alone, in bytes: 1 KiB to
  * 64 GiB and to 1 TiB; 0: what the policy says.  From the next part on, until
- * they or the job's knobs are set again; may be called while push_pulls are
+ * they or the job's tuning are set again; may be called while push_pulls are
  * open.
  * Errors: SW_EINVAL out of range, or the policy has fixed them, with the reason
  * in sw_last_error; SW_ETIMEDOUT the agent has not answered in open_timeout_s;
@@ -233,8 +233,8 @@ SW_API int sw_set_credit(struct sw_client *c, uint64_t bytes);
  * Errors and cost: as above. */
 SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
 
-/* sw_tune - other knobs for all workers of the job.  Any of them may call it,
- * one is enough: each goes over when it hears of them (PROTOCOL.md 5), a round
+/* sw_tune - other tuning for all workers of the job.  Any of them may call it,
+ * one is enough: each goes over when it receives it (PROTOCOL.md 5), a round
  * trip from now; number of sw_get_tuning has then grown.
  * @policy  by its name; NULL: the one in use
  * @partition_bytes, @credit_bytes  as above

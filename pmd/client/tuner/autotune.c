@@ -26,9 +26,9 @@ int sw_autotune_open(struct sw_client *c, struct sw_autotune **out)
 	return err;
 }
 
-int sw_autotune_told(struct sw_autotune *a, double iteration_s)
+int sw_autotune_observe(struct sw_autotune *a, double iteration_s)
 {
-	return sw_tune_live_told(&a->live, iteration_s);
+	return sw_tune_live_observe(&a->live, iteration_s);
 }
 
 void sw_autotune_close(struct sw_autotune **a)

@@ -1,4 +1,4 @@
-/* tune_live.c - the tuner in a running job: it sets the knobs of all workers.
+/* tune_live.c - the tuner in a running job: it sets the tuning of all workers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/tuner/tune_live.h"
 
@@ -54,7 +54,7 @@ void sw_tune_live_end(struct sw_tune_live *l)
 	sw_lapack_close(&l->lapack);
 }
 
-int sw_tune_live_told(struct sw_tune_live *l, double iteration_s)
+int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s)
 {
 	bool has_changed;
 
@@ -69,7 +69,7 @@ int sw_tune_live_told(struct sw_tune_live *l, double iteration_s)
 	l->n_summed++;
 	if (l->sum_s < l->sample_s)
 		return 0;
-	has_changed = sw_tuner_told(&l->tuner, l->sum_s / l->n_summed);
+	has_changed = sw_tuner_observe(&l->tuner, l->sum_s / l->n_summed);
 	l->sum_s = l->n_summed = 0;
 	if (l->tuner.text[0])
 		sw_client_log(&l->client->settings, "tuner, iteration %llu: %s",

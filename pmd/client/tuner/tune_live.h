@@ -1,4 +1,4 @@
-/* tune_live.h - the tuner in a running job: it sets the knobs of all workers.
+/* tune_live.h - the tuner in a running job: it sets the tuning of all workers.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Rank 0 has one and tells it what each iteration took; the other ranks need
@@ -15,7 +15,7 @@ struct sw_tune_live {
 	struct sw_lapack lapack;
 	struct sw_tuner tuner;
 	struct sw_client *client;
-	uint32_t number; /* of the knobs in use when others were asked for */
+	uint32_t number; /* of the tuning in use when others were asked for */
 	bool is_waiting; /* those are not in use yet */
 	uint64_t n;      /* iterations told */
 	/* Iterations shorter than a sample are told together. */
@@ -35,11 +35,11 @@ int sw_tune_live_begin(struct sw_tune_live *l, struct sw_client *client,
 /* sw_tune_live_end - the search is over; the tuning stays; may be zeroed. */
 void sw_tune_live_end(struct sw_tune_live *l);
 
-/* sw_tune_live_told - an iteration of rank 0 took @iteration_s.  Errors: as
+/* sw_tune_live_observe - an iteration of rank 0 took @iteration_s.  Errors: as
  * above. */
-int sw_tune_live_told(struct sw_tune_live *l, double iteration_s);
+int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s);
 
-/* sw_tune_live_set - these knobs for all workers, whatever the tuner thinks.
+/* sw_tune_live_set - these tuning for all workers, whatever the tuner thinks.
  * Errors: as above. */
 int sw_tune_live_set(struct sw_tune_live *l, struct sw_tune_point p);
 

@@ -121,7 +121,7 @@ static bool told_settled(struct sw_tuner *t, double s)
 	return false;
 }
 
-bool sw_tuner_told(struct sw_tuner *t, double iteration_s)
+bool sw_tuner_observe(struct sw_tuner *t, double iteration_s)
 {
 	t->text[0] = '\0';
 	if (!(iteration_s > 0) || !isfinite(iteration_s))

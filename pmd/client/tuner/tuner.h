@@ -1,7 +1,7 @@
 /* tuner.h - tuning inside a running job: try, keep the best, notice drift.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Told how long each iteration took, it says which knobs the next one uses.
+ * Told how long each iteration took, it says which tuning the next one uses.
  * After a change the first iterations still carry parts of the old size, so
  * they do not count.  When a search has ended the best point stays, until
  * iterations take as much longer or shorter as noise does not explain; then
@@ -52,8 +52,8 @@ struct sw_tuner {
 void sw_tuner_init(
 	struct sw_tuner *t, const struct sw_tuner_settings *settings);
 
-/* sw_tuner_told - the last iteration took @iteration_s.  Returns true when
+/* sw_tuner_observe - the last iteration took @iteration_s.  Returns true when
  * t->now changed.  What is not positive and finite is ignored. */
-bool sw_tuner_told(struct sw_tuner *t, double iteration_s);
+bool sw_tuner_observe(struct sw_tuner *t, double iteration_s);
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "apps/lab/tune_knob.h"
+#include "apps/lab/tune_text.h"
 #include "engine/base/error.h"
 #include "pmd/client/tuner/tune_search.h"
 #include "test/support/env.h"
@@ -181,7 +181,7 @@ static void tell__refuses_what_is_no_time(void **state)
 	assert_int_equal(t.n, 0);
 }
 
-static void knob__units(void **state)
+static void tuning__units(void **state)
 {
 	static const struct {
 		const char *text, *why;
@@ -204,13 +204,13 @@ static void knob__units(void **state)
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		assert_int_equal(
-			sw_tune_knob_parse(rows[i].text, &n, why, sizeof(why)),
+			sw_tune_bytes_parse(rows[i].text, &n, why, sizeof(why)),
 			SW_EINVAL);
 		if (!strstr(why, rows[i].why))
 			fail_msg("\"%s\" is not in \"%s\"", rows[i].why, why);
 		assert_int_equal(n, 7);
 	}
-	assert_int_equal(sw_tune_knob_parse("4MiB", &n, why, sizeof(why)), 0);
+	assert_int_equal(sw_tune_bytes_parse("4MiB", &n, why, sizeof(why)), 0);
 	assert_int_equal(n, 4 << 20);
 }
 
@@ -225,7 +225,7 @@ int main(void)
 		cmocka_unit_test(search__same_seed_same_points),
 		cmocka_unit_test(search__grid_visits_all),
 		cmocka_unit_test(tell__refuses_what_is_no_time),
-		cmocka_unit_test(knob__units),
+		cmocka_unit_test(tuning__units),
 	};
 
 	assert_null(sw_lapack_open(&lapack));

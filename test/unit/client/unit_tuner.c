@@ -40,7 +40,7 @@ static void told__searches_then_keeps_the_best(void **state)
 	uint32_t n = 0;
 
 	while (t.is_searching) {
-		bool has_changed = sw_tuner_told(&t, bowl(&t, 4));
+		bool has_changed = sw_tuner_observe(&t, bowl(&t, 4));
 
 		assert_int_equal(has_changed, ++n % 4 == 0);
 		assert_int_equal(t.text[0] != '\0', has_changed);
@@ -51,7 +51,7 @@ static void told__searches_then_keeps_the_best(void **state)
 	assert_true(bowl(&t, 4) < 1.05);
 	kept = t.now;
 	for (n = 0; n < 100; n++)
-		assert_false(sw_tuner_told(&t, bowl(&t, 4)));
+		assert_false(sw_tuner_observe(&t, bowl(&t, 4)));
 	assert_memory_equal(&kept, &t.now, sizeof(kept));
 }
 
@@ -63,12 +63,13 @@ static void told__not_misled(void **state)
 	uint32_t n = 0;
 
 	for (; t.is_searching; n++)
-		sw_tuner_told(&t, n % 4 < 2 ? 50 : bowl(&t, 4));
+		sw_tuner_observe(&t, n % 4 < 2 ? 50 : bowl(&t, 4));
 	assert_true(bowl(&t, 4) < 1.05);
 	for (n = 0; n < 100; n++)
-		assert_false(sw_tuner_told(&t, n % 5 == 4 ? 9 : bowl(&t, 4)));
-	assert_false(sw_tuner_told(&t, NAN));
-	assert_false(sw_tuner_told(&t, -1));
+		assert_false(
+			sw_tuner_observe(&t, n % 5 == 4 ? 9 : bowl(&t, 4)));
+	assert_false(sw_tuner_observe(&t, NAN));
+	assert_false(sw_tuner_observe(&t, -1));
 }
 
 static void told__drift_begins_a_search(void **state)
@@ -77,16 +78,16 @@ static void told__drift_begins_a_search(void **state)
 	uint32_t n = 0;
 
 	while (t.is_searching)
-		sw_tuner_told(&t, bowl(&t, 4));
+		sw_tuner_observe(&t, bowl(&t, 4));
 	for (n = 0; n < 20; n++)
-		assert_false(sw_tuner_told(&t, bowl(&t, 4)));
+		assert_false(sw_tuner_observe(&t, bowl(&t, 4)));
 	for (n = 0; !t.is_searching; n++)
-		sw_tuner_told(&t, bowl(&t, 0.25));
+		sw_tuner_observe(&t, bowl(&t, 0.25));
 	assert_in_range(n, 5, 10);
 	assert_non_null(strstr(t.text, "search again"));
 	assert_int_equal(t.n_searches, 2);
 	while (t.is_searching)
-		sw_tuner_told(&t, bowl(&t, 0.25));
+		sw_tuner_observe(&t, bowl(&t, 0.25));
 	assert_true(bowl(&t, 0.25) < 1.08);
 }
 
@@ -117,15 +118,15 @@ static void told__bandwidth_changes(void **state)
 
 	assert_int_equal(sw_model_open(&m, "resnet50", why, sizeof(why)), 0);
 	while (t.is_searching)
-		sw_tuner_told(&t, simulated(&run, &t));
+		sw_tuner_observe(&t, simulated(&run, &t));
 	for (uint32_t n = 0; n < 10; n++)
-		assert_false(sw_tuner_told(&t, simulated(&run, &t)));
+		assert_false(sw_tuner_observe(&t, simulated(&run, &t)));
 	run.link.rate_bytes_s /= 10;
 	before_s = simulated(&run, &t);
 	while (!t.is_searching)
-		sw_tuner_told(&t, simulated(&run, &t));
+		sw_tuner_observe(&t, simulated(&run, &t));
 	while (t.is_searching)
-		sw_tuner_told(&t, simulated(&run, &t));
+		sw_tuner_observe(&t, simulated(&run, &t));
 	sw_plan_ideal(&run, &ideal_s);
 	assert_true(simulated(&run, &t) <= before_s);
 	assert_true(simulated(&run, &t) <= 1.1 * ideal_s);

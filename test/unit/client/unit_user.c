@@ -92,14 +92,14 @@ static struct scene begin(void)
 	_exit(recv(accept(fd, NULL, NULL), &heard, 1, 0) > 0);
 }
 
-static void end(struct scene *s, bool was_heard)
+static void end(struct scene *s, bool was_received)
 {
 	int status;
 
 	is_renamed = false;
 	assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
 	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), was_heard);
+	assert_int_equal(WEXITSTATUS(status), was_received);
 	unlink(s->path);
 	rmdir(s->dir);
 }

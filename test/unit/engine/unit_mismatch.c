@@ -277,9 +277,10 @@ static void worker__is_refused_a_tensor(void **state)
 
 static struct sw_lane lane;
 
-static uint32_t take_order(struct sw_lane_order *o)
+static uint32_t take_order(struct sw_lane_command *o)
 {
-	return sw_spsc_take(&lane.orders_out, o, 1) == 1 ? o->kind : UINT32_MAX;
+	return sw_spsc_take(&lane.commands_out, o, 1) == 1 ? o->kind
+							   : UINT32_MAX;
 }
 
 /* Lane 0 hears it: the other one is ordered to stop, and only then is the
@@ -287,8 +288,8 @@ static uint32_t take_order(struct sw_lane_order *o)
 static void lane0__waits_for_the_other(void **state)
 {
 	static struct worker_rig r;
-	struct sw_lane_order o;
-	struct sw_lane_news done = {.kind = SW_LANE_DONE};
+	struct sw_lane_command o;
+	struct sw_lane_report done = {.kind = SW_LANE_DONE};
 
 	wrig_open_lane(&r, &lane, 0, 1);
 	wrig_tx(&r);
@@ -296,9 +297,9 @@ static void lane0__waits_for_the_other(void **state)
 	wrig_tx(&r);
 	wrig_accept(&r, 0);
 	wrig_status(&r, SW_JOB_RUNNING, 0, 2, "");
-	sw_spsc_put(&lane.news_in,
-		&(struct sw_lane_news){.kind = SW_LANE_RUNNING}, 1);
-	sw_worker_hear(&r.w);
+	sw_spsc_put(&lane.reports_in,
+		&(struct sw_lane_report){.kind = SW_LANE_RUNNING}, 1);
+	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "running");
 	assert_int_equal(sw_worker_declare(&r.w,
 				 &(struct sw_worker_tensor){.name = "a",
@@ -309,9 +310,9 @@ static void lane0__waits_for_the_other(void **state)
 		0);
 	wrig_tx(&r);
 	wrig_declared(&r, 0);
-	sw_spsc_put(&lane.news_in,
-		&(struct sw_lane_news){.kind = SW_LANE_DECLARED}, 1);
-	sw_worker_hear(&r.w);
+	sw_spsc_put(&lane.reports_in,
+		&(struct sw_lane_report){.kind = SW_LANE_DECLARED}, 1);
+	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "declared");
 	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);
 	assert_int_equal(take_order(&o), SW_LANE_START);
@@ -321,8 +322,8 @@ static void lane0__waits_for_the_other(void **state)
 	assert_int_equal(take_order(&o), SW_LANE_DEAD);
 	assert_int_equal(o.n, 1);
 	assert_string_equal(wrig_events(&r), ""); /* it may still write */
-	sw_spsc_put(&lane.news_in, &done, 1);
-	sw_worker_hear(&r.w);
+	sw_spsc_put(&lane.reports_in, &done, 1);
+	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "done t0 #7 SW_EMISMATCH w0");
 	wrig_close(&r);
 }

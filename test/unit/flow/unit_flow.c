@@ -107,7 +107,7 @@ static bool hear(struct fixture *x, uint8_t class, uint64_t psn,
 		.consumed = consumed,
 		.grant = grant};
 
-	return sw_flow_hear(&x->f, &h);
+	return sw_flow_rx(&x->f, &h);
 }
 
 static void hear__in_order(void **state)
@@ -256,9 +256,9 @@ static void credit__losses_do_not_leak(void **state)
 		if (i % 10 == 9) { /* nine of ten are lost */
 			struct sw_header answer = {0};
 
-			sw_flow_hear(&b, &h);
+			sw_flow_rx(&b, &h);
 			sw_flow_send_ctl(&b, &answer);
-			sw_flow_hear(&a->f, &answer);
+			sw_flow_rx(&a->f, &answer);
 		}
 		tick(a, SW_S);
 	}
@@ -274,10 +274,10 @@ static uint32_t come(struct sw_flow *f, uint64_t backlog)
 {
 	struct sw_header h = {.type = SW_PUSH,
 		.flags = sw_backlog_flags(backlog),
-		.psn = f->heard[0] + 1,
+		.psn = f->rx_psn[0] + 1,
 		.consumed = (uint32_t)f->peer_consumed + 1};
 
-	sw_flow_hear(f, &h);
+	sw_flow_rx(f, &h);
 	sw_flow_accept(f, 0, h.psn, SW_S);
 	sw_flow_send_ctl(f, &h);
 	return h.grant;
@@ -352,12 +352,12 @@ static void ack_at__the_sender_runs_dry(void **state)
 
 	open_shared(&f, 1, &g);
 	sw_flow_send_ctl(&f, &(struct sw_header){0});
-	sw_flow_hear(&f, &h);
+	sw_flow_rx(&f, &h);
 	sw_flow_accept(&f, 0, 1, SW_S);
 	assert_true(sw_flow_ack_at(&f) > SW_S); /* that was all */
 	h.flags = sw_backlog_flags(100);
 	h.psn = 2;
-	sw_flow_hear(&f, &h);
+	sw_flow_rx(&f, &h);
 	assert_int_equal(sw_flow_ack_at(&f), 0);
 	sw_flow_send_ctl(&f, &h);
 	assert_true(sw_flow_ack_at(&f) > SW_S);
@@ -376,7 +376,7 @@ static void ack_at__many_run_dry(void **state)
 	open_shared(f, 10, &g); /* 60 quanta each */
 	for (uint32_t i = 0; i < 10; i++) {
 		sw_flow_send_ctl(&f[i], &(struct sw_header){0});
-		sw_flow_hear(&f[i], &h);
+		sw_flow_rx(&f[i], &h);
 		sw_flow_accept(&f[i], 0, 1, SW_S);
 	}
 	assert_true(sw_flow_ack_at(&f[9]) > SW_S);

@@ -115,7 +115,7 @@ static void ack_at__by_rtt(void **state)
 	}
 }
 
-static void build_ack__one_block_per_class_with_news(void **state)
+static void build_ack__one_block_per_class_with_new_frames(void **state)
 {
 	struct fixture *x = open_flow();
 	struct sw_sack out[SW_N_CLASSES];
@@ -473,7 +473,8 @@ int main(void)
 		cmocka_unit_test(accept__far_past_and_far_future),
 		cmocka_unit_test(ack_at__count_or_delay_or_gap),
 		cmocka_unit_test(ack_at__by_rtt),
-		cmocka_unit_test(build_ack__one_block_per_class_with_news),
+		cmocka_unit_test(
+			build_ack__one_block_per_class_with_new_frames),
 		cmocka_unit_test(build_ack__long_times_stop_at_the_top),
 		cmocka_unit_test(answered__takes_back_one),
 		cmocka_unit_test(on_ack__in_order),

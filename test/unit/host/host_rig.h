@@ -29,8 +29,8 @@ struct rig_how {
 	uint32_t uid;           /* a user admitted besides our own */
 	int refuse;             /* error that every attach is refused with */
 	int refuse_batch;       /* error that every batch is refused with */
-	atomic_int refuse_tune; /* error that every knob is refused with */
-	atomic_bool is_slow_to_tune; /* does not answer to knobs */
+	atomic_int refuse_tune; /* error that every tuning is refused with */
+	atomic_bool is_slow_to_tune; /* does not answer to tuning */
 	int status;                  /* of every completion */
 	bool is_silent;              /* never answers an attach, says why */
 	bool is_mute;     /* takes submits and never completes them */
@@ -58,7 +58,7 @@ struct rig {
 	struct rig_port ports[RIG_CLIENTS];
 	struct sw_host_tensor tensors[RIG_TENSORS];
 	uint32_t n_tensors, n_attached, n_detached, n_taken;
-	struct sw_edge_tune tune; /* the last knob */
+	struct sw_edge_tune tune; /* the last tuning */
 	enum sw_host_why why;     /* of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
 	struct sw_log log;
@@ -153,8 +153,8 @@ static inline void rig_on_tune(
 	r->tune = *tune;
 	for (int i = 0; i < RIG_CLIENTS && !r->how.refuse_tune; i++)
 		if (r->ports[i].state == RIG_LIVE)
-			sw_host_show_knobs(r->ports[i].port,
-				&(struct sw_host_knobs){.policy = tune->policy,
+			sw_host_show_tuning(r->ports[i].port,
+				&(struct sw_host_tuning){.policy = tune->policy,
 					.partition_bytes = tune->value[0],
 					.credit_bytes = tune->value[1],
 					.rate_bit_s = 3,

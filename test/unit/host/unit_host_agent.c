@@ -370,7 +370,7 @@ static void take__translates_tensors(void **state)
 	slow_close(&s);
 }
 
-static void accuse__detaches_the_client(void **state)
+static void evict__detaches_the_client(void **state)
 {
 	struct sw_submit in = {1, 0, 0, 0}, out;
 	struct sw_host_port *port;
@@ -379,8 +379,8 @@ static void accuse__detaches_the_client(void **state)
 	port = slow_admit(&s);
 	send_declare(&s, 0);
 	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0, NULL), 0);
-	sw_host_accuse(port, "pushed a tensor twice", 71);
-	sw_host_accuse(port, "said later", 1);
+	sw_host_evict(port, "pushed a tensor twice", 71);
+	sw_host_evict(port, "said later", 1);
 	sw_spsc_put(&s.w.submits, &in, 1);
 	assert_int_equal(sw_host_take(port, &out, 1), 0);
 	slow_poll(&s);
@@ -575,7 +575,7 @@ int main(void)
 		cmocka_unit_test(declare__before_the_answer_is_a_violation),
 		cmocka_unit_test(declare__answer_may_be_asked_for_once),
 		cmocka_unit_test(take__translates_tensors),
-		cmocka_unit_test(accuse__detaches_the_client),
+		cmocka_unit_test(evict__detaches_the_client),
 		cmocka_unit_test(idle_wait__keeps_its_time),
 		cmocka_unit_test(idle_wait__other_descriptors),
 		cmocka_unit_test(nap__lasts_while_a_client_computes),

@@ -186,7 +186,7 @@ static void tx__slot_outlives_the_call(void **state)
 }
 
 /* The link is down, memory is to go: nothing refers to it any more. */
-static void let_go__drops_what_waits(void **state)
+static void release__drops_what_waits(void **state)
 {
 	struct sw_handoff *h = open_handoff();
 	uint8_t tensor[64] = {1};
@@ -195,7 +195,7 @@ static void let_go__drops_what_waits(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		send(h, i % N_PORTS, 3, tensor, sizeof(tensor), true);
 	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
-	sw_handoff_let_go(h, 1);
+	sw_handoff_release(h, 1);
 	assert_false(node_of(h)->is_busy(node_of(h)));
 	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
 	assert_int_equal(
@@ -293,7 +293,7 @@ static void rx__own_queue_and_strays(void **state)
 	assert_int_equal(receive(h, 0, in), 3);
 	assert_int_equal(in[0].landed + in[1].landed, 2); /* 0 and 2 */
 	assert_int_equal(stats_of(h).handoff_rx, 2);
-	assert_int_equal(stats_of(h).handoff_astray, 2);
+	assert_int_equal(stats_of(h).handoff_misrouted, 2);
 	port_at(h, 0)->ops->rx_release(port_at(h, 0));
 	assert_int_equal(receive(h, 0, in), 0);
 	send(h, 0, 1, NULL, 0, false);
@@ -312,7 +312,7 @@ static void rx__of_a_port_without_a_queue(void **state)
 
 	come(h, 1, 1, NULL, 0);
 	assert_int_equal(receive(h, 1, in), 1);
-	assert_int_equal(stats_of(h).handoff_astray, 0);
+	assert_int_equal(stats_of(h).handoff_misrouted, 0);
 	send(h, 1, 1, NULL, 0, false);
 	assert_true(node_of(h)->tx(node_of(h), 0, 1, &out));
 	sw_handoff_close(h);
@@ -360,7 +360,7 @@ int main(void)
 		cmocka_unit_test(rx__full_ring_drops_and_counts),
 		cmocka_unit_test(rx__wrong_length),
 		cmocka_unit_test(tx__slot_outlives_the_call),
-		cmocka_unit_test(let_go__drops_what_waits),
+		cmocka_unit_test(release__drops_what_waits),
 		cmocka_unit_test(tx__paced_port_holds_all),
 		cmocka_unit_test(both__two_lcores),
 		cmocka_unit_test(rx__own_queue_and_strays),

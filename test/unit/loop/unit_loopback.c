@@ -122,7 +122,7 @@ static void keep__copies_stable_payloads(void **state)
 	memset(want, 3, sizeof(want));
 	send(l, 0, 1, tensor, 1, false);
 	send(l, 0, 1, tensor, sizeof(tensor), true);
-	sw_loopback_keep(l);
+	sw_loopback_copy_lent(l);
 	assert_true(sw_loopback_is_drained(l));
 	memset(tensor, 4, sizeof(tensor));
 	assert_int_equal(receive(l, in), 2);

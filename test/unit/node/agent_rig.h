@@ -98,7 +98,7 @@ static inline void control(struct agent_rig *s)
 {
 	for (uint32_t i = 0; i < POLLS; i++) {
 		sw_host_poll(s->agent.host, 0);
-		sw_agent_take_news(&s->agent);
+		sw_agent_take_reports(&s->agent);
 	}
 }
 
@@ -134,7 +134,7 @@ static inline void admit(struct agent_rig *s)
 	lane_work(s);
 	assert_true(s->agent.core.has_worker && s->agent.others[0].is_open);
 	sw_agent_tell(&s->agent,
-		&(struct agent_news){.kind = AGENT_RUNNING, .size = RANKS});
+		&(struct agent_report){.kind = AGENT_RUNNING, .size = RANKS});
 	control(s);
 	for (uint32_t i = 0; i < RANKS; i++)
 		raw_attached(&s->w[i]);

@@ -286,7 +286,7 @@ static void run__starvation_is_bounded(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* --- knobs --- */
+/* --- tuning --- */
 
 static void set__the_partition_between_two_parts(void **state)
 {

@@ -26,25 +26,25 @@ static void close_lane(struct worker_rig *r)
 
 /* --- lane 0; the test is lane 1 --- */
 
-static struct sw_lane_order heard(enum sw_lane_order_kind kind)
+static struct sw_lane_command heard(enum sw_lane_command_kind kind)
 {
-	struct sw_lane_order o = {0};
+	struct sw_lane_command o = {0};
 
-	assert_int_equal(sw_spsc_take(&lane->orders_out, &o, 1), 1);
+	assert_int_equal(sw_spsc_take(&lane->commands_out, &o, 1), 1);
 	assert_int_equal(o.kind, kind);
 	return o;
 }
 
 static void expect_silence(void)
 {
-	assert_true(sw_spsc_is_empty(&lane->orders_out));
-	assert_true(sw_spsc_is_empty(&lane->news_out));
+	assert_true(sw_spsc_is_empty(&lane->commands_out));
+	assert_true(sw_spsc_is_empty(&lane->reports_out));
 }
 
-static void say(struct worker_rig *r, struct sw_lane_news news)
+static void say(struct worker_rig *r, struct sw_lane_report report)
 {
-	assert_int_equal(sw_spsc_put(&lane->news_in, &news, 1), 1);
-	assert_int_equal(sw_worker_hear(&r->w), 1);
+	assert_int_equal(sw_spsc_put(&lane->reports_in, &report, 1), 1);
+	assert_int_equal(sw_worker_take(&r->w), 1);
 }
 
 static void to_status(struct worker_rig *r)
@@ -60,7 +60,7 @@ static void to_running(struct worker_rig *r)
 {
 	to_status(r);
 	heard(SW_LANE_START);
-	say(r, (struct sw_lane_news){.kind = SW_LANE_RUNNING});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_RUNNING});
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "running");
 }
@@ -83,7 +83,7 @@ static void to_declared(struct worker_rig *r, uint64_t n_elems)
 	to_running(r);
 	declare(r, n_elems);
 	assert_int_equal(heard(SW_LANE_DECLARE).n, 1);
-	say(r, (struct sw_lane_news){.kind = SW_LANE_DECLARED});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_DECLARED});
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "declared");
 }
@@ -97,9 +97,9 @@ static void hear__runs_when_all_lanes_do(void **state)
 	heard(SW_LANE_START);
 	assert_int_equal(lane->epoch, 9);
 	assert_int_equal(lane->size, 2);
-	say(r, (struct sw_lane_news){.kind = SW_LANE_RUNNING});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_RUNNING});
 	assert_string_equal(wrig_events(r), "running");
-	assert_int_equal(sw_worker_hear(&r->w), 0);
+	assert_int_equal(sw_worker_take(&r->w), 0);
 	close_lane(r);
 }
 
@@ -117,7 +117,7 @@ static void hear__admitted_when_all_lanes_have(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), SW_EAGAIN);
 	assert_int_equal(sw_worker_declare(&r->w, &more, 1), SW_EBUSY);
 	heard(SW_LANE_DECLARE);
-	say(r, (struct sw_lane_news){.kind = SW_LANE_DECLARED});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_DECLARED});
 	assert_string_equal(wrig_events(r), "declared");
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), 0);
 	close_lane(r);
@@ -132,7 +132,7 @@ static void hear__admitted_too_late(void **state)
 	declare(r, TWO_STRIPES);
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "gone");
 	assert_contains(wrig_events(r), "failed SW_ESERVER gone");
-	say(r, (struct sw_lane_news){.kind = SW_LANE_DECLARED});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_DECLARED});
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -142,11 +142,11 @@ static void hear__admitted_too_late(void **state)
 static void hear__done_when_all_lanes_are(void **state)
 {
 	struct worker_rig *r = open_lane(0);
-	struct sw_lane_news done = {.kind = SW_LANE_DONE, .weight = 2};
+	struct sw_lane_report done = {.kind = SW_LANE_DONE, .weight = 2};
 
 	to_declared(r, TWO_STRIPES);
 	for (uint32_t round = 1; round <= 2; round++) {
-		struct sw_lane_order o;
+		struct sw_lane_command o;
 
 		assert_int_equal(sw_worker_push(&r->w, 0, 40 + round, 7), 0);
 		o = heard(SW_LANE_ROUND);
@@ -190,7 +190,7 @@ static void hear__a_result_after_the_death(void **state)
 	wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, 1, 0);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	assert_int_equal(r->w.sched.credit, r->w.sched.limit);
-	say(r, (struct sw_lane_news){.kind = SW_LANE_DONE});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_DONE});
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
 	assert_int_equal(r->w.n_open, 0);
 	close_lane(r);
@@ -205,7 +205,7 @@ static void hear__lane_saw_an_edited_buffer(void **state)
 	wrig_tx(r);
 	for (uint32_t c = 0; c < STRIPE; c++)
 		wrig_result(r, 0, 0, 1, c, 1);
-	say(r, (struct sw_lane_news){
+	say(r, (struct sw_lane_report){
 		       .kind = SW_LANE_DONE, .weight = 2, .is_edited = true});
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECORRUPT w2");
 	close_lane(r);
@@ -231,7 +231,7 @@ static void hear__a_lane_fails(void **state)
 	heard(SW_LANE_ROUND);
 	wrig_tx(r);
 	sw_lane_refuse(lane, SW_ENOMEM, "no memory at lcore 1");
-	assert_int_equal(sw_worker_hear(&r->w), 2);
+	assert_int_equal(sw_worker_take(&r->w), 2);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ENOMEM w0; failed "
 					    "SW_ENOMEM no memory at lcore 1");
 	heard(SW_LANE_LEAVE);
@@ -251,7 +251,7 @@ static void hear__done_after_the_end(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECLOSED w0");
-	say(r, (struct sw_lane_news){.kind = SW_LANE_DONE, .weight = 2});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_DONE, .weight = 2});
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -267,7 +267,7 @@ static void leave__left_when_all_lanes_have(void **state)
 	wrig_left(r, 0, true);
 	wrig_tick(r, 5 * SW_S);
 	assert_string_equal(wrig_events(r), "");
-	say(r, (struct sw_lane_news){.kind = SW_LANE_LEFT});
+	say(r, (struct sw_lane_report){.kind = SW_LANE_LEFT});
 	wrig_tick(r, SW_MS);
 	assert_string_equal(wrig_events(r), "left");
 	close_lane(r);
@@ -280,29 +280,29 @@ static void hear__one_line_at_a_time(void **state)
 	to_running(r);
 	strcpy(lane->line, "waiting for somebody");
 	atomic_store(&lane->has_line, true);
-	assert_int_equal(sw_worker_hear(&r->w), 0);
+	assert_int_equal(sw_worker_take(&r->w), 0);
 	assert_string_equal(wrig_events(r), "running waiting for somebody");
 	assert_false(atomic_load(&lane->has_line));
-	assert_int_equal(sw_worker_hear(&r->w), 0);
+	assert_int_equal(sw_worker_take(&r->w), 0);
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
 
 /* --- lane 1; the test is lane 0 --- */
 
-static void order(struct worker_rig *r, struct sw_lane_order o)
+static void order(struct worker_rig *r, struct sw_lane_command o)
 {
-	assert_int_equal(sw_spsc_put(&lane->orders_in, &o, 1), 1);
-	assert_true(sw_worker_hear(&r->w));
+	assert_int_equal(sw_spsc_put(&lane->commands_in, &o, 1), 1);
+	assert_true(sw_worker_take(&r->w));
 }
 
-static struct sw_lane_news told(enum sw_lane_news_kind kind)
+static struct sw_lane_report told(enum sw_lane_report_kind kind)
 {
-	struct sw_lane_news news = {0};
+	struct sw_lane_report report = {0};
 
-	assert_int_equal(sw_spsc_take(&lane->news_out, &news, 1), 1);
-	assert_int_equal(news.kind, kind);
-	return news;
+	assert_int_equal(sw_spsc_take(&lane->reports_out, &report, 1), 1);
+	assert_int_equal(report.kind, kind);
+	return report;
 }
 
 static void start_other(struct worker_rig *r)
@@ -310,7 +310,7 @@ static void start_other(struct worker_rig *r)
 	lane->epoch = 9;
 	lane->joined = 3;
 	lane->size = 2;
-	order(r, (struct sw_lane_order){.kind = SW_LANE_START});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_START});
 	assert_string_equal(wrig_tx(r), "s1 HELLO");
 	wrig_cookie(r, 1);
 	wrig_tx(r);
@@ -338,7 +338,7 @@ static void key_other(struct worker_rig *r)
 static void declare_other(struct worker_rig *r)
 {
 	key_other(r);
-	order(r, (struct sw_lane_order){.kind = SW_LANE_DECLARE, .n = 1});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_DECLARE, .n = 1});
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
 	wrig_declared(r, 1);
 	told(SW_LANE_DECLARED);
@@ -347,7 +347,7 @@ static void declare_other(struct worker_rig *r)
 static void order__a_job_from_start_to_end(void **state)
 {
 	struct worker_rig *r = open_lane(1);
-	struct sw_lane_news done;
+	struct sw_lane_report done;
 	struct sw_join j;
 
 	wrig_tick(r, 100 * SW_S); /* lane 0 has the limit for this */
@@ -358,11 +358,11 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(j.server_i, 1);
 	assert_int_equal(j.n_servers, 2);
 	declare_other(r);
-	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND, .step = 3});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND, .step = 3});
 	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);
 	assert_int_equal(r->w.stats.push_folded, STRIPE);
 	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
-		assert_true(sw_spsc_is_empty(&lane->news_out));
+		assert_true(sw_spsc_is_empty(&lane->reports_out));
 		wrig_result(r, 1, 5, 1, c, 1);
 	}
 	done = told(SW_LANE_DONE);
@@ -370,7 +370,7 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(done.weight, 2);
 	assert_false(done.is_edited);
 	wrig_tx(r);
-	order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
 	assert_string_equal(wrig_tx(r), "s1 LEAVE");
 	wrig_left(r, 1, true);
 	told(SW_LANE_LEFT);
@@ -382,7 +382,7 @@ static void order__leave_before_start(void **state)
 {
 	struct worker_rig *r = open_lane(1);
 
-	order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
 	wrig_tick(r, SW_MS);
 	told(SW_LANE_LEFT);
 	assert_string_equal(wrig_tx(r), "");
@@ -400,23 +400,23 @@ static void order__what_comes_after_a_failure(void **state)
 	told(SW_LANE_FAILED);
 	assert_int_equal(lane->fault.err, SW_ESERVER);
 	assert_string_equal(lane->fault.text, "server other is gone");
-	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND});
-	order(r, (struct sw_lane_order){.kind = SW_LANE_DECLARE, .n = 2});
-	order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_DECLARE, .n = 2});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
 	assert_int_equal(r->w.n_open, 0);
-	assert_true(sw_spsc_is_empty(&lane->news_out));
+	assert_true(sw_spsc_is_empty(&lane->reports_out));
 	wrig_tick(r, 3 * SW_S);
 	told(SW_LANE_LEFT);
 	close_lane(r);
 }
 
-/* Lane 0 has set knobs. */
+/* Lane 0 has set tuning. */
 static void set_other(uint64_t part, uint64_t credit)
 {
-	atomic_store(&lane->knobs.policy, &sw_policy_bytescheduler);
-	atomic_store(&lane->knobs.part_bytes, part);
-	atomic_store(&lane->knobs.credit_bytes, credit);
-	atomic_fetch_add(&lane->knobs.n_set, 1);
+	atomic_store(&lane->tuning.policy, &sw_policy_bytescheduler);
+	atomic_store(&lane->tuning.part_bytes, part);
+	atomic_store(&lane->tuning.credit_bytes, credit);
+	atomic_fetch_add(&lane->tuning.n_set, 1);
 }
 
 /* Its tensors' memory is made beside the lcore; what lane 0 orders meanwhile is
@@ -429,38 +429,39 @@ static void order__declare_waits_for_memory(void **state)
 		start_other(r);
 		r->env.is_preparing = true;
 		key_other(r);
-		order(r, (struct sw_lane_order){
+		order(r, (struct sw_lane_command){
 				 .kind = SW_LANE_DECLARE, .n = 1});
-		assert_int_equal(sw_worker_hear(&r->w), 0);
+		assert_int_equal(sw_worker_take(&r->w), 0);
 		assert_string_equal(wrig_tx(r), "");
 		if (is_left) {
-			order(r, (struct sw_lane_order){.kind = SW_LANE_LEAVE});
+			order(r, (struct sw_lane_command){
+					 .kind = SW_LANE_LEAVE});
 			assert_int_equal(r->w.n_tensors, 0);
 			close_lane(r);
 			continue;
 		}
 		r->env.is_preparing = false;
-		assert_int_equal(sw_worker_hear(&r->w), 1);
+		assert_int_equal(sw_worker_take(&r->w), 1);
 		assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
-		assert_int_equal(sw_worker_hear(&r->w), 0);
+		assert_int_equal(sw_worker_take(&r->w), 0);
 		close_lane(r);
 	}
 }
 
 /* They hold for a round that lane 0 ordered after it had set them. */
-static void order__knobs_before_a_round(void **state)
+static void order__tuning_before_a_round(void **state)
 {
 	struct worker_rig *r = open_lane(1);
 
 	start_other(r);
 	declare_other(r);
 	set_other(2048, 16384);
-	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND});
+	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
 	assert_int_equal(r->w.sched.part_bytes, 2048);
 	assert_int_equal(r->w.sched.limit, 8192); /* its half */
-	assert_int_equal(sw_worker_hear(&r->w), 0);
+	assert_int_equal(sw_worker_take(&r->w), 0);
 	set_other(4096, 0);
-	assert_int_equal(sw_worker_hear(&r->w), 1);
+	assert_int_equal(sw_worker_take(&r->w), 1);
 	assert_int_equal(r->w.sched.part_bytes, 4096);
 	close_lane(r);
 }
@@ -472,42 +473,42 @@ static void order__policy_before_a_round(void **state)
 
 	start_other(r);
 	declare_other(r);
-	atomic_store(&lane->knobs.policy, &sw_policy_fifo);
-	atomic_fetch_add(&lane->knobs.n_set, 1);
-	order(r, (struct sw_lane_order){.kind = SW_LANE_ROUND});
+	atomic_store(&lane->tuning.policy, &sw_policy_fifo);
+	atomic_fetch_add(&lane->tuning.n_set, 1);
+	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
 	assert_contains(wrig_tx(r), "PUSH k5 r1");
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
 	close_lane(r);
 }
 
-static void set_knobs__all_lanes(void **state)
+static void set_tuning__all_lanes(void **state)
 {
 	struct worker_rig *r = open_lane(0);
 
 	to_running(r);
-	assert_int_equal(sw_worker_set_knobs(&r->w, 2048, 16384), 0);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 2048, 16384), 0);
 	assert_int_equal(r->w.sched.limit, 8192);
-	assert_int_equal(atomic_load(&lane->knobs.n_set), 1);
-	assert_int_equal(atomic_load(&lane->knobs.part_bytes), 2048);
-	assert_int_equal(atomic_load(&lane->knobs.credit_bytes), 16384);
-	assert_int_equal(sw_worker_set_knobs(&r->w, 1, 0), SW_EINVAL);
-	assert_int_equal(sw_worker_set_knobs(&r->w, 0, 1), SW_EINVAL);
-	assert_int_equal(atomic_load(&lane->knobs.n_set), 1);
+	assert_int_equal(atomic_load(&lane->tuning.n_set), 1);
+	assert_int_equal(atomic_load(&lane->tuning.part_bytes), 2048);
+	assert_int_equal(atomic_load(&lane->tuning.credit_bytes), 16384);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 1, 0), SW_EINVAL);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 0, 1), SW_EINVAL);
+	assert_int_equal(atomic_load(&lane->tuning.n_set), 1);
 	expect_silence();
 	close_lane(r);
 }
 
 /* A lane that is late hears the last ones, and nothing else is lost. */
-static void set_knobs__without_number(void **state)
+static void set_tuning__without_number(void **state)
 {
 	struct worker_rig *r = open_lane(0);
 
 	to_running(r);
 	for (uint32_t i = 1; i <= 2 * SW_LANE_RING; i++)
 		assert_int_equal(
-			sw_worker_set_knobs(&r->w, 64 * (i + 64), 0), 0);
+			sw_worker_set_tuning(&r->w, 64 * (i + 64), 0), 0);
 	sw_worker_leave(&r->w, 0, NULL);
-	assert_int_equal(atomic_load(&lane->knobs.part_bytes),
+	assert_int_equal(atomic_load(&lane->tuning.part_bytes),
 		64 * (2 * SW_LANE_RING + 64));
 	heard(SW_LANE_LEAVE);
 	expect_silence();
@@ -572,10 +573,10 @@ int main(void)
 		cmocka_unit_test(order__leave_before_start),
 		cmocka_unit_test(order__what_comes_after_a_failure),
 		cmocka_unit_test(order__declare_waits_for_memory),
-		cmocka_unit_test(order__knobs_before_a_round),
+		cmocka_unit_test(order__tuning_before_a_round),
 		cmocka_unit_test(order__policy_before_a_round),
-		cmocka_unit_test(set_knobs__all_lanes),
-		cmocka_unit_test(set_knobs__without_number),
+		cmocka_unit_test(set_tuning__all_lanes),
+		cmocka_unit_test(set_tuning__without_number),
 		cmocka_unit_test(open__credit),
 		cmocka_unit_test(open__impossible),
 	};

@@ -14,12 +14,12 @@ static struct worker_rig *open_rig(void)
 }
 
 /* A COOKIE for @nonce, whose HELLO landed on lcore 2. */
-static void cookie(struct worker_rig *r, uint64_t nonce, bool is_astray)
+static void cookie(struct worker_rig *r, uint64_t nonce, bool is_misrouted)
 {
 	struct sw_cookie c = {.nonce = nonce,
 		.cookie = 77,
 		.landed = 2,
-		.is_astray = is_astray};
+		.is_misrouted = is_misrouted};
 
 	wrig_send(r, 0,
 		(struct sw_header){.type = SW_COOKIE, .payload_len = sizeof(c)},
@@ -50,7 +50,7 @@ static void cookie__right_at_once(void **state)
 	wrig_close(r);
 }
 
-static void cookie__astray_then_right(void **state)
+static void cookie__misrouted_then_right(void **state)
 {
 	struct worker_rig *r = open_rig();
 	uint64_t first;
@@ -86,12 +86,12 @@ static void cookie__never_right(void **state)
 }
 
 /* The answer landed on a wrong lcore of ours. */
-static void cookie__itself_astray(void **state)
+static void cookie__itself_misrouted(void **state)
 {
 	struct worker_rig *r = open_rig();
 	struct sw_cookie c = {.cookie = 77};
 	struct test_frame f;
-	struct sw_rx_frame in = {.is_astray = true};
+	struct sw_rx_frame in = {.is_misrouted = true};
 
 	assert_int_equal(sent(r, 0), SW_HELLO);
 	c.nonce = r->s[0].nonce;
@@ -132,9 +132,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cookie__right_at_once),
-		cmocka_unit_test(cookie__astray_then_right),
+		cmocka_unit_test(cookie__misrouted_then_right),
 		cmocka_unit_test(cookie__never_right),
-		cmocka_unit_test(cookie__itself_astray),
+		cmocka_unit_test(cookie__itself_misrouted),
 		cmocka_unit_test(join__keeps_its_port),
 	};
 

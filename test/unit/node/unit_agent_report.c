@@ -1,5 +1,5 @@
-/* unit_agent_news.c - a control thread that is late misses lines, nothing else.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* unit_agent_report.c - a control thread that is late misses lines, nothing
+ * else. SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/life.h"
 #include "test/unit/node/agent_rig.h"
 

@@ -1,4 +1,4 @@
-/* agent_knobs.c - what processes change in a running job, and what is in use.
+/* agent_tuning.c - what processes change in a running job, and what is in use.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 			(unsigned long long)bit_s);
 		return SW_EINVAL;
 	}
-	a->core.knobs.rate_bit_s = bit_s;
+	a->core.tuning.rate_bit_s = bit_s;
 	atomic_store_explicit(
 		&a->shared.rate_bit_s, bit_s, memory_order_relaxed);
 	sw_agent_pace(a, &a->daemon.pollers[0].loop, &a->core.paced_bit_s);
@@ -40,7 +40,7 @@ void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
 static int set_own(
 	struct agent *a, bool is_part, uint64_t bytes, char *why, size_t size)
 {
-	const struct sw_knobs now = sw_worker_knobs(&a->core.worker);
+	const struct sw_job_tuning now = sw_worker_tuning(&a->core.worker);
 	const char *fault = sw_sched_check(
 		now.policy, is_part ? bytes : 0, is_part ? 0 : bytes);
 
@@ -50,7 +50,7 @@ static int set_own(
 			(unsigned long long)bytes, fault);
 		return SW_EINVAL;
 	}
-	return sw_worker_set_knobs(&a->core.worker,
+	return sw_worker_set_tuning(&a->core.worker,
 		is_part ? bytes : now.part_bytes,
 		is_part ? now.credit_bytes : bytes);
 }
@@ -75,10 +75,10 @@ static int set_all(
 static int set(
 	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
 {
-	switch (t->knob) {
+	switch (t->what) {
 	case SW_EDGE_PARTITION:
 	case SW_EDGE_CREDIT:
-		return set_own(a, t->knob == SW_EDGE_PARTITION, t->value[0],
+		return set_own(a, t->what == SW_EDGE_PARTITION, t->value[0],
 			why, size);
 	case SW_EDGE_RATE:
 		return set_rate(a, t->value[0], why, size);
@@ -87,31 +87,31 @@ static int set(
 	}
 }
 
-void sw_agent_tune(struct agent *a, const struct agent_order *o)
+void sw_agent_tune(struct agent *a, const struct agent_command *o)
 {
-	struct agent_news news = {.kind = AGENT_TUNED, .local = o->local};
+	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
 
-	news.err = set(a, &o->tune, news.text, sizeof(news.text));
-	a->core.are_knobs_shown = false;
-	if (news.err && !news.text[0])
-		snprintf(news.text, sizeof(news.text), "%s",
-			sw_error_text(news.err));
-	sw_agent_show_knobs(a);
-	sw_agent_tell(a, &news);
+	report.err = set(a, &o->tune, report.text, sizeof(report.text));
+	a->core.are_tuning_shown = false;
+	if (report.err && !report.text[0])
+		snprintf(report.text, sizeof(report.text), "%s",
+			sw_error_text(report.err));
+	sw_agent_show_tuning(a);
+	sw_agent_tell(a, &report);
 }
 
-void sw_agent_show_knobs(struct agent *a)
+void sw_agent_show_tuning(struct agent *a)
 {
-	struct sw_host_knobs *k = &a->core.knobs;
-	struct sw_knobs now;
+	struct sw_host_tuning *k = &a->core.tuning;
+	struct sw_job_tuning now;
 
 	if (!a->core.has_worker ||
-		(a->core.are_knobs_shown &&
+		(a->core.are_tuning_shown &&
 			k->round == sw_worker_view(&a->core.worker).round))
 		return; /* the job's change with a round */
-	a->core.are_knobs_shown = true;
-	now = sw_worker_knobs(&a->core.worker);
-	*k = (struct sw_host_knobs){.partition_bytes = now.part_bytes,
+	a->core.are_tuning_shown = true;
+	now = sw_worker_tuning(&a->core.worker);
+	*k = (struct sw_host_tuning){.partition_bytes = now.part_bytes,
 		.credit_bytes = now.credit_bytes,
 		.rate_bit_s = k->rate_bit_s,
 		.number = now.number,
@@ -119,8 +119,8 @@ void sw_agent_show_knobs(struct agent *a)
 		.policy = now.policy->name};
 	atomic_store(&a->shared.partition_bytes, k->partition_bytes);
 	atomic_store(&a->shared.credit_bytes, k->credit_bytes);
-	atomic_store(&a->shared.knobs_number, k->number);
+	atomic_store(&a->shared.tuning_number, k->number);
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 		if (a->core.ports[i])
-			sw_host_show_knobs(a->core.ports[i], k);
+			sw_host_show_tuning(a->core.ports[i], k);
 }

@@ -1,6 +1,6 @@
-/* knobs.c - a worker's knobs: its own, and the job's.
+/* tuning.c - a worker's tuning: its own, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/sched/knobs.h"
+#include "engine/sched/tuning.h"
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -9,7 +9,7 @@
 
 /* Where there is a number to divide.  One that cannot be is left to the
  * scheduler to refuse. */
-uint64_t sw_knobs_credit(const struct sw_worker *w,
+uint64_t sw_tuning_credit(const struct sw_worker *w,
 	const struct sw_policy *policy, uint64_t credit_bytes)
 {
 	uint64_t whole = credit_bytes ? credit_bytes : policy->credit_bytes;
@@ -20,40 +20,40 @@ uint64_t sw_knobs_credit(const struct sw_worker *w,
 	return sw_max64(whole / w->n_lanes, SW_CREDIT_MIN);
 }
 
-int sw_knobs_use(struct sw_worker *w, const struct sw_policy *policy,
+int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes)
 {
 	int err = sw_sched_set(&w->sched, policy, part_bytes,
-		sw_knobs_credit(w, policy, credit_bytes));
+		sw_tuning_credit(w, policy, credit_bytes));
 
 	if (err)
 		return err;
-	sw_lanes_set_knobs(w, part_bytes, credit_bytes);
+	sw_lanes_set_tuning(w, part_bytes, credit_bytes);
 	sw_sched_run(&w->sched); /* there may be more credit */
 	return 0;
 }
 
-struct sw_knobs sw_worker_knobs(const struct sw_worker *w)
+struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w)
 {
 	const struct sw_sched *s = &w->sched;
 
-	return (struct sw_knobs){.number = w->knobs.number,
+	return (struct sw_job_tuning){.number = w->tuning.number,
 		.policy = s->policy,
 		.part_bytes = s->part_bytes,
 		.credit_bytes = s->policy->is_tunable ? s->limit * w->n_lanes
 						      : s->limit};
 }
 
-int sw_worker_set_knobs(
+int sw_worker_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
-	return sw_knobs_use(w, w->sched.policy, part_bytes, credit_bytes);
+	return sw_tuning_use(w, w->sched.policy, part_bytes, credit_bytes);
 }
 
 int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes)
 {
-	struct sw_worker_knobs *k = &w->knobs;
+	struct sw_worker_tuning *k = &w->tuning;
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
@@ -61,7 +61,7 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 		return SW_EAGAIN;
 	if (sw_sched_check(policy, part_bytes, credit_bytes))
 		return SW_EINVAL;
-	k->wanted = (struct sw_knobs){.policy = policy,
+	k->wanted = (struct sw_job_tuning){.policy = policy,
 		.part_bytes = part_bytes,
 		.credit_bytes = credit_bytes};
 	k->request++;
@@ -70,10 +70,10 @@ int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
 	return 0;
 }
 
-void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st)
+void sw_tuning_received(struct sw_worker *w, const struct sw_status *st)
 {
 	const struct sw_policy *policy = sw_policy_at(st->policy);
-	struct sw_worker_knobs *k = &w->knobs;
+	struct sw_worker_tuning *k = &w->tuning;
 
 	if (k->is_asking && st->request == k->request) {
 		k->is_asking = false;
@@ -91,6 +91,6 @@ void sw_knobs_heard(struct sw_worker *w, const struct sw_status *st)
 		return;
 	}
 	k->number = st->number;
-	sw_count(&w->stats.knob_changes, 1);
-	(void)!sw_knobs_use(w, policy, st->part_bytes, st->credit_bytes);
+	sw_count(&w->stats.tuning_changes, 1);
+	(void)!sw_tuning_use(w, policy, st->part_bytes, st->credit_bytes);
 }

@@ -1,5 +1,5 @@
-/* unit_host_knobs.c - knobs from libsumwire to the agent, and back to be read.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* unit_host_tuning.c - tuning from libsumwire to the agent, and back to be
+ * read. SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
 static void set__comes_as_it_was_given(void **state)
@@ -9,16 +9,16 @@ static void set__comes_as_it_was_given(void **state)
 	const struct sw_edge_tune *t = &s->r->tune;
 
 	assert_int_equal(sw_set_partition(c, 1 << 20), 0);
-	assert_int_equal(t->knob, SW_EDGE_PARTITION);
+	assert_int_equal(t->what, SW_EDGE_PARTITION);
 	assert_int_equal(t->value[0], 1 << 20);
 	assert_int_equal(sw_set_credit(c, UINT64_C(1) << 33), 0);
-	assert_int_equal(t->knob, SW_EDGE_CREDIT);
+	assert_int_equal(t->what, SW_EDGE_CREDIT);
 	assert_int_equal(t->value[0], UINT64_C(1) << 33);
 	assert_int_equal(sw_set_rate(c, 10000000000), 0);
-	assert_int_equal(t->knob, SW_EDGE_RATE);
+	assert_int_equal(t->what, SW_EDGE_RATE);
 	assert_int_equal(t->value[0], 10000000000);
 	assert_int_equal(sw_tune(c, "p3", 5, 6), 0);
-	assert_int_equal(t->knob, SW_EDGE_JOB);
+	assert_int_equal(t->what, SW_EDGE_JOB);
 	assert_string_equal(t->policy, "p3");
 	assert_int_equal(t->value[0], 5);
 	assert_int_equal(t->value[1], 6);
@@ -88,7 +88,7 @@ static void set__no_answer(void **state)
 	scene_check(s, SW_HOST_CLOSED, "closed");
 }
 
-/* A second one before the answer, a name without end, a knob that is none, a
+/* A second one before the answer, a name without end, a tuning that is none, a
  * length that is none: that client is gone, others are not. */
 static void message__must_be_right(void **state)
 {
@@ -98,7 +98,7 @@ static void message__must_be_right(void **state)
 
 	for (int i = 0; i < 3; i++)
 		bad[i] = good;
-	bad[0].knob = SW_EDGE_JOB + 1;
+	bad[0].what = SW_EDGE_JOB + 1;
 	memset(bad[1].policy, 'x', sizeof(bad[1].policy));
 	for (int i = 0; i < 3; i++) {
 		raw_open(&w, s->r);

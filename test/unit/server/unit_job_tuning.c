@@ -1,4 +1,4 @@
-/* unit_job_knobs.c - the coordinator numbers knobs and tells all.
+/* unit_job_tuning.c - the coordinator numbers tuning and tells all.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -48,7 +48,7 @@ static void tune__all_are_told(void **state)
 		assert_int_equal(r->w[i].status.part_bytes, 1 << 20);
 		assert_int_equal(r->w[i].status.request, i);
 	}
-	assert_int_equal(r->srv->stats.knob_changes, 1);
+	assert_int_equal(r->srv->stats.tuning_changes, 1);
 	server_rig_close(r);
 }
 
@@ -78,21 +78,21 @@ static void tune__one_at_a_time(void **state)
 
 	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->knobs.number, 0);
+	assert_int_equal(job(r)->tuning.number, 0);
 	answer(r, 0);
 	answer(r, 1);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->knobs.number, 1);
+	assert_int_equal(job(r)->tuning.number, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_int_equal(job(r)->knobs.number, 1);
+	assert_int_equal(job(r)->tuning.number, 1);
 	rig_tx(r);
 	answer(r, 0);
 	answer(r, 1);
 	ask(r, 0, (struct sw_tune_ask){.request = 1}); /* numbered before */
-	assert_int_equal(job(r)->knobs.number, 1);
+	assert_int_equal(job(r)->tuning.number, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_int_equal(job(r)->knobs.number, 2);
-	assert_ptr_equal(job(r)->knobs.policy, sw_policy_at(2));
+	assert_int_equal(job(r)->tuning.number, 2);
+	assert_ptr_equal(job(r)->tuning.policy, sw_policy_at(2));
 	server_rig_close(r);
 }
 
@@ -107,7 +107,7 @@ static void tune__without_who_left(void **state)
 	rig_tx(r);
 	answer(r, 0);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->knobs.number, 1);
+	assert_int_equal(job(r)->tuning.number, 1);
 	server_rig_close(r);
 }
 
@@ -135,7 +135,7 @@ static void tune__refused(void **state)
 		answer(r, 0);
 		ask(r, 0, rows[i].ask);
 		assert_contains(rig_tx(r), rows[i].text);
-		assert_int_equal(job(r)->knobs.number, 0);
+		assert_int_equal(job(r)->tuning.number, 0);
 		server_rig_close(r);
 	}
 }

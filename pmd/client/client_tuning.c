@@ -1,4 +1,4 @@
-/* client_knobs.c - libsumwire: knobs of the scheduler, while the job runs.
+/* client_tuning.c - libsumwire: tuning of the scheduler, while the job runs.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <unistd.h>
 
@@ -50,26 +50,26 @@ static int ask(struct sw_client *c, struct sw_edge_tune m)
 int sw_set_partition(struct sw_client *c, uint64_t bytes)
 {
 	return ask(c, (struct sw_edge_tune){
-			      .knob = SW_EDGE_PARTITION, .value = {bytes}});
+			      .what = SW_EDGE_PARTITION, .value = {bytes}});
 }
 
 int sw_set_credit(struct sw_client *c, uint64_t bytes)
 {
 	return ask(c, (struct sw_edge_tune){
-			      .knob = SW_EDGE_CREDIT, .value = {bytes}});
+			      .what = SW_EDGE_CREDIT, .value = {bytes}});
 }
 
 int sw_set_rate(struct sw_client *c, uint64_t bit_s)
 {
 	return ask(c,
-		(struct sw_edge_tune){.knob = SW_EDGE_RATE, .value = {bit_s}});
+		(struct sw_edge_tune){.what = SW_EDGE_RATE, .value = {bit_s}});
 }
 
 int sw_tune(struct sw_client *c, const char *policy, uint64_t partition_bytes,
 	uint64_t credit_bytes)
 {
 	struct sw_edge_tune m = {
-		.knob = SW_EDGE_JOB, .value = {partition_bytes, credit_bytes}};
+		.what = SW_EDGE_JOB, .value = {partition_bytes, credit_bytes}};
 	struct sw_tuning now;
 	size_t len;
 
@@ -87,7 +87,7 @@ int sw_tune(struct sw_client *c, const char *policy, uint64_t partition_bytes,
 
 void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out)
 {
-	struct sw_edge_knobs *k = &c->control->knobs;
+	struct sw_edge_tuning *k = &c->control->tuning;
 	uint64_t name[SW_EDGE_POLICY_BYTES / 8];
 
 	*out = (struct sw_tuning){.number = atomic_load_explicit(

@@ -1,4 +1,4 @@
-/* trace_knobs.c - knobs of a running job change: all members use the newest.
+/* trace_tuning.c - tuning of a running job change: all members use the newest.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
@@ -34,20 +34,20 @@ static void start(struct check *c, struct sim_job *job)
 
 static void check_used(struct check *c, struct sim_job *job, uint32_t number)
 {
-	const struct sw_knobs *k = &job->servers[0]->jobs[0].knobs;
+	const struct sw_job_tuning *k = &job->servers[0]->jobs[0].tuning;
 
 	check_eq(c, k->number, number, "number at the coordinator");
 	for (uint32_t r = 0; r < job->n_workers; r++) {
 		const struct sw_worker *w = &job->workers[r].engine;
 
-		check_eq(c, w->knobs.number, number, "number of the knobs");
+		check_eq(c, w->tuning.number, number, "number of the tuning");
 		check(c, number == 0 || w->sched.policy == k->policy, "policy");
-		check(c, !w->knobs.is_asking, "nothing is asked for");
+		check(c, !w->tuning.is_asking, "nothing is asked for");
 	}
 }
 
 /* The rank that asks is any one; all go over. */
-static void knobs_of_all(struct check *c)
+static void tuning_of_all(struct check *c)
 {
 	struct sim_job *job = open_job(3, 2);
 
@@ -62,7 +62,7 @@ static void knobs_of_all(struct check *c)
 	for (uint32_t r = 0; r < 3; r++) {
 		const struct sw_worker *w = &job->workers[r].engine;
 
-		check_eq(c, w->stats.knob_changes, 1, "changes");
+		check_eq(c, w->stats.tuning_changes, 1, "changes");
 		check_eq(c, w->sched.part_bytes, 1 << 20, "partition");
 		check_eq(c, w->sched.limit, 2 << 20, "credit");
 	}
@@ -70,7 +70,7 @@ static void knobs_of_all(struct check *c)
 }
 
 /* All ranks ask at once: one order, and the last number is used. */
-static void knobs_in_one_order(struct check *c)
+static void tuning_in_one_order(struct check *c)
 {
 	struct sim_job *job = open_job(4, 1);
 	uint32_t n;
@@ -79,8 +79,8 @@ static void knobs_in_one_order(struct check *c)
 	for (uint32_t r = 0; r < 4; r++)
 		sim_worker_tune(&job->workers[r]);
 	check(c, sim_job_run(job, 10 * SW_S), "the job ends");
-	n = job->servers[0]->jobs[0].knobs.number;
-	check_eq(c, n, 4, "sets of knobs");
+	n = job->servers[0]->jobs[0].tuning.number;
+	check_eq(c, n, 4, "sets of tuning");
 	check_used(c, job, n);
 	end_job(c, job);
 }
@@ -103,7 +103,7 @@ static enum sim_fate lose(void *ctx, struct sim_frame *f)
 }
 
 /* The request, the state and its acknowledgement get lost, several times. */
-static void knobs_frames_are_lost(struct check *c)
+static void tuning_frames_are_lost(struct check *c)
 {
 	static const struct loss losses[] = {
 		{SW_TUNE, 1, 3, true},      /* from rank 0 */
@@ -121,7 +121,8 @@ static void knobs_frames_are_lost(struct check *c)
 		sim_worker_tune(&job->workers[0]);
 		check(c, sim_job_run(job, 10 * SW_S), "the job ends");
 		check_eq(c, l.n, 0, "frames left to lose");
-		check_eq(c, job->servers[0]->jobs[0].knobs.number, 1, "number");
+		check_eq(
+			c, job->servers[0]->jobs[0].tuning.number, 1, "number");
 		end_job(c, job);
 	}
 }
@@ -150,13 +151,13 @@ static bool is_settled(void *ctx)
 {
 	struct sim_job *job = ctx;
 
-	return job->workers[0].engine.knobs.number &&
-	       job->workers[1].engine.knobs.number;
+	return job->workers[0].engine.tuning.number &&
+	       job->workers[1].engine.tuning.number;
 }
 
 /* The request, an acknowledgement and a state of before come again when all is
  * over: nothing is numbered twice, nobody goes back. */
-static void knobs_frames_from_the_past(struct check *c)
+static void tuning_frames_from_the_past(struct check *c)
 {
 	static const struct keep keeps[] = {{SW_TUNE, 1, NULL},
 		{SW_KEEPALIVE, 2, NULL}, {SW_STATUS, 0, NULL}};
@@ -183,8 +184,9 @@ static void knobs_frames_from_the_past(struct check *c)
 }
 
 /* Asynchronous: rank 0 is a hundred rounds ahead of rank 1, which has long
- * pauses.  However often knobs change, neither waits for the other's rounds. */
-static void knobs_of_asynchronous_rounds(struct check *c)
+ * pauses.  However often tuning change, neither waits for the other's rounds.
+ */
+static void tuning_of_asynchronous_rounds(struct check *c)
 {
 	struct sim_job *job = new_job(336, 1000000);
 	struct sim_worker *fast = &job->workers[0], *slow = &job->workers[1];
@@ -203,8 +205,10 @@ static void knobs_of_asynchronous_rounds(struct check *c)
 		fast->node->loop.tick_at_ns = 0;
 		sim_job_pass(job, 200 * SW_MS);
 		check(c, fast->round[0] > before + 1000, "it goes on");
-		check_eq(c, fast->engine.knobs.number, n, "knobs of the fast");
-		check_eq(c, slow->engine.knobs.number, n, "knobs of the slow");
+		check_eq(
+			c, fast->engine.tuning.number, n, "tuning of the fast");
+		check_eq(
+			c, slow->engine.tuning.number, n, "tuning of the slow");
 		check_eq(c, fast->engine.sched.part_bytes,
 			(uint64_t)SW_PART_MIN << n, "partition");
 	}
@@ -215,13 +219,13 @@ static void knobs_of_asynchronous_rounds(struct check *c)
 }
 
 /* What a worker alone changes holds at once, and is nobody else's. */
-static void knobs_of_one_worker(struct check *c)
+static void tuning_of_one_worker(struct check *c)
 {
 	struct sim_job *job = open_job(2, 1);
 
 	start(c, job);
 	check_eq(c,
-		(uint64_t)sw_worker_set_knobs(
+		(uint64_t)sw_worker_set_tuning(
 			&job->workers[0].engine, 4096, 1 << 20),
 		0, "error");
 	check_eq(c, job->workers[0].engine.sched.part_bytes, 4096, "partition");
@@ -231,13 +235,13 @@ static void knobs_of_one_worker(struct check *c)
 	end_job(c, job);
 }
 
-const struct check_case trace_knobs[] = {
-	{"knobs_of_all", knobs_of_all},
-	{"knobs_in_one_order", knobs_in_one_order},
-	{"knobs_frames_are_lost", knobs_frames_are_lost},
-	{"knobs_frames_from_the_past", knobs_frames_from_the_past},
-	{"knobs_of_asynchronous_rounds", knobs_of_asynchronous_rounds},
-	{"knobs_of_one_worker", knobs_of_one_worker},
+const struct check_case trace_tuning[] = {
+	{"tuning_of_all", tuning_of_all},
+	{"tuning_in_one_order", tuning_in_one_order},
+	{"tuning_frames_are_lost", tuning_frames_are_lost},
+	{"tuning_frames_from_the_past", tuning_frames_from_the_past},
+	{"tuning_of_asynchronous_rounds", tuning_of_asynchronous_rounds},
+	{"tuning_of_one_worker", tuning_of_one_worker},
 };
 
-const uint32_t n_trace_knobs = SW_ARRAY_SIZE(trace_knobs);
+const uint32_t n_trace_tuning = SW_ARRAY_SIZE(trace_tuning);

@@ -1,6 +1,6 @@
-/* tune_knob.c - partition and credit as people write them.
+/* tune_text.c - partition and credit as people write them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/lab/tune_knob.h"
+#include "apps/lab/tune_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "conf/value.h"
 #include "engine/base/error.h"
 
-int sw_tune_knob_parse(
+int sw_tune_bytes_parse(
 	const char *text, uint64_t *bytes, char *why, size_t size)
 {
 	const char *end = text + strspn(text, "0123456789.");

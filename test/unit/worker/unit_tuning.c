@@ -1,4 +1,4 @@
-/* unit_knobs.c - a worker's knobs: its own, and the job's.
+/* unit_tuning.c - a worker's tuning: its own, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/worker_rig.h"
 
@@ -14,7 +14,7 @@ static struct worker_rig *open_rig(void)
 	return &r;
 }
 
-/* The coordinator says that knobs @number are the newest. */
+/* The coordinator says that tuning @number are the newest. */
 static void say(struct worker_rig *r, uint32_t number,
 	const struct sw_policy *policy, uint32_t request)
 {
@@ -40,40 +40,40 @@ static void round_of(struct worker_rig *r, uint32_t round)
 	wrig_events(r);
 }
 
-static void set_knobs__between_two_parts(void **state)
+static void set_tuning__between_two_parts(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	assert_int_equal(sw_worker_set_knobs(&r->w, 2048, 1 << 20), 0);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 2048, 1 << 20), 0);
 	assert_int_equal(r->w.sched.part_bytes, 2048);
 	assert_int_equal(r->w.sched.limit, 1 << 20);
-	assert_int_equal(sw_worker_set_knobs(&r->w, 0, 0), 0);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 0, 0), 0);
 	assert_int_equal(r->w.sched.part_bytes, 16 << 10);
 	assert_int_equal(r->w.sched.limit, 4 << 20);
 	wrig_close(r);
 }
 
 /* More credit starts what waits for it. */
-static void set_knobs__more_credit_starts_parts(void **state)
+static void set_tuning__more_credit_starts_parts(void **state)
 {
 	struct worker_rig *r = open_rig();
 
 	wrig_declare(r, "b", 40 * WRIG_CHUNK, 1);
-	assert_int_equal(sw_worker_set_knobs(&r->w, 1344, 1344), 0);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 1344, 1344), 0);
 	sw_worker_push(&r->w, 1, 1, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k1 r1 c0 +1344");
-	assert_int_equal(sw_worker_set_knobs(&r->w, 1344, 3 * 1344), 0);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 1344, 3 * 1344), 0);
 	assert_string_equal(
 		wrig_tx(r), "s0 PUSH k1 r1 c1 +1344; s0 PUSH k1 r1 c2 +1344");
 	wrig_close(r);
 }
 
-static void set_knobs__refused(void **state)
+static void set_tuning__refused(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	assert_int_equal(sw_worker_set_knobs(&r->w, 4, 0), SW_EINVAL);
-	assert_int_equal(sw_worker_set_knobs(&r->w, 0, UINT64_MAX), SW_EINVAL);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 4, 0), SW_EINVAL);
+	assert_int_equal(sw_worker_set_tuning(&r->w, 0, UINT64_MAX), SW_EINVAL);
 	assert_int_equal(r->w.sched.part_bytes, 16 << 10);
 	wrig_close(r);
 }
@@ -144,7 +144,7 @@ static void heard__at_once(void **state)
 	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
 	round_of(r, 2);
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
-	assert_int_equal(r->w.stats.knob_changes, 1);
+	assert_int_equal(r->w.stats.tuning_changes, 1);
 	wrig_close(r);
 }
 
@@ -168,13 +168,13 @@ static void heard__newest_only(void **state)
 	struct worker_rig *r = open_rig();
 
 	say(r, 7, &sw_policy_fifo, 0);
-	assert_int_equal(r->w.knobs.number, 7);
+	assert_int_equal(r->w.tuning.number, 7);
 	say(r, 6, &sw_policy_p3, 0);
 	say(r, 7, &sw_policy_p3, 0);
 	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
 	say(r, 8, &sw_policy_p3, 0);
 	assert_ptr_equal(r->w.sched.policy, &sw_policy_p3);
-	assert_int_equal(r->w.stats.knob_changes, 2);
+	assert_int_equal(r->w.stats.tuning_changes, 2);
 	wrig_close(r);
 }
 
@@ -202,7 +202,7 @@ static void heard__what_cannot_be(void **state)
 			&st);
 		assert_int_equal(r->w.state, SW_WORKER_FAILED);
 		assert_contains(r->w.fault.text, "which is invalid");
-		assert_int_equal(r->w.knobs.number, 0);
+		assert_int_equal(r->w.tuning.number, 0);
 		wrig_close(r);
 	}
 }
@@ -210,9 +210,9 @@ static void heard__what_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(set_knobs__between_two_parts),
-		cmocka_unit_test(set_knobs__more_credit_starts_parts),
-		cmocka_unit_test(set_knobs__refused),
+		cmocka_unit_test(set_tuning__between_two_parts),
+		cmocka_unit_test(set_tuning__more_credit_starts_parts),
+		cmocka_unit_test(set_tuning__refused),
 		cmocka_unit_test(tune__is_said_again),
 		cmocka_unit_test(tune__the_last_one_counts),
 		cmocka_unit_test(tune__refused),

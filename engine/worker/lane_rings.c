@@ -1,11 +1,11 @@
-/* lane_hear.c - what a lane has heard from the others is done.
+/* lane_rings.c - a lane's side of its rings: takes what the others put.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 
 enum { BATCH = 32 }; /* entries taken from a ring in one turn */
 
-/* --- another lane hears orders --- */
+/* --- another lane takes commands --- */
 
 static void on_start(struct sw_worker *w)
 {
@@ -17,7 +17,7 @@ static void on_start(struct sw_worker *w)
 	w->joined = lane->joined;
 	w->size = lane->size;
 	w->first = lane->first;
-	w->started_ns = w->told_ns = w->now_ns;
+	w->started_ns = w->warned_ns = w->now_ns;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_start(w, &w->links[i]);
 }
@@ -34,7 +34,7 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 }
 
 /* The round that lane 0 began. */
-static void on_round(struct sw_worker *w, const struct sw_lane_order *o)
+static void on_round(struct sw_worker *w, const struct sw_lane_command *o)
 {
 	struct sw_wtensor *t = &w->tensors[o->tensor];
 
@@ -49,7 +49,7 @@ static void on_round(struct sw_worker *w, const struct sw_lane_order *o)
 	sw_round_start(w, t);
 }
 
-static void on_order(struct sw_worker *w, const struct sw_lane_order *o)
+static void on_command(struct sw_worker *w, const struct sw_lane_command *o)
 {
 	switch (o->kind) {
 	case SW_LANE_START:
@@ -70,15 +70,15 @@ static void on_order(struct sw_worker *w, const struct sw_lane_order *o)
 	}
 }
 
-static uint32_t hear_knobs(struct sw_worker *w)
+static uint32_t take_tuning(struct sw_worker *w)
 {
-	struct sw_lane_knobs *k = &w->lanes->knobs;
+	struct sw_lane_tuning *k = &w->lanes->tuning;
 	uint32_t n = atomic_load_explicit(&k->n_set, memory_order_acquire);
 
-	if (n == w->lanes->n_heard)
+	if (n == w->lanes->n_taken)
 		return 0;
-	w->lanes->n_heard = n;
-	(void)!sw_knobs_use(w,
+	w->lanes->n_taken = n;
+	(void)!sw_tuning_use(w,
 		atomic_load_explicit(&k->policy, memory_order_relaxed),
 		atomic_load_explicit(&k->part_bytes, memory_order_relaxed),
 		atomic_load_explicit(&k->credit_bytes, memory_order_relaxed));
@@ -92,24 +92,24 @@ static bool is_copied(struct sw_worker *w)
 	       sw_tensors_copy(w, w->lanes->tensors);
 }
 
-static uint32_t hear_orders(struct sw_worker *w)
+static uint32_t take_commands(struct sw_worker *w)
 {
-	struct sw_lane_order list[BATCH];
-	int n = sw_spsc_take(&w->lanes->orders_out, list, BATCH);
-	uint32_t n_heard = hear_knobs(w); /* also those set before a round */
+	struct sw_lane_command list[BATCH];
+	int n = sw_spsc_take(&w->lanes->commands_out, list, BATCH);
+	uint32_t n_taken = take_tuning(w); /* also those set before a round */
 
 	for (int i = 0; i < n; i++)
-		on_order(w, &list[i]);
-	n_heard += is_copied(w);
-	return n_heard + (n > 0 ? (uint32_t)n : 0);
+		on_command(w, &list[i]);
+	n_taken += is_copied(w);
+	return n_taken + (n > 0 ? (uint32_t)n : 0);
 }
 
-/* --- lane 0 hears news --- */
+/* --- lane 0 takes reports --- */
 
-static void on_news(struct sw_worker *w, struct sw_lane *lane,
-	const struct sw_lane_news *news)
+static void on_report(struct sw_worker *w, struct sw_lane *lane,
+	const struct sw_lane_report *report)
 {
-	switch (news->kind) {
+	switch (report->kind) {
 	case SW_LANE_RUNNING:
 		w->n_lanes_running++;
 		sw_worker_check_running(w);
@@ -120,11 +120,11 @@ static void on_news(struct sw_worker *w, struct sw_lane *lane,
 			sw_lane_admitted(w);
 		break;
 	case SW_LANE_DONE:
-		sw_round_lane_done(w, news);
+		sw_round_lane_done(w, report);
 		break;
 	case SW_LANE_KILLED:
-		sw_tensor_kill(w, &w->tensors[news->tensor], news->round,
-			lane->theirs[news->tensor].why);
+		sw_tensor_kill(w, &w->tensors[report->tensor], report->round,
+			lane->theirs[report->tensor].why);
 		break;
 	case SW_LANE_FAILED:
 		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",
@@ -136,13 +136,13 @@ static void on_news(struct sw_worker *w, struct sw_lane *lane,
 	}
 }
 
-static uint32_t hear_news(struct sw_worker *w, struct sw_lane *lane)
+static uint32_t take_reports(struct sw_worker *w, struct sw_lane *lane)
 {
-	struct sw_lane_news list[BATCH];
-	int n = sw_spsc_take(&lane->news_out, list, BATCH);
+	struct sw_lane_report list[BATCH];
+	int n = sw_spsc_take(&lane->reports_out, list, BATCH);
 
 	for (int i = 0; i < n; i++)
-		on_news(w, lane, &list[i]);
+		on_report(w, lane, &list[i]);
 	if (atomic_load_explicit(&lane->has_line, memory_order_acquire)) {
 		if (w->state < SW_WORKER_FAILED)
 			w->events.state(w->events.ctx, w->state, 0, lane->line);
@@ -152,13 +152,13 @@ static uint32_t hear_news(struct sw_worker *w, struct sw_lane *lane)
 	return n > 0 ? (uint32_t)n : 0;
 }
 
-uint32_t sw_worker_hear(struct sw_worker *w)
+uint32_t sw_worker_take(struct sw_worker *w)
 {
 	uint32_t n = 0;
 
 	if (w->lane_i)
-		return hear_orders(w);
+		return take_commands(w);
 	for (uint32_t i = 0; i < sw_lanes_others(w); i++)
-		n += hear_news(w, &w->lanes[i]);
+		n += take_reports(w, &w->lanes[i]);
 	return n;
 }

@@ -1,4 +1,4 @@
-/* job_knobs.c - the coordinator numbers knobs; STATUS says the newest.
+/* job_tuning.c - the coordinator numbers tuning; STATUS says the newest.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "engine/server/job.h"
 #include "engine/server/session.h"
 
-/* Have all that are there heard of the last change?  Until then another is not
+/* Have all that are there received the last change?  Until then another is not
  * numbered: a member that asks without end costs a state per round trip. */
 static bool all_know(const struct sw_job *job)
 {
@@ -23,15 +23,15 @@ static bool all_know(const struct sw_job *job)
 static void number(struct sw_server *srv, struct sw_job *job,
 	const struct sw_policy *policy, const struct sw_tune_ask *ask)
 {
-	job->knobs = (struct sw_knobs){.number = job->knobs.number + 1,
+	job->tuning = (struct sw_job_tuning){.number = job->tuning.number + 1,
 		.policy = policy,
 		.part_bytes = ask->part_bytes,
 		.credit_bytes = ask->credit_bytes};
-	sw_count(&srv->stats.knob_changes, 1);
+	sw_count(&srv->stats.tuning_changes, 1);
 	sw_log(srv->env->log, SW_LOG_INFO,
 		"job %s: tuning %u: policy %s, partition %llu, credit %llu "
 		"(0: the policy's)",
-		job->name, job->knobs.number, policy->name,
+		job->name, job->tuning.number, policy->name,
 		(unsigned long long)ask->part_bytes,
 		(unsigned long long)ask->credit_bytes);
 	sw_job_announce(srv, job);
