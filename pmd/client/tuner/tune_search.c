@@ -149,7 +149,7 @@ static void move(struct sw_tune *t)
 		restart(t);
 }
 
-static void told_sgd(struct sw_tune *t, double y)
+static void observe_sgd(struct sw_tune *t, double y)
 {
 	uint32_t d = t->probe - 1;
 
@@ -164,12 +164,13 @@ static void told_sgd(struct sw_tune *t, double y)
 static const struct {
 	const char *name;
 	void (*ask)(struct sw_tune *t);
-	void (*told)(struct sw_tune *t, double y); /* NULL: nothing to learn */
+	void (*observe)(
+		struct sw_tune *t, double y); /* NULL: nothing to learn */
 } methods[SW_N_TUNE_METHODS] = {
 	[SW_TUNE_BO] = {"bo", ask_bo, NULL},
 	[SW_TUNE_RANDOM] = {"random", ask_random, NULL},
 	[SW_TUNE_GRID_SEARCH] = {"grid", ask_grid, NULL},
-	[SW_TUNE_SGD] = {"sgd", ask_sgd, told_sgd},
+	[SW_TUNE_SGD] = {"sgd", ask_sgd, observe_sgd},
 };
 
 const char *sw_tune_method_name(uint32_t method)
@@ -226,8 +227,8 @@ int sw_tune_tell(struct sw_tune *t, double iteration_s)
 		t->best_y = y;
 		memcpy(t->best_x, t->asked, sizeof(t->asked));
 	}
-	if (methods[t->method].told)
-		methods[t->method].told(t, y);
+	if (methods[t->method].observe)
+		methods[t->method].observe(t, y);
 	return 0;
 }
 

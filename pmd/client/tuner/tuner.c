@@ -80,7 +80,7 @@ static void next_trial(struct sw_tuner *t, double s)
 		(double)t->now.credit_bytes / MIB);
 }
 
-static bool told_searching(struct sw_tuner *t, double s)
+static bool observe_searching(struct sw_tuner *t, double s)
 {
 	const struct sw_tuner_settings *set = &t->settings;
 	uint32_t i = t->n_seen++;
@@ -97,7 +97,7 @@ static bool told_searching(struct sw_tuner *t, double s)
 
 /* The first median under the best point is what it takes; others are held
  * against it. */
-static bool told_settled(struct sw_tuner *t, double s)
+static bool observe_settled(struct sw_tuner *t, double s)
 {
 	const struct sw_tuner_settings *set = &t->settings;
 	double now_s, change;
@@ -126,6 +126,6 @@ bool sw_tuner_observe(struct sw_tuner *t, double iteration_s)
 	t->text[0] = '\0';
 	if (!(iteration_s > 0) || !isfinite(iteration_s))
 		return false;
-	return t->is_searching ? told_searching(t, iteration_s)
-			       : told_settled(t, iteration_s);
+	return t->is_searching ? observe_searching(t, iteration_s)
+			       : observe_settled(t, iteration_s);
 }
