@@ -392,8 +392,8 @@ static inline struct sw_settings rig_settings(const struct rig *r)
 
 	sw_settings_init(&s);
 	s.agent = r->path;
-	s.open_timeout_s = 5;
-	s.wait_timeout_s = 5;
+	s.open_timeout_s = 30;
+	s.wait_timeout_s = 30;
 	s.log = rig_no_log;
 	return s;
 }
