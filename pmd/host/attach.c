@@ -1,7 +1,5 @@
 /* attach.c - control thread: clients come, are admitted, and go.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <linux/sockios.h>
 #include <sys/eventfd.h>
@@ -16,115 +14,12 @@ enum { STATUS_BYTES_MAX = 32 << 10 };
 
 enum { CONTROL_BYTES = (sizeof(struct sw_edge_control) + 4095) / 4096 * 4096 };
 
-struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id)
-{
-	uint32_t i = id & 0xff;
-
-	if (i >= h->n_slots || h->slots[i].id != id ||
-		h->slots[i].state == SW_SLOT_FREE)
-		return NULL;
-	return &h->slots[i];
-}
-
-bool sw_quota_take(struct sw_host *h, uint64_t bytes)
-{
-	if (bytes > h->p.quota_bytes - h->used_bytes)
-		return false;
-	h->used_bytes += bytes;
-	return true;
-}
-
-void sw_quota_give(struct sw_host *h, uint64_t bytes)
-{
-	h->used_bytes -= bytes;
-}
-
-static void hang_up(struct sw_slot *s)
-{
-	if (s->sock >= 0)
-		close(s->sock);
-	if (s->pid_fd >= 0)
-		close(s->pid_fd);
-	s->sock = -1;
-	s->pid_fd = -1;
-}
-
-static bool is_anyone_attached(const struct sw_host *h)
-{
-	for (uint32_t i = 0; i < h->n_slots; i++)
-		if (h->slots[i].state >= SW_SLOT_ATTACHED)
-			return true;
-	return false;
-}
-
-void sw_slot_free(struct sw_slot *s)
-{
-	struct sw_host *h = s->host;
-	uint32_t next = s->id + (1 << 8);
-
-	hang_up(s);
-	sw_port_close(&s->port);
-	sw_declared_close(h, &s->declared);
-	sw_quota_give(h, s->control.bytes);
-	sw_segment_fini(&s->control);
-	*s = (struct sw_slot){.host = h, .id = next, .sock = -1, .pid_fd = -1};
-	if (!is_anyone_attached(h))
-		sw_results_close(h);
-}
-
-/* Never blocks: a client that lets its socket fill up with answers is detached
- * by the next poll. */
-void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
-	uint32_t batch, const char *text)
-{
-	struct sw_edge_text m;
-
-	if (s->sock < 0)
-		return;
-	sw_edge_text(&m, kind, err, batch, text);
-	if (sw_edge_send(s->sock, &m, sizeof(m), NULL, 0) == SW_EAGAIN)
-		s->is_deaf = true;
-}
-
-void sw_slot_detach(
-	struct sw_slot *s, enum sw_host_why why, const char *fmt, ...)
-{
-	const struct sw_host *h = s->host;
-	char text[SW_EDGE_TEXT_BYTES];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (why == SW_HOST_VIOLATION)
-		sw_slot_say(s, SW_EDGE_CLOSED, SW_EPROTO, 0, text);
-	else if (why == SW_HOST_FAILED)
-		sw_slot_say(s, SW_EDGE_CLOSED, SW_ENOMEM, 0, text);
-	sw_log(h->p.log, why == SW_HOST_CLOSED ? SW_LOG_INFO : SW_LOG_WARN,
-		"process %u (user %u) %s", s->pid, s->uid, text);
-	if (s->state == SW_SLOT_HELLO) {
-		sw_slot_free(s);
-		return;
-	}
-	hang_up(s);
-	s->state = SW_SLOT_DETACHED;
-	h->p.events.on_detach(h->p.ctx, s->id, why, text);
-}
-
-static void refuse(struct sw_slot *s, int err, const char *text)
-{
-	sw_log(s->host->p.log, SW_LOG_WARN, "process %u (user %u) refused: %s",
-		s->pid, s->uid, text);
-	sw_slot_say(s, SW_EDGE_REFUSED, err, 0, text);
-	sw_slot_free(s);
-}
-
 void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 
 	if (s && s->state == SW_SLOT_ASKED)
-		refuse(s, err, text);
+		sw_slot_refuse(s, err, text);
 }
 
 /* Make what the client and the lcore share; on error what exists is freed with
@@ -169,7 +64,7 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 		return SW_ENOENT;
 	err = open_port(s, &fds[1]);
 	if (err) {
-		refuse(s, err,
+		sw_slot_refuse(s, err,
 			"the agent has no memory or descriptors left "
 			"for another client");
 		return err;
@@ -215,8 +110,7 @@ void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text)
 	sw_slot_say(s,
 		s->state == SW_SLOT_ASKED ? SW_EDGE_REFUSED : SW_EDGE_CLOSED,
 		err, 0, text);
-	hang_up(s);
-	s->state = SW_SLOT_DETACHED;
+	sw_slot_hang_up(s);
 }
 
 void sw_host_release(struct sw_host *h, uint32_t id)

@@ -1,167 +1,20 @@
 /* declare.c - control thread: batches of tensors, from pieces to memory.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "engine/base/text.h"
 #include "pmd/host/host.h"
-#include "sum/dtype.h"
 
 /* Some 10 ms per call of sw_host_poll where a virtual machine's pages are new
  * to its host, which is slow: 0.2 GB/s was measured; else 2 ms. */
 #define SLICE_BYTES (UINT64_C(4) << 20)
-
-static void batch_close(struct sw_host *h, struct sw_batch **batch)
-{
-	struct sw_batch *b = *batch;
-
-	if (!b)
-		return;
-	if (h->results && h->results->busy == b)
-		sw_results_undo(h, b);
-	sw_quota_give(h, b->data.bytes);
-	sw_segment_fini(&b->data);
-	free(b->tensors);
-	free(b->names);
-	free(b);
-	*batch = NULL;
-}
-
-void sw_declared_close(struct sw_host *h, struct sw_declared **declared)
-{
-	struct sw_declared *d = *declared;
-
-	if (!d)
-		return;
-	batch_close(h, &d->open);
-	for (uint32_t i = 0; i < d->n_batches; i++)
-		batch_close(h, &d->batches[i]);
-	free(d);
-	*declared = NULL;
-}
-
-static struct sw_batch *batch_new(uint32_t number, uint32_t n)
-{
-	struct sw_batch *b = calloc(1, sizeof(*b));
-
-	if (!b)
-		return NULL;
-	b->data.fd = -1;
-	b->n = n;
-	b->number = number;
-	b->tensors = calloc(n, sizeof(b->tensors[0]));
-	b->names = calloc(n, sizeof(b->names[0]));
-	if (b->tensors && b->names)
-		return b;
-	free(b->tensors);
-	free(b->names);
-	free(b);
-	return NULL;
-}
-
-uint32_t sw_name_hash(const char *name)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
-	return h;
-}
-
-/* Enter tensor @i under its name; false: the name is there already. */
-static bool name_enter(struct sw_declared *d, uint32_t i)
-{
-	uint32_t mask = 2 * SW_EDGE_TENSORS - 1;
-	uint32_t at = sw_name_hash(d->tensors[i]->name) & mask;
-
-	for (; d->names[at]; at = (at + 1) & mask)
-		if (!strcmp(d->tensors[d->names[at] - 1]->name,
-			    d->tensors[i]->name))
-			return false;
-	d->names[at] = (uint16_t)(i + 1);
-	return true;
-}
-
-/* Forget the open batch, its names included. */
-static void forget(struct sw_slot *s)
-{
-	struct sw_declared *d = s->declared;
-
-	batch_close(s->host, &d->open);
-	memset(d->names, 0, sizeof(d->names));
-	for (uint32_t i = 0; i < d->n_tensors; i++)
-		name_enter(d, i);
-}
 
 static void fail(struct sw_slot *s, int err, const char *text)
 {
 	sw_log(s->host->p.log, SW_LOG_WARN, "process %u: batch refused: %s",
 		s->pid, text);
 	sw_slot_say(s, SW_EDGE_FAILED, err, s->declared->open->number, text);
-	forget(s);
-}
-
-void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (b->err)
-		return;
-	b->err = err;
-	va_start(ap, fmt);
-	vsnprintf(b->why, sizeof(b->why), fmt, ap);
-	va_end(ap);
-}
-
-/* Copy and check one description. */
-static void take_desc(struct sw_batch *b, const struct sw_edge_desc *desc)
-{
-	uint32_t i = b->n_arrived++, each = sw_dtype_bytes(desc->dtype);
-
-	if (!sw_text_is_good(desc->name, SW_EDGE_NAME_BYTES)) {
-		sw_batch_blame(b, SW_EINVAL,
-			"the name of tensor %u of the batch must have 1 to 127 "
-			"bytes of UTF-8 that print",
-			i);
-		return;
-	}
-	memcpy(b->names[i], desc->name, SW_EDGE_NAME_BYTES);
-	b->tensors[i] = (struct sw_host_tensor){.name = b->names[i],
-		.n_elems = desc->n_elems,
-		.bytes = desc->n_elems * each,
-		.dtype = desc->dtype,
-		.priority = desc->priority,
-		.is_async = desc->is_async};
-	if (desc->is_async > 1)
-		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': asynchronous is 0 or 1, not %u",
-			b->names[i], desc->is_async);
-	if (!each)
-		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': there is no dtype with code %u",
-			b->names[i], desc->dtype);
-	else if (!desc->n_elems ||
-		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
-		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': %llu elements of %u bytes; allowed are 1 "
-			"element to 64 GiB",
-			b->names[i], (unsigned long long)desc->n_elems, each);
-}
-
-/* All names of the batch must be new; they are entered. */
-static void enter_names(struct sw_declared *d)
-{
-	struct sw_batch *b = d->open;
-
-	for (uint32_t i = 0; i < b->n && !b->err; i++) {
-		d->tensors[d->n_tensors + i] = &b->tensors[i];
-		if (!name_enter(d, d->n_tensors + i))
-			sw_batch_blame(b, SW_EINVAL,
-				"tensor '%s' is declared already",
-				b->tensors[i].name);
-	}
+	sw_declared_forget(s->host, s->declared);
 }
 
 /* Place the tensors, account for the segment and make it. */
@@ -174,15 +27,8 @@ static void make_data(struct sw_slot *s)
 	for (uint32_t i = 0; i < b->n; i++)
 		sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
 	end = (end + 4095) & ~UINT64_C(4095);
-	if (!sw_quota_take(h, end)) {
-		sw_batch_blame(b, SW_ENOMEM,
-			"the agent's memory quota: %.1f MiB needed, %.1f of "
-			"%.1f MiB left",
-			(double)end / 1048576,
-			(double)(h->p.quota_bytes - h->used_bytes) / 1048576,
-			(double)h->p.quota_bytes / 1048576);
+	if (!sw_batch_charge(h, b, end, ""))
 		return;
-	}
 	if (sw_segment_create(&b->data, "sumwire-data", end)) {
 		sw_quota_give(h, end);
 		sw_batch_blame(b, SW_ENOMEM,
@@ -196,7 +42,7 @@ static void make_data(struct sw_slot *s)
 		b->tensors[i].base =
 			(char *)b->data.base +
 			sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
-	if (h->p.n_local > 1 && sw_results_enter(s))
+	if (h->p.n_local > 1 && sw_results_enter(h, b))
 		return;
 	b->state = SW_BATCH_RESERVING;
 }
@@ -242,7 +88,7 @@ static bool open_batch(struct sw_slot *s, uint32_t n)
 			n, d->next_number, SW_EDGE_TENSORS, d->n_tensors);
 		return false;
 	}
-	d->open = batch_new(d->next_number, n);
+	d->open = sw_batch_new(d->next_number, n);
 	if (!d->open) {
 		sw_slot_detach(s, SW_HOST_FAILED,
 			"declared %u tensors, for which the agent has no "
@@ -266,10 +112,10 @@ void sw_slot_rx_declare(
 	if (!d->open && !open_batch(s, m->n_total))
 		return;
 	for (uint32_t i = 0; i < m->n; i++)
-		take_desc(d->open, &m->descs[i]);
+		sw_batch_add(d->open, &m->descs[i]);
 	if (d->open->n_arrived < d->open->n)
 		return;
-	enter_names(d);
+	sw_declared_enter(d);
 	if (d->open->err)
 		fail(s, d->open->err, d->open->why);
 	else

@@ -7,6 +7,7 @@
 
 #include "pmd/client/segment.h"
 #include "pmd/host/attach.h"
+#include "pmd/host/names.h"
 #include "pmd/host/nodes.h"
 
 enum {
@@ -50,8 +51,7 @@ struct sw_batch {
 /* What one client has declared.  Tensors are counted in the order of
  * declaration, failed batches left out. */
 struct sw_declared {
-	const struct sw_host_tensor *tensors[SW_EDGE_TENSORS];
-	uint16_t names[2 * SW_EDGE_TENSORS]; /* hash table: 1 + tensor's i */
+	struct sw_names names; /* those of the open batch at the end */
 	struct sw_batch *batches[SW_EDGE_TENSORS];
 	struct sw_batch *open;         /* not admitted yet, or NULL */
 	uint32_t n_tensors, n_batches; /* admitted */
@@ -73,10 +73,9 @@ struct sw_result {
 struct sw_results {
 	struct sw_segment arena; /* as large as the quota; pages come later */
 	uint64_t end;            /* bytes in use, whole pages */
-	uint32_t n;
-	struct sw_batch *busy; /* not admitted yet, or NULL */
+	struct sw_batch *busy;   /* not admitted yet, or NULL */
+	struct sw_names names;   /* a row for each */
 	struct sw_result rows[SW_EDGE_TENSORS];
-	uint16_t names[2 * SW_EDGE_TENSORS]; /* hash table: 1 + row */
 };
 
 /* One client as its lcore sees it. */
@@ -129,40 +128,62 @@ int sw_host_listen(struct sw_host *h);
 void sw_host_unlisten(struct sw_host *h);
 bool sw_host_admits(const struct sw_host *h, uint32_t uid);
 
-/* attach.c */
+/* Take @bytes of the agent's quota; false: not enough left. */
+static inline bool sw_quota_take(struct sw_host *h, uint64_t bytes)
+{
+	if (bytes > h->p.quota_bytes - h->used_bytes)
+		return false;
+	h->used_bytes += bytes;
+	return true;
+}
+
+static inline void sw_quota_give(struct sw_host *h, uint64_t bytes)
+{
+	h->used_bytes -= bytes;
+}
+
+/* The files call down, in this order: poll.c; attach.c, declare.c; slot.c;
+ * declared.c; results.c; batch.c. */
+
+/* slot.c: hang up, tell the agent why; say that it is not admitted, free it. */
 struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id);
-void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
-	...) __attribute__((format(printf, 3, 4)));
-void sw_slot_free(struct sw_slot *s);
 void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 	uint32_t batch, const char *text);
+void sw_slot_hang_up(struct sw_slot *s);
+void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
+	...) __attribute__((format(printf, 3, 4)));
+void sw_slot_refuse(struct sw_slot *s, int err, const char *text);
+void sw_slot_free(struct sw_slot *s);
 
-/* declare.c: one piece has come; one slice of reserving; free everything. */
+/* declare.c: one piece has come; one slice of reserving. */
 void sw_slot_rx_declare(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes);
 void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
+
+/* declared.c: enter the names of the open batch, which must be new (or it is
+ * blamed); forget the open batch and its names; free everything. */
+void sw_declared_enter(struct sw_declared *d);
+void sw_declared_forget(struct sw_host *h, struct sw_declared *d);
 void sw_declared_close(struct sw_host *h, struct sw_declared **d);
 
-/* results.c: enter the tensors of the open batch of @s and place their results
- * (not of those that are known as something else); 0, or an error of the batch
- * (blamed).  Undo that; make the pages of its results be there, slice by slice.
- */
-int sw_results_enter(struct sw_slot *s);
+/* results.c: enter the tensors of @b and place their results (not of those that
+ * are known as something else); 0, or an error of the batch (blamed).  Undo
+ * that; free everything. */
+int sw_results_enter(struct sw_host *h, struct sw_batch *b);
 void sw_results_undo(struct sw_host *h, struct sw_batch *b);
 void sw_results_close(struct sw_host *h);
 
-/* sw_batch_blame - remember what is wrong with a batch; the first fault counts.
- */
+/* batch.c: a batch of @n tensors, NULL: no memory.  Copy and check one
+ * description.  Remember what is wrong with it; the first fault counts.  Take
+ * @bytes of the quota, or blame it. */
+struct sw_batch *sw_batch_new(uint32_t number, uint32_t n);
+void sw_batch_free(struct sw_batch **b);
+void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc);
 void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-
-/* sw_name_hash - of a tensor's name. */
-uint32_t sw_name_hash(const char *name);
-
-/* Take @bytes of the agent's quota; false: not enough left. */
-bool sw_quota_take(struct sw_host *h, uint64_t bytes);
-void sw_quota_give(struct sw_host *h, uint64_t bytes);
+bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,
+	const char *what_for);
 
 /* lcore.c: make and free a port over a control segment. */
 int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,

@@ -114,14 +114,6 @@ static uint32_t n_clients(const struct sw_host *h)
 	return n;
 }
 
-static void refuse_hello(struct sw_slot *s, int err, const char *text)
-{
-	sw_log(s->host->p.log, SW_LOG_WARN, "process %u (user %u) refused: %s",
-		s->pid, s->uid, text);
-	sw_slot_say(s, SW_EDGE_REFUSED, err, 0, text);
-	sw_slot_free(s);
-}
-
 static void rx_attach(
 	struct sw_slot *s, const struct sw_edge_attach *m, size_t bytes)
 {
@@ -130,7 +122,7 @@ static void rx_attach(
 
 	if (bytes != sizeof(*m) || m->kind != SW_EDGE_ATTACH ||
 		m->magic != SW_EDGE_MAGIC) {
-		refuse_hello(s, SW_EPROTO,
+		sw_slot_refuse(s, SW_EPROTO,
 			"the first message is not from libsumwire");
 		return;
 	}
@@ -140,7 +132,7 @@ static void rx_attach(
 			"this process version %u: install the same release of "
 			"both",
 			h->p.path, SW_EDGE_VERSION, m->version);
-		refuse_hello(s, SW_EVERSION, text);
+		sw_slot_refuse(s, SW_EVERSION, text);
 		return;
 	}
 	if (n_clients(h) >= h->p.max_clients) {
@@ -148,12 +140,12 @@ static void rx_attach(
 			"the agent at %s admits %u processes, and all have "
 			"attached",
 			h->p.path, h->p.max_clients);
-		refuse_hello(s, SW_EBUSY, text);
+		sw_slot_refuse(s, SW_EBUSY, text);
 		return;
 	}
 	s->declared = calloc(1, sizeof(*s->declared));
 	if (!s->declared) {
-		refuse_hello(s, SW_ENOMEM, "the agent is out of memory");
+		sw_slot_refuse(s, SW_ENOMEM, "the agent is out of memory");
 		return;
 	}
 	s->state = SW_SLOT_ASKED;

@@ -1,10 +1,11 @@
 /* results.c - control thread: what the local ranks of a job declare together.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "pmd/host/host.h"
 
-enum { MASK = 2 * SW_EDGE_TENSORS - 1, PAGE = 4096, LINE = 64 };
+enum { PAGE = 4096, LINE = 64 };
 
 static struct sw_results *results_of(struct sw_host *h)
 {
@@ -35,32 +36,14 @@ void sw_results_close(struct sw_host *h)
 	h->results = NULL;
 }
 
-/* Place of a name in the table: where it is, or where it would go. */
-static uint16_t *place_of(struct sw_results *r, const char *name)
-{
-	uint32_t at = sw_name_hash(name) & MASK;
-
-	while (r->names[at] && strcmp(r->rows[r->names[at] - 1].name, name))
-		at = (at + 1) & MASK;
-	return &r->names[at];
-}
-
-static void forget_rows(struct sw_results *r, uint32_t n)
-{
-	r->n = n;
-	memset(r->names, 0, sizeof(r->names));
-	for (uint32_t i = 0; i < n; i++)
-		*place_of(r, r->rows[i].name) = (uint16_t)(i + 1);
-}
-
 void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 {
 	struct sw_results *r = h->results;
 	uint64_t end = 0;
 
 	r->busy = NULL;
-	forget_rows(r, b->first_result);
-	for (uint32_t i = 0; i < r->n; i++)
+	sw_names_cut(&r->names, b->first_result);
+	for (uint32_t i = 0; i < r->names.n; i++)
 		end = r->rows[i].at + r->rows[i].bytes;
 	end = (end + PAGE - 1) / PAGE * PAGE;
 	sw_quota_give(h, r->end - end);
@@ -75,50 +58,58 @@ static bool is_same(
 	       t->priority == known->priority && t->is_async == known->is_async;
 }
 
-/* Add a tensor; false: the local ranks have too many. */
-static bool add(struct sw_results *r, uint16_t *place,
-	const struct sw_host_tensor *t, uint64_t *end)
+/* Its number; SW_EDGE_TENSORS: there are that many. */
+static uint32_t add(
+	struct sw_results *r, const struct sw_host_tensor *t, uint64_t *end)
 {
-	struct sw_result *row = &r->rows[r->n];
+	uint32_t i = r->names.n;
+	struct sw_result *row = &r->rows[i];
 
-	if (r->n == SW_EDGE_TENSORS)
-		return false;
+	if (i == SW_EDGE_TENSORS)
+		return i;
 	*row = (struct sw_result){.n_elems = t->n_elems,
 		.bytes = t->bytes,
+		.at = *end, /* nothing is summed from here: no stagger */
 		.dtype = t->dtype,
 		.priority = t->priority,
 		.is_async = t->is_async};
 	memcpy(row->name, t->name, sizeof(row->name));
-	/* Nothing is summed from here: no stagger. */
-	row->at = *end;
 	*end += (t->bytes + LINE - 1) / LINE * LINE;
-	*place = (uint16_t)++r->n;
+	sw_names_add(&r->names, row->name);
+	return i;
+}
+
+/* Number @t among all that the local ranks declare, and give it a result if
+ * they declare it alike; false: they have too many. */
+static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
+{
+	uint32_t known = sw_names_find(&r->names, t->name);
+
+	t->node_i = known ? known - 1 : add(r, t, end);
+	if (t->node_i == SW_EDGE_TENSORS)
+		return false;
+	if (is_same(t, &r->rows[t->node_i]))
+		t->result = (char *)r->arena.base + r->rows[t->node_i].at;
 	return true;
 }
 
+/* Pages up to @end; the arena is as large as the quota. */
 static int take_room(struct sw_host *h, struct sw_batch *b, uint64_t end)
 {
 	struct sw_results *r = h->results;
 
 	end = (end + PAGE - 1) / PAGE * PAGE;
-	if (end > r->arena.bytes || !sw_quota_take(h, end - r->end)) {
-		sw_batch_blame(b, SW_ENOMEM,
-			"the agent's memory quota: %.1f MiB needed for "
-			"results, %.1f of %.1f MiB left",
-			(double)(end - r->end) / 1048576,
-			(double)(h->p.quota_bytes - h->used_bytes) / 1048576,
-			(double)h->p.quota_bytes / 1048576);
+	if (!sw_batch_charge(h, b, end - r->end, " for results"))
 		return SW_ENOMEM;
-	}
+	assert(end <= r->arena.bytes);
 	b->results_from = r->end;
 	b->results_to = r->end = end;
 	return 0;
 }
 
-int sw_results_enter(struct sw_slot *s)
+int sw_results_enter(struct sw_host *h, struct sw_batch *b)
 {
-	struct sw_batch *b = s->declared->open;
-	struct sw_results *r = results_of(s->host);
+	struct sw_results *r = results_of(h);
 	uint64_t end;
 
 	if (!r) {
@@ -126,24 +117,14 @@ int sw_results_enter(struct sw_slot *s)
 		return SW_ENOMEM;
 	}
 	r->busy = b;
-	b->first_result = r->n;
+	b->first_result = r->names.n;
 	end = r->end;
-	for (uint32_t i = 0; i < b->n; i++) {
-		struct sw_host_tensor *t = &b->tensors[i];
-		uint16_t *place = place_of(r, t->name);
-
-		bool is_known = *place;
-
-		if (!is_known && !add(r, place, t, &end)) {
+	for (uint32_t i = 0; i < b->n; i++)
+		if (!enter(r, &b->tensors[i], &end)) {
 			sw_batch_blame(b, SW_EINVAL,
 				"the local ranks declare more than %u tensors",
 				SW_EDGE_TENSORS);
 			return SW_EINVAL;
 		}
-		t->node_i = *place - 1u;
-		if (!is_known || is_same(t, &r->rows[t->node_i]))
-			t->result =
-				(char *)r->arena.base + r->rows[t->node_i].at;
-	}
-	return take_room(s->host, b, end);
+	return take_room(h, b, end);
 }

@@ -206,6 +206,8 @@ CALLS = [
     ({"engine/base/a.c": "b", "engine/wire/b.c": ""}, 1),
     ({"apps/node/a.c": "b", "engine/wire/b.c": ""}, 0),
     ({"apps/cli/a.c": "b", "apps/node/b.c": ""}, 1),
+    ({"pmd/host/a.c": "b", "pmd/host/b.c": ""}, 0),
+    ({"pmd/host/a.c": "b", "pmd/host/b.c": "a"}, 1),
 ]
 
 

@@ -1,0 +1,51 @@
+/* declared.c - control thread: what a client has declared: batches, names.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "pmd/host/host.h"
+
+static void batch_close(struct sw_host *h, struct sw_batch **batch)
+{
+	struct sw_batch *b = *batch;
+
+	if (!b)
+		return;
+	if (h->results && h->results->busy == b)
+		sw_results_undo(h, b);
+	sw_quota_give(h, b->data.bytes);
+	sw_batch_free(batch);
+}
+
+void sw_declared_close(struct sw_host *h, struct sw_declared **declared)
+{
+	struct sw_declared *d = *declared;
+
+	if (!d)
+		return;
+	batch_close(h, &d->open);
+	for (uint32_t i = 0; i < d->n_batches; i++)
+		batch_close(h, &d->batches[i]);
+	free(d);
+	*declared = NULL;
+}
+
+void sw_declared_forget(struct sw_host *h, struct sw_declared *d)
+{
+	batch_close(h, &d->open);
+	sw_names_cut(&d->names, d->n_tensors);
+}
+
+void sw_declared_enter(struct sw_declared *d)
+{
+	struct sw_batch *b = d->open;
+
+	for (uint32_t i = 0; i < b->n && !b->err; i++) {
+		const char *name = b->tensors[i].name;
+
+		if (sw_names_find(&d->names, name))
+			sw_batch_blame(b, SW_EINVAL,
+				"tensor '%s' is declared already", name);
+		else
+			sw_names_add(&d->names, name);
+	}
+}
