@@ -133,15 +133,15 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_join *j = &p->join;
 	const struct sw_params *has = &job->params;
 	const struct sw_policy *policy = sw_policy_at(j->policy);
-	const struct sw_place_job *place = &job->shard.place;
+	const struct sw_place_job *place = sw_shard_place(&job->shard);
 	bool is_async = j->mode == SW_MODE_ASYNC;
 	const struct term terms[] = {
 		{"workers", j->n_members, job->n_members, NULL, NULL},
 		{"payload (by the MTU)", j->payload, has->payload, NULL, NULL},
 		{"crc", j->has_crc, has->has_crc, NULL, NULL},
 		{"servers", j->n_servers, place->n_servers, NULL, NULL},
-		{"number of this server", j->server_i, job->shard.server_i,
-			NULL, NULL},
+		{"number of this server", j->server_i,
+			sw_shard_server_i(&job->shard), NULL, NULL},
 		{"colocated servers", j->n_colocated, place->n_colocated, NULL,
 			NULL},
 		{"policy", policy != has->policy, false, policy->name,

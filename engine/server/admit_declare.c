@@ -53,20 +53,14 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 static void give_key(const struct sw_job *job, struct declaration *d,
 	uint32_t n_new, uint64_t n_bytes)
 {
-	const struct sw_shard *sh = &job->shard;
-
-	if (!job->is_coordinated)
-		return;
-	d->item.key = sh->n_tensors + n_new;
-	d->item.first = sw_place_first(
-		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
+	if (job->is_coordinated)
+		sw_shard_give_key(&job->shard, &d->item, n_new, n_bytes);
 }
 
 /* Does the member declare what another did before?  Else the tensor is dead. */
 static bool check_known(struct sw_server *srv, struct sw_session *s,
-	const struct declaration *d, struct sw_stensor *t)
+	const struct declaration *d, const struct sw_stensor_view *t)
 {
-	const struct sw_shard *sh = &s->job->shard;
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
 	char text[SW_TEXT_MAX];
 
@@ -78,22 +72,22 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 	snprintf(text, sizeof(text),
 		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
 		"%u declared %llu x %s, priority %u%s",
-		d->name, sw_shard_rank_of(sh, s->member),
+		d->name, sw_shard_rank_of(&s->job->shard, s->member),
 		(unsigned long long)d->item.n_elems,
 		sw_dtype_name(d->item.dtype), priority,
-		d->item.mode ? ", async" : "",
-		sw_shard_rank_of(sh, t->declared_by),
+		d->item.mode ? ", async" : "", t->rank,
 		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
 		t->priority, t->mode ? ", async" : "");
-	sw_job_kill(srv, s->job, t, 1, text);
-	sw_job_await_aware(srv, s->job, t, s->member);
+	sw_job_kill(srv, s->job, t->key, 1, text);
+	sw_job_await_aware(srv, s->job, t->key, s->member);
 	return false;
 }
 
 /* The batch ends with a tensor that is dead. */
-static void refuse_known(struct sw_session *s, uint32_t i, struct sw_stensor *t)
+static void refuse_known(
+	struct sw_session *s, uint32_t i, const struct sw_stensor_view *t)
 {
-	sw_session_is_aware(s, t);
+	sw_session_is_aware(s, t->key);
 	s->declared[i] = SW_KEY_NONE;
 	s->firsts[i] = 0;
 	memcpy(s->refused, t->why, sizeof(s->refused));
@@ -104,18 +98,17 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 	const struct declaration *d)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint64_t per_chunk =
-		sh->params->payload / sw_dtype_bytes(d->item.dtype);
+	uint32_t payload = s->job->params.payload;
+	uint64_t per_chunk = payload / sw_dtype_bytes(d->item.dtype);
 
-	if (d->item.key >= SW_MAX_TENSORS ||
-		sh->tensors[d->item.key].is_admitted)
+	if (d->item.key >= SW_MAX_TENSORS || sw_shard_tensor(sh, d->item.key))
 		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken or beyond %u", d->name,
 			d->item.key, SW_MAX_TENSORS);
-	if (d->item.first >= sw_place_line(&sh->map))
+	if (d->item.first >= sw_shard_line(sh))
 		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: place %u is beyond %u", d->name,
-			d->item.first, sw_place_line(&sh->map));
+			d->item.first, sw_shard_line(sh));
 	if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
 		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
 			"tensor %.64s is asynchronous, job %.32s is not "
@@ -126,8 +119,7 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 			"tensor %.64s: %llu x %s are more than %u chunks of "
 			"%u bytes",
 			d->name, (unsigned long long)d->item.n_elems,
-			sw_dtype_name(d->item.dtype), SW_BITMAP_MAX,
-			sh->params->payload);
+			sw_dtype_name(d->item.dtype), SW_BITMAP_MAX, payload);
 	return true;
 }
 
@@ -144,17 +136,20 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 
 	*need = 0;
 	for (uint32_t i = 0; i < *n; i++) {
-		struct sw_stensor *t;
+		const struct sw_stensor *t;
+		struct sw_stensor_view known;
 
 		if (!next_item(&p, &len, srv->env->sum, &d)) {
 			sw_count(&srv->stats.rx_length, 1);
 			return false;
 		}
 		t = sw_shard_named(sh, d.name);
-		if (t && check_known(srv, s, &d, t))
+		if (t)
+			known = sw_stensor_view(sh, t);
+		if (t && check_known(srv, s, &d, &known))
 			continue;
 		if (t) {
-			refuse_known(s, i, t);
+			refuse_known(s, i, &known);
 			*n = i;
 			return true;
 		}
@@ -173,14 +168,16 @@ static bool admit_one(struct sw_server *srv, struct sw_session *s,
 	struct declaration *d, uint32_t i)
 {
 	struct sw_shard *sh = &s->job->shard;
-	struct sw_stensor *t = sw_shard_named(sh, d->name);
+	const struct sw_stensor *t = sw_shard_named(sh, d->name);
 
 	if (t) { /* it may be in this batch twice */
-		s->declared[i] = t->key;
-		s->firsts[i] = t->first;
-		if (check_known(srv, s, d, t))
+		struct sw_stensor_view known = sw_stensor_view(sh, t);
+
+		s->declared[i] = known.key;
+		s->firsts[i] = known.first;
+		if (check_known(srv, s, d, &known))
 			return true;
-		refuse_known(s, i, t);
+		refuse_known(s, i, &known);
 		return false;
 	}
 	give_key(s->job, d, 0, 0);
@@ -254,7 +251,7 @@ static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 	const uint8_t *p, size_t len, uint32_t n)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint64_t need, before = sh->mem_bytes;
+	uint64_t need, before = sw_shard_mem_bytes(sh);
 	uint32_t n_got;
 
 	s->refused[0] = 0;
@@ -263,7 +260,7 @@ static bool admit_batch(struct sw_server *srv, struct sw_session *s,
 		return false; /* it was told, or asks again */
 	n_got = admit_all(srv, s, p, len, n);
 	/* More was counted if it failed, or if a name is in it twice. */
-	sw_share_give(srv, s->job, need - (sh->mem_bytes - before));
+	sw_share_give(srv, s->job, need - (sw_shard_mem_bytes(sh) - before));
 	s->n_declared = (uint16_t)(n_got + (s->refused[0] != 0));
 	return !s->fault.err && (n_got == n || s->refused[0]);
 }

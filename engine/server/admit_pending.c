@@ -14,6 +14,7 @@
 #include "engine/base/error.h"
 #include "engine/server/admit.h"
 #include "engine/server/job.h"
+#include "engine/server/mismatch.h"
 
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {
@@ -104,6 +105,7 @@ static void begin(struct sw_server *srv, struct sw_session *s,
 	s->job = job;
 	s->member = p->join.rank;
 	s->peer.due_class = SW_N_CLASSES;
+	sw_session_init_keys(s);
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;

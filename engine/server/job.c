@@ -131,7 +131,7 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	*m = (struct sw_member){
 		.session = s, .n_local = join->n_local, .ip = s->peer.path.ip};
 	memcpy(m->node, join->node, sizeof(m->node));
-	job->shard.weights[join->rank] = join->n_local;
+	sw_shard_set_weight(&job->shard, join->rank, join->n_local);
 	sw_shard_set_crc(&job->shard, join->rank, s->peer.has_crc);
 	job->joined |= 1ULL << s->member;
 	sw_shard_rank(&job->shard, job->joined);

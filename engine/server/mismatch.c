@@ -10,61 +10,69 @@
 #include "engine/base/text.h"
 #include "engine/server/session.h"
 
-void sw_session_tell_dead(
-	struct sw_server *srv, struct sw_session *s, struct sw_stensor *t)
+_Static_assert(SW_MAX_TENSORS == 64 * 64, "two levels of a bitmap");
+
+void sw_session_init_keys(struct sw_session *s)
 {
-	if (t->to_tell >> s->member & 1)
-		return;
-	t->to_tell |= 1ULL << s->member;
-	s->n_to_tell++;
+	uint64_t *words = s->key_words;
+
+	words = sw_bitmap_init(&s->to_tell, SW_MAX_TENSORS, words);
+	sw_bitmap_init(&s->unaware, SW_MAX_TENSORS, words);
+}
+
+void sw_session_tell_dead(
+	struct sw_server *srv, struct sw_session *s, uint32_t key)
+{
+	sw_bitmap_add(&s->to_tell, key);
 	sw_session_owe(srv, s, SW_OWE_MISMATCH);
 }
 
-void sw_job_kill(struct sw_server *srv, struct sw_job *job,
-	struct sw_stensor *t, uint32_t round, const char *why)
+void sw_job_kill(struct sw_server *srv, struct sw_job *job, uint32_t key,
+	uint32_t round, const char *why)
 {
+	struct sw_stensor *t = sw_shard_tensor(&job->shard, key);
+
 	if (!sw_shard_kill(&job->shard, t, round, why))
 		return;
-	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, t->why);
+	sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", job->name,
+		sw_stensor_view(&job->shard, t).why);
 	for (uint32_t m = 0; m < job->n_members; m++)
 		if (job->members[m].session)
-			sw_session_tell_dead(srv, job->members[m].session, t);
+			sw_session_tell_dead(srv, job->members[m].session, key);
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have
  * nothing to push here, and whoever was refused has no key to tell it by. */
-void sw_job_await_aware(struct sw_server *srv, struct sw_job *job,
-	struct sw_stensor *t, uint16_t but)
+void sw_job_await_aware(
+	struct sw_server *srv, struct sw_job *job, uint32_t key, uint16_t but)
 {
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_session *s = job->members[m].session;
 
-		if (!s || m == but || t->unaware >> m & 1)
+		if (!s || m == but || sw_bitmap_has(&s->unaware, key))
 			continue;
-		t->unaware |= 1ULL << m;
-		s->n_unaware++;
+		sw_bitmap_add(&s->unaware, key);
 		s->unaware_wait_ns = srv->params.retry_min;
 		s->unaware_at_ns = srv->now_ns + s->unaware_wait_ns;
 	}
 }
 
-void sw_session_is_aware(struct sw_session *s, struct sw_stensor *t)
+void sw_session_is_aware(struct sw_session *s, uint32_t key)
 {
-	s->n_unaware -= t->unaware >> s->member & 1;
-	t->unaware &= ~(1ULL << s->member);
+	sw_bitmap_remove(&s->unaware, key);
 }
 
 uint64_t sw_session_tick_unaware(struct sw_server *srv, struct sw_session *s)
 {
-	struct sw_shard *sh = &s->job->shard;
+	uint32_t key = sw_bitmap_first(&s->unaware);
 
-	if (!s->n_unaware)
+	if (key == SW_BITMAP_NONE)
 		return UINT64_MAX;
 	if (srv->now_ns < s->unaware_at_ns)
 		return s->unaware_at_ns;
-	for (uint32_t k = 0; k < sh->n_keys; k++)
-		if (sh->tensors[k].unaware >> s->member & 1)
-			sw_session_tell_dead(srv, s, &sh->tensors[k]);
+	for (; key != SW_BITMAP_NONE;
+		key = sw_bitmap_next(&s->unaware, key + 1))
+		sw_session_tell_dead(srv, s, key);
 	s->unaware_wait_ns =
 		sw_min64(2 * s->unaware_wait_ns, srv->params.retry_max);
 	s->unaware_at_ns = srv->now_ns + s->unaware_wait_ns;
@@ -74,7 +82,6 @@ uint64_t sw_session_tick_unaware(struct sw_server *srv, struct sw_session *s)
 void sw_session_on_mismatch(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	struct sw_shard *sh = &s->job->shard;
 	struct sw_fault fault;
 
 	memcpy(&fault, payload, sizeof(fault));
@@ -83,70 +90,68 @@ void sw_session_on_mismatch(struct sw_server *srv, struct sw_session *s,
 		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
-	if (fault.key >= SW_MAX_TENSORS ||
-		!sh->tensors[fault.key].is_admitted) {
+	if (!sw_shard_tensor(&s->job->shard, fault.key)) {
 		sw_count(&srv->stats.rx_key, 1);
 		return;
 	}
-	sw_job_kill(srv, s->job, &sh->tensors[fault.key], h->round, fault.text);
-	sw_session_is_aware(s, &sh->tensors[fault.key]);
+	sw_job_kill(srv, s->job, fault.key, h->round, fault.text);
+	sw_session_is_aware(s, fault.key);
 	/* So the worker knows that we do. */
-	sw_session_tell_dead(srv, s, &sh->tensors[fault.key]);
+	sw_session_tell_dead(srv, s, fault.key);
 }
 
 /* What rank @i does, and what rank @first, the first of the round, began. */
-static void describe(const struct sw_stensor *t, uint32_t i,
-	const struct sw_header *h, uint32_t first, const struct sw_begun *b,
-	char text[SW_TEXT_MAX])
+static void describe(const char *name, uint32_t i, const struct sw_header *h,
+	uint32_t first, const struct sw_begun *b, char text[SW_TEXT_MAX])
 {
 	const char *const ops[] = {"a sum", "a broadcast"};
 
 	if (h->op != b->op)
 		snprintf(text, SW_TEXT_MAX,
 			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
-			t->name, i, ops[h->op], first, ops[b->op]);
+			name, i, ops[h->op], first, ops[b->op]);
 	else if (h->aux != b->root)
 		snprintf(text, SW_TEXT_MAX,
 			"tensor %.64s: rank %u broadcasts from rank %u, rank "
 			"%u from rank %u",
-			t->name, i, h->aux, first, b->root);
+			name, i, h->aux, first, b->root);
 	else
 		snprintf(text, SW_TEXT_MAX,
 			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
 			"step %u",
-			t->name, i, h->step, first, b->step);
+			name, i, h->step, first, b->step);
 }
 
 /* A node without the root pushes a broadcast's bytes, or the root's none. */
 static void fail_giver(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const struct sw_stensor *t)
+	const struct sw_header *h, const char *name)
 {
-	const struct sw_shard *sh = &s->job->shard;
-	uint32_t first = sh->first[s->member];
+	uint32_t first = sw_shard_rank_of(&s->job->shard, s->member);
 
 	sw_session_fail(srv, s, SW_EPROTO, h->key,
 		"tensor %.64s: rank %u pushes %u B of a broadcast from rank "
 		"%u, and has local ranks %u to %u",
-		t->name, s->member, h->payload_len, h->aux, first,
-		first + sh->weights[s->member] - 1);
+		name, s->member, h->payload_len, h->aux, first,
+		first + s->job->members[s->member].n_local - 1);
 }
 
 void sw_session_differs(
 	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
 {
-	struct sw_shard *sh = &s->job->shard;
-	struct sw_stensor *t = &sh->tensors[h->key];
+	const struct sw_shard *sh = &s->job->shard;
+	const char *name =
+		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).name;
 	struct sw_begun begun;
 	char text[SW_TEXT_MAX];
 
 	if (!sw_shard_has_root(sh, s->member, h)) {
-		fail_giver(srv, s, h, t);
+		fail_giver(srv, s, h, name);
 		return;
 	}
 	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
 	begun = sw_shard_begun(sh, h);
-	describe(t, sw_shard_rank_of(sh, s->member), h,
+	describe(name, sw_shard_rank_of(sh, s->member), h,
 		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got)),
 		&begun, text);
-	sw_job_kill(srv, s->job, t, h->round, text);
+	sw_job_kill(srv, s->job, h->key, h->round, text);
 }

@@ -118,7 +118,7 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		break;
 	case SW_PUSH_DEAD:
 		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
-		sw_session_tell_dead(srv, s, &sh->tensors[h->key]);
+		sw_session_tell_dead(srv, s, h->key);
 		break;
 	case SW_PUSH_VIOLATION:
 	case SW_PUSH_DROP:
@@ -129,13 +129,11 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 static bool tell_if_dead(
 	struct sw_server *srv, struct sw_session *s, const struct sw_pull *pull)
 {
-	struct sw_stensor *t = pull->key < SW_MAX_TENSORS
-				       ? &s->job->shard.tensors[pull->key]
-				       : NULL;
+	const struct sw_stensor *t = sw_shard_tensor(&s->job->shard, pull->key);
 
 	if (!t || !sw_stensor_is_dead(t, pull->round))
 		return false;
-	sw_session_tell_dead(srv, s, t);
+	sw_session_tell_dead(srv, s, pull->key);
 	return true;
 }
 
@@ -143,11 +141,13 @@ static bool tell_if_dead(
 static void fail_left(struct sw_server *srv, struct sw_session *s,
 	const struct sw_answer *a, uint32_t rank)
 {
+	const struct sw_shard *sh = &s->job->shard;
+
 	sw_session_fail(srv, s, SW_EPEER, a->key,
 		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
 		"complete",
 		rank, s->job->members[rank].node, a->round,
-		s->job->shard.tensors[a->key].name);
+		sw_stensor_view(sh, sw_shard_tensor(sh, a->key)).name);
 }
 
 static void on_pull(struct sw_server *srv, struct sw_session *s,
@@ -387,7 +387,7 @@ void sw_server_stop(struct sw_server *srv)
 {
 	srv->is_stopping = true;
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		srv->jobs[i].shard.is_draining = true;
+		sw_shard_drain(&srv->jobs[i].shard);
 }
 
 void sw_server_fail_all(struct sw_server *srv, const char *why)
@@ -404,6 +404,6 @@ uint64_t sw_server_open_chunks(const struct sw_server *srv)
 
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
 		if (srv->jobs[i].is_used)
-			n += srv->jobs[i].shard.n_open;
+			n += sw_shard_n_open(&srv->jobs[i].shard);
 	return n;
 }

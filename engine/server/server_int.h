@@ -64,6 +64,8 @@ struct sw_job {
 	char text[SW_TEXT_MAX]; /* FORMING: who is known; FAILED: why */
 };
 
+enum { SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1 }; /* a set of keys */
+
 struct sw_session {
 	struct sw_peer peer; /* its id: index << 16 | generation */
 	struct sw_job *job;
@@ -74,9 +76,10 @@ struct sw_session {
 	uint64_t error_at_ns; /* not before then */
 	uint16_t status_seq;  /* acknowledged */
 	uint32_t n_answers;
-	uint32_t n_to_tell; /* dead tensors that it is to be told of */
-	/* Those that it is told of again, until it says that it knows. */
-	uint32_t n_unaware;
+	/* Keys of dead tensors (mismatch.c): that it is to be told of; that it
+	 * is told of again, until it says that it knows. */
+	struct sw_bitmap to_tell, unaware;
+	uint64_t key_words[2 * SW_KEY_WORDS];
 	uint64_t unaware_at_ns, unaware_wait_ns;
 	uint32_t tell_key; /* where the next one is looked for */
 	uint32_t batch;    /* next DECLARE expected */

@@ -36,33 +36,33 @@ static uint32_t build_status(
 	return sizeof(st);
 }
 
-/* The next dead tensor of which the session is to be told; there is one. */
-static struct sw_stensor *next_to_tell(struct sw_session *s)
+/* In turn: a tensor told again and again does not hold up the others. */
+static uint32_t next_to_tell(struct sw_session *s)
 {
-	struct sw_shard *sh = &s->job->shard;
-	struct sw_stensor *t;
+	uint32_t key = sw_bitmap_next(&s->to_tell, s->tell_key);
 
-	do {
-		t = &sh->tensors[s->tell_key];
-		s->tell_key =
-			s->tell_key + 1 < sh->n_keys ? s->tell_key + 1 : 0;
-	} while (!(t->to_tell >> s->member & 1));
-	return t;
+	if (key == SW_BITMAP_NONE)
+		key = sw_bitmap_first(&s->to_tell);
+	s->tell_key = key + 1;
+	sw_bitmap_remove(&s->to_tell, key);
+	return key;
 }
 
 static uint32_t build_mismatch(
 	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
 {
-	struct sw_stensor *t = next_to_tell(s);
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t key = next_to_tell(s);
+	struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, key));
 	struct sw_fault fault = {
-		.err = SW_EMISMATCH, .rank = s->member, .key = t->key};
+		.err = SW_EMISMATCH, .rank = s->member, .key = key};
 
-	t->to_tell &= ~(1ULL << s->member);
-	if (--s->n_to_tell)
+	if (!sw_bitmap_is_empty(&s->to_tell))
 		sw_session_owe(srv, s, SW_OWE_MISMATCH);
-	memcpy(fault.text, t->why, sizeof(fault.text));
+	memcpy(fault.text, t.why, sizeof(fault.text));
 	h->type = SW_MISMATCH;
-	h->round = t->dead_from;
+	h->round = t.dead_from;
 	memcpy(srv->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }
@@ -172,7 +172,7 @@ static bool tx_control(
 static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	const struct sw_bitmap *ready = &sh->ready[s->member];
+	const struct sw_bitmap *ready = sw_shard_ready(sh, s->member);
 	uint32_t first = sw_bitmap_first(ready), order;
 
 	if (!is_turn || first >= SW_MAX_TENSORS) /* by readiness none starves */

@@ -83,7 +83,6 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	struct sw_session *s = ctx;
 
 	(void)class;
-	sw_count(&s->job->shard.stats->lost, fate == SW_LOST);
 	sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
 		sent->round, fate == SW_LOST);
 }

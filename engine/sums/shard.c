@@ -206,6 +206,29 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	return 0;
 }
 
+struct sw_stensor_view sw_stensor_view(
+	const struct sw_shard *sh, const struct sw_stensor *t)
+{
+	return (struct sw_stensor_view){.key = t->key,
+		.first = t->first,
+		.priority = t->priority,
+		.dtype = t->dtype,
+		.mode = t->mode,
+		.n_elems = t->n_elems,
+		.rank = sw_shard_rank_of(sh, t->declared_by),
+		.dead_from = t->dead_from,
+		.name = t->name,
+		.why = t->why};
+}
+
+void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
+	uint32_t n_new, uint64_t n_bytes)
+{
+	item->key = sh->n_tensors + n_new;
+	item->first = sw_place_first(
+		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
+}
+
 /* Is what was open of it given up?  Then nothing is folded any more, whatever
  * round a member says that its push is of. */
 static bool is_given_up(const struct sw_stensor *t)
@@ -244,13 +267,12 @@ void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
 static struct sw_stensor *find(
 	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
 {
-	struct sw_stensor *t;
+	struct sw_stensor *t = sw_shard_tensor(sh, key);
 
-	if (key >= SW_MAX_TENSORS || !sh->tensors[key].is_admitted) {
+	if (!t) {
 		sw_count(&sh->stats->rx_key, 1);
 		return NULL;
 	}
-	t = &sh->tensors[key];
 	if (!sw_place_has(&t->place, chunk)) {
 		sw_count(&sh->stats->rx_chunk, 1);
 		return NULL;
@@ -452,6 +474,7 @@ void sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
 {
 	struct sw_stensor *t = &sh->tensors[key];
 
+	sw_count(&sh->stats->lost, is_lost);
 	if (t->rules->settle(sh, t, member, cell, round) && is_lost) {
 		sw_marks_add(sh, t, member, cell);
 		sw_count(&sh->stats->retransmissions, 1);

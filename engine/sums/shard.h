@@ -23,6 +23,7 @@ enum {
 
 struct sw_rules;
 
+/* A tensor here; its fields, and those of the shard, are this room's own. */
 struct sw_stensor {
 	uint32_t key;
 	uint32_t first;   /* its place on the line (place.h) */
@@ -39,8 +40,6 @@ struct sw_stensor {
 	/* Members call it differently: rounds from this one on fail, 0: none
 	 * does. */
 	uint32_t dead_from;
-	uint64_t unaware; /* members that may not know (mismatch.c) */
-	uint64_t to_tell; /* members that are to be told so */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;
 	const struct sw_rules *rules; /* of its mode */
@@ -120,6 +119,83 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 
 /* sw_shard_named - the admitted tensor of that name, or NULL. */
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
+
+/* sw_shard_tensor - the admitted tensor that has @key, or NULL. */
+static inline struct sw_stensor *sw_shard_tensor(
+	const struct sw_shard *sh, uint32_t key)
+{
+	return key < SW_MAX_TENSORS && sh->tensors[key].is_admitted
+		       ? &sh->tensors[key]
+		       : NULL;
+}
+
+/* What those outside see of a tensor. */
+struct sw_stensor_view {
+	uint32_t key, first, priority;
+	uint8_t dtype, mode;
+	uint64_t n_elems;
+	uint32_t rank;          /* that declared it first (sw_shard_rank_of) */
+	uint32_t dead_from;     /* the round; 0: it is not dead */
+	const char *name, *why; /* as long as the tensor; SW_TEXT_MAX bytes */
+};
+
+/* sw_stensor_view - of @t, which is of @sh. */
+struct sw_stensor_view sw_stensor_view(
+	const struct sw_shard *sh, const struct sw_stensor *t);
+
+/* sw_shard_give_key - the coordinator: the next key, and with it a place on the
+ * line, for @item; @n_new tensors of @n_bytes come before it. */
+void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
+	uint32_t n_new, uint64_t n_bytes);
+
+/* sw_shard_line - places on the line begin below this one. */
+static inline uint32_t sw_shard_line(const struct sw_shard *sh)
+{
+	return sw_place_line(&sh->map);
+}
+
+/* sw_shard_mem_bytes - what the admitted tensors take. */
+static inline uint64_t sw_shard_mem_bytes(const struct sw_shard *sh)
+{
+	return sh->mem_bytes;
+}
+
+/* sw_shard_n_open - chunks that wait for members. */
+static inline uint64_t sw_shard_n_open(const struct sw_shard *sh)
+{
+	return sh->n_open;
+}
+
+/* sw_shard_n_folded - contributions so far. */
+static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)
+{
+	return sh->n_folded;
+}
+
+/* sw_shard_place - how the job is placed; which of its servers this one is. */
+static inline const struct sw_place_job *sw_shard_place(
+	const struct sw_shard *sh)
+{
+	return &sh->place;
+}
+
+static inline uint16_t sw_shard_server_i(const struct sw_shard *sh)
+{
+	return sh->server_i;
+}
+
+/* sw_shard_drain - from now on no chunk begins to wait for members. */
+static inline void sw_shard_drain(struct sw_shard *sh)
+{
+	sh->is_draining = true;
+}
+
+/* sw_shard_set_weight - the local ranks of @member. */
+static inline void sw_shard_set_weight(
+	struct sw_shard *sh, uint32_t member, uint16_t weight)
+{
+	sh->weights[member] = weight;
+}
 
 /* sw_shard_set_crc - do the payloads of @member carry a CRC? */
 static inline void sw_shard_set_crc(
@@ -202,6 +278,13 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
  * SW_BITMAP_NONE when none has.  The lowest is the most urgent (marks.c). */
 uint32_t sw_shard_next(
 	const struct sw_shard *sh, uint32_t member, uint32_t from);
+
+/* sw_shard_ready - all such orders. */
+static inline const struct sw_bitmap *sw_shard_ready(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return &sh->ready[member];
+}
 
 /* sw_shard_class - class of that tensor; SW_N_CLASSES for SW_BITMAP_NONE. */
 uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order);
