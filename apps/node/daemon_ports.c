@@ -77,7 +77,7 @@ static int open_loopbacks(struct sw_daemon *d)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < d->n_lcores; i++) {
 		sw_loopback_init(&d->loopbacks[i]);
-		d->queues[i][d->n_ports] = &d->loopbacks[i].port;
+		d->queues[i][d->n_ports] = sw_loopback_port(&d->loopbacks[i]);
 	}
 	d->n_ports++;
 	return 0;

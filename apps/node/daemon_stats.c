@@ -12,7 +12,7 @@ static const char *const steering_names[SW_STEER_KINDS] = {
 void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum)
 {
 	for (uint32_t i = 0; i < d->n_lcores; i++)
-		sw_stats_add(sum, &d->pollers[i].loop.stats);
+		sw_stats_add(sum, sw_loop_stats(&d->pollers[i].loop));
 	sw_handoff_add_stats(&d->handoff, sum);
 }
 

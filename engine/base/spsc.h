@@ -67,6 +67,12 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n);
  * index cannot be right: the next take then says so. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s);
 
+/* sw_spsc_own - this side's index: entries that it has put or taken. */
+static inline uint32_t sw_spsc_own(const struct sw_spsc *s)
+{
+	return s->own;
+}
+
 static inline void sw_spsc_init(
 	struct sw_spsc *s, void *memory, uint32_t size, uint32_t entry_bytes)
 {

@@ -43,6 +43,14 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
 	}
 }
 
+void sw_flow_restart(struct sw_flow *f, const struct sw_params *params)
+{
+	uint64_t ctl_next = f->ctl_next;
+
+	sw_flow_init(f, params);
+	f->ctl_next = ctl_next;
+}
+
 /* --- grants that are shared --- */
 
 void sw_flow_share(struct sw_flow *f, struct sw_grants *grants)
@@ -153,7 +161,7 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	int32_t more = (int32_t)(h->grant - (uint32_t)f->granted);
 
 	/* A late or repeated frame tells the past. */
-	if (h->psn <= f->rx_psn[h->class])
+	if (!sw_flow_is_newer(f, h))
 		return false;
 	f->rx_psn[h->class] = h->psn;
 	/* The newest frame of a space may still be minutes old: what no sender

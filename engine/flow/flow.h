@@ -100,6 +100,16 @@ typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
 
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params);
 
+/* sw_flow_restart - as new, for a peer that begins anew; our control frames are
+ * numbered on, so that what comes late is told apart. */
+void sw_flow_restart(struct sw_flow *f, const struct sw_params *params);
+
+/* sw_flow_skip_ctl - @n control frames were numbered elsewhere before. */
+static inline void sw_flow_skip_ctl(struct sw_flow *f, uint32_t n)
+{
+	f->ctl_next += n;
+}
+
 /* sw_flow_share - this new flow's grants come out of @grants, borrowed until
  * sw_flow_fini, which gives back what it holds. */
 void sw_flow_share(struct sw_flow *f, struct sw_grants *grants);
@@ -129,6 +139,13 @@ void sw_flow_send(
 /* sw_flow_send_ctl - number a control frame. */
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
 
+/* sw_flow_is_newer - than all frames before it in its space? */
+static inline bool sw_flow_is_newer(
+	const struct sw_flow *f, const struct sw_header *h)
+{
+	return h->psn > f->rx_psn[h->class];
+}
+
 /* sw_flow_rx - take consumed, grant and a PUSH's backlog from a valid header,
  * if its number is newer than all before it in its space.  Returns true when
  * the grant grew. */
@@ -146,6 +163,13 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h);
  * will be acknowledged. */
 void sw_flow_accept(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+
+/* sw_flow_n_unacked - frames of @class for which an ACK is due. */
+static inline uint32_t sw_flow_n_unacked(
+	const struct sw_flow *f, uint32_t class)
+{
+	return f->space[class].n_unacked;
+}
 
 /* sw_flow_answered - what we send to the peer acknowledges one frame of
  * @class by its meaning, so that no ACK is needed for it. */
@@ -178,6 +202,18 @@ bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
  * UINT64_MAX when nothing is on its way. */
 uint64_t sw_flow_tick(
 	struct sw_flow *f, uint64_t now_ns, sw_fate_fn fate, void *ctx);
+
+/* sw_flow_is_open - is a data frame on its way? */
+static inline bool sw_flow_is_open(const struct sw_flow *f)
+{
+	return f->open_mask;
+}
+
+/* sw_flow_n_timeouts - frames that sw_flow_tick declared lost, since init. */
+static inline uint64_t sw_flow_n_timeouts(const struct sw_flow *f)
+{
+	return f->n_timeouts;
+}
 
 /* sw_flow_srtt - the largest smoothed RTT of all spaces, 0 without sample. */
 uint64_t sw_flow_srtt(const struct sw_flow *f);

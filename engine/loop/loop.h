@@ -33,6 +33,12 @@ struct sw_loop {
 void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t stop_gap_ns, uint64_t now_ns);
 
+/* sw_loop_stats - of the ports and the turns. */
+static inline const struct sw_stats *sw_loop_stats(const struct sw_loop *l)
+{
+	return &l->stats;
+}
+
 /* sw_loop_set - @node has endpoint @endpoint of every port from now on; NULL:
  * nobody has, and its frames are dropped. */
 void sw_loop_set(struct sw_loop *l, uint32_t endpoint, struct sw_node *node);

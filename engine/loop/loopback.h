@@ -45,6 +45,12 @@ struct sw_loopback {
 /* sw_loopback_init - an empty port; 0.3 MB, by its owner. */
 void sw_loopback_init(struct sw_loopback *l);
 
+/* sw_loopback_port - it as a port; lives as long. */
+static inline struct sw_port *sw_loopback_port(struct sw_loopback *l)
+{
+	return &l->port;
+}
+
 /* sw_loopback_copy_lent - copy what the frames refer to: it is about to change.
  * Not while frames are borrowed. */
 void sw_loopback_copy_lent(struct sw_loopback *l);

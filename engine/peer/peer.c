@@ -63,10 +63,10 @@ uint64_t sw_peer_tick(struct sw_peer *p, struct sw_due *due,
 {
 	uint64_t alive_at = p->sent_ns + params->dead_after / 10;
 	uint64_t ack_at = sw_flow_ack_at(&p->flow);
-	uint64_t n_timeouts = p->flow.n_timeouts;
+	uint64_t n_timeouts = sw_flow_n_timeouts(&p->flow);
 	uint64_t at = sw_flow_tick(&p->flow, now_ns, fate, ctx);
 
-	sw_count(&st->timeouts, p->flow.n_timeouts - n_timeouts);
+	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
 	if (ack_at <= now_ns)
 		sw_peer_owe(p, due, SW_OWE_ACK);
 	else

@@ -48,6 +48,12 @@ static inline void sw_due_put(
 	d->filled = any ? d->filled | 1u << class : d->filled & ~(1u << class);
 }
 
+/* sw_due_has - is any session in any set? */
+static inline bool sw_due_has(const struct sw_due *d)
+{
+	return d->filled != 0;
+}
+
 static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 {
 	uint32_t w = s->turn / 64 % SW_DUE_WORDS;

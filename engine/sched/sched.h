@@ -84,6 +84,22 @@ struct sw_sched {
 int sw_sched_open(
 	struct sw_sched *s, const struct sw_policy *policy, uint32_t max_tasks);
 
+/* What is in use: the policy, bytes of a part, of the credit in all. */
+static inline const struct sw_policy *sw_sched_policy(const struct sw_sched *s)
+{
+	return s->policy;
+}
+
+static inline uint64_t sw_sched_part_bytes(const struct sw_sched *s)
+{
+	return s->part_bytes;
+}
+
+static inline uint64_t sw_sched_limit(const struct sw_sched *s)
+{
+	return s->limit;
+}
+
 /* sw_sched_close - all tasks are forgotten. */
 void sw_sched_close(struct sw_sched *s);
 

@@ -111,8 +111,7 @@ static void begin(struct sw_server *srv, struct sw_session *s,
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
 	sw_flow_init(&s->peer.flow, &job->params);
 	sw_flow_share(&s->peer.flow, &srv->grants);
-	s->peer.flow.ctl_next =
-		p->n_accepts + 1; /* ACCEPTs have been numbered */
+	sw_flow_skip_ctl(&s->peer.flow, p->n_accepts);
 	srv->sessions[s->peer.index] = s;
 	srv->tick_at_ns[s->peer.index] = 0;
 	sw_count(&srv->stats.sessions_opened, 1);

@@ -245,7 +245,7 @@ static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
 		return;
 	s->peer.rx_ns = srv->now_ns;
 	sw_session_touch(srv, s);
-	is_newer = h->psn > s->peer.flow.rx_psn[h->class];
+	is_newer = sw_flow_is_newer(&s->peer.flow, h);
 	if (sw_flow_rx(&s->peer.flow, h))
 		sw_session_refresh(srv, s);
 	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
@@ -298,7 +298,8 @@ static bool server_is_busy(const struct sw_node *node)
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->pending[i].is_owed ||
 			(srv->sessions[i] &&
-				(srv->sessions[i]->peer.flow.open_mask ||
+				(sw_flow_is_open(
+					 &srv->sessions[i]->peer.flow) ||
 					srv->sessions[i]->peer.owed)))
 			return true;
 	return false;

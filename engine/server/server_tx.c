@@ -206,7 +206,7 @@ static bool tx_result(
 	sw_session_touch(srv, s);
 	/* RESULT is the ACK of this member's PUSH, but not of another that
 	 * waits for its own: the last one is acknowledged in any case. */
-	if (s->peer.flow.space[h.class].n_unacked > 1)
+	if (sw_flow_n_unacked(&s->peer.flow, h.class) > 1)
 		sw_flow_answered(&s->peer.flow, h.class);
 	/* An asynchronous value may change while it waits to be gathered. */
 	sw_frame_build(&h, s->peer.path, payload, h.op == SW_OPERATION_SUM, out,

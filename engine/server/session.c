@@ -22,7 +22,7 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
 	if (!sw_peer_offer(&s->peer, due, class))
 		return;
 	sw_drr_put(&srv->drr[s->peer.path.port_i], sw_job_index(srv, s->job),
-		due->filled != 0);
+		sw_due_has(due));
 }
 
 bool sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
@@ -70,7 +70,7 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	if (s->peer.due_class < SW_N_CLASSES)
 		sw_due_put(due, s->peer.due_class, s->peer.index, false);
 	sw_drr_put(
-		&srv->drr[port_i], sw_job_index(srv, s->job), due->filled != 0);
+		&srv->drr[port_i], sw_job_index(srv, s->job), sw_due_has(due));
 	srv->sessions[s->peer.index] = NULL;
 	srv->tick_at_ns[s->peer.index] = UINT64_MAX;
 	sw_flow_fini(&s->peer.flow);

@@ -186,8 +186,8 @@ void sw_lanes_set_tuning(
 	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
 		struct sw_lane_tuning *k = &w->lanes[i].tuning;
 
-		atomic_store_explicit(
-			&k->policy, w->sched.policy, memory_order_relaxed);
+		atomic_store_explicit(&k->policy, sw_sched_policy(&w->sched),
+			memory_order_relaxed);
 		atomic_store_explicit(
 			&k->part_bytes, part_bytes, memory_order_relaxed);
 		atomic_store_explicit(

@@ -58,15 +58,12 @@ static int error_of(int err)
 	return err < 0 ? err : SW_EPROTO;
 }
 
-/* The server has dropped what it offered.  Its frames are numbered anew, ours
- * go on, so that what comes late is told apart. */
+/* The server has dropped what it offered. */
 static void forget_session(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t ctl_next = l->peer.flow.ctl_next;
 	uint16_t generation = (uint16_t)(l->peer.id + 1);
 
-	sw_flow_init(&l->peer.flow, &w->params);
-	l->peer.flow.ctl_next = ctl_next;
+	sw_flow_restart(&l->peer.flow, &w->params);
 	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
 	l->status_seq = 0;
 }

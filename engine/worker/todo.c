@@ -164,7 +164,7 @@ static bool move_order(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t)
 {
 	t->order = t->rank; /* what it had by readiness is free */
-	if (w->sched.policy->by_priority) {
+	if (sw_sched_policy(&w->sched)->by_priority) {
 		t->class = sw_class_of(t->priority);
 		return;
 	}

@@ -36,18 +36,20 @@ int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
 struct sw_job_tuning sw_worker_tuning(const struct sw_worker *w)
 {
 	const struct sw_sched *s = &w->sched;
+	const struct sw_policy *policy = sw_sched_policy(s);
 
 	return (struct sw_job_tuning){.number = w->tuning.number,
-		.policy = s->policy,
-		.part_bytes = s->part_bytes,
-		.credit_bytes = s->policy->is_tunable ? s->limit * w->n_lanes
-						      : s->limit};
+		.policy = policy,
+		.part_bytes = sw_sched_part_bytes(s),
+		.credit_bytes = sw_sched_limit(s) *
+				(policy->is_tunable ? w->n_lanes : 1)};
 }
 
 int sw_worker_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
-	return sw_tuning_use(w, w->sched.policy, part_bytes, credit_bytes);
+	return sw_tuning_use(
+		w, sw_sched_policy(&w->sched), part_bytes, credit_bytes);
 }
 
 int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,

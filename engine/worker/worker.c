@@ -260,7 +260,7 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 static void on_link(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	bool is_newer = h->psn > l->peer.flow.rx_psn[h->class];
+	bool is_newer = sw_flow_is_newer(&l->peer.flow, h);
 
 	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
 		if (!h->session) { /* only a LEFT is said without */

@@ -101,7 +101,7 @@ uint32_t sw_host_take(
 	if (n < 0) {
 		sw_host_evict(p,
 			"wrote an impossible index into the submit ring",
-			p->submits.own);
+			sw_spsc_own(&p->submits));
 		return 0;
 	}
 	n_tensors = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
@@ -141,7 +141,7 @@ bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
 	else if (n < 0)
 		sw_host_evict(p,
 			"wrote an impossible index into the completion ring",
-			p->completions.own);
+			sw_spsc_own(&p->completions));
 	return false;
 }
 
