@@ -55,6 +55,12 @@ static inline uint64_t *sw_bitmap_init(
 	return words;
 }
 
+/* sw_bitmap_is_init - was it? */
+static inline bool sw_bitmap_is_init(const struct sw_bitmap *b)
+{
+	return b->n_levels;
+}
+
 static inline bool sw_bitmap_has(const struct sw_bitmap *b, uint32_t i)
 {
 	return b->level[0][i / 64] >> (i % 64) & 1;

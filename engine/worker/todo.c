@@ -109,8 +109,8 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 static void carry_over(struct sw_bitmap *orders, uint32_t order,
 	const struct sw_bitmap *chunks, bool is_here)
 {
-	/* A set without levels: the tensor has no key yet. */
-	if (is_here && chunks->n_levels && !sw_bitmap_is_empty(chunks))
+	/* No set: the tensor has no key yet. */
+	if (is_here && sw_bitmap_is_init(chunks) && !sw_bitmap_is_empty(chunks))
 		sw_bitmap_add(orders, order);
 	else
 		sw_bitmap_remove(orders, order);

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 
+import fields
 import hotpath
 import laws_object
 import laws_source
@@ -38,6 +39,7 @@ OBJECT_LAWS = {
     "names": laws_object.law_names,
     "engine_imports": laws_object.law_engine_imports,
     "calls": rooms.law_calls,
+    "fields": fields.law_fields,
     "gate": laws_object.law_gate,
     "hotpath": hotpath.law_hotpath,
 }

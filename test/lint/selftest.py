@@ -14,7 +14,7 @@ import tempfile
 import laws_source
 from hotpath import law_hotpath
 from lint import LAWS
-from tree import Tree, output_of
+from tree import ROOMS, Tree, output_of
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 NOT_FAST = "-" + "ffast-math"  # so that the law does not find this file
@@ -114,6 +114,21 @@ OBJECT_PLANTS = [
     ("engine_imports", "engine/base/error.c", after(
         "long time(long *);\nlong sw_x(void);\nlong sw_x(void)\n{\n"
         "\treturn time(0);\n}")),
+    ("fields", "engine/server/share.c", after(
+        "int sw_x(struct sw_shard *s);\nint sw_x(struct sw_shard *s)\n"
+        "{\n\treturn s->n_open != 0;\n}")),
+    ("fields", "engine/server/share.c", after(
+        "int sw_x(struct sw_shard *s);\nint sw_x(struct sw_shard *s)\n"
+        "{\n\treturn s->tensors[0].key != 0;\n}")),
+    ("fields", "engine/worker/todo.c", instead(  # the first of its header
+        "sw_bitmap_is_init(chunks)", "chunks->n_levels")),
+    ("fields", "engine/peer/peer.c", instead(
+        "= sw_flow_n_timeouts(&p->flow)", "= p->flow.n_timeouts")),
+    ("fields", "pmd/host/lcore.c", instead(
+        "sw_spsc_own(&p->submits)", "p->submits.own")),
+    ("fields", "apps/node/poller.c", after(
+        "int sw_x(struct sw_loop *l);\nint sw_x(struct sw_loop *l)\n"
+        "{\n\treturn l->n_ports != 0;\n}")),
     ("gate", "pmd/dpdk/pci.c", after(
         '#if 0\n#include "pmd/dpdk/gate.h"\n#endif\nextern int sw_gates;\n'
         "int sw_x(void);\nint sw_x(void)\n{\n\treturn sw_gates;\n}")),
@@ -172,7 +187,7 @@ def is_found(law, path, plant, is_object):
     with tempfile.TemporaryDirectory() as root:
         if is_object:
             for header in Tree(ROOT).named(".h", ".def",
-                                           rooms=["engine", "sum", "pmd"]):
+                                           rooms=ROOMS):
                 copied(header, root)
         for file in {path, "meson.build"}:
             copied(file, root)
