@@ -26,18 +26,18 @@ _Static_assert(
 
 enum agent_command_kind {
 	AGENT_JOIN,    /* open a worker */
-	AGENT_SERVE,   /* take submits of local from port */
+	AGENT_SERVE,   /* take submits of local from client */
 	AGENT_DECLARE, /* declare n tensors of local */
 	AGENT_TUNE,    /* set what local asks for */
 	AGENT_GONE,    /* local has closed, the others may go on */
-	AGENT_LEAVE,   /* release ports and tensors; err: what to tell others */
+	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
 };
 
 struct agent_command {
 	enum agent_command_kind kind;
 	int err;
 	uint32_t local;
-	struct sw_host_port *port;
+	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n;
 	struct sw_edge_tune tune;
@@ -136,7 +136,7 @@ struct agent_core {
 	bool is_ending;
 	struct agent_report ending;
 	uint32_t n_lost; /* lines that the next report counts */
-	struct sw_host_port *ports[AGENT_LOCAL_MAX]; /* NULL: no submits */
+	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	/* The batch that is being declared, and how many of it are new. */
 	const struct sw_host_tensor *batch_tensors;
 	uint32_t n_in_batch, n_batch;

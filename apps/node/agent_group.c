@@ -326,7 +326,7 @@ static void on_running(struct agent *a, const struct agent_report *report)
 
 		order.local = i;
 		err = sw_host_attached(a->host, r->id, a->control.first + i,
-			report->size, i, n_local(a), &order.port);
+			report->size, i, n_local(a), &order.client);
 		if (err)
 			r->is_gone = true; /* it was refused */
 		else

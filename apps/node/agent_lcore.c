@@ -88,8 +88,8 @@ static void complete(struct agent *a, uint32_t local, uint32_t tensor,
 	const char *why = sw_worker_why(&a->core.worker, tensor);
 
 	if (c->status == SW_EMISMATCH && why)
-		sw_host_explain(a->core.ports[local], c->handle, why);
-	a->core.has_woken |= sw_host_complete(a->core.ports[local], c);
+		sw_host_explain(a->core.clients[local], c->handle, why);
+	a->core.has_woken |= sw_host_complete(a->core.clients[local], c);
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
@@ -101,7 +101,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	(void)weight;
 	/* A failed job ends its handles by the hang-up that AGENT_FAILED
 	 * causes: that carries the sentence which names who failed. */
-	if (a->core.ports[local] &&
+	if (a->core.clients[local] &&
 		sw_worker_view(&a->core.worker).state != SW_WORKER_FAILED)
 		complete(a, local, tensor, &c);
 }
@@ -232,7 +232,7 @@ static void declare(struct agent *a)
 
 static void leave(struct agent *a, const struct agent_command *o)
 {
-	memset(a->core.ports, 0, sizeof(a->core.ports));
+	memset(a->core.clients, 0, sizeof(a->core.clients));
 	if (!a->core.has_worker)
 		return; /* LEFT was told: this order crossed it */
 	a->core.is_leaving = true;
@@ -252,11 +252,11 @@ static uint32_t take_commands(struct agent *a, uint64_t now_ns)
 		break;
 	case AGENT_SERVE:
 		if (a->core.has_worker && !a->core.is_leaving)
-			a->core.ports[o.local] = o.port;
+			a->core.clients[o.local] = o.client;
 		a->core.are_tuning_shown = false;
 		break;
 	case AGENT_GONE:
-		a->core.ports[o.local] = NULL;
+		a->core.clients[o.local] = NULL;
 		if (a->core.has_worker && !a->core.is_leaving)
 			sw_worker_local_left(&a->core.worker, o.local);
 		break;
@@ -287,7 +287,7 @@ static void finish_leaving(struct agent *a)
 	sw_loop_set(loop_of(a), sw_daemon_endpoint(&a->daemon, 0), NULL);
 	sw_worker_close(&a->core.worker);
 	a->core.has_worker = false;
-	memset(a->core.ports, 0, sizeof(a->core.ports));
+	memset(a->core.clients, 0, sizeof(a->core.clients));
 	sw_agent_tell(a, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
@@ -295,9 +295,9 @@ static void finish_leaving(struct agent *a)
 
 static uint32_t take_submits(struct agent *a, uint32_t local)
 {
-	struct sw_host_port *port = a->core.ports[local];
+	struct sw_host_client *client = a->core.clients[local];
 	struct sw_submit list[SUBMITS];
-	uint32_t n = sw_host_take(port, list, SUBMITS);
+	uint32_t n = sw_host_take(client, list, SUBMITS);
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sw_worker_round round = {.tensor = list[i].tensor,
@@ -315,7 +315,7 @@ static uint32_t take_submits(struct agent *a, uint32_t local)
 			.handle = list[i].handle, .status = err};
 
 		if (err == SW_EBUSY)
-			sw_host_evict(port, "pushed a tensor twice, tensor",
+			sw_host_evict(client, "pushed a tensor twice, tensor",
 				list[i].tensor);
 		else if (err)
 			complete(a, local, list[i].tensor, &c);
@@ -355,7 +355,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 		!atomic_load_explicit(
 			&a->shared.is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-			n += a->core.ports[i] ? take_submits(a, i) : 0;
+			n += a->core.clients[i] ? take_submits(a, i) : 0;
 	sw_agent_show_tuning(a);
 	tell_if_ended(a);
 	finish_leaving(a);
@@ -366,39 +366,40 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	return n;
 }
 
-static uint32_t list_ports(
-	const struct agent *a, struct sw_host_port *ports[AGENT_LOCAL_MAX])
+static uint32_t list_clients(
+	const struct agent *a, struct sw_host_client *clients[AGENT_LOCAL_MAX])
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->core.ports[i])
-			ports[n++] = a->core.ports[i];
+		if (a->core.clients[i])
+			clients[n++] = a->core.clients[i];
 	return n;
 }
 
 void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
 {
-	struct sw_host_port *ports[AGENT_LOCAL_MAX];
-	uint32_t n = list_ports(ctx, ports);
+	struct sw_host_client *clients[AGENT_LOCAL_MAX];
+	uint32_t n = list_clients(ctx, clients);
 
-	sw_host_idle_wait(ports, n, fds, n_fds, (uint32_t)(max_ns / 1000 + 1));
+	sw_host_idle_wait(
+		clients, n, fds, n_fds, (uint32_t)(max_ns / 1000 + 1));
 }
 
 void sw_agent_nap(void *ctx, uint64_t max_ns)
 {
-	struct sw_host_port *ports[AGENT_LOCAL_MAX];
-	uint32_t n = list_ports(ctx, ports);
+	struct sw_host_client *clients[AGENT_LOCAL_MAX];
+	uint32_t n = list_clients(ctx, clients);
 
-	sw_host_nap(ports, n, (uint32_t)(max_ns / 1000 + 1));
+	sw_host_nap(clients, n, (uint32_t)(max_ns / 1000 + 1));
 }
 
 bool sw_agent_is_awaited(void *ctx)
 {
-	struct sw_host_port *ports[AGENT_LOCAL_MAX];
-	uint32_t n = list_ports(ctx, ports);
+	struct sw_host_client *clients[AGENT_LOCAL_MAX];
+	uint32_t n = list_clients(ctx, clients);
 
-	return sw_host_are_awaited(ports, n);
+	return sw_host_are_awaited(clients, n);
 }
 
 void sw_agent_close(struct agent *a)

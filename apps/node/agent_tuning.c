@@ -121,6 +121,6 @@ void sw_agent_show_tuning(struct agent *a)
 	atomic_store(&a->shared.credit_bytes, k->credit_bytes);
 	atomic_store(&a->shared.tuning_number, k->number);
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->core.ports[i])
-			sw_host_show_tuning(a->core.ports[i], k);
+		if (a->core.clients[i])
+			sw_host_show_tuning(a->core.clients[i], k);
 }

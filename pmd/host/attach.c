@@ -24,7 +24,7 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text)
 
 /* Make what the client and the lcore share; on error what exists is freed with
  * the slot.  The peer's end of the bell is returned. */
-static int open_port(struct sw_slot *s, int *peer_bell)
+static int open_client(struct sw_slot *s, int *peer_bell)
 {
 	struct sw_host *h = s->host;
 	int bells[2], err;
@@ -41,7 +41,8 @@ static int open_port(struct sw_slot *s, int *peer_bell)
 		return err;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, bells))
 		return SW_EIO;
-	err = sw_port_open(s->control.base, bells[0], h->kick_fd, &s->port);
+	err = sw_host_client_open(
+		s->control.base, bells[0], h->kick_fd, &s->client);
 	if (err) {
 		close(bells[0]);
 		close(bells[1]);
@@ -53,7 +54,7 @@ static int open_port(struct sw_slot *s, int *peer_bell)
 
 int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	uint32_t size, uint32_t local_rank, uint32_t local_size,
-	struct sw_host_port **port_out)
+	struct sw_host_client **client_out)
 {
 	struct sw_edge_attached m = {
 		SW_EDGE_ATTACHED, rank, size, local_rank, local_size, 0};
@@ -62,7 +63,7 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 
 	if (!s || s->state != SW_SLOT_ASKED)
 		return SW_ENOENT;
-	err = open_port(s, &fds[1]);
+	err = open_client(s, &fds[1]);
 	if (err) {
 		sw_slot_refuse(s, err,
 			"the agent has no memory or descriptors left "
@@ -75,7 +76,7 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	/* It can only fail when the client is gone, which poll will find. */
 	sw_edge_send(s->sock, &m, sizeof(m), fds, 2);
 	close(fds[1]);
-	*port_out = s->port;
+	*client_out = s->client;
 	return 0;
 }
 

@@ -5,16 +5,16 @@
  *   on_attach -> sw_host_attached (or sw_host_refuse: the id is gone)
  *   on_declare -> sw_host_declared or sw_host_declare_failed, any number
  *   the lcore: sw_host_take, sw_host_complete, sw_host_idle_wait
- *   on_detach -> the lcore releases port and tensors -> sw_host_release
+ *   on_detach -> the lcore releases client and tensors -> sw_host_release
  * Whatever comes from a client is checked here; what is wrong ends that client
  * alone, through on_detach.
  *
- * Ownership: the host owns ports, tensor tables and mappings.  Those of an id
+ * Ownership: the host owns clients, tensor tables and mappings.  Those of an id
  * stay valid until sw_host_release of it, also when the process has long died.
  *
  * Threads: "control" functions and the callbacks belong to the one thread that
  * calls sw_host_poll; "lcore" functions to the one lcore that was given the
- * port.  Callbacks may call every control function but poll and close.
+ * client.  Callbacks may call every control function but poll and close.
  */
 #ifndef SW_ATTACH_H
 #define SW_ATTACH_H
@@ -25,7 +25,7 @@
 #include "pmd/client/edge.h"
 
 struct sw_host;
-struct sw_host_port; /* what an lcore sees of one client */
+struct sw_host_client; /* what an lcore sees of one client */
 
 /* A tensor that a client asks for. */
 struct sw_host_tensor {
@@ -98,8 +98,8 @@ struct sw_host_params {
 int sw_host_open(const struct sw_host_params *p, struct sw_host **out);
 
 /* sw_host_close - end every client ("the agent stops") without callbacks, free
- * everything, remove the socket file (control).  No lcore may use a port any
- * more.  *@h may be NULL; it is set to NULL. */
+ * everything, remove the socket file (control).  No lcore may use a client
+ * any more.  *@h may be NULL; it is set to NULL. */
 void sw_host_close(struct sw_host **h);
 
 /* sw_host_poll - handle what has come, call back (control).
@@ -107,7 +107,7 @@ void sw_host_close(struct sw_host **h);
  * the memory of a large batch is spread over calls, about 10 ms each. */
 void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
 
-/* sw_host_attached - admit a client; its lcore may use *@port_out from now on
+/* sw_host_attached - admit a client; its lcore may use *@client_out from now on
  * (control).
  * @local_rank  also chooses the stagger of its tensors; below @local_size,
  *              which is the n_local of sw_host_open
@@ -115,7 +115,7 @@ void sw_host_poll(struct sw_host *h, uint32_t timeout_ms);
  * that error, and is gone. */
 int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	uint32_t size, uint32_t local_rank, uint32_t local_size,
-	struct sw_host_port **port_out);
+	struct sw_host_client **client_out);
 
 /* sw_host_refuse - do not admit a client; @id is gone (control).
  * @err, @text  what its sw_open returns; @text should name who is attached,
@@ -152,7 +152,7 @@ void sw_host_status(struct sw_host *h, uint32_t id, const char *text);
  * the agent owes a sw_host_release. */
 void sw_host_end(struct sw_host *h, uint32_t id, int err, const char *text);
 
-/* sw_host_release - no lcore uses the client's port and tensors any more:
+/* sw_host_release - no lcore uses the client and its tensors any more:
  * unmap and free them (control).  After on_detach or sw_host_end. */
 void sw_host_release(struct sw_host *h, uint32_t id);
 
@@ -161,16 +161,17 @@ void sw_host_release(struct sw_host *h, uint32_t id);
  * submit of this tensor is open is for the caller to check (sw_host_evict).
  * Never blocks.  A client that broke the protocol yields 0 from then on. */
 uint32_t sw_host_take(
-	struct sw_host_port *p, struct sw_submit *out, uint32_t max);
+	struct sw_host_client *p, struct sw_submit *out, uint32_t max);
 
 /* sw_host_complete - end one submit and wake its client (lcore).
  * Returns whether it slept.  Never blocks.  A ring that is full, which takes
  * more submits than tensors, or corrupt is a violation by this client. */
-bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c);
+bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c);
 
 /* sw_host_explain - why the submit of @handle ends with SW_EMISMATCH; before
  * sw_host_complete (lcore). */
-void sw_host_explain(struct sw_host_port *p, uint64_t handle, const char *why);
+void sw_host_explain(
+	struct sw_host_client *p, uint64_t handle, const char *why);
 
 /* The tuning in use, for the client to read. */
 struct sw_host_tuning {
@@ -181,21 +182,22 @@ struct sw_host_tuning {
 
 /* sw_host_show_tuning - this is what they are now (lcore). */
 void sw_host_show_tuning(
-	struct sw_host_port *p, const struct sw_host_tuning *tuning);
+	struct sw_host_client *p, const struct sw_host_tuning *tuning);
 
 /* sw_host_evict - this client broke the protocol (lcore); the control thread
  * detaches it.
  * @reason   static text, such as "pushed a tensor twice"; @value goes behind */
-void sw_host_evict(struct sw_host_port *p, const char *reason, uint64_t value);
+void sw_host_evict(
+	struct sw_host_client *p, const char *reason, uint64_t value);
 
 /* sw_host_are_awaited - do all @n clients wait for a push_pull, asleep or in
  * sw_wait_polling (lcore)?  Else one computes. */
-bool sw_host_are_awaited(struct sw_host_port *const *ports, uint32_t n);
+bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n);
 
 /* sw_host_nap - sleep until a client begins to wait for a push_pull, or
  * @timeout_us (lcore); submits and frames gather meanwhile.  Returns at once
  * when all wait. */
-void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
+void sw_host_nap(struct sw_host_client *const *clients, uint32_t n_clients,
 	uint32_t timeout_us);
 
 /* sw_host_kick - end the sleep of sw_host_poll (any thread).  One system call.
@@ -206,12 +208,13 @@ enum { SW_HOST_WAKE_FDS = 16 };
 
 /* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
  * Returns at once when there is a submit.
- * @ports    at most 136 are looked at
+ * @clients  at most 136 are looked at
  * @fds      @n_fds descriptors that end the sleep when readable, such as
  *           sockets of ports; not read; at most SW_HOST_WAKE_FDS.  A
  *           socket's error ends one sleep, and is forgotten
  * Cost: one system call, or two when woken. */
-void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
-	const int *fds, uint32_t n_fds, uint32_t timeout_us);
+void sw_host_idle_wait(struct sw_host_client *const *clients,
+	uint32_t n_clients, const int *fds, uint32_t n_fds,
+	uint32_t timeout_us);
 
 #endif

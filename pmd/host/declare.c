@@ -188,7 +188,7 @@ static struct sw_slot *find_asked(
 static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 {
 	const struct sw_results *r = s->host->results;
-	uint64_t *at = s->port->control->results + s->declared->n_tensors;
+	uint64_t *at = s->client->control->results + s->declared->n_tensors;
 	uint32_t names[SW_EDGE_TENSORS];
 
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -196,7 +196,7 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 		if (r && b->tensors[i].result) /* else it will have none */
 			at[i] = r->rows[names[i]].at;
 	}
-	sw_port_admit(s->port, b->n, names);
+	sw_host_client_admit(s->client, b->n, names);
 }
 
 int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,

@@ -1,4 +1,4 @@
-/* host.h - inside of the agent's side: slots, batches, ports.
+/* host.h - inside of the agent's side: slots, batches, clients.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_HOST_H
 #define SW_HOST_H
@@ -22,7 +22,7 @@ enum sw_slot_state {
 	SW_SLOT_FREE,
 	SW_SLOT_HELLO,    /* connected, has not said who it is */
 	SW_SLOT_ASKED,    /* on_attach called, not answered */
-	SW_SLOT_ATTACHED, /* has a port */
+	SW_SLOT_ATTACHED, /* an lcore has it */
 	SW_SLOT_DETACHED, /* hung up; waits for sw_host_release */
 };
 
@@ -79,7 +79,7 @@ struct sw_results {
 };
 
 /* One client as its lcore sees it. */
-struct sw_host_port {
+struct sw_host_client {
 	/* written at attach, then read only */
 	struct sw_edge_control *control; /* hostile */
 	int bell;
@@ -107,7 +107,7 @@ struct sw_slot {
 	uint32_t local_rank;
 	uint64_t deadline_ns; /* of SW_SLOT_HELLO */
 	struct sw_segment control;
-	struct sw_host_port *port;
+	struct sw_host_client *client;
 	struct sw_declared *declared;
 };
 
@@ -185,11 +185,12 @@ void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,
 	const char *what_for);
 
-/* lcore.c: make and free a port over a control segment. */
-int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
-	struct sw_host_port **out);
-void sw_port_close(struct sw_host_port **p);
+/* lcore.c: make and free a client over a control segment. */
+int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
+	struct sw_host_client **out);
+void sw_host_client_close(struct sw_host_client **p);
 /* The control thread admits @n more tensors, called @names[i] by the lcore. */
-void sw_port_admit(struct sw_host_port *p, uint32_t n, const uint32_t *names);
+void sw_host_client_admit(
+	struct sw_host_client *p, uint32_t n, const uint32_t *names);
 
 #endif

@@ -8,10 +8,10 @@
 
 #include "pmd/host/host.h"
 
-int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
-	struct sw_host_port **out)
+int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
+	struct sw_host_client **out)
 {
-	struct sw_host_port *p = aligned_alloc(64, sizeof(*p));
+	struct sw_host_client *p = aligned_alloc(64, sizeof(*p));
 
 	if (!p)
 		return SW_ENOMEM;
@@ -27,7 +27,7 @@ int sw_port_open(struct sw_edge_control *control, int bell, int kick_fd,
 	return 0;
 }
 
-void sw_port_close(struct sw_host_port **p)
+void sw_host_client_close(struct sw_host_client **p)
 {
 	if (!*p)
 		return;
@@ -36,7 +36,8 @@ void sw_port_close(struct sw_host_port **p)
 	*p = NULL;
 }
 
-void sw_port_admit(struct sw_host_port *p, uint32_t n, const uint32_t *names)
+void sw_host_client_admit(
+	struct sw_host_client *p, uint32_t n, const uint32_t *names)
 {
 	uint32_t old =
 		atomic_load_explicit(&p->n_tensors, memory_order_relaxed);
@@ -46,7 +47,7 @@ void sw_port_admit(struct sw_host_port *p, uint32_t n, const uint32_t *names)
 	atomic_store_explicit(&p->n_tensors, old + n, memory_order_release);
 }
 
-static bool is_evicted(const struct sw_host_port *p)
+static bool is_evicted(const struct sw_host_client *p)
 {
 	return atomic_load_explicit(&p->is_evicted, memory_order_relaxed);
 }
@@ -65,7 +66,7 @@ void sw_host_kick(const struct sw_host *h)
 	kick(h->kick_fd);
 }
 
-void sw_host_evict(struct sw_host_port *p, const char *reason, uint64_t value)
+void sw_host_evict(struct sw_host_client *p, const char *reason, uint64_t value)
 {
 	if (is_evicted(p))
 		return;
@@ -75,10 +76,10 @@ void sw_host_evict(struct sw_host_port *p, const char *reason, uint64_t value)
 	kick(p->kick_fd);
 }
 
-bool sw_host_are_awaited(struct sw_host_port *const *ports, uint32_t n)
+bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct sw_edge_control *c = ports[i]->control;
+		struct sw_edge_control *c = clients[i]->control;
 
 		if (!atomic_load_explicit(
 			    &c->client_sleeps, memory_order_relaxed) &&
@@ -90,7 +91,7 @@ bool sw_host_are_awaited(struct sw_host_port *const *ports, uint32_t n)
 }
 
 uint32_t sw_host_take(
-	struct sw_host_port *p, struct sw_submit *out, uint32_t max)
+	struct sw_host_client *p, struct sw_submit *out, uint32_t max)
 {
 	uint32_t n_tensors;
 	int n;
@@ -116,7 +117,7 @@ uint32_t sw_host_take(
 	return (uint32_t)n;
 }
 
-void sw_host_explain(struct sw_host_port *p, uint64_t handle, const char *why)
+void sw_host_explain(struct sw_host_client *p, uint64_t handle, const char *why)
 {
 	char *to = p->control->whys[handle % SW_EDGE_TENSORS];
 
@@ -124,7 +125,7 @@ void sw_host_explain(struct sw_host_port *p, uint64_t handle, const char *why)
 	to[SW_EDGE_WHY_BYTES - 1] = 0;
 }
 
-bool sw_host_complete(struct sw_host_port *p, const struct sw_completion *c)
+bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c)
 {
 	int n;
 
@@ -151,7 +152,7 @@ static void show(_Atomic uint64_t *word, uint64_t value)
 }
 
 void sw_host_show_tuning(
-	struct sw_host_port *p, const struct sw_host_tuning *tuning)
+	struct sw_host_client *p, const struct sw_host_tuning *tuning)
 {
 	struct sw_edge_tuning *k = &p->control->tuning;
 	uint64_t name[SW_EDGE_POLICY_BYTES / 8] = {0};
@@ -168,23 +169,23 @@ void sw_host_show_tuning(
 	atomic_store_explicit(&k->number, tuning->number, memory_order_release);
 }
 
-static bool has_submit(struct sw_host_port *const *ports, uint32_t n)
+static bool has_submit(struct sw_host_client *const *clients, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_evicted(ports[i]) &&
-			!sw_spsc_is_empty(&ports[i]->submits))
+		if (!is_evicted(clients[i]) &&
+			!sw_spsc_is_empty(&clients[i]->submits))
 			return true;
 	return false;
 }
 
 /* A client that hung up would end every sleep at once until it is released,
  * so its bell is left out from then on. */
-static void drain_bells(
-	struct sw_host_port *const *ports, const struct pollfd *fds, uint32_t n)
+static void drain_bells(struct sw_host_client *const *clients,
+	const struct pollfd *fds, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (fds[i].revents && !sw_edge_bell_drain(ports[i]->bell))
-			ports[i]->is_bell_gone = true;
+		if (fds[i].revents && !sw_edge_bell_drain(clients[i]->bell))
+			clients[i]->is_bell_gone = true;
 }
 
 /* Such as that the interface went down: it would end every sleep. */
@@ -199,25 +200,25 @@ static void forget_errors(const struct pollfd *fds, uint32_t n)
 }
 
 /* What ends a sleep: a bell of each client. */
-static uint32_t list_bells(struct sw_host_port *const *ports, uint32_t n_ports,
-	struct pollfd fds[SW_HOST_CLIENTS_MAX])
+static uint32_t list_bells(struct sw_host_client *const *clients,
+	uint32_t n_clients, struct pollfd fds[SW_HOST_CLIENTS_MAX])
 {
-	uint32_t n =
-		n_ports < SW_HOST_CLIENTS_MAX ? n_ports : SW_HOST_CLIENTS_MAX;
+	uint32_t n = n_clients < SW_HOST_CLIENTS_MAX ? n_clients
+						     : SW_HOST_CLIENTS_MAX;
 
 	for (uint32_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd){
-			.fd = ports[i]->is_bell_gone ? -1 : ports[i]->bell,
+			.fd = clients[i]->is_bell_gone ? -1 : clients[i]->bell,
 			.events = POLLIN};
 	return n;
 }
 
 /* Say that we sleep or nap, or do not; look at the rings after it. */
-static void set_flags(struct sw_host_port *const *ports, uint32_t n,
+static void set_flags(struct sw_host_client *const *clients, uint32_t n,
 	bool is_nap, uint32_t value)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct sw_edge_control *c = ports[i]->control;
+		struct sw_edge_control *c = clients[i]->control;
 
 		atomic_store_explicit(
 			is_nap ? &c->agent_naps : &c->agent_sleeps, value,
@@ -234,31 +235,32 @@ static bool sleep_on(struct pollfd *fds, uint32_t n, uint32_t timeout_us)
 	return ppoll(fds, n, &limit, NULL) > 0;
 }
 
-void sw_host_idle_wait(struct sw_host_port *const *ports, uint32_t n_ports,
-	const int *others, uint32_t n_others, uint32_t timeout_us)
+void sw_host_idle_wait(struct sw_host_client *const *clients,
+	uint32_t n_clients, const int *others, uint32_t n_others,
+	uint32_t timeout_us)
 {
 	struct pollfd fds[SW_HOST_CLIENTS_MAX + SW_HOST_WAKE_FDS];
-	uint32_t n = list_bells(ports, n_ports, fds);
+	uint32_t n = list_bells(clients, n_clients, fds);
 	uint32_t m = n_others < SW_HOST_WAKE_FDS ? n_others : SW_HOST_WAKE_FDS;
 
 	for (uint32_t i = 0; i < m; i++)
 		fds[n + i] = (struct pollfd){.fd = others[i], .events = POLLIN};
-	set_flags(ports, n, false, 1);
-	if (!has_submit(ports, n) && sleep_on(fds, n + m, timeout_us)) {
-		drain_bells(ports, fds, n);
+	set_flags(clients, n, false, 1);
+	if (!has_submit(clients, n) && sleep_on(fds, n + m, timeout_us)) {
+		drain_bells(clients, fds, n);
 		forget_errors(&fds[n], m);
 	}
-	set_flags(ports, n, false, 0);
+	set_flags(clients, n, false, 0);
 }
 
-void sw_host_nap(struct sw_host_port *const *ports, uint32_t n_ports,
+void sw_host_nap(struct sw_host_client *const *clients, uint32_t n_clients,
 	uint32_t timeout_us)
 {
 	struct pollfd fds[SW_HOST_CLIENTS_MAX];
-	uint32_t n = list_bells(ports, n_ports, fds);
+	uint32_t n = list_bells(clients, n_clients, fds);
 
-	set_flags(ports, n, true, 1);
-	if (!sw_host_are_awaited(ports, n) && sleep_on(fds, n, timeout_us))
-		drain_bells(ports, fds, n);
-	set_flags(ports, n, true, 0);
+	set_flags(clients, n, true, 1);
+	if (!sw_host_are_awaited(clients, n) && sleep_on(fds, n, timeout_us))
+		drain_bells(clients, fds, n);
+	set_flags(clients, n, true, 0);
 }

@@ -232,9 +232,10 @@ static void serve(
 			"does not read the answers from its socket");
 	if (s->id == id && s->state == SW_SLOT_ATTACHED &&
 		atomic_load_explicit(
-			&s->port->is_evicted, memory_order_acquire))
+			&s->client->is_evicted, memory_order_acquire))
 		sw_slot_detach(s, SW_HOST_VIOLATION, "%s (%llu)",
-			s->port->reason, (unsigned long long)s->port->value);
+			s->client->reason,
+			(unsigned long long)s->client->value);
 	if (s->id == id && s->state == SW_SLOT_ATTACHED)
 		sw_slot_reserve(s);
 }

@@ -40,7 +40,7 @@ void sw_slot_free(struct sw_slot *s)
 	uint32_t next = s->id + (1 << 8);
 
 	close_sockets(s);
-	sw_port_close(&s->port);
+	sw_host_client_close(&s->client);
 	sw_declared_close(h, &s->declared);
 	sw_quota_give(h, s->control.bytes);
 	sw_segment_fini(&s->control);

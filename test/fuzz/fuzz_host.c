@@ -38,7 +38,7 @@ struct client {
 struct seat {
 	uint32_t id, batch;
 	bool is_asked, is_asked_batch, is_tuned;
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 };
 
 static struct agent {
@@ -385,7 +385,7 @@ static void serve(struct seat *t, uint32_t n_complete)
 static void lcore(const struct fuzz_step *s)
 {
 	struct sw_host_tuning tuning = {s->b, s->c, s->d, 1, 1, "fifo"};
-	struct sw_host_port *ports[CLIENTS];
+	struct sw_host_client *ports[CLIENTS];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < CLIENTS + 1; i++) {

@@ -40,7 +40,7 @@ struct rig_how {
 
 struct rig_port {
 	uint32_t id;
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 	enum { RIG_NONE, RIG_LIVE, RIG_LEAVING, RIG_LEFT } state;
 };
 
@@ -77,7 +77,7 @@ static inline void rig_on_attach(
 	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
 {
 	struct rig *r = ctx;
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 
 	assert_true(uid == geteuid() || uid == r->how.uid);
 	assert_true(pid > 0);
@@ -261,7 +261,7 @@ static inline void rig_double(const struct sw_host_tensor *t)
 			((int32_t *)t->base)[i] *= 2;
 }
 
-static inline void rig_serve(struct rig *r, struct sw_host_port *port)
+static inline void rig_serve(struct rig *r, struct sw_host_client *port)
 {
 	struct sw_submit s[8];
 	uint32_t n = sw_host_take(port, s, 8);
@@ -283,7 +283,7 @@ static inline void *rig_lcore(void *arg)
 	uint64_t count;
 
 	while (!atomic_load(&r->is_control_over)) {
-		struct sw_host_port *ports[RIG_CLIENTS];
+		struct sw_host_client *ports[RIG_CLIENTS];
 		uint32_t n = 0;
 
 		rig_rest(r);

@@ -108,9 +108,9 @@ static void send_declare(struct slow *s, uint32_t batch)
 	slow_poll(s);
 }
 
-static struct sw_host_port *admit(struct slow *s)
+static struct sw_host_client *admit(struct slow *s)
 {
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 
 	say_hello(s);
 	assert_int_equal(s->n_attach, 1);
@@ -224,7 +224,7 @@ static void poll__keeps_its_time(void **state)
 
 static void attach__client_leaves_before_the_answer(void **state)
 {
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 	struct slow s;
 
 	slow_open(&s);
@@ -333,9 +333,9 @@ static void declare__answer_may_be_asked_for_once(void **state)
 }
 
 /* An agent with one client, which is admitted and knows it. */
-static struct sw_host_port *slow_admit(struct slow *s)
+static struct sw_host_client *slow_admit(struct slow *s)
 {
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 
 	slow_open(s);
 	port = admit(s);
@@ -349,7 +349,7 @@ static void take__translates_tensors(void **state)
 	struct sw_submit in[4] = {
 		{1, 0, 5, 0}, {2, 1, 5, 0}, {3, 2, 5, 0}, {4, 3, 5, 0}};
 	struct sw_submit out[8];
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 	struct slow s;
 
 	port = slow_admit(&s);
@@ -373,7 +373,7 @@ static void take__translates_tensors(void **state)
 static void evict__detaches_the_client(void **state)
 {
 	struct sw_submit in = {1, 0, 0, 0}, out;
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 	struct slow s;
 
 	port = slow_admit(&s);
@@ -396,7 +396,7 @@ static void evict__detaches_the_client(void **state)
 static void idle_wait__keeps_its_time(void **state)
 {
 	struct sw_submit in = {1, 0, 0, 0}, out;
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 	struct slow s;
 	uint64_t start;
 
@@ -426,7 +426,7 @@ static void idle_wait__keeps_its_time(void **state)
 static void nap__lasts_while_a_client_computes(void **state)
 {
 	struct sw_submit in = {1, 0, 0, 0};
-	struct sw_host_port *port;
+	struct sw_host_client *port;
 	struct slow s;
 	uint64_t start;
 

@@ -12,7 +12,7 @@ struct pair {
 	uint32_t ids[LOCAL], n_attach, n_detach;
 	uint32_t declarer, batch, n_declare, n_tensors;
 	const struct sw_host_tensor *tensors;
-	struct sw_host_port *ports[LOCAL];
+	struct sw_host_client *ports[LOCAL];
 	enum sw_host_why why;
 	char text[SW_EDGE_TEXT_BYTES];
 	struct raw w[LOCAL];

@@ -139,7 +139,7 @@ static inline void admit(struct agent_rig *s)
 	for (uint32_t i = 0; i < RANKS; i++)
 		raw_attached(&s->w[i]);
 	work(s); /* SERVE */
-	assert_true(s->agent.core.ports[0] && s->agent.core.ports[1]);
+	assert_true(s->agent.core.clients[0] && s->agent.core.clients[1]);
 }
 
 /* Process @i closes its attachment. */
