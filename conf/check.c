@@ -65,8 +65,8 @@ static void port_pair_check(const struct check *c, const struct sw_conf_port *p,
 	char ip[16];
 
 	if (p->type == SW_PORT_MEMIF && q->type == SW_PORT_MEMIF &&
-		p->side == q->side && p->id == q->id &&
-		!strcmp(p->socket, q->socket))
+		p->side == q->side && p->memif_id == q->memif_id &&
+		!strcmp(p->socket_path, q->socket_path))
 		sw_report_error(c->report, line_of(c, h.text, "socket"), h.text,
 			"socket",
 			"[port %s] is the same side of the "
@@ -131,17 +131,17 @@ static void port_queues_check(
 {
 	uint32_t n = sw_conf_n_lcores(c->conf);
 
-	if (p->queues > 1 && p->type != SW_PORT_MEMIF)
+	if (p->n_link_queues > 1 && p->type != SW_PORT_MEMIF)
 		sw_report_error(c->report, line_of(c, header, "queues"), header,
 			"queues",
 			"is for type = memif alone, others have one for each "
 			"lcore: leave it out");
-	else if (p->queues > n)
+	else if (p->n_link_queues > n)
 		sw_report_error(c->report, line_of(c, header, "queues"), header,
 			"queues",
 			"%u queue pairs, but %u polling lcore%s ([serve] "
 			"lcores, [agent] lcores)",
-			p->queues, n, n == 1 ? "" : "s");
+			p->n_link_queues, n, n == 1 ? "" : "s");
 }
 
 /* What is the kernel's business, or DPDK's. */
@@ -172,7 +172,7 @@ static void port_type_check(
 	bool is_memif = p->type == SW_PORT_MEMIF;
 	bool is_udp = p->type == SW_PORT_UDP;
 
-	if (is_memif && !*p->socket)
+	if (is_memif && !*p->socket_path)
 		key_missing(c, header, "socket",
 			"a memif needs the path of its socket");
 	if (is_memif && p->side == SW_SIDE_NONE)
@@ -193,9 +193,9 @@ static void port_type_check(
 			"has no meaning for a memif: leave it out");
 	if (is_udp)
 		port_udp_check(c, p, header);
-	if (!is_memif && (*p->socket || p->side != SW_SIDE_NONE))
+	if (!is_memif && (*p->socket_path || p->side != SW_SIDE_NONE))
 		sw_report_error(c->report, line_of(c, header, NULL), header,
-			*p->socket ? "socket" : "side",
+			*p->socket_path ? "socket" : "side",
 			"is for type = memif alone: leave it out");
 }
 

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Every option is a row of options.def; its third column is the field here, so
- * conf.job.dead_after_ns, conf.ports[0].ring, conf.servers[0].ip and so on.
+ * conf.job.dead_after_ns, conf.ports[0].ring_slots, conf.servers[0].ip and so
+ * on.
  */
 #ifndef SW_CONF_H
 #define SW_CONF_H

@@ -125,7 +125,7 @@ static int run_side(struct side *s)
 	pp.ring_slots = s->o->ring;
 	pp.burst = s->o->burst;
 	pp.socket_path = socket;
-	pp.is_listener = s->is_server;
+	pp.side = s->is_server ? SW_DPDK_LISTEN : SW_DPDK_CONNECT;
 	pp.type = (enum sw_dpdk_type)sw_dpdk_type_find(s->o->port);
 	if (pp.type != SW_DPDK_UDP)
 		pp.device = sw_bench_device(s->o, s->is_server ? 2 : 3);

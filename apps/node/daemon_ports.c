@@ -5,52 +5,61 @@
 #include "apps/node/daemon.h"
 #include "engine/base/error.h"
 
+/* The choices of port.def are those of port.h, in their order. */
+#define IS_SAME(a, b) _Static_assert((int)(a) == (int)(b), "one order")
+IS_SAME(SW_PORT_MEMIF, SW_DPDK_MEMIF);
+IS_SAME(SW_PORT_AF_PACKET, SW_DPDK_AF_PACKET);
+IS_SAME(SW_PORT_AF_XDP, SW_DPDK_AF_XDP);
+IS_SAME(SW_PORT_PCI, SW_DPDK_PCI);
+IS_SAME(SW_PORT_VDEV, SW_DPDK_VDEV);
+IS_SAME(SW_PORT_UDP, SW_DPDK_UDP);
+IS_SAME(SW_SIDE_LISTEN, SW_DPDK_LISTEN);
+IS_SAME(SW_SIDE_CONNECT, SW_DPDK_CONNECT);
+IS_SAME(SW_STEERING_RULES, SW_STEER_RULES);
+IS_SAME(SW_STEERING_RSS, SW_STEER_RSS);
+IS_SAME(SW_STEERING_HANDOFF, SW_STEER_HANDOFF);
+
+/* A parameter of each option. */
+static void take_options(
+	struct sw_dpdk_port_params *p, const struct sw_conf_port *c)
+{
+#define TAKE_VALUE(field)   p->field = c->field;
+#define TAKE_U32(field)     TAKE_VALUE(field)
+#define TAKE_U64(field)     TAKE_VALUE(field)
+#define TAKE_RATE(field)    TAKE_VALUE(field)
+#define TAKE_PERCENT(field) TAKE_VALUE(field)
+#define TAKE_CHOICE(field)  TAKE_VALUE(field)
+#define TAKE_IP(field)      TAKE_VALUE(field)
+#define TAKE_DEVICE(field)  TAKE_VALUE(field)
+#define TAKE_SOCKET(field)  TAKE_VALUE(field)
+#define TAKE_ARGS(field)    TAKE_VALUE(field)
+#define TAKE_SUBNET(field)  p->ip = c->field.ip, p->prefix_bits = c->field.bits;
+#define OPTION(section, key, field, type, def, min, max, unit, text) \
+	TAKE_##type(field)
+#include "conf/port.def"
+#undef OPTION
+}
+
 struct sw_dpdk_port_params sw_daemon_port_params(
 	const struct sw_daemon *d, const struct sw_conf_port *c)
 {
-	static const enum sw_dpdk_type types[] = {
-		[SW_PORT_MEMIF] = SW_DPDK_MEMIF,
-		[SW_PORT_AF_PACKET] = SW_DPDK_AF_PACKET,
-		[SW_PORT_AF_XDP] = SW_DPDK_AF_XDP,
-		[SW_PORT_PCI] = SW_DPDK_PCI,
-		[SW_PORT_VDEV] = SW_DPDK_VDEV,
-		[SW_PORT_UDP] = SW_DPDK_UDP};
 	struct sw_dpdk_port_params p;
 
 	sw_dpdk_port_params_init(&p);
+	take_options(&p, c);
 	p.name = c->label;
-	p.type = types[c->type];
-	p.ip = c->subnet.ip;
-	p.prefix_bits = c->subnet.bits;
-	p.gateway = c->gateway;
-	p.vlan = (uint16_t)c->vlan;
-	p.device = c->device;
-	p.args = c->args;
-	p.mtu = c->mtu;
 	p.udp = (uint16_t)d->conf.serve.udp_port;
 	p.n_udp = (uint16_t)sw_conf_n_udp(&d->conf);
 	p.n_ways = (uint16_t)sw_conf_n_ways(&d->conf);
 	p.n_queues = (uint16_t)d->n_lcores;
-	p.steering = (enum sw_steering)c->steering;
 	for (uint32_t e = 0; e < p.n_udp; e++)
 		p.owners[e] = (uint8_t)sw_daemon_owner(d, e);
 	if (d->conf.job.payload_bytes)
 		p.payload_bytes = d->conf.job.payload_bytes;
-	p.ring_slots = c->ring;
-	p.burst = c->burst;
-	p.socket_path = c->socket;
-	p.memif_id = c->id;
 	p.trusted_uid = d->trusted_uid;
-	p.n_link_queues = (uint16_t)c->queues;
-	p.is_listener = c->side == SW_SIDE_LISTEN;
-	p.faults.drop_percent = c->fault_loss_ppm / 1e4;
-	p.faults.duplicate_percent = c->fault_dup_ppm / 1e4;
-	p.faults.reorder_percent = c->fault_reorder_ppm / 1e4;
-	p.faults.seed = c->fault_seed;
 	return p;
 }
 
-/* The lcores that have a queue pair share the port's rate equally. */
 static int open_port(struct sw_daemon *d, uint32_t i)
 {
 	struct sw_dpdk_port_params p =
@@ -64,8 +73,6 @@ static int open_port(struct sw_daemon *d, uint32_t i)
 	d->n_ports = ++d->n_dpdk_ports;
 	while (n < d->n_lcores && (q = sw_dpdk_port_queue(d->queues[0][i], n)))
 		d->queues[n++][i] = q;
-	for (uint32_t k = 0; k < n; k++)
-		d->queues[k][i]->rate_bit_s = d->conf.ports[i].rate_bit_s / n;
 	return 0;
 }
 

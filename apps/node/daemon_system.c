@@ -115,7 +115,7 @@ static int place_sockets(struct sw_daemon *d)
 	if (!err)
 		err = place_socket(d, d->conf.stats.socket);
 	for (uint32_t i = 0; i < d->conf.n_ports && !err; i++)
-		err = place_socket(d, d->conf.ports[i].socket);
+		err = place_socket(d, d->conf.ports[i].socket_path);
 	return err;
 }
 
@@ -140,7 +140,7 @@ static uint64_t descriptors_least(const struct sw_daemon *d)
 
 	for (uint32_t i = 0; i < c->n_ports; i++)
 		n += 4 + 2 * (c->ports[i].type == SW_PORT_MEMIF
-					     ? c->ports[i].queues
+					     ? c->ports[i].n_link_queues
 					     : d->n_lcores);
 	return c->node.role == SW_ROLE_SERVER ? n
 					      : n + 6 * c->agent.local_ranks;

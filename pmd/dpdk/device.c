@@ -154,7 +154,7 @@ int sw_dpdk_device_open(struct port *p)
 	int err = queues_open(p);
 
 	for (uint16_t i = 0; i < p->n_queues && !err; i++)
-		err = sw_dpdk_faults_open(p->queues[i], &p->params.faults);
+		err = sw_dpdk_faults_open(p->queues[i]);
 	if (err)
 		sw_dpdk_device_close(p);
 	return err;
@@ -163,7 +163,7 @@ int sw_dpdk_device_open(struct port *p)
 int sw_dpdk_device_start(struct port *p)
 {
 	/* whoever dials starts it, when the other end is there */
-	bool is_dialled = p->type->is_link && !p->params.is_listener;
+	bool is_dialled = p->type->is_link && p->params.side != SW_DPDK_LISTEN;
 	int ret = is_dialled ? 0 : rte_eth_dev_start(p->eth_i);
 
 	p->is_started = !is_dialled && !ret;

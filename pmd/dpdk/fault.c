@@ -5,7 +5,12 @@
 #include "engine/base/error.h"
 #include "pmd/dpdk/port_int.h"
 
-enum { LATE_MAX = 2 * SW_RX_BURST, LATER_FRAMES = 32, IDLE_POLLS = 1000 };
+enum {
+	LATE_MAX = 2 * SW_RX_BURST,
+	LATER_FRAMES = 32,
+	IDLE_POLLS = 1000,
+	PPM = 1000000
+};
 
 /* A frame that comes later: after @frames more frames, or after some polls in
  * which none came. */
@@ -21,10 +26,9 @@ struct faults {
 	uint32_t n_late, n_idle_polls;
 };
 
-bool sw_dpdk_faults_is_set(const struct sw_dpdk_faults *f)
+bool sw_dpdk_faults_is_set(const struct sw_dpdk_port_params *p)
 {
-	return f->drop_percent > 0 || f->duplicate_percent > 0 ||
-	       f->reorder_percent > 0;
+	return p->fault_loss_ppm || p->fault_dup_ppm || p->fault_reorder_ppm;
 }
 
 static uint32_t random32(struct faults *f)
@@ -100,43 +104,45 @@ static uint16_t faults_rx(uint16_t eth_i, uint16_t queue, struct rte_mbuf *in[],
 	return (uint16_t)due(f, in, n, max, n);
 }
 
-static uint32_t of_2_32(double percent)
+static uint32_t of_2_32(uint32_t ppm)
 {
-	return percent >= 100 ? UINT32_MAX
-			      : (uint32_t)(percent / 100 * 4294967296.0);
+	return ppm >= PPM ? UINT32_MAX
+			  : (uint32_t)(((uint64_t)ppm << 32) / PPM);
 }
 
-static int faults_check(const struct port *p, const struct sw_dpdk_faults *s)
+static int faults_check(const struct port *p)
 {
-	const double v[] = {
-		s->drop_percent, s->duplicate_percent, s->reorder_percent};
+	const struct sw_dpdk_port_params *s = &p->params;
+	const uint32_t v[] = {
+		s->fault_loss_ppm, s->fault_dup_ppm, s->fault_reorder_ppm};
 
 	for (uint32_t i = 0; i < 3; i++)
-		if (!(v[i] >= 0 && v[i] <= 100)) {
+		if (v[i] > PPM) {
 			sw_log(p->log, SW_LOG_ERROR,
 				"port %s: fault percentage %g: 0 to 100 "
 				"expected",
-				p->params.name, v[i]);
+				s->name, v[i] / 1e4);
 			return SW_ECONF;
 		}
 	return 0;
 }
 
-int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *s)
+int sw_dpdk_faults_open(struct queue *q)
 {
 	const struct port *p = q->port;
+	const struct sw_dpdk_port_params *s = &p->params;
 	struct faults *f;
-	int err = faults_check(p, s);
+	int err = faults_check(p);
 
 	if (err || !sw_dpdk_faults_is_set(s))
 		return err;
 	f = rte_zmalloc("faults", sizeof(*f), 64);
 	if (!f)
 		return SW_ENOMEM;
-	f->state = (s->seed + q->index) * 0x9e3779b97f4a7c15ull | 1;
-	f->drop = of_2_32(s->drop_percent);
-	f->duplicate = of_2_32(s->duplicate_percent);
-	f->reorder = of_2_32(s->reorder_percent);
+	f->state = (s->fault_seed + q->index) * 0x9e3779b97f4a7c15ull | 1;
+	f->drop = of_2_32(s->fault_loss_ppm);
+	f->duplicate = of_2_32(s->fault_dup_ppm);
+	f->reorder = of_2_32(s->fault_reorder_ppm);
 	q->rx_callback =
 		rte_eth_add_rx_callback(p->eth_i, q->index, faults_rx, f);
 	if (!q->rx_callback) {
@@ -152,8 +158,8 @@ int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *s)
 	sw_log(p->log, SW_LOG_WARN,
 		"port %s: faults are on: %g %% dropped, %g %% duplicated, %g "
 		"%% reordered",
-		p->params.name, s->drop_percent, s->duplicate_percent,
-		s->reorder_percent);
+		s->name, s->fault_loss_ppm / 1e4, s->fault_dup_ppm / 1e4,
+		s->fault_reorder_ppm / 1e4);
 	return 0;
 }
 

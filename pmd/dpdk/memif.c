@@ -57,7 +57,7 @@ static int devargs(const struct sw_dpdk_port_params *p, uint32_t payload,
 	snprintf(args, size,
 		"role=%s,id=%u,socket=%s,socket-abstract=no,rsize=%d,bsize=%u,"
 		"mac=%02x:%02x:%02x:%02x:%02x:%02x,zero-copy=no%s",
-		p->is_listener ? "server" : "client", p->memif_id,
+		p->side == SW_DPDK_LISTEN ? "server" : "client", p->memif_id,
 		p->socket_path, __builtin_ctz(p->ring_slots), buffer_bytes(),
 		mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], secret);
 	return 0;
@@ -160,7 +160,7 @@ static int claim(const struct sw_dpdk_port_params *p, const struct sw_log *log,
 	struct stat st;
 	int fd;
 
-	if (!p->is_listener)
+	if (p->side != SW_DPDK_LISTEN)
 		return 0;
 	snprintf(path, sizeof(path), "%s.lock", p->socket_path);
 	fd = lock_take(p->name, path, log);

@@ -34,7 +34,7 @@ void sw_dpdk_port_params_init(struct sw_dpdk_port_params *p)
 		.n_queues = 1,
 		.n_link_queues = 1,
 		.payload_bytes = SW_PAYLOAD_MAX,
-		.is_listener = true,
+		.side = SW_DPDK_LISTEN,
 		.trusted_uid = UINT32_MAX,
 		.prefix_bits = 24,
 	};
@@ -99,8 +99,7 @@ int sw_dpdk_params_check(
 		       "per lcore";
 	if (!p->n_queues || p->n_queues > SW_DPDK_QUEUES)
 		what = "1 to 16 queue pairs expected";
-	if (sw_port_types[p->type]->is_kernel &&
-		sw_dpdk_faults_is_set(&p->faults))
+	if (sw_port_types[p->type]->is_kernel && sw_dpdk_faults_is_set(p))
 		what = "type = udp cannot inject faults (fault_loss, "
 		       "fault_dup, fault_reorder): use another type";
 	if (p->n_udp > SW_DPDK_ENDPOINTS)

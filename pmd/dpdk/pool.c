@@ -42,8 +42,7 @@ static struct pools pools_size(const struct sw_dpdk_port_params *p)
 	uint32_t burst = p->burst ? p->burst : t->burst;
 	uint32_t cached = POOL_CACHE * 3 / 2;
 	uint32_t in_driver = t->is_sync ? 0 : slots;
-	uint32_t delayed =
-		sw_dpdk_faults_is_set(&p->faults) ? 2 * SW_RX_BURST : 0;
+	uint32_t delayed = sw_dpdk_faults_is_set(p) ? 2 * SW_RX_BURST : 0;
 	uint32_t frame = FRAME_REST_BYTES + p->payload_bytes;
 
 	if (t->n_lent)

@@ -123,7 +123,8 @@ static int queue_new(struct port *p, uint16_t i)
 	q->base = (struct sw_port){.ops = &sw_dpdk_ops,
 		.name = p->params.name,
 		.ip = p->params.ip,
-		.max_payload = p->params.payload_bytes};
+		.max_payload = p->params.payload_bytes,
+		.rate_bit_s = p->params.rate_bit_s / p->n_queues};
 	q->port = p;
 	q->index = i;
 	rte_mbuf_ext_refcnt_set(&q->shinfo, 1);

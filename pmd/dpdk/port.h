@@ -30,13 +30,7 @@ enum sw_dpdk_type {
  * Errors: SW_ENOENT.  Thread: any. */
 int sw_dpdk_type_find(const char *name);
 
-/* Faults that a test injects into what arrives; all 0: no code runs. */
-struct sw_dpdk_faults {
-	double drop_percent;
-	double duplicate_percent; /* the copy comes 1 to 32 frames later */
-	double reorder_percent;   /* comes 1 to 32 frames later */
-	uint64_t seed;
-};
+enum sw_dpdk_side { SW_DPDK_NO_SIDE, SW_DPDK_LISTEN, SW_DPDK_CONNECT };
 
 struct sw_dpdk_port_params {
 	const char
@@ -59,11 +53,15 @@ struct sw_dpdk_port_params {
 				      16 … 16384; 0: by type */
 	uint32_t burst; /* frames per driver call, at most SW_RX_BURST; 0: by
 			   type */
-	struct sw_dpdk_faults faults;
+	uint64_t rate_bit_s; /* of payload, its queue pairs together; 0: any */
+	/* For tests, in parts per million: received frames that are dropped,
+	 * that come twice, that come later; by 1 to 32 frames. */
+	uint32_t fault_loss_ppm, fault_dup_ppm, fault_reorder_ppm;
+	uint64_t fault_seed; /* the same one: the same choices */
 	/* memif: */
 	const char *socket_path; /* in a directory that both processes write */
 	uint32_t memif_id;       /* tells links over one socket apart */
-	bool is_listener;        /* one end listens, the other connects */
+	enum sw_dpdk_side side;  /* one end listens, the other connects */
 	uint16_t n_link_queues;  /* queue pairs, as at the other end; at most
 				    n_queues */
 	uint32_t trusted_uid;    /* who may listen where we connect, beside our

@@ -272,8 +272,8 @@ int sw_dpdk_watch_start(struct port *p);
 void sw_dpdk_watch_stop(struct port *p);
 
 /* Faults (fault.c): take over what arrives on @q. */
-int sw_dpdk_faults_open(struct queue *q, const struct sw_dpdk_faults *f);
+int sw_dpdk_faults_open(struct queue *q);
 void sw_dpdk_faults_close(struct queue *q);
-bool sw_dpdk_faults_is_set(const struct sw_dpdk_faults *f);
+bool sw_dpdk_faults_is_set(const struct sw_dpdk_port_params *p);
 
 #endif

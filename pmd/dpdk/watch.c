@@ -282,7 +282,7 @@ int sw_dpdk_watch_start(struct port *p)
 			p->eth_i, RTE_ETH_EVENT_INTR_LSC, on_link, p);
 	if (!ret && !p->type->is_link)
 		ret = rte_eal_alarm_set(1, watch, p);
-	else if (!ret && !p->params.is_listener)
+	else if (!ret && p->params.side != SW_DPDK_LISTEN)
 		ret = rte_eal_alarm_set(1, dial, p);
 	if (!ret)
 		return 0;

@@ -261,7 +261,8 @@ def words():
     """What the mutator of ini puts in: sections, keys and choices."""
     out = {"[node]", " = ", "auto", "KiB", "us", "Gbit/s", "/24", "0x"}
     for section, key in re.findall(r"^OPTION\((\w+), (\w+)",
-                                   read("options.def"), re.M):
+                                   read("options.def") + read("port.def"),
+                                   re.M):
         out |= {f"[{section} a]", key + " = "}
     return sorted(out)
 

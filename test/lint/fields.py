@@ -34,7 +34,7 @@ OPEN = [
      "questions and answers of the tuner"),
     ("pmd/client", "sw_segment", "memory: where, how much, its descriptor"),
     ("pmd/client", "sw_tune sw_tune_live sw_tuner", "lab/ studies the tuner from inside"),
-    ("pmd/dpdk", "sw_dpdk_faults sw_dpdk_params sw_dpdk_port_params "
+    ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "
      "sw_raw", "parameters"),
     ("pmd/host", "sw_host_tensor sw_host_tuning", "passed on"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),

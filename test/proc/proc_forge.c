@@ -381,7 +381,8 @@ static void open_port(struct program *p)
 	port.ip = p->ip;
 	port.udp = UDP;
 	port.socket_path = p->link;
-	port.is_listener = !strcmp(p->victim, "agent");
+	port.side =
+		strcmp(p->victim, "agent") ? SW_DPDK_CONNECT : SW_DPDK_LISTEN;
 	sw_dpdk_params_init(&eal);
 	eal.name = "forge";
 	eal.runtime_dir = p->folder;

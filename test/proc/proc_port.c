@@ -148,7 +148,7 @@ static void alone_run(struct node *n)
 	need(n->p->ops->tx_room(n->p) == 0);
 	n->p->ops->tx_flush(n->p);
 	need(sw_dpdk_join(n->dpdk, 0) == 0);
-	need(n_listening() == n->port.is_listener);
+	need(n_listening() == (n->port.side == SW_DPDK_LISTEN));
 	node_down(n);
 	need(n_listening() == 0);
 }
@@ -202,12 +202,10 @@ static void port__faults(void **state)
 	struct node *server = node_new(s, true), *client = node_new(s, false);
 	pid_t pid = fork_node(server, server_run);
 
-	client->port.faults = (struct sw_dpdk_faults){
-		.drop_percent = 10,
-		.duplicate_percent = 10,
-		.reorder_percent = 20,
-		.seed = 5,
-	};
+	client->port.fault_loss_ppm = 100000;
+	client->port.fault_dup_ppm = 100000;
+	client->port.fault_reorder_ppm = 200000;
+	client->port.fault_seed = 5;
 	client->patience_s = 4; /* some do not come */
 	wait_ok(fork_node(client, faulty_run));
 	wait_killed(pid);
@@ -315,7 +313,7 @@ static void port_refusals(struct node *n)
 	n->port.payload_bytes = 8193;
 	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
 	n->port = good;
-	n->port.faults.drop_percent = 101;
+	n->port.fault_loss_ppm = 1010000;
 	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == SW_ECONF);
 	n->port = good;
 	n->port.socket_path = "/nonexistent/x";

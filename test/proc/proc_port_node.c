@@ -53,7 +53,7 @@ struct node *node_new(const struct suite *s, bool is_server)
 	n->port.ip = is_server ? SERVER_IP : CLIENT_IP;
 	n->port.udp = UDP;
 	n->port.socket_path = n->socket;
-	n->port.is_listener = is_server;
+	n->port.side = is_server ? SW_DPDK_LISTEN : SW_DPDK_CONNECT;
 	n->n_frames = 1000;
 	n->patience_s = WAIT_S;
 	return n;

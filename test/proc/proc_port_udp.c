@@ -382,9 +382,9 @@ static void conf_run(struct node *n)
 	n->port.device = "sw-nothing";
 	refuse(n, SW_ECONF);
 	n->port.device = "lo";
-	n->port.faults.drop_percent = 1;
+	n->port.fault_loss_ppm = 10000;
 	refuse(n, SW_ECONF);
-	n->port.faults.drop_percent = 0;
+	n->port.fault_loss_ppm = 0;
 	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == 0);
 	node_down(n);
 }

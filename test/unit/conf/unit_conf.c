@@ -29,7 +29,7 @@ static void conf_load__minimal(void **state)
 	assert_string_equal(conf.ports[0].label, "a");
 	assert_int_equal(conf.ports[0].subnet.ip, 0x0a000002);
 	assert_int_equal(conf.ports[0].subnet.bits, 24);
-	assert_int_equal(conf.ports[0].ring, 0);
+	assert_int_equal(conf.ports[0].ring_slots, 0);
 	assert_int_equal(conf.n_servers, 1);
 	assert_int_equal(conf.servers[0].ip, 0x0a000001);
 	assert_int_equal(conf.servers[0].udp_port, 5700);
@@ -69,7 +69,7 @@ static void conf_load__everything(void **state)
 	assert_string_equal(conf.ports[0].label, "b"); /* order of the file */
 	assert_int_equal(conf.ports[0].fault_loss_ppm, 5000);
 	assert_int_equal(conf.ports[0].fault_seed, UINT64_MAX);
-	assert_int_equal(conf.ports[1].id, 7);
+	assert_int_equal(conf.ports[1].memif_id, 7);
 	assert_int_equal(conf.ports[1].side, SW_SIDE_LISTEN);
 	assert_string_equal(conf.lcore.cpus, "2,4-5");
 	assert_int_equal(conf.lcore.sleep_ns, 0);
@@ -384,8 +384,8 @@ static void need_safe_sockets(const struct sw_conf *conf, const char *path)
 	if (strchr(conf->agent.socket, '/') || *conf->stats.socket)
 		fail_msg("%s: %s", path, conf->agent.socket);
 	for (uint32_t i = 0; i < conf->n_ports; i++)
-		if (strchr(conf->ports[i].socket, '/'))
-			fail_msg("%s: %s", path, conf->ports[i].socket);
+		if (strchr(conf->ports[i].socket_path, '/'))
+			fail_msg("%s: %s", path, conf->ports[i].socket_path);
 }
 
 static void conf_load__ready_files(void **state)
