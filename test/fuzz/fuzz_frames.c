@@ -26,19 +26,19 @@ uint64_t fuzz_later(const struct fuzz_step *s)
 uint32_t fuzz_elems(uint32_t i)
 {
 	static const uint32_t elems[FUZZ_TENSORS] = {
-		FUZZ_CHUNK, 2 * FUZZ_CHUNK + 100, 5, 8 * FUZZ_CHUNK};
+		PEER_CHUNK, 2 * PEER_CHUNK + 100, 5, 8 * PEER_CHUNK};
 
 	return elems[i % FUZZ_TENSORS];
 }
 
 uint16_t fuzz_payload_len(uint32_t tensor, uint32_t chunk)
 {
-	uint32_t elems = fuzz_elems(tensor), from = chunk * FUZZ_CHUNK;
+	uint32_t elems = fuzz_elems(tensor), from = chunk * PEER_CHUNK;
 
 	if (from >= elems)
-		return FUZZ_PAYLOAD;
-	return (uint16_t)(elems - from < FUZZ_CHUNK ? 4 * (elems - from)
-						    : FUZZ_PAYLOAD);
+		return PEER_PAYLOAD;
+	return (uint16_t)(elems - from < PEER_CHUNK ? 4 * (elems - from)
+						    : PEER_PAYLOAD);
 }
 
 struct sw_sack fuzz_sack(const struct fuzz_step *s)
@@ -51,16 +51,11 @@ struct sw_sack fuzz_sack(const struct fuzz_step *s)
 		.delay_us = s->d};
 }
 
-static uint32_t payload_crc(const struct test_frame *f)
+/* Of what does not decode, whatever it was. */
+static uint32_t payload_crc(struct test_frame *f)
 {
-	const uint8_t *payload = f->bytes + SW_HEAD_BYTES;
-	uint32_t n = f->len - SW_HEAD_BYTES;
-	struct sw_header h;
-
-	if (sw_header_decode(f->bytes, f->len, &h) != SW_FRAME_OK)
-		return 0;
-	return h.class == SW_CLASS_CTL ? sw_crc32c(0, payload, n)
-				       : sw_data_crc(&h, payload, n);
+	frame_read(f);
+	return f->h.type ? frame_crc(f) : 0;
 }
 
 static void mend_head(struct test_frame *f)
@@ -95,6 +90,7 @@ void fuzz_show(const char *what, const struct test_frame *f)
 
 	if (!is_traced)
 		return;
+	text[0] = 0;
 	frame_text(f, 'p', text, sizeof(text));
 	fprintf(stderr, "%s %s psn %llu\n", what, text,
 		(unsigned long long)f->h.psn);

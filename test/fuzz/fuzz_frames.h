@@ -9,20 +9,18 @@
 #define SW_FUZZ_FRAMES_H
 
 #include "test/fuzz/fuzz.h"
-#include "test/support/frame.h"
+#include "test/support/peer.h"
 
 enum {
-	FUZZ_STEPS = 96,       /* of one input; the rest is not read */
-	FUZZ_WHO = 7,          /* bits of who: the peer */
-	FUZZ_SHORT = 8,        /* the payload is d bytes shorter, or 4 */
-	FUZZ_QUIET = 16,       /* what is due is not sent after this step */
-	FUZZ_LENT = 32,        /* the payload is lent, at an inner port */
-	FUZZ_BAD_CRC = 64,     /* the payload's checksum is wrong */
-	FUZZ_AS_IS = 128,      /* no checksum is mended */
-	FUZZ_TX_MAX = 20000,   /* frames that are due at once: no end */
-	FUZZ_LENT_MAX = 96,    /* one per step */
-	FUZZ_PAYLOAD = 1344,   /* of the rigs */
-	FUZZ_CHUNK = 1344 / 4, /* its elements of 4 bytes */
+	FUZZ_STEPS = 96,     /* of one input; the rest is not read */
+	FUZZ_WHO = 7,        /* bits of who: the peer */
+	FUZZ_SHORT = 8,      /* the payload is d bytes shorter, or 4 */
+	FUZZ_QUIET = 16,     /* what is due is not sent after this step */
+	FUZZ_LENT = 32,      /* the payload is lent, at an inner port */
+	FUZZ_BAD_CRC = 64,   /* the payload's checksum is wrong */
+	FUZZ_AS_IS = 128,    /* no checksum is mended */
+	FUZZ_TX_MAX = 20000, /* frames that are due at once: no end */
+	FUZZ_LENT_MAX = 96,  /* one per step */
 	FUZZ_TENSORS = 4,
 };
 

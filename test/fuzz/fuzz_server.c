@@ -34,7 +34,7 @@ static void drain(struct fuzz *x, uint32_t max)
 
 	for (uint32_t n = 0; n < max && frame_tx(node, x->r.now_ns, 0, &f);
 		n++) {
-		assert(n < FUZZ_TX_MAX);
+		assert(n < FUZZ_TX_MAX && frame_is_intact(&f));
 		fuzz_show("out", &f);
 		rig_learn(&x->r, &f);
 	}
@@ -107,7 +107,7 @@ static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_header h = rig_push_header(
+	struct sw_header h = peer_push_header(
 		fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c));
 
 	h.payload_len = fuzz_payload_len(s->a, s->c);
@@ -212,14 +212,14 @@ static void enter(struct fuzz *x, const struct fuzz_step *s)
 	uint32_t i = s->who & FUZZ_WHO;
 	struct sw_join m;
 
-	rig_send(&x->r, i, hello(x, s), x->payload);
+	peer_send(&x->r.w[i], hello(x, s), x->payload);
 	drain(x, UINT32_MAX);
 	m = rig_join_payload(&x->r, i);
-	rig_send(&x->r, i, of_type(SW_JOIN, sizeof(m)), &m);
+	peer_send(&x->r.w[i], of_type(SW_JOIN, sizeof(m)), &m);
 	drain(x, UINT32_MAX);
-	rig_send(&x->r, i, of_type(SW_KEEPALIVE, 0), NULL);
+	peer_send(&x->r.w[i], of_type(SW_KEEPALIVE, 0), NULL);
 	drain(x, UINT32_MAX);
-	rig_send(&x->r, i, keepalive(x, s), NULL);
+	peer_send(&x->r.w[i], keepalive(x, s), NULL);
 }
 
 static void again(struct fuzz *x, const struct fuzz_step *s)
@@ -246,7 +246,7 @@ static void send(
 	bool is_lent =
 		x->r.port.is_inner && s->who & FUZZ_LENT && h.type == SW_PUSH;
 
-	rig_make(&x->r, s->who & FUZZ_WHO, h, x->payload, &x->f);
+	peer_make(&x->r.w[s->who & FUZZ_WHO], h, x->payload, &x->f);
 	fuzz_mend(in, s, &x->f);
 	fuzz_rx(&x->r.srv->node, x->r.now_ns, &x->f, is_lent ? &x->lent : NULL);
 	x->last = x->f;

@@ -45,7 +45,7 @@ static void drain(struct fuzz *x, uint32_t max)
 
 	for (uint32_t n = 0;
 		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
-		assert(n < FUZZ_TX_MAX);
+		assert(n < FUZZ_TX_MAX && frame_is_intact(&f));
 		fuzz_show("out", &f);
 		wrig_learn(&x->r, &f);
 	}
@@ -78,7 +78,7 @@ static struct sw_header cookie(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header accept(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct wrig_server *srv = &x->r.s[server_of(x, s)];
+	struct test_peer *srv = &x->r.s[server_of(x, s)];
 	struct sw_accept m = {.nonce = srv->nonce,
 		.session = srv->id + s->a,
 		.version = (uint8_t)(SW_VERSION_MAX + s->b)};
@@ -103,7 +103,7 @@ static struct sw_header status(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 {
-	const struct wrig_server *srv = &x->r.s[server_of(x, s)];
+	const struct test_peer *srv = &x->r.s[server_of(x, s)];
 	uint32_t n = (srv->n_items + s->a) % 512;
 	struct sw_declared m = {.batch = srv->batch + s->b,
 		.n = (uint16_t)n,
@@ -155,8 +155,8 @@ static struct sw_header fault(struct fuzz *x, const struct fuzz_step *s)
 
 static struct sw_header result(struct fuzz *x, const struct fuzz_step *s)
 {
-	struct sw_header h = wrig_result_header(
-		fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c), WRIG_CHUNK);
+	struct sw_header h = peer_result_header(
+		fuzz_edge(s->a), fuzz_edge(s->b), fuzz_edge(s->c), PEER_CHUNK);
 
 	h.payload_len = fuzz_payload_len(s->a, s->c);
 	h.op = s->d & 1;
@@ -291,11 +291,11 @@ static void enter(struct fuzz *x, const struct fuzz_step *s)
 
 	x->r.w.node.tick(&x->r.w.node, x->r.now_ns, 0);
 	drain(x, UINT32_MAX);
-	wrig_cookie(&x->r, i);
+	peer_cookie(&x->r.s[i]);
 	drain(x, UINT32_MAX);
-	wrig_accept(&x->r, i);
+	peer_accept(&x->r.s[i]);
 	if (!i)
-		wrig_status(&x->r, SW_JOB_RUNNING, 0,
+		peer_status(&x->r.s[0], SW_JOB_RUNNING, 0,
 			(uint16_t)(2 * x->n_local), "");
 }
 
@@ -321,7 +321,7 @@ static void send(
 {
 	struct sw_header h = makers[(s->kind - CALLS) % MAKERS](x, s);
 
-	wrig_make(&x->r, server_of(x, s), h, x->payload, &x->f);
+	peer_make(&x->r.s[server_of(x, s)], h, x->payload, &x->f);
 	fuzz_mend(in, s, &x->f);
 	fuzz_rx(&x->r.w.node, x->r.now_ns, &x->f, NULL);
 	x->last = x->f;

@@ -1,4 +1,4 @@
-/* frame.h - frames made, handed to a node, and rendered as short text.
+/* frame.h - frames sealed, handed to a node and taken from it, shown as text.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The text of a frame is what a test compares:
@@ -18,7 +18,7 @@
 
 /* A frame that was made or that a node has sent. */
 struct test_frame {
-	struct sw_header h;
+	struct sw_header h;  /* as decoded, or to be encoded */
 	struct sw_path peer; /* it comes from or goes to */
 	uint32_t len;
 	uint8_t bytes[SW_HEAD_BYTES + SW_PAYLOAD_MAX];
@@ -27,21 +27,40 @@ struct test_frame {
 /* frame_ip - address of peer @i; its text is the letter and @i. */
 uint32_t frame_ip(uint32_t i);
 
-/* frame_make - encode @h with h->payload_len bytes of @payload; payload_crc is
- * filled in unless @keep_crc. */
-void frame_make(struct test_frame *f, const struct sw_header *h,
-	const void *payload, struct sw_path peer, bool keep_crc);
+/* frame_crc - what payload_crc must be, by f->h. */
+uint32_t frame_crc(const struct test_frame *f);
+
+/* frame_seal - length, payload_crc and encoded header, for what f->h says and
+ * for the payload that lies in f->bytes. */
+void frame_seal(struct test_frame *f);
+
+/* frame_read - decode f->h; one that does not decode has type 0. */
+void frame_read(struct test_frame *f);
+
+/* frame_is_intact - did it decode, and has its payload its CRC, or needs none?
+ */
+bool frame_is_intact(const struct test_frame *f);
+
+/* frame_get - the first @n bytes of the payload. */
+void frame_get(const struct test_frame *f, void *out, size_t n);
+
+/* frame_value - the first element of a data frame of i32. */
+int32_t frame_value(const struct test_frame *f);
+
+/* frame_is_all - is @value every element, and is there one? */
+bool frame_is_all(const struct test_frame *f, int32_t value);
 
 /* frame_rx - hand @f to @node, in memory that ends where the frame ends. */
 void frame_rx(
 	struct sw_node *node, uint64_t now_ns, const struct test_frame *f);
 
-/* frame_tx - take the next frame that @node sends on @port_i.  Fails the test
- * when its own header does not decode. */
+/* frame_tx - take the next frame that @node sends on @port_i, and decode it.
+ * Whoever takes it checks that it is intact. */
 bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct test_frame *f);
 
-/* frame_text - @f as text, @letter for its peer. */
+/* frame_text - @f as text, @letter for its peer, after what is in @out and
+ * "; ". */
 void frame_text(
 	const struct test_frame *f, char letter, char *out, size_t size);
 

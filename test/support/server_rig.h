@@ -6,24 +6,10 @@
 #include "engine/server/job.h"
 #include "engine/server/server_int.h"
 #include "test/support/env.h"
-#include "test/support/frame.h"
+#include "test/support/peer.h"
 #include "test/support/unit.h"
 
-enum {
-	RIG_WORKERS = SW_MAX_MEMBERS,
-	RIG_PAYLOAD = 1344,
-	RIG_CHUNK = RIG_PAYLOAD / 4, /* i32 elements of a full chunk */
-};
-
-/* What a worker knows, as far as its frames need it. */
-struct rig_worker {
-	struct sw_path path;
-	uint64_t nonce, cookie, epoch;
-	uint32_t id, peer;         /* its session and the server's; 0: none */
-	uint64_t psn[SW_N_SPACES]; /* last used */
-	uint32_t consumed, grant;
-	struct sw_status status; /* last heard */
-};
+enum { RIG_WORKERS = SW_MAX_MEMBERS };
 
 struct server_rig {
 	struct test_env env;
@@ -31,7 +17,7 @@ struct server_rig {
 	struct sw_port port;
 	struct sw_port *ports[1];
 	struct sw_server *srv;
-	struct rig_worker w[RIG_WORKERS];
+	struct test_peer w[RIG_WORKERS];
 	uint64_t now_ns;
 	uint16_t n_members;
 	struct test_frame last[SW_N_TYPES]; /* sent, per type */
@@ -45,15 +31,6 @@ void server_rig_open(
 /* server_rig_close - close it; fails the test if anything is left. */
 void server_rig_close(struct server_rig *r);
 
-/* rig_send - a frame of worker @i: version, session, psn, credit and CRC are
- * filled in where @h has 0. */
-void rig_send(struct server_rig *r, uint32_t i, struct sw_header h,
-	const void *payload);
-
-/* rig_make - the same, only made. */
-void rig_make(struct server_rig *r, uint32_t i, struct sw_header h,
-	const void *payload, struct test_frame *out);
-
 /* rig_tx - what the server sends now, as text, "; " in between.  Good for one
  * call. */
 const char *rig_tx(struct server_rig *r);
@@ -66,9 +43,6 @@ uint64_t rig_tick(struct server_rig *r, uint64_t ns);
 
 /* rig_join_payload - the JOIN of worker @i, cookie and all; to be changed. */
 struct sw_join rig_join_payload(struct server_rig *r, uint32_t i);
-
-/* rig_hello - HELLO and COOKIE. */
-void rig_hello(struct server_rig *r, uint32_t i);
 
 /* rig_join_only - HELLO, COOKIE, JOIN and what is sent then. */
 const char *rig_join_only(struct server_rig *r, uint32_t i);
@@ -84,25 +58,7 @@ const char *rig_declare(struct server_rig *r, uint32_t i, uint32_t batch,
  * @n_elems elements; nothing is due. */
 void rig_run(struct server_rig *r, uint64_t n_elems);
 
-/* rig_push_header - PUSH of a full chunk of i32 elements. */
-struct sw_header rig_push_header(uint32_t key, uint32_t round, uint32_t chunk);
-
-/* rig_push - worker @i pushes a full chunk in which every element is @value. */
-void rig_push(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
-	uint32_t chunk, int32_t value);
-
 /* rig_result_is - was @value every element of the last RESULT? */
 bool rig_result_is(const struct server_rig *r, int32_t value);
-
-/* rig_pull - worker @i asks for one chunk. */
-void rig_pull(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
-	uint32_t chunk);
-
-/* rig_ack - worker @i acknowledges the results 1 … @largest of @class. */
-void rig_ack(
-	struct server_rig *r, uint32_t i, uint32_t class, uint64_t largest);
-
-/* rig_leave - worker @i leaves. */
-void rig_leave(struct server_rig *r, uint32_t i, int err, const char *text);
 
 #endif

@@ -60,6 +60,15 @@ const char *wrig_events(struct worker_rig *r)
 
 /* --- life --- */
 
+static void road_send(struct test_peer *p, const struct test_frame *f)
+{
+	struct worker_rig *r = p->ctx;
+
+	frame_rx(&r->w.node, r->now_ns, f);
+}
+
+static const struct peer_road road = {.send = road_send};
+
 static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 {
 	struct sw_worker_events events = {on_state, on_declared, on_done, r};
@@ -72,11 +81,13 @@ static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 	memset(r, 0, sizeof(*r));
 	test_env_init(&r->env);
 	sw_params_init(&r->params);
-	r->params.payload = WRIG_PAYLOAD;
+	r->params.payload = PEER_PAYLOAD;
 	r->now_ns = SW_S;
 	r->n_servers = job->n_servers;
 	for (uint32_t i = 0; i < job->n_servers; i++) {
-		r->s[i] = (struct wrig_server){
+		r->s[i] = (struct test_peer){.road = &road,
+			.ctx = r,
+			.is_server = true,
 			.path = {.ip = frame_ip(i), .udp = 5700},
 			.id = 0x5000 + i,
 			.grant = 512};
@@ -127,88 +138,38 @@ void wrig_close(struct worker_rig *r)
 
 /* --- frames --- */
 
-void wrig_make(struct worker_rig *r, uint32_t i, struct sw_header h,
-	const void *payload, struct test_frame *out)
+void wrig_learn(struct worker_rig *r, const struct test_frame *f)
 {
-	struct wrig_server *s = &r->s[i];
-	bool keep_crc = h.payload_crc != 0;
-
-	if (h.type != SW_PUSH && h.type != SW_RESULT)
-		h.class = SW_CLASS_CTL;
-	if (!h.version)
-		h.version = SW_VERSION_MAX;
-	if (!h.session && h.type != SW_COOKIE)
-		h.session = s->peer;
-	if (!h.psn)
-		h.psn = ++s->psn[h.class];
-	if (!h.consumed)
-		h.consumed = s->consumed;
-	if (!h.grant)
-		h.grant = s->grant;
-	frame_make(out, &h, payload, s->path, keep_crc);
+	r->last[f->h.type] = *f;
+	peer_learn(&r->s[f->peer.ip & 0xff], f);
 }
 
-void wrig_send(struct worker_rig *r, uint32_t i, struct sw_header h,
-	const void *payload)
+/* The next frame of the worker, its text added to what is there. */
+static bool take(struct worker_rig *r)
 {
 	struct test_frame f;
 
-	wrig_make(r, i, h, payload, &f);
-	frame_rx(&r->w.node, r->now_ns, &f);
-}
-
-void wrig_learn(struct worker_rig *r, const struct test_frame *f)
-{
-	struct wrig_server *s = &r->s[f->peer.ip & 0xff];
-	const uint8_t *payload = f->bytes + SW_HEAD_BYTES;
-	struct sw_declare_head head;
-	struct sw_join j;
-
-	r->last[f->h.type] = *f;
-	if (f->h.type == SW_HELLO) {
-		memcpy(&s->nonce, payload, sizeof(s->nonce));
-	} else if (f->h.type == SW_JOIN) {
-		memcpy(&j, payload, sizeof(j));
-		s->nonce = j.nonce;
-		s->peer = j.session;
-	} else if (f->h.type == SW_DECLARE) {
-		memcpy(&head, payload, sizeof(head));
-		s->n_items = head.n;
-		s->batch = head.batch;
-	}
-}
-
-static bool tx_one(struct worker_rig *r, char *out, size_t size)
-{
-	static struct test_frame f;
-
-	out[0] = 0;
 	if (!frame_tx(&r->w.node, r->now_ns, 0, &f))
 		return false;
-	frame_text(&f, 's', out, size);
+	assert_true(frame_is_intact(&f));
+	assert_true(strlen(r->text) + 512 < sizeof(r->text));
+	frame_text(&f, 's', r->text, sizeof(r->text));
 	wrig_learn(r, &f);
 	return true;
 }
 
 const char *wrig_tx(struct worker_rig *r)
 {
-	size_t n = 0;
-
 	r->text[0] = 0;
-	while (tx_one(r, r->text + n + (n ? 2 : 0),
-		sizeof(r->text) - n - (n ? 2 : 0))) {
-		if (n)
-			memcpy(r->text + n, "; ", 2);
-		n = strlen(r->text);
-		assert_true(n + 512 < sizeof(r->text));
-	}
-	r->text[n] = 0;
+	while (take(r))
+		;
 	return r->text;
 }
 
 const char *wrig_tx_one(struct worker_rig *r)
 {
-	tx_one(r, r->text, sizeof(r->text));
+	r->text[0] = 0;
+	take(r);
 	return r->text;
 }
 
@@ -218,100 +179,18 @@ uint64_t wrig_tick(struct worker_rig *r, uint64_t ns)
 	return r->w.node.tick(&r->w.node, r->now_ns, 0);
 }
 
-/* --- answers --- */
-
-void wrig_cookie(struct worker_rig *r, uint32_t i)
-{
-	struct sw_cookie c = {.nonce = r->s[i].nonce, .cookie = 77};
-
-	wrig_send(r, i,
-		(struct sw_header){.type = SW_COOKIE, .payload_len = sizeof(c)},
-		&c);
-}
-
-void wrig_accept(struct worker_rig *r, uint32_t i)
-{
-	struct sw_accept a = {.nonce = r->s[i].nonce,
-		.session = r->s[i].id,
-		.version = SW_VERSION_MAX};
-
-	wrig_send(r, i,
-		(struct sw_header){.type = SW_ACCEPT, .payload_len = sizeof(a)},
-		&a);
-}
-
-void wrig_status(struct worker_rig *r, enum sw_job_state state, int err,
-	uint16_t size, const char *text)
-{
-	struct sw_status st = {.joined = 1,
-		.seq = 1,
-		.state = (uint8_t)state,
-		.err = (int16_t)err,
-		.size = size,
-		.epoch = 9};
-
-	snprintf(st.text, sizeof(st.text), "%s", text);
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_STATUS, .payload_len = sizeof(st)},
-		&st);
-}
-
-void wrig_refuse(struct worker_rig *r, uint32_t i, int err, const char *text)
-{
-	struct sw_fault fault = {.nonce = r->s[i].nonce,
-		.err = (int16_t)err,
-		.key = SW_KEY_NONE};
-
-	snprintf(fault.text, sizeof(fault.text), "%s", text);
-	wrig_send(r, i,
-		(struct sw_header){
-			.type = SW_ERROR, .payload_len = sizeof(fault)},
-		&fault);
-}
-
-void wrig_declared(struct worker_rig *r, uint32_t i)
-{
-	struct wrig_server *s = &r->s[i];
-	uint8_t payload[1024];
-	struct sw_declared d = {.batch = s->batch, .n = (uint16_t)s->n_items};
-
-	assert_true(s->n_items <= 64);
-	memcpy(payload, &d, sizeof(d));
-	for (uint32_t n = 0; n < s->n_items; n++)
-		sw_store32(payload + sizeof(d) + 4 * n, s->next_key++);
-	memset(payload + sizeof(d) + 4 * s->n_items, 0, 4 * s->n_items);
-	wrig_send(r, i,
-		(struct sw_header){.type = SW_DECLARED,
-			.payload_len = (uint16_t)(sizeof(d) + 8 * s->n_items)},
-		payload);
-}
-
-void wrig_left(struct worker_rig *r, uint32_t i, bool with_session)
-{
-	struct test_frame f;
-	struct sw_header h = {.type = SW_LEFT,
-		.class = SW_CLASS_CTL,
-		.version = SW_VERSION_MAX,
-		.session = with_session ? r->s[i].peer : 0,
-		.key = r->s[i].id};
-
-	frame_make(&f, &h, NULL, r->s[i].path, false);
-	frame_rx(&r->w.node, r->now_ns, &f);
-}
-
 void wrig_run(struct worker_rig *r)
 {
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_RUNNING, 0, r->w.n_members, "");
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, r->w.n_members, "");
 	for (uint32_t i = 1; i < r->n_servers; i++) {
 		wrig_tx(r);
-		wrig_cookie(r, i);
+		peer_cookie(&r->s[i]);
 		wrig_tx(r);
-		wrig_accept(r, i);
+		peer_accept(&r->s[i]);
 	}
 	wrig_tick(r, 0);
 	wrig_tx(r);
@@ -332,57 +211,8 @@ void wrig_declare(struct worker_rig *r, const char *name, uint64_t n_elems,
 	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
 	for (uint32_t s = 0; s < r->n_servers; s++) {
 		wrig_tx(r);
-		wrig_declared(r, s);
+		peer_declared(&r->s[s]);
 	}
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "declared");
-}
-
-struct sw_header wrig_result_header(
-	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems)
-{
-	return (struct sw_header){.type = SW_RESULT,
-		.key = key,
-		.round = round,
-		.chunk = chunk,
-		.weight = 2,
-		.dtype = SW_I32,
-		.payload_len = (uint16_t)(4 * n_elems)};
-}
-
-void wrig_result(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
-	uint32_t chunk, int32_t value)
-{
-	int32_t elems[WRIG_CHUNK];
-
-	for (uint32_t e = 0; e < WRIG_CHUNK; e++)
-		elems[e] = value;
-	wrig_send(
-		r, i, wrig_result_header(key, round, chunk, WRIG_CHUNK), elems);
-}
-
-void wrig_ack(
-	struct worker_rig *r, uint32_t i, uint32_t class, uint64_t largest)
-{
-	struct sw_sack k = {.class = (uint8_t) class,
-		.largest = largest,
-		.bits = {~0ULL, ~0ULL, ~0ULL, ~0ULL}};
-
-	wrig_send(r, i,
-		(struct sw_header){.type = SW_ACK, .payload_len = sizeof(k)},
-		&k);
-}
-
-void wrig_answer(struct worker_rig *r, uint32_t i, enum sw_answer_kind kind,
-	uint32_t key, uint32_t round, uint32_t chunk, uint64_t missing)
-{
-	struct sw_answer a = {.missing = missing,
-		.key = key,
-		.round = round,
-		.chunk = chunk,
-		.kind = (uint8_t)kind};
-
-	wrig_send(r, i,
-		(struct sw_header){.type = SW_ANSWER, .payload_len = sizeof(a)},
-		&a);
 }

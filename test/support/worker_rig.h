@@ -6,26 +6,13 @@
 #include "engine/worker/life.h"
 #include "engine/worker/round.h"
 #include "test/support/env.h"
-#include "test/support/frame.h"
+#include "test/support/peer.h"
 #include "test/support/unit.h"
 
 enum {
 	WRIG_SERVERS = 4,
 	WRIG_TENSORS = 4,
-	WRIG_PAYLOAD = 1344,
-	WRIG_CHUNK = WRIG_PAYLOAD / 4, /* i32 elements of a full chunk */
-	WRIG_ELEMS = 200 * WRIG_CHUNK, /* of the largest tensor */
-};
-
-/* What a server knows, as far as its frames need it. */
-struct wrig_server {
-	struct sw_path path;
-	uint64_t nonce;    /* of the last HELLO or JOIN */
-	uint32_t id, peer; /* its session and the worker's; 0: none */
-	uint64_t psn[SW_N_SPACES];
-	uint32_t consumed, grant;
-	uint32_t n_items, batch; /* of the last DECLARE */
-	uint32_t next_key;
+	WRIG_ELEMS = 200 * PEER_CHUNK, /* of the largest tensor */
 };
 
 struct worker_rig {
@@ -33,7 +20,7 @@ struct worker_rig {
 	struct test_env env;
 	struct sw_params params;
 	struct sw_worker w;
-	struct wrig_server s[WRIG_SERVERS];
+	struct test_peer s[WRIG_SERVERS];
 	uint32_t n_servers;
 	uint64_t now_ns;
 	struct test_frame last[SW_N_TYPES]; /* sent, per type */
@@ -61,12 +48,6 @@ void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
 /* wrig_close - close it; fails the test if anything is left. */
 void wrig_close(struct worker_rig *r);
 
-/* wrig_send - a frame of server @i; what is 0 in @h is filled in. */
-void wrig_send(struct worker_rig *r, uint32_t i, struct sw_header h,
-	const void *payload);
-void wrig_make(struct worker_rig *r, uint32_t i, struct sw_header h,
-	const void *payload, struct test_frame *out);
-
 /* wrig_tx - what the worker sends now, as text.  Good for one call. */
 const char *wrig_tx(struct worker_rig *r);
 
@@ -82,34 +63,11 @@ uint64_t wrig_tick(struct worker_rig *r, uint64_t ns);
 /* wrig_events - what was told since the last call, as text. */
 const char *wrig_events(struct worker_rig *r);
 
-/* Answers of server @i to what was asked last. */
-void wrig_cookie(struct worker_rig *r, uint32_t i);
-void wrig_accept(struct worker_rig *r, uint32_t i);
-void wrig_status(struct worker_rig *r, enum sw_job_state state, int err,
-	uint16_t size, const char *text);
-void wrig_refuse(struct worker_rig *r, uint32_t i, int err, const char *text);
-void wrig_declared(struct worker_rig *r, uint32_t i);
-void wrig_left(struct worker_rig *r, uint32_t i, bool with_session);
-
 /* wrig_run - the worker is RUNNING; nothing is due. */
 void wrig_run(struct worker_rig *r);
 
 /* wrig_declare - one i32 tensor more, admitted everywhere. */
 void wrig_declare(struct worker_rig *r, const char *name, uint64_t n_elems,
 	uint32_t priority);
-
-/* wrig_result - RESULT of server @i with @value in every element. */
-void wrig_result(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
-	uint32_t chunk, int32_t value);
-struct sw_header wrig_result_header(
-	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems);
-
-/* wrig_ack - server @i acknowledges the pushes 1 … @largest of @class. */
-void wrig_ack(
-	struct worker_rig *r, uint32_t i, uint32_t class, uint64_t largest);
-
-/* wrig_answer - server @i answers a PULL of one chunk. */
-void wrig_answer(struct worker_rig *r, uint32_t i, enum sw_answer_kind kind,
-	uint32_t key, uint32_t round, uint32_t chunk, uint64_t missing);
 
 #endif

@@ -229,7 +229,7 @@ static struct worker_rig *open_rig(void)
 
 	wrig_open(&r, 0, 2, 1);
 	wrig_run(&r);
-	wrig_declare(&r, "a", WRIG_CHUNK, 0);
+	wrig_declare(&r, "a", PEER_CHUNK, 0);
 	return &r;
 }
 
@@ -243,18 +243,18 @@ static int begin(struct worker_rig *r, uint16_t root)
 static void begin__only_the_root_has_bytes(void **state)
 {
 	struct worker_rig *r = open_rig();
-	struct sw_header h = wrig_result_header(0, 1, 0, WRIG_CHUNK);
-	int32_t elems[WRIG_CHUNK] = {[3] = 33};
+	struct sw_header h = peer_result_header(0, 1, 0, PEER_CHUNK);
+	int32_t elems[PEER_CHUNK] = {[3] = 33};
 
 	assert_int_equal(begin(r, 2), SW_EINVAL);
 	assert_int_equal(begin(r, 1), 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +0");
 	assert_int_equal(r->last[SW_PUSH].h.aux, 1);
 	assert_int_equal(r->last[SW_PUSH].h.weight, 0);
-	wrig_send(r, 0, h, elems); /* a sum: not what it waits for */
+	peer_send(&r->s[0], h, elems); /* a sum: not what it waits for */
 	assert_string_equal(wrig_events(r), "");
 	h.op = SW_OPERATION_COPY;
-	wrig_send(r, 0, h, elems);
+	peer_send(&r->s[0], h, elems);
 	assert_non_null(strstr(wrig_events(r), "done"));
 	assert_int_equal(r->data[0][3], 33);
 	wrig_tx(r);

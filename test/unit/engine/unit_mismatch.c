@@ -14,18 +14,18 @@ static struct server_rig *open_server(uint16_t n_members)
 	static struct server_rig r;
 
 	server_rig_open(&r, n_members, UINT64_MAX);
-	rig_run(&r, 2 * RIG_CHUNK);
+	rig_run(&r, 2 * PEER_CHUNK);
 	return &r;
 }
 
 static void push(struct server_rig *r, uint32_t i, uint32_t round,
 	uint32_t chunk, uint16_t step)
 {
-	struct sw_header h = rig_push_header(0, round, chunk);
-	int32_t elems[RIG_CHUNK] = {0};
+	struct sw_header h = peer_push_header(0, round, chunk);
+	int32_t elems[PEER_CHUNK] = {0};
 
 	h.step = step;
-	rig_send(r, i, h, elems);
+	peer_send(&r->w[i], h, elems);
 }
 
 /* All are told; who pushes or pulls it later is told again; nothing waits for
@@ -45,7 +45,7 @@ static void server__kills_the_tensor(void **state)
 	assert_int_equal(sh->n_open, 0);
 	push(r, 2, 1, 0, 1);
 	assert_string_equal(rig_tx(r), "w2 MISMATCH k0 r1 " WHY);
-	rig_pull(r, 0, 0, 1, 1);
+	peer_pull(&r->w[0], 0, 1, 1);
 	assert_string_equal(rig_tx(r), "w0 MISMATCH k0 r1 " WHY);
 	push(r, 1, 1, 1, 1);
 	rig_tick(r, SW_MS); /* it is acknowledged like any other */
@@ -69,8 +69,8 @@ static void server__the_round_before_is_sent(void **state)
 	assert_contains(rig_tx(r), "w2 MISMATCH k0 r2 " WHY);
 	rig_tick(r, 100 * SW_MS); /* its RESULT was lost */
 	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
-	rig_ack(r, 2, 0, 2);
-	rig_pull(r, 2, 0, 1, 0);
+	peer_ack(&r->w[2], 0, 2);
+	peer_pull(&r->w[2], 0, 1, 0);
 	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
 	server_rig_close(r);
 }
@@ -81,7 +81,7 @@ static void say(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
 	struct sw_fault fault = {.err = SW_EMISMATCH, .key = key};
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
-	rig_send(r, i,
+	peer_send(&r->w[i],
 		(struct sw_header){.type = SW_MISMATCH,
 			.round = round,
 			.payload_len = sizeof(fault)},
@@ -142,7 +142,7 @@ static struct worker_rig *open_worker(uint32_t n_servers)
 	wrig_open(&r, 0, 2, n_servers);
 	wrig_run(&r);
 	wrig_declare(&r, "a", WRIG_ELEMS, 0);
-	wrig_declare(&r, "b", WRIG_CHUNK, 1);
+	wrig_declare(&r, "b", PEER_CHUNK, 1);
 	return &r;
 }
 
@@ -152,7 +152,7 @@ static void tell(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
 	struct sw_fault fault = {.err = SW_EMISMATCH, .key = key};
 
 	snprintf(fault.text, sizeof(fault.text), "%s", text);
-	wrig_send(r, i,
+	peer_send(&r->s[i],
 		(struct sw_header){.type = SW_MISMATCH,
 			.round = round,
 			.payload_len = sizeof(fault)},
@@ -173,16 +173,16 @@ static void worker__ends_the_round(void **state)
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
 	assert_string_equal(sw_worker_why(&r->w, 0), WHY);
 	assert_null(sw_worker_why(&r->w, 1));
-	wrig_result(r, 0, 0, 1, 0, 99);
+	peer_result(&r->s[0], 0, 1, 0, 99);
 	assert_int_equal(r->data[0][0], 0);
 	assert_null(strstr(wrig_tx(r), "PUSH k0"));
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 9), SW_EMISMATCH);
-	wrig_result(r, 0, 1, 1, 0, 5);
+	peer_result(&r->s[0], 1, 1, 0, 5);
 	assert_string_equal(wrig_events(r), "done t1 #8 SW_OK w2");
 	assert_true(r->w.sched.credit == credit);
 	assert_int_equal(r->w.n_open, 0);
 	for (int i = 0; i < 40; i++) { /* no stall is told */
-		wrig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->s[0]);
 		wrig_tick(r, SW_S);
 	}
 	assert_string_equal(wrig_events(r), "");
@@ -198,7 +198,7 @@ static void worker__the_round_before_goes_on(void **state)
 	wrig_tx(r);
 	tell(r, 0, 1, 2, "tensor b: so it is");
 	assert_string_equal(wrig_events(r), "");
-	wrig_result(r, 0, 1, 1, 0, 5);
+	peer_result(&r->s[0], 1, 1, 0, 5);
 	assert_string_equal(wrig_events(r), "done t1 #8 SW_OK w2");
 	assert_int_equal(r->data[1][0], 5);
 	assert_int_equal(sw_worker_push(&r->w, 1, 2, 9), SW_EMISMATCH);
@@ -247,7 +247,7 @@ static void worker__is_refused_a_tensor(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		list[i] = (struct sw_worker_tensor){
 			.name = i ? i > 1 ? "c" : "b" : "a",
-			.n_elems = WRIG_CHUNK,
+			.n_elems = PEER_CHUNK,
 			.dtype = SW_I32,
 			.base = r->data[i]};
 	assert_int_equal(sw_worker_declare(&r->w, list, 3), 0);
@@ -256,16 +256,13 @@ static void worker__is_refused_a_tensor(void **state)
 	sw_store32(payload + sizeof(d), 4);
 	sw_store32(payload + sizeof(d) + 4, SW_KEY_NONE);
 	snprintf((char *)payload + sizeof(d) + 16, SW_TEXT_MAX, "tensor b: no");
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_DECLARED, .payload_len = sizeof(payload)},
-		payload);
+	peer_say(&r->s[0], SW_DECLARED, payload, sizeof(payload));
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 a; s0 DECLARE b1 c");
-	wrig_declared(r, 0);
-	wrig_declared(r, 1);
+	peer_declared(&r->s[0]);
+	peer_declared(&r->s[1]);
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b1 c");
 	assert_string_equal(wrig_events(r), "");
-	wrig_declared(r, 1);
+	peer_declared(&r->s[1]);
 	assert_string_equal(wrig_events(r), "declared");
 	assert_string_equal(sw_worker_why(&r->w, 1), "tensor b: no");
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 7), SW_EMISMATCH);
@@ -293,10 +290,10 @@ static void lane0__waits_for_the_other(void **state)
 
 	wrig_open_lane(&r, &lane, 0, 1);
 	wrig_tx(&r);
-	wrig_cookie(&r, 0);
+	peer_cookie(&r.s[0]);
 	wrig_tx(&r);
-	wrig_accept(&r, 0);
-	wrig_status(&r, SW_JOB_RUNNING, 0, 2, "");
+	peer_accept(&r.s[0]);
+	peer_status(&r.s[0], SW_JOB_RUNNING, 0, 2, "");
 	sw_spsc_put(&lane.reports_in,
 		&(struct sw_lane_report){.kind = SW_LANE_RUNNING}, 1);
 	sw_worker_take(&r.w);
@@ -309,7 +306,7 @@ static void lane0__waits_for_the_other(void **state)
 				 1),
 		0);
 	wrig_tx(&r);
-	wrig_declared(&r, 0);
+	peer_declared(&r.s[0]);
 	sw_spsc_put(&lane.reports_in,
 		&(struct sw_lane_report){.kind = SW_LANE_DECLARED}, 1);
 	sw_worker_take(&r.w);

@@ -109,7 +109,7 @@ static uint16_t length_of(uint8_t type, uint64_t *rng)
 				  (1 + below(rng, 64)));
 	case SW_PUSH:
 	case SW_RESULT:
-		return RIG_PAYLOAD;
+		return PEER_PAYLOAD;
 	default:
 		return 0;
 	}
@@ -157,17 +157,15 @@ static struct server_rig *open_server(void)
 	struct sw_join j;
 
 	server_rig_open(&r, 2, 64 << 20);
-	rig_run(&r, N_CHUNKS * RIG_CHUNK);
-	rig_hello(&r, VICTIM);
+	rig_run(&r, N_CHUNKS * PEER_CHUNK);
+	peer_hello(&r.w[VICTIM]);
 	j = rig_join_payload(&r, VICTIM);
 	strcpy(j.job, "victim");
 	j.rank = 0;
 	j.n_members = 1;
-	rig_send(&r, VICTIM,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r.w[VICTIM], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);
-	rig_declare(&r, VICTIM, 0, "v", SW_I32, RIG_CHUNK, 0);
+	rig_declare(&r, VICTIM, 0, "v", SW_I32, PEER_CHUNK, 0);
 	return &r;
 }
 
@@ -177,20 +175,22 @@ static void turn_server(struct server_rig *r, uint32_t room)
 	static struct test_frame f;
 
 	rig_tick(r, 30 * SW_US);
-	while (room-- && frame_tx(&r->srv->node, r->now_ns, 0, &f))
+	while (room-- && frame_tx(&r->srv->node, r->now_ns, 0, &f)) {
+		assert_true(frame_is_intact(&f));
 		if (f.h.type == SW_RESULT && f.peer.ip == frame_ip(VICTIM))
 			r->last[SW_RESULT] = f;
+	}
 }
 
 /* One more round of the victim, exact. */
 static void check_victim(struct server_rig *r, uint32_t round)
 {
 	r->last[SW_RESULT].h.round = 0;
-	rig_push(r, VICTIM, 0, round, 0, (int32_t)round);
+	peer_push(&r->w[VICTIM], 0, round, 0, (int32_t)round);
 	turn_server(r, UINT32_MAX);
 	assert_int_equal(r->last[SW_RESULT].h.round, round);
 	assert_true(rig_result_is(r, (int32_t)round));
-	rig_ack(r, VICTIM, 0, r->last[SW_RESULT].h.psn);
+	peer_ack(&r->w[VICTIM], 0, r->last[SW_RESULT].h.psn);
 }
 
 /* What the shard counts as open is open. */
@@ -238,11 +238,11 @@ static void server__flipped_bits(void **state)
 {
 	struct server_rig *r = open_server();
 	struct test_frame *good = calloc(3, sizeof(*good)), *f = good + 2;
-	int32_t elems[RIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 	uint64_t rng = 12, calls, drops = 0;
 
-	rig_make(r, 1, rig_push_header(0, 1, 0), elems, &good[0]);
-	rig_make(r, 1,
+	peer_make(&r->w[1], peer_push_header(0, 1, 0), elems, &good[0]);
+	peer_make(&r->w[1],
 		(struct sw_header){.type = SW_LEAVE,
 			.payload_len = sizeof(struct sw_fault)},
 		elems, &good[1]);
@@ -297,7 +297,7 @@ static void server__wild_fields(void **state)
 		if (below(&rng, 2))
 			aim(&h, &r->srv->jobs[0].shard, &rng);
 		fill(payload, h.payload_len, &rng);
-		rig_send(r, below(&rng, 2), h, payload);
+		peer_send(&r->w[below(&rng, 2)], h, payload);
 		if (below(&rng, 8) == 0)
 			turn_server(r, below(&rng, 30));
 		if (n % 500 == 0)
@@ -318,8 +318,8 @@ static struct worker_rig *open_worker(void)
 
 	wrig_open(&r, 0, 2, 1);
 	wrig_run(&r);
-	wrig_declare(&r, "a", N_CHUNKS * WRIG_CHUNK - 7, 0);
-	r.data[0][N_CHUNKS * WRIG_CHUNK - 7] = 0x6a6a;
+	wrig_declare(&r, "a", N_CHUNKS * PEER_CHUNK - 7, 0);
+	r.data[0][N_CHUNKS * PEER_CHUNK - 7] = 0x6a6a;
 	assert_int_equal(sw_worker_push(&r.w, 0, 0, 1), 0);
 	wrig_tx(&r);
 	return &r;
@@ -327,20 +327,20 @@ static struct worker_rig *open_worker(void)
 
 static void close_worker(struct worker_rig *r)
 {
-	assert_int_equal(r->data[0][N_CHUNKS * WRIG_CHUNK - 7], 0x6a6a);
+	assert_int_equal(r->data[0][N_CHUNKS * PEER_CHUNK - 7], 0x6a6a);
 	wrig_close(r);
 }
 
 /* Results for all chunks: the round under way ends well. */
 static void finish_round(struct worker_rig *r)
 {
-	static const int32_t elems[WRIG_CHUNK];
+	static const int32_t elems[PEER_CHUNK];
 
 	for (uint32_t c = 0; c < N_CHUNKS; c++) {
-		struct sw_header h = wrig_result_header(0, 1, c,
-			c == N_CHUNKS - 1 ? WRIG_CHUNK - 7 : WRIG_CHUNK);
+		struct sw_header h = peer_result_header(0, 1, c,
+			c == N_CHUNKS - 1 ? PEER_CHUNK - 7 : PEER_CHUNK);
 
-		wrig_send(r, 0, h, elems);
+		peer_send(&r->s[0], h, elems);
 	}
 	assert_contains(wrig_events(r), "done t0 #1 SW_OK w2");
 }
@@ -367,12 +367,12 @@ static void worker__flipped_bits(void **state)
 {
 	struct worker_rig *r = open_worker();
 	struct test_frame *good = calloc(3, sizeof(*good)), *f = good + 2;
-	int32_t elems[WRIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 	uint64_t rng = 22, calls, drops = 0;
 
-	wrig_make(
-		r, 0, wrig_result_header(0, 1, 0, WRIG_CHUNK), elems, &good[0]);
-	wrig_make(r, 0,
+	peer_make(&r->s[0], peer_result_header(0, 1, 0, PEER_CHUNK), elems,
+		&good[0]);
+	peer_make(&r->s[0],
 		(struct sw_header){.type = SW_ERROR,
 			.payload_len = sizeof(struct sw_fault)},
 		elems, &good[1]);
@@ -402,7 +402,7 @@ static void send_wild(struct worker_rig *r, uint8_t type, uint64_t *rng)
 			h.payload_len -= 4 * 7;
 	}
 	fill(payload, h.payload_len, rng);
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 }
 
 static void worker__wild_fields(void **state)
@@ -420,15 +420,17 @@ static void worker__wild_fields(void **state)
 
 		/* Full ANSWERs would end the job each time: GONE. */
 		if (type == SW_ANSWER && below(&rng, 50))
-			wrig_answer(r, 0,
+			peer_answer(&r->s[0],
 				(enum sw_answer_kind)(3 * below(&rng, 2)), 0,
 				nearly(&rng, 6), nearly(&rng, N_CHUNKS), 2);
 		else
 			send_wild(r, type, &rng);
 		if (below(&rng, 8) == 0) {
 			wrig_tick(r, 30 * SW_US);
-			for (uint32_t room = below(&rng, 30); room--;)
-				frame_tx(&r->w.node, r->now_ns, 0, &f);
+			for (uint32_t room = below(&rng, 30);
+				room-- &&
+				frame_tx(&r->w.node, r->now_ns, 0, &f);)
+				assert_true(frame_is_intact(&f));
 		}
 		if (!r->w.n_open)
 			sw_worker_push(&r->w, 0, 0, 1);

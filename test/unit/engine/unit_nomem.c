@@ -45,7 +45,7 @@ static const char *try_join(struct server_rig *r, uint32_t nth)
 	rig_join_only(r, 0);
 	assert_true(alloc_calls() == calls); /* it is not confirmed */
 	alloc_fail_at(nth);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	alloc_fail_at(0);
 	return rig_tx(r);
 }
@@ -101,7 +101,7 @@ static void declare__sweep(void **state)
 			assert_int_equal(r.srv->used_bytes, 0);
 			assert_int_equal(r.env.live_bytes, 0);
 			/* It leaves, comes back, and gets what it wanted. */
-			rig_leave(&r, 0, SW_ENOMEM, "no memory");
+			peer_leave(&r.w[0], SW_ENOMEM, "no memory");
 			rig_tx(&r);
 			r.w[0].nonce++;
 			rig_join(&r, 0);
@@ -192,7 +192,7 @@ static void worker_declared__allocates_nothing(void **state)
 	assert_int_equal(sw_worker_declare(&r.w, &t, 1), 0);
 	wrig_tx(&r);
 	calls = alloc_calls();
-	wrig_declared(&r, 0);
+	peer_declared(&r.s[0]);
 	assert_true(alloc_calls() == calls);
 	assert_string_equal(wrig_events(&r), "declared");
 	wrig_close(&r);
@@ -206,22 +206,22 @@ static void rounds__allocate_nothing(void **state)
 	uint64_t calls;
 
 	server_rig_open(&s, 2, 64 << 20);
-	rig_run(&s, 4 * RIG_CHUNK);
+	rig_run(&s, 4 * PEER_CHUNK);
 	wrig_open(&w, 0, 2, 1);
 	wrig_run(&w);
-	wrig_declare(&w, "a", 4 * WRIG_CHUNK, 0);
+	wrig_declare(&w, "a", 4 * PEER_CHUNK, 0);
 	calls = alloc_calls();
 	for (uint32_t round = 1; round < 50; round++) {
 		for (uint32_t c = 0; c < 4; c++)
 			for (uint32_t i = 0; i < 2; i++)
-				rig_push(&s, i, 0, round, c, 1);
+				peer_push(&s.w[i], 0, round, c, 1);
 		rig_tick(&s, SW_MS);
 		rig_tx(&s);
 		sw_worker_push(&w.w, 0, round, 1);
 		wrig_tick(&w, SW_MS);
 		wrig_tx(&w);
 		for (uint32_t c = 0; c < 4; c++)
-			wrig_result(&w, 0, 0, round, c, 1);
+			peer_result(&w.s[0], 0, round, c, 1);
 		wrig_events(&w);
 	}
 	assert_true(alloc_calls() == calls);

@@ -22,9 +22,7 @@ static void hello(struct server_rig *r, uint32_t i)
 {
 	struct sw_hello h = {.nonce = r->w[i].nonce};
 
-	rig_send(r, i,
-		(struct sw_header){.type = SW_HELLO, .payload_len = sizeof(h)},
-		&h);
+	peer_say(&r->w[i], SW_HELLO, &h, sizeof(h));
 }
 
 static void hello__stores_nothing(void **state)
@@ -63,9 +61,7 @@ static void hello__flood(void **state)
 
 static const char *join(struct server_rig *r, uint32_t i, struct sw_join *j)
 {
-	rig_send(r, i,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(*j)},
-		j);
+	peer_say(&r->w[i], SW_JOIN, j, sizeof(*j));
 	return rig_tx(r);
 }
 
@@ -77,8 +73,8 @@ static void join__in_order(void **state)
 	assert_int_equal(r->last[SW_ACCEPT].h.session, r->w[1].id);
 	assert_string_equal(rig_join(r, 0),
 		"w0 ACCEPT; w1 STATUS running 2; w0 STATUS running 2");
-	assert_int_not_equal(r->w[0].peer, r->w[1].peer);
-	assert_int_not_equal(r->w[0].peer, 0);
+	assert_int_not_equal(r->w[0].session, r->w[1].session);
+	assert_int_not_equal(r->w[0].session, 0);
 	assert_int_not_equal(r->w[0].epoch, 0);
 	assert_int_equal(r->w[0].epoch, r->w[1].epoch);
 	assert_int_equal(r->srv->stats.sessions_opened, 2);
@@ -94,11 +90,11 @@ static void join__replayed(void **state)
 	uint32_t peer;
 
 	rig_join_only(r, 0);
-	peer = r->w[0].peer;
+	peer = r->w[0].session;
 	j = rig_join_payload(r, 0);
 	assert_string_equal(join(r, 0, &j), "w0 ACCEPT");
-	assert_int_equal(r->w[0].peer, peer);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	assert_int_equal(r->w[0].session, peer);
+	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
 	assert_string_equal(join(r, 0, &j), "");
 	assert_int_equal(r->srv->stats.sessions_opened, 1);
@@ -112,7 +108,7 @@ static void join__without_the_cookie(void **state)
 	struct sw_join j;
 	uint64_t calls;
 
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	calls = alloc_calls();
 	j = rig_join_payload(r, 0);
 	j.cookie ^= 1;
@@ -132,11 +128,11 @@ static void join__old_cookie(void **state)
 	struct server_rig *r = open_rig(1);
 	struct sw_join j;
 
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	r->now_ns += 2 * r->params.cookie_life;
 	assert_string_equal(join(r, 0, &j), "");
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	r->now_ns += r->params.cookie_life; /* the one before is still good */
 	assert_contains(join(r, 0, &j), "w0 ACCEPT");
@@ -149,7 +145,7 @@ static void join__cookie_of_another_server(void **state)
 	struct server_rig *r = open_rig(1);
 	struct sw_join j;
 
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	r->srv->secret[0]++;
 	assert_string_equal(join(r, 0, &j), "");
@@ -286,7 +282,7 @@ static void join__impossible(void **state)
 		{"payload class 0", SW_EINVAL, payload_zero}};
 	struct server_rig *r = open_rig(2);
 
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		struct sw_join j = rig_join_payload(r, 0);
 		const char *text;
@@ -309,7 +305,7 @@ static void join__payload_class_too_large_for_the_port(void **state)
 	struct sw_join j;
 
 	r->srv->max_payload[0] = 1344;
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	j.payload = 8192;
 	assert_contains(join(r, 0, &j), "up to 1344");
@@ -321,7 +317,7 @@ static void join__oversized_names(void **state)
 	struct server_rig *r = open_rig(1);
 	struct sw_join j;
 
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	memset(j.job, 'x', sizeof(j.job)); /* no end */
 	assert_string_equal(join(r, 0, &j), "");
@@ -355,14 +351,14 @@ static void join__long_names_in_a_refusal(void **state)
 	struct server_rig *r = open_rig(2);
 	struct sw_join j;
 
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	memset(j.job, 'x', sizeof(j.job) - 1);
 	memset(j.node, 'y', sizeof(j.node) - 1);
 	join(r, 0, &j);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	rig_tx(r);
-	rig_hello(r, 1);
+	peer_hello(&r->w[1]);
 	j.nonce = r->w[1].nonce;
 	j.cookie = r->w[1].cookie;
 	assert_contains(join(r, 1, &j), "SW_EBUSY rank 0 of job xxx");
@@ -376,7 +372,7 @@ static void join__rank_is_taken(void **state)
 	struct sw_join j;
 
 	rig_join(r, 0);
-	rig_hello(r, 1);
+	peer_hello(&r->w[1]);
 	j = rig_join_payload(r, 1);
 	j.rank = 0;
 	assert_string_equal(join(r, 1, &j),
@@ -398,27 +394,27 @@ static void join__who_speaks_first(void **state)
 
 	assert_string_equal(rig_join_only(r, 0), "w0 ACCEPT");
 	assert_null(sw_job_find(r->srv, "job"));
-	rig_hello(r, 1);
+	peer_hello(&r->w[1]);
 	j = rig_join_payload(r, 1);
 	j.rank = 0;
 	assert_string_equal(join(r, 1, &j), "w1 ACCEPT");
-	rig_hello(r, 2);
+	peer_hello(&r->w[2]);
 	j = rig_join_payload(r, 2);
 	j.rank = 1;
 	j.n_members = 3;
 	assert_string_equal(join(r, 2, &j), "w2 ACCEPT");
-	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[1]);
 	assert_string_equal(rig_tx(r), "w1 STATUS forming 1");
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r),
 		"w0 ERROR SW_EBUSY rank 0 of job job is held by node node1, "
 		"which is alive");
-	rig_send(r, 2, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[2]);
 	assert_contains(rig_tx(r),
 		"w2 ERROR SW_EMISMATCH rank 1 has workers = 3, job job has 2");
 	/* newer than ACCEPT, or the worker would not hear it */
 	assert_true(r->last[SW_ERROR].h.psn > r->last[SW_ACCEPT].h.psn);
-	rig_send(r, 2, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[2]);
 	assert_string_equal(rig_tx(r), "w2 LEFT");
 	assert_int_equal(r->srv->stats.sessions_opened, 1);
 	server_rig_close(r);
@@ -430,9 +426,9 @@ static void join__left_before_it_spoke(void **state)
 	struct server_rig *r = open_rig(2);
 
 	rig_join_only(r, 0);
-	rig_leave(r, 0, SW_EPEER, "no");
+	peer_leave(&r->w[0], SW_EPEER, "no");
 	assert_string_equal(rig_tx(r), "w0 LEFT");
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "w0 LEFT");
 	assert_int_equal(r->srv->stats.sessions_opened, 0);
 	assert_string_equal(r->env.lines, "");
@@ -445,18 +441,18 @@ static void join__confirmed_from_elsewhere(void **state)
 	struct server_rig *r = open_rig(2);
 
 	rig_join_only(r, 0);
-	rig_send(r, 1,
+	peer_send(&r->w[1],
 		(struct sw_header){
-			.type = SW_KEEPALIVE, .session = r->w[0].peer},
+			.type = SW_KEEPALIVE, .session = r->w[0].session},
 		NULL);
-	rig_send(r, 1,
+	peer_send(&r->w[1],
 		(struct sw_header){.type = SW_LEAVE,
-			.session = r->w[0].peer,
+			.session = r->w[0].session,
 			.payload_len = sizeof(struct sw_fault)},
 		&(struct sw_fault){0});
 	assert_string_equal(rig_tx(r), "");
 	assert_int_equal(r->srv->stats.rx_source, 2);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
 	server_rig_close(r);
 }
@@ -473,13 +469,13 @@ static void join__accept_is_repeated(void **state)
 	assert_string_equal(rig_tx(r), "");
 	rig_tick(r, 1);
 	assert_string_equal(rig_tx(r), "w0 ACCEPT");
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
 	/* Nobody else comes to speak: it goes without a word. */
 	rig_join_only(r, 1);
 	for (uint32_t i = 0; i < 10; i++) {
 		rig_tick(r, r->params.dead_after / 10);
-		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->w[0]);
 	}
 	assert_int_equal(r->srv->stats.sessions_dropped, 1);
 	assert_int_equal(r->srv->stats.sessions_dead, 0);
@@ -493,7 +489,7 @@ static void join__does_not_fit_the_job(void **state)
 	struct sw_join j;
 
 	rig_join(r, 0);
-	rig_hello(r, 1);
+	peer_hello(&r->w[1]);
 	j = rig_join_payload(r, 1);
 	j.n_members = 3;
 	assert_contains(join(r, 1, &j),
@@ -533,7 +529,7 @@ static void join__after_the_member_left(void **state)
 
 	rig_join(r, 0);
 	rig_join(r, 1);
-	rig_leave(r, 0, 0, "");
+	peer_leave(&r->w[0], 0, "");
 	rig_tx(r);
 	j = rig_join_payload(r, 0);
 	assert_contains(join(r, 0, &j), "SW_EBUSY job job of an earlier run");

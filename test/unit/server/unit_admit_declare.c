@@ -51,9 +51,7 @@ static void put(
 
 static const char *send(struct server_rig *r, uint32_t i, struct batch *b)
 {
-	rig_send(r, i,
-		(struct sw_header){.type = SW_DECLARE, .payload_len = b->len},
-		b->bytes);
+	peer_say(&r->w[i], SW_DECLARE, b->bytes, b->len);
 	return rig_tx(r);
 }
 
@@ -305,7 +303,7 @@ static void declare__mismatch_is_said_until_known(void **state)
 		assert_contains(seen, "w0 MISMATCH k0 r1 tensor a");
 		assert_null(strstr(seen, "w1 MISMATCH"));
 	}
-	rig_send(r, 0,
+	peer_send(&r->w[0],
 		(struct sw_header){.type = SW_MISMATCH,
 			.round = 1,
 			.payload_len = sizeof(fault)},
@@ -451,16 +449,14 @@ static struct server_rig *open_second(void)
 	struct sw_join j;
 
 	server_rig_open(&r, 1, QUOTA);
-	rig_hello(&r, 0);
+	peer_hello(&r.w[0]);
 	j = rig_join_payload(&r, 0);
 	j.server_i = 1;
 	j.n_servers = 2;
 	j.epoch = 77;
-	rig_send(&r, 0,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r.w[0], SW_JOIN, &j, sizeof(j));
 	assert_string_equal(rig_tx(&r), "w0 ACCEPT");
-	rig_send(&r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r.w[0]);
 	assert_string_equal(rig_tx(&r), "");
 	assert_int_equal(sw_job_find(r.srv, "job")->epoch, 77);
 	return &r;
@@ -514,13 +510,13 @@ static void declare__first_of_the_coordinator(void **state)
 	struct server_rig *r = open_joined(1, QUOTA);
 	const struct sw_shard *sh = &r->srv->jobs[0].shard;
 
-	rig_declare(r, 0, 0, "a", SW_I32, 5 * RIG_PAYLOAD / 4, 0);
+	rig_declare(r, 0, 0, "a", SW_I32, 5 * PEER_PAYLOAD / 4, 0);
 	rig_declare(r, 0, 1, "b", SW_I32, 1, 0);
 	rig_declare(r, 0, 2, "c", SW_I32, 1, 0);
 	assert_int_equal(sh->tensors[0].first, 0);
 	assert_int_equal(sh->tensors[1].first, 5);
 	assert_int_equal(sh->tensors[2].first, 5);
-	assert_int_equal(sh->line_bytes, 5 * RIG_PAYLOAD + 8);
+	assert_int_equal(sh->line_bytes, 5 * PEER_PAYLOAD + 8);
 	server_rig_close(r);
 }
 

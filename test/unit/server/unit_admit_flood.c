@@ -30,9 +30,7 @@ static void send_join(
 	snprintf(j.job, sizeof(j.job), "%s", job);
 	j.n_members = n_members;
 	j.rank = 0;
-	rig_send(r, i,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r->w[i], SW_JOIN, &j, sizeof(j));
 }
 
 static uint32_t count(const char *text, const char *what)
@@ -60,7 +58,7 @@ static uint32_t flood(struct server_rig *r, uint32_t i)
 
 	for (uint32_t k = 0; k < FLOOD; k++) {
 		if (k % (FLOOD / 4) == 0)
-			rig_hello(r, i);
+			peer_hello(&r->w[i]);
 		send_join(r, i, "churn", (uint16_t)(2 + k % 2));
 		r->now_ns += SW_S / FLOOD;
 		n += count(rig_tx(r), "ACCEPT");
@@ -126,13 +124,10 @@ static void limit__not_for_a_large_job(void **state)
 	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++) {
 		r->w[0].nonce++;
 		r->w[0].path.udp = (uint16_t)(5700 + m);
-		rig_hello(r, 0);
+		peer_hello(&r->w[0]);
 		j = rig_join_payload(r, 0);
 		j.rank = (uint16_t)m;
-		rig_send(r, 0,
-			(struct sw_header){
-				.type = SW_JOIN, .payload_len = sizeof(j)},
-			&j);
+		peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 		assert_string_equal(rig_tx(r), "w0 ACCEPT");
 	}
 	server_rig_close(r);
@@ -148,7 +143,7 @@ static void names__hold_no_place(void **state)
 
 		snprintf(job, sizeof(job), "name%u", k);
 		move(r, 3, k);
-		rig_hello(r, 3);
+		peer_hello(&r->w[3]);
 		send_join(r, 3, job, 1);
 		rig_tx(r);
 	}
@@ -165,7 +160,7 @@ static void addresses__hold_no_place(void **state)
 
 	for (uint32_t k = 0; k < 2000; k++) {
 		move(r, 3, k);
-		rig_hello(r, 3);
+		peer_hello(&r->w[3]);
 		send_join(r, 3, "churn", 1);
 		rig_tx(r);
 	}

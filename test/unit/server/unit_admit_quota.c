@@ -117,10 +117,7 @@ static void declare__name_twice_gives_its_quota_back(void **state)
 	r->srv->all_used = &all;
 	assert_int_equal(sw_server_share(r->srv, &share, 1), 0);
 	rig_join(r, 0);
-	rig_send(r, 0,
-		(struct sw_header){.type = SW_DECLARE,
-			.payload_len = (uint16_t)(end - bytes)},
-		bytes);
+	peer_say(&r->w[0], SW_DECLARE, bytes, (end - bytes));
 	assert_string_equal(rig_tx(r), "w0 DECLARED b0 k0 k0");
 	assert_int_equal(all, r->srv->used_bytes);
 	assert_int_equal(of_job, r->srv->used_bytes);
@@ -223,7 +220,7 @@ static void leave__while_memory_is_prepared(void **state)
 		r->env.is_preparing = true;
 		rig_declare(r, 0, 0, "a", SW_I32, 100000, 0);
 		assert_true(all > 800000);
-		rig_leave(r, 0, SW_EPEER, "it died");
+		peer_leave(&r->w[0], SW_EPEER, "it died");
 		assert_int_equal(r->srv->jobs[0].is_used, n > 1);
 		assert_int_equal(all, 0);
 		assert_int_equal(r->srv->used_bytes, 0);

@@ -20,12 +20,10 @@ static const char *join_job(struct server_rig *r, uint32_t n)
 	struct sw_join j;
 
 	r->w[0].nonce++;
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	snprintf(j.job, sizeof(j.job), "job%u", n);
-	rig_send(r, 0,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 	return rig_tx(r);
 }
 
@@ -35,12 +33,12 @@ static void join__too_many_jobs(void **state)
 
 	for (uint32_t n = 0; n < SW_MAX_JOBS; n++) {
 		assert_contains(join_job(r, n), "w0 ACCEPT");
-		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->w[0]);
 	}
 	rig_tx(r);
 	assert_contains(join_job(r, 99), "at most 8 jobs");
 	/* One of them ends: its place is free. */
-	rig_leave(r, 0, 0, "");
+	peer_leave(&r->w[0], 0, "");
 	rig_tx(r);
 	assert_contains(join_job(r, 99), "w0 ACCEPT");
 	server_rig_close(r);
@@ -54,17 +52,17 @@ static void join__another_job_was_faster(void **state)
 
 	for (uint32_t n = 0; n + 1 < SW_MAX_JOBS; n++) {
 		join_job(r, n);
-		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->w[0]);
 	}
 	rig_tx(r);
 	join_job(r, 98);
-	last = r->w[0].peer;
+	last = r->w[0].session;
 	r->w[0].path.udp++;
 	join_job(r, 99);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[0]);
 	assert_contains(rig_tx(r), "w0 STATUS forming 1");
 	r->w[0].path.udp--;
-	rig_send(r, 0,
+	peer_send(&r->w[0],
 		(struct sw_header){.type = SW_KEEPALIVE, .session = last},
 		NULL);
 	assert_contains(rig_tx(r), "at most 8 jobs");
@@ -79,7 +77,7 @@ static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 
 	r->now_ns += SW_S; /* so that it does not ask too often */
 	r->w[0].nonce++;
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	j.rank = rank;
 	j.n_members = 64;
@@ -87,9 +85,7 @@ static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 	j.n_servers = 2;
 	j.epoch = 7;
 	snprintf(j.job, sizeof(j.job), "%s", job);
-	rig_send(r, 0,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 }
 
 /* All sessions are taken. */
@@ -101,7 +97,7 @@ static void fill_sessions(struct server_rig *r)
 		snprintf(job, sizeof(job), "big%u", n / RANKS);
 		join_second(r, job, (uint16_t)(n % RANKS));
 		rig_tx(r);
-		rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->w[0]);
 	}
 	assert_int_equal(r->srv->stats.sessions_opened, SW_MAX_SESSIONS);
 }

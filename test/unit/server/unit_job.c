@@ -14,7 +14,7 @@ static struct server_rig *open_running(uint16_t n_members)
 {
 	struct server_rig *r = open_rig(n_members);
 
-	rig_run(r, RIG_CHUNK);
+	rig_run(r, PEER_CHUNK);
 	return r;
 }
 
@@ -37,7 +37,7 @@ static void open__epochs_differ(void **state)
 
 	rig_join(r, 0);
 	first = r->w[0].epoch;
-	rig_leave(r, 0, 0, "");
+	peer_leave(&r->w[0], 0, "");
 	rig_tx(r);
 	r->w[0].nonce++;
 	rig_join(r, 0);
@@ -60,8 +60,8 @@ static void wait_s(struct server_rig *r, uint32_t s)
 	for (uint32_t i = 0; i < s; i++) {
 		rig_tick(r, SW_S);
 		for (uint32_t w = 0; w < r->n_members; w++)
-			if (r->w[w].peer)
-				rig_send(r, w,
+			if (r->w[w].session)
+				peer_send(&r->w[w],
 					(struct sw_header){.type = SW_KEEPALIVE,
 						.aux = (uint16_t)r->w[w]
 							       .status.seq},
@@ -100,17 +100,14 @@ static void forming__knows_of_the_missing(void **state)
 
 	rig_join(r, 0);
 	rig_join(r, 1);
-	rig_leave(r, 1, 0, "");
+	peer_leave(&r->w[1], 0, "");
 	rig_tx(r);
-	r->w[1].peer = 0;
-	rig_hello(r, 3);
+	r->w[1].session = 0;
+	peer_hello(&r->w[3]);
 	j = rig_join_payload(r, 3);
 	j.n_members = 5;
 	for (uint32_t i = 0; i < 3; i++) { /* said once */
-		rig_send(r, 3,
-			(struct sw_header){
-				.type = SW_JOIN, .payload_len = sizeof(j)},
-			&j);
+		peer_say(&r->w[3], SW_JOIN, &j, sizeof(j));
 		rig_tx(r);
 	}
 	assert_int_equal(count(r->env.lines, "rank 3 at 10.0.0.3 refused: rank "
@@ -156,7 +153,7 @@ static void status__until_acknowledged(void **state)
 		n += strstr(rig_tx(r), "STATUS") != NULL;
 	}
 	assert_in_range(n, 6, 9);
-	rig_send(r, 0,
+	peer_send(&r->w[0],
 		(struct sw_header){.type = SW_KEEPALIVE,
 			.aux = (uint16_t)r->w[0].status.seq},
 		NULL);
@@ -188,8 +185,8 @@ static void status__acknowledged_too_early(void **state)
 	rig_join(r, 0);
 	seq = (uint16_t)r->w[0].status.seq;
 	rig_join(r, 1);
-	rig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE, .aux = seq},
-		NULL);
+	peer_send(&r->w[0],
+		(struct sw_header){.type = SW_KEEPALIVE, .aux = seq}, NULL);
 	rig_tick(r, SW_S);
 	assert_contains(rig_tx(r), "w0 STATUS running 2");
 	server_rig_close(r);
@@ -201,15 +198,12 @@ static void status__size_is_the_sum_of_local_ranks(void **state)
 	struct sw_join j;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		rig_hello(r, i);
+		peer_hello(&r->w[i]);
 		j = rig_join_payload(r, i);
 		j.n_local = (uint16_t)(4 + i);
-		rig_send(r, i,
-			(struct sw_header){
-				.type = SW_JOIN, .payload_len = sizeof(j)},
-			&j);
+		peer_say(&r->w[i], SW_JOIN, &j, sizeof(j));
 		assert_contains(rig_tx(r), "ACCEPT");
-		rig_send(r, i, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->w[i]);
 	}
 	assert_contains(rig_tx(r), "w1 STATUS running 9");
 	server_rig_close(r);
@@ -222,14 +216,12 @@ static void leave__while_forming(void **state)
 	struct sw_join j;
 
 	rig_join(r, 0);
-	rig_hello(r, 1); /* 1 waits for its turn */
+	peer_hello(&r->w[1]); /* 1 waits for its turn */
 	j = rig_join_payload(r, 1);
 	j.n_members = 3; /* no: it does not fit */
-	rig_send(r, 1,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r->w[1], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
-	rig_leave(r, 0, 0, "");
+	peer_leave(&r->w[0], 0, "");
 	assert_string_equal(rig_tx(r), "w0 LEFT");
 	assert_null(sw_job_find(r->srv, "job")); /* it was the only one */
 	r->w[0].nonce++;
@@ -244,7 +236,7 @@ static void leave__forming_goes_on_with_the_others(void **state)
 
 	rig_join(r, 0);
 	rig_join(r, 1);
-	rig_leave(r, 0, 0, "");
+	peer_leave(&r->w[0], 0, "");
 	assert_string_equal(rig_tx(r), "w0 LEFT; w1 STATUS forming 2");
 	r->w[0].nonce++;
 	assert_contains(rig_join(r, 0), "w1 STATUS forming 3");
@@ -256,12 +248,12 @@ static void leave__with_an_error_fails_the_job(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	rig_leave(r, 1, SW_ECORRUPT, "out of cheese");
+	peer_leave(&r->w[1], SW_ECORRUPT, "out of cheese");
 	assert_string_equal(rig_tx(r),
 		"w1 LEFT; w0 STATUS failed SW_ECORRUPT out of cheese");
 	/* Nothing is summed any more. */
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_int_equal(r->srv->stats.rx_state, 2);
 	server_rig_close(r);
 }
@@ -274,7 +266,7 @@ static void leave__with_a_wild_error(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(errs); i++) {
 		struct server_rig *r = open_running(2);
 
-		rig_leave(r, 1, errs[i], "a\nb\x1b[2J");
+		peer_leave(&r->w[1], errs[i], "a\nb\x1b[2J");
 		rig_tx(r);
 		assert_int_equal(r->w[0].status.state, SW_JOB_FAILED);
 		assert_true(r->w[0].status.err < 0);
@@ -289,10 +281,7 @@ static void leave__text_without_end(void **state)
 	struct sw_fault fault = {.err = SW_EPEER};
 
 	memset(fault.text, 'x', sizeof(fault.text));
-	rig_send(r, 1,
-		(struct sw_header){
-			.type = SW_LEAVE, .payload_len = sizeof(fault)},
-		&fault);
+	peer_say(&r->w[1], SW_LEAVE, &fault, sizeof(fault));
 	rig_tx(r);
 	assert_int_equal(strlen(r->w[0].status.text), SW_TEXT_MAX - 1);
 	server_rig_close(r);
@@ -303,9 +292,9 @@ static void fail__once(void **state)
 {
 	struct server_rig *r = open_running(3);
 
-	rig_leave(r, 1, SW_ECORRUPT, "first");
+	peer_leave(&r->w[1], SW_ECORRUPT, "first");
 	rig_tx(r);
-	rig_leave(r, 2, SW_EPEER, "second");
+	peer_leave(&r->w[2], SW_EPEER, "second");
 	assert_string_equal(rig_tx(r), "w2 LEFT");
 	assert_string_equal(r->w[0].status.text, "first");
 	server_rig_close(r);
@@ -316,9 +305,9 @@ static void leave__in_peace(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 1, 0, 1, 0, 2);
-	rig_leave(r, 1, 0, "");
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 2);
+	peer_leave(&r->w[1], 0, "");
 	rig_tick(r, 0);
 	assert_string_equal(rig_tx(r), "w1 LEFT; w0 RESULT k0 r1 c0 +1344 w2");
 	assert_true(rig_result_is(r, 3));
@@ -330,10 +319,10 @@ static void left__is_named_to_who_waits(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	rig_leave(r, 1, 0, "");
-	rig_push(r, 0, 0, 1, 0, 1);
+	peer_leave(&r->w[1], 0, "");
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tx(r);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
 				   "left; round 1 of tensor a cannot");
 	server_rig_close(r);
@@ -346,13 +335,13 @@ static void leave__asynchronous_goes_on(void **state)
 	struct server_rig *r = open_rig(3);
 
 	r->params.is_async = true;
-	rig_run(r, RIG_CHUNK);
-	rig_leave(r, 1, SW_EPEER, "out of cheese");
+	rig_run(r, PEER_CHUNK);
+	peer_leave(&r->w[1], SW_EPEER, "out of cheese");
 	assert_string_equal(rig_tx(r), "w1 LEFT");
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 2, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[2], 0, 1, 0, 1);
 	rig_tx(r);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
 				   "left; round 1 of tensor a cannot");
 	server_rig_close(r);
@@ -365,7 +354,7 @@ static void leave__asynchronous_while_forming(void **state)
 	r->params.is_async = true;
 	rig_join(r, 0);
 	rig_join(r, 1);
-	rig_leave(r, 1, SW_EPEER, "out of cheese");
+	peer_leave(&r->w[1], SW_EPEER, "out of cheese");
 	assert_contains(rig_tx(r), "w0 STATUS failed SW_EPEER out of cheese");
 	server_rig_close(r);
 }
@@ -375,9 +364,9 @@ static void close__last_member_gives_all_back(void **state)
 	struct server_rig *r = open_running(2);
 
 	assert_true(r->srv->used_bytes > 0);
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_leave(r, 0, 0, "");
-	rig_leave(r, 1, 0, "");
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_leave(&r->w[0], 0, "");
+	peer_leave(&r->w[1], 0, "");
 	assert_int_equal(r->srv->used_bytes, 0);
 	assert_int_equal(r->env.live_bytes, 0);
 	assert_null(sw_job_find(r->srv, "job"));
@@ -393,14 +382,14 @@ static void close__then_open_again(void **state)
 	struct server_rig *r = open_running(1);
 
 	for (int32_t run = 1; run < 5; run++) {
-		rig_push(r, 0, 0, 1, 0, run);
+		peer_push(&r->w[0], 0, 1, 0, run);
 		rig_tx(r);
 		assert_true(rig_result_is(r, run));
-		rig_leave(r, 0, 0, "");
+		peer_leave(&r->w[0], 0, "");
 		rig_tx(r);
 		r->w[0].nonce++;
 		memset(r->w[0].psn, 0, sizeof(r->w[0].psn));
-		rig_run(r, RIG_CHUNK);
+		rig_run(r, PEER_CHUNK);
 	}
 	server_rig_close(r);
 }
@@ -415,14 +404,11 @@ static void confirm__replayed_join_does_not_keep_alive(void **state)
 	rig_join(r, 0);
 	rig_join(r, 1);
 	for (uint32_t i = 0; i < 11; i++) {
-		rig_hello(r, 0); /* the cookie of this minute */
+		peer_hello(&r->w[0]); /* the cookie of this minute */
 		j = rig_join_payload(r, 0);
-		rig_send(r, 0,
-			(struct sw_header){
-				.type = SW_JOIN, .payload_len = sizeof(j)},
-			&j);
+		peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 		rig_tx(r);
-		rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+		peer_keepalive(&r->w[1]);
 		rig_tick(r, r->params.dead_after / 10);
 	}
 	assert_int_equal(r->srv->stats.sessions_opened, 2);
@@ -440,7 +426,7 @@ static void confirm__not_by_leave(void **state)
 
 	rig_join(r, 1);
 	rig_join_only(r, 0);
-	rig_leave(r, 0, 0, "");
+	peer_leave(&r->w[0], 0, "");
 	assert_null(strstr(rig_tx(r), "running"));
 	assert_int_equal(sw_job_find(r->srv, "job")->state, SW_JOB_FORMING);
 	assert_contains(rig_join(r, 0), "w1 STATUS running 2");

@@ -11,10 +11,10 @@ static const struct {
 	uint64_t n_elems;
 	uint64_t slots_bytes; /* of a chunk: R is rounded up to 64 */
 } tensors[N_TENSORS] = {
-	{"f32", SW_F32, CHUNKS *RIG_PAYLOAD / 4, 2 * RIG_PAYLOAD},
-	{"f16", SW_F16, CHUNKS *RIG_PAYLOAD / 2 - 7, 3 * RIG_PAYLOAD},
+	{"f32", SW_F32, CHUNKS *PEER_PAYLOAD / 4, 2 * PEER_PAYLOAD},
+	{"f16", SW_F16, CHUNKS *PEER_PAYLOAD / 2 - 7, 3 * PEER_PAYLOAD},
 	{"tiny", SW_I32, 3, 2 * 64},
-	{"i32", SW_I32, RIG_CHUNK, 2 * RIG_PAYLOAD},
+	{"i32", SW_I32, PEER_CHUNK, 2 * PEER_PAYLOAD},
 };
 
 static uint32_t n_chunks(uint32_t i)
@@ -37,7 +37,7 @@ static uint64_t formula(uint32_t n_members)
 static void sum_once(struct server_rig *r)
 {
 	for (uint32_t i = 0; i < r->n_members; i++)
-		rig_push(r, i, N_TENSORS - 1, 1, 0, 1);
+		peer_push(&r->w[i], N_TENSORS - 1, 1, 0, 1);
 	rig_tx(r);
 	assert_true(rig_result_is(r, (int32_t)r->n_members));
 }

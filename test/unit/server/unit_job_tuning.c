@@ -9,14 +9,14 @@ static struct server_rig *open_running(uint16_t n_members)
 	static struct server_rig r;
 
 	server_rig_open(&r, n_members, 64 << 20);
-	rig_run(&r, RIG_CHUNK);
+	rig_run(&r, PEER_CHUNK);
 	return &r;
 }
 
 /* Worker @i acknowledges the last state. */
 static void answer(struct server_rig *r, uint32_t i)
 {
-	rig_send(r, i,
+	peer_send(&r->w[i],
 		(struct sw_header){.type = SW_KEEPALIVE,
 			.aux = (uint16_t)r->w[i].status.seq},
 		NULL);
@@ -24,9 +24,7 @@ static void answer(struct server_rig *r, uint32_t i)
 
 static void ask(struct server_rig *r, uint32_t i, struct sw_tune_ask ask)
 {
-	rig_send(r, i,
-		(struct sw_header){.type = SW_TUNE, .payload_len = sizeof(ask)},
-		&ask);
+	peer_say(&r->w[i], SW_TUNE, &ask, sizeof(ask));
 }
 
 static const struct sw_job *job(const struct server_rig *r)
@@ -76,7 +74,7 @@ static void tune__one_at_a_time(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_keepalive(&r->w[1]);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
 	assert_int_equal(job(r)->tuning.number, 0);
 	answer(r, 0);
@@ -103,7 +101,7 @@ static void tune__without_who_left(void **state)
 
 	answer(r, 0);
 	answer(r, 1);
-	rig_leave(r, 1, 0, "");
+	peer_leave(&r->w[1], 0, "");
 	rig_tx(r);
 	answer(r, 0);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});

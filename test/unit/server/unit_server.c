@@ -8,7 +8,7 @@ static struct server_rig *open_rig(uint16_t n_members, uint32_t n_chunks)
 	static struct server_rig r;
 
 	server_rig_open(&r, n_members, 64 << 20);
-	rig_run(&r, (uint64_t)n_chunks * RIG_CHUNK);
+	rig_run(&r, (uint64_t)n_chunks * PEER_CHUNK);
 	return &r;
 }
 
@@ -41,14 +41,14 @@ static void push__in_order(void **state)
 	struct server_rig *r = open_rig(2, 1);
 
 	for (uint32_t round = 1; round < 6; round++) {
-		rig_push(r, 0, 0, round, 0, 10);
+		peer_push(&r->w[0], 0, round, 0, 10);
 		assert_string_equal(rig_tx(r), "");
-		rig_push(r, 1, 0, round, 0, (int32_t)round);
+		peer_push(&r->w[1], 0, round, 0, (int32_t)round);
 		rig_tx(r);
 		assert_true(rig_result_is(r, 10 + (int32_t)round));
 		assert_int_equal(r->last[SW_RESULT].h.weight, 2);
-		rig_ack(r, 0, 0, round);
-		rig_ack(r, 1, 0, round);
+		peer_ack(&r->w[0], 0, round);
+		peer_ack(&r->w[1], 0, round);
 	}
 	assert_int_equal(r->srv->stats.push_folded, 10);
 	assert_int_equal(r->srv->stats.results, 10);
@@ -59,8 +59,8 @@ static void push__texts(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 1, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2; "
 				       "w1 RESULT k0 r1 c0 +1344 w2");
 	server_rig_close(r);
@@ -73,7 +73,7 @@ static void push__result_is_the_ack(void **state)
 	struct server_rig *r = open_rig(1, 64);
 
 	for (uint32_t c = 0; c < 64; c++) {
-		rig_push(r, 0, 0, 1, c, 1);
+		peer_push(&r->w[0], 0, 1, c, 1);
 		assert_null(strstr(rig_tx(r), "ACK"));
 	}
 	rig_tick(r, SW_MS);
@@ -87,8 +87,8 @@ static void push__ack_after_a_while(void **state)
 {
 	struct server_rig *r = open_rig(2, 4);
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 0, 0, 1, 1, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 1, 1);
 	assert_string_equal(rig_tx(r), "");
 	assert_true(rig_tick(r, 0) == r->now_ns + r->params.ack_delay);
 	rig_tick(r, r->params.ack_delay);
@@ -104,15 +104,15 @@ static void push__ack_in_spite_of_older_results(void **state)
 	bool has_ack = false;
 
 	for (uint32_t c = 0; c < 20; c++)
-		rig_push(r, 0, 0, 1, c, 1);
+		peer_push(&r->w[0], 0, 1, c, 1);
 	rig_tick(r, SW_MS);
 	assert_contains(rig_tx(r), "w0 ACK 0:1-20");
 	for (uint32_t c = 20; c < 40; c++) {
-		rig_push(r, 0, 0, 1, c, 1);
-		rig_push(r, 1, 0, 1, c - 20, 2);
+		peer_push(&r->w[0], 0, 1, c, 1);
+		peer_push(&r->w[1], 0, 1, c - 20, 2);
 		rig_tick(r, 10 * SW_US);
 		has_ack |= strstr(rig_tx(r), "w0 ACK") != NULL;
-		rig_ack(r, 0, 0, c - 19);
+		peer_ack(&r->w[0], 0, c - 19);
 	}
 	rig_tick(r, SW_MS);
 	has_ack |= strstr(rig_tx(r), "w0 ACK") != NULL;
@@ -124,9 +124,9 @@ static void push__gap_is_told_at_once(void **state)
 {
 	struct server_rig *r = open_rig(2, 4);
 
-	rig_push(r, 0, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	r->w[0].psn[0]++; /* one frame is lost */
-	rig_push(r, 0, 0, 1, 2, 1);
+	peer_push(&r->w[0], 0, 1, 2, 1);
 	assert_string_equal(rig_tx(r), "w0 ACK 0:1,3");
 	server_rig_close(r);
 }
@@ -136,11 +136,11 @@ static void push__duplicate(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 0, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tick(r, r->params.ack_delay);
 	assert_string_equal(rig_tx(r), "w0 ACK 0:1-2");
-	rig_push(r, 1, 0, 1, 0, 5);
+	peer_push(&r->w[1], 0, 1, 0, 5);
 	rig_tx(r);
 	assert_true(rig_result_is(r, 6));
 	assert_int_equal(r->srv->stats.push_again, 1);
@@ -152,10 +152,10 @@ static void push__same_frame_twice(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 	static struct test_frame f;
-	int32_t elems[RIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 
 	elems[5] = 3;
-	rig_make(r, 0, rig_push_header(0, 1, 0), elems, &f);
+	peer_make(&r->w[0], peer_push_header(0, 1, 0), elems, &f);
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.push_folded, 1);
@@ -169,13 +169,13 @@ static void push__past(void **state)
 
 	for (uint32_t round = 1; round < 4; round++)
 		for (uint32_t i = 0; i < 2; i++)
-			rig_push(r, i, 0, round, 0, 1);
+			peer_push(&r->w[i], 0, round, 0, 1);
 	rig_tx(r);
-	rig_push(r, 0, 0, 1, 0, 99);
-	rig_push(r, 0, 0, 2, 0, 99);
+	peer_push(&r->w[0], 0, 1, 0, 99);
+	peer_push(&r->w[0], 0, 2, 0, 99);
 	assert_int_equal(r->srv->stats.push_again, 2);
-	rig_push(r, 0, 0, 4, 0, 1);
-	rig_push(r, 1, 0, 4, 0, 1);
+	peer_push(&r->w[0], 0, 4, 0, 1);
+	peer_push(&r->w[1], 0, 4, 0, 1);
 	rig_tx(r);
 	assert_true(rig_result_is(r, 2));
 	server_rig_close(r);
@@ -185,9 +185,9 @@ static void push__future(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
-	rig_push(r, 0, 0, 2, 0, 1);
-	rig_push(r, 0, 0, 3, 0, 1);
-	rig_push(r, 0, 0, 0x70000001, 0, 1);
+	peer_push(&r->w[0], 0, 2, 0, 1);
+	peer_push(&r->w[0], 0, 3, 0, 1);
+	peer_push(&r->w[0], 0, 0x70000001, 0, 1);
 	assert_int_equal(r->srv->stats.rx_round, 3);
 	rig_tick(r, SW_MS);
 	assert_string_equal(rig_tx(r), ""); /* not acknowledged */
@@ -197,11 +197,11 @@ static void push__future(void **state)
 static void push__corrupted_payload(void **state)
 {
 	struct server_rig *r = open_rig(1, 2);
-	struct sw_header h = rig_push_header(0, 1, 1);
-	int32_t elems[RIG_CHUNK] = {0};
+	struct sw_header h = peer_push_header(0, 1, 1);
+	int32_t elems[PEER_CHUNK] = {0};
 
 	h.payload_crc = 12345;
-	rig_send(r, 0, h, elems);
+	peer_send(&r->w[0], h, elems);
 	assert_string_equal(rig_tx(r), "w0 ANSWER CRC k0r1c1");
 	rig_tick(r, SW_MS);
 	assert_string_equal(rig_tx(r), "");
@@ -212,13 +212,13 @@ static void push__corrupted_payload(void **state)
 static void push__another_step(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
-	struct sw_header h = rig_push_header(0, 1, 0);
-	int32_t elems[RIG_CHUNK] = {0};
+	struct sw_header h = peer_push_header(0, 1, 0);
+	int32_t elems[PEER_CHUNK] = {0};
 
 	h.step = 41;
-	rig_send(r, 0, h, elems);
+	peer_send(&r->w[0], h, elems);
 	h.step = 42;
-	rig_send(r, 1, h, elems);
+	peer_send(&r->w[1], h, elems);
 	assert_string_equal(rig_tx(r),
 		"w0 MISMATCH k0 r1 tensor a: rank 1 pushes step 42, rank 0 "
 		"pushes step 41; "
@@ -232,10 +232,10 @@ static void result__most_urgent_first(void **state)
 {
 	struct server_rig *r = open_rig(1, 3);
 
-	rig_declare(r, 0, 1, "late", SW_I32, RIG_CHUNK, 50);
-	rig_push(r, 0, 1, 1, 0, 1);
-	rig_push(r, 0, 0, 1, 2, 1);
-	rig_push(r, 0, 0, 1, 0, 1);
+	rig_declare(r, 0, 1, "late", SW_I32, PEER_CHUNK, 50);
+	peer_push(&r->w[0], 1, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 2, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1; "
 				       "w0 RESULT k0 r1 c2 +1344 w1; "
 				       "w0 RESULT k1 r1 c0 +1344 w1");
@@ -250,11 +250,11 @@ static void result__waits_for_credit(void **state)
 	r->srv->sessions[0]->peer.flow.granted = 3; /* 2 quanta each */
 	r->w[0].grant = 3;
 	for (uint32_t c = 0; c < 4; c++)
-		rig_push(r, 0, 0, 1, c, 1);
+		peer_push(&r->w[0], 0, 1, c, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1; "
 				       "w0 RESULT k0 r1 c1 +1344 w1");
 	r->w[0].grant = 5;
-	rig_ack(r, 0, 0, 2);
+	peer_ack(&r->w[0], 0, 2);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c2 +1344 w1");
 	server_rig_close(r);
 }
@@ -263,7 +263,7 @@ static void result__lost_is_sent_again(void **state)
 {
 	struct server_rig *r = open_rig(1, 1);
 
-	rig_push(r, 0, 0, 1, 0, 4);
+	peer_push(&r->w[0], 0, 1, 0, 4);
 	rig_tx(r);
 	rig_tick(r, r->params.rto_first);
 	assert_contains(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1");
@@ -271,7 +271,7 @@ static void result__lost_is_sent_again(void **state)
 	assert_int_equal(r->srv->stats.retransmissions, 1);
 	assert_int_equal(r->srv->stats.lost, 1);
 	assert_int_equal(r->srv->stats.timeouts, 1);
-	rig_ack(r, 0, 0, 2);
+	peer_ack(&r->w[0], 0, 2);
 	rig_tick(r, SW_S);
 	assert_null(strstr(rig_tx(r), "RESULT"));
 	server_rig_close(r);
@@ -282,10 +282,10 @@ static void result__not_after_the_next_push(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 1, 0, 1, 0, 1);
-	rig_push(r, 0, 0, 2, 0, 1); /* it got round 1 in another way */
-	rig_push(r, 1, 0, 2, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 2, 0, 1); /* it got round 1 in another way */
+	peer_push(&r->w[1], 0, 2, 0, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r2 c0 +1344 w2; "
 				       "w1 RESULT k0 r2 c0 +1344 w2");
 	server_rig_close(r);
@@ -297,20 +297,20 @@ static void pull__answers(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
-	rig_pull(r, 0, 0, 1, 0);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 ANSWER NEED k0r1c0");
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 ANSWER WAIT k0r1c0 for 2");
-	rig_push(r, 1, 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 1);
 	rig_tx(r);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), ""); /* it is on its way */
-	rig_ack(r, 0, 0, 1);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_ack(&r->w[0], 0, 1);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2");
-	rig_push(r, 0, 0, 2, 0, 1);
-	rig_pull(r, 0, 0, 1, 0);
+	peer_push(&r->w[0], 0, 2, 0, 1);
+	peer_pull(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 ANSWER GONE k0r1c0");
 	server_rig_close(r);
 }
@@ -324,14 +324,14 @@ static void ack__past_and_duplicate(void **state)
 	struct sw_header h = {.type = SW_ACK, .payload_len = sizeof(k)};
 
 	for (uint32_t c = 0; c < 3; c++)
-		rig_push(r, 0, 0, 1, c, 1);
+		peer_push(&r->w[0], 0, 1, c, 1);
 	rig_tx(r);
-	rig_ack(r, 0, 0, 3);
+	peer_ack(&r->w[0], 0, 3);
 	assert_int_equal(r->srv->sessions[0]->peer.flow.open_mask, 0);
 	h.psn = r->w[0].psn[SW_CLASS_CTL]; /* played back */
-	rig_send(r, 0, h, &k);
+	peer_send(&r->w[0], h, &k);
 	h.psn = 1;
-	rig_send(r, 0, h, &k);
+	peer_send(&r->w[0], h, &k);
 	assert_int_equal(r->srv->stats.rx_state, 0);
 	server_rig_close(r);
 }
@@ -340,12 +340,12 @@ static void ack__of_what_was_never_sent(void **state)
 {
 	struct server_rig *r = open_rig(1, 1);
 
-	rig_push(r, 0, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tx(r);
-	rig_ack(r, 0, 0, 2);
-	rig_ack(r, 0, 3, 1);
-	rig_ack(r, 0, 8, 1);
-	rig_ack(r, 0, 0, UINT64_MAX);
+	peer_ack(&r->w[0], 0, 2);
+	peer_ack(&r->w[0], 3, 1);
+	peer_ack(&r->w[0], 8, 1);
+	peer_ack(&r->w[0], 0, UINT64_MAX);
 	assert_int_equal(r->srv->stats.rx_state, 4);
 	assert_int_equal(r->srv->sessions[0]->peer.flow.open_mask, 1);
 	server_rig_close(r);
@@ -371,8 +371,8 @@ static void tick__buries_the_silent(void **state)
 	struct server_rig *r = open_rig(2, 1);
 
 	rig_tick(r, r->params.dead_after / 2);
-	rig_send(
-		r, 0, (struct sw_header){.type = SW_KEEPALIVE, .aux = 1}, NULL);
+	peer_send(&r->w[0], (struct sw_header){.type = SW_KEEPALIVE, .aux = 1},
+		NULL);
 	rig_tx(r);
 	rig_tick(r, r->params.dead_after / 2 - 1);
 	assert_int_equal(r->srv->stats.sessions_dead, 0);
@@ -395,15 +395,15 @@ static void is_busy__while_something_is_open(void **state)
 	struct sw_node *node = &r->srv->node;
 
 	assert_false(node->is_busy(node));
-	rig_push(r, 0, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	assert_true(node->is_busy(node));
 	assert_int_equal(sw_server_open_chunks(r->srv), 1);
-	rig_push(r, 1, 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 1);
 	assert_int_equal(sw_server_open_chunks(r->srv), 0);
 	rig_tx(r);
 	assert_true(node->is_busy(node)); /* results on their way */
-	rig_ack(r, 0, 0, 1);
-	rig_ack(r, 1, 0, 1);
+	peer_ack(&r->w[0], 0, 1);
+	peer_ack(&r->w[1], 0, 1);
 	assert_false(node->is_busy(node));
 	server_rig_close(r);
 }
@@ -425,7 +425,7 @@ static void result__members_take_turns(void **state)
 
 	for (uint32_t c = 0; c < 2; c++)
 		for (uint32_t i = 0; i < 2; i++)
-			rig_push(r, i, 0, 1, c, 1);
+			peer_push(&r->w[i], 0, 1, c, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2; "
 				       "w1 RESULT k0 r1 c0 +1344 w2; "
 				       "w0 RESULT k0 r1 c1 +1344 w2; "
@@ -438,16 +438,16 @@ static void stop__drains(void **state)
 {
 	struct server_rig *r = open_rig(2, 2);
 
-	rig_push(r, 0, 0, 1, 0, 5);
+	peer_push(&r->w[0], 0, 1, 0, 5);
 	sw_server_stop(r->srv);
-	rig_push(r, 0, 0, 1, 1, 6);
-	rig_push(r, 1, 0, 1, 1, 6);
-	rig_push(r, 1, 0, 1, 0, 7);
+	peer_push(&r->w[0], 0, 1, 1, 6);
+	peer_push(&r->w[1], 0, 1, 1, 6);
+	peer_push(&r->w[1], 0, 1, 0, 7);
 	assert_int_equal(r->srv->stats.chunks_done, 1);
 	assert_int_equal(sw_server_open_chunks(r->srv), 0);
 	assert_contains(rig_tx(r), "RESULT");
 	assert_true(rig_result_is(r, 12));
-	rig_push(r, 0, 0, 2, 0, 5);
+	peer_push(&r->w[0], 0, 2, 0, 5);
 	assert_int_equal(sw_server_open_chunks(r->srv), 0);
 	assert_int_equal(r->srv->stats.push_folded, 2);
 	server_rig_close(r);
@@ -464,14 +464,11 @@ static void tx__accept_is_as_long_as_its_join(void **state)
 
 	(void)state;
 	server_rig_open(r, 1, 64 << 20);
-	rig_hello(r, 0);
+	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
 	memcpy(payload, &j, sizeof(j));
 	for (uint32_t i = 0; i < 3; i++) {
-		rig_send(r, 0,
-			(struct sw_header){.type = SW_JOIN,
-				.payload_len = (uint16_t)sizes[i]},
-			payload);
+		peer_say(&r->w[0], SW_JOIN, payload, sizes[i]);
 		rig_tx(r);
 		assert_int_equal(r->last[SW_ACCEPT].h.payload_len, sizes[i]);
 	}

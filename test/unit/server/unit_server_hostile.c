@@ -11,7 +11,7 @@ static struct server_rig *open_rig(uint32_t n_chunks)
 	static struct server_rig r;
 
 	server_rig_open(&r, 2, 64 << 20);
-	rig_run(&r, (uint64_t)n_chunks * RIG_CHUNK);
+	rig_run(&r, (uint64_t)n_chunks * PEER_CHUNK);
 	return &r;
 }
 
@@ -27,8 +27,8 @@ static void assert_sums(struct server_rig *r)
 		round = other;
 	rig_tick(r, SW_S);
 	rig_tx(r);
-	rig_push(r, 0, 0, round + 1, 0, 3);
-	rig_push(r, 1, 0, round + 1, 0, 4);
+	peer_push(&r->w[0], 0, round + 1, 0, 3);
+	peer_push(&r->w[1], 0, round + 1, 0, 4);
 	rig_tx(r);
 	assert_true(rig_result_is(r, 7));
 }
@@ -44,20 +44,20 @@ static void push_header(struct server_rig *r, struct sw_header h)
 {
 	uint8_t payload[SW_PAYLOAD_MAX] = {0};
 
-	rig_send(r, 1, h, payload);
+	peer_send(&r->w[1], h, payload);
 }
 
 static void rx__truncated(void **state)
 {
 	struct server_rig *r = open_rig(1);
 	static struct test_frame f;
-	int32_t elems[RIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 
-	rig_make(r, 1, rig_push_header(0, 1, 0), elems, &f);
+	peer_make(&r->w[1], peer_push_header(0, 1, 0), elems, &f);
 	while (f.len-- > 0)
 		frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_short, SW_HEAD_BYTES);
-	assert_int_equal(r->srv->stats.rx_length, RIG_PAYLOAD);
+	assert_int_equal(r->srv->stats.rx_length, PEER_PAYLOAD);
 	close_rig(r);
 }
 
@@ -65,9 +65,9 @@ static void rx__oversized(void **state)
 {
 	struct server_rig *r = open_rig(1);
 	static struct test_frame f;
-	int32_t elems[RIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 
-	rig_make(r, 1, rig_push_header(0, 1, 0), elems, &f);
+	peer_make(&r->w[1], peer_push_header(0, 1, 0), elems, &f);
 	f.len++;
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	f.len = sizeof(f.bytes);
@@ -81,7 +81,7 @@ static void rx__wrong_magic(void **state)
 	struct server_rig *r = open_rig(1);
 	static struct test_frame f;
 
-	rig_make(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL, &f);
+	peer_make(&r->w[1], (struct sw_header){.type = SW_KEEPALIVE}, NULL, &f);
 	f.bytes[0] = 'X';
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_magic, 1);
@@ -93,7 +93,7 @@ static void rx__damaged_header(void **state)
 	struct server_rig *r = open_rig(1);
 	static struct test_frame f;
 
-	rig_make(r, 1, (struct sw_header){.type = SW_LEAVE}, NULL, &f);
+	peer_make(&r->w[1], (struct sw_header){.type = SW_LEAVE}, NULL, &f);
 	f.bytes[20] ^= 1;
 	frame_rx(&r->srv->node, r->now_ns, &f);
 	assert_int_equal(r->srv->stats.rx_head_crc, 1);
@@ -104,11 +104,11 @@ static void rx__wrong_version(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_send(r, 1,
+	peer_send(&r->w[1],
 		(struct sw_header){
 			.type = SW_KEEPALIVE, .version = SW_VERSION_MAX + 1},
 		NULL);
-	rig_send(r, 1,
+	peer_send(&r->w[1],
 		(struct sw_header){
 			.type = SW_KEEPALIVE, .version = SW_VERSION_MIN - 1},
 		NULL);
@@ -120,8 +120,8 @@ static void rx__unknown_type(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_send(r, 1, (struct sw_header){.type = SW_MISMATCH + 1}, NULL);
-	rig_send(r, 1, (struct sw_header){.type = 255}, NULL);
+	peer_send(&r->w[1], (struct sw_header){.type = SW_MISMATCH + 1}, NULL);
+	peer_send(&r->w[1], (struct sw_header){.type = 255}, NULL);
 	assert_int_equal(r->srv->stats.rx_type, 2);
 	close_rig(r);
 }
@@ -131,7 +131,7 @@ static void rx__corrupted_control_payload(void **state)
 	struct server_rig *r = open_rig(1);
 	struct sw_fault fault = {.err = SW_EPEER};
 
-	rig_send(r, 1,
+	peer_send(&r->w[1],
 		(struct sw_header){.type = SW_LEAVE,
 			.payload_len = sizeof(fault),
 			.payload_crc = 99},
@@ -144,8 +144,8 @@ static void rx__corrupted_control_payload(void **state)
 static void rx__stale_generation(void **state)
 {
 	struct server_rig *r = open_rig(1);
-	struct sw_header h = rig_push_header(0, 1, 0);
-	uint32_t id = r->w[1].peer;
+	struct sw_header h = peer_push_header(0, 1, 0);
+	uint32_t id = r->w[1].session;
 
 	static const uint32_t offsets[] = {1, 0x10000, 0x40000, 0xfff00000};
 
@@ -165,12 +165,12 @@ static void rx__stale_generation(void **state)
 static void rx__session_of_another_address(void **state)
 {
 	struct server_rig *r = open_rig(1);
-	struct sw_header h = rig_push_header(0, 1, 0);
+	struct sw_header h = peer_push_header(0, 1, 0);
 
-	h.session = r->w[0].peer;
+	h.session = r->w[0].session;
 	push_header(r, h);
 	r->w[1].path.udp++;
-	rig_leave(r, 1, SW_EPEER, "not me");
+	peer_leave(&r->w[1], SW_EPEER, "not me");
 	r->w[1].path.udp--;
 	assert_int_equal(r->srv->stats.rx_source, 2);
 	assert_int_equal(r->srv->stats.push_folded, 0);
@@ -191,7 +191,7 @@ static void rx__types_of_a_server(void **state)
 	uint8_t zeros[256] = {0};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
-		rig_send(r, 1,
+		peer_send(&r->w[1],
 			(struct sw_header){.type = rows[i].type,
 				.payload_len = rows[i].len},
 			zeros);
@@ -204,7 +204,7 @@ static void rx__types_of_a_server(void **state)
 static void push__wrong_fields(void **state)
 {
 	struct server_rig *r = open_rig(1);
-	struct sw_header good = rig_push_header(0, 1, 0), h;
+	struct sw_header good = peer_push_header(0, 1, 0), h;
 	const struct sw_stats *st = &r->srv->stats;
 
 	h = good;
@@ -248,13 +248,13 @@ static void push__wrong_fields(void **state)
 static void push_and_pull__round_before_the_first(void **state)
 {
 	struct server_rig *r = open_rig(1);
-	struct sw_header h = rig_push_header(0, 0, 0);
+	struct sw_header h = peer_push_header(0, 0, 0);
 
 	push_header(r, h);
 	h.round = UINT32_MAX;
 	push_header(r, h);
-	rig_pull(r, 1, 0, 0, 0);
-	rig_pull(r, 1, 0, UINT32_MAX, 0);
+	peer_pull(&r->w[1], 0, 0, 0);
+	peer_pull(&r->w[1], 0, UINT32_MAX, 0);
 	assert_string_equal(
 		rig_tx(r), "w1 ANSWER GONE k0r0c0, GONE k0r4294967295c0");
 	close_rig(r);
@@ -266,7 +266,7 @@ static void hear__implausible_grant_and_consumed(void **state)
 	struct server_rig *r = open_rig(1);
 
 	for (uint32_t i = 0; i < 8; i++)
-		rig_send(r, 1,
+		peer_send(&r->w[1],
 			(struct sw_header){.type = SW_KEEPALIVE,
 				.consumed = 0x7fffffff,
 				.grant = 0x7fffffff},
@@ -281,13 +281,13 @@ static void hear__implausible_grant_and_consumed(void **state)
 static void hear__number_at_the_end(void **state)
 {
 	struct server_rig *r = open_rig(1);
-	struct sw_header h = rig_push_header(0, 1, 0);
+	struct sw_header h = peer_push_header(0, 1, 0);
 
 	h.psn = 0xffffffffffffULL;
 	push_header(r, h);
 	rig_tx(r);
-	rig_push(r, 1, 0, 1, 0, 9); /* folded, whatever its number */
-	rig_push(r, 0, 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 9); /* folded, whatever its number */
+	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tx(r);
 	assert_true(rig_result_is(r, 1)); /* the zeros came first */
 	close_rig(r);
@@ -303,10 +303,7 @@ static void pull__storm(void **state)
 	for (uint32_t n = 0; n < 1000; n++) {
 		for (uint32_t i = 0; i < SW_PULL_MAX; i++)
 			pulls[i] = (struct sw_pull){0, 1, (n + i) % 200};
-		rig_send(r, 1,
-			(struct sw_header){
-				.type = SW_PULL, .payload_len = sizeof(pulls)},
-			pulls);
+		peer_say(&r->w[1], SW_PULL, pulls, sizeof(pulls));
 	}
 	before = r->srv->stats.tx_bytes;
 	rig_tx(r);
@@ -324,12 +321,12 @@ static void pull__storm_of_a_finished_sum(void **state)
 	struct server_rig *r = open_rig(1);
 	uint64_t results;
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_push(r, 1, 0, 1, 0, 1);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_push(&r->w[1], 0, 1, 0, 1);
 	rig_tx(r);
 	results = r->srv->stats.results;
 	for (uint32_t n = 0; n < 1000; n++) {
-		rig_pull(r, 1, 0, 1, 0);
+		peer_pull(&r->w[1], 0, 1, 0);
 		rig_tx(r);
 	}
 	assert_int_equal(r->srv->stats.results, results);
@@ -340,9 +337,9 @@ static void pull__unknown(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_pull(r, 1, 9, 1, 0);
-	rig_pull(r, 1, SW_KEY_NONE, 1, 0);
-	rig_pull(r, 1, 0, 1, 7);
+	peer_pull(&r->w[1], 9, 1, 0);
+	peer_pull(&r->w[1], SW_KEY_NONE, 1, 0);
+	peer_pull(&r->w[1], 0, 1, 7);
 	assert_int_equal(r->srv->stats.rx_key, 2);
 	assert_int_equal(r->srv->stats.rx_chunk, 1);
 	assert_string_equal(rig_tx(r), "");
@@ -356,7 +353,7 @@ static void control__played_back(void **state)
 	static struct test_frame f;
 	struct sw_pull pull = {0, 1, 0};
 
-	rig_make(r, 1,
+	peer_make(&r->w[1],
 		(struct sw_header){
 			.type = SW_PULL, .payload_len = sizeof(pull)},
 		&pull, &f);
@@ -376,10 +373,7 @@ static void ack__wild(void **state)
 
 	memset(k, 0xff, sizeof(k));
 	for (uint32_t n = 0; n <= SW_N_CLASSES; n++)
-		rig_send(r, 1,
-			(struct sw_header){.type = SW_ACK,
-				.payload_len = (uint16_t)(n * sizeof(k[0]))},
-			k);
+		peer_say(&r->w[1], SW_ACK, k, (n * sizeof(k[0])));
 	assert_int_equal(r->srv->stats.rx_state, SW_N_CLASSES);
 	close_rig(r);
 }
@@ -388,8 +382,8 @@ static void leave__twice(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_leave(r, 1, 0, "");
-	rig_leave(r, 1, 0, "");
+	peer_leave(&r->w[1], 0, "");
+	peer_leave(&r->w[1], 0, "");
 	assert_string_equal(rig_tx(r), "w1 LEFT; w1 LEFT");
 	assert_int_equal(r->srv->stats.sessions_closed, 1);
 	assert_int_equal(r->srv->stats.rx_session, 1);
@@ -401,7 +395,7 @@ static void leave__with_controls(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_leave(r, 1, SW_EPEER,
+	peer_leave(&r->w[1], SW_EPEER,
 		"a\nb\x9b"
 		"2J\xc2\x9b"
 		"3J\xe2\x80\xae"
@@ -416,12 +410,12 @@ static void leave__then_anything(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
-	rig_push(r, 0, 0, 1, 0, 1);
-	rig_leave(r, 1, 0, "");
-	rig_push(r, 1, 0, 1, 0, 1);
-	rig_pull(r, 1, 0, 1, 0);
-	rig_ack(r, 1, 0, 1);
-	rig_send(r, 1, (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	peer_leave(&r->w[1], 0, "");
+	peer_push(&r->w[1], 0, 1, 0, 1);
+	peer_pull(&r->w[1], 0, 1, 0);
+	peer_ack(&r->w[1], 0, 1);
+	peer_keepalive(&r->w[1]);
 	rig_declare(r, 1, 1, "b", SW_I32, 10, 0);
 	assert_int_equal(r->srv->stats.rx_session, 5);
 	assert_int_equal(r->srv->stats.push_folded, 1);
@@ -437,8 +431,8 @@ static void leave__played_back_later(void **state)
 	struct sw_fault fault = {0};
 
 	server_rig_open(&r, 1, 64 << 20);
-	rig_run(&r, RIG_CHUNK);
-	rig_make(&r, 0,
+	rig_run(&r, PEER_CHUNK);
+	peer_make(&r.w[0],
 		(struct sw_header){
 			.type = SW_LEAVE, .payload_len = sizeof(fault)},
 		&fault, &f);
@@ -446,7 +440,7 @@ static void leave__played_back_later(void **state)
 	rig_tx(&r);
 	r.w[0].nonce++;
 	memset(r.w[0].psn, 0, sizeof(r.w[0].psn));
-	rig_run(&r, RIG_CHUNK);
+	rig_run(&r, PEER_CHUNK);
 	frame_rx(&r.srv->node, r.now_ns, &f);
 	assert_int_equal(r.srv->stats.rx_session, 1);
 	assert_int_equal(r.srv->stats.sessions_closed, 1);
@@ -460,22 +454,20 @@ static void jobs__are_apart(void **state)
 	struct sw_join j;
 
 	r->w[2].nonce = 900;
-	rig_hello(r, 2);
+	peer_hello(&r->w[2]);
 	j = rig_join_payload(r, 2);
 	strcpy(j.job, "other");
 	j.rank = 0;
 	j.n_members = 1;
-	rig_send(r, 2,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r->w[2], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
-	assert_contains(rig_declare(r, 2, 0, "x", SW_I32, 2 * RIG_CHUNK, 0),
+	assert_contains(rig_declare(r, 2, 0, "x", SW_I32, 2 * PEER_CHUNK, 0),
 		"w2 DECLARED b0 k0");
-	rig_push(r, 2, 0, 1, 0, 77); /* the same key, another job */
+	peer_push(&r->w[2], 0, 1, 0, 77); /* the same key, another job */
 	rig_tx(r);
 	assert_true(rig_result_is(r, 77));
-	rig_push(r, 2, 0, 1, 1, 5); /* chunk 1 is not in the first job */
-	rig_leave(r, 2, SW_ECORRUPT, "bye");
+	peer_push(&r->w[2], 0, 1, 1, 5); /* chunk 1 is not in the first job */
+	peer_leave(&r->w[2], SW_ECORRUPT, "bye");
 	assert_null(strstr(rig_tx(r), "w0"));
 	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
 	close_rig(r);

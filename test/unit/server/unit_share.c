@@ -14,22 +14,20 @@ static struct server_rig *open_rig(void)
 	server_rig_open(&r, 1, 64 << 20);
 	assert_int_equal(sw_server_share(r.srv, shares, 1), 0);
 	rig_join(&r, 0);
-	rig_declare(&r, 0, 0, "a", SW_I32, 4 * RIG_CHUNK, 0);
-	rig_hello(&r, 1);
+	rig_declare(&r, 0, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
+	peer_hello(&r.w[1]);
 	j = rig_join_payload(&r, 1);
 	strcpy(j.job, "other");
 	j.rank = 0;
-	rig_send(&r, 1,
-		(struct sw_header){.type = SW_JOIN, .payload_len = sizeof(j)},
-		&j);
+	peer_say(&r.w[1], SW_JOIN, &j, sizeof(j));
 	rig_tx(&r);
-	rig_declare(&r, 1, 0, "a", SW_I32, 4 * RIG_CHUNK, 0);
+	rig_declare(&r, 1, 0, "a", SW_I32, 4 * PEER_CHUNK, 0);
 	return &r;
 }
 
 static uint32_t window_of(const struct server_rig *r, uint32_t i)
 {
-	return r->srv->sessions[r->w[i].peer >> 16]->peer.flow.window;
+	return r->srv->sessions[r->w[i].session >> 16]->peer.flow.window;
 }
 
 static void share__by_name(void **state)
@@ -62,15 +60,15 @@ static void tick__windows_of_the_busy(void **state)
 	struct server_rig *r = open_rig();
 	uint32_t whole = r->params.window_bytes / SW_QUANTUM;
 
-	rig_push(r, 0, 0, 1, 0, 5);
+	peer_push(&r->w[0], 0, 1, 0, 5);
 	rig_tick(r, SW_MS);
 	assert_int_equal(window_of(r, 0), whole);
-	rig_push(r, 1, 0, 1, 0, 5);
+	peer_push(&r->w[1], 0, 1, 0, 5);
 	rig_tick(r, SW_MS);
 	assert_int_equal(window_of(r, 0), whole / 3);
 	assert_int_equal(window_of(r, 1), whole);
 	for (uint32_t ms = 0; ms < 25; ms++) {
-		rig_push(r, 0, 0, 2 + ms, 0, 5);
+		peer_push(&r->w[0], 0, 2 + ms, 0, 5);
 		rig_tick(r, SW_MS);
 		rig_tx(r);
 	}
@@ -84,13 +82,13 @@ static void tick__a_grant_stays(void **state)
 	struct server_rig *r = open_rig();
 	uint32_t grant;
 
-	rig_push(r, 0, 0, 1, 0, 5);
+	peer_push(&r->w[0], 0, 1, 0, 5);
 	assert_contains(rig_tx(r), "RESULT");
 	grant = r->last[SW_RESULT].h.grant;
-	rig_push(r, 1, 0, 1, 0, 5);
+	peer_push(&r->w[1], 0, 1, 0, 5);
 	rig_tick(r, SW_MS);
 	rig_tx(r);
-	rig_push(r, 0, 0, 2, 0, 5);
+	peer_push(&r->w[0], 0, 2, 0, 5);
 	assert_contains(rig_tx(r), "RESULT");
 	assert_true(r->last[SW_RESULT].h.grant >= grant);
 	server_rig_close(r);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { STRIPE = SW_STRIPE_CHUNKS, TWO_STRIPES = 2 * STRIPE * WRIG_CHUNK };
+enum { STRIPE = SW_STRIPE_CHUNKS, TWO_STRIPES = 2 * STRIPE * PEER_CHUNK };
 
 static struct worker_rig rig;
 static struct sw_lane *lane;
@@ -50,10 +50,10 @@ static void say(struct worker_rig *r, struct sw_lane_report report)
 static void to_status(struct worker_rig *r)
 {
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
 }
 
 static void to_running(struct worker_rig *r)
@@ -75,7 +75,7 @@ static void declare(struct worker_rig *r, uint64_t n_elems)
 	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
 	wrig_tx(r);
 	expect_silence();
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 }
 
 static void to_declared(struct worker_rig *r, uint64_t n_elems)
@@ -158,7 +158,7 @@ static void hear__done_when_all_lanes_are(void **state)
 		for (uint32_t c = 0; c < STRIPE; c++) {
 			assert_string_equal(wrig_events(r), "");
 			assert_int_equal(r->w.n_open, 1);
-			wrig_result(r, 0, 0, round, c, 1);
+			peer_result(&r->s[0], 0, round, c, 1);
 		}
 		if (round == 2)
 			say(r, done);
@@ -180,14 +180,14 @@ static void hear__a_result_after_the_death(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 7), 0);
 	heard(SW_LANE_ROUND);
 	wrig_tx(r);
-	wrig_send(r, 0,
+	peer_send(&r->s[0],
 		(struct sw_header){.type = SW_MISMATCH,
 			.round = 1,
 			.payload_len = sizeof(why)},
 		&why);
 	heard(SW_LANE_DEAD);
-	wrig_result(r, 0, 0, 1, 0, 1);
-	wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, 1, 0);
+	peer_result(&r->s[0], 0, 1, 0, 1);
+	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 1, 0);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	assert_int_equal(r->w.sched.credit, r->w.sched.limit);
 	say(r, (struct sw_lane_report){.kind = SW_LANE_DONE});
@@ -204,7 +204,7 @@ static void hear__lane_saw_an_edited_buffer(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
 	wrig_tx(r);
 	for (uint32_t c = 0; c < STRIPE; c++)
-		wrig_result(r, 0, 0, 1, c, 1);
+		peer_result(&r->s[0], 0, 1, c, 1);
 	say(r, (struct sw_lane_report){
 		       .kind = SW_LANE_DONE, .weight = 2, .is_edited = true});
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECORRUPT w2");
@@ -264,7 +264,7 @@ static void leave__left_when_all_lanes_have(void **state)
 	sw_worker_leave(&r->w, 0, NULL);
 	heard(SW_LANE_LEAVE);
 	wrig_tx(r);
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	wrig_tick(r, 5 * SW_S);
 	assert_string_equal(wrig_events(r), "");
 	say(r, (struct sw_lane_report){.kind = SW_LANE_LEFT});
@@ -312,9 +312,9 @@ static void start_other(struct worker_rig *r)
 	lane->size = 2;
 	order(r, (struct sw_lane_command){.kind = SW_LANE_START});
 	assert_string_equal(wrig_tx(r), "s1 HELLO");
-	wrig_cookie(r, 1);
+	peer_cookie(&r->s[1]);
 	wrig_tx(r);
-	wrig_accept(r, 1);
+	peer_accept(&r->s[1]);
 	told(SW_LANE_RUNNING);
 	wrig_tx(r);
 }
@@ -340,7 +340,7 @@ static void declare_other(struct worker_rig *r)
 	key_other(r);
 	order(r, (struct sw_lane_command){.kind = SW_LANE_DECLARE, .n = 1});
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
-	wrig_declared(r, 1);
+	peer_declared(&r->s[1]);
 	told(SW_LANE_DECLARED);
 }
 
@@ -363,7 +363,7 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(r->w.stats.push_folded, STRIPE);
 	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
 		assert_true(sw_spsc_is_empty(&lane->reports_out));
-		wrig_result(r, 1, 5, 1, c, 1);
+		peer_result(&r->s[1], 5, 1, c, 1);
 	}
 	done = told(SW_LANE_DONE);
 	assert_int_equal(done.tensor, 0);
@@ -372,7 +372,7 @@ static void order__a_job_from_start_to_end(void **state)
 	wrig_tx(r);
 	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
 	assert_string_equal(wrig_tx(r), "s1 LEAVE");
-	wrig_left(r, 1, true);
+	peer_left(&r->s[1], true);
 	told(SW_LANE_LEFT);
 	assert_string_equal(wrig_events(r), ""); /* lane 0's alone */
 	close_lane(r);
@@ -395,7 +395,7 @@ static void order__what_comes_after_a_failure(void **state)
 
 	start_other(r);
 	declare_other(r);
-	wrig_refuse(r, 1, 0, ""); /* not a JOIN's: ignored */
+	peer_refuse(&r->s[1], 0, ""); /* not a JOIN's: ignored */
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "server other is gone");
 	told(SW_LANE_FAILED);
 	assert_int_equal(lane->fault.err, SW_ESERVER);

@@ -26,16 +26,16 @@ static void join__in_order(void **state)
 
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
 	assert_int_equal(r->last[SW_HELLO].h.session, 0);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_events(r), "");
-	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "");
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	assert_int_equal(r->last[SW_KEEPALIVE].h.aux, 1);
 	assert_int_equal(r->last[SW_KEEPALIVE].h.session, r->s[0].id);
-	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
 	assert_string_equal(wrig_events(r), "running");
 	assert_int_equal(r->w.size, 2);
 	wrig_close(r);
@@ -49,21 +49,21 @@ static void join__second_server(void **state)
 	struct sw_join j;
 
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "");
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
 	assert_string_equal(wrig_events(r), "");
 	assert_string_equal(wrig_tx(r), "s1 HELLO; s0 KEEPALIVE");
-	wrig_cookie(r, 1);
+	peer_cookie(&r->s[1]);
 	assert_string_equal(wrig_tx(r), "s1 JOIN job rank 0 of 2");
 	memcpy(&j, r->last[SW_JOIN].bytes + SW_HEAD_BYTES, sizeof(j));
 	assert_int_equal(j.epoch, 9);
 	assert_int_equal(j.server_i, 1);
 	assert_int_equal(j.n_servers, 2);
-	wrig_accept(r, 1);
+	peer_accept(&r->s[1]);
 	assert_string_equal(wrig_events(r), "running");
 	wrig_close(r);
 }
@@ -92,16 +92,16 @@ static void join__asks_for_a_new_cookie(void **state)
 	bool has_hello = false;
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	for (uint64_t at = 0; at < 2 * r->params.cookie_life;
 		at += 50 * SW_MS) {
 		wrig_tick(r, 50 * SW_MS);
 		has_hello |= strstr(wrig_tx(r), "HELLO") != NULL;
 	}
 	assert_true(has_hello);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_int_equal(r->w.links[0].state, SW_LINK_OPEN);
 	wrig_close(r);
 }
@@ -113,19 +113,19 @@ static void join__answers_to_other_questions(void **state)
 
 	wrig_tx(r);
 	r->s[0].nonce++;
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "");
 	r->s[0].nonce--;
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_cookie(r, 0); /* late copy */
+	peer_cookie(&r->s[0]); /* late copy */
 	r->s[0].nonce++;
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	r->s[0].nonce--;
 	assert_int_equal(r->w.links[0].state, SW_LINK_JOIN);
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	wrig_accept(r, 0); /* said again: our KEEPALIVE was lost */
+	peer_accept(&r->s[0]); /* said again: our KEEPALIVE was lost */
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	assert_int_equal(r->w.stats.rx_state, 3);
 	assert_int_equal(r->w.stats.sessions_opened, 1);
@@ -139,10 +139,10 @@ static void join__accept_before_the_repetition(void **state)
 	struct worker_rig *r = open_rig(2, 1);
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
 	wrig_tick(r, r->params.retry_min);
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	wrig_close(r);
 }
@@ -152,10 +152,10 @@ static void join__accept_without_session(void **state)
 	struct worker_rig *r = open_rig(2, 1);
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
 	r->s[0].id = 0;
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_int_equal(r->w.links[0].state, SW_LINK_JOIN);
 	wrig_close(r);
 }
@@ -165,10 +165,10 @@ static void join__refused(void **state)
 	struct worker_rig *r = open_rig(2, 1);
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_refuse(
-		r, 0, SW_EVERSION, "worker speaks protocol versions 7 to 8");
+	peer_refuse(&r->s[0], SW_EVERSION,
+		"worker speaks protocol versions 7 to 8");
 	assert_string_equal(wrig_events(r),
 		"failed SW_EVERSION server first: worker speaks protocol "
 		"versions 7 to 8");
@@ -185,17 +185,17 @@ static void join__busy_is_asked_again(void **state)
 	struct worker_rig *r = open_rig(2, 1);
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_refuse(r, 0, SW_EBUSY, "rank 0 is held by node x");
+	peer_refuse(&r->s[0], SW_EBUSY, "rank 0 is held by node x");
 	wrig_tick(r, r->params.retry_max);
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
 	wrig_tick(r, 2 * SW_S);
 	assert_contains(wrig_events(r), "rank 0 is held by node x");
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_contains(wrig_tx(r), "s0 JOIN");
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_int_equal(r->w.links[0].state, SW_LINK_OPEN);
 	wrig_close(r);
 }
@@ -209,9 +209,9 @@ static void join__refused_with_a_wild_error(void **state)
 		struct worker_rig *r = open_rig(2, 1);
 
 		wrig_tx(r);
-		wrig_cookie(r, 0);
+		peer_cookie(&r->s[0]);
 		wrig_tx(r);
-		wrig_refuse(r, 0, errs[i], "?");
+		peer_refuse(&r->s[0], errs[i], "?");
 		assert_int_equal(r->w.state, SW_WORKER_FAILED);
 		assert_true(r->w.fault.err < 0);
 		wrig_close(r);
@@ -227,10 +227,10 @@ static void join__tells_what_it_waits_for(void **state)
 	assert_string_equal(wrig_events(r), "joining waiting for server first "
 					    "(10.0.0.0:5700), which does not "
 					    "answer");
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_FORMING, 0, 0, "here: rank 0 10.0.0.7");
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "here: rank 0 10.0.0.7");
 	wrig_tick(r, 2 * SW_S);
 	assert_string_equal(wrig_events(r),
 		"joining waiting for ranks 1, 2 of 3 workers at "
@@ -246,21 +246,21 @@ static void join__long_frames_do_not_arrive(void **state)
 
 	(void)state;
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
-	assert_int_equal(r->last[SW_JOIN].h.payload_len, WRIG_PAYLOAD);
+	assert_int_equal(r->last[SW_JOIN].h.payload_len, PEER_PAYLOAD);
 	for (int i = 0; i < 40; i++) {
 		wrig_tick(r, 50 * SW_MS);
 		if (strstr(wrig_tx(r), "HELLO"))
 			break;
 	}
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tick(r, 2 * SW_S);
 	assert_contains(wrig_events(r),
 		", which answers, but not to packets of 1426 B (payload 1344): "
 		"an MTU on the path is smaller");
 	wrig_tx(r);
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_int_equal(r->w.links[0].state, SW_LINK_OPEN);
 	wrig_close(r);
 }
@@ -285,15 +285,15 @@ static void join__timeout_after_a_refusal(void **state)
 
 	r->w.params.dead_after = 1000 * SW_S;
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_refuse(r, 0, SW_EBUSY, "rank 0 is held by node x");
+	peer_refuse(&r->s[0], SW_EBUSY, "rank 0 is held by node x");
 	wrig_tick(r, 50 * SW_S);
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "");
 	wrig_events(r);
 	wrig_tick(r, 10 * SW_S);
 	assert_contains(wrig_events(r),
@@ -310,18 +310,18 @@ static void join__refused_after_accept(void **state)
 	uint32_t id;
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	id = r->w.links[0].peer.id;
-	wrig_refuse(r, 0, SW_EBUSY, "rank 0 is held by node x");
+	peer_refuse(&r->s[0], SW_EBUSY, "rank 0 is held by node x");
 	assert_int_equal(r->w.links[0].state, SW_LINK_HELLO);
 	assert_int_not_equal(r->w.links[0].peer.id, id);
 	wrig_tick(r, 2 * SW_S);
 	assert_contains(wrig_events(r), ": rank 0 is held by node x");
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
 	wrig_close(r);
 }
@@ -335,16 +335,16 @@ static void join__after_a_long_wait(void **state)
 		wrig_tick(r, SW_S);
 		wrig_tx(r);
 	}
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	wrig_tick(r, SW_MS);
 	assert_int_equal(r->w.links[0].state, SW_LINK_OPEN);
-	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
 	wrig_tx(r);
-	wrig_cookie(r, 1);
+	peer_cookie(&r->s[1]);
 	wrig_tx(r);
-	wrig_accept(r, 1);
+	peer_accept(&r->s[1]);
 	wrig_tick(r, SW_MS);
 	assert_contains(wrig_events(r), "running");
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
@@ -357,13 +357,14 @@ static void status__failed(void **state)
 {
 	struct worker_rig *r = open_running(1);
 
-	wrig_status(r, SW_JOB_FAILED, SW_EPEER, 0, "rank 1 (node b) silent");
+	peer_status(
+		&r->s[0], SW_JOB_FAILED, SW_EPEER, 0, "rank 1 (node b) silent");
 	assert_string_equal(
 		wrig_events(r), "failed SW_EPEER rank 1 (node b) silent");
 	assert_string_equal(wrig_tx(r),
 		"s0 LEAVE SW_EPEER rank 1 (node b) silent; "
 		"s0 KEEPALIVE");
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	assert_contains(wrig_events(r), "left SW_EPEER");
 	assert_string_equal(wrig_tx(r), "");
 	wrig_close(r);
@@ -376,7 +377,7 @@ static void status__failed_with_a_wild_error(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(errs); i++) {
 		struct worker_rig *r = open_running(1);
 
-		wrig_status(r, SW_JOB_FAILED, errs[i], 0, "?");
+		peer_status(&r->s[0], SW_JOB_FAILED, errs[i], 0, "?");
 		assert_true(r->w.fault.err < 0);
 		wrig_close(r);
 	}
@@ -388,10 +389,7 @@ static void status__of_another_server(void **state)
 	struct worker_rig *r = open_running(2);
 	struct sw_status st = {.seq = 9, .state = SW_JOB_FAILED};
 
-	wrig_send(r, 1,
-		(struct sw_header){
-			.type = SW_STATUS, .payload_len = sizeof(st)},
-		&st);
+	peer_say(&r->s[1], SW_STATUS, &st, sizeof(st));
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);
 }
@@ -401,7 +399,7 @@ static void status__past_and_duplicate(void **state)
 	struct worker_rig *r = open_running(1);
 	struct sw_status st = {.seq = 9, .state = SW_JOB_FAILED};
 
-	wrig_send(r, 0,
+	peer_send(&r->s[0],
 		(struct sw_header){
 			.type = SW_STATUS, .psn = 1, .payload_len = sizeof(st)},
 		&st);
@@ -415,10 +413,7 @@ static void error__ends_the_job(void **state)
 	struct sw_fault fault = {.err = SW_EMISMATCH, .key = 3};
 
 	strcpy(fault.text, "tensor a: 1 x f32, 2 x f32");
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_ERROR, .payload_len = sizeof(fault)},
-		&fault);
+	peer_say(&r->s[0], SW_ERROR, &fault, sizeof(fault));
 	assert_string_equal(wrig_events(r),
 		"failed SW_EMISMATCH tensor a: 1 x f32, 2 x f32");
 	wrig_close(r);
@@ -431,10 +426,7 @@ static void error__text_is_made_printable(void **state)
 	struct sw_fault fault = {.err = SW_EMISMATCH};
 
 	memset(fault.text, 0x1b, sizeof(fault.text)); /* and has no end */
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_ERROR, .payload_len = sizeof(fault)},
-		&fault);
+	peer_say(&r->s[0], SW_ERROR, &fault, sizeof(fault));
 	assert_null(strchr(wrig_events(r), 0x1b));
 	assert_null(strchr(r->env.lines, 0x1b));
 	wrig_close(r);
@@ -445,7 +437,7 @@ static void error__late_refusal(void **state)
 {
 	struct worker_rig *r = open_running(1);
 
-	wrig_refuse(r, 0, SW_EREFUSED, "late");
+	peer_refuse(&r->s[0], SW_EREFUSED, "late");
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	assert_int_equal(r->w.stats.rx_state, 1);
 	wrig_close(r);

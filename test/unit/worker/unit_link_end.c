@@ -43,14 +43,14 @@ static void declare__first_then_others(void **state)
 	declare(r, 2);
 	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a b");
 	r->s[0].next_key = 6;
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	assert_string_equal(wrig_events(r), "");
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 a b");
 	memcpy(&item, r->last[SW_DECLARE].bytes + SW_HEAD_BYTES + 8,
 		sizeof(item));
 	assert_int_equal(item.key, 6);
 	r->s[1].next_key = 6;
-	wrig_declared(r, 1);
+	peer_declared(&r->s[1]);
 	assert_string_equal(wrig_events(r), "declared");
 	wrig_tick(r, SW_S);
 	assert_null(strstr(wrig_tx(r), "DECLARE"));
@@ -64,19 +64,19 @@ static void declared__past_and_malformed(void **state)
 	declare(r, 2);
 	wrig_tx(r);
 	r->s[0].batch = 1; /* of a batch to come */
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	r->s[0].batch = 0;
 	r->s[0].n_items = 1; /* fewer than asked */
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	r->s[0].n_items = 3;
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	r->s[0].n_items = 0;
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	assert_int_equal(r->w.stats.rx_state, 4);
 	r->s[0].n_items = 2;
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	assert_string_equal(wrig_events(r), "declared");
-	wrig_declared(r, 0); /* late copy */
+	peer_declared(&r->s[0]); /* late copy */
 	assert_int_equal(r->w.stats.rx_state, 5);
 	assert_string_equal(wrig_events(r), "");
 	wrig_close(r);
@@ -90,10 +90,7 @@ static void declared__lying_count(void **state)
 
 	declare(r, 2);
 	wrig_tx(r);
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_DECLARED, .payload_len = sizeof(d)},
-		&d);
+	peer_say(&r->s[0], SW_DECLARED, &d, sizeof(d));
 	assert_int_equal(r->w.stats.rx_state, 1);
 	assert_int_equal(r->w.links[0].n_declared, 0);
 	wrig_close(r);
@@ -109,7 +106,7 @@ static void declared__impossible_keys(void **state)
 		declare(r, 1);
 		wrig_tx(r);
 		r->s[0].next_key = keys[i];
-		wrig_declared(r, 0);
+		peer_declared(&r->s[0]);
 		assert_contains(
 			wrig_events(r), "failed SW_EPROTO server first");
 		wrig_close(r);
@@ -124,7 +121,7 @@ static void declared__key_twice(void **state)
 	declare(r, 1);
 	wrig_tx(r);
 	r->s[0].next_key = 0;
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	assert_contains(wrig_events(r), "failed SW_EPROTO");
 	wrig_close(r);
 }
@@ -150,7 +147,7 @@ static void left__server_forgot_us(void **state)
 {
 	struct worker_rig *r = open_running(1);
 
-	wrig_left(r, 0, false);
+	peer_left(&r->s[0], false);
 	assert_contains(wrig_events(r),
 		"failed SW_ESERVER server first no longer knows this worker");
 	wrig_close(r);
@@ -165,24 +162,24 @@ static void left__while_joining(void **state)
 	uint32_t id;
 
 	wrig_tx(r);
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	wrig_accept(r, 0);
-	wrig_status(r, SW_JOB_FORMING, 0, 0, "");
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_FORMING, 0, 0, "");
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	psn = r->last[SW_KEEPALIVE].h.psn;
 	id = r->w.links[0].peer.id;
-	wrig_left(r, 0, false);
+	peer_left(&r->s[0], false);
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
 	assert_true(r->last[SW_HELLO].h.psn > psn);
 	assert_int_not_equal(r->w.links[0].peer.id, id);
 	memset(r->s[0].psn, 0, sizeof(r->s[0].psn)); /* a new server */
-	wrig_cookie(r, 0);
+	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
-	wrig_accept(r, 0);
+	peer_accept(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	assert_int_equal(r->last[SW_KEEPALIVE].h.aux, 0);
-	wrig_status(r, SW_JOB_RUNNING, 0, 2, "");
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
 	assert_string_equal(wrig_events(r), "running");
 	wrig_close(r);
 }
@@ -192,8 +189,8 @@ static void left__of_another_session(void **state)
 	struct worker_rig *r = open_running(1);
 
 	r->s[0].id++;
-	wrig_left(r, 0, false);
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], false);
+	peer_left(&r->s[0], true);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	assert_int_equal(r->w.stats.rx_state, 2);
 	wrig_close(r);
@@ -205,9 +202,9 @@ static void leave__in_order(void **state)
 
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_string_equal(wrig_tx(r), "s0 LEAVE; s1 LEAVE");
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	assert_string_equal(wrig_events(r), "");
-	wrig_left(r, 1, true);
+	peer_left(&r->s[1], true);
 	assert_string_equal(wrig_events(r), "left");
 	assert_string_equal(wrig_tx(r), "");
 	assert_false(r->w.node.is_busy(&r->w.node));
@@ -221,7 +218,7 @@ static void leave__twice(void **state)
 	sw_worker_leave(&r->w, 0, NULL);
 	sw_worker_leave(&r->w, SW_EPEER, "again");
 	assert_string_equal(wrig_tx(r), "s0 LEAVE");
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	assert_string_equal(wrig_events(r), "left");
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_string_equal(wrig_tx(r), "");
@@ -252,8 +249,8 @@ static void leave__before_it_is_in(void **state)
 	sw_worker_leave(&r->w, 0, NULL);
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_events(r), "left");
-	wrig_cookie(r, 0);
-	wrig_accept(r, 0);
+	peer_cookie(&r->s[0]);
+	peer_accept(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "");
 	wrig_close(r);
 }
@@ -266,13 +263,13 @@ static void leave__then_frames(void **state)
 	wrig_declare(r, "a", 10, 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	wrig_tx(r);
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	wrig_events(r);
-	wrig_result(r, 0, 0, 1, 0, 1);
-	wrig_ack(r, 0, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 1, 0, 0);
-	wrig_status(r, SW_JOB_FAILED, SW_EPEER, 0, "late");
-	wrig_left(r, 0, false);
+	peer_result(&r->s[0], 0, 1, 0, 1);
+	peer_ack(&r->s[0], 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 0, 0);
+	peer_status(&r->s[0], SW_JOB_FAILED, SW_EPEER, 0, "late");
+	peer_left(&r->s[0], false);
 	wrig_tick(r, 30 * SW_S);
 	assert_string_equal(wrig_events(r), "");
 	assert_string_equal(wrig_tx(r), "");

@@ -7,7 +7,7 @@
 
 enum { LOCAL = 3, FIRST = 4 };
 
-static int32_t parts[LOCAL][2 * WRIG_CHUNK];
+static int32_t parts[LOCAL][2 * PEER_CHUNK];
 
 /* Rank 0 of 2 members, three local ranks; tensor "a" of 2 chunks, of which
  * local rank l has 10^l in every element. */
@@ -18,9 +18,9 @@ static struct worker_rig *open_rig(void)
 
 	wrig_open_local(&r, 0, 2, 1, LOCAL);
 	wrig_run(&r);
-	wrig_declare(&r, "a", 2 * WRIG_CHUNK, 0);
+	wrig_declare(&r, "a", 2 * PEER_CHUNK, 0);
 	for (uint32_t l = 0; l < LOCAL; l++, value *= 10) {
-		for (uint32_t i = 0; i < 2 * WRIG_CHUNK; i++)
+		for (uint32_t i = 0; i < 2 * PEER_CHUNK; i++)
 			parts[l][i] = value;
 		sw_worker_source(&r.w, 0, l, parts[l]);
 	}
@@ -66,13 +66,13 @@ static void begin__waits_for_all_and_sums(void **state)
 					"s0 PUSH k0 r1 c1 +1344");
 	assert_int_equal(last_value(r), 111);
 	assert_int_equal(r->last[SW_PUSH].h.weight, LOCAL);
-	wrig_result(r, 0, 0, 1, 0, 5000);
+	peer_result(&r->s[0], 0, 1, 0, 5000);
 	assert_string_equal(wrig_events(r), "");
-	wrig_result(r, 0, 0, 1, 1, 6000);
+	peer_result(&r->s[0], 0, 1, 1, 6000);
 	assert_string_equal(wrig_events(r), "done t0 #70 SW_OK w2; done t0 #71 "
 					    "SW_OK w2; done t0 #72 SW_OK w2");
 	assert_int_equal(r->data[0][0], 5000);
-	assert_int_equal(r->data[0][2 * WRIG_CHUNK - 1], 6000);
+	assert_int_equal(r->data[0][2 * PEER_CHUNK - 1], 6000);
 	assert_int_equal(parts[2][0], 100); /* contributions stay */
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);
@@ -90,11 +90,11 @@ static void begin__again_after_a_loss(void **state)
 	wrig_tick(r, 100 * SW_MS);
 	assert_non_null(strstr(wrig_tx(r), "PUSH k0 r1 c0 +1344 again"));
 	assert_int_equal(last_value(r), 111);
-	wrig_result(r, 0, 0, 1, 0, 1);
-	wrig_result(r, 0, 0, 1, 1, 1);
+	peer_result(&r->s[0], 0, 1, 0, 1);
+	peer_result(&r->s[0], 0, 1, 1, 1);
 	ask(r, 0, 2);
-	wrig_result(r, 0, 0, 1, 1, 9); /* a copy: nobody waits for it */
-	assert_int_equal(r->data[0][WRIG_CHUNK], 1);
+	peer_result(&r->s[0], 0, 1, 1, 9); /* a copy: nobody waits for it */
+	assert_int_equal(r->data[0][PEER_CHUNK], 1);
 	wrig_tick(r, 100 * SW_MS);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	wrig_close(r);
@@ -209,7 +209,7 @@ static void stall__names_the_local_ranks(void **state)
 			.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
 
 		wrig_tick(r, 100 * SW_MS);
-		wrig_send(r, 0, h, NULL);
+		peer_send(&r->s[0], h, NULL);
 	}
 	seen = wrig_events(r);
 	assert_non_null(
@@ -232,7 +232,7 @@ static void sum__rounds_once(void **state)
 	wrig_run(&r);
 	assert_int_equal(sw_worker_declare(&r.w, &d, 1), 0);
 	wrig_tx(&r);
-	wrig_declared(&r, 0);
+	peer_declared(&r.s[0]);
 	assert_int_equal(ask(&r, 0, 0), SW_EINVAL); /* without a source */
 	for (uint32_t l = 0; l < LOCAL; l++) {
 		for (uint32_t i = 0; i < 4; i++)

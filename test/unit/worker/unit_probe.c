@@ -21,9 +21,7 @@ static void cookie(struct worker_rig *r, uint64_t nonce, bool is_misrouted)
 		.landed = 2,
 		.is_misrouted = is_misrouted};
 
-	wrig_send(r, 0,
-		(struct sw_header){.type = SW_COOKIE, .payload_len = sizeof(c)},
-		&c);
+	peer_say(&r->s[0], SW_COOKIE, &c, sizeof(c));
 }
 
 /* The next frame leaves by @way; what it is. */
@@ -95,7 +93,7 @@ static void cookie__itself_misrouted(void **state)
 
 	assert_int_equal(sent(r, 0), SW_HELLO);
 	c.nonce = r->s[0].nonce;
-	wrig_make(r, 0,
+	peer_make(&r->s[0],
 		(struct sw_header){.type = SW_COOKIE, .payload_len = sizeof(c)},
 		&c, &f);
 	in.data = f.bytes;

@@ -23,22 +23,22 @@ static struct worker_rig *open_rig(const struct sw_policy *policy,
 static void push__no_more_than_the_credit(void **state)
 {
 	struct worker_rig *r = open_rig(
-		&sw_policy_bytescheduler, 2 * WRIG_PAYLOAD + 5, WRIG_PAYLOAD);
+		&sw_policy_bytescheduler, 2 * PEER_PAYLOAD + 5, PEER_PAYLOAD);
 
-	wrig_declare(r, "a", 5 * WRIG_CHUNK, 0);
+	wrig_declare(r, "a", 5 * PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(
 		wrig_tx(r), "s0 PUSH k0 r1 c0 +1344; s0 PUSH k0 r1 c1 +1344");
-	assert_int_equal(r->w.sched.credit, -WRIG_PAYLOAD);
-	wrig_ack(r, 0, 0, 1);
+	assert_int_equal(r->w.sched.credit, -PEER_PAYLOAD);
+	peer_ack(&r->s[0], 0, 1);
 	assert_string_equal(wrig_tx(r), "");
-	wrig_result(r, 0, 0, 1, 1, 7); /* counts as folded, too */
+	peer_result(&r->s[0], 0, 1, 1, 7); /* counts as folded, too */
 	assert_string_equal(
 		wrig_tx(r), "s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344");
-	wrig_ack(r, 0, 0, 4);
+	peer_ack(&r->s[0], 0, 4);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c4 +1344");
-	wrig_ack(r, 0, 0, 5);
-	assert_int_equal(r->w.sched.credit, WRIG_PAYLOAD);
+	peer_ack(&r->s[0], 0, 5);
+	assert_int_equal(r->w.sched.credit, PEER_PAYLOAD);
 	wrig_close(r);
 }
 
@@ -48,15 +48,15 @@ static void push__again_is_not_charged(void **state)
 	struct worker_rig *r =
 		open_rig(&sw_policy_bytescheduler, 1024, 1 << 20);
 
-	wrig_declare(r, "a", WRIG_CHUNK, 0);
+	wrig_declare(r, "a", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344");
 	wrig_tick(r, SW_S);
 	assert_contains(wrig_tx(r), "PUSH k0 r1 c0 +1344");
 	assert_int_equal(r->w.sched.credit, (1 << 20) - 1344);
-	wrig_ack(r, 0, 0, 2);
+	peer_ack(&r->s[0], 0, 2);
 	assert_int_equal(r->w.sched.credit, 1 << 20);
-	wrig_result(r, 0, 0, 1, 0, 7);
+	peer_result(&r->s[0], 0, 1, 0, 7);
 	assert_int_equal(r->w.sched.credit, 1 << 20);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
 	wrig_close(r);
@@ -67,8 +67,8 @@ static void push__the_urgent_overtakes(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
 
-	wrig_declare(r, "late", 3 * WRIG_CHUNK, 9);
-	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	wrig_declare(r, "late", 3 * PEER_CHUNK, 9);
+	wrig_declare(r, "urgent", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
 	sw_worker_push(&r->w, 1, 1, 0);
@@ -83,9 +83,9 @@ static void push__what_was_lost_goes_first(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
 
-	wrig_declare(r, "late", 3 * WRIG_CHUNK, 300);
-	wrig_declare(r, "sooner", WRIG_CHUNK, 200);
-	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	wrig_declare(r, "late", 3 * PEER_CHUNK, 300);
+	wrig_declare(r, "sooner", PEER_CHUNK, 200);
+	wrig_declare(r, "urgent", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c1 +1344");
@@ -105,25 +105,25 @@ static void push__what_was_lost_goes_first(void **state)
 static void push__the_urgent_takes_credit_back(void **state)
 {
 	struct worker_rig *r = open_rig(
-		&sw_policy_bytescheduler, WRIG_PAYLOAD, 4 * WRIG_PAYLOAD);
+		&sw_policy_bytescheduler, PEER_PAYLOAD, 4 * PEER_PAYLOAD);
 	const struct sw_task *late = &r->w.tensors[0].task;
 
-	wrig_declare(r, "late", 9 * WRIG_CHUNK, 9);
-	wrig_declare(r, "urgent", 3 * WRIG_CHUNK, 0);
+	wrig_declare(r, "late", 9 * PEER_CHUNK, 9);
+	wrig_declare(r, "urgent", 3 * PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
 	assert_int_equal(r->w.sched.credit, 0);
-	assert_int_equal(late->started, 4 * WRIG_PAYLOAD);
+	assert_int_equal(late->started, 4 * PEER_PAYLOAD);
 	sw_worker_push(&r->w, 1, 1, 0);
-	assert_int_equal(late->started, 2 * WRIG_PAYLOAD);
+	assert_int_equal(late->started, 2 * PEER_PAYLOAD);
 	assert_int_equal(r->w.sched.credit, 0);
 	assert_string_equal(wrig_tx(r),
 		"s0 PUSH k1 r1 c0 +1344; s0 PUSH k1 r1 c1 +1344; "
 		"s0 PUSH k0 r1 c1 +1344");
-	wrig_result(r, 0, 0, 1, 0, 1);
+	peer_result(&r->s[0], 0, 1, 0, 1);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k1 r1 c2 +1344");
 	for (uint32_t c = 0; c < 3; c++)
-		wrig_result(r, 0, 1, 1, c, 1);
+		peer_result(&r->s[0], 1, 1, c, 1);
 	assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
 	assert_string_equal(wrig_tx(r),
 		"s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344; "
@@ -136,8 +136,8 @@ static void push__fifo_overtakes_nothing(void **state)
 	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
 	const char *name = "a";
 
-	wrig_declare(r, "late", 2 * WRIG_CHUNK, 9);
-	wrig_declare(r, "urgent", WRIG_CHUNK, 0);
+	wrig_declare(r, "late", 2 * PEER_CHUNK, 9);
+	wrig_declare(r, "urgent", PEER_CHUNK, 0);
 	for (uint32_t round = 1; round < 3; round++) {
 		sw_worker_push(&r->w, 0, round, 0);
 		sw_worker_push(&r->w, 1, round, 0);
@@ -147,10 +147,10 @@ static void push__fifo_overtakes_nothing(void **state)
 			assert_true(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO);
 		}
 		if (round == 1) /* while they are open */
-			wrig_declare(r, name, WRIG_CHUNK, 5);
+			wrig_declare(r, name, PEER_CHUNK, 5);
 		for (uint32_t c = 0; c < 2; c++)
-			wrig_result(r, 0, 0, round, c, 1);
-		wrig_result(r, 0, 1, round, 0, 1);
+			peer_result(&r->s[0], 0, round, c, 1);
+		peer_result(&r->s[0], 1, round, 0, 1);
 		wrig_events(r);
 	}
 	wrig_close(r);
@@ -161,23 +161,23 @@ static void push__fifo_for_a_long_time(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
 
-	wrig_declare(r, "stays", 2 * WRIG_CHUNK, 0);
-	wrig_declare(r, "comes and goes", WRIG_CHUNK, 0);
+	wrig_declare(r, "stays", 2 * PEER_CHUNK, 0);
+	wrig_declare(r, "comes and goes", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	wrig_tx(r);
-	wrig_ack(r, 0, 7, 2); /* both chunks are late now */
+	peer_ack(&r->s[0], 7, 2); /* both chunks are late now */
 	for (uint32_t round = 1; round < 2 * SW_TENSORS; round++) {
 		r->s[0].grant += 16;
 		sw_worker_push(&r->w, 1, round, 0);
 		assert_contains(wrig_tx_one(r), "PUSH k1");
-		wrig_result(r, 0, 1, round, 0, 1);
+		peer_result(&r->s[0], 1, round, 0, 1);
 		assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
 		wrig_tx(r);
 	}
 	assert_true(r->w.tensors[0].order < SW_TENSORS + 2);
 	assert_true(sw_bitmap_has(&r->w.links[0].late, r->w.tensors[0].order));
-	wrig_result(r, 0, 0, 1, 0, 1);
-	wrig_result(r, 0, 0, 1, 1, 1);
+	peer_result(&r->s[0], 0, 1, 0, 1);
+	peer_result(&r->s[0], 0, 1, 1, 1);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
 	assert_true(sw_bitmap_is_empty(&r->w.links[0].late));
 	wrig_close(r);
@@ -189,8 +189,8 @@ static void push__nobody_starves(void **state)
 	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
 	uint32_t at[2], n = 0;
 
-	wrig_declare(r, "urgent", 150 * WRIG_CHUNK, 0);
-	wrig_declare(r, "late", 2 * WRIG_CHUNK, 500);
+	wrig_declare(r, "urgent", 150 * PEER_CHUNK, 0);
+	wrig_declare(r, "late", 2 * PEER_CHUNK, 500);
 	sw_worker_push(&r->w, 0, 1, 0);
 	sw_worker_push(&r->w, 1, 1, 0);
 	for (uint32_t i = 0; n < 2; i++) {
@@ -209,8 +209,8 @@ static void push__the_job_ends(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policy_p3, 0, 0);
 
-	wrig_declare(r, "a", WRIG_CHUNK, 0);
-	wrig_declare(r, "b", WRIG_CHUNK, 0);
+	wrig_declare(r, "a", PEER_CHUNK, 0);
+	wrig_declare(r, "b", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	sw_worker_push(&r->w, 1, 1, 0);
 	sw_worker_leave(&r->w, 0, NULL);
@@ -234,7 +234,7 @@ static void declare_all(struct worker_rig *r)
 	assert_int_equal(sw_worker_declare(&r->w, list, SW_TENSORS), 0);
 	while (r->w.n_admitted < SW_TENSORS) {
 		wrig_tx(r);
-		wrig_declared(r, 0);
+		peer_declared(&r->s[0]);
 	}
 }
 
@@ -243,14 +243,14 @@ static void declare_all(struct worker_rig *r)
 static void push__readiness_of_all_tensors(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
-	struct sw_header h = wrig_result_header(0, 1, 0, 1);
+	struct sw_header h = peer_result_header(0, 1, 0, 1);
 	int32_t sum = 7;
 
 	declare_all(r);
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		assert_int_equal(sw_worker_push(&r->w, i, 1, 0), 0);
 	assert_contains(wrig_tx_one(r), "PUSH k0 r1 c0");
-	wrig_send(r, 0, h, &sum);
+	peer_send(&r->s[0], h, &sum);
 	assert_contains(wrig_events(r), "done t0");
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 0), 0);
 	assert_int_equal(r->w.tensors[0].order, SW_ORDERS - 1);

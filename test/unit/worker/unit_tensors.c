@@ -93,7 +93,7 @@ static void declare__waits_for_memory(void **state)
 	r->env.is_preparing = false;
 	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
 	assert_string_equal(wrig_tx(r), "s0 DECLARE b0 a");
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	r->env.is_preparing = true;
 	t.name = "b";
 	assert_int_equal(sw_worker_declare(&r->w, &t, 1), SW_EAGAIN);
@@ -113,10 +113,7 @@ static void declare__name_twice(void **state)
 
 	assert_int_equal(sw_worker_declare(&r->w, list, 2), 0);
 	wrig_tx(r);
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_DECLARED, .payload_len = sizeof(d)},
-		&d);
+	peer_say(&r->s[0], SW_DECLARED, &d, sizeof(d));
 	assert_string_equal(wrig_events(r),
 		"failed SW_EPROTO server first: key 0 for tensor a");
 	wrig_close(r);
@@ -130,7 +127,7 @@ static void declare__one_batch_at_a_time(void **state)
 	assert_int_equal(sw_worker_declare(&r->w, &a, 1), 0);
 	assert_int_equal(sw_worker_declare(&r->w, &b, 1), SW_EBUSY);
 	wrig_tx(r);
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	assert_int_equal(sw_worker_declare(&r->w, &b, 1), 0);
 	assert_string_equal(wrig_tx(r), "s0 DECLARE b1 b");
 	wrig_close(r);
@@ -145,10 +142,10 @@ static void declare__while_joining(void **state)
 	wrig_open(&r, 0, 2, 1);
 	assert_int_equal(sw_worker_declare(&r.w, &a, 1), 0);
 	assert_string_equal(wrig_tx(&r), "s0 HELLO");
-	wrig_cookie(&r, 0);
+	peer_cookie(&r.s[0]);
 	wrig_tx(&r);
-	wrig_accept(&r, 0);
-	wrig_status(&r, SW_JOB_RUNNING, 0, 2, "");
+	peer_accept(&r.s[0]);
+	peer_status(&r.s[0], SW_JOB_RUNNING, 0, 2, "");
 	assert_contains(wrig_tx(&r), "s0 DECLARE b0 a");
 	wrig_close(&r);
 }
@@ -160,11 +157,11 @@ static void declare__after_the_end(void **state)
 
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_int_equal(sw_worker_declare(&r->w, &a, 1), SW_ECLOSED);
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	assert_int_equal(sw_worker_declare(&r->w, &a, 1), SW_ECLOSED);
 	wrig_close(r);
 	r = open_rig(1);
-	wrig_status(r, SW_JOB_FAILED, SW_EPEER, 0, "gone");
+	peer_status(&r->s[0], SW_JOB_FAILED, SW_EPEER, 0, "gone");
 	assert_int_equal(sw_worker_declare(&r->w, &a, 1), SW_EPEER);
 	wrig_close(r);
 }
@@ -187,9 +184,9 @@ static void declare__many(void **state)
 			wrig_tick(r, SW_S);
 			wrig_tx(r);
 			r->s[s].next_key = r->w.links[s].n_declared;
-			wrig_declared(r, s);
+			peer_declared(&r->s[s]);
 			assert_true(r->last[SW_DECLARE].h.payload_len <=
-				    WRIG_PAYLOAD);
+				    PEER_PAYLOAD);
 		}
 	assert_string_equal(wrig_events(r), "declared");
 	wrig_close(r);
@@ -239,7 +236,7 @@ static void push__after_the_end(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), SW_ECLOSED);
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 0), SW_ECLOSED);
 	wrig_tx(r);
-	wrig_left(r, 0, true);
+	peer_left(&r->s[0], true);
 	assert_int_equal(sw_worker_push(&r->w, 1, 1, 0), SW_ECLOSED);
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);
@@ -252,7 +249,7 @@ static void push__after_a_failure(void **state)
 	wrig_declare(r, "a", 10, 0);
 	wrig_declare(r, "b", 10, 0);
 	sw_worker_push(&r->w, 1, 1, 56);
-	wrig_status(r, SW_JOB_FAILED, SW_EPEER, 0, "gone");
+	peer_status(&r->s[0], SW_JOB_FAILED, SW_EPEER, 0, "gone");
 	assert_string_equal(wrig_events(r),
 		"done t1 #56 SW_EPEER w0; failed SW_EPEER gone");
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), SW_EPEER);
@@ -269,11 +266,11 @@ static void push__from_done(void **state)
 {
 	struct worker_rig *r = open_rig(1);
 
-	wrig_declare(r, "a", WRIG_CHUNK, 0);
+	wrig_declare(r, "a", PEER_CHUNK, 0);
 	r->on_done = push_again;
 	sw_worker_push(&r->w, 0, 1, 1);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344");
-	wrig_result(r, 0, 0, 1, 0, 5);
+	peer_result(&r->s[0], 0, 1, 0, 5);
 	assert_string_equal(wrig_events(r), "done t0 #1 SW_OK w2");
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r2 c0 +1344");
@@ -289,9 +286,9 @@ static void push__by_priority(void **state)
 {
 	struct worker_rig *r = open_rig(1);
 
-	wrig_declare(r, "late", 2 * WRIG_CHUNK, 40);
-	wrig_declare(r, "early", WRIG_CHUNK, 3);
-	wrig_declare(r, "middle", WRIG_CHUNK, 9);
+	wrig_declare(r, "late", 2 * PEER_CHUNK, 40);
+	wrig_declare(r, "early", PEER_CHUNK, 3);
+	wrig_declare(r, "middle", PEER_CHUNK, 9);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
 	sw_worker_push(&r->w, 2, 1, 0);
@@ -309,10 +306,10 @@ static void push__by_first_use(void **state)
 	struct worker_rig *r = open_rig(1);
 
 	r->s[0].next_key = 5;
-	wrig_declare(r, "later", WRIG_CHUNK, SW_PRIORITY_BY_USE);
-	wrig_declare(r, "given", WRIG_CHUNK, 4);
+	wrig_declare(r, "later", PEER_CHUNK, SW_PRIORITY_BY_USE);
+	wrig_declare(r, "given", PEER_CHUNK, 4);
 	r->s[0].next_key = 2;
-	wrig_declare(r, "first", WRIG_CHUNK, SW_PRIORITY_BY_USE);
+	wrig_declare(r, "first", PEER_CHUNK, SW_PRIORITY_BY_USE);
 	for (uint32_t t = 0; t < 3; t++)
 		sw_worker_push(&r->w, t, 1, 0);
 	wrig_tick(r, 0);
@@ -329,17 +326,17 @@ static void declare__while_pushing(void **state)
 	struct worker_rig *r = open_rig(1);
 	struct sw_worker_tensor b = tensor("b", 10);
 
-	wrig_declare(r, "a", 3 * WRIG_CHUNK, 5);
+	wrig_declare(r, "a", 3 * PEER_CHUNK, 5);
 	sw_worker_push(&r->w, 0, 1, 0);
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
-	wrig_ack(r, 0, sw_class_of(5), 1);
+	peer_ack(&r->s[0], sw_class_of(5), 1);
 	b.priority = 1;
 	b.base = r->data[1];
 	sw_worker_declare(&r->w, &b, 1);
 	assert_string_equal(wrig_tx(r), "s0 DECLARE b1 b; "
 					"s0 PUSH k0 r1 c1 +1344; "
 					"s0 PUSH k0 r1 c2 +1344");
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	wrig_tick(r, 10 * SW_MS);
 	wrig_tick(r, 10 * SW_MS);
 	assert_contains(wrig_tx(r), "PULL k0r1c0");
@@ -351,7 +348,7 @@ static void push__by_place(void **state)
 {
 	struct worker_rig *r = open_rig(2);
 
-	wrig_declare(r, "a", 65 * WRIG_CHUNK, 0);
+	wrig_declare(r, "a", 65 * PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	wrig_tick(r, 0);
 	for (uint32_t n = 0; n < 65; n++) {
@@ -370,11 +367,11 @@ static void tick__names_who_is_missing(void **state)
 	struct worker_rig *r = open_rig(1);
 
 	r->w.params.dead_after = 10000 * SW_S;
-	wrig_declare(r, "fc1.weight", WRIG_CHUNK, 0);
+	wrig_declare(r, "fc1.weight", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 7);
 	wrig_tx(r);
-	wrig_ack(r, 0, 0, 1);
-	wrig_answer(r, 0, SW_ANSWER_WAIT, 0, 1, 0, 0xa);
+	peer_ack(&r->s[0], 0, 1);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 0xa);
 	wrig_tick(r, r->params.stall_warn - 1);
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, 200 * SW_MS);
@@ -391,9 +388,9 @@ static void tick__one_line_for_all(void **state)
 	struct worker_rig *r = open_rig(1);
 
 	r->w.params.dead_after = 10000 * SW_S;
-	wrig_declare(r, "a", WRIG_CHUNK, 0);
-	wrig_declare(r, "b", WRIG_CHUNK, 0);
-	wrig_declare(r, "c", WRIG_CHUNK, 0);
+	wrig_declare(r, "a", PEER_CHUNK, 0);
+	wrig_declare(r, "b", PEER_CHUNK, 0);
+	wrig_declare(r, "c", PEER_CHUNK, 0);
 	for (uint32_t s = 1; s < 60; s++) {
 		if (s < 4)
 			sw_worker_push(&r->w, 3 - s, 1, s);
@@ -415,8 +412,8 @@ static void tick__stall_limit(void **state)
 
 	r->w.params.dead_after = 10000 * SW_S;
 	r->w.params.stall_limit = 60 * SW_S;
-	wrig_declare(r, "a", WRIG_CHUNK, 0);
-	wrig_declare(r, "b", WRIG_CHUNK, 0);
+	wrig_declare(r, "a", PEER_CHUNK, 0);
+	wrig_declare(r, "b", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 7);
 	sw_worker_push(&r->w, 1, 1, 8);
 	wrig_tick(r, 31 * SW_S);

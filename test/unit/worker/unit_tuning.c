@@ -10,7 +10,7 @@ static struct worker_rig *open_rig(void)
 
 	wrig_open(&r, 0, 2, 1);
 	wrig_run(&r);
-	wrig_declare(&r, "a", WRIG_CHUNK, 0);
+	wrig_declare(&r, "a", PEER_CHUNK, 0);
 	return &r;
 }
 
@@ -26,17 +26,14 @@ static void say(struct worker_rig *r, uint32_t number,
 		.number = number,
 		.request = request};
 
-	wrig_send(r, 0,
-		(struct sw_header){
-			.type = SW_STATUS, .payload_len = sizeof(st)},
-		&st);
+	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 }
 
 static void round_of(struct worker_rig *r, uint32_t round)
 {
 	assert_int_equal(sw_worker_push(&r->w, 0, round, 0), 0);
 	assert_contains(wrig_tx(r), "PUSH k0");
-	wrig_result(r, 0, 0, round, 0, 7);
+	peer_result(&r->s[0], 0, round, 0, 7);
 	wrig_events(r);
 }
 
@@ -58,7 +55,7 @@ static void set_tuning__more_credit_starts_parts(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	wrig_declare(r, "b", 40 * WRIG_CHUNK, 1);
+	wrig_declare(r, "b", 40 * PEER_CHUNK, 1);
 	assert_int_equal(sw_worker_set_tuning(&r->w, 1344, 1344), 0);
 	sw_worker_push(&r->w, 1, 1, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k1 r1 c0 +1344");
@@ -156,7 +153,7 @@ static void heard__in_mid_round(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
 	assert_contains(wrig_tx(r), "PUSH k0");
 	say(r, 1, &sw_policy_fifo, 0);
-	wrig_result(r, 0, 0, 1, 0, 7);
+	peer_result(&r->s[0], 0, 1, 0, 7);
 	assert_contains(wrig_events(r), "done");
 	round_of(r, 2);
 	wrig_close(r);
@@ -196,10 +193,7 @@ static void heard__what_cannot_be(void **state)
 			.part_bytes = rows[i].part_bytes,
 			.credit_bytes = rows[i].credit_bytes};
 
-		wrig_send(r, 0,
-			(struct sw_header){
-				.type = SW_STATUS, .payload_len = sizeof(st)},
-			&st);
+		peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 		assert_int_equal(r->w.state, SW_WORKER_FAILED);
 		assert_contains(r->w.fault.text, "which is invalid");
 		assert_int_equal(r->w.tuning.number, 0);

@@ -13,8 +13,8 @@ static struct worker_rig *open_rig(uint32_t n_chunks)
 
 	wrig_open(&r, 0, 2, 1);
 	wrig_run(&r);
-	wrig_declare(&r, "a", (uint64_t)n_chunks * WRIG_CHUNK, 0);
-	for (uint32_t i = 0; i < n_chunks * WRIG_CHUNK; i++)
+	wrig_declare(&r, "a", (uint64_t)n_chunks * PEER_CHUNK, 0);
+	for (uint32_t i = 0; i < n_chunks * PEER_CHUNK; i++)
 		r.data[0][i] = 10;
 	return &r;
 }
@@ -31,16 +31,16 @@ static struct worker_rig *open_pushed(uint32_t n_chunks)
 
 static bool data_is(const struct worker_rig *r, uint32_t chunk, int32_t value)
 {
-	for (uint32_t i = 0; i < WRIG_CHUNK; i++)
-		if (r->data[0][chunk * WRIG_CHUNK + i] != value)
+	for (uint32_t i = 0; i < PEER_CHUNK; i++)
+		if (r->data[0][chunk * PEER_CHUNK + i] != value)
 			return false;
 	return true;
 }
 
 static void set_data(struct worker_rig *r, uint32_t chunk, int32_t value)
 {
-	for (uint32_t i = 0; i < WRIG_CHUNK; i++)
-		r->data[0][chunk * WRIG_CHUNK + i] = value;
+	for (uint32_t i = 0; i < PEER_CHUNK; i++)
+		r->data[0][chunk * PEER_CHUNK + i] = value;
 }
 
 /* --- life --- */
@@ -157,7 +157,8 @@ static void push__in_order(void **state)
 		assert_int_equal(r->last[SW_PUSH].h.weight, 1);
 		assert_int_equal(r->last[SW_PUSH].h.dtype, SW_I32);
 		for (uint32_t c = 3; c-- > 0;)
-			wrig_result(r, 0, 0, round, c, (int32_t)(round + c));
+			peer_result(
+				&r->s[0], 0, round, c, (int32_t)(round + c));
 		for (uint32_t c = 0; c < 3; c++)
 			assert_true(data_is(r, c, (int32_t)(round + c)));
 		assert_contains(wrig_events(r), "SW_OK w2");
@@ -172,14 +173,14 @@ static void push__short_last_chunk(void **state)
 
 	wrig_open(&r, 0, 2, 1);
 	wrig_run(&r);
-	wrig_declare(&r, "a", WRIG_CHUNK + 3, 0);
+	wrig_declare(&r, "a", PEER_CHUNK + 3, 0);
 	sw_worker_push(&r.w, 0, 1, 7);
 	assert_string_equal(wrig_tx(&r), "s0 PUSH k0 r1 c0 +1344; "
 					 "s0 PUSH k0 r1 c1 +12");
-	r.data[0][WRIG_CHUNK + 3] = 55;
-	wrig_result(&r, 0, 0, 1, 1, 1); /* a full chunk: too long */
+	r.data[0][PEER_CHUNK + 3] = 55;
+	peer_result(&r.s[0], 0, 1, 1, 1); /* a full chunk: too long */
 	assert_int_equal(r.w.stats.rx_length, 1);
-	assert_int_equal(r.data[0][WRIG_CHUNK + 3], 55);
+	assert_int_equal(r.data[0][PEER_CHUNK + 3], 55);
 	wrig_close(&r);
 }
 
@@ -192,7 +193,7 @@ static void push__waits_for_credit(void **state)
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344; "
 					"s0 PUSH k0 r1 c1 +1344");
 	r->s[0].grant = 520;
-	wrig_result(r, 0, 0, 1, 0, 1);
+	peer_result(&r->s[0], 0, 1, 0, 1);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c2 +1344; "
 					"s0 PUSH k0 r1 c3 +1344");
 	wrig_close(r);
@@ -204,8 +205,8 @@ static void result__duplicate(void **state)
 {
 	struct worker_rig *r = open_pushed(2);
 
-	wrig_result(r, 0, 0, 1, 0, 30);
-	wrig_result(r, 0, 0, 1, 0, 31);
+	peer_result(&r->s[0], 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 31);
 	assert_true(data_is(r, 0, 30));
 	assert_int_equal(r->w.stats.result_again, 1);
 	assert_string_equal(wrig_events(r), "");
@@ -219,12 +220,12 @@ static void result__past(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
 
-	wrig_result(r, 0, 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 30);
 	sw_worker_push(&r->w, 0, 2, 8);
 	wrig_tx(r);
-	wrig_result(r, 0, 0, 1, 0, 31);
+	peer_result(&r->s[0], 0, 1, 0, 31);
 	assert_true(data_is(r, 0, 30));
-	wrig_result(r, 0, 0, 0, 0, 31);
+	peer_result(&r->s[0], 0, 0, 0, 31);
 	assert_true(data_is(r, 0, 30));
 	assert_int_equal(r->w.stats.result_again, 2);
 	wrig_close(r);
@@ -234,11 +235,11 @@ static void result__future(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
 
-	wrig_result(r, 0, 0, 2, 0, 31);
-	wrig_result(r, 0, 0, UINT32_MAX, 0, 31);
+	peer_result(&r->s[0], 0, 2, 0, 31);
+	peer_result(&r->s[0], 0, UINT32_MAX, 0, 31);
 	assert_true(data_is(r, 0, 10));
-	wrig_result(r, 0, 0, 1, 0, 30);
-	wrig_result(r, 0, 0, 2, 0, 31); /* not submitted yet */
+	peer_result(&r->s[0], 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 2, 0, 31); /* not submitted yet */
 	assert_true(data_is(r, 0, 30));
 	wrig_close(r);
 }
@@ -249,7 +250,7 @@ static void result__before_the_push(void **state)
 	struct worker_rig *r = open_rig(1);
 
 	sw_worker_push(&r->w, 0, 1, 7); /* submitted, not sent */
-	wrig_result(r, 0, 0, 1, 0, 31);
+	peer_result(&r->s[0], 0, 1, 0, 31);
 	assert_true(data_is(r, 0, 10));
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344");
 	wrig_close(r);
@@ -258,42 +259,42 @@ static void result__before_the_push(void **state)
 static void result__malformed(void **state)
 {
 	struct worker_rig *r = open_pushed(2);
-	const struct sw_header good = wrig_result_header(0, 1, 0, WRIG_CHUNK);
+	const struct sw_header good = peer_result_header(0, 1, 0, PEER_CHUNK);
 	struct sw_header h;
 	uint8_t payload[SW_PAYLOAD_MAX] = {0};
 
 	h = good;
 	h.key = 1;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	h.key = SW_KEY_NONE;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	h.key = SW_TENSORS;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	assert_int_equal(r->w.stats.rx_key, 3);
 	h = good;
 	h.chunk = 2;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	h.chunk = UINT32_MAX;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	assert_int_equal(r->w.stats.rx_chunk, 2);
 	h = good;
 	h.dtype = SW_F32;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	h = good;
 	h.op = 1;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	assert_int_equal(r->w.stats.rx_dtype, 2);
 	h = good;
 	h.payload_len = 4;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	h.payload_len = SW_PAYLOAD_MAX;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	assert_int_equal(r->w.stats.rx_length, 2);
 	h = good;
 	h.weight = 0;
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	h.weight = 3; /* the job has 2 */
-	wrig_send(r, 0, h, payload);
+	peer_send(&r->s[0], h, payload);
 	assert_int_equal(r->w.stats.rx_weight, 2);
 	assert_true(data_is(r, 0, 10) && data_is(r, 1, 10));
 	wrig_tick(r, r->params.ack_delay);
@@ -304,16 +305,16 @@ static void result__malformed(void **state)
 static void result__corrupted_payload(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
-	struct sw_header h = wrig_result_header(0, 1, 0, WRIG_CHUNK);
-	int32_t elems[WRIG_CHUNK] = {0};
+	struct sw_header h = peer_result_header(0, 1, 0, PEER_CHUNK);
+	int32_t elems[PEER_CHUNK] = {0};
 
 	h.payload_crc = 4711;
-	wrig_send(r, 0, h, elems);
+	peer_send(&r->s[0], h, elems);
 	assert_true(data_is(r, 0, 10)); /* not a byte was written (A6) */
 	assert_int_equal(r->w.stats.rx_payload_crc, 1);
 	wrig_tick(r, r->params.ack_delay);
 	assert_null(strstr(wrig_tx(r), "ACK"));
-	wrig_result(r, 0, 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 30);
 	assert_true(data_is(r, 0, 30));
 	wrig_close(r);
 }
@@ -323,11 +324,11 @@ static void result__then_no_retransmission(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
 
-	wrig_result(r, 0, 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 30);
 	wrig_tick(r, SW_S);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
-	wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_CRC, 0, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_CRC, 0, 1, 0, 0);
 	wrig_tick(r, SW_S);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	wrig_close(r);
@@ -340,7 +341,7 @@ static void result__while_the_push_is_due_again(void **state)
 	struct worker_rig *r = open_pushed(1);
 
 	wrig_tick(r, r->params.rto_first); /* no tx: there is no room */
-	wrig_result(r, 0, 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 30);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	assert_true(data_is(r, 0, 30));
 	wrig_close(r);
@@ -352,13 +353,13 @@ static void ack__past_duplicate_and_never_sent(void **state)
 {
 	struct worker_rig *r = open_pushed(2);
 
-	wrig_ack(r, 0, 0, 3);
-	wrig_ack(r, 0, 1, 1);
-	wrig_ack(r, 0, 9, 1);
+	peer_ack(&r->s[0], 0, 3);
+	peer_ack(&r->s[0], 1, 1);
+	peer_ack(&r->s[0], 9, 1);
 	assert_int_equal(r->w.stats.rx_state, 3);
-	wrig_ack(r, 0, 0, 2);
-	wrig_ack(r, 0, 0, 2);
-	wrig_ack(r, 0, 0, 1);
+	peer_ack(&r->s[0], 0, 2);
+	peer_ack(&r->s[0], 0, 2);
+	peer_ack(&r->s[0], 0, 1);
 	assert_int_equal(r->w.stats.rx_state, 3);
 	wrig_tick(r, SW_S / 10);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
@@ -385,7 +386,7 @@ static void late__is_pulled(void **state)
 	struct worker_rig *r = open_pushed(2);
 	uint32_t n = 0;
 
-	wrig_ack(r, 0, 0, 2);
+	peer_ack(&r->s[0], 0, 2);
 	wrig_tick(r, 0);
 	wrig_tick(r, r->params.pull_min - 1);
 	assert_string_equal(wrig_tx(r), "");
@@ -402,7 +403,7 @@ static void late__many(void **state)
 {
 	struct worker_rig *r = open_pushed(150);
 
-	wrig_ack(r, 0, 0, 150);
+	peer_ack(&r->s[0], 0, 150);
 	wrig_tick(r, 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		struct sw_pull first;
@@ -422,14 +423,14 @@ static void answer__wait_need_gone(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
 
-	wrig_ack(r, 0, 0, 1);
-	wrig_answer(r, 0, SW_ANSWER_WAIT, 0, 1, 0, 2);
+	peer_ack(&r->s[0], 0, 1);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 2);
 	assert_int_equal(r->w.tensors[0].missing, 2);
 	assert_string_equal(wrig_tx(r), "");
 	/* A5: push it again, whatever was acknowledged. */
-	wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 0, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 0, 0);
 	assert_string_equal(wrig_events(r),
 		"done t0 #7 SW_EPROTO w0; failed SW_EPROTO server first "
 		"no longer has the result of tensor a");
@@ -440,18 +441,18 @@ static void answer__past_future_unknown(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
 
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 0, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 2, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_GONE, 1, 1, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_GONE, SW_KEY_NONE, 1, 0, 0);
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 1, 1, 0);
-	wrig_answer(r, 0, (enum sw_answer_kind)77, 0, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 0, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 2, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 1, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, SW_KEY_NONE, 1, 0, 0);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 1, 0);
+	peer_answer(&r->s[0], (enum sw_answer_kind)77, 0, 1, 0, 0);
 	assert_int_equal(r->w.stats.rx_key, 2);
 	assert_int_equal(r->w.stats.rx_chunk, 1);
 	assert_int_equal(r->w.stats.rx_type, 1);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
-	wrig_result(r, 0, 0, 1, 0, 1);
-	wrig_answer(r, 0, SW_ANSWER_GONE, 0, 1, 0, 0);
+	peer_result(&r->s[0], 0, 1, 0, 1);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 0, 0);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);
 }
@@ -464,17 +465,17 @@ static void answer__crc_three_times(void **state)
 
 	for (uint32_t n = 1; n <= 3; n++) {
 		set_data(r, 0, 100 + (int32_t)n);
-		wrig_answer(r, 0, SW_ANSWER_CRC, 0, 1, 0, 0);
+		peer_answer(&r->s[0], SW_ANSWER_CRC, 0, 1, 0, 0);
 		assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
 		assert_int_equal(r->w.stats.push_copied, n == 3);
 	}
-	wrig_result(r, 0, 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 30);
 	assert_contains(wrig_events(r), "done t0 #7 SW_ECORRUPT");
 	assert_true(data_is(r, 0, 30));
 	/* The next round is innocent. */
 	sw_worker_push(&r->w, 0, 2, 8);
 	wrig_tx(r);
-	wrig_result(r, 0, 0, 2, 0, 31);
+	peer_result(&r->s[0], 0, 2, 0, 31);
 	assert_contains(wrig_events(r), "done t0 #8 SW_OK");
 	wrig_close(r);
 }
@@ -485,11 +486,11 @@ static void answer__crc_of_an_unchanged_buffer(void **state)
 	struct worker_rig *r = open_pushed(1);
 
 	for (uint32_t n = 0; n < 5; n++) {
-		wrig_answer(r, 0, SW_ANSWER_CRC, 0, 1, 0, 0);
+		peer_answer(&r->s[0], SW_ANSWER_CRC, 0, 1, 0, 0);
 		wrig_tx(r);
 	}
 	assert_int_equal(r->w.stats.push_refused, 5);
-	wrig_result(r, 0, 0, 1, 0, 30);
+	peer_result(&r->s[0], 0, 1, 0, 30);
 	assert_contains(wrig_events(r), "done t0 #7 SW_OK");
 	wrig_close(r);
 }
@@ -500,11 +501,11 @@ static void answer__crc_of_an_unchanged_buffer(void **state)
 static void result__another_class(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
-	struct sw_header h = wrig_result_header(0, 1, 0, WRIG_CHUNK);
-	int32_t elems[WRIG_CHUNK] = {0};
+	struct sw_header h = peer_result_header(0, 1, 0, PEER_CHUNK);
+	int32_t elems[PEER_CHUNK] = {0};
 
 	h.class = 5;
-	wrig_send(r, 0, h, elems);
+	peer_send(&r->s[0], h, elems);
 	assert_contains(wrig_events(r), "done t0 #7 SW_OK");
 	wrig_tick(r, r->params.ack_delay);
 	assert_contains(wrig_tx(r), "s0 ACK 5:1");

@@ -12,7 +12,7 @@ static struct worker_rig *open_rig(void)
 
 	wrig_open(&r, 0, 2, 2);
 	wrig_run(&r);
-	wrig_declare(&r, "a", 2 * WRIG_CHUNK, 0);
+	wrig_declare(&r, "a", 2 * PEER_CHUNK, 0);
 	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);
 	assert_string_equal(wrig_tx(&r), "s0 PUSH k0 r1 c0 +1344; "
 					 "s0 PUSH k0 r1 c1 +1344");
@@ -21,8 +21,8 @@ static struct worker_rig *open_rig(void)
 
 static void close_rig(struct worker_rig *r)
 {
-	wrig_result(r, 0, 0, 1, 0, 5);
-	wrig_result(r, 0, 0, 1, 1, 5);
+	peer_result(&r->s[0], 0, 1, 0, 5);
+	peer_result(&r->s[0], 0, 1, 1, 5);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
 	wrig_close(r);
 }
@@ -31,9 +31,9 @@ static void close_rig(struct worker_rig *r)
 static struct test_frame *good_result(struct worker_rig *r)
 {
 	static struct test_frame f;
-	int32_t elems[WRIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 
-	wrig_make(r, 0, wrig_result_header(0, 1, 0, WRIG_CHUNK), elems, &f);
+	peer_make(&r->s[0], peer_result_header(0, 1, 0, PEER_CHUNK), elems, &f);
 	return &f;
 }
 
@@ -55,7 +55,7 @@ static void rx__truncated_and_oversized(void **state)
 	f->len = sizeof(f->bytes);
 	deliver(r, f);
 	assert_int_equal(r->w.stats.rx_short, SW_HEAD_BYTES);
-	assert_int_equal(r->w.stats.rx_length, WRIG_PAYLOAD + 2);
+	assert_int_equal(r->w.stats.rx_length, PEER_PAYLOAD + 2);
 	close_rig(r);
 }
 
@@ -71,10 +71,10 @@ static void rx__wrong_magic_header_version_type(void **state)
 	f->bytes[24] ^= 0x40;
 	deliver(r, f);
 	assert_int_equal(r->w.stats.rx_head_crc, 1);
-	wrig_send(r, 0, (struct sw_header){.type = SW_KEEPALIVE, .version = 9},
-		NULL);
+	peer_send(&r->s[0],
+		(struct sw_header){.type = SW_KEEPALIVE, .version = 9}, NULL);
 	assert_int_equal(r->w.stats.rx_version, 1);
-	wrig_send(r, 0, (struct sw_header){.type = 40}, NULL);
+	peer_send(&r->s[0], (struct sw_header){.type = 40}, NULL);
 	assert_int_equal(r->w.stats.rx_type, 1);
 	close_rig(r);
 }
@@ -84,7 +84,7 @@ static void rx__corrupted_control_payload(void **state)
 	struct worker_rig *r = open_rig();
 	struct sw_status st = {.state = SW_JOB_FAILED};
 
-	wrig_send(r, 0,
+	peer_send(&r->s[0],
 		(struct sw_header){.type = SW_STATUS,
 			.payload_len = sizeof(st),
 			.payload_crc = 1},
@@ -96,13 +96,13 @@ static void rx__corrupted_control_payload(void **state)
 static void rx__stale_generation(void **state)
 {
 	struct worker_rig *r = open_rig();
-	struct sw_header h = wrig_result_header(0, 1, 0, WRIG_CHUNK);
+	struct sw_header h = peer_result_header(0, 1, 0, PEER_CHUNK);
 	static const uint32_t offsets[] = {1, 0x20000, 0xffff0000};
-	int32_t elems[WRIG_CHUNK] = {0};
+	int32_t elems[PEER_CHUNK] = {0};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(offsets); i++) {
-		h.session = r->s[0].peer + offsets[i];
-		wrig_send(r, 0, h, elems);
+		h.session = r->s[0].session + offsets[i];
+		peer_send(&r->s[0], h, elems);
 	}
 	assert_int_equal(r->w.stats.rx_session, 3);
 	close_rig(r);
@@ -136,8 +136,8 @@ static void result__of_the_wrong_server(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	wrig_result(r, 1, 0, 1, 0, 66);
-	wrig_answer(r, 1, SW_ANSWER_GONE, 0, 1, 0, 0);
+	peer_result(&r->s[1], 0, 1, 0, 66);
+	peer_answer(&r->s[1], SW_ANSWER_GONE, 0, 1, 0, 0);
 	assert_int_equal(r->w.stats.rx_chunk, 2);
 	close_rig(r);
 }
@@ -154,7 +154,7 @@ static void rx__types_of_a_worker(void **state)
 	uint8_t zeros[512] = {0};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
-		wrig_send(r, 0,
+		peer_send(&r->s[0],
 			(struct sw_header){.type = rows[i].type,
 				.payload_len = rows[i].len},
 			zeros);
@@ -168,11 +168,11 @@ static void rx__handshake_again(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	wrig_cookie(r, 0);
-	wrig_accept(r, 0);
-	wrig_refuse(r, 0, SW_EREFUSED, "no");
+	peer_cookie(&r->s[0]);
+	peer_accept(&r->s[0]);
+	peer_refuse(&r->s[0], SW_EREFUSED, "no");
 	r->s[0].n_items = 1;
-	wrig_declared(r, 0);
+	peer_declared(&r->s[0]);
 	assert_string_equal(wrig_events(r), "");
 	close_rig(r);
 }
@@ -183,7 +183,7 @@ static void hear__implausible_grant(void **state)
 	struct sw_flow *f = &r->w.links[0].peer.flow;
 
 	for (uint32_t i = 0; i < 9; i++)
-		wrig_send(r, 0,
+		peer_send(&r->s[0],
 			(struct sw_header){.type = SW_KEEPALIVE,
 				.grant = 0x7fffffff - i,
 				.consumed = 0x7fffffff},
@@ -199,11 +199,9 @@ static void hear__played_back(void **state)
 	struct sw_sack k = {.largest = 0};
 	uint64_t granted = r->w.links[0].peer.flow.granted;
 
-	wrig_send(r, 0,
-		(struct sw_header){.type = SW_ACK, .payload_len = sizeof(k)},
-		&k);
+	peer_say(&r->s[0], SW_ACK, &k, sizeof(k));
 	k = (struct sw_sack){.largest = 2, .bits = {1}};
-	wrig_send(r, 0,
+	peer_send(&r->s[0],
 		(struct sw_header){.type = SW_ACK,
 			.psn = 1,
 			.grant = (uint32_t)granted + 500,
@@ -221,10 +219,7 @@ static void ack__wild(void **state)
 
 	memset(k, 0xff, sizeof(k));
 	for (uint32_t n = 1; n <= SW_N_CLASSES; n++)
-		wrig_send(r, 0,
-			(struct sw_header){.type = SW_ACK,
-				.payload_len = (uint16_t)(n * sizeof(k[0]))},
-			k);
+		peer_say(&r->s[0], SW_ACK, k, (n * sizeof(k[0])));
 	assert_int_equal(r->w.stats.rx_state, SW_N_CLASSES);
 	close_rig(r);
 }
@@ -236,7 +231,7 @@ static void answer__storm(void **state)
 	uint64_t calls = alloc_calls();
 
 	for (uint32_t n = 0; n < 5000; n++)
-		wrig_answer(r, 0, SW_ANSWER_NEED, 0, 1, n & 1, 0);
+		peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, n & 1, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again; "
 					"s0 PUSH k0 r1 c1 +1344 again");
 	assert_true(alloc_calls() == calls);

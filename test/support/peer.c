@@ -1,0 +1,351 @@
+/* peer.c - one end of a session, whose every frame a test writes by hand.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/peer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "sum/dtype.h"
+
+/* --- any frame --- */
+
+static bool is_before_session(const struct test_peer *p, uint8_t type)
+{
+	return p->is_server ? type == SW_COOKIE
+			    : type == SW_HELLO || type == SW_JOIN;
+}
+
+void peer_make(struct test_peer *p, struct sw_header h, const void *payload,
+	struct test_frame *out)
+{
+	if (h.type != SW_PUSH && h.type != SW_RESULT)
+		h.class = SW_CLASS_CTL;
+	if (!h.version)
+		h.version = SW_VERSION_MAX;
+	if (!h.session && !is_before_session(p, h.type))
+		h.session = p->session;
+	if (!h.psn)
+		h.psn = ++p->psn[h.class];
+	if (!h.consumed)
+		h.consumed = p->consumed;
+	if (!h.grant)
+		h.grant = p->grant;
+	out->h = h;
+	out->peer = p->path;
+	if (payload)
+		memcpy(out->bytes + SW_HEAD_BYTES, payload, h.payload_len);
+	frame_seal(out);
+	if (!h.payload_crc)
+		return;
+	out->h.payload_crc = h.payload_crc;
+	sw_header_encode(&out->h, out->bytes);
+}
+
+void peer_send(struct test_peer *p, struct sw_header h, const void *payload)
+{
+	struct test_frame f;
+
+	peer_make(p, h, payload, &f);
+	p->road->send(p, &f);
+}
+
+static struct sw_header control(enum sw_frame_type type, size_t n)
+{
+	return (struct sw_header){
+		.type = (uint8_t)type, .payload_len = (uint16_t)n};
+}
+
+void peer_say(struct test_peer *p, enum sw_frame_type type, const void *payload,
+	size_t n)
+{
+	peer_send(p, control(type, n), payload);
+}
+
+void peer_again(struct test_peer *p, const struct test_frame *f)
+{
+	struct test_frame own = *f;
+
+	own.peer = p->path;
+	p->road->send(p, &own);
+}
+
+static void learn_declared(struct test_peer *p, const struct test_frame *f)
+{
+	if (f->h.payload_len > sizeof(struct sw_declared))
+		p->key = sw_load32(
+			f->bytes + SW_HEAD_BYTES + sizeof(struct sw_declared));
+}
+
+static void learn_join(struct test_peer *p, const struct test_frame *f)
+{
+	struct sw_join j;
+
+	frame_get(f, &j, sizeof(j));
+	p->nonce = j.nonce;
+	p->session = j.session;
+}
+
+void peer_learn(struct test_peer *p, const struct test_frame *f)
+{
+	struct sw_declare_head head;
+	struct sw_accept accept;
+	struct sw_cookie cookie;
+
+	switch (f->h.type) {
+	case SW_COOKIE:
+		frame_get(f, &cookie, sizeof(cookie));
+		p->cookie = cookie.cookie;
+		break;
+	case SW_ACCEPT:
+		frame_get(f, &accept, sizeof(accept));
+		p->session = accept.session;
+		break;
+	case SW_STATUS:
+		frame_get(f, &p->status, sizeof(p->status));
+		p->epoch = p->status.epoch;
+		break;
+	case SW_DECLARED:
+		learn_declared(p, f);
+		break;
+	case SW_HELLO:
+		frame_get(f, &p->nonce, sizeof(p->nonce));
+		break;
+	case SW_JOIN:
+		learn_join(p, f);
+		break;
+	case SW_DECLARE:
+		frame_get(f, &head, sizeof(head));
+		p->n_items = head.n;
+		p->batch = head.batch;
+		break;
+	}
+}
+
+bool peer_ask(struct test_peer *p, const struct test_frame *f, uint8_t type,
+	struct test_frame *out)
+{
+	for (uint32_t i = 0; i < p->road->n_tries; i++) {
+		p->road->send(p, f);
+		if (p->road->receive(p, type, out)) {
+			peer_learn(p, out);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The same with a control frame, when what it learns is enough. */
+static bool ask(struct test_peer *p, enum sw_frame_type type,
+	const void *payload, size_t n, enum sw_frame_type answer)
+{
+	struct test_frame f, got;
+
+	peer_make(p, control(type, n), payload, &f);
+	return peer_ask(p, &f, (uint8_t)answer, &got);
+}
+
+/* --- of either --- */
+
+void peer_keepalive(struct test_peer *p)
+{
+	peer_say(p, SW_KEEPALIVE, NULL, 0);
+}
+
+void peer_ack(struct test_peer *p, uint32_t class, uint64_t largest)
+{
+	struct sw_sack k = {.class = (uint8_t) class,
+		.largest = largest,
+		.bits = {~0ULL, ~0ULL, ~0ULL, ~0ULL}};
+
+	peer_say(p, SW_ACK, &k, sizeof(k));
+}
+
+void peer_fill(struct test_peer *p, struct sw_header h, int32_t value)
+{
+	int32_t elems[SW_PAYLOAD_MAX / 4];
+
+	for (uint32_t e = 0; e < h.payload_len / 4u; e++)
+		elems[e] = value;
+	peer_send(p, h, elems);
+}
+
+static struct sw_header data_header(enum sw_frame_type type, uint32_t key,
+	uint32_t round, uint32_t chunk, uint32_t n_elems)
+{
+	return (struct sw_header){.type = (uint8_t)type,
+		.key = key,
+		.round = round,
+		.chunk = chunk,
+		.weight = type == SW_PUSH ? 1 : 2,
+		.dtype = SW_I32,
+		.payload_len = (uint16_t)(4 * n_elems)};
+}
+
+/* --- of a worker --- */
+
+bool peer_hello(struct test_peer *p)
+{
+	struct sw_hello hello = {.nonce = p->nonce};
+
+	return ask(p, SW_HELLO, &hello, sizeof(hello), SW_COOKIE);
+}
+
+struct sw_join peer_join_payload(const struct test_peer *p, const char *job,
+	const char *node, uint32_t rank, uint16_t n_members)
+{
+	struct sw_join j = {.nonce = p->nonce,
+		.cookie = p->cookie,
+		.session = p->id,
+		.version_min = SW_VERSION_MIN,
+		.version_max = SW_VERSION_MAX,
+		.rank = (uint16_t)rank,
+		.n_members = n_members,
+		.n_local = 1,
+		.n_servers = 1,
+		.payload = PEER_PAYLOAD,
+		.has_crc = 1};
+
+	snprintf(j.job, sizeof(j.job), "%s", job);
+	snprintf(j.node, sizeof(j.node), "%s", node);
+	return j;
+}
+
+bool peer_join(struct test_peer *p, const struct sw_join *j)
+{
+	return ask(p, SW_JOIN, j, sizeof(*j), SW_ACCEPT);
+}
+
+bool peer_declare(struct test_peer *p, uint32_t batch,
+	struct sw_declare_item item, const char *name)
+{
+	struct sw_declare_head head = {.batch = batch, .n = 1};
+	uint8_t payload[512];
+
+	item.key = SW_KEY_NONE;
+	item.name_len = (uint16_t)strlen(name);
+	memcpy(payload, &head, sizeof(head));
+	memcpy(payload + sizeof(head), &item, sizeof(item));
+	memcpy(payload + sizeof(head) + sizeof(item), name, item.name_len);
+	return ask(p, SW_DECLARE, payload,
+		sizeof(head) + sizeof(item) + item.name_len, SW_DECLARED);
+}
+
+struct sw_header peer_push_header(uint32_t key, uint32_t round, uint32_t chunk)
+{
+	return data_header(SW_PUSH, key, round, chunk, PEER_CHUNK);
+}
+
+void peer_push(struct test_peer *p, uint32_t key, uint32_t round,
+	uint32_t chunk, int32_t value)
+{
+	peer_fill(p, peer_push_header(key, round, chunk), value);
+}
+
+void peer_pull(
+	struct test_peer *p, uint32_t key, uint32_t round, uint32_t chunk)
+{
+	struct sw_pull pull = {key, round, chunk};
+
+	peer_say(p, SW_PULL, &pull, sizeof(pull));
+}
+
+static void say_fault(struct test_peer *p, enum sw_frame_type type,
+	struct sw_fault fault, const char *text)
+{
+	snprintf(fault.text, sizeof(fault.text), "%s", text);
+	peer_say(p, type, &fault, sizeof(fault));
+}
+
+void peer_leave(struct test_peer *p, int err, const char *text)
+{
+	struct sw_fault fault = {.err = (int16_t)err, .key = SW_KEY_NONE};
+
+	say_fault(p, SW_LEAVE, fault, text);
+}
+
+/* --- of a server --- */
+
+void peer_cookie(struct test_peer *p)
+{
+	struct sw_cookie c = {.nonce = p->nonce, .cookie = 77};
+
+	peer_say(p, SW_COOKIE, &c, sizeof(c));
+}
+
+void peer_accept(struct test_peer *p)
+{
+	struct sw_accept a = {
+		.nonce = p->nonce, .session = p->id, .version = SW_VERSION_MAX};
+
+	peer_say(p, SW_ACCEPT, &a, sizeof(a));
+}
+
+void peer_refuse(struct test_peer *p, int err, const char *text)
+{
+	struct sw_fault fault = {
+		.nonce = p->nonce, .err = (int16_t)err, .key = SW_KEY_NONE};
+
+	say_fault(p, SW_ERROR, fault, text);
+}
+
+void peer_status(struct test_peer *p, enum sw_job_state state, int err,
+	uint16_t size, const char *text)
+{
+	struct sw_status st = {.joined = 1,
+		.seq = 1,
+		.state = (uint8_t)state,
+		.err = (int16_t)err,
+		.size = size,
+		.epoch = 9};
+
+	snprintf(st.text, sizeof(st.text), "%s", text);
+	peer_say(p, SW_STATUS, &st, sizeof(st));
+}
+
+void peer_declared(struct test_peer *p)
+{
+	uint8_t payload[SW_PAYLOAD_MAX];
+	struct sw_declared d = {.batch = p->batch, .n = (uint16_t)p->n_items};
+
+	memcpy(payload, &d, sizeof(d));
+	for (uint32_t n = 0; n < p->n_items; n++)
+		sw_store32(payload + sizeof(d) + 4 * n, p->next_key++);
+	memset(payload + sizeof(d) + 4 * p->n_items, 0, 4 * p->n_items);
+	peer_say(p, SW_DECLARED, payload, sizeof(d) + 8 * p->n_items);
+}
+
+void peer_left(struct test_peer *p, bool with_session)
+{
+	struct sw_header h = {.type = SW_LEFT, .key = p->id};
+	struct test_frame f;
+
+	peer_make(p, h, NULL, &f);
+	f.h.session = with_session ? p->session : 0;
+	frame_seal(&f);
+	p->road->send(p, &f);
+}
+
+struct sw_header peer_result_header(
+	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems)
+{
+	return data_header(SW_RESULT, key, round, chunk, n_elems);
+}
+
+void peer_result(struct test_peer *p, uint32_t key, uint32_t round,
+	uint32_t chunk, int32_t value)
+{
+	peer_fill(p, peer_result_header(key, round, chunk, PEER_CHUNK), value);
+}
+
+void peer_answer(struct test_peer *p, enum sw_answer_kind kind, uint32_t key,
+	uint32_t round, uint32_t chunk, uint64_t missing)
+{
+	struct sw_answer a = {.missing = missing,
+		.key = key,
+		.round = round,
+		.chunk = chunk,
+		.kind = (uint8_t)kind};
+
+	peer_say(p, SW_ANSWER, &a, sizeof(a));
+}
