@@ -8,39 +8,28 @@
 
 enum { A, B };
 
-static void expect_value(struct check *c, struct hand_rig *rig, uint32_t i,
-	uint32_t round, int32_t value)
-{
-	struct hand_got got;
-
-	if (!check(c, hand_take(rig, i, SW_RESULT, &got), "a RESULT came"))
-		return;
-	check_eq(c, got.h.round, round, "round of the RESULT");
-	check(c, got.is_intact, "the RESULT has its CRC");
-	check(c, got.is_even, "the RESULT is one value");
-	check_eq(c, (uint32_t)got.value, (uint32_t)value, "the value");
-}
-
 /* 1. A pushes 2, is answered, pushes 3; 3 overtakes a second copy of 2.  No
  * delta is lost, none is added twice, however late it comes. */
 static void a12_deltas_again_and_late(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame second, third;
+	struct test_frame second, third;
 
 	hand_open_async(&rig, 2, 100);
-	hand_push(&rig, A, 2, 0, 1, &second);
-	expect_value(c, &rig, A, 2, 1);
-	hand_push(&rig, A, 3, 0, 10, &third);
-	hand_again(&rig, A, &second);
-	hand_again(&rig, A, &third);
+	hand_push(&rig, A, 2, 0, 1);
+	second = rig.sent;
+	hand_expect(c, &rig, A, 2, 1);
+	hand_push(&rig, A, 3, 0, 10);
+	third = rig.sent;
+	peer_again(&rig.r.w[A], &second);
+	peer_again(&rig.r.w[A], &third);
 	hand_empty(&rig);
-	hand_push(&rig, A, 4, 0, 100, NULL);
-	hand_again(&rig, A, &second);
-	expect_value(c, &rig, A, 4, 111);
-	check_eq(c, rig.srv->stats.push_folded, 5, "folds");
-	check_eq(c, rig.srv->stats.push_again, 3, "pushes that came again");
-	check_eq(c, rig.srv->stats.rx_round, 0, "violations");
+	hand_push(&rig, A, 4, 0, 100);
+	peer_again(&rig.r.w[A], &second);
+	hand_expect(c, &rig, A, 4, 111);
+	check_eq(c, rig.r.srv->stats.push_folded, 5, "folds");
+	check_eq(c, rig.r.srv->stats.push_again, 3, "pushes that came again");
+	check_eq(c, rig.r.srv->stats.rx_round, 0, "violations");
 	hand_close(&rig);
 }
 
@@ -50,14 +39,14 @@ static void a12_a_gap_is_not_folded(struct check *c)
 	struct hand_rig rig;
 
 	hand_open_async(&rig, 2, 100);
-	hand_push(&rig, A, 2, 0, 1, NULL);
-	hand_push(&rig, A, 4, 0, 100, NULL);
-	check_eq(c, rig.srv->stats.rx_round, 1, "violations");
+	hand_push(&rig, A, 2, 0, 1);
+	hand_push(&rig, A, 4, 0, 100);
+	check_eq(c, rig.r.srv->stats.rx_round, 1, "violations");
 	hand_empty(&rig);
-	hand_push(&rig, A, 3, 0, 10, NULL);
-	expect_value(c, &rig, A, 3, 11);
-	hand_push(&rig, A, 4, 0, 100, NULL);
-	expect_value(c, &rig, A, 4, 111);
+	hand_push(&rig, A, 3, 0, 10);
+	hand_expect(c, &rig, A, 3, 11);
+	hand_push(&rig, A, 4, 0, 100);
+	hand_expect(c, &rig, A, 4, 111);
 	hand_close(&rig);
 }
 
@@ -68,15 +57,15 @@ static void a12_nobody_is_waited_for(struct check *c)
 
 	hand_open_async(&rig, 2, 100);
 	for (uint32_t r = 2; r < 50; r++) {
-		struct hand_got got;
+		struct test_frame got;
 
-		hand_push(&rig, A, r, 0, 1, NULL);
+		hand_push(&rig, A, r, 0, 1);
 		check(c, hand_take(&rig, A, SW_RESULT, &got), "at once");
-		check_eq(c, (uint32_t)got.value, r - 1, "the value");
-		hand_ack(&rig, A, got.h.psn, 1, NULL);
+		check_eq(c, (uint32_t)frame_value(&got), r - 1, "the value");
+		peer_ack_one(&rig.r.w[A], 0, got.h.psn);
 	}
-	hand_push(&rig, B, 2, 0, 1000, NULL);
-	expect_value(c, &rig, B, 2, 1048);
+	hand_push(&rig, B, 2, 0, 1000);
+	hand_expect(c, &rig, B, 2, 1048);
 	hand_close(&rig);
 }
 
@@ -85,19 +74,22 @@ static void a12_nobody_is_waited_for(struct check *c)
 static void a12_a_lost_answer_is_built_anew(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_got first, again;
+	struct test_frame first, again;
 
 	hand_open_async(&rig, 2, 100);
-	hand_push(&rig, A, 2, 0, 1, NULL);
+	hand_push(&rig, A, 2, 0, 1);
 	check(c, hand_take(&rig, A, SW_RESULT, &first), "the answer left");
 	for (uint32_t r = 2; r < 5; r++)
-		hand_push(&rig, B, r, 0, 1000, NULL);
+		hand_push(&rig, B, r, 0, 1000);
 	hand_empty(&rig);
 	hand_pass(&rig, SW_S / 2); /* not acknowledged */
 	check(c, hand_take(&rig, A, SW_RESULT, &again), "it came again");
 	check_eq(c, again.h.round, 2, "round");
-	check(c, again.is_intact && again.is_even, "it is one value");
-	check_eq(c, (uint32_t)again.value, 3001, "the value of now");
+	check(c,
+		frame_is_intact(&again) &&
+			frame_is_all(&again, frame_value(&again)),
+		"it is one value");
+	check_eq(c, (uint32_t)frame_value(&again), 3001, "the value of now");
 	check(c, again.h.step > first.h.step, "more updates are in it");
 	hand_close(&rig);
 }
@@ -109,12 +101,12 @@ static void a12_an_answer_is_copied_when_it_leaves(struct check *c)
 
 	hand_open_async(&rig, 2, 100);
 	rig.is_stuck = true;
-	hand_push(&rig, A, 2, 0, 1, NULL);
-	hand_push(&rig, B, 2, 0, 10, NULL);
+	hand_push(&rig, A, 2, 0, 1);
+	hand_push(&rig, B, 2, 0, 10);
 	rig.is_stuck = false;
 	hand_pass(&rig, SW_MS);
-	expect_value(c, &rig, A, 2, 11);
-	expect_value(c, &rig, B, 2, 11);
+	hand_expect(c, &rig, A, 2, 11);
+	hand_expect(c, &rig, B, 2, 11);
 	hand_close(&rig);
 }
 

@@ -9,29 +9,14 @@ enum { A, B, C };
 /* One chunk; A and B push @round; both have got and acknowledged the sum. */
 static void whole_round(struct hand_rig *rig, uint32_t round)
 {
-	struct hand_got got;
+	struct test_frame got;
 
 	hand_empty(rig);
 	for (uint32_t i = 0; i < rig->n_workers; i++)
-		hand_push(rig, i, round, 0, 10 + (int32_t)i, NULL);
+		hand_push(rig, i, round, 0, 10 + (int32_t)i);
 	for (uint32_t i = 0; i < rig->n_workers; i++)
 		if (hand_take(rig, i, SW_RESULT, &got))
-			hand_ack(rig, i, got.h.psn, 1, NULL);
-}
-
-/* A frame of @type must come, and be the whole sum of @round. */
-static void expect_sum(struct check *c, struct hand_rig *rig, uint32_t i,
-	uint32_t round, int32_t value)
-{
-	struct hand_got got;
-
-	if (!check(c, hand_take(rig, i, SW_RESULT, &got), "a RESULT came"))
-		return;
-	check_eq(c, got.h.round, round, "round of the RESULT");
-	check(c, got.is_intact, "the RESULT has its CRC");
-	check(c, got.is_even, "the RESULT is one sum");
-	check_eq(c, (uint32_t)got.value, (uint32_t)value, "the sum");
-	check_eq(c, got.h.weight, rig->n_workers, "weight");
+			peer_ack_one(&rig->r.w[i], 0, got.h.psn);
 }
 
 /* 1. RESULT(1) to B is taken for lost and waits to be sent again.  2. It had
@@ -40,27 +25,27 @@ static void expect_sum(struct check *c, struct hand_rig *rig, uint32_t i,
 static void a2_queued_result_survives_recycle(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_got got;
+	struct test_frame got;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	expect_sum(c, &rig, A, 1, 5);
-	hand_ack(&rig, A, 1, 1, NULL);
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
+	hand_expect(c, &rig, A, 1, 5);
+	peer_ack_one(&rig.r.w[A], 0, 1);
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "RESULT(1) was sent");
 	rig.is_stuck = true;
 	hand_pass(&rig, SW_S / 2); /* lost, and marked again */
 	check_eq(c, hand_session(&rig, B)->job->shard.stats->lost, 1,
 		"frames lost");
-	hand_push(&rig, B, 2, 0, 8, NULL);
-	hand_push(&rig, A, 2, 0, 2, NULL);
+	hand_push(&rig, B, 2, 0, 8);
+	hand_push(&rig, A, 2, 0, 2);
 	check(c, hand_chunk(&rig, 0)->cell[0].is_done, "2 is complete");
-	hand_push(&rig, A, 3, 0, 3, NULL); /* A has 2 by another road */
+	hand_push(&rig, A, 3, 0, 3); /* A has 2 by another road */
 	check(c, !hand_chunk(&rig, 0)->cell[1].is_done, "3 is not complete");
 	hand_empty(&rig);
 	rig.is_stuck = false;
 	hand_pass(&rig, SW_MS);
-	expect_sum(c, &rig, B, 2, 10);
+	hand_expect(c, &rig, B, 2, 10);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 0, "RESULTs to A");
 	for (uint32_t i = 0; i < 2; i++)
 		while (hand_take(&rig, i, SW_RESULT, &got))
@@ -73,17 +58,17 @@ static void a2_queued_result_survives_recycle(struct check *c)
 static void a2_pull_of_unfinished_round_waits(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_got got;
+	struct test_frame got;
 	struct sw_answer a;
 
 	hand_open(&rig, 2, 100);
 	whole_round(&rig, 1);
-	hand_push(&rig, A, 2, 0, 1, NULL);
+	hand_push(&rig, A, 2, 0, 1);
 	hand_empty(&rig);
-	hand_pull(&rig, A, 2, 0);
+	peer_pull(&rig.r.w[A], 0, 2, 0);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 0, "RESULTs");
 	if (check(c, hand_take(&rig, A, SW_ANSWER, &got), "an ANSWER came")) {
-		memcpy(&a, got.payload, sizeof(a));
+		frame_get(&got, &a, sizeof(a));
 		check_eq(c, a.kind, SW_ANSWER_WAIT, "kind");
 		check_eq(c, a.missing, 1u << B, "missing");
 	}
@@ -99,12 +84,12 @@ static void a2_fate_of_an_older_round(struct check *c)
 	hand_open(&rig, 2, 100);
 	for (uint32_t round = 1; round < 3; round++)
 		for (uint32_t i = 0; i < 2; i++)
-			hand_push(&rig, i, round, 0, 1, NULL);
+			hand_push(&rig, i, round, 0, 1);
 	check_eq(c, hand_count(&rig, B, SW_RESULT), 2, "RESULTs");
-	hand_ack(&rig, B, 1, 1, NULL);
+	peer_ack_one(&rig.r.w[B], 0, 1);
 	hand_empty(&rig);
 	hand_pass(&rig, SW_S / 10);
-	expect_sum(c, &rig, B, 2, 2);
+	hand_expect(c, &rig, B, 2, 2);
 	hand_close(&rig);
 }
 
@@ -115,15 +100,15 @@ static void a3_push_into_done(struct check *c)
 	struct hand_rig rig;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	expect_sum(c, &rig, B, 1, 5);
-	hand_ack(&rig, B, 1, 1, NULL);
-	hand_push(&rig, B, 1, 0, 1000, NULL);
-	expect_sum(c, &rig, B, 1, 5);
-	check_eq(c, rig.srv->stats.push_folded, 2, "folds");
-	check_eq(c, rig.srv->stats.push_again, 1, "pushes that came again");
-	check_eq(c, rig.srv->stats.chunks_done, 1, "sums completed");
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
+	hand_expect(c, &rig, B, 1, 5);
+	peer_ack_one(&rig.r.w[B], 0, 1);
+	hand_push(&rig, B, 1, 0, 1000);
+	hand_expect(c, &rig, B, 1, 5);
+	check_eq(c, rig.r.srv->stats.push_folded, 2, "folds");
+	check_eq(c, rig.r.srv->stats.push_again, 1, "pushes that came again");
+	check_eq(c, rig.r.srv->stats.chunks_done, 1, "sums completed");
 	hand_close(&rig);
 }
 
@@ -131,23 +116,24 @@ static void a3_push_into_done(struct check *c)
 static void a3_push_again_and_late(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame old;
+	struct test_frame old;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, &old);
-	hand_push(&rig, A, 1, 0, 1000, NULL);
-	hand_again(&rig, A, &old);
-	check_eq(c, rig.srv->stats.push_folded, 1, "folds");
+	hand_push(&rig, A, 1, 0, 1);
+	old = rig.sent;
+	hand_push(&rig, A, 1, 0, 1000);
+	peer_again(&rig.r.w[A], &old);
+	check_eq(c, rig.r.srv->stats.push_folded, 1, "folds");
 	check(c, !hand_chunk(&rig, 0)->cell[1].is_done, "B is waited for");
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	expect_sum(c, &rig, A, 1, 5);
+	hand_push(&rig, B, 1, 0, 4);
+	hand_expect(c, &rig, A, 1, 5);
 	whole_round(&rig, 2);
 	hand_empty(&rig);
-	hand_push(&rig, A, 3, 0, 7, NULL);
-	hand_again(&rig, A, &old); /* into the cell that is now of 3 */
-	hand_push(&rig, B, 3, 0, 9, NULL);
-	expect_sum(c, &rig, B, 3, 16);
-	check_eq(c, rig.srv->stats.push_folded, 6, "folds in the end");
+	hand_push(&rig, A, 3, 0, 7);
+	peer_again(&rig.r.w[A], &old); /* into the cell that is now of 3 */
+	hand_push(&rig, B, 3, 0, 9);
+	hand_expect(c, &rig, B, 3, 16);
+	check_eq(c, rig.r.srv->stats.push_folded, 6, "folds in the end");
 	hand_close(&rig);
 }
 
@@ -158,34 +144,34 @@ static void i3_push_ahead_is_refused(struct check *c)
 	struct hand_rig rig;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
 	hand_empty(&rig);
-	hand_push(&rig, A, 2, 0, 1, NULL);
-	hand_push(&rig, A, 3, 0, 1, NULL); /* 2 is not complete */
-	hand_push(&rig, A, 4, 0, 1, NULL);
-	check_eq(c, rig.srv->stats.rx_round, 2, "pushes refused");
-	check_eq(c, rig.srv->stats.push_folded, 3, "folds");
+	hand_push(&rig, A, 2, 0, 1);
+	hand_push(&rig, A, 3, 0, 1); /* 2 is not complete */
+	hand_push(&rig, A, 4, 0, 1);
+	check_eq(c, rig.r.srv->stats.rx_round, 2, "pushes refused");
+	check_eq(c, rig.r.srv->stats.push_folded, 3, "folds");
 	hand_pass(&rig, SW_S); /* B has not acknowledged 1: it comes again */
-	expect_sum(c, &rig, B, 1, 5);
-	hand_push(&rig, B, 2, 0, 4, NULL);
+	hand_expect(c, &rig, B, 1, 5);
+	hand_push(&rig, B, 2, 0, 4);
 	hand_empty(&rig);
 	hand_pass(&rig, SW_S);
-	expect_sum(c, &rig, B, 2, 5);
+	hand_expect(c, &rig, B, 2, 5);
 	hand_close(&rig);
 }
 
 static void expect_answer(struct check *c, struct hand_rig *rig, uint32_t i,
 	uint32_t round, enum sw_answer_kind kind)
 {
-	struct hand_got got;
+	struct test_frame got;
 	struct sw_answer a;
 
 	hand_empty(rig);
-	hand_pull(rig, i, round, 0);
+	peer_pull(&rig->r.w[i], 0, round, 0);
 	if (!check(c, hand_take(rig, i, SW_ANSWER, &got), "an ANSWER came"))
 		return;
-	memcpy(&a, got.payload, sizeof(a));
+	frame_get(&got, &a, sizeof(a));
 	check_eq(c, a.kind, kind, "kind of the ANSWER");
 	check_eq(c, a.round, round, "its round");
 }
@@ -197,18 +183,18 @@ static void a5_pull_has_four_answers(struct check *c)
 
 	hand_open(&rig, 2, 100);
 	expect_answer(c, &rig, A, 1, SW_ANSWER_NEED); /* not reached */
-	hand_push(&rig, A, 1, 0, 1, NULL);
+	hand_push(&rig, A, 1, 0, 1);
 	expect_answer(c, &rig, A, 1, SW_ANSWER_WAIT);
 	expect_answer(c, &rig, B, 1, SW_ANSWER_NEED); /* bit is clear */
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	hand_ack(&rig, A, 1, 1, NULL); /* false: A has lost it */
+	hand_push(&rig, B, 1, 0, 4);
+	peer_ack_one(&rig.r.w[A], 0, 1); /* false: A has lost it */
 	hand_empty(&rig);
-	hand_pull(&rig, A, 1, 0);
-	expect_sum(c, &rig, A, 1, 5);
-	hand_push(&rig, A, 2, 0, 1, NULL);
+	peer_pull(&rig.r.w[A], 0, 1, 0);
+	hand_expect(c, &rig, A, 1, 5);
+	hand_push(&rig, A, 2, 0, 1);
 	expect_answer(c, &rig, A, 1, SW_ANSWER_GONE); /* it held 1 */
-	hand_push(&rig, B, 2, 0, 4, NULL);
-	hand_push(&rig, A, 3, 0, 1, NULL);
+	hand_push(&rig, B, 2, 0, 4);
+	hand_push(&rig, A, 3, 0, 1);
 	expect_answer(c, &rig, B, 1, SW_ANSWER_GONE); /* recycled */
 	hand_close(&rig);
 }
@@ -219,12 +205,12 @@ static void a5_push_again_acts_as_pull(struct check *c)
 	struct hand_rig rig;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	hand_ack(&rig, A, 1, 1, NULL);
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
+	peer_ack_one(&rig.r.w[A], 0, 1);
 	hand_empty(&rig);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	expect_sum(c, &rig, A, 1, 5);
+	hand_push(&rig, A, 1, 0, 1);
+	hand_expect(c, &rig, A, 1, 5);
 	hand_close(&rig);
 }
 
@@ -234,15 +220,15 @@ static void a18_pull_of_what_is_on_its_way(struct check *c)
 	struct hand_rig rig;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "RESULTs");
 	for (uint32_t i = 0; i < 10; i++)
-		hand_pull(&rig, A, 1, 0);
+		peer_pull(&rig.r.w[A], 0, 1, 0);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "RESULTs after PULLs");
-	hand_ack(&rig, A, 1, 1, NULL);
-	hand_pull(&rig, A, 1, 0);
-	hand_pull(&rig, A, 1, 0);
+	peer_ack_one(&rig.r.w[A], 0, 1);
+	peer_pull(&rig.r.w[A], 0, 1, 0);
+	peer_pull(&rig.r.w[A], 0, 1, 0);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 2, "RESULTs after an ACK");
 	hand_close(&rig);
 }
@@ -254,15 +240,15 @@ static void a18_results_obey_the_grant(struct check *c)
 	uint32_t n = 50;
 	uint64_t granted;
 
-	hand_open(&rig, 2, n * HAND_PAYLOAD / 4);
+	hand_open(&rig, 2, n * PEER_CHUNK);
 	granted = hand_session(&rig, A)->peer.flow.consumed + 8;
-	rig.w[A].grant = (uint32_t)granted; /* not more than it was */
+	rig.r.w[A].grant = (uint32_t)granted; /* not more than it was */
 	hand_session(&rig, A)->peer.flow.granted = granted;
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t k = 0; k < n; k++)
-			hand_push(&rig, i, 1, k, 1, NULL);
+			hand_push(&rig, i, 1, k, 1);
 	for (uint32_t k = 0; k < n; k++)
-		hand_pull(&rig, A, 1, k);
+		peer_pull(&rig.r.w[A], 0, 1, k);
 	/* A chunk is 2 units; the last may overdraw. */
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 4, "RESULTs to A");
 	check_eq(c, hand_count(&rig, B, SW_RESULT), n, "RESULTs to B");
@@ -274,21 +260,22 @@ static void a18_results_obey_the_grant(struct check *c)
 static void f_late_frames_of_old_rounds(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame old;
+	struct test_frame old;
 
 	hand_open(&rig, 2, 100);
-	hand_push(&rig, A, 1, 0, 1, &old);
-	hand_push(&rig, B, 1, 0, 4, NULL);
+	hand_push(&rig, A, 1, 0, 1);
+	old = rig.sent;
+	hand_push(&rig, B, 1, 0, 4);
 	for (uint32_t round = 2; round < 9; round++)
 		whole_round(&rig, round);
 	hand_empty(&rig);
-	hand_again(&rig, A, &old);
+	peer_again(&rig.r.w[A], &old);
 	hand_pass(&rig, SW_MS);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 0, "RESULTs");
 	check_eq(c, hand_count(&rig, A, SW_ACK), 1, "ACKs");
 	expect_answer(c, &rig, A, 1, SW_ANSWER_GONE);
-	check_eq(c, rig.srv->stats.push_folded, 16, "folds");
-	check_eq(c, rig.srv->stats.rx_round, 0, "violations");
+	check_eq(c, rig.r.srv->stats.push_folded, 16, "folds");
+	check_eq(c, rig.r.srv->stats.rx_round, 0, "violations");
 	hand_close(&rig);
 }
 
@@ -296,40 +283,41 @@ static void f_late_frames_of_old_rounds(struct check *c)
 static void i4_nothing_changes_before_all_is_checked(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame good, bad;
+	struct test_frame good, bad;
 	struct sw_header h;
 	struct sw_stats *st;
 
 	hand_open(&rig, 2, 100);
-	st = &rig.srv->stats;
-	hand_push(&rig, A, 1, 0, 1, &good);
-	sw_header_decode(good.bytes, good.len, &h);
+	st = &rig.r.srv->stats;
+	hand_push(&rig, A, 1, 0, 1);
+	good = rig.sent;
+	h = good.h;
 	bad = good;
 	bad.bytes[SW_HEAD_BYTES + 8] ^= 1; /* B's session, payload damaged */
-	h.session = rig.w[B].peer;
+	h.session = rig.r.w[B].session;
 	sw_header_encode(&h, bad.bytes);
-	hand_again(&rig, B, &bad);
+	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_payload_crc, 1, "payloads damaged");
-	hand_again(&rig, A, &bad); /* B's session from A's address */
+	peer_again(&rig.r.w[A], &bad); /* B's session from A's address */
 	check_eq(c, st->rx_source, 1, "wrong sources");
 	h.session ^= 1;
 	sw_header_encode(&h, bad.bytes);
-	hand_again(&rig, B, &bad);
+	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_session, 1, "wrong generations");
-	h.session = rig.w[B].peer;
+	h.session = rig.r.w[B].session;
 	h.chunk = 1;
 	sw_header_encode(&h, bad.bytes);
-	hand_again(&rig, B, &bad);
+	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_chunk, 1, "chunks unknown");
 	h.chunk = 0;
 	h.dtype = SW_F32;
 	sw_header_encode(&h, bad.bytes);
-	hand_again(&rig, B, &bad);
+	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_dtype, 1, "wrong dtypes");
 	check_eq(c, st->push_folded, 1, "folds");
 	check_eq(c, hand_chunk(&rig, 0)->cell[1].got, 1u << A, "bits");
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	expect_sum(c, &rig, A, 1, 5);
+	hand_push(&rig, B, 1, 0, 4);
+	hand_expect(c, &rig, A, 1, 5);
 	hand_close(&rig);
 }
 

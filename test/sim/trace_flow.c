@@ -40,17 +40,17 @@ static void a5_false_ack_repaired_by_pull(struct check *c)
 static void a5_old_ack_is_ignored(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame old;
-	struct hand_got got;
+	struct test_frame old, got;
 
 	hand_open(&rig, 2, 100);
-	hand_ack(&rig, B, 1, 1, &old); /* of a packet that was never sent */
-	hand_ack(&rig, B, 0, 1, NULL);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
+	peer_ack_one(&rig.r.w[B], 0, 1); /* of a packet never sent */
+	old = rig.sent;
+	peer_ack_one(&rig.r.w[B], 0, 0);
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "RESULT(1) was sent");
 	check_eq(c, got.h.psn, 1, "its number, which the old ACK names");
-	hand_again(&rig, B, &old);
+	peer_again(&rig.r.w[B], &old);
 	check_eq(c, hand_session(&rig, B)->peer.flow.open_mask, 1,
 		"open spaces");
 	hand_pass(&rig, SW_S / 10);
@@ -66,15 +66,15 @@ static void a5_overtaken_ack_counts(struct check *c)
 	uint64_t *ctl;
 
 	hand_open(&rig, 2, 100);
-	ctl = &rig.w[B].next[SW_CLASS_CTL];
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
+	ctl = &rig.r.w[B].psn[SW_CLASS_CTL];
+	hand_push(&rig, A, 1, 0, 1);
+	hand_push(&rig, B, 1, 0, 4);
 	check_eq(c, hand_session(&rig, B)->peer.flow.open_mask, 1,
 		"open spaces");
 	*ctl += 1;
-	hand_speak(&rig, B);
+	peer_keepalive(&rig.r.w[B]);
 	*ctl -= 2;
-	hand_ack(&rig, B, 1, 1, NULL);
+	peer_ack_one(&rig.r.w[B], 0, 1);
 	check_eq(c, hand_session(&rig, B)->peer.flow.open_mask, 0,
 		"open spaces");
 	hand_close(&rig);
@@ -180,29 +180,28 @@ static void a9_credit_leak_by_loss(struct check *c)
 static void a9_stale_grant(struct check *c)
 {
 	struct hand_rig rig;
-	struct sw_header h = {.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
-	struct hand_frame old;
+	struct test_frame old;
 	const struct sw_flow *f;
 	uint64_t granted;
 
 	hand_open(&rig, 2, 100);
 	f = &hand_session(&rig, A)->peer.flow;
-	h.session = rig.w[A].peer;
-	rig.w[A].grant = 40000;
-	hand_send(&rig, A, &h, NULL, &old);
+	rig.r.w[A].grant = 40000;
+	peer_keepalive(&rig.r.w[A]);
+	old = rig.sent;
 	check_eq(c, f->granted, 40000, "granted");
-	rig.w[A].grant = 41000;
-	hand_send(&rig, A, &h, NULL, NULL);
+	rig.r.w[A].grant = 41000;
+	peer_keepalive(&rig.r.w[A]);
 	granted = f->granted;
 	check_eq(c, granted, 41000, "granted");
 	/* The old frame says more than it did, as after a wrap. */
-	h.psn = 1;
-	h.grant = 42000;
-	sw_header_encode(&h, old.bytes);
-	hand_again(&rig, A, &old);
+	old.h.psn = 1;
+	old.h.grant = 42000;
+	frame_seal(&old);
+	peer_again(&rig.r.w[A], &old);
 	check_eq(c, f->granted, granted, "granted after a replay");
-	rig.w[A].grant = 41000 + (1u << 30);
-	hand_send(&rig, A, &h, NULL, NULL);
+	rig.r.w[A].grant = 41000 + (1u << 30);
+	peer_keepalive(&rig.r.w[A]);
 	check_eq(c, f->granted, granted, "granted after too much");
 	hand_close(&rig);
 }
@@ -213,17 +212,15 @@ static void a9_stale_grant(struct check *c)
 static void a9_stale_consumption(struct check *c)
 {
 	struct hand_rig rig;
-	struct sw_header h = {.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
 	const struct sw_flow *f;
 
 	hand_open(&rig, 2, 100);
 	f = &hand_session(&rig, A)->peer.flow;
-	h.session = rig.w[A].peer;
-	rig.w[A].consumed = 100;
-	hand_send(&rig, A, &h, NULL, NULL);
+	rig.r.w[A].consumed = 100;
+	peer_keepalive(&rig.r.w[A]);
 	check_eq(c, f->peer_consumed, 100, "consumed by the peer");
-	rig.w[A].consumed = 100 + (1u << 30);
-	hand_send(&rig, A, &h, NULL, NULL);
+	rig.r.w[A].consumed = 100 + (1u << 30);
+	peer_keepalive(&rig.r.w[A]);
 	check_eq(c, f->peer_consumed, 100, "consumed after a stale frame");
 	hand_close(&rig);
 }
@@ -290,18 +287,18 @@ static void a9_overdraw_is_policed(struct check *c)
 {
 	struct hand_rig rig;
 
-	hand_open(&rig, 2, 10 * HAND_PAYLOAD / 4);
-	hand_push(&rig, A, 1, 0, 1, NULL);
-	rig.w[B].consumed +=
-		rig.params.window_bytes / SW_QUANTUM + 2 * SW_CREDIT_SLACK;
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	check_eq(c, rig.srv->stats.rx_credit, 1, "frames beyond the credit");
+	hand_open(&rig, 2, 10 * PEER_CHUNK);
+	hand_push(&rig, A, 1, 0, 1);
+	rig.r.w[B].consumed +=
+		rig.r.params.window_bytes / SW_QUANTUM + 2 * SW_CREDIT_SLACK;
+	hand_push(&rig, B, 1, 0, 4);
+	check_eq(c, rig.r.srv->stats.rx_credit, 1, "frames beyond the credit");
 	check_eq(c, hand_chunk(&rig, 0)->cell[1].got, 1, "folded");
 	check(c, hand_count(&rig, B, SW_KEEPALIVE), "B is told its grant");
 	/* Told, it is within its budget again, and so is what comes next. */
-	hand_push(&rig, B, 1, 0, 4, NULL);
-	hand_push(&rig, B, 1, 1, 4, NULL);
-	check_eq(c, rig.srv->stats.push_folded, 3, "contributions folded");
+	hand_push(&rig, B, 1, 0, 4);
+	hand_push(&rig, B, 1, 1, 4);
+	check_eq(c, rig.r.srv->stats.push_folded, 3, "contributions folded");
 	hand_close(&rig);
 }
 
@@ -311,17 +308,17 @@ static void a9_overdraw_without_a_word(struct check *c)
 	struct hand_rig rig;
 	uint32_t n = 512, window;
 
-	hand_open(&rig, 2, n * HAND_PAYLOAD / 4);
-	window = rig.params.window_bytes / SW_QUANTUM;
+	hand_open(&rig, 2, n * PEER_CHUNK);
+	window = rig.r.params.window_bytes / SW_QUANTUM;
 	rig.is_stuck = true; /* so that it is given nothing more */
 	for (uint32_t k = 0; k < n; k++) {
-		rig.w[B].consumed = 0;
-		hand_push(&rig, B, 1, k, 4, NULL);
+		rig.r.w[B].consumed = 0;
+		hand_push(&rig, B, 1, k, 4);
 	}
-	check(c, rig.srv->stats.push_folded * 2 <= window + SW_CREDIT_SLACK,
+	check(c, rig.r.srv->stats.push_folded * 2 <= window + SW_CREDIT_SLACK,
 		"what was folded is within the window");
-	check_eq(c, rig.srv->stats.push_folded + rig.srv->stats.rx_credit, n,
-		"folded or counted");
+	check_eq(c, rig.r.srv->stats.push_folded + rig.r.srv->stats.rx_credit,
+		n, "folded or counted");
 	hand_close(&rig);
 }
 

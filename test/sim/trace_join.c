@@ -16,16 +16,16 @@ enum { A, B, C };
 static void a14_second_agent_same_rank(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_got got;
+	struct test_frame got;
 	struct sw_fault fault;
 	uint32_t peer;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
-	peer = rig.w[A].peer;
+	peer = rig.r.w[A].session;
 	check(c, !hand_join(&rig, C, 0, 2, NULL), "C does not");
 	if (check(c, hand_take(&rig, C, SW_ERROR, &got), "C was told")) {
-		memcpy(&fault, got.payload, sizeof(fault));
+		frame_get(&got, &fault, sizeof(fault));
 		check_eq(c, (uint64_t)fault.err, (uint64_t)SW_EBUSY, "error");
 		check_text(c, fault.text,
 			"rank 0 of job hand is held by node "
@@ -33,7 +33,8 @@ static void a14_second_agent_same_rank(struct check *c)
 	}
 	check_eq(c, hand_session(&rig, A)->peer.id, peer, "session of A");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
 	hand_close(&rig);
 }
 
@@ -41,34 +42,22 @@ static void a14_second_agent_same_rank(struct check *c)
 static void a14_repeated_join(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame join;
-	struct hand_got got;
+	struct test_frame join, got;
 	uint32_t id;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 2, &join), "A joins");
-	id = rig.w[A].peer;
+	id = rig.r.w[A].session;
 	for (uint32_t i = 0; i < 5; i++)
-		hand_again(&rig, A, &join);
-	check_eq(c, rig.srv->stats.sessions_opened, 1, "sessions opened");
+		peer_again(&rig.r.w[A], &join);
+	check_eq(c, rig.r.srv->stats.sessions_opened, 1, "sessions opened");
 	while (hand_take(&rig, A, SW_ACCEPT, &got)) {
 		struct sw_accept a;
 
-		memcpy(&a, got.payload, sizeof(a));
+		frame_get(&got, &a, sizeof(a));
 		check_eq(c, a.session, id, "session of an ACCEPT");
 	}
 	hand_close(&rig);
-}
-
-static void leave(struct hand_rig *rig, uint32_t i)
-{
-	struct sw_fault fault = {.rank = (uint16_t)i, .key = SW_KEY_NONE};
-	struct sw_header h = {.type = SW_LEAVE,
-		.class = SW_CLASS_CTL,
-		.session = rig->w[i].peer,
-		.payload_len = sizeof(fault)};
-
-	hand_send(rig, i, &h, &fault, NULL);
 }
 
 /* A JOIN comes late, its cookie still being valid, when its job has ended:
@@ -76,21 +65,22 @@ static void leave(struct hand_rig *rig, uint32_t i)
 static void a14_replayed_join(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame join;
+	struct test_frame join;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 2, &join), "A joins");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	leave(&rig, A);
-	leave(&rig, B);
-	check(c, !rig.srv->jobs[0].is_used, "the job has ended");
+	peer_leave(&rig.r.w[A], 0, "");
+	peer_leave(&rig.r.w[B], 0, "");
+	check(c, !rig.r.srv->jobs[0].is_used, "the job has ended");
 	hand_pass(&rig, SW_S);
-	hand_again(&rig, A, &join);
+	peer_again(&rig.r.w[A], &join);
 	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 1, "ACCEPTs");
 	hand_empty(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins the next run");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins the next run");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
 	hand_close(&rig);
 }
 
@@ -99,16 +89,16 @@ static void a14_replayed_join(struct check *c)
 static void a14_replayed_join_of_other_terms(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame join;
+	struct test_frame join;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 1, &join), "A joins");
-	leave(&rig, A);
-	hand_again(&rig, A, &join);
+	peer_leave(&rig.r.w[A], 0, "");
+	peer_again(&rig.r.w[A], &join);
 	check(c, hand_join(&rig, B, 1, 3, NULL), "B joins a job of three");
-	check_eq(c, rig.srv->jobs[0].n_members, 3, "members");
-	hand_again(&rig, A, &join);
-	check_eq(c, rig.srv->jobs[0].n_members, 3, "members");
+	check_eq(c, rig.r.srv->jobs[0].n_members, 3, "members");
+	peer_again(&rig.r.w[A], &join);
+	check_eq(c, rig.r.srv->jobs[0].n_members, 3, "members");
 	check_eq(c, hand_count(&rig, A, SW_ERROR), 1, "refusals");
 	hand_close(&rig);
 }
@@ -119,24 +109,27 @@ static void a14_replayed_join_of_other_terms(struct check *c)
 static void a14_replayed_join_does_not_count(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame join;
+	struct test_frame join;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 2, &join), "A joins");
-	leave(&rig, A);
-	hand_again(&rig, A, &join);
+	peer_leave(&rig.r.w[A], 0, "");
+	peer_again(&rig.r.w[A], &join);
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_FORMING, "state of the job");
-	check_eq(c, rig.srv->jobs[0].joined, 2, "members");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_FORMING,
+		"state of the job");
+	check_eq(c, rig.r.srv->jobs[0].joined, 2, "members");
 	for (uint32_t i = 0; i < 11; i++) {
 		hand_pass(&rig, SW_S);
-		hand_speak(&rig, B);
+		peer_keepalive(&rig.r.w[B]);
 	}
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_FORMING, "state of the job");
-	check_eq(c, rig.srv->stats.sessions_dropped, 1, "sessions dropped");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_FORMING,
+		"state of the job");
+	check_eq(c, rig.r.srv->stats.sessions_dropped, 1, "sessions dropped");
 	hand_empty(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
 	hand_close(&rig);
 }
 
@@ -146,22 +139,22 @@ static void a14_replayed_join_does_not_count(struct check *c)
 static void a14_who_speaks_first(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame first;
-	struct hand_got got;
+	struct test_frame first, got;
 	struct sw_fault fault;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 2, &first), "A joins");
-	leave(&rig, A);
+	peer_leave(&rig.r.w[A], 0, "");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	hand_again(&rig, A, &first); /* nobody is behind it */
+	peer_again(&rig.r.w[A], &first); /* nobody is behind it */
 	check(c, hand_join(&rig, C, 0, 2, NULL), "C joins in A's place");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
 	hand_empty(&rig);
-	hand_again(&rig, A, &first);
+	peer_again(&rig.r.w[A], &first);
 	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 0, "ACCEPTs");
 	if (check(c, hand_take(&rig, A, SW_ERROR, &got), "it was refused")) {
-		memcpy(&fault, got.payload, sizeof(fault));
+		frame_get(&got, &fault, sizeof(fault));
 		check_eq(c, (uint64_t)fault.err, (uint64_t)SW_EBUSY, "error");
 		check_text(c, fault.text, "is held by node gpu2");
 	}
@@ -178,15 +171,16 @@ static void a14_rank_comes_again(struct check *c)
 	check(c, hand_join(&rig, A, 0, 3, NULL), "A joins");
 	for (uint32_t i = 0; i < 3; i++) {
 		check(c, hand_join(&rig, B, 1, 3, NULL), "B joins");
-		leave(&rig, B);
-		check_eq(c, rig.srv->jobs[0].joined, 1, "members");
+		peer_leave(&rig.r.w[B], 0, "");
+		check_eq(c, rig.r.srv->jobs[0].joined, 1, "members");
 		check(c, hand_join(&rig, C, 1, 3, NULL), "C joins");
-		leave(&rig, C);
-		hand_speak(&rig, A);
+		peer_leave(&rig.r.w[C], 0, "");
+		peer_keepalive(&rig.r.w[A]);
 	}
 	check(c, hand_join(&rig, B, 1, 3, NULL), "B joins");
 	check(c, hand_join(&rig, C, 2, 3, NULL), "C joins as another");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
 	hand_close(&rig);
 }
 
@@ -202,26 +196,28 @@ static void a14_names_of_strangers(struct check *c)
 	rig.is_mute = true;
 	for (uint32_t i = 0; i < 3 * SW_MAX_JOBS; i++) {
 		snprintf(name, sizeof(name), "name%u", i);
-		rig.w[C].path.udp++;
+		rig.r.w[C].path.udp++;
 		check(c, hand_join(&rig, C, 0, 1 + i % 3, NULL),
 			"C is offered");
 		hand_empty(&rig);
 	}
-	check(c, !rig.srv->jobs[0].is_used, "no job");
-	rig.job = NULL;
+	check(c, !rig.r.srv->jobs[0].is_used, "no job");
+	rig.job = "hand";
 	rig.is_mute = false;
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
-	hand_speak(&rig, A);
-	hand_speak(&rig, B);
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
+	peer_keepalive(&rig.r.w[A]);
+	peer_keepalive(&rig.r.w[B]);
 	hand_pass(&rig, 6 * SW_S);
-	hand_speak(&rig, A);
-	hand_speak(&rig, B);
+	peer_keepalive(&rig.r.w[A]);
+	peer_keepalive(&rig.r.w[B]);
 	hand_pass(&rig, 5 * SW_S);
-	check_eq(c, rig.srv->stats.sessions_dropped, 3 * SW_MAX_JOBS,
+	check_eq(c, rig.r.srv->stats.sessions_dropped, 3 * SW_MAX_JOBS,
 		"JOINs forgotten");
-	check_eq(c, rig.srv->jobs[0].state, SW_JOB_RUNNING, "state of the job");
+	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+		"state of the job");
 	hand_close(&rig);
 }
 
@@ -230,7 +226,7 @@ static void a14_names_of_strangers(struct check *c)
 static void a14_flood_of_joins(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame join;
+	struct test_frame join;
 
 	hand_open(&rig, 2, 10);
 	rig.is_mute = true;
@@ -238,14 +234,14 @@ static void a14_flood_of_joins(struct check *c)
 	check(c, hand_join(&rig, C, 0, 2, &join), "C is offered a session");
 	hand_empty(&rig);
 	for (uint32_t i = 0; i < 10000; i++) {
-		hand_again(&rig, C, &join);
-		rig.w[C].n_in = 0;
+		peer_again(&rig.r.w[C], &join);
+		rig.in[C].n = 0;
 	}
-	check_eq(c, rig.srv->stats.joins_limited, 10001 - SW_JOIN_BURST,
+	check_eq(c, rig.r.srv->stats.joins_limited, 10001 - SW_JOIN_BURST,
 		"JOINs dropped");
-	check_eq(c, rig.srv->stats.sessions_opened, 2, "sessions opened");
-	hand_push(&rig, A, 1, 0, 3, NULL);
-	hand_push(&rig, B, 1, 0, 4, NULL);
+	check_eq(c, rig.r.srv->stats.sessions_opened, 2, "sessions opened");
+	hand_push(&rig, A, 1, 0, 3);
+	hand_push(&rig, B, 1, 0, 4);
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 1, "results for A");
 	hand_close(&rig);
 }
@@ -254,16 +250,16 @@ static void a14_flood_of_joins(struct check *c)
 static void a14_join_with_an_old_cookie(struct check *c)
 {
 	struct hand_rig rig;
-	struct hand_frame join;
+	struct test_frame join;
 
 	hand_open_idle(&rig);
 	check(c, hand_join(&rig, A, 0, 2, &join), "A joins");
-	leave(&rig, A);
-	hand_pass(&rig, 2 * rig.params.cookie_life);
+	peer_leave(&rig.r.w[A], 0, "");
+	hand_pass(&rig, 2 * rig.r.params.cookie_life);
 	hand_empty(&rig);
-	hand_again(&rig, A, &join);
-	check_eq(c, rig.srv->stats.sessions_opened, 1, "sessions opened");
-	check_eq(c, rig.w[A].n_in, 0, "answers");
+	peer_again(&rig.r.w[A], &join);
+	check_eq(c, rig.r.srv->stats.sessions_opened, 1, "sessions opened");
+	check_eq(c, rig.in[A].n, 0, "answers");
 	hand_close(&rig);
 }
 
@@ -276,15 +272,15 @@ static void i5_no_answer_larger_than_its_question(struct check *c)
 
 	hand_open_idle(&rig);
 	check(c, !hand_join(&rig, A, 9, 2, NULL), "no such rank");
-	for (uint32_t i = 0; i < rig.w[A].n_in; i++)
-		check(c, rig.w[A].in[i].h.payload_len <= sizeof(struct sw_join),
+	for (uint32_t i = 0; i < rig.in[A].n; i++)
+		check(c, rig.in[A].f[i].h.payload_len <= sizeof(struct sw_join),
 			"the refusal is small");
 	hand_empty(&rig);
-	hand_send(&rig, A, &h, "abcd", NULL);
-	for (uint32_t i = 0; i < rig.w[A].n_in; i++)
-		check(c, rig.w[A].in[i].h.payload_len <= 4, "LEFT is small");
-	check_eq(c, rig.srv->n_sessions, 0, "sessions");
-	check(c, !rig.srv->jobs[0].is_used, "no job");
+	peer_send(&rig.r.w[A], h, "abcd");
+	for (uint32_t i = 0; i < rig.in[A].n; i++)
+		check(c, rig.in[A].f[i].h.payload_len <= 4, "LEFT is small");
+	check_eq(c, rig.r.srv->n_sessions, 0, "sessions");
+	check(c, !rig.r.srv->jobs[0].is_used, "no job");
 	hand_close(&rig);
 }
 

@@ -152,13 +152,24 @@ void peer_keepalive(struct test_peer *p)
 	peer_say(p, SW_KEEPALIVE, NULL, 0);
 }
 
-void peer_ack(struct test_peer *p, uint32_t class, uint64_t largest)
+static void say_ack(
+	struct test_peer *p, uint32_t class, uint64_t largest, uint64_t bits)
 {
 	struct sw_sack k = {.class = (uint8_t) class,
 		.largest = largest,
-		.bits = {~0ULL, ~0ULL, ~0ULL, ~0ULL}};
+		.bits = {bits, bits, bits, bits}};
 
 	peer_say(p, SW_ACK, &k, sizeof(k));
+}
+
+void peer_ack(struct test_peer *p, uint32_t class, uint64_t largest)
+{
+	say_ack(p, class, largest, UINT64_MAX);
+}
+
+void peer_ack_one(struct test_peer *p, uint32_t class, uint64_t psn)
+{
+	say_ack(p, class, psn, 0);
 }
 
 void peer_fill(struct test_peer *p, struct sw_header h, int32_t value)

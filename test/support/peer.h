@@ -73,8 +73,9 @@ bool peer_ask(struct test_peer *p, const struct test_frame *f, uint8_t type,
 /* peer_keepalive - of a worker that was accepted: it confirms its JOIN. */
 void peer_keepalive(struct test_peer *p);
 
-/* peer_ack - acknowledge the data frames 1 … @largest of @class. */
+/* peer_ack - acknowledge the data frames 1 … @largest of @class, or one. */
 void peer_ack(struct test_peer *p, uint32_t class, uint64_t largest);
+void peer_ack_one(struct test_peer *p, uint32_t class, uint64_t psn);
 
 /* peer_fill - send data frame @h, its payload @value in every element. */
 void peer_fill(struct test_peer *p, struct sw_header h, int32_t value);
