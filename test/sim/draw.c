@@ -50,8 +50,8 @@ static void draw_losses(struct sim_job *job)
 		}
 	}
 	if (one_in(job, 6)) { /* one direction is cut, and heals */
-		x->cut_from = (uint32_t)sim_random(&job->rng);
-		x->cut_to = (uint32_t)sim_random(&job->rng);
+		x->cut_from = (uint32_t)test_random(&job->rng);
+		x->cut_to = (uint32_t)test_random(&job->rng);
 		x->cut_at_ns = job->net.now_ns + moment(job);
 		x->cut_until_ns = x->cut_at_ns + sim_below(&job->rng, 4 * SW_S);
 	}
@@ -147,7 +147,7 @@ static void draw_size(struct sim_job *job)
 	if (one_in(job, 3))
 		job->n_lcores = 1 + below(job, 4);
 	job->net.steering = (enum sw_steering)(SW_STEER_RULES + below(job, 3));
-	job->net.hash_key = sim_random(&job->rng);
+	job->net.hash_key = test_random(&job->rng);
 	job->net.is_deaf = one_in(job, 10);
 	if (one_in(job, 3))
 		job->net.rehash_ns = job->net.now_ns + moment(job);
@@ -175,7 +175,7 @@ static void draw_size(struct sim_job *job)
 	draw_dtype(job);
 	if (one_in(job, 4)) /* alone, or beside sums */
 		job->async = below(job, 2) ? UINT32_MAX
-					   : (uint32_t)sim_random(&job->rng);
+					   : (uint32_t)test_random(&job->rng);
 }
 
 /* Other tuning in the middle of the job, asked for by all of its workers. */

@@ -13,19 +13,9 @@ void *sim_zeros(uint64_t bytes)
 	return mem ? memset(mem, 0, whole) : NULL;
 }
 
-/* splitmix64, by Sebastiano Vigna (public domain). */
-uint64_t sim_random(uint64_t *rng)
-{
-	uint64_t z = *rng += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
 uint64_t sim_below(uint64_t *rng, uint64_t n)
 {
-	return n ? sim_random(rng) % n : 0;
+	return n ? test_random(rng) % n : 0;
 }
 
 bool sim_chance(uint64_t *rng, uint32_t ppm)

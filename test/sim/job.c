@@ -28,7 +28,7 @@ static void mem_put(void *ctx, void *mem, uint64_t bytes)
 
 static uint64_t env_random(void *ctx)
 {
-	return sim_random(&((struct sim_job *)ctx)->rng);
+	return test_random(&((struct sim_job *)ctx)->rng);
 }
 
 static void print_line(void *ctx, enum sw_log_level level, const char *text)

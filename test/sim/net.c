@@ -362,7 +362,7 @@ static struct sim_node *landing(struct sim_net *net, const struct sim_frame *f)
 		return m->lcores[m->owners[(f->to_udp - SIM_UDP) %
 					   SIM_ENDPOINTS]];
 	case SW_STEER_RSS:
-		return m->lcores[sim_random(&hash) % m->n_lcores];
+		return m->lcores[test_random(&hash) % m->n_lcores];
 	default:
 		return m;
 	}

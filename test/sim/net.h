@@ -15,6 +15,7 @@
 #include "engine/loop/loop.h"
 #include "engine/loop/loopback.h"
 #include "engine/loop/port.h"
+#include "test/support/random.h"
 
 enum {
 	SIM_UDP = 5700, /* of endpoint 0 */
@@ -199,8 +200,7 @@ struct sim_frame *sim_heap_take(struct sim_net *net);
 /* @bytes of zeros as the engine wants them (env.h); free. */
 void *sim_zeros(uint64_t bytes);
 
-/* Seeded randomness, 64 bits; below @n; true once in a million @ppm times. */
-uint64_t sim_random(uint64_t *rng);
+/* Seeded randomness: below @n; true once in a million @ppm times. */
 uint64_t sim_below(uint64_t *rng, uint64_t n);
 bool sim_chance(uint64_t *rng, uint32_t ppm);
 

@@ -106,7 +106,7 @@ static uint32_t digit(const struct sim_job *job, uint32_t tensor,
 	uint64_t x = job->seed ^ (uint64_t)tensor << 48 ^
 		     (uint64_t)round << 24 ^ elem;
 
-	return 1 + (uint32_t)(sim_random(&x) % 3);
+	return 1 + (uint32_t)(test_random(&x) % 3);
 }
 
 uint32_t sim_oracle_root(

@@ -19,7 +19,7 @@ static int64_t digit(
 {
 	uint64_t x = job->seed ^ (uint64_t)tensor << 48 ^ elem;
 
-	return 1 + (int64_t)((r + sim_random(&x) % 3) % 3);
+	return 1 + (int64_t)((r + test_random(&x) % 3) % 3);
 }
 
 /* What @worker pushes in its round @r; the first value, if it is the root. */

@@ -87,12 +87,3 @@ void test_env_fini(struct test_env *e)
 		assert_int_equal(e->prepared[i], 0);
 	assert_int_equal(alloc_live(), e->live_blocks);
 }
-
-uint64_t test_random(uint64_t *rng)
-{
-	uint64_t z = *rng += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}

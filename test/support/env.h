@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "engine/base/env.h"
+#include "test/support/random.h"
 
 struct test_env {
 	struct sw_env env;
@@ -24,8 +25,5 @@ void test_env_init(struct test_env *e);
 
 /* test_env_fini - fail the test if anything was not given back. */
 void test_env_fini(struct test_env *e);
-
-/* test_random - splitmix64: 64 bits from @rng. */
-uint64_t test_random(uint64_t *rng);
 
 #endif
