@@ -21,7 +21,6 @@
 
 #include "test/proc/proc_forge.h"
 
-#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
@@ -29,6 +28,7 @@
 
 enum {
 	WAIT_S = 60,
+	AGAIN_MS = 200, /* after which a question is sent again */
 	UDP = 5700,
 	BURST = 32,
 	PAUSE_US = 1000,   /* after a burst */
@@ -67,19 +67,31 @@ static void log_line(void *ctx, enum sw_log_level level, const char *text)
 	fprintf(stderr, "%s\n", text);
 }
 
-/* --- frames --- */
+/* --- the road --- */
 
-static void send_frame(struct forge *f)
+/* Both ways; what comes is not looked at. */
+static void poll_port(struct forge *f)
 {
 	const struct sw_port_ops *ops = f->port->ops;
-	struct sw_tx_frame t = {.payload = f->frame.payload,
-		.payload_len = f->frame.bytes,
-		.to = f->to};
+	struct sw_rx_frame in[SW_RX_BURST];
+
+	ops->tx_flush(f->port);
+	if (ops->rx(f->port, in, SW_RX_BURST))
+		ops->rx_release(f->port);
+}
+
+static void road_send(struct test_peer *peer, const struct test_frame *frame)
+{
+	struct forge *f = peer->ctx;
+	const struct sw_port_ops *ops = f->port->ops;
+	struct sw_tx_frame t = {.payload = frame->bytes + SW_HEAD_BYTES,
+		.payload_len = frame->len - SW_HEAD_BYTES,
+		.to = peer->path};
 	uint64_t end = now_ms() + WAIT_S * 1000;
 
-	memcpy(t.head, f->frame.head, sizeof(t.head));
+	memcpy(t.head, frame->bytes, sizeof(t.head));
 	while (!ops->tx_room(f->port)) {
-		ops->tx_flush(f->port);
+		poll_port(f);
 		if (now_ms() > end)
 			die("the victim takes no frames");
 		usleep(100);
@@ -87,10 +99,8 @@ static void send_frame(struct forge *f)
 	ops->tx(f->port, &t);
 }
 
-/* Is there a frame of @type?  Its payload goes to @payload.  An ERROR with
- * another type awaited is printed. */
-static bool receive(
-	struct forge *f, uint32_t type, struct sw_header *h, uint8_t *payload)
+/* Is there a frame of @type? */
+static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 {
 	const struct sw_port_ops *ops = f->port->ops;
 	struct sw_rx_frame in[SW_RX_BURST];
@@ -98,131 +108,91 @@ static bool receive(
 	bool is_found = false;
 
 	for (uint32_t i = 0; i < n && !is_found; i++) {
-		if (sw_header_decode(in[i].data, in[i].len, h) != SW_FRAME_OK)
+		out->len = in[i].len;
+		memcpy(out->bytes, in[i].data, SW_HEAD_BYTES);
+		memcpy(out->bytes + SW_HEAD_BYTES, in[i].payload,
+			in[i].len - SW_HEAD_BYTES);
+		frame_read(out);
+		if (!frame_is_intact(out))
 			die("the victim sends a malformed frame");
-		is_found = h->type == type;
-		if (is_found)
-			memcpy(payload, in[i].data + SW_HEAD_BYTES,
-				h->payload_len);
+		is_found = out->h.type == type;
 	}
 	ops->rx_release(f->port);
 	return is_found;
 }
 
-/* Send the frame until the answer of @type is there. */
-static void ask(
-	struct forge *f, uint32_t type, struct sw_header *h, uint8_t *payload)
+static bool road_receive(
+	struct test_peer *peer, uint8_t type, struct test_frame *out)
 {
-	uint64_t end = now_ms() + WAIT_S * 1000, again = 0;
+	struct forge *f = peer->ctx;
+	uint64_t end = now_ms() + AGAIN_MS;
 
-	while (!receive(f, type, h, payload)) {
+	while (!receive(f, type, out)) {
 		if (now_ms() > end)
-			die("no answer from the server");
-		if (now_ms() >= again) {
-			send_frame(f);
-			again = now_ms() + 200;
-		}
+			return false;
 		f->port->ops->tx_flush(f->port);
 		usleep(100);
 	}
+	return true;
+}
+
+static const struct peer_road road = {
+	road_send, road_receive, WAIT_S * 1000 / AGAIN_MS};
+
+static void send_frame(struct forge *f)
+{
+	road_send(&f->peer, &f->frame);
 }
 
 /* --- a session of our own --- */
 
-static void get_cookie(struct forge *f)
+static void must(bool is_answered)
 {
-	struct sw_hello hello = {.nonce = f->nonce};
-	struct sw_cookie cookie;
-	uint8_t answer[SW_PAYLOAD_MAX];
-	struct sw_header h;
-
-	forge_begin(f, &f->frame, SW_HELLO);
-	memcpy(f->frame.payload, &hello, sizeof(hello));
-	forge_seal(&f->frame, sizeof(hello));
-	ask(f, SW_COOKIE, &h, answer);
-	memcpy(&cookie, answer, sizeof(cookie));
-	f->cookie = cookie.cookie;
+	if (!is_answered)
+		die("no answer from the server");
 }
 
-static void put_join(struct forge *f, uint8_t version, uint16_t n_members)
+static struct sw_join join_payload(
+	const struct forge *f, uint8_t version, uint16_t n_members)
 {
-	struct sw_join j = {.nonce = f->nonce,
-		.cookie = f->cookie,
-		.session = f->id,
-		.version_min = version,
-		.version_max = version,
-		.n_members = n_members,
-		.n_local = 1,
-		.n_servers = 1,
-		.payload = SW_PAYLOAD_MAX,
-		.has_crc = 1,
-		.job = "forged",
-		.node = "forger"};
+	struct sw_join j =
+		peer_join_payload(&f->peer, "forged", "forger", 0, n_members);
 
-	forge_begin(f, &f->frame, SW_JOIN);
-	f->frame.h.session = 0;
-	memcpy(f->frame.payload, &j, sizeof(j));
-	forge_seal(&f->frame, sizeof(j));
+	j.version_min = j.version_max = version;
+	j.payload = SW_PAYLOAD_MAX;
+	return j;
 }
 
-static void show_refusal(const uint8_t *payload)
-{
-	struct sw_fault fault;
-
-	memcpy(&fault, payload, sizeof(fault));
-	printf("refused %s: %s\n", sw_error_name(fault.err), fault.text);
-}
-
+/* In a version that nobody speaks, first. */
 static void join(struct forge *f)
 {
-	struct sw_accept accept;
-	uint8_t answer[SW_PAYLOAD_MAX];
-	struct sw_header h;
+	struct test_frame answer;
+	struct sw_fault fault;
+	struct sw_join j;
 
-	f->nonce = forge_random(f);
-	f->id = 0x1234;
-	get_cookie(f);
-	put_join(f, SW_VERSION_MAX + 6, 1);
-	ask(f, SW_ERROR, &h, answer);
-	show_refusal(answer);
-	put_join(f, SW_VERSION_MAX, 1);
-	ask(f, SW_ACCEPT, &h, answer);
-	memcpy(&accept, answer, sizeof(accept));
-	f->peer = accept.session;
+	must(peer_hello(&f->peer));
+	j = join_payload(f, SW_VERSION_MAX + 6, 1);
+	forge_control(f, SW_JOIN, &j, sizeof(j));
+	must(peer_ask(&f->peer, &f->frame, SW_ERROR, &answer));
+	frame_get(&answer, &fault, sizeof(fault));
+	printf("refused %s: %s\n", sw_error_name(fault.err), fault.text);
+	j = join_payload(f, SW_VERSION_MAX, 1);
+	must(peer_join(&f->peer, &j));
 }
 
 static void declare(struct forge *f)
 {
-	static const char name[] = "forged";
-	struct sw_declare_head head = {.n = 1};
-	struct sw_declare_item item = {.n_elems = 4096,
-		.key = SW_KEY_NONE,
-		.dtype = SW_F32,
-		.name_len = sizeof(name) - 1};
-	uint8_t answer[SW_PAYLOAD_MAX], *p = f->frame.payload;
-	struct sw_header h;
+	struct sw_declare_item item = {.n_elems = 4096, .dtype = SW_F32};
 
-	forge_begin(f, &f->frame, SW_DECLARE);
-	memcpy(p, &head, sizeof(head));
-	memcpy(p + sizeof(head), &item, sizeof(item));
-	memcpy(p + sizeof(head) + sizeof(item), name, sizeof(name) - 1);
-	forge_seal(&f->frame, sizeof(head) + sizeof(item) + sizeof(name) - 1);
-	ask(f, SW_DECLARED, &h, answer);
-	f->key = sw_load32(answer + sizeof(struct sw_declared));
+	must(peer_declare(&f->peer, 0, item, "forged"));
 }
 
 /* Leave with a text that would write lines of its own into the log. */
 static void leave(struct forge *f)
 {
-	struct sw_fault fault = {.err = SW_EPEER, .key = SW_KEY_NONE};
-
-	snprintf(fault.text, sizeof(fault.text),
+	f->peer.psn[SW_CLASS_CTL] = UINT64_C(0xffffffffffff) - 1;
+	peer_leave(&f->peer, SW_EPEER,
 		"forged\n0.0 error this line is forged\x1b[31m");
-	forge_begin(f, &f->frame, SW_LEAVE);
-	f->frame.h.psn = UINT64_C(0xffffffffffff);
-	memcpy(f->frame.payload, &fault, sizeof(fault));
-	forge_seal(&f->frame, sizeof(fault));
-	send_frame(f);
 	f->port->ops->tx_flush(f->port);
 }
 
@@ -230,14 +200,9 @@ static void leave(struct forge *f)
 
 static void pause_after(struct forge *f, uint32_t n)
 {
-	struct sw_rx_frame in[SW_RX_BURST];
-	const struct sw_port_ops *ops = f->port->ops;
-
 	if (n % BURST)
 		return;
-	ops->tx_flush(f->port);
-	if (ops->rx(f->port, in, SW_RX_BURST))
-		ops->rx_release(f->port);
+	poll_port(f);
 	usleep(PAUSE_US);
 }
 
@@ -261,7 +226,7 @@ static void flood(struct program *p, bool has_session)
 		pause_after(f, n);
 		if (forge_kinds[i].needs_session && !has_session)
 			continue;
-		forge_kinds[i].make(f, &f->frame);
+		forge_kinds[i].make(f);
 		send_frame(f);
 		p->n_sent[i]++;
 	}
@@ -270,21 +235,18 @@ static void flood(struct program *p, bool has_session)
 		pause_after(f, 0); /* what is left goes out */
 }
 
-/* Every generation of the first sessions; some are another member's. */
+/* Every generation of the first sessions; some are another member's.  Not 0,
+ * which would be filled in. */
 static void guess_sessions(struct forge *f)
 {
-	uint32_t own = f->peer;
+	struct sw_header h = {
+		.type = SW_KEEPALIVE, .psn = UINT64_C(0xfffffffffff)};
 
-	for (uint32_t n = 0; n < 3 * GUESSES; n++) {
-		uint32_t guess = n / GUESSES << 16 | n % GUESSES;
-
-		if (guess == own)
+	for (uint32_t n = 1; n < 3 * GUESSES; n++) {
+		h.session = n / GUESSES << 16 | n % GUESSES;
+		if (h.session == f->peer.session)
 			continue;
-		forge_begin(f, &f->frame, SW_KEEPALIVE);
-		f->frame.h.session = guess;
-		f->frame.h.psn = UINT64_C(0xfffffffffff);
-		forge_seal(&f->frame, 0);
-		send_frame(f);
+		peer_send(&f->peer, h, NULL);
 		if (n % (8 * BURST) == 0)
 			pause_after(f, 0);
 	}
@@ -293,7 +255,7 @@ static void guess_sessions(struct forge *f)
 static void flood_fields(struct forge *f)
 {
 	for (uint32_t n = 0; n < FIELDS; n++) {
-		forge_fields(f, &f->frame);
+		forge_fields(f);
 		send_frame(f);
 		pause_after(f, n);
 	}
@@ -305,7 +267,7 @@ static void attack_server(struct program *p)
 
 	join(f);
 	declare(f);
-	forge_push(f, &f->frame); /* so that "again" is one */
+	forge_push(f); /* so that "again" is one */
 	send_frame(f);
 	puts("flooding");
 	fflush(stdout);
@@ -321,20 +283,19 @@ static void attack_server(struct program *p)
 static void attack_with_joins(struct program *p)
 {
 	struct forge *f = &p->forge;
+	struct sw_join j;
 	uint64_t renew_ms = 0;
 	uint32_t n = 0;
 
-	f->nonce = forge_random(f);
-	f->id = 0x1234;
 	puts("flooding");
 	fflush(stdout);
 	for (; !p->n_lines; n++) {
 		if (now_ms() >= renew_ms) {
-			get_cookie(f);
+			must(peer_hello(&f->peer));
 			renew_ms = now_ms() + 1000;
 		}
-		put_join(f, SW_VERSION_MAX, (uint16_t)(2 + n % 2));
-		send_frame(f);
+		j = join_payload(f, SW_VERSION_MAX, (uint16_t)(2 + n % 2));
+		peer_say(&f->peer, SW_JOIN, &j, sizeof(j));
 		pause_after(f, n);
 	}
 	printf("joins %u\n", n);
@@ -410,8 +371,11 @@ int main(int argc, char **argv)
 	p.ip = parse_ip(argv[3]);
 	p.victim = argv[5];
 	p.log = (struct sw_log){log_line, NULL, SW_LOG_WARN};
-	p.forge.random = UINT64_C(0x9e3779b97f4a7c15);
-	p.forge.to = (struct sw_path){.ip = parse_ip(argv[4]), .udp = UDP};
+	p.forge.peer = (struct test_peer){.road = &road,
+		.ctx = &p.forge,
+		.path = {.ip = parse_ip(argv[4]), .udp = UDP}, /* to there */
+		.nonce = 0x5eed,
+		.id = 0x1234};
 	open_port(&p);
 	if (sw_dpdk_launch(p.dpdk, 0, run, &p))
 		die("no lcore");

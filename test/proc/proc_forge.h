@@ -8,25 +8,13 @@
 #include <stdint.h>
 
 #include "engine/loop/port.h"
-#include "engine/wire/wire.h"
-
-/* A frame that is being made: first right, then spoiled. */
-struct forged {
-	struct sw_header h;
-	uint8_t head[SW_HEAD_BYTES]; /* h encoded */
-	uint8_t payload[SW_PAYLOAD_MAX];
-	uint32_t bytes; /* of payload that are sent */
-};
+#include "test/support/peer.h"
 
 struct forge {
+	struct test_peer peer;
 	struct sw_port *port;
-	struct sw_path to;
-	uint64_t random; /* state of forge_random */
-	uint64_t nonce, cookie;
-	uint32_t id, peer; /* of the session: ours, the server's */
-	uint32_t key;      /* of our tensor */
-	uint64_t psn[SW_N_SPACES];
-	struct forged frame;
+	uint64_t rng;
+	struct test_frame frame; /* at hand: first right, then spoiled */
 };
 
 /* One way to be wrong. */
@@ -34,24 +22,24 @@ struct forge_kind {
 	const char *name;
 	const char *counter; /* of the victim that must grow; "" any */
 	bool needs_session;
-	void (*make)(struct forge *f, struct forged *x);
+	void (*make)(struct forge *f); /* f->frame */
 };
 
 extern const struct forge_kind forge_kinds[];
 extern const uint32_t forge_n_kinds;
 
-uint64_t forge_random(struct forge *f);
+/* forge_random - below @n. */
+uint32_t forge_random(struct forge *f, uint32_t n);
 
-/* A header of @type with our session and the next packet number. */
-void forge_begin(struct forge *f, struct forged *x, enum sw_frame_type type);
+/* forge_control - f->frame: a good control frame of @n bytes of @payload. */
+void forge_control(struct forge *f, enum sw_frame_type type,
+	const void *payload, size_t n);
 
-/* Set length, CRCs and encoded header for what h and payload say. */
-void forge_seal(struct forged *x, uint32_t bytes);
+/* forge_push - a good push of chunk 0 of our tensor. */
+void forge_push(struct forge *f);
 
-/* A good push of chunk 0 of our tensor. */
-void forge_push(struct forge *f, struct forged *x);
-
-/* A good header over arbitrary fields; spoils our own session. */
-void forge_fields(struct forge *f, struct forged *x);
+/* forge_fields - a good header over arbitrary fields; spoils our own session.
+ */
+void forge_fields(struct forge *f);
 
 #endif

@@ -4,291 +4,293 @@
 
 #include <string.h>
 
-#include "sum/sum.h"
+#include "sum/dtype.h"
+#include "test/support/random.h"
 
 enum { CHUNK_BYTES = 8192 };
 
-uint64_t forge_random(struct forge *f)
+uint32_t forge_random(struct forge *f, uint32_t n)
 {
-	f->random ^= f->random << 13;
-	f->random ^= f->random >> 7;
-	f->random ^= f->random << 17;
-	return f->random;
+	return (uint32_t)(test_random(&f->rng) >> 32) % n;
 }
 
-static void fill_random(struct forge *f, uint8_t *at, uint32_t n)
+static void fill_random(struct forge *f, void *at, size_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		at[i] = (uint8_t)(forge_random(f) >> 32);
+	uint8_t *bytes = at;
+
+	while (n--)
+		bytes[n] = (uint8_t)forge_random(f, 256);
 }
 
-void forge_begin(struct forge *f, struct forged *x, enum sw_frame_type type)
+/* A bit of the frame, of the @n bytes from @from, is flipped. */
+static void flip(struct forge *f, uint32_t from, uint32_t n)
 {
-	uint8_t class = type == SW_PUSH ? 0 : SW_CLASS_CTL;
-
-	x->h = (struct sw_header){.version = SW_VERSION_MAX,
-		.type = (uint8_t)type,
-		.class = class,
-		.session = f->peer,
-		.psn = ++f->psn[class]};
+	f->frame.bytes[from + forge_random(f, n)] ^= 1 << forge_random(f, 8);
 }
 
-void forge_seal(struct forged *x, uint32_t bytes)
+void forge_control(
+	struct forge *f, enum sw_frame_type type, const void *payload, size_t n)
 {
-	x->bytes = bytes;
-	x->h.payload_len = (uint16_t)bytes;
-	x->h.payload_crc = x->h.class == SW_CLASS_CTL
-				   ? sw_crc32c(0, x->payload, bytes)
-				   : sw_data_crc(&x->h, x->payload, bytes);
-	sw_header_encode(&x->h, x->head);
+	struct sw_header h = {
+		.type = (uint8_t)type, .payload_len = (uint16_t)n};
+
+	peer_make(&f->peer, h, payload, &f->frame);
 }
 
-void forge_push(struct forge *f, struct forged *x)
+/* Another length, right in all that counts it. */
+static void reseal(struct forge *f, uint32_t n)
 {
-	forge_begin(f, x, SW_PUSH);
-	x->h.key = f->key;
-	x->h.round = 1;
-	x->h.weight = 1;
-	x->h.dtype = SW_F32;
-	memset(x->payload, 0, CHUNK_BYTES);
-	forge_seal(x, CHUNK_BYTES);
+	f->frame.h.payload_len = (uint16_t)n;
+	frame_seal(&f->frame);
 }
 
-static void hello(struct forge *f, struct forged *x)
+/* A good control frame of random bytes. */
+static void forge_noise(struct forge *f, enum sw_frame_type type, size_t n)
 {
-	forge_begin(f, x, SW_HELLO);
-	x->h.session = 0;
-	memset(x->payload, 0, sizeof(struct sw_hello));
-	forge_seal(x, sizeof(struct sw_hello));
+	uint8_t payload[SW_PAYLOAD_MAX];
+
+	fill_random(f, payload, n);
+	forge_control(f, type, payload, n);
+}
+
+void forge_push(struct forge *f)
+{
+	static const uint8_t zeros[CHUNK_BYTES];
+	struct sw_header h = {.type = SW_PUSH,
+		.key = f->peer.key,
+		.round = 1,
+		.weight = 1,
+		.dtype = SW_F32,
+		.payload_len = CHUNK_BYTES};
+
+	peer_make(&f->peer, h, zeros, &f->frame);
+}
+
+static void hello(struct forge *f)
+{
+	struct sw_hello hello = {0};
+
+	forge_control(f, SW_HELLO, &hello, sizeof(hello));
 }
 
 /* --- the header --- */
 
-static void magic(struct forge *f, struct forged *x)
+static void magic(struct forge *f)
 {
-	forge_push(f, x);
-	x->head[0] ^= 0x20;
+	forge_push(f);
+	f->frame.bytes[0] ^= 0x20;
 }
 
-static void head_crc(struct forge *f, struct forged *x)
+static void head_crc(struct forge *f)
 {
-	forge_push(f, x);
-	x->head[4 + forge_random(f) % 40] ^= 1 << forge_random(f) % 8;
+	forge_push(f);
+	flip(f, 4, 40);
 }
 
-static void version(struct forge *f, struct forged *x)
+static void version(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.version = SW_VERSION_MAX + 1;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.version = SW_VERSION_MAX + 1;
+	frame_seal(&f->frame);
 }
 
-static void type(struct forge *f, struct forged *x)
+static void type(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.type = forge_random(f) % 2 ? SW_N_TYPES : 12;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.type = forge_random(f, 2) ? SW_N_TYPES : 12;
+	frame_seal(&f->frame);
 }
 
-static void flag(struct forge *f, struct forged *x)
+static void flag(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.flags = 8; /* the bit that stands for nothing */
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.flags = 8; /* the bit that stands for nothing */
+	frame_seal(&f->frame);
 }
 
-static void class(struct forge *f, struct forged *x)
+static void class(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.class = SW_N_CLASSES + 1;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.class = SW_N_CLASSES + 1;
+	frame_seal(&f->frame);
 }
 
-static void truncated(struct forge *f, struct forged *x)
+static void truncated(struct forge *f)
 {
-	forge_push(f, x);
-	x->bytes = (uint32_t)(forge_random(f) % CHUNK_BYTES);
+	forge_push(f);
+	f->frame.len = SW_HEAD_BYTES + forge_random(f, CHUNK_BYTES);
 }
 
-static void oversized(struct forge *f, struct forged *x)
+static void oversized(struct forge *f)
 {
-	forge_push(f, x);
-	forge_seal(x, 100);
-	x->bytes = CHUNK_BYTES;
+	forge_push(f);
+	reseal(f, 100);
+	f->frame.len = SW_HEAD_BYTES + CHUNK_BYTES;
 }
 
-static void control_length(struct forge *f, struct forged *x)
+static void control_length(struct forge *f)
 {
-	hello(f, x);
-	forge_seal(x, (uint32_t)(forge_random(f) % sizeof(struct sw_hello)));
+	hello(f);
+	reseal(f, forge_random(f, sizeof(struct sw_hello)));
 }
 
-static void control_crc(struct forge *f, struct forged *x)
+static void control_crc(struct forge *f)
 {
-	hello(f, x);
-	x->payload[forge_random(f) % x->bytes] ^= 1;
+	hello(f);
+	flip(f, SW_HEAD_BYTES, sizeof(struct sw_hello));
 }
 
 /* --- the session --- */
 
-static void no_session(struct forge *f, struct forged *x)
+static void no_session(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.session = 0;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.session = 0;
+	frame_seal(&f->frame);
 }
 
-static void stale_session(struct forge *f, struct forged *x)
+static void stale_session(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.session = (f->peer & 0xffff0000) | (uint16_t)(f->peer - 1);
-	forge_seal(x, x->bytes);
+	uint32_t session = f->peer.session;
+
+	forge_push(f);
+	f->frame.h.session = (session & 0xffff0000) | (uint16_t)(session - 1);
+	frame_seal(&f->frame);
 }
 
-static void far_session(struct forge *f, struct forged *x)
+static void far_session(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.session = (uint32_t)forge_random(f) | 0xff000000;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.session = forge_random(f, UINT32_MAX) | 0xff000000;
+	frame_seal(&f->frame);
 }
 
-static void wrong_cookie(struct forge *f, struct forged *x)
+static void wrong_cookie(struct forge *f)
 {
-	forge_begin(f, x, SW_JOIN);
-	x->h.session = 0;
-	fill_random(f, x->payload, sizeof(struct sw_join));
-	forge_seal(x, sizeof(struct sw_join));
+	forge_noise(f, SW_JOIN, sizeof(struct sw_join));
 }
 
-static void servers_type(struct forge *f, struct forged *x)
+static void servers_type(struct forge *f)
 {
-	forge_begin(f, x, SW_STATUS);
-	fill_random(f, x->payload, sizeof(struct sw_status));
-	forge_seal(x, sizeof(struct sw_status));
+	forge_noise(f, SW_STATUS, sizeof(struct sw_status));
 }
 
 /* --- the contribution --- */
 
-static void key(struct forge *f, struct forged *x)
+static void key(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.key = f->key + 1 + (uint32_t)(forge_random(f) % UINT16_MAX) * 7919;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.key = f->peer.key + 1 + forge_random(f, UINT16_MAX) * 7919;
+	frame_seal(&f->frame);
 }
 
-static void chunk(struct forge *f, struct forged *x)
+static void chunk(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.chunk = 2 + (uint32_t)(forge_random(f) % (UINT32_MAX - 2));
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.chunk = 2 + forge_random(f, UINT32_MAX - 2);
+	frame_seal(&f->frame);
 }
 
-static void dtype(struct forge *f, struct forged *x)
+static void dtype(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.dtype = (uint8_t)(SW_F32 + 1 + forge_random(f) % 200);
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.dtype = (uint8_t)(SW_F32 + 1 + forge_random(f, 200));
+	frame_seal(&f->frame);
 }
 
-static void operation(struct forge *f, struct forged *x)
+static void operation(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.op = SW_N_OPERATIONS;
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.op = SW_N_OPERATIONS;
+	frame_seal(&f->frame);
 }
 
-static void length(struct forge *f, struct forged *x)
+static void length(struct forge *f)
 {
-	forge_push(f, x);
-	forge_seal(x, 1 + (uint32_t)(forge_random(f) % (CHUNK_BYTES - 1)));
+	forge_push(f);
+	reseal(f, 1 + forge_random(f, CHUNK_BYTES - 1));
 }
 
-static void round_ahead(struct forge *f, struct forged *x)
+static void round_ahead(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.round = 3 + (uint32_t)(forge_random(f) % 1000);
-	forge_seal(x, x->bytes);
+	forge_push(f);
+	f->frame.h.round = 3 + forge_random(f, 1000);
+	frame_seal(&f->frame);
 }
 
 /* Chunk 1 has not been pushed, so that its payload is looked at. */
-static void payload_crc(struct forge *f, struct forged *x)
+static void payload_crc(struct forge *f)
 {
-	forge_push(f, x);
-	x->h.chunk = 1;
-	forge_seal(x, x->bytes);
-	x->payload[forge_random(f) % x->bytes] ^= 0x40;
+	forge_push(f);
+	f->frame.h.chunk = 1;
+	frame_seal(&f->frame);
+	flip(f, SW_HEAD_BYTES, CHUNK_BYTES);
 }
 
-static void again(struct forge *f, struct forged *x)
+static void again(struct forge *f)
 {
-	forge_push(f, x);
+	forge_push(f);
 }
 
 /* --- control payloads --- */
 
-static void pull_unknown(struct forge *f, struct forged *x)
+static void pull_unknown(struct forge *f)
 {
-	struct sw_pull pull = {.key = f->key + 1, .round = 1};
+	struct sw_pull pull = {.key = f->peer.key + 1, .round = 1};
 
-	forge_begin(f, x, SW_PULL);
-	memcpy(x->payload, &pull, sizeof(pull));
-	forge_seal(x, sizeof(pull));
+	forge_control(f, SW_PULL, &pull, sizeof(pull));
 }
 
-static void declare_short(struct forge *f, struct forged *x)
+static void declare_short(struct forge *f)
 {
 	struct sw_declare_head head = {.batch = 1, .n = 3};
 
-	forge_begin(f, x, SW_DECLARE);
-	fill_random(f, x->payload, 64);
-	memcpy(x->payload, &head, sizeof(head));
-	forge_seal(x, 64);
+	forge_noise(f, SW_DECLARE, 64);
+	memcpy(f->frame.bytes + SW_HEAD_BYTES, &head, sizeof(head));
+	frame_seal(&f->frame);
 }
 
-static void ack_of_nothing(struct forge *f, struct forged *x)
+static void ack_of_nothing(struct forge *f)
 {
 	struct sw_sack sack = {.largest = UINT64_C(1) << 47};
 
-	forge_begin(f, x, SW_ACK);
-	fill_random(f, (uint8_t *)sack.bits, sizeof(sack.bits));
-	memcpy(x->payload, &sack, sizeof(sack));
-	forge_seal(x, sizeof(sack));
+	fill_random(f, sack.bits, sizeof(sack.bits));
+	forge_control(f, SW_ACK, &sack, sizeof(sack));
 }
 
 /* --- noise --- */
 
-static void noise(struct forge *f, struct forged *x)
+static void noise(struct forge *f)
 {
-	fill_random(f, x->head, sizeof(x->head));
-	x->bytes = (uint32_t)(forge_random(f) % 256);
-	fill_random(f, x->payload, x->bytes);
+	f->frame.len = SW_HEAD_BYTES + forge_random(f, 256);
+	fill_random(f, f->frame.bytes, f->frame.len);
 }
 
-void forge_fields(struct forge *f, struct forged *x)
+void forge_fields(struct forge *f)
 {
 	struct sw_header h;
 
 	do
-		fill_random(f, (uint8_t *)&h, sizeof(h));
+		fill_random(f, &h, sizeof(h));
 	while (h.type % SW_N_TYPES == SW_LEAVE);
 	h.version = SW_VERSION_MAX;
 	h.type %= SW_N_TYPES;
 	h.flags &= SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
 	h.class = h.type == SW_PUSH ? h.class % SW_N_CLASSES : SW_CLASS_CTL;
-	h.session = f->peer;
+	h.session = f->peer.session;
 	h.psn &= UINT64_C(0xffffffffffff);
 	if (h.key % 2)
-		h.key = f->key;
+		h.key = f->peer.key;
 	h.round %= 8;
 	h.chunk %= 4;
 	h.dtype %= 2;
 	h.op = 0;
-	x->h = h;
-	x->bytes = (uint32_t)(forge_random(f) % 512) / 12 * 12;
+	h.payload_len = (uint16_t)(forge_random(f, 512) / 12 * 12);
 	if (h.type == SW_PUSH)
-		x->bytes = CHUNK_BYTES;
-	fill_random(f, x->payload, x->bytes);
-	forge_seal(x, x->bytes);
+		h.payload_len = CHUNK_BYTES;
+	fill_random(f, f->frame.bytes + SW_HEAD_BYTES, h.payload_len);
+	f->frame.h = h;
+	frame_seal(&f->frame);
 }
 
 const struct forge_kind forge_kinds[] = {
