@@ -7,9 +7,10 @@
 
 #include "engine/sums/shard.h"
 #include "test/support/env.h"
+#include "test/support/peer.h"
 #include "test/support/unit.h"
 
-enum { PAYLOAD = 1344, FULL = PAYLOAD / 4, BOTH = 3 };
+enum { PAYLOAD = PEER_PAYLOAD, FULL = PEER_CHUNK, BOTH = 3 };
 
 /* A shard of two members, server 0 of 1 unless a test says otherwise. */
 struct fixture {
@@ -88,13 +89,10 @@ static inline struct fixture *open_one(uint64_t n_elems)
 static inline struct sw_header header(
 	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems)
 {
-	return (struct sw_header){.type = SW_PUSH,
-		.key = key,
-		.round = round,
-		.chunk = chunk,
-		.weight = 1,
-		.dtype = SW_I32,
-		.payload_len = (uint16_t)(4 * n_elems)};
+	struct sw_header h = peer_push_header(key, round, chunk);
+
+	h.payload_len = (uint16_t)(4 * n_elems);
+	return h;
 }
 
 static inline enum sw_push_verdict push_n(struct fixture *x, uint32_t member,
