@@ -24,14 +24,14 @@ static inline void raw_send(struct raw *w, const void *msg, size_t bytes)
 	assert_int_equal(sw_edge_send(w->sock, msg, bytes, NULL, 0), 0);
 }
 
-/* The next message but progress lines; 0 after 3 s, or the error. */
+/* The next message but progress lines; 0 if none comes, or the error. */
 static inline int raw_recv(struct raw *w, union sw_edge_msg *m, int *fds)
 {
 	struct pollfd fd = {.fd = w->sock, .events = POLLIN};
 	int n;
 
 	do {
-		poll(&fd, 1, 3000);
+		poll(&fd, 1, RIG_WAIT_MS);
 		n = sw_edge_recv(w->sock, m, fds, 2);
 	} while (n > 0 && m->kind == SW_EDGE_STATUS);
 	return n == SW_EAGAIN ? 0 : n;
@@ -176,11 +176,19 @@ static inline int scene_open(void **state)
 	s->r = rig_open(&(struct rig_how){.quota_bytes = 32 << 20});
 	s->bystander = rig_client(s->r);
 	s->t = rig_tensor(s->bystander, "w", 1);
-	/* The agent closes what it has passed on. */
-	usleep(100000);
+	rig_hold(s->r); /* it has closed what it has passed on */
 	s->n_fds = n_open_fds();
+	rig_go(s->r);
 	*state = s;
 	return 0;
+}
+
+/* No descriptor is left of those who have gone. */
+static inline void check_fds(const struct scene *s)
+{
+	for (int i = 0; i < RIG_WAIT_MS && n_open_fds() != s->n_fds; i++)
+		usleep(1000);
+	assert_int_equal(n_open_fds(), s->n_fds);
 }
 
 /* The client is gone for the reason given, all that it had is given back, and
@@ -189,9 +197,7 @@ static inline void scene_check(
 	struct scene *s, enum sw_host_why why, const char *text)
 {
 	rig_await(s->r, ++s->n_gone, why, text);
-	for (int i = 0; i < 1000 && n_open_fds() != s->n_fds; i++)
-		usleep(1000);
-	assert_int_equal(n_open_fds(), s->n_fds);
+	check_fds(s);
 	check_bystander(s);
 }
 

@@ -19,7 +19,12 @@
 #include "pmd/host/nodes.h"
 #include <sumwire/sumwire.h>
 
-enum { RIG_CLIENTS = 4, RIG_TENSORS = 16384, RIG_FIRST = 100 };
+enum {
+	RIG_CLIENTS = 4,
+	RIG_TENSORS = 16384,
+	RIG_FIRST = 100,
+	RIG_WAIT_MS = 30000, /* for what takes milliseconds */
+};
 
 /* How the toy agent behaves; zeros: as it should.  A test changes the atomic
  * ones while it runs. */
@@ -52,7 +57,7 @@ struct rig {
 	int kick;           /* eventfd that ends the lcore's sleep */
 	atomic_int end_err; /* set: hang up on everybody, once */
 	atomic_bool stop, is_control_over;
-	atomic_bool is_forking; /* both threads are to rest */
+	atomic_bool is_held; /* both threads are to rest */
 	atomic_uint n_resting;
 	pthread_mutex_t lock; /* of all below */
 	struct rig_port ports[RIG_CLIENTS];
@@ -209,12 +214,29 @@ static inline void rig_end(struct rig *r, int err)
 /* One of the agent's threads, in no function of the allocator. */
 static inline void rig_rest(struct rig *r)
 {
-	if (!atomic_load(&r->is_forking))
+	if (!atomic_load(&r->is_held))
 		return;
 	atomic_fetch_add(&r->n_resting, 1);
-	while (atomic_load(&r->is_forking))
+	while (atomic_load(&r->is_held))
 		usleep(100);
 	atomic_fetch_sub(&r->n_resting, 1);
+}
+
+/* Both threads have finished what they were at, and rest until rig_go. */
+static inline void rig_hold(struct rig *r)
+{
+	atomic_store(&r->is_held, true);
+	for (int i = 0; i < RIG_WAIT_MS && atomic_load(&r->n_resting) < 2;
+		i++) {
+		rig_kick(r);
+		usleep(1000);
+	}
+	assert_int_equal(atomic_load(&r->n_resting), 2);
+}
+
+static inline void rig_go(struct rig *r)
+{
+	atomic_store(&r->is_held, false);
 }
 
 /* fork while the agent runs.  A sanitizer's allocator has locks that nobody
@@ -223,14 +245,9 @@ static inline pid_t rig_fork(struct rig *r)
 {
 	pid_t pid;
 
-	atomic_store(&r->is_forking, true);
-	for (int i = 0; i < 10000 && atomic_load(&r->n_resting) < 2; i++) {
-		rig_kick(r);
-		usleep(1000);
-	}
-	assert_int_equal(atomic_load(&r->n_resting), 2);
+	rig_hold(r);
 	pid = fork();
-	atomic_store(&r->is_forking, false);
+	rig_go(r);
 	return pid;
 }
 
@@ -436,7 +453,7 @@ static inline uint32_t rig_n_detached(struct rig *r)
 static inline void rig_await(
 	struct rig *r, uint32_t n, enum sw_host_why why, const char *text)
 {
-	for (int i = 0; i < 4000 && rig_n_detached(r) < n; i++)
+	for (int i = 0; i < RIG_WAIT_MS && rig_n_detached(r) < n; i++)
 		usleep(1000);
 	pthread_mutex_lock(&r->lock);
 	assert_int_equal(r->n_detached, n);
@@ -450,7 +467,7 @@ static inline void rig_await_ports(struct rig *r, uint32_t n)
 {
 	uint32_t n_ports = 0;
 
-	for (int k = 0; k < 4000 && n_ports != n; k++) {
+	for (int k = 0; k < RIG_WAIT_MS && n_ports != n; k++) {
 		usleep(1000);
 		n_ports = 0;
 		pthread_mutex_lock(&r->lock);

@@ -156,7 +156,7 @@ static uint32_t n_said(const struct rig *r)
 static void await_refusals(void)
 {
 	atomic_store(&n_refused, 0);
-	for (int i = 0; i < 4000 && atomic_load(&n_refused) < 5; i++)
+	for (int i = 0; i < RIG_WAIT_MS && atomic_load(&n_refused) < 5; i++)
 		usleep(1000);
 	assert_true(atomic_load(&n_refused) >= 5);
 }
