@@ -44,9 +44,10 @@ def start(net):
     """All push all tensors but the last rank, which waits to be told."""
     tensors = [a for i in range(N_TENSORS)
                for a in ("--tensor", f"t{i}:16:f32")]
-    places = [a for a, n in zip(net.agents, LOCAL) for _ in range(n)]
-    clients = [net.client(0, *tensors, "--pause", name=f"c{i}", agent=a)
-               for i, a in enumerate(places)]
+    places = [(a, i) for a, n in zip(net.agents, LOCAL) for i in range(n)]
+    clients = [net.client(0, *tensors, "--pause", "--local-rank", str(i),
+                          name=f"c{rank}", agent=a)
+               for rank, (a, i) in enumerate(places)]
     for c in clients:
         c.await_out(r"declared")
     for c in clients[:-1]:
