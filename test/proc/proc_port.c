@@ -253,8 +253,10 @@ static void raw_run(struct node *n)
 	node_up(n);
 	sw_dpdk_launch(n->dpdk, 0, raw_loop, n);
 	need(sw_dpdk_join(n->dpdk, 0) == 0);
-	if (!n->is_server)
-		usleep(300000); /* the good-bye lies in shared memory */
+	/* The good-bye lies in shared memory until the server takes it. */
+	for (double start = now_s(); !n->is_server && sw_dpdk_port_is_up(n->p);
+		usleep(1000))
+		need(now_s() - start < WAIT_S);
 	node_down(n);
 }
 

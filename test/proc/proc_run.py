@@ -197,7 +197,8 @@ def test_signal_while_daemons_stop():
                    "SIGTERM to the server")
         p.signal(signal.SIGTERM)
         try:
-            wait_until(lambda: len(pending(server)) == 2, 10, "second signal")
+            wait_until(lambda: len(pending(server)) == 2, SHORT_S,
+                       "second signal")
         finally:
             os.kill(server, signal.SIGCONT)
         p.wait_error(r"\[server\] .*stopping at once: a second signal came", code=143,

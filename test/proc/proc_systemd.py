@@ -50,7 +50,7 @@ done
 agents="sumwire-agent@w0 sumwire-agent@w1"
 units="sumwire-server $agents"
 systemctl start $units && echo started
-for i in {1..100}; do
+for i in {1..300}; do
     [ -S /run/sumwire/w0.sock -a -S /run/sumwire/w1.sock ] && break
     sleep 0.2
 done
@@ -68,7 +68,7 @@ train() {
 }
 train
 systemctl kill -s KILL sumwire-agent@w1
-for i in {1..100}; do
+for i in {1..300}; do
     [ "$(systemctl show -p NRestarts --value sumwire-agent@w1)" = 1 ] &&
         systemctl -q is-active sumwire-agent@w1 && break
     sleep 0.2
@@ -158,7 +158,7 @@ def test_units():
         raise Skip("systemd is not installed")
     top = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
     try:
-        text, why = boot(top, 200)
+        text, why = boot(top, 300)
     finally:
         shutil.rmtree(top)
     if not text:

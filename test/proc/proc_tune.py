@@ -4,7 +4,6 @@ import ctypes
 import json
 import os
 import subprocess
-import time
 
 import rig
 from rig import Net, check
@@ -105,11 +104,8 @@ def test_set_and_read():
               st["credit_bytes"] == 1 << 20 and st["tuning_number"] == 0,
               f"statistics: {st}")
         c.ok(c.lib.sw_tune(c.c, b"fifo", 0, 0))
-        for _ in range(200):
-            c.push()
-            if c.now().number:
-                break
-            time.sleep(0.005)
+        rig.wait_until(lambda: c.push() or c.now().number, rig.RUN_S,
+                       "other tuning")
         check(c.now().number == 1 and c.now().policy == b"fifo",
               "the job's tuning have changed")
         c.refused(c.lib.sw_set_partition(c.c, 1 << 20),
@@ -143,15 +139,20 @@ def test_wrong_values_are_refused():
         c.close()
 
 
+def check_all_changed(net):
+    """A change is numbered when all agents have heard of the one before; the
+    last may come when one of them has left."""
+    changes = [net.stats(a)["tuning_changes"] for a in net.agents]
+    check(0 < max(changes) <= min(changes) + 1,
+          f"changes at the agents: {changes}")
+
+
 def test_training_is_tuned():
     with Net() as net:
         net.start_all()
         result = net.train_ok("--tune", epochs=3)
         check(result["is_reference_identical"], result)
-        st = [net.stats(a) for a in net.agents]
-        check(st[0]["tuning_changes"] > 0 and
-              st[0]["tuning_changes"] == st[1]["tuning_changes"],
-              f"both agents went over as often: {st}")
+        check_all_changed(net)
 
 
 def test_engine():

@@ -135,7 +135,7 @@ def test_two_jobs_on_one_server():
                 for a in red + blue]
         for c in both:
             c.wait_ok()
-        check(net.stats("a")["sessions_closed"] == 4, "four members")
+        net.await_stats("a", lambda s: s["sessions_closed"] == 4, "four ends")
 
 
 def test_two_local_ranks():

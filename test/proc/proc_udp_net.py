@@ -143,18 +143,17 @@ def test_no_route():
     with Hosts(workers=1, job={"join_timeout": "3s"}) as net:
         net.ini["agent0"]["server a"]["ip"] = "10.10.0.1"
         net.start_all()
-        start = time.monotonic()
-        net.client(0, *TENSORS).wait_error(r"server a \(10\.10\.0\.1:5700\)")
-        took = time.monotonic() - start
-        check(took < 3 + 10, f"that took {took:.1f} s")
+        net.client(0, *TENSORS).wait_error(
+            r"waited 3 s for server a \(10\.10\.0\.1:5700\)")
         said = (r"port lan: the kernel does not send some frames: Network is "
                 r"unreachable")
         net.daemons["agent0"].await_text(said)
-        check(len(re.findall(said, net.daemons["agent0"].log())) == 1,
-              "said again and again")
+        # of more than six tries; and once more where two were 2 s apart
+        n = len(re.findall(said, net.daemons["agent0"].log()))
+        check(n <= 2, f"said {n} times")
         time.sleep(3)  # longer than it remembers
         net.client(0, *TENSORS, name="next").wait_error("server a")
-        net.daemons["agent0"].await_text(f"(?s)({said}.*){{2}}")
+        net.daemons["agent0"].await_text(f"(?s)({said}.*){{{n + 1}}}")
 
 
 def test_server_of_another_network():

@@ -331,14 +331,16 @@ class Net:
     def start_all(self):
         self.start(*self.servers, *self.agents)
 
-    def stop(self, name):
-        """SIGTERM; exit code 0 is demanded.  Returns its log."""
-        p = self.daemons.pop(name)
-        check(p.code() is None, f"{name} has ended with {p.code()}")
-        p.signal(signal.SIGTERM)
-        code = p.wait(STOP_S)
-        check(code == 0, f"{name} ended with {code} after SIGTERM")
-        return p.log()
+    def stop(self, *names):
+        """SIGTERM to all; exit code 0 is demanded.  Returns the last one's log."""
+        stopped = [self.daemons.pop(name) for name in names]
+        for p in stopped:
+            check(p.code() is None, f"{p.name} has ended with {p.code()}")
+            p.signal(signal.SIGTERM)
+        for p in stopped:
+            code = p.wait(STOP_S)
+            check(code == 0, f"{p.name} ended with {code} after SIGTERM")
+        return stopped[-1].log()
 
     def kill(self, name):
         self.daemons.pop(name).kill()
@@ -381,14 +383,19 @@ class Net:
         check(p.returncode == 0, f"stats of {daemon}: {p.stderr.decode()}")
         return json.loads(p.stdout)
 
-    def empty_stats(self, daemon):
-        """Those of a server that keeps nothing; a member that has gone may
-        still be saying so."""
+    def await_stats(self, daemon, fn, what):
+        """Its first counters of which fn is true.  Clients end before their
+        agent has said so to all, and what is said may come again."""
         def look():
             stats = self.stats(daemon)
-            return stats if (stats["open_chunks"] == 0 and
-                             stats["memory_used_bytes"] == 0) else None
-        return wait_until(look, STOP_S, f"empty {daemon}")
+            return stats if fn(stats) else None
+        return wait_until(look, STOP_S, f"{what} of {daemon}")
+
+    def empty_stats(self, daemon):
+        """Those of a server that keeps nothing."""
+        return self.await_stats(
+            daemon, lambda s: s["open_chunks"] == 0 and
+            s["memory_used_bytes"] == 0, "empty memory")
 
     # --- the end ---
 
@@ -421,8 +428,8 @@ class Net:
     def __exit__(self, kind, value, trace):
         try:
             if kind is None:
-                for name in list(self.daemons):
-                    self.stop(name)
+                if self.daemons:
+                    self.stop(*self.daemons)
                 for p in self.processes:
                     check(p.code() is not None, f"{p.name} still runs")
                 self.check_clean()
