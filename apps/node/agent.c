@@ -36,22 +36,23 @@ static void fill_stats(void *ctx,
 	struct agent *a = ctx;
 	struct sw_stats sum = {0};
 
-	sw_daemon_add_stats(&a->daemon, &sum);
+	sw_daemon_add_stats(&a->shared.daemon, &sum);
 	sw_stats_add(&sum, sw_worker_stats(&a->core.worker));
-	for (uint32_t i = 0; i < a->n_others; i++)
-		sw_stats_add(&sum, sw_worker_stats(&a->others[i].worker));
-	sw_daemon_put_stats(&a->daemon, &sum, put, out);
+	for (uint32_t i = 0; i < a->shared.n_others; i++)
+		sw_stats_add(
+			&sum, sw_worker_stats(&a->shared.others[i].worker));
+	sw_daemon_put_stats(&a->shared.daemon, &sum, put, out);
 	put(out, "attached", a->control.group.n_here);
 	sw_agent_put_lanes(a, put, out);
 	put(out, "partition_bytes", atomic_load(&a->shared.partition_bytes));
 	put(out, "credit_bytes", atomic_load(&a->shared.credit_bytes));
 	put(out, "tuning_number", atomic_load(&a->shared.tuning_number));
-	if (!a->is_serving)
+	if (!a->shared.is_serving)
 		return;
 	sum = (struct sw_stats){0};
-	sw_serve_add_stats(&a->serve, &sum);
+	sw_serve_add_stats(&a->shared.serve, &sum);
 	sw_daemon_put_engine(&sum, "server.", put, out);
-	sw_serve_put_stats(&a->serve, put, out);
+	sw_serve_put_stats(&a->shared.serve, put, out);
 }
 
 /* Returns their number, or SW_ECONF. */
@@ -60,13 +61,13 @@ static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 	char users[SW_CONF_USERS_BYTES], *rest = users, *name;
 	int n = 0;
 
-	memcpy(users, a->daemon.conf.agent.users, sizeof(users));
+	memcpy(users, a->shared.daemon.conf.agent.users, sizeof(users));
 	while ((name = strsep(&rest, ","))) {
 		if (!*name)
 			continue;
 		if (sw_user_find(name, &uids[n++]))
 			continue;
-		sw_log(&a->daemon.log, SW_LOG_ERROR,
+		sw_log(&a->shared.daemon.log, SW_LOG_ERROR,
 			"[agent] users: there is no user \"%s\"", name);
 		return SW_ECONF;
 	}
@@ -75,7 +76,7 @@ static int resolve_users(struct agent *a, uint32_t uids[MAX_UIDS])
 
 static int open_host(struct agent *a)
 {
-	const struct sw_conf *c = &a->daemon.conf;
+	const struct sw_conf *c = &a->shared.daemon.conf;
 	uint32_t uids[MAX_UIDS];
 	int n = resolve_users(a, uids);
 	struct sw_host_params p = {.path = c->agent.socket,
@@ -84,109 +85,109 @@ static int open_host(struct agent *a)
 		.n_local = c->agent.local_ranks,
 		.max_clients = 2 * c->agent.local_ranks + 2,
 		.quota_bytes = c->agent.quota_bytes,
-		.numa_node = a->daemon.numa.lcores[0],
+		.numa_node = a->shared.daemon.numa.lcores[0],
 		.events = {.on_attach = sw_agent_on_attach,
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,
 			.on_tune = sw_agent_on_tune},
-		.ctx = a,
-		.log = &a->daemon.log};
+		.ctx = &a->control,
+		.log = &a->shared.daemon.log};
 
-	return n < 0 ? n : sw_host_open(&p, &a->host);
+	return n < 0 ? n : sw_host_open(&p, &a->shared.host);
 }
 
-static void turn(struct agent *a, uint32_t timeout_ms)
+static void turn(struct agent_control *c, uint32_t timeout_ms)
 {
-	sw_host_poll(a->host, a->control.is_busy ? 0 : timeout_ms);
-	sw_agent_take_reports(a);
-	sw_agent_tell_waiting(a);
-	sw_stats_serve_poll(a->daemon.stats);
-	a->control.is_busy = sw_agent_make_memory(a);
-	if (a->is_serving)
-		a->control.is_busy |= sw_serve_work(&a->serve);
+	sw_host_poll(c->shared->host, c->is_busy ? 0 : timeout_ms);
+	sw_agent_take_reports(c);
+	sw_agent_tell_waiting(c);
+	sw_stats_serve_poll(c->shared->daemon.stats);
+	c->is_busy = sw_agent_make_memory(c->shared);
+	if (c->shared->is_serving)
+		c->is_busy |= sw_serve_work(&c->shared->serve);
 }
 
 /* Until nothing is open, or then until the servers know that we leave;
  * true: one more signal came, whose sender does not want to wait. */
-static bool finish(struct agent *a, bool is_leaving)
+static bool finish(struct agent_control *c, bool is_leaving)
 {
 	uint64_t until_ns =
 		sw_now_ns() + (is_leaving ? LEAVE_MS : FINISH_MS) * SW_MS;
 
-	while (a->control.is_begun &&
-		(is_leaving || atomic_load(&a->shared.n_open)) &&
+	while (c->is_begun && (is_leaving || atomic_load(&c->shared->n_open)) &&
 		sw_now_ns() < until_ns) {
-		if (sw_daemon_hurried(&a->daemon, 0))
+		if (sw_daemon_hurried(&c->shared->daemon, 0))
 			return true;
-		turn(a, is_leaving ? POLL_MS : 1);
+		turn(c, is_leaving ? POLL_MS : 1);
 	}
 	return false;
 }
 
-static void control(struct agent *a)
+static void control(struct agent_control *c)
 {
 	uint32_t dropped;
 	bool is_hurried;
 
 	while (!sw_daemon_signalled(0))
-		turn(a, POLL_MS);
-	sw_log(&a->daemon.log, SW_LOG_INFO,
+		turn(c, POLL_MS);
+	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");
-	a->control.is_stopping = true;
-	atomic_store(&a->shared.is_draining, true);
-	is_hurried = finish(a, false);
-	dropped = atomic_load(&a->shared.n_open);
-	sw_agent_stop(a);
-	is_hurried |= finish(a, true);
+	c->is_stopping = true;
+	atomic_store(&c->shared->is_draining, true);
+	is_hurried = finish(c, false);
+	dropped = atomic_load(&c->shared->n_open);
+	sw_agent_stop(c);
+	is_hurried |= finish(c, true);
 	if (dropped)
-		sw_log(&a->daemon.log, SW_LOG_WARN,
+		sw_log(&c->shared->daemon.log, SW_LOG_WARN,
 			"dropped %u unfinished push_pulls", dropped);
 	else
-		sw_log(&a->daemon.log, SW_LOG_INFO,
+		sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 			"finished: no push_pull is open");
-	if (a->is_serving)
-		sw_serve_finish(&a->serve, is_hurried);
+	if (c->shared->is_serving)
+		sw_serve_finish(&c->shared->serve, is_hurried);
 }
 
 static void start_lcores(struct agent *a)
 {
-	struct sw_poller *p = &a->daemon.pollers[0];
+	struct sw_poller *p = &a->shared.daemon.pollers[0];
 
-	a->core.tuning.rate_bit_s = a->daemon.conf.ports[0].rate_bit_s;
+	a->core.tuning.rate_bit_s = a->shared.daemon.conf.ports[0].rate_bit_s;
 	atomic_store(&a->shared.rate_bit_s, a->core.tuning.rate_bit_s);
 	a->core.paced_bit_s = a->core.tuning.rate_bit_s;
-	p->is_serving = a->is_serving;
-	p->ctx = a;
+	p->is_serving = a->shared.is_serving;
+	p->ctx = &a->core;
 	p->rest = sw_agent_rest;
 	p->nap = sw_agent_nap;
 	p->is_awaited = sw_agent_is_awaited;
-	for (uint32_t i = 0; i <= a->n_others; i++)
-		sw_reserve_open(&a->daemon.lane_reserves[i]);
-	if (a->is_serving)
-		sw_serve_start(&a->serve);
-	sw_poller_add(p, sw_agent_work, a);
-	for (uint32_t i = 0; i < a->n_others; i++) {
-		p = &a->daemon.pollers[i + 1];
-		p->is_serving = a->is_serving && i + 1 < a->serve.n_cores;
-		p->ctx = &a->others[i];
-		a->others[i].paced_bit_s = a->core.paced_bit_s;
+	for (uint32_t i = 0; i <= a->shared.n_others; i++)
+		sw_reserve_open(&a->shared.daemon.lane_reserves[i]);
+	if (a->shared.is_serving)
+		sw_serve_start(&a->shared.serve);
+	sw_poller_add(p, sw_agent_work, &a->core);
+	for (uint32_t i = 0; i < a->shared.n_others; i++) {
+		p = &a->shared.daemon.pollers[i + 1];
+		p->is_serving =
+			a->shared.is_serving && i + 1 < a->shared.serve.n_cores;
+		p->ctx = &a->shared.others[i];
+		a->shared.others[i].paced_bit_s = a->core.paced_bit_s;
 		p->rest = sw_agent_lane_rest;
-		sw_poller_add(p, sw_agent_lane_work, &a->others[i]);
+		sw_poller_add(p, sw_agent_lane_work, &a->shared.others[i]);
 	}
 }
 
 static int run(struct agent *a)
 {
-	struct sw_daemon *d = &a->daemon;
+	struct sw_daemon *d = &a->shared.daemon;
 	int err = open_host(a), err2;
 
 	if (!err)
 		err = sw_daemon_serve_stats(d, fill_stats, a);
 	if (!err)
 		err = sw_daemon_start(d);
-	a->is_serving = d->conf.node.role == SW_ROLE_BOTH;
-	if (!err && a->is_serving)
-		err = sw_serve_open(&a->serve, d);
+	a->shared.is_serving = d->conf.node.role == SW_ROLE_BOTH;
+	if (!err && a->shared.is_serving)
+		err = sw_serve_open(&a->shared.serve, d);
 	if (err)
 		return err;
 	start_lcores(a);
@@ -196,7 +197,7 @@ static int run(struct agent *a)
 			"agent %s (rank %u of %u) is ready at %s",
 			d->conf.node.name, d->conf.job.rank,
 			d->conf.job.workers, d->conf.agent.socket);
-		control(a);
+		control(&a->control);
 	}
 	err2 = sw_daemon_join(d);
 	sw_agent_close(a);
@@ -219,16 +220,16 @@ int sw_cmd_agent(int argc, char **argv)
 		return 1;
 	err = sw_agent_open_rings(a);
 	if (!err)
-		err = sw_daemon_open(&a->daemon, &o, SW_ROLE_AGENT);
+		err = sw_daemon_open(&a->shared.daemon, &o, SW_ROLE_AGENT);
 	if (!err)
-		err = sw_agent_open_lanes(a);
+		err = sw_agent_open_lanes(&a->shared);
 	if (!err)
 		err = run(a);
-	sw_serve_close(&a->serve);
-	sw_host_close(&a->host);
-	sw_daemon_close(&a->daemon);
-	free(a->others);
-	free(a->lanes);
+	sw_serve_close(&a->shared.serve);
+	sw_host_close(&a->shared.host);
+	sw_daemon_close(&a->shared.daemon);
+	free(a->shared.others);
+	free(a->shared.lanes);
 	free(a->shared.rings);
 	free(a);
 	return err ? 1 : 0;

@@ -87,7 +87,7 @@ enum agent_lane_stage {
 /* One of the agent's lcores but the first: a lane of the worker
  * (engine/worker/lane.h). */
 struct agent_lane {
-	struct agent *agent;
+	struct agent_shared *shared;
 	uint32_t i; /* of the lane and of the lcore: 1 … */
 	_Atomic int stage;
 	bool was_opened, is_open; /* tried to; did */
@@ -108,6 +108,7 @@ struct agent_rings {
 
 /* What the control thread alone reads and writes. */
 struct agent_control {
+	struct agent_shared *shared;
 	struct sw_spsc commands; /* puts */
 	struct sw_spsc reports;  /* takes */
 	bool is_stopping;
@@ -126,6 +127,7 @@ struct agent_control {
 /* What lcore 0 alone reads and writes, but for counters of the worker, which
  * the control thread reads by sw_word. */
 struct agent_core {
+	struct agent_shared *shared;
 	struct sw_spsc commands;        /* takes */
 	struct sw_spsc reports;         /* puts */
 	struct sw_env env;              /* of lane 0 */
@@ -146,8 +148,19 @@ struct agent_core {
 	bool has_woken;       /* a process, since the last turn */
 };
 
-/* What several threads read while they run; each says who writes. */
+/* What several threads use. */
 struct agent_shared {
+	/* Made before the lcores run; then as their own headers say. */
+	struct sw_daemon daemon;
+	bool is_serving;       /* role = both: this node sums, too */
+	struct sw_serve serve; /* then */
+	struct sw_host *host;  /* control's; an lcore kicks, and has clients */
+	/* Of the other lcores, which say themselves what lcore 0 may see. */
+	uint32_t n_others;
+	struct agent_lane *others;
+	struct sw_lane *lanes; /* between lcore 0 and each */
+
+	/* Read and written while they run; each says who writes. */
 	struct agent_rings *rings;   /* one puts, one takes */
 	_Atomic uint64_t rate_bit_s; /* of ports, lcore 0; read by all lcores */
 	/* Of the tuning in use, for statistics; lcore 0. */
@@ -156,46 +169,38 @@ struct agent_shared {
 	atomic_bool is_draining; /* no push_pull is taken any more; control */
 };
 
+/* The functions of a thread take its part, from which they reach what is shared
+ * and no other thread's; those of begin, end and counters take the whole. */
 struct agent {
-	/* Made before the lcores run; then as their own headers say. */
-	struct sw_daemon daemon;
-	bool is_serving;       /* role = both: this node sums, too */
-	struct sw_serve serve; /* then */
-	struct sw_host *host;  /* control's; an lcore kicks, and has ports */
-
+	struct agent_shared shared;
 	struct agent_control control;
 	struct agent_core core;
-	struct agent_shared shared;
-
-	/* Of the other lcores, which say themselves what lcore 0 may see. */
-	uint32_t n_others;
-	struct agent_lane *others;
-	struct sw_lane *lanes; /* between lcore 0 and each */
 };
 
 /* sw_agent_lane_env - what the lane of lcore @i has: memory that the control
  * thread makes.  sw_agent_lane_turn - what it gave back may go.  That lcore. */
-void sw_agent_lane_env(struct agent *a, uint32_t i, struct sw_env *env);
-void sw_agent_lane_turn(struct agent *a, uint32_t i);
+void sw_agent_lane_env(
+	struct agent_shared *shared, uint32_t i, struct sw_env *env);
+void sw_agent_lane_turn(struct agent_shared *shared, uint32_t i);
 
 /* sw_agent_make_memory - control, now and then: a slice for each lane.  Returns
  * whether there may be more to do at once. */
-bool sw_agent_make_memory(struct agent *a);
+bool sw_agent_make_memory(struct agent_shared *shared);
 
 /* agent_tuning.c, lcore: do what a process asks for; show them what is. */
-void sw_agent_tune(struct agent *a, const struct agent_command *o);
-void sw_agent_show_tuning(struct agent *a);
+void sw_agent_tune(struct agent_core *core, const struct agent_command *o);
+void sw_agent_show_tuning(struct agent_core *core);
 
 /* sw_agent_pace - the rate may have been set: pace the ports of this lcore's
  * @loop to it.  Each lcore. */
-void sw_agent_pace(
-	struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s);
+void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
+	uint64_t *known_bit_s);
 
 /* sw_agent_tell - from the lcore to the control thread.  A line that would take
  * the room of other reports is dropped, and counted. */
-void sw_agent_tell(struct agent *a, const struct agent_report *report);
+void sw_agent_tell(struct agent_core *core, const struct agent_report *report);
 
-/* Functions of lcore 0, for struct sw_poller; @ctx is the agent. */
+/* Functions of lcore 0, for struct sw_poller; @ctx is its struct agent_core. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 void sw_agent_nap(void *ctx, uint64_t max_ns);
@@ -208,21 +213,21 @@ void sw_agent_lane_rest(
 
 /* sw_agent_open_lanes - as many as the configuration says.  Errors: SW_ENOMEM.
  */
-int sw_agent_open_lanes(struct agent *a);
+int sw_agent_open_lanes(struct agent_shared *shared);
 
 /* Lcore 0: the others open their lanes of the worker that is being opened; they
  * close them, when it has left: true when all have, and no port refers to
  * memory of the clients any more. */
-void sw_agent_start_lanes(struct agent *a);
-bool sw_agent_end_lanes(struct agent *a);
+void sw_agent_start_lanes(struct agent_shared *shared);
+bool sw_agent_end_lanes(struct agent_shared *shared);
 
 /* sw_agent_copy_lent - what our own server was lent at lcore @lcore, the
  * training processes may write from now on.  That lcore. */
-void sw_agent_copy_lent(struct agent *a, uint32_t lcore);
+void sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore);
 
 /* sw_agent_are_kept - does no lane but this one use tensors of the clients any
  * more?  Lcore 0, after its own worker has ended. */
-bool sw_agent_are_kept(const struct agent *a);
+bool sw_agent_are_kept(const struct agent_shared *shared);
 
 /* sw_agent_put_lanes - counters by lcore. */
 void sw_agent_put_lanes(const struct agent *a,
@@ -230,11 +235,12 @@ void sw_agent_put_lanes(const struct agent *a,
 
 /* What a worker of this agent is told, but for the lane; the rest of the
  * arguments is memory that @job borrows. */
-void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
+void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
 	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
 	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4]);
 
-/* agent_group.c: callbacks for struct sw_host_events; @ctx is the agent. */
+/* agent_group.c: callbacks for struct sw_host_events; @ctx is the
+ * struct agent_control. */
 void sw_agent_on_attach(
 	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t wanted);
 void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
@@ -244,20 +250,21 @@ void sw_agent_on_detach(
 void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
 
 /* sw_agent_take_reports - what the lcore has said. */
-void sw_agent_take_reports(struct agent *a);
+void sw_agent_take_reports(struct agent_control *c);
 
 /* sw_agent_tell_waiting - tell those that wait for other local ranks, if it is
  * time to. */
-void sw_agent_tell_waiting(struct agent *a);
+void sw_agent_tell_waiting(struct agent_control *c);
 
 /* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
-void sw_agent_stop(struct agent *a);
+void sw_agent_stop(struct agent_control *c);
 
-/* sw_agent_open_rings - for commands and reports; shared.rings is to be freed.
- * Errors: SW_ENOMEM. */
+/* sw_agent_open_rings - for commands and reports; both threads' parts know what
+ * is shared.  shared.rings is to be freed.  Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 
-void sw_agent_command(struct agent *a, const struct agent_command *order);
+void sw_agent_command(
+	struct agent_control *c, const struct agent_command *order);
 
 /* sw_agent_close - what the lcore left, after it was joined. */
 void sw_agent_close(struct agent *a);

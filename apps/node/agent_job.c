@@ -49,11 +49,11 @@ static uint32_t list_servers(const struct sw_daemon *d,
 	return n;
 }
 
-void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
+void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
 	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX],
 	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4])
 {
-	const struct sw_conf *c = &a->daemon.conf;
+	const struct sw_conf *c = &shared->daemon.conf;
 
 	*job = (struct sw_worker_job){.job = c->job.name,
 		.node = c->node.name,
@@ -61,12 +61,12 @@ void sw_agent_job(const struct agent *a, struct sw_worker_job *job,
 		.n_members = (uint16_t)c->job.workers,
 		.n_local = (uint16_t)c->agent.local_ranks,
 		.servers = servers,
-		.n_servers = list_servers(&a->daemon, servers, names),
+		.n_servers = list_servers(&shared->daemon, servers, names),
 		.n_lcores = (uint8_t)c->job.server_lcores,
 		.n_ways = (uint16_t)sw_conf_n_ways(c),
-		.n_lanes = (uint8_t)(a->n_others + 1),
-		.lanes = a->lanes};
-	if (a->is_serving)
+		.n_lanes = (uint8_t)(shared->n_others + 1),
+		.lanes = shared->lanes};
+	if (shared->is_serving)
 		job->n_colocated =
 			(uint16_t)(c->job.workers * c->job.server_lcores);
 }

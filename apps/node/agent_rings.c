@@ -13,6 +13,7 @@ int sw_agent_open_rings(struct agent *a)
 
 	if (!commands)
 		return SW_ENOMEM;
+	a->control.shared = a->core.shared = &a->shared;
 	a->shared.rings = memset(commands, 0, sizeof(struct agent_rings));
 	sw_spsc_init(&a->control.commands, a->shared.rings->commands,
 		AGENT_RING, sizeof(struct agent_command));
@@ -25,27 +26,28 @@ int sw_agent_open_rings(struct agent *a)
 	return 0;
 }
 
-void sw_agent_command(struct agent *a, const struct agent_command *order)
+void sw_agent_command(
+	struct agent_control *c, const struct agent_command *order)
 {
-	if (sw_spsc_put(&a->control.commands, order, 1) != 1)
-		sw_log(&a->daemon.log, SW_LOG_ERROR,
+	if (sw_spsc_put(&c->commands, order, 1) != 1)
+		sw_log(&c->shared->daemon.log, SW_LOG_ERROR,
 			"the command ring to lcore 0 is full");
 }
 
-void sw_agent_tell(struct agent *a, const struct agent_report *report)
+void sw_agent_tell(struct agent_core *core, const struct agent_report *report)
 {
 	struct agent_report counted = *report;
 	int n;
 
 	if (report->kind == AGENT_STATUS &&
-		sw_spsc_room(&a->core.reports) <= AGENT_REPORTS_MAX) {
-		a->core.n_lost++;
+		sw_spsc_room(&core->reports) <= AGENT_REPORTS_MAX) {
+		core->n_lost++;
 		return;
 	}
-	counted.n_lost = a->core.n_lost;
-	a->core.n_lost = 0;
-	n = sw_spsc_put(&a->core.reports, &counted, 1);
+	counted.n_lost = core->n_lost;
+	core->n_lost = 0;
+	n = sw_spsc_put(&core->reports, &counted, 1);
 	assert(n == 1);
 	(void)n;
-	sw_host_kick(a->host);
+	sw_host_kick(core->shared->host);
 }

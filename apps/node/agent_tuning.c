@@ -8,7 +8,8 @@
 enum { RATE_MIN = 1000000 };
 #define RATE_MAX UINT64_C(10000000000000)
 
-static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
+static int set_rate(
+	struct agent_core *core, uint64_t bit_s, char *why, size_t size)
 {
 	if (bit_s && (bit_s < RATE_MIN || bit_s > RATE_MAX)) {
 		snprintf(why, size,
@@ -17,30 +18,32 @@ static int set_rate(struct agent *a, uint64_t bit_s, char *why, size_t size)
 			(unsigned long long)bit_s);
 		return SW_EINVAL;
 	}
-	a->core.tuning.rate_bit_s = bit_s;
+	core->tuning.rate_bit_s = bit_s;
 	atomic_store_explicit(
-		&a->shared.rate_bit_s, bit_s, memory_order_relaxed);
-	sw_agent_pace(a, &a->daemon.pollers[0].loop, &a->core.paced_bit_s);
+		&core->shared->rate_bit_s, bit_s, memory_order_relaxed);
+	sw_agent_pace(core->shared, &core->shared->daemon.pollers[0].loop,
+		&core->paced_bit_s);
 	return 0;
 }
 
-void sw_agent_pace(struct agent *a, struct sw_loop *loop, uint64_t *known_bit_s)
+void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
+	uint64_t *known_bit_s)
 {
-	uint64_t bit_s = atomic_load_explicit(
-		&a->shared.rate_bit_s, memory_order_relaxed);
+	uint64_t bit_s =
+		atomic_load_explicit(&shared->rate_bit_s, memory_order_relaxed);
 
 	if (bit_s == *known_bit_s)
 		return;
 	*known_bit_s = bit_s;
-	for (uint32_t i = 0; i < a->daemon.n_dpdk_ports; i++)
-		sw_loop_set_rate(loop, i, bit_s / a->daemon.n_lcores);
+	for (uint32_t i = 0; i < shared->daemon.n_dpdk_ports; i++)
+		sw_loop_set_rate(loop, i, bit_s / shared->daemon.n_lcores);
 }
 
 /* One of the two; the other stays. */
-static int set_own(
-	struct agent *a, bool is_part, uint64_t bytes, char *why, size_t size)
+static int set_own(struct agent_core *core, bool is_part, uint64_t bytes,
+	char *why, size_t size)
 {
-	const struct sw_job_tuning now = sw_worker_tuning(&a->core.worker);
+	const struct sw_job_tuning now = sw_worker_tuning(&core->worker);
 	const char *fault = sw_sched_check(
 		now.policy, is_part ? bytes : 0, is_part ? 0 : bytes);
 
@@ -50,13 +53,13 @@ static int set_own(
 			(unsigned long long)bytes, fault);
 		return SW_EINVAL;
 	}
-	return sw_worker_set_tuning(&a->core.worker,
+	return sw_worker_set_tuning(&core->worker,
 		is_part ? bytes : now.part_bytes,
 		is_part ? now.credit_bytes : bytes);
 }
 
-static int set_all(
-	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
+static int set_all(struct agent_core *core, const struct sw_edge_tune *t,
+	char *why, size_t size)
 {
 	const struct sw_policy *policy = sw_policy_find(t->policy);
 	const char *fault = sw_sched_check(policy, t->value[0], t->value[1]);
@@ -68,59 +71,58 @@ static int set_all(
 			(unsigned long long)t->value[1], fault);
 		return SW_EINVAL;
 	}
-	return sw_worker_tune(
-		&a->core.worker, policy, t->value[0], t->value[1]);
+	return sw_worker_tune(&core->worker, policy, t->value[0], t->value[1]);
 }
 
-static int set(
-	struct agent *a, const struct sw_edge_tune *t, char *why, size_t size)
+static int set(struct agent_core *core, const struct sw_edge_tune *t, char *why,
+	size_t size)
 {
 	switch (t->what) {
 	case SW_EDGE_PARTITION:
 	case SW_EDGE_CREDIT:
-		return set_own(a, t->what == SW_EDGE_PARTITION, t->value[0],
+		return set_own(core, t->what == SW_EDGE_PARTITION, t->value[0],
 			why, size);
 	case SW_EDGE_RATE:
-		return set_rate(a, t->value[0], why, size);
+		return set_rate(core, t->value[0], why, size);
 	default:
-		return set_all(a, t, why, size);
+		return set_all(core, t, why, size);
 	}
 }
 
-void sw_agent_tune(struct agent *a, const struct agent_command *o)
+void sw_agent_tune(struct agent_core *core, const struct agent_command *o)
 {
 	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
 
-	report.err = set(a, &o->tune, report.text, sizeof(report.text));
-	a->core.are_tuning_shown = false;
+	report.err = set(core, &o->tune, report.text, sizeof(report.text));
+	core->are_tuning_shown = false;
 	if (report.err && !report.text[0])
 		snprintf(report.text, sizeof(report.text), "%s",
 			sw_error_text(report.err));
-	sw_agent_show_tuning(a);
-	sw_agent_tell(a, &report);
+	sw_agent_show_tuning(core);
+	sw_agent_tell(core, &report);
 }
 
-void sw_agent_show_tuning(struct agent *a)
+void sw_agent_show_tuning(struct agent_core *core)
 {
-	struct sw_host_tuning *k = &a->core.tuning;
+	struct sw_host_tuning *k = &core->tuning;
 	struct sw_job_tuning now;
 
-	if (!a->core.has_worker ||
-		(a->core.are_tuning_shown &&
-			k->round == sw_worker_view(&a->core.worker).round))
+	if (!core->has_worker ||
+		(core->are_tuning_shown &&
+			k->round == sw_worker_view(&core->worker).round))
 		return; /* the job's change with a round */
-	a->core.are_tuning_shown = true;
-	now = sw_worker_tuning(&a->core.worker);
+	core->are_tuning_shown = true;
+	now = sw_worker_tuning(&core->worker);
 	*k = (struct sw_host_tuning){.partition_bytes = now.part_bytes,
 		.credit_bytes = now.credit_bytes,
 		.rate_bit_s = k->rate_bit_s,
 		.number = now.number,
-		.round = sw_worker_view(&a->core.worker).round,
+		.round = sw_worker_view(&core->worker).round,
 		.policy = now.policy->name};
-	atomic_store(&a->shared.partition_bytes, k->partition_bytes);
-	atomic_store(&a->shared.credit_bytes, k->credit_bytes);
-	atomic_store(&a->shared.tuning_number, k->number);
+	atomic_store(&core->shared->partition_bytes, k->partition_bytes);
+	atomic_store(&core->shared->credit_bytes, k->credit_bytes);
+	atomic_store(&core->shared->tuning_number, k->number);
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-		if (a->core.clients[i])
-			sw_host_show_tuning(a->core.clients[i], k);
+		if (core->clients[i])
+			sw_host_show_tuning(core->clients[i], k);
 }

@@ -56,7 +56,7 @@ static inline void configure(struct sw_conf *c)
 /* What sw_daemon_start would make, over the test's port. */
 static inline void open_daemon(struct agent_rig *s)
 {
-	struct sw_daemon *d = &s->agent.daemon;
+	struct sw_daemon *d = &s->agent.shared.daemon;
 
 	configure(&d->conf);
 	sw_params_init(&d->params);
@@ -87,18 +87,18 @@ static inline void open_host(struct agent_rig *s)
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,
 			.on_tune = sw_agent_on_tune},
-		.ctx = &s->agent,
+		.ctx = &s->agent.control,
 		.log = &s->r->log};
 
-	assert_int_equal(sw_host_open(&p, &s->agent.host), 0);
+	assert_int_equal(sw_host_open(&p, &s->agent.shared.host), 0);
 }
 
 /* What the control thread does in a turn, and again. */
 static inline void control(struct agent_rig *s)
 {
 	for (uint32_t i = 0; i < POLLS; i++) {
-		sw_host_poll(s->agent.host, 0);
-		sw_agent_take_reports(&s->agent);
+		sw_host_poll(s->agent.shared.host, 0);
+		sw_agent_take_reports(&s->agent.control);
 	}
 }
 
@@ -107,12 +107,12 @@ static inline void work(struct agent_rig *s)
 {
 	s->now_ns += SW_MS;
 	for (uint32_t i = 0; i < POLLS; i++)
-		sw_agent_work(&s->agent, s->now_ns);
+		sw_agent_work(&s->agent.core, s->now_ns);
 }
 
 static inline void lane_work(struct agent_rig *s)
 {
-	sw_agent_lane_work(&s->agent.others[0], s->now_ns);
+	sw_agent_lane_work(&s->agent.shared.others[0], s->now_ns);
 }
 
 /* Process @i connects; @wanted is a local rank as struct sw_edge_attach has it.
@@ -132,8 +132,9 @@ static inline void admit(struct agent_rig *s)
 {
 	work(s); /* JOIN */
 	lane_work(s);
-	assert_true(s->agent.core.has_worker && s->agent.others[0].is_open);
-	sw_agent_tell(&s->agent,
+	assert_true(
+		s->agent.core.has_worker && s->agent.shared.others[0].is_open);
+	sw_agent_tell(&s->agent.core,
 		&(struct agent_report){.kind = AGENT_RUNNING, .size = RANKS});
 	control(s);
 	for (uint32_t i = 0; i < RANKS; i++)
@@ -163,7 +164,7 @@ static inline struct agent_rig *open_scene(void)
 	s->now_ns = sw_now_ns();
 	open_daemon(s);
 	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
-	assert_int_equal(sw_agent_open_lanes(&s->agent), 0);
+	assert_int_equal(sw_agent_open_lanes(&s->agent.shared), 0);
 	open_host(s);
 	for (uint32_t i = 0; i < RANKS; i++)
 		attach(s, i, 0);
@@ -179,11 +180,11 @@ static inline void close_scene(struct agent_rig *s)
 		raw_close(&s->w[i]);
 	sw_agent_close(a);
 	for (uint32_t i = 0; i < LCORES; i++)
-		sw_reserve_close(&a->daemon.lane_reserves[i]);
-	sw_host_close(&a->host);
-	sw_handoff_close(&a->daemon.handoff);
-	free(a->others);
-	free(a->lanes);
+		sw_reserve_close(&a->shared.daemon.lane_reserves[i]);
+	sw_host_close(&a->shared.host);
+	sw_handoff_close(&a->shared.daemon.handoff);
+	free(a->shared.others);
+	free(a->shared.lanes);
 	free(a->shared.rings);
 	rig_close(s->r);
 	free(s);
@@ -205,9 +206,9 @@ static inline void pass(struct agent_rig *s)
 	s->now_ns += SW_S;
 	for (uint32_t l = 0; l < LCORES; l++) {
 		struct sw_worker *w =
-			l ? &a->others[0].worker : &a->core.worker;
+			l ? &a->shared.others[0].worker : &a->core.worker;
 
-		if (l ? a->others[0].is_open : a->core.has_worker)
+		if (l ? a->shared.others[0].is_open : a->core.has_worker)
 			w->node.tick(&w->node, s->now_ns, 0);
 	}
 	lane_work(s);
@@ -223,7 +224,7 @@ static inline void expect_left(struct agent_rig *s)
 		control(s);
 	}
 	assert_false(a->control.is_begun);
-	assert_false(a->core.has_worker || a->others[0].is_open);
+	assert_false(a->core.has_worker || a->shared.others[0].is_open);
 	assert_int_equal(a->control.group.n_here, 0);
 }
 

@@ -51,7 +51,7 @@ static void stop__waits_for_every_lane(void **state)
 {
 	struct agent_rig *s = open_scene();
 
-	sw_agent_stop(&s->agent);
+	sw_agent_stop(&s->agent.control);
 	work(s);
 	control(s);
 	expect_silence(&s->w[0]);
@@ -76,16 +76,17 @@ static void death__after_a_failure(void **state)
 	work(s);
 	lane_work(s);
 	s->now_ns += 3 * SW_S;
-	a->others[0].worker.node.tick(
-		&a->others[0].worker.node, s->now_ns, 0); /* it has left */
+	a->shared.others[0].worker.node.tick(&a->shared.others[0].worker.node,
+		s->now_ns, 0); /* it has left */
 	work(s);
 	a->core.worker.node.tick(
 		&a->core.worker.node, s->now_ns, 0); /* so has lane 0 */
 	work(s);
-	assert_int_equal(atomic_load(&a->others[0].stage), AGENT_LANE_CLOSING);
+	assert_int_equal(
+		atomic_load(&a->shared.others[0].stage), AGENT_LANE_CLOSING);
 	close(s->w[0].sock);
 	s->w[0].sock = -1;
-	sw_host_poll(a->host, 0); /* before it takes the news */
+	sw_host_poll(a->shared.host, 0); /* before it takes the news */
 	control(s);
 	work(s);
 	raw_await_end(&s->w[1], SW_EDGE_CLOSED, SW_ESERVER, "server s1");

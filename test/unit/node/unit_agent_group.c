@@ -99,7 +99,7 @@ static void attach__is_told_who_has_not_left(void **state)
 	attach(s, 0, 0);
 	attach(s, 1, 0);
 	s->agent.control.next.tell_at_ns = 0;
-	sw_agent_tell_waiting(&s->agent);
+	sw_agent_tell_waiting(&s->agent.control);
 	snprintf(text, sizeof(text), "local rank 1 (process %d)", getpid());
 	expect_line(&s->w[0], text);
 	expect_line(&s->w[1], text);

@@ -24,7 +24,7 @@ static void stall(struct agent_rig *s)
 	}
 	w->state = SW_WORKER_RUNNING;
 	while ((err = sw_worker_declare(w, list, TENSORS)) == SW_EAGAIN)
-		assert_true(sw_agent_make_memory(&s->agent));
+		assert_true(sw_agent_make_memory(&s->agent.shared));
 	assert_int_equal(err, 0);
 	w->n_admitted = TENSORS;
 	for (uint32_t i = 0; i < TENSORS; i++) {
@@ -32,7 +32,7 @@ static void stall(struct agent_rig *s)
 			sw_worker_source(w, i, l, &memory[i][l]);
 		assert_int_equal(sw_worker_push(w, i, 0, i), 0);
 	}
-	s->now_ns += s->agent.daemon.params.stall_warn;
+	s->now_ns += s->agent.shared.daemon.params.stall_warn;
 	w->node.tick(&w->node, s->now_ns, 0);
 }
 
@@ -99,8 +99,9 @@ static void late__lines_without_number(void **state)
 	struct agent *a = &s->agent;
 
 	for (uint32_t i = 0; i < LINES; i++)
-		a->core.worker.events.state(a, SW_WORKER_RUNNING, 0, "a line");
-	a->daemon.log.level = SW_LOG_WARN; /* the rig keeps 4 KB */
+		a->core.worker.events.state(
+			&a->core, SW_WORKER_RUNNING, 0, "a line");
+	a->shared.daemon.log.level = SW_LOG_WARN; /* the rig keeps 4 KB */
 	fail_job(s);
 	assert_int_equal(n_lines(s, "lines were dropped"), 1);
 	expect_jobs(s);
