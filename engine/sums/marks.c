@@ -47,7 +47,7 @@ void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
 		shift_up(&sh->ready[m], at, sh->n_tensors - 1);
 	for (; at < sh->n_tensors; at++) {
 		t = &sh->tensors[sh->by_order[at]];
-		t->rank = at;
+		t->precedence = at;
 		if (t->order < SW_MAX_TENSORS)
 			t->order = at;
 	}
@@ -70,7 +70,7 @@ static bool move_order(void *ctx, uint32_t key, uint32_t from, uint32_t to)
 /* It has no marks: it goes by priority, or behind all that have some. */
 static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 {
-	t->order = t->rank;
+	t->order = t->precedence;
 	t->class = sw_class_of(t->priority);
 	if (!t->is_fifo)
 		return;

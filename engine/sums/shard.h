@@ -26,9 +26,9 @@ struct sw_rules;
 /* A tensor here; its fields, and those of the shard, are this room's own. */
 struct sw_stensor {
 	uint32_t key;
-	uint32_t first;   /* its place on the line (place.h) */
-	uint32_t rank;    /* among all tensors by (priority, key) */
-	uint32_t order;   /* in which it goes: its rank, or by readiness */
+	uint32_t first;      /* its place on the line (place.h) */
+	uint32_t precedence; /* among all tensors by (priority, key) */
+	uint32_t order; /* in which it goes: its precedence, or by readiness */
 	uint32_t n_ready; /* members with marks */
 	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
 	uint32_t priority;

@@ -26,10 +26,10 @@ struct sw_wchunk {
 };
 
 struct sw_wtensor {
-	uint32_t key;   /* SW_KEY_NONE until the coordinator gave one */
-	uint32_t first; /* then also its place on the line */
-	uint32_t rank;  /* among all by (priority, index) */
-	uint32_t order; /* in which it goes: its rank, or by readiness */
+	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t first;      /* then also its place on the line */
+	uint32_t precedence; /* among all by (priority, index) */
+	uint32_t order; /* in which it goes: its precedence, or by readiness */
 	uint32_t priority;
 	uint8_t dtype, class;
 	uint8_t op;     /* of this round, enum sw_operation */

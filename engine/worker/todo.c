@@ -131,7 +131,7 @@ void sw_todo_order(struct sw_worker *w, uint32_t n)
 		struct sw_wtensor *t = &w->tensors[w->by_order[at]];
 		bool is_here = t->order < SW_TENSORS;
 
-		t->rank = at;
+		t->precedence = at;
 		if (is_here)
 			t->order = at;
 		for (uint32_t l = 0; l < w->n_links; l++) {
@@ -163,7 +163,7 @@ static bool move_order(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t)
 {
-	t->order = t->rank; /* what it had by readiness is free */
+	t->order = t->precedence; /* what it had by readiness is free */
 	if (sw_sched_policy(&w->sched)->by_priority) {
 		t->class = sw_class_of(t->priority);
 		return;
