@@ -150,7 +150,7 @@ static void on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 {
 	struct seat *t = seat_of(id);
 
-	assert(t && !t->is_tuned && tune->tuning <= SW_EDGE_JOB);
+	assert(t && !t->is_tuned && tune->what <= SW_EDGE_JOB);
 	assert(strlen(tune->policy) < SW_EDGE_POLICY_BYTES);
 	t->is_tuned = true;
 	if (!(agent.kind & IS_SLOW))
@@ -286,7 +286,7 @@ static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
 static size_t tune(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	m->tune = (struct sw_edge_tune){.kind = SW_EDGE_TUNE,
-		.tuning = s->a,
+		.what = s->a,
 		.value = {(uint64_t)s->b << 12, s->c},
 		.policy = "fifo"};
 	return sizeof(m->tune);
