@@ -55,7 +55,7 @@ def test_gradients_in_other_dtypes():
         net.start_all()
         net.daemons["a"].await_text("summation kernels: scalar")
         for dtype in "f16", "bf16", "f64":
-            result = net.train_ok("--dtype", dtype, epochs=2)
+            result = net.train_ok("--dtype", dtype)
             check(result["is_reference_identical"] and
                   result["dtype"] == dtype, f"{dtype}: {result}")
 

@@ -6,7 +6,7 @@ import signal
 import torch_rig
 import rig
 from rig import check
-from torch_rig import HERE, TorchNet
+from torch_rig import HERE, TorchNet, layouts
 
 DEAD_AFTER_S = 10  # the default; a process that dies is noticed at once
 
@@ -19,7 +19,7 @@ def test_wrong_calls():
 
 
 def test_one_job_after_the_other():
-    for local in ((2,), (4,)):
+    for local in layouts((2,), (4,)):
         with TorchNet(1, local=local) as net:
             net.start_all()
             net.ranks_ok("cases_faults.py", "jobs")
@@ -53,8 +53,9 @@ def test_other_sizes_at_one_agent():
                      "handles_that_fail", "other_root", "other_groups")
 
 
-def survivor_says(case, code, *texts):
-    """Rank 1 ends with this code; rank 0 ends with an exception in time."""
+def survivor_says(case, code, *texts, and_then=()):
+    """Rank 1 ends with this code; rank 0 ends with an exception in time, and the
+    daemons serve the next job."""
     with TorchNet(2) as net:
         net.start_all()
         zero, one = net.cases("cases_faults.py", case)
@@ -62,8 +63,8 @@ def survivor_says(case, code, *texts):
         check(got == code, f"rank 1 ended with {got}")
         zero.wait_error("Traceback", "SumwireError", *texts, code=1,
                         limit_s=DEAD_AFTER_S + 20)
-        # The daemons serve the next job.
-        net.ranks_ok("cases_faults.py", "before_init")
+        for name in and_then:
+            net.ranks_ok("cases_faults.py", name)
 
 
 def test_a_rank_exits():
@@ -75,7 +76,8 @@ def test_a_rank_raises():
 
 
 def test_a_rank_is_killed():
-    survivor_says("is_killed", -signal.SIGKILL, r"rank 1 \(node agent1\)")
+    survivor_says("is_killed", -signal.SIGKILL, r"rank 1 \(node agent1\)",
+                  and_then=("before_init",))
 
 
 def test_an_agent_dies():

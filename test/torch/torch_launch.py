@@ -11,7 +11,7 @@ import rig
 from proc_launch import Mpirun, Srun, launch
 from rig import Skip, check
 from slurm import Slurm, free_port
-from torch_rig import HERE, ROOT, TorchNet
+from torch_rig import HERE, ROOT, TorchNet, layouts
 
 N = 2
 PIP_S = 120
@@ -116,7 +116,7 @@ def test_pip_install():
 
 def test_local_ranks_of_run():
     """The rank on this machine, whoever shares an agent."""
-    for n, local in ((N, 1), (4, 2)):
+    for n, local in layouts((N, 1), (4, 2)):
         with tempfile.TemporaryDirectory() as folder:
             p = rig.Process("run", folder, [
                 "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
@@ -136,9 +136,9 @@ def test_local_ranks_of_run():
                       f"{rank} in {p.out()}")
 
 
-def ranks_of(launcher):
+def ranks_of(launcher, *all_of_them):
     """Local ranks of one agent; then a rank at each of two."""
-    for local in ((N,), (1,) * N):
+    for local in all_of_them or ((N,), (1,) * N):
         with TorchNet(len(local), local=local) as net:
             net.start_all()
             agent = "0" if len(local) == 1 else "$R"
@@ -163,7 +163,8 @@ def test_mpirun():
 def test_slurm():
     with tempfile.TemporaryDirectory(prefix="sumwire-torch-") as folder, \
             Slurm(folder) as slurm:
-        ranks_of(Srun(slurm, "none", "SLURM_PROCID"))
+        ranks_of(Srun(slurm, "none", "SLURM_PROCID"),
+                 *layouts((1,) * N, (N,)))
 
 
 def test_torchrun():
