@@ -2,99 +2,57 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/wire/wire.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "engine/base/bytes.h"
 #include "sum/sum.h"
 
-/* Offsets of the header's fields; PROTOCOL.md has the same table. */
-enum {
-	AT_MAGIC = 0,
-	AT_VERSION = 2,
-	AT_TYPE = 3,
-	AT_FLAGS = 4,
-	AT_CLASS = 5,
-	AT_PAYLOAD_LEN = 6,
-	AT_SESSION = 8,
-	AT_PSN = 12,
-	AT_KEY = 16,
-	AT_ROUND = 20,
-	AT_CHUNK = 24,
-	AT_STEP = 28,
-	AT_WEIGHT = 30,
-	AT_DTYPE = 32,
-	AT_OP = 33,
-	AT_AUX = 34,
-	AT_CONSUMED = 36,
-	AT_GRANT = 40,
-	AT_PSN_HIGH = 44,
-	AT_PAYLOAD_CRC = 46,
-	AT_HEAD_CRC = 50,
-};
+/* Bytes of the header that its CRC covers. */
+enum { COVERED = offsetof(struct sw_header, head_crc) };
 
-_Static_assert(AT_HEAD_CRC + 4 == SW_HEAD_BYTES, "the header is 54 bytes");
+_Static_assert(offsetof(struct sw_header, psn_high) == 44 && COVERED == 50 &&
+		       COVERED + 4 == SW_HEAD_BYTES,
+	"the header is 54 bytes without holes");
 
-/* What the header alone must satisfy, per type: the payload's length lies in
- * [min, max], is min plus a multiple of unit, and only data frames use the
- * data spaces. */
+/* What the payload's length must be, per type: in [min, max], and min plus a
+ * multiple of unit; unit 0: there is no such type. */
+#define EXACTLY(payload) sizeof(payload), sizeof(payload), 1
+#define FROM(payload)    sizeof(payload), SW_PAYLOAD_MAX, 1
+#define ITEMS(min, max, item) \
+	(min) * sizeof(item), (max) * sizeof(item), sizeof(item)
 static const struct {
 	uint16_t min, max, unit;
-	bool is_known, is_data;
 } frame_rules[SW_N_TYPES] = {
-	[SW_HELLO] = {sizeof(struct sw_hello), sizeof(struct sw_hello), 1, 1,
-		0},
-	[SW_COOKIE] = {sizeof(struct sw_cookie), sizeof(struct sw_cookie), 1, 1,
-		0},
-	[SW_JOIN] = {sizeof(struct sw_join), SW_PAYLOAD_MAX, 1, 1, 0},
-	[SW_ACCEPT] = {sizeof(struct sw_accept), SW_PAYLOAD_MAX, 1, 1, 0},
-	[SW_DECLARE] = {sizeof(struct sw_declare_head), SW_PAYLOAD_MAX, 1, 1,
-		0},
-	[SW_DECLARED] = {sizeof(struct sw_declared), SW_PAYLOAD_MAX, 4, 1, 0},
-	[SW_STATUS] = {sizeof(struct sw_status), sizeof(struct sw_status), 1, 1,
-		0},
-	[SW_LEAVE] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
-		0},
-	[SW_LEFT] = {0, 0, 1, 1, 0},
-	[SW_KEEPALIVE] = {0, 0, 1, 1, 0},
-	[SW_ERROR] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
-		0},
-	[SW_TUNE] = {sizeof(struct sw_tune_ask), sizeof(struct sw_tune_ask), 1,
-		1, 0},
-	[SW_MISMATCH] = {sizeof(struct sw_fault), sizeof(struct sw_fault), 1, 1,
-		0},
-	[SW_PUSH] = {0, SW_PAYLOAD_MAX, 1, 1, 1},
-	[SW_RESULT] = {1, SW_PAYLOAD_MAX, 1, 1, 1},
-	[SW_ACK] = {0, SW_N_CLASSES * sizeof(struct sw_sack),
-		sizeof(struct sw_sack), 1, 0},
-	[SW_PULL] = {sizeof(struct sw_pull),
-		SW_PULL_MAX * sizeof(struct sw_pull), sizeof(struct sw_pull), 1,
-		0},
-	[SW_ANSWER] = {sizeof(struct sw_answer),
-		SW_PULL_MAX * sizeof(struct sw_answer),
-		sizeof(struct sw_answer), 1, 0},
+	[SW_HELLO] = {EXACTLY(struct sw_hello)},
+	[SW_COOKIE] = {EXACTLY(struct sw_cookie)},
+	[SW_JOIN] = {FROM(struct sw_join)},
+	[SW_ACCEPT] = {FROM(struct sw_accept)},
+	[SW_DECLARE] = {FROM(struct sw_declare_head)},
+	[SW_DECLARED] = {sizeof(struct sw_declared), SW_PAYLOAD_MAX, 4},
+	[SW_STATUS] = {EXACTLY(struct sw_status)},
+	[SW_LEAVE] = {EXACTLY(struct sw_fault)},
+	[SW_LEFT] = {0, 0, 1},
+	[SW_KEEPALIVE] = {0, 0, 1},
+	[SW_ERROR] = {EXACTLY(struct sw_fault)},
+	[SW_TUNE] = {EXACTLY(struct sw_tune_ask)},
+	[SW_MISMATCH] = {EXACTLY(struct sw_fault)},
+	[SW_PUSH] = {0, SW_PAYLOAD_MAX, 1},
+	[SW_RESULT] = {1, SW_PAYLOAD_MAX, 1},
+	[SW_ACK] = {ITEMS(0, SW_N_CLASSES, struct sw_sack)},
+	[SW_PULL] = {ITEMS(1, SW_PULL_MAX, struct sw_pull)},
+	[SW_ANSWER] = {ITEMS(1, SW_PULL_MAX, struct sw_answer)},
 };
 
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
 {
-	sw_store16(out + AT_MAGIC, SW_MAGIC);
-	out[AT_VERSION] = h->version;
-	out[AT_TYPE] = h->type;
-	out[AT_FLAGS] = h->flags;
-	out[AT_CLASS] = h->class;
-	sw_store16(out + AT_PAYLOAD_LEN, h->payload_len);
-	sw_store32(out + AT_SESSION, h->session);
-	sw_store32(out + AT_PSN, (uint32_t)h->psn);
-	sw_store32(out + AT_KEY, h->key);
-	sw_store32(out + AT_ROUND, h->round);
-	sw_store32(out + AT_CHUNK, h->chunk);
-	sw_store16(out + AT_STEP, h->step);
-	sw_store16(out + AT_WEIGHT, h->weight);
-	out[AT_DTYPE] = h->dtype;
-	out[AT_OP] = h->op;
-	sw_store16(out + AT_AUX, h->aux);
-	sw_store32(out + AT_CONSUMED, h->consumed);
-	sw_store32(out + AT_GRANT, h->grant);
-	sw_store16(out + AT_PSN_HIGH, (uint16_t)(h->psn >> 32));
-	sw_store32(out + AT_PAYLOAD_CRC, h->payload_crc);
-	sw_store32(out + AT_HEAD_CRC, sw_crc32c(0, out, AT_HEAD_CRC));
+	struct sw_header head = *h;
+
+	head.magic = SW_MAGIC;
+	head.psn_low = (uint32_t)h->psn;
+	head.psn_high = (uint16_t)(h->psn >> 32);
+	memcpy(out, &head, COVERED);
+	sw_store32(out + COVERED, sw_crc32c(0, out, COVERED));
 }
 
 static uint32_t known_flags(uint8_t type)
@@ -103,64 +61,48 @@ static uint32_t known_flags(uint8_t type)
 	       (type == SW_PUSH ? 15 * SW_FLAG_BACKLOG : 0);
 }
 
-static enum sw_verdict check_type(const uint8_t *d, uint32_t payload_len)
+static enum sw_verdict check_type(const struct sw_header *h)
 {
-	uint8_t type = d[AT_TYPE];
+	uint8_t type = h->type;
 	bool carries_range = type == SW_HELLO || type == SW_JOIN;
+	bool is_data = type == SW_PUSH || type == SW_RESULT;
 
-	if (!carries_range && (d[AT_VERSION] < SW_VERSION_MIN ||
-				      d[AT_VERSION] > SW_VERSION_MAX))
+	if (!carries_range &&
+		(h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX))
 		return SW_FRAME_VERSION;
-	if (type >= SW_N_TYPES || !frame_rules[type].is_known ||
-		(d[AT_FLAGS] & ~known_flags(type)))
+	if (type >= SW_N_TYPES || !frame_rules[type].unit ||
+		(h->flags & ~known_flags(type)))
 		return SW_FRAME_TYPE;
-	if (frame_rules[type].is_data ? d[AT_CLASS] >= SW_N_CLASSES
-				      : d[AT_CLASS] != SW_CLASS_CTL)
+	if (is_data ? h->class >= SW_N_CLASSES : h->class != SW_CLASS_CTL)
 		return SW_FRAME_TYPE;
-	if (payload_len < frame_rules[type].min ||
-		payload_len > frame_rules[type].max ||
-		(payload_len - frame_rules[type].min) % frame_rules[type].unit)
+	if (h->payload_len < frame_rules[type].min ||
+		h->payload_len > frame_rules[type].max ||
+		(h->payload_len - frame_rules[type].min) %
+			frame_rules[type].unit)
 		return SW_FRAME_LENGTH;
 	return SW_FRAME_OK;
 }
 
 enum sw_verdict sw_header_decode(
-	const uint8_t *d, uint32_t len, struct sw_header *h)
+	const uint8_t *data, uint32_t len, struct sw_header *out)
 {
+	struct sw_header h;
 	enum sw_verdict verdict;
 
 	if (len < SW_HEAD_BYTES)
 		return SW_FRAME_SHORT;
-	if (sw_load16(d + AT_MAGIC) != SW_MAGIC)
+	memcpy(&h, data, SW_HEAD_BYTES);
+	if (h.magic != SW_MAGIC)
 		return SW_FRAME_MAGIC;
-	if (sw_load32(d + AT_HEAD_CRC) != sw_crc32c(0, d, AT_HEAD_CRC))
+	if (h.head_crc != sw_crc32c(0, data, COVERED))
 		return SW_FRAME_CRC;
-	if (sw_load16(d + AT_PAYLOAD_LEN) != len - SW_HEAD_BYTES)
+	if (h.payload_len != len - SW_HEAD_BYTES)
 		return SW_FRAME_LENGTH;
-	verdict = check_type(d, len - SW_HEAD_BYTES);
+	verdict = check_type(&h);
 	if (verdict != SW_FRAME_OK)
 		return verdict;
-	*h = (struct sw_header){
-		.version = d[AT_VERSION],
-		.type = d[AT_TYPE],
-		.flags = d[AT_FLAGS],
-		.class = d[AT_CLASS],
-		.payload_len = sw_load16(d + AT_PAYLOAD_LEN),
-		.session = sw_load32(d + AT_SESSION),
-		.psn = sw_load32(d + AT_PSN) |
-		       (uint64_t)sw_load16(d + AT_PSN_HIGH) << 32,
-		.key = sw_load32(d + AT_KEY),
-		.round = sw_load32(d + AT_ROUND),
-		.chunk = sw_load32(d + AT_CHUNK),
-		.step = sw_load16(d + AT_STEP),
-		.weight = sw_load16(d + AT_WEIGHT),
-		.dtype = d[AT_DTYPE],
-		.op = d[AT_OP],
-		.aux = sw_load16(d + AT_AUX),
-		.consumed = sw_load32(d + AT_CONSUMED),
-		.grant = sw_load32(d + AT_GRANT),
-		.payload_crc = sw_load32(d + AT_PAYLOAD_CRC),
-	};
+	h.psn = h.psn_low | (uint64_t)h.psn_high << 32;
+	*out = h;
 	return SW_FRAME_OK;
 }
 

@@ -107,28 +107,33 @@ static inline uint32_t sw_flags_backlog(uint8_t flags)
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
 }
 
+/* As it lies on the wire (PROTOCOL.md 1), but for psn, which ends it. */
 struct sw_header {
+	uint16_t magic; /* by sw_header_encode, as psn_low, _high, head_crc */
 	uint8_t version;
 	uint8_t type;
 	uint8_t flags;
 	uint8_t class; /* packet number space: 0…7, or 8 for control */
 	uint16_t payload_len;
 	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
-	uint64_t psn;     /* 48 bits; unique per session, direction, class */
-	uint32_t key;     /* dense index of the tensor */
-	uint32_t round;   /* version of the tensor, counts its push_pulls;
-			     MISMATCH: the first that fails */
-	uint32_t chunk;   /* index in the tensor */
-	uint16_t step;    /* tag of the call: the training step's low bits,
-			     or what else is the same at all members */
-	uint16_t weight;  /* PUSH: local ranks in it; RESULT: sum of those */
+	uint32_t psn_low;
+	uint32_t key;    /* dense index of the tensor */
+	uint32_t round;  /* version of the tensor, counts its push_pulls;
+			    MISMATCH: the first that fails */
+	uint32_t chunk;  /* index in the tensor */
+	uint16_t step;   /* tag of the call: the training step's low bits,
+			    or what else is the same at all members */
+	uint16_t weight; /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
 	uint8_t op;        /* enum sw_operation */
 	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
 			      async RESULT: updates, with step below */
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
-	uint32_t payload_crc;
+	uint16_t psn_high;
+	uint32_t payload_crc __attribute__((packed));
+	uint32_t head_crc __attribute__((packed));
+	uint64_t psn; /* 48 bits; unique per session, direction, class */
 };
 
 /* sw_header_encode - write @h to @out[54], header CRC included. */
