@@ -45,35 +45,6 @@ struct sw_spsc {
  *            starts; borrowed as long as @s is used
  * @size      entries, a power of two <= 2^31; the same on both sides */
 static inline void sw_spsc_init(
-	struct sw_spsc *s, void *memory, uint32_t size, uint32_t entry_bytes);
-
-/* sw_spsc_put - copy up to @n entries into the ring (producer).
- * Returns how many fitted (0: full), or SW_EPROTO when the consumer's index
- * cannot be right. */
-static inline int sw_spsc_put(
-	struct sw_spsc *s, const void *entries, uint32_t n);
-
-/* sw_spsc_room - how many entries would fit now (producer); 0 also when the
- * consumer's index cannot be right. */
-static inline uint32_t sw_spsc_room(const struct sw_spsc *s);
-
-/* sw_spsc_take - copy up to @n entries out of the ring (consumer).
- * Returns how many there were (0: empty), or SW_EPROTO when the producer's
- * index cannot be right.  The caller checks the copies: the release store that
- * ends the call keeps the compiler from reading the shared entries again. */
-static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n);
-
-/* sw_spsc_is_empty - is there nothing to take?  False when the producer's
- * index cannot be right: the next take then says so. */
-static inline int sw_spsc_is_empty(const struct sw_spsc *s);
-
-/* sw_spsc_own - this side's index: entries that it has put or taken. */
-static inline uint32_t sw_spsc_own(const struct sw_spsc *s)
-{
-	return s->own;
-}
-
-static inline void sw_spsc_init(
 	struct sw_spsc *s, void *memory, uint32_t size, uint32_t entry_bytes)
 {
 	assert(size && !(size & (size - 1)));
@@ -81,47 +52,60 @@ static inline void sw_spsc_init(
 		.shared = memory, .size = size, .entry_bytes = entry_bytes};
 }
 
-/* Bytes from the ring's start to the entry of index @i. */
-static inline size_t sw_spsc_at(const struct sw_spsc *s, uint32_t i)
+/* How many of @n entries this side may put or take, where it may go @ahead of
+ * @index, the other side's; SW_EPROTO: that cannot be right.  It is looked at
+ * only when what was seen of it last is not enough. */
+static inline int sw_spsc_may(struct sw_spsc *s, const _Atomic uint32_t *index,
+	uint32_t ahead, uint32_t n)
 {
-	return (size_t)(i & (s->size - 1)) * s->entry_bytes;
+	uint32_t may = s->peer + ahead - s->own;
+
+	if (may < n) {
+		uint32_t peer =
+			atomic_load_explicit(index, memory_order_acquire);
+
+		may = peer + ahead - s->own;
+		if (may > s->size)
+			return SW_EPROTO;
+		s->peer = peer;
+	}
+	return (int)(n < may ? n : may);
 }
 
-/* Of @n entries from s->own on, how many lie before the ring's end. */
-static inline uint32_t sw_spsc_straight(const struct sw_spsc *s, uint32_t n)
+/* Where the entry s->own lies; *bytes of @n from there on are cut to those
+ * before the ring's end. */
+static inline unsigned char *sw_spsc_at(
+	const struct sw_spsc *s, uint32_t n, size_t *bytes)
 {
-	uint32_t left = s->size - (s->own & (s->size - 1));
+	uint32_t i = s->own & (s->size - 1);
 
-	return n < left ? n : left;
+	*bytes = (size_t)(n < s->size - i ? n : s->size - i) * s->entry_bytes;
+	return s->shared->entries + (size_t)i * s->entry_bytes;
 }
 
+/* sw_spsc_put - copy up to @n entries into the ring (producer).
+ * Returns how many fitted (0: full), or SW_EPROTO when the consumer's index
+ * cannot be right. */
 static inline int sw_spsc_put(
 	struct sw_spsc *s, const void *entries, uint32_t n)
 {
-	uint32_t room = s->size - (s->own - s->peer), first;
-	unsigned char *ring = s->shared->entries;
+	int fits = sw_spsc_may(s, &s->shared->n_taken, s->size, n);
+	unsigned char *to;
+	size_t first;
 
-	if (room < n) {
-		uint32_t peer = atomic_load_explicit(
-			&s->shared->n_taken, memory_order_acquire);
-
-		if (s->own - peer > s->size)
-			return SW_EPROTO;
-		s->peer = peer;
-		room = s->size - (s->own - peer);
-	}
-	n = n < room ? n : room;
-	first = sw_spsc_straight(s, n);
-	memcpy(ring + sw_spsc_at(s, s->own), entries,
-		(size_t)first * s->entry_bytes);
-	memcpy(ring,
-		(const unsigned char *)entries + (size_t)first * s->entry_bytes,
-		(size_t)(n - first) * s->entry_bytes);
-	s->own += n;
+	if (fits <= 0)
+		return fits;
+	to = sw_spsc_at(s, (uint32_t)fits, &first);
+	memcpy(to, entries, first);
+	memcpy(s->shared->entries, (const unsigned char *)entries + first,
+		(size_t)fits * s->entry_bytes - first);
+	s->own += (uint32_t)fits;
 	atomic_store_explicit(&s->shared->n_put, s->own, memory_order_release);
-	return (int)n;
+	return fits;
 }
 
+/* sw_spsc_room - how many entries would fit now (producer); 0 also when the
+ * consumer's index cannot be right. */
 static inline uint32_t sw_spsc_room(const struct sw_spsc *s)
 {
 	uint32_t used = s->own - atomic_load_explicit(&s->shared->n_taken,
@@ -130,38 +114,40 @@ static inline uint32_t sw_spsc_room(const struct sw_spsc *s)
 	return used <= s->size ? s->size - used : 0;
 }
 
+/* sw_spsc_take - copy up to @n entries out of the ring (consumer).
+ * Returns how many there were (0: empty), or SW_EPROTO when the producer's
+ * index cannot be right.  The caller checks the copies: the release store that
+ * ends the call keeps the compiler from reading the shared entries again. */
 static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 {
-	uint32_t there = s->peer - s->own, first;
-	const unsigned char *ring = s->shared->entries;
+	int there = sw_spsc_may(s, &s->shared->n_put, 0, n);
+	const unsigned char *from;
+	size_t first;
 
-	if (there < n) {
-		uint32_t peer = atomic_load_explicit(
-			&s->shared->n_put, memory_order_acquire);
-
-		if (peer - s->own > s->size)
-			return SW_EPROTO;
-		s->peer = peer;
-		there = peer - s->own;
-	}
-	n = n < there ? n : there;
-	if (!n)
-		return 0;
-	first = sw_spsc_straight(s, n);
-	memcpy(entries, ring + sw_spsc_at(s, s->own),
-		(size_t)first * s->entry_bytes);
-	memcpy((unsigned char *)entries + (size_t)first * s->entry_bytes, ring,
-		(size_t)(n - first) * s->entry_bytes);
-	s->own += n;
+	if (there <= 0)
+		return there;
+	from = sw_spsc_at(s, (uint32_t)there, &first);
+	memcpy(entries, from, first);
+	memcpy((unsigned char *)entries + first, s->shared->entries,
+		(size_t)there * s->entry_bytes - first);
+	s->own += (uint32_t)there;
 	atomic_store_explicit(
 		&s->shared->n_taken, s->own, memory_order_release);
-	return (int)n;
+	return there;
 }
 
+/* sw_spsc_is_empty - is there nothing to take?  False when the producer's
+ * index cannot be right: the next take then says so. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
 	       s->own;
+}
+
+/* sw_spsc_own - this side's index: entries that it has put or taken. */
+static inline uint32_t sw_spsc_own(const struct sw_spsc *s)
+{
+	return s->own;
 }
 
 #endif
