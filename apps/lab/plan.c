@@ -69,9 +69,9 @@ static int compute(struct plan *p)
 			policy->credit_bytes = p->credit_bytes;
 		err = sw_plan_simulate(&p->run, policy, &p->iteration_s[i]);
 	}
-	p->fifo_s = p->iteration_s[SW_POLICY_I_fifo];
+	p->fifo_s = p->iteration_s[SW_POLICY_FIFO];
 	p->bound_s = sw_plan_bound(
-		&p->run, p->policies[SW_POLICY_I_bytescheduler].part_bytes);
+		&p->run, p->policies[SW_POLICY_BYTESCHEDULER].part_bytes);
 	return err;
 }
 

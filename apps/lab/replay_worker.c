@@ -242,7 +242,8 @@ struct sample {
 /* All; where the port is paced, as many as take no more than a moment. */
 static void choose(const struct worker *w, struct sample *s)
 {
-	double part = (double)sw_policy_p3.part_bytes, most = INFINITY;
+	double part = (double)sw_policies[SW_POLICY_P3].part_bytes,
+	       most = INFINITY;
 	struct sw_tuning now;
 
 	sw_get_tuning(w->client, &now);

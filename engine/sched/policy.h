@@ -1,8 +1,7 @@
 /* policy.h - in which order, in which parts, with how much on its way.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A policy is data.  A new one is a file policy_NAME.c beside the others, with
- * its row in policies.def.
+ * A policy is data: a number here and a row in policy.c.
  */
 #ifndef SW_POLICY_H
 #define SW_POLICY_H
@@ -30,16 +29,15 @@ struct sw_policy {
 	uint64_t credit_bytes;
 };
 
+/* Their numbers go over the wire. */
 enum sw_policy_id {
-#define SW_POLICY(name) SW_POLICY_I_##name,
-#include "engine/sched/policies.def"
-#undef SW_POLICY
+	SW_POLICY_BYTESCHEDULER,
+	SW_POLICY_P3,
+	SW_POLICY_FIFO,
 	SW_N_POLICIES
 };
 
-#define SW_POLICY(name) extern const struct sw_policy sw_policy_##name;
-#include "engine/sched/policies.def"
-#undef SW_POLICY
+extern const struct sw_policy sw_policies[SW_N_POLICIES];
 
 /* sw_policy_at - the policy with that number; NULL: there is none. */
 const struct sw_policy *sw_policy_at(uint32_t id);
@@ -47,7 +45,7 @@ const struct sw_policy *sw_policy_at(uint32_t id);
 /* sw_policy_find - the policy of that name; NULL: there is none. */
 const struct sw_policy *sw_policy_find(const char *name);
 
-/* sw_policy_id - its number; the inverse. */
+/* sw_policy_id - the number of one of sw_policies. */
 uint32_t sw_policy_id(const struct sw_policy *policy);
 
 #endif

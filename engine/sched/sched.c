@@ -3,37 +3,8 @@
 #include "engine/sched/sched.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/error.h"
-
-#define SW_POLICY(name) &sw_policy_##name,
-static const struct sw_policy *const policies[] = {
-#include "engine/sched/policies.def"
-};
-#undef SW_POLICY
-
-const struct sw_policy *sw_policy_at(uint32_t id)
-{
-	return id < SW_N_POLICIES ? policies[id] : NULL;
-}
-
-const struct sw_policy *sw_policy_find(const char *name)
-{
-	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
-		if (!strcmp(sw_policy_at(i)->name, name))
-			return sw_policy_at(i);
-	return NULL;
-}
-
-uint32_t sw_policy_id(const struct sw_policy *policy)
-{
-	uint32_t id = 0;
-
-	while (id < SW_N_POLICIES && policies[id] != policy)
-		id++;
-	return id;
-}
 
 /* --- the queue: a binary heap, and a list in order of readiness --- */
 

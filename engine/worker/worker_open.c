@@ -122,7 +122,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	w->lanes = job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes;
 	w->n_ways = job->n_ways ? job->n_ways : 1;
 	if (!w->params.policy)
-		w->params.policy = &sw_policy_bytescheduler;
+		w->params.policy = &sw_policies[SW_POLICY_BYTESCHEDULER];
 	w->place = (struct sw_place_job){.n_members = job->n_members,
 		.n_servers = (uint16_t)job->n_servers,
 		.n_colocated = job->n_colocated,

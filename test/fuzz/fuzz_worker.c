@@ -246,7 +246,8 @@ static void begin(struct fuzz *x, const struct fuzz_step *s)
 static void tune(struct fuzz *x, const struct fuzz_step *s)
 {
 	static const struct sw_policy *const policies[] = {
-		&sw_policy_fifo, &sw_policy_p3, &sw_policy_bytescheduler};
+		&sw_policies[SW_POLICY_FIFO], &sw_policies[SW_POLICY_P3],
+		&sw_policies[SW_POLICY_BYTESCHEDULER]};
 	uint64_t part = (uint64_t)s->c << 10, credit = (uint64_t)s->d << 10;
 
 	if (s->b & 128)

@@ -108,8 +108,8 @@ static uint64_t bound(uint64_t server_bit_s)
 
 static void urgent_while_pushes_are_under_way(struct check *c)
 {
-	struct sim_job *job =
-		open_job(&sw_policy_bytescheduler, URGENT, LOAD, RATE);
+	struct sim_job *job = open_job(
+		&sw_policies[SW_POLICY_BYTESCHEDULER], URGENT, LOAD, RATE);
 	uint64_t alone = longest(job, SAMPLES), loaded;
 
 	check(c, alone >= time_of(URGENT, RATE) - SW_PACE_DEPTH_NS,
@@ -129,8 +129,8 @@ static void urgent_while_pushes_are_under_way(struct check *c)
 /* The server sends at half the rate: 64 MB of sums wait there. */
 static void urgent_while_results_are_under_way(struct check *c)
 {
-	struct sim_job *job =
-		open_job(&sw_policy_bytescheduler, URGENT, LOAD, RATE / 2);
+	struct sim_job *job = open_job(
+		&sw_policies[SW_POLICY_BYTESCHEDULER], URGENT, LOAD, RATE / 2);
 	uint64_t alone = longest(job, SAMPLES), loaded;
 
 	sim_worker_submit(&job->workers[0], 1, 0);
@@ -151,8 +151,8 @@ static void urgent_while_results_are_under_way(struct check *c)
  * alone, sixteen frames at a time. */
 static void urgent_while_credit_comes_late(struct check *c)
 {
-	struct sim_job *job =
-		open_job(&sw_policy_bytescheduler, URGENT, LOAD, RATE / 2);
+	struct sim_job *job = open_job(
+		&sw_policies[SW_POLICY_BYTESCHEDULER], URGENT, LOAD, RATE / 2);
 	uint64_t alone = longest(job, SAMPLES), loaded;
 
 	sim_worker_submit(&job->workers[0], 1, 0);
@@ -168,7 +168,8 @@ static void urgent_while_credit_comes_late(struct check *c)
 /* With fifo it waits for all that came before. */
 static void urgent_with_fifo(struct check *c)
 {
-	struct sim_job *job = open_job(&sw_policy_fifo, URGENT, LOAD, RATE);
+	struct sim_job *job =
+		open_job(&sw_policies[SW_POLICY_FIFO], URGENT, LOAD, RATE);
 	uint64_t alone = longest(job, 3);
 
 	sim_worker_submit(&job->workers[0], 1, 0);
@@ -180,7 +181,8 @@ static void urgent_with_fifo(struct check *c)
 
 static void urgent_with_fifo_results(struct check *c)
 {
-	struct sim_job *job = open_job(&sw_policy_fifo, URGENT, LOAD, RATE / 2);
+	struct sim_job *job =
+		open_job(&sw_policies[SW_POLICY_FIFO], URGENT, LOAD, RATE / 2);
 	uint64_t alone = longest(job, 3);
 
 	sim_worker_submit(&job->workers[0], 1, 0);
@@ -193,8 +195,8 @@ static void urgent_with_fifo_results(struct check *c)
 /* The other way round: what is urgent never ends, the rest goes on. */
 static void the_least_urgent_does_not_starve(struct check *c)
 {
-	struct sim_job *job =
-		open_job(&sw_policy_bytescheduler, LOAD, URGENT, RATE);
+	struct sim_job *job = open_job(
+		&sw_policies[SW_POLICY_BYTESCHEDULER], LOAD, URGENT, RATE);
 	struct sim_worker *w = &job->workers[0];
 	uint64_t from;
 

@@ -54,7 +54,8 @@ static void tuning_of_all(struct check *c)
 	start(c, job);
 	check_eq(c,
 		(uint64_t)sw_worker_tune(&job->workers[1].engine,
-			&sw_policy_bytescheduler, 1 << 20, 2 << 20),
+			&sw_policies[SW_POLICY_BYTESCHEDULER], 1 << 20,
+			2 << 20),
 		0, "error");
 	job->workers[1].node->loop.tick_at_ns = 0;
 	check(c, sim_job_run(job, 10 * SW_S), "the job ends");
@@ -200,7 +201,8 @@ static void tuning_of_asynchronous_rounds(struct check *c)
 	for (uint32_t n = 1; n <= 5; n++) {
 		uint32_t before = fast->round[0];
 
-		sw_worker_tune(&fast->engine, &sw_policy_bytescheduler,
+		sw_worker_tune(&fast->engine,
+			&sw_policies[SW_POLICY_BYTESCHEDULER],
 			(uint64_t)SW_PART_MIN << n, 0);
 		fast->node->loop.tick_at_ns = 0;
 		sim_job_pass(job, 200 * SW_MS);

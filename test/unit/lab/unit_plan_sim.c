@@ -71,8 +71,9 @@ static void simulate__hidden(void **state)
 	/* b_0 ends at 6, its 4 bytes take 1 s, then f_0 */
 	double want = 7;
 
-	assert_near(simulate(&run, &sw_policy_fifo), want);
-	assert_near(simulate(&run, &sw_policy_bytescheduler), want);
+	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), want);
+	assert_near(
+		simulate(&run, &sw_policies[SW_POLICY_BYTESCHEDULER]), want);
 	assert_near(ideal(&run), want);
 }
 
@@ -86,11 +87,11 @@ static void simulate__priority(void **state)
 	struct sw_plan_run run = two(&m, t, 8, 16);
 	struct sw_policy fine = policy(4, 4);
 
-	assert_near(simulate(&run, &sw_policy_fifo), 10);
+	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), 10);
 	assert_near(ideal(&run), 9);
 	assert_near(simulate(&run, &fine), 9);
 	run.has_barrier = true; /* both wait for all 6 s after the end of b_0 */
-	assert_near(simulate(&run, &sw_policy_fifo), 10);
+	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), 10);
 	assert_near(ideal(&run), 10);
 }
 
@@ -155,7 +156,8 @@ static void simulate__bad_numbers(void **state)
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 	run.link.rate_bytes_s = 1;
 	run.time_scale = -1;
-	assert_int_equal(sw_plan_simulate(&run, &sw_policy_p3, &s), SW_EINVAL);
+	assert_int_equal(sw_plan_simulate(&run, &sw_policies[SW_POLICY_P3], &s),
+		SW_EINVAL);
 	run.time_scale = 1;
 	run.link.latency_s = NAN;
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
@@ -209,8 +211,8 @@ static void ideal__is_the_optimum(void **state)
 			last = s;
 		}
 		assert_true(last < 1.02 * best);
-		assert_true(
-			simulate(&run, &sw_policy_fifo) >= best * (1 - 1e-9));
+		assert_true(simulate(&run, &sw_policies[SW_POLICY_FIFO]) >=
+			    best * (1 - 1e-9));
 		sw_model_close(&m);
 	}
 }

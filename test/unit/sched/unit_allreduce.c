@@ -147,12 +147,14 @@ static void open_ranks(uint64_t part, uint64_t credit)
 		k->index = r;
 		assert_int_equal(
 			sw_sched_open(&k->s,
-				r ? &sw_policy_fifo : &sw_policy_bytescheduler,
+				r ? &sw_policies[SW_POLICY_FIFO]
+				  : &sw_policies[SW_POLICY_BYTESCHEDULER],
 				CALLS),
 			0);
 	}
-	assert_int_equal(sw_sched_set(&x.ranks[0].s, &sw_policy_bytescheduler,
-				 part, credit),
+	assert_int_equal(
+		sw_sched_set(&x.ranks[0].s,
+			&sw_policies[SW_POLICY_BYTESCHEDULER], part, credit),
 		0);
 }
 

@@ -77,7 +77,7 @@ static const char *run(void)
 
 static void run__the_most_urgent_while_credit_is_left(void **state)
 {
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 40 * KB, 100 * KB);
 	ready(3);
 	ready(1);
@@ -99,7 +99,7 @@ static void run__the_most_urgent_while_credit_is_left(void **state)
 /* One that is larger than all the credit goes all the same. */
 static void run__a_large_part_overdraws(void **state)
 {
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 1 << 20, 1 << 10);
 	x.tasks[0].bytes = 5000 * KB;
 	ready(0);
@@ -111,7 +111,7 @@ static void run__a_large_part_overdraws(void **state)
 
 static void run__equal_priorities_by_readiness(void **state)
 {
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 100 * KB, 1 << 30);
 	for (uint32_t i = 0; i < 3; i++)
 		x.tasks[i].priority = 7;
@@ -124,7 +124,7 @@ static void run__equal_priorities_by_readiness(void **state)
 
 static void run__fifo_takes_whole_tensors(void **state)
 {
-	open_sched(&sw_policy_fifo);
+	open_sched(&sw_policies[SW_POLICY_FIFO]);
 	x.tasks[9].bytes = 1ULL << 36;
 	ready(9);
 	ready(0);
@@ -151,7 +151,7 @@ static void open_full(const struct sw_policy *policy, uint64_t here)
  * of what has not left. */
 static void run__takes_back_for_the_urgent(void **state)
 {
-	open_full(&sw_policy_bytescheduler, 70 * KB);
+	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 70 * KB);
 	x.tasks[3].bytes = 25 * KB;
 	ready(3);
 	assert_string_equal(run(), "t3+10000 t3+10000 t3+5000 t9+10000");
@@ -168,7 +168,7 @@ static void run__takes_back_for_the_urgent(void **state)
 
 static void run__takes_back_nothing_that_has_left(void **state)
 {
-	open_full(&sw_policy_bytescheduler, 0);
+	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 0);
 	ready(3);
 	assert_string_equal(run(), "");
 	x.here[9] = 1; /* less than is needed */
@@ -182,7 +182,7 @@ static void run__takes_back_nothing_that_has_left(void **state)
 /* Not for its like, nor from what is more urgent, nor from what is over. */
 static void run__takes_back_from_the_less_urgent_alone(void **state)
 {
-	open_full(&sw_policy_bytescheduler, 100 * KB);
+	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 100 * KB);
 	x.tasks[8].priority = 9;
 	ready(8);
 	ready(10);
@@ -198,7 +198,7 @@ static void run__takes_back_from_the_less_urgent_alone(void **state)
 
 static void run__a_full_queue_takes_nothing_back(void **state)
 {
-	open_full(&sw_policy_bytescheduler, 100 * KB);
+	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 100 * KB);
 	for (uint32_t i = 0; i < N; i++)
 		x.tasks[i].priority += i == 9 ? 2 * N : 0;
 	for (uint32_t i = 0; i < N; i++)
@@ -211,7 +211,7 @@ static void run__a_full_queue_takes_nothing_back(void **state)
 
 static void run__p3_stops_and_waits(void **state)
 {
-	open_sched(&sw_policy_p3);
+	open_sched(&sw_policies[SW_POLICY_P3]);
 	x.tasks[4].bytes = 400 * KB;
 	ready(4);
 	assert_string_equal(run(), "t4+160000");
@@ -230,7 +230,7 @@ static void run__as_a_plain_search(void **state)
 {
 	uint32_t seed = 7;
 
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 1 << 30, 1024);
 	for (uint32_t n = 0; n < 20000; n++) {
 		uint32_t i = (seed = seed * 1103515245 + 12345) >> 16 & (N - 1);
@@ -267,7 +267,7 @@ static void run__starvation_is_bounded(void **state)
 {
 	uint32_t n = 0;
 
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 100 * KB, 1024);
 	ready(9);
 	for (; x.tasks[9].state == SW_TASK_READY; n++) {
@@ -290,7 +290,7 @@ static void run__starvation_is_bounded(void **state)
 
 static void set__the_partition_between_two_parts(void **state)
 {
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 10 * KB, 10 * KB);
 	ready(0);
 	assert_string_equal(run(), "t0+10000");
@@ -306,13 +306,14 @@ static void set__the_partition_between_two_parts(void **state)
 
 static void set__credit_and_policy_while_parts_are_on_their_way(void **state)
 {
-	open_sched(&sw_policy_fifo);
+	open_sched(&sw_policies[SW_POLICY_FIFO]);
 	ready(5);
 	ready(3);
 	run();
 	ready(4);
 	ready(2);
-	assert_int_equal(sw_sched_set(&x.s, &sw_policy_p3, 0, 0), 0);
+	assert_int_equal(
+		sw_sched_set(&x.s, &sw_policies[SW_POLICY_P3], 0, 0), 0);
 	assert_string_equal(run(), "");
 	finish(5, 100 * KB);
 	finish(3, 100 * KB);
@@ -331,15 +332,18 @@ static void set__refused_with_the_reason(void **state)
 		const char *why;
 	} rows[] = {
 		{NULL, 0, 0, "no such policy"},
-		{&sw_policy_fifo, 65536, 0, "fixed"},
-		{&sw_policy_p3, 0, 65536, "fixed"},
-		{&sw_policy_bytescheduler, 64, 0, "1 KiB to 64 GiB"},
-		{&sw_policy_bytescheduler, 1ULL << 37, 0, "1 KiB to 64 GiB"},
-		{&sw_policy_bytescheduler, 0, 4, "1 KiB to 1 TiB"},
-		{&sw_policy_bytescheduler, 0, UINT64_MAX, "1 KiB to 1 TiB"},
+		{&sw_policies[SW_POLICY_FIFO], 65536, 0, "fixed"},
+		{&sw_policies[SW_POLICY_P3], 0, 65536, "fixed"},
+		{&sw_policies[SW_POLICY_BYTESCHEDULER], 64, 0,
+			"1 KiB to 64 GiB"},
+		{&sw_policies[SW_POLICY_BYTESCHEDULER], 1ULL << 37, 0,
+			"1 KiB to 64 GiB"},
+		{&sw_policies[SW_POLICY_BYTESCHEDULER], 0, 4, "1 KiB to 1 TiB"},
+		{&sw_policies[SW_POLICY_BYTESCHEDULER], 0, UINT64_MAX,
+			"1 KiB to 1 TiB"},
 	};
 
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		assert_int_equal(sw_sched_set(&x.s, rows[i].policy,
 					 rows[i].part, rows[i].credit),
@@ -347,7 +351,8 @@ static void set__refused_with_the_reason(void **state)
 		assert_contains(sw_sched_check(rows[i].policy, rows[i].part,
 					rows[i].credit),
 			rows[i].why);
-		assert_ptr_equal(x.s.policy, &sw_policy_bytescheduler);
+		assert_ptr_equal(
+			x.s.policy, &sw_policies[SW_POLICY_BYTESCHEDULER]);
 		assert_int_equal(x.s.limit, 4 << 20);
 	}
 	sw_sched_close(&x.s);
@@ -357,7 +362,7 @@ static void set__refused_with_the_reason(void **state)
 
 static void ready__twice(void **state)
 {
-	open_sched(&sw_policy_fifo);
+	open_sched(&sw_policies[SW_POLICY_FIFO]);
 	ready(0);
 	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0]), SW_EBUSY);
 	run();
@@ -369,23 +374,24 @@ static void ready__twice(void **state)
 
 static void ready__wrong(void **state)
 {
-	open_sched(&sw_policy_fifo);
+	open_sched(&sw_policies[SW_POLICY_FIFO]);
 	x.tasks[0].bytes = 0;
 	assert_int_equal(sw_task_ready(&x.s, &x.tasks[0]), SW_EINVAL);
 	sw_sched_close(&x.s);
-	open_sched(&sw_policy_fifo);
+	open_sched(&sw_policies[SW_POLICY_FIFO]);
 	x.s.size = 1;
 	ready(0);
 	assert_int_equal(sw_task_ready(&x.s, &x.tasks[1]), SW_ENOMEM);
 	sw_sched_close(&x.s);
-	assert_int_equal(sw_sched_open(&x.s, &sw_policy_fifo, 0), SW_EINVAL);
+	assert_int_equal(sw_sched_open(&x.s, &sw_policies[SW_POLICY_FIFO], 0),
+		SW_EINVAL);
 }
 
 static void finish__twice(void **state)
 {
 	int64_t credit;
 
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 1), SW_EPROTO);
 	ready(0);
 	run();
@@ -400,7 +406,7 @@ static void finish__twice(void **state)
 
 static void cancel__then_anything(void **state)
 {
-	open_sched(&sw_policy_bytescheduler);
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
 	sw_sched_set(&x.s, x.s.policy, 40 * KB, 40 * KB);
 	ready(0);
 	run();

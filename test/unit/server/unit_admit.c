@@ -242,7 +242,7 @@ static void credit_tiny(struct sw_join *j)
 }
 static void credit_fixed(struct sw_join *j)
 {
-	j->policy = SW_POLICY_I_p3;
+	j->policy = SW_POLICY_P3;
 	j->credit_bytes = 1 << 20;
 }
 static void payload_odd(struct sw_join *j)
@@ -506,7 +506,7 @@ static void join__does_not_fit_the_job(void **state)
 	j.n_servers = 2;
 	assert_contains(join(r, 1, &j), "servers = 2, job job has 1");
 	j = rig_join_payload(r, 1);
-	j.policy = SW_POLICY_I_fifo;
+	j.policy = SW_POLICY_FIFO;
 	assert_contains(
 		join(r, 1, &j), "policy = fifo, job job has bytescheduler");
 	j = rig_join_payload(r, 1);

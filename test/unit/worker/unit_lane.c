@@ -413,7 +413,8 @@ static void order__what_comes_after_a_failure(void **state)
 /* Lane 0 has set tuning. */
 static void set_other(uint64_t part, uint64_t credit)
 {
-	atomic_store(&lane->tuning.policy, &sw_policy_bytescheduler);
+	atomic_store(
+		&lane->tuning.policy, &sw_policies[SW_POLICY_BYTESCHEDULER]);
 	atomic_store(&lane->tuning.part_bytes, part);
 	atomic_store(&lane->tuning.credit_bytes, credit);
 	atomic_fetch_add(&lane->tuning.n_set, 1);
@@ -473,7 +474,7 @@ static void order__policy_before_a_round(void **state)
 
 	start_other(r);
 	declare_other(r);
-	atomic_store(&lane->tuning.policy, &sw_policy_fifo);
+	atomic_store(&lane->tuning.policy, &sw_policies[SW_POLICY_FIFO]);
 	atomic_fetch_add(&lane->tuning.n_set, 1);
 	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
 	assert_contains(wrig_tx(r), "PUSH k5 r1");

@@ -22,8 +22,8 @@ static struct worker_rig *open_rig(const struct sw_policy *policy,
 /* Parts are whole chunks; credit comes back as chunks are folded. */
 static void push__no_more_than_the_credit(void **state)
 {
-	struct worker_rig *r = open_rig(
-		&sw_policy_bytescheduler, 2 * PEER_PAYLOAD + 5, PEER_PAYLOAD);
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER],
+		2 * PEER_PAYLOAD + 5, PEER_PAYLOAD);
 
 	wrig_declare(r, "a", 5 * PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
@@ -46,7 +46,7 @@ static void push__no_more_than_the_credit(void **state)
 static void push__again_is_not_charged(void **state)
 {
 	struct worker_rig *r =
-		open_rig(&sw_policy_bytescheduler, 1024, 1 << 20);
+		open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER], 1024, 1 << 20);
 
 	wrig_declare(r, "a", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
@@ -65,7 +65,8 @@ static void push__again_is_not_charged(void **state)
 /* What is started but not sent is overtaken, too. */
 static void push__the_urgent_overtakes(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+	struct worker_rig *r =
+		open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER], 0, 0);
 
 	wrig_declare(r, "late", 3 * PEER_CHUNK, 9);
 	wrig_declare(r, "urgent", PEER_CHUNK, 0);
@@ -81,7 +82,8 @@ static void push__the_urgent_overtakes(void **state)
  * a more urgent class goes before both. */
 static void push__what_was_lost_goes_first(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+	struct worker_rig *r =
+		open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER], 0, 0);
 
 	wrig_declare(r, "late", 3 * PEER_CHUNK, 300);
 	wrig_declare(r, "sooner", PEER_CHUNK, 200);
@@ -104,8 +106,8 @@ static void push__what_was_lost_goes_first(void **state)
  * for one chunk. */
 static void push__the_urgent_takes_credit_back(void **state)
 {
-	struct worker_rig *r = open_rig(
-		&sw_policy_bytescheduler, PEER_PAYLOAD, 4 * PEER_PAYLOAD);
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER],
+		PEER_PAYLOAD, 4 * PEER_PAYLOAD);
 	const struct sw_task *late = &r->w.tensors[0].task;
 
 	wrig_declare(r, "late", 9 * PEER_CHUNK, 9);
@@ -133,7 +135,7 @@ static void push__the_urgent_takes_credit_back(void **state)
 
 static void push__fifo_overtakes_nothing(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
 	const char *name = "a";
 
 	wrig_declare(r, "late", 2 * PEER_CHUNK, 9);
@@ -159,7 +161,7 @@ static void push__fifo_overtakes_nothing(void **state)
 /* More push_pulls than there are places: those that are open close ranks. */
 static void push__fifo_for_a_long_time(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
 
 	wrig_declare(r, "stays", 2 * PEER_CHUNK, 0);
 	wrig_declare(r, "comes and goes", PEER_CHUNK, 0);
@@ -186,7 +188,8 @@ static void push__fifo_for_a_long_time(void **state)
 /* Every 32nd frame is of the next tensor in turn, whatever its priority. */
 static void push__nobody_starves(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_bytescheduler, 0, 0);
+	struct worker_rig *r =
+		open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER], 0, 0);
 	uint32_t at[2], n = 0;
 
 	wrig_declare(r, "urgent", 150 * PEER_CHUNK, 0);
@@ -207,7 +210,7 @@ static void push__nobody_starves(void **state)
 /* A job that ends gives up what was started. */
 static void push__the_job_ends(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_p3, 0, 0);
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_P3], 0, 0);
 
 	wrig_declare(r, "a", PEER_CHUNK, 0);
 	wrig_declare(r, "b", PEER_CHUNK, 0);
@@ -242,7 +245,7 @@ static void declare_all(struct worker_rig *r)
  * ends and is ready again: its old order does not count. */
 static void push__readiness_of_all_tensors(void **state)
 {
-	struct worker_rig *r = open_rig(&sw_policy_fifo, 0, 0);
+	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
 	struct sw_header h = peer_result_header(0, 1, 0, 1);
 	int32_t sum = 7;
 

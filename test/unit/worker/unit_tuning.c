@@ -81,18 +81,19 @@ static void tune__is_said_again(void **state)
 	struct worker_rig *r = open_rig();
 	struct sw_tune_ask ask;
 
-	assert_int_equal(sw_worker_tune(&r->w, &sw_policy_bytescheduler,
-				 1 << 20, 2 << 20),
+	assert_int_equal(
+		sw_worker_tune(&r->w, &sw_policies[SW_POLICY_BYTESCHEDULER],
+			1 << 20, 2 << 20),
 		0);
 	assert_string_equal(wrig_tx(r), "s0 TUNE");
 	memcpy(&ask, r->last[SW_TUNE].bytes + SW_HEAD_BYTES, sizeof(ask));
 	assert_int_equal(ask.request, 1);
-	assert_int_equal(ask.policy, SW_POLICY_I_bytescheduler);
+	assert_int_equal(ask.policy, SW_POLICY_BYTESCHEDULER);
 	assert_int_equal(ask.part_bytes, 1 << 20);
 	assert_int_equal(ask.credit_bytes, 2 << 20);
 	wrig_tick(r, 10 * SW_MS);
 	assert_string_equal(wrig_tx(r), "s0 TUNE");
-	say(r, 1, &sw_policy_bytescheduler, 1);
+	say(r, 1, &sw_policies[SW_POLICY_BYTESCHEDULER], 1);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	wrig_tick(r, 600 * SW_MS);
 	assert_string_equal(wrig_tx(r), "");
@@ -104,10 +105,10 @@ static void tune__the_last_one_counts(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	sw_worker_tune(&r->w, &sw_policy_fifo, 0, 0);
-	sw_worker_tune(&r->w, &sw_policy_p3, 0, 0);
+	sw_worker_tune(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0);
+	sw_worker_tune(&r->w, &sw_policies[SW_POLICY_P3], 0, 0);
 	wrig_tx(r);
-	say(r, 1, &sw_policy_fifo, 1);
+	say(r, 1, &sw_policies[SW_POLICY_FIFO], 1);
 	wrig_tx(r);
 	wrig_tick(r, 600 * SW_MS);
 	assert_contains(wrig_tx(r), "TUNE");
@@ -120,13 +121,16 @@ static void tune__refused(void **state)
 
 	assert_int_equal(sw_worker_tune(&r->w, NULL, 0, 0), SW_EINVAL);
 	assert_int_equal(
-		sw_worker_tune(&r->w, &sw_policy_p3, 1 << 20, 0), SW_EINVAL);
-	assert_int_equal(sw_worker_tune(&r->w, &sw_policy_bytescheduler, 0, 12),
+		sw_worker_tune(&r->w, &sw_policies[SW_POLICY_P3], 1 << 20, 0),
+		SW_EINVAL);
+	assert_int_equal(sw_worker_tune(&r->w,
+				 &sw_policies[SW_POLICY_BYTESCHEDULER], 0, 12),
 		SW_EINVAL);
 	assert_string_equal(wrig_tx(r), "");
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_int_equal(
-		sw_worker_tune(&r->w, &sw_policy_fifo, 0, 0), SW_ECLOSED);
+		sw_worker_tune(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0),
+		SW_ECLOSED);
 	wrig_close(r);
 }
 
@@ -137,8 +141,8 @@ static void heard__at_once(void **state)
 
 	round_of(r, 1);
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, 0);
-	say(r, 1, &sw_policy_fifo, 0);
-	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
+	say(r, 1, &sw_policies[SW_POLICY_FIFO], 0);
+	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_FIFO]);
 	round_of(r, 2);
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
 	assert_int_equal(r->w.stats.tuning_changes, 1);
@@ -152,7 +156,7 @@ static void heard__in_mid_round(void **state)
 
 	assert_int_equal(sw_worker_push(&r->w, 0, 1, 0), 0);
 	assert_contains(wrig_tx(r), "PUSH k0");
-	say(r, 1, &sw_policy_fifo, 0);
+	say(r, 1, &sw_policies[SW_POLICY_FIFO], 0);
 	peer_result(&r->s[0], 0, 1, 0, 7);
 	assert_contains(wrig_events(r), "done");
 	round_of(r, 2);
@@ -164,13 +168,13 @@ static void heard__newest_only(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	say(r, 7, &sw_policy_fifo, 0);
+	say(r, 7, &sw_policies[SW_POLICY_FIFO], 0);
 	assert_int_equal(r->w.tuning.number, 7);
-	say(r, 6, &sw_policy_p3, 0);
-	say(r, 7, &sw_policy_p3, 0);
-	assert_ptr_equal(r->w.sched.policy, &sw_policy_fifo);
-	say(r, 8, &sw_policy_p3, 0);
-	assert_ptr_equal(r->w.sched.policy, &sw_policy_p3);
+	say(r, 6, &sw_policies[SW_POLICY_P3], 0);
+	say(r, 7, &sw_policies[SW_POLICY_P3], 0);
+	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_FIFO]);
+	say(r, 8, &sw_policies[SW_POLICY_P3], 0);
+	assert_ptr_equal(r->w.sched.policy, &sw_policies[SW_POLICY_P3]);
 	assert_int_equal(r->w.stats.tuning_changes, 2);
 	wrig_close(r);
 }

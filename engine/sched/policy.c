@@ -1,0 +1,49 @@
+/* policy.c - the scheduling policies, a row each.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sched/policy.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const struct sw_policy sw_policies[SW_N_POLICIES] = {
+	/* Parts by priority under a credit (ByteScheduler, SOSP 2019, algorithm
+	 * 1).  A part costs nothing here but its bytes (no message of its own,
+	 * no call), so it is small.  The credit is what all servers together
+	 * may have on its way or unfolded; what has not left yet gives its own
+	 * back to an urgent tensor. */
+	[SW_POLICY_BYTESCHEDULER] = {.name = "bytescheduler",
+		.by_priority = true,
+		.is_tunable = true,
+		.takes_back = true,
+		.part_bytes = 16 << 10,
+		.credit_bytes = 4 << 20},
+	/* Slices of 40,000 parameters of 4 bytes by priority, the next one when
+	 * the one before has been folded (Jayarajan et al., MLSys 2019). */
+	[SW_POLICY_P3] = {.name = "p3",
+		.by_priority = true,
+		.part_bytes = 160000,
+		.credit_bytes = 1},
+	/* Whole tensors in the order in which they become ready: what
+	 * frameworks do without a scheduler. */
+	[SW_POLICY_FIFO] = {.name = "fifo",
+		.part_bytes = SW_PART_WHOLE,
+		.credit_bytes = SW_CREDIT_NONE},
+};
+
+const struct sw_policy *sw_policy_at(uint32_t id)
+{
+	return id < SW_N_POLICIES ? &sw_policies[id] : NULL;
+}
+
+const struct sw_policy *sw_policy_find(const char *name)
+{
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
+		if (!strcmp(sw_policies[i].name, name))
+			return &sw_policies[i];
+	return NULL;
+}
+
+uint32_t sw_policy_id(const struct sw_policy *policy)
+{
+	return (uint32_t)(policy - sw_policies);
+}
