@@ -85,7 +85,7 @@ void sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore)
 {
 	if (!shared->is_serving)
 		return;
-	sw_loopback_copy_lent(&shared->daemon.loopbacks[lcore]);
+	sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
 	if (lcore < shared->serve.n_cores)
 		sw_server_copy_lent(shared->serve.cores[lcore].engine);
 }

@@ -229,8 +229,8 @@ void sw_daemon_close(struct sw_daemon *d)
 	sw_handoff_close(&d->handoff);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_dpdk_port_close(&d->queues[0][i]);
-	free(d->loopbacks);
 	for (uint32_t i = 0; i < SW_MAX_LCORES; i++) {
+		sw_loopback_close(d->loopbacks[i]);
 		sw_reserve_close(&d->reserves[i]);
 		sw_reserve_close(&d->lane_reserves[i]);
 	}

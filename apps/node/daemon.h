@@ -15,7 +15,6 @@
 #include "engine/base/stats.h"
 #include "engine/loop/handoff.h"
 #include "engine/loop/loop.h"
-#include "engine/loop/loopback.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
 #include "pmd/host/nodes.h"
@@ -66,7 +65,7 @@ struct sw_daemon {
 	uint32_t n_dpdk_ports, n_ports;
 	struct sw_handoff handoff; /* between the lcores */
 	/* Of each lcore, where the node is agent and server; else NULL. */
-	struct sw_loopback *loopbacks;
+	struct sw_handoff_port *loopbacks[SW_MAX_LCORES];
 	struct sw_stats_serve *stats;
 	uint32_t n_lcores; /* polling */
 	uint32_t n_nodes;

@@ -1,7 +1,5 @@
 /* daemon_ports.c - a daemon's ports: as configured, each lcore's part of them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdlib.h>
-
 #include "apps/node/daemon.h"
 #include "engine/base/error.h"
 
@@ -79,12 +77,11 @@ static int open_port(struct sw_daemon *d, uint32_t i)
 /* Each lcore has its own, so that what it sends to its own server stays. */
 static int open_loopbacks(struct sw_daemon *d)
 {
-	d->loopbacks = malloc(d->n_lcores * sizeof(*d->loopbacks));
-	if (!d->loopbacks)
-		return SW_ENOMEM;
 	for (uint32_t i = 0; i < d->n_lcores; i++) {
-		sw_loopback_init(&d->loopbacks[i]);
-		d->queues[i][d->n_ports] = sw_loopback_port(&d->loopbacks[i]);
+		d->loopbacks[i] = sw_loopback_open();
+		if (!d->loopbacks[i])
+			return SW_ENOMEM;
+		d->queues[i][d->n_ports] = sw_loopback_port(d->loopbacks[i]);
 	}
 	d->n_ports++;
 	return 0;
@@ -152,5 +149,6 @@ bool sw_daemon_release(struct sw_daemon *d, uint32_t lcore)
 			!sw_dpdk_port_release(d->queues[lcore][i]))
 			return false;
 	/* Its frames are taken in the next turn, none needs to be dropped. */
-	return !d->loopbacks || sw_loopback_is_drained(&d->loopbacks[lcore]);
+	return !d->loopbacks[lcore] ||
+	       sw_loopback_is_drained(d->loopbacks[lcore]);
 }

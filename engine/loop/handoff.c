@@ -23,7 +23,7 @@ static uint32_t filled(const struct sw_handoff_ring *r)
 
 static struct sw_handoff_slot *slot(struct sw_handoff_ring *r, uint32_t i)
 {
-	return &r->slots[i % SW_HANDOFF_SLOTS];
+	return &r->slots[i & (r->size - 1)];
 }
 
 static void advance(_Atomic uint32_t *index, uint32_t n)
@@ -33,15 +33,33 @@ static void advance(_Atomic uint32_t *index, uint32_t n)
 		memory_order_release);
 }
 
-/* The payload stays where it is, or goes into the slot. */
-static void set_payload(struct sw_handoff_slot *s, const void *payload,
+/* The payload stays where it is, or is copied. */
+static void fill(struct sw_handoff_slot *s, const uint8_t *head,
+	struct sw_path path, uint16_t endpoint, const void *payload,
 	uint32_t bytes, bool is_stable)
 {
+	memcpy(s->head, head, SW_HEAD_BYTES);
+	s->path = path;
+	s->endpoint = endpoint;
 	s->payload_len = bytes;
 	s->is_stable = is_stable && bytes;
 	s->payload = s->is_stable ? payload : s->copy;
 	if (bytes && !s->is_stable)
 		memcpy(s->copy, payload, bytes);
+}
+
+/* Its slots are not touched before they are used. */
+static struct sw_handoff_ring *ring_open(uint32_t n_slots)
+{
+	struct sw_handoff_ring *r = aligned_alloc(
+		64, sizeof(*r) + n_slots * sizeof(struct sw_handoff_slot));
+
+	if (!r)
+		return NULL;
+	atomic_init(&r->n_put, 0);
+	atomic_init(&r->n_taken, 0);
+	r->size = n_slots;
+	return r;
 }
 
 /* --- a node: the endpoints of another lcore --- */
@@ -74,7 +92,7 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_handoff_node *h = node_of(node);
 	struct sw_handoff_port *p = far_port(h, port_i);
 	struct sw_handoff_ring *r = p->in[h->from];
-	uint32_t room = SW_HANDOFF_SLOTS - filled(r), taken = 0;
+	uint32_t room = r->size - filled(r), taken = 0;
 
 	(void)now_ns;
 	for (uint32_t i = 0; i < n; i++) {
@@ -86,10 +104,8 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 			sw_count(counter, 1);
 			continue;
 		}
-		memcpy(s->head, f->data, SW_HEAD_BYTES);
-		s->path = f->from;
-		s->endpoint = f->endpoint;
-		set_payload(s, f->payload, f->len - SW_HEAD_BYTES, false);
+		fill(s, f->data, f->from, f->endpoint, f->payload,
+			f->len - SW_HEAD_BYTES, false);
 		taken++;
 	}
 	advance(&r->n_put, taken);
@@ -174,6 +190,7 @@ static uint32_t take(struct sw_handoff_port *p, uint32_t i,
 			.len = SW_HEAD_BYTES + s->payload_len,
 			.endpoint = s->endpoint,
 			.landed = (uint16_t)i,
+			.is_lent = s->is_stable,
 			.is_misrouted =
 				p->own && p->port.steering == SW_STEER_RSS,
 			.from = s->path};
@@ -219,7 +236,15 @@ static uint32_t port_tx_room(struct sw_port *port)
 	struct sw_handoff_port *p = port_of(port);
 
 	return p->own ? p->own->ops->tx_room(p->own)
-		      : SW_HANDOFF_SLOTS - filled(p->out);
+		      : p->out->size - filled(p->out);
+}
+
+/* The next slot for a frame to send, at a port that has room for it. */
+static struct sw_handoff_slot *next_slot(
+	struct sw_handoff_port *p, const struct sw_tx_frame *f)
+{
+	assert(port_tx_room(&p->port) && f->payload_len <= SW_PAYLOAD_MAX);
+	return slot(p->out, load(&p->out->n_put));
 }
 
 static void port_tx(struct sw_port *port, const struct sw_tx_frame *f)
@@ -231,14 +256,11 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *f)
 		p->own->ops->tx(p->own, f);
 		return;
 	}
-	assert(port_tx_room(port) && f->payload_len <= SW_PAYLOAD_MAX);
-	s = slot(p->out, load(&p->out->n_put));
-	memcpy(s->head, f->head, SW_HEAD_BYTES);
-	s->path = f->to;
-	s->endpoint = f->endpoint;
+	s = next_slot(p, f);
+	fill(s, f->head, f->to, f->endpoint, f->payload, f->payload_len,
+		f->is_stable);
 	s->way = f->way;
 	s->class = f->class;
-	set_payload(s, f->payload, f->payload_len, f->is_stable);
 	advance(&p->out->n_put, 1);
 }
 
@@ -258,53 +280,36 @@ static const struct sw_port_ops port_ops = {.rx = port_rx,
 
 /* --- life --- */
 
-/* Its slots are not touched before they are used. */
-static int ring_open(struct sw_handoff_ring **out)
-{
-	struct sw_handoff_ring *r = aligned_alloc(64, sizeof(*r));
-
-	if (!r)
-		return SW_ENOMEM;
-	atomic_init(&r->n_put, 0);
-	atomic_init(&r->n_taken, 0);
-	*out = r;
-	return 0;
-}
-
-/* Port @port_i of lcore @i. */
+/* Port @port_i of lcore @i.  Where nothing is ever handed to @i, it needs no
+ * more than its queue. */
 static int port_open(struct sw_handoff *h, uint32_t i, uint32_t port_i,
 	struct sw_port *const (*queues)[SW_MAX_PORTS])
 {
 	struct sw_handoff_port *p = calloc(1, sizeof(*p));
-	struct sw_port *own = queues[i][port_i];
-	int err = 0;
+	bool is_alone = true;
 
 	if (!p)
 		return SW_ENOMEM;
 	h->ports[i][port_i] = p;
-	h->lists[i][port_i] = &p->port;
 	p->port = *queues[0][port_i];
 	p->port.ops = &port_ops;
-	p->own = own;
+	p->own = queues[i][port_i];
 	p->n_lcores = h->n_lcores;
-	for (uint32_t from = 0; from < h->n_lcores && !err; from++)
-		if (from != i && queues[from][port_i])
-			err = ring_open(&p->in[from]);
-	if (own || err)
-		return err;
+	for (uint32_t from = 0; from < h->n_lcores; from++) {
+		if (from == i || !queues[from][port_i])
+			continue;
+		is_alone = false;
+		p->in[from] = ring_open(SW_HANDOFF_SLOTS);
+		if (!p->in[from])
+			return SW_ENOMEM;
+	}
+	h->lists[i][port_i] = is_alone ? p->own : &p->port;
+	if (p->own)
+		return 0;
 	/* lcore 0 paces what it sends */
 	p->port.rate_bit_s = p->port.link_bit_s = 0;
-	return ring_open(&p->out);
-}
-
-/* Nothing is ever handed to @i at the port: it needs no more than its queue. */
-static bool is_alone(const struct sw_handoff *h, uint32_t i, uint32_t port_i,
-	struct sw_port *const (*queues)[SW_MAX_PORTS])
-{
-	for (uint32_t from = 0; from < h->n_lcores; from++)
-		if (from != i && queues[from][port_i])
-			return false;
-	return true;
+	p->out = ring_open(SW_HANDOFF_SLOTS);
+	return p->out ? 0 : SW_ENOMEM;
 }
 
 int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
@@ -327,13 +332,8 @@ int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
 			.all = h,
 			.from = i / n_lcores,
 			.to = i % n_lcores};
-	for (uint32_t i = 0; i < n_lcores * n_ports && !err; i++) {
-		uint32_t lcore = i / n_ports, port_i = i % n_ports;
-
-		h->lists[lcore][port_i] = queues[lcore][port_i];
-		if (!is_alone(h, lcore, port_i, queues))
-			err = port_open(h, lcore, port_i, queues);
-	}
+	for (uint32_t i = 0; i < n_lcores * n_ports && !err; i++)
+		err = port_open(h, i / n_ports, i % n_ports, queues);
 	if (err)
 		sw_handoff_close(h);
 	return err;
@@ -377,7 +377,7 @@ void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 	for (uint32_t i = 0; i < h->n_ports; i++) {
 		struct sw_handoff_port *p = h->ports[lcore][i];
 
-		if (p && p->out)
+		if (p->out)
 			advance(&p->out->n_taken, filled(p->out));
 		n->is_sending[i] = false;
 	}
@@ -387,4 +387,69 @@ void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
 {
 	for (uint32_t i = 0; i < h->n_lcores * h->n_lcores; i++)
 		sw_stats_add(sum, &h->nodes[i].stats);
+}
+
+/* --- a port that leads back: what goes out comes in --- */
+
+static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *f)
+{
+	struct sw_handoff_port *p = port_of(port);
+	struct sw_path from = {.ip = SW_LOOPBACK_IP, .udp = f->endpoint};
+
+	fill(next_slot(p, f), f->head, from, f->to.udp, f->payload,
+		f->payload_len, f->is_stable);
+	advance(&p->out->n_put, 1);
+}
+
+static const struct sw_port_ops loopback_ops = {.rx = port_rx,
+	.rx_release = port_rx_release,
+	.tx_room = port_tx_room,
+	.tx = loopback_tx,
+	.tx_flush = port_tx_flush};
+
+struct sw_handoff_port *sw_loopback_open(void)
+{
+	struct sw_handoff_port *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->port = (struct sw_port){.ops = &loopback_ops,
+		.name = "loopback",
+		.ip = SW_LOOPBACK_IP,
+		.max_payload = SW_PAYLOAD_MAX,
+		.is_inner = true};
+	p->n_lcores = 1;
+	p->in[0] = p->out = ring_open(SW_LOOPBACK_SLOTS);
+	if (p->out)
+		return p;
+	free(p);
+	return NULL;
+}
+
+void sw_loopback_close(struct sw_handoff_port *p)
+{
+	if (p)
+		free(p->out);
+	free(p);
+}
+
+void sw_loopback_copy_lent(struct sw_handoff_port *p)
+{
+	for (uint32_t i = p->out->n_taken; i != p->out->n_put; i++) {
+		struct sw_handoff_slot *s = slot(p->out, i);
+
+		if (!s->is_stable)
+			continue;
+		memcpy(s->copy, s->payload, s->payload_len);
+		s->payload = s->copy;
+		s->is_stable = false;
+	}
+}
+
+bool sw_loopback_is_drained(const struct sw_handoff_port *p)
+{
+	for (uint32_t i = p->out->n_taken; i != p->out->n_put; i++)
+		if (slot(p->out, i)->is_stable)
+			return false;
+	return true;
 }

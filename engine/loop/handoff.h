@@ -13,6 +13,13 @@
  * payloads to send are copied only if they are not stable.  A ring that is full
  * drops what came, as a NIC's does, and counts it; the flow sends it again.
  *
+ * A loopback leads back to its own lcore: what one engine instance sends to
+ * another of the same lcore.  The same frames, so neither end has special
+ * cases, but a stable payload is read where it lies, by who receives it;
+ * nothing is copied on the way.  A path's udp is an endpoint.  Nobody waits for
+ * anybody: a full ring says so by tx_room, and since each turn of the loop
+ * takes all that lies in it before it sends, there is room in the next turn.
+ *
  * Thread: each function says whose it is.
  */
 #ifndef SW_HANDOFF_H
@@ -22,7 +29,13 @@
 
 #include "engine/loop/node.h"
 
-enum { SW_HANDOFF_SLOTS = 64 };
+enum {
+	SW_HANDOFF_SLOTS = 64,
+	/* So many frames of 8 KB leave room in L2 for what they are added to.
+	 */
+	SW_LOOPBACK_SLOTS = 32,
+	SW_LOOPBACK_IP = 0x7f000001, /* localhost; not looked at */
+};
 
 struct sw_handoff_slot {
 	struct sw_path path; /* from, or to */
@@ -39,7 +52,8 @@ struct sw_handoff_slot {
 struct sw_handoff_ring {
 	_Alignas(64) _Atomic uint32_t n_put;
 	_Alignas(64) _Atomic uint32_t n_taken;
-	struct sw_handoff_slot slots[SW_HANDOFF_SLOTS];
+	uint32_t size; /* a power of two */
+	struct sw_handoff_slot slots[];
 };
 
 /* A port as one lcore has it. */
@@ -48,8 +62,9 @@ struct sw_handoff_port {
 	struct sw_port *own; /* its queue pair; NULL: none */
 	/* What landed at the other lcores; NULL: that one has no queue. */
 	struct sw_handoff_ring *in[SW_MAX_LCORES];
-	struct sw_handoff_ring *out; /* to lcore 0; NULL: its own sends */
-	uint32_t n_lcores, first;    /* the ring to begin with */
+	/* To lcore 0, NULL: its own sends; of a loopback in[0]. */
+	struct sw_handoff_ring *out;
+	uint32_t n_lcores, first; /* the ring to begin with */
 	uint32_t n_given[SW_MAX_LCORES];
 };
 
@@ -100,5 +115,25 @@ void sw_handoff_release(struct sw_handoff *h, uint32_t lcore);
 /* sw_handoff_add_stats - add the counters of all lcores to @sum.  Any thread.
  */
 void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum);
+
+/* sw_loopback_open - a loopback, 0.3 MB; NULL: no memory. */
+struct sw_handoff_port *sw_loopback_open(void);
+
+/* sw_loopback_port - it as a port; lives as long. */
+static inline struct sw_port *sw_loopback_port(struct sw_handoff_port *p)
+{
+	return &p->port;
+}
+
+/* sw_loopback_close - also NULL. */
+void sw_loopback_close(struct sw_handoff_port *p);
+
+/* sw_loopback_copy_lent - copy what the frames refer to: it is about to change.
+ * Not while frames are borrowed.  Its lcore. */
+void sw_loopback_copy_lent(struct sw_handoff_port *p);
+
+/* sw_loopback_is_drained - does no frame refer to a stable payload any more?
+ * Then their memory may be unmapped.  Its lcore. */
+bool sw_loopback_is_drained(const struct sw_handoff_port *p);
 
 #endif

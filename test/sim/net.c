@@ -123,8 +123,8 @@ static void port_tx_flush(struct sw_port *port)
 static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *t)
 {
 	struct sim_node *n =
-		(struct sim_node *)((char *)port -
-				    offsetof(struct sim_node, loopback));
+		(struct sim_node *)((uintptr_t)port->ops -
+				    offsetof(struct sim_node, own_ops));
 
 	look(n, t);
 	n->loopback_ops->tx(port, t);
@@ -132,12 +132,15 @@ static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *t)
 
 static void open_loopback(struct sim_node *n)
 {
-	sw_loopback_init(&n->loopback);
-	n->loopback_ops = n->loopback.port.ops;
+	sw_loopback_close(n->loopback);
+	n->loopback = sw_loopback_open();
+	if (!n->loopback)
+		abort();
+	n->loopback_ops = n->loopback->port.ops;
 	n->own_ops = *n->loopback_ops;
 	n->own_ops.tx = loopback_tx;
-	n->loopback.port.ops = &n->own_ops;
-	n->ports[SIM_LOOPBACK] = &n->loopback.port;
+	n->loopback->port.ops = &n->own_ops;
+	n->ports[SIM_LOOPBACK] = &n->loopback->port;
 }
 
 static const struct sw_port_ops port_ops = {.rx = port_rx,
@@ -174,6 +177,7 @@ void sim_net_fini(struct sim_net *net)
 	for (uint32_t i = 0; i < net->n_nodes; i++) {
 		empty_inbox(&net->nodes[i]);
 		sw_handoff_close(&net->nodes[i].handoff);
+		sw_loopback_close(net->nodes[i].loopback);
 	}
 	while (net->n_heap)
 		free(sim_heap_take(net));
@@ -214,7 +218,7 @@ static void open_handoff(struct sim_node *m)
 	for (uint32_t i = 0; i < m->n_lcores; i++) {
 		if (i == 0 || !has_one)
 			queues[i][0] = &m->lcores[i]->port;
-		queues[i][SIM_LOOPBACK] = &m->lcores[i]->loopback.port;
+		queues[i][SIM_LOOPBACK] = &m->lcores[i]->loopback->port;
 	}
 	sw_handoff_close(&m->handoff);
 	if (sw_handoff_open(&m->handoff, m->n_lcores, SIM_PORTS,
@@ -298,7 +302,7 @@ static void forget_ring(
 	struct sw_handoff_ring *r, const void *mem, uint64_t bytes)
 {
 	for (uint32_t i = r->n_taken; i != r->n_put; i++) {
-		struct sw_handoff_slot *s = &r->slots[i % SW_HANDOFF_SLOTS];
+		struct sw_handoff_slot *s = &r->slots[i & (r->size - 1)];
 
 		if (is_within(s->payload, mem, bytes))
 			s->payload_len = 0;
@@ -308,13 +312,10 @@ static void forget_ring(
 /* What waits inside a machine: it becomes a frame of a wrong length. */
 static void forget_inside(struct sim_node *n, const void *mem, uint64_t bytes)
 {
-	for (uint32_t i = 0; i < SW_LOOPBACK_SLOTS; i++)
-		if (is_within(n->loopback.slots[i].payload, mem, bytes))
-			n->loopback.slots[i].payload_len = 0;
+	forget_ring(n->loopback->out, mem, bytes);
 	for (uint32_t l = 0; l < n->handoff.n_lcores; l++)
 		for (uint32_t p = 0; p < SIM_PORTS; p++)
-			if (n->handoff.ports[l][p] &&
-				n->handoff.ports[l][p]->out)
+			if (n->handoff.ports[l][p]->out)
 				forget_ring(n->handoff.ports[l][p]->out, mem,
 					bytes);
 }

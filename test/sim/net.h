@@ -13,7 +13,6 @@
 
 #include "engine/loop/handoff.h"
 #include "engine/loop/loop.h"
-#include "engine/loop/loopback.h"
 #include "engine/loop/port.h"
 #include "test/support/random.h"
 
@@ -89,7 +88,7 @@ struct sim_net;
  * hand-off and polls in its own time. */
 struct sim_node {
 	struct sw_port port; /* first: it is cast back */
-	struct sw_loopback loopback;
+	struct sw_handoff_port *loopback;
 	const struct sw_port_ops *loopback_ops;
 	struct sw_port_ops own_ops; /* those, with an oracle */
 	struct sw_port *ports[SIM_PORTS];

@@ -19,7 +19,7 @@ static void keep(struct sim_worker *w, uint32_t lane)
 	w->kept |= 1u << lane;
 	if (!job->n_colocated || job->is_careless)
 		return;
-	sw_loopback_copy_lent(&w->lcores[lane]->loopback);
+	sw_loopback_copy_lent(w->lcores[lane]->loopback);
 	if (lane < job->n_lcores && job->servers[first + lane])
 		sw_server_copy_lent(job->servers[first + lane]);
 }

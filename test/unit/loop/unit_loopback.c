@@ -4,18 +4,19 @@
 
 #include <stdlib.h>
 
-#include "engine/loop/loopback.h"
+#include "engine/loop/handoff.h"
 
-static struct sw_loopback *open_port(void)
+static struct sw_handoff_port *open_port(void)
 {
-	static struct sw_loopback l;
+	static struct sw_handoff_port *l;
 
-	memset(&l, 0xa5, sizeof(l));
-	sw_loopback_init(&l);
-	return &l;
+	sw_loopback_close(l);
+	l = sw_loopback_open();
+	assert_non_null(l);
+	return l;
 }
 
-static void send(struct sw_loopback *l, uint16_t from, uint16_t to,
+static void send(struct sw_handoff_port *l, uint16_t from, uint16_t to,
 	const void *payload, uint32_t bytes, bool is_stable)
 {
 	struct sw_tx_frame f = {.payload = payload,
@@ -29,14 +30,14 @@ static void send(struct sw_loopback *l, uint16_t from, uint16_t to,
 	l->port.ops->tx_flush(&l->port);
 }
 
-static uint32_t receive(struct sw_loopback *l, struct sw_rx_frame *out)
+static uint32_t receive(struct sw_handoff_port *l, struct sw_rx_frame *out)
 {
 	return l->port.ops->rx(&l->port, out, SW_RX_BURST);
 }
 
 static void rx__nothing_was_sent(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 
 	assert_int_equal(receive(l, in), 0);
@@ -48,7 +49,7 @@ static void rx__nothing_was_sent(void **state)
 /* Source and destination are endpoints; answering is sending to from. */
 static void rx__addresses(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint8_t head[SW_HEAD_BYTES];
 
@@ -67,7 +68,7 @@ static void rx__addresses(void **state)
 /* The receiver reads the sender's memory: no byte is copied on the way. */
 static void tx__stable_payload_is_not_copied(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 	static uint8_t tensor[SW_PAYLOAD_MAX];
 
@@ -81,7 +82,7 @@ static void tx__stable_payload_is_not_copied(void **state)
 
 static void tx__other_payload_is_copied(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint8_t *bytes = malloc(SW_PAYLOAD_MAX), want[SW_PAYLOAD_MAX];
 
@@ -96,7 +97,7 @@ static void tx__other_payload_is_copied(void **state)
 
 static void drained__counts_stable_payloads_alone(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint8_t tensor[64] = {0};
 
@@ -114,7 +115,7 @@ static void drained__counts_stable_payloads_alone(void **state)
 /* The memory may go, or be written: what waits is copied, in its order. */
 static void keep__copies_stable_payloads(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint8_t tensor[SW_PAYLOAD_MAX], want[SW_PAYLOAD_MAX];
 
@@ -134,7 +135,7 @@ static void keep__copies_stable_payloads(void **state)
 /* In order, none lost, at any fill, over many times round. */
 static void ring__full_and_round(void **state)
 {
-	struct sw_loopback *l = open_port();
+	struct sw_handoff_port *l = open_port();
 	struct sw_rx_frame in[SW_RX_BURST];
 	uint16_t sent = 0, got = 0;
 
@@ -153,7 +154,7 @@ static void ring__full_and_round(void **state)
 		l->port.ops->rx_release(&l->port);
 	}
 	assert_true(got > 10 * SW_LOOPBACK_SLOTS);
-	l->n_put = l->n_taken = UINT32_MAX - 3; /* the counts wrap */
+	l->out->n_put = l->out->n_taken = UINT32_MAX - 3; /* the counts wrap */
 	for (uint32_t i = 0; i < SW_LOOPBACK_SLOTS; i++)
 		send(l, 0, (uint16_t)i, NULL, 0, false);
 	assert_int_equal(l->port.ops->tx_room(&l->port), 0);
