@@ -33,19 +33,26 @@ static void advance(_Atomic uint32_t *index, uint32_t n)
 		memory_order_release);
 }
 
-/* The payload stays where it is, or is copied. */
-static void fill(struct sw_handoff_slot *s, const uint8_t *head,
-	struct sw_path path, uint16_t endpoint, const void *payload,
-	uint32_t bytes, bool is_stable)
+static void copy_payload(struct sw_handoff_slot *s)
 {
-	memcpy(s->head, head, SW_HEAD_BYTES);
-	s->path = path;
-	s->endpoint = endpoint;
-	s->payload_len = bytes;
-	s->is_stable = is_stable && bytes;
-	s->payload = s->is_stable ? payload : s->copy;
-	if (bytes && !s->is_stable)
-		memcpy(s->copy, payload, bytes);
+	if (s->frame.payload_len)
+		memcpy(s->copy, s->frame.payload, s->frame.payload_len);
+	s->frame.payload = s->copy;
+	s->frame.is_stable = false;
+}
+
+/* Into the next slot, for which there is room; the caller advances n_put.  A
+ * stable payload stays where it is. */
+static struct sw_tx_frame *put(
+	struct sw_handoff_ring *r, const struct sw_tx_frame *f)
+{
+	struct sw_handoff_slot *s = slot(r, load(&r->n_put));
+
+	assert(filled(r) < r->size && f->payload_len <= SW_PAYLOAD_MAX);
+	s->frame = *f;
+	if (!f->is_stable || !f->payload_len)
+		copy_payload(s);
+	return &s->frame;
 }
 
 /* Its slots are not touched before they are used. */
@@ -104,8 +111,12 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 			sw_count(counter, 1);
 			continue;
 		}
-		fill(s, f->data, f->from, f->endpoint, f->payload,
-			f->len - SW_HEAD_BYTES, false);
+		memcpy(s->frame.head, f->data, SW_HEAD_BYTES);
+		s->frame.payload = f->payload;
+		s->frame.payload_len = f->len - SW_HEAD_BYTES;
+		s->frame.endpoint = f->endpoint;
+		s->frame.to = f->from;
+		copy_payload(s);
 		taken++;
 	}
 	advance(&r->n_put, taken);
@@ -117,7 +128,6 @@ static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out)
 {
 	struct sw_handoff_node *h = node_of(node);
-	const struct sw_handoff_slot *s;
 	struct sw_handoff_ring *r;
 
 	(void)now_ns;
@@ -132,15 +142,7 @@ static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	h->is_sending[port_i] = filled(r) && !node->holds_data;
 	if (!h->is_sending[port_i])
 		return false;
-	s = slot(r, load(&r->n_taken));
-	memcpy(out->head, s->head, SW_HEAD_BYTES);
-	out->payload = s->payload;
-	out->payload_len = s->payload_len;
-	out->is_stable = s->is_stable;
-	out->class = s->class;
-	out->endpoint = s->endpoint;
-	out->way = s->way;
-	out->to = s->path;
+	*out = slot(r, load(&r->n_taken))->frame;
 	sw_count(&h->stats.handoff_tx, 1);
 	return true;
 }
@@ -183,17 +185,17 @@ static uint32_t take(struct sw_handoff_port *p, uint32_t i,
 
 	n = n < max ? n : max;
 	for (uint32_t k = 0; k < n; k++) {
-		const struct sw_handoff_slot *s = slot(r, at + k);
+		const struct sw_tx_frame *f = &slot(r, at + k)->frame;
 
-		out[k] = (struct sw_rx_frame){.data = s->head,
-			.payload = s->payload,
-			.len = SW_HEAD_BYTES + s->payload_len,
-			.endpoint = s->endpoint,
+		out[k] = (struct sw_rx_frame){.data = f->head,
+			.payload = f->payload,
+			.len = SW_HEAD_BYTES + f->payload_len,
+			.endpoint = f->endpoint,
 			.landed = (uint16_t)i,
-			.is_lent = s->is_stable,
+			.is_lent = f->is_stable,
 			.is_misrouted =
 				p->own && p->port.steering == SW_STEER_RSS,
-			.from = s->path};
+			.from = f->to};
 	}
 	p->n_given[i] = n;
 	return n;
@@ -239,28 +241,15 @@ static uint32_t port_tx_room(struct sw_port *port)
 		      : p->out->size - filled(p->out);
 }
 
-/* The next slot for a frame to send, at a port that has room for it. */
-static struct sw_handoff_slot *next_slot(
-	struct sw_handoff_port *p, const struct sw_tx_frame *f)
-{
-	assert(port_tx_room(&p->port) && f->payload_len <= SW_PAYLOAD_MAX);
-	return slot(p->out, load(&p->out->n_put));
-}
-
 static void port_tx(struct sw_port *port, const struct sw_tx_frame *f)
 {
 	struct sw_handoff_port *p = port_of(port);
-	struct sw_handoff_slot *s;
 
 	if (p->own) {
 		p->own->ops->tx(p->own, f);
 		return;
 	}
-	s = next_slot(p, f);
-	fill(s, f->head, f->to, f->endpoint, f->payload, f->payload_len,
-		f->is_stable);
-	s->way = f->way;
-	s->class = f->class;
+	put(p->out, f);
 	advance(&p->out->n_put, 1);
 }
 
@@ -391,14 +380,15 @@ void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
 
 /* --- a port that leads back: what goes out comes in --- */
 
+/* Where it comes from and where it goes change places. */
 static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *f)
 {
-	struct sw_handoff_port *p = port_of(port);
-	struct sw_path from = {.ip = SW_LOOPBACK_IP, .udp = f->endpoint};
+	struct sw_handoff_ring *r = port_of(port)->out;
+	struct sw_tx_frame *in = put(r, f);
 
-	fill(next_slot(p, f), f->head, from, f->to.udp, f->payload,
-		f->payload_len, f->is_stable);
-	advance(&p->out->n_put, 1);
+	in->to = (struct sw_path){.ip = SW_LOOPBACK_IP, .udp = f->endpoint};
+	in->endpoint = f->to.udp;
+	advance(&r->n_put, 1);
 }
 
 static const struct sw_port_ops loopback_ops = {.rx = port_rx,
@@ -435,21 +425,15 @@ void sw_loopback_close(struct sw_handoff_port *p)
 
 void sw_loopback_copy_lent(struct sw_handoff_port *p)
 {
-	for (uint32_t i = p->out->n_taken; i != p->out->n_put; i++) {
-		struct sw_handoff_slot *s = slot(p->out, i);
-
-		if (!s->is_stable)
-			continue;
-		memcpy(s->copy, s->payload, s->payload_len);
-		s->payload = s->copy;
-		s->is_stable = false;
-	}
+	for (uint32_t i = p->out->n_taken; i != p->out->n_put; i++)
+		if (slot(p->out, i)->frame.is_stable)
+			copy_payload(slot(p->out, i));
 }
 
 bool sw_loopback_is_drained(const struct sw_handoff_port *p)
 {
 	for (uint32_t i = p->out->n_taken; i != p->out->n_put; i++)
-		if (slot(p->out, i)->is_stable)
+		if (slot(p->out, i)->frame.is_stable)
 			return false;
 	return true;
 }

@@ -38,13 +38,7 @@ enum {
 };
 
 struct sw_handoff_slot {
-	struct sw_path path; /* from, or to */
-	const void *payload;
-	uint32_t payload_len;
-	uint16_t endpoint, way;
-	uint8_t class;
-	bool is_stable;
-	uint8_t head[SW_HEAD_BYTES];
+	struct sw_tx_frame frame; /* to: of what came, where from */
 	_Alignas(64) uint8_t copy[SW_PAYLOAD_MAX];
 };
 

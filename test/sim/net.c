@@ -304,8 +304,8 @@ static void forget_ring(
 	for (uint32_t i = r->n_taken; i != r->n_put; i++) {
 		struct sw_handoff_slot *s = &r->slots[i & (r->size - 1)];
 
-		if (is_within(s->payload, mem, bytes))
-			s->payload_len = 0;
+		if (is_within(s->frame.payload, mem, bytes))
+			s->frame.payload_len = 0;
 	}
 }
 
