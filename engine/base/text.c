@@ -9,17 +9,13 @@ size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
 	/* the least code that needs so many bytes; less is an overlong form */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	const unsigned char *u = (const unsigned char *)s;
-	size_t len = !n            ? 0
-		     : u[0] < 0x80 ? 1
-		     : u[0] < 0xc0 ? 0
-		     : u[0] < 0xe0 ? 2
-		     : u[0] < 0xf0 ? 3
-		     : u[0] < 0xf8 ? 4
-				   : 0;
+	/* the first byte begins with as many ones as there are bytes, or 0 */
+	size_t ones = n ? (size_t)__builtin_clz(~((uint32_t)u[0] << 24)) : 1;
+	size_t len = ones ? ones : 1;
 
-	if (!len || len > n)
+	if (ones == 1 || ones > 4 || len > n)
 		return 0;
-	*code = len == 1 ? u[0] : u[0] & (0x7fu >> len);
+	*code = u[0] & (0x7fu >> ones);
 	for (size_t i = 1; i < len; i++) {
 		if ((u[i] & 0xc0) != 0x80) /* the end of a string, too */
 			return 0;
