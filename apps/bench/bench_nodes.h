@@ -3,7 +3,7 @@
  *
  * The real engine, without ports and processes: what one node sends the other
  * receives by pointer.  All is as over a port that gathers: payloads carry
- * their CRC, and nothing is lent (engine/loop/handoff.h does both otherwise).
+ * their CRC, and nothing is lent (pmd/lcores/handoff.h does both otherwise).
  */
 #ifndef SW_BENCH_NODES_H
 #define SW_BENCH_NODES_H

@@ -13,7 +13,7 @@
 #include "engine/base/env.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
-#include "engine/loop/handoff.h"
+#include "pmd/lcores/handoff.h"
 #include "engine/loop/loop.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"

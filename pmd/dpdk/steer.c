@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * What lands in the queue of another lcore is handed over by
- * engine/loop/handoff.c; nothing here is needed for a frame to arrive, only for
+ * pmd/lcores/handoff.c; nothing here is needed for a frame to arrive, only for
  * it to arrive soon. */
 #include <rte_errno.h>
 #include <rte_flow.h>

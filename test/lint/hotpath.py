@@ -18,10 +18,10 @@ ROOMS = ("engine", "sum", "pmd")
 # (file, function): what a turn of an lcore enters.
 ROOTS = [
     ("engine/loop/loop.c", "sw_loop_turn"),
-    ("engine/loop/handoff.c", "node_rx"),
-    ("engine/loop/handoff.c", "node_tx"),
-    ("engine/loop/handoff.c", "port_ops"),
-    ("engine/loop/handoff.c", "loopback_ops"),
+    ("pmd/lcores/handoff.c", "node_rx"),
+    ("pmd/lcores/handoff.c", "node_tx"),
+    ("pmd/lcores/handoff.c", "port_ops"),
+    ("pmd/lcores/handoff.c", "loopback_ops"),
     ("engine/worker/lane_rings.c", "sw_worker_take"),
     ("engine/server/server.c", "server_rx"),
     ("engine/server/server_tick.c", "sw_server_tick"),

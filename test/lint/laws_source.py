@@ -53,8 +53,9 @@ DOWNWARD = {
     "pmd/dpdk": ("pmd/dpdk", "engine", "sum"),
     "pmd/client": ("pmd/client", "engine", "sum"),
     "pmd/host": ("pmd/host", "pmd/client", "engine", "sum"),
-    "apps": ("apps", "conf", "pmd/client", "pmd/dpdk", "pmd/host", "engine",
-             "sum"),
+    "pmd/lcores": ("pmd/lcores", "engine"),
+    "apps": ("apps", "conf", "pmd/client", "pmd/dpdk", "pmd/host", "pmd/lcores",
+             "engine", "sum"),
 }
 
 # Headers of a room for those outside it; the others are its own.

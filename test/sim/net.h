@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/loop/handoff.h"
+#include "pmd/lcores/handoff.h"
 #include "engine/loop/loop.h"
 #include "engine/loop/port.h"
 #include "test/support/random.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "engine/loop/handoff.h"
+#include "pmd/lcores/handoff.h"
 
 static struct sw_handoff_port *open_port(void)
 {

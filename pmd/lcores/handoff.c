@@ -1,6 +1,6 @@
 /* handoff.c - the ports of a process as each of its lcores has them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/loop/handoff.h"
+#include "pmd/lcores/handoff.h"
 
 #include <assert.h>
 #include <stdlib.h>

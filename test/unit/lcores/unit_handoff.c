@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "engine/loop/handoff.h"
+#include "pmd/lcores/handoff.h"
 #include "test/support/port.h"
 
 enum { N_LCORES = 3, N_PORTS = 2, N_FRAMES = 20000 };
