@@ -19,44 +19,36 @@ static void set_backlog(struct sw_flow *f, uint32_t quanta)
 void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 {
 	uint32_t frames = bytes / f->params->payload;
-	uint32_t backlog = f->backlog;
+	uint32_t window = bytes / SW_QUANTUM;
 
-	if (backlog)
-		set_backlog(f, 0);
-	f->window = bytes / SW_QUANTUM;
-	if (backlog)
-		set_backlog(f, backlog);
+	if (f->backlog) /* then its window is among theirs */
+		f->grants->windows += (uint64_t)window - f->window;
+	f->window = window;
 	/* A window of few frames must not wait for the sixteenth. */
 	f->ack_every = (uint32_t)sw_max64(
 		1, sw_min64(f->params->ack_every, frames / 2));
 }
 
-void sw_flow_init(struct sw_flow *f, const struct sw_params *params)
+void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
+	struct sw_grants *grants, uint64_t n_ctl)
 {
 	memset(f, 0, sizeof(*f));
 	f->params = params;
+	f->grants = grants;
 	sw_flow_set_window(f, params->window_bytes);
-	f->ctl_next = 1;
+	f->ctl_next = n_ctl + 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
 		f->space[c].next_psn = 1;
 		f->space[c].oldest = 1;
 	}
 }
 
-void sw_flow_restart(struct sw_flow *f, const struct sw_params *params)
+void sw_flow_restart(struct sw_flow *f)
 {
-	uint64_t ctl_next = f->ctl_next;
-
-	sw_flow_init(f, params);
-	f->ctl_next = ctl_next;
+	sw_flow_init(f, f->params, f->grants, f->ctl_next - 1);
 }
 
 /* --- grants that are shared --- */
-
-void sw_flow_share(struct sw_flow *f, struct sw_grants *grants)
-{
-	f->grants = grants;
-}
 
 void sw_flow_fini(struct sw_flow *f)
 {
@@ -240,10 +232,8 @@ void sw_flow_answered(struct sw_flow *f, uint32_t class)
 {
 	struct sw_space *s = &f->space[class];
 
-	if (!s->n_unacked || s->is_ack_urgent)
-		return;
-	if (--s->n_unacked == 0)
-		f->unacked_mask &= (uint8_t) ~(1u << class);
+	if (s->n_unacked > 1 && !s->is_ack_urgent)
+		s->n_unacked--;
 }
 
 /* Once an RTT is enough for what an ACK brings; a flow that is one of many has

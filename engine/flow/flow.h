@@ -98,21 +98,17 @@ enum sw_fate { SW_ACKED, SW_LOST };
 typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
 	uint32_t class, enum sw_fate fate);
 
-void sw_flow_init(struct sw_flow *f, const struct sw_params *params);
+/* sw_flow_init - a flow on which nothing was sent.
+ * @params  borrowed
+ * @grants  that its own come out of, borrowed until sw_flow_fini, which gives
+ *          back what it holds; NULL: it shares with nobody
+ * @n_ctl   control frames that were numbered elsewhere before */
+void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
+	struct sw_grants *grants, uint64_t n_ctl);
 
 /* sw_flow_restart - as new, for a peer that begins anew; our control frames are
  * numbered on, so that what comes late is told apart. */
-void sw_flow_restart(struct sw_flow *f, const struct sw_params *params);
-
-/* sw_flow_skip_ctl - @n control frames were numbered elsewhere before. */
-static inline void sw_flow_skip_ctl(struct sw_flow *f, uint32_t n)
-{
-	f->ctl_next += n;
-}
-
-/* sw_flow_share - this new flow's grants come out of @grants, borrowed until
- * sw_flow_fini, which gives back what it holds. */
-void sw_flow_share(struct sw_flow *f, struct sw_grants *grants);
+void sw_flow_restart(struct sw_flow *f);
 void sw_flow_fini(struct sw_flow *f);
 
 /* sw_flow_set_window - grant so many bytes from now on, at most those of the
@@ -164,15 +160,9 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h);
 void sw_flow_accept(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
 
-/* sw_flow_n_unacked - frames of @class for which an ACK is due. */
-static inline uint32_t sw_flow_n_unacked(
-	const struct sw_flow *f, uint32_t class)
-{
-	return f->space[class].n_unacked;
-}
-
 /* sw_flow_answered - what we send to the peer acknowledges one frame of
- * @class by its meaning, so that no ACK is needed for it. */
+ * @class by its meaning, so that no ACK is needed for it; but not of another
+ * that waits for its own: the last one is acknowledged in any case. */
 void sw_flow_answered(struct sw_flow *f, uint32_t class);
 
 /* sw_flow_resolve - the frame @psn of @class was acknowledged by the meaning

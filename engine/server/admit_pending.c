@@ -109,9 +109,7 @@ static void begin(struct sw_server *srv, struct sw_session *s,
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
-	sw_flow_init(&s->peer.flow, &job->params);
-	sw_flow_share(&s->peer.flow, &srv->grants);
-	sw_flow_skip_ctl(&s->peer.flow, p->n_accepts);
+	sw_flow_init(&s->peer.flow, &job->params, &srv->grants, p->n_accepts);
 	srv->sessions[s->peer.index] = s;
 	srv->tick_at_ns[s->peer.index] = 0;
 	sw_count(&srv->stats.sessions_opened, 1);

@@ -204,10 +204,7 @@ static bool tx_result(
 	h.flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
 	sw_session_touch(srv, s);
-	/* RESULT is the ACK of this member's PUSH, but not of another that
-	 * waits for its own: the last one is acknowledged in any case. */
-	if (sw_flow_n_unacked(&s->peer.flow, h.class) > 1)
-		sw_flow_answered(&s->peer.flow, h.class);
+	sw_flow_answered(&s->peer.flow, h.class); /* this member's PUSH */
 	/* An asynchronous value may change while it waits to be gathered. */
 	sw_frame_build(&h, s->peer.path, payload, h.op == SW_OPERATION_SUM, out,
 		&srv->stats);

@@ -63,7 +63,7 @@ static void forget_session(struct sw_worker *w, struct sw_link *l)
 {
 	uint16_t generation = (uint16_t)(l->peer.id + 1);
 
-	sw_flow_restart(&l->peer.flow, &w->params);
+	sw_flow_restart(&l->peer.flow);
 	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
 	l->status_seq = 0;
 }

@@ -35,7 +35,7 @@ static int open_link(struct sw_worker *w, uint32_t server_i,
 	l->peer.due_class = SW_N_CLASSES;
 	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
-	sw_flow_init(&l->peer.flow, &w->params);
+	sw_flow_init(&l->peer.flow, &w->params, NULL, 0);
 	w->link_of[server_i] = (uint8_t)i;
 	return 0;
 }

@@ -246,7 +246,7 @@ static void credit__losses_do_not_leak(void **state)
 	struct sw_header h = {.type = SW_PUSH, .payload_len = 1344};
 	struct sw_flow b;
 
-	sw_flow_init(&b, &a->params);
+	sw_flow_init(&b, &a->params, NULL, 0);
 	a->f.granted = b.window;
 	for (uint32_t i = 0; i < 1000; i++) {
 		if (!sw_flow_can_send(&a->f, 0))
@@ -288,10 +288,8 @@ static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
 	struct fixture *x = open_flow();
 
 	*g = (struct sw_grants){.total = 600};
-	for (uint32_t i = 0; i < n; i++) {
-		sw_flow_init(&flows[i], &x->params);
-		sw_flow_share(&flows[i], g);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		sw_flow_init(&flows[i], &x->params, g, 0);
 }
 
 /* What it has to send beyond what it may always begin with, rounded up. */
