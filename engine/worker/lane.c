@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "engine/worker/life.h"
+#include "engine/worker/worker_int.h"
 
 enum {
 	N_ONCE = 4, /* kinds of reports besides DONE and KILLED; of commands

@@ -1,7 +1,6 @@
 /* lane_rings.c - a lane's side of its rings: takes what the others put.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 enum { BATCH = 32 }; /* entries taken from a ring in one turn */
 

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/link.h"
-#include "engine/worker/tensor.h"
+#include "engine/worker/worker_int.h"
 
 enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
 

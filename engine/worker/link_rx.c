@@ -6,8 +6,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 static void on_cookie(
 	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)

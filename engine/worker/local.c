@@ -3,8 +3,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)

@@ -15,8 +15,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "sum/sum.h"
 
 static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)

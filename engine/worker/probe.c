@@ -8,7 +8,7 @@
  * port of ours.  From the first JOIN on the port stays: it is part of the
  * session.
  */
-#include "engine/worker/link.h"
+#include "engine/worker/worker_int.h"
 
 /* How a HELLO leaves, until one lands where it belongs, or all were tried. */
 static void next_way(struct sw_worker *w, struct sw_link *l)

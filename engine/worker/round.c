@@ -6,13 +6,12 @@
  * servers' grants allow (todo.c, worker_tx.c).  So what is started but not sent
  * yet can still be overtaken.  Credit comes back as chunks are folded.
  */
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 #include <assert.h>
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/life.h"
 
 /* --- a round as a task --- */
 

@@ -4,8 +4,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 /* "local rank 2", "ranks 1, 3" of a set of members, or "a server" when nobody
  * was named. */

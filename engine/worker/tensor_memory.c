@@ -6,7 +6,7 @@
  */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/tensor.h"
+#include "engine/worker/worker_int.h"
 #include "sum/sum.h"
 
 enum { CHUNKS, COOKIES, FROM, SETS, PLACES, WORDS, N_PARTS, PAGE = 4096 };

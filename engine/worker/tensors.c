@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "sum/sum.h"
 
 int sw_tensors_open(struct sw_worker *w)

@@ -1,7 +1,7 @@
 /* todo.c - what each link has to push, what it waits for, and in which order.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sched/order.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 /* --- links by urgency --- */
 

@@ -4,8 +4,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/life.h"
-#include "engine/worker/link.h"
+#include "engine/worker/worker_int.h"
 
 /* Where there is a number to divide.  One that cannot be is left to the
  * scheduler to refuse. */

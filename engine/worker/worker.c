@@ -1,7 +1,6 @@
 /* worker.c - a worker's data path: results in, repairs, timers.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 #include <string.h>
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 enum {
 	TELL_EVERY_NS = 2000000000,

@@ -1,7 +1,6 @@
 /* worker_open.c - a worker's links, from its job, and its end.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "engine/base/ticks.h"
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "sum/sum.h"
 
 enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */

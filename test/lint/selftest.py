@@ -54,7 +54,7 @@ TEXT_PLANTS = [
     ("includes", "pmd/client/edge.c", after('#include "pmd/dpdk/port.h"')),
     ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
     ("includes", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
-    ("includes", "apps/node/agent.c", after('#include "engine/worker/link.h"')),
+    ("includes", "apps/node/agent.c", after('#include "engine/worker/worker_int.h"')),
     ("includes", "apps/node/serve.c", after('#include "engine/server/job.h"')),
     ("includes", "engine/server/job.c", after('#include "engine/sums/rules.h"')),
     ("rooms", "engine/base/log.c", after('#include "engine/wire/wire.h"')),

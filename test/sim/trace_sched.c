@@ -15,7 +15,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/flow/pace.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "test/sim/job.h"
 #include "test/sim/traces.h"
 

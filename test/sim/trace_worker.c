@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "test/sim/trace_job.h"
 
 /* --- A2, the worker's half --- */

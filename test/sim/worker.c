@@ -6,7 +6,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "test/sim/job.h"
 
 /* The lane has ended: what the node's server was lent at its lcore is kept, as

@@ -3,8 +3,7 @@
 #ifndef SW_TEST_WORKER_RIG_H
 #define SW_TEST_WORKER_RIG_H
 
-#include "engine/worker/life.h"
-#include "engine/worker/round.h"
+#include "engine/worker/worker_int.h"
 #include "test/support/env.h"
 #include "test/support/peer.h"
 #include "test/support/unit.h"

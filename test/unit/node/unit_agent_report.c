@@ -1,6 +1,6 @@
 /* unit_agent_report.c - a control thread that is late misses lines, nothing
  * else. SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/life.h"
+#include "engine/worker/worker_int.h"
 #include "test/unit/node/agent_rig.h"
 
 enum { TENSORS = 600, LINES = 20000, JOBS = 3 };

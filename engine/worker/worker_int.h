@@ -1,0 +1,349 @@
+/* worker_int.h - the inside of a worker: its tensors, links, rounds, lanes.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_WORKER_INT_H
+#define SW_WORKER_INT_H
+
+#include "engine/base/bitmap.h"
+#include "engine/peer/peer.h"
+#include "engine/worker/worker.h"
+
+/* A chunk becomes HELD before the first byte of a result is written, and a PUSH
+ * is built only in GRAD: so a retransmission can never carry a sum, although
+ * source and destination are the same bytes. */
+enum sw_chunk_state {
+	SW_HELD,   /* its last sum is in the buffer */
+	SW_GRAD,   /* the buffer holds a contribution that is to be pushed */
+	SW_PUSHED, /* it is on its way or folded */
+};
+
+struct sw_wchunk {
+	uint64_t psn;  /* of the last PUSH */
+	uint64_t t_ns; /* PUSHED: when it was sent, or asked for */
+	uint32_t crc;  /* of the first PUSH of this round */
+	uint8_t state;
+	uint8_t n_sent;    /* PUSHes of this round, stops at 255 */
+	uint8_t n_refused; /* of them refused by CRC */
+	bool is_charged;   /* takes credit: started, not folded yet */
+};
+
+struct sw_wtensor {
+	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t first;      /* then also its place on the line */
+	uint32_t precedence; /* among all by (priority, index) */
+	uint32_t order;      /* in which it goes: its rank, or by readiness */
+	uint32_t priority;
+	uint8_t dtype, class;
+	uint8_t op;     /* of this round, enum sw_operation */
+	uint16_t root;  /* copy: the rank whose bytes it is */
+	bool is_async;  /* pushes deltas, gets copies (async.h) */
+	bool is_open;   /* a local rank has asked for a round */
+	bool is_edited; /* its buffer changed under a push */
+	bool is_begun;  /* its round is counted */
+	uint16_t step;
+	uint16_t weight; /* of the results of this round */
+	uint32_t round;
+	/* Members call it differently: rounds from this one on fail, 0: none
+	 * does. */
+	uint32_t dead_from;
+	uint32_t n_chunks;
+	uint32_t n_missing; /* of this lane's chunks, not HELD */
+	uint32_t lanes;     /* lane 0: which others have chunks of it */
+	uint32_t n_lanes;   /* and how many of them are not done */
+	uint32_t elem_bytes, chunk_bytes, last_bytes;
+	uint64_t n_elems;
+	uint8_t *base;        /* of results; borrowed until sw_worker_close */
+	uint64_t asked;       /* local ranks that have asked for this round */
+	uint64_t *cookies;    /* by local rank */
+	const uint8_t **from; /* by local rank: its contributions; lane 0's */
+	uint64_t progress_ns; /* last result, or the submit */
+	uint64_t missing;     /* members that a WAIT named */
+	struct sw_wchunk *chunks;
+	struct sw_place own;     /* this lane's chunks */
+	struct sw_place *places; /* by link */
+	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
+	struct sw_bitmap *again; /* the same: those of todo that were sent */
+	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
+	uint64_t *words;         /* of these sets */
+	void *mem;               /* all of these, from chunks to words */
+	uint64_t mem_bytes;
+	struct sw_worker *worker; /* and its */
+	struct sw_task task;      /* while it is open */
+	char name[SW_NAME_MAX];
+	char why[SW_TEXT_MAX]; /* it is dead */
+};
+
+static inline uint32_t sw_wtensor_bytes(
+	const struct sw_wtensor *t, uint32_t chunk)
+{
+	return chunk + 1 == t->n_chunks ? t->last_bytes : t->chunk_bytes;
+}
+
+static inline bool sw_wtensor_is_dead(
+	const struct sw_wtensor *t, uint32_t round)
+{
+	return t->dead_from && (int32_t)(round - t->dead_from) >= 0;
+}
+
+/* What joins a worker and one server.  HELLO, JOIN, DECLARE, TUNE and LEAVE are
+ * repeated with growing pauses until their answer is there.  Link 0 is the
+ * coordinator; the others are opened when it says that the job runs. */
+enum sw_link_state {
+	SW_LINK_IDLE, /* waits for the coordinator to say RUNNING */
+	SW_LINK_HELLO,
+	SW_LINK_JOIN,
+	SW_LINK_OPEN,
+	SW_LINK_LEAVING,
+	SW_LINK_CLOSED,
+};
+
+struct sw_link {
+	struct sw_peer peer; /* index: among the links of the lane */
+	uint32_t server_i;   /* in the list of servers; 0 is the coordinator */
+	enum sw_link_state state;
+	uint64_t nonce, cookie;
+	uint64_t request_at_ns, request_wait_ns; /* next try */
+	uint32_t n_cookies;                      /* until the session is open */
+	uint16_t n_probes;   /* of our UDP ports, of a handshake */
+	bool is_settled;     /* it stays with that one */
+	uint32_t n_requests; /* since the last answer */
+	uint16_t status_seq;
+	uint32_t batch;      /* DECLARE frames answered */
+	uint32_t n_declared; /* tensors declared there */
+	uint32_t n_asked;    /* in the DECLARE that is open */
+	uint64_t pull_at_ns, pull_wait_ns;
+	uint32_t n_pulls;
+	uint32_t pull_order, pull_local; /* where the next PULL goes on */
+	struct sw_pull pulls[SW_PULL_MAX];
+	uint32_t n_todo;        /* chunks to push there */
+	struct sw_bitmap ready; /* tensors with todo, by order */
+	struct sw_bitmap again; /* ranks with again */
+	struct sw_bitmap late;  /* ranks with late */
+	/* Dead tensors of which the server has not said yet that it knows. */
+	struct sw_bitmap dead;
+	struct sw_bitmap told; /* of which it was told */
+	uint32_t dead_turn;    /* where the next MISMATCH goes on */
+	uint64_t dead_at_ns;
+	uint64_t *words;
+	char name[SW_NAME_MAX];
+};
+
+static inline void sw_link_owe(
+	struct sw_worker *w, struct sw_link *l, enum sw_owed what)
+{
+	sw_peer_owe(&l->peer, w->due, what);
+}
+
+/* --- worker.c, worker_tx.c: what drives it (engine/loop/node.h) --- */
+
+void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n);
+uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
+bool sw_worker_is_busy(const struct sw_node *node);
+bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out);
+
+/* --- link.c: what is asked of a server --- */
+
+/* sw_link_request - what is asked now changed: ask at once. */
+void sw_link_request(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_start - say HELLO to its server. */
+void sw_link_start(struct sw_worker *w, struct sw_link *l);
+
+/* sw_links_skip_refused - what the coordinator refused is declared nowhere. */
+void sw_links_skip_refused(struct sw_worker *w);
+
+/* sw_link_build_request - the request that is due; returns payload bytes. */
+uint32_t sw_link_build_request(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* sw_link_tick_request - repeat it; returns when. */
+uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l);
+
+/* sw_link_next_dead - the tensor that the server is told of next, of those that
+ * are dead and it has been declared; SW_BITMAP_NONE: it knows all. */
+uint32_t sw_link_next_dead(const struct sw_link *l);
+
+static inline bool sw_link_owes_dead(const struct sw_link *l)
+{
+	return sw_link_next_dead(l) != SW_BITMAP_NONE;
+}
+
+/* --- link_rx.c: what it answers --- */
+
+/* sw_link_rx - a frame of the handshake or the session's control.  @h and the
+ * payload's CRC were checked.  Returns false when it is none of those. */
+bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_link_tick - timers of the handshake and of liveness. */
+uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
+
+/* sw_probe_again - is another source port tried instead of joining from this
+ * one?  (probe.c) */
+bool sw_probe_again(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c);
+
+/* --- mismatch.c --- */
+
+/* sw_tensor_kill - rounds from @round on fail, as @why says: the open one ends,
+ * the other lanes and the servers are told. */
+void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
+	const char *why);
+
+/* sw_link_on_mismatch - a server says that a tensor is dead. */
+void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload);
+/* sw_link_tick_dead - say again what the server does not know yet. */
+uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
+/* sw_link_build_mismatch - 0: there is nothing to say any more. */
+uint32_t sw_link_build_mismatch(
+	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* --- tensors.c, tensor_memory.c --- */
+
+/* Chunks of a declared tensor; what it takes, in whole pages; take it
+ * (SW_ENOMEM), n_chunks being known; give it back. */
+uint32_t sw_wtensor_chunks(
+	const struct sw_worker *w, const struct sw_worker_tensor *in);
+uint64_t sw_wtensor_need(
+	const struct sw_worker *w, const struct sw_worker_tensor *in);
+int sw_wtensor_take(struct sw_worker *w, struct sw_wtensor *t);
+void sw_wtensor_give(const struct sw_worker *w, struct sw_wtensor *t);
+
+int sw_tensors_open(struct sw_worker *w);
+void sw_tensors_close(struct sw_worker *w);
+/* sw_tensors_keyed - link 0 gave the tensor its key and its place. */
+int sw_tensors_keyed(
+	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first);
+/* sw_tensors_are_admitted - by all servers, in all lanes. */
+bool sw_tensors_are_admitted(const struct sw_worker *w);
+/* sw_tensors_copy - another lane declares what lane 0 has: n_wanted tensors.
+ * False: memory for them is being prepared, call it again. */
+bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from);
+
+/* --- todo.c: what each link has to push, what it waits for --- */
+
+enum { SW_ORDERS = 2 * SW_TENSORS }; /* engine/sched/order.h */
+
+/* sw_link_refresh - put the link into the set of its most urgent push that it
+ * has credit for.  Within a class the more urgent tensor goes first, and the
+ * links of one tensor go by how far each is with its part: so a server with
+ * the larger share gets the larger share of the port, and all get their last
+ * chunk at the same time. */
+void sw_link_refresh(struct sw_worker *w, struct sw_link *l);
+
+/* What a chunk waits for: to be pushed, again if it has been sent; for its
+ * result, although its push was acknowledged; nothing.  sw_link_refresh is to
+ * follow. */
+void sw_todo_push(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+void sw_todo_wait(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+void sw_todo_nothing(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+
+/* sw_todo_drop - no chunk of the tensor waits for anything. */
+void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_todo_order - number all tensors by (priority, index), and the sets of the
+ * links with them; the first @n are in order. */
+void sw_todo_order(struct sw_worker *w, uint32_t n);
+
+/* sw_todo_take_place - the tensor goes by priority, or behind all that are
+ * ready.  Its chunks wait for nothing. */
+void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
+
+/* --- round.c --- */
+
+/* sw_round_start - all local ranks have asked for it: count it, let the other
+ * lanes begin it, give what this lane has of it to the scheduler. */
+void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_folded - a chunk's push has arrived for good: its credit comes back.
+ * sw_sched_run is to follow. */
+void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+
+/* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
+ * lane does. */
+void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
+void sw_round_lane_done(
+	struct sw_worker *w, const struct sw_lane_report *report);
+
+/* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
+void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_round_end - it ends, for all who asked; sw_round_end_all - all that are
+ * open do. */
+void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
+void sw_round_end_all(struct sw_worker *w, int err);
+
+/* Local ranks that have not asked for the open round. */
+static inline uint64_t sw_round_lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return ~0ULL >> (64 - w->n_local) & ~t->asked;
+}
+
+/* sw_stall_tick - say what stands still: one line, once in a while (stall.c).
+ */
+void sw_stall_tick(struct sw_worker *w);
+
+/* --- worker_life.c --- */
+
+/* sw_worker_fail - the job cannot go on: every open push_pull ends with @err,
+ * the servers are told. */
+void sw_worker_fail(struct sw_worker *w, int err, uint32_t key, const char *fmt,
+	...) __attribute__((format(printf, 4, 5)));
+
+/* sw_worker_check_running - is everybody there now? */
+void sw_worker_check_running(struct sw_worker *w);
+
+/* sw_worker_tick_joining - say what is waited for; give up in the end. */
+void sw_worker_tick_joining(struct sw_worker *w);
+
+/* sw_worker_check_left - does every server and every lane know that we left, or
+ * is it time to go without? */
+void sw_worker_check_left(struct sw_worker *w);
+
+/* --- tuning.c --- */
+
+/* sw_tuning_use - this lane's scheduler goes over to these, and so do the other
+ * lanes.  Errors: SW_EINVAL (sw_sched_check says why). */
+int sw_tuning_use(struct sw_worker *w, const struct sw_policy *policy,
+	uint64_t part_bytes, uint64_t credit_bytes);
+/* sw_tuning_credit - what of the job's is this lane's; 0: the policy's. */
+uint64_t sw_tuning_credit(const struct sw_worker *w,
+	const struct sw_policy *policy, uint64_t credit_bytes);
+/* sw_tuning_received - the coordinator says the job's. */
+void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
+
+/* --- lane.c: to the other lanes; of lane 0 also to the user --- */
+
+/* sw_lanes_others - how many lanes take this one's commands. */
+static inline uint32_t sw_lanes_others(const struct sw_worker *w)
+{
+	return w->lane_i ? 0 : w->n_lanes - 1;
+}
+
+/* sw_lane_say - tell the user of a state or a line; from another lane through
+ * lane 0. */
+void sw_lane_say(struct sw_worker *w, int err, const char *text);
+
+/* sw_lane_admitted - all tensors are admitted: in all lanes, as lane 0 says to
+ * the user; in this one, as another says to lane 0. */
+void sw_lane_admitted(struct sw_worker *w);
+
+/* Lane 0 to all others: the job runs; tensors have keys; a round begins
+ * (returns how many lanes have chunks of it); other tuning; the job ends. */
+void sw_lanes_start(struct sw_worker *w);
+void sw_lanes_declare(struct sw_worker *w);
+uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
+void sw_lanes_set_tuning(
+	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
+void sw_lanes_leave(struct sw_worker *w);
+
+/* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0. */
+void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
+
+/* sw_lane_done - another lane than 0 holds all its chunks of a round. */
+void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);
+
+#endif
