@@ -114,7 +114,7 @@ static void order(struct sw_lane *lane, const struct sw_lane_command *o)
 
 void sw_lanes_start(struct sw_worker *w)
 {
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
+	for (uint32_t i = 0; i < w->n_others; i++) {
 		struct sw_lane *lane = &w->lanes[i];
 
 		lane->epoch = w->epoch;
@@ -128,7 +128,7 @@ void sw_lanes_start(struct sw_worker *w)
 
 static void command_dead(struct sw_worker *w, uint32_t tensor)
 {
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++)
+	for (uint32_t i = 0; i < w->n_others; i++)
 		order(&w->lanes[i],
 			&(struct sw_lane_command){.kind = SW_LANE_DEAD,
 				.tensor = tensor,
@@ -139,9 +139,9 @@ void sw_lanes_declare(struct sw_worker *w)
 {
 	uint32_t known = w->n_lanes_know;
 
-	w->n_lanes_declaring = sw_lanes_others(w);
+	w->n_declaring = w->n_others;
 	w->n_lanes_know = w->n_tensors;
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++)
+	for (uint32_t i = 0; i < w->n_others; i++)
 		order(&w->lanes[i],
 			&(struct sw_lane_command){
 				.kind = SW_LANE_DECLARE, .n = w->n_tensors});
@@ -171,7 +171,7 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 		.tensor = (uint32_t)(t - w->tensors)};
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
+	for (uint32_t i = 0; i < w->n_others; i++) {
 		if (!(t->lanes >> (i + 1) & 1))
 			continue;
 		order(&w->lanes[i], &o);
@@ -183,7 +183,7 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
+	for (uint32_t i = 0; i < w->n_others; i++) {
 		struct sw_lane_tuning *k = &w->lanes[i].tuning;
 
 		atomic_store_explicit(&k->policy, sw_sched_policy(&w->sched),
@@ -198,7 +198,7 @@ void sw_lanes_set_tuning(
 
 void sw_lanes_leave(struct sw_worker *w)
 {
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++) {
+	for (uint32_t i = 0; i < w->n_others; i++) {
 		w->lanes[i].why = w->fault;
 		order(&w->lanes[i],
 			&(struct sw_lane_command){.kind = SW_LANE_LEAVE});

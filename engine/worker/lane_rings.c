@@ -110,11 +110,11 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 {
 	switch (report->kind) {
 	case SW_LANE_RUNNING:
-		w->n_lanes_running++;
+		w->n_awaited--;
 		sw_worker_check_running(w);
 		break;
 	case SW_LANE_DECLARED:
-		w->n_lanes_declaring--;
+		w->n_declaring--;
 		if (!sw_worker_end_of(w) && sw_tensors_are_admitted(w))
 			sw_lane_admitted(w);
 		break;
@@ -130,7 +130,7 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 			lane->fault.text);
 		break;
 	case SW_LANE_LEFT:
-		w->n_lanes_left++;
+		w->n_staying--;
 		break;
 	}
 }
@@ -157,7 +157,7 @@ uint32_t sw_worker_take(struct sw_worker *w)
 
 	if (w->lane_i)
 		return take_commands(w);
-	for (uint32_t i = 0; i < sw_lanes_others(w); i++)
+	for (uint32_t i = 0; i < w->n_others; i++)
 		n += take_reports(w, &w->lanes[i]);
 	return n;
 }

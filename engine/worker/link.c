@@ -102,7 +102,6 @@ static uint32_t build_join(
 static uint32_t build_leave(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	(void)l;
 	h->type = SW_LEAVE;
 	memcpy(w->payload, &w->fault, sizeof(w->fault));
 	return sizeof(w->fault);
@@ -134,12 +133,12 @@ static uint32_t build_declare(
 
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
-		struct sw_declare_item item = {.n_elems = t->n_elems,
+		struct sw_declare_item item = {.n_elems = t->decl.n_elems,
 			.key = t->key,
 			.first = t->first,
-			.priority = t->priority,
-			.dtype = t->dtype,
-			.mode = t->is_async,
+			.priority = t->decl.priority,
+			.dtype = (uint8_t)t->decl.dtype,
+			.mode = t->decl.is_async,
 			.name_len = (uint16_t)strlen(t->name)};
 
 		if (at + sizeof(item) + item.name_len > w->params.payload ||

@@ -196,7 +196,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t key = sw_load32(p);
-		bool is_by_use = w->tensors[l->n_declared + i].priority ==
+		bool is_by_use = w->tensors[l->n_declared + i].decl.priority ==
 				 SW_PRIORITY_BY_USE;
 		int err = sw_tensors_keyed(
 			w, l->n_declared + i, key, sw_load32(p + 4 * d.n));

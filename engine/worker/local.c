@@ -8,7 +8,7 @@
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
 {
-	w->tensors[tensor].from[local] = base;
+	w->tensors[tensor].locals[local].from = base;
 }
 
 /* The first to ask says what is to be done. */
@@ -70,7 +70,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 		 (t->op == SW_OPERATION_COPY && t->root != round->root))
 		return kill_differs(w, t, round);
 	t->asked |= 1ULL << round->local;
-	t->cookies[round->local] = round->cookie;
+	t->locals[round->local].cookie = round->cookie;
 	left = w->gone & ~t->asked;
 	if (!left)
 		return 0;
@@ -104,8 +104,10 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	t = &w->tensors[round->tensor];
 	if (round->tensor >= w->n_admitted)
 		return SW_EAGAIN;
-	if ((w->n_local > 1 && !t->from[round->local] && !t->dead_from) ||
-		(t->is_async && !t->round && round->op == SW_OPERATION_SUM))
+	if ((w->n_local > 1 && !t->locals[round->local].from &&
+		    !t->dead_from) ||
+		(t->decl.is_async && !t->round &&
+			round->op == SW_OPERATION_SUM))
 		return SW_EINVAL;
 	if (t->asked >> round->local & 1)
 		return SW_EBUSY;

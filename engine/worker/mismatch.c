@@ -50,7 +50,7 @@ static void tell_servers(struct sw_worker *w, const struct sw_wtensor *t)
 	for (uint32_t i = 0; i < w->n_links && t->key != SW_KEY_NONE; i++) {
 		struct sw_link *l = &w->links[i];
 
-		if (!t->places[i].n_local)
+		if (!t->parts[i].place.n_local)
 			continue;
 		sw_bitmap_add(&l->dead, index_of(w, t));
 		l->dead_at_ns = w->now_ns;
@@ -62,7 +62,7 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 {
 	uint32_t now = t->round + !t->is_begun;
 
-	if (t->is_async || !round)
+	if (t->decl.is_async || !round)
 		round = 1; /* there is no round that all are in */
 	/* Once; or twice, where somebody named a round that is to come, and
 	 * then this one. */
@@ -90,7 +90,7 @@ static uint32_t who_declared(
 {
 	uint32_t l = 0;
 
-	while (l + 1 < w->n_local && !t->from[l])
+	while (l + 1 < w->n_local && !t->locals[l].from)
 		l++;
 	return w->first + l;
 }
@@ -107,8 +107,9 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 		t->name, w->first + local, (unsigned long long)d->n_elems,
 		sw_dtype_name(d->dtype), priority_of(t, d->priority),
 		d->is_async ? ", async" : "", who_declared(w, t),
-		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
-		t->priority, t->is_async ? ", async" : "");
+		(unsigned long long)t->decl.n_elems,
+		sw_dtype_name(t->decl.dtype), t->decl.priority,
+		t->decl.is_async ? ", async" : "");
 	sw_tensor_kill(w, t, 1, text);
 }
 

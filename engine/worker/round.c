@@ -21,6 +21,12 @@ static struct sw_wtensor *tensor_of(const struct sw_task *t)
 				     offsetof(struct sw_wtensor, task));
 }
 
+static struct sw_link *link_of(
+	struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk)
+{
+	return &w->links[w->link_of[sw_place_owner(&w->map, t->first, chunk)]];
+}
+
 /* Whole chunks. */
 static uint64_t part_of(
 	const struct sw_task *task, uint64_t from, uint64_t unit)
@@ -44,7 +50,7 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 		n = n < end - c ? n : end - c;
 		for (uint32_t i = chunk; i < chunk + n; i++) {
 			t->chunks[i].is_charged = true;
-			sw_todo_push(w, t, i);
+			sw_todo_put(link_of(w, t, i), t, i, 1u << SW_TODO);
 		}
 	}
 	for (uint32_t l = 0; l < w->n_links; l++)
@@ -72,7 +78,7 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 		uint32_t chunk = sw_place_global(&t->own, i);
 
 		t->chunks[chunk].is_charged = false;
-		sw_todo_nothing(w, t, chunk);
+		sw_todo_put(link_of(w, t, chunk), t, chunk, 0);
 		taken += sw_wtensor_bytes(t, chunk);
 	}
 	for (uint32_t l = 0; l < w->n_links && taken; l++)
@@ -97,8 +103,9 @@ static void ready(struct sw_worker *w, struct sw_wtensor *t)
 	int err;
 
 	sw_todo_take_place(w, t);
-	t->task = (struct sw_task){
-		.ops = &ops, .bytes = own_bytes(t), .priority = t->priority};
+	t->task = (struct sw_task){.ops = &ops,
+		.bytes = own_bytes(t),
+		.priority = t->decl.priority};
 	err = sw_task_ready(&w->sched, &t->task);
 	assert(!err);
 	(void)err;
@@ -156,7 +163,7 @@ static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
 		uint32_t local = (uint32_t)__builtin_ctzll(asked);
 
 		w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), local,
-			t->cookies[local], err, t->weight);
+			t->locals[local].cookie, err, t->weight);
 	}
 }
 

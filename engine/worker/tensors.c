@@ -5,9 +5,83 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/worker_int.h"
 #include "sum/sum.h"
+
+/* --- memory --- */
+
+/* What a tensor has besides its record is one block of zeros, which somebody
+ * else has made present (env.h): the lcore takes no page faults for it. */
+enum { CHUNKS, LOCALS, PARTS, WORDS, N_BLOCKS, PAGE = 4096 };
+
+static uint32_t n_chunks_of(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
+{
+	uint32_t per_chunk = w->params.payload / sw_dtype_bytes(in->dtype);
+
+	return (uint32_t)((in->n_elems - 1) / per_chunk + 1);
+}
+
+/* Words of one set for each link: how the chunks divide is known with the key,
+ * until then the most that it can be. */
+static uint64_t most_words(const struct sw_worker *w, uint32_t n_chunks)
+{
+	uint64_t divided = (n_chunks + w->n_links) / 63 + 1 +
+			   SW_BITMAP_LEVELS * w->n_links;
+
+	return sw_min64(divided, w->n_links * sw_bitmap_words(n_chunks));
+}
+
+static uint64_t size_blocks(
+	const struct sw_worker *w, uint32_t n_chunks, uint64_t bytes[N_BLOCKS])
+{
+	bytes[CHUNKS] = (uint64_t)n_chunks * sizeof(struct sw_wchunk);
+	bytes[LOCALS] = w->lane_i ? 0 : w->n_local * sizeof(struct sw_local);
+	bytes[PARTS] = w->n_links * sizeof(struct sw_part);
+	bytes[WORDS] =
+		SW_N_TODO_SETS * most_words(w, n_chunks) * sizeof(uint64_t);
+	return bytes[CHUNKS] + bytes[LOCALS] + bytes[PARTS] + bytes[WORDS];
+}
+
+/* In whole pages. */
+static uint64_t need_of(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
+{
+	uint64_t bytes[N_BLOCKS];
+
+	return size_blocks(w, n_chunks_of(w, in), bytes) + PAGE;
+}
+
+static bool is_ready(const struct sw_worker *w, uint64_t need)
+{
+	return !w->env->mem_ready || w->env->mem_ready(w->env->ctx, 0, need);
+}
+
+static int take(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint64_t bytes[N_BLOCKS];
+	char *at;
+
+	t->mem_bytes = size_blocks(w, t->n_chunks, bytes);
+	t->mem = at = w->env->mem_get(w->env->ctx, t->mem_bytes);
+	if (!t->mem)
+		return SW_ENOMEM;
+	t->chunks = (void *)at;
+	t->locals = (void *)(at += bytes[CHUNKS]);
+	t->parts = (void *)(at += bytes[LOCALS]);
+	t->words = (void *)(at + bytes[PARTS]);
+	return 0;
+}
+
+static void give(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	w->env->mem_put(w->env->ctx, t->mem, t->mem_bytes);
+	*t = (struct sw_wtensor){0};
+}
+
+/* --- open, close --- */
 
 int sw_tensors_open(struct sw_worker *w)
 {
@@ -28,7 +102,7 @@ int sw_tensors_open(struct sw_worker *w)
 void sw_tensors_close(struct sw_worker *w)
 {
 	for (uint32_t i = 0; w->tensors && i < w->n_tensors; i++)
-		sw_wtensor_give(w, &w->tensors[i]);
+		give(w, &w->tensors[i]);
 	if (w->env && w->env->mem_drop)
 		w->env->mem_drop(w->env->ctx, 0);
 	free(w->tensors);
@@ -36,6 +110,8 @@ void sw_tensors_close(struct sw_worker *w)
 	free(w->by_key);
 	sw_sched_close(&w->sched);
 }
+
+/* --- lane 0 declares, the others follow --- */
 
 static bool is_valid(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
@@ -47,37 +123,30 @@ static bool is_valid(
 	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
 }
 
-static bool is_ready(const struct sw_worker *w, uint64_t need)
+static int add(struct sw_worker *w, const struct sw_worker_tensor *in)
 {
-	return !w->env->mem_ready || w->env->mem_ready(w->env->ctx, 0, need);
-}
-
-static int shape(struct sw_worker *w, const struct sw_worker_tensor *in,
-	struct sw_wtensor *t)
-{
+	struct sw_wtensor *t = &w->tensors[w->n_tensors];
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 	uint32_t per_chunk = w->params.payload / elem;
-	uint32_t n_chunks = sw_wtensor_chunks(w, in);
+	uint32_t n_chunks = n_chunks_of(w, in);
 
 	*t = (struct sw_wtensor){.worker = w,
+		.decl = *in,
 		.key = SW_KEY_NONE,
-		.priority = in->priority,
-		.dtype = (uint8_t)in->dtype,
 		.class = sw_class_of(in->priority),
 		.n_chunks = n_chunks,
 		.elem_bytes = elem,
 		.chunk_bytes = per_chunk * elem,
 		.last_bytes = (uint32_t)(in->n_elems -
 					 (n_chunks - 1) * (uint64_t)per_chunk) *
-			      elem,
-		.n_elems = in->n_elems,
-		.base = in->base,
-		.is_async = in->is_async};
+			      elem};
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
-	if (sw_wtensor_take(w, t))
+	t->decl.name = t->name;
+	if (take(w, t))
 		return SW_ENOMEM;
 	if (w->n_local == 1 && !w->lane_i)
-		t->from[0] = t->base;
+		t->locals[0].from = in->base;
+	w->n_tensors++;
 	return 0;
 }
 
@@ -86,14 +155,14 @@ bool sw_tensors_are_admitted(const struct sw_worker *w)
 	for (uint32_t l = 0; l < w->n_links; l++)
 		if (w->links[l].n_declared != w->n_tensors)
 			return false;
-	return !w->n_lanes_declaring;
+	return !w->n_declaring;
 }
 
 int sw_worker_declare(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {
+	uint32_t first = w->n_tensors;
 	uint64_t need = 0;
-	uint32_t done = 0;
 	int err = 0;
 
 	if (sw_worker_end_of(w))
@@ -105,20 +174,18 @@ int sw_worker_declare(
 	for (uint32_t i = 0; i < n; i++) {
 		if (!is_valid(w, &tensors[i]))
 			return SW_EINVAL;
-		need += sw_wtensor_need(w, &tensors[i]);
+		need += need_of(w, &tensors[i]);
 	}
 	if (!is_ready(w, need))
 		return SW_EAGAIN;
-	for (; done < n && !err; done++)
-		err = shape(
-			w, &tensors[done], &w->tensors[w->n_tensors + done]);
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = add(w, &tensors[i]);
 	if (err) {
-		while (done-- > 0)
-			sw_wtensor_give(w, &w->tensors[w->n_tensors + done]);
+		while (w->n_tensors > first)
+			give(w, &w->tensors[--w->n_tensors]);
 		return err;
 	}
-	w->n_tensors += n;
-	sw_todo_order(w, w->n_tensors - n);
+	sw_todo_order(w, first);
 	sw_link_request(w, &w->links[0]);
 	return 0;
 }
@@ -143,77 +210,56 @@ int sw_tensors_keyed(
 		if (sw_place_init(&w->lane_map, first, t->n_chunks, i).n_local)
 			t->lanes |= 1u << i;
 	for (uint32_t l = 0; l < w->n_links; l++) {
-		uint32_t n;
+		struct sw_part *p = &t->parts[l];
 
-		t->places[l] = sw_place_init(
+		p->place = sw_place_init(
 			&w->map, first, t->n_chunks, w->links[l].server_i);
-		n = set_size(&t->places[l]);
-		words = sw_bitmap_init(&t->todo[l], n, words);
-		words = sw_bitmap_init(&t->again[l], n, words);
-		words = sw_bitmap_init(&t->late[l], n, words);
+		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+			words = sw_bitmap_init(
+				&p->sets[s], set_size(&p->place), words);
 	}
 	assert(words <= (uint64_t *)((char *)t->mem + t->mem_bytes));
 	t->key = key;
 	t->first = first;
-	t->priority = sw_priority_of(t->priority, key);
-	t->class = sw_class_of(t->priority);
+	t->decl.priority = sw_priority_of(t->decl.priority, key);
+	t->class = sw_class_of(t->decl.priority);
 	w->by_key[key] = tensor;
 	return 0;
 }
 
-static struct sw_worker_tensor declaration_of(const struct sw_wtensor *t)
-{
-	return (struct sw_worker_tensor){.name = t->name,
-		.n_elems = t->n_elems,
-		.dtype = t->dtype,
-		.priority = t->priority,
-		.is_async = t->is_async,
-		.base = t->base};
-}
-
 static int copy_one(struct sw_worker *w, const struct sw_wtensor *from)
 {
-	const struct sw_worker_tensor in = declaration_of(from);
-	uint32_t i = w->n_tensors, dead_from = w->tensors[i].dead_from;
-	int err = shape(w, &in, &w->tensors[i]);
+	uint32_t i = w->n_tensors;
+	struct sw_wtensor *t = &w->tensors[i];
+	uint32_t dead_from = t->dead_from;
+	int err = add(w, &from->decl);
 
 	if (err)
 		return err;
-	w->tensors[i].from = from->from;
-	w->n_tensors++;
+	t->locals = from->locals;
 	if (from->key == SW_KEY_NONE) { /* it was refused */
-		w->tensors[i].dead_from = 1;
+		t->dead_from = 1;
 		return 0;
 	}
 	err = sw_tensors_keyed(w, i, from->key, from->first);
 	if (!err && dead_from)
-		sw_tensor_kill(w, &w->tensors[i], dead_from, from->why);
+		sw_tensor_kill(w, t, dead_from, from->why);
 	return err;
-}
-
-static bool is_ready_to_copy(
-	const struct sw_worker *w, const struct sw_wtensor *from)
-{
-	uint64_t need = 0;
-
-	for (uint32_t i = w->n_tensors; i < w->n_wanted; i++) {
-		const struct sw_worker_tensor in = declaration_of(&from[i]);
-
-		need += sw_wtensor_need(w, &in);
-	}
-	return is_ready(w, need);
 }
 
 bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from)
 {
 	uint32_t first = w->n_tensors, n = w->n_wanted;
+	uint64_t need = 0;
 	int err = 0;
 
 	if (sw_worker_end_of(w)) {
 		w->n_wanted = first;
 		return true;
 	}
-	if (!is_ready_to_copy(w, from))
+	for (uint32_t i = first; i < n; i++)
+		need += need_of(w, &from[i].decl);
+	if (!is_ready(w, need))
 		return false;
 	for (uint32_t i = first; i < n && !err; i++)
 		err = copy_one(w, &from[i]);

@@ -7,17 +7,18 @@
 
 static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
 {
-	uint64_t local = sw_bitmap_first(&t->todo[link]);
+	const struct sw_part *p = &t->parts[link];
+	uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
 
-	return (uint64_t)t->order << 32 |
-	       (local << 32) / t->places[link].n_local;
+	return (uint64_t)t->order << 32 | (local << 32) / p->place.n_local;
 }
 
 void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 {
 	struct sw_due *due = &w->due[l->peer.path.port_i];
-	uint32_t order = l->state == SW_LINK_OPEN ? sw_bitmap_first(&l->ready)
-						  : SW_BITMAP_NONE;
+	uint32_t order = l->state == SW_LINK_OPEN
+				 ? sw_bitmap_first(&l->sets[SW_TODO])
+				 : SW_BITMAP_NONE;
 	uint32_t class = SW_N_CLASSES;
 
 	if (order != SW_BITMAP_NONE) {
@@ -29,76 +30,39 @@ void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 	sw_peer_offer(&l->peer, due, class);
 }
 
-/* --- chunks --- */
-
-static void enter(struct sw_bitmap *orders, uint32_t order,
-	struct sw_bitmap *chunks, uint32_t local)
+void sw_todo_put(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk, uint32_t sets)
 {
-	sw_bitmap_add(chunks, local);
-	sw_bitmap_add(orders, order);
-}
+	struct sw_part *p = &t->parts[l->peer.index];
+	uint32_t local = sw_place_local(&p->place, chunk);
 
-static void leave(struct sw_bitmap *orders, uint32_t order,
-	struct sw_bitmap *chunks, uint32_t local)
-{
-	if (!sw_bitmap_has(chunks, local))
-		return;
-	sw_bitmap_remove(chunks, local);
-	if (sw_bitmap_is_empty(chunks))
-		sw_bitmap_remove(orders, order);
-}
+	l->n_todo -= sw_bitmap_has(&p->sets[SW_TODO], local);
+	l->n_todo += sets >> SW_TODO & 1;
+	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++) {
+		struct sw_bitmap *chunks = &p->sets[s];
 
-static struct sw_link *link_of(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk)
-{
-	return &w->links[w->link_of[sw_place_owner(&w->map, t->first, chunk)]];
-}
-
-void sw_todo_push(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
-{
-	struct sw_link *l = link_of(w, t, chunk);
-	uint32_t i = l->peer.index;
-	uint32_t local = sw_place_local(&t->places[i], chunk);
-
-	l->n_todo += !sw_bitmap_has(&t->todo[i], local);
-	enter(&l->ready, t->order, &t->todo[i], local);
-	if (t->chunks[chunk].n_sent)
-		enter(&l->again, t->order, &t->again[i], local);
-	leave(&l->late, t->order, &t->late[i], local);
-}
-
-void sw_todo_nothing(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
-{
-	struct sw_link *l = link_of(w, t, chunk);
-	uint32_t i = l->peer.index;
-	uint32_t local = sw_place_local(&t->places[i], chunk);
-
-	l->n_todo -= sw_bitmap_has(&t->todo[i], local);
-	leave(&l->ready, t->order, &t->todo[i], local);
-	leave(&l->again, t->order, &t->again[i], local);
-	leave(&l->late, t->order, &t->late[i], local);
-}
-
-void sw_todo_wait(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
-{
-	struct sw_link *l = link_of(w, t, chunk);
-	uint32_t i = l->peer.index;
-
-	enter(&l->late, t->order, &t->late[i],
-		sw_place_local(&t->places[i], chunk));
+		if (sets >> s & 1) {
+			sw_bitmap_add(chunks, local);
+			sw_bitmap_add(&l->sets[s], t->order);
+		} else if (sw_bitmap_has(chunks, local)) {
+			sw_bitmap_remove(chunks, local);
+			if (sw_bitmap_is_empty(chunks))
+				sw_bitmap_remove(&l->sets[s], t->order);
+		}
+	}
 }
 
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
-	for (uint32_t i = 0; i < w->n_links && t->words; i++) {
+	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 
-		l->n_todo -= sw_bitmap_clear(&t->todo[i]);
-		sw_bitmap_clear(&t->again[i]);
-		sw_bitmap_clear(&t->late[i]);
-		sw_bitmap_remove(&l->ready, t->order);
-		sw_bitmap_remove(&l->again, t->order);
-		sw_bitmap_remove(&l->late, t->order);
+		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++) {
+			uint32_t n = sw_bitmap_clear(&t->parts[i].sets[s]);
+
+			l->n_todo -= s == SW_TODO ? n : 0;
+			sw_bitmap_remove(&l->sets[s], t->order);
+		}
 	}
 }
 
@@ -121,8 +85,8 @@ void sw_todo_order(struct sw_worker *w, uint32_t n)
 	for (uint32_t i = n; i < w->n_tensors; i++) {
 		uint32_t at = n++;
 
-		for (; at > 0 && w->tensors[w->by_order[at - 1]].priority >
-					 w->tensors[i].priority;
+		for (; at > 0 && w->tensors[w->by_order[at - 1]].decl.priority >
+					 w->tensors[i].decl.priority;
 			at--)
 			w->by_order[at] = w->by_order[at - 1];
 		w->by_order[at] = i;
@@ -134,13 +98,10 @@ void sw_todo_order(struct sw_worker *w, uint32_t n)
 		t->precedence = at;
 		if (is_here)
 			t->order = at;
-		for (uint32_t l = 0; l < w->n_links; l++) {
-			struct sw_link *link = &w->links[l];
-
-			carry_over(&link->ready, at, &t->todo[l], is_here);
-			carry_over(&link->again, at, &t->again[l], is_here);
-			carry_over(&link->late, at, &t->late[l], is_here);
-		}
+		for (uint32_t l = 0; l < w->n_links; l++)
+			for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+				carry_over(&w->links[l].sets[s], at,
+					&t->parts[l].sets[s], is_here);
 	}
 }
 
@@ -152,11 +113,9 @@ static bool move_order(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 
 	if (!t->is_open || t->order != from)
 		return false;
-	for (uint32_t l = 0; l < w->n_links; l++) {
-		sw_bitmap_move(&w->links[l].ready, from, to);
-		sw_bitmap_move(&w->links[l].again, from, to);
-		sw_bitmap_move(&w->links[l].late, from, to);
-	}
+	for (uint32_t l = 0; l < w->n_links; l++)
+		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+			sw_bitmap_move(&w->links[l].sets[s], from, to);
 	t->order = to;
 	return true;
 }
@@ -165,7 +124,7 @@ void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t)
 {
 	t->order = t->precedence; /* what it had by readiness is free */
 	if (sw_sched_policy(&w->sched)->by_priority) {
-		t->class = sw_class_of(t->priority);
+		t->class = sw_class_of(t->decl.priority);
 		return;
 	}
 	t->class = SW_N_CLASSES - 1;

@@ -31,7 +31,7 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 		return NULL;
 	}
 	t = &w->tensors[w->by_key[key]];
-	if (!sw_place_has(&t->places[l->peer.index], chunk)) {
+	if (!sw_place_has(&t->parts[l->peer.index].place, chunk)) {
 		sw_count(&w->stats.rx_chunk, 1);
 		return NULL;
 	}
@@ -39,11 +39,10 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 }
 
 /* The contribution must go (again). */
-static void push_again(
-	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
 	t->chunks[chunk].state = SW_GRAD;
-	sw_todo_push(w, t, chunk);
+	sw_todo_put(l, t, chunk, 1u << SW_TODO | 1u << SW_AGAIN);
 }
 
 /* --- results in --- */
@@ -65,9 +64,9 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_header *h)
 {
-	uint8_t op = t->is_async ? SW_OPERATION_COPY : t->op;
+	uint8_t op = t->decl.is_async ? SW_OPERATION_COPY : t->op;
 
-	if (h->dtype != t->dtype || h->op != op) {
+	if (h->dtype != t->decl.dtype || h->op != op) {
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}
@@ -87,7 +86,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
 	void *to, const uint8_t *payload, uint32_t n)
 {
-	if (w->n_local > 1 && t->n_elems * t->elem_bytes >= STREAM_BYTES)
+	if (w->n_local > 1 && t->decl.n_elems * t->elem_bytes >= STREAM_BYTES)
 		w->env->sum->stream(to, payload, n);
 	else
 		memcpy(to, payload, n);
@@ -100,14 +99,15 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
-	sw_todo_nothing(w, t, h->chunk);
+	sw_todo_put(l, t, h->chunk, 0);
 	sw_round_folded(w, t, h->chunk);
 	sw_flow_resolve(
 		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
 		write_result(w, t,
-			t->base + (uint64_t)h->chunk * t->chunk_bytes, payload,
-			h->payload_len));
+			(uint8_t *)t->decl.base +
+				(uint64_t)h->chunk * t->chunk_bytes,
+			payload, h->payload_len));
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
 	t->missing = 0;
@@ -148,51 +148,40 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	enum sw_fate fate)
 {
-	struct sw_worker *w = ctx;
+	struct sw_link *l = ctx;
+	struct sw_worker *w = l->worker;
 	struct sw_wtensor *t = &w->tensors[w->by_key[sent->key]];
 	struct sw_wchunk *c = &t->chunks[sent->cell];
 
-	(void)class;
 	if (fate == SW_LOST)
 		sw_count(&w->stats.lost, 1);
 	if (!t->is_open || t->round != sent->round || c->state != SW_PUSHED ||
 		c->psn != sent->psn)
 		return;
 	if (fate == SW_LOST) {
-		push_again(w, t, sent->cell);
+		push_again(l, t, sent->cell);
 		return;
 	}
 	c->t_ns = w->now_ns;
 	sw_round_folded(w, t, sent->cell);
-	sw_todo_wait(w, t, sent->cell);
+	sw_todo_put(l, t, sent->cell, 1u << SW_LATE);
 }
 
 static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, w, &w->stats);
+	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, l, &w->stats);
 	sw_sched_run(&w->sched);
 	sw_link_refresh(w, l);
-}
-
-static void on_refused_push(
-	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
-{
-	struct sw_wchunk *c = &t->chunks[chunk];
-
-	sw_count(&w->stats.push_refused, 1);
-	if (c->n_refused < UINT8_MAX)
-		c->n_refused++;
-	push_again(w, t, chunk);
 }
 
 static void on_answer(
 	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
 {
 	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk);
+	struct sw_wchunk *c = t ? &t->chunks[a->chunk] : NULL;
 
-	if (!t || !t->is_open || t->round != a->round ||
-		t->chunks[a->chunk].state != SW_PUSHED)
+	if (!t || !t->is_open || t->round != a->round || c->state != SW_PUSHED)
 		return; /* from the past */
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
@@ -201,10 +190,12 @@ static void on_answer(
 		return;
 	case SW_ANSWER_NEED:
 		sw_count(&w->stats.pull_need, 1);
-		push_again(w, t, a->chunk);
+		push_again(l, t, a->chunk);
 		return;
 	case SW_ANSWER_CRC:
-		on_refused_push(w, t, a->chunk);
+		sw_count(&w->stats.push_refused, 1);
+		c->n_refused += c->n_refused < UINT8_MAX;
+		push_again(l, t, a->chunk);
 		return;
 	case SW_ANSWER_GONE:
 		sw_count(&w->stats.pull_gone, 1);
@@ -303,7 +294,6 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 {
 	struct sw_worker *w = worker_of(node);
 
-	(void)port_i; /* each frame carries it */
 	w->now_ns = now_ns;
 	for (uint32_t i = 0; i < n; i++)
 		rx_one(w, &frames[i]);
@@ -316,13 +306,13 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 static uint32_t gather_late(struct sw_worker *w, struct sw_link *l,
 	struct sw_wtensor *t, uint32_t *budget)
 {
-	const struct sw_bitmap *late = &t->late[l->peer.index];
+	const struct sw_bitmap *late = &t->parts[l->peer.index].sets[SW_LATE];
 	uint32_t local = sw_bitmap_next(late, l->pull_local);
 
 	for (; local != SW_BITMAP_NONE && *budget && l->n_pulls < SW_PULL_MAX;
 		local = sw_bitmap_next(late, local + 1), --*budget) {
 		uint32_t chunk =
-			sw_place_global(&t->places[l->peer.index], local);
+			sw_place_global(&t->parts[l->peer.index].place, local);
 		struct sw_wchunk *c = &t->chunks[chunk];
 
 		if (w->now_ns - c->t_ns < l->pull_wait_ns)
@@ -339,7 +329,7 @@ static uint32_t gather_late(struct sw_worker *w, struct sw_link *l,
 static void gather(struct sw_worker *w, struct sw_link *l)
 {
 	uint32_t budget = LATE_SCAN;
-	uint32_t order = sw_bitmap_next(&l->late, l->pull_order);
+	uint32_t order = sw_bitmap_next(&l->sets[SW_LATE], l->pull_order);
 
 	l->n_pulls = 0;
 	while (order != SW_BITMAP_NONE) {
@@ -350,7 +340,7 @@ static void gather(struct sw_worker *w, struct sw_link *l)
 			w, l, &w->tensors[w->by_order[order]], &budget);
 		if (l->pull_local != SW_BITMAP_NONE)
 			return;
-		order = sw_bitmap_next(&l->late, order + 1);
+		order = sw_bitmap_next(&l->sets[SW_LATE], order + 1);
 	}
 	l->pull_order = l->pull_local = 0; /* the sweep is over */
 }
@@ -359,7 +349,7 @@ static void gather(struct sw_worker *w, struct sw_link *l)
  * nothing comes, so that a straggler costs few bytes. */
 static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 {
-	if (sw_bitmap_is_empty(&l->late))
+	if (sw_bitmap_is_empty(&l->sets[SW_LATE]))
 		return UINT64_MAX;
 	if (!l->pull_wait_ns) {
 		l->pull_wait_ns = sw_max64(
@@ -385,7 +375,7 @@ static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
 	if (l->state != SW_LINK_OPEN)
 		return UINT64_MAX;
 	at = sw_peer_tick(
-		&l->peer, w->due, &w->params, w->now_ns, on_fate, w, &w->stats);
+		&l->peer, w->due, &w->params, w->now_ns, on_fate, l, &w->stats);
 	at = sw_min64(at, tick_pull(w, l));
 	sw_link_refresh(w, l);
 	return at;

@@ -97,7 +97,9 @@ struct sw_worker {
 	bool is_misrouted; /* the frame at hand landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
 	struct sw_lane *lanes; /* lane 0: to the others; else to lane 0 */
-	uint32_t n_lanes_running, n_lanes_declaring, n_lanes_left;
+	/* Lanes that take this one's commands; those of them that do not run
+	 * yet, are declaring, have not left. */
+	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	uint32_t n_lanes_know; /* tensors of which they were told */
 	uint16_t first, size;  /* ranks: ours from first on, of all */
 	uint64_t gone;         /* local ranks that have left */

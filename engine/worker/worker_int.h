@@ -26,16 +26,37 @@ struct sw_wchunk {
 	bool is_charged;   /* takes credit: started, not folded yet */
 };
 
+/* What the chunks of a tensor wait for at one link, by local index. */
+enum sw_todo_set {
+	SW_TODO,  /* to be pushed: in GRAD */
+	SW_AGAIN, /* those of them that were sent before */
+	SW_LATE,  /* acknowledged, without a result yet */
+	SW_N_TODO_SETS,
+};
+
+/* The chunks of a tensor at one link. */
+struct sw_part {
+	struct sw_place place;
+	struct sw_bitmap sets[SW_N_TODO_SETS];
+};
+
+/* A local rank's side of a tensor. */
+struct sw_local {
+	const uint8_t *from; /* its contributions; borrowed */
+	uint64_t cookie;     /* of the open round */
+};
+
 struct sw_wtensor {
+	/* With the name below; after the key came, the priority is that by
+	 * which it goes. */
+	struct sw_worker_tensor decl;
 	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
 	uint32_t first;      /* then also its place on the line */
 	uint32_t precedence; /* among all by (priority, index) */
-	uint32_t order;      /* in which it goes: its rank, or by readiness */
-	uint32_t priority;
-	uint8_t dtype, class;
+	uint32_t order; /* in which it goes: its precedence, or by readiness */
+	uint8_t class;
 	uint8_t op;     /* of this round, enum sw_operation */
 	uint16_t root;  /* copy: the rank whose bytes it is */
-	bool is_async;  /* pushes deltas, gets copies (async.h) */
 	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
 	bool is_begun;  /* its round is counted */
@@ -50,21 +71,15 @@ struct sw_wtensor {
 	uint32_t lanes;     /* lane 0: which others have chunks of it */
 	uint32_t n_lanes;   /* and how many of them are not done */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
-	uint64_t n_elems;
-	uint8_t *base;        /* of results; borrowed until sw_worker_close */
 	uint64_t asked;       /* local ranks that have asked for this round */
-	uint64_t *cookies;    /* by local rank */
-	const uint8_t **from; /* by local rank: its contributions; lane 0's */
 	uint64_t progress_ns; /* last result, or the submit */
 	uint64_t missing;     /* members that a WAIT named */
+	struct sw_place own;  /* this lane's chunks */
+	struct sw_local *locals; /* by local rank; lane 0's */
 	struct sw_wchunk *chunks;
-	struct sw_place own;     /* this lane's chunks */
-	struct sw_place *places; /* by link */
-	struct sw_bitmap *todo;  /* by link, local indices: in GRAD */
-	struct sw_bitmap *again; /* the same: those of todo that were sent */
-	struct sw_bitmap *late;  /* the same: acknowledged, no result yet */
-	uint64_t *words;         /* of these sets */
-	void *mem;               /* all of these, from chunks to words */
+	struct sw_part *parts; /* by link */
+	uint64_t *words;       /* of their sets */
+	void *mem;             /* all of these, from locals on */
 	uint64_t mem_bytes;
 	struct sw_worker *worker; /* and its */
 	struct sw_task task;      /* while it is open */
@@ -84,6 +99,13 @@ static inline bool sw_wtensor_is_dead(
 	return t->dead_from && (int32_t)(round - t->dead_from) >= 0;
 }
 
+enum {
+	SW_ORDERS = 2 * SW_TENSORS, /* engine/sched/order.h */
+	SW_LINK_WORDS =
+		SW_N_TODO_SETS * (SW_ORDERS / 64 + SW_ORDERS / 4096 + 1) +
+		2 * (SW_TENSORS / 64 + 1),
+};
+
 /* What joins a worker and one server.  HELLO, JOIN, DECLARE, TUNE and LEAVE are
  * repeated with growing pauses until their answer is there.  Link 0 is the
  * coordinator; the others are opened when it says that the job runs. */
@@ -98,7 +120,8 @@ enum sw_link_state {
 
 struct sw_link {
 	struct sw_peer peer; /* index: among the links of the lane */
-	uint32_t server_i;   /* in the list of servers; 0 is the coordinator */
+	struct sw_worker *worker;
+	uint32_t server_i; /* in the list of servers; 0 is the coordinator */
 	enum sw_link_state state;
 	uint64_t nonce, cookie;
 	uint64_t request_at_ns, request_wait_ns; /* next try */
@@ -114,16 +137,15 @@ struct sw_link {
 	uint32_t n_pulls;
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
-	uint32_t n_todo;        /* chunks to push there */
-	struct sw_bitmap ready; /* tensors with todo, by order */
-	struct sw_bitmap again; /* ranks with again */
-	struct sw_bitmap late;  /* ranks with late */
+	uint32_t n_todo; /* chunks to push there */
+	/* Tensors of which a part's set has members, by order. */
+	struct sw_bitmap sets[SW_N_TODO_SETS];
 	/* Dead tensors of which the server has not said yet that it knows. */
 	struct sw_bitmap dead;
 	struct sw_bitmap told; /* of which it was told */
 	uint32_t dead_turn;    /* where the next MISMATCH goes on */
 	uint64_t dead_at_ns;
-	uint64_t *words;
+	uint64_t words[SW_LINK_WORDS]; /* of these sets */
 	char name[SW_NAME_MAX];
 };
 
@@ -200,16 +222,7 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* --- tensors.c, tensor_memory.c --- */
-
-/* Chunks of a declared tensor; what it takes, in whole pages; take it
- * (SW_ENOMEM), n_chunks being known; give it back. */
-uint32_t sw_wtensor_chunks(
-	const struct sw_worker *w, const struct sw_worker_tensor *in);
-uint64_t sw_wtensor_need(
-	const struct sw_worker *w, const struct sw_worker_tensor *in);
-int sw_wtensor_take(struct sw_worker *w, struct sw_wtensor *t);
-void sw_wtensor_give(const struct sw_worker *w, struct sw_wtensor *t);
+/* --- tensors.c --- */
 
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
@@ -224,8 +237,6 @@ bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from);
 
 /* --- todo.c: what each link has to push, what it waits for --- */
 
-enum { SW_ORDERS = 2 * SW_TENSORS }; /* engine/sched/order.h */
-
 /* sw_link_refresh - put the link into the set of its most urgent push that it
  * has credit for.  Within a class the more urgent tensor goes first, and the
  * links of one tensor go by how far each is with its part: so a server with
@@ -233,12 +244,10 @@ enum { SW_ORDERS = 2 * SW_TENSORS }; /* engine/sched/order.h */
  * chunk at the same time. */
 void sw_link_refresh(struct sw_worker *w, struct sw_link *l);
 
-/* What a chunk waits for: to be pushed, again if it has been sent; for its
- * result, although its push was acknowledged; nothing.  sw_link_refresh is to
- * follow. */
-void sw_todo_push(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
-void sw_todo_wait(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
-void sw_todo_nothing(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
+/* sw_todo_put - a chunk that lies at @l waits in these of the sets, a mask of
+ * 1 << enum sw_todo_set, and in no other.  sw_link_refresh is to follow. */
+void sw_todo_put(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk, uint32_t sets);
 
 /* sw_todo_drop - no chunk of the tensor waits for anything. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
@@ -316,12 +325,6 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
 void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
 /* --- lane.c: to the other lanes; of lane 0 also to the user --- */
-
-/* sw_lanes_others - how many lanes take this one's commands. */
-static inline uint32_t sw_lanes_others(const struct sw_worker *w)
-{
-	return w->lane_i ? 0 : w->n_lanes - 1;
-}
 
 /* sw_lane_say - tell the user of a state or a line; from another lane through
  * lane 0. */

@@ -1,19 +1,27 @@
 /* worker_life.c - a worker waits for its job to run, fails, and leaves.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/worker_int.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
 
 enum {
 	TELL_EVERY_NS = 2000000000,
 	LEAVE_FOR_NS = 2000000000,
 };
 
-static void leave_all(struct sw_worker *w)
+/* --- the end --- */
+
+static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 {
 	w->left_by_ns = w->now_ns + LEAVE_FOR_NS;
+	w->fault = (struct sw_fault){
+		.err = (int16_t)err, .rank = w->rank, .key = key};
+	/* the wire has room for less than whoever is here can read */
+	snprintf(w->fault.text, sizeof(w->fault.text), "%.*s", SW_TEXT_MAX - 1,
+		text);
 	sw_lanes_leave(w);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
@@ -24,12 +32,12 @@ static void leave_all(struct sw_worker *w)
 		sw_link_request(w, l);
 		sw_link_refresh(w, l);
 	}
+	sw_round_end_all(w, w->state == SW_WORKER_FAILED ? err : SW_ECLOSED);
 }
 
 int sw_worker_end_of(const struct sw_worker *w)
 {
-	if (w->state != SW_WORKER_FAILED && w->state != SW_WORKER_LEFT &&
-		!w->left_by_ns)
+	if (!w->left_by_ns)
 		return 0;
 	return w->fault.err ? w->fault.err : SW_ECLOSED;
 }
@@ -37,38 +45,29 @@ int sw_worker_end_of(const struct sw_worker *w)
 void sw_worker_fail(
 	struct sw_worker *w, int err, uint32_t key, const char *fmt, ...)
 {
-	char text[SW_TEXT_MAX + SW_NAME_MAX] = "";
+	char text[SW_TEXT_MAX + SW_NAME_MAX];
 	va_list ap;
 
-	if (w->state == SW_WORKER_FAILED || w->state == SW_WORKER_LEFT ||
-		w->left_by_ns)
+	if (w->left_by_ns)
 		return;
-	w->state = SW_WORKER_FAILED;
-	w->fault = (struct sw_fault){
-		.err = (int16_t)err, .rank = w->rank, .key = key};
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* the wire has room for less than whoever is here can read */
-	memcpy(w->fault.text, text, sizeof(w->fault.text) - 1);
 	if (!w->lane_i) /* which also speaks for the others */
 		sw_log(w->env->log, SW_LOG_ERROR, "job %s, rank %u: %s", w->job,
 			w->rank, text);
-	leave_all(w);
-	sw_round_end_all(w, err);
+	w->state = SW_WORKER_FAILED;
+	end(w, err, key, text);
 	sw_lane_say(w, err, text);
 }
 
 void sw_worker_leave(struct sw_worker *w, int err, const char *text)
 {
-	if (w->state == SW_WORKER_LEFT || w->left_by_ns)
-		return;
-	w->fault = (struct sw_fault){
-		.err = (int16_t)err, .rank = w->rank, .key = SW_KEY_NONE};
-	snprintf(w->fault.text, sizeof(w->fault.text), "%s", text ? text : "");
-	leave_all(w);
-	sw_round_end_all(w, SW_ECLOSED);
+	if (!w->left_by_ns)
+		end(w, err, SW_KEY_NONE, text ? text : "");
 }
+
+/* --- JOINING --- */
 
 /* Are all servers of this lane there? */
 static bool are_open(const struct sw_worker *w)
@@ -82,9 +81,7 @@ static bool are_open(const struct sw_worker *w)
 void sw_worker_check_running(struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns ||
-		(!w->lane_i && w->n_lanes_running + 1 < w->n_lanes))
-		return;
-	if (!are_open(w))
+		w->n_awaited || !are_open(w))
 		return;
 	w->state = SW_WORKER_RUNNING;
 	sw_lane_say(w, 0, "");
@@ -124,6 +121,13 @@ static void describe_missing(
 		w->known[0] ? "; " : "", w->known);
 }
 
+/* Has lane 0 all its own?  The others have limits of their own, and name the
+ * server that is missing. */
+static bool waits_for_lanes(const struct sw_worker *w)
+{
+	return w->n_awaited && w->size && are_open(w);
+}
+
 /* What a joining worker waits for, as a sentence. */
 static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 {
@@ -140,20 +144,12 @@ static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 			describe_silence(w, l, why));
 		return;
 	}
-	if (w->n_lanes_running + 1 < w->n_lanes && !w->lane_i && w->size)
+	if (waits_for_lanes(w))
 		snprintf(out, size, "servers of the node's other lcores");
 	else if (missing)
 		describe_missing(w, missing, out, size);
 	else
 		snprintf(out, size, "the coordinator to start the job");
-}
-
-/* Has lane 0 all its own?  The others have limits of their own, and name the
- * server that is missing. */
-static bool waits_for_lanes(const struct sw_worker *w)
-{
-	return are_open(w) && !w->lane_i && w->size &&
-	       w->n_lanes_running + 1 < w->n_lanes;
 }
 
 /* It may have been kept out until the others had given up: then what kept it
@@ -201,13 +197,12 @@ void sw_worker_check_left(struct sw_worker *w)
 {
 	bool is_late = w->now_ns >= w->left_by_ns;
 
-	if (!w->left_by_ns || w->state == SW_WORKER_LEFT)
+	if (!w->left_by_ns || w->state == SW_WORKER_LEFT ||
+		w->n_staying) /* they have limits of their own */
 		return;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
 			return;
-	if (!w->lane_i && w->n_lanes_left + 1 < w->n_lanes)
-		return; /* they have limits of their own */
 	for (uint32_t i = 0; i < w->n_links; i++)
 		w->links[i].state = SW_LINK_CLOSED;
 	w->state = SW_WORKER_LEFT;

@@ -2,29 +2,27 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/worker_int.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 
-static int open_link(struct sw_worker *w, uint32_t server_i,
+static void open_link(struct sw_worker *w, uint32_t server_i,
 	const struct sw_worker_server *server, struct sw_port *const *ports)
 {
 	uint32_t i = w->n_links++;
 	struct sw_link *l = &w->links[i];
 	uint64_t generation = w->env->random(w->env->ctx) & 0xffff;
-	size_t words = sw_bitmap_words(SW_ORDERS);
+	uint64_t *words = l->words;
 
-	l->words = calloc(
-		3 * words + 2 * sw_bitmap_words(SW_TENSORS), sizeof(uint64_t));
-	if (!l->words)
-		return SW_ENOMEM;
-	sw_bitmap_init(&l->ready, SW_ORDERS, l->words);
-	sw_bitmap_init(&l->again, SW_ORDERS, l->words + words);
-	sw_bitmap_init(&l->late, SW_ORDERS, l->words + 2 * words);
-	sw_bitmap_init(&l->told, SW_TENSORS,
-		sw_bitmap_init(&l->dead, SW_TENSORS, l->words + 3 * words));
+	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+		words = sw_bitmap_init(&l->sets[s], SW_ORDERS, words);
+	words = sw_bitmap_init(&l->dead, SW_TENSORS, words);
+	words = sw_bitmap_init(&l->told, SW_TENSORS, words);
+	assert(words == l->words + SW_LINK_WORDS);
+	l->worker = w;
 	l->peer.index = i;
 	l->server_i = server_i;
 	l->peer.id = i << 16 | (uint32_t)(generation ? generation : 1);
@@ -36,7 +34,6 @@ static int open_link(struct sw_worker *w, uint32_t server_i,
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
 	sw_flow_init(&l->peer.flow, &w->params, NULL, 0);
 	w->link_of[server_i] = (uint8_t)i;
-	return 0;
 }
 
 /* To those servers that are this lane's. */
@@ -53,10 +50,10 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	w->links = calloc(job->n_servers, sizeof(*w->links));
 	if (!w->links)
 		return SW_ENOMEM;
-	for (uint32_t s = 0; s < job->n_servers && !err; s++)
+	for (uint32_t s = 0; s < job->n_servers; s++)
 		if (lane_of[s] == w->lane_i)
-			err = open_link(w, s, &job->servers[s], ports);
-	return err;
+			open_link(w, s, &job->servers[s], ports);
+	return 0;
 }
 
 static bool is_name(const char *name)
@@ -64,20 +61,16 @@ static bool is_name(const char *name)
 	return name[0] && strnlen(name, SW_NAME_MAX) < SW_NAME_MAX;
 }
 
-static uint32_t n_lanes(const struct sw_worker_job *job)
-{
-	return job->n_lanes ? job->n_lanes : 1;
-}
-
-static bool is_valid(const struct sw_worker_job *job, uint32_t n_ports)
+static bool is_valid(
+	const struct sw_worker_job *job, uint32_t n_lanes, uint32_t n_ports)
 {
 	if (n_ports == 0 || n_ports > SW_MAX_PORTS || job->n_servers == 0 ||
 		job->n_servers > SW_MAX_SERVERS || job->n_members == 0 ||
 		job->n_members > SW_MAX_MEMBERS ||
 		job->rank >= job->n_members || job->n_local == 0 ||
-		job->n_local > SW_LOCAL_RANKS || n_lanes(job) > SW_LANES ||
-		n_lanes(job) > job->n_servers || job->lane_i >= n_lanes(job) ||
-		(n_lanes(job) > 1 && !job->lanes))
+		job->n_local > SW_LOCAL_RANKS || n_lanes > SW_LANES ||
+		n_lanes > job->n_servers || job->lane_i >= n_lanes ||
+		(n_lanes > 1 && !job->lanes))
 		return false;
 	for (uint32_t i = 0; i < job->n_servers; i++)
 		if (job->servers[i].path.port_i >= n_ports)
@@ -99,9 +92,10 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_worker_job *job, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t now_ns)
 {
+	uint32_t n_lanes = job->n_lanes ? job->n_lanes : 1;
 	int err;
 
-	if (!is_valid(job, n_ports))
+	if (!is_valid(job, n_lanes, n_ports))
 		return SW_EINVAL;
 	clear(w);
 	w->node = (struct sw_node){.stats = &w->stats,
@@ -117,7 +111,9 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	w->n_members = job->n_members;
 	w->n_local = job->n_local;
 	w->lane_i = job->lane_i;
-	w->n_lanes = n_lanes(job);
+	w->n_lanes = n_lanes;
+	w->n_others = job->lane_i ? 0 : n_lanes - 1;
+	w->n_awaited = w->n_staying = w->n_others;
 	w->lanes = job->lane_i ? &job->lanes[job->lane_i - 1] : job->lanes;
 	w->n_ways = job->n_ways ? job->n_ways : 1;
 	if (!w->params.policy)
@@ -147,8 +143,6 @@ void sw_worker_close(struct sw_worker *w)
 	sw_tensors_close(w);
 	sw_place_map_close(&w->map);
 	sw_place_map_close(&w->lane_map);
-	for (uint32_t i = 0; w->links && i < w->n_links; i++)
-		free(w->links[i].words);
 	free(w->links);
 	clear(w);
 }

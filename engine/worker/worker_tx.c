@@ -11,7 +11,6 @@ enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
 static uint32_t build_keepalive(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	(void)w;
 	return sw_peer_build_keepalive(l->status_seq, h);
 }
 
@@ -89,18 +88,18 @@ static bool tx_control(
 static const uint8_t *local_bytes(struct sw_worker *w,
 	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
 {
-	const struct sw_sum_ops *ops = &w->env->sum->ops[t->dtype];
+	const struct sw_sum_ops *ops = &w->env->sum->ops[t->decl.dtype];
 	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
 	uint32_t n = sw_wtensor_bytes(t, chunk) / t->elem_bytes;
 	const void *from[SW_LOCAL_RANKS];
 
 	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
 	if (t->op == SW_OPERATION_COPY)
-		return t->from[t->root - w->first] + at;
+		return t->locals[t->root - w->first].from + at;
 	if (w->n_local == 1)
-		return t->from[0] + at;
+		return t->locals[0].from + at;
 	for (uint32_t i = 0; i < w->n_local; i++)
-		from[i] = t->from[i] + at;
+		from[i] = t->locals[i].from + at;
 	if (!ops->round) {
 		SW_TIMED(w->stats.ticks_sum,
 			ops->sum(w->payload, from, w->n_local, n));
@@ -166,7 +165,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.chunk = chunk,
 		.step = t->step,
 		.weight = t->op == SW_OPERATION_SUM ? w->n_local : has,
-		.dtype = t->dtype,
+		.dtype = (uint8_t)t->decl.dtype,
 		.op = t->op,
 		.aux = t->root,
 		.payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0};
@@ -197,9 +196,9 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 static struct sw_wtensor *most_urgent(
 	const struct sw_worker *w, const struct sw_link *l)
 {
-	uint32_t again = sw_bitmap_first(&l->again);
+	uint32_t again = sw_bitmap_first(&l->sets[SW_AGAIN]);
 	struct sw_wtensor *t =
-		&w->tensors[w->by_order[sw_bitmap_first(&l->ready)]];
+		&w->tensors[w->by_order[sw_bitmap_first(&l->sets[SW_TODO])]];
 
 	if (again != SW_BITMAP_NONE &&
 		w->tensors[w->by_order[again]].class == t->class)
@@ -214,21 +213,21 @@ static struct sw_wtensor *tensor_to_push(
 {
 	struct sw_wtensor *t;
 
-	if (!is_turn || sw_bitmap_first(&l->ready) >= SW_TENSORS)
+	if (!is_turn || sw_bitmap_first(&l->sets[SW_TODO]) >= SW_TENSORS)
 		return most_urgent(w, l); /* by readiness none starves */
-	t = &w->tensors[w->by_order[sw_peer_turn(&l->peer, &l->ready)]];
+	t = &w->tensors[w->by_order[sw_peer_turn(&l->peer, &l->sets[SW_TODO])]];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t
 							 : most_urgent(w, l);
 }
 
 /* The chunk of it that goes: the lowest, first of those that go again. */
-static uint32_t chunk_to_push(const struct sw_wtensor *t, uint32_t link)
+static uint32_t chunk_to_push(const struct sw_part *p)
 {
-	uint32_t local = sw_bitmap_first(&t->again[link]);
+	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]);
 
 	if (local == SW_BITMAP_NONE)
-		local = sw_bitmap_first(&t->todo[link]);
-	return sw_place_global(&t->places[link], local);
+		local = sw_bitmap_first(&p->sets[SW_TODO]);
+	return sw_place_global(&p->place, local);
 }
 
 static bool tx_push(
@@ -244,8 +243,8 @@ static bool tx_push(
 		return false;
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
-	chunk = chunk_to_push(t, i);
-	sw_todo_nothing(w, t, chunk);
+	chunk = chunk_to_push(&t->parts[i]);
+	sw_todo_put(l, t, chunk, 0);
 	push(w, l, t, chunk, out);
 	sw_link_refresh(w, l);
 	return true;

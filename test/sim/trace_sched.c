@@ -288,11 +288,12 @@ static void by_first_use(struct check *c)
 	check(c, sim_job_run(job, SW_S), "complete");
 	for (uint32_t t = 0; t < job->n_tensors; t++) {
 		struct sim_worker *w = job->workers;
-		uint32_t first = w->engine.tensors[w->index[t]].priority;
+		uint32_t first = w->engine.tensors[w->index[t]].decl.priority;
 
 		seen |= 1u << first;
 		for (; w < job->workers + job->n_workers; w++)
-			check_eq(c, w->engine.tensors[w->index[t]].priority,
+			check_eq(c,
+				w->engine.tensors[w->index[t]].decl.priority,
 				first, "priority");
 	}
 	check_eq(c, seen, 0xff, "priorities");

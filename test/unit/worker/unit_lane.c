@@ -320,17 +320,18 @@ static void start_other(struct worker_rig *r)
 }
 
 /* Lane 0's side of a tensor, as it is when it has its key. */
-static const uint8_t *source;
+static struct sw_local local;
 static struct sw_wtensor other;
 
 static void key_other(struct worker_rig *r)
 {
-	source = (const uint8_t *)r->data[0];
+	local.from = (const uint8_t *)r->data[0];
 	other = (struct sw_wtensor){.key = 5,
-		.dtype = SW_I32,
-		.n_elems = TWO_STRIPES,
-		.base = (uint8_t *)r->data[0],
-		.from = &source,
+		.decl = {.name = "t",
+			.n_elems = TWO_STRIPES,
+			.dtype = SW_I32,
+			.base = r->data[0]},
+		.locals = &local,
 		.name = "t"};
 	lane->tensors = &other;
 }

@@ -98,7 +98,7 @@ static void push__what_was_lost_goes_first(void **state)
 		"s0 PUSH k2 r1 c0 +1344; s0 PUSH k0 r1 c0 +1344 again; "
 		"s0 PUSH k0 r1 c1 +1344 again; s0 PUSH k1 r1 c0 +1344; "
 		"s0 PUSH k0 r1 c2 +1344");
-	assert_true(sw_bitmap_is_empty(&r->w.links[0].again));
+	assert_true(sw_bitmap_is_empty(&r->w.links[0].sets[SW_AGAIN]));
 	wrig_close(r);
 }
 
@@ -177,11 +177,12 @@ static void push__fifo_for_a_long_time(void **state)
 		wrig_tx(r);
 	}
 	assert_true(r->w.tensors[0].order < SW_TENSORS + 2);
-	assert_true(sw_bitmap_has(&r->w.links[0].late, r->w.tensors[0].order));
+	assert_true(sw_bitmap_has(
+		&r->w.links[0].sets[SW_LATE], r->w.tensors[0].order));
 	peer_result(&r->s[0], 0, 1, 0, 1);
 	peer_result(&r->s[0], 0, 1, 1, 1);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
-	assert_true(sw_bitmap_is_empty(&r->w.links[0].late));
+	assert_true(sw_bitmap_is_empty(&r->w.links[0].sets[SW_LATE]));
 	wrig_close(r);
 }
 
