@@ -218,7 +218,7 @@ int sw_agent_open_lanes(struct agent_shared *shared);
 /* Lcore 0: the others open their lanes of the worker that is being opened; they
  * close them, when it has left: true when all have, and no port refers to
  * memory of the clients any more. */
-void sw_agent_start_lanes(struct agent_shared *shared);
+void sw_agent_start_lanes(struct agent_core *core);
 bool sw_agent_end_lanes(struct agent_shared *shared);
 
 /* sw_agent_copy_lent - what our own server was lent at lcore @lcore, the

@@ -56,10 +56,12 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 
 /* --- lcore 0 --- */
 
-void sw_agent_start_lanes(struct agent_shared *shared)
+void sw_agent_start_lanes(struct agent_core *core)
 {
+	struct agent_shared *shared = core->shared;
+
 	for (uint32_t i = 0; i < shared->n_others; i++) {
-		sw_lane_init(&shared->lanes[i]);
+		sw_lane_init(&shared->lanes[i], &core->worker);
 		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
 	}
 }

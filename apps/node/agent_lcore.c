@@ -148,7 +148,7 @@ static void join(struct agent_core *core, uint64_t now_ns)
 		fail_join(core, err);
 		return;
 	}
-	sw_agent_start_lanes(core->shared);
+	sw_agent_start_lanes(core);
 	core->has_worker = true;
 	core->is_leaving = false;
 	sw_loop_set(loop_of(core), sw_daemon_endpoint(&core->shared->daemon, 0),

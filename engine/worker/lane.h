@@ -34,36 +34,30 @@ enum {
 	SW_LANE_RING = 16384,
 };
 
-enum sw_lane_command_kind {
+enum sw_lane_kind {
+	/* lane 0's commands */
 	SW_LANE_START,   /* the job runs: go to your servers */
 	SW_LANE_DECLARE, /* tensors up to n have keys */
 	SW_LANE_ROUND,   /* push your chunks of a tensor */
 	SW_LANE_DEAD,    /* a tensor is, from round n on */
 	SW_LANE_LEAVE,   /* end the job */
-};
-
-struct sw_lane_command {
-	uint8_t kind, op;
-	uint16_t step, root;
-	uint32_t tensor, n;
-};
-
-enum sw_lane_report_kind {
+	/* reports to it */
 	SW_LANE_RUNNING,  /* all servers of the lane are there */
 	SW_LANE_DECLARED, /* and have admitted what was ordered */
 	SW_LANE_DONE,     /* all chunks of the round are held, or it is dead */
-	SW_LANE_KILLED,   /* a tensor is dead, from round on */
+	SW_LANE_KILLED,   /* a tensor is dead, from round n on */
 	SW_LANE_FAILED,   /* fault says why */
 	SW_LANE_LEFT,     /* the lane sends nothing and reads nothing more */
 };
 
-struct sw_lane_report {
-	uint8_t kind;
+struct sw_lane_message {
+	uint8_t kind, op;
 	bool is_edited;
-	uint16_t weight;
-	uint32_t tensor, round;
+	uint16_t step, root, weight;
+	uint32_t tensor, n;
 };
 
+struct sw_worker;
 struct sw_wtensor;
 
 /* What lane 0's scheduler was set to last.  n_set is counted up behind the
@@ -78,11 +72,8 @@ struct sw_lane_tuning {
 /* Between lane 0 and one of the others. */
 struct sw_lane {
 	struct sw_spsc commands_in, reports_out; /* lane 0's sides */
-	/* Lane 0 writes these before the order that tells of them. */
-	uint64_t epoch, joined;
-	uint16_t size, first;
-	struct sw_fault why;
-	const struct sw_wtensor *tensors;
+	/* Of which the other reads what a command tells of. */
+	const struct sw_worker *zero;
 	struct sw_lane_tuning tuning;
 	_Alignas(64) struct sw_spsc commands_out, reports_in; /* the other's */
 	struct sw_fault fault;           /* before SW_LANE_FAILED */
@@ -92,19 +83,18 @@ struct sw_lane {
 	atomic_bool has_line;
 	char line[SW_TEXT_MAX + SW_NAME_MAX];
 	_Alignas(64) unsigned char commands[SW_SPSC_BYTES(
-		SW_LANE_RING, sizeof(struct sw_lane_command))];
+		SW_LANE_RING, sizeof(struct sw_lane_message))];
 	_Alignas(64) unsigned char reports[SW_SPSC_BYTES(
-		SW_LANE_RING, sizeof(struct sw_lane_report))];
+		SW_LANE_RING, sizeof(struct sw_lane_message))];
 };
 
-/* sw_lane_init - nothing has been said.  While neither lcore uses it. */
-void sw_lane_init(struct sw_lane *lane);
+/* sw_lane_init - nothing has been said.  While neither lcore uses it.
+ * @zero  lane 0; borrowed until the other one has closed */
+void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero);
 
 /* sw_lane_refuse - the other lcore cannot open its worker: say so in its place,
  * and that it has left. */
 void sw_lane_refuse(struct sw_lane *lane, int err, const char *text);
-
-struct sw_worker;
 
 /* sw_worker_take - what the other lanes have said since the last turn; to be
  * called before each turn of an lcore that runs a lane.  Returns how much there

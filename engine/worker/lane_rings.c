@@ -8,14 +8,14 @@ enum { BATCH = 32 }; /* entries taken from a ring in one turn */
 
 static void on_start(struct sw_worker *w)
 {
-	const struct sw_lane *lane = w->lanes;
+	const struct sw_worker *zero = w->lanes->zero;
 
 	if (w->left_by_ns)
 		return;
-	w->epoch = lane->epoch;
-	w->joined = lane->joined;
-	w->size = lane->size;
-	w->first = lane->first;
+	w->epoch = zero->epoch;
+	w->joined = zero->joined;
+	w->size = zero->size;
+	w->first = zero->first;
 	w->started_ns = w->warned_ns = w->now_ns;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_start(w, &w->links[i]);
@@ -27,44 +27,43 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 	struct sw_wtensor *t = &w->tensors[tensor];
 
 	if (tensor < w->n_tensors)
-		sw_tensor_kill(w, t, round, w->lanes->tensors[tensor].why);
+		sw_tensor_kill(
+			w, t, round, w->lanes->zero->tensors[tensor].why);
 	else
 		t->dead_from = round;
 }
 
 /* The round that lane 0 began. */
-static void on_round(struct sw_worker *w, const struct sw_lane_command *o)
+static void on_round(struct sw_worker *w, const struct sw_lane_message *m)
 {
-	struct sw_wtensor *t = &w->tensors[o->tensor];
+	struct sw_wtensor *t = &w->tensors[m->tensor];
 
 	if (sw_worker_end_of(w))
 		return;
-	t->is_open = true;
-	t->op = o->op;
-	t->step = o->step;
-	t->root = o->root;
+	sw_round_open(w, t, m->op, m->step, m->root);
 	t->asked = ~0ULL >> (64 - w->n_local);
-	w->n_open++;
 	sw_round_start(w, t);
 }
 
-static void on_command(struct sw_worker *w, const struct sw_lane_command *o)
+static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
 {
-	switch (o->kind) {
+	const struct sw_fault *why = &w->lanes->zero->fault;
+
+	switch (m->kind) {
 	case SW_LANE_START:
 		on_start(w);
 		break;
 	case SW_LANE_DECLARE:
-		w->n_wanted = o->n;
+		w->n_wanted = m->n;
 		break;
 	case SW_LANE_ROUND:
-		on_round(w, o);
+		on_round(w, m);
 		break;
 	case SW_LANE_DEAD:
-		on_dead(w, o->tensor, o->n);
+		on_dead(w, m->tensor, m->n);
 		break;
 	case SW_LANE_LEAVE:
-		sw_worker_leave(w, w->lanes->why.err, w->lanes->why.text);
+		sw_worker_leave(w, why->err, why->text);
 		break;
 	}
 }
@@ -72,43 +71,35 @@ static void on_command(struct sw_worker *w, const struct sw_lane_command *o)
 static uint32_t take_tuning(struct sw_worker *w)
 {
 	struct sw_lane_tuning *k = &w->lanes->tuning;
-	uint32_t n = atomic_load_explicit(&k->n_set, memory_order_acquire);
+	uint32_t n = atomic_load(&k->n_set);
 
 	if (n == w->lanes->n_taken)
 		return 0;
 	w->lanes->n_taken = n;
-	(void)!sw_tuning_use(w,
-		atomic_load_explicit(&k->policy, memory_order_relaxed),
-		atomic_load_explicit(&k->part_bytes, memory_order_relaxed),
-		atomic_load_explicit(&k->credit_bytes, memory_order_relaxed));
+	(void)!sw_tuning_use(w, atomic_load(&k->policy),
+		atomic_load(&k->part_bytes), atomic_load(&k->credit_bytes));
 	return 1;
-}
-
-/* What is declared waits for its memory, turn after turn. */
-static bool is_copied(struct sw_worker *w)
-{
-	return w->n_tensors < w->n_wanted &&
-	       sw_tensors_copy(w, w->lanes->tensors);
 }
 
 static uint32_t take_commands(struct sw_worker *w)
 {
-	struct sw_lane_command list[BATCH];
+	struct sw_lane_message list[BATCH];
 	int n = sw_spsc_take(&w->lanes->commands_out, list, BATCH);
 	uint32_t n_taken = take_tuning(w); /* also those set before a round */
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++, n_taken++)
 		on_command(w, &list[i]);
-	n_taken += is_copied(w);
-	return n_taken + (n > 0 ? (uint32_t)n : 0);
+	/* What is declared waits for its memory, turn after turn. */
+	return n_taken + (w->n_tensors < w->n_wanted &&
+				 sw_tensors_copy(w, w->lanes->zero->tensors));
 }
 
 /* --- lane 0 takes reports --- */
 
 static void on_report(struct sw_worker *w, struct sw_lane *lane,
-	const struct sw_lane_report *report)
+	const struct sw_lane_message *m)
 {
-	switch (report->kind) {
+	switch (m->kind) {
 	case SW_LANE_RUNNING:
 		w->n_awaited--;
 		sw_worker_check_running(w);
@@ -119,11 +110,11 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 			sw_lane_admitted(w);
 		break;
 	case SW_LANE_DONE:
-		sw_round_lane_done(w, report);
+		sw_round_lane_done(w, m);
 		break;
 	case SW_LANE_KILLED:
-		sw_tensor_kill(w, &w->tensors[report->tensor], report->round,
-			lane->theirs[report->tensor].why);
+		sw_tensor_kill(w, &w->tensors[m->tensor], m->n,
+			lane->theirs[m->tensor].why);
 		break;
 	case SW_LANE_FAILED:
 		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",
@@ -137,16 +128,15 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 
 static uint32_t take_reports(struct sw_worker *w, struct sw_lane *lane)
 {
-	struct sw_lane_report list[BATCH];
+	struct sw_lane_message list[BATCH];
 	int n = sw_spsc_take(&lane->reports_out, list, BATCH);
 
 	for (int i = 0; i < n; i++)
 		on_report(w, lane, &list[i]);
-	if (atomic_load_explicit(&lane->has_line, memory_order_acquire)) {
+	if (atomic_load(&lane->has_line)) {
 		if (w->state < SW_WORKER_FAILED)
 			w->events.state(w->events.ctx, w->state, 0, lane->line);
-		atomic_store_explicit(
-			&lane->has_line, false, memory_order_release);
+		atomic_store(&lane->has_line, false);
 	}
 	return n > 0 ? (uint32_t)n : 0;
 }

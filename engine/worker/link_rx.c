@@ -150,11 +150,13 @@ static void on_status(
 		sw_worker_fail(w, error_of(st.err), SW_KEY_NONE, "%s", st.text);
 		return;
 	}
+	sw_tuning_received(w, &st);
+	if (w->size)
+		return; /* what the other lanes may read stays */
 	w->joined = st.joined;
 	w->epoch = st.epoch;
 	memcpy(w->known, st.text, sizeof(w->known));
-	sw_tuning_received(w, &st);
-	if (st.state != SW_JOB_RUNNING || w->size || !st.size)
+	if (st.state != SW_JOB_RUNNING || !st.size)
 		return;
 	w->size = st.size;
 	w->first = st.first;

@@ -11,18 +11,6 @@ void sw_worker_source(
 	w->tensors[tensor].locals[local].from = base;
 }
 
-/* The first to ask says what is to be done. */
-static void open_round(struct sw_worker *w, struct sw_wtensor *t,
-	const struct sw_worker_round *round)
-{
-	t->is_open = true;
-	t->step = (uint16_t)round->step;
-	t->op = (uint8_t)round->op;
-	t->root = round->op == SW_OPERATION_COPY ? round->root : 0;
-	t->progress_ns = w->now_ns;
-	w->n_open++;
-}
-
 /* A local rank asks for something else than one before it: the tensor is dead,
  * for it and for all. */
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
@@ -65,7 +53,8 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	uint64_t left;
 
 	if (!t->asked)
-		open_round(w, t, round);
+		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
+			round->root);
 	else if (t->op != round->op || t->step != (uint16_t)round->step ||
 		 (t->op == SW_OPERATION_COPY && t->root != round->root))
 		return kill_differs(w, t, round);

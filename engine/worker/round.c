@@ -112,6 +112,17 @@ static void ready(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
+void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
+	uint16_t step, uint16_t root)
+{
+	t->is_open = true;
+	t->op = op;
+	t->step = step;
+	t->root = op == SW_OPERATION_COPY ? root : 0;
+	t->progress_ns = w->now_ns;
+	w->n_open++;
+}
+
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 {
 	t->round++;
@@ -203,15 +214,14 @@ void sw_round_held(struct sw_worker *w, struct sw_wtensor *t)
 		sw_round_end(w, t, 0);
 }
 
-void sw_round_lane_done(
-	struct sw_worker *w, const struct sw_lane_report *report)
+void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_message *m)
 {
-	struct sw_wtensor *t = &w->tensors[report->tensor];
+	struct sw_wtensor *t = &w->tensors[m->tensor];
 
 	if (!t->is_open)
 		return; /* the job has ended */
-	t->weight = report->weight;
-	t->is_edited |= report->is_edited;
+	t->weight = m->weight;
+	t->is_edited |= m->is_edited;
 	if (--t->n_lanes == 0 && !t->n_missing)
 		sw_round_end(w, t, 0);
 }

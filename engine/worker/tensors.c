@@ -206,8 +206,9 @@ int sw_tensors_keyed(
 		first >= sw_place_line(&w->map))
 		return SW_EPROTO;
 	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
-	for (uint32_t i = 1; i < w->n_lanes; i++)
-		if (sw_place_init(&w->lane_map, first, t->n_chunks, i).n_local)
+	for (uint32_t i = 0; i < w->n_others; i++)
+		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
+				.n_local)
 			t->lanes |= 1u << i;
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		struct sw_part *p = &t->parts[l];

@@ -68,7 +68,7 @@ struct sw_wtensor {
 	uint32_t dead_from;
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
-	uint32_t lanes;     /* lane 0: which others have chunks of it */
+	uint32_t lanes;     /* which others have chunks of it */
 	uint32_t n_lanes;   /* and how many of them are not done */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	uint64_t asked;       /* local ranks that have asked for this round */
@@ -262,6 +262,10 @@ void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- round.c --- */
 
+/* sw_round_open - the first local rank has asked: it says what is done. */
+void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
+	uint16_t step, uint16_t root);
+
 /* sw_round_start - all local ranks have asked for it: count it, let the other
  * lanes begin it, give what this lane has of it to the scheduler. */
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
@@ -273,8 +277,7 @@ void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
 /* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
  * lane does. */
 void sw_round_held(struct sw_worker *w, struct sw_wtensor *t);
-void sw_round_lane_done(
-	struct sw_worker *w, const struct sw_lane_report *report);
+void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_message *m);
 
 /* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);

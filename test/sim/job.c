@@ -159,7 +159,7 @@ static void start_lane(struct sim_worker *w, uint32_t i,
 
 	wj->lane_i = (uint8_t)i;
 	if (i)
-		sw_lane_init(&w->lanes[i - 1]);
+		sw_lane_init(&w->lanes[i - 1], &w->engine);
 	if (sw_worker_open(engine, &job->params, &job->env, events, wj,
 		    w->lcores[i]->ports, SIM_PORTS, job->net.now_ns))
 		abort();

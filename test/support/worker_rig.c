@@ -126,7 +126,7 @@ void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
 		.n_lanes = 2,
 		.lanes = lane};
 
-	sw_lane_init(lane);
+	sw_lane_init(lane, lane_i ? &r->zero : &r->w);
 	open_job(r, &job);
 }
 

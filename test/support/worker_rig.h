@@ -19,6 +19,7 @@ struct worker_rig {
 	struct test_env env;
 	struct sw_params params;
 	struct sw_worker w;
+	struct sw_worker zero; /* w is lane 1: what it reads of lane 0 */
 	struct test_peer s[WRIG_SERVERS];
 	uint32_t n_servers;
 	uint64_t now_ns;

@@ -274,7 +274,7 @@ static void worker__is_refused_a_tensor(void **state)
 
 static struct sw_lane lane;
 
-static uint32_t take_order(struct sw_lane_command *o)
+static uint32_t take_order(struct sw_lane_message *o)
 {
 	return sw_spsc_take(&lane.commands_out, o, 1) == 1 ? o->kind
 							   : UINT32_MAX;
@@ -285,8 +285,8 @@ static uint32_t take_order(struct sw_lane_command *o)
 static void lane0__waits_for_the_other(void **state)
 {
 	static struct worker_rig r;
-	struct sw_lane_command o;
-	struct sw_lane_report done = {.kind = SW_LANE_DONE};
+	struct sw_lane_message o;
+	struct sw_lane_message done = {.kind = SW_LANE_DONE};
 
 	wrig_open_lane(&r, &lane, 0, 1);
 	wrig_tx(&r);
@@ -295,7 +295,7 @@ static void lane0__waits_for_the_other(void **state)
 	peer_accept(&r.s[0]);
 	peer_status(&r.s[0], SW_JOB_RUNNING, 0, 2, "");
 	sw_spsc_put(&lane.reports_in,
-		&(struct sw_lane_report){.kind = SW_LANE_RUNNING}, 1);
+		&(struct sw_lane_message){.kind = SW_LANE_RUNNING}, 1);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "running");
 	assert_int_equal(sw_worker_declare(&r.w,
@@ -308,7 +308,7 @@ static void lane0__waits_for_the_other(void **state)
 	wrig_tx(&r);
 	peer_declared(&r.s[0]);
 	sw_spsc_put(&lane.reports_in,
-		&(struct sw_lane_report){.kind = SW_LANE_DECLARED}, 1);
+		&(struct sw_lane_message){.kind = SW_LANE_DECLARED}, 1);
 	sw_worker_take(&r.w);
 	assert_string_equal(wrig_events(&r), "declared");
 	assert_int_equal(sw_worker_push(&r.w, 0, 1, 7), 0);

@@ -26,9 +26,9 @@ static void close_lane(struct worker_rig *r)
 
 /* --- lane 0; the test is lane 1 --- */
 
-static struct sw_lane_command heard(enum sw_lane_command_kind kind)
+static struct sw_lane_message heard(enum sw_lane_kind kind)
 {
-	struct sw_lane_command o = {0};
+	struct sw_lane_message o = {0};
 
 	assert_int_equal(sw_spsc_take(&lane->commands_out, &o, 1), 1);
 	assert_int_equal(o.kind, kind);
@@ -41,7 +41,7 @@ static void expect_silence(void)
 	assert_true(sw_spsc_is_empty(&lane->reports_out));
 }
 
-static void say(struct worker_rig *r, struct sw_lane_report report)
+static void say(struct worker_rig *r, struct sw_lane_message report)
 {
 	assert_int_equal(sw_spsc_put(&lane->reports_in, &report, 1), 1);
 	assert_int_equal(sw_worker_take(&r->w), 1);
@@ -60,7 +60,7 @@ static void to_running(struct worker_rig *r)
 {
 	to_status(r);
 	heard(SW_LANE_START);
-	say(r, (struct sw_lane_report){.kind = SW_LANE_RUNNING});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_RUNNING});
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "running");
 }
@@ -83,7 +83,7 @@ static void to_declared(struct worker_rig *r, uint64_t n_elems)
 	to_running(r);
 	declare(r, n_elems);
 	assert_int_equal(heard(SW_LANE_DECLARE).n, 1);
-	say(r, (struct sw_lane_report){.kind = SW_LANE_DECLARED});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DECLARED});
 	wrig_tx(r);
 	assert_string_equal(wrig_events(r), "declared");
 }
@@ -95,9 +95,9 @@ static void hear__runs_when_all_lanes_do(void **state)
 	to_status(r);
 	assert_string_equal(wrig_events(r), "");
 	heard(SW_LANE_START);
-	assert_int_equal(lane->epoch, 9);
-	assert_int_equal(lane->size, 2);
-	say(r, (struct sw_lane_report){.kind = SW_LANE_RUNNING});
+	assert_int_equal(r->w.epoch, 9);
+	assert_int_equal(r->w.size, 2);
+	say(r, (struct sw_lane_message){.kind = SW_LANE_RUNNING});
 	assert_string_equal(wrig_events(r), "running");
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	close_lane(r);
@@ -117,7 +117,7 @@ static void hear__admitted_when_all_lanes_have(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), SW_EAGAIN);
 	assert_int_equal(sw_worker_declare(&r->w, &more, 1), SW_EBUSY);
 	heard(SW_LANE_DECLARE);
-	say(r, (struct sw_lane_report){.kind = SW_LANE_DECLARED});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DECLARED});
 	assert_string_equal(wrig_events(r), "declared");
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 0), 0);
 	close_lane(r);
@@ -132,7 +132,7 @@ static void hear__admitted_too_late(void **state)
 	declare(r, TWO_STRIPES);
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "gone");
 	assert_contains(wrig_events(r), "failed SW_ESERVER gone");
-	say(r, (struct sw_lane_report){.kind = SW_LANE_DECLARED});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DECLARED});
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -142,11 +142,11 @@ static void hear__admitted_too_late(void **state)
 static void hear__done_when_all_lanes_are(void **state)
 {
 	struct worker_rig *r = open_lane(0);
-	struct sw_lane_report done = {.kind = SW_LANE_DONE, .weight = 2};
+	struct sw_lane_message done = {.kind = SW_LANE_DONE, .weight = 2};
 
 	to_declared(r, TWO_STRIPES);
 	for (uint32_t round = 1; round <= 2; round++) {
-		struct sw_lane_command o;
+		struct sw_lane_message o;
 
 		assert_int_equal(sw_worker_push(&r->w, 0, 40 + round, 7), 0);
 		o = heard(SW_LANE_ROUND);
@@ -190,7 +190,7 @@ static void hear__a_result_after_the_death(void **state)
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 1, 0);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	assert_int_equal(r->w.sched.credit, r->w.sched.limit);
-	say(r, (struct sw_lane_report){.kind = SW_LANE_DONE});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE});
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EMISMATCH w0");
 	assert_int_equal(r->w.n_open, 0);
 	close_lane(r);
@@ -205,7 +205,7 @@ static void hear__lane_saw_an_edited_buffer(void **state)
 	wrig_tx(r);
 	for (uint32_t c = 0; c < STRIPE; c++)
 		peer_result(&r->s[0], 0, 1, c, 1);
-	say(r, (struct sw_lane_report){
+	say(r, (struct sw_lane_message){
 		       .kind = SW_LANE_DONE, .weight = 2, .is_edited = true});
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECORRUPT w2");
 	close_lane(r);
@@ -235,8 +235,8 @@ static void hear__a_lane_fails(void **state)
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ENOMEM w0; failed "
 					    "SW_ENOMEM no memory at lcore 1");
 	heard(SW_LANE_LEAVE);
-	assert_int_equal(lane->why.err, SW_ENOMEM);
-	assert_string_equal(lane->why.text, "no memory at lcore 1");
+	assert_int_equal(r->w.fault.err, SW_ENOMEM);
+	assert_string_equal(r->w.fault.text, "no memory at lcore 1");
 	assert_string_equal(
 		wrig_tx(r), "s0 LEAVE SW_ENOMEM no memory at lcore 1");
 	close_lane(r);
@@ -251,7 +251,7 @@ static void hear__done_after_the_end(void **state)
 	assert_int_equal(sw_worker_push(&r->w, 0, 0, 7), 0);
 	sw_worker_leave(&r->w, 0, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_ECLOSED w0");
-	say(r, (struct sw_lane_report){.kind = SW_LANE_DONE, .weight = 2});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_DONE, .weight = 2});
 	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
@@ -267,7 +267,7 @@ static void leave__left_when_all_lanes_have(void **state)
 	peer_left(&r->s[0], true);
 	wrig_tick(r, 5 * SW_S);
 	assert_string_equal(wrig_events(r), "");
-	say(r, (struct sw_lane_report){.kind = SW_LANE_LEFT});
+	say(r, (struct sw_lane_message){.kind = SW_LANE_LEFT});
 	wrig_tick(r, SW_MS);
 	assert_string_equal(wrig_events(r), "left");
 	close_lane(r);
@@ -290,15 +290,15 @@ static void hear__one_line_at_a_time(void **state)
 
 /* --- lane 1; the test is lane 0 --- */
 
-static void order(struct worker_rig *r, struct sw_lane_command o)
+static void order(struct worker_rig *r, struct sw_lane_message o)
 {
 	assert_int_equal(sw_spsc_put(&lane->commands_in, &o, 1), 1);
 	assert_true(sw_worker_take(&r->w));
 }
 
-static struct sw_lane_report told(enum sw_lane_report_kind kind)
+static struct sw_lane_message told(enum sw_lane_kind kind)
 {
-	struct sw_lane_report report = {0};
+	struct sw_lane_message report = {0};
 
 	assert_int_equal(sw_spsc_take(&lane->reports_out, &report, 1), 1);
 	assert_int_equal(report.kind, kind);
@@ -307,10 +307,10 @@ static struct sw_lane_report told(enum sw_lane_report_kind kind)
 
 static void start_other(struct worker_rig *r)
 {
-	lane->epoch = 9;
-	lane->joined = 3;
-	lane->size = 2;
-	order(r, (struct sw_lane_command){.kind = SW_LANE_START});
+	r->zero.epoch = 9;
+	r->zero.joined = 3;
+	r->zero.size = 2;
+	order(r, (struct sw_lane_message){.kind = SW_LANE_START});
 	assert_string_equal(wrig_tx(r), "s1 HELLO");
 	peer_cookie(&r->s[1]);
 	wrig_tx(r);
@@ -333,13 +333,13 @@ static void key_other(struct worker_rig *r)
 			.base = r->data[0]},
 		.locals = &local,
 		.name = "t"};
-	lane->tensors = &other;
+	r->zero.tensors = &other;
 }
 
 static void declare_other(struct worker_rig *r)
 {
 	key_other(r);
-	order(r, (struct sw_lane_command){.kind = SW_LANE_DECLARE, .n = 1});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1});
 	assert_string_equal(wrig_tx(r), "s1 DECLARE b0 t");
 	peer_declared(&r->s[1]);
 	told(SW_LANE_DECLARED);
@@ -348,7 +348,7 @@ static void declare_other(struct worker_rig *r)
 static void order__a_job_from_start_to_end(void **state)
 {
 	struct worker_rig *r = open_lane(1);
-	struct sw_lane_report done;
+	struct sw_lane_message done;
 	struct sw_join j;
 
 	wrig_tick(r, 100 * SW_S); /* lane 0 has the limit for this */
@@ -359,7 +359,7 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(j.server_i, 1);
 	assert_int_equal(j.n_servers, 2);
 	declare_other(r);
-	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND, .step = 3});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND, .step = 3});
 	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);
 	assert_int_equal(r->w.stats.push_folded, STRIPE);
 	for (uint32_t c = STRIPE; c < 2 * STRIPE; c++) {
@@ -371,7 +371,7 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_int_equal(done.weight, 2);
 	assert_false(done.is_edited);
 	wrig_tx(r);
-	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
 	assert_string_equal(wrig_tx(r), "s1 LEAVE");
 	peer_left(&r->s[1], true);
 	told(SW_LANE_LEFT);
@@ -383,7 +383,7 @@ static void order__leave_before_start(void **state)
 {
 	struct worker_rig *r = open_lane(1);
 
-	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
 	wrig_tick(r, SW_MS);
 	told(SW_LANE_LEFT);
 	assert_string_equal(wrig_tx(r), "");
@@ -401,9 +401,9 @@ static void order__what_comes_after_a_failure(void **state)
 	told(SW_LANE_FAILED);
 	assert_int_equal(lane->fault.err, SW_ESERVER);
 	assert_string_equal(lane->fault.text, "server other is gone");
-	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
-	order(r, (struct sw_lane_command){.kind = SW_LANE_DECLARE, .n = 2});
-	order(r, (struct sw_lane_command){.kind = SW_LANE_LEAVE});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 2});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
 	assert_int_equal(r->w.n_open, 0);
 	assert_true(sw_spsc_is_empty(&lane->reports_out));
 	wrig_tick(r, 3 * SW_S);
@@ -431,12 +431,12 @@ static void order__declare_waits_for_memory(void **state)
 		start_other(r);
 		r->env.is_preparing = true;
 		key_other(r);
-		order(r, (struct sw_lane_command){
+		order(r, (struct sw_lane_message){
 				 .kind = SW_LANE_DECLARE, .n = 1});
 		assert_int_equal(sw_worker_take(&r->w), 0);
 		assert_string_equal(wrig_tx(r), "");
 		if (is_left) {
-			order(r, (struct sw_lane_command){
+			order(r, (struct sw_lane_message){
 					 .kind = SW_LANE_LEAVE});
 			assert_int_equal(r->w.n_tensors, 0);
 			close_lane(r);
@@ -458,7 +458,7 @@ static void order__tuning_before_a_round(void **state)
 	start_other(r);
 	declare_other(r);
 	set_other(2048, 16384);
-	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
 	assert_int_equal(r->w.sched.part_bytes, 2048);
 	assert_int_equal(r->w.sched.limit, 8192); /* its half */
 	assert_int_equal(sw_worker_take(&r->w), 0);
@@ -477,7 +477,7 @@ static void order__policy_before_a_round(void **state)
 	declare_other(r);
 	atomic_store(&lane->tuning.policy, &sw_policies[SW_POLICY_FIFO]);
 	atomic_fetch_add(&lane->tuning.n_set, 1);
-	order(r, (struct sw_lane_command){.kind = SW_LANE_ROUND});
+	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND});
 	assert_contains(wrig_tx(r), "PUSH k5 r1");
 	assert_int_equal(r->last[SW_PUSH].h.flags & SW_FLAG_FIFO, SW_FLAG_FIFO);
 	close_lane(r);
