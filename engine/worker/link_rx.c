@@ -8,8 +8,59 @@
 #include "engine/base/text.h"
 #include "engine/worker/worker_int.h"
 
-static void on_cookie(
-	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+/* --- source ports ---
+ *
+ * Where a port spreads what comes over its queues by a hash of addresses and
+ * ports, the source port decides which lcore finds a frame.  A COOKIE says
+ * whether its HELLO landed on a wrong lcore, and may itself have done so here.
+ * No state exists yet at the server, so the next HELLO may come from another
+ * port of ours.  From the first JOIN on the port stays: it is part of the
+ * session. */
+
+/* How a HELLO leaves, until one lands where it belongs, or all were tried. */
+static void next_way(struct sw_worker *w, struct sw_link *l)
+{
+	l->peer.way = (uint16_t)((l->peer.way + 1) % w->n_ways);
+	l->n_probes++;
+	l->nonce = w->env->random(w->env->ctx); /* late COOKIEs are none */
+	sw_count(&w->stats.probes, 1);
+	sw_link_request(w, l);
+}
+
+static void stop_probing(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
+{
+	l->is_settled = true;
+	sw_count(&w->stats.probes_failed, 1);
+	sw_log(w->env->log, SW_LOG_INFO,
+		"job %s, rank %u: none of %u source ports leads to the right "
+		"lcore of server %s and back (the last: to its lcore %u): "
+		"frames are handed over",
+		w->job, w->rank, w->n_ways, l->name, c->landed);
+}
+
+/* Is another source port tried instead of joining from this one? */
+static bool probe_again(
+	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
+{
+	bool is_misrouted = c->is_misrouted || w->is_misrouted;
+
+	if (l->is_settled || !is_misrouted) {
+		l->is_settled = true;
+		return false;
+	}
+	if (l->n_probes + 1u < w->n_ways) {
+		next_way(w, l);
+		return true;
+	}
+	stop_probing(w, l, c);
+	return false;
+}
+
+/* --- answers --- */
+
+static void on_cookie(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_cookie c;
 
@@ -18,7 +69,7 @@ static void on_cookie(
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
-	if (sw_probe_again(w, l, &c))
+	if (probe_again(w, l, &c))
 		return;
 	l->cookie = c.cookie;
 	l->n_cookies++;
@@ -96,8 +147,8 @@ static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
 	       (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
 }
 
-static void on_error(
-	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+static void on_error(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_fault fault;
 
@@ -112,8 +163,8 @@ static void on_error(
 		sw_count(&w->stats.rx_state, 1);
 }
 
-static void on_left(
-	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+static void on_left(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
 {
 	if (h->key != l->peer.far_id) {
 		sw_count(&w->stats.rx_state, 1);
@@ -137,11 +188,13 @@ static void on_left(
 	}
 }
 
-static void on_status(
-	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
+static void on_status(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_status st;
 
+	if (l->server_i || l->state != SW_LINK_OPEN)
+		return;
 	memcpy(&st, payload, sizeof(st));
 	sw_text_clean(st.text, sizeof(st.text));
 	l->status_seq = (uint16_t)st.seq;
@@ -183,7 +236,6 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 {
 	struct sw_declared d;
 	uint32_t n_keys = 0;
-	bool has_by_use = false;
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
@@ -197,23 +249,19 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 		n_keys = d.is_refused ? d.n - 1u : d.n;
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
-		uint32_t key = sw_load32(p);
-		bool is_by_use = w->tensors[l->n_declared + i].decl.priority ==
-				 SW_PRIORITY_BY_USE;
+		uint32_t tensor = l->n_declared + i, key = sw_load32(p);
 		int err = sw_tensors_keyed(
-			w, l->n_declared + i, key, sw_load32(p + 4 * d.n));
+			w, tensor, key, sw_load32(p + 4 * d.n));
 
 		if (err) {
 			sw_worker_fail(w, err, key,
 				"server %.64s: key %u for tensor %.64s",
-				l->name, key,
-				w->tensors[l->n_declared + i].name);
+				l->name, key, w->tensors[tensor].name);
 			return;
 		}
-		has_by_use |= is_by_use;
 	}
-	if (has_by_use)
-		sw_todo_order(w, 0);
+	if (n_keys)
+		sw_todo_order(w, 0); /* some may go by their keys */
 	l->batch++;
 	l->n_declared += d.n;
 	l->n_asked = 0;
@@ -229,37 +277,24 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 		sw_lane_admitted(w);
 }
 
+static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
+	const struct sw_header *, const uint8_t *) = {
+	[SW_COOKIE] = on_cookie,
+	[SW_ACCEPT] = on_accept,
+	[SW_DECLARED] = on_declared,
+	[SW_STATUS] = on_status,
+	[SW_LEFT] = on_left,
+	[SW_ERROR] = on_error,
+	[SW_MISMATCH] = sw_link_on_mismatch,
+};
+
 bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	switch (h->type) {
-	case SW_COOKIE:
-		on_cookie(w, l, payload);
-		return true;
-	case SW_ACCEPT:
-		on_accept(w, l, h, payload);
-		return true;
-	case SW_ERROR:
-		on_error(w, l, payload);
-		return true;
-	case SW_LEFT:
-		on_left(w, l, h);
-		return true;
-	case SW_STATUS:
-		if (l->server_i == 0 && l->state == SW_LINK_OPEN)
-			on_status(w, l, payload);
-		return true;
-	case SW_DECLARED:
-		on_declared(w, l, h, payload);
-		return true;
-	case SW_MISMATCH:
-		sw_link_on_mismatch(w, l, h, payload);
-		return true;
-	case SW_KEEPALIVE:
-		return true;
-	default:
-		return false;
-	}
+	if (!handlers[h->type])
+		return h->type == SW_KEEPALIVE;
+	handlers[h->type](w, l, h, payload);
+	return true;
 }
 
 /* --- time --- */
@@ -280,15 +315,8 @@ static void check_alive(struct sw_worker *w, struct sw_link *l)
 
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at = UINT64_MAX;
+	uint64_t at = sw_link_tick_request(w, l);
 
-	if (l->peer.index == 0) {
-		sw_worker_tick_joining(w);
-		sw_worker_check_left(w);
-		if (w->state == SW_WORKER_JOINING || w->left_by_ns)
-			at = w->now_ns + w->params.retry_max;
-	}
-	at = sw_min64(at, sw_link_tick_request(w, l));
 	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
 		at = sw_min64(at, sw_link_tick_dead(w, l));
 	if (l->state == SW_LINK_OPEN)

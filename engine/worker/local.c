@@ -39,9 +39,13 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-static void fail_left(
-	struct sw_worker *w, const struct sw_wtensor *t, uint64_t who)
+/* An open round that lacks one that has left ends the job. */
+static void check_left(struct sw_worker *w, const struct sw_wtensor *t)
 {
+	uint64_t who = w->gone & ~t->asked;
+
+	if (!t->is_open || !who)
+		return;
 	sw_worker_fail(w, SW_EPEER, t->key,
 		"node %.40s: local rank %d left; tensor %.64s cannot complete",
 		w->node_name, __builtin_ctzll(who), t->name);
@@ -50,8 +54,6 @@ static void fail_left(
 static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
-	uint64_t left;
-
 	if (!t->asked)
 		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
 			round->root);
@@ -60,24 +62,15 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 		return kill_differs(w, t, round);
 	t->asked |= 1ULL << round->local;
 	t->locals[round->local].cookie = round->cookie;
-	left = w->gone & ~t->asked;
-	if (!left)
-		return 0;
-	fail_left(w, t, left);
-	return 0; /* its round has ended, as all have */
+	check_left(w, t);
+	return 0; /* also when its round has ended, as all have */
 }
 
 void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
 	w->gone |= 1ULL << local;
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		struct sw_wtensor *t = &w->tensors[i];
-
-		if (t->is_open && w->gone & ~t->asked) {
-			fail_left(w, t, w->gone & ~t->asked);
-			return;
-		}
-	}
+	for (uint32_t i = 0; i < w->n_tensors; i++)
+		check_left(w, &w->tensors[i]);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)

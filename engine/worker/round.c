@@ -178,15 +178,9 @@ static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
 	}
 }
 
-static void cancel(struct sw_worker *w, struct sw_wtensor *t)
-{
-	if (t->task.state != SW_TASK_IDLE)
-		sw_task_cancel(&w->sched, &t->task);
-}
-
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
-	cancel(w, t);
+	sw_task_cancel(&w->sched, &t->task);
 	sw_todo_drop(w, t);
 	for (uint32_t c = 0; c < t->n_chunks; c++)
 		t->chunks[c].state = SW_HELD; /* whatever still comes */
@@ -201,7 +195,7 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		err = SW_ECORRUPT;
 	t->is_open = t->is_begun = false;
 	w->n_open--;
-	cancel(w, t);
+	sw_task_cancel(&w->sched, &t->task);
 	if (!w->lane_i)
 		end_local(w, t, err);
 	else if (!err || err == SW_ECORRUPT || err == SW_EMISMATCH)

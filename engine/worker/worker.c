@@ -368,17 +368,17 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 	return l->pull_at_ns;
 }
 
-static uint64_t tick_flow(struct sw_worker *w, struct sw_link *l)
+static uint64_t tick_link(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at;
+	uint64_t at = UINT64_MAX;
 
-	if (l->state != SW_LINK_OPEN)
-		return UINT64_MAX;
-	at = sw_peer_tick(
-		&l->peer, w->due, &w->params, w->now_ns, on_fate, l, &w->stats);
-	at = sw_min64(at, tick_pull(w, l));
-	sw_link_refresh(w, l);
-	return at;
+	if (l->state == SW_LINK_OPEN) {
+		at = sw_peer_tick(&l->peer, w->due, &w->params, w->now_ns,
+			on_fate, l, &w->stats);
+		at = sw_min64(at, tick_pull(w, l));
+		sw_link_refresh(w, l);
+	}
+	return sw_min64(at, sw_link_tick(w, l));
 }
 
 uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
@@ -390,10 +390,12 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	w->gap_ns = gap_ns;
 	sw_set_word(&w->stats.poll_gap_max_us,
 		sw_max64(w->stats.poll_gap_max_us, gap_ns / 1000));
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		at = sw_min64(at, tick_flow(w, &w->links[i]));
-		at = sw_min64(at, sw_link_tick(w, &w->links[i]));
-	}
+	sw_worker_tick_joining(w);
+	sw_worker_check_left(w);
+	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
+		at = now_ns + w->params.retry_max;
+	for (uint32_t i = 0; i < w->n_links; i++)
+		at = sw_min64(at, tick_link(w, &w->links[i]));
 	if (w->n_open) {
 		if (now_ns >= w->stall_at_ns) {
 			sw_stall_tick(w);

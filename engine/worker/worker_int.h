@@ -201,11 +201,6 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 /* sw_link_tick - timers of the handshake and of liveness. */
 uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
-/* sw_probe_again - is another source port tried instead of joining from this
- * one?  (probe.c) */
-bool sw_probe_again(
-	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c);
-
 /* --- mismatch.c --- */
 
 /* sw_tensor_kill - rounds from @round on fail, as @why says: the open one ends,
