@@ -115,45 +115,29 @@ static void command(struct sw_worker *w, struct sw_lane_message m)
 		put(&w->lanes[i].commands_in, m);
 }
 
-void sw_lanes_start(struct sw_worker *w)
+void sw_lanes_command(struct sw_worker *w, enum sw_lane_kind kind)
 {
-	command(w, (struct sw_lane_message){.kind = SW_LANE_START});
-}
-
-void sw_lanes_leave(struct sw_worker *w)
-{
-	command(w, (struct sw_lane_message){.kind = SW_LANE_LEAVE});
-}
-
-static struct sw_lane_message dead(
-	const struct sw_worker *w, enum sw_lane_kind kind, uint32_t tensor)
-{
-	return (struct sw_lane_message){.kind = kind,
-		.tensor = tensor,
-		.n = w->tensors[tensor].dead_from};
+	command(w, (struct sw_lane_message){.kind = kind});
 }
 
 void sw_lanes_declare(struct sw_worker *w)
 {
-	uint32_t known = w->n_lanes_know;
-
 	w->n_declaring = w->n_others;
-	w->n_lanes_know = w->n_tensors;
 	command(w, (struct sw_lane_message){
 			   .kind = SW_LANE_DECLARE, .n = w->n_tensors});
-	for (; known < w->n_tensors; known++)
-		if (w->tensors[known].dead_from)
-			command(w, dead(w, SW_LANE_DEAD, known));
 }
 
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	uint32_t i = index_of(w, t);
+	struct sw_lane_message m = {
+		.kind = w->lane_i ? SW_LANE_KILLED : SW_LANE_DEAD,
+		.tensor = index_of(w, t),
+		.n = t->dead_from};
 
 	if (w->lane_i)
-		put(&w->lanes->reports_in, dead(w, SW_LANE_KILLED, i));
-	else if (i < w->n_lanes_know)
-		command(w, dead(w, SW_LANE_DEAD, i));
+		put(&w->lanes->reports_in, m);
+	else
+		command(w, m);
 }
 
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)

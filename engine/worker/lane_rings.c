@@ -21,7 +21,7 @@ static void on_start(struct sw_worker *w)
 		sw_link_start(w, &w->links[i]);
 }
 
-/* Perhaps of a tensor that waits for its memory (sw_tensors_copy). */
+/* Perhaps of a tensor that is not declared here yet (sw_tensors_copy). */
 static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];

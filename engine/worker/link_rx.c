@@ -216,7 +216,7 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 	for (uint32_t i = 1; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_IDLE)
 			sw_link_start(w, &w->links[i]);
-	sw_lanes_start(w);
+	sw_lanes_command(w, SW_LANE_START);
 	sw_worker_check_running(w);
 }
 

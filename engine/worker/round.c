@@ -198,7 +198,7 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	sw_task_cancel(&w->sched, &t->task);
 	if (!w->lane_i)
 		end_local(w, t, err);
-	else if (!err || err == SW_ECORRUPT || err == SW_EMISMATCH)
+	else if (!w->left_by_ns)
 		sw_lane_done(w, t);
 }
 

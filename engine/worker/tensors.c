@@ -86,9 +86,7 @@ static void give(const struct sw_worker *w, struct sw_wtensor *t)
 int sw_tensors_open(struct sw_worker *w)
 {
 	w->tensors = calloc(SW_TENSORS, sizeof(*w->tensors));
-	w->by_order = calloc(SW_ORDERS, sizeof(*w->by_order));
-	w->by_key = malloc(SW_TENSORS * sizeof(*w->by_key));
-	if (!w->tensors || !w->by_order || !w->by_key)
+	if (!w->tensors)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
@@ -106,8 +104,6 @@ void sw_tensors_close(struct sw_worker *w)
 	if (w->env && w->env->mem_drop)
 		w->env->mem_drop(w->env->ctx, 0);
 	free(w->tensors);
-	free(w->by_order);
-	free(w->by_key);
 	sw_sched_close(&w->sched);
 }
 

@@ -13,8 +13,7 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
 {
 	uint64_t whole = credit_bytes ? credit_bytes : policy->credit_bytes;
 
-	if (w->n_lanes == 1 || !policy->is_tunable ||
-		sw_sched_check(policy, 0, credit_bytes))
+	if (!policy->is_tunable || sw_sched_check(policy, 0, credit_bytes))
 		return credit_bytes;
 	return sw_max64(whole / w->n_lanes, SW_CREDIT_MIN);
 }

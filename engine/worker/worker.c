@@ -301,46 +301,42 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 
 /* --- time --- */
 
-/* Note the late chunks of one tensor for the next PULL, from where the last
- * one stopped.  Returns the first chunk that was not looked at. */
-static uint32_t gather_late(struct sw_worker *w, struct sw_link *l,
-	struct sw_wtensor *t, uint32_t *budget)
+/* For the next PULL, if it is late. */
+static void ask_for(struct sw_worker *w, struct sw_link *l,
+	const struct sw_wtensor *t, uint32_t chunk)
 {
-	const struct sw_bitmap *late = &t->parts[l->peer.index].sets[SW_LATE];
-	uint32_t local = sw_bitmap_next(late, l->pull_local);
+	struct sw_wchunk *c = &t->chunks[chunk];
 
-	for (; local != SW_BITMAP_NONE && *budget && l->n_pulls < SW_PULL_MAX;
-		local = sw_bitmap_next(late, local + 1), --*budget) {
-		uint32_t chunk =
-			sw_place_global(&t->parts[l->peer.index].place, local);
-		struct sw_wchunk *c = &t->chunks[chunk];
-
-		if (w->now_ns - c->t_ns < l->pull_wait_ns)
-			continue;
-		c->t_ns = w->now_ns;
-		l->pulls[l->n_pulls++] = (struct sw_pull){
-			.key = t->key, .round = t->round, .chunk = chunk};
-	}
-	return local;
+	if (w->now_ns - c->t_ns < l->pull_wait_ns)
+		return;
+	c->t_ns = w->now_ns;
+	l->pulls[l->n_pulls++] = (struct sw_pull){
+		.key = t->key, .round = t->round, .chunk = chunk};
 }
 
 /* Most urgent first, but each PULL goes on behind the one before, so that the
  * first 64 that wait for somebody do not keep the others from being asked. */
 static void gather(struct sw_worker *w, struct sw_link *l)
 {
-	uint32_t budget = LATE_SCAN;
-	uint32_t order = sw_bitmap_next(&l->sets[SW_LATE], l->pull_order);
+	const struct sw_bitmap *late = &l->sets[SW_LATE];
+	uint32_t order = sw_bitmap_next(late, l->pull_order);
+	uint32_t i = order == l->pull_order ? l->pull_local : 0;
 
 	l->n_pulls = 0;
-	while (order != SW_BITMAP_NONE) {
-		if (order != l->pull_order)
-			l->pull_local = 0;
-		l->pull_order = order;
-		l->pull_local = gather_late(
-			w, l, &w->tensors[w->by_order[order]], &budget);
-		if (l->pull_local != SW_BITMAP_NONE)
-			return;
-		order = sw_bitmap_next(&l->sets[SW_LATE], order + 1);
+	for (uint32_t n = 0; order != SW_BITMAP_NONE;
+		order = sw_bitmap_next(late, order + 1), i = 0) {
+		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
+		const struct sw_part *p = &t->parts[l->peer.index];
+
+		while ((i = sw_bitmap_next(&p->sets[SW_LATE], i)) !=
+			SW_BITMAP_NONE) {
+			if (n++ == LATE_SCAN || l->n_pulls == SW_PULL_MAX) {
+				l->pull_order = order;
+				l->pull_local = i;
+				return;
+			}
+			ask_for(w, l, t, sw_place_global(&p->place, i++));
+		}
 	}
 	l->pull_order = l->pull_local = 0; /* the sweep is over */
 }

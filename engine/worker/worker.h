@@ -28,8 +28,9 @@
 #include "engine/worker/lane.h"
 
 enum {
-	SW_TENSORS = 4096,   /* per worker */
-	SW_LOCAL_RANKS = 64, /* per worker */
+	SW_TENSORS = 4096,          /* per worker */
+	SW_ORDERS = 2 * SW_TENSORS, /* engine/sched/order.h */
+	SW_LOCAL_RANKS = 64,        /* per worker */
 };
 
 struct sw_worker_server {
@@ -100,7 +101,6 @@ struct sw_worker {
 	/* Lanes that take this one's commands; those of them that do not run
 	 * yet, are declaring, have not left. */
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
-	uint32_t n_lanes_know; /* tensors of which they were told */
 	uint16_t first, size;  /* ranks: ours from first on, of all */
 	uint64_t gone;         /* local ranks that have left */
 	uint64_t epoch;        /* of the job, as the coordinator says */
@@ -133,10 +133,10 @@ struct sw_worker {
 	uint32_t n_open;   /* push_pulls */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
-	uint32_t highest_round; /* of any tensor that has begun */
-	uint32_t next_order;    /* by readiness */
-	uint32_t *by_order;
-	uint32_t *by_key; /* index of the tensor, or SW_KEY_NONE */
+	uint32_t highest_round;       /* of any tensor that has begun */
+	uint32_t next_order;          /* by readiness */
+	uint32_t by_order[SW_ORDERS]; /* index of the tensor */
+	uint32_t by_key[SW_TENSORS];  /* the same, or SW_KEY_NONE */
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
 	/* of a control frame, a copy, or the sum of the local ranks */
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];

@@ -100,7 +100,6 @@ static inline bool sw_wtensor_is_dead(
 }
 
 enum {
-	SW_ORDERS = 2 * SW_TENSORS, /* engine/sched/order.h */
 	SW_LINK_WORDS =
 		SW_N_TODO_SETS * (SW_ORDERS / 64 + SW_ORDERS / 4096 + 1) +
 		2 * (SW_TENSORS / 64 + 1),
@@ -332,14 +331,13 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text);
  * the user; in this one, as another says to lane 0. */
 void sw_lane_admitted(struct sw_worker *w);
 
-/* Lane 0 to all others: the job runs; tensors have keys; a round begins
- * (returns how many lanes have chunks of it); other tuning; the job ends. */
-void sw_lanes_start(struct sw_worker *w);
+/* Lane 0 to all others: SW_LANE_START or LEAVE; tensors have keys; a round
+ * begins (returns how many lanes have chunks of it); other tuning. */
+void sw_lanes_command(struct sw_worker *w, enum sw_lane_kind kind);
 void sw_lanes_declare(struct sw_worker *w);
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
-void sw_lanes_leave(struct sw_worker *w);
 
 /* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0. */
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);

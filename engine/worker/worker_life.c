@@ -22,7 +22,7 @@ static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 	/* the wire has room for less than whoever is here can read */
 	snprintf(w->fault.text, sizeof(w->fault.text), "%.*s", SW_TEXT_MAX - 1,
 		text);
-	sw_lanes_leave(w);
+	sw_lanes_command(w, SW_LANE_LEAVE);
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 

@@ -92,6 +92,7 @@ static const uint8_t *local_bytes(struct sw_worker *w,
 	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
 	uint32_t n = sw_wtensor_bytes(t, chunk) / t->elem_bytes;
 	const void *from[SW_LOCAL_RANKS];
+	void *to = ops->round ? (void *)w->sums : w->payload;
 
 	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
 	if (t->op == SW_OPERATION_COPY)
@@ -100,13 +101,8 @@ static const uint8_t *local_bytes(struct sw_worker *w,
 		return t->locals[0].from + at;
 	for (uint32_t i = 0; i < w->n_local; i++)
 		from[i] = t->locals[i].from + at;
-	if (!ops->round) {
-		SW_TIMED(w->stats.ticks_sum,
-			ops->sum(w->payload, from, w->n_local, n));
-		return w->payload;
-	}
-	SW_TIMED(w->stats.ticks_sum, ops->sum(w->sums, from, w->n_local, n);
-		 ops->round(w->payload, w->sums, n));
+	SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, w->n_local, n);
+		 if (ops->round) ops->round(w->payload, to, n));
 	return w->payload;
 }
 
