@@ -44,13 +44,15 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	uint32_t c = (uint32_t)(from / t->chunk_bytes);
 	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
 
-	for (uint32_t chunk, n; c < end; c += n) { /* counted in this lane */
-		chunk = sw_place_global(&t->own, c);
+	for (uint32_t n; c < end; c += n) { /* counted in this lane */
+		uint32_t chunk = sw_place_global(&t->own, c);
+		struct sw_link *l = link_of(w, t, chunk); /* of the whole run */
+
 		n = sw_place_run(&t->own, c);
 		n = n < end - c ? n : end - c;
 		for (uint32_t i = chunk; i < chunk + n; i++) {
 			t->chunks[i].is_charged = true;
-			sw_todo_put(link_of(w, t, i), t, i, 1u << SW_TODO);
+			sw_todo_put(l, t, i, 1u << SW_TODO);
 		}
 	}
 	for (uint32_t l = 0; l < w->n_links; l++)
