@@ -35,6 +35,11 @@ static double busbw(const struct bench_options *o, const struct bench_row *r)
 {
 	double share = (double)r->workers / r->local_ranks / o->n_servers;
 
+	if (o->collective)
+		return gbit_s(r) *
+		       sw_bench_coll_factor(
+			       sw_bench_coll_find(o->collective), r->workers);
+
 	return gbit_s(r) * (share > 1 ? share : 1);
 }
 
@@ -75,6 +80,8 @@ static void write_row(struct report *rep, const struct bench_row *r)
 
 	sw_json_object_open(j, NULL);
 	sw_json_u64(j, "size_bytes", r->size_bytes);
+	sw_json_text(j, "collective",
+		rep->o->collective ? rep->o->collective : "push_pull");
 	sw_json_text(j, "dtype", sw_dtype_name(rep->o->dtype));
 	sw_json_u64(j, "workers", r->workers);
 	sw_json_u64(j, "local_ranks", r->local_ranks);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sumwire/coll.h>
+
 #include "apps/cli/args.h"
 #include "sum/dtype.h"
 
@@ -31,6 +33,7 @@ struct bench_options {
 	struct sw_arg_list devices; /* of them; then those of the raw echo */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
 	bool is_urgent, is_results;  /* a small tensor behind a large one */
+	const char *collective;      /* NULL: push_pull of tensors */
 	const char *policy;          /* of the loopback's job */
 	const char *faults;          /* percent, on the loopback's ports */
 	double kernels[BENCH_SIZES]; /* sw_bench_kernel of each size */
@@ -56,6 +59,36 @@ int sw_bench_parse(struct bench_options *o, int argc, char **argv);
 int sw_bench_client(const struct bench_options *o, const char *path,
 	uint32_t local_rank, void (*each)(void *ctx, struct bench_row *row),
 	void *ctx);
+
+/* sw_bench_fill, sw_bench_wrong - element i of all is @factor * (1 + i % 3),
+ * exact in every dtype up to 42 workers: make @n from element @first on so;
+ * how many are not? */
+void sw_bench_fill(const struct bench_options *o, char *data, uint64_t first,
+	uint64_t n, uint32_t factor);
+uint64_t sw_bench_wrong(const struct bench_options *o, const char *data,
+	uint64_t first, uint64_t n, uint32_t factor);
+
+/* bench_coll.c: a collective of all ranks (--collective).  open: errors as of
+ * sw_alloc; shape: its count, by the row's size, which is cut to it. */
+struct bench_coll {
+	struct sw_group *group;
+	struct sw_coll_args args;
+	char *send;
+	uint32_t rank, size;
+};
+
+/* sw_bench_coll_find - by its name; SW_N_COLL_KINDS: there is none. */
+enum sw_coll_kind sw_bench_coll_find(const char *name);
+/* sw_bench_coll_factor - bus bandwidth over that of the algorithm. */
+double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n);
+int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
+	struct bench_coll *b);
+void sw_bench_coll_shape(struct bench_coll *b, struct bench_row *row);
+void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b);
+uint64_t sw_bench_coll_wrong(
+	const struct bench_options *o, const struct bench_coll *b);
+int sw_bench_coll_run(const struct bench_options *o, struct sw_client *c,
+	const struct bench_coll *b);
 
 /* sw_bench_kernel - Gb/s of sums by the kernel alone, from as many sources of
  * @bytes (at most 64 MiB) as there are local ranks into one frame after the

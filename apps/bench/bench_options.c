@@ -90,6 +90,14 @@ static int check(const struct bench_options *o)
 		return complain("--policy %s: bytescheduler, p3 or fifo "
 				"expected",
 			o->policy);
+	if (o->collective &&
+		sw_bench_coll_find(o->collective) == SW_N_COLL_KINDS)
+		return complain("--collective %s: all_reduce, reduce_scatter, "
+				"all_gather, broadcast or reduce expected",
+			o->collective);
+	if (o->collective && (o->n_tensors > 1 || o->local_ranks > 1))
+		return complain("--collective has one tensor and one local "
+				"rank: leave out --tensors and --local-ranks");
 	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
 				 sizeof(why)))
 		return complain("--faults: %s", why);
@@ -114,6 +122,11 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 			"timed rounds per size; 0: by size"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
 			"element type"},
+		{"--collective", SW_ARG_STRING, {.string = &o->collective}, 0,
+			0,
+			"in place of push_pull: all_reduce, reduce_scatter, "
+			"all_gather, broadcast or reduce of all ranks, with "
+			"the sizes and the busbw of nccl-tests"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
 		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,

@@ -150,6 +150,7 @@ static void join(struct agent_core *core, uint64_t now_ns)
 	}
 	sw_agent_start_lanes(core);
 	core->has_worker = true;
+	core->has_coll = false;
 	core->is_leaving = false;
 	sw_loop_set(loop_of(core), sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_node(&core->worker));
@@ -158,12 +159,17 @@ static void join(struct agent_core *core, uint64_t now_ns)
 static struct sw_worker_tensor tensor_of(
 	const struct sw_host_tensor *t, bool is_alone)
 {
+	if (t->kind == SW_EDGE_STREAM)
+		return (struct sw_worker_tensor){.name = t->name,
+			.priority = t->priority,
+			.window_log2 = (uint8_t)t->dtype,
+			.members = t->n_elems};
 	return (struct sw_worker_tensor){.name = t->name,
 		.n_elems = t->n_elems,
 		.dtype = t->dtype,
 		.priority = t->priority,
 		.base = is_alone ? t->base : t->result,
-		.is_async = t->is_async};
+		.is_async = t->kind == SW_EDGE_ASYNC};
 }
 
 /* Those tensors of a batch that no local rank has declared before. */
@@ -325,6 +331,46 @@ static uint32_t take_submits(struct agent_core *core, uint32_t local)
 	return n;
 }
 
+/* Returns whether it has begun, or ended with an error; else it waits. */
+static bool begin_coll(
+	struct agent_core *core, uint32_t local, const struct sw_host_coll *m)
+{
+	struct sw_worker_coll coll = {.stream = m->stream,
+		.kind = (enum sw_coll_kind)m->kind,
+		.dtype = m->dtype,
+		.n_elems = m->count,
+		.root = m->root,
+		.from = m->from,
+		.to = m->to,
+		.cookie = m->handle};
+	struct sw_completion c = {.handle = m->handle,
+		.status = sw_worker_coll(&core->worker, &coll)};
+
+	if (c.status == SW_EAGAIN)
+		return false;
+	if (c.status)
+		complete(core, local, m->stream, &c);
+	return true;
+}
+
+static uint32_t take_colls(struct agent_core *core, uint32_t local)
+{
+	struct sw_host_coll *m = &core->coll;
+	uint32_t n = 0;
+
+	while (n < SUBMITS &&
+		(core->has_coll ||
+			sw_host_take_coll(core->clients[local], m))) {
+		core->has_coll = !begin_coll(core, local, m);
+		if (core->has_coll)
+			break;
+		n++;
+	}
+	if (n)
+		sw_loop_look(loop_of(core));
+	return n;
+}
+
 static uint32_t take_lanes(struct agent_core *core)
 {
 	uint32_t n = core->has_worker ? sw_worker_take(&core->worker) : 0;
@@ -357,7 +403,9 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 		!atomic_load_explicit(
 			&core->shared->is_draining, memory_order_relaxed))
 		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
-			n += core->clients[i] ? take_submits(core, i) : 0;
+			n += core->clients[i] ? take_submits(core, i) +
+							take_colls(core, i)
+					      : 0;
 	sw_agent_show_tuning(core);
 	tell_if_ended(core);
 	finish_leaving(core);

@@ -226,3 +226,19 @@ struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
 		.n_local = (uint32_t)(count(map, server_i, end) - skip),
 		.skip = (uint32_t)skip};
 }
+
+struct sw_place sw_place_row(uint32_t first, uint32_t n_local)
+{
+	static const uint16_t zero[1], start[2] = {0, 1};
+	static const struct sw_place_map all = {.period = 1,
+		.n_servers = 1,
+		.owner = (uint16_t *)(uintptr_t)zero,
+		.before = (uint16_t *)(uintptr_t)zero,
+		.stripes = (uint16_t *)(uintptr_t)zero,
+		.start = (uint16_t *)(uintptr_t)start};
+
+	return (struct sw_place){.map = &all,
+		.n_chunks = first + n_local,
+		.n_local = n_local,
+		.skip = first};
+}

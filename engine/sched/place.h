@@ -99,6 +99,9 @@ static inline uint32_t sw_place_line(const struct sw_place_map *map)
 struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
 	uint32_t n_chunks, uint32_t server_i);
 
+/* sw_place_row - @n_local chunks from @first on, which lie here in one row. */
+struct sw_place sw_place_row(uint32_t first, uint32_t n_local);
+
 /* sw_place_owner - index of the server that sums @chunk of the tensor that
  * begins at @first. */
 static inline uint32_t sw_place_owner(

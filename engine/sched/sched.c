@@ -161,6 +161,22 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t)
 	return 0;
 }
 
+int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
+{
+	if (t->state == SW_TASK_IDLE) {
+		t->bytes = bytes;
+		return sw_task_ready(s, t);
+	}
+	if (t->state == SW_TASK_STARTED) {
+		if (s->n_heap == s->size)
+			return SW_ENOMEM;
+		t->sequence = s->n_sequence++;
+		enqueue(s, t);
+	}
+	t->bytes += bytes;
+	return 0;
+}
+
 /* The most urgent; every so often the next in a round over all. */
 static struct sw_task *next_task(struct sw_sched *s)
 {

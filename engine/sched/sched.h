@@ -120,6 +120,10 @@ const char *sw_sched_check(const struct sw_policy *policy, uint64_t part_bytes,
  * SW_ENOMEM more than max_tasks. */
 int sw_task_ready(struct sw_sched *s, struct sw_task *t);
 
+/* sw_task_extend - @bytes more of it may be communicated; ops and priority are
+ * set.  Errors: as of sw_task_ready, but for SW_EBUSY. */
+int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
+
 /* sw_sched_run - start what the credit allows.  Returns the number of parts. */
 uint32_t sw_sched_run(struct sw_sched *s);
 

@@ -110,7 +110,7 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 			"payload class %u: this port carries 1344, 3328 or "
 			"8192 up to %u",
 			j->payload, max_payload);
-	if (j->has_crc > 1 || j->mode >= SW_N_MODES)
+	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"crc %u, mode %u: 0 or 1 expected", j->has_crc,
 			j->mode);

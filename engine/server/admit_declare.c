@@ -23,12 +23,26 @@ struct declaration {
 	char name[SW_NAME_MAX];
 };
 
+static bool is_tensor(
+	const struct sw_declare_item *item, const struct sw_sum *sum)
+{
+	uint32_t elem = sw_dtype_bytes(item->dtype);
+
+	return elem && sum->ops[item->dtype].put && item->n_elems > 0 &&
+	       item->n_elems <= (64ULL << 30) / elem;
+}
+
+static bool is_stream(const struct sw_declare_item *item)
+{
+	return item->mode == SW_MODE_STREAM &&
+	       item->dtype >= SW_WINDOW_MIN_LOG2 &&
+	       item->dtype <= SW_WINDOW_MAX_LOG2 && item->n_elems;
+}
+
 /* Cut the next item out of the @n bytes at *p; false: malformed. */
 static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	struct declaration *d)
 {
-	uint32_t elem;
-
 	if (*n < sizeof(d->item))
 		return false;
 	memcpy(&d->item, *p, sizeof(d->item));
@@ -41,11 +55,10 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 	memcpy(d->name, *p, d->item.name_len);
 	*p += d->item.name_len;
 	*n -= d->item.name_len;
-	elem = sw_dtype_bytes(d->item.dtype);
 	return sw_text_is_good(d->name, sizeof(d->name)) &&
-	       strlen(d->name) == d->item.name_len && elem &&
-	       d->item.mode < SW_N_MODES && sum->ops[d->item.dtype].put &&
-	       d->item.n_elems > 0 && d->item.n_elems <= (64ULL << 30) / elem;
+	       strlen(d->name) == d->item.name_len &&
+	       (d->item.mode <= SW_MODE_ASYNC ? is_tensor(&d->item, sum)
+					      : is_stream(&d->item));
 }
 
 /* The coordinator gives keys, and with them places on the line, in the order of
@@ -55,6 +68,26 @@ static void give_key(const struct sw_job *job, struct declaration *d,
 {
 	if (job->is_coordinated)
 		sw_shard_give_key(&job->shard, &d->item, n_new, n_bytes);
+}
+
+/* What the member @rank declares, and what another declared before. */
+static void describe_known(const struct declaration *d, uint32_t priority,
+	const struct sw_stensor_view *t, uint32_t rank, char text[SW_TEXT_MAX])
+{
+	if (t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM)
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: the members, window or priority that "
+			"rank %u opens it with are not those of rank %u",
+			d->name, rank, t->rank);
+	else
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.40s: rank %u declares %llu x %s, priority "
+			"%u%s; rank %u declared %llu x %s, priority %u%s",
+			d->name, rank, (unsigned long long)d->item.n_elems,
+			sw_dtype_name(d->item.dtype), priority,
+			d->item.mode ? ", async" : "", t->rank,
+			(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
+			t->priority, t->mode ? ", async" : "");
 }
 
 /* Does the member declare what another did before?  Else the tensor is dead. */
@@ -69,15 +102,8 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 		(s->job->is_coordinated ||
 			(t->key == d->item.key && t->first == d->item.first)))
 		return !t->dead_from;
-	snprintf(text, sizeof(text),
-		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
-		"%u declared %llu x %s, priority %u%s",
-		d->name, sw_shard_rank_of(&s->job->shard, s->member),
-		(unsigned long long)d->item.n_elems,
-		sw_dtype_name(d->item.dtype), priority,
-		d->item.mode ? ", async" : "", t->rank,
-		(unsigned long long)t->n_elems, sw_dtype_name(t->dtype),
-		t->priority, t->mode ? ", async" : "");
+	describe_known(d, priority, t,
+		sw_shard_rank_of(&s->job->shard, s->member), text);
 	sw_job_kill(srv, s->job, t->key, 1, text);
 	sw_job_await_aware(srv, s->job, t->key, s->member);
 	return false;
@@ -93,13 +119,30 @@ static void refuse_known(
 	memcpy(s->refused, t->why, sizeof(s->refused));
 }
 
+/* Is the group one of members of the job, and this one among them? */
+static bool check_group(struct sw_server *srv, struct sw_session *s,
+	const struct declaration *d)
+{
+	uint64_t all = ~0ULL >> (64 - s->job->n_members);
+
+	if (s->job->params.is_async)
+		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+			"stream %.64s: job %.32s is asynchronous ([job] mode)",
+			d->name, s->job->name);
+	if (d->item.n_elems & ~all || !(d->item.n_elems >> s->member & 1))
+		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+			"stream %.64s: its group is not one of the %u members "
+			"of job %.32s with member %u in it",
+			d->name, s->job->n_members, s->job->name, s->member);
+	return true;
+}
+
 /* May a tensor that is new here have this key and this size? */
 static bool check_new(struct sw_server *srv, struct sw_session *s,
 	const struct declaration *d)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t payload = s->job->params.payload;
-	uint64_t per_chunk = payload / sw_dtype_bytes(d->item.dtype);
 
 	if (d->item.key >= SW_MAX_TENSORS || sw_shard_tensor(sh, d->item.key))
 		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
@@ -114,7 +157,10 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 			"tensor %.64s is asynchronous, job %.32s is not "
 			"([job] mode)",
 			d->name, s->job->name);
-	if ((d->item.n_elems - 1) / per_chunk >= SW_BITMAP_MAX)
+	if (d->item.mode == SW_MODE_STREAM)
+		return check_group(srv, s, d);
+	if ((d->item.n_elems - 1) / (payload / sw_dtype_bytes(d->item.dtype)) >=
+		SW_BITMAP_MAX)
 		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: %llu x %s are more than %u chunks of "
 			"%u bytes",
@@ -154,7 +200,7 @@ static bool check_batch(struct sw_server *srv, struct sw_session *s,
 			return true;
 		}
 		give_key(s->job, &d, n_new++, n_bytes);
-		n_bytes += d.item.n_elems * sw_dtype_bytes(d.item.dtype);
+		n_bytes += sw_item_bytes(&d.item);
 		if (!check_new(srv, s, &d))
 			return false;
 		*need += sw_shard_need(sh, &d.item);

@@ -102,6 +102,7 @@ static void begin(struct sw_server *srv, struct sw_session *s,
 	s->peer.id = p->id;
 	s->peer.far_id = p->join.session;
 	s->peer.path = p->path;
+	s->srv = srv;
 	s->job = job;
 	s->member = p->join.rank;
 	s->peer.due_class = SW_N_CLASSES;

@@ -100,6 +100,33 @@ void sw_session_on_mismatch(struct sw_server *srv, struct sw_session *s,
 	sw_session_tell_dead(srv, s, fault.key);
 }
 
+/* The same of a collective. */
+static void describe_stream(const char *name, uint32_t i,
+	const struct sw_header *h, uint32_t first, const struct sw_begun *b,
+	char text[SW_TEXT_MAX])
+{
+	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
+	const char *theirs = sw_coll_name(sw_coll_kind_of(b->op));
+
+	if (h->op != b->op || h->dtype != b->dtype)
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s of %s, rank %u %s of "
+			"%s (collective %u)",
+			name, i, mine, sw_dtype_name(h->dtype), first, theirs,
+			sw_dtype_name(b->dtype), b->number);
+	else if (h->chunk != b->number || h->step != b->step ||
+		 (h->payload_len && b->bytes && h->payload_len != b->bytes))
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s with another count "
+			"than rank %u (collective %u)",
+			name, i, mine, first, b->number);
+	else
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s with root %u, rank %u "
+			"with root %u (collective %u)",
+			name, i, mine, h->aux, first, b->root, b->number);
+}
+
 /* What rank @i does, and what rank @first, the first of the round, began. */
 static void describe(const char *name, uint32_t i, const struct sw_header *h,
 	uint32_t first, const struct sw_begun *b, char text[SW_TEXT_MAX])
@@ -139,18 +166,20 @@ void sw_session_differs(
 	struct sw_server *srv, struct sw_session *s, const struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	const char *name =
-		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).name;
+	const struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, h->key));
+	bool is_stream = t.mode == SW_MODE_STREAM;
 	struct sw_begun begun;
 	char text[SW_TEXT_MAX];
 
-	if (!sw_shard_has_root(sh, s->member, h)) {
-		fail_giver(srv, s, h, name);
+	if (!is_stream && !sw_shard_has_root(sh, s->member, h)) {
+		fail_giver(srv, s, h, t.name);
 		return;
 	}
 	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
 	begun = sw_shard_begun(sh, h);
-	describe(name, sw_shard_rank_of(sh, s->member), h,
+	(is_stream ? describe_stream : describe)(t.name,
+		sw_shard_rank_of(sh, s->member), h,
 		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got)),
 		&begun, text);
 	sw_job_kill(srv, s->job, h->key, h->round, text);

@@ -67,15 +67,6 @@ static struct sw_session *session_of(struct sw_server *srv,
 
 /* --- frames in --- */
 
-static void add_answer(
-	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a)
-{
-	if (s->n_answers == SW_PULL_MAX)
-		return; /* it will be asked for again */
-	s->answers[s->n_answers++] = *a;
-	sw_session_owe(srv, s, SW_OWE_ANSWER);
-}
-
 static void refresh_members(struct sw_server *srv, const struct sw_job *job)
 {
 	for (uint32_t m = 0; m < job->n_members; m++)
@@ -87,10 +78,7 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
 	struct sw_shard *sh = &s->job->shard;
-	struct sw_answer refused = {.kind = SW_ANSWER_CRC,
-		.key = h->key,
-		.round = h->round,
-		.chunk = h->chunk};
+	struct sw_answer refused;
 
 	if (s->job->state != SW_JOB_RUNNING) {
 		sw_count(&srv->stats.rx_state, 1);
@@ -111,7 +99,9 @@ static void on_push(struct sw_server *srv, struct sw_session *s,
 		sw_session_refresh(srv, s);
 		break;
 	case SW_PUSH_CRC:
-		add_answer(srv, s, &refused);
+		refused = sw_shard_answer(
+			sh, h->key, h->round, h->chunk, SW_ANSWER_CRC);
+		sw_session_answer(srv, s, &refused);
 		break;
 	case SW_PUSH_DIFFERS:
 		sw_session_differs(srv, s, h);
@@ -168,7 +158,7 @@ static void on_pull(struct sw_server *srv, struct sw_session *s,
 			continue;
 		if (!sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
 			continue;
-		add_answer(srv, s, &answer);
+		sw_session_answer(srv, s, &answer);
 		left = sw_job_left(s->job, answer.missing);
 		if (left < SW_MAX_MEMBERS)
 			fail_left(srv, s, &answer, left);

@@ -68,6 +68,7 @@ enum { SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1 }; /* a set of keys */
 
 struct sw_session {
 	struct sw_peer peer; /* its id: index << 16 | generation */
+	struct sw_server *srv;
 	struct sw_job *job;
 	uint16_t member;
 	uint64_t nonce;        /* of its JOIN */

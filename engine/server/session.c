@@ -77,12 +77,37 @@ void sw_session_close(struct sw_server *srv, struct sw_session *s)
 	free(s);
 }
 
+void sw_session_answer(
+	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a)
+{
+	if (s->n_answers == SW_PULL_MAX)
+		return; /* it will be asked for again */
+	s->answers[s->n_answers++] = *a;
+	sw_session_owe(srv, s, SW_OWE_ANSWER);
+}
+
+/* The window of stream @key has moved. */
+static void tell_base(struct sw_job *job, uint32_t key)
+{
+	const struct sw_shard *sh = &job->shard;
+	struct sw_answer a = sw_shard_answer(sh, key, 0, 0, SW_ANSWER_BASE);
+	uint64_t m = sw_stensor_view(sh, sw_shard_tensor(sh, key)).n_elems;
+
+	for (m &= job->joined; m; m &= m - 1) {
+		struct sw_session *s = job->members[__builtin_ctzll(m)].session;
+
+		if (s)
+			sw_session_answer(s->srv, s, &a);
+	}
+}
+
 void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	enum sw_fate fate)
 {
 	struct sw_session *s = ctx;
 
 	(void)class;
-	sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
-		sent->round, fate == SW_LOST);
+	if (sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
+		    sent->round, fate == SW_LOST))
+		tell_base(s->job, sent->key);
 }

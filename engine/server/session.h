@@ -31,6 +31,11 @@ void sw_session_refresh(struct sw_server *srv, struct sw_session *s);
 void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	enum sw_fate fate);
 
+/* sw_session_answer - @a goes with the next ANSWER; dropped when too many wait.
+ */
+void sw_session_answer(
+	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a);
+
 /* sw_session_close - forget it; its member has left. */
 void sw_session_close(struct sw_server *srv, struct sw_session *s);
 

@@ -32,8 +32,10 @@ static struct sw_begun begun(const struct sw_shard *sh,
 
 	if (h->round != 1)
 		return (struct sw_begun){0};
-	return (struct sw_begun){
-		k->got, k->root, h->step, SW_OPERATION_COPY, false};
+	return (struct sw_begun){.got = k->got,
+		.root = k->root,
+		.step = h->step,
+		.op = SW_OPERATION_COPY};
 }
 
 static uint8_t *value_of(const struct sw_stensor *t, uint32_t local)
@@ -91,8 +93,8 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	return SW_PUSH_FOLD;
 }
 
-static bool settle(const struct sw_shard *sh, const struct sw_stensor *t,
-	uint32_t member, uint32_t local, uint32_t round)
+static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 

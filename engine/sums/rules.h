@@ -36,16 +36,24 @@ struct sw_rules {
 	enum sw_push_verdict (*fold)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, const struct sw_header *h,
 		const uint8_t *payload, bool is_lent);
-	/* The result of @round is not on its way any more.  False: it was of an
-	 * older round: the member holds it, or a newer one is marked. */
-	bool (*settle)(const struct sw_shard *sh, const struct sw_stensor *t,
-		uint32_t member, uint32_t local, uint32_t round);
-	/* Fill what of @h depends on the round; returns the bytes. */
+	/* The result of @round is not on its way any more: it arrived, or
+	 * @is_lost.  False: it was of an older round: the member holds it, or a
+	 * newer one is marked. */
+	bool (*settle)(const struct sw_shard *sh, struct sw_stensor *t,
+		uint32_t member, uint32_t local, uint32_t round, bool is_lost);
+	/* Fill what of @h depends on the round or slot; returns the bytes. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, struct sw_header *h);
 	/* Copy what is lent; NULL: nothing ever is. */
 	void (*keep)(struct sw_shard *sh, struct sw_stensor *t);
 };
+
+/* sw_stensor_is_given_up - is what was open of it?  Then nothing is folded any
+ * more, whatever round a member says that its push is of. */
+static inline bool sw_stensor_is_given_up(const struct sw_stensor *t)
+{
+	return sw_stensor_is_dead(t, t->newest);
+}
 
 /* sw_stensor_elems - of a chunk, by its index in the tensor. */
 static inline uint32_t sw_stensor_elems(
@@ -54,6 +62,6 @@ static inline uint32_t sw_stensor_elems(
 	return chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
 }
 
-extern const struct sw_rules sw_rules_sync, sw_rules_async;
+extern const struct sw_rules sw_rules_sync, sw_rules_async, sw_rules_stream;
 
 #endif

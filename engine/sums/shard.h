@@ -14,6 +14,7 @@
 #include "engine/sched/place.h"
 #include "engine/sums/cell.h"
 #include "engine/wire/wire.h"
+#include "engine/wire/coll.h"
 #include "sum/sum.h"
 
 enum {
@@ -35,8 +36,12 @@ struct sw_stensor {
 	uint8_t dtype, class, mode;
 	bool is_admitted;
 	uint16_t declared_by; /* the member that declared it first */
-	uint32_t newest;      /* round that was begun last */
-	uint32_t n_open;      /* chunks that wait for members */
+	/* Of a stream (stream.h): its group, slots, a power of two, and the
+	 * lowest chunk that is not done; window 0: it is a tensor. */
+	uint64_t members;
+	uint32_t window, base;
+	uint32_t newest; /* round that was begun last */
+	uint32_t n_open; /* chunks that wait for members */
 	/* Members call it differently: rounds from this one on fail, 0: none
 	 * does. */
 	uint32_t dead_from;
@@ -46,7 +51,8 @@ struct sw_stensor {
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
-		uint8_t *records;        /* asynchronous: struct sw_kept */
+		uint8_t *records;        /* asynchronous: struct sw_kept; of a
+					    stream: struct sw_slot */
 	};
 	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded
 			    and where a value is kept */
@@ -93,6 +99,14 @@ struct sw_shard {
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
+
+/* sw_item_bytes - that a tensor takes of the line; a stream none. */
+static inline uint64_t sw_item_bytes(const struct sw_declare_item *item)
+{
+	return item->mode == SW_MODE_STREAM
+		       ? 0
+		       : item->n_elems * sw_dtype_bytes(item->dtype);
+}
 
 /* sw_shard_open - an empty shard; @job was checked.  Errors: SW_ENOMEM. */
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -237,7 +251,8 @@ static inline uint32_t sw_shard_rank_of(
 static inline bool sw_stensor_is_dead(
 	const struct sw_stensor *t, uint32_t round)
 {
-	return t->dead_from && !sw_round_before(round, t->dead_from);
+	return t->dead_from &&
+	       (t->window || !sw_round_before(round, t->dead_from));
 }
 
 /* sw_shard_kill - rounds of @t from @round on fail, since members call it
@@ -252,6 +267,10 @@ struct sw_begun {
 	uint16_t root, step;
 	uint8_t op;
 	bool has_root; /* its bytes are there, and may not come again */
+	/* of a stream */
+	uint8_t dtype;
+	uint16_t bytes; /* 0: none came yet */
+	uint32_t number;
 };
 
 /* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
@@ -273,6 +292,10 @@ void sw_shard_copy_lent(struct sw_shard *sh);
  * makes no sense. */
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	const struct sw_pull *pull, struct sw_answer *answer);
+
+/* sw_shard_answer - an answer of @kind about a chunk, or about a stream. */
+struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
+	uint32_t round, uint32_t chunk, enum sw_answer_kind kind);
 
 /* sw_shard_next - the first order from @from on that has a result for @member,
  * SW_BITMAP_NONE when none has.  The lowest is the most urgent (marks.c). */
@@ -296,8 +319,9 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell);
 
 /* sw_shard_fate - the result of @key, @cell and @round that was sent to @member
- * arrived or was lost. */
-void sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
+ * arrived or was lost.  Returns whether the window of a stream has moved so far
+ * that its members are to be told (sw_shard_answer). */
+bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
 	uint32_t cell, uint32_t round, bool is_lost);
 
 #endif

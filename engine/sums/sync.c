@@ -45,8 +45,11 @@ static struct sw_begun begun(const struct sw_shard *sh,
 
 	if (cell->round != h->round)
 		return (struct sw_begun){0};
-	return (struct sw_begun){
-		cell->got, cell->root, cell->step, cell->op, cell->has_root};
+	return (struct sw_begun){.got = cell->got,
+		.root = cell->root,
+		.step = cell->step,
+		.op = cell->op,
+		.has_root = cell->has_root};
 }
 
 /* Where the sum of @round is made. */
@@ -197,8 +200,8 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	return SW_PUSH_COMPLETE;
 }
 
-static bool settle(const struct sw_shard *sh, const struct sw_stensor *t,
-	uint32_t member, uint32_t local, uint32_t round)
+static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
 {
 	struct sw_chunk *c = &t->chunks[local];
 	const struct sw_cell *owed = sw_chunk_owed(c, member);

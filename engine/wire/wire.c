@@ -116,7 +116,8 @@ uint32_t sw_data_crc(
 
 const char *sw_mode_name(uint32_t mode)
 {
-	static const char *const names[] = {"synchronous", "asynchronous"};
+	static const char *const names[] = {
+		"synchronous", "asynchronous", "stream"};
 
 	return mode < SW_N_MODES ? names[mode] : "of no known mode";
 }

@@ -79,7 +79,8 @@ enum sw_operation {
 enum sw_mode {
 	SW_MODE_SYNC = 0,
 	SW_MODE_ASYNC = 1,
-	SW_N_MODES = 2,
+	SW_MODE_STREAM = 2, /* of no job: collectives (coll.h) */
+	SW_N_MODES = 3,
 };
 
 /* sw_mode_name - "synchronous", "asynchronous". */
@@ -119,15 +120,19 @@ struct sw_header {
 	uint32_t psn_low;
 	uint32_t key;    /* dense index of the tensor */
 	uint32_t round;  /* version of the tensor, counts its push_pulls;
-			    MISMATCH: the first that fails */
-	uint32_t chunk;  /* index in the tensor */
+			    MISMATCH: the first that fails; of a stream: the
+			    number of the chunk */
+	uint32_t chunk;  /* index in the tensor; of a stream: the number of
+			    the collective */
 	uint16_t step;   /* tag of the call: the training step's low bits,
 			    or what else is the same at all members */
 	uint16_t weight; /* PUSH: local ranks in it; RESULT: sum of those */
 	uint8_t dtype;
-	uint8_t op;        /* enum sw_operation */
+	uint8_t op;        /* enum sw_operation; of a stream as sw_coll_op */
 	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
-			      async RESULT: updates, with step below */
+			      async RESULT: updates, with step below; of a
+			      stream PUSH: root, a member; RESULT: base's low
+			      bits */
 	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
 	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
 	uint16_t psn_high;
@@ -259,11 +264,11 @@ struct sw_declare_head {
 };
 
 struct sw_declare_item {
-	uint64_t n_elems;
+	uint64_t n_elems;  /* of a stream: the group, a bit per member */
 	uint32_t key;      /* SW_KEY_NONE: coordinator, assign one */
 	uint32_t first;    /* as the coordinator answered; to it 0 */
 	uint32_t priority; /* or SW_PRIORITY_BY_USE */
-	uint8_t dtype;
+	uint8_t dtype;     /* of a stream: log2 of its slots, 4…14 */
 	uint8_t mode;      /* enum sw_mode */
 	uint16_t name_len; /* 1…127; the name follows, no NUL, no padding */
 };
@@ -292,6 +297,7 @@ enum sw_answer_kind {
 	SW_ANSWER_NEED, /* not folded: push again, whatever was ACKed */
 	SW_ANSWER_GONE, /* no longer kept: you hold it, or you never will */
 	SW_ANSWER_CRC,  /* your push was refused by its payload's CRC */
+	SW_ANSWER_BASE, /* of a stream: how far its window is */
 };
 
 struct sw_pull { /* a PULL holds up to 64 */
@@ -300,7 +306,8 @@ struct sw_pull { /* a PULL holds up to 64 */
 
 struct sw_answer {        /* an ANSWER holds up to 64 */
 	uint64_t missing; /* WAIT: members whose contribution is not there */
-	uint32_t key, round, chunk;
+	uint32_t key, round;
+	uint32_t chunk; /* of a stream: base */
 	uint8_t kind, pad[3];
 };
 

@@ -123,6 +123,13 @@ void sw_links_skip_refused(struct sw_worker *w)
 	}
 }
 
+static uint8_t mode_of(const struct sw_wtensor *t)
+{
+	return t->stream          ? SW_MODE_STREAM
+	       : t->decl.is_async ? SW_MODE_ASYNC
+				  : SW_MODE_SYNC;
+}
+
 /* As many tensors as fit into one frame; a repetition has the same. */
 static uint32_t build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
@@ -133,12 +140,15 @@ static uint32_t build_declare(
 
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
-		struct sw_declare_item item = {.n_elems = t->decl.n_elems,
+		struct sw_declare_item item = {
+			.n_elems =
+				t->stream ? t->decl.members : t->decl.n_elems,
 			.key = t->key,
 			.first = t->first,
 			.priority = t->decl.priority,
-			.dtype = (uint8_t)t->decl.dtype,
-			.mode = t->decl.is_async,
+			.dtype = t->stream ? t->decl.window_log2
+					   : (uint8_t)t->decl.dtype,
+			.mode = mode_of(t),
 			.name_len = (uint16_t)strlen(t->name)};
 
 		if (at + sizeof(item) + item.name_len > w->params.payload ||

@@ -12,6 +12,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/worker/stream.h"
 
 /* --- a round as a task --- */
 
@@ -195,6 +196,10 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		err = SW_EMISMATCH;
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
+	if (t->stream) {
+		sw_stream_end(w, t, err);
+		return;
+	}
 	t->is_open = t->is_begun = false;
 	w->n_open--;
 	sw_task_cancel(&w->sched, &t->task);

@@ -7,7 +7,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 #include "sum/sum.h"
 
 /* --- memory --- */
@@ -19,8 +19,11 @@ enum { CHUNKS, LOCALS, PARTS, WORDS, N_BLOCKS, PAGE = 4096 };
 static uint32_t n_chunks_of(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
-	uint32_t per_chunk = w->params.payload / sw_dtype_bytes(in->dtype);
+	uint32_t per_chunk;
 
+	if (in->window_log2)
+		return w->n_links << in->window_log2;
+	per_chunk = w->params.payload / sw_dtype_bytes(in->dtype);
 	return (uint32_t)((in->n_elems - 1) / per_chunk + 1);
 }
 
@@ -78,6 +81,7 @@ static int take(struct sw_worker *w, struct sw_wtensor *t)
 static void give(const struct sw_worker *w, struct sw_wtensor *t)
 {
 	w->env->mem_put(w->env->ctx, t->mem, t->mem_bytes);
+	sw_stream_close(t);
 	*t = (struct sw_wtensor){0};
 }
 
@@ -109,37 +113,61 @@ void sw_tensors_close(struct sw_worker *w)
 
 /* --- lane 0 declares, the others follow --- */
 
+/* One local rank and one lcore, for now. */
+static bool is_stream(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
+{
+	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
+	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
+	       !(in->members & ~(~0ULL >> (64 - w->n_members))) &&
+	       in->members >> w->rank & 1 && w->n_local == 1 && !w->n_others &&
+	       !w->lane_i;
+}
+
 static bool is_valid(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 
-	return in->name[0] && strlen(in->name) < SW_NAME_MAX && elem &&
-	       in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem &&
+	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX)
+		return false;
+	if (in->window_log2)
+		return is_stream(w, in);
+	return elem && in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem &&
 	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
+}
+
+static void shape(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
+	uint32_t per_chunk = w->params.payload / elem;
+
+	t->elem_bytes = elem;
+	t->chunk_bytes = per_chunk * elem;
+	t->last_bytes = (uint32_t)(t->decl.n_elems -
+				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
+			elem;
 }
 
 static int add(struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	struct sw_wtensor *t = &w->tensors[w->n_tensors];
-	uint32_t elem = sw_dtype_bytes(in->dtype);
-	uint32_t per_chunk = w->params.payload / elem;
-	uint32_t n_chunks = n_chunks_of(w, in);
 
 	*t = (struct sw_wtensor){.worker = w,
 		.decl = *in,
 		.key = SW_KEY_NONE,
 		.class = sw_class_of(in->priority),
-		.n_chunks = n_chunks,
-		.elem_bytes = elem,
-		.chunk_bytes = per_chunk * elem,
-		.last_bytes = (uint32_t)(in->n_elems -
-					 (n_chunks - 1) * (uint64_t)per_chunk) *
-			      elem};
+		.n_chunks = n_chunks_of(w, in)};
+	if (!in->window_log2)
+		shape(w, t);
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->decl.name = t->name;
 	if (take(w, t))
 		return SW_ENOMEM;
+	if (in->window_log2 && sw_stream_open(w, t)) {
+		give(w, t);
+		return SW_ENOMEM;
+	}
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
 	w->n_tensors++;
@@ -192,6 +220,17 @@ static uint32_t set_size(const struct sw_place *p)
 	return p->n_local ? p->n_local : 1;
 }
 
+/* Where its chunks lie that are at link @l; of a stream the slots. */
+static struct sw_place place_at(const struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t first, uint32_t l)
+{
+	uint32_t log2 = t->decl.window_log2;
+
+	return t->stream ? sw_place_row(l << log2, 1u << log2)
+			 : sw_place_init(&w->map, first, t->n_chunks,
+				   w->links[l].server_i);
+}
+
 int sw_tensors_keyed(
 	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first)
 {
@@ -201,7 +240,9 @@ int sw_tensors_keyed(
 	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE ||
 		first >= sw_place_line(&w->map))
 		return SW_EPROTO;
-	t->own = sw_place_init(&w->lane_map, first, t->n_chunks, w->lane_i);
+	if (!t->stream)
+		t->own = sw_place_init(
+			&w->lane_map, first, t->n_chunks, w->lane_i);
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
 				.n_local)
@@ -209,8 +250,7 @@ int sw_tensors_keyed(
 	for (uint32_t l = 0; l < w->n_links; l++) {
 		struct sw_part *p = &t->parts[l];
 
-		p->place = sw_place_init(
-			&w->map, first, t->n_chunks, w->links[l].server_i);
+		p->place = place_at(w, t, first, l);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 			words = sw_bitmap_init(
 				&p->sets[s], set_size(&p->place), words);

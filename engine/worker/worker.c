@@ -1,6 +1,6 @@
 /* worker.c - a worker's data path: results in, repairs, timers.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
 #include <string.h>
 
@@ -31,7 +31,8 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 		return NULL;
 	}
 	t = &w->tensors[w->by_key[key]];
-	if (!sw_place_has(&t->parts[l->peer.index].place, chunk)) {
+	if (!t->stream &&
+		!sw_place_has(&t->parts[l->peer.index].place, chunk)) {
 		sw_count(&w->stats.rx_chunk, 1);
 		return NULL;
 	}
@@ -126,7 +127,16 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 
 	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
 		return;
-	if (!t || !is_well_formed(w, t, h))
+	if (!t)
+		return;
+	if (t->stream) {
+		if (sw_stream_on_result(l, t, h, payload))
+			sw_peer_accept(&l->peer, w->due, h, w->now_ns);
+		sw_sched_run(&w->sched);
+		sw_link_refresh(w, l);
+		return;
+	}
+	if (!is_well_formed(w, t, h))
 		return;
 	if (is_wanted(w, t, h)) {
 		if (l->peer.has_crc)
@@ -155,14 +165,18 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 
 	if (fate == SW_LOST)
 		sw_count(&w->stats.lost, 1);
-	if (!t->is_open || t->round != sent->round || c->state != SW_PUSHED ||
-		c->psn != sent->psn)
+	if (!t->is_open || (!t->stream && t->round != sent->round) ||
+		c->state != SW_PUSHED || c->psn != sent->psn)
 		return;
 	if (fate == SW_LOST) {
 		push_again(l, t, sent->cell);
 		return;
 	}
 	c->t_ns = w->now_ns;
+	if (t->stream) {
+		sw_stream_folded(l, t, sent->cell);
+		return;
+	}
 	sw_round_folded(w, t, sent->cell);
 	sw_todo_put(l, t, sent->cell, 1u << SW_LATE);
 }
@@ -175,14 +189,34 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	sw_link_refresh(w, l);
 }
 
+/* The chunk that waits for what @a is about, pushed and not held; NULL: it is
+ * from the past. */
+static struct sw_wchunk *waiting(const struct sw_wtensor *t,
+	const struct sw_link *l, const struct sw_answer *a, uint32_t *chunk)
+{
+	struct sw_wchunk *c;
+
+	*chunk = a->chunk;
+	if (t->stream)
+		c = sw_stream_find(t, l, a->round, chunk);
+	else
+		c = t->is_open && t->round == a->round ? &t->chunks[a->chunk]
+						       : NULL;
+	return c && c->state == SW_PUSHED ? c : NULL;
+}
+
 static void on_answer(
 	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
 {
 	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk);
-	struct sw_wchunk *c = t ? &t->chunks[a->chunk] : NULL;
+	struct sw_wchunk *c;
+	uint32_t chunk;
 
-	if (!t || !t->is_open || t->round != a->round || c->state != SW_PUSHED)
-		return; /* from the past */
+	if (t && t->stream)
+		sw_stream_on_base(l, t, a->chunk);
+	c = t ? waiting(t, l, a, &chunk) : NULL;
+	if (!c)
+		return;
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
 		t->missing = a->missing;
@@ -190,18 +224,20 @@ static void on_answer(
 		return;
 	case SW_ANSWER_NEED:
 		sw_count(&w->stats.pull_need, 1);
-		push_again(l, t, a->chunk);
+		push_again(l, t, chunk);
 		return;
 	case SW_ANSWER_CRC:
 		sw_count(&w->stats.push_refused, 1);
 		c->n_refused += c->n_refused < UINT8_MAX;
-		push_again(l, t, a->chunk);
+		push_again(l, t, chunk);
 		return;
 	case SW_ANSWER_GONE:
 		sw_count(&w->stats.pull_gone, 1);
 		sw_worker_fail(w, SW_EPROTO, a->key,
 			"server %.64s no longer has the result of tensor %.64s",
 			l->name, t->name);
+		return;
+	case SW_ANSWER_BASE:
 		return;
 	default:
 		sw_count(&w->stats.rx_type, 1);
@@ -310,8 +346,9 @@ static void ask_for(struct sw_worker *w, struct sw_link *l,
 	if (w->now_ns - c->t_ns < l->pull_wait_ns)
 		return;
 	c->t_ns = w->now_ns;
-	l->pulls[l->n_pulls++] = (struct sw_pull){
-		.key = t->key, .round = t->round, .chunk = chunk};
+	l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
+		.round = t->stream ? t->stream->pieces[chunk].j : t->round,
+		.chunk = chunk};
 }
 
 /* Most urgent first, but each PULL goes on behind the one before, so that the
@@ -345,7 +382,7 @@ static void gather(struct sw_worker *w, struct sw_link *l)
  * nothing comes, so that a straggler costs few bytes. */
 static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 {
-	if (sw_bitmap_is_empty(&l->sets[SW_LATE]))
+	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked)
 		return UINT64_MAX;
 	if (!l->pull_wait_ns) {
 		l->pull_wait_ns = sw_max64(
@@ -355,6 +392,7 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 	if (w->now_ns < l->pull_at_ns || l->peer.owed & 1u << SW_OWE_PULL)
 		return sw_max64(l->pull_at_ns, w->now_ns + w->params.ack_delay);
 	gather(w, l);
+	sw_streams_ask(w, l);
 	if (l->n_pulls) {
 		sw_link_owe(w, l, SW_OWE_PULL);
 		l->pull_wait_ns =

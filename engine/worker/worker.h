@@ -24,6 +24,7 @@
 #include "engine/sched/tuning.h"
 #include "engine/sched/place.h"
 #include "engine/sched/sched.h"
+#include "engine/wire/coll.h"
 #include "engine/wire/wire.h"
 #include "engine/worker/lane.h"
 
@@ -167,6 +168,11 @@ struct sw_worker_tensor {
 	 * Borrowed until sw_worker_close. */
 	void *base;
 	bool is_async;
+	/* Or a stream of collectives of these members, a bit each, this one
+	 * among them, with 2^window_log2 slots at each server; dtype, n_elems
+	 * and base are unused then. */
+	uint8_t window_log2; /* 0: a tensor */
+	uint64_t members;
 };
 
 /* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
@@ -204,6 +210,31 @@ struct sw_worker_round {
  * or the tensor is dead (sw_worker_why); SW_EPEER one has left: this ends the
  * job. */
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
+
+/* One collective of a stream. */
+struct sw_worker_coll {
+	uint32_t stream; /* index, as declared */
+	enum sw_coll_kind kind;
+	uint32_t dtype;
+	/* Elements: of the tensor; of all_gather and reduce_scatter those of
+	 * one member's part. */
+	uint64_t n_elems;
+	uint16_t root; /* SW_BCAST, SW_REDUCE: a member */
+	/* What this member gives, and where its result goes; may be the same
+	 * (all_gather, reduce_scatter: the member's part in the other).
+	 * Borrowed until events.done. */
+	const void *from;
+	void *to;
+	uint64_t cookie; /* comes back in events.done */
+};
+
+/* sw_worker_coll - submit a collective.  All members of the group submit the
+ * same ones to a stream in the same order; they run behind each other, in a
+ * window.  events.done is called when it ends.
+ * Errors: SW_EINVAL no such stream, kind, type, count or root, SW_EAGAIN not
+ * admitted yet or too many are open, SW_EMISMATCH the stream is dead
+ * (sw_worker_why), or why the job ended. */
+int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it
  * in one round, differently.  That round, and all that follow, end with

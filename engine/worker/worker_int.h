@@ -81,6 +81,7 @@ struct sw_wtensor {
 	uint64_t *words;       /* of their sets */
 	void *mem;             /* all of these, from locals on */
 	uint64_t mem_bytes;
+	struct sw_stream *stream; /* its windows; NULL: it is a tensor */
 	struct sw_worker *worker; /* and its */
 	struct sw_task task;      /* while it is open */
 	char name[SW_NAME_MAX];
@@ -96,7 +97,8 @@ static inline uint32_t sw_wtensor_bytes(
 static inline bool sw_wtensor_is_dead(
 	const struct sw_wtensor *t, uint32_t round)
 {
-	return t->dead_from && (int32_t)(round - t->dead_from) >= 0;
+	return t->dead_from &&
+	       (t->stream || (int32_t)(round - t->dead_from) >= 0);
 }
 
 enum {
@@ -136,7 +138,8 @@ struct sw_link {
 	uint32_t n_pulls;
 	uint32_t pull_order, pull_local; /* where the next PULL goes on */
 	struct sw_pull pulls[SW_PULL_MAX];
-	uint32_t n_todo; /* chunks to push there */
+	uint32_t n_blocked; /* streams that wait for its window to move */
+	uint32_t n_todo;    /* chunks to push there */
 	/* Tensors of which a part's set has members, by order. */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 	/* Dead tensors of which the server has not said yet that it knows. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/base/ticks.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 #include "sum/sum.h"
 
 enum { REFUSED_MAX = 3 }; /* then a chunk is pushed from a copy */
@@ -144,31 +144,46 @@ static uint64_t backlog_of(const struct sw_worker *w, const struct sw_link *l)
 	       (uint64_t)((w->params.payload + SW_QUANTUM - 1) / SW_QUANTUM);
 }
 
+static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
+	const struct sw_wchunk *c)
+{
+	return (uint8_t)((l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
+			 (c->n_sent ? SW_FLAG_RETX : 0) |
+			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO));
+}
+
+/* What a tensor's push says; returns its bytes, NULL: it has none. */
+static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
+	uint32_t chunk, struct sw_header *h, bool *is_stable)
+{
+	bool has = has_bytes(w, t);
+
+	h->round = t->round;
+	h->chunk = chunk;
+	h->step = t->step;
+	h->weight = t->op == SW_OPERATION_SUM ? w->n_local : has;
+	h->dtype = (uint8_t)t->decl.dtype;
+	h->op = t->op;
+	h->aux = t->root;
+	h->payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0;
+	return has ? bytes_to_push(w, t, chunk, is_stable) : NULL;
+}
+
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	uint32_t chunk, struct sw_tx_frame *out)
 {
-	bool has = has_bytes(w, t);
 	struct sw_wchunk *c = &t->chunks[chunk];
 	struct sw_header h = {.type = SW_PUSH,
-		.flags = (l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
-			 (c->n_sent ? SW_FLAG_RETX : 0) |
-			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO) |
-			 (has ? sw_backlog_flags(backlog_of(w, l)) : 0),
+		.flags = push_flags(l, t, c),
 		.class = t->class,
 		.session = l->peer.far_id,
-		.key = t->key,
-		.round = t->round,
-		.chunk = chunk,
-		.step = t->step,
-		.weight = t->op == SW_OPERATION_SUM ? w->n_local : has,
-		.dtype = (uint8_t)t->decl.dtype,
-		.op = t->op,
-		.aux = t->root,
-		.payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0};
+		.key = t->key};
 	bool is_stable = true;
-	const uint8_t *payload =
-		has ? bytes_to_push(w, t, chunk, &is_stable) : NULL;
+	const uint8_t *payload = t->stream ? sw_stream_fill(t, chunk, &h)
+					   : fill(w, t, chunk, &h, &is_stable);
 
+	if (payload)
+		h.flags |= sw_backlog_flags(backlog_of(w, l));
 	if (l->peer.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,
 			h.payload_crc =

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -216,4 +217,28 @@ void *sw_tensor_data(struct sw_tensor *t)
 const void *sw_tensor_result(struct sw_tensor *t)
 {
 	return t->result;
+}
+
+void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag)
+{
+	if (sw_edge_is_asleep(flag))
+		sw_edge_bell_write(c->bell);
+}
+
+struct sw_open_coll *sw_client_coll(struct sw_client *c, uint64_t handle)
+{
+	struct sw_open_coll *o = &c->open_colls[handle >> SW_EDGE_TENSOR_BITS &
+						(SW_EDGE_COLLS - 1)];
+
+	return o->state != SW_TENSOR_IDLE && o->handle == handle ? o : NULL;
+}
+
+void sw_client_close_groups(struct sw_client *c)
+{
+	while (c->groups) {
+		struct sw_group *g = c->groups;
+
+		c->groups = g->next;
+		free(g);
+	}
 }

@@ -9,7 +9,27 @@
 #include "pmd/client/edge.h"
 #include "pmd/client/folder.h"
 #include "pmd/client/segment.h"
+#include <sumwire/coll_kind.h>
 #include <sumwire/sumwire.h>
+
+enum { SW_GROUP_NAME_MAX = 100 }; /* bytes; the kind comes behind it */
+
+struct sw_group {
+	struct sw_client *client;
+	struct sw_group *next;
+	uint64_t ranks; /* a bit each */
+	uint32_t n;
+	struct sw_tensor *streams[SW_N_COLL_KINDS]; /* NULL: not opened yet */
+	char name[SW_GROUP_NAME_MAX + 1];
+};
+
+/* A collective that is open. */
+struct sw_open_coll {
+	uint64_t handle;
+	uint32_t state; /* enum sw_tensor_state */
+	int status;
+	const char *name; /* of its stream */
+};
 
 enum sw_tensor_state {
 	SW_TENSOR_IDLE,
@@ -24,9 +44,10 @@ struct sw_tensor {
 	const char *name;
 	uint64_t handle; /* the last one */
 	enum sw_tensor_state state;
-	int status;       /* of SW_TENSOR_ENDED */
-	bool needs_value; /* asynchronous, and none was broadcast yet */
-	uint32_t i;       /* counted in the order of declaration */
+	int status;            /* of SW_TENSOR_ENDED */
+	bool needs_value;      /* asynchronous, and none was broadcast yet */
+	uint32_t i;            /* counted in the order of declaration */
+	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
 };
 
 /* What one sw_declare allocates. */
@@ -43,7 +64,7 @@ struct sw_client {
 	int sock, bell;
 	struct sw_segment control_segment;
 	struct sw_edge_control *control;
-	struct sw_spsc submits, completions;
+	struct sw_spsc submits, colls, completions;
 	uint32_t rank, size, local_rank, local_size;
 	struct sw_launch launch;   /* what the environment says of those */
 	struct sw_segment results; /* shared by several local ranks, to read */
@@ -59,6 +80,11 @@ struct sw_client {
 	uint32_t next_batch; /* counts declares, as the agent does */
 	struct sw_tensor *tensors[SW_EDGE_TENSORS];
 	struct sw_client_batch batches[SW_EDGE_TENSORS];
+
+	struct sw_open_coll open_colls[SW_EDGE_COLLS];
+	uint32_t n_allocs;
+	uint64_t n_colls;        /* handles so far */
+	struct sw_group *groups; /* the newest first */
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];
@@ -90,6 +116,19 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
 /* sw_client_sleep - sleep until the agent has written a message or rung the
  * bell, or until @until_ns. */
 void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
+
+/* sw_client_declare - as sw_declare; is_async of @descs is enum sw_edge_item.
+ */
+int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out);
+
+/* sw_client_coll - the open collective of @handle, NULL: there is none; close
+ * all groups. */
+struct sw_open_coll *sw_client_coll(struct sw_client *c, uint64_t handle);
+void sw_client_close_groups(struct sw_client *c);
+
+/* sw_client_ring - wake the agent, if it has said so in @flag. */
+void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);
 
 /* sw_client_await - sleep until a message of the agent comes.
  * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */

@@ -45,7 +45,7 @@ static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
 		m->descs[i].n_elems = descs[i].n_elems;
 		m->descs[i].dtype = descs[i].dtype;
 		m->descs[i].priority = descs[i].priority;
-		m->descs[i].is_async = descs[i].is_async != 0;
+		m->descs[i].kind = descs[i].is_async;
 		memcpy(m->descs[i].name, descs[i].name, strlen(descs[i].name));
 	}
 	while ((err = sw_edge_send(c->sock, m, bytes, NULL, 0)) == SW_EAGAIN) {
@@ -137,8 +137,8 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 		err = sw_segment_attach(&b->data, fds[0], bytes);
 
 	for (uint32_t i = 0; i < n && !err; i++) {
-		uint64_t size =
-			descs[i].n_elems * sw_dtype_bytes(descs[i].dtype);
+		uint64_t size = sw_edge_bytes(descs[i].is_async,
+			descs[i].n_elems, sw_dtype_bytes(descs[i].dtype));
 		uint64_t at = sw_edge_place(c->local_rank, size, &end);
 		void *data = (char *)b->data.base + at;
 		const void *result =
@@ -153,7 +153,9 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 			.data = data,
 			.result = result,
 			.name = b->names[i],
-			.needs_value = descs[i].is_async,
+			.memory_bytes =
+				descs[i].is_async == SW_EDGE_MEMORY ? size : 0,
+			.needs_value = descs[i].is_async == SW_EDGE_ASYNC,
 			.i = c->n_tensors + i};
 	}
 	if (err)
@@ -221,7 +223,7 @@ static uint64_t answer_until_ns(const struct sw_client *c,
 		       UINT64_C(1000000000);
 }
 
-int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out)
 {
 	uint64_t until_ns = answer_until_ns(c, descs, n);
@@ -251,4 +253,15 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	if (m.declared.err)
 		return sw_client_fail(c, m.declared.err, "%s", m.declared.text);
 	return 0;
+}
+
+int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out)
+{
+	for (uint32_t i = 0; i < n && n <= SW_EDGE_TENSORS; i++)
+		if (descs[i].is_async > 1)
+			return sw_client_fail(c, SW_EINVAL,
+				"tensor %u: is_async is 0 or 1, not %u", i,
+				descs[i].is_async);
+	return sw_client_declare(c, descs, n, out);
 }

@@ -159,8 +159,10 @@ static int use_attached(
 	c->control = c->control_segment.base;
 	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
-	sw_spsc_init(&c->completions, c->control->completions, SW_EDGE_TENSORS,
-		sizeof(struct sw_completion));
+	sw_spsc_init(&c->colls, c->control->colls, SW_EDGE_COLLS,
+		sizeof(struct sw_edge_coll));
+	sw_spsc_init(&c->completions, c->control->completions,
+		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 	c->rank = m->rank;
 	c->size = m->size;
 	c->local_rank = m->local_rank;
@@ -342,6 +344,7 @@ void sw_close(struct sw_client **client)
 		free(c->batches[i].tensors);
 		free(c->batches[i].names);
 	}
+	sw_client_close_groups(c);
 	sw_segment_fini(&c->results);
 	sw_segment_fini(&c->control_segment);
 	munmap(c->is_ours, 4096);

@@ -10,13 +10,6 @@ enum {
 	TAKE_BURST = 32,
 };
 
-/* Wake the agent, if it has said so in @flag. */
-static void ring(const struct sw_client *c, _Atomic uint32_t *flag)
-{
-	if (sw_edge_is_asleep(flag))
-		sw_edge_bell_write(c->bell);
-}
-
 /* @root  0: sum; else 1 + the rank that broadcasts */
 static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	uint32_t step, uint64_t *handle)
@@ -51,7 +44,7 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	c->n_pushes++;
 	t->handle = s.handle;
 	t->state = SW_TENSOR_OPEN;
-	ring(c, &c->control->agent_sleeps);
+	sw_client_ring(c, &c->control->agent_sleeps);
 	*handle = s.handle;
 	return 0;
 }
@@ -83,6 +76,32 @@ static struct sw_tensor *find(struct sw_client *c, uint64_t handle)
 	return c->tensors[i];
 }
 
+static bool end_coll(struct sw_client *c, const struct sw_completion *done)
+{
+	struct sw_open_coll *o = sw_client_coll(c, done->handle);
+
+	if (!o || o->state != SW_TENSOR_OPEN || done->status > 0)
+		return false;
+	o->status = done->status;
+	o->state = SW_TENSOR_ENDED;
+	return true;
+}
+
+/* Note one end; false: nothing of the kind is open. */
+static bool end_one(struct sw_client *c, const struct sw_completion *done)
+{
+	struct sw_tensor *t;
+
+	if (done->handle & SW_EDGE_COLL_HANDLE)
+		return end_coll(c, done);
+	t = find(c, done->handle);
+	if (!t || t->state != SW_TENSOR_OPEN || done->status > 0)
+		return false;
+	t->status = done->status;
+	t->state = SW_TENSOR_ENDED;
+	return true;
+}
+
 /* Take what the agent has completed. */
 static void rx_completions(struct sw_client *c)
 {
@@ -92,15 +111,10 @@ static void rx_completions(struct sw_client *c)
 	do {
 		n = sw_spsc_take(&c->completions, done, TAKE_BURST);
 		for (int i = 0; i < n; i++) {
-			struct sw_tensor *t = find(c, done[i].handle);
-
-			if (!t || t->state != SW_TENSOR_OPEN ||
-				done[i].status > 0) {
+			if (!end_one(c, &done[i])) {
 				n = SW_EPROTO;
 				break;
 			}
-			t->status = done[i].status;
-			t->state = SW_TENSOR_ENDED;
 		}
 	} while (n == TAKE_BURST);
 	if (n < 0)
@@ -124,18 +138,38 @@ static void rx_messages(struct sw_client *c)
 			c->settings.agent, kind);
 }
 
-static int report(struct sw_client *c, struct sw_tensor *t)
+/* How that of tensor or stream @i ended. */
+static int report(struct sw_client *c, int status, uint32_t i, const char *name)
 {
-	const char *why = c->control->whys[t->i];
+	const char *why = c->control->whys[i];
 
-	t->state = SW_TENSOR_IDLE;
-	if (!t->status)
+	if (!status)
 		return 0;
-	if (t->status == SW_EMISMATCH && why[0])
+	if (status == SW_EMISMATCH && why[0])
 		return sw_client_fail(
-			c, t->status, "%.*s", SW_EDGE_WHY_BYTES - 1, why);
-	return sw_client_fail(c, t->status, "tensor '%s': %s", t->name,
-		sw_error_text(t->status));
+			c, status, "%.*s", SW_EDGE_WHY_BYTES - 1, why);
+	return sw_client_fail(
+		c, status, "tensor '%s': %s", name, sw_error_text(status));
+}
+
+static int look_coll(struct sw_client *c, uint64_t handle)
+{
+	struct sw_open_coll *o = sw_client_coll(c, handle);
+
+	if (!o)
+		return sw_client_fail(c, SW_EINVAL,
+			"no collective with handle %llu is open",
+			(unsigned long long)handle);
+	if (o->state == SW_TENSOR_OPEN)
+		rx_completions(c);
+	if (o->state == SW_TENSOR_OPEN && !c->closed)
+		return SW_EAGAIN;
+	if (o->state == SW_TENSOR_OPEN) {
+		o->state = SW_TENSOR_IDLE;
+		return sw_client_check(c);
+	}
+	o->state = SW_TENSOR_IDLE;
+	return report(c, o->status, handle & (SW_EDGE_TENSORS - 1), o->name);
 }
 
 /* One look at a handle.  What was completed before a hang-up still counts. */
@@ -145,6 +179,8 @@ static int look(struct sw_client *c, uint64_t handle)
 
 	if (!*c->is_ours)
 		return sw_client_check(c);
+	if (handle & SW_EDGE_COLL_HANDLE)
+		return look_coll(c, handle);
 	t = find(c, handle);
 	if (!t)
 		return sw_client_fail(c, SW_EINVAL,
@@ -152,8 +188,10 @@ static int look(struct sw_client *c, uint64_t handle)
 			(unsigned long long)handle);
 	if (t->state == SW_TENSOR_OPEN)
 		rx_completions(c);
-	if (t->state == SW_TENSOR_ENDED)
-		return report(c, t);
+	if (t->state == SW_TENSOR_ENDED) {
+		t->state = SW_TENSOR_IDLE;
+		return report(c, t->status, t->i, t->name);
+	}
 	if (!c->closed)
 		return SW_EAGAIN;
 	t->state = SW_TENSOR_IDLE;
@@ -171,9 +209,13 @@ int sw_poll(struct sw_client *c, uint64_t handle)
 
 static int time_out(struct sw_client *c, uint64_t handle)
 {
+	bool is_coll = handle & SW_EDGE_COLL_HANDLE;
+
 	return sw_client_fail(c, SW_ETIMEDOUT,
 		"tensor '%s': no sum after %u s; the handle stays open%s%s",
-		find(c, handle)->name, c->settings.wait_timeout_s,
+		is_coll ? sw_client_coll(c, handle)->name
+			: find(c, handle)->name,
+		c->settings.wait_timeout_s,
 		c->status[0] ? "; last message from the agent: " : "",
 		c->status);
 }
@@ -198,7 +240,7 @@ int sw_wait(struct sw_client *c, uint64_t handle)
 		else if (sw_edge_now_ns() >= until_ns)
 			return time_out(c, handle);
 		sw_edge_doze(&c->control->client_sleeps);
-		ring(c, &c->control->agent_naps);
+		sw_client_ring(c, &c->control->agent_naps);
 		if (sw_spsc_is_empty(&c->completions))
 			sw_client_sleep(c, until_ns);
 		atomic_store_explicit(
@@ -228,7 +270,7 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 	int err;
 
 	atomic_store_explicit(polls, 1, memory_order_relaxed);
-	ring(c, &c->control->agent_naps);
+	sw_client_ring(c, &c->control->agent_naps);
 	err = poll_until(c, handle, wait_until_ns(c));
 	atomic_store_explicit(polls, 0, memory_order_relaxed);
 	return err;

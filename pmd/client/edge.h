@@ -27,7 +27,7 @@
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
-	SW_EDGE_VERSION = 4,
+	SW_EDGE_VERSION = 5,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,
@@ -35,8 +35,17 @@ enum {
 	SW_EDGE_WHY_BYTES = 160,
 	SW_EDGE_POLICY_BYTES = 16,
 	SW_EDGE_PIECE = 64, /* tensors per declare message */
-	SW_EDGE_RUNS = 64,  /* local ranks that are staggered apart */
+	SW_EDGE_WINDOW_MIN = 4,
+	SW_EDGE_WINDOW_MAX = 14, /* log2 of a stream's slots */
+	SW_EDGE_COLLS = 1024,    /* collectives open per client */
+	SW_EDGE_RUNS = 64,       /* local ranks that are staggered apart */
+	/* a power of two, with a place for each tensor and collective */
+	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
 };
+
+/* In the handle of a collective; its low bits are its stream, counted as
+ * tensors are. */
+#define SW_EDGE_COLL_HANDLE UINT64_C(0x8000000000000000)
 
 #define SW_EDGE_TENSOR_BYTES_MAX (UINT64_C(64) << 30)
 
@@ -48,7 +57,24 @@ struct sw_submit {
 	uint16_t root;   /* 0: sum; else 1 + the rank that broadcasts */
 };
 
-/* The end of a push_pull. */
+/* A place in memory that was declared. */
+struct sw_edge_place_at {
+	uint32_t item; /* in the order of declaration */
+	uint32_t pad;
+	uint64_t offset;
+};
+
+/* A collective on its way to the agent. */
+struct sw_edge_coll {
+	uint64_t handle, count;
+	uint32_t stream; /* in the order of declaration */
+	uint16_t root;   /* a rank */
+	uint8_t kind, dtype;
+	struct sw_edge_place_at from, to;
+	uint64_t pad;
+};
+
+/* The end of a push_pull or collective. */
 struct sw_completion {
 	uint64_t handle;
 	int32_t status; /* 0 or negative enum sw_error */
@@ -73,8 +99,10 @@ struct sw_edge_control {
 	_Alignas(64) uint64_t results[SW_EDGE_TENSORS];
 	_Alignas(64) unsigned char submits[SW_SPSC_BYTES(
 		SW_EDGE_TENSORS, sizeof(struct sw_submit))];
+	_Alignas(64) unsigned char colls[SW_SPSC_BYTES(
+		SW_EDGE_COLLS, sizeof(struct sw_edge_coll))];
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
-		SW_EDGE_TENSORS, sizeof(struct sw_completion))];
+		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
 	/* Why a push_pull ended with SW_EMISMATCH, terminated; written before
 	 * its completion, by the order of declaration. */
@@ -127,11 +155,21 @@ struct sw_edge_text {
 	char text[SW_EDGE_TEXT_BYTES]; /* terminated */
 };
 
+enum sw_edge_item {
+	SW_EDGE_SYNC,   /* a tensor */
+	SW_EDGE_ASYNC,  /* an asynchronous one */
+	SW_EDGE_STREAM, /* n_elems: its group, a bit per rank; dtype: log2 of
+			   its slots at each server */
+	SW_EDGE_MEMORY, /* for collectives; alone in its batch */
+	SW_EDGE_N_ITEMS,
+};
+
 struct sw_edge_desc {
 	uint64_t n_elems;
 	uint32_t dtype;
 	uint32_t priority;
-	uint32_t is_async, pad;
+	uint32_t kind; /* enum sw_edge_item */
+	uint32_t pad;
 	char name[SW_EDGE_NAME_BYTES]; /* terminated */
 };
 
@@ -163,6 +201,7 @@ struct sw_edge_declared {
 };
 
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
+_Static_assert(sizeof(struct sw_edge_coll) == 64, "shared");
 _Static_assert(sizeof(struct sw_completion) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
 _Static_assert(
@@ -192,6 +231,14 @@ union sw_edge_msg {
  * first 64 local ranks all differ in theirs, as far apart as possible: sources
  * that share them make a sum of eight three times slower. */
 uint64_t sw_edge_place(uint32_t local_rank, uint64_t bytes, uint64_t *end);
+
+/* sw_edge_bytes - of an item, in its batch's data segment; a stream has some
+ * that nobody uses. */
+static inline uint64_t sw_edge_bytes(
+	uint32_t kind, uint64_t n_elems, uint32_t elem_bytes)
+{
+	return kind == SW_EDGE_STREAM ? 64 : n_elems * elem_bytes;
+}
 
 /* sw_edge_send - send one message with @n_fds (<= 2) descriptors; never blocks.
  * Errors: SW_EAGAIN the other side does not read; SW_ECLOSED. */

@@ -34,9 +34,9 @@ struct sw_host_tensor {
 	uint64_t bytes; /* n_elems * element size, <= 64 GiB */
 	uint32_t dtype; /* valid enum sw_dtype */
 	uint32_t priority;
-	bool is_async;
-	void *base; /* mapped here, zeroed, 64-byte aligned; the client may
-		       write it at any time */
+	uint8_t kind; /* enum sw_edge_item; never memory */
+	void *base;   /* mapped here, zeroed, 64-byte aligned; the client may
+			 write it at any time */
 	/* Of several local ranks: where the result goes, which all of them can
 	 * read, and the tensor's number among all that they have declared, by
 	 * name, from 0; NULL: another local rank declared it otherwise.  Of one
@@ -162,6 +162,20 @@ void sw_host_release(struct sw_host *h, uint32_t id);
  * Never blocks.  A client that broke the protocol yields 0 from then on. */
 uint32_t sw_host_take(
 	struct sw_host_client *p, struct sw_submit *out, uint32_t max);
+
+/* A collective, checked: both buffers hold what it reads and writes. */
+struct sw_host_coll {
+	uint64_t handle, count;
+	uint32_t stream; /* as sw_host_take calls tensors */
+	uint16_t root;
+	uint8_t kind, dtype;
+	const void *from;
+	void *to;
+};
+
+/* sw_host_take_coll - one new collective (lcore).  Returns whether there was
+ * one.  As sw_host_take. */
+bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out);
 
 /* sw_host_complete - end one submit and wake its client (lcore).
  * Returns whether it slept.  Never blocks.  A ring that is full, which takes

@@ -47,6 +47,36 @@ void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void check_stream(
+	struct sw_batch *b, const struct sw_edge_desc *desc, const char *name)
+{
+	if (!desc->n_elems)
+		sw_batch_blame(
+			b, SW_EINVAL, "stream '%s': its group is empty", name);
+	if (desc->dtype < SW_EDGE_WINDOW_MIN ||
+		desc->dtype > SW_EDGE_WINDOW_MAX)
+		sw_batch_blame(b, SW_EINVAL,
+			"stream '%s': a window of 2^%u slots; allowed are 2^%u "
+			"to 2^%u",
+			name, desc->dtype, SW_EDGE_WINDOW_MIN,
+			SW_EDGE_WINDOW_MAX);
+}
+
+static void check_size(struct sw_batch *b, const struct sw_edge_desc *desc,
+	const char *name, uint32_t each)
+{
+	if (!each)
+		sw_batch_blame(b, SW_EINVAL,
+			"tensor '%s': there is no dtype with code %u", name,
+			desc->dtype);
+	else if (!desc->n_elems ||
+		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
+		sw_batch_blame(b, SW_EINVAL,
+			"tensor '%s': %llu elements of %u bytes; allowed are 1 "
+			"element to 64 GiB",
+			name, (unsigned long long)desc->n_elems, each);
+}
+
 void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc)
 {
 	uint32_t i = b->n_arrived++, each = sw_dtype_bytes(desc->dtype);
@@ -61,24 +91,21 @@ void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc)
 	memcpy(b->names[i], desc->name, SW_EDGE_NAME_BYTES);
 	b->tensors[i] = (struct sw_host_tensor){.name = b->names[i],
 		.n_elems = desc->n_elems,
-		.bytes = desc->n_elems * each,
+		.bytes = sw_edge_bytes(desc->kind, desc->n_elems, each),
 		.dtype = desc->dtype,
 		.priority = desc->priority,
-		.is_async = desc->is_async};
-	if (desc->is_async > 1)
+		.kind = (uint8_t)desc->kind};
+	if (desc->kind >= SW_EDGE_N_ITEMS)
 		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': asynchronous is 0 or 1, not %u",
-			b->names[i], desc->is_async);
-	if (!each)
+			"'%s': there is no item of kind %u", b->names[i],
+			desc->kind);
+	else if (desc->kind == SW_EDGE_STREAM)
+		check_stream(b, desc, b->names[i]);
+	else
+		check_size(b, desc, b->names[i], each);
+	if (desc->kind == SW_EDGE_MEMORY && b->n != 1)
 		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': there is no dtype with code %u",
-			b->names[i], desc->dtype);
-	else if (!desc->n_elems ||
-		 desc->n_elems > SW_EDGE_TENSOR_BYTES_MAX / each)
-		sw_batch_blame(b, SW_EINVAL,
-			"tensor '%s': %llu elements of %u bytes; allowed are 1 "
-			"element to 64 GiB",
-			b->names[i], (unsigned long long)desc->n_elems, each);
+			"memory '%s' is not alone in its batch", b->names[i]);
 }
 
 bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,

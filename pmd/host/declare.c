@@ -168,7 +168,11 @@ void sw_slot_reserve(struct sw_slot *s)
 		b->results_from < b->results_to)
 		return;
 	b->state = SW_BATCH_ASKED;
-	h->p.events.on_declare(h->p.ctx, s->id, b->number, b->tensors, b->n);
+	if (b->tensors[0].kind == SW_EDGE_MEMORY) /* is no lcore's business */
+		sw_host_declared(h, s->id, b->number, 0, NULL);
+	else
+		h->p.events.on_declare(
+			h->p.ctx, s->id, b->number, b->tensors, b->n);
 }
 
 /* The slot whose batch waits for just this answer. */
@@ -189,14 +193,22 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 {
 	const struct sw_results *r = s->host->results;
 	uint64_t *at = s->client->control->results + s->declared->n_tensors;
-	uint32_t names[SW_EDGE_TENSORS];
 
 	for (uint32_t i = 0; i < b->n; i++) {
-		names[i] = r ? b->tensors[i].node_i : first + i;
-		if (r && b->tensors[i].result) /* else it will have none */
-			at[i] = r->rows[names[i]].at;
+		const struct sw_host_tensor *t = &b->tensors[i];
+		struct sw_host_item item = {.name = r ? t->node_i : first + i,
+			.kind = t->kind,
+			.base = t->base,
+			.bytes = t->bytes};
+
+		if (t->kind == SW_EDGE_STREAM)
+			item.n_ranks =
+				(uint8_t)__builtin_popcountll(t->n_elems);
+		if (r && t->result) /* else it will have none */
+			at[i] = r->rows[item.name].at;
+		sw_host_client_enter(s->client, i, &item);
 	}
-	sw_host_client_admit(s->client, b->n, names);
+	sw_host_client_admit(s->client, b->n);
 }
 
 int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,

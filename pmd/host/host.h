@@ -63,7 +63,7 @@ struct sw_result {
 	uint64_t n_elems, bytes;
 	uint64_t at; /* of its result in the arena */
 	uint32_t dtype, priority;
-	bool is_async;
+	uint8_t kind; /* enum sw_edge_item */
 	char name[SW_EDGE_NAME_BYTES];
 };
 
@@ -78,6 +78,15 @@ struct sw_results {
 	struct sw_result rows[SW_EDGE_TENSORS];
 };
 
+/* Something declared, as the lcore needs it. */
+struct sw_host_item {
+	uint32_t name;   /* of a tensor or stream */
+	uint8_t kind;    /* enum sw_edge_item */
+	uint8_t n_ranks; /* of a stream's group */
+	char *base;      /* of memory */
+	uint64_t bytes;
+};
+
 /* One client as its lcore sees it. */
 struct sw_host_client {
 	/* written at attach, then read only */
@@ -85,11 +94,11 @@ struct sw_host_client {
 	int bell;
 	int kick_fd; /* wakes the control thread */
 	/* the lcore's */
-	_Alignas(64) struct sw_spsc submits, completions;
+	_Alignas(64) struct sw_spsc submits, colls, completions;
 	bool is_bell_gone;
 	/* control thread to lcore: valid up to n_tensors */
 	_Alignas(64) _Atomic uint32_t n_tensors;
-	uint32_t name_of[SW_EDGE_TENSORS];
+	struct sw_host_item items[SW_EDGE_TENSORS];
 	/* lcore to control thread: valid once is_evicted */
 	_Alignas(64) _Atomic bool is_evicted;
 	const char *reason;
@@ -189,8 +198,10 @@ bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out);
 void sw_host_client_close(struct sw_host_client **p);
-/* The control thread admits @n more tensors, called @names[i] by the lcore. */
-void sw_host_client_admit(
-	struct sw_host_client *p, uint32_t n, const uint32_t *names);
+/* The control thread admits one more; it counts when the next function says
+ * that @n more are there. */
+void sw_host_client_enter(
+	struct sw_host_client *p, uint32_t i, const struct sw_host_item *item);
+void sw_host_client_admit(struct sw_host_client *p, uint32_t n);
 
 #endif

@@ -6,7 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/base/coll_kind.h"
 #include "pmd/host/host.h"
+#include "sum/dtype.h"
 
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out)
@@ -21,7 +23,9 @@ int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	p->kick_fd = kick_fd;
 	sw_spsc_init(&p->submits, control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
-	sw_spsc_init(&p->completions, control->completions, SW_EDGE_TENSORS,
+	sw_spsc_init(&p->colls, control->colls, SW_EDGE_COLLS,
+		sizeof(struct sw_edge_coll));
+	sw_spsc_init(&p->completions, control->completions, SW_EDGE_COMPLETIONS,
 		sizeof(struct sw_completion));
 	*out = p;
 	return 0;
@@ -36,15 +40,16 @@ void sw_host_client_close(struct sw_host_client **p)
 	*p = NULL;
 }
 
-void sw_host_client_admit(
-	struct sw_host_client *p, uint32_t n, const uint32_t *names)
+void sw_host_client_enter(
+	struct sw_host_client *p, uint32_t i, const struct sw_host_item *item)
 {
-	uint32_t old =
-		atomic_load_explicit(&p->n_tensors, memory_order_relaxed);
+	p->items[i + atomic_load_explicit(
+			     &p->n_tensors, memory_order_relaxed)] = *item;
+}
 
-	for (uint32_t i = 0; i < n; i++)
-		p->name_of[old + i] = names[i];
-	atomic_store_explicit(&p->n_tensors, old + n, memory_order_release);
+void sw_host_client_admit(struct sw_host_client *p, uint32_t n)
+{
+	atomic_fetch_add_explicit(&p->n_tensors, n, memory_order_release);
 }
 
 static bool is_evicted(const struct sw_host_client *p)
@@ -107,14 +112,76 @@ uint32_t sw_host_take(
 	}
 	n_tensors = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	for (int i = 0; i < n; i++) {
-		if (out[i].tensor >= n_tensors) {
+		if (out[i].tensor >= n_tensors ||
+			p->items[out[i].tensor].kind > SW_EDGE_ASYNC) {
 			sw_host_evict(p, "submitted an undeclared tensor",
 				out[i].tensor);
 			return (uint32_t)i;
 		}
-		out[i].tensor = p->name_of[out[i].tensor];
+		out[i].tensor = p->items[out[i].tensor].name;
 	}
 	return (uint32_t)n;
+}
+
+/* @bytes at a place in declared memory, or NULL. */
+static char *memory_at(struct sw_host_client *p,
+	const struct sw_edge_place_at *at, uint64_t bytes, uint32_t n_items)
+{
+	const struct sw_host_item *m = &p->items[at->item];
+
+	if (at->item >= n_items || m->kind != SW_EDGE_MEMORY ||
+		at->offset > m->bytes || bytes > m->bytes - at->offset)
+		return NULL;
+	return m->base + at->offset;
+}
+
+/* Is it a collective of a stream, in memory that is there? */
+static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
+	struct sw_host_coll *out)
+{
+	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
+	uint32_t each = sw_dtype_bytes(m->dtype);
+	const struct sw_host_item *s = &p->items[m->stream];
+	uint64_t bytes = m->count * each, all;
+
+	if (m->stream >= n || s->kind != SW_EDGE_STREAM || !each || !m->count ||
+		m->count > SW_EDGE_TENSOR_BYTES_MAX / each ||
+		!(m->handle & SW_EDGE_COLL_HANDLE))
+		return false;
+	all = bytes * s->n_ranks;
+	*out = (struct sw_host_coll){.handle = m->handle,
+		.count = m->count,
+		.stream = s->name,
+		.root = m->root,
+		.kind = m->kind,
+		.dtype = m->dtype,
+		.from = memory_at(p, &m->from,
+			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
+		.to = memory_at(
+			p, &m->to, m->kind == SW_ALL_GATHER ? all : bytes, n)};
+	return out->from && out->to;
+}
+
+bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out)
+{
+	struct sw_edge_coll m;
+	int n;
+
+	if (is_evicted(p))
+		return false;
+	n = sw_spsc_take(&p->colls, &m, 1);
+	if (n < 0)
+		sw_host_evict(p,
+			"wrote an impossible index into the ring of "
+			"collectives",
+			sw_spsc_own(&p->colls));
+	if (n != 1)
+		return false;
+	if (check_coll(p, &m, out))
+		return true;
+	sw_host_evict(
+		p, "submitted a collective that cannot be, of item", m.stream);
+	return false;
 }
 
 void sw_host_explain(struct sw_host_client *p, uint64_t handle, const char *why)
@@ -137,8 +204,8 @@ bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c)
 		return true;
 	}
 	if (n == 0)
-		sw_host_evict(
-			p, "let the completion ring overflow", SW_EDGE_TENSORS);
+		sw_host_evict(p, "let the completion ring overflow",
+			SW_EDGE_COMPLETIONS);
 	else if (n < 0)
 		sw_host_evict(p,
 			"wrote an impossible index into the completion ring",
@@ -173,7 +240,8 @@ static bool has_submit(struct sw_host_client *const *clients, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_evicted(clients[i]) &&
-			!sw_spsc_is_empty(&clients[i]->submits))
+			(!sw_spsc_is_empty(&clients[i]->submits) ||
+				!sw_spsc_is_empty(&clients[i]->colls)))
 			return true;
 	return false;
 }

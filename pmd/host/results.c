@@ -55,7 +55,7 @@ static bool is_same(
 	const struct sw_host_tensor *t, const struct sw_result *known)
 {
 	return t->n_elems == known->n_elems && t->dtype == known->dtype &&
-	       t->priority == known->priority && t->is_async == known->is_async;
+	       t->priority == known->priority && t->kind == known->kind;
 }
 
 /* Its number; SW_EDGE_TENSORS: there are that many. */
@@ -72,7 +72,7 @@ static uint32_t add(
 		.at = *end, /* nothing is summed from here: no stagger */
 		.dtype = t->dtype,
 		.priority = t->priority,
-		.is_async = t->is_async};
+		.kind = t->kind};
 	memcpy(row->name, t->name, sizeof(row->name));
 	*end += (t->bytes + LINE - 1) / LINE * LINE;
 	sw_names_add(&r->names, row->name);

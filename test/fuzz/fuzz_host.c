@@ -231,8 +231,8 @@ static void use(struct client *c, const int fds[2])
 	close(fds[0]);
 	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
-	sw_spsc_init(&c->completions, c->control->completions, SW_EDGE_TENSORS,
-		sizeof(struct sw_completion));
+	sw_spsc_init(&c->completions, c->control->completions,
+		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 }
 
 /* What the agent has sent; descriptors of tensors are not needed. */

@@ -28,7 +28,7 @@ OPEN = [
     ("engine/worker", "sw_worker_job sw_worker_round", "questions"),
     ("engine/worker", "sw_worker_view", "an answer"),
     ("pmd/client", "sw_submit sw_completion sw_edge_attach sw_edge_control "
-     "sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_tune "
+     "sw_edge_coll sw_edge_place_at sw_edge_declare sw_edge_declared sw_edge_desc sw_edge_msg sw_edge_tune "
      "sw_edge_tuning", "what agent and process say to each other"),
     ("pmd/client", "sw_tune_point sw_tune_space sw_tuner_settings",
      "questions and answers of the tuner"),
@@ -36,7 +36,7 @@ OPEN = [
     ("pmd/client", "sw_tune sw_tune_live sw_tuner", "lab/ studies the tuner from inside"),
     ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "
      "sw_raw", "parameters"),
-    ("pmd/host", "sw_host_tensor sw_host_tuning", "passed on"),
+    ("pmd/host", "sw_host_coll sw_host_tensor sw_host_tuning", "passed on"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
     ("apps/cli", "sw_scratch", "its path"),

@@ -278,6 +278,7 @@ void sim_job_close(struct sim_job *job)
 	for (uint32_t r = 0; r < job->n_workers; r++) {
 		for (uint32_t t = 0; t < job->n_tensors; t++)
 			free_buffers(&job->workers[r], t);
+		sim_groups_close(&job->workers[r]);
 		free(job->workers[r].others);
 		free(job->workers[r].lanes);
 	}

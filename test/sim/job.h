@@ -21,6 +21,7 @@
 #include "engine/server/server_int.h"
 #include "engine/worker/worker.h"
 #include "test/sim/net.h"
+#include "test/sim/stream.h"
 
 enum {
 	SIM_WORKERS = 64,
@@ -72,6 +73,7 @@ struct sim_worker {
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
+	struct sim_of_group of_group[SIM_GROUPS];
 	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */
 	int last_err;      /* of those */
@@ -96,6 +98,8 @@ struct sim_job {
 	uint8_t n_lanes[SIM_WORKERS]; /* at most as many as engines */
 	uint32_t async;    /* tensors that are asynchronous, a bit for each */
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
+	uint32_t n_groups; /* of collectives (stream.h) */
+	struct sim_group groups[SIM_GROUPS];
 	uint32_t tunes;    /* turns in which a worker asks for tuning, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;

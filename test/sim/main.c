@@ -30,6 +30,8 @@ static const char *check(struct sim_job *job)
 
 	if (job->mismatch) /* the last server hears of it */
 		sim_job_pass(job, 5 * SW_S);
+	if (job->n_groups && !wrong)
+		wrong = sim_groups_wrong(job);
 	return wrong ? wrong : sim_job_wrong(job);
 }
 

@@ -328,9 +328,10 @@ const char *sim_job_wrong(struct sim_job *job)
 {
 	const struct sim_faults *x = &job->net.faults;
 	struct sw_stats got;
-	uint64_t folds = 0, more, sums = 0, open = 0;
+	uint64_t folds, more, sums, open = 0;
 
 	count_servers(job, &got);
+	sim_groups_count(job, &sums, &folds);
 	for (uint32_t i = 0; i < job->n_jobs; i++)
 		for (uint32_t t = 0; t < job->n_tensors; t++) {
 			uint64_t n = n_chunks_done(job, i, t);

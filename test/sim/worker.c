@@ -93,6 +93,10 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	uint32_t t = (uint32_t)cookie;
 
 	(void)tensor;
+	if (cookie & SIM_COOKIE_COLL) {
+		sim_groups_done(w, cookie, err, weight);
+		return;
+	}
 	w->asked[t] &= ~(1u << local);
 	w->done_ns[t] = w->job->net.now_ns;
 	if (err) {
@@ -138,8 +142,8 @@ static struct sw_worker_tensor declaration(
 /* Every worker declares in another order, and maybe in two batches. */
 static void declare(struct sim_worker *w)
 {
-	struct sw_worker_tensor list[SIM_TENSORS];
-	char names[SIM_TENSORS][SW_NAME_MAX];
+	struct sw_worker_tensor list[SIM_TENSORS + SIM_GROUPS];
+	char names[SIM_TENSORS + SIM_GROUPS][SW_NAME_MAX];
 	struct sim_job *job = w->job;
 	uint32_t first = w->n_declared;
 	uint32_t n = (first ? job->n_tensors : job->n_first) - first;
@@ -152,6 +156,8 @@ static void declare(struct sim_worker *w)
 		list[i] = declaration(w, t, names[i]);
 	}
 	w->n_declared += n;
+	if (!first)
+		n += sim_groups_declare(w, &list[n], &names[n], n);
 	if (sw_worker_declare(&w->engine, list, n))
 		abort();
 	w->node->loop.tick_at_ns = 0;
@@ -204,7 +210,7 @@ bool sim_worker_has_completed(const struct sim_worker *w)
 	for (uint32_t t = 0; t < w->job->n_tensors; t++)
 		if (w->round[t] < rounds_of(w) && !w->dead_in[t])
 			return false;
-	return true;
+	return sim_groups_have_completed(w);
 }
 
 /* Submit what may be, in an order of this worker's own. */
@@ -305,6 +311,7 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)
 		return;
 	submit_some(w);
+	sim_groups_step(w);
 	if (job->tunes && !sim_worker_has_completed(w) &&
 		sim_chance(&job->rng, job->tunes))
 		sim_worker_tune(w);

@@ -86,8 +86,8 @@ static void fake_admit(struct fake *f)
 	f->shared = f->control.base;
 	sw_spsc_init(&f->submits, f->shared->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
-	sw_spsc_init(&f->completions, f->shared->completions, SW_EDGE_TENSORS,
-		sizeof(struct sw_completion));
+	sw_spsc_init(&f->completions, f->shared->completions,
+		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 	fds[0] = f->control.fd;
 	fds[1] = bells[1];
 	send_attached(f, fds, 2);

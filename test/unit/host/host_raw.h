@@ -62,8 +62,8 @@ static inline void raw_attached(struct raw *w)
 	assert_true(w->control != MAP_FAILED);
 	sw_spsc_init(&w->submits, w->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
-	sw_spsc_init(&w->completions, w->control->completions, SW_EDGE_TENSORS,
-		sizeof(struct sw_completion));
+	sw_spsc_init(&w->completions, w->control->completions,
+		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 }
 
 static inline void raw_open(struct raw *w, const struct rig *r)

@@ -11,7 +11,7 @@ static void hello__must_be_ours(void **state)
 		const char *text;
 	} cases[] = {
 		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 7, 0}, 16, SW_EVERSION,
-			"speaks version 4 of the attachment, this process "
+			"speaks version 5 of the attachment, this process "
 			"version 7"},
 		{{SW_EDGE_ATTACH, 0x47455420, SW_EDGE_VERSION, 0}, 16,
 			SW_EPROTO, "not from"},

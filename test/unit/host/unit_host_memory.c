@@ -42,9 +42,10 @@ static void rings__must_have_possible_indices(void **state)
 		scene_check(s, SW_HOST_VIOLATION, "submit ring");
 		raw_open(&w, s->r);
 		raw_declare(&w, 0, 1);
-		atomic_store(
-			&ring_of(w.control->completions)->n_taken, beyond[i]);
-		for (int n = 0; n < 4097; sw_edge_bell_write(w.bell))
+		atomic_store(&ring_of(w.control->completions)->n_taken,
+			i ? beyond[i] : SW_EDGE_COMPLETIONS + 1);
+		for (int n = 0; n <= SW_EDGE_COMPLETIONS;
+			sw_edge_bell_write(w.bell))
 			n += sw_spsc_put(&w.submits, &good, 1);
 		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "completion ring");
 		raw_close(&w);
@@ -60,7 +61,7 @@ static void completions__must_be_taken(void **state)
 
 	raw_open(&w, s->r);
 	raw_declare(&w, 0, 1);
-	for (int i = 0; i < 4097;) {
+	for (int i = 0; i <= SW_EDGE_COMPLETIONS;) {
 		i += sw_spsc_put(&w.submits, &again, 1);
 		sw_edge_bell_write(w.bell);
 	}

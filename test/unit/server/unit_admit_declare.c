@@ -214,7 +214,7 @@ static void declare__malformed_item(void **state)
 		{(64ULL << 30) + 1, SW_U8, 0, "a"},
 		{(8ULL << 30) + 1, SW_F64, 0, "a"}, {10, 7, 0, "a"},
 		{10, SW_N_DTYPES, 0, "a"}, {10, 255, 0, "a"},
-		{10, SW_I32, 2, "a"}, {10, SW_I32, 255, "a"},
+		{10, SW_I32, 3, "a"}, {10, SW_I32, 255, "a"},
 		{10, SW_I32, 0, "a\n"}, {10, SW_I32, 0, "\x1b[2J"},
 		{10, SW_I32, 0, "\x7f"}};
 	struct server_rig *r = open_joined(1, QUOTA);

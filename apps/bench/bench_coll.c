@@ -1,0 +1,117 @@
+/* bench_coll.c - one process of the benchmark of collectives.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sizes and bus bandwidth as nccl-tests has them: the size is that of the
+ * larger buffer, and the bandwidth of all_reduce counts 2 (n - 1) / n times,
+ * that of reduce_scatter and all_gather (n - 1) / n times.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "apps/bench/bench.h"
+#include "engine/base/error.h"
+
+static const char *const names[SW_N_COLL_KINDS] = {NULL, "all_reduce",
+	"reduce_scatter", "all_gather", "broadcast", "reduce"};
+
+enum sw_coll_kind sw_bench_coll_find(const char *name)
+{
+	uint32_t kind = SW_ALL_REDUCE;
+
+	while (kind < SW_N_COLL_KINDS && strcmp(names[kind], name) != 0)
+		kind++;
+	return (enum sw_coll_kind)kind;
+}
+
+double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n)
+{
+	double others = (double)(n - 1) / n;
+
+	switch (kind) {
+	case SW_ALL_REDUCE:
+		return 2 * others;
+	case SW_REDUCE_SCATTER:
+	case SW_ALL_GATHER:
+		return others;
+	default:
+		return 1;
+	}
+}
+
+static bool is_parted(const struct bench_coll *b)
+{
+	return b->args.kind == SW_REDUCE_SCATTER ||
+	       b->args.kind == SW_ALL_GATHER;
+}
+
+int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
+	struct bench_coll *b)
+{
+	int err = sw_group_open(c, "bench", NULL, 0, &b->group);
+	void *p = NULL;
+
+	b->args.kind = sw_bench_coll_find(o->collective);
+	b->args.dtype = o->dtype;
+	b->rank = sw_rank(c);
+	b->size = sw_size(c);
+	if (!err)
+		err = sw_alloc(c, o->max_bytes, &p);
+	b->args.send = b->send = p;
+	if (!err)
+		err = sw_alloc(c, o->max_bytes, &p);
+	b->args.recv = p;
+	return err;
+}
+
+void sw_bench_coll_shape(struct bench_coll *b, struct bench_row *row)
+{
+	uint32_t elem = sw_dtype_bytes(b->args.dtype);
+	uint32_t parts = is_parted(b) ? b->size : 1;
+	uint64_t n = row->size_bytes / elem / parts;
+
+	b->args.count = n ? n : 1;
+	row->n_elems = b->args.count * parts;
+	row->size_bytes = row->n_elems * elem;
+}
+
+/* Elements are counted through all parts; this process has its own. */
+void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b)
+{
+	uint64_t n = b->args.count;
+
+	if (b->args.kind == SW_ALL_GATHER)
+		sw_bench_fill(o, b->send, n * b->rank, n, 1);
+	else
+		sw_bench_fill(o, b->send, 0, is_parted(b) ? n * b->size : n, 1);
+}
+
+uint64_t sw_bench_coll_wrong(
+	const struct bench_options *o, const struct bench_coll *b)
+{
+	uint64_t n = b->args.count;
+
+	switch (b->args.kind) {
+	case SW_REDUCE_SCATTER:
+		return sw_bench_wrong(o, b->args.recv, n * b->rank, n, b->size);
+	case SW_ALL_GATHER:
+		return sw_bench_wrong(o, b->args.recv, 0, n * b->size, 1);
+	case SW_BCAST:
+		return sw_bench_wrong(o, b->args.recv, 0, n, 1);
+	case SW_REDUCE:
+		return b->rank ? 0
+			       : sw_bench_wrong(o, b->args.recv, 0, n, b->size);
+	default:
+		return sw_bench_wrong(o, b->args.recv, 0, n, b->size);
+	}
+}
+
+int sw_bench_coll_run(const struct bench_options *o, struct sw_client *c,
+	const struct bench_coll *b)
+{
+	uint64_t handle;
+	int err = sw_coll(b->group, &b->args, &handle);
+
+	if (err)
+		return err;
+	return o->is_polling ? sw_wait_polling(c, handle) : sw_wait(c, handle);
+}

@@ -1,0 +1,294 @@
+/* shard_frames.c - what pushes and pulls do to a shard, what it sends.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/ticks.h"
+#include "engine/sums/marks.h"
+#include "engine/sums/rules.h"
+
+static struct sw_stensor *find(
+	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
+{
+	struct sw_stensor *t = sw_shard_tensor(sh, key);
+
+	if (!t) {
+		sw_count(&sh->stats->rx_key, 1);
+		return NULL;
+	}
+	if (!t->window && !sw_place_has(&t->place, chunk)) {
+		sw_count(&sh->stats->rx_chunk, 1);
+		return NULL;
+	}
+	return t;
+}
+
+/* Of a chunk that @t has here. */
+static uint32_t local_of(
+	const struct sw_stensor *t, uint32_t round, uint32_t chunk)
+{
+	return t->window ? round & (t->window - 1)
+			 : sw_place_local(&t->place, chunk);
+}
+
+/* Is it a collective that there is, of a member of the group, with bytes if and
+ * only if this member gives some? */
+static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h)
+{
+	enum sw_coll_kind kind = sw_coll_kind_of(h->op);
+	uint32_t elem = sw_dtype_bytes(h->dtype);
+	bool gives;
+
+	if (!elem || !sh->env->sum->ops[h->dtype].put || !kind ||
+		kind >= SW_N_COLL_KINDS || (h->op & 15) ||
+		h->aux >= sh->n_members || !(t->members >> h->aux & 1) ||
+		!(t->members >> member & 1)) {
+		sw_count(&sh->stats->rx_dtype, 1);
+		return false;
+	}
+	gives = sw_coll_from(kind, t->members, h->aux) >> member & 1;
+	if (h->payload_len > sh->params->payload || h->payload_len % elem ||
+		(h->payload_len > 0) != gives) {
+		sw_count(&sh->stats->rx_length, 1);
+		return false;
+	}
+	return true;
+}
+
+static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h)
+{
+	bool may_be_empty = h->op == SW_OPERATION_COPY;
+
+	if (t->window)
+		return matches_stream(sh, t, member, h);
+	if (h->dtype != t->dtype || h->op >= SW_N_OPERATIONS) {
+		sw_count(&sh->stats->rx_dtype, 1);
+		return false;
+	}
+	if (h->payload_len !=
+			sw_stensor_elems(t, h->chunk) * t->ops->elem_bytes &&
+		!(may_be_empty && !h->payload_len)) {
+		sw_count(&sh->stats->rx_length, 1);
+		return false;
+	}
+	return true;
+}
+
+/* Of a sum as its member declared it, of a broadcast 1 with bytes; of a stream
+ * as many local ranks as are in its group. */
+static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
+	uint32_t member, const struct sw_header *h)
+{
+	if (t->window)
+		return h->weight <= sh->weights[member];
+	return h->weight == (h->op == SW_OPERATION_COPY ? h->payload_len > 0
+							: sh->weights[member]);
+}
+
+/* Has the payload the CRC that @h says? */
+static bool is_whole(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	uint32_t crc = h->payload_crc;
+
+	if (sw_shard_has_crc(sh, member))
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, payload, h->payload_len));
+	sw_count(&sh->stats->rx_payload_crc, crc != h->payload_crc);
+	return crc == h->payload_crc;
+}
+
+static bool differs_stream(const struct sw_begun *b, const struct sw_header *h)
+{
+	return b->got && (b->number != h->chunk || b->op != h->op ||
+				 b->dtype != h->dtype || b->root != h->aux ||
+				 b->step != h->step ||
+				 (b->bytes && h->payload_len &&
+					 b->bytes != h->payload_len));
+}
+
+static bool differs(const struct sw_begun *b, const struct sw_header *h)
+{
+	return b->got &&
+	       (b->step != h->step || b->op != h->op ||
+		       (h->op == SW_OPERATION_COPY && b->root != h->aux));
+}
+
+/* A push that is new. */
+static enum sw_push_verdict check_and_fold(struct sw_shard *sh,
+	struct sw_stensor *t, uint32_t member, uint32_t local,
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+{
+	struct sw_begun begun = t->rules->begun(sh, t, local, h);
+
+	if (sw_stensor_is_given_up(t))
+		return SW_PUSH_DEAD;
+	if (sh->is_draining && !begun.got)
+		return SW_PUSH_DROP;
+	if (!is_whole(sh, member, h, payload))
+		return SW_PUSH_CRC;
+	if (t->window ? differs_stream(&begun, h)
+		      : differs(&begun, h) || !sw_shard_has_root(sh, member, h))
+		return SW_PUSH_DIFFERS;
+	if (begun.has_root && h->payload_len) { /* I3: a second root */
+		sw_count(&sh->stats->rx_round, 1);
+		return SW_PUSH_VIOLATION;
+	}
+	/* Pushing this round, the member holds the result of the one before:
+	 * whatever is still marked for it is not needed. */
+	sw_marks_remove(sh, t, member, local);
+	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sh->n_folded++;
+	sw_count(&sh->stats->push_folded, 1);
+	sw_count(&sh->stats->push_bytes, h->payload_len);
+	return t->rules->fold(sh, t, member, local, h, payload, is_lent);
+}
+
+/* A push that was folded before, and whose result is there: it is sent, unless
+ * the member holds it or will soon. */
+static void send_again(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round)
+{
+	struct sw_pulled p = t->rules->judge_pull(sh, t, member, local, round);
+
+	if (p.verdict == SW_PULL_RESULT && !(p.inflight >> member & 1))
+		sw_marks_add(sh, t, member, local);
+}
+
+enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+{
+	struct sw_stensor *t = find(sh, h->key, h->chunk);
+	enum sw_push_verdict verdict;
+	uint32_t local;
+
+	if (!t || !matches(sh, t, member, h))
+		return SW_PUSH_DROP;
+	if (!has_weight(sh, t, member, h)) {
+		sw_count(&sh->stats->rx_weight, 1);
+		return SW_PUSH_DROP;
+	}
+	if (sw_stensor_is_dead(t, h->round))
+		return SW_PUSH_DEAD;
+	local = local_of(t, h->round, h->chunk);
+	verdict = t->rules->judge_push(sh, t, member, local, h);
+	if (verdict == SW_PUSH_FOLD)
+		return check_and_fold(
+			sh, t, member, local, h, payload, is_lent);
+	if (verdict == SW_PUSH_DONE)
+		send_again(sh, t, member, local, h->round);
+	sw_count(verdict == SW_PUSH_VIOLATION ? &sh->stats->rx_round
+					      : &sh->stats->push_again,
+		1);
+	return verdict;
+}
+
+struct sw_begun sw_shard_begun(
+	const struct sw_shard *sh, const struct sw_header *h)
+{
+	const struct sw_stensor *t = &sh->tensors[h->key];
+
+	return t->rules->begun(sh, t, local_of(t, h->round, h->chunk), h);
+}
+
+void sw_shard_copy_lent(struct sw_shard *sh)
+{
+	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
+		struct sw_stensor *t = &sh->tensors[key];
+
+		if (t->is_admitted && t->rules->keep)
+			t->rules->keep(sh, t);
+	}
+}
+
+struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
+	uint32_t round, uint32_t chunk, enum sw_answer_kind kind)
+{
+	const struct sw_stensor *t = &sh->tensors[key];
+
+	return (struct sw_answer){.key = key,
+		.round = round,
+		.chunk = t->window ? t->base : chunk,
+		.kind = (uint8_t)kind};
+}
+
+bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
+	const struct sw_pull *pull, struct sw_answer *answer)
+{
+	struct sw_stensor *t = find(sh, pull->key, pull->chunk);
+	struct sw_pulled p;
+	uint32_t local;
+
+	if (!t)
+		return false;
+	local = local_of(t, pull->round, pull->chunk);
+	*answer = sw_shard_answer(
+		sh, pull->key, pull->round, pull->chunk, SW_ANSWER_BASE);
+	if (t->window && pull->round - t->base >= t->window)
+		return true; /* it asks how far the window is */
+	p = t->rules->judge_pull(sh, t, member, local, pull->round);
+	switch (p.verdict) {
+	case SW_PULL_RESULT:
+		if (!(p.inflight >> member & 1))
+			sw_marks_add(sh, t, member, local);
+		return false;
+	case SW_PULL_WAIT:
+		answer->kind = SW_ANSWER_WAIT;
+		answer->missing = p.missing;
+		sw_count(&sh->stats->pull_wait, 1);
+		return true;
+	case SW_PULL_NEED:
+		answer->kind = SW_ANSWER_NEED;
+		sw_count(&sh->stats->pull_need, 1);
+		return true;
+	case SW_PULL_GONE:
+		break;
+	}
+	answer->kind = SW_ANSWER_GONE;
+	sw_count(&sh->stats->pull_gone, 1);
+	return true;
+}
+
+const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
+	struct sw_header *h, uint32_t *cell_out)
+{
+	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
+	struct sw_bitmap marks = sw_marks_of(t, member);
+	uint32_t local = sw_bitmap_first(&marks);
+	const void *bytes;
+
+	sw_marks_remove(sh, t, member, local);
+	*cell_out = local;
+	*h = (struct sw_header){
+		.type = SW_RESULT, .class = t->class, .key = t->key};
+	if (!t->window) {
+		h->chunk = sw_place_global(&t->place, local);
+		h->dtype = t->dtype;
+		h->payload_len = (uint16_t)(sw_stensor_elems(t, h->chunk) *
+					    t->ops->elem_bytes);
+	}
+	bytes = t->rules->take(sh, t, member, local, h);
+	sw_count(&sh->stats->results, 1);
+	sw_count(&sh->stats->result_bytes, h->payload_len);
+	return bytes;
+}
+
+/* Members are told of every fourth part of a window that is done: who was told
+ * of the last one has three parts to go on with. */
+static bool has_moved(const struct sw_stensor *t, uint32_t before)
+{
+	return t->window && (before ^ t->base) & ~(t->window / 4 - 1);
+}
+
+bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
+	uint32_t cell, uint32_t round, bool is_lost)
+{
+	struct sw_stensor *t = &sh->tensors[key];
+	uint32_t base = t->base;
+
+	sw_count(&sh->stats->lost, is_lost);
+	if (t->rules->settle(sh, t, member, cell, round, is_lost) && is_lost) {
+		sw_marks_add(sh, t, member, cell);
+		sw_count(&sh->stats->retransmissions, 1);
+	}
+	return has_moved(t, base);
+}

@@ -1,0 +1,202 @@
+/* stream.c - streams of collectives: what shard.c asks of them.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sums/stream.h"
+
+#include <string.h>
+
+#include "engine/base/ticks.h"
+#include "engine/sums/marks.h"
+#include "engine/sums/rules.h"
+
+static uint32_t record_bytes(uint32_t n_members)
+{
+	return 64; /* struct sw_slot, a cache line each */
+}
+
+static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
+{
+	return (struct sw_slot *)(t->records + (size_t)local * 64);
+}
+
+static enum sw_push_verdict judge_push(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	const struct sw_header *h)
+{
+	return sw_slot_judge_push(
+		slot_of(t, local), t->base, t->window, h->round, member);
+}
+
+static struct sw_pulled judge_pull(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t member, uint32_t local,
+	uint32_t round)
+{
+	const struct sw_slot *s = slot_of(t, local);
+
+	return (struct sw_pulled){
+		sw_slot_judge_pull(s, t->members, t->base, round, member),
+		s->inflight, sw_slot_from(s, t->members) & ~s->got};
+}
+
+static struct sw_begun begun(const struct sw_shard *sh,
+	const struct sw_stensor *t, uint32_t local, const struct sw_header *h)
+{
+	const struct sw_slot *s = slot_of(t, local);
+
+	if (s->chunk != h->round)
+		return (struct sw_begun){0};
+	return (struct sw_begun){.got = s->got,
+		.root = s->root,
+		.step = s->tag,
+		.op = s->op,
+		.dtype = s->dtype,
+		.number = s->number,
+		.bytes = s->bytes};
+}
+
+static uint8_t *acc_of(const struct sw_stensor *t, uint32_t local)
+{
+	return t->acc[0] + local * t->acc_stride;
+}
+
+static uint8_t *result_of(
+	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t local)
+{
+	return sh->env->sum->ops[slot_of(t, local)->dtype].round
+		       ? t->res[0] + local * t->res_stride
+		       : acc_of(t, local);
+}
+
+static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
+	const struct sw_header *h)
+{
+	*s = (struct sw_slot){.chunk = h->round,
+		.number = h->chunk,
+		.tag = h->step,
+		.root = (uint8_t)h->aux,
+		.dtype = h->dtype,
+		.op = h->op};
+	t->newest = h->round;
+	t->n_open++;
+	sh->n_open++;
+}
+
+/* A copy goes where its result is to be: nothing is rounded. */
+static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t local, const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_slot *s = slot_of(t, local);
+	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
+	uint32_t n = h->payload_len / ops->elem_bytes;
+
+	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
+		memcpy(result_of(sh, t, local), payload, h->payload_len);
+	else if (!s->bytes)
+		ops->put(acc_of(t, local), payload, n);
+	else
+		ops->add(acc_of(t, local), payload, n);
+	s->bytes = h->payload_len;
+}
+
+/* All that give bytes have. */
+static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
+{
+	struct sw_slot *s = slot_of(t, local);
+	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
+	const struct sw_header place = {
+		.key = t->key, .round = s->chunk, .chunk = s->number};
+	uint64_t to = sw_slot_to(s, t->members) & s->got;
+
+	t->n_open--;
+	sh->n_open--;
+	sw_count(&sh->stats->chunks_done, 1);
+	if (ops->round && sw_coll_is_sum(sw_coll_kind_of(s->op)))
+		ops->round(result_of(sh, t, local), acc_of(t, local),
+			s->bytes / ops->elem_bytes);
+	if (sh->params->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_result,
+			s->crc = sw_data_crc(
+				&place, result_of(sh, t, local), s->bytes));
+	for (; to; to &= to - 1)
+		sw_marks_add(sh, t, (uint32_t)__builtin_ctzll(to), local);
+}
+
+/* All below base are done. */
+static void advance(struct sw_stensor *t)
+{
+	const struct sw_slot *s = slot_of(t, t->base & (t->window - 1));
+
+	while (s->chunk == t->base && s->is_done)
+		s = slot_of(t, ++t->base & (t->window - 1));
+}
+
+static void note_held(struct sw_stensor *t, struct sw_slot *s)
+{
+	uint64_t to = sw_slot_to(s, t->members);
+
+	s->is_done = s->is_ready && (s->held & to) == to;
+	if (s->is_done)
+		advance(t);
+}
+
+static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, const struct sw_header *h,
+	const uint8_t *payload, bool is_lent)
+{
+	struct sw_slot *s = slot_of(t, local);
+
+	if (s->chunk != h->round)
+		begin(sh, t, s, h);
+	if (h->payload_len)
+		SW_TIMED(sh->stats->ticks_fold,
+			fold_bytes(sh, t, local, h, payload));
+	if (sw_slot_note(s, t->members, member, h->weight)) {
+		complete(sh, t, local);
+		note_held(t, s); /* nobody may want it */
+		return SW_PUSH_COMPLETE;
+	}
+	if (s->is_ready && sw_slot_to(s, t->members) >> member & 1)
+		sw_marks_add(sh, t, member, local);
+	return SW_PUSH_FOLD;
+}
+
+static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
+{
+	struct sw_slot *s = slot_of(t, local);
+
+	if (s->chunk != round || !(s->inflight >> member & 1))
+		return false;
+	s->inflight &= ~(1ULL << member);
+	if (is_lost)
+		return true;
+	s->held |= 1ULL << member;
+	note_held(t, s);
+	return true;
+}
+
+static const void *take(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, struct sw_header *h)
+{
+	struct sw_slot *s = slot_of(t, local);
+
+	s->inflight |= 1ULL << member;
+	h->round = s->chunk;
+	h->chunk = s->number;
+	h->step = s->tag;
+	h->weight = s->weight;
+	h->dtype = s->dtype;
+	h->op = s->op;
+	h->aux = (uint16_t)t->base;
+	h->payload_len = s->bytes;
+	h->payload_crc = s->crc;
+	return result_of(sh, t, local);
+}
+
+const struct sw_rules sw_rules_stream = {.has_results = true,
+	.record_bytes = record_bytes,
+	.judge_push = judge_push,
+	.judge_pull = judge_pull,
+	.begun = begun,
+	.fold = fold,
+	.settle = settle,
+	.take = take};

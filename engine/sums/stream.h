@@ -1,0 +1,98 @@
+/* stream.h - the window of a stream: what pushes and pulls mean to its slots.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A stream at a server is a sequence of chunks, numbered from 1 on (modulo
+ * 2^32): the pieces of all its collectives that lie there, one behind the
+ * other.  Its window has W slots; chunk j uses slot j mod W.
+ *
+ * A chunk is ready when all who give bytes (from) are folded, and done when all
+ * who get the result (to) have acknowledged it.  All chunks below base are
+ * done. A member pushes chunk j only when it knows of a base with j < base + W;
+ * so the slot of j - W is done, everybody has what they waited for, and it may
+ * be written.  Who gives nothing pushes no bytes, which asks for the result.
+ *
+ * So memory is the window, never the size of what is summed; nothing that was
+ * not folded is acknowledged; and no chunk's number is used twice (a frame
+ * would have to be late by 2^31 chunks).
+ *
+ * Nothing here knows frames, time or memory; test/model/ checks the same rules.
+ */
+#ifndef SW_STREAM_H
+#define SW_STREAM_H
+
+#include "engine/sums/cell.h"
+#include "engine/wire/coll.h"
+
+struct sw_slot {
+	uint64_t got;      /* members that pushed */
+	uint64_t held;     /* that acknowledged the result */
+	uint64_t inflight; /* to whom it is on its way */
+	uint32_t chunk;    /* j; 0: none yet */
+	uint32_t number;   /* of its collective */
+	uint32_t crc;      /* of the result, when ready */
+	uint16_t weight;   /* local ranks in it */
+	uint16_t bytes;    /* of the payload, 0: none came yet */
+	uint16_t tag;      /* of the collective's size */
+	uint8_t root, dtype, op;
+	bool is_ready : 1;
+	bool is_done : 1;
+};
+
+_Static_assert(sizeof(struct sw_slot) <= 64, "one cache line");
+
+static inline uint64_t sw_slot_from(const struct sw_slot *s, uint64_t members)
+{
+	return sw_coll_from(sw_coll_kind_of(s->op), members, s->root);
+}
+
+static inline uint64_t sw_slot_to(const struct sw_slot *s, uint64_t members)
+{
+	return sw_coll_to(sw_coll_kind_of(s->op), members, s->root);
+}
+
+/* sw_slot_judge_push - what a push of chunk @j by @member is; @s is its slot.
+ * Changes nothing. */
+static inline enum sw_push_verdict sw_slot_judge_push(const struct sw_slot *s,
+	uint32_t base, uint32_t window, uint32_t j, uint32_t member)
+{
+	if (sw_round_before(j, base))
+		return SW_PUSH_OLD;
+	if (j - base >= window)
+		return SW_PUSH_VIOLATION;
+	if (s->chunk != j || !(s->got >> member & 1))
+		return SW_PUSH_FOLD;
+	return s->is_ready ? SW_PUSH_DONE : SW_PUSH_HAVE;
+}
+
+/* sw_slot_judge_pull - what @member, which waits for chunk @j, is to be told.
+ */
+static inline enum sw_pull_verdict sw_slot_judge_pull(const struct sw_slot *s,
+	uint64_t members, uint32_t base, uint32_t j, uint32_t member)
+{
+	if (sw_round_before(j, base))
+		return SW_PULL_GONE;
+	if (s->chunk != j || !(s->got >> member & 1))
+		return SW_PULL_NEED;
+	if (!s->is_ready)
+		return SW_PULL_WAIT;
+	return sw_slot_to(s, members) & ~s->held & 1ULL << member
+		       ? SW_PULL_RESULT
+		       : SW_PULL_GONE;
+}
+
+/* sw_slot_note - @member's push was folded.  Returns whether the chunk became
+ * ready by it. */
+static inline bool sw_slot_note(
+	struct sw_slot *s, uint64_t members, uint32_t member, uint16_t weight)
+{
+	uint64_t from = sw_slot_from(s, members);
+
+	s->got |= 1ULL << member;
+	s->weight += weight;
+	if (s->is_ready || (s->got & from) != from)
+		return false;
+	s->is_ready = true;
+	return true;
+}
+
+#endif

@@ -1,0 +1,363 @@
+/* stream.c - streams of collectives at a worker: a window of chunks per link.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/stream.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/base/ticks.h"
+#include "sum/sum.h"
+
+static uint32_t window_of(const struct sw_wtensor *t)
+{
+	return 1u << t->decl.window_log2;
+}
+
+int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t n = w->n_links << t->decl.window_log2;
+	struct sw_stream *s = calloc(
+		1, sizeof(*s) + w->n_links * sizeof(struct sw_stream_link));
+
+	t->stream = s;
+	if (!s)
+		return SW_ENOMEM;
+	s->pieces = calloc(n, sizeof(*s->pieces));
+	s->entered = calloc(n, sizeof(*s->entered));
+	s->n_slots = n;
+	for (uint32_t l = 0; l < w->n_links; l++)
+		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
+	if (s->pieces && s->entered)
+		return 0;
+	sw_stream_close(t);
+	return SW_ENOMEM;
+}
+
+void sw_stream_close(struct sw_wtensor *t)
+{
+	if (!t->stream)
+		return;
+	free(t->stream->pieces);
+	free(t->stream->entered);
+	free(t->stream);
+	t->stream = NULL;
+}
+
+/* --- the end of a collective --- */
+
+static void set_blocked(
+	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
+{
+	l->n_blocked += is_blocked;
+	l->n_blocked -= sl->is_blocked;
+	sl->is_blocked = is_blocked;
+}
+
+static void end_coll(
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
+{
+	c->is_open = false;
+	t->is_open = --t->stream->n_open > 0;
+	w->n_open--;
+	if (!err && c->is_edited)
+		err = SW_ECORRUPT;
+	w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), 0,
+		c->ask.cookie, err, c->weight);
+}
+
+void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
+{
+	struct sw_stream *s = t->stream;
+
+	sw_task_cancel(&w->sched, &t->task);
+	s->head = s->tail;
+	for (uint32_t l = 0; l < w->n_links; l++)
+		set_blocked(&w->links[l], &s->links[l], false);
+	for (uint32_t i = 0; i < SW_COLLS; i++)
+		if (s->colls[i].is_open)
+			end_coll(w, t, &s->colls[i], err);
+}
+
+/* Nothing is to be done for this slot any more. */
+static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_worker *w = l->worker;
+	struct sw_piece *p = &t->stream->pieces[chunk];
+
+	t->chunks[chunk].state = SW_HELD;
+	t->progress_ns = w->now_ns;
+	t->missing = 0;
+	sw_todo_put(l, t, chunk, 0);
+	/* What only this member gave it has already. */
+	if (!sw_piece_gets(w, t, p) && !sw_coll_is_sum(p->coll->ask.kind) &&
+		sw_piece_target(p) != sw_piece_source(p))
+		memcpy(sw_piece_target(p), sw_piece_source(p),
+			sw_piece_bytes(p));
+	if (--p->coll->n_left == 0)
+		end_coll(w, t, p->coll, 0);
+}
+
+/* --- chunks enter the window, and start as the scheduler says --- */
+
+uint32_t sw_stream_cost(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk)
+{
+	const struct sw_piece *p = &t->stream->pieces[chunk];
+
+	return sw_piece_gives(w, t, p) ? sw_piece_bytes(p) : SW_EMPTY_COST;
+}
+
+static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
+	struct sw_link *l, struct sw_coll *c)
+{
+	struct sw_stream *s = t->stream;
+	struct sw_stream_link *sl = &s->links[l->peer.index];
+	uint32_t chunk = l->peer.index << t->decl.window_log2 |
+			 (sl->next & (window_of(t) - 1));
+
+	s->pieces[chunk] = (struct sw_piece){
+		c, sl->next++, sw_coll_chunk_at(w, t, c, l, sl->at++)};
+	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
+	s->entered[s->head++ % s->n_slots] = chunk;
+	return sw_stream_cost(w, t, chunk);
+}
+
+/* The collective whose chunks enter next at @l; NULL: there is none. */
+static struct sw_coll *coll_to_enter(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_link *l)
+{
+	struct sw_stream *s = t->stream;
+	struct sw_stream_link *sl = &s->links[l->peer.index];
+
+	for (; sl->coll != s->n_colls; sl->coll++, sl->at = 0) {
+		struct sw_coll *c = &s->colls[sl->coll % SW_COLLS];
+
+		if (sl->at < sw_coll_n_at(w, t, c, l))
+			return c;
+	}
+	return NULL;
+}
+
+/* A few chunks of one link.  Returns the credit that they take. */
+static uint64_t enter_some(
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_link *l)
+{
+	struct sw_stream_link *sl = &t->stream->links[l->peer.index];
+	uint64_t cost = 0;
+
+	for (uint32_t i = 0; i < SW_STREAM_BURST; i++) {
+		struct sw_coll *c = coll_to_enter(w, t, l);
+
+		set_blocked(l, sl, c && sl->next - sl->base >= window_of(t));
+		if (!c || sl->is_blocked)
+			break;
+		cost += enter(w, t, l, c);
+	}
+	return cost;
+}
+
+static struct sw_wtensor *tensor_of(const struct sw_task *t)
+{
+	return (struct sw_wtensor *)((char *)(uintptr_t)t -
+				     offsetof(struct sw_wtensor, task));
+}
+
+/* Whole chunks, in the order in which they entered. */
+static uint64_t part_of(
+	const struct sw_task *task, uint64_t from, uint64_t unit)
+{
+	const struct sw_wtensor *t = tensor_of(task);
+	const struct sw_stream *s = t->stream;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = s->tail; i != s->head; i++) {
+		uint32_t cost = sw_stream_cost(
+			t->worker, t, s->entered[i % s->n_slots]);
+
+		if (bytes && bytes + cost > unit)
+			break;
+		bytes += cost;
+	}
+	return bytes;
+}
+
+static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
+{
+	struct sw_wtensor *t = tensor_of(task);
+	struct sw_worker *w = t->worker;
+	struct sw_stream *s = t->stream;
+
+	for (uint64_t n = 0; n < bytes && s->tail != s->head; s->tail++) {
+		uint32_t chunk = s->entered[s->tail % s->n_slots];
+
+		n += sw_stream_cost(w, t, chunk);
+		t->chunks[chunk].is_charged = true;
+		sw_todo_put(&w->links[chunk >> t->decl.window_log2], t, chunk,
+			1u << SW_TODO);
+	}
+	for (uint32_t l = 0; l < w->n_links; l++)
+		sw_link_refresh(w, &w->links[l]);
+}
+
+static const struct sw_task_ops ops = {
+	.partition = part_of, .start = start_part};
+
+/* What the window allows, of all links in turns. */
+void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint64_t cost = 0, more = 1;
+	int err;
+
+	while (more) {
+		more = 0;
+		for (uint32_t l = 0; l < w->n_links; l++)
+			more += enter_some(w, t, &w->links[l]);
+		cost += more;
+	}
+	if (!cost)
+		return;
+	t->task.ops = &ops;
+	t->task.priority = t->decl.priority;
+	err = sw_task_extend(&w->sched, &t->task, cost);
+	assert(!err);
+	(void)err;
+	sw_sched_run(&w->sched);
+}
+
+/* --- frames --- */
+
+const uint8_t *sw_stream_fill(
+	const struct sw_wtensor *t, uint32_t chunk, struct sw_header *h)
+{
+	const struct sw_worker *w = t->worker;
+	const struct sw_piece *p = &t->stream->pieces[chunk];
+	const struct sw_coll *c = p->coll;
+	bool has = sw_piece_gives(w, t, p);
+
+	h->round = p->j;
+	h->chunk = c->number;
+	h->step = c->tag;
+	h->weight = has ? w->n_local : 0;
+	h->dtype = (uint8_t)c->ask.dtype;
+	h->op = sw_coll_op(c->ask.kind, SW_OPERATION_SUM);
+	h->aux = (uint16_t)sw_coll_root(t, c, p->chunk);
+	h->payload_len = has ? (uint16_t)sw_piece_bytes(p) : 0;
+	return has ? sw_piece_source(p) : NULL;
+}
+
+struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
+	const struct sw_link *l, uint32_t j, uint32_t *chunk)
+{
+	struct sw_wchunk *c;
+
+	*chunk =
+		l->peer.index << t->decl.window_log2 | (j & (window_of(t) - 1));
+	c = &t->chunks[*chunk];
+	return t->is_open && t->stream->pieces[*chunk].j == j &&
+			       c->state != SW_HELD
+		       ? c
+		       : NULL;
+}
+
+static void give_credit(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+	int err;
+
+	if (!c->is_charged)
+		return;
+	c->is_charged = false;
+	err = sw_task_finish(&w->sched, &t->task, sw_stream_cost(w, t, chunk));
+	assert(!err);
+	(void)err;
+}
+
+void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
+{
+	struct sw_worker *w = l->worker;
+
+	give_credit(w, t, chunk);
+	if (sw_piece_gets(w, t, &t->stream->pieces[chunk]))
+		sw_todo_put(l, t, chunk, 1u << SW_LATE);
+	else
+		finish(l, t, chunk);
+}
+
+void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
+{
+	struct sw_worker *w = l->worker;
+	struct sw_stream_link *sl = &t->stream->links[l->peer.index];
+	uint32_t chunk;
+
+	if ((int32_t)(base - sl->base) <= 0 || t->dead_from)
+		return;
+	for (; sl->base != base; sl->base++) {
+		if (sl->base == sl->next)
+			break; /* it cannot be: we have not been in it */
+		if (!sw_stream_find(t, l, sl->base, &chunk))
+			continue;
+		if (sw_piece_gets(w, t, &t->stream->pieces[chunk]))
+			break; /* nor this: we do not hold it */
+		give_credit(w, t, chunk);
+		finish(l, t, chunk);
+	}
+	sw_count(&w->stats.rx_state, sl->base != base);
+	l->pull_wait_ns = 0;
+	sw_stream_enter(w, t);
+	sw_sched_run(&w->sched);
+}
+
+bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_worker *w = l->worker;
+	uint32_t base = h->round - (uint16_t)(h->round - h->aux);
+	uint32_t chunk, crc = h->payload_crc;
+	struct sw_wchunk *c = sw_stream_find(t, l, h->round, &chunk);
+	struct sw_piece *p = &t->stream->pieces[chunk];
+
+	if (c && c->n_sent && sw_piece_gets(w, t, p)) {
+		if (h->payload_len != sw_piece_bytes(p)) {
+			sw_count(&w->stats.rx_length, 1);
+			return false;
+		}
+		if (l->peer.has_crc)
+			crc = sw_data_crc(h, payload, h->payload_len);
+		if (crc != h->payload_crc) {
+			sw_count(&w->stats.rx_payload_crc, 1);
+			return false;
+		}
+		c->state = SW_HELD;
+		give_credit(w, t, chunk);
+		sw_flow_resolve(&l->peer.flow, t->class, c->psn, c->n_sent == 1,
+			w->now_ns);
+		memcpy(sw_piece_target(p), payload, h->payload_len);
+		p->coll->weight = h->weight;
+		l->pull_wait_ns = 0;
+		sw_count(&w->stats.results, 1);
+		sw_count(&w->stats.result_bytes, h->payload_len);
+		finish(l, t, chunk);
+	} else {
+		sw_count(&w->stats.result_again, 1);
+	}
+	sw_stream_on_base(l, t, base);
+	return true;
+}
+
+void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
+{
+	for (uint32_t i = 0; i < w->n_tensors && l->n_pulls < SW_PULL_MAX;
+		i++) {
+		const struct sw_wtensor *t = &w->tensors[i];
+		const struct sw_stream_link *sl =
+			t->stream ? &t->stream->links[l->peer.index] : NULL;
+
+		if (sl && sl->is_blocked && t->is_open)
+			l->pulls[l->n_pulls++] = (struct sw_pull){
+				.key = t->key, .round = sl->base - 1};
+	}
+}

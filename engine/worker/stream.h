@@ -1,0 +1,135 @@
+/* stream.h - streams of collectives at a worker: a window of chunks per link.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A stream is kept as a tensor whose chunks are the slots of its windows: slot
+ * i of link l is its chunk l << window_log2 | i.  So what is to be pushed, sent
+ * again or asked for is the same sets (todo.c), in the same order of urgency.
+ * What a slot holds now, chunk j of the stream at that server, is struct
+ * sw_piece.  The rules of the window are in engine/sums/stream.h.
+ */
+#ifndef SW_WORKER_STREAM_H
+#define SW_WORKER_STREAM_H
+
+#include "engine/wire/coll.h"
+#include "engine/worker/worker_int.h"
+
+enum {
+	SW_COLLS = 64,        /* of a stream that may be open */
+	SW_EMPTY_COST = 64,   /* credit that a push without bytes takes */
+	SW_STREAM_BURST = 16, /* chunks that a link enters in its turn */
+};
+
+/* A collective from its submit to its end. */
+struct sw_coll {
+	struct sw_worker_coll ask;
+	bool is_open;
+	bool is_edited;  /* its buffer changed under a push */
+	uint32_t number; /* counts those of the stream, from 1 */
+	uint32_t first;  /* its place on the line */
+	uint32_t n_chunks, n_left;
+	uint32_t n_per_part; /* chunks of a part: of all, or of a member's */
+	uint32_t chunk_bytes;
+	uint64_t part_bytes;
+	uint16_t tag, weight;
+};
+
+/* What a slot holds. */
+struct sw_piece {
+	struct sw_coll *coll;
+	uint32_t j;
+	uint32_t chunk; /* of the collective */
+};
+
+/* Where the stream is at a server. */
+struct sw_stream_link {
+	uint32_t base;   /* as the server said */
+	uint32_t next;   /* the next j to enter */
+	uint32_t coll;   /* whose chunks enter now, counted as n_colls */
+	uint32_t at;     /* of those that lie at this server */
+	bool is_blocked; /* chunks wait for the window to move */
+};
+
+struct sw_stream {
+	struct sw_coll colls[SW_COLLS];
+	uint32_t n_colls; /* submitted in all */
+	uint32_t n_open;
+	uint32_t first;          /* where the next one begins on the line */
+	struct sw_piece *pieces; /* by chunk of the tensor */
+	uint32_t *entered;       /* a ring of those not started yet */
+	uint32_t n_slots, head, tail; /* of it */
+	struct sw_stream_link links[];
+};
+
+/* sw_stream_open - @t was declared with @members and window_log2.
+ * Errors: SW_ENOMEM. */
+int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t);
+void sw_stream_close(struct sw_wtensor *t);
+
+/* --- piece.c: how a collective divides --- */
+
+/* Has it a part for each member; is its root the caller's to say? */
+bool sw_coll_is_by_part(const struct sw_coll *c);
+bool sw_coll_has_root(enum sw_coll_kind kind);
+/* sw_coll_root - the member that a chunk of it has as its root. */
+uint32_t sw_coll_root(
+	const struct sw_wtensor *t, const struct sw_coll *c, uint32_t chunk);
+/* sw_coll_n_at, sw_coll_chunk_at - how many of its chunks lie at the link's
+ * server; which one is number @i of them. */
+uint32_t sw_coll_n_at(const struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c, const struct sw_link *l);
+uint32_t sw_coll_chunk_at(const struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c, const struct sw_link *l, uint32_t i);
+/* Bytes of a piece; does this member give it, get its result; from where and to
+ * where. */
+uint32_t sw_piece_bytes(const struct sw_piece *p);
+bool sw_piece_gives(const struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_piece *p);
+bool sw_piece_gets(const struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_piece *p);
+const uint8_t *sw_piece_source(const struct sw_piece *p);
+uint8_t *sw_piece_target(const struct sw_piece *p);
+
+/* --- stream.c: the window --- */
+
+/* sw_stream_enter - collectives or room in the window have come: what it allows
+ * enters, and starts as the scheduler says. */
+void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_stream_end - all its collectives end with @err. */
+void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err);
+
+/* sw_stream_bytes - what a chunk's result has. */
+uint32_t sw_stream_bytes(const struct sw_wtensor *t, uint32_t chunk);
+
+/* sw_stream_cost - credit that its push takes. */
+uint32_t sw_stream_cost(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk);
+
+/* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
+ * push, NULL where this member gives none. */
+const uint8_t *sw_stream_fill(
+	const struct sw_wtensor *t, uint32_t chunk, struct sw_header *h);
+
+/* sw_stream_folded - the server has the push of a slot for good.
+ * sw_sched_run is to follow. */
+void sw_stream_folded(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk);
+
+/* sw_stream_find - the slot that waits for chunk @j of link @l, NULL when none
+ * does; *chunk is its. */
+struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
+	const struct sw_link *l, uint32_t j, uint32_t *chunk);
+
+/* sw_stream_on_result - a RESULT of the stream; false: it is not to be
+ * acknowledged. */
+bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
+	const struct sw_header *h, const uint8_t *payload);
+
+/* sw_stream_on_base - all chunks below @base are done at the server. */
+void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
+
+/* sw_streams_ask - put streams that wait for their window into the link's next
+ * PULL: a chunk that is done is answered with base. */
+void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
+
+#endif

@@ -1,0 +1,77 @@
+/* coll.h - libsumwire: ordered collectives of groups of ranks.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Beside declared tensors there are collectives, which have no names and any
+ * size.  A group is a set of ranks; its members call the same collectives on
+ * it, of each kind in the same order.  Servers keep a window of what is under
+ * way, whatever the sizes are.
+ *
+ * So far: sums; one local rank and one lcore per agent; memory of sw_alloc.
+ *
+ * Thread and fork: as in sumwire.h.
+ */
+#ifndef SUMWIRE_COLL_H
+#define SUMWIRE_COLL_H
+
+#include <stddef.h>
+
+#include <sumwire/coll_kind.h>
+#include <sumwire/sumwire.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sw_group; /* belongs to its client */
+
+/* sw_alloc - @bytes of memory that the agent reads and writes in place, zeroed,
+ * aligned to 64 bytes; owned by @c until sw_close.
+ * Errors: SW_EINVAL 0 bytes or more than 64 GiB; SW_ENOMEM, SW_ETIMEDOUT,
+ * SW_ECLOSED as of sw_declare. */
+SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
+
+/* sw_group_open - a group of ranks of the job.  Says nothing to anybody: a
+ * stream of the group is opened with its first collective of each kind.
+ * @name    the same at all members, 1 to 100 bytes; groups of one name are the
+ *          same group
+ * @ranks   @n_ranks of them, ascending, this one among them; NULL: all ranks
+ * @out     owned by @c, valid until sw_close
+ * Errors: SW_EINVAL, SW_ENOMEM, or why the attachment ended. */
+SW_API int sw_group_open(struct sw_client *c, const char *name,
+	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out);
+
+/* One collective.  @count elements of @dtype are those of
+ *   SW_ALL_REDUCE      @send and @recv: the sum, at all
+ *   SW_REDUCE          the same; the sum at @root
+ *   SW_BCAST           the same; what @root has in @send, at all
+ *   SW_REDUCE_SCATTER  @recv; @send has as many for each member, in the order
+ *                      of ranks: the sum of its own part, at each
+ *   SW_ALL_GATHER      @send; @recv has as many for each member
+ * @send and @recv lie in memory of sw_alloc.  They may be the same (of
+ * all_gather: the own part of @recv). */
+struct sw_coll_args {
+	enum sw_coll_kind kind;
+	enum sw_dtype dtype;
+	uint64_t count;
+	uint32_t root; /* a rank of the job */
+	const void *send;
+	void *recv;
+};
+
+/* sw_coll - start a collective on @g.
+ * @handle   ends exactly once, through sw_poll or sw_wait
+ * Returns at once, but for the first of its kind, which waits for the servers.
+ * Collectives of one kind are done in order, several of them at once; up to
+ * 1,024 may be open.
+ * A handle ends with SW_EMISMATCH at all members, and a sentence that names two
+ * of them, when their calls differ; the kind is then dead in this group.
+ * Errors: SW_EINVAL an argument cannot be, with the reason in sw_last_error;
+ * SW_EBUSY too many are open; those of sw_declare and sw_push_pull. */
+SW_API int sw_coll(
+	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,222 @@
+/* proc_coll.c - a training process that calls collectives, drawn from a seed.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * All ranks draw the same calls, on a group of all and on one of all but the
+ * last, several of them open at once, and check every element.  Says how far it
+ * got as proc_client does.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/support/random.h"
+#include <sumwire/coll.h>
+
+enum { EXIT_ERROR = 3, EXIT_WRONG = 4, OPEN = 4, COUNT_MAX = 200000 };
+
+struct call {
+	struct sw_coll_args args;
+	uint32_t group; /* 0: all; 1: all but the last */
+	uint32_t n;     /* ranks of it */
+	uint64_t number, handle;
+	int32_t *send, *recv;
+};
+
+struct coll_client {
+	struct sw_client *c;
+	struct sw_group *groups[2];
+	uint32_t rank, size;
+	uint64_t rng, n_colls;
+	uint64_t odd; /* the call that this rank makes with another count */
+	struct call open[OPEN];
+};
+
+static void say(const char *text)
+{
+	printf("%s\n", text);
+	fflush(stdout);
+}
+
+static void must(struct coll_client *k, int err, const char *where)
+{
+	if (!err)
+		return;
+	printf("error %s %s: %s\n", where, sw_error_name(err),
+		sw_last_error(k->c));
+	fflush(stdout);
+	sw_close(&k->c);
+	exit(EXIT_ERROR);
+}
+
+static int32_t given(const struct call *call, uint32_t rank, uint64_t i)
+{
+	return (int32_t)((i * 31 + call->number * 7) % 97 * (rank + 1));
+}
+
+static bool is_parted(const struct call *call)
+{
+	return call->args.kind == SW_REDUCE_SCATTER ||
+	       call->args.kind == SW_ALL_GATHER;
+}
+
+/* Ranks of both groups are 0 … n - 1; elements of all parts are counted. */
+static int32_t expected(const struct call *call, uint64_t i)
+{
+	int32_t sum = 0;
+
+	if (call->args.kind == SW_ALL_GATHER)
+		return given(call, (uint32_t)(i / call->args.count), i);
+	if (call->args.kind == SW_BCAST)
+		return given(call, call->args.root, i);
+	for (uint32_t r = 0; r < call->n; r++)
+		sum += given(call, r, i);
+	return sum;
+}
+
+static void draw(struct coll_client *k, struct call *call, uint64_t number)
+{
+	static const uint64_t counts[] = {1, 17, 3000, COUNT_MAX};
+
+	call->number = number;
+	call->group = k->size > 2 && test_random(&k->rng) % 3 == 0;
+	call->n = k->size - call->group;
+	call->args.kind = (enum sw_coll_kind)(1 + test_random(&k->rng) % 5);
+	call->args.dtype = SW_I32;
+	call->args.count =
+		1 + test_random(&k->rng) % counts[test_random(&k->rng) % 4];
+	call->args.root = (uint32_t)(test_random(&k->rng) % call->n);
+	call->args.send = call->send;
+	call->args.recv = call->recv;
+	if (number == k->odd)
+		call->args.count++;
+}
+
+static void fill(const struct coll_client *k, struct call *call)
+{
+	bool is_scatter = call->args.kind == SW_REDUCE_SCATTER;
+	uint64_t n = call->args.count * (is_scatter ? call->n : 1);
+	uint64_t first = call->args.kind == SW_ALL_GATHER
+				 ? call->args.count * k->rank
+				 : 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		call->send[i] = given(call, k->rank, first + i);
+	memset(call->recv, 0x77, 4 * call->args.count * call->n);
+}
+
+static void check(struct coll_client *k, const struct call *call)
+{
+	bool is_gather = call->args.kind == SW_ALL_GATHER;
+	uint64_t n = call->args.count * (is_gather ? call->n : 1);
+	uint64_t first =
+		is_parted(call) && !is_gather ? call->args.count * k->rank : 0;
+
+	if (call->args.kind == SW_REDUCE && call->args.root != k->rank)
+		return;
+	for (uint64_t i = 0; i < n; i++) {
+		if (call->recv[i] == expected(call, first + i))
+			continue;
+		printf("wrong: call %llu, kind %d, element %llu is %d, not "
+		       "%d\n",
+			(unsigned long long)call->number, call->args.kind,
+			(unsigned long long)i, call->recv[i],
+			expected(call, first + i));
+		exit(EXIT_WRONG);
+	}
+}
+
+static void finish(struct coll_client *k, struct call *call)
+{
+	if (!call->handle)
+		return;
+	must(k, sw_wait(k->c, call->handle), "wait");
+	call->handle = 0;
+	check(k, call);
+}
+
+static void run(struct coll_client *k)
+{
+	for (uint64_t i = 0; i < k->n_colls; i++) {
+		struct call *call = &k->open[i % OPEN];
+
+		finish(k, call);
+		draw(k, call, i);
+		if (k->rank >= call->n)
+			continue; /* it is of a group without this one */
+		fill(k, call);
+		must(k,
+			sw_coll(k->groups[call->group], &call->args,
+				&call->handle),
+			"coll");
+	}
+	for (uint32_t i = 0; i < OPEN; i++)
+		finish(k, &k->open[(k->n_colls + i) % OPEN]);
+}
+
+static void open_all(struct coll_client *k, const struct sw_settings *s)
+{
+	uint32_t ranks[64];
+	size_t bytes;
+	void *p;
+
+	must(k, sw_open(s, &k->c), "open");
+	k->rank = sw_rank(k->c);
+	k->size = sw_size(k->c);
+	printf("attached %u of %u\n", k->rank, k->size);
+	fflush(stdout);
+	bytes = 4 * (COUNT_MAX + 1) * (size_t)k->size;
+	for (uint32_t i = 0; i < OPEN; i++) {
+		must(k, sw_alloc(k->c, bytes, &p), "alloc");
+		k->open[i].send = p;
+		must(k, sw_alloc(k->c, bytes, &p), "alloc");
+		k->open[i].recv = p;
+	}
+	must(k, sw_group_open(k->c, "all", NULL, 0, &k->groups[0]), "group");
+	for (uint32_t r = 0; r < k->size - 1; r++)
+		ranks[r] = r;
+	if (k->rank < k->size - 1)
+		must(k,
+			sw_group_open(k->c, "some", ranks, k->size - 1,
+				&k->groups[1]),
+			"group");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"agent", required_argument, NULL, 'a'},
+		{"seed", required_argument, NULL, 's'},
+		{"colls", required_argument, NULL, 'n'},
+		{"odd", required_argument, NULL, 'o'}, {0}};
+	static struct coll_client k = {.n_colls = 100, .odd = UINT64_MAX};
+	struct sw_settings s;
+	int o;
+
+	sw_settings_init(&s);
+	s.wait_timeout_s = 60;
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (o) {
+		case 'a':
+			s.agent = optarg;
+			break;
+		case 's':
+			k.rng = strtoull(optarg, NULL, 10);
+			break;
+		case 'n':
+			k.n_colls = strtoull(optarg, NULL, 10);
+			break;
+		case 'o':
+			k.odd = strtoull(optarg, NULL, 10);
+			break;
+		default:
+			return 2;
+		}
+	open_all(&k, &s);
+	run(&k);
+	say("exact");
+	sw_close(&k.c);
+	say("ended");
+	return 0;
+}
