@@ -233,7 +233,10 @@ static void declare(struct agent_core *core)
 	if (!report.err)
 		return; /* the servers are asked */
 	snprintf(report.text, sizeof(report.text), "%s",
-		sw_error_text(report.err));
+		report.err == SW_EINVAL && o->tensors[0].kind == SW_EDGE_STREAM
+			? "collectives need one lcore, and agents of one local "
+			  "rank each"
+			: sw_error_text(report.err));
 	sw_agent_tell(core, &report);
 }
 

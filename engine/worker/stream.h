@@ -112,8 +112,7 @@ const uint8_t *sw_stream_fill(
 
 /* sw_stream_folded - the server has the push of a slot for good.
  * sw_sched_run is to follow. */
-void sw_stream_folded(
-	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk);
+void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk);
 
 /* sw_stream_find - the slot that waits for chunk @j of link @l, NULL when none
  * does; *chunk is its. */

@@ -113,15 +113,15 @@ void sw_tensors_close(struct sw_worker *w)
 
 /* --- lane 0 declares, the others follow --- */
 
-/* One local rank and one lcore, for now. */
+/* One lcore, and one local rank at all members, for now. */
 static bool is_stream(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
 	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
 	       !(in->members & ~(~0ULL >> (64 - w->n_members))) &&
-	       in->members >> w->rank & 1 && w->n_local == 1 && !w->n_others &&
-	       !w->lane_i;
+	       in->members >> w->rank & 1 && w->size == w->n_members &&
+	       !w->n_others && !w->lane_i;
 }
 
 static bool is_valid(

@@ -63,10 +63,11 @@ struct sw_coll_args {
  * Returns at once, but for the first of its kind, which waits for the servers.
  * Collectives of one kind are done in order, several of them at once; up to
  * 1,024 may be open.
- * A handle ends with SW_EMISMATCH at all members, and a sentence that names two
- * of them, when their calls differ; the kind is then dead in this group.
- * Errors: SW_EINVAL an argument cannot be, with the reason in sw_last_error;
- * SW_EBUSY too many are open; those of sw_declare and sw_push_pull. */
+ * When calls of members differ, handles end with SW_EMISMATCH and a sentence
+ * that names two of them: at all that wait for a result; who only gives may
+ * have ended before.  The kind is then dead in this group. Errors: SW_EINVAL an
+ * argument cannot be, with the reason in sw_last_error; SW_EBUSY too many are
+ * open; those of sw_declare and sw_push_pull. */
 SW_API int sw_coll(
 	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
 
