@@ -171,11 +171,16 @@ static void make_buffers(struct sim_worker *w, uint32_t group, uint32_t coll)
 
 static void free_buffers(struct sim_worker *w, uint32_t group, uint32_t coll)
 {
-	const struct sim_coll *c = &w->job->groups[group].colls[coll];
+	const struct sim_group *g = &w->job->groups[group];
+	const struct sim_coll *c = &g->colls[coll];
 	struct sim_of_group *of = &w->of_group[group];
+	uint64_t bytes = n_parts(g, c) * c->n_elems * sw_dtype_bytes(c->dtype);
 
-	if (!c->is_in_place || c->kind == SW_REDUCE_SCATTER)
+	memset(of->to[coll], 0xdd, bytes); /* whoever still reads it */
+	if (!c->is_in_place || c->kind == SW_REDUCE_SCATTER) {
+		memset(of->from[coll], 0xdd, bytes);
 		free(of->from[coll]);
+	}
 	free(of->to[coll]);
 	of->from[coll] = of->to[coll] = NULL;
 }
@@ -214,7 +219,7 @@ uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	return k;
 }
 
-static void submit(struct sim_worker *w, uint32_t group)
+void sim_groups_submit(struct sim_worker *w, uint32_t group)
 {
 	struct sim_of_group *of = &w->of_group[group];
 	uint32_t coll = of->n_submitted;
@@ -245,7 +250,7 @@ void sim_groups_step(struct sim_worker *w)
 		if (g->members >> w->rank & 1 && of->n_submitted < g->n_colls &&
 			of->n_submitted - of->n_done < g->depth &&
 			sim_chance(&w->job->rng, 700000))
-			submit(w, i);
+			sim_groups_submit(w, i);
 	}
 }
 

@@ -48,8 +48,11 @@ void sim_groups_draw(struct sim_job *job);
 uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	char names[][SW_NAME_MAX], uint32_t n);
 
-/* sim_groups_step - submit some. */
+/* sim_groups_step - submit some, of a group of depth 0 none. */
 void sim_groups_step(struct sim_worker *w);
+
+/* sim_groups_submit - submit a group's next one. */
+void sim_groups_submit(struct sim_worker *w, uint32_t group);
 
 /* sim_groups_done - a collective has ended: is its result right? */
 void sim_groups_done(

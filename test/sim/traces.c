@@ -25,6 +25,8 @@
  *  lent: what a node's own server was lent, when its worker ends
  *  members: the cost of a packet with 2 to 64 of them
  *  probe: lcores behind a hash of source ports
+ *  S1 to S9  streams: givers that run ahead, receivers that lag, types that
+ *       change in a slot, groups that cross, shares
  *  F    what was examined and found sound stays so
  *
  * Not here, since what they are about does not exist yet:
@@ -59,6 +61,7 @@ int main(int argc, char **argv)
 	check_run(trace_members, n_trace_members, filter, &passed, &failed);
 	check_run(trace_probe, n_trace_probe, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);
+	check_run(trace_stream, n_trace_stream, filter, &passed, &failed);
 	check_run(trace_sched, n_trace_sched, filter, &passed, &failed);
 	return check_end(passed, failed);
 }

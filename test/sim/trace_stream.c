@@ -1,0 +1,435 @@
+/* trace_stream.c - traces of collectives in streams: S1 to S9.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * By hand (hand.h) for what a server does; in a simulated job where what counts
+ * is that workers come through.
+ */
+#include "engine/worker/stream.h"
+#include "test/sim/hand.h"
+#include "test/sim/trace_job.h"
+
+enum { A, B, C, LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, N = 4 };
+
+/* --- by hand: chunks of N elements of stream 0, of all members --- */
+
+static void declare(struct hand_rig *rig, uint32_t i, uint32_t batch,
+	const char *name, uint64_t members)
+{
+	struct sw_declare_item item = {
+		.n_elems = members, .dtype = LOG2, .mode = SW_MODE_STREAM};
+
+	if (!peer_declare(&rig->r.w[i], batch, item, name))
+		abort();
+}
+
+static void open_hand(struct hand_rig *rig, uint32_t n_workers)
+{
+	hand_open_idle(rig);
+	rig->n_workers = n_workers;
+	for (uint32_t i = 0; i < n_workers; i++)
+		if (!hand_join(rig, i, (uint16_t)i, (uint16_t)n_workers, NULL))
+			abort();
+	for (uint32_t i = 0; i < n_workers; i++)
+		declare(rig, i, 0, "s", (1u << n_workers) - 1);
+	hand_pass(rig, SW_MS);
+	hand_empty(rig);
+}
+
+/* @value: NULL of who gives none. */
+static void push(struct hand_rig *rig, uint32_t i, enum sw_coll_kind kind,
+	uint32_t root, uint32_t j, const int32_t *value)
+{
+	struct sw_header h = peer_push_header(0, j, 1);
+
+	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
+	h.aux = (uint16_t)root;
+	h.payload_len = value ? 4 * N : 0;
+	h.weight = value != NULL;
+	peer_fill(&rig->r.w[i], h, value ? *value : 0);
+}
+
+static void give(struct hand_rig *rig, uint32_t i, enum sw_coll_kind kind,
+	uint32_t root, uint32_t j, int32_t value)
+{
+	push(rig, i, kind, root, j, &value);
+}
+
+/* The RESULT of chunk @j with @value is there; it is acknowledged. */
+static void get(struct check *c, struct hand_rig *rig, uint32_t i, uint32_t j,
+	int32_t value)
+{
+	struct test_frame got;
+
+	if (!check(c, hand_take(rig, i, SW_RESULT, &got), "a RESULT came"))
+		return;
+	check_eq(c, got.h.round, j, "number of its chunk");
+	check_eq(c, (uint32_t)frame_value(&got), (uint32_t)value, "its value");
+	check(c, frame_is_all(&got, frame_value(&got)), "it has one value");
+	rig->r.w[i].consumed++;
+	peer_ack_one(&rig->r.w[i], got.h.class, got.h.psn);
+}
+
+static const struct sw_shard *shard_of(const struct hand_rig *rig)
+{
+	return &rig->r.srv->jobs[0].shard;
+}
+
+static uint32_t base_of(const struct hand_rig *rig)
+{
+	return sw_shard_answer(shard_of(rig), 0, 0, 0, SW_ANSWER_BASE).chunk;
+}
+
+/* Chunk @j, summed by all, is done. */
+static void whole_chunk(struct check *c, struct hand_rig *rig, uint32_t j)
+{
+	for (uint32_t i = 0; i < rig->n_workers; i++)
+		give(rig, i, SW_ALL_REDUCE, A, j, 1 << i);
+	for (uint32_t i = 0; i < rig->n_workers; i++)
+		get(c, rig, i, j, (1 << rig->n_workers) - 1);
+}
+
+/* --- a simulated job whose collectives the test submits --- */
+
+static struct sim_job *open_groups(
+	uint32_t n_workers, uint32_t n_groups, bool is_colocated)
+{
+	struct sim_job *job = new_job(1, 0);
+
+	job->n_workers = n_workers;
+	job->n_servers = is_colocated ? n_workers : 1;
+	job->n_colocated = is_colocated ? n_workers : 0;
+	job->n_groups = n_groups;
+	job->params.payload = PEER_PAYLOAD;
+	job->params.credit_bytes = SW_CREDIT_MIN;
+	for (uint32_t g = 0; g < n_groups; g++) {
+		job->groups[g].members = (1u << n_workers) - 1;
+		job->groups[g].window_log2 = LOG2;
+		job->groups[g].n_colls = 1;
+	}
+	return job;
+}
+
+static void start(struct sim_job *job)
+{
+	sim_job_open(job);
+	sim_job_pass(job, 50 * SW_MS);
+}
+
+static void submit(struct sim_job *job, uint32_t worker, uint32_t group)
+{
+	sim_groups_submit(&job->workers[worker], group);
+	sim_job_pass(job, 5 * SW_MS);
+}
+
+static void end_groups(struct check *c, struct sim_job *job)
+{
+	check(c, sim_job_run(job, 10 * SW_S), "all collectives complete");
+	sim_job_pass(job, SW_S);
+	check(c, !sim_groups_wrong(job), "no server waits for a chunk");
+	end_job(c, job);
+}
+
+/* --- S1 to S9 --- */
+
+/* Chunks that A gets: B is acknowledged for one and pushes the next, and all
+ * that the window allows, before A's first.  The slot of the first is not
+ * written again before A has its sum. */
+static void s1_giver_runs_ahead(struct check *c)
+{
+	struct hand_rig rig;
+
+	open_hand(&rig, 2);
+	for (uint32_t j = 1; j <= W; j++)
+		give(&rig, B, SW_REDUCE_SCATTER, A, j, 100 * (int32_t)j);
+	check_eq(c, shard_of(&rig)->n_folded, W, "folded");
+	give(&rig, B, SW_REDUCE_SCATTER, A, 1 + W, -1);
+	check_eq(c, shard_of(&rig)->n_folded, W, "folded beyond the window");
+	for (uint32_t j = 1; j <= W; j++) {
+		give(&rig, A, SW_REDUCE_SCATTER, A, j, 1);
+		get(c, &rig, A, j, 100 * (int32_t)j + 1);
+	}
+	check_eq(c, hand_count(&rig, B, SW_RESULT), 0, "RESULTs to B");
+	check_eq(c, base_of(&rig), 1 + W, "base");
+	give(&rig, B, SW_REDUCE_SCATTER, A, 1 + W, 7);
+	give(&rig, A, SW_REDUCE_SCATTER, A, 1 + W, 1);
+	get(c, &rig, A, 1 + W, 8);
+	hand_close(&rig);
+}
+
+/* Is the last frame of @i acknowledged within a second? */
+static bool is_acknowledged(struct hand_rig *rig, uint32_t i)
+{
+	uint64_t psn = rig->r.w[i].psn[rig->sent.h.class];
+	struct test_frame got;
+	struct sw_sack k;
+	bool is_found = false;
+
+	hand_pass(rig, SW_S / 10);
+	while (hand_take(rig, i, SW_ACK, &got)) {
+		frame_get(&got, &k, sizeof(k));
+		is_found |= k.largest >= psn;
+	}
+	return is_found;
+}
+
+/* What is acknowledged is folded: a sender that only gives never asks.  So what
+ * is ahead of the window, damaged, of another group or of a collective that is
+ * none is not acknowledged. */
+static void s2_acknowledged_is_folded(struct check *c)
+{
+	struct hand_rig rig;
+	struct sw_header h = peer_push_header(0, 1, 1);
+
+	open_hand(&rig, 2);
+	give(&rig, B, SW_REDUCE, A, 1, 1);
+	check(c, is_acknowledged(&rig, B), "what is folded is acknowledged");
+	check_eq(c, shard_of(&rig)->n_folded, 1, "folded");
+	give(&rig, B, SW_REDUCE, A, 1 + W, 1);
+	check(c, !is_acknowledged(&rig, B), "ahead: no acknowledgement");
+	h.op = sw_coll_op(SW_N_COLL_KINDS, SW_OPERATION_SUM);
+	peer_fill(&rig.r.w[B], h, 1);
+	check(c, !is_acknowledged(&rig, B), "no collective: none");
+	h.op = sw_coll_op(SW_REDUCE, SW_OPERATION_SUM);
+	h.round = 2;
+	h.payload_crc = 1;
+	peer_fill(&rig.r.w[B], h, 1);
+	check(c, !is_acknowledged(&rig, B), "damaged: none");
+	check_eq(c, shard_of(&rig)->n_folded, 1, "folded");
+	hand_close(&rig);
+}
+
+/* B gives, A and C get; all RESULTs to A are lost.  B goes on as far as the
+ * window allows, and tries the next one: not a byte of the first is gone. */
+static void s3_root_waits_for_the_last_receiver(struct check *c)
+{
+	struct hand_rig rig;
+	struct test_frame got;
+
+	open_hand(&rig, 3);
+	for (uint32_t j = 1; j <= W; j++) {
+		push(&rig, A, SW_BCAST, B, j, NULL);
+		push(&rig, C, SW_BCAST, B, j, NULL);
+		give(&rig, B, SW_BCAST, B, j, 10 + (int32_t)j);
+		get(c, &rig, C, j, 10 + (int32_t)j);
+	}
+	while (hand_take(&rig, A, SW_RESULT, &got))
+		; /* lost */
+	check_eq(c, base_of(&rig), 1, "base");
+	for (uint32_t j = 1 + W; j <= 2 * W; j++)
+		give(&rig, B, SW_BCAST, B, j, -1);
+	check_eq(c, base_of(&rig), 1, "base after what is ahead");
+	for (uint32_t n = 0; n < W; n++) {
+		hand_pass(&rig, 200 * SW_MS);
+		peer_keepalive(&rig.r.w[A]);
+		peer_keepalive(&rig.r.w[B]);
+		peer_keepalive(&rig.r.w[C]);
+		while (hand_take(&rig, A, SW_RESULT, &got)) {
+			check_eq(c, (uint32_t)frame_value(&got),
+				10 + got.h.round, "value of a RESULT");
+			peer_ack_one(&rig.r.w[A], got.h.class, got.h.psn);
+		}
+	}
+	check_eq(c, base_of(&rig), 1 + W, "base when A has all");
+	check(c, hand_count(&rig, B, SW_ANSWER) > 0, "B is told of base");
+	give(&rig, B, SW_BCAST, B, 1 + W, 5);
+	push(&rig, A, SW_BCAST, B, 1 + W, NULL);
+	get(c, &rig, A, 1 + W, 5);
+	hand_close(&rig);
+}
+
+/* A RESULT goes only to who has asked for it by its own push: none can come
+ * before the collective is submitted. */
+static void s4_no_result_before_the_submit(struct check *c)
+{
+	struct sim_job *job = open_groups(3, 1, false);
+	struct hand_rig rig;
+
+	open_hand(&rig, 3);
+	give(&rig, A, SW_BCAST, A, 1, 6);
+	hand_pass(&rig, SW_S);
+	check_eq(c, hand_count(&rig, B, SW_RESULT), 0, "RESULTs to B");
+	push(&rig, B, SW_BCAST, A, 1, NULL);
+	get(c, &rig, B, 1, 6);
+	check_eq(c, hand_count(&rig, C, SW_RESULT), 0, "RESULTs to C");
+	hand_close(&rig);
+
+	job->groups[0].colls[0] = (struct sim_coll){.kind = SW_BCAST,
+		.dtype = SW_I32,
+		.n_elems = 3 * W * PEER_CHUNK};
+	start(job);
+	submit(job, A, 0);
+	submit(job, B, 0);
+	sim_job_pass(job, SW_S);
+	check_eq(c, job->workers[B].of_group[0].n_done, 0, "done at B");
+	submit(job, C, 0);
+	end_groups(c, job);
+}
+
+/* k = 0: what a node gives to its own server, which reads it where it lies, is
+ * copied: a stream borrows nothing.  B, which gets nothing, has its buffer back
+ * (and the simulator overwrites it) long before A and C push. */
+static void s5_giver_has_its_buffer_back(struct check *c)
+{
+	struct sim_job *job = open_groups(3, 1, true);
+
+	job->groups[0].colls[0] = (struct sim_coll){
+		.kind = SW_REDUCE, .dtype = SW_I32, .n_elems = W * PEER_CHUNK};
+	start(job);
+	submit(job, B, 0);
+	sim_job_pass(job, SW_S / 10);
+	check_eq(c, job->workers[B].of_group[0].n_done, 1, "done at B");
+	submit(job, C, 0);
+	submit(job, A, 0);
+	end_groups(c, job);
+}
+
+/* f32 in one chunk of a slot, bf16 in the next, f32 again: sums of 16-bit types
+ * are f32, so nothing may lie where their results do. */
+static void s6_types_change_in_a_slot(struct check *c)
+{
+	enum { ONE = 0x3f800000, TWO = 0x40000000, HALVES = 0x40004000 };
+	struct hand_rig rig;
+	uint32_t j = 1;
+
+	open_hand(&rig, 2);
+	for (uint32_t n = 0; n < 4; n++) {
+		struct sw_header h = peer_push_header(0, j, 1);
+		bool is_16 = n & 1;
+
+		h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+		h.dtype = is_16 ? SW_BF16 : SW_F32;
+		/* 1 + 1 = 2, or 2 + 2 = 4 */
+		peer_fill(&rig.r.w[A], h, is_16 ? HALVES : ONE);
+		peer_fill(&rig.r.w[B], h, is_16 ? HALVES : ONE);
+		get(c, &rig, A, j, is_16 ? 0x40804080 : TWO);
+		get(c, &rig, B, j, is_16 ? 0x40804080 : TWO);
+		for (uint32_t i = 1; i < W; i++)
+			whole_chunk(c, &rig, ++j);
+		j++;
+	}
+	hand_close(&rig);
+}
+
+/* Groups are not closed and no key is given twice, so no frame finds another
+ * stream under its key: who opens the same name again has the same stream.  A
+ * frame of a key that is not there is counted, and that is all. */
+static void s7_keys_are_not_used_again(struct check *c)
+{
+	struct hand_rig rig;
+	struct sw_header h = peer_push_header(1, 1, 1);
+
+	open_hand(&rig, 2);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	peer_fill(&rig.r.w[A], h, 1);
+	check_eq(c, rig.r.srv->stats.rx_key, 1, "frames of no key");
+	whole_chunk(c, &rig, 1);
+	declare(&rig, A, 1, "s", 3);
+	check_eq(c, rig.r.w[A].key, 0, "key of the same stream");
+	check_eq(c, base_of(&rig), 2, "base of the same stream");
+	declare(&rig, A, 2, "another", 3);
+	check_eq(c, rig.r.w[A].key, 1, "key of another one");
+	give(&rig, A, SW_ALL_REDUCE, A, 1, 9); /* late */
+	check_eq(c, base_of(&rig), 2, "base after a late push");
+	check_eq(c, shard_of(&rig)->n_folded, 2, "folded");
+	whole_chunk(c, &rig, 2);
+	hand_close(&rig);
+}
+
+/* Groups {A, C} and {A, B, C}, more chunks than window and credit.  A submits X
+ * to the first, then Y to the other, C Y and then X.  Credit comes back as
+ * chunks are folded, and chunks that the window does not allow take none: so
+ * neither waits for the other. */
+static void s8_groups_cross(struct check *c)
+{
+	struct sim_job *job = open_groups(3, 2, false);
+
+	job->groups[0].members = 1 << A | 1 << C;
+	for (uint32_t g = 0; g < 2; g++)
+		job->groups[g].colls[0] =
+			(struct sim_coll){.kind = SW_ALL_REDUCE,
+				.dtype = SW_I32,
+				.n_elems = 10 * W * PEER_CHUNK};
+	start(job);
+	submit(job, A, 0);
+	submit(job, C, 1);
+	submit(job, A, 1);
+	sim_job_pass(job, SW_S);
+	check_eq(c, job->workers[A].of_group[0].n_done, 0, "X without C");
+	submit(job, B, 1);
+	check(c, sim_worker_stats(&job->workers[B]).results > 0,
+		"Y goes on while X waits");
+	sim_job_pass(job, SW_S);
+	check_eq(c, job->workers[A].of_group[1].n_done, 1, "Y at A");
+	submit(job, C, 0);
+	end_groups(c, job);
+}
+
+/* Chunks of a worker's links, as collectives of whole stripes divide. */
+static void check_shares(
+	struct check *c, uint16_t n, uint16_t k, uint32_t period)
+{
+	static struct sw_worker w;
+	struct sw_wtensor t = {.members = ~0ULL >> (64 - n)};
+	uint32_t weights[SW_PLACE_SERVERS], sum, sizes[] = {1, 3, 7, 13};
+	uint64_t at[SW_PLACE_SERVERS] = {0}, n_stripes = 0, n_wrong = 0;
+	struct sw_coll coll = {.ask = {.kind = SW_ALL_REDUCE}};
+
+	w = (struct sw_worker){
+		.place = {
+			.n_members = n, .n_servers = n + k, .n_colocated = n}};
+	sum = sw_place_weights(&w.place, weights);
+	if (sw_place_map_open(&w.map, &w.place))
+		abort();
+	check_eq(c, w.map.period, period, "stripes of a period");
+	for (uint32_t i = 0; n_stripes < 3 * period; i++) {
+		uint64_t left = 3 * period - n_stripes, in_all = 0;
+		uint32_t size = sizes[i % SW_ARRAY_SIZE(sizes)];
+
+		size = (uint32_t)sw_min64(size, left);
+		coll.n_chunks = size * SW_STRIPE_CHUNKS;
+		for (uint16_t s = 0; s < n + k; s++) {
+			struct sw_link l = {.server_i = s};
+			uint32_t m = sw_coll_n_at(&w, &t, &coll, &l);
+
+			for (uint32_t x = 0; x < m; x++)
+				n_wrong += sw_place_owner(&w.map, coll.first,
+						   sw_coll_chunk_at(&w, &t,
+							   &coll, &l, x)) != s;
+			at[s] += m;
+			in_all += m;
+		}
+		check_eq(c, in_all, coll.n_chunks, "chunks at all servers");
+		n_stripes += size;
+		coll.first =
+			(coll.first + coll.n_chunks) % sw_place_line(&w.map);
+	}
+	check_eq(c, n_wrong, 0, "chunks that lie elsewhere");
+	for (uint32_t s = 0; s < n + k; s++)
+		check_eq(c, at[s] * sum,
+			n_stripes * SW_STRIPE_CHUNKS * weights[s],
+			"chunks of a server");
+	sw_place_map_close(&w.map);
+}
+
+/* A window of 16 chunks is less than a stripe; the sequence of stripes is not
+ * cut by it, but goes on from collective to collective. */
+static void s9_shares_of_many_servers(struct check *c)
+{
+	check_shares(c, 8, 4, 44);
+	check_shares(c, 64, 32, 3040);
+}
+
+const struct check_case trace_stream[] = {
+	{"s1_giver_runs_ahead", s1_giver_runs_ahead},
+	{"s2_acknowledged_is_folded", s2_acknowledged_is_folded},
+	{"s3_root_waits_for_the_last_receiver",
+		s3_root_waits_for_the_last_receiver},
+	{"s4_no_result_before_the_submit", s4_no_result_before_the_submit},
+	{"s5_giver_has_its_buffer_back", s5_giver_has_its_buffer_back},
+	{"s6_types_change_in_a_slot", s6_types_change_in_a_slot},
+	{"s7_keys_are_not_used_again", s7_keys_are_not_used_again},
+	{"s8_groups_cross", s8_groups_cross},
+	{"s9_shares_of_many_servers", s9_shares_of_many_servers},
+};
+
+const uint32_t n_trace_stream = SW_ARRAY_SIZE(trace_stream);
