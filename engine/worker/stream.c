@@ -300,8 +300,9 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 			break; /* it cannot be: we have not been in it */
 		if (!sw_stream_find(t, l, sl->base, &chunk))
 			continue;
-		if (sw_piece_gets(w, t, &t->stream->pieces[chunk]))
-			break; /* nor this: we do not hold it */
+		if (sw_piece_gets(w, t, &t->stream->pieces[chunk]) ||
+			!t->chunks[chunk].n_sent)
+			break; /* nor this: we do not hold it, or never gave */
 		give_credit(w, t, chunk);
 		finish(l, t, chunk);
 	}
@@ -309,6 +310,27 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 	l->pull_wait_ns = 0;
 	sw_stream_enter(w, t);
 	sw_sched_run(&w->sched);
+}
+
+static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
+	const struct sw_header *h)
+{
+	const struct sw_coll *c = p->coll;
+
+	if (h->chunk != c->number || h->dtype != c->ask.dtype ||
+		h->op != sw_coll_op(c->ask.kind, SW_OPERATION_SUM)) {
+		sw_count(&w->stats.rx_dtype, 1);
+		return false;
+	}
+	if (h->payload_len != sw_piece_bytes(p)) {
+		sw_count(&w->stats.rx_length, 1);
+		return false;
+	}
+	if (h->weight == 0 || h->weight > w->size) {
+		sw_count(&w->stats.rx_weight, 1);
+		return false;
+	}
+	return true;
 }
 
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
@@ -321,10 +343,8 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	struct sw_piece *p = &t->stream->pieces[chunk];
 
 	if (c && c->n_sent && sw_piece_gets(w, t, p)) {
-		if (h->payload_len != sw_piece_bytes(p)) {
-			sw_count(&w->stats.rx_length, 1);
+		if (!is_well_formed(w, p, h))
 			return false;
-		}
 		if (l->peer.has_crc)
 			crc = sw_data_crc(h, payload, h->payload_len);
 		if (crc != h->payload_crc) {

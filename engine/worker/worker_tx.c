@@ -122,12 +122,15 @@ static const uint8_t *bytes_to_push(struct sw_worker *w,
 }
 
 /* A buffer that has another CRC than at the first push was written. */
-static void note_crc(struct sw_wtensor *t, struct sw_wchunk *c, uint32_t crc)
+static void note_crc(struct sw_wtensor *t, uint32_t chunk, uint32_t crc)
 {
+	struct sw_wchunk *c = &t->chunks[chunk];
+
 	if (!c->n_sent)
 		c->crc = crc;
 	else if (c->crc != crc)
-		t->is_edited = true;
+		*(t->stream ? &t->stream->pieces[chunk].coll->is_edited
+			    : &t->is_edited) = true;
 }
 
 /* Does this node contribute bytes?  To a broadcast only the root does. */
@@ -188,7 +191,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		SW_TIMED(w->stats.ticks_crc_push,
 			h.payload_crc =
 				sw_data_crc(&h, payload, h.payload_len));
-		note_crc(t, c, h.payload_crc);
+		note_crc(t, chunk, h.payload_crc);
 	}
 	sw_flow_send(&l->peer.flow, &h, chunk, w->now_ns);
 	sw_count(&w->stats.retransmissions, c->n_sent != 0);
