@@ -120,8 +120,8 @@ static bool is_stream(
 	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
 	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
 	       !(in->members & ~(~0ULL >> (64 - w->n_members))) &&
-	       in->members >> w->rank & 1 && w->size == w->n_members &&
-	       !w->n_others && !w->lane_i;
+	       in->members >> w->rank & 1 && w->n_local == 1 &&
+	       w->size == w->n_members && !w->n_others && !w->lane_i;
 }
 
 static bool is_valid(

@@ -369,7 +369,7 @@ static void check_shares(
 	struct check *c, uint16_t n, uint16_t k, uint32_t period)
 {
 	static struct sw_worker w;
-	struct sw_wtensor t = {.members = ~0ULL >> (64 - n)};
+	struct sw_wtensor t = {.decl.members = ~0ULL >> (64 - n)};
 	uint32_t weights[SW_PLACE_SERVERS], sum, sizes[] = {1, 3, 7, 13};
 	uint64_t at[SW_PLACE_SERVERS] = {0}, n_stripes = 0, n_wrong = 0;
 	struct sw_coll coll = {.ask = {.kind = SW_ALL_REDUCE}};
