@@ -139,7 +139,8 @@ static void rx_messages(struct sw_client *c)
 }
 
 /* How that of tensor or stream @i ended. */
-static int report(struct sw_client *c, int status, uint32_t i, const char *name)
+static int report(struct sw_client *c, int status, uint32_t i, const char *what,
+	const char *name)
 {
 	const char *why = c->control->whys[i];
 
@@ -149,7 +150,7 @@ static int report(struct sw_client *c, int status, uint32_t i, const char *name)
 		return sw_client_fail(
 			c, status, "%.*s", SW_EDGE_WHY_BYTES - 1, why);
 	return sw_client_fail(
-		c, status, "tensor '%s': %s", name, sw_error_text(status));
+		c, status, "%s '%s': %s", what, name, sw_error_text(status));
 }
 
 static int look_coll(struct sw_client *c, uint64_t handle)
@@ -169,7 +170,8 @@ static int look_coll(struct sw_client *c, uint64_t handle)
 		return sw_client_check(c);
 	}
 	o->state = SW_TENSOR_IDLE;
-	return report(c, o->status, handle & (SW_EDGE_TENSORS - 1), o->name);
+	return report(c, o->status, handle & (SW_EDGE_TENSORS - 1), "stream",
+		o->name);
 }
 
 /* One look at a handle.  What was completed before a hang-up still counts. */
@@ -190,7 +192,7 @@ static int look(struct sw_client *c, uint64_t handle)
 		rx_completions(c);
 	if (t->state == SW_TENSOR_ENDED) {
 		t->state = SW_TENSOR_IDLE;
-		return report(c, t->status, t->i, t->name);
+		return report(c, t->status, t->i, "tensor", t->name);
 	}
 	if (!c->closed)
 		return SW_EAGAIN;
@@ -212,7 +214,8 @@ static int time_out(struct sw_client *c, uint64_t handle)
 	bool is_coll = handle & SW_EDGE_COLL_HANDLE;
 
 	return sw_client_fail(c, SW_ETIMEDOUT,
-		"tensor '%s': no sum after %u s; the handle stays open%s%s",
+		"%s '%s': no sum after %u s; the handle stays open%s%s",
+		is_coll ? "stream" : "tensor",
 		is_coll ? sw_client_coll(c, handle)->name
 			: find(c, handle)->name,
 		c->settings.wait_timeout_s,
