@@ -127,10 +127,13 @@ uint32_t sw_host_take(
 static char *memory_at(struct sw_host_client *p,
 	const struct sw_edge_place_at *at, uint64_t bytes, uint32_t n_items)
 {
-	const struct sw_host_item *m = &p->items[at->item];
+	const struct sw_host_item *m;
 
-	if (at->item >= n_items || m->kind != SW_EDGE_MEMORY ||
-		at->offset > m->bytes || bytes > m->bytes - at->offset)
+	if (at->item >= n_items)
+		return NULL;
+	m = &p->items[at->item];
+	if (m->kind != SW_EDGE_MEMORY || at->offset > m->bytes ||
+		bytes > m->bytes - at->offset)
 		return NULL;
 	return m->base + at->offset;
 }
@@ -141,12 +144,15 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 {
 	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
 	uint32_t each = sw_dtype_bytes(m->dtype);
-	const struct sw_host_item *s = &p->items[m->stream];
+	const struct sw_host_item *s;
 	uint64_t bytes = m->count * each, all;
 
-	if (m->stream >= n || s->kind != SW_EDGE_STREAM || !each || !m->count ||
+	if (m->stream >= n || !each || !m->count ||
 		m->count > SW_EDGE_TENSOR_BYTES_MAX / each ||
 		!(m->handle & SW_EDGE_COLL_HANDLE))
+		return false;
+	s = &p->items[m->stream];
+	if (s->kind != SW_EDGE_STREAM)
 		return false;
 	all = bytes * s->n_ranks;
 	*out = (struct sw_host_coll){.handle = m->handle,

@@ -16,7 +16,7 @@
 struct raw {
 	int sock, bell, memory;
 	struct sw_edge_control *control;
-	struct sw_spsc submits, completions;
+	struct sw_spsc submits, colls, completions;
 };
 
 static inline void raw_send(struct raw *w, const void *msg, size_t bytes)
@@ -62,6 +62,8 @@ static inline void raw_attached(struct raw *w)
 	assert_true(w->control != MAP_FAILED);
 	sw_spsc_init(&w->submits, w->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
+	sw_spsc_init(&w->colls, w->control->colls, SW_EDGE_COLLS,
+		sizeof(struct sw_edge_coll));
 	sw_spsc_init(&w->completions, w->control->completions,
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 }
@@ -120,17 +122,25 @@ static inline size_t declare_bytes(uint32_t n)
 	       n * sizeof(struct sw_edge_desc);
 }
 
-static inline void raw_declare(struct raw *w, uint32_t batch, uint32_t n)
+/* A batch that is admitted. */
+static inline void raw_declare_as(
+	struct raw *w, const struct sw_edge_declare *m)
 {
-	struct sw_edge_declare m;
 	union sw_edge_msg answer;
 	int fds[2];
 
-	good_declare(&m, batch, n);
-	raw_send(w, &m, declare_bytes(n));
+	raw_send(w, m, declare_bytes(m->n));
 	assert_int_equal(raw_recv(w, &answer, fds), sizeof(answer.declared));
 	assert_int_equal(answer.kind, SW_EDGE_DECLARED);
 	close(fds[0]);
+}
+
+static inline void raw_declare(struct raw *w, uint32_t batch, uint32_t n)
+{
+	struct sw_edge_declare m;
+
+	good_declare(&m, batch, n);
+	raw_declare_as(w, &m);
 }
 
 static inline uint32_t n_open_fds(void)

@@ -63,6 +63,8 @@ struct rig {
 	struct rig_port ports[RIG_CLIENTS];
 	struct sw_host_tensor tensors[RIG_TENSORS];
 	uint32_t n_tensors, n_attached, n_detached, n_taken;
+	struct sw_host_coll coll; /* the last collective */
+	uint32_t n_colls;
 	struct sw_edge_tune tune; /* the last tuning */
 	enum sw_host_why why;     /* of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
@@ -294,6 +296,22 @@ static inline void rig_serve(struct rig *r, struct sw_host_client *port)
 	}
 }
 
+/* A collective does nothing, and ends as submits do. */
+static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
+{
+	struct sw_host_coll m;
+
+	while (!r->how.is_mute && sw_host_take_coll(port, &m)) {
+		struct sw_completion c = {m.handle, r->how.status, 0};
+
+		r->coll = m;
+		r->n_colls++;
+		if (c.status == SW_EMISMATCH)
+			sw_host_explain(port, m.handle, "they differ");
+		sw_host_complete(port, &c);
+	}
+}
+
 static inline void *rig_lcore(void *arg)
 {
 	struct rig *r = arg;
@@ -310,6 +328,7 @@ static inline void *rig_lcore(void *arg)
 				r->ports[i].state = RIG_LEFT;
 			if (r->ports[i].state == RIG_LIVE) {
 				rig_serve(r, r->ports[i].port);
+				rig_serve_colls(r, r->ports[i].port);
 				ports[n++] = r->ports[i].port;
 			}
 		}

@@ -1,0 +1,345 @@
+/* unit_coll_args.c - libsumwire: what is wrong with a group or collective.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/host_rig.h"
+
+#include <string.h>
+
+#include <sumwire/coll.h>
+
+/* The toy agent makes this process rank 3 of 4. */
+enum { RANKS = 4, BYTES = 4096 };
+
+struct scene {
+	struct rig *r;
+	struct sw_client *c;
+	struct sw_group *g; /* of all */
+	char *mem;          /* BYTES of it */
+};
+
+static int scene_open(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	void *mem;
+
+	s->r = rig_open(&(struct rig_how){.quota_bytes = 32 << 20});
+	s->c = rig_client(s->r);
+	assert_int_equal(sw_alloc(s->c, BYTES, &mem), 0);
+	s->mem = mem;
+	assert_int_equal(sw_group_open(s->c, "all", NULL, 0, &s->g), 0);
+	*state = s;
+	return 0;
+}
+
+static int scene_close(void **state)
+{
+	struct scene *s = *state;
+
+	sw_close(&s->c);
+	rig_await(s->r, 1, SW_HOST_CLOSED, "");
+	rig_close(s->r);
+	free(s);
+	return 0;
+}
+
+static void fails(const struct scene *s, int err, int want, const char *text)
+{
+	assert_int_equal(err, want);
+	if (!strstr(sw_last_error(s->c), text))
+		fail_msg("last error: %s", sw_last_error(s->c));
+}
+
+/* --- memory --- */
+
+static void alloc__zeroed_and_aligned(void **state)
+{
+	struct scene *s = *state;
+	static const size_t sizes[] = {1, 63, 64, 65, 100000};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		void *p;
+		char *bytes;
+
+		assert_int_equal(sw_alloc(s->c, sizes[i], &p), 0);
+		assert_int_equal((uintptr_t)p % 64, 0);
+		bytes = p;
+		for (size_t k = 0; k < sizes[i]; k++)
+			assert_int_equal(bytes[k], 0);
+		memset(bytes, 1, sizes[i]);
+	}
+}
+
+static void alloc__bad_sizes(void **state)
+{
+	struct scene *s = *state;
+	void *p = s;
+
+	fails(s, sw_alloc(s->c, 0, &p), SW_EINVAL, "sw_alloc of 0 bytes");
+	fails(s, sw_alloc(s->c, (64ULL << 30) + 1, &p), SW_EINVAL,
+		"1 byte to 64 GiB");
+	fails(s, sw_alloc(s->c, SIZE_MAX, &p), SW_EINVAL, "1 byte to 64 GiB");
+	fails(s, sw_alloc(s->c, 64 << 20, &p), SW_ENOMEM, "quota");
+	assert_ptr_equal(p, s);
+}
+
+/* --- groups --- */
+
+static void group__bad_names(void **state)
+{
+	struct scene *s = *state;
+	struct sw_group *g = NULL;
+	char name[102];
+
+	memset(name, 'x', sizeof(name));
+	name[101] = 0;
+	fails(s, sw_group_open(s->c, NULL, NULL, 0, &g), SW_EINVAL,
+		"1 to 100 bytes");
+	fails(s, sw_group_open(s->c, "", NULL, 0, &g), SW_EINVAL,
+		"1 to 100 bytes");
+	fails(s, sw_group_open(s->c, name, NULL, 0, &g), SW_EINVAL,
+		"1 to 100 bytes");
+	assert_null(g);
+	name[100] = 0;
+	assert_int_equal(sw_group_open(s->c, name, NULL, 0, &g), 0);
+}
+
+static void group__bad_ranks(void **state)
+{
+	static const struct {
+		uint32_t ranks[3], n;
+		const char *text;
+	} cases[] = {
+		{{0, 1, 4}, 3, "rank 4 of the group is not one of the job"},
+		{{UINT32_MAX}, 1, "rank 4294967295"},
+		{{1, 1, 3}, 3, "ranks of a group ascend: 1 comes behind 1"},
+		{{1, 0, 3}, 3, "ranks of a group ascend: 0 comes behind 1"},
+		{{0, 1, 2}, 3, "rank 3 is not in the group that it opens"},
+		{{3}, 0, "rank 3 is not in the group that it opens"},
+	};
+	struct scene *s = *state;
+	struct sw_group *g = NULL;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		fails(s,
+			sw_group_open(
+				s->c, "some", cases[i].ranks, cases[i].n, &g),
+			SW_EINVAL, cases[i].text);
+	assert_null(g);
+}
+
+/* --- collectives --- */
+
+static struct sw_coll_args args_of(const struct scene *s)
+{
+	return (struct sw_coll_args){.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.count = BYTES / 4,
+		.send = s->mem,
+		.recv = s->mem};
+}
+
+static void refused(
+	const struct scene *s, struct sw_coll_args a, const char *text)
+{
+	uint64_t h = 7;
+
+	fails(s, sw_coll(s->g, &a, &h), SW_EINVAL, text);
+	assert_int_equal(h, 7);
+}
+
+static void coll__bad_arguments(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+
+	a.kind = SW_COLL_NONE;
+	refused(s, a, "group 'all': there is no collective 0");
+	a.kind = SW_N_COLL_KINDS;
+	refused(s, a, "there is no collective");
+	a.kind = (enum sw_coll_kind)UINT32_MAX;
+	refused(s, a, "there is no collective");
+	a = args_of(s);
+	a.dtype = (enum sw_dtype)100;
+	refused(s, a, "dtype 100");
+	a = args_of(s);
+	a.count = 0;
+	refused(s, a, "1 element to 64 GiB");
+	a.count = (16ULL << 30) + 1;
+	refused(s, a, "1 element to 64 GiB");
+	a.count = 1ULL << 62;
+	refused(s, a, "1 element to 64 GiB");
+	a = args_of(s);
+	a.root = RANKS; /* of who has none it is not read */
+	a.kind = SW_BCAST;
+	refused(s, a, "rank 4, the root, is not in it");
+	a.kind = SW_REDUCE;
+	a.root = UINT32_MAX;
+	refused(s, a, "the root, is not in it");
+}
+
+static void coll__root_of_another_group(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+	uint32_t ranks[] = {1, 3};
+	struct sw_group *g;
+	uint64_t h;
+
+	assert_int_equal(sw_group_open(s->c, "two", ranks, 2, &g), 0);
+	a.kind = SW_BCAST;
+	a.root = 2;
+	fails(s, sw_coll(g, &a, &h), SW_EINVAL,
+		"group 'two': rank 2, the root, is not in it");
+	a.root = 1;
+	assert_int_equal(sw_coll(g, &a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+}
+
+static void coll__other_memory(void **state)
+{
+	static char own[BYTES];
+	struct scene *s = *state;
+	struct sw_tensor *t = rig_tensor(s->c, "a tensor", BYTES / 4);
+	struct sw_coll_args a = args_of(s);
+
+	a.send = own;
+	refused(s, a, "what is sent does not lie in memory of sw_alloc");
+	a.send = NULL;
+	refused(s, a, "what is sent does not lie");
+	a.send = sw_tensor_data(t);
+	refused(s, a, "what is sent does not lie");
+	a.send = s->mem + 4;
+	refused(s, a, "what is sent does not lie");
+	a.send = s->mem - 4;
+	refused(s, a, "what is sent does not lie");
+	a = args_of(s);
+	a.recv = own;
+	refused(s, a, "where the result goes does not lie");
+	a.recv = s->mem + 1;
+	refused(s, a, "where the result goes does not lie");
+	a = args_of(s);
+	a.count++;
+	refused(s, a, "what is sent does not lie");
+}
+
+/* As many parts as there are members, to the last byte. */
+static void coll__parts(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+	uint64_t h;
+
+	a.kind = SW_ALL_GATHER;
+	a.count = BYTES / 4 / RANKS;
+	a.send = s->mem + 3 * BYTES / RANKS;
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	a.kind = SW_REDUCE_SCATTER;
+	a.send = s->mem;
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	a.count++;
+	refused(s, a, "what is sent does not lie");
+	a.kind = SW_ALL_GATHER;
+	refused(s, a, "where the result goes does not lie");
+}
+
+/* A handle ends once, and with what the agent says. */
+static void coll__handles(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+	uint64_t h[3];
+
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(sw_coll(s->g, &a, &h[i]), 0);
+	assert_true(h[0] != h[1] && h[1] != h[2]);
+	for (uint32_t i = 3; i-- > 0;)
+		assert_int_equal(sw_wait(s->c, h[i]), 0);
+	assert_int_equal(sw_wait(s->c, h[0]), SW_EINVAL);
+	assert_int_equal(sw_wait(s->c, h[2] ^ 1ULL << 40), SW_EINVAL);
+	assert_int_equal(sw_wait(s->c, UINT64_MAX), SW_EINVAL);
+}
+
+static void coll__members_differ(void **state)
+{
+	struct rig *r = rig_open(&(struct rig_how){.status = SW_EMISMATCH});
+	struct scene s = {.r = r, .c = rig_client(r)};
+	struct sw_coll_args a;
+	uint64_t h;
+	void *mem;
+
+	assert_int_equal(sw_alloc(s.c, BYTES, &mem), 0);
+	assert_int_equal(sw_group_open(s.c, "all", NULL, 0, &s.g), 0);
+	s.mem = mem;
+	a = args_of(&s);
+	assert_int_equal(sw_coll(s.g, &a, &h), 0);
+	fails(&s, sw_wait(s.c, h), SW_EMISMATCH, "they differ");
+	sw_close(&s.c);
+	rig_close(r);
+}
+
+static void coll__too_many(void **state)
+{
+	struct rig *r = rig_open(&(struct rig_how){.is_mute = true});
+	struct scene s = {.r = r, .c = rig_client(r)};
+	struct sw_coll_args a;
+	uint64_t h;
+	void *mem;
+
+	assert_int_equal(sw_alloc(s.c, BYTES, &mem), 0);
+	assert_int_equal(sw_group_open(s.c, "all", NULL, 0, &s.g), 0);
+	s.mem = mem;
+	a = args_of(&s);
+	for (uint32_t i = 0; i < 1024; i++)
+		assert_int_equal(sw_coll(s.g, &a, &h), 0);
+	fails(&s, sw_coll(s.g, &a, &h), SW_EBUSY, "1024 collectives are open");
+	sw_close(&s.c);
+	rig_close(r);
+}
+
+/* The agent has hung up. */
+static void coll__after_the_end(void **state)
+{
+	struct rig *r = rig_open(NULL);
+	struct scene s = {.r = r, .c = rig_client(r)};
+	struct sw_coll_args a;
+	uint64_t h = 0;
+	void *mem;
+
+	assert_int_equal(sw_alloc(s.c, BYTES, &mem), 0);
+	assert_int_equal(sw_group_open(s.c, "all", NULL, 0, &s.g), 0);
+	s.mem = mem;
+	a = args_of(&s);
+	assert_int_equal(sw_coll(s.g, &a, &h), 0);
+	assert_int_equal(sw_wait(s.c, h), 0);
+	atomic_store(&r->end_err, SW_EPEER);
+	while (!sw_coll(s.g, &a, &h))
+		if (sw_wait(s.c, h))
+			break;
+	fails(&s, sw_coll(s.g, &a, &h), SW_EPEER, "server 2 is silent");
+	fails(&s, sw_alloc(s.c, 1, &mem), SW_EPEER, "server 2 is silent");
+	fails(&s, sw_group_open(s.c, "more", NULL, 0, &s.g), SW_EPEER,
+		"server 2 is silent");
+	sw_close(&s.c);
+	rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alloc__zeroed_and_aligned),
+		cmocka_unit_test(alloc__bad_sizes),
+		cmocka_unit_test(group__bad_names),
+		cmocka_unit_test(group__bad_ranks),
+		cmocka_unit_test(coll__bad_arguments),
+		cmocka_unit_test(coll__root_of_another_group),
+		cmocka_unit_test(coll__other_memory),
+		cmocka_unit_test(coll__parts),
+		cmocka_unit_test(coll__handles),
+		cmocka_unit_test(coll__members_differ),
+		cmocka_unit_test(coll__too_many),
+		cmocka_unit_test(coll__after_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, scene_open, scene_close);
+}

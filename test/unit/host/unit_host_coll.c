@@ -1,0 +1,277 @@
+/* unit_host_coll.c - clients that submit whatever collectives they like.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/host_raw.h"
+
+#include "engine/base/coll_kind.h"
+
+/* What open_raw declares, in this order. */
+enum { MEMORY, STREAM, TENSOR, N_ITEMS, BYTES = 4096, RANKS = 4 };
+
+static void declare_one(struct raw *w, uint32_t batch, struct sw_edge_desc d)
+{
+	struct sw_edge_declare m;
+
+	good_declare(&m, batch, 1);
+	memcpy(d.name, m.descs[0].name, sizeof(d.name));
+	m.descs[0] = d;
+	raw_declare_as(w, &m);
+}
+
+static void open_raw(struct raw *w, const struct scene *s)
+{
+	raw_open(w, s->r);
+	declare_one(w, MEMORY,
+		(struct sw_edge_desc){.n_elems = BYTES,
+			.dtype = SW_U8,
+			.kind = SW_EDGE_MEMORY});
+	declare_one(w, STREAM,
+		(struct sw_edge_desc){.n_elems = (1 << RANKS) - 1,
+			.dtype = SW_EDGE_WINDOW_MIN,
+			.kind = SW_EDGE_STREAM});
+	declare_one(w, TENSOR,
+		(struct sw_edge_desc){.n_elems = 4, .dtype = SW_F32});
+}
+
+/* All of the memory, in place. */
+static const struct sw_edge_coll good = {
+	.handle = SW_EDGE_COLL_HANDLE | STREAM,
+	.stream = STREAM,
+	.count = BYTES / 4,
+	.kind = SW_ALL_REDUCE,
+	.dtype = SW_F32,
+};
+
+static void put(struct raw *w, const struct sw_edge_coll *m)
+{
+	assert_int_equal(sw_spsc_put(&w->colls, m, 1), 1);
+	sw_edge_bell_write(w->bell);
+}
+
+static void taken(struct raw *w, struct sw_edge_coll m)
+{
+	struct sw_completion c;
+	int n = 0;
+
+	put(w, &m);
+	for (int i = 0; i < RIG_WAIT_MS && !n; i++, usleep(1000))
+		n = sw_spsc_take(&w->completions, &c, 1);
+	assert_int_equal(n, 1);
+	assert_true(c.handle == m.handle);
+	assert_int_equal(c.status, 0);
+}
+
+static void not_taken(struct scene *s, struct sw_edge_coll m)
+{
+	struct raw w;
+	uint32_t n = s->r->n_colls;
+
+	open_raw(&w, s);
+	put(&w, &m);
+	raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO,
+		"submitted a collective that cannot be");
+	raw_close(&w);
+	scene_check(s, SW_HOST_VIOLATION, "a collective that cannot be");
+	assert_int_equal(s->r->n_colls, n);
+}
+
+/* To the last byte, and as the agent names the stream. */
+static void coll__in_its_memory(void **state)
+{
+	struct scene *s = *state;
+	struct sw_edge_coll m = good;
+	struct raw w;
+
+	open_raw(&w, s);
+	taken(&w, m);
+	assert_ptr_equal(s->r->coll.from, s->r->coll.to);
+	assert_true(s->r->coll.stream >= RIG_FIRST);
+	assert_true(s->r->coll.count == BYTES / 4);
+	m.count = 1;
+	m.to.offset = BYTES - 4;
+	taken(&w, m);
+	assert_ptr_equal(
+		(const char *)s->r->coll.from + BYTES - 4, s->r->coll.to);
+	m = good;
+	m.kind = SW_ALL_GATHER;
+	m.count = BYTES / 4 / RANKS;
+	taken(&w, m);
+	m.kind = SW_REDUCE_SCATTER;
+	taken(&w, m);
+	raw_close(&w);
+	scene_check(s, SW_HOST_DIED, "closed the connection");
+}
+
+static void coll__must_be_of_a_stream(void **state)
+{
+	static const uint32_t others[] = {
+		MEMORY, TENSOR, N_ITEMS, 4095, 4096, 1u << 31, UINT32_MAX};
+	struct sw_edge_coll m = good;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		m.stream = others[i];
+		not_taken(*state, m);
+	}
+}
+
+static void coll__must_have_elements(void **state)
+{
+	static const uint64_t counts[] = {0, (SW_EDGE_TENSOR_BYTES_MAX / 4) + 1,
+		UINT64_C(1) << 62, UINT64_C(1) << 63, UINT64_MAX};
+	struct sw_edge_coll m = good;
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		m.count = counts[i];
+		not_taken(*state, m);
+	}
+	m = good;
+	m.dtype = 100;
+	not_taken(*state, m);
+	m.dtype = 255;
+	not_taken(*state, m);
+	m = good;
+	m.handle = STREAM; /* a tensor's */
+	not_taken(*state, m);
+}
+
+static void coll__must_lie_in_memory(void **state)
+{
+	static const struct sw_edge_place_at beyond[] = {
+		{.item = STREAM},
+		{.item = TENSOR},
+		{.item = N_ITEMS},
+		{.item = 4096},
+		{.item = UINT32_MAX},
+		{.offset = 1},
+		{.offset = BYTES},
+		{.offset = BYTES + 1},
+		{.offset = UINT64_MAX},
+		{.offset = UINT64_MAX - BYTES + 1},
+	};
+	struct sw_edge_coll m;
+
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		m = good;
+		m.from = beyond[i];
+		not_taken(*state, m);
+		m = good;
+		m.to = beyond[i];
+		not_taken(*state, m);
+	}
+	m = good;
+	m.count = BYTES / 4 + 1;
+	not_taken(*state, m);
+}
+
+/* Of all members' parts, where there are such. */
+static void coll__parts_must_lie_in_memory(void **state)
+{
+	struct sw_edge_coll m = good;
+
+	m.count = BYTES / 4 / RANKS + 1;
+	m.kind = SW_ALL_GATHER;
+	not_taken(*state, m);
+	m.kind = SW_REDUCE_SCATTER;
+	not_taken(*state, m);
+}
+
+static void ring__must_have_possible_indices(void **state)
+{
+	static const uint32_t beyond[] = {
+		SW_EDGE_COLLS + 1, 1u << 31, UINT32_MAX};
+	struct scene *s = *state;
+	struct raw w;
+
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		open_raw(&w, s);
+		atomic_store(&ring_of(w.control->colls)->n_put, beyond[i]);
+		sw_edge_bell_write(w.bell);
+		raw_await_end(
+			&w, SW_EDGE_CLOSED, SW_EPROTO, "ring of collectives");
+		raw_close(&w);
+		scene_check(s, SW_HOST_VIOLATION, "ring of collectives");
+	}
+}
+
+/* Neither is a tensor that can be pushed. */
+static void submits__not_of_streams_or_memory(void **state)
+{
+	struct scene *s = *state;
+
+	for (uint32_t i = MEMORY; i <= STREAM; i++) {
+		struct sw_submit bad = {1, i, 0, 0};
+		struct raw w;
+
+		open_raw(&w, s);
+		assert_int_equal(sw_spsc_put(&w.submits, &bad, 1), 1);
+		sw_edge_bell_write(w.bell);
+		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO,
+			"submitted an undeclared tensor");
+		raw_close(&w);
+		scene_check(s, SW_HOST_VIOLATION, "undeclared tensor");
+	}
+}
+
+/* What is wrong with an item ends its batch. */
+static void declare__bad_items(void **state)
+{
+	static const struct {
+		struct sw_edge_desc d;
+		uint32_t n;
+	} cases[] = {
+		{{.n_elems = 4, .kind = SW_EDGE_N_ITEMS}, 1},
+		{{.n_elems = 4, .kind = 256 + SW_EDGE_SYNC}, 1},
+		{{.n_elems = 4, .kind = UINT32_MAX}, 1},
+		{{.n_elems = 0, .dtype = 9, .kind = SW_EDGE_STREAM}, 1},
+		{{.n_elems = 3,
+			 .dtype = SW_EDGE_WINDOW_MIN - 1,
+			 .kind = SW_EDGE_STREAM},
+			1},
+		{{.n_elems = 3,
+			 .dtype = SW_EDGE_WINDOW_MAX + 1,
+			 .kind = SW_EDGE_STREAM},
+			1},
+		{{.n_elems = 0, .dtype = SW_U8, .kind = SW_EDGE_MEMORY}, 1},
+		{{.n_elems = 4, .dtype = 100, .kind = SW_EDGE_MEMORY}, 1},
+		{{.n_elems = UINT64_MAX,
+			 .dtype = SW_F32,
+			 .kind = SW_EDGE_MEMORY},
+			1},
+		{{.n_elems = 64, .dtype = SW_U8, .kind = SW_EDGE_MEMORY}, 2},
+	};
+	struct scene *s = *state;
+	struct raw w;
+
+	raw_open(&w, s->r);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sw_edge_declare m;
+		union sw_edge_msg answer;
+		int fds[2];
+
+		good_declare(&m, i, cases[i].n);
+		m.descs[0] = cases[i].d;
+		strcpy(m.descs[0].name, "bad");
+		raw_send(&w, &m, declare_bytes(m.n));
+		assert_int_equal(
+			raw_recv(&w, &answer, fds), sizeof(answer.text));
+		assert_int_equal(answer.kind, SW_EDGE_FAILED);
+		assert_int_equal(answer.text.err, SW_EINVAL);
+	}
+	raw_close(&w);
+	scene_check(s, SW_HOST_DIED, "closed the connection");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(coll__in_its_memory),
+		cmocka_unit_test(coll__must_be_of_a_stream),
+		cmocka_unit_test(coll__must_have_elements),
+		cmocka_unit_test(coll__must_lie_in_memory),
+		cmocka_unit_test(coll__parts_must_lie_in_memory),
+		cmocka_unit_test(ring__must_have_possible_indices),
+		cmocka_unit_test(submits__not_of_streams_or_memory),
+		cmocka_unit_test(declare__bad_items),
+	};
+
+	return cmocka_run_group_tests(tests, scene_open, scene_close);
+}
