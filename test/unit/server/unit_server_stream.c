@@ -1,0 +1,285 @@
+/* unit_server_stream.c - streams at a server: how they get in, who differs.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "engine/wire/coll.h"
+#include "test/support/server_rig.h"
+
+enum { QUOTA = 64 << 20, LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2 };
+
+static struct server_rig *open_joined(uint16_t n_members, bool is_async)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, n_members, QUOTA);
+	r.params.is_async = is_async;
+	for (uint32_t i = 0; i < n_members; i++)
+		rig_join(&r, i);
+	return &r;
+}
+
+static const char *declare(struct server_rig *r, uint32_t i, uint32_t batch,
+	uint64_t members, uint32_t window_log2, uint32_t priority)
+{
+	struct sw_declare_item item = {.n_elems = members,
+		.priority = priority,
+		.dtype = (uint8_t)window_log2,
+		.mode = SW_MODE_STREAM};
+
+	peer_declare(&r->w[i], batch, item, "g");
+	return r->text;
+}
+
+static uint32_t n_tensors(const struct server_rig *r)
+{
+	return r->srv->jobs[0].shard.n_tensors;
+}
+
+/* --- DECLARE --- */
+
+static void declare__of_some_members(void **state)
+{
+	struct server_rig *r = open_joined(3, false);
+
+	assert_string_equal(declare(r, 0, 0, 5, LOG2, 0), "w0 DECLARED b0 k0");
+	assert_string_equal(declare(r, 2, 0, 5, LOG2, 0), "w2 DECLARED b0 k0");
+	assert_string_equal(
+		rig_declare(r, 1, 0, "a", SW_I32, 1, 0), "w1 DECLARED b0 k1");
+	server_rig_close(r);
+}
+
+/* A window's memory is taken once, whatever goes through it; a stream takes no
+ * place on the line of tensors. */
+static void declare__takes_its_window(void **state)
+{
+	struct server_rig *r = open_joined(2, false);
+	const struct sw_shard *sh = &r->srv->jobs[0].shard;
+	uint64_t before = r->srv->used_bytes, values = 3ULL * W * PEER_PAYLOAD;
+
+	declare(r, 0, 0, 3, LOG2, 0);
+	assert_true(r->srv->used_bytes - before == sh->mem_bytes);
+	assert_true(sh->mem_bytes >= values);
+	assert_true(sh->mem_bytes < values + 100 * W);
+	assert_int_equal(sh->line_bytes, 0);
+	server_rig_close(r);
+}
+
+static void declare__largest_window_beyond_the_quota(void **state)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, 1, 32 << 20);
+	rig_join(&r, 0);
+	assert_contains(declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0), "quota");
+	assert_int_equal(n_tensors(&r), 0);
+	server_rig_close(&r);
+}
+
+static void declare__bad_window(void **state)
+{
+	static const uint8_t logs[] = {
+		0, 1, LOG2 - 1, SW_WINDOW_MAX_LOG2 + 1, 31, 32, 63, 64, 255};
+	struct server_rig *r = open_joined(2, false);
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(logs); i++) {
+		assert_string_equal(declare(r, 0, 0, 3, logs[i], 0), "");
+		assert_int_equal(r->srv->stats.rx_length, i + 1);
+	}
+	assert_string_equal(declare(r, 0, 0, 0, LOG2, 0), ""); /* of nobody */
+	assert_int_equal(n_tensors(r), 0);
+	server_rig_close(r);
+}
+
+static void declare__bad_members(void **state)
+{
+	static const uint64_t masks[] = {2, 4, 5, 1ULL << 63, ~0ULL};
+
+	for (size_t i = 0; i < SW_ARRAY_SIZE(masks); i++) {
+		struct server_rig *r = open_joined(2, false);
+
+		assert_contains(declare(r, 0, 0, masks[i], LOG2, 0),
+			"ERROR SW_EINVAL stream g: its group is not one of the "
+			"2 members of job job with member 0 in it");
+		assert_int_equal(n_tensors(r), 0);
+		server_rig_close(r);
+	}
+}
+
+static void declare__in_an_asynchronous_job(void **state)
+{
+	struct server_rig *r = open_joined(2, true);
+
+	assert_contains(declare(r, 0, 0, 3, LOG2, 0),
+		"ERROR SW_EINVAL stream g: job job is asynchronous");
+	assert_int_equal(n_tensors(r), 0);
+	server_rig_close(r);
+}
+
+/* Who opens it otherwise than the first is refused, and all are told. */
+static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
+{
+	struct server_rig *r = open_joined(3, false);
+	const char *text;
+
+	declare(r, 0, 0, 3, LOG2, 0);
+	text = declare(r, 1, 0, members, window_log2, priority);
+	assert_contains(text, "w0 MISMATCH k0 r1 stream g: the members, window "
+			      "or priority that rank 1 opens it with are not "
+			      "those of rank 0");
+	assert_contains(text, "w1 DECLARED b0 k-1 refused stream g");
+	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	assert_string_equal(
+		rig_declare(r, 1, 1, "a", SW_I32, 1, 0), "w1 DECLARED b1 k1");
+	server_rig_close(r);
+}
+
+static void declare__differs_from_the_first(void **state)
+{
+	differs(7, LOG2, 0);
+	differs(2, LOG2, 0);
+	differs(3, LOG2 + 1, 0);
+	differs(3, LOG2, 1);
+}
+
+static void declare__a_tensor_of_that_name(void **state)
+{
+	struct server_rig *r = open_joined(2, false);
+
+	rig_declare(r, 0, 0, "g", SW_I32, 3, 0);
+	assert_contains(declare(r, 1, 0, 3, LOG2, 0),
+		"w1 DECLARED b0 k-1 refused stream g");
+	server_rig_close(r);
+}
+
+/* --- calls that differ --- */
+
+static struct server_rig *open_stream(void)
+{
+	struct server_rig *r = open_joined(3, false);
+
+	for (uint32_t i = 0; i < 3; i++)
+		declare(r, i, 0, 7, LOG2, 0);
+	return r;
+}
+
+static struct sw_header call(
+	enum sw_coll_kind kind, uint32_t root, uint32_t n_elems)
+{
+	struct sw_header h = peer_push_header(0, 1, 1);
+
+	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
+	h.aux = (uint16_t)root;
+	h.step = 5;
+	h.payload_len = (uint16_t)(4 * n_elems);
+	h.weight = n_elems > 0;
+	return h;
+}
+
+/* Rank 1 begins, rank 2 calls something else: all hear one sentence, also who
+ * comes later; the job goes on. */
+static void clash(
+	struct sw_header first, struct sw_header other, const char *why)
+{
+	struct server_rig *r = open_stream();
+	const char *text;
+
+	peer_fill(&r->w[1], first, 1);
+	rig_tx(r);
+	peer_fill(&r->w[2], other, 1);
+	text = rig_tx(r);
+	for (uint32_t i = 0; i < 3; i++) {
+		char line[256];
+
+		snprintf(line, sizeof(line), "w%u MISMATCH k0 r1 stream g: %s",
+			i, why);
+		assert_contains(text, line);
+	}
+	peer_fill(&r->w[0], call(SW_ALL_REDUCE, 0, 1), 1);
+	assert_contains(rig_tx(r), "w0 MISMATCH k0 r1 stream g");
+	peer_pull(&r->w[1], 0, 1, 1);
+	assert_contains(rig_tx(r), "w1 MISMATCH k0 r1 stream g");
+	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
+	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	server_rig_close(r);
+}
+
+static void push__another_kind_or_type(void **state)
+{
+	struct sw_header h = call(SW_ALL_REDUCE, 0, 1);
+
+	clash(call(SW_ALL_REDUCE, 0, 1), call(SW_REDUCE, 0, 1),
+		"rank 2 calls reduce of i32, rank 1 all_reduce of i32 "
+		"(collective 1)");
+	h.dtype = SW_F32;
+	clash(call(SW_ALL_REDUCE, 0, 1), h,
+		"rank 2 calls all_reduce of f32, rank 1 all_reduce of i32 "
+		"(collective 1)");
+}
+
+static void push__another_count(void **state)
+{
+	struct sw_header h = call(SW_ALL_REDUCE, 0, 1);
+
+	clash(h, call(SW_ALL_REDUCE, 0, 2),
+		"rank 2 calls all_reduce with another count than rank 1 "
+		"(collective 1)");
+	h.step = 6;
+	clash(call(SW_ALL_REDUCE, 0, 1), h,
+		"rank 2 calls all_reduce with another count than rank 1");
+	h.step = 5;
+	h.chunk = 2; /* one of them had more chunks */
+	clash(call(SW_ALL_REDUCE, 0, 1), h,
+		"rank 2 calls all_reduce with another count than rank 1");
+}
+
+static void push__another_root(void **state)
+{
+	clash(call(SW_REDUCE, 0, 1), call(SW_REDUCE, 2, 1),
+		"rank 2 calls reduce with root 2, rank 1 with root 0 "
+		"(collective 1)");
+	clash(call(SW_BCAST, 0, 0), call(SW_BCAST, 2, 1),
+		"rank 2 calls broadcast with root 2, rank 1 with root 0");
+}
+
+/* --- base is told --- */
+
+/* Acknowledge what came last; the members hear of every fourth of a window. */
+static void fate__members_are_told(void **state)
+{
+	struct server_rig *r = open_stream();
+	struct sw_header h = call(SW_REDUCE, 0, 1);
+	uint32_t n_told = 0;
+
+	for (uint32_t j = 1; j <= W; j++) {
+		h.round = j;
+		for (uint32_t i = 0; i < 3; i++)
+			peer_fill(&r->w[i], h, 1);
+		assert_contains(rig_tx(r), "w0 RESULT k0");
+		peer_ack(&r->w[0], r->last[SW_RESULT].h.class,
+			r->last[SW_RESULT].h.psn);
+		if (strstr(rig_tx(r), "w2 ANSWER"))
+			n_told++;
+	}
+	assert_int_equal(n_told, 4);
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declare__of_some_members),
+		cmocka_unit_test(declare__takes_its_window),
+		cmocka_unit_test(declare__largest_window_beyond_the_quota),
+		cmocka_unit_test(declare__bad_window),
+		cmocka_unit_test(declare__bad_members),
+		cmocka_unit_test(declare__in_an_asynchronous_job),
+		cmocka_unit_test(declare__differs_from_the_first),
+		cmocka_unit_test(declare__a_tensor_of_that_name),
+		cmocka_unit_test(push__another_kind_or_type),
+		cmocka_unit_test(push__another_count),
+		cmocka_unit_test(push__another_root),
+		cmocka_unit_test(fate__members_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
