@@ -255,13 +255,10 @@ void sw_serve_add_stats(const struct sw_serve *s, struct sw_stats *sum)
 void sw_serve_put_stats(const struct sw_serve *s,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
-	uint64_t used = 0;
 	char name[32];
 
-	for (uint32_t i = 0; i < s->n_cores; i++)
-		used += sw_server_used(s->cores[i].engine);
 	put(out, "open_chunks", open_chunks(s));
-	put(out, "memory_used_bytes", used);
+	put(out, "memory_used_bytes", atomic_load(&s->used));
 	put(out, "memory_quota_bytes", s->daemon->conf.serve.quota_bytes);
 	put(out, "memory_resident_bytes", sw_memory_resident());
 	put(out, "lcores", s->n_cores);

@@ -4,19 +4,16 @@
  * HELLO and JOIN come from strangers: nothing is stored for a HELLO, nothing
  * before a JOIN has shown its cookie, then a place in a table, and no answer is
  * larger than its question.  Memory, a rank, a job's name are only for those
- * that have spoken under their session (admit_pending.c).  Every request may
- * come twice; the second gets the same answer.
+ * that have spoken under their session.  Every request may come twice; the
+ * second gets the same answer.
  */
+#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
 #include "engine/base/siphash.h"
-#include "engine/server/admit.h"
-#include "engine/server/session.h"
+#include "engine/server/server_int.h"
 
-/* Tag over who asks and when; @age 0 is the current cookie, 1 the one before.
- */
+/* Tag over who asks and when; @age 0: the current cookie, 1: the one before. */
 static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	uint64_t nonce, uint64_t age)
 {
@@ -27,18 +24,151 @@ static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	return sw_siphash(srv->secret, words, 3);
 }
 
-void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f,
-	const uint8_t *payload)
+void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 {
-	struct sw_header reply = {.type = SW_COOKIE};
 	struct sw_cookie cookie = {
 		.landed = (uint8_t)f->landed, .is_misrouted = f->is_misrouted};
+	struct sw_header reply = {
+		.type = SW_COOKIE, .payload_len = sizeof(cookie)};
 
-	memcpy(&cookie.nonce, payload, sizeof(cookie.nonce));
+	memcpy(&cookie.nonce, f->payload, sizeof(cookie.nonce));
 	cookie.cookie = make_cookie(srv, f->from, cookie.nonce, 0);
-	reply.payload_len = sizeof(cookie);
 	sw_server_reply(srv, f->from, &reply, &cookie);
 }
+
+/* --- how many JOINs a source address may send ---
+ *
+ * A JOIN costs a look at all places and perhaps an answer, one that is
+ * confirmed memory and lines in the log.  So each source has a bucket of
+ * tokens, which is kept as the time when it is full again.  Whoever fills a
+ * bucket can receive at the address: nobody empties that of another. */
+
+enum { QUIET_S = 60 };
+
+static const uint64_t every_ns = SW_JOIN_EVERY_MS * SW_MS;
+
+/* The bucket of @ip, or one that is full and so nobody's; when there is none
+ * left, that of all others. */
+static struct sw_source *source_of(struct sw_server *srv, uint32_t ip)
+{
+	struct sw_source *found = &srv->sources[0];
+
+	for (uint32_t i = 1; i < SW_JOIN_SOURCES; i++) {
+		struct sw_source *s = &srv->sources[i];
+
+		if (s->full_ns <= srv->now_ns)
+			found = s;
+		else if (s->ip == ip)
+			return s;
+	}
+	found->ip = ip;
+	return found;
+}
+
+/* May @ip, which has shown a cookie, send one more JOIN?  If not it is counted,
+ * and said in the log, seldom. */
+static bool allows(struct sw_server *srv, uint32_t ip)
+{
+	struct sw_source *s = source_of(srv, ip);
+	uint64_t full_ns = sw_max64(s->full_ns, srv->now_ns) + every_ns;
+	char text[SW_IP_TEXT];
+
+	if (full_ns - srv->now_ns <= SW_JOIN_BURST * every_ns) {
+		s->full_ns = full_ns;
+		return true;
+	}
+	sw_count(&srv->stats.joins_limited, 1);
+	if (srv->now_ns < srv->limit_line_ns)
+		return false;
+	srv->limit_line_ns = srv->now_ns + QUIET_S * SW_S;
+	sw_log(srv->env->log, SW_LOG_WARN,
+		"%s sends more than %u JOINs a second: dropping the others "
+		"(counter joins_limited; next report after %u s)",
+		sw_ip_text(ip, text), 1000 / SW_JOIN_EVERY_MS, QUIET_S);
+	return false;
+}
+
+/* --- JOINs whose workers have not spoken yet ---
+ *
+ * A JOIN may be a late copy, or of somebody who wants nothing but our time.  So
+ * it gets a place in a table and the offer of a session, ACCEPT, and only a
+ * frame under that session's id makes it one, with memory, a rank and, if it is
+ * the first of its name, a job.  Where there are more JOINs than places, the
+ * one that has been silent longest goes. */
+
+static bool is_of(const struct sw_pending *p, const struct sw_path *path)
+{
+	return p->id && !memcmp(&p->path, path, sizeof(*path));
+}
+
+/* A path has one place; else the first free one, or the oldest. */
+static uint32_t place_for(
+	const struct sw_server *srv, const struct sw_path *path)
+{
+	const struct sw_pending *all = srv->pending;
+	uint32_t best = SW_MAX_SESSIONS;
+
+	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++) {
+		if (is_of(&all[i], path))
+			return i;
+		if (!srv->sessions[i] &&
+			(best == SW_MAX_SESSIONS ||
+				all[i].rx_ns < all[best].rx_ns))
+			best = i;
+	}
+	return best;
+}
+
+/* Is ACCEPT to be sent? */
+static void owe(struct sw_server *srv, uint32_t i, bool is_owed)
+{
+	struct sw_pending *p = &srv->pending[i];
+
+	p->is_owed = is_owed;
+	sw_due_put(&srv->due[p->path.port_i], SW_CLASS_CTL, i, is_owed);
+}
+
+void sw_pending_drop(struct sw_server *srv, uint32_t i)
+{
+	owe(srv, i, false);
+	srv->tick_at_ns[i] = UINT64_MAX;
+	srv->pending[i] = (struct sw_pending){0};
+}
+
+static void forget(struct sw_server *srv, uint32_t i)
+{
+	sw_count(&srv->stats.sessions_dropped, 1);
+	sw_pending_drop(srv, i);
+}
+
+/* Keep the JOIN and offer a session; the same one again: offer the same.
+ * False: all places are taken by sessions. */
+static bool put_pending(struct sw_server *srv, const struct sw_pending *from)
+{
+	uint32_t i = place_for(srv, &from->path);
+	struct sw_pending *p = &srv->pending[i];
+
+	if (i == SW_MAX_SESSIONS)
+		return false;
+	if (!is_of(p, &from->path) || p->join.nonce != from->join.nonce) {
+		if (p->id)
+			forget(srv, i);
+		/* A generation is never 0, so no session id is. */
+		if (!++srv->generations[i])
+			srv->generations[i] = 1;
+		*p = *from;
+		p->id = i << 16 | srv->generations[i];
+		p->accept_wait_ns = srv->params.retry_min;
+		srv->n_sessions = (uint32_t)sw_max64(srv->n_sessions, i + 1);
+	}
+	p->rx_ns = srv->now_ns;
+	p->join_bytes = from->join_bytes;
+	srv->tick_at_ns[i] = srv->now_ns;
+	owe(srv, i, true);
+	return true;
+}
+
+/* --- JOIN --- */
 
 /* Is it the JOIN of a session that is open, said again on its way? */
 static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
@@ -53,24 +183,113 @@ static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 	return false;
 }
 
-void sw_admit_join(struct sw_server *srv, struct sw_path path,
-	const struct sw_header *h, const uint8_t *payload)
+void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
-	struct sw_pending p = {.path = path, .join_bytes = h->payload_len};
+	struct sw_pending p = {.path = f->from, .join_bytes = h->payload_len};
 	const struct sw_join *j = &p.join;
 
-	memcpy(&p.join, payload, sizeof(p.join));
-	if (j->cookie != make_cookie(srv, path, j->nonce, 0) &&
-		j->cookie != make_cookie(srv, path, j->nonce, 1)) {
+	memcpy(&p.join, f->payload, sizeof(p.join));
+	if (j->cookie != make_cookie(srv, p.path, j->nonce, 0) &&
+		j->cookie != make_cookie(srv, p.path, j->nonce, 1)) {
 		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
-	if (!srv->is_inner[path.port_i] && !sw_admit_allows(srv, path.ip))
+	if ((!srv->is_inner[p.path.port_i] && !allows(srv, p.path.ip)) ||
+		is_late(srv, &p) || !sw_admit_check(srv, &p))
 		return;
-	if (is_late(srv, &p) || !sw_admit_check(srv, &p))
-		return;
-	if (!sw_pending_put(srv, &p))
+	if (!put_pending(srv, &p))
 		sw_admit_refuse(srv, &p, SW_EREFUSED,
 			"the server is full: it has at most %u sessions",
 			SW_MAX_SESSIONS);
+}
+
+/* --- the worker speaks, or does not --- */
+
+static void begin(
+	struct sw_session *s, const struct sw_pending *p, struct sw_job *job)
+{
+	struct sw_server *srv = job->srv;
+
+	s->srv = srv;
+	s->peer.index = p->id >> 16;
+	s->peer.id = p->id;
+	s->peer.far_id = p->join.session;
+	s->peer.path = p->path;
+	s->job = job;
+	s->member = p->join.rank;
+	s->peer.due_class = SW_N_CLASSES;
+	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
+	s->nonce = p->join.nonce;
+	sw_bitmap_init(&s->to_tell, SW_MAX_TENSORS, s->key_words[0]);
+	sw_bitmap_init(&s->unaware, SW_MAX_TENSORS, s->key_words[1]);
+	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
+	sw_flow_init(&s->peer.flow, &job->params, &srv->grants, p->n_accepts);
+	srv->sessions[s->peer.index] = s;
+	srv->tick_at_ns[s->peer.index] = 0;
+	sw_count(&srv->stats.sessions_opened, 1);
+}
+
+struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
+{
+	struct sw_pending p = srv->pending[i];
+	struct sw_job *job = sw_job_find(srv, p.join.job);
+	struct sw_session *s;
+
+	sw_pending_drop(srv, i);
+	if (!sw_admit_check(srv, &p)) /* others were faster */
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (s && !job)
+		job = sw_job_open(srv, &p.join);
+	if (!s || !job) {
+		free(s);
+		sw_admit_refuse(srv, &p, SW_EREFUSED,
+			"the server has no memory for rank %u of job %.64s",
+			p.join.rank, p.join.job);
+		return NULL;
+	}
+	begin(s, &p, job);
+	sw_job_enter(job, s, &p.join);
+	return s;
+}
+
+void sw_pending_build(
+	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out)
+{
+	struct sw_pending *p = &srv->pending[i];
+	struct sw_accept a = {.nonce = p->join.nonce,
+		.session = p->id,
+		.version = SW_VERSION_MAX};
+	struct sw_header h = {.type = SW_ACCEPT,
+		.class = SW_CLASS_CTL,
+		.session = p->join.session,
+		.psn = ++p->n_accepts,
+		.payload_len = p->join_bytes};
+
+	owe(srv, i, false);
+	p->accept_at_ns = srv->now_ns + p->accept_wait_ns;
+	p->accept_wait_ns =
+		sw_min64(2 * p->accept_wait_ns, srv->params.retry_max);
+	srv->tick_at_ns[i] = sw_min64(srv->tick_at_ns[i], p->accept_at_ns);
+	memcpy(srv->payload, &a, sizeof(a));
+	/* The way back carries it too, or the worker will not receive it. */
+	memset(srv->payload + sizeof(a), 0, p->join_bytes - sizeof(a));
+	sw_frame_build(&h, p->path, srv->payload, false, out, &srv->stats);
+}
+
+uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i)
+{
+	struct sw_pending *p = &srv->pending[i];
+	uint64_t dead_at_ns = p->rx_ns + srv->params.dead_after;
+
+	if (!p->id)
+		return UINT64_MAX;
+	if (srv->now_ns >= dead_at_ns) { /* nobody was behind that JOIN */
+		forget(srv, i);
+		return UINT64_MAX;
+	}
+	if (!p->is_owed && srv->now_ns >= p->accept_at_ns)
+		owe(srv, i, true);
+	return p->is_owed ? dead_at_ns : sw_min64(p->accept_at_ns, dead_at_ns);
 }

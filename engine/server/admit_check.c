@@ -7,13 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/sched/sched.h"
-#include "engine/server/admit.h"
-#include "engine/server/job.h"
-#include "engine/server/session.h"
+#include "engine/server/server_int.h"
 
 /* Local ranks of one worker, so that the sum of all fits into 16 bits. */
 enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
@@ -185,8 +180,9 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 			"rank %u of job %.32s is held by node %.64s, which is "
 			"alive",
 			j->rank, job->name, m->node);
-	if (m->has_left || (j->epoch && j->epoch != job->epoch) ||
-		(job->is_coordinated && job->state != SW_JOB_FORMING))
+	if (job->left >> j->rank & 1 ||
+		(j->epoch && j->epoch != job->status.epoch) ||
+		(job->is_coordinated && job->status.state != SW_JOB_FORMING))
 		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"job %.32s of an earlier run still has members",
 			job->name);

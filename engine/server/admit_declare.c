@@ -9,13 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/server/admit.h"
-#include "engine/server/mismatch.h"
-#include "engine/server/session.h"
-#include "engine/server/share.h"
+#include "engine/server/server_int.h"
 
 /* One item of a DECLARE, copied out and checked by itself. */
 struct declaration {
@@ -91,8 +86,8 @@ static void describe_known(const struct declaration *d, uint32_t priority,
 }
 
 /* Does the member declare what another did before?  Else the tensor is dead. */
-static bool check_known(struct sw_server *srv, struct sw_session *s,
-	const struct declaration *d, const struct sw_stensor_view *t)
+static bool check_known(struct sw_session *s, const struct declaration *d,
+	const struct sw_stensor_view *t)
 {
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
 	char text[SW_TEXT_MAX];
@@ -104,33 +99,21 @@ static bool check_known(struct sw_server *srv, struct sw_session *s,
 		return !t->dead_from;
 	describe_known(d, priority, t,
 		sw_shard_rank_of(&s->job->shard, s->member), text);
-	sw_job_kill(srv, s->job, t->key, 1, text);
-	sw_job_await_aware(srv, s->job, t->key, s->member);
+	sw_job_kill(s->job, t->key, 1, text);
+	sw_job_await_aware(s->job, t->key, s->member);
 	return false;
 }
 
-/* The batch ends with a tensor that is dead. */
-static void refuse_known(
-	struct sw_session *s, uint32_t i, const struct sw_stensor_view *t)
-{
-	sw_session_is_aware(s, t->key);
-	s->declared[i] = SW_KEY_NONE;
-	s->firsts[i] = 0;
-	memcpy(s->refused, t->why, sizeof(s->refused));
-}
-
 /* Is the group one of members of the job, and this one among them? */
-static bool check_group(struct sw_server *srv, struct sw_session *s,
-	const struct declaration *d)
+static bool check_group(struct sw_session *s, const struct declaration *d)
 {
-	uint64_t all = ~0ULL >> (64 - s->job->n_members);
-
 	if (s->job->params.is_async)
-		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"stream %.64s: job %.32s is asynchronous ([job] mode)",
 			d->name, s->job->name);
-	if (d->item.n_elems & ~all || !(d->item.n_elems >> s->member & 1))
-		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+	if (d->item.n_elems & ~sw_job_all(s->job) ||
+		!(d->item.n_elems >> s->member & 1))
+		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"stream %.64s: its group is not one of the %u members "
 			"of job %.32s with member %u in it",
 			d->name, s->job->n_members, s->job->name, s->member);
@@ -138,30 +121,28 @@ static bool check_group(struct sw_server *srv, struct sw_session *s,
 }
 
 /* May a tensor that is new here have this key and this size? */
-static bool check_new(struct sw_server *srv, struct sw_session *s,
-	const struct declaration *d)
+static bool check_new(struct sw_session *s, const struct declaration *d)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t payload = s->job->params.payload;
 
-	if (d->item.key >= SW_MAX_TENSORS || sw_shard_tensor(sh, d->item.key))
-		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
-			"tensor %.64s: key %u is taken or beyond %u", d->name,
-			d->item.key, SW_MAX_TENSORS);
-	if (d->item.first >= sw_shard_line(sh))
-		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
-			"tensor %.64s: place %u is beyond %u", d->name,
-			d->item.first, sw_shard_line(sh));
+	if (d->item.key >= SW_MAX_TENSORS || sw_shard_tensor(sh, d->item.key) ||
+		d->item.first >= sw_shard_line(sh))
+		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: key %u is taken or beyond %u, or place "
+			"%u is beyond %u",
+			d->name, d->item.key, SW_MAX_TENSORS, d->item.first,
+			sw_shard_line(sh));
 	if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
-		return sw_session_fail(srv, s, SW_EINVAL, SW_KEY_NONE,
+		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"tensor %.64s is asynchronous, job %.32s is not "
 			"([job] mode)",
 			d->name, s->job->name);
 	if (d->item.mode == SW_MODE_STREAM)
-		return check_group(srv, s, d);
+		return check_group(s, d);
 	if ((d->item.n_elems - 1) / (payload / sw_dtype_bytes(d->item.dtype)) >=
 		SW_BITMAP_MAX)
-		return sw_session_fail(srv, s, SW_EREFUSED, SW_KEY_NONE,
+		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: %llu x %s are more than %u chunks of "
 			"%u bytes",
 			d->name, (unsigned long long)d->item.n_elems,
@@ -169,170 +150,144 @@ static bool check_new(struct sw_server *srv, struct sw_session *s,
 	return true;
 }
 
-/* Look at the whole batch before anything is taken.  On success *need is what
- * its new tensors take, *n how many can be admitted.  False: the worker was
- * told, or the frame is counted. */
-static bool check_batch(struct sw_server *srv, struct sw_session *s,
-	const uint8_t *p, size_t len, uint32_t *n, uint64_t *need)
+/* A batch is walked through twice: to see whether all of it may be admitted,
+ * and what memory its new tensors take; then to admit it. */
+struct walk {
+	bool is_admitting;
+	const uint8_t *p; /* what is left of the items */
+	size_t len;
+	/* Only looked at: new tensors so far, their bytes, what they take. */
+	uint32_t n_new;
+	uint64_t n_bytes, need;
+};
+
+/* Item @i of the batch is @t, which may be dead: then the batch ends. */
+static bool take_known(struct sw_session *s, const struct declaration *d,
+	uint32_t i, struct sw_stensor_view t)
 {
-	struct sw_shard *sh = &s->job->shard;
-	uint32_t n_new = 0;
-	uint64_t n_bytes = 0;
-	struct declaration d;
+	bool is_good = check_known(s, d, &t);
 
-	*need = 0;
-	for (uint32_t i = 0; i < *n; i++) {
-		const struct sw_stensor *t;
-		struct sw_stensor_view known;
-
-		if (!next_item(&p, &len, srv->env->sum, &d)) {
-			sw_count(&srv->stats.rx_length, 1);
-			return false;
-		}
-		t = sw_shard_named(sh, d.name);
-		if (t)
-			known = sw_stensor_view(sh, t);
-		if (t && check_known(srv, s, &d, &known))
-			continue;
-		if (t) {
-			refuse_known(s, i, &known);
-			*n = i;
-			return true;
-		}
-		give_key(s->job, &d, n_new++, n_bytes);
-		n_bytes += sw_item_bytes(&d.item);
-		if (!check_new(srv, s, &d))
-			return false;
-		*need += sw_shard_need(sh, &d.item);
+	s->declared[i] = is_good ? t.key : SW_KEY_NONE;
+	s->firsts[i] = is_good ? t.first : 0;
+	if (!is_good) {
+		sw_bitmap_remove(&s->unaware, t.key);
+		memcpy(s->refused, t.why, sizeof(s->refused));
 	}
-	sw_count(&srv->stats.rx_length,
-		len != 0); /* more than the head counts */
-	return len == 0;
+	return is_good;
 }
 
-static bool admit_one(struct sw_server *srv, struct sw_session *s,
-	struct declaration *d, uint32_t i)
+/* Item @i of the batch, which may be in it twice.  False: the batch ends, with
+ * a tensor that is dead, or since the worker was told why. */
+static bool take_item(
+	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
 {
 	struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t = sw_shard_named(sh, d->name);
 
-	if (t) { /* it may be in this batch twice */
-		struct sw_stensor_view known = sw_stensor_view(sh, t);
-
-		s->declared[i] = known.key;
-		s->firsts[i] = known.first;
-		if (check_known(srv, s, d, &known))
-			return true;
-		refuse_known(s, i, &known);
+	if (t)
+		return take_known(s, d, i, sw_stensor_view(sh, t));
+	give_key(s->job, d, w->n_new, w->n_bytes);
+	if (!check_new(s, d))
 		return false;
-	}
-	give_key(s->job, d, 0, 0);
 	s->declared[i] = d->item.key;
 	s->firsts[i] = d->item.first;
-	if (!check_new(srv, s, d))
-		return false;
-	if (sw_shard_admit(sh, &d->item, d->name, s->member))
-		return sw_session_fail(srv, s, SW_ENOMEM, SW_KEY_NONE,
-			"tensor %.64s: the server has no memory for it",
-			d->name);
+	if (w->is_admitting)
+		return !sw_shard_admit(sh, &d->item, d->name, s->member) ||
+		       sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
+			       "tensor %.64s: the server has no memory for it",
+			       d->name);
+	w->n_new++;
+	w->n_bytes += sw_item_bytes(&d->item);
+	w->need += sw_shard_need(sh, &d->item);
 	return true;
 }
 
-/* A job has one batch prepared at a time: a rank that declares another waits.
- * Mostly it is the same one, and whoever comes first is served.  The quotas'
- * part is taken at once, so that all that is prepared is within them. */
-static bool ask(struct sw_server *srv, struct sw_session *s, uint64_t need)
+/* Returns how many of the @n items were taken. */
+static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 {
-	struct sw_job *job = s->job;
-	char text[SW_TEXT_MAX];
+	struct declaration d;
+	uint32_t i = 0;
 
-	if (job->asked_bytes)
-		return job->asked_bytes == need;
-	if (!sw_share_check(srv, job, need, text))
-		return sw_session_fail(
-			srv, s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
-	if (!sw_share_take(srv, job, need))
-		return false;
-	job->asked_bytes = need;
-	job->asker = s->peer.id;
-	return true;
+	while (i < n && next_item(&w->p, &w->len, s->srv->env->sum, &d) &&
+		take_item(s, w, &d, i))
+		i++;
+	return i;
 }
 
 /* Are quota and memory there for a batch of @n tensors?  False: the worker was
- * told that there is none, or asks again.  A page more for each tensor, since
+ * told that there is none, or asks again.  A job has one batch prepared at a
+ * time: a rank that declares another waits.  Mostly it is the same one, and
+ * whoever comes first is served.  The quotas' part is taken at once, so that
+ * all that is prepared is within them.  A page more for each tensor, since
  * memory comes in pages. */
-static bool take_memory(
-	struct sw_server *srv, struct sw_session *s, uint64_t need, uint32_t n)
+static bool take_memory(struct sw_session *s, uint64_t need, uint32_t n)
 {
-	const struct sw_env *env = srv->env;
+	const struct sw_env *env = s->srv->env;
 	struct sw_job *job = s->job;
+	char text[SW_TEXT_MAX];
 
 	if (job->asker == s->peer.id && job->asked_bytes != need)
-		sw_share_drop(srv, job); /* it asks for something else now */
+		sw_share_drop(job); /* it asks for something else now */
 	if (!need)
 		return true;
-	if (!ask(srv, s, need) ||
-		(env->mem_ready &&
-			!env->mem_ready(env->ctx, sw_job_index(srv, job),
-				need + n * UINT64_C(4096))))
+	if (!job->asked_bytes) {
+		if (!sw_share_take(job, need, text))
+			return sw_session_fail(
+				s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
+		job->asked_bytes = need;
+		job->asker = s->peer.id;
+	}
+	if (job->asked_bytes != need ||
+		(env->mem_ready && !env->mem_ready(env->ctx, sw_job_index(job),
+					   need + n * UINT64_C(4096))))
 		return false;
 	job->asked_bytes = 0;
 	return true;
 }
 
-/* Returns how many were admitted. */
-static uint32_t admit_all(struct sw_server *srv, struct sw_session *s,
-	const uint8_t *p, size_t len, uint32_t n)
-{
-	struct declaration d;
-	uint32_t i = 0;
-
-	while (i < n && next_item(&p, &len, srv->env->sum, &d) &&
-		admit_one(srv, s, &d, i))
-		i++;
-	return i;
-}
-
-static bool admit_batch(struct sw_server *srv, struct sw_session *s,
-	const uint8_t *p, size_t len, uint32_t n)
+/* False: the worker was told why, the frame is counted, or it asks again. */
+static bool admit_batch(
+	struct sw_session *s, const uint8_t *p, size_t len, uint32_t n)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint64_t need, before = sw_shard_mem_bytes(sh);
-	uint32_t n_got;
+	struct walk look = {.p = p, .len = len};
+	struct walk admit = {.p = p, .len = len, .is_admitting = true};
+	uint64_t before = sw_shard_mem_bytes(sh);
+	uint32_t n_good, n_got;
 
 	s->refused[0] = 0;
-	if (!check_batch(srv, s, p, len, &n, &need) ||
-		!take_memory(srv, s, need, n))
-		return false; /* it was told, or asks again */
-	n_got = admit_all(srv, s, p, len, n);
+	n_good = take_items(s, &look, n);
+	if (!s->fault.err && !s->refused[0] && (n_good < n || look.len)) {
+		sw_count(&s->srv->stats.rx_length, 1);
+		return false;
+	}
+	if (s->fault.err || !take_memory(s, look.need, n_good))
+		return false;
+	n_got = take_items(s, &admit, n_good);
 	/* More was counted if it failed, or if a name is in it twice. */
-	sw_share_give(srv, s->job, need - (sw_shard_mem_bytes(sh) - before));
+	sw_share_give(s->job, look.need - (sw_shard_mem_bytes(sh) - before));
 	s->n_declared = (uint16_t)(n_got + (s->refused[0] != 0));
-	return !s->fault.err && (n_got == n || s->refused[0]);
+	return !s->fault.err;
 }
 
-void sw_admit_declare(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const uint8_t *payload)
+void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
 	struct sw_declare_head head;
+	bool is_again; /* the answer was lost */
 
-	memcpy(&head, payload, sizeof(head));
-	if (s->job->state != SW_JOB_RUNNING || s->fault.err || !head.n ||
-		head.n > SW_DECLARE_MAX) {
-		sw_count(&srv->stats.rx_state, 1);
+	memcpy(&head, f->payload, sizeof(head));
+	is_again = head.batch + 1 == s->batch;
+	if (s->fault.err || !head.n || head.n > SW_DECLARE_MAX ||
+		(!is_again && head.batch != s->batch)) {
+		sw_count(&s->srv->stats.rx_state, 1);
 		return;
 	}
-	if (head.batch + 1 == s->batch) { /* the answer was lost */
-		sw_session_owe(srv, s, SW_OWE_DECLARED);
-		return;
+	if (!is_again) {
+		if (!admit_batch(s, (const uint8_t *)f->payload + sizeof(head),
+			    h->payload_len - sizeof(head), head.n))
+			return;
+		s->batch++;
 	}
-	if (head.batch != s->batch) {
-		sw_count(&srv->stats.rx_state, 1);
-		return;
-	}
-	if (!admit_batch(srv, s, payload + sizeof(head),
-		    h->payload_len - sizeof(head), head.n))
-		return;
-	s->batch++;
-	sw_session_owe(srv, s, SW_OWE_DECLARED);
+	sw_session_owe(s, SW_OWE_DECLARED);
 }

@@ -6,16 +6,12 @@
  * of the job's list, decides that; the other servers learn it from nobody:
  * their members leave.
  */
-#include "engine/server/job.h"
-
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
-#include "engine/server/server.h"
-#include "engine/server/session.h"
-#include "engine/server/share.h"
+#include "engine/server/server_int.h"
 
 uint64_t sw_job_bytes(uint32_t n_members)
 {
@@ -26,7 +22,7 @@ uint64_t sw_job_bytes(uint32_t n_members)
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].is_used && !strcmp(srv->jobs[i].name, name))
+		if (srv->jobs[i].n_sessions && !strcmp(srv->jobs[i].name, name))
 			return &srv->jobs[i];
 	return NULL;
 }
@@ -34,7 +30,7 @@ struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
 struct sw_job *sw_job_unused(struct sw_server *srv)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (!srv->jobs[i].is_used)
+		if (!srv->jobs[i].n_sessions)
 			return &srv->jobs[i];
 	return NULL;
 }
@@ -47,55 +43,136 @@ struct sw_place_job sw_join_place(const struct sw_join *j)
 		.n_lcores = j->n_lcores};
 }
 
+/* --- whom a job that forms waits for, in words --- */
+
+enum {
+	FIRST_S = 2, /* then after twice the time, and so on */
+	LONGEST_S = 600,
+};
+
+/* Append, as far as there is room. */
+static __attribute__((format(printf, 3, 4))) void add(
+	char *text, size_t size, const char *fmt, ...)
+{
+	size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text + n, size - n, fmt, ap);
+	va_end(ap);
+}
+
+/* What is known of those that are missing, and the addresses of those that are
+ * here. */
+static void describe(const struct sw_job *job, char *text, size_t size)
+{
+	const char *sep = "";
+	char ip[SW_IP_TEXT];
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < job->n_members; i++) {
+		const struct sw_member *m = &job->members[i];
+
+		if (job->status.joined >> i & 1 || (!m->refused_err && !m->ip))
+			continue;
+		if (m->refused_err)
+			add(text, size, "%srank %u at %s was refused (%s)", sep,
+				i, sw_ip_text(m->refused_ip, ip),
+				sw_error_name(m->refused_err));
+		else
+			add(text, size, "%srank %u left (%.32s, %s)", sep, i,
+				m->node, sw_ip_text(m->ip, ip));
+		sep = "; ";
+	}
+	add(text, size, "%shere: rank ", sep);
+	sep = "";
+	for (uint64_t left = job->status.joined; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(left);
+
+		add(text, size, "%s%u %s", sep, i,
+			sw_ip_text(job->members[i].ip, ip));
+		sep = ", ";
+	}
+}
+
+void sw_job_tell_waiting(struct sw_server *srv)
+{
+	char ranks[SW_RANKS_TEXT], known[400];
+
+	srv->wait_at_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
+		struct sw_job *job = &srv->jobs[i];
+		uint64_t missing = sw_job_all(job) & ~job->status.joined;
+
+		if (!job->n_sessions || job->status.state != SW_JOB_FORMING)
+			continue;
+		if (srv->now_ns >= job->wait_at_ns) {
+			describe(job, known, sizeof(known));
+			sw_log(srv->env->log, SW_LOG_INFO,
+				"job %s: waiting for %s of %u workers; %s",
+				job->name, sw_ranks_text(missing, ranks),
+				job->n_members, known);
+			job->wait_ns =
+				sw_min64(2 * job->wait_ns, LONGEST_S * SW_S);
+			job->wait_at_ns = srv->now_ns + job->wait_ns;
+		}
+		srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);
+	}
+}
+
+/* --- members come and go --- */
+
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 {
 	struct sw_place_job place = sw_join_place(join);
-	struct sw_share share = sw_share_of(srv, join->job);
+	bool is_coordinated = join->server_i == 0;
 	struct sw_job *job = sw_job_unused(srv);
 
 	if (!job)
 		return NULL;
-	*job = (struct sw_job){.is_coordinated = join->server_i == 0,
-		.state = SW_JOB_FORMING,
-		.epoch = join->epoch,
+	*job = (struct sw_job){.srv = srv,
+		.is_coordinated = is_coordinated,
+		.status = {.state = is_coordinated ? SW_JOB_FORMING
+						   : SW_JOB_RUNNING,
+			.epoch = is_coordinated
+					 ? srv->env->random(srv->env->ctx) | 1
+					 : join->epoch,
+			.policy = join->policy,
+			.credit_bytes = join->credit_bytes},
 		.n_members = join->n_members,
 		.params = srv->params};
-	if (job->is_coordinated)
-		job->epoch = srv->env->random(srv->env->ctx) | 1;
-	else
-		job->state = SW_JOB_RUNNING;
 	job->params.payload = join->payload;
 	job->params.has_crc = join->has_crc;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;
-	job->tuning = (struct sw_job_tuning){.policy = job->params.policy,
-		.credit_bytes = join->credit_bytes};
 	job->params.is_async = join->mode == SW_MODE_ASYNC;
-	job->weight = share.weight;
-	job->quota_bytes = share.quota_bytes;
-	job->all_used = share.all_used;
+	sw_share_open(job, join->job);
 	for (uint32_t p = 0; p < srv->n_ports; p++)
-		sw_drr_open(&srv->drr[p], sw_job_index(srv, job), job->weight);
+		sw_drr_open(&srv->drr[p], sw_job_index(job), job->weight);
 	memcpy(job->name, join->job, sizeof(job->name));
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
 		    &place, join->server_i))
 		return NULL;
-	job->is_used = true;
-	sw_job_wait(srv, job);
+	job->wait_ns = FIRST_S * SW_S;
+	job->wait_at_ns = srv->now_ns + job->wait_ns;
+	srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened, %u members",
 		job->name, job->n_members);
 	return job;
 }
 
-void sw_job_announce(struct sw_server *srv, struct sw_job *job)
+/* Something changed: every member is told until it has acknowledged it. */
+static void announce(struct sw_job *job)
 {
-	job->seq++;
+	if (job->status.state == SW_JOB_FORMING)
+		describe(job, job->status.text, sizeof(job->status.text));
+	job->status.seq = (uint16_t)(job->status.seq + 1);
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_session *s = job->members[m].session;
 
 		if (s) {
-			s->status_wait_ns = srv->params.retry_min;
-			sw_session_owe(srv, s, SW_OWE_STATUS);
+			sw_session_await(s);
+			sw_session_owe(s, SW_OWE_STATUS);
 		}
 	}
 }
@@ -107,23 +184,22 @@ void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 	struct sw_member *m;
 	char ip[SW_IP_TEXT];
 
-	if (!job || !job->is_coordinated || job->state != SW_JOB_FORMING ||
+	if (!job || job->status.state != SW_JOB_FORMING ||
 		p->join.rank >= job->n_members)
 		return;
 	m = &job->members[p->join.rank];
-	if (job->joined >> p->join.rank & 1 ||
+	if (job->status.joined >> p->join.rank & 1 ||
 		(m->refused_ip == p->path.ip && m->refused_err == err))
 		return;
 	m->refused_ip = p->path.ip;
 	m->refused_err = (int16_t)err;
 	sw_log(srv->env->log, SW_LOG_WARN, "job %s: rank %u at %s refused: %s",
 		job->name, p->join.rank, sw_ip_text(p->path.ip, ip), why);
-	sw_job_describe(job, job->text, sizeof(job->text));
-	sw_job_announce(srv, job);
+	announce(job);
 }
 
-void sw_job_enter(struct sw_server *srv, struct sw_job *job,
-	struct sw_session *s, const struct sw_join *join)
+void sw_job_enter(
+	struct sw_job *job, struct sw_session *s, const struct sw_join *join)
 {
 	struct sw_member *m = &job->members[join->rank];
 	char ip[SW_IP_TEXT];
@@ -131,125 +207,156 @@ void sw_job_enter(struct sw_server *srv, struct sw_job *job,
 	*m = (struct sw_member){
 		.session = s, .n_local = join->n_local, .ip = s->peer.path.ip};
 	memcpy(m->node, join->node, sizeof(m->node));
+	job->n_sessions++;
 	sw_shard_set_weight(&job->shard, join->rank, join->n_local);
 	sw_shard_set_crc(&job->shard, join->rank, s->peer.has_crc);
-	job->joined |= 1ULL << s->member;
-	sw_shard_rank(&job->shard, job->joined);
-	sw_log(srv->env->log, SW_LOG_INFO,
+	job->status.joined |= 1ULL << s->member;
+	sw_shard_rank(&job->shard, job->status.joined);
+	sw_log(job->srv->env->log, SW_LOG_INFO,
 		"job %s: rank %u joined from node %s at %s (%d of %u)",
 		job->name, s->member, m->node, sw_ip_text(m->ip, ip),
-		__builtin_popcountll(job->joined), job->n_members);
+		__builtin_popcountll(job->status.joined), job->n_members);
 	if (!job->is_coordinated)
 		return;
-	if (job->state == SW_JOB_FORMING &&
-		__builtin_popcountll(job->joined) == job->n_members)
-		job->state = SW_JOB_RUNNING;
-	if (job->state == SW_JOB_FORMING)
-		sw_job_describe(job, job->text, sizeof(job->text));
-	sw_job_announce(srv, job);
+	if (job->status.state == SW_JOB_FORMING &&
+		job->status.joined == sw_job_all(job))
+		job->status.state = SW_JOB_RUNNING;
+	announce(job);
 }
 
-static void fail(struct sw_server *srv, struct sw_job *job, uint16_t rank,
-	int err, const char *text)
+static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
 {
-	if (job->state == SW_JOB_FAILED)
+	if (job->status.state == SW_JOB_FAILED)
 		return;
-	job->state = SW_JOB_FAILED;
-	job->err = (int16_t)err;
-	job->err_rank = rank;
-	snprintf(job->text, sizeof(job->text), "%s", text);
+	job->status.state = SW_JOB_FAILED;
+	job->status.err = (int16_t)err;
+	job->status.rank = rank;
+	snprintf(job->status.text, sizeof(job->status.text), "%s", text);
 	/* why is in the line before, of who found it */
-	sw_log(srv->env->log, SW_LOG_WARN, "job %s failed by rank %u",
+	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed by rank %u",
 		job->name, rank);
-	sw_job_announce(srv, job);
+	announce(job);
 }
 
-void sw_job_close(struct sw_server *srv, struct sw_job *job)
+static void close_session(struct sw_session *s)
 {
-	sw_share_drop(srv, job);
-	sw_share_give(srv, job, job->used_bytes);
+	uint32_t i = s->peer.index;
+
+	if (s->job->asker == s->peer.id)
+		sw_share_drop(s->job);
+	sw_session_offer(s, SW_N_CLASSES);
+	sw_due_put(&s->srv->due[s->peer.path.port_i], SW_CLASS_CTL, i, false);
+	s->srv->sessions[i] = NULL;
+	s->srv->tick_at_ns[i] = UINT64_MAX;
+	s->job->members[s->member].session = NULL;
+	s->job->n_sessions--;
+	sw_flow_fini(&s->peer.flow);
+	free(s);
+}
+
+static void close_job(struct sw_job *job)
+{
+	sw_share_drop(job);
+	sw_share_give(job, job->quota.used_bytes);
 	sw_shard_close(&job->shard);
-	job->is_used = false;
-	sw_log(srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
+	sw_log(job->srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }
 
-/* The session of @rank is closed.  Returns whether it was the last one, and
- * the job with it. */
-static bool close_if_last(
-	struct sw_server *srv, struct sw_job *job, uint16_t rank)
+void sw_job_leave(struct sw_session *s, int err, const char *text)
 {
-	job->members[rank].session = NULL;
-	for (uint32_t m = 0; m < job->n_members; m++)
-		if (job->members[m].session)
-			return false;
-	sw_job_close(srv, job);
-	return true;
-}
+	struct sw_job *job = s->job;
+	uint16_t rank = s->member;
 
-/* Does it go on without a member that died? */
-static bool outlives(const struct sw_job *job)
-{
-	return job->params.is_async && job->state == SW_JOB_RUNNING;
-}
-
-void sw_job_leave(struct sw_server *srv, struct sw_job *job, uint16_t rank,
-	int err, const char *text)
-{
-	if (close_if_last(srv, job, rank))
-		return;
-	if (job->state == SW_JOB_FORMING && !err) {
-		job->joined &= ~(1ULL << rank); /* it may come again */
-		sw_job_describe(job, job->text, sizeof(job->text));
-		sw_job_announce(srv, job);
+	close_session(s);
+	if (!job->n_sessions) {
+		close_job(job);
 		return;
 	}
-	job->members[rank].has_left = true;
-	job->members[rank].is_done = !err;
+	if (job->status.state == SW_JOB_FORMING && !err) {
+		job->status.joined &= ~(1ULL << rank); /* it may come again */
+		announce(job);
+		return;
+	}
+	job->left |= 1ULL << rank;
+	job->done |= (uint64_t)!err << rank;
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push
-	 * more than it did (sw_job_left). */
+	 * more than it did (sw_job_gone). */
 	if (!err || !job->is_coordinated)
 		return;
-	if (outlives(job))
-		sw_log(srv->env->log, SW_LOG_WARN,
+	if (job->params.is_async && job->status.state == SW_JOB_RUNNING)
+		sw_log(job->srv->env->log, SW_LOG_WARN,
 			"job %s continues without rank %u: %s", job->name, rank,
 			text);
 	else
-		fail(srv, job, rank, err, text);
-}
-
-uint32_t sw_job_left(const struct sw_job *job, uint64_t members)
-{
-	for (; members; members &= members - 1) {
-		uint32_t m = (uint32_t)__builtin_ctzll(members);
-
-		if (job->members[m].is_done ||
-			(job->params.is_async && job->members[m].has_left))
-			return m;
-	}
-	return SW_MAX_MEMBERS;
+		fail(job, rank, err, text);
 }
 
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out)
 {
-	const struct sw_job_tuning *k = &job->tuning;
-
-	*out = (struct sw_status){.joined = job->joined,
-		.seq = job->seq,
-		.state = (uint8_t)job->state,
-		.policy = (uint8_t)sw_policy_id(k->policy),
-		.err = job->err,
-		.rank = job->err_rank,
-		.number = k->number,
-		.part_bytes = k->part_bytes,
-		.credit_bytes = k->credit_bytes,
-		.request = job->members[rank].request,
-		.epoch = job->epoch};
+	*out = job->status;
+	out->request = job->members[rank].request;
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
 		if (m < rank)
 			out->first += job->members[m].n_local;
 	}
-	memcpy(out->text, job->text, sizeof(out->text));
+}
+
+/* --- tuning: numbered here; STATUS says the newest --- */
+
+/* Have all that are there received the last change?  Until then another is not
+ * numbered: a member that asks without end costs a state per round trip. */
+static bool all_know(const struct sw_job *job)
+{
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		const struct sw_session *s = job->members[m].session;
+
+		if (s && s->status_seq != job->status.seq)
+			return false;
+	}
+	return true;
+}
+
+void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_job *job = s->job;
+	struct sw_member *m = &job->members[s->member];
+	const struct sw_policy *policy;
+	struct sw_tune_ask ask;
+	const char *why;
+
+	memcpy(&ask, f->payload, sizeof(ask));
+	if (!job->is_coordinated) {
+		sw_count(&s->srv->stats.rx_state, 1);
+		return;
+	}
+	policy = sw_policy_at(ask.policy);
+	why = sw_sched_check(policy, ask.part_bytes, ask.credit_bytes);
+	if (why) {
+		sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
+			"rank %u asks for policy %u, partition %llu, credit "
+			"%llu: %s",
+			s->member, ask.policy,
+			(unsigned long long)ask.part_bytes,
+			(unsigned long long)ask.credit_bytes, why);
+		return;
+	}
+	if (ask.request == m->request || !all_know(job))
+		return; /* numbered before, or it will come again */
+	m->request = ask.request;
+	job->status.number++;
+	job->status.policy = ask.policy;
+	job->status.part_bytes = ask.part_bytes;
+	job->status.credit_bytes = ask.credit_bytes;
+	sw_count(&s->srv->stats.tuning_changes, 1);
+	sw_log(s->srv->env->log, SW_LOG_INFO,
+		"job %s: tuning %u: policy %s, partition %llu, credit %llu "
+		"(0: the policy's)",
+		job->name, job->status.number, policy->name,
+		(unsigned long long)ask.part_bytes,
+		(unsigned long long)ask.credit_bytes);
+	announce(job);
 }

@@ -1,23 +1,11 @@
-/* server.c - the summation service of one lcore: frames in, frames out.
+/* server.c - the summation service of one lcore: frames in, timers.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/server/server.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/server/admit.h"
-#include "engine/server/job.h"
-#include "engine/server/mismatch.h"
 #include "engine/server/server_int.h"
-#include "engine/server/session.h"
-
-static struct sw_server *server_of(struct sw_node *node)
-{
-	return (struct sw_server *)node;
-}
 
 /* --- sessions --- */
 
@@ -67,118 +55,93 @@ static struct sw_session *session_of(struct sw_server *srv,
 
 /* --- frames in --- */
 
-static void refresh_members(struct sw_server *srv, const struct sw_job *job)
+static void refresh_others(const struct sw_session *s)
 {
-	for (uint32_t m = 0; m < job->n_members; m++)
-		if (job->members[m].session)
-			sw_session_refresh(srv, job->members[m].session);
+	for (uint32_t m = 0; m < s->job->n_members; m++)
+		if (s->job->members[m].session && m != s->member)
+			sw_session_refresh(s->job->members[m].session);
 }
 
-static void on_push(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
+	struct sw_server *srv = s->srv;
 	struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused;
 
-	if (s->job->state != SW_JOB_RUNNING) {
-		sw_count(&srv->stats.rx_state, 1);
-		return;
-	}
 	if (sw_peer_is_overdrawn(&s->peer, srv->due, h, &srv->stats))
 		return;
-	switch (sw_shard_push(sh, s->member, h, payload, is_lent)) {
+	switch (sw_shard_push(sh, s->member, h, f->payload, f->is_lent)) {
 	case SW_PUSH_COMPLETE:
-		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
-		refresh_members(srv, s->job);
+		refresh_others(s);
+		break;
+	case SW_PUSH_DEAD:
+		sw_session_tell_dead(s, h->key);
 		break;
 	case SW_PUSH_FOLD:
 	case SW_PUSH_HAVE:
 	case SW_PUSH_DONE:
 	case SW_PUSH_OLD:
-		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
-		sw_session_refresh(srv, s);
 		break;
 	case SW_PUSH_CRC:
 		refused = sw_shard_answer(
 			sh, h->key, h->round, h->chunk, SW_ANSWER_CRC);
-		sw_session_answer(srv, s, &refused);
-		break;
+		sw_session_answer(s, &refused);
+		return;
 	case SW_PUSH_DIFFERS:
-		sw_session_differs(srv, s, h);
-		break;
-	case SW_PUSH_DEAD:
-		sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
-		sw_session_tell_dead(srv, s, h->key);
-		break;
+		sw_session_differs(s, h);
+		return;
 	case SW_PUSH_VIOLATION:
 	case SW_PUSH_DROP:
-		break;
-	}
-}
-
-static bool tell_if_dead(
-	struct sw_server *srv, struct sw_session *s, const struct sw_pull *pull)
-{
-	const struct sw_stensor *t = sw_shard_tensor(&s->job->shard, pull->key);
-
-	if (!t || !sw_stensor_is_dead(t, pull->round))
-		return false;
-	sw_session_tell_dead(srv, s, pull->key);
-	return true;
-}
-
-/* What is pulled waits for @rank, which left. */
-static void fail_left(struct sw_server *srv, struct sw_session *s,
-	const struct sw_answer *a, uint32_t rank)
-{
-	const struct sw_shard *sh = &s->job->shard;
-
-	sw_session_fail(srv, s, SW_EPEER, a->key,
-		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
-		"complete",
-		rank, s->job->members[rank].node, a->round,
-		sw_stensor_view(sh, sw_shard_tensor(sh, a->key)).name);
-}
-
-static void on_pull(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_pull pull;
-	struct sw_answer answer;
-	uint32_t left;
-
-	if (s->job->state != SW_JOB_RUNNING) {
-		sw_count(&srv->stats.rx_state, 1);
 		return;
 	}
-	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
-		memcpy(&pull, payload + at, sizeof(pull));
-		sw_count(&srv->stats.pulls, 1);
-		if (tell_if_dead(srv, s, &pull))
-			continue;
-		if (!sw_shard_pull(&s->job->shard, s->member, &pull, &answer))
-			continue;
-		sw_session_answer(srv, s, &answer);
-		left = sw_job_left(s->job, answer.missing);
-		if (left < SW_MAX_MEMBERS)
-			fail_left(srv, s, &answer, left);
+	sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
+}
+
+static void pull_one(struct sw_session *s, const struct sw_pull *pull)
+{
+	struct sw_shard *sh = &s->job->shard;
+	const struct sw_stensor *t = sw_shard_tensor(sh, pull->key);
+	const struct sw_job *job = s->job;
+	struct sw_answer answer;
+	uint64_t gone;
+	uint32_t rank;
+
+	sw_count(&s->srv->stats.pulls, 1);
+	if (t && sw_stensor_is_dead(t, pull->round)) {
+		sw_session_tell_dead(s, pull->key);
+		return;
 	}
-	sw_session_refresh(srv, s);
+	if (!sw_shard_pull(sh, s->member, pull, &answer))
+		return;
+	sw_session_answer(s, &answer);
+	/* Of who left with an error the coordinator says why, if it ends the
+	 * job. */
+	gone = answer.missing & (job->params.is_async ? job->left : job->done);
+	if (!gone)
+		return;
+	rank = (uint32_t)__builtin_ctzll(gone);
+	sw_session_fail(s, SW_EPEER, pull->key,
+		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
+		"complete",
+		rank, job->members[rank].node, pull->round,
+		sw_stensor_view(sh, t).name);
 }
 
-static void on_ack(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const uint8_t *payload)
+static void on_pull(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
-	sw_peer_on_ack(&s->peer, h, payload, srv->now_ns, sw_session_fate, s,
-		&srv->stats);
-	sw_session_refresh(srv, s);
+	struct sw_pull pull;
+
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
+		memcpy(&pull, (const uint8_t *)f->payload + at, sizeof(pull));
+		pull_one(s, &pull);
+	}
 }
 
-static void on_leave(
-	struct sw_server *srv, struct sw_session *s, const uint8_t *payload)
+static void on_leave(struct sw_session *s, const uint8_t *payload)
 {
-	struct sw_job *job = s->job;
-	uint16_t rank = s->member;
+	struct sw_server *srv = s->srv;
 	struct sw_fault fault;
 	bool is_new;
 
@@ -188,93 +151,145 @@ static void on_leave(
 	sw_text_clean(fault.text, sizeof(fault.text));
 	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id);
 	/* not what we have told it */
-	is_new = fault.err && !s->fault.err && job->state != SW_JOB_FAILED;
+	is_new = fault.err && !s->fault.err &&
+		 s->job->status.state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
-		job->name, rank, is_new ? ": " : "", is_new ? fault.text : "");
+		s->job->name, s->member, is_new ? ": " : "",
+		is_new ? fault.text : "");
 	sw_count(&srv->stats.sessions_closed, 1);
-	sw_session_close(srv, s);
-	sw_job_leave(srv, job, rank, fault.err, fault.text);
+	sw_job_leave(s, fault.err, fault.text);
 }
 
-/* A control frame of an open session that is newer than all before it. */
-static void on_control(struct sw_server *srv, struct sw_session *s,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	switch (h->type) {
-	case SW_PULL:
-		on_pull(srv, s, h, payload);
-		return;
-	case SW_DECLARE:
-		sw_admit_declare(srv, s, h, payload);
-		return;
-	case SW_KEEPALIVE:
-		s->status_seq = h->aux;
-		return;
-	case SW_TUNE:
-		sw_job_tune(srv, s, payload);
-		return;
-	case SW_MISMATCH:
-		sw_session_on_mismatch(srv, s, h, payload);
-		return;
-	case SW_LEAVE:
-		on_leave(srv, s, payload);
-		return;
-	default: /* types that only a server sends */
-		sw_count(&srv->stats.rx_state, 1);
-	}
-}
+/* What a job must be running for. */
+static void (*const running[SW_N_TYPES])(struct sw_session *,
+	const struct sw_rx_frame *, const struct sw_header *) = {
+	[SW_PUSH] = on_push,
+	[SW_PULL] = on_pull,
+	[SW_DECLARE] = sw_admit_declare,
+	[SW_TUNE] = sw_job_tune,
+	[SW_MISMATCH] = sw_session_on_mismatch,
+};
 
-static void on_session(struct sw_server *srv, const struct sw_rx_frame *f,
+static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
-	struct sw_session *s = session_of(srv, &f->from, h);
-	const uint8_t *payload = f->payload;
-	bool is_newer;
+	struct sw_server *srv = s->srv;
+	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
 
-	if (!s)
-		return;
 	s->peer.rx_ns = srv->now_ns;
-	sw_session_touch(srv, s);
-	is_newer = sw_flow_is_newer(&s->peer.flow, h);
-	if (sw_flow_rx(&s->peer.flow, h))
-		sw_session_refresh(srv, s);
+	sw_session_touch(s);
+	sw_flow_rx(&s->peer.flow, h);
 	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
 		s->error_at_ns = srv->now_ns + srv->params.retry_min;
-		sw_session_owe(srv, s, SW_OWE_ERROR);
+		sw_session_owe(s, SW_OWE_ERROR);
 	}
-	if (h->type == SW_PUSH)
-		on_push(srv, s, h, payload, f->is_lent);
-	else if (h->class != SW_CLASS_CTL) /* a RESULT */
+	if (is_late && h->class == SW_CLASS_CTL && h->type != SW_ACK)
+		return;
+	if (h->type == SW_LEAVE) {
+		on_leave(s, f->payload);
+		return; /* the session is gone */
+	}
+	if (h->type == SW_ACK)
+		sw_peer_on_ack(&s->peer, h, f->payload, srv->now_ns,
+			sw_session_fate, s, &srv->stats);
+	else if (h->type == SW_KEEPALIVE)
+		s->status_seq = h->aux;
+	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
+		running[h->type](s, f, h);
+	else /* also types that only a server sends */
 		sw_count(&srv->stats.rx_state, 1);
-	else if (h->type == SW_ACK)
-		on_ack(srv, s, h, payload);
-	else if (is_newer)
-		on_control(srv, s, h, payload);
+	sw_session_refresh(s);
 }
 
 static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
 {
+	struct sw_session *s;
 	struct sw_header h;
 
 	if (!sw_frame_open(f, &h, &srv->stats))
 		return;
-	if (h.type == SW_HELLO)
-		sw_admit_hello(srv, f, f->payload);
-	else if (h.type == SW_JOIN)
-		sw_admit_join(srv, f->from, &h, f->payload);
-	else
-		on_session(srv, f, &h);
+	if (h.type == SW_HELLO) {
+		sw_admit_hello(srv, f);
+	} else if (h.type == SW_JOIN) {
+		sw_admit_join(srv, f, &h);
+	} else {
+		s = session_of(srv, &f->from, &h);
+		if (s)
+			on_session(s, f, &h);
+	}
 }
 
 static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_server *srv = server_of(node);
+	struct sw_server *srv = (struct sw_server *)node;
 
-	(void)port_i; /* each frame carries it */
 	srv->now_ns = now_ns;
 	for (uint32_t i = 0; i < n; i++)
 		rx_one(srv, &frames[i]);
+}
+
+/* --- timers ---
+ *
+ * A session's timers change only when a frame comes from it or goes to it, and
+ * none is shorter than the pause between two ticks of a busy loop.  So a tick
+ * looks at those sessions alone whose time has come, or that had a frame since
+ * the last look: what timers cost a packet does not grow with the members. */
+
+static void bury(struct sw_session *s)
+{
+	const struct sw_job *job = s->job;
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "rank %u (node %.64s) silent for %llu s",
+		s->member, job->members[s->member].node,
+		(unsigned long long)(s->srv->params.dead_after / SW_S));
+	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
+	sw_count(&s->srv->stats.sessions_dead, 1);
+	sw_job_leave(s, SW_EPEER, text);
+}
+
+static uint64_t tick_session(struct sw_session *s)
+{
+	struct sw_server *srv = s->srv;
+	uint64_t at = sw_peer_tick(&s->peer, srv->due, &srv->params,
+		srv->now_ns, sw_session_fate, s, &srv->stats);
+
+	sw_session_refresh(s);
+	return sw_min64(at, sw_session_tick_again(s));
+}
+
+static void look(struct sw_server *srv, uint32_t i)
+{
+	struct sw_session *s = srv->sessions[i];
+
+	if (!s)
+		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
+	else if (sw_peer_is_silent(&s->peer, &srv->params, srv->now_ns))
+		bury(s);
+	else
+		srv->tick_at_ns[i] = tick_session(s);
+}
+
+static uint64_t server_tick(
+	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+{
+	struct sw_server *srv = (struct sw_server *)node;
+	uint64_t at = UINT64_MAX;
+
+	srv->now_ns = now_ns;
+	srv->gap_ns = gap_ns;
+	sw_set_word(&srv->stats.poll_gap_max_us,
+		sw_max64(srv->stats.poll_gap_max_us, gap_ns / 1000));
+	if (now_ns >= srv->wait_at_ns)
+		sw_job_tell_waiting(srv);
+	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);
+	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+		if (srv->tick_at_ns[i] <= now_ns)
+			look(srv, i);
+		at = sw_min64(at, srv->tick_at_ns[i]);
+	}
+	return at;
 }
 
 /* --- life --- */
@@ -285,12 +300,12 @@ static bool server_is_busy(const struct sw_node *node)
 
 	if (sw_server_open_chunks(srv))
 		return true;
+	for (uint32_t i = 0; i < srv->n_ports; i++)
+		if (sw_due_has(&srv->due[i])) /* something is owed */
+			return true;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
-		if (srv->pending[i].is_owed ||
-			(srv->sessions[i] &&
-				(sw_flow_is_open(
-					 &srv->sessions[i]->peer.flow) ||
-					srv->sessions[i]->peer.owed)))
+		if (srv->sessions[i] &&
+			sw_flow_is_open(&srv->sessions[i]->peer.flow))
 			return true;
 	return false;
 }
@@ -309,12 +324,12 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		return SW_ENOMEM;
 	*srv = (struct sw_server){.node = {.stats = &srv->stats,
 					  .rx = server_rx,
-					  .tick = sw_server_tick,
+					  .tick = server_tick,
 					  .tx = sw_server_tx,
 					  .is_busy = server_is_busy},
 		.params = *params,
 		.env = env,
-		.quota_bytes = quota_bytes,
+		.quota.bytes = quota_bytes,
 		.n_lcores = 1,
 		.wait_at_ns = UINT64_MAX,
 		.n_ports = n_ports,
@@ -336,7 +351,7 @@ void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used)
 {
 	srv->n_lcores = n;
-	srv->all_used = all_used;
+	srv->quota.all_used = all_used;
 }
 
 struct sw_node *sw_server_node(struct sw_server *srv)
@@ -349,29 +364,20 @@ const struct sw_stats *sw_server_stats(const struct sw_server *srv)
 	return &srv->stats;
 }
 
-uint64_t sw_server_used(const struct sw_server *srv)
-{
-	return sw_word(&srv->used_bytes);
-}
-
 void sw_server_close(struct sw_server *srv)
 {
 	if (!srv)
 		return;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i])
-			sw_session_close(srv, srv->sessions[i]);
-	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].is_used)
-			sw_job_close(srv, &srv->jobs[i]);
+			sw_job_leave(srv->sessions[i], 0, "");
 	free(srv);
 }
 
 void sw_server_copy_lent(struct sw_server *srv)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].is_used)
-			sw_shard_copy_lent(&srv->jobs[i].shard);
+		sw_shard_copy_lent(&srv->jobs[i].shard);
 }
 
 void sw_server_stop(struct sw_server *srv)
@@ -385,7 +391,7 @@ void sw_server_fail_all(struct sw_server *srv, const char *why)
 {
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i])
-			sw_session_fail(srv, srv->sessions[i], SW_ESERVER,
+			sw_session_fail(srv->sessions[i], SW_ESERVER,
 				SW_KEY_NONE, "%s", why);
 }
 
@@ -394,7 +400,6 @@ uint64_t sw_server_open_chunks(const struct sw_server *srv)
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].is_used)
-			n += sw_shard_n_open(&srv->jobs[i].shard);
+		n += sw_shard_n_open(&srv->jobs[i].shard);
 	return n;
 }

@@ -42,10 +42,8 @@ void sw_server_set_lcores(
 /* sw_server_node - what a loop drives. */
 struct sw_node *sw_server_node(struct sw_server *srv);
 
-/* sw_server_stats - its counters; sw_server_used - bytes of the quota that are
- * taken here.  Thread: any (sw_word, sw_stats_add). */
+/* sw_server_stats - its counters.  Thread: any (sw_stats_add). */
 const struct sw_stats *sw_server_stats(const struct sw_server *srv);
-uint64_t sw_server_used(const struct sw_server *srv);
 
 /* sw_server_share - what single jobs get; a job that is not named has weight 1
  * and no quota of its own.  For jobs that are opened later; @shares are

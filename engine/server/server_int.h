@@ -1,87 +1,91 @@
-/* server_int.h - the state of a server: jobs, members, sessions.
+/* server_int.h - what the files of a server share: its state, and their calls.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Files call downwards: server.c, server_tick.c and server_tx.c take frames,
- * have the timers and send; admit.h, who and what is let in; mismatch.h,
- * tensors that members call differently; job.h, the members and the state of a
- * job; session.h, what is said to a worker; share.h, what a job gets.
+ * Files call downwards: server.c and server_tx.c, which take frames, have
+ * the timers and send; admit*.c, who and what is let in; job.c,
+ * the members and the state of a job; session.c, what is said to a worker;
+ * share.c, what a job gets.
  */
 #ifndef SW_SERVER_INT_H
 #define SW_SERVER_INT_H
 
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
 #include "engine/peer/peer.h"
 #include "engine/sched/drr.h"
 #include "engine/sched/due.h"
-#include "engine/sched/tuning.h"
+#include "engine/sched/sched.h"
 #include "engine/server/server.h"
 #include "engine/sums/shard.h"
 
 enum {
 	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
+	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of keys */
+	/* JOINs that a source may send at once, and one more each so often: a
+	 * worker that asks for hours sends two a second. */
+	SW_JOIN_BURST = 64,
+	SW_JOIN_EVERY_MS = 125,
+	SW_JOIN_SOURCES = 256,
 };
 
 struct sw_member {
 	struct sw_session *session; /* NULL: not here */
+	uint32_t request;           /* its last TUNE that was numbered */
 	uint16_t n_local;
-	bool has_left;    /* was here and left, or died */
-	bool is_done;     /* left without an error */
-	uint32_t request; /* its last TUNE that was numbered */
-	uint32_t ip;      /* of the last session, also when it has gone */
-	/* of its last JOIN that was refused, none since; err 0: there is none
-	 */
+	uint32_t ip; /* of the last session, also when it has gone */
+	/* Of the last JOIN if it was refused; err 0: it was not. */
 	uint32_t refused_ip;
 	int16_t refused_err;
 	char node[SW_NAME_MAX];
 };
 
+/* Memory that may be taken here. */
+struct sw_quota {
+	uint64_t bytes, used_bytes;
+	_Atomic uint64_t *all_used; /* as struct sw_share */
+};
+
 struct sw_job {
-	bool is_used;
+	struct sw_server *srv;
 	bool is_coordinated; /* this server is the job's coordinator */
-	enum sw_job_state state;
-	uint64_t epoch;
-	uint64_t joined; /* members that are here */
 	uint16_t n_members;
-	int16_t err; /* FAILED: why, and through which member */
-	uint16_t err_rank;
-	uint16_t seq; /* of the state; grows with every change */
+	uint16_t n_sessions; /* 0: there is no such job */
+	/* As members are told it, but for what is each one's own.  The text is,
+	 * FORMING: who is known; FAILED: why. */
+	struct sw_status status;
+	uint64_t left; /* members that were here and left, or died */
+	uint64_t done; /* of them, without an error */
 	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
 	uint32_t weight;
-	uint64_t quota_bytes;
-	_Atomic uint64_t *all_used; /* as struct sw_share */
-	uint64_t used_bytes;        /* that it has taken of the quotas */
-	/* Of them, for a batch whose memory is being prepared, and whose
-	 * session declared it; 0: there is none (admit_declare.c). */
+	struct sw_quota quota;
+	/* Of what it has taken, for a batch whose memory is being prepared, and
+	 * whose session declared it; 0: there is none (admit_declare.c). */
 	uint64_t asked_bytes;
 	uint32_t asker;
 	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
-	struct sw_job_tuning tuning; /* the newest; number 0: the JOINs' */
 	struct sw_shard shard;
 	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
 	struct sw_member members[SW_MAX_MEMBERS];
 	char name[SW_NAME_MAX];
-	char text[SW_TEXT_MAX]; /* FORMING: who is known; FAILED: why */
 };
-
-enum { SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1 }; /* a set of keys */
 
 struct sw_session {
 	struct sw_peer peer; /* its id: index << 16 | generation */
 	struct sw_server *srv;
 	struct sw_job *job;
 	uint16_t member;
-	uint64_t nonce;        /* of its JOIN */
-	uint64_t status_at_ns; /* when to say the state again */
-	uint64_t status_wait_ns;
+	uint64_t nonce; /* of its JOIN */
+	/* When to say again what it has not confirmed: status, unaware. */
+	uint64_t again_at_ns, again_wait_ns;
 	uint64_t error_at_ns; /* not before then */
 	uint16_t status_seq;  /* acknowledged */
 	uint32_t n_answers;
-	/* Keys of dead tensors (mismatch.c): that it is to be told of; that it
+	/* Keys of dead tensors that it is to be told of; and of those that it
 	 * is told of again, until it says that it knows. */
 	struct sw_bitmap to_tell, unaware;
-	uint64_t key_words[2 * SW_KEY_WORDS];
-	uint64_t unaware_at_ns, unaware_wait_ns;
+	uint64_t key_words[2][SW_KEY_WORDS];
 	uint32_t tell_key; /* where the next one is looked for */
 	uint32_t batch;    /* next DECLARE expected */
 	uint16_t n_declared;
@@ -93,8 +97,7 @@ struct sw_session {
 };
 
 /* A JOIN whose worker has not spoken under the session that it was offered.  It
- * holds nothing but its place in the table, and that only until others need it.
- */
+ * holds but its place in the table, and that only until others need it. */
 struct sw_pending {
 	uint32_t id; /* of the session that it may become; 0: there is none */
 	struct sw_path path;
@@ -105,24 +108,10 @@ struct sw_pending {
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
-enum {
-	/* JOINs that a source may send at once, and one more each so often: a
-	 * worker that asks for hours sends two a second. */
-	SW_JOIN_BURST = 64,
-	SW_JOIN_EVERY_MS = 125,
-	SW_JOIN_SOURCES = 256,
-};
-
 /* How many JOINs a source address has left: all at full_ns and after. */
 struct sw_source {
 	uint32_t ip;
 	uint64_t full_ns;
-};
-
-/* Those that came last; more share the entry 0. */
-struct sw_sources {
-	struct sw_source of[SW_JOIN_SOURCES];
-	uint64_t quiet_ns; /* no line about it before */
 };
 
 /* An answer to somebody without a session. */
@@ -146,8 +135,7 @@ struct sw_server {
 	const struct sw_env *env;
 	struct sw_stats stats;
 	uint64_t now_ns, gap_ns;
-	uint64_t quota_bytes, used_bytes;
-	_Atomic uint64_t *all_used; /* as struct sw_share */
+	struct sw_quota quota;
 	uint64_t secret[2];
 	uint32_t n_lcores; /* of this process that serve; 1 after open */
 	uint32_t n_ports;
@@ -161,10 +149,10 @@ struct sw_server {
 	struct sw_due due[SW_MAX_PORTS]; /* control frames */
 	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results */
 	struct sw_session *sessions[SW_MAX_SESSIONS];
-	/* JOINs have the same indices: of one at most one of the two is there
-	 */
+	/* JOINs have the same indices, and only such as are free. */
 	struct sw_pending pending[SW_MAX_SESSIONS];
-	struct sw_sources sources;
+	struct sw_source sources[SW_JOIN_SOURCES]; /* more share the first */
+	uint64_t limit_line_ns; /* no line about their limit before */
 	uint16_t generations[SW_MAX_SESSIONS];
 	uint32_t n_sessions; /* no open one has a larger index */
 	uint64_t tick_at_ns[SW_MAX_SESSIONS]; /* when to look at its timers */
@@ -175,18 +163,168 @@ struct sw_server {
 	uint8_t payload[SW_PAYLOAD_MAX]; /* of the control frame being sent */
 };
 
-static inline uint32_t sw_job_index(
-	const struct sw_server *srv, const struct sw_job *job)
+static inline uint32_t sw_job_index(const struct sw_job *job)
 {
-	return (uint32_t)(job - srv->jobs);
+	return (uint32_t)(job - job->srv->jobs);
 }
 
-/* sw_server_tick - node.tick: timers (server_tick.c). */
-uint64_t sw_server_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
+/* sw_job_all - all its members, those that have not joined too. */
+static inline uint64_t sw_job_all(const struct sw_job *job)
+{
+	return ~0ULL >> (64 - job->n_members);
+}
+
+/* --- server_tx.c --- */
 
 /* sw_server_tx - node.tx: replies to strangers, then control frames, then
- * results by class (server_tx.c). */
+ * results by class. */
 bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out);
+
+/* --- admit.c, admit_declare.c, admit_check.c --- */
+
+/* Handlers; the header has been checked. */
+void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f);
+void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h);
+void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h);
+/* sw_admit_check - may it join now?  Else it was told why not. */
+bool sw_admit_check(struct sw_server *srv, const struct sw_pending *p);
+/* sw_admit_refuse - tell whoever is behind a JOIN that it cannot be let in.
+ * Returns false. */
+bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* sw_pending_drop - forget the JOIN at @i. */
+void sw_pending_drop(struct sw_server *srv, uint32_t i);
+/* sw_pending_confirm - the worker behind the JOIN at @i has spoken under the id
+ * that it was offered: it is a member from now on.  NULL: it cannot be any
+ * more, as it was told. */
+struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i);
+/* sw_pending_build - the ACCEPT that is owed at @i. */
+void sw_pending_build(
+	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out);
+/* sw_pending_tick - timers; returns when to look again. */
+uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i);
+
+/* --- job.c --- */
+
+struct sw_job *sw_job_find(struct sw_server *srv, const char *name);
+/* sw_job_unused - a place for one more, or NULL. */
+struct sw_job *sw_job_unused(struct sw_server *srv);
+struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
+
+/* sw_join_place - the facts in a JOIN that decide where chunks lie. */
+struct sw_place_job sw_join_place(const struct sw_join *join);
+/* sw_job_enter - the worker behind @s is the member of @join's rank. */
+void sw_job_enter(
+	struct sw_job *job, struct sw_session *s, const struct sw_join *join);
+/* sw_job_leave - the session ends, its member is gone; err != 0 fails the job
+ * of a coordinator; with the last one the job ends. */
+void sw_job_leave(struct sw_session *s, int err, const char *text);
+/* sw_job_status - the state as member @rank is told it. */
+void sw_job_status(
+	const struct sw_job *job, uint16_t rank, struct sw_status *out);
+
+/* sw_job_note_refused - a worker that the job may wait for was refused. */
+void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
+	int err, const char *why);
+
+/* sw_job_tell_waiting - say in the log whom jobs that form wait for, ever more
+ * seldom; called when now_ns has come to wait_at_ns. */
+void sw_job_tell_waiting(struct sw_server *srv);
+
+/* sw_job_tune - a member asks for other tuning: they are numbered once, and all
+ * are told. */
+void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h);
+
+/* --- session.c --- */
+
+/* sw_session_touch - a frame came from it or goes to it: a timer may have been
+ * set, none shorter than ack_delay. */
+static inline void sw_session_touch(const struct sw_session *s)
+{
+	uint64_t *at = &s->srv->tick_at_ns[s->peer.index];
+
+	if (*at > s->srv->now_ns + s->srv->params.ack_delay)
+		*at = s->srv->now_ns + s->srv->params.ack_delay;
+}
+
+/* sw_session_owe - a control frame is due. */
+static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
+{
+	sw_peer_owe(&s->peer, s->srv->due, what);
+}
+
+/* sw_session_offer - its most urgent result is of @class, SW_N_CLASSES: there
+ * is none; sw_session_refresh - see of which. */
+static inline void sw_session_offer(struct sw_session *s, uint32_t class)
+{
+	struct sw_due *due = &s->job->due[s->peer.path.port_i];
+
+	if (sw_peer_offer(&s->peer, due, class))
+		sw_drr_put(&s->srv->drr[s->peer.path.port_i],
+			sw_job_index(s->job), sw_due_has(due));
+}
+
+void sw_session_refresh(struct sw_session *s);
+
+/* sw_session_await - something begins to be said until the worker confirms it;
+ * sw_session_tick_again - say it again; returns when the next time is. */
+void sw_session_await(struct sw_session *s);
+uint64_t sw_session_tick_again(struct sw_session *s);
+
+/* sw_session_answer - @a goes with the next ANSWER; dropped when too many wait.
+ */
+void sw_session_answer(struct sw_session *s, const struct sw_answer *a);
+
+/* sw_session_fate - what became of a RESULT; @ctx is the session. */
+void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+	enum sw_fate fate);
+
+/* sw_session_fail - tell this worker that it cannot go on.  Returns false. */
+bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* sw_server_reply - answer somebody without a session; dropped when too many
+ * wait, since the question will come again. */
+void sw_server_reply(struct sw_server *srv, struct sw_path path,
+	const struct sw_header *h, const void *payload);
+
+/* --- tensors that members call differently --- */
+
+/* sw_job_kill - rounds of the tensor @key from @round on fail: every member is
+ * told @why, once now, and again when it pushes, pulls or declares the tensor.
+ */
+void sw_job_kill(
+	struct sw_job *job, uint32_t key, uint32_t round, const char *why);
+void sw_session_tell_dead(struct sw_session *s, uint32_t key);
+/* A push that differs from what another rank does with the tensor: both are
+ * named, and the tensor is dead. */
+void sw_session_differs(struct sw_session *s, const struct sw_header *h);
+/* Member @but was refused the tensor, which is dead: all others are told until
+ * they say that they know, or are refused it, too. */
+void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but);
+/* A worker says that a tensor is dead. */
+void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h);
+
+/* --- share.c --- */
+
+/* sw_share_open - what a new job gets, by its name. */
+void sw_share_open(struct sw_job *job, const char *name);
+/* sw_share_take - take @need bytes of the server's quota and of the job's. Else
+ * @text says what is missing. */
+bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX]);
+/* sw_share_give - they come back. */
+void sw_share_give(struct sw_job *job, uint64_t bytes);
+/* sw_share_tick - look who is active and divide the windows; returns when to
+ * look again. */
+uint64_t sw_share_tick(struct sw_server *srv);
+
+/* sw_share_drop - the batch whose memory is being prepared for the job will not
+ * be declared again: its memory and its part of the quotas go back. */
+void sw_share_drop(struct sw_job *job);
 
 #endif

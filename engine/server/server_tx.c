@@ -2,37 +2,22 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
-#include "engine/server/admit.h"
-#include "engine/server/job.h"
-#include "engine/server/session.h"
+#include "engine/server/server_int.h"
 
-static uint32_t build_error(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+/* --- control frames: each fills the payload and returns its bytes --- */
+
+static uint32_t build_error(struct sw_session *s, struct sw_header *h)
 {
-	h->type = SW_ERROR;
-	memcpy(srv->payload, &s->fault, sizeof(s->fault));
+	memcpy(s->srv->payload, &s->fault, sizeof(s->fault));
 	return sizeof(s->fault);
 }
 
-/* When STATUS is sent again, if nothing comes. */
-static void say_again(struct sw_server *srv, struct sw_session *s)
-{
-	s->status_at_ns = srv->now_ns + s->status_wait_ns;
-	s->status_wait_ns =
-		sw_min64(2 * s->status_wait_ns, srv->params.retry_max);
-}
-
-static uint32_t build_status(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_status st;
 
-	h->type = SW_STATUS;
 	sw_job_status(s->job, s->member, &st);
-	say_again(srv, s);
-	memcpy(srv->payload, &st, sizeof(st));
+	memcpy(s->srv->payload, &st, sizeof(st));
 	return sizeof(st);
 }
 
@@ -48,8 +33,7 @@ static uint32_t next_to_tell(struct sw_session *s)
 	return key;
 }
 
-static uint32_t build_mismatch(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+static uint32_t build_mismatch(struct sw_session *s, struct sw_header *h)
 {
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t key = next_to_tell(s);
@@ -59,23 +43,21 @@ static uint32_t build_mismatch(
 		.err = SW_EMISMATCH, .rank = s->member, .key = key};
 
 	if (!sw_bitmap_is_empty(&s->to_tell))
-		sw_session_owe(srv, s, SW_OWE_MISMATCH);
+		sw_session_owe(s, SW_OWE_MISMATCH);
 	memcpy(fault.text, t.why, sizeof(fault.text));
-	h->type = SW_MISMATCH;
 	h->round = t.dead_from;
-	memcpy(srv->payload, &fault, sizeof(fault));
+	memcpy(s->srv->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }
 
-static uint32_t build_declared(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 {
+	struct sw_server *srv = s->srv;
 	struct sw_declared d = {.batch = s->batch - 1,
 		.n = s->n_declared,
 		.is_refused = s->refused[0] != 0};
 	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
 
-	h->type = SW_DECLARED;
 	memcpy(srv->payload, &d, sizeof(d));
 	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
 	memcpy(srv->payload + sizeof(d) + 4u * s->n_declared, s->firsts,
@@ -85,47 +67,40 @@ static uint32_t build_declared(
 	return len + (d.is_refused ? (uint32_t)sizeof(s->refused) : 0);
 }
 
-static uint32_t build_answer(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+static uint32_t build_answer(struct sw_session *s, struct sw_header *h)
 {
 	/* As many as the smallest payload class holds; the rest follows. */
 	uint32_t n = (uint32_t)sw_min64(
 		s->n_answers, s->job->params.payload / sizeof(*s->answers));
 	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);
 
-	h->type = SW_ANSWER;
-	memcpy(srv->payload, s->answers, bytes);
+	memcpy(s->srv->payload, s->answers, bytes);
 	s->n_answers -= n;
 	memmove(s->answers, s->answers + n, s->n_answers * sizeof(*s->answers));
 	if (s->n_answers)
-		sw_session_owe(srv, s, SW_OWE_ANSWER);
+		sw_session_owe(s, SW_OWE_ANSWER);
 	return bytes;
 }
 
-static uint32_t build_ack(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
+static uint32_t build_ack(struct sw_session *s, struct sw_header *h)
 {
+	struct sw_server *srv = s->srv;
+
 	return sw_peer_build_ack(&s->peer, srv->now_ns, srv->gap_ns, h,
 		srv->payload, &srv->stats);
 }
 
-static uint32_t build_keepalive(
-	struct sw_server *srv, struct sw_session *s, struct sw_header *h)
-{
-	(void)srv;
-	(void)s;
-	return sw_peer_build_keepalive(0, h);
-}
-
-static uint32_t (*const builders[SW_N_OWED])(
-	struct sw_server *, struct sw_session *, struct sw_header *) = {
-	[SW_OWE_ERROR] = build_error,
-	[SW_OWE_STATUS] = build_status,
-	[SW_OWE_MISMATCH] = build_mismatch,
-	[SW_OWE_DECLARED] = build_declared,
-	[SW_OWE_ANSWER] = build_answer,
-	[SW_OWE_ACK] = build_ack,
-	[SW_OWE_KEEPALIVE] = build_keepalive,
+static const struct builder {
+	uint8_t type;
+	uint32_t (*build)(struct sw_session *, struct sw_header *);
+} builders[SW_N_OWED] = {
+	[SW_OWE_ERROR] = {SW_ERROR, build_error},
+	[SW_OWE_STATUS] = {SW_STATUS, build_status},
+	[SW_OWE_MISMATCH] = {SW_MISMATCH, build_mismatch},
+	[SW_OWE_DECLARED] = {SW_DECLARED, build_declared},
+	[SW_OWE_ANSWER] = {SW_ANSWER, build_answer},
+	[SW_OWE_ACK] = {SW_ACK, build_ack},
+	[SW_OWE_KEEPALIVE] = {SW_KEEPALIVE, NULL},
 };
 
 static bool tx_reply(
@@ -148,6 +123,7 @@ static bool tx_control(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
 	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
+	const struct builder *b;
 	struct sw_session *s;
 	struct sw_header h = {0};
 
@@ -158,11 +134,11 @@ static bool tx_control(
 		sw_pending_build(srv, i, out);
 		return true;
 	}
-	h.payload_len =
-		(uint16_t)builders[sw_peer_take_owed(&s->peer, srv->due)](
-			srv, s, &h);
+	b = &builders[sw_peer_take_owed(&s->peer, srv->due)];
+	h.type = b->type;
 	h.session = s->peer.far_id;
-	sw_session_touch(srv, s);
+	h.payload_len = b->build ? (uint16_t)b->build(s, &h) : 0;
+	sw_session_touch(s);
 	sw_peer_send(&s->peer, &h, srv->payload, srv->now_ns, out, &srv->stats);
 	return true;
 }
@@ -203,13 +179,13 @@ static bool tx_result(
 	h.session = s->peer.far_id;
 	h.flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
-	sw_session_touch(srv, s);
+	sw_session_touch(s);
 	sw_flow_answered(&s->peer.flow, h.class); /* this member's PUSH */
 	/* An asynchronous value may change while it waits to be gathered. */
 	sw_frame_build(&h, s->peer.path, payload, h.op == SW_OPERATION_SUM, out,
 		&srv->stats);
 	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
-	sw_session_refresh(srv, s);
+	sw_session_refresh(s);
 	return true;
 }
 

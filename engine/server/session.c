@@ -1,32 +1,27 @@
 /* session.c - what a worker is owed, sent and told.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/server/session.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/server/share.h"
+#include "engine/base/text.h"
+#include "engine/server/server_int.h"
 
-void sw_session_refresh(struct sw_server *srv, struct sw_session *s)
+void sw_session_refresh(struct sw_session *s)
 {
-	struct sw_due *due = &s->job->due[s->peer.path.port_i];
-	uint32_t class =
-		s->job->state == SW_JOB_RUNNING
-			? sw_shard_class(&s->job->shard,
-				  sw_shard_next(&s->job->shard, s->member, 0))
-			: SW_N_CLASSES;
+	const struct sw_shard *sh = &s->job->shard;
 
-	sw_count(&srv->stats.session_looks, 1);
-	if (!sw_peer_offer(&s->peer, due, class))
-		return;
-	sw_drr_put(&srv->drr[s->peer.path.port_i], sw_job_index(srv, s->job),
-		sw_due_has(due));
+	sw_count(&s->srv->stats.session_looks, 1);
+	sw_session_offer(
+		s, s->job->status.state == SW_JOB_RUNNING
+			   ? sw_shard_class(sh, sw_bitmap_first(sw_shard_ready(
+							sh, s->member)))
+			   : SW_N_CLASSES);
 }
 
-bool sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
-	uint32_t key, const char *fmt, ...)
+bool sw_session_fail(
+	struct sw_session *s, int err, uint32_t key, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -36,11 +31,11 @@ bool sw_session_fail(struct sw_server *srv, struct sw_session *s, int err,
 		va_start(ap, fmt);
 		vsnprintf(s->fault.text, sizeof(s->fault.text), fmt, ap);
 		va_end(ap);
-		sw_log(srv->env->log, SW_LOG_WARN, "job %s: %s", s->job->name,
-			s->fault.text);
+		sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s",
+			s->job->name, s->fault.text);
 	}
-	s->error_at_ns = srv->now_ns;
-	sw_session_owe(srv, s, SW_OWE_ERROR);
+	s->error_at_ns = s->srv->now_ns;
+	sw_session_owe(s, SW_OWE_ERROR);
 	return false;
 }
 
@@ -59,31 +54,12 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 		memcpy(r->payload, payload, h->payload_len);
 }
 
-void sw_session_close(struct sw_server *srv, struct sw_session *s)
-{
-	uint16_t port_i = s->peer.path.port_i;
-	struct sw_due *due = &s->job->due[port_i];
-
-	if (s->job->asker == s->peer.id)
-		sw_share_drop(srv, s->job);
-	sw_due_put(&srv->due[port_i], SW_CLASS_CTL, s->peer.index, false);
-	if (s->peer.due_class < SW_N_CLASSES)
-		sw_due_put(due, s->peer.due_class, s->peer.index, false);
-	sw_drr_put(
-		&srv->drr[port_i], sw_job_index(srv, s->job), sw_due_has(due));
-	srv->sessions[s->peer.index] = NULL;
-	srv->tick_at_ns[s->peer.index] = UINT64_MAX;
-	sw_flow_fini(&s->peer.flow);
-	free(s);
-}
-
-void sw_session_answer(
-	struct sw_server *srv, struct sw_session *s, const struct sw_answer *a)
+void sw_session_answer(struct sw_session *s, const struct sw_answer *a)
 {
 	if (s->n_answers == SW_PULL_MAX)
 		return; /* it will be asked for again */
 	s->answers[s->n_answers++] = *a;
-	sw_session_owe(srv, s, SW_OWE_ANSWER);
+	sw_session_owe(s, SW_OWE_ANSWER);
 }
 
 /* The window of stream @key has moved. */
@@ -93,11 +69,11 @@ static void tell_base(struct sw_job *job, uint32_t key)
 	struct sw_answer a = sw_shard_answer(sh, key, 0, 0, SW_ANSWER_BASE);
 	uint64_t m = sw_stensor_view(sh, sw_shard_tensor(sh, key)).n_elems;
 
-	for (m &= job->joined; m; m &= m - 1) {
+	for (m &= job->status.joined; m; m &= m - 1) {
 		struct sw_session *s = job->members[__builtin_ctzll(m)].session;
 
 		if (s)
-			sw_session_answer(s->srv, s, &a);
+			sw_session_answer(s, &a);
 	}
 }
 
@@ -106,8 +82,176 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 {
 	struct sw_session *s = ctx;
 
-	(void)class;
 	if (sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
 		    sent->round, fate == SW_LOST))
 		tell_base(s->job, sent->key);
+}
+
+/* --- tensors that members call differently: they are dead --- */
+
+void sw_session_tell_dead(struct sw_session *s, uint32_t key)
+{
+	sw_bitmap_add(&s->to_tell, key);
+	sw_session_owe(s, SW_OWE_MISMATCH);
+}
+
+void sw_job_kill(
+	struct sw_job *job, uint32_t key, uint32_t round, const char *why)
+{
+	struct sw_stensor *t = sw_shard_tensor(&job->shard, key);
+
+	if (!sw_shard_kill(&job->shard, t, round, why))
+		return;
+	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name,
+		sw_stensor_view(&job->shard, t).why);
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session)
+			sw_session_tell_dead(job->members[m].session, key);
+}
+
+/* Of a tensor that one was refused, a member may know nothing: it may have
+ * nothing to push here, and whoever was refused has no key to tell it by. */
+void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but)
+{
+	for (uint32_t m = 0; m < job->n_members; m++) {
+		struct sw_session *s = job->members[m].session;
+
+		if (!s || m == but || sw_bitmap_has(&s->unaware, key))
+			continue;
+		sw_bitmap_add(&s->unaware, key);
+		sw_session_await(s);
+	}
+}
+
+void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, f->payload, sizeof(fault));
+	sw_text_clean(fault.text, sizeof(fault.text));
+	if (!fault.text[0]) {
+		sw_count(&s->srv->stats.rx_state, 1);
+		return;
+	}
+	if (!sw_shard_tensor(&s->job->shard, fault.key)) {
+		sw_count(&s->srv->stats.rx_key, 1);
+		return;
+	}
+	sw_job_kill(s->job, fault.key, h->round, fault.text);
+	sw_bitmap_remove(&s->unaware, fault.key);
+	/* So the worker knows that we do. */
+	sw_session_tell_dead(s, fault.key);
+}
+
+void sw_session_await(struct sw_session *s)
+{
+	s->again_wait_ns = s->srv->params.retry_min;
+	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;
+}
+
+uint64_t sw_session_tick_again(struct sw_session *s)
+{
+	const struct sw_job *job = s->job;
+	uint32_t key = sw_bitmap_first(&s->unaware);
+	bool knows_status =
+		!job->is_coordinated || s->status_seq == job->status.seq;
+
+	if (knows_status && key == SW_BITMAP_NONE)
+		return UINT64_MAX;
+	if (s->srv->now_ns < s->again_at_ns)
+		return s->again_at_ns;
+	if (!knows_status)
+		sw_session_owe(s, SW_OWE_STATUS);
+	for (; key != SW_BITMAP_NONE;
+		key = sw_bitmap_next(&s->unaware, key + 1))
+		sw_session_tell_dead(s, key);
+	s->again_wait_ns =
+		sw_min64(2 * s->again_wait_ns, s->srv->params.retry_max);
+	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;
+	return s->again_at_ns;
+}
+
+/* What rank @i does, and what rank @first, the first of the round, began. */
+static void describe(const char *name, uint32_t i, const struct sw_header *h,
+	uint32_t first, const struct sw_begun *b, char text[SW_TEXT_MAX])
+{
+	const char *const ops[] = {"a sum", "a broadcast"};
+
+	if (h->op != b->op)
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.64s: rank %u takes part in %s, rank %u in %s",
+			name, i, ops[h->op], first, ops[b->op]);
+	else if (h->aux != b->root)
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.64s: rank %u broadcasts from rank %u, rank "
+			"%u from rank %u",
+			name, i, h->aux, first, b->root);
+	else
+		snprintf(text, SW_TEXT_MAX,
+			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
+			"step %u",
+			name, i, h->step, first, b->step);
+}
+
+/* The same of a collective. */
+static void describe_stream(const char *name, uint32_t i,
+	const struct sw_header *h, uint32_t first, const struct sw_begun *b,
+	char text[SW_TEXT_MAX])
+{
+	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
+	const char *theirs = sw_coll_name(sw_coll_kind_of(b->op));
+
+	if (h->op != b->op || h->dtype != b->dtype)
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s of %s, rank %u %s of "
+			"%s (collective %u)",
+			name, i, mine, sw_dtype_name(h->dtype), first, theirs,
+			sw_dtype_name(b->dtype), b->number);
+	else if (h->chunk != b->number || h->step != b->step ||
+		 (h->payload_len && b->bytes && h->payload_len != b->bytes))
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s with another count "
+			"than rank %u (collective %u)",
+			name, i, mine, first, b->number);
+	else
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s with root %u, rank %u "
+			"with root %u (collective %u)",
+			name, i, mine, h->aux, first, b->root, b->number);
+}
+
+/* A node without the root pushes a broadcast's bytes, or the root's none. */
+static void fail_giver(
+	struct sw_session *s, const struct sw_header *h, const char *name)
+{
+	uint32_t first = sw_shard_rank_of(&s->job->shard, s->member);
+
+	sw_session_fail(s, SW_EPROTO, h->key,
+		"tensor %.64s: rank %u pushes %u B of a broadcast from rank "
+		"%u, and has local ranks %u to %u",
+		name, s->member, h->payload_len, h->aux, first,
+		first + s->job->members[s->member].n_local - 1);
+}
+
+void sw_session_differs(struct sw_session *s, const struct sw_header *h)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	const struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, h->key));
+	bool is_stream = t.mode == SW_MODE_STREAM;
+	struct sw_begun begun;
+	char text[SW_TEXT_MAX];
+
+	if (!is_stream && !sw_shard_has_root(sh, s->member, h)) {
+		fail_giver(s, h, t.name);
+		return;
+	}
+	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
+	begun = sw_shard_begun(sh, h);
+	(is_stream ? describe_stream : describe)(t.name,
+		sw_shard_rank_of(sh, s->member), h,
+		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got)),
+		&begun, text);
+	sw_job_kill(s->job, h->key, h->round, text);
 }

@@ -11,10 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/bytes.h"
-#include "engine/base/error.h"
-#include "engine/server/server.h"
-#include "engine/server/share.h"
+#include "engine/server/server_int.h"
 
 enum {
 	LOOK_NS = 1000000,    /* between two looks at who is active */
@@ -33,101 +30,85 @@ int sw_server_share(
 	return 0;
 }
 
-struct sw_share sw_share_of(const struct sw_server *srv, const char *job)
+void sw_share_open(struct sw_job *job, const char *name)
 {
+	const struct sw_server *srv = job->srv;
+	struct sw_share share = {.weight = 1, .quota_bytes = UINT64_MAX};
+
 	for (uint32_t i = 0; i < srv->n_shares; i++)
-		if (!strcmp(srv->shares[i].job, job))
-			return srv->shares[i];
-	return (struct sw_share){
-		.job = job, .weight = 1, .quota_bytes = UINT64_MAX};
+		if (!strcmp(srv->shares[i].job, name))
+			share = srv->shares[i];
+	job->weight = share.weight;
+	job->quota.bytes = share.quota_bytes;
+	job->quota.all_used = share.all_used;
 }
 
-/* --- quotas: *all, unless NULL, counts those of all lcores --- */
+/* --- quotas --- */
 
-static uint64_t used_of(const _Atomic uint64_t *all, uint64_t own)
+static uint64_t left_of(const struct sw_quota *q)
 {
-	return all ? atomic_load(all) : own;
+	return q->bytes -
+	       (q->all_used ? atomic_load(q->all_used) : q->used_bytes);
 }
 
-static bool take(
-	_Atomic uint64_t *all, uint64_t own, uint64_t quota, uint64_t need)
+static bool take(struct sw_quota *q, uint64_t need)
 {
-	uint64_t used = used_of(all, own);
+	uint64_t left = left_of(q), used = q->bytes - left;
 
 	do
-		if (need > quota - used)
+		if (need > q->bytes - used)
 			return false;
-	while (all && !atomic_compare_exchange_weak(all, &used, used + need));
+	while (q->all_used &&
+		!atomic_compare_exchange_weak(q->all_used, &used, used + need));
+	q->used_bytes += need;
 	return true;
 }
 
-static void give(_Atomic uint64_t *all, uint64_t bytes)
+static void give(struct sw_quota *q, uint64_t bytes)
 {
-	if (all)
-		atomic_fetch_sub(all, bytes);
+	if (q->all_used)
+		atomic_fetch_sub(q->all_used, bytes);
+	q->used_bytes -= bytes;
 }
 
-/* Needed is rounded up, left is rounded down. */
-static void say_quota(char text[SW_TEXT_MAX], uint64_t need, const char *whose,
-	uint64_t quota, uint64_t used)
+bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX])
 {
 	const uint64_t mib = 1 << 20;
+	struct sw_quota *q = &job->quota;
+	char whose[48];
 
+	snprintf(whose, sizeof(whose), " of job %.32s", job->name);
+	if (take(q, need)) {
+		q = &job->srv->quota;
+		if (take(q, need))
+			return true;
+		give(&job->quota, need);
+		whose[0] = 0;
+	}
+	/* Needed is rounded up, left is rounded down. */
 	snprintf(text, SW_TEXT_MAX,
 		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
 		whose, (unsigned long long)((need + mib - 1) / mib),
-		(unsigned long long)((quota - used) / mib),
-		(unsigned long long)(quota / mib));
-}
-
-bool sw_share_check(const struct sw_server *srv, const struct sw_job *job,
-	uint64_t need, char text[SW_TEXT_MAX])
-{
-	uint64_t used = used_of(job->all_used, job->used_bytes);
-	char whose[48];
-
-	if (need > job->quota_bytes - used) {
-		snprintf(whose, sizeof(whose), " of job %.32s", job->name);
-		say_quota(text, need, whose, job->quota_bytes, used);
-		return false;
-	}
-	used = used_of(srv->all_used, srv->used_bytes);
-	if (need <= srv->quota_bytes - used)
-		return true;
-	say_quota(text, need, "", srv->quota_bytes, used);
+		(unsigned long long)(left_of(q) / mib),
+		(unsigned long long)(q->bytes / mib));
 	return false;
 }
 
-bool sw_share_take(struct sw_server *srv, struct sw_job *job, uint64_t need)
+void sw_share_give(struct sw_job *job, uint64_t bytes)
 {
-	if (!take(srv->all_used, srv->used_bytes, srv->quota_bytes, need))
-		return false;
-	if (!take(job->all_used, job->used_bytes, job->quota_bytes, need)) {
-		give(srv->all_used, need);
-		return false;
-	}
-	sw_set_word(&srv->used_bytes, srv->used_bytes + need);
-	job->used_bytes += need;
-	return true;
+	give(&job->srv->quota, bytes);
+	give(&job->quota, bytes);
 }
 
-void sw_share_give(struct sw_server *srv, struct sw_job *job, uint64_t bytes)
+void sw_share_drop(struct sw_job *job)
 {
-	give(srv->all_used, bytes);
-	give(job->all_used, bytes);
-	sw_set_word(&srv->used_bytes, srv->used_bytes - bytes);
-	job->used_bytes -= bytes;
-}
-
-void sw_share_drop(struct sw_server *srv, struct sw_job *job)
-{
-	const struct sw_env *env = srv->env;
+	const struct sw_env *env = job->srv->env;
 
 	if (!job->asked_bytes)
 		return;
 	if (env->mem_drop)
-		env->mem_drop(env->ctx, sw_job_index(srv, job));
-	sw_share_give(srv, job, job->asked_bytes);
+		env->mem_drop(env->ctx, sw_job_index(job));
+	sw_share_give(job, job->asked_bytes);
 	job->asked_bytes = 0;
 }
 
@@ -153,7 +134,7 @@ static void set_windows(struct sw_server *srv, uint32_t active)
 		if (!s)
 			continue;
 		srv->tick_at_ns[i] = 0; /* it may owe an ACK the sooner */
-		if (active >> sw_job_index(srv, s->job) & 1)
+		if (active >> sw_job_index(s->job) & 1)
 			bytes = sw_max64(whole * flow_weight(s->job) / most,
 				FRAMES_MIN * s->job->params.payload);
 		sw_flow_set_window(
@@ -170,7 +151,7 @@ uint64_t sw_share_tick(struct sw_server *srv)
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
 		struct sw_job *job = &srv->jobs[i];
 
-		if (!job->is_used)
+		if (!job->n_sessions)
 			continue;
 		if (job->n_folded != sw_shard_n_folded(&job->shard)) {
 			job->n_folded = sw_shard_n_folded(&job->shard);

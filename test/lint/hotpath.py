@@ -24,7 +24,7 @@ ROOTS = [
     ("pmd/lcores/handoff.c", "loopback_ops"),
     ("engine/worker/lane_rings.c", "sw_worker_take"),
     ("engine/server/server.c", "server_rx"),
-    ("engine/server/server_tick.c", "sw_server_tick"),
+    ("engine/server/server.c", "server_tick"),
     ("engine/server/server_tx.c", "sw_server_tx"),
     ("engine/worker/worker.c", "sw_worker_rx"),
     ("engine/worker/worker.c", "sw_worker_tick"),
@@ -41,10 +41,10 @@ ROOTS = [
 # What a turn may enter, but not for the packets of a running job.
 OFF_PATH = {
     ("engine/server/admit.c", "sw_admit_join"): "a stranger; so many by source",
-    ("engine/server/admit_pending.c", "sw_pending_confirm"): "makes a session, opens a job",
+    ("engine/server/admit.c", "sw_pending_confirm"): "makes a session, opens a job",
     ("engine/server/admit_declare.c", "sw_admit_declare"): "admits tensors: all memory",
-    ("engine/server/job_wait.c", "sw_job_tell_waiting"): "a job that forms, seldom",
-    ("engine/server/job_tuning.c", "number"): "other tuning for a job",
+    ("engine/server/job.c", "sw_job_tell_waiting"): "a job that forms, seldom",
+    ("engine/server/job.c", "sw_job_tune"): "other tuning for a job",
     ("engine/worker/lane.c", "tell_line"): "a line for a person",
     ("engine/worker/link_rx.c", "check_alive"): "the end of a job, its server silent",
     ("engine/worker/link_rx.c", "on_declared"): "the coordinator's keys: all memory",
@@ -53,10 +53,10 @@ OFF_PATH = {
     ("engine/worker/link_rx.c", "stop_probing"): "before a job runs",
     ("engine/server/server.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server/session.c", "sw_session_fail"): "the end of a session",
-    ("engine/server/mismatch.c", "sw_job_kill"):
+    ("engine/server/session.c", "sw_job_kill"):
         "the end of a tensor, with its reason",
-    ("engine/server/mismatch.c", "sw_session_differs"): "the same",
-    ("engine/server/server_tick.c", "bury"): "the end of a silent session",
+    ("engine/server/session.c", "sw_session_differs"): "the same",
+    ("engine/server/server.c", "bury"): "the end of a silent session",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
     ("engine/worker/worker_life.c", "sw_worker_fail"):

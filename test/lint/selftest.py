@@ -55,7 +55,7 @@ TEXT_PLANTS = [
     ("includes", "pmd/client/edge.c", after('#include "apps/cli/args.h"')),
     ("includes", "apps/cli/args.c", after('#include "pmd/dpdk/port_int.h"')),
     ("includes", "apps/node/agent.c", after('#include "engine/worker/worker_int.h"')),
-    ("includes", "apps/node/serve.c", after('#include "engine/server/job.h"')),
+    ("includes", "apps/node/serve.c", after('#include "engine/server/server_int.h"')),
     ("includes", "engine/server/job.c", after('#include "engine/sums/rules.h"')),
     ("rooms", "engine/base/log.c", after('#include "engine/wire/wire.h"')),
     ("rooms", "engine/server/job.c", after('#include "engine/worker/worker.h"')),
@@ -72,7 +72,7 @@ TEXT_PLANTS = [
     ("shared", "engine/server/share.c", after(
         "#define R(s) sw_word(&s->n_x)\n#define W(s) s->n_x++")),
     ("shared", "engine/server/server.c", after(
-        "#define W(s) s->e.used_bytes = 0")),
+        "#define R(s) sw_word(&s->n_x)\n#define W(s) s->e.n_x = 0")),
     ("floats", "sum/meson.build", after(f"x = ['{NOT_FAST}']")),
     ("floats", "engine/base/log.c", after("#pragma STDC FP_" + "CONTRACT ON")),
     ("heads", "engine/base/log.c", instead("/* log.c - ", "/* ")),

@@ -17,7 +17,6 @@
 #ifndef SW_SIM_JOB_H
 #define SW_SIM_JOB_H
 
-#include "engine/server/job.h"
 #include "engine/server/server_int.h"
 #include "engine/worker/worker.h"
 #include "test/sim/net.h"

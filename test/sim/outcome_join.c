@@ -271,8 +271,8 @@ static void all_leave_in_peace(struct check *c)
 	check_eq(c, bytes_of_servers(job), 0, "bytes that servers hold");
 	for (uint32_t i = 0; i < 2; i++)
 		check(c,
-			!job->servers[i]->jobs[0].is_used &&
-				!job->servers[i]->used_bytes,
+			!job->servers[i]->jobs[0].n_sessions &&
+				!job->servers[i]->quota.used_bytes,
 			"no job is left");
 	outcome_end(job);
 }

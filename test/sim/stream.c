@@ -340,7 +340,7 @@ const char *sim_groups_wrong(struct sim_job *job)
 		for (uint32_t j = 0; j < SW_MAX_JOBS; j++) {
 			const struct sw_job *sj = &job->servers[i]->jobs[j];
 
-			if (sj->is_used && sj->shard.n_open)
+			if (sj->n_sessions && sj->shard.n_open)
 				return "a server still waits for a chunk";
 		}
 	return NULL;

@@ -33,7 +33,7 @@ static void a14_second_agent_same_rank(struct check *c)
 	}
 	check_eq(c, hand_session(&rig, A)->peer.id, peer, "session of A");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	hand_close(&rig);
 }
@@ -72,14 +72,14 @@ static void a14_replayed_join(struct check *c)
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
 	peer_leave(&rig.r.w[A], 0, "");
 	peer_leave(&rig.r.w[B], 0, "");
-	check(c, !rig.r.srv->jobs[0].is_used, "the job has ended");
+	check(c, !rig.r.srv->jobs[0].n_sessions, "the job has ended");
 	hand_pass(&rig, SW_S);
 	peer_again(&rig.r.w[A], &join);
 	check_eq(c, hand_count(&rig, A, SW_ACCEPT), 1, "ACCEPTs");
 	hand_empty(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins the next run");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins the next run");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	hand_close(&rig);
 }
@@ -116,19 +116,19 @@ static void a14_replayed_join_does_not_count(struct check *c)
 	peer_leave(&rig.r.w[A], 0, "");
 	peer_again(&rig.r.w[A], &join);
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_FORMING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_FORMING,
 		"state of the job");
-	check_eq(c, rig.r.srv->jobs[0].joined, 2, "members");
+	check_eq(c, rig.r.srv->jobs[0].status.joined, 2, "members");
 	for (uint32_t i = 0; i < 11; i++) {
 		hand_pass(&rig, SW_S);
 		peer_keepalive(&rig.r.w[B]);
 	}
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_FORMING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_FORMING,
 		"state of the job");
 	check_eq(c, rig.r.srv->stats.sessions_dropped, 1, "sessions dropped");
 	hand_empty(&rig);
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	hand_close(&rig);
 }
@@ -148,7 +148,7 @@ static void a14_who_speaks_first(struct check *c)
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
 	peer_again(&rig.r.w[A], &first); /* nobody is behind it */
 	check(c, hand_join(&rig, C, 0, 2, NULL), "C joins in A's place");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	hand_empty(&rig);
 	peer_again(&rig.r.w[A], &first);
@@ -172,14 +172,14 @@ static void a14_rank_comes_again(struct check *c)
 	for (uint32_t i = 0; i < 3; i++) {
 		check(c, hand_join(&rig, B, 1, 3, NULL), "B joins");
 		peer_leave(&rig.r.w[B], 0, "");
-		check_eq(c, rig.r.srv->jobs[0].joined, 1, "members");
+		check_eq(c, rig.r.srv->jobs[0].status.joined, 1, "members");
 		check(c, hand_join(&rig, C, 1, 3, NULL), "C joins");
 		peer_leave(&rig.r.w[C], 0, "");
 		peer_keepalive(&rig.r.w[A]);
 	}
 	check(c, hand_join(&rig, B, 1, 3, NULL), "B joins");
 	check(c, hand_join(&rig, C, 2, 3, NULL), "C joins as another");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	hand_close(&rig);
 }
@@ -201,12 +201,12 @@ static void a14_names_of_strangers(struct check *c)
 			"C is offered");
 		hand_empty(&rig);
 	}
-	check(c, !rig.r.srv->jobs[0].is_used, "no job");
+	check(c, !rig.r.srv->jobs[0].n_sessions, "no job");
 	rig.job = "hand";
 	rig.is_mute = false;
 	check(c, hand_join(&rig, A, 0, 2, NULL), "A joins");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	peer_keepalive(&rig.r.w[A]);
 	peer_keepalive(&rig.r.w[B]);
@@ -216,7 +216,7 @@ static void a14_names_of_strangers(struct check *c)
 	hand_pass(&rig, 5 * SW_S);
 	check_eq(c, rig.r.srv->stats.sessions_dropped, 3 * SW_MAX_JOBS,
 		"JOINs forgotten");
-	check_eq(c, rig.r.srv->jobs[0].state, SW_JOB_RUNNING,
+	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
 	hand_close(&rig);
 }
@@ -280,7 +280,7 @@ static void i5_no_answer_larger_than_its_question(struct check *c)
 	for (uint32_t i = 0; i < rig.in[A].n; i++)
 		check(c, rig.in[A].f[i].h.payload_len <= 4, "LEFT is small");
 	check_eq(c, rig.r.srv->n_sessions, 0, "sessions");
-	check(c, !rig.r.srv->jobs[0].is_used, "no job");
+	check(c, !rig.r.srv->jobs[0].n_sessions, "no job");
 	hand_close(&rig);
 }
 

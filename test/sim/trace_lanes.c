@@ -152,7 +152,7 @@ static void lanes_over_quota(struct check *c)
 	struct sim_job *job = lanes_job(16 * 64, 1);
 
 	sim_job_open(job);
-	job->servers[1]->quota_bytes = 1000;
+	job->servers[1]->quota.bytes = 1000;
 	sim_job_pass(job, 4 * SW_S);
 	expect_failed(c, job, SW_EREFUSED, "quota: the tensors need");
 	sim_job_close(job);

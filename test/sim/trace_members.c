@@ -43,7 +43,7 @@ static struct cost measure(struct check *c, uint32_t n_members)
 	cost.looks = 1000 * (st->session_looks - from.session_looks) /
 		     (st->push_folded + st->results - from.push_folded -
 			     from.results);
-	cost.bytes = job->servers[0]->used_bytes;
+	cost.bytes = job->servers[0]->quota.used_bytes;
 	end_job(c, job);
 	return cost;
 }

@@ -105,7 +105,7 @@ static void expect_first_done(struct check *c, struct sim_job *job)
 				"rounds");
 	}
 	check(c, !sw_job_find(job->servers[0], "j1"), "j1 is closed");
-	check_eq(c, job->servers[0]->used_bytes,
+	check_eq(c, job->servers[0]->quota.used_bytes,
 		sw_job_find(job->servers[0], "sim")->shard.mem_bytes,
 		"memory used");
 }

@@ -34,14 +34,17 @@ static void start(struct check *c, struct sim_job *job)
 
 static void check_used(struct check *c, struct sim_job *job, uint32_t number)
 {
-	const struct sw_job_tuning *k = &job->servers[0]->jobs[0].tuning;
+	const struct sw_status *st = &job->servers[0]->jobs[0].status;
 
-	check_eq(c, k->number, number, "number at the coordinator");
+	check_eq(c, st->number, number, "number at the coordinator");
 	for (uint32_t r = 0; r < job->n_workers; r++) {
 		const struct sw_worker *w = &job->workers[r].engine;
 
 		check_eq(c, w->tuning.number, number, "number of the tuning");
-		check(c, number == 0 || w->sched.policy == k->policy, "policy");
+		check(c,
+			number == 0 ||
+				w->sched.policy == sw_policy_at(st->policy),
+			"policy");
 		check(c, !w->tuning.is_asking, "nothing is asked for");
 	}
 }
@@ -80,7 +83,7 @@ static void tuning_in_one_order(struct check *c)
 	for (uint32_t r = 0; r < 4; r++)
 		sim_worker_tune(&job->workers[r]);
 	check(c, sim_job_run(job, 10 * SW_S), "the job ends");
-	n = job->servers[0]->jobs[0].tuning.number;
+	n = job->servers[0]->jobs[0].status.number;
 	check_eq(c, n, 4, "sets of tuning");
 	check_used(c, job, n);
 	end_job(c, job);
@@ -123,7 +126,7 @@ static void tuning_frames_are_lost(struct check *c)
 		check(c, sim_job_run(job, 10 * SW_S), "the job ends");
 		check_eq(c, l.n, 0, "frames left to lose");
 		check_eq(
-			c, job->servers[0]->jobs[0].tuning.number, 1, "number");
+			c, job->servers[0]->jobs[0].status.number, 1, "number");
 		end_job(c, job);
 	}
 }

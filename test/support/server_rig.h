@@ -3,7 +3,6 @@
 #ifndef SW_TEST_SERVER_RIG_H
 #define SW_TEST_SERVER_RIG_H
 
-#include "engine/server/job.h"
 #include "engine/server/server_int.h"
 #include "test/support/env.h"
 #include "test/support/peer.h"

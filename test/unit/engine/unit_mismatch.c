@@ -52,7 +52,7 @@ static void server__kills_the_tensor(void **state)
 	assert_contains(rig_tx(r), "w1 ACK");
 	assert_int_equal(r->srv->stats.chunks_done, 0);
 	assert_int_equal(r->srv->stats.results, 0);
-	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	server_rig_close(r);
 }
 

@@ -69,7 +69,7 @@ static void join__sweep(void **state)
 			"SW_EREFUSED the server has no memory for rank 0 of "
 			"job job");
 		assert_null(sw_job_find(r.srv, "job"));
-		assert_int_equal(r.srv->used_bytes, 0);
+		assert_int_equal(r.srv->quota.used_bytes, 0);
 		assert_contains(rig_join(&r, 0), "w0 ACCEPT");
 		server_rig_close(&r);
 	}
@@ -98,7 +98,7 @@ static void declare__sweep(void **state)
 			}
 			assert_contains(text, "SW_ENOMEM tensor a");
 			assert_int_equal(r.srv->jobs[0].shard.n_tensors, 0);
-			assert_int_equal(r.srv->used_bytes, 0);
+			assert_int_equal(r.srv->quota.used_bytes, 0);
 			assert_int_equal(r.env.live_bytes, 0);
 			/* It leaves, comes back, and gets what it wanted. */
 			peer_leave(&r.w[0], SW_ENOMEM, "no memory");

@@ -479,7 +479,8 @@ static void join__accept_is_repeated(void **state)
 	}
 	assert_int_equal(r->srv->stats.sessions_dropped, 1);
 	assert_int_equal(r->srv->stats.sessions_dead, 0);
-	assert_int_equal(sw_job_find(r->srv, "job")->state, SW_JOB_FORMING);
+	assert_int_equal(
+		sw_job_find(r->srv, "job")->status.state, SW_JOB_FORMING);
 	server_rig_close(r);
 }
 

@@ -68,7 +68,8 @@ static void declare__keys_in_order_of_first_sight(void **state)
 	assert_string_equal(
 		rig_declare(r, 0, 1, "b", SW_F16, 20, 1), "w0 DECLARED b1 k1");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
-	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
+	assert_true(
+		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
 }
 
@@ -332,7 +333,8 @@ static void declare__mismatch_in_a_batch(void **state)
 	assert_contains(send(r, 1, &b), "w1 DECLARED b0 k1 k-1 refused tensor "
 					"b: rank 1 declares 10 x i32");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 2);
-	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
+	assert_true(
+		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	assert_string_equal(
 		rig_declare(r, 1, 1, "c", SW_I32, 10, 2), "w1 DECLARED b1 k2");
 	server_rig_close(r);
@@ -400,7 +402,8 @@ static void declare__name_twice_in_a_batch(void **state)
 	put(&b, &it, "a");
 	assert_contains(send(r, 0, &b),
 		"w0 DECLARED b0 k0 k-1 refused tensor a: rank 0 declares 5000");
-	assert_true(r->srv->used_bytes == r->srv->jobs[0].shard.mem_bytes);
+	assert_true(
+		r->srv->quota.used_bytes == r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
 }
 
@@ -416,7 +419,7 @@ static void declare__quota_of_the_whole_batch(void **state)
 	put(&b, &it, "b");
 	assert_contains(send(r, 0, &b), "SW_EREFUSED quota");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
-	assert_int_equal(r->srv->used_bytes, 0);
+	assert_int_equal(r->srv->quota.used_bytes, 0);
 	server_rig_close(r);
 }
 
@@ -458,7 +461,7 @@ static struct server_rig *open_second(void)
 	assert_string_equal(rig_tx(&r), "w0 ACCEPT");
 	peer_keepalive(&r.w[0]);
 	assert_string_equal(rig_tx(&r), "");
-	assert_int_equal(sw_job_find(r.srv, "job")->epoch, 77);
+	assert_int_equal(sw_job_find(r.srv, "job")->status.epoch, 77);
 	return &r;
 }
 
@@ -532,7 +535,7 @@ static void declare__first_of_the_worker(void **state)
 	begin(&b, 0, 1);
 	put(&b, &it, "a");
 	assert_string_equal(send(r, 0, &b), "w0 DECLARED b0 k3");
-	assert_int_equal(r->srv->jobs[0].shard.tensors[3].first, 127);
+	assert_int_equal(r->srv->jobs[0].shard.tensors[3].place.first, 127);
 	it.key = 4;
 	it.first = 128;
 	begin(&b, 1, 1);

@@ -47,7 +47,7 @@ static uint32_t n_jobs(const struct server_rig *r)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		n += r->srv->jobs[i].is_used;
+		n += r->srv->jobs[i].n_sessions != 0;
 	return n;
 }
 

@@ -65,12 +65,12 @@ static void declare__quota_of_several_lcores(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		all = of_job = 2 << 20; /* the others' */
 		server_rig_open(r, 1, 4 << 20);
-		r->srv->all_used = &all;
+		r->srv->quota.all_used = &all;
 		assert_int_equal(sw_server_share(r->srv, &share, 1), 0);
 		rig_join(r, 0);
 		assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 60000, 0),
 			"w0 DECLARED b0 k0");
-		mine = r->srv->used_bytes;
+		mine = r->srv->quota.used_bytes;
 		assert_true(mine > 480000);
 		assert_int_equal(all, (2 << 20) + mine);
 		assert_int_equal(of_job, all);
@@ -84,7 +84,7 @@ static void declare__quota_of_several_lcores(void **state)
 			assert_string_equal(
 				rig_declare(r, 0, 1, "b", SW_I32, 100000, 0),
 				"w0 DECLARED b1 k1");
-		assert_int_equal(all, (2 << 20) + r->srv->used_bytes);
+		assert_int_equal(all, (2 << 20) + r->srv->quota.used_bytes);
 		server_rig_close(r);
 		assert_int_equal(all, 2 << 20);
 		assert_int_equal(of_job, (2 - i) << 20);
@@ -114,13 +114,13 @@ static void declare__name_twice_gives_its_quota_back(void **state)
 		*end++ = 'a';
 	}
 	server_rig_open(r, 1, 4 << 20);
-	r->srv->all_used = &all;
+	r->srv->quota.all_used = &all;
 	assert_int_equal(sw_server_share(r->srv, &share, 1), 0);
 	rig_join(r, 0);
 	peer_say(&r->w[0], SW_DECLARE, bytes, (end - bytes));
 	assert_string_equal(rig_tx(r), "w0 DECLARED b0 k0 k0");
-	assert_int_equal(all, r->srv->used_bytes);
-	assert_int_equal(of_job, r->srv->used_bytes);
+	assert_int_equal(all, r->srv->quota.used_bytes);
+	assert_int_equal(of_job, r->srv->quota.used_bytes);
 	server_rig_close(r);
 	assert_int_equal(all, 0);
 	assert_int_equal(of_job, 0);
@@ -133,7 +133,7 @@ static void declare__no_memory(void **state)
 	r->env.is_short = true;
 	assert_contains(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
 		"SW_ENOMEM tensor a: the server has no memory for it");
-	assert_int_equal(r->srv->used_bytes, 0);
+	assert_int_equal(r->srv->quota.used_bytes, 0);
 	server_rig_close(r);
 }
 
@@ -148,12 +148,13 @@ static void declare__memory_in_preparation(void **state)
 		assert_string_equal(
 			rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
-	assert_true(r->srv->used_bytes > 0); /* nobody else gets it */
-	assert_true(r->env.prepared[0] >= r->srv->used_bytes);
+	assert_true(r->srv->quota.used_bytes > 0); /* nobody else gets it */
+	assert_true(r->env.prepared[0] >= r->srv->quota.used_bytes);
 	r->env.is_preparing = false;
 	assert_string_equal(
 		rig_declare(r, 0, 0, "a", SW_I32, 10, 0), "w0 DECLARED b0 k0");
-	assert_int_equal(r->srv->used_bytes, r->srv->jobs[0].shard.mem_bytes);
+	assert_int_equal(
+		r->srv->quota.used_bytes, r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
 }
 
@@ -180,7 +181,8 @@ static void declare__one_batch_of_a_job_is_prepared(void **state)
 		rig_declare(r, 1, 1, "b", SW_I32, 10, 0), "w1 DECLARED b1 k1");
 	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 100000, 0),
 		"w0 DECLARED b0 k0");
-	assert_int_equal(r->srv->used_bytes, r->srv->jobs[0].shard.mem_bytes);
+	assert_int_equal(
+		r->srv->quota.used_bytes, r->srv->jobs[0].shard.mem_bytes);
 	server_rig_close(r);
 }
 
@@ -191,15 +193,15 @@ static void declare__another_batch_while_one_is_prepared(void **state)
 	uint64_t used;
 
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
-	used = r->srv->used_bytes;
+	used = r->srv->quota.used_bytes;
 	r->env.is_preparing = true;
 	rig_declare(r, 0, 1, "b", SW_I32, 100000, 0);
-	assert_true(r->srv->used_bytes > used + 800000);
+	assert_true(r->srv->quota.used_bytes > used + 800000);
 	rig_declare(r, 0, 1, "b", SW_I32, 1000, 0);
-	assert_in_range(r->srv->used_bytes, used + 1, used + 20000);
+	assert_in_range(r->srv->quota.used_bytes, used + 1, used + 20000);
 	assert_in_range(r->env.prepared[0], 1, 20000);
 	rig_declare(r, 0, 1, "a", SW_I32, 10, 0);
-	assert_int_equal(r->srv->used_bytes, used);
+	assert_int_equal(r->srv->quota.used_bytes, used);
 	assert_int_equal(r->env.prepared[0], 0);
 	server_rig_close(r);
 }
@@ -214,16 +216,16 @@ static void leave__while_memory_is_prepared(void **state)
 		static struct server_rig rig, *r = &rig;
 
 		server_rig_open(r, n, QUOTA);
-		r->srv->all_used = &all;
+		r->srv->quota.all_used = &all;
 		for (uint32_t i = 0; i < n; i++)
 			rig_join(r, i);
 		r->env.is_preparing = true;
 		rig_declare(r, 0, 0, "a", SW_I32, 100000, 0);
 		assert_true(all > 800000);
 		peer_leave(&r->w[0], SW_EPEER, "it died");
-		assert_int_equal(r->srv->jobs[0].is_used, n > 1);
+		assert_int_equal(r->srv->jobs[0].n_sessions, n > 1);
 		assert_int_equal(all, 0);
-		assert_int_equal(r->srv->used_bytes, 0);
+		assert_int_equal(r->srv->quota.used_bytes, 0);
 		assert_int_equal(r->env.prepared[0], 0);
 		server_rig_close(r);
 	}

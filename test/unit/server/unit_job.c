@@ -363,11 +363,11 @@ static void close__last_member_gives_all_back(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	assert_true(r->srv->used_bytes > 0);
+	assert_true(r->srv->quota.used_bytes > 0);
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_leave(&r->w[0], 0, "");
 	peer_leave(&r->w[1], 0, "");
-	assert_int_equal(r->srv->used_bytes, 0);
+	assert_int_equal(r->srv->quota.used_bytes, 0);
 	assert_int_equal(r->env.live_bytes, 0);
 	assert_null(sw_job_find(r->srv, "job"));
 	assert_string_equal(rig_tx(r), "w0 LEFT; w1 LEFT");
@@ -413,7 +413,7 @@ static void confirm__replayed_join_does_not_keep_alive(void **state)
 	}
 	assert_int_equal(r->srv->stats.sessions_opened, 2);
 	assert_int_equal(r->srv->stats.sessions_dead, 1);
-	assert_contains(sw_job_find(r->srv, "job")->text,
+	assert_contains(sw_job_find(r->srv, "job")->status.text,
 		"rank 0 (node node0) silent for");
 	server_rig_close(r);
 }
@@ -428,7 +428,8 @@ static void confirm__not_by_leave(void **state)
 	rig_join_only(r, 0);
 	peer_leave(&r->w[0], 0, "");
 	assert_null(strstr(rig_tx(r), "running"));
-	assert_int_equal(sw_job_find(r->srv, "job")->state, SW_JOB_FORMING);
+	assert_int_equal(
+		sw_job_find(r->srv, "job")->status.state, SW_JOB_FORMING);
 	assert_contains(rig_join(r, 0), "w1 STATUS running 2");
 	server_rig_close(r);
 }

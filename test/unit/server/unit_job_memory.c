@@ -51,7 +51,7 @@ static void check_members(uint32_t n)
 	before = alloc_bytes();
 	for (uint32_t i = 0; i < n; i++)
 		rig_join(&r, i);
-	assert_int_equal(r.srv->jobs[0].state, SW_JOB_RUNNING);
+	assert_int_equal(r.srv->jobs[0].status.state, SW_JOB_RUNNING);
 	taken = alloc_bytes() - before;
 	/* A map of one server is small. */
 	assert_in_range(
@@ -66,7 +66,7 @@ static void check_members(uint32_t n)
 	taken = alloc_bytes() - before;
 	/* the test's blocks are whole lines */
 	assert_in_range(taken, formula(n), formula(n) + 63 * N_TENSORS);
-	assert_int_equal(r.srv->used_bytes, formula(n));
+	assert_int_equal(r.srv->quota.used_bytes, formula(n));
 	calls = alloc_calls();
 	sum_once(&r);
 	assert_int_equal(alloc_calls(), calls);

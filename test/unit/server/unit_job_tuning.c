@@ -76,21 +76,21 @@ static void tune__one_at_a_time(void **state)
 
 	peer_keepalive(&r->w[1]);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->tuning.number, 0);
+	assert_int_equal(job(r)->status.number, 0);
 	answer(r, 0);
 	answer(r, 1);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->tuning.number, 1);
+	assert_int_equal(job(r)->status.number, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_int_equal(job(r)->tuning.number, 1);
+	assert_int_equal(job(r)->status.number, 1);
 	rig_tx(r);
 	answer(r, 0);
 	answer(r, 1);
 	ask(r, 0, (struct sw_tune_ask){.request = 1}); /* numbered before */
-	assert_int_equal(job(r)->tuning.number, 1);
+	assert_int_equal(job(r)->status.number, 1);
 	ask(r, 1, (struct sw_tune_ask){.request = 1, .policy = 2});
-	assert_int_equal(job(r)->tuning.number, 2);
-	assert_ptr_equal(job(r)->tuning.policy, sw_policy_at(2));
+	assert_int_equal(job(r)->status.number, 2);
+	assert_int_equal(job(r)->status.policy, 2);
 	server_rig_close(r);
 }
 
@@ -105,7 +105,7 @@ static void tune__without_who_left(void **state)
 	rig_tx(r);
 	answer(r, 0);
 	ask(r, 0, (struct sw_tune_ask){.request = 1});
-	assert_int_equal(job(r)->tuning.number, 1);
+	assert_int_equal(job(r)->status.number, 1);
 	server_rig_close(r);
 }
 
@@ -133,7 +133,7 @@ static void tune__refused(void **state)
 		answer(r, 0);
 		ask(r, 0, rows[i].ask);
 		assert_contains(rig_tx(r), rows[i].text);
-		assert_int_equal(job(r)->tuning.number, 0);
+		assert_int_equal(job(r)->status.number, 0);
 		server_rig_close(r);
 	}
 }

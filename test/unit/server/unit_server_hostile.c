@@ -469,7 +469,7 @@ static void jobs__are_apart(void **state)
 	peer_push(&r->w[2], 0, 1, 1, 5); /* chunk 1 is not in the first job */
 	peer_leave(&r->w[2], SW_ECORRUPT, "bye");
 	assert_null(strstr(rig_tx(r), "w0"));
-	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	close_rig(r);
 }
 

@@ -35,9 +35,9 @@ static void share__by_name(void **state)
 	struct server_rig *r = open_rig();
 
 	assert_int_equal(sw_job_find(r->srv, "job")->weight, 1);
-	assert_true(sw_job_find(r->srv, "job")->quota_bytes == UINT64_MAX);
+	assert_true(sw_job_find(r->srv, "job")->quota.bytes == UINT64_MAX);
 	assert_int_equal(sw_job_find(r->srv, "other")->weight, 3);
-	assert_int_equal(sw_job_find(r->srv, "other")->quota_bytes, 5 << 20);
+	assert_int_equal(sw_job_find(r->srv, "other")->quota.bytes, 5 << 20);
 	server_rig_close(r);
 }
 
