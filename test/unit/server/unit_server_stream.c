@@ -54,10 +54,11 @@ static void declare__takes_its_window(void **state)
 {
 	struct server_rig *r = open_joined(2, false);
 	const struct sw_shard *sh = &r->srv->jobs[0].shard;
-	uint64_t before = r->srv->used_bytes, values = 3ULL * W * PEER_PAYLOAD;
+	uint64_t before = r->srv->quota.used_bytes,
+		 values = 3ULL * W * PEER_PAYLOAD;
 
 	declare(r, 0, 0, 3, LOG2, 0);
-	assert_true(r->srv->used_bytes - before == sh->mem_bytes);
+	assert_true(r->srv->quota.used_bytes - before == sh->mem_bytes);
 	assert_true(sh->mem_bytes >= values);
 	assert_true(sh->mem_bytes < values + 100 * W);
 	assert_int_equal(sh->line_bytes, 0);
@@ -127,7 +128,7 @@ static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 			      "or priority that rank 1 opens it with are not "
 			      "those of rank 0");
 	assert_contains(text, "w1 DECLARED b0 k-1 refused stream g");
-	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	assert_string_equal(
 		rig_declare(r, 1, 1, "a", SW_I32, 1, 0), "w1 DECLARED b1 k1");
 	server_rig_close(r);
@@ -199,7 +200,7 @@ static void clash(
 	peer_pull(&r->w[1], 0, 1, 1);
 	assert_contains(rig_tx(r), "w1 MISMATCH k0 r1 stream g");
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
-	assert_int_equal(r->srv->jobs[0].state, SW_JOB_RUNNING);
+	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	server_rig_close(r);
 }
 
