@@ -3,7 +3,6 @@
 #include "engine/sums/async.h"
 
 #include "engine/base/ticks.h"
-#include "engine/sums/marks.h"
 #include "engine/sums/rules.h"
 
 static enum sw_push_verdict judge_push(const struct sw_shard *sh,

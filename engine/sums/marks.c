@@ -1,6 +1,6 @@
 /* marks.c - which results wait for whom, and in which order they go.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/sums/marks.h"
+#include "engine/sums/rules.h"
 
 #include "engine/sched/order.h"
 
@@ -102,17 +102,4 @@ void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 		return;
 	sw_bitmap_remove(&sh->ready[member], t->order);
 	t->n_ready--;
-}
-
-uint32_t sw_shard_next(
-	const struct sw_shard *sh, uint32_t member, uint32_t from)
-{
-	return from ? sw_bitmap_next(&sh->ready[member], from)
-		    : sw_bitmap_first(&sh->ready[member]);
-}
-
-uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
-{
-	return order == SW_BITMAP_NONE ? SW_N_CLASSES
-				       : sh->tensors[sh->by_order[order]].class;
 }

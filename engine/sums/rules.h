@@ -1,10 +1,15 @@
-/* rules.h - how the chunks of a tensor are summed: a row of functions.
+/* rules.h - how the chunks of a tensor are summed; which results wait for whom.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Between shard.c, which has what all tensors have in common, and the two
  * modes: a tensor of mode synchronous is summed in rounds that all members are
  * in (sync.c), of an asynchronous one a value is kept (async.c).  A tensor has
  * its row from when it is admitted.  @local is a chunk's local index (place.h).
+ *
+ * A mark (marks.c) is a bit per chunk and member: the newest result is not sent
+ * yet.  Above the marks of a tensor stands a bit per member in the order of
+ * tensors: by priority, or, if it was pushed so, by readiness, behind all
+ * others.
  */
 #ifndef SW_RULES_H
 #define SW_RULES_H
@@ -61,6 +66,17 @@ static inline uint32_t sw_stensor_elems(
 {
 	return chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
 }
+
+/* sw_marks_of - the marks of @member, by local index. */
+struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member);
+
+/* sw_marks_admit - @t takes its place among the tensors. */
+void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
+
+void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local);
+void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local);
 
 extern const struct sw_rules sw_rules_sync, sw_rules_async, sw_rules_stream;
 

@@ -8,7 +8,6 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
-#include "engine/sums/marks.h"
 #include "engine/sums/rules.h"
 
 enum { LINE = 64 };
@@ -206,7 +205,7 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 	uint32_t h = hash(name);
 
 	for (uint32_t key = 0; key < sh->n_keys; key++)
-		if (sh->hashes[key] == h && sh->tensors[key].is_admitted &&
+		if (sh->hashes[key] == h && sw_shard_tensor(sh, key) &&
 			!strcmp(sh->tensors[key].name, name))
 			return &sh->tensors[key];
 	return NULL;
@@ -226,7 +225,6 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	if (err)
 		return err;
 	*t = fresh;
-	t->is_admitted = true;
 	sh->hashes[item->key] = hash(fresh.name);
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);

@@ -34,7 +34,6 @@ struct sw_stensor {
 	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
 	uint32_t priority;
 	uint8_t dtype, class, mode;
-	bool is_admitted;
 	uint16_t declared_by; /* the member that declared it first */
 	/* Of a stream (stream.h): its group, slots, a power of two, and the
 	 * lowest chunk that is not done; window 0: it is a tensor. */
@@ -47,7 +46,7 @@ struct sw_stensor {
 	uint32_t dead_from;
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;
-	const struct sw_rules *rules; /* of its mode */
+	const struct sw_rules *rules; /* of its mode; NULL: not admitted */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
@@ -138,7 +137,7 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 static inline struct sw_stensor *sw_shard_tensor(
 	const struct sw_shard *sh, uint32_t key)
 {
-	return key < SW_MAX_TENSORS && sh->tensors[key].is_admitted
+	return key < SW_MAX_TENSORS && sh->tensors[key].rules
 		       ? &sh->tensors[key]
 		       : NULL;
 }
@@ -297,12 +296,8 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
 	uint32_t round, uint32_t chunk, enum sw_answer_kind kind);
 
-/* sw_shard_next - the first order from @from on that has a result for @member,
- * SW_BITMAP_NONE when none has.  The lowest is the most urgent (marks.c). */
-uint32_t sw_shard_next(
-	const struct sw_shard *sh, uint32_t member, uint32_t from);
-
-/* sw_shard_ready - all such orders. */
+/* sw_shard_ready - the orders that have results for @member; the lowest is the
+ * most urgent (rules.h). */
 static inline const struct sw_bitmap *sw_shard_ready(
 	const struct sw_shard *sh, uint32_t member)
 {
@@ -310,7 +305,11 @@ static inline const struct sw_bitmap *sw_shard_ready(
 }
 
 /* sw_shard_class - class of that tensor; SW_N_CLASSES for SW_BITMAP_NONE. */
-uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order);
+static inline uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
+{
+	return order == SW_BITMAP_NONE ? SW_N_CLASSES
+				       : sh->tensors[sh->by_order[order]].class;
+}
 
 /* sw_shard_take - a result of the tensor at @order for @member, which has one:
  * fills key, round, chunk, step, weight, dtype, op, class, payload_len,

@@ -1,7 +1,6 @@
 /* shard_frames.c - what pushes and pulls do to a shard, what it sends.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/ticks.h"
-#include "engine/sums/marks.h"
 #include "engine/sums/rules.h"
 
 static struct sw_stensor *find(
@@ -195,7 +194,7 @@ void sw_shard_copy_lent(struct sw_shard *sh)
 	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
 		struct sw_stensor *t = &sh->tensors[key];
 
-		if (t->is_admitted && t->rules->keep)
+		if (t->rules && t->rules->keep)
 			t->rules->keep(sh, t);
 	}
 }

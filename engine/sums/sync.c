@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "engine/base/ticks.h"
-#include "engine/sums/marks.h"
 #include "engine/sums/rules.h"
 
 static uint32_t record_bytes(uint32_t n_members)

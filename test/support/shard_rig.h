@@ -116,13 +116,14 @@ static inline enum sw_push_verdict push(struct fixture *x, uint32_t member,
 
 static inline uint32_t class_for(const struct fixture *x, uint32_t member)
 {
-	return sw_shard_class(&x->sh, sw_shard_next(&x->sh, member, 0));
+	return sw_shard_class(
+		&x->sh, sw_bitmap_first(sw_shard_ready(&x->sh, member)));
 }
 
 /* Take the next result of @member: its only value, or -1 when there is none. */
 static inline int32_t take(struct fixture *x, uint32_t member)
 {
-	uint32_t order = sw_shard_next(&x->sh, member, 0);
+	uint32_t order = sw_bitmap_first(sw_shard_ready(&x->sh, member));
 	const int32_t *elems;
 
 	if (order == SW_BITMAP_NONE)

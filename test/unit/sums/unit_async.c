@@ -344,7 +344,7 @@ static void take__rounds_once(void **state)
 		h.op = h.round == 1 ? COPY : DELTA;
 		h.payload_crc = sw_data_crc(&h, &v, 2);
 		sw_shard_push(&x->sh, 0, &h, (uint8_t *)&v, false);
-		order = sw_shard_next(&x->sh, 0, 0);
+		order = sw_bitmap_first(sw_shard_ready(&x->sh, 0));
 		got = sw_shard_take(&x->sh, 0, order, &x->h, &x->cell);
 		assert_int_equal(x->h.payload_crc, sw_data_crc(&x->h, got, 2));
 	}

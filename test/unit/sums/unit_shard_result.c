@@ -39,7 +39,7 @@ static void push_fifo(struct fixture *x, uint32_t key, uint32_t round)
 
 static uint32_t take_key(struct fixture *x, uint32_t member)
 {
-	uint32_t order = sw_shard_next(&x->sh, member, 0);
+	uint32_t order = sw_bitmap_first(sw_shard_ready(&x->sh, member));
 
 	if (order == SW_BITMAP_NONE)
 		return SW_KEY_NONE;
@@ -85,8 +85,9 @@ static void take__in_the_order_of_readiness_for_long(void **state)
 	for (uint32_t round = 1; round < SW_MAX_ORDERS; round++) {
 		push_fifo(x, 1, round);
 		for (uint32_t m = 0; m < 2; m++) {
-			uint32_t order = sw_shard_next(
-				&x->sh, m, x->sh.tensors[0].order + 1);
+			uint32_t order =
+				sw_bitmap_next(sw_shard_ready(&x->sh, m),
+					x->sh.tensors[0].order + 1);
 
 			assert_true(order < SW_MAX_ORDERS);
 			sw_shard_take(&x->sh, m, order, &x->h, &x->cell);

@@ -84,7 +84,7 @@ static void sum__lent_alone(void **state)
 	for (uint32_t round = 1; round < 4; round++) {
 		assert_int_equal(lend(x, A, round, elems), SW_PUSH_COMPLETE);
 		assert_int_equal(x->sh.n_lent, 0);
-		order = sw_shard_next(&x->sh, A, 0);
+		order = sw_bitmap_first(sw_shard_ready(&x->sh, A));
 		assert_memory_equal(
 			sw_shard_take(&x->sh, A, order, &x->h, &x->cell), elems,
 			sizeof(elems));
@@ -113,8 +113,8 @@ static void sum__lent_bf16(void **state)
 	assert_int_equal(
 		sw_shard_push(&x->sh, B, &h, (const uint8_t *)twos, false),
 		SW_PUSH_COMPLETE);
-	got = sw_shard_take(
-		&x->sh, B, sw_shard_next(&x->sh, B, 0), &x->h, &x->cell);
+	got = sw_shard_take(&x->sh, B,
+		sw_bitmap_first(sw_shard_ready(&x->sh, B)), &x->h, &x->cell);
 	for (uint32_t i = 0; i < 2 * FULL; i++)
 		assert_int_equal(got[i], three);
 	close_shard(x);
