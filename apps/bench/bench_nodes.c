@@ -234,7 +234,8 @@ static int open_worker(struct nodes *x, uint32_t rank)
 		.servers = &server,
 		.n_servers = 1};
 	int err = sw_worker_open(&x->workers[rank], &x->params, &x->env,
-		&events, &job, &x->ports[WORKERS], 1, sw_now_ns());
+		&events, &job, &x->ports[WORKERS], 1,
+		sw_loop_then(&x->loops[WORKERS]));
 
 	if (err)
 		return err;
