@@ -102,11 +102,12 @@ void sw_job_tell_waiting(struct sw_server *srv)
 	srv->wait_at_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
 		struct sw_job *job = &srv->jobs[i];
-		uint64_t missing = sw_job_all(job) & ~job->status.joined;
+		uint64_t missing;
 
 		if (!job->n_sessions || job->status.state != SW_JOB_FORMING)
 			continue;
 		if (srv->now_ns >= job->wait_at_ns) {
+			missing = sw_job_all(job) & ~job->status.joined;
 			describe(job, known, sizeof(known));
 			sw_log(srv->env->log, SW_LOG_INFO,
 				"job %s: waiting for %s of %u workers; %s",

@@ -275,7 +275,7 @@ static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
 		m->declare.descs[i] = (struct sw_edge_desc){
 			.n_elems = 1 + (uint64_t)(s->c & 15) * 1000,
 			.dtype = s->c >> 4,
-			.is_async = s->a >> 4 & 1};
+			.kind = s->a >> 4 & 7};
 		snprintf(m->declare.descs[i].name, SW_EDGE_NAME_BYTES, "t%u.%u",
 			s->a, i);
 	}
