@@ -406,7 +406,9 @@ class Net:
         does not remove it.
         """
         for p in self.processes:
-            check(group_is_empty(p.pid), f"{p.name} left a process")
+            # a sanitizer's symbolizer ends a moment after its parent
+            wait_until(lambda p=p: group_is_empty(p.pid), STOP_S,
+                       f"end of all processes that {p.name} left")
         for name in self.killed:
             os.rmdir(self.path(name + ".run"))
         mine = {f"{p.name}{end}" for p in self.processes
