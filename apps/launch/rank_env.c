@@ -28,7 +28,7 @@ static void library_env_set(void)
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		bool is_absolute = folders[i][0] == '/';
 
-		snprintf(path, sizeof(path), "%.*s%s/libsumwire.so.0",
+		snprintf(path, sizeof(path), "%.*s%s/" SW_SONAME,
 			is_absolute ? 0 : (int)(strrchr(exe, '/') + 1 - exe),
 			exe, folders[i]);
 		if (!access(path, R_OK))

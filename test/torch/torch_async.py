@@ -43,7 +43,7 @@ def test_sumwire_run():
         p = rig.Process("run", folder, [
             "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
             "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
-            "SUMWIRE_LIBRARY=" + rig.program("pmd/client/libsumwire.so.0"),
+            "SUMWIRE_LIBRARY=" + rig.program("pmd/client/libsumwire.so"),
             f"TEST_STORE={folder}/store", rig.sumwire(), "run",
             "--asynchronous", "--grace", "10ms", "-np", "2",
             torch_rig.python(), os.path.join(HERE, "cases_async.py"), "death"])

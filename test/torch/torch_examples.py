@@ -16,7 +16,7 @@ def results(folder, example, *args):
     """The numbers after loss and accuracy of the last line."""
     env = {"PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
            "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
-           "SUMWIRE_LIBRARY": rig.program("pmd/client/libsumwire.so.0")}
+           "SUMWIRE_LIBRARY": rig.program("pmd/client/libsumwire.so")}
     p = rig.Process(example, folder, [
         "/usr/bin/env", *[f"{k}={v}" for k, v in env.items()], rig.sumwire(),
         "run", "-np", "2", "--no-tags", torch_rig.python(),

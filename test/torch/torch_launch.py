@@ -104,11 +104,11 @@ def test_pip_install():
         path = pip_install(folder)
         run_elsewhere(folder, path)
         for name, source in (("bin/sumwire", "apps/sumwire"), (
-                "lib/x86/libsumwire.so.0", "pmd/client/libsumwire.so.0")):
+                "lib/x86/libsumwire.so.1", "pmd/client/libsumwire.so")):
             os.makedirs(os.path.join(folder, os.path.dirname(name)))
             shutil.copy(rig.program(source), os.path.join(folder, name))
         found = library_found(path, PATH=os.path.join(folder, "bin"))
-        check(found == os.path.join(folder, "lib/x86/libsumwire.so.0\n"),
+        check(found == os.path.join(folder, "lib/x86/libsumwire.so.1\n"),
               found)
         found = library_found(path, PATH="/nowhere")
         check("ImportError" in found and "SUMWIRE_LIBRARY" in found, found)
@@ -121,7 +121,7 @@ def test_local_ranks_of_run():
             p = rig.Process("run", folder, [
                 "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
                 "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1",
-                "SUMWIRE_LIBRARY=" + rig.program("pmd/client/libsumwire.so.0"),
+                "SUMWIRE_LIBRARY=" + rig.program("pmd/client/libsumwire.so"),
                 rig.sumwire(), "run", "-np", str(n), "--local-ranks",
                 str(local), "--", "sh", "-c", 'TEST_RANK=$RANK exec "$@"',
                 "sh", torch_rig.python(),
@@ -145,7 +145,7 @@ def ranks_of(launcher, *all_of_them):
             p = launch(net, launcher, "ranks", "\n".join([
                 f"export SUMWIRE_AGENT=./agent{agent}.sock TEST_RANK=$R",
                 "export SUMWIRE_LIBRARY=" + rig.program(
-                    "pmd/client/libsumwire.so.0"),
+                    "pmd/client/libsumwire.so"),
                 "export PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
                 "export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1",
                 f"exec {torch_rig.python()} "

@@ -64,7 +64,7 @@ class TorchNet(Net):
         return {"SUMWIRE_AGENT": self.socket(agent),
                 "SUMWIRE_LAUNCHER": "torchrun",
                 "LOCAL_RANK": str(local_rank),
-                "SUMWIRE_LIBRARY": rig.program("pmd/client/libsumwire.so.0"),
+                "SUMWIRE_LIBRARY": rig.program("pmd/client/libsumwire.so"),
                 "PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
                 "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                 "RANK": str(rank), "WORLD_SIZE": str(len(self.places)),

@@ -10,7 +10,7 @@ import glob
 import os
 import shutil
 
-SONAME = "libsumwire.so.0"
+SONAME = "libsumwire.so.1"
 
 # enum sw_dtype (sum/dtype.h): name, code, bytes
 DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
