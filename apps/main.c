@@ -6,6 +6,7 @@
 
 #include "apps/cli/cmd.h"
 #include "conf/value.h"
+#include <sumwire/version.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -156,7 +156,9 @@ static int declare(const struct bench_options *o, struct work *k,
 	for (uint32_t i = 0; i < o->n_tensors; i++) {
 		snprintf(names[i], sizeof(names[i]), "bench.%llu.%u",
 			(unsigned long long)row->size_bytes, i);
-		descs[i] = (struct sw_tensor_desc){.name = names[i],
+		descs[i] = (struct sw_tensor_desc){
+			.size = sizeof(struct sw_tensor_desc),
+			.name = names[i],
 			.n_elems = row->n_elems,
 			.dtype = o->dtype,
 			.priority = i};

@@ -50,6 +50,7 @@ int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
 	int err = sw_group_open(c, "bench", NULL, 0, &b->group);
 	void *p = NULL;
 
+	b->args.size = sizeof(b->args);
 	b->args.kind = sw_bench_coll_find(o->collective);
 	b->args.dtype = o->dtype;
 	b->rank = sw_rank(c);

@@ -127,10 +127,12 @@ static int sample_loaded(struct urgent *u)
 static int declare(struct urgent *u)
 {
 	const struct sw_tensor_desc descs[] = {
-		{.name = "urgent",
+		{.size = sizeof(struct sw_tensor_desc),
+			.name = "urgent",
 			.n_elems = URGENT_BYTES / 4,
 			.dtype = SW_F32},
-		{.name = "load",
+		{.size = sizeof(struct sw_tensor_desc),
+			.name = "load",
 			.n_elems = LOAD_BYTES / 4,
 			.dtype = SW_F32,
 			.priority = LEAST_URGENT},

@@ -63,6 +63,7 @@ int sw_train_sum_declare(struct sw_train_sum *s, struct sw_mlp *m)
 
 	for (uint32_t i = 0; i < m->n_tensors; i++)
 		descs[i] = (struct sw_tensor_desc){
+			.size = sizeof(struct sw_tensor_desc),
 			.name = m->tensors[i].name,
 			.n_elems = m->tensors[i].n_elems,
 			.dtype = s->dtype,

@@ -56,7 +56,9 @@ static int declare(struct worker *w)
 	if (!w->tensors || !w->handles)
 		err = SW_ENOMEM;
 	for (uint32_t t = 0; t < m->n_tensors && !err; t++)
-		descs[t] = (struct sw_tensor_desc){.name = m->tensors[t].name,
+		descs[t] = (struct sw_tensor_desc){
+			.size = sizeof(struct sw_tensor_desc),
+			.name = m->tensors[t].name,
 			.n_elems = m->tensors[t].n_elems,
 			.dtype = SW_F32,
 			.priority = m->tensors[t].layer};

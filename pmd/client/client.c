@@ -170,6 +170,11 @@ int sw_client_await(
 	}
 }
 
+uint32_t sw_version(void)
+{
+	return SW_VERSION_NUMBER;
+}
+
 uint32_t sw_rank(const struct sw_client *c)
 {
 	return c->rank;

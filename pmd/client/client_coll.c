@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pmd/client/client.h"
+#include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 
 enum {
@@ -201,7 +202,8 @@ static struct sw_open_coll *take_slot(struct sw_client *c, uint32_t stream)
 	return NULL;
 }
 
-int sw_coll(struct sw_group *g, const struct sw_coll_args *a, uint64_t *handle)
+static int submit(
+	struct sw_group *g, const struct sw_coll_args *a, uint64_t *handle)
 {
 	struct sw_client *c = g->client;
 	struct sw_edge_coll m = {.count = a->count,
@@ -234,4 +236,17 @@ int sw_coll(struct sw_group *g, const struct sw_coll_args *a, uint64_t *handle)
 	sw_client_ring(c, &c->control->agent_sleeps);
 	*handle = o->handle;
 	return 0;
+}
+
+int sw_coll(
+	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle)
+{
+	char why[SW_SIZED_WHY_BYTES];
+	struct sw_coll_args own;
+
+	if (sw_sized_take(&own, sizeof(own), args,
+		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
+		return sw_client_fail(
+			g->client, SW_EINVAL, "group '%s': %s", g->name, why);
+	return submit(g, &own, handle);
 }

@@ -7,20 +7,29 @@
 #include <unistd.h>
 
 #include "pmd/client/client.h"
+#include "pmd/client/sized.h"
 
 #define SLOW_BYTES_PER_S (UINT64_C(64) << 20)
+
+static int check_count(struct sw_client *c, uint32_t n)
+{
+	if (n && n <= SW_EDGE_TENSORS - c->n_tensors)
+		return 0;
+	return sw_client_fail(c, SW_EINVAL,
+		"%u tensors declared at once; a client may have 1 to %u and "
+		"has %u",
+		n, SW_EDGE_TENSORS, c->n_tensors);
+}
 
 /* What the agent cannot check: it sees the copies.  Size, dtype and doubles
  * are its business. */
 static int check_descs(
 	struct sw_client *c, const struct sw_tensor_desc *descs, uint32_t n)
 {
-	if (!n || n > SW_EDGE_TENSORS - c->n_tensors)
-		return sw_client_fail(c, SW_EINVAL,
-			"%u tensors declared at once; a client may have 1 to "
-			"%u "
-			"and has %u",
-			n, SW_EDGE_TENSORS, c->n_tensors);
+	int err = check_count(c, n);
+
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < n; i++)
 		if (!descs[i].name || !descs[i].name[0] ||
 			strnlen(descs[i].name, SW_EDGE_NAME_BYTES) ==
@@ -255,13 +264,49 @@ int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	return 0;
 }
 
+/* Copy the caller's descriptions, which lie as far apart as the first of them
+ * is large. */
+static int take_descs(struct sw_client *c, struct sw_tensor_desc *own,
+	const struct sw_tensor_desc *descs, uint32_t n)
+{
+	char why[SW_SIZED_WHY_BYTES];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_tensor_desc *from =
+			(const void *)((const char *)descs + i * descs->size);
+
+		if (from->size != descs->size)
+			return sw_client_fail(c, SW_EINVAL,
+				"tensor %u: its description has size %zu, the "
+				"first one %zu",
+				i, from->size, descs->size);
+		if (sw_sized_take(&own[i], sizeof(own[i]), from,
+			    SW_UP_TO(struct sw_tensor_desc, pad),
+			    "sw_tensor_desc", why))
+			return sw_client_fail(
+				c, SW_EINVAL, "tensor %u: %s", i, why);
+		if (own[i].is_async > 1)
+			return sw_client_fail(c, SW_EINVAL,
+				"tensor %u: is_async is 0 or 1, not %u", i,
+				own[i].is_async);
+	}
+	return 0;
+}
+
 int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out)
 {
-	for (uint32_t i = 0; i < n && n <= SW_EDGE_TENSORS; i++)
-		if (descs[i].is_async > 1)
-			return sw_client_fail(c, SW_EINVAL,
-				"tensor %u: is_async is 0 or 1, not %u", i,
-				descs[i].is_async);
-	return sw_client_declare(c, descs, n, out);
+	struct sw_tensor_desc *own;
+	int err = check_count(c, n);
+
+	if (err)
+		return err;
+	own = calloc(n, sizeof(*own));
+	if (!own)
+		return sw_client_fail(c, SW_ENOMEM, "out of memory");
+	err = take_descs(c, own, descs, n);
+	if (!err)
+		err = sw_client_declare(c, own, n, out);
+	free(own);
+	return err;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pmd/client/client.h"
+#include "pmd/client/sized.h"
 #include "pmd/client/user.h"
 
 #define DEFAULT_NAME "agent.sock"
@@ -25,16 +26,18 @@ static void log_stderr(void *ctx, const char *line)
 	fprintf(stderr, "sumwire: %s\n", line);
 }
 
-void sw_settings_init(struct sw_settings *s)
+void sw_settings_init_sized(struct sw_settings *s, size_t size)
 {
 	const char *agent = getenv("SUMWIRE_AGENT");
-
-	*s = (struct sw_settings){.local_rank = SW_ANY_LOCAL_RANK,
+	struct sw_settings own = {.size = size,
+		.local_rank = SW_ANY_LOCAL_RANK,
 		.agent = agent && *agent ? agent : DEFAULT_NAME,
 		.agent_user = getenv("SUMWIRE_AGENT_USER"),
 		.open_timeout_s = 60,
 		.wait_timeout_s = 600,
 		.log = log_stderr};
+
+	sw_sized_give(s, size, &own, sizeof(own));
 }
 
 const char *sw_last_error(const struct sw_client *c)
@@ -281,20 +284,36 @@ static struct sw_client *client_new(const struct sw_settings *s)
 	return NULL;
 }
 
+/* What the caller has set, and defaults. */
+static int take_settings(const struct sw_settings *from, struct sw_settings *s)
+{
+	struct sw_settings defaults;
+	int err = 0;
+
+	sw_settings_init(&defaults);
+	*s = defaults;
+	if (from)
+		err = sw_sized_take(s, sizeof(*s), from,
+			SW_UP_TO(struct sw_settings, log_ctx), "sw_settings",
+			open_error);
+	if (!s->log)
+		s->log = log_stderr;
+	if (!s->agent)
+		s->agent = defaults.agent;
+	return err;
+}
+
 int sw_open(const struct sw_settings *settings, struct sw_client **out)
 {
-	struct sw_settings s, defaults;
+	struct sw_settings s;
 	struct sw_client *c;
 	uint64_t until_ns;
 	int err;
 
-	sw_settings_init(&defaults);
-	s = settings ? *settings : defaults;
-	if (!s.log)
-		s.log = log_stderr;
-	if (!s.agent)
-		s.agent = defaults.agent;
 	open_error[0] = 0;
+	err = take_settings(settings, &s);
+	if (err)
+		return err;
 	until_ns = after_s(s.open_timeout_s);
 	c = client_new(&s);
 	if (!c) {

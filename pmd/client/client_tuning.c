@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "pmd/client/client.h"
+#include "pmd/client/sized.h"
 
 static int await_answer(struct sw_client *c, uint64_t until_ns)
 {
@@ -85,13 +86,14 @@ int sw_tune(struct sw_client *c, const char *policy, uint64_t partition_bytes,
 	return ask(c, m);
 }
 
-void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out)
+void sw_get_tuning_sized(
+	const struct sw_client *c, struct sw_tuning *out, size_t size)
 {
 	struct sw_edge_tuning *k = &c->control->tuning;
 	uint64_t name[SW_EDGE_POLICY_BYTES / 8];
 
-	*out = (struct sw_tuning){.number = atomic_load_explicit(
-					  &k->number, memory_order_acquire),
+	struct sw_tuning now = {.number = atomic_load_explicit(
+					&k->number, memory_order_acquire),
 		.round = atomic_load_explicit(&k->round, memory_order_relaxed),
 		.partition_bytes = atomic_load_explicit(
 			&k->partition_bytes, memory_order_relaxed),
@@ -102,5 +104,6 @@ void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out)
 	for (uint32_t i = 0; i < SW_EDGE_POLICY_BYTES / 8; i++)
 		name[i] = atomic_load_explicit(
 			&k->policy[i], memory_order_relaxed);
-	memcpy(out->policy, name, sizeof(out->policy) - 1);
+	memcpy(now.policy, name, sizeof(now.policy) - 1);
+	sw_sized_give(out, size, &now, sizeof(now));
 }

@@ -362,7 +362,8 @@ static void parse_tensor(struct client *k, const char *text)
 		sscanf(text, "%127[^:]:%llu:%7[a-z0-9]:%u", t->name, &n_elems,
 			dtype, &priority) < 3)
 		usage("--tensor: up to 1024 of NAME:ELEMENTS:DTYPE[:PRIORITY]");
-	t->desc = (struct sw_tensor_desc){.name = t->name,
+	t->desc = (struct sw_tensor_desc){.size = sizeof(struct sw_tensor_desc),
+		.name = t->name,
 		.n_elems = n_elems,
 		.dtype = (enum sw_dtype)parse_dtype(dtype),
 		.priority = priority};

@@ -82,6 +82,7 @@ static void draw(struct coll_client *k, struct call *call, uint64_t number)
 	call->number = number;
 	call->group = k->size > 2 && test_random(&k->rng) % 3 == 0;
 	call->n = k->size - call->group;
+	call->args.size = sizeof(call->args);
 	call->args.kind = (enum sw_coll_kind)(1 + test_random(&k->rng) % 5);
 	call->args.dtype = SW_I32;
 	call->args.count =

@@ -13,10 +13,13 @@ from rig import Skip, check
 PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
-#include <sumwire/sumwire.h>
+#include <sumwire/autotune.h>
+#include <sumwire/coll.h>
 
 int main(void)
 {
+    struct sw_tensor_desc d = SW_TENSOR_DESC_INIT;
+    struct sw_coll_args a = SW_COLL_ARGS_INIT;
     struct sw_settings s;
     struct sw_client *c = NULL;
 
@@ -26,7 +29,9 @@ int main(void)
     if (sw_open(&s, &c) != SW_ECLOSED || c)
         return 1;
     puts(sw_last_error(NULL));
-    return strcmp(sw_error_name(SW_ECLOSED), "SW_ECLOSED") != 0 ||
+    return d.size != sizeof(d) || a.size != sizeof(a) ||
+           sw_version() != SW_VERSION_NUMBER ||
+           strcmp(sw_error_name(SW_ECLOSED), "SW_ECLOSED") != 0 ||
            sw_dtype_bytes(SW_BF16) != 2;
 }
 """

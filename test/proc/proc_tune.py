@@ -4,9 +4,13 @@ import ctypes
 import json
 import os
 import subprocess
+import sys
 
 import rig
 from rig import Net, check
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../apps/torch"))
+from sumwire import library
 
 EINVAL = -1
 
@@ -18,19 +22,6 @@ class Tuning(ctypes.Structure):
                 ("rate_bit_s", ctypes.c_uint64),
                 ("number", ctypes.c_uint32),
                 ("round", ctypes.c_uint32)]
-
-
-class Desc(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("n_elems", ctypes.c_uint64),
-                ("dtype", ctypes.c_int), ("priority", ctypes.c_uint32),
-                ("is_async", ctypes.c_uint32)]
-
-
-class Settings(ctypes.Structure):
-    _fields_ = [("agent", ctypes.c_char_p), ("local_rank", ctypes.c_uint32),
-                ("open_timeout_s", ctypes.c_uint32),
-                ("wait_timeout_s", ctypes.c_uint32),
-                ("log", ctypes.c_void_p), ("log_ctx", ctypes.c_void_p)]
 
 
 class Client:
@@ -47,14 +38,15 @@ class Client:
             ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64,
             ctypes.c_uint64]
         self.c = ctypes.c_void_p()
-        s = Settings()
-        self.lib.sw_settings_init(ctypes.byref(s))
+        s = library.Settings()
+        self.lib.sw_settings_init_sized(
+            ctypes.byref(s), ctypes.c_size_t(ctypes.sizeof(s)))
         s.agent = net.socket(net.agents[0]).encode()
         self.ok(self.lib.sw_open(ctypes.byref(s), ctypes.byref(self.c)))
         self.t = ctypes.c_void_p()
+        desc = library.Desc(ctypes.sizeof(library.Desc), b"w", 100000)
         self.ok(self.lib.sw_declare(
-            self.c, ctypes.byref(Desc(b"w", 100000, 0, 0, 0)), 1,
-            ctypes.byref(self.t)))
+            self.c, ctypes.byref(desc), 1, ctypes.byref(self.t)))
         self.step = 0
 
     def ok(self, err):
@@ -69,7 +61,8 @@ class Client:
 
     def now(self):
         t = Tuning()
-        self.lib.sw_get_tuning(self.c, ctypes.byref(t))
+        self.lib.sw_get_tuning_sized(
+            self.c, ctypes.byref(t), ctypes.c_size_t(ctypes.sizeof(t)))
         return t
 
     def push(self):

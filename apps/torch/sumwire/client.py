@@ -100,7 +100,8 @@ class Client:
 
         def run():
             s = library.Settings()
-            self.lib.sw_settings_init(ctypes.byref(s))
+            self.lib.sw_settings_init_sized(ctypes.byref(s),
+                                            ctypes.sizeof(s))
             s.agent = os.fsencode(self.agent)
             s.open_timeout_s = self.open_timeout_s
             s.wait_timeout_s = SLICE_S
@@ -131,6 +132,7 @@ class Client:
         n = len(descs)
         array = (library.Desc * n)()
         for at, (name, n_elems, dtype, priority) in zip(array, descs):
+            at.size = ctypes.sizeof(at)
             at.name, at.n_elems = name.encode(), n_elems
             at.dtype, at.priority = library.DTYPES[dtype][0], priority
             at.is_async = is_async

@@ -23,27 +23,33 @@ EAGAIN, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -5, -6, -8
 
 class Settings(ctypes.Structure):
     """struct sw_settings"""
-    _fields_ = [("agent", ctypes.c_char_p),
+    _fields_ = [("size", ctypes.c_size_t),
+                ("agent", ctypes.c_char_p),
                 ("agent_user", ctypes.c_char_p),
                 ("local_rank", ctypes.c_uint32),
                 ("open_timeout_s", ctypes.c_uint32),
                 ("wait_timeout_s", ctypes.c_uint32),
+                ("pad", ctypes.c_uint32),
                 ("log", ctypes.c_void_p),
                 ("log_ctx", ctypes.c_void_p)]
 
 
 class Desc(ctypes.Structure):
     """struct sw_tensor_desc"""
-    _fields_ = [("name", ctypes.c_char_p),
+    _fields_ = [("size", ctypes.c_size_t),
+                ("name", ctypes.c_char_p),
                 ("n_elems", ctypes.c_uint64),
                 ("dtype", ctypes.c_int),
                 ("priority", ctypes.c_uint32),
-                ("is_async", ctypes.c_uint32)]
+                ("is_async", ctypes.c_uint32),
+                ("pad", ctypes.c_uint32)]
 
 
 POINTER, U32, INT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int
 SIGNATURES = {
-    "sw_settings_init": (None, [ctypes.POINTER(Settings)]),
+    "sw_version": (U32, []),
+    "sw_settings_init_sized": (None, [ctypes.POINTER(Settings),
+                                      ctypes.c_size_t]),
     "sw_open": (INT, [ctypes.POINTER(Settings), ctypes.POINTER(POINTER)]),
     "sw_leave": (None, [POINTER]),
     "sw_close": (None, [ctypes.POINTER(POINTER)]),
@@ -93,15 +99,6 @@ def beside_command():
                                                SONAME))]
 
 
-def check_settings(lib, path):
-    """struct sw_settings has no version; its defaults tell where they are."""
-    s = Settings()
-    lib.sw_settings_init(ctypes.byref(s))
-    if (s.open_timeout_s, s.wait_timeout_s) != (60, 600):
-        raise ImportError(f"{path} has other settings than this package "
-                          f"expects: install both from the same checkout")
-
-
 def declare(lib, path, signatures):
     """Tell ctypes what the functions look like."""
     for name, (result, arguments) in signatures.items():
@@ -125,7 +122,6 @@ def load():
             tried.append(str(e))
             continue
         declare(lib, path, SIGNATURES)
-        check_settings(lib, path)
         return lib
     raise ImportError(
         f"{SONAME} was not found ({'; '.join(tried)}); build it with "

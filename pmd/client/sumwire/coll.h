@@ -13,8 +13,6 @@
 #ifndef SUMWIRE_COLL_H
 #define SUMWIRE_COLL_H
 
-#include <stddef.h>
-
 #include <sumwire/coll_kind.h>
 #include <sumwire/sumwire.h>
 
@@ -50,13 +48,21 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  * @send and @recv lie in memory of sw_alloc.  They may be the same (of
  * all_gather: the own part of @recv). */
 struct sw_coll_args {
+	size_t size; /* of this struct */
 	enum sw_coll_kind kind;
 	enum sw_dtype dtype;
 	uint64_t count;
 	uint32_t root; /* a rank of the job */
+	uint32_t pad;  /* never read */
 	const void *send;
 	void *recv;
 };
+
+#define SW_COLL_ARGS_INIT                                                   \
+	{                                                                   \
+		sizeof(struct sw_coll_args), SW_COLL_NONE, SW_F32, 0, 0, 0, \
+			NULL, NULL                                          \
+	}
 
 /* sw_coll - start a collective on @g.
  * @handle   ends exactly once, through sw_poll or sw_wait

@@ -23,14 +23,22 @@
  * Fork: a child does not inherit the attachment.  Its calls return SW_ECLOSED
  * and its sw_close only frees what it has; tensors stay mapped in it, and are
  * the same memory.  After fork and exec nothing is left of it.
+ *
+ * Structs that a caller fills begin with their size, so that later releases can
+ * append to them: {.size = sizeof(struct sw_tensor_desc), .name = "w", ...},
+ * or, also before C++20, struct sw_tensor_desc d = SW_TENSOR_DESC_INIT.  What
+ * an older caller's struct does not have is 0; what a newer one's has beyond
+ * this library's must be 0, else SW_EINVAL says so.
  */
 #ifndef SUMWIRE_H
 #define SUMWIRE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sumwire/dtype.h>
 #include <sumwire/error.h>
+#include <sumwire/version.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,12 +46,17 @@ extern "C" {
 
 #define SW_API __attribute__((visibility("default")))
 
+/* sw_version - SW_VERSION_NUMBER of the library that is there now; that of the
+ * headers may be another.  Thread: any. */
+SW_API uint32_t sw_version(void);
+
 struct sw_client; /* one attachment to an agent */
 struct sw_tensor; /* one declared tensor; belongs to its client */
 
 #define SW_ANY_LOCAL_RANK UINT32_MAX
 
 struct sw_settings {
+	size_t size;             /* sw_settings_init sets it */
 	const char *agent;       /* path of the agent's socket; borrowed by
 				    sw_open.  Default: the environment's
 				    SUMWIRE_AGENT (sumwire run sets it), else
@@ -62,14 +75,22 @@ struct sw_settings {
 				    the other workers.  Default 60 */
 	uint32_t wait_timeout_s; /* longest sw_wait.  Default 600; the agent
 				    reports dead members much earlier */
+	uint32_t pad;            /* never read */
 	/* Progress and warnings, one line without newline; default stderr.
 	 * Called only inside a function of this library. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 };
 
+/* sw_settings_init_sized - what sw_settings_init calls: @size is what the
+ * caller takes for that of @s. */
+SW_API void sw_settings_init_sized(struct sw_settings *s, size_t size);
+
 /* sw_settings_init - fill @s with the defaults.  Thread: any. */
-SW_API void sw_settings_init(struct sw_settings *s);
+static inline void sw_settings_init(struct sw_settings *s)
+{
+	sw_settings_init_sized(s, sizeof(*s));
+}
 
 /* sw_open - attach to the agent and join the job; returns when all workers
  * have joined.
@@ -110,6 +131,7 @@ SW_API uint32_t sw_agent_size(const struct sw_client *c);
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
 struct sw_tensor_desc {
+	size_t size;      /* of this struct; alike in one sw_declare */
 	const char *name; /* the same on all workers; 1 to 127 bytes, no NUL */
 	uint64_t n_elems; /* >= 1; n_elems * element size <= 64 GiB */
 	enum sw_dtype dtype;
@@ -124,7 +146,13 @@ struct sw_tensor_desc {
 	 * still go together.  Only in a job of [job] mode asynchronous; the
 	 * same on all workers.  BytePS (OSDI'20) section 5. */
 	uint32_t is_async;
+	uint32_t pad; /* never read */
 };
+
+#define SW_TENSOR_DESC_INIT                                             \
+	{                                                               \
+		sizeof(struct sw_tensor_desc), NULL, 0, SW_F32, 0, 0, 0 \
+	}
 
 /* sw_declare - declare @n tensors in one batch; returns when every server has
  * admitted them and their memory is mapped.
@@ -213,9 +241,18 @@ struct sw_tuning {
 				are counted from 1 */
 };
 
+/* sw_get_tuning_sized - what sw_get_tuning calls: @size is what the caller
+ * takes for that of @out. */
+SW_API void sw_get_tuning_sized(
+	const struct sw_client *c, struct sw_tuning *out, size_t size);
+
 /* sw_get_tuning - the tuning that this worker has now.  Thread: that of @c.
  * Cost: memory reads. */
-SW_API void sw_get_tuning(const struct sw_client *c, struct sw_tuning *out);
+static inline void sw_get_tuning(
+	const struct sw_client *c, struct sw_tuning *out)
+{
+	sw_get_tuning_sized(c, out, sizeof(*out));
+}
 
 /* sw_set_partition, sw_set_credit - for this worker alone, in bytes: 1 KiB to
  * 64 GiB and to 1 TiB; 0: what the policy says.  From the next part on, until

@@ -130,7 +130,8 @@ static void group__bad_ranks(void **state)
 
 static struct sw_coll_args args_of(const struct scene *s)
 {
-	return (struct sw_coll_args){.kind = SW_ALL_REDUCE,
+	return (struct sw_coll_args){.size = sizeof(struct sw_coll_args),
+		.kind = SW_ALL_REDUCE,
 		.dtype = SW_F32,
 		.count = BYTES / 4,
 		.send = s->mem,

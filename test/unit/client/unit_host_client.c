@@ -272,7 +272,7 @@ static void end_instead(struct fake *f)
 
 static void declare_fails(void (*act)(struct fake *), int err, const char *text)
 {
-	struct sw_tensor_desc d = {"w", 2000, SW_F32, 0, 0};
+	struct sw_tensor_desc d = RIG_DESC("w", 2000, SW_F32, 0);
 	struct sw_tensor *t = NULL;
 	struct sw_client *c;
 	struct fake f;

@@ -19,6 +19,14 @@
 #include "pmd/host/nodes.h"
 #include <sumwire/sumwire.h>
 
+/* A description of a tensor in one line. */
+#define RIG_DESC(n, elems, type, order)                                 \
+	((struct sw_tensor_desc){.size = sizeof(struct sw_tensor_desc), \
+		.name = n,                                              \
+		.n_elems = elems,                                       \
+		.dtype = type,                                          \
+		.priority = order})
+
 enum {
 	RIG_CLIENTS = 4,
 	RIG_TENSORS = 16384,
@@ -449,7 +457,7 @@ static inline struct sw_client *rig_client(const struct rig *r)
 static inline struct sw_tensor *rig_tensor(
 	struct sw_client *c, const char *name, uint64_t n_elems)
 {
-	struct sw_tensor_desc d = {name, n_elems, SW_F32, 0, 0};
+	struct sw_tensor_desc d = RIG_DESC(name, n_elems, SW_F32, 0);
 	struct sw_tensor *t;
 	int err = sw_declare(c, &d, 1, &t);
 

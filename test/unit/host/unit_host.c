@@ -29,7 +29,7 @@ static void round_trip__doubles_in_place(void **state)
 	struct rig *r = rig_open(NULL);
 	struct sw_client *c = rig_client(r);
 	struct sw_tensor_desc descs[] = {
-		{"w", 1000, SW_F32, 0, 0}, {"b", 3, SW_I32, 1, 0}};
+		RIG_DESC("w", 1000, SW_F32, 0), RIG_DESC("b", 3, SW_I32, 1)};
 	struct sw_tensor *t[2];
 	uint64_t h[2];
 	float *w;
@@ -178,8 +178,7 @@ static void all_tensors__can_be_open_at_once(void **state)
 
 	for (uint32_t i = 0; i < SW_EDGE_TENSORS; i++) {
 		snprintf(names[i], sizeof(names[i]), "layer%u", i);
-		d[i] = (struct sw_tensor_desc){
-			names[i], 1 + i % 5, SW_I32, i, 0};
+		d[i] = RIG_DESC(names[i], 1 + i % 5, SW_I32, i);
 	}
 	assert_int_equal(sw_declare(c, d, SW_EDGE_TENSORS, t), 0);
 	assert_int_equal(sw_declare(c, d, 1, &extra), SW_EINVAL);
@@ -231,7 +230,7 @@ static void declare__repeats(void **state)
 static void declare_fails(
 	struct sw_client *c, struct sw_tensor_desc d, int err, const char *text)
 {
-	struct sw_tensor_desc both[] = {{"good", 1, SW_F32, 0, 0}, d};
+	struct sw_tensor_desc both[] = {RIG_DESC("good", 1, SW_F32, 0), d};
 	struct sw_tensor *t[2] = {0};
 
 	assert_int_equal(sw_declare(c, both, 2, t), err);
@@ -249,31 +248,26 @@ static void declare__refuses_what_is_wrong(void **state)
 
 	memset(long_name, 'x', sizeof(long_name));
 	long_name[199] = 0;
-	declare_fails(c, (struct sw_tensor_desc){long_name, 1, SW_F32, 0, 0},
-		SW_EINVAL, "1 to 127 bytes");
-	declare_fails(c, (struct sw_tensor_desc){"", 1, SW_F32, 0, 0},
-		SW_EINVAL, "tensor 1");
-	declare_fails(c, (struct sw_tensor_desc){NULL, 1, SW_F32, 0, 0},
-		SW_EINVAL, "tensor 1");
-	declare_fails(c, (struct sw_tensor_desc){"a\nb", 1, SW_F32, 0, 0},
-		SW_EINVAL, "bytes of UTF-8 that print");
-	declare_fails(c, (struct sw_tensor_desc){"w", 1, 7, 0, 0}, SW_EINVAL,
-		"code 7");
-	declare_fails(c, (struct sw_tensor_desc){"w", 0, SW_F32, 0, 0},
-		SW_EINVAL, "'w': 0 elements");
-	declare_fails(c,
-		(struct sw_tensor_desc){"w", UINT64_MAX / 2, SW_F64, 0, 0},
-		SW_EINVAL, "64 GiB");
-	declare_fails(c,
-		(struct sw_tensor_desc){"w", (1ull << 34) + 1, SW_F32, 0, 0},
-		SW_EINVAL, "64 GiB");
-	declare_fails(c, (struct sw_tensor_desc){"good", 1, SW_F32, 0, 0},
-		SW_EINVAL, "'good' is declared already");
-	declare_fails(c, (struct sw_tensor_desc){"w", 4 << 20, SW_F32, 0, 0},
-		SW_ENOMEM, "16.0 MiB needed, 7.1 of 8.0 MiB left");
+	declare_fails(c, RIG_DESC(long_name, 1, SW_F32, 0), SW_EINVAL,
+		"1 to 127 bytes");
+	declare_fails(c, RIG_DESC("", 1, SW_F32, 0), SW_EINVAL, "tensor 1");
+	declare_fails(c, RIG_DESC(NULL, 1, SW_F32, 0), SW_EINVAL, "tensor 1");
+	declare_fails(c, RIG_DESC("a\nb", 1, SW_F32, 0), SW_EINVAL,
+		"bytes of UTF-8 that print");
+	declare_fails(c, RIG_DESC("w", 1, 7, 0), SW_EINVAL, "code 7");
+	declare_fails(
+		c, RIG_DESC("w", 0, SW_F32, 0), SW_EINVAL, "'w': 0 elements");
+	declare_fails(c, RIG_DESC("w", UINT64_MAX / 2, SW_F64, 0), SW_EINVAL,
+		"64 GiB");
+	declare_fails(c, RIG_DESC("w", (1ull << 34) + 1, SW_F32, 0), SW_EINVAL,
+		"64 GiB");
+	declare_fails(c, RIG_DESC("good", 1, SW_F32, 0), SW_EINVAL,
+		"'good' is declared already");
+	declare_fails(c, RIG_DESC("w", 4 << 20, SW_F32, 0), SW_ENOMEM,
+		"16.0 MiB needed, 7.1 of 8.0 MiB left");
 	rig_tensor(c, "good", 1);
-	declare_fails(c, (struct sw_tensor_desc){"w", 1, SW_F32, 0, 0},
-		SW_EINVAL, "'good' is declared already");
+	declare_fails(c, RIG_DESC("w", 1, SW_F32, 0), SW_EINVAL,
+		"'good' is declared already");
 	sw_close(&c);
 	rig_await(r, 1, SW_HOST_CLOSED, "");
 	rig_close(r);
@@ -284,7 +278,7 @@ static void declare__passes_on_the_agents_refusal(void **state)
 	struct rig *r =
 		rig_open(&(struct rig_how){.refuse_batch = SW_EREFUSED});
 	struct sw_client *c = rig_client(r);
-	struct sw_tensor_desc d = {"w", 1, SW_F32, 0, 0};
+	struct sw_tensor_desc d = RIG_DESC("w", 1, SW_F32, 0);
 	struct sw_tensor *t;
 
 	for (int i = 0; i < 3; i++) {
@@ -419,7 +413,7 @@ static void wait_through_the_end(
 	struct sw_client *c = rig_client(r);
 	struct sw_tensor *t = rig_tensor(c, "w", 1);
 	struct sw_tensor *t2 = rig_tensor(c, "x", 1);
-	struct sw_tensor_desc d = {"y", 1, SW_F32, 0, 0};
+	struct sw_tensor_desc d = RIG_DESC("y", 1, SW_F32, 0);
 	pthread_t thread;
 	uint64_t h, h2, before = sw_edge_now_ns();
 

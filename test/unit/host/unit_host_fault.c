@@ -106,7 +106,7 @@ static void live(int n)
 {
 	struct rig *r = rig_new(NULL);
 	struct sw_settings s = rig_settings(r);
-	struct sw_tensor_desc d = {"w", 5000, SW_F32, 0, 0};
+	struct sw_tensor_desc d = RIG_DESC("w", 5000, SW_F32, 0);
 	struct sw_client *c = NULL;
 	struct sw_tensor *t = NULL;
 	int err;

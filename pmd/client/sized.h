@@ -1,0 +1,28 @@
+/* sized.h - structs of callers, who may be of an older or newer release.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SIZED_H
+#define SW_SIZED_H
+
+#include <stddef.h>
+
+enum { SW_SIZED_WHY_BYTES = 200 };
+
+/* Bytes of a struct up to and with @field. */
+#define SW_UP_TO(type, field) \
+	(offsetof(type, field) + sizeof(((type *)NULL)->field))
+
+/* sw_sized_take - a copy of a caller's struct, which begins with its size.
+ * @to, @bytes  as this library has it; what the caller's does not reach is 0
+ * @first    bytes that it had in its first release: none is smaller
+ * @name     of the struct, for @why
+ * @why      on an error, a sentence
+ * Errors: SW_EINVAL it cannot have that size, or it is longer than this
+ * library's and has something there. */
+int sw_sized_take(void *to, size_t bytes, const void *from, size_t first,
+	const char *name, char why[SW_SIZED_WHY_BYTES]);
+
+/* sw_sized_give - fill a caller's struct of @size, which may be longer or
+ * shorter than @from of @bytes. */
+void sw_sized_give(void *to, size_t size, const void *from, size_t bytes);
+
+#endif
