@@ -155,6 +155,13 @@ static int use_attached(
 		(sizeof(struct sw_edge_control) + 4095) / 4096 * 4096);
 
 	c->bell = fds[1];
+	if (m->version < SW_EDGE_VERSION_MIN ||
+		m->version > SW_EDGE_VERSION_MAX)
+		return sw_client_fail(c, SW_EPROTO,
+			"the agent at %s chose version %u of the attachment, "
+			"this process speaks %u to %u",
+			c->settings.agent, m->version, SW_EDGE_VERSION_MIN,
+			SW_EDGE_VERSION_MAX);
 	if (err || c->bell < 0)
 		return sw_client_fail(c, err ? err : SW_EPROTO,
 			"the agent at %s: its shared memory cannot be used: %s",
@@ -189,7 +196,7 @@ static uint32_t wanted_local_rank(const struct sw_client *c)
 static int attach_until(struct sw_client *c, uint64_t until_ns)
 {
 	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
-		SW_EDGE_VERSION, wanted_local_rank(c)};
+		SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX, wanted_local_rank(c)};
 	union sw_edge_msg m;
 	int fds[2], kind;
 

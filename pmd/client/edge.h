@@ -27,7 +27,9 @@
 
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
-	SW_EDGE_VERSION = 5,
+	/* of the attachment; this code speaks all in between */
+	SW_EDGE_VERSION_MIN = 6,
+	SW_EDGE_VERSION_MAX = 6,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,
@@ -133,9 +135,10 @@ enum sw_edge_tune_kind {
 	SW_EDGE_JOB,       /* policy, partition and credit of all workers */
 };
 
-/* The first message; its form is the same in every version. */
+/* The first message; its form is the same in every version, from 6 on. */
 struct sw_edge_attach {
-	uint32_t kind, magic, version;
+	uint32_t kind, magic;
+	uint16_t version_min, version_max; /* that the client speaks */
 	uint32_t local_rank; /* 1 + the one it wants to be; 0: any */
 };
 
@@ -143,10 +146,11 @@ struct sw_edge_attach {
 #define SW_EDGE_IF_FREE UINT32_C(0x80000000)
 
 struct sw_edge_attached {
-	uint32_t kind, rank, size, local_rank, local_size, pad;
+	uint32_t kind, rank, size, local_rank, local_size;
+	uint32_t version; /* the highest that both speak */
 };
 
-/* Also a refusal, so its form too is the same in every version. */
+/* Also a refusal, so its form too is the same in every version, from 1 on. */
 struct sw_edge_text {
 	uint32_t kind;
 	int32_t err;

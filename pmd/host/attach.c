@@ -56,9 +56,9 @@ int sw_host_attached(struct sw_host *h, uint32_t id, uint32_t rank,
 	uint32_t size, uint32_t local_rank, uint32_t local_size,
 	struct sw_host_client **client_out)
 {
-	struct sw_edge_attached m = {
-		SW_EDGE_ATTACHED, rank, size, local_rank, local_size, 0};
 	struct sw_slot *s = sw_slot_find(h, id);
+	struct sw_edge_attached m = {SW_EDGE_ATTACHED, rank, size, local_rank,
+		local_size, s ? s->version : 0};
 	int fds[2], err;
 
 	if (!s || s->state != SW_SLOT_ASKED)

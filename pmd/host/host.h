@@ -114,6 +114,7 @@ struct sw_slot {
 	bool is_deaf;   /* has let its socket fill up with answers */
 	uint32_t pid, uid;
 	uint32_t local_rank;
+	uint32_t version;     /* of the attachment, that both speak */
 	uint64_t deadline_ns; /* of SW_SLOT_HELLO */
 	struct sw_segment control;
 	struct sw_host_client *client;

@@ -114,6 +114,16 @@ static uint32_t n_clients(const struct sw_host *h)
 	return n;
 }
 
+/* The highest version that both speak; 0: none. */
+static uint32_t choose_version(const struct sw_edge_attach *m)
+{
+	uint32_t max = m->version_max < SW_EDGE_VERSION_MAX
+			       ? m->version_max
+			       : SW_EDGE_VERSION_MAX;
+
+	return max < m->version_min || max < SW_EDGE_VERSION_MIN ? 0 : max;
+}
+
 static void rx_attach(
 	struct sw_slot *s, const struct sw_edge_attach *m, size_t bytes)
 {
@@ -126,12 +136,14 @@ static void rx_attach(
 			"the first message is not from libsumwire");
 		return;
 	}
-	if (m->version != SW_EDGE_VERSION) {
+	s->version = choose_version(m);
+	if (!s->version) {
 		snprintf(text, sizeof(text),
-			"the agent at %s speaks version %u of the attachment, "
-			"this process version %u: install the same release of "
-			"both",
-			h->p.path, SW_EDGE_VERSION, m->version);
+			"the agent at %s speaks versions %u to %u of the "
+			"attachment, this process %u to %u: install releases "
+			"that have one in common",
+			h->p.path, SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX,
+			m->version_min, m->version_max);
 		sw_slot_refuse(s, SW_EVERSION, text);
 		return;
 	}

@@ -257,7 +257,7 @@ static void hear(struct client *c)
 static size_t attach(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	m->attach = (struct sw_edge_attach){SW_EDGE_ATTACH, SW_EDGE_MAGIC,
-		SW_EDGE_VERSION + s->a,
+		SW_EDGE_VERSION_MIN, (uint16_t)(SW_EDGE_VERSION_MAX + s->a),
 		s->b & 128 ? SW_EDGE_IF_FREE | s->b : s->b};
 	return sizeof(m->attach);
 }

@@ -68,11 +68,17 @@ static void fake_say(
 	sw_edge_send(f->sock, &m, sizeof(m), NULL, 0);
 }
 
-static void send_attached(struct fake *f, const int *fds, uint32_t n_fds)
+static void send_attached_version(
+	struct fake *f, const int *fds, uint32_t n_fds, uint32_t version)
 {
-	struct sw_edge_attached m = {SW_EDGE_ATTACHED, 0, 1, 0, 1, 0};
+	struct sw_edge_attached m = {SW_EDGE_ATTACHED, 0, 1, 0, 1, version};
 
 	sw_edge_send(f->sock, &m, sizeof(m), fds, n_fds);
+}
+
+static void send_attached(struct fake *f, const int *fds, uint32_t n_fds)
+{
+	send_attached_version(f, fds, n_fds, SW_EDGE_VERSION_MAX);
 }
 
 /* Admit the client, as it should be. */
@@ -186,6 +192,12 @@ static void attach_with_unsealed_memory(struct fake *f)
 	fake_wait(f);
 }
 
+static void attach_with_unknown_version(struct fake *f)
+{
+	send_attached_version(f, NULL, 0, SW_EDGE_VERSION_MAX + 1);
+	fake_wait(f);
+}
+
 static void open__checks_the_agent(void **state)
 {
 	uint32_t n_fds = n_open_fds();
@@ -201,6 +213,7 @@ static void open__checks_the_agent(void **state)
 	open_fails(attach_without_bell, SW_EPROTO, "cannot be used");
 	open_fails(attach_with_small_memory, SW_EPROTO, "cannot be used");
 	open_fails(attach_with_unsealed_memory, SW_EPROTO, "cannot be used");
+	open_fails(attach_with_unknown_version, SW_EPROTO, "chose version");
 	assert_int_equal(n_open_fds(), n_fds);
 }
 

@@ -70,8 +70,8 @@ static inline void raw_attached(struct raw *w)
 
 static inline void raw_open(struct raw *w, const struct rig *r)
 {
-	struct sw_edge_attach hello = {
-		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX, 0};
 
 	raw_connect(w, r);
 	raw_send(w, &hello, sizeof(hello));

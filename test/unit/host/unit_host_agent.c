@@ -95,8 +95,8 @@ static void slow_poll(struct slow *s)
 
 static void say_hello(struct slow *s)
 {
-	struct sw_edge_attach hello = {
-		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX, 0};
 
 	raw_connect(&s->w, s->r);
 	raw_send(&s->w, &hello, sizeof(hello));

@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
+/* Those of a struct sw_edge_attach, as one word. */
+#define VERSIONS (SW_EDGE_VERSION_MAX << 16 | SW_EDGE_VERSION_MIN)
+
 static void hello__must_be_ours(void **state)
 {
 	static const struct {
@@ -10,15 +13,21 @@ static void hello__must_be_ours(void **state)
 		int err;
 		const char *text;
 	} cases[] = {
-		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 7, 0}, 16, SW_EVERSION,
-			"speaks version 5 of the attachment, this process "
-			"version 7"},
-		{{SW_EDGE_ATTACH, 0x47455420, SW_EDGE_VERSION, 0}, 16,
-			SW_EPROTO, "not from"},
-		{{SW_EDGE_DECLARE, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0}, 16,
-			SW_EPROTO, "not from"},
-		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0, 0}, 20,
-			SW_EPROTO, "not from"},
+		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 902 << 16 | 900, 0}, 16,
+			SW_EVERSION,
+			" of the attachment, this process 900 to 902: install"},
+		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 5 << 16 | 1, 0}, 16,
+			SW_EVERSION, "this process 1 to 5"},
+		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 6 << 16 | 900, 0}, 16,
+			SW_EVERSION, "this process 900 to 6"},
+		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, 5, 0}, 16, SW_EVERSION,
+			"this process 5 to 0"},
+		{{SW_EDGE_ATTACH, 0x47455420, VERSIONS, 0}, 16, SW_EPROTO,
+			"not from"},
+		{{SW_EDGE_DECLARE, SW_EDGE_MAGIC, VERSIONS, 0}, 16, SW_EPROTO,
+			"not from"},
+		{{SW_EDGE_ATTACH, SW_EDGE_MAGIC, VERSIONS, 0, 0}, 20, SW_EPROTO,
+			"not from"},
 		{{SW_EDGE_ATTACH}, 3, SW_EPROTO, "not from"},
 	};
 	struct scene *s = *state;
@@ -30,6 +39,28 @@ static void hello__must_be_ours(void **state)
 		raw_await_end(&w, SW_EDGE_REFUSED, cases[i].err, cases[i].text);
 		raw_close(&w);
 	}
+	check_bystander(s);
+}
+
+/* The highest version that both speak is chosen. */
+static void hello__versions_overlap(void **state)
+{
+	struct sw_edge_attach hello = {
+		SW_EDGE_ATTACH, SW_EDGE_MAGIC, 1, UINT16_MAX, 0};
+	struct scene *s = *state;
+	union sw_edge_msg m;
+	struct raw w;
+	int fds[2];
+
+	raw_connect(&w, s->r);
+	raw_send(&w, &hello, sizeof(hello));
+	assert_int_equal(raw_recv(&w, &m, fds), sizeof(m.attached));
+	assert_int_equal(m.kind, SW_EDGE_ATTACHED);
+	assert_int_equal(m.attached.version, SW_EDGE_VERSION_MAX);
+	close(fds[0]);
+	close(fds[1]);
+	raw_close(&w);
+	rig_await(s->r, ++s->n_gone, SW_HOST_DIED, "");
 	check_bystander(s);
 }
 
@@ -84,8 +115,8 @@ static void crowd__is_sent_away(void **state)
 static void places__are_limited(void **state)
 {
 	struct scene *s = *state;
-	struct sw_edge_attach hello = {
-		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX, 0};
 	struct raw w[3], late;
 
 	for (int i = 0; i < 3; i++)
@@ -309,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hello__must_be_ours),
+		cmocka_unit_test(hello__versions_overlap),
 		cmocka_unit_test(hello__must_come_soon),
 		cmocka_unit_test(crowd__is_sent_away),
 		cmocka_unit_test(places__are_limited),

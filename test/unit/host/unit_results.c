@@ -57,8 +57,8 @@ static void poll_some(struct pair *p)
 
 static void open_pair(struct pair *p)
 {
-	struct sw_edge_attach hello = {
-		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, 0};
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX, 0};
 	struct sw_host_params params = {.n_local = LOCAL,
 		.max_clients = 4,
 		.quota_bytes = QUOTA,

@@ -119,8 +119,8 @@ static inline void lane_work(struct agent_rig *s)
  */
 static inline void attach(struct agent_rig *s, uint32_t i, uint32_t wanted)
 {
-	struct sw_edge_attach hello = {
-		SW_EDGE_ATTACH, SW_EDGE_MAGIC, SW_EDGE_VERSION, wanted};
+	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
+		SW_EDGE_VERSION_MIN, SW_EDGE_VERSION_MAX, wanted};
 
 	raw_connect(&s->w[i], s->r);
 	raw_send(&s->w[i], &hello, sizeof(hello));
