@@ -47,6 +47,8 @@ def law_globals(tree):
 
 MAY_BE_NAMED = {
     ("apps/main.c", "main"): "what libc calls",
+    ("apps/examples/all_reduce.c", "main"): "what libc calls",
+    ("apps/examples/push_pull.c", "main"): "what libc calls",
     ("pmd/dpdk/gate.c", "munmap"): "stands in for libc's",
     ("pmd/dpdk/gate.c", "sendmsg"): "stands in for libc's",
     ("pmd/dpdk/gate.c", "poll"): "stands in for libc's",

@@ -10,6 +10,8 @@ import tempfile
 import rig
 from rig import Skip, check
 
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                        "../../apps/examples")
 PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +94,15 @@ def test_library():
             out = run(program, LD_LIBRARY_PATH=libdir,
                       SUMWIRE_LAUNCHER="none")
             check("no agent listens at /nowhere/agent.sock" in out, out)
+
+
+def test_examples():
+    """They need nothing but what is installed, and are plain C17."""
+    with Installed() as it:
+        for name in "all_reduce", "push_pull":
+            run(tool("gcc"), "-std=c17", "-Wall", "-Wextra", "-Werror",
+                "-pedantic", f"{EXAMPLES}/{name}.c", "-o", f"{it.root}/p",
+                *it.pkg_config("--cflags", "--libs"))
 
 
 def test_archive():
