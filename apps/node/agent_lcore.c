@@ -342,6 +342,8 @@ static bool begin_coll(
 		.kind = (enum sw_coll_kind)m->kind,
 		.dtype = m->dtype,
 		.n_elems = m->count,
+		.whole = m->whole,
+		.stride = m->stride,
 		.root = m->root,
 		.from = m->from,
 		.to = m->to,

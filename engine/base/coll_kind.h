@@ -11,6 +11,7 @@ enum sw_coll_kind {
 	SW_ALL_GATHER,
 	SW_BCAST,
 	SW_REDUCE,
+	SW_BARRIER, /* an all_reduce of a byte each */
 	SW_N_COLL_KINDS,
 };
 

@@ -5,7 +5,8 @@
 const char *sw_coll_name(uint32_t kind)
 {
 	static const char *const names[] = {"push_pull", "all_reduce",
-		"reduce_scatter", "all_gather", "broadcast", "reduce"};
+		"reduce_scatter", "all_gather", "broadcast", "reduce",
+		"barrier"};
 
 	return kind < SW_N_COLL_KINDS ? names[kind] : "an unknown collective";
 }

@@ -31,7 +31,7 @@ static inline enum sw_coll_kind sw_coll_kind_of(uint8_t op)
 static inline bool sw_coll_is_sum(enum sw_coll_kind kind)
 {
 	return kind == SW_ALL_REDUCE || kind == SW_REDUCE_SCATTER ||
-	       kind == SW_REDUCE;
+	       kind == SW_REDUCE || kind == SW_BARRIER;
 }
 
 /* sw_coll_from, sw_coll_to - of a chunk of @root in a group of @members.  Who
@@ -45,7 +45,7 @@ static inline uint64_t sw_coll_from(
 static inline uint64_t sw_coll_to(
 	enum sw_coll_kind kind, uint64_t members, uint32_t root)
 {
-	if (kind == SW_ALL_REDUCE)
+	if (kind == SW_ALL_REDUCE || kind == SW_BARRIER)
 		return members;
 	return sw_coll_is_sum(kind) ? 1ULL << root : members & ~(1ULL << root);
 }

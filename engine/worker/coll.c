@@ -26,7 +26,9 @@ static void shape(const struct sw_worker *w, const struct sw_wtensor *t,
 		.first = t->stream->first,
 		.chunk_bytes = w->params.payload / elem * elem,
 		.part_bytes = ask->n_elems * elem,
-		.tag = tag_of(ask->n_elems)};
+		.tag = tag_of(ask->whole ? ask->whole : ask->n_elems)};
+	if (!ask->stride)
+		c->ask.stride = c->part_bytes;
 	n_parts = sw_coll_is_by_part(c)
 			  ? (uint32_t)__builtin_popcountll(t->decl.members)
 			  : 1;

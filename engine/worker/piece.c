@@ -44,7 +44,7 @@ static uint64_t offset_in_part(const struct sw_coll *c, uint32_t chunk)
 
 static uint64_t offset_in_all(const struct sw_coll *c, uint32_t chunk)
 {
-	return chunk / c->n_per_part * c->part_bytes + offset_in_part(c, chunk);
+	return chunk / c->n_per_part * c->ask.stride + offset_in_part(c, chunk);
 }
 
 uint32_t sw_piece_bytes(const struct sw_piece *p)

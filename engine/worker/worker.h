@@ -219,7 +219,10 @@ struct sw_worker_coll {
 	/* Elements: of the tensor; of all_gather and reduce_scatter those of
 	 * one member's part. */
 	uint64_t n_elems;
-	uint16_t root; /* SW_BCAST, SW_REDUCE: a member */
+	uint64_t whole;  /* of the call that this is a piece of; 0: n_elems */
+	uint64_t stride; /* bytes from part to part, in the buffer that has
+			    all of them; 0: one lies behind the other */
+	uint16_t root;   /* SW_BCAST, SW_REDUCE: a member */
 	/* What this member gives, and where its result goes; may be the same
 	 * (all_gather, reduce_scatter: the member's part in the other).
 	 * Borrowed until events.done. */

@@ -2,21 +2,29 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/client.h"
 
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/text.h"
+
+/* Threads of one client may fail at once; sw_open that fails leaves none. */
+static _Thread_local char error[2 * SW_EDGE_TEXT_BYTES];
+
+const char *sw_last_error(const struct sw_client *c)
+{
+	(void)c;
+	return error;
+}
 
 int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
 {
 	va_list ap;
 
+	(void)c;
 	va_start(ap, fmt);
-	vsnprintf(c->error, sizeof(c->error), fmt, ap);
+	vsnprintf(error, sizeof(error), fmt, ap);
 	va_end(ap);
 	return err;
 }
@@ -143,33 +151,6 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 	return kind;
 }
 
-void sw_client_sleep(struct sw_client *c, uint64_t until_ns)
-{
-	struct pollfd fds[2] = {{.fd = c->sock, .events = POLLIN},
-		{.fd = c->bell, .events = POLLIN}};
-	uint64_t now = sw_edge_now_ns();
-	uint64_t left = until_ns > now ? until_ns - now : 0;
-	struct timespec limit = {.tv_sec = (time_t)(left / 1000000000),
-		.tv_nsec = (long)(left % 1000000000)};
-
-	if (ppoll(fds, 2, &limit, NULL) > 0 && fds[1].revents)
-		sw_edge_bell_drain(c->bell);
-}
-
-int sw_client_await(
-	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
-{
-	for (;;) {
-		int kind = sw_client_rx(c, m, fds);
-
-		if (kind)
-			return kind;
-		if (sw_edge_now_ns() >= until_ns)
-			return SW_ETIMEDOUT;
-		sw_client_sleep(c, until_ns);
-	}
-}
-
 uint32_t sw_version(void)
 {
 	return SW_VERSION_NUMBER;
@@ -228,22 +209,4 @@ void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag)
 {
 	if (sw_edge_is_asleep(flag))
 		sw_edge_bell_write(c->bell);
-}
-
-struct sw_open_coll *sw_client_coll(struct sw_client *c, uint64_t handle)
-{
-	struct sw_open_coll *o = &c->open_colls[handle >> SW_EDGE_TENSOR_BITS &
-						(SW_EDGE_COLLS - 1)];
-
-	return o->state != SW_TENSOR_IDLE && o->handle == handle ? o : NULL;
-}
-
-void sw_client_close_groups(struct sw_client *c)
-{
-	while (c->groups) {
-		struct sw_group *g = c->groups;
-
-		c->groups = g->next;
-		free(g);
-	}
 }

@@ -3,38 +3,108 @@
 #ifndef SW_CLIENT_H
 #define SW_CLIENT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "conf/launch.h"
 #include "pmd/client/edge.h"
 #include "pmd/client/folder.h"
 #include "pmd/client/segment.h"
-#include <sumwire/coll_kind.h>
+#include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
 
 enum { SW_GROUP_NAME_MAX = 100 }; /* bytes; the kind comes behind it */
+
+enum sw_tensor_state {
+	SW_TENSOR_IDLE,
+	SW_TENSOR_OPEN,  /* pushed */
+	SW_TENSOR_ENDED, /* completed, not yet reported to the caller */
+};
+
+/* Memory of the library's own, through which a piece goes. */
+struct sw_stage {
+	char *base; /* NULL: not allocated yet */
+	struct sw_edge_place_at at;
+	bool is_used;
+};
+
+enum {
+	SW_STAGES_SMALL = 16, /* of SW_STAGE_SMALL bytes each */
+	SW_STAGES_LARGE = 6,  /* of a whole piece */
+	SW_STAGE_SMALL = 16 << 10,
+};
+
+/* One stream of a group, and what is called on it. */
+struct sw_channel {
+	struct sw_tensor *stream;     /* NULL: not opened yet */
+	struct sw_call *first, **end; /* with pieces to put, in order */
+	uint32_t n_pieces;            /* at the agent */
+	struct sw_stage small[SW_STAGES_SMALL], large[SW_STAGES_LARGE];
+	struct sw_channel *next; /* of the client's */
+};
 
 struct sw_group {
 	struct sw_client *client;
 	struct sw_group *next;
 	uint64_t ranks; /* a bit each */
 	uint32_t n;
-	struct sw_tensor *streams[SW_N_COLL_KINDS]; /* NULL: not opened yet */
+	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
 };
 
-/* A collective that is open. */
-struct sw_open_coll {
+/* A collective, from sw_coll until its end was reported.  It is cut into
+ * pieces, each a collective of its own to the agent (client_call.c). */
+struct sw_call {
 	uint64_t handle;
-	uint32_t state; /* enum sw_tensor_state */
+	enum sw_tensor_state state;
 	int status;
-	const char *name; /* of its stream */
+	struct sw_group *group;
+	struct sw_channel *channel;
+	struct sw_coll_args args;
+	uint64_t piece;  /* elements of a part that a piece has */
+	uint64_t next;   /* the first of those that are not put yet */
+	uint32_t n_open; /* pieces that have not ended */
+	/* Which of the two buffers lie in memory of sw_alloc, where. */
+	bool has_from, has_to;
+	struct sw_edge_place_at from, to;
+	bool is_counted;       /* in n_unfinished */
+	struct sw_call *later; /* of its channel */
+	char token[8];         /* of a barrier */
 };
 
-enum sw_tensor_state {
-	SW_TENSOR_IDLE,
-	SW_TENSOR_OPEN,  /* pushed */
-	SW_TENSOR_ENDED, /* completed, not yet reported to the caller */
+/* A piece at the agent, or back from it. */
+struct sw_call_piece {
+	uint64_t handle; /* the agent's; 0: none */
+	struct sw_call *call;
+	uint64_t at, n;         /* elements of each part */
+	struct sw_stage *stage; /* NULL: both buffers are shared */
+	int status;
+	bool is_back;                /* the agent has done with it */
+	struct sw_call_piece *later; /* to be copied out */
+};
+
+struct sw_calls {
+	struct sw_call calls[SW_EDGE_COLLS];
+	struct sw_call_piece pieces[SW_EDGE_COLLS];
+	struct sw_call_piece *ended, **ended_end; /* to be copied out */
+	struct sw_channel *channels, *turn;       /* all; where to go on */
+	uint64_t n_calls, n_pieces;               /* handles so far */
+	uint32_t n_open;
+	uint32_t n_unfinished; /* that somebody has to work for */
+	bool is_moving;        /* a thread copies, without the lock */
+};
+
+/* Whose turn it is (client_turn.c). */
+struct sw_turn {
+	pthread_mutex_t lock; /* of the client */
+	pthread_cond_t changed;
+	uint32_t n_waiting; /* for changed */
+	uint32_t n_claims;  /* that want to lead whatever comes */
+	bool has_leader;
+	bool is_asleep; /* the leader is, until a kick */
+	bool has_thread, is_ending;
+	pthread_t thread;
+	int kick_fd, event_fd; /* event_fd -1: nobody asked for it */
 };
 
 struct sw_tensor {
@@ -79,19 +149,21 @@ struct sw_client {
 	uint32_t n_tensors, n_batches;
 	uint32_t next_batch; /* counts declares, as the agent does */
 	struct sw_tensor *tensors[SW_EDGE_TENSORS];
+	uint32_t memories[SW_EDGE_TENSORS]; /* those of sw_alloc */
+	uint32_t n_memories;
 	struct sw_client_batch batches[SW_EDGE_TENSORS];
 
-	struct sw_open_coll open_colls[SW_EDGE_COLLS];
+	struct sw_turn turn;
+	struct sw_calls calls;
 	uint32_t n_allocs;
-	uint64_t n_colls;        /* handles so far */
 	struct sw_group *groups; /* the newest first */
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];
-	char error[2 * SW_EDGE_TEXT_BYTES]; /* sw_last_error */
 };
 
-/* sw_client_fail - note the sentence of an error and return @err. */
+/* sw_client_fail - note the sentence of an error for sw_last_error of this
+ * thread and return @err. */
 int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -113,26 +185,102 @@ void sw_client_log(const struct sw_settings *s, const char *fmt, ...)
  * is none for the caller, or the error that closed the attachment. */
 int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
 
-/* sw_client_sleep - sleep until the agent has written a message or rung the
- * bell, or until @until_ns. */
-void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
-
 /* sw_client_declare - as sw_declare; is_async of @descs is enum sw_edge_item.
- */
+ * The caller leads. */
 int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out);
 
-/* sw_client_coll - the open collective of @handle, NULL: there is none; close
- * all groups. */
-struct sw_open_coll *sw_client_coll(struct sw_client *c, uint64_t handle);
-void sw_client_close_groups(struct sw_client *c);
+/* --- client_lock.c: the lock, and sleeping without it --- */
 
-/* sw_client_ring - wake the agent, if it has said so in @flag. */
-void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);
+/* Errors: SW_ENOMEM. */
+int sw_turn_init(struct sw_turn *t);
+void sw_turn_fini(struct sw_turn *t);
 
-/* sw_client_await - sleep until a message of the agent comes.
+/* sw_client_lock - before anything of @c is used; false: this process was
+ * forked, and nothing was locked. */
+bool sw_client_lock(struct sw_client *c);
+void sw_client_unlock(struct sw_client *c);
+
+/* sw_client_enter - the same; 0, or why the attachment cannot be used: then
+ * nothing is locked. */
+int sw_client_enter(struct sw_client *c);
+
+/* sw_client_lead - no other thread reads what the agent says, until
+ * sw_client_follow. */
+void sw_client_lead(struct sw_client *c);
+void sw_client_follow(struct sw_client *c);
+
+/* sw_client_sleep - of who leads: until the agent has written a message or rung
+ * the bell, until a kick, or @until_ns. */
+void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
+
+/* sw_client_await - of who leads: sleep until a message of the agent comes.
  * Returns like sw_client_rx, and SW_ETIMEDOUT at @until_ns. */
 int sw_client_await(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
+
+/* sw_client_wait_changed - of who does not lead: until sw_client_changed, which
+ * says that handles may have ended, or @until_ns. */
+void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns);
+void sw_client_changed(struct sw_client *c);
+
+/* sw_client_kick - the leader, if it sleeps, has something to do;
+ * sw_client_call_thread - it, or whoever else waits, has. */
+void sw_client_kick(struct sw_client *c);
+void sw_client_call_thread(struct sw_client *c);
+
+/* --- client_rx.c --- */
+
+/* sw_client_find_tensor - the one whose push_pull @handle is, NULL: none. */
+struct sw_tensor *sw_client_find_tensor(struct sw_client *c, uint64_t handle);
+
+/* What the agent has said: completions; messages between declarations. */
+void sw_client_rx_completions(struct sw_client *c);
+void sw_client_rx_messages(struct sw_client *c);
+
+/* --- client_turn.c: who works --- */
+
+/* sw_client_turn - work for all that wait, or sleep until there is something
+ * to do, @until_ns at most; or let another thread do so. */
+void sw_client_turn(struct sw_client *c, uint64_t until_ns);
+
+/* The thread that works when nobody waits.  Errors: SW_ENOMEM. */
+int sw_client_start_thread(struct sw_client *c);
+void sw_client_end_thread(struct sw_client *c);
+
+/* --- client_call.c: collectives --- */
+
+/* sw_client_find_memory - the memory of sw_alloc in which @bytes at @p lie;
+ * false: none. */
+bool sw_client_find_memory(const struct sw_client *c, const void *p,
+	uint64_t bytes, struct sw_edge_place_at *out);
+
+/* sw_client_call - @args were checked; @ch is that of their kind.
+ * Errors: SW_EBUSY, SW_ENOMEM. */
+int sw_client_call(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, uint64_t *handle);
+
+/* sw_client_find_call - that is open, or has ended and was not reported. */
+struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
+
+/* sw_client_end_piece - as the agent says; false: there is none. */
+bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done);
+
+/* sw_client_move - put pieces, copy what is staged, @bytes at most.  Returns
+ * whether something was done.  The lock is released meanwhile. */
+bool sw_client_move(struct sw_client *c, uint64_t bytes);
+
+/* --- client_stage.c --- */
+
+/* sw_stage_open - have stages for pieces of @bytes, of @largest at most.
+ * Errors: those of sw_alloc. */
+int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
+	uint64_t largest);
+
+/* sw_stage_take - one for a piece of @bytes; NULL: all are in use. */
+struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes);
+
+/* sw_client_ring - wake the agent, if it has said so in @flag. */
+void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);
 
 #endif

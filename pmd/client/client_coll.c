@@ -1,4 +1,4 @@
-/* client_coll.c - libsumwire: groups, their collectives, memory for them.
+/* client_coll.c - libsumwire: groups, and what is called on them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,53 +13,7 @@ enum {
 };
 
 static const char *const kind_names[SW_N_COLL_KINDS] = {NULL, "all_reduce",
-	"reduce_scatter", "all_gather", "broadcast", "reduce"};
-
-/* --- memory --- */
-
-int sw_alloc(struct sw_client *c, size_t bytes, void **out)
-{
-	char name[32];
-	struct sw_tensor_desc d = {.name = name,
-		.n_elems = bytes,
-		.dtype = SW_U8,
-		.is_async = SW_EDGE_MEMORY};
-	struct sw_tensor *t;
-	int err;
-
-	if (!bytes || bytes > SW_EDGE_TENSOR_BYTES_MAX)
-		return sw_client_fail(c, SW_EINVAL,
-			"sw_alloc of %zu bytes: 1 byte to 64 GiB are possible",
-			bytes);
-	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
-	err = sw_client_declare(c, &d, 1, &t);
-	if (err)
-		return err;
-	c->n_allocs++;
-	*out = sw_tensor_data(t);
-	return 0;
-}
-
-/* The declared memory in which @bytes at @p lie; false: none. */
-static bool find_memory(const struct sw_client *c, const void *p,
-	uint64_t bytes, struct sw_edge_place_at *out)
-{
-	uintptr_t at = (uintptr_t)p;
-
-	for (uint32_t i = 0; i < c->n_tensors; i++) {
-		const struct sw_tensor *t = c->tensors[i];
-		uintptr_t base = (uintptr_t)t->data;
-
-		if (!t->memory_bytes || at < base ||
-			at - base > t->memory_bytes ||
-			bytes > t->memory_bytes - (at - base))
-			continue;
-		*out = (struct sw_edge_place_at){
-			.item = i, .offset = at - base};
-		return true;
-	}
-	return false;
-}
+	"reduce_scatter", "all_gather", "broadcast", "reduce", "barrier"};
 
 /* --- groups --- */
 
@@ -95,15 +49,13 @@ static int check_ranks(
 			       c->rank);
 }
 
-int sw_group_open(struct sw_client *c, const char *name, const uint32_t *ranks,
-	uint32_t n_ranks, struct sw_group **out)
+static int open_group(struct sw_client *c, const char *name,
+	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out)
 {
 	struct sw_group *g;
 	uint64_t mask;
-	int err = sw_client_check(c);
+	int err;
 
-	if (err)
-		return err;
 	if (!name || !name[0] || strlen(name) > SW_GROUP_NAME_MAX)
 		return sw_client_fail(c, SW_EINVAL,
 			"the name of a group has 1 to %u bytes",
@@ -129,36 +81,53 @@ int sw_group_open(struct sw_client *c, const char *name, const uint32_t *ranks,
 	return 0;
 }
 
+int sw_group_open(struct sw_client *c, const char *name, const uint32_t *ranks,
+	uint32_t n_ranks, struct sw_group **out)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	err = open_group(c, name, ranks, n_ranks, out);
+	sw_client_unlock(c);
+	return err;
+}
+
 /* A stream is opened when its first collective comes: all members are here. */
 static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 {
+	struct sw_client *c = g->client;
+	struct sw_channel *ch = &g->channels[kind];
 	char name[SW_EDGE_NAME_BYTES];
 	struct sw_tensor_desc d = {.name = name,
 		.n_elems = g->ranks,
 		.dtype = (enum sw_dtype)WINDOW_LOG2,
 		.priority = SW_PRIORITY_BY_USE,
 		.is_async = SW_EDGE_STREAM};
+	int err = 0;
 
-	if (g->streams[kind])
+	if (ch->stream)
 		return 0;
 	snprintf(name, sizeof(name), "%s/%s", g->name, kind_names[kind]);
-	return sw_client_declare(g->client, &d, 1, &g->streams[kind]);
+	sw_client_lead(c);
+	if (!ch->stream) { /* by another thread */
+		err = sw_client_declare(c, &d, 1, &ch->stream);
+		if (ch->stream) {
+			ch->next = c->calls.channels;
+			c->calls.channels = c->calls.turn = ch;
+		}
+	}
+	sw_client_follow(c);
+	return err;
 }
 
 /* --- collectives --- */
 
-static int check_args(struct sw_group *g, const struct sw_coll_args *a,
-	struct sw_edge_coll *m)
+static int check_count(
+	struct sw_group *g, const struct sw_coll_args *a, uint32_t each)
 {
 	struct sw_client *c = g->client;
-	uint32_t each = sw_dtype_bytes(a->dtype);
-	uint64_t bytes = a->count * each;
-	uint64_t all = bytes * g->n;
 
-	if (a->kind <= SW_COLL_NONE || a->kind >= SW_N_COLL_KINDS)
-		return sw_client_fail(c, SW_EINVAL,
-			"group '%s': there is no collective %d", g->name,
-			a->kind);
 	if (!each || !a->count || a->count > SW_EDGE_TENSOR_BYTES_MAX / each)
 		return sw_client_fail(c, SW_EINVAL,
 			"group '%s': %llu elements of dtype %d; allowed are 1 "
@@ -169,73 +138,49 @@ static int check_args(struct sw_group *g, const struct sw_coll_args *a,
 		return sw_client_fail(c, SW_EINVAL,
 			"group '%s': rank %u, the root, is not in it", g->name,
 			a->root);
-	if (!find_memory(c, a->send, a->kind == SW_REDUCE_SCATTER ? all : bytes,
-		    &m->from))
+	if (!a->send && (a->kind != SW_BCAST || a->root == c->rank))
 		return sw_client_fail(c, SW_EINVAL,
-			"group '%s': what is sent does not lie in memory of "
-			"sw_alloc",
-			g->name);
-	if (!find_memory(
-		    c, a->recv, a->kind == SW_ALL_GATHER ? all : bytes, &m->to))
+			"group '%s': there is no buffer to send from", g->name);
+	if (!a->recv && (a->kind != SW_REDUCE || a->root == c->rank))
 		return sw_client_fail(c, SW_EINVAL,
-			"group '%s': where the result goes does not lie in "
-			"memory of sw_alloc",
+			"group '%s': there is no buffer for the result",
 			g->name);
 	return 0;
 }
 
-/* A place that is free; NULL: all are open. */
-static struct sw_open_coll *take_slot(struct sw_client *c, uint32_t stream)
+static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 {
-	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
-		uint64_t n = ++c->n_colls;
-		struct sw_open_coll *o = &c->open_colls[n % SW_EDGE_COLLS];
-
-		if (o->state != SW_TENSOR_IDLE)
-			continue;
-		o->handle = SW_EDGE_COLL_HANDLE |
-			    (n << SW_EDGE_TENSOR_BITS & ~SW_EDGE_COLL_HANDLE) |
-			    stream;
-		o->state = SW_TENSOR_OPEN;
-		return o;
-	}
-	return NULL;
+	if (a->kind <= SW_COLL_NONE || a->kind >= SW_N_COLL_KINDS)
+		return sw_client_fail(g->client, SW_EINVAL,
+			"group '%s': there is no collective %d", g->name,
+			a->kind);
+	return a->kind == SW_BARRIER
+		       ? 0
+		       : check_count(g, a, sw_dtype_bytes(a->dtype));
 }
 
-static int submit(
-	struct sw_group *g, const struct sw_coll_args *a, uint64_t *handle)
+static int call(
+	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle)
 {
-	struct sw_client *c = g->client;
-	struct sw_edge_coll m = {.count = a->count,
-		.root = (uint16_t)a->root,
-		.kind = (uint8_t)a->kind,
-		.dtype = (uint8_t)a->dtype};
-	struct sw_open_coll *o;
-	int err = sw_client_check(c);
+	struct sw_coll_args a = *args;
+	int err = check_args(g, &a);
 
+	if (a.kind == SW_BARRIER)
+		a = (struct sw_coll_args){
+			.kind = SW_BARRIER, .dtype = SW_U8, .count = 1};
 	if (!err)
-		err = check_args(g, a, &m);
-	if (!err)
-		err = open_stream(g, a->kind);
-	if (err)
-		return err;
-	m.stream = g->streams[a->kind]->i;
-	o = take_slot(c, m.stream);
-	if (!o)
-		return sw_client_fail(c, SW_EBUSY,
-			"%u collectives are open: wait for one first",
-			SW_EDGE_COLLS);
-	o->name = g->streams[a->kind]->name;
-	m.handle = o->handle;
-	if (sw_spsc_put(&c->colls, &m, 1) != 1) {
-		sw_client_close(c, SW_EPROTO,
-			"the agent at %s corrupted the ring of collectives",
-			c->settings.agent);
-		return sw_client_check(c);
-	}
-	sw_client_ring(c, &c->control->agent_sleeps);
-	*handle = o->handle;
-	return 0;
+		err = open_stream(g, a.kind);
+	return err ? err : sw_client_call(g, &g->channels[a.kind], &a, handle);
+}
+
+/* What was not put yet is the thread's work; where none can be started it waits
+ * until somebody waits for it. */
+static void see_to_the_rest(struct sw_client *c)
+{
+	if (c->calls.n_unfinished)
+		(void)sw_client_start_thread(c);
+	if (c->turn.has_thread)
+		sw_client_call_thread(c);
 }
 
 int sw_coll(
@@ -243,10 +188,17 @@ int sw_coll(
 {
 	char why[SW_SIZED_WHY_BYTES];
 	struct sw_coll_args own;
+	int err = sw_client_enter(g->client);
 
+	if (err)
+		return err;
 	if (sw_sized_take(&own, sizeof(own), args,
 		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
-		return sw_client_fail(
+		err = sw_client_fail(
 			g->client, SW_EINVAL, "group '%s': %s", g->name, why);
-	return submit(g, &own, handle);
+	else
+		err = call(g, &own, handle);
+	see_to_the_rest(g->client);
+	sw_client_unlock(g->client);
+	return err;
 }

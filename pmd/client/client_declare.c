@@ -181,6 +181,8 @@ static void adopt_batch(struct sw_client *c, uint32_t n, struct sw_tensor **out)
 
 	for (uint32_t i = 0; i < n; i++) {
 		out[i] = &b->tensors[i];
+		if (b->tensors[i].memory_bytes)
+			c->memories[c->n_memories++] = c->n_tensors;
 		c->tensors[c->n_tensors++] = &b->tensors[i];
 	}
 }
@@ -297,16 +299,21 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out)
 {
 	struct sw_tensor_desc *own;
-	int err = check_count(c, n);
+	int err = sw_client_enter(c);
 
 	if (err)
 		return err;
-	own = calloc(n, sizeof(*own));
-	if (!own)
-		return sw_client_fail(c, SW_ENOMEM, "out of memory");
-	err = take_descs(c, own, descs, n);
+	sw_client_lead(c);
+	err = check_count(c, n);
+	own = err ? NULL : calloc(n, sizeof(*own));
+	if (!err && !own)
+		err = sw_client_fail(c, SW_ENOMEM, "out of memory");
+	if (!err)
+		err = take_descs(c, own, descs, n);
 	if (!err)
 		err = sw_client_declare(c, own, n, out);
 	free(own);
+	sw_client_follow(c);
+	sw_client_unlock(c);
 	return err;
 }

@@ -18,9 +18,6 @@
 
 enum { RETRY_MS = 50, SAY_SO_EVERY_S = 5 };
 
-/* Where sw_last_error(NULL) looks: an open that failed leaves no handle. */
-static _Thread_local char open_error[2 * SW_EDGE_TEXT_BYTES];
-
 static void log_stderr(void *ctx, const char *line)
 {
 	fprintf(stderr, "sumwire: %s\n", line);
@@ -38,11 +35,6 @@ void sw_settings_init_sized(struct sw_settings *s, size_t size)
 		.log = log_stderr};
 
 	sw_sized_give(s, size, &own, sizeof(own));
-}
-
-const char *sw_last_error(const struct sw_client *c)
-{
-	return c ? c->error : open_error;
 }
 
 static uint64_t after_s(uint32_t seconds)
@@ -278,7 +270,8 @@ static struct sw_client *client_new(const struct sw_settings *s)
 	c->settings.agent_user = c->agent_user;
 	c->is_ours = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->agent && c->agent_user && c->is_ours != MAP_FAILED) {
+	if (c->agent && c->agent_user && c->is_ours != MAP_FAILED &&
+		!sw_turn_init(&c->turn)) {
 		madvise(c->is_ours, 4096, MADV_WIPEONFORK);
 		*c->is_ours = true;
 		return c;
@@ -294,20 +287,20 @@ static struct sw_client *client_new(const struct sw_settings *s)
 /* What the caller has set, and defaults. */
 static int take_settings(const struct sw_settings *from, struct sw_settings *s)
 {
+	char why[SW_SIZED_WHY_BYTES];
 	struct sw_settings defaults;
-	int err = 0;
 
 	sw_settings_init(&defaults);
 	*s = defaults;
-	if (from)
-		err = sw_sized_take(s, sizeof(*s), from,
-			SW_UP_TO(struct sw_settings, log_ctx), "sw_settings",
-			open_error);
+	if (from && sw_sized_take(s, sizeof(*s), from,
+			    SW_UP_TO(struct sw_settings, log_ctx),
+			    "sw_settings", why))
+		return sw_client_fail(NULL, SW_EINVAL, "%s", why);
 	if (!s->log)
 		s->log = log_stderr;
 	if (!s->agent)
 		s->agent = defaults.agent;
-	return err;
+	return 0;
 }
 
 int sw_open(const struct sw_settings *settings, struct sw_client **out)
@@ -317,16 +310,15 @@ int sw_open(const struct sw_settings *settings, struct sw_client **out)
 	uint64_t until_ns;
 	int err;
 
-	open_error[0] = 0;
 	err = take_settings(settings, &s);
 	if (err)
 		return err;
 	until_ns = after_s(s.open_timeout_s);
 	c = client_new(&s);
-	if (!c) {
-		snprintf(open_error, sizeof(open_error), "out of memory");
-		return SW_ENOMEM;
-	}
+	if (!c)
+		return sw_client_fail(NULL, SW_ENOMEM, "out of memory");
+	(void)!sw_client_lock(c);
+	sw_client_lead(c);
 	err = read_launch(c);
 	if (!err)
 		err = connect_until(c, until_ns);
@@ -334,8 +326,9 @@ int sw_open(const struct sw_settings *settings, struct sw_client **out)
 		err = attach_until(c, until_ns);
 	if (!err)
 		err = compare_all(c);
+	sw_client_follow(c);
+	sw_client_unlock(c);
 	if (err) {
-		memcpy(open_error, c->error, sizeof(open_error));
 		sw_close(&c);
 		return err;
 	}
@@ -347,13 +340,32 @@ void sw_leave(struct sw_client *c)
 {
 	uint32_t kind = SW_EDGE_CLOSE;
 
-	/* In a forked child the parent is still attached. */
-	if (c->sock >= 0 && *c->is_ours)
-		sw_edge_send(c->sock, &kind, sizeof(kind), NULL, 0);
+	/* In a forked child the parent is still attached, and its locks and
+	 * threads are not here. */
+	if (*c->is_ours) {
+		sw_client_end_thread(c);
+		(void)!sw_client_lock(c);
+		if (c->sock >= 0)
+			sw_edge_send(c->sock, &kind, sizeof(kind), NULL, 0);
+	}
 	if (c->sock >= 0)
 		close(c->sock);
 	c->sock = -1;
 	sw_client_close(c, SW_ECLOSED, "this process has left the job");
+	if (*c->is_ours) {
+		sw_client_changed(c);
+		sw_client_unlock(c);
+	}
+}
+
+static void free_groups(struct sw_client *c)
+{
+	while (c->groups) {
+		struct sw_group *g = c->groups;
+
+		c->groups = g->next;
+		free(g);
+	}
 }
 
 void sw_close(struct sw_client **client)
@@ -370,7 +382,8 @@ void sw_close(struct sw_client **client)
 		free(c->batches[i].tensors);
 		free(c->batches[i].names);
 	}
-	sw_client_close_groups(c);
+	free_groups(c);
+	sw_turn_fini(&c->turn);
 	sw_segment_fini(&c->results);
 	sw_segment_fini(&c->control_segment);
 	munmap(c->is_ours, 4096);

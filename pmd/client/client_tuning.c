@@ -34,18 +34,23 @@ static int ask(struct sw_client *c, struct sw_edge_tune m)
 {
 	uint64_t until_ns = sw_edge_now_ns() +
 			    c->settings.open_timeout_s * UINT64_C(1000000000);
-	int err = sw_client_check(c);
+	int err = sw_client_enter(c);
 
 	if (err)
 		return err;
+	sw_client_lead(c);
 	m.kind = SW_EDGE_TUNE;
 	/* A hang-up has a reason, which the next message tells. */
 	err = sw_edge_send(c->sock, &m, sizeof(m), NULL, 0);
 	if (err && err != SW_ECLOSED)
-		return sw_client_fail(c, err,
+		sw_client_fail(c, err,
 			"the agent at %s does not read its socket",
 			c->settings.agent);
-	return await_answer(c, until_ns);
+	else
+		err = await_answer(c, until_ns);
+	sw_client_follow(c);
+	sw_client_unlock(c);
+	return err;
 }
 
 int sw_set_partition(struct sw_client *c, uint64_t bytes)

@@ -73,7 +73,9 @@ struct sw_edge_coll {
 	uint16_t root;   /* a rank */
 	uint8_t kind, dtype;
 	struct sw_edge_place_at from, to;
-	uint64_t pad;
+	uint64_t whole;  /* elements of the call of which this is a piece */
+	uint64_t stride; /* bytes from part to part, where a buffer has many;
+			    0: one lies behind the other */
 };
 
 /* The end of a push_pull or collective. */
@@ -205,7 +207,7 @@ struct sw_edge_declared {
 };
 
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
-_Static_assert(sizeof(struct sw_edge_coll) == 64, "shared");
+_Static_assert(sizeof(struct sw_edge_coll) == 72, "shared");
 _Static_assert(sizeof(struct sw_completion) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
 _Static_assert(

@@ -165,7 +165,7 @@ uint32_t sw_host_take(
 
 /* A collective, checked: both buffers hold what it reads and writes. */
 struct sw_host_coll {
-	uint64_t handle, count;
+	uint64_t handle, count, whole, stride; /* as the client says */
 	uint32_t stream; /* as sw_host_take calls tensors */
 	uint16_t root;
 	uint8_t kind, dtype;

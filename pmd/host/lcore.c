@@ -146,17 +146,22 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 	uint32_t each = sw_dtype_bytes(m->dtype);
 	const struct sw_host_item *s;
 	uint64_t bytes = m->count * each, all;
+	uint64_t stride = m->stride ? m->stride : bytes;
 
 	if (m->stream >= n || !each || !m->count ||
 		m->count > SW_EDGE_TENSOR_BYTES_MAX / each ||
+		m->stride > SW_EDGE_TENSOR_BYTES_MAX ||
 		!(m->handle & SW_EDGE_COLL_HANDLE))
 		return false;
 	s = &p->items[m->stream];
 	if (s->kind != SW_EDGE_STREAM)
 		return false;
-	all = bytes * s->n_ranks;
+	/* below 2^36 each, and at most 64 ranks */
+	all = bytes + stride * (s->n_ranks - 1);
 	*out = (struct sw_host_coll){.handle = m->handle,
 		.count = m->count,
+		.whole = m->whole,
+		.stride = stride,
 		.stream = s->name,
 		.root = m->root,
 		.kind = m->kind,

@@ -45,7 +45,7 @@ def test_another_count():
     with Net(workers=2, servers=0, colocated=True) as net:
         net.start_all()
         procs = [start(net, 0, "--seed", "7"),
-                 start(net, 1, "--seed", "7", "--odd", "20")]
+                 start(net, 1, "--seed", "7", "--odd", "22")]
         for p in procs:
             p.wait_error(r"SW_EMISMATCH: stream all/.*rank \d calls .* "
                          r"another count than rank \d")

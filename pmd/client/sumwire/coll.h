@@ -6,9 +6,10 @@
  * it, of each kind in the same order.  Servers keep a window of what is under
  * way, whatever the sizes are.
  *
- * So far: sums; one local rank and one lcore per agent; memory of sw_alloc.
+ * So far: sums; one local rank and one lcore per agent.
  *
- * Thread and fork: as in sumwire.h.
+ * Thread: calls of one group come from one thread at a time, those of different
+ * groups from any.  Fork: as in sumwire.h.
  */
 #ifndef SUMWIRE_COLL_H
 #define SUMWIRE_COLL_H
@@ -23,7 +24,8 @@ extern "C" {
 struct sw_group; /* belongs to its client */
 
 /* sw_alloc - @bytes of memory that the agent reads and writes in place, zeroed,
- * aligned to 64 bytes; owned by @c until sw_close.
+ * aligned to 64 bytes; owned by @c until sw_close.  Buffers of collectives may
+ * lie anywhere, but those that lie here need no copy.
  * Errors: SW_EINVAL 0 bytes or more than 64 GiB; SW_ENOMEM, SW_ETIMEDOUT,
  * SW_ECLOSED as of sw_declare. */
 SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
@@ -38,15 +40,22 @@ SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
 SW_API int sw_group_open(struct sw_client *c, const char *name,
 	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out);
 
-/* One collective.  @count elements of @dtype are those of
+/* One collective.  The buffers are the caller's again when its handle has
+ * ended.  @count elements of @dtype are those of
  *   SW_ALL_REDUCE      @send and @recv: the sum, at all
  *   SW_REDUCE          the same; the sum at @root
  *   SW_BCAST           the same; what @root has in @send, at all
  *   SW_REDUCE_SCATTER  @recv; @send has as many for each member, in the order
  *                      of ranks: the sum of its own part, at each
  *   SW_ALL_GATHER      @send; @recv has as many for each member
- * @send and @recv lie in memory of sw_alloc.  They may be the same (of
- * all_gather: the own part of @recv). */
+ *   SW_BARRIER         nothing: it ends when all members have called it.  It
+ *                      waits for no other collective of theirs
+ * @send and @recv may be the same (of all_gather: the own part of @recv; of
+ * reduce_scatter: the own part of @send).  Who gives nothing (SW_BCAST but
+ * @root) or gets nothing (SW_REDUCE but @root) may leave that buffer NULL.
+ * What does not lie in memory of sw_alloc is copied through some of the
+ * library's own, in pieces, while others are on the wire: by whoever waits, and
+ * in collectives of more than one piece (1 MiB) by a thread of the library. */
 struct sw_coll_args {
 	size_t size; /* of this struct */
 	enum sw_coll_kind kind;
@@ -68,7 +77,7 @@ struct sw_coll_args {
  * @handle   ends exactly once, through sw_poll or sw_wait
  * Returns at once, but for the first of its kind, which waits for the servers.
  * Collectives of one kind are done in order, several of them at once; up to
- * 1,024 may be open.
+ * 1,024 of a client may be open.
  * When calls of members differ, handles end with SW_EMISMATCH and a sentence
  * that names two of them: at all that wait for a result; who only gives may
  * have ended before.  The kind is then dead in this group. Errors: SW_EINVAL an

@@ -19,7 +19,8 @@
  *
  * Every function that can fail returns 0 or a negative enum sw_error
  * (sumwire/error.h) and leaves a sentence in sw_last_error.
- * Thread: one client belongs to one thread at a time.
+ * Thread: any, several at once too; calls about one tensor or group come from
+ * one at a time, sw_close when no other call is under way.
  * Fork: a child does not inherit the attachment.  Its calls return SW_ECLOSED
  * and its sw_close only frees what it has; tensors stay mapped in it, and are
  * the same memory.  After fork and exec nothing is left of it.
@@ -77,7 +78,7 @@ struct sw_settings {
 				    reports dead members much earlier */
 	uint32_t pad;            /* never read */
 	/* Progress and warnings, one line without newline; default stderr.
-	 * Called only inside a function of this library. */
+	 * Called inside a function of this library, or in its thread. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
 };
@@ -223,6 +224,18 @@ SW_API int sw_poll(struct sw_client *c, uint64_t handle);
  * stays open). */
 SW_API int sw_wait(struct sw_client *c, uint64_t handle);
 
+/* sw_wait_any - like sw_wait, for the first of @n handles that has ended; *@i
+ * is which. */
+SW_API int sw_wait_any(
+	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i);
+
+/* sw_event_fd - a descriptor for poll and epoll: readable when collectives have
+ * ended since it was last read (8 bytes, an eventfd).  Which, sw_poll says.
+ * @fd  owned by @c until sw_close
+ * From now on a thread of the library looks after what nobody waits for.
+ * Errors: SW_ENOMEM; those of sw_push_pull. */
+SW_API int sw_event_fd(struct sw_client *c, int *fd);
+
 /* sw_wait_polling - like sw_wait, but spins (yielding the core) instead of
  * sleeping: the lowest latency, for the price of a core. */
 SW_API int sw_wait_polling(struct sw_client *c, uint64_t handle);
@@ -279,9 +292,9 @@ SW_API int sw_set_rate(struct sw_client *c, uint64_t bit_s);
 SW_API int sw_tune(struct sw_client *c, const char *policy,
 	uint64_t partition_bytes, uint64_t credit_bytes);
 
-/* sw_last_error - a sentence about the last error of @c; @c NULL: about the
- * last sw_open of this thread.  "" when there was none.  Owned by the library,
- * valid until the next call. */
+/* sw_last_error - a sentence about the last error that this thread got, of any
+ * client; "" when there was none.  @c may be NULL.  Owned by the library, valid
+ * until the thread's next call. */
 SW_API const char *sw_last_error(const struct sw_client *c);
 
 #ifdef __cplusplus

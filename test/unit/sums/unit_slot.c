@@ -35,6 +35,7 @@ static void from_to__of_each_kind(void **state)
 		{SW_ALL_GATHER, 1 << B, 1 << A | 1 << C},
 		{SW_BCAST, 1 << B, 1 << A | 1 << C},
 		{SW_REDUCE, ALL, 1 << B},
+		{SW_BARRIER, ALL, ALL},
 	};
 
 	assert_int_equal(SW_ARRAY_SIZE(want), SW_N_COLL_KINDS - 1);

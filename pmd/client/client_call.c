@@ -1,0 +1,485 @@
+/* client_call.c - libsumwire: a collective as pieces, some of them staged.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A collective goes to the agent in pieces of 1 MiB (sw_piece_elems), each a
+ * collective of its own there; the same at all members, wherever their buffers
+ * lie.  A buffer outside of sw_alloc's memory is staged: a piece is copied into
+ * shared memory before it is put, and its result out of it, while others are on
+ * the wire.  Each channel has stages of its own: groups that wait for each
+ * other's calls would else wait for each other's stages.
+ */
+#include <unistd.h>
+
+#include "pmd/client/client.h"
+
+enum {
+	PIECE_BYTES = 1 << 20,
+	PART_MIN_BYTES = 32 << 10, /* of a piece, of each part */
+	PIECES_MAX = 16,           /* of a channel at the agent */
+	INLINE_BYTES = 256 << 10,  /* that sw_coll copies itself */
+};
+
+/* --- a call's form --- */
+
+static bool is_parted(const struct sw_call *k)
+{
+	return k->args.kind == SW_REDUCE_SCATTER ||
+	       k->args.kind == SW_ALL_GATHER;
+}
+
+static uint64_t parts_in(const struct sw_call *k)
+{
+	return k->args.kind == SW_REDUCE_SCATTER ? k->group->n : 1;
+}
+
+static uint64_t parts_out(const struct sw_call *k)
+{
+	return k->args.kind == SW_ALL_GATHER ? k->group->n : 1;
+}
+
+static uint64_t elem_bytes(const struct sw_call *k)
+{
+	return sw_dtype_bytes(k->args.dtype);
+}
+
+static bool is_root(const struct sw_call *k)
+{
+	return k->args.root == k->group->client->rank;
+}
+
+static bool needs_send(const struct sw_call *k)
+{
+	return k->args.kind != SW_BCAST || is_root(k);
+}
+
+static bool needs_recv(const struct sw_call *k)
+{
+	return k->args.kind != SW_REDUCE || is_root(k);
+}
+
+static bool stages_in(const struct sw_call *k)
+{
+	return needs_send(k) && !k->has_from;
+}
+
+static bool stages_out(const struct sw_call *k)
+{
+	return needs_recv(k) && !k->has_to;
+}
+
+static bool is_staged(const struct sw_call *k)
+{
+	return stages_in(k) || stages_out(k);
+}
+
+static uint64_t piece_elems(const struct sw_call *k)
+{
+	uint64_t part = PIECE_BYTES / (is_parted(k) ? k->group->n : 1);
+
+	return (part > PART_MIN_BYTES ? part : PART_MIN_BYTES) / elem_bytes(k);
+}
+
+/* Where the result lies in a stage: over what was sent, if the two have the
+ * same form. */
+static uint64_t out_offset(const struct sw_call *k, uint64_t n)
+{
+	if (!stages_in(k) || !is_parted(k))
+		return 0;
+	return (parts_in(k) * n * elem_bytes(k) + 63) / 64 * 64;
+}
+
+static uint64_t stage_bytes(const struct sw_call *k, uint64_t n)
+{
+	uint64_t in = stages_in(k) ? parts_in(k) * n * elem_bytes(k) : 0;
+	uint64_t out = parts_out(k) * n * elem_bytes(k) + out_offset(k, n);
+
+	return stages_out(k) && out > in ? out : in;
+}
+
+/* Of any piece of the channel. */
+static uint64_t largest_stage(const struct sw_call *k)
+{
+	uint64_t part = piece_elems(k) * elem_bytes(k);
+
+	return is_parted(k) ? (k->group->n + 1) * part + 64 : part;
+}
+
+/* All pieces of a call go through stages of one size. */
+static uint64_t first_stage(const struct sw_call *k)
+{
+	return stage_bytes(
+		k, k->args.count < k->piece ? k->args.count : k->piece);
+}
+
+/* --- copies, without the lock --- */
+
+static void copy_in(const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t elem = elem_bytes(k);
+
+	for (uint64_t i = 0; i < parts_in(k); i++)
+		memcpy(p->stage->base + i * p->n * elem,
+			(const char *)k->args.send +
+				(i * k->args.count + p->at) * elem,
+			p->n * elem);
+}
+
+static void copy_out(const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t elem = elem_bytes(k);
+	const char *from = p->stage->base + out_offset(k, p->n);
+
+	for (uint64_t i = 0; i < parts_out(k); i++)
+		memcpy((char *)k->args.recv +
+				(i * k->args.count + p->at) * elem,
+			from + i * p->n * elem, p->n * elem);
+}
+
+/* What the root sent is there already. */
+static bool has_copy_out(const struct sw_call *k)
+{
+	return stages_out(k) && !(k->args.kind == SW_BCAST && is_root(k) &&
+					k->args.send == k->args.recv);
+}
+
+static void copy(struct sw_client *c, const struct sw_call_piece *p,
+	void (*fn)(const struct sw_call_piece *p))
+{
+	sw_client_unlock(c);
+	fn(p);
+	(void)!sw_client_lock(c);
+}
+
+/* --- the end --- */
+
+static bool has_all_put(const struct sw_call *k)
+{
+	return k->next == k->args.count;
+}
+
+/* Somebody has to work for it, whether its caller waits or not. */
+static bool needs_work(const struct sw_call *k)
+{
+	return k->state == SW_TENSOR_OPEN &&
+	       (!has_all_put(k) || (is_staged(k) && k->args.count > k->piece));
+}
+
+static void count_work(struct sw_client *c, struct sw_call *k)
+{
+	bool is_counted = needs_work(k);
+
+	c->calls.n_unfinished += is_counted;
+	c->calls.n_unfinished -= k->is_counted;
+	k->is_counted = is_counted;
+}
+
+static void unlink_call(struct sw_call *k)
+{
+	struct sw_call **at = &k->channel->first;
+
+	while (*at && *at != k)
+		at = &(*at)->later;
+	if (!*at)
+		return;
+	*at = k->later;
+	if (k->channel->end == &k->later)
+		k->channel->end = at;
+}
+
+static void end_call(struct sw_client *c, struct sw_call *k)
+{
+	uint64_t one = 1;
+
+	k->state = SW_TENSOR_ENDED;
+	c->calls.n_open--;
+	count_work(c, k);
+	sw_client_call_thread(c); /* or the one that waits for it */
+	if (c->turn.event_fd >= 0 &&
+		write(c->turn.event_fd, &one, sizeof(one)) < 0)
+		return; /* full: it is readable */
+}
+
+static void end_piece(struct sw_client *c, struct sw_call_piece *p)
+{
+	struct sw_call *k = p->call;
+
+	if (p->stage)
+		p->stage->is_used = false;
+	p->handle = 0;
+	k->channel->n_pieces--;
+	if (k->channel->first)
+		sw_client_kick(c); /* there is room for the next one */
+	k->n_open--;
+	if (p->status && !k->status) {
+		k->status = p->status;
+		k->next = k->args.count; /* no more of it */
+		unlink_call(k);
+	}
+	if (has_all_put(k) && !k->n_open)
+		end_call(c, k);
+}
+
+bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
+{
+	struct sw_calls *s = &c->calls;
+	struct sw_call_piece *p =
+		&s->pieces[done->handle >> SW_EDGE_TENSOR_BITS &
+			   (SW_EDGE_COLLS - 1)];
+
+	if (p->handle != done->handle || p->is_back || done->status > 0)
+		return false;
+	p->status = done->status;
+	if (!p->stage || p->status || !has_copy_out(p->call)) {
+		end_piece(c, p);
+		return true;
+	}
+	p->is_back = true;
+	p->later = NULL;
+	if (!s->ended)
+		s->ended_end = &s->ended;
+	*s->ended_end = p;
+	s->ended_end = &p->later;
+	sw_client_kick(c); /* another thread may have taken its bell */
+	return true;
+}
+
+/* --- pieces to the agent --- */
+
+static struct sw_call_piece *take_piece(struct sw_client *c, uint32_t stream)
+{
+	struct sw_calls *s = &c->calls;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
+		uint64_t n = ++s->n_pieces;
+		struct sw_call_piece *p = &s->pieces[n % SW_EDGE_COLLS];
+
+		if (p->handle)
+			continue;
+		*p = (struct sw_call_piece){
+			.handle = SW_EDGE_COLL_HANDLE |
+				  (n << SW_EDGE_TENSOR_BITS &
+					  ~SW_EDGE_COLL_HANDLE) |
+				  stream};
+		return p;
+	}
+	return NULL;
+}
+
+static struct sw_edge_place_at behind(
+	struct sw_edge_place_at at, uint64_t bytes)
+{
+	at.offset += bytes;
+	return at;
+}
+
+/* The piece as the agent takes it.  What this rank does not give, or does not
+ * get, lies where the other buffer does: nobody looks at it. */
+static struct sw_edge_coll message(const struct sw_call_piece *p)
+{
+	const struct sw_call *k = p->call;
+	uint64_t elem = elem_bytes(k), at = p->at * elem;
+	bool is_shared =
+		k->args.kind == SW_REDUCE_SCATTER ? k->has_from : k->has_to;
+	struct sw_edge_coll m = {.handle = p->handle,
+		.count = p->n,
+		.whole = k->args.count,
+		.stride = (is_shared ? k->args.count : p->n) * elem,
+		.stream = k->channel->stream->i,
+		.root = (uint16_t)k->args.root,
+		.kind = (uint8_t)k->args.kind,
+		.dtype = (uint8_t)k->args.dtype};
+
+	if (p->stage) {
+		m.from = p->stage->at;
+		m.to = behind(p->stage->at, out_offset(k, p->n));
+	}
+	if (k->has_from)
+		m.from = behind(k->from, at);
+	if (k->has_to)
+		m.to = behind(k->to, at);
+	if (!needs_send(k))
+		m.from = m.to;
+	if (!needs_recv(k))
+		m.to = m.from;
+	return m;
+}
+
+static bool put(struct sw_client *c, const struct sw_call_piece *p)
+{
+	struct sw_edge_coll m = message(p);
+
+	if (sw_spsc_put(&c->colls, &m, 1) != 1) {
+		sw_client_close(c, SW_EPROTO,
+			"the agent at %s corrupted the ring of collectives",
+			c->settings.agent);
+		return false;
+	}
+	sw_client_ring(c, &c->control->agent_sleeps);
+	return true;
+}
+
+/* The next piece of a channel's first call.  Returns the bytes that were
+ * copied, 1 where none were; 0: none can go. */
+static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
+{
+	struct sw_call *k = ch->first;
+	struct sw_stage *stage = NULL;
+	struct sw_call_piece *p;
+	uint64_t n, left;
+
+	if (!k || ch->n_pieces == PIECES_MAX)
+		return 0;
+	left = k->args.count - k->next;
+	n = left < k->piece ? left : k->piece;
+	if (is_staged(k)) {
+		stage = sw_stage_take(ch, first_stage(k));
+		if (!stage)
+			return 0;
+	}
+	p = take_piece(c, ch->stream->i);
+	if (!p) {
+		if (stage)
+			stage->is_used = false;
+		return 0;
+	}
+	p->call = k;
+	p->at = k->next;
+	p->n = n;
+	p->stage = stage;
+	k->next += n;
+	k->n_open++;
+	ch->n_pieces++;
+	if (has_all_put(k))
+		unlink_call(k);
+	if (stages_in(k))
+		copy(c, p, copy_in);
+	put(c, p);
+	count_work(c, k);
+	return stages_in(k) ? parts_in(k) * n * elem_bytes(k) : 1;
+}
+
+static uint64_t copy_one_out(struct sw_client *c)
+{
+	struct sw_calls *s = &c->calls;
+	struct sw_call_piece *p = s->ended;
+
+	if (!p)
+		return 0;
+	s->ended = p->later;
+	if (!s->ended)
+		s->ended_end = &s->ended;
+	copy(c, p, copy_out);
+	end_piece(c, p);
+	return parts_out(p->call) * p->n * elem_bytes(p->call);
+}
+
+/* Channels take turns, a piece each. */
+static uint64_t put_one(struct sw_client *c)
+{
+	struct sw_calls *s = &c->calls;
+	struct sw_channel *from = s->turn;
+
+	for (struct sw_channel *ch = from; ch;) {
+		struct sw_channel *next = ch->next ? ch->next : s->channels;
+		uint64_t n = put_piece(c, ch);
+
+		s->turn = next;
+		if (n)
+			return n;
+		ch = next == from ? NULL : next;
+	}
+	return 0;
+}
+
+bool sw_client_move(struct sw_client *c, uint64_t bytes)
+{
+	struct sw_calls *s = &c->calls;
+	uint64_t n = 1, done = 0;
+
+	if (s->is_moving)
+		return false;
+	s->is_moving = true;
+	while (n && done < bytes && !c->closed) {
+		n = copy_one_out(c);
+		if (!n)
+			n = put_one(c);
+		done += n;
+	}
+	s->is_moving = false;
+	if (done)
+		sw_client_changed(c);
+	return done > 0;
+}
+
+/* --- calls --- */
+
+struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle)
+{
+	struct sw_call *k = &c->calls.calls[handle & (SW_EDGE_COLLS - 1)];
+
+	return k->state != SW_TENSOR_IDLE && k->handle == handle ? k : NULL;
+}
+
+static struct sw_call *take_call(struct sw_client *c)
+{
+	struct sw_calls *s = &c->calls;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
+		uint64_t n = ++s->n_calls;
+		struct sw_call *k = &s->calls[n % SW_EDGE_COLLS];
+
+		if (k->state != SW_TENSOR_IDLE)
+			continue;
+		*k = (struct sw_call){.handle = SW_EDGE_COLL_HANDLE | n,
+			.state = SW_TENSOR_OPEN};
+		return k;
+	}
+	return NULL;
+}
+
+static void enqueue(struct sw_channel *ch, struct sw_call *k)
+{
+	if (!ch->first)
+		ch->end = &ch->first;
+	*ch->end = k;
+	ch->end = &k->later;
+}
+
+int sw_client_call(struct sw_group *g, struct sw_channel *ch,
+	const struct sw_coll_args *args, uint64_t *handle)
+{
+	struct sw_client *c = g->client;
+	struct sw_call *k = take_call(c);
+	uint64_t each = args->count * sw_dtype_bytes(args->dtype);
+	int err;
+
+	if (!k)
+		return sw_client_fail(c, SW_EBUSY,
+			"%u collectives are open: wait for one first",
+			SW_EDGE_COLLS);
+	k->group = g;
+	k->channel = ch;
+	k->args = *args;
+	if (args->kind == SW_BARRIER)
+		k->args.send = k->args.recv = k->token;
+	k->piece = piece_elems(k);
+	k->has_from = sw_client_find_memory(
+		c, k->args.send, parts_in(k) * each, &k->from);
+	k->has_to = sw_client_find_memory(
+		c, k->args.recv, parts_out(k) * each, &k->to);
+	err = is_staged(k)
+		      ? sw_stage_open(c, ch, first_stage(k), largest_stage(k))
+		      : 0;
+	if (err) {
+		k->state = SW_TENSOR_IDLE;
+		return err;
+	}
+	c->calls.n_open++;
+	enqueue(ch, k);
+	*handle = k->handle;
+	count_work(c, k);
+	sw_client_move(c, INLINE_BYTES);
+	return 0;
+}

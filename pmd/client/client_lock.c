@@ -1,0 +1,142 @@
+/* client_lock.c - libsumwire: the lock of a client, and sleeping without it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pmd/client/client.h"
+
+int sw_turn_init(struct sw_turn *t)
+{
+	pthread_condattr_t attr;
+
+	t->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->event_fd = -1;
+	if (t->kick_fd < 0)
+		return SW_ENOMEM;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return 0;
+}
+
+void sw_turn_fini(struct sw_turn *t)
+{
+	close(t->kick_fd);
+	if (t->event_fd >= 0)
+		close(t->event_fd);
+}
+
+bool sw_client_lock(struct sw_client *c)
+{
+	if (!*c->is_ours) {
+		sw_client_check(c); /* its sentence */
+		return false;
+	}
+	pthread_mutex_lock(&c->turn.lock);
+	return true;
+}
+
+int sw_client_enter(struct sw_client *c)
+{
+	int err;
+
+	if (!sw_client_lock(c))
+		return SW_ECLOSED;
+	err = sw_client_check(c);
+	if (err)
+		sw_client_unlock(c);
+	return err;
+}
+
+void sw_client_unlock(struct sw_client *c)
+{
+	pthread_mutex_unlock(&c->turn.lock);
+}
+
+void sw_client_changed(struct sw_client *c)
+{
+	if (c->turn.n_waiting)
+		pthread_cond_broadcast(&c->turn.changed);
+}
+
+void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns)
+{
+	struct timespec at = {.tv_sec = (time_t)(until_ns / 1000000000),
+		.tv_nsec = (long)(until_ns % 1000000000)};
+
+	c->turn.n_waiting++;
+	pthread_cond_timedwait(&c->turn.changed, &c->turn.lock, &at);
+	c->turn.n_waiting--;
+}
+
+void sw_client_kick(struct sw_client *c)
+{
+	uint64_t one = 1;
+
+	if (c->turn.is_asleep && write(c->turn.kick_fd, &one, sizeof(one)) < 0)
+		return; /* full: it is readable */
+}
+
+void sw_client_sleep(struct sw_client *c, uint64_t until_ns)
+{
+	struct pollfd fds[3] = {{.fd = c->sock, .events = POLLIN},
+		{.fd = c->bell, .events = POLLIN},
+		{.fd = c->turn.kick_fd, .events = POLLIN}};
+	uint64_t now = sw_edge_now_ns(), kicks;
+	uint64_t left = until_ns > now ? until_ns - now : 0;
+	struct timespec limit = {.tv_sec = (time_t)(left / 1000000000),
+		.tv_nsec = (long)(left % 1000000000)};
+	int n;
+
+	c->turn.is_asleep = true;
+	sw_client_unlock(c);
+	n = ppoll(fds, 3, &limit, NULL);
+	pthread_mutex_lock(&c->turn.lock);
+	c->turn.is_asleep = false;
+	if (n > 0 && fds[1].revents)
+		sw_edge_bell_drain(c->bell);
+	if (n > 0 && fds[2].revents)
+		(void)!read(c->turn.kick_fd, &kicks, sizeof(kicks));
+}
+
+void sw_client_lead(struct sw_client *c)
+{
+	while (c->turn.has_leader) {
+		c->turn.n_claims++;
+		sw_client_kick(c);
+		sw_client_wait_changed(
+			c, sw_edge_now_ns() + UINT64_C(1000000000));
+		c->turn.n_claims--;
+	}
+	c->turn.has_leader = true;
+}
+
+void sw_client_follow(struct sw_client *c)
+{
+	c->turn.has_leader = false;
+	sw_client_changed(c);
+}
+
+void sw_client_call_thread(struct sw_client *c)
+{
+	sw_client_kick(c);
+	sw_client_changed(c);
+}
+
+int sw_client_await(
+	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
+{
+	for (;;) {
+		int kind = sw_client_rx(c, m, fds);
+
+		if (kind)
+			return kind;
+		if (sw_edge_now_ns() >= until_ns)
+			return SW_ETIMEDOUT;
+		sw_client_sleep(c, until_ns);
+	}
+}

@@ -1,0 +1,95 @@
+/* client_stage.c - libsumwire: shared memory, and stages made of it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "pmd/client/client.h"
+
+/* The agent's answer comes to whoever leads. */
+static int alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out)
+{
+	char name[32];
+	struct sw_tensor_desc d = {.name = name,
+		.n_elems = bytes,
+		.dtype = SW_U8,
+		.is_async = SW_EDGE_MEMORY};
+	int err;
+
+	sw_client_lead(c);
+	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
+	err = sw_client_declare(c, &d, 1, out);
+	c->n_allocs += !err;
+	sw_client_follow(c);
+	return err;
+}
+
+int sw_alloc(struct sw_client *c, size_t bytes, void **out)
+{
+	struct sw_tensor *t;
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	if (!bytes || bytes > SW_EDGE_TENSOR_BYTES_MAX)
+		err = sw_client_fail(c, SW_EINVAL,
+			"sw_alloc of %zu bytes: 1 byte to 64 GiB are possible",
+			bytes);
+	else
+		err = alloc(c, bytes, &t);
+	if (!err)
+		*out = sw_tensor_data(t);
+	sw_client_unlock(c);
+	return err;
+}
+
+bool sw_client_find_memory(const struct sw_client *c, const void *p,
+	uint64_t bytes, struct sw_edge_place_at *out)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	for (uint32_t i = 0; i < c->n_memories; i++) {
+		const struct sw_tensor *t = c->tensors[c->memories[i]];
+		uintptr_t base = (uintptr_t)t->data;
+
+		if (at < base || at - base > t->memory_bytes ||
+			bytes > t->memory_bytes - (at - base))
+			continue;
+		*out = (struct sw_edge_place_at){
+			.item = t->i, .offset = at - base};
+		return true;
+	}
+	return false;
+}
+
+struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes)
+{
+	bool is_small = bytes <= SW_STAGE_SMALL;
+	struct sw_stage *list = is_small ? ch->small : ch->large;
+	uint32_t n = is_small ? SW_STAGES_SMALL : SW_STAGES_LARGE;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!list[i].base || list[i].is_used)
+			continue;
+		list[i].is_used = true;
+		return &list[i];
+	}
+	return NULL;
+}
+
+int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
+	uint64_t largest)
+{
+	bool is_small = bytes <= SW_STAGE_SMALL;
+	struct sw_stage *list = is_small ? ch->small : ch->large;
+	uint32_t n = is_small ? SW_STAGES_SMALL : SW_STAGES_LARGE;
+	uint64_t each = is_small ? SW_STAGE_SMALL : (largest + 63) / 64 * 64;
+	struct sw_tensor *t;
+	int err;
+
+	if (list[0].base)
+		return 0;
+	err = alloc(c, n * each, &t);
+	for (uint32_t i = 0; i < n && !err; i++)
+		list[i] = (struct sw_stage){.base = (char *)t->data + i * each,
+			.at = {.item = t->i, .offset = i * each}};
+	return err;
+}

@@ -1,0 +1,125 @@
+/* client_turn.c - libsumwire: one thread at a time works for all that wait.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A mutex guards a client.  What comes from the agent, and the copies of
+ * collectives, are the work of whoever leads: a thread that waits for a handle
+ * anyway, so that a process with one thread stays one, else the library's own
+ * (client_thread).  A leader sleeps without the mutex; the others sleep on a
+ * condition, and look at their handles after each of its turns.  Whoever finds
+ * something to copy does so, led or not; who stops while there is more kicks
+ * the others.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "pmd/client/client.h"
+
+enum { THREAD_TURN_S = 3600 };
+
+/* Until the agent has something, or another thread. */
+static void rest(struct sw_client *c, uint64_t until_ns)
+{
+	sw_edge_doze(&c->control->client_sleeps);
+	sw_client_ring(c, &c->control->agent_naps);
+	if (sw_spsc_is_empty(&c->completions))
+		sw_client_sleep(c, until_ns);
+	atomic_store_explicit(
+		&c->control->client_sleeps, 0, memory_order_relaxed);
+	sw_client_rx_messages(c);
+}
+
+void sw_client_turn(struct sw_client *c, uint64_t until_ns)
+{
+	if (sw_client_move(c, 1))
+		return;
+	if (c->turn.has_leader || c->turn.n_claims) {
+		sw_client_wait_changed(c, until_ns);
+		return;
+	}
+	c->turn.has_leader = true;
+	rest(c, until_ns);
+	sw_client_rx_completions(c);
+	sw_client_follow(c);
+}
+
+/* --- the library's own thread --- */
+
+/* Is there something to wait for that no other thread waits for? */
+static bool has_work(const struct sw_client *c)
+{
+	return !c->closed && !c->turn.has_leader &&
+	       (c->calls.n_unfinished ||
+		       (c->turn.event_fd >= 0 && c->calls.n_open));
+}
+
+static void *client_thread(void *arg)
+{
+	struct sw_client *c = arg;
+
+	pthread_mutex_lock(&c->turn.lock);
+	while (!c->turn.is_ending) {
+		uint64_t until_ns =
+			sw_edge_now_ns() + THREAD_TURN_S * UINT64_C(1000000000);
+
+		if (sw_client_move(c, 1))
+			continue;
+		if (has_work(c))
+			sw_client_turn(c, until_ns);
+		else
+			sw_client_wait_changed(c, until_ns);
+	}
+	pthread_mutex_unlock(&c->turn.lock);
+	return NULL;
+}
+
+/* Signals are the program's own threads'. */
+int sw_client_start_thread(struct sw_client *c)
+{
+	sigset_t all, old;
+	int err;
+
+	if (c->turn.has_thread)
+		return 0;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	err = pthread_create(&c->turn.thread, NULL, client_thread, c);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return sw_client_fail(c, SW_ENOMEM,
+			"cannot start the library's thread: %s", strerror(err));
+	c->turn.has_thread = true;
+	return 0;
+}
+
+void sw_client_end_thread(struct sw_client *c)
+{
+	pthread_mutex_lock(&c->turn.lock);
+	c->turn.is_ending = true;
+	sw_client_call_thread(c);
+	pthread_mutex_unlock(&c->turn.lock);
+	if (c->turn.has_thread)
+		pthread_join(c->turn.thread, NULL);
+	c->turn.has_thread = false;
+}
+
+int sw_event_fd(struct sw_client *c, int *fd)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	if (c->turn.event_fd < 0)
+		c->turn.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->turn.event_fd < 0)
+		err = sw_client_fail(
+			c, SW_ENOMEM, "no eventfd: %s", strerror(errno));
+	if (!err)
+		err = sw_client_start_thread(c);
+	if (!err)
+		*fd = c->turn.event_fd;
+	sw_client_call_thread(c);
+	sw_client_unlock(c);
+	return err;
+}
