@@ -233,7 +233,7 @@ static void *work(void *arg)
 	uint64_t h;
 
 	for (uint32_t i = 0; i < 60; i++) {
-		struct sw_coll_args a = {
+		struct sw_coll_args a = {.size = sizeof(a),
 			.kind = i % 3 ? SW_ALL_REDUCE : SW_ALL_GATHER,
 			.dtype = SW_F32,
 			.count = 1 + i * 7919 * (w->i + 1) % PIECE,
@@ -342,8 +342,10 @@ static void coll__fails_in_pieces(void **state)
 {
 	struct rig *r = rig_open(&(struct rig_how){.status = SW_EMISMATCH});
 	struct scene s = {.r = r, .c = rig_client(r)};
-	struct sw_coll_args a = {
-		.kind = SW_ALL_REDUCE, .dtype = SW_F32, .count = COUNT_MAX};
+	struct sw_coll_args a = {.size = sizeof(a),
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.count = COUNT_MAX};
 	uint64_t h;
 
 	a.recv = malloc(4 * a.count);
