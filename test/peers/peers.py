@@ -1,8 +1,8 @@
 # peers.py - one class per peer: what it needs, and how it is measured
 # SPDX-License-Identifier: BSD-3-Clause
 """measure(sizes, iterations) gives the median seconds of an all-reduce of f32
-over two processes, in place, by size; iperf3, which sums nothing, the bits per
-second of one TCP stream.
+over two processes, in place, by size, or of another collective (all_peers);
+iperf3, which sums nothing, the bits per second of one TCP stream.
 """
 import json
 import os
@@ -56,6 +56,7 @@ def seconds_of(text, who):
 class Sumwire:
     """Two nodes, each agent and server at once; a process at each."""
     name, is_sum = "sumwire", True
+    collective = None  # push_pull of a tensor
 
     def check(self):
         """Raises Missing if it cannot run."""
@@ -65,6 +66,9 @@ class Sumwire:
 
     def start(self, net):
         net.start_all()
+
+    def options(self):
+        return ["--collective", self.collective] if self.collective else []
 
     def measure(self, sizes, iterations):
         self.check()
@@ -77,7 +81,7 @@ class Sumwire:
                             "--agent", net.socket("agent0"),
                             "--agent", net.socket("agent1"),
                             "--min", str(n_bytes), "--max", str(n_bytes),
-                            "--iters", str(iterations))
+                            "--iters", str(iterations), *self.options())
                 p.wait_ok(LIMIT_S)
                 row = json.loads(p.out())["results"][0]
                 if row["wrong"]:
@@ -133,6 +137,7 @@ class SumwirePacket(SumwireVeth):
 
 class Gloo:
     name, where, is_sum = "gloo", "veth", True
+    collective = "all_reduce"
 
     def __init__(self, veth):
         self.veth = veth
@@ -144,15 +149,16 @@ class Gloo:
             raise Missing(f"{PYTHON} has no torch (apt install python3-torch)")
         port = 29611
         words = [f"{nets.LEFT}:{port}", str(iterations), *map(str, sizes)]
-        program = os.path.join(HERE, "allreduce.py")
+        program = os.path.join(HERE, "gloo.py")
         env = dict(os.environ, OMP_NUM_THREADS="1")
         other = subprocess.Popen(
-            self.veth.inside(PYTHON, program, "1", "2", *words),
+            self.veth.inside(PYTHON, program, self.collective, "1", "2",
+                             *words),
             env=dict(env, GLOO_SOCKET_IFNAME="right"))
         try:
-            return seconds_of(output([PYTHON, program, "0", "2", *words],
-                                     env=dict(env, GLOO_SOCKET_IFNAME="left")),
-                              self.name)
+            return seconds_of(output(
+                [PYTHON, program, self.collective, "0", "2", *words],
+                env=dict(env, GLOO_SOCKET_IFNAME="left")), self.name)
         finally:
             other.kill()
             other.wait()
@@ -235,6 +241,14 @@ class Iperf3:
             server.kill()
             server.wait()
         return json.loads(text)["end"]["sum_received"]["bits_per_second"]
+
+
+def peers_of(collective, veth):
+    """Those that have it: as a collective of a group, without a name."""
+    peers = [SumwireVeth(veth), Gloo(veth)] if veth else []
+    for p in peers:
+        p.collective = collective
+    return peers
 
 
 def all_peers(veth):
