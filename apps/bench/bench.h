@@ -31,7 +31,8 @@ struct bench_options {
 	const char *port;           /* type of the loopback's ports */
 	uint32_t net;               /* of their addresses, /24, host order */
 	struct sw_arg_list devices; /* of them; then those of the raw echo */
-	bool is_loopback, is_colocated, is_raw, is_json, is_polling, has_no_crc;
+	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
+		has_no_crc;
 	bool is_urgent, is_results;  /* a small tensor behind a large one */
 	const char *collective;      /* NULL: push_pull of tensors */
 	const char *policy;          /* of the loopback's job */

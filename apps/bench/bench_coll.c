@@ -6,6 +6,7 @@
  * that of reduce_scatter and all_gather (n - 1) / n times.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apps/bench/bench.h"
@@ -18,9 +19,9 @@ enum sw_coll_kind sw_bench_coll_find(const char *name)
 {
 	uint32_t kind = SW_ALL_REDUCE;
 
-	while (kind < SW_N_COLL_KINDS && strcmp(names[kind], name) != 0)
+	while (kind < SW_BARRIER && strcmp(names[kind], name) != 0)
 		kind++;
-	return (enum sw_coll_kind)kind;
+	return kind < SW_BARRIER ? (enum sw_coll_kind)kind : SW_N_COLL_KINDS;
 }
 
 double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n)
@@ -48,19 +49,20 @@ int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
 	struct bench_coll *b)
 {
 	int err = sw_group_open(c, "bench", NULL, 0, &b->group);
-	void *p = NULL;
+	void *p[2] = {NULL, NULL};
 
 	b->args.size = sizeof(b->args);
 	b->args.kind = sw_bench_coll_find(o->collective);
 	b->args.dtype = o->dtype;
 	b->rank = sw_rank(c);
 	b->size = sw_size(c);
-	if (!err)
-		err = sw_alloc(c, o->max_bytes, &p);
-	b->args.send = b->send = p;
-	if (!err)
-		err = sw_alloc(c, o->max_bytes, &p);
-	b->args.recv = p;
+	for (int i = 0; i < 2 && !err; i++)
+		if (o->is_staged)
+			err = (p[i] = calloc(1, o->max_bytes)) ? 0 : SW_ENOMEM;
+		else
+			err = sw_alloc(c, o->max_bytes, &p[i]);
+	b->args.send = b->send = p[0];
+	b->args.recv = p[1];
 	return err;
 }
 

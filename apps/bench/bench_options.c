@@ -95,6 +95,8 @@ static int check(const struct bench_options *o)
 		return complain("--collective %s: all_reduce, reduce_scatter, "
 				"all_gather, broadcast or reduce expected",
 			o->collective);
+	if (o->is_staged && !o->collective)
+		return complain("--staged needs --collective");
 	if (o->collective && (o->n_tensors > 1 || o->local_ranks > 1))
 		return complain("--collective has one tensor and one local "
 				"rank: leave out --tensors and --local-ranks");
@@ -129,6 +131,9 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 			"the sizes and the busbw of nccl-tests"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
+		{"--staged", SW_ARG_FLAG, {.flag = &o->is_staged}, 0, 0,
+			"collectives of memory that is not shared with the "
+			"agent"},
 		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
 			"wait by polling instead of sleeping"},
 		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,

@@ -100,6 +100,7 @@ struct sw_turn {
 	pthread_cond_t changed;
 	uint32_t n_waiting; /* for changed */
 	uint32_t n_claims;  /* that want to lead whatever comes */
+	uint32_t n_users;   /* of the program's, that wait for handles */
 	bool has_leader;
 	bool is_asleep; /* the leader is, until a kick */
 	bool has_thread, is_ending;

@@ -408,8 +408,8 @@ bool sw_client_move(struct sw_client *c, uint64_t bytes)
 		done += n;
 	}
 	s->is_moving = false;
-	if (done)
-		sw_client_changed(c);
+	if (done) /* there may be more, and others could not */
+		sw_client_call_thread(c);
 	return done > 0;
 }
 

@@ -220,8 +220,10 @@ int sw_wait_any(
 			c, SW_EINVAL, "sw_wait_any: there is no handle");
 	if (!sw_client_lock(c))
 		return SW_ECLOSED;
+	if (!c->turn.n_users++)
+		sw_client_kick(c); /* the library's thread, if it leads */
 	err = wait_any(c, handles, n, i);
-	if (c->calls.n_unfinished)
+	if (!--c->turn.n_users && c->calls.n_unfinished)
 		sw_client_call_thread(c);
 	sw_client_unlock(c);
 	return err;

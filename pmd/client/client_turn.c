@@ -46,10 +46,10 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 
 /* --- the library's own thread --- */
 
-/* Is there something to wait for that no other thread waits for? */
+/* Is there something to do, and nobody who waits and so does it? */
 static bool has_work(const struct sw_client *c)
 {
-	return !c->closed && !c->turn.has_leader &&
+	return !c->closed && !c->turn.n_users && !c->turn.has_leader &&
 	       (c->calls.n_unfinished ||
 		       (c->turn.event_fd >= 0 && c->calls.n_open));
 }
@@ -63,8 +63,6 @@ static void *client_thread(void *arg)
 		uint64_t until_ns =
 			sw_edge_now_ns() + THREAD_TURN_S * UINT64_C(1000000000);
 
-		if (sw_client_move(c, 1))
-			continue;
 		if (has_work(c))
 			sw_client_turn(c, until_ns);
 		else
