@@ -163,7 +163,8 @@ static struct sw_worker_tensor tensor_of(
 		return (struct sw_worker_tensor){.name = t->name,
 			.priority = t->priority,
 			.window_log2 = (uint8_t)t->dtype,
-			.members = t->n_elems};
+			.n_ranks = (uint32_t)t->n_elems,
+			.ranks = t->ranks};
 	return (struct sw_worker_tensor){.name = t->name,
 		.n_elems = t->n_elems,
 		.dtype = t->dtype,
@@ -234,8 +235,8 @@ static void declare(struct agent_core *core)
 		return; /* the servers are asked */
 	snprintf(report.text, sizeof(report.text), "%s",
 		report.err == SW_EINVAL && o->tensors[0].kind == SW_EDGE_STREAM
-			? "collectives need one lcore, and agents of one local "
-			  "rank each"
+			? "a group has different ranks of the job, this one "
+			  "among them, and collectives need one lcore"
 			: sw_error_text(report.err));
 	sw_agent_tell(core, &report);
 }
@@ -339,6 +340,7 @@ static bool begin_coll(
 	struct agent_core *core, uint32_t local, const struct sw_host_coll *m)
 {
 	struct sw_worker_coll coll = {.stream = m->stream,
+		.local = local,
 		.kind = (enum sw_coll_kind)m->kind,
 		.dtype = m->dtype,
 		.n_elems = m->count,

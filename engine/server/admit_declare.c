@@ -71,8 +71,9 @@ static void describe_known(const struct declaration *d, uint32_t priority,
 {
 	if (t->mode == SW_MODE_STREAM || d->item.mode == SW_MODE_STREAM)
 		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: the members, window or priority that "
-			"rank %u opens it with are not those of rank %u",
+			"stream %.40s: the ranks, their order, the window or "
+			"the priority that rank %u opens it with are not those "
+			"of rank %u",
 			d->name, rank, t->rank);
 	else
 		snprintf(text, SW_TEXT_MAX,
@@ -85,6 +86,17 @@ static void describe_known(const struct declaration *d, uint32_t priority,
 			t->priority, t->mode ? ", async" : "");
 }
 
+/* The key, and the place on the line, are the coordinator's to give; in the
+ * place of that a stream has what its ranks are told by. */
+static bool has_place(const struct sw_job *job, const struct declaration *d,
+	const struct sw_stensor_view *t)
+{
+	if (t->mode == SW_MODE_STREAM && t->first != d->item.first)
+		return false;
+	return job->is_coordinated ||
+	       (t->key == d->item.key && t->first == d->item.first);
+}
+
 /* Does the member declare what another did before?  Else the tensor is dead. */
 static bool check_known(struct sw_session *s, const struct declaration *d,
 	const struct sw_stensor_view *t)
@@ -94,8 +106,7 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 
 	if (t->n_elems == d->item.n_elems && t->dtype == d->item.dtype &&
 		t->priority == priority && t->mode == d->item.mode &&
-		(s->job->is_coordinated ||
-			(t->key == d->item.key && t->first == d->item.first)))
+		has_place(s->job, d, t))
 		return !t->dead_from;
 	describe_known(d, priority, t,
 		sw_shard_rank_of(&s->job->shard, s->member), text);
@@ -127,7 +138,8 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 	uint32_t payload = s->job->params.payload;
 
 	if (d->item.key >= SW_MAX_TENSORS || sw_shard_tensor(sh, d->item.key) ||
-		d->item.first >= sw_shard_line(sh))
+		(d->item.mode != SW_MODE_STREAM &&
+			d->item.first >= sw_shard_line(sh)))
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken or beyond %u, or place "
 			"%u is beyond %u",

@@ -300,6 +300,7 @@ void sw_job_status(
 	out->request = job->members[rank].request;
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		out->size += job->members[m].n_local;
+		out->n_local[m] = job->members[m].n_local;
 		if (m < rank)
 			out->first += job->members[m].n_local;
 	}

@@ -194,10 +194,11 @@ static void describe(const char *name, uint32_t i, const struct sw_header *h,
 			name, i, h->step, first, b->step);
 }
 
-/* The same of a collective. */
-static void describe_stream(const char *name, uint32_t i,
-	const struct sw_header *h, uint32_t first, const struct sw_begun *b,
-	char text[SW_TEXT_MAX])
+/* The same of a collective.  Roots are named as what frames say of them: by the
+ * first rank of their node. */
+static void describe_stream(const struct sw_shard *sh, const char *name,
+	uint32_t i, const struct sw_header *h, uint32_t first,
+	const struct sw_begun *b, char text[SW_TEXT_MAX])
 {
 	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
 	const char *theirs = sw_coll_name(sw_coll_kind_of(b->op));
@@ -208,17 +209,18 @@ static void describe_stream(const char *name, uint32_t i,
 			"%s (collective %u)",
 			name, i, mine, sw_dtype_name(h->dtype), first, theirs,
 			sw_dtype_name(b->dtype), b->number);
-	else if (h->chunk != b->number || h->step != b->step ||
-		 (h->payload_len && b->bytes && h->payload_len != b->bytes))
+	else if (h->chunk == b->number && h->aux != b->root)
 		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s with another count "
-			"than rank %u (collective %u)",
-			name, i, mine, first, b->number);
+			"stream %.40s: rank %u calls %s with a root of rank "
+			"%u's node, rank %u with one of rank %u's (collective "
+			"%u)",
+			name, i, mine, sw_shard_rank_of(sh, h->aux), first,
+			sw_shard_rank_of(sh, b->root), b->number);
 	else
 		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s with root %u, rank %u "
-			"with root %u (collective %u)",
-			name, i, mine, h->aux, first, b->root, b->number);
+			"stream %.40s: rank %u calls %s with another count or "
+			"root than rank %u (collective %u)",
+			name, i, mine, first, b->number);
 }
 
 /* A node without the root pushes a broadcast's bytes, or the root's none. */
@@ -242,6 +244,7 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 	bool is_stream = t.mode == SW_MODE_STREAM;
 	struct sw_begun begun;
 	char text[SW_TEXT_MAX];
+	uint32_t rank, first;
 
 	if (!is_stream && !sw_shard_has_root(sh, s->member, h)) {
 		fail_giver(s, h, t.name);
@@ -249,9 +252,11 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 	}
 	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
 	begun = sw_shard_begun(sh, h);
-	(is_stream ? describe_stream : describe)(t.name,
-		sw_shard_rank_of(sh, s->member), h,
-		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got)),
-		&begun, text);
+	rank = sw_shard_rank_of(sh, s->member);
+	first = sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(begun.got));
+	if (is_stream)
+		describe_stream(sh, t.name, rank, h, first, &begun, text);
+	else
+		describe(t.name, rank, h, first, &begun, text);
 	sw_job_kill(s->job, h->key, h->round, text);
 }

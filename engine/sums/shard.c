@@ -252,6 +252,8 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 	uint32_t n_new, uint64_t n_bytes)
 {
 	item->key = sh->n_tensors + n_new;
+	if (item->mode == SW_MODE_STREAM)
+		return;
 	item->first = sw_place_first(
 		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
 }

@@ -157,7 +157,8 @@ struct sw_stensor_view sw_stensor_view(
 	const struct sw_shard *sh, const struct sw_stensor *t);
 
 /* sw_shard_give_key - the coordinator: the next key, and with it a place on the
- * line, for @item; @n_new tensors of @n_bytes come before it. */
+ * line but for a stream, for @item; @n_new tensors of @n_bytes come before it.
+ */
 void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 	uint32_t n_new, uint64_t n_bytes);
 

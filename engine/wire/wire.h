@@ -20,8 +20,8 @@
 
 enum {
 	SW_MAGIC = 0x5753,  /* "SW" */
-	SW_VERSION_MIN = 2, /* protocol versions that this code speaks */
-	SW_VERSION_MAX = 2,
+	SW_VERSION_MIN = 3, /* protocol versions that this code speaks */
+	SW_VERSION_MAX = 3,
 	SW_QUANTUM = 1024, /* bytes per unit of credit */
 };
 
@@ -241,7 +241,8 @@ struct sw_status {
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint32_t request; /* the receiver's last TUNE that was numbered */
 	uint32_t pad3;
-	uint64_t epoch; /* of the job */
+	uint64_t epoch;                   /* of the job */
+	uint16_t n_local[SW_MAX_MEMBERS]; /* RUNNING: of each member */
 };
 
 struct sw_tune_ask {      /* TUNE */
@@ -266,7 +267,8 @@ struct sw_declare_head {
 struct sw_declare_item {
 	uint64_t n_elems;  /* of a stream: the group, a bit per member */
 	uint32_t key;      /* SW_KEY_NONE: coordinator, assign one */
-	uint32_t first;    /* as the coordinator answered; to it 0 */
+	uint32_t first;    /* as the coordinator answered; to it 0; of a stream
+			      the CRC32C of its group's ranks */
 	uint32_t priority; /* or SW_PRIORITY_BY_USE */
 	uint8_t dtype;     /* of a stream: log2 of its slots, 4…14 */
 	uint8_t mode;      /* enum sw_mode */
@@ -319,7 +321,7 @@ _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_fault), "I5");
 _Static_assert(sizeof(struct sw_join) == 368, "no holes");
 _Static_assert(sizeof(struct sw_cookie) == 24, "no holes");
 _Static_assert(sizeof(struct sw_accept) == 16, "no holes");
-_Static_assert(sizeof(struct sw_status) == 224, "no holes");
+_Static_assert(sizeof(struct sw_status) == 352, "no holes");
 _Static_assert(sizeof(struct sw_tune_ask) == 24, "no holes");
 _Static_assert(sizeof(struct sw_fault) == 176, "no holes");
 _Static_assert(sizeof(struct sw_declare_item) == 24, "no holes");

@@ -1,88 +1,187 @@
-/* coll.c - collectives as they are submitted.
+/* coll.c - collectives as local ranks submit them.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 #include "sum/sum.h"
 
-/* FNV-1a of the count: 16 bits that each push carries. */
-static uint16_t tag_of(uint64_t n_elems)
+/* 16 bits of what each push carries of count and root: the header has room for
+ * the root's member alone. */
+static uint16_t tag_of(const struct sw_worker_coll *ask)
 {
-	uint32_t h = 2166136261u;
+	uint64_t what[2] = {ask->whole ? ask->whole : ask->n_elems,
+		sw_coll_has_root(ask->kind) ? ask->root : 0};
+	uint32_t crc = sw_crc32c(0, what, sizeof(what));
 
-	for (; n_elems; n_elems >>= 8)
-		h = (h ^ (uint8_t)n_elems) * 16777619u;
-	return (uint16_t)(h ^ h >> 16);
+	return (uint16_t)(crc ^ crc >> 16);
 }
 
-static void shape(const struct sw_worker *w, const struct sw_wtensor *t,
+static uint32_t n_parts(const struct sw_wgroup *g, enum sw_coll_kind kind)
+{
+	return kind == SW_REDUCE_SCATTER || kind == SW_ALL_GATHER ? g->n : 1;
+}
+
+static void shape(const struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_worker_coll *ask, struct sw_coll *c)
 {
 	uint32_t elem = sw_dtype_bytes(ask->dtype);
-	uint32_t n_parts;
 
 	*c = (struct sw_coll){.ask = *ask,
+		.locals = c->locals,
 		.is_open = true,
-		.number = t->stream->n_colls + 1,
-		.first = t->stream->first,
+		.number = s->n_newest + 1,
 		.chunk_bytes = w->params.payload / elem * elem,
 		.part_bytes = ask->n_elems * elem,
-		.tag = tag_of(ask->whole ? ask->whole : ask->n_elems)};
-	if (!ask->stride)
-		c->ask.stride = c->part_bytes;
-	n_parts = sw_coll_is_by_part(c)
-			  ? (uint32_t)__builtin_popcountll(t->decl.members)
-			  : 1;
+		.root = sw_coll_has_root(ask->kind)
+				? sw_wgroup_find(&s->group, ask->root)
+				: 0,
+		.tag = tag_of(ask)};
 	c->n_per_part = (uint32_t)((c->part_bytes - 1) / c->chunk_bytes + 1);
-	c->n_chunks = c->n_left = c->n_per_part * n_parts;
+	c->n_chunks = c->n_left = c->n_per_part * n_parts(&s->group, ask->kind);
 }
 
-static bool is_valid(const struct sw_worker *w, const struct sw_wtensor *t,
+static bool is_valid(const struct sw_worker *w, const struct sw_wgroup *g,
 	const struct sw_worker_coll *ask)
 {
 	uint32_t elem = sw_dtype_bytes(ask->dtype);
 
 	return elem && ask->kind > SW_COLL_NONE &&
-	       ask->kind < SW_N_COLL_KINDS &&
-	       w->env->sum->ops[ask->dtype].put && ask->n_elems &&
-	       ask->n_elems <= (64ULL << 30) / elem &&
+	       ask->kind < SW_N_COLL_KINDS && ask->local < w->n_local &&
+	       g->here >> ask->local & 1 && w->env->sum->ops[ask->dtype].put &&
+	       ask->n_elems &&
+	       ask->n_elems <= (64ULL << 30) / elem / n_parts(g, ask->kind) &&
 	       (!sw_coll_has_root(ask->kind) ||
-		       (ask->root < w->n_members &&
-			       t->decl.members >> ask->root & 1));
+		       sw_wgroup_find(g, ask->root) < g->n);
+}
+
+/* --- local ranks --- */
+
+static bool differs(
+	const struct sw_worker_coll *a, const struct sw_worker_coll *b)
+{
+	return a->kind != b->kind || a->dtype != b->dtype ||
+	       a->n_elems != b->n_elems || a->whole != b->whole ||
+	       (sw_coll_has_root(a->kind) && a->root != b->root);
+}
+
+/* A local rank calls something else than the one that came first: the stream is
+ * dead, for it and for all. */
+static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_coll *c, const struct sw_worker_coll *ask)
+{
+	const struct sw_worker_coll *a = &c->ask;
+	char text[SW_TEXT_MAX];
+
+	if (a->kind != ask->kind || a->dtype != ask->dtype)
+		snprintf(text, sizeof(text),
+			"stream %.40s: rank %u calls %s of %s, rank %u %s of "
+			"%s (collective %u)",
+			t->name, w->first + ask->local, sw_coll_name(ask->kind),
+			sw_dtype_name(ask->dtype), w->first + a->local,
+			sw_coll_name(a->kind), sw_dtype_name(a->dtype),
+			c->number);
+	else
+		snprintf(text, sizeof(text),
+			"stream %.40s: rank %u calls %s with another %s than "
+			"rank %u (collective %u)",
+			t->name, w->first + ask->local, sw_coll_name(ask->kind),
+			a->n_elems == ask->n_elems && a->whole == ask->whole
+				? "root"
+				: "count",
+			w->first + a->local, c->number);
+	sw_tensor_kill(w, t, 1, text);
+	return SW_EMISMATCH;
+}
+
+/* The first local rank submits the next one. */
+static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
+	struct sw_coll *c, const struct sw_worker_coll *ask)
+{
+	struct sw_stream *s = t->stream;
+
+	shape(w, s, ask, c);
+	s->n_newest++;
+	s->n_open++;
+	w->n_open++;
+	if (!t->is_open) { /* none of its chunks waits for anything */
+		t->progress_ns = w->now_ns;
+		sw_todo_take_place(w, t);
+	}
+	t->is_open = true;
+	t->n_missing = 1; /* as long as it is open */
+}
+
+/* All local ranks of the group have submitted it. */
+static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
+{
+	struct sw_stream *s = t->stream;
+
+	c->first = s->first;
+	s->first = (s->first + (c->n_chunks + SW_STRIPE_CHUNKS - 1) /
+				       SW_STRIPE_CHUNKS * SW_STRIPE_CHUNKS) %
+		   sw_place_line(&w->map);
+	s->n_colls++;
+	t->is_begun = true;
+	sw_stream_enter(w, t);
+}
+
+/* Those that are not behind the one that has submitted the most; who is not in
+ * the group never is. */
+static uint64_t up_to_date(const struct sw_stream *s)
+{
+	uint64_t behind = 0;
+
+	for (uint64_t left = s->group.here; left; left &= left - 1) {
+		uint32_t local = (uint32_t)__builtin_ctzll(left);
+
+		if (s->n_asked[local] != s->n_newest)
+			behind |= 1ULL << local;
+	}
+	return ~behind;
+}
+
+static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_worker_coll *ask)
+{
+	struct sw_stream *s = t->stream;
+	uint32_t n = s->n_asked[ask->local];
+	struct sw_coll *c = &s->colls[n % SW_COLLS];
+
+	if (n == s->n_newest) {
+		if (c->is_open)
+			return SW_EAGAIN;
+		open_coll(w, t, c, ask);
+	}
+	if (differs(&c->ask, ask))
+		return kill_differs(w, t, c, ask);
+	s->n_asked[ask->local]++;
+	c->asked |= 1ULL << ask->local;
+	c->locals[ask->local] = (struct sw_coll_local){.from = ask->from,
+		.to = ask->to,
+		.stride = ask->stride ? ask->stride : c->part_bytes,
+		.cookie = ask->cookie};
+	t->asked = up_to_date(s);
+	if (c->asked == s->group.here)
+		start(w, t, c);
+	sw_local_check_left(w, t);
+	return 0;
 }
 
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 {
 	struct sw_wtensor *t;
-	struct sw_stream *s;
-	struct sw_coll *c;
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
-	if (ask->stream >= w->n_tensors || !w->tensors[ask->stream].stream)
+	if (ask->stream >= w->n_tensors)
 		return SW_EINVAL;
 	t = &w->tensors[ask->stream];
-	s = t->stream;
-	c = &s->colls[s->n_colls % SW_COLLS];
-	if (!is_valid(w, t, ask))
-		return SW_EINVAL;
 	if (t->dead_from)
 		return SW_EMISMATCH;
-	if (ask->stream >= w->n_admitted || c->is_open)
+	if (!t->stream || !is_valid(w, &t->stream->group, ask))
+		return SW_EINVAL;
+	if (ask->stream >= w->n_admitted)
 		return SW_EAGAIN;
-	shape(w, t, ask, c);
-	s->n_colls++;
-	s->n_open++;
-	s->first = (s->first + (c->n_chunks + SW_STRIPE_CHUNKS - 1) /
-				       SW_STRIPE_CHUNKS * SW_STRIPE_CHUNKS) %
-		   sw_place_line(&w->map);
-	if (!t->is_open) { /* none of its chunks waits for anything */
-		t->progress_ns = w->now_ns;
-		sw_todo_take_place(w, t);
-	}
-	t->is_open = t->is_begun = true;
-	t->n_missing = 1; /* as long as it is open */
-	t->asked = ~0ULL;
-	w->n_open++;
-	sw_stream_enter(w, t);
-	return 0;
+	return ask_for(w, t, ask);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
 enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
 
@@ -141,10 +141,10 @@ static uint32_t build_declare(
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
 		struct sw_declare_item item = {
-			.n_elems =
-				t->stream ? t->decl.members : t->decl.n_elems,
+			.n_elems = t->stream ? t->stream->group.members
+					     : t->decl.n_elems,
 			.key = t->key,
-			.first = t->first,
+			.first = t->stream ? t->stream->group.crc : t->first,
 			.priority = t->decl.priority,
 			.dtype = t->stream ? t->decl.window_log2
 					   : (uint8_t)t->decl.dtype,

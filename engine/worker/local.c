@@ -39,8 +39,7 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-/* An open round that lacks one that has left ends the job. */
-static void check_left(struct sw_worker *w, const struct sw_wtensor *t)
+void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	uint64_t who = w->gone & ~t->asked;
 
@@ -62,7 +61,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 		return kill_differs(w, t, round);
 	t->asked |= 1ULL << round->local;
 	t->locals[round->local].cookie = round->cookie;
-	check_left(w, t);
+	sw_local_check_left(w, t);
 	return 0; /* also when its round has ended, as all have */
 }
 
@@ -70,7 +69,7 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
 	w->gone |= 1ULL << local;
 	for (uint32_t i = 0; i < w->n_tensors; i++)
-		check_left(w, &w->tensors[i]);
+		sw_local_check_left(w, &w->tensors[i]);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
@@ -84,6 +83,8 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
 	t = &w->tensors[round->tensor];
+	if (t->stream)
+		return t->dead_from ? SW_EMISMATCH : SW_EINVAL;
 	if (round->tensor >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&

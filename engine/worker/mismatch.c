@@ -101,15 +101,24 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 	struct sw_wtensor *t = &w->tensors[tensor];
 	char text[SW_TEXT_MAX];
 
-	snprintf(text, sizeof(text),
-		"tensor %.40s: rank %u declares %llu x %s, priority %u%s; rank "
-		"%u declared %llu x %s, priority %u%s",
-		t->name, w->first + local, (unsigned long long)d->n_elems,
-		sw_dtype_name(d->dtype), priority_of(t, d->priority),
-		d->is_async ? ", async" : "", who_declared(w, t),
-		(unsigned long long)t->decl.n_elems,
-		sw_dtype_name(t->decl.dtype), t->decl.priority,
-		t->decl.is_async ? ", async" : "");
+	if (t->stream || d->window_log2)
+		snprintf(text, sizeof(text),
+			"stream %.40s: the ranks, their order, the window or "
+			"the priority that rank %u opens it with are not those "
+			"of rank %u",
+			t->name, w->first + local, who_declared(w, t));
+	else
+		snprintf(text, sizeof(text),
+			"tensor %.40s: rank %u declares %llu x %s, priority "
+			"%u%s; rank "
+			"%u declared %llu x %s, priority %u%s",
+			t->name, w->first + local,
+			(unsigned long long)d->n_elems, sw_dtype_name(d->dtype),
+			priority_of(t, d->priority),
+			d->is_async ? ", async" : "", who_declared(w, t),
+			(unsigned long long)t->decl.n_elems,
+			sw_dtype_name(t->decl.dtype), t->decl.priority,
+			t->decl.is_async ? ", async" : "");
 	sw_tensor_kill(w, t, 1, text);
 }
 

@@ -16,12 +16,6 @@
 
 /* --- a round as a task --- */
 
-static struct sw_wtensor *tensor_of(const struct sw_task *t)
-{
-	return (struct sw_wtensor *)((char *)(uintptr_t)t -
-				     offsetof(struct sw_wtensor, task));
-}
-
 static struct sw_link *link_of(
 	struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk)
 {
@@ -32,7 +26,7 @@ static struct sw_link *link_of(
 static uint64_t part_of(
 	const struct sw_task *task, uint64_t from, uint64_t unit)
 {
-	const struct sw_wtensor *t = tensor_of(task);
+	const struct sw_wtensor *t = sw_wtensor_of(task);
 	uint64_t left = task->bytes - from, n = unit / t->chunk_bytes;
 
 	return sw_min64(left, (n ? n : 1) * t->chunk_bytes);
@@ -40,7 +34,7 @@ static uint64_t part_of(
 
 static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 {
-	struct sw_wtensor *t = tensor_of(task);
+	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
 	uint32_t c = (uint32_t)(from / t->chunk_bytes);
 	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
@@ -71,7 +65,7 @@ static bool is_here(const struct sw_wtensor *t, uint32_t i)
 /* Chunks leave from the lowest on: those at the end are still here. */
 static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 {
-	struct sw_wtensor *t = tensor_of(task);
+	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
 	uint32_t i = (uint32_t)((task->started - 1) / t->chunk_bytes);
 	uint64_t taken = 0;
@@ -150,19 +144,6 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	}
 	if (t->n_missing)
 		ready(w, t);
-}
-
-void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
-{
-	struct sw_wchunk *c = &t->chunks[chunk];
-	int err;
-
-	if (!c->is_charged)
-		return;
-	c->is_charged = false;
-	err = sw_task_finish(&w->sched, &t->task, sw_wtensor_bytes(t, chunk));
-	assert(!err);
-	(void)err;
 }
 
 /* --- its end --- */

@@ -27,13 +27,20 @@ int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
 		return SW_ENOMEM;
 	s->pieces = calloc(n, sizeof(*s->pieces));
 	s->entered = calloc(n, sizeof(*s->entered));
+	s->locals = calloc(SW_COLLS * w->n_local, sizeof(*s->locals));
+	s->n_asked = calloc(w->n_local, sizeof(*s->n_asked));
 	s->n_slots = n;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
-	if (s->pieces && s->entered)
-		return 0;
-	sw_stream_close(t);
-	return SW_ENOMEM;
+	if (sw_wgroup_open(w, t->decl.ranks, t->decl.n_ranks, &s->group) ||
+		!s->pieces || !s->entered || !s->locals || !s->n_asked) {
+		sw_stream_close(t);
+		return SW_ENOMEM;
+	}
+	t->decl.ranks = s->group.list;
+	for (uint32_t i = 0; i < SW_COLLS; i++)
+		s->colls[i].locals = s->locals + i * w->n_local;
+	return 0;
 }
 
 void sw_stream_close(struct sw_wtensor *t)
@@ -42,6 +49,9 @@ void sw_stream_close(struct sw_wtensor *t)
 		return;
 	free(t->stream->pieces);
 	free(t->stream->entered);
+	free(t->stream->locals);
+	free(t->stream->n_asked);
+	sw_wgroup_close(&t->stream->group);
 	free(t->stream);
 	t->stream = NULL;
 }
@@ -56,16 +66,23 @@ static void set_blocked(
 	sl->is_blocked = is_blocked;
 }
 
+/* All local ranks that have submitted it are told. */
 static void end_coll(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
+	uint64_t asked = c->asked;
+
 	c->is_open = false;
 	t->is_open = --t->stream->n_open > 0;
 	w->n_open--;
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
-	w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), 0,
-		c->ask.cookie, err, c->weight);
+	for (; asked; asked &= asked - 1) {
+		uint32_t local = (uint32_t)__builtin_ctzll(asked);
+
+		w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), local,
+			c->locals[local].cookie, err, c->weight);
+	}
 }
 
 void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
@@ -81,6 +98,21 @@ void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 			end_coll(w, t, &s->colls[i], err);
 }
 
+/* What one of its local ranks alone gave no server sends back. */
+static void copy_own(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p)
+{
+	const struct sw_wrank *root = sw_coll_root(s, p->coll, p->chunk);
+	const uint8_t *from = sw_piece_source(p, root->local);
+
+	for (uint64_t to = sw_piece_takers(w, s, p); to; to &= to - 1) {
+		uint8_t *at = sw_piece_target(p, (uint32_t)__builtin_ctzll(to));
+
+		if (at != from)
+			memcpy(at, from, sw_piece_bytes(p));
+	}
+}
+
 /* Nothing is to be done for this slot any more. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
@@ -91,11 +123,8 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 	t->progress_ns = w->now_ns;
 	t->missing = 0;
 	sw_todo_put(l, t, chunk, 0);
-	/* What only this member gave it has already. */
-	if (!sw_piece_gets(w, t, p) && !sw_coll_is_sum(p->coll->ask.kind) &&
-		sw_piece_target(p) != sw_piece_source(p))
-		memcpy(sw_piece_target(p), sw_piece_source(p),
-			sw_piece_bytes(p));
+	if (!sw_piece_gets(w, t, p) && !sw_coll_is_sum(p->coll->ask.kind))
+		copy_own(w, t->stream, p);
 	if (--p->coll->n_left == 0)
 		end_coll(w, t, p->coll, 0);
 }
@@ -119,7 +148,7 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 			 (sl->next & (window_of(t) - 1));
 
 	s->pieces[chunk] = (struct sw_piece){
-		c, sl->next++, sw_coll_chunk_at(w, t, c, l, sl->at++)};
+		c, sl->next++, sw_coll_share_at(c, &sl->share, sl->at++)};
 	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
 	s->entered[s->head++ % s->n_slots] = chunk;
 	return sw_stream_cost(w, t, chunk);
@@ -135,7 +164,9 @@ static struct sw_coll *coll_to_enter(
 	for (; sl->coll != s->n_colls; sl->coll++, sl->at = 0) {
 		struct sw_coll *c = &s->colls[sl->coll % SW_COLLS];
 
-		if (sl->at < sw_coll_n_at(w, t, c, l))
+		if (!sl->at)
+			sl->share = sw_coll_share(w, s, c, l->server_i);
+		if (sl->at < sl->share.n)
 			return c;
 	}
 	return NULL;
@@ -159,17 +190,11 @@ static uint64_t enter_some(
 	return cost;
 }
 
-static struct sw_wtensor *tensor_of(const struct sw_task *t)
-{
-	return (struct sw_wtensor *)((char *)(uintptr_t)t -
-				     offsetof(struct sw_wtensor, task));
-}
-
 /* Whole chunks, in the order in which they entered. */
 static uint64_t part_of(
 	const struct sw_task *task, uint64_t from, uint64_t unit)
 {
-	const struct sw_wtensor *t = tensor_of(task);
+	const struct sw_wtensor *t = sw_wtensor_of(task);
 	const struct sw_stream *s = t->stream;
 	uint64_t bytes = 0;
 
@@ -186,7 +211,7 @@ static uint64_t part_of(
 
 static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 {
-	struct sw_wtensor *t = tensor_of(task);
+	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
 	struct sw_stream *s = t->stream;
 
@@ -202,7 +227,7 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 		sw_link_refresh(w, &w->links[l]);
 }
 
-static const struct sw_task_ops ops = {
+static const struct sw_task_ops task_ops = {
 	.partition = part_of, .start = start_part};
 
 /* What the window allows, of all links in turns. */
@@ -219,7 +244,7 @@ void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
 	}
 	if (!cost)
 		return;
-	t->task.ops = &ops;
+	t->task.ops = &task_ops;
 	t->task.priority = t->decl.priority;
 	err = sw_task_extend(&w->sched, &t->task, cost);
 	assert(!err);
@@ -229,23 +254,43 @@ void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- frames --- */
 
-const uint8_t *sw_stream_fill(
-	const struct sw_wtensor *t, uint32_t chunk, struct sw_header *h)
+/* What this member gives of a piece; returns how many local ranks are in it. */
+static uint16_t give(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p, const uint8_t **bytes)
 {
-	const struct sw_worker *w = t->worker;
+	const struct sw_sum_ops *ops = &w->env->sum->ops[p->coll->ask.dtype];
+	uint32_t n_elems = sw_piece_bytes(p) / ops->elem_bytes, n = 0;
+	void *to = ops->round ? (void *)w->sums : w->payload;
+	const void *from[SW_LOCAL_RANKS];
+
+	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1)
+		from[n++] = sw_piece_source(p, (uint32_t)__builtin_ctzll(left));
+	*bytes = n > 1 ? w->payload : from[0];
+	if (n > 1)
+		SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, n, n_elems);
+			 if (ops->round) ops->round(w->payload, to, n_elems));
+	return (uint16_t)n;
+}
+
+const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
+	struct sw_header *h, bool *is_stable)
+{
+	struct sw_worker *w = t->worker;
 	const struct sw_piece *p = &t->stream->pieces[chunk];
 	const struct sw_coll *c = p->coll;
+	const uint8_t *bytes = NULL;
 	bool has = sw_piece_gives(w, t, p);
 
 	h->round = p->j;
 	h->chunk = c->number;
 	h->step = c->tag;
-	h->weight = has ? w->n_local : 0;
+	h->weight = has ? give(w, t->stream, p, &bytes) : 0;
+	*is_stable = h->weight <= 1;
 	h->dtype = (uint8_t)c->ask.dtype;
 	h->op = sw_coll_op(c->ask.kind, SW_OPERATION_SUM);
-	h->aux = (uint16_t)sw_coll_root(t, c, p->chunk);
+	h->aux = sw_coll_root(t->stream, c, p->chunk)->member;
 	h->payload_len = has ? (uint16_t)sw_piece_bytes(p) : 0;
-	return has ? sw_piece_source(p) : NULL;
+	return bytes;
 }
 
 struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
@@ -265,15 +310,7 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 static void give_credit(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 {
-	struct sw_wchunk *c = &t->chunks[chunk];
-	int err;
-
-	if (!c->is_charged)
-		return;
-	c->is_charged = false;
-	err = sw_task_finish(&w->sched, &t->task, sw_stream_cost(w, t, chunk));
-	assert(!err);
-	(void)err;
+	sw_wtensor_folded(w, t, chunk, sw_stream_cost(w, t, chunk));
 }
 
 void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
@@ -333,6 +370,14 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 	return true;
 }
 
+static void take(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p, const uint8_t *payload)
+{
+	for (uint64_t to = sw_piece_takers(w, s, p); to; to &= to - 1)
+		memcpy(sw_piece_target(p, (uint32_t)__builtin_ctzll(to)),
+			payload, sw_piece_bytes(p));
+}
+
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -355,7 +400,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 		give_credit(w, t, chunk);
 		sw_flow_resolve(&l->peer.flow, t->class, c->psn, c->n_sent == 1,
 			w->now_ns);
-		memcpy(sw_piece_target(p), payload, h->payload_len);
+		take(w, t->stream, p, payload);
 		p->coll->weight = h->weight;
 		l->pull_wait_ns = 0;
 		sw_count(&w->stats.results, 1);

@@ -11,6 +11,7 @@
 #define SW_WORKER_STREAM_H
 
 #include "engine/wire/coll.h"
+#include "engine/worker/group.h"
 #include "engine/worker/worker_int.h"
 
 enum {
@@ -19,9 +20,19 @@ enum {
 	SW_STREAM_BURST = 16, /* chunks that a link enters in its turn */
 };
 
-/* A collective from its submit to its end. */
+/* A local rank's side of a collective; its own from its submit to its end. */
+struct sw_coll_local {
+	const uint8_t *from;
+	uint8_t *to;
+	uint64_t stride; /* bytes from part to part */
+	uint64_t cookie;
+};
+
+/* A collective from the first local rank's submit to its end. */
 struct sw_coll {
-	struct sw_worker_coll ask;
+	struct sw_worker_coll ask; /* the first one's, but for its buffers */
+	struct sw_coll_local *locals;
+	uint64_t asked; /* local ranks that have submitted it */
 	bool is_open;
 	bool is_edited;  /* its buffer changed under a push */
 	uint32_t number; /* counts those of the stream, from 1 */
@@ -30,7 +41,17 @@ struct sw_coll {
 	uint32_t n_per_part; /* chunks of a part: of all, or of a member's */
 	uint32_t chunk_bytes;
 	uint64_t part_bytes;
+	uint32_t root; /* its place in the group; 0: it has none */
 	uint16_t tag, weight;
+};
+
+/* The chunks of a collective that lie at one server: whole parts, or as chunks
+ * of tensors do. */
+struct sw_coll_share {
+	uint32_t n;
+	const uint16_t *parts; /* their numbers, borrowed; NULL: as place says
+				*/
+	struct sw_place place;
 };
 
 /* What a slot holds. */
@@ -42,16 +63,21 @@ struct sw_piece {
 
 /* Where the stream is at a server. */
 struct sw_stream_link {
-	uint32_t base;   /* as the server said */
-	uint32_t next;   /* the next j to enter */
-	uint32_t coll;   /* whose chunks enter now, counted as n_colls */
-	uint32_t at;     /* of those that lie at this server */
+	uint32_t base; /* as the server said */
+	uint32_t next; /* the next j to enter */
+	uint32_t coll; /* whose chunks enter now, counted as n_colls */
+	uint32_t at;   /* of those that lie at this server: */
+	struct sw_coll_share share;
 	bool is_blocked; /* chunks wait for the window to move */
 };
 
 struct sw_stream {
-	struct sw_coll colls[SW_COLLS];
-	uint32_t n_colls; /* submitted in all */
+	struct sw_wgroup group;
+	struct sw_coll colls[SW_COLLS]; /* by number */
+	struct sw_coll_local *locals;   /* of all of these */
+	uint32_t *n_asked;              /* submitted in all, by local rank */
+	uint32_t n_newest; /* the same of the one that is ahead of them */
+	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;
 	uint32_t first;          /* where the next one begins on the line */
 	struct sw_piece *pieces; /* by chunk of the tensor */
@@ -60,8 +86,8 @@ struct sw_stream {
 	struct sw_stream_link links[];
 };
 
-/* sw_stream_open - @t was declared with @members and window_log2.
- * Errors: SW_ENOMEM. */
+/* sw_stream_open - @t was declared with ranks and window_log2, which are valid;
+ * from then on it has the ranks.  Errors: SW_ENOMEM. */
 int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_close(struct sw_wtensor *t);
 
@@ -70,24 +96,28 @@ void sw_stream_close(struct sw_wtensor *t);
 /* Has it a part for each member; is its root the caller's to say? */
 bool sw_coll_is_by_part(const struct sw_coll *c);
 bool sw_coll_has_root(enum sw_coll_kind kind);
-/* sw_coll_root - the member that a chunk of it has as its root. */
-uint32_t sw_coll_root(
-	const struct sw_wtensor *t, const struct sw_coll *c, uint32_t chunk);
-/* sw_coll_n_at, sw_coll_chunk_at - how many of its chunks lie at the link's
- * server; which one is number @i of them. */
-uint32_t sw_coll_n_at(const struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c, const struct sw_link *l);
-uint32_t sw_coll_chunk_at(const struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_coll *c, const struct sw_link *l, uint32_t i);
-/* Bytes of a piece; does this member give it, get its result; from where and to
- * where. */
+/* sw_coll_root - the rank that a chunk of it has as its root. */
+const struct sw_wrank *sw_coll_root(
+	const struct sw_stream *s, const struct sw_coll *c, uint32_t chunk);
+/* sw_coll_share - its chunks that lie at @server_i; sw_coll_share_at - which
+ * one is number @i of them. */
+struct sw_coll_share sw_coll_share(const struct sw_worker *w,
+	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i);
+uint32_t sw_coll_share_at(
+	const struct sw_coll *c, const struct sw_coll_share *share, uint32_t i);
+/* Bytes of a piece; does this member give it, get its result. */
 uint32_t sw_piece_bytes(const struct sw_piece *p);
 bool sw_piece_gives(const struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_piece *p);
 bool sw_piece_gets(const struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_piece *p);
-const uint8_t *sw_piece_source(const struct sw_piece *p);
-uint8_t *sw_piece_target(const struct sw_piece *p);
+/* Of this member, which does: the local ranks whose bytes are in it, those that
+ * have the result in the end, a bit each; where each has it. */
+uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p);
+uint64_t sw_piece_takers(const struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p);
+const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local);
+uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local);
 
 /* --- stream.c: the window --- */
 
@@ -98,17 +128,15 @@ void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_stream_end - all its collectives end with @err. */
 void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 
-/* sw_stream_bytes - what a chunk's result has. */
-uint32_t sw_stream_bytes(const struct sw_wtensor *t, uint32_t chunk);
-
 /* sw_stream_cost - credit that its push takes. */
 uint32_t sw_stream_cost(
 	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk);
 
 /* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
- * push, NULL where this member gives none. */
-const uint8_t *sw_stream_fill(
-	const struct sw_wtensor *t, uint32_t chunk, struct sw_header *h);
+ * push, NULL where this member gives none: a local rank's, or the sum of
+ * several in w->payload (*is_stable false). */
+const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
+	struct sw_header *h, bool *is_stable);
 
 /* sw_stream_folded - the server has the push of a slot for good.
  * sw_sched_run is to follow. */

@@ -113,15 +113,14 @@ void sw_tensors_close(struct sw_worker *w)
 
 /* --- lane 0 declares, the others follow --- */
 
-/* One lcore, and one local rank at all members, for now. */
+/* One lcore, for now. */
 static bool is_stream(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
 	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
-	       !(in->members & ~(~0ULL >> (64 - w->n_members))) &&
-	       in->members >> w->rank & 1 && w->n_local == 1 &&
-	       w->size == w->n_members && !w->n_others && !w->lane_i;
+	       sw_wgroup_check(w, in->ranks, in->n_ranks) && !w->n_others &&
+	       !w->lane_i;
 }
 
 static bool is_valid(
@@ -238,7 +237,7 @@ int sw_tensors_keyed(
 	uint64_t *words = t->words;
 
 	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE ||
-		first >= sw_place_line(&w->map))
+		(!t->stream && first >= sw_place_line(&w->map)))
 		return SW_EPROTO;
 	if (!t->stream)
 		t->own = sw_place_init(

@@ -101,7 +101,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
 	sw_todo_put(l, t, h->chunk, 0);
-	sw_round_folded(w, t, h->chunk);
+	sw_wtensor_folded(w, t, h->chunk, h->payload_len);
 	sw_flow_resolve(
 		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
@@ -177,7 +177,7 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 		sw_stream_folded(l, t, sent->cell);
 		return;
 	}
-	sw_round_folded(w, t, sent->cell);
+	sw_wtensor_folded(w, t, sent->cell, sw_wtensor_bytes(t, sent->cell));
 	sw_todo_put(l, t, sent->cell, 1u << SW_LATE);
 }
 

@@ -32,6 +32,7 @@ enum {
 	SW_TENSORS = 4096,          /* per worker */
 	SW_ORDERS = 2 * SW_TENSORS, /* engine/sched/order.h */
 	SW_LOCAL_RANKS = 64,        /* per worker */
+	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS, /* of a stream */
 };
 
 struct sw_worker_server {
@@ -102,8 +103,9 @@ struct sw_worker {
 	/* Lanes that take this one's commands; those of them that do not run
 	 * yet, are declaring, have not left. */
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
-	uint16_t first, size;  /* ranks: ours from first on, of all */
-	uint64_t gone;         /* local ranks that have left */
+	uint16_t first, size; /* ranks: ours from first on, of all */
+	uint16_t firsts[SW_MAX_MEMBERS + 1]; /* of each member; then size */
+	uint64_t gone;                       /* local ranks that have left */
 	uint64_t epoch;        /* of the job, as the coordinator says */
 	uint64_t joined;       /* members, from the coordinator */
 	uint64_t started_ns;   /* of JOINING */
@@ -168,17 +170,18 @@ struct sw_worker_tensor {
 	 * Borrowed until sw_worker_close. */
 	void *base;
 	bool is_async;
-	/* Or a stream of collectives of these members, a bit each, this one
-	 * among them, with 2^window_log2 slots at each server; dtype, n_elems
-	 * and base are unused then. */
-	uint8_t window_log2; /* 0: a tensor */
-	uint64_t members;
+	/* Or a stream of collectives of these ranks of the job, in the order of
+	 * their parts, one of ours among them, with 2^window_log2 slots at each
+	 * server; dtype, n_elems and base are unused then. */
+	uint8_t window_log2;   /* 0: a tensor */
+	uint32_t n_ranks;      /* at most SW_GROUP_RANKS */
+	const uint16_t *ranks; /* copied */
 };
 
 /* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
  * events.declared is called when all servers have admitted them.
  * Their names differ.
- * Errors: SW_EINVAL (dtype, size, name), SW_EBUSY the last ones are not
+ * Errors: SW_EINVAL (dtype, size, name, ranks), SW_EBUSY the last ones are not
  * admitted yet, SW_EAGAIN memory for them is being prepared (env.h), SW_ENOMEM,
  * or why the job ended; nothing is declared then. */
 int sw_worker_declare(struct sw_worker *w,
@@ -211,32 +214,35 @@ struct sw_worker_round {
  * job. */
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
 
-/* One collective of a stream. */
+/* One collective of a stream, as one local rank submits it. */
 struct sw_worker_coll {
 	uint32_t stream; /* index, as declared */
+	uint32_t local;
 	enum sw_coll_kind kind;
 	uint32_t dtype;
 	/* Elements: of the tensor; of all_gather and reduce_scatter those of
-	 * one member's part. */
+	 * one rank's part. */
 	uint64_t n_elems;
 	uint64_t whole;  /* of the call that this is a piece of; 0: n_elems */
 	uint64_t stride; /* bytes from part to part, in the buffer that has
 			    all of them; 0: one lies behind the other */
-	uint16_t root;   /* SW_BCAST, SW_REDUCE: a member */
-	/* What this member gives, and where its result goes; may be the same
-	 * (all_gather, reduce_scatter: the member's part in the other).
+	uint16_t root;   /* SW_BCAST, SW_REDUCE: a rank of the job */
+	/* What this rank gives, and where its result goes; may be the same
+	 * (all_gather, reduce_scatter: the rank's part in the other).
 	 * Borrowed until events.done. */
 	const void *from;
 	void *to;
 	uint64_t cookie; /* comes back in events.done */
 };
 
-/* sw_worker_coll - submit a collective.  All members of the group submit the
- * same ones to a stream in the same order; they run behind each other, in a
- * window.  events.done is called when it ends.
- * Errors: SW_EINVAL no such stream, kind, type, count or root, SW_EAGAIN not
- * admitted yet or too many are open, SW_EMISMATCH the stream is dead
- * (sw_worker_why), or why the job ended. */
+/* sw_worker_coll - submit a collective.  All ranks of the group submit the same
+ * ones to a stream in the same order; each starts when all local ranks of the
+ * group have submitted it, and they run behind each other, in a window.
+ * events.done is called when it ends.
+ * Errors: SW_EINVAL no such stream, kind, type, count or root, or @coll->local
+ * is not in the group; SW_EAGAIN not admitted yet or too many are open;
+ * SW_EMISMATCH it is another one than a local rank submitted before it, or the
+ * stream is dead (sw_worker_why); or why the job ended. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it

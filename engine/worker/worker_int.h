@@ -3,6 +3,9 @@
 #ifndef SW_WORKER_INT_H
 #define SW_WORKER_INT_H
 
+#include <assert.h>
+#include <stddef.h>
+
 #include "engine/base/bitmap.h"
 #include "engine/peer/peer.h"
 #include "engine/worker/worker.h"
@@ -71,7 +74,8 @@ struct sw_wtensor {
 	uint32_t lanes;     /* which others have chunks of it */
 	uint32_t n_lanes;   /* and how many of them are not done */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
-	uint64_t asked;       /* local ranks that have asked for this round */
+	uint64_t asked;       /* local ranks that have asked for this round; of
+				 a stream, for all that others have */
 	uint64_t progress_ns; /* last result, or the submit */
 	uint64_t missing;     /* members that a WAIT named */
 	struct sw_place own;  /* this lane's chunks */
@@ -87,6 +91,29 @@ struct sw_wtensor {
 	char name[SW_NAME_MAX];
 	char why[SW_TEXT_MAX]; /* it is dead */
 };
+
+/* sw_wtensor_of - whose task it is. */
+static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)
+{
+	return (struct sw_wtensor *)((char *)(uintptr_t)t -
+				     offsetof(struct sw_wtensor, task));
+}
+
+/* sw_wtensor_folded - a chunk's push has arrived for good: the @cost bytes of
+ * credit that it took come back.  sw_sched_run is to follow. */
+static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
+	uint32_t chunk, uint64_t cost)
+{
+	struct sw_wchunk *c = &t->chunks[chunk];
+	int err;
+
+	if (!c->is_charged)
+		return;
+	c->is_charged = false;
+	err = sw_task_finish(&w->sched, &t->task, cost);
+	assert(!err);
+	(void)err;
+}
 
 static inline uint32_t sw_wtensor_bytes(
 	const struct sw_wtensor *t, uint32_t chunk)
@@ -257,6 +284,12 @@ void sw_todo_order(struct sw_worker *w, uint32_t n);
  * ready.  Its chunks wait for nothing. */
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
+/* --- local.c --- */
+
+/* sw_local_check_left - an open round or collective that lacks a local rank
+ * that has left ends the job. */
+void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t);
+
 /* --- round.c --- */
 
 /* sw_round_open - the first local rank has asked: it says what is done. */
@@ -266,10 +299,6 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 /* sw_round_start - all local ranks have asked for it: count it, let the other
  * lanes begin it, give what this lane has of it to the scheduler. */
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
-
-/* sw_round_folded - a chunk's push has arrived for good: its credit comes back.
- * sw_sched_run is to follow. */
-void sw_round_folded(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk);
 
 /* sw_round_held - this lane holds all its chunks; sw_round_lane_done - another
  * lane does. */
@@ -284,7 +313,8 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 void sw_round_end_all(struct sw_worker *w, int err);
 
-/* Local ranks that have not asked for the open round. */
+/* Local ranks that have not asked for the open round; of a stream, that have
+ * submitted less than others. */
 static inline uint64_t sw_round_lacks(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {

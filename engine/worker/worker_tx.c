@@ -182,8 +182,9 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.session = l->peer.far_id,
 		.key = t->key};
 	bool is_stable = true;
-	const uint8_t *payload = t->stream ? sw_stream_fill(t, chunk, &h)
-					   : fill(w, t, chunk, &h, &is_stable);
+	const uint8_t *payload =
+		t->stream ? sw_stream_fill(t, chunk, &h, &is_stable)
+			  : fill(w, t, chunk, &h, &is_stable);
 
 	if (payload)
 		h.flags |= sw_backlog_flags(backlog_of(w, l));

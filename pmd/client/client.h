@@ -46,10 +46,10 @@ struct sw_channel {
 struct sw_group {
 	struct sw_client *client;
 	struct sw_group *next;
-	uint64_t ranks; /* a bit each */
-	uint32_t n;
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
+	uint32_t n;
+	uint16_t ranks[]; /* in its order */
 };
 
 /* A collective, from sw_coll until its end was reported.  It is cut into
@@ -190,6 +190,13 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
  * The caller leads. */
 int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, struct sw_tensor **out);
+
+/* sw_client_open_stream - open one of @ranks, desc->n_elems of them; is_async
+ * of
+ * @desc is SW_EDGE_STREAM.  Else as sw_declare. */
+int sw_client_open_stream(struct sw_client *c,
+	const struct sw_tensor_desc *desc, const uint16_t *ranks,
+	struct sw_tensor **out);
 
 /* --- client_lock.c: the lock, and sleeping without it --- */
 

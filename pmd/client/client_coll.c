@@ -17,63 +17,66 @@ static const char *const kind_names[SW_N_COLL_KINDS] = {NULL, "all_reduce",
 
 /* --- groups --- */
 
-static int check_ranks(
-	struct sw_client *c, const uint32_t *ranks, uint32_t n, uint64_t *mask)
+/* The place of @rank in the group; g->n: it is not there. */
+static uint32_t find_rank(const struct sw_group *g, uint32_t rank)
 {
-	bool is_in = false;
+	uint32_t i = 0;
 
-	*mask = c->size >= 64 ? ~0ULL : (1ULL << c->size) - 1;
-	if (c->size > 64)
-		return sw_client_fail(c, SW_EINVAL,
-			"a group has at most 64 ranks, the job has %u",
-			c->size);
-	if (!ranks)
-		return 0;
-	*mask = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		if (ranks[i] >= c->size)
+	while (i < g->n && g->ranks[i] != rank)
+		i++;
+	return i;
+}
+
+/* @ranks  @n of them; NULL: all */
+static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
+{
+	struct sw_client *c = g->client;
+
+	for (; g->n < n; g->n++) {
+		uint32_t rank = ranks ? ranks[g->n] : g->n;
+
+		if (rank >= c->size)
 			return sw_client_fail(c, SW_EINVAL,
 				"rank %u of the group is not one of the job: 0 "
 				"to %u",
-				ranks[i], c->size - 1);
-		if (i && ranks[i] <= ranks[i - 1])
+				rank, c->size - 1);
+		if (find_rank(g, rank) < g->n)
 			return sw_client_fail(c, SW_EINVAL,
-				"ranks of a group ascend: %u comes behind %u",
-				ranks[i], ranks[i - 1]);
-		*mask |= 1ULL << ranks[i];
-		is_in |= ranks[i] == c->rank;
+				"rank %u is in the group twice", rank);
+		g->ranks[g->n] = (uint16_t)rank;
 	}
-	return is_in ? 0
-		     : sw_client_fail(c, SW_EINVAL,
-			       "rank %u is not in the group that it opens",
-			       c->rank);
+	return find_rank(g, c->rank) < n
+		       ? 0
+		       : sw_client_fail(c, SW_EINVAL,
+				 "rank %u is not in the group that it opens",
+				 c->rank);
 }
 
 static int open_group(struct sw_client *c, const char *name,
 	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out)
 {
 	struct sw_group *g;
-	uint64_t mask;
+	uint32_t n;
 	int err;
 
 	if (!name || !name[0] || strlen(name) > SW_GROUP_NAME_MAX)
 		return sw_client_fail(c, SW_EINVAL,
 			"the name of a group has 1 to %u bytes",
 			SW_GROUP_NAME_MAX);
-	if (c->local_size > 1)
+	n = ranks ? n_ranks : c->size;
+	if (n > SW_EDGE_RANKS)
 		return sw_client_fail(c, SW_EINVAL,
-			"groups need one local rank per agent, this one has "
-			"%u",
-			c->local_size);
-	err = check_ranks(c, ranks, n_ranks, &mask);
-	if (err)
-		return err;
-	g = calloc(1, sizeof(*g));
+			"a group has at most %u ranks, not %u", SW_EDGE_RANKS,
+			n);
+	g = calloc(1, sizeof(*g) + n * sizeof(g->ranks[0]));
 	if (!g)
 		return sw_client_fail(c, SW_ENOMEM, "out of memory");
 	g->client = c;
-	g->ranks = mask;
-	g->n = (uint32_t)__builtin_popcountll(mask);
+	err = take_ranks(g, ranks, n);
+	if (err) {
+		free(g);
+		return err;
+	}
 	memcpy(g->name, name, strlen(name));
 	g->next = c->groups;
 	c->groups = g;
@@ -100,7 +103,7 @@ static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 	struct sw_channel *ch = &g->channels[kind];
 	char name[SW_EDGE_NAME_BYTES];
 	struct sw_tensor_desc d = {.name = name,
-		.n_elems = g->ranks,
+		.n_elems = g->n,
 		.dtype = (enum sw_dtype)WINDOW_LOG2,
 		.priority = SW_PRIORITY_BY_USE,
 		.is_async = SW_EDGE_STREAM};
@@ -111,7 +114,7 @@ static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 	snprintf(name, sizeof(name), "%s/%s", g->name, kind_names[kind]);
 	sw_client_lead(c);
 	if (!ch->stream) { /* by another thread */
-		err = sw_client_declare(c, &d, 1, &ch->stream);
+		err = sw_client_open_stream(c, &d, g->ranks, &ch->stream);
 		if (ch->stream) {
 			ch->next = c->calls.channels;
 			c->calls.channels = c->calls.turn = ch;
@@ -134,7 +137,7 @@ static int check_count(
 			"element to 64 GiB",
 			g->name, (unsigned long long)a->count, a->dtype);
 	if ((a->kind == SW_BCAST || a->kind == SW_REDUCE) &&
-		(a->root >= c->size || !(g->ranks >> a->root & 1)))
+		find_rank(g, a->root) == g->n)
 		return sw_client_fail(c, SW_EINVAL,
 			"group '%s': rank %u, the root, is not in it", g->name,
 			a->root);

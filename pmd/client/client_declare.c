@@ -40,29 +40,54 @@ static int check_descs(
 	return 0;
 }
 
-/* Send one piece; the agent reads whenever it can, so a full socket empties. */
-static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
-	const struct sw_tensor_desc *descs, uint64_t until_ns)
+/* The agent reads whenever it can, so a full socket empties. */
+static int send_all(
+	struct sw_client *c, const void *m, size_t bytes, uint64_t until_ns)
 {
-	size_t bytes = offsetof(struct sw_edge_declare, descs) +
-		       m->n * sizeof(m->descs[0]);
 	struct pollfd fd = {.fd = c->sock, .events = POLLOUT};
 	int err;
 
-	memset(m->descs, 0, sizeof(m->descs));
-	for (uint32_t i = 0; i < m->n; i++) {
-		m->descs[i].n_elems = descs[i].n_elems;
-		m->descs[i].dtype = descs[i].dtype;
-		m->descs[i].priority = descs[i].priority;
-		m->descs[i].kind = descs[i].is_async;
-		memcpy(m->descs[i].name, descs[i].name, strlen(descs[i].name));
-	}
 	while ((err = sw_edge_send(c->sock, m, bytes, NULL, 0)) == SW_EAGAIN) {
 		if (sw_edge_now_ns() >= until_ns)
 			return SW_ETIMEDOUT;
 		poll(&fd, 1, 100);
 	}
 	return err;
+}
+
+static struct sw_edge_desc describe(const struct sw_tensor_desc *d)
+{
+	struct sw_edge_desc out = {.n_elems = d->n_elems,
+		.dtype = d->dtype,
+		.priority = d->priority,
+		.kind = d->is_async};
+
+	memcpy(out.name, d->name, strlen(d->name));
+	return out;
+}
+
+static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
+	const struct sw_tensor_desc *descs, uint64_t until_ns)
+{
+	size_t bytes = offsetof(struct sw_edge_declare, descs) +
+		       m->n * sizeof(m->descs[0]);
+
+	for (uint32_t i = 0; i < m->n; i++)
+		m->descs[i] = describe(&descs[i]);
+	return send_all(c, m, bytes, until_ns);
+}
+
+static int send_stream(struct sw_client *c, const struct sw_tensor_desc *desc,
+	const uint16_t *ranks, uint64_t until_ns)
+{
+	struct sw_edge_open m = {.kind = SW_EDGE_OPEN,
+		.batch = c->next_batch++,
+		.desc = describe(desc)};
+	size_t bytes = desc->n_elems * sizeof(*ranks);
+
+	memcpy(m.ranks, ranks, bytes);
+	return send_all(
+		c, &m, offsetof(struct sw_edge_open, ranks) + bytes, until_ns);
 }
 
 static int send_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
@@ -78,8 +103,7 @@ static int send_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 		m.n = m.n < SW_EDGE_PIECE ? m.n : SW_EDGE_PIECE;
 		err = send_piece(c, &m, descs + m.first_i, until_ns);
 	}
-	/* A hang-up has a reason, which the next message tells. */
-	return err == SW_ECLOSED ? 0 : err;
+	return err;
 }
 
 static int alloc_batch(struct sw_client *c, uint32_t n)
@@ -119,10 +143,11 @@ static const void *result_of(
 	return base + at;
 }
 
-/* The results' segment comes with every batch, and is the same each time. */
-static int map_results(struct sw_client *c, int fd)
+/* The results' segment comes with every batch, and is the same each time.
+ * Memory has none, and comes without it where it is the first. */
+static int map_results(struct sw_client *c, int fd, bool is_memory)
 {
-	if (c->local_size == 1 || c->results.bytes) {
+	if (c->local_size == 1 || c->results.bytes || (is_memory && fd < 0)) {
 		if (fd >= 0)
 			close(fd);
 		return 0;
@@ -135,8 +160,9 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 	uint32_t n, uint64_t bytes, const int *fds)
 {
 	struct sw_client_batch *b = &c->batches[c->n_batches];
+	bool is_memory = descs[0].is_async == SW_EDGE_MEMORY;
 	uint64_t end = 0;
-	int err = map_results(c, fds[1]);
+	int err = map_results(c, fds[1], is_memory);
 
 	if (fds[0] < 0)
 		err = SW_EPROTO;
@@ -151,7 +177,7 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 		uint64_t at = sw_edge_place(c->local_rank, size, &end);
 		void *data = (char *)b->data.base + at;
 		const void *result =
-			c->local_size == 1
+			c->local_size == 1 || is_memory
 				? data
 				: result_of(c, c->n_tensors + i, size);
 
@@ -162,8 +188,7 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 			.data = data,
 			.result = result,
 			.name = b->names[i],
-			.memory_bytes =
-				descs[i].is_async == SW_EDGE_MEMORY ? size : 0,
+			.memory_bytes = is_memory ? size : 0,
 			.needs_value = descs[i].is_async == SW_EDGE_ASYNC,
 			.i = c->n_tensors + i};
 	}
@@ -234,8 +259,9 @@ static uint64_t answer_until_ns(const struct sw_client *c,
 		       UINT64_C(1000000000);
 }
 
-int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, struct sw_tensor **out)
+/* @ranks  of the one that is a stream, else NULL */
+static int declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, const uint16_t *ranks, struct sw_tensor **out)
 {
 	uint64_t until_ns = answer_until_ns(c, descs, n);
 	union sw_edge_msg m;
@@ -248,8 +274,10 @@ int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	if (err)
 		return err;
 	c->status[0] = 0;
-	err = send_batch(c, descs, n, until_ns);
-	if (err)
+	err = ranks ? send_stream(c, descs, ranks, until_ns)
+		    : send_batch(c, descs, n, until_ns);
+	/* A hang-up has a reason, which the next message tells. */
+	if (err && err != SW_ECLOSED)
 		sw_client_close(c, err,
 			"the agent at %s does not read its socket",
 			c->settings.agent);
@@ -264,6 +292,19 @@ int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	if (m.declared.err)
 		return sw_client_fail(c, m.declared.err, "%s", m.declared.text);
 	return 0;
+}
+
+int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
+	uint32_t n, struct sw_tensor **out)
+{
+	return declare(c, descs, n, NULL, out);
+}
+
+int sw_client_open_stream(struct sw_client *c,
+	const struct sw_tensor_desc *desc, const uint16_t *ranks,
+	struct sw_tensor **out)
+{
+	return declare(c, desc, 1, ranks, out);
 }
 
 /* Copy the caller's descriptions, which lie as far apart as the first of them

@@ -28,8 +28,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* of the attachment; this code speaks all in between */
-	SW_EDGE_VERSION_MIN = 6,
-	SW_EDGE_VERSION_MAX = 6,
+	SW_EDGE_VERSION_MIN = 7,
+	SW_EDGE_VERSION_MAX = 7,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,
@@ -40,6 +40,7 @@ enum {
 	SW_EDGE_WINDOW_MIN = 4,
 	SW_EDGE_WINDOW_MAX = 14, /* log2 of a stream's slots */
 	SW_EDGE_COLLS = 1024,    /* collectives open per client */
+	SW_EDGE_RANKS = 4096,    /* of a group */
 	SW_EDGE_RUNS = 64,       /* local ranks that are staggered apart */
 	/* a power of two, with a place for each tensor and collective */
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
@@ -128,6 +129,7 @@ enum sw_edge_kind {
 	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
 	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
 	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
+	SW_EDGE_OPEN,       /* client: sw_edge_open, a batch of one stream */
 };
 
 enum sw_edge_tune_kind {
@@ -164,8 +166,8 @@ struct sw_edge_text {
 enum sw_edge_item {
 	SW_EDGE_SYNC,   /* a tensor */
 	SW_EDGE_ASYNC,  /* an asynchronous one */
-	SW_EDGE_STREAM, /* n_elems: its group, a bit per rank; dtype: log2 of
-			   its slots at each server */
+	SW_EDGE_STREAM, /* n_elems: ranks of its group; dtype: log2 of its
+			   slots at each server; by sw_edge_open alone */
 	SW_EDGE_MEMORY, /* for collectives; alone in its batch */
 	SW_EDGE_N_ITEMS,
 };
@@ -186,6 +188,15 @@ struct sw_edge_declare {
 	uint32_t batch; /* counts this client's declares from 0 */
 	uint32_t n_total, first_i, n, pad;
 	struct sw_edge_desc descs[SW_EDGE_PIECE];
+};
+
+/* A stream and the ranks of its group, all in one message, which ends after
+ * desc.n_elems of them: so there is no half of it. */
+struct sw_edge_open {
+	uint32_t kind;
+	uint32_t batch; /* as of sw_edge_declare */
+	struct sw_edge_desc desc;
+	uint16_t ranks[SW_EDGE_RANKS]; /* of the job, in the group's order */
 };
 
 struct sw_edge_tune {
@@ -216,6 +227,8 @@ _Static_assert(sizeof(struct sw_edge_desc) == 152, "shared");
 _Static_assert(sizeof(struct sw_edge_declare) == 24 + 64 * 152, "shared");
 _Static_assert(
 	sizeof(struct sw_edge_declared) == 24 + SW_EDGE_TEXT_BYTES, "shared");
+_Static_assert(
+	sizeof(struct sw_edge_open) == 160 + 2 * SW_EDGE_RANKS, "shared");
 _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
@@ -227,6 +240,7 @@ union sw_edge_msg {
 	struct sw_edge_attached attached;
 	struct sw_edge_text text;
 	struct sw_edge_declare declare;
+	struct sw_edge_open open;
 	struct sw_edge_declared declared;
 	struct sw_edge_tune tune;
 };
@@ -238,12 +252,13 @@ union sw_edge_msg {
  * that share them make a sum of eight three times slower. */
 uint64_t sw_edge_place(uint32_t local_rank, uint64_t bytes, uint64_t *end);
 
-/* sw_edge_bytes - of an item, in its batch's data segment; a stream has some
- * that nobody uses. */
+/* sw_edge_bytes - of an item, in its batch's data segment; a stream has as many
+ * there as the agent keeps of its ranks, and nobody uses them. */
 static inline uint64_t sw_edge_bytes(
 	uint32_t kind, uint64_t n_elems, uint32_t elem_bytes)
 {
-	return kind == SW_EDGE_STREAM ? 64 : n_elems * elem_bytes;
+	return n_elems *
+	       (kind == SW_EDGE_STREAM ? sizeof(uint16_t) : elem_bytes);
 }
 
 /* sw_edge_send - send one message with @n_fds (<= 2) descriptors; never blocks.

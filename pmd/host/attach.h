@@ -30,13 +30,14 @@ struct sw_host_client; /* what an lcore sees of one client */
 /* A tensor that a client asks for. */
 struct sw_host_tensor {
 	const char *name; /* 1 to 127 bytes of text (text.h) */
-	uint64_t n_elems;
-	uint64_t bytes; /* n_elems * element size, <= 64 GiB */
-	uint32_t dtype; /* valid enum sw_dtype */
+	uint64_t n_elems; /* of a stream: ranks */
+	uint64_t bytes;   /* n_elems * element size, <= 64 GiB */
+	uint32_t dtype;   /* valid enum sw_dtype */
 	uint32_t priority;
-	uint8_t kind; /* enum sw_edge_item; never memory */
-	void *base;   /* mapped here, zeroed, 64-byte aligned; the client may
-			 write it at any time */
+	uint8_t kind;          /* enum sw_edge_item; never memory */
+	const uint16_t *ranks; /* of a stream; which ones is not checked */
+	void *base; /* mapped here, zeroed, 64-byte aligned; the client may
+		       write it at any time */
 	/* Of several local ranks: where the result goes, which all of them can
 	 * read, and the tensor's number among all that they have declared, by
 	 * name, from 0; NULL: another local rank declared it otherwise.  Of one

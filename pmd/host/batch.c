@@ -15,6 +15,7 @@ void sw_batch_free(struct sw_batch **batch)
 	sw_segment_fini(&b->data);
 	free(b->tensors);
 	free(b->names);
+	free(b->ranks);
 	free(b);
 	*batch = NULL;
 }
@@ -47,6 +48,24 @@ void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void take_ranks(
+	struct sw_batch *b, const uint16_t *ranks, const char *name)
+{
+	struct sw_host_tensor *t = &b->tensors[0];
+
+	if (!ranks) {
+		sw_batch_blame(b, SW_EINVAL,
+			"stream '%s' was declared without its ranks", name);
+		return;
+	}
+	b->ranks = malloc(t->bytes + 1);
+	if (!b->ranks) {
+		sw_batch_blame(b, SW_ENOMEM, "the agent is out of memory");
+		return;
+	}
+	t->ranks = memcpy(b->ranks, ranks, t->bytes);
+}
+
 static void check_stream(
 	struct sw_batch *b, const struct sw_edge_desc *desc, const char *name)
 {
@@ -77,7 +96,8 @@ static void check_size(struct sw_batch *b, const struct sw_edge_desc *desc,
 			name, (unsigned long long)desc->n_elems, each);
 }
 
-void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc)
+void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc,
+	const uint16_t *ranks)
 {
 	uint32_t i = b->n_arrived++, each = sw_dtype_bytes(desc->dtype);
 
@@ -99,9 +119,10 @@ void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc)
 		sw_batch_blame(b, SW_EINVAL,
 			"'%s': there is no item of kind %u", b->names[i],
 			desc->kind);
-	else if (desc->kind == SW_EDGE_STREAM)
+	else if (desc->kind == SW_EDGE_STREAM) {
 		check_stream(b, desc, b->names[i]);
-	else
+		take_ranks(b, ranks, b->names[i]);
+	} else
 		check_size(b, desc, b->names[i], each);
 	if (desc->kind == SW_EDGE_MEMORY && b->n != 1)
 		sw_batch_blame(b, SW_EINVAL,

@@ -42,7 +42,8 @@ static void make_data(struct sw_slot *s)
 		b->tensors[i].base =
 			(char *)b->data.base +
 			sw_edge_place(s->local_rank, b->tensors[i].bytes, &end);
-	if (h->p.n_local > 1 && sw_results_enter(h, b))
+	if (h->p.n_local > 1 && b->tensors[0].kind != SW_EDGE_MEMORY &&
+		sw_results_enter(h, b))
 		return;
 	b->state = SW_BATCH_RESERVING;
 }
@@ -100,6 +101,18 @@ static bool open_batch(struct sw_slot *s, uint32_t n)
 	return true;
 }
 
+/* All of the open batch has come. */
+static void note_arrived(struct sw_slot *s)
+{
+	struct sw_declared *d = s->declared;
+
+	sw_declared_enter(d);
+	if (d->open->err)
+		fail(s, d->open->err, d->open->why);
+	else
+		d->open->state = SW_BATCH_WAITING;
+}
+
 /* The client sends all pieces before it listens, so a batch that is known to
  * be bad is refused when its last piece has come. */
 void sw_slot_rx_declare(
@@ -112,14 +125,35 @@ void sw_slot_rx_declare(
 	if (!d->open && !open_batch(s, m->n_total))
 		return;
 	for (uint32_t i = 0; i < m->n; i++)
-		sw_batch_add(d->open, &m->descs[i]);
-	if (d->open->n_arrived < d->open->n)
+		sw_batch_add(d->open, &m->descs[i], NULL);
+	if (d->open->n_arrived == d->open->n)
+		note_arrived(s);
+}
+
+void sw_slot_rx_open(
+	struct sw_slot *s, const struct sw_edge_open *m, size_t bytes)
+{
+	struct sw_declared *d = s->declared;
+	size_t head = offsetof(struct sw_edge_open, ranks);
+
+	if (bytes < head || m->desc.kind != SW_EDGE_STREAM ||
+		m->desc.n_elems > SW_EDGE_RANKS ||
+		bytes != head + m->desc.n_elems * sizeof(m->ranks[0])) {
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"sent %zu bytes as a stream and its ranks", bytes);
 		return;
-	sw_declared_enter(d);
-	if (d->open->err)
-		fail(s, d->open->err, d->open->why);
-	else
-		d->open->state = SW_BATCH_WAITING;
+	}
+	if (d->open || m->batch != d->next_number) {
+		sw_slot_detach(s, SW_HOST_VIOLATION,
+			"opened a stream as batch %u, expected the answer to "
+			"the last one, and batch %u",
+			m->batch, d->next_number);
+		return;
+	}
+	if (!open_batch(s, 1))
+		return;
+	sw_batch_add(d->open, &m->desc, m->ranks);
+	note_arrived(s);
 }
 
 bool sw_slot_is_reserving(const struct sw_slot *s)
@@ -202,8 +236,7 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 			.bytes = t->bytes};
 
 		if (t->kind == SW_EDGE_STREAM)
-			item.n_ranks =
-				(uint8_t)__builtin_popcountll(t->n_elems);
+			item.n_ranks = (uint16_t)t->n_elems;
 		if (r && t->result) /* else it will have none */
 			at[i] = r->rows[item.name].at;
 		sw_host_client_enter(s->client, i, &item);
@@ -228,13 +261,13 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 	m.err = clash ? SW_EMISMATCH : 0;
 	snprintf(m.text, sizeof(m.text), "%s", clash ? clash : "");
 	publish(s, b, first);
+	if (h->results && h->results->busy == b)
+		sw_results_admit(h, b);
 	fds[0] = b->data.fd;
 	fds[1] = h->results ? h->results->arena.fd : -1;
 	if (sw_edge_send(s->sock, &m, sizeof(m), fds, h->results ? 2 : 1) ==
 		SW_EAGAIN)
 		s->is_deaf = true;
-	if (h->results)
-		h->results->busy = NULL;
 	sw_segment_unhand(&b->data);
 	d->batches[d->n_batches++] = b;
 	d->n_tensors += b->n;

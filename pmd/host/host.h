@@ -37,6 +37,7 @@ struct sw_batch {
 	struct sw_segment data;
 	struct sw_host_tensor *tensors;
 	char (*names)[SW_EDGE_NAME_BYTES];
+	uint16_t *ranks; /* of a stream, which is alone in its batch */
 	uint32_t n, n_arrived;
 	uint32_t number; /* counts the client's declares */
 	uint64_t reserved_bytes;
@@ -80,10 +81,10 @@ struct sw_results {
 
 /* Something declared, as the lcore needs it. */
 struct sw_host_item {
-	uint32_t name;   /* of a tensor or stream */
-	uint8_t kind;    /* enum sw_edge_item */
-	uint8_t n_ranks; /* of a stream's group */
-	char *base;      /* of memory */
+	uint32_t name;    /* of a tensor or stream */
+	uint8_t kind;     /* enum sw_edge_item */
+	uint16_t n_ranks; /* of a stream's group */
+	char *base;       /* of memory */
 	uint64_t bytes;
 };
 
@@ -165,9 +166,11 @@ void sw_slot_detach(struct sw_slot *s, enum sw_host_why why, const char *fmt,
 void sw_slot_refuse(struct sw_slot *s, int err, const char *text);
 void sw_slot_free(struct sw_slot *s);
 
-/* declare.c: one piece has come; one slice of reserving. */
+/* declare.c: one piece has come, or a stream; one slice of reserving. */
 void sw_slot_rx_declare(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes);
+void sw_slot_rx_open(
+	struct sw_slot *s, const struct sw_edge_open *m, size_t bytes);
 void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
 
@@ -178,18 +181,22 @@ void sw_declared_forget(struct sw_host *h, struct sw_declared *d);
 void sw_declared_close(struct sw_host *h, struct sw_declared **d);
 
 /* results.c: enter the tensors of @b and place their results (not of those that
- * are known as something else); 0, or an error of the batch (blamed).  Undo
- * that; free everything. */
+ * are known as something else); 0, or an error of the batch (blamed).  It is
+ * admitted: what others declare is compared with it.  Undo that; free
+ * everything. */
 int sw_results_enter(struct sw_host *h, struct sw_batch *b);
+void sw_results_admit(struct sw_host *h, const struct sw_batch *b);
 void sw_results_undo(struct sw_host *h, struct sw_batch *b);
 void sw_results_close(struct sw_host *h);
 
 /* batch.c: a batch of @n tensors, NULL: no memory.  Copy and check one
- * description.  Remember what is wrong with it; the first fault counts.  Take
+ * description; of a stream, @ranks too.  Remember what is wrong with it; the
+ * first fault counts.  Take
  * @bytes of the quota, or blame it. */
 struct sw_batch *sw_batch_new(uint32_t number, uint32_t n);
 void sw_batch_free(struct sw_batch **b);
-void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc);
+void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc,
+	const uint16_t *ranks);
 void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,

@@ -192,6 +192,8 @@ static void rx_attached(
 		rx_tune(s, &m->tune);
 	else if (kind == SW_EDGE_DECLARE && s->state == SW_SLOT_ATTACHED)
 		sw_slot_rx_declare(s, &m->declare, bytes);
+	else if (kind == SW_EDGE_OPEN && s->state == SW_SLOT_ATTACHED)
+		sw_slot_rx_open(s, &m->open, bytes);
 	else
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"sent a message of kind %u and %zu bytes, which is not "

@@ -50,12 +50,16 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 	r->end = end;
 }
 
-/* Does a local rank declare what another did before? */
-static bool is_same(
-	const struct sw_host_tensor *t, const struct sw_result *known)
+/* Does a local rank declare what another did before?  What is kept of a stream
+ * in the place of results are its ranks. */
+static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
+	const struct sw_result *known)
 {
 	return t->n_elems == known->n_elems && t->dtype == known->dtype &&
-	       t->priority == known->priority && t->kind == known->kind;
+	       t->priority == known->priority && t->kind == known->kind &&
+	       (!t->ranks ||
+		       !memcmp(t->ranks, (char *)r->arena.base + known->at,
+			       known->bytes));
 }
 
 /* Its number; SW_EDGE_TENSORS: there are that many. */
@@ -88,7 +92,7 @@ static bool enter(struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 	t->node_i = known ? known - 1 : add(r, t, end);
 	if (t->node_i == SW_EDGE_TENSORS)
 		return false;
-	if (is_same(t, &r->rows[t->node_i]))
+	if (!known || is_same(r, t, &r->rows[t->node_i]))
 		t->result = (char *)r->arena.base + r->rows[t->node_i].at;
 	return true;
 }
@@ -105,6 +109,15 @@ static int take_room(struct sw_host *h, struct sw_batch *b, uint64_t end)
 	b->results_from = r->end;
 	b->results_to = r->end = end;
 	return 0;
+}
+
+void sw_results_admit(struct sw_host *h, const struct sw_batch *b)
+{
+	h->results->busy = NULL;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->tensors[i].ranks && b->tensors[i].result)
+			memcpy(b->tensors[i].result, b->tensors[i].ranks,
+				b->tensors[i].bytes);
 }
 
 int sw_results_enter(struct sw_host *h, struct sw_batch *b)

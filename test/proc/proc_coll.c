@@ -1,8 +1,8 @@
 /* proc_coll.c - a training process that calls collectives, drawn from a seed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All ranks draw the same calls, on a group of all and on one of all but the
- * last, several of them open at once, and check every element.  Says how far it
+ * All ranks draw the same calls, on a group of all and on others, several of
+ * them open at once, and check every element.  Says how far it
  * got as proc_client does.
  */
 #include <getopt.h>
@@ -14,12 +14,24 @@
 #include "test/support/random.h"
 #include <sumwire/coll.h>
 
-enum { EXIT_ERROR = 3, EXIT_WRONG = 4, OPEN = 4, COUNT_MAX = 600000 };
+enum {
+	EXIT_ERROR = 3,
+	EXIT_WRONG = 4,
+	OPEN = 4,
+	COUNT_MAX = 600000,
+	RANKS = 64,
+	GROUPS = 4,
+};
+
+struct group {
+	struct sw_group *g;
+	uint32_t ranks[RANKS], n;
+	uint32_t me; /* the place of this rank; n: it is not in it */
+};
 
 struct call {
 	struct sw_coll_args args;
-	uint32_t group; /* 0: all; 1: all but the last */
-	uint32_t n;     /* ranks of it */
+	const struct group *group;
 	uint64_t number, handle;
 	int32_t *send, *recv;
 	int32_t *sends[2], *recvs[2]; /* memory of sw_alloc; other memory */
@@ -27,10 +39,12 @@ struct call {
 
 struct coll_client {
 	struct sw_client *c;
-	struct sw_group *groups[2];
+	struct group groups[GROUPS];
+	uint32_t n_groups;
 	uint32_t rank, size;
 	uint64_t rng, n_colls;
-	uint64_t odd; /* the call that this rank makes with another count */
+	uint64_t odd;     /* from this call on its counts for all differ */
+	bool is_odd_list; /* it opens the second group in another order */
 	struct call open[OPEN];
 };
 
@@ -62,17 +76,18 @@ static bool is_parted(const struct call *call)
 	       call->args.kind == SW_ALL_GATHER;
 }
 
-/* Ranks of both groups are 0 … n - 1; elements of all parts are counted. */
+/* Elements of all parts are counted. */
 static int32_t expected(const struct call *call, uint64_t i)
 {
+	const struct group *g = call->group;
 	int32_t sum = 0;
 
 	if (call->args.kind == SW_ALL_GATHER)
-		return given(call, (uint32_t)(i / call->args.count), i);
+		return given(call, g->ranks[i / call->args.count], i);
 	if (call->args.kind == SW_BCAST)
 		return given(call, call->args.root, i);
-	for (uint32_t r = 0; r < call->n; r++)
-		sum += given(call, r, i);
+	for (uint32_t r = 0; r < g->n; r++)
+		sum += given(call, g->ranks[r], i);
 	return sum;
 }
 
@@ -81,43 +96,44 @@ static void draw(struct coll_client *k, struct call *call, uint64_t number)
 	static const uint64_t counts[] = {1, 17, 3000, COUNT_MAX};
 
 	call->number = number;
-	call->group = k->size > 2 && test_random(&k->rng) % 3 == 0;
-	call->n = k->size - call->group;
+	call->group = &k->groups[test_random(&k->rng) % k->n_groups];
 	call->args.size = sizeof(call->args);
 	call->args.kind = (enum sw_coll_kind)(
 		1 + test_random(&k->rng) % (SW_N_COLL_KINDS - 1));
 	call->args.dtype = SW_I32;
 	call->args.count =
 		1 + test_random(&k->rng) % counts[test_random(&k->rng) % 4];
-	call->args.root = (uint32_t)(test_random(&k->rng) % call->n);
+	call->args.root =
+		call->group->ranks[test_random(&k->rng) % call->group->n];
 	/* here a rank may differ from the others */
 	call->send = call->sends[(number + k->rank) % 3 == 0];
 	call->recv = call->recvs[(number + k->rank) % 4 == 0];
 	call->args.send = call->send;
 	call->args.recv = call->recv;
-	if (number == k->odd)
+	if (number >= k->odd && call->group == k->groups)
 		call->args.count++;
 }
 
 static void fill(const struct coll_client *k, struct call *call)
 {
 	bool is_scatter = call->args.kind == SW_REDUCE_SCATTER;
-	uint64_t n = call->args.count * (is_scatter ? call->n : 1);
+	uint64_t n = call->args.count * (is_scatter ? call->group->n : 1);
 	uint64_t first = call->args.kind == SW_ALL_GATHER
-				 ? call->args.count * k->rank
+				 ? call->args.count * call->group->me
 				 : 0;
 
 	for (uint64_t i = 0; i < n; i++)
 		call->send[i] = given(call, k->rank, first + i);
-	memset(call->recv, 0x77, 4 * call->args.count * call->n);
+	memset(call->recv, 0x77, 4 * call->args.count * call->group->n);
 }
 
 static void check(struct coll_client *k, const struct call *call)
 {
 	bool is_gather = call->args.kind == SW_ALL_GATHER;
-	uint64_t n = call->args.count * (is_gather ? call->n : 1);
-	uint64_t first =
-		is_parted(call) && !is_gather ? call->args.count * k->rank : 0;
+	uint64_t n = call->args.count * (is_gather ? call->group->n : 1);
+	uint64_t first = is_parted(call) && !is_gather
+				 ? call->args.count * call->group->me
+				 : 0;
 
 	if ((call->args.kind == SW_REDUCE && call->args.root != k->rank) ||
 		call->args.kind == SW_BARRIER)
@@ -150,21 +166,70 @@ static void run(struct coll_client *k)
 
 		finish(k, call);
 		draw(k, call, i);
-		if (k->rank >= call->n)
-			continue; /* it is of a group without this one */
+		if (call->group->me == call->group->n)
+			continue; /* it is without this one */
 		fill(k, call);
-		must(k,
-			sw_coll(k->groups[call->group], &call->args,
-				&call->handle),
+		must(k, sw_coll(call->group->g, &call->args, &call->handle),
 			"coll");
 	}
 	for (uint32_t i = 0; i < OPEN; i++)
 		finish(k, &k->open[(k->n_colls + i) % OPEN]);
 }
 
+static void add_rank(struct coll_client *k, struct group *g, uint32_t rank)
+{
+	if (rank == k->rank)
+		g->me = g->n;
+	g->ranks[g->n++] = rank;
+}
+
+/* All; all but the last, backwards; of four or more every other one; and the
+ * first two, who may be of one agent. */
+static void list_groups(struct coll_client *k)
+{
+	k->n_groups = k->size < 3 ? 1 : k->size < 4 ? 2 : GROUPS;
+	for (uint32_t i = 0; i < GROUPS; i++)
+		k->groups[i].me = RANKS;
+	for (uint32_t r = 0; r < k->size; r++) {
+		add_rank(k, &k->groups[0], r);
+		if (r + 1 < k->size)
+			add_rank(k, &k->groups[1], k->size - 2 - r);
+		if (r % 2)
+			add_rank(k, &k->groups[2], r);
+		if (r < 2)
+			add_rank(k, &k->groups[3], r);
+	}
+	for (uint32_t i = 0; i < GROUPS; i++)
+		if (k->groups[i].me == RANKS)
+			k->groups[i].me = k->groups[i].n;
+	if (k->is_odd_list) {
+		struct group *g = &k->groups[1];
+		uint32_t first = g->ranks[0];
+
+		g->ranks[0] = g->ranks[1];
+		g->ranks[1] = first;
+	}
+}
+
+static void open_groups(struct coll_client *k)
+{
+	char name[16];
+
+	list_groups(k);
+	for (uint32_t i = 0; i < k->n_groups; i++) {
+		struct group *g = &k->groups[i];
+
+		snprintf(name, sizeof(name), "group%u", i);
+		if (g->me < g->n)
+			must(k,
+				sw_group_open(k->c, name, i ? g->ranks : NULL,
+					g->n, &g->g),
+				"group");
+	}
+}
+
 static void open_all(struct coll_client *k, const struct sw_settings *s)
 {
-	uint32_t ranks[64];
 	size_t bytes;
 	void *p;
 
@@ -182,14 +247,7 @@ static void open_all(struct coll_client *k, const struct sw_settings *s)
 		k->open[i].sends[1] = malloc(bytes);
 		k->open[i].recvs[1] = malloc(bytes);
 	}
-	must(k, sw_group_open(k->c, "all", NULL, 0, &k->groups[0]), "group");
-	for (uint32_t r = 0; r < k->size - 1; r++)
-		ranks[r] = r;
-	if (k->rank < k->size - 1)
-		must(k,
-			sw_group_open(k->c, "some", ranks, k->size - 1,
-				&k->groups[1]),
-			"group");
+	open_groups(k);
 }
 
 int main(int argc, char **argv)
@@ -198,7 +256,8 @@ int main(int argc, char **argv)
 		{"agent", required_argument, NULL, 'a'},
 		{"seed", required_argument, NULL, 's'},
 		{"colls", required_argument, NULL, 'n'},
-		{"odd", required_argument, NULL, 'o'}, {0}};
+		{"odd", required_argument, NULL, 'o'},
+		{"odd-list", no_argument, NULL, 'l'}, {0}};
 	static struct coll_client k = {.n_colls = 100, .odd = UINT64_MAX};
 	struct sw_settings s;
 	int o;
@@ -218,6 +277,9 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			k.odd = strtoull(optarg, NULL, 10);
+			break;
+		case 'l':
+			k.is_odd_list = true;
 			break;
 		default:
 			return 2;

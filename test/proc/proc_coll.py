@@ -1,5 +1,7 @@
 # proc_coll.py - collectives of groups, by libsumwire and real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import re
+
 import rig
 from rig import Net, check, program
 
@@ -9,12 +11,19 @@ def start(net, rank, *args):
                    net.socket(f"agent{rank}"), *args)
 
 
-def run_calls(n, k, seed, colls=60, colocated=True, **keys):
-    with Net(workers=n, servers=k, colocated=colocated, **keys) as net:
+def start_local(net, local, *args):
+    """A process per local rank of every agent."""
+    return [net.run(f"coll{i}.{k}", program("test/proc/proc_coll"), "--agent",
+                    net.socket(f"agent{i}"), *args)
+            for i, n in enumerate(local) for k in range(n)]
+
+
+def run_calls(n, k, seed, colls=60, colocated=True, local=None, **keys):
+    with Net(workers=n, servers=k, colocated=colocated, local=local,
+             **keys) as net:
         net.start_all()
         args = ("--seed", str(seed), "--colls", str(colls))
-        procs = [start(net, r, *args) for r in range(n)]
-        for p in procs:
+        for p in start_local(net, local or (1,) * n, *args):
             p.wait_ok()
             check("exact" in p.out(), p.out())
 
@@ -40,15 +49,78 @@ def test_faults():
                                       "fault_reorder": "1%"})
 
 
+def check_differs(procs, sentence):
+    """All end with an error.  Who finds out first says why, and leaves; others
+    hear of that, or that it left."""
+    for p in procs:
+        p.wait_error("SW_EMISMATCH|SW_EPEER")
+    said = [p.out() for p in procs if "SW_EMISMATCH" in p.out()]
+    check(said and all(re.search(sentence, s) for s in said),
+          f"not \"{sentence}\": {said}")
+
+
 def test_another_count():
-    """It ends at all members, with a sentence that names two of them."""
     with Net(workers=2, servers=0, colocated=True) as net:
         net.start_all()
-        procs = [start(net, 0, "--seed", "7"),
-                 start(net, 1, "--seed", "7", "--odd", "22")]
-        for p in procs:
-            p.wait_error(r"SW_EMISMATCH: stream all/.*rank \d calls .* "
-                         r"another count than rank \d")
+        check_differs([start(net, 0, "--seed", "7"),
+                       start(net, 1, "--seed", "7", "--odd", "22")],
+                      r"stream group0/.*rank \d calls .* another count or "
+                      r"root than rank \d")
+
+
+def test_two_local_ranks():
+    run_calls(2, 0, 6, local=(2, 2))
+
+
+def test_two_local_ranks_one_server():
+    run_calls(2, 1, 7, colocated=False, local=(2, 2))
+
+
+def test_different_numbers_of_local_ranks():
+    run_calls(3, 1, 8, local=(3, 1, 2))
+
+
+def test_one_agent_alone():
+    run_calls(1, 0, 9, local=(4,))
+
+
+def test_faults_with_local_ranks():
+    run_calls(2, 1, 10, colls=30, local=(2, 2),
+              port={"fault_loss": "1%", "fault_dup": "1%",
+                    "fault_reorder": "1%"})
+
+
+def check_list(local, odd):
+    """The ranks of the second group in another order, at one process."""
+    with Net(workers=len(local), servers=0, colocated=True,
+             local=local) as net:
+        net.start_all()
+        procs = [net.run(f"coll{i}.{k}", program("test/proc/proc_coll"),
+                         "--agent", net.socket(f"agent{i}"), "--seed", "7",
+                         *(["--odd-list"] if (i, k) == odd else []))
+                 for i, n in enumerate(local) for k in range(n)]
+        check_differs(procs, r"stream group1/.*: the ranks, their order, the "
+                             r"window or the priority that rank \d opens it "
+                             r"with are not those of rank \d")
+
+
+def test_another_order_at_another_node():
+    check_list((1, 1, 1), (0, 0))
+
+
+def test_another_order_at_a_local_rank():
+    check_list((2, 2), (0, 1))
+
+
+def test_another_count_at_a_local_rank():
+    with Net(workers=2, servers=0, colocated=True, local=(2, 2)) as net:
+        net.start_all()
+        procs = start_local(net, (2, 1), "--seed", "7")
+        procs.append(net.run("odd", program("test/proc/proc_coll"), "--agent",
+                             net.socket("agent1"), "--seed", "7", "--odd",
+                             "22"))
+        check_differs(procs, r"stream group0/.*rank \d calls .* another "
+                             r"count than rank \d")
 
 
 if __name__ == "__main__":

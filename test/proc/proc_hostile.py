@@ -153,8 +153,8 @@ def test_forged_frames_to_a_server():
         sent = stop_flood(forge)
         stats = await_counted(net, sent, before)
         stop_forge(forge)
-        check("refused SW_EVERSION: worker speaks protocol versions 8 to 8, "
-              "server 2 to 2" in forge.out(), "versions in the refusal")
+        check("refused SW_EVERSION: worker speaks protocol versions 9 to 9, "
+              "server 3 to 3" in forge.out(), "versions in the refusal")
         check(len(sent["rx_length"]) == 5 and len(sent) > 12,
               f"not all kinds were sent: {sent}")
         check(stats["rx_source"] > 0,

@@ -204,16 +204,20 @@ uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	uint32_t k = 0;
 
 	for (uint32_t i = 0; i < w->job->n_groups; i++) {
-		const struct sim_group *g = &w->job->groups[i];
+		struct sim_group *g = &w->job->groups[i];
+		uint32_t n_ranks = 0;
 
 		if (!(g->members >> w->rank & 1))
 			continue;
+		for (uint64_t m = g->members; m; m &= m - 1)
+			g->ranks[n_ranks++] = (uint16_t)__builtin_ctzll(m);
 		w->of_group[i].index = w->engine.n_tensors + n + k;
 		snprintf(names[k], SW_NAME_MAX, "group%u", i);
 		out[k] = (struct sw_worker_tensor){.name = names[k],
 			.priority = g->priority,
 			.window_log2 = g->window_log2,
-			.members = g->members};
+			.ranks = g->ranks,
+			.n_ranks = n_ranks};
 		k++;
 	}
 	return k;

@@ -26,6 +26,7 @@ struct sim_coll {
 
 struct sim_group {
 	uint64_t members;
+	uint16_t ranks[SW_MAX_MEMBERS]; /* the same, as they are declared */
 	uint8_t window_log2;
 	uint32_t n_colls, depth;
 	uint32_t priority;

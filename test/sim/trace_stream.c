@@ -369,7 +369,7 @@ static void check_shares(
 	struct check *c, uint16_t n, uint16_t k, uint32_t period)
 {
 	static struct sw_worker w;
-	struct sw_wtensor t = {.decl.members = ~0ULL >> (64 - n)};
+	static struct sw_stream stream;
 	uint32_t weights[SW_PLACE_SERVERS], sum, sizes[] = {1, 3, 7, 13};
 	uint64_t at[SW_PLACE_SERVERS] = {0}, n_stripes = 0, n_wrong = 0;
 	struct sw_coll coll = {.ask = {.kind = SW_ALL_REDUCE}};
@@ -388,15 +388,15 @@ static void check_shares(
 		size = (uint32_t)sw_min64(size, left);
 		coll.n_chunks = size * SW_STRIPE_CHUNKS;
 		for (uint16_t s = 0; s < n + k; s++) {
-			struct sw_link l = {.server_i = s};
-			uint32_t m = sw_coll_n_at(&w, &t, &coll, &l);
+			struct sw_coll_share share =
+				sw_coll_share(&w, &stream, &coll, s);
 
-			for (uint32_t x = 0; x < m; x++)
+			for (uint32_t x = 0; x < share.n; x++)
 				n_wrong += sw_place_owner(&w.map, coll.first,
-						   sw_coll_chunk_at(&w, &t,
-							   &coll, &l, x)) != s;
-			at[s] += m;
-			in_all += m;
+						   sw_coll_share_at(&coll,
+							   &share, x)) != s;
+			at[s] += share.n;
+			in_all += share.n;
 		}
 		check_eq(c, in_all, coll.n_chunks, "chunks at all servers");
 		n_stripes += size;

@@ -310,6 +310,8 @@ void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 		.size = size,
 		.epoch = 9};
 
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
+		st.n_local[m] = p->n_local ? p->n_local : 1;
 	snprintf(st.text, sizeof(st.text), "%s", text);
 	peer_say(p, SW_STATUS, &st, sizeof(st));
 }

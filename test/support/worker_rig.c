@@ -185,7 +185,10 @@ void wrig_run(struct worker_rig *r)
 	peer_cookie(&r->s[0]);
 	wrig_tx(r);
 	peer_accept(&r->s[0]);
-	peer_status(&r->s[0], SW_JOB_RUNNING, 0, r->w.n_members, "");
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0,
+		(uint16_t)(r->w.n_members *
+			   (r->s[0].n_local ? r->s[0].n_local : 1)),
+		"");
 	for (uint32_t i = 1; i < r->n_servers; i++) {
 		wrig_tx(r);
 		peer_cookie(&r->s[i]);

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Beside declared tensors there are collectives, which have no names and any
- * size.  A group is a set of ranks; its members call the same collectives on
- * it, of each kind in the same order.  Servers keep a window of what is under
+ * size.  A group is a list of ranks, which call the same collectives on it, of
+ * each kind in the same order.  Servers keep a window of what is under
  * way, whatever the sizes are.
  *
- * So far: sums; one local rank and one lcore per agent.
+ * So far: sums; one lcore per agent.
  *
  * Thread: calls of one group come from one thread at a time, those of different
  * groups from any.  Fork: as in sumwire.h.
@@ -32,9 +32,10 @@ SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
 
 /* sw_group_open - a group of ranks of the job.  Says nothing to anybody: a
  * stream of the group is opened with its first collective of each kind.
- * @name    the same at all members, 1 to 100 bytes; groups of one name are the
+ * @name    the same at all of them, 1 to 100 bytes; groups of one name are the
  *          same group
- * @ranks   @n_ranks of them, ascending, this one among them; NULL: all ranks
+ * @ranks   @n_ranks of them, at most 4,096, different, this one among them, in
+ *          an order that is the same at all of them; NULL: all ranks
  * @out     owned by @c, valid until sw_close
  * Errors: SW_EINVAL, SW_ENOMEM, or why the attachment ended. */
 SW_API int sw_group_open(struct sw_client *c, const char *name,
@@ -45,10 +46,10 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  *   SW_ALL_REDUCE      @send and @recv: the sum, at all
  *   SW_REDUCE          the same; the sum at @root
  *   SW_BCAST           the same; what @root has in @send, at all
- *   SW_REDUCE_SCATTER  @recv; @send has as many for each member, in the order
- *                      of ranks: the sum of its own part, at each
- *   SW_ALL_GATHER      @send; @recv has as many for each member
- *   SW_BARRIER         nothing: it ends when all members have called it.  It
+ *   SW_REDUCE_SCATTER  @recv; @send has as many for each rank, in the order of
+ *                      the group: the sum of its own part, at each
+ *   SW_ALL_GATHER      @send; @recv has as many for each rank
+ *   SW_BARRIER         nothing: it ends when all ranks have called it.  It
  *                      waits for no other collective of theirs
  * @send and @recv may be the same (of all_gather: the own part of @recv; of
  * reduce_scatter: the own part of @send).  Who gives nothing (SW_BCAST but

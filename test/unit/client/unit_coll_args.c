@@ -110,8 +110,9 @@ static void group__bad_ranks(void **state)
 	} cases[] = {
 		{{0, 1, 4}, 3, "rank 4 of the group is not one of the job"},
 		{{UINT32_MAX}, 1, "rank 4294967295"},
-		{{1, 1, 3}, 3, "ranks of a group ascend: 1 comes behind 1"},
-		{{1, 0, 3}, 3, "ranks of a group ascend: 0 comes behind 1"},
+		{{1, 1, 3}, 3, "rank 1 is in the group twice"},
+		{{3, 0, 3}, 3, "rank 3 is in the group twice"},
+		{{3}, 4097, "a group has at most 4096 ranks, not 4097"},
 		{{0, 1, 2}, 3, "rank 3 is not in the group that it opens"},
 		{{3}, 0, "rank 3 is not in the group that it opens"},
 	};

@@ -17,6 +17,35 @@ static void declare_one(struct raw *w, uint32_t batch, struct sw_edge_desc d)
 	raw_declare_as(w, &m);
 }
 
+static struct sw_edge_open good_open(uint32_t batch)
+{
+	return (struct sw_edge_open){.kind = SW_EDGE_OPEN,
+		.batch = batch,
+		.desc = {.n_elems = RANKS,
+			.dtype = SW_EDGE_WINDOW_MIN,
+			.kind = SW_EDGE_STREAM,
+			.name = "stream"},
+		.ranks = {3, 1, 0, 2}};
+}
+
+static size_t open_bytes(uint64_t n_ranks)
+{
+	return offsetof(struct sw_edge_open, ranks) +
+	       n_ranks * sizeof(uint16_t);
+}
+
+static void open_one(struct raw *w, uint32_t batch)
+{
+	struct sw_edge_open m = good_open(batch);
+	union sw_edge_msg answer;
+	int fds[2];
+
+	raw_send(w, &m, open_bytes(RANKS));
+	assert_int_equal(raw_recv(w, &answer, fds), sizeof(answer.declared));
+	assert_int_equal(answer.kind, SW_EDGE_DECLARED);
+	close(fds[0]);
+}
+
 static void open_raw(struct raw *w, const struct scene *s)
 {
 	raw_open(w, s->r);
@@ -24,10 +53,7 @@ static void open_raw(struct raw *w, const struct scene *s)
 		(struct sw_edge_desc){.n_elems = BYTES,
 			.dtype = SW_U8,
 			.kind = SW_EDGE_MEMORY});
-	declare_one(w, STREAM,
-		(struct sw_edge_desc){.n_elems = (1 << RANKS) - 1,
-			.dtype = SW_EDGE_WINDOW_MIN,
-			.kind = SW_EDGE_STREAM});
+	open_one(w, STREAM);
 	declare_one(w, TENSOR,
 		(struct sw_edge_desc){.n_elems = 4, .dtype = SW_F32});
 }
@@ -221,15 +247,7 @@ static void declare__bad_items(void **state)
 		{{.n_elems = 4, .kind = SW_EDGE_N_ITEMS}, 1},
 		{{.n_elems = 4, .kind = 256 + SW_EDGE_SYNC}, 1},
 		{{.n_elems = 4, .kind = UINT32_MAX}, 1},
-		{{.n_elems = 0, .dtype = 9, .kind = SW_EDGE_STREAM}, 1},
-		{{.n_elems = 3,
-			 .dtype = SW_EDGE_WINDOW_MIN - 1,
-			 .kind = SW_EDGE_STREAM},
-			1},
-		{{.n_elems = 3,
-			 .dtype = SW_EDGE_WINDOW_MAX + 1,
-			 .kind = SW_EDGE_STREAM},
-			1},
+		{{.n_elems = 3, .dtype = 9, .kind = SW_EDGE_STREAM}, 1},
 		{{.n_elems = 0, .dtype = SW_U8, .kind = SW_EDGE_MEMORY}, 1},
 		{{.n_elems = 4, .dtype = 100, .kind = SW_EDGE_MEMORY}, 1},
 		{{.n_elems = UINT64_MAX,
@@ -260,6 +278,87 @@ static void declare__bad_items(void **state)
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
+/* What is wrong with a stream ends its batch. */
+static void open__bad_streams(void **state)
+{
+	static const struct {
+		struct sw_edge_desc d;
+		const char *text;
+	} cases[] = {
+		{{.n_elems = 0, .dtype = 9, .name = "s"}, "is empty"},
+		{{.n_elems = 3, .dtype = SW_EDGE_WINDOW_MIN - 1, .name = "s"},
+			"window of 2^3 slots"},
+		{{.n_elems = 3, .dtype = SW_EDGE_WINDOW_MAX + 1, .name = "s"},
+			"window of 2^15 slots"},
+		{{.n_elems = 3, .dtype = 9, .name = ""}, "1 to 127"},
+	};
+	struct scene *s = *state;
+	struct raw w;
+
+	raw_open(&w, s->r);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sw_edge_open m = good_open(i);
+		union sw_edge_msg answer;
+		int fds[2];
+
+		m.desc = cases[i].d;
+		m.desc.kind = SW_EDGE_STREAM;
+		raw_send(&w, &m, open_bytes(m.desc.n_elems));
+		assert_int_equal(
+			raw_recv(&w, &answer, fds), sizeof(answer.text));
+		assert_int_equal(answer.kind, SW_EDGE_FAILED);
+		if (!strstr(answer.text.text, cases[i].text))
+			fail_msg("the agent says: %s", answer.text.text);
+	}
+	open_one(&w, sizeof(cases) / sizeof(cases[0]));
+	raw_close(&w);
+	scene_check(s, SW_HOST_DIED, "closed the connection");
+}
+
+/* A message that is not one stream and its ranks ends the client. */
+static void open__must_be_whole(void **state)
+{
+	static const struct {
+		size_t bytes;
+		uint64_t n_ranks;
+		uint32_t kind, batch;
+	} cases[] = {
+		{4, RANKS, SW_EDGE_STREAM, 0},
+		{offsetof(struct sw_edge_open, ranks) - 1, 0, SW_EDGE_STREAM,
+			0},
+		{offsetof(struct sw_edge_open, ranks) + 7, RANKS,
+			SW_EDGE_STREAM, 0},
+		{offsetof(struct sw_edge_open, ranks) + 8, RANKS, SW_EDGE_SYNC,
+			0},
+		{offsetof(struct sw_edge_open, ranks) + 8, RANKS,
+			SW_EDGE_MEMORY, 0},
+		{offsetof(struct sw_edge_open, ranks) + 8, RANKS,
+			SW_EDGE_STREAM, 1},
+		{sizeof(struct sw_edge_open), UINT64_MAX, SW_EDGE_STREAM, 0},
+		{sizeof(struct sw_edge_open), 1ULL << 63 | SW_EDGE_RANKS,
+			SW_EDGE_STREAM, 0},
+		{sizeof(struct sw_edge_open) + 2, SW_EDGE_RANKS + 1,
+			SW_EDGE_STREAM, 0},
+	};
+	static union {
+		struct sw_edge_open m;
+		char bytes[sizeof(struct sw_edge_open) + 2];
+	} u;
+	struct scene *s = *state;
+	struct raw w;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		u.m = good_open(cases[i].batch);
+		u.m.desc.n_elems = cases[i].n_ranks;
+		u.m.desc.kind = cases[i].kind;
+		raw_open(&w, s->r);
+		raw_send(&w, &u, cases[i].bytes);
+		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, "stream");
+		raw_close(&w);
+		scene_check(s, SW_HOST_VIOLATION, "stream");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +370,8 @@ int main(void)
 		cmocka_unit_test(ring__must_have_possible_indices),
 		cmocka_unit_test(submits__not_of_streams_or_memory),
 		cmocka_unit_test(declare__bad_items),
+		cmocka_unit_test(open__bad_streams),
+		cmocka_unit_test(open__must_be_whole),
 	};
 
 	return cmocka_run_group_tests(tests, scene_open, scene_close);

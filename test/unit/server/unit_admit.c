@@ -257,7 +257,7 @@ static void payload_zero(struct sw_join *j)
 static void join__impossible(void **state)
 {
 	static const struct refusal rows[] = {
-		{"versions 3 to 9, server 2 to 2", SW_EVERSION, version_high},
+		{"versions 4 to 9, server 3 to 3", SW_EVERSION, version_high},
 		{"versions 0 to 0", SW_EVERSION, version_low},
 		{"versions 9 to 0", SW_EVERSION, version_reversed},
 		{"rank 2 of 2 workers", SW_EINVAL, rank_high},

@@ -185,10 +185,10 @@ static void rx__types_of_a_server(void **state)
 		uint8_t type;
 		uint16_t len;
 	} rows[] = {{SW_COOKIE, 24}, {SW_ACCEPT, 16}, {SW_DECLARED, 8},
-		{SW_STATUS, 224}, {SW_LEFT, 0}, {SW_ERROR, 176},
+		{SW_STATUS, 352}, {SW_LEFT, 0}, {SW_ERROR, 176},
 		{SW_ANSWER, 24}, {SW_RESULT, 64}};
 	struct server_rig *r = open_rig(1);
-	uint8_t zeros[256] = {0};
+	uint8_t zeros[352] = {0};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++) {
 		peer_send(&r->w[1],

@@ -124,9 +124,9 @@ static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 
 	declare(r, 0, 0, 3, LOG2, 0);
 	text = declare(r, 1, 0, members, window_log2, priority);
-	assert_contains(text, "w0 MISMATCH k0 r1 stream g: the members, window "
-			      "or priority that rank 1 opens it with are not "
-			      "those of rank 0");
+	assert_contains(text, "w0 MISMATCH k0 r1 stream g: the ranks, their "
+			      "order, the window or the priority that rank 1 "
+			      "opens it with are not those of rank 0");
 	assert_contains(text, "w1 DECLARED b0 k-1 refused stream g");
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	assert_string_equal(
@@ -222,24 +222,29 @@ static void push__another_count(void **state)
 	struct sw_header h = call(SW_ALL_REDUCE, 0, 1);
 
 	clash(h, call(SW_ALL_REDUCE, 0, 2),
-		"rank 2 calls all_reduce with another count than rank 1 "
+		"rank 2 calls all_reduce with another count or root than rank "
+		"1 "
 		"(collective 1)");
 	h.step = 6;
 	clash(call(SW_ALL_REDUCE, 0, 1), h,
-		"rank 2 calls all_reduce with another count than rank 1");
+		"rank 2 calls all_reduce with another count or root than rank "
+		"1");
 	h.step = 5;
 	h.chunk = 2; /* one of them had more chunks */
 	clash(call(SW_ALL_REDUCE, 0, 1), h,
-		"rank 2 calls all_reduce with another count than rank 1");
+		"rank 2 calls all_reduce with another count or root than rank "
+		"1");
 }
 
 static void push__another_root(void **state)
 {
 	clash(call(SW_REDUCE, 0, 1), call(SW_REDUCE, 2, 1),
-		"rank 2 calls reduce with root 2, rank 1 with root 0 "
+		"rank 2 calls reduce with a root of rank 2's node, rank 1 with "
+		"one of rank 0's "
 		"(collective 1)");
 	clash(call(SW_BCAST, 0, 0), call(SW_BCAST, 2, 1),
-		"rank 2 calls broadcast with root 2, rank 1 with root 0");
+		"rank 2 calls broadcast with a root of rank 2's node, rank 1 "
+		"with one of rank 0's");
 }
 
 /* --- base is told --- */

@@ -65,7 +65,7 @@ static void header_encode__keeps_the_layout(void **state)
 		.consumed = 0x71727374,
 		.grant = 0x81828384,
 		.payload_crc = 0x91929394};
-	static const uint8_t expected[SW_HEAD_BYTES - 4] = {0x53, 0x57, 2, 16,
+	static const uint8_t expected[SW_HEAD_BYTES - 4] = {0x53, 0x57, 3, 16,
 		2, 5, 0x34, 0x12, 4, 3, 2, 1, 0xf6, 0xe5, 0xd4, 0xc3, 0x14,
 		0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x34, 0x33, 0x32,
 		0x31, 0x42, 0x41, 0x52, 0x51, 10, 7, 0x62, 0x61, 0x74, 0x73,
@@ -267,7 +267,7 @@ static void header_decode__length_of_every_type(void **state)
 		{SW_JOIN, 368, SW_PAYLOAD_MAX, 1},
 		{SW_ACCEPT, 16, SW_PAYLOAD_MAX, 1},
 		{SW_DECLARE, 8, SW_PAYLOAD_MAX, 1},
-		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 224, 224, 1},
+		{SW_DECLARED, 8, SW_PAYLOAD_MAX, 4}, {SW_STATUS, 352, 352, 1},
 		{SW_LEAVE, 176, 176, 1}, {SW_LEFT, 0, 0, 1},
 		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 176, 176, 1},
 		{SW_TUNE, 24, 24, 1}, {SW_PUSH, 0, SW_PAYLOAD_MAX, 1},

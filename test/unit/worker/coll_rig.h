@@ -11,10 +11,12 @@
 #include "engine/worker/worker_int.h"
 #include "engine/worker/stream.h"
 
-enum { LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, ALL = 7, CREDIT = 1 << 20 };
+enum { LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, CREDIT = 1 << 20 };
+
+static const uint16_t all_ranks[] = {0, 1, 2};
 
 static const struct sw_worker_tensor a_stream = {
-	.name = "s", .window_log2 = LOG2, .members = ALL};
+	.name = "s", .window_log2 = LOG2, .ranks = all_ranks, .n_ranks = 3};
 
 /* Rank 0 of 3 members, one server; "s" is declared, not admitted. */
 static inline struct worker_rig *open_declared(void)

@@ -1,0 +1,101 @@
+/* group.c - the ranks of a stream, as a worker knows them.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "sum/sum.h"
+
+/* Whose is it?  False: there is no such rank. */
+static bool resolve(
+	const struct sw_worker *w, uint32_t rank, struct sw_wrank *out)
+{
+	uint32_t m = 0;
+
+	while (m < w->n_members && rank >= w->firsts[m + 1])
+		m++;
+	if (m == w->n_members ||
+		(m == w->rank && rank - w->firsts[m] >= w->n_local))
+		return false;
+	*out = (struct sw_wrank){.rank = (uint16_t)rank,
+		.member = (uint8_t)m,
+		.local = (uint8_t)(rank - w->firsts[m])};
+	return true;
+}
+
+bool sw_wgroup_check(
+	const struct sw_worker *w, const uint16_t *ranks, uint32_t n)
+{
+	uint64_t seen[(UINT16_MAX + 1) / 64] = {0};
+	bool is_in = false;
+
+	if (n > SW_GROUP_RANKS)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t *word = &seen[ranks[i] / 64],
+			 bit = 1ULL << ranks[i] % 64;
+		struct sw_wrank r;
+
+		if (*word & bit || !resolve(w, ranks[i], &r))
+			return false;
+		*word |= bit;
+		is_in |= r.member == w->rank;
+	}
+	return is_in;
+}
+
+/* Each member's places, one behind the other. */
+static void sort(struct sw_wgroup *g)
+{
+	uint16_t next[SW_MAX_MEMBERS];
+
+	for (uint32_t i = 0; i < g->n; i++)
+		g->start[g->ranks[i].member + 1]++;
+	for (uint32_t m = 0; m < SW_MAX_MEMBERS; m++)
+		g->start[m + 1] = (uint16_t)(g->start[m + 1] + g->start[m]);
+	memcpy(next, g->start, sizeof(next));
+	for (uint32_t i = 0; i < g->n; i++)
+		g->by_member[next[g->ranks[i].member]++] = (uint16_t)i;
+}
+
+int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
+	struct sw_wgroup *g)
+{
+	*g = (struct sw_wgroup){.n = n,
+		.crc = sw_crc32c(0, ranks, n * sizeof(*ranks)),
+		.ranks = calloc(n, sizeof(*g->ranks)),
+		.list = calloc(n, sizeof(*g->list)),
+		.by_member = calloc(n, sizeof(*g->by_member))};
+	if (!g->ranks || !g->list || !g->by_member)
+		return SW_ENOMEM;
+	memcpy(g->list, ranks, n * sizeof(*ranks));
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_wrank *r = &g->ranks[i];
+
+		(void)!resolve(w, ranks[i], r);
+		g->members |= 1ULL << r->member;
+		if (r->member == w->rank)
+			g->here |= 1ULL << r->local;
+	}
+	sort(g);
+	return 0;
+}
+
+void sw_wgroup_close(struct sw_wgroup *g)
+{
+	free(g->ranks);
+	free(g->list);
+	free(g->by_member);
+	*g = (struct sw_wgroup){0};
+}
+
+uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
+{
+	uint32_t i = 0;
+
+	while (i < g->n && g->list[i] != rank)
+		i++;
+	return i;
+}

@@ -1,0 +1,43 @@
+/* group.h - the ranks of a stream, as a worker knows them.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The wire and the servers know members.  A group is a list of ranks, in an
+ * order that decides about its parts; each is a local rank of some member.
+ */
+#ifndef SW_GROUP_H
+#define SW_GROUP_H
+
+#include "engine/worker/worker.h"
+
+struct sw_wrank {
+	uint16_t rank;
+	uint8_t member, local; /* whose, and which of its local ranks */
+};
+
+struct sw_wgroup {
+	struct sw_wrank *ranks;
+	uint32_t n;
+	uint32_t crc;     /* of the list */
+	uint64_t members; /* that have some of them */
+	uint64_t here;    /* local ranks of this worker */
+	uint16_t *list;   /* as declared */
+	/* Places in the list by member, each one's in order; a member's begin
+	 * at start. */
+	uint16_t *by_member;
+	uint16_t start[SW_MAX_MEMBERS + 1];
+};
+
+/* sw_wgroup_check - are these different ranks of the job, one of this worker
+ * among them? */
+bool sw_wgroup_check(
+	const struct sw_worker *w, const uint16_t *ranks, uint32_t n);
+
+/* sw_wgroup_open - @ranks were checked; copied.  Errors: SW_ENOMEM. */
+int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
+	struct sw_wgroup *g);
+void sw_wgroup_close(struct sw_wgroup *g);
+
+/* sw_wgroup_find - the place of @rank in the list; n: it is not there. */
+uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank);
+
+#endif

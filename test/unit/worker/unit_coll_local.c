@@ -1,0 +1,367 @@
+/* unit_coll_local.c - collectives of several local ranks.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/worker/coll_rig.h"
+
+#include "engine/base/bytes.h"
+
+enum { LOCAL = 2 };
+
+/* What each local rank gives and gets. */
+static int32_t from[LOCAL][4 * PEER_CHUNK], to[LOCAL][4 * PEER_CHUNK];
+
+/* Member 0 of 2, with ranks 0 and 1; the other has 2 and 3.  "s" is of the @n
+ * @ranks. */
+static struct worker_rig *open_of(const uint16_t *ranks, uint32_t n)
+{
+	const struct sw_worker_tensor d = {
+		.name = "s", .window_log2 = LOG2, .ranks = ranks, .n_ranks = n};
+	static struct worker_rig r;
+
+	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].grant = 1 << 15;
+	r.s[0].n_local = LOCAL;
+	wrig_run(&r);
+	assert_int_equal(sw_worker_declare(&r.w, &d, 1), 0);
+	wrig_tx(&r);
+	peer_declared(&r.s[0]);
+	wrig_tx(&r);
+	assert_string_equal(wrig_events(&r), "declared");
+	memset(to, 0, sizeof(to));
+	for (int32_t l = 0; l < LOCAL; l++)
+		for (int32_t i = 0; i < 4 * PEER_CHUNK; i++)
+			from[l][i] = (l + 1) * 1000 + i;
+	return &r;
+}
+
+static struct worker_rig *open_all(void)
+{
+	static const uint16_t ranks[] = {0, 1, 2, 3};
+
+	return open_of(ranks, 4);
+}
+
+static struct sw_worker_coll call(
+	uint32_t local, enum sw_coll_kind kind, uint64_t n_elems)
+{
+	return (struct sw_worker_coll){.local = local,
+		.kind = kind,
+		.dtype = SW_I32,
+		.n_elems = n_elems,
+		.from = from[local],
+		.to = to[local],
+		.cookie = 70 + local};
+}
+
+static void call_both(struct worker_rig *r, enum sw_coll_kind kind,
+	uint64_t n_elems, uint16_t root)
+{
+	for (uint32_t l = 0; l < LOCAL; l++) {
+		struct sw_worker_coll ask = call(l, kind, n_elems);
+
+		ask.root = root;
+		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	}
+}
+
+static int32_t pushed(const struct worker_rig *r)
+{
+	return (int32_t)sw_load32(r->last[SW_PUSH].bytes + SW_HEAD_BYTES);
+}
+
+static void result(struct worker_rig *r, enum sw_coll_kind kind, uint32_t j,
+	uint32_t n_elems, int32_t value)
+{
+	struct sw_header h = result_of(kind, j, 1, 1);
+
+	h.payload_len = (uint16_t)(4 * n_elems);
+	h.weight = 4;
+	peer_fill(&r->s[0], h, value);
+}
+
+/* --- the beginning --- */
+
+static void submit__waits_for_all_and_sums(void **state)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(1, SW_ALL_REDUCE, 3);
+
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(n_pushes(r), 0);
+	assert_int_equal(r->w.n_open, 1);
+	ask = call(0, SW_ALL_REDUCE, 3);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(n_pushes(r), 1);
+	assert_int_equal(pushed(r), 3000);
+	assert_int_equal(r->last[SW_PUSH].h.weight, LOCAL);
+	assert_int_equal(r->last[SW_PUSH].h.aux, 0);
+	result(r, SW_ALL_REDUCE, 1, 3, 9);
+	assert_string_equal(wrig_events(r), "done t0 #70 SW_OK w4; done t0 #71 "
+					    "SW_OK w4");
+	assert_int_equal(to[0][2], 9);
+	assert_int_equal(to[1][0], 9);
+	assert_int_equal(r->w.n_open, 0);
+	wrig_close(r);
+}
+
+/* Of each the n-th is the n-th, however far one is ahead. */
+static void submit__one_far_ahead(void **state)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	for (uint32_t i = 0; i < SW_COLLS; i++)
+		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EAGAIN);
+	assert_int_equal(n_pushes(r), 0);
+	ask = call(1, SW_ALL_REDUCE, 1);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(n_pushes(r), 1);
+	result(r, SW_ALL_REDUCE, 1, 1, 1);
+	assert_contains(wrig_events(r), "done t0 #70");
+	ask = call(0, SW_ALL_REDUCE, 1);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EAGAIN);
+	wrig_close(r);
+}
+
+static void submit__only_ranks_of_the_group(void **state)
+{
+	static const uint16_t ranks[] = {3, 1};
+	struct worker_rig *r = open_of(ranks, 2);
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
+	ask = call(LOCAL, SW_ALL_REDUCE, 1);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
+	ask = call(1, SW_REDUCE, 1);
+	ask.root = 2; /* of the job, not of the group */
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
+	ask.root = 1;
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0); /* waits for none */
+	assert_int_equal(n_pushes(r), 1);
+	assert_int_equal(pushed(r), 2000);
+	assert_int_equal(r->last[SW_PUSH].h.weight, 1);
+	wrig_close(r);
+}
+
+/* --- what differs --- */
+
+static void differs(struct sw_worker_coll second, const char *text)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(0, SW_REDUCE, 2);
+
+	ask.root = 1;
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(sw_worker_coll(&r->w, &second), SW_EMISMATCH);
+	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
+	assert_string_equal(sw_worker_why(&r->w, 0), text);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
+	wrig_tick(r, 0);
+	assert_contains(wrig_tx(r), "MISMATCH");
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	assert_int_equal(r->w.n_open, 0);
+	wrig_close(r);
+}
+
+static void submit__differs(void **state)
+{
+	struct sw_worker_coll ask = call(1, SW_ALL_REDUCE, 2);
+
+	differs(ask, "stream s: rank 1 calls all_reduce of i32, rank 0 reduce "
+		     "of i32 (collective 1)");
+	ask = call(1, SW_REDUCE, 2);
+	ask.root = 1;
+	ask.dtype = SW_F32;
+	differs(ask, "stream s: rank 1 calls reduce of f32, rank 0 reduce of "
+		     "i32 (collective 1)");
+	ask.dtype = SW_I32;
+	ask.n_elems = 3;
+	differs(ask, "stream s: rank 1 calls reduce with another count than "
+		     "rank 0 (collective 1)");
+	ask.n_elems = 2;
+	ask.root = 0;
+	differs(ask, "stream s: rank 1 calls reduce with another root than "
+		     "rank 0 (collective 1)");
+}
+
+static void clash__of_streams(void **state)
+{
+	static const uint16_t other[] = {3, 2, 1, 0};
+	const struct sw_worker_tensor d = {
+		.name = "s", .window_log2 = LOG2, .ranks = other, .n_ranks = 4};
+	struct worker_rig *r = open_all();
+
+	sw_worker_source(&r->w, 0, 0, from[0]);
+	sw_worker_clash(&r->w, 0, 1, &d);
+	assert_string_equal(sw_worker_why(&r->w, 0),
+		"stream s: the ranks, their order, the window or the priority "
+		"that rank 1 opens it with are not those of rank 0");
+	wrig_close(r);
+}
+
+/* --- who has left, who is late --- */
+
+static void left__ends_what_lacks_it(void **state)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	sw_worker_local_left(&r->w, 1);
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_contains(wrig_events(r), "failed SW_EPEER node node: local rank "
+					"1 left");
+	wrig_close(r);
+}
+
+static void left__is_not_in_the_group(void **state)
+{
+	static const uint16_t ranks[] = {0, 2};
+	struct worker_rig *r = open_of(ranks, 2);
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	sw_worker_local_left(&r->w, 1);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(n_pushes(r), 1);
+	assert_string_equal(wrig_events(r), "");
+	wrig_close(r);
+}
+
+static void stall__names_the_local_rank(void **state)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	for (int i = 0; i < 310; i++) {
+		struct sw_header h = {
+			.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
+
+		wrig_tick(r, 100 * SW_MS);
+		peer_send(&r->s[0], h, NULL);
+	}
+	assert_contains(wrig_events(r), "waiting 30 s for local rank 1");
+	wrig_close(r);
+}
+
+/* --- who gives and gets --- */
+
+/* Parts are of ranks, in the order of the list; a part is pushed by all. */
+static void scatter__in_the_order_of_the_list(void **state)
+{
+	static const uint16_t ranks[] = {3, 1, 2, 0};
+	struct worker_rig *r = open_of(ranks, 4);
+	const struct sw_header *h = &r->last[SW_PUSH].h;
+
+	call_both(r, SW_REDUCE_SCATTER, 2, 0);
+	for (uint32_t part = 0; part < 4; part++) {
+		assert_string_not_equal(wrig_tx_one(r), "");
+		assert_int_equal(h->round, part + 1);
+		assert_int_equal(h->aux, part == 0 || part == 2);
+		assert_int_equal(h->weight, LOCAL);
+		assert_int_equal(pushed(r), 3000 + 2 * 2 * part);
+		peer_ack_one(&r->s[0], 0, part + 1);
+	}
+	result(r, SW_REDUCE_SCATTER, 2, 2, 11); /* of rank 1 */
+	assert_string_equal(wrig_events(r), "");
+	result(r, SW_REDUCE_SCATTER, 4, 2, 22); /* of rank 0 */
+	assert_contains(wrig_events(r), "done t0 #71 SW_OK");
+	assert_int_equal(to[1][0], 11);
+	assert_int_equal(to[1][1], 11);
+	assert_int_equal(to[1][2], 0);
+	assert_int_equal(to[0][0], 22);
+	wrig_close(r);
+}
+
+/* A part of ours is pushed once, and copied to the other local rank. */
+static void gather__own_parts_stay_here(void **state)
+{
+	struct worker_rig *r = open_all();
+
+	call_both(r, SW_ALL_GATHER, 2, 0);
+	assert_int_equal(n_pushes(r), 4);
+	peer_ack_one(&r->s[0], 0, 1);
+	peer_ack_one(&r->s[0], 0, 2);
+	for (uint32_t l = 0; l < LOCAL; l++) {
+		assert_int_equal(to[l][0], 1000);
+		assert_int_equal(to[l][1], 1001);
+		assert_int_equal(to[l][2], 2000);
+		assert_int_equal(to[l][3], 2001);
+	}
+	result(r, SW_ALL_GATHER, 3, 2, 33);
+	assert_string_equal(wrig_events(r), "");
+	result(r, SW_ALL_GATHER, 4, 2, 44);
+	assert_contains(wrig_events(r), "done t0 #71 SW_OK");
+	for (uint32_t l = 0; l < LOCAL; l++) {
+		assert_int_equal(to[l][5], 33);
+		assert_int_equal(to[l][6], 44);
+	}
+	wrig_close(r);
+}
+
+static void bcast__from_a_local_rank(void **state)
+{
+	struct worker_rig *r = open_all();
+
+	call_both(r, SW_BCAST, 2, 1);
+	assert_int_equal(n_pushes(r), 1);
+	assert_int_equal(pushed(r), 2000);
+	assert_int_equal(r->last[SW_PUSH].h.weight, 1);
+	peer_ack_one(&r->s[0], 0, 1);
+	assert_contains(wrig_events(r), "done t0 #71 SW_OK");
+	assert_int_equal(to[0][1], 2001);
+	assert_int_equal(to[1][1], 2001);
+	wrig_close(r);
+}
+
+static void reduce__to_a_local_rank(void **state)
+{
+	struct worker_rig *r = open_all();
+
+	call_both(r, SW_REDUCE, 2, 1);
+	assert_int_equal(n_pushes(r), 1);
+	result(r, SW_REDUCE, 1, 2, 5);
+	assert_contains(wrig_events(r), "done t0 #70 SW_OK");
+	assert_int_equal(to[0][0], 0);
+	assert_int_equal(to[1][0], 5);
+	wrig_close(r);
+}
+
+/* Roots of one node are told apart by the tag. */
+static void push__tag_of_the_root(void **state)
+{
+	uint16_t tags[2];
+
+	for (uint16_t root = 2; root < 4; root++) {
+		struct worker_rig *r = open_all();
+
+		call_both(r, SW_BCAST, 2, root);
+		assert_int_equal(n_pushes(r), 1);
+		assert_int_equal(r->last[SW_PUSH].h.aux, 1);
+		tags[root - 2] = r->last[SW_PUSH].h.step;
+		wrig_close(r);
+	}
+	assert_int_not_equal(tags[0], tags[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(submit__waits_for_all_and_sums),
+		cmocka_unit_test(submit__one_far_ahead),
+		cmocka_unit_test(submit__only_ranks_of_the_group),
+		cmocka_unit_test(submit__differs),
+		cmocka_unit_test(clash__of_streams),
+		cmocka_unit_test(left__ends_what_lacks_it),
+		cmocka_unit_test(left__is_not_in_the_group),
+		cmocka_unit_test(stall__names_the_local_rank),
+		cmocka_unit_test(scatter__in_the_order_of_the_list),
+		cmocka_unit_test(gather__own_parts_stay_here),
+		cmocka_unit_test(bcast__from_a_local_rank),
+		cmocka_unit_test(reduce__to_a_local_rank),
+		cmocka_unit_test(push__tag_of_the_root),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
