@@ -146,9 +146,6 @@ struct agent_core {
 	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
 	bool has_woken;       /* a process, since the last turn */
-	/* A collective that waits until there is room for it. */
-	bool has_coll;
-	struct sw_host_coll coll;
 };
 
 /* What several threads use. */

@@ -150,7 +150,6 @@ static void join(struct agent_core *core, uint64_t now_ns)
 	}
 	sw_agent_start_lanes(core);
 	core->has_worker = true;
-	core->has_coll = false;
 	core->is_leaving = false;
 	sw_loop_set(loop_of(core), sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_node(&core->worker));
@@ -362,17 +361,13 @@ static bool begin_coll(
 
 static uint32_t take_colls(struct agent_core *core, uint32_t local)
 {
-	struct sw_host_coll *m = &core->coll;
+	struct sw_host_client *client = core->clients[local];
+	struct sw_host_coll m;
 	uint32_t n = 0;
 
-	while (n < SUBMITS &&
-		(core->has_coll ||
-			sw_host_take_coll(core->clients[local], m))) {
-		core->has_coll = !begin_coll(core, local, m);
-		if (core->has_coll)
-			break;
-		n++;
-	}
+	for (; n < SUBMITS && sw_host_take_coll(client, &m); n++)
+		if (!begin_coll(core, local, &m))
+			sw_host_put_back(client, &m);
 	if (n)
 		sw_loop_look(loop_of(core));
 	return n;

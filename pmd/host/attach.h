@@ -174,9 +174,15 @@ struct sw_host_coll {
 	void *to;
 };
 
-/* sw_host_take_coll - one new collective (lcore).  Returns whether there was
- * one.  As sw_host_take. */
+/* sw_host_take_coll - one new collective (lcore), or one that was put back and
+ * of whose stream one has ended since.  Returns whether there was one.  As
+ * sw_host_take. */
 bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out);
+
+/* sw_host_put_back - the stream of what was taken last has no room (lcore): it
+ * waits, and all of that stream behind it, until one of it is completed. */
+void sw_host_put_back(
+	struct sw_host_client *p, const struct sw_host_coll *coll);
 
 /* sw_host_complete - end one submit and wake its client (lcore).
  * Returns whether it slept.  Never blocks.  A ring that is full, which takes

@@ -88,6 +88,25 @@ struct sw_host_item {
 	uint64_t bytes;
 };
 
+/* Collectives that wait until their stream has room, a row for each stream as
+ * the client counts them.  Places are counted from 1; 0: none. */
+struct sw_waiting_place {
+	struct sw_host_coll coll;
+	uint16_t next; /* in its row, or of those that are free */
+};
+
+struct sw_waiting_row {
+	uint16_t first, last;
+};
+
+struct sw_waiting {
+	struct sw_waiting_place places[SW_EDGE_COLLS];
+	struct sw_waiting_row rows[SW_EDGE_TENSORS];
+	uint64_t ready[SW_EDGE_TENSORS / 64]; /* rows that may have room now */
+	uint32_t n_ready;
+	uint16_t free, n_used; /* that were used once */
+};
+
 /* One client as its lcore sees it. */
 struct sw_host_client {
 	/* written at attach, then read only */
@@ -97,6 +116,7 @@ struct sw_host_client {
 	/* the lcore's */
 	_Alignas(64) struct sw_spsc submits, colls, completions;
 	bool is_bell_gone;
+	struct sw_waiting waiting;
 	/* control thread to lcore: valid up to n_tensors */
 	_Alignas(64) _Atomic uint32_t n_tensors;
 	struct sw_host_item items[SW_EDGE_TENSORS];
@@ -154,7 +174,8 @@ static inline void sw_quota_give(struct sw_host *h, uint64_t bytes)
 }
 
 /* The files call down, in this order: poll.c; attach.c, declare.c; slot.c;
- * declared.c; results.c; batch.c. */
+ * declared.c; results.c; batch.c.  On
+ * the lcore: colls.c, which calls lcore.c. */
 
 /* slot.c: hang up, tell the agent why; say that it is not admitted, free it. */
 struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id);
@@ -201,6 +222,35 @@ void sw_batch_blame(struct sw_batch *b, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,
 	const char *what_for);
+
+static inline bool sw_host_is_evicted(const struct sw_host_client *p)
+{
+	return atomic_load_explicit(&p->is_evicted, memory_order_relaxed);
+}
+
+/* A row may have room now, or not. */
+static inline void sw_waiting_set_ready(
+	struct sw_waiting *w, uint32_t stream, bool is_ready)
+{
+	uint64_t *word = &w->ready[stream / 64], bit = 1ULL << stream % 64;
+
+	w->n_ready += is_ready;
+	w->n_ready -= (*word & bit) != 0;
+	*word = is_ready ? *word | bit : *word & ~bit;
+}
+
+/* A collective of @stream, as the client counts it, has ended. */
+static inline void sw_host_note_room(struct sw_host_client *p, uint32_t stream)
+{
+	if (p->waiting.rows[stream].first)
+		sw_waiting_set_ready(&p->waiting, stream, true);
+}
+
+/* Is there one that sw_host_take_coll may give? */
+static inline bool sw_host_has_coll(const struct sw_host_client *p)
+{
+	return p->waiting.n_ready || !sw_spsc_is_empty(&p->colls);
+}
 
 /* lcore.c: make and free a client over a control segment. */
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,

@@ -6,9 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/base/coll_kind.h"
 #include "pmd/host/host.h"
-#include "sum/dtype.h"
 
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out)
@@ -52,11 +50,6 @@ void sw_host_client_admit(struct sw_host_client *p, uint32_t n)
 	atomic_fetch_add_explicit(&p->n_tensors, n, memory_order_release);
 }
 
-static bool is_evicted(const struct sw_host_client *p)
-{
-	return atomic_load_explicit(&p->is_evicted, memory_order_relaxed);
-}
-
 /* An eventfd of the agent alone; full means that it is readable. */
 static void kick(int fd)
 {
@@ -73,7 +66,7 @@ void sw_host_kick(const struct sw_host *h)
 
 void sw_host_evict(struct sw_host_client *p, const char *reason, uint64_t value)
 {
-	if (is_evicted(p))
+	if (sw_host_is_evicted(p))
 		return;
 	p->reason = reason;
 	p->value = value;
@@ -101,7 +94,7 @@ uint32_t sw_host_take(
 	uint32_t n_tensors;
 	int n;
 
-	if (is_evicted(p))
+	if (sw_host_is_evicted(p))
 		return 0;
 	n = sw_spsc_take(&p->submits, out, max);
 	if (n < 0) {
@@ -123,78 +116,6 @@ uint32_t sw_host_take(
 	return (uint32_t)n;
 }
 
-/* @bytes at a place in declared memory, or NULL. */
-static char *memory_at(struct sw_host_client *p,
-	const struct sw_edge_place_at *at, uint64_t bytes, uint32_t n_items)
-{
-	const struct sw_host_item *m;
-
-	if (at->item >= n_items)
-		return NULL;
-	m = &p->items[at->item];
-	if (m->kind != SW_EDGE_MEMORY || at->offset > m->bytes ||
-		bytes > m->bytes - at->offset)
-		return NULL;
-	return m->base + at->offset;
-}
-
-/* Is it a collective of a stream, in memory that is there? */
-static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
-	struct sw_host_coll *out)
-{
-	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
-	uint32_t each = sw_dtype_bytes(m->dtype);
-	const struct sw_host_item *s;
-	uint64_t bytes = m->count * each, all;
-	uint64_t stride = m->stride ? m->stride : bytes;
-
-	if (m->stream >= n || !each || !m->count ||
-		m->count > SW_EDGE_TENSOR_BYTES_MAX / each ||
-		m->stride > SW_EDGE_TENSOR_BYTES_MAX ||
-		!(m->handle & SW_EDGE_COLL_HANDLE))
-		return false;
-	s = &p->items[m->stream];
-	if (s->kind != SW_EDGE_STREAM)
-		return false;
-	/* below 2^36 each, and at most 4,096 ranks */
-	all = bytes + stride * (s->n_ranks - 1);
-	*out = (struct sw_host_coll){.handle = m->handle,
-		.count = m->count,
-		.whole = m->whole,
-		.stride = stride,
-		.stream = s->name,
-		.root = m->root,
-		.kind = m->kind,
-		.dtype = m->dtype,
-		.from = memory_at(p, &m->from,
-			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
-		.to = memory_at(
-			p, &m->to, m->kind == SW_ALL_GATHER ? all : bytes, n)};
-	return out->from && out->to;
-}
-
-bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out)
-{
-	struct sw_edge_coll m;
-	int n;
-
-	if (is_evicted(p))
-		return false;
-	n = sw_spsc_take(&p->colls, &m, 1);
-	if (n < 0)
-		sw_host_evict(p,
-			"wrote an impossible index into the ring of "
-			"collectives",
-			sw_spsc_own(&p->colls));
-	if (n != 1)
-		return false;
-	if (check_coll(p, &m, out))
-		return true;
-	sw_host_evict(
-		p, "submitted a collective that cannot be, of item", m.stream);
-	return false;
-}
-
 void sw_host_explain(struct sw_host_client *p, uint64_t handle, const char *why)
 {
 	char *to = p->control->whys[handle % SW_EDGE_TENSORS];
@@ -207,8 +128,10 @@ bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c)
 {
 	int n;
 
-	if (is_evicted(p))
+	if (sw_host_is_evicted(p))
 		return false;
+	if (c->handle & SW_EDGE_COLL_HANDLE)
+		sw_host_note_room(p, c->handle % SW_EDGE_TENSORS);
 	n = sw_spsc_put(&p->completions, c, 1);
 	if (n == 1 && sw_edge_is_asleep(&p->control->client_sleeps)) {
 		sw_edge_bell_write(p->bell);
@@ -250,9 +173,9 @@ void sw_host_show_tuning(
 static bool has_submit(struct sw_host_client *const *clients, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_evicted(clients[i]) &&
+		if (!sw_host_is_evicted(clients[i]) &&
 			(!sw_spsc_is_empty(&clients[i]->submits) ||
-				!sw_spsc_is_empty(&clients[i]->colls)))
+				sw_host_has_coll(clients[i])))
 			return true;
 	return false;
 }

@@ -21,6 +21,7 @@ enum {
 	COUNT_MAX = 600000,
 	RANKS = 64,
 	GROUPS = 4,
+	AHEAD = 300,
 };
 
 struct group {
@@ -176,6 +177,46 @@ static void run(struct coll_client *k)
 		finish(k, &k->open[(k->n_colls + i) % OPEN]);
 }
 
+static uint64_t start_one(
+	struct coll_client *k, enum sw_coll_kind kind, uint32_t i)
+{
+	const struct call *at = &k->open[kind == SW_ALL_GATHER];
+	struct sw_coll_args a = {.size = sizeof(a),
+		.kind = kind,
+		.dtype = SW_I32,
+		.count = 1,
+		.send = at->sends[0] + i,
+		.recv = at->recvs[0] + i};
+	uint64_t handle;
+
+	at->sends[0][i] = (int32_t)(i + k->rank);
+	must(k, sw_coll(k->groups[0].g, &a, &handle), "coll");
+	return handle;
+}
+
+/* Rank 0 starts far more sums than a stream has room for before it gathers;
+ * the others gather first, and wait for it. */
+static void run_ahead(struct coll_client *k)
+{
+	uint64_t handles[AHEAD], gather = 0;
+
+	if (k->rank)
+		must(k, sw_wait(k->c, start_one(k, SW_ALL_GATHER, 0)), "wait");
+	for (uint32_t i = 0; i < AHEAD; i++)
+		handles[i] = start_one(k, SW_ALL_REDUCE, i);
+	if (!k->rank)
+		gather = start_one(k, SW_ALL_GATHER, 0);
+	if (gather)
+		must(k, sw_wait(k->c, gather), "wait");
+	for (uint32_t i = 0; i < AHEAD; i++) {
+		uint32_t want = k->size * i + k->size * (k->size - 1) / 2;
+
+		must(k, sw_wait(k->c, handles[i]), "wait");
+		if (k->open[0].recvs[0][i] != (int32_t)want)
+			exit(EXIT_WRONG);
+	}
+}
+
 static void add_rank(struct coll_client *k, struct group *g, uint32_t rank)
 {
 	if (rank == k->rank)
@@ -257,9 +298,11 @@ int main(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},
 		{"colls", required_argument, NULL, 'n'},
 		{"odd", required_argument, NULL, 'o'},
-		{"odd-list", no_argument, NULL, 'l'}, {0}};
+		{"odd-list", no_argument, NULL, 'l'},
+		{"ahead", no_argument, NULL, 'h'}, {0}};
 	static struct coll_client k = {.n_colls = 100, .odd = UINT64_MAX};
 	struct sw_settings s;
+	bool is_ahead = false;
 	int o;
 
 	sw_settings_init(&s);
@@ -281,11 +324,14 @@ int main(int argc, char **argv)
 		case 'l':
 			k.is_odd_list = true;
 			break;
+		case 'h':
+			is_ahead = true;
+			break;
 		default:
 			return 2;
 		}
 	open_all(&k, &s);
-	run(&k);
+	(is_ahead ? run_ahead : run)(&k);
 	say("exact");
 	sw_close(&k.c);
 	say("ended");

@@ -49,6 +49,14 @@ def test_faults():
                                       "fault_reorder": "1%"})
 
 
+def test_a_full_stream_holds_back_no_other():
+    for local in ((1, 1), (2, 1)):
+        with Net(workers=2, servers=0, colocated=True, local=local) as net:
+            net.start_all()
+            for p in start_local(net, local, "--ahead"):
+                p.wait_ok()
+
+
 def check_differs(procs, sentence):
     """All end with an error.  Who finds out first says why, and leaves; others
     hear of that, or that it left."""
@@ -81,7 +89,7 @@ def test_different_numbers_of_local_ranks():
 
 
 def test_one_agent_alone():
-    run_calls(1, 0, 9, local=(4,))
+    run_calls(1, 1, 9, colocated=False, local=(4,))
 
 
 def test_faults_with_local_ranks():

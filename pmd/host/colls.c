@@ -1,0 +1,184 @@
+/* colls.c - collectives as the agent's lcore takes them from a client.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A stream has room for so many at a time.  What is too early waits here, each
+ * stream's apart, so that a full one holds back no other: streams have no order
+ * among each other, and one may be full until another goes on.
+ */
+#include <string.h>
+
+#include "engine/base/coll_kind.h"
+#include "pmd/host/host.h"
+#include "sum/dtype.h"
+
+/* --- those that wait --- */
+
+/* A place for one more; 0: there is none. */
+static uint16_t take_place(
+	struct sw_waiting *w, const struct sw_host_coll *coll)
+{
+	uint16_t i = w->free;
+
+	if (i)
+		w->free = w->places[i - 1].next;
+	else if (w->n_used < SW_EDGE_COLLS)
+		i = ++w->n_used;
+	if (i)
+		w->places[i - 1] = (struct sw_waiting_place){.coll = *coll};
+	return i;
+}
+
+static bool put_last(
+	struct sw_waiting *w, uint32_t stream, const struct sw_host_coll *coll)
+{
+	struct sw_waiting_row *row = &w->rows[stream];
+	uint16_t i = take_place(w, coll);
+
+	if (!i)
+		return false;
+	if (row->first)
+		w->places[row->last - 1].next = i;
+	else
+		row->first = i;
+	row->last = i;
+	return true;
+}
+
+static void take_first(
+	struct sw_waiting *w, uint32_t stream, struct sw_host_coll *out)
+{
+	struct sw_waiting_row *row = &w->rows[stream];
+	uint16_t i = row->first;
+
+	*out = w->places[i - 1].coll;
+	row->first = w->places[i - 1].next;
+	w->places[i - 1].next = w->free;
+	w->free = i;
+	sw_waiting_set_ready(w, stream, row->first);
+}
+
+/* One of a stream that may have room; false: there is none. */
+static bool take_waiting(struct sw_waiting *w, struct sw_host_coll *out)
+{
+	uint32_t i = 0;
+
+	if (!w->n_ready)
+		return false;
+	while (!w->ready[i])
+		i++;
+	take_first(w, i * 64 + (uint32_t)__builtin_ctzll(w->ready[i]), out);
+	return true;
+}
+
+void sw_host_put_back(struct sw_host_client *p, const struct sw_host_coll *coll)
+{
+	uint32_t stream = coll->handle % SW_EDGE_TENSORS;
+	struct sw_waiting_row *row = &p->waiting.rows[stream];
+	uint16_t i = take_place(&p->waiting, coll);
+
+	if (!i) {
+		sw_host_evict(p, "has too many collectives open: more than",
+			SW_EDGE_COLLS);
+		return;
+	}
+	p->waiting.places[i - 1].next = row->first;
+	if (!row->first)
+		row->last = i;
+	row->first = i;
+	sw_waiting_set_ready(&p->waiting, stream, false);
+}
+
+/* --- new ones --- */
+
+/* @bytes at a place in declared memory, or NULL. */
+static char *memory_at(struct sw_host_client *p,
+	const struct sw_edge_place_at *at, uint64_t bytes, uint32_t n_items)
+{
+	const struct sw_host_item *m;
+
+	if (at->item >= n_items)
+		return NULL;
+	m = &p->items[at->item];
+	if (m->kind != SW_EDGE_MEMORY || at->offset > m->bytes ||
+		bytes > m->bytes - at->offset)
+		return NULL;
+	return m->base + at->offset;
+}
+
+/* Is it a collective of a stream, in memory that is there? */
+static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
+	struct sw_host_coll *out)
+{
+	uint32_t n = atomic_load_explicit(&p->n_tensors, memory_order_acquire);
+	uint32_t each = sw_dtype_bytes(m->dtype);
+	const struct sw_host_item *s;
+	uint64_t bytes = m->count * each, all;
+	uint64_t stride = m->stride ? m->stride : bytes;
+
+	if (m->stream >= n || !each || !m->count ||
+		m->count > SW_EDGE_TENSOR_BYTES_MAX / each ||
+		m->stride > SW_EDGE_TENSOR_BYTES_MAX ||
+		!(m->handle & SW_EDGE_COLL_HANDLE) ||
+		m->handle % SW_EDGE_TENSORS != m->stream)
+		return false;
+	s = &p->items[m->stream];
+	if (s->kind != SW_EDGE_STREAM)
+		return false;
+	/* below 2^36 each, and at most 4,096 ranks */
+	all = bytes + stride * (s->n_ranks - 1);
+	*out = (struct sw_host_coll){.handle = m->handle,
+		.count = m->count,
+		.whole = m->whole,
+		.stride = stride,
+		.stream = s->name,
+		.root = m->root,
+		.kind = m->kind,
+		.dtype = m->dtype,
+		.from = memory_at(p, &m->from,
+			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
+		.to = memory_at(
+			p, &m->to, m->kind == SW_ALL_GATHER ? all : bytes, n)};
+	return out->from && out->to;
+}
+
+/* A new one that is good; false: there is none. */
+static bool take_new(struct sw_host_client *p, struct sw_host_coll *out)
+{
+	struct sw_edge_coll m;
+	int n = sw_spsc_take(&p->colls, &m, 1);
+
+	if (n < 0)
+		sw_host_evict(p,
+			"wrote an impossible index into the ring of "
+			"collectives",
+			sw_spsc_own(&p->colls));
+	if (n != 1)
+		return false;
+	if (check_coll(p, &m, out))
+		return true;
+	sw_host_evict(
+		p, "submitted a collective that cannot be, of item", m.stream);
+	return false;
+}
+
+bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out)
+{
+	uint32_t stream;
+
+	if (sw_host_is_evicted(p))
+		return false;
+	if (take_waiting(&p->waiting, out))
+		return true;
+	while (take_new(p, out)) {
+		stream = out->handle % SW_EDGE_TENSORS;
+		if (!p->waiting.rows[stream].first)
+			return true;
+		if (!put_last(&p->waiting, stream, out)) {
+			sw_host_evict(p,
+				"has too many collectives open: more than",
+				SW_EDGE_COLLS);
+			return false;
+		}
+	}
+	return false;
+}

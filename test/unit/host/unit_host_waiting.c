@@ -1,0 +1,249 @@
+/* unit_host_waiting.c - collectives that wait until their stream has room.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/base/coll_kind.h"
+#include "pmd/host/host.h"
+#include "sum/dtype.h"
+#include "test/support/unit.h"
+
+/* Two streams and memory, in the order in which they were declared. */
+enum { A, B, MEMORY, N_ITEMS, BYTES = 64 };
+
+struct scene {
+	struct sw_edge_control *control;
+	struct sw_host_client *p;
+	struct sw_spsc colls; /* the client's side */
+	uint64_t n;
+	int kick[2];
+};
+
+static void scene_open(struct scene *s)
+{
+	static char memory[BYTES];
+	const struct sw_host_item items[N_ITEMS] = {
+		{.name = 7, .kind = SW_EDGE_STREAM, .n_ranks = 2},
+		{.name = 8, .kind = SW_EDGE_STREAM, .n_ranks = 2},
+		{.kind = SW_EDGE_MEMORY, .base = memory, .bytes = BYTES}};
+
+	*s = (struct scene){0};
+	assert_int_equal(pipe(s->kick), 0);
+	s->control = aligned_alloc(4096, (sizeof(*s->control) + 4095) & ~4095u);
+	memset(s->control, 0, sizeof(*s->control));
+	sw_spsc_init(&s->colls, s->control->colls, SW_EDGE_COLLS,
+		sizeof(struct sw_edge_coll));
+	assert_int_equal(
+		sw_host_client_open(s->control, -1, s->kick[1], &s->p), 0);
+	for (uint32_t i = 0; i < N_ITEMS; i++)
+		sw_host_client_enter(s->p, i, &items[i]);
+	sw_host_client_admit(s->p, N_ITEMS);
+}
+
+static void scene_close(struct scene *s)
+{
+	sw_host_client_close(&s->p);
+	free(s->control);
+	close(s->kick[0]);
+	close(s->kick[1]);
+}
+
+/* The client submits the next one, as number n of all. */
+static void submit(struct scene *s, uint32_t stream)
+{
+	const struct sw_edge_coll m = {.handle = SW_EDGE_COLL_HANDLE |
+						 ++s->n << SW_EDGE_TENSOR_BITS |
+						 stream,
+		.stream = stream,
+		.count = 1,
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.from.item = MEMORY,
+		.to.item = MEMORY};
+
+	assert_int_equal(sw_spsc_put(&s->colls, &m, 1), 1);
+}
+
+/* The number of the next one that is to be begun; 0: there is none. */
+static uint64_t take(struct scene *s, struct sw_host_coll *out)
+{
+	if (!sw_host_take_coll(s->p, out))
+		return 0;
+	return (out->handle & ~SW_EDGE_COLL_HANDLE) >> SW_EDGE_TENSOR_BITS;
+}
+
+static void taken(struct scene *s, uint64_t want)
+{
+	struct sw_host_coll m;
+
+	assert_int_equal(take(s, &m), want);
+}
+
+static void put_back(struct scene *s, uint64_t want)
+{
+	struct sw_host_coll m;
+
+	assert_int_equal(take(s, &m), want);
+	sw_host_put_back(s->p, &m);
+}
+
+/* One of the stream ends. */
+static void complete(struct scene *s, uint32_t stream)
+{
+	struct sw_completion c = {.handle = SW_EDGE_COLL_HANDLE | stream};
+
+	sw_host_complete(s->p, &c);
+}
+
+/* The other stream goes on; those behind wait with it, in their order. */
+static void put_back__holds_back_its_stream_alone(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	submit(&s, A);
+	submit(&s, A);
+	submit(&s, B);
+	submit(&s, A);
+	put_back(&s, 1);
+	taken(&s, 3);
+	taken(&s, 0);
+	assert_false(sw_host_has_coll(s.p)); /* it may sleep */
+	complete(&s, B);
+	taken(&s, 0);
+	complete(&s, A);
+	assert_true(sw_host_has_coll(s.p));
+	taken(&s, 1);
+	put_back(&s, 2); /* there was room for one */
+	taken(&s, 0);
+	submit(&s, A);
+	taken(&s, 0);
+	complete(&s, A);
+	taken(&s, 2);
+	taken(&s, 4);
+	taken(&s, 5);
+	taken(&s, 0);
+	submit(&s, A); /* none waits any more */
+	taken(&s, 6);
+	scene_close(&s);
+}
+
+static void put_back__both(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	for (uint32_t i = 0; i < 6; i++)
+		submit(&s, i % 2);
+	put_back(&s, 1);
+	put_back(&s, 2);
+	taken(&s, 0);
+	complete(&s, B);
+	complete(&s, A);
+	complete(&s, A);
+	taken(&s, 1);
+	taken(&s, 3);
+	taken(&s, 5);
+	taken(&s, 2);
+	taken(&s, 4);
+	taken(&s, 6);
+	taken(&s, 0);
+	scene_close(&s);
+}
+
+/* Who submits more than libsumwire does has its end. */
+static void take__too_many_wait(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	submit(&s, A);
+	put_back(&s, 1);
+	for (uint32_t i = 1; i < SW_EDGE_COLLS; i++) {
+		submit(&s, A);
+		taken(&s, 0);
+	}
+	assert_false(s.p->is_evicted);
+	submit(&s, B);
+	taken(&s, SW_EDGE_COLLS + 1);
+	submit(&s, A);
+	taken(&s, 0);
+	assert_true(s.p->is_evicted);
+	assert_string_equal(
+		s.p->reason, "has too many collectives open: more than");
+	complete(&s, A);
+	taken(&s, 0);
+	scene_close(&s);
+}
+
+static void put_back__too_many_wait(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	submit(&s, A);
+	put_back(&s, 1);
+	for (uint32_t i = 1; i < SW_EDGE_COLLS; i++) {
+		submit(&s, A);
+		taken(&s, 0);
+	}
+	submit(&s, B);
+	put_back(&s, SW_EDGE_COLLS + 1);
+	assert_true(s.p->is_evicted);
+	scene_close(&s);
+}
+
+/* Many times through all places. */
+static void put_back__uses_places_again(void **state)
+{
+	struct scene s;
+
+	scene_open(&s);
+	for (uint64_t i = 1; i < 3000; i++) {
+		submit(&s, A);
+		submit(&s, A);
+		put_back(&s, 2 * i - 1);
+		taken(&s, 0);
+		complete(&s, A);
+		sw_spsc_init(&s.p->completions, s.control->completions,
+			SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
+		taken(&s, 2 * i - 1);
+		taken(&s, 2 * i);
+		taken(&s, 0);
+	}
+	assert_false(s.p->is_evicted);
+	scene_close(&s);
+}
+
+/* Its handle says of which stream it is: it must not lie. */
+static void take__handle_of_another_stream(void **state)
+{
+	struct sw_edge_coll m = {.handle = SW_EDGE_COLL_HANDLE | B,
+		.stream = A,
+		.count = 1,
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.from.item = MEMORY,
+		.to.item = MEMORY};
+	struct scene s;
+
+	scene_open(&s);
+	assert_int_equal(sw_spsc_put(&s.colls, &m, 1), 1);
+	taken(&s, 0);
+	assert_true(s.p->is_evicted);
+	scene_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(put_back__holds_back_its_stream_alone),
+		cmocka_unit_test(put_back__both),
+		cmocka_unit_test(take__too_many_wait),
+		cmocka_unit_test(put_back__too_many_wait),
+		cmocka_unit_test(put_back__uses_places_again),
+		cmocka_unit_test(take__handle_of_another_stream),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
