@@ -31,7 +31,7 @@ enum {
 struct client {
 	int sock, bell;
 	struct sw_edge_control *control;
-	struct sw_spsc submits, completions;
+	struct sw_spsc submits, colls, completions;
 };
 
 /* What the agent has of one attachment. */
@@ -119,7 +119,12 @@ static void on_declare(void *ctx, uint32_t id, uint32_t batch,
 	assert(t && t->port && !t->is_asked_batch && n > 0);
 	for (uint32_t i = 0; i < n; i++) {
 		assert(tensors[i].bytes ==
-			tensors[i].n_elems * sw_dtype_bytes(tensors[i].dtype));
+			tensors[i].n_elems *
+				(tensors[i].ranks ? 2
+						  : sw_dtype_bytes(
+							    tensors[i].dtype)));
+		assert(!tensors[i].ranks ==
+			(tensors[i].kind != SW_EDGE_STREAM));
 		assert(tensors[i].bytes > 0 && *tensors[i].name);
 		memset(tensors[i].base, 1, tensors[i].bytes);
 		if (tensors[i].result)
@@ -231,6 +236,8 @@ static void use(struct client *c, const int fds[2])
 	close(fds[0]);
 	sw_spsc_init(&c->submits, c->control->submits, SW_EDGE_TENSORS,
 		sizeof(struct sw_submit));
+	sw_spsc_init(&c->colls, c->control->colls, SW_EDGE_COLLS,
+		sizeof(struct sw_edge_coll));
 	sw_spsc_init(&c->completions, c->control->completions,
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion));
 }
@@ -283,6 +290,20 @@ static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
 	       n * sizeof(struct sw_edge_desc);
 }
 
+static size_t open_stream(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	m->open = (struct sw_edge_open){.kind = SW_EDGE_OPEN,
+		.batch = s->a & 15,
+		.desc = {.n_elems = s->b,
+			.dtype = s->c & 15,
+			.kind = SW_EDGE_STREAM}};
+	snprintf(m->open.desc.name, SW_EDGE_NAME_BYTES, "s%u", s->c >> 4);
+	for (uint32_t i = 0; i < s->b; i++)
+		m->open.ranks[i] = (uint16_t)(i * (s->a >> 4));
+	return offsetof(struct sw_edge_open, ranks) +
+	       s->b * sizeof(m->open.ranks[0]);
+}
+
 static size_t tune(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	m->tune = (struct sw_edge_tune){.kind = SW_EDGE_TUNE,
@@ -304,8 +325,9 @@ static size_t any(union sw_edge_msg *m, const struct fuzz_step *s)
 	return s->b + 256u * s->c;
 }
 
-static size_t (*const makers[])(union sw_edge_msg *,
-	const struct fuzz_step *) = {attach, declare, tune, bye, any};
+static size_t (*const makers[])(
+	union sw_edge_msg *, const struct fuzz_step *) = {
+	attach, declare, tune, bye, any, open_stream};
 
 /* @d of the step is how much longer it is, or shorter. */
 static void say(
@@ -319,7 +341,7 @@ static void say(
 	size_t n;
 
 	memset(&u.m, 0, sizeof(u.m));
-	n = makers[s->kind % 5](&u.m, s) + (size_t)(int8_t)s->d;
+	n = makers[s->kind % 6](&u.m, s) + (size_t)(int8_t)s->d;
 	for (uint32_t i = 0; i < s->n_patches; i++)
 		fuzz_patch(in, u.bytes, sizeof(u.m));
 	n = n < sizeof(u) ? n : 0;
@@ -345,6 +367,24 @@ static void submit(struct client *c, const struct fuzz_step *s)
 		sw_spsc_put(&c->submits, &e, 1);
 }
 
+/* Of the items that came first, all from one place of the memory. */
+static void collective(struct client *c, const struct fuzz_step *s)
+{
+	struct sw_edge_coll e = {
+		.handle = SW_EDGE_COLL_HANDLE | (s->a & 15) |
+			  (s->d & 128 ? (uint64_t)s->d << 4 : 0),
+		.count = fuzz_edge(s->b),
+		.stream = s->a & 15,
+		.root = s->c,
+		.kind = s->c & 7,
+		.dtype = s->c >> 4,
+		.from = {.item = s->a >> 4, .offset = s->d & 127},
+		.to = {.item = s->a >> 4}};
+
+	if (c->control)
+		sw_spsc_put(&c->colls, &e, 1);
+}
+
 /* Write anything into the shared memory: its first part, or an index. */
 static void scribble(
 	struct client *c, struct fuzz_input *in, const struct fuzz_step *s)
@@ -354,7 +394,9 @@ static void scribble(
 
 	if (!k)
 		return;
-	ring = (void *)(s->a & 1 ? k->submits : k->completions);
+	ring = (void *)(s->a & 1    ? k->submits
+			: s->a & 32 ? k->colls
+				    : k->completions);
 	if (s->a & 2)
 		atomic_fetch_add(&ring->n_put, s->b + 256u * s->c);
 	if (s->a & 4)
@@ -382,6 +424,23 @@ static void serve(struct seat *t, uint32_t n_complete)
 	}
 }
 
+/* Some have room, as the bits of @room say. */
+static void serve_colls(struct seat *t, uint32_t room)
+{
+	struct sw_host_coll m;
+
+	for (uint32_t i = 0; i < 8 && sw_host_take_coll(t->port, &m); i++) {
+		struct sw_completion c = {m.handle, 0, 0};
+
+		assert(m.from && m.to && m.count);
+		*(volatile char *)m.to = *(const volatile char *)m.from;
+		if (room >> i & 1)
+			sw_host_complete(t->port, &c);
+		else
+			sw_host_put_back(t->port, &m);
+	}
+}
+
 static void lcore(const struct fuzz_step *s)
 {
 	struct sw_host_tuning tuning = {s->b, s->c, s->d, 1, 1, "fifo"};
@@ -394,6 +453,7 @@ static void lcore(const struct fuzz_step *s)
 		if (!t->port)
 			continue;
 		serve(t, s->a);
+		serve_colls(t, s->d);
 		sw_host_show_tuning(t->port, &tuning);
 		if (s->b == 255)
 			sw_host_evict(t->port, "is not liked", s->c);
@@ -447,6 +507,9 @@ static void run(struct fuzz_input *in, const struct fuzz_step *s)
 		break;
 	case 6:
 		hear(c);
+		break;
+	case 7:
+		collective(c, s);
 		break;
 	default:
 		say(c, in, s);

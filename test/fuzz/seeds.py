@@ -193,8 +193,8 @@ def worker_seeds():
 
 # --- host ---
 
-LCORE, DIAL, HANG_UP, SUBMIT, SCRIBBLE, REPLY, HEAR = range(7)
-CLOSE, MORE, MSG_ATTACH, MSG_DECLARE, MSG_TUNE = 8, 9, 10, 11, 7
+LCORE, DIAL, HANG_UP, SUBMIT, SCRIBBLE, REPLY, HEAR, COLL = range(8)
+MSG_TUNE, CLOSE, MORE, MSG_OPEN, MSG_ATTACH, MSG_DECLARE = range(8, 14)
 SLOW, REFUSES, REFUSES_BATCH, CLASHES = 8, 2, 4, 16
 
 
@@ -212,6 +212,15 @@ def host_seeds():
         step(MSG_DECLARE, i, 0, 1, 1) for i in range(3)) + step(HEAR) * 8 + \
         step(SUBMIT, 1) + step(LCORE, 0, 8, 0, 1) + step(MSG_DECLARE, 0, 1, 0, 1) + \
         step(MSG_DECLARE, 1, 1, 0, 2) + step(HEAR) * 6 + step(HANG_UP, 0)
+    # memory, a stream of 3 ranks, collectives that wait and go on
+    yield "colls", bytes([0]) + attached(0) + \
+        step(MSG_DECLARE, 0, 0x30, 0, 0x11) + step(HEAR) * 3 + \
+        step(MSG_OPEN, 0, 0x11, 3, 0x14) + step(HEAR) * 3 + \
+        step(COLL, 0, 1, 1, 1) * 3 + step(LCORE, 0, 0, 0, 3, 0) + \
+        step(LCORE, 0, 0, 0, 3, 1) + step(COLL, 0, 1, 9, 3) + \
+        step(LCORE, 0, 0, 0, 3, 255)
+    yield "groups", bytes([1]) + attached(0, 1, 2, 3) + b"".join(
+        step(MSG_OPEN, i, 0x10, 3, 0x14) for i in range(3)) + step(HEAR) * 8
     yield "pieces", bytes([0]) + attached(0) + step(
         MSG_DECLARE, 0, 0, 64, patches=[(48, b"x")]) + step(
         MSG_DECLARE, 0, 0, 64, patches=[(12, b"\1"), (48, b"y")]) + step(HEAR) * 3
