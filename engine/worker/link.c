@@ -130,6 +130,14 @@ static uint8_t mode_of(const struct sw_wtensor *t)
 				  : SW_MODE_SYNC;
 }
 
+static uint8_t dtype_of(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	if (!t->stream)
+		return (uint8_t)t->decl.dtype;
+	return sw_stream_is_here(w, t->stream) ? SW_WINDOW_MIN_LOG2
+					       : t->decl.window_log2;
+}
+
 /* As many tensors as fit into one frame; a repetition has the same. */
 static uint32_t build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
@@ -146,8 +154,7 @@ static uint32_t build_declare(
 			.key = t->key,
 			.first = t->stream ? t->stream->group.crc : t->first,
 			.priority = t->decl.priority,
-			.dtype = t->stream ? t->decl.window_log2
-					   : (uint8_t)t->decl.dtype,
+			.dtype = dtype_of(w, t),
 			.mode = mode_of(t),
 			.name_len = (uint16_t)strlen(t->name)};
 

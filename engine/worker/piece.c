@@ -1,7 +1,11 @@
 /* piece.c - how a collective divides into chunks, and what each of them is.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "engine/base/bytes.h"
+#include "engine/base/ticks.h"
 #include "engine/worker/stream.h"
+#include "sum/sum.h"
 
 bool sw_coll_is_by_part(const struct sw_coll *c)
 {
@@ -67,8 +71,7 @@ uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p)
 	return 1ULL << sw_coll_root(s, p->coll, p->chunk)->local;
 }
 
-uint64_t sw_piece_takers(const struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p)
+uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p)
 {
 	enum sw_coll_kind kind = p->coll->ask.kind;
 
@@ -93,6 +96,40 @@ uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local)
 	return l->to + (p->coll->ask.kind == SW_REDUCE_SCATTER
 				       ? offset_in_part(p->coll, p->chunk)
 				       : offset_in_all(p->coll, l, p->chunk));
+}
+
+uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p, const uint8_t **bytes)
+{
+	const struct sw_sum_ops *ops = &w->env->sum->ops[p->coll->ask.dtype];
+	uint32_t n_elems = sw_piece_bytes(p) / ops->elem_bytes, n = 0;
+	void *to = ops->round ? (void *)w->sums : w->payload;
+	const void *from[SW_LOCAL_RANKS];
+
+	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1)
+		from[n++] = sw_piece_source(p, (uint32_t)__builtin_ctzll(left));
+	*bytes = n > 1 ? w->payload : from[0];
+	if (n > 1)
+		SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, n, n_elems);
+			 if (ops->round) ops->round(w->payload, to, n_elems));
+	return (uint16_t)n;
+}
+
+void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
+	const uint8_t *bytes)
+{
+	for (uint64_t to = sw_piece_takers(s, p); to; to &= to - 1) {
+		uint8_t *at = sw_piece_target(p, (uint32_t)__builtin_ctzll(to));
+
+		if (at != bytes)
+			memcpy(at, bytes, sw_piece_bytes(p));
+	}
+}
+
+void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
+{
+	sw_piece_take(s, p,
+		sw_piece_source(p, sw_coll_root(s, p->coll, p->chunk)->local));
 }
 
 /* Without servers of their own (k = 0), a member's parts lie at its own, so

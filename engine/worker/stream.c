@@ -38,6 +38,10 @@ int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
 		return SW_ENOMEM;
 	}
 	t->decl.ranks = s->group.list;
+	if (sw_stream_is_here(w, s)) {
+		s->next_here = w->here;
+		w->here = t;
+	}
 	for (uint32_t i = 0; i < SW_COLLS; i++)
 		s->colls[i].locals = s->locals + i * w->n_local;
 	return 0;
@@ -47,6 +51,8 @@ void sw_stream_close(struct sw_wtensor *t)
 {
 	if (!t->stream)
 		return;
+	if (t->worker->here == t) /* it was opened last */
+		t->worker->here = t->stream->next_here;
 	free(t->stream->pieces);
 	free(t->stream->entered);
 	free(t->stream->locals);
@@ -66,8 +72,7 @@ static void set_blocked(
 	sl->is_blocked = is_blocked;
 }
 
-/* All local ranks that have submitted it are told. */
-static void end_coll(
+void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
 	uint64_t asked = c->asked;
@@ -95,22 +100,7 @@ void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		set_blocked(&w->links[l], &s->links[l], false);
 	for (uint32_t i = 0; i < SW_COLLS; i++)
 		if (s->colls[i].is_open)
-			end_coll(w, t, &s->colls[i], err);
-}
-
-/* What one of its local ranks alone gave no server sends back. */
-static void copy_own(struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p)
-{
-	const struct sw_wrank *root = sw_coll_root(s, p->coll, p->chunk);
-	const uint8_t *from = sw_piece_source(p, root->local);
-
-	for (uint64_t to = sw_piece_takers(w, s, p); to; to &= to - 1) {
-		uint8_t *at = sw_piece_target(p, (uint32_t)__builtin_ctzll(to));
-
-		if (at != from)
-			memcpy(at, from, sw_piece_bytes(p));
-	}
+			sw_coll_end(w, t, &s->colls[i], err);
 }
 
 /* Nothing is to be done for this slot any more. */
@@ -124,9 +114,9 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 	t->missing = 0;
 	sw_todo_put(l, t, chunk, 0);
 	if (!sw_piece_gets(w, t, p) && !sw_coll_is_sum(p->coll->ask.kind))
-		copy_own(w, t->stream, p);
+		sw_piece_copy_own(t->stream, p);
 	if (--p->coll->n_left == 0)
-		end_coll(w, t, p->coll, 0);
+		sw_coll_end(w, t, p->coll, 0);
 }
 
 /* --- chunks enter the window, and start as the scheduler says --- */
@@ -254,24 +244,6 @@ void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- frames --- */
 
-/* What this member gives of a piece; returns how many local ranks are in it. */
-static uint16_t give(struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p, const uint8_t **bytes)
-{
-	const struct sw_sum_ops *ops = &w->env->sum->ops[p->coll->ask.dtype];
-	uint32_t n_elems = sw_piece_bytes(p) / ops->elem_bytes, n = 0;
-	void *to = ops->round ? (void *)w->sums : w->payload;
-	const void *from[SW_LOCAL_RANKS];
-
-	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1)
-		from[n++] = sw_piece_source(p, (uint32_t)__builtin_ctzll(left));
-	*bytes = n > 1 ? w->payload : from[0];
-	if (n > 1)
-		SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, n, n_elems);
-			 if (ops->round) ops->round(w->payload, to, n_elems));
-	return (uint16_t)n;
-}
-
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	struct sw_header *h, bool *is_stable)
 {
@@ -284,7 +256,7 @@ const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	h->round = p->j;
 	h->chunk = c->number;
 	h->step = c->tag;
-	h->weight = has ? give(w, t->stream, p, &bytes) : 0;
+	h->weight = has ? sw_piece_give(w, t->stream, p, &bytes) : 0;
 	*is_stable = h->weight <= 1;
 	h->dtype = (uint8_t)c->ask.dtype;
 	h->op = sw_coll_op(c->ask.kind, SW_OPERATION_SUM);
@@ -370,14 +342,6 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 	return true;
 }
 
-static void take(struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p, const uint8_t *payload)
-{
-	for (uint64_t to = sw_piece_takers(w, s, p); to; to &= to - 1)
-		memcpy(sw_piece_target(p, (uint32_t)__builtin_ctzll(to)),
-			payload, sw_piece_bytes(p));
-}
-
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -400,7 +364,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 		give_credit(w, t, chunk);
 		sw_flow_resolve(&l->peer.flow, t->class, c->psn, c->n_sent == 1,
 			w->now_ns);
-		take(w, t->stream, p, payload);
+		sw_piece_take(t->stream, p, payload);
 		p->coll->weight = h->weight;
 		l->pull_wait_ns = 0;
 		sw_count(&w->stats.results, 1);

@@ -79,9 +79,13 @@ struct sw_stream {
 	uint32_t n_newest; /* the same of the one that is ahead of them */
 	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;
-	uint32_t first;          /* where the next one begins on the line */
-	struct sw_piece *pieces; /* by chunk of the tensor */
-	uint32_t *entered;       /* a ring of those not started yet */
+	uint32_t first; /* where the next one begins on the line */
+	/* Of a group that has all its ranks here (here.c): the next such
+	 * stream, and the chunk that is next, of which collective. */
+	struct sw_wtensor *next_here;
+	uint32_t here_coll, here_at;
+	struct sw_piece *pieces;      /* by chunk of the tensor */
+	uint32_t *entered;            /* a ring of those not started yet */
 	uint32_t n_slots, head, tail; /* of it */
 	struct sw_stream_link links[];
 };
@@ -114,16 +118,29 @@ bool sw_piece_gets(const struct sw_worker *w, const struct sw_wtensor *t,
 /* Of this member, which does: the local ranks whose bytes are in it, those that
  * have the result in the end, a bit each; where each has it. */
 uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p);
-uint64_t sw_piece_takers(const struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p);
+uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p);
 const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local);
 uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local);
+/* sw_piece_give - what this member gives of a piece, which does: a local rank's
+ * bytes, or the sum of several in w->payload; returns of how many it is.
+ * sw_piece_take - write its result where it goes.  sw_piece_copy_own - the same
+ * with what one of its local ranks alone gave, which no server sends back. */
+uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p, const uint8_t **bytes);
+void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
+	const uint8_t *bytes);
+void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p);
 
 /* --- stream.c: the window --- */
 
 /* sw_stream_enter - collectives or room in the window have come: what it allows
  * enters, and starts as the scheduler says. */
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_coll_end - a collective ends: all local ranks that have submitted it are
+ * told. */
+void sw_coll_end(
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
 /* sw_stream_end - all its collectives end with @err. */
 void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err);
@@ -158,5 +175,14 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 /* sw_streams_ask - put streams that wait for their window into the link's next
  * PULL: a chunk that is done is answered with base. */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
+
+/* --- here.c --- */
+
+/* sw_stream_is_here - has its group no rank at another member? */
+static inline bool sw_stream_is_here(
+	const struct sw_worker *w, const struct sw_stream *s)
+{
+	return s->group.members == 1ULL << w->rank;
+}
 
 #endif

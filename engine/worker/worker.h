@@ -132,8 +132,9 @@ struct sw_worker {
 	struct sw_link *links;
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors, n_admitted;
-	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
-	uint32_t n_open;   /* push_pulls */
+	uint32_t n_wanted;       /* but lane 0: tensors that it has declared */
+	uint32_t n_open;         /* push_pulls */
+	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
 	uint32_t highest_round;       /* of any tensor that has begun */

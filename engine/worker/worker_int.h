@@ -290,6 +290,12 @@ void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
  * that has left ends the job. */
 void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t);
 
+/* --- here.c --- */
+
+/* sw_here_work - some chunks of collectives of groups that have all their ranks
+ * here; returns how many. */
+uint32_t sw_here_work(struct sw_worker *w);
+
 /* --- round.c --- */
 
 /* sw_round_open - the first local rank has asked: it says what is done. */

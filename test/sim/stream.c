@@ -324,6 +324,8 @@ void sim_groups_count(
 	for (uint32_t i = 0; i < job->n_groups; i++) {
 		const struct sim_group *g = &job->groups[i];
 
+		if (!(g->members & (g->members - 1)))
+			continue; /* of one worker: no server hears of it */
 		for (uint32_t k = 0; k < g->n_colls; k++) {
 			const struct sim_coll *c = &g->colls[k];
 			uint64_t per =

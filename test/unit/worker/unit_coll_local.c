@@ -328,6 +328,99 @@ static void reduce__to_a_local_rank(void **state)
 	wrig_close(r);
 }
 
+/* --- all ranks are here --- */
+
+static const uint16_t here[] = {1, 0};
+
+static void check_to(uint32_t local, uint32_t i, int32_t want)
+{
+	if (to[local][i] != want)
+		fail_msg("local rank %u, element %u: %d, not %d", local, i,
+			to[local][i], want);
+}
+
+/* Nothing is sent; each kind does what it does over servers. */
+static void here__every_kind(void **state)
+{
+	enum { N = PEER_CHUNK + 1 };
+	static const enum sw_coll_kind kinds[] = {SW_ALL_REDUCE, SW_REDUCE,
+		SW_BCAST, SW_REDUCE_SCATTER, SW_ALL_GATHER};
+
+	for (size_t k = 0; k < SW_ARRAY_SIZE(kinds); k++) {
+		struct worker_rig *r = open_of(here, 2);
+
+		call_both(r, kinds[k], N, 1);
+		assert_int_equal(r->w.n_open, 1);
+		while (sw_worker_take(&r->w))
+			;
+		assert_int_equal(n_pushes(r), 0);
+		assert_int_equal(r->w.n_open, 0);
+		assert_contains(wrig_events(r), "done t0 #71 SW_OK");
+		for (uint32_t i = 0; i < N; i++) {
+			int32_t n = (int32_t)i;
+
+			switch (kinds[k]) {
+			case SW_ALL_REDUCE:
+				check_to(0, i, 3000 + 2 * n);
+				check_to(1, i, 3000 + 2 * n);
+				break;
+			case SW_REDUCE:
+				check_to(0, i, 0);
+				check_to(1, i, 3000 + 2 * n);
+				break;
+			case SW_BCAST:
+				check_to(0, i, 2000 + n);
+				check_to(1, i, 2000 + n);
+				break;
+			case SW_REDUCE_SCATTER: /* rank 1 has the first part */
+				check_to(1, i, 3000 + 2 * n);
+				check_to(0, i, 3000 + 2 * (n + N));
+				break;
+			default:
+				check_to(0, i, 2000 + n);
+				check_to(0, N + i, 1000 + n);
+				check_to(1, i, 2000 + n);
+				check_to(1, N + i, 1000 + n);
+			}
+		}
+		wrig_close(r);
+	}
+}
+
+/* In turns, in order, and in place; the servers keep the least of it. */
+static void here__piece_by_piece(void **state)
+{
+	struct worker_rig *r = open_of(here, 2);
+	uint32_t n_turns = 0;
+
+	for (uint32_t i = 0; i < 30; i++)
+		for (uint32_t l = 0; l < LOCAL; l++) {
+			struct sw_worker_coll ask =
+				call(l, SW_ALL_REDUCE, 4 * PEER_CHUNK);
+
+			ask.to = from[l];
+			assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+		}
+	for (; sw_worker_take(&r->w); n_turns++)
+		assert_int_equal(r->w.n_open > 0, n_turns < 1);
+	assert_int_equal(n_turns, 2); /* 120 chunks of 1344 B */
+	assert_int_equal(r->w.n_open, 0);
+	wrig_close(r);
+}
+
+static void here__differs(void **state)
+{
+	struct worker_rig *r = open_of(here, 2);
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	ask = call(1, SW_ALL_REDUCE, 2);
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
+	assert_int_equal(sw_worker_take(&r->w), 0);
+	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
+	wrig_close(r);
+}
+
 /* Roots of one node are told apart by the tag. */
 static void push__tag_of_the_root(void **state)
 {
@@ -361,6 +454,9 @@ int main(void)
 		cmocka_unit_test(bcast__from_a_local_rank),
 		cmocka_unit_test(reduce__to_a_local_rank),
 		cmocka_unit_test(push__tag_of_the_root),
+		cmocka_unit_test(here__every_kind),
+		cmocka_unit_test(here__piece_by_piece),
+		cmocka_unit_test(here__differs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

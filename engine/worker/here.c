@@ -1,0 +1,55 @@
+/* here.c - collectives of a group that has all its ranks at this worker.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Nothing of them goes to a server.  They are done chunk by chunk, some of each
+ * stream in each turn, so that a large one does not keep the lcore from frames.
+ */
+#include "engine/base/bytes.h"
+#include "engine/worker/stream.h"
+
+enum { TURN_BYTES = 128 << 10 }; /* of one stream */
+
+static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
+	struct sw_coll *c, uint32_t chunk)
+{
+	const struct sw_piece p = {.coll = c, .chunk = chunk};
+	const uint8_t *bytes;
+
+	if (sw_coll_is_sum(c->ask.kind)) {
+		c->weight = sw_piece_give(w, s, &p, &bytes);
+		sw_piece_take(s, &p, bytes);
+	} else {
+		c->weight = 1;
+		sw_piece_copy_own(s, &p);
+	}
+}
+
+static uint32_t work(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_stream *s = t->stream;
+	uint32_t n = 0;
+
+	while (t->is_open && s->here_coll != s->n_colls &&
+		n * w->params.payload < TURN_BYTES) {
+		struct sw_coll *c = &s->colls[s->here_coll % SW_COLLS];
+
+		do_chunk(w, s, c, s->here_at++);
+		n++;
+		t->progress_ns = w->now_ns;
+		if (--c->n_left)
+			continue;
+		s->here_coll++;
+		s->here_at = 0;
+		sw_coll_end(w, t, c, 0);
+	}
+	return n;
+}
+
+uint32_t sw_here_work(struct sw_worker *w)
+{
+	uint32_t n = 0;
+
+	for (struct sw_wtensor *t = w->here; t; t = t->stream->next_here)
+		n += work(w, t);
+	return n;
+}
