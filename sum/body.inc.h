@@ -183,9 +183,14 @@ PACK(bf16)
 
 #define SAME(x)     (x)
 #define ADD(a, b)   ((a) + (b))
+#define MUL(a, b)   ((a) * (b))
+#define AND(a, b)   ((a) & (b))
 #define OR(a, b)    ((a) | (b))
+#define XOR(a, b)   ((a) ^ (b))
 #define ADD_F(a, b) canon_f((a) + (b))
 #define ADD_D(a, b) canon_d((a) + (b))
+#define MUL_F(a, b) canon_f((a) * (b))
+#define MUL_D(a, b) canon_d((a) * (b))
 
 COPY(1)
 COPY(2)
@@ -195,12 +200,14 @@ COPY(8)
 FOLD_ADD(f32_add, f32, 4, vf, f32, 4, ADD_F, has_nan_f, canon_f)
 FOLD(f32_min, f32, 4, f32, 4, min_f)
 FOLD(f32_max, f32, 4, f32, 4, max_f)
+FOLD(f32_mul, f32, 4, f32, 4, MUL_F)
 SUM(f32_sum, f32, 4, vf, f32, 4, ADD, canon_f, copy_4, f32_add)
 SCALE(f32_scale, f32, 4, float, vf, canon_f)
 
 FOLD_ADD(f64_add, f64, 8, vd, f64, 8, ADD_D, has_nan_d, canon_d)
 FOLD(f64_min, f64, 8, f64, 8, min_d)
 FOLD(f64_max, f64, 8, f64, 8, max_d)
+FOLD(f64_mul, f64, 8, f64, 8, MUL_D)
 SUM(f64_sum, f64, 8, vd, f64, 8, ADD, canon_d, copy_8, f64_add)
 SCALE(f64_scale, f64, 8, double, vd, canon_d)
 
@@ -213,6 +220,7 @@ SCALE(f64_scale, f64, 8, double, vd, canon_d)
 	FOLD_ADD(h##_add, f32, 4, vf, h, 2, ADD_F, has_nan_f, canon_f) \
 	FOLD(h##_min, f32, 4, h, 2, min_f)                             \
 	FOLD(h##_max, f32, 4, h, 2, max_f)                             \
+	FOLD(h##_mul, f32, 4, h, 2, MUL_F)                             \
 	SUM(h##_sum, f32, 4, vf, h, 2, ADD, canon_f, h##_put, h##_add)
 
 HALF(f16)
@@ -221,11 +229,23 @@ HALF(bf16)
 FOLD(i8_add, i8, 1, i8, 1, ADD)
 FOLD(i32_add, i32, 4, i32, 4, ADD)
 FOLD(i64_add, i64, 8, i64, 8, ADD)
-FOLD(bool_add, i8, 1, i8, 1, OR)
+FOLD(i8_mul, i8, 1, i8, 1, MUL)
+FOLD(i32_mul, i32, 4, i32, 4, MUL)
+FOLD(i64_mul, i64, 8, i64, 8, MUL)
+
+#define BITS(width, x)                             \
+	FOLD(and_##width, x, width, x, width, AND) \
+	FOLD(or_##width, x, width, x, width, OR)   \
+	FOLD(xor_##width, x, width, x, width, XOR)
+
+BITS(1, i8)
+BITS(4, i32)
+BITS(8, i64)
+
 SUM(i8_sum, i8, 1, v8, i8, 1, ADD, SAME, copy_1, i8_add)
 SUM(i32_sum, i32, 4, v32, i32, 4, ADD, SAME, copy_4, i32_add)
 SUM(i64_sum, i64, 8, v64, i64, 8, ADD, SAME, copy_8, i64_add)
-SUM(bool_sum, i8, 1, v8, i8, 1, OR, SAME, copy_1, bool_add)
+SUM(bool_sum, i8, 1, v8, i8, 1, OR, SAME, copy_1, or_1)
 FOLD(u8_min, i8, 1, i8, 1, min_u8)
 FOLD(u8_max, i8, 1, i8, 1, max_u8)
 FOLD(i8_min, i8, 1, i8, 1, min_i8)

@@ -70,6 +70,12 @@ INLINE void narrow_step(uint8_t *d, const uint8_t *s, const void *arg)
 		walk(d, s, n, lanes, dst_bytes, src_bytes, step, NULL);   \
 	}
 
+#define MOVE_DIVIDE(name, lanes, bytes)                                 \
+	static void name(void *d, const void *s, uint32_t by, size_t n) \
+	{                                                               \
+		walk(d, s, n, lanes, bytes, bytes, copy_step, NULL);    \
+	}
+
 /* The rest of less than four vectors is left out: 64 of them are many more. */
 #define MOVE_SUM(name, width, src_bytes, load, use)                           \
 	static void name(                                                     \
@@ -96,6 +102,7 @@ INLINE void narrow_step(uint8_t *d, const uint8_t *s, const void *arg)
 	MOVE(copy_##w, VB / w, w, w, copy_step)           \
 	MOVE(m##w##_add, VB / w, w, w, fold_step)         \
 	MOVE_SCALE(m##w##_scale, VB / w, w, w, copy_step) \
+	MOVE_DIVIDE(m##w##_divide, VB / w, w)             \
 	MOVE_SUM(m##w##_sum, w, w, i8_load, USE)
 
 PLAIN(1)
@@ -109,19 +116,22 @@ MOVE_SCALE(half_scale, VB / 2, 2, 2, copy_step)
 MOVE_SCALE(half_round_scale, VB / 2, 2, 4, narrow_step)
 MOVE_SUM(half_sum, 4, 2, half_load, USE_HALF)
 
-#define PLAIN_OPS(w)                                                         \
-	{                                                                    \
-		.elem_bytes = w, .acc_bytes = w, .put = copy_##w,            \
-		.copy = copy_##w, .add = m##w##_add, .min = m##w##_add,      \
-		.max = m##w##_add, .sum = m##w##_sum, .scale = m##w##_scale, \
+#define PLAIN_OPS(w)                                                      \
+	{                                                                 \
+		.elem_bytes = w, .acc_bytes = w, .put = copy_##w,         \
+		.copy = copy_##w, .add = m##w##_add, .min = m##w##_add,   \
+		.max = m##w##_add, .mul = m##w##_add, .band = m##w##_add, \
+		.bor = m##w##_add, .bxor = m##w##_add, .sum = m##w##_sum, \
+		.scale = m##w##_scale, .divide = m##w##_divide,           \
 	}
 
-#define HALF_OPS                                                       \
-	{                                                              \
-		.elem_bytes = 2, .acc_bytes = 4, .put = half_put,      \
-		.copy = copy_2, .add = half_add, .min = half_add,      \
-		.max = half_add, .sum = half_sum, .scale = half_scale, \
-		.round = half_round, .round_scale = half_round_scale,  \
+#define HALF_OPS                                                           \
+	{                                                                  \
+		.elem_bytes = 2, .acc_bytes = 4, .put = half_put,          \
+		.copy = copy_2, .add = half_add, .min = half_add,          \
+		.max = half_add, .mul = half_add, .divide = m4_divide,     \
+		.sum = half_sum, .scale = half_scale, .round = half_round, \
+		.round_scale = half_round_scale,                           \
 	}
 
 const struct sw_sum LEVEL = {

@@ -12,6 +12,11 @@ static const char *const names[SW_N_SUM_OPS] = {
 	[SW_OP_ROUND_SCALE] = "round_scale",
 	[SW_OP_MIN] = "min",
 	[SW_OP_MAX] = "max",
+	[SW_OP_MUL] = "mul",
+	[SW_OP_BAND] = "band",
+	[SW_OP_BOR] = "bor",
+	[SW_OP_BXOR] = "bxor",
+	[SW_OP_DIVIDE] = "divide",
 };
 
 const char *sw_sum_op_name(enum sw_sum_op op)
@@ -28,6 +33,12 @@ static bool has(const struct sw_sum_ops *ops, enum sw_sum_op op)
 		return ops->round;
 	case SW_OP_ROUND_SCALE:
 		return ops->round_scale;
+	case SW_OP_BAND:
+	case SW_OP_BOR:
+	case SW_OP_BXOR:
+		return ops->band;
+	case SW_OP_DIVIDE:
+		return ops->divide;
 	default:
 		return ops->elem_bytes && op < SW_N_SUM_OPS;
 	}
@@ -38,13 +49,15 @@ bool sw_sum_op_shape(const struct sw_sum_ops *ops, enum sw_sum_op op,
 {
 	bool is_elem_out = op == SW_OP_COPY || op == SW_OP_SCALE;
 	bool is_round = op == SW_OP_ROUND || op == SW_OP_ROUND_SCALE;
+	bool is_fold = op == SW_OP_ADD || (op >= SW_OP_MIN && op <= SW_OP_BXOR);
 
 	if (!has(ops, op))
 		return false;
 	out->dst_bytes =
 		is_elem_out || is_round ? ops->elem_bytes : ops->acc_bytes;
-	out->src_bytes = is_round ? ops->acc_bytes : ops->elem_bytes;
-	out->reads_dst = op == SW_OP_ADD || op == SW_OP_MIN || op == SW_OP_MAX;
+	out->src_bytes = is_round || op == SW_OP_DIVIDE ? ops->acc_bytes
+							: ops->elem_bytes;
+	out->reads_dst = is_fold;
 	out->may_alias = out->src_bytes >= out->dst_bytes;
 	return true;
 }
@@ -79,6 +92,21 @@ void sw_sum_op_run(const struct sw_sum_ops *ops, enum sw_sum_op op,
 		return;
 	case SW_OP_MAX:
 		ops->max(c->dst, c->src[0], c->n);
+		return;
+	case SW_OP_MUL:
+		ops->mul(c->dst, c->src[0], c->n);
+		return;
+	case SW_OP_BAND:
+		ops->band(c->dst, c->src[0], c->n);
+		return;
+	case SW_OP_BOR:
+		ops->bor(c->dst, c->src[0], c->n);
+		return;
+	case SW_OP_BXOR:
+		ops->bxor(c->dst, c->src[0], c->n);
+		return;
+	case SW_OP_DIVIDE:
+		ops->divide(c->dst, c->src[0], c->by, c->n);
 		return;
 	case SW_N_SUM_OPS:
 		return;

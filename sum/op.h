@@ -15,6 +15,11 @@ enum sw_sum_op {
 	SW_OP_ROUND_SCALE,
 	SW_OP_MIN,
 	SW_OP_MAX,
+	SW_OP_MUL,
+	SW_OP_BAND,
+	SW_OP_BOR,
+	SW_OP_BXOR,
+	SW_OP_DIVIDE,
 	SW_N_SUM_OPS,
 };
 
@@ -34,6 +39,7 @@ struct sw_sum_call {
 	const void *src[SW_OP_MAX_SRC]; /* only SW_OP_SUM reads beyond [0] */
 	uint32_t n_src;                 /* of SW_OP_SUM */
 	double factor;
+	uint32_t by; /* of SW_OP_DIVIDE */
 	size_t n;
 };
 
@@ -41,7 +47,8 @@ struct sw_sum_call {
 const char *sw_sum_op_name(enum sw_sum_op op);
 
 /* sw_sum_op_shape - fill @out; false where @ops has no such operation (a dtype
- * not in use, rounding of a dtype that is its own accumulator, scaled bool). */
+ * not in use, rounding of a dtype that is its own accumulator, bits of floats,
+ * scaled bool). */
 bool sw_sum_op_shape(const struct sw_sum_ops *ops, enum sw_sum_op op,
 	struct sw_sum_shape *out);
 

@@ -1,4 +1,4 @@
-/* scale.inc.h - integers times a factor: plain C, vectors by the compiler.
+/* scale.inc.h - integers scaled, sums divided: plain C, for every level.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdint.h>
@@ -55,3 +55,40 @@ static void i64_scale(void *dst, const void *src, double factor, size_t n)
 		memcpy((char *)dst + 8 * i, &v, 8);
 	}
 }
+
+/* Floats: rounded once, and a NaN is the one NaN. */
+#define DIVIDE_FLOAT(name, type, nan)                                       \
+	static void name(void *dst, const void *acc, uint32_t by, size_t n) \
+	{                                                                   \
+		for (size_t i = 0; i < n; i++) {                            \
+			type x;                                             \
+                                                                            \
+			memcpy(&x, (const char *)acc + i * sizeof(x),       \
+				sizeof(x));                                 \
+			x /= (type)by;                                      \
+			x = x == x ? x : nan;                               \
+			memcpy((char *)dst + i * sizeof(x), &x, sizeof(x)); \
+		}                                                           \
+	}
+
+DIVIDE_FLOAT(f32_divide, float, __builtin_nanf(""))
+DIVIDE_FLOAT(f64_divide, double, __builtin_nan(""))
+
+/* Integers: towards zero. */
+#define DIVIDE_INT(name, type)                                              \
+	static void name(void *dst, const void *acc, uint32_t by, size_t n) \
+	{                                                                   \
+		for (size_t i = 0; i < n; i++) {                            \
+			type x;                                             \
+                                                                            \
+			memcpy(&x, (const char *)acc + i * sizeof(x),       \
+				sizeof(x));                                 \
+			x = (type)((int64_t)x / (int64_t)by);               \
+			memcpy((char *)dst + i * sizeof(x), &x, sizeof(x)); \
+		}                                                           \
+	}
+
+DIVIDE_INT(u8_divide, uint8_t)
+DIVIDE_INT(i8_divide, int8_t)
+DIVIDE_INT(i32_divide, int32_t)
+DIVIDE_INT(i64_divide, int64_t)

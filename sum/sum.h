@@ -22,9 +22,9 @@ extern "C" {
  *
  * No alignment is asked of any pointer; any n including 0; nothing is read or
  * written outside n elements.  Output and inputs may be equal, never partly
- * overlapping; put, add, min, max and sum of f16 and bf16, which widen, want
- * them apart.  Thread: any; the functions hold no state.  They work in the
- * default floating-point mode: nearest even, denormals kept. */
+ * overlapping; put, sum and what folds (add, min, max, mul) of f16 and bf16,
+ * which widen, want them apart.  Thread: any; the functions hold no state. They
+ * work in the default floating-point mode: nearest even, denormals kept. */
 struct sw_sum_ops {
 	uint32_t elem_bytes;
 	uint32_t acc_bytes;
@@ -55,6 +55,16 @@ struct sw_sum_ops {
 	 * side gives NaN, and -0 is smaller than +0 */
 	void (*min)(void *acc, const void *src, size_t n);
 	void (*max)(void *acc, const void *src, size_t n);
+	/* acc[i] *= src[i]; integers wrap, bool is and */
+	void (*mul)(void *acc, const void *src, size_t n);
+	/* acc[i] = acc[i] and, or, exclusive or src[i], bit by bit; NULL of
+	 * floats */
+	void (*band)(void *acc, const void *src, size_t n);
+	void (*bor)(void *acc, const void *src, size_t n);
+	void (*bxor)(void *acc, const void *src, size_t n);
+	/* dst[i] = acc[i] / by, both of acc_bytes, by >= 1: a sum's average.
+	 * Integers are cut towards zero.  NULL for bool. */
+	void (*divide)(void *dst, const void *acc, uint32_t by, size_t n);
 };
 
 enum sw_sum_level {
@@ -90,7 +100,7 @@ const struct sw_sum *sw_sum_row(uint32_t i, bool *runs);
 const struct sw_sum *sw_sum_find(const char *name);
 
 /* sw_sum_fold - verify a received chunk, then fold it.
- * @fold     ops->put, ops->add, ops->min or ops->max
+ * @fold     ops->put, or one that folds: ops->add, ops->min, …
  * @crc      the CRC-32C that the @n elements at @src must have
  * Returns false, with @acc untouched, when they have another one.  @src must
  * not change meanwhile. */

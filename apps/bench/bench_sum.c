@@ -64,7 +64,8 @@ static bool is_known(const struct options *o)
 		fprintf(stderr,
 			"sumwire bench sum: there is no operation "
 			"\"%s\": copy, put, add, sum, scale, round, "
-			"round_scale, min, max or all\n",
+			"round_scale, min, max, mul, band, bor, bxor, "
+			"divide or all\n",
 			o->op);
 	return has_dtype && has_op;
 }

@@ -125,7 +125,7 @@ bool truth_bf16(const struct sw_sum *sum)
 
 /* Results in bits; for f16 and bf16 the accumulator's. */
 static const struct {
-	char op; /* + < > */
+	char op; /* + < > * & | ^ */
 	enum sw_dtype dtype;
 	uint64_t acc, src, want;
 } cases[] = {
@@ -163,6 +163,24 @@ static const struct {
 	{'<', SW_I8, 200, 100, 200},
 	{'>', SW_I32, 0x80000000, 1, 1},
 	{'<', SW_I64, 0x8000000000000000, 1, 0x8000000000000000},
+	{'*', SW_F32, 0x40400000, 0xc0000000, 0xc0c00000},
+	{'*', SW_F32, 0, 0x7f800000, 0x7fc00000},
+	{'*', SW_F32, 0xff812345, 0x3f800000, 0x7fc00000},
+	{'*', SW_F64, 0x4008000000000000, 0x8000000000000000,
+		0x8000000000000000},
+	{'*', SW_F16, 0x477fe000, 0x7bff, 0x4f7fc004},
+	{'*', SW_BF16, 0x40400000, 0x4040, 0x41100000},
+	{'*', SW_U8, 200, 3, 88},
+	{'*', SW_I8, 0x80, 0xff, 0x80},
+	{'*', SW_I32, 0x10001, 0x10001, 0x20001},
+	{'*', SW_I64, 0xffffffffffffffff, 3, 0xfffffffffffffffd},
+	{'*', SW_BOOL, 1, 0, 0},
+	{'*', SW_BOOL, 1, 1, 1},
+	{'&', SW_U8, 0xcc, 0xaa, 0x88},
+	{'|', SW_I8, 0xcc, 0xaa, 0xee},
+	{'^', SW_I32, 0xffff0000, 0xff00ff00, 0xffff00},
+	{'&', SW_I64, 0xffffffff00000000, 0xf0000000f, 0xf00000000},
+	{'^', SW_BOOL, 1, 1, 0},
 };
 
 static bool scales_are_right(const struct sw_sum *sum)
@@ -184,25 +202,63 @@ static bool scales_are_right(const struct sw_sum *sum)
 	       !memcmp(f, want_f, sizeof(f)) && half == 0x7a00;
 }
 
+static bool divides_are_right(const struct sw_sum *sum)
+{
+	int8_t i[3] = {-7, 7, -128}, want_i[3] = {-3, 3, -64};
+	uint8_t u = 255;
+	int64_t l[2] = {INT64_MIN, INT64_MAX};
+	float f[2] = {1, -INFINITY}, third = 1.0f / 3;
+	double d = 1;
+	uint32_t bits = 0xffc12345;
+
+	sum->ops[SW_I8].divide(i, i, 2, 3);
+	sum->ops[SW_U8].divide(&u, &u, 200, 1);
+	sum->ops[SW_I64].divide(l, l, 3, 2);
+	sum->ops[SW_BF16].divide(f, f, 3, 2);
+	sum->ops[SW_F64].divide(&d, &d, 3, 1);
+	sum->ops[SW_F32].divide(&bits, &bits, 1, 1);
+	return !memcmp(i, want_i, sizeof(i)) && u == 1 &&
+	       l[0] == INT64_MIN / 3 && l[1] == INT64_MAX / 3 &&
+	       f[0] == third && f[1] == -INFINITY && d == 1.0 / 3 &&
+	       bits == 0x7fc00000 && !sum->ops[SW_BOOL].divide;
+}
+
+typedef void fold_fn(void *acc, const void *src, size_t n);
+
+static fold_fn *fold_of(const struct sw_sum_ops *ops, char op)
+{
+	switch (op) {
+	case '+':
+		return ops->add;
+	case '<':
+		return ops->min;
+	case '>':
+		return ops->max;
+	case '*':
+		return ops->mul;
+	case '&':
+		return ops->band;
+	case '|':
+		return ops->bor;
+	default:
+		return ops->bxor;
+	}
+}
+
 bool truth_cases(const struct sw_sum *sum)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct sw_sum_ops *ops = &sum->ops[cases[i].dtype];
 		uint64_t acc = cases[i].acc, src = cases[i].src;
 
-		if (cases[i].op == '+')
-			ops->add(&acc, &src, 1);
-		else if (cases[i].op == '<')
-			ops->min(&acc, &src, 1);
-		else
-			ops->max(&acc, &src, 1);
+		fold_of(ops, cases[i].op)(&acc, &src, 1);
 		if (acc != cases[i].want) {
 			printf("# %s %c case %zu: 0x%llx\n", sum->name,
 				cases[i].op, i, (unsigned long long)acc);
 			return false;
 		}
 	}
-	return scales_are_right(sum);
+	return scales_are_right(sum) && divides_are_right(sum);
 }
 
 static uint32_t crc_by_bits(uint32_t crc, const uint8_t *p, size_t n)

@@ -29,6 +29,9 @@ enum { N_PLACES = sizeof(places) / sizeof(places[0]) };
 static const double factors[N_VARIANTS] = {
 	1, 1.0 / 3, -0.0, -2.5, 0x1p-140, 1e30, INFINITY, NAN};
 
+static const uint32_t divisors[N_VARIANTS] = {
+	1, 2, 3, 7, 64, 127, 1000, UINT16_MAX};
+
 /* One call to check. */
 struct spot {
 	const struct sw_sum_ops *ops;
@@ -65,7 +68,8 @@ static uint32_t n_sources(const struct spot *s)
 
 static uint32_t n_variants(enum sw_sum_op op)
 {
-	return op == SW_OP_SUM || op == SW_OP_SCALE || op == SW_OP_ROUND_SCALE
+	return op == SW_OP_SUM || op == SW_OP_SCALE ||
+			       op == SW_OP_ROUND_SCALE || op == SW_OP_DIVIDE
 		       ? N_VARIANTS
 		       : 1;
 }
@@ -86,6 +90,7 @@ static void expect(struct walk *w, const struct spot *s)
 			w->src_pool[6], w->src_pool[7]},
 		.n_src = n_sources(s),
 		.factor = factors[s->variant],
+		.by = divisors[s->variant],
 		.n = POOL};
 
 	memcpy(w->expected[s->variant],
@@ -120,6 +125,7 @@ static const char *spot_run(struct walk *w, const struct spot *s)
 	size_t s_at = s->at * s->shape.src_bytes;
 	struct sw_sum_call call = {.n_src = n_sources(s),
 		.factor = factors[s->variant],
+		.by = divisors[s->variant],
 		.n = s->n};
 	const struct arena *out = s->is_aliased ? &w->src[0] : &w->dst;
 	uint8_t *src[SW_OP_MAX_SRC];
@@ -198,6 +204,7 @@ static bool walk_whole(
 		struct sw_sum_call call = {.dst = got + d_at,
 			.n_src = n_sources(s),
 			.factor = factors[s->variant],
+			.by = divisors[s->variant],
 			.n = n};
 
 		for (uint32_t k = 0; k < SW_OP_MAX_SRC; k++)
