@@ -342,6 +342,8 @@ static bool begin_coll(
 		.local = local,
 		.kind = (enum sw_coll_kind)m->kind,
 		.dtype = m->dtype,
+		.op = (enum sw_op)m->op,
+		.scale = m->scale,
 		.n_elems = m->count,
 		.whole = m->whole,
 		.stride = m->stride,

@@ -1,9 +1,11 @@
-/* coll_kind.h - the kinds of collectives.
+/* coll_kind.h - the kinds of collectives and their operations, by name.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_COLL_KIND_H
 #define SW_COLL_KIND_H
 
-/* The codes travel on the wire and through the client interface. */
+#include <stdint.h>
+
+/* The codes of both travel on the wire and through the client interface. */
 enum sw_coll_kind {
 	SW_COLL_NONE, /* none: a tensor's push_pull or broadcast */
 	SW_ALL_REDUCE,
@@ -14,5 +16,38 @@ enum sw_coll_kind {
 	SW_BARRIER, /* an all_reduce of a byte each */
 	SW_N_COLL_KINDS,
 };
+
+/* What becomes of the elements that members give (sumwire/coll.h says more). */
+enum sw_op {
+	SW_SUM,
+	SW_AVG,
+	SW_MIN,
+	SW_MAX,
+	SW_PROD,
+	SW_BAND,
+	SW_BOR,
+	SW_BXOR,
+	SW_PREMUL_SUM, /* travels as SW_SUM */
+	SW_N_OPS,
+};
+
+/* sw_coll_name - "all_reduce", …; "?" for a code not in use.  Static text. */
+static inline const char *sw_coll_name(uint32_t kind)
+{
+	static const char *const names[SW_N_COLL_KINDS] = {"push_pull",
+		"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+		"reduce", "barrier"};
+
+	return kind < SW_N_COLL_KINDS ? names[kind] : "?";
+}
+
+/* sw_op_name - "sum", …; "?" for a code not in use.  Static text. */
+static inline const char *sw_op_name(uint32_t op)
+{
+	static const char *const names[SW_N_OPS] = {"sum", "avg", "min", "max",
+		"prod", "band", "bor", "bxor", "premul_sum"};
+
+	return op < SW_N_OPS ? names[op] : "?";
+}
 
 #endif

@@ -201,14 +201,14 @@ static void describe_stream(const struct sw_shard *sh, const char *name,
 	const struct sw_begun *b, char text[SW_TEXT_MAX])
 {
 	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
-	const char *theirs = sw_coll_name(sw_coll_kind_of(b->op));
+	char ours[SW_CALL_BYTES], theirs[SW_CALL_BYTES];
 
 	if (h->op != b->op || h->dtype != b->dtype)
 		snprintf(text, SW_TEXT_MAX,
-			"stream %.40s: rank %u calls %s of %s, rank %u %s of "
-			"%s (collective %u)",
-			name, i, mine, sw_dtype_name(h->dtype), first, theirs,
-			sw_dtype_name(b->dtype), b->number);
+			"stream %.40s: rank %u calls %s, rank %u %s "
+			"(collective %u)",
+			name, i, sw_coll_text(h->op, h->dtype, ours), first,
+			sw_coll_text(b->op, b->dtype, theirs), b->number);
 	else if (h->chunk == b->number && h->aux != b->root)
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s with a root of rank "

@@ -1,9 +1,10 @@
 /* rules.h - how the chunks of a tensor are summed; which results wait for whom.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Between shard.c, which has what all tensors have in common, and the two
+ * Between shard.c, which has what all tensors have in common, and the three
  * modes: a tensor of mode synchronous is summed in rounds that all members are
- * in (sync.c), of an asynchronous one a value is kept (async.c).  A tensor has
+ * in (sync.c), of an asynchronous one a value is kept (async.c), a stream has a
+ * window of collectives (stream.c).  A tensor has
  * its row from when it is admitted.  @local is a chunk's local index (place.h).
  *
  * A mark (marks.c) is a bit per chunk and member: the newest result is not sent

@@ -34,10 +34,11 @@ static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 {
 	enum sw_coll_kind kind = sw_coll_kind_of(h->op);
 	uint32_t elem = sw_dtype_bytes(h->dtype);
+	uint32_t op = sw_coll_op_of(h->op);
 	bool gives;
 
-	if (!elem || !sh->env->sum->ops[h->dtype].put || !kind ||
-		kind >= SW_N_COLL_KINDS || (h->op & 15) ||
+	if (op == SW_PREMUL_SUM || /* never on the wire */
+		!sw_coll_has(sh->env->sum, kind, op, h->dtype) ||
 		h->aux >= sh->n_members || !(t->members >> h->aux & 1) ||
 		!(t->members >> member & 1)) {
 		sw_count(&sh->stats->rx_dtype, 1);
@@ -73,12 +74,13 @@ static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 }
 
 /* Of a sum as its member declared it, of a broadcast 1 with bytes; of a stream
- * as many local ranks as are in its group. */
+ * as many local ranks as are in its group, if it has bytes. */
 static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 	uint32_t member, const struct sw_header *h)
 {
 	if (t->window)
-		return h->weight <= sh->weights[member];
+		return h->weight <= sh->weights[member] &&
+		       (h->weight > 0) == (h->payload_len > 0);
 	return h->weight == (h->op == SW_OPERATION_COPY ? h->payload_len > 0
 							: sh->weights[member]);
 }

@@ -9,12 +9,12 @@
 
 static uint32_t record_bytes(uint32_t n_members)
 {
-	return 64; /* struct sw_slot, a cache line each */
+	return sizeof(struct sw_slot);
 }
 
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 {
-	return (struct sw_slot *)(t->records + (size_t)local * 64);
+	return (struct sw_slot *)t->records + local;
 }
 
 static enum sw_push_verdict judge_push(const struct sw_shard *sh,
@@ -92,15 +92,32 @@ static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
 	else if (!s->bytes)
 		ops->put(acc_of(t, local), payload, n);
 	else
-		ops->add(acc_of(t, local), payload, n);
+		sw_coll_fold(ops, sw_coll_op_of(s->op))(
+			acc_of(t, local), payload, n);
 	s->bytes = h->payload_len;
+}
+
+/* An average is divided once, before it is rounded. */
+static void make_result(
+	struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
+{
+	const struct sw_slot *s = slot_of(t, local);
+	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
+	uint32_t n = s->bytes / ops->elem_bytes;
+	void *acc = acc_of(t, local);
+
+	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
+		return;
+	if (sw_coll_op_of(s->op) == SW_AVG)
+		ops->divide(acc, acc, s->weight, n);
+	if (ops->round)
+		ops->round(result_of(sh, t, local), acc, n);
 }
 
 /* All that give bytes have. */
 static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	struct sw_slot *s = slot_of(t, local);
-	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
 	const struct sw_header place = {
 		.key = t->key, .round = s->chunk, .chunk = s->number};
 	uint64_t to = sw_slot_to(s, t->members) & s->got;
@@ -108,9 +125,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 	t->n_open--;
 	sh->n_open--;
 	sw_count(&sh->stats->chunks_done, 1);
-	if (ops->round && sw_coll_is_sum(sw_coll_kind_of(s->op)))
-		ops->round(result_of(sh, t, local), acc_of(t, local),
-			s->bytes / ops->elem_bytes);
+	make_result(sh, t, local);
 	if (sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
 			s->crc = sw_data_crc(

@@ -24,21 +24,21 @@
 #include "engine/wire/coll.h"
 
 struct sw_slot {
-	uint64_t got;      /* members that pushed */
-	uint64_t held;     /* that acknowledged the result */
-	uint64_t inflight; /* to whom it is on its way */
-	uint32_t chunk;    /* j; 0: none yet */
-	uint32_t number;   /* of its collective */
-	uint32_t crc;      /* of the result, when ready */
-	uint16_t weight;   /* local ranks in it */
-	uint16_t bytes;    /* of the payload, 0: none came yet */
-	uint16_t tag;      /* of the collective's size */
+	_Alignas(64) uint64_t got; /* members that pushed */
+	uint64_t held;             /* that acknowledged the result */
+	uint64_t inflight;         /* to whom it is on its way */
+	uint32_t chunk;            /* j; 0: none yet */
+	uint32_t number;           /* of its collective */
+	uint32_t crc;              /* of the result, when ready */
+	uint16_t weight;           /* ranks in it */
+	uint16_t bytes;            /* of the payload, 0: none came yet */
+	uint16_t tag;              /* of the collective's size */
 	uint8_t root, dtype, op;
 	bool is_ready : 1;
 	bool is_done : 1;
 };
 
-_Static_assert(sizeof(struct sw_slot) <= 64, "one cache line");
+_Static_assert(sizeof(struct sw_slot) == 64, "one cache line");
 
 static inline uint64_t sw_slot_from(const struct sw_slot *s, uint64_t members)
 {

@@ -1,12 +1,53 @@
-/* coll.c - the names of the kinds of collectives.
+/* coll.c - which kernel folds what a collective's members give.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/wire/coll.h"
 
-const char *sw_coll_name(uint32_t kind)
-{
-	static const char *const names[] = {"push_pull", "all_reduce",
-		"reduce_scatter", "all_gather", "broadcast", "reduce",
-		"barrier"};
+#include <stdio.h>
 
-	return kind < SW_N_COLL_KINDS ? names[kind] : "an unknown collective";
+sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op)
+{
+	switch (op) {
+	case SW_SUM:
+		return ops->add;
+	case SW_AVG:
+		return ops->divide ? ops->add : NULL;
+	case SW_PREMUL_SUM:
+		return ops->scale ? ops->add : NULL;
+	case SW_MIN:
+		return ops->min;
+	case SW_MAX:
+		return ops->max;
+	case SW_PROD:
+		return ops->mul;
+	case SW_BAND:
+		return ops->band;
+	case SW_BOR:
+		return ops->bor;
+	case SW_BXOR:
+		return ops->bxor;
+	default:
+		return NULL;
+	}
+}
+
+bool sw_coll_has(
+	const struct sw_sum *sum, uint32_t kind, uint32_t op, uint32_t dtype)
+{
+	if (kind <= SW_COLL_NONE || kind >= SW_N_COLL_KINDS ||
+		dtype >= SW_N_DTYPES || !sum->ops[dtype].elem_bytes)
+		return false;
+	return sw_coll_is_sum((enum sw_coll_kind)kind)
+		       ? sw_coll_fold(&sum->ops[dtype], op) != NULL
+		       : op == SW_SUM;
+}
+
+const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES])
+{
+	enum sw_coll_kind kind = sw_coll_kind_of(op);
+	bool is_sum = sw_coll_is_sum(kind);
+
+	snprintf(out, SW_CALL_BYTES, "%s of %s%s%s", sw_coll_name(kind),
+		is_sum ? sw_op_name(sw_coll_op_of(op)) : "", is_sum ? " " : "",
+		sw_dtype_name(dtype));
+	return out;
 }

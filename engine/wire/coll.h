@@ -13,14 +13,22 @@
 #include <stdint.h>
 
 #include "engine/base/coll_kind.h"
+#include "sum/sum.h"
 
 /* Slots of a stream at a server, as powers of two. */
 enum { SW_WINDOW_MIN_LOG2 = 4, SW_WINDOW_MAX_LOG2 = 14 };
 
-/* In the header: kind and operation in one byte. */
-static inline uint8_t sw_coll_op(enum sw_coll_kind kind, uint32_t operation)
+/* In the header: kind and operation in one byte.  Who gives has multiplied by
+ * its factor before: what travels is a sum. */
+static inline uint8_t sw_coll_op(enum sw_coll_kind kind, uint32_t op)
 {
-	return (uint8_t)((uint32_t)kind << 4 | operation);
+	return (uint8_t)((uint32_t)kind << 4 |
+			 (op == SW_PREMUL_SUM ? SW_SUM : op));
+}
+
+static inline uint32_t sw_coll_op_of(uint8_t op)
+{
+	return op & 15;
 }
 
 static inline enum sw_coll_kind sw_coll_kind_of(uint8_t op)
@@ -50,7 +58,20 @@ static inline uint64_t sw_coll_to(
 	return sw_coll_is_sum(kind) ? 1ULL << root : members & ~(1ULL << root);
 }
 
-/* sw_coll_name - "all_reduce", …, for messages. */
-const char *sw_coll_name(uint32_t kind);
+/* As of sw_sum_ops: acc[i] becomes what acc[i] and src[i] come to. */
+typedef void sw_fold_fn(void *acc, const void *src, size_t n);
+
+/* sw_coll_text - "all_reduce of max f32", "all_gather of u8": a header's op and
+ * dtype.  Returns @out. */
+enum { SW_CALL_BYTES = 32 };
+const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES]);
+
+/* sw_coll_fold - of operation @op; NULL: these elements have none. */
+sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
+
+/* sw_coll_has - is there such a collective?  What only copies has no operation
+ * but SW_SUM; bits are not of floats; bool has no SW_AVG, no SW_PREMUL_SUM. */
+bool sw_coll_has(
+	const struct sw_sum *sum, uint32_t kind, uint32_t op, uint32_t dtype);
 
 #endif

@@ -46,9 +46,8 @@ static bool is_valid(const struct sw_worker *w, const struct sw_wgroup *g,
 {
 	uint32_t elem = sw_dtype_bytes(ask->dtype);
 
-	return elem && ask->kind > SW_COLL_NONE &&
-	       ask->kind < SW_N_COLL_KINDS && ask->local < w->n_local &&
-	       g->here >> ask->local & 1 && w->env->sum->ops[ask->dtype].put &&
+	return sw_coll_has(w->env->sum, ask->kind, ask->op, ask->dtype) &&
+	       ask->local < w->n_local && g->here >> ask->local & 1 &&
 	       ask->n_elems &&
 	       ask->n_elems <= (64ULL << 30) / elem / n_parts(g, ask->kind) &&
 	       (!sw_coll_has_root(ask->kind) ||
@@ -60,8 +59,9 @@ static bool is_valid(const struct sw_worker *w, const struct sw_wgroup *g,
 static bool differs(
 	const struct sw_worker_coll *a, const struct sw_worker_coll *b)
 {
-	return a->kind != b->kind || a->dtype != b->dtype ||
-	       a->n_elems != b->n_elems || a->whole != b->whole ||
+	return sw_coll_op(a->kind, a->op) != sw_coll_op(b->kind, b->op) ||
+	       a->dtype != b->dtype || a->n_elems != b->n_elems ||
+	       a->whole != b->whole ||
 	       (sw_coll_has_root(a->kind) && a->root != b->root);
 }
 
@@ -71,16 +71,17 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_coll *c, const struct sw_worker_coll *ask)
 {
 	const struct sw_worker_coll *a = &c->ask;
-	char text[SW_TEXT_MAX];
+	uint8_t op = sw_coll_op(ask->kind, ask->op);
+	uint8_t their_op = sw_coll_op(a->kind, a->op);
+	char text[SW_TEXT_MAX], ours[SW_CALL_BYTES], theirs[SW_CALL_BYTES];
 
-	if (a->kind != ask->kind || a->dtype != ask->dtype)
+	if (op != their_op || a->dtype != ask->dtype)
 		snprintf(text, sizeof(text),
-			"stream %.40s: rank %u calls %s of %s, rank %u %s of "
-			"%s (collective %u)",
-			t->name, w->first + ask->local, sw_coll_name(ask->kind),
-			sw_dtype_name(ask->dtype), w->first + a->local,
-			sw_coll_name(a->kind), sw_dtype_name(a->dtype),
-			c->number);
+			"stream %.40s: rank %u calls %s, rank %u %s "
+			"(collective %u)",
+			t->name, w->first + ask->local,
+			sw_coll_text(op, ask->dtype, ours), w->first + a->local,
+			sw_coll_text(their_op, a->dtype, theirs), c->number);
 	else
 		snprintf(text, sizeof(text),
 			"stream %.40s: rank %u calls %s with another %s than "
@@ -156,11 +157,14 @@ static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
 	}
 	if (differs(&c->ask, ask))
 		return kill_differs(w, t, c, ask);
+	if (ask->op == SW_PREMUL_SUM) /* of others the factor is 1 */
+		c->ask.op = SW_PREMUL_SUM;
 	s->n_asked[ask->local]++;
 	c->asked |= 1ULL << ask->local;
 	c->locals[ask->local] = (struct sw_coll_local){.from = ask->from,
 		.to = ask->to,
 		.stride = ask->stride ? ask->stride : c->part_bytes,
+		.scale = ask->op == SW_PREMUL_SUM ? ask->scale : 1,
 		.cookie = ask->cookie};
 	t->asked = up_to_date(s);
 	if (c->asked == s->group.here)

@@ -98,23 +98,6 @@ uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local)
 				       : offset_in_all(p->coll, l, p->chunk));
 }
 
-uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
-	const struct sw_piece *p, const uint8_t **bytes)
-{
-	const struct sw_sum_ops *ops = &w->env->sum->ops[p->coll->ask.dtype];
-	uint32_t n_elems = sw_piece_bytes(p) / ops->elem_bytes, n = 0;
-	void *to = ops->round ? (void *)w->sums : w->payload;
-	const void *from[SW_LOCAL_RANKS];
-
-	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1)
-		from[n++] = sw_piece_source(p, (uint32_t)__builtin_ctzll(left));
-	*bytes = n > 1 ? w->payload : from[0];
-	if (n > 1)
-		SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, n, n_elems);
-			 if (ops->round) ops->round(w->payload, to, n_elems));
-	return (uint16_t)n;
-}
-
 void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes)
 {

@@ -257,9 +257,9 @@ const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	h->chunk = c->number;
 	h->step = c->tag;
 	h->weight = has ? sw_piece_give(w, t->stream, p, &bytes) : 0;
-	*is_stable = h->weight <= 1;
+	*is_stable = bytes != w->payload;
 	h->dtype = (uint8_t)c->ask.dtype;
-	h->op = sw_coll_op(c->ask.kind, SW_OPERATION_SUM);
+	h->op = sw_coll_op(c->ask.kind, c->ask.op);
 	h->aux = sw_coll_root(t->stream, c, p->chunk)->member;
 	h->payload_len = has ? (uint16_t)sw_piece_bytes(p) : 0;
 	return bytes;
@@ -327,7 +327,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 	const struct sw_coll *c = p->coll;
 
 	if (h->chunk != c->number || h->dtype != c->ask.dtype ||
-		h->op != sw_coll_op(c->ask.kind, SW_OPERATION_SUM)) {
+		h->op != sw_coll_op(c->ask.kind, c->ask.op)) {
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}

@@ -25,6 +25,7 @@ struct sw_coll_local {
 	const uint8_t *from;
 	uint8_t *to;
 	uint64_t stride; /* bytes from part to part */
+	double scale;    /* SW_PREMUL_SUM: of what it gives */
 	uint64_t cookie;
 };
 
@@ -122,7 +123,8 @@ uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p);
 const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local);
 uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local);
 /* sw_piece_give - what this member gives of a piece, which does: a local rank's
- * bytes, or the sum of several in w->payload; returns of how many it is.
+ * bytes, or in w->payload what is made of several, or of a factor (combine.c);
+ * returns of how many it is.
  * sw_piece_take - write its result where it goes.  sw_piece_copy_own - the same
  * with what one of its local ranks alone gave, which no server sends back. */
 uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
@@ -151,7 +153,7 @@ uint32_t sw_stream_cost(
 
 /* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
  * push, NULL where this member gives none: a local rank's, or the sum of
- * several in w->payload (*is_stable false). */
+ * several or times a factor in w->payload (*is_stable false). */
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	struct sw_header *h, bool *is_stable);
 

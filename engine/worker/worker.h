@@ -221,6 +221,8 @@ struct sw_worker_coll {
 	uint32_t local;
 	enum sw_coll_kind kind;
 	uint32_t dtype;
+	enum sw_op op; /* SW_SUM where nothing is summed */
+	double scale;  /* SW_PREMUL_SUM: what this member's are times */
 	/* Elements: of the tensor; of all_gather and reduce_scatter those of
 	 * one rank's part. */
 	uint64_t n_elems;

@@ -286,10 +286,12 @@ static struct sw_edge_coll message(const struct sw_call_piece *p)
 		.count = p->n,
 		.whole = k->args.count,
 		.stride = (is_shared ? k->args.count : p->n) * elem,
-		.stream = k->channel->stream->i,
+		.stream = (uint16_t)k->channel->stream->i,
+		.op = (uint8_t)k->args.op,
 		.root = (uint16_t)k->args.root,
 		.kind = (uint8_t)k->args.kind,
-		.dtype = (uint8_t)k->args.dtype};
+		.dtype = (uint8_t)k->args.dtype,
+		.scale = k->args.scale};
 
 	if (p->stage) {
 		m.from = p->stage->at;

@@ -12,9 +12,6 @@ enum {
 	WINDOW_LOG2 = 9, /* slots: of 8 KiB, 4 MiB */
 };
 
-static const char *const kind_names[SW_N_COLL_KINDS] = {NULL, "all_reduce",
-	"reduce_scatter", "all_gather", "broadcast", "reduce", "barrier"};
-
 /* --- groups --- */
 
 /* The place of @rank in the group; g->n: it is not there. */
@@ -111,7 +108,7 @@ static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 
 	if (ch->stream)
 		return 0;
-	snprintf(name, sizeof(name), "%s/%s", g->name, kind_names[kind]);
+	snprintf(name, sizeof(name), "%s/%s", g->name, sw_coll_name(kind));
 	sw_client_lead(c);
 	if (!ch->stream) { /* by another thread */
 		err = sw_client_open_stream(c, &d, g->ranks, &ch->stream);
@@ -126,6 +123,21 @@ static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 
 /* --- collectives --- */
 
+/* Copies have no operation, floats no bits, bool neither average nor factor. */
+static bool has_op(const struct sw_coll_args *a)
+{
+	bool is_float = a->dtype == SW_F32 || a->dtype == SW_F64 ||
+			a->dtype == SW_F16 || a->dtype == SW_BF16;
+
+	if (a->kind == SW_ALL_GATHER || a->kind == SW_BCAST)
+		return a->op == SW_SUM;
+	if (a->op == SW_AVG || a->op == SW_PREMUL_SUM)
+		return a->dtype != SW_BOOL;
+	if (a->op == SW_BAND || a->op == SW_BOR || a->op == SW_BXOR)
+		return !is_float;
+	return a->op < SW_N_OPS;
+}
+
 static int check_count(
 	struct sw_group *g, const struct sw_coll_args *a, uint32_t each)
 {
@@ -136,6 +148,16 @@ static int check_count(
 			"group '%s': %llu elements of dtype %d; allowed are 1 "
 			"element to 64 GiB",
 			g->name, (unsigned long long)a->count, a->dtype);
+	if (!has_op(a))
+		return sw_client_fail(c, SW_EINVAL,
+			"group '%s': there is no %s of %s %s", g->name,
+			sw_coll_name(a->kind), sw_op_name(a->op),
+			sw_dtype_name(a->dtype));
+	if (!has_op(a))
+		return sw_client_fail(c, SW_EINVAL,
+			"group '%s': there is no %s of %s %s", g->name,
+			sw_coll_name(a->kind), sw_op_name(a->op),
+			sw_dtype_name(a->dtype));
 	if ((a->kind == SW_BCAST || a->kind == SW_REDUCE) &&
 		find_rank(g, a->root) == g->n)
 		return sw_client_fail(c, SW_EINVAL,

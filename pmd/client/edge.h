@@ -70,13 +70,15 @@ struct sw_edge_place_at {
 /* A collective on its way to the agent. */
 struct sw_edge_coll {
 	uint64_t handle, count;
-	uint32_t stream; /* in the order of declaration */
-	uint16_t root;   /* a rank */
+	uint16_t stream; /* in the order of declaration */
+	uint8_t op, pad;
+	uint16_t root; /* a rank */
 	uint8_t kind, dtype;
 	struct sw_edge_place_at from, to;
 	uint64_t whole;  /* elements of the call of which this is a piece */
 	uint64_t stride; /* bytes from part to part, where a buffer has many;
 			    0: one lies behind the other */
+	double scale;    /* SW_PREMUL_SUM */
 };
 
 /* The end of a push_pull or collective. */
@@ -218,7 +220,7 @@ struct sw_edge_declared {
 };
 
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
-_Static_assert(sizeof(struct sw_edge_coll) == 72, "shared");
+_Static_assert(sizeof(struct sw_edge_coll) == 80, "shared");
 _Static_assert(sizeof(struct sw_completion) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
 _Static_assert(

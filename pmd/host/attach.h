@@ -169,7 +169,8 @@ struct sw_host_coll {
 	uint64_t handle, count, whole, stride; /* as the client says */
 	uint32_t stream; /* as sw_host_take calls tensors */
 	uint16_t root;
-	uint8_t kind, dtype;
+	uint8_t kind, dtype, op;
+	double scale;
 	const void *from;
 	void *to;
 };

@@ -134,6 +134,8 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 		.root = m->root,
 		.kind = m->kind,
 		.dtype = m->dtype,
+		.op = m->op,
+		.scale = m->scale,
 		.from = memory_at(p, &m->from,
 			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
 		.to = memory_at(

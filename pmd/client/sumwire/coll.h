@@ -6,7 +6,7 @@
  * each kind in the same order.  Servers keep a window of what is under
  * way, whatever the sizes are.
  *
- * So far: sums; one lcore per agent.
+ * So far: one lcore per agent.
  *
  * Thread: calls of one group come from one thread at a time, those of different
  * groups from any.  Fork: as in sumwire.h.
@@ -41,13 +41,27 @@ SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
 SW_API int sw_group_open(struct sw_client *c, const char *name,
 	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out);
 
+/* What becomes of the elements that members give; n of them do.
+ *   SW_SUM         a + b + …; bool: or
+ *   SW_AVG         the sum divided by n, once; integers: of the sum as it
+ *                  wrapped, cut towards zero; not of bool
+ *   SW_MIN, _MAX   a NaN of any gives NaN; -0 is smaller than +0
+ *   SW_PROD        a * b * …; bool: and
+ *   SW_BAND, _BOR, _BXOR    bit by bit; integers and bool only
+ *   SW_PREMUL_SUM  the sum of each member's times its own scale, rounded to
+ *                  the dtype before it is added: integers to the nearest, and
+ *                  stopped at the ends of their type; not of bool.  Others may
+ *                  call it SW_SUM: their scale is 1
+ * Integers wrap.  f16 and bf16 are computed in f32 and rounded once.  Floats
+ * are added and multiplied in the order in which members' bytes come. */
+
 /* One collective.  The buffers are the caller's again when its handle has
  * ended.  @count elements of @dtype are those of
- *   SW_ALL_REDUCE      @send and @recv: the sum, at all
- *   SW_REDUCE          the same; the sum at @root
+ *   SW_ALL_REDUCE      @send and @recv: what comes of @op, at all
+ *   SW_REDUCE          the same; at @root
  *   SW_BCAST           the same; what @root has in @send, at all
  *   SW_REDUCE_SCATTER  @recv; @send has as many for each rank, in the order of
- *                      the group: the sum of its own part, at each
+ *                      the group: what comes of its own part, at each
  *   SW_ALL_GATHER      @send; @recv has as many for each rank
  *   SW_BARRIER         nothing: it ends when all ranks have called it.  It
  *                      waits for no other collective of theirs
@@ -63,15 +77,16 @@ struct sw_coll_args {
 	enum sw_dtype dtype;
 	uint64_t count;
 	uint32_t root; /* a rank of the job */
-	uint32_t pad;  /* never read */
+	enum sw_op op; /* SW_SUM where nothing is summed */
 	const void *send;
 	void *recv;
+	double scale; /* SW_PREMUL_SUM */
 };
 
-#define SW_COLL_ARGS_INIT                                                   \
-	{                                                                   \
-		sizeof(struct sw_coll_args), SW_COLL_NONE, SW_F32, 0, 0, 0, \
-			NULL, NULL                                          \
+#define SW_COLL_ARGS_INIT                                                \
+	{                                                                \
+		sizeof(struct sw_coll_args), SW_COLL_NONE, SW_F32, 0, 0, \
+			SW_SUM, NULL, NULL, 1                            \
 	}
 
 /* sw_coll - start a collective on @g.

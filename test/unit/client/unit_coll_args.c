@@ -6,6 +6,8 @@
 
 #include <sumwire/coll.h>
 
+#include "engine/wire/coll.h"
+
 /* The toy agent makes this process rank 3 of 4. */
 enum { RANKS = 4, BYTES = 4096 };
 
@@ -178,6 +180,61 @@ static void coll__bad_arguments(void **state)
 	refused(s, a, "the root, is not in it");
 }
 
+/* What of each type there is, as the engine has it. */
+static void coll__operations(void **state)
+{
+	const struct sw_sum *sum = sw_sum_best(SW_SUM_AVX512);
+	struct scene *s = *state;
+
+	for (uint32_t kind = SW_ALL_REDUCE; kind < SW_BARRIER; kind++)
+		for (uint32_t op = 0; op <= SW_N_OPS; op++)
+			for (uint32_t d = 0; d < SW_N_DTYPES; d++) {
+				struct sw_coll_args a = args_of(s);
+				bool has = sw_coll_has(sum, kind, op, d);
+				uint64_t h;
+
+				a.kind = (enum sw_coll_kind)kind;
+				a.op = (enum sw_op)op;
+				a.dtype = (enum sw_dtype)d;
+				a.count = 1;
+				if (!has) {
+					refused(s, a, "group 'all': ");
+					continue;
+				}
+				assert_int_equal(sw_coll(s->g, &a, &h), 0);
+				assert_int_equal(sw_wait(s->c, h), 0);
+			}
+}
+
+static void coll__no_such_operation(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+
+	a.op = SW_BOR;
+	refused(s, a, "group 'all': there is no all_reduce of bor f32");
+	a.op = SW_AVG;
+	a.dtype = SW_BOOL;
+	refused(s, a, "there is no all_reduce of avg bool");
+	a.kind = SW_BCAST;
+	refused(s, a, "there is no broadcast of avg bool");
+}
+
+/* Both come to the agent. */
+static void coll__factor(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+	uint64_t h;
+
+	a.op = SW_PREMUL_SUM;
+	a.scale = -0.25;
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_int_equal(s->r->coll.op, SW_PREMUL_SUM);
+	assert_true(s->r->coll.scale == -0.25);
+}
+
 static void coll__root_of_another_group(void **state)
 {
 	struct scene *s = *state;
@@ -323,6 +380,9 @@ int main(void)
 		cmocka_unit_test(group__bad_names),
 		cmocka_unit_test(group__bad_ranks),
 		cmocka_unit_test(coll__bad_arguments),
+		cmocka_unit_test(coll__operations),
+		cmocka_unit_test(coll__no_such_operation),
+		cmocka_unit_test(coll__factor),
 		cmocka_unit_test(coll__root_of_another_group),
 		cmocka_unit_test(coll__no_memory),
 		cmocka_unit_test(coll__half),

@@ -209,12 +209,19 @@ static void push__another_kind_or_type(void **state)
 	struct sw_header h = call(SW_ALL_REDUCE, 0, 1);
 
 	clash(call(SW_ALL_REDUCE, 0, 1), call(SW_REDUCE, 0, 1),
-		"rank 2 calls reduce of i32, rank 1 all_reduce of i32 "
+		"rank 2 calls reduce of sum i32, rank 1 all_reduce of sum i32 "
 		"(collective 1)");
 	h.dtype = SW_F32;
 	clash(call(SW_ALL_REDUCE, 0, 1), h,
-		"rank 2 calls all_reduce of f32, rank 1 all_reduce of i32 "
-		"(collective 1)");
+		"rank 2 calls all_reduce of sum f32, rank 1 all_reduce of sum "
+		"i32 (collective 1)");
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_MAX);
+	clash(call(SW_ALL_REDUCE, 0, 1), h,
+		"rank 2 calls all_reduce of max f32, rank 1 all_reduce of sum "
+		"i32");
+	h = call(SW_BCAST, 0, 0);
+	clash(call(SW_ALL_REDUCE, 0, 1), h,
+		"rank 2 calls broadcast of i32, rank 1 all_reduce of sum i32");
 }
 
 static void push__another_count(void **state)

@@ -78,6 +78,18 @@ static void submit__bad_arguments(void **state)
 	refused(r, ask);
 	ask.kind = SW_BCAST;
 	refused(r, ask);
+	ask = good;
+	ask.op = SW_N_OPS;
+	refused(r, ask);
+	ask.op = SW_BAND;
+	ask.dtype = SW_F32;
+	refused(r, ask);
+	ask = good;
+	ask.kind = SW_ALL_GATHER;
+	ask.op = SW_AVG;
+	refused(r, ask);
+	ask = good;
+	ask.root = UINT16_MAX;
 	ask.kind = SW_ALL_REDUCE; /* which has none */
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	wrig_close(r);
@@ -245,6 +257,57 @@ static void push__of_a_changed_buffer(void **state)
 	wrig_close(r);
 }
 
+/* The last push has @want times 1, 2, 3. */
+static void pushed(const struct worker_rig *r, int32_t want)
+{
+	const struct test_frame *f = &r->last[SW_PUSH];
+	int32_t elems[3];
+
+	assert_int_equal(f->h.payload_len, sizeof(elems));
+	memcpy(elems, f->bytes + SW_HEAD_BYTES, sizeof(elems));
+	for (int32_t i = 0; i < 3; i++)
+		assert_int_equal(elems[i], want * (i + 1));
+}
+
+/* The factor is this member's own: what travels is a sum, and its buffer stays
+ * as it is. */
+static void push__times_the_factor(void **state)
+{
+	struct worker_rig *r = open_stream();
+	struct sw_worker_coll ask = ask_of(r, SW_ALL_REDUCE, 3);
+
+	for (int32_t i = 0; i < 3; i++)
+		r->data[0][i] = 2 * (i + 1);
+	ask.op = SW_PREMUL_SUM;
+	ask.scale = -1.5;
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(n_pushes(r), 1);
+	assert_int_equal(
+		r->last[SW_PUSH].h.op, sw_coll_op(SW_ALL_REDUCE, SW_SUM));
+	pushed(r, -3);
+	assert_int_equal(r->data[0][2], 6);
+	wrig_tick(r, SW_S);
+	assert_contains(wrig_tx(r), "PUSH"); /* once more, the same */
+	pushed(r, -3);
+	wrig_close(r);
+}
+
+static void result__of_another_operation(void **state)
+{
+	struct worker_rig *r = open_stream();
+	struct sw_worker_coll ask = ask_of(r, SW_ALL_REDUCE, 1);
+
+	ask.op = SW_MAX;
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	assert_int_equal(n_pushes(r), 1);
+	assert_int_equal(
+		r->last[SW_PUSH].h.op, sw_coll_op(SW_ALL_REDUCE, SW_MAX));
+	sum(r, 1, 1);
+	assert_string_equal(wrig_events(r), "");
+	assert_int_equal(r->w.stats.rx_dtype, 1);
+	wrig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +323,8 @@ int main(void)
 		cmocka_unit_test(ack__ends_what_only_gives),
 		cmocka_unit_test(ack__copies_the_own_part),
 		cmocka_unit_test(push__of_a_changed_buffer),
+		cmocka_unit_test(push__times_the_factor),
+		cmocka_unit_test(result__of_another_operation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,64 @@ static void submit__waits_for_all_and_sums(void **state)
 	wrig_close(r);
 }
 
+struct op_case {
+	enum sw_op op[LOCAL];
+	double scale[LOCAL];
+	int32_t want; /* of 1000 and 2000 */
+};
+
+static void call_ops(struct worker_rig *r, const struct op_case *c)
+{
+	for (uint32_t l = 0; l < LOCAL; l++) {
+		struct sw_worker_coll ask = call(l, SW_ALL_REDUCE, 1);
+
+		ask.op = c->op[l];
+		ask.scale = c->scale[l];
+		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	}
+}
+
+/* Local ranks are folded as servers fold members; these divide an average. */
+static void submit__of_each_operation(void **state)
+{
+	static const struct op_case cases[] = {
+		{{SW_SUM, SW_SUM}, {7, 7}, 3000}, /* no factor of sums */
+		{{SW_AVG, SW_AVG}, {0}, 3000},
+		{{SW_MIN, SW_MIN}, {0}, 1000},
+		{{SW_MAX, SW_MAX}, {0}, 2000},
+		{{SW_PROD, SW_PROD}, {0}, 2000000},
+		{{SW_BAND, SW_BAND}, {0}, 1000 & 2000},
+		{{SW_BOR, SW_BOR}, {0}, 1000 | 2000},
+		{{SW_BXOR, SW_BXOR}, {0}, 1000 ^ 2000},
+		{{SW_PREMUL_SUM, SW_PREMUL_SUM}, {2, -0.5}, 1000},
+		{{SW_SUM, SW_PREMUL_SUM}, {7, 3}, 7000},
+		{{SW_PREMUL_SUM, SW_SUM}, {3, 7}, 5000},
+	};
+	struct worker_rig *r = open_all();
+
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(cases); i++) {
+		call_ops(r, &cases[i]);
+		assert_int_equal(n_pushes(r), 1);
+		assert_int_equal(pushed(r), cases[i].want);
+	}
+	wrig_close(r);
+}
+
+static void submit__operations_differ(void **state)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	ask = call(1, SW_ALL_REDUCE, 1);
+	ask.op = SW_MAX;
+	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
+	assert_string_equal(sw_worker_why(&r->w, 0),
+		"stream s: rank 1 calls all_reduce of max i32, rank 0 "
+		"all_reduce of sum i32 (collective 1)");
+	wrig_close(r);
+}
+
 /* Of each the n-th is the n-th, however far one is ahead. */
 static void submit__one_far_ahead(void **state)
 {
@@ -168,13 +226,13 @@ static void submit__differs(void **state)
 {
 	struct sw_worker_coll ask = call(1, SW_ALL_REDUCE, 2);
 
-	differs(ask, "stream s: rank 1 calls all_reduce of i32, rank 0 reduce "
-		     "of i32 (collective 1)");
+	differs(ask, "stream s: rank 1 calls all_reduce of sum i32, rank 0 "
+		     "reduce of sum i32 (collective 1)");
 	ask = call(1, SW_REDUCE, 2);
 	ask.root = 1;
 	ask.dtype = SW_F32;
-	differs(ask, "stream s: rank 1 calls reduce of f32, rank 0 reduce of "
-		     "i32 (collective 1)");
+	differs(ask, "stream s: rank 1 calls reduce of sum f32, rank 0 reduce "
+		     "of sum i32 (collective 1)");
 	ask.dtype = SW_I32;
 	ask.n_elems = 3;
 	differs(ask, "stream s: rank 1 calls reduce with another count than "
@@ -388,6 +446,20 @@ static void here__every_kind(void **state)
 }
 
 /* In turns, in order, and in place; the servers keep the least of it. */
+/* No server divides it. */
+static void here__average(void **state)
+{
+	struct worker_rig *r = open_of(here, 2);
+	const struct op_case avg = {{SW_AVG, SW_AVG}, {0}, 0};
+
+	call_ops(r, &avg);
+	while (sw_here_work(&r->w))
+		;
+	assert_int_equal(to[0][0], 1500);
+	assert_int_equal(to[1][0], 1500);
+	wrig_close(r);
+}
+
 static void here__piece_by_piece(void **state)
 {
 	struct worker_rig *r = open_of(here, 2);
@@ -442,6 +514,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(submit__waits_for_all_and_sums),
+		cmocka_unit_test(submit__of_each_operation),
+		cmocka_unit_test(submit__operations_differ),
 		cmocka_unit_test(submit__one_far_ahead),
 		cmocka_unit_test(submit__only_ranks_of_the_group),
 		cmocka_unit_test(submit__differs),
@@ -455,6 +529,7 @@ int main(void)
 		cmocka_unit_test(reduce__to_a_local_rank),
 		cmocka_unit_test(push__tag_of_the_root),
 		cmocka_unit_test(here__every_kind),
+		cmocka_unit_test(here__average),
 		cmocka_unit_test(here__piece_by_piece),
 		cmocka_unit_test(here__differs),
 	};

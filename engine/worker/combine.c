@@ -1,0 +1,71 @@
+/* combine.c - what local ranks give of a chunk, as one contribution.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/ticks.h"
+#include "engine/worker/stream.h"
+#include "sum/sum.h"
+
+/* What local ranks give of one chunk. */
+struct given {
+	const void *from[SW_LOCAL_RANKS];
+	double scale[SW_LOCAL_RANKS]; /* SW_PREMUL_SUM */
+	uint32_t n, n_elems;
+};
+
+/* Times its own factor, in w->payload. */
+static const void *scaled(struct sw_worker *w, const struct sw_sum_ops *ops,
+	const struct given *g, uint32_t i)
+{
+	ops->scale(w->payload, g->from[i], g->scale[i], g->n_elems);
+	return w->payload;
+}
+
+/* One by one, but for sums, which are made in one pass. */
+static void fold(struct sw_worker *w, const struct sw_sum_ops *ops,
+	enum sw_op op, const struct given *g)
+{
+	sw_fold_fn *fn = ops->put;
+
+	if (op == SW_SUM || op == SW_AVG) {
+		ops->sum(w->sums, g->from, g->n, g->n_elems);
+		return;
+	}
+	for (uint32_t i = 0; i < g->n; i++) {
+		fn(w->sums,
+			op == SW_PREMUL_SUM ? scaled(w, ops, g, i) : g->from[i],
+			g->n_elems);
+		fn = sw_coll_fold(ops, op);
+	}
+}
+
+/* Where no server does, an average is divided here. */
+static void combine(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_worker_coll *ask, const struct given *g)
+{
+	const struct sw_sum_ops *ops = &w->env->sum->ops[ask->dtype];
+
+	fold(w, ops, ask->op, g);
+	if (ask->op == SW_AVG && sw_stream_is_here(w, s))
+		ops->divide(w->sums, w->sums, g->n, g->n_elems);
+	(ops->round ? ops->round : ops->copy)(w->payload, w->sums, g->n_elems);
+}
+
+uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_piece *p, const uint8_t **bytes)
+{
+	const struct sw_worker_coll *ask = &p->coll->ask;
+	struct given g = {
+		.n_elems = sw_piece_bytes(p) / sw_dtype_bytes(ask->dtype)};
+
+	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1) {
+		uint32_t local = (uint32_t)__builtin_ctzll(left);
+
+		g.from[g.n] = sw_piece_source(p, local);
+		g.scale[g.n++] = p->coll->locals[local].scale;
+	}
+	*bytes = g.from[0];
+	if (g.n > 1 || ask->op == SW_PREMUL_SUM) {
+		*bytes = w->payload;
+		SW_TIMED(w->stats.ticks_sum, combine(w, s, ask, &g));
+	}
+	return (uint16_t)g.n;
+}

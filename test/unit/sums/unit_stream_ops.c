@@ -1,0 +1,240 @@
+/* unit_stream_ops.c - what a stream's slot makes of bytes, by operation.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/shard_rig.h"
+
+#include "engine/sums/stream.h"
+
+enum { A, B, C, MEMBERS = 3, LOG2 = SW_WINDOW_MIN_LOG2, ALL = 7 };
+
+static struct fixture *open_stream(void)
+{
+	struct fixture *x = open_shard(MEMBERS, 0, 1);
+
+	admit_item(x,
+		&(struct sw_declare_item){
+			.dtype = LOG2, .n_elems = ALL, .mode = SW_MODE_STREAM});
+	return x;
+}
+
+/* A full chunk of the first collective, an all_reduce. */
+static struct sw_header header_of(uint32_t op, enum sw_dtype dtype, uint32_t j)
+{
+	struct sw_header h = header(0, j, j, FULL);
+
+	h.op = (uint8_t)(SW_ALL_REDUCE << 4 | op);
+	h.dtype = (uint8_t)dtype;
+	h.weight = 1;
+	return h;
+}
+
+/* All elements have these bits. */
+static enum sw_push_verdict push_bits(
+	struct fixture *x, uint32_t member, struct sw_header h, uint64_t bits)
+{
+	uint32_t each = sw_dtype_bytes(h.dtype);
+	uint8_t bytes[PAYLOAD];
+
+	for (uint32_t at = 0; at + each <= PAYLOAD; at += each)
+		memcpy(bytes + at, &bits, each);
+	h.payload_crc = sw_data_crc(&h, bytes, h.payload_len);
+	return sw_shard_push(&x->sh, member, &h, bytes, false);
+}
+
+/* The bits that all elements of @member's next result have. */
+static uint64_t take_bits(struct fixture *x, uint32_t member)
+{
+	const uint8_t *bytes = sw_shard_take(&x->sh, member,
+		sw_bitmap_first(sw_shard_ready(&x->sh, member)), &x->h,
+		&x->cell);
+	uint32_t each = sw_dtype_bytes(x->h.dtype);
+	uint64_t bits = 0;
+
+	memcpy(&bits, bytes, each);
+	for (uint32_t at = 0; at < x->h.payload_len; at += each)
+		assert_memory_equal(bytes + at, &bits, each);
+	return bits;
+}
+
+/* --- results --- */
+
+static const struct {
+	enum sw_op op;
+	enum sw_dtype dtype;
+	uint64_t given[MEMBERS], want;
+} cases[] = {
+	{SW_AVG, SW_F32, {0x3f800000, 0x40000000, 0x40c00000}, 0x40400000},
+	/* 1, 0, 0: a third, divided and rounded once */
+	{SW_AVG, SW_F32, {0x3f800000, 0, 0}, 0x3eaaaaab},
+	{SW_AVG, SW_F64, {0x3ff0000000000000, 0, 0}, 0x3fd5555555555555},
+	{SW_AVG, SW_F16, {0x3c00, 0, 0}, 0x3555},
+	{SW_AVG, SW_BF16, {0x3f80, 0x4000, 0x40c0}, 0x4040},
+	/* the sum is beyond f16, its average is not */
+	{SW_AVG, SW_F16, {0x7bff, 0x7bff, 0x7bff}, 0x7bff},
+	{SW_AVG, SW_I32, {-7u, 3, 0}, -1u},
+	{SW_AVG, SW_I8, {0xf9, 0, 0}, 0xfe}, /* -7 / 3: towards zero */
+	{SW_AVG, SW_U8, {200, 100, 0}, 14},  /* 44 / 3: it has wrapped */
+	{SW_AVG, SW_I64, {1ULL << 62, 1, 1}, ((1ULL << 62) + 2) / 3},
+	{SW_MIN, SW_F32, {0x3f800000, 0xc0000000, 0}, 0xc0000000},
+	{SW_MIN, SW_F32, {0x3f800000, 0x7fc12345, 0}, 0x7fc00000},
+	{SW_MIN, SW_F16, {0x3c00, 0x8000, 0}, 0x8000},
+	{SW_MIN, SW_I8, {5, 0xfb, 7}, 0xfb},
+	{SW_MIN, SW_U8, {5, 0xfb, 7}, 5},
+	{SW_MAX, SW_BF16, {0x3f80, 0xc000, 0x7f80}, 0x7f80},
+	{SW_MAX, SW_F64, {0x3ff0000000000000, 0x7ff8000000000000, 0},
+		0x7ff8000000000000},
+	{SW_MAX, SW_I64, {-5ULL, -3ULL, -4ULL}, -3ULL},
+	{SW_MAX, SW_BOOL, {0, 1, 0}, 1},
+	{SW_PROD, SW_F32, {0x40000000, 0xc0400000, 0x3f000000}, 0xc0400000},
+	{SW_PROD, SW_BF16, {0x4040, 0x4040, 0x4040}, 0x41d8},
+	{SW_PROD, SW_U8, {16, 16, 3}, 0},
+	{SW_PROD, SW_I32, {-3u, 5, 7}, -105u},
+	{SW_PROD, SW_BOOL, {1, 1, 0}, 0},
+	{SW_BAND, SW_I32, {0xff00ff, 0xfff, ~0u}, 0xff},
+	{SW_BOR, SW_U8, {1, 2, 0x80}, 0x83},
+	{SW_BXOR, SW_I64, {1ULL << 40 | 3, 5, 1ULL << 40}, 6},
+	{SW_BXOR, SW_BOOL, {1, 1, 1}, 1},
+	{SW_SUM, SW_BOOL, {0, 1, 1}, 1},
+};
+
+/* One chunk after the other, in slots that held others before. */
+static void fold__every_operation(void **state)
+{
+	struct fixture *x = open_stream();
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sw_header h =
+			header_of(cases[i].op, cases[i].dtype, i + 1);
+
+		for (uint32_t m = A; m <= C; m++)
+			push_bits(x, m, h, cases[i].given[m]);
+		for (uint32_t m = A; m <= C; m++) {
+			uint64_t bits = take_bits(x, m);
+
+			if (bits != cases[i].want)
+				fail_msg("%s %s (row %u): %llx",
+					sw_op_name(cases[i].op),
+					sw_dtype_name(cases[i].dtype), i,
+					(unsigned long long)bits);
+			assert_int_equal(x->h.op, h.op);
+			fate(x, m, false);
+		}
+	}
+	close_shard(x);
+}
+
+/* A has three ranks: there are five numbers in the sum. */
+static void avg__of_ranks(void **state)
+{
+	struct fixture *x = open_stream();
+	struct sw_header h = header_of(SW_AVG, SW_I32, 1);
+
+	x->sh.weights[A] = 3;
+	push_bits(x, B, h, 10);
+	push_bits(x, C, h, 10);
+	h.weight = 3;
+	push_bits(x, A, h, 30);
+	assert_int_equal(take_bits(x, A), 10);
+	assert_int_equal(x->h.weight, 5);
+	close_shard(x);
+}
+
+/* --- what is refused --- */
+
+static void dropped(
+	struct fixture *x, struct sw_header h, const uint64_t *counter)
+{
+	uint64_t before = *counter;
+
+	assert_int_equal(push_bits(x, A, h, 1), SW_PUSH_DROP);
+	assert_int_equal(*counter, before + 1);
+	assert_int_equal(sw_shard_n_open(&x->sh), 0);
+}
+
+static void push__operation_that_is_none(void **state)
+{
+	struct fixture *x = open_stream();
+	const uint64_t *n = &x->stats.rx_dtype;
+	struct sw_header h;
+
+	for (uint32_t op = SW_PREMUL_SUM; op < 16; op++)
+		dropped(x, header_of(op, SW_I32, 1), n);
+	for (uint32_t op = SW_BAND; op <= SW_BXOR; op++) {
+		dropped(x, header_of(op, SW_F32, 1), n);
+		dropped(x, header_of(op, SW_F64, 1), n);
+		dropped(x, header_of(op, SW_F16, 1), n);
+		dropped(x, header_of(op, SW_BF16, 1), n);
+	}
+	dropped(x, header_of(SW_AVG, SW_BOOL, 1), n);
+	for (uint32_t op = SW_AVG; op < 16; op++) {
+		h = header_of(op, SW_I32, 1);
+		h.op = (uint8_t)(SW_BCAST << 4 | op);
+		dropped(x, h, n);
+		h.op = (uint8_t)(SW_ALL_GATHER << 4 | op);
+		dropped(x, h, n);
+	}
+	close_shard(x);
+}
+
+/* An average of nobody's would be divided by 0. */
+static void push__bytes_of_nobody(void **state)
+{
+	struct fixture *x = open_stream();
+	struct sw_header h = header_of(SW_AVG, SW_I32, 1);
+
+	h.weight = 0;
+	dropped(x, h, &x->stats.rx_weight);
+	h.op = sw_coll_op(SW_BCAST, SW_SUM);
+	h.aux = B;
+	h.payload_len = 0;
+	h.weight = 1; /* no bytes are nobody's */
+	dropped(x, h, &x->stats.rx_weight);
+	close_shard(x);
+}
+
+static void push__another_operation(void **state)
+{
+	struct fixture *x = open_stream();
+	struct sw_header h = header_of(SW_MIN, SW_I32, 1);
+
+	push_bits(x, A, h, 1);
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_MAX);
+	assert_int_equal(push_bits(x, B, h, 1), SW_PUSH_DIFFERS);
+	close_shard(x);
+}
+
+/* --- names and codes --- */
+
+static void op__travels_as_a_sum(void **state)
+{
+	assert_int_equal(sw_coll_op(SW_REDUCE, SW_PREMUL_SUM),
+		sw_coll_op(SW_REDUCE, SW_SUM));
+	assert_int_equal(
+		sw_coll_op_of(sw_coll_op(SW_REDUCE, SW_BXOR)), SW_BXOR);
+}
+
+static void name__all_have_one(void **state)
+{
+	for (uint32_t i = 0; i < SW_N_COLL_KINDS; i++)
+		assert_true(strlen(sw_coll_name(i)) > 1);
+	for (uint32_t i = 0; i < SW_N_OPS; i++)
+		assert_true(strlen(sw_op_name(i)) > 1);
+	assert_string_equal(sw_coll_name(SW_N_COLL_KINDS), "?");
+	assert_string_equal(sw_op_name(UINT32_MAX), "?");
+	assert_string_equal(sw_op_name(SW_PREMUL_SUM), "premul_sum");
+	assert_string_equal(sw_coll_name(SW_REDUCE), "reduce");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fold__every_operation),
+		cmocka_unit_test(avg__of_ranks),
+		cmocka_unit_test(push__operation_that_is_none),
+		cmocka_unit_test(push__bytes_of_nobody),
+		cmocka_unit_test(push__another_operation),
+		cmocka_unit_test(op__travels_as_a_sum),
+		cmocka_unit_test(name__all_have_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
