@@ -82,6 +82,7 @@ static void write_row(struct report *rep, const struct bench_row *r)
 	sw_json_u64(j, "size_bytes", r->size_bytes);
 	sw_json_text(j, "collective",
 		rep->o->collective ? rep->o->collective : "push_pull");
+	sw_json_text(j, "op", rep->o->op);
 	sw_json_text(j, "dtype", sw_dtype_name(rep->o->dtype));
 	sw_json_u64(j, "workers", r->workers);
 	sw_json_u64(j, "local_ranks", r->local_ranks);
@@ -212,6 +213,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.local_ranks = 1,
 		.n_lcores = 1,
 		.port = "memif",
+		.op = "sum",
 	};
 	int err;
 

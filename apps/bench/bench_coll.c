@@ -12,16 +12,24 @@
 #include "apps/bench/bench.h"
 #include "engine/base/error.h"
 
-static const char *const names[SW_N_COLL_KINDS] = {NULL, "all_reduce",
-	"reduce_scatter", "all_gather", "broadcast", "reduce"};
-
 enum sw_coll_kind sw_bench_coll_find(const char *name)
 {
 	uint32_t kind = SW_ALL_REDUCE;
 
-	while (kind < SW_BARRIER && strcmp(names[kind], name) != 0)
+	while (kind < SW_BARRIER && strcmp(sw_coll_name(kind), name) != 0)
 		kind++;
 	return kind < SW_BARRIER ? (enum sw_coll_kind)kind : SW_N_COLL_KINDS;
+}
+
+enum sw_op sw_bench_op_find(const char *name)
+{
+	uint32_t op = SW_SUM;
+
+	if (!strcmp(name, "mulsum"))
+		return SW_PREMUL_SUM;
+	while (op < SW_N_OPS && strcmp(sw_op_name(op), name) != 0)
+		op++;
+	return (enum sw_op)op;
 }
 
 double sw_bench_coll_factor(enum sw_coll_kind kind, uint32_t n)
@@ -54,6 +62,8 @@ int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
 	b->args.size = sizeof(b->args);
 	b->args.kind = sw_bench_coll_find(o->collective);
 	b->args.dtype = o->dtype;
+	b->args.op = sw_bench_op_find(o->op);
+	b->args.scale = 2;
 	b->rank = sw_rank(c);
 	b->size = sw_size(c);
 	for (int i = 0; i < 2 && !err; i++)
@@ -77,34 +87,66 @@ void sw_bench_coll_shape(struct bench_coll *b, struct bench_row *row)
 	row->size_bytes = row->n_elems * elem;
 }
 
-/* Elements are counted through all parts; this process has its own. */
+static void fill_ones(const struct bench_options *o, char *data, uint64_t n)
+{
+	uint32_t each = sw_dtype_bytes(o->dtype);
+
+	for (uint64_t i = 0; i < n; i++)
+		sw_bench_fill(o, data + i * each, 0, 1, 1);
+}
+
+/* Elements are counted through all parts; this process has its own.  Where that
+ * tells more, members give multiples of them; to a product only one does. */
 void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b)
 {
+	bool is_extreme = b->args.op == SW_MIN || b->args.op == SW_MAX;
 	uint64_t n = b->args.count;
 
-	if (b->args.kind == SW_ALL_GATHER)
+	if (b->args.kind == SW_ALL_GATHER) {
 		sw_bench_fill(o, b->send, n * b->rank, n, 1);
+		return;
+	}
+	n *= is_parted(b) ? b->size : 1;
+	if (b->args.op == SW_PROD && b->rank)
+		fill_ones(o, b->send, n);
 	else
-		sw_bench_fill(o, b->send, 0, is_parted(b) ? n * b->size : n, 1);
+		sw_bench_fill(o, b->send, 0, n, is_extreme ? b->rank + 1 : 1);
+}
+
+/* What the result is times rank 0's elements. */
+static uint32_t result_factor(const struct bench_coll *b)
+{
+	switch (b->args.op) {
+	case SW_SUM:
+	case SW_MAX:
+		return b->size;
+	case SW_PREMUL_SUM:
+		return 2 * b->size;
+	case SW_BXOR:
+		return b->size & 1;
+	default:
+		return 1;
+	}
 }
 
 uint64_t sw_bench_coll_wrong(
 	const struct bench_options *o, const struct bench_coll *b)
 {
 	uint64_t n = b->args.count;
+	uint32_t factor = result_factor(b);
 
 	switch (b->args.kind) {
 	case SW_REDUCE_SCATTER:
-		return sw_bench_wrong(o, b->args.recv, n * b->rank, n, b->size);
+		return sw_bench_wrong(o, b->args.recv, n * b->rank, n, factor);
 	case SW_ALL_GATHER:
 		return sw_bench_wrong(o, b->args.recv, 0, n * b->size, 1);
 	case SW_BCAST:
 		return sw_bench_wrong(o, b->args.recv, 0, n, 1);
 	case SW_REDUCE:
 		return b->rank ? 0
-			       : sw_bench_wrong(o, b->args.recv, 0, n, b->size);
+			       : sw_bench_wrong(o, b->args.recv, 0, n, factor);
 	default:
-		return sw_bench_wrong(o, b->args.recv, 0, n, b->size);
+		return sw_bench_wrong(o, b->args.recv, 0, n, factor);
 	}
 }
 

@@ -72,6 +72,30 @@ static int check_loopback(const struct bench_options *o)
 	return 0;
 }
 
+static int check_collective(const struct bench_options *o)
+{
+	if (o->collective &&
+		sw_bench_coll_find(o->collective) == SW_N_COLL_KINDS)
+		return complain("--collective %s: all_reduce, reduce_scatter, "
+				"all_gather, broadcast or reduce expected",
+			o->collective);
+	if (o->is_staged && !o->collective)
+		return complain("--staged needs --collective");
+	if (sw_bench_op_find(o->op) == SW_N_OPS)
+		return complain("--op %s: sum, prod, min, max, avg, mulsum, "
+				"band, bor or bxor expected",
+			o->op);
+	if (sw_bench_op_find(o->op) != SW_SUM &&
+		!(o->collective && strstr(o->collective, "reduce")))
+		return complain("--op %s: only all_reduce, reduce_scatter and "
+				"reduce have operations but sum",
+			o->op);
+	if (o->collective && (o->n_tensors > 1 || o->local_ranks > 1))
+		return complain("--collective has one tensor and one local "
+				"rank: leave out --tensors and --local-ranks");
+	return 0;
+}
+
 static int check(const struct bench_options *o)
 {
 	char why[160];
@@ -90,16 +114,8 @@ static int check(const struct bench_options *o)
 		return complain("--policy %s: bytescheduler, p3 or fifo "
 				"expected",
 			o->policy);
-	if (o->collective &&
-		sw_bench_coll_find(o->collective) == SW_N_COLL_KINDS)
-		return complain("--collective %s: all_reduce, reduce_scatter, "
-				"all_gather, broadcast or reduce expected",
-			o->collective);
-	if (o->is_staged && !o->collective)
-		return complain("--staged needs --collective");
-	if (o->collective && (o->n_tensors > 1 || o->local_ranks > 1))
-		return complain("--collective has one tensor and one local "
-				"rank: leave out --tensors and --local-ranks");
+	if (check_collective(o))
+		return SW_EINVAL;
 	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
 				 sizeof(why)))
 		return complain("--faults: %s", why);
@@ -129,6 +145,9 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 			"in place of push_pull: all_reduce, reduce_scatter, "
 			"all_gather, broadcast or reduce of all ranks, with "
 			"the sizes and the busbw of nccl-tests"},
+		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
+			"of the collective: sum, prod, min, max, avg, mulsum "
+			"(each rank's times 2), band, bor or bxor"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
 		{"--staged", SW_ARG_FLAG, {.flag = &o->is_staged}, 0, 0,
