@@ -214,6 +214,7 @@ int sw_cmd_bench(int argc, char **argv)
 		.n_lcores = 1,
 		.port = "memif",
 		.op = "sum",
+		.order = "arrival",
 	};
 	int err;
 

@@ -36,7 +36,7 @@ struct bench_options {
 	bool is_urgent, is_results;  /* a small tensor behind a large one */
 	const char *collective;      /* NULL: push_pull of tensors */
 	const char *op;              /* of the collective */
-	const char *policy;          /* of the loopback's job */
+	const char *policy, *order;  /* of the loopback's job */
 	const char *faults;          /* percent, on the loopback's ports */
 	double kernels[BENCH_SIZES]; /* sw_bench_kernel of each size */
 };

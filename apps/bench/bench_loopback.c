@@ -104,8 +104,8 @@ int sw_bench_loopback(const struct bench_options *o,
 			.port_type = o->port,
 			.ip = o->net}};
 
-	snprintf(job, sizeof(job), "policy = %s\ncrc = %s\n", o->policy,
-		o->has_no_crc ? "no" : "yes");
+	snprintf(job, sizeof(job), "policy = %s\ncrc = %s\norder = %s\n",
+		o->policy, o->has_no_crc ? "no" : "yes", o->order);
 	for (uint32_t i = 0; i < 2; i++) {
 		write_keys(o, i == 0, keys[i]);
 		run.net.ends[i] = (struct sw_net_end){

@@ -114,6 +114,9 @@ static int check(const struct bench_options *o)
 		return complain("--policy %s: bytescheduler, p3 or fifo "
 				"expected",
 			o->policy);
+	if (strcmp(o->order, "arrival") && strcmp(o->order, "rank"))
+		return complain(
+			"--order %s: arrival or rank expected", o->order);
 	if (check_collective(o))
 		return SW_EINVAL;
 	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
@@ -201,6 +204,9 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
 			"loopback: bytescheduler, p3 or fifo; none: "
 			"bytescheduler"},
+		{"--order", SW_ARG_STRING, {.string = &o->order}, 0, 0,
+			"loopback: in which collectives are added: arrival or "
+			"rank"},
 		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
 			"loopback: time 64 KiB of top priority, alone and "
 			"while 256 MiB of the lowest are in flight"},

@@ -68,6 +68,7 @@ static void fill_params(struct sw_daemon *d)
 	d->params.join_timeout = c->job.join_timeout_ns;
 	d->params.has_crc = c->job.crc;
 	d->params.is_async = c->job.mode;
+	d->params.is_by_rank = c->job.order;
 	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
 	d->params.credit_bytes = c->job.credit_bytes;
 	d->params.part_bytes = c->agent.part_bytes;

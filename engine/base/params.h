@@ -50,6 +50,8 @@ struct sw_params {
 	bool has_crc;
 	/* The job may have asynchronous tensors, and outlives its members. */
 	bool is_async;
+	/* What members give to streams is added in their order. */
+	bool is_by_rank;
 };
 
 /* sw_params_init - the defaults. */

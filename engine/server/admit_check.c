@@ -105,10 +105,10 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 			"payload class %u: this port carries 1344, 3328 or "
 			"8192 up to %u",
 			j->payload, max_payload);
-	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC)
+	if (j->has_crc > 1 || j->mode > SW_MODE_ASYNC || j->is_by_rank > 1)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
-			"crc %u, mode %u: 0 or 1 expected", j->has_crc,
-			j->mode);
+			"crc %u, mode %u, order %u: 0 or 1 expected",
+			j->has_crc, j->mode, j->is_by_rank);
 	return true;
 }
 
@@ -120,6 +120,11 @@ struct term {
 	uint64_t said, has;
 	const char *said_name, *has_name;
 };
+
+static const char *order_name(bool is_by_rank)
+{
+	return is_by_rank ? "rank" : "arrival";
+}
 
 /* Does the JOIN say the same of its job as @job has it? */
 static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
@@ -145,6 +150,8 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 			NULL, NULL},
 		{"mode", is_async, has->is_async, sw_mode_name(is_async),
 			sw_mode_name(has->is_async)},
+		{"order", j->is_by_rank, has->is_by_rank,
+			order_name(j->is_by_rank), order_name(has->is_by_rank)},
 	};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(terms); i++) {

@@ -144,6 +144,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 		.params = srv->params};
 	job->params.payload = join->payload;
 	job->params.has_crc = join->has_crc;
+	job->params.is_by_rank = join->is_by_rank;
 	job->params.policy = sw_policy_at(join->policy);
 	job->params.credit_bytes = join->credit_bytes;
 	job->params.is_async = join->mode == SW_MODE_ASYNC;

@@ -93,7 +93,8 @@ static uint64_t values_bytes(const struct sw_stensor *t)
 	uint64_t results = is_rounded(t) ? t->res_stride : t->acc_stride;
 
 	return t->place.n_local *
-	       (t->acc_stride + (t->rules->has_results ? results : 0));
+	       (t->acc_stride + (t->rules->has_results ? results : 0) +
+		       (uint64_t)t->n_apart * sw_stensor_apart_stride(t));
 }
 
 static uint64_t records_bytes(
@@ -104,7 +105,8 @@ static uint64_t records_bytes(
 }
 
 /* A window of slots, whatever comes in them: accumulators of f32 for 16-bit
- * types, and a result each. */
+ * types, and a result each; where their order is to be that of members, also
+ * what each of these gives. */
 static void shape_window(const struct sw_shard *sh,
 	const struct sw_declare_item *item, struct sw_stensor *t)
 {
@@ -114,6 +116,8 @@ static void shape_window(const struct sw_shard *sh,
 	t->ops = &sh->env->sum->ops[SW_F32];
 	t->res_stride = sh->params->payload;
 	t->acc_stride = 2 * t->res_stride;
+	if (sh->params->is_by_rank)
+		t->n_apart = (uint32_t)__builtin_popcountll(t->members);
 }
 
 static void shape_chunks(const struct sw_shard *sh,
@@ -159,7 +163,7 @@ static void shape_tensor(const struct sw_shard *sh,
 uint64_t sw_shard_need(
 	const struct sw_shard *sh, const struct sw_declare_item *item)
 {
-	struct sw_stensor t;
+	struct sw_stensor t = {0};
 
 	shape_tensor(sh, item, &t);
 	return t.mem_bytes;
@@ -180,6 +184,8 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	t->records = (uint8_t *)t->mem + values_bytes(t);
 	t->mark_words = (uint64_t *)(t->records + records_bytes(sh, t));
 	t->acc[0] = t->acc[1] = t->mem;
+	if (t->n_apart)
+		t->apart = t->acc[0] + n * (t->acc_stride + t->res_stride);
 	if (is_rounded(t)) {
 		t->res[0] = t->res[1] = t->acc[0] + n * t->acc_stride;
 	} else if (t->rules->has_results) {

@@ -39,8 +39,12 @@ struct sw_stensor {
 	 * lowest chunk that is not done; window 0: it is a tensor. */
 	uint64_t members;
 	uint32_t window, base;
-	uint32_t newest; /* round that was begun last */
-	uint32_t n_open; /* chunks that wait for members */
+	/* Of one that is summed in order of members: what each of them gave,
+	 * slot by slot; NULL: it is not. */
+	uint8_t *apart;
+	uint32_t n_apart; /* members of its group, 0: not summed so */
+	uint32_t newest;  /* round that was begun last */
+	uint32_t n_open;  /* chunks that wait for members */
 	/* Members call it differently: rounds from this one on fail, 0: none
 	 * does. */
 	uint32_t dead_from;

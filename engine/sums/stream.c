@@ -79,9 +79,23 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 	sh->n_open++;
 }
 
+/* Where what number @i of the group gives is kept until all are there. */
+static uint8_t *apart_of(const struct sw_stensor *t, uint32_t local, uint32_t i)
+{
+	return t->apart +
+	       ((uint64_t)local * t->n_apart + i) * sw_stensor_apart_stride(t);
+}
+
+static uint32_t number_of(const struct sw_stensor *t, uint32_t member)
+{
+	return (uint32_t)__builtin_popcountll(
+		t->members & ((1ULL << member) - 1));
+}
+
 /* A copy goes where its result is to be: nothing is rounded. */
 static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t local, const struct sw_header *h, const uint8_t *payload)
+	uint32_t member, uint32_t local, const struct sw_header *h,
+	const uint8_t *payload)
 {
 	struct sw_slot *s = slot_of(t, local);
 	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
@@ -89,12 +103,36 @@ static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
 
 	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
 		memcpy(result_of(sh, t, local), payload, h->payload_len);
+	else if (t->apart)
+		memcpy(apart_of(t, local, number_of(t, member)), payload,
+			h->payload_len);
 	else if (!s->bytes)
 		ops->put(acc_of(t, local), payload, n);
 	else
 		sw_coll_fold(ops, sw_coll_op_of(s->op))(
 			acc_of(t, local), payload, n);
 	s->bytes = h->payload_len;
+}
+
+/* All that members gave, in their order: in one pass where it is added. */
+static void fold_in_order(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t local, uint32_t n_elems)
+{
+	const struct sw_slot *s = slot_of(t, local);
+	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
+	sw_fold_fn *fold = sw_coll_fold(ops, sw_coll_op_of(s->op));
+	const void *from[SW_MAX_MEMBERS];
+	uint8_t *acc = acc_of(t, local);
+
+	for (uint32_t i = 0; i < t->n_apart; i++)
+		from[i] = apart_of(t, local, i);
+	if (fold == ops->add) {
+		ops->sum(acc, from, t->n_apart, n_elems);
+		return;
+	}
+	ops->put(acc, from[0], n_elems);
+	for (uint32_t i = 1; i < t->n_apart; i++)
+		fold(acc, from[i], n_elems);
 }
 
 /* An average is divided once, before it is rounded. */
@@ -108,6 +146,8 @@ static void make_result(
 
 	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
 		return;
+	if (t->apart)
+		SW_TIMED(sh->stats->ticks_fold, fold_in_order(sh, t, local, n));
 	if (sw_coll_op_of(s->op) == SW_AVG)
 		ops->divide(acc, acc, s->weight, n);
 	if (ops->round)
@@ -162,7 +202,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 		begin(sh, t, s, h);
 	if (h->payload_len)
 		SW_TIMED(sh->stats->ticks_fold,
-			fold_bytes(sh, t, local, h, payload));
+			fold_bytes(sh, t, member, local, h, payload));
 	if (sw_slot_note(s, t->members, member, h->weight)) {
 		complete(sh, t, local);
 		note_held(t, s); /* nobody may want it */

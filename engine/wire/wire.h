@@ -213,7 +213,8 @@ struct sw_join {
 	uint8_t n_lcores;      /* servers that are one process; 0: each is */
 	uint64_t credit_bytes; /* of a member; 0: the policy's */
 	uint8_t mode;          /* enum sw_mode */
-	uint8_t pad[47];
+	uint8_t is_by_rank;    /* streams are summed in order of members */
+	uint8_t pad[46];
 };
 
 struct sw_accept {

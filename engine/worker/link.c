@@ -85,7 +85,8 @@ static uint32_t build_join(
 		.n_lcores = w->place.n_lcores,
 		.policy = (uint8_t)sw_policy_id(w->params.policy),
 		.credit_bytes = w->params.credit_bytes,
-		.mode = w->params.is_async};
+		.mode = w->params.is_async,
+		.is_by_rank = w->params.is_by_rank};
 
 	memcpy(j.job, w->job, sizeof(j.job));
 	memcpy(j.node, w->node_name, sizeof(j.node));

@@ -28,7 +28,8 @@ struct ops_client {
 	struct sw_client *c;
 	struct sw_group *group;
 	char *send, *recv;
-	uint64_t odd; /* the call that this rank makes of another operation */
+	uint64_t bits; /* of all results, FNV-1a */
+	uint64_t odd;  /* the call that this rank makes of another operation */
 	struct call call;
 };
 
@@ -241,6 +242,9 @@ static void check(struct ops_client *k)
 		char got[8] = {0};
 
 		memcpy(got, k->recv + i * each, each);
+		for (uint32_t b = 0; b < each; b++)
+			k->bits =
+				(k->bits ^ (uint8_t)got[b]) * 1099511628211ULL;
 		if (is_float(c->args.dtype) ? is_right_float(c, first + i, got)
 					    : is_right_int(c, first + i, got))
 			continue;
@@ -295,7 +299,8 @@ static void run(struct ops_client *k)
 				if (has((enum sw_op)op, (enum sw_dtype)d))
 					run_one(k, kinds[i], (enum sw_op)op,
 						(enum sw_dtype)d);
-	printf("%llu calls\n", (unsigned long long)k->call.number);
+	printf("%llu calls\nbits %016llx\n", (unsigned long long)k->call.number,
+		(unsigned long long)k->bits);
 }
 
 static void open_all(struct ops_client *k, const struct sw_settings *s)

@@ -36,7 +36,7 @@
  *       is in the random runs: n_local and the count of folds)
  *  A7   changes of layout, class or map
  *  A8   epochs, and who decides them
- *  A11  deterministic mode
+ *  A11  deterministic mode of tensors
  *  A13  (b) colocated servers, (d) policy p3
  *  A15  authentication
  *  A16  memory of attached processes: test/unit/host/unit_host_hostile.c

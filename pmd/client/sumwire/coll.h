@@ -53,7 +53,8 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  *                  stopped at the ends of their type; not of bool.  Others may
  *                  call it SW_SUM: their scale is 1
  * Integers wrap.  f16 and bf16 are computed in f32 and rounded once.  Floats
- * are added and multiplied in the order in which members' bytes come. */
+ * are added and multiplied in the order in which members' bytes come, unless
+ * [job] order is rank: then in that of agents, with the same bits each time. */
 
 /* One collective.  The buffers are the caller's again when its handle has
  * ended.  @count elements of @dtype are those of

@@ -245,6 +245,10 @@ static void credit_fixed(struct sw_join *j)
 	j->policy = SW_POLICY_P3;
 	j->credit_bytes = 1 << 20;
 }
+static void odd_order(struct sw_join *j)
+{
+	j->is_by_rank = 2;
+}
 static void payload_odd(struct sw_join *j)
 {
 	j->payload = 1000;
@@ -266,7 +270,8 @@ static void join__impossible(void **state)
 		{"of 65 workers", SW_EINVAL, many_members},
 		{"(0 local)", SW_EINVAL, no_local},
 		{"(65535 local)", SW_EINVAL, many_local},
-		{"crc 2, mode 0: 0 or 1 expected", SW_EINVAL, odd_crc},
+		{"crc 2, mode 0, order 0: 0 or 1 expected", SW_EINVAL, odd_crc},
+		{"crc 1, mode 0, order 2: 0 or", SW_EINVAL, odd_order},
 		{"server 0 of 0", SW_EINVAL, no_servers},
 		{"server 0 of 129", SW_EINVAL, many_servers},
 		{"server 1 of 1", SW_EINVAL, server_high},
@@ -518,6 +523,9 @@ static void join__does_not_fit_the_job(void **state)
 	j.mode = SW_MODE_ASYNC;
 	assert_contains(
 		join(r, 1, &j), "mode = asynchronous, job job has synchronous");
+	j = rig_join_payload(r, 1);
+	j.is_by_rank = 1;
+	assert_contains(join(r, 1, &j), "order = rank, job job has arrival");
 	assert_contains(rig_join(r, 1), "w1 ACCEPT");
 	server_rig_close(r);
 }

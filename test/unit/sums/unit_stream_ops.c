@@ -138,6 +138,113 @@ static void avg__of_ranks(void **state)
 	close_shard(x);
 }
 
+/* --- in order of members --- */
+
+static struct fixture *open_by_rank(uint64_t members)
+{
+	struct fixture *x = open_shard(MEMBERS, 0, 1);
+	uint64_t plain;
+	struct sw_declare_item item = {
+		.dtype = LOG2, .n_elems = members, .mode = SW_MODE_STREAM};
+
+	plain = sw_shard_need(&x->sh, &item);
+	x->params.is_by_rank = true;
+	assert_int_equal(sw_shard_need(&x->sh, &item) - plain,
+		(uint64_t)__builtin_popcountll(members) * (PAYLOAD + 192)
+			<< LOG2);
+	admit_item(x, &item);
+	return x;
+}
+
+/* Of each of the orders in which three can come. */
+static const uint32_t orders[][MEMBERS] = {
+	{A, B, C}, {A, C, B}, {B, A, C}, {B, C, A}, {C, A, B}, {C, B, A}};
+
+enum { N_ORDERS = sizeof(orders) / sizeof(orders[0]) };
+
+/* Whoever comes first, the result has the bits of (a + b) + c. */
+static void order__does_not_show(void **state)
+{
+	static const struct {
+		enum sw_op op;
+		enum sw_dtype dtype;
+		uint64_t given[MEMBERS], want;
+	} sums[] = {
+		/* 1e8 + 1 - 1e8 */
+		{SW_SUM, SW_F32, {0x4cbebc20, 0x3f800000, 0xccbebc20}, 0},
+		{SW_AVG, SW_F32, {0x4cbebc20, 0xccbebc20, 0x40400000},
+			0x3f800000},
+		/* the largest, twice: infinity, and what is left of it */
+		{SW_PROD, SW_F32, {0x7f7fffff, 0x7f7fffff, 0x00800000},
+			0x7f800000},
+		{SW_SUM, SW_F64,
+			{0x4340000000000000, 0x3ff0000000000000,
+				0xc340000000000000},
+			0},
+		/* 2^24 + 1 - 2^24, as bf16 */
+		{SW_SUM, SW_BF16, {0x4b80, 0x3f80, 0xcb80}, 0},
+		{SW_MIN, SW_I32, {3, -4u, 5}, -4u},
+		{SW_SUM, SW_BOOL, {0, 1, 0}, 1},
+	};
+	struct fixture *x = open_by_rank(ALL);
+	uint32_t j = 0;
+
+	for (uint32_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		for (uint32_t o = 0; o < N_ORDERS; o++) {
+			struct sw_header h =
+				header_of(sums[i].op, sums[i].dtype, ++j);
+
+			for (uint32_t k = 0; k < MEMBERS; k++)
+				push_bits(x, orders[o][k], h,
+					sums[i].given[orders[o][k]]);
+			for (uint32_t m = A; m <= C; m++) {
+				assert_int_equal(take_bits(x, m), sums[i].want);
+				fate(x, m, false);
+			}
+		}
+	close_shard(x);
+}
+
+/* The same, as it comes: then it does. */
+static void order__shows_otherwise(void **state)
+{
+	static const uint64_t given[] = {0x4cbebc20, 0x3f800000, 0xccbebc20};
+	struct fixture *x = open_stream();
+	uint64_t bits[N_ORDERS];
+
+	for (uint32_t o = 0; o < N_ORDERS; o++) {
+		struct sw_header h = header_of(SW_SUM, SW_F32, o + 1);
+
+		for (uint32_t k = 0; k < MEMBERS; k++)
+			push_bits(x, orders[o][k], h, given[orders[o][k]]);
+		bits[o] = take_bits(x, A);
+	}
+	assert_int_equal(bits[0], 0);          /* A, B, C */
+	assert_int_equal(bits[1], 0x3f800000); /* A, C, B */
+	close_shard(x);
+}
+
+/* Members are counted in the group, and copies are not kept apart. */
+static void order__of_some_members(void **state)
+{
+	struct fixture *x = open_by_rank(1 << A | 1 << C);
+	struct sw_header h = header_of(SW_SUM, SW_I32, 1);
+
+	push_bits(x, C, h, 40);
+	push_bits(x, A, h, 2);
+	assert_int_equal(take_bits(x, A), 42);
+	assert_int_equal(take_bits(x, C), 42);
+	h.round = h.chunk = 2;
+	h.op = sw_coll_op(SW_BCAST, SW_SUM);
+	h.aux = C;
+	push_bits(x, C, h, 7);
+	h.payload_len = 0;
+	h.weight = 0;
+	push_bits(x, A, h, 0);
+	assert_int_equal(take_bits(x, A), 7);
+	close_shard(x);
+}
+
 /* --- what is refused --- */
 
 static void dropped(
@@ -229,6 +336,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fold__every_operation),
 		cmocka_unit_test(avg__of_ranks),
+		cmocka_unit_test(order__does_not_show),
+		cmocka_unit_test(order__shows_otherwise),
+		cmocka_unit_test(order__of_some_members),
 		cmocka_unit_test(push__operation_that_is_none),
 		cmocka_unit_test(push__bytes_of_nobody),
 		cmocka_unit_test(push__another_operation),
