@@ -219,7 +219,7 @@ static void draw_groups(struct sim_job *job)
 	uint64_t x = ~job->seed ^ 0x67726f7570;
 
 	if ((!getenv("SIM_GROUPS") && sim_below(&x, 3)) || job->n_jobs > 1 ||
-		job->async || job->doom || job->mismatch)
+		job->async)
 		return;
 	for (uint32_t r = 0; r < job->n_workers; r++)
 		job->n_local[r] = job->n_lanes[r] = 1;
@@ -240,8 +240,9 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	draw_tunes(job);
 	draw_schedule(job);
 	sim_doom_draw(job);
-	sim_mismatch_draw(job);
 	draw_groups(job);
+	sim_mismatch_draw(job);
+	sim_clash_draw(job);
 }
 
 /* A node that is slow in its link or its loop; nodes exist after open. */
@@ -308,13 +309,7 @@ void sim_job_describe(const struct sim_job *job)
 		job->net.steering, (unsigned long long)job->net.hash_key,
 		job->net.is_deaf ? " of addresses alone" : "",
 		(double)job->net.rehash_ns / 1e9);
-	for (uint32_t i = 0; i < job->n_groups; i++)
-		printf("# group %u: members %llx, %u slots, priority %u, %u "
-		       "collectives, %u at a time\n",
-			i, (unsigned long long)job->groups[i].members,
-			1u << job->groups[i].window_log2,
-			job->groups[i].priority, job->groups[i].n_colls,
-			job->groups[i].depth);
+	sim_groups_describe(job);
 	printf("# %llu frames, %llu lost, %llu false acks, %llu looked into, "
 	       "%.6f s virtual\n",
 		(unsigned long long)job->net.n_frames,

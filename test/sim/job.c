@@ -282,6 +282,7 @@ void sim_job_close(struct sim_job *job)
 		free(job->workers[r].others);
 		free(job->workers[r].lanes);
 	}
+	sim_seen_close(job);
 }
 
 static bool is_over(void *ctx)

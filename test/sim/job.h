@@ -27,6 +27,7 @@ enum {
 	SIM_SERVERS = 16,
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
+	SIM_KEYS = SIM_TENSORS + SIM_GROUPS,
 	SIM_LOCAL = 4,
 	SIM_LANES = 4,
 	SIM_JOBS = 4,
@@ -99,6 +100,7 @@ struct sim_job {
 	uint32_t copies;   /* rounds that are broadcasts, in a million */
 	uint32_t n_groups; /* of collectives (stream.h) */
 	struct sim_group groups[SIM_GROUPS];
+	struct sim_clash clash;
 	uint32_t tunes;    /* turns in which a worker asks for tuning, too */
 	uint64_t pause_ns; /* between two rounds of a worker, at most */
 	uint64_t quota_bytes;
@@ -136,7 +138,9 @@ struct sim_job {
 	uint32_t elem_bytes, weight[SIM_JOBS];
 	/* elements by digit */
 	uint64_t grads[SIM_WORKERS][4], sums[SIM_JOBS][4];
-	uint32_t by_key[SIM_JOBS][SIM_TENSORS];
+	uint32_t by_key[SIM_JOBS][SIM_KEYS];
+	uint32_t group_keys[SIM_GROUPS]; /* 1 + key; 0: not known yet */
+	struct sim_chunk_log seen[SIM_ENGINES][SIM_GROUPS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
 	uint64_t mem_bytes;                   /* that engines hold */
 	uint64_t n_checked; /* frames that the oracle looked into */

@@ -1,10 +1,15 @@
 /* stream.h - groups and their collectives in a simulated job.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each group is a set of workers and one stream.  Its collectives are drawn
- * from the seed, the same for all; each member submits them in order, at
- * moments of its own, several at once.  The oracle is that of tensors: member w
- * gives d * 4^w.
+ * Each group is a set of workers and one stream; groups overlap.  Its
+ * collectives are drawn from the seed, the same for all; each member submits
+ * them in order, at moments of its own, several at once.  One member may call
+ * one of them differently (struct sim_clash).
+ *
+ * The oracle is that of tensors: member w gives d * 4^w.  It looks into every
+ * PUSH and RESULT of a stream as an engine gives it to its port, at each
+ * element of each result, at what must not be written, and at what servers
+ * keep.
  */
 #ifndef SW_SIM_STREAM_H
 #define SW_SIM_STREAM_H
@@ -30,24 +35,58 @@ struct sim_group {
 	uint8_t window_log2;
 	uint32_t n_colls, depth;
 	uint32_t priority;
+	uint32_t start; /* its first chunk at each server; 0: 1, as it is */
 	struct sim_coll colls[SIM_COLLS];
 };
+
+/* How one member's calls of a group differ from the others'. */
+enum sim_clash_how {
+	SIM_ALL_ALIKE,
+	SIM_ELSE_KIND,
+	SIM_ELSE_COUNT,
+	SIM_ELSE_DTYPE,
+	SIM_ELSE_ROOT,
+	SIM_SWAPPED, /* that one and the next in the other order */
+	SIM_N_CLASHES,
+};
+
+struct sim_clash {
+	enum sim_clash_how how;
+	uint32_t by, group, coll;
+};
+
+/* What the chunks of a stream at a server turned out to be. */
+struct sim_seen {
+	uint64_t first;   /* its first element, all parts counted through */
+	uint64_t pushed;  /* members that did */
+	uint32_t coll, n; /* of so many elements; 0: no bytes were seen yet */
+};
+
+struct sim_chunk_log {
+	struct sim_seen *seen;
+	uint32_t n;
+};
+
+enum sim_fate_of_coll { SIM_OPEN, SIM_ENDED_WELL, SIM_ENDED_BADLY };
 
 /* What a worker has of a group. */
 struct sim_of_group {
 	uint32_t index; /* the engine's */
 	uint32_t n_submitted, n_done;
 	int err; /* of the first that failed */
+	uint8_t fates[SIM_COLLS];
 	uint8_t *from[SIM_COLLS], *to[SIM_COLLS];
 };
 
-/* sim_groups_draw - for a job whose size is known: sets its groups. */
-void sim_groups_draw(struct sim_job *job);
+/* --- stream.c --- */
 
 /* sim_groups_declare - the declarations of a worker's streams, to go behind its
  * @n tensors: to @out and their names; returns how many. */
 uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	char names[][SW_NAME_MAX], uint32_t n);
+
+/* sim_groups_declared - they are admitted. */
+void sim_groups_declared(struct sim_worker *w);
 
 /* sim_groups_step - submit some, of a group of depth 0 none. */
 void sim_groups_step(struct sim_worker *w);
@@ -62,15 +101,77 @@ void sim_groups_done(
 /* sim_groups_have_completed - are all of the worker's through? */
 bool sim_groups_have_completed(const struct sim_worker *w);
 
-/* sim_groups_count - chunks of all collectives, and pushes of them. */
-void sim_groups_count(
-	const struct sim_job *job, uint64_t *n_chunks, uint64_t *n_pushes);
+void sim_groups_close(struct sim_worker *w);
 
-/* sim_groups_wrong - after a complete run and a pause: NULL, or what servers
- * still wait for. */
+/* --- stream_draw.c --- */
+
+/* sim_groups_draw - for a job whose size is known: sets its groups. */
+void sim_groups_draw(struct sim_job *job);
+
+/* sim_clash_draw - maybe a member that differs, where nothing else goes wrong.
+ */
+void sim_clash_draw(struct sim_job *job);
+
+/* sim_coll_of - what this worker calls as its collective @coll. */
+struct sim_coll sim_coll_of(
+	const struct sim_worker *w, uint32_t group, uint32_t coll);
+
+/* sim_clash_is_in - is it one that members may call differently, or behind it?
+ */
+bool sim_clash_is_in(const struct sim_job *job, uint32_t group, uint32_t coll);
+
+/* sim_groups_describe - print them. */
+void sim_groups_describe(const struct sim_job *job);
+
+/* --- stream_buffers.c: what members give, and get --- */
+
+/* sim_coll_n_parts - 1, or one for each member. */
+uint32_t sim_coll_n_parts(const struct sim_group *g, const struct sim_coll *c);
+
+/* sim_coll_make - buffers of what a worker is about to submit. */
+void sim_coll_make(struct sim_worker *w, uint32_t group, uint32_t coll);
+/* sim_coll_pointers - what it passes to the call: where it gives from, which is
+ * element *first of all parts, and where it gets to. */
+void sim_coll_pointers(const struct sim_worker *w, uint32_t group,
+	uint32_t coll, const uint8_t **from, uint8_t **to, uint64_t *first);
+
+void sim_coll_free(struct sim_worker *w, uint32_t group, uint32_t coll);
+
+/* sim_coll_spoil - it has ended: the process writes its buffers, which a port
+ * may still gather from for a PUSH that was sent again. */
+void sim_coll_spoil(struct sim_worker *w, uint32_t group, uint32_t coll);
+
+/* sim_coll_count_wrong - bytes that are not as they must be when it ends well;
+ * whether it was written after that. */
+uint64_t sim_coll_count_wrong(
+	const struct sim_worker *w, uint32_t group, uint32_t coll);
+bool sim_coll_is_written(
+	const struct sim_worker *w, uint32_t group, uint32_t coll);
+
+/* sim_coll_given, sim_coll_sum - element @elem of what member @m gives, of the
+ * result; all parts counted through. */
+int64_t sim_coll_given(const struct sim_job *job, uint32_t group, uint32_t coll,
+	uint32_t m, uint64_t elem);
+int64_t sim_coll_sum(const struct sim_job *job, uint32_t group, uint32_t coll,
+	uint64_t elem);
+
+/* --- stream_oracle.c --- */
+
+/* sim_stream_on_tx - a PUSH (@is_push) or RESULT of @worker that a node gives
+ * to its port, if it is one of a stream; returns whether it is. */
+bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
+	bool is_push, const struct sw_tx_frame *t);
+
+/* sim_groups_count - chunks of all collectives, and pushes of them; how many of
+ * both may be missing. */
+void sim_groups_count(const struct sim_job *job, uint64_t *n_chunks,
+	uint64_t *n_pushes, uint64_t *n_less);
+
+/* sim_groups_wrong - after a run and a pause: NULL, or what is wrong with how
+ * collectives ended, memory or servers. */
 const char *sim_groups_wrong(struct sim_job *job);
 
-void sim_groups_close(struct sim_worker *w);
+void sim_seen_close(struct sim_job *job);
 
 /* Cookies of collectives. */
 #define SIM_COOKIE_COLL (1ULL << 32)

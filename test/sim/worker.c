@@ -74,6 +74,7 @@ static void on_declared(void *ctx)
 			sw_worker_source(
 				&w->engine, w->index[t], l, w->from[l][t]);
 	}
+	sim_groups_declared(w);
 }
 
 /* The call failed: the buffer is the process's again, who writes it. */

@@ -1,0 +1,201 @@
+/* stream_draw.c - groups and their collectives, drawn from a seed.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "engine/base/bytes.h"
+#include "test/sim/job.h"
+
+static uint16_t draw_member(uint64_t members, uint64_t *x)
+{
+	uint64_t at = sim_below(x, (uint64_t)__builtin_popcountll(members));
+
+	while (at-- > 0)
+		members &= members - 1;
+	return (uint16_t)__builtin_ctzll(members);
+}
+
+/* Sums of all members must be exact in it. */
+static uint32_t draw_dtype(const struct sim_job *job, uint64_t *x)
+{
+	static const uint32_t dtypes[] = {
+		SW_I32, SW_F32, SW_I64, SW_F64, SW_F16, SW_U8, SW_I8, SW_BF16};
+	uint32_t most = job->n_workers <= 3   ? 8
+			: job->n_workers <= 4 ? 7
+			: job->n_workers <= 5 ? 5
+					      : 4;
+
+	return sim_below(x, 3) ? dtypes[sim_below(x, most)] : SW_I32;
+}
+
+/* From one element to more than the window, now and then to four. */
+static uint64_t draw_count(
+	const struct sim_job *job, const struct sim_group *g, uint64_t *x)
+{
+	uint64_t windows = g->window_log2 > 5 || sim_below(x, 4) ? 2 : 4;
+	uint64_t most = job->params.payload / 4 * windows << g->window_log2;
+
+	switch (sim_below(x, 4)) {
+	case 0:
+		return 1;
+	case 1:
+		return 1 + sim_below(x, most);
+	default:
+		return 1 + sim_below(x, 2000);
+	}
+}
+
+static struct sim_coll draw_coll(
+	const struct sim_job *job, const struct sim_group *g, uint64_t *x)
+{
+	return (struct sim_coll){.kind = (enum sw_coll_kind)(
+					 1 + sim_below(x, SW_N_COLL_KINDS - 1)),
+		.dtype = draw_dtype(job, x),
+		.n_elems = draw_count(job, g, x),
+		.root = draw_member(g->members, x),
+		.is_in_place = sim_below(x, 2)};
+}
+
+/* Chunks count from 1; here also from where 16 or 32 bits of their number end
+ * soon, but not before each slot was used. */
+static uint32_t draw_start(const struct sim_group *g, uint64_t *x)
+{
+	uint32_t window = 1u << g->window_log2;
+	uint32_t before = window + 1 + (uint32_t)sim_below(x, 2 * window);
+
+	switch (sim_below(x, 4)) {
+	case 0:
+		return 0 - before;
+	case 1:
+		return 65536 - before;
+	default:
+		return 0;
+	}
+}
+
+static void draw_group(
+	const struct sim_job *job, struct sim_group *g, uint64_t *x)
+{
+	uint64_t all = ~0ULL >> (64 - job->n_workers);
+
+	g->members = sim_below(x, 2) ? all : test_random(x) & all;
+	if (!g->members)
+		g->members = all;
+	g->window_log2 = (uint8_t)(4 + sim_below(x, 3));
+	g->priority = (uint32_t)sim_below(x, 300);
+	g->depth = 1 + (uint32_t)sim_below(x, 8);
+	g->n_colls = 1 + (uint32_t)sim_below(x, SIM_COLLS);
+	g->start = draw_start(g, x);
+	for (uint32_t c = 0; c < g->n_colls; c++)
+		g->colls[c] = draw_coll(job, g, x);
+}
+
+/* --- a member that calls one differently --- */
+
+static bool are_alike(const struct sim_coll *a, const struct sim_coll *b)
+{
+	bool has_root = a->kind == SW_BCAST || a->kind == SW_REDUCE;
+
+	return a->kind == b->kind && a->dtype == b->dtype &&
+	       a->n_elems == b->n_elems && (!has_root || a->root == b->root);
+}
+
+static struct sim_coll changed(const struct sim_group *g,
+	enum sim_clash_how how, const struct sim_coll *c)
+{
+	struct sim_coll out = *c;
+
+	switch (how) {
+	case SIM_ELSE_KIND:
+		out.kind = (enum sw_coll_kind)(
+			c->kind % (SW_N_COLL_KINDS - 1) + 1);
+		break;
+	case SIM_ELSE_COUNT:
+		out.n_elems++;
+		break;
+	case SIM_ELSE_DTYPE:
+		out.dtype = c->dtype == SW_I32 ? SW_F32 : SW_I32;
+		break;
+	case SIM_ELSE_ROOT:
+		out.root = (uint16_t)__builtin_ctzll(
+			g->members & ~(1ULL << c->root));
+		break;
+	default:
+		break;
+	}
+	return out;
+}
+
+struct sim_coll sim_coll_of(
+	const struct sim_worker *w, uint32_t group, uint32_t coll)
+{
+	const struct sim_clash *x = &w->job->clash;
+	const struct sim_group *g = &w->job->groups[group];
+
+	if (x->how == SIM_ALL_ALIKE || x->by != w->rank || x->group != group)
+		return g->colls[coll];
+	if (x->how == SIM_SWAPPED && (coll == x->coll || coll == x->coll + 1))
+		return g->colls[2 * x->coll + 1 - coll];
+	if (x->how != SIM_SWAPPED && coll == x->coll)
+		return changed(g, x->how, &g->colls[coll]);
+	return g->colls[coll];
+}
+
+bool sim_clash_is_in(const struct sim_job *job, uint32_t group, uint32_t coll)
+{
+	return job->clash.how && group == job->clash.group &&
+	       coll >= job->clash.coll;
+}
+
+void sim_clash_draw(struct sim_job *job)
+{
+	uint64_t x = job->seed ^ 0x636c617368;
+	struct sim_clash k = {
+		.how = 1 + (enum sim_clash_how)sim_below(&x, SIM_N_CLASHES - 1),
+		.group = (uint32_t)sim_below(&x, job->n_groups)};
+	const struct sim_group *g = &job->groups[k.group];
+	const struct sim_coll *c;
+
+	if (!job->n_groups || job->doom || job->mismatch || sim_below(&x, 4))
+		return;
+	k.by = draw_member(g->members, &x);
+	k.coll = (uint32_t)sim_below(&x, g->n_colls);
+	c = &g->colls[k.coll];
+	if (k.how == SIM_SWAPPED && (k.coll + 1 == g->n_colls || g->depth < 2 ||
+					    are_alike(c, c + 1)))
+		k.how = SIM_ELSE_KIND;
+	if (k.how == SIM_ELSE_ROOT && c->kind != SW_BCAST &&
+		c->kind != SW_REDUCE)
+		k.how = SIM_ELSE_DTYPE;
+	if (g->members & (g->members - 1)) /* else nobody differs */
+		job->clash = k;
+}
+
+void sim_groups_draw(struct sim_job *job)
+{
+	uint64_t x = job->seed ^ 0x67726f7570;
+
+	job->n_groups = 1 + (uint32_t)sim_below(&x, SIM_GROUPS);
+	for (uint32_t i = 0; i < job->n_groups; i++)
+		draw_group(job, &job->groups[i], &x);
+}
+
+void sim_groups_describe(const struct sim_job *job)
+{
+	static const char *const hows[SIM_N_CLASHES] = {
+		"", "kind", "count", "dtype", "root", "order"};
+
+	for (uint32_t i = 0; i < job->n_groups; i++) {
+		const struct sim_group *g = &job->groups[i];
+
+		printf("# group %u: members %llx, %u slots from %u, priority "
+		       "%u, %u collectives, %u at a time\n",
+			i, (unsigned long long)g->members, 1u << g->window_log2,
+			g->start ? g->start : 1, g->priority, g->n_colls,
+			g->depth);
+	}
+	if (job->clash.how)
+		printf("# worker %u calls collective %u of group %u with "
+		       "another %s\n",
+			job->clash.by, job->clash.coll, job->clash.group,
+			hows[job->clash.how]);
+}

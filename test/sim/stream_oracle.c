@@ -1,0 +1,360 @@
+/* stream_oracle.c - frames of streams, and how their collectives end.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where a PUSH lies in its member's buffer says which elements chunk j at a
+ * server has; all members' and all results must agree.  So the oracle knows
+ * nothing of how collectives divide and where they are placed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/sums/stream.h"
+#include "test/sim/job.h"
+
+/* --- frames --- */
+
+/* A frame of a stream as its engine gave it to a port. */
+struct sight {
+	struct sim_job *job;
+	const struct sim_worker *w; /* that sends or gets it */
+	uint32_t group, engine;
+	struct sw_header h;
+	const uint8_t *payload;
+	bool is_push;
+};
+
+static void accuse(const struct sight *s, const char *what)
+{
+	struct sim_job *job = s->job;
+
+	*(s->is_push ? &job->n_bad_pushes : &job->n_bad_results) += 1;
+	if (!job->oracle[0])
+		snprintf(job->oracle, sizeof(job->oracle),
+			"a %s of worker %u at engine %u, chunk %u of group %u, "
+			"collective %u: %s",
+			s->is_push ? "PUSH" : "RESULT", s->w->rank, s->engine,
+			s->h.round, s->group, s->h.chunk - 1, what);
+}
+
+static bool find_group(const struct sim_job *job, uint32_t key, uint32_t *out)
+{
+	for (*out = 0; *out < job->n_groups; ++*out)
+		if (job->group_keys[*out] == key + 1)
+			return true;
+	return false;
+}
+
+/* The server's engine at the other end of a PUSH, or this end of a RESULT. */
+static uint32_t engine_of(const struct sim_job *job, uint32_t from,
+	bool is_push, const struct sw_tx_frame *t)
+{
+	uint32_t lcore = (uint32_t)(t->to.udp - SIM_UDP) % SIM_ENDPOINTS;
+
+	if (!is_push)
+		return from * job->n_lcores + t->endpoint;
+	if (t->to.ip == SW_LOOPBACK_IP)
+		return from * job->n_lcores + t->to.udp;
+	return (t->to.ip - sim_ip(0)) * job->n_lcores + lcore;
+}
+
+static struct sim_seen *seen_of(const struct sight *s)
+{
+	struct sim_chunk_log *log = &s->job->seen[s->engine][s->group];
+	uint32_t start = s->job->groups[s->group].start;
+	uint32_t i = s->h.round - (start ? start : 1);
+
+	if (i >= 1u << 20)
+		return NULL;
+	if (i >= log->n) {
+		uint32_t n = 2 * i + 64;
+
+		log->seen = realloc(log->seen, n * sizeof(*log->seen));
+		if (!log->seen)
+			abort();
+		memset(log->seen + log->n, 0,
+			(n - log->n) * sizeof(*log->seen));
+		log->n = n;
+	}
+	return &log->seen[i];
+}
+
+/* Elements that are not what they must be. */
+static uint64_t count_wrong(const struct sight *s, const struct sim_coll *c,
+	uint64_t first, uint32_t n)
+{
+	uint32_t bytes = sw_dtype_bytes(c->dtype), coll = s->h.chunk - 1;
+	uint64_t wrong = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t v = s->is_push ? sim_coll_given(s->job, s->group, coll,
+						 s->w->rank, first + i)
+				       : sim_coll_sum(s->job, s->group, coll,
+						 first + i);
+		uint64_t bits = sim_oracle_encode(c->dtype, v);
+
+		wrong += memcmp(s->payload + i * bytes, &bits, bytes) != 0;
+	}
+	return wrong;
+}
+
+/* The member that a chunk has as its root. */
+static uint32_t root_of(const struct sim_group *g, const struct sim_coll *c,
+	const struct sim_seen *x)
+{
+	uint64_t members = g->members;
+
+	if (c->kind == SW_BCAST || c->kind == SW_REDUCE)
+		return c->root;
+	if (sim_coll_n_parts(g, c) > 1)
+		for (uint64_t i = x->first / c->n_elems; i > 0; i--)
+			members &= members - 1;
+	return (uint32_t)__builtin_ctzll(members);
+}
+
+/* What all members' pushes of a chunk are. */
+static void agree(const struct sight *s, const struct sim_coll *c,
+	uint64_t first, uint32_t n)
+{
+	const struct sim_group *g = &s->job->groups[s->group];
+	struct sim_seen *x = seen_of(s);
+
+	if (!x || (x->pushed && x->coll != s->h.chunk)) {
+		accuse(s, "its number is another chunk's");
+		return;
+	}
+	x->coll = s->h.chunk;
+	x->pushed |= 1ULL << s->w->rank;
+	if (!n)
+		return;
+	if (x->n && (x->first != first || x->n != n))
+		accuse(s, "others push other elements");
+	x->first = first;
+	x->n = n;
+	if (first % c->n_elems + n > c->n_elems)
+		accuse(s, "it is of two parts");
+	if (s->h.aux != root_of(g, c, x))
+		accuse(s, "wrong root");
+}
+
+static void check_push(const struct sight *s)
+{
+	uint32_t coll = s->h.chunk - 1;
+	const struct sim_of_group *of = &s->w->of_group[s->group];
+	struct sim_coll c;
+	const uint8_t *from;
+	uint8_t *to;
+	uint64_t first, at;
+	uint32_t n = 0;
+
+	if (coll >= of->n_submitted || of->fates[coll] != SIM_OPEN) {
+		accuse(s, "that is not open");
+		return;
+	}
+	c = sim_coll_of(s->w, s->group, coll);
+	if (s->h.dtype != c.dtype || s->h.op != sw_coll_op(c.kind, 0))
+		accuse(s, "wrong kind or dtype");
+	if (s->h.payload_len) {
+		sim_coll_pointers(s->w, s->group, coll, &from, &to, &first);
+		at = (uint64_t)(s->payload - from) / sw_dtype_bytes(c.dtype);
+		first += at;
+		n = s->h.payload_len / sw_dtype_bytes(c.dtype);
+		if (count_wrong(s, &c, first, n))
+			accuse(s, "wrong elements");
+	}
+	if (!sim_clash_is_in(s->job, s->group, coll))
+		agree(s, &c, first, n);
+}
+
+static void check_result(const struct sight *s)
+{
+	const struct sim_group *g = &s->job->groups[s->group];
+	uint32_t coll = s->h.chunk - 1;
+	const struct sim_coll *c = &g->colls[coll];
+	const struct sim_seen *x = seen_of(s);
+	uint64_t to;
+
+	if (coll < g->n_colls && sim_clash_is_in(s->job, s->group, coll))
+		return; /* who is told that it ended well looks at it */
+	if (!x || !x->n || x->coll != s->h.chunk) {
+		accuse(s, "nobody pushed it");
+		return;
+	}
+	to = sw_coll_to(c->kind, g->members, root_of(g, c, x)) & x->pushed;
+	if (!(to >> s->w->rank & 1))
+		accuse(s, "it does not wait for it");
+	if (s->h.dtype != c->dtype || s->h.op != sw_coll_op(c->kind, 0) ||
+		s->h.payload_len != x->n * sw_dtype_bytes(c->dtype))
+		accuse(s, "wrong kind, dtype or length");
+	else if (count_wrong(s, c, x->first, x->n))
+		accuse(s, "wrong elements");
+	if (s->h.weight != (sw_coll_is_sum(c->kind)
+					   ? __builtin_popcountll(g->members)
+					   : 1))
+		accuse(s, "wrong weight");
+}
+
+bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
+	bool is_push, const struct sw_tx_frame *t)
+{
+	struct sight s = {.job = job,
+		.engine = engine_of(job, from, is_push, t),
+		.payload = t->payload,
+		.is_push = is_push};
+
+	/* As an engine would write it. */
+	memcpy(&s.h.key, t->head + 16, 4);
+	memcpy(&s.h.round, t->head + 20, 4);
+	memcpy(&s.h.chunk, t->head + 24, 4);
+	if (!find_group(job, s.h.key, &s.group))
+		return false;
+	if (sw_header_decode(t->head, SW_HEAD_BYTES + t->payload_len, &s.h) !=
+		SW_FRAME_OK)
+		abort();
+	if (t->to.ip == SW_LOOPBACK_IP)
+		worker = from - sim_job_first(job);
+	s.w = &job->workers[worker];
+	job->n_checked++;
+	if (is_push)
+		check_push(&s);
+	else
+		check_result(&s);
+	return true;
+}
+
+void sim_seen_close(struct sim_job *job)
+{
+	for (uint32_t e = 0; e < SIM_ENGINES; e++)
+		for (uint32_t g = 0; g < SIM_GROUPS; g++)
+			free(job->seen[e][g].seen);
+}
+
+/* --- the end --- */
+
+static uint64_t n_chunks_of(const struct sim_job *job, uint32_t group)
+{
+	const struct sim_group *g = &job->groups[group];
+	uint64_t n = 0;
+
+	for (uint32_t k = 0; k < g->n_colls; k++) {
+		const struct sim_coll *c = &g->colls[k];
+		uint64_t per = job->params.payload / sw_dtype_bytes(c->dtype);
+
+		n += ((c->n_elems - 1) / per + 1) * sim_coll_n_parts(g, c);
+	}
+	return n;
+}
+
+void sim_groups_count(const struct sim_job *job, uint64_t *n_chunks,
+	uint64_t *n_pushes, uint64_t *n_less)
+{
+	*n_chunks = *n_pushes = *n_less = 0;
+	for (uint32_t i = 0; i < job->n_groups; i++) {
+		uint64_t n = n_chunks_of(job, i);
+		uint64_t members =
+			(uint64_t)__builtin_popcountll(job->groups[i].members);
+
+		*n_chunks += n;
+		*n_pushes += n * members;
+		if (job->clash.how && job->clash.group == i)
+			*n_less = n * members + 64;
+	}
+}
+
+/* A stream of this group at a server: what of it is not as it must be when all
+ * is done; *n_done: its chunks that are. */
+static const char *stream_wrong(const struct sim_job *job, uint32_t group,
+	const struct sw_job *sj, uint64_t *n_done)
+{
+	const struct sim_group *g = &job->groups[group];
+	const struct sw_stensor *t =
+		sw_shard_tensor(&sj->shard, job->group_keys[group] - 1);
+	uint64_t window = 1u << g->window_log2;
+	uint64_t marks = (window + 63) / 64 + (window > 64 ? 1 : 0);
+
+	if (!t)
+		return "a server has no stream of a group";
+	*n_done += t->base - (g->start ? g->start : 1);
+	if (t->window != window || t->members != g->members)
+		return "a stream with another window or members";
+	if (t->mem_bytes != window * (3 * job->params.payload + 64) +
+				    marks * job->n_workers * 8)
+		return "a stream with more memory than its window";
+	if (t->dead_from)
+		return NULL;
+	if (t->n_open || t->n_ready)
+		return "a server waits for a chunk, or has marks";
+	for (uint32_t i = 0; i < t->window; i++) {
+		const struct sw_slot *s =
+			(const struct sw_slot *)(t->records + i * 64);
+
+		if (s->chunk && (!s->is_done || s->inflight))
+			return "a slot is not done";
+	}
+	return NULL;
+}
+
+static const char *servers_wrong(const struct sim_job *job, uint32_t group)
+{
+	const char *wrong = NULL;
+	uint64_t n_done = 0;
+
+	for (uint32_t i = 0; i < job->n_servers * job->n_lcores && !wrong; i++)
+		for (uint32_t j = 0; j < SW_MAX_JOBS && !wrong; j++) {
+			const struct sw_job *sj = &job->servers[i]->jobs[j];
+
+			if (!sj->n_sessions)
+				continue;
+			if (sw_shard_n_open(&sj->shard) && !job->clash.how)
+				return "a server still waits for a chunk";
+			wrong = stream_wrong(job, group, sj, &n_done);
+		}
+	if (!wrong && n_done != n_chunks_of(job, group) &&
+		!sim_clash_is_in(job, group, SIM_COLLS))
+		wrong = "base of a group is not behind its chunks";
+	return wrong;
+}
+
+/* How a worker's collectives of a group have ended. */
+static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
+{
+	const struct sim_job *job = w->job;
+	const struct sim_of_group *of = &w->of_group[group];
+	const char *why;
+	char name[16];
+
+	snprintf(name, sizeof(name), "group%u", group);
+	for (uint32_t c = 0; c < of->n_submitted; c++) {
+		if (of->fates[c] == SIM_OPEN)
+			return "a collective has not ended";
+		if ((of->fates[c] == SIM_ENDED_WELL || job->params.has_crc) &&
+			sim_coll_is_written(w, group, c))
+			return "a buffer was written after its end";
+	}
+	if (w->has_left || w->has_failed || !w->is_open)
+		return NULL;
+	why = sw_worker_why(&w->engine, of->index);
+	if (!why != !sim_clash_is_in(job, group, SIM_COLLS))
+		return why ? "a group is dead" : "a member knows of no clash";
+	if (why && (!strstr(why, name) || !strstr(why, "rank ") ||
+			   !strstr(strstr(why, "rank ") + 1, "rank ")))
+		return "a sentence that does not name two ranks";
+	return NULL;
+}
+
+const char *sim_groups_wrong(struct sim_job *job)
+{
+	const char *wrong = NULL;
+
+	for (uint32_t i = 0; i < job->n_groups && !wrong; i++) {
+		for (uint32_t r = 0; r < job->n_workers && !wrong; r++)
+			if (job->groups[i].members >> r & 1 &&
+				!(job->doom == SIM_DIES && r == job->victim))
+				wrong = ends_wrong(&job->workers[r], i);
+		if (!wrong && !job->leaves && !job->doom)
+			wrong = servers_wrong(job, i);
+	}
+	return wrong;
+}
