@@ -18,7 +18,7 @@ static uint32_t window_of(const struct sw_wtensor *t)
 
 int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
 {
-	uint32_t n = w->n_links << t->decl.window_log2;
+	uint32_t n = w->n_links << t->decl.window_log2, ring = 1;
 	struct sw_stream *s = calloc(
 		1, sizeof(*s) + w->n_links * sizeof(struct sw_stream_link));
 
@@ -26,10 +26,12 @@ int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
 	if (!s)
 		return SW_ENOMEM;
 	s->pieces = calloc(n, sizeof(*s->pieces));
-	s->entered = calloc(n, sizeof(*s->entered));
+	while (ring < n)
+		ring *= 2;
+	s->entered = calloc(ring, sizeof(*s->entered));
+	s->n_entered = ring;
 	s->locals = calloc(SW_COLLS * w->n_local, sizeof(*s->locals));
 	s->n_asked = calloc(w->n_local, sizeof(*s->n_asked));
-	s->n_slots = n;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
 	if (sw_wgroup_open(w, t->decl.ranks, t->decl.n_ranks, &s->group) ||
@@ -140,7 +142,7 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	s->pieces[chunk] = (struct sw_piece){
 		c, sl->next++, sw_coll_share_at(c, &sl->share, sl->at++)};
 	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
-	s->entered[s->head++ % s->n_slots] = chunk;
+	s->entered[s->head++ % s->n_entered] = chunk;
 	return sw_stream_cost(w, t, chunk);
 }
 
@@ -190,7 +192,7 @@ static uint64_t part_of(
 
 	for (uint32_t i = s->tail; i != s->head; i++) {
 		uint32_t cost = sw_stream_cost(
-			t->worker, t, s->entered[i % s->n_slots]);
+			t->worker, t, s->entered[i % s->n_entered]);
 
 		if (bytes && bytes + cost > unit)
 			break;
@@ -206,7 +208,7 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	struct sw_stream *s = t->stream;
 
 	for (uint64_t n = 0; n < bytes && s->tail != s->head; s->tail++) {
-		uint32_t chunk = s->entered[s->tail % s->n_slots];
+		uint32_t chunk = s->entered[s->tail % s->n_entered];
 
 		n += sw_stream_cost(w, t, chunk);
 		t->chunks[chunk].is_charged = true;

@@ -86,8 +86,10 @@ struct sw_stream {
 	struct sw_wtensor *next_here;
 	uint32_t here_coll, here_at;
 	struct sw_piece *pieces;      /* by chunk of the tensor */
-	uint32_t *entered;            /* a ring of those not started yet */
-	uint32_t n_slots, head, tail; /* of it */
+	/* Those not started yet: a ring, whose size is a power of two since its
+	 * ends count on over 2^32. */
+	uint32_t *entered;
+	uint32_t n_entered, head, tail;
 	struct sw_stream_link links[];
 };
 

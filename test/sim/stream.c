@@ -58,6 +58,7 @@ static void start_at(struct sim_worker *w, uint32_t group)
 
 	for (uint32_t l = 0; l < w->engine.n_links; l++)
 		t->stream->links[l].base = t->stream->links[l].next = start;
+	t->stream->head = t->stream->tail = start;
 }
 
 void sim_groups_declared(struct sim_worker *w)
