@@ -93,7 +93,8 @@ static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns, uint32_t bursts)
 	return sum;
 }
 
-/* At most @room frames of node @endpoint. */
+/* At most @room frames of node @endpoint, which is last then if it had a turn
+ * for data. */
 static uint32_t tx_node(struct sw_loop *l, struct sw_port *port,
 	uint32_t port_i, uint32_t endpoint, uint32_t room, uint64_t now_ns)
 {
@@ -113,21 +114,27 @@ static uint32_t tx_node(struct sw_loop *l, struct sw_port *port,
 			break;
 		sw_pace_charge(pace, frame.payload_len, now_ns);
 		SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, &frame));
+		if (!node->holds_data)
+			l->first[port_i] = endpoint + 1; /* tx wraps */
 	}
 	return n;
 }
 
-/* Nodes take turns in being first: the first one may take all the room. */
+/* Nodes take turns in being first: the first one may take all the room.  Turns
+ * of the loop would not do: pacing and the port wake it when there is room,
+ * each time as many turns later. */
 static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	uint64_t now_ns)
 {
 	uint32_t room = port->ops->tx_room(port), n = 0;
+	uint32_t e = l->first[port_i] < l->n_nodes ? l->first[port_i] : 0;
 	struct sw_pace *pace = &l->pace[port_i];
 	bool is_held;
 
-	for (uint32_t i = 0, e = l->first; i < l->n_nodes; i++, e++)
-		n += tx_node(l, port, port_i,
-			e < l->n_nodes ? e : e - l->n_nodes, room - n, now_ns);
+	for (uint32_t i = 0; i < l->n_nodes; i++) {
+		n += tx_node(l, port, port_i, e, room - n, now_ns);
+		e = e + 1 < l->n_nodes ? e + 1 : 0;
+	}
 	if (n < room) { /* nobody has more, or pacing holds it back */
 		is_held = !sw_pace_may(pace, now_ns);
 		sw_pace_note(pace, is_held);
@@ -181,7 +188,6 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 
 	if (now >= l->tick_at_ns)
 		SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
-	l->first = l->first + 1 < l->n_nodes ? l->first + 1 : 0;
 	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)
 		n += tx(l, l->ports[p], p, now);

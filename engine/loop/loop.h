@@ -14,7 +14,7 @@ enum { SW_LOOP_NODES = 64 };
 struct sw_loop {
 	struct sw_node *nodes[SW_LOOP_NODES]; /* by endpoint; NULL: not here */
 	uint32_t n_nodes;                     /* none from this one on */
-	uint32_t first;                       /* the one that sends first */
+	uint32_t first[SW_MAX_PORTS];         /* the one that sends first */
 	struct sw_port *const *ports;
 	uint32_t n_ports;
 	struct sw_stats stats; /* of the ports and the turns */

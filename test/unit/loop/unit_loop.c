@@ -292,6 +292,24 @@ static void turn__nodes_take_turns_in_sending(void **state)
 	assert_int_equal(turn(x, SW_S + SW_MS / 4), 4);
 }
 
+/* Turns in which the port has no room do not count. */
+static void turn__who_had_no_room_is_next(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+	uint32_t n_from[2] = {0};
+
+	sw_loop_set(&x->loop, 1, &x->node);
+	x->to_send = 1000;
+	for (uint32_t i = 0; i < 40; i++) {
+		x->ports[0].room = i % 2;
+		x->ports[1].room = 0;
+		if (turn(x, SW_S + i * SW_US))
+			n_from[x->ports[0].last.endpoint]++;
+	}
+	assert_int_equal(n_from[0], 10);
+	assert_int_equal(n_from[1], 10);
+}
+
 static bool is_busy(const struct sw_node *node)
 {
 	return ((const struct fixture *)node)->to_send;
@@ -368,6 +386,7 @@ int main(void)
 		cmocka_unit_test(turn__longest_gap_is_kept_for_a_while),
 		cmocka_unit_test(turn__frames_go_to_their_endpoint),
 		cmocka_unit_test(turn__nodes_take_turns_in_sending),
+		cmocka_unit_test(turn__who_had_no_room_is_next),
 		cmocka_unit_test(busy__any_node),
 		cmocka_unit_test(wait__until_the_deadline),
 		cmocka_unit_test(turn__paced),
