@@ -219,8 +219,45 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 		sw_link_refresh(w, &w->links[l]);
 }
 
+/* The chunk that was started last but @n, while the ring still has it. */
+static uint32_t started(const struct sw_stream *s, uint32_t n)
+{
+	return s->head - s->tail + n < s->n_entered
+		       ? s->entered[(s->tail - 1 - n) % s->n_entered]
+		       : UINT32_MAX;
+}
+
+/* Was it started, and has it not left? */
+static bool is_here(const struct sw_wtensor *t, uint32_t chunk)
+{
+	return chunk != UINT32_MAX && t->chunks[chunk].is_charged &&
+	       t->chunks[chunk].state == SW_GRAD && !t->chunks[chunk].n_sent;
+}
+
+static uint64_t take_back(struct sw_task *task, uint64_t bytes)
+{
+	struct sw_wtensor *t = tensor_of(task);
+	struct sw_worker *w = t->worker;
+	struct sw_stream *s = t->stream;
+	uint64_t taken = 0;
+
+	for (; taken < bytes && is_here(t, started(s, 0)) &&
+		is_here(t, started(s, 1));
+		s->tail--) {
+		uint32_t chunk = started(s, 0);
+
+		t->chunks[chunk].is_charged = false;
+		sw_todo_put(
+			&w->links[chunk >> t->decl.window_log2], t, chunk, 0);
+		taken += sw_stream_cost(w, t, chunk);
+	}
+	for (uint32_t l = 0; l < w->n_links && taken; l++)
+		sw_link_refresh(w, &w->links[l]);
+	return taken;
+}
+
 static const struct sw_task_ops task_ops = {
-	.partition = part_of, .start = start_part};
+	.partition = part_of, .start = start_part, .take_back = take_back};
 
 /* What the window allows, of all links in turns. */
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)

@@ -336,8 +336,10 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
 	if (w->has_left || w->has_failed || !w->is_open)
 		return NULL;
 	why = sw_worker_why(&w->engine, of->index);
-	if (!why != !sim_clash_is_in(job, group, SIM_COLLS))
-		return why ? "a group is dead" : "a member knows of no clash";
+	if (why && !sim_clash_is_in(job, group, SIM_COLLS))
+		return "a group is dead";
+	if (!why && of->err) /* of whom all ended well that may be lost */
+		return "a member knows of no clash";
 	if (why && (!strstr(why, name) || !strstr(why, "rank ") ||
 			   !strstr(strstr(why, "rank ") + 1, "rank ")))
 		return "a sentence that does not name two ranks";

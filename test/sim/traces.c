@@ -62,7 +62,8 @@ int main(int argc, char **argv)
 	check_run(trace_probe, n_trace_probe, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);
 	check_run(trace_stream, n_trace_stream, filter, &passed, &failed);
-	check_run(trace_stream_load, n_trace_stream_load, filter, &passed, &failed);
+	check_run(trace_stream_load, n_trace_stream_load, filter, &passed,
+		&failed);
 	check_run(trace_sched, n_trace_sched, filter, &passed, &failed);
 	return check_end(passed, failed);
 }
