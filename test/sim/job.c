@@ -13,7 +13,10 @@
 
 static void *mem_get(void *ctx, uint64_t bytes)
 {
-	((struct sim_job *)ctx)->mem_bytes += bytes;
+	struct sim_job *job = ctx;
+
+	job->mem_bytes += bytes;
+	job->n_mem_gets++;
 	return sim_zeros(bytes);
 }
 

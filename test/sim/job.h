@@ -142,7 +142,7 @@ struct sim_job {
 	uint32_t group_keys[SIM_GROUPS]; /* 1 + key; 0: not known yet */
 	struct sim_chunk_log seen[SIM_ENGINES][SIM_GROUPS];
 	uint64_t n_bad_pushes, n_bad_results; /* frames */
-	uint64_t mem_bytes;                   /* that engines hold */
+	uint64_t mem_bytes, n_mem_gets;       /* that engines hold; took */
 	uint64_t n_checked; /* frames that the oracle looked into */
 	char oracle[256];   /* first thing that was wrong */
 };

@@ -202,8 +202,117 @@ static void bulk_gives_credit_back(struct check *c)
 	free(memory);
 }
 
+/* --- memory --- */
+
+enum { AGENTS = 8, COLLS = 100, COLLS_WHOLE = 5, WINDOWS = 12 };
+
+static bool is_bulk_done(void *ctx)
+{
+	return is_done(ctx, BULK);
+}
+
+/* Of the stream, at all servers; *n: so many have it. */
+static uint64_t stream_bytes(const struct sim_job *job, uint32_t *n)
+{
+	uint64_t bytes = 0;
+
+	*n = 0;
+	for (uint32_t i = 0; i < job->n_servers; i++) {
+		const struct sw_stensor *t =
+			sw_shard_tensor(&job->servers[i]->jobs[0].shard,
+				job->group_keys[BULK] - 1);
+
+		*n += t != NULL;
+		bytes += t ? t->mem_bytes : 0;
+	}
+	return bytes;
+}
+
+static uint64_t n_folded(const struct sim_job *job)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		n += job->servers[i]->stats.push_folded;
+	return n;
+}
+
+/* @n collectives of @bytes each, of all kinds in turn, up to four at a time. */
+static void take_many(
+	struct check *c, struct sim_job *job, uint32_t n, uint64_t bytes)
+{
+	uint8_t *memory = calloc(2, bytes);
+
+	if (!memory)
+		abort();
+	for (uint32_t i = 0; i < n; i++) {
+		enum sw_coll_kind kind =
+			1 + (enum sw_coll_kind)(i % (SW_N_COLL_KINDS - 1));
+		bool is_by_part =
+			kind == SW_REDUCE_SCATTER || kind == SW_ALL_GATHER;
+
+		call(job, BULK, kind, bytes / 4 / (is_by_part ? AGENTS : 1),
+			memory, memory + bytes, 0);
+		if (i % 4 == 3 || i + 1 == n)
+			check(c,
+				sim_net_run(&job->net,
+					job->net.now_ns + 100 * SW_S,
+					is_bulk_done, job),
+				"collectives complete");
+	}
+	free(memory);
+}
+
+/* A server's memory is the window of the stream, whatever is summed: what it
+ * has when the stream is declared, and not a byte more.  A hundred collectives
+ * of 12 windows at each server; with SIM_WHOLE in the environment one of each
+ * kind of 1 GiB, with libsumwire's payload and window. */
+static void memory_is_the_window(struct check *c)
+{
+	bool is_whole = getenv("SIM_WHOLE") != NULL;
+	struct sim_job *job = open_streams(AGENTS, 0);
+	uint64_t held, n_gets, each, folded, bytes, chunks;
+	uint32_t n, n_colls;
+
+	if (!is_whole) {
+		job->params.payload = 1344;
+		job->groups[BULK].window_log2 = SW_WINDOW_MIN_LOG2;
+	}
+	job->worker_bit_s = job->server_bit_s = 0;
+	each = (1ULL << job->groups[BULK].window_log2) *
+	       (3 * job->params.payload + 64);
+	bytes = (uint64_t)WINDOWS * AGENTS * job->params.payload
+		<< job->groups[BULK].window_log2;
+	bytes = is_whole ? 1ULL << 30 : bytes;
+	n_colls = is_whole ? COLLS_WHOLE : COLLS;
+	chunks = bytes / job->params.payload;
+	start(job);
+	held = job->mem_bytes;
+	n_gets = job->n_mem_gets;
+	check_eq(c, stream_bytes(job, &n),
+		AGENTS * (each + AGENTS * 8 *
+					 sw_bitmap_words(
+						 1u << job->groups[BULK]
+							       .window_log2)),
+		"bytes of the stream at all servers");
+	check_eq(c, n, AGENTS, "servers that have it");
+	folded = n_folded(job);
+	take_many(c, job, n_colls, bytes);
+	sim_job_pass(job, SW_S);
+	check_eq(c, job->mem_bytes, held, "bytes that all engines hold");
+	check_eq(c, job->n_mem_gets, n_gets, "times that one took memory");
+	check_eq(c, n_folded(job) - folded, n_colls * chunks * AGENTS,
+		"contributions");
+	printf("# %s: %u collectives of %llu B, %llu B at each server\n",
+		c->name, n_colls, (unsigned long long)bytes,
+		(unsigned long long)each);
+	sim_job_close(job);
+	free(job);
+}
+
 const struct check_case trace_stream_load[] = {
 	{"gather_under_reduce_scatter", gather_under_reduce_scatter},
 	{"bulk_gives_credit_back", bulk_gives_credit_back},
+	{"memory_is_the_window", memory_is_the_window},
 };
 const uint32_t n_trace_stream_load = SW_ARRAY_SIZE(trace_stream_load);
