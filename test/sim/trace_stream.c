@@ -265,22 +265,40 @@ static void s4_no_result_before_the_submit(struct check *c)
 	end_groups(c, job);
 }
 
-/* k = 0: what a node gives to its own server, which reads it where it lies, is
- * copied: a stream borrows nothing.  B, which gets nothing, has its buffer back
- * (and the simulator overwrites it) long before A and C push. */
-static void s5_giver_has_its_buffer_back(struct check *c)
+/* B, which gets nothing, has its buffer back and overwrites it long before A
+ * and C push; what its own server, which reads it where it lies, and the others
+ * have of it stays what it was. */
+static void overwrite_a_giver(
+	struct check *c, enum sw_coll_kind kind, uint16_t root)
 {
 	struct sim_job *job = open_groups(3, 1, true);
+	const struct sim_of_group *of = &job->workers[B].of_group[0];
+	uint64_t bytes = W * PEER_CHUNK * 4, n_left = 0;
 
-	job->groups[0].colls[0] = (struct sim_coll){
-		.kind = SW_REDUCE, .dtype = SW_I32, .n_elems = W * PEER_CHUNK};
+	job->groups[0].colls[0] = (struct sim_coll){.kind = kind,
+		.dtype = SW_I32,
+		.n_elems = bytes / 4,
+		.root = root};
 	start(job);
 	submit(job, B, 0);
 	sim_job_pass(job, SW_S / 10);
-	check_eq(c, job->workers[B].of_group[0].n_done, 1, "done at B");
+	check_eq(c, of->n_done, 1, "done at B");
+	for (uint64_t i = 0; i < bytes; i++) /* stream_buffers.c writes it */
+		n_left += of->from[0][i] != of->from[0][0];
+	check_eq(c, n_left, 0, "bytes that were not overwritten");
+	check_eq(c, job->workers[A].of_group[0].n_done, 0, "done at A");
 	submit(job, C, 0);
 	submit(job, A, 0);
+	check(c, job->n_checked > 0, "frames were looked into");
 	end_groups(c, job);
+}
+
+/* k = 0: what a node gives to its own server is copied; a stream borrows
+ * nothing. */
+static void s5_giver_has_its_buffer_back(struct check *c)
+{
+	overwrite_a_giver(c, SW_REDUCE, A);
+	overwrite_a_giver(c, SW_BCAST, B);
 }
 
 /* f32 in one chunk of a slot, bf16 in the next, f32 again: sums of 16-bit types
@@ -411,12 +429,43 @@ static void check_shares(
 	sw_place_map_close(&w.map);
 }
 
+/* The same where chunks are summed: @n_periods of n = 8, k = 4, through windows
+ * of a quarter of a stripe. */
+static void check_sums(struct check *c, uint32_t n_periods)
+{
+	enum { AGENTS = 8, SUMMERS = 4, PERIOD = 44 };
+	struct sim_job *job = open_groups(AGENTS, 1, true);
+	struct sw_place_job place = {.n_members = AGENTS,
+		.n_servers = AGENTS + SUMMERS,
+		.n_colocated = AGENTS};
+	uint32_t weights[SW_PLACE_SERVERS], sum;
+	uint64_t chunks = (uint64_t)n_periods * PERIOD * SW_STRIPE_CHUNKS;
+
+	job->n_servers += SUMMERS;
+	for (uint32_t i = 0; i < 2; i++)
+		job->groups[0].colls[i] =
+			(struct sim_coll){.kind = SW_ALL_REDUCE,
+				.dtype = SW_I32,
+				.n_elems = chunks / 2 * PEER_CHUNK};
+	job->groups[0].n_colls = 2;
+	start(job);
+	for (uint32_t i = 0; i < 2 * AGENTS; i++)
+		submit(job, i % AGENTS, 0);
+	check(c, sim_job_run(job, 10 * SW_S), "both complete");
+	sum = sw_place_weights(&place, weights);
+	for (uint32_t s = 0; s < job->n_servers; s++)
+		check_eq(c, job->servers[s]->stats.chunks_done * sum,
+			chunks * weights[s], "chunks that a server summed");
+	end_groups(c, job);
+}
+
 /* A window of 16 chunks is less than a stripe; the sequence of stripes is not
  * cut by it, but goes on from collective to collective. */
 static void s9_shares_of_many_servers(struct check *c)
 {
 	check_shares(c, 8, 4, 44);
 	check_shares(c, 64, 32, 3040);
+	check_sums(c, 2);
 }
 
 const struct check_case trace_stream[] = {
