@@ -81,6 +81,7 @@ bool result_is_the_full_sum = true;
 bool result_is_of_its_chunk = true;
 bool slot_is_reused_when_done = true;
 bool base_passes_what_all_hold = true;
+bool other_keys_are_ignored = true;
 
 hidden byte i, o, p, s; /* scratch, not part of the state */
 
@@ -123,6 +124,10 @@ inline forget()
 #define TO(s)	 to[slot[s].chunk]
 #ifdef MUT_READY_EARLY
 #define READY(s) ((slot[s].got & FROM(s)) != 0)
+#elif defined(MUT_WANT_COUNTS)
+/* as many pushes as give bytes, whoever's */
+#define N_IN(m)	 (HAS(m, 0) + HAS(m, 1) + HAS(m, 2))
+#define READY(s) (N_IN(slot[s].got) >= N_IN(FROM(s)))
 #else
 #define READY(s) ((slot[s].got & FROM(s)) == FROM(s))
 #endif
@@ -134,6 +139,12 @@ inline forget()
 #define IS(s, j) (NUMBER(slot[s].chunk) == NUMBER(j))
 /* Who has pushed and is to get the result is sent it. */
 #define GETS(w, s) (READY(s) && HAS(slot[s].got & TO(s), w))
+/* Who has not, and does not wait for it, would acknowledge it. */
+#ifdef MUT_UNASKED
+#define IS_UNASKED(w, s) (READY(s) && HAS(TO(s) & ~slot[s].got, w))
+#else
+#define IS_UNASKED(w, s) false
+#endif
 
 #ifdef MUT_REUSE
 #define IS_AHEAD(j) false
@@ -270,6 +281,21 @@ inline on_base(w, b)
 	forget()
 }
 
+/* --- an older group --- */
+
+/* It had all its V chunks and was closed: any of its frames may still come, and
+ * none says anything here, since no key is used twice. */
+#define KEY 1
+#ifdef MUT_SAME_KEY
+#define OLD_KEY KEY
+#else
+#define OLD_KEY (KEY - 1)
+#endif
+#define OLD_CHUNK(j)                                                           \
+	:: d_step { OLD_KEY == KEY && !is_calm &&                              \
+		(IS_NEW(w, j) || WANTS(w, j) || AFTER((j) + 1, known[w])) ->   \
+		check(other_keys_are_ignored, false) }
+
 /* --- all steps --- */
 
 #define ENTER(f, t)                                                            \
@@ -297,6 +323,9 @@ inline on_base(w, b)
 		on_result(w, j) }                                              \
 	:: d_step { slot[SLOT(j)].chunk == (j) && GETS(w, SLOT(j)) &&          \
 		HAS(ended[w], j) && !HAS(slot[SLOT(j)].held, w) ->             \
+		on_held(w, SLOT(j)) }                                          \
+	:: d_step { slot[SLOT(j)].chunk == (j) && (j) >= next[w] &&            \
+		IS_UNASKED(w, SLOT(j)) && !HAS(slot[SLOT(j)].held, w) ->       \
 		on_held(w, SLOT(j)) }                                          \
 	:: d_step { (j) < base && !is_calm && AFTER((j) + 1, known[w]) ->      \
 		on_base(w, (j) + 1) }
@@ -326,6 +355,8 @@ proctype member(byte w)
 	CHUNK(8)
 	CHUNK(9)
 #endif
+	OLD_CHUNK(1)
+	OLD_CHUNK(V)
 	:: d_step { ASKS(w) && AFTER(base, known[w]) -> on_base(w, base) }
 	:: d_step { !is_calm -> is_calm = 1 }
 	:: ALL_HAVE_ALL -> break

@@ -88,9 +88,9 @@ static bool names_server(
 	return false;
 }
 
-/* Does it name a member that itself ended by what befell the server?  Who joins
+/* Does it name a member that itself ended by what befell another?  Who joins
  * after a restart waits for such a one, and so does a sum of an asynchronous
- * job. */
+ * job, which goes on without who ends. */
 static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 {
 	const char *at = strstr(w->text, "rank ");
@@ -117,7 +117,7 @@ static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 		return names_server(job, w->text, job->victim) ||
 		       names_ended(job, w);
 	snprintf(name, sizeof(name), "rank %u", sim_job_rank(job, job->victim));
-	return strstr(w->text, name) ||
+	return strstr(w->text, name) || (job->async && names_ended(job, w)) ||
 	       (job->n_colocated && names_server(job, w->text,
 					    job->n_servers - job->n_colocated +
 						    job->victim));

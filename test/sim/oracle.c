@@ -350,8 +350,10 @@ const char *sim_job_wrong(struct sim_job *job)
 		open += sw_server_open_chunks(job->servers[i]);
 	if (job->oracle[0])
 		return job->oracle;
-	if (got.push_folded + less < folds || got.push_folded > folds + more ||
-		got.chunks_done + less < sums || got.chunks_done > sums || open)
+	if (got.push_folded + less < folds ||
+		got.push_folded > folds + more + less ||
+		got.chunks_done + less < sums ||
+		got.chunks_done > sums + less || open)
 		snprintf(job->oracle, sizeof(job->oracle),
 			"%llu folds of %llu, %llu chunks done of %llu, %llu "
 			"open",
