@@ -418,9 +418,10 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
 {
-	for (uint32_t i = 0; i < w->n_tensors && l->n_pulls < SW_PULL_MAX;
+	for (uint32_t i = 0; i < w->n_tensors && l->n_pulls < SW_PULL_MAX / 2;
 		i++) {
-		const struct sw_wtensor *t = &w->tensors[i];
+		const struct sw_wtensor *t =
+			&w->tensors[l->pull_stream++ % w->n_tensors];
 		const struct sw_stream_link *sl =
 			t->stream ? &t->stream->links[l->peer.index] : NULL;
 

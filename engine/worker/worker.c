@@ -359,7 +359,6 @@ static void gather(struct sw_worker *w, struct sw_link *l)
 	uint32_t order = sw_bitmap_next(late, l->pull_order);
 	uint32_t i = order == l->pull_order ? l->pull_local : 0;
 
-	l->n_pulls = 0;
 	for (uint32_t n = 0; order != SW_BITMAP_NONE;
 		order = sw_bitmap_next(late, order + 1), i = 0) {
 		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
@@ -391,8 +390,9 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 	}
 	if (w->now_ns < l->pull_at_ns || l->peer.owed & 1u << SW_OWE_PULL)
 		return sw_max64(l->pull_at_ns, w->now_ns + w->params.ack_delay);
-	gather(w, l);
+	l->n_pulls = 0;
 	sw_streams_ask(w, l);
+	gather(w, l);
 	if (l->n_pulls) {
 		sw_link_owe(w, l, SW_OWE_PULL);
 		l->pull_wait_ns =

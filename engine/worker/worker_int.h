@@ -163,7 +163,8 @@ struct sw_link {
 	uint32_t n_asked;    /* in the DECLARE that is open */
 	uint64_t pull_at_ns, pull_wait_ns;
 	uint32_t n_pulls;
-	uint32_t pull_order, pull_local; /* where the next PULL goes on */
+	/* Where the next PULL goes on: with late results, with streams. */
+	uint32_t pull_order, pull_local, pull_stream;
 	struct sw_pull pulls[SW_PULL_MAX];
 	uint32_t n_blocked; /* streams that wait for its window to move */
 	uint32_t n_todo;    /* chunks to push there */

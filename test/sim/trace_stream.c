@@ -301,6 +301,45 @@ static void s5_giver_has_its_buffer_back(struct check *c)
 	overwrite_a_giver(c, SW_BCAST, B);
 }
 
+static enum sim_fate lose_answers(void *ctx, struct sim_frame *f)
+{
+	const struct sim_job *job = ctx;
+
+	return f->bytes[3] == SW_ANSWER && job->net.now_ns < 2 * SW_S
+		       ? SIM_LOST
+		       : SIM_PASS;
+}
+
+/* A, which gives, learns of base by answers alone, and all are lost for a
+ * while. It asks for it again, though a whole PULL of results is late that B
+ * does not ask for. */
+static void window_is_asked_for_beside_late_results(struct check *c)
+{
+	enum { LATE_LOG2 = 6 };
+	struct sim_job *job = open_groups(2, 2, false);
+
+	job->params.credit_bytes = SW_CREDIT_MIN << 8;
+	job->groups[0].window_log2 = LATE_LOG2;
+	job->groups[0].colls[0] = (struct sim_coll){.kind = SW_ALL_REDUCE,
+		.dtype = SW_I32,
+		.n_elems = PEER_CHUNK << LATE_LOG2};
+	job->groups[1].colls[0] = (struct sim_coll){.kind = SW_BCAST,
+		.dtype = SW_I32,
+		.n_elems = 10 * W * PEER_CHUNK};
+	start(job);
+	job->net.hook = lose_answers;
+	job->net.hook_ctx = job;
+	submit(job, A, 0);
+	submit(job, A, 1);
+	submit(job, B, 1);
+	sim_job_pass(job, 3 * SW_S);
+	check_eq(c, job->workers[A].of_group[0].n_done, 0, "late at A");
+	check_eq(c, job->workers[A].of_group[1].n_done, 1, "done at A");
+	check_eq(c, job->workers[B].of_group[1].n_done, 1, "done at B");
+	submit(job, B, 0);
+	end_groups(c, job);
+}
+
 /* f32 in one chunk of a slot, bf16 in the next, f32 again: sums of 16-bit types
  * are f32, so nothing may lie where their results do. */
 static void s6_types_change_in_a_slot(struct check *c)
@@ -479,6 +518,8 @@ const struct check_case trace_stream[] = {
 	{"s7_keys_are_not_used_again", s7_keys_are_not_used_again},
 	{"s8_groups_cross", s8_groups_cross},
 	{"s9_shares_of_many_servers", s9_shares_of_many_servers},
+	{"window_is_asked_for_beside_late_results",
+		window_is_asked_for_beside_late_results},
 };
 
 const uint32_t n_trace_stream = SW_ARRAY_SIZE(trace_stream);
