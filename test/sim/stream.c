@@ -101,10 +101,25 @@ static void note_end(
 	of->fates[coll] = err ? SIM_ENDED_BADLY : SIM_ENDED_WELL;
 	if (err && !of->err)
 		of->err = err;
-	/* After an end with an error ports may still gather from it: without
-	 * CRC nobody would see that. */
-	if (!err || w->job->params.has_crc)
+	if (!err)
 		sim_coll_spoil(w, group, coll);
+}
+
+void sim_groups_give_back(struct sim_worker *w)
+{
+	struct sim_job *job = w->job;
+
+	/* Ports may still gather from them: without CRC nobody would see. */
+	for (uint32_t i = 0; i < job->n_groups && job->params.has_crc; i++)
+		for (uint32_t c = 0; c < w->of_group[i].n_submitted; c++) {
+			uint8_t *fate = &w->of_group[i].fates[c];
+
+			if (*fate != SIM_ENDED_BADLY)
+				continue;
+			*fate = SIM_GIVEN_BACK;
+			sw_loopback_copy_lent(w->node->loopback);
+			sim_coll_spoil(w, i, c);
+		}
 }
 
 static void say(struct sim_worker *w, uint32_t group, uint32_t coll, int err,

@@ -67,7 +67,12 @@ struct sim_chunk_log {
 	uint32_t n;
 };
 
-enum sim_fate_of_coll { SIM_OPEN, SIM_ENDED_WELL, SIM_ENDED_BADLY };
+enum sim_fate_of_coll {
+	SIM_OPEN,
+	SIM_ENDED_WELL,
+	SIM_ENDED_BADLY, /* its buffers are not given back yet */
+	SIM_GIVEN_BACK,
+};
 
 /* What a worker has of a group. */
 struct sim_of_group {
@@ -97,6 +102,11 @@ void sim_groups_submit(struct sim_worker *w, uint32_t group);
 /* sim_groups_done - a collective has ended: is its result right? */
 void sim_groups_done(
 	struct sim_worker *w, uint64_t cookie, int err, uint32_t weight);
+
+/* sim_groups_give_back - after a turn, when what a node's server was lent is
+ * kept: buffers of what has ended with an error are the process's again, which
+ * writes them. */
+void sim_groups_give_back(struct sim_worker *w);
 
 /* sim_groups_have_completed - are all of the worker's through? */
 bool sim_groups_have_completed(const struct sim_worker *w);

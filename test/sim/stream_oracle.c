@@ -329,7 +329,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
 	for (uint32_t c = 0; c < of->n_submitted; c++) {
 		if (of->fates[c] == SIM_OPEN)
 			return "a collective has not ended";
-		if ((of->fates[c] == SIM_ENDED_WELL || job->params.has_crc) &&
+		if (of->fates[c] != SIM_ENDED_BADLY &&
 			sim_coll_is_written(w, group, c))
 			return "a buffer was written after its end";
 	}

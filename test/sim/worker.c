@@ -37,6 +37,7 @@ static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 	keep(w, lane);
 	if (w->kept + 1 != 1u << w->n_lanes || !job->params.has_crc)
 		return;
+	sim_groups_give_back(w);
 	for (uint32_t t = 0; t < job->n_tensors; t++)
 		memset(w->data[t], 0x5a, job->n_elems[t] * job->elem_bytes);
 }
@@ -304,6 +305,7 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	copy_if_ended(w, 0);
 	if (!w->is_running || sw_worker_end_of(&w->engine))
 		return;
+	sim_groups_give_back(w);
 	if (!w->n_declared || (w->n_declared < job->n_tensors &&
 				      (w->round[0] > 0 || w->dead_in[0])))
 		declare(w);
