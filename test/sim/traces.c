@@ -26,7 +26,8 @@
  *  members: the cost of a packet with 2 to 64 of them
  *  probe: lcores behind a hash of source ports
  *  S1 to S9  streams: givers that run ahead, receivers that lag, types that
- *       change in a slot, groups that cross, shares
+ *       change in a slot, groups that cross, shares; what streams beside
+ *       each other wait for and what they take
  *  F    what was examined and found sound stays so
  *
  * Not here, since what they are about does not exist yet:
