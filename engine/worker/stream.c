@@ -236,7 +236,7 @@ static bool is_here(const struct sw_wtensor *t, uint32_t chunk)
 
 static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 {
-	struct sw_wtensor *t = tensor_of(task);
+	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
 	struct sw_stream *s = t->stream;
 	uint64_t taken = 0;
