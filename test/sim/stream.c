@@ -210,6 +210,7 @@ void sim_groups_submit(struct sim_worker *w, uint32_t group)
 	struct sw_worker_coll ask = {.stream = of->index,
 		.kind = c.kind,
 		.dtype = c.dtype,
+		.op = c.op,
 		.n_elems = c.n_elems,
 		.root = c.root,
 		.cookie = SIM_COOKIE_COLL | group << 16 | coll};

@@ -23,6 +23,7 @@ struct sim_worker;
 
 struct sim_coll {
 	enum sw_coll_kind kind;
+	enum sw_op op;
 	uint32_t dtype;
 	uint64_t n_elems;
 	uint16_t root;
@@ -45,6 +46,7 @@ enum sim_clash_how {
 	SIM_ELSE_KIND,
 	SIM_ELSE_COUNT,
 	SIM_ELSE_DTYPE,
+	SIM_ELSE_OP,
 	SIM_ELSE_ROOT,
 	SIM_SWAPPED, /* that one and the next in the other order */
 	SIM_N_CLASHES,

@@ -44,21 +44,48 @@ static uint32_t member_at(uint64_t members, uint64_t i)
 	return (uint32_t)__builtin_ctzll(members);
 }
 
+static int64_t fold(enum sw_op op, int64_t a, int64_t b)
+{
+	switch (op) {
+	case SW_MIN:
+		return a < b ? a : b;
+	case SW_MAX:
+		return a > b ? a : b;
+	case SW_PROD:
+		return (int64_t)((uint64_t)a * (uint64_t)b);
+	case SW_BAND:
+		return a & b;
+	default: /* digits do not overlap: all the same */
+		return a | b;
+	}
+}
+
+/* As it is in its type: the highest digit of four members is the sign of i8. */
+static int64_t in_type(const struct sim_coll *c, int64_t v)
+{
+	return c->dtype == SW_I8 ? (int8_t)v : v;
+}
+
 int64_t sim_coll_sum(
 	const struct sim_job *job, uint32_t group, uint32_t coll, uint64_t elem)
 {
 	const struct sim_group *g = &job->groups[group];
 	const struct sim_coll *c = &g->colls[coll];
-	int64_t ones = 0;
+	uint64_t left = g->members;
+	int64_t all = 0, one;
 
 	if (c->kind == SW_ALL_GATHER)
 		return sim_coll_given(job, group, coll,
 			member_at(g->members, elem / c->n_elems), elem);
 	if (c->kind == SW_BCAST)
 		return sim_coll_given(job, group, coll, c->root, elem);
-	for (uint64_t m = g->members; m; m &= m - 1)
-		ones |= INT64_C(1) << 2 * __builtin_ctzll(m);
-	return digit(job, group, coll, elem) * ones;
+	for (; left; left &= left - 1) {
+		one = in_type(
+			c, sim_coll_given(job, group, coll,
+				   (uint32_t)__builtin_ctzll(left), elem));
+		all = left == g->members ? one : fold(c->op, all, one);
+	}
+	return c->op == SW_AVG ? all / __builtin_popcountll(g->members) : all;
 }
 
 /* --- where they lie --- */

@@ -44,15 +44,31 @@ static uint64_t draw_count(
 	}
 }
 
+/* What is exact of members' digits, which do not overlap: of floats not all. */
+static enum sw_op draw_op(const struct sim_coll *c, uint64_t *x)
+{
+	static const enum sw_op ops[] = {
+		SW_MIN, SW_MAX, SW_AVG, SW_PROD, SW_BAND, SW_BOR, SW_BXOR};
+	bool is_float = c->dtype == SW_F32 || c->dtype == SW_F64 ||
+			c->dtype == SW_F16 || c->dtype == SW_BF16;
+
+	if (!sw_coll_is_sum(c->kind) || sim_below(x, 2))
+		return SW_SUM;
+	return ops[sim_below(x, is_float ? 2 : SW_ARRAY_SIZE(ops))];
+}
+
 static struct sim_coll draw_coll(
 	const struct sim_job *job, const struct sim_group *g, uint64_t *x)
 {
-	return (struct sim_coll){.kind = (enum sw_coll_kind)(
-					 1 + sim_below(x, SW_N_COLL_KINDS - 1)),
+	struct sim_coll c = {.kind = (enum sw_coll_kind)(
+				     1 + sim_below(x, SW_N_COLL_KINDS - 1)),
 		.dtype = draw_dtype(job, x),
 		.n_elems = draw_count(job, g, x),
 		.root = draw_member(g->members, x),
 		.is_in_place = sim_below(x, 2)};
+
+	c.op = draw_op(&c, x);
+	return c;
 }
 
 /* Chunks count from 1; here also from where 16 or 32 bits of their number end
@@ -95,7 +111,7 @@ static bool are_alike(const struct sim_coll *a, const struct sim_coll *b)
 {
 	bool has_root = a->kind == SW_BCAST || a->kind == SW_REDUCE;
 
-	return a->kind == b->kind && a->dtype == b->dtype &&
+	return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype &&
 	       a->n_elems == b->n_elems && (!has_root || a->root == b->root);
 }
 
@@ -108,12 +124,17 @@ static struct sim_coll changed(const struct sim_group *g,
 	case SIM_ELSE_KIND:
 		out.kind = (enum sw_coll_kind)(
 			c->kind % (SW_N_COLL_KINDS - 1) + 1);
+		out.op = SW_SUM;
 		break;
 	case SIM_ELSE_COUNT:
 		out.n_elems++;
 		break;
 	case SIM_ELSE_DTYPE:
 		out.dtype = c->dtype == SW_I32 ? SW_F32 : SW_I32;
+		out.op = SW_SUM;
+		break;
+	case SIM_ELSE_OP:
+		out.op = c->op == SW_MAX ? SW_MIN : SW_MAX;
 		break;
 	case SIM_ELSE_ROOT:
 		out.root = (uint16_t)__builtin_ctzll(
@@ -163,6 +184,8 @@ void sim_clash_draw(struct sim_job *job)
 	if (k.how == SIM_SWAPPED && (k.coll + 1 == g->n_colls || g->depth < 2 ||
 					    are_alike(c, c + 1)))
 		k.how = SIM_ELSE_KIND;
+	if (k.how == SIM_ELSE_OP && !sw_coll_is_sum(c->kind))
+		k.how = SIM_ELSE_DTYPE;
 	if (k.how == SIM_ELSE_ROOT && c->kind != SW_BCAST &&
 		c->kind != SW_REDUCE)
 		k.how = SIM_ELSE_DTYPE;
@@ -177,12 +200,13 @@ void sim_groups_draw(struct sim_job *job)
 	job->n_groups = 1 + (uint32_t)sim_below(&x, SIM_GROUPS);
 	for (uint32_t i = 0; i < job->n_groups; i++)
 		draw_group(job, &job->groups[i], &x);
+	job->params.is_by_rank = sim_below(&x, 2);
 }
 
 void sim_groups_describe(const struct sim_job *job)
 {
 	static const char *const hows[SIM_N_CLASHES] = {
-		"", "kind", "count", "dtype", "root", "order"};
+		"", "kind", "count", "dtype", "operation", "root", "order"};
 
 	for (uint32_t i = 0; i < job->n_groups; i++) {
 		const struct sim_group *g = &job->groups[i];

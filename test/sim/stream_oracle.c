@@ -154,8 +154,8 @@ static void check_push(const struct sight *s)
 		return;
 	}
 	c = sim_coll_of(s->w, s->group, coll);
-	if (s->h.dtype != c.dtype || s->h.op != sw_coll_op(c.kind, 0))
-		accuse(s, "wrong kind or dtype");
+	if (s->h.dtype != c.dtype || s->h.op != sw_coll_op(c.kind, c.op))
+		accuse(s, "wrong kind, operation or dtype");
 	if (s->h.payload_len) {
 		sim_coll_pointers(s->w, s->group, coll, &from, &to, &first);
 		at = (uint64_t)(s->payload - from) / sw_dtype_bytes(c.dtype);
@@ -185,9 +185,9 @@ static void check_result(const struct sight *s)
 	to = sw_coll_to(c->kind, g->members, root_of(g, c, x)) & x->pushed;
 	if (!(to >> s->w->rank & 1))
 		accuse(s, "it does not wait for it");
-	if (s->h.dtype != c->dtype || s->h.op != sw_coll_op(c->kind, 0) ||
+	if (s->h.dtype != c->dtype || s->h.op != sw_coll_op(c->kind, c->op) ||
 		s->h.payload_len != x->n * sw_dtype_bytes(c->dtype))
-		accuse(s, "wrong kind, dtype or length");
+		accuse(s, "wrong kind, operation, dtype or length");
 	else if (count_wrong(s, c, x->first, x->n))
 		accuse(s, "wrong elements");
 	if (s->h.weight != (sw_coll_is_sum(c->kind)
@@ -282,14 +282,19 @@ static const char *stream_wrong(const struct sim_job *job, uint32_t group,
 		sw_shard_tensor(&sj->shard, job->group_keys[group] - 1);
 	uint64_t window = is_here(g) ? 16 : 1u << g->window_log2;
 	uint64_t marks = (window + 63) / 64 + (window > 64 ? 1 : 0);
+	uint64_t apart = job->params.is_by_rank
+				 ? (uint64_t)__builtin_popcountll(g->members)
+				 : 0;
 
 	if (!t)
 		return "a server has no stream of a group";
 	*n_done += t->base - (g->start ? g->start : 1);
 	if (t->window != window || t->members != g->members)
 		return "a stream with another window or members";
-	if (t->mem_bytes != window * (3 * job->params.payload + 64) +
-				    marks * job->n_workers * 8)
+	if (t->mem_bytes !=
+		window * (3 * job->params.payload + 64 +
+				 apart * (job->params.payload + 192)) +
+			marks * job->n_workers * 8)
 		return "a stream with more memory than its window";
 	if (t->dead_from)
 		return NULL;
