@@ -159,6 +159,14 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 		       : first;
 }
 
+/* An asynchronous value may change while it waits to be gathered.  What
+ * a slot had is not waited for any more when the next chunk is written
+ * there. */
+static bool is_stable(const struct sw_header *h)
+{
+	return h->op == SW_OPERATION_SUM || sw_coll_kind_of(h->op);
+}
+
 /* A result of the job whose turn it is. */
 static bool tx_result(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
@@ -181,9 +189,8 @@ static bool tx_result(
 	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
 	sw_session_touch(s);
 	sw_flow_answered(&s->peer.flow, h.class); /* this member's PUSH */
-	/* An asynchronous value may change while it waits to be gathered. */
-	sw_frame_build(&h, s->peer.path, payload, h.op == SW_OPERATION_SUM, out,
-		&srv->stats);
+	sw_frame_build(
+		&h, s->peer.path, payload, is_stable(&h), out, &srv->stats);
 	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
 	sw_session_refresh(s);
 	return true;

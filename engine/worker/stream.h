@@ -85,7 +85,7 @@ struct sw_stream {
 	 * stream, and the chunk that is next, of which collective. */
 	struct sw_wtensor *next_here;
 	uint32_t here_coll, here_at;
-	struct sw_piece *pieces;      /* by chunk of the tensor */
+	struct sw_piece *pieces; /* by chunk of the tensor */
 	/* Those not started yet: a ring, whose size is a power of two since its
 	 * ends count on over 2^32. */
 	uint32_t *entered;

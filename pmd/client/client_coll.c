@@ -93,6 +93,15 @@ int sw_group_open(struct sw_client *c, const char *name, const uint32_t *ranks,
 	return err;
 }
 
+/* Classes of their own (sw_class_of): what a next step waits for is ahead of
+ * what it leaves behind. */
+static const uint32_t priorities[SW_N_COLL_KINDS] = {[SW_BARRIER] = 0,
+	[SW_BCAST] = 0,
+	[SW_ALL_GATHER] = 0,
+	[SW_ALL_REDUCE] = 1,
+	[SW_REDUCE] = 1,
+	[SW_REDUCE_SCATTER] = 3};
+
 /* A stream is opened when its first collective comes: all members are here. */
 static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 {
@@ -102,7 +111,7 @@ static int open_stream(struct sw_group *g, enum sw_coll_kind kind)
 	struct sw_tensor_desc d = {.name = name,
 		.n_elems = g->n,
 		.dtype = (enum sw_dtype)WINDOW_LOG2,
-		.priority = SW_PRIORITY_BY_USE,
+		.priority = priorities[kind],
 		.is_async = SW_EDGE_STREAM};
 	int err = 0;
 

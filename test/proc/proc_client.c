@@ -291,9 +291,14 @@ static void await_hang_up(struct client *k)
 	uint64_t until_ns = sw_edge_now_ns() +
 			    k->settings.wait_timeout_s * UINT64_C(1000000000);
 	union sw_edge_msg m;
-	int fds[2];
+	int fds[2], err;
 
-	must(k, sw_client_await(k->c, until_ns, &m, fds), "wait");
+	(void)!sw_client_lock(k->c);
+	sw_client_lead(k->c);
+	err = sw_client_await(k->c, until_ns, &m, fds);
+	sw_client_follow(k->c);
+	sw_client_unlock(k->c);
+	must(k, err, "wait");
 }
 
 static void misbehave(struct client *k)

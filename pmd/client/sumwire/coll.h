@@ -93,6 +93,8 @@ struct sw_coll_args {
 /* sw_coll - start a collective on @g.
  * @handle   ends exactly once, through sw_poll or sw_wait
  * Returns at once, but for the first of its kind, which waits for the servers.
+ * Barriers, broadcasts and all_gathers pass all_reduces and reduces, packet by
+ * packet, and these pass reduce_scatters.
  * Collectives of one kind are done in order, several of them at once; up to
  * 1,024 of a client may be open.
  * When calls of members differ, handles end with SW_EMISMATCH and a sentence
