@@ -128,6 +128,17 @@ def test_first_bad_exit_code():
         check("rank 2 ended" not in p.log(), "blames who was told to end")
 
 
+def test_killed_rank_counts_first():
+    """Another one has ended before it, perhaps for want of it."""
+    text = ("if [ $RANK = 0 ]; then touch $TMPDIR/over; exit 3; fi; "
+            "while [ ! -e $TMPDIR/over ]; do sleep 0.05; done; sleep 0.3; "
+            "kill -KILL $$")
+    with shell(text, "-np", "2", "--grace", "20s") as p:
+        p.wait_error(r"rank 0 ended with exit code 3",
+                     r"rank 1 was killed by signal 9", code=137,
+                     limit_s=SHORT_S)
+
+
 def test_asynchronous():
     """The others go on as long as they like; the first bad code is kept."""
     text = ("[ $RANK = 1 ] && exit 7; [ $RANK = 2 ] && kill -9 $$; sleep 1; "
