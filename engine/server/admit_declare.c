@@ -110,7 +110,7 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 		return !t->dead_from;
 	describe_known(d, priority, t,
 		sw_shard_rank_of(&s->job->shard, s->member), text);
-	sw_job_kill(s->job, t->key, 1, text);
+	sw_job_kill(s->job, t->key, 1, SW_EMISMATCH, text);
 	sw_job_await_aware(s->job, t->key, s->member);
 	return false;
 }
@@ -173,19 +173,48 @@ struct walk {
 	uint64_t n_bytes, need;
 };
 
+/* The batch ends with item @i, since tensor @key is dead. */
+static void refuse(struct sw_session *s, uint32_t i, uint32_t key)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, key));
+
+	s->declared[i] = SW_KEY_NONE;
+	s->firsts[i] = 0;
+	memcpy(s->refused, t.why, sizeof(s->refused));
+	s->refused_err = t.death;
+}
+
 /* Item @i of the batch is @t, which may be dead: then the batch ends. */
 static bool take_known(struct sw_session *s, const struct declaration *d,
 	uint32_t i, struct sw_stensor_view t)
 {
 	bool is_good = check_known(s, d, &t);
 
-	s->declared[i] = is_good ? t.key : SW_KEY_NONE;
-	s->firsts[i] = is_good ? t.first : 0;
+	s->declared[i] = t.key;
+	s->firsts[i] = t.first;
 	if (!is_good) {
 		sw_bitmap_remove(&s->unaware, t.key);
-		memcpy(s->refused, t.why, sizeof(s->refused));
+		refuse(s, i, t.key);
 	}
 	return is_good;
+}
+
+/* Item @i is a stream, and new: is its group dead? */
+static bool has_dead_kin(
+	struct sw_session *s, const struct declaration *d, uint32_t i)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t key = d->item.mode == SW_MODE_STREAM
+			       ? sw_shard_next_kin(sh, d->name, 0)
+			       : SW_KEY_NONE;
+
+	if (key == SW_KEY_NONE ||
+		!sw_stensor_view(sh, sw_shard_tensor(sh, key)).dead_from)
+		return false;
+	refuse(s, i, key);
+	return true;
 }
 
 /* Item @i of the batch, which may be in it twice.  False: the batch ends, with
@@ -198,6 +227,8 @@ static bool take_item(
 
 	if (t)
 		return take_known(s, d, i, sw_stensor_view(sh, t));
+	if (has_dead_kin(s, d, i))
+		return false;
 	give_key(s->job, d, w->n_new, w->n_bytes);
 	if (!check_new(s, d))
 		return false;

@@ -281,6 +281,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	}
 	job->left |= 1ULL << rank;
 	job->done |= (uint64_t)!err << rank;
+	sw_job_close_left(job);
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push
 	 * more than it did (sw_job_gone). */

@@ -104,11 +104,11 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	const struct sw_stensor *t = sw_shard_tensor(sh, pull->key);
 	const struct sw_job *job = s->job;
 	struct sw_answer answer;
-	uint64_t gone;
+	uint64_t gone, closed;
 	uint32_t rank;
 
 	sw_count(&s->srv->stats.pulls, 1);
-	if (t && sw_stensor_is_dead(t, pull->round)) {
+	if (t && sw_stensor_is_over(t, pull->round, s->member)) {
 		sw_session_tell_dead(s, pull->key);
 		return;
 	}
@@ -117,7 +117,10 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	sw_session_answer(s, &answer);
 	/* Of who left with an error the coordinator says why, if it ends the
 	 * job. */
+	closed = answer.missing & sw_stensor_view(sh, t).closed & ~job->left;
 	gone = answer.missing & (job->params.is_async ? job->left : job->done);
+	if (!gone && closed)
+		sw_session_awaits_closed(s, pull->key, closed);
 	if (!gone)
 		return;
 	rank = (uint32_t)__builtin_ctzll(gone);

@@ -90,6 +90,7 @@ struct sw_session {
 	uint32_t batch;    /* next DECLARE expected */
 	uint16_t n_declared;
 	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
+	int refused_err;           /* as sw_fault_death says */
 	struct sw_fault fault;     /* err 0: none */
 	struct sw_answer answers[SW_PULL_MAX];
 	/* keys of the last batch, and their places */
@@ -294,11 +295,19 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 
 /* --- tensors that members call differently --- */
 
-/* sw_job_kill - rounds of the tensor @key from @round on fail: every member is
- * told @why, once now, and again when it pushes, pulls or declares the tensor.
- */
-void sw_job_kill(
-	struct sw_job *job, uint32_t key, uint32_t round, const char *why);
+/* sw_job_kill - rounds of the tensor @key from @round on fail with @death
+ * (sw_fault_death), and so do all streams of its group: every member is told
+ * @why, once now, and again when it pushes, pulls or declares the tensor. */
+void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
+	const char *why);
+/* sw_job_close - @member has closed the group of stream @key. */
+void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member);
+/* sw_job_close_left - who has left the job has closed its groups. */
+void sw_job_close_left(struct sw_job *job);
+/* sw_session_awaits_closed - the worker waits in stream @key for @members that
+ * have closed its group. */
+void sw_session_awaits_closed(
+	struct sw_session *s, uint32_t key, uint64_t members);
 void sw_session_tell_dead(struct sw_session *s, uint32_t key);
 /* A push that differs from what another rank does with the tensor: both are
  * named, and the tensor is dead. */

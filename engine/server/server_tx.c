@@ -40,12 +40,14 @@ static uint32_t build_mismatch(struct sw_session *s, struct sw_header *h)
 	struct sw_stensor_view t =
 		sw_stensor_view(sh, sw_shard_tensor(sh, key));
 	struct sw_fault fault = {
-		.err = SW_EMISMATCH, .rank = s->member, .key = key};
+		.err = (int16_t)t.death, .rank = s->member, .key = key};
 
 	if (!sw_bitmap_is_empty(&s->to_tell))
 		sw_session_owe(s, SW_OWE_MISMATCH);
 	memcpy(fault.text, t.why, sizeof(fault.text));
-	h->round = t.dead_from;
+	/* It has closed the group, as we know; what else is no business of it.
+	 */
+	h->round = t.closed >> s->member & 1 ? 0 : t.dead_from;
 	memcpy(s->srv->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }
@@ -55,16 +57,16 @@ static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 	struct sw_server *srv = s->srv;
 	struct sw_declared d = {.batch = s->batch - 1,
 		.n = s->n_declared,
-		.is_refused = s->refused[0] != 0};
+		.refused = (uint16_t)(s->refused[0] ? -s->refused_err : 0)};
 	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
 
 	memcpy(srv->payload, &d, sizeof(d));
 	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
 	memcpy(srv->payload + sizeof(d) + 4u * s->n_declared, s->firsts,
 		4u * s->n_declared);
-	if (d.is_refused)
+	if (d.refused)
 		memcpy(srv->payload + len, s->refused, sizeof(s->refused));
-	return len + (d.is_refused ? (uint32_t)sizeof(s->refused) : 0);
+	return len + (d.refused ? (uint32_t)sizeof(s->refused) : 0);
 }
 
 static uint32_t build_answer(struct sw_session *s, struct sw_header *h)

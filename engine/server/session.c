@@ -95,18 +95,85 @@ void sw_session_tell_dead(struct sw_session *s, uint32_t key)
 	sw_session_owe(s, SW_OWE_MISMATCH);
 }
 
-void sw_job_kill(
-	struct sw_job *job, uint32_t key, uint32_t round, const char *why)
+/* False: it was dead already. */
+static bool kill_one(struct sw_job *job, uint32_t key, uint32_t round,
+	int death, const char *why)
 {
-	struct sw_stensor *t = sw_shard_tensor(&job->shard, key);
+	struct sw_shard *sh = &job->shard;
 
-	if (!sw_shard_kill(&job->shard, t, round, why))
-		return;
-	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name,
-		sw_stensor_view(&job->shard, t).why);
+	if (!sw_shard_kill(sh, sw_shard_tensor(sh, key), round, death, why))
+		return false;
 	for (uint32_t m = 0; m < job->n_members; m++)
 		if (job->members[m].session)
 			sw_session_tell_dead(job->members[m].session, key);
+	return true;
+}
+
+void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
+	const char *why)
+{
+	const struct sw_shard *sh = &job->shard;
+	struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, key));
+
+	if (!kill_one(job, key, round, death, why))
+		return;
+	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, t.why);
+	if (t.mode != SW_MODE_STREAM)
+		return;
+	for (uint32_t k = sw_shard_next_kin(sh, t.name, 0); k != SW_KEY_NONE;
+		k = sw_shard_next_kin(sh, t.name, k + 1))
+		kill_one(job, k, 1, death, t.why);
+}
+
+/* --- groups that members close --- */
+
+/* What is marked in a window that is freed nobody waits for any more. */
+static void close_one(struct sw_job *job, uint32_t key, uint64_t members)
+{
+	struct sw_shard *sh = &job->shard;
+	uint64_t bytes = sw_shard_close_stream(
+		sh, sw_shard_tensor(sh, key), members | job->left);
+
+	sw_share_give(job, bytes);
+	for (uint32_t m = 0; bytes && m < job->n_members; m++)
+		if (job->members[m].session)
+			sw_session_refresh(job->members[m].session);
+}
+
+void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)
+{
+	const struct sw_shard *sh = &job->shard;
+	const char *name = sw_stensor_view(sh, sw_shard_tensor(sh, key)).name;
+
+	for (uint32_t k = sw_shard_next_kin(sh, name, 0); k != SW_KEY_NONE;
+		k = sw_shard_next_kin(sh, name, k + 1))
+		close_one(job, k, 1ULL << member);
+}
+
+void sw_job_close_left(struct sw_job *job)
+{
+	for (uint32_t key = 0; key < SW_MAX_TENSORS; key++) {
+		const struct sw_stensor *t = sw_shard_tensor(&job->shard, key);
+
+		if (t && sw_stensor_view(&job->shard, t).mode == SW_MODE_STREAM)
+			close_one(job, key, 0);
+	}
+}
+
+void sw_session_awaits_closed(
+	struct sw_session *s, uint32_t key, uint64_t members)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		"stream %.64s: rank %u waits for rank %u, which has closed the "
+		"group",
+		sw_stensor_view(sh, sw_shard_tensor(sh, key)).name,
+		sw_shard_rank_of(sh, s->member),
+		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(members)));
+	sw_job_kill(s->job, key, 1, SW_EABORTED, text);
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have
@@ -126,19 +193,28 @@ void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but)
 void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
+	const struct sw_shard *sh = &s->job->shard;
+	const struct sw_stensor *t;
 	struct sw_fault fault;
+	bool is_close;
 
 	memcpy(&fault, f->payload, sizeof(fault));
 	sw_text_clean(fault.text, sizeof(fault.text));
-	if (!fault.text[0]) {
-		sw_count(&s->srv->stats.rx_state, 1);
-		return;
-	}
-	if (!sw_shard_tensor(&s->job->shard, fault.key)) {
+	t = sw_shard_tensor(sh, fault.key);
+	if (!t) {
 		sw_count(&s->srv->stats.rx_key, 1);
 		return;
 	}
-	sw_job_kill(s->job, fault.key, h->round, fault.text);
+	is_close = !h->round && sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
+	if (!fault.text[0] && !is_close) {
+		sw_count(&s->srv->stats.rx_state, 1);
+		return;
+	}
+	if (fault.text[0])
+		sw_job_kill(s->job, fault.key, h->round,
+			sw_fault_death(fault.err), fault.text);
+	if (is_close)
+		sw_job_close(s->job, fault.key, s->member);
 	sw_bitmap_remove(&s->unaware, fault.key);
 	/* So the worker knows that we do. */
 	sw_session_tell_dead(s, fault.key);
@@ -258,5 +334,5 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 		describe_stream(sh, t.name, rank, h, first, &begun, text);
 	else
 		describe(t.name, rank, h, first, &begun, text);
-	sw_job_kill(s->job, h->key, h->round, text);
+	sw_job_kill(s->job, h->key, h->round, SW_EMISMATCH, text);
 }

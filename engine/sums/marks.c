@@ -103,3 +103,15 @@ void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	sw_bitmap_remove(&sh->ready[member], t->order);
 	t->n_ready--;
 }
+
+void sw_marks_drop(struct sw_shard *sh, struct sw_stensor *t)
+{
+	for (uint32_t m = 0; m < sh->n_members && t->n_ready; m++) {
+		struct sw_bitmap marks = sw_marks_of(t, m);
+
+		if (sw_bitmap_is_empty(&marks))
+			continue;
+		sw_bitmap_remove(&sh->ready[m], t->order);
+		t->n_ready--;
+	}
+}

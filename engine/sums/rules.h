@@ -86,6 +86,9 @@ void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	uint32_t local);
 
+/* sw_marks_drop - nobody is to get a result of @t any more. */
+void sw_marks_drop(struct sw_shard *sh, struct sw_stensor *t);
+
 extern const struct sw_rules sw_rules_sync, sw_rules_async, sw_rules_stream;
 
 #endif

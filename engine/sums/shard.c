@@ -217,6 +217,27 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 	return NULL;
 }
 
+uint32_t sw_shard_next_kin(
+	const struct sw_shard *sh, const char *name, uint32_t key)
+{
+	for (; key < sh->n_keys; key++) {
+		const struct sw_stensor *t = sw_shard_tensor(sh, key);
+
+		if (t && t->window && sw_coll_are_kin(t->name, name))
+			return key;
+	}
+	return SW_KEY_NONE;
+}
+
+/* Members that are through with its group already. */
+static uint64_t closed_by(const struct sw_shard *sh, const struct sw_stensor *t)
+{
+	uint32_t key =
+		t->window ? sw_shard_next_kin(sh, t->name, 0) : SW_KEY_NONE;
+
+	return key == SW_KEY_NONE ? 0 : sh->tensors[key].closed & t->members;
+}
+
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	const char *name, uint32_t member)
 {
@@ -230,6 +251,7 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	err = take_memory(sh, &fresh);
 	if (err)
 		return err;
+	fresh.closed = closed_by(sh, &fresh);
 	*t = fresh;
 	sh->hashes[item->key] = hash(fresh.name);
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
@@ -250,6 +272,8 @@ struct sw_stensor_view sw_stensor_view(
 		.n_elems = t->n_elems,
 		.rank = sw_shard_rank_of(sh, t->declared_by),
 		.dead_from = t->dead_from,
+		.death = t->death,
+		.closed = t->closed,
 		.name = t->name,
 		.why = t->why};
 }
@@ -265,13 +289,14 @@ void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 }
 
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	const char *why)
+	int death, const char *why)
 {
 	if (t->mode != SW_MODE_SYNC || !round)
 		round = 1; /* there is no round that all are in */
 	if (sw_stensor_is_dead(t, round))
 		return false;
 	t->dead_from = round;
+	t->death = death;
 	strncpy(t->why, why, sizeof(t->why) - 1);
 	if (sw_stensor_is_given_up(t)) {
 		sh->n_open -= t->n_open;

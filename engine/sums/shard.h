@@ -45,9 +45,11 @@ struct sw_stensor {
 	uint32_t n_apart; /* members of its group, 0: not summed so */
 	uint32_t newest;  /* round that was begun last */
 	uint32_t n_open;  /* chunks that wait for members */
-	/* Members call it differently: rounds from this one on fail, 0: none
-	 * does. */
+	/* Rounds from this one on fail, 0: none does; why, as sw_fault_death
+	 * says. */
 	uint32_t dead_from;
+	int death;
+	uint64_t closed; /* of a stream: members that have closed its group */
 	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
 	const struct sw_sum_ops *ops;
 	const struct sw_rules *rules; /* of its mode; NULL: not admitted */
@@ -153,6 +155,8 @@ struct sw_stensor_view {
 	uint64_t n_elems;
 	uint32_t rank;          /* that declared it first (sw_shard_rank_of) */
 	uint32_t dead_from;     /* the round; 0: it is not dead */
+	int death;              /* then, as sw_fault_death says */
+	uint64_t closed;        /* members that have closed its group */
 	const char *name, *why; /* as long as the tensor; SW_TEXT_MAX bytes */
 };
 
@@ -259,11 +263,29 @@ static inline bool sw_stensor_is_dead(
 	       (t->window || !sw_round_before(round, t->dead_from));
 }
 
-/* sw_shard_kill - rounds of @t from @round on fail, since members call it
- * differently, as @why says: what is open of them is given up, what is done
- * before is still sent.  Returns whether that is new. */
+/* sw_shard_kill - rounds of @t from @round on fail with @death
+ * (sw_fault_death), as @why says: what is open of them is given up, what is
+ * done before is still sent.  Returns whether that is new. */
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
-	const char *why);
+	int death, const char *why);
+
+/* sw_shard_next_kin - from @key on, the next key of a stream of the group that
+ * the stream called @name is of; SW_KEY_NONE: there is none. */
+uint32_t sw_shard_next_kin(
+	const struct sw_shard *sh, const char *name, uint32_t key);
+
+/* sw_shard_close_stream (shard_group.c) - @members have closed the group of @t:
+ * what still comes from them is of the past.  When all have, the window is
+ * freed; returns its bytes, else 0. */
+uint64_t sw_shard_close_stream(
+	struct sw_shard *sh, struct sw_stensor *t, uint64_t members);
+
+/* sw_stensor_is_over - the same, or has @member closed its group? */
+static inline bool sw_stensor_is_over(
+	const struct sw_stensor *t, uint32_t round, uint32_t member)
+{
+	return sw_stensor_is_dead(t, round) || t->closed >> member & 1;
+}
 
 /* What the first contribution to a chunk and round began. */
 struct sw_begun {

@@ -168,7 +168,7 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 		sw_count(&sh->stats->rx_weight, 1);
 		return SW_PUSH_DROP;
 	}
-	if (sw_stensor_is_dead(t, h->round))
+	if (sw_stensor_is_over(t, h->round, member))
 		return SW_PUSH_DEAD;
 	local = local_of(t, h->round, h->chunk);
 	verdict = t->rules->judge_push(sh, t, member, local, h);
@@ -287,6 +287,8 @@ bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
 	uint32_t base = t->base;
 
 	sw_count(&sh->stats->lost, is_lost);
+	if (!t->mem)
+		return false; /* its group was closed */
 	if (t->rules->settle(sh, t, member, cell, round, is_lost) && is_lost) {
 		sw_marks_add(sh, t, member, cell);
 		sw_count(&sh->stats->retransmissions, 1);

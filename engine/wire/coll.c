@@ -3,6 +3,7 @@
 #include "engine/wire/coll.h"
 
 #include <stdio.h>
+#include <string.h>
 
 sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op)
 {
@@ -50,4 +51,20 @@ const char *sw_coll_text(uint8_t op, uint32_t dtype, char out[SW_CALL_BYTES])
 		is_sum ? sw_op_name(sw_coll_op_of(op)) : "", is_sum ? " " : "",
 		sw_dtype_name(dtype));
 	return out;
+}
+
+static size_t group_bytes(const char *name)
+{
+	size_t all = strlen(name), n = all;
+
+	while (n && name[n] != '/')
+		n--;
+	return name[n] == '/' ? n : all;
+}
+
+bool sw_coll_are_kin(const char *a, const char *b)
+{
+	size_t n = group_bytes(a);
+
+	return n == group_bytes(b) && !memcmp(a, b, n);
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/error.h"
 #include "engine/base/stats.h"
 #include "engine/wire/frame.h"
 
@@ -260,6 +261,13 @@ struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
 	char text[SW_TEXT_MAX];
 };
 
+/* sw_fault_death - why a MISMATCH says that a tensor is dead: members differ,
+ * or one of them has aborted. */
+static inline int sw_fault_death(int err)
+{
+	return err == SW_EABORTED ? SW_EABORTED : SW_EMISMATCH;
+}
+
 struct sw_declare_head {
 	uint32_t batch; /* counts frames of DECLARE, from 0 */
 	uint16_t n, pad;
@@ -279,7 +287,9 @@ struct sw_declare_item {
 struct sw_declared {
 	uint32_t batch;
 	uint16_t n;
-	uint16_t is_refused; /* the last one is, and the batch ends with it */
+	/* The last one is, by an error of this number without its sign, and the
+	 * batch ends with it; 0: none. */
+	uint16_t refused;
 	/* n keys, then n firsts (engine/sched/place.h) follow, uint32_t each;
 	 * then, if one is refused, SW_TEXT_MAX bytes that say why */
 };

@@ -91,8 +91,22 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 				? "root"
 				: "count",
 			w->first + a->local, c->number);
-	sw_tensor_kill(w, t, 1, text);
+	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
 	return SW_EMISMATCH;
+}
+
+/* Another local rank will never submit it. */
+static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_worker_coll *ask)
+{
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		"stream %.64s: rank %u calls %s, rank %u has closed the group",
+		t->name, w->first + ask->local, sw_coll_name(ask->kind),
+		w->first + (uint32_t)__builtin_ctzll(t->closed));
+	sw_tensor_kill(w, t, 1, SW_EABORTED, text);
+	return SW_EABORTED;
 }
 
 /* The first local rank submits the next one. */
@@ -183,9 +197,13 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 		return SW_EINVAL;
 	t = &w->tensors[ask->stream];
 	if (t->dead_from)
-		return SW_EMISMATCH;
+		return t->death;
 	if (!t->stream || !is_valid(w, &t->stream->group, ask))
 		return SW_EINVAL;
+	if (t->closed >> ask->local & 1)
+		return SW_ECLOSED;
+	if (t->closed)
+		return kill_closed(w, t, ask);
 	if (ask->stream >= w->n_admitted)
 		return SW_EAGAIN;
 	return ask_for(w, t, ask);

@@ -10,7 +10,8 @@ enum {
 		       there are fewer */
 };
 
-/* A round of each tensor and, whatever servers say, two deaths (mismatch.c). */
+/* A round of each tensor and, whatever servers say, two deaths (mismatch.c); of
+ * a stream one, and its close. */
 _Static_assert(3 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 
 static void open_ring(struct sw_spsc *in, struct sw_spsc *out, void *ring)
@@ -138,6 +139,12 @@ void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 		put(&w->lanes->reports_in, m);
 	else
 		command(w, m);
+}
+
+void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	command(w, (struct sw_lane_message){
+			   .kind = SW_LANE_CLOSED, .tensor = index_of(w, t)});
 }
 
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)

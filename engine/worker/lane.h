@@ -40,6 +40,7 @@ enum sw_lane_kind {
 	SW_LANE_DECLARE, /* tensors up to n have keys */
 	SW_LANE_ROUND,   /* push your chunks of a tensor */
 	SW_LANE_DEAD,    /* a tensor is, from round n on */
+	SW_LANE_CLOSED,  /* a stream is */
 	SW_LANE_LEAVE,   /* end the job */
 	/* reports to it */
 	SW_LANE_RUNNING,  /* all servers of the lane are there */

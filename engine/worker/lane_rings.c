@@ -26,10 +26,10 @@ static void on_start(struct sw_worker *w)
 static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
+	const struct sw_wtensor *zero = &w->lanes->zero->tensors[tensor];
 
 	if (tensor < w->n_tensors)
-		sw_tensor_kill(
-			w, t, round, w->lanes->zero->tensors[tensor].why);
+		sw_tensor_kill(w, t, round, zero->death, zero->why);
 	else
 		t->dead_from = round;
 }
@@ -62,6 +62,10 @@ static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
 		break;
 	case SW_LANE_DEAD:
 		on_dead(w, m->tensor, m->n);
+		break;
+	case SW_LANE_CLOSED:
+		w->tensors[m->tensor].is_closed = true;
+		sw_tensor_tell(w, &w->tensors[m->tensor]);
 		break;
 	case SW_LANE_LEAVE:
 		sw_worker_leave(w, why->err, why->text);
@@ -115,6 +119,7 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 		break;
 	case SW_LANE_KILLED:
 		sw_tensor_kill(w, &w->tensors[m->tensor], m->n,
+			lane->theirs[m->tensor].death,
 			lane->theirs[m->tensor].why);
 		break;
 	case SW_LANE_FAILED:

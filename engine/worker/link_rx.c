@@ -224,13 +224,13 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 
 /* It is known as something else: it is dead, the batch goes on behind it. */
 static void on_refused_tensor(
-	struct sw_worker *w, struct sw_wtensor *t, const uint8_t *why)
+	struct sw_worker *w, struct sw_wtensor *t, int err, const uint8_t *why)
 {
 	char text[SW_TEXT_MAX];
 
 	memcpy(text, why, sizeof(text));
 	sw_text_clean(text, sizeof(text));
-	sw_tensor_kill(w, t, 1, text);
+	sw_tensor_kill(w, t, 1, sw_fault_death(err), text);
 }
 
 static void on_declared(struct sw_worker *w, struct sw_link *l,
@@ -241,14 +241,14 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
-		(d.is_refused ? d.n > l->n_asked : d.n != l->n_asked) ||
-		h->payload_len != sizeof(d) + 8u * d.n +
-					  (d.is_refused ? SW_TEXT_MAX : 0)) {
+		(d.refused ? d.n > l->n_asked : d.n != l->n_asked) ||
+		h->payload_len !=
+			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
 		sw_count(&w->stats.rx_state, 1);
 		return;
 	}
 	if (l->server_i == 0)
-		n_keys = d.is_refused ? d.n - 1u : d.n;
+		n_keys = d.refused ? d.n - 1u : d.n;
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
 		uint32_t tensor = l->n_declared + i, key = sw_load32(p);
@@ -267,8 +267,8 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	l->batch++;
 	l->n_declared += d.n;
 	l->n_asked = 0;
-	if (d.is_refused)
-		on_refused_tensor(w, &w->tensors[l->n_declared - 1],
+	if (d.refused)
+		on_refused_tensor(w, &w->tensors[l->n_declared - 1], -d.refused,
 			payload + sizeof(d) + 8u * d.n);
 	sw_links_skip_refused(w);
 	if (l->server_i == 0 && l->n_declared == w->n_tensors)

@@ -35,7 +35,7 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 			"tensor %.64s: rank %u pushes step %u, rank %u pushes "
 			"step %u",
 			t->name, rank, (uint16_t)round->step, first, t->step);
-	sw_tensor_kill(w, t, t->round + 1, text);
+	sw_tensor_kill(w, t, t->round + 1, SW_EMISMATCH, text);
 	return SW_EMISMATCH;
 }
 
@@ -84,7 +84,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		return SW_EINVAL;
 	t = &w->tensors[round->tensor];
 	if (t->stream)
-		return t->dead_from ? SW_EMISMATCH : SW_EINVAL;
+		return t->dead_from ? t->death : SW_EINVAL;
 	if (round->tensor >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
@@ -95,7 +95,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 	if (t->asked >> round->local & 1)
 		return SW_EBUSY;
 	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
-		return SW_EMISMATCH;
+		return t->death;
 	err = ask(w, t, round);
 	if (!err && !sw_round_lacks(w, t))
 		sw_round_start(w, t);

@@ -6,6 +6,8 @@
  * is done when all have pushed the same; and all complete the one before.  So
  * the same call fails at all members.
  *
+ * Of a stream it is at once, and so are all streams of its group.
+ *
  * Who knows tells those who may not: a server its members, at once, and each
  * again that pushes, pulls or declares the tensor; a worker its servers, until
  * they have said it themselves, and its lanes.
@@ -23,6 +25,11 @@ static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
 	return (uint32_t)(t - w->tensors);
 }
 
+int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
+{
+	return tensor < w->n_tensors ? w->tensors[tensor].death : 0;
+}
+
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 {
 	if (tensor >= w->n_tensors || !w->tensors[tensor].dead_from)
@@ -38,14 +45,14 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 		return;
 	sw_round_drop(w, t);
 	if (!t->n_lanes)
-		sw_round_end(w, t, SW_EMISMATCH);
+		sw_round_end(w, t, t->death);
 	sw_sched_run(&w->sched);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_refresh(w, &w->links[i]);
 }
 
 /* The servers that have chunks of it; who has no key yet declared nothing. */
-static void tell_servers(struct sw_worker *w, const struct sw_wtensor *t)
+void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	for (uint32_t i = 0; i < w->n_links && t->key != SW_KEY_NONE; i++) {
 		struct sw_link *l = &w->links[i];
@@ -57,8 +64,9 @@ static void tell_servers(struct sw_worker *w, const struct sw_wtensor *t)
 	}
 }
 
-void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
-	const char *why)
+/* False: it was dead already. */
+static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
+	int death, const char *why)
 {
 	uint32_t now = t->round + !t->is_begun;
 
@@ -68,14 +76,27 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	 * then this one. */
 	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) ||
 		(t->dead_from && (int32_t)(round - now) > 0))
-		return;
+		return false;
 	snprintf(t->why, sizeof(t->why), "%s", why);
+	t->death = death;
 	t->dead_from = round;
-	if (!w->lane_i)
-		sw_log(w->env->log, SW_LOG_WARN, "%s", t->why);
-	tell_servers(w, t);
+	sw_tensor_tell(w, t);
 	sw_lane_dead(w, t);
 	end_if_dead(w, t);
+	return true;
+}
+
+void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
+	int death, const char *why)
+{
+	if (!kill_one(w, t, round, death, why) || w->lane_i)
+		return;
+	sw_log(w->env->log, SW_LOG_WARN, "%s", t->why);
+	/* Of one that has no key yet the coordinator says it. */
+	for (uint32_t i = 0; t->stream && i < w->n_tensors; i++)
+		if (sw_wtensor_are_kin(t, &w->tensors[i]) &&
+			w->tensors[i].key != SW_KEY_NONE)
+			kill_one(w, &w->tensors[i], 1, death, t->why);
 }
 
 static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
@@ -119,7 +140,7 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 			(unsigned long long)t->decl.n_elems,
 			sw_dtype_name(t->decl.dtype), t->decl.priority,
 			t->decl.is_async ? ", async" : "");
-	sw_tensor_kill(w, t, 1, text);
+	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
 }
 
 /* --- what a server says, and is told --- */
@@ -128,6 +149,7 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_fault fault;
+	bool is_closed;
 	uint32_t i;
 
 	memcpy(&fault, payload, sizeof(fault));
@@ -135,8 +157,11 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	i = fault.key < SW_TENSORS ? w->by_key[fault.key] : SW_KEY_NONE;
 	if (i == SW_KEY_NONE)
 		return; /* it will be said again when we push it */
-	sw_tensor_kill(w, &w->tensors[i], h->round, fault.text);
-	if (sw_bitmap_has(&l->told, i)) {
+	is_closed = w->tensors[i].is_closed;
+	if (!is_closed)
+		sw_tensor_kill(w, &w->tensors[i], h->round,
+			sw_fault_death(fault.err), fault.text);
+	if (is_closed ? !h->round : sw_bitmap_has(&l->told, i)) {
 		sw_bitmap_remove(&l->dead, i);
 	} else { /* each server learns from us that we know */
 		sw_bitmap_add(&l->dead, i);
@@ -161,18 +186,21 @@ uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	uint32_t i = sw_link_next_dead(l);
-	struct sw_fault fault = {.err = SW_EMISMATCH, .rank = w->rank};
+	struct sw_fault fault = {.rank = w->rank};
+	const struct sw_wtensor *t;
 
 	if (i == SW_BITMAP_NONE)
 		return 0;
+	t = &w->tensors[i];
 	if (sw_bitmap_next(&l->dead, i + 1) < l->n_declared)
 		sw_link_owe(w, l, SW_OWE_MISMATCH); /* it is next */
 	l->dead_turn = i + 1;
 	sw_bitmap_add(&l->told, i);
-	fault.key = w->tensors[i].key;
-	memcpy(fault.text, w->tensors[i].why, sizeof(fault.text));
+	fault.key = t->key;
+	fault.err = (int16_t)t->death;
+	memcpy(fault.text, t->why, sizeof(fault.text));
 	h->type = SW_MISMATCH;
-	h->round = w->tensors[i].dead_from;
+	h->round = t->is_closed ? 0 : t->dead_from;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

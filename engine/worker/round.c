@@ -125,7 +125,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->round++;
 	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
 	if (sw_wtensor_is_dead(t, t->round)) { /* as this lane knows already */
-		sw_round_end(w, t, SW_EMISMATCH);
+		sw_round_end(w, t, t->death);
 		return;
 	}
 	t->is_edited = false;
@@ -174,7 +174,7 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	if (!err && sw_wtensor_is_dead(t, t->round))
-		err = SW_EMISMATCH;
+		err = t->death;
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
 	if (t->stream) {

@@ -167,6 +167,8 @@ static int add(struct sw_worker *w, const struct sw_worker_tensor *in)
 		give(w, t);
 		return SW_ENOMEM;
 	}
+	if (in->window_log2)
+		t->closed = sw_group_closed(w, t);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
 	w->n_tensors++;
@@ -275,11 +277,12 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *from)
 	t->locals = from->locals;
 	if (from->key == SW_KEY_NONE) { /* it was refused */
 		t->dead_from = 1;
+		t->death = from->death;
 		return 0;
 	}
 	err = sw_tensors_keyed(w, i, from->key, from->first);
 	if (!err && dead_from)
-		sw_tensor_kill(w, t, dead_from, from->why);
+		sw_tensor_kill(w, t, dead_from, from->death, from->why);
 	return err;
 }
 

@@ -245,13 +245,30 @@ struct sw_worker_coll {
  * Errors: SW_EINVAL no such stream, kind, type, count or root, or @coll->local
  * is not in the group; SW_EAGAIN not admitted yet or too many are open;
  * SW_EMISMATCH it is another one than a local rank submitted before it, or the
- * stream is dead (sw_worker_why); or why the job ended. */
+ * stream is dead (sw_worker_why), or SW_EABORTED; SW_ECLOSED the local rank has
+ * closed its group; or why the job ended. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it
- * in one round, differently.  That round, and all that follow, end with
- * SW_EMISMATCH; the job goes on.  NULL: it is not. */
+ * in one round, differently, or its group was aborted.  That round, and all
+ * that follow, end with sw_worker_death; the job goes on.  NULL: it is not. */
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
+
+/* sw_worker_death - the error with which it is; 0: it is not. */
+int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
+
+/* sw_worker_abort - all streams of the group of @stream are dead: what is open
+ * of them, here and at all members, ends with SW_EABORTED and @why.
+ * @names_missing  add to it for whom they wait, as far as that is known */
+void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
+	bool names_missing);
+
+/* sw_worker_close_group - local rank @local is through with all streams of the
+ * group of @stream: it submits nothing to them any more.  What is open of them
+ * ends as with sw_worker_abort.  Servers free their windows when all members
+ * have closed them. */
+void sw_worker_close_group(
+	struct sw_worker *w, uint32_t stream, uint32_t local);
 
 /* sw_worker_clash - local rank @local declares a known tensor differently, as
  * @d: it is dead. */

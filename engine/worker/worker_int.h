@@ -66,9 +66,12 @@ struct sw_wtensor {
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
 	uint32_t round;
-	/* Members call it differently: rounds from this one on fail, 0: none
-	 * does. */
+	/* Rounds from this one on fail, 0: none does; with this error
+	 * (sw_fault_death). */
 	uint32_t dead_from;
+	int death;
+	bool is_closed;  /* a stream: this member is through with its group */
+	uint64_t closed; /* local ranks that are */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
 	uint32_t lanes;     /* which others have chunks of it */
@@ -119,6 +122,13 @@ static inline uint32_t sw_wtensor_bytes(
 	const struct sw_wtensor *t, uint32_t chunk)
 {
 	return chunk + 1 == t->n_chunks ? t->last_bytes : t->chunk_bytes;
+}
+
+/* sw_wtensor_are_kin - are both streams of one group? */
+static inline bool sw_wtensor_are_kin(
+	const struct sw_wtensor *a, const struct sw_wtensor *b)
+{
+	return a->stream && b->stream && sw_coll_are_kin(a->name, b->name);
 }
 
 static inline bool sw_wtensor_is_dead(
@@ -233,10 +243,15 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 
 /* --- mismatch.c --- */
 
-/* sw_tensor_kill - rounds from @round on fail, as @why says: the open one ends,
- * the other lanes and the servers are told. */
+/* sw_tensor_kill - rounds from @round on fail with @death (sw_fault_death), as
+ * @why says: the open one ends, the other lanes and the servers are told.  The
+ * same of all streams of its group. */
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
-	const char *why);
+	int death, const char *why);
+
+/* sw_tensor_tell - say to its servers that it is dead, or closed, until they
+ * have said so themselves. */
+void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);
 
 /* sw_link_on_mismatch - a server says that a tensor is dead. */
 void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
@@ -246,6 +261,11 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
 /* sw_link_build_mismatch - 0: there is nothing to say any more. */
 uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
+
+/* --- ends.c --- */
+
+/* sw_group_closed - local ranks that have closed the group of @t already. */
+uint64_t sw_group_closed(const struct sw_worker *w, const struct sw_wtensor *t);
 
 /* --- tensors.c --- */
 
@@ -381,6 +401,9 @@ void sw_lanes_set_tuning(
 
 /* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0. */
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
+
+/* sw_lane_closed - this member has closed a stream: lane 0 to all others. */
+void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t);
 
 /* sw_lane_done - another lane than 0 holds all its chunks of a round. */
 void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);

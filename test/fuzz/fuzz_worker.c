@@ -107,7 +107,7 @@ static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 	uint32_t n = (srv->n_items + s->a) % 512;
 	struct sw_declared m = {.batch = srv->batch + s->b,
 		.n = (uint16_t)n,
-		.is_refused = s->d & 1};
+		.refused = s->d & 1};
 	struct sw_header h = of(x, SW_DECLARED, &m, sizeof(m));
 	uint8_t *at = x->payload + sizeof(m);
 
@@ -115,7 +115,7 @@ static struct sw_header declared(struct fuzz *x, const struct fuzz_step *s)
 		sw_store32(at, x->n_tensors - srv->n_items + s->c + i);
 	memset(at, 0, 4 * n);
 	at += 4 * n;
-	if (m.is_refused)
+	if (m.refused)
 		at += snprintf((char *)at, SW_TEXT_MAX, "%0159u", n) + 1;
 	h.payload_len = (uint16_t)(at - x->payload);
 	return h;

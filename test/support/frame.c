@@ -242,7 +242,7 @@ static void put_declared(struct text *t, const struct test_frame *f)
 	put(t, " b%u", d.batch);
 	for (uint32_t i = 0; i < d.n; i++)
 		put(t, " k%d", (int)sw_load32(p + sizeof(d) + 4 * i));
-	if (d.is_refused)
+	if (d.refused)
 		put(t, " refused %s", (const char *)p + sizeof(d) + 8 * d.n);
 }
 

@@ -239,7 +239,7 @@ static void worker__is_refused_a_tensor(void **state)
 	static struct worker_rig rig;
 	struct worker_rig *r = &rig;
 	struct sw_worker_tensor list[3];
-	struct sw_declared d = {.batch = 0, .n = 2, .is_refused = 1};
+	struct sw_declared d = {.batch = 0, .n = 2, .refused = 1};
 	uint8_t payload[sizeof(d) + 16 + SW_TEXT_MAX] = {0};
 
 	wrig_open(r, 0, 2, 2);

@@ -1,0 +1,273 @@
+/* unit_server_group.c - groups at a server: their streams end together.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "engine/wire/coll.h"
+#include "test/support/server_rig.h"
+
+enum { LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, ALL = 7 };
+
+#define WHY "rank 1 aborted group 'g': enough"
+
+static void open_stream(
+	struct server_rig *r, uint32_t i, uint32_t batch, const char *name)
+{
+	peer_declare(&r->w[i], batch,
+		(struct sw_declare_item){
+			.n_elems = ALL, .dtype = LOG2, .mode = SW_MODE_STREAM},
+		name);
+}
+
+/* Three members; all have opened g/a, rank 0 also g/b and h/a: keys 0, 1, 2. */
+static struct server_rig *open_groups(void)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, 3, UINT64_MAX);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_join(&r, i);
+	for (uint32_t i = 0; i < 3; i++)
+		open_stream(&r, i, 0, "g/a");
+	open_stream(&r, 0, 1, "g/b");
+	open_stream(&r, 0, 2, "h/a");
+	return &r;
+}
+
+static uint64_t used(const struct server_rig *r)
+{
+	return r->srv->quota.used_bytes;
+}
+
+static struct sw_header call(uint32_t key, uint32_t j)
+{
+	struct sw_header h = peer_push_header(key, j, 1);
+
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.step = 5;
+	h.payload_len = 4;
+	h.weight = 1;
+	return h;
+}
+
+static const char *push(struct server_rig *r, uint32_t i, uint32_t key)
+{
+	peer_fill(&r->w[i], call(key, 1), 1);
+	return rig_tx(r);
+}
+
+/* @round  0: the group is closed */
+static const char *say(struct server_rig *r, uint32_t i, uint32_t key,
+	uint32_t round, int err, const char *text)
+{
+	struct sw_fault fault = {.err = (int16_t)err, .key = key};
+
+	snprintf(fault.text, sizeof(fault.text), "%s", text);
+	peer_send(&r->w[i],
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = round,
+			.payload_len = sizeof(fault)},
+		&fault);
+	return rig_tx(r);
+}
+
+static const char *close_group(struct server_rig *r, uint32_t i, uint32_t key)
+{
+	return say(r, i, key, 0, 0, "");
+}
+
+static int last_err(const struct server_rig *r)
+{
+	struct sw_fault fault;
+
+	memcpy(&fault, r->last[SW_MISMATCH].bytes + SW_HEAD_BYTES,
+		sizeof(fault));
+	return fault.err;
+}
+
+/* --- a group is dead as a whole --- */
+
+static void dead__all_streams_of_the_group(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_header h = call(0, 1);
+	const char *text;
+
+	push(r, 0, 1);
+	push(r, 0, 2);
+	push(r, 1, 0);
+	h.dtype = SW_F32;
+	peer_fill(&r->w[2], h, 1);
+	text = rig_tx(r);
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t key = 0; key < 2; key++) {
+			char line[80];
+
+			snprintf(line, sizeof(line),
+				"w%u MISMATCH k%u r1 stream g/a: rank 2 calls",
+				i, key);
+			assert_contains(text, line);
+		}
+	assert_null(strstr(text, "k2"));
+	assert_int_equal(r->srv->jobs[0].shard.n_open, 1);
+	assert_contains(push(r, 0, 1), "w0 MISMATCH k1 r1 stream g/a");
+	assert_string_equal(push(r, 1, 2), "");
+	server_rig_close(r);
+}
+
+static void dead__who_opens_a_stream_later_is_refused(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_declared d;
+
+	say(r, 1, 0, 1, SW_EABORTED, WHY);
+	assert_int_equal(last_err(r), SW_EABORTED);
+	open_stream(r, 2, 1, "g/c");
+	assert_contains(r->text, "w2 DECLARED b1 k-1 refused " WHY);
+	memcpy(&d, r->last[SW_DECLARED].bytes + SW_HEAD_BYTES, sizeof(d));
+	assert_int_equal(d.refused, -SW_EABORTED);
+	open_stream(r, 2, 2, "g2/a");
+	assert_contains(r->text, "w2 DECLARED b2 k3");
+	server_rig_close(r);
+}
+
+/* Errors that say no such thing are a mismatch. */
+static void dead__by_a_strange_error(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	say(r, 1, 0, 1, -300, WHY);
+	assert_int_equal(last_err(r), SW_EMISMATCH);
+	server_rig_close(r);
+}
+
+/* --- a group is closed --- */
+
+static void closed__by_all_frees_the_windows(void **state)
+{
+	struct server_rig *r = open_groups();
+	uint64_t all = used(r), each = r->srv->jobs[0].shard.mem_bytes / 3;
+
+	assert_string_equal(close_group(r, 0, 0), "w0 MISMATCH k0 r0 ");
+	assert_string_equal(close_group(r, 1, 0), "w1 MISMATCH k0 r0 ");
+	assert_int_equal(used(r), all);
+	assert_string_equal(close_group(r, 0, 0), "w0 MISMATCH k0 r0 ");
+	assert_contains(close_group(r, 2, 0), "w2 MISMATCH k0 r0");
+	assert_int_equal(used(r), all - 2 * each);
+	assert_int_equal(r->srv->jobs[0].shard.mem_bytes, each);
+	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
+	server_rig_close(r);
+}
+
+/* What comes late is acknowledged, and forgotten. */
+static void closed__late_frames(void **state)
+{
+	struct server_rig *r = open_groups();
+	uint64_t folded;
+
+	for (uint32_t i = 0; i < 3; i++)
+		peer_fill(&r->w[i], call(0, 1), 1);
+	rig_tx(r); /* results are on their way */
+	for (uint32_t i = 0; i < 3; i++)
+		peer_fill(&r->w[i], call(0, 2), 1); /* and marked */
+	for (uint32_t i = 0; i < 3; i++)
+		close_group(r, i, 0);
+	folded = r->srv->stats.push_folded;
+	assert_contains(push(r, 0, 0), "w0 MISMATCH k0 r0");
+	rig_tick(r, SW_MS);
+	assert_contains(rig_tx(r), "w0 ACK");
+	peer_pull(&r->w[1], 0, 2, 1);
+	assert_contains(rig_tx(r), "w1 MISMATCH k0 r0");
+	peer_ack(&r->w[0], 0, 2);
+	rig_tick(r, SW_S); /* those of the others are lost */
+	assert_null(strstr(rig_tx(r), "RESULT"));
+	assert_int_equal(r->srv->stats.push_folded, folded);
+	server_rig_close(r);
+}
+
+/* Who has closed it is not waited for. */
+static void closed__by_one_that_others_wait_for(void **state)
+{
+	struct server_rig *r = open_groups();
+	const char *text;
+
+	close_group(r, 1, 0);
+	push(r, 0, 1); /* opened when it was closed by one already */
+	peer_pull(&r->w[0], 1, 1, 1);
+	text = rig_tx(r);
+	assert_contains(text,
+		"w0 MISMATCH k1 r1 stream g/b: rank 0 waits for rank 1, which "
+		"has closed the group");
+	assert_contains(text, "w0 MISMATCH k0 r1 stream g/b");
+	assert_contains(text, "w2 MISMATCH k0 r1 stream g/b");
+	assert_int_equal(last_err(r), SW_EABORTED);
+	server_rig_close(r);
+}
+
+static void closed__before_a_stream_was_opened(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	close_group(r, 1, 0);
+	open_stream(r, 2, 1, "g/c");
+	push(r, 2, 3);
+	peer_pull(&r->w[2], 3, 1, 1);
+	assert_contains(rig_tx(r), "k3 r1 stream g/c: rank 2 waits for rank 1");
+	server_rig_close(r);
+}
+
+/* It had opened one of them dead. */
+static void closed__when_it_was_dead(void **state)
+{
+	struct server_rig *r = open_groups();
+	const char *text = say(r, 1, 0, 0, SW_EABORTED, WHY);
+
+	assert_contains(text, "w0 MISMATCH k0 r1 " WHY);
+	assert_contains(text, "w1 MISMATCH k0 r0 " WHY);
+	close_group(r, 0, 0);
+	assert_int_equal(r->srv->jobs[0].shard.mem_bytes, used(r));
+	close_group(r, 2, 0);
+	assert_int_equal(r->srv->jobs[0].shard.tensors[0].mem_bytes, used(r));
+	server_rig_close(r);
+}
+
+static void closed__by_who_leaves(void **state)
+{
+	struct server_rig *r = open_groups();
+	uint64_t each = r->srv->jobs[0].shard.tensors[0].mem_bytes;
+
+	close_group(r, 0, 0);
+	peer_leave(&r->w[1], 0, "");
+	assert_int_equal(used(r), 3 * each);
+	close_group(r, 2, 0);
+	assert_int_equal(used(r), each);
+	server_rig_close(r);
+}
+
+/* Of a tensor there is nothing to close. */
+static void closed__a_tensor(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	rig_declare(r, 0, 3, "a", SW_I32, 1, 0);
+	assert_string_equal(close_group(r, 0, 3), "");
+	assert_int_equal(r->srv->stats.rx_state, 1);
+	server_rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dead__all_streams_of_the_group),
+		cmocka_unit_test(dead__who_opens_a_stream_later_is_refused),
+		cmocka_unit_test(dead__by_a_strange_error),
+		cmocka_unit_test(closed__by_all_frees_the_windows),
+		cmocka_unit_test(closed__late_frames),
+		cmocka_unit_test(closed__by_one_that_others_wait_for),
+		cmocka_unit_test(closed__before_a_stream_was_opened),
+		cmocka_unit_test(closed__when_it_was_dead),
+		cmocka_unit_test(closed__by_who_leaves),
+		cmocka_unit_test(closed__a_tensor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+/* unit_ends.c - groups that are aborted, closed, or dead, at a worker.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/worker/coll_rig.h"
+
+enum { GA, GB, HA, N_STREAMS, LOCAL = 2 };
+
+#define WHY "rank 0 aborted group 'g': enough"
+
+static void open_streams(struct worker_rig *r, uint32_t n_ranks)
+{
+	static const char *const names[] = {"g/a", "g/b", "h/a"};
+	static const uint16_t ranks[] = {0, 1, 2, 3};
+	struct sw_worker_tensor list[N_STREAMS];
+
+	r->s[0].grant = 1 << 15;
+	wrig_run(r);
+	for (uint32_t i = 0; i < N_STREAMS; i++)
+		list[i] = (struct sw_worker_tensor){.name = names[i],
+			.window_log2 = LOG2,
+			.ranks = ranks,
+			.n_ranks = n_ranks};
+	assert_int_equal(sw_worker_declare(&r->w, list, N_STREAMS), 0);
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	wrig_tx(r);
+	wrig_events(r);
+}
+
+/* Rank 0 of three nodes. */
+static struct worker_rig *open_one(void)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 3, 1);
+	open_streams(&r, 3);
+	return &r;
+}
+
+/* Ranks 0 and 1 of two nodes with two local ranks each. */
+static struct worker_rig *open_two(void)
+{
+	static struct worker_rig r;
+
+	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].n_local = LOCAL;
+	open_streams(&r, 4);
+	return &r;
+}
+
+static int call(struct worker_rig *r, uint32_t stream, uint32_t local)
+{
+	struct sw_worker_coll ask = ask_of(r, SW_ALL_REDUCE, 1);
+
+	ask.stream = stream;
+	ask.local = local;
+	ask.cookie = 10 * stream + local;
+	return sw_worker_coll(&r->w, &ask);
+}
+
+/* @round  0: it is closed there */
+static void confirm(
+	struct worker_rig *r, uint32_t key, uint32_t round, const char *text)
+{
+	struct sw_fault fault = {.err = SW_EABORTED, .key = key};
+
+	snprintf(fault.text, sizeof(fault.text), "%s", text);
+	peer_send(&r->s[0],
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = round,
+			.payload_len = sizeof(fault)},
+		&fault);
+}
+
+/* --- dead --- */
+
+static void dead__all_streams_of_the_group(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	call(r, GA, 0);
+	call(r, GB, 0);
+	call(r, HA, 0);
+	wrig_tx(r);
+	confirm(r, GB, 1, "they differ");
+	assert_string_equal(wrig_events(r),
+		"done t1 #10 SW_EABORTED w0; done t0 #0 SW_EABORTED w0");
+	assert_string_equal(sw_worker_why(&r->w, GA), "they differ");
+	assert_int_equal(sw_worker_death(&r->w, GA), SW_EABORTED);
+	assert_null(sw_worker_why(&r->w, HA));
+	assert_int_equal(sw_worker_death(&r->w, HA), 0);
+	assert_int_equal(call(r, GA, 0), SW_EABORTED);
+	wrig_close(r);
+}
+
+/* --- aborted --- */
+
+static void abort__says_it_until_it_is_confirmed(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	call(r, GA, 0);
+	wrig_tx(r);
+	sw_worker_abort(&r->w, GB, WHY, false);
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r),
+		"s0 MISMATCH k0 r1 " WHY "; s0 MISMATCH k1 r1 " WHY);
+	confirm(r, GA, 1, WHY);
+	wrig_tick(r, 200 * SW_MS);
+	assert_string_equal(wrig_tx(r), "s0 MISMATCH k1 r1 " WHY);
+	confirm(r, GB, 1, WHY);
+	wrig_tick(r, 200 * SW_MS);
+	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	sw_worker_abort(&r->w, GA, "again", false);
+	assert_string_equal(sw_worker_why(&r->w, GA), WHY);
+	wrig_close(r);
+}
+
+static void abort__of_what_is_no_stream(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	wrig_declare(r, "a", 1, 0);
+	sw_worker_abort(&r->w, N_STREAMS, WHY, true);
+	sw_worker_abort(&r->w, N_STREAMS + 1, WHY, true);
+	sw_worker_close_group(&r->w, N_STREAMS, 0);
+	sw_worker_close_group(&r->w, UINT32_MAX, 0);
+	assert_null(sw_worker_why(&r->w, N_STREAMS));
+	wrig_close(r);
+}
+
+/* Those that an answer of the server named, and local ranks that lag. */
+static void abort__names_who_is_missing(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	call(r, GA, 0);
+	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	assert_string_equal(
+		sw_worker_why(&r->w, GA), "rank 0 waited; missing: a server");
+	wrig_close(r);
+	r = open_one();
+	call(r, GA, 0);
+	call(r, HA, 0);
+	wrig_tx(r);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
+	sw_worker_abort(&r->w, GB, "rank 0 waited", true);
+	assert_string_equal(
+		sw_worker_why(&r->w, GA), "rank 0 waited; missing: rank 1, 2");
+	wrig_close(r);
+	r = open_two();
+	call(r, GA, 0);
+	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	assert_string_equal(
+		sw_worker_why(&r->w, GA), "rank 0 waited; missing: rank 1");
+	wrig_close(r);
+}
+
+/* --- closed --- */
+
+static void close__is_said_until_it_is_confirmed(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	sw_worker_close_group(&r->w, GA, 0);
+	wrig_tick(r, 0);
+	assert_string_equal(
+		wrig_tx(r), "s0 MISMATCH k0 r0 ; s0 MISMATCH k1 r0 ");
+	confirm(r, GA, 1, "they differ"); /* said before ours came */
+	confirm(r, GB, 0, "");
+	wrig_tick(r, 200 * SW_MS);
+	assert_string_equal(wrig_tx(r), "s0 MISMATCH k0 r0 ");
+	confirm(r, GA, 0, "they differ");
+	wrig_tick(r, 200 * SW_MS);
+	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	assert_string_equal(wrig_events(r), "");
+	assert_int_equal(call(r, GA, 0), SW_ECLOSED);
+	assert_int_equal(call(r, HA, 0), 0);
+	sw_worker_close_group(&r->w, GA, 0);
+	wrig_tick(r, 200 * SW_MS);
+	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	wrig_close(r);
+}
+
+/* What is late is acknowledged, and forgotten. */
+static void close__late_frames(void **state)
+{
+	struct worker_rig *r = open_one();
+	struct sw_header h = result_of(SW_ALL_REDUCE, 1, 1, 1);
+
+	call(r, GA, 0);
+	wrig_tx(r);
+	peer_fill(&r->s[0], h, 7);
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w3");
+	sw_worker_close_group(&r->w, GA, 0);
+	peer_fill(&r->s[0], h, 8);
+	peer_answer(&r->s[0], SW_ANSWER_BASE, GA, 0, 5, 0);
+	peer_answer(&r->s[0], SW_ANSWER_NEED, GA, 1, 1, 0);
+	peer_ack(&r->s[0], 0, 1);
+	wrig_tick(r, 200 * SW_MS);
+	assert_contains(wrig_tx(r), "s0 ACK");
+	assert_int_equal(r->w.stats.result_again, 1);
+	assert_int_equal(r->data[0][0], 7);
+	wrig_close(r);
+}
+
+static void close__with_work_open(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	call(r, GB, 0);
+	wrig_tx(r);
+	sw_worker_close_group(&r->w, GA, 0);
+	assert_string_equal(wrig_events(r), "done t1 #10 SW_EABORTED w0");
+	wrig_tick(r, 0);
+	assert_contains(wrig_tx(r), "s0 MISMATCH k1 r0 stream g/b: rank 0 "
+				    "closed the group with work open");
+	wrig_close(r);
+}
+
+/* A node has, when its local ranks have. */
+static void close__by_local_ranks(void **state)
+{
+	struct worker_rig *r = open_two();
+
+	sw_worker_close_group(&r->w, GA, 1);
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r), "");
+	assert_int_equal(call(r, GA, 1), SW_ECLOSED);
+	sw_worker_close_group(&r->w, GB, 0);
+	wrig_tick(r, 0);
+	assert_string_equal(
+		wrig_tx(r), "s0 MISMATCH k0 r0 ; s0 MISMATCH k1 r0 ");
+	wrig_close(r);
+}
+
+static void close__while_a_local_rank_goes_on(void **state)
+{
+	struct worker_rig *r = open_two();
+
+	sw_worker_close_group(&r->w, GA, 1);
+	assert_int_equal(call(r, GB, 0), SW_EABORTED);
+	assert_string_equal(sw_worker_why(&r->w, GA),
+		"stream g/b: rank 0 calls all_reduce, rank 1 has closed the "
+		"group");
+	assert_int_equal(call(r, HA, 1), 0);
+	wrig_close(r);
+}
+
+/* It opens one that the other will never open. */
+static void close__before_a_stream_is_opened(void **state)
+{
+	struct worker_rig *r = open_two();
+	static const uint16_t ranks[] = {0, 1, 2, 3};
+	struct sw_worker_tensor d = {.name = "g/c",
+		.window_log2 = LOG2,
+		.ranks = ranks,
+		.n_ranks = 4};
+
+	sw_worker_close_group(&r->w, GA, 1);
+	assert_int_equal(sw_worker_declare(&r->w, &d, 1), 0);
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	assert_int_equal(call(r, N_STREAMS, 0), SW_EABORTED);
+	wrig_close(r);
+}
+
+/* LEAVE waits until the servers know. */
+static void close__then_leave(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	sw_worker_close_group(&r->w, HA, 0);
+	sw_worker_leave(&r->w, 0, NULL);
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r), "s0 MISMATCH k2 r0 ");
+	confirm(r, HA, 0, "");
+	wrig_tick(r, 0);
+	assert_contains(wrig_tx(r), "s0 LEAVE");
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(dead__all_streams_of_the_group),
+		cmocka_unit_test(abort__says_it_until_it_is_confirmed),
+		cmocka_unit_test(abort__of_what_is_no_stream),
+		cmocka_unit_test(abort__names_who_is_missing),
+		cmocka_unit_test(close__is_said_until_it_is_confirmed),
+		cmocka_unit_test(close__late_frames),
+		cmocka_unit_test(close__with_work_open),
+		cmocka_unit_test(close__by_local_ranks),
+		cmocka_unit_test(close__while_a_local_rank_goes_on),
+		cmocka_unit_test(close__before_a_stream_is_opened),
+		cmocka_unit_test(close__then_leave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
