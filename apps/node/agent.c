@@ -89,7 +89,8 @@ static int open_host(struct agent *a)
 		.events = {.on_attach = sw_agent_on_attach,
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,
-			.on_tune = sw_agent_on_tune},
+			.on_tune = sw_agent_on_tune,
+			.on_end = sw_agent_on_end},
 		.ctx = &a->control,
 		.log = &a->shared.daemon.log};
 

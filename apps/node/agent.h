@@ -11,8 +11,8 @@ enum {
 	AGENT_LOCAL_MAX = SW_LOCAL_RANKS,
 	AGENT_RING = 4 * AGENT_LOCAL_MAX,
 	/* What can be under way at once, however late the other thread is.
-	 * SERVE, GONE and TUNE of each process, a DECLARE, a LEAVE, and since
-	 * LEFT may have crossed them the next job's JOIN and LEAVE: */
+	 * SERVE, GONE and TUNE or END of each process, a DECLARE, a LEAVE, and
+	 * since LEFT may have crossed them the next job's JOIN and LEAVE: */
 	AGENT_ORDERS_MAX = 3 * AGENT_LOCAL_MAX + 4,
 	/* TUNED of each process, RUNNING, DECLARED, FAILED, ENDED, LEFT, after
 	 * which nothing comes until the control thread has taken all: */
@@ -29,6 +29,7 @@ enum agent_command_kind {
 	AGENT_SERVE,   /* take submits of local from client */
 	AGENT_DECLARE, /* declare n tensors of local */
 	AGENT_TUNE,    /* set what local asks for */
+	AGENT_END,     /* a group, as local asks for */
 	AGENT_GONE,    /* local has closed, the others may go on */
 	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
 };
@@ -41,6 +42,7 @@ struct agent_command {
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n;
 	struct sw_edge_tune tune;
+	struct sw_edge_end end;
 	char text[SW_TEXT_MAX];
 };
 
@@ -48,7 +50,7 @@ enum agent_report_kind {
 	AGENT_STATUS,   /* a line for people; may be dropped */
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
-	AGENT_TUNED,    /* of local: done, or err */
+	AGENT_TUNED,    /* TUNE or END of local: done, or err */
 	AGENT_FAILED,   /* the job failed; as the next */
 	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
 			   may be told that it is over */
@@ -58,6 +60,7 @@ enum agent_report_kind {
 struct agent_report {
 	enum agent_report_kind kind;
 	int err;
+	bool is_dead; /* DECLARED: err is that of one that is */
 	uint32_t size, first, local;
 	uint32_t n_lost; /* lines since the last report; sw_agent_tell counts */
 	char text[SW_TEXT_MAX + SW_NAME_MAX];
@@ -248,6 +251,7 @@ void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 void sw_agent_on_detach(
 	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
 void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
+void sw_agent_on_end(void *ctx, uint32_t id, const struct sw_edge_end *end);
 
 /* sw_agent_take_reports - what the lcore has said. */
 void sw_agent_take_reports(struct agent_control *c);

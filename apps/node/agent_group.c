@@ -313,6 +313,18 @@ void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 				   .tune = *tune});
 }
 
+void sw_agent_on_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct agent_control *c = ctx;
+	struct agent_rank *r = rank_of(&c->group, id);
+
+	if (r)
+		sw_agent_command(
+			c, &(struct agent_command){.kind = AGENT_END,
+				   .local = (uint32_t)(r - c->group.ranks),
+				   .end = *end});
+}
+
 /* --- reports from the lcore --- */
 
 static void on_running(
@@ -358,12 +370,12 @@ static void on_declared(
 {
 	if (c->is_ended)
 		return;
-	if (report->err && report->err != SW_EMISMATCH)
+	if (report->err && !report->is_dead)
 		sw_host_declare_failed(c->shared->host, c->declarer, c->batch,
 			report->err, report->text);
 	else
 		sw_host_declared(c->shared->host, c->declarer, c->batch,
-			report->first, report->err ? report->text : NULL);
+			report->first, report->err, report->text);
 }
 
 static void on_status(

@@ -68,17 +68,18 @@ static void on_declared(void *ctx)
 	struct agent_report report = {.kind = AGENT_DECLARED,
 		.first = sw_worker_view(&core->worker).n_tensors -
 			 core->n_batch};
-	const char *why = NULL;
+	uint32_t tensor;
 
-	for (uint32_t i = 0; i < core->n_in_batch && !why; i++)
-		why = sw_worker_why(&core->worker,
-			sw_worker_view(&core->worker).n_local == 1
-				? report.first + i
-				: core->batch_tensors[i].node_i);
-	if (why) {
-		report.err = SW_EMISMATCH;
-		snprintf(report.text, sizeof(report.text), "%s", why);
+	for (uint32_t i = 0; i < core->n_in_batch && !report.err; i++) {
+		tensor = sw_worker_view(&core->worker).n_local == 1
+				 ? report.first + i
+				 : core->batch_tensors[i].node_i;
+		report.err = sw_worker_death(&core->worker, tensor);
 	}
+	report.is_dead = report.err != 0;
+	if (report.err)
+		snprintf(report.text, sizeof(report.text), "%s",
+			sw_worker_why(&core->worker, tensor));
 	sw_agent_tell(core, &report);
 }
 
@@ -87,7 +88,7 @@ static void complete(struct agent_core *core, uint32_t local, uint32_t tensor,
 {
 	const char *why = sw_worker_why(&core->worker, tensor);
 
-	if (c->status == SW_EMISMATCH && why)
+	if (c->status && c->status == sw_worker_death(&core->worker, tensor))
 		sw_host_explain(core->clients[local], c->handle, why);
 	core->has_woken |= sw_host_complete(core->clients[local], c);
 }
@@ -240,6 +241,20 @@ static void declare(struct agent_core *core)
 	sw_agent_tell(core, &report);
 }
 
+/* What is open of the group ends, before this is answered. */
+static void end_of_group(struct agent_core *core, const struct agent_command *o)
+{
+	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
+	const struct sw_edge_end *m = &o->end;
+
+	if (m->what == SW_EDGE_CLOSE_GROUP)
+		sw_worker_close_group(&core->worker, m->stream, o->local);
+	else
+		sw_worker_abort(&core->worker, m->stream, m->why,
+			m->what == SW_EDGE_TIME_OUT);
+	sw_agent_tell(core, &report);
+}
+
 static void leave(struct agent_core *core, const struct agent_command *o)
 {
 	memset(core->clients, 0, sizeof(core->clients));
@@ -276,6 +291,10 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 	case AGENT_TUNE:
 		if (!is_over(core))
 			sw_agent_tune(core, &o);
+		break;
+	case AGENT_END:
+		if (!is_over(core))
+			end_of_group(core, &o);
 		break;
 	case AGENT_LEAVE:
 		leave(core, &o);

@@ -28,6 +28,14 @@ struct sw_stage {
 	bool is_used;
 };
 
+/* Stages that no channel has: @n of @each bytes, one behind the other. */
+struct sw_stage_spare {
+	struct sw_stage_spare *next;
+	struct sw_stage first;
+	uint64_t each;
+	uint32_t n;
+};
+
 enum {
 	SW_STAGES_SMALL = 16, /* of SW_STAGE_SMALL bytes each */
 	SW_STAGES_LARGE = 6,  /* of a whole piece */
@@ -39,17 +47,36 @@ struct sw_channel {
 	struct sw_tensor *stream;     /* NULL: not opened yet */
 	struct sw_call *first, **end; /* with pieces to put, in order */
 	uint32_t n_pieces;            /* at the agent */
+	uint64_t n_calls;             /* so far */
 	struct sw_stage small[SW_STAGES_SMALL], large[SW_STAGES_LARGE];
+	uint64_t large_bytes;    /* of each of those */
 	struct sw_channel *next; /* of the client's */
 };
 
 struct sw_group {
 	struct sw_client *client;
 	struct sw_group *next;
+	uint32_t generation; /* closed ones of its name */
+	uint32_t timeout_s;  /* 0: none */
+	uint32_t n_calls;    /* that were not reported yet */
+	/* Everything on it ends with this error and sentence; 0: it is alive.
+	 */
+	int death;
+	bool is_closed;
+	bool is_expired; /* the agent was told to abort it */
+	char why[SW_EDGE_WHY_BYTES];
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
 	uint32_t n;
-	uint16_t ranks[]; /* in its order */
+	uint16_t ranks[]; /* of the job, in the group's order */
+};
+
+/* How often a group of that name was closed: streams of the next one are called
+ * otherwise. */
+struct sw_group_past {
+	struct sw_group_past *next;
+	uint32_t n_closed;
+	char name[SW_GROUP_NAME_MAX + 1];
 };
 
 /* A collective, from sw_coll until its end was reported.  It is cut into
@@ -60,6 +87,8 @@ struct sw_call {
 	int status;
 	struct sw_group *group;
 	struct sw_channel *channel;
+	uint64_t number;      /* among those of its channel, from 1 */
+	uint64_t deadline_ns; /* then the group is aborted; 0: never */
 	struct sw_coll_args args;
 	uint64_t piece;  /* elements of a part that a piece has */
 	uint64_t next;   /* the first of those that are not put yet */
@@ -158,6 +187,8 @@ struct sw_client {
 	struct sw_calls calls;
 	uint32_t n_allocs;
 	struct sw_group *groups; /* the newest first */
+	struct sw_group_past *pasts;
+	struct sw_stage_spare *spares;
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];
@@ -237,6 +268,13 @@ void sw_client_changed(struct sw_client *c);
 void sw_client_kick(struct sw_client *c);
 void sw_client_call_thread(struct sw_client *c);
 
+/* --- client_tuning.c --- */
+
+/* sw_client_ask - send a message and await its answer, SW_EDGE_TUNED; @what is
+ * the name of the request. */
+int sw_client_ask(
+	struct sw_client *c, const void *m, size_t bytes, const char *what);
+
 /* --- client_rx.c --- */
 
 /* sw_client_find_tensor - the one whose push_pull @handle is, NULL: none. */
@@ -278,7 +316,56 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done);
  * whether something was done.  The lock is released meanwhile. */
 bool sw_client_move(struct sw_client *c, uint64_t bytes);
 
+/* sw_client_drop_call - it ends with @status: no more of it is put. */
+void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
+
+/* --- client_death.c --- */
+
+/* sw_client_is_death - is it an error after which a group is dead? */
+bool sw_client_is_death(int err);
+
+/* sw_group_die - it is, with this error and sentence, if it was not before. */
+void sw_group_die(struct sw_group *g, int death, const char *why);
+
+/* sw_group_fail - 0, or why nothing can be called on @g any more. */
+int sw_group_fail(const struct sw_group *g);
+
+/* sw_group_note_death - a piece of @stream ended with @status, which may be the
+ * end of its group. */
+void sw_group_note_death(
+	struct sw_group *g, const struct sw_tensor *stream, int status);
+
+/* --- client_expire.c --- */
+
+/* sw_group_stream - any that it has opened; NULL: none. */
+const struct sw_tensor *sw_group_stream(const struct sw_group *g);
+
+/* sw_group_tell - have the agent end the group, which has a stream. */
+int sw_group_tell(
+	struct sw_group *g, enum sw_edge_end_kind what, const char *why);
+
+/* sw_client_expire - abort groups whose collectives have taken too long; when
+ * to look again. */
+uint64_t sw_client_expire(struct sw_client *c);
+
+/* --- client_group.c: how groups begin and end --- */
+
+/* sw_group_has - is @rank in it? */
+bool sw_group_has(const struct sw_group *g, uint32_t rank);
+
+/* sw_group_open_stream - for collectives of @kind; all members are there. */
+int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
+
+/* sw_group_put - one that was called on it is reported. */
+void sw_group_put(struct sw_group *g);
+
+/* sw_client_free_groups - at the end. */
+void sw_client_free_groups(struct sw_client *c);
+
 /* --- client_stage.c --- */
+
+/* sw_stage_close - another channel may use the memory of its stages. */
+void sw_stage_close(struct sw_client *c, struct sw_channel *ch);
 
 /* sw_stage_open - have stages for pieces of @bytes, of @largest at most.
  * Errors: those of sw_alloc. */

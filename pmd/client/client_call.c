@@ -10,106 +10,12 @@
  */
 #include <unistd.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_form.h"
 
 enum {
-	PIECE_BYTES = 1 << 20,
-	PART_MIN_BYTES = 32 << 10, /* of a piece, of each part */
-	PIECES_MAX = 16,           /* of a channel at the agent */
-	INLINE_BYTES = 256 << 10,  /* that sw_coll copies itself */
+	PIECES_MAX = 16,          /* of a channel at the agent */
+	INLINE_BYTES = 256 << 10, /* that sw_coll copies itself */
 };
-
-/* --- a call's form --- */
-
-static bool is_parted(const struct sw_call *k)
-{
-	return k->args.kind == SW_REDUCE_SCATTER ||
-	       k->args.kind == SW_ALL_GATHER;
-}
-
-static uint64_t parts_in(const struct sw_call *k)
-{
-	return k->args.kind == SW_REDUCE_SCATTER ? k->group->n : 1;
-}
-
-static uint64_t parts_out(const struct sw_call *k)
-{
-	return k->args.kind == SW_ALL_GATHER ? k->group->n : 1;
-}
-
-static uint64_t elem_bytes(const struct sw_call *k)
-{
-	return sw_dtype_bytes(k->args.dtype);
-}
-
-static bool is_root(const struct sw_call *k)
-{
-	return k->args.root == k->group->client->rank;
-}
-
-static bool needs_send(const struct sw_call *k)
-{
-	return k->args.kind != SW_BCAST || is_root(k);
-}
-
-static bool needs_recv(const struct sw_call *k)
-{
-	return k->args.kind != SW_REDUCE || is_root(k);
-}
-
-static bool stages_in(const struct sw_call *k)
-{
-	return needs_send(k) && !k->has_from;
-}
-
-static bool stages_out(const struct sw_call *k)
-{
-	return needs_recv(k) && !k->has_to;
-}
-
-static bool is_staged(const struct sw_call *k)
-{
-	return stages_in(k) || stages_out(k);
-}
-
-static uint64_t piece_elems(const struct sw_call *k)
-{
-	uint64_t part = PIECE_BYTES / (is_parted(k) ? k->group->n : 1);
-
-	return (part > PART_MIN_BYTES ? part : PART_MIN_BYTES) / elem_bytes(k);
-}
-
-/* Where the result lies in a stage: over what was sent, if the two have the
- * same form. */
-static uint64_t out_offset(const struct sw_call *k, uint64_t n)
-{
-	if (!stages_in(k) || !is_parted(k))
-		return 0;
-	return (parts_in(k) * n * elem_bytes(k) + 63) / 64 * 64;
-}
-
-static uint64_t stage_bytes(const struct sw_call *k, uint64_t n)
-{
-	uint64_t in = stages_in(k) ? parts_in(k) * n * elem_bytes(k) : 0;
-	uint64_t out = parts_out(k) * n * elem_bytes(k) + out_offset(k, n);
-
-	return stages_out(k) && out > in ? out : in;
-}
-
-/* Of any piece of the channel. */
-static uint64_t largest_stage(const struct sw_call *k)
-{
-	uint64_t part = piece_elems(k) * elem_bytes(k);
-
-	return is_parted(k) ? (k->group->n + 1) * part + 64 : part;
-}
-
-/* All pieces of a call go through stages of one size. */
-static uint64_t first_stage(const struct sw_call *k)
-{
-	return stage_bytes(
-		k, k->args.count < k->piece ? k->args.count : k->piece);
-}
 
 /* --- copies, without the lock --- */
 
@@ -201,6 +107,16 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 		return; /* full: it is readable */
 }
 
+/* No more of it is put. */
+static void give_up(struct sw_call *k, int status)
+{
+	if (k->status)
+		return;
+	k->status = status;
+	k->next = k->args.count;
+	unlink_call(k);
+}
+
 static void end_piece(struct sw_client *c, struct sw_call_piece *p)
 {
 	struct sw_call *k = p->call;
@@ -212,13 +128,21 @@ static void end_piece(struct sw_client *c, struct sw_call_piece *p)
 	if (k->channel->first)
 		sw_client_kick(c); /* there is room for the next one */
 	k->n_open--;
-	if (p->status && !k->status) {
-		k->status = p->status;
-		k->next = k->args.count; /* no more of it */
-		unlink_call(k);
+	if (p->status) {
+		sw_group_note_death(k->group, k->channel->stream, p->status);
+		give_up(k, p->status);
 	}
 	if (has_all_put(k) && !k->n_open)
 		end_call(c, k);
+}
+
+void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status)
+{
+	give_up(k, status);
+	if (!k->n_open)
+		end_call(c, k);
+	else
+		count_work(c, k);
 }
 
 bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
@@ -463,6 +387,10 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 			SW_EDGE_COLLS);
 	k->group = g;
 	k->channel = ch;
+	k->number = ++ch->n_calls;
+	if (g->timeout_s)
+		k->deadline_ns =
+			sw_edge_now_ns() + g->timeout_s * UINT64_C(1000000000);
 	k->args = *args;
 	if (args->kind == SW_BARRIER)
 		k->args.send = k->args.recv = k->token;
@@ -479,6 +407,7 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 		return err;
 	}
 	c->calls.n_open++;
+	g->n_calls++;
 	enqueue(ch, k);
 	*handle = k->handle;
 	count_work(c, k);

@@ -358,16 +358,6 @@ void sw_leave(struct sw_client *c)
 	}
 }
 
-static void free_groups(struct sw_client *c)
-{
-	while (c->groups) {
-		struct sw_group *g = c->groups;
-
-		c->groups = g->next;
-		free(g);
-	}
-}
-
 void sw_close(struct sw_client **client)
 {
 	struct sw_client *c = *client;
@@ -382,7 +372,7 @@ void sw_close(struct sw_client **client)
 		free(c->batches[i].tensors);
 		free(c->batches[i].names);
 	}
-	free_groups(c);
+	sw_client_free_groups(c);
 	sw_turn_fini(&c->turn);
 	sw_segment_fini(&c->results);
 	sw_segment_fini(&c->control_segment);

@@ -87,10 +87,25 @@ static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 		c, status, "%s '%s': %s", what, name, sw_error_text(status));
 }
 
+/* Who closes a group gives up what is open. */
+static int report_call(struct sw_client *c, const struct sw_call *k)
+{
+	const struct sw_group *g = k->group;
+
+	if (k->status && g->is_closed)
+		return sw_client_fail(
+			c, SW_ECLOSED, "group '%s' was closed", g->name);
+	if (k->status && k->status == g->death)
+		return sw_client_fail(c, g->death, "%s", g->why);
+	return report(c, k->status, k->channel->stream->i, "stream",
+		k->channel->stream->name);
+}
+
 /* When the attachment is over, a thread may still be copying. */
 static int look_call(struct sw_client *c, uint64_t handle)
 {
 	struct sw_call *k = sw_client_find_call(c, handle);
+	int err;
 
 	if (!k)
 		return sw_client_fail(c, SW_EINVAL,
@@ -100,13 +115,13 @@ static int look_call(struct sw_client *c, uint64_t handle)
 		sw_client_rx_completions(c);
 	if (k->state == SW_TENSOR_OPEN && (!c->closed || c->calls.is_moving))
 		return SW_EAGAIN;
-	if (k->state == SW_TENSOR_OPEN) {
-		k->state = SW_TENSOR_IDLE;
-		return sw_client_check(c);
-	}
+	if (k->state == SW_TENSOR_OPEN)
+		err = sw_client_check(c);
+	else
+		err = report_call(c, k);
 	k->state = SW_TENSOR_IDLE;
-	return report(c, k->status, k->channel->stream->i, "stream",
-		k->channel->stream->name);
+	sw_group_put(k->group);
+	return err;
 }
 
 /* One look at a handle.  What was completed before a hang-up still counts. */

@@ -1,6 +1,7 @@
 /* client_stage.c - libsumwire: shared memory, and stages made of it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "pmd/client/client.h"
 
@@ -75,6 +76,22 @@ struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes)
 	return NULL;
 }
 
+static bool take_spare(
+	struct sw_client *c, uint32_t n, uint64_t each, struct sw_stage *first)
+{
+	struct sw_stage_spare **at = &c->spares, *s;
+
+	while (*at && ((*at)->n != n || (*at)->each != each))
+		at = &(*at)->next;
+	s = *at;
+	if (!s)
+		return false;
+	*first = s->first;
+	*at = s->next;
+	free(s);
+	return true;
+}
+
 int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 	uint64_t largest)
 {
@@ -82,14 +99,43 @@ int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 	struct sw_stage *list = is_small ? ch->small : ch->large;
 	uint32_t n = is_small ? SW_STAGES_SMALL : SW_STAGES_LARGE;
 	uint64_t each = is_small ? SW_STAGE_SMALL : (largest + 63) / 64 * 64;
+	struct sw_stage first;
 	struct sw_tensor *t;
 	int err;
 
 	if (list[0].base)
 		return 0;
-	err = alloc(c, n * each, &t);
-	for (uint32_t i = 0; i < n && !err; i++)
-		list[i] = (struct sw_stage){.base = (char *)t->data + i * each,
-			.at = {.item = t->i, .offset = i * each}};
-	return err;
+	if (!take_spare(c, n, each, &first)) {
+		err = alloc(c, n * each, &t);
+		if (err)
+			return err;
+		first = (struct sw_stage){
+			.base = t->data, .at = {.item = t->i}};
+	}
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = (struct sw_stage){.base = first.base + i * each,
+			.at = {.item = first.at.item,
+				.offset = first.at.offset + i * each}};
+	if (!is_small)
+		ch->large_bytes = each;
+	return 0;
+}
+
+static void put_spare(struct sw_client *c, const struct sw_stage *first,
+	uint32_t n, uint64_t each)
+{
+	struct sw_stage_spare *s = first->base ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s)
+		return; /* it is free with the client */
+	*s = (struct sw_stage_spare){
+		.next = c->spares, .first = *first, .each = each, .n = n};
+	c->spares = s;
+}
+
+void sw_stage_close(struct sw_client *c, struct sw_channel *ch)
+{
+	put_spare(c, &ch->small[0], SW_STAGES_SMALL, SW_STAGE_SMALL);
+	put_spare(c, &ch->large[0], SW_STAGES_LARGE, ch->large_bytes);
+	ch->small[0] = ch->large[0] = (struct sw_stage){0};
 }

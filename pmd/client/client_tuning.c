@@ -5,8 +5,10 @@
 #include "pmd/client/client.h"
 #include "pmd/client/sized.h"
 
-static int await_answer(struct sw_client *c, uint64_t until_ns)
+static int await_answer(struct sw_client *c, const char *what)
 {
+	uint64_t until_ns = sw_edge_now_ns() +
+			    c->settings.open_timeout_s * UINT64_C(1000000000);
 	union sw_edge_msg m;
 	int fds[2], kind = sw_client_await(c, until_ns, &m, fds);
 
@@ -19,36 +21,43 @@ static int await_answer(struct sw_client *c, uint64_t until_ns)
 		return 0;
 	if (kind == SW_ETIMEDOUT)
 		sw_client_close(c, SW_ETIMEDOUT,
-			"the agent at %s did not answer the tuning request "
-			"within %u s",
-			c->settings.agent, c->settings.open_timeout_s);
+			"the agent at %s did not answer the %s request within "
+			"%u s",
+			c->settings.agent, what, c->settings.open_timeout_s);
 	else if (kind > 0)
 		sw_client_close(c, SW_EPROTO,
-			"the agent at %s answered the tuning request with "
+			"the agent at %s answered the %s request with "
 			"unexpected message kind %d",
-			c->settings.agent, kind);
+			c->settings.agent, what, kind);
 	return sw_client_check(c);
 }
 
-static int ask(struct sw_client *c, struct sw_edge_tune m)
+int sw_client_ask(
+	struct sw_client *c, const void *m, size_t bytes, const char *what)
 {
-	uint64_t until_ns = sw_edge_now_ns() +
-			    c->settings.open_timeout_s * UINT64_C(1000000000);
-	int err = sw_client_enter(c);
+	int err;
 
-	if (err)
-		return err;
 	sw_client_lead(c);
-	m.kind = SW_EDGE_TUNE;
 	/* A hang-up has a reason, which the next message tells. */
-	err = sw_edge_send(c->sock, &m, sizeof(m), NULL, 0);
+	err = sw_edge_send(c->sock, m, bytes, NULL, 0);
 	if (err && err != SW_ECLOSED)
 		sw_client_fail(c, err,
 			"the agent at %s does not read its socket",
 			c->settings.agent);
 	else
-		err = await_answer(c, until_ns);
+		err = await_answer(c, what);
 	sw_client_follow(c);
+	return err;
+}
+
+static int ask(struct sw_client *c, struct sw_edge_tune m)
+{
+	int err = sw_client_enter(c);
+
+	if (err)
+		return err;
+	m.kind = SW_EDGE_TUNE;
+	err = sw_client_ask(c, &m, sizeof(m), "tuning");
 	sw_client_unlock(c);
 	return err;
 }

@@ -62,7 +62,10 @@ static void *client_thread(void *arg)
 	while (!c->turn.is_ending) {
 		uint64_t until_ns =
 			sw_edge_now_ns() + THREAD_TURN_S * UINT64_C(1000000000);
+		uint64_t expire_ns = sw_client_expire(c);
 
+		if (expire_ns < until_ns)
+			until_ns = expire_ns;
 		if (has_work(c))
 			sw_client_turn(c, until_ns);
 		else

@@ -111,8 +111,9 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
-	/* Why a push_pull ended with SW_EMISMATCH, terminated; written before
-	 * its completion, by the order of declaration. */
+	/* Why a push_pull or collective ended with SW_EMISMATCH or
+	 * SW_EABORTED, terminated; written before its completion, by the order
+	 * of declaration. */
 	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
 };
 
@@ -132,6 +133,14 @@ enum sw_edge_kind {
 	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
 	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
 	SW_EDGE_OPEN,       /* client: sw_edge_open, a batch of one stream */
+	SW_EDGE_END, /* client: sw_edge_end; answered as SW_EDGE_TUNE, and
+			only one of both at a time */
+};
+
+enum sw_edge_end_kind {
+	SW_EDGE_ABORT,       /* a group, with a sentence */
+	SW_EDGE_TIME_OUT,    /* the same; who is missing is added to it */
+	SW_EDGE_CLOSE_GROUP, /* it is not used any more */
 };
 
 enum sw_edge_tune_kind {
@@ -208,12 +217,21 @@ struct sw_edge_tune {
 	char policy[SW_EDGE_POLICY_BYTES]; /* SW_EDGE_JOB; terminated */
 };
 
+struct sw_edge_end {
+	uint32_t kind;
+	uint32_t what;   /* enum sw_edge_end_kind */
+	uint32_t stream; /* any of the group's, in the order of declaration */
+	uint32_t pad;
+	char why[SW_EDGE_WHY_BYTES]; /* terminated */
+};
+
 struct sw_edge_declared {
 	uint32_t kind;
 	uint32_t batch;
 	uint64_t bytes; /* of the data segment */
 	/* SW_EMISMATCH: all are declared, but another worker declared at least
-	 * one of them otherwise; terminated */
+	 * one of them otherwise; SW_EABORTED: its group was aborted;
+	 * terminated */
 	int32_t err;
 	char text[SW_EDGE_TEXT_BYTES];
 	uint32_t pad;
@@ -243,6 +261,7 @@ union sw_edge_msg {
 	struct sw_edge_text text;
 	struct sw_edge_declare declare;
 	struct sw_edge_open open;
+	struct sw_edge_end end;
 	struct sw_edge_declared declared;
 	struct sw_edge_tune tune;
 };

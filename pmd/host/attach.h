@@ -75,6 +75,10 @@ struct sw_host_events {
 	 * after that. */
 	void (*on_tune)(
 		void *ctx, uint32_t id, const struct sw_edge_tune *tune);
+	/* A client ends a group; its stream is one of a declared batch, as
+	 * sw_host_take calls it, its text is text (text.h).  Answer it as
+	 * on_tune. */
+	void (*on_end)(void *ctx, uint32_t id, const struct sw_edge_end *end);
 };
 
 struct sw_host_params {
@@ -127,11 +131,11 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
  * knows the tensors: submits may follow at once.
  * @first    what sw_host_take calls the batch's first tensor; the others
  * follow. Not read with several local ranks: it calls a tensor by its node_i
- * @clash    NULL, or why one of them is dead: its push_pulls end with
- *           SW_EMISMATCH, and so does the client's sw_declare
+ * @err      0, or one of them is dead, as @clash says: its push_pulls end with
+ *           it, and so does the client's sw_declare
  * Errors: SW_ENOENT the client or the batch is gone: nothing to do. */
 int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
-	uint32_t first, const char *clash);
+	uint32_t first, int err, const char *clash);
 
 /* sw_host_declare_failed - a batch is not admitted; its tensors are unmapped
  * here, so the lcore must not use them (control).
@@ -139,7 +143,7 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
 	int err, const char *text);
 
-/* sw_host_tuned - the answer to on_tune (control).
+/* sw_host_tuned - the answer to on_tune or on_end (control).
  * @err, @text  what the client's call returns; 0: it is done */
 void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
 
@@ -190,7 +194,7 @@ void sw_host_put_back(
  * more submits than tensors, or corrupt is a violation by this client. */
 bool sw_host_complete(struct sw_host_client *p, const struct sw_completion *c);
 
-/* sw_host_explain - why the submit of @handle ends with SW_EMISMATCH; before
+/* sw_host_explain - why the submit of @handle ends with its error; before
  * sw_host_complete (lcore). */
 void sw_host_explain(
 	struct sw_host_client *p, uint64_t handle, const char *why);

@@ -203,7 +203,7 @@ void sw_slot_reserve(struct sw_slot *s)
 		return;
 	b->state = SW_BATCH_ASKED;
 	if (b->tensors[0].kind == SW_EDGE_MEMORY) /* is no lcore's business */
-		sw_host_declared(h, s->id, b->number, 0, NULL);
+		sw_host_declared(h, s->id, b->number, 0, 0, "");
 	else
 		h->p.events.on_declare(
 			h->p.ctx, s->id, b->number, b->tensors, b->n);
@@ -245,7 +245,7 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 }
 
 int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
-	uint32_t first, const char *clash)
+	uint32_t first, int err, const char *clash)
 {
 	struct sw_slot *s = find_asked(h, id, batch);
 	struct sw_edge_declared m = {.kind = SW_EDGE_DECLARED, .batch = batch};
@@ -258,8 +258,8 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 	d = s->declared;
 	b = d->open;
 	m.bytes = b->data.bytes;
-	m.err = clash ? SW_EMISMATCH : 0;
-	snprintf(m.text, sizeof(m.text), "%s", clash ? clash : "");
+	m.err = err;
+	snprintf(m.text, sizeof(m.text), "%s", clash);
 	publish(s, b, first);
 	if (h->results && h->results->busy == b)
 		sw_results_admit(h, b);

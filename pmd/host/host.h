@@ -131,7 +131,7 @@ struct sw_slot {
 	uint32_t id; /* generation << 8 | index */
 	enum sw_slot_state state;
 	int sock, pid_fd;
-	bool is_tuning; /* on_tune called, not answered */
+	bool is_tuning; /* on_tune or on_end called, not answered */
 	bool is_deaf;   /* has let its socket fill up with answers */
 	uint32_t pid, uid;
 	uint32_t local_rank;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/base/text.h"
 #include "pmd/host/host.h"
 
 enum {
@@ -181,6 +182,27 @@ static void rx_tune(struct sw_slot *s, const struct sw_edge_tune *m)
 	h->p.events.on_tune(h->p.ctx, s->id, m);
 }
 
+/* A stream that is there, and a sentence. */
+static bool is_end(
+	const struct sw_slot *s, const struct sw_edge_end *m, size_t bytes)
+{
+	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
+	       !s->is_tuning && m->what <= SW_EDGE_CLOSE_GROUP &&
+	       !m->why[sizeof(m->why) - 1] &&
+	       m->stream < s->declared->n_tensors &&
+	       s->client->items[m->stream].kind == SW_EDGE_STREAM;
+}
+
+static void rx_end(struct sw_slot *s, struct sw_edge_end m)
+{
+	struct sw_host *h = s->host;
+
+	s->is_tuning = true;
+	m.stream = s->client->items[m.stream].name;
+	sw_text_clean(m.why, sizeof(m.why));
+	h->p.events.on_end(h->p.ctx, s->id, &m);
+}
+
 static void rx_attached(
 	struct sw_slot *s, const union sw_edge_msg *m, size_t bytes)
 {
@@ -190,6 +212,8 @@ static void rx_attached(
 		sw_slot_detach(s, SW_HOST_CLOSED, "closed its attachment");
 	else if (kind == SW_EDGE_TUNE && is_tune(s, &m->tune, bytes))
 		rx_tune(s, &m->tune);
+	else if (kind == SW_EDGE_END && is_end(s, &m->end, bytes))
+		rx_end(s, m->end);
 	else if (kind == SW_EDGE_DECLARE && s->state == SW_SLOT_ATTACHED)
 		sw_slot_rx_declare(s, &m->declare, bytes);
 	else if (kind == SW_EDGE_OPEN && s->state == SW_SLOT_ATTACHED)

@@ -89,7 +89,8 @@ static void answer_batch(struct seat *t)
 			agent.host, t->id, t->batch, SW_ENOMEM, "no room");
 	else
 		sw_host_declared(agent.host, t->id, t->batch, 0,
-			agent.kind & CLASHES ? "declared otherwise" : NULL);
+			agent.kind & CLASHES ? SW_EMISMATCH : 0,
+			agent.kind & CLASHES ? "declared otherwise" : "");
 }
 
 static void answer_tune(struct seat *t)
@@ -162,6 +163,17 @@ static void on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 		answer_tune(t);
 }
 
+static void on_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct seat *t = seat_of(id);
+
+	assert(t && !t->is_tuned && end->what <= SW_EDGE_CLOSE_GROUP);
+	assert(strlen(end->why) < SW_EDGE_WHY_BYTES);
+	t->is_tuned = true;
+	if (!(agent.kind & IS_SLOW))
+		answer_tune(t);
+}
+
 static void no_line(void *ctx, enum sw_log_level level, const char *text)
 {
 	assert(strlen(text) > 0);
@@ -174,7 +186,7 @@ static void open_host(uint32_t i)
 		.n_local = i ? 3 : 1,
 		.max_clients = CLIENTS,
 		.quota_bytes = QUOTA,
-		.events = {on_attach, on_declare, on_detach, on_tune},
+		.events = {on_attach, on_declare, on_detach, on_tune, on_end},
 		.log = &agent.log};
 
 	agent.log = (struct sw_log){no_line, NULL, SW_LOG_DEBUG};

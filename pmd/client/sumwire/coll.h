@@ -36,8 +36,10 @@ SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
  *          same group
  * @ranks   @n_ranks of them, at most 4,096, different, this one among them, in
  *          an order that is the same at all of them; NULL: all ranks
- * @out     owned by @c, valid until sw_close
- * Errors: SW_EINVAL, SW_ENOMEM, or why the attachment ended. */
+ * @out     owned by @c, valid until sw_group_close or sw_close
+ * A name may be used again when its group was closed, by all of its members.
+ * Errors: SW_EINVAL; SW_EBUSY a group of that name is open, or 256 are;
+ * SW_ENOMEM, or why the attachment ended. */
 SW_API int sw_group_open(struct sw_client *c, const char *name,
 	const uint32_t *ranks, uint32_t n_ranks, struct sw_group **out);
 
@@ -99,11 +101,38 @@ struct sw_coll_args {
  * 1,024 of a client may be open.
  * When calls of members differ, handles end with SW_EMISMATCH and a sentence
  * that names two of them: at all that wait for a result; who only gives may
- * have ended before.  The kind is then dead in this group. Errors: SW_EINVAL an
- * argument cannot be, with the reason in sw_last_error; SW_EBUSY too many are
- * open; those of sw_declare and sw_push_pull. */
+ * have ended before.  The group is then dead: all that is open on it, and all
+ * that is called later, of any kind, ends so; other groups go on.  Errors:
+ * SW_EINVAL an argument cannot be, with the reason in sw_last_error; SW_EBUSY
+ * too many are open; those of sw_declare and sw_push_pull. */
 SW_API int sw_coll(
 	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
+
+/* sw_group_abort - end what is open on @g, at all members: handles end with
+ * SW_EABORTED and the sentence "rank 2 aborted group 'dp': TEXT", as does all
+ * that is called on it later.  Returns when the agent neither reads nor writes
+ * a buffer of @g any more; handles are still to be waited for.
+ * @text  up to 80 bytes
+ * Of a group that is dead already what is open ends as it is.
+ * Errors: SW_ETIMEDOUT, SW_ECLOSED, or why the attachment ended. */
+SW_API int sw_group_abort(struct sw_group *g, const char *text);
+
+/* sw_group_set_timeout - a collective called on @g from now on that has not
+ * ended in so many @seconds makes the library abort the group, with a sentence
+ * that names it and, as far as the agent knows, who is missing.  0: never, as
+ * after sw_group_open; sw_wait then gives up after wait_timeout_s, and the
+ * handle stays open.
+ * A thread of the library looks after it.
+ * Errors: SW_ENOMEM, or why the attachment ended. */
+SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
+
+/* sw_group_close - this process is through with @g.  What is open on it ends
+ * with SW_ECLOSED, here, and as by sw_group_abort at the other members; its
+ * handles are still to be waited for.  Waits for nobody.  When all members have
+ * closed it the servers have the memory back; who waits for one that has closed
+ * it fails as after sw_group_abort.
+ * Errors: those of sw_group_abort; SW_ENOMEM. */
+SW_API int sw_group_close(struct sw_group *g);
 
 #ifdef __cplusplus
 }

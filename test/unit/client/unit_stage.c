@@ -352,11 +352,11 @@ static void coll__fails_in_pieces(void **state)
 	a.send = a.recv;
 	memset(a.recv, 0, 4 * a.count);
 	assert_int_equal(sw_group_open(s.c, "all", NULL, 0, &s.g), 0);
-	for (uint32_t i = 0; i < 5; i++) {
-		assert_int_equal(sw_coll(s.g, &a, &h), 0);
-		assert_int_equal(sw_wait(s.c, h), SW_EMISMATCH);
-		assert_string_equal(sw_last_error(s.c), "they differ");
-	}
+	assert_int_equal(sw_coll(s.g, &a, &h), 0);
+	assert_int_equal(sw_wait(s.c, h), SW_EMISMATCH);
+	assert_string_equal(sw_last_error(s.c), "they differ");
+	assert_int_equal(sw_coll(s.g, &a, &h), SW_EMISMATCH);
+	assert_string_equal(sw_last_error(s.c), "they differ");
 	sw_close(&s.c);
 	rig_close(r);
 	free(a.recv);

@@ -77,6 +77,8 @@ struct rig {
 	struct sw_host_coll coll; /* the last collective */
 	uint32_t n_colls;
 	struct sw_edge_tune tune; /* the last tuning */
+	struct sw_edge_end end;   /* the last group that ended */
+	atomic_bool is_aborting;  /* collectives end with what it says */
 	enum sw_host_why why;     /* of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
 	struct sw_log log;
@@ -136,7 +138,7 @@ static inline void rig_on_declare(void *ctx, uint32_t id, uint32_t batch,
 	r->n_tensors += n;
 	pthread_mutex_unlock(&r->lock);
 	assert_int_equal(
-		sw_host_declared(r->host, id, batch, RIG_FIRST + first, NULL),
+		sw_host_declared(r->host, id, batch, RIG_FIRST + first, 0, ""),
 		0);
 }
 
@@ -181,6 +183,17 @@ static inline void rig_on_tune(
 	if (!r->how.is_slow_to_tune)
 		sw_host_tuned(r->host, id, r->how.refuse_tune,
 			r->how.refuse_tune ? "partition 4: too small" : "");
+}
+
+static inline void rig_on_end(
+	void *ctx, uint32_t id, const struct sw_edge_end *end)
+{
+	struct rig *r = ctx;
+
+	r->end = *end;
+	atomic_store(&r->is_aborting, true);
+	rig_kick(r);
+	sw_host_tuned(r->host, id, 0, "");
 }
 
 static inline void rig_log(void *ctx, enum sw_log_level level, const char *text)
@@ -325,14 +338,20 @@ static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
 {
 	struct sw_host_coll m;
 
-	while (!r->how.is_mute && sw_host_take_coll(port, &m)) {
-		struct sw_completion c = {m.handle, r->how.status, 0};
+	while ((!r->how.is_mute || atomic_load(&r->is_aborting)) &&
+		sw_host_take_coll(port, &m)) {
+		bool is_aborted =
+			r->how.is_mute && atomic_load(&r->is_aborting);
+		struct sw_completion c = {
+			m.handle, is_aborted ? SW_EABORTED : r->how.status, 0};
 
 		r->coll = m;
 		r->n_colls++;
 		rig_coll(&m);
 		if (c.status == SW_EMISMATCH)
 			sw_host_explain(port, m.handle, "they differ");
+		if (is_aborted)
+			sw_host_explain(port, m.handle, r->end.why);
 		sw_host_complete(port, &c);
 	}
 }
@@ -397,7 +416,7 @@ static inline int rig_try_start(struct rig *r)
 		.quota_bytes =
 			r->how.quota_bytes ? r->how.quota_bytes : 1 << 30,
 		.events = {rig_on_attach, rig_on_declare, rig_on_detach,
-			rig_on_tune},
+			rig_on_tune, rig_on_end},
 		.ctx = r,
 		.log = &r->log};
 	int err = sw_host_open(&p, &r->host);

@@ -295,7 +295,7 @@ static void declare__client_leaves_before_the_answer(void **state)
 	slow_poll(&s);
 	assert_int_equal(s.n_detach, 1);
 	assert_int_equal(
-		sw_host_declared(s.host, s.id, s.batch, 0, NULL), SW_ENOENT);
+		sw_host_declared(s.host, s.id, s.batch, 0, 0, ""), SW_ENOENT);
 	sw_host_declare_failed(s.host, s.id, s.batch, SW_EREFUSED, "late");
 	sw_host_status(s.host, s.id, "nobody reads it");
 	sw_host_end(s.host, s.id, SW_EPEER, "nobody reads it");
@@ -312,7 +312,8 @@ static void declare__before_the_answer_is_a_violation(void **state)
 	slow_open(&s);
 	admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 1, 0, NULL), SW_ENOENT);
+	assert_int_equal(
+		sw_host_declared(s.host, s.id, 1, 0, 0, ""), SW_ENOENT);
 	send_declare(&s, 1);
 	assert_int_equal(s.n_declare, 1);
 	assert_int_equal(s.why, SW_HOST_VIOLATION);
@@ -328,9 +329,9 @@ static void declare__answer_may_be_asked_for_once(void **state)
 	slow_open(&s);
 	admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, NULL), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, 0, ""), 0);
 	assert_int_equal(
-		sw_host_declared(s.host, s.id, 0, 70, NULL), SW_ENOENT);
+		sw_host_declared(s.host, s.id, 0, 70, 0, ""), SW_ENOENT);
 	sw_host_declare_failed(s.host, s.id, 0, SW_EREFUSED, "no");
 	assert_int_equal(s.n_detach, 0);
 	slow_close(&s);
@@ -358,9 +359,9 @@ static void take__translates_tensors(void **state)
 
 	port = slow_admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, NULL), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 70, 0, ""), 0);
 	send_declare(&s, 1);
-	assert_int_equal(sw_host_declared(s.host, s.id, 1, 20, NULL), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 1, 20, 0, ""), 0);
 	assert_int_equal(sw_spsc_put(&s.w.submits, in, 4), 4);
 	assert_int_equal(sw_host_take(port, out, 1), 1);
 	assert_int_equal(out[0].tensor, 70);
@@ -382,7 +383,7 @@ static void evict__detaches_the_client(void **state)
 
 	port = slow_admit(&s);
 	send_declare(&s, 0);
-	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0, NULL), 0);
+	assert_int_equal(sw_host_declared(s.host, s.id, 0, 0, 0, ""), 0);
 	sw_host_evict(port, "pushed a tensor twice", 71);
 	sw_host_evict(port, "said later", 1);
 	sw_spsc_put(&s.w.submits, &in, 1);

@@ -117,6 +117,28 @@ static void message__must_be_right(void **state)
 	scene_check(s, SW_HOST_VIOLATION, "kind 10");
 }
 
+/* The end of a group: of a stream that there is. */
+static void end__must_be_right(void **state)
+{
+	struct scene *s = *state;
+	struct sw_edge_end bad[4];
+	char kind[16];
+	struct raw w;
+
+	snprintf(kind, sizeof(kind), "kind %d", SW_EDGE_END);
+	for (int i = 0; i < 4; i++)
+		bad[i] = (struct sw_edge_end){.kind = SW_EDGE_END};
+	bad[1].what = SW_EDGE_CLOSE_GROUP + 1;
+	memset(bad[2].why, 'x', sizeof(bad[2].why));
+	for (int i = 0; i < 4; i++) {
+		raw_open(&w, s->r);
+		raw_send(&w, &bad[i], sizeof(bad[i]) - (i == 3));
+		raw_await_end(&w, SW_EDGE_CLOSED, SW_EPROTO, kind);
+		raw_close(&w);
+		scene_check(s, SW_HOST_VIOLATION, kind);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +147,7 @@ int main(void)
 		cmocka_unit_test(set__refused_with_the_reason),
 		cmocka_unit_test(set__no_answer),
 		cmocka_unit_test(message__must_be_right),
+		cmocka_unit_test(end__must_be_right),
 	};
 
 	return cmocka_run_group_tests(tests, scene_open, scene_close);

@@ -86,7 +86,8 @@ static inline void open_host(struct agent_rig *s)
 		.events = {.on_attach = sw_agent_on_attach,
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,
-			.on_tune = sw_agent_on_tune},
+			.on_tune = sw_agent_on_tune,
+			.on_end = sw_agent_on_end},
 		.ctx = &s->agent.control,
 		.log = &s->r->log};
 

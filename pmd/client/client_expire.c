@@ -1,0 +1,58 @@
+/* client_expire.c - libsumwire: groups whose collectives take too long.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "pmd/client/client.h"
+
+const struct sw_tensor *sw_group_stream(const struct sw_group *g)
+{
+	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++)
+		if (g->channels[k].stream)
+			return g->channels[k].stream;
+	return NULL;
+}
+
+int sw_group_tell(
+	struct sw_group *g, enum sw_edge_end_kind what, const char *why)
+{
+	struct sw_edge_end m = {.kind = SW_EDGE_END,
+		.what = what,
+		.stream = sw_group_stream(g)->i};
+	int err;
+
+	snprintf(m.why, sizeof(m.why), "%s", why);
+	err = sw_client_ask(g->client, &m, sizeof(m), "end of a group");
+	sw_client_rx_completions(g->client);
+	return err;
+}
+
+static void expire(struct sw_client *c, const struct sw_call *k)
+{
+	char why[SW_EDGE_WHY_BYTES];
+	struct sw_group *g = k->group;
+
+	g->is_expired = true;
+	snprintf(why, sizeof(why),
+		"rank %u waited %u s for %s %llu of group '%.40s'", c->rank,
+		g->timeout_s, sw_coll_name(k->args.kind),
+		(unsigned long long)k->number, g->name);
+	(void)!sw_group_tell(g, SW_EDGE_TIME_OUT, why);
+}
+
+uint64_t sw_client_expire(struct sw_client *c)
+{
+	uint64_t now_ns = sw_edge_now_ns(), at_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; c->calls.n_open && i < SW_EDGE_COLLS; i++) {
+		const struct sw_call *k = &c->calls.calls[i];
+
+		if (k->state != SW_TENSOR_OPEN || !k->deadline_ns ||
+			k->group->is_expired)
+			continue;
+		if (k->deadline_ns <= now_ns)
+			expire(c, k);
+		else if (k->deadline_ns < at_ns)
+			at_ns = k->deadline_ns;
+	}
+	return at_ns;
+}

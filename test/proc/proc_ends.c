@@ -1,0 +1,268 @@
+/* proc_ends.c - a training process whose groups end: --do NAME says how.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The last rank ends group "dp", the others wait in it; all use "other" before
+ * and after.  Says how each collective of "dp" ended: "ended NAME ERROR
+ * SENTENCE".
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sumwire/coll.h>
+
+enum { EXIT_ERROR = 3, EXIT_WRONG = 4, MANY = 3 << 20, FEW = 5000 };
+
+struct ends {
+	struct sw_client *c;
+	struct sw_group *dp, *other;
+	uint32_t rank, size;
+	bool is_last;
+	int32_t *memory; /* of sw_alloc */
+	int32_t *own;
+	uint64_t first, second; /* handles on dp */
+};
+
+static void must(struct ends *e, int err, const char *where)
+{
+	if (!err)
+		return;
+	printf("error %s %s: %s\n", where, sw_error_name(err),
+		sw_last_error(e->c));
+	exit(EXIT_ERROR);
+}
+
+static int call(struct ends *e, struct sw_group *g, enum sw_coll_kind kind,
+	int32_t *buffer, uint64_t count, uint64_t *handle)
+{
+	struct sw_coll_args args = SW_COLL_ARGS_INIT;
+
+	args.kind = kind;
+	args.dtype = SW_I32;
+	args.count = count;
+	args.send = args.recv = buffer;
+	return sw_coll(g, &args, handle);
+}
+
+/* It works: a sum of one by each, in other memory. */
+static void use(struct ends *e, struct sw_group *g)
+{
+	uint64_t h;
+
+	for (uint32_t i = 0; i < FEW; i++)
+		e->own[i] = (int32_t)e->rank + 1;
+	must(e, call(e, g, SW_ALL_REDUCE, e->own, FEW, &h), "coll");
+	must(e, sw_wait(e->c, h), "wait");
+	for (uint32_t i = 0; i < FEW; i++)
+		if (e->own[i] != (int32_t)(e->size * (e->size + 1) / 2)) {
+			printf("wrong: element %u is %d\n", i, e->own[i]);
+			exit(EXIT_WRONG);
+		}
+}
+
+static void say(struct ends *e, const char *what, int err)
+{
+	printf("ended %s %s %s\n", what, sw_error_name(err),
+		err ? sw_last_error(e->c) : "");
+	fflush(stdout);
+}
+
+/* A large sum in memory of its own, and a small one that is staged. */
+static void begin(struct ends *e)
+{
+	must(e, call(e, e->dp, SW_ALL_REDUCE, e->memory, MANY, &e->first),
+		"coll");
+	must(e, call(e, e->dp, SW_REDUCE_SCATTER, e->own, FEW, &e->second),
+		"coll");
+}
+
+/* Until all have come so far; of "dp" nothing is over by then. */
+static void meet(struct ends *e)
+{
+	uint64_t h;
+
+	must(e, call(e, e->other, SW_BARRIER, NULL, 0, &h), "coll");
+	must(e, sw_wait(e->c, h), "wait");
+}
+
+static void finish(struct ends *e)
+{
+	say(e, "first", sw_wait(e->c, e->first));
+	say(e, "second", sw_wait(e->c, e->second));
+}
+
+/* Nothing goes any more, of whichever kind. */
+static void try_later(struct ends *e)
+{
+	uint64_t h;
+	int err = call(e, e->dp, SW_ALL_GATHER, e->own, FEW, &h);
+
+	say(e, "later", err ? err : sw_wait(e->c, h));
+}
+
+static void do_abort(struct ends *e, bool is_called)
+{
+	if (!e->is_last)
+		begin(e);
+	else if (is_called) /* what the others do not */
+		must(e,
+			call(e, e->dp, SW_ALL_GATHER, e->own, FEW / e->size,
+				&e->first),
+			"coll");
+	meet(e);
+	if (e->is_last)
+		must(e, sw_group_abort(e->dp, "enough"), "abort");
+	if (!e->is_last)
+		finish(e);
+	else if (is_called)
+		say(e, "first", sw_wait(e->c, e->first));
+	try_later(e);
+}
+
+/* The last one does not come. */
+static void do_timeout(struct ends *e)
+{
+	must(e, sw_group_set_timeout(e->dp, e->rank ? 0 : 1), "timeout");
+	if (e->is_last) {
+		sleep(2);
+	} else {
+		begin(e);
+		finish(e);
+	}
+	try_later(e);
+}
+
+static void do_mismatch(struct ends *e)
+{
+	uint64_t count = e->is_last ? FEW - 1 : FEW, h = 0;
+
+	if (!e->is_last)
+		must(e, call(e, e->dp, SW_BARRIER, NULL, 0, &e->second),
+			"coll");
+	must(e, call(e, e->dp, SW_ALL_REDUCE, e->own, count, &h), "coll");
+	say(e, "first", sw_wait(e->c, h));
+	if (!e->is_last)
+		say(e, "second", sw_wait(e->c, e->second));
+	try_later(e);
+}
+
+/* Again and again, more than servers have room for at once. */
+static void do_reopen(struct ends *e)
+{
+	for (uint32_t i = 0; i < 12; i++) {
+		use(e, e->dp);
+		must(e, call(e, e->dp, SW_BARRIER, NULL, 0, &e->first), "coll");
+		must(e, sw_wait(e->c, e->first), "wait");
+		must(e, sw_group_close(e->dp), "close");
+		must(e, sw_group_open(e->c, "dp", NULL, 0, &e->dp), "group");
+	}
+	puts("reopened");
+}
+
+static void do_close(struct ends *e)
+{
+	must(e,
+		call(e, e->dp, e->is_last ? SW_REDUCE_SCATTER : SW_ALL_REDUCE,
+			e->own, FEW / e->size, &e->first),
+		"coll");
+	meet(e);
+	if (e->is_last)
+		must(e, sw_group_close(e->dp), "close");
+	say(e, "first", sw_wait(e->c, e->first));
+	if (!e->is_last)
+		try_later(e);
+}
+
+/* The last one has had its part, and closes; the others call once more. */
+static void do_close_early(struct ends *e)
+{
+	use(e, e->dp);
+	if (e->is_last) {
+		must(e, sw_group_close(e->dp), "close");
+		return;
+	}
+	must(e, call(e, e->dp, SW_ALL_REDUCE, e->memory, MANY, &e->first),
+		"coll");
+	say(e, "first", sw_wait(e->c, e->first));
+	try_later(e);
+}
+
+static void do_die(struct ends *e)
+{
+	if (!e->is_last)
+		begin(e);
+	meet(e);
+	if (e->is_last)
+		raise(SIGKILL);
+	finish(e);
+	exit(EXIT_SUCCESS);
+}
+
+static void open_all(struct ends *e, const char *agent)
+{
+	struct sw_settings s;
+	void *p;
+
+	sw_settings_init(&s);
+	s.agent = agent;
+	s.wait_timeout_s = 60;
+	must(e, sw_open(&s, &e->c), "open");
+	e->rank = sw_rank(e->c);
+	e->size = sw_size(e->c);
+	e->is_last = e->rank == e->size - 1;
+	must(e, sw_alloc(e->c, 4 * MANY, &p), "alloc");
+	e->memory = p;
+	e->own = calloc(e->size, 4 * FEW);
+	must(e, sw_group_open(e->c, "dp", NULL, 0, &e->dp), "group");
+	must(e, sw_group_open(e->c, "other", NULL, 0, &e->other), "group");
+}
+
+static void run(struct ends *e, const char *what)
+{
+	if (!strcmp(what, "abort"))
+		do_abort(e, false);
+	else if (!strcmp(what, "abort_own"))
+		do_abort(e, true);
+	else if (!strcmp(what, "timeout"))
+		do_timeout(e);
+	else if (!strcmp(what, "mismatch"))
+		do_mismatch(e);
+	else if (!strcmp(what, "reopen"))
+		do_reopen(e);
+	else if (!strcmp(what, "close"))
+		do_close(e);
+	else if (!strcmp(what, "close_early"))
+		do_close_early(e);
+	else
+		do_die(e);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"agent", required_argument, NULL, 'a'},
+		{"do", required_argument, NULL, 'd'}, {0}};
+	static struct ends e;
+	const char *agent = NULL, *what = "";
+	int o;
+
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)
+		if (o == 'a')
+			agent = optarg;
+		else if (o == 'd')
+			what = optarg;
+		else
+			return 2;
+	open_all(&e, agent);
+	use(&e, e.other);
+	run(&e, what);
+	use(&e, e.other);
+	puts("other goes on");
+	sw_close(&e.c);
+	free(e.own);
+	return 0;
+}

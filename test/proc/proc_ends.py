@@ -1,0 +1,121 @@
+# proc_ends.py - how groups end: one sentence at all, and others go on
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+import rig
+from rig import Net, check, program
+
+
+def run(what, n=2, k=0, colocated=True, local=None, **keys):
+    """What each process wrote, the last rank at the end."""
+    with Net(workers=n, servers=k, colocated=colocated, local=local,
+             **keys) as net:
+        net.start_all()
+        procs = [net.run(f"ends{i}.{j}", program("test/proc/proc_ends"),
+                         "--agent", net.socket(f"agent{i}"), "--do", what)
+                 for i, m in enumerate(local or (1,) * n) for j in range(m)]
+        for p in procs:
+            if what == "die":
+                p.wait(60)
+            else:
+                p.wait_ok()
+                check("other goes on" in p.out(), p.out())
+        return [p.out() for p in procs]
+
+
+def ends(out):
+    return re.findall(r"^ended (\w+) (\w+) (.*)$", out, re.M)
+
+
+def check_ends(outs, names, error, sentence):
+    """All end so, and with one sentence."""
+    said = set()
+    for out, expected in zip(outs, names):
+        got = ends(out)
+        check([e[0] for e in got] == expected, f"not {expected}: {out}")
+        check(all(e[1] == error for e in got), f"not {error}: {out}")
+        said |= {e[2] for e in got}
+    check(len(said) == 1 and re.fullmatch(sentence, said.pop()),
+          f"not one \"{sentence}\": {outs}")
+
+
+ALL = ["first", "second", "later"]
+ABORTED = "rank {} aborted group 'dp': enough"
+
+
+def test_abort():
+    check_ends(run("abort"), [ALL, ["later"]], "SW_EABORTED",
+               ABORTED.format(1))
+
+
+def test_abort_of_three_with_a_server():
+    check_ends(run("abort", n=3, k=1), [ALL, ALL, ["later"]], "SW_EABORTED",
+               ABORTED.format(2))
+
+
+def test_abort_with_work_open():
+    check_ends(run("abort_own", n=2, k=1, colocated=False),
+               [ALL, ["first", "later"]], "SW_EABORTED", ABORTED.format(1))
+
+
+def test_abort_by_a_local_rank():
+    check_ends(run("abort", local=(2, 2)), [ALL] * 3 + [["later"]],
+               "SW_EABORTED", ABORTED.format(3))
+
+
+def test_abort_where_frames_are_lost():
+    check_ends(run("abort", k=1, colocated=False,
+                   port={"fault_loss": "5%", "fault_dup": "5%",
+                         "fault_reorder": "5%"}),
+               [ALL, ["later"]], "SW_EABORTED", ABORTED.format(1))
+
+
+def test_timeout():
+    for local in (None, (2, 2)):
+        outs = run("timeout", n=2, local=local)
+        last = 3 if local else 1
+        check_ends(outs, [ALL] * last + [["later"]], "SW_EABORTED",
+                   "rank 0 waited 1 s for all_reduce 1 of group 'dp'; "
+                   f"missing: rank {'2, 3' if local else '1'}")
+
+
+def test_mismatch():
+    check_ends(run("mismatch"), [ALL, ["first", "later"]], "SW_EMISMATCH",
+               r"stream dp/all_reduce: rank \d calls all_reduce with another "
+               r"count or root than rank \d \(collective 1\)")
+
+
+def test_close_and_open_again():
+    # "other", and of "dp" what two windows take; twelve of them need more
+    for out in run("reopen", k=1, colocated=False, quota="40MiB"):
+        check("reopened" in out, out)
+
+
+def test_close_with_local_ranks():
+    for out in run("reopen", local=(2, 1)):
+        check("reopened" in out, out)
+
+
+def test_close_with_work_open():
+    outs = run("close", n=2)
+    check([e[:2] for e in ends(outs[1])] == [("first", "SW_ECLOSED")],
+          outs[1])
+    check_ends(outs[:1], [["first", "later"]], "SW_EABORTED",
+               r"stream dp/\w+: rank 1 closed the group with work open")
+
+
+def test_close_before_others_are_through():
+    check_ends(run("close_early", n=2)[:1], [["first", "later"]],
+               "SW_EABORTED", r"stream dp/all_reduce: rank 0 waits for rank "
+               r"1, which has closed the group")
+
+
+def test_a_member_dies():
+    outs = run("die", n=3)[:2]
+    check(all("SW_EPEER" in o and "rank 2 (node" in o for o in outs), outs)
+    said = {e[2] for o in outs for e in ends(o)}
+    check(len({re.sub(r"^.*?: rank 2", "rank 2", s) for s in said}) == 1, outs)
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

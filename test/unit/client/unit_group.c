@@ -1,0 +1,233 @@
+/* unit_group.c - how groups end, in libsumwire.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/host_rig.h"
+
+#include "pmd/client/client.h"
+#include "test/support/unit.h"
+#include <sumwire/coll.h>
+
+enum {
+	LARGE = 8 << 20,
+	CALLS = 5
+}; /* elements: more pieces than the agent has
+      at once */
+
+struct scene {
+	struct rig *r;
+	struct sw_client *c;
+	struct sw_group *g, *other;
+	int32_t *buffer;
+};
+
+static int scene_open(void **state)
+{
+	static struct scene s;
+
+	s = (struct scene){.r = rig_open(NULL), .buffer = calloc(LARGE, 4)};
+	s.c = rig_client(s.r);
+	assert_int_equal(sw_group_open(s.c, "dp", NULL, 0, &s.g), 0);
+	assert_int_equal(sw_group_open(s.c, "other", NULL, 0, &s.other), 0);
+	*state = &s;
+	return 0;
+}
+
+static int scene_close(void **state)
+{
+	struct scene *s = *state;
+
+	sw_close(&s->c);
+	rig_close(s->r);
+	free(s->buffer);
+	return 0;
+}
+
+static int call(struct scene *s, struct sw_group *g, enum sw_coll_kind kind,
+	uint64_t count, uint64_t *h)
+{
+	struct sw_coll_args a = SW_COLL_ARGS_INIT;
+
+	a.kind = kind;
+	a.dtype = SW_I32;
+	a.count = count;
+	a.send = a.recv = s->buffer;
+	return sw_coll(g, &a, h);
+}
+
+static void fails(struct scene *s, int err, int expected, const char *why)
+{
+	assert_int_equal(err, expected);
+	assert_contains(sw_last_error(s->c), why);
+}
+
+/* Nothing ends by itself; large ones and small ones, all of them copied. */
+static void call_some(struct scene *s, uint64_t h[CALLS])
+{
+	s->r->how.is_mute = true;
+	for (uint32_t i = 0; i < CALLS; i++)
+		assert_int_equal(
+			call(s, s->g, i % 2 ? SW_BARRIER : SW_ALL_REDUCE,
+				i ? 100 : LARGE, &h[i]),
+			0);
+}
+
+static void abort__ends_all_that_is_open(void **state)
+{
+	struct scene *s = *state;
+	const char *why = "rank 3 aborted group 'dp': enough";
+	uint64_t h[CALLS], h2;
+
+	call_some(s, h);
+	assert_int_equal(sw_group_abort(s->g, "enough"), 0);
+	assert_int_equal(s->r->end.what, SW_EDGE_ABORT);
+	assert_string_equal(s->r->end.why, why);
+	for (uint32_t i = 0; i < CALLS; i++)
+		fails(s, sw_poll(s->c, h[i]), SW_EABORTED, why);
+	fails(s, call(s, s->g, SW_ALL_GATHER, 1, &h2), SW_EABORTED, why);
+	assert_int_equal(sw_group_abort(s->g, "again"), 0);
+	fails(s, call(s, s->g, SW_BARRIER, 0, &h2), SW_EABORTED, why);
+	s->r->how.is_mute = false;
+	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h2), 0);
+	assert_int_equal(sw_wait(s->c, h2), 0);
+}
+
+/* Others may wait: a stream is opened, and aborted. */
+static void abort__before_anything_was_called(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h;
+
+	assert_int_equal(sw_group_abort(s->g, NULL), 0);
+	assert_string_equal(s->r->tensors[0].name, "dp/barrier");
+	assert_int_equal(s->r->end.stream, RIG_FIRST);
+	fails(s, call(s, s->g, SW_BARRIER, 0, &h), SW_EABORTED,
+		"rank 3 aborted group 'dp'");
+}
+
+static void timeout__aborts(void **state)
+{
+	struct scene *s = *state;
+	const char *why = "rank 3 waited 1 s for all_reduce 1 of group 'dp'";
+	uint64_t h[CALLS];
+
+	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
+	call_some(s, h);
+	fails(s, sw_wait(s->c, h[2]), SW_EABORTED, why);
+	assert_int_equal(s->r->end.what, SW_EDGE_TIME_OUT);
+	assert_string_equal(s->r->end.why, why);
+	for (uint32_t i = 0; i < CALLS; i++)
+		if (i != 2)
+			fails(s, sw_wait(s->c, h[i]), SW_EABORTED, why);
+}
+
+static void timeout__not_of_what_ends(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h, h2;
+
+	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	s->r->how.is_mute = true;
+	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h2), 0);
+	usleep(1200000);
+	s->r->how.is_mute = false;
+	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_int_equal(sw_wait(s->c, h2), 0);
+}
+
+static void close__ends_all_that_is_open(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h[CALLS];
+
+	call_some(s, h);
+	assert_int_equal(sw_group_close(s->g), 0);
+	assert_int_equal(s->r->end.what, SW_EDGE_CLOSE_GROUP);
+	for (uint32_t i = 0; i < CALLS; i++)
+		fails(s, sw_wait(s->c, h[i]), SW_ECLOSED,
+			"group 'dp' was closed");
+}
+
+/* Its streams have names of their own; stages are used again. */
+static void close__and_open_again(void **state)
+{
+	static const char *const names[] = {
+		"dp/all_reduce", "dp#2/all_reduce", "dp#3/all_reduce"};
+	struct scene *s = *state;
+	uint32_t n_allocs = 0;
+	uint64_t h;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(call(s, s->g, SW_ALL_REDUCE, LARGE, &h), 0);
+		assert_string_equal(s->r->tensors[i].name, names[i]);
+		assert_int_equal(sw_wait(s->c, h), 0);
+		assert_int_equal(sw_group_close(s->g), 0);
+		assert_int_equal(sw_group_open(s->c, "dp", NULL, 0, &s->g), 0);
+		if (i)
+			assert_int_equal(s->c->n_allocs, n_allocs);
+		n_allocs = s->c->n_allocs;
+	}
+	assert_int_equal(n_allocs, 1);
+	assert_int_equal(sw_group_close(s->other), 0); /* never used */
+}
+
+static void open__names_that_are_taken(void **state)
+{
+	struct scene *s = *state;
+	struct sw_group *g;
+	char name[16];
+
+	fails(s, sw_group_open(s->c, "dp", NULL, 0, &g), SW_EBUSY,
+		"group 'dp' is open: close it first");
+	fails(s, sw_group_open(s->c, "dp#2", NULL, 0, &g), SW_EINVAL,
+		"does not end with # and digits");
+	assert_int_equal(sw_group_open(s->c, "dp#", NULL, 0, &g), 0);
+	for (uint32_t i = 3; i < 256; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		assert_int_equal(sw_group_open(s->c, name, NULL, 0, &g), 0);
+	}
+	fails(s, sw_group_open(s->c, "more", NULL, 0, &s->g), SW_EBUSY,
+		"256 groups are open: close one first");
+	assert_int_equal(sw_group_close(g), 0);
+	assert_int_equal(sw_group_open(s->c, "more", NULL, 0, &g), 0);
+}
+
+static void end__after_the_job(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h[CALLS];
+
+	call_some(s, h);
+	atomic_store(&s->r->end_err, SW_EPEER);
+	assert_int_equal(sw_wait(s->c, h[0]), SW_EPEER);
+	fails(s, sw_group_abort(s->g, "enough"), SW_EPEER,
+		"server 2 is silent");
+	fails(s, sw_group_close(s->g), SW_EPEER, "server 2 is silent");
+	fails(s, sw_group_set_timeout(s->g, 1), SW_EPEER, "server 2 is silent");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			abort__ends_all_that_is_open, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			abort__before_anything_was_called, scene_open,
+			scene_close),
+		cmocka_unit_test_setup_teardown(
+			timeout__aborts, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			timeout__not_of_what_ends, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			close__ends_all_that_is_open, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			close__and_open_again, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			open__names_that_are_taken, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			end__after_the_job, scene_open, scene_close),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
