@@ -112,7 +112,7 @@ static void on_end(void *ctx, uint32_t i)
 			"sumwire %s: the other ranks have %.0f s to end\n",
 			r->who, (double)r->grace_ns / 1e9);
 	begin_end(x, p->is_daemon ? FAILED : p->code, r->grace_ns);
-	/* Others may have ended for want of it before the kernel had done with
+	/* Others may have ended because of it before the kernel had done with
 	 * it: it is the cause. */
 	if (!p->is_daemon && !p->is_stopping && p->code > SW_RUN_SIGNALLED &&
 		x->code && x->code < SW_RUN_SIGNALLED)

@@ -129,7 +129,7 @@ def test_first_bad_exit_code():
 
 
 def test_killed_rank_counts_first():
-    """Another one has ended before it, perhaps for want of it."""
+    """Another one has ended before it, perhaps because of it."""
     text = ("if [ $RANK = 0 ]; then touch $TMPDIR/over; exit 3; fi; "
             "while [ ! -e $TMPDIR/over ]; do sleep 0.05; done; sleep 0.3; "
             "kill -KILL $$")
