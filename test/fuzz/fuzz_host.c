@@ -325,6 +325,14 @@ static size_t tune(union sw_edge_msg *m, const struct fuzz_step *s)
 	return sizeof(m->tune);
 }
 
+static size_t end_group(union sw_edge_msg *m, const struct fuzz_step *s)
+{
+	m->end = (struct sw_edge_end){
+		.kind = SW_EDGE_END, .what = s->a & 3, .stream = s->b & 15};
+	snprintf(m->end.why, sizeof(m->end.why), "%0159u", s->c);
+	return sizeof(m->end);
+}
+
 static size_t bye(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	m->kind = SW_EDGE_CLOSE;
@@ -339,7 +347,7 @@ static size_t any(union sw_edge_msg *m, const struct fuzz_step *s)
 
 static size_t (*const makers[])(
 	union sw_edge_msg *, const struct fuzz_step *) = {
-	attach, declare, tune, bye, any, open_stream};
+	attach, declare, tune, bye, any, open_stream, end_group};
 
 /* @d of the step is how much longer it is, or shorter. */
 static void say(
@@ -353,7 +361,7 @@ static void say(
 	size_t n;
 
 	memset(&u.m, 0, sizeof(u.m));
-	n = makers[s->kind % 6](&u.m, s) + (size_t)(int8_t)s->d;
+	n = makers[s->kind % 7](&u.m, s) + (size_t)(int8_t)s->d;
 	for (uint32_t i = 0; i < s->n_patches; i++)
 		fuzz_patch(in, u.bytes, sizeof(u.m));
 	n = n < sizeof(u) ? n : 0;

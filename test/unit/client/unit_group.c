@@ -59,10 +59,16 @@ static void fails(struct scene *s, int err, int expected, const char *why)
 	assert_contains(sw_last_error(s->c), why);
 }
 
+static void mute(struct scene *s, bool is_mute)
+{
+	atomic_store(&s->r->is_mute, is_mute);
+	rig_kick(s->r);
+}
+
 /* Nothing ends by itself; large ones and small ones, all of them copied. */
 static void call_some(struct scene *s, uint64_t h[CALLS])
 {
-	s->r->how.is_mute = true;
+	mute(s, true);
 	for (uint32_t i = 0; i < CALLS; i++)
 		assert_int_equal(
 			call(s, s->g, i % 2 ? SW_BARRIER : SW_ALL_REDUCE,
@@ -85,7 +91,7 @@ static void abort__ends_all_that_is_open(void **state)
 	fails(s, call(s, s->g, SW_ALL_GATHER, 1, &h2), SW_EABORTED, why);
 	assert_int_equal(sw_group_abort(s->g, "again"), 0);
 	fails(s, call(s, s->g, SW_BARRIER, 0, &h2), SW_EABORTED, why);
-	s->r->how.is_mute = false;
+	mute(s, false);
 	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h2), 0);
 	assert_int_equal(sw_wait(s->c, h2), 0);
 }
@@ -127,10 +133,10 @@ static void timeout__not_of_what_ends(void **state)
 	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
 	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
 	assert_int_equal(sw_wait(s->c, h), 0);
-	s->r->how.is_mute = true;
+	mute(s, true);
 	assert_int_equal(call(s, s->other, SW_BARRIER, 0, &h2), 0);
 	usleep(1200000);
-	s->r->how.is_mute = false;
+	mute(s, false);
 	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
 	assert_int_equal(sw_wait(s->c, h), 0);
 	assert_int_equal(sw_wait(s->c, h2), 0);

@@ -79,6 +79,7 @@ struct rig {
 	struct sw_edge_tune tune; /* the last tuning */
 	struct sw_edge_end end;   /* the last group that ended */
 	atomic_bool is_aborting;  /* collectives end with what it says */
+	atomic_bool is_mute;      /* as of how, while it runs */
 	enum sw_host_why why;     /* of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
 	struct sw_log log;
@@ -337,11 +338,10 @@ static inline void rig_coll(const struct sw_host_coll *m)
 static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
 {
 	struct sw_host_coll m;
+	bool is_mute = r->how.is_mute || atomic_load(&r->is_mute);
+	bool is_aborted = is_mute && atomic_load(&r->is_aborting);
 
-	while ((!r->how.is_mute || atomic_load(&r->is_aborting)) &&
-		sw_host_take_coll(port, &m)) {
-		bool is_aborted =
-			r->how.is_mute && atomic_load(&r->is_aborting);
+	while ((!is_mute || is_aborted) && sw_host_take_coll(port, &m)) {
 		struct sw_completion c = {
 			m.handle, is_aborted ? SW_EABORTED : r->how.status, 0};
 
