@@ -10,7 +10,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../apps/torch"))
 from sumwire import library
 
-MIRRORS = {"sw_settings": library.Settings, "sw_tensor_desc": library.Desc}
+MIRRORS = {"sw_settings": library.Settings, "sw_tensor_desc": library.Desc,
+           "sw_coll_args": library.CollArgs}
 
 
 def described(abi, name):
@@ -27,6 +28,12 @@ def mirrored(mirror):
             for name, _ in mirror._fields_], ctypes.sizeof(mirror)
 
 
+def codes(abi, name):
+    """Those of an enum."""
+    return {e.get("value") for e in abi.iterfind(
+        f".//enum-decl[@name='{name}']/enumerator")}
+
+
 def main():
     abi = ET.parse(os.path.join(HERE, "libsumwire.abi"))
     bad = [name for name, mirror in MIRRORS.items()
@@ -35,10 +42,12 @@ def main():
         print(f"{name} of apps/torch/sumwire/library.py: "
               f"{mirrored(MIRRORS[name])}\nthe library's: "
               f"{described(abi, name)}")
-    codes = {e.get("value") for e in abi.iterfind(
-        ".//enum-decl[@name='sw_dtype']/enumerator")}
     unknown = [n for n, (code, _) in library.DTYPES.items()
-               if str(code) not in codes]
+               if str(code) not in codes(abi, "sw_dtype")]
+    unknown += [n for n, code in library.COLLECTIVES.items()
+                if str(code) not in codes(abi, "sw_coll_kind")]
+    unknown += [n for n, code in library.OPERATIONS.items()
+                if str(code) not in codes(abi, "sw_op")]
     missing = [s for s in library.SIGNATURES if abi.find(
         f".//elf-symbol[@name='{s}']") is None]
     for name in unknown + missing:

@@ -114,10 +114,11 @@ class Client:
         while thread.is_alive():
             thread.join(SLICE_S)
         if result[0]:
-            raise self._error(*result)
+            raise self.error(*result)
         return pointer
 
-    def _error(self, code, text=None):
+    def error(self, code, text=None):
+        """The exception for a code of the library, in the thread that got it."""
         if text is None:
             text = self.lib.sw_last_error(self.pointer)
         return SumwireError(self.lib.sw_error_name(code).decode(),
@@ -140,7 +141,7 @@ class Client:
         with self.lock:
             code = self.lib.sw_declare(self.pointer, array, n, out)
             if code not in (0, library.EMISMATCH):
-                raise self._error(code)
+                raise self.error(code)
         return [Tensor(self, d, p) for d, p in zip(descs, out)]
 
     def push(self, tensor, step):
@@ -157,7 +158,7 @@ class Client:
 
     def _begun(self, tensor, code):
         if code:
-            raise self._error(code)
+            raise self.error(code)
         tensor.handle = self._handle.value
 
     def is_done(self, tensor):
@@ -194,9 +195,9 @@ class Client:
             tensor.take_result()
         tensor.handle = None
         if code == library.EMISMATCH:
-            raise self._error(code)  # the job goes on
+            raise self.error(code)  # the job goes on
         if code and not self.failure:
-            self.failure = self._error(code)
+            self.failure = self.error(code)
         if self.failure:
             raise self.failure
         return True
@@ -212,7 +213,7 @@ class Client:
                 code = self.lib.sw_autotune_open(self.pointer,
                                                  ctypes.byref(self._tuner))
             if code:
-                raise self._error(code)
+                raise self.error(code)
 
     def leave(self):
         """Leave the job.  Memory of tensors stays as long as it is in use."""

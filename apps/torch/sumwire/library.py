@@ -1,6 +1,6 @@
 # library.py - find libsumwire and tell ctypes what its functions look like
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions of pmd/client/sumwire/sumwire.h; nothing else of the package uses ctypes
+"""The functions of pmd/client/sumwire/sumwire.h and coll.h; nothing else of the package uses ctypes
 signatures.  Found in this order: $SUMWIRE_LIBRARY, which sumwire run sets; the
 build/ of the checkout that holds this file; the system's linker; what came with
 the sumwire command of $PATH."""
@@ -17,8 +17,15 @@ DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
           "i32": (4, 4), "i8": (5, 1), "i64": (6, 8), "bool": (9, 1),
           "bf16": (10, 2)}
 
+# enum sw_coll_kind (engine/base/coll_kind.h)
+COLLECTIVES = {"all_reduce": 1, "reduce_scatter": 2, "all_gather": 3,
+               "broadcast": 4, "reduce": 5, "barrier": 6}
+# enum sw_op
+OPERATIONS = {"sum": 0, "avg": 1, "min": 2, "max": 3, "prod": 4, "band": 5,
+              "bor": 6, "bxor": 7, "premul_sum": 8}
+
 # enum sw_error (engine/base/errors.def), those that are treated by themselves
-EAGAIN, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -5, -6, -8
+EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
 
 
 class Settings(ctypes.Structure):
@@ -45,6 +52,19 @@ class Desc(ctypes.Structure):
                 ("pad", ctypes.c_uint32)]
 
 
+class CollArgs(ctypes.Structure):
+    """struct sw_coll_args"""
+    _fields_ = [("size", ctypes.c_size_t),
+                ("kind", ctypes.c_int),
+                ("dtype", ctypes.c_int),
+                ("count", ctypes.c_uint64),
+                ("root", ctypes.c_uint32),
+                ("op", ctypes.c_int),
+                ("send", ctypes.c_void_p),
+                ("recv", ctypes.c_void_p),
+                ("scale", ctypes.c_double)]
+
+
 POINTER, U32, INT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int
 SIGNATURES = {
     "sw_version": (U32, []),
@@ -69,6 +89,11 @@ SIGNATURES = {
                            ctypes.POINTER(ctypes.c_uint64)]),
     "sw_poll": (INT, [POINTER, ctypes.c_uint64]),
     "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
+    "sw_group_open": (INT, [POINTER, ctypes.c_char_p, ctypes.POINTER(U32), U32,
+                            ctypes.POINTER(POINTER)]),
+    "sw_coll": (INT, [POINTER, ctypes.POINTER(CollArgs),
+                      ctypes.POINTER(ctypes.c_uint64)]),
+    "sw_event_fd": (INT, [POINTER, ctypes.POINTER(INT)]),
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
     "sw_error_name": (ctypes.c_char_p, [INT]),
     "sw_autotune_open": (INT, [POINTER, ctypes.POINTER(POINTER)]),

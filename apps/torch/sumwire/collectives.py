@@ -1,0 +1,220 @@
+# collectives.py - ordered collectives of groups of ranks, and who sees them end
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives over libsumwire for Python, without any framework.
+
+    calls = Calls(Client())
+    group = calls.group("all", range(calls.client.size))
+    call = calls.start(group, "all_reduce", "f32", 1000, address, address)
+    calls.wait(call, 60)
+
+Any thread may call; one group's collectives start in one order at all members.
+"""
+import ctypes
+import os
+import select
+import threading
+import time
+
+from sumwire import library
+from sumwire.client import SLICE_S, SumwireError
+
+FULL_PAUSE_S = 100e-6  # before one more try to start, when too many are open
+MANY = 256  # open ones, after which a start looks which have ended
+
+
+class Group:
+    """Ranks of the job; the lock makes threads take turns."""
+
+    def __init__(self, name, pointer):
+        self.name, self.pointer = name, pointer
+        self.lock = threading.Lock()
+
+
+class Call:
+    """A collective that was started.  on_end(error or None) is called once, by
+    whichever thread sees the end, after which the buffers are the caller's."""
+    __slots__ = ("handle", "what", "until", "on_end", "ended")
+
+    def __init__(self, handle, what, until, on_end):
+        self.handle, self.what, self.until = handle, what, until
+        self.on_end = on_end
+        self.ended = threading.Event()
+
+    def end(self, error):
+        try:
+            self.on_end(error)
+        finally:
+            self.ended.set()
+
+
+class Calls:
+    """The collectives of a client.  Who waits for one waits in the library; for
+    the others there is a thread, once watch() was called."""
+
+    def __init__(self, client):
+        self.client, self.lib = client, client.lib
+        self.lock = threading.Lock()
+        self.open = set()  # calls that nobody waits for
+        self.late = []  # given up; the library still has their buffers
+        self.event = ctypes.c_int(-1)
+        self.thread = None
+        self.is_over = False
+
+    # --- start ---
+
+    def group(self, name, ranks):
+        """Open a group; all members do, with the same name and ranks."""
+        pointer, n = ctypes.c_void_p(), len(ranks)
+        code = self.lib.sw_group_open(
+            self.client.pointer, name.encode(), (ctypes.c_uint32 * n)(*ranks),
+            n, ctypes.byref(pointer))
+        if code:
+            raise self.client.error(code)
+        return Group(name, pointer)
+
+    def start(self, group, kind, dtype="u8", count=1, send=None, recv=None, *,
+              root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None):
+        """Start a collective of @count elements between addresses; its buffers
+        must stay until on_end.  root: a rank of the job."""
+        args = library.CollArgs(
+            ctypes.sizeof(library.CollArgs), library.COLLECTIVES[kind],
+            library.DTYPES[dtype][0], count, root,
+            library.OPERATIONS[op], send, recv, scale)
+        until = time.monotonic() + limit_s
+        handle = self._start(group, args, until)
+        call = Call(handle, f"{kind} of group '{group.name}'", until, on_end)
+        self._put(call)
+        if len(self.open) > MANY:
+            self.look()
+        return call
+
+    def _start(self, group, args, until):
+        handle = ctypes.c_uint64()
+        while True:
+            with group.lock:
+                code = self.lib.sw_coll(group.pointer, ctypes.byref(args),
+                                        ctypes.byref(handle))
+                if not code:
+                    return handle.value
+                error = self.client.error(code)
+            if code != library.EBUSY or time.monotonic() > until:
+                raise error
+            self.look()
+            time.sleep(FULL_PAUSE_S)
+
+    # --- end ---
+
+    def _put(self, call):
+        """Nobody waits for it now.  What ended before the thread could know of
+        it ends here."""
+        with self.lock:
+            self.open.add(call)
+            ended, error = self._ended(call) if self.thread else (False, None)
+        if ended:
+            call.end(error)
+
+    def _ended(self, call):
+        """(has it ended?, its error); with the lock."""
+        code = self.lib.sw_poll(self.client.pointer, call.handle)
+        if code == library.EAGAIN:
+            return False, None
+        self.open.discard(call)
+        return True, self.client.error(code) if code else None
+
+    def look(self):
+        """End those that have ended, or whose time is over."""
+        ends, now = [], time.monotonic()
+        with self.lock:
+            for call in list(self.open):
+                ended, error = self._ended(call)
+                if ended:
+                    ends.append((call, error))
+                elif now > call.until:
+                    ends.append((call, self._give_up(call)))
+        for call, error in ends:
+            call.end(error)
+
+    def _give_up(self, call):
+        self.open.discard(call)
+        self.late.append(call)
+        return SumwireError("SW_ETIMEDOUT", f"{call.what} did not end in the "
+                            f"time that the group allows")
+
+    def is_done(self, call):
+        with self.lock:
+            if call not in self.open:
+                return call.ended.is_set()
+            ended, error = self._ended(call)
+        if ended:
+            call.end(error)
+        return ended
+
+    def wait(self, call, limit_s=None):
+        """Has it ended?  Waits until it has, for at most limit_s; without a
+        limit until the time is over that start() gave it."""
+        until = time.monotonic() + limit_s if limit_s else call.until
+        with self.lock:
+            is_ours = call in self.open
+            self.open.discard(call)
+        if not is_ours:
+            return call.ended.wait(max(0, until - time.monotonic()))
+        try:
+            code = self._wait(call, until)
+        except BaseException:  # Ctrl-C
+            self._put(call)
+            raise
+        if code == library.ETIMEDOUT:
+            return self._stop_waiting(call, until)
+        call.end(self.client.error(code) if code else None)
+        return True
+
+    def _wait(self, call, until):
+        """What the library says, at the latest SLICE_S after @until."""
+        while True:
+            code = self.lib.sw_wait(self.client.pointer, call.handle)
+            if code != library.ETIMEDOUT or time.monotonic() > until:
+                return code
+
+    def _stop_waiting(self, call, until):
+        if until < call.until:
+            self._put(call)
+            return False
+        with self.lock:
+            error = self._give_up(call)
+        call.end(error)
+        return True
+
+    # --- the thread ---
+
+    def watch(self):
+        """From now on the ends of all calls are seen, whether anybody waits or
+        not."""
+        with self.lock:
+            if self.thread or self.is_over:
+                return
+            code = self.lib.sw_event_fd(self.client.pointer,
+                                        ctypes.byref(self.event))
+            if code:
+                raise self.client.error(code)
+            self.thread = threading.Thread(target=self._watch, daemon=True,
+                                           name="sumwire")
+            self.thread.start()
+        self.look()
+
+    def _watch(self):
+        poller = select.poll()
+        poller.register(self.event.value, select.POLLIN)
+        while not self.is_over:
+            if poller.poll(SLICE_S * 1000):
+                os.read(self.event.value, 8)
+            self.look()
+
+    def close(self):
+        """Leave the job; what is open ends with an error."""
+        with self.lock:
+            self.is_over = True
+        if self.thread and self.thread.is_alive():
+            os.write(self.event.value, (1).to_bytes(8, "little"))
+            self.thread.join()
+        self.client.leave()
+        self.look()
