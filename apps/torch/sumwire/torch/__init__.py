@@ -6,6 +6,7 @@
     optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
 """
+import sumwire.distributed  # makes its name known to torch
 from sumwire.client import SumwireError
 from sumwire.torch.broadcasts import (
     broadcast, broadcast_, broadcast_async, broadcast_async_,

@@ -1,0 +1,76 @@
+# attachment.py - what all groups of this process share: its place in the job
+# SPDX-License-Identifier: BSD-3-Clause
+import atexit
+import hashlib
+import threading
+
+from sumwire.client import Client
+from sumwire.collectives import Calls
+
+NAME_MAX = 60  # bytes of a group's name that travel as they are
+
+_lock = threading.Lock()
+_attachment = None
+
+
+class Attachment:
+    """One client of libsumwire; groups is how many are open.  sumwire's rank of
+    each of torch's is learned from the stores of groups."""
+
+    def __init__(self):
+        self.calls = Calls(Client())
+        self.rank, self.size = self.calls.client.rank, self.calls.client.size
+        self.n_groups = 0
+        self.ranks = {}  # sumwire's, by torch's in the world
+
+    def learn(self, store, world_rank, world_ranks):
+        """sumwire's ranks of a group's members, in the group's order."""
+        store.set(f"rank/{world_rank}", str(self.rank))
+        for rank in world_ranks:
+            if rank not in self.ranks:
+                self.ranks[rank] = int(store.get(f"rank/{rank}"))
+        return [self.ranks[rank] for rank in world_ranks]
+
+    def open_group(self, name, ranks):
+        """Of sumwire's ranks, in any order.  Groups of one name and different
+        members are different ones."""
+        members = ",".join(str(r) for r in sorted(ranks))
+        whole = f"{name}:{members}"
+        if len(whole.encode()) > NAME_MAX:
+            whole = hashlib.sha256(whole.encode()).hexdigest()[:NAME_MAX]
+        return self.calls.group("torch." + whole, sorted(ranks))
+
+    def leave(self):
+        self.calls.close()
+
+
+def acquire():
+    """The attachment of this process, made with its first group; release() it
+    when the group is closed."""
+    global _attachment
+    with _lock:
+        if _attachment is None:
+            _attachment = Attachment()
+        _attachment.n_groups += 1
+        return _attachment
+
+
+def release(attachment):
+    """With its last group this process leaves the job."""
+    global _attachment
+    with _lock:
+        attachment.n_groups -= 1
+        if attachment.n_groups or attachment is not _attachment:
+            return
+        _attachment = None
+    attachment.leave()
+
+
+@atexit.register
+def end():
+    """The end of a program that has not called destroy_process_group."""
+    global _attachment
+    with _lock:
+        attachment, _attachment = _attachment, None
+    if attachment:
+        attachment.leave()

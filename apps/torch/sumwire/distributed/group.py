@@ -1,0 +1,41 @@
+# group.py - sumwire's group as PyTorch 2.4 to 2.13 takes it: a ProcessGroup
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+from torch import distributed as dist
+
+from sumwire.distributed.methods import Methods
+
+_groups = []  # torch keeps no reference to the Python half of its groups
+
+
+class ProcessGroup(Methods, dist.ProcessGroup):
+    """Methods that are not there are torch's own, which go to gloo."""
+
+    def __init__(self, opts):
+        dist.ProcessGroup.__init__(self, opts.group_rank, opts.group_size)
+        self.begin(opts)
+        self._register_backend(torch.device("cpu"),
+                               dist.ProcessGroup.BackendType.CUSTOM, self.gloo)
+
+    def getBackendName(self):
+        return "sumwire"
+
+    def getRank(self):
+        return self.me
+
+    def getSize(self):
+        return self.n
+
+    def shutdown(self):
+        super().shutdown()
+        if self in _groups:
+            _groups.remove(self)
+
+    abort = shutdown
+
+
+def create(opts, _):
+    """What torch calls for each group."""
+    group = ProcessGroup(opts)
+    _groups.append(group)
+    return group

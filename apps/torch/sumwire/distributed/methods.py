@@ -1,0 +1,263 @@
+# methods.py - the collectives of torch.distributed over those of libsumwire
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methods is one half of a group; the other is the class of torch that the
+version at hand has for backends (group.py).  What the library does not do, or
+not with these types and operations, gloo does."""
+import torch
+from torch import distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from sumwire.distributed import attachment
+from sumwire.distributed.work import Work, seconds
+
+# What torch calls the element types of enum sw_dtype.
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
+          torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
+          torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
+OPS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
+
+
+class Methods:
+    """A group's members: ranks are sumwire's, in the group's order; order is
+    which part of what lies in sumwire's order is whose, None if the same."""
+
+    def begin(self, opts):
+        self.me, self.n = opts.group_rank, opts.group_size
+        self.limit_s = opts.timeout.total_seconds()
+        self.n_calls = 0
+        members = list(opts.global_ranks_in_group) or list(range(self.n))
+        self.gloo = dist.ProcessGroupGloo(
+            dist.PrefixStore("gloo/", opts.store), self.me, self.n,
+            timeout=opts.timeout)
+        self.attachment = self.order = None
+        if self.n > 1:
+            self._attach(opts, members)
+
+    def _attach(self, opts, members):
+        self.attachment = attachment.acquire()
+        self.calls = self.attachment.calls
+        self.ranks = self.attachment.learn(opts.store, members[self.me],
+                                           members)
+        self.group = self.attachment.open_group(str(opts.group_id), self.ranks)
+        places = sorted(range(self.n), key=lambda i: self.ranks[i])
+        if places != list(range(self.n)):
+            self.order = torch.tensor(places)
+
+    def shutdown(self):
+        """Its collectives are at an end."""
+        if self.attachment:
+            attached, self.attachment = self.attachment, None
+            attachment.release(attached)
+
+    abort = shutdown
+
+    # --- what is summed ---
+
+    def allreduce(self, tensors, opts=None):
+        tensors, opts = listed(tensors), options(
+            opts, c10d.AllreduceOptions, "reduceOp")
+        if not sums(tensors, opts.reduceOp):
+            return self.gloo.allreduce(tensors, opts)
+        work = self.work(tensors, self.divided(tensors, opts.reduceOp))
+        for t in tensors:
+            self.add(work, opts, "all_reduce", t, t)
+        return work.seal()
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        return self.allreduce(tensors, opts)
+
+    def reduce(self, tensors, opts):
+        tensors = listed(tensors)
+        root = opts.rootRank
+        if not sums(tensors, opts.reduceOp):
+            return self.gloo.reduce(tensors, opts)
+        after = self.divided(tensors, opts.reduceOp)
+        work = self.work(tensors, after if self.me == root else None)
+        for t in tensors:
+            self.add(work, opts, "reduce", t,
+                     t if self.me == root else None, root=root)
+        return work.seal()
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        outputs, inputs = listed(outputs), lists(inputs)
+        opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
+        if not sums(outputs, opts.reduceOp):
+            return self.gloo.reduce_scatter(outputs, inputs, opts)
+        flat = [torch.cat([plain(t).reshape(-1) for t in parts])
+                for parts in inputs]
+        return self.reduce_scatter_single_coalesced(outputs, flat, opts)
+
+    def reduce_scatter_single(self, output, tensor, opts=None):
+        return self.reduce_scatter_single_coalesced([output], [tensor], opts)
+
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+        opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
+        if not sums(outputs, opts.reduceOp):
+            return self.by_gloo("reduce_scatter", outputs, inputs, opts)
+        work = self.work(outputs, self.divided(outputs, opts.reduceOp))
+        for out, t in zip(outputs, inputs):
+            self.parted(out, t, "reduce_scatter")
+            if self.order is not None:
+                t = t.reshape(self.n, -1)[self.order]
+            self.add(work, opts, "reduce_scatter", t, out)
+        return work.seal()
+
+    # --- what is moved ---
+
+    def broadcast(self, tensors, opts=None):
+        tensors = listed(tensors)
+        opts = options(opts, c10d.BroadcastOptions, "rootRank")
+        work = self.work(tensors)
+        for t in tensors:
+            self.add(work, opts, "broadcast", t, t, root=opts.rootRank)
+        return work.seal()
+
+    def allgather(self, outputs, inputs, opts=None):
+        outputs, inputs = lists(outputs), listed(inputs)
+        opts = options(opts, c10d.AllgatherOptions)
+        if any(o.shape != t.shape for parts, t in zip(outputs, inputs)
+               for o in parts):
+            return self.gloo.allgather(outputs, inputs, opts)
+        flat = [torch.empty(self.n * t.numel(), dtype=t.dtype) for t in inputs]
+
+        def after():
+            for parts, f in zip(outputs, flat):
+                for out, part in zip(parts, f.chunk(self.n)):
+                    out.copy_(part.view(out.shape))
+        return self._gather(flat, inputs, opts, outputs, after)
+
+    def allgather_coalesced(self, outputs, inputs, opts=None):
+        return self.allgather(outputs, inputs, opts)
+
+    def all_gather_single(self, output, tensor, opts=None):
+        return self.all_gather_single_coalesced([output], [tensor], opts)
+
+    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
+        return self._gather(outputs, inputs,
+                            options(opts, c10d.AllgatherOptions), outputs)
+
+    def _gather(self, outputs, inputs, opts, results, after=None):
+        """Each input of all into each output, in the group's order."""
+        def finish():
+            for out in outputs if self.order is not None else ():
+                parts = out.view(self.n, -1)
+                parts[self.order] = parts.clone()
+            if after:
+                after()
+        work = self.work(results, finish)
+        for out, t in zip(outputs, inputs):
+            self.parted(t, out, "all_gather")
+            self.add(work, opts, "all_gather", t, out)
+        return work.seal()
+
+    def barrier(self, opts=None):
+        work = self.work([])
+        if self.n > 1:
+            work.add(self.group, "barrier", "u8", 1, None, None,
+                     limit_s=self.limit(opts))
+        return work.seal()
+
+    # the names of before 2.13
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    # --- what they share ---
+
+    def work(self, results, after=None):
+        self.n_calls += 1
+        return Work(self.calls if self.n > 1 else None, results, after)
+
+    def add(self, work, opts, kind, send, recv, root=0):
+        """A collective of a work; of a member alone a copy."""
+        tensor = plain(send)
+        if recv is not None:
+            plain(recv)
+        if self.n == 1:
+            if recv is not send:
+                recv.copy_(send.view(recv.shape))
+            return
+        count, dtype = tensor.numel(), DTYPES.get(tensor.dtype)
+        if kind == "reduce_scatter":
+            count //= self.n
+        if dtype is None:  # it is only moved
+            count, dtype = count * tensor.element_size(), "u8"
+        if count:
+            work.add(self.group, kind, dtype, count, send, recv,
+                     root=self.ranks[root], limit_s=self.limit(opts))
+
+    def limit(self, opts):
+        return seconds(getattr(opts, "timeout", None)) or self.limit_s
+
+    def divided(self, tensors, op):
+        """What makes averages of sums."""
+        if op != dist.ReduceOp.AVG:
+            return None
+
+        def after():
+            for t in tensors:
+                t.div_(self.n)
+        return after
+
+    def parted(self, part, whole, what):
+        if part.numel() * self.n != whole.numel() or part.dtype != whole.dtype:
+            raise ValueError(
+                f"{what} of a group of {self.n}: {whole.numel()} elements of "
+                f"{whole.dtype} are not {self.n} times {part.numel()} of "
+                f"{part.dtype}")
+
+    def by_gloo(self, name, outputs, inputs, opts):
+        """One after the other: gloo has no coalesced ones of all kinds."""
+        works = [getattr(self.gloo, name)([out], [list(t.chunk(self.n))], opts)
+                 for out, t in zip(outputs, inputs)]
+        for each in works[:-1]:
+            each.wait()
+        return works[-1]
+
+
+def options(opts, kind, field=None):
+    """Of torch's kind; torch's short forms give the one field alone."""
+    if isinstance(opts, kind):
+        return opts
+    made = kind()
+    if opts is not None and field and not hasattr(opts, "timeout"):
+        setattr(made, field, opts)
+    elif opts is not None:  # those of another method, as of coalesced ones
+        made.timeout = opts.timeout
+        if field and hasattr(opts, field):
+            setattr(made, field, getattr(opts, field))
+    return made
+
+
+def listed(tensors):
+    return [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+
+
+def lists(tensors):
+    """A list of lists; one list alone is the first of them."""
+    if tensors and isinstance(tensors[0], torch.Tensor):
+        return [list(tensors)]
+    return [list(each) for each in tensors]
+
+
+def sums(tensors, op):
+    """Does the library?  Averages are of floats alone."""
+    if not any(op == each for each in OPS):
+        return False
+    return all(t.dtype in DTYPES and
+               (op == dist.ReduceOp.SUM or t.is_floating_point())
+               for t in tensors)
+
+
+def plain(tensor):
+    """What can be read and written as it lies in memory."""
+    if tensor.layout != torch.strided or not tensor.is_contiguous():
+        raise ValueError(
+            f"sumwire takes dense and contiguous tensors; this one of shape "
+            f"{list(tensor.shape)} is not: call contiguous() or to_dense()")
+    if tensor.device.type != "cpu":
+        raise ValueError(f"sumwire takes tensors of the CPU; this one is on "
+                         f"{tensor.device}: name a backend for its device, "
+                         f"as in \"cpu:sumwire,cuda:nccl\"")
+    return tensor

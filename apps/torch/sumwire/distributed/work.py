@@ -1,0 +1,119 @@
+# work.py - what torch.distributed's calls return: collectives under way
+# SPDX-License-Identifier: BSD-3-Clause
+import threading
+
+import torch
+from torch import distributed as dist
+
+from sumwire.client import SumwireError
+
+
+def seconds(timeout):
+    """Of a timedelta; None where it says none."""
+    s = timeout.total_seconds() if timeout is not None else 0
+    return s if s > 0 else None
+
+
+class Work(dist.Work):
+    """Several collectives that end as one.  after() then finishes the results:
+    it runs once, in the thread that sees the last one end."""
+
+    def __init__(self, calls, results, after=None):
+        super().__init__()
+        self.calls, self.results, self.after = calls, results, after
+        self.parts = []  # Calls
+        self.error = None
+        self._kept = []  # what the library reads and writes
+        self._n_open = 1  # until seal()
+        self._lock = threading.Lock()
+        self._future = None
+        self._is_ended = False
+
+    # --- by the group that makes it ---
+
+    def add(self, group, kind, dtype, count, send, recv, **more):
+        """One more collective, between tensors."""
+        self._kept.append((send, recv))
+        with self._lock:
+            self._n_open += 1
+        try:
+            self.parts.append(self.calls.start(
+                group, kind, dtype, count, address(send), address(recv),
+                on_end=self._end_of_part, **more))
+        except SumwireError as e:
+            self._end_of_part(e)
+
+    def seal(self):
+        """There are no more."""
+        self._end_of_part(None)
+        return self
+
+    def _end_of_part(self, error):
+        with self._lock:
+            self.error = self.error or error
+            self._n_open -= 1
+            if self._n_open:
+                return
+        if not self.error and self.after:
+            try:
+                self.after()
+            except Exception as e:  # goes to whoever waits
+                self.error = e
+        self.after, self._kept = None, []
+        with self._lock:
+            self._is_ended = True
+            future = self._future
+        if future:
+            self._complete(future)
+
+    def _complete(self, future):
+        if self.error:
+            future.set_exception(self.error)
+        else:
+            future.set_result(self.results)
+
+    # --- by torch ---
+
+    def wait(self, timeout=None):
+        limit_s = seconds(timeout)
+        for call in self.parts:
+            if not self.calls.wait(call, limit_s):
+                raise SumwireError("SW_ETIMEDOUT", f"{call.what} has not ended "
+                                   f"in {limit_s:g} s")
+        if self.error:
+            raise self.error
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return all([self.calls.is_done(call) for call in self.parts])
+
+    def is_success(self):
+        return self.is_completed() and not self.error
+
+    def exception(self):
+        return self.error
+
+    def result(self):
+        return self.results
+
+    def source_rank(self):
+        return 0
+
+    def get_future(self):
+        with self._lock:
+            is_new = self._future is None
+            if is_new:
+                self._future = torch.futures.Future()
+            is_ended = self._is_ended
+        if is_new and is_ended:
+            self._complete(self._future)
+        elif not is_ended:
+            self.calls.watch()
+        return self._future
+
+
+def address(tensor):
+    return None if tensor is None else tensor.data_ptr()
