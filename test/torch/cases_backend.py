@@ -1,0 +1,335 @@
+# cases_backend.py - every collective against gloo's; run by torch_backend.py
+# SPDX-License-Identifier: BSD-3-Clause
+"""The default group is sumwire's, of all ranks.  Each case runs in it, and in
+groups of some of them; beside each is one of gloo of the same ranks."""
+import datetime
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+import sumwire.torch  # noqa: F401
+from sumwire import SumwireError
+from torch_rig import check, raises, run_cases
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
+SHAPES = [(1,), (3, 5), (70001,), (2, 1, 9000)]
+
+
+def start():
+    store = os.environ.get("TEST_STORE")  # a launcher has one of its own
+    dist.init_process_group(
+        "sumwire", init_method=f"file://{store}" if store else "env://",
+        rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+
+
+def twins():
+    """(sumwire's group, gloo's) of all, of two, of all but the first, and of
+    this rank alone; of those that this rank is in."""
+    n = dist.get_world_size()
+    wanted = [range(n), (0, n - 1), range(1, n), *[(r,) for r in range(n)]]
+    made = [(None if len(ranks) == n else dist.new_group(list(ranks)),
+             dist.new_group(list(ranks), backend="gloo"))
+            for ranks in wanted]
+    return [pair for pair, ranks in zip(made, wanted)
+            if dist.get_rank() in ranks]
+
+
+def sample(dtype, shape, seed=0, rank=None):
+    """The same on every run, other on every rank; this one's, or another's."""
+    rank = dist.get_rank() if rank is None else rank
+    g = torch.Generator().manual_seed(1000 * seed + rank)
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.randn(shape, generator=g).to(dtype)
+    high = 2 if dtype == torch.bool else 20
+    return torch.randint(0, high, shape, generator=g).to(dtype)
+
+
+def check_sum(got, x, gloo, what, divisor=1):
+    """As f64 has it, within what rounding once and f32's additions change;
+    integers exactly."""
+    wide = (x.double() if x.dtype.is_floating_point else x).clone()
+    size = wide.abs()
+    for t in wide, size:
+        dist.all_reduce(t, group=gloo)
+    if x.dtype.is_floating_point:
+        eps = torch.finfo(x.dtype).eps
+        off = (got.double() - wide / divisor).abs()
+        check(bool((off <= 4 * eps * (size / divisor + eps)).all()), what)
+    else:
+        check(bool((got == wide).all()), what)
+
+
+def case_sums():
+    for group, gloo in twins():
+        for dtype in FLOATS + INTEGERS:
+            for shape in SHAPES:
+                x = sample(dtype, shape)
+                y = x.clone()
+                dist.all_reduce(y, group=group)
+                check_sum(y, x, gloo, f"sum of {dtype} {shape}")
+
+
+def case_averages():
+    for group, gloo in twins():
+        for dtype in FLOATS:
+            x = sample(dtype, (3, 5))
+            y = x.clone()
+            dist.all_reduce(y, ReduceOp.AVG, group=group)
+            check_sum(y, x, gloo, f"average of {dtype}",
+                      dist.get_world_size(group))
+
+
+def case_operations():
+    for group, gloo in twins():
+        for op in (ReduceOp.MIN, ReduceOp.MAX, ReduceOp.PRODUCT,
+                   ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR):
+            x = sample(torch.int32, (100,))
+            y = x.clone()
+            dist.all_reduce(y, op, group=group)
+            dist.all_reduce(x, op, group=gloo)
+            check(torch.equal(x, y), f"{op}")
+
+
+def case_broadcasts():
+    for group, gloo in twins():
+        for dtype in [*FLOATS, *INTEGERS, torch.bool, torch.int16,
+                      torch.complex64]:
+            for root in dist.get_process_group_ranks(gloo):
+                x = sample(dtype, (700, 3))
+                dist.broadcast(x, root, group=group)
+                check(torch.equal(x, sample(dtype, x.shape, rank=root)),
+                      f"broadcast of {dtype} from {root}")
+
+
+def case_gathers():
+    for group, gloo in twins():
+        n = dist.get_world_size(group)
+        for dtype in [*FLOATS, torch.int64, torch.int16]:
+            for shape in SHAPES:
+                x = sample(dtype, shape)
+                want = torch.stack([
+                    sample(dtype, shape, rank=r)
+                    for r in dist.get_process_group_ranks(gloo)])
+                got = [torch.empty_like(x) for _ in range(n)]
+                dist.all_gather(got, x, group=group)
+                whole = torch.empty((n, *shape), dtype=dtype)
+                dist.all_gather_into_tensor(whole, x, group=group)
+                check(torch.equal(torch.stack(got), want) and
+                      torch.equal(whole, want), f"all_gather of {dtype} {shape}")
+
+
+def case_scatters():
+    for group, gloo in twins():
+        n, me = dist.get_world_size(group), dist.get_rank(group)
+        for op in ReduceOp.SUM, ReduceOp.AVG:
+            for dtype in FLOATS:
+                x = sample(dtype, (n, 7001))
+                a, b = torch.empty(7001, dtype=dtype), torch.empty(
+                    7001, dtype=dtype)
+                dist.reduce_scatter(a, list(x), op, group=group)
+                dist.reduce_scatter_tensor(b, x, op, group=group)
+                whole = x.clone()
+                dist.all_reduce(whole, op, group=group)
+                for got in a, b:
+                    whole[me] = got
+                    check_sum(whole, x, gloo, f"reduce_scatter of {dtype}",
+                              n if op == ReduceOp.AVG else 1)
+
+
+def case_by_gloo():
+    """What the library does not do."""
+    for group, gloo in twins():
+        results = [by_gloo(g) for g in (group, gloo)]
+        for name, got in results[0].items():
+            check(all(map(torch.equal, got, results[1][name])), name)
+
+
+def by_gloo(group):
+    n, me = dist.get_world_size(group), dist.get_rank(group)
+    root = dist.get_global_rank(group or dist.group.WORLD, 0)
+    out = {}
+    x = [sample(torch.float32, (10,), seed) for seed in range(n)]
+    summed = x[0].long()
+    dist.reduce(summed, root, group=group)
+    out["reduce"] = [summed] if me == 0 else []
+    out["gather"] = [torch.empty(10) for _ in range(n if me == 0 else 0)]
+    dist.gather(x[0], out["gather"] or None, root, group=group)
+    out["scatter"] = [torch.empty(10)]
+    dist.scatter(out["scatter"][0], x if me == 0 else None, root, group=group)
+    out["all_to_all"] = [torch.empty(n * 10)]
+    dist.all_to_all_single(out["all_to_all"][0], torch.cat(x), group=group)
+    after, before = (dist.get_global_rank(group or dist.group.WORLD, i % n)
+                     for i in (me + 1, me - 1))
+    out["recv"] = [torch.zeros(10)]
+    if n > 1:
+        sent = dist.isend(x[0], after, group=group)
+        dist.recv(out["recv"][0], before, group=group)
+        sent.wait()
+    return out
+
+
+def case_objects():
+    for group, gloo in twins():
+        n, me = dist.get_world_size(group), dist.get_rank(group)
+        got = [None] * n
+        dist.all_gather_object(got, {"rank": me, "text": "x" * me},
+                               group=group)
+        check(got == [{"rank": r, "text": "x" * r} for r in range(n)], got)
+        root = dist.get_process_group_ranks(gloo)[n - 1]
+        item = [("from", me)]
+        dist.broadcast_object_list(item, root, group=group)
+        check(item == [("from", n - 1)], item)
+
+
+def is_done(work):
+    """From 2.14 on torch's wrapper of works from Python does not ask them."""
+    if type(work).__module__.startswith("sumwire"):
+        return work.is_completed()
+    return work.get_future().done()
+
+
+def case_asynchronous():
+    """Many at once, waited for in another order, or by their futures."""
+    for group, gloo in twins():
+        xs = [sample(torch.float32, (1 + 1000 * i,), i) for i in range(50)]
+        ys = [x.clone() for x in xs]
+        works = [dist.all_reduce(y, group=group, async_op=True) for y in ys]
+        then = [w.get_future().then(lambda f: f.value()[0].numel())
+                for w in works[:10]]
+        for w in reversed(works[10:]):
+            w.wait()
+        check([f.wait() for f in then] == [x.numel() for x in xs[:10]],
+              "futures")
+        check(all(map(is_done, works)), "all have completed")
+        for x, y in zip(xs, ys):
+            check_sum(y, x, gloo, f"{x.numel()} elements")
+
+
+def case_coalesced():
+    for group, gloo in twins():
+        n = dist.get_world_size(group)
+        xs = [sample(torch.float32, (1000 + i,), i) for i in range(5)]
+        ys = [x.clone() for x in xs]
+        with dist._coalescing_manager(group=group):
+            for y in ys:
+                dist.all_reduce(y, group=group)
+        for x, y in zip(xs, ys):
+            check_sum(y, x, gloo, "coalesced all_reduce")
+        wholes = [torch.empty((n, *x.shape)) for x in xs]
+        with dist._coalescing_manager(group=group):
+            for whole, x in zip(wholes, xs):
+                dist.all_gather_into_tensor(whole, x, group=group)
+        parts = [torch.empty_like(x) for x in xs]
+        with dist._coalescing_manager(group=group):
+            for part, whole in zip(parts, wholes):
+                dist.reduce_scatter_tensor(part, whole, group=group)
+        for x, part in zip(xs, parts):
+            check(torch.allclose(part, x * n), "coalesced there and back")
+
+
+def case_empty():
+    for group, _ in twins():
+        n = dist.get_world_size(group)
+        dist.all_reduce(torch.empty(0), group=group)
+        dist.all_gather_into_tensor(torch.empty(0), torch.empty(0),
+                                    group=group)
+        dist.all_gather([torch.empty(0) for _ in range(n)], torch.empty(0),
+                        group=group)
+        dist.barrier(group=group)
+
+
+def case_compiled_ones():
+    """Functional collectives, which come from torch's C++ half."""
+    import torch.distributed._functional_collectives as funcol
+    x = torch.arange(4.) + dist.get_rank()
+    n = dist.get_world_size()
+    y = funcol.all_reduce(x, "sum", dist.group.WORLD) + 0
+    check(torch.equal(y, sum(torch.arange(4.) + r for r in range(n))), y)
+    y = funcol.all_gather_tensor(x, 0, dist.group.WORLD) + 0
+    check(y.shape == (4 * n,) and torch.equal(y[-4:], torch.arange(4.) + n - 1),
+          y)
+    y = funcol.reduce_scatter_tensor(y, "avg", 0, dist.group.WORLD) + 0
+    check(torch.equal(y, x), f"{y} is not {x}")
+
+
+def case_threads():
+    """Groups of several threads; each counts to itself."""
+    groups = [dist.new_group() for _ in range(4)]
+    totals = [torch.zeros(1000) for _ in groups]
+
+    def run(group, total):
+        for _ in range(50):
+            one = torch.ones(1000)
+            dist.all_reduce(one, group=group)
+            total += one
+    threads = [threading.Thread(target=run, args=a)
+               for a in zip(groups, totals)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for total in totals:
+        check(bool((total == 50 * dist.get_world_size()).all()), total)
+
+
+def case_refused():
+    square = torch.ones(4, 4)
+    with raises(ValueError, "contiguous"):
+        dist.all_reduce(square.t()[1:])
+    with raises(ValueError, "contiguous"):
+        dist.all_reduce(square.to_sparse())
+    n = dist.get_world_size()
+    with raises(ValueError, f"are not {n} times 16"):
+        dist.all_gather_into_tensor(torch.empty(3), square)
+    dist.barrier()
+
+
+def case_late():
+    """One does not come: the others say so when they were told to, and get
+    their result when it does."""
+    group = dist.new_group()
+    x = torch.ones(10)
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(x, group=group, async_op=True)
+        with raises(SumwireError, "all_reduce of group", "has not ended",
+                    "SW_ETIMEDOUT"):
+            work.wait(datetime.timedelta(milliseconds=200))
+        check(not is_done(work), "it has not completed")
+        dist.barrier()
+        work.wait()
+    else:
+        dist.barrier()
+        dist.all_reduce(x, group=group)
+    check(bool((x == dist.get_world_size()).all()), x)
+
+
+def case_differing():
+    """The group fails at all who wait, with a sentence; the others go on."""
+    group = dist.new_group()
+    x = torch.ones(10 + (dist.get_rank() == 0))
+    with raises(SumwireError, "SW_EMISMATCH", "rank 0"):
+        dist.all_reduce(x, group=group)
+    x = torch.ones(10)
+    dist.all_reduce(x)
+    check(bool((x == dist.get_world_size()).all()), x)
+
+
+def case_again():
+    """A second group of the same name, after the first has ended."""
+    x = torch.ones(10)
+    dist.all_reduce(x)
+    dist.barrier()
+    dist.destroy_process_group()
+    os.environ["TEST_STORE"] += ".again"
+    start()
+    dist.all_reduce(x)
+    check(bool((x == dist.get_world_size() ** 2).all()), x)
+
+
+if __name__ == "__main__":
+    start()
+    run_cases(globals())

@@ -1,0 +1,125 @@
+# torch_backend.py - init_process_group("sumwire") beside gloo
+# SPDX-License-Identifier: BSD-3-Clause
+"""Needs a PyTorch that takes backends from Python, 2.4 or later: the rig's, or
+else one that pip puts into the build folder."""
+import os
+import re
+import subprocess
+import sys
+
+import torch_rig
+import rig
+from rig import Failure, check
+from torch_rig import TorchNet
+
+WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
+PIP_S = 480
+CASES = ["sums", "averages", "operations", "broadcasts", "gathers", "scatters",
+         "by_gloo", "objects", "asynchronous", "coalesced", "empty",
+         "compiled_ones", "threads", "refused", "late", "differing"]
+
+
+def is_new(env=None):
+    code = ("import torch; "
+            "exit(tuple(map(int, torch.__version__.split('.')[:2])) < (2, 4))")
+    return subprocess.run([torch_rig.python(), "-c", code], check=False,
+                          env={**os.environ, **(env or {})},
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def site():
+    """The folder of a new PyTorch, None where Python has one."""
+    if is_new():
+        return None
+    folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-site")
+    os.makedirs(folder, exist_ok=True)
+    for wheel in WHEELS:
+        if is_new({"PYTHONPATH": folder}):
+            break
+        p = subprocess.run(
+            [torch_rig.python(), "-m", "pip", "install", "--quiet",
+             "--no-compile", "--upgrade", "--target", folder, wheel, "numpy"],
+            capture_output=True, text=True, check=False, timeout=PIP_S)
+        print(f"{wheel}: {p.stdout}{p.stderr}" if p.returncode else wheel,
+              file=sys.stderr)
+    else:
+        raise Failure(f"pip finds none of {', '.join(WHEELS)}")
+    return folder
+
+
+class Net(TorchNet):
+    """Agents that sum, too; no server."""
+
+    def __init__(self, workers=2, **keys):
+        super().__init__(workers, servers=0, colocated=True, **keys)
+
+    def environment(self, rank):
+        env = super().environment(rank)
+        if SITE:
+            env["PYTHONPATH"] += ":" + SITE
+        return env
+
+
+def losses(ranks):
+    """By rank, of programs that ended well."""
+    for p in ranks:
+        p.wait_ok()
+    return [[float(x) for x in re.findall(r"loss \d+ ([\d.]+)", p.out())]
+            for p in ranks]
+
+
+def run_cases(n, *names):
+    with Net(n) as net:
+        net.start_all()
+        net.ranks_ok("cases_backend.py", *(names or CASES))
+
+
+def test_two_ranks():
+    run_cases(2, *CASES, "again")
+
+
+def test_three_ranks():
+    run_cases(3)
+
+
+def test_four_ranks():
+    run_cases(4)
+
+
+def test_detail():
+    with Net(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_backend.py", "sums", "gathers",
+                     env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+
+
+def trained(n, *kinds):
+    """Losses are gloo's, within what other orders of adding change."""
+    with Net(n) as net:
+        net.start_all()
+        both = [losses(net.ranks(os.path.join(
+            torch_rig.HERE, "train_backend.py"), backend, *kinds))
+            for backend in ("gloo", "sumwire")]
+        net.remove_stores()
+    for rank, (a, b) in enumerate(zip(*both)):
+        check(len(a) == len(b) == 6 * len(kinds), f"{len(a)} losses")
+        for i, (x, y) in enumerate(zip(a, b)):
+            check(abs(x - y) <= 2e-3 * x, f"rank {rank}, {kinds[i // 6]}, step "
+                  f"{i % 6}: {y} is not gloo's {x}")
+
+
+def test_ddp():
+    trained(2, "plain", "views", "static", "unused", "zero")
+
+
+def test_fsdp():
+    trained(2, "fsdp")
+
+
+def test_hsdp():
+    trained(4, "hsdp")
+
+
+if __name__ == "__main__":
+    SITE = site()
+    rig.main(dict(globals()))
