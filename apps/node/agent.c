@@ -124,12 +124,30 @@ static bool finish(struct agent_control *c, bool is_leaving)
 	return false;
 }
 
+/* [agent] stay = no: is the agent of no use any more? */
+static bool is_over(struct agent_control *c)
+{
+	const struct agent_shared *s = c->shared;
+	const struct sw_conf *conf = &s->daemon.conf;
+	bool is_attached = c->group.n_here || c->next.n_here;
+
+	if (conf->agent.stay)
+		return false;
+	c->was_used |= is_attached;
+	if (is_attached || (s->is_serving && !sw_serve_is_idle(&s->serve)))
+		c->used_at_ns = sw_now_ns();
+	else if (c->was_used)
+		return true;
+	return sw_now_ns() - c->used_at_ns > conf->job.join_timeout_ns;
+}
+
 static void control(struct agent_control *c)
 {
 	uint32_t dropped;
 	bool is_hurried;
 
-	while (!sw_daemon_signalled(0))
+	c->used_at_ns = sw_now_ns();
+	while (!sw_daemon_signalled(0) && !is_over(c))
 		turn(c, POLL_MS);
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"stopping: finishing what is in flight");

@@ -117,10 +117,14 @@ struct agent_control {
 	bool is_stopping;
 	struct agent_group group;
 	struct agent_group next; /* gathers until the one above is released */
-	bool is_begun;           /* the lcore was ordered to join */
-	bool is_admitted;        /* the group was told that the job runs */
-	bool is_ended;           /* all of it are gone, or will be told */
-	int end_err;             /* what they will be told, when ENDED */
+	/* Of [agent] stay = no: was there a process; when was the agent last of
+	 * use to anybody. */
+	bool was_used;
+	uint64_t used_at_ns;
+	bool is_begun;    /* the lcore was ordered to join */
+	bool is_admitted; /* the group was told that the job runs */
+	bool is_ended;    /* all of it are gone, or will be told */
+	int end_err;      /* what they will be told, when ENDED */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
 	uint32_t declarer, batch; /* whose batch the lcore declares */

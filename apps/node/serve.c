@@ -205,6 +205,11 @@ bool sw_serve_work(struct sw_serve *s)
 	return has_worked;
 }
 
+bool sw_serve_is_idle(const struct sw_serve *s)
+{
+	return !atomic_load(&s->used); /* jobs have memory until they close */
+}
+
 static uint64_t open_chunks(const struct sw_serve *s)
 {
 	uint64_t n = 0;

@@ -59,6 +59,9 @@ void sw_serve_close(struct sw_serve *s);
  * slices of milliseconds.  Returns whether there may be more to do at once. */
 bool sw_serve_work(struct sw_serve *s);
 
+/* sw_serve_is_idle - is no job here?  Thread: any. */
+bool sw_serve_is_idle(const struct sw_serve *s);
+
 /* sw_serve_finish - SIGTERM came: finish what is in flight, tell the members
  * that we stop.  Control; takes up to 2 s, and 0.3 s to tell; a signal that
  * comes meanwhile ends the one, the next one the other.

@@ -210,5 +210,39 @@ def test_a_reason_is_logged_once():
                   f"{name} says it {len(said)} times: {said}")
 
 
+def transient(**job):
+    """Agents that end with their last process."""
+    net = Net(workers=2, servers=0, colocated=True, job=job)
+    for name in net.agents:
+        net.ini[name]["agent"]["stay"] = "no"
+    return net
+
+
+def end_alone(net):
+    for name in net.agents:
+        net.daemons.pop(name).wait_ok(rig.STOP_S)
+
+
+def test_end_with_the_last_process():
+    with transient() as net:
+        net.start_all()
+        run_steps(net, *rig.SMALL)
+        end_alone(net)
+
+
+def test_end_with_killed_processes():
+    with transient() as net:
+        net.start_all()
+        for c in start_forever(net):
+            c.kill()
+        end_alone(net)
+
+
+def test_end_without_any_process():
+    with transient(join_timeout="1s") as net:
+        net.start_all()
+        end_alone(net)
+
+
 if __name__ == "__main__":
     rig.main(dict(globals()))
