@@ -4,7 +4,9 @@
 groups of some of them; beside each is one of gloo of the same ranks."""
 import datetime
 import os
+import sys
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -12,6 +14,7 @@ from torch.distributed import ReduceOp
 
 import sumwire.torch  # noqa: F401
 from sumwire import SumwireError
+from sumwire.distributed import agents
 from torch_rig import check, raises, run_cases
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
@@ -330,6 +333,39 @@ def case_again():
     check(bool((x == dist.get_world_size() ** 2).all()), x)
 
 
+def case_forever():
+    x = torch.ones(1000)
+    while True:
+        dist.all_reduce(x, ReduceOp.AVG)
+        print("goes on", flush=True)
+
+
+def case_left():
+    """One ends its part early; the others have a group of their own."""
+    rest = dist.new_group(list(range(1, dist.get_world_size())))
+    dist.barrier()
+    for _ in range(100 if dist.get_rank() else 0):
+        x = torch.ones(1000)
+        dist.all_reduce(x, group=rest)
+        check(bool((x == dist.get_world_size() - 1).all()), x)
+        time.sleep(0.02)
+    if dist.get_rank():
+        dist.barrier(group=rest)
+    dist.destroy_process_group()
+
+
+def no_agent():
+    """An agent that cannot start says why, at each rank."""
+    agents.AGENT += "nonsense = 1\n"
+    with raises(SumwireError, "the agent of this machine did not start",
+                "nonsense"):
+        start()
+    print("ok no_agent")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["no_agent"]:
+        no_agent()
+        sys.exit()
     start()
     run_cases(globals())

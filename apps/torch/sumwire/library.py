@@ -124,6 +124,17 @@ def beside_command():
                                                SONAME))]
 
 
+def command():
+    """The sumwire command: the checkout's, or that of PATH."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    built = os.path.normpath(os.path.join(here, "../../../build/apps/sumwire"))
+    found = built if os.access(built, os.X_OK) else shutil.which("sumwire")
+    if found is None:
+        raise ImportError("the command sumwire was not found in PATH; it "
+                          "starts this machine's agent")
+    return found
+
+
 def declare(lib, path, signatures):
     """Tell ctypes what the functions look like."""
     for name, (result, arguments) in signatures.items():

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
 import hashlib
+import os
 import threading
 
 from sumwire.client import Client
 from sumwire.collectives import Calls
+from sumwire.distributed import agents
 
 NAME_MAX = 60  # bytes of a group's name that travel as they are
 
@@ -17,8 +19,12 @@ class Attachment:
     """One client of libsumwire; groups is how many are open.  sumwire's rank of
     each of torch's is learned from the stores of groups."""
 
-    def __init__(self):
-        self.calls = Calls(Client())
+    def __init__(self, opts, members):
+        agent = None
+        if not os.environ.get("SUMWIRE_AGENT"):
+            agent = agents.start(opts.store, opts.group_rank, len(members),
+                                 opts.timeout.total_seconds())
+        self.calls = Calls(Client(agent))
         self.rank, self.size = self.calls.client.rank, self.calls.client.size
         self.n_groups = 0
         self.ranks = {}  # sumwire's, by torch's in the world
@@ -44,13 +50,13 @@ class Attachment:
         self.calls.close()
 
 
-def acquire():
+def acquire(opts, members):
     """The attachment of this process, made with its first group; release() it
     when the group is closed."""
     global _attachment
     with _lock:
         if _attachment is None:
-            _attachment = Attachment()
+            _attachment = Attachment(opts, members)
         _attachment.n_groups += 1
         return _attachment
 

@@ -34,7 +34,7 @@ class Methods:
             self._attach(opts, members)
 
     def _attach(self, opts, members):
-        self.attachment = attachment.acquire()
+        self.attachment = attachment.acquire(opts, members)
         self.calls = self.attachment.calls
         self.ranks = self.attachment.learn(opts.store, members[self.me],
                                            members)

@@ -1,0 +1,231 @@
+# agents.py - the agents of a job that nobody else has started
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where SUMWIRE_AGENT names none: the first rank of each machine, or of each
+RANKS_PER_AGENT of its ranks, starts an agent that sums, too, over the kernel's
+sockets.  Addresses go through the group's store.  Each agent ends with its last
+process, whatever that process dies of, and its folder with it."""
+import fcntl
+import json
+import os
+import random
+import re
+import secrets
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+from sumwire import library
+from sumwire.client import SumwireError, seconds
+
+RANKS_PER_AGENT = 1
+PORTS = range(20000, 32000, 2)  # below those that the kernel gives away
+SIOCGIFADDR = 0x8915
+PARENT_MAX = 60  # bytes; a socket's path has 107
+PAUSE_S = 0.02
+TRIES = 100
+
+# The folder goes when the agent has ended, whoever is still there.
+RUN = 'cd / && "$0" agent --config "$1/agent.ini"; code=$?; rm -rf "$1"; exit $code'
+AGENT = """\
+[node]
+role = both
+name = {name}
+runtime_dir = {folder}
+[job]
+name = {job}
+workers = {n}
+rank = {rank}
+dead_after = 30s
+stall_limit = {limit_s}s
+join_timeout = {open_s}s
+[agent]
+socket = {socket}
+local_ranks = {n_local}
+stay = no
+[serve]
+udp_port = {udp_port}
+[port udp]
+type = udp
+ip = {ip}/8
+[log]
+level = info
+"""
+SERVER = """\
+[server s{i}]
+ip = {ip}
+udp_port = {udp_port}
+port = udp
+"""
+
+
+def machine():
+    """What only processes that reach each other's loopback have in common."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+        return f"{f.read().strip()} {os.stat('/proc/self/ns/net').st_ino}"
+
+
+def places(machines):
+    """By rank: (agent, first rank there, how many ranks it has)."""
+    places, at = [None] * len(machines), 0
+    for each in dict.fromkeys(machines):
+        ranks = [r for r, m in enumerate(machines) if m == each]
+        for i in range(0, len(ranks), RANKS_PER_AGENT):
+            here = ranks[i:i + RANKS_PER_AGENT]
+            for rank in here:
+                places[rank] = (at, here[0], len(here))
+            at += 1
+    return places
+
+
+def address_of(interface):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            answer = fcntl.ioctl(s, SIOCGIFADDR, struct.pack(
+                "256s", interface.encode()[:15]))
+        except OSError as e:
+            raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={interface}: this "
+                               f"interface has no IPv4 address: "
+                               f"{e.strerror}") from None
+    return socket.inet_ntoa(answer[20:24])
+
+
+def address(agent, n_machines):
+    """Ours: of SUMWIRE_IFNAME, or that leads to MASTER_ADDR.  On one machine
+    each agent has its own of the loopback."""
+    if n_machines == 1:
+        return f"127.77.{agent // 250}.{agent % 250 + 1}"
+    interface = os.environ.get("SUMWIRE_IFNAME")
+    if interface:
+        return address_of(interface)
+    master = os.environ.get("MASTER_ADDR", "")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect((master, 9))
+            found = s.getsockname()[0]
+        except OSError:
+            found = "127.0.0.1"
+    if not master or found.startswith("127."):
+        raise SumwireError(
+            "SW_ECONF", f"no address of this machine leads to the others "
+            f"(MASTER_ADDR={master}): name the interface in SUMWIRE_IFNAME")
+    return found
+
+
+def free_port(ip):
+    """Of two that follow each other."""
+    for _ in range(TRIES):
+        port = random.choice(PORTS)
+        try:
+            for p in port, port + 1:
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                    s.bind((ip, p))
+        except OSError:
+            continue
+        return port
+    raise SumwireError("SW_EBUSY", f"no two UDP ports are free at {ip}")
+
+
+def scratch():
+    """A folder in which a socket's path is short enough."""
+    parent = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="sumwire-torch-", dir=parent if len(
+        parent) < PARENT_MAX else "/tmp")
+
+
+class Agent:
+    """The one that this rank starts."""
+
+    def __init__(self, conf, servers):
+        folder = scratch()
+        self.socket = os.path.join(folder, "agent.sock")
+        self.log = open(os.path.join(folder, "log"), "w+", encoding="utf-8",
+                        errors="replace")
+        with open(os.path.join(folder, "agent.ini"), "w",
+                  encoding="ascii") as f:
+            f.write(AGENT.format(folder=folder, socket=self.socket, **conf))
+            for i, (ip, udp_port) in enumerate(servers):
+                f.write(SERVER.format(i=i, ip=ip, udp_port=udp_port))
+        # In a session of its own: Ctrl-C is for the training.
+        self.process = subprocess.Popen(
+            ["/bin/sh", "-c", RUN, library.command(), folder],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            start_new_session=True, close_fds=True)
+
+    def wait_ready(self, until):
+        while not os.path.exists(self.socket):
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise SumwireError("SW_EIO", f"the agent of this machine did "
+                                   f"not start: {self.reason()}")
+            time.sleep(PAUSE_S)
+
+    def reason(self):
+        """What it says of its end, on one line."""
+        self.log.seek(0)
+        lines = [re.sub(r"^\S+ (error )?", "", line.strip())
+                 for line in self.log if " info " not in line]
+        return "; ".join(lines[-3:]) or "it says nothing"
+
+
+class Meeting:
+    """What ranks tell each other, by a store."""
+
+    def __init__(self, store, me, n):
+        self.store, self.me, self.n = store, me, n
+
+    def tell(self, what, value, rank=None):
+        self.store.set(f"agents/{what}/{self.me if rank is None else rank}",
+                       json.dumps(value))
+
+    def ask(self, what, rank):
+        return json.loads(self.store.get(f"agents/{what}/{rank}"))
+
+    def all(self, what, ranks=None):
+        return [self.ask(what, r) for r in ranks or range(self.n)]
+
+
+def start(store, me, n, limit_s):
+    """This rank's agent: the path of its socket.  All ranks of a group call
+    it; the agent is started by one of them.  Errors: the agent's, at all whose
+    agent it is."""
+    meeting = Meeting(store, me, n)
+    meeting.tell("machine", machine())
+    if me == 0:
+        meeting.tell("job", secrets.token_hex(8))
+    machines = meeting.all("machine")
+    mine = places(machines)[me]
+    leaders = list(dict.fromkeys(first for _, first, _ in places(machines)))
+    if me == mine[1]:
+        lead(meeting, machines, mine, leaders, limit_s)
+    answer = meeting.ask("socket", mine[1])
+    if "error" in answer:
+        raise SumwireError(*answer["error"])
+    return answer["path"]
+
+
+def lead(meeting, machines, mine, leaders, limit_s):
+    """Start the agent and tell its ranks where it is, or why it is not."""
+    agent, _, n_local = mine
+    n_machines = len(set(machines))
+    try:
+        if n_machines < len(leaders) and n_machines > 1:
+            raise SumwireError("SW_ECONF", "several ranks on each of several "
+                               "machines need agents that are started by hand")
+        ip = address(agent, n_machines)
+        meeting.tell("address", (ip, free_port(ip)))
+        servers = meeting.all("address", leaders)
+        open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}",
+                   "job": "torch-" + meeting.ask("job", 0),
+                   "n": len(leaders), "rank": agent, "n_local": n_local,
+                   "limit_s": min(max(int(limit_s), 1), 86400),
+                   "open_s": open_s, "ip": ip,
+                   "udp_port": dict(servers)[ip]}, servers)
+        a.wait_ready(time.monotonic() + open_s)
+        meeting.tell("socket", {"path": a.socket})
+    except Exception as e:
+        error = e if isinstance(e, SumwireError) else SumwireError(
+            "SW_EIO", f"{type(e).__name__}: {e}")
+        meeting.tell("address", ("0.0.0.0", 0))
+        meeting.tell("socket", {"error": (error.name, error.text)})
