@@ -88,13 +88,34 @@ def case_averages():
 
 def case_operations():
     for group, gloo in twins():
-        for op in (ReduceOp.MIN, ReduceOp.MAX, ReduceOp.PRODUCT,
-                   ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR):
+        for dtype in [*FLOATS, *INTEGERS]:
+            for op in (ReduceOp.MIN, ReduceOp.MAX, ReduceOp.PRODUCT):
+                x = sample(dtype, (100,))
+                y, wide = x.clone(), x.double()
+                dist.all_reduce(y, op, group=group)
+                dist.all_reduce(wide, op, group=gloo)
+                near = torch.allclose(y.double(), wide, rtol=4 * eps_of(dtype))
+                check(near or not dtype.is_floating_point and torch.equal(
+                    y, wide.long().to(dtype)), f"{op} of {dtype}")
+        for op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR):
             x = sample(torch.int32, (100,))
             y = x.clone()
             dist.all_reduce(y, op, group=group)
             dist.all_reduce(x, op, group=gloo)
             check(torch.equal(x, y), f"{op}")
+
+
+def eps_of(dtype):
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0
+
+
+def case_premultiplied():
+    for group, gloo in twins():
+        for dtype in FLOATS:
+            x = sample(dtype, (3, 5))
+            y = x.clone()
+            dist.all_reduce(y, dist._make_nccl_premul_sum(0.25), group=group)
+            check_sum(y, x, gloo, f"quarters of {dtype}", 4)
 
 
 def case_broadcasts():

@@ -16,9 +16,10 @@ from torch_rig import TorchNet
 
 WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
 PIP_S = 480
-CASES = ["sums", "averages", "operations", "broadcasts", "gathers", "scatters",
-         "by_gloo", "objects", "asynchronous", "coalesced", "empty",
-         "compiled_ones", "threads", "refused", "late", "differing"]
+CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
+         "gathers", "scatters", "by_gloo", "objects", "asynchronous",
+         "coalesced", "empty", "compiled_ones", "threads", "refused", "late",
+         "differing"]
 
 
 def is_new(env=None):
@@ -70,22 +71,22 @@ def losses(ranks):
             for p in ranks]
 
 
-def run_cases(n, *names):
-    with Net(n) as net:
+def run_cases(local, *names):
+    with Net(len(local), local=local) as net:
         net.start_all()
-        net.ranks_ok("cases_backend.py", *(names or CASES))
+        net.ranks_ok("cases_backend.py", *CASES, *names)
 
 
 def test_two_ranks():
-    run_cases(2, *CASES, "again")
+    run_cases((1, 1), "again")
 
 
 def test_three_ranks():
-    run_cases(3)
+    run_cases((2, 1))
 
 
 def test_four_ranks():
-    run_cases(4)
+    run_cases((1, 1, 1, 1))
 
 
 def test_detail():

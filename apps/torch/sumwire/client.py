@@ -71,12 +71,14 @@ class Mapping:
 
 
 class Client:
-    """One attachment.  Waits at most open_timeout_s for the agent, the servers
-    and all other workers, and at most wait_timeout_s for a sum."""
+    """One attachment, as local_rank of the agent or as a launcher says.  Waits
+    at most open_timeout_s for the agent, the servers and all other workers, and
+    at most wait_timeout_s for a sum."""
 
-    def __init__(self, agent=None):
+    def __init__(self, agent=None, local_rank=None):
         self.lib = library.load()
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
+        self.local_rank = local_rank
         self.open_timeout_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         self.wait_timeout_s = seconds("SUMWIRE_WAIT_TIMEOUT", 600)
         self.lock = threading.Lock()
@@ -105,6 +107,8 @@ class Client:
             s.agent = os.fsencode(self.agent)
             s.open_timeout_s = self.open_timeout_s
             s.wait_timeout_s = SLICE_S
+            if self.local_rank is not None:
+                s.local_rank = self.local_rank
             code = self.lib.sw_open(ctypes.byref(s), ctypes.byref(pointer))
             # The text belongs to the thread.
             result.extend((code, self.lib.sw_last_error(None)))

@@ -1,6 +1,6 @@
 # agents.py - the agents of a job that nobody else has started
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where SUMWIRE_AGENT names none: the first rank of each machine, or of each
+"""Where SUMWIRE_AGENT names none: the first rank of each machine, and of each
 RANKS_PER_AGENT of its ranks, starts an agent that sums, too, over the kernel's
 sockets.  Addresses go through the group's store.  Each agent ends with its last
 process, whatever that process dies of, and its folder with it."""
@@ -19,7 +19,7 @@ import time
 from sumwire import library
 from sumwire.client import SumwireError, seconds
 
-RANKS_PER_AGENT = 1
+RANKS_PER_AGENT = 64  # [agent] local_ranks
 PORTS = range(20000, 32000, 2)  # below those that the kernel gives away
 SIOCGIFADDR = 0x8915
 PARENT_MAX = 60  # bytes; a socket's path has 107
@@ -67,14 +67,14 @@ def machine():
 
 
 def places(machines):
-    """By rank: (agent, first rank there, how many ranks it has)."""
+    """By rank: (agent, ranks there)."""
     places, at = [None] * len(machines), 0
     for each in dict.fromkeys(machines):
         ranks = [r for r, m in enumerate(machines) if m == each]
         for i in range(0, len(ranks), RANKS_PER_AGENT):
             here = ranks[i:i + RANKS_PER_AGENT]
             for rank in here:
-                places[rank] = (at, here[0], len(here))
+                places[rank] = (at, here)
             at += 1
     return places
 
@@ -151,7 +151,9 @@ class Agent:
         self.process = subprocess.Popen(
             ["/bin/sh", "-c", RUN, library.command(), folder],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            start_new_session=True, close_fds=True)
+            start_new_session=True, close_fds=True,
+            # its ranks are those of the group
+            env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
 
     def wait_ready(self, until):
         while not os.path.exists(self.socket):
@@ -186,32 +188,32 @@ class Meeting:
 
 
 def start(store, me, n, limit_s):
-    """This rank's agent: the path of its socket.  All ranks of a group call
-    it; the agent is started by one of them.  Errors: the agent's, at all whose
-    agent it is."""
+    """This rank's agent: the path of its socket, and the local rank to be
+    there.  All ranks of a group call it; the agent is started by one of them.
+    Errors: the agent's, at all whose agent it is."""
     meeting = Meeting(store, me, n)
     meeting.tell("machine", machine())
     if me == 0:
         meeting.tell("job", secrets.token_hex(8))
     machines = meeting.all("machine")
-    mine = places(machines)[me]
-    leaders = list(dict.fromkeys(first for _, first, _ in places(machines)))
-    if me == mine[1]:
-        lead(meeting, machines, mine, leaders, limit_s)
-    answer = meeting.ask("socket", mine[1])
+    agent, here = places(machines)[me]
+    leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
+    if me == here[0]:
+        lead(meeting, machines, agent, len(here), leaders, limit_s)
+    answer = meeting.ask("socket", here[0])
     if "error" in answer:
         raise SumwireError(*answer["error"])
-    return answer["path"]
+    return answer["path"], here.index(me)
 
 
-def lead(meeting, machines, mine, leaders, limit_s):
+def lead(meeting, machines, agent, n_local, leaders, limit_s):
     """Start the agent and tell its ranks where it is, or why it is not."""
-    agent, _, n_local = mine
     n_machines = len(set(machines))
     try:
         if n_machines < len(leaders) and n_machines > 1:
-            raise SumwireError("SW_ECONF", "several ranks on each of several "
-                               "machines need agents that are started by hand")
+            raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
+                               f"ranks on one of several machines need agents "
+                               f"that are started by hand")
         ip = address(agent, n_machines)
         meeting.tell("address", (ip, free_port(ip)))
         servers = meeting.all("address", leaders)

@@ -20,11 +20,13 @@ class Attachment:
     each of torch's is learned from the stores of groups."""
 
     def __init__(self, opts, members):
-        agent = None
-        if not os.environ.get("SUMWIRE_AGENT"):
-            agent = agents.start(opts.store, opts.group_rank, len(members),
-                                 opts.timeout.total_seconds())
-        self.calls = Calls(Client(agent))
+        if os.environ.get("SUMWIRE_AGENT"):
+            client = Client()
+        else:
+            client = of_own_agent(*agents.start(
+                opts.store, opts.group_rank, len(members),
+                opts.timeout.total_seconds()))
+        self.calls = Calls(client)
         self.rank, self.size = self.calls.client.rank, self.calls.client.size
         self.n_groups = 0
         self.ranks = {}  # sumwire's, by torch's in the world
@@ -38,16 +40,28 @@ class Attachment:
         return [self.ranks[rank] for rank in world_ranks]
 
     def open_group(self, name, ranks):
-        """Of sumwire's ranks, in any order.  Groups of one name and different
+        """Of sumwire's ranks, in this order.  Groups of one name and different
         members are different ones."""
-        members = ",".join(str(r) for r in sorted(ranks))
+        members = ",".join(map(str, ranks))
         whole = f"{name}:{members}"
         if len(whole.encode()) > NAME_MAX:
             whole = hashlib.sha256(whole.encode()).hexdigest()[:NAME_MAX]
-        return self.calls.group("torch." + whole, sorted(ranks))
+        return self.calls.group("torch." + whole, ranks)
 
     def leave(self):
         self.calls.close()
+
+
+def of_own_agent(path, local_rank):
+    """Its ranks are those of the group, which a launcher's need not be."""
+    launcher = os.environ.get("SUMWIRE_LAUNCHER")
+    os.environ["SUMWIRE_LAUNCHER"] = "none"
+    try:
+        return Client(path, local_rank)
+    finally:
+        del os.environ["SUMWIRE_LAUNCHER"]
+        if launcher is not None:
+            os.environ["SUMWIRE_LAUNCHER"] = launcher
 
 
 def acquire(opts, members):

@@ -14,12 +14,16 @@ from sumwire.distributed.work import Work, seconds
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
           torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
-OPS = (dist.ReduceOp.SUM, dist.ReduceOp.AVG)
+OPERATIONS = {
+    dist.ReduceOp.SUM: "sum", dist.ReduceOp.AVG: "avg",
+    dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
+    dist.ReduceOp.PRODUCT: "prod", dist.ReduceOp.BAND: "band",
+    dist.ReduceOp.BOR: "bor", dist.ReduceOp.BXOR: "bxor",
+    dist.ReduceOp.PREMUL_SUM: "premul_sum"}
 
 
 class Methods:
-    """A group's members: ranks are sumwire's, in the group's order; order is
-    which part of what lies in sumwire's order is whose, None if the same."""
+    """A group's members: ranks are sumwire's, in the group's order."""
 
     def begin(self, opts):
         self.me, self.n = opts.group_rank, opts.group_size
@@ -29,7 +33,7 @@ class Methods:
         self.gloo = dist.ProcessGroupGloo(
             dist.PrefixStore("gloo/", opts.store), self.me, self.n,
             timeout=opts.timeout)
-        self.attachment = self.order = None
+        self.attachment = None
         if self.n > 1:
             self._attach(opts, members)
 
@@ -39,9 +43,6 @@ class Methods:
         self.ranks = self.attachment.learn(opts.store, members[self.me],
                                            members)
         self.group = self.attachment.open_group(str(opts.group_id), self.ranks)
-        places = sorted(range(self.n), key=lambda i: self.ranks[i])
-        if places != list(range(self.n)):
-            self.order = torch.tensor(places)
 
     def shutdown(self):
         """Its collectives are at an end."""
@@ -56,11 +57,12 @@ class Methods:
     def allreduce(self, tensors, opts=None):
         tensors, opts = listed(tensors), options(
             opts, c10d.AllreduceOptions, "reduceOp")
-        if not sums(tensors, opts.reduceOp):
+        how = operation(tensors, opts.reduceOp)
+        if not how:
             return self.gloo.allreduce(tensors, opts)
-        work = self.work(tensors, self.divided(tensors, opts.reduceOp))
+        work = self.work(tensors)
         for t in tensors:
-            self.add(work, opts, "all_reduce", t, t)
+            self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()
 
     def allreduce_coalesced(self, tensors, opts=None):
@@ -69,19 +71,19 @@ class Methods:
     def reduce(self, tensors, opts):
         tensors = listed(tensors)
         root = opts.rootRank
-        if not sums(tensors, opts.reduceOp):
+        how = operation(tensors, opts.reduceOp)
+        if not how:
             return self.gloo.reduce(tensors, opts)
-        after = self.divided(tensors, opts.reduceOp)
-        work = self.work(tensors, after if self.me == root else None)
+        work = self.work(tensors)
         for t in tensors:
             self.add(work, opts, "reduce", t,
-                     t if self.me == root else None, root=root)
+                     t if self.me == root else None, root=root, **how)
         return work.seal()
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         outputs, inputs = listed(outputs), lists(inputs)
         opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
-        if not sums(outputs, opts.reduceOp):
+        if not operation(outputs, opts.reduceOp):
             return self.gloo.reduce_scatter(outputs, inputs, opts)
         flat = [torch.cat([plain(t).reshape(-1) for t in parts])
                 for parts in inputs]
@@ -92,14 +94,13 @@ class Methods:
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
-        if not sums(outputs, opts.reduceOp):
+        how = operation(outputs, opts.reduceOp)
+        if not how:
             return self.by_gloo("reduce_scatter", outputs, inputs, opts)
-        work = self.work(outputs, self.divided(outputs, opts.reduceOp))
+        work = self.work(outputs)
         for out, t in zip(outputs, inputs):
             self.parted(out, t, "reduce_scatter")
-            if self.order is not None:
-                t = t.reshape(self.n, -1)[self.order]
-            self.add(work, opts, "reduce_scatter", t, out)
+            self.add(work, opts, "reduce_scatter", t, out, **how)
         return work.seal()
 
     # --- what is moved ---
@@ -138,13 +139,7 @@ class Methods:
 
     def _gather(self, outputs, inputs, opts, results, after=None):
         """Each input of all into each output, in the group's order."""
-        def finish():
-            for out in outputs if self.order is not None else ():
-                parts = out.view(self.n, -1)
-                parts[self.order] = parts.clone()
-            if after:
-                after()
-        work = self.work(results, finish)
+        work = self.work(results, after)
         for out, t in zip(outputs, inputs):
             self.parted(t, out, "all_gather")
             self.add(work, opts, "all_gather", t, out)
@@ -169,7 +164,7 @@ class Methods:
         self.n_calls += 1
         return Work(self.calls if self.n > 1 else None, results, after)
 
-    def add(self, work, opts, kind, send, recv, root=0):
+    def add(self, work, opts, kind, send, recv, root=0, **how):
         """A collective of a work; of a member alone a copy."""
         tensor = plain(send)
         if recv is not None:
@@ -177,6 +172,8 @@ class Methods:
         if self.n == 1:
             if recv is not send:
                 recv.copy_(send.view(recv.shape))
+            if "scale" in how:
+                recv.mul_(how["scale"])
             return
         count, dtype = tensor.numel(), DTYPES.get(tensor.dtype)
         if kind == "reduce_scatter":
@@ -185,20 +182,10 @@ class Methods:
             count, dtype = count * tensor.element_size(), "u8"
         if count:
             work.add(self.group, kind, dtype, count, send, recv,
-                     root=self.ranks[root], limit_s=self.limit(opts))
+                     root=self.ranks[root], limit_s=self.limit(opts), **how)
 
     def limit(self, opts):
         return seconds(getattr(opts, "timeout", None)) or self.limit_s
-
-    def divided(self, tensors, op):
-        """What makes averages of sums."""
-        if op != dist.ReduceOp.AVG:
-            return None
-
-        def after():
-            for t in tensors:
-                t.div_(self.n)
-        return after
 
     def parted(self, part, whole, what):
         if part.numel() * self.n != whole.numel() or part.dtype != whole.dtype:
@@ -241,13 +228,23 @@ def lists(tensors):
     return [list(each) for each in tensors]
 
 
-def sums(tensors, op):
-    """Does the library?  Averages are of floats alone."""
-    if not any(op == each for each in OPS):
+def operation(tensors, op):
+    """What the library calls it; None where it has none for these types."""
+    kind = getattr(op, "op", op)
+    name = OPERATIONS.get(kind)
+    if any(not has(name, t.dtype) for t in tensors):
+        return None
+    if name != "premul_sum":
+        return {"op": name}
+    return {"op": name, "scale": float(op.__getstate__()[1])}
+
+
+def has(name, dtype):
+    if name is None or dtype not in DTYPES:
         return False
-    return all(t.dtype in DTYPES and
-               (op == dist.ReduceOp.SUM or t.is_floating_point())
-               for t in tensors)
+    if name in ("avg", "premul_sum"):
+        return dtype.is_floating_point
+    return name not in ("band", "bor", "bxor") or not dtype.is_floating_point
 
 
 def plain(tensor):
