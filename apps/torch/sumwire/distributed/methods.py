@@ -40,9 +40,14 @@ class Methods:
     def _attach(self, opts, members):
         self.attachment = attachment.acquire(opts, members)
         self.calls = self.attachment.calls
-        self.ranks = self.attachment.learn(opts.store, members[self.me],
-                                           members)
-        self.group = self.attachment.open_group(str(opts.group_id), self.ranks)
+        try:
+            self.ranks = self.attachment.learn(opts.store, members[self.me],
+                                               members)
+            self.group = self.attachment.open_group(str(opts.group_id),
+                                                    self.ranks)
+        except BaseException:
+            Methods.shutdown(self)
+            raise
 
     def shutdown(self):
         """Its collectives are at an end."""
