@@ -120,6 +120,7 @@ struct sw_calls {
 	uint64_t n_calls, n_pieces;               /* handles so far */
 	uint32_t n_open;
 	uint32_t n_unfinished; /* that somebody has to work for */
+	uint64_t expire_ns;    /* none is overdue before */
 	bool is_moving;        /* a thread copies, without the lock */
 };
 

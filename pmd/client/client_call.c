@@ -391,6 +391,8 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	if (g->timeout_s)
 		k->deadline_ns =
 			sw_edge_now_ns() + g->timeout_s * UINT64_C(1000000000);
+	if (g->timeout_s && k->deadline_ns < c->calls.expire_ns)
+		c->calls.expire_ns = k->deadline_ns;
 	k->args = *args;
 	if (args->kind == SW_BARRIER)
 		k->args.send = k->args.recv = k->token;

@@ -43,6 +43,8 @@ uint64_t sw_client_expire(struct sw_client *c)
 {
 	uint64_t now_ns = sw_edge_now_ns(), at_ns = UINT64_MAX;
 
+	if (now_ns < c->calls.expire_ns)
+		return c->calls.expire_ns;
 	for (uint32_t i = 0; c->calls.n_open && i < SW_EDGE_COLLS; i++) {
 		const struct sw_call *k = &c->calls.calls[i];
 
@@ -54,5 +56,6 @@ uint64_t sw_client_expire(struct sw_client *c)
 		else if (k->deadline_ns < at_ns)
 			at_ns = k->deadline_ns;
 	}
+	c->calls.expire_ns = at_ns;
 	return at_ns;
 }
