@@ -28,6 +28,7 @@ static bool end_one(struct sw_client *c, const struct sw_completion *done)
 		return false;
 	t->status = done->status;
 	t->state = SW_TENSOR_ENDED;
+	sw_client_call_thread(c); /* another one may wait for it */
 	return true;
 }
 

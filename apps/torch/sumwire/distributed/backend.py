@@ -2,17 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from torch._C._distributed_c10d import Backend as Base
 
-from sumwire.distributed.methods import Methods
+from sumwire.distributed.methods import Methods, by_gloo
 
 _backends = set()  # torch keeps no reference to the Python half
-
-
-def by_gloo(name):
-    """A method that hands its arguments on."""
-    def method(self, *arguments, **more):
-        return getattr(self.gloo, name)(*arguments, **more)
-    method.__name__ = name
-    return method
 
 
 class Backend(Methods, Base):

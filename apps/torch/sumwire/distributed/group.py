@@ -3,7 +3,7 @@
 import torch
 from torch import distributed as dist
 
-from sumwire.distributed.methods import Methods
+from sumwire.distributed.methods import Methods, by_gloo
 
 _groups = []  # torch keeps no reference to the Python half of its groups
 
@@ -16,6 +16,12 @@ class ProcessGroup(Methods, dist.ProcessGroup):
         self.begin(opts)
         self._register_backend(torch.device("cpu"),
                                dist.ProcessGroup.BackendType.CUSTOM, self.gloo)
+
+    # torch's own keep the interpreter's lock while they wait for gloo's lock,
+    # which gloo's threads hold while they want the interpreter's
+    all_to_all_single = alltoall_base = by_gloo("alltoall_base")
+    send = by_gloo("send")
+    recv = by_gloo("recv")
 
     def getBackendName(self):
         return "sumwire"

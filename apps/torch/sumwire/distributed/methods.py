@@ -208,6 +208,16 @@ class Methods:
         return works[-1]
 
 
+def by_gloo(name):
+    """A method that hands its arguments on."""
+    def method(self, *arguments, **more):
+        return getattr(self.gloo, name)(
+            *[a for a in arguments if a is not None],
+            **{k: v for k, v in more.items() if v is not None})
+    method.__name__ = name
+    return method
+
+
 def options(opts, kind, field=None):
     """Of torch's kind; torch's short forms give the one field alone."""
     if isinstance(opts, kind):
