@@ -1,7 +1,7 @@
 /* client_call.c - libsumwire: a collective as pieces, some of them staged.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A collective goes to the agent in pieces of 1 MiB (sw_piece_elems), each a
+ * A collective goes to the agent in pieces of 1 MiB (client_form.h), each a
  * collective of its own there; the same at all members, wherever their buffers
  * lie.  A buffer outside of sw_alloc's memory is staged: a piece is copied into
  * shared memory before it is put, and its result out of it, while others are on
@@ -232,7 +232,7 @@ static struct sw_edge_coll message(const struct sw_call_piece *p)
 	return m;
 }
 
-static bool put(struct sw_client *c, const struct sw_call_piece *p)
+static void put(struct sw_client *c, const struct sw_call_piece *p)
 {
 	struct sw_edge_coll m = message(p);
 
@@ -240,10 +240,9 @@ static bool put(struct sw_client *c, const struct sw_call_piece *p)
 		sw_client_close(c, SW_EPROTO,
 			"the agent at %s corrupted the ring of collectives",
 			c->settings.agent);
-		return false;
+		return;
 	}
 	sw_client_ring(c, &c->control->agent_sleeps);
-	return true;
 }
 
 /* The next piece of a channel's first call.  Returns the bytes that were
