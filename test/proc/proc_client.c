@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "pmd/client/client.h"
+#include "test/proc/proc_say.h"
 #include "sum/half.h"
 
-enum { TENSORS_MAX = 1024, EXIT_ERROR = 3, EXIT_WRONG = 4, LINE = 64 };
+enum { TENSORS_MAX = 1024, LINE = 64 };
 
 enum misbehaviour {
 	GOOD,
@@ -64,21 +65,9 @@ struct client {
 	struct sw_client *c;
 };
 
-static void say(const char *text)
-{
-	printf("%s\n", text);
-	fflush(stdout);
-}
-
 static void must(struct client *k, int err, const char *where)
 {
-	if (!err)
-		return;
-	printf("error %s %s: %s\n", where, sw_error_name(err),
-		sw_last_error(k->c));
-	fflush(stdout);
-	sw_close(&k->c);
-	exit(EXIT_ERROR);
+	proc_must(&k->c, err, where);
 }
 
 /* The same, but for a mismatch if that is tolerated: false. */
@@ -195,7 +184,7 @@ static void declare(struct client *k)
 	may(k, sw_declare(k->c, descs, k->n_tensors, handles), "declare");
 	for (uint32_t t = 0; t < k->n_tensors; t++)
 		k->tensors[t].handle = handles[t];
-	say("declared");
+	proc_say("declared");
 }
 
 /* --- a step, and how to spoil it --- */
@@ -451,7 +440,7 @@ static void run_job(struct client *k)
 	for (uint32_t i = 0; i < k->n_steps; i++)
 		run_step(k, i);
 	sw_close(&k->c);
-	say("ended");
+	proc_say("ended");
 }
 
 int main(int argc, char **argv)

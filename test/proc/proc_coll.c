@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/proc/proc_say.h"
 #include "test/support/random.h"
 #include <sumwire/coll.h>
 
 enum {
-	EXIT_ERROR = 3,
-	EXIT_WRONG = 4,
 	OPEN = 4,
 	COUNT_MAX = 600000,
 	RANKS = 64,
@@ -49,21 +48,9 @@ struct coll_client {
 	struct call open[OPEN];
 };
 
-static void say(const char *text)
-{
-	printf("%s\n", text);
-	fflush(stdout);
-}
-
 static void must(struct coll_client *k, int err, const char *where)
 {
-	if (!err)
-		return;
-	printf("error %s %s: %s\n", where, sw_error_name(err),
-		sw_last_error(k->c));
-	fflush(stdout);
-	sw_close(&k->c);
-	exit(EXIT_ERROR);
+	proc_must(&k->c, err, where);
 }
 
 static int32_t given(const struct call *call, uint32_t rank, uint64_t i)
@@ -332,8 +319,8 @@ int main(int argc, char **argv)
 		}
 	open_all(&k, &s);
 	(is_ahead ? run_ahead : run)(&k);
-	say("exact");
+	proc_say("exact");
 	sw_close(&k.c);
-	say("ended");
+	proc_say("ended");
 	return 0;
 }

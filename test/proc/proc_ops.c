@@ -13,10 +13,11 @@
 #include <string.h>
 
 #include "sum/half.h"
+#include "test/proc/proc_say.h"
 #include "test/support/random.h"
 #include <sumwire/coll.h>
 
-enum { EXIT_ERROR = 3, EXIT_WRONG = 4, COUNT_MAX = 20000, RANKS_MAX = 8 };
+enum { COUNT_MAX = 20000, RANKS_MAX = 8 };
 
 struct call {
 	struct sw_coll_args args;
@@ -35,13 +36,7 @@ struct ops_client {
 
 static void must(struct ops_client *k, int err, const char *where)
 {
-	if (!err)
-		return;
-	printf("error %s %s: %s\n", where, sw_error_name(err),
-		sw_last_error(k->c));
-	fflush(stdout);
-	sw_close(&k->c);
-	exit(EXIT_ERROR);
+	proc_must(&k->c, err, where);
 }
 
 /* --- elements --- */

@@ -150,6 +150,15 @@ static void refused(
 	assert_int_equal(h, 7);
 }
 
+static void ends_well(
+	const struct scene *s, struct sw_group *g, const struct sw_coll_args *a)
+{
+	uint64_t h;
+
+	assert_int_equal(sw_coll(g, a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+}
+
 static void coll__bad_arguments(void **state)
 {
 	struct scene *s = *state;
@@ -225,12 +234,10 @@ static void coll__factor(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s);
-	uint64_t h;
 
 	a.op = SW_PREMUL_SUM;
 	a.scale = -0.25;
-	assert_int_equal(sw_coll(s->g, &a, &h), 0);
-	assert_int_equal(sw_wait(s->c, h), 0);
+	ends_well(s, s->g, &a);
 	assert_int_equal(s->r->coll.op, SW_PREMUL_SUM);
 	assert_true(s->r->coll.scale == -0.25);
 }
@@ -249,8 +256,7 @@ static void coll__root_of_another_group(void **state)
 	fails(s, sw_coll(g, &a, &h), SW_EINVAL,
 		"group 'two': rank 2, the root, is not in it");
 	a.root = 1;
-	assert_int_equal(sw_coll(g, &a, &h), 0);
-	assert_int_equal(sw_wait(s->c, h), 0);
+	ends_well(s, g, &a);
 }
 
 static void coll__no_memory(void **state)
@@ -278,17 +284,14 @@ static void coll__half(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s);
-	uint64_t h;
 
 	a.kind = SW_REDUCE;
 	a.recv = NULL;
-	assert_int_equal(sw_coll(s->g, &a, &h), 0);
-	assert_int_equal(sw_wait(s->c, h), 0);
+	ends_well(s, s->g, &a);
 	a = args_of(s);
 	a.kind = SW_BCAST;
 	a.send = NULL;
-	assert_int_equal(sw_coll(s->g, &a, &h), 0);
-	assert_int_equal(sw_wait(s->c, h), 0);
+	ends_well(s, s->g, &a);
 }
 
 /* A handle ends once, and with what the agent says. */

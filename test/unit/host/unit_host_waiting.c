@@ -151,18 +151,24 @@ static void put_back__both(void **state)
 	scene_close(&s);
 }
 
+/* As many as there may be wait, all of A. */
+static void fill_all(struct scene *s)
+{
+	submit(s, A);
+	put_back(s, 1);
+	for (uint32_t i = 1; i < SW_EDGE_COLLS; i++) {
+		submit(s, A);
+		taken(s, 0);
+	}
+}
+
 /* Who submits more than libsumwire does has its end. */
 static void take__too_many_wait(void **state)
 {
 	struct scene s;
 
 	scene_open(&s);
-	submit(&s, A);
-	put_back(&s, 1);
-	for (uint32_t i = 1; i < SW_EDGE_COLLS; i++) {
-		submit(&s, A);
-		taken(&s, 0);
-	}
+	fill_all(&s);
 	assert_false(s.p->is_evicted);
 	submit(&s, B);
 	taken(&s, SW_EDGE_COLLS + 1);
@@ -181,12 +187,7 @@ static void put_back__too_many_wait(void **state)
 	struct scene s;
 
 	scene_open(&s);
-	submit(&s, A);
-	put_back(&s, 1);
-	for (uint32_t i = 1; i < SW_EDGE_COLLS; i++) {
-		submit(&s, A);
-		taken(&s, 0);
-	}
+	fill_all(&s);
 	submit(&s, B);
 	put_back(&s, SW_EDGE_COLLS + 1);
 	assert_true(s.p->is_evicted);

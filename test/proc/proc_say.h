@@ -1,0 +1,31 @@
+/* proc_say.h - how the test programs end, and say how far they got.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PROC_SAY_H
+#define PROC_SAY_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <sumwire/sumwire.h>
+
+enum { EXIT_ERROR = 3, EXIT_WRONG = 4 };
+
+static inline void proc_say(const char *text)
+{
+	printf("%s\n", text);
+	fflush(stdout);
+}
+
+/* On an error say it, leave the job and end. */
+static inline void proc_must(struct sw_client **c, int err, const char *where)
+{
+	if (!err)
+		return;
+	printf("error %s %s: %s\n", where, sw_error_name(err),
+		sw_last_error(*c));
+	fflush(stdout);
+	sw_close(c);
+	exit(EXIT_ERROR);
+}
+
+#endif
