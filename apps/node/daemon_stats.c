@@ -30,6 +30,21 @@ void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	}
 }
 
+struct device_out {
+	const char *label; /* of the port */
+	void (*put)(void *out, const char *name, uint64_t value);
+	void *out;
+};
+
+static void put_device(void *out, const char *counter, uint64_t value)
+{
+	const struct device_out *o = out;
+	char name[128];
+
+	snprintf(name, sizeof(name), "port.%s.device.%s", o->label, counter);
+	o->put(o->out, name, value);
+}
+
 /* Sums over the queue pairs; of several, what each received; how frames come
  * to them (enum sw_steering). */
 static void put_port(const struct sw_daemon *d, uint32_t i,
@@ -63,6 +78,8 @@ static void put_port(const struct sw_daemon *d, uint32_t i,
 		if (k != SW_STEER_ONE)
 			put(out, name, d->queues[0][i]->steering == k);
 	}
+	sw_dpdk_port_xstats(d->queues[0][i], put_device,
+		&(struct device_out){label, put, out});
 }
 
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,

@@ -107,12 +107,13 @@ static int name_ourselves(struct port *p)
 
 static int queue_setup(struct port *p, uint16_t i)
 {
-	int ret = rte_eth_rx_queue_setup(p->eth_i, i, p->n_rx_slots,
-		SOCKET_ID_ANY, NULL, p->queues[i]->rx_pool);
+	unsigned int node = (unsigned int)sw_dpdk_port_node(p);
+	int ret = rte_eth_rx_queue_setup(
+		p->eth_i, i, p->n_rx_slots, node, NULL, p->queues[i]->rx_pool);
 
 	return ret ? ret
 		   : rte_eth_tx_queue_setup(
-			     p->eth_i, i, p->n_tx_slots, SOCKET_ID_ANY, NULL);
+			     p->eth_i, i, p->n_tx_slots, node, NULL);
 }
 
 /* A queue pair for each lcore.  memif and af_packet refuse an MTU above 1500

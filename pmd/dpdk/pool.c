@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <rte_errno.h>
+#include <rte_malloc.h>
 
 #include "engine/base/error.h"
 #include "pmd/dpdk/port_int.h"
@@ -86,6 +87,20 @@ uint64_t sw_dpdk_port_bytes(const struct sw_dpdk_port_params *p)
 				     pool_bytes(s.n_copy, s.copy_room));
 }
 
+int sw_dpdk_port_node(const struct port *p)
+{
+	int node =
+		p->dev_name ? rte_eth_dev_socket_id(p->eth_i) : SOCKET_ID_ANY;
+	void *probe;
+
+	if (node < 0)
+		return SOCKET_ID_ANY;
+	/* of some nodes DPDK has no memory, and gets none */
+	probe = rte_malloc_socket(NULL, POOL_ROOM_BYTES, 0, node);
+	rte_free(probe);
+	return probe ? node : SOCKET_ID_ANY;
+}
+
 static struct rte_mempool *pool_open(
 	const struct queue *q, const char *what, uint32_t n, uint32_t room)
 {
@@ -102,7 +117,7 @@ static struct rte_mempool *pool_open(
 	pool = rte_mempool_create(name, n,
 		sizeof(struct rte_mbuf) + PRIV_BYTES + room, POOL_CACHE,
 		sizeof(priv), rte_pktmbuf_pool_init, &priv, rte_pktmbuf_init,
-		NULL, SOCKET_ID_ANY, flags);
+		NULL, sw_dpdk_port_node(p), flags);
 	if (!pool)
 		sw_log(p->log, SW_LOG_ERROR,
 			"port %s: no memory for %u %s buffers of %u bytes: %s",

@@ -102,6 +102,7 @@ static struct port *port_new(const struct sw_dpdk_port_params *params,
 		port_delete(p);
 		return NULL;
 	}
+	pthread_mutex_init(&p->device_lock, NULL);
 	p->log = log;
 	p->claim_fd = -1;
 	p->index = index;

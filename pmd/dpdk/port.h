@@ -150,6 +150,15 @@ bool sw_dpdk_port_release(struct sw_port *p);
 void sw_dpdk_port_stats_get(
 	const struct sw_port *p, struct sw_dpdk_port_stats *out);
 
+/* sw_dpdk_port_xstats - what the device and its driver count, such as
+ * rx_missed_errors (ethdev's imissed) and rx_mbuf_allocation_errors
+ * (rx_nombuf), by ethdev's names: put(out, name, value) of each.  Nothing for a
+ * port of the kernel's sockets, or while the device is away.
+ * @p  the port's first queue pair
+ * Thread: control; @put must not call the port. */
+void sw_dpdk_port_xstats(const struct sw_port *p,
+	void (*put)(void *out, const char *name, uint64_t value), void *out);
+
 /* Text of the counters, in the order of struct sw_dpdk_port_stats, which is an
  * array of SW_DPDK_N_COUNTERS numbers. */
 enum {

@@ -3,6 +3,7 @@
 #ifndef SW_DPDK_PORT_INT_H
 #define SW_DPDK_PORT_INT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <rte_ethdev.h>
@@ -146,7 +147,10 @@ struct port {
 	struct queue *queues[SW_DPDK_QUEUES];
 	char *claim_path;
 	int claim_fd;
-	char *dev_name;
+	char *dev_name; /* NULL: there is no device now */
+	/* Held while the device is made, started, stopped or removed, and
+	 * while its own counters are read; never by an lcore. */
+	pthread_mutex_t device_lock;
 	/* of DPDK's interrupt thread, which dials and watches */
 	_Alignas(64) struct sw_dpdk_port_params params; /* texts are copies */
 	uint32_t if_index;
@@ -231,7 +235,9 @@ int sw_dpdk_address_find(struct sw_dpdk_port_params *p,
 int sw_dpdk_interface_check(const struct sw_dpdk_port_params *p,
 	const struct sw_log *log, uint32_t *if_index, uint32_t *payload);
 
-/* Memory of the buffers of all queue pairs (pool.c). */
+/* Memory of the buffers of all queue pairs, and the NUMA node of the device, if
+ * DPDK has memory there, else SOCKET_ID_ANY (pool.c). */
+int sw_dpdk_port_node(const struct port *p);
 int sw_dpdk_pools_open(struct port *p);
 void sw_dpdk_pools_close(struct port *p);
 

@@ -64,10 +64,8 @@ static void start(struct port *p)
 }
 
 /* Start a memif again when its link was lost or nobody answered. */
-static void dial(void *arg)
+static void redial(struct port *p)
 {
-	struct port *p = arg;
-
 	if (port_is_up(p)) {
 		p->was_connected = true;
 		p->n_dial_ticks = 0;
@@ -83,6 +81,15 @@ static void dial(void *arg)
 	}
 	if (!p->is_started)
 		start(p);
+}
+
+static void dial(void *arg)
+{
+	struct port *p = arg;
+
+	pthread_mutex_lock(&p->device_lock);
+	redial(p);
+	pthread_mutex_unlock(&p->device_lock);
 	if (++p->n_alone == DIAL_SAY)
 		sw_log(p->log, SW_LOG_WARN,
 			"port %s: no link through %s yet: nothing listens "
@@ -121,6 +128,7 @@ static void reopen(struct port *p, uint32_t if_index)
 {
 	if (is_in_use(p) || p->n_dial_ticks++ % REOPEN_TICKS)
 		return;
+	pthread_mutex_lock(&p->device_lock);
 	sw_dpdk_device_close(p);
 	sw_dpdk_pools_close(p);
 	p->if_index = if_index;
@@ -129,6 +137,7 @@ static void reopen(struct port *p, uint32_t if_index)
 		sw_dpdk_device_close(p);
 	else
 		p->n_dial_ticks = 0;
+	pthread_mutex_unlock(&p->device_lock);
 }
 
 /* The kernel's sockets outlive interface and address, and work again when both
@@ -297,7 +306,9 @@ static void device_remove(void *arg)
 
 	interrupt_stop(p);
 	sw_netif_changes_close(&p->changes);
+	pthread_mutex_lock(&p->device_lock);
 	sw_dpdk_device_close(p);
+	pthread_mutex_unlock(&p->device_lock);
 	atomic_store(&p->is_removed, true);
 }
 

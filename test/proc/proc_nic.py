@@ -51,6 +51,12 @@ def test_tap_mtu_1500():
         for name in net.daemons:
             stats = net.stats(name)
             check(stats["port.lan.rx_bad_udp"] == 0, f"{name}: {stats}")
+            # what the device counts itself
+            check(stats["port.lan.device.rx_good_packets"] >=
+                  stats["port.lan.rx_frames"] > 0, f"{name}: {stats}")
+            for counter in ("rx_missed_errors", "rx_mbuf_allocation_errors"):
+                check(stats[f"port.lan.device.{counter}"] == 0,
+                      f"{name}: {stats}")
 
 
 def test_tap_mtu_as_it_is():
