@@ -119,9 +119,9 @@ uint32_t sw_bench_net(const struct bench_options *o);
 const char *sw_bench_device(const struct bench_options *o, uint32_t i);
 
 /* sw_bench_cpus - CPUs for the @n lcores of side @i (0 server, 1 client) of a
- * measurement on this machine: the same ones for both, but one each where each
- * has one lcore; two pollers that the kernel moves about do not measure the
- * same twice.  "auto" where there are too few.  @out is returned. */
+ * measurement on this machine: its own, or where there are too few the same
+ * ones for both; pollers that the kernel moves about do not measure the same
+ * twice.  "auto" where there are fewer than @n, or one.  @out is returned. */
 enum { BENCH_CPUS = 96 };
 const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS]);
 

@@ -16,13 +16,17 @@ enum { COLOCATED = 2, KEYS = 192 };
 
 const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS])
 {
-	uint32_t first = n == 1 ? i : 0, seen = 0;
+	uint32_t first = i * n, seen = 0, n_cpus;
 	cpu_set_t set;
 	size_t at = 0;
 
 	snprintf(out, BENCH_CPUS, "auto");
-	if (sched_getaffinity(0, sizeof(set), &set) ||
-		(uint32_t)CPU_COUNT(&set) < first + n || CPU_COUNT(&set) < 2)
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return out;
+	n_cpus = (uint32_t)CPU_COUNT(&set);
+	if (n_cpus < 2 * n)
+		first = 0; /* the two share */
+	if (n_cpus < n || n_cpus < 2)
 		return out;
 	for (int cpu = 0; cpu < CPU_SETSIZE && seen < first + n; cpu++)
 		if (CPU_ISSET(cpu, &set) && seen++ >= first)
