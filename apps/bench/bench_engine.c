@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
-#include "apps/bench/bench_nodes.h"
+#include "apps/bench/bench_cost.h"
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
@@ -74,7 +74,7 @@ static int measure(struct report *r, uint32_t n_members)
 		.n_tensors = r->o->n_tensors,
 		.bytes = r->o->bytes};
 	struct bench_cost cost;
-	int err = sw_bench_nodes(&shape, &cost);
+	int err = sw_bench_cost(&shape, &cost);
 
 	if (err)
 		fprintf(stderr, "sumwire bench engine: %u members: %s\n",

@@ -1,0 +1,180 @@
+/* bench_cost.c - the CPU time that packets cost a server, in two threads.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The server has a loop of its own, the workers share one.  They take turns, so
+ * that nothing is locked; but each has a thread, so that on two cores the
+ * server has its caches for itself, as on a machine of its own.
+ */
+#include "apps/bench/bench_cost.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "apps/cli/clock.h"
+#include "engine/base/error.h"
+
+enum {
+	NOBODY = BENCH_ENDS, /* takes a turn any more */
+	SPINS = 1000,        /* looks at whose turn it is before a yield */
+	ROUNDS = 200,        /* of one member; of more the fewer, but */
+	ROUNDS_MIN = 10,
+};
+
+struct threads {
+	struct bench_nodes nodes;      /* first: it is cast back */
+	uint64_t spent_ns[BENCH_ENDS]; /* CPU time of turns */
+	pthread_t thread;              /* the server's */
+	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+}
+
+/* Wait for one's turn; false: there is none any more. */
+static bool await_turn(struct threads *x, uint32_t whose)
+{
+	uint32_t now, n = 0;
+
+	while ((now = atomic_load(&x->turn)) != whose && now != NOBODY)
+		if (++n % SPINS == 0)
+			sched_yield();
+	return now == whose;
+}
+
+static void take_turn(struct threads *x, uint32_t whose)
+{
+	uint64_t from = cpu_ns();
+
+	sw_loop_turn(&x->nodes.loops[whose], sw_now_ns());
+	x->spent_ns[whose] += cpu_ns() - from;
+	atomic_store(&x->turn, BENCH_ENDS - 1 - whose);
+}
+
+static void *serve(void *ctx)
+{
+	struct threads *x = ctx;
+
+	while (await_turn(x, BENCH_SERVER))
+		take_turn(x, BENCH_SERVER);
+	return NULL;
+}
+
+/* Then it is the workers' turn. */
+static void turn_until(
+	struct bench_nodes *nodes, const uint32_t *count, uint32_t n)
+{
+	struct threads *x = (struct threads *)nodes;
+
+	while (*count < n && !nodes->err) {
+		take_turn(x, BENCH_WORKERS);
+		await_turn(x, BENCH_WORKERS);
+	}
+}
+
+struct samples {
+	double all_us[ROUNDS], packet_ns[ROUNDS];
+	uint64_t n_packets, n_frames;
+};
+
+/* All members push all tensors, and get them. */
+static void sample(struct threads *x, uint32_t round, struct samples *out)
+{
+	struct bench_nodes *nodes = &x->nodes;
+	const struct sw_stats *st = sw_server_stats(nodes->server);
+	uint32_t n = nodes->shape->n_members * nodes->shape->n_tensors;
+	uint64_t before = st->push_folded + st->results, from = cpu_ns();
+	uint64_t frames = st->rx_frames + st->tx_frames;
+
+	x->spent_ns[BENCH_SERVER] = x->spent_ns[BENCH_WORKERS] = 0;
+	sw_bench_nodes_push(nodes, round);
+	from = cpu_ns() - from; /* what it took to submit */
+	turn_until(nodes, &nodes->n_done, n);
+	if (round < BENCH_WARM_ROUNDS || nodes->err)
+		return;
+	round -= BENCH_WARM_ROUNDS;
+	out->n_packets = st->push_folded + st->results - before;
+	out->n_frames = st->rx_frames + st->tx_frames - frames;
+	out->all_us[round] = (double)(from + x->spent_ns[BENCH_SERVER] +
+				      x->spent_ns[BENCH_WORKERS]) /
+			     1e3 / n;
+	out->packet_ns[round] =
+		(double)x->spent_ns[BENCH_SERVER] / (double)out->n_packets;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
+{
+	*out = (struct bench_cost){.n_rounds = n,
+		.n_packets = s->n_packets,
+		.n_frames = s->n_frames};
+	for (uint32_t i = 0; i < n; i++)
+		out->mean_us += s->all_us[i] / n;
+	qsort(s->all_us, n, sizeof(double), compare);
+	qsort(s->packet_ns, n, sizeof(double), compare);
+	out->best_us = s->all_us[0];
+	out->packet_ns = s->packet_ns[n / 2];
+	out->packet_best_ns = s->packet_ns[0];
+}
+
+static int run(struct threads *x, struct bench_cost *out)
+{
+	uint32_t n = x->nodes.shape->n_members;
+	uint32_t n_rounds = ROUNDS / n < ROUNDS_MIN ? ROUNDS_MIN : ROUNDS / n;
+	struct samples s;
+	int err = sw_bench_nodes_start(&x->nodes);
+
+	for (uint32_t i = 0; i < n_rounds + BENCH_WARM_ROUNDS && !err; i++) {
+		sample(x, i, &s);
+		err = x->nodes.err;
+	}
+	if (!err)
+		sum_up(&s, n_rounds, out);
+	return err;
+}
+
+/* With a thread for the server. */
+static int run_threads(struct threads *x, struct bench_cost *out)
+{
+	int err;
+
+	x->turn = BENCH_WORKERS;
+	if (pthread_create(&x->thread, NULL, serve, x))
+		return SW_ENOMEM;
+	err = run(x, out);
+	atomic_store(&x->turn, NOBODY);
+	pthread_join(x->thread, NULL);
+	return err;
+}
+
+int sw_bench_cost(const struct bench_shape *shape, struct bench_cost *out)
+{
+	struct threads *x = aligned_alloc(64, sizeof(*x));
+	int err;
+
+	if (!x)
+		return SW_ENOMEM;
+	memset(x, 0, sizeof(*x));
+	x->nodes.turns = turn_until;
+	x->nodes.level = SW_SUM_AVX512;
+	err = sw_bench_nodes_open(&x->nodes, shape, false, sw_now_ns());
+	if (!err)
+		err = run_threads(x, out);
+	sw_bench_nodes_close(&x->nodes);
+	free(x);
+	return err;
+}

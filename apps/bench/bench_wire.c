@@ -1,0 +1,93 @@
+/* bench_wire.c - a wire between a server and its workers in one process.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/bench/bench_wire.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "engine/wire/wire.h"
+
+enum bench_kind sw_bench_kind(const uint8_t *head)
+{
+	uint8_t type = head[offsetof(struct sw_header, type)];
+
+	return type == SW_PUSH || type == SW_RESULT ? BENCH_DATA
+	       : type == SW_ACK                     ? BENCH_ACK
+						    : BENCH_OTHER;
+}
+
+/* A burst is all that fits, so it is always the whole of a queue. */
+static uint32_t wire_rx(
+	struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
+{
+	struct bench_end *e = (struct bench_end *)port;
+	struct bench_queue *q = e->queues;
+
+	while (!q->n && q < &e->queues[BENCH_KINDS - 1])
+		q++;
+	e->given = q;
+	for (e->n_given = 0; e->n_given < q->n && e->n_given < max;
+		e->n_given++) {
+		const struct bench_slot *s = &q->slots[e->n_given];
+
+		out[e->n_given] = (struct sw_rx_frame){.data = s->head,
+			.payload = s->payload,
+			.len = SW_HEAD_BYTES + s->payload_len,
+			.endpoint = s->to,
+			.from = {.ip = e->peer->port.ip, .udp = s->from}};
+	}
+	return e->n_given;
+}
+
+static void wire_rx_release(struct sw_port *port)
+{
+	struct bench_end *e = (struct bench_end *)port;
+
+	e->given->n -= e->n_given;
+	e->n_slots -= e->n_given;
+}
+
+static uint32_t wire_tx_room(struct sw_port *port)
+{
+	return SW_RX_BURST - ((struct bench_end *)port)->peer->n_slots;
+}
+
+static void wire_tx(struct sw_port *port, const struct sw_tx_frame *f)
+{
+	struct bench_end *to = ((struct bench_end *)port)->peer;
+	struct bench_queue *q =
+		&to->queues[to->is_sorted ? sw_bench_kind(f->head)
+					  : BENCH_DATA];
+	struct bench_slot *s = &q->slots[q->n++];
+
+	to->n_slots++;
+	memcpy(s->head, f->head, SW_HEAD_BYTES);
+	if (f->payload_len)
+		memcpy(s->payload, f->payload, f->payload_len);
+	s->payload_len = f->payload_len;
+	s->from = f->endpoint;
+	s->to = f->to.udp;
+}
+
+static void wire_tx_flush(struct sw_port *port)
+{
+	(void)port; /* tx was all */
+}
+
+static const struct sw_port_ops wire_ops = {.rx = wire_rx,
+	.rx_release = wire_rx_release,
+	.tx_room = wire_tx_room,
+	.tx = wire_tx,
+	.tx_flush = wire_tx_flush};
+
+void sw_bench_wire_init(struct bench_end ends[BENCH_ENDS], bool is_sorted)
+{
+	for (uint32_t i = 0; i < BENCH_ENDS; i++) {
+		ends[i].port = (struct sw_port){.ops = &wire_ops,
+			.name = "wire",
+			.ip = i + 1,
+			.max_payload = SW_PAYLOAD_MAX};
+		ends[i].peer = &ends[BENCH_ENDS - 1 - i];
+		ends[i].is_sorted = is_sorted;
+	}
+}
