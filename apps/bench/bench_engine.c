@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "apps/bench/bench_cost.h"
+#include "apps/bench/bench_instructions.h"
 #include "apps/cli/args.h"
 #include "apps/cli/cmd.h"
 #include "apps/cli/json.h"
@@ -10,9 +11,8 @@
 #include "engine/worker/worker.h"
 
 struct options {
-	uint64_t bytes;
-	uint32_t n_tensors, members;
-	bool is_json;
+	struct bench_shape shape; /* members: up to so many; zeroes: default */
+	bool is_json, is_instructions, is_stepped;
 };
 
 struct report {
@@ -70,11 +70,12 @@ static void print(struct report *r, const struct bench_shape *s,
 
 static int measure(struct report *r, uint32_t n_members)
 {
-	const struct bench_shape shape = {.n_members = n_members,
-		.n_tensors = r->o->n_tensors,
-		.bytes = r->o->bytes};
+	struct bench_shape shape = r->o->shape;
 	struct bench_cost cost;
-	int err = sw_bench_cost(&shape, &cost);
+	int err;
+
+	shape.n_members = n_members;
+	err = sw_bench_cost(&shape, &cost);
 
 	if (err)
 		fprintf(stderr, "sumwire bench engine: %u members: %s\n",
@@ -89,24 +90,33 @@ static int measure_all(struct report *r)
 {
 	int err = 0;
 
-	if (r->o->members == 1)
+	if (r->o->shape.n_members == 1)
 		return measure(r, 1);
-	for (uint32_t n = 2; n <= r->o->members && !err; n *= 2)
+	for (uint32_t n = 2; n <= r->o->shape.n_members && !err; n *= 2)
 		err = measure(r, n);
 	return err;
 }
 
 static int parse(struct options *o, int argc, char **argv)
 {
+	struct bench_shape *s = &o->shape;
 	const struct sw_arg rows[] = {
-		{"--size", SW_ARG_BYTES, {.u64 = &o->bytes}, 64, 1 << 20,
-			"of a tensor, a multiple of 64"},
-		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1, SW_TENSORS,
-			"pushed together"},
-		{"--members", SW_ARG_U32, {.u32 = &o->members}, 1,
+		{"--size", SW_ARG_BYTES, {.u64 = &s->bytes}, 64, 1 << 20,
+			"of a tensor, a multiple of 64; default 256"},
+		{"--tensors", SW_ARG_U32, {.u32 = &s->n_tensors}, 1, SW_TENSORS,
+			"pushed together; default 1000"},
+		{"--members", SW_ARG_U32, {.u32 = &s->n_members}, 1,
 			SW_MAX_MEMBERS,
 			"from 2 on: print the server's cost of a packet for 2, "
-			"4, 8 … members up to this"},
+			"4, 8 … members up to this; default 1"},
+		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
+			0, 0,
+			"count instructions by stage in place of time, with "
+			"valgrind; by default of chunks of 8 KiB of 2, 8 and "
+			"32 members, and of tensors of 64 bytes of 2"},
+		{"--stepped", SW_ARG_FLAG, {.flag = &o->is_stepped}, 0, 0,
+			"only run what --instructions counts: both ends in "
+			"one thread, by a virtual clock"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"}};
 	const struct sw_args args = {.name = "bench engine",
@@ -116,32 +126,63 @@ static int parse(struct options *o, int argc, char **argv)
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);
 
-	if (err || o->bytes % 64 == 0)
+	if (err || s->bytes % 64 == 0)
 		return err;
 	fprintf(stderr,
 		"sumwire bench engine: --size %llu is not a multiple of 64\n",
-		(unsigned long long)o->bytes);
+		(unsigned long long)s->bytes);
 	return SW_EINVAL;
 }
 
-int sw_cmd_bench_engine(int argc, char **argv)
+/* The shapes that are measured where none is asked for. */
+static int count(struct options *o, bool has_shape)
 {
-	struct options o = {.bytes = 256, .n_tensors = 1000, .members = 1};
-	struct report r = {.o = &o};
-	int err = parse(&o, argc, argv);
+	static const struct bench_shape shapes[] = {{2, 4, 128 << 10},
+		{8, 4, 128 << 10}, {32, 4, 128 << 10}, {2, 256, 64}};
 
-	if (err)
-		return err == SW_ARGS_HELP ? 0 : 2;
-	if (o.is_json) {
+	return has_shape ? sw_bench_instructions(&o->shape, 1, o->is_json)
+			 : sw_bench_instructions(shapes,
+				   sizeof(shapes) / sizeof(shapes[0]),
+				   o->is_json);
+}
+
+static int cost(struct options *o)
+{
+	struct report r = {.o = o};
+	int err;
+
+	if (o->is_json) {
 		sw_json_init(&r.json, stdout);
 		sw_json_object_open(&r.json, NULL);
 		sw_json_array_open(&r.json, "results");
 	}
 	err = measure_all(&r);
-	if (o.is_json) {
+	if (o->is_json) {
 		sw_json_close(&r.json);
 		sw_json_close(&r.json);
 		err = sw_json_fini(&r.json) || err;
 	}
+	return err;
+}
+
+int sw_cmd_bench_engine(int argc, char **argv)
+{
+	struct options o = {0};
+	struct bench_shape *s = &o.shape;
+	bool has_shape;
+	int err = parse(&o, argc, argv);
+
+	if (err)
+		return err == SW_ARGS_HELP ? 0 : 2;
+	has_shape = s->bytes || s->n_tensors || s->n_members;
+	s->bytes = s->bytes ? s->bytes : 256;
+	s->n_tensors = s->n_tensors ? s->n_tensors : 1000;
+	s->n_members = s->n_members ? s->n_members : 1;
+	if (o.is_stepped)
+		err = sw_bench_stepped(s);
+	else if (o.is_instructions)
+		err = count(&o, has_shape);
+	else
+		err = cost(&o);
 	return err ? 1 : 0;
 }

@@ -1,0 +1,198 @@
+/* bench_count.c - instructions by stage, as callgrind counts them.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Callgrind is told to keep functions apart by who called them.  It writes
+ * "fn=f32_add'sw_sum_fold'…'server_push'…", innermost first, and below it lines
+ * of a position and of the instructions there.  The first stage in that chain
+ * is whose they are; a kernel before it is what they are for.
+ */
+#include "apps/bench/bench_count.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "apps/cli/scratch.h"
+#include "engine/base/error.h"
+
+enum {
+	LINE_BYTES = 1 << 14,
+	FILE_BYTES = SW_SCRATCH_BYTES + 16,
+	NO_VALGRIND = 127,
+};
+
+#define CALLERS "24" /* from a kernel up to its stage there are fewer */
+
+/* By how a function's name begins. */
+static const struct {
+	const char *name;
+	enum bench_part part;
+} kernels[] = {
+	{"sw_crc32c", BENCH_CRC},
+	{"crc", BENCH_CRC},
+	{"f32_", BENCH_ADD},
+	{"copy_", BENCH_COPY},
+	{"stream", BENCH_COPY},
+	{"mem", BENCH_COPY},
+	{"__mem", BENCH_COPY},
+	{"wire_", BENCH_PORT},
+};
+
+#define STAGE_NAME(number, function, text) #function,
+static const char *const stages[] = {BENCH_STAGES(STAGE_NAME)};
+#undef STAGE_NAME
+
+/* --- what callgrind has written --- */
+
+static enum bench_part part_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)
+		if (!strncmp(name, kernels[i].name, strlen(kernels[i].name)))
+			return kernels[i].part;
+	return BENCH_ENGINE;
+}
+
+static uint32_t stage_of(const char *name)
+{
+	for (uint32_t i = 0; i < BENCH_N_STAGES; i++)
+		if (!strcmp(name, stages[i]))
+			return i;
+	return BENCH_N_STAGES;
+}
+
+/* Where the instructions of a chain of callers count; NULL: nowhere. */
+static uint64_t *place_of(char *chain, struct bench_counts *out)
+{
+	enum bench_part part = BENCH_ENGINE;
+	char *rest = NULL;
+
+	for (char *name = strtok_r(chain, "'\n", &rest); name;
+		name = strtok_r(NULL, "'\n", &rest)) {
+		uint32_t stage;
+
+		name[strcspn(name, ".@")] = 0; /* .cold, @GLIBC_… */
+		stage = stage_of(name);
+		if (stage < BENCH_N_STAGES)
+			return &out->instructions[stage][part];
+		if (part_of(name))
+			part = part_of(name);
+	}
+	return NULL;
+}
+
+/* Add up the lines that are a function's own, not those of what it calls. */
+static int read_profile(const char *path, struct bench_counts *out)
+{
+	FILE *f = fopen(path, "r");
+	char *line = malloc(LINE_BYTES);
+	uint64_t *place = NULL;
+	bool is_call = false;
+
+	while (f && line && fgets(line, LINE_BYTES, f)) {
+		unsigned long long n;
+
+		if (!strncmp(line, "fn=", 3))
+			place = place_of(line + 3, out);
+		else if (sscanf(line, "%*u %llu", &n) == 1 && !is_call && place)
+			*place += n;
+		is_call = !strncmp(line, "calls=", 6);
+	}
+	free(line);
+	if (!f || !line)
+		return SW_EIO;
+	fclose(f);
+	return 0;
+}
+
+static int read_units(const char *path, struct bench_counts *out)
+{
+	FILE *f = fopen(path, "r");
+	unsigned long long n;
+	char name[32];
+
+	if (!f)
+		return SW_EIO;
+	while (fscanf(f, "%31s %llu", name, &n) == 2) {
+		uint32_t stage = stage_of(name);
+
+		if (stage < BENCH_N_STAGES)
+			out->steps.units[stage] = n;
+	}
+	fclose(f);
+	return out->steps.units[BENCH_SERVER_PUSH] ? 0 : SW_EIO;
+}
+
+/* --- running it --- */
+
+/* glibc's copies by vectors: callgrind counts "rep movsb" byte by byte. */
+static void become_valgrind(const struct bench_shape *shape, const char *self,
+	const char *profile, const char *units)
+{
+	char out[FILE_BYTES + 32], bytes[24], tensors[12], members[12];
+	int fd = open(units, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	snprintf(out, sizeof(out), "--callgrind-out-file=%s", profile);
+	snprintf(
+		bytes, sizeof(bytes), "%llu", (unsigned long long)shape->bytes);
+	snprintf(tensors, sizeof(tensors), "%u", shape->n_tensors);
+	snprintf(members, sizeof(members), "%u", shape->n_members);
+	setenv("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM", 1);
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+		_exit(1);
+	execlp("valgrind", "valgrind", "-q", "--tool=callgrind",
+		"--separate-callers=" CALLERS, "--compress-strings=no",
+		"--compress-pos=no", out, self, "bench", "engine", "--stepped",
+		"--size", bytes, "--tensors", tensors, "--members", members,
+		(char *)NULL);
+	_exit(errno == ENOENT ? NO_VALGRIND : 1);
+}
+
+static int run(
+	const struct bench_shape *shape, const char *profile, const char *units)
+{
+	char self[4096] = "";
+	int status = 0;
+	pid_t pid;
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		return SW_EIO;
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		become_valgrind(shape, self, profile, units);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return SW_EIO;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_VALGRIND) {
+		fprintf(stderr, "sumwire bench engine: --instructions needs "
+				"valgrind, which is not installed\n");
+		return SW_ENOENT;
+	}
+	return status ? SW_EIO : 0;
+}
+
+int sw_bench_count(const struct bench_shape *shape, struct bench_counts *out)
+{
+	char profile[FILE_BYTES], units[FILE_BYTES];
+	struct sw_scratch scratch;
+	int err;
+
+	*out = (struct bench_counts){0};
+	if (sw_scratch_open(&scratch, "/tmp", "sumwire-count"))
+		return SW_EIO;
+	snprintf(profile, sizeof(profile), "%s/profile", scratch.path);
+	snprintf(units, sizeof(units), "%s/units", scratch.path);
+	err = run(shape, profile, units);
+	if (!err)
+		err = read_units(units, out);
+	if (!err)
+		err = read_profile(profile, out);
+	if (err == SW_EIO)
+		fprintf(stderr, "sumwire bench engine: counting by valgrind "
+				"failed\n");
+	sw_scratch_close(&scratch);
+	return err;
+}

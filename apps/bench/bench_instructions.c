@@ -1,0 +1,169 @@
+/* bench_instructions.c - instructions by stage, as a table.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/bench/bench_instructions.h"
+
+#include <stdio.h>
+
+#include "apps/bench/bench_count.h"
+#include "apps/cli/json.h"
+
+/* What one stage, or several together, took. */
+struct row {
+	const char *side, *name, *text;
+	uint64_t units, instructions[BENCH_PARTS];
+};
+
+#define ROW(number, function, words) \
+	{.side = #number, .name = #function, .text = words},
+static const struct row stages[] = {BENCH_STAGES(ROW)};
+#undef ROW
+
+static const char *const parts[BENCH_PARTS] = {
+	"engine", "crc", "add", "copy", "port"};
+
+static bool is_server(uint32_t stage)
+{
+	return stage < BENCH_WORKER_SUBMIT;
+}
+
+static void add(struct row *to, const uint64_t *instructions)
+{
+	for (uint32_t p = 0; p < BENCH_PARTS; p++)
+		to->instructions[p] += instructions[p];
+}
+
+/* All stages of one end; the unit is a chunk of one member. */
+static struct row total_of(const struct bench_counts *c, bool of_server)
+{
+	struct row row = {.name = of_server ? "server" : "worker",
+		.text = of_server ? "a PUSH and its RESULT" : "a chunk",
+		.units = c->steps.units[BENCH_SERVER_PUSH]};
+
+	for (uint32_t i = 0; i < BENCH_N_STAGES; i++)
+		if (is_server(i) == of_server)
+			add(&row, c->instructions[i]);
+	return row;
+}
+
+static void print_row(const char *side, const struct row *row, uint64_t chunks)
+{
+	uint64_t all = 0;
+
+	printf("%-7s %-22s %9.1f", side, row->text,
+		(double)row->units / BENCH_STEP_ROUNDS);
+	for (uint32_t p = 0; p < BENCH_PARTS; p++) {
+		printf(" %9.1f",
+			(double)row->instructions[p] / (double)row->units);
+		all += p == BENCH_PORT ? 0 : row->instructions[p];
+	}
+	printf(" %10.1f\n", (double)all / (double)chunks);
+}
+
+static void print_table(
+	const struct bench_shape *s, const struct bench_counts *c)
+{
+	uint64_t chunks = c->steps.units[BENCH_SERVER_PUSH];
+
+	printf("%u members, %u tensors of %llu bytes; instructions each, AVX2\n"
+	       "%-7s %-22s %9s %9s %9s %9s %9s %9s %10s\n",
+		s->n_members, s->n_tensors, (unsigned long long)s->bytes, "",
+		"stage", "in round", parts[BENCH_ENGINE], parts[BENCH_CRC],
+		parts[BENCH_ADD], parts[BENCH_COPY], parts[BENCH_PORT],
+		"of a chunk");
+	for (uint32_t i = 0; i <= BENCH_N_STAGES; i++) {
+		const char *side = is_server(i) ? "server" : "worker";
+		struct row row;
+
+		if (i == BENCH_WORKER_SUBMIT || i == BENCH_N_STAGES) {
+			row = total_of(c, i == BENCH_WORKER_SUBMIT);
+			print_row(row.name, &row, chunks);
+		}
+		if (i == BENCH_N_STAGES || !c->steps.units[i])
+			continue;
+		row = stages[i];
+		row.units = c->steps.units[i];
+		add(&row, c->instructions[i]);
+		print_row(side, &row, chunks);
+	}
+	printf("\n");
+	fflush(stdout);
+}
+
+static void write_row(struct sw_json *j, const struct row *row)
+{
+	sw_json_object_open(j, NULL);
+	sw_json_text(j, "name", row->name);
+	sw_json_text(j, "text", row->text);
+	sw_json_u64(j, "units", row->units);
+	for (uint32_t p = 0; p < BENCH_PARTS; p++)
+		sw_json_u64(j, parts[p], row->instructions[p]);
+	sw_json_close(j);
+}
+
+static void write_shape(struct sw_json *j, const struct bench_shape *s,
+	const struct bench_counts *c)
+{
+	struct row row;
+
+	sw_json_object_open(j, NULL);
+	sw_json_u64(j, "members", s->n_members);
+	sw_json_u64(j, "tensors", s->n_tensors);
+	sw_json_u64(j, "size_bytes", s->bytes);
+	sw_json_u64(j, "rounds", BENCH_STEP_ROUNDS);
+	sw_json_u64(j, "chunks", c->steps.units[BENCH_SERVER_PUSH]);
+	sw_json_array_open(j, "stages");
+	for (uint32_t i = 0; i < BENCH_N_STAGES; i++) {
+		row = stages[i];
+		row.units = c->steps.units[i];
+		add(&row, c->instructions[i]);
+		write_row(j, &row);
+	}
+	for (uint32_t of_server = 0; of_server < 2; of_server++) {
+		row = total_of(c, !of_server);
+		write_row(j, &row);
+	}
+	sw_json_close(j);
+	sw_json_close(j);
+}
+
+int sw_bench_instructions(
+	const struct bench_shape *shapes, uint32_t n, bool is_json)
+{
+	struct sw_json json;
+	int err = 0;
+
+	if (is_json) {
+		sw_json_init(&json, stdout);
+		sw_json_object_open(&json, NULL);
+		sw_json_text(&json, "compiler", __VERSION__);
+		sw_json_array_open(&json, "results");
+	}
+	for (uint32_t i = 0; i < n && !err; i++) {
+		struct bench_counts counts;
+
+		err = sw_bench_count(&shapes[i], &counts);
+		if (err)
+			break;
+		if (is_json)
+			write_shape(&json, &shapes[i], &counts);
+		else
+			print_table(&shapes[i], &counts);
+	}
+	if (is_json) {
+		sw_json_close(&json);
+		sw_json_close(&json);
+		err = err ? err : sw_json_fini(&json);
+	}
+	return err;
+}
+
+int sw_bench_stepped(const struct bench_shape *shape)
+{
+	struct bench_steps steps;
+	int err = sw_bench_step(shape, &steps);
+
+	for (uint32_t i = 0; i < BENCH_N_STAGES && !err; i++)
+		printf("%s %llu\n", stages[i].name,
+			(unsigned long long)steps.units[i]);
+	return err;
+}

@@ -1,0 +1,314 @@
+/* bench_step.c - server and workers stepped in one thread, stage by stage.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The loop sees a node of ours in place of each real one.  What a node will
+ * send is not known before it is asked: so all runs twice.  The first run notes
+ * what was sent, call by call; the second one calls the function of its stage,
+ * and sees that it sends the same.
+ */
+#include "apps/bench/bench_step.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+
+enum {
+	TURN_NS = 1000, /* of both ends, that moved nothing */
+	FRAME_NS = 250, /* more for each frame that moved */
+	NOTHING = BENCH_KINDS,
+};
+
+/* What the first run sent, a kind for each time that a node was asked. */
+struct sent {
+	uint8_t *kinds;
+	size_t n, capacity, at;
+	bool is_known, differs;
+};
+
+struct node {
+	struct sw_node node; /* first: it is cast back */
+	struct sw_node *real;
+	struct step *step;
+	uint32_t side;
+};
+
+struct step {
+	struct bench_nodes nodes; /* first: it is cast back */
+	struct sent *sent;
+	uint64_t now_ns;
+	bool is_counted; /* a measured round of the second run */
+	uint64_t units[BENCH_N_STAGES];
+	struct node shims[BENCH_ENDS][SW_LOOP_NODES];
+};
+
+/* --- stages: a function for each, none like the other, and called by pointer,
+ * so that no compiler makes one of two --- */
+
+#define RX(number, function)                                                   \
+	static void function(struct node *s, uint64_t now_ns, uint32_t port_i, \
+		const struct sw_rx_frame *f, uint32_t n)                       \
+	{                                                                      \
+		s->real->rx(s->real, now_ns, port_i, f, n);                    \
+		s->step->units[number] += n;                                   \
+	}
+#define TX(number, function)                                                   \
+	static bool function(struct node *s, uint64_t now_ns, uint32_t port_i, \
+		struct sw_tx_frame *out)                                       \
+	{                                                                      \
+		bool has = s->real->tx(s->real, now_ns, port_i, out);          \
+                                                                               \
+		s->step->units[number]++;                                      \
+		return has;                                                    \
+	}
+#define TICK(number, function)                                        \
+	static uint64_t function(                                     \
+		struct node *s, uint64_t now_ns, uint64_t gap_ns)     \
+	{                                                             \
+		uint64_t at = s->real->tick(s->real, now_ns, gap_ns); \
+                                                                      \
+		s->step->units[number]++;                             \
+		return at;                                            \
+	}
+#define TURN(number, function)                                         \
+	static uint32_t function(struct step *x, struct sw_loop *loop) \
+	{                                                              \
+		uint32_t n = sw_loop_turn(loop, x->now_ns);            \
+                                                                       \
+		x->units[number]++;                                    \
+		return n;                                              \
+	}
+
+RX(BENCH_SERVER_PUSH, server_push)
+RX(BENCH_SERVER_ACK_IN, server_ack_in)
+RX(BENCH_SERVER_OTHER_IN, server_other_in)
+RX(BENCH_WORKER_RESULT, worker_result)
+RX(BENCH_WORKER_ACK_IN, worker_ack_in)
+RX(BENCH_WORKER_OTHER_IN, worker_other_in)
+
+TX(BENCH_SERVER_RESULT, server_result)
+TX(BENCH_SERVER_ACK_OUT, server_ack_out)
+TX(BENCH_SERVER_OTHER_OUT, server_other_out)
+TX(BENCH_SERVER_IDLE, server_idle)
+TX(BENCH_WORKER_PUSH, worker_push)
+TX(BENCH_WORKER_ACK_OUT, worker_ack_out)
+TX(BENCH_WORKER_OTHER_OUT, worker_other_out)
+TX(BENCH_WORKER_IDLE, worker_idle)
+
+TICK(BENCH_SERVER_TICK, server_tick)
+TICK(BENCH_WORKER_TICK, worker_tick)
+
+TURN(BENCH_SERVER_TURN, server_turn)
+TURN(BENCH_WORKER_TURN, worker_turn)
+
+static void worker_submit(struct step *x, uint32_t round)
+{
+	const struct bench_shape *s = x->nodes.shape;
+
+	sw_bench_nodes_push(&x->nodes, round);
+	x->units[BENCH_WORKER_SUBMIT] += s->n_members * s->n_tensors;
+}
+
+static void submit(struct step *x, uint32_t round)
+{
+	sw_bench_nodes_push(&x->nodes, round);
+}
+
+static uint32_t turn(struct step *x, struct sw_loop *loop)
+{
+	return sw_loop_turn(loop, x->now_ns);
+}
+
+static void (*const rx_stages[BENCH_ENDS][BENCH_KINDS])(struct node *, uint64_t,
+	uint32_t, const struct sw_rx_frame *,
+	uint32_t) = {{server_ack_in, server_other_in, server_push},
+	{worker_ack_in, worker_other_in, worker_result}};
+
+static bool (*const tx_stages[BENCH_ENDS][BENCH_KINDS + 1])(
+	struct node *, uint64_t, uint32_t, struct sw_tx_frame *) = {
+	{server_ack_out, server_other_out, server_result, server_idle},
+	{worker_ack_out, worker_other_out, worker_push, worker_idle}};
+
+static uint64_t (*const tick_stages[BENCH_ENDS])(
+	struct node *, uint64_t, uint64_t) = {server_tick, worker_tick};
+
+/* By end, and whether it is counted. */
+static uint32_t (*const turn_stages[BENCH_ENDS][2])(struct step *,
+	struct sw_loop *) = {{turn, server_turn}, {turn, worker_turn}};
+
+static void (*const submit_stages[2])(struct step *, uint32_t) = {
+	submit, worker_submit};
+
+/* --- the node that the loop sees --- */
+
+static void shim_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct node *s = (struct node *)node;
+
+	if (s->step->is_counted)
+		rx_stages[s->side][sw_bench_kind(frames->data)](
+			s, now_ns, port_i, frames, n);
+	else
+		s->real->rx(s->real, now_ns, port_i, frames, n);
+}
+
+static uint64_t shim_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap)
+{
+	struct node *s = (struct node *)node;
+
+	return s->step->is_counted ? tick_stages[s->side](s, now_ns, gap)
+				   : s->real->tick(s->real, now_ns, gap);
+}
+
+static void note(struct sent *sent, uint8_t kind)
+{
+	if (sent->n == sent->capacity) {
+		size_t capacity = sent->capacity ? 2 * sent->capacity : 1 << 16;
+		uint8_t *kinds = realloc(sent->kinds, capacity);
+
+		if (!kinds) {
+			sent->differs = true;
+			return;
+		}
+		sent->kinds = kinds;
+		sent->capacity = capacity;
+	}
+	sent->kinds[sent->n++] = kind;
+}
+
+/* What the node will send, as it did in the first run. */
+static uint8_t expected(struct sent *sent)
+{
+	return sent->is_known && sent->at < sent->n ? sent->kinds[sent->at++]
+						    : NOTHING;
+}
+
+static bool shim_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out)
+{
+	struct node *s = (struct node *)node;
+	struct sent *sent = s->step->sent;
+	uint8_t kind = expected(sent), is;
+	bool has;
+
+	s->real->holds_data = node->holds_data;
+	has = s->step->is_counted
+		      ? tx_stages[s->side][kind](s, now_ns, port_i, out)
+		      : s->real->tx(s->real, now_ns, port_i, out);
+	is = has ? sw_bench_kind(out->head) : NOTHING;
+	if (sent->is_known)
+		sent->differs |= is != kind;
+	else
+		note(sent, is);
+	return has;
+}
+
+static bool shim_is_busy(const struct sw_node *node)
+{
+	const struct node *s = (const struct node *)node;
+
+	return s->real->is_busy(s->real);
+}
+
+static void put_shim(
+	struct step *x, uint32_t side, uint32_t endpoint, struct sw_node *real)
+{
+	struct node *s = &x->shims[side][endpoint];
+
+	*s = (struct node){.real = real,
+		.step = x,
+		.side = side,
+		.node = {.stats = real->stats,
+			.rx = shim_rx,
+			.tick = shim_tick,
+			.tx = shim_tx,
+			.is_busy = shim_is_busy}};
+	sw_loop_set(&x->nodes.loops[side], endpoint, &s->node);
+}
+
+/* --- running it --- */
+
+/* A turn of either end; the time it took is what it did. */
+static void turn_until(
+	struct bench_nodes *nodes, const uint32_t *count, uint32_t n)
+{
+	struct step *x = (struct step *)nodes;
+
+	while (*count < n && !nodes->err) {
+		x->now_ns += TURN_NS;
+		for (uint32_t end = BENCH_ENDS; end-- > 0;)
+			x->now_ns += FRAME_NS * turn_stages[end][x->is_counted](
+							x, &nodes->loops[end]);
+	}
+}
+
+static int run_rounds(struct step *x, bool is_counted)
+{
+	uint32_t n = x->nodes.shape->n_members * x->nodes.shape->n_tensors;
+
+	for (uint32_t i = 0; i < BENCH_WARM_ROUNDS + BENCH_STEP_ROUNDS; i++) {
+		x->is_counted = is_counted && i >= BENCH_WARM_ROUNDS;
+		submit_stages[x->is_counted](x, i);
+		turn_until(&x->nodes, &x->nodes.n_done, n);
+	}
+	return x->nodes.err;
+}
+
+static int run(struct step *x, const struct bench_shape *shape)
+{
+	int err = sw_bench_nodes_open(&x->nodes, shape, true, x->now_ns);
+
+	if (err)
+		return err;
+	put_shim(x, BENCH_SERVER, 0, sw_server_node(x->nodes.server));
+	for (uint32_t i = 0; i < shape->n_members; i++)
+		put_shim(x, BENCH_WORKERS, i,
+			sw_worker_node(&x->nodes.workers[i]));
+	err = sw_bench_nodes_start(&x->nodes);
+	return err ? err : run_rounds(x, x->sent->is_known);
+}
+
+static int run_one(const struct bench_shape *shape, struct sent *sent,
+	struct bench_steps *out)
+{
+	struct step *x = aligned_alloc(64, sizeof(*x));
+	int err;
+
+	if (!x)
+		return SW_ENOMEM;
+	memset(x, 0, sizeof(*x));
+	x->nodes.turns = turn_until;
+	x->nodes.level = SW_SUM_AVX2;
+	x->sent = sent;
+	x->now_ns = SW_S;
+	err = run(x, shape);
+	memcpy(out->units, x->units, sizeof(out->units));
+	sw_bench_nodes_close(&x->nodes);
+	free(x);
+	return err;
+}
+
+int sw_bench_step(const struct bench_shape *shape, struct bench_steps *out)
+{
+	struct sent sent = {0};
+	int err;
+
+	if (sw_sum_best(SW_SUM_AVX2)->level != SW_SUM_AVX2) {
+		fprintf(stderr, "sumwire bench engine: this CPU has no AVX2, "
+				"for which instructions are counted\n");
+		return SW_EINVAL;
+	}
+	err = run_one(shape, &sent, out);
+	sent.is_known = true;
+	if (!err)
+		err = run_one(shape, &sent, out);
+	if (!err && (sent.differs || sent.at != sent.n)) {
+		fprintf(stderr, "sumwire bench engine: two runs did not send "
+				"the same frames\n");
+		err = SW_EIO;
+	}
+	free(sent.kinds);
+	return err;
+}

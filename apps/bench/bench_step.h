@@ -1,0 +1,53 @@
+/* bench_step.h - server and workers stepped in one thread, stage by stage.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The clock is virtual, turns come in a fixed order, and a burst that is
+ * received has frames of one kind: so every run takes the same instructions.
+ * Each stage of the measured rounds is a function of its own, by whose name a
+ * profiler tells the stages apart.
+ */
+#ifndef SW_BENCH_STEP_H
+#define SW_BENCH_STEP_H
+
+#include "apps/bench/bench_nodes.h"
+
+enum { BENCH_STEP_ROUNDS = 2 }; /* that are measured */
+
+/* Its number, its function, and what the table calls it.  What is counted of
+ * it: frames; of idle, turns, ticks and submits the calls. */
+#define BENCH_STAGES(X)                                     \
+	X(SERVER_PUSH, server_push, "PUSH in")              \
+	X(SERVER_RESULT, server_result, "RESULT out")       \
+	X(SERVER_ACK_IN, server_ack_in, "ACK in")           \
+	X(SERVER_ACK_OUT, server_ack_out, "ACK out")        \
+	X(SERVER_OTHER_IN, server_other_in, "others in")    \
+	X(SERVER_OTHER_OUT, server_other_out, "others out") \
+	X(SERVER_IDLE, server_idle, "nothing to send")      \
+	X(SERVER_TICK, server_tick, "timers")               \
+	X(SERVER_TURN, server_turn, "turn of the loop")     \
+	X(WORKER_SUBMIT, worker_submit, "submit")           \
+	X(WORKER_PUSH, worker_push, "PUSH out")             \
+	X(WORKER_RESULT, worker_result, "RESULT in")        \
+	X(WORKER_ACK_IN, worker_ack_in, "ACK in")           \
+	X(WORKER_ACK_OUT, worker_ack_out, "ACK out")        \
+	X(WORKER_OTHER_IN, worker_other_in, "others in")    \
+	X(WORKER_OTHER_OUT, worker_other_out, "others out") \
+	X(WORKER_IDLE, worker_idle, "nothing to send")      \
+	X(WORKER_TICK, worker_tick, "timers")               \
+	X(WORKER_TURN, worker_turn, "turn of the loop")
+
+#define BENCH_STAGE_NUMBER(number, function, text) BENCH_##number,
+enum bench_stage { BENCH_STAGES(BENCH_STAGE_NUMBER) BENCH_N_STAGES };
+#undef BENCH_STAGE_NUMBER
+
+/* Of all measured rounds. */
+struct bench_steps {
+	uint64_t units[BENCH_N_STAGES];
+};
+
+/* sw_bench_step - with kernels of AVX2 at most.
+ * Errors, all printed: SW_EINVAL this CPU has no AVX2; SW_EIO two runs sent
+ * different frames; those of the job. */
+int sw_bench_step(const struct bench_shape *shape, struct bench_steps *out);
+
+#endif
