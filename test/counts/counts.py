@@ -1,0 +1,64 @@
+# counts.py - instructions by stage: the record, what is measured, what rose
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import subprocess
+
+RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
+PARTS = ("engine", "crc", "add", "copy")
+RISE = 0.03  # more than this, and
+SLACK = 2.0  # more than so many instructions of a chunk, is refused
+
+HEAD = """\
+# recorded - instructions of a chunk by stage: sumwire bench engine --instructions
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Written by: test/counts/run --renew.  One line: members, bytes of a tensor, stage;
+# then, for each chunk of a member, instructions of the engine, of crc, add and copy.
+"""
+
+
+def measure(build):
+    """(compiler, {(members, bytes, stage): [instructions of a chunk by part]})"""
+    out = subprocess.run([os.path.join(build, "apps", "sumwire"), "bench",
+                          "engine", "--instructions", "--json"],
+                         check=True, stdout=subprocess.PIPE).stdout
+    found = json.loads(out)
+    return found["compiler"], {
+        (r["members"], r["size_bytes"], s["name"]):
+        [round(s[p] / r["chunks"], 1) for p in PARTS]
+        for r in found["results"] for s in r["stages"] if s["units"]}
+
+
+def write(path, compiler, rows):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(HEAD + f"compiler {compiler}\n")
+        for (members, size, stage), values in rows.items():
+            f.write(f"{members:2} {size:6} {stage:16}" +
+                    "".join(f"{v:9.1f}" for v in values) + "\n")
+
+
+def read(path):
+    """As measure."""
+    compiler, rows = "", {}
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            words = line.split()
+            if line.startswith("compiler "):
+                compiler = line[len("compiler "):].strip()
+            elif words and words[0] != "#":
+                rows[int(words[0]), int(words[1]), words[2]] = \
+                    [float(w) for w in words[3:]]
+    return compiler, rows
+
+
+def changes(old, new):
+    """(name, old, new) of each figure that moved by more than is allowed."""
+    for key in sorted(old.keys() | new.keys()):
+        before = old.get(key, [0.0] * len(PARTS))
+        after = new.get(key, [0.0] * len(PARTS))
+        for part, b, a in zip(PARTS, before, after):
+            if abs(a - b) > SLACK and abs(a - b) > RISE * b:
+                members, size, stage = key
+                yield (f"{members} members, tensors of {size} bytes, "
+                       f"{stage}, {part}", b, a)
