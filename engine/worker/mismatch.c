@@ -47,8 +47,6 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	if (!t->n_lanes)
 		sw_round_end(w, t, t->death);
 	sw_sched_run(&w->sched);
-	for (uint32_t i = 0; i < w->n_links; i++)
-		sw_link_refresh(w, &w->links[i]);
 }
 
 /* The servers that have chunks of it; who has no key yet declared nothing. */

@@ -50,8 +50,6 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 			sw_todo_put(l, t, i, 1u << SW_TODO);
 		}
 	}
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_link_refresh(w, &w->links[l]);
 }
 
 /* Is chunk @i of this lane started, but has never left? */
@@ -78,8 +76,6 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 		sw_todo_put(link_of(w, t, chunk), t, chunk, 0);
 		taken += sw_wtensor_bytes(t, chunk);
 	}
-	for (uint32_t l = 0; l < w->n_links && taken; l++)
-		sw_link_refresh(w, &w->links[l]);
 	return taken;
 }
 

@@ -215,8 +215,6 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 		sw_todo_put(&w->links[chunk >> t->decl.window_log2], t, chunk,
 			1u << SW_TODO);
 	}
-	for (uint32_t l = 0; l < w->n_links; l++)
-		sw_link_refresh(w, &w->links[l]);
 }
 
 /* The chunk that was started last but @n, while the ring still has it. */
@@ -251,8 +249,6 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 			&w->links[chunk >> t->decl.window_log2], t, chunk, 0);
 		taken += sw_stream_cost(w, t, chunk);
 	}
-	for (uint32_t l = 0; l < w->n_links && taken; l++)
-		sw_link_refresh(w, &w->links[l]);
 	return taken;
 }
 

@@ -1,5 +1,6 @@
 /* todo.c - what each link has to push, what it waits for, and in which order.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/base/bytes.h"
 #include "engine/sched/order.h"
 #include "engine/worker/worker_int.h"
 
@@ -13,7 +14,7 @@ static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
 	return (uint64_t)t->order << 32 | (local << 32) / p->place.n_local;
 }
 
-void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
+static void refresh(struct sw_worker *w, struct sw_link *l)
 {
 	struct sw_due *due = &w->due[l->peer.path.port_i];
 	uint32_t order = l->state == SW_LINK_OPEN
@@ -30,12 +31,25 @@ void sw_link_refresh(struct sw_worker *w, struct sw_link *l)
 	sw_peer_offer(&l->peer, due, class);
 }
 
+void sw_links_refresh(struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(w->touched); i++) {
+		uint64_t links = w->touched[i];
+
+		w->touched[i] = 0;
+		for (; links; links &= links - 1)
+			refresh(w, &w->links[64 * i +
+					     (uint32_t)__builtin_ctzll(links)]);
+	}
+}
+
 void sw_todo_put(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk, uint32_t sets)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
 	uint32_t local = sw_place_local(&p->place, chunk);
 
+	sw_link_touch(l);
 	l->n_todo -= sw_bitmap_has(&p->sets[SW_TODO], local);
 	l->n_todo += sets >> SW_TODO & 1;
 	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++) {
@@ -57,6 +71,7 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 
+		sw_link_touch(l);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++) {
 			uint32_t n = sw_bitmap_clear(&t->parts[i].sets[s]);
 

@@ -119,6 +119,15 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		sw_round_held(w, t);
 }
 
+/* It was written, or found held.  What follows from it waits for the end of the
+ * burst (settle). */
+static void accept(
+	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
+{
+	sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
+	sw_link_touch(l);
+}
+
 static void on_result(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -131,9 +140,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 		return;
 	if (t->stream) {
 		if (sw_stream_on_result(l, t, h, payload))
-			sw_peer_accept(&l->peer, w->due, h, w->now_ns);
-		sw_sched_run(&w->sched);
-		sw_link_refresh(w, l);
+			accept(w, l, h);
 		return;
 	}
 	if (!is_well_formed(w, t, h))
@@ -147,10 +154,8 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			return; /* not acknowledged: it will come again */
 		}
 		hold(w, l, t, h, payload);
-		sw_sched_run(&w->sched);
-		sw_link_refresh(w, l); /* it may have been due for a push */
 	}
-	sw_peer_accept(&l->peer, w->due, h, w->now_ns);
+	accept(w, l, h);
 }
 
 /* --- what became of pushes --- */
@@ -185,8 +190,7 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, l, &w->stats);
-	sw_sched_run(&w->sched);
-	sw_link_refresh(w, l);
+	sw_link_touch(l);
 }
 
 /* The chunk that waits for what @a is about, pushed and not held; NULL: it is
@@ -253,7 +257,6 @@ static void on_answers(struct sw_worker *w, struct sw_link *l,
 		memcpy(&a, payload + at, sizeof(a));
 		on_answer(w, l, &a);
 	}
-	sw_link_refresh(w, l);
 }
 
 /* --- frames in --- */
@@ -296,7 +299,7 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 		}
 		l->peer.rx_ns = w->now_ns;
 		if (sw_flow_rx(&l->peer.flow, h))
-			sw_link_refresh(w, l);
+			sw_link_touch(l);
 	}
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
 		on_result(w, l, h, payload);
@@ -325,6 +328,23 @@ static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
 		on_link(w, l, &h, f->payload);
 }
 
+/* What a burst leaves to do, once for all its frames: what the credit that came
+ * back allows to start, and ACKs that are due at once. */
+static void settle(struct sw_worker *w)
+{
+	sw_sched_run(&w->sched);
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(w->touched); i++)
+		for (uint64_t m = w->touched[i]; m; m &= m - 1) {
+			struct sw_link *l =
+				&w->links[64 * i +
+					  (uint32_t)__builtin_ctzll(m)];
+
+			if (l->state == SW_LINK_OPEN &&
+				sw_flow_ack_at(&l->peer.flow) == 0)
+				sw_link_owe(w, l, SW_OWE_ACK);
+		}
+}
+
 void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
@@ -333,6 +353,7 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	w->now_ns = now_ns;
 	for (uint32_t i = 0; i < n; i++)
 		rx_one(w, &frames[i]);
+	settle(w);
 }
 
 /* --- time --- */
@@ -410,7 +431,7 @@ static uint64_t tick_link(struct sw_worker *w, struct sw_link *l)
 		at = sw_peer_tick(&l->peer, w->due, &w->params, w->now_ns,
 			on_fate, l, &w->stats);
 		at = sw_min64(at, tick_pull(w, l));
-		sw_link_refresh(w, l);
+		sw_link_touch(l);
 	}
 	return sw_min64(at, sw_link_tick(w, l));
 }

@@ -130,6 +130,9 @@ struct sw_worker {
 	 * tensor's part that lies there went before, in 2^-32. */
 	uint64_t turn_keys[SW_PLACE_SERVERS];
 	struct sw_link *links;
+	/* Links whose most urgent push, or credit for it, may be another one
+	 * than their place in @due says (todo.c). */
+	uint64_t touched[SW_PLACE_SERVERS / 64];
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors, n_admitted;
 	uint32_t n_wanted;       /* but lane 0: tensors that it has declared */

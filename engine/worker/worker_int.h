@@ -195,6 +195,14 @@ static inline void sw_link_owe(
 	sw_peer_owe(&l->peer, w->due, what);
 }
 
+/* sw_link_touch - what it may push next, or its credit, may have changed. */
+static inline void sw_link_touch(struct sw_link *l)
+{
+	uint32_t i = l->peer.index;
+
+	l->worker->touched[i / 64] |= 1ULL << (i % 64);
+}
+
 /* --- worker.c, worker_tx.c: what drives it (engine/loop/node.h) --- */
 
 void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
@@ -282,19 +290,21 @@ bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from);
 
 /* --- todo.c: what each link has to push, what it waits for --- */
 
-/* sw_link_refresh - put the link into the set of its most urgent push that it
- * has credit for.  Within a class the more urgent tensor goes first, and the
- * links of one tensor go by how far each is with its part: so a server with
- * the larger share gets the larger share of the port, and all get their last
- * chunk at the same time. */
-void sw_link_refresh(struct sw_worker *w, struct sw_link *l);
+/* sw_links_refresh - put each link that was touched into the set of its most
+ * urgent push that it has credit for: before data is sent, and so once for all
+ * that a burst of frames brought.  Within a class the more urgent tensor goes
+ * first, and the links of one tensor go by how far each is with its part: so a
+ * server with the larger share gets the larger share of the port, and all get
+ * their last chunk at the same time. */
+void sw_links_refresh(struct sw_worker *w);
 
 /* sw_todo_put - a chunk that lies at @l waits in these of the sets, a mask of
- * 1 << enum sw_todo_set, and in no other.  sw_link_refresh is to follow. */
+ * 1 << enum sw_todo_set, and in no other.  Touches @l. */
 void sw_todo_put(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk, uint32_t sets);
 
-/* sw_todo_drop - no chunk of the tensor waits for anything. */
+/* sw_todo_drop - no chunk of the tensor waits for anything.  Touches all links.
+ */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_todo_order - number all tensors by (priority, index), and the sets of the

@@ -30,7 +30,7 @@ static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 						    : SW_LINK_CLOSED;
 		l->dead_at_ns = w->now_ns;
 		sw_link_request(w, l);
-		sw_link_refresh(w, l);
+		sw_link_touch(l);
 	}
 	sw_round_end_all(w, w->state == SW_WORKER_FAILED ? err : SW_ECLOSED);
 }

@@ -249,11 +249,12 @@ static bool tx_push(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	bool is_turn;
-	uint32_t i = sw_due_take_data(&w->due[port_i], w->turn_keys, &is_turn),
-		 chunk;
+	uint32_t i, chunk;
 	struct sw_link *l;
 	struct sw_wtensor *t;
 
+	sw_links_refresh(w);
+	i = sw_due_take_data(&w->due[port_i], w->turn_keys, &is_turn);
 	if (i == SW_MAX_SESSIONS)
 		return false;
 	l = &w->links[i];
@@ -261,7 +262,6 @@ static bool tx_push(
 	chunk = chunk_to_push(&t->parts[i]);
 	sw_todo_put(l, t, chunk, 0);
 	push(w, l, t, chunk, out);
-	sw_link_refresh(w, l);
 	return true;
 }
 
