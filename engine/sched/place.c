@@ -123,7 +123,9 @@ static void index_owners(struct sw_place_map *map)
 static int open_map(
 	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
 {
-	*map = (struct sw_place_map){.period = period, .n_servers = n_servers};
+	*map = (struct sw_place_map){.period = period,
+		.n_servers = n_servers,
+		.inverse = sw_place_inverse(period)};
 	map->owner =
 		calloc(3 * (size_t)period + n_servers + 1, sizeof(*map->owner));
 	if (!map->owner)
@@ -218,13 +220,16 @@ struct sw_place sw_place_init(const struct sw_place_map *map, uint32_t first,
 {
 	uint64_t end = (uint64_t)first + n_chunks;
 	uint64_t skip = count(map, server_i, first);
+	uint32_t n_mine =
+		(uint32_t)(map->start[server_i + 1] - map->start[server_i]);
 
 	return (struct sw_place){.map = map,
 		.server_i = server_i,
 		.first = first,
 		.n_chunks = n_chunks,
 		.n_local = (uint32_t)(count(map, server_i, end) - skip),
-		.skip = (uint32_t)skip};
+		.skip = (uint32_t)skip,
+		.inverse = n_mine ? sw_place_inverse(n_mine) : 0};
 }
 
 struct sw_place sw_place_row(uint32_t first, uint32_t n_local)
@@ -232,6 +237,7 @@ struct sw_place sw_place_row(uint32_t first, uint32_t n_local)
 	static const uint16_t zero[1], start[2] = {0, 1};
 	static const struct sw_place_map all = {.period = 1,
 		.n_servers = 1,
+		.inverse = UINT64_MAX,
 		.owner = (uint16_t *)(uintptr_t)zero,
 		.before = (uint16_t *)(uintptr_t)zero,
 		.stripes = (uint16_t *)(uintptr_t)zero,
@@ -240,5 +246,6 @@ struct sw_place sw_place_row(uint32_t first, uint32_t n_local)
 	return (struct sw_place){.map = &all,
 		.n_chunks = first + n_local,
 		.n_local = n_local,
-		.skip = first};
+		.skip = first,
+		.inverse = UINT64_MAX};
 }

@@ -43,6 +43,7 @@ struct sw_place_job {
 struct sw_place_map {
 	uint32_t period;    /* stripes until it repeats */
 	uint32_t n_servers; /* of the job */
+	uint64_t inverse;   /* of the period, as sw_place_divide takes it */
 	uint16_t *owner;    /* [period] server of a stripe; owns the memory */
 	uint16_t *before;   /* [period] its stripes before that one */
 	uint16_t *stripes;  /* [period] by server, ascending */
@@ -57,7 +58,23 @@ struct sw_place {
 	uint32_t n_chunks; /* of the whole tensor */
 	uint32_t n_local;  /* of them on this server */
 	uint32_t skip;     /* chunks of the line before it on this server */
+	uint64_t inverse;  /* of this server's stripes in a period */
 };
+
+#define SW_PLACE_NONE UINT32_MAX
+
+/* sw_place_inverse - of 1…SW_PLACE_PERIOD_MAX.
+ * sw_place_divide - @n by what has that inverse, exact for every n: 2^64 / d is
+ * larger than n and what was rounded off, n times. */
+static inline uint64_t sw_place_inverse(uint32_t d)
+{
+	return UINT64_MAX / d;
+}
+
+static inline uint32_t sw_place_divide(uint32_t n, uint64_t inverse)
+{
+	return (uint32_t)((unsigned __int128)(n + 1ULL) * inverse >> 64);
+}
 
 /* sw_place_check - are these facts of a possible job?  0: no. */
 bool sw_place_check(const struct sw_place_job *job);
@@ -107,45 +124,53 @@ struct sw_place sw_place_row(uint32_t first, uint32_t n_local);
 static inline uint32_t sw_place_owner(
 	const struct sw_place_map *map, uint32_t first, uint32_t chunk)
 {
-	uint64_t at = (uint64_t)first + chunk;
+	uint32_t stripe =
+		(uint32_t)(((uint64_t)first + chunk) / SW_STRIPE_CHUNKS);
 
-	return map->owner[at / SW_STRIPE_CHUNKS % map->period];
+	return map->owner[stripe -
+			  sw_place_divide(stripe, map->inverse) * map->period];
+}
+
+/* sw_place_find - a chunk of the tensor, counted among those that lie on this
+ * server; SW_PLACE_NONE: it does not, or there is no such chunk. */
+static inline uint32_t sw_place_find(const struct sw_place *p, uint32_t chunk)
+{
+	const struct sw_place_map *m = p->map;
+	uint32_t at = p->first + chunk, stripe = at / SW_STRIPE_CHUNKS;
+	uint32_t n = sw_place_divide(stripe, m->inverse);
+	uint32_t rest = stripe - n * m->period;
+	uint32_t mine;
+
+	if (chunk >= p->n_chunks || m->owner[rest] != p->server_i)
+		return SW_PLACE_NONE;
+	mine = (uint32_t)(m->start[p->server_i + 1] - m->start[p->server_i]);
+	return (n * mine + m->before[rest]) * SW_STRIPE_CHUNKS +
+	       at % SW_STRIPE_CHUNKS - p->skip;
 }
 
 /* sw_place_has - does @chunk lie on this server? */
 static inline bool sw_place_has(const struct sw_place *p, uint32_t chunk)
 {
-	return chunk < p->n_chunks &&
-	       sw_place_owner(p->map, p->first, chunk) == p->server_i;
+	return sw_place_find(p, chunk) != SW_PLACE_NONE;
 }
 
-/* sw_place_local - a chunk that lies here, counted among those that do. */
+/* sw_place_local - the same of one that does. */
 static inline uint32_t sw_place_local(const struct sw_place *p, uint32_t chunk)
 {
-	const struct sw_place_map *m = p->map;
-	uint64_t at = (uint64_t)p->first + chunk;
-	uint32_t stripe = (uint32_t)(at / SW_STRIPE_CHUNKS);
-	uint32_t mine =
-		(uint32_t)(m->start[p->server_i + 1] - m->start[p->server_i]);
-	uint32_t n = stripe / m->period * mine + m->before[stripe % m->period];
-
-	return n * SW_STRIPE_CHUNKS + (uint32_t)(at % SW_STRIPE_CHUNKS) -
-	       p->skip;
+	return sw_place_find(p, chunk);
 }
 
 /* sw_place_global - the inverse of sw_place_local. */
 static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 {
 	const struct sw_place_map *m = p->map;
-	const uint16_t *mine = &m->stripes[m->start[p->server_i]];
-	uint32_t n_mine =
-		(uint32_t)(m->start[p->server_i + 1] - m->start[p->server_i]);
-	uint64_t at = (uint64_t)local + p->skip;
-	uint32_t n = (uint32_t)(at / SW_STRIPE_CHUNKS);
-	uint64_t stripe = (uint64_t)(n / n_mine) * m->period + mine[n % n_mine];
+	uint32_t start = m->start[p->server_i];
+	uint32_t n_mine = m->start[p->server_i + 1] - start;
+	uint32_t at = local + p->skip, stripe = at / SW_STRIPE_CHUNKS;
+	uint32_t n = sw_place_divide(stripe, p->inverse);
 
-	return (uint32_t)(stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS -
-			  p->first);
+	stripe = n * m->period + m->stripes[start + stripe - n * n_mine];
+	return stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS - p->first;
 }
 
 /* sw_place_run - chunks from @local on that follow each other in the tensor,

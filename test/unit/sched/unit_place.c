@@ -227,6 +227,25 @@ static void init__every_chunk_has_one_server(void **state)
 	}
 }
 
+static void divide__is_exact(void **state)
+{
+	for (uint32_t d = 1; d <= SW_PLACE_PERIOD_MAX; d++) {
+		uint64_t inverse = sw_place_inverse(d);
+		uint32_t last = UINT32_MAX - UINT32_MAX % d;
+
+		for (uint32_t q = 0; q < 8; q++) {
+			assert_int_equal(sw_place_divide(q * d, inverse), q);
+			assert_int_equal(
+				sw_place_divide(q * d + d - 1, inverse), q);
+		}
+		assert_int_equal(sw_place_divide(last, inverse), last / d);
+		assert_int_equal(
+			sw_place_divide(last - 1, inverse), (last - 1) / d);
+		assert_int_equal(
+			sw_place_divide(UINT32_MAX, inverse), UINT32_MAX / d);
+	}
+}
+
 static void owner__stripes_follow_the_line(void **state)
 {
 	struct sw_place_map map;
@@ -357,6 +376,7 @@ int main(void)
 		cmocka_unit_test(map__share_of_a_model),
 		cmocka_unit_test(map__is_the_same_twice),
 		cmocka_unit_test(map__impossible_facts),
+		cmocka_unit_test(divide__is_exact),
 		cmocka_unit_test(owner__stripes_follow_the_line),
 		cmocka_unit_test(first__counts_bytes),
 		cmocka_unit_test(init__every_chunk_has_one_server),
