@@ -226,6 +226,7 @@ static void begin(
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
 	sw_flow_init(&s->peer.flow, &job->params, &srv->grants, p->n_accepts);
 	srv->sessions[s->peer.index] = s;
+	sw_session_set(job->here, s, true);
 	srv->tick_at_ns[s->peer.index] = 0;
 	sw_count(&srv->stats.sessions_opened, 1);
 }

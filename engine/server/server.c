@@ -55,13 +55,6 @@ static struct sw_session *session_of(struct sw_server *srv,
 
 /* --- frames in --- */
 
-static void refresh_others(const struct sw_session *s)
-{
-	for (uint32_t m = 0; m < s->job->n_members; m++)
-		if (s->job->members[m].session && m != s->member)
-			sw_session_refresh(s->job->members[m].session);
-}
-
 static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
@@ -73,7 +66,7 @@ static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
 		return;
 	switch (sw_shard_push(sh, s->member, h, f->payload, f->is_lent)) {
 	case SW_PUSH_COMPLETE:
-		refresh_others(s);
+		sw_job_touch(s->job);
 		break;
 	case SW_PUSH_DEAD:
 		sw_session_tell_dead(s, h->key);
@@ -95,7 +88,7 @@ static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
 	case SW_PUSH_DROP:
 		return;
 	}
-	sw_peer_accept(&s->peer, srv->due, h, srv->now_ns);
+	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
 }
 
 static void pull_one(struct sw_session *s, const struct sw_pull *pull)
@@ -180,7 +173,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
 
 	s->peer.rx_ns = srv->now_ns;
-	sw_session_touch(s);
+	sw_session_note_rx(s);
 	sw_flow_rx(&s->peer.flow, h);
 	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
 		s->error_at_ns = srv->now_ns + srv->params.retry_min;
@@ -201,7 +194,6 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 		running[h->type](s, f, h);
 	else /* also types that only a server sends */
 		sw_count(&srv->stats.rx_state, 1);
-	sw_session_refresh(s);
 }
 
 static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
@@ -230,6 +222,7 @@ static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	srv->now_ns = now_ns;
 	for (uint32_t i = 0; i < n; i++)
 		rx_one(srv, &frames[i]);
+	sw_server_look(srv);
 }
 
 /* --- timers ---
@@ -287,11 +280,12 @@ static uint64_t server_tick(
 	if (now_ns >= srv->wait_at_ns)
 		sw_job_tell_waiting(srv);
 	at = sw_min64(sw_share_tick(srv), srv->wait_at_ns);
-	for (uint32_t i = 0; i < srv->n_sessions; i++) {
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->tick_at_ns[i] <= now_ns)
 			look(srv, i);
+	sw_server_look(srv); /* who is buried may change what others get */
+	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		at = sw_min64(at, srv->tick_at_ns[i]);
-	}
 	return at;
 }
 

@@ -27,6 +27,7 @@ enum {
 	SW_JOIN_BURST = 64,
 	SW_JOIN_EVERY_MS = 125,
 	SW_JOIN_SOURCES = 256,
+	SW_SESSION_WORDS = SW_MAX_SESSIONS / 64, /* of a set of sessions */
 };
 
 struct sw_member {
@@ -67,6 +68,7 @@ struct sw_job {
 	struct sw_params params;
 	struct sw_shard shard;
 	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
+	uint64_t here[SW_SESSION_WORDS]; /* its sessions, by index */
 	struct sw_member members[SW_MAX_MEMBERS];
 	char name[SW_NAME_MAX];
 };
@@ -149,6 +151,10 @@ struct sw_server {
 	uint64_t wait_at_ns; /* the next line about a job that forms */
 	struct sw_due due[SW_MAX_PORTS]; /* control frames */
 	struct sw_drr drr[SW_MAX_PORTS]; /* jobs with results */
+	/* Sessions from which frames came, and those for which results may have
+	 * become ready, or not be there any more: they are looked at before
+	 * anything is sent (sw_server_look). */
+	uint64_t received[SW_SESSION_WORDS], touched[SW_SESSION_WORDS];
 	struct sw_session *sessions[SW_MAX_SESSIONS];
 	/* JOINs have the same indices, and only such as are free. */
 	struct sw_pending pending[SW_MAX_SESSIONS];
@@ -242,9 +248,38 @@ void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 
 /* --- session.c --- */
 
-/* sw_session_touch - a frame came from it or goes to it: a timer may have been
- * set, none shorter than ack_delay. */
-static inline void sw_session_touch(const struct sw_session *s)
+/* sw_session_set - put @s into a set of sessions, or take it out. */
+static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
+	const struct sw_session *s, bool is_in)
+{
+	uint64_t bit = 1ULL << s->peer.index % 64;
+	uint64_t *word = &words[s->peer.index / 64];
+
+	*word = is_in ? *word | bit : *word & ~bit;
+}
+
+/* sw_session_note_rx - a frame came from it; sw_job_touch - what may be sent to
+ * the members of the job may have changed.  They are looked at when the burst
+ * ends. */
+static inline void sw_session_note_rx(const struct sw_session *s)
+{
+	sw_session_set(s->srv->received, s, true);
+}
+
+static inline void sw_job_touch(const struct sw_job *job)
+{
+	for (uint32_t i = 0; i < SW_SESSION_WORDS; i++)
+		job->srv->touched[i] |= job->here[i];
+}
+
+/* sw_server_look - look at those sessions, once each: of which class is the
+ * most urgent result, is an ACK due, when is the next timer?  At the end of
+ * every call that handles frames or timers. */
+void sw_server_look(struct sw_server *srv);
+
+/* sw_session_tick_soon - a frame came from it or goes to it: a timer may have
+ * been set, none shorter than ack_delay. */
+static inline void sw_session_tick_soon(const struct sw_session *s)
 {
 	uint64_t *at = &s->srv->tick_at_ns[s->peer.index];
 
@@ -259,7 +294,7 @@ static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
 }
 
 /* sw_session_offer - its most urgent result is of @class, SW_N_CLASSES: there
- * is none; sw_session_refresh - see of which. */
+ * is none; sw_session_refresh - see of which, now. */
 static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 {
 	struct sw_due *due = &s->job->due[s->peer.path.port_i];

@@ -20,6 +20,37 @@ void sw_session_refresh(struct sw_session *s)
 			   : SW_N_CLASSES);
 }
 
+/* An ACK is due by what the whole burst has brought. */
+static void look(struct sw_session *s, bool had_frames)
+{
+	sw_session_refresh(s);
+	if (!had_frames)
+		return;
+	sw_session_tick_soon(s);
+	if (sw_flow_ack_at(&s->peer.flow) == 0)
+		sw_session_owe(s, SW_OWE_ACK);
+}
+
+static void look_at_word(struct sw_server *srv, uint32_t w)
+{
+	uint64_t received = srv->received[w], word = received | srv->touched[w];
+
+	srv->received[w] = srv->touched[w] = 0;
+	for (; word; word &= word - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(word);
+		struct sw_session *s = srv->sessions[w * 64 + bit];
+
+		if (s) /* it may have ended since */
+			look(s, received >> bit & 1);
+	}
+}
+
+void sw_server_look(struct sw_server *srv)
+{
+	for (uint32_t w = 0; w < SW_SESSION_WORDS; w++)
+		look_at_word(srv, w);
+}
+
 bool sw_session_fail(
 	struct sw_session *s, int err, uint32_t key, const char *fmt, ...)
 {
@@ -136,9 +167,8 @@ static void close_one(struct sw_job *job, uint32_t key, uint64_t members)
 		sh, sw_shard_tensor(sh, key), members | job->left);
 
 	sw_share_give(job, bytes);
-	for (uint32_t m = 0; bytes && m < job->n_members; m++)
-		if (job->members[m].session)
-			sw_session_refresh(job->members[m].session);
+	if (bytes)
+		sw_job_touch(job);
 }
 
 void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)

@@ -245,11 +245,23 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	sim_clash_draw(job);
 }
 
+/* Bursts of 1 to 64, and often nodes that poll so seldom that frames gather. */
+static void draw_bursts(struct sim_job *job)
+{
+	uint32_t seldom = below(job, 2) * below(job, 7);
+
+	job->net.rx_burst = 1 + below(job, SW_RX_BURST);
+	job->net.tx_burst = 1 + below(job, SW_RX_BURST);
+	for (uint32_t i = 0; i < job->net.n_nodes; i++)
+		job->net.nodes[i].turn_ns <<= seldom;
+}
+
 /* A node that is slow in its link or its loop; nodes exist after open. */
 void sim_job_draw_nodes(struct sim_job *job)
 {
 	struct sim_node *n = &job->net.nodes[below(job, job->net.n_nodes)];
 
+	draw_bursts(job);
 	if (!one_in(job, 5))
 		return;
 	if (below(job, 2))
@@ -291,6 +303,8 @@ void sim_job_describe(const struct sim_job *job)
 		(unsigned long long)(x->cut_until_ns - x->cut_at_ns) / 1000,
 		x->queue_bytes, job->freeze_node,
 		(unsigned long long)(job->freeze_ns / SW_S));
+	printf("# bursts of %u in, %u out\n", job->net.rx_burst,
+		job->net.tx_burst);
 	printf("# policy %s, partition %llu, credit %llu, priorities by %u%s; "
 	       "paced to %llu and %llu Mb/s\n",
 		job->params.policy->name,

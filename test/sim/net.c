@@ -30,9 +30,9 @@ static uint32_t port_rx(
 	struct sw_port *port, struct sw_rx_frame *out, uint32_t max)
 {
 	struct sim_node *n = node_of(port);
-	uint32_t i = 0;
+	uint32_t most = (uint32_t)sw_min64(max, n->net->rx_burst), i = 0;
 
-	for (; i < max && n->first; i++) {
+	for (; i < most && n->first; i++) {
 		struct sim_frame *f = n->first;
 
 		n->first = f->next;
@@ -66,7 +66,8 @@ static uint32_t port_tx_room(struct sw_port *port)
 
 	/* A queue of about 20 us, as the product's ports keep it. */
 	n = &n->net->nodes[n->main];
-	return n->sent_until_ns > n->net->now_ns + QUEUE_NS ? 0 : 8;
+	return n->sent_until_ns > n->net->now_ns + QUEUE_NS ? 0
+							    : n->net->tx_burst;
 }
 
 /* Frames of another lcore waited in a ring: as behind a NIC, a repeated result
@@ -156,6 +157,8 @@ void sim_net_init(struct sim_net *net, uint64_t seed)
 	memset(net, 0, sizeof(*net));
 	net->rng = seed;
 	net->latency_ns = 5 * SW_US;
+	net->rx_burst = SW_RX_BURST;
+	net->tx_burst = 8;
 	net->now_ns = SW_S;
 	net->steering = SW_STEER_HANDOFF;
 }

@@ -123,10 +123,11 @@ struct sim_net {
 	uint64_t now_ns;
 	uint64_t rng;
 	uint64_t latency_ns;
-	enum sw_steering steering; /* at machines of several lcores */
-	uint64_t hash_key;         /* of SW_STEER_RSS; may change at any time */
-	bool is_deaf;              /* that hash does not look at ports */
-	uint64_t rehash_ns;        /* it changes then; 0: never */
+	uint32_t rx_burst, tx_burst; /* most frames that a port has at once */
+	enum sw_steering steering;   /* at machines of several lcores */
+	uint64_t hash_key;  /* of SW_STEER_RSS; may change at any time */
+	bool is_deaf;       /* that hash does not look at ports */
+	uint64_t rehash_ns; /* it changes then; 0: never */
 	struct sim_faults faults;
 	struct sim_node nodes[SIM_NODES];
 	uint32_t n_nodes;

@@ -61,18 +61,36 @@ bool frame_is_all(const struct test_frame *f, int32_t value)
 	return f->len > SW_HEAD_BYTES;
 }
 
-void frame_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
+/* It ends where @end is: reading on leaves an array, which the sanitizer sees.
+ */
+static struct sw_rx_frame received(const struct test_frame *f, uint8_t *end)
 {
-	uint8_t room[sizeof(f->bytes)];
-	const uint8_t *data = room + sizeof(room) - f->len;
-	struct sw_rx_frame rx = {.data = data,
+	uint8_t *data = end - f->len;
+
+	memcpy(data, f->bytes, f->len);
+	return (struct sw_rx_frame){.data = data,
 		.payload = data + SW_HEAD_BYTES,
 		.len = f->len,
 		.from = f->peer};
+}
 
-	/* Reading on leaves the array, which the sanitizer sees. */
-	memcpy(room + sizeof(room) - f->len, f->bytes, f->len);
+void frame_rx(struct sw_node *node, uint64_t now_ns, const struct test_frame *f)
+{
+	uint8_t room[sizeof(f->bytes)];
+	struct sw_rx_frame rx = received(f, room + sizeof(room));
+
 	node->rx(node, now_ns, f->peer.port_i, &rx, 1);
+}
+
+void frame_rx_burst(struct sw_node *node, uint64_t now_ns,
+	const struct test_frame *frames, uint32_t n)
+{
+	uint8_t rooms[SW_RX_BURST][sizeof(frames->bytes)];
+	struct sw_rx_frame rx[SW_RX_BURST] = {{0}};
+
+	for (uint32_t i = 0; i < n; i++)
+		rx[i] = received(&frames[i], rooms[i] + sizeof(rooms[i]));
+	node->rx(node, now_ns, frames[0].peer.port_i, rx, n);
 }
 
 bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,

@@ -54,6 +54,11 @@ bool frame_is_all(const struct test_frame *f, int32_t value);
 void frame_rx(
 	struct sw_node *node, uint64_t now_ns, const struct test_frame *f);
 
+/* frame_rx_burst - hand @n frames to @node at once; they came in on one port.
+ */
+void frame_rx_burst(struct sw_node *node, uint64_t now_ns,
+	const struct test_frame *frames, uint32_t n);
+
 /* frame_tx - take the next frame that @node sends on @port_i, and decode it.
  * Whoever takes it checks that it is intact. */
 bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,

@@ -1,0 +1,246 @@
+/* unit_server_burst.c - what a server does with frames that come at once.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/server_rig.h"
+
+struct burst {
+	struct server_rig *r;
+	struct test_frame frames[SW_RX_BURST];
+	uint32_t n;
+};
+
+/* @n_members with tensor "a" of @n_chunks full chunks; an empty burst. */
+static struct burst *open_burst(uint16_t n_members, uint32_t n_chunks)
+{
+	static struct server_rig r;
+	static struct burst b;
+
+	server_rig_open(&r, n_members, 64 << 20);
+	rig_run(&r, (uint64_t)n_chunks * PEER_CHUNK);
+	b = (struct burst){.r = &r};
+	return &b;
+}
+
+/* One more frame of worker @i; it may be changed. */
+static struct test_frame *add(
+	struct burst *b, uint32_t i, struct sw_header h, const void *payload)
+{
+	struct test_frame *f = &b->frames[b->n++];
+
+	peer_make(&b->r->w[i], h, payload, f);
+	return f;
+}
+
+/* A push of round 1 of the tensor, every element @value. */
+static struct test_frame *add_push(
+	struct burst *b, uint32_t i, uint32_t chunk, int32_t value)
+{
+	int32_t elems[PEER_CHUNK];
+
+	for (uint32_t e = 0; e < PEER_CHUNK; e++)
+		elems[e] = value;
+	return add(b, i, peer_push_header(0, 1, chunk), elems);
+}
+
+static void add_leave(struct burst *b, uint32_t i, int err)
+{
+	struct sw_fault fault = {.err = (int16_t)err, .key = SW_KEY_NONE};
+
+	strcpy(fault.text, err ? "I cannot go on" : "");
+	add(b, i,
+		(struct sw_header){
+			.type = SW_LEAVE, .payload_len = sizeof(fault)},
+		&fault);
+}
+
+/* The server gets it; what it sends then. */
+static const char *give(struct burst *b)
+{
+	struct server_rig *r = b->r;
+
+	frame_rx_burst(&r->srv->node, r->now_ns, b->frames, b->n);
+	b->n = 0;
+	return rig_tx(r);
+}
+
+static const struct sw_stats *stats_of(const struct burst *b)
+{
+	return &b->r->srv->stats;
+}
+
+/* --- bad frames between good ones --- */
+
+static void bad__between_good_ones(void **state)
+{
+	struct burst *b = open_burst(1, 3);
+	struct test_frame *f;
+
+	add_push(b, 0, 0, 1);
+	add_push(b, 0, 1, 2)->bytes[20] ^= 1; /* its header */
+	add_push(b, 0, 1, 2)->bytes[SW_HEAD_BYTES] ^= 1;
+	add_push(b, 0, 1, 2)->len = SW_HEAD_BYTES - 1;
+	f = add_push(b, 0, 1, 2);
+	f->h.session++; /* of an earlier generation, say */
+	frame_seal(f);
+	add_push(b, 0, 1, 2)->peer.udp++;
+	add_push(b, 0, 2, 3);
+	assert_string_equal(give(b),
+		"w0 LEFT; w0 ANSWER CRC k0r1c1; w0 ACK 0:1,7; "
+		"w0 RESULT k0 r1 c0 +1344 w1; w0 RESULT k0 r1 c2 +1344 w1");
+	assert_true(rig_result_is(b->r, 3));
+	assert_int_equal(stats_of(b)->rx_head_crc, 1);
+	assert_int_equal(stats_of(b)->rx_payload_crc, 1);
+	assert_int_equal(stats_of(b)->rx_short, 1);
+	assert_int_equal(stats_of(b)->rx_session, 1);
+	assert_int_equal(stats_of(b)->rx_source, 1);
+	assert_int_equal(stats_of(b)->push_folded, 2);
+	server_rig_close(b->r);
+}
+
+static void bad__all_of_them(void **state)
+{
+	struct burst *b = open_burst(1, 1);
+
+	while (b->n < SW_RX_BURST)
+		add_push(b, 0, 0, 1)->bytes[0] ^= 1;
+	assert_string_equal(give(b), "");
+	assert_int_equal(stats_of(b)->rx_magic, SW_RX_BURST);
+	server_rig_close(b->r);
+}
+
+/* --- one chunk more than once --- */
+
+/* What was sent again is not folded, whatever its bytes are. */
+static void twice__chunk(void **state)
+{
+	struct burst *b = open_burst(2, 1);
+
+	add_push(b, 0, 0, 1);
+	add_push(b, 0, 0, 99);
+	add_push(b, 1, 0, 10);
+	add_push(b, 1, 0, 99);
+	assert_string_equal(give(b), "w0 RESULT k0 r1 c0 +1344 w2; "
+				     "w1 RESULT k0 r1 c0 +1344 w2");
+	assert_true(rig_result_is(b->r, 11));
+	assert_int_equal(stats_of(b)->push_folded, 2);
+	assert_int_equal(stats_of(b)->push_again, 2);
+	rig_tick(b->r, SW_MS); /* both of each are acknowledged */
+	assert_string_equal(rig_tx(b->r), "w0 ACK 0:1-2; w1 ACK 0:1-2");
+	server_rig_close(b->r);
+}
+
+/* The network has doubled the very frame. */
+static void twice__frame(void **state)
+{
+	struct burst *b = open_burst(1, 1);
+
+	b->frames[1] = *add_push(b, 0, 0, 5);
+	b->n = 2;
+	assert_string_equal(give(b), "w0 ACK 0:1; w0 RESULT k0 r1 c0 +1344 w1");
+	assert_true(rig_result_is(b->r, 5));
+	assert_int_equal(stats_of(b)->push_again, 1);
+	server_rig_close(b->r);
+}
+
+/* --- sessions and jobs that end between two frames --- */
+
+static void ends__session(void **state)
+{
+	struct burst *b = open_burst(2, 2);
+
+	add_push(b, 0, 0, 1);
+	add_leave(b, 0, 0);
+	add_push(b, 0, 1, 1); /* nobody's */
+	add_push(b, 1, 0, 2);
+	add_push(b, 1, 1, 2); /* waits for who left */
+	assert_string_equal(give(b), "w0 LEFT; w0 LEFT; "
+				     "w1 RESULT k0 r1 c0 +1344 w2");
+	assert_true(rig_result_is(b->r, 3));
+	assert_int_equal(stats_of(b)->rx_session, 1);
+	assert_int_equal(stats_of(b)->push_folded, 3);
+	server_rig_close(b->r);
+}
+
+static void ends__job(void **state)
+{
+	struct burst *b = open_burst(2, 1);
+
+	add_push(b, 0, 0, 1);
+	add_push(b, 1, 0, 2); /* results wait for both */
+	add_leave(b, 0, 0);
+	add_leave(b, 1, 0);
+	add_push(b, 1, 0, 2);
+	assert_string_equal(give(b), "w0 LEFT; w1 LEFT; w1 LEFT");
+	assert_int_equal(b->r->srv->jobs[0].n_sessions, 0);
+	assert_int_equal(b->r->srv->quota.used_bytes, 0);
+	rig_tick(b->r, SW_S);
+	assert_string_equal(rig_tx(b->r), "");
+	server_rig_close(b->r);
+}
+
+/* What is pushed after it failed is not folded any more. */
+static void ends__job_with_an_error(void **state)
+{
+	struct burst *b = open_burst(2, 2);
+	const char *text;
+
+	add_push(b, 0, 0, 1);
+	add_push(b, 0, 1, 1);
+	add_push(b, 1, 0, 2);
+	add_leave(b, 0, SW_EPEER);
+	add_push(b, 1, 1, 2);
+	text = give(b);
+	assert_contains(text, "w0 LEFT");
+	assert_contains(text, "w1 STATUS");
+	assert_null(strstr(text, "RESULT"));
+	assert_int_equal(stats_of(b)->push_folded, 3);
+	assert_int_equal(stats_of(b)->rx_state, 1);
+	server_rig_close(b->r);
+}
+
+/* --- what a burst costs --- */
+
+/* Each session that has to do with it is looked at once, not for each frame. */
+static void look__once(void **state)
+{
+	struct burst *b = open_burst(4, 16);
+	uint64_t before = stats_of(b)->session_looks;
+
+	for (uint32_t i = 0; i < 64; i++)
+		add_push(b, i % 4, i / 4, 1);
+	frame_rx_burst(&b->r->srv->node, b->r->now_ns, b->frames, b->n);
+	assert_int_equal(stats_of(b)->session_looks - before, 4);
+	assert_int_equal(stats_of(b)->chunks_done, 16);
+	rig_tx(b->r);
+	assert_int_equal(stats_of(b)->results, 64);
+	server_rig_close(b->r);
+}
+
+/* A member that sent nothing is looked at, since there are results for it. */
+static void look__at_those_that_wait(void **state)
+{
+	struct burst *b = open_burst(2, 1);
+
+	add_push(b, 0, 0, 1);
+	assert_string_equal(give(b), "");
+	add_push(b, 1, 0, 1);
+	assert_string_equal(give(b), "w0 RESULT k0 r1 c0 +1344 w2; "
+				     "w1 RESULT k0 r1 c0 +1344 w2");
+	server_rig_close(b->r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bad__between_good_ones),
+		cmocka_unit_test(bad__all_of_them),
+		cmocka_unit_test(twice__chunk),
+		cmocka_unit_test(twice__frame),
+		cmocka_unit_test(ends__session),
+		cmocka_unit_test(ends__job),
+		cmocka_unit_test(ends__job_with_an_error),
+		cmocka_unit_test(look__once),
+		cmocka_unit_test(look__at_those_that_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
