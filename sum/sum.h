@@ -114,6 +114,10 @@ bool sw_sum_fold(const struct sw_sum_ops *ops,
  * Thread: any.  Cost: about 20 bytes a cycle in cache (ISA-L). */
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
 
+/* sw_crc32c_copy - copy @n bytes from @src to @dst, which are apart, and go on
+ * with their CRC as sw_crc32c does. */
+uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

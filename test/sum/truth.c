@@ -1,4 +1,4 @@
-/* truth.c - is the reference itself right?  And CRC, fold, the table.
+/* truth.c - is the reference itself right?  And fold, the table.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 #include <stdio.h>
@@ -259,57 +259,6 @@ bool truth_cases(const struct sw_sum *sum)
 		}
 	}
 	return scales_are_right(sum) && divides_are_right(sum);
-}
-
-static uint32_t crc_by_bits(uint32_t crc, const uint8_t *p, size_t n)
-{
-	crc = ~crc;
-	for (size_t i = 0; i < n; i++) {
-		crc ^= p[i];
-		for (int b = 0; b < 8; b++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
-	}
-	return ~crc;
-}
-
-static bool crc_is_right(struct arena *a, const uint8_t *data, size_t n)
-{
-	static const int places[] = {0, 1, 7, 33, AT_START, AT_END};
-	uint32_t want = crc_by_bits(0, data, n);
-
-	for (size_t c = 0; c < sizeof(places) / sizeof(places[0]); c++) {
-		const uint8_t *p = arena_place(a, places[c], data, n);
-		size_t part = n * c / 6;
-		uint32_t crc = sw_crc32c(0, p, n);
-
-		if (crc != want || sw_crc32c(sw_crc32c(0, p, part), p + part,
-					   n - part) != want) {
-			printf("# CRC of %zu bytes at %d: 0x%08x\n", n,
-				places[c], crc);
-			return false;
-		}
-		arena_wipe(a);
-	}
-	return true;
-}
-
-bool truth_crc(void)
-{
-	uint8_t data[2500];
-	uint64_t seed = 1;
-	struct arena a;
-	bool is_right = sw_crc32c(0, "123456789", 9) == 0xe3069283;
-
-	if (arena_open(&a))
-		return false;
-	for (size_t i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)random_u64(&seed);
-	for (size_t n = 0; is_right && n <= 257; n++)
-		is_right = crc_is_right(&a, data, n);
-	for (size_t n = 258; is_right && n <= sizeof(data); n += 97)
-		is_right = crc_is_right(&a, data, n);
-	arena_close(&a);
-	return is_right;
 }
 
 bool truth_fold(const struct sw_sum *sum)

@@ -1,4 +1,4 @@
-/* truth.h - is the reference itself right?  And CRC, fold, the table.
+/* truth.h - is the reference itself right?  And fold, the table.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef TEST_SUM_TRUTH_H
 #define TEST_SUM_TRUTH_H
@@ -14,10 +14,6 @@ bool truth_bf16(const struct sw_sum *sum);
 
 /* truth_cases - additions, extrema and scalings with a known result. */
 bool truth_cases(const struct sw_sum *sum);
-
-/* truth_crc - against the definition, bit by bit, and the known check value;
- * all lengths 0 to 257, misaligned, at page ends, in two parts. */
-bool truth_crc(void);
 
 /* truth_fold - a wrong CRC leaves the accumulator alone. */
 bool truth_fold(const struct sw_sum *sum);

@@ -1,0 +1,25 @@
+/* crc.h - the kernels of CRC-32C one by one, for the checker and the bench.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SUM_CRC_H
+#define SW_SUM_CRC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One kernel; sum.h says what its functions do.  Where copying is, @dst and
+ * @src are apart. */
+struct sw_crc {
+	const char *name; /* "scalar", "clmul128", "clmul256", "clmul512" */
+	uint32_t (*crc)(uint32_t crc, const void *p, size_t n);
+	uint32_t (*copy)(uint32_t crc, void *dst, const void *src, size_t n);
+};
+
+/* sw_crc_row - row @i of the table of kernels, NULL past its end; the best one
+ * last.  @runs (or NULL) tells whether this CPU has what the kernel needs. */
+const struct sw_crc *sw_crc_row(uint32_t i, bool *runs);
+
+/* Inside sum/ only. */
+extern const struct sw_crc sw_crc_scalar;
+
+#endif
