@@ -7,6 +7,37 @@
 #include "sum/crc.h"
 #include "sum/sum.h"
 
+/* The built-ins read what was found out before main(), and so cost a test; they
+ * also ask whether the operating system keeps the registers. */
+#if SW_CRC_HAS_CLMUL128
+static bool has_clmul128(void)
+{
+	return __builtin_cpu_supports("sse4.2") &&
+	       __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("avx");
+}
+#endif
+
+#if SW_CRC_HAS_CLMUL256
+static bool has_clmul256(void)
+{
+	return __builtin_cpu_supports("sse4.2") &&
+	       __builtin_cpu_supports("avx2") &&
+	       __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("vpclmulqdq");
+}
+#endif
+
+#if SW_CRC_HAS_CLMUL512
+static bool has_clmul512(void)
+{
+	return __builtin_cpu_supports("sse4.2") &&
+	       __builtin_cpu_supports("avx512f") &&
+	       __builtin_cpu_supports("pclmul") &&
+	       __builtin_cpu_supports("vpclmulqdq");
+}
+#endif
+
 static bool has_any(void)
 {
 	return true;
@@ -18,6 +49,15 @@ static const struct {
 	bool (*runs)(void);
 } rows[] = {
 	{&sw_crc_scalar, has_any},
+#if SW_CRC_HAS_CLMUL128
+	{&sw_crc_clmul128, has_clmul128},
+#endif
+#if SW_CRC_HAS_CLMUL256
+	{&sw_crc_clmul256, has_clmul256},
+#endif
+#if SW_CRC_HAS_CLMUL512
+	{&sw_crc_clmul512, has_clmul512},
+#endif
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -19,7 +19,16 @@ struct sw_crc {
  * last.  @runs (or NULL) tells whether this CPU has what the kernel needs. */
 const struct sw_crc *sw_crc_row(uint32_t i, bool *runs);
 
-/* Inside sum/ only. */
+/* Inside sum/ only: a block of crc.inc.h, the rows. */
+struct sw_crc_block {
+	size_t n_steps;
+	uint64_t jump[2];    /* of the vectors, over the streams */
+	uint64_t join[4][2]; /* of the streams, to the first vector; 0 */
+};
+
 extern const struct sw_crc sw_crc_scalar;
+extern const struct sw_crc sw_crc_clmul128;
+extern const struct sw_crc sw_crc_clmul256;
+extern const struct sw_crc sw_crc_clmul512;
 
 #endif

@@ -1,0 +1,250 @@
+/* crc.inc.h - CRC-32C by carry-less products beside the crc32 instruction.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The two use different execution ports, so both run at once.  A CRC is the
+ * remainder of a polynomial, and so the sum of those of its parts, each times
+ * a power of x for what follows it.  After the first vectors come blocks of
+ *
+ *   | bytes of stream a | of b | of c | of d | rounds of four vectors |
+ *
+ * The streams go through the crc32 instruction, 8 bytes at a time.  The rounds
+ * are folded into four vectors: each 128 bits of them, times x^(bits of a
+ * round), take in the 128 bits a round further on.  At a block's start the
+ * vectors jump over its streams; at its end the streams' CRCs are multiplied
+ * to where the vectors stand and are added there.
+ *
+ * Bits are reflected: the lowest bit has the highest power.  A fold by n bits
+ * is x^(n + 31) mod P for the low 64 bits and x^(n - 33) for the high ones; a
+ * stream joins by x^(n - 33), n to the end of the word that takes it in.
+ * (A product of reflected numbers is one power off, the instruction gives 32.)
+ * crc_powers.py prints them.
+ *
+ * The file that includes this one defines VEC, VB (bytes of it), STRIP (a
+ * vector of 8 * WORDS bytes), ROUNDS and WORDS of each stream that a step does,
+ * FOLD(v, pair, next), SPREAD (a pair in all of a vector), WIDEN, ROW and NAME;
+ * powers[], to fold by 1 to 4 vectors, and blocks[], the larger first and each
+ * of so many steps that it is a multiple of ROUND. */
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+	ROUND = 4 * VB,
+	STREAM_STEP = 8 * WORDS,
+	STEP = ROUNDS * ROUND + 4 * STREAM_STEP,
+	SHORT = 128, /* fewer bytes are left to the crc32 instruction */
+};
+
+/* Is it copied, and how far (modulo 2^64) lies the copy? */
+struct aim {
+	bool is_copy;
+	uintptr_t apart;
+};
+
+struct vectors {
+	VEC a, b, c, d;
+};
+
+struct streams {
+	uint64_t a, b, c, d;
+};
+
+INLINE void copy(const uint8_t *p, const void *v, size_t n, struct aim aim)
+{
+	if (aim.is_copy)
+		memcpy((void *)((uintptr_t)p + aim.apart), v, n);
+}
+
+INLINE VEC take(const uint8_t *p, struct aim aim)
+{
+	VEC v;
+
+	memcpy(&v, p, VB);
+	copy(p, &v, VB, aim);
+	return v;
+}
+
+INLINE uint64_t word(uint64_t crc, const uint8_t *p)
+{
+	uint64_t w;
+
+	memcpy(&w, p, 8);
+	return _mm_crc32_u64(crc, w);
+}
+
+/* Few bytes, by the instruction alone. */
+INLINE uint32_t run_short(
+	uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
+{
+	uint64_t wide = crc;
+
+	for (; n >= 8; n -= 8, p += 8) {
+		wide = word(wide, p);
+		copy(p, p, 8, aim);
+	}
+	crc = (uint32_t)wide;
+	if (n & 4) {
+		uint32_t w;
+
+		memcpy(&w, p, 4);
+		copy(p, &w, 4, aim);
+		crc = _mm_crc32_u32(crc, w);
+		p += 4;
+	}
+	for (n &= 3; n; n--, p++) {
+		copy(p, p, 1, aim);
+		crc = _mm_crc32_u8(crc, *p);
+	}
+	return crc;
+}
+
+INLINE void fold_round(
+	struct vectors *v, VEC pair, const uint8_t *p, struct aim aim)
+{
+	v->a = FOLD(v->a, pair, take(p, aim));
+	v->b = FOLD(v->b, pair, take(p + VB, aim));
+	v->c = FOLD(v->c, pair, take(p + 2 * VB, aim));
+	v->d = FOLD(v->d, pair, take(p + 3 * VB, aim));
+}
+
+/* Half of a round's share of words of all streams, @apart bytes each. */
+INLINE void words(struct streams *s, const uint8_t *p, size_t apart)
+{
+	for (int i = 0; i < WORDS / ROUNDS / 2; i++, p += 8) {
+		s->a = word(s->a, p);
+		s->b = word(s->b, p + apart);
+		s->c = word(s->c, p + 2 * apart);
+		s->d = word(s->d, p + 3 * apart);
+	}
+}
+
+/* One step: @p in stream a, @at in the rounds. */
+INLINE void step(struct vectors *v, struct streams *s, VEC pair,
+	const uint8_t *p, const uint8_t *at, size_t apart, struct aim aim)
+{
+	for (int i = 0; aim.is_copy && i < 4; i++) {
+		STRIP strip;
+
+		memcpy(&strip, p + i * apart, STREAM_STEP);
+		copy(p + i * apart, &strip, STREAM_STEP, aim);
+	}
+	for (int i = 0; i < ROUNDS; i++, at += ROUND) {
+		v->a = FOLD(v->a, pair, take(at, aim));
+		v->b = FOLD(v->b, pair, take(at + VB, aim));
+		words(s, p, apart);
+		p += STREAM_STEP / ROUNDS / 2;
+		v->c = FOLD(v->c, pair, take(at + 2 * VB, aim));
+		v->d = FOLD(v->d, pair, take(at + 3 * VB, aim));
+		words(s, p, apart);
+		p += STREAM_STEP / ROUNDS / 2;
+	}
+}
+
+/* The CRCs go through memory since the products' port also moves registers. */
+INLINE void join(
+	struct vectors *v, const struct streams *s, const uint64_t by[4][2])
+{
+	uint64_t crc[4][2] = {{s->a}, {s->b}, {s->c}, {s->d}};
+	__m128i sum = _mm_setzero_si128();
+
+	__asm__("" : "+m"(crc));
+	for (int i = 0; i < 4; i++)
+		sum ^= _mm_clmulepi64_si128(
+			_mm_loadl_epi64((const void *)crc[i]),
+			_mm_loadl_epi64((const void *)by[i]), 0);
+	v->a ^= WIDEN(sum);
+}
+
+INLINE size_t block_bytes(int i)
+{
+	return ROUND + blocks[i].n_steps * STEP;
+}
+
+/* The block at @p, into @v; returns its end. */
+INLINE const uint8_t *fold_block(
+	struct vectors *v, int i, const uint8_t *p, struct aim aim)
+{
+	const size_t apart = STREAM_STEP * blocks[i].n_steps;
+	const uint8_t *at = p + 4 * apart, *end = p + apart;
+	struct streams s = {0};
+
+	fold_round(v, SPREAD(blocks[i].jump), at, aim);
+	at += ROUND;
+	for (; p < end; p += STREAM_STEP, at += ROUNDS * ROUND)
+		step(v, &s, SPREAD(powers[3]), p, at, apart, aim);
+	join(v, &s, blocks[i].join);
+	return at;
+}
+
+/* The first 1 to 4 vectors, after zeros that do not count. */
+INLINE const uint8_t *begin(struct vectors *v, uint32_t crc, const uint8_t *p,
+	uint32_t n, struct aim aim)
+{
+	VEC first = WIDEN(_mm_cvtsi32_si128((int)crc)), zero = first ^ first;
+
+	v->a = v->b = v->c = zero;
+	if (n == 4) {
+		v->a = first ^ take(p, aim);
+		p += VB;
+		first = zero;
+	}
+	if (n >= 3) {
+		v->b = first ^ take(p, aim);
+		p += VB;
+		first = zero;
+	}
+	if (n >= 2) {
+		v->c = first ^ take(p, aim);
+		p += VB;
+		first = zero;
+	}
+	v->d = first ^ take(p, aim);
+	return p + VB;
+}
+
+/* Four vectors in one, and its CRC. */
+INLINE uint32_t finish(const struct vectors *v)
+{
+	uint64_t w[VB / 8], crc = 0;
+	VEC all = FOLD(v->a, SPREAD(powers[2]), v->d);
+
+	all = FOLD(v->b, SPREAD(powers[1]), all);
+	all = FOLD(v->c, SPREAD(powers[0]), all);
+	memcpy(w, &all, VB);
+	__asm__("" : "+m"(w)); /* as in join */
+	for (int i = 0; i < VB / 8; i++)
+		crc = _mm_crc32_u64(crc, w[i]);
+	return (uint32_t)crc;
+}
+
+INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
+{
+	const uint8_t *end = p + n / VB * VB;
+	struct vectors v;
+
+	if (n < SHORT)
+		return ~run_short(~crc, p, n, aim);
+	p = begin(&v, ~crc, p, (n / VB + 3) % 4 + 1, aim);
+	while ((size_t)(end - p) >= block_bytes(0))
+		p = fold_block(&v, 0, p, aim);
+	while ((size_t)(end - p) >= block_bytes(1))
+		p = fold_block(&v, 1, p, aim);
+	for (; p < end; p += ROUND)
+		fold_round(&v, SPREAD(powers[3]), p, aim);
+	return ~run_short(finish(&v), p, n % VB, aim);
+}
+
+static uint32_t crc_only(uint32_t crc, const void *p, size_t n)
+{
+	return run(crc, p, n, (struct aim){0});
+}
+
+static uint32_t crc_copy(uint32_t crc, void *dst, const void *src, size_t n)
+{
+	struct aim aim = {
+		.is_copy = true, .apart = (uintptr_t)dst - (uintptr_t)src};
+
+	return run(crc, src, n, aim);
+}
+
+const struct sw_crc ROW = {.name = NAME, .crc = crc_only, .copy = crc_copy};
