@@ -111,11 +111,13 @@ bool sw_sum_fold(const struct sw_sum_ops *ops,
 /* sw_crc32c - CRC-32C (Castagnoli, RFC 3720 §12.1) of @n bytes at @p, going on
  * from @crc.  Start with 0; sw_crc32c(sw_crc32c(0, a), b) equals the CRC of a
  * and b joined.  The usual inversion before and after is inside.
- * Thread: any.  Cost: about 20 bytes a cycle in cache (ISA-L). */
+ * Thread: any.  Cost: some 35, 16, 14 bytes a cycle in cache by products of
+ * 512, 256, 128 bits, 0.4 without; 50 bytes some 20 cycles. */
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
 
 /* sw_crc32c_copy - copy @n bytes from @src to @dst, which are apart, and go on
- * with their CRC as sw_crc32c does. */
+ * with their CRC as sw_crc32c does, in one pass.  While @src changes, the CRC
+ * may be of other bytes than those that are stored. */
 uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n);
 
 #ifdef __cplusplus

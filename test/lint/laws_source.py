@@ -20,7 +20,7 @@ HOMES = [
      "sockets and shared memory"),
     (r"numa.*|hwloc.*|cuda.*|nvml.*", ("pmd/host/",), "devices and topology"),
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
-    (r"[a-z]*intrin\.h|cpuid\.h|isa-l.*|crc\.h", ("sum/",), "intrinsics, ISA-L"),
+    (r"[a-z]*intrin\.h|cpuid\.h", ("sum/",), "intrinsics"),
     (r"lapack.*|cblas.*", ("pmd/client/tuner/lapack.c",), "LAPACK"),
     (r"cmocka.*", ("test/",), "cmocka"),
 ]
