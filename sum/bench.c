@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sum/bench.h"
+#include "sum/bench_crc.h"
 #include "sum/level.h"
 
 enum {
@@ -28,11 +29,21 @@ struct sw_sum_bench {
 	bool is_quick;
 	uint32_t n_pairs;
 	uint64_t sets[SW_N_BENCH_SETS]; /* bytes; 0: left out */
+	struct sw_isal isal;
+	bool has_isal;
 };
 
 /* Something to be timed: an operation on a working set, part by part. */
 struct work {
-	enum { RUN_OP, RUN_VERIFIED, RUN_ADDS } how;
+	enum {
+		RUN_OP,
+		RUN_VERIFIED,
+		RUN_ADDS,
+		RUN_CRC,
+		RUN_CRC_COPY,
+		RUN_ISAL,
+		RUN_ISAL_COPY,
+	} how;
 	const struct sw_sum_ops *ops;
 	enum sw_sum_op op;
 	struct sw_sum_shape shape;
@@ -42,6 +53,8 @@ struct work {
 	size_t *at;             /* next part's first element, maybe shared */
 	size_t own_at;
 	uint32_t crc; /* of a part of the source; all are equal */
+	const struct sw_crc *kernel;
+	sw_isal_fn *isal;
 };
 
 /* Time on the CPU, so that a neighbour on the same core is not measured. */
@@ -83,6 +96,7 @@ bool sw_sum_bench_open(bool is_quick, struct sw_sum_bench **out)
 	}
 	madvise(b->dst, mapped_bytes(b), MADV_HUGEPAGE);
 	memset(b->dst, FILL, mapped_bytes(b));
+	b->has_isal = sw_isal_open(&b->isal);
 	b->src = b->dst + b->set_bytes / 2;
 	b->sets[SW_BENCH_L1] = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32768) / 2;
 	b->sets[SW_BENCH_L2] = l2 / 2;
@@ -96,6 +110,7 @@ void sw_sum_bench_close(struct sw_sum_bench **b)
 {
 	if (!*b)
 		return;
+	sw_isal_close(&(*b)->isal);
 	munmap((*b)->dst, mapped_bytes(*b));
 	free(*b);
 	*b = NULL;
@@ -170,12 +185,34 @@ static void work_run(struct work *w)
 	*w->at = at + w->n_part <= w->n_total ? at : 0;
 }
 
+/* One chunk, again and again. */
+static void crc_run(struct work *w)
+{
+	switch (w->how) {
+	case RUN_CRC:
+		w->crc ^= w->kernel->crc(0, w->src[0], CHUNK_BYTES);
+		return;
+	case RUN_CRC_COPY:
+		w->crc ^= w->kernel->copy(0, w->dst, w->src[0], CHUNK_BYTES);
+		return;
+	case RUN_ISAL_COPY:
+		memcpy(w->dst, w->src[0], CHUNK_BYTES);
+		break;
+	default:
+		break;
+	}
+	w->crc ^= ~w->isal(w->src[0], CHUNK_BYTES, ~0u);
+}
+
 static double sample_ns(struct work *w, uint32_t n_runs)
 {
 	uint64_t start = clock_ns();
 
 	for (uint32_t i = 0; i < n_runs; i++)
-		work_run(w);
+		if (w->how < RUN_CRC)
+			work_run(w);
+		else
+			crc_run(w);
 	return (double)(clock_ns() - start) / n_runs;
 }
 
@@ -186,11 +223,11 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(double *x, uint32_t n)
-{
-	qsort(x, n, sizeof(*x), compare_doubles);
-	return x[n / 2];
-}
+/* Of what was taken: the median, below which a quarter and three lie, and the
+ * median time of the first. */
+struct ratio {
+	double median, low, high, first_ns;
+};
 
 /* How often to run for a sample that the clock and the caches do not see. */
 static uint32_t n_runs_of(const struct sw_sum_bench *b, struct work *w)
@@ -201,10 +238,9 @@ static uint32_t n_runs_of(const struct sw_sum_bench *b, struct work *w)
 	return 1 + (uint32_t)((b->is_quick ? SAMPLE_NS / 4 : SAMPLE_NS) / ns);
 }
 
-/* Median of t(a) / t(b), taken in turn, each first in every other pair;
- * *a_ns: the median of t(a). */
-static double ratio_of(const struct sw_sum_bench *b, struct work *a,
-	struct work *other, double *a_ns)
+/* t(a) / t(b), taken in turn, each first in every other pair. */
+static struct ratio ratio_of(
+	const struct sw_sum_bench *b, struct work *a, struct work *other)
 {
 	double ratios[PAIRS], times[PAIRS];
 	uint32_t n_a = n_runs_of(b, a), n_b = n_runs_of(b, other);
@@ -218,8 +254,12 @@ static double ratio_of(const struct sw_sum_bench *b, struct work *a,
 		ratios[i] = ta / tb;
 		times[i] = ta;
 	}
-	*a_ns = median(times, b->n_pairs);
-	return median(ratios, b->n_pairs);
+	qsort(times, b->n_pairs, sizeof(*times), compare_doubles);
+	qsort(ratios, b->n_pairs, sizeof(*ratios), compare_doubles);
+	return (struct ratio){.median = ratios[b->n_pairs / 2],
+		.low = ratios[b->n_pairs / 4],
+		.high = ratios[b->n_pairs - 1 - b->n_pairs / 4],
+		.first_ns = times[b->n_pairs / 2]};
 }
 
 bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
@@ -229,7 +269,7 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 	const struct sw_sum_ops *move = &yardstick(sum)->ops[dtype];
 	uint64_t bytes = b->sets[set], per_elem;
 	struct work kernel, yard;
-	double ns;
+	struct ratio ratio;
 
 	if (!bytes ||
 		!work_init(&kernel, b, &sum->ops[dtype], op, bytes,
@@ -242,10 +282,11 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 		kernel.n_part = yard.n_part = kernel.n_total / DRAM_PARTS;
 		yard.at = kernel.at;
 	}
-	out->ratio_to_move = 1 / ratio_of(b, &kernel, &yard, &ns);
+	ratio = ratio_of(b, &kernel, &yard);
+	out->ratio_to_move = 1 / ratio.median;
 	per_elem = kernel.n_src * kernel.shape.src_bytes +
 		   (1 + kernel.shape.reads_dst) * kernel.shape.dst_bytes;
-	out->gbyte_s = (double)(kernel.n_part * per_elem) / ns;
+	out->gbyte_s = (double)(kernel.n_part * per_elem) / ratio.first_ns;
 	out->dtype = dtype;
 	out->op = op;
 	out->sum = sum;
@@ -305,12 +346,18 @@ static void side_init(struct work *w, const struct sw_sum_bench *b,
 		w->crc = sw_crc32c(0, w->src[0], CHUNK_BYTES);
 }
 
+static void versus_fill(struct sw_sum_bench_versus *out, struct ratio ratio)
+{
+	out->ratio = ratio.median;
+	out->low = ratio.low;
+	out->high = ratio.high;
+}
+
 bool sw_sum_bench_compare(struct sw_sum_bench *b, const struct sw_sum *sum,
 	uint32_t i, struct sw_sum_bench_versus *out)
 {
 	struct work first, second;
 	uint64_t bytes;
-	double ns;
 
 	if (i >= sizeof(versus) / sizeof(versus[0]))
 		return false;
@@ -324,6 +371,37 @@ bool sw_sum_bench_compare(struct sw_sum_bench *b, const struct sw_sum *sum,
 		return true;
 	side_init(&first, b, sum, &versus[i].first, bytes);
 	side_init(&second, b, sum, &versus[i].second, bytes);
-	out->ratio = ratio_of(b, &first, &second, &ns);
+	versus_fill(out, ratio_of(b, &first, &second));
+	return true;
+}
+
+/* ISA-L's time / that of ours. */
+static const struct {
+	const char *name;
+	int isal, ours;
+	double target;
+} versus_isal[] = {
+	{"time: CRC-32C of 8 KB by ISA-L / ours", RUN_ISAL, RUN_CRC, 1.5},
+	{"time: memcpy, then ISA-L / copy with CRC", RUN_ISAL_COPY,
+		RUN_CRC_COPY, 1.6},
+};
+
+bool sw_sum_bench_compare_crc(struct sw_sum_bench *b, const struct sw_crc *crc,
+	uint32_t i, struct sw_sum_bench_versus *out)
+{
+	struct work isal = {
+		.kernel = crc, .dst = b->dst, .src = {b->src + STAGGER_BYTES}};
+	struct work ours = isal;
+
+	if (i >= sizeof(versus_isal) / sizeof(versus_isal[0]))
+		return false;
+	*out = (struct sw_sum_bench_versus){.name = versus_isal[i].name,
+		.working_set_bytes = CHUNK_BYTES,
+		.target = versus_isal[i].target};
+	isal.how = versus_isal[i].isal;
+	ours.how = versus_isal[i].ours;
+	isal.isal = b->has_isal ? sw_isal_beside(&b->isal, crc) : NULL;
+	if (isal.isal)
+		versus_fill(out, ratio_of(b, &isal, &ours));
 	return true;
 }

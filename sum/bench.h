@@ -3,6 +3,7 @@
 #ifndef SW_SUM_BENCH_H
 #define SW_SUM_BENCH_H
 
+#include "sum/crc.h"
 #include "sum/op.h"
 
 struct sw_sum_bench; /* the memory that is worked on */
@@ -21,9 +22,10 @@ struct sw_sum_bench_row {
 struct sw_sum_bench_versus {
 	const char *name; /* what is compared with what, static */
 	uint64_t working_set_bytes;
-	double ratio;  /* as the name says; 0: its set is left out */
-	double target; /* what it is to reach */
-	bool is_upper; /* the target is an upper bound */
+	double ratio;     /* as the name says, the median; 0: it is left out */
+	double low, high; /* quartiles of it */
+	double target;    /* what it is to reach */
+	bool is_upper;    /* the target is an upper bound */
 };
 
 /* Working sets: half of L1, half of L2, 8 x L2 and what no cache holds. */
@@ -52,6 +54,11 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 /* sw_sum_bench_compare - measure comparison @i (from 0) at level @sum.  False:
  * there are no more. */
 bool sw_sum_bench_compare(struct sw_sum_bench *b, const struct sw_sum *sum,
+	uint32_t i, struct sw_sum_bench_versus *out);
+
+/* sw_sum_bench_compare_crc - the same of a kernel of CRC-32C that runs here,
+ * beside ISA-L (libisal.so.2); without it all are left out. */
+bool sw_sum_bench_compare_crc(struct sw_sum_bench *b, const struct sw_crc *crc,
 	uint32_t i, struct sw_sum_bench_versus *out);
 
 #endif

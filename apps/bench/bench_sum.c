@@ -28,7 +28,7 @@ static int parse(struct options *o, int argc, char **argv)
 		{"--dtype", SW_ARG_STRING, {.string = &o->dtype}, 0, 0,
 			"only this dtype; all: every one"},
 		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
-			"only this operation; all: every one"},
+			"only this operation, or crc32c; all: every one"},
 		{"--quick", SW_ARG_FLAG, {.flag = &o->is_quick}, 0, 0,
 			"5 pairs instead of 15, without DRAM"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
@@ -44,10 +44,15 @@ static int parse(struct options *o, int argc, char **argv)
 	return sw_args_parse(&args, argc, argv);
 }
 
+static bool is_crc(const struct options *o)
+{
+	return !strcmp(o->op, "crc32c");
+}
+
 static bool is_known(const struct options *o)
 {
 	bool has_dtype = !strcmp(o->dtype, "all"),
-	     has_op = !strcmp(o->op, "all");
+	     has_op = !strcmp(o->op, "all") || is_crc(o);
 
 	for (uint32_t d = 0; d < SW_N_DTYPES; d++)
 		has_dtype |= sw_dtype_bytes(d) &&
@@ -65,7 +70,7 @@ static bool is_known(const struct options *o)
 			"sumwire bench sum: there is no operation "
 			"\"%s\": copy, put, add, sum, scale, round, "
 			"round_scale, min, max, mul, band, bor, bxor, "
-			"divide or all\n",
+			"divide, crc32c or all\n",
 			o->op);
 	return has_dtype && has_op;
 }
@@ -106,30 +111,35 @@ static void row_print(struct report *r, const struct sw_sum_bench_row *row)
 	sw_json_close(&r->json);
 }
 
-static void versus_print(struct report *r, const struct sw_sum *sum,
+static void versus_print(struct report *r, const char *level,
 	const struct sw_sum_bench_versus *v)
 {
+	if (v->ratio <= 0)
+		return;
 	if (!r->is_json) {
-		printf("%-46s %-7s %11llu %7.2f  (%s %.2f)\n", v->name,
-			sum->name, (unsigned long long)v->working_set_bytes,
-			v->ratio, v->is_upper ? "at most" : "at least",
+		printf("%-46s %-8s %10llu %6.2f  (%.2f to %.2f, %s %.2f)\n",
+			v->name, level,
+			(unsigned long long)v->working_set_bytes, v->ratio,
+			v->low, v->high, v->is_upper ? "at most" : "at least",
 			v->target);
 		return;
 	}
 	sw_json_object_open(&r->json, NULL);
 	sw_json_text(&r->json, "name", v->name);
-	sw_json_text(&r->json, "level", sum->name);
+	sw_json_text(&r->json, "level", level);
 	sw_json_u64(&r->json, "working_set_bytes", v->working_set_bytes);
 	sw_json_double(&r->json, "ratio", v->ratio);
+	sw_json_double(&r->json, "lower_quartile", v->low);
+	sw_json_double(&r->json, "upper_quartile", v->high);
 	sw_json_double(&r->json, "target", v->target);
 	sw_json_bool(&r->json, "is_upper", v->is_upper);
 	sw_json_close(&r->json);
 }
 
-static void progress(const struct sw_sum *sum, const char *what)
+static void progress(const char *level, const char *what)
 {
 	if (isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO))
-		fprintf(stderr, "measuring %s %s\n", sum->name, what);
+		fprintf(stderr, "measuring %s %s\n", level, what);
 }
 
 static void rows_run(struct sw_sum_bench *b, const struct sw_sum *sum,
@@ -141,7 +151,7 @@ static void rows_run(struct sw_sum_bench *b, const struct sw_sum *sum,
 		if (strcmp(o->dtype, "all") &&
 			strcmp(o->dtype, sw_dtype_name(d)))
 			continue;
-		progress(sum, sw_dtype_name(d));
+		progress(sum->name, sw_dtype_name(d));
 		for (uint32_t op = 0; op < SW_N_SUM_OPS; op++) {
 			if (strcmp(o->op, "all") &&
 				strcmp(o->op, sw_sum_op_name(op)))
@@ -159,10 +169,29 @@ static void versus_run(
 {
 	struct sw_sum_bench_versus v;
 
-	progress(sum, "comparisons");
+	progress(sum->name, "comparisons");
 	for (uint32_t i = 0; sw_sum_bench_compare(b, sum, i, &v); i++)
-		if (v.ratio > 0)
-			versus_print(r, sum, &v);
+		versus_print(r, sum->name, &v);
+}
+
+/* Each kernel of CRC-32C that runs here, whatever the level. */
+static void crcs_run(struct sw_sum_bench *b, struct report *r)
+{
+	struct sw_sum_bench_versus v = {0};
+	const struct sw_crc *crc;
+	bool runs;
+
+	for (uint32_t row = 0; (crc = sw_crc_row(row, &runs)); row++) {
+		if (!runs)
+			continue;
+		progress(crc->name, "CRC-32C");
+		for (uint32_t i = 0; sw_sum_bench_compare_crc(b, crc, i, &v);
+			i++)
+			versus_print(r, crc->name, &v);
+	}
+	if (v.ratio <= 0)
+		fprintf(stderr, "sumwire bench sum: no ISA-L (libisal.so.2) to "
+				"put CRC-32C beside\n");
 }
 
 /* Every level asked for, first its rows, then its comparisons. */
@@ -192,7 +221,7 @@ static int report_all(struct sw_sum_bench *b, const struct options *o,
 		sw_json_init(&r.json, stdout);
 		sw_json_object_open(&r.json, NULL);
 		sw_json_array_open(&r.json, "results");
-	} else {
+	} else if (!is_crc(o)) {
 		printf("%-5s %-11s %-7s %12s %9s %9s\n", "dtype", "op", "level",
 			"bytes", "GB/s", "to move");
 	}
@@ -203,6 +232,8 @@ static int report_all(struct sw_sum_bench *b, const struct options *o,
 	}
 	if (is_whole)
 		levels_run(b, o, only, &r, true);
+	if (is_whole || is_crc(o))
+		crcs_run(b, &r);
 	if (!r.is_json)
 		return fflush(stdout) ? 1 : 0;
 	sw_json_close(&r.json);

@@ -1,0 +1,26 @@
+/* bench_crc.h - inside sum/ only: ISA-L's CRC-32C, for the bench.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_SUM_BENCH_CRC_H
+#define SW_SUM_BENCH_CRC_H
+
+#include "sum/crc.h"
+
+/* Neither inverts before nor after; writes nothing. */
+typedef unsigned int sw_isal_fn(unsigned char *p, int n, unsigned int crc);
+
+struct sw_isal {
+	void *library;
+	sw_isal_fn *best, *narrow;
+};
+
+/* sw_isal_open - load it.  False: it, or what we want of it, is not there.
+ * sw_isal_close ends it either way. */
+bool sw_isal_open(struct sw_isal *isal);
+void sw_isal_close(struct sw_isal *isal);
+
+/* sw_isal_beside - what it would take on the narrowest CPU that has @crc;
+ * NULL: nothing. */
+sw_isal_fn *sw_isal_beside(
+	const struct sw_isal *isal, const struct sw_crc *crc);
+
+#endif
