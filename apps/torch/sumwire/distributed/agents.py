@@ -26,8 +26,10 @@ PARENT_MAX = 60  # bytes; a socket's path has 107
 PAUSE_S = 0.02
 TRIES = 100
 
-# The folder goes when the agent has ended, whoever is still there.
-RUN = 'cd / && "$0" agent --config "$1/agent.ini"; code=$?; rm -rf "$1"; exit $code'
+# The folder goes when the agent has ended, whoever is still there.  PATH may have
+# nothing but Python's.
+RUN = ('cd / && "$0" agent --config "$1/agent.ini"; code=$?; '
+       'PATH=$PATH:/usr/bin:/bin rm -rf "$1"; exit $code')
 AGENT = """\
 [node]
 role = both
