@@ -16,7 +16,11 @@ static int refused(const struct port *p, const char *what, int ret)
 {
 	char lacks[256] = "";
 
-	if (p->type->missing)
+	if (ret == -EFAULT) /* of rte_eal_hotplug_add */
+		snprintf(lacks, sizeof(lacks),
+			"DPDK has no such driver here (in the command of a "
+			"wheel it has memif and af_packet alone)");
+	else if (p->type->missing)
 		p->type->missing(&p->params, sw_dpdk_port_bytes(&p->params),
 			lacks, sizeof(lacks));
 	sw_log(p->log, SW_LOG_ERROR, "port %s: dpdk refuses %s: %s%s%s",
