@@ -20,7 +20,8 @@ static void set_number(const char *name, uint32_t value)
  * as those in Python do. */
 static void library_env_set(void)
 {
-	static const char *const folders[] = {"../pmd/client", SW_LIBDIR};
+	static const char *const folders[] = {
+		"../pmd/client", SW_LIBDIR, "../lib"};
 	char exe[PATH_MAX] = "", path[2 * PATH_MAX];
 
 	if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) < 0)

@@ -1,9 +1,9 @@
-# setup.py - the version of the package, which meson.build alone says
+# setup.py - the version of the package, which meson.build alone says; a wheel's tag
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
 
-from setuptools import setup
+from setuptools import Distribution, setup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # in a checkout, in an archive made from one
@@ -20,4 +20,24 @@ def version():
     raise SystemExit("setup.py: neither a checkout of sumwire nor an archive")
 
 
-setup(version=version())
+def of_machine_code(tag):
+    """What makes a wheel that of one platform (./wheel has put the command
+    and libraries into the package)."""
+    try:
+        from setuptools.command.bdist_wheel import bdist_wheel
+    except ImportError:  # before setuptools 70.1
+        from wheel.bdist_wheel import bdist_wheel
+
+    class Tagged(bdist_wheel):
+        def get_tag(self):
+            return "py3", "none", tag
+
+    class Native(Distribution):
+        def has_ext_modules(self):
+            return True
+
+    return {"cmdclass": {"bdist_wheel": Tagged}, "distclass": Native}
+
+
+TAG = os.environ.get("SUMWIRE_WHEEL")
+setup(version=version(), **(of_machine_code(TAG) if TAG else {}))

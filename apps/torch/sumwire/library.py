@@ -1,9 +1,9 @@
 # library.py - find libsumwire and tell ctypes what its functions look like
 # SPDX-License-Identifier: BSD-3-Clause
 """The functions of pmd/client/sumwire/sumwire.h and coll.h; nothing else of the package uses ctypes
-signatures.  Found in this order: $SUMWIRE_LIBRARY, which sumwire run sets; the
-build/ of the checkout that holds this file; the system's linker; what came with
-the sumwire command of $PATH."""
+signatures.  Found in this order: $SUMWIRE_LIBRARY, which sumwire run sets; what is
+in this package, as a wheel has it; the build/ of the checkout that holds this
+file; the system's linker; what came with the sumwire command of $PATH."""
 import ctypes
 import functools
 import glob
@@ -11,6 +11,8 @@ import os
 import shutil
 
 SONAME = "libsumwire.so.1"
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.normpath(os.path.join(HERE, "../../../build"))  # of a checkout
 
 # enum sw_dtype (sum/dtype.h): name, code, bytes
 DTYPES = {"f32": (0, 4), "f64": (1, 8), "f16": (2, 2), "u8": (3, 1),
@@ -107,10 +109,9 @@ def candidates():
     named = os.environ.get("SUMWIRE_LIBRARY")
     if named:
         return [named]
-    here = os.path.dirname(os.path.abspath(__file__))
-    built = os.path.join(here, "..", "..", "..", "build", "pmd", "client",
-                         SONAME)
-    return [os.path.normpath(built), SONAME, *beside_command()]
+    return [*filter(os.path.exists, (os.path.join(HERE, "lib", SONAME),
+                                     os.path.join(BUILD, "pmd/client", SONAME))),
+            SONAME, *beside_command()]
 
 
 def beside_command():
@@ -124,11 +125,18 @@ def beside_command():
                                                SONAME))]
 
 
+def own_command():
+    """The sumwire command of the package, or of the checkout; else None."""
+    for path in (os.path.join(HERE, "bin", "sumwire"),
+                 os.path.join(BUILD, "apps", "sumwire")):
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
 def command():
-    """The sumwire command: the checkout's, or that of PATH."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    built = os.path.normpath(os.path.join(here, "../../../build/apps/sumwire"))
-    found = built if os.access(built, os.X_OK) else shutil.which("sumwire")
+    """The sumwire command, ours or that of PATH."""
+    found = own_command() or shutil.which("sumwire")
     if found is None:
         raise ImportError("the command sumwire was not found in PATH; it "
                           "starts this machine's agent")
