@@ -1,53 +1,21 @@
 # torch_backend.py - init_process_group("sumwire") beside gloo
 # SPDX-License-Identifier: BSD-3-Clause
-"""Needs a PyTorch that takes backends from Python, 2.4 or later: the rig's, or
-else one that pip puts into the build folder."""
+"""Needs a PyTorch that takes backends from Python (torch_site.py)."""
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import torch_rig
+import torch_site
 import rig
-from rig import Failure, check
+from rig import check
 from slurm import free_port
 from torch_rig import TorchNet
 
-WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
-PIP_S = 480
 CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
          "gathers", "scatters", "by_gloo", "objects", "asynchronous",
          "coalesced", "empty", "compiled_ones", "threads", "refused", "late",
          "differing"]
-
-
-def is_new(env=None):
-    code = ("import torch; "
-            "exit(tuple(map(int, torch.__version__.split('.')[:2])) < (2, 4))")
-    return subprocess.run([torch_rig.python(), "-c", code], check=False,
-                          env={**os.environ, **(env or {})},
-                          stderr=subprocess.DEVNULL).returncode == 0
-
-
-def site():
-    """The folder of a new PyTorch, None where Python has one."""
-    if is_new():
-        return None
-    folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-site")
-    os.makedirs(folder, exist_ok=True)
-    for wheel in WHEELS:
-        if is_new({"PYTHONPATH": folder}):
-            break
-        p = subprocess.run(
-            [torch_rig.python(), "-m", "pip", "install", "--quiet",
-             "--no-compile", "--upgrade", "--target", folder, wheel, "numpy"],
-            capture_output=True, text=True, check=False, timeout=PIP_S)
-        print(f"{wheel}: {p.stdout}{p.stderr}" if p.returncode else wheel,
-              file=sys.stderr)
-    else:
-        raise Failure(f"pip finds none of {', '.join(WHEELS)}")
-    return folder
 
 
 class Net(TorchNet):
@@ -199,5 +167,5 @@ def test_no_agent():
 
 
 if __name__ == "__main__":
-    SITE = site()
+    SITE = torch_site.site()
     rig.main(dict(globals()))

@@ -1,0 +1,62 @@
+# torch_site.py - a PyTorch that takes backends from Python: 2.4 or later
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rig's, or else one that pip puts into the build folder, once."""
+import fcntl
+import os
+import subprocess
+import sys
+import time
+
+import torch_rig
+from rig import Failure
+
+WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
+PIP_S = 480  # for all of them
+IS_NEW = """\
+import torch
+assert tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 4)
+print(torch.__path__[0])
+"""
+
+
+def found(env=None):
+    """Where such a torch lies, None without one."""
+    p = subprocess.run([torch_rig.python(), "-c", IS_NEW], check=False,
+                       env={**os.environ, **(env or {})}, text=True,
+                       capture_output=True)
+    return None if p.returncode else os.path.dirname(p.stdout.strip())
+
+
+def fetch(folder):
+    until = time.monotonic() + PIP_S
+    for wheel in WHEELS:
+        if found({"PYTHONPATH": folder}):
+            return
+        try:
+            p = subprocess.run(
+                [torch_rig.python(), "-m", "pip", "install", "--quiet",
+                 "--no-compile", "--upgrade", "--target", folder, wheel,
+                 "numpy"], capture_output=True, text=True, check=False,
+                timeout=max(until - time.monotonic(), 1))
+        except subprocess.TimeoutExpired:
+            break
+        print(f"{wheel}: {p.stdout}{p.stderr}" if p.returncode else wheel,
+              file=sys.stderr)
+    if not found({"PYTHONPATH": folder}):
+        raise Failure(f"pip finds none of {', '.join(WHEELS)} within {PIP_S} s")
+
+
+def site():
+    """What PYTHONPATH must have for it; None where Python has one."""
+    if found():
+        return None
+    folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-site")
+    os.makedirs(folder, exist_ok=True)
+    with open(folder + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # others want it, too
+        fetch(folder)
+    return folder
+
+
+def where():
+    return site() or found()
