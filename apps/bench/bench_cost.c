@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "apps/bench/bench_fold.h"
 #include "apps/cli/clock.h"
 #include "engine/base/error.h"
 
@@ -21,13 +22,16 @@ enum {
 	NOBODY = BENCH_ENDS, /* takes a turn any more */
 	SPINS = 1000,        /* looks at whose turn it is before a yield */
 	ROUNDS = 200,        /* of one member; of more the fewer, but */
-	ROUNDS_MIN = 10,
+	ROUNDS_MIN = 15,
 };
 
 struct threads {
 	struct bench_nodes nodes;      /* first: it is cast back */
 	uint64_t spent_ns[BENCH_ENDS]; /* CPU time of turns */
 	pthread_t thread;              /* the server's */
+	struct bench_fold fold;
+	bool is_fold; /* the server's next turn is one of the kernels alone */
+	uint32_t round;
 	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
 };
 
@@ -54,7 +58,10 @@ static void take_turn(struct threads *x, uint32_t whose)
 {
 	uint64_t from = cpu_ns();
 
-	sw_loop_turn(&x->nodes.loops[whose], sw_now_ns());
+	if (x->is_fold)
+		sw_bench_fold_round(&x->fold, x->round);
+	else
+		sw_loop_turn(&x->nodes.loops[whose], sw_now_ns());
 	x->spent_ns[whose] += cpu_ns() - from;
 	atomic_store(&x->turn, BENCH_ENDS - 1 - whose);
 }
@@ -80,41 +87,68 @@ static void turn_until(
 	}
 }
 
+/* The kernels alone, in the server's thread; ns. */
+static double fold(struct threads *x, uint32_t round)
+{
+	x->spent_ns[BENCH_SERVER] = 0;
+	x->round = round;
+	x->is_fold = true;
+	atomic_store(&x->turn, BENCH_SERVER);
+	await_turn(x, BENCH_WORKERS);
+	x->is_fold = false;
+	return (double)x->spent_ns[BENCH_SERVER];
+}
+
+/* By round. */
 struct samples {
-	double all_us[ROUNDS], packet_ns[ROUNDS];
+	double tensor_us[ROUNDS], server_ns[ROUNDS], worker_ns[ROUNDS];
+	double gbit_s[ROUNDS], fold_gbit_s[ROUNDS], ratio[ROUNDS];
 	uint64_t n_packets, n_frames;
 };
 
-/* All members push all tensors, and get them. */
+/* What a round took, ns. */
+struct spent {
+	double server, worker, fold;
+	uint64_t n_packets, n_frames;
+};
+
+static void note(const struct bench_shape *s, const struct spent *t, uint32_t i,
+	struct samples *out)
+{
+	double n = (double)s->n_members * s->n_tensors;
+	double bits = 8 * n * (double)s->bytes;
+
+	out->n_packets = t->n_packets;
+	out->n_frames = t->n_frames;
+	out->tensor_us[i] = (t->server + t->worker) / 1e3 / n;
+	out->server_ns[i] = t->server / (double)t->n_packets;
+	out->worker_ns[i] = t->worker / (double)t->n_packets;
+	out->gbit_s[i] = bits / t->server;
+	out->fold_gbit_s[i] = bits / t->fold;
+	out->ratio[i] = t->fold / t->server;
+}
+
+/* All members push all tensors, and get them; then the kernels alone. */
 static void sample(struct threads *x, uint32_t round, struct samples *out)
 {
 	struct bench_nodes *nodes = &x->nodes;
+	const struct bench_shape *s = nodes->shape;
 	const struct sw_stats *st = sw_server_stats(nodes->server);
-	uint32_t n = nodes->shape->n_members * nodes->shape->n_tensors;
-	uint64_t before = st->push_folded + st->results, from = cpu_ns();
+	uint64_t packets = st->push_folded + st->results, from = cpu_ns();
 	uint64_t frames = st->rx_frames + st->tx_frames;
+	struct spent t;
 
 	x->spent_ns[BENCH_SERVER] = x->spent_ns[BENCH_WORKERS] = 0;
 	sw_bench_nodes_push(nodes, round);
 	from = cpu_ns() - from; /* what it took to submit */
-	turn_until(nodes, &nodes->n_done, n);
-	if (round < BENCH_WARM_ROUNDS || nodes->err)
-		return;
-	round -= BENCH_WARM_ROUNDS;
-	out->n_packets = st->push_folded + st->results - before;
-	out->n_frames = st->rx_frames + st->tx_frames - frames;
-	out->all_us[round] = (double)(from + x->spent_ns[BENCH_SERVER] +
-				      x->spent_ns[BENCH_WORKERS]) /
-			     1e3 / n;
-	out->packet_ns[round] =
-		(double)x->spent_ns[BENCH_SERVER] / (double)out->n_packets;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
+	turn_until(nodes, &nodes->n_done, s->n_members * s->n_tensors);
+	t.server = (double)x->spent_ns[BENCH_SERVER];
+	t.worker = (double)(from + x->spent_ns[BENCH_WORKERS]);
+	t.n_packets = st->push_folded + st->results - packets;
+	t.n_frames = st->rx_frames + st->tx_frames - frames;
+	t.fold = fold(x, round);
+	if (round >= BENCH_WARM_ROUNDS && !nodes->err)
+		note(s, &t, round - BENCH_WARM_ROUNDS, out);
 }
 
 static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
@@ -123,12 +157,13 @@ static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
 		.n_packets = s->n_packets,
 		.n_frames = s->n_frames};
 	for (uint32_t i = 0; i < n; i++)
-		out->mean_us += s->all_us[i] / n;
-	qsort(s->all_us, n, sizeof(double), compare);
-	qsort(s->packet_ns, n, sizeof(double), compare);
-	out->best_us = s->all_us[0];
-	out->packet_ns = s->packet_ns[n / 2];
-	out->packet_best_ns = s->packet_ns[0];
+		out->mean_us += s->tensor_us[i] / n;
+	out->tensor_us = sw_bench_quartiles(s->tensor_us, n);
+	out->server_ns = sw_bench_quartiles(s->server_ns, n);
+	out->worker_ns = sw_bench_quartiles(s->worker_ns, n);
+	out->gbit_s = sw_bench_quartiles(s->gbit_s, n);
+	out->fold_gbit_s = sw_bench_quartiles(s->fold_gbit_s, n);
+	out->fold_ratio = sw_bench_quartiles(s->ratio, n);
 }
 
 static int run(struct threads *x, struct bench_cost *out)
@@ -173,7 +208,10 @@ int sw_bench_cost(const struct bench_shape *shape, struct bench_cost *out)
 	x->nodes.level = SW_SUM_AVX512;
 	err = sw_bench_nodes_open(&x->nodes, shape, false, sw_now_ns());
 	if (!err)
+		err = sw_bench_fold_open(&x->fold, shape, x->nodes.level);
+	if (!err)
 		err = run_threads(x, out);
+	sw_bench_fold_close(&x->fold);
 	sw_bench_nodes_close(&x->nodes);
 	free(x);
 	return err;

@@ -32,10 +32,30 @@ static void print_json(struct report *r, const struct bench_shape *s,
 	sw_json_u64(&r->json, "packets", c->n_packets);
 	sw_json_u64(&r->json, "frames", c->n_frames);
 	sw_json_double(&r->json, "tensor_us", c->mean_us);
-	sw_json_double(&r->json, "tensor_best_us", c->best_us);
-	sw_json_double(&r->json, "server_packet_ns", c->packet_ns);
-	sw_json_double(&r->json, "server_packet_best_ns", c->packet_best_ns);
+	sw_json_double(&r->json, "tensor_best_us", c->tensor_us.least);
+	sw_json_double(&r->json, "server_packet_ns", c->server_ns.middle);
+	sw_json_double(&r->json, "server_packet_best_ns", c->server_ns.least);
+	sw_json_double(&r->json, "worker_packet_ns", c->worker_ns.middle);
+	sw_json_double(&r->json, "server_gbit_s", c->gbit_s.middle);
+	sw_json_double(&r->json, "kernels_gbit_s", c->fold_gbit_s.middle);
+	sw_json_double(&r->json, "kernels_ratio", c->fold_ratio.middle);
+	sw_json_double(&r->json, "kernels_ratio_q1", c->fold_ratio.low);
+	sw_json_double(&r->json, "kernels_ratio_q3", c->fold_ratio.high);
 	sw_json_close(&r->json);
+}
+
+static void print_head(const struct bench_shape *s)
+{
+	printf("%u tensors of %llu bytes: CPU time.  Packets: PUSHes and "
+	       "RESULTs of a round, frames: all.\n"
+	       "us: of a tensor of a member, both ends; ns: of a packet, each "
+	       "end.  Gb/s: summed and returned by the\n"
+	       "server's time, and by its kernels alone, CRC and add, round by "
+	       "round in turn; median, and quartiles\n"
+	       "%7s %6s %8s %8s %9s %9s %8s %9s %7s %8s %6s\n",
+		s->n_tensors, (unsigned long long)s->bytes, "members", "rounds",
+		"packets", "frames", "us", "server ns", "over 1st", "worker ns",
+		"Gb/s", "kernels", "ratio");
 }
 
 static void print(struct report *r, const struct bench_shape *s,
@@ -45,26 +65,16 @@ static void print(struct report *r, const struct bench_shape *s,
 		print_json(r, s, c);
 		return;
 	}
-	if (s->n_members == 1) {
-		printf("%u tensors of %llu bytes: %.3f us of engine each (mean "
-		       "of %u rounds; best %.3f), worker and server together\n",
-			s->n_tensors, (unsigned long long)s->bytes, c->mean_us,
-			c->n_rounds, c->best_us);
-		return;
-	}
-	if (!r->first_ns) {
-		printf("%u tensors of %llu bytes; packets: PUSHes and RESULTs "
-		       "of a round, frames: all; ns of the server's CPU time\n"
-		       "%8s %8s %10s %10s %10s %8s %9s\n",
-			s->n_tensors, (unsigned long long)s->bytes, "members",
-			"rounds", "packets", "frames", "ns/packet", "best",
-			"over 2's");
-		r->first_ns = c->packet_ns;
-	}
-	printf("%8u %8u %10llu %10llu %10.1f %8.1f %9.3f\n", s->n_members,
-		c->n_rounds, (unsigned long long)c->n_packets,
-		(unsigned long long)c->n_frames, c->packet_ns,
-		c->packet_best_ns, c->packet_ns / r->first_ns);
+	if (!r->first_ns)
+		print_head(s);
+	r->first_ns = r->first_ns ? r->first_ns : c->server_ns.middle;
+	printf("%7u %6u %8llu %8llu %9.3f %9.1f %8.3f %9.1f %7.2f %8.2f %6.3f "
+	       "(%.3f-%.3f)\n",
+		s->n_members, c->n_rounds, (unsigned long long)c->n_packets,
+		(unsigned long long)c->n_frames, c->mean_us,
+		c->server_ns.middle, c->server_ns.middle / r->first_ns,
+		c->worker_ns.middle, c->gbit_s.middle, c->fold_gbit_s.middle,
+		c->fold_ratio.middle, c->fold_ratio.low, c->fold_ratio.high);
 	fflush(stdout);
 }
 
@@ -107,8 +117,8 @@ static int parse(struct options *o, int argc, char **argv)
 			"pushed together; default 1000"},
 		{"--members", SW_ARG_U32, {.u32 = &s->n_members}, 1,
 			SW_MAX_MEMBERS,
-			"from 2 on: print the server's cost of a packet for 2, "
-			"4, 8 … members up to this; default 1"},
+			"from 2 on: measure 2, 4, 8 … members up to this; "
+			"default 1"},
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
 			0, 0,
 			"count instructions by stage in place of time, with "

@@ -186,11 +186,13 @@ def test_bench():
         rows = json.loads(p.out())["results"]
         check([r["members"] for r in rows] == [2, 4, 8], f"{rows}")
         check(all(r["packets"] >= 2 * 20 * r["members"] and
-                  r["server_packet_ns"] > 0 for r in rows), f"{rows}")
+                  r["server_packet_ns"] > 0 and r["worker_packet_ns"] > 0 and
+                  0 < r["kernels_ratio_q1"] <= r["kernels_ratio"] <=
+                  r["kernels_ratio_q3"] for r in rows), f"{rows}")
         p = net.run("table", rig.sumwire(), "bench", "engine", "--tensors",
                     "20", "--members", "4")
         p.wait_ok()
-        check("over 2's\n       2 " in p.out() and "\n       4 " in p.out(),
+        check("ratio\n      2 " in p.out() and "\n      4 " in p.out(),
               p.out())
 
 

@@ -1,0 +1,30 @@
+/* bench_quartiles.c - what lies in the middle of many measurements.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "apps/bench/bench_quartiles.h"
+
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The value at @quarters quarters of the way. */
+static double at(const double *sorted, uint32_t n, uint32_t quarters)
+{
+	uint32_t i = (n - 1) * quarters / 4, rest = (n - 1) * quarters % 4;
+
+	return rest ? sorted[i] + (sorted[i + 1] - sorted[i]) * rest / 4
+		    : sorted[i];
+}
+
+struct bench_quartiles sw_bench_quartiles(double *values, uint32_t n)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return (struct bench_quartiles){.least = values[0],
+		.low = at(values, n, 1),
+		.middle = at(values, n, 2),
+		.high = at(values, n, 3)};
+}
