@@ -228,5 +228,10 @@ int sw_cmd_bench(int argc, char **argv)
 	o.net = sw_bench_net(&o);
 	if (!o.policy)
 		o.policy = sw_policy_at(0)->name;
+	if (o.is_turns)
+		return sw_bench_client(&o, o.agents.items[0], SW_ANY_LOCAL_RANK,
+			       NULL, NULL)
+			       ? 1
+			       : 0;
 	return o.is_loopback ? run_loopback(&o) : report_all(&o);
 }

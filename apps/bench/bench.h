@@ -34,6 +34,7 @@ struct bench_options {
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
 		has_no_crc;
 	bool is_urgent, is_results;  /* a small tensor behind a large one */
+	bool is_turns;               /* sizes come by standard input */
 	const char *collective;      /* NULL: push_pull of tensors */
 	const char *op;              /* of the collective */
 	const char *policy, *order;  /* of the loopback's job */

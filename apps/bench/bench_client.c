@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include <sumwire/sumwire.h>
 
-enum { WARM_UP = 2, ITERS_MAX = 2000, ITERS_MIN = 5 };
+enum { WARM_UP = 2, ITERS_MAX = 2000, ITERS_MIN = 5, TURN_SIZES = 16 };
 
 #define BYTES_PER_SIZE UINT64_C(2000000000) /* pushed, all iterations */
 
@@ -18,6 +18,7 @@ struct work {
 	struct sw_client *c;
 	struct sw_tensor *t[BENCH_TENSORS];
 	struct bench_coll coll;
+	uint32_t step; /* of turns */
 };
 
 static int complain(struct sw_client *c, int err)
@@ -182,13 +183,120 @@ static int run_size(const struct bench_options *o, struct work *k,
 	return err ? err : measure(o, k, row);
 }
 
+/* --- turns --- */
+
+/* A size that was measured before. */
+struct known {
+	uint64_t bytes;
+	struct sw_tensor *t;
+	struct bench_row row;
+};
+
+/* The first time of a size: it is declared and checked; then all are zeros,
+ * which stay what they are. */
+static int begin_size(
+	const struct bench_options *o, struct work *k, struct known *known)
+{
+	struct bench_row *row = &known->row;
+	uint32_t elem = sw_dtype_bytes(o->dtype);
+	int err = 0;
+
+	*row = (struct bench_row){.n_elems = known->bytes / elem,
+		.n_tensors = 1,
+		.size_bytes = known->bytes,
+		.workers = sw_size(k->c)};
+	if (o->collective)
+		sw_bench_coll_shape(&k->coll, row);
+	else
+		err = declare(o, k, row);
+	known->t = k->t[0];
+	for (uint32_t i = 0; i < WARM_UP && !err; i++)
+		err = check_round(o, k, k->step++, row);
+	if (!err && !o->collective)
+		memset(sw_tensor_data(known->t), 0, row->size_bytes);
+	return err;
+}
+
+/* One round, then @n timed ones. */
+static int take_turn(const struct bench_options *o, struct work *k,
+	struct known *known, uint32_t n)
+{
+	struct bench_row *row = &known->row;
+	double us[ITERS_MAX];
+	int err = row->n_elems ? 0 : begin_size(o, k, known);
+
+	k->t[0] = known->t;
+	row->n_iters = n;
+	if (o->collective)
+		sw_bench_coll_shape(&k->coll, row);
+	if (!err)
+		err = run_round(o, k, 1, k->step++);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		uint64_t from = sw_now_ns();
+
+		err = run_round(o, k, 1, k->step++);
+		us[i] = (double)(sw_now_ns() - from) / 1e3;
+	}
+	if (err || sw_rank(k->c))
+		return err;
+	summarize(row, us);
+	printf("%llu %.9f %llu\n", (unsigned long long)row->size_bytes,
+		row->p50_us / 1e6, (unsigned long long)row->wrong);
+	fflush(stdout);
+	return 0;
+}
+
+/* Until standard input ends. */
+static int run_turns(const struct bench_options *o, struct work *k)
+{
+	struct known known[TURN_SIZES] = {0};
+	unsigned long long bytes;
+	uint32_t n;
+
+	while (scanf("%llu %u", &bytes, &n) == 2) {
+		uint32_t i = 0;
+		int err;
+
+		while (i < TURN_SIZES && known[i].bytes &&
+			known[i].bytes != bytes)
+			i++;
+		if (i == TURN_SIZES || n == 0 || n > ITERS_MAX ||
+			bytes < sw_dtype_bytes(o->dtype) ||
+			bytes > o->max_bytes) {
+			fprintf(stderr, "sumwire bench: a turn has up to --max "
+					"bytes and 2000 rounds, and turns 16 "
+					"sizes\n");
+			return SW_EINVAL;
+		}
+		known[i].bytes = bytes;
+		err = take_turn(o, k, &known[i], n);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int run_sizes(const struct bench_options *o, struct work *k,
+	void (*each)(void *ctx, struct bench_row *row), void *ctx)
+{
+	struct bench_row row;
+	int err = 0;
+
+	for (uint64_t b = o->min_bytes; b <= o->max_bytes && !err;
+		b *= o->factor) {
+		err = run_size(o, k, b, &row);
+		if (!err && sw_rank(k->c) == 0)
+			each(ctx, &row);
+	}
+	return err;
+}
+
 int sw_bench_client(const struct bench_options *o, const char *path,
 	uint32_t local_rank, void (*each)(void *ctx, struct bench_row *row),
 	void *ctx)
 {
 	struct sw_settings s;
 	struct work *k = calloc(1, sizeof(*k));
-	struct bench_row row;
 	int err;
 
 	if (!k) {
@@ -204,12 +312,9 @@ int sw_bench_client(const struct bench_options *o, const char *path,
 			sw_last_error(NULL));
 	else if (o->collective)
 		err = complain(k->c, sw_bench_coll_open(o, k->c, &k->coll));
-	for (uint64_t b = o->min_bytes; b <= o->max_bytes && !err;
-		b *= o->factor) {
-		err = run_size(o, k, b, &row);
-		if (!err && sw_rank(k->c) == 0)
-			each(ctx, &row);
-	}
+	if (!err)
+		err = o->is_turns ? run_turns(o, k)
+				  : run_sizes(o, k, each, ctx);
 	sw_close(&k->c);
 	free(k);
 	return err;

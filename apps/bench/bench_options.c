@@ -122,6 +122,9 @@ static int check(const struct bench_options *o)
 	if (o->faults && sw_value_parse(o->faults, SW_UNIT_PERCENT, &ppm, why,
 				 sizeof(why)))
 		return complain("--faults: %s", why);
+	if (o->is_turns && (o->agents.n != 1 || o->n_tensors > 1 || o->is_raw))
+		return complain("--turns needs one --agent, and has neither "
+				"--tensors nor --raw");
 	return check_loopback(o);
 }
 
@@ -161,6 +164,11 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
 			"also measure the port's own echo, and the ratio to "
 			"it"},
+		{"--turns", SW_ARG_FLAG, {.flag = &o->is_turns}, 0, 0,
+			"measure when told: bytes and rounds come in lines on "
+			"standard input, rank 0 answers each with bytes, "
+			"median seconds and wrong elements; one process for "
+			"one --agent"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};

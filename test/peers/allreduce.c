@@ -1,13 +1,19 @@
-/* allreduce.c - OpenMPI's all-reduce of f32 in place, timed size by size.
+/* allreduce.c - OpenMPI's all-reduce of f32 in place, timed when told.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * usage: allreduce ITERATIONS BYTES...
- * Rank 0 prints a line per size: bytes, median seconds, wrong elements. */
+ * Each line on rank 0's standard input is a turn: bytes and iterations.  It
+ * answers with bytes, median seconds, wrong elements. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PROCESSES = 2, WARM_UP = 2, ITERATIONS_MAX = 1000 };
+enum { PROCESSES = 2, ITERATIONS_MAX = 1000, SIZES = 16 };
+
+/* A size that was measured before. */
+struct known {
+	long bytes, wrong;
+	float *data;
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -31,48 +37,75 @@ static long count_wrong(const float *data, long n, float wanted)
 	return wrong;
 }
 
-static void measure(int iterations, long bytes)
+/* The first time of a size: checked; then all are zeros, which stay so. */
+static void begin(struct known *k, long bytes, int rank)
 {
-	double times[ITERATIONS_MAX];
-	long n = bytes / (long)sizeof(float), wrong;
-	float *data = malloc((size_t)bytes);
-	int rank, size;
+	long n = bytes / (long)sizeof(float);
 
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (!data || size != PROCESSES)
+	k->bytes = bytes;
+	k->data = malloc((size_t)bytes);
+	if (!k->data)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	for (long i = 0; i < n; i++)
-		data[i] = (float)(rank + 1);
-	all_reduce(data, n);
-	wrong = count_wrong(data, n, (float)(size * (size + 1)) / 2);
+		k->data[i] = (float)(rank + 1);
+	all_reduce(k->data, n);
+	k->wrong = count_wrong(
+		k->data, n, (float)(PROCESSES * (PROCESSES + 1)) / 2);
 	for (long i = 0; i < n; i++)
-		data[i] = 0;
-	for (int i = -WARM_UP; i < iterations; i++) {
+		k->data[i] = 0;
+	all_reduce(k->data, n);
+}
+
+/* One sum, then timed ones. */
+static void take_turn(const struct known *k, int iterations, int rank)
+{
+	double times[ITERATIONS_MAX];
+
+	for (int i = -1; i < iterations; i++) {
 		double start = MPI_Wtime();
 
-		all_reduce(data, n);
+		all_reduce(k->data, k->bytes / (long)sizeof(float));
 		if (i >= 0)
 			times[i] = MPI_Wtime() - start;
 	}
 	qsort(times, (size_t)iterations, sizeof(times[0]), by_value);
 	if (!rank)
-		printf("%ld %.9f %ld\n", bytes, times[iterations / 2], wrong);
+		printf("%ld %.9f %ld\n", k->bytes, times[iterations / 2],
+			k->wrong);
 	fflush(stdout);
-	free(data);
+}
+
+/* What rank 0 was told: bytes, iterations; false: no more. */
+static int next_turn(int rank, long turn[2])
+{
+	if (!rank && (scanf("%ld %ld", &turn[0], &turn[1]) != 2 ||
+			     turn[1] < 1 || turn[1] > ITERATIONS_MAX))
+		turn[0] = 0;
+	MPI_Bcast(turn, 2, MPI_LONG, 0, MPI_COMM_WORLD);
+	return turn[0] > 0;
 }
 
 int main(int argc, char **argv)
 {
-	int iterations = argc > 2 ? atoi(argv[1]) : 0;
+	struct known known[SIZES] = {{0}};
+	int rank, size;
+	long turn[2];
 
-	if (iterations < 1 || iterations > ITERATIONS_MAX) {
-		fprintf(stderr, "usage: allreduce ITERATIONS BYTES...\n");
-		return 2;
-	}
 	MPI_Init(&argc, &argv);
-	for (int i = 2; i < argc; i++)
-		measure(iterations, atol(argv[i]));
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (size != PROCESSES)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	while (next_turn(rank, turn)) {
+		int i = 0;
+
+		while (i < SIZES - 1 && known[i].bytes &&
+			known[i].bytes != turn[0])
+			i++;
+		if (known[i].bytes != turn[0])
+			begin(&known[i], turn[0], rank);
+		take_turn(&known[i], (int)turn[1], rank);
+	}
 	MPI_Finalize();
 	return 0;
 }

@@ -1,9 +1,10 @@
-# gloo.py - gloo's collectives of f32, timed size by size
+# gloo.py - gloo's collectives of f32, timed when told
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: gloo.py COLLECTIVE RANK SIZE ADDRESS:PORT ITERATIONS BYTES...
+"""usage: gloo.py COLLECTIVE RANK SIZE ADDRESS:PORT
 COLLECTIVE: all_reduce (in place), reduce_scatter, all_gather or broadcast.
-Bytes are those of the larger buffer, as nccl-tests counts.  Rank 0 prints a
-line per size: bytes, median seconds, wrong elements.
+Each line on standard input is a turn: bytes, those of the larger buffer, as
+nccl-tests counts, and iterations.  Rank 0 answers with bytes, median seconds,
+wrong elements.
 """
 import statistics
 import sys
@@ -11,8 +12,6 @@ import time
 
 import torch
 import torch.distributed as dist
-
-WARM_UP = 2
 
 
 def prepare(collective, rank, size, n):
@@ -31,19 +30,25 @@ def prepare(collective, rank, size, n):
     return lambda: dist.reduce_scatter_tensor(part, whole), part, total
 
 
-def measure(collective, rank, size, iterations, n_bytes):
+def begin(collective, rank, size, n_bytes):
+    """A checked call; what to call from then on, and how much was wrong."""
     call, result, want = prepare(collective, rank, size, n_bytes // 4)
     call()
     wrong = int((result != want).sum())
     if collective == "all_reduce":
         result.zero_()  # or it grows
+    call()
+    return call, wrong
+
+
+def take_turn(call, iterations):
+    """Median seconds, after one call that is not timed."""
     times = []
-    for _ in range(WARM_UP + iterations):
+    for _ in range(1 + iterations):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-    if rank == 0:
-        print(n_bytes, statistics.median(times[WARM_UP:]), wrong, flush=True)
+    return statistics.median(times[1:])
 
 
 def main():
@@ -51,8 +56,15 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method="tcp://" + sys.argv[4],
                             rank=rank, world_size=size)
-    for n_bytes in sys.argv[6:]:
-        measure(collective, rank, size, int(sys.argv[5]), int(n_bytes))
+    known = {}
+    for line in iter(sys.stdin.readline, ""):
+        n_bytes, iterations = map(int, line.split())
+        if n_bytes not in known:
+            known[n_bytes] = begin(collective, rank, size, n_bytes)
+        call, wrong = known[n_bytes]
+        seconds = take_turn(call, iterations)
+        if rank == 0:
+            print(n_bytes, seconds, wrong, flush=True)
     dist.destroy_process_group()
 
 

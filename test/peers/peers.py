@@ -1,9 +1,11 @@
 # peers.py - one class per peer: what it needs, and how it is measured
 # SPDX-License-Identifier: BSD-3-Clause
-"""measure(sizes, iterations) gives the median seconds of an all-reduce of f32
-over two processes, in place, by size, or of another collective (all_peers);
-iperf3, which sums nothing, the bits per second of one TCP stream.
+"""open() starts a peer's two processes, turn(bytes, iterations) lets them sum a
+tensor of f32 in place, or another collective (peers_of), close() ends them; who has
+no turn is stopped (turns.py).  iperf3, which sums nothing, has measure(): the bits
+per second of one TCP stream.
 """
+import contextlib
 import json
 import os
 import re
@@ -16,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "proc"))
 import nets  # noqa: E402
 import rig  # noqa: E402
+from turns import MARK, Turns  # noqa: E402
 
 LIMIT_S = 600
 # Debian's has Debian's PyTorch
@@ -42,20 +45,30 @@ def output(args, **keys):
     return p.stdout
 
 
-def seconds_of(text, who):
-    """Lines of bytes, seconds, wrong elements, as allreduce.* print them."""
-    seconds = {}
-    for line in text.splitlines():
-        n_bytes, median, wrong = line.split()
-        if int(wrong):
-            raise RuntimeError(f"{who}: {wrong} wrong elements")
-        seconds[int(n_bytes)] = float(median)
-    return seconds
+class Peer:
+    """Its processes, and their turns."""
+    is_sum, n_told = True, None  # so many get a turn's line; None: all
+
+    def open(self):
+        """Start it.  Raises Missing."""
+        with contextlib.ExitStack() as stack:
+            self.launch(stack)
+            self.stack = stack.pop_all()
+
+    def launch(self, stack):
+        """Set self.turns; what is to be closed goes to @stack."""
+        raise NotImplementedError
+
+    def turn(self, n_bytes, iterations):
+        return self.turns.take(self.name, n_bytes, iterations, self.n_told)
+
+    def close(self):
+        self.stack.close()
 
 
-class Sumwire:
+class Sumwire(Peer):
     """Two nodes, each agent and server at once; a process at each."""
-    name, is_sum = "sumwire", True
+    name = "sumwire"
     collective = None  # push_pull of a tensor
 
     def check(self):
@@ -70,24 +83,21 @@ class Sumwire:
     def options(self):
         return ["--collective", self.collective] if self.collective else []
 
-    def measure(self, sizes, iterations):
+    def launch(self, stack):
         self.check()
-        seconds = {}
-        with rig.Net(workers=2, servers=0, colocated=True) as net:
-            self.ports(net)
+        net = stack.enter_context(
+            rig.Net(workers=2, servers=0, colocated=True))
+        self.turns = stack.enter_context(Turns())
+        self.ports(net)
+        os.environ[MARK] = self.turns.mark  # for the daemons
+        try:
             self.start(net)
-            for n_bytes in sizes:
-                p = net.run(f"bench{n_bytes}", rig.sumwire(), "bench", "--json",
-                            "--agent", net.socket("agent0"),
-                            "--agent", net.socket("agent1"),
-                            "--min", str(n_bytes), "--max", str(n_bytes),
-                            "--iters", str(iterations), *self.options())
-                p.wait_ok(LIMIT_S)
-                row = json.loads(p.out())["results"][0]
-                if row["wrong"]:
-                    raise RuntimeError(f"sumwire: {row['wrong']} wrong")
-                seconds[n_bytes] = row["p50_us"] / 1e6
-        return seconds
+        finally:
+            del os.environ[MARK]
+        for agent in net.agents:
+            self.turns.start([rig.sumwire(), "bench", "--turns", "--min", "1",
+                              "--max", str(self.max_bytes), "--agent",
+                              net.socket(agent), *self.options()])
 
 
 class SumwireMemif(Sumwire):
@@ -135,38 +145,30 @@ class SumwirePacket(SumwireVeth):
                 "ip": nets.OURS[i] + "/24"}
 
 
-class Gloo:
-    name, where, is_sum = "gloo", "veth", True
+class Gloo(Peer):
+    name, where = "gloo", "veth"
     collective = "all_reduce"
 
     def __init__(self, veth):
         self.veth = veth
 
-    def measure(self, sizes, iterations):
+    def launch(self, stack):
         p = subprocess.run([PYTHON, "-c", "import torch"], check=False,
                            capture_output=True)
         if p.returncode:
             raise Missing(f"{PYTHON} has no torch (apt install python3-torch)")
-        port = 29611
-        words = [f"{nets.LEFT}:{port}", str(iterations), *map(str, sizes)]
+        self.turns = stack.enter_context(Turns())
         program = os.path.join(HERE, "gloo.py")
-        env = dict(os.environ, OMP_NUM_THREADS="1")
-        other = subprocess.Popen(
-            self.veth.inside(PYTHON, program, self.collective, "1", "2",
-                             *words),
-            env=dict(env, GLOO_SOCKET_IFNAME="right"))
-        try:
-            return seconds_of(output(
-                [PYTHON, program, self.collective, "0", "2", *words],
-                env=dict(env, GLOO_SOCKET_IFNAME="left")), self.name)
-        finally:
-            other.kill()
-            other.wait()
+        for rank, device in enumerate(("left", "right")):
+            args = [PYTHON, program, self.collective, str(rank), "2",
+                    f"{nets.LEFT}:29611"]
+            self.turns.start(self.veth.inside(*args) if rank else args,
+                             OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=device)
 
 
-class OpenMpi:
-    name, is_sum = "OpenMPI", True
-    btl, options = "", ()
+class OpenMpi(Peer):
+    name = "OpenMPI"
+    btl, n_told = "", 1  # mpirun, for rank 0
 
     def build(self, folder):
         program = os.path.join(folder, "allreduce")
@@ -182,17 +184,16 @@ class OpenMpi:
         """More options of mpirun."""
         return ["-np", "2"]
 
-    def measure(self, sizes, iterations):
+    def launch(self, stack):
         mpirun = need("mpirun", "openmpi-bin")
-        env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1",
-                   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-        with tempfile.TemporaryDirectory(prefix="sumwire-peers-",
-                                         dir="/tmp") as folder:
-            return seconds_of(output(
-                [mpirun, "--mca", "pml", "ob1", "--mca", "btl", self.btl,
-                 "--bind-to", "none", "--oversubscribe", *self.extra(folder),
-                 self.build(folder), str(iterations), *map(str, sizes)],
-                env=env), self.name)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(
+            prefix="sumwire-peers-", dir="/tmp"))
+        self.turns = stack.enter_context(Turns())
+        self.turns.start(
+            [mpirun, "--mca", "pml", "ob1", "--mca", "btl", self.btl,
+             "--bind-to", "none", "--oversubscribe",
+             *self.extra(folder), self.build(folder)],
+            OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
 class OpenMpiMemory(OpenMpi):
@@ -227,7 +228,7 @@ class Iperf3:
     def __init__(self, veth):
         self.veth = veth
 
-    def measure(self, sizes, iterations):
+    def measure(self):
         iperf3 = need("iperf3", "iperf3")
         server = subprocess.Popen(
             self.veth.inside(iperf3, "-s", "-1", "--forceflush"),
