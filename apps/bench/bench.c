@@ -49,11 +49,11 @@ static void print_head(const struct bench_options *o)
 
 	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "size", "count",
 		"type", "time", "algbw", "busbw", "#wrong", "p50", "p99",
-		o->is_raw ? "      raw  ratio" : "",
+		o->is_raw ? "      raw  ratio (quartiles)" : "",
 		has_kernel ? "   kernel  ratio" : "");
 	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "(B)",
 		"(elements)", "", "(us)", "(Gb/s)", "(Gb/s)", "", "(us)",
-		"(us)", o->is_raw ? "   (Gb/s)       " : "",
+		"(us)", o->is_raw ? "   (Gb/s)                   " : "",
 		has_kernel ? "   (Gb/s)" : "");
 }
 
@@ -65,8 +65,9 @@ static void print_row(const struct report *rep, const struct bench_row *r)
 		r->mean_us, gbit_s(r), busbw(rep->o, r),
 		(unsigned long long)r->wrong, r->p50_us, r->p99_us);
 	if (r->raw_gbit_s > 0)
-		printf(" %8.2f %6.3f", r->raw_gbit_s,
-			gbit_s(r) / r->raw_gbit_s);
+		printf(" %8.2f %6.3f (%.3f-%.3f)", r->raw_gbit_s,
+			r->raw_ratio.middle, r->raw_ratio.low,
+			r->raw_ratio.high);
 	if (r->kernel_gbit_s > 0)
 		printf(" %8.2f %6.3f", r->kernel_gbit_s,
 			gbit_s(r) / r->kernel_gbit_s);
@@ -92,8 +93,12 @@ static void write_row(struct report *rep, const struct bench_row *r)
 	sw_json_double(j, "algbw_gbit_s", gbit_s(r));
 	sw_json_double(
 		j, "raw_gbit_s", r->raw_gbit_s > 0 ? r->raw_gbit_s : NAN);
-	sw_json_double(j, "raw_ratio",
-		r->raw_gbit_s > 0 ? gbit_s(r) / r->raw_gbit_s : NAN);
+	sw_json_double(
+		j, "raw_ratio", r->raw_gbit_s > 0 ? r->raw_ratio.middle : NAN);
+	sw_json_double(
+		j, "raw_ratio_q1", r->raw_gbit_s > 0 ? r->raw_ratio.low : NAN);
+	sw_json_double(
+		j, "raw_ratio_q3", r->raw_gbit_s > 0 ? r->raw_ratio.high : NAN);
 	sw_json_double(j, "kernel_gbit_s",
 		r->kernel_gbit_s > 0 ? r->kernel_gbit_s : NAN);
 	sw_json_u64(j, "wrong", r->wrong);
@@ -109,10 +114,6 @@ static void each(void *ctx, struct bench_row *row)
 	struct report *rep = ctx;
 
 	rep->wrong += row->wrong;
-	/* In the same run, since absolute figures drift. */
-	if (rep->o->is_raw)
-		row->raw_gbit_s =
-			sw_bench_raw(rep->o, row->size_bytes * row->n_tensors);
 	row->kernel_gbit_s = rep->o->kernels[rep->n_rows++];
 	if (rep->o->is_json)
 		write_row(rep, row);
@@ -226,6 +227,10 @@ int sw_cmd_bench(int argc, char **argv)
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
 	o.net = sw_bench_net(&o);
+	if (o.is_raw && pipe(o.others)) {
+		fprintf(stderr, "sumwire bench: %s\n", strerror(errno));
+		return 1;
+	}
 	if (!o.policy)
 		o.policy = sw_policy_at(0)->name;
 	if (o.is_turns)

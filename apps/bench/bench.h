@@ -8,6 +8,7 @@
 
 #include <sumwire/coll.h>
 
+#include "apps/bench/bench_quartiles.h"
 #include "apps/cli/args.h"
 #include "sum/dtype.h"
 
@@ -33,12 +34,14 @@ struct bench_options {
 	struct sw_arg_list devices; /* of them; then those of the raw echo */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
 		has_no_crc;
-	bool is_urgent, is_results;  /* a small tensor behind a large one */
-	bool is_turns;               /* sizes come by standard input */
-	const char *collective;      /* NULL: push_pull of tensors */
-	const char *op;              /* of the collective */
-	const char *policy, *order;  /* of the loopback's job */
-	const char *faults;          /* percent, on the loopback's ports */
+	bool is_urgent, is_results; /* a small tensor behind a large one */
+	bool is_turns;              /* sizes come by standard input */
+	const char *collective;     /* NULL: push_pull of tensors */
+	const char *op;             /* of the collective */
+	const char *policy, *order; /* of the loopback's job */
+	const char *faults;         /* percent, on the loopback's ports */
+	int others[2]; /* a pipe: who waits while rank 0 measures the raw echo
+			  takes a byte */
 	double kernels[BENCH_SIZES]; /* sw_bench_kernel of each size */
 };
 
@@ -47,8 +50,9 @@ struct bench_row {
 	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
 	uint32_t n_iters, workers, local_ranks, n_tensors;
 	double mean_us, p50_us, p99_us, min_us;
-	double raw_gbit_s;    /* 0: not measured */
-	double kernel_gbit_s; /* 0: not measured */
+	double raw_gbit_s; /* median of slices; 0: not measured */
+	struct bench_quartiles raw_ratio; /* slice by slice */
+	double kernel_gbit_s;             /* 0: not measured */
 };
 
 /* sw_bench_parse - read the command line into @o, which has the defaults.
@@ -126,9 +130,13 @@ const char *sw_bench_device(const struct bench_options *o, uint32_t i);
 enum { BENCH_CPUS = 96 };
 const char *sw_bench_cpus(uint32_t i, uint32_t n, char out[BENCH_CPUS]);
 
-/* sw_bench_raw - Gb/s each way of the raw echo of a tensor of @bytes over a
- * link of its own (pmd/dpdk/raw.h), best of several bursts.  0: it failed, and
- * why was printed. */
-double sw_bench_raw(const struct bench_options *o, uint64_t bytes);
+/* The raw echo of a tensor of @bytes over a link of its own (pmd/dpdk/raw.h),
+ * in slices.  open: finds the burst that is best; NULL: it failed, and why was
+ * printed.  slice: Gb/s each way; <= 0: it failed.  close: NULL is fine. */
+struct bench_raw;
+struct bench_raw *sw_bench_raw_open(
+	const struct bench_options *o, uint64_t bytes);
+double sw_bench_raw_slice(struct bench_raw *r);
+void sw_bench_raw_close(struct bench_raw **at);
 
 #endif

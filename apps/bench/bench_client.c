@@ -1,8 +1,10 @@
 /* bench_client.c - one process of the benchmark: push, pull, time, check.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apps/bench/bench.h"
 #include "apps/cli/clock.h"
@@ -10,6 +12,8 @@
 #include <sumwire/sumwire.h>
 
 enum { WARM_UP = 2, ITERS_MAX = 2000, ITERS_MIN = 5, TURN_SIZES = 16 };
+
+enum { SLICES = 15, PAUSE_MS = 120000 }; /* with --raw; a wait between two */
 
 #define BYTES_PER_SIZE UINT64_C(2000000000) /* pushed, all iterations */
 
@@ -121,12 +125,101 @@ static int check_round(const struct bench_options *o, struct work *k,
 	return err;
 }
 
+/* --- slices of rounds, and of the raw echo --- */
+
+struct slices {
+	struct bench_raw *raw; /* rank 0's */
+	double gbit_s[SLICES], ratio[SLICES];
+	uint32_t n, rounds; /* taken; of the product in each */
+};
+
+/* Others wait, without anything open, so that the daemons rest. */
+static int pause_here(const struct bench_options *o, const struct work *k)
+{
+	struct pollfd p = {.fd = o->others[0], .events = POLLIN};
+	char byte;
+
+	if (o->agents.n != sw_size(k->c))
+		return 0; /* others are elsewhere, and do not pause */
+	if (poll(&p, 1, PAUSE_MS) != 1)
+		return SW_ETIMEDOUT;
+	return read(p.fd, &byte, 1) == 1 ? 0 : SW_EIO;
+}
+
+static int resume_others(const struct bench_options *o)
+{
+	for (uint32_t i = 1; i < o->agents.n; i++)
+		if (write(o->others[1], "", 1) != 1)
+			return SW_EIO;
+	return 0;
+}
+
+/* After the rounds that took @us: the raw echo's slice. */
+static int raw_slice(const struct bench_options *o, const struct work *k,
+	const struct bench_row *row, const double *us, struct slices *s)
+{
+	double all_us = 0, bits = 8.0 * (double)row->size_bytes *
+				  row->n_tensors * s->rounds;
+	double raw;
+
+	if (sw_rank(k->c))
+		return pause_here(o, k);
+	raw = sw_bench_raw_slice(s->raw);
+	if (resume_others(o) || raw <= 0)
+		return SW_EIO;
+	for (uint32_t i = 0; i < s->rounds; i++)
+		all_us += us[i];
+	s->gbit_s[s->n] = raw;
+	s->ratio[s->n++] = bits / all_us / 1e3 / raw;
+	return 0;
+}
+
+static int open_slices(const struct bench_options *o, const struct work *k,
+	struct bench_row *row, struct slices *s)
+{
+	*s = (struct slices){.rounds = (row->n_iters + SLICES - 1) / SLICES};
+	if (!o->is_raw)
+		return 0;
+	row->n_iters = SLICES * s->rounds;
+	if (sw_rank(k->c))
+		return pause_here(o, k);
+	s->raw = sw_bench_raw_open(o, row->size_bytes * row->n_tensors);
+	return resume_others(o) || !s->raw ? SW_EIO : 0;
+}
+
+static void close_slices(struct slices *s, struct bench_row *row)
+{
+	if (s->n == SLICES) {
+		row->raw_ratio = sw_bench_quartiles(s->ratio, s->n);
+		row->raw_gbit_s = sw_bench_quartiles(s->gbit_s, s->n).middle;
+	}
+	sw_bench_raw_close(&s->raw);
+}
+
+static int timed_rounds(const struct bench_options *o, const struct work *k,
+	struct bench_row *row, uint32_t step, double *us)
+{
+	struct slices s;
+	int err = open_slices(o, k, row, &s);
+
+	for (uint32_t i = 0; i < row->n_iters && !err; i++) {
+		uint64_t from = sw_now_ns();
+
+		err = run_round(o, k, row->n_tensors, step + i);
+		us[i] = (double)(sw_now_ns() - from) / 1e3;
+		if (!err && o->is_raw && (i + 1) % s.rounds == 0)
+			err = raw_slice(o, k, row, &us[i + 1 - s.rounds], &s);
+	}
+	close_slices(&s, row);
+	return err;
+}
+
 /* Timed rounds in the middle, checked ones at both ends. */
 static int measure(
 	const struct bench_options *o, struct work *k, struct bench_row *row)
 {
 	uint32_t n = iterations(o, row->size_bytes * row->n_tensors), step = 0;
-	double *us = calloc(n, sizeof(*us));
+	double *us = calloc(n + SLICES, sizeof(*us));
 	int err = us ? 0 : SW_ENOMEM;
 
 	row->n_iters = n;
@@ -134,14 +227,10 @@ static int measure(
 	row->local_ranks = sw_agent_size(k->c);
 	for (uint32_t i = 0; i < WARM_UP && !err; i++)
 		err = check_round(o, k, step++, row);
-	for (uint32_t i = 0; i < n && !err; i++) {
-		uint64_t from = sw_now_ns();
-
-		err = run_round(o, k, row->n_tensors, step++);
-		us[i] = (double)(sw_now_ns() - from) / 1e3;
-	}
 	if (!err)
-		err = check_round(o, k, step, row);
+		err = timed_rounds(o, k, row, step, us);
+	if (!err)
+		err = check_round(o, k, step + row->n_iters, row);
 	if (!err)
 		summarize(row, us);
 	free(us);

@@ -1,5 +1,9 @@
 /* bench_raw.c - the port's own echo, in two processes of its own.
- * SPDX-License-Identifier: BSD-3-Clause */
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * They live as long as a size is measured.  The server polls, so it is stopped
+ * but for the slices; the client waits for a byte in a pipe.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +38,15 @@ struct side {
 	struct sw_log log;
 	struct sw_raw raw;
 	double best;
+	int in, out; /* client: a byte for a slice; what came of it */
 	int err;
+};
+
+struct bench_raw {
+	struct sw_scratch scratch;
+	struct side server, client;
+	pid_t pids[2]; /* server, client */
+	int in, out;   /* our ends */
 };
 
 static int work_server(struct side *s)
@@ -42,17 +54,14 @@ static int work_server(struct side *s)
 	return sw_raw_server(&s->raw);
 }
 
-/* Several bursts, the best counts; windows are twice the burst or the ring,
- * whichever is less, since what does not fit the ring only waits. */
-static int work_client(struct side *s)
+/* Windows are twice the burst or the ring, whichever is less, since what does
+ * not fit the ring only waits. */
+static int try_bursts(struct side *s)
 {
-	uint64_t passes = PASS_BYTES / s->bytes;
 	uint32_t ring = sw_dpdk_port_slots(s->raw.port);
+	struct sw_raw best = s->raw;
 	int err = 0;
 
-	s->raw.n_passes = (uint32_t)(passes < 2      ? 2
-				     : passes > 2000 ? 2000
-						     : passes);
 	for (uint32_t burst = 4; burst <= 64 && !err; burst *= 2)
 		for (uint32_t k = 1; k <= 2 && !err; k++) {
 			double gbit_s = 0;
@@ -60,9 +69,31 @@ static int work_client(struct side *s)
 			s->raw.burst = burst;
 			s->raw.window = k * burst < ring ? k * burst : ring;
 			err = sw_raw_client(&s->raw, &gbit_s);
-			if (gbit_s > s->best)
+			if (gbit_s > s->best) {
 				s->best = gbit_s;
+				best = s->raw;
+			}
 		}
+	s->raw = best;
+	return err;
+}
+
+/* What the port does best with is found first; then slice after slice. */
+static int work_client(struct side *s)
+{
+	uint64_t passes = PASS_BYTES / s->bytes;
+	double gbit_s = 0;
+	char byte;
+	int err;
+
+	s->raw.n_passes = (uint32_t)(passes < 2      ? 2
+				     : passes > 2000 ? 2000
+						     : passes);
+	err = try_bursts(s);
+	s->raw.n_passes = (s->raw.n_passes + 3) / 4; /* slices are short */
+	while (!err && write(s->out, &gbit_s, sizeof(gbit_s)) > 0 &&
+		read(s->in, &byte, 1) == 1)
+		err = sw_raw_client(&s->raw, &gbit_s);
 	sw_raw_bye(&s->raw);
 	return err;
 }
@@ -146,7 +177,7 @@ static int run_side(struct side *s)
 	return err;
 }
 
-static pid_t fork_side(struct side *s, int out)
+static pid_t fork_side(struct bench_raw *r, struct side *s)
 {
 	pid_t pid = fork();
 	int err;
@@ -154,12 +185,11 @@ static pid_t fork_side(struct side *s, int out)
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(r->in); /* or the client does not see us close it */
 	err = run_side(s);
 	if (err)
 		fprintf(stderr, "sumwire bench: raw echo, %s: %s\n",
 			s->is_server ? "server" : "client", sw_error_text(err));
-	if (out >= 0 && write(out, &s->best, sizeof(s->best)) < 0)
-		err = SW_EIO;
 	_exit(err ? 1 : 0);
 }
 
@@ -173,32 +203,83 @@ static void end_server(pid_t pid)
 	}
 }
 
-double sw_bench_raw(const struct bench_options *o, uint64_t bytes)
+static double result(struct bench_raw *r)
 {
-	struct sw_scratch scratch;
-	struct side server = {
-		.o = o, .dir = scratch.path, .bytes = bytes, .is_server = true};
-	struct side client = {.o = o, .dir = scratch.path, .bytes = bytes};
-	double best = 0;
-	int fds[2];
-	pid_t pids[2];
+	double gbit_s = 0;
 
+	if (read(r->out, &gbit_s, sizeof(gbit_s)) != sizeof(gbit_s))
+		gbit_s = -1;
+	kill(r->pids[0], SIGSTOP);
+	return gbit_s;
+}
+
+/* Both sides, with the pipes between us and the client. */
+static int start(struct bench_raw *r)
+{
+	int to[2], from[2];
+
+	if (pipe(to))
+		return SW_EIO;
+	if (pipe(from)) {
+		close(to[0]);
+		close(to[1]);
+		return SW_EIO;
+	}
+	r->client.in = to[0];
+	r->client.out = from[1];
+	r->in = to[1];
+	r->out = from[0];
+	r->pids[1] = fork_side(r, &r->client);
+	close(to[0]);
+	close(from[1]);
+	r->pids[0] = fork_side(r, &r->server);
+	return 0;
+}
+
+struct bench_raw *sw_bench_raw_open(
+	const struct bench_options *o, uint64_t bytes)
+{
+	struct bench_raw *r = calloc(1, sizeof(*r));
+	const struct side side = {.o = o, .bytes = bytes};
+
+	if (!r)
+		return NULL;
+	r->server = r->client = side;
+	r->server.is_server = true;
+	r->server.dir = r->client.dir = r->scratch.path;
 	/* In the loopback's it goes with that, whatever becomes of us. */
-	if (sw_scratch_open(
-		    &scratch, o->folder ? o->folder : "/tmp", "sumwire-raw") ||
-		pipe(fds)) {
+	if (sw_scratch_open(&r->scratch, o->folder ? o->folder : "/tmp",
+		    "sumwire-raw") ||
+		start(r)) {
 		fprintf(stderr, "sumwire bench: raw echo: %s\n",
 			strerror(errno));
-		return 0;
+		sw_scratch_close(&r->scratch);
+		free(r);
+		return NULL;
 	}
-	pids[0] = fork_side(&server, -1);
-	pids[1] = fork_side(&client, fds[1]);
-	close(fds[1]);
-	if (read(fds[0], &best, sizeof(best)) != sizeof(best))
-		best = 0;
-	close(fds[0]);
-	waitpid(pids[1], NULL, 0);
-	end_server(pids[0]);
-	sw_scratch_close(&scratch);
-	return best;
+	if (result(r) < 0)
+		sw_bench_raw_close(&r);
+	return r;
+}
+
+double sw_bench_raw_slice(struct bench_raw *r)
+{
+	kill(r->pids[0], SIGCONT);
+	return write(r->in, "", 1) == 1 ? result(r) : -1;
+}
+
+void sw_bench_raw_close(struct bench_raw **at)
+{
+	struct bench_raw *r = *at;
+
+	if (!r)
+		return;
+	kill(r->pids[0], SIGCONT);
+	close(r->in);
+	close(r->out);
+	waitpid(r->pids[1], NULL, 0);
+	end_server(r->pids[0]);
+	sw_scratch_close(&r->scratch);
+	free(r);
+	*at = NULL;
 }

@@ -57,6 +57,21 @@ def test_over_udp():
         check(not os.path.exists(folder), f"{folder} is left")
 
 
+def test_beside_the_raw_echo():
+    """In slices, alone and with another rank that waits meanwhile."""
+    with Net(workers=1) as net:
+        for name, more in (("one", ()), ("two", ("--colocated",))):
+            p = net.run(name, rig.sumwire(), "bench", "--loopback", "--raw",
+                        "--min", "64KiB", "--max", "64KiB", "--iters", "20",
+                        "--json", *more)
+            p.wait_ok()
+            row = json.loads(p.out())["results"][0]
+            check(row["wrong"] == 0 and row["iterations"] == 30 and
+                  row["raw_gbit_s"] > 0 and
+                  0 < row["raw_ratio_q1"] <= row["raw_ratio"] <=
+                  row["raw_ratio_q3"], f"{row}")
+
+
 def test_bad_options():
     cases = (((), r"give either --agent SOCKET or --loopback"),
              (("--loopback", "--min", "1MiB", "--max", "4KiB"),
@@ -72,6 +87,7 @@ def test_bad_options():
              (("--agent", "/nowhere", "--rate", "1Gb/s"),
               r"--rate is for --loopback"),
              (("--loopback", "--iters", "-1"), r"--iters: .*has a sign"),
+             (("--loopback", "--turns"), r"--turns needs one --agent"),
              (("--colocated", "--agent", "/nowhere"), r"--loopback"))
     with Net(workers=1) as net:
         for i, (args, pattern) in enumerate(cases):
