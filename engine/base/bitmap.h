@@ -77,6 +77,23 @@ static inline void sw_bitmap_add(struct sw_bitmap *b, uint32_t i)
 	}
 }
 
+/* sw_bitmap_add_run - add @from … @from + n - 1, @n at least 1. */
+static inline void sw_bitmap_add_run(
+	struct sw_bitmap *b, uint32_t from, uint32_t n)
+{
+	for (uint32_t m; n; from += m, n -= m) {
+		uint64_t *word = &b->level[0][from / 64], before = *word;
+
+		m = 64 - from % 64 < n ? 64 - from % 64 : n;
+		*word = before | ~0ULL >> (64 - m) << (from % 64);
+		for (uint32_t l = 1, i = from / 64; l < b->n_levels && !before;
+			l++, i /= 64) {
+			before = b->level[l][i / 64];
+			b->level[l][i / 64] = before | 1ULL << (i % 64);
+		}
+	}
+}
+
 static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 {
 	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64)

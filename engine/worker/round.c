@@ -16,10 +16,15 @@
 
 /* --- a round as a task --- */
 
-static struct sw_link *link_of(
-	struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk)
+/* The link and the record of this lane's chunk @c. */
+static struct sw_link *find(struct sw_worker *w, const struct sw_wtensor *t,
+	uint32_t c, uint32_t *record)
 {
-	return &w->links[w->link_of[sw_place_owner(&w->map, t->first, chunk)]];
+	uint32_t chunk = sw_place_global(&t->own, c);
+	uint32_t i = w->link_of[sw_place_owner(&w->map, t->first, chunk)];
+
+	*record = sw_part_record(&t->parts[i], chunk);
+	return &w->links[i];
 }
 
 /* Whole chunks. */
@@ -40,23 +45,18 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	uint32_t end = (uint32_t)((from + bytes - 1) / t->chunk_bytes) + 1;
 
 	for (uint32_t n; c < end; c += n) { /* counted in this lane */
-		uint32_t chunk = sw_place_global(&t->own, c);
-		struct sw_link *l = link_of(w, t, chunk); /* of the whole run */
+		uint32_t record;
+		struct sw_link *l = find(w, t, c, &record); /* of the run */
 
 		n = sw_place_run(&t->own, c);
 		n = n < end - c ? n : end - c;
-		for (uint32_t i = chunk; i < chunk + n; i++) {
-			t->chunks[i].is_charged = true;
-			sw_todo_put(l, t, i, 1u << SW_TODO);
-		}
+		sw_todo_start(l, t, record, n);
 	}
 }
 
-/* Is chunk @i of this lane started, but has never left? */
-static bool is_here(const struct sw_wtensor *t, uint32_t i)
+/* Is the chunk started, but has never left? */
+static bool is_here(const struct sw_wchunk *c)
 {
-	const struct sw_wchunk *c = &t->chunks[sw_place_global(&t->own, i)];
-
 	return c->is_charged && c->state == SW_GRAD && !c->n_sent;
 }
 
@@ -66,15 +66,19 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 	struct sw_wtensor *t = sw_wtensor_of(task);
 	struct sw_worker *w = t->worker;
 	uint32_t i = (uint32_t)((task->started - 1) / t->chunk_bytes);
+	uint32_t record, before;
+	struct sw_link *l = find(w, t, i, &record), *next;
 	uint64_t taken = 0;
 
-	for (; i > 0 && taken < bytes && is_here(t, i) && is_here(t, i - 1);
-		i--) {
-		uint32_t chunk = sw_place_global(&t->own, i);
-
-		t->chunks[chunk].is_charged = false;
-		sw_todo_put(link_of(w, t, chunk), t, chunk, 0);
-		taken += sw_wtensor_bytes(t, chunk);
+	for (; i > 0 && taken < bytes && is_here(&t->chunks[record]); i--) {
+		next = find(w, t, i - 1, &before);
+		if (!is_here(&t->chunks[before]))
+			break;
+		t->chunks[record].is_charged = false;
+		sw_todo_put(l, t, record, 0);
+		taken += sw_wtensor_bytes(t, record);
+		l = next;
+		record = before;
 	}
 	return taken;
 }
@@ -85,10 +89,8 @@ static const struct sw_task_ops ops = {
 /* The tensor's last chunk, if it is ours, is the last of ours. */
 static uint64_t own_bytes(const struct sw_wtensor *t)
 {
-	uint32_t last = t->own.n_local - 1;
-
-	return (uint64_t)last * t->chunk_bytes +
-	       sw_wtensor_bytes(t, sw_place_global(&t->own, last));
+	return (t->own.n_local - 1ULL) * t->chunk_bytes +
+	       (t->last == SW_PLACE_NONE ? t->chunk_bytes : t->last_bytes);
 }
 
 static void ready(struct sw_worker *w, struct sw_wtensor *t)
@@ -131,13 +133,8 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->missing = 0;
 	t->progress_ns = w->now_ns;
 	t->n_lanes = sw_lanes_begin(w, t);
-	for (uint32_t c = 0; c < t->n_missing;) {
-		struct sw_wchunk *chunk =
-			&t->chunks[sw_place_global(&t->own, c)];
-
-		for (uint32_t n = sw_place_run(&t->own, c); n; n--, c++)
-			*chunk++ = (struct sw_wchunk){.state = SW_GRAD};
-	}
+	for (uint32_t i = 0; i < t->n_missing; i++)
+		t->chunks[i] = (struct sw_wchunk){.state = SW_GRAD};
 	if (t->n_missing)
 		ready(w, t);
 }
@@ -161,9 +158,7 @@ static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_task_cancel(&w->sched, &t->task);
-	sw_todo_drop(w, t);
-	for (uint32_t c = 0; c < t->n_chunks; c++)
-		t->chunks[c].state = SW_HELD; /* whatever still comes */
+	sw_todo_drop(w, t); /* all is HELD, whatever still comes */
 	t->n_missing = 0;
 }
 

@@ -155,6 +155,7 @@ static int add(struct sw_worker *w, const struct sw_worker_tensor *in)
 	*t = (struct sw_wtensor){.worker = w,
 		.decl = *in,
 		.key = SW_KEY_NONE,
+		.last = SW_PLACE_NONE,
 		.class = sw_class_of(in->priority),
 		.n_chunks = n_chunks_of(w, in)};
 	if (!in->window_log2)
@@ -237,6 +238,7 @@ int sw_tensors_keyed(
 {
 	struct sw_wtensor *t = &w->tensors[tensor];
 	uint64_t *words = t->words;
+	uint32_t from = 0;
 
 	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE ||
 		(!t->stream && first >= sw_place_line(&w->map)))
@@ -252,6 +254,10 @@ int sw_tensors_keyed(
 		struct sw_part *p = &t->parts[l];
 
 		p->place = place_at(w, t, first, l);
+		p->from = from;
+		from += p->place.n_local;
+		if (!t->stream && t->last == SW_PLACE_NONE)
+			t->last = sw_part_record(p, t->n_chunks - 1);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 			words = sw_bitmap_init(
 				&p->sets[s], set_size(&p->place), words);

@@ -1,5 +1,7 @@
 /* todo.c - what each link has to push, what it waits for, and in which order.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "engine/base/bytes.h"
 #include "engine/sched/order.h"
 #include "engine/worker/worker_int.h"
@@ -43,31 +45,68 @@ void sw_links_refresh(struct sw_worker *w)
 	}
 }
 
+/* Not inline: in the loop over sets compilers work out every level of every
+ * bitmap before the first is looked at. */
+static __attribute__((noinline)) void add(struct sw_link *l, uint32_t order,
+	enum sw_todo_set set, struct sw_bitmap *chunks, uint32_t local)
+{
+	if (sw_bitmap_is_empty(chunks))
+		sw_bitmap_add(&l->sets[set], order);
+	sw_bitmap_add(chunks, local);
+}
+
+static __attribute__((noinline)) void take_out(struct sw_link *l,
+	uint32_t order, enum sw_todo_set set, struct sw_bitmap *chunks,
+	uint32_t local)
+{
+	sw_bitmap_remove(chunks, local);
+	if (sw_bitmap_is_empty(chunks))
+		sw_bitmap_remove(&l->sets[set], order);
+}
+
+static void count_todo(struct sw_link *l, uint32_t n)
+{
+	l->n_todo += n;
+	sw_link_touch(l);
+}
+
 void sw_todo_put(
-	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk, uint32_t sets)
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t sets)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t local = sw_place_local(&p->place, chunk);
+	struct sw_wchunk *c = &t->chunks[record];
+	uint32_t local = record - p->from, change = c->waits ^ sets;
 
-	sw_link_touch(l);
-	l->n_todo -= sw_bitmap_has(&p->sets[SW_TODO], local);
-	l->n_todo += sets >> SW_TODO & 1;
-	for (uint32_t s = 0; s < SW_N_TODO_SETS; s++) {
-		struct sw_bitmap *chunks = &p->sets[s];
+	c->waits = (uint8_t)(sets & 7);
+	if (change >> SW_TODO & 1)
+		count_todo(l, sets >> SW_TODO & 1 ? 1 : UINT32_MAX);
+	for (; change; change &= change - 1) {
+		uint32_t s = (uint32_t)__builtin_ctz(change);
 
-		if (sets >> s & 1) {
-			sw_bitmap_add(chunks, local);
-			sw_bitmap_add(&l->sets[s], t->order);
-		} else if (sw_bitmap_has(chunks, local)) {
-			sw_bitmap_remove(chunks, local);
-			if (sw_bitmap_is_empty(chunks))
-				sw_bitmap_remove(&l->sets[s], t->order);
-		}
+		if (sets >> s & 1)
+			add(l, t->order, s, &p->sets[s], local);
+		else
+			take_out(l, t->order, s, &p->sets[s], local);
 	}
+}
+
+void sw_todo_start(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n)
+{
+	struct sw_part *p = &t->parts[l->peer.index];
+
+	for (uint32_t i = record; i < record + n; i++) {
+		t->chunks[i].is_charged = true;
+		t->chunks[i].waits = 1u << SW_TODO;
+	}
+	sw_bitmap_add(&l->sets[SW_TODO], t->order);
+	sw_bitmap_add_run(&p->sets[SW_TODO], record - p->from, n);
+	count_todo(l, n);
 }
 
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
+	memset(t->chunks, 0, sw_wtensor_n_records(t) * sizeof(*t->chunks));
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 

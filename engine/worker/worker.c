@@ -20,9 +20,10 @@ static struct sw_worker *worker_of(struct sw_node *node)
 	return (struct sw_worker *)node;
 }
 
-/* The tensor that a frame of link @l is about, if it is one of ours there. */
+/* The tensor that a frame of link @l is about, if it is one of ours there, and
+ * the record of its chunk; a stream's is found by its number. */
 static struct sw_wtensor *tensor_of(struct sw_worker *w,
-	const struct sw_link *l, uint32_t key, uint32_t chunk)
+	const struct sw_link *l, uint32_t key, uint32_t chunk, uint32_t *record)
 {
 	struct sw_wtensor *t;
 
@@ -31,8 +32,11 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 		return NULL;
 	}
 	t = &w->tensors[w->by_key[key]];
-	if (!t->stream &&
-		!sw_place_has(&t->parts[l->peer.index].place, chunk)) {
+	*record = SW_PLACE_NONE;
+	if (t->stream)
+		return t;
+	*record = sw_part_record(&t->parts[l->peer.index], chunk);
+	if (*record == SW_PLACE_NONE) {
 		sw_count(&w->stats.rx_chunk, 1);
 		return NULL;
 	}
@@ -40,20 +44,18 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 }
 
 /* The contribution must go (again). */
-static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
+static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
-	t->chunks[chunk].state = SW_GRAD;
-	sw_todo_put(l, t, chunk, 1u << SW_TODO | 1u << SW_AGAIN);
+	t->chunks[record].state = SW_GRAD;
+	sw_todo_put(l, t, record, 1u << SW_TODO | 1u << SW_AGAIN);
 }
 
 /* --- results in --- */
 
 /* Is it exactly what this chunk waits for?  Counts why not. */
 static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_header *h)
+	const struct sw_wchunk *c, const struct sw_header *h)
 {
-	const struct sw_wchunk *c = &t->chunks[h->chunk];
-
 	if (!t->is_open || h->round != t->round || c->state == SW_HELD ||
 		!c->n_sent) {
 		sw_count(&w->stats.result_again, 1);
@@ -63,7 +65,7 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 }
 
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_header *h)
+	uint32_t record, const struct sw_header *h)
 {
 	uint8_t op = t->decl.is_async ? SW_OPERATION_COPY : t->op;
 
@@ -71,7 +73,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}
-	if (h->payload_len != sw_wtensor_bytes(t, h->chunk)) {
+	if (h->payload_len != sw_wtensor_bytes(t, record)) {
 		sw_count(&w->stats.rx_length, 1);
 		return false;
 	}
@@ -94,14 +96,14 @@ static void write_result(const struct sw_worker *w, const struct sw_wtensor *t,
 }
 
 static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
-	const struct sw_header *h, const uint8_t *payload)
+	uint32_t record, const struct sw_header *h, const uint8_t *payload)
 {
-	struct sw_wchunk *c = &t->chunks[h->chunk];
+	struct sw_wchunk *c = &t->chunks[record];
 
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
-	sw_todo_put(l, t, h->chunk, 0);
-	sw_wtensor_folded(w, t, h->chunk, h->payload_len);
+	sw_todo_put(l, t, record, 0);
+	sw_wtensor_folded(w, t, record, h->payload_len);
 	sw_flow_resolve(
 		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
 	SW_TIMED(w->stats.ticks_fold,
@@ -131,8 +133,8 @@ static void accept(
 static void on_result(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk);
-	uint32_t crc = h->payload_crc;
+	uint32_t record, crc = h->payload_crc;
+	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 
 	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
 		return;
@@ -143,9 +145,9 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			accept(w, l, h);
 		return;
 	}
-	if (!is_well_formed(w, t, h))
+	if (!is_well_formed(w, t, record, h))
 		return;
-	if (is_wanted(w, t, h)) {
+	if (is_wanted(w, t, &t->chunks[record], h)) {
 		if (l->peer.has_crc)
 			SW_TIMED(w->stats.ticks_crc_in,
 				crc = sw_data_crc(h, payload, h->payload_len));
@@ -153,7 +155,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 			sw_count(&w->stats.rx_payload_crc, 1);
 			return; /* not acknowledged: it will come again */
 		}
-		hold(w, l, t, h, payload);
+		hold(w, l, t, record, h, payload);
 	}
 	accept(w, l, h);
 }
@@ -196,15 +198,14 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 /* The chunk that waits for what @a is about, pushed and not held; NULL: it is
  * from the past. */
 static struct sw_wchunk *waiting(const struct sw_wtensor *t,
-	const struct sw_link *l, const struct sw_answer *a, uint32_t *chunk)
+	const struct sw_link *l, const struct sw_answer *a, uint32_t *record)
 {
 	struct sw_wchunk *c;
 
-	*chunk = a->chunk;
 	if (t->stream)
-		c = sw_stream_find(t, l, a->round, chunk);
+		c = sw_stream_find(t, l, a->round, record);
 	else
-		c = t->is_open && t->round == a->round ? &t->chunks[a->chunk]
+		c = t->is_open && t->round == a->round ? &t->chunks[*record]
 						       : NULL;
 	return c && c->state == SW_PUSHED ? c : NULL;
 }
@@ -212,13 +213,13 @@ static struct sw_wchunk *waiting(const struct sw_wtensor *t,
 static void on_answer(
 	struct sw_worker *w, struct sw_link *l, const struct sw_answer *a)
 {
-	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk);
+	uint32_t record;
+	struct sw_wtensor *t = tensor_of(w, l, a->key, a->chunk, &record);
 	struct sw_wchunk *c;
-	uint32_t chunk;
 
 	if (t && t->stream)
 		sw_stream_on_base(l, t, a->chunk);
-	c = t ? waiting(t, l, a, &chunk) : NULL;
+	c = t ? waiting(t, l, a, &record) : NULL;
 	if (!c)
 		return;
 	switch (a->kind) {
@@ -228,12 +229,12 @@ static void on_answer(
 		return;
 	case SW_ANSWER_NEED:
 		sw_count(&w->stats.pull_need, 1);
-		push_again(l, t, chunk);
+		push_again(l, t, record);
 		return;
 	case SW_ANSWER_CRC:
 		sw_count(&w->stats.push_refused, 1);
 		c->n_refused += c->n_refused < UINT8_MAX;
-		push_again(l, t, chunk);
+		push_again(l, t, record);
 		return;
 	case SW_ANSWER_GONE:
 		sw_count(&w->stats.pull_gone, 1);
@@ -360,16 +361,19 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 
 /* For the next PULL, if it is late. */
 static void ask_for(struct sw_worker *w, struct sw_link *l,
-	const struct sw_wtensor *t, uint32_t chunk)
+	const struct sw_wtensor *t, uint32_t local)
 {
-	struct sw_wchunk *c = &t->chunks[chunk];
+	const struct sw_part *p = &t->parts[l->peer.index];
+	uint32_t record = p->from + local;
+	struct sw_wchunk *c = &t->chunks[record];
 
 	if (w->now_ns - c->t_ns < l->pull_wait_ns)
 		return;
 	c->t_ns = w->now_ns;
 	l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
-		.round = t->stream ? t->stream->pieces[chunk].j : t->round,
-		.chunk = chunk};
+		.round = t->stream ? t->stream->pieces[record].j : t->round,
+		.chunk =
+			t->stream ? record : sw_place_global(&p->place, local)};
 }
 
 /* Most urgent first, but each PULL goes on behind the one before, so that the
@@ -392,7 +396,7 @@ static void gather(struct sw_worker *w, struct sw_link *l)
 				l->pull_local = i;
 				return;
 			}
-			ask_for(w, l, t, sw_place_global(&p->place, i++));
+			ask_for(w, l, t, i++);
 		}
 	}
 	l->pull_order = l->pull_local = 0; /* the sweep is over */

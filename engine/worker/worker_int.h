@@ -24,9 +24,10 @@ struct sw_wchunk {
 	uint64_t t_ns; /* PUSHED: when it was sent, or asked for */
 	uint32_t crc;  /* of the first PUSH of this round */
 	uint8_t state;
-	uint8_t n_sent;    /* PUSHes of this round, stops at 255 */
-	uint8_t n_refused; /* of them refused by CRC */
-	bool is_charged;   /* takes credit: started, not folded yet */
+	uint8_t n_sent;         /* PUSHes of this round, stops at 255 */
+	uint8_t n_refused;      /* of them refused by CRC */
+	uint8_t is_charged : 1; /* takes credit: started, not folded yet */
+	uint8_t waits : 7;      /* in which sets it is, by enum sw_todo_set */
 };
 
 /* What the chunks of a tensor wait for at one link, by local index. */
@@ -37,9 +38,11 @@ enum sw_todo_set {
 	SW_N_TODO_SETS,
 };
 
-/* The chunks of a tensor at one link. */
+/* The chunks of a tensor at one link.  Their records lie behind those of the
+ * link before: record from + i is that of local chunk i. */
 struct sw_part {
 	struct sw_place place;
+	uint32_t from;
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
 
@@ -74,19 +77,20 @@ struct sw_wtensor {
 	uint64_t closed; /* local ranks that are */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
-	uint32_t lanes;     /* which others have chunks of it */
-	uint32_t n_lanes;   /* and how many of them are not done */
+	uint32_t last;    /* record of the tensor's last chunk, if it is here */
+	uint32_t lanes;   /* which others have chunks of it */
+	uint32_t n_lanes; /* and how many of them are not done */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	uint64_t asked;       /* local ranks that have asked for this round; of
 				 a stream, for all that others have */
 	uint64_t progress_ns; /* last result, or the submit */
 	uint64_t missing;     /* members that a WAIT named */
 	struct sw_place own;  /* this lane's chunks */
-	struct sw_local *locals; /* by local rank; lane 0's */
-	struct sw_wchunk *chunks;
-	struct sw_part *parts; /* by link */
-	uint64_t *words;       /* of their sets */
-	void *mem;             /* all of these, from locals on */
+	struct sw_local *locals;  /* by local rank; lane 0's */
+	struct sw_wchunk *chunks; /* this lane's, by record */
+	struct sw_part *parts;    /* by link */
+	uint64_t *words;          /* of their sets */
+	void *mem;                /* all of these, from locals on */
 	uint64_t mem_bytes;
 	struct sw_stream *stream; /* its windows; NULL: it is a tensor */
 	struct sw_worker *worker; /* and its */
@@ -105,9 +109,9 @@ static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)
 /* sw_wtensor_folded - a chunk's push has arrived for good: the @cost bytes of
  * credit that it took come back.  sw_sched_run is to follow. */
 static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
-	uint32_t chunk, uint64_t cost)
+	uint32_t record, uint64_t cost)
 {
-	struct sw_wchunk *c = &t->chunks[chunk];
+	struct sw_wchunk *c = &t->chunks[record];
 	int err;
 
 	if (!c->is_charged)
@@ -118,10 +122,26 @@ static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
 	(void)err;
 }
 
+/* sw_wtensor_bytes - of the chunk of a record. */
 static inline uint32_t sw_wtensor_bytes(
-	const struct sw_wtensor *t, uint32_t chunk)
+	const struct sw_wtensor *t, uint32_t record)
 {
-	return chunk + 1 == t->n_chunks ? t->last_bytes : t->chunk_bytes;
+	return record == t->last ? t->last_bytes : t->chunk_bytes;
+}
+
+/* sw_part_record - of a chunk of a tensor, if it lies at the link; else
+ * SW_PLACE_NONE. */
+static inline uint32_t sw_part_record(const struct sw_part *p, uint32_t chunk)
+{
+	uint32_t local = sw_place_find(&p->place, chunk);
+
+	return local == SW_PLACE_NONE ? SW_PLACE_NONE : p->from + local;
+}
+
+/* sw_wtensor_n_records - in this lane; 0 before the key has come. */
+static inline uint32_t sw_wtensor_n_records(const struct sw_wtensor *t)
+{
+	return t->stream ? t->n_chunks : t->own.n_local;
 }
 
 /* sw_wtensor_are_kin - are both streams of one group? */
@@ -298,13 +318,18 @@ bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from);
  * their last chunk at the same time. */
 void sw_links_refresh(struct sw_worker *w);
 
-/* sw_todo_put - a chunk that lies at @l waits in these of the sets, a mask of
- * 1 << enum sw_todo_set, and in no other.  Touches @l. */
-void sw_todo_put(
-	struct sw_link *l, struct sw_wtensor *t, uint32_t chunk, uint32_t sets);
+/* sw_todo_put - the chunk of a record at @l waits in these of the sets, a mask
+ * of 1 << enum sw_todo_set, and in no other.  Touches @l. */
+void sw_todo_put(struct sw_link *l, struct sw_wtensor *t, uint32_t record,
+	uint32_t sets);
 
-/* sw_todo_drop - no chunk of the tensor waits for anything.  Touches all links.
- */
+/* sw_todo_start - @n chunks in a row at @l, which wait for nothing, are started
+ * and wait in SW_TODO.  Touches @l. */
+void sw_todo_start(
+	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
+
+/* sw_todo_drop - no chunk of the tensor waits for anything; its records are as
+ * new.  Touches all links. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_todo_order - number all tensors by (priority, index), and the sets of the

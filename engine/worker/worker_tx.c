@@ -86,11 +86,12 @@ static bool tx_control(
 /* What this node contributes to a chunk: in a buffer, or summed into
  * w->payload (*is_stable false). */
 static const uint8_t *local_bytes(struct sw_worker *w,
-	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
+	const struct sw_wtensor *t, uint32_t chunk, uint32_t bytes,
+	bool *is_stable)
 {
 	const struct sw_sum_ops *ops = &w->env->sum->ops[t->decl.dtype];
 	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
-	uint32_t n = sw_wtensor_bytes(t, chunk) / t->elem_bytes;
+	uint32_t n = bytes / t->elem_bytes;
 	const void *from[SW_LOCAL_RANKS];
 	void *to = ops->round ? (void *)w->sums : w->payload;
 
@@ -109,27 +110,29 @@ static const uint8_t *local_bytes(struct sw_worker *w,
 /* A chunk that its server refused by CRC time and again is being written
  * while it is pushed: push a copy, which cannot change under the CRC. */
 static const uint8_t *bytes_to_push(struct sw_worker *w,
-	const struct sw_wtensor *t, uint32_t chunk, bool *is_stable)
+	const struct sw_wtensor *t, uint32_t record, const struct sw_header *h,
+	bool *is_stable)
 {
-	const uint8_t *p = local_bytes(w, t, chunk, is_stable);
+	const uint8_t *p =
+		local_bytes(w, t, h->chunk, h->payload_len, is_stable);
 
-	if (!*is_stable || t->chunks[chunk].n_refused < REFUSED_MAX)
+	if (!*is_stable || t->chunks[record].n_refused < REFUSED_MAX)
 		return p;
 	*is_stable = false;
 	sw_count(&w->stats.push_copied, 1);
-	memcpy(w->payload, p, sw_wtensor_bytes(t, chunk));
+	memcpy(w->payload, p, h->payload_len);
 	return w->payload;
 }
 
 /* A buffer that has another CRC than at the first push was written. */
-static void note_crc(struct sw_wtensor *t, uint32_t chunk, uint32_t crc)
+static void note_crc(struct sw_wtensor *t, uint32_t record, uint32_t crc)
 {
-	struct sw_wchunk *c = &t->chunks[chunk];
+	struct sw_wchunk *c = &t->chunks[record];
 
 	if (!c->n_sent)
 		c->crc = crc;
 	else if (c->crc != crc)
-		*(t->stream ? &t->stream->pieces[chunk].coll->is_edited
+		*(t->stream ? &t->stream->pieces[record].coll->is_edited
 			    : &t->is_edited) = true;
 }
 
@@ -157,25 +160,26 @@ static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
 
 /* What a tensor's push says; returns its bytes, NULL: it has none. */
 static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
-	uint32_t chunk, struct sw_header *h, bool *is_stable)
+	const struct sw_part *p, uint32_t record, struct sw_header *h,
+	bool *is_stable)
 {
 	bool has = has_bytes(w, t);
 
 	h->round = t->round;
-	h->chunk = chunk;
+	h->chunk = sw_place_global(&p->place, record - p->from);
 	h->step = t->step;
 	h->weight = t->op == SW_OPERATION_SUM ? w->n_local : has;
 	h->dtype = (uint8_t)t->decl.dtype;
 	h->op = t->op;
 	h->aux = t->root;
-	h->payload_len = has ? (uint16_t)sw_wtensor_bytes(t, chunk) : 0;
-	return has ? bytes_to_push(w, t, chunk, is_stable) : NULL;
+	h->payload_len = has ? (uint16_t)sw_wtensor_bytes(t, record) : 0;
+	return has ? bytes_to_push(w, t, record, h, is_stable) : NULL;
 }
 
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
-	uint32_t chunk, struct sw_tx_frame *out)
+	const struct sw_part *p, uint32_t record, struct sw_tx_frame *out)
 {
-	struct sw_wchunk *c = &t->chunks[chunk];
+	struct sw_wchunk *c = &t->chunks[record];
 	struct sw_header h = {.type = SW_PUSH,
 		.flags = push_flags(l, t, c),
 		.class = t->class,
@@ -183,8 +187,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		.key = t->key};
 	bool is_stable = true;
 	const uint8_t *payload =
-		t->stream ? sw_stream_fill(t, chunk, &h, &is_stable)
-			  : fill(w, t, chunk, &h, &is_stable);
+		t->stream ? sw_stream_fill(t, record, &h, &is_stable)
+			  : fill(w, t, p, record, &h, &is_stable);
 
 	if (payload)
 		h.flags |= sw_backlog_flags(backlog_of(w, l));
@@ -192,9 +196,9 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		SW_TIMED(w->stats.ticks_crc_push,
 			h.payload_crc =
 				sw_data_crc(&h, payload, h.payload_len));
-		note_crc(t, chunk, h.payload_crc);
+		note_crc(t, record, h.payload_crc);
 	}
-	sw_flow_send(&l->peer.flow, &h, chunk, w->now_ns);
+	sw_flow_send(&l->peer.flow, &h, record, w->now_ns);
 	sw_count(&w->stats.retransmissions, c->n_sent != 0);
 	sw_count(&w->stats.push_folded, c->n_sent == 0);
 	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h.payload_len);
@@ -235,21 +239,23 @@ static struct sw_wtensor *tensor_to_push(
 							 : most_urgent(w, l);
 }
 
-/* The chunk of it that goes: the lowest, first of those that go again. */
-static uint32_t chunk_to_push(const struct sw_part *p)
+/* The record of its chunk that goes: of the lowest, first of those that go
+ * again. */
+static uint32_t record_to_push(const struct sw_part *p)
 {
 	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]);
 
 	if (local == SW_BITMAP_NONE)
 		local = sw_bitmap_first(&p->sets[SW_TODO]);
-	return sw_place_global(&p->place, local);
+	return p->from + local;
 }
 
 static bool tx_push(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	bool is_turn;
-	uint32_t i, chunk;
+	uint32_t i, record;
+	const struct sw_part *p;
 	struct sw_link *l;
 	struct sw_wtensor *t;
 
@@ -259,9 +265,10 @@ static bool tx_push(
 		return false;
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
-	chunk = chunk_to_push(&t->parts[i]);
-	sw_todo_put(l, t, chunk, 0);
-	push(w, l, t, chunk, out);
+	p = &t->parts[i];
+	record = record_to_push(p);
+	sw_todo_put(l, t, record, 0);
+	push(w, l, t, p, record, out);
 	return true;
 }
 
