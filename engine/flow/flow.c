@@ -186,14 +186,15 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
 /* Shift the 256 bits towards older by @n. */
 static void shift_bits(uint64_t bits[SW_SACK_WORDS], uint64_t n)
 {
-	uint64_t words = n / 64, r = n % 64;
+	uint32_t w = SW_SACK_WORDS - 1;
 
-	for (uint64_t w = SW_SACK_WORDS; w-- > 0;) {
-		uint64_t high = w >= words ? bits[w - words] : 0;
-		uint64_t low = w > words ? bits[w - words - 1] : 0;
-
-		bits[w] = r ? high << r | low >> (64 - r) : high;
+	for (; n >= 64; n -= 64) {
+		memmove(bits + 1, bits, w * sizeof(*bits));
+		bits[0] = 0;
 	}
+	for (; w > 0; w--) /* n may be 0 */
+		bits[w] = bits[w] << n | bits[w - 1] >> 1 >> (63 - n);
+	bits[0] <<= n;
 }
 
 /* Move the window of received numbers up so that @psn is the largest. */
@@ -207,14 +208,31 @@ static void advance(struct sw_space *s, uint64_t psn)
 	s->largest = psn;
 }
 
+/* The same by one, as it mostly is. */
+static void step(struct sw_space *s)
+{
+	uint64_t in = s->largest != 0;
+
+	for (uint32_t w = 0; w < SW_SACK_WORDS; w++) {
+		uint64_t out = s->bits[w] >> 63;
+
+		s->bits[w] = s->bits[w] << 1 | in;
+		in = out;
+	}
+	s->largest++;
+}
+
 void sw_flow_accept(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
 	uint64_t back;
 
-	if (psn > s->largest) {
-		s->is_ack_urgent |= psn != s->largest + 1;
+	if (psn == s->largest + 1) {
+		step(s);
+		s->t_largest_ns = now_ns;
+	} else if (psn > s->largest) {
+		s->is_ack_urgent = true;
 		advance(s, psn);
 		s->t_largest_ns = now_ns;
 	} else {

@@ -62,7 +62,6 @@ struct sw_space {
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
 	uint32_t backoff;            /* doublings of the RTO */
 	uint32_t n_open;
-	struct sw_sent sent[SW_SENT_RING];
 	/* receiving */
 	uint64_t largest;
 	uint64_t bits[SW_SACK_WORDS];
@@ -70,6 +69,7 @@ struct sw_space {
 	uint64_t t_unacked_ns; /* arrival of the first frame not yet ACKed */
 	uint32_t n_unacked;
 	bool is_ack_urgent;
+	struct sw_sent sent[SW_SENT_RING];
 };
 
 struct sw_flow {

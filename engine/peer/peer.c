@@ -6,16 +6,6 @@
 
 #include "engine/base/bytes.h"
 
-bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, struct sw_stats *st)
-{
-	if (!sw_flow_is_overdrawn(&p->flow, h))
-		return false;
-	sw_count(&st->rx_credit, 1);
-	sw_peer_owe(p, due, SW_OWE_KEEPALIVE); /* with a grant */
-	return true;
-}
-
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,
 	struct sw_stats *st)

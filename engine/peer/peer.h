@@ -105,8 +105,15 @@ static inline void sw_peer_accept(struct sw_peer *p, struct sw_due *due,
 
 /* sw_peer_is_overdrawn - was data frame @h sent beyond what was granted?  Then
  * it is counted, and the peer told what it is granted. */
-bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, struct sw_stats *st);
+static inline bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
+	const struct sw_header *h, struct sw_stats *st)
+{
+	if (!sw_flow_is_overdrawn(&p->flow, h))
+		return false;
+	sw_count(&st->rx_credit, 1);
+	sw_peer_owe(p, due, SW_OWE_KEEPALIVE); /* with a grant */
+	return true;
+}
 
 /* sw_peer_on_ack - @payload of an ACK: @fate is called for each frame. */
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,

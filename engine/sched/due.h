@@ -77,7 +77,8 @@ static inline uint32_t sw_due_set_take(struct sw_due_set *s)
  * It stays in the set. */
 static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
 {
-	return sw_due_set_take(&d->set[class]);
+	return d->filled >> class & 1 ? sw_due_set_take(&d->set[class])
+				      : SW_MAX_SESSIONS;
 }
 
 /* The next session with data of any class. */

@@ -77,8 +77,9 @@ static enum sw_verdict check_type(const struct sw_header *h)
 		return SW_FRAME_TYPE;
 	if (h->payload_len < frame_rules[type].min ||
 		h->payload_len > frame_rules[type].max ||
-		(h->payload_len - frame_rules[type].min) %
-			frame_rules[type].unit)
+		(frame_rules[type].unit > 1 &&
+			(h->payload_len - frame_rules[type].min) %
+				frame_rules[type].unit))
 		return SW_FRAME_LENGTH;
 	return SW_FRAME_OK;
 }
@@ -122,8 +123,7 @@ const char *sw_mode_name(uint32_t mode)
 	return mode < SW_N_MODES ? names[mode] : "of no known mode";
 }
 
-bool sw_frame_open(
-	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
+static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
 {
 	uint64_t *const counters[] = {[SW_FRAME_SHORT] = &st->rx_short,
 		[SW_FRAME_MAGIC] = &st->rx_magic,
@@ -131,12 +131,19 @@ bool sw_frame_open(
 		[SW_FRAME_VERSION] = &st->rx_version,
 		[SW_FRAME_TYPE] = &st->rx_type,
 		[SW_FRAME_LENGTH] = &st->rx_length};
+
+	sw_count(counters[verdict], 1);
+}
+
+bool sw_frame_open(
+	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
+{
 	enum sw_verdict verdict = sw_header_decode(f->data, f->len, h);
 
 	sw_count(&st->rx_frames, 1);
 	sw_count(&st->rx_bytes, f->len);
 	if (verdict != SW_FRAME_OK) {
-		sw_count(counters[verdict], 1);
+		count_bad(st, verdict);
 		return false;
 	}
 	if (h->class == SW_CLASS_CTL &&

@@ -256,6 +256,7 @@ int sw_tensors_keyed(
 		p->place = place_at(w, t, first, l);
 		p->from = from;
 		from += p->place.n_local;
+		p->turn_step = UINT32_MAX / set_size(&p->place);
 		if (!t->stream && t->last == SW_PLACE_NONE)
 			t->last = sw_part_record(p, t->n_chunks - 1);
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)

@@ -13,7 +13,7 @@ static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
 	const struct sw_part *p = &t->parts[link];
 	uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
 
-	return (uint64_t)t->order << 32 | (local << 32) / p->place.n_local;
+	return (uint64_t)t->order << 32 | local * p->turn_step;
 }
 
 static void refresh(struct sw_worker *w, struct sw_link *l)
@@ -25,10 +25,9 @@ static void refresh(struct sw_worker *w, struct sw_link *l)
 	uint32_t class = SW_N_CLASSES;
 
 	if (order != SW_BITMAP_NONE) {
-		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
-
-		class = t->class;
-		w->turn_keys[l->peer.index] = turn_key(t, l->peer.index);
+		l->next = &w->tensors[w->by_order[order]];
+		class = l->next->class;
+		w->turn_keys[l->peer.index] = turn_key(l->next, l->peer.index);
 	}
 	sw_peer_offer(&l->peer, due, class);
 }
@@ -145,6 +144,8 @@ void sw_todo_order(struct sw_worker *w, uint32_t n)
 			w->by_order[at] = w->by_order[at - 1];
 		w->by_order[at] = i;
 	}
+	for (uint32_t l = 0; l < w->n_links; l++)
+		sw_link_touch(&w->links[l]);
 	for (uint32_t at = 0; at < n; at++) {
 		struct sw_wtensor *t = &w->tensors[w->by_order[at]];
 		bool is_here = t->order < SW_TENSORS;

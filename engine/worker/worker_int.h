@@ -43,6 +43,7 @@ enum sw_todo_set {
 struct sw_part {
 	struct sw_place place;
 	uint32_t from;
+	uint32_t turn_step; /* of a local chunk in its key, 2^32 over all */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
 
@@ -177,10 +178,15 @@ enum sw_link_state {
 };
 
 struct sw_link {
-	struct sw_peer peer; /* index: among the links of the lane */
 	struct sw_worker *worker;
-	uint32_t server_i; /* in the list of servers; 0 is the coordinator */
 	enum sw_link_state state;
+	uint32_t server_i; /* in the list of servers; 0 is the coordinator */
+	uint32_t n_todo;   /* chunks to push there */
+	struct sw_wtensor *next; /* the most urgent of those that have some */
+	/* Tensors of which a part's set has members, by order. */
+	struct sw_bitmap sets[SW_N_TODO_SETS];
+	struct sw_peer peer; /* index: among the links of the lane */
+	/* What follows is seldom touched. */
 	uint64_t nonce, cookie;
 	uint64_t request_at_ns, request_wait_ns; /* next try */
 	uint32_t n_cookies;                      /* until the session is open */
@@ -197,9 +203,6 @@ struct sw_link {
 	uint32_t pull_order, pull_local, pull_stream;
 	struct sw_pull pulls[SW_PULL_MAX];
 	uint32_t n_blocked; /* streams that wait for its window to move */
-	uint32_t n_todo;    /* chunks to push there */
-	/* Tensors of which a part's set has members, by order. */
-	struct sw_bitmap sets[SW_N_TODO_SETS];
 	/* Dead tensors of which the server has not said yet that it knows. */
 	struct sw_bitmap dead;
 	struct sw_bitmap told; /* of which it was told */

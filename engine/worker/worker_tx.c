@@ -216,13 +216,12 @@ static struct sw_wtensor *most_urgent(
 	const struct sw_worker *w, const struct sw_link *l)
 {
 	uint32_t again = sw_bitmap_first(&l->sets[SW_AGAIN]);
-	struct sw_wtensor *t =
-		&w->tensors[w->by_order[sw_bitmap_first(&l->sets[SW_TODO])]];
+	struct sw_wtensor *t;
 
-	if (again != SW_BITMAP_NONE &&
-		w->tensors[w->by_order[again]].class == t->class)
-		t = &w->tensors[w->by_order[again]];
-	return t;
+	if (again == SW_BITMAP_NONE)
+		return l->next;
+	t = &w->tensors[w->by_order[again]];
+	return t->class == l->next->class ? t : l->next;
 }
 
 /* The tensor of which a link sends its next chunk: the most urgent; in its turn
@@ -232,7 +231,7 @@ static struct sw_wtensor *tensor_to_push(
 {
 	struct sw_wtensor *t;
 
-	if (!is_turn || sw_bitmap_first(&l->sets[SW_TODO]) >= SW_TENSORS)
+	if (!is_turn || l->next->order >= SW_TENSORS)
 		return most_urgent(w, l); /* by readiness none starves */
 	t = &w->tensors[w->by_order[sw_peer_turn(&l->peer, &l->sets[SW_TODO])]];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t
