@@ -12,9 +12,17 @@
 
 /* --- memory --- */
 
-/* What a tensor has besides its record is one block of zeros, which somebody
- * else has made present (env.h): the lcore takes no page faults for it. */
-enum { CHUNKS, LOCALS, PARTS, WORDS, N_BLOCKS, PAGE = 4096 };
+/* What the tensors of a batch have besides their records is one block of zeros,
+ * which somebody else has made present (env.h): the lcore takes no page faults
+ * for it, and small tensors do not fill a TLB, nor a few sets of the caches.
+ * The first of them owns it. */
+struct batch {
+	void *mem; /* until then */
+	uint64_t bytes;
+	char *at; /* what is left of it */
+};
+
+enum { CHUNKS, LOCALS, PARTS, WORDS, N_BLOCKS, LINE = 64 };
 
 static uint32_t n_chunks_of(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
@@ -48,13 +56,14 @@ static uint64_t size_blocks(
 	return bytes[CHUNKS] + bytes[LOCALS] + bytes[PARTS] + bytes[WORDS];
 }
 
-/* In whole pages. */
+/* In whole lines of a cache. */
 static uint64_t need_of(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	uint64_t bytes[N_BLOCKS];
 
-	return size_blocks(w, n_chunks_of(w, in), bytes) + PAGE;
+	return (size_blocks(w, n_chunks_of(w, in), bytes) + LINE - 1) / LINE *
+	       LINE;
 }
 
 static bool is_ready(const struct sw_worker *w, uint64_t need)
@@ -62,25 +71,35 @@ static bool is_ready(const struct sw_worker *w, uint64_t need)
 	return !w->env->mem_ready || w->env->mem_ready(w->env->ctx, 0, need);
 }
 
-static int take(struct sw_worker *w, struct sw_wtensor *t)
+static int take(struct sw_worker *w, struct batch *b, uint64_t need)
+{
+	*b = (struct batch){
+		.mem = w->env->mem_get(w->env->ctx, need), .bytes = need};
+	b->at = b->mem;
+	return b->mem ? 0 : SW_ENOMEM;
+}
+
+static void lay(
+	const struct sw_worker *w, struct sw_wtensor *t, struct batch *b)
 {
 	uint64_t bytes[N_BLOCKS];
-	char *at;
+	char *at = b->at;
 
-	t->mem_bytes = size_blocks(w, t->n_chunks, bytes);
-	t->mem = at = w->env->mem_get(w->env->ctx, t->mem_bytes);
-	if (!t->mem)
-		return SW_ENOMEM;
+	size_blocks(w, t->n_chunks, bytes);
 	t->chunks = (void *)at;
 	t->locals = (void *)(at += bytes[CHUNKS]);
 	t->parts = (void *)(at += bytes[LOCALS]);
 	t->words = (void *)(at + bytes[PARTS]);
-	return 0;
+	b->at += need_of(w, &t->decl);
+	t->mem = b->mem;
+	t->mem_bytes = b->mem ? b->bytes : 0;
+	b->mem = NULL;
 }
 
 static void give(const struct sw_worker *w, struct sw_wtensor *t)
 {
-	w->env->mem_put(w->env->ctx, t->mem, t->mem_bytes);
+	if (t->mem)
+		w->env->mem_put(w->env->ctx, t->mem, t->mem_bytes);
 	sw_stream_close(t);
 	*t = (struct sw_wtensor){0};
 }
@@ -148,7 +167,8 @@ static void shape(const struct sw_worker *w, struct sw_wtensor *t)
 			elem;
 }
 
-static int add(struct sw_worker *w, const struct sw_worker_tensor *in)
+static int add(
+	struct sw_worker *w, const struct sw_worker_tensor *in, struct batch *b)
 {
 	struct sw_wtensor *t = &w->tensors[w->n_tensors];
 
@@ -162,8 +182,7 @@ static int add(struct sw_worker *w, const struct sw_worker_tensor *in)
 		shape(w, t);
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->decl.name = t->name;
-	if (take(w, t))
-		return SW_ENOMEM;
+	lay(w, t, b);
 	if (in->window_log2 && sw_stream_open(w, t)) {
 		give(w, t);
 		return SW_ENOMEM;
@@ -188,8 +207,9 @@ int sw_worker_declare(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {
 	uint32_t first = w->n_tensors;
+	struct batch b;
 	uint64_t need = 0;
-	int err = 0;
+	int err;
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
@@ -204,8 +224,9 @@ int sw_worker_declare(
 	}
 	if (!is_ready(w, need))
 		return SW_EAGAIN;
+	err = take(w, &b, need);
 	for (uint32_t i = 0; i < n && !err; i++)
-		err = add(w, &tensors[i]);
+		err = add(w, &tensors[i], &b);
 	if (err) {
 		while (w->n_tensors > first)
 			give(w, &w->tensors[--w->n_tensors]);
@@ -263,7 +284,7 @@ int sw_tensors_keyed(
 			words = sw_bitmap_init(
 				&p->sets[s], set_size(&p->place), words);
 	}
-	assert(words <= (uint64_t *)((char *)t->mem + t->mem_bytes));
+	assert(words <= t->words + SW_N_TODO_SETS * most_words(w, t->n_chunks));
 	t->key = key;
 	t->first = first;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
@@ -272,12 +293,13 @@ int sw_tensors_keyed(
 	return 0;
 }
 
-static int copy_one(struct sw_worker *w, const struct sw_wtensor *from)
+static int copy_one(
+	struct sw_worker *w, const struct sw_wtensor *from, struct batch *b)
 {
 	uint32_t i = w->n_tensors;
 	struct sw_wtensor *t = &w->tensors[i];
 	uint32_t dead_from = t->dead_from;
-	int err = add(w, &from->decl);
+	int err = add(w, &from->decl, b);
 
 	if (err)
 		return err;
@@ -296,8 +318,9 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *from)
 bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from)
 {
 	uint32_t first = w->n_tensors, n = w->n_wanted;
+	struct batch b;
 	uint64_t need = 0;
-	int err = 0;
+	int err;
 
 	if (sw_worker_end_of(w)) {
 		w->n_wanted = first;
@@ -307,8 +330,9 @@ bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from)
 		need += need_of(w, &from[i].decl);
 	if (!is_ready(w, need))
 		return false;
+	err = take(w, &b, need);
 	for (uint32_t i = first; i < n && !err; i++)
-		err = copy_one(w, &from[i]);
+		err = copy_one(w, &from[i], &b);
 	w->n_wanted = w->n_tensors;
 	if (err) {
 		sw_worker_fail(w, err, SW_KEY_NONE,

@@ -91,7 +91,7 @@ struct sw_wtensor {
 	struct sw_wchunk *chunks; /* this lane's, by record */
 	struct sw_part *parts;    /* by link */
 	uint64_t *words;          /* of their sets */
-	void *mem;                /* all of these, from locals on */
+	void *mem; /* all of these, of all that were declared with it */
 	uint64_t mem_bytes;
 	struct sw_stream *stream; /* its windows; NULL: it is a tensor */
 	struct sw_worker *worker; /* and its */

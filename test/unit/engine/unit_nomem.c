@@ -174,7 +174,7 @@ static void worker_declare__sweep(void **state)
 		assert_int_equal(r.w.n_tensors, 0);
 		assert_string_equal(wrig_tx(&r), "");
 	}
-	assert_int_equal(nth, 3); /* a block each */
+	assert_int_equal(nth, 2); /* one block for both */
 	assert_string_equal(wrig_tx(&r), "s0 DECLARE b0 a b");
 	wrig_close(&r);
 }
