@@ -61,20 +61,35 @@ static inline bool sw_bitmap_is_init(const struct sw_bitmap *b)
 	return b->n_levels;
 }
 
+/* Of a row of equal sets one behind the other: what ends in _in takes the set
+ * that begins @at words behind @b, which is the first one. */
+
+static inline bool sw_bitmap_has_in(
+	const struct sw_bitmap *b, size_t at, uint32_t i)
+{
+	return b->level[0][at + i / 64] >> (i % 64) & 1;
+}
+
 static inline bool sw_bitmap_has(const struct sw_bitmap *b, uint32_t i)
 {
-	return b->level[0][i / 64] >> (i % 64) & 1;
+	return sw_bitmap_has_in(b, 0, i);
+}
+
+static inline void sw_bitmap_add_in(
+	const struct sw_bitmap *b, size_t at, uint32_t i)
+{
+	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64) {
+		uint64_t *word = &b->level[l][at + i / 64], before = *word;
+
+		*word = before | 1ULL << (i % 64);
+		if (before)
+			return;
+	}
 }
 
 static inline void sw_bitmap_add(struct sw_bitmap *b, uint32_t i)
 {
-	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64) {
-		uint64_t before = b->level[l][i / 64];
-
-		b->level[l][i / 64] = before | 1ULL << (i % 64);
-		if (before)
-			return;
-	}
+	sw_bitmap_add_in(b, 0, i);
 }
 
 /* sw_bitmap_add_run - add @from … @from + n - 1, @n at least 1. */
@@ -94,11 +109,19 @@ static inline void sw_bitmap_add_run(
 	}
 }
 
-static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
+/* Returns whether the set is empty then. */
+static inline bool sw_bitmap_remove_in(
+	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
 	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64)
-		if (b->level[l][i / 64] &= ~(1ULL << (i % 64)))
-			return;
+		if (b->level[l][at + i / 64] &= ~(1ULL << (i % 64)))
+			return false;
+	return true;
+}
+
+static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
+{
+	sw_bitmap_remove_in(b, 0, i);
 }
 
 /* sw_bitmap_move - if @from is a member, @to is one in its place. */
@@ -111,9 +134,14 @@ static inline void sw_bitmap_move(
 	sw_bitmap_add(b, to);
 }
 
+static inline bool sw_bitmap_is_empty_in(const struct sw_bitmap *b, size_t at)
+{
+	return !b->level[b->n_levels - 1][at];
+}
+
 static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 {
-	return !b->level[b->n_levels - 1][0];
+	return sw_bitmap_is_empty_in(b, 0);
 }
 
 /* sw_bitmap_clear - empty it.  Returns how many members there were. */
@@ -128,15 +156,20 @@ static inline uint32_t sw_bitmap_clear(struct sw_bitmap *b)
 }
 
 /* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty. */
-static inline uint32_t sw_bitmap_first(const struct sw_bitmap *b)
+static inline uint32_t sw_bitmap_first_in(const struct sw_bitmap *b, size_t at)
 {
 	uint32_t i = 0;
 
-	if (sw_bitmap_is_empty(b))
+	if (sw_bitmap_is_empty_in(b, at))
 		return SW_BITMAP_NONE;
 	for (uint32_t l = b->n_levels; l-- > 0;)
-		i = i * 64 + (uint32_t)__builtin_ctzll(b->level[l][i]);
+		i = i * 64 + (uint32_t)__builtin_ctzll(b->level[l][at + i]);
 	return i;
+}
+
+static inline uint32_t sw_bitmap_first(const struct sw_bitmap *b)
+{
+	return sw_bitmap_first_in(b, 0);
 }
 
 /* sw_bitmap_next - the lowest member >= @from, SW_BITMAP_NONE when none. */

@@ -45,7 +45,7 @@ static uint8_t *value_of(const struct sw_stensor *t, uint32_t local)
 static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 	uint32_t local, const struct sw_header *h, const uint8_t *payload)
 {
-	uint32_t n = h->payload_len / t->ops->elem_bytes;
+	uint32_t n = sw_elems(t->ops, h->payload_len);
 
 	if (!n)
 		return; /* of a broadcast, and not the root's */
@@ -79,7 +79,12 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	const uint8_t *payload, bool is_lent)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
+	bool has_begun = h->round == 1 && k->got;
 
+	if ((has_begun && (h->op != SW_OPERATION_COPY || k->root != h->aux)) ||
+		!sw_shard_has_root(sh, member, h))
+		return SW_PUSH_DIFFERS;
+	sw_push_note(sh, t, member, local, h);
 	if (!k->got)
 		k->root = h->aux;
 	SW_TIMED(sh->stats->ticks_fold, add_bytes(t, k, local, h, payload));
@@ -116,8 +121,8 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	h->weight = 1;
 	h->op = SW_OPERATION_COPY;
 	if (t->ops->round) {
-		t->ops->round(sh->rounded, bytes,
-			h->payload_len / t->ops->elem_bytes);
+		t->ops->round(
+			sh->rounded, bytes, sw_elems(t->ops, h->payload_len));
 		bytes = sh->rounded;
 	}
 	if (sw_shard_has_crc(sh, member))

@@ -131,18 +131,22 @@ static inline bool sw_cell_fold(struct sw_cell *cell, uint32_t member,
 	return (cell->got & expected) == expected;
 }
 
+/* sw_cell_is_for - has @member pushed for this result, which is done? */
+static inline bool sw_cell_is_for(const struct sw_cell *cell, uint32_t member)
+{
+	return cell->is_done && cell->got >> member & 1;
+}
+
 /* sw_chunk_owed - the newest result that @member has pushed for, NULL before
  * the first.  What is sent to it is always this: older ones it holds. */
 static inline const struct sw_cell *sw_chunk_owed(
 	const struct sw_chunk *c, uint32_t member)
 {
-	const struct sw_cell *a = &c->cell[0], *b = &c->cell[1];
-	bool a_is = a->is_done && a->got >> member & 1;
-	bool b_is = b->is_done && b->got >> member & 1;
+	uint32_t newer = sw_round_before(c->cell[0].round, c->cell[1].round);
 
-	if (a_is && b_is)
-		return sw_round_before(a->round, b->round) ? b : a;
-	return a_is ? a : b_is ? b : 0;
+	if (sw_cell_is_for(&c->cell[newer], member))
+		return &c->cell[newer];
+	return sw_cell_is_for(&c->cell[!newer], member) ? &c->cell[!newer] : 0;
 }
 
 enum sw_pull_verdict {

@@ -4,15 +4,6 @@
 
 #include "engine/sched/order.h"
 
-struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member)
-{
-	struct sw_bitmap b;
-
-	sw_bitmap_init(&b, t->place.n_local ? t->place.n_local : 1,
-		t->mark_words + (size_t)member * t->mark_stride);
-	return b;
-}
-
 /* Members from @at on, of those by priority, move up by one.  Of a row of
  * neighbours only the ends change. */
 static void shift_up(struct sw_bitmap *b, uint32_t at, uint32_t n)
@@ -79,39 +70,22 @@ static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 		t->key, move_order, sh);
 }
 
-void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t local)
+void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
 {
-	struct sw_bitmap marks = sw_marks_of(t, member);
-
-	if (sw_bitmap_is_empty(&marks) && !t->n_ready++)
+	if (!t->n_ready++)
 		take_place(sh, t);
-	sw_bitmap_add(&marks, local);
 	sw_bitmap_add(&sh->ready[member], t->order);
 }
 
-void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t local)
+void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
 {
-	struct sw_bitmap marks = sw_marks_of(t, member);
-
-	if (!sw_bitmap_has(&marks, local))
-		return;
-	sw_bitmap_remove(&marks, local);
-	if (!sw_bitmap_is_empty(&marks))
-		return;
 	sw_bitmap_remove(&sh->ready[member], t->order);
 	t->n_ready--;
 }
 
 void sw_marks_drop(struct sw_shard *sh, struct sw_stensor *t)
 {
-	for (uint32_t m = 0; m < sh->n_members && t->n_ready; m++) {
-		struct sw_bitmap marks = sw_marks_of(t, m);
-
-		if (sw_bitmap_is_empty(&marks))
-			continue;
-		sw_bitmap_remove(&sh->ready[m], t->order);
-		t->n_ready--;
-	}
+	for (uint32_t m = 0; m < sh->n_members && t->n_ready; m++)
+		if (!sw_bitmap_is_empty_in(&t->marks, sw_marks_at(t, m)))
+			sw_marks_end(sh, t, m);
 }

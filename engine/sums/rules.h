@@ -36,9 +36,10 @@ struct sw_rules {
 	struct sw_begun (*begun)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t local,
 		const struct sw_header *h);
-	/* A push that was judged SW_PUSH_FOLD and fits what was begun: its
-	 * bytes, and what is ready by them.  SW_PUSH_FOLD or
-	 * SW_PUSH_COMPLETE. */
+	/* A push that was judged SW_PUSH_FOLD: its bytes, and what is ready by
+	 * them.  SW_PUSH_FOLD or SW_PUSH_COMPLETE; SW_PUSH_DIFFERS or
+	 * SW_PUSH_VIOLATION if it does not fit what was begun, and then nothing
+	 * has changed. */
 	enum sw_push_verdict (*fold)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, const struct sw_header *h,
 		const uint8_t *payload, bool is_lent);
@@ -61,11 +62,17 @@ static inline bool sw_stensor_is_given_up(const struct sw_stensor *t)
 	return sw_stensor_is_dead(t, t->newest);
 }
 
-/* sw_stensor_elems - of a chunk, by its index in the tensor. */
-static inline uint32_t sw_stensor_elems(
+/* sw_stensor_bytes - of a chunk, by its index in the tensor. */
+static inline uint32_t sw_stensor_bytes(
 	const struct sw_stensor *t, uint32_t chunk)
 {
-	return chunk + 1 == t->place.n_chunks ? t->last_elems : t->chunk_elems;
+	return chunk + 1 == t->place.n_chunks ? t->last_bytes : t->chunk_bytes;
+}
+
+/* sw_elems - of so many bytes. */
+static inline uint32_t sw_elems(const struct sw_sum_ops *ops, uint32_t bytes)
+{
+	return bytes >> __builtin_ctz(ops->elem_bytes);
 }
 
 /* sw_stensor_apart_stride - from what one member gave to the next one's; not of
@@ -75,16 +82,50 @@ static inline uint64_t sw_stensor_apart_stride(const struct sw_stensor *t)
 	return t->res_stride + 3 * 64;
 }
 
-/* sw_marks_of - the marks of @member, by local index. */
-struct sw_bitmap sw_marks_of(const struct sw_stensor *t, uint32_t member);
+/* sw_marks_at - where the marks of @member begin, for functions of bitmap.h
+ * that end in _in. */
+static inline size_t sw_marks_at(const struct sw_stensor *t, uint32_t member)
+{
+	return (size_t)member * t->mark_stride;
+}
 
 /* sw_marks_admit - @t takes its place among the tensors. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
 
-void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t local);
-void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
-	uint32_t local);
+/* sw_marks_begin, sw_marks_end - the marks of @member begin, cease to be some.
+ */
+void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member);
+void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member);
+
+static inline void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local)
+{
+	if (sw_bitmap_is_empty_in(&t->marks, sw_marks_at(t, member)))
+		sw_marks_begin(sh, t, member);
+	sw_bitmap_add_in(&t->marks, sw_marks_at(t, member), local);
+}
+
+static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local)
+{
+	size_t at = sw_marks_at(t, member);
+
+	if (sw_bitmap_has_in(&t->marks, at, local) &&
+		sw_bitmap_remove_in(&t->marks, at, local))
+		sw_marks_end(sh, t, member);
+}
+
+/* sw_push_note - a push that is folded now.  Its member holds the result of the
+ * round before: whatever is still marked for it is not needed. */
+static inline void sw_push_note(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local, const struct sw_header *h)
+{
+	sw_marks_remove(sh, t, member, local);
+	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sh->n_folded++;
+	sw_count(&sh->stats->push_folded, 1);
+	sw_count(&sh->stats->push_bytes, h->payload_len);
+}
 
 /* sw_marks_drop - nobody is to get a result of @t any more. */
 void sw_marks_drop(struct sw_shard *sh, struct sw_stensor *t);

@@ -10,13 +10,23 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
-enum { LINE = 64 };
+enum {
+	LINE = 64,
+	/* Zeros that begin with a line: they are not touched before they are
+	 * needed, as aligned_alloc and memset would. */
+	TENSORS_BYTES = SW_MAX_TENSORS * sizeof(struct sw_stensor) + LINE,
+};
 
 static const struct sw_rules *const rules_of[SW_N_MODES] = {
 	[SW_MODE_SYNC] = &sw_rules_sync,
 	[SW_MODE_ASYNC] = &sw_rules_async,
 	[SW_MODE_STREAM] = &sw_rules_stream,
 };
+
+static void *line_up(void *mem)
+{
+	return (void *)(((uintptr_t)mem + LINE - 1) & ~(uintptr_t)(LINE - 1));
+}
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
@@ -33,13 +43,14 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.expected = ~0ULL >> (64 - n_members),
 		.server_i = server_i,
 		.place = *job};
-	sh->tensors = calloc(SW_MAX_TENSORS, sizeof(*sh->tensors));
+	sh->tensors_mem = calloc(1, TENSORS_BYTES);
+	sh->tensors = line_up(sh->tensors_mem);
 	sh->next_order = SW_MAX_TENSORS;
 	sh->by_order = calloc(SW_MAX_ORDERS, sizeof(*sh->by_order));
 	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
 	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
-	if (!sh->tensors || !sh->by_order || !sh->ready_words || !sh->hashes ||
-		sw_place_map_open(&sh->map, job)) {
+	if (!sh->tensors_mem || !sh->by_order || !sh->ready_words ||
+		!sh->hashes || sw_place_map_open(&sh->map, job)) {
 		sw_shard_close(sh);
 		return SW_ENOMEM;
 	}
@@ -51,7 +62,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
-	return SW_MAX_TENSORS * (sizeof(struct sw_stensor) + sizeof(uint32_t)) +
+	return TENSORS_BYTES + SW_MAX_TENSORS * sizeof(uint32_t) +
 	       SW_MAX_ORDERS * sizeof(uint32_t) +
 	       n_members * sw_bitmap_words(SW_MAX_ORDERS) * sizeof(uint64_t) +
 	       SW_PLACE_MAP_BYTES;
@@ -67,7 +78,7 @@ void sw_shard_close(struct sw_shard *sh)
 {
 	for (uint32_t key = 0; key < sh->n_keys; key++)
 		free_tensor(sh->env, &sh->tensors[key]);
-	free(sh->tensors);
+	free(sh->tensors_mem);
 	free(sh->by_order);
 	free(sh->ready_words);
 	free(sh->hashes);
@@ -124,17 +135,17 @@ static void shape_chunks(const struct sw_shard *sh,
 	const struct sw_declare_item *item, struct sw_stensor *t)
 {
 	uint32_t elem = sw_dtype_bytes(item->dtype);
-	uint64_t n_chunks;
+	uint64_t per_chunk = sh->params->payload / elem, n_chunks;
 
 	t->ops = &sh->env->sum->ops[item->dtype];
-	t->chunk_elems = sh->params->payload / elem;
-	n_chunks = (item->n_elems - 1) / t->chunk_elems + 1;
-	t->last_elems =
-		(uint32_t)(item->n_elems - (n_chunks - 1) * t->chunk_elems);
+	n_chunks = (item->n_elems - 1) / per_chunk + 1;
+	t->chunk_bytes = (uint32_t)per_chunk * elem;
+	t->last_bytes =
+		(uint32_t)(item->n_elems - (n_chunks - 1) * per_chunk) * elem;
 	t->place = sw_place_init(
 		&sh->map, item->first, (uint32_t)n_chunks, sh->server_i);
 	t->res_stride =
-		round_up(sw_min64(t->chunk_elems, item->n_elems) * elem, LINE);
+		round_up(sw_min64(per_chunk, item->n_elems) * elem, LINE);
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
 }
 
@@ -182,7 +193,8 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	if (!t->mem)
 		return SW_ENOMEM;
 	t->records = (uint8_t *)t->mem + values_bytes(t);
-	t->mark_words = (uint64_t *)(t->records + records_bytes(sh, t));
+	sw_bitmap_init(&t->marks, t->place.n_local,
+		(uint64_t *)(t->records + records_bytes(sh, t)));
 	t->acc[0] = t->acc[1] = t->mem;
 	if (t->n_apart)
 		t->apart = t->acc[0] + n * (t->acc_stride + t->res_stride);

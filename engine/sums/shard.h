@@ -24,35 +24,23 @@ enum {
 
 struct sw_rules;
 
-/* A tensor here; its fields, and those of the shard, are this room's own. */
+/* A tensor here; its fields, and those of the shard, are this room's own.  What
+ * packets touch is in its first lines: a PUSH in 0 to 3, a RESULT in 0 to 4. */
 struct sw_stensor {
-	uint32_t key;
-	uint32_t first;      /* its place on the line (place.h) */
-	uint32_t precedence; /* among all tensors by (priority, key) */
-	uint32_t order; /* in which it goes: its precedence, or by readiness */
-	uint32_t n_ready; /* members with marks */
-	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
-	uint32_t priority;
+	_Alignas(64) const struct sw_rules *rules; /* of its mode; NULL: not
+						      admitted */
+	uint32_t dead_from; /* rounds from this one on fail; 0: none does */
 	uint8_t dtype, class, mode;
-	uint16_t declared_by; /* the member that declared it first */
-	/* Of a stream (stream.h): its group, slots, a power of two, and the
-	 * lowest chunk that is not done; window 0: it is a tensor. */
-	uint64_t members;
+	bool is_fifo; /* pushed so: goes by readiness from the next mark on */
+	/* Of a stream (stream.h): its slots, a power of two, and the lowest
+	 * chunk that is not done; window 0: it is a tensor. */
 	uint32_t window, base;
-	/* Of one that is summed in order of members: what each of them gave,
-	 * slot by slot; NULL: it is not. */
-	uint8_t *apart;
-	uint32_t n_apart; /* members of its group, 0: not summed so */
-	uint32_t newest;  /* round that was begun last */
-	uint32_t n_open;  /* chunks that wait for members */
-	/* Rounds from this one on fail, 0: none does; why, as sw_fault_death
-	 * says. */
-	uint32_t dead_from;
-	int death;
+	uint32_t chunk_bytes, last_bytes; /* of a full and of the last chunk */
 	uint64_t closed; /* of a stream: members that have closed its group */
-	uint32_t chunk_elems, last_elems; /* of a full and of the last chunk */
-	const struct sw_sum_ops *ops;
-	const struct sw_rules *rules; /* of its mode; NULL: not admitted */
+	uint32_t key;
+	uint32_t newest; /* round that was begun last */
+	uint32_t n_open; /* chunks that wait for members */
+	uint32_t order;  /* in which it goes: its precedence, or by readiness */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
@@ -61,10 +49,25 @@ struct sw_stensor {
 	};
 	uint8_t *acc[2]; /* by round & 1; both the same where a sum is rounded
 			    and where a value is kept */
-	uint8_t *res[2]; /* the results; equal to acc where it is not */
 	uint64_t acc_stride, res_stride; /* bytes from chunk to chunk */
-	uint64_t *mark_words; /* n_members bitmaps: result not sent yet */
-	uint32_t mark_stride; /* words from member to member */
+	const struct sw_sum_ops *ops;
+	uint8_t *res[2]; /* the results; equal to acc where it is not */
+	/* Results that are not sent yet: the bitmap of member 0, and words from
+	 * there to that of the next one (rules.h). */
+	struct sw_bitmap marks;
+	uint32_t mark_stride;
+	uint32_t n_ready; /* members with marks */
+	/* Of a stream: its group. */
+	uint64_t members;
+	/* Of one that is summed in order of members: what each of them gave,
+	 * slot by slot; NULL: it is not. */
+	uint8_t *apart;
+	uint32_t n_apart;    /* members of its group, 0: not summed so */
+	uint32_t first;      /* its place on the line (place.h) */
+	uint32_t precedence; /* among all tensors by (priority, key) */
+	uint32_t priority;
+	uint16_t declared_by; /* the member that declared it first */
+	int death;            /* why its rounds fail, as sw_fault_death says */
 	uint64_t n_elems;
 	void *mem;
 	uint64_t mem_bytes;
@@ -72,35 +75,38 @@ struct sw_stensor {
 	char why[SW_TEXT_MAX]; /* it is dead */
 };
 
+/* What packets touch is in its first two lines, then a member's weight and its
+ * orders. */
 struct sw_shard {
-	const struct sw_params *params;
-	const struct sw_env *env;
+	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS, in lines */
 	struct sw_stats *stats;
+	const struct sw_params *params;
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint64_t no_crc;   /* members whose payloads carry none */
-	uint64_t n_lent;   /* chunks whose first contribution is not copied */
 	uint32_t n_members;
+	uint32_t next_order; /* by readiness */
+	uint32_t *by_order;  /* keys, most urgent first */
+	uint64_t n_open;     /* chunks that wait for members */
+	uint64_t n_folded;   /* contributions */
+	uint64_t n_lent;     /* chunks whose first contribution is not copied */
+	const struct sw_env *env;
+	bool is_draining; /* no chunk begins to wait any more */
+	uint16_t server_i;
 	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member: its local
 					     ranks */
 	uint16_t first[SW_MAX_MEMBERS];   /* the first one's rank, of */
 	uint32_t n_ranked;                /* so many members */
 	uint32_t n_ranks; /* of the job; UINT32_MAX: not all are known */
-	uint16_t server_i;
-	struct sw_place_job place;
+	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
 	struct sw_place_map map;
+	struct sw_place_job place;
 	uint64_t line_bytes; /* of all admitted tensors, here or not */
 	uint32_t n_tensors;
-	uint64_t mem_bytes;         /* taken by admitted tensors */
-	uint64_t n_open;            /* chunks that wait for members */
-	uint64_t n_folded;          /* contributions */
-	bool is_draining;           /* no chunk begins to wait any more */
-	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS */
-	uint32_t *by_order;         /* keys, most urgent first */
-	uint32_t next_order;        /* by readiness */
-	uint32_t *hashes;           /* of the names, by key */
-	uint32_t n_keys;            /* no admitted key is larger or equal */
-	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
+	uint64_t mem_bytes; /* taken by admitted tensors */
+	uint32_t *hashes;   /* of the names, by key */
+	uint32_t n_keys;    /* no admitted key is larger or equal */
 	uint64_t *ready_words;
+	void *tensors_mem;
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };

@@ -3,8 +3,10 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
-static struct sw_stensor *find(
-	const struct sw_shard *sh, uint32_t key, uint32_t chunk)
+/* The tensor that has @key, and *local of a chunk of it that lies here; NULL:
+ * counted. */
+static struct sw_stensor *find(const struct sw_shard *sh, uint32_t key,
+	uint32_t round, uint32_t chunk, uint32_t *local)
 {
 	struct sw_stensor *t = sw_shard_tensor(sh, key);
 
@@ -12,19 +14,13 @@ static struct sw_stensor *find(
 		sw_count(&sh->stats->rx_key, 1);
 		return NULL;
 	}
-	if (!t->window && !sw_place_has(&t->place, chunk)) {
+	*local = t->window ? round & (t->window - 1)
+			   : sw_place_find(&t->place, chunk);
+	if (*local == SW_PLACE_NONE) {
 		sw_count(&sh->stats->rx_chunk, 1);
 		return NULL;
 	}
 	return t;
-}
-
-/* Of a chunk that @t has here. */
-static uint32_t local_of(
-	const struct sw_stensor *t, uint32_t round, uint32_t chunk)
-{
-	return t->window ? round & (t->window - 1)
-			 : sw_place_local(&t->place, chunk);
 }
 
 /* Is it a collective that there is, of a member of the group, with bytes if and
@@ -45,7 +41,8 @@ static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 		return false;
 	}
 	gives = sw_coll_from(kind, t->members, h->aux) >> member & 1;
-	if (h->payload_len > sh->params->payload || h->payload_len % elem ||
+	if (h->payload_len > sh->params->payload ||
+		(h->payload_len & (elem - 1)) ||
 		(h->payload_len > 0) != gives) {
 		sw_count(&sh->stats->rx_length, 1);
 		return false;
@@ -64,8 +61,7 @@ static bool matches(struct sw_shard *sh, const struct sw_stensor *t,
 		sw_count(&sh->stats->rx_dtype, 1);
 		return false;
 	}
-	if (h->payload_len !=
-			sw_stensor_elems(t, h->chunk) * t->ops->elem_bytes &&
+	if (h->payload_len != sw_stensor_bytes(t, h->chunk) &&
 		!(may_be_empty && !h->payload_len)) {
 		sw_count(&sh->stats->rx_length, 1);
 		return false;
@@ -98,50 +94,22 @@ static bool is_whole(struct sw_shard *sh, uint32_t member,
 	return crc == h->payload_crc;
 }
 
-static bool differs_stream(const struct sw_begun *b, const struct sw_header *h)
-{
-	return b->got && (b->number != h->chunk || b->op != h->op ||
-				 b->dtype != h->dtype || b->root != h->aux ||
-				 b->step != h->step ||
-				 (b->bytes && h->payload_len &&
-					 b->bytes != h->payload_len));
-}
-
-static bool differs(const struct sw_begun *b, const struct sw_header *h)
-{
-	return b->got &&
-	       (b->step != h->step || b->op != h->op ||
-		       (h->op == SW_OPERATION_COPY && b->root != h->aux));
-}
-
 /* A push that is new. */
 static enum sw_push_verdict check_and_fold(struct sw_shard *sh,
 	struct sw_stensor *t, uint32_t member, uint32_t local,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
-	struct sw_begun begun = t->rules->begun(sh, t, local, h);
+	enum sw_push_verdict verdict;
 
 	if (sw_stensor_is_given_up(t))
 		return SW_PUSH_DEAD;
-	if (sh->is_draining && !begun.got)
+	if (sh->is_draining && !t->rules->begun(sh, t, local, h).got)
 		return SW_PUSH_DROP;
 	if (!is_whole(sh, member, h, payload))
 		return SW_PUSH_CRC;
-	if (t->window ? differs_stream(&begun, h)
-		      : differs(&begun, h) || !sw_shard_has_root(sh, member, h))
-		return SW_PUSH_DIFFERS;
-	if (begun.has_root && h->payload_len) { /* I3: a second root */
-		sw_count(&sh->stats->rx_round, 1);
-		return SW_PUSH_VIOLATION;
-	}
-	/* Pushing this round, the member holds the result of the one before:
-	 * whatever is still marked for it is not needed. */
-	sw_marks_remove(sh, t, member, local);
-	t->is_fifo = h->flags & SW_FLAG_FIFO;
-	sh->n_folded++;
-	sw_count(&sh->stats->push_folded, 1);
-	sw_count(&sh->stats->push_bytes, h->payload_len);
-	return t->rules->fold(sh, t, member, local, h, payload, is_lent);
+	verdict = t->rules->fold(sh, t, member, local, h, payload, is_lent);
+	sw_count(&sh->stats->rx_round, verdict == SW_PUSH_VIOLATION);
+	return verdict;
 }
 
 /* A push that was folded before, and whose result is there: it is sent, unless
@@ -158,9 +126,9 @@ static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
-	struct sw_stensor *t = find(sh, h->key, h->chunk);
-	enum sw_push_verdict verdict;
 	uint32_t local;
+	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &local);
+	enum sw_push_verdict verdict;
 
 	if (!t || !matches(sh, t, member, h))
 		return SW_PUSH_DROP;
@@ -170,7 +138,6 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	}
 	if (sw_stensor_is_over(t, h->round, member))
 		return SW_PUSH_DEAD;
-	local = local_of(t, h->round, h->chunk);
 	verdict = t->rules->judge_push(sh, t, member, local, h);
 	if (verdict == SW_PUSH_FOLD)
 		return check_and_fold(
@@ -186,9 +153,11 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h)
 {
-	const struct sw_stensor *t = &sh->tensors[h->key];
+	uint32_t local;
+	const struct sw_stensor *t =
+		find(sh, h->key, h->round, h->chunk, &local);
 
-	return t->rules->begun(sh, t, local_of(t, h->round, h->chunk), h);
+	return t->rules->begun(sh, t, local, h);
 }
 
 void sw_shard_copy_lent(struct sw_shard *sh)
@@ -215,13 +184,13 @@ struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
 bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 	const struct sw_pull *pull, struct sw_answer *answer)
 {
-	struct sw_stensor *t = find(sh, pull->key, pull->chunk);
-	struct sw_pulled p;
 	uint32_t local;
+	struct sw_stensor *t =
+		find(sh, pull->key, pull->round, pull->chunk, &local);
+	struct sw_pulled p;
 
 	if (!t)
 		return false;
-	local = local_of(t, pull->round, pull->chunk);
 	*answer = sw_shard_answer(
 		sh, pull->key, pull->round, pull->chunk, SW_ANSWER_BASE);
 	if (t->window && pull->round - t->base >= t->window)
@@ -253,19 +222,19 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell_out)
 {
 	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
-	struct sw_bitmap marks = sw_marks_of(t, member);
-	uint32_t local = sw_bitmap_first(&marks);
+	size_t at = sw_marks_at(t, member);
+	uint32_t local = sw_bitmap_first_in(&t->marks, at);
 	const void *bytes;
 
-	sw_marks_remove(sh, t, member, local);
+	if (sw_bitmap_remove_in(&t->marks, at, local))
+		sw_marks_end(sh, t, member);
 	*cell_out = local;
 	*h = (struct sw_header){
 		.type = SW_RESULT, .class = t->class, .key = t->key};
 	if (!t->window) {
 		h->chunk = sw_place_global(&t->place, local);
 		h->dtype = t->dtype;
-		h->payload_len = (uint16_t)(sw_stensor_elems(t, h->chunk) *
-					    t->ops->elem_bytes);
+		h->payload_len = (uint16_t)sw_stensor_bytes(t, h->chunk);
 	}
 	bytes = t->rules->take(sh, t, member, local, h);
 	sw_count(&sh->stats->results, 1);

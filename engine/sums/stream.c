@@ -99,7 +99,7 @@ static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
 {
 	struct sw_slot *s = slot_of(t, local);
 	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
-	uint32_t n = h->payload_len / ops->elem_bytes;
+	uint32_t n = sw_elems(ops, h->payload_len);
 
 	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
 		memcpy(result_of(sh, t, local), payload, h->payload_len);
@@ -141,7 +141,7 @@ static void make_result(
 {
 	const struct sw_slot *s = slot_of(t, local);
 	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
-	uint32_t n = s->bytes / ops->elem_bytes;
+	uint32_t n = sw_elems(ops, s->bytes);
 	void *acc = acc_of(t, local);
 
 	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
@@ -192,12 +192,24 @@ static void note_held(struct sw_stensor *t, struct sw_slot *s)
 		advance(t);
 }
 
+static bool differs(const struct sw_slot *s, const struct sw_header *h)
+{
+	return s->got && (s->number != h->chunk || s->op != h->op ||
+				 s->dtype != h->dtype || s->root != h->aux ||
+				 s->tag != h->step ||
+				 (s->bytes && h->payload_len &&
+					 s->bytes != h->payload_len));
+}
+
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, const struct sw_header *h,
 	const uint8_t *payload, bool is_lent)
 {
 	struct sw_slot *s = slot_of(t, local);
 
+	if (s->chunk == h->round && differs(s, h))
+		return SW_PUSH_DIFFERS;
+	sw_push_note(sh, t, member, local, h);
 	if (s->chunk != h->round)
 		begin(sh, t, s, h);
 	if (h->payload_len)

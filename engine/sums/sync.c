@@ -66,7 +66,7 @@ static void fold_sum(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 {
 	struct sw_chunk *c = &t->chunks[local];
 	uint8_t *acc = acc_bytes(t, h->round, local);
-	uint32_t n = h->payload_len / t->ops->elem_bytes;
+	uint32_t n = sw_elems(t->ops, h->payload_len);
 	const void *both[] = {c->lent, payload};
 
 	if (is_first && is_lent) {
@@ -108,7 +108,9 @@ static void fold_copied(
 
 	if (!sw_stensor_is_dead(t, round)) /* else it is its sender's again */
 		t->ops->put(acc_bytes(t, round, local), c->lent,
-			sw_stensor_elems(t, sw_place_global(&t->place, local)));
+			sw_elems(t->ops,
+				sw_stensor_bytes(
+					t, sw_place_global(&t->place, local))));
 	c->lent = NULL;
 	sh->n_lent--;
 }
@@ -144,7 +146,7 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	if (t->ops->round)
 		t->ops->round(t->res[0] + local * t->res_stride,
 			t->acc[0] + local * t->acc_stride,
-			sw_stensor_elems(t, h->chunk));
+			sw_elems(t->ops, h->payload_len));
 	/* A sum of one is the contribution, and so is its CRC. */
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
@@ -172,14 +174,38 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t,
 	sh->n_open++;
 }
 
+/* Does a push of @cell's round go with those that are in it? */
+static enum sw_push_verdict fit(const struct sw_shard *sh,
+	const struct sw_cell *cell, uint32_t member, const struct sw_header *h)
+{
+	bool has_begun = cell->round == h->round && cell->got;
+
+	if (has_begun && (cell->step != h->step || cell->op != h->op))
+		return SW_PUSH_DIFFERS;
+	if (h->op != SW_OPERATION_COPY)
+		return SW_PUSH_FOLD;
+	if ((has_begun && cell->root != h->aux) ||
+		!sw_shard_has_root(sh, member, h))
+		return SW_PUSH_DIFFERS;
+	return has_begun && cell->has_root && h->payload_len
+		       ? SW_PUSH_VIOLATION /* I3: a second root */
+		       : SW_PUSH_FOLD;
+}
+
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, const struct sw_header *h,
 	const uint8_t *payload, bool is_lent)
 {
 	struct sw_chunk *c = &t->chunks[local];
+	enum sw_push_verdict verdict =
+		fit(sh, &c->cell[h->round & 1], member, h);
+	struct sw_cell *cell;
 	bool is_first;
-	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
 
+	if (verdict != SW_PUSH_FOLD)
+		return verdict;
+	sw_push_note(sh, t, member, local, h);
+	cell = sw_cell_open(c, h->round, h->step, &is_first);
 	if (is_first)
 		begin(sh, t, cell, h);
 	if (h->op == SW_OPERATION_COPY)
@@ -203,9 +229,12 @@ static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
 {
 	struct sw_chunk *c = &t->chunks[local];
-	const struct sw_cell *owed = sw_chunk_owed(c, member);
+	const struct sw_cell *owed;
 
-	if (!owed || owed->round != round || !(c->inflight >> member & 1))
+	if (!(c->inflight >> member & 1))
+		return false;
+	owed = sw_chunk_owed(c, member);
+	if (!owed || owed->round != round)
 		return false;
 	c->inflight &= ~(1ULL << member);
 	return true;
