@@ -46,12 +46,13 @@ static const struct {
 
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
 {
-	struct sw_header head = *h;
+	uint16_t magic = SW_MAGIC, psn_high = (uint16_t)(h->psn >> 32);
 
-	head.magic = SW_MAGIC;
-	head.psn_low = (uint32_t)h->psn;
-	head.psn_high = (uint16_t)(h->psn >> 32);
-	memcpy(out, &head, COVERED);
+	memcpy(out, h, COVERED);
+	memcpy(out, &magic, sizeof(magic));
+	sw_store32(out + offsetof(struct sw_header, psn_low), (uint32_t)h->psn);
+	memcpy(out + offsetof(struct sw_header, psn_high), &psn_high,
+		sizeof(psn_high));
 	sw_store32(out + COVERED, sw_crc32c(0, out, COVERED));
 }
 
@@ -59,6 +60,15 @@ static uint32_t known_flags(uint8_t type)
 {
 	return SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO |
 	       (type == SW_PUSH ? 15 * SW_FLAG_BACKLOG : 0);
+}
+
+static bool is_length_of(uint8_t type, uint32_t len)
+{
+	uint32_t more = len - frame_rules[type].min,
+		 unit = frame_rules[type].unit;
+
+	return len >= frame_rules[type].min && len <= frame_rules[type].max &&
+	       (unit == 1 || more % unit == 0);
 }
 
 static enum sw_verdict check_type(const struct sw_header *h)
@@ -75,36 +85,37 @@ static enum sw_verdict check_type(const struct sw_header *h)
 		return SW_FRAME_TYPE;
 	if (is_data ? h->class >= SW_N_CLASSES : h->class != SW_CLASS_CTL)
 		return SW_FRAME_TYPE;
-	if (h->payload_len < frame_rules[type].min ||
-		h->payload_len > frame_rules[type].max ||
-		(frame_rules[type].unit > 1 &&
-			(h->payload_len - frame_rules[type].min) %
-				frame_rules[type].unit))
+	return is_length_of(type, h->payload_len) ? SW_FRAME_OK
+						  : SW_FRAME_LENGTH;
+}
+
+/* The header as it lies there; what is written to @out is not read before it is
+ * found right. */
+static inline enum sw_verdict decode(
+	const uint8_t *data, uint32_t len, struct sw_header *out)
+{
+	if (len < SW_HEAD_BYTES)
+		return SW_FRAME_SHORT;
+	memcpy(out, data, SW_HEAD_BYTES);
+	if (out->magic != SW_MAGIC)
+		return SW_FRAME_MAGIC;
+	if (out->head_crc != sw_crc32c(0, data, COVERED))
+		return SW_FRAME_CRC;
+	if (out->payload_len != len - SW_HEAD_BYTES)
 		return SW_FRAME_LENGTH;
-	return SW_FRAME_OK;
+	out->psn = out->psn_low | (uint64_t)out->psn_high << 32;
+	return check_type(out);
 }
 
 enum sw_verdict sw_header_decode(
 	const uint8_t *data, uint32_t len, struct sw_header *out)
 {
 	struct sw_header h;
-	enum sw_verdict verdict;
+	enum sw_verdict verdict = decode(data, len, &h);
 
-	if (len < SW_HEAD_BYTES)
-		return SW_FRAME_SHORT;
-	memcpy(&h, data, SW_HEAD_BYTES);
-	if (h.magic != SW_MAGIC)
-		return SW_FRAME_MAGIC;
-	if (h.head_crc != sw_crc32c(0, data, COVERED))
-		return SW_FRAME_CRC;
-	if (h.payload_len != len - SW_HEAD_BYTES)
-		return SW_FRAME_LENGTH;
-	verdict = check_type(&h);
-	if (verdict != SW_FRAME_OK)
-		return verdict;
-	h.psn = h.psn_low | (uint64_t)h.psn_high << 32;
-	*out = h;
-	return SW_FRAME_OK;
+	if (verdict == SW_FRAME_OK)
+		*out = h;
+	return verdict;
 }
 
 uint32_t sw_data_crc(
@@ -123,7 +134,7 @@ const char *sw_mode_name(uint32_t mode)
 	return mode < SW_N_MODES ? names[mode] : "of no known mode";
 }
 
-static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
+static void count_bad(enum sw_verdict verdict, struct sw_stats *st)
 {
 	uint64_t *const counters[] = {[SW_FRAME_SHORT] = &st->rx_short,
 		[SW_FRAME_MAGIC] = &st->rx_magic,
@@ -138,12 +149,12 @@ static void count_bad(struct sw_stats *st, enum sw_verdict verdict)
 bool sw_frame_open(
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
 {
-	enum sw_verdict verdict = sw_header_decode(f->data, f->len, h);
+	enum sw_verdict verdict = decode(f->data, f->len, h);
 
 	sw_count(&st->rx_frames, 1);
 	sw_count(&st->rx_bytes, f->len);
 	if (verdict != SW_FRAME_OK) {
-		count_bad(st, verdict);
+		count_bad(verdict, st);
 		return false;
 	}
 	if (h->class == SW_CLASS_CTL &&
