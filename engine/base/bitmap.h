@@ -75,21 +75,36 @@ static inline bool sw_bitmap_has(const struct sw_bitmap *b, uint32_t i)
 	return sw_bitmap_has_in(b, 0, i);
 }
 
-static inline void sw_bitmap_add_in(
+/* In two steps, of which the second one is seldom needed: the word of @i, which
+ * is returned as it was; if it was zero, the words above it, of which is
+ * returned whether all were, so that the set was empty. */
+static inline uint64_t sw_bitmap_add_word_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
-	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64) {
-		uint64_t *word = &b->level[l][at + i / 64], before = *word;
+	uint64_t *word = &b->level[0][at + i / 64], before = *word;
+
+	*word = before | 1ULL << (i % 64);
+	return before;
+}
+
+static inline bool sw_bitmap_add_above_in(
+	const struct sw_bitmap *b, size_t at, uint32_t i)
+{
+	for (uint32_t l = 1; l < b->n_levels; l++) {
+		uint64_t *word = &b->level[l][at + (i /= 64) / 64];
+		uint64_t before = *word;
 
 		*word = before | 1ULL << (i % 64);
 		if (before)
-			return;
+			return false;
 	}
+	return true;
 }
 
 static inline void sw_bitmap_add(struct sw_bitmap *b, uint32_t i)
 {
-	sw_bitmap_add_in(b, 0, i);
+	if (!sw_bitmap_add_word_in(b, 0, i))
+		sw_bitmap_add_above_in(b, 0, i);
 }
 
 /* sw_bitmap_add_run - add @from … @from + n - 1, @n at least 1. */
@@ -109,19 +124,29 @@ static inline void sw_bitmap_add_run(
 	}
 }
 
-/* Returns whether the set is empty then. */
-static inline bool sw_bitmap_remove_in(
+/* In two steps, too: the word of @i as it is then; if it is zero, the words
+ * above it, of which is returned whether the set is empty then. */
+static inline uint64_t sw_bitmap_remove_word_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
-	for (uint32_t l = 0; l < b->n_levels; l++, i /= 64)
+	return b->level[0][at + i / 64] &= ~(1ULL << (i % 64));
+}
+
+static inline bool sw_bitmap_remove_above_in(
+	const struct sw_bitmap *b, size_t at, uint32_t i)
+{
+	for (uint32_t l = 1; l < b->n_levels; l++) {
+		i /= 64;
 		if (b->level[l][at + i / 64] &= ~(1ULL << (i % 64)))
 			return false;
+	}
 	return true;
 }
 
 static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 {
-	sw_bitmap_remove_in(b, 0, i);
+	if (!sw_bitmap_remove_word_in(b, 0, i))
+		sw_bitmap_remove_above_in(b, 0, i);
 }
 
 /* sw_bitmap_move - if @from is a member, @to is one in its place. */

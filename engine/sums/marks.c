@@ -70,22 +70,33 @@ static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 		t->key, move_order, sh);
 }
 
-void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
+void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local)
 {
+	if (!sw_bitmap_add_above_in(&t->marks, sw_marks_at(t, member), local))
+		return;
 	if (!t->n_ready++)
 		take_place(sh, t);
 	sw_bitmap_add(&sh->ready[member], t->order);
 }
 
-void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
+static void leave_order(
+	struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
 {
 	sw_bitmap_remove(&sh->ready[member], t->order);
 	t->n_ready--;
+}
+
+void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local)
+{
+	if (sw_bitmap_remove_above_in(&t->marks, sw_marks_at(t, member), local))
+		leave_order(sh, t, member);
 }
 
 void sw_marks_drop(struct sw_shard *sh, struct sw_stensor *t)
 {
 	for (uint32_t m = 0; m < sh->n_members && t->n_ready; m++)
 		if (!sw_bitmap_is_empty_in(&t->marks, sw_marks_at(t, m)))
-			sw_marks_end(sh, t, m);
+			leave_order(sh, t, m);
 }

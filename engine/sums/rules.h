@@ -92,17 +92,18 @@ static inline size_t sw_marks_at(const struct sw_stensor *t, uint32_t member)
 /* sw_marks_admit - @t takes its place among the tensors. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
 
-/* sw_marks_begin, sw_marks_end - the marks of @member begin, cease to be some.
- */
-void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member);
-void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member);
+/* sw_marks_add, sw_marks_remove - a mark of @member; what is seldom, when its
+ * word was zero or is zero then, is done by sw_marks_begin and sw_marks_end. */
+void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local);
+void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	uint32_t local);
 
 static inline void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local)
 {
-	if (sw_bitmap_is_empty_in(&t->marks, sw_marks_at(t, member)))
-		sw_marks_begin(sh, t, member);
-	sw_bitmap_add_in(&t->marks, sw_marks_at(t, member), local);
+	if (!sw_bitmap_add_word_in(&t->marks, sw_marks_at(t, member), local))
+		sw_marks_begin(sh, t, member, local);
 }
 
 static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
@@ -111,8 +112,8 @@ static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
 	size_t at = sw_marks_at(t, member);
 
 	if (sw_bitmap_has_in(&t->marks, at, local) &&
-		sw_bitmap_remove_in(&t->marks, at, local))
-		sw_marks_end(sh, t, member);
+		!sw_bitmap_remove_word_in(&t->marks, at, local))
+		sw_marks_end(sh, t, member, local);
 }
 
 /* sw_push_note - a push that is folded now.  Its member holds the result of the

@@ -226,8 +226,8 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	uint32_t local = sw_bitmap_first_in(&t->marks, at);
 	const void *bytes;
 
-	if (sw_bitmap_remove_in(&t->marks, at, local))
-		sw_marks_end(sh, t, member);
+	if (!sw_bitmap_remove_word_in(&t->marks, at, local))
+		sw_marks_end(sh, t, member, local);
 	*cell_out = local;
 	*h = (struct sw_header){
 		.type = SW_RESULT, .class = t->class, .key = t->key};
