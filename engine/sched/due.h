@@ -54,23 +54,19 @@ static inline bool sw_due_has(const struct sw_due *d)
 	return d->filled != 0;
 }
 
+/* @s is not empty. */
 static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 {
-	uint32_t w = s->turn / 64 % SW_DUE_WORDS;
+	uint32_t w = s->turn / 64, found;
 	uint64_t word = s->words[w] & ~0ULL << (s->turn % 64);
 
-	for (uint32_t i = 0; i <= SW_DUE_WORDS; i++) {
-		if (word) {
-			uint32_t found =
-				w * 64 + (uint32_t)__builtin_ctzll(word);
-
-			s->turn = (found + 1) % SW_MAX_SESSIONS;
-			return found;
-		}
+	while (!word) {
 		w = (w + 1) % SW_DUE_WORDS;
 		word = s->words[w];
 	}
-	return SW_MAX_SESSIONS;
+	found = w * 64 + (uint32_t)__builtin_ctzll(word);
+	s->turn = (found + 1) % SW_MAX_SESSIONS;
+	return found;
 }
 
 /* sw_due_take_turn - the next session of a set, SW_MAX_SESSIONS when empty.

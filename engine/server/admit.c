@@ -221,6 +221,7 @@ static void begin(
 	s->peer.due_class = SW_N_CLASSES;
 	s->peer.has_crc = job->params.has_crc && !srv->is_inner[p->path.port_i];
 	s->nonce = p->join.nonce;
+	s->error_at_ns = UINT64_MAX;
 	sw_bitmap_init(&s->to_tell, SW_MAX_TENSORS, s->key_words[0]);
 	sw_bitmap_init(&s->unaware, SW_MAX_TENSORS, s->key_words[1]);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;

@@ -7,6 +7,8 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
+enum { AHEAD = 4 }; /* frames between a header's fetch and its use */
+
 /* --- sessions --- */
 
 /* Say to @peer that session @id is not, or no longer, open here. */
@@ -159,33 +161,23 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 /* What a job must be running for. */
 static void (*const running[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
-	[SW_PUSH] = on_push,
 	[SW_PULL] = on_pull,
 	[SW_DECLARE] = sw_admit_declare,
 	[SW_TUNE] = sw_job_tune,
 	[SW_MISMATCH] = sw_session_on_mismatch,
 };
 
-static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
-	const struct sw_header *h)
+/* What a control frame says; by LEAVE the session is gone. */
+static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, bool is_late)
 {
 	struct sw_server *srv = s->srv;
-	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
 
-	s->peer.rx_ns = srv->now_ns;
-	sw_session_note_rx(s);
-	sw_flow_rx(&s->peer.flow, h);
-	if (s->fault.err && srv->now_ns >= s->error_at_ns) {
-		s->error_at_ns = srv->now_ns + srv->params.retry_min;
-		sw_session_owe(s, SW_OWE_ERROR);
-	}
-	if (is_late && h->class == SW_CLASS_CTL && h->type != SW_ACK)
+	if (is_late && h->type != SW_ACK)
 		return;
-	if (h->type == SW_LEAVE) {
+	if (h->type == SW_LEAVE)
 		on_leave(s, f->payload);
-		return; /* the session is gone */
-	}
-	if (h->type == SW_ACK)
+	else if (h->type == SW_ACK)
 		sw_peer_on_ack(&s->peer, h, f->payload, srv->now_ns,
 			sw_session_fate, s, &srv->stats);
 	else if (h->type == SW_KEEPALIVE)
@@ -196,21 +188,66 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_count(&srv->stats.rx_state, 1);
 }
 
-static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f)
+static void say_error(struct sw_session *s)
+{
+	s->error_at_ns = s->srv->now_ns + s->srv->params.retry_min;
+	sw_session_owe(s, SW_OWE_ERROR);
+}
+
+static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_server *srv = s->srv;
+	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
+
+	s->peer.rx_ns = srv->now_ns;
+	sw_session_note_rx(s);
+	sw_flow_rx(&s->peer.flow, h);
+	if (srv->now_ns >= s->error_at_ns)
+		say_error(s);
+	if (h->type != SW_PUSH)
+		on_control(s, f, h, is_late);
+	else if (s->job->status.state == SW_JOB_RUNNING)
+		on_push(s, f, h);
+	else
+		sw_count(&srv->stats.rx_state, 1);
+}
+
+static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	if (h->type == SW_HELLO)
+		sw_admit_hello(srv, f);
+	else
+		sw_admit_join(srv, f, h);
+}
+
+static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h)
 {
 	struct sw_session *s;
-	struct sw_header h;
 
-	if (!sw_frame_open(f, &h, &srv->stats))
+	if (h->type == SW_HELLO || h->type == SW_JOIN) {
+		on_stranger(srv, f, h);
 		return;
-	if (h.type == SW_HELLO) {
-		sw_admit_hello(srv, f);
-	} else if (h.type == SW_JOIN) {
-		sw_admit_join(srv, f, &h);
-	} else {
-		s = session_of(srv, &f->from, &h);
-		if (s)
-			on_session(s, f, &h);
+	}
+	s = session_of(srv, &f->from, h);
+	if (s)
+		on_session(s, f, h);
+}
+
+/* What has come is in no cache of this core: so the headers of a burst are read
+ * before the first frame is handled, while those behind them are fetched. */
+static void open_all(struct sw_server *srv, const struct sw_rx_frame *frames,
+	uint32_t n, struct sw_header *heads)
+{
+	for (uint32_t i = 0; i < n && i < AHEAD; i++)
+		__builtin_prefetch(frames[i].data);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i + AHEAD < n)
+			__builtin_prefetch(frames[i + AHEAD].data);
+		if (!sw_frame_open(&frames[i], &heads[i], &srv->stats))
+			heads[i].type = 0;
 	}
 }
 
@@ -218,10 +255,13 @@ static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
 	struct sw_server *srv = (struct sw_server *)node;
+	struct sw_header heads[SW_RX_BURST];
 
 	srv->now_ns = now_ns;
+	open_all(srv, frames, n, heads);
 	for (uint32_t i = 0; i < n; i++)
-		rx_one(srv, &frames[i]);
+		if (heads[i].type)
+			rx_one(srv, &frames[i], &heads[i]);
 	sw_server_look(srv);
 }
 

@@ -74,15 +74,18 @@ struct sw_job {
 };
 
 struct sw_session {
-	struct sw_peer peer; /* its id: index << 16 | generation */
 	struct sw_server *srv;
 	struct sw_job *job;
 	uint16_t member;
-	uint64_t nonce; /* of its JOIN */
+	uint16_t status_seq; /* acknowledged */
+	/* It has a fault, and is not told of it again before then; else
+	 * UINT64_MAX. */
+	uint64_t error_at_ns;
+	struct sw_peer peer;   /* its id: index << 16 | generation */
+	struct sw_fault fault; /* err 0: none */
+	uint64_t nonce;        /* of its JOIN */
 	/* When to say again what it has not confirmed: status, unaware. */
 	uint64_t again_at_ns, again_wait_ns;
-	uint64_t error_at_ns; /* not before then */
-	uint16_t status_seq;  /* acknowledged */
 	uint32_t n_answers;
 	/* Keys of dead tensors that it is to be told of; and of those that it
 	 * is told of again, until it says that it knows. */
@@ -93,7 +96,6 @@ struct sw_session {
 	uint16_t n_declared;
 	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
 	int refused_err;           /* as sw_fault_death says */
-	struct sw_fault fault;     /* err 0: none */
 	struct sw_answer answers[SW_PULL_MAX];
 	/* keys of the last batch, and their places */
 	uint32_t declared[SW_DECLARE_MAX], firsts[SW_DECLARE_MAX];

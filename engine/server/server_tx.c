@@ -145,6 +145,18 @@ static bool tx_control(
 	return true;
 }
 
+/* A result of @order has left.  As long as there are more, they are the most
+ * urgent ones still. */
+static void look_again(
+	struct sw_session *s, uint32_t order, uint32_t class, bool is_turn)
+{
+	if (is_turn ||
+		!sw_bitmap_has(
+			sw_shard_ready(&s->job->shard, s->member), order) ||
+		!sw_flow_can_send(&s->peer.flow, class))
+		sw_session_refresh(s);
+}
+
 /* The tensor of which a session gets its next result: the most urgent; in its
  * turn the next one that has some. */
 static uint32_t order_to_send(struct sw_session *s, bool is_turn)
@@ -194,7 +206,7 @@ static bool tx_result(
 	sw_frame_build(
 		&h, s->peer.path, payload, is_stable(&h), out, &srv->stats);
 	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
-	sw_session_refresh(s);
+	look_again(s, order, h.class, is_turn);
 	return true;
 }
 
