@@ -238,6 +238,7 @@ static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
 	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed by rank %u",
 		job->name, rank);
 	announce(job);
+	sw_job_touch(job); /* no results any more */
 }
 
 static void close_session(struct sw_session *s)

@@ -291,7 +291,6 @@ static uint64_t tick_session(struct sw_session *s)
 	uint64_t at = sw_peer_tick(&s->peer, srv->due, &srv->params,
 		srv->now_ns, sw_session_fate, s, &srv->stats);
 
-	sw_session_refresh(s);
 	return sw_min64(at, sw_session_tick_again(s));
 }
 

@@ -113,6 +113,8 @@ void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 {
 	struct sw_session *s = ctx;
 
+	if (fate == SW_LOST)
+		sw_session_touch(s);
 	if (sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
 		    sent->round, fate == SW_LOST))
 		tell_base(s->job, sent->key);
