@@ -5,14 +5,6 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
-static enum sw_push_verdict judge_push(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, uint32_t local,
-	const struct sw_header *h)
-{
-	return sw_kept_judge_push(
-		sw_async_chunk(sh, t, local), h->round, member, h->op);
-}
-
 static struct sw_pulled judge_pull(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	uint32_t round)
@@ -75,26 +67,44 @@ static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 }
 
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, const struct sw_header *h,
-	const uint8_t *payload, bool is_lent)
+	struct sw_kept *k, const struct sw_push *p)
 {
-	struct sw_kept *k = sw_async_chunk(sh, t, local);
-	bool has_begun = h->round == 1 && k->got;
-
-	if ((has_begun && (h->op != SW_OPERATION_COPY || k->root != h->aux)) ||
-		!sw_shard_has_root(sh, member, h))
-		return SW_PUSH_DIFFERS;
-	sw_push_note(sh, t, member, local, h);
+	sw_push_note(sh, t, p);
 	if (!k->got)
-		k->root = h->aux;
-	SW_TIMED(sh->stats->ticks_fold, add_bytes(t, k, local, h, payload));
-	k->last[member] = h->round;
+		k->root = p->h->aux;
+	SW_TIMED(sh->stats->ticks_fold,
+		add_bytes(t, k, p->local, p->h, p->payload));
+	k->last[p->member] = p->h->round;
 	/* It holds the answer to its last one. */
-	k->inflight &= ~(1ULL << member);
+	k->inflight &= ~(1ULL << p->member);
 	if (!k->is_ready)
-		return start(sh, t, k, member, local);
-	sw_marks_add(sh, t, member, local);
+		return start(sh, t, k, p->member, p->local);
+	sw_marks_add(sh, t, p->member, p->local);
 	return SW_PUSH_FOLD;
+}
+
+static bool differs(const struct sw_shard *sh, const struct sw_kept *k,
+	const struct sw_push *p)
+{
+	bool has_begun = p->h->round == 1 && k->got;
+
+	return (has_begun && (p->h->op != SW_OPERATION_COPY ||
+				     k->root != p->h->aux)) ||
+	       !sw_shard_has_root(sh, p->member, p->h);
+}
+
+static enum sw_push_verdict push(
+	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
+{
+	struct sw_kept *k = sw_async_chunk(sh, t, p->local);
+	enum sw_push_verdict verdict =
+		sw_kept_judge_push(k, p->h->round, p->member, p->h->op);
+
+	if (verdict == SW_PUSH_FOLD)
+		verdict = sw_push_check(sh, t, p, p->h->round == 1 && k->got);
+	if (verdict != SW_PUSH_FOLD)
+		return verdict;
+	return differs(sh, k, p) ? SW_PUSH_DIFFERS : fold(sh, t, k, p);
 }
 
 static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
@@ -132,9 +142,8 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 }
 
 const struct sw_rules sw_rules_async = {.record_bytes = sw_kept_bytes,
-	.judge_push = judge_push,
+	.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,
-	.fold = fold,
 	.settle = settle,
 	.take = take};

@@ -24,25 +24,27 @@ struct sw_pulled {
 	uint64_t missing;  /* members that the round waits for */
 };
 
+/* One contribution to a chunk, as sw_shard_push has it. */
+struct sw_push {
+	const struct sw_header *h;
+	const uint8_t *payload;
+	uint32_t member, local;
+	bool is_lent;
+};
+
 struct sw_rules {
 	bool has_results; /* apart from the values that are summed */
 	uint32_t (*record_bytes)(uint32_t n_members); /* of a chunk */
-	enum sw_push_verdict (*judge_push)(const struct sw_shard *sh,
-		const struct sw_stensor *t, uint32_t member, uint32_t local,
-		const struct sw_header *h);
+	/* What a push is; one that is new and right (sw_push_check) is folded,
+	 * else nothing has changed. */
+	enum sw_push_verdict (*push)(struct sw_shard *sh, struct sw_stensor *t,
+		const struct sw_push *p);
 	struct sw_pulled (*judge_pull)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t member, uint32_t local,
 		uint32_t round);
 	struct sw_begun (*begun)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t local,
 		const struct sw_header *h);
-	/* A push that was judged SW_PUSH_FOLD: its bytes, and what is ready by
-	 * them.  SW_PUSH_FOLD or SW_PUSH_COMPLETE; SW_PUSH_DIFFERS or
-	 * SW_PUSH_VIOLATION if it does not fit what was begun, and then nothing
-	 * has changed. */
-	enum sw_push_verdict (*fold)(struct sw_shard *sh, struct sw_stensor *t,
-		uint32_t member, uint32_t local, const struct sw_header *h,
-		const uint8_t *payload, bool is_lent);
 	/* The result of @round is not on its way any more: it arrived, or
 	 * @is_lost.  False: it was of an older round: the member holds it, or a
 	 * newer one is marked. */
@@ -116,16 +118,21 @@ static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_end(sh, t, member, local);
 }
 
-/* sw_push_note - a push that is folded now.  Its member holds the result of the
+/* sw_push_check - of a push that is new: SW_PUSH_FOLD if it may be folded.
+ * @has_begun: others are in its round. */
+enum sw_push_verdict sw_push_check(struct sw_shard *sh,
+	const struct sw_stensor *t, const struct sw_push *p, bool has_begun);
+
+/* sw_push_note - a push is folded now.  Its member holds the result of the
  * round before: whatever is still marked for it is not needed. */
-static inline void sw_push_note(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, const struct sw_header *h)
+static inline void sw_push_note(
+	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
-	sw_marks_remove(sh, t, member, local);
-	t->is_fifo = h->flags & SW_FLAG_FIFO;
+	sw_marks_remove(sh, t, p->member, p->local);
+	t->is_fifo = p->h->flags & SW_FLAG_FIFO;
 	sh->n_folded++;
 	sw_count(&sh->stats->push_folded, 1);
-	sw_count(&sh->stats->push_bytes, h->payload_len);
+	sw_count(&sh->stats->push_bytes, p->h->payload_len);
 }
 
 /* sw_marks_drop - nobody is to get a result of @t any more. */

@@ -94,22 +94,15 @@ static bool is_whole(struct sw_shard *sh, uint32_t member,
 	return crc == h->payload_crc;
 }
 
-/* A push that is new. */
-static enum sw_push_verdict check_and_fold(struct sw_shard *sh,
-	struct sw_stensor *t, uint32_t member, uint32_t local,
-	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+enum sw_push_verdict sw_push_check(struct sw_shard *sh,
+	const struct sw_stensor *t, const struct sw_push *p, bool has_begun)
 {
-	enum sw_push_verdict verdict;
-
 	if (sw_stensor_is_given_up(t))
 		return SW_PUSH_DEAD;
-	if (sh->is_draining && !t->rules->begun(sh, t, local, h).got)
+	if (sh->is_draining && !has_begun)
 		return SW_PUSH_DROP;
-	if (!is_whole(sh, member, h, payload))
-		return SW_PUSH_CRC;
-	verdict = t->rules->fold(sh, t, member, local, h, payload, is_lent);
-	sw_count(&sh->stats->rx_round, verdict == SW_PUSH_VIOLATION);
-	return verdict;
+	return is_whole(sh, p->member, p->h, p->payload) ? SW_PUSH_FOLD
+							 : SW_PUSH_CRC;
 }
 
 /* A push that was folded before, and whose result is there: it is sent, unless
@@ -123,11 +116,27 @@ static void send_again(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_add(sh, t, member, local);
 }
 
+/* What is not folded, since it was before, or must not be. */
+static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
+	const struct sw_push *p, enum sw_push_verdict verdict)
+{
+	if (verdict == SW_PUSH_VIOLATION)
+		sw_count(&sh->stats->rx_round, 1);
+	else if (verdict == SW_PUSH_HAVE || verdict == SW_PUSH_DONE ||
+		 verdict == SW_PUSH_OLD)
+		sw_count(&sh->stats->push_again, 1);
+	if (verdict == SW_PUSH_DONE)
+		send_again(sh, t, p->member, p->local, p->h->round);
+}
+
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent)
 {
-	uint32_t local;
-	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &local);
+	struct sw_push p = {.h = h,
+		.payload = payload,
+		.member = member,
+		.is_lent = is_lent};
+	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &p.local);
 	enum sw_push_verdict verdict;
 
 	if (!t || !matches(sh, t, member, h))
@@ -138,15 +147,9 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	}
 	if (sw_stensor_is_over(t, h->round, member))
 		return SW_PUSH_DEAD;
-	verdict = t->rules->judge_push(sh, t, member, local, h);
-	if (verdict == SW_PUSH_FOLD)
-		return check_and_fold(
-			sh, t, member, local, h, payload, is_lent);
-	if (verdict == SW_PUSH_DONE)
-		send_again(sh, t, member, local, h->round);
-	sw_count(verdict == SW_PUSH_VIOLATION ? &sh->stats->rx_round
-					      : &sh->stats->push_again,
-		1);
+	verdict = t->rules->push(sh, t, &p);
+	if (verdict != SW_PUSH_FOLD && verdict != SW_PUSH_COMPLETE)
+		note_refused(sh, t, &p, verdict);
 	return verdict;
 }
 

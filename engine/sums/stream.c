@@ -17,14 +17,6 @@ static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 	return (struct sw_slot *)t->records + local;
 }
 
-static enum sw_push_verdict judge_push(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, uint32_t local,
-	const struct sw_header *h)
-{
-	return sw_slot_judge_push(
-		slot_of(t, local), t->base, t->window, h->round, member);
-}
-
 static struct sw_pulled judge_pull(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	uint32_t round)
@@ -194,35 +186,45 @@ static void note_held(struct sw_stensor *t, struct sw_slot *s)
 
 static bool differs(const struct sw_slot *s, const struct sw_header *h)
 {
-	return s->got && (s->number != h->chunk || s->op != h->op ||
-				 s->dtype != h->dtype || s->root != h->aux ||
-				 s->tag != h->step ||
-				 (s->bytes && h->payload_len &&
-					 s->bytes != h->payload_len));
+	return s->number != h->chunk || s->op != h->op ||
+	       s->dtype != h->dtype || s->root != h->aux || s->tag != h->step ||
+	       (s->bytes && h->payload_len && s->bytes != h->payload_len);
 }
 
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, const struct sw_header *h,
-	const uint8_t *payload, bool is_lent)
+	struct sw_slot *s, const struct sw_push *p)
 {
-	struct sw_slot *s = slot_of(t, local);
-
-	if (s->chunk == h->round && differs(s, h))
-		return SW_PUSH_DIFFERS;
-	sw_push_note(sh, t, member, local, h);
-	if (s->chunk != h->round)
-		begin(sh, t, s, h);
-	if (h->payload_len)
+	sw_push_note(sh, t, p);
+	if (s->chunk != p->h->round)
+		begin(sh, t, s, p->h);
+	if (p->h->payload_len)
 		SW_TIMED(sh->stats->ticks_fold,
-			fold_bytes(sh, t, member, local, h, payload));
-	if (sw_slot_note(s, t->members, member, h->weight)) {
-		complete(sh, t, local);
+			fold_bytes(
+				sh, t, p->member, p->local, p->h, p->payload));
+	if (sw_slot_note(s, t->members, p->member, p->h->weight)) {
+		complete(sh, t, p->local);
 		note_held(t, s); /* nobody may want it */
 		return SW_PUSH_COMPLETE;
 	}
-	if (s->is_ready && sw_slot_to(s, t->members) >> member & 1)
-		sw_marks_add(sh, t, member, local);
+	if (s->is_ready && sw_slot_to(s, t->members) >> p->member & 1)
+		sw_marks_add(sh, t, p->member, p->local);
 	return SW_PUSH_FOLD;
+}
+
+static enum sw_push_verdict push(
+	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
+{
+	struct sw_slot *s = slot_of(t, p->local);
+	bool has_begun = s->chunk == p->h->round && s->got;
+	enum sw_push_verdict verdict = sw_slot_judge_push(
+		s, t->base, t->window, p->h->round, p->member);
+
+	if (verdict == SW_PUSH_FOLD)
+		verdict = sw_push_check(sh, t, p, has_begun);
+	if (verdict != SW_PUSH_FOLD)
+		return verdict;
+	return has_begun && differs(s, p->h) ? SW_PUSH_DIFFERS
+					     : fold(sh, t, s, p);
 }
 
 static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
@@ -260,9 +262,8 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 
 const struct sw_rules sw_rules_stream = {.has_results = true,
 	.record_bytes = record_bytes,
-	.judge_push = judge_push,
+	.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,
-	.fold = fold,
 	.settle = settle,
 	.take = take};

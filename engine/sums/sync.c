@@ -20,13 +20,6 @@ static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
 	return c;
 }
 
-static enum sw_push_verdict judge_push(const struct sw_shard *sh,
-	const struct sw_stensor *t, uint32_t member, uint32_t local,
-	const struct sw_header *h)
-{
-	return sw_cell_judge_push(chunk_of(t, local), h->round, member);
-}
-
 static struct sw_pulled judge_pull(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,
 	uint32_t round)
@@ -174,55 +167,80 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t,
 	sh->n_open++;
 }
 
-/* Does a push of @cell's round go with those that are in it? */
+/* Does it go with those that are in @cell, if @has_begun? */
 static enum sw_push_verdict fit(const struct sw_shard *sh,
-	const struct sw_cell *cell, uint32_t member, const struct sw_header *h)
+	const struct sw_cell *cell, const struct sw_push *p, bool has_begun)
 {
-	bool has_begun = cell->round == h->round && cell->got;
+	const struct sw_header *h = p->h;
 
 	if (has_begun && (cell->step != h->step || cell->op != h->op))
 		return SW_PUSH_DIFFERS;
 	if (h->op != SW_OPERATION_COPY)
 		return SW_PUSH_FOLD;
 	if ((has_begun && cell->root != h->aux) ||
-		!sw_shard_has_root(sh, member, h))
+		!sw_shard_has_root(sh, p->member, h))
 		return SW_PUSH_DIFFERS;
 	return has_begun && cell->has_root && h->payload_len
 		       ? SW_PUSH_VIOLATION /* I3: a second root */
 		       : SW_PUSH_FOLD;
 }
 
-static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, const struct sw_header *h,
-	const uint8_t *payload, bool is_lent)
+static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, const struct sw_push *p, bool is_first)
 {
-	struct sw_chunk *c = &t->chunks[local];
-	enum sw_push_verdict verdict =
-		fit(sh, &c->cell[h->round & 1], member, h);
-	struct sw_cell *cell;
-	bool is_first;
+	const struct sw_header *h = p->h;
 
-	if (verdict != SW_PUSH_FOLD)
-		return verdict;
-	sw_push_note(sh, t, member, local, h);
-	cell = sw_cell_open(c, h->round, h->step, &is_first);
-	if (is_first)
-		begin(sh, t, cell, h);
 	if (h->op == SW_OPERATION_COPY)
-		fold_copy(sh, t, local, cell, member, h, payload);
+		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
 	else
 		SW_TIMED(sh->stats->ticks_fold,
-			fold_sum(sh, t, local, h, payload, is_first, is_lent));
-	/* It holds the result of the round before. */
-	c->inflight &= ~(1ULL << member);
-	if (!sw_cell_fold(cell, member, h->weight, sh->expected))
-		return SW_PUSH_FOLD;
-	if (h->op == SW_OPERATION_COPY)
-		complete_copy(t, cell, local);
+			fold_sum(sh, t, p->local, h, p->payload, is_first,
+				p->is_lent));
+}
+
+static void complete(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_cell *cell, const struct sw_push *p)
+{
+	if (p->h->op == SW_OPERATION_COPY)
+		complete_copy(t, cell, p->local);
 	else
-		complete_sum(sh, t, cell, local, h);
-	freeze(sh, t, cell, local);
+		complete_sum(sh, t, cell, p->local, p->h);
+	freeze(sh, t, cell, p->local);
+}
+
+static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
+	struct sw_chunk *c, const struct sw_push *p)
+{
+	const struct sw_header *h = p->h;
+	bool is_first;
+	struct sw_cell *cell = sw_cell_open(c, h->round, h->step, &is_first);
+
+	sw_push_note(sh, t, p);
+	if (is_first)
+		begin(sh, t, cell, h);
+	fold_bytes(sh, t, cell, p, is_first);
+	/* It holds the result of the round before. */
+	c->inflight &= ~(1ULL << p->member);
+	if (!sw_cell_fold(cell, p->member, h->weight, sh->expected))
+		return SW_PUSH_FOLD;
+	complete(sh, t, cell, p);
 	return SW_PUSH_COMPLETE;
+}
+
+static enum sw_push_verdict push(
+	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
+{
+	struct sw_chunk *c = chunk_of(t, p->local);
+	const struct sw_cell *cell = &c->cell[p->h->round & 1];
+	bool has_begun = cell->round == p->h->round && cell->got;
+	enum sw_push_verdict verdict =
+		sw_cell_judge_push(c, p->h->round, p->member);
+
+	if (verdict == SW_PUSH_FOLD)
+		verdict = sw_push_check(sh, t, p, has_begun);
+	if (verdict == SW_PUSH_FOLD)
+		verdict = fit(sh, cell, p, has_begun);
+	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, p) : verdict;
 }
 
 static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
@@ -264,10 +282,9 @@ static void keep(struct sw_shard *sh, struct sw_stensor *t)
 
 const struct sw_rules sw_rules_sync = {.has_results = true,
 	.record_bytes = record_bytes,
-	.judge_push = judge_push,
+	.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,
-	.fold = fold,
 	.settle = settle,
 	.take = take,
 	.keep = keep};
