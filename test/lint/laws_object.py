@@ -24,6 +24,8 @@ MAY_BE_GLOBAL = {
                                      "thread, which has no handle of ours",
     ("pmd/client/client.c", "error"): "per thread, as errno is: several may "
                                       "call at once",
+    ("pmd/nccl/process.c", "process"): "version 8 of NCCL's interface has no "
+                                       "context, and a process attaches once",
 }
 WRITABLE = re.compile(r"\.data(?!\.rel\.ro)|\.bss|\.tdata|\.tbss|\*COM\*")
 
@@ -49,6 +51,10 @@ MAY_BE_NAMED = {
     ("apps/main.c", "main"): "what libc calls",
     ("apps/examples/all_reduce.c", "main"): "what libc calls",
     ("apps/examples/push_pull.c", "main"): "what libc calls",
+    ("pmd/nccl/versions.c", "ncclNetPlugin_v8"): "what NCCL looks for",
+    ("pmd/nccl/versions.c", "ncclNetPlugin_v11"): "what NCCL looks for",
+    ("pmd/nccl/versions.c", "ncclCollNetPlugin_v8"): "what NCCL looks for",
+    ("pmd/nccl/versions.c", "ncclCollNetPlugin_v11"): "what NCCL looks for",
     ("pmd/dpdk/gate.c", "munmap"): "stands in for libc's",
     ("pmd/dpdk/gate.c", "sendmsg"): "stands in for libc's",
     ("pmd/dpdk/gate.c", "poll"): "stands in for libc's",

@@ -16,7 +16,7 @@ HOMES = [
     (r"rte_.*|dpdk/.*", ("pmd/dpdk/",), "DPDK"),
     (r"libmnl/.*|linux/rtnetlink\.h", ("pmd/dpdk/netif.c",), "rtnetlink"),
     (r"sys/(socket|un|mman|shm|eventfd|epoll)\.h|netinet/.*|arpa/inet\.h"
-     r"|netdb\.h|net/.*|mqueue\.h", ("pmd/client/", "pmd/host/"),
+     r"|netdb\.h|net/.*|mqueue\.h", ("pmd/client/", "pmd/host/", "pmd/nccl/"),
      "sockets and shared memory"),
     (r"numa.*|hwloc.*|cuda.*|nvml.*", ("pmd/host/",), "devices and topology"),
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
@@ -54,6 +54,7 @@ DOWNWARD = {
     "pmd/client": ("pmd/client", "engine", "sum"),
     "pmd/host": ("pmd/host", "pmd/client", "engine", "sum"),
     "pmd/lcores": ("pmd/lcores", "engine"),
+    "pmd/nccl": ("pmd/nccl", "pmd/client"),
     "apps": ("apps", "conf", "pmd/client", "pmd/dpdk", "pmd/host", "pmd/lcores",
              "engine", "sum"),
 }

@@ -1,0 +1,77 @@
+/* coll.h - a communicator of NCCL as a group of libsumwire.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * NCCL's calls (collnet.c) put requests into a communicator and ask how they
+ * are; the thread (progress.c) alone calls libsumwire, without the lock.
+ */
+#ifndef SW_NCCL_COLL_H
+#define SW_NCCL_COLL_H
+
+#include <sumwire/coll.h>
+
+#include "pmd/nccl/plugin.h"
+
+enum sw_nccl_request_state {
+	SW_NCCL_FREE,
+	SW_NCCL_QUEUED, /* libsumwire does not know its buffers */
+	SW_NCCL_OPEN,   /* libsumwire reads and writes them */
+	SW_NCCL_DONE,
+	SW_NCCL_FAILED,
+};
+
+/* One call of NCCL's, as so many collectives; guarded by the lock, but for what
+ * the thread owns while it is OPEN. */
+struct sw_nccl_request {
+	struct sw_nccl_coll *coll;
+	enum sw_nccl_request_state state;
+	int bytes; /* that it receives */
+	uint32_t n, n_started, n_ended;
+	struct sw_coll_args *args; /* n of them */
+	uint64_t *handles;         /* 0: ended */
+	struct sw_coll_args one;   /* args, where n is 1 */
+	uint64_t one_handle;
+};
+
+struct sw_nccl_coll {
+	struct sw_nccl_coll *next;
+	/* Set by NCCL's calls. */
+	bool is_closing;  /* nothing is under way; the thread frees it */
+	bool is_aborting; /* NCCL waits for what is open to end */
+	uint32_t n_ranks, rank;
+	struct sw_nccl_id *processes; /* by NCCL's rank */
+	char name[40];
+	uint32_t next_request; /* requests are used in their turn */
+	/* The thread's. */
+	uint32_t first_queued, first_open;
+	bool is_aborted;
+	struct sw_group *group;
+	int failure; /* enum nccl_result: it takes no more calls */
+	struct sw_nccl_request requests[NCCL_REQUESTS];
+};
+
+/* sw_nccl_progress_start - where there is no thread, start one, which attaches
+ * to the agent.  With the lock.  Errors: NCCL_SYSTEM. */
+int sw_nccl_progress_start(struct sw_nccl_process *p);
+
+/* sw_nccl_progress_wake - there is something to do. */
+void sw_nccl_progress_wake(const struct sw_nccl_process *p);
+
+/* sw_nccl_has_agent - does somebody listen where libsumwire would attach?  Does
+ * not wait.
+ * @path  where that is */
+bool sw_nccl_has_agent(char path[108]);
+
+/* sw_nccl_attach - attach, and let all processes of the job know each other:
+ * client and ranks of @p.  Waits, also for the others; the thread's. */
+int sw_nccl_attach(struct sw_nccl_process *p, int *event_fd);
+
+/* sw_nccl_coll_fail - the communicator takes no more calls; what is queued has
+ * failed.  With the lock. */
+void sw_nccl_coll_fail(struct sw_nccl_coll *c, int result);
+
+void sw_nccl_coll_free(struct sw_nccl_coll *c);
+
+/* sw_nccl_result_of - @err of libsumwire. */
+int sw_nccl_result_of(int err);
+
+#endif

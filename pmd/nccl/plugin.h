@@ -1,0 +1,163 @@
+/* plugin.h - what the files of NCCL's plugin share.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * NCCL's version 8 gives no context to its calls, and an agent admits a process
+ * once: so the process has one struct sw_nccl_process, whose lock guards
+ * what it and its communicators have.
+ *
+ * Errors, everywhere: an enum nccl_result, after one line in NCCL's log.
+ */
+#ifndef SW_NCCL_PLUGIN_H
+#define SW_NCCL_PLUGIN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "pmd/nccl/nccl.h"
+
+struct sw_client;
+struct sw_nccl_coll;
+struct sw_nccl_device;
+struct sw_nccl_dial;
+
+/* --- process.c: the process, its log --- */
+
+enum sw_nccl_attachment { SW_NCCL_ALONE, SW_NCCL_JOINING, SW_NCCL_JOINED };
+
+/* Random, so that no two are the same and none can be guessed. */
+struct sw_nccl_id {
+	uint64_t words[2];
+};
+
+struct sw_nccl_process {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	_Atomic(nccl_log) log;
+	struct sw_nccl_device *device;
+	struct sw_nccl_dial *dials; /* connections that net.c is making */
+
+	/* The thread, which alone uses the client (progress.c). */
+	enum sw_nccl_attachment attachment;
+	pthread_t thread;
+	pid_t pid; /* that the thread is of */
+	bool is_stopping;
+	int wake_fd; /* eventfd: there is something to do */
+	struct sw_client *client;
+	struct sw_nccl_id own;    /* this process, in its job */
+	struct sw_nccl_id *ranks; /* all processes of the job, by rank */
+	struct sw_nccl_coll *colls;
+};
+
+/* sw_nccl_process - the one of this process.  Thread: any. */
+struct sw_nccl_process *sw_nccl_process(void);
+
+/* sw_nccl_say - a line of NCCL's log, a warning or not; nothing before an init
+ * was called.  Thread: any. */
+void sw_nccl_say(bool is_warning, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* sw_nccl_fail - a warning; returns @result. */
+int sw_nccl_fail(int result, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* sw_nccl_init - of both tables: remember @log. */
+int sw_nccl_init(nccl_log log);
+
+int sw_nccl_random(struct sw_nccl_id *out);
+
+static inline bool sw_nccl_is_same(
+	const struct sw_nccl_id *a, const struct sw_nccl_id *b)
+{
+	return a->words[0] == b->words[0] && a->words[1] == b->words[1];
+}
+
+/* --- handle.c: what nodes give each other through NCCL --- */
+
+enum sw_nccl_handle_kind { SW_NCCL_NET = 1, SW_NCCL_COLL = 2 };
+
+enum { SW_NCCL_ADDRESS_BYTES = 28 };
+
+struct sw_nccl_handle {
+	uint32_t magic, version, kind, sum;     /* sum: FNV-1a of all else */
+	struct sw_nccl_id process;              /* who listens */
+	struct sw_nccl_id id;                   /* this listen */
+	uint8_t address[SW_NCCL_ADDRESS_BYTES]; /* net: a socket's */
+	uint8_t address_bytes;
+	uint8_t pad[NCCL_HANDLE_BYTES - 77]; /* 0 */
+};
+
+/* sw_nccl_handle_seal - fill in what tells a handle of ours. */
+void sw_nccl_handle_seal(
+	struct sw_nccl_handle *h, enum sw_nccl_handle_kind kind);
+
+/* sw_nccl_handle_read - copy @from to @out and check it.
+ * Errors: NCCL_REMOTE torn, of another version or of another plugin. */
+int sw_nccl_handle_read(const void *from, enum sw_nccl_handle_kind kind,
+	struct sw_nccl_handle *out);
+
+/* --- device.c: the one device --- */
+
+/* sw_nccl_net_devices, sw_nccl_properties - one network device: the interface
+ * of NCCL_SOCKET_IFNAME, else the first that is up and leads somewhere. */
+int sw_nccl_net_devices(int *n);
+int sw_nccl_properties_v8(int dev, struct nccl_props_v8 *out);
+int sw_nccl_properties_v11(int dev, struct nccl_props_v11 *out);
+
+/* sw_nccl_own_address - that of the device.  Returns its bytes; 0: there is
+ * none. */
+uint32_t sw_nccl_own_address(uint8_t out[SW_NCCL_ADDRESS_BYTES]);
+
+/* --- net.c, net_io.c: send and receive over TCP --- */
+
+struct sw_nccl_channel; /* a connection, of which one side sends */
+
+int sw_nccl_net_listen(int dev, void *handle, void **listen_comm);
+int sw_nccl_net_connect(int dev, void *handle, void **send_comm);
+int sw_nccl_net_accept(void *listen_comm, void **recv_comm);
+int sw_nccl_net_close_listen(void *listen_comm);
+
+/* sw_nccl_channel_new - owns @fd, which does not block; NULL: no memory. */
+struct sw_nccl_channel *sw_nccl_channel_new(int fd, bool is_sender);
+int sw_nccl_net_close(void *comm);
+int sw_nccl_net_reg_mr(
+	void *comm, void *data, size_t size, int type, void **mhandle);
+int sw_nccl_net_dereg_mr(void *comm, void *mhandle);
+
+/* sw_nccl_net_post - a message of up to @size bytes at @data, sent or received
+ * in its turn; *@request NULL: NCCL_REQUESTS are under way.  Does not block;
+ * sw_nccl_net_test moves bytes. */
+int sw_nccl_net_post(struct sw_nccl_channel *c, bool is_sender, void *data,
+	size_t size, void **request);
+int sw_nccl_net_test(void *request, int *done, int *size);
+
+/* --- collnet.c: NCCL's calls of collectives --- */
+
+int sw_nccl_coll_devices(int *n);
+int sw_nccl_coll_listen(int dev, void *handle, void **listen_comm);
+int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
+	void *listen_comm, void **coll_comm);
+int sw_nccl_coll_close_listen(void *listen_comm);
+int sw_nccl_coll_support(int dtype, int op, int *is_supported);
+int sw_nccl_coll_reg_mr(
+	void *comm, void *data, size_t size, int type, void **mhandle);
+int sw_nccl_coll_dereg_mr(void *comm, void *mhandle);
+int sw_nccl_coll_reduce(void *comm, void *send, void *recv, size_t count,
+	int dtype, int op, void *send_mr, void *recv_mr, void **request);
+int sw_nccl_coll_test(void *request, int *done, int *size);
+int sw_nccl_coll_close(void *comm);
+
+/* sw_nccl_window - an all_gather or reduce_scatter, as of struct
+ * nccl_collnet_v8. */
+struct sw_nccl_window {
+	bool is_scatter;
+	char *own, *all; /* of this node; of all, the window's first byte */
+	size_t all_bytes, bytes_per_rank, offset, bytes;
+	void *own_mr, *all_mr;
+	int dtype, op; /* of a reduce_scatter */
+};
+
+int sw_nccl_coll_windowed(
+	void *comm, const struct sw_nccl_window *w, void **request);
+
+#endif

@@ -1,0 +1,64 @@
+/* proc_nccl.h - what NCCL is to its plugin, for tests: load, listen, connect.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A program plays all nodes: one process each, forked, which exchange handles
+ * through shared memory as NCCL's processes do through its bootstrap.
+ */
+#ifndef PROC_NCCL_H
+#define PROC_NCCL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "pmd/nccl/nccl.h"
+
+enum { NODES_MAX = 8, FAIL = 4 };
+
+/* Between the nodes. */
+struct bootstrap {
+	pthread_barrier_t barrier;
+	uint8_t handles[NODES_MAX][NODES_MAX][NCCL_HANDLE_BYTES];
+};
+
+struct node {
+	struct bootstrap *shared;
+	uint32_t rank, n, version;
+	const struct nccl_net_v8 *net8;
+	const struct nccl_net_v11 *net11;
+	const struct nccl_collnet_v8 *coll8;
+	const struct nccl_collnet_v11 *coll11;
+	void *ctx, *coll_ctx;
+};
+
+/* nccl_must - end the process, unless it is so. */
+void nccl_must(bool is_so, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* nccl_load - dlopen @path, init and devices, in NCCL's order.
+ * @n_coll  devices that sum */
+void nccl_load(struct node *k, const char *path, int *n_coll);
+
+void nccl_barrier(struct node *k);
+
+/* nccl_connect - listen, exchange, connect, closeListen. */
+void *nccl_connect(struct node *k);
+
+/* Those of either version. */
+int nccl_listen(struct node *k, void *handle, void **listen_comm);
+int nccl_all_reduce(struct node *k, void *comm, void *send, void *recv,
+	size_t count, int dtype, int op, void *send_mr, void *recv_mr,
+	void **request);
+void *nccl_register(struct node *k, void *comm, void *data, size_t size);
+void nccl_deregister(struct node *k, void *comm, void *mhandle);
+int nccl_test(struct node *k, void *request, int *done, int *size);
+void nccl_close(struct node *k, void *comm);
+
+/* nccl_await - test until it is done.  Returns what it received, or the
+ * negative result that it ended with; fails after a minute. */
+int nccl_await(struct node *k, void *request);
+
+/* nccl_next - after a call that said later: sleep a little; fails after a
+ * minute of them. */
+void nccl_later(uint32_t *n_tries);
+
+#endif

@@ -1,0 +1,190 @@
+/* proc_nccl_node.c - NCCL's side of its plugin interface, without NCCL.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/proc/proc_nccl.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "test/proc/proc_say.h"
+
+enum { TRIES_MAX = 60000 };
+
+void nccl_must(bool is_so, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (is_so)
+		return;
+	va_start(ap, fmt);
+	printf("wrong: ");
+	vprintf(fmt, ap);
+	printf("\n");
+	va_end(ap);
+	fflush(stdout);
+	exit(EXIT_WRONG);
+}
+
+static void log_line(int level, unsigned long flags, const char *file, int line,
+	const char *fmt, ...)
+{
+	char text[600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s %s\n", level == NCCL_LOG_WARN ? "WARN" : "INFO",
+		text);
+}
+
+void nccl_barrier(struct node *k)
+{
+	pthread_barrier_wait(&k->shared->barrier);
+}
+
+static const void *find(void *library, const char *table, uint32_t version)
+{
+	char name[40];
+	const void *at;
+
+	snprintf(name, sizeof(name), "%s_v%u", table, version);
+	at = dlsym(library, name);
+	nccl_must(at != NULL, "no %s", name);
+	return at;
+}
+
+static void init_v8(struct node *k, int *n_net, int *n_coll)
+{
+	nccl_must(!k->net8->init(log_line) && !k->net8->devices(n_net),
+		"init of ncclNet");
+	nccl_must(!k->coll8->init(log_line) && !k->coll8->devices(n_coll),
+		"init of ncclCollNet");
+}
+
+static void init_v11(struct node *k, int *n_net, int *n_coll)
+{
+	int config = -1;
+
+	nccl_must(!k->net11->init(&k->ctx, 1, &config, log_line, NULL) &&
+			  !k->net11->devices(n_net),
+		"init of ncclNet");
+	nccl_must(!k->coll11->init(&k->coll_ctx, 1, log_line) &&
+			  !k->coll11->devices(n_coll),
+		"init of ncclCollNet");
+}
+
+void nccl_load(struct node *k, const char *path, int *n_coll)
+{
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	int n_net;
+
+	nccl_must(library != NULL, "dlopen: %s", library ? "" : dlerror());
+	if (k->version == 8) {
+		k->net8 = find(library, "ncclNetPlugin", 8);
+		k->coll8 = find(library, "ncclCollNetPlugin", 8);
+		init_v8(k, &n_net, n_coll);
+	} else {
+		k->net11 = find(library, "ncclNetPlugin", 11);
+		k->coll11 = find(library, "ncclCollNetPlugin", 11);
+		init_v11(k, &n_net, n_coll);
+	}
+	nccl_must(n_net == 1, "%d network devices", n_net);
+}
+
+int nccl_listen(struct node *k, void *handle, void **listen_comm)
+{
+	return k->version == 8
+		       ? k->coll8->listen(0, handle, listen_comm)
+		       : k->coll11->listen(k->coll_ctx, 0, handle, listen_comm);
+}
+
+void *nccl_connect(struct node *k)
+{
+	void *handles[NODES_MAX], *listen_comm, *comm = NULL;
+	int err;
+
+	nccl_must(!nccl_listen(k, k->shared->handles[0][k->rank], &listen_comm),
+		"listen");
+	nccl_barrier(k);
+	for (uint32_t i = 0; i < k->n; i++)
+		handles[i] = k->shared->handles[0][i];
+	if (k->version == 8)
+		err = k->coll8->connect(
+			handles, (int)k->n, (int)k->rank, listen_comm, &comm);
+	else
+		err = k->coll11->connect(
+			handles, (int)k->n, (int)k->rank, listen_comm, &comm);
+	nccl_must(!err && comm, "connect: %d", err);
+	nccl_barrier(k);
+	err = k->version == 8 ? k->coll8->close_listen(listen_comm)
+			      : k->coll11->close_listen(listen_comm);
+	nccl_must(!err, "closeListen: %d", err);
+	return comm;
+}
+
+int nccl_all_reduce(struct node *k, void *comm, void *send, void *recv,
+	size_t count, int dtype, int op, void *send_mr, void *recv_mr,
+	void **request)
+{
+	return k->version == 8
+		       ? k->coll8->iallreduce(comm, send, recv, (int)count,
+				 dtype, op, send_mr, recv_mr, request)
+		       : k->coll11->iallreduce(comm, send, recv, count, dtype,
+				 op, send_mr, recv_mr, request);
+}
+
+void *nccl_register(struct node *k, void *comm, void *data, size_t size)
+{
+	void *mhandle = NULL;
+	int err = k->version == 8 ? k->coll8->reg_mr(comm, data, size,
+					    NCCL_PTR_HOST, &mhandle)
+				  : k->coll11->reg_mr(comm, data, size,
+					    NCCL_PTR_HOST, &mhandle);
+
+	nccl_must(!err && mhandle, "regMr: %d", err);
+	return mhandle;
+}
+
+void nccl_deregister(struct node *k, void *comm, void *mhandle)
+{
+	nccl_must(!(k->version == 8 ? k->coll8->dereg_mr(comm, mhandle)
+				    : k->coll11->dereg_mr(comm, mhandle)),
+		"deregMr");
+}
+
+int nccl_test(struct node *k, void *request, int *done, int *size)
+{
+	return k->version == 8 ? k->coll8->test(request, done, size)
+			       : k->coll11->test(request, done, size);
+}
+
+void nccl_close(struct node *k, void *comm)
+{
+	nccl_must(!(k->version == 8 ? k->coll8->close_coll(comm)
+				    : k->coll11->close_coll(comm)),
+		"closeColl");
+}
+
+void nccl_later(uint32_t *n_tries)
+{
+	nccl_must(++*n_tries < TRIES_MAX, "later, for a minute");
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+int nccl_await(struct node *k, void *request)
+{
+	uint32_t n_tries = 0;
+	int done = 0, size = 0;
+
+	for (;;) {
+		int err = nccl_test(k, request, &done, &size);
+
+		if (err || done)
+			return err ? -err : size;
+		nccl_later(&n_tries);
+	}
+}
