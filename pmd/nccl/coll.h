@@ -26,9 +26,9 @@ struct sw_nccl_request {
 	enum sw_nccl_request_state state;
 	int bytes; /* that it receives */
 	uint32_t n, n_started, n_ended;
-	struct sw_coll_args *args; /* n of them */
+	struct sw_coll_args *args; /* n of them; root is a rank of NCCL's */
 	uint64_t *handles;         /* 0: ended */
-	struct sw_coll_args one;   /* args, where n is 1 */
+	struct sw_coll_args one;   /* args and handles, where n is 1 */
 	uint64_t one_handle;
 };
 
@@ -39,6 +39,7 @@ struct sw_nccl_coll {
 	bool is_aborting; /* NCCL waits for what is open to end */
 	uint32_t n_ranks, rank;
 	struct sw_nccl_id *processes; /* by NCCL's rank */
+	uint32_t *ranks;              /* of the job, the same; the thread's */
 	char name[40];
 	uint32_t next_request; /* requests are used in their turn */
 	/* The thread's. */
@@ -64,6 +65,35 @@ bool sw_nccl_has_agent(char path[108]);
 /* sw_nccl_attach - attach, and let all processes of the job know each other:
  * client and ranks of @p.  Waits, also for the others; the thread's. */
 int sw_nccl_attach(struct sw_nccl_process *p, int *event_fd);
+
+struct sw_nccl_memory {
+	char *base;
+	size_t size;
+};
+
+static inline bool sw_nccl_is_inside(
+	const struct sw_nccl_memory *m, const void *data, size_t bytes)
+{
+	const char *at = data;
+
+	return m && at >= m->base && bytes <= m->size &&
+	       (size_t)(at - m->base) <= m->size - bytes;
+}
+
+/* sw_nccl_put - a request of @n collectives; *@request NULL: NCCL_REQUESTS are
+ * under way.
+ * @args   where @n is more than 1 of malloc; the request's where there is one
+ * @bytes  that it receives
+ * Errors: why the communicator has failed. */
+int sw_nccl_put(struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n,
+	size_t bytes, void **request);
+
+/* sw_nccl_find_type - what NCCL's are; false: there are no such. */
+bool sw_nccl_find_type(
+	int dtype, int op, enum sw_dtype *out_dtype, enum sw_op *out_op);
+
+/* sw_nccl_request_free - it may be used again. */
+void sw_nccl_request_free(struct sw_nccl_request *r);
 
 /* sw_nccl_coll_fail - the communicator takes no more calls; what is queued has
  * failed.  With the lock. */

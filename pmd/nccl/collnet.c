@@ -17,11 +17,6 @@ struct coll_listener {
 	struct sw_nccl_handle handle;
 };
 
-struct memory {
-	char *base;
-	size_t size;
-};
-
 /* --- devices and types --- */
 
 int sw_nccl_coll_devices(int *n)
@@ -69,12 +64,18 @@ static bool find_op(int op, enum sw_op *out)
 	return true;
 }
 
+bool sw_nccl_find_type(
+	int dtype, int op, enum sw_dtype *out_dtype, enum sw_op *out_op)
+{
+	return find_op(op, out_op) && find_dtype(dtype, op, out_dtype);
+}
+
 int sw_nccl_coll_support(int dtype, int op, int *is_supported)
 {
 	enum sw_dtype d;
 	enum sw_op o;
 
-	*is_supported = find_op(op, &o) && find_dtype(dtype, op, &d);
+	*is_supported = sw_nccl_find_type(dtype, op, &d, &o);
 	return NCCL_OK;
 }
 
@@ -156,8 +157,9 @@ static int make(void *handles[], int n_ranks, int rank,
 	c->n_ranks = (uint32_t)n_ranks;
 	c->rank = (uint32_t)rank;
 	c->processes = calloc(c->n_ranks, sizeof(*c->processes));
-	err = c->processes ? read_handles(c, handles, l)
-			   : sw_nccl_fail(NCCL_SYSTEM, "no memory");
+	c->ranks = calloc(c->n_ranks, sizeof(*c->ranks));
+	err = c->processes && c->ranks ? read_handles(c, handles, l)
+				       : sw_nccl_fail(NCCL_SYSTEM, "no memory");
 	if (err)
 		sw_nccl_coll_free(c);
 	else
@@ -195,7 +197,8 @@ int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
 
 /* --- waiting for libsumwire to be through with buffers --- */
 
-static bool is_using(const struct sw_coll_args *a, const struct memory *m)
+static bool is_using(
+	const struct sw_coll_args *a, const struct sw_nccl_memory *m)
 {
 	const char *send = a->send, *recv = a->recv;
 
@@ -204,7 +207,8 @@ static bool is_using(const struct sw_coll_args *a, const struct memory *m)
 }
 
 /* Is one under way that uses @m, or (NULL) any? */
-static bool is_busy(const struct sw_nccl_coll *c, const struct memory *m)
+static bool is_busy(
+	const struct sw_nccl_coll *c, const struct sw_nccl_memory *m)
 {
 	for (uint32_t i = 0; i < NCCL_REQUESTS; i++) {
 		const struct sw_nccl_request *r = &c->requests[i];
@@ -220,7 +224,7 @@ static bool is_busy(const struct sw_nccl_coll *c, const struct memory *m)
 
 /* With the lock. */
 static void await_buffers(struct sw_nccl_process *p, struct sw_nccl_coll *c,
-	const struct memory *m)
+	const struct sw_nccl_memory *m)
 {
 	if (!is_busy(c, m))
 		return;
@@ -252,7 +256,7 @@ int sw_nccl_coll_close(void *comm)
 int sw_nccl_coll_reg_mr(
 	void *comm, void *data, size_t size, int type, void **mhandle)
 {
-	struct memory *m;
+	struct sw_nccl_memory *m;
 
 	*mhandle = NULL;
 	if (!comm || !data || type != NCCL_PTR_HOST)
@@ -261,7 +265,7 @@ int sw_nccl_coll_reg_mr(
 	m = malloc(sizeof(*m));
 	if (!m)
 		return sw_nccl_fail(NCCL_SYSTEM, "no memory");
-	*m = (struct memory){data, size};
+	*m = (struct sw_nccl_memory){data, size};
 	*mhandle = m;
 	return NCCL_OK;
 }
@@ -280,60 +284,51 @@ int sw_nccl_coll_dereg_mr(void *comm, void *mhandle)
 	return NCCL_OK;
 }
 
-static bool is_inside(const struct memory *m, const void *data, size_t bytes)
-{
-	const char *at = data;
-
-	return m && at >= m->base && bytes <= m->size &&
-	       (size_t)(at - m->base) <= m->size - bytes;
-}
-
 /* --- requests --- */
 
-/* @args becomes the request's.  With the lock. */
+/* With the lock.  NULL: no memory. */
 static struct sw_nccl_request *queue(
 	struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n)
 {
 	struct sw_nccl_request *r =
 		&c->requests[c->next_request % NCCL_REQUESTS];
 
-	*r = (struct sw_nccl_request){
-		.coll = c, .state = SW_NCCL_QUEUED, .n = n};
+	*r = (struct sw_nccl_request){.coll = c, .n = n};
 	r->one = args[0];
-	r->args = &r->one;
-	r->handles = &r->one_handle;
+	r->args = n > 1 ? args : &r->one;
+	r->handles = n > 1 ? calloc(n, sizeof(*r->handles)) : &r->one_handle;
+	if (!r->handles)
+		return NULL;
+	r->state = SW_NCCL_QUEUED;
 	c->next_request++;
 	return r;
 }
 
-/* What a call may return at once: *@is_over. */
-static int may_queue(struct sw_nccl_coll *c, bool *is_over)
+static bool has_room(const struct sw_nccl_coll *c)
 {
-	*is_over = true;
-	if (c->failure)
-		return c->failure;
-	*is_over = c->requests[c->next_request % NCCL_REQUESTS].state !=
-		   SW_NCCL_FREE;
-	return NCCL_OK;
+	return c->requests[c->next_request % NCCL_REQUESTS].state ==
+	       SW_NCCL_FREE;
 }
 
-static int put(struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n,
+int sw_nccl_put(struct sw_nccl_coll *c, struct sw_coll_args *args, uint32_t n,
 	size_t bytes, void **request)
 {
 	struct sw_nccl_process *p = sw_nccl_process();
-	struct sw_nccl_request *r;
-	bool is_over;
+	struct sw_nccl_request *r = NULL;
 	int err;
 
+	*request = NULL;
 	pthread_mutex_lock(&p->lock);
-	err = may_queue(c, &is_over);
-	if (!is_over) {
+	err = c->failure;
+	if (!err && has_room(c)) {
 		r = queue(c, args, n);
-		r->bytes = (int)bytes;
-		*request = r;
+		err = r ? NCCL_OK : NCCL_SYSTEM;
 	}
+	if (r)
+		r->bytes = (int)bytes;
+	*request = r;
 	pthread_mutex_unlock(&p->lock);
-	if (!is_over)
+	if (r)
 		sw_nccl_progress_wake(p);
 	return err;
 }
@@ -345,14 +340,14 @@ int sw_nccl_coll_reduce(void *comm, void *send, void *recv, size_t count,
 	size_t bytes;
 
 	*request = NULL;
-	if (!comm || !find_op(op, &a.op) || !find_dtype(dtype, op, &a.dtype))
+	if (!comm || !sw_nccl_find_type(dtype, op, &a.dtype, &a.op))
 		return sw_nccl_fail(NCCL_INTERNAL,
 			"iallreduce: operation %d of type %d is not supported",
 			op, dtype);
 	bytes = count * sw_dtype_bytes(a.dtype);
 	if (!count || count > SIZE_MAX / 8 ||
-		!is_inside(send_mr, send, bytes) ||
-		!is_inside(recv_mr, recv, bytes))
+		!sw_nccl_is_inside(send_mr, send, bytes) ||
+		!sw_nccl_is_inside(recv_mr, recv, bytes))
 		return sw_nccl_fail(NCCL_INTERNAL,
 			"iallreduce: %zu elements that are not within "
 			"registered memory",
@@ -361,7 +356,7 @@ int sw_nccl_coll_reduce(void *comm, void *send, void *recv, size_t count,
 	a.count = count;
 	a.send = send;
 	a.recv = recv;
-	return put(comm, &a, 1, bytes, request);
+	return sw_nccl_put(comm, &a, 1, bytes, request);
 }
 
 int sw_nccl_coll_test(void *request, int *done, int *size)
@@ -378,7 +373,7 @@ int sw_nccl_coll_test(void *request, int *done, int *size)
 		*done = 1;
 		if (size)
 			*size = r->bytes;
-		r->state = SW_NCCL_FREE;
+		sw_nccl_request_free(r);
 	} else if (r->state == SW_NCCL_FAILED) {
 		err = r->coll->failure;
 	} else if (r->state == SW_NCCL_FREE) {

@@ -147,17 +147,18 @@ int sw_nccl_coll_reduce(void *comm, void *send, void *recv, size_t count,
 int sw_nccl_coll_test(void *request, int *done, int *size);
 int sw_nccl_coll_close(void *comm);
 
-/* sw_nccl_window - an all_gather or reduce_scatter, as of struct
- * nccl_collnet_v8. */
+/* --- window.c: all_gather and reduce_scatter, as of struct nccl_collnet_v8 ---
+ */
+
 struct sw_nccl_window {
 	bool is_scatter;
 	char *own, *all; /* of this node; of all, the window's first byte */
-	size_t all_bytes, bytes_per_rank, offset, bytes;
 	void *own_mr, *all_mr;
+	size_t all_bytes, bytes_per_rank, offset, bytes;
 	int dtype, op; /* of a reduce_scatter */
 };
 
-int sw_nccl_coll_windowed(
+int sw_nccl_window_start(
 	void *comm, const struct sw_nccl_window *w, void **request);
 
 #endif

@@ -23,9 +23,21 @@ void sw_nccl_progress_wake(const struct sw_nccl_process *p)
 	(void)!write(p->wake_fd, &one, sizeof(one));
 }
 
+void sw_nccl_request_free(struct sw_nccl_request *r)
+{
+	if (r->n > 1) {
+		free(r->args);
+		free(r->handles);
+	}
+	*r = (struct sw_nccl_request){0};
+}
+
 void sw_nccl_coll_free(struct sw_nccl_coll *c)
 {
+	for (uint32_t i = 0; i < NCCL_REQUESTS; i++)
+		sw_nccl_request_free(&c->requests[i]);
 	free(c->processes);
+	free(c->ranks);
 	free(c);
 }
 
@@ -60,11 +72,14 @@ static void fail(struct sw_nccl_process *p, struct sw_nccl_coll *c, int err)
 static bool start_next(struct sw_nccl_process *p, struct sw_nccl_request *r)
 {
 	uint32_t i = r->n_started;
+	struct sw_coll_args a = r->args[i];
 	int err;
 
 	r->state = SW_NCCL_OPEN;
+	if (a.kind == SW_BCAST || a.kind == SW_REDUCE)
+		a.root = r->coll->ranks[a.root];
 	pthread_mutex_unlock(&p->lock);
-	err = sw_coll(r->coll->group, &r->args[i], &r->handles[i]);
+	err = sw_coll(r->coll->group, &a, &r->handles[i]);
 	pthread_mutex_lock(&p->lock);
 	if (err == SW_EBUSY)
 		return false;
@@ -120,12 +135,13 @@ static void look_at(struct sw_nccl_process *p, struct sw_nccl_request *r)
 
 static void look_at_open(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
-	for (uint32_t i = c->first_open; i != c->first_queued; i++) {
+	for (uint32_t i = c->first_open; i != c->next_request; i++) {
 		struct sw_nccl_request *r = &c->requests[i % NCCL_REQUESTS];
 
 		if (r->state == SW_NCCL_OPEN)
 			look_at(p, r);
-		if (r->state != SW_NCCL_OPEN && i == c->first_open)
+		if (r->state != SW_NCCL_OPEN && r->state != SW_NCCL_QUEUED &&
+			i == c->first_open)
 			c->first_open++;
 	}
 }
@@ -133,8 +149,8 @@ static void look_at_open(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 /* --- communicators --- */
 
 /* The ranks of the job, in NCCL's order.  Returns how many were found. */
-static uint32_t find_ranks(const struct sw_nccl_process *p,
-	const struct sw_nccl_coll *c, uint32_t *out)
+static uint32_t find_ranks(
+	const struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
 	for (uint32_t i = 0; i < c->n_ranks; i++) {
 		uint32_t r = 0;
@@ -144,32 +160,30 @@ static uint32_t find_ranks(const struct sw_nccl_process *p,
 			r++;
 		if (r == sw_size(p->client))
 			return i;
-		out[i] = r;
+		c->ranks[i] = r;
 	}
 	return c->n_ranks;
 }
 
 static void open_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
-	uint32_t *ranks = calloc(c->n_ranks, sizeof(*ranks));
-	uint32_t n = ranks ? find_ranks(p, c, ranks) : 0;
-	int err = SW_ENOMEM;
+	uint32_t n = find_ranks(p, c);
+	int err;
 
-	if (ranks && n < c->n_ranks) {
+	if (n < c->n_ranks) {
 		sw_nccl_coll_fail(
 			c, sw_nccl_fail(NCCL_USAGE,
 				   "rank %u of a communicator is no process of "
 				   "this agent's job",
 				   n));
-	} else if (ranks) {
-		pthread_mutex_unlock(&p->lock);
-		err = sw_group_open(
-			p->client, c->name, ranks, c->n_ranks, &c->group);
-		pthread_mutex_lock(&p->lock);
+		return;
 	}
-	if (err && !c->failure)
+	pthread_mutex_unlock(&p->lock);
+	err = sw_group_open(
+		p->client, c->name, c->ranks, c->n_ranks, &c->group);
+	pthread_mutex_lock(&p->lock);
+	if (err)
 		fail(p, c, err);
-	free(ranks);
 }
 
 static void abort_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)

@@ -105,6 +105,75 @@ static int coll_iallreduce_v8(void *comm, void *send, void *recv, int count,
 		request);
 }
 
+static int coll_iallgather_v11(void *comm, void *send, int n_parts,
+	struct nccl_part_v11 *parts, size_t bytes_per_rank,
+	size_t window_offset, size_t window_bytes, void *send_mr,
+	void **request)
+{
+	struct sw_nccl_window w = {.own = send,
+		.own_mr = send_mr,
+		.bytes_per_rank = bytes_per_rank,
+		.offset = window_offset,
+		.bytes = window_bytes};
+
+	*request = NULL;
+	if (n_parts != 1)
+		return sw_nccl_fail(
+			NCCL_INTERNAL, "iallgather: %d parts", n_parts);
+	w.all = parts->address;
+	w.all_mr = parts->mhandle;
+	w.all_bytes = parts->size;
+	return sw_nccl_window_start(comm, &w, request);
+}
+
+static int coll_ireducescatter_v11(void *comm, int n_parts,
+	struct nccl_part_v11 *parts, void *recv, size_t bytes_per_rank,
+	size_t window_offset, size_t window_bytes, int dtype, int op,
+	void *recv_mr, void **request)
+{
+	struct sw_nccl_window w = {.is_scatter = true,
+		.own = recv,
+		.own_mr = recv_mr,
+		.bytes_per_rank = bytes_per_rank,
+		.offset = window_offset,
+		.bytes = window_bytes,
+		.dtype = dtype,
+		.op = op};
+
+	*request = NULL;
+	if (n_parts != 1)
+		return sw_nccl_fail(
+			NCCL_INTERNAL, "ireducescatter: %d parts", n_parts);
+	w.all = parts->address;
+	w.all_mr = parts->mhandle;
+	w.all_bytes = parts->size;
+	return sw_nccl_window_start(comm, &w, request);
+}
+
+static int coll_iallgather_v8(void *comm, void *send, int n_parts,
+	struct nccl_part_v8 *parts, size_t bytes_per_rank, size_t window_offset,
+	size_t window_bytes, void *send_mr, void **request)
+{
+	struct nccl_part_v11 part = {
+		parts->mhandle, parts->address, parts->size};
+
+	return coll_iallgather_v11(comm, send, n_parts, &part, bytes_per_rank,
+		window_offset, window_bytes, send_mr, request);
+}
+
+static int coll_ireducescatter_v8(void *comm, int n_parts,
+	struct nccl_part_v8 *parts, void *recv, size_t bytes_per_rank,
+	size_t window_offset, size_t window_bytes, int dtype, int op,
+	void *recv_mr, void **request)
+{
+	struct nccl_part_v11 part = {
+		parts->mhandle, parts->address, parts->size};
+
+	return coll_ireducescatter_v11(comm, n_parts, &part, recv,
+		bytes_per_rank, window_offset, window_bytes, dtype, op, recv_mr,
+		request);
+}
+
 static int coll_iflush(
 	void *comm, void *data, int size, void *mhandle, void **request)
 {
@@ -172,6 +241,8 @@ PUBLIC const struct nccl_collnet_v8 ncclCollNetPlugin_v8 = {
 	.reg_mr = sw_nccl_coll_reg_mr,
 	.dereg_mr = sw_nccl_coll_dereg_mr,
 	.iallreduce = coll_iallreduce_v8,
+	.iallgather = coll_iallgather_v8,
+	.ireducescatter = coll_ireducescatter_v8,
 	.iflush = coll_iflush,
 	.test = sw_nccl_coll_test,
 	.close_coll = sw_nccl_coll_close,
@@ -189,6 +260,8 @@ PUBLIC const struct nccl_collnet_v11 ncclCollNetPlugin_v11 = {
 	.reg_mr = sw_nccl_coll_reg_mr,
 	.dereg_mr = sw_nccl_coll_dereg_mr,
 	.iallreduce = sw_nccl_coll_reduce,
+	.iallgather = coll_iallgather_v11,
+	.ireducescatter = coll_ireducescatter_v11,
 	.iflush = coll_iflush,
 	.test = sw_nccl_coll_test,
 	.close_coll = sw_nccl_coll_close,

@@ -12,12 +12,12 @@
 
 #include "pmd/nccl/nccl.h"
 
-enum { NODES_MAX = 8, FAIL = 4 };
+enum { NODES_MAX = 8 };
 
 /* Between the nodes. */
 struct bootstrap {
 	pthread_barrier_t barrier;
-	uint8_t handles[NODES_MAX][NODES_MAX][NCCL_HANDLE_BYTES];
+	uint8_t handles[NODES_MAX][NCCL_HANDLE_BYTES];
 };
 
 struct node {
@@ -45,6 +45,14 @@ void *nccl_connect(struct node *k);
 
 /* Those of either version. */
 int nccl_listen(struct node *k, void *handle, void **listen_comm);
+int nccl_join(struct node *k, void *handles[], void *listen_comm, void **comm);
+bool nccl_supports(struct node *k, int dtype, int op);
+void nccl_gather(struct node *k, void *comm, void *send, void *recv,
+	size_t each, size_t at, size_t n, void *send_mr, void *recv_mr,
+	void **request);
+void nccl_scatter(struct node *k, void *comm, void *send, void *recv,
+	size_t each, size_t at, size_t n, int dtype, void *send_mr,
+	void *recv_mr, void **request);
 int nccl_all_reduce(struct node *k, void *comm, void *send, void *recv,
 	size_t count, int dtype, int op, void *send_mr, void *recv_mr,
 	void **request);
@@ -57,7 +65,7 @@ void nccl_close(struct node *k, void *comm);
  * negative result that it ended with; fails after a minute. */
 int nccl_await(struct node *k, void *request);
 
-/* nccl_next - after a call that said later: sleep a little; fails after a
+/* nccl_later - after a call that said later: sleep a little; fails after a
  * minute of them. */
 void nccl_later(uint32_t *n_tries);
 

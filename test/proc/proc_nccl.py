@@ -1,5 +1,7 @@
 # proc_nccl.py - NCCL's plugin, without NCCL: its calls, by real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import subprocess
+
 import rig
 from rig import Net, check, program
 
@@ -15,21 +17,62 @@ def start(net, version, case, agents=None):
                    *args, case)
 
 
-def run_case(n, case, **keys):
-    with Net(workers=n, servers=0, colocated=True, **keys) as net:
+def run_cases(n, *cases, versions=VERSIONS):
+    """One after the other, as trainings would."""
+    with Net(workers=n, servers=0, colocated=True) as net:
         net.start_all()
-        for version in VERSIONS:
-            p = start(net, version, case)
-            p.wait_ok()
-            check(p.out().count("done") == n, p.out())
+        for version in versions:
+            for case in cases:
+                p = start(net, version, case)
+                p.wait_ok()
+                check(p.out().count("done") == n, p.out())
 
 
 def test_two_nodes():
-    run_case(2, "first")
+    run_cases(2, "first", "types", "sizes", "later", "windows")
 
 
 def test_four_nodes():
-    run_case(4, "first")
+    run_cases(4, "first", "types", "windows", "some", versions=[8])
+
+
+def test_close_in_mid_flight():
+    run_cases(2, "close")
+
+
+def test_a_node_ends_in_mid_flight():
+    run_cases(2, "dead", versions=[11])
+
+
+def test_damaged_handles():
+    run_cases(2, "handles", versions=[8])
+
+
+def test_no_agent():
+    with Net(workers=2, servers=0, colocated=True) as net:
+        for version in VERSIONS:
+            p = start(net, version, "alone")
+            p.wait_ok()
+            check("no agent listens at" in p.log(), p.log())
+
+
+def test_exports():
+    """What NCCL looks for, and nothing that could meet a name of a program."""
+    out = subprocess.run(["nm", "-D", "--defined-only",
+                          f"{rig.BUILD}/{PLUGIN}"], capture_output=True,
+                         text=True, timeout=60, check=True).stdout
+    names = {line.split()[-1] for line in out.splitlines()}
+    want = {f"{table}_v{v}" for table in ("ncclNetPlugin", "ncclCollNetPlugin")
+            for v in VERSIONS}
+    check(names == want, f"exports {sorted(names)}")
+
+
+def test_sockets():
+    with Net(workers=1, servers=0) as net:
+        for version in VERSIONS:
+            p = net.run(f"net-v{version}", program("test/proc/proc_nccl_net"),
+                        f"{rig.BUILD}/{PLUGIN}", str(version))
+            p.wait_ok()
 
 
 if __name__ == "__main__":

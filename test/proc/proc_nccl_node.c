@@ -102,28 +102,72 @@ int nccl_listen(struct node *k, void *handle, void **listen_comm)
 		       : k->coll11->listen(k->coll_ctx, 0, handle, listen_comm);
 }
 
+int nccl_join(struct node *k, void *handles[], void *listen_comm, void **comm)
+{
+	return k->version == 8 ? k->coll8->connect(handles, (int)k->n,
+					 (int)k->rank, listen_comm, comm)
+			       : k->coll11->connect(handles, (int)k->n,
+					 (int)k->rank, listen_comm, comm);
+}
+
 void *nccl_connect(struct node *k)
 {
 	void *handles[NODES_MAX], *listen_comm, *comm = NULL;
 	int err;
 
-	nccl_must(!nccl_listen(k, k->shared->handles[0][k->rank], &listen_comm),
+	nccl_must(!nccl_listen(k, k->shared->handles[k->rank], &listen_comm),
 		"listen");
 	nccl_barrier(k);
 	for (uint32_t i = 0; i < k->n; i++)
-		handles[i] = k->shared->handles[0][i];
-	if (k->version == 8)
-		err = k->coll8->connect(
-			handles, (int)k->n, (int)k->rank, listen_comm, &comm);
-	else
-		err = k->coll11->connect(
-			handles, (int)k->n, (int)k->rank, listen_comm, &comm);
+		handles[i] = k->shared->handles[i];
+	err = nccl_join(k, handles, listen_comm, &comm);
 	nccl_must(!err && comm, "connect: %d", err);
 	nccl_barrier(k);
 	err = k->version == 8 ? k->coll8->close_listen(listen_comm)
 			      : k->coll11->close_listen(listen_comm);
 	nccl_must(!err, "closeListen: %d", err);
 	return comm;
+}
+
+bool nccl_supports(struct node *k, int dtype, int op)
+{
+	int is = -1, err = k->version == 8
+				   ? k->coll8->reduce_support(dtype, op, &is)
+				   : k->coll11->reduce_support(dtype, op, &is);
+
+	nccl_must(!err && (is == 0 || is == 1), "reduceSupport: %d", err);
+	return is;
+}
+
+void nccl_gather(struct node *k, void *comm, void *send, void *recv,
+	size_t each, size_t at, size_t n, void *send_mr, void *recv_mr,
+	void **request)
+{
+	struct nccl_part_v8 part8 = {recv_mr, recv, (uint32_t)n};
+	struct nccl_part_v11 part11 = {recv_mr, recv, n};
+	int err = k->version == 8
+			  ? k->coll8->iallgather(comm, send, 1, &part8, each,
+				    at, n, send_mr, request)
+			  : k->coll11->iallgather(comm, send, 1, &part11, each,
+				    at, n, send_mr, request);
+
+	nccl_must(!err && *request, "iallgather: %d", err);
+}
+
+void nccl_scatter(struct node *k, void *comm, void *send, void *recv,
+	size_t each, size_t at, size_t n, int dtype, void *send_mr,
+	void *recv_mr, void **request)
+{
+	struct nccl_part_v8 part8 = {send_mr, send, (uint32_t)n};
+	struct nccl_part_v11 part11 = {send_mr, send, n};
+	int err = k->version == 8 ? k->coll8->ireducescatter(comm, 1, &part8,
+					    recv, each, at, n, dtype, NCCL_SUM,
+					    recv_mr, request)
+				  : k->coll11->ireducescatter(comm, 1, &part11,
+					    recv, each, at, n, dtype, NCCL_SUM,
+					    recv_mr, request);
+
+	nccl_must(!err && *request, "ireducescatter: %d", err);
 }
 
 int nccl_all_reduce(struct node *k, void *comm, void *send, void *recv,
