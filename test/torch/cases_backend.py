@@ -354,27 +354,6 @@ def case_again():
     check(bool((x == dist.get_world_size() ** 2).all()), x)
 
 
-def case_forever():
-    x = torch.ones(1000)
-    while True:
-        dist.all_reduce(x, ReduceOp.AVG)
-        print("goes on", flush=True)
-
-
-def case_left():
-    """One ends its part early; the others have a group of their own."""
-    rest = dist.new_group(list(range(1, dist.get_world_size())))
-    dist.barrier()
-    for _ in range(100 if dist.get_rank() else 0):
-        x = torch.ones(1000)
-        dist.all_reduce(x, group=rest)
-        check(bool((x == dist.get_world_size() - 1).all()), x)
-        time.sleep(0.02)
-    if dist.get_rank():
-        dist.barrier(group=rest)
-    dist.destroy_process_group()
-
-
 def no_agent():
     """An agent that cannot start says why, at each rank."""
     agents.AGENT += "nonsense = 1\n"

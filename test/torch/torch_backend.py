@@ -1,34 +1,16 @@
 # torch_backend.py - init_process_group("sumwire") beside gloo
 # SPDX-License-Identifier: BSD-3-Clause
-"""Needs a PyTorch that takes backends from Python (torch_site.py)."""
 import os
 import re
-import shutil
 
 import torch_rig
-import torch_site
-import rig
+from backend_rig import Alone, Net, main
 from rig import check
-from slurm import free_port
-from torch_rig import TorchNet
 
 CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
          "gathers", "scatters", "by_gloo", "objects", "asynchronous",
          "coalesced", "empty", "compiled_ones", "threads", "refused", "late",
          "differing"]
-
-
-class Net(TorchNet):
-    """Agents that sum, too; no server."""
-
-    def __init__(self, workers=2, **keys):
-        super().__init__(workers, servers=0, colocated=True, **keys)
-
-    def environment(self, rank):
-        env = super().environment(rank)
-        if SITE:
-            env["PYTHONPATH"] += ":" + SITE
-        return env
 
 
 def losses(ranks):
@@ -88,72 +70,12 @@ def test_four_train():
     trained(4, "hsdp")
 
 
-class Alone(Net):
-    """Ranks that start agents of their own."""
-
-    def __init__(self, workers=2):
-        super().__init__(workers)
-        os.mkdir(self.path("tmp"))
-
-    def environment(self, rank):
-        env = {**super().environment(rank), "TMPDIR": self.path("tmp")}
-        del env["SUMWIRE_AGENT"]
-        return env
-
-    def running(self):
-        """Processes that have to do with the folder."""
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/cmdline", encoding="utf-8",
-                          errors="replace") as f:
-                    line = f.read()
-            except OSError:
-                continue
-            if self.path("tmp/sumwire") in line and "agent" in line:
-                found.append(int(pid))
-        return found
-
-    def await_nothing(self):
-        """Neither a process nor a file is left."""
-        rig.wait_until(lambda: not self.running(), rig.START_S, "end of agents")
-        left = [f for f in os.listdir(self.path("tmp")) if "sumwire" in f]
-        check(not left, f"left behind: {left}")
-        shutil.rmtree(self.path("tmp"))  # torchrun has folders there
-
-
 def test_torchrun():
     with Alone() as net:
-        env = net.environment(0)
-        for name in "RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE":
-            del env[name]
-        p = net.run("torchrun", "/usr/bin/env", "-u", "SUMWIRE_LAUNCHER",
-                    *[f"{k}={v}" for k, v in env.items()],
-                    torch_rig.python(), "-m", "torch.distributed.run",
-                    "--nnodes=1", f"--master_port={free_port()}",
-                    "--nproc-per-node=2", os.path.join(
-                        torch_rig.HERE, "train_backend.py"), "sumwire", "plain")
+        p = net.torchrun(os.path.join(torch_rig.HERE, "train_backend.py"),
+                         "sumwire", "plain")
         [both] = losses([p])
         check(len(both) == 12, f"losses: {both}")
-        net.await_nothing()
-
-
-def test_killed():
-    """Agents go with processes that were killed."""
-    with Alone() as net:
-        ranks = net.cases("cases_backend.py", "forever")
-        for p in ranks:
-            p.await_out("goes on")
-        check(net.running(), "no agent was found")
-        for p in ranks:
-            p.kill()
-        net.await_nothing()
-
-
-def test_one_leaves():
-    """Its agent stays while others need what it sums."""
-    with Alone(3) as net:
-        net.ranks_ok("cases_backend.py", "left")
         net.await_nothing()
 
 
@@ -167,5 +89,4 @@ def test_no_agent():
 
 
 if __name__ == "__main__":
-    SITE = torch_site.site()
-    rig.main(dict(globals()))
+    main(dict(globals()))

@@ -1,0 +1,79 @@
+# backend_rig.py - jobs of the backend of torch.distributed
+# SPDX-License-Identifier: BSD-3-Clause
+"""Needs a PyTorch that takes backends from Python (torch_site.py)."""
+import functools
+import os
+import shutil
+
+import torch_rig
+import torch_site
+import rig
+from rig import check
+from slurm import free_port
+from torch_rig import TorchNet
+
+site = functools.lru_cache(maxsize=None)(torch_site.site)
+
+
+class Net(TorchNet):
+    """Agents that sum, too; no server."""
+
+    def __init__(self, workers=2, **keys):
+        super().__init__(workers, servers=0, colocated=True, **keys)
+
+    def environment(self, rank):
+        env = super().environment(rank)
+        if site():
+            env["PYTHONPATH"] += ":" + site()
+        return env
+
+
+class Alone(Net):
+    """Ranks that start agents of their own."""
+
+    def __init__(self, workers=2):
+        super().__init__(workers)
+        os.mkdir(self.path("tmp"))
+
+    def environment(self, rank):
+        env = {**super().environment(rank), "TMPDIR": self.path("tmp")}
+        del env["SUMWIRE_AGENT"]
+        return env
+
+    def running(self):
+        """Processes that have to do with the folder."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8",
+                          errors="replace") as f:
+                    line = f.read()
+            except OSError:
+                continue
+            if self.path("tmp/sumwire") in line and "agent" in line:
+                found.append(int(pid))
+        return found
+
+    def await_nothing(self):
+        """Neither a process nor a file is left."""
+        rig.wait_until(lambda: not self.running(), rig.START_S, "end of agents")
+        left = [f for f in os.listdir(self.path("tmp")) if "sumwire" in f]
+        check(not left, f"left behind: {left}")
+        shutil.rmtree(self.path("tmp"))  # torchrun has folders there
+
+    def torchrun(self, *args, restarts=0):
+        """Start one program on two ranks."""
+        env = self.environment(0)
+        for name in "RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE":
+            del env[name]
+        return self.run("torchrun", "/usr/bin/env", "-u", "SUMWIRE_LAUNCHER",
+                        *[f"{k}={v}" for k, v in env.items()],
+                        torch_rig.python(), "-m", "torch.distributed.run",
+                        "--nnodes=1", f"--master_port={free_port()}",
+                        f"--max-restarts={restarts}", "--nproc-per-node=2",
+                        *args)
+
+
+def main(tests):
+    site()
+    rig.main(tests)
