@@ -10,6 +10,7 @@
 Any thread may call; one group's collectives start in one order at all members.
 """
 import ctypes
+import math
 import os
 import select
 import threading
@@ -19,6 +20,7 @@ from sumwire import library
 from sumwire.client import SLICE_S, SumwireError
 
 FULL_PAUSE_S = 100e-6  # before one more try to start, when too many are open
+LIMIT_MAX_S = (1 << 31) - 1  # of a group
 MANY = 256  # open ones, after which a start looks which have ended
 
 
@@ -26,8 +28,15 @@ class Group:
     """Ranks of the job; the lock makes threads take turns."""
 
     def __init__(self, name, pointer):
-        self.name, self.pointer = name, pointer
+        self.name, self.pointer = name, pointer  # None: closed
         self.lock = threading.Lock()
+
+    def opened(self):
+        """Its pointer; with the lock."""
+        if self.pointer is None:
+            raise SumwireError("SW_ECLOSED",
+                               f"this process has closed group '{self.name}'")
+        return self.pointer
 
 
 class Call:
@@ -54,6 +63,7 @@ class Calls:
     def __init__(self, client):
         self.client, self.lib = client, client.lib
         self.lock = threading.Lock()
+        self.groups = set()
         self.open = set()  # calls that nobody waits for
         self.late = []  # given up; the library still has their buffers
         self.event = ctypes.c_int(-1)
@@ -62,15 +72,36 @@ class Calls:
 
     # --- start ---
 
-    def group(self, name, ranks):
-        """Open a group; all members do, with the same name and ranks."""
+    def group(self, name, ranks, limit_s=0):
+        """Open a group; all members do, with the same name and ranks.  What has
+        not ended in limit_s makes the library abort it; 0: nothing does."""
         pointer, n = ctypes.c_void_p(), len(ranks)
         code = self.lib.sw_group_open(
             self.client.pointer, name.encode(), (ctypes.c_uint32 * n)(*ranks),
             n, ctypes.byref(pointer))
+        code = code or self.lib.sw_group_set_timeout(
+            pointer, min(math.ceil(limit_s), LIMIT_MAX_S))
         if code:
             raise self.client.error(code)
-        return Group(name, pointer)
+        group = Group(name, pointer)
+        self.groups.add(group)
+        return group
+
+    def close_group(self, group):
+        """This process is through with it: what is open ends."""
+        self.groups.discard(group)
+        with group.lock:
+            pointer, group.pointer = group.pointer, None
+            if pointer and not self.is_over:
+                self.lib.sw_group_close(pointer)
+        self.look()
+
+    def abort_group(self, group, text):
+        """What is open ends at all members, and says so."""
+        with group.lock:
+            if group.pointer and not self.is_over:
+                self.lib.sw_group_abort(group.pointer, text.encode())
+        self.look()
 
     def start(self, group, kind, dtype="u8", count=1, send=None, recv=None, *,
               root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None):
@@ -92,7 +123,7 @@ class Calls:
         handle = ctypes.c_uint64()
         while True:
             with group.lock:
-                code = self.lib.sw_coll(group.pointer, ctypes.byref(args),
+                code = self.lib.sw_coll(group.opened(), ctypes.byref(args),
                                         ctypes.byref(handle))
                 if not code:
                     return handle.value
@@ -208,6 +239,14 @@ class Calls:
             if poller.poll(SLICE_S * 1000):
                 os.read(self.event.value, 8)
             self.look()
+
+    def disown(self):
+        """In a forked child, where only this thread is left: nothing is its
+        own.  Calls return the library's error."""
+        self.is_over, self.lock = True, threading.Lock()
+        self.open, self.late = set(), []
+        for group in self.groups:
+            group.lock = threading.Lock()
 
     def close(self):
         """Leave the job; what is open ends with an error."""

@@ -5,7 +5,6 @@ RANKS_PER_AGENT of its ranks, starts an agent that sums, too, over the kernel's
 sockets.  Addresses go through the group's store.  Each agent ends with its last
 process, whatever that process dies of, and its folder with it."""
 import fcntl
-import json
 import os
 import random
 import re
@@ -25,11 +24,18 @@ SIOCGIFADDR = 0x8915
 PARENT_MAX = 60  # bytes; a socket's path has 107
 PAUSE_S = 0.02
 TRIES = 100
+RUN_BYTES = 8  # of torchrun's run id in a job's name, which has 31
 
-# The folder goes when the agent has ended, whoever is still there.  PATH may have
-# nothing but Python's.
-RUN = ('cd / && "$0" agent --config "$1/agent.ini"; code=$?; '
-       'PATH=$PATH:/usr/bin:/bin rm -rf "$1"; exit $code')
+# The shell makes the folder, so that nothing is left of a rank that is killed
+# meanwhile; it goes when the agent has ended, whoever is still there.  PATH may
+# have nothing but Python's.
+RUN = """\
+PATH=$PATH:/usr/bin:/bin
+umask 077 && mkdir "$1" && printf %s "$2" >"$1/agent.ini" || exit 1
+cd / && "$0" agent --config "$1/agent.ini"
+code=$?
+rm -rf "$1"
+exit $code"""
 AGENT = """\
 [node]
 role = both
@@ -130,10 +136,11 @@ def free_port(ip):
 
 
 def scratch():
-    """A folder in which a socket's path is short enough."""
+    """A folder's name, in which a socket's path is short enough."""
     parent = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="sumwire-torch-", dir=parent if len(
-        parent) < PARENT_MAX else "/tmp")
+    if len(parent) >= PARENT_MAX:
+        parent = "/tmp"
+    return os.path.join(parent, "sumwire-torch-" + secrets.token_hex(4))
 
 
 class Agent:
@@ -142,16 +149,14 @@ class Agent:
     def __init__(self, conf, servers):
         folder = scratch()
         self.socket = os.path.join(folder, "agent.sock")
-        self.log = open(os.path.join(folder, "log"), "w+", encoding="utf-8",
-                        errors="replace")
-        with open(os.path.join(folder, "agent.ini"), "w",
-                  encoding="ascii") as f:
-            f.write(AGENT.format(folder=folder, socket=self.socket, **conf))
-            for i, (ip, udp_port) in enumerate(servers):
-                f.write(SERVER.format(i=i, ip=ip, udp_port=udp_port))
+        self.log = tempfile.TemporaryFile("w+", encoding="utf-8",
+                                          errors="replace")
+        ini = AGENT.format(folder=folder, socket=self.socket, **conf) + "".join(
+            SERVER.format(i=i, ip=ip, udp_port=udp_port)
+            for i, (ip, udp_port) in enumerate(servers))
         # In a session of its own: Ctrl-C is for the training.
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", RUN, library.command(), folder],
+            ["/bin/sh", "-c", RUN, library.command(), folder, ini],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
             start_new_session=True, close_fds=True,
             # its ranks are those of the group
@@ -172,43 +177,33 @@ class Agent:
         return "; ".join(lines[-3:]) or "it says nothing"
 
 
-class Meeting:
-    """What ranks tell each other, by a store."""
-
-    def __init__(self, store, me, n):
-        self.store, self.me, self.n = store, me, n
-
-    def tell(self, what, value, rank=None):
-        self.store.set(f"agents/{what}/{self.me if rank is None else rank}",
-                       json.dumps(value))
-
-    def ask(self, what, rank):
-        return json.loads(self.store.get(f"agents/{what}/{rank}"))
-
-    def all(self, what, ranks=None):
-        return [self.ask(what, r) for r in ranks or range(self.n)]
+def job_name():
+    """Other than that of any other start, torchrun's restarts among them."""
+    run = re.sub(r"\W", "", os.environ.get("TORCHELASTIC_RUN_ID", "none"))
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return f"torch-{run[:RUN_BYTES]}-{attempt}-{secrets.token_hex(5)}"
 
 
-def start(store, me, n, limit_s):
+def start(meeting):
     """This rank's agent: the path of its socket, and the local rank to be
     there.  All ranks of a group call it; the agent is started by one of them.
     Errors: the agent's, at all whose agent it is."""
-    meeting = Meeting(store, me, n)
+    me = meeting.me
     meeting.tell("machine", machine())
     if me == 0:
-        meeting.tell("job", secrets.token_hex(8))
+        meeting.tell("job", job_name())
     machines = meeting.all("machine")
     agent, here = places(machines)[me]
     leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
     if me == here[0]:
-        lead(meeting, machines, agent, len(here), leaders, limit_s)
+        lead(meeting, machines, agent, len(here), leaders)
     answer = meeting.ask("socket", here[0])
     if "error" in answer:
         raise SumwireError(*answer["error"])
     return answer["path"], here.index(me)
 
 
-def lead(meeting, machines, agent, n_local, leaders, limit_s):
+def lead(meeting, machines, agent, n_local, leaders):
     """Start the agent and tell its ranks where it is, or why it is not."""
     n_machines = len(set(machines))
     try:
@@ -221,9 +216,9 @@ def lead(meeting, machines, agent, n_local, leaders, limit_s):
         servers = meeting.all("address", leaders)
         open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}",
-                   "job": "torch-" + meeting.ask("job", 0),
+                   "job": meeting.ask("job", 0),
                    "n": len(leaders), "rank": agent, "n_local": n_local,
-                   "limit_s": min(max(int(limit_s), 1), 86400),
+                   "limit_s": min(max(int(meeting.limit_s), 1), 86400),
                    "open_s": open_s, "ip": ip,
                    "udp_port": dict(servers)[ip]}, servers)
         a.wait_ready(time.monotonic() + open_s)

@@ -19,34 +19,32 @@ class Attachment:
     """One client of libsumwire; groups is how many are open.  sumwire's rank of
     each of torch's is learned from the stores of groups."""
 
-    def __init__(self, opts, members):
+    def __init__(self, meeting):
         if os.environ.get("SUMWIRE_AGENT"):
             client = Client()
         else:
-            client = of_own_agent(*agents.start(
-                opts.store, opts.group_rank, len(members),
-                opts.timeout.total_seconds()))
+            client = of_own_agent(*agents.start(meeting))
         self.calls = Calls(client)
         self.rank, self.size = self.calls.client.rank, self.calls.client.size
         self.n_groups = 0
         self.ranks = {}  # sumwire's, by torch's in the world
 
-    def learn(self, store, world_rank, world_ranks):
-        """sumwire's ranks of a group's members, in the group's order."""
-        store.set(f"rank/{world_rank}", str(self.rank))
-        for rank in world_ranks:
+    def learn(self, meeting, members):
+        """sumwire's ranks of a group's members, who are torch's."""
+        meeting.tell("rank", self.rank)
+        for i, rank in enumerate(members):
             if rank not in self.ranks:
-                self.ranks[rank] = int(store.get(f"rank/{rank}"))
-        return [self.ranks[rank] for rank in world_ranks]
+                self.ranks[rank] = meeting.ask("rank", i)
+        return [self.ranks[rank] for rank in members]
 
-    def open_group(self, name, ranks):
+    def open_group(self, name, ranks, limit_s):
         """Of sumwire's ranks, in this order.  Groups of one name and different
         members are different ones."""
         members = ",".join(map(str, ranks))
         whole = f"{name}:{members}"
         if len(whole.encode()) > NAME_MAX:
             whole = hashlib.sha256(whole.encode()).hexdigest()[:NAME_MAX]
-        return self.calls.group("torch." + whole, ranks)
+        return self.calls.group("torch." + whole, ranks, limit_s)
 
     def leave(self):
         self.calls.close()
@@ -64,13 +62,13 @@ def of_own_agent(path, local_rank):
             os.environ["SUMWIRE_LAUNCHER"] = launcher
 
 
-def acquire(opts, members):
+def acquire(meeting):
     """The attachment of this process, made with its first group; release() it
     when the group is closed."""
     global _attachment
     with _lock:
         if _attachment is None:
-            _attachment = Attachment(opts, members)
+            _attachment = Attachment(meeting)
         _attachment.n_groups += 1
         return _attachment
 
@@ -84,6 +82,17 @@ def release(attachment):
             return
         _attachment = None
     attachment.leave()
+
+
+def disown():
+    """A forked child is no member, and ends nothing of its parent's."""
+    global _attachment, _lock
+    attachment, _attachment, _lock = _attachment, None, threading.Lock()
+    if attachment:
+        attachment.calls.disown()
+
+
+os.register_at_fork(after_in_child=disown)
 
 
 @atexit.register

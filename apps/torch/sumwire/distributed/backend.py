@@ -4,29 +4,14 @@ from torch._C._distributed_c10d import Backend as Base
 
 from sumwire.distributed.methods import Methods, by_gloo
 
-_backends = set()  # torch keeps no reference to the Python half
-
 
 class Backend(Methods, Base):
     def __init__(self, opts):
         Base.__init__(self, opts.group_rank, opts.group_size)
         self.begin(opts)
-        _backends.add(self)
 
     def getBackendName(self):
         return "sumwire"
-
-    def shutdown(self):
-        super().shutdown()
-        _backends.discard(self)
-
-    abort = shutdown
-
-    def _set_sequence_number_for_group(self):
-        self.n_calls = 0
-
-    def _get_sequence_number_for_group(self):
-        return self.n_calls
 
     gather = by_gloo("gather")
     scatter = by_gloo("scatter")

@@ -3,11 +3,15 @@
 """Methods is one half of a group; the other is the class of torch that the
 version at hand has for backends (group.py).  What the library does not do, or
 not with these types and operations, gloo does."""
+import ctypes
+import os
+
 import torch
 from torch import distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from sumwire.distributed import attachment
+from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.work import Work, seconds
 
 # What torch calls the element types of enum sw_dtype.
@@ -22,40 +26,85 @@ OPERATIONS = {
     dist.ReduceOp.PREMUL_SUM: "premul_sum"}
 
 
+GRACE_S = 10  # past the group's timeout, for the library to end what is open
+
+ERRORS = {"SW_ETIMEDOUT": "TIMEOUT", "SW_EABORTED": "REMOTE_ERROR",
+          "SW_EPEER": "REMOTE_ERROR", "SW_EMISMATCH": "REMOTE_ERROR"}
+
+# By id, until they are shut down: torch keeps no reference to the Python half.
+_groups = {}
+
+
+def keep_for_ever():
+    """In a forked child gloo and the store would wait at their end for threads
+    that only the parent has."""
+    for group in _groups.values():
+        for what in group, group.gloo, group.opts.store:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
+
+
+os.register_at_fork(after_in_child=keep_for_ever)
+
+
 class Methods:
     """A group's members: ranks are sumwire's, in the group's order."""
 
     def begin(self, opts):
+        self.opts = opts
         self.me, self.n = opts.group_rank, opts.group_size
         self.limit_s = opts.timeout.total_seconds()
         self.n_calls = 0
-        members = list(opts.global_ranks_in_group) or list(range(self.n))
-        self.gloo = dist.ProcessGroupGloo(
-            dist.PrefixStore("gloo/", opts.store), self.me, self.n,
-            timeout=opts.timeout)
-        self.attachment = None
+        self.error = None
+        self.attachment = self.group = None
+        store = opts.store
         if self.n > 1:
-            self._attach(opts, members)
+            meeting = Meeting(opts)
+            store = meeting.store
+            self._attach(meeting)
+        self.gloo = dist.ProcessGroupGloo(
+            dist.PrefixStore("gloo/", store), self.me, self.n,
+            timeout=opts.timeout)
+        _groups[id(self)] = self
 
-    def _attach(self, opts, members):
-        self.attachment = attachment.acquire(opts, members)
+    def _attach(self, meeting):
+        self.attachment = attachment.acquire(meeting)
         self.calls = self.attachment.calls
+        members = list(self.opts.global_ranks_in_group) or list(range(self.n))
         try:
-            self.ranks = self.attachment.learn(opts.store, members[self.me],
-                                               members)
-            self.group = self.attachment.open_group(str(opts.group_id),
-                                                    self.ranks)
+            self.ranks = self.attachment.learn(meeting, members)
+            self.group = self.attachment.open_group(
+                str(self.opts.group_id), self.ranks, self.limit_s)
         except BaseException:
             Methods.shutdown(self)
             raise
 
     def shutdown(self):
-        """Its collectives are at an end."""
+        """This process is through with the group."""
+        _groups.pop(id(self), None)
         if self.attachment:
             attached, self.attachment = self.attachment, None
+            if self.group:
+                self.calls.close_group(self.group)
             attachment.release(attached)
 
-    abort = shutdown
+    def abort(self):
+        """What is open ends with an error, at all members."""
+        if self.attachment:
+            self.calls.abort_group(self.group, "abort() was called")
+        self.shutdown()
+
+    def get_error(self):
+        """What the first collective that failed has failed of."""
+        if self.error is None:
+            return c10d.ErrorType.SUCCESS
+        return getattr(c10d.ErrorType, ERRORS.get(
+            getattr(self.error, "name", None), "COMM_ERROR"))
+
+    def _set_sequence_number_for_group(self):
+        self.n_calls = 0
+
+    def _get_sequence_number_for_group(self):
+        return self.n_calls
 
     # --- what is summed ---
 
@@ -167,7 +216,11 @@ class Methods:
 
     def work(self, results, after=None):
         self.n_calls += 1
-        return Work(self.calls if self.n > 1 else None, results, after)
+        return Work(self.calls if self.n > 1 else None, results, after,
+                    self.failed)
+
+    def failed(self, error):
+        self.error = self.error or error
 
     def add(self, work, opts, kind, send, recv, root=0, **how):
         """A collective of a work; of a member alone a copy."""
@@ -190,7 +243,8 @@ class Methods:
                      root=self.ranks[root], limit_s=self.limit(opts), **how)
 
     def limit(self, opts):
-        return seconds(getattr(opts, "timeout", None)) or self.limit_s
+        """The library ends what takes as long as the group allows."""
+        return seconds(getattr(opts, "timeout", None)) or self.limit_s + GRACE_S
 
     def parted(self, part, whole, what):
         if part.numel() * self.n != whole.numel() or part.dtype != whole.dtype:

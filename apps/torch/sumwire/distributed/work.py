@@ -18,9 +18,10 @@ class Work(dist.Work):
     """Several collectives that end as one.  after() then finishes the results:
     it runs once, in the thread that sees the last one end."""
 
-    def __init__(self, calls, results, after=None):
+    def __init__(self, calls, results, after, on_error):
         super().__init__()
         self.calls, self.results, self.after = calls, results, after
+        self.on_error = on_error  # (error)
         self.parts = []  # Calls
         self.error = None
         self._kept = []  # what the library reads and writes
@@ -59,7 +60,9 @@ class Work(dist.Work):
                 self.after()
             except Exception as e:  # goes to whoever waits
                 self.error = e
-        self.after, self._kept = None, []
+        if self.error:
+            self.on_error(self.error)
+        self.after, self._kept, self.on_error = None, [], None
         with self._lock:
             self._is_ended = True
             future = self._future

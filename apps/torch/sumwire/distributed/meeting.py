@@ -1,0 +1,81 @@
+# meeting.py - what the ranks of a group tell each other before it is there
+# SPDX-License-Identifier: BSD-3-Clause
+"""By torch's store.  torchrun's may be that of an attempt that failed, so
+all that it holds may be old: a meeting has keys of its own, by a word that
+rank 0 makes when it has seen all of today's ranks."""
+import json
+import secrets
+import time
+
+from torch import distributed as dist
+
+from sumwire.client import SumwireError
+
+PAUSE_S = 0.01
+
+
+class Meeting:
+    """store is the group's, with keys that no earlier attempt has used."""
+
+    def __init__(self, opts):
+        self.me, self.n = opts.group_rank, opts.group_size
+        self.limit_s = opts.timeout.total_seconds()
+        lobby = dist.PrefixStore("sumwire/", opts.store)
+        word = self._safely(self._host if self.me == 0 else self._come, lobby)
+        self.store = dist.PrefixStore(word + "/", lobby)
+
+    def tell(self, what, value, rank=None):
+        rank = self.me if rank is None else rank
+        self._safely(lambda store: store.set(f"{what}/{rank}",
+                                             json.dumps(value)), self.store)
+
+    def ask(self, what, rank):
+        return json.loads(self._safely(
+            lambda store: store.get(f"{what}/{rank}"), self.store))
+
+    def all(self, what, ranks=None):
+        return [self.ask(what, r) for r in ranks or range(self.n)]
+
+    def _safely(self, call, store):
+        try:
+            return call(store)
+        except RuntimeError as e:  # torch's errors of stores are such
+            if isinstance(e, SumwireError):
+                raise
+            text = str(e).partition("\n")[0]
+            raise SumwireError("SW_EIO", f"rank {self.me} cannot reach the "
+                               f"other {self.n - 1} ranks by torch's store: "
+                               f"{text}") from None
+
+    def _come(self, lobby):
+        """Say that this rank is here, until rank 0 has seen it."""
+        mark = secrets.token_hex(8)
+        lobby.set(f"rank/{self.me}", mark)
+        end = time.monotonic() + self.limit_s
+        while True:
+            said = json.loads(lobby.get("ranks"))
+            if mark in said["marks"]:
+                lobby.set(f"{said['word']}/here/{self.me}", "")
+                return said["word"]
+            self._pause(end, [0])
+
+    def _host(self, lobby):
+        """Say whom rank 0 has seen, until all have found themselves there."""
+        marks, end = None, time.monotonic() + self.limit_s
+        while True:
+            seen = [lobby.get(f"rank/{r}").decode() for r in range(1, self.n)]
+            if seen != marks:
+                marks, word = seen, secrets.token_hex(8)
+                lobby.set("ranks", json.dumps({"word": word, "marks": marks}))
+            late = [r for r in range(1, self.n)
+                    if not lobby.check([f"{word}/here/{r}"])]
+            if not late:
+                return word
+            self._pause(end, late)
+
+    def _pause(self, end, late):
+        if time.monotonic() > end:
+            raise SumwireError("SW_ETIMEDOUT", f"rank {self.me} of {self.n}: no "
+                               f"sign of rank {', '.join(map(str, late))} in "
+                               f"{self.limit_s:g} s")
+        time.sleep(PAUSE_S)

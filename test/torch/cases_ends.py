@@ -1,0 +1,186 @@
+# cases_ends.py - ends of groups and ranks of the backend; by torch_ends.py
+# SPDX-License-Identifier: BSD-3-Clause
+import datetime
+import glob
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+from sumwire import SumwireError
+from cases_backend import start
+from torch_rig import check, raises, run_cases
+
+LIMIT_S = 3
+FORK_S = 20  # for a child to end
+
+
+def child_code(run):
+    """What a forked child that does this ends with."""
+    pid = os.fork()
+    if not pid:
+        run()
+        sys.exit(3)
+    end = time.monotonic() + FORK_S
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return "not at all"
+
+
+def in_child():
+    """It is no member."""
+    with raises(SumwireError, "forked"):
+        dist.all_reduce(torch.ones(1))
+
+
+def case_forked():
+    for run in (lambda: None, in_child, dist.destroy_process_group):
+        code = child_code(run)
+        check(code == 3, f"the child ended with {code}")
+        check_sum()
+
+
+def check_sum():
+    x = torch.ones(1000)
+    dist.all_reduce(x)
+    check(bool((x == dist.get_world_size()).all()), x)
+
+
+def case_forked_while_watched():
+    """Works with futures have a thread, which a child has not; with works that
+    are open."""
+    x = torch.ones(10)
+    if dist.get_rank() == 0:
+        works = [dist.all_reduce(x, async_op=True)]
+        works[0].get_future()
+        code = child_code(lambda: None)
+        dist.barrier()
+    else:
+        dist.barrier()
+        works = [dist.all_reduce(x, async_op=True)]
+        works[0].get_future()
+        code = child_code(lambda: None)
+    works[0].wait()
+    check(code == 3, f"the child ended with {code}")
+    check_sum()
+
+
+class Squares(torch.utils.data.Dataset):
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, i):
+        return torch.tensor(float(i * i))
+
+
+def case_loaders():
+    for batch in torch.utils.data.DataLoader(Squares(), num_workers=2,
+                                             batch_size=5):
+        check_sum()
+        check(batch.shape == (5,), batch)
+
+
+def case_many_groups():
+    """More than may be open at once."""
+    for _ in range(300):
+        group = dist.new_group()
+        x = torch.ones(10)
+        dist.all_reduce(x, group=group)
+        check(bool((x == dist.get_world_size()).all()), x)
+        dist.destroy_process_group(group)
+
+
+def case_closed():
+    """Who waits for one that has ended the group learns it."""
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(1), group=group)
+    if dist.get_rank():
+        dist.destroy_process_group(group)
+    else:
+        with raises(SumwireError, "rank 1", "closed"):
+            dist.all_reduce(torch.ones(1), group=group)
+    check_sum()
+
+
+def case_limit():
+    group = dist.new_group(timeout=datetime.timedelta(seconds=LIMIT_S))
+    began = time.monotonic()
+    if dist.get_rank() == 0:
+        with raises(SumwireError, "all_reduce", "rank 1", str(LIMIT_S)):
+            dist.all_reduce(torch.ones(1), group=group)
+        took = time.monotonic() - began
+        check(LIMIT_S <= took < LIMIT_S + 10, f"it took {took} s")
+    dist.barrier()
+    check_sum()
+
+
+def case_left():
+    """One ends its part early; the others have a group of their own."""
+    rest = dist.new_group(list(range(1, dist.get_world_size())))
+    dist.barrier()
+    for _ in range(100 if dist.get_rank() else 0):
+        x = torch.ones(1000)
+        dist.all_reduce(x, group=rest)
+        check(bool((x == dist.get_world_size() - 1).all()), x)
+        time.sleep(0.02)
+    if dist.get_rank():
+        dist.barrier(group=rest)
+    dist.destroy_process_group()
+
+
+# --- cases that one rank does not survive ---
+
+def goes_on():
+    for step in range(1 << 30):
+        dist.all_reduce(torch.ones(1000))
+        print("goes on", flush=True)
+        yield step
+
+
+def leave_by(end):
+    for step in goes_on():
+        if step == 5 and dist.get_rank() == 1:
+            end()
+
+
+def case_exits():
+    leave_by(lambda: sys.exit(0))
+
+
+def case_raises():
+    leave_by(lambda: 1 // 0)
+
+
+def case_is_killed():
+    leave_by(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def case_until_the_end():
+    leave_by(lambda: None)
+
+
+def case_restarted():
+    attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+    dist.barrier()
+    for path in glob.glob(os.path.join(os.environ["TMPDIR"],
+                                       "sumwire-torch-*", "agent.ini")):
+        with open(path, encoding="ascii") as f:
+            job = f.read().partition("[job]\nname = ")[2].split()[0]
+        os.write(1, f"attempt {attempt} in {job}\n".encode())
+    dist.barrier()
+    if attempt == "0" and dist.get_rank() == 1:
+        sys.exit(5)
+    check_sum()
+
+
+if __name__ == "__main__":
+    start()
+    run_cases(globals())

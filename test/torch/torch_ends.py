@@ -1,0 +1,119 @@
+# torch_ends.py - a group's end, and that of a process: nothing is left
+# SPDX-License-Identifier: BSD-3-Clause
+"""SUMWIRE_TEST_ENDS=200 python3 test/torch/torch_ends.py build starts_and_ends
+for more than 6 of them: one of each way."""
+import os
+import re
+import signal
+
+import torch_rig
+import rig
+from backend_rig import Alone, main
+from rig import check
+
+N_ENDS = int(os.environ.get("SUMWIRE_TEST_ENDS", "6"))
+
+
+def test_forked():
+    """A child harms nobody, and ends by itself."""
+    with Alone() as net:
+        net.ranks_ok("cases_ends.py", "forked", "forked_while_watched",
+                     "loaders")
+        net.await_nothing()
+
+
+def test_closed():
+    """A group's end frees what it had, at all."""
+    with Alone() as net:
+        net.ranks_ok("cases_ends.py", "many_groups", "closed")
+        net.await_nothing()
+
+
+def test_limit():
+    """The others say within the group's timeout who is missing."""
+    with Alone() as net:
+        net.ranks_ok("cases_ends.py", "limit")
+        net.await_nothing()
+
+
+def survivor_says(case, code):
+    """Rank 1 ends so, in the middle of collectives."""
+    with Alone() as net:
+        zero, one = net.cases("cases_ends.py", case)
+        if code == -signal.SIGINT:
+            one.await_out("goes on")
+            one.signal(signal.SIGINT)
+        got = one.wait(rig.RUN_S)
+        check(got == code, f"rank 1 ended with {got}")
+        zero.wait_error("SumwireError.* rank 1 ", code=1, limit_s=30)
+        n_said = zero.log().count("SumwireError:")
+        check(n_said == 1, f"rank 0 says {n_said} sentences")
+        net.remove_stores()
+        net.await_nothing()
+
+
+def test_a_rank_exits():
+    survivor_says("exits", 0)
+
+
+def test_a_rank_raises():
+    survivor_says("raises", 1)
+
+
+def test_a_rank_is_killed():
+    survivor_says("is_killed", -signal.SIGKILL)
+
+
+def test_a_rank_is_interrupted():
+    survivor_says("until_the_end", -signal.SIGINT)
+
+
+def test_killed():
+    """Agents go with processes that were killed."""
+    with Alone() as net:
+        ranks = net.cases("cases_ends.py", "until_the_end")
+        for p in ranks:
+            p.await_out("goes on")
+        check(net.running(), "no agent was found")
+        for p in ranks:
+            p.kill()
+        net.await_nothing()
+
+
+def test_one_leaves():
+    """Its agent stays while others need what it sums."""
+    with Alone(3) as net:
+        net.ranks_ok("cases_ends.py", "left")
+        net.await_nothing()
+
+
+def test_restarted():
+    """torchrun starts all again: another job, not a rival's."""
+    with Alone() as net:
+        p = net.torchrun(os.path.join(os.path.dirname(__file__),
+                                      "cases_ends.py"), "restarted",
+                         restarts=1)
+        p.wait_ok()
+        jobs = [set(re.findall(rf"attempt {i} in (\S+)", p.out()))
+                for i in (0, 1)]
+        check(all(len(j) == 1 for j in jobs), f"jobs {jobs}")
+        for i, (job,) in enumerate(jobs):
+            check(re.fullmatch(rf"torch-\S+-{i}-[0-9a-f]+", job), job)
+        net.await_nothing()
+
+
+def test_starts_and_ends():
+    """In a row, in all ways; looked at after each."""
+    with Alone() as net:
+        p = net.run("ends", "/usr/bin/env",
+                    *[f"{k}={v}" for k, v in net.environment(0).items()],
+                    torch_rig.python(), os.path.join(os.path.dirname(__file__),
+                                               "start_and_end.py"),
+                    str(N_ENDS))
+        p.wait_ok(rig.RUN_S + 10 * N_ENDS)
+        print(p.out())
+        net.await_nothing()
+
+
+if __name__ == "__main__":
+    main(dict(globals()))
