@@ -23,10 +23,14 @@ SHAPES = [(1,), (3, 5), (70001,), (2, 1, 9000)]
 
 
 def start():
+    agents.RANKS_PER_AGENT = int(os.environ.get("TEST_RANKS_PER_AGENT",
+                                                agents.RANKS_PER_AGENT))
     store = os.environ.get("TEST_STORE")  # a launcher has one of its own
     dist.init_process_group(
         "sumwire", init_method=f"file://{store}" if store else "env://",
-        rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+        rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]),
+        timeout=datetime.timedelta(
+            seconds=int(os.environ.get("TEST_LIMIT_S", "600"))))
 
 
 def twins():

@@ -174,3 +174,12 @@ def load():
         f"{SONAME} was not found ({'; '.join(tried)}); build it with "
         f"'ninja -C build' in the checkout, or 'meson install -C build', or "
         f"name it in SUMWIRE_LIBRARY")
+
+
+def problem():
+    """Why there is no library, in words; None where there is."""
+    try:
+        load()
+        return None
+    except ImportError as e:
+        return str(e)

@@ -20,6 +20,7 @@ from sumwire.client import SumwireError, seconds
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 PORTS = range(20000, 32000, 2)  # below those that the kernel gives away
+SERVER_PORT = 5700  # [server] udp_port
 SIOCGIFADDR = 0x8915
 PARENT_MAX = 60  # bytes; a socket's path has 107
 PAUSE_S = 0.02
@@ -36,6 +37,7 @@ cd / && "$0" agent --config "$1/agent.ini"
 code=$?
 rm -rf "$1"
 exit $code"""
+# How long a sum may take is for groups to say, not for the agent (stall_limit).
 AGENT = """\
 [node]
 role = both
@@ -46,7 +48,7 @@ name = {job}
 workers = {n}
 rank = {rank}
 dead_after = 30s
-stall_limit = {limit_s}s
+stall_limit = 86400s
 join_timeout = {open_s}s
 [agent]
 socket = {socket}
@@ -99,25 +101,47 @@ def address_of(interface):
     return socket.inet_ntoa(answer[20:24])
 
 
-def address(agent, n_machines):
-    """Ours: of SUMWIRE_IFNAME, or that leads to MASTER_ADDR.  On one machine
-    each agent has its own of the loopback."""
-    if n_machines == 1:
+def appliances():
+    """SUMWIRE_SERVERS=host[:port],…: (address, port) of each."""
+    found = []
+    text = os.environ.get("SUMWIRE_SERVERS", "")
+    for each in filter(None, map(str.strip, text.split(","))):
+        host, _, port = each.partition(":")
+        try:
+            found.append((socket.gethostbyname(host), int(port or SERVER_PORT)))
+        except (OSError, ValueError) as e:
+            raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: {each} is "
+                               f"not host[:port]: {e}") from None
+    return found
+
+
+def is_loopback(ip):
+    return ip.startswith("127.")
+
+
+def address_towards(host):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect((host, 9))
+            return s.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
+
+
+def address(agent, is_local, towards):
+    """Ours: of SUMWIRE_IFNAME, or that leads there.  In a job that does not
+    leave this machine each agent has its own of the loopback."""
+    if is_local:
         return f"127.77.{agent // 250}.{agent % 250 + 1}"
     interface = os.environ.get("SUMWIRE_IFNAME")
     if interface:
         return address_of(interface)
-    master = os.environ.get("MASTER_ADDR", "")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        try:
-            s.connect((master, 9))
-            found = s.getsockname()[0]
-        except OSError:
-            found = "127.0.0.1"
-    if not master or found.startswith("127."):
+    found = address_towards(towards)
+    if not towards or is_loopback(found):
         raise SumwireError(
             "SW_ECONF", f"no address of this machine leads to the others "
-            f"(MASTER_ADDR={master}): name the interface in SUMWIRE_IFNAME")
+            f"({towards or 'MASTER_ADDR is not set'}): name the interface in "
+            f"SUMWIRE_IFNAME")
     return found
 
 
@@ -191,40 +215,59 @@ def start(meeting):
     me = meeting.me
     meeting.tell("machine", machine())
     if me == 0:
-        meeting.tell("job", job_name())
+        meeting.tell("job", safely(lambda: [job_name(), appliances()]))
+    job, servers = answer(meeting, "job", 0)
     machines = meeting.all("machine")
     agent, here = places(machines)[me]
     leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
     if me == here[0]:
-        lead(meeting, machines, agent, len(here), leaders)
-    answer = meeting.ask("socket", here[0])
-    if "error" in answer:
-        raise SumwireError(*answer["error"])
-    return answer["path"], here.index(me)
+        lead(meeting, job, servers, machines, agent, len(here), leaders)
+    return answer(meeting, "socket", here[0]), here.index(me)
 
 
-def lead(meeting, machines, agent, n_local, leaders):
-    """Start the agent and tell its ranks where it is, or why it is not."""
-    n_machines = len(set(machines))
+def safely(call):
+    """What it returns, or its error, for others."""
     try:
-        if n_machines < len(leaders) and n_machines > 1:
-            raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
-                               f"ranks on one of several machines need agents "
-                               f"that are started by hand")
-        ip = address(agent, n_machines)
-        meeting.tell("address", (ip, free_port(ip)))
-        servers = meeting.all("address", leaders)
-        open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
-        a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}",
-                   "job": meeting.ask("job", 0),
-                   "n": len(leaders), "rank": agent, "n_local": n_local,
-                   "limit_s": min(max(int(meeting.limit_s), 1), 86400),
-                   "open_s": open_s, "ip": ip,
-                   "udp_port": dict(servers)[ip]}, servers)
-        a.wait_ready(time.monotonic() + open_s)
-        meeting.tell("socket", {"path": a.socket})
+        return {"value": call()}
     except Exception as e:
         error = e if isinstance(e, SumwireError) else SumwireError(
             "SW_EIO", f"{type(e).__name__}: {e}")
-        meeting.tell("address", ("0.0.0.0", 0))
-        meeting.tell("socket", {"error": (error.name, error.text)})
+        return {"error": (error.name, error.text)}
+
+
+def answer(meeting, what, rank):
+    """What safely() said there."""
+    said = meeting.ask(what, rank)
+    if "error" in said:
+        raise SumwireError(*said["error"])
+    return said["value"]
+
+
+def lead(meeting, job, servers, machines, agent, n_local, leaders):
+    """Start the agent and tell its ranks where it is, or why it is not."""
+    is_local = len(set(machines)) == 1 and all(
+        is_loopback(ip) for ip, _ in servers)
+    towards = (os.environ.get("MASTER_ADDR", "") if len(set(machines)) > 1
+               else servers[0][0] if servers else "")
+
+    def place():
+        if not is_local and len(leaders) > len(set(machines)):
+            raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
+                               f"ranks on one of several machines need agents "
+                               f"that are started by hand")
+        ip = address(agent, is_local, towards)
+        return ip, free_port(ip)
+
+    def run():
+        nodes = [answer(meeting, "address", r) for r in leaders]
+        open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
+        ip, udp_port = nodes[agent]
+        a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", "job": job,
+                   "n": len(leaders), "rank": agent, "n_local": n_local,
+                   "open_s": open_s, "ip": ip, "udp_port": udp_port},
+                  [*servers, *nodes])
+        a.wait_ready(time.monotonic() + open_s)
+        return a.socket
+
+    meeting.tell("address", safely(place))
+    meeting.tell("socket", safely(run))

@@ -15,13 +15,20 @@ PAUSE_S = 0.01
 
 
 class Meeting:
-    """store is the group's, with keys that no earlier attempt has used."""
+    """store is the group's, with keys that no earlier attempt has used.  With a
+    problem of any rank, in words, there is no meeting."""
 
-    def __init__(self, opts):
+    def __init__(self, opts, problem=None):
         self.me, self.n = opts.group_rank, opts.group_size
         self.limit_s = opts.timeout.total_seconds()
         lobby = dist.PrefixStore("sumwire/", opts.store)
-        word = self._safely(self._host if self.me == 0 else self._come, lobby)
+        self.mark = [secrets.token_hex(8), problem]
+        word, marks = self._safely(self._host if self.me == 0 else self._come,
+                                   lobby)
+        problems = [f"rank {rank}: {text}" for rank, (_, text)
+                    in enumerate(marks) if text]
+        if problems:
+            raise SumwireError("SW_EREFUSED", "; ".join(problems))
         self.store = dist.PrefixStore(word + "/", lobby)
 
     def tell(self, what, value, rank=None):
@@ -49,28 +56,28 @@ class Meeting:
 
     def _come(self, lobby):
         """Say that this rank is here, until rank 0 has seen it."""
-        mark = secrets.token_hex(8)
-        lobby.set(f"rank/{self.me}", mark)
+        lobby.set(f"rank/{self.me}", json.dumps(self.mark))
         end = time.monotonic() + self.limit_s
         while True:
-            said = json.loads(lobby.get("ranks"))
-            if mark in said["marks"]:
-                lobby.set(f"{said['word']}/here/{self.me}", "")
-                return said["word"]
+            word, marks = json.loads(lobby.get("ranks"))
+            if self.mark in marks:
+                lobby.set(f"{word}/here/{self.me}", "")
+                return word, marks
             self._pause(end, [0])
 
     def _host(self, lobby):
         """Say whom rank 0 has seen, until all have found themselves there."""
         marks, end = None, time.monotonic() + self.limit_s
         while True:
-            seen = [lobby.get(f"rank/{r}").decode() for r in range(1, self.n)]
+            seen = [self.mark, *(json.loads(lobby.get(f"rank/{r}"))
+                                 for r in range(1, self.n))]
             if seen != marks:
                 marks, word = seen, secrets.token_hex(8)
-                lobby.set("ranks", json.dumps({"word": word, "marks": marks}))
+                lobby.set("ranks", json.dumps([word, marks]))
             late = [r for r in range(1, self.n)
                     if not lobby.check([f"{word}/here/{r}"])]
             if not late:
-                return word
+                return word, marks
             self._pause(end, late)
 
     def _pause(self, end, late):

@@ -10,6 +10,7 @@ import torch
 from torch import distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from sumwire import library
 from sumwire.distributed import attachment
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.work import Work, seconds
@@ -58,7 +59,7 @@ class Methods:
         self.attachment = self.group = None
         store = opts.store
         if self.n > 1:
-            meeting = Meeting(opts)
+            meeting = Meeting(opts, library.problem())
             store = meeting.store
             self._attach(meeting)
         self.gloo = dist.ProcessGroupGloo(

@@ -1,0 +1,102 @@
+# torch_starts.py - how a group of the backend comes to be, and why it does not
+# SPDX-License-Identifier: BSD-3-Clause
+import os
+import subprocess
+import tempfile
+
+import torch_rig
+from backend_rig import Alone, main
+from rig import check
+from slurm import free_port
+
+
+class WithServer(Alone):
+    """A server that somebody else has started."""
+
+    def __init__(self):
+        super().__init__()
+        self.port = free_port()
+        self.ini["a"] = {**self.common("server", "a", 0),
+                         "serve": {"udp_port": self.port},
+                         "port udp": {"type": "udp", "ip": "127.0.0.1/8"}}
+
+
+def test_servers():
+    """It has a part of the sums, one more than by the agent alone."""
+    with WithServer() as net:
+        net.start("a")
+        net.ranks_ok("cases_backend.py", "sums", env={
+            "SUMWIRE_SERVERS": f"localhost:{net.port}",
+            "TEST_RANKS_PER_AGENT": "1"})
+        check(net.stats("a")["chunks_done"] > 0, "the server has summed")
+        net.remove_stores()
+        net.await_nothing()
+
+
+def refused(envs, *texts):
+    """Ranks of these environments, by rank, end with one sentence each."""
+    with Alone() as net:
+        net.n_runs += 1
+        for p in [net.rank(r, os.path.join(torch_rig.HERE, "cases_ends.py"),
+                           "closed", env={"TEST_LIMIT_S": "5", **env})
+                  for r, env in envs.items()]:
+            p.wait_error(*texts, code=1, limit_s=60)
+            n_said = p.log().count("SumwireError:")
+            check(n_said == 1, f"{p.name} says {n_said} sentences")
+        net.remove_stores()
+        net.await_nothing()
+
+
+def both(**env):
+    return {0: env, 1: env}
+
+
+def test_no_server():
+    """The other one may hear first that the first has given up."""
+    refused(both(SUMWIRE_SERVERS="127.0.0.1:9", SUMWIRE_OPEN_TIMEOUT="3"),
+            r"SumwireError: (.*waiting for server s0 \(127\.0\.0\.1:9\), which "
+            r"does not answer|rank [01] .*closed its attachment)")
+
+
+def test_wrong_names():
+    refused(both(SUMWIRE_SERVERS="127.0.0.1:x"),
+            "SUMWIRE_SERVERS=127.0.0.1:x: 127.0.0.1:x is not host")
+    refused(both(SUMWIRE_SERVERS="10.77.1.1", SUMWIRE_IFNAME="nothing0"),
+            "SUMWIRE_IFNAME=nothing0: this interface has no IPv4 address")
+
+
+def test_no_store():
+    """One rank does not come, or nobody hears of it."""
+    for rank in (0, 1):
+        refused({rank: {}}, f"SumwireError: rank {rank} cannot reach the other "
+                "1 ranks by torch's store")
+
+
+def test_other_library():
+    """Of one rank: without a function that this package needs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "libother.so")
+        p = subprocess.run(["gcc", "-shared", "-o", path, "-x", "c", "-"],
+                           input=b"int sw_version(void) { return 1; }",
+                           check=False)
+        check(not p.returncode, "gcc")
+        refused({0: {}, 1: {"SUMWIRE_LIBRARY": path}},
+                r"SumwireError: rank 1: \S+libother.so has no sw_\w+: "
+                "it is from another release")
+
+
+def test_two_jobs():
+    """Of one user on one machine, at the same time."""
+    with Alone() as net, Alone() as other:
+        jobs = [n.cases("cases_backend.py", "sums", "threads")
+                for n in (net, other)]
+        for ranks in jobs:
+            for p in ranks:
+                p.wait_ok()
+        for n in net, other:
+            n.remove_stores()
+            n.await_nothing()
+
+
+if __name__ == "__main__":
+    main(dict(globals()))
