@@ -1,6 +1,8 @@
 # cases_ops.py - sums of single tensors against gloo's; run by torch_ops.py
 # SPDX-License-Identifier: BSD-3-Clause
 import os
+import threading
+import time
 
 import torch
 
@@ -338,6 +340,28 @@ def case_objects():
     got = hvd.broadcast_object(mine, root_rank=1)
     check(got["rank"] == 1 and len(got["list"]) == 300000, "broadcast_object")
     check(hvd.broadcast_object(None) is None, "None")
+
+
+def case_threads():
+    """Who waits holds up no other thread's sums."""
+    for name in "awaited", "other":
+        hvd.allreduce(torch.ones(10), name=name)
+    if hvd.rank() == 0:
+        waits = threading.Thread(target=lambda: hvd.allreduce(
+            torch.ones(10), name="awaited"))
+        waits.start()
+    began = time.monotonic()
+    for _ in range(50):
+        hvd.allreduce(torch.ones(10), name="other")
+    took = time.monotonic() - began
+    check(took < 20, f"50 sums beside a wait took {took:.1f} s")
+    if hvd.rank() == 0:
+        check(waits.is_alive(), "the other waits for this one")
+    hvd.barrier()
+    if hvd.rank():
+        hvd.allreduce(torch.ones(10), name="awaited")
+    else:
+        waits.join()
 
 
 def case_without_numpy():

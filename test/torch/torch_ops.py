@@ -8,8 +8,8 @@ from torch_rig import IS_QUICK, ROOT, TorchNet
 
 CASES = ["sums", "bool", "averages", "integers_are_scaled", "in_place",
          "handles", "new_names", "new_sizes", "groups", "compression",
-         "autograd", "copied_types", "horovod_api", "broadcast", "objects",
-         "refused"]
+         "autograd", "threads", "copied_types", "horovod_api", "broadcast",
+         "objects", "refused"]
 
 
 def test_two_ranks():

@@ -8,7 +8,8 @@
     client.push(t, step=0)
     client.wait(t)                  # t.memory now holds the sum
 
-A client may be used by several threads; its lock makes them take turns.
+A client may be used by several threads: its lock makes them take turns to
+begin, and a tensor's to wait for it.
 """
 import ctypes
 import os
@@ -42,12 +43,14 @@ class Tensor:
     memory and keeps the client's mapping alive, whoever holds it.  result is
     the address where its sums come; with several local ranks another one, and
     they are copied from there."""
-    __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle")
+    __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle",
+                 "lock")
 
     def __init__(self, client, desc, pointer):
         self.name, self.n, self.dtype = desc[:3]
         self.pointer = pointer
         self.handle = None  # of the open push_pull
+        self.lock = threading.Lock()  # who looks whether that has ended
         n_bytes = self.n * library.DTYPES[self.dtype][1]
         self.memory = (ctypes.c_uint8 * n_bytes).from_address(
             client.lib.sw_tensor_data(pointer))
@@ -167,24 +170,18 @@ class Client:
 
     def is_done(self, tensor):
         """Has the tensor's push ended?  True also when none is open."""
-        if tensor.handle is None and not self.failure:
-            return True
-        with self.lock:
-            code = 0
-            if tensor.handle is not None:
-                code = self.lib.sw_poll(self.pointer, tensor.handle)
-            return self._ended(tensor, code)
+        if not tensor.lock.acquire(blocking=False):
+            return False  # another thread waits for it
+        try:
+            return self._ended(tensor, self.lib.sw_poll)
+        finally:
+            tensor.lock.release()
 
     def wait(self, tensor):
         """Block until the tensor's push has ended."""
-        if tensor.handle is None and not self.failure:
-            return
         for _ in range(0, self.wait_timeout_s, SLICE_S):
-            with self.lock:
-                code = 0
-                if tensor.handle is not None:
-                    code = self.lib.sw_wait(self.pointer, tensor.handle)
-                if self._ended(tensor, code, library.ETIMEDOUT):
+            with tensor.lock:
+                if self._ended(tensor, self.lib.sw_wait):
                     return
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
         raise SumwireError("SW_ETIMEDOUT",
@@ -192,8 +189,12 @@ class Client:
                            f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
                            f"{''.join(text.partition('; last')[1:])}")
 
-    def _ended(self, tensor, code, not_yet=library.EAGAIN):
-        if code == not_yet:
+    def _ended(self, tensor, ask):
+        """Has it, as that function of the library says?"""
+        code = 0
+        if tensor.handle is not None:
+            code = ask(self.pointer, tensor.handle)
+        if code in (library.EAGAIN, library.ETIMEDOUT):
             return False
         if tensor.handle is not None and not code:
             tensor.take_result()
