@@ -13,12 +13,13 @@ import torch.distributed as dist
 from torch.distributed import ReduceOp
 
 import sumwire.torch  # noqa: F401
-from sumwire import SumwireError
+from sumwire import SumwireError, distributed
 from sumwire.distributed import agents
 from torch_rig import check, raises, run_cases
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
+IS_BACKEND = distributed.version() >= distributed.BACKENDS_SINCE
 SHAPES = [(1,), (3, 5), (70001,), (2, 1, 9000)]
 
 
@@ -344,6 +345,100 @@ def case_differing():
     x = torch.ones(10)
     dist.all_reduce(x)
     check(bool((x == dist.get_world_size()).all()), x)
+
+
+def case_given_up():
+    """After the time of one call, shorter than the group's."""
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(1), group=group)
+    if dist.get_rank() == 0:
+        opts = dist.AllreduceOptions()
+        opts.timeout = datetime.timedelta(milliseconds=300)
+        for _ in range(2):
+            with raises(SumwireError, "rank 0 aborted group", "all_reduce took "
+                        "too long", "SW_EABORTED"):
+                group.allreduce([torch.ones(1)], opts).wait()
+    dist.barrier()
+
+
+def case_aborted():
+    """Who waits for others is told."""
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(1), group=group)
+    check(error_of(group) in (None, "SUCCESS"), error_of(group))
+    if dist.get_rank() == 1:
+        group.abort()
+    else:
+        with raises(SumwireError, "rank 1 aborted group", "abort() was called"):
+            dist.all_reduce(torch.ones(1), group=group)
+        check(error_of(group) in (None, "REMOTE_ERROR"), error_of(group))
+        dist.destroy_process_group(group)
+    dist.barrier()
+
+
+def error_of(group):
+    """Its name; None before torch has such."""
+    if not IS_BACKEND:
+        return None
+    return group._get_backend(torch.device("cpu")).get_error().name
+
+
+def case_timeouts():
+    group = dist.new_group()
+    backend = group._get_backend(torch.device("cpu"))
+    backend.set_timeout(datetime.timedelta(seconds=1))
+    if dist.get_rank() == 0:
+        with raises(SumwireError, "1 s", "rank 1"):
+            dist.all_reduce(torch.ones(1), group=group)
+    dist.barrier()
+
+
+def case_allocated():
+    """Memory in which nothing is copied, given again when it is free."""
+    for group, gloo in twins():
+        backend = (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
+        check(backend.supports_tensor_alloc(torch.device("cpu")), "supported")
+        places = set()
+        for dtype in FLOATS:
+            x = sample(dtype, (70001,))
+            y = backend.allocate_tensor(70001, dtype=dtype,
+                                        device=torch.device("cpu"))
+            places.add((y.data_ptr(), y.element_size()))
+            y.copy_(x)
+            dist.all_reduce(y, group=group)
+            check_sum(y, x, gloo, f"sum of {dtype}")
+            del y
+        check(dist.get_world_size(group) == 1 or len(places) == 3,
+              f"memory of bf16 is that of f16: {places}")
+
+
+def case_monitored():
+    late = dist.get_world_size() - 1
+    if not IS_BACKEND:  # torch asks for gloo by name
+        with raises(ValueError, "only implemented for GLOO"):
+            dist.monitored_barrier()
+        return
+    group = dist.new_group()
+    dist.monitored_barrier(group)
+    if dist.get_rank() != late:
+        limit = datetime.timedelta(seconds=1)
+        with raises(RuntimeError, f"Rank {late}" if dist.get_rank() == 0
+                    else ""):
+            dist.monitored_barrier(group, limit)
+    dist.barrier()
+
+
+def case_split():
+    if not IS_BACKEND:
+        return  # torch splits groups of accelerators alone
+    n = dist.get_world_size()
+    ranks = [list(range(n - 1)), [n - 1]]
+    group = dist.split_group(split_ranks=ranks)
+    mine = ranks[dist.get_rank() == n - 1]
+    x = torch.ones(10)
+    dist.all_reduce(x, group=group)
+    check(bool((x == len(mine)).all()), x)
+    dist.destroy_process_group(group)
 
 
 def case_again():

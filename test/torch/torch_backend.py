@@ -10,7 +10,8 @@ from rig import check
 CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
          "gathers", "scatters", "by_gloo", "objects", "asynchronous",
          "coalesced", "empty", "compiled_ones", "threads", "refused", "late",
-         "differing"]
+         "differing", "given_up", "aborted", "timeouts", "allocated",
+         "monitored", "split"]
 
 
 def losses(ranks):
@@ -63,7 +64,11 @@ def trained(n, *kinds):
 
 
 def test_two_train():
-    trained(2, "plain", "views", "static", "unused", "zero", "fsdp")
+    trained(2, "plain", "views", "static", "unused", "compiled", "zero")
+
+
+def test_two_train_in_parts():
+    trained(2, "fsdp", "memory", "saved")
 
 
 def test_four_train():

@@ -12,6 +12,7 @@ from backend_rig import Alone, main
 from rig import check
 
 N_ENDS = int(os.environ.get("SUMWIRE_TEST_ENDS", "6"))
+rig.TEST_S += 10 * N_ENDS
 
 
 def test_forked():

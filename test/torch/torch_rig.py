@@ -98,9 +98,9 @@ class TorchNet(Net):
         return started
 
     def remove_stores(self):
-        for n in range(self.n_runs + 1):
-            if os.path.exists(self.path(f"store{n}")):
-                os.remove(self.path(f"store{n}"))
+        for name in os.listdir(self.folder):
+            if name.startswith("store"):
+                os.remove(self.path(name))
 
     def __exit__(self, kind, value, trace):
         self.remove_stores()

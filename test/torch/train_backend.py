@@ -4,7 +4,9 @@
 it knows the name alone, and the import."""
 import contextlib
 import os
+import shutil
 import sys
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -69,6 +71,46 @@ def zero(model):
     return DistributedDataParallel(model)
 
 
+def memory(model):
+    """Collectives out of the backend's own memory."""
+    model = fsdp(model)
+    if dist.get_backend() != "gloo":
+        model.set_allocate_memory_from_process_group_for_comm(True)
+    return model
+
+
+def saved(model):
+    return fsdp(model)
+
+
+def compiled(model):
+    return torch.compile(DistributedDataParallel(model), backend="aot_eager")
+
+
+def save_and_load(model, optimizer):
+    """By torch.distributed.checkpoint; between the two it is spoilt."""
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint.state_dict import (
+        get_state_dict, set_state_dict)
+    folder = [tempfile.mkdtemp(prefix="sumwire-") if dist.get_rank() == 0
+              else None]
+    dist.broadcast_object_list(folder)
+    weights, state = get_state_dict(model, optimizer)
+    checkpoint.save({"model": weights, "optimizer": state},
+                    checkpoint_id=folder[0])
+    with torch.no_grad():
+        for p in model.parameters():
+            p.fill_(1)
+    weights, state = get_state_dict(model, optimizer)
+    checkpoint.load({"model": weights, "optimizer": state},
+                    checkpoint_id=folder[0])
+    set_state_dict(model, optimizer, model_state_dict=weights,
+                   optim_state_dict=state)
+    dist.barrier()
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder[0])
+
+
 def optimizer_of(kind, model):
     if kind == "zero":
         from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -93,6 +135,8 @@ def main(kind):
         if kind != "plain" or step % 2:
             optimizer.step()
             optimizer.zero_grad()
+        if kind == "saved" and step == 2:
+            save_and_load(model, optimizer)
         total = loss.detach().clone()
         dist.all_reduce(total)
         print(f"loss {step} {total.item():.5f}", flush=True)

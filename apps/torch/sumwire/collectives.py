@@ -42,16 +42,18 @@ class Group:
 class Call:
     """A collective that was started.  on_end(error or None) is called once, by
     whichever thread sees the end, after which the buffers are the caller's."""
-    __slots__ = ("handle", "what", "until", "on_end", "ended")
+    __slots__ = ("handle", "group", "what", "until", "on_end", "ended")
 
-    def __init__(self, handle, what, until, on_end):
-        self.handle, self.what, self.until = handle, what, until
+    def __init__(self, handle, group, what, until, on_end):
+        self.handle, self.group = handle, group
+        self.what, self.until = what, until
         self.on_end = on_end
         self.ended = threading.Event()
 
     def end(self, error):
+        on_end, self.on_end = self.on_end, None  # else it refers to itself
         try:
-            self.on_end(error)
+            on_end(error)
         finally:
             self.ended.set()
 
@@ -65,7 +67,6 @@ class Calls:
         self.lock = threading.Lock()
         self.groups = set()
         self.open = set()  # calls that nobody waits for
-        self.late = []  # given up; the library still has their buffers
         self.event = ctypes.c_int(-1)
         self.thread = None
         self.is_over = False
@@ -79,13 +80,19 @@ class Calls:
         code = self.lib.sw_group_open(
             self.client.pointer, name.encode(), (ctypes.c_uint32 * n)(*ranks),
             n, ctypes.byref(pointer))
-        code = code or self.lib.sw_group_set_timeout(
-            pointer, min(math.ceil(limit_s), LIMIT_MAX_S))
         if code:
             raise self.client.error(code)
         group = Group(name, pointer)
         self.groups.add(group)
+        self.set_timeout(group, limit_s)
         return group
+
+    def set_timeout(self, group, limit_s):
+        with group.lock:
+            code = self.lib.sw_group_set_timeout(
+                group.opened(), min(math.ceil(limit_s), LIMIT_MAX_S))
+        if code:
+            raise self.client.error(code)
 
     def close_group(self, group):
         """This process is through with it: what is open ends."""
@@ -113,7 +120,8 @@ class Calls:
             library.OPERATIONS[op], send, recv, scale)
         until = time.monotonic() + limit_s
         handle = self._start(group, args, until)
-        call = Call(handle, f"{kind} of group '{group.name}'", until, on_end)
+        call = Call(handle, group, f"{kind} of group '{group.name}'", until,
+                    on_end)
         self._put(call)
         if len(self.open) > MANY:
             self.look()
@@ -154,22 +162,25 @@ class Calls:
 
     def look(self):
         """End those that have ended, or whose time is over."""
-        ends, now = [], time.monotonic()
+        now = time.monotonic()
         with self.lock:
-            for call in list(self.open):
-                ended, error = self._ended(call)
-                if ended:
-                    ends.append((call, error))
-                elif now > call.until:
-                    ends.append((call, self._give_up(call)))
+            late = [call for call in self.open if now > call.until]
+        for call in late:
+            self._give_up(call)
+        with self.lock:
+            ends = [(call, error) for call in list(self.open)
+                    for ended, error in [self._ended(call)] if ended]
         for call, error in ends:
             call.end(error)
 
     def _give_up(self, call):
-        self.open.discard(call)
-        self.late.append(call)
-        return SumwireError("SW_ETIMEDOUT", f"{call.what} did not end in the "
-                            f"time that the group allows")
+        """The library leaves its buffers alone then, and it ends."""
+        call.until = math.inf
+        with call.group.lock:
+            if call.group.pointer and not self.is_over:
+                self.lib.sw_group_abort(
+                    call.group.pointer,
+                    f"{call.what.split()[0]} took too long".encode())
 
     def is_done(self, call):
         with self.lock:
@@ -210,10 +221,9 @@ class Calls:
         if until < call.until:
             self._put(call)
             return False
-        with self.lock:
-            error = self._give_up(call)
-        call.end(error)
-        return True
+        self._give_up(call)
+        self._put(call)
+        return self.wait(call)
 
     # --- the thread ---
 
@@ -244,7 +254,7 @@ class Calls:
         """In a forked child, where only this thread is left: nothing is its
         own.  Calls return the library's error."""
         self.is_over, self.lock = True, threading.Lock()
-        self.open, self.late = set(), []
+        self.open = set()
         for group in self.groups:
             group.lock = threading.Lock()
 

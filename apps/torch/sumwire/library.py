@@ -91,6 +91,7 @@ SIGNATURES = {
                            ctypes.POINTER(ctypes.c_uint64)]),
     "sw_poll": (INT, [POINTER, ctypes.c_uint64]),
     "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
+    "sw_alloc": (INT, [POINTER, ctypes.c_size_t, ctypes.POINTER(POINTER)]),
     "sw_group_open": (INT, [POINTER, ctypes.c_char_p, ctypes.POINTER(U32), U32,
                             ctypes.POINTER(POINTER)]),
     "sw_group_set_timeout": (INT, [POINTER, U32]),

@@ -1,8 +1,15 @@
 # backend.py - sumwire's group as PyTorch 2.14 and later take it: a Backend
 # SPDX-License-Identifier: BSD-3-Clause
-from torch._C._distributed_c10d import Backend as Base
+from types import SimpleNamespace
+
+from torch._C._distributed_c10d import Backend as Base, ErrorType
 
 from sumwire.distributed.methods import Methods, by_gloo
+
+ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
+          "SW_EABORTED": ErrorType.REMOTE_ERROR,
+          "SW_EPEER": ErrorType.REMOTE_ERROR,
+          "SW_EMISMATCH": ErrorType.REMOTE_ERROR}
 
 
 class Backend(Methods, Base):
@@ -13,6 +20,13 @@ class Backend(Methods, Base):
     def getBackendName(self):
         return "sumwire"
 
+    def get_error(self):
+        """What the first collective that failed has failed of."""
+        if self.error is None:
+            return ErrorType.SUCCESS
+        return ERRORS.get(getattr(self.error, "name", None),
+                          ErrorType.COMM_ERROR)
+
     gather = by_gloo("gather")
     scatter = by_gloo("scatter")
     all_to_all_single = by_gloo("all_to_all_single")
@@ -20,7 +34,26 @@ class Backend(Methods, Base):
     send = by_gloo("send")
     recv = by_gloo("recv")
     recv_anysource = by_gloo("recv_anysource")
-    monitored_barrier = by_gloo("monitored_barrier")
+
+    def monitored_barrier(self, opts, wait_all_ranks=False):
+        self.gloo.monitored_barrier(opts.timeout, wait_all_ranks)
+
+    @property
+    def options(self):
+        return Base.Options("sumwire", self.opts.timeout)
+
+    @property
+    def supports_splitting(self):
+        return True
+
+    def split(self, store, ranks, opts):
+        """A backend of some of the ranks, in that order."""
+        members = list(self.opts.global_ranks_in_group) or range(self.n)
+        return Backend(SimpleNamespace(
+            store=store, group_rank=list(ranks).index(self.me),
+            group_size=len(ranks), timeout=opts._timeout,
+            group_id=opts.group_name,
+            global_ranks_in_group=[members[r] for r in ranks]))
 
 
 def create(opts, _):

@@ -4,7 +4,9 @@
 version at hand has for backends (group.py).  What the library does not do, or
 not with these types and operations, gloo does."""
 import ctypes
+import functools
 import os
+import sys
 
 import torch
 from torch import distributed as dist
@@ -29,9 +31,6 @@ OPERATIONS = {
 
 GRACE_S = 10  # past the group's timeout, for the library to end what is open
 
-ERRORS = {"SW_ETIMEDOUT": "TIMEOUT", "SW_EABORTED": "REMOTE_ERROR",
-          "SW_EPEER": "REMOTE_ERROR", "SW_EMISMATCH": "REMOTE_ERROR"}
-
 # By id, until they are shut down: torch keeps no reference to the Python half.
 _groups = {}
 
@@ -45,6 +44,20 @@ def keep_for_ever():
 
 
 os.register_at_fork(after_in_child=keep_for_ever)
+
+
+def not_compiled(method):
+    """torch.compile takes it as it is: by torch.compiler.disable(), once the
+    compiler is there, whose import takes long."""
+    chosen = method
+
+    @functools.wraps(method)
+    def call(*arguments, **more):
+        nonlocal chosen
+        if chosen is method and "torch._dynamo" in sys.modules:
+            chosen = torch.compiler.disable(method)
+        return chosen(*arguments, **more)
+    return call
 
 
 class Methods:
@@ -94,12 +107,15 @@ class Methods:
             self.calls.abort_group(self.group, "abort() was called")
         self.shutdown()
 
-    def get_error(self):
-        """What the first collective that failed has failed of."""
-        if self.error is None:
-            return c10d.ErrorType.SUCCESS
-        return getattr(c10d.ErrorType, ERRORS.get(
-            getattr(self.error, "name", None), "COMM_ERROR"))
+    def _set_default_timeout(self, timeout):
+        self.set_timeout(timeout)
+
+    def set_timeout(self, timeout):
+        """Of collectives from now on."""
+        self.limit_s = timeout.total_seconds()
+        self.gloo.set_timeout(timeout)
+        if self.group:
+            self.calls.set_timeout(self.group, self.limit_s)
 
     def _set_sequence_number_for_group(self):
         self.n_calls = 0
@@ -107,8 +123,24 @@ class Methods:
     def _get_sequence_number_for_group(self):
         return self.n_calls
 
+    # --- memory of which collectives copy nothing ---
+
+    def supports_tensor_alloc(self, device):
+        """Not by C++, which gives an index: torch's own way back to Python
+        fails."""
+        return isinstance(device, torch.device) and device.type == "cpu"
+
+    def allocate_tensor(self, size, *, dtype, device):
+        block = None
+        if self.attachment and size:
+            block = self.attachment.memory.block(size * dtype.itemsize)
+        if block is None:
+            return torch.empty(size, dtype=dtype, device=device)
+        return torch.frombuffer(block, dtype=dtype, count=size)
+
     # --- what is summed ---
 
+    @not_compiled
     def allreduce(self, tensors, opts=None):
         tensors, opts = listed(tensors), options(
             opts, c10d.AllreduceOptions, "reduceOp")
@@ -120,9 +152,11 @@ class Methods:
             self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()
 
+    @not_compiled
     def allreduce_coalesced(self, tensors, opts=None):
         return self.allreduce(tensors, opts)
 
+    @not_compiled
     def reduce(self, tensors, opts):
         tensors = listed(tensors)
         root = opts.rootRank
@@ -135,6 +169,7 @@ class Methods:
                      t if self.me == root else None, root=root, **how)
         return work.seal()
 
+    @not_compiled
     def reduce_scatter(self, outputs, inputs, opts=None):
         outputs, inputs = listed(outputs), lists(inputs)
         opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
@@ -144,9 +179,11 @@ class Methods:
                 for parts in inputs]
         return self.reduce_scatter_single_coalesced(outputs, flat, opts)
 
+    @not_compiled
     def reduce_scatter_single(self, output, tensor, opts=None):
         return self.reduce_scatter_single_coalesced([output], [tensor], opts)
 
+    @not_compiled
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         opts = options(opts, c10d.ReduceScatterOptions, "reduceOp")
         how = operation(outputs, opts.reduceOp)
@@ -160,6 +197,7 @@ class Methods:
 
     # --- what is moved ---
 
+    @not_compiled
     def broadcast(self, tensors, opts=None):
         tensors = listed(tensors)
         opts = options(opts, c10d.BroadcastOptions, "rootRank")
@@ -168,6 +206,7 @@ class Methods:
             self.add(work, opts, "broadcast", t, t, root=opts.rootRank)
         return work.seal()
 
+    @not_compiled
     def allgather(self, outputs, inputs, opts=None):
         outputs, inputs = lists(outputs), listed(inputs)
         opts = options(opts, c10d.AllgatherOptions)
@@ -182,12 +221,15 @@ class Methods:
                     out.copy_(part.view(out.shape))
         return self._gather(flat, inputs, opts, outputs, after)
 
+    @not_compiled
     def allgather_coalesced(self, outputs, inputs, opts=None):
         return self.allgather(outputs, inputs, opts)
 
+    @not_compiled
     def all_gather_single(self, output, tensor, opts=None):
         return self.all_gather_single_coalesced([output], [tensor], opts)
 
+    @not_compiled
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         return self._gather(outputs, inputs,
                             options(opts, c10d.AllgatherOptions), outputs)
@@ -200,6 +242,7 @@ class Methods:
             self.add(work, opts, "all_gather", t, out)
         return work.seal()
 
+    @not_compiled
     def barrier(self, opts=None):
         work = self.work([])
         if self.n > 1:
@@ -265,6 +308,7 @@ class Methods:
 
 def by_gloo(name):
     """A method that hands its arguments on."""
+    @not_compiled
     def method(self, *arguments, **more):
         return getattr(self.gloo, name)(
             *[a for a in arguments if a is not None],

@@ -1,0 +1,45 @@
+# memory.py - blocks of memory that the agent reads and writes in place
+# SPDX-License-Identifier: BSD-3-Clause
+"""The library keeps what it has given until the end of the attachment; what
+nobody refers to any more is given again."""
+import ctypes
+import threading
+import weakref
+
+PAGE = 4096
+SPARE = 2  # a block is given again for no less than its half
+
+
+class Memory:
+    """Thread: any."""
+
+    def __init__(self, client):
+        self.client = client
+        self.lock = threading.Lock()
+        self.free = []  # (bytes, address)
+
+    def block(self, n_bytes):
+        """A ctypes array, of any content, that goes back with its last
+        reference; None: there is no memory."""
+        n_bytes = -(-n_bytes // PAGE) * PAGE
+        found = self._again(n_bytes) or self._new(n_bytes)
+        if found is None:
+            return None
+        block = (ctypes.c_uint8 * n_bytes).from_address(found[1])
+        block.mapping = self.client.mapping
+        weakref.finalize(block, self.free.append, found).atexit = False
+        return block
+
+    def _again(self, n_bytes):
+        with self.lock:
+            fit = min((b for b in list(self.free)
+                       if n_bytes <= b[0] <= SPARE * n_bytes), default=None)
+            if fit:
+                self.free.remove(fit)
+            return fit
+
+    def _new(self, n_bytes):
+        pointer = ctypes.c_void_p()
+        code = self.client.lib.sw_alloc(self.client.pointer, n_bytes,
+                                        ctypes.byref(pointer))
+        return None if code else (n_bytes, pointer.value)
