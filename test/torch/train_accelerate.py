@@ -1,0 +1,41 @@
+# train_accelerate.py - one training by Accelerate; by torch_frameworks.py
+# SPDX-License-Identifier: BSD-3-Clause
+"""train_accelerate.py BACKEND: two ranks, which torchrun has started.  Where it
+computes on CPUs Accelerate itself names gloo, but takes a group that is there."""
+import sys
+
+import torch
+import torch.distributed as dist
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+if sys.argv[1] == "sumwire":
+    import sumwire.torch  # noqa: F401
+STEPS = 6
+
+
+def main():
+    set_seed(0)
+    dist.init_process_group(sys.argv[1])
+    accelerator = Accelerator(cpu=True)
+    x = torch.randn(16 * STEPS, 8)
+    data = torch.utils.data.TensorDataset(x, x.square().sum(1, keepdim=True))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    model, optimizer, batches = accelerator.prepare(
+        model, torch.optim.SGD(model.parameters(), lr=0.1),
+        torch.utils.data.DataLoader(data, batch_size=8))
+    for i, (x, y) in enumerate(batches):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(model.parameters(), 1)
+        optimizer.step()
+        optimizer.zero_grad()
+        mean = accelerator.gather(loss.detach()).mean()
+        accelerator.print(f"loss {i} {mean:.5f}", flush=True)
+    print("backend", dist.get_backend())
+    accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+# train_lightning.py - one training by Lightning; by torch_frameworks.py
+# SPDX-License-Identifier: BSD-3-Clause
+"""train_lightning.py BACKEND: two ranks, which torchrun has started."""
+import os
+import sys
+
+import lightning
+import torch
+import torch.distributed as dist
+from lightning.pytorch.strategies import DDPStrategy
+
+if sys.argv[1] == "sumwire":
+    import sumwire.torch  # noqa: F401
+STEPS = 6
+
+
+class Squares(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+
+    def training_step(self, batch, i):
+        x, y = batch
+        loss = torch.nn.functional.mse_loss(self.net(x), y)
+        if not i:
+            print("backend", dist.get_backend())
+        mean = self.all_gather(loss.detach()).mean()
+        if self.global_rank == 0:
+            print(f"loss {i} {mean:.5f}", flush=True)
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+def main():
+    lightning.seed_everything(0)
+    x = torch.randn(16 * STEPS, 8)
+    data = torch.utils.data.TensorDataset(x, x.square().sum(1, keepdim=True))
+    trainer = lightning.Trainer(
+        strategy=DDPStrategy(process_group_backend=sys.argv[1]),
+        accelerator="cpu", devices=int(os.environ["WORLD_SIZE"]),
+        max_epochs=1, logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False)
+    trainer.fit(Squares(), torch.utils.data.DataLoader(data, batch_size=8))
+
+
+if __name__ == "__main__":
+    main()
