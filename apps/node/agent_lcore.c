@@ -107,6 +107,13 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		complete(core, local, tensor, &c);
 }
 
+static void on_keep(void *ctx)
+{
+	struct agent_core *core = ctx;
+
+	sw_agent_copy_lent(core->shared, 0);
+}
+
 /* Nothing is begun or answered any more: each process will be told so by a
  * hang-up, with the sentence that says why. */
 static bool is_over(const struct agent_core *core)
@@ -135,6 +142,7 @@ static void join(struct agent_core *core, uint64_t now_ns)
 	struct sw_worker_events events = {.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
+		.keep = on_keep,
 		.ctx = core};
 	struct sw_worker_job job;
 	int err;

@@ -97,10 +97,10 @@ void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero);
  * and that it has left. */
 void sw_lane_refuse(struct sw_lane *lane, int err, const char *text);
 
-/* sw_worker_take - what the other lanes have said since the last turn, and what
- * local ranks do among themselves (here.c); to be called before each turn of an
- * lcore that runs a lane.  Returns how much there
- * was; then the loop's timers may have changed. */
+/* sw_worker_take - what the other lanes have said since the last turn, what
+ * ends of dead streams, and what local ranks do among themselves (here.c); to
+ * be called before each turn of an lcore that runs a lane.  Returns how much
+ * there was; then the loop's timers may have changed. */
 uint32_t sw_worker_take(struct sw_worker *w);
 
 #endif

@@ -153,6 +153,8 @@ uint32_t sw_worker_take(struct sw_worker *w)
 
 	if (w->lane_i)
 		return take_commands(w);
+	if (w->has_dead)
+		n += sw_dead_work(w);
 	if (w->here)
 		n += sw_here_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)

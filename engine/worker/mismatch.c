@@ -6,7 +6,10 @@
  * is done when all have pushed the same; and all complete the one before.  So
  * the same call fails at all members.
  *
- * Of a stream it is at once, and so are all streams of its group.
+ * Of a stream it is at once, and so are all streams of its group.  What is open
+ * of them ends before the next turn, when no frame is borrowed: a PUSH that
+ * waits in this node's loopback is copied first, since its server would fold
+ * what the process writes there, and others could have that as their result.
  *
  * Who knows tells those who may not: a server its members, at once, and each
  * again that pushes, pulls or declares the tensor; a worker its servers, until
@@ -38,13 +41,15 @@ const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 }
 
 /* Its open round ends if it is one of those; in lane 0 when the other lanes
- * have nothing to do with it any more. */
+ * have nothing to do with it any more; of a stream before the next turn. */
 static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
 		return;
 	sw_round_drop(w, t);
-	if (!t->n_lanes)
+	if (t->stream)
+		w->has_dead = true;
+	else if (!t->n_lanes)
 		sw_round_end(w, t, t->death);
 	sw_sched_run(&w->sched);
 }
@@ -95,6 +100,24 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 		if (sw_wtensor_are_kin(t, &w->tensors[i]) &&
 			w->tensors[i].key != SW_KEY_NONE)
 			kill_one(w, &w->tensors[i], 1, death, t->why);
+}
+
+uint32_t sw_dead_work(struct sw_worker *w)
+{
+	uint32_t n = 0;
+
+	w->has_dead = false;
+	if (w->events.keep)
+		w->events.keep(w->events.ctx);
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		struct sw_wtensor *t = &w->tensors[i];
+
+		if (!t->stream || !t->is_open || !t->dead_from)
+			continue;
+		sw_round_end(w, t, t->death);
+		n++;
+	}
+	return n;
 }
 
 static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)

@@ -74,6 +74,10 @@ struct sw_worker_events {
 	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
+	/* From sw_worker_take: buffers of collectives are given back before
+	 * their pushes are folded.  What waits in a loopback of this lcore is
+	 * to be copied (sw_loopback_copy_lent).  NULL: it has none. */
+	void (*keep)(void *ctx);
 };
 
 /* The job's tuning, as a worker received it and asks for it. */
@@ -135,8 +139,9 @@ struct sw_worker {
 	uint64_t touched[SW_PLACE_SERVERS / 64];
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors, n_admitted;
-	uint32_t n_wanted;       /* but lane 0: tensors that it has declared */
-	uint32_t n_open;         /* push_pulls */
+	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
+	uint32_t n_open;   /* push_pulls */
+	bool has_dead;     /* streams of which something is open (mismatch.c) */
 	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
@@ -261,7 +266,8 @@ const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_abort - all streams of the group of @stream are dead: what is open
- * of them, here and at all members, ends with SW_EABORTED and @why.
+ * of them, here (in the next sw_worker_take) and at all members, ends with
+ * SW_EABORTED and @why.
  * @names_missing  add to it for whom they wait, as far as that is known */
 void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
 	bool names_missing);

@@ -280,6 +280,10 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	int death, const char *why);
 
+/* sw_dead_work - what is open of dead streams ends; returns of how many.
+ * Between two turns. */
+uint32_t sw_dead_work(struct sw_worker *w);
+
 /* sw_tensor_tell - say to its servers that it is dead, or closed, until they
  * have said so themselves. */
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);

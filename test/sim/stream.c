@@ -84,12 +84,35 @@ void sim_groups_declared(struct sim_worker *w)
 
 /* --- collectives --- */
 
+/* Is it this member that ends the group, how @how says? */
+static bool ends_it(
+	const struct sim_worker *w, uint32_t group, enum sim_clash_how how)
+{
+	const struct sim_clash *k = &w->job->clash;
+
+	return k->how == how && k->by == w->rank && k->group == group;
+}
+
 /* How many this worker calls. */
 static uint32_t n_colls(const struct sim_worker *w, uint32_t group)
 {
 	uint32_t n = w->job->groups[group].n_colls;
 
+	if (ends_it(w, group, SIM_ABORTS))
+		return w->job->clash.coll + 1;
+	if (ends_it(w, group, SIM_CLOSES))
+		return w->job->clash.coll;
 	return w->rank == w->job->odd_one && w->job->odd_rounds ? n / 2 : n;
+}
+
+/* The process writes it. */
+static void give_back(struct sim_worker *w, uint32_t group, uint32_t coll)
+{
+	uint8_t *fate = &w->of_group[group].fates[coll];
+
+	if (*fate == SIM_ENDED_BADLY)
+		*fate = SIM_GIVEN_BACK;
+	sim_coll_spoil(w, group, coll);
 }
 
 static void note_end(
@@ -101,25 +124,20 @@ static void note_end(
 	of->fates[coll] = err ? SIM_ENDED_BADLY : SIM_ENDED_WELL;
 	if (err && !of->err)
 		of->err = err;
-	if (!err)
-		sim_coll_spoil(w, group, coll);
+	/* Ports may still gather from it: without CRC nobody would see.  What
+	 * ends with the job is given back later. */
+	if (!err || (w->job->params.has_crc && !sw_worker_end_of(&w->engine)))
+		give_back(w, group, coll);
 }
 
 void sim_groups_give_back(struct sim_worker *w)
 {
-	struct sim_job *job = w->job;
+	const struct sim_job *job = w->job;
 
-	/* Ports may still gather from them: without CRC nobody would see. */
-	for (uint32_t i = 0; i < job->n_groups && job->params.has_crc; i++)
-		for (uint32_t c = 0; c < w->of_group[i].n_submitted; c++) {
-			uint8_t *fate = &w->of_group[i].fates[c];
-
-			if (*fate != SIM_ENDED_BADLY)
-				continue;
-			*fate = SIM_GIVEN_BACK;
-			sw_loopback_copy_lent(w->node->loopback);
-			sim_coll_spoil(w, i, c);
-		}
+	for (uint32_t i = 0; i < job->n_groups; i++)
+		for (uint32_t c = 0; c < w->of_group[i].n_submitted; c++)
+			if (w->of_group[i].fates[c] == SIM_ENDED_BADLY)
+				give_back(w, i, c);
 }
 
 static void say(struct sim_worker *w, uint32_t group, uint32_t coll, int err,
@@ -142,7 +160,8 @@ static bool differs(const struct sim_worker *w, uint32_t group, uint32_t coll)
 {
 	const struct sim_clash *k = &w->job->clash;
 
-	return k->how && k->by == w->rank && k->group == group &&
+	return k->how && k->how < SIM_ABORTS && k->by == w->rank &&
+	       k->group == group &&
 	       (coll == k->coll ||
 		       (k->how == SIM_SWAPPED && coll == k->coll + 1));
 }
@@ -161,7 +180,9 @@ static bool may_end(
 		return only_gives;
 	if (err && err == sw_worker_end_of(&w->engine))
 		return true; /* who looks at its end sees whether it may */
-	return !err || (k->how && group == k->group && err == SW_EMISMATCH);
+	return !err || (k->how && group == k->group &&
+			       err == (k->how < SIM_ABORTS ? SW_EMISMATCH
+							   : SW_EABORTED));
 }
 
 /* Of a sum each member counts once. */
@@ -224,10 +245,25 @@ void sim_groups_submit(struct sim_worker *w, uint32_t group)
 	ask.from = from;
 	ask.to = to;
 	err = sw_worker_coll(&w->engine, &ask);
-	if (err == SW_EMISMATCH && may_end(w, group, coll, err))
+	if (err && may_end(w, group, coll, err))
 		note_end(w, group, coll, err);
 	else if (err)
 		abort();
+	w->node->loop.tick_at_ns = 0;
+	sim_node_poke(w->node);
+}
+
+void sim_groups_end(struct sim_worker *w, uint32_t group)
+{
+	struct sim_of_group *of = &w->of_group[group];
+	char why[40];
+
+	snprintf(why, sizeof(why), "rank %u aborts group%u", w->rank, group);
+	of->has_ended_it = true;
+	if (w->job->clash.how == SIM_CLOSES)
+		sw_worker_close_group(&w->engine, of->index, 0);
+	else
+		sw_worker_abort(&w->engine, of->index, why, false);
 	w->node->loop.tick_at_ns = 0;
 	sim_node_poke(w->node);
 }
@@ -237,6 +273,11 @@ void sim_groups_step(struct sim_worker *w)
 	for (uint32_t i = 0; i < w->job->n_groups; i++) {
 		const struct sim_group *g = &w->job->groups[i];
 		struct sim_of_group *of = &w->of_group[i];
+
+		if ((ends_it(w, i, SIM_ABORTS) || ends_it(w, i, SIM_CLOSES)) &&
+			of->n_submitted == n_colls(w, i) && !of->has_ended_it &&
+			sim_chance(&w->job->rng, 300000))
+			sim_groups_end(w, i);
 
 		if (g->members >> w->rank & 1 &&
 			of->n_submitted < n_colls(w, i) &&
@@ -250,7 +291,10 @@ bool sim_groups_have_completed(const struct sim_worker *w)
 {
 	for (uint32_t i = 0; i < w->job->n_groups; i++)
 		if (w->job->groups[i].members >> w->rank & 1 &&
-			w->of_group[i].n_done < n_colls(w, i))
+			(w->of_group[i].n_done < n_colls(w, i) ||
+				((ends_it(w, i, SIM_ABORTS) ||
+					 ends_it(w, i, SIM_CLOSES)) &&
+					!w->of_group[i].has_ended_it)))
 			return false;
 	return true;
 }

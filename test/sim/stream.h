@@ -40,7 +40,8 @@ struct sim_group {
 	struct sim_coll colls[SIM_COLLS];
 };
 
-/* How one member's calls of a group differ from the others'. */
+/* How one member's calls of a group differ from the others', or how it ends the
+ * group. */
 enum sim_clash_how {
 	SIM_ALL_ALIKE,
 	SIM_ELSE_KIND,
@@ -49,6 +50,8 @@ enum sim_clash_how {
 	SIM_ELSE_OP,
 	SIM_ELSE_ROOT,
 	SIM_SWAPPED, /* that one and the next in the other order */
+	SIM_ABORTS,  /* when it has called that one */
+	SIM_CLOSES,  /* instead of calling it */
 	SIM_N_CLASHES,
 };
 
@@ -80,7 +83,8 @@ enum sim_fate_of_coll {
 struct sim_of_group {
 	uint32_t index; /* the engine's */
 	uint32_t n_submitted, n_done;
-	int err; /* of the first that failed */
+	int err;           /* of the first that failed */
+	bool has_ended_it; /* SIM_ABORTS, SIM_CLOSES */
 	uint8_t fates[SIM_COLLS];
 	uint8_t *from[SIM_COLLS], *to[SIM_COLLS];
 };
@@ -101,13 +105,16 @@ void sim_groups_step(struct sim_worker *w);
 /* sim_groups_submit - submit a group's next one. */
 void sim_groups_submit(struct sim_worker *w, uint32_t group);
 
+/* sim_groups_end - abort or close a group, as the job's clash says. */
+void sim_groups_end(struct sim_worker *w, uint32_t group);
+
 /* sim_groups_done - a collective has ended: is its result right? */
 void sim_groups_done(
 	struct sim_worker *w, uint64_t cookie, int err, uint32_t weight);
 
-/* sim_groups_give_back - after a turn, when what a node's server was lent is
- * kept: buffers of what has ended with an error are the process's again, which
- * writes them. */
+/* sim_groups_give_back - the job is over, and what the node's server was lent
+ * is kept: buffers of what ended with it are the process's again, which writes
+ * them.  Others are as soon as they have ended. */
 void sim_groups_give_back(struct sim_worker *w);
 
 /* sim_groups_have_completed - are all of the worker's through? */

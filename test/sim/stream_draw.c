@@ -205,8 +205,9 @@ void sim_groups_draw(struct sim_job *job)
 
 void sim_groups_describe(const struct sim_job *job)
 {
-	static const char *const hows[SIM_N_CLASHES] = {
-		"", "kind", "count", "dtype", "operation", "root", "order"};
+	static const char *const hows[SIM_N_CLASHES] = {"", "another kind",
+		"another count", "another dtype", "another operation",
+		"another root", "another order", "abort", "close"};
 
 	for (uint32_t i = 0; i < job->n_groups; i++) {
 		const struct sim_group *g = &job->groups[i];
@@ -218,8 +219,7 @@ void sim_groups_describe(const struct sim_job *job)
 			g->depth);
 	}
 	if (job->clash.how)
-		printf("# worker %u calls collective %u of group %u with "
-		       "another %s\n",
+		printf("# worker %u, collective %u of group %u: %s\n",
 			job->clash.by, job->clash.coll, job->clash.group,
 			hows[job->clash.how]);
 }

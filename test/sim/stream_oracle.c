@@ -331,6 +331,25 @@ static const char *servers_wrong(const struct sim_job *job, uint32_t group)
 	return wrong;
 }
 
+/* It names the group, and two ranks, or who has ended it. */
+static const char *sentence_wrong(
+	const struct sim_job *job, const char *why, const char *name)
+{
+	const char *first = strstr(why, "rank ");
+	char by[16];
+
+	snprintf(by, sizeof(by), "rank %u", job->clash.by);
+	if (!strstr(why, name))
+		return "a sentence that does not name the group";
+	if (job->clash.how >= SIM_ABORTS)
+		return strstr(why, by)
+			       ? NULL
+			       : "a sentence that does not name who ended it";
+	return first && strstr(first + 1, "rank ")
+		       ? NULL
+		       : "a sentence that does not name two ranks";
+}
+
 /* How a worker's collectives of a group have ended. */
 static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
 {
@@ -354,10 +373,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
 		return "a group is dead";
 	if (!why && of->err) /* of whom all ended well that may be lost */
 		return "a member knows of no clash";
-	if (why && (!strstr(why, name) || !strstr(why, "rank ") ||
-			   !strstr(strstr(why, "rank ") + 1, "rank ")))
-		return "a sentence that does not name two ranks";
-	return NULL;
+	return why ? sentence_wrong(job, why, name) : NULL;
 }
 
 const char *sim_groups_wrong(struct sim_job *job)

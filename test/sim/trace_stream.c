@@ -301,6 +301,31 @@ static void s5_giver_has_its_buffer_back(struct check *c)
 	overwrite_a_giver(c, SW_BCAST, B);
 }
 
+/* The same of a group that ends while A's pushes lie in its loopback: A has its
+ * buffers back and writes them, and its own server may fold them yet; who ends
+ * well has none of what was written.  @ns after A's submit. */
+static void abort_a_giver(struct check *c, uint64_t ns)
+{
+	struct sim_job *job = open_groups(2, 1, true);
+
+	job->groups[0].colls[0] = (struct sim_coll){
+		.kind = SW_ALL_REDUCE, .dtype = SW_I32, .n_elems = PEER_CHUNK};
+	job->clash = (struct sim_clash){.how = SIM_ABORTS, .by = A};
+	start(job);
+	submit(job, B, 0);
+	sim_groups_submit(&job->workers[A], 0);
+	sim_job_pass(job, ns);
+	if (!job->workers[A].of_group[0].has_ended_it)
+		sim_groups_end(&job->workers[A], 0);
+	end_groups(c, job);
+}
+
+static void s5_giver_aborts(struct check *c)
+{
+	for (uint64_t ns = 0; ns < 8 * SW_US; ns += SW_US / 8)
+		abort_a_giver(c, ns);
+}
+
 static enum sim_fate lose_answers(void *ctx, struct sim_frame *f)
 {
 	const struct sim_job *job = ctx;
@@ -514,6 +539,7 @@ const struct check_case trace_stream[] = {
 		s3_root_waits_for_the_last_receiver},
 	{"s4_no_result_before_the_submit", s4_no_result_before_the_submit},
 	{"s5_giver_has_its_buffer_back", s5_giver_has_its_buffer_back},
+	{"s5_giver_aborts", s5_giver_aborts},
 	{"s6_types_change_in_a_slot", s6_types_change_in_a_slot},
 	{"s7_keys_are_not_used_again", s7_keys_are_not_used_again},
 	{"s8_groups_cross", s8_groups_cross},

@@ -24,6 +24,14 @@ static void keep(struct sim_worker *w, uint32_t lane)
 		sw_server_copy_lent(job->servers[first + lane]);
 }
 
+static void on_keep(void *ctx)
+{
+	struct sim_worker *w = ctx;
+
+	if (w->job->n_colocated && !w->job->is_careless)
+		sw_loopback_copy_lent(w->node->loopback);
+}
+
 /* When all lanes have, the buffers are written, as a process may whose job has
  * ended. */
 static void copy_if_ended(struct sim_worker *w, uint32_t lane)
@@ -305,7 +313,6 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	copy_if_ended(w, 0);
 	if (!w->is_running || sw_worker_end_of(&w->engine))
 		return;
-	sim_groups_give_back(w);
 	if (!w->n_declared || (w->n_declared < job->n_tensors &&
 				      (w->round[0] > 0 || w->dead_in[0])))
 		declare(w);
@@ -328,5 +335,6 @@ struct sw_worker_events sim_worker_events(struct sim_worker *w)
 	return (struct sw_worker_events){.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
+		.keep = on_keep,
 		.ctx = w};
 }

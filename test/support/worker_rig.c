@@ -53,6 +53,8 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 
 const char *wrig_events(struct worker_rig *r)
 {
+	if (r->w.has_dead) /* its lcore's next turn begins */
+		sw_worker_take(&r->w);
 	memcpy(r->seen, r->events, sizeof(r->seen));
 	r->events[0] = 0;
 	return r->seen;
@@ -71,7 +73,10 @@ static const struct peer_road road = {.send = road_send};
 
 static void open_job(struct worker_rig *r, struct sw_worker_job *job)
 {
-	struct sw_worker_events events = {on_state, on_declared, on_done, r};
+	struct sw_worker_events events = {.state = on_state,
+		.declared = on_declared,
+		.done = on_done,
+		.ctx = r};
 	struct sw_worker_server servers[WRIG_SERVERS];
 	struct sw_port *port = &r->port;
 

@@ -83,12 +83,39 @@ static void dead__all_streams_of_the_group(void **state)
 	wrig_tx(r);
 	confirm(r, GB, 1, "they differ");
 	assert_string_equal(wrig_events(r),
-		"done t1 #10 SW_EABORTED w0; done t0 #0 SW_EABORTED w0");
+		"done t0 #0 SW_EABORTED w0; done t1 #10 SW_EABORTED w0");
 	assert_string_equal(sw_worker_why(&r->w, GA), "they differ");
 	assert_int_equal(sw_worker_death(&r->w, GA), SW_EABORTED);
 	assert_null(sw_worker_why(&r->w, HA));
 	assert_int_equal(sw_worker_death(&r->w, HA), 0);
 	assert_int_equal(call(r, GA, 0), SW_EABORTED);
+	wrig_close(r);
+}
+
+static void on_keep(void *ctx)
+{
+	struct worker_rig *r = ctx;
+
+	assert_int_equal(r->w.n_open, 2);
+	assert_string_equal(r->events, "");
+	strcpy(r->events, "keep");
+}
+
+/* No buffer is given back while a loopback may have it. */
+static void dead__ends_between_two_turns(void **state)
+{
+	struct worker_rig *r = open_one();
+
+	r->w.events.keep = on_keep;
+	call(r, GA, 0);
+	call(r, GB, 0);
+	sw_worker_abort(&r->w, GA, WHY, false);
+	assert_string_equal(r->events, "");
+	assert_int_equal(call(r, GB, 0), SW_EABORTED);
+	assert_true(sw_worker_take(&r->w));
+	assert_string_equal(wrig_events(r), "keep; done t0 #0 SW_EABORTED w0; "
+					    "done t1 #10 SW_EABORTED w0");
+	assert_int_equal(sw_worker_take(&r->w), 0);
 	wrig_close(r);
 }
 
@@ -284,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dead__all_streams_of_the_group),
+		cmocka_unit_test(dead__ends_between_two_turns),
 		cmocka_unit_test(abort__says_it_until_it_is_confirmed),
 		cmocka_unit_test(abort__of_what_is_no_stream),
 		cmocka_unit_test(abort__names_who_is_missing),

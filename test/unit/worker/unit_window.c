@@ -285,6 +285,7 @@ static void mismatch__ends_all_that_is_open(void **state)
 	wrig_tx(r);
 	say_mismatch(r, 0, "they differ");
 	wrig_tx(r);
+	sw_worker_take(&r->w);
 	for (uint32_t i = 1; i <= W + 2; i++) {
 		char text[64];
 
