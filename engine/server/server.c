@@ -57,6 +57,17 @@ static struct sw_session *session_of(struct sw_server *srv,
 
 /* --- frames in --- */
 
+static void on_closed(struct sw_session *s, const struct sw_header *h)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint64_t closed =
+		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).closed &
+		~sw_shard_begun(sh, h).got;
+
+	sw_job_awaits_closed(
+		s->job, h->key, s->member, (uint32_t)__builtin_ctzll(closed));
+}
+
 static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
@@ -77,6 +88,9 @@ static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
 	case SW_PUSH_HAVE:
 	case SW_PUSH_DONE:
 	case SW_PUSH_OLD:
+		break;
+	case SW_PUSH_CLOSED:
+		on_closed(s, h);
 		break;
 	case SW_PUSH_CRC:
 		refused = sw_shard_answer(
@@ -99,7 +113,7 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	const struct sw_stensor *t = sw_shard_tensor(sh, pull->key);
 	const struct sw_job *job = s->job;
 	struct sw_answer answer;
-	uint64_t gone, closed;
+	uint64_t gone;
 	uint32_t rank;
 
 	sw_count(&s->srv->stats.pulls, 1);
@@ -112,10 +126,7 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	sw_session_answer(s, &answer);
 	/* Of who left with an error the coordinator says why, if it ends the
 	 * job. */
-	closed = answer.missing & sw_stensor_view(sh, t).closed & ~job->left;
 	gone = answer.missing & (job->params.is_async ? job->left : job->done);
-	if (!gone && closed)
-		sw_session_awaits_closed(s, pull->key, closed);
 	if (!gone)
 		return;
 	rank = (uint32_t)__builtin_ctzll(gone);

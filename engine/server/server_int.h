@@ -346,10 +346,10 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member);
 /* sw_job_close_left - who has left the job has closed its groups. */
 void sw_job_close_left(struct sw_job *job);
-/* sw_session_awaits_closed - the worker waits in stream @key for @members that
- * have closed its group. */
-void sw_session_awaits_closed(
-	struct sw_session *s, uint32_t key, uint64_t members);
+/* sw_job_awaits_closed - in stream @key member @who waits for member @closed,
+ * which has closed the group: it is dead. */
+void sw_job_awaits_closed(
+	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed);
 void sw_session_tell_dead(struct sw_session *s, uint32_t key);
 /* A push that differs from what another rank does with the tensor: both are
  * named, and the tensor is dead. */

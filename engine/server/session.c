@@ -166,11 +166,25 @@ static void close_one(struct sw_job *job, uint32_t key, uint64_t members)
 {
 	struct sw_shard *sh = &job->shard;
 	uint64_t bytes = sw_shard_close_stream(
-		sh, sw_shard_tensor(sh, key), members | job->left);
+		sh, sw_shard_tensor(sh, key), members, job->left);
 
 	sw_share_give(job, bytes);
 	if (bytes)
 		sw_job_touch(job);
+}
+
+void sw_job_awaits_closed(
+	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed)
+{
+	const struct sw_shard *sh = &job->shard;
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		"stream %.64s: rank %u waits for rank %u, which has closed the "
+		"group",
+		sw_stensor_view(sh, sw_shard_tensor(sh, key)).name,
+		sw_shard_rank_of(sh, who), sw_shard_rank_of(sh, closed));
+	sw_job_kill(job, key, 1, SW_EABORTED, text);
 }
 
 void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)
@@ -179,8 +193,14 @@ void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)
 	const char *name = sw_stensor_view(sh, sw_shard_tensor(sh, key)).name;
 
 	for (uint32_t k = sw_shard_next_kin(sh, name, 0); k != SW_KEY_NONE;
-		k = sw_shard_next_kin(sh, name, k + 1))
+		k = sw_shard_next_kin(sh, name, k + 1)) {
+		uint32_t who =
+			sw_shard_waits_for(sw_shard_tensor(sh, k), member);
+
+		if (who < SW_MAX_MEMBERS)
+			sw_job_awaits_closed(job, k, who, member);
 		close_one(job, k, 1ULL << member);
+	}
 }
 
 void sw_job_close_left(struct sw_job *job)
@@ -191,21 +211,6 @@ void sw_job_close_left(struct sw_job *job)
 		if (t && sw_stensor_view(&job->shard, t).mode == SW_MODE_STREAM)
 			close_one(job, key, 0);
 	}
-}
-
-void sw_session_awaits_closed(
-	struct sw_session *s, uint32_t key, uint64_t members)
-{
-	const struct sw_shard *sh = &s->job->shard;
-	char text[SW_TEXT_MAX];
-
-	snprintf(text, sizeof(text),
-		"stream %.64s: rank %u waits for rank %u, which has closed the "
-		"group",
-		sw_stensor_view(sh, sw_shard_tensor(sh, key)).name,
-		sw_shard_rank_of(sh, s->member),
-		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(members)));
-	sw_job_kill(s->job, key, 1, SW_EABORTED, text);
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have

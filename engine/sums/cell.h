@@ -58,6 +58,7 @@ enum sw_push_verdict {
 	SW_PUSH_CRC,      /* payload damaged: not acknowledged */
 	SW_PUSH_DIFFERS,  /* in step, operation or root from the first one;
 			     or it is not that root's */
+	SW_PUSH_CLOSED,   /* a member that it waits for has closed the group */
 	SW_PUSH_DEAD,     /* its round has failed: acknowledge it, say why */
 	SW_PUSH_DROP,     /* invalid; counted */
 };

@@ -280,11 +280,16 @@ bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 uint32_t sw_shard_next_kin(
 	const struct sw_shard *sh, const char *name, uint32_t key);
 
+/* sw_shard_waits_for (shard_group.c) - a member that has pushed a chunk of
+ * stream
+ * @t which @member has not; SW_MAX_MEMBERS: there is none. */
+uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member);
+
 /* sw_shard_close_stream (shard_group.c) - @members have closed the group of @t:
- * what still comes from them is of the past.  When all have, the window is
- * freed; returns its bytes, else 0. */
-uint64_t sw_shard_close_stream(
-	struct sw_shard *sh, struct sw_stensor *t, uint64_t members);
+ * what still comes from them is of the past.  When all have, but those that
+ * @left, the window is freed; returns its bytes, else 0. */
+uint64_t sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
+	uint64_t members, uint64_t left);
 
 /* sw_stensor_is_over - the same, or has @member closed its group? */
 static inline bool sw_stensor_is_over(
@@ -312,7 +317,8 @@ struct sw_begun {
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent);
 
-/* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from. */
+/* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from; in what it is
+ * alone that SW_PUSH_CLOSED. */
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h);
 

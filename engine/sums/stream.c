@@ -223,8 +223,12 @@ static enum sw_push_verdict push(
 		verdict = sw_push_check(sh, t, p, has_begun);
 	if (verdict != SW_PUSH_FOLD)
 		return verdict;
-	return has_begun && differs(s, p->h) ? SW_PUSH_DIFFERS
-					     : fold(sh, t, s, p);
+	if (has_begun && differs(s, p->h))
+		return SW_PUSH_DIFFERS;
+	/* all of a group give to a chunk, or get it */
+	if (t->closed & ~(has_begun ? s->got : 0))
+		return SW_PUSH_CLOSED;
+	return fold(sh, t, s, p);
 }
 
 static bool settle(const struct sw_shard *sh, struct sw_stensor *t,

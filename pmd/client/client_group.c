@@ -331,6 +331,10 @@ static int close_group(struct sw_group *g)
 
 	if (err)
 		return err;
+	/* Who never called needs a stream by which others are told.  Where
+	 * none can be opened they wait. */
+	if (!sw_group_stream(g) && !g->death && g->n > 1)
+		(void)sw_group_open_stream(g, SW_BARRIER);
 	g->is_closed = true;
 	if (sw_group_stream(g))
 		err = sw_group_tell(g, SW_EDGE_CLOSE_GROUP, "");

@@ -56,7 +56,7 @@ OFF_PATH = {
     ("engine/server/session.c", "sw_job_kill"):
         "the end of a tensor, with its reason",
     ("engine/server/session.c", "sw_session_differs"): "the same",
-    ("engine/server/session.c", "sw_session_awaits_closed"): "the end of a group",
+    ("engine/server/session.c", "sw_job_awaits_closed"): "the end of a group",
     ("engine/server/server.c", "bury"): "the end of a silent session",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",

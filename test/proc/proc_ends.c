@@ -191,6 +191,20 @@ static void do_close_early(struct ends *e)
 	try_later(e);
 }
 
+/* The last one closes what it never called. */
+static void do_close_unused(struct ends *e)
+{
+	int err;
+
+	if (e->is_last) {
+		must(e, sw_group_close(e->dp), "close");
+		return;
+	}
+	err = call(e, e->dp, SW_ALL_REDUCE, e->memory, MANY, &e->first);
+	say(e, "first", err ? err : sw_wait(e->c, e->first));
+	try_later(e);
+}
+
 static void do_die(struct ends *e)
 {
 	if (!e->is_last)
@@ -237,6 +251,8 @@ static void run(struct ends *e, const char *what)
 		do_close(e);
 	else if (!strcmp(what, "close_early"))
 		do_close_early(e);
+	else if (!strcmp(what, "close_unused"))
+		do_close_unused(e);
 	else
 		do_die(e);
 }

@@ -110,6 +110,15 @@ def test_close_before_others_are_through():
                r"1, which has closed the group")
 
 
+def test_close_without_a_call():
+    for local in (None, (2, 1)):
+        outs = run("close_unused", n=2, local=local)
+        last = len(outs) - 1
+        check_ends(outs[:last], [["first", "later"]] * last,
+                   "SW_EABORTED", rf"stream dp/\w+: rank \d waits for rank "
+                   rf"{last}, which has closed the group")
+
+
 def test_a_member_dies():
     outs = run("die", n=3)[:2]
     check(all("SW_EPEER" in o and "rank 2 (node" in o for o in outs), outs)

@@ -128,9 +128,10 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
 
 /* sw_group_close - this process is through with @g.  What is open on it ends
  * with SW_ECLOSED, here, and as by sw_group_abort at the other members; its
- * handles are still to be waited for.  Waits for nobody.  When all members have
- * closed it the servers have the memory back; who waits for one that has closed
- * it fails as after sw_group_abort.
+ * handles are still to be waited for.  Waits for no member; where nothing was
+ * called on it, for the servers, which are told by a stream of barriers.  When
+ * all members have closed it the servers have the memory back; who waits for
+ * one that has closed it fails at once, as after sw_group_abort.
  * Errors: those of sw_group_abort; SW_ENOMEM. */
 SW_API int sw_group_close(struct sw_group *g);
 

@@ -191,9 +191,7 @@ static void closed__by_one_that_others_wait_for(void **state)
 	const char *text;
 
 	close_group(r, 1, 0);
-	push(r, 0, 1); /* opened when it was closed by one already */
-	peer_pull(&r->w[0], 1, 1, 1);
-	text = rig_tx(r);
+	text = push(r, 0, 1); /* opened when it was closed by one already */
 	assert_contains(text,
 		"w0 MISMATCH k1 r1 stream g/b: rank 0 waits for rank 1, which "
 		"has closed the group");
@@ -209,9 +207,47 @@ static void closed__before_a_stream_was_opened(void **state)
 
 	close_group(r, 1, 0);
 	open_stream(r, 2, 1, "g/c");
-	push(r, 2, 3);
-	peer_pull(&r->w[2], 3, 1, 1);
-	assert_contains(rig_tx(r), "k3 r1 stream g/c: rank 2 waits for rank 1");
+	assert_contains(
+		push(r, 2, 3), "k3 r1 stream g/c: rank 2 waits for rank 1");
+	server_rig_close(r);
+}
+
+/* It closes while others wait for it. */
+static void closed__when_others_wait(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	push(r, 2, 0);
+	assert_contains(close_group(r, 1, 0),
+		"w2 MISMATCH k0 r1 stream g/a: rank 2 waits for rank 1, which "
+		"has closed the group");
+	assert_int_equal(r->srv->stats.push_folded, 1);
+	server_rig_close(r);
+}
+
+/* Also who only gets: its giver's window would stand still in the end. */
+static void closed__when_it_was_to_get(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_header h = call(0, 1);
+
+	h.op = sw_coll_op(SW_BCAST, SW_OPERATION_SUM);
+	h.aux = 2;
+	peer_fill(&r->w[2], h, 1);
+	assert_contains(
+		close_group(r, 1, 0), "stream g/a: rank 2 waits for rank 1");
+	server_rig_close(r);
+}
+
+/* It has had its part of all that was called. */
+static void closed__when_others_only_lag(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	push(r, 1, 0);
+	push(r, 2, 0);
+	assert_null(strstr(close_group(r, 1, 0), "waits"));
+	assert_null(strstr(push(r, 0, 0), "MISMATCH"));
 	server_rig_close(r);
 }
 
@@ -264,6 +300,9 @@ int main(void)
 		cmocka_unit_test(closed__late_frames),
 		cmocka_unit_test(closed__by_one_that_others_wait_for),
 		cmocka_unit_test(closed__before_a_stream_was_opened),
+		cmocka_unit_test(closed__when_others_wait),
+		cmocka_unit_test(closed__when_it_was_to_get),
+		cmocka_unit_test(closed__when_others_only_lag),
 		cmocka_unit_test(closed__when_it_was_dead),
 		cmocka_unit_test(closed__by_who_leaves),
 		cmocka_unit_test(closed__a_tensor),
