@@ -4,20 +4,92 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
-/* "local rank 2", "ranks 1, 3" of a set of members, or "a server" when nobody
- * was named. */
-static void name_missing(const struct sw_worker *w, const struct sw_wtensor *t,
-	char *out, size_t size)
+/* --- for whom they wait --- */
+
+enum { NAMED_MAX = 6 }; /* runs of ranks in a sentence */
+
+struct ranks {
+	uint64_t bits[SW_GROUP_RANKS / 64 + 1]; /* the last one is empty */
+};
+
+/* This rank has not asked, or a server has named its member. */
+static void add_if_missing(const struct sw_worker *w,
+	const struct sw_wtensor *t, const struct sw_wrank *r, struct ranks *out)
 {
-	uint64_t local = sw_round_lacks(w, t);
-	uint64_t set = local ? local : t->missing;
-	char ranks[SW_RANKS_TEXT];
+	uint64_t who = r->member == w->rank ? sw_round_lacks(w, t) >> r->local
+					    : t->missing >> r->member;
 
-	snprintf(out, size, "%s%s", local ? "local " : "",
-		set ? sw_ranks_text(set, ranks) : "a server");
+	out->bits[r->rank / 64] |= (who & 1) << r->rank % 64;
 }
+
+static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
+	struct ranks *out)
+{
+	const struct sw_wgroup *g = t->stream ? &t->stream->group : NULL;
+
+	for (uint32_t i = 0; g && i < g->n; i++)
+		add_if_missing(w, t, &g->ranks[i], out);
+	for (uint32_t m = 0; !g && m < w->n_members; m++)
+		for (uint32_t i = w->firsts[m]; i < w->firsts[m + 1]; i++)
+			add_if_missing(w, t,
+				&(struct sw_wrank){(uint16_t)i, (uint8_t)m,
+					(uint8_t)(i - w->firsts[m])},
+				out);
+}
+
+static bool has(const struct ranks *r, uint32_t i)
+{
+	return r->bits[i / 64] >> i % 64 & 1;
+}
+
+/* "rank 5 of 8", "ranks 1, 4-7 of 8"; a server, when nobody is named. */
+static void name_ranks(
+	const struct ranks *r, uint32_t size, char out[SW_MISSING_TEXT])
+{
+	char list[SW_MISSING_TEXT] = "";
+	uint32_t n = 0, n_runs = 0;
+	size_t at = 0;
+
+	for (uint32_t i = 0, end; i < size; i = end + 1) {
+		for (end = i; has(r, end); end++)
+			n++;
+		if (end == i)
+			continue;
+		if (n_runs++ == NAMED_MAX) {
+			snprintf(list + at, sizeof(list) - at, ", ...");
+			break;
+		}
+		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%u",
+			at ? ", " : "", i);
+		if (end - i > 1)
+			at += (size_t)snprintf(list + at, sizeof(list) - at,
+				end - i > 2 ? "-%u" : ", %u", end - 1);
+	}
+	snprintf(out, SW_MISSING_TEXT, "rank%s %s of %u", n > 1 ? "s" : "",
+		list, size);
+	if (!n)
+		snprintf(out, SW_MISSING_TEXT, "a server");
+}
+
+const char *sw_missing_text(const struct sw_worker *w,
+	const struct sw_wtensor *of, bool of_kin, char out[SW_MISSING_TEXT])
+{
+	struct ranks ranks = {0};
+
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		const struct sw_wtensor *t = &w->tensors[i];
+
+		if (t->is_open &&
+			(t == of || (of_kin && sw_wtensor_are_kin(t, of))))
+			add_missing(w, t, &ranks);
+	}
+	name_ranks(&ranks, w->size, out);
+	return out;
+}
+
+/* --- those that stand still --- */
 
 /* The tensor that has stood still the longest, for @ns at least, or NULL; *n:
  * how many have.  What other lanes wait for they see themselves. */
@@ -43,10 +115,11 @@ static const struct sw_wtensor *find_stalled(
 /* One line for all, since they mostly wait for the same one. */
 static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
 {
-	char who[64], text[SW_TEXT_MAX + SW_NAME_MAX], more[40] = "";
+	char who[SW_MISSING_TEXT], text[SW_TEXT_MAX + SW_NAME_MAX];
+	char more[40] = "";
 	uint64_t still_ns = w->now_ns - t->progress_ns;
 
-	name_missing(w, t, who, sizeof(who));
+	sw_missing_text(w, t, false, who);
 	if (still_ns >= w->params.stall_limit) {
 		sw_worker_fail(w, SW_ESTALL, t->key,
 			"waited %llu s for %s, tensor %.64s",

@@ -390,6 +390,13 @@ static inline uint64_t sw_round_lacks(
 	return ~0ULL >> (64 - w->n_local) & ~t->asked;
 }
 
+/* sw_missing_text (stall.c) - the ranks for which what is open of a tensor, or
+ * of all streams of its group, waits, as far as that is known: "rank 5 of 8",
+ * "ranks 1, 4-7 of 8", "a server".  Returns @out. */
+enum { SW_MISSING_TEXT = 96 };
+const char *sw_missing_text(const struct sw_worker *w,
+	const struct sw_wtensor *t, bool of_kin, char out[SW_MISSING_TEXT]);
+
 /* sw_stall_tick - say what stands still: one line, once in a while (stall.c).
  */
 void sw_stall_tick(struct sw_worker *w);

@@ -76,7 +76,7 @@ def test_timeout():
         last = 3 if local else 1
         check_ends(outs, [ALL] * last + [["later"]], "SW_EABORTED",
                    "rank 0 waited 1 s for all_reduce 1 of group 'dp'; "
-                   f"missing: rank {'2, 3' if local else '1'}")
+                   f"missing: rank{'s 2, 3 of 4' if local else ' 1 of 2'}")
 
 
 def test_mismatch():

@@ -257,16 +257,16 @@ static void stalled_tensor(struct check *c)
 	check_eq(c, job->workers[0].told[0], 0, "warned before its time");
 	sim_job_pass(job, 2 * SW_S);
 	check_text(c, job->workers[0].told,
-		"waiting 30 s for rank 1, tensor fc1.weight");
+		"waiting 30 s for rank 1 of 3, tensor fc1.weight");
 	check_text(c, job->workers[2].told,
-		"waiting 30 s for rank 1, tensor fc1.weight");
+		"waiting 30 s for rank 1 of 3, tensor fc1.weight");
 	check(c, !job->workers[0].has_failed, "it goes on waiting");
 	sim_job_pass(job, 567 * SW_S);
 	check(c, !job->workers[0].has_failed, "up to the limit");
 	sim_job_pass(job, 5 * SW_S);
 	for (uint32_t r = 0; r < 3; r++)
 		outcome_expect(c, job, r, SW_ESTALL,
-			"waited 600 s for rank 1, tensor fc1.weight");
+			"waited 600 s for rank 1 of 3, tensor fc1.weight");
 	outcome_end(job);
 }
 

@@ -212,12 +212,12 @@ static void lanes_stall_is_named(struct check *c)
 	job->params.stall_limit = 3 * SW_S;
 	sim_job_open(job);
 	sim_job_pass(job, 2 * SW_S + SW_S / 2);
-	check_text(c, job->workers[0].told, "for rank 1, tensor");
+	check_text(c, job->workers[0].told, "for rank 1 of 2, tensor");
 	sim_job_pass(job, 5 * SW_S);
 	check(c, job->workers[0].has_failed, "worker 0 gave up");
 	check_eq(
 		c, (uint64_t)job->workers[0].err, (uint64_t)SW_ESTALL, "error");
-	check_text(c, job->workers[0].text, "for rank 1, tensor");
+	check_text(c, job->workers[0].text, "for rank 1 of 2, tensor");
 	sim_job_close(job);
 	free(job);
 }

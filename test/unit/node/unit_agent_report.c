@@ -23,6 +23,7 @@ static void stall(struct agent_rig *s)
 			.base = &memory[i][RANKS]};
 	}
 	w->state = SW_WORKER_RUNNING;
+	w->size = w->firsts[1] = RANKS;
 	while ((err = sw_worker_declare(w, list, TENSORS)) == SW_EAGAIN)
 		assert_true(sw_agent_make_memory(&s->agent.shared));
 	assert_int_equal(err, 0);
@@ -86,7 +87,7 @@ static void late__tensors_that_stand_still(void **state)
 	fail_job(s);
 	/* by the lcore, and by the control thread */
 	assert_int_equal(
-		n_lines(s, "waiting 30 s for local rank 1, tensor "), 2);
+		n_lines(s, "waiting 30 s for rank 1 of 2, tensor "), 2);
 	assert_int_equal(n_lines(s, "tensor t0; 599 more tensors wait"), 2);
 	expect_jobs(s);
 	close_scene(s);

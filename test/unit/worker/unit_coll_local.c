@@ -299,7 +299,7 @@ static void stall__names_the_local_rank(void **state)
 		wrig_tick(r, 100 * SW_MS);
 		peer_send(&r->s[0], h, NULL);
 	}
-	assert_contains(wrig_events(r), "waiting 30 s for local rank 1");
+	assert_contains(wrig_events(r), "waiting 30 s for rank 1 of 4, ");
 	wrig_close(r);
 }
 

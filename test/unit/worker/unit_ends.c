@@ -172,14 +172,23 @@ static void abort__names_who_is_missing(void **state)
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
 	sw_worker_abort(&r->w, GB, "rank 0 waited", true);
-	assert_string_equal(
-		sw_worker_why(&r->w, GA), "rank 0 waited; missing: rank 1, 2");
+	assert_string_equal(sw_worker_why(&r->w, GA),
+		"rank 0 waited; missing: ranks 1, 2 of 3");
 	wrig_close(r);
 	r = open_two();
 	call(r, GA, 0);
 	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
-	assert_string_equal(
-		sw_worker_why(&r->w, GA), "rank 0 waited; missing: rank 1");
+	assert_string_equal(sw_worker_why(&r->w, GA),
+		"rank 0 waited; missing: rank 1 of 4");
+	wrig_close(r);
+	r = open_two(); /* those of another node */
+	call(r, GA, 0);
+	call(r, GA, 1);
+	wrig_tx(r);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 2);
+	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	assert_string_equal(sw_worker_why(&r->w, GA),
+		"rank 0 waited; missing: ranks 2, 3 of 4");
 	wrig_close(r);
 }
 

@@ -17,6 +17,7 @@ static struct worker_rig *open_rig(void)
 	int32_t value = 1;
 
 	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].n_local = LOCAL;
 	wrig_run(&r);
 	wrig_declare(&r, "a", 2 * PEER_CHUNK, 0);
 	for (uint32_t l = 0; l < LOCAL; l++, value *= 10) {
@@ -213,7 +214,7 @@ static void stall__names_the_local_ranks(void **state)
 	}
 	seen = wrig_events(r);
 	assert_non_null(
-		strstr(seen, "waiting 30 s for local ranks 0, 2, tensor a"));
+		strstr(seen, "waiting 30 s for ranks 0, 2 of 6, tensor a"));
 	wrig_close(r);
 }
 
