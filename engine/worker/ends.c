@@ -35,10 +35,14 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
 
 	if (!t || t->is_closed)
 		return;
-	snprintf(text, sizeof(text), "%s%s%s", why,
-		names_missing ? "; missing: " : "",
-		names_missing ? sw_missing_text(w, t, true, who) : "");
-	sw_tensor_kill(w, t, 1, SW_EABORTED, text);
+	if (!names_missing) {
+		sw_tensor_kill(w, t, 1, SW_EABORTED, why);
+		return;
+	}
+	snprintf(text, sizeof(text), "%.*s; missing: %s",
+		(int)(sizeof(text) - sizeof(who) - 16), why,
+		sw_missing_text(w, t, true, who));
+	sw_stream_propose(w, t, SW_EABORTED, text);
 }
 
 static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)

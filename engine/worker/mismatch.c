@@ -11,6 +11,10 @@
  * waits in this node's loopback is copied first, since its server would fold
  * what the process writes there, and others could have that as their result.
  *
+ * What a server but the coordinator says of a stream, and who has waited too
+ * long, is first said to the coordinator: of all that is said to it at the same
+ * time it says one to all, so that all members have one sentence.
+ *
  * Who knows tells those who may not: a server its members, at once, and each
  * again that pushes, pulls or declares the tensor; a worker its servers, until
  * they have said it themselves, and its lanes.
@@ -28,16 +32,16 @@ static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
 	return (uint32_t)(t - w->tensors);
 }
 
-int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
-{
-	return tensor < w->n_tensors ? w->tensors[tensor].death : 0;
-}
-
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 {
 	if (tensor >= w->n_tensors || !w->tensors[tensor].dead_from)
 		return NULL;
 	return w->tensors[tensor].why;
+}
+
+int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
+{
+	return sw_worker_why(w, tensor) ? w->tensors[tensor].death : 0;
 }
 
 /* Its open round ends if it is one of those; in lane 0 when the other lanes
@@ -100,6 +104,30 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 		if (sw_wtensor_are_kin(t, &w->tensors[i]) &&
 			w->tensors[i].key != SW_KEY_NONE)
 			kill_one(w, &w->tensors[i], 1, death, t->why);
+}
+
+/* In one whose key is known.  Until the coordinator says it back, or something
+ * else that was said to it before. */
+static void ask_coordinator(
+	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
+{
+	struct sw_link *l = &w->links[0];
+
+	if (t->dead_from || sw_bitmap_has(&l->dead, index_of(w, t)))
+		return;
+	snprintf(t->why, sizeof(t->why), "%s", why);
+	t->death = death;
+	sw_bitmap_add(&l->dead, index_of(w, t));
+	l->dead_at_ns = w->now_ns;
+}
+
+void sw_stream_propose(
+	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
+{
+	if (t->key == SW_KEY_NONE || t->is_closed)
+		sw_tensor_kill(w, t, 1, death, why);
+	else
+		ask_coordinator(w, t, death, why);
 }
 
 uint32_t sw_dead_work(struct sw_worker *w)
@@ -179,6 +207,12 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	if (i == SW_KEY_NONE)
 		return; /* it will be said again when we push it */
 	is_closed = w->tensors[i].is_closed;
+	if (w->tensors[i].stream && l->server_i && !w->tensors[i].dead_from &&
+		!is_closed) {
+		ask_coordinator(w, &w->tensors[i], sw_fault_death(fault.err),
+			fault.text);
+		return;
+	}
 	if (!is_closed)
 		sw_tensor_kill(w, &w->tensors[i], h->round,
 			sw_fault_death(fault.err), fault.text);
@@ -221,7 +255,7 @@ uint32_t sw_link_build_mismatch(
 	fault.err = (int16_t)t->death;
 	memcpy(fault.text, t->why, sizeof(fault.text));
 	h->type = SW_MISMATCH;
-	h->round = t->is_closed ? 0 : t->dead_from;
+	h->round = t->is_closed ? 0 : t->dead_from ? t->dead_from : 1;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

@@ -268,7 +268,9 @@ int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 /* sw_worker_abort - all streams of the group of @stream are dead: what is open
  * of them, here (in the next sw_worker_take) and at all members, ends with
  * SW_EABORTED and @why.
- * @names_missing  add to it for whom they wait, as far as that is known */
+ * @names_missing  it has taken too long: add to it for whom they wait, as far
+ * as that is known.  It ends as the coordinator says, so that of members that
+ * have waited too long at the same time all have one sentence. */
 void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
 	bool names_missing);
 

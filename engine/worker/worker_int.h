@@ -280,6 +280,11 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	int death, const char *why);
 
+/* sw_stream_propose - the same of a stream, but as the coordinator decides, who
+ * may know another reason: when it has said so. */
+void sw_stream_propose(
+	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why);
+
 /* sw_dead_work - what is open of dead streams ends; returns of how many.
  * Between two turns. */
 uint32_t sw_dead_work(struct sw_worker *w);

@@ -50,6 +50,7 @@ OFF_PATH = {
     ("engine/worker/link_rx.c", "on_declared"): "the coordinator's keys: all memory",
     ("engine/worker/link_rx.c", "on_refused"): "the end of a job, with its reason",
     ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
+    ("engine/worker/mismatch.c", "ask_coordinator"): "the same",
     ("engine/worker/link_rx.c", "stop_probing"): "before a job runs",
     ("engine/server/server.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server/session.c", "sw_session_fail"): "the end of a session",

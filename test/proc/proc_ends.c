@@ -124,9 +124,9 @@ static void do_abort(struct ends *e, bool is_called)
 }
 
 /* The last one does not come. */
-static void do_timeout(struct ends *e)
+static void do_timeout(struct ends *e, bool has_one)
 {
-	must(e, sw_group_set_timeout(e->dp, e->rank ? 0 : 1), "timeout");
+	must(e, sw_group_set_timeout(e->dp, has_one), "timeout");
 	if (e->is_last) {
 		sleep(2);
 	} else {
@@ -242,7 +242,9 @@ static void run(struct ends *e, const char *what)
 	else if (!strcmp(what, "abort_own"))
 		do_abort(e, true);
 	else if (!strcmp(what, "timeout"))
-		do_timeout(e);
+		do_timeout(e, e->rank == 0);
+	else if (!strcmp(what, "timeouts"))
+		do_timeout(e, true);
 	else if (!strcmp(what, "mismatch"))
 		do_mismatch(e);
 	else if (!strcmp(what, "reopen"))

@@ -79,6 +79,13 @@ def test_timeout():
                    f"missing: rank{'s 2, 3 of 4' if local else ' 1 of 2'}")
 
 
+def test_timeout_of_several():
+    for k in (0, 2):
+        check_ends(run("timeouts", n=3, k=k), [ALL] * 2 + [["later"]],
+                   "SW_EABORTED", r"rank [01] waited 1 s for all_reduce 1 of "
+                   r"group 'dp'; missing: rank 2 of 3")
+
+
 def test_mismatch():
     check_ends(run("mismatch"), [ALL, ["first", "later"]], "SW_EMISMATCH",
                r"stream dp/all_reduce: rank \d calls all_reduce with another "

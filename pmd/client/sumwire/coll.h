@@ -119,7 +119,8 @@ SW_API int sw_group_abort(struct sw_group *g, const char *text);
 
 /* sw_group_set_timeout - a collective called on @g from now on that has not
  * ended in so many @seconds makes the library abort the group, with a sentence
- * that names it and, as far as the agent knows, who is missing.  0: never, as
+ * that names it and, as far as the agent knows, who is missing; the same at all
+ * members, where several have waited too long.  0: never, as
  * after sw_group_open; sw_wait then gives up after wait_timeout_s, and the
  * handle stays open.
  * A thread of the library looks after it.

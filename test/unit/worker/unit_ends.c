@@ -20,8 +20,10 @@ static void open_streams(struct worker_rig *r, uint32_t n_ranks)
 			.ranks = ranks,
 			.n_ranks = n_ranks};
 	assert_int_equal(sw_worker_declare(&r->w, list, N_STREAMS), 0);
-	wrig_tx(r);
-	peer_declared(&r->s[0]);
+	for (uint32_t s = 0; s < r->n_servers; s++) {
+		wrig_tx(r);
+		peer_declared(&r->s[s]);
+	}
 	wrig_tx(r);
 	wrig_events(r);
 }
@@ -156,6 +158,12 @@ static void abort__of_what_is_no_stream(void **state)
 	wrig_close(r);
 }
 
+static const char *said(struct worker_rig *r)
+{
+	wrig_tick(r, 0);
+	return wrig_tx(r);
+}
+
 /* Those that an answer of the server named, and local ranks that lag. */
 static void abort__names_who_is_missing(void **state)
 {
@@ -163,8 +171,7 @@ static void abort__names_who_is_missing(void **state)
 
 	call(r, GA, 0);
 	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
-	assert_string_equal(
-		sw_worker_why(&r->w, GA), "rank 0 waited; missing: a server");
+	assert_contains(said(r), "rank 0 waited; missing: a server");
 	wrig_close(r);
 	r = open_one();
 	call(r, GA, 0);
@@ -172,14 +179,12 @@ static void abort__names_who_is_missing(void **state)
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
 	sw_worker_abort(&r->w, GB, "rank 0 waited", true);
-	assert_string_equal(sw_worker_why(&r->w, GA),
-		"rank 0 waited; missing: ranks 1, 2 of 3");
+	assert_contains(said(r), "rank 0 waited; missing: ranks 1, 2 of 3");
 	wrig_close(r);
 	r = open_two();
 	call(r, GA, 0);
 	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
-	assert_string_equal(sw_worker_why(&r->w, GA),
-		"rank 0 waited; missing: rank 1 of 4");
+	assert_contains(said(r), "rank 0 waited; missing: rank 1 of 4");
 	wrig_close(r);
 	r = open_two(); /* those of another node */
 	call(r, GA, 0);
@@ -187,8 +192,78 @@ static void abort__names_who_is_missing(void **state)
 	wrig_tx(r);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 2);
 	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
-	assert_string_equal(sw_worker_why(&r->w, GA),
-		"rank 0 waited; missing: ranks 2, 3 of 4");
+	assert_contains(said(r), "rank 0 waited; missing: ranks 2, 3 of 4");
+	wrig_close(r);
+}
+
+/* --- what the coordinator decides --- */
+
+/* Two servers. */
+static struct worker_rig *open_servers(void)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 3, 2);
+	r.s[0].grant = r.s[1].grant = 1 << 15;
+	open_streams(&r, 3);
+	return &r;
+}
+
+static void server_says(struct worker_rig *r, uint32_t server, const char *text)
+{
+	struct sw_fault fault = {.err = SW_EMISMATCH, .key = GA};
+
+	snprintf(fault.text, sizeof(fault.text), "%s", text);
+	peer_send(&r->s[server],
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = 1,
+			.payload_len = sizeof(fault)},
+		&fault);
+}
+
+/* Others may have waited too long at the same time. */
+static void decide__who_has_waited_too_long(void **state)
+{
+	struct worker_rig *r = open_servers();
+
+	call(r, GA, 0);
+	wrig_tx(r);
+	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
+	assert_string_equal(wrig_events(r), "");
+	assert_int_equal(sw_worker_death(&r->w, GA), 0);
+	assert_null(sw_worker_why(&r->w, GA));
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r),
+		"s0 MISMATCH k0 r1 rank 0 waited; missing: a server");
+	wrig_tick(r, 200 * SW_MS); /* it was lost */
+	assert_contains(wrig_tx(r), "s0 MISMATCH k0 r1 rank 0 waited");
+	confirm(r, GA, 1, "rank 1 waited");
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_EABORTED w0");
+	assert_string_equal(sw_worker_why(&r->w, GA), "rank 1 waited");
+	wrig_tick(r, 200 * SW_MS);
+	assert_contains(wrig_tx(r), "s1 MISMATCH k0 r1 rank 1 waited");
+	wrig_close(r);
+}
+
+/* Two of them may see the same calls in another order. */
+static void decide__what_another_server_says(void **state)
+{
+	struct worker_rig *r = open_servers();
+
+	call(r, GA, 0);
+	wrig_tx(r);
+	server_says(r, 1, "rank 1 calls a, rank 0 b");
+	assert_string_equal(wrig_events(r), "");
+	wrig_tick(r, 0);
+	assert_string_equal(
+		wrig_tx(r), "s0 MISMATCH k0 r1 rank 1 calls a, rank 0 b");
+	server_says(r, 1, "rank 1 calls a, rank 0 b");
+	wrig_tick(r, 0);
+	assert_string_equal(wrig_tx(r), "");
+	server_says(r, 0, "rank 0 calls b, rank 1 a");
+	assert_string_equal(wrig_events(r), "done t0 #0 SW_EMISMATCH w0");
+	assert_string_equal(
+		sw_worker_why(&r->w, GA), "rank 0 calls b, rank 1 a");
 	wrig_close(r);
 }
 
@@ -324,6 +399,8 @@ int main(void)
 		cmocka_unit_test(abort__says_it_until_it_is_confirmed),
 		cmocka_unit_test(abort__of_what_is_no_stream),
 		cmocka_unit_test(abort__names_who_is_missing),
+		cmocka_unit_test(decide__who_has_waited_too_long),
+		cmocka_unit_test(decide__what_another_server_says),
 		cmocka_unit_test(close__is_said_until_it_is_confirmed),
 		cmocka_unit_test(close__late_frames),
 		cmocka_unit_test(close__with_work_open),
