@@ -194,7 +194,7 @@ def test_worker_that_does_not_push_is_named():
         net.start_all()
         lazy = net.client(1, *TENSOR, "--pause")
         eager = net.client(0, *TENSOR)
-        eager.await_text(r"waiting \d s for rank 1, tensor fc1\.weight")
+        eager.await_text(r"waiting \d s for rank 1 of 2, tensor fc1\.weight")
         eager.wait_error(r"SW_ESTALL: .*rank 1.*fc1\.weight")
         lazy.say()
         lazy.wait_error(r"SW_ESTALL|rank 1.*fc1\.weight")

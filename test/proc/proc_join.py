@@ -62,9 +62,9 @@ def test_tensor_that_only_one_declares():
         one = net.client(0, *SMALL, "--tensor", "extra:9:f32")
         other = net.client(1, *SMALL, "--steps", "2", "--pause")
         other.say()
-        one.wait_error(r"SW_ESTALL: .*rank 1, tensor extra")
+        one.wait_error(r"SW_ESTALL: .*rank 1 of 2, tensor extra")
         other.say()
-        other.wait_error(r"rank 1, tensor extra")
+        other.wait_error(r"rank 1 of 2, tensor extra")
 
 
 def test_other_step():
