@@ -70,6 +70,7 @@ class Sumwire(Peer):
     """Two nodes, each agent and server at once; a process at each."""
     name = "sumwire"
     collective = None  # push_pull of a tensor
+    n_lcores = 1  # of each node
 
     def check(self):
         """Raises Missing if it cannot run."""
@@ -86,7 +87,8 @@ class Sumwire(Peer):
     def launch(self, stack):
         self.check()
         net = stack.enter_context(
-            rig.Net(workers=2, servers=0, colocated=True))
+            rig.Net(workers=2, servers=0, colocated=True, lcores=self.n_lcores,
+                    lanes=[1, 1]))
         self.turns = stack.enter_context(Turns())
         self.ports(net)
         os.environ[MARK] = self.turns.mark  # for the daemons
