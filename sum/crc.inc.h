@@ -219,12 +219,12 @@ INLINE uint32_t finish(const struct vectors *v)
 
 INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
 {
-	const uint8_t *end;
+	/* by numbers: @p may be NULL, with @n 0 */
+	const uint8_t *end = (const void *)((uintptr_t)p + n / VB * VB);
 	struct vectors v;
 
 	if (n < SHORT)
 		return ~run_short(~crc, p, n, aim);
-	end = p + n / VB * VB;
 	p = begin(&v, ~crc, p, (n / VB + 3) % 4 + 1, aim);
 	while ((size_t)(end - p) >= block_bytes(0))
 		p = fold_block(&v, 0, p, aim);
