@@ -228,6 +228,8 @@ static void open_all(struct ends *e, const char *agent)
 	e->rank = sw_rank(e->c);
 	e->size = sw_size(e->c);
 	e->is_last = e->rank == e->size - 1;
+	printf("rank %u\n", e->rank);
+	fflush(stdout);
 	must(e, sw_alloc(e->c, 4 * MANY, &p), "alloc");
 	e->memory = p;
 	e->own = calloc(e->size, 4 * FEW);

@@ -7,7 +7,7 @@ from rig import Net, check, program
 
 
 def run(what, n=2, k=0, colocated=True, local=None, **keys):
-    """What each process wrote, the last rank at the end."""
+    """What each process wrote, by rank."""
     with Net(workers=n, servers=k, colocated=colocated, local=local,
              **keys) as net:
         net.start_all()
@@ -20,7 +20,9 @@ def run(what, n=2, k=0, colocated=True, local=None, **keys):
             else:
                 p.wait_ok()
                 check("other goes on" in p.out(), p.out())
-        return [p.out() for p in procs]
+        # local ranks are given as processes attach
+        return sorted((p.out() for p in procs), key=lambda out: int(
+            re.search(r"^rank (\d+)$", out, re.M)[1]))
 
 
 def ends(out):
