@@ -116,11 +116,8 @@ static inline void sw_bitmap_add_run(
 
 		m = 64 - from % 64 < n ? 64 - from % 64 : n;
 		*word = before | ~0ULL >> (64 - m) << (from % 64);
-		for (uint32_t l = 1, i = from / 64; l < b->n_levels && !before;
-			l++, i /= 64) {
-			before = b->level[l][i / 64];
-			b->level[l][i / 64] = before | 1ULL << (i % 64);
-		}
+		if (!before)
+			sw_bitmap_add_above_in(b, 0, from);
 	}
 }
 

@@ -94,15 +94,6 @@ static inline uint32_t sw_peer_turn(
 	return order;
 }
 
-/* sw_peer_accept - data frame @h was folded, written, or found done before. */
-static inline void sw_peer_accept(struct sw_peer *p, struct sw_due *due,
-	const struct sw_header *h, uint64_t now_ns)
-{
-	sw_flow_accept(&p->flow, h->class, h->psn, now_ns);
-	if (sw_flow_ack_at(&p->flow) == 0)
-		sw_peer_owe(p, due, SW_OWE_ACK);
-}
-
 /* sw_peer_is_overdrawn - was data frame @h sent beyond what was granted?  Then
  * it is counted, and the peer told what it is granted. */
 static inline bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,

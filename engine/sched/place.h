@@ -148,19 +148,7 @@ static inline uint32_t sw_place_find(const struct sw_place *p, uint32_t chunk)
 	       at % SW_STRIPE_CHUNKS - p->skip;
 }
 
-/* sw_place_has - does @chunk lie on this server? */
-static inline bool sw_place_has(const struct sw_place *p, uint32_t chunk)
-{
-	return sw_place_find(p, chunk) != SW_PLACE_NONE;
-}
-
-/* sw_place_local - the same of one that does. */
-static inline uint32_t sw_place_local(const struct sw_place *p, uint32_t chunk)
-{
-	return sw_place_find(p, chunk);
-}
-
-/* sw_place_global - the inverse of sw_place_local. */
+/* sw_place_global - the inverse of sw_place_find. */
 static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 {
 	const struct sw_place_map *m = p->map;

@@ -76,7 +76,7 @@ void sw_todo_put(
 	struct sw_wchunk *c = &t->chunks[record];
 	uint32_t local = record - p->from, change = c->waits ^ sets;
 
-	c->waits = (uint8_t)(sets & 7);
+	c->waits = (uint8_t)(sets & ((1u << SW_N_TODO_SETS) - 1));
 	if (change >> SW_TODO & 1)
 		count_todo(l, sets >> SW_TODO & 1 ? 1 : UINT32_MAX);
 	for (; change; change &= change - 1) {

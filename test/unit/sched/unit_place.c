@@ -191,18 +191,21 @@ static void check_all(
 	for (uint32_t s = 0; s < map->n_servers; s++) {
 		p[s] = sw_place_init(map, first, n_chunks, s);
 		sum += p[s].n_local;
-		assert_false(sw_place_has(&p[s], n_chunks));
-		assert_false(sw_place_has(&p[s], UINT32_MAX));
+		assert_int_equal(sw_place_find(&p[s], n_chunks), SW_PLACE_NONE);
+		assert_int_equal(
+			sw_place_find(&p[s], UINT32_MAX), SW_PLACE_NONE);
 	}
 	assert_int_equal(sum, n_chunks);
 	for (uint32_t c = 0; c < n_chunks; c++) {
 		uint32_t owner = sw_place_owner(map, first, c);
 
 		for (uint32_t s = 0; s < map->n_servers; s++)
-			assert_int_equal(sw_place_has(&p[s], c), s == owner);
-		assert_int_equal(sw_place_local(&p[owner], c), next[owner]++);
-		assert_int_equal(sw_place_global(&p[owner],
-					 sw_place_local(&p[owner], c)),
+			assert_int_equal(
+				sw_place_find(&p[s], c) != SW_PLACE_NONE,
+				s == owner);
+		assert_int_equal(sw_place_find(&p[owner], c), next[owner]++);
+		assert_int_equal(
+			sw_place_global(&p[owner], sw_place_find(&p[owner], c)),
 			c);
 	}
 	for (uint32_t s = 0; s < map->n_servers; s++)
@@ -286,7 +289,7 @@ static void init__server_without_a_chunk(void **state)
 	p = sw_place_init(&map, 0, 64, 1);
 	assert_int_equal(p.n_local, 0);
 	for (uint32_t c = 0; c < 128; c++)
-		assert_false(sw_place_has(&p, c));
+		assert_int_equal(sw_place_find(&p, c), SW_PLACE_NONE);
 	sw_place_map_close(&map);
 }
 
