@@ -8,7 +8,7 @@
 
 #include <sumwire/coll.h>
 
-#include "apps/bench/bench_quartiles.h"
+#include "apps/cli/quartiles.h"
 #include "apps/cli/args.h"
 #include "sum/dtype.h"
 
@@ -50,9 +50,9 @@ struct bench_row {
 	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
 	uint32_t n_iters, workers, local_ranks, n_tensors;
 	double mean_us, p50_us, p99_us, min_us;
-	double raw_gbit_s; /* median of slices; 0: not measured */
-	struct bench_quartiles raw_ratio; /* slice by slice */
-	double kernel_gbit_s;             /* 0: not measured */
+	double raw_gbit_s;             /* median of slices; 0: not measured */
+	struct sw_quartiles raw_ratio; /* slice by slice */
+	double kernel_gbit_s;          /* 0: not measured */
 };
 
 /* sw_bench_parse - read the command line into @o, which has the defaults.

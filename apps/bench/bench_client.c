@@ -190,8 +190,8 @@ static int open_slices(const struct bench_options *o, const struct work *k,
 static void close_slices(struct slices *s, struct bench_row *row)
 {
 	if (s->n == SLICES) {
-		row->raw_ratio = sw_bench_quartiles(s->ratio, s->n);
-		row->raw_gbit_s = sw_bench_quartiles(s->gbit_s, s->n).middle;
+		row->raw_ratio = sw_quartiles_of(s->ratio, s->n);
+		row->raw_gbit_s = sw_quartiles_of(s->gbit_s, s->n).middle;
 	}
 	sw_bench_raw_close(&s->raw);
 }

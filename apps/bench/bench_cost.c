@@ -158,12 +158,12 @@ static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
 		.n_frames = s->n_frames};
 	for (uint32_t i = 0; i < n; i++)
 		out->mean_us += s->tensor_us[i] / n;
-	out->tensor_us = sw_bench_quartiles(s->tensor_us, n);
-	out->server_ns = sw_bench_quartiles(s->server_ns, n);
-	out->worker_ns = sw_bench_quartiles(s->worker_ns, n);
-	out->gbit_s = sw_bench_quartiles(s->gbit_s, n);
-	out->fold_gbit_s = sw_bench_quartiles(s->fold_gbit_s, n);
-	out->fold_ratio = sw_bench_quartiles(s->ratio, n);
+	out->tensor_us = sw_quartiles_of(s->tensor_us, n);
+	out->server_ns = sw_quartiles_of(s->server_ns, n);
+	out->worker_ns = sw_quartiles_of(s->worker_ns, n);
+	out->gbit_s = sw_quartiles_of(s->gbit_s, n);
+	out->fold_gbit_s = sw_quartiles_of(s->fold_gbit_s, n);
+	out->fold_ratio = sw_quartiles_of(s->ratio, n);
 }
 
 static int run(struct threads *x, struct bench_cost *out)

@@ -4,7 +4,7 @@
 #define SW_BENCH_COST_H
 
 #include "apps/bench/bench_nodes.h"
-#include "apps/bench/bench_quartiles.h"
+#include "apps/cli/quartiles.h"
 
 /* CPU time of the threads, but for what they wait for each other.  After each
  * round the server's thread runs the kernels of that round alone. */
@@ -13,12 +13,12 @@ struct bench_cost {
 	uint64_t n_packets; /* in a round: PUSHes folded, RESULTs sent */
 	uint64_t n_frames;  /* all that the server took and sent, ACKs too */
 	double mean_us;     /* a tensor of a member: submit to result */
-	struct bench_quartiles tensor_us;   /* the same */
-	struct bench_quartiles server_ns;   /* of a packet, the server */
-	struct bench_quartiles worker_ns;   /* the workers */
-	struct bench_quartiles gbit_s;      /* summed and returned, server */
-	struct bench_quartiles fold_gbit_s; /* by the kernels alone */
-	struct bench_quartiles fold_ratio;  /* server's over that, by round */
+	struct sw_quartiles tensor_us;   /* the same */
+	struct sw_quartiles server_ns;   /* of a packet, the server */
+	struct sw_quartiles worker_ns;   /* the workers */
+	struct sw_quartiles gbit_s;      /* summed and returned, server */
+	struct sw_quartiles fold_gbit_s; /* by the kernels alone */
+	struct sw_quartiles fold_ratio;  /* server's over that, by round */
 };
 
 /* sw_bench_cost - measure.  Returns 0 or a negative error; why a job failed

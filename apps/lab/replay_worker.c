@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "apps/cli/clock.h"
+#include "apps/cli/quartiles.h"
 #include "apps/lab/replay.h"
 #include <sumwire/sumwire.h>
 
@@ -166,19 +167,6 @@ static int iterate(struct worker *w)
 	return err;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, uint32_t n)
-{
-	qsort(values, n, sizeof(values[0]), compare);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 /* Iteration @i took @s. */
 static int note(struct worker *w, uint32_t i, double s)
 {
@@ -216,7 +204,7 @@ static int replay(struct worker *w, struct sw_replay_result *out)
 					w->r->dilation);
 	}
 	if (!err && w->n_times) {
-		out->iteration_s = median(w->times, w->n_times);
+		out->iteration_s = sw_quartiles_of(w->times, w->n_times).middle;
 		out->spread = (w->times[w->n_times - 1] - w->times[0]) /
 			      out->iteration_s;
 	}
@@ -296,9 +284,10 @@ static int probe(struct worker *w, struct sw_replay_result *out)
 		err = push_and_pull(w, small, &pings[i]);
 	if (!err) {
 		out->bytes_s =
-			all->bytes / median(rounds + 1, PROBE_ROUNDS - 1);
+			all->bytes /
+			sw_quartiles_of(rounds + 1, PROBE_ROUNDS - 1).middle;
 		out->part_bytes = all->bytes / all->n_parts;
-		out->latency_s = median(pings, PROBE_PINGS);
+		out->latency_s = sw_quartiles_of(pings, PROBE_PINGS).middle;
 	}
 	free(all);
 	free(small);

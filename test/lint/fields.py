@@ -40,6 +40,7 @@ OPEN = [
     ("pmd/host", "sw_host_coll sw_host_tensor sw_host_tuning", "passed on"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
+    ("apps/cli", "sw_quartiles", "three figures"),
     ("apps/cli", "sw_scratch", "its path"),
     ("apps/launch", "sw_crew sw_net sw_proc sw_run",
      "what is to be started, and how it ended"),

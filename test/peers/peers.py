@@ -81,6 +81,10 @@ class Sumwire(Peer):
     def start(self, net):
         net.start_all()
 
+    def n_lanes(self):
+        """Polling cores that an agent shares with its server; groups need one."""
+        return 1 if self.collective else self.n_lcores
+
     def options(self):
         return ["--collective", self.collective] if self.collective else []
 
@@ -88,7 +92,7 @@ class Sumwire(Peer):
         self.check()
         net = stack.enter_context(
             rig.Net(workers=2, servers=0, colocated=True, lcores=self.n_lcores,
-                    lanes=[1, 1]))
+                    lanes=[self.n_lanes()] * 2))
         self.turns = stack.enter_context(Turns())
         self.ports(net)
         os.environ[MARK] = self.turns.mark  # for the daemons

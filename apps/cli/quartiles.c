@@ -1,6 +1,6 @@
-/* bench_quartiles.c - what lies in the middle of many measurements.
+/* quartiles.c - what lies in the middle of many measurements.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/bench/bench_quartiles.h"
+#include "apps/cli/quartiles.h"
 
 #include <stdlib.h>
 
@@ -20,10 +20,10 @@ static double at(const double *sorted, uint32_t n, uint32_t quarters)
 		    : sorted[i];
 }
 
-struct bench_quartiles sw_bench_quartiles(double *values, uint32_t n)
+struct sw_quartiles sw_quartiles_of(double *values, uint32_t n)
 {
 	qsort(values, n, sizeof(*values), compare);
-	return (struct bench_quartiles){.least = values[0],
+	return (struct sw_quartiles){.least = values[0],
 		.low = at(values, n, 1),
 		.middle = at(values, n, 2),
 		.high = at(values, n, 3)};
