@@ -138,8 +138,7 @@ static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 		   sw_place_line(&w->map);
 	s->n_colls++;
 	t->is_begun = true;
-	if (!sw_stream_is_here(w, s))
-		sw_stream_enter(w, t);
+	sw_stream_enter(w, t);
 }
 
 /* Those that are not behind the one that has submitted the most; who is not in

@@ -258,7 +258,7 @@ static const struct sw_task_ops task_ops = {
 /* What the window allows, of all links in turns. */
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
 {
-	uint64_t cost = 0, more = 1;
+	uint64_t cost = 0, more = !sw_stream_is_here(w, t->stream);
 	int err;
 
 	while (more) {

@@ -138,7 +138,8 @@ void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p);
 /* --- stream.c: the window --- */
 
 /* sw_stream_enter - collectives or room in the window have come: what it allows
- * enters, and starts as the scheduler says. */
+ * enters, and starts as the scheduler says; nothing where all ranks are here.
+ */
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_coll_end - a collective ends: all local ranks that have submitted it are

@@ -6,11 +6,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "engine/wire/coll.h"
 #include "test/fuzz/fuzz_frames.h"
 #include "test/support/server_rig.h"
 
 /* Bits of the first byte; the lowest two: members - 1. */
-enum { ASYNC = 4, NO_CRC = 8, SMALL = 16, INNER = 32 };
+enum { ASYNC = 4, NO_CRC = 8, SMALL = 16, INNER = 32, BY_RANK = 64 };
 
 struct fuzz {
 	struct server_rig r;
@@ -103,6 +104,49 @@ static struct sw_header declare(struct fuzz *x, const struct fuzz_step *s)
 		name[1] += !(s->d & 128);
 	}
 	return of_type(SW_DECLARE, (size_t)(at - x->payload));
+}
+
+/* A stream: of a: its group and name, b: who else is in it, c: its window. */
+static struct sw_header open_stream(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_declare_head head = {.batch = s->d & 15, .n = 1};
+	struct sw_declare_item item = {
+		.n_elems = ((1ULL << x->r.n_members) - 1) ^ fuzz_edge(s->b),
+		.key = SW_KEY_NONE,
+		.dtype = (uint8_t)(SW_WINDOW_MIN_LOG2 + s->c),
+		.mode = SW_MODE_STREAM,
+		.name_len = 3};
+	char name[3] = {
+		(char)('g' + (s->a & 1)), '/', (char)('a' + (s->a >> 1) % 16)};
+
+	memcpy(x->payload, &head, sizeof(head));
+	memcpy(x->payload + sizeof(head), &item, sizeof(item));
+	memcpy(x->payload + sizeof(head) + sizeof(item), name, sizeof(name));
+	return of_type(SW_DECLARE, sizeof(head) + sizeof(item) + sizeof(name));
+}
+
+/* Chunk b of stream a; of c: kind and operation, d: type, root, collective,
+ * length. */
+static struct sw_header call(struct fuzz *x, const struct fuzz_step *s)
+{
+	struct sw_header h =
+		peer_push_header(fuzz_edge(s->a), fuzz_edge(s->b), 1);
+	uint32_t root = s->d >> 4 & 1;
+
+	h.op = sw_coll_op((enum sw_coll_kind)(1 + s->c % SW_BARRIER),
+		s->c / SW_BARRIER % SW_N_OPS);
+	h.dtype = s->d & 15;
+	h.aux = (uint16_t)root;
+	h.step = h.chunk = 1 + (s->d >> 5 & 1);
+	h.payload_len = s->d & 64 ? 8 : PEER_PAYLOAD;
+	h.weight = 1;
+	if (!sw_coll_is_sum(sw_coll_kind_of(h.op)) &&
+		root != (s->who & FUZZ_WHO))
+		h.payload_len = h.weight = 0;
+	memset(x->payload, 1 + s->who, h.payload_len);
+	if (x->r.port.is_inner || !x->r.params.has_crc)
+		h.flags |= SW_FLAG_NO_CRC;
+	return h;
 }
 
 static struct sw_header push(struct fuzz *x, const struct fuzz_step *s)
@@ -232,8 +276,8 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 /* --- all --- */
 
 static struct sw_header (*const makers[])(
-	struct fuzz *, const struct fuzz_step *) = {
-	hello, join, keepalive, declare, push, pull, ack, fault, tune, any};
+	struct fuzz *, const struct fuzz_step *) = {hello, join, keepalive,
+	declare, push, pull, ack, fault, tune, any, open_stream, call};
 static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
 	later, own, enter, again};
 
@@ -260,6 +304,7 @@ static void open_job(struct fuzz *x, uint8_t kind)
 		kind & SMALL ? 64 << 10 : 4 << 20);
 	x->r.params.is_async = kind & ASYNC; /* what the JOINs say */
 	x->r.params.has_crc = !(kind & NO_CRC);
+	x->r.params.is_by_rank = kind & BY_RANK;
 	x->r.port.is_inner = x->r.srv->is_inner[0] = kind & INNER;
 	sw_server_set_lcores(x->r.srv, 1, &x->used_bytes);
 }

@@ -14,13 +14,21 @@
 /* Bits of the first byte; the lowest two: servers - 1. */
 enum { ASYNC = 4, LOCALS = 8, LAST = 16, NO_CRC = 32 };
 
+enum {
+	FUZZ_CALLS = 96,  /* collectives that are open */
+	FUZZ_CALL = 1024, /* cookies of collectives begin there */
+};
+
 struct fuzz {
-	struct worker_rig r; /* first: on_done is told no more */
+	struct worker_rig r; /* first: it is the events' ctx */
 	struct test_frame f, last;
 	bool has_last;
 	uint32_t n_local, n_tensors;
 	uint32_t n_begun[FUZZ_TENSORS], n_done[FUZZ_TENSORS];
 	void *base[FUZZ_TENSORS], *from[FUZZ_TENSORS];
+	struct call {
+		void *from, *to; /* NULL: not open */
+	} calls[FUZZ_CALLS];
 	uint8_t payload[SW_PAYLOAD_MAX];
 };
 
@@ -30,11 +38,27 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void on_done(struct worker_rig *r, uint32_t tensor)
+static void free_call(struct call *c)
 {
-	struct fuzz *x = (struct fuzz *)r;
+	if (c->to != c->from)
+		free(c->to);
+	free(c->from);
+	*c = (struct call){0};
+}
+
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
+{
+	struct fuzz *x = ctx;
 
 	assert(tensor < x->n_tensors);
+	if (cookie >= FUZZ_CALL) {
+		struct call *c = &x->calls[cookie - FUZZ_CALL];
+
+		assert(c->from); /* it ends once */
+		free_call(c);
+		return;
+	}
 	x->n_done[tensor]++;
 	assert(x->n_done[tensor] <= x->n_begun[tensor]);
 }
@@ -43,6 +67,7 @@ static void drain(struct fuzz *x, uint32_t max)
 {
 	static struct test_frame f;
 
+	sw_worker_take(&x->r.w); /* its lcore's turn begins */
 	for (uint32_t n = 0;
 		n < max && frame_tx(&x->r.w.node, x->r.now_ns, 0, &f); n++) {
 		assert(n < FUZZ_TX_MAX && frame_is_intact(&f));
@@ -167,6 +192,25 @@ static struct sw_header result(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
+/* Chunk b of stream a; of c: kind and operation, d: collective, base, length,
+ * type. */
+static struct sw_header call_result(struct fuzz *x, const struct fuzz_step *s)
+{
+	static const uint16_t lengths[] = {4, PEER_PAYLOAD, 28, 0};
+	struct sw_header h = peer_result_header(
+		fuzz_edge(s->a), fuzz_edge(s->b), 1 + (s->d & 3), 1);
+
+	h.op = sw_coll_op((enum sw_coll_kind)(1 + s->c % SW_BARRIER),
+		s->c / SW_BARRIER % SW_N_OPS);
+	h.payload_len = lengths[s->d >> 2 & 3];
+	h.aux = (uint16_t)(fuzz_edge(s->b) + (s->d >> 4 & 3));
+	if (s->d & 64)
+		h.dtype = SW_U8;
+	h.flags = x->r.params.has_crc ? 0 : SW_FLAG_NO_CRC;
+	memset(x->payload, 1 + s->who, h.payload_len);
+	return h;
+}
+
 static struct sw_header ack(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_sack m = fuzz_sack(s);
@@ -228,6 +272,77 @@ static void declare(struct fuzz *x, const struct fuzz_step *s)
 		sw_worker_source(&x->r.w, i, l, x->from[i]);
 }
 
+/* Of the ranks of b's bits, all if there are none; c: window and group. */
+static void open_stream(struct fuzz *x, const struct fuzz_step *s)
+{
+	char name[] = {
+		(char)('g' + (s->c & 1)), '/', (char)('a' + x->n_tensors), 0};
+	uint16_t ranks[8];
+	struct sw_worker_tensor t = {.name = name,
+		.window_log2 = (uint8_t)(SW_WINDOW_MIN_LOG2 + (s->c >> 6)),
+		.ranks = ranks,
+		.priority = s->d ? s->d : SW_PRIORITY_BY_USE};
+	uint32_t bits = s->b ? s->b : (1u << x->r.w.size % 8) - 1;
+
+	for (uint32_t i = 0; i < 8; i++)
+		if (bits >> i & 1)
+			ranks[t.n_ranks++] = (uint16_t)i;
+	if (x->n_tensors == FUZZ_TENSORS || sw_worker_declare(&x->r.w, &t, 1))
+		return;
+	x->base[x->n_tensors] = x->from[x->n_tensors] = NULL;
+	x->n_tensors++;
+}
+
+static uint32_t free_call_index(const struct fuzz *x)
+{
+	uint32_t i = 0;
+
+	while (i < FUZZ_CALLS && x->calls[i].from)
+		i++;
+	return i;
+}
+
+/* To stream b; of c: kind and operation, d: local rank, length, type, in place
+ * or not.  Its buffers are of just their size. */
+static void collective(struct fuzz *x, const struct fuzz_step *s)
+{
+	static const uint32_t n_elems[] = {
+		1, PEER_CHUNK, 3 * PEER_CHUNK + 7, 40 * PEER_CHUNK};
+	struct sw_worker_coll ask = {.stream = s->b,
+		.local = (s->d & 3) % x->n_local,
+		.kind = (enum sw_coll_kind)(1 + s->c % SW_BARRIER),
+		.op = s->c / SW_BARRIER % SW_N_OPS,
+		.dtype = s->d & 16 ? SW_U8 : SW_I32,
+		.n_elems = n_elems[s->d >> 2 & 3]};
+	uint32_t i = free_call_index(x);
+	size_t n = ask.n_elems * sw_dtype_bytes(ask.dtype), from = n, to = n;
+	struct call *c = &x->calls[i];
+
+	if (i == FUZZ_CALLS)
+		return;
+	if (ask.kind == SW_REDUCE_SCATTER)
+		from = n * 8;
+	if (ask.kind == SW_ALL_GATHER)
+		to = n * 8;
+	c->from = calloc(1, from);
+	c->to = from == to && s->d & 32 ? c->from : calloc(1, to);
+	ask.from = c->from;
+	ask.to = c->to;
+	ask.cookie = FUZZ_CALL + i;
+	if (sw_worker_coll(&x->r.w, &ask))
+		free_call(c);
+}
+
+static void end_group(struct fuzz *x, const struct fuzz_step *s)
+{
+	if (s->b >= x->n_tensors || x->base[s->b])
+		return; /* no stream */
+	if (s->c & 1)
+		sw_worker_close_group(&x->r.w, s->b, s->d % x->n_local);
+	else
+		sw_worker_abort(&x->r.w, s->b, "why", s->c & 2);
+}
+
 static void begin(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_worker_round round = {.tensor = s->b,
@@ -258,7 +373,7 @@ static void tune(struct fuzz *x, const struct fuzz_step *s)
 
 static void own(struct fuzz *x, const struct fuzz_step *s)
 {
-	switch (s->a % 8) {
+	switch (s->a % 11) {
 	case 0:
 		declare(x, s);
 		break;
@@ -279,6 +394,15 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 		break;
 	case 6:
 		x->r.env.is_preparing = s->b & 1;
+		break;
+	case 7:
+		open_stream(x, s);
+		break;
+	case 8:
+		collective(x, s);
+		break;
+	case 9:
+		end_group(x, s);
 		break;
 	default:
 		drain(x, s->b);
@@ -309,9 +433,9 @@ static void again(struct fuzz *x, const struct fuzz_step *s)
 
 /* --- all --- */
 
-static struct sw_header (*const makers[])(
-	struct fuzz *, const struct fuzz_step *) = {cookie, accept, status,
-	declared, left, keepalive, fault, result, ack, answer, any};
+static struct sw_header (*const makers[])(struct fuzz *,
+	const struct fuzz_step *) = {cookie, accept, status, declared, left,
+	keepalive, fault, result, ack, answer, any, call_result};
 static void (*const calls[])(struct fuzz *, const struct fuzz_step *) = {
 	later, own, enter, again};
 
@@ -338,7 +462,8 @@ static void open_job(struct fuzz *x, uint8_t kind)
 	x->n_local = kind & LOCALS ? 3 : 1;
 	wrig_open_local(&x->r, kind & LAST ? 1 : 0, 2, 1 + kind % 4,
 		(uint16_t)x->n_local);
-	x->r.on_done = on_done;
+	x->r.s[0].n_local = (uint16_t)x->n_local;
+	x->r.w.events.done = on_done;
 	x->r.w.params.is_async = kind & ASYNC;
 	x->r.params.has_crc = x->r.w.params.has_crc = !(kind & NO_CRC);
 }
@@ -350,6 +475,8 @@ static void close_job(struct fuzz *x)
 		free(x->base[i]);
 		free(x->from[i]);
 	}
+	for (uint32_t i = 0; i < FUZZ_CALLS; i++)
+		free_call(&x->calls[i]);
 	x->r.env.is_preparing = false;
 	test_env_fini(&x->r.env);
 }

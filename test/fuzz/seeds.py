@@ -63,10 +63,11 @@ def frame_seeds():
 
 # Steps of fuzz_server.c, and bits of who (fuzz_frames.h).
 TIME, OWN, ENTER, AGAIN = range(4)
-HELLO, JOIN, KEEPALIVE, DECLARE, PUSH, PULL, ACK, FAULT, TUNE, ANY = \
-    range(4, 14)
+HELLO, JOIN, KEEPALIVE, DECLARE, PUSH, PULL, ACK, FAULT, TUNE, ANY, OPEN, \
+    CALL = range(4, 16)
 LENT, BAD_CRC = 32, 64
-ASYNC, NO_CRC, SMALL, INNER = 4, 8, 16, 32
+ASYNC, NO_CRC, SMALL, INNER, BY_RANK = 4, 8, 16, 32, 64
+ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BCAST, REDUCE, BARRIER = range(6)
 
 
 def step(kind, *fields, patches=()):
@@ -90,6 +91,17 @@ def members(n, n_tensors=1, mode=0):
 def pushes(n, rounds, key=0, chunks=1, who=0, d=0):
     return b"".join(step(PUSH, i | who, key, r, c, d) for r in rounds
                     for c in range(chunks) for i in range(n))
+
+
+def streams(n, names=1):
+    return b"".join(step(ENTER, i) for i in range(n)) + b"".join(
+        step(OPEN, i, 2 * a, 0, 0, a) for a in range(names)
+        for i in range(n)) + b"".join(step(KEEPALIVE, i) for i in range(n))
+
+
+def calls(n, chunks, kind=ALL_REDUCE, key=0, who=0, d=2):
+    return b"".join(step(CALL, i | who, key, j, kind, d) for j in chunks
+                    for i in range(n))
 
 
 def server_seeds():
@@ -117,6 +129,20 @@ def server_seeds():
         pushes(1, [2]) + pushes(1, [2], 1, 3, LENT)
     yield "tuning", bytes([1]) + members(2) + step(TUNE, 0, 1, 1, 16, 64) + \
         step(KEEPALIVE, 0, 0, 1, 9) + step(KEEPALIVE, 1, 0, 1, 9) + wait_ms(9)
+    # 2: i32; a window has 16 slots
+    yield "stream", bytes([1]) + streams(2) + calls(2, [1, 2]) + \
+        step(ACK, 0, 0, 2) + step(ACK, 1, 0, 2) + calls(2, [3, 18, 19]) + \
+        wait_ms(50) + step(PULL, 0, 0, 4, 1, 1)
+    yield "streams", bytes([2 | INNER | NO_CRC]) + streams(3, 3) + \
+        calls(3, [1, 2], REDUCE_SCATTER, 0, LENT) + \
+        calls(3, [1], ALL_GATHER, 1, LENT) + step(OWN, 0, 0) + \
+        calls(3, [1, 2], BCAST, 2, LENT, 18) + step(FAULT, 0, 0, 0, 1) + \
+        step(FAULT, 1, 0, 0, 1) + step(FAULT, 2, 0, 0, 1)
+    yield "by_rank", bytes([1 | BY_RANK]) + streams(2) + \
+        calls(1, [2, 1]) + calls(2, [1, 2, 3], d=0) + step(FAULT, 0, 28, 0, 1, 1)
+    yield "call_differs", bytes([1]) + streams(2, 2) + calls(1, [1]) + \
+        step(CALL, 1, 0, 1, REDUCE, 2) + calls(2, [1], 0, 1) + \
+        step(OPEN, 0, 1, 1) + step(OPEN, 1, 6, 2, 1)
     yield "joins", bytes([3]) + b"".join(
         step(HELLO, i) + step(JOIN, i, 0, 0, i) for i in range(8)) + \
         step(JOIN, 0, 1) + step(JOIN, 1, 0, 1) + wait_ms(255) * 8 + \
@@ -133,10 +159,10 @@ def server_seeds():
 # --- worker ---
 
 COOKIE, ACCEPT, STATUS, DECLARED, LEFT, ALIVE, ERROR, RESULT, SACK, ANSWER, \
-    OTHER = range(4, 15)
+    OTHER, CALLED = range(4, 16)
 LOCALS, LAST = 8, 16
 OWN_DECLARE, OWN_BEGIN, OWN_TUNE, OWN_LEFT, OWN_LEAVE, OWN_SHORT, \
-    OWN_PREPARING, OWN_DRAIN = range(8)
+    OWN_PREPARING, OWN_OPEN, OWN_CALL, OWN_END, OWN_DRAIN = range(11)
 
 
 def running(n, n_tensors=1, mode=0):
@@ -157,6 +183,19 @@ def results(rounds, tensor=0, chunks=1, n=1, d=0):
         for i in range(n)) for r in rounds)
 
 
+def streaming(n, n_streams=1, ranks=0):
+    out = b"".join(step(ENTER, i) for i in range(n))
+    for _ in range(n_streams):
+        out += step(OWN, 0, OWN_OPEN, ranks) + \
+            b"".join(step(DECLARED, i) for i in range(n))
+    return out
+
+
+def called(kind, chunks, stream=0, local=0, d=0):
+    return step(OWN, 0, OWN_CALL, stream, kind, local | d << 2) + b"".join(
+        step(CALLED, 0, stream, j, kind, j & 3) for j in chunks)
+
+
 def worker_seeds():
     yield "one", bytes([0]) + running(1) + results([1, 2]) + \
         step(OWN, 0, OWN_LEAVE) + step(LEFT)
@@ -173,6 +212,20 @@ def worker_seeds():
         step(RESULT, 0, 0, 1, 0, 1)
     yield "asynchronous", bytes([ASYNC]) + running(1, 1, 1) + begin(0, 1) + \
         step(RESULT, 0, 0, 1, 0, 1) + begin(0) + step(RESULT, 0, 0, 2) * 2
+    yield "stream", bytes([0]) + streaming(1) + called(ALL_REDUCE, [1]) + \
+        called(ALL_REDUCE, [2]) + called(REDUCE, [3]) + called(BCAST, []) + \
+        step(SACK, 0, 0, 9) + step(ANSWER, 0, 0, 0, 4, 5) + wait_ms(50)
+    yield "streams", bytes([1 | LOCALS]) + streaming(2, 2, 15) + b"".join(
+        called(kind, [1], stream, local, 1) for kind in range(6)
+        for stream in (0, 1) for local in range(3)) + \
+        step(OWN, 0, OWN_END, 0, 2) + step(OWN, 0, OWN_END, 1, 1) + wait_ms(9)
+    yield "stream_dies", bytes([0]) + streaming(1, 2) + \
+        called(ALL_REDUCE, [], d=3) + called(ALL_GATHER, [], 1, 0, 2) + \
+        step(ERROR, 0, 28, 0, 1, 1) + called(ALL_REDUCE, []) + \
+        step(OWN, 0, OWN_END, 0, 1)
+    yield "here", bytes([LOCALS]) + streaming(1, 1, 7) + b"".join(
+        called(kind, [], 0, local, 1) for kind in range(6)
+        for local in range(3))
     yield "differs", bytes([0]) + running(1) + begin(0) + \
         step(ERROR, 0, 7, 0, 3, 1) + begin(0) + wait_ms(200)
     yield "refused", bytes([1]) + step(TIME) + step(COOKIE) + \

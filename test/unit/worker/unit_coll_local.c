@@ -445,7 +445,6 @@ static void here__every_kind(void **state)
 	}
 }
 
-/* In turns, in order, and in place; the servers keep the least of it. */
 /* No server divides it. */
 static void here__average(void **state)
 {
@@ -460,6 +459,7 @@ static void here__average(void **state)
 	wrig_close(r);
 }
 
+/* In turns, in order, and in place; the servers keep the least of it. */
 static void here__piece_by_piece(void **state)
 {
 	struct worker_rig *r = open_of(here, 2);
@@ -477,6 +477,19 @@ static void here__piece_by_piece(void **state)
 		assert_int_equal(r->w.n_open > 0, n_turns < 1);
 	assert_int_equal(n_turns, 2); /* 120 chunks of 1344 B */
 	assert_int_equal(r->w.n_open, 0);
+	wrig_close(r);
+}
+
+/* A server that gives its window a base asks for nothing by that. */
+static void here__base_of_a_server(void **state)
+{
+	struct worker_rig *r = open_of(here, 2);
+
+	call_both(r, SW_ALL_REDUCE, 1, 1);
+	say_base(r, 2);
+	assert_int_equal(n_pushes(r), 0);
+	sum(r, 3, 3);
+	assert_int_equal(n_pushes(r), 0);
 	wrig_close(r);
 }
 
@@ -531,6 +544,7 @@ int main(void)
 		cmocka_unit_test(here__every_kind),
 		cmocka_unit_test(here__average),
 		cmocka_unit_test(here__piece_by_piece),
+		cmocka_unit_test(here__base_of_a_server),
 		cmocka_unit_test(here__differs),
 	};
 
