@@ -39,6 +39,8 @@ OPEN = [
      "sw_raw", "parameters"),
     ("pmd/host", "sw_host_coll sw_host_tensor sw_host_tuning", "passed on"),
     ("pmd/host", "sw_numa_facts sw_numa_plan", "question and answer"),
+    ("pmd/host", "sw_machine sw_machine_device sw_machine_numa_node "
+     "sw_machine_switch", "an answer"),
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
     ("apps/cli", "sw_quartiles", "three figures"),
     ("apps/cli", "sw_scratch", "its path"),

@@ -24,6 +24,7 @@ MAY_USE = {
     "apps/bench": "apps/cli apps/launch",
     "apps/lab": "apps/cli apps/launch",
     "apps/examples": "apps/cli apps/launch",
+    "apps/topo": "apps/cli",
 }
 # Headers that are for other rooms, where a room has others too; tests may
 # include any.
@@ -33,6 +34,7 @@ PUBLIC = {
     "apps/bench": [],
     "apps/lab": [],
     "apps/examples": [],
+    "apps/topo": [],
 }
 # Files of one room that call each other in a circle, each set with its reason.
 # A set may shrink, and must when a file leaves it.
