@@ -21,6 +21,8 @@ static const struct {
 	{"train", sw_cmd_train, "run a small real training over sumwire"},
 	{"bench", sw_cmd_bench, "measure push and pull bandwidth"},
 	{"plan", sw_cmd_plan, "compute shares, times and gains of a cluster"},
+	{"topo", sw_cmd_topo,
+		"show a machine's GPUs and NICs, and how they sum"},
 	{"tune", sw_cmd_tune, "search for the best partition and credit"},
 	{"replay", sw_cmd_replay,
 		"replay a model's iterations over the real "

@@ -16,6 +16,7 @@ int sw_cmd_replay(int argc, char **argv);
 int sw_cmd_run(int argc, char **argv);
 int sw_cmd_server(int argc, char **argv);
 int sw_cmd_stats(int argc, char **argv);
+int sw_cmd_topo(int argc, char **argv);
 int sw_cmd_train(int argc, char **argv);
 int sw_cmd_tune(int argc, char **argv);
 

@@ -44,6 +44,7 @@ OPEN = [
     ("apps/cli", "sw_arg_list sw_args", "a command line"),
     ("apps/cli", "sw_quartiles", "three figures"),
     ("apps/cli", "sw_scratch", "its path"),
+    ("apps/lab", "sw_plan_share", "an answer"),
     ("apps/launch", "sw_crew sw_net sw_proc sw_run",
      "what is to be started, and how it ended"),
 ]

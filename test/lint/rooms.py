@@ -24,7 +24,7 @@ MAY_USE = {
     "apps/bench": "apps/cli apps/launch",
     "apps/lab": "apps/cli apps/launch",
     "apps/examples": "apps/cli apps/launch",
-    "apps/topo": "apps/cli",
+    "apps/topo": "apps/cli apps/lab",
 }
 # Headers that are for other rooms, where a room has others too; tests may
 # include any.
@@ -32,7 +32,7 @@ PUBLIC = {
     "apps/node": [],
     "apps/launch": ["crew.h", "run.h"],
     "apps/bench": [],
-    "apps/lab": [],
+    "apps/lab": ["plan_share.h"],
     "apps/examples": [],
     "apps/topo": [],
 }
