@@ -22,6 +22,7 @@ struct plan {
 	uint32_t n, k;
 	uint64_t rate_bits_s, bytes; /* bytes 0: the model's */
 	uint64_t overhead_ns, latency_ns, partition_bytes, credit_bytes;
+	uint64_t copy_bits_s, piece_bytes;
 	const char *model_name, *svg;
 	bool has_barrier, is_json;
 	/* found out */
@@ -44,6 +45,12 @@ static double effective_rate(const struct plan *p)
 				      : (double)p->rate_bits_s / 8;
 }
 
+/* Of M, one way; NAN: nothing is copied. */
+static double copy_s(const struct plan *p)
+{
+	return p->copy_bits_s ? 8 * m_bytes(p) / (double)p->copy_bits_s : NAN;
+}
+
 static int compute(struct plan *p)
 {
 	int err;
@@ -55,6 +62,8 @@ static int compute(struct plan *p)
 			.overhead_s = 1e-9 * (double)p->overhead_ns,
 			.latency_s = 1e-9 * (double)p->latency_ns,
 			.credit_s = 1e-9 * (double)p->latency_ns,
+			.copy_bytes_s = (double)p->copy_bits_s / 8,
+			.piece_bytes = (double)p->piece_bytes,
 			.is_sorted = true},
 		.has_barrier = p->has_barrier,
 		.time_scale = 1};
@@ -153,6 +162,7 @@ static int write_json(const struct plan *p)
 	sw_json_double(&j, "ss_cpu_share", p->share.cpu);
 	sw_json_double(&j, "ss_gpu_share", p->share.gpu);
 	sw_json_double(&j, "optimal_time_s", p->share.optimal_s);
+	sw_json_double(&j, "copy_time_s", copy_s(p));
 	sw_json_double(&j, "gain_over_allreduce", p->share.over_allreduce);
 	sw_json_double(&j, "gain_over_ps", p->share.over_ps);
 	sw_json_double(&j, "ideal_iteration_s", p->ideal_s);
@@ -179,6 +189,8 @@ static void print_table(const struct plan *p)
 	print_number("share of one SS_CPU", 100 * p->share.cpu, "%");
 	print_number("share of one SS_GPU", 100 * p->share.gpu, "%");
 	print_number("optimal time", 1e3 * p->share.optimal_s, "ms");
+	if (p->copy_bits_s)
+		print_number("copies, each way", 1e3 * copy_s(p), "ms");
 	print_number("gain over all-reduce", p->share.over_allreduce, "");
 	print_number("gain over PS", p->share.over_ps, "");
 	print_number("ideal iteration (BS-T1)", 1e3 * p->ideal_s, "ms");
@@ -258,6 +270,11 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--latency", SW_ARG_TIME, {.u64 = &p->latency_ns}, 0, 1e9,
 			"time from a partition's last byte to its result and "
 			"the return of its credit"},
+		{"--copy", SW_ARG_RATE, {.u64 = &p->copy_bits_s}, 0, 1e13,
+			"copies between device and host, each way; 0: tensors "
+			"are in the host's memory"},
+		{"--piece", SW_ARG_BYTES, {.u64 = &p->piece_bytes}, 4096,
+			SW_PART_MAX, "bytes that are copied at once"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &p->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--svg", SW_ARG_PATH, {.string = &p->svg}, 0, 0,
@@ -281,7 +298,8 @@ int sw_cmd_plan(int argc, char **argv)
 		.k = 16,
 		.rate_bits_s = 100ULL * 1000 * 1000 * 1000,
 		.model_name = "vgg16",
-		.latency_ns = 20000};
+		.latency_ns = 20000,
+		.piece_bytes = 1 << 20};
 	char why[256];
 	int err = parse(&p, argc, argv);
 

@@ -12,6 +12,7 @@ enum { WARM_UP = 2, MEASURED = 10, F32 = 4 };
 /* A partition that was admitted: in the link's queue, on it, or coming back. */
 struct part {
 	uint32_t tensor;
+	bool is_first;      /* of its partition, which pays the overhead */
 	double bytes, at_s; /* when its result, or its credit, is here */
 };
 
@@ -21,7 +22,9 @@ struct queue {
 };
 
 struct tensor {
-	double bytes, unsent, missing; /* of this round */
+	/* of this round: not copied out yet, there to be sent, not back */
+	double bytes, uncopied, unsent, missing;
+	double part_left; /* of the partition that is being sent */
 	uint32_t layer;
 	uint64_t ready_no; /* 0: not ready */
 };
@@ -41,9 +44,12 @@ struct sim {
 	uint64_t n_ready;
 	uint32_t chosen; /* to send from; n_tensors: look again */
 	double credit;
-	struct queue sending, coming, crediting;
+	struct queue sending, coming, crediting, returning;
 	bool is_sending;
-	double sent_s; /* the head of sending leaves */
+	double sent_s;         /* the head of sending leaves */
+	struct part leaving;   /* the piece that is being copied out */
+	double left_s, back_s; /* it, or the head of returning, is copied;
+				  INFINITY: none is */
 };
 
 /* --- queues of fixed size --- */
@@ -67,6 +73,11 @@ static void drop(struct queue *q)
 {
 	q->head = (q->head + 1) % q->size;
 	q->n--;
+}
+
+static bool has_copies(const struct sim *s)
+{
+	return s->run->link.copy_bytes_s > 0 && !s->is_ideal;
 }
 
 /* --- computation --- */
@@ -120,7 +131,8 @@ static void end_step(struct sim *s)
 		if (!is_forward(s)) {
 			struct tensor *x = &s->tensors[t];
 
-			x->unsent = x->missing = x->bytes;
+			*(has_copies(s) ? &x->uncopied : &x->unsent) = x->bytes;
+			x->missing = x->bytes;
 			x->ready_no = ++s->n_ready;
 			s->chosen = m->n_tensors;
 		}
@@ -139,7 +151,8 @@ static void end_step(struct sim *s)
 
 /* --- communication --- */
 
-static uint32_t look(const struct sim *s)
+/* The most urgent tensor with bytes to send, or to copy out. */
+static uint32_t look(const struct sim *s, bool is_copy)
 {
 	uint32_t n = s->run->model->n_tensors, best = n;
 
@@ -150,7 +163,8 @@ static uint32_t look(const struct sim *s)
 					 ? x->layer < b->layer
 					 : x->ready_no < b->ready_no;
 
-		if (x->unsent > 0 && (best == n || is_urgent))
+		if ((is_copy ? x->uncopied : x->unsent) > 0 &&
+			(best == n || is_urgent))
 			best = t;
 	}
 	return best;
@@ -162,8 +176,15 @@ static uint32_t choose(struct sim *s)
 	uint32_t n = s->run->model->n_tensors;
 
 	if (s->chosen == n || !(s->tensors[s->chosen].unsent > 0))
-		s->chosen = look(s);
+		s->chosen = look(s, false);
 	return s->chosen;
+}
+
+static double not_landed(const struct sim *s, uint32_t t)
+{
+	bool is_leaving = s->left_s < INFINITY && s->leaving.tensor == t;
+
+	return s->tensors[t].uncopied + (is_leaving ? s->leaving.bytes : 0);
 }
 
 static void admit(struct sim *s)
@@ -172,9 +193,15 @@ static void admit(struct sim *s)
 
 	while (s->credit > 0 && (t = choose(s)) < n) {
 		struct tensor *x = &s->tensors[t];
-		struct part p = {.tensor = t,
-			.bytes = fmin((double)s->policy.part_bytes, x->unsent)};
+		struct part p = {.tensor = t, .is_first = !(x->part_left > 0)};
 
+		if (p.is_first)
+			x->part_left = fmin((double)s->policy.part_bytes,
+				x->unsent + not_landed(s, t));
+		p.bytes = fmin(x->part_left, x->unsent);
+		if (has_copies(s))
+			p.bytes = fmin(p.bytes, s->run->link.piece_bytes);
+		x->part_left -= p.bytes;
 		x->unsent -= p.bytes;
 		s->credit -= p.bytes;
 		put(&s->sending, p);
@@ -207,7 +234,8 @@ static void start_sending(struct sim *s)
 	if (l->is_sorted && s->policy.by_priority)
 		sort(s);
 	s->is_sending = true;
-	s->sent_s = s->now_s + l->overhead_s +
+	s->sent_s = s->now_s +
+		    (head(&s->sending)->is_first ? l->overhead_s : 0) +
 		    head(&s->sending)->bytes / l->rate_bytes_s;
 }
 
@@ -225,16 +253,56 @@ static void end_sending(struct sim *s)
 
 static void take_result(struct sim *s)
 {
-	const struct part *p = head(&s->coming);
+	struct part p = *head(&s->coming);
 
-	s->tensors[p->tensor].missing -= p->bytes;
 	drop(&s->coming);
+	if (has_copies(s))
+		put(&s->returning, p);
+	else
+		s->tensors[p.tensor].missing -= p.bytes;
 }
 
 static void take_credit(struct sim *s)
 {
 	s->credit += head(&s->crediting)->bytes;
 	drop(&s->crediting);
+}
+
+/* --- copies --- */
+
+static void start_copies(struct sim *s)
+{
+	const struct sw_plan_link *l = &s->run->link;
+	uint32_t t =
+		s->left_s < INFINITY ? s->run->model->n_tensors : look(s, true);
+
+	if (t < s->run->model->n_tensors) {
+		struct tensor *x = &s->tensors[t];
+
+		s->leaving = (struct part){.tensor = t,
+			.bytes = fmin(l->piece_bytes, x->uncopied)};
+		x->uncopied -= s->leaving.bytes;
+		s->left_s = s->now_s + s->leaving.bytes / l->copy_bytes_s;
+	}
+	if (s->back_s < INFINITY || !s->returning.n)
+		return;
+	s->back_s = s->now_s + head(&s->returning)->bytes / l->copy_bytes_s;
+}
+
+static void land(struct sim *s)
+{
+	s->tensors[s->leaving.tensor].unsent += s->leaving.bytes;
+	s->chosen = s->run->model->n_tensors; /* may be more urgent */
+	s->left_s = INFINITY;
+}
+
+static void come_back(struct sim *s)
+{
+	const struct part *p = head(&s->returning);
+
+	s->tensors[p->tensor].missing -= p->bytes;
+	drop(&s->returning);
+	s->back_s = INFINITY;
 }
 
 static double next_of(struct queue *q)
@@ -250,17 +318,30 @@ static void advance(struct sim *s)
 	double credit_s = next_of(&s->crediting);
 
 	s->now_s = fmin(fmin(s->step_end_s, sent_s), fmin(result_s, credit_s));
+	s->now_s = fmin(s->now_s, fmin(s->left_s, s->back_s));
 	if (s->now_s == s->step_end_s)
 		end_step(s); /* first, so that what is ready now can go now */
+	else if (s->now_s == s->left_s)
+		land(s);
+	else if (s->now_s == s->back_s)
+		come_back(s);
 	else if (s->now_s == result_s)
 		take_result(s);
 	else if (s->now_s == credit_s)
 		take_credit(s);
 	else
 		end_sending(s);
+	if (has_copies(s))
+		start_copies(s);
 	admit(s);
 	start_sending(s);
 	start_step(s);
+}
+
+static double slowest(const struct sw_plan_link *l)
+{
+	return l->copy_bytes_s > 0 ? fmin(l->rate_bytes_s, l->copy_bytes_s)
+				   : l->rate_bytes_s;
 }
 
 /* The fluid case: the most urgent tensor has the link until something happens.
@@ -268,7 +349,7 @@ static void advance(struct sim *s)
 static void advance_ideal(struct sim *s)
 {
 	uint32_t n = s->run->model->n_tensors, t = choose(s);
-	double rate = s->run->link.rate_bytes_s, from_s = s->now_s;
+	double rate = slowest(&s->run->link), from_s = s->now_s;
 	double sent_s = t < n ? from_s + s->tensors[t].unsent / rate : INFINITY;
 
 	s->now_s = fmin(s->step_end_s, sent_s);
@@ -294,6 +375,8 @@ static uint32_t most_parts(const struct sim *s)
 
 	for (uint32_t t = 0; t < m->n_tensors; t++)
 		n += ceil(s->tensors[t].bytes / (double)s->policy.part_bytes);
+	for (uint32_t t = 0; t < m->n_tensors && has_copies(s); t++)
+		n += ceil(s->tensors[t].bytes / s->run->link.piece_bytes);
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
@@ -311,13 +394,16 @@ static int open_sim(struct sim *s)
 			.layer = m->tensors[t].layer};
 	size = most_parts(s);
 	s->sending.size = s->coming.size = s->crediting.size = size;
+	s->returning.size = size;
 	s->sending.parts = calloc(size, sizeof(struct part));
 	s->coming.parts = calloc(size, sizeof(struct part));
 	s->crediting.parts = calloc(size, sizeof(struct part));
+	s->returning.parts = calloc(size, sizeof(struct part));
 	s->credit = (double)s->policy.credit_bytes;
-	s->step_end_s = INFINITY;
+	s->step_end_s = s->left_s = s->back_s = INFINITY;
 	s->chosen = m->n_tensors;
-	return s->sending.parts && s->coming.parts && s->crediting.parts
+	return s->sending.parts && s->coming.parts && s->crediting.parts &&
+			       s->returning.parts
 		       ? 0
 		       : SW_ENOMEM;
 }
@@ -329,7 +415,8 @@ static int simulate(struct sim *s, double *iteration_s)
 
 	if (!(run->link.rate_bytes_s > 0) || !(run->time_scale > 0) ||
 		!(run->link.overhead_s >= 0) || !(run->link.latency_s >= 0) ||
-		!(run->link.credit_s >= 0))
+		!(run->link.credit_s >= 0) || !(run->link.copy_bytes_s >= 0) ||
+		(run->link.copy_bytes_s > 0 && !(run->link.piece_bytes > 0)))
 		return SW_EINVAL;
 	err = open_sim(s);
 	if (!err) {
@@ -343,6 +430,7 @@ static int simulate(struct sim *s, double *iteration_s)
 	free(s->sending.parts);
 	free(s->coming.parts);
 	free(s->crediting.parts);
+	free(s->returning.parts);
 	return err;
 }
 
@@ -366,9 +454,12 @@ int sw_plan_ideal(const struct sw_plan_run *run, double *iteration_s)
 double sw_plan_bound(const struct sw_plan_run *run, uint64_t partition_bytes)
 {
 	const struct sw_model *m = run->model;
-	double delta = (double)partition_bytes, n = 1;
+	double delta = (double)partition_bytes, n = 1, copies_s = 0;
 
 	for (uint32_t t = 0; t < m->n_tensors; t++)
 		n += floor(F32 * (double)m->tensors[t].n_elems / delta);
-	return n * run->link.overhead_s + 2 * delta / run->link.rate_bytes_s;
+	if (run->link.copy_bytes_s > 0)
+		copies_s = 4 * run->link.piece_bytes / run->link.copy_bytes_s;
+	return n * run->link.overhead_s + 2 * delta / run->link.rate_bytes_s +
+	       copies_s;
 }

@@ -5,7 +5,10 @@
  * layer i, b_i for b_(i+1), and the pushes of layer i for b_i.  All workers are
  * alike, so one is simulated; the link is its own, full duplex.  A chunk's
  * result leaves when the chunk is summed, so a pull ends a latency after its
- * push.  All pure.
+ * push.  Tensors of a device are copied out and back, a stage before the link
+ * and one behind it, piece by piece: out in order of priority, back in the
+ * order in which they come, which is that of the link and no faster.  What has
+ * landed may leave, what has come may go back.  All pure.
  */
 #ifndef SW_PLAN_SIM_H
 #define SW_PLAN_SIM_H
@@ -21,6 +24,9 @@ struct sw_plan_link {
 	double overhead_s;   /* that the link stands still for a partition */
 	double latency_s;    /* from its last byte out to its result here */
 	double credit_s;     /* the same to its credit */
+	double copy_bytes_s; /* device to host and back, each way; 0: tensors
+				are in the host's memory */
+	double piece_bytes;  /* that are copied at once */
 	/* Parts that wait for the link leave by priority, as from our own
 	 * transmit queue; else first in, first out, as below ByteScheduler. */
 	bool is_sorted;
@@ -39,12 +45,14 @@ struct sw_plan_run {
 int sw_plan_simulate(const struct sw_plan_run *run,
 	const struct sw_policy *policy, double *iteration_s);
 
-/* sw_plan_ideal - the same with partitions of no size, free preemption and
- * neither overhead nor latency: the optimum of BS-T1. */
+/* sw_plan_ideal - the same with partitions and pieces of no size, free
+ * preemption and neither overhead nor latency: the optimum of BS-T1, at the
+ * rate of link or copies, whichever is lower. */
 int sw_plan_ideal(const struct sw_plan_run *run, double *iteration_s);
 
 /* sw_plan_bound - what an iteration may take longer than the ideal with
- * partitions of @partition_bytes (paper 000, section 4.1, for PS). */
+ * partitions of @partition_bytes (paper 000, section 4.1, for PS).  Each way of
+ * copying adds two pieces: one that is not interrupted, and one's own. */
 double sw_plan_bound(const struct sw_plan_run *run, uint64_t partition_bytes);
 
 #endif

@@ -43,6 +43,8 @@ static int report(const struct sw_replay *r, const struct sw_replay_outcome *o)
 			r->model.name, r->policy, 1e-9 * (double)r->rate_bit_s,
 			1e3 * m->iteration_s, 1e3 * o->ideal_s,
 			m->iteration_s / o->ideal_s, 1e3 * o->simulated_s);
+		if (o->copied_s > 0)
+			printf(" (with copies %.2f)", 1e3 * o->copied_s);
 		if (o->fifo_s > 0)
 			printf("; %.3f times as fast as fifo",
 				o->fifo_s / m->iteration_s);
@@ -127,6 +129,11 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"bytes of bytescheduler's partition"},
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
 			"bytes of bytescheduler's credit"},
+		{"--copy", SW_ARG_RATE, {.u64 = &r->copy_bit_s}, 0, 1e13,
+			"also simulate copies between device and host, each "
+			"way; what runs has none"},
+		{"--piece", SW_ARG_BYTES, {.u64 = &r->piece_bytes}, 4096,
+			SW_PART_MAX, "bytes that are copied at once"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
@@ -190,8 +197,10 @@ static int replay(struct sw_replay *r)
 
 int sw_cmd_replay(int argc, char **argv)
 {
-	struct sw_replay r = {
-		.policy = "bytescheduler", .n_workers = 2, .n_iters = 10};
+	struct sw_replay r = {.policy = "bytescheduler",
+		.piece_bytes = 1 << 20,
+		.n_workers = 2,
+		.n_iters = 10};
 	char why[256];
 	int err = parse(&r, argc, argv);
 

@@ -19,6 +19,7 @@ struct sw_replay {
 	uint64_t rate_bit_s; /* of payload, each way, as the model sees it; 0:
 				not given */
 	uint64_t partition_bytes, credit_bytes; /* 0: the policy's own */
+	uint64_t copy_bit_s, piece_bytes; /* of the simulation; 0: no copies */
 	uint32_t n_workers, n_iters;
 	double dilation; /* all times are so many times longer; 0: choose */
 	bool has_barrier, is_loopback, is_probe, is_table, is_tuned, is_json;
@@ -52,13 +53,14 @@ struct sw_replay_outcome {
 	struct sw_replay_result measured;
 	double fifo_s; /* 0: not measured */
 	double ideal_s, simulated_s;
+	double copied_s; /* simulated, with copies to a device; 0: not */
 	double dilation;
 	double latency_s; /* from a part's last byte to its result */
 	double credit_s;  /* the same to its credit */
 };
 
 /* sw_replay_predict - what r->model, r->policy and r->rate_bit_s come to
- * without a machine: fills ideal_s, and simulated_s with @o's
+ * without a machine: fills ideal_s, and simulated_s and copied_s with @o's
  * latency_s and credit_s. */
 int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o);
 

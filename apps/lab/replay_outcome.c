@@ -27,7 +27,13 @@ int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
 		p.part_bytes = r->partition_bytes;
 	if (p.is_tunable && r->credit_bytes)
 		p.credit_bytes = r->credit_bytes;
-	return err ? err : sw_plan_simulate(&run, &p, &o->simulated_s);
+	if (!err)
+		err = sw_plan_simulate(&run, &p, &o->simulated_s);
+	if (err || !r->copy_bit_s)
+		return err;
+	run.link.copy_bytes_s = (double)r->copy_bit_s / 8;
+	run.link.piece_bytes = (double)r->piece_bytes;
+	return sw_plan_simulate(&run, &p, &o->copied_s);
 }
 
 int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
@@ -70,6 +76,8 @@ void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
 	sw_json_double(j, "ideal_ms", 1e3 * o->ideal_s);
 	sw_json_double(j, "speedup_over_fifo", speedup);
 	sw_json_double(j, "simulated_ms", 1e3 * o->simulated_s);
+	sw_json_double(j, "simulated_with_copies_ms",
+		o->copied_s > 0 ? 1e3 * o->copied_s : NAN);
 	sw_json_double(j, "dilation", o->dilation);
 	sw_json_double(j, "spread", m->spread);
 	sw_json_double(j, "other_cores", r->is_loopback ? m->other_cores : NAN);

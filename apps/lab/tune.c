@@ -56,6 +56,11 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		{"--latency", SW_ARG_TIME, {.u64 = &o->latency_ns}, 0, 1e9,
 			"from a partition's last byte to its result, with "
 			"--model"},
+		{"--copy", SW_ARG_RATE, {.u64 = &o->copy_bits_s}, 0, 1e13,
+			"copies between device and host, each way, with "
+			"--model; 0: tensors are in the host's memory"},
+		{"--piece", SW_ARG_BYTES, {.u64 = &o->piece_bytes}, 4096,
+			SW_PART_MAX, "bytes that are copied at once"},
 		{"--engine", SW_ARG_FLAG, {.flag = &o->is_engine}, 0, 0,
 			"tune the real engine: a job of two workers on this "
 			"machine, at --rate, then at --later"},
@@ -111,6 +116,7 @@ int sw_cmd_tune(int argc, char **argv)
 		.rate_bits_s = 10ULL * 1000 * 1000 * 1000,
 		.overhead_ns = 300000,
 		.latency_ns = 100000,
+		.piece_bytes = 1 << 20,
 		.noise = 1,
 		.partition_min = "32KiB",
 		.partition_max = "128MiB",

@@ -22,6 +22,7 @@ struct sw_tune_options {
 	struct sw_lapack lapack;
 	uint32_t n_seeds, seed, n_trials;
 	uint64_t rate_bits_s, later_bits_s, overhead_ns, latency_ns;
+	uint64_t copy_bits_s, piece_bytes;
 	double noise; /* percent */
 	const char *model_name;
 	const char *partition_min, *partition_max, *credit_min, *credit_max;

@@ -50,7 +50,9 @@ int sw_tune_one(struct sw_tune_options *o)
 		.rate_bytes_s = (double)o->rate_bits_s / 8,
 		.overhead_s = 1e-9 * (double)o->overhead_ns,
 		.latency_s = 1e-9 * (double)o->latency_ns,
-		.credit_s = 1e-9 * (double)o->latency_ns};
+		.credit_s = 1e-9 * (double)o->latency_ns,
+		.copy_bytes_s = (double)o->copy_bits_s / 8,
+		.piece_bytes = (double)o->piece_bytes};
 	if (o->later_bits_s) {
 		err = sw_tune_job(&l, o);
 	} else {

@@ -157,6 +157,8 @@ static const char *gpu_name(hwloc_obj_t o)
 {
 	const char *name = hwloc_obj_get_info_by_name(o, "PCIDevice");
 
+	for (hwloc_obj_t c = o->io_first_child; c && !name; c = c->next_sibling)
+		name = hwloc_obj_get_info_by_name(c, "GPUModel");
 	return name ? name : "";
 }
 

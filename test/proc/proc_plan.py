@@ -38,6 +38,21 @@ def test_the_papers_gains():
         check(p["iteration_s"] >= d["ideal_iteration_s"], p)
 
 
+def test_copies():
+    """VGG16's 553 MB at 100 Gb/s each way; a device's are never faster."""
+    host = plan_json("--rate", "25Gb/s")
+    check(host["copy_time_s"] is None, host)
+    d = plan_json("--rate", "25Gb/s", "--copy", "100Gb/s", "--piece", "1MiB")
+    check(abs(d["copy_time_s"] - d["model_bytes"] / 12.5e9) < 1e-9, d)
+    check(d["ideal_iteration_s"] == host["ideal_iteration_s"], d)
+    for a, b in zip(host["policies"], d["policies"]):
+        check(a["iteration_s"] <= b["iteration_s"], f"{a}, {b}")
+    slow = plan_json("--rate", "100Gb/s", "--copy", "5Gb/s")
+    check(slow["ideal_iteration_s"] >= 0.999 * slow["copy_time_s"], slow)
+    p = plan("--copy", "10Gb/s", "--piece", "100")
+    check(p.returncode == 2 and "4KiB" in p.stderr, p.stderr)
+
+
 def test_what_does_not_exist_is_null():
     d = plan_json("--gpus", "8", "--cpus", "0")
     check(d["ss_cpu_share"] is None and d["gain_over_ps"] is None, d)
@@ -86,6 +101,15 @@ def test_tune_one_network():
     d = json.loads(p.stdout)
     check(p.stderr.count("bo, trial ") == 12, p.stderr)
     check(d["iteration_ms"] <= 1.03 * d["grid_best_ms"], d)
+
+
+def test_tune_a_device():
+    """Copies slower than the link bound what a search can find: 102 MB."""
+    p = sumwire("tune", "--model", "resnet50", "--rate", "10Gb/s", "--copy",
+                "1Gb/s", "--json", "--trials", "3")
+    check(p.returncode == 0, p.stderr)
+    d = json.loads(p.stdout)
+    check(d["iteration_ms"] >= d["grid_best_ms"] >= 8 * 102.0, d)
 
 
 def test_tune_a_job_whose_link_changes():

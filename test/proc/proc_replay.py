@@ -44,6 +44,7 @@ def check_policy(policy, *args):
     # nothing is faster than the optimum of BS-T1
     check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
     check(d["speedup_over_fifo"] > 0, d)
+    check(("--copy" in args) != (d["simulated_with_copies_ms"] is None), d)
     check(d["spread"] >= 0 and d["other_cores"] is not None, d)
     check("carry" in p.stderr, p.stderr)
     return d
@@ -63,8 +64,11 @@ def test_bytescheduler_with_tuning():
 
 
 def test_global_barrier():
-    d = check_policy("bytescheduler", "--barrier")
+    d = check_policy("bytescheduler", "--barrier", "--copy", "500Mb/s",
+                     "--piece", "64KiB")
     check(d["barrier"] is True, d)
+    # a piece's way out before the link, a piece's way back behind it
+    check(d["simulated_with_copies_ms"] > d["simulated_ms"] + 1, d)
     # all that is sent, then all layers: 2.4 MB at 0.5 Gb/s and 18 ms
     check(d["ideal_ms"] > 18 + 6.4, d)
 

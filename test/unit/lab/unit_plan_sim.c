@@ -145,6 +145,72 @@ static void simulate__stop_and_wait(void **state)
 	assert_near(simulate(&run, &p), 11.25);
 }
 
+/* Layer 1 has 4 bytes, ready at 4, and is back before that matters.  Layer 0
+ * has 8, ready at 6: the link's 2 s, the first piece's way out, and the last
+ * one's back. */
+static void simulate__copies(void **state)
+{
+	struct sw_model_tensor t[2];
+	struct sw_model m;
+	struct sw_plan_run run = two(&m, t, 8, 4);
+	struct sw_policy p = policy(8, 64);
+
+	run.link.copy_bytes_s = 8;
+	run.link.piece_bytes = 4;
+	assert_near(ideal(&run), 8);
+	assert_near(simulate(&run, &p), 9);
+	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), 9);
+	/* smaller pieces wait less, whole tensors longer */
+	run.link.piece_bytes = 1;
+	assert_near(simulate(&run, &p), 8.25);
+	run.link.piece_bytes = 8;
+	assert_near(simulate(&run, &p), 10);
+	/* two pieces, but one partition: one overhead */
+	run.link.piece_bytes = 4;
+	run.link.overhead_s = 0.5;
+	assert_near(simulate(&run, &p), 9.5);
+	p.part_bytes = 4;
+	assert_near(simulate(&run, &p), 10);
+}
+
+/* Copies of 2 B/s hold up a link of 4: pieces of 2 land at 7, 8, 9 and 10; the
+ * last is over the link at 10.5.  Those of layer 1 come back until 7.5, so
+ * layer 0's do at 8.5, 9.5, 10.5 and 11.5. */
+static void simulate__slow_copies(void **state)
+{
+	struct sw_model_tensor t[2];
+	struct sw_model m;
+	struct sw_plan_run run = two(&m, t, 8, 4);
+	struct sw_policy p = policy(2, 64);
+
+	run.link.copy_bytes_s = 2;
+	run.link.piece_bytes = 2;
+	assert_near(ideal(&run), 10);
+	assert_near(simulate(&run, &p), 11.5);
+}
+
+/* Layer 1 has 16 bytes, ready at 4: four of its pieces have landed at 6.  Then
+ * layer 0's two go first at each stage: out until 7, over the link until 7.5,
+ * back until 8.  Layer 1's last four are out at 9, over the link at 9.5 and
+ * back at 10, when f_1 begins, 3 s before the next b_1 ends: 13 - 4. */
+static void simulate__priority_of_copies(void **state)
+{
+	struct sw_model_tensor t[2];
+	struct sw_model m;
+	struct sw_plan_run run = two(&m, t, 4, 16);
+	struct sw_policy p = policy(2, 64);
+
+	run.link.copy_bytes_s = 4;
+	run.link.piece_bytes = 2;
+	run.link.is_sorted = true;
+	assert_near(ideal(&run), 8);
+	assert_near(simulate(&run, &p), 9);
+	/* in the order of being ready: layer 1 is out at 8, layer 0 at 9, back
+	 * at 10; then all four steps: 16 - 6 */
+	p.by_priority = false;
+	assert_near(simulate(&run, &p), 10);
+}
+
 static void simulate__bad_numbers(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -164,6 +230,9 @@ static void simulate__bad_numbers(void **state)
 	run.link.latency_s = 0;
 	run.link.credit_s = -1;
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
+	run.link.credit_s = 0;
+	run.link.copy_bytes_s = 1; /* of pieces without a size */
+	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 }
 
 static void bound__of_the_paper(void **state)
@@ -175,10 +244,46 @@ static void bound__of_the_paper(void **state)
 	run.link.overhead_s = 0.5;
 	/* (2 + 0 + 1) overheads, and two partitions of 8 at 4 B/s */
 	assert_near(sw_plan_bound(&run, 8), 3 * 0.5 + 4);
+	/* out and back: two pieces each */
+	run.link.copy_bytes_s = 8;
+	run.link.piece_bytes = 4;
+	assert_near(sw_plan_bound(&run, 8), 3 * 0.5 + 4 + 2);
 }
 
 /* BS-T1 on the real networks: nothing is better than the ideal, and partitions
- * that shrink without overhead come to it, within the bound. */
+ * that shrink without overhead come to it, within the bound; pieces of a
+ * device's tensors as small as they do so, too. */
+static void approach(double rate, double copy, const char *name)
+{
+	struct sw_model m;
+	struct sw_plan_run run = {.model = &m,
+		.link = {.rate_bytes_s = rate, .copy_bytes_s = copy},
+		.has_barrier = false,
+		.time_scale = 1};
+	struct sw_policy p = policy(8 << 20, 16 << 20);
+	char why[256];
+	double best, last = INFINITY, s;
+
+	run.link.piece_bytes = 8 << 20;
+	assert_int_equal(sw_model_open(&m, name, why, sizeof(why)), 0);
+	best = ideal(&run);
+	assert_true(best >= 1e-9 * (double)(m.forward_ns + m.backward_ns));
+	assert_true(best >= 0.999 * (double)m.bytes / rate);
+	for (; p.part_bytes >= 64 << 10; p.part_bytes /= 8) {
+		p.credit_bytes = p.part_bytes;
+		run.link.piece_bytes = (double)p.part_bytes;
+		s = simulate(&run, &p);
+		assert_true(s >= best * (1 - 1e-9));
+		assert_true(
+			s <= best + 1e-9 + sw_plan_bound(&run, p.part_bytes));
+		last = s;
+	}
+	assert_true(last < 1.02 * best);
+	assert_true(simulate(&run, &sw_policies[SW_POLICY_FIFO]) >=
+		    best * (1 - 1e-9));
+	sw_model_close(&m);
+}
+
 static void ideal__is_the_optimum(void **state)
 {
 	static const char *const names[] = {
@@ -186,34 +291,9 @@ static void ideal__is_the_optimum(void **state)
 	static const double rates[] = {1e9 / 8, 10e9 / 8, 100e9 / 8};
 
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(names) * 3; i++) {
-		struct sw_model m;
-		struct sw_plan_run run = {.model = &m,
-			.link = {.rate_bytes_s = rates[i % 3]},
-			.has_barrier = false,
-			.time_scale = 1};
-		struct sw_policy p = policy(8 << 20, 16 << 20);
-		char why[256];
-		double best, last = INFINITY, s;
-
-		assert_int_equal(
-			sw_model_open(&m, names[i / 3], why, sizeof(why)), 0);
-		best = ideal(&run);
-		assert_true(
-			best >= 1e-9 * (double)(m.forward_ns + m.backward_ns));
-		assert_true(best >= 0.999 * (double)m.bytes / rates[i % 3]);
-		for (; p.part_bytes >= 64 << 10; p.part_bytes /= 8) {
-			p.credit_bytes = p.part_bytes;
-			s = simulate(&run, &p);
-			assert_true(s >= best * (1 - 1e-9));
-			assert_true(
-				s <= best + 1e-9 +
-					     sw_plan_bound(&run, p.part_bytes));
-			last = s;
-		}
-		assert_true(last < 1.02 * best);
-		assert_true(simulate(&run, &sw_policies[SW_POLICY_FIFO]) >=
-			    best * (1 - 1e-9));
-		sw_model_close(&m);
+		approach(rates[i % 3], 0, names[i / 3]);
+		approach(rates[i % 3], 2 * rates[i % 3], names[i / 3]);
+		approach(rates[i % 3], rates[i % 3] / 2, names[i / 3]);
 	}
 }
 
@@ -224,6 +304,9 @@ int main(void)
 		cmocka_unit_test(simulate__priority),
 		cmocka_unit_test(simulate__partitions_delay),
 		cmocka_unit_test(simulate__stop_and_wait),
+		cmocka_unit_test(simulate__copies),
+		cmocka_unit_test(simulate__slow_copies),
+		cmocka_unit_test(simulate__priority_of_copies),
 		cmocka_unit_test(simulate__bad_numbers),
 		cmocka_unit_test(bound__of_the_paper),
 		cmocka_unit_test(ideal__is_the_optimum),
