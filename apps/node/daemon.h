@@ -9,6 +9,7 @@
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
 #include "apps/node/reserve.h"
+#include "apps/node/turns.h"
 #include "conf/conf.h"
 #include "engine/base/env.h"
 #include "engine/base/params.h"
@@ -35,6 +36,7 @@ enum { SW_WORKS = 2 }; /* to sum, and to push */
 struct sw_poller {
 	struct sw_daemon *daemon;
 	struct sw_loop loop;
+	struct sw_turns turns;
 	bool is_serving; /* frames may come at any time: never sleep long */
 	uint64_t crowded_until_ns; /* somebody else ran at a yield of ours */
 	long n_switches;           /* to others, when one took long */
@@ -146,7 +148,8 @@ bool sw_daemon_release(struct sw_daemon *d, uint32_t lcore);
 void sw_daemon_put_engine(const struct sw_stats *st, const char *prefix,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 
-/* sw_daemon_put_stats - counters of an engine and of all ports. */
+/* sw_daemon_put_stats - counters of an engine, of all ports, of the lcores'
+ * turns. */
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out);
 

@@ -85,8 +85,14 @@ static void put_port(const struct sw_daemon *d, uint32_t i,
 void sw_daemon_put_stats(const struct sw_daemon *d, const struct sw_stats *st,
 	void (*put)(void *out, const char *name, uint64_t value), void *out)
 {
+	char prefix[24];
+
 	sw_daemon_put_engine(st, "", put, out);
 	sw_daemon_put_topology(d, put, out);
+	for (uint32_t i = 0; i < d->n_lcores; i++) {
+		snprintf(prefix, sizeof(prefix), "lcore%u.", i);
+		sw_turns_put(&d->pollers[i].turns, prefix, put, out);
+	}
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		put_port(d, i, put, out);
 }

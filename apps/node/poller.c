@@ -149,23 +149,54 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		sleep_ns(choose_ns(p, most, now_ns));
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+}
+
+/* A turn in which @n frames and commands came or went: 0 = none. */
+static void note_turn(
+	struct sw_turns *t, uint32_t n, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t ns = to_ns - from_ns;
+
+	if (sw_turns_is_due(t, to_ns))
+		ns = sw_turns_look(t, from_ns, to_ns, cpu_ns());
+	if (n || ns > SW_TURN_LONG_NS)
+		sw_turns_note(t, ns);
+}
+
+static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
+{
+	uint64_t then_ns = sw_loop_then(&p->loop);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->n_works; i++)
+		n += p->works[i].turn(p->works[i].ctx, then_ns);
+	return n + sw_loop_turn(&p->loop, now_ns);
+}
+
 int sw_poller_run(void *poller)
 {
 	struct sw_poller *p = poller;
-	uint64_t now = sw_now_ns(), worked = now;
+	uint64_t now = sw_now_ns(), worked = now, end;
 
+	sw_turns_look(&p->turns, now, now, cpu_ns());
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		uint64_t then = sw_loop_then(&p->loop);
-		uint32_t n = 0;
+		uint32_t n = turn(p, now);
 
-		for (uint32_t i = 0; i < p->n_works; i++)
-			n += p->works[i].turn(p->works[i].ctx, then);
-		now = sw_now_ns();
-		n += sw_loop_turn(&p->loop, now);
-		if (n)
+		end = sw_now_ns();
+		note_turn(&p->turns, n, now, end);
+		now = end;
+		if (n) {
 			worked = now;
-		else
-			back_off(p, now - worked, now);
+			continue;
+		}
+		back_off(p, now - worked, now);
+		now = sw_now_ns();
 	}
 	return 0;
 }
