@@ -205,12 +205,11 @@ void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)
 
 void sw_job_close_left(struct sw_job *job)
 {
-	for (uint32_t key = 0; key < SW_MAX_TENSORS; key++) {
-		const struct sw_stensor *t = sw_shard_tensor(&job->shard, key);
+	const struct sw_shard *sh = &job->shard;
 
-		if (t && sw_stensor_view(&job->shard, t).mode == SW_MODE_STREAM)
-			close_one(job, key, 0);
-	}
+	for (uint32_t key = sw_shard_next_kin(sh, NULL, 0); key != SW_KEY_NONE;
+		key = sw_shard_next_kin(sh, NULL, key + 1))
+		close_one(job, key, 0);
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have

@@ -28,12 +28,18 @@ static void *line_up(void *mem)
 	return (void *)(((uintptr_t)mem + LINE - 1) & ~(uintptr_t)(LINE - 1));
 }
 
+static size_t sets_bytes(uint32_t n_members)
+{
+	return (n_members * sw_bitmap_words(SW_MAX_ORDERS) +
+		       sw_bitmap_words(SW_MAX_TENSORS)) *
+	       sizeof(uint64_t);
+}
+
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
 	const struct sw_place_job *job, uint16_t server_i)
 {
 	uint32_t n_members = job->n_members;
-	size_t words = sw_bitmap_words(SW_MAX_ORDERS);
 	uint64_t *next;
 
 	*sh = (struct sw_shard){.params = params,
@@ -47,7 +53,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	sh->tensors = line_up(sh->tensors_mem);
 	sh->next_order = SW_MAX_TENSORS;
 	sh->by_order = calloc(SW_MAX_ORDERS, sizeof(*sh->by_order));
-	sh->ready_words = calloc(words * n_members, sizeof(uint64_t));
+	sh->ready_words = calloc(1, sets_bytes(n_members));
 	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
 	if (!sh->tensors_mem || !sh->by_order || !sh->ready_words ||
 		!sh->hashes || sw_place_map_open(&sh->map, job)) {
@@ -57,14 +63,14 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	next = sh->ready_words;
 	for (uint32_t m = 0; m < n_members; m++)
 		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
+	sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
 	return 0;
 }
 
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
 	return TENSORS_BYTES + SW_MAX_TENSORS * sizeof(uint32_t) +
-	       SW_MAX_ORDERS * sizeof(uint32_t) +
-	       n_members * sw_bitmap_words(SW_MAX_ORDERS) * sizeof(uint64_t) +
+	       SW_MAX_ORDERS * sizeof(uint32_t) + sets_bytes(n_members) +
 	       SW_PLACE_MAP_BYTES;
 }
 
@@ -232,13 +238,13 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 uint32_t sw_shard_next_kin(
 	const struct sw_shard *sh, const char *name, uint32_t key)
 {
-	for (; key < sh->n_keys; key++) {
-		const struct sw_stensor *t = sw_shard_tensor(sh, key);
+	_Static_assert(SW_BITMAP_NONE == SW_KEY_NONE, "one word for none");
 
-		if (t && t->window && sw_coll_are_kin(t->name, name))
-			return key;
-	}
-	return SW_KEY_NONE;
+	key = sw_bitmap_next(&sh->streams, key);
+	while (key != SW_KEY_NONE && name &&
+		!sw_coll_are_kin(sh->tensors[key].name, name))
+		key = sw_bitmap_next(&sh->streams, key + 1);
+	return key;
 }
 
 /* Members that are through with its group already. */
@@ -265,6 +271,8 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 		return err;
 	fresh.closed = closed_by(sh, &fresh);
 	*t = fresh;
+	if (t->window)
+		sw_bitmap_add(&sh->streams, t->key);
 	sh->hashes[item->key] = hash(fresh.name);
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);

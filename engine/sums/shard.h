@@ -98,6 +98,7 @@ struct sw_shard {
 	uint32_t n_ranked;                /* so many members */
 	uint32_t n_ranks; /* of the job; UINT32_MAX: not all are known */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
+	struct sw_bitmap streams;               /* their keys */
 	struct sw_place_map map;
 	struct sw_place_job place;
 	uint64_t line_bytes; /* of all admitted tensors, here or not */
@@ -276,7 +277,8 @@ bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	int death, const char *why);
 
 /* sw_shard_next_kin - from @key on, the next key of a stream of the group that
- * the stream called @name is of; SW_KEY_NONE: there is none. */
+ * the stream called @name is of, or of any if that is NULL; SW_KEY_NONE: there
+ * is none. */
 uint32_t sw_shard_next_kin(
 	const struct sw_shard *sh, const char *name, uint32_t key);
 

@@ -88,7 +88,9 @@ def faults_of_job(net, n_before, *args):
     """What lcores take from its beginning to its end, server and agent."""
     daemons = net.daemons["a"], net.daemons["agent0"]
     before = [lcore_faults(p) for p in daemons]
-    net.client(0, *args, name=f"job{n_before}").wait_ok()
+    for c in [net.client(r, *args, name=f"job{n_before}_{r}")
+              for r in range(net.n_workers)]:
+        c.wait_ok()
     daemons[0].await_text(r"(?s)(job job: closed.*){%d}" % (n_before + 1))
     return [lcore_faults(p) - n for p, n in zip(daemons, before)]
 
@@ -105,8 +107,9 @@ def test_lcores_take_no_page_faults():
 
 
 def test_tables_take_no_page_faults():
-    """Those of a job are 500 pages; it uses few of them."""
-    with Net(workers=1) as net:
+    """Those of a job are 500 pages; it uses few of them, also when the first
+    of its members leaves."""
+    with Net(workers=2) as net:
         net.start_all()
         faults_of_job(net, 0, *rig.SMALL)  # buffers of ports are warm
         taken = [faults_of_job(net, 1 + i, *rig.SMALL) for i in range(4)]
