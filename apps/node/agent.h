@@ -10,19 +10,19 @@
 enum {
 	AGENT_LOCAL_MAX = SW_LOCAL_RANKS,
 	AGENT_RING = 4 * AGENT_LOCAL_MAX,
-	/* What can be under way at once, however late the other thread is.
-	 * SERVE, GONE and TUNE or END of each process, a DECLARE, a LEAVE, and
-	 * since LEFT may have crossed them the next job's JOIN and LEAVE: */
-	AGENT_ORDERS_MAX = 3 * AGENT_LOCAL_MAX + 4,
-	/* TUNED of each process, RUNNING, DECLARED, FAILED, ENDED, LEFT, after
-	 * which nothing comes until the control thread has taken all: */
-	AGENT_REPORTS_MAX = AGENT_LOCAL_MAX + 5,
+	/* Each command and report has a place, by its kind and what it is of,
+	 * and is in its ring at most once, however late the other thread is.
+	 * Of each process SERVE, GONE and TUNE or END; DECLARE; and since LEFT
+	 * may have crossed what was put before, JOIN and LEAVE of two groups:
+	 */
+	AGENT_COMMANDS = 3 * AGENT_LOCAL_MAX + 5,
+	/* TUNED of each process, RUNNING, DECLARED, FAILED or ENDED, LEFT: */
+	AGENT_REPORTS = AGENT_LOCAL_MAX + 4,
 };
 
-/* So nothing of these is ever lost; lines may have the rest of the ring. */
-_Static_assert((int)AGENT_ORDERS_MAX <= AGENT_RING, "room for commands");
-_Static_assert(
-	(int)AGENT_REPORTS_MAX < AGENT_RING, "room for reports and a line");
+/* So no ring is ever full; lines may have the rest of it. */
+_Static_assert((int)AGENT_COMMANDS <= AGENT_RING, "room for commands");
+_Static_assert((int)AGENT_REPORTS < AGENT_RING, "room for reports and a line");
 
 enum agent_command_kind {
 	AGENT_JOIN,    /* open a worker */
@@ -38,6 +38,7 @@ struct agent_command {
 	enum agent_command_kind kind;
 	int err;
 	uint32_t local;
+	uint32_t group; /* the one that it is of; sw_agent_command counts */
 	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n;
@@ -107,6 +108,8 @@ struct agent_rings {
 		AGENT_RING, sizeof(struct agent_command))];
 	_Alignas(64) unsigned char reports[SW_SPSC_BYTES(
 		AGENT_RING, sizeof(struct agent_report))];
+	/* By place: it is in the ring. */
+	atomic_bool has_command[AGENT_COMMANDS], has_report[AGENT_REPORTS];
 };
 
 /* What the control thread alone reads and writes. */
@@ -114,6 +117,7 @@ struct agent_control {
 	struct agent_shared *shared;
 	struct sw_spsc commands; /* puts */
 	struct sw_spsc reports;  /* takes */
+	uint32_t n_joined;       /* groups */
 	bool is_stopping;
 	struct agent_group group;
 	struct agent_group next; /* gathers until the one above is released */
@@ -203,9 +207,12 @@ void sw_agent_show_tuning(struct agent_core *core);
 void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
 	uint64_t *known_bit_s);
 
-/* sw_agent_tell - from the lcore to the control thread.  A line that would take
- * the room of other reports is dropped, and counted. */
+/* sw_agent_tell - from the lcore to the control thread; what is in the ring
+ * already is not put there again.  A line that would take the room of other
+ * reports is dropped, and counted.  sw_agent_take_report - the control thread
+ * takes the next one; false: there is none. */
 void sw_agent_tell(struct agent_core *core, const struct agent_report *report);
+bool sw_agent_take_report(struct agent_control *c, struct agent_report *report);
 
 /* Functions of lcore 0, for struct sw_poller; @ctx is its struct agent_core. */
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
@@ -271,8 +278,11 @@ void sw_agent_stop(struct agent_control *c);
  * is shared.  shared.rings is to be freed.  Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 
+/* sw_agent_command, sw_agent_take_command - the same the other way. */
 void sw_agent_command(
 	struct agent_control *c, const struct agent_command *order);
+bool sw_agent_take_command(
+	struct agent_core *core, struct agent_command *order);
 
 /* sw_agent_close - what the lcore left, after it was joined. */
 void sw_agent_close(struct agent *a);

@@ -389,7 +389,7 @@ void sw_agent_take_reports(struct agent_control *c)
 {
 	struct agent_report report;
 
-	while (sw_spsc_take(&c->reports, &report, 1) == 1) {
+	while (sw_agent_take_report(c, &report)) {
 		if (report.n_lost)
 			sw_log(&c->shared->daemon.log, SW_LOG_WARN,
 				"%u log lines were dropped: the control thread "

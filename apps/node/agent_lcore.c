@@ -277,7 +277,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 {
 	struct agent_command o;
 
-	if (sw_spsc_take(&core->commands, &o, 1) != 1)
+	if (!sw_agent_take_command(core, &o))
 		return 0;
 	switch (o.kind) {
 	case AGENT_JOIN:

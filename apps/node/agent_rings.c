@@ -1,6 +1,5 @@
 /* agent_rings.c - between the agent's two threads: commands one way, reports
  * back. SPDX-License-Identifier: BSD-3-Clause */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,28 +25,101 @@ int sw_agent_open_rings(struct agent *a)
 	return 0;
 }
 
+/* False: it is there already. */
+static bool put(struct sw_spsc *ring, atomic_bool *is_there, const void *entry)
+{
+	if (atomic_exchange(is_there, true))
+		return false;
+	sw_spsc_put(ring, entry, 1);
+	return true;
+}
+
+/* --- commands --- */
+
+static uint32_t place_of_command(const struct agent_command *o)
+{
+	switch (o->kind) {
+	case AGENT_SERVE:
+		return o->local;
+	case AGENT_GONE:
+		return AGENT_LOCAL_MAX + o->local;
+	case AGENT_TUNE:
+	case AGENT_END:
+		return 2 * AGENT_LOCAL_MAX + o->local;
+	case AGENT_DECLARE:
+		return 3 * AGENT_LOCAL_MAX;
+	default:
+		return AGENT_COMMANDS - 4 + 2 * (o->kind == AGENT_LEAVE) +
+		       o->group % 2;
+	}
+}
+
 void sw_agent_command(
 	struct agent_control *c, const struct agent_command *order)
 {
-	if (sw_spsc_put(&c->commands, order, 1) != 1)
-		sw_log(&c->shared->daemon.log, SW_LOG_ERROR,
-			"the command ring to lcore 0 is full");
+	struct agent_command o = *order;
+
+	c->n_joined += o.kind == AGENT_JOIN;
+	o.group = c->n_joined;
+	put(&c->commands, &c->shared->rings->has_command[place_of_command(&o)],
+		&o);
+}
+
+bool sw_agent_take_command(struct agent_core *core, struct agent_command *order)
+{
+	if (sw_spsc_take(&core->commands, order, 1) != 1)
+		return false;
+	atomic_store(&core->shared->rings->has_command[place_of_command(order)],
+		false);
+	return true;
+}
+
+/* --- reports --- */
+
+static uint32_t place_of_report(const struct agent_report *r)
+{
+	switch (r->kind) {
+	case AGENT_TUNED:
+		return r->local;
+	case AGENT_RUNNING:
+		return AGENT_LOCAL_MAX;
+	case AGENT_DECLARED:
+		return AGENT_LOCAL_MAX + 1;
+	case AGENT_LEFT:
+		return AGENT_LOCAL_MAX + 2;
+	default:
+		return AGENT_LOCAL_MAX + 3;
+	}
 }
 
 void sw_agent_tell(struct agent_core *core, const struct agent_report *report)
 {
 	struct agent_report counted = *report;
-	int n;
+	atomic_bool any = false;
+	bool is_line = report->kind == AGENT_STATUS;
 
-	if (report->kind == AGENT_STATUS &&
-		sw_spsc_room(&core->reports) <= AGENT_REPORTS_MAX) {
+	if (is_line && sw_spsc_room(&core->reports) <= AGENT_REPORTS) {
 		core->n_lost++;
 		return;
 	}
 	counted.n_lost = core->n_lost;
+	if (!put(&core->reports,
+		    is_line ? &any
+			    : &core->shared->rings
+				       ->has_report[place_of_report(report)],
+		    &counted))
+		return;
 	core->n_lost = 0;
-	n = sw_spsc_put(&core->reports, &counted, 1);
-	assert(n == 1);
-	(void)n;
 	sw_host_kick(core->shared->host);
+}
+
+bool sw_agent_take_report(struct agent_control *c, struct agent_report *report)
+{
+	if (sw_spsc_take(&c->reports, report, 1) != 1)
+		return false;
+	if (report->kind != AGENT_STATUS)
+		atomic_store(
+			&c->shared->rings->has_report[place_of_report(report)],
+			false);
+	return true;
 }

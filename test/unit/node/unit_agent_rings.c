@@ -1,0 +1,140 @@
+/* unit_agent_rings.c - all that the agent's threads may say, and nobody takes
+ * it. SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/node/agent_rig.h"
+
+enum { AGAIN = 3, LINES = 1000 };
+
+/* Both threads' parts, and a host that can be kicked. */
+static struct agent *open_rings(struct agent_rig *s)
+{
+	*s = (struct agent_rig){.r = rig_new(NULL)};
+	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
+	open_host(s);
+	return &s->agent;
+}
+
+static void close_rings(struct agent_rig *s)
+{
+	sw_host_close(&s->agent.shared.host);
+	free(s->agent.shared.rings);
+	rig_close(s->r);
+}
+
+static void command(struct agent *a, enum agent_command_kind kind, uint32_t i)
+{
+	sw_agent_command(
+		&a->control, &(struct agent_command){.kind = kind, .local = i});
+}
+
+/* The commands of a group that runs, each AGAIN times. */
+static void command_all(struct agent *a)
+{
+	for (uint32_t i = 0; i < AGAIN * AGENT_LOCAL_MAX; i++) {
+		command(a, AGENT_SERVE, i % AGENT_LOCAL_MAX);
+		command(a, i % 2 ? AGENT_TUNE : AGENT_END, i % AGENT_LOCAL_MAX);
+		command(a, AGENT_DECLARE, 0);
+		command(a, AGENT_GONE, i % AGENT_LOCAL_MAX);
+	}
+}
+
+/* One group runs and leaves, the next one too: each command comes once. */
+static void command__all_at_once(void **state)
+{
+	static struct agent_rig s;
+	struct agent *a = open_rings(&s);
+	uint32_t n[AGENT_LEAVE + 1] = {0}, group = 0;
+	struct agent_command o;
+
+	(void)state;
+	command(a, AGENT_JOIN, 0);
+	command_all(a);
+	command(a, AGENT_LEAVE, 0);
+	command(a, AGENT_JOIN, 0);
+	for (uint32_t i = 0; i < AGAIN; i++)
+		command(a, AGENT_LEAVE, 0);
+	while (sw_agent_take_command(&a->core, &o)) {
+		n[o.kind]++;
+		assert_true(o.group >= group);
+		group = o.group;
+	}
+	assert_int_equal(n[AGENT_JOIN], 2);
+	assert_int_equal(n[AGENT_LEAVE], 2);
+	assert_int_equal(o.kind, AGENT_LEAVE); /* the last one */
+	assert_int_equal(n[AGENT_DECLARE], 1);
+	assert_int_equal(n[AGENT_SERVE], AGENT_LOCAL_MAX);
+	assert_int_equal(n[AGENT_GONE], AGENT_LOCAL_MAX);
+	assert_int_equal(n[AGENT_TUNE] + n[AGENT_END], AGENT_LOCAL_MAX);
+	close_rings(&s);
+}
+
+/* What was taken can be said again, for ever. */
+static void command__again(void **state)
+{
+	static struct agent_rig s;
+	struct agent *a = open_rings(&s);
+	struct agent_command o;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5 * AGENT_RING; i++) {
+		command(a, i % 2 ? AGENT_LEAVE : AGENT_JOIN, 0);
+		assert_true(sw_agent_take_command(&a->core, &o));
+		assert_int_equal(o.group, 1 + i / 2);
+	}
+	assert_false(sw_agent_take_command(&a->core, &o));
+	close_rings(&s);
+}
+
+static void tell(struct agent *a, enum agent_report_kind kind, uint32_t i)
+{
+	sw_agent_tell(
+		&a->core, &(struct agent_report){.kind = kind, .local = i});
+}
+
+/* Lines without number, then all that must arrive: it does, and the lines that
+ * did not are counted. */
+static void tell__all_at_once(void **state)
+{
+	static struct agent_rig s;
+	struct agent *a = open_rings(&s);
+	uint32_t n[AGENT_LEFT + 1] = {0}, n_lost = 0;
+	struct agent_report r;
+
+	(void)state;
+	for (uint32_t i = 0; i < LINES; i++)
+		tell(a, AGENT_STATUS, 0);
+	tell(a, AGENT_RUNNING, 0);
+	for (uint32_t i = 0; i < AGAIN * AGENT_LOCAL_MAX; i++) {
+		tell(a, AGENT_TUNED, i % AGENT_LOCAL_MAX);
+		tell(a, AGENT_DECLARED, 0);
+		tell(a, AGENT_STATUS, 0);
+	}
+	tell(a, AGENT_FAILED, 0);
+	tell(a, AGENT_ENDED, 0); /* all are told by FAILED */
+	tell(a, AGENT_LEFT, 0);
+	while (sw_agent_take_report(&a->control, &r)) {
+		n[r.kind]++;
+		n_lost += r.n_lost;
+	}
+	assert_int_equal(r.kind, AGENT_LEFT);
+	assert_int_equal(n[AGENT_RUNNING], 1);
+	assert_int_equal(n[AGENT_DECLARED], 1);
+	assert_int_equal(n[AGENT_TUNED], AGENT_LOCAL_MAX);
+	assert_int_equal(n[AGENT_FAILED], 1);
+	assert_int_equal(n[AGENT_ENDED], 0);
+	assert_int_equal(n[AGENT_LEFT], 1);
+	assert_int_equal(n[AGENT_STATUS], AGENT_RING - AGENT_REPORTS);
+	assert_int_equal(
+		n_lost, LINES + AGAIN * AGENT_LOCAL_MAX - n[AGENT_STATUS]);
+	close_rings(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(command__all_at_once),
+		cmocka_unit_test(command__again),
+		cmocka_unit_test(tell__all_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
