@@ -128,16 +128,22 @@ def address_towards(host):
             return "127.0.0.1"
 
 
-def address(agent, is_local, towards):
-    """Ours: of SUMWIRE_IFNAME, or that leads there.  In a job that does not
-    leave this machine each agent has its own of the loopback."""
-    if is_local:
-        return f"127.77.{agent // 250}.{agent % 250 + 1}"
+def own_address(towards):
+    """Of SUMWIRE_IFNAME, or that leads there; None if none does: a machine may
+    know its own name as one of its loopback."""
     interface = os.environ.get("SUMWIRE_IFNAME")
     if interface:
         return address_of(interface)
     found = address_towards(towards)
-    if not towards or is_loopback(found):
+    return None if is_loopback(found) else found
+
+
+def address_among(known, agent, towards):
+    """Ours, of the addresses that the agents know of themselves; where there is
+    none, that which leads to another's."""
+    found = known[agent] or next(
+        (address_towards(ip) for ip in known if ip), "127.0.0.1")
+    if is_loopback(found):
         raise SumwireError(
             "SW_ECONF", f"no address of this machine leads to the others "
             f"({towards or 'MASTER_ADDR is not set'}): name the interface in "
@@ -209,9 +215,9 @@ def job_name():
 
 
 def start(meeting):
-    """This rank's agent: the path of its socket, and the local rank to be
-    there.  All ranks of a group call it; the agent is started by one of them.
-    Errors: the agent's, at all whose agent it is."""
+    """This rank's agent: the path of its socket, the local rank to be there,
+    and its address.  All ranks of a group call it; the agent is started by one
+    of them.  Errors: the agent's, at all whose agent it is."""
     me = meeting.me
     meeting.tell("machine", machine())
     if me == 0:
@@ -222,7 +228,8 @@ def start(meeting):
     leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
     if me == here[0]:
         lead(meeting, job, servers, machines, agent, len(here), leaders)
-    return answer(meeting, "socket", here[0]), here.index(me)
+    path, ip = answer(meeting, "socket", here[0])
+    return path, here.index(me), ip
 
 
 def safely(call):
@@ -251,11 +258,16 @@ def lead(meeting, job, servers, machines, agent, n_local, leaders):
                else servers[0][0] if servers else "")
 
     def place():
-        if not is_local and len(leaders) > len(set(machines)):
+        if is_local:  # each has its own
+            ip = f"127.77.{agent // 250}.{agent % 250 + 1}"
+        elif len(leaders) > len(set(machines)):
             raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} "
                                f"ranks on one of several machines need agents "
                                f"that are started by hand")
-        ip = address(agent, is_local, towards)
+        else:
+            meeting.tell("known", safely(lambda: own_address(towards)))
+            ip = address_among([answer(meeting, "known", r) for r in leaders],
+                               agent, towards)
         return ip, free_port(ip)
 
     def run():
@@ -267,7 +279,7 @@ def lead(meeting, job, servers, machines, agent, n_local, leaders):
                    "open_s": open_s, "ip": ip, "udp_port": udp_port},
                   [*servers, *nodes])
         a.wait_ready(time.monotonic() + open_s)
-        return a.socket
+        return a.socket, ip
 
     meeting.tell("address", safely(place))
     meeting.tell("socket", safely(run))

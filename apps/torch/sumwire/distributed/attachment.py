@@ -17,14 +17,16 @@ _attachment = None
 
 
 class Attachment:
-    """One client of libsumwire; groups is how many are open.  sumwire's rank of
-    each of torch's is learned from the stores of groups."""
+    """One client of libsumwire; n_groups is how many are open.  sumwire's rank
+    of each of torch's is learned from the stores of groups.  ip is that of an
+    agent of the job's own, else None."""
 
     def __init__(self, meeting):
         if os.environ.get("SUMWIRE_AGENT"):
-            client = Client()
+            client, self.ip = Client(), None
         else:
-            client = of_own_agent(*agents.start(meeting))
+            path, local_rank, self.ip = agents.start(meeting)
+            client = of_own_agent(path, local_rank)
         self.calls = Calls(client)
         self.memory = Memory(client)
         self.rank, self.size = self.calls.client.rank, self.calls.client.size

@@ -60,6 +60,18 @@ def not_compiled(method):
     return call
 
 
+def gloo_beside(attached, store, me, n, timeout):
+    """gloo's group of the same ranks, at the address of this rank's agent: what
+    the host's name says may be the loopback."""
+    if not attached or not attached.ip or "GLOO_SOCKET_IFNAME" in os.environ:
+        return dist.ProcessGroupGloo(store, me, n, timeout=timeout)
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = timeout
+    options._devices = [dist.ProcessGroupGloo.create_device(
+        hostname=attached.ip)]
+    return dist.ProcessGroupGloo(store, me, n, options)
+
+
 class Methods:
     """A group's members: ranks are sumwire's, in the group's order."""
 
@@ -75,9 +87,9 @@ class Methods:
             meeting = Meeting(opts, library.problem())
             store = meeting.store
             self._attach(meeting)
-        self.gloo = dist.ProcessGroupGloo(
-            dist.PrefixStore("gloo/", store), self.me, self.n,
-            timeout=opts.timeout)
+        self.gloo = gloo_beside(
+            self.attachment, dist.PrefixStore("gloo/", store), self.me, self.n,
+            opts.timeout)
         _groups[id(self)] = self
 
     def _attach(self, meeting):

@@ -1,0 +1,154 @@
+# torch_machines.py - torchrun on two machines: agents by the ranks, over veth
+# SPDX-License-Identifier: BSD-3-Clause
+"""A machine is a network namespace, with a boot id, a host's name and a
+/etc/hosts of its own.  Two interfaces join the two."""
+import os
+import re
+import signal
+import subprocess
+
+import torch_rig
+from backend_rig import Alone, main, site
+import lan
+from rig import RUN_S, check
+from slurm import free_port
+
+N = 2  # machines, and ranks of each
+NETS = {"net": "10.78.0.", "second": "10.78.1."}
+# Its standard input keeps it.
+HOLD = """\
+set -e
+mount --bind "$1.boot" /proc/sys/kernel/random/boot_id
+mount --bind "$1.hosts" /etc/hosts
+hostname "$2"
+ip link set lo up
+echo
+exec cat"""
+
+
+class Machines(Alone):
+    """hosts: what /etc/hosts of a machine calls itself."""
+
+    def __init__(self, own="127.0.1.1"):
+        super().__init__(2 * N)
+        self.holders = [self.hold(i, own) for i in range(N)]
+        for name, net in NETS.items():
+            lan.ip("link", "add", name, "netns", self.pid(0), "type", "veth",
+                   "peer", "name", name, "netns", self.pid(1))
+            for i in range(N):
+                for words in (("addr", "add", f"{net}{i + 1}/24", "dev", name),
+                              ("link", "set", name, "up")):
+                    subprocess.run(self.inside(i, "ip", *words), check=True)
+
+    def pid(self, i):
+        return str(self.holders[i].pid)
+
+    def hold(self, i, own):
+        path = self.path(f"tmp/machine{i}")
+        with open(path + ".boot", "w", encoding="ascii") as f:
+            f.write(f"0000-{i}\n")
+        with open(path + ".hosts", "w", encoding="ascii") as f:
+            f.write("127.0.0.1 localhost\n" + "".join(
+                f"{own if i == k and own else NETS['net'] + str(k + 1)} node{k}"
+                f"\n" for k in range(N)))
+        p = subprocess.Popen(
+            ["unshare", "-num", "sh", "-c", HOLD, "hold", path, f"node{i}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        p.stdout.readline()
+        return p
+
+    def inside(self, i, *args):
+        return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
+
+    def torchruns(self, *args, rendezvous, env=None):
+        """One on each machine."""
+        pairs = {**self.environment(0), "TEST_LIMIT_S": "90", **(env or {})}
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE",
+                     "SUMWIRE_LAUNCHER", "GLOO_SOCKET_IFNAME"):
+            del pairs[name]
+        return [self.run(f"torchrun{i}", *self.inside(
+            i, "env", "-u", "SUMWIRE_LAUNCHER",
+            *[f"{k}={v}" for k, v in pairs.items()], torch_rig.python(), "-m",
+            "torch.distributed.run", f"--nnodes={N}", "--nproc-per-node=2",
+            *rendezvous(i), os.path.join(torch_rig.HERE, "cases_machines.py"),
+            *args)) for i in range(N)]
+
+    def torchruns_ok(self, *cases, **how):
+        """All cases, at all ranks; where their agents are, by machine."""
+        runs = self.torchruns(*cases, **how)
+        for p in runs:
+            p.wait_ok(RUN_S)
+            for name in cases:
+                n = p.out().count(f"ok {name}\n")
+                check(n == 2, f"{n} ranks of {p.name} did {name}")
+        self.await_nothing()
+        return [re.findall(r"agent (\S+) (\S+)\n", p.out()) for p in runs]
+
+    def await_nothing(self):
+        for i in range(N):
+            for end in "boot", "hosts":
+                os.remove(self.path(f"tmp/machine{i}.{end}"))
+        super().await_nothing()
+
+    def __exit__(self, kind, value, trace):
+        try:
+            return super().__exit__(kind, value, trace)
+        finally:
+            for p in self.holders:
+                p.stdin.close()
+                p.stdout.close()
+                p.wait(10)
+
+
+def by_name(i):
+    """As on many machines: the first one's name is of its loopback there."""
+    del i
+    return ("--rdzv-backend=c10d", "--rdzv-endpoint=node0:29400",
+            "--rdzv-id=job")
+
+
+def by_address(i):
+    return (f"--node-rank={i}", "--master-addr=" + NETS["net"] + "1",
+            "--master-port=29400")
+
+
+def agents_are(agents, net):
+    """One on each machine, which both its ranks have."""
+    for i, pairs in enumerate(agents):
+        check(len(pairs) == 2 and len(set(pairs)) == 1 and
+              pairs[0][1] == NETS[net] + str(i + 1), f"agents {agents}")
+    check(agents[0][0][0] != agents[1][0][0], f"agents {agents}")
+
+
+def test_by_name():
+    with Machines() as net:
+        agents_are(net.torchruns_ok("places", "sums", "moves", "parts",
+                                    rendezvous=by_name), "net")
+
+
+def test_by_address():
+    """Over the interface that SUMWIRE_IFNAME names."""
+    with Machines(own=None) as net:
+        agents_are(net.torchruns_ok(
+            "places", "sums", "moves", rendezvous=by_address,
+            env={"SUMWIRE_IFNAME": "second"}), "second")
+
+
+def test_killed():
+    """All of one machine, then all of the other: the agents go, too."""
+    with Machines() as net:
+        runs = net.torchruns("places", "for_ever", rendezvous=by_name)
+        for p in runs:
+            p.await_out("goes on")
+        check(len(net.running()) >= N, f"agents: {net.running()}")
+        for p in runs:
+            os.killpg(p.pid, signal.SIGKILL)
+            for pid in map(int, re.findall(r"pid (\d+)\n", p.out())):
+                os.kill(pid, signal.SIGKILL)
+        net.await_nothing()
+
+
+if __name__ == "__main__":
+    site()  # before there is no network
+    lan.enter()
+    main(dict(globals()))
