@@ -46,6 +46,11 @@ def test_detail():
         net.start_all()
         net.ranks_ok("cases_backend.py", "sums", "gathers",
                      env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+        both = losses(net.ranks(
+            os.path.join(torch_rig.HERE, "train_backend.py"), "sumwire",
+            "plain", "fsdp", env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}))
+        check([len(each) for each in both] == [12, 12], f"losses: {both}")
+        net.remove_stores()
 
 
 def trained(n, *kinds):

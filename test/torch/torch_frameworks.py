@@ -1,41 +1,94 @@
 # torch_frameworks.py - Lightning and Accelerate over the backend, beside gloo
 # SPDX-License-Identifier: BSD-3-Clause
-"""Needs both beside the PyTorch of SUMWIRE_TEST_PYTHON."""
+"""The rig's, or else those that pip puts into the build folder, once, beside the
+PyTorch of torch_site.py (40 MB)."""
+import fcntl
+import functools
+import glob
 import os
 import re
+import subprocess
+import sys
 
 import torch_rig
+import torch_site
 from backend_rig import Alone, main
-from rig import Skip, check
+from rig import check
 
 STEPS = 6
+FRAMEWORKS = ("lightning", "accelerate")
+PIP_S = 240
 
 
-def trained(module, script):
+def has(folder):
+    path = ":".join(filter(None, [folder, torch_site.site()]))
+    return subprocess.run(
+        [torch_rig.python(), "-c", "import " + ", ".join(FRAMEWORKS)],
+        check=False, capture_output=True, env={**os.environ, "PYTHONPATH": path}
+        ).returncode == 0
+
+
+def run_ok(*args):
+    p = subprocess.run(args, capture_output=True, text=True, check=False,
+                       timeout=PIP_S)
+    check(not p.returncode, f"{args}: {p.stdout}{p.stderr}")
+
+
+def fetch(folder):
+    """A virtual environment in which pip finds torch, and so takes no other."""
+    run_ok(torch_rig.python(), "-m", "venv", folder)
+    [packages] = glob.glob(folder + "/lib/python3*/site-packages")
+    with open(packages + "/torch.pth", "w", encoding="utf-8") as f:
+        f.write(torch_site.where() + "\n")
+    run_ok(folder + "/bin/python", "-m", "pip", "install", "--quiet",
+           *FRAMEWORKS)
+    return packages
+
+
+@functools.lru_cache(maxsize=None)
+def frameworks():
+    """What PYTHONPATH must have for them; "" where Python has both."""
+    if has(""):
+        return ""
+    folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-frameworks")
+    with open(folder + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for packages in glob.glob(folder + "/lib/python3*/site-packages"):
+            if has(packages):
+                return packages
+        return fetch(folder)
+
+
+class Ranks(Alone):
+    def environment(self, rank):
+        env = super().environment(rank)
+        env["PYTHONPATH"] += ":" + frameworks()
+        return env
+
+
+def trained(script):
     """Losses are gloo's, within what other orders of adding change."""
-    if not torch_rig.has_torch(f"import {module}"):
-        raise Skip(f"{torch_rig.python()} has no {module}")
     losses = {}
-    for backend in "gloo", "sumwire":
-        with Alone() as net:
-            p = net.torchrun(os.path.join(torch_rig.HERE, script), backend)
-            p.wait_ok()
-            n = p.out().count(f"backend {backend}")
+    with Ranks() as net:
+        p = net.torchrun(os.path.join(torch_rig.HERE, script), "gloo", "sumwire")
+        p.wait_ok()
+        for backend, text in zip(("gloo", "sumwire"), p.out().split("ended\n")):
+            n = text.count(f"backend {backend}")
             check(n == 2, f"{n} ranks have {backend}")
             losses[backend] = [float(x) for x in re.findall(
-                r"loss \d+ ([\d.]+)", p.out())]
-            net.await_nothing()
+                r"loss \d+ ([\d.]+)", text)]
+        net.await_nothing()
     check(len(losses["gloo"]) == len(losses["sumwire"]) == STEPS, losses)
     for x, y in zip(*losses.values()):
         check(abs(x - y) <= 1e-4 * x, losses)
 
 
 def test_lightning():
-    trained("lightning", "train_lightning.py")
+    trained("train_lightning.py")
 
 
 def test_accelerate():
-    trained("accelerate", "train_accelerate.py")
+    trained("train_accelerate.py")
 
 
 if __name__ == "__main__":

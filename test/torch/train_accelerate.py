@@ -1,22 +1,24 @@
 # train_accelerate.py - one training by Accelerate; by torch_frameworks.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_accelerate.py BACKEND: two ranks, which torchrun has started.  Where it
-computes on CPUs Accelerate itself names gloo, but takes a group that is there."""
+"""train_accelerate.py BACKEND...: two ranks, which torchrun has started; one
+training after the other.  Where it computes on CPUs Accelerate itself names gloo,
+whatever InitProcessGroupKwargs says, but takes a group that is there."""
 import sys
 
 import torch
 import torch.distributed as dist
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from accelerate.utils import set_seed
 
-if sys.argv[1] == "sumwire":
-    import sumwire.torch  # noqa: F401
+import sumwire.torch  # noqa: F401
+
 STEPS = 6
 
 
-def main():
+def train(backend):
     set_seed(0)
-    dist.init_process_group(sys.argv[1])
+    dist.init_process_group(backend)
     accelerator = Accelerator(cpu=True)
     x = torch.randn(16 * STEPS, 8)
     data = torch.utils.data.TensorDataset(x, x.square().sum(1, keepdim=True))
@@ -33,9 +35,15 @@ def main():
         optimizer.zero_grad()
         mean = accelerator.gather(loss.detach()).mean()
         accelerator.print(f"loss {i} {mean:.5f}", flush=True)
-    print("backend", dist.get_backend())
-    accelerator.end_training()
+    print("backend", dist.get_backend(), flush=True)
+    dist.barrier()
+    rank = dist.get_rank()
+    accelerator.end_training()  # destroys the group, too
+    AcceleratorState._reset_state(reset_partial_state=True)
+    if rank == 0:
+        print("ended", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        train(name)

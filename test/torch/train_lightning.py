@@ -1,6 +1,7 @@
 # train_lightning.py - one training by Lightning; by torch_frameworks.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_lightning.py BACKEND: two ranks, which torchrun has started."""
+"""train_lightning.py BACKEND...: two ranks, which torchrun has started; one
+training after the other."""
 import os
 import sys
 
@@ -9,8 +10,8 @@ import torch
 import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy
 
-if sys.argv[1] == "sumwire":
-    import sumwire.torch  # noqa: F401
+import sumwire.torch  # noqa: F401
+
 STEPS = 6
 
 
@@ -24,7 +25,7 @@ class Squares(lightning.LightningModule):
         x, y = batch
         loss = torch.nn.functional.mse_loss(self.net(x), y)
         if not i:
-            print("backend", dist.get_backend())
+            print("backend", dist.get_backend(), flush=True)
         mean = self.all_gather(loss.detach()).mean()
         if self.global_rank == 0:
             print(f"loss {i} {mean:.5f}", flush=True)
@@ -34,12 +35,12 @@ class Squares(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-def main():
+def train(backend):
     lightning.seed_everything(0)
     x = torch.randn(16 * STEPS, 8)
     data = torch.utils.data.TensorDataset(x, x.square().sum(1, keepdim=True))
     trainer = lightning.Trainer(
-        strategy=DDPStrategy(process_group_backend=sys.argv[1]),
+        strategy=DDPStrategy(process_group_backend=backend),
         accelerator="cpu", devices=int(os.environ["WORLD_SIZE"]),
         max_epochs=1, logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False)
@@ -47,4 +48,10 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        train(name)
+        dist.barrier()
+        rank = dist.get_rank()
+        dist.destroy_process_group()
+        if rank == 0:
+            print("ended", flush=True)
