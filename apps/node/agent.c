@@ -90,7 +90,8 @@ static int open_host(struct agent *a)
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,
 			.on_tune = sw_agent_on_tune,
-			.on_end = sw_agent_on_end},
+			.on_end = sw_agent_on_end,
+			.on_free = sw_agent_on_free},
 		.ctx = &a->control,
 		.log = &a->shared.daemon.log};
 

@@ -12,9 +12,9 @@ enum {
 	AGENT_RING = 4 * AGENT_LOCAL_MAX,
 	/* Each command and report has a place, by its kind and what it is of,
 	 * and is in its ring at most once, however late the other thread is.
-	 * Of each process SERVE, GONE and TUNE or END; DECLARE; and since LEFT
-	 * may have crossed what was put before, JOIN and LEAVE of two groups:
-	 */
+	 * Of each process SERVE, GONE and TUNE, END or FREE; DECLARE; and since
+	 * LEFT may have crossed what was put before, JOIN and LEAVE of two
+	 * groups: */
 	AGENT_COMMANDS = 3 * AGENT_LOCAL_MAX + 5,
 	/* TUNED of each process, RUNNING, DECLARED, FAILED or ENDED, LEFT: */
 	AGENT_REPORTS = AGENT_LOCAL_MAX + 4,
@@ -30,6 +30,7 @@ enum agent_command_kind {
 	AGENT_DECLARE, /* declare n tensors of local */
 	AGENT_TUNE,    /* set what local asks for */
 	AGENT_END,     /* a group, as local asks for */
+	AGENT_FREE,    /* memory of local, its item n */
 	AGENT_GONE,    /* local has closed, the others may go on */
 	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
 };
@@ -51,7 +52,7 @@ enum agent_report_kind {
 	AGENT_STATUS,   /* a line for people; may be dropped */
 	AGENT_RUNNING,  /* the job runs */
 	AGENT_DECLARED, /* the batch is admitted, or err */
-	AGENT_TUNED,    /* TUNE or END of local: done, or err */
+	AGENT_TUNED,    /* TUNE, END or FREE of local: done, or err */
 	AGENT_FAILED,   /* the job failed; as the next */
 	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
 			   may be told that it is over */
@@ -95,6 +96,7 @@ struct agent_lane {
 	uint32_t i; /* of the lane and of the lcore: 1 … */
 	_Atomic int stage;
 	bool was_opened, is_open; /* tried to; did */
+	_Atomic uint32_t n_freed; /* as below, of which this lcore has none */
 	/* The worker has ended, and what was lent is kept (sw_agent_copy_lent):
 	 * this lcore uses no tensor of a client.  Read by lcore 0. */
 	atomic_bool is_kept;
@@ -157,6 +159,7 @@ struct agent_core {
 	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
 	bool has_woken;       /* a process, since the last turn */
+	uint64_t freeing;     /* local ranks that wait until memory is free */
 };
 
 /* What several threads use. */
@@ -176,8 +179,9 @@ struct agent_shared {
 	_Atomic uint64_t rate_bit_s; /* of ports, lcore 0; read by all lcores */
 	/* Of the tuning in use, for statistics; lcore 0. */
 	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
-	_Atomic uint32_t n_open; /* push_pulls; lcore 0 */
-	atomic_bool is_draining; /* no push_pull is taken any more; control */
+	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
+	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */
+	atomic_bool is_draining;  /* no push_pull is taken any more; control */
 };
 
 /* The functions of a thread take its part, from which they reach what is shared
@@ -206,6 +210,13 @@ void sw_agent_show_tuning(struct agent_core *core);
  * @loop to it.  Each lcore. */
 void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
 	uint64_t *known_bit_s);
+
+/* agent_memory.c: memory that processes give back.  sw_agent_free - as ordered;
+ * sw_agent_work_free - answer who waits in core->freeing when nothing refers to
+ * it any more.  Lcore 0; sw_agent_lane_free - another lcore's part of that. */
+void sw_agent_free(struct agent_core *core, const struct agent_command *o);
+void sw_agent_work_free(struct agent_core *core);
+void sw_agent_lane_free(struct agent_lane *l);
 
 /* sw_agent_tell - from the lcore to the control thread; what is in the ring
  * already is not put there again.  A line that would take the room of other
@@ -263,6 +274,7 @@ void sw_agent_on_detach(
 	void *ctx, uint32_t id, enum sw_host_why why, const char *text);
 void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune);
 void sw_agent_on_end(void *ctx, uint32_t id, const struct sw_edge_end *end);
+void sw_agent_on_free(void *ctx, uint32_t id, uint32_t item);
 
 /* sw_agent_take_reports - what the lcore has said. */
 void sw_agent_take_reports(struct agent_control *c);

@@ -325,6 +325,18 @@ void sw_agent_on_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
 				   .end = *end});
 }
 
+void sw_agent_on_free(void *ctx, uint32_t id, uint32_t item)
+{
+	struct agent_control *c = ctx;
+	struct agent_rank *r = rank_of(&c->group, id);
+
+	if (r)
+		sw_agent_command(
+			c, &(struct agent_command){.kind = AGENT_FREE,
+				   .local = (uint32_t)(r - c->group.ranks),
+				   .n = item});
+}
+
 /* --- reports from the lcore --- */
 
 static void on_running(

@@ -83,15 +83,6 @@ bool sw_agent_end_lanes(struct agent_shared *shared)
 	return all && sw_daemon_release(&shared->daemon, 0);
 }
 
-void sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore)
-{
-	if (!shared->is_serving)
-		return;
-	sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
-	if (lcore < shared->serve.n_cores)
-		sw_server_copy_lent(shared->serve.cores[lcore].engine);
-}
-
 bool sw_agent_are_kept(const struct agent_shared *shared)
 {
 	for (uint32_t i = 0; i < shared->n_others; i++)
@@ -183,6 +174,7 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 		l->was_opened = true;
 		open_lane(l, now_ns);
 	}
+	sw_agent_lane_free(l);
 	sw_agent_pace(l->shared, loop_of(l), &l->paced_bit_s);
 	n = l->is_open ? sw_worker_take(&l->worker) : 0;
 	if (n)

@@ -266,6 +266,7 @@ static void end_of_group(struct agent_core *core, const struct agent_command *o)
 static void leave(struct agent_core *core, const struct agent_command *o)
 {
 	memset(core->clients, 0, sizeof(core->clients));
+	core->freeing = 0;
 	if (!core->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	core->is_leaving = true;
@@ -290,6 +291,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		break;
 	case AGENT_GONE:
 		core->clients[o.local] = NULL;
+		core->freeing &= ~(1ULL << o.local);
 		if (core->has_worker && !core->is_leaving)
 			sw_worker_local_left(&core->worker, o.local);
 		break;
@@ -303,6 +305,9 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 	case AGENT_END:
 		if (!is_over(core))
 			end_of_group(core, &o);
+		break;
+	case AGENT_FREE:
+		sw_agent_free(core, &o);
 		break;
 	case AGENT_LEAVE:
 		leave(core, &o);
@@ -430,6 +435,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	sw_agent_lane_turn(core->shared, 0);
 	if (core->declaring.n)
 		declare(core);
+	sw_agent_work_free(core);
 	if (sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(
 			&core->shared->is_draining, memory_order_relaxed))

@@ -45,6 +45,7 @@ static uint32_t place_of_command(const struct agent_command *o)
 		return AGENT_LOCAL_MAX + o->local;
 	case AGENT_TUNE:
 	case AGENT_END:
+	case AGENT_FREE:
 		return 2 * AGENT_LOCAL_MAX + o->local;
 	case AGENT_DECLARE:
 		return 3 * AGENT_LOCAL_MAX;

@@ -19,6 +19,34 @@ uint64_t sw_group_closed(const struct sw_worker *w, const struct sw_wtensor *t)
 	return 0;
 }
 
+static bool is_in(const void *p, const void *base, uint64_t bytes)
+{
+	return (uintptr_t)p - (uintptr_t)base < bytes;
+}
+
+static bool uses(const struct sw_coll *c, const void *base, uint64_t bytes)
+{
+	for (uint64_t m = c->is_open ? c->asked : 0; m; m &= m - 1) {
+		const struct sw_coll_local *l = &c->locals[__builtin_ctzll(m)];
+
+		if (is_in(l->from, base, bytes) || is_in(l->to, base, bytes))
+			return true;
+	}
+	return false;
+}
+
+bool sw_worker_uses(const struct sw_worker *w, const void *base, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		const struct sw_stream *s = w->tensors[i].stream;
+
+		for (uint32_t k = 0; s && k < SW_COLLS; k++)
+			if (uses(&s->colls[k], base, bytes))
+				return true;
+	}
+	return false;
+}
+
 /* The one at @i, if it is a stream that may still end. */
 static struct sw_wtensor *stream_at(struct sw_worker *w, uint32_t i)
 {

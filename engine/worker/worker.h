@@ -265,6 +265,11 @@ const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
 /* sw_worker_death - the error with which it is; 0: it is not. */
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
+/* sw_worker_uses - does a collective that is open read or write the @bytes of
+ * memory at @base? */
+bool sw_worker_uses(
+	const struct sw_worker *w, const void *base, uint64_t bytes);
+
 /* sw_worker_abort - all streams of the group of @stream are dead: what is open
  * of them, here (in the next sw_worker_take) and at all members, ends with
  * SW_EABORTED and @why.

@@ -149,6 +149,7 @@ struct sw_tensor {
 	bool needs_value;      /* asynchronous, and none was broadcast yet */
 	uint32_t i;            /* counted in the order of declaration */
 	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
+	bool is_freed;         /* of sw_alloc, and may be used again */
 };
 
 /* What one sw_declare allocates. */
@@ -180,7 +181,7 @@ struct sw_client {
 	uint32_t n_tensors, n_batches;
 	uint32_t next_batch; /* counts declares, as the agent does */
 	struct sw_tensor *tensors[SW_EDGE_TENSORS];
-	uint32_t memories[SW_EDGE_TENSORS]; /* those of sw_alloc */
+	uint32_t memories[SW_EDGE_TENSORS]; /* what sw_alloc gave */
 	uint32_t n_memories;
 	struct sw_client_batch batches[SW_EDGE_TENSORS];
 
@@ -218,10 +219,10 @@ void sw_client_log(const struct sw_settings *s, const char *fmt, ...)
  * is none for the caller, or the error that closed the attachment. */
 int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
 
-/* sw_client_declare - as sw_declare; is_async of @descs is enum sw_edge_item.
- * The caller leads. */
-int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, struct sw_tensor **out);
+/* sw_client_map - make memory of @bytes; in the place of @freed, unless it is
+ * NULL.  The caller leads. */
+int sw_client_map(struct sw_client *c, uint64_t bytes,
+	const struct sw_tensor *freed, struct sw_tensor **out);
 
 /* sw_client_open_stream - open one of @ranks, desc->n_elems of them; is_async
  * of
@@ -295,12 +296,17 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns);
 int sw_client_start_thread(struct sw_client *c);
 void sw_client_end_thread(struct sw_client *c);
 
-/* --- client_call.c: collectives --- */
+/* --- client_memory.c --- */
+
+/* sw_client_alloc - as sw_alloc, of the library's own. */
+int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out);
 
 /* sw_client_find_memory - the memory of sw_alloc in which @bytes at @p lie;
  * false: none. */
 bool sw_client_find_memory(const struct sw_client *c, const void *p,
 	uint64_t bytes, struct sw_edge_place_at *out);
+
+/* --- client_call.c: collectives --- */
 
 /* sw_client_call - @args were checked; @ch is that of their kind.
  * Errors: SW_EBUSY, SW_ENOMEM. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +11,14 @@
 #include "pmd/client/sized.h"
 
 #define SLOW_BYTES_PER_S (UINT64_C(64) << 20)
+
+/* What is declared at once. */
+struct order {
+	const struct sw_tensor_desc *descs;
+	uint32_t n;
+	const uint16_t *ranks;         /* of the one that is a stream */
+	const struct sw_tensor *freed; /* whose number memory takes */
+};
 
 static int check_count(struct sw_client *c, uint32_t n)
 {
@@ -55,61 +64,62 @@ static int send_all(
 	return err;
 }
 
-static struct sw_edge_desc describe(const struct sw_tensor_desc *d)
+static struct sw_edge_desc describe(
+	const struct sw_tensor_desc *d, const struct sw_tensor *freed)
 {
 	struct sw_edge_desc out = {.n_elems = d->n_elems,
 		.dtype = d->dtype,
 		.priority = d->priority,
-		.kind = d->is_async};
+		.kind = d->is_async,
+		.again = freed ? 1 + freed->i : 0};
 
 	memcpy(out.name, d->name, strlen(d->name));
 	return out;
 }
 
 static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
-	const struct sw_tensor_desc *descs, uint64_t until_ns)
+	const struct order *o, uint64_t until_ns)
 {
 	size_t bytes = offsetof(struct sw_edge_declare, descs) +
 		       m->n * sizeof(m->descs[0]);
 
 	for (uint32_t i = 0; i < m->n; i++)
-		m->descs[i] = describe(&descs[i]);
+		m->descs[i] = describe(&o->descs[m->first_i + i], o->freed);
 	return send_all(c, m, bytes, until_ns);
 }
 
-static int send_stream(struct sw_client *c, const struct sw_tensor_desc *desc,
-	const uint16_t *ranks, uint64_t until_ns)
+static int send_stream(
+	struct sw_client *c, const struct order *o, uint64_t until_ns)
 {
 	struct sw_edge_open m = {.kind = SW_EDGE_OPEN,
 		.batch = c->next_batch++,
-		.desc = describe(desc)};
-	size_t bytes = desc->n_elems * sizeof(*ranks);
+		.desc = describe(o->descs, NULL)};
+	size_t bytes = o->descs->n_elems * sizeof(*o->ranks);
 
-	memcpy(m.ranks, ranks, bytes);
+	memcpy(m.ranks, o->ranks, bytes);
 	return send_all(
 		c, &m, offsetof(struct sw_edge_open, ranks) + bytes, until_ns);
 }
 
-static int send_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, uint64_t until_ns)
+static int send_batch(
+	struct sw_client *c, const struct order *o, uint64_t until_ns)
 {
 	struct sw_edge_declare m = {.kind = SW_EDGE_DECLARE,
 		.batch = c->next_batch++,
-		.n_total = n};
+		.n_total = o->n};
 	int err = 0;
 
-	for (; m.first_i < n && !err; m.first_i += m.n) {
-		m.n = n - m.first_i;
+	for (; m.first_i < o->n && !err; m.first_i += m.n) {
+		m.n = o->n - m.first_i;
 		m.n = m.n < SW_EDGE_PIECE ? m.n : SW_EDGE_PIECE;
-		err = send_piece(c, &m, descs + m.first_i, until_ns);
+		err = send_piece(c, &m, o, until_ns);
 	}
 	return err;
 }
 
-static int alloc_batch(struct sw_client *c, uint32_t n)
+static int alloc_batch(
+	struct sw_client *c, struct sw_client_batch *b, uint32_t n)
 {
-	struct sw_client_batch *b = &c->batches[c->n_batches];
-
 	b->tensors = calloc(n, sizeof(b->tensors[0]));
 	b->names = calloc(n, sizeof(b->names[0]));
 	if (b->tensors && b->names)
@@ -119,10 +129,8 @@ static int alloc_batch(struct sw_client *c, uint32_t n)
 	return sw_client_fail(c, SW_ENOMEM, "out of memory");
 }
 
-static void free_batch(struct sw_client *c)
+static void free_batch(struct sw_client_batch *b)
 {
-	struct sw_client_batch *b = &c->batches[c->n_batches];
-
 	sw_segment_fini(&b->data);
 	free(b->tensors);
 	free(b->names);
@@ -156,10 +164,11 @@ static int map_results(struct sw_client *c, int fd, bool is_memory)
 }
 
 /* The agent places tensors by the same rule. */
-static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, uint64_t bytes, const int *fds)
+static int map_batch(struct sw_client *c, struct sw_client_batch *b,
+	const struct order *o, uint64_t bytes, const int *fds)
 {
-	struct sw_client_batch *b = &c->batches[c->n_batches];
+	const struct sw_tensor_desc *descs = o->descs;
+	uint32_t first = o->freed ? o->freed->i : c->n_tensors;
 	bool is_memory = descs[0].is_async == SW_EDGE_MEMORY;
 	uint64_t end = 0;
 	int err = map_results(c, fds[1], is_memory);
@@ -171,15 +180,14 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 	else
 		err = sw_segment_attach(&b->data, fds[0], bytes);
 
-	for (uint32_t i = 0; i < n && !err; i++) {
+	for (uint32_t i = 0; i < o->n && !err; i++) {
 		uint64_t size = sw_edge_bytes(descs[i].is_async,
 			descs[i].n_elems, sw_dtype_bytes(descs[i].dtype));
 		uint64_t at = sw_edge_place(c->local_rank, size, &end);
 		void *data = (char *)b->data.base + at;
-		const void *result =
-			c->local_size == 1 || is_memory
-				? data
-				: result_of(c, c->n_tensors + i, size);
+		const void *result = c->local_size == 1 || is_memory
+					     ? data
+					     : result_of(c, first + i, size);
 
 		if (end > bytes || !result)
 			err = SW_EPROTO;
@@ -190,7 +198,7 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 			.name = b->names[i],
 			.memory_bytes = is_memory ? size : 0,
 			.needs_value = descs[i].is_async == SW_EDGE_ASYNC,
-			.i = c->n_tensors + i};
+			.i = first + i};
 	}
 	if (err)
 		sw_client_close(c, err,
@@ -200,16 +208,22 @@ static int map_batch(struct sw_client *c, const struct sw_tensor_desc *descs,
 	return err ? sw_client_check(c) : 0;
 }
 
-static void adopt_batch(struct sw_client *c, uint32_t n, struct sw_tensor **out)
+static void adopt_batch(struct sw_client *c, const struct sw_client_batch *b,
+	const struct order *o, struct sw_tensor **out)
 {
-	struct sw_client_batch *b = &c->batches[c->n_batches++];
+	struct sw_client_batch *to = c->batches;
 
-	for (uint32_t i = 0; i < n; i++) {
-		out[i] = &b->tensors[i];
-		if (b->tensors[i].memory_bytes)
-			c->memories[c->n_memories++] = c->n_tensors;
-		c->tensors[c->n_tensors++] = &b->tensors[i];
+	while (o->freed && to->tensors != o->freed)
+		to++;
+	if (o->freed) {
+		free_batch(to);
+	} else {
+		to = &c->batches[c->n_batches++];
+		c->n_tensors += o->n;
 	}
+	*to = *b;
+	for (uint32_t i = 0; i < o->n; i++)
+		c->tensors[b->tensors[i].i] = out[i] = &b->tensors[i];
 }
 
 /* The answer to the batch just sent.  Without one in time the two sides do not
@@ -245,37 +259,37 @@ static int await_answer(
 }
 
 /* Making the memory there takes its own time. */
-static uint64_t answer_until_ns(const struct sw_client *c,
-	const struct sw_tensor_desc *descs, uint32_t n)
+static uint64_t answer_until_ns(
+	const struct sw_client *c, const struct order *o)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (descs[i].n_elems <= SW_EDGE_TENSOR_BYTES_MAX)
-			bytes += descs[i].n_elems *
-				 sw_dtype_bytes(descs[i].dtype);
+	for (uint32_t i = 0; i < o->n; i++)
+		if (o->descs[i].n_elems <= SW_EDGE_TENSOR_BYTES_MAX)
+			bytes += o->descs[i].n_elems *
+				 sw_dtype_bytes(o->descs[i].dtype);
 	return sw_edge_now_ns() +
 	       (c->settings.open_timeout_s + bytes / SLOW_BYTES_PER_S) *
 		       UINT64_C(1000000000);
 }
 
-/* @ranks  of the one that is a stream, else NULL */
-static int declare(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, const uint16_t *ranks, struct sw_tensor **out)
+static int declare(
+	struct sw_client *c, const struct order *o, struct sw_tensor **out)
 {
-	uint64_t until_ns = answer_until_ns(c, descs, n);
+	uint64_t until_ns = answer_until_ns(c, o);
+	struct sw_client_batch b = {.data.fd = -1};
 	union sw_edge_msg m;
 	int fds[2] = {-1, -1}, err = sw_client_check(c);
 
+	if (!err && !o->freed)
+		err = check_descs(c, o->descs, o->n);
 	if (!err)
-		err = check_descs(c, descs, n);
-	if (!err)
-		err = alloc_batch(c, n);
+		err = alloc_batch(c, &b, o->n);
 	if (err)
 		return err;
 	c->status[0] = 0;
-	err = ranks ? send_stream(c, descs, ranks, until_ns)
-		    : send_batch(c, descs, n, until_ns);
+	err = o->ranks ? send_stream(c, o, until_ns)
+		       : send_batch(c, o, until_ns);
 	/* A hang-up has a reason, which the next message tells. */
 	if (err && err != SW_ECLOSED)
 		sw_client_close(c, err,
@@ -283,28 +297,40 @@ static int declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 			c->settings.agent);
 	err = await_answer(c, until_ns, &m, fds);
 	if (!err)
-		err = map_batch(c, descs, n, m.declared.bytes, fds);
+		err = map_batch(c, &b, o, m.declared.bytes, fds);
 	if (err) {
-		free_batch(c);
+		free_batch(&b);
 		return err;
 	}
-	adopt_batch(c, n, out);
+	adopt_batch(c, &b, o, out);
 	if (m.declared.err)
 		return sw_client_fail(c, m.declared.err, "%s", m.declared.text);
 	return 0;
 }
 
-int sw_client_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
-	uint32_t n, struct sw_tensor **out)
+int sw_client_map(struct sw_client *c, uint64_t bytes,
+	const struct sw_tensor *freed, struct sw_tensor **out)
 {
-	return declare(c, descs, n, NULL, out);
+	char name[32];
+	struct sw_tensor_desc d = {.name = name,
+		.n_elems = bytes,
+		.dtype = SW_U8,
+		.is_async = SW_EDGE_MEMORY};
+	int err;
+
+	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
+	err = declare(
+		c, &(struct order){.descs = &d, .n = 1, .freed = freed}, out);
+	c->n_allocs += !err;
+	return err;
 }
 
 int sw_client_open_stream(struct sw_client *c,
 	const struct sw_tensor_desc *desc, const uint16_t *ranks,
 	struct sw_tensor **out)
 {
-	return declare(c, desc, 1, ranks, out);
+	return declare(
+		c, &(struct order){.descs = desc, .n = 1, .ranks = ranks}, out);
 }
 
 /* Copy the caller's descriptions, which lie as far apart as the first of them
@@ -352,7 +378,7 @@ int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
 	if (!err)
 		err = take_descs(c, own, descs, n);
 	if (!err)
-		err = sw_client_declare(c, own, n, out);
+		err = declare(c, &(struct order){.descs = own, .n = n}, out);
 	free(own);
 	sw_client_follow(c);
 	sw_client_unlock(c);

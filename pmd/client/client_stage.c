@@ -1,65 +1,8 @@
-/* client_stage.c - libsumwire: shared memory, and stages made of it.
+/* client_stage.c - libsumwire: stages of shared memory.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "pmd/client/client.h"
-
-/* The agent's answer comes to whoever leads. */
-static int alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out)
-{
-	char name[32];
-	struct sw_tensor_desc d = {.name = name,
-		.n_elems = bytes,
-		.dtype = SW_U8,
-		.is_async = SW_EDGE_MEMORY};
-	int err;
-
-	sw_client_lead(c);
-	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
-	err = sw_client_declare(c, &d, 1, out);
-	c->n_allocs += !err;
-	sw_client_follow(c);
-	return err;
-}
-
-int sw_alloc(struct sw_client *c, size_t bytes, void **out)
-{
-	struct sw_tensor *t;
-	int err = sw_client_enter(c);
-
-	if (err)
-		return err;
-	if (!bytes || bytes > SW_EDGE_TENSOR_BYTES_MAX)
-		err = sw_client_fail(c, SW_EINVAL,
-			"sw_alloc of %zu bytes: 1 byte to 64 GiB are possible",
-			bytes);
-	else
-		err = alloc(c, bytes, &t);
-	if (!err)
-		*out = sw_tensor_data(t);
-	sw_client_unlock(c);
-	return err;
-}
-
-bool sw_client_find_memory(const struct sw_client *c, const void *p,
-	uint64_t bytes, struct sw_edge_place_at *out)
-{
-	uintptr_t at = (uintptr_t)p;
-
-	for (uint32_t i = 0; i < c->n_memories; i++) {
-		const struct sw_tensor *t = c->tensors[c->memories[i]];
-		uintptr_t base = (uintptr_t)t->data;
-
-		if (at < base || at - base > t->memory_bytes ||
-			bytes > t->memory_bytes - (at - base))
-			continue;
-		*out = (struct sw_edge_place_at){
-			.item = t->i, .offset = at - base};
-		return true;
-	}
-	return false;
-}
 
 struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes)
 {
@@ -106,7 +49,7 @@ int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 	if (list[0].base)
 		return 0;
 	if (!take_spare(c, n, each, &first)) {
-		err = alloc(c, n * each, &t);
+		err = sw_client_alloc(c, n * each, &t);
 		if (err)
 			return err;
 		first = (struct sw_stage){

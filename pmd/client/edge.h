@@ -28,8 +28,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* of the attachment; this code speaks all in between */
-	SW_EDGE_VERSION_MIN = 7,
-	SW_EDGE_VERSION_MAX = 7,
+	SW_EDGE_VERSION_MIN = 8,
+	SW_EDGE_VERSION_MAX = 8,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,
@@ -133,8 +133,9 @@ enum sw_edge_kind {
 	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
 	SW_EDGE_TUNED,      /* agent: sw_edge_text; the answer, err 0: done */
 	SW_EDGE_OPEN,       /* client: sw_edge_open, a batch of one stream */
-	SW_EDGE_END, /* client: sw_edge_end; answered as SW_EDGE_TUNE, and
-			only one of both at a time */
+	SW_EDGE_END,  /* client: sw_edge_end; answered as SW_EDGE_TUNE, and
+			 only one of these at a time */
+	SW_EDGE_FREE, /* client: sw_edge_free; answered in the same way */
 };
 
 enum sw_edge_end_kind {
@@ -179,7 +180,8 @@ enum sw_edge_item {
 	SW_EDGE_ASYNC,  /* an asynchronous one */
 	SW_EDGE_STREAM, /* n_elems: ranks of its group; dtype: log2 of its
 			   slots at each server; by sw_edge_open alone */
-	SW_EDGE_MEMORY, /* for collectives; alone in its batch */
+	SW_EDGE_MEMORY, /* for collectives; alone in its batch; until it is
+			   freed */
 	SW_EDGE_N_ITEMS,
 };
 
@@ -187,8 +189,9 @@ struct sw_edge_desc {
 	uint64_t n_elems;
 	uint32_t dtype;
 	uint32_t priority;
-	uint32_t kind; /* enum sw_edge_item */
-	uint32_t pad;
+	uint32_t kind;  /* enum sw_edge_item */
+	uint32_t again; /* of memory: 1 + the item that was freed and is now
+			   this one; 0: a new item */
 	char name[SW_EDGE_NAME_BYTES]; /* terminated */
 };
 
@@ -223,6 +226,12 @@ struct sw_edge_end {
 	uint32_t stream; /* any of the group's, in the order of declaration */
 	uint32_t pad;
 	char why[SW_EDGE_WHY_BYTES]; /* terminated */
+};
+
+/* Memory that the client does not use any more. */
+struct sw_edge_free {
+	uint32_t kind;
+	uint32_t item; /* in the order of declaration */
 };
 
 struct sw_edge_declared {
@@ -262,6 +271,7 @@ union sw_edge_msg {
 	struct sw_edge_declare declare;
 	struct sw_edge_open open;
 	struct sw_edge_end end;
+	struct sw_edge_free free;
 	struct sw_edge_declared declared;
 	struct sw_edge_tune tune;
 };

@@ -79,6 +79,10 @@ struct sw_host_events {
 	 * sw_host_take calls it, its text is text (text.h).  Answer it as
 	 * on_tune. */
 	void (*on_end)(void *ctx, uint32_t id, const struct sw_edge_end *end);
+	/* A client frees memory, as it counts items: have its lcore call
+	 * sw_host_forget, and answer as on_tune when no port refers to that
+	 * memory any more; it is then unmapped. */
+	void (*on_free)(void *ctx, uint32_t id, uint32_t item);
 };
 
 struct sw_host_params {
@@ -143,7 +147,7 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
 	int err, const char *text);
 
-/* sw_host_tuned - the answer to on_tune or on_end (control).
+/* sw_host_tuned - the answer to on_tune, on_end or on_free (control).
  * @err, @text  what the client's call returns; 0: it is done */
 void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
 
@@ -188,6 +192,12 @@ bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out);
  * waits, and all of that stream behind it, until one of it is completed. */
 void sw_host_put_back(
 	struct sw_host_client *p, const struct sw_host_coll *coll);
+
+/* sw_host_forget - nothing new is taken whose buffers lie in the memory @item,
+ * and nothing waits that does (lcore).  @base and @bytes are what it is.
+ * False: a collective that waits does; the client was evicted. */
+bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
+	uint64_t *bytes);
 
 /* sw_host_complete - end one submit and wake its client (lcore).
  * Returns whether it slept.  Never blocks.  A ring that is full, which takes

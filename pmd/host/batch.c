@@ -127,6 +127,8 @@ void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc,
 	if (desc->kind == SW_EDGE_MEMORY && b->n != 1)
 		sw_batch_blame(b, SW_EINVAL,
 			"memory '%s' is not alone in its batch", b->names[i]);
+	if (desc->kind == SW_EDGE_MEMORY)
+		b->again = desc->again;
 }
 
 bool sw_batch_charge(struct sw_host *h, struct sw_batch *b, uint64_t bytes,

@@ -28,6 +28,22 @@ static uint16_t take_place(
 	return i;
 }
 
+/* Does one that waits read or write there? */
+static bool is_awaited(
+	const struct sw_waiting *w, const char *base, uint64_t bytes)
+{
+	for (uint32_t s = 0; s < SW_EDGE_TENSORS; s++)
+		for (uint16_t i = w->rows[s].first; i;
+			i = w->places[i - 1].next) {
+			const struct sw_host_coll *m = &w->places[i - 1].coll;
+
+			if ((uintptr_t)m->from - (uintptr_t)base < bytes ||
+				(uintptr_t)m->to - (uintptr_t)base < bytes)
+				return true;
+		}
+	return false;
+}
+
 static bool put_last(
 	struct sw_waiting *w, uint32_t stream, const struct sw_host_coll *coll)
 {
@@ -99,8 +115,9 @@ static char *memory_at(struct sw_host_client *p,
 	if (at->item >= n_items)
 		return NULL;
 	m = &p->items[at->item];
-	if (m->kind != SW_EDGE_MEMORY || at->offset > m->bytes ||
-		bytes > m->bytes - at->offset)
+	if (atomic_load_explicit(&m->kind, memory_order_acquire) !=
+			SW_EDGE_MEMORY ||
+		at->offset > m->bytes || bytes > m->bytes - at->offset)
 		return NULL;
 	return m->base + at->offset;
 }
@@ -183,4 +200,19 @@ bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out)
 		}
 	}
 	return false;
+}
+
+bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
+	uint64_t *bytes)
+{
+	struct sw_host_item *m = &p->items[item];
+
+	*base = m->base;
+	*bytes = m->bytes;
+	if (is_awaited(&p->waiting, m->base, m->bytes)) {
+		sw_host_evict(p, "freed memory that it uses, item", item);
+		return false;
+	}
+	atomic_store_explicit(&m->kind, SW_EDGE_N_ITEMS, memory_order_relaxed);
+	return true;
 }

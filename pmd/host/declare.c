@@ -78,11 +78,11 @@ static bool check_piece(
 }
 
 /* The first piece of a batch has come. */
-static bool open_batch(struct sw_slot *s, uint32_t n)
+static bool open_batch(struct sw_slot *s, uint32_t n, bool is_again)
 {
 	struct sw_declared *d = s->declared;
 
-	if (n > SW_EDGE_TENSORS - d->n_tensors) {
+	if (n > SW_EDGE_TENSORS - d->n_tensors + is_again) {
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"declared %u tensors in batch %u; allowed are %u "
 			"tensors, %u are there",
@@ -101,11 +101,21 @@ static bool open_batch(struct sw_slot *s, uint32_t n)
 	return true;
 }
 
+static bool is_freed(const struct sw_slot *s, uint32_t item)
+{
+	return item < s->declared->n_tensors &&
+	       s->client->items[item].kind == SW_EDGE_N_ITEMS && !s->freeing;
+}
+
 /* All of the open batch has come. */
 static void note_arrived(struct sw_slot *s)
 {
 	struct sw_declared *d = s->declared;
 
+	if (d->open->again && !is_freed(s, d->open->again - 1))
+		sw_batch_blame(d->open, SW_EINVAL,
+			"item %u is no memory that was freed",
+			d->open->again - 1);
 	sw_declared_enter(d);
 	if (d->open->err)
 		fail(s, d->open->err, d->open->why);
@@ -122,7 +132,9 @@ void sw_slot_rx_declare(
 
 	if (!check_piece(s, m, bytes))
 		return;
-	if (!d->open && !open_batch(s, m->n_total))
+	if (!d->open && !open_batch(s, m->n_total,
+				m->descs[0].kind == SW_EDGE_MEMORY &&
+					m->descs[0].again))
 		return;
 	for (uint32_t i = 0; i < m->n; i++)
 		sw_batch_add(d->open, &m->descs[i], NULL);
@@ -150,7 +162,7 @@ void sw_slot_rx_open(
 			m->batch, d->next_number);
 		return;
 	}
-	if (!open_batch(s, 1))
+	if (!open_batch(s, 1, false))
 		return;
 	sw_batch_add(d->open, &m->desc, m->ranks);
 	note_arrived(s);
@@ -226,7 +238,8 @@ static struct sw_slot *find_asked(
 static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 {
 	const struct sw_results *r = s->host->results;
-	uint64_t *at = s->client->control->results + s->declared->n_tensors;
+	uint32_t place = b->again ? b->again - 1 : s->declared->n_tensors;
+	uint64_t *at = s->client->control->results + place;
 
 	for (uint32_t i = 0; i < b->n; i++) {
 		const struct sw_host_tensor *t = &b->tensors[i];
@@ -239,9 +252,10 @@ static void publish(struct sw_slot *s, const struct sw_batch *b, uint32_t first)
 			item.n_ranks = (uint16_t)t->n_elems;
 		if (r && t->result) /* else it will have none */
 			at[i] = r->rows[item.name].at;
-		sw_host_client_enter(s->client, i, &item);
+		sw_host_client_enter(s->client, place + i, &item);
 	}
-	sw_host_client_admit(s->client, b->n);
+	if (!b->again)
+		sw_host_client_admit(s->client, b->n);
 }
 
 int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
@@ -249,14 +263,12 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 {
 	struct sw_slot *s = find_asked(h, id, batch);
 	struct sw_edge_declared m = {.kind = SW_EDGE_DECLARED, .batch = batch};
-	struct sw_declared *d;
 	struct sw_batch *b;
 	int fds[2];
 
 	if (!s)
 		return SW_ENOENT;
-	d = s->declared;
-	b = d->open;
+	b = s->declared->open;
 	m.bytes = b->data.bytes;
 	m.err = err;
 	snprintf(m.text, sizeof(m.text), "%s", clash);
@@ -269,9 +281,7 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 		SW_EAGAIN)
 		s->is_deaf = true;
 	sw_segment_unhand(&b->data);
-	d->batches[d->n_batches++] = b;
-	d->n_tensors += b->n;
-	d->open = NULL;
+	sw_declared_admit(s->declared);
 	return 0;
 }
 

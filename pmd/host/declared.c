@@ -39,7 +39,7 @@ void sw_declared_enter(struct sw_declared *d)
 {
 	struct sw_batch *b = d->open;
 
-	for (uint32_t i = 0; i < b->n && !b->err; i++) {
+	for (uint32_t i = 0; i < b->n && !b->err && !b->again; i++) {
 		const char *name = b->tensors[i].name;
 
 		if (sw_names_find(&d->names, name))
@@ -48,4 +48,40 @@ void sw_declared_enter(struct sw_declared *d)
 		else
 			sw_names_add(&d->names, name);
 	}
+}
+
+/* Those of memory have one item each. */
+static struct sw_batch *batch_of(struct sw_declared *d, uint32_t item)
+{
+	uint32_t i = 0;
+
+	while (d->batches[i]->first != item)
+		i++;
+	return d->batches[i];
+}
+
+/* Memory that is used again stays what it was called at first. */
+void sw_declared_admit(struct sw_declared *d)
+{
+	struct sw_batch *b = d->open, *old;
+
+	d->open = NULL;
+	if (!b->again) {
+		b->first = d->n_tensors;
+		d->batches[d->n_batches++] = b;
+		d->n_tensors += b->n;
+		return;
+	}
+	old = batch_of(d, b->again - 1);
+	old->data = b->data;
+	b->data = (struct sw_segment){.fd = -1};
+	sw_batch_free(&b);
+}
+
+void sw_declared_unmap(struct sw_host *h, struct sw_declared *d, uint32_t item)
+{
+	struct sw_batch *b = batch_of(d, item);
+
+	sw_quota_give(h, b->data.bytes);
+	sw_segment_fini(&b->data);
 }

@@ -40,6 +40,8 @@ struct sw_batch {
 	uint16_t *ranks; /* of a stream, which is alone in its batch */
 	uint32_t n, n_arrived;
 	uint32_t number; /* counts the client's declares */
+	uint32_t first;  /* of its tensors, once it is admitted */
+	uint32_t again;  /* memory: 1 + the item that it is; 0: a new one */
 	uint64_t reserved_bytes;
 	/* of several local ranks: what this batch added to the results */
 	uint32_t first_result;
@@ -82,9 +84,11 @@ struct sw_results {
 /* Something declared, as the lcore needs it. */
 struct sw_host_item {
 	uint32_t name;    /* of a tensor or stream */
-	uint8_t kind;     /* enum sw_edge_item */
 	uint16_t n_ranks; /* of a stream's group */
-	char *base;       /* of memory */
+	/* enum sw_edge_item; set last.  The lcore sets what is freed to
+	 * SW_EDGE_N_ITEMS. */
+	_Atomic uint8_t kind;
+	char *base; /* of memory */
 	uint64_t bytes;
 };
 
@@ -131,8 +135,9 @@ struct sw_slot {
 	uint32_t id; /* generation << 8 | index */
 	enum sw_slot_state state;
 	int sock, pid_fd;
-	bool is_tuning; /* on_tune or on_end called, not answered */
-	bool is_deaf;   /* has let its socket fill up with answers */
+	bool is_tuning;   /* on_tune, on_end or on_free called, not answered */
+	uint32_t freeing; /* 1 + the item, if it was on_free */
+	bool is_deaf;     /* has let its socket fill up with answers */
 	uint32_t pid, uid;
 	uint32_t local_rank;
 	uint32_t version;     /* of the attachment, that both speak */
@@ -196,8 +201,11 @@ void sw_slot_reserve(struct sw_slot *s);
 bool sw_slot_is_reserving(const struct sw_slot *s);
 
 /* declared.c: enter the names of the open batch, which must be new (or it is
- * blamed); forget the open batch and its names; free everything. */
+ * blamed); it is admitted; unmap memory; forget the open batch and its names;
+ * free everything. */
 void sw_declared_enter(struct sw_declared *d);
+void sw_declared_admit(struct sw_declared *d);
+void sw_declared_unmap(struct sw_host *h, struct sw_declared *d, uint32_t item);
 void sw_declared_forget(struct sw_host *h, struct sw_declared *d);
 void sw_declared_close(struct sw_host *h, struct sw_declared **d);
 
@@ -256,8 +264,8 @@ static inline bool sw_host_has_coll(const struct sw_host_client *p)
 int sw_host_client_open(struct sw_edge_control *control, int bell, int kick_fd,
 	struct sw_host_client **out);
 void sw_host_client_close(struct sw_host_client **p);
-/* The control thread admits one more; it counts when the next function says
- * that @n more are there. */
+/* The control thread writes item @i; a new one counts when the next function
+ * says that @n more are there. */
 void sw_host_client_enter(
 	struct sw_host_client *p, uint32_t i, const struct sw_host_item *item);
 void sw_host_client_admit(struct sw_host_client *p, uint32_t n);

@@ -41,8 +41,13 @@ void sw_host_client_close(struct sw_host_client **p)
 void sw_host_client_enter(
 	struct sw_host_client *p, uint32_t i, const struct sw_host_item *item)
 {
-	p->items[i + atomic_load_explicit(
-			     &p->n_tensors, memory_order_relaxed)] = *item;
+	struct sw_host_item *to = &p->items[i];
+
+	to->name = item->name;
+	to->n_ranks = item->n_ranks;
+	to->base = item->base;
+	to->bytes = item->bytes;
+	atomic_store_explicit(&to->kind, item->kind, memory_order_release);
 }
 
 void sw_host_client_admit(struct sw_host_client *p, uint32_t n)

@@ -203,6 +203,23 @@ static void rx_end(struct sw_slot *s, struct sw_edge_end m)
 	h->p.events.on_end(h->p.ctx, s->id, &m);
 }
 
+static bool is_free(
+	const struct sw_slot *s, const struct sw_edge_free *m, size_t bytes)
+{
+	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
+	       !s->is_tuning && m->item < s->declared->n_tensors &&
+	       s->client->items[m->item].kind == SW_EDGE_MEMORY;
+}
+
+static void rx_free(struct sw_slot *s, uint32_t item)
+{
+	struct sw_host *h = s->host;
+
+	s->is_tuning = true;
+	s->freeing = 1 + item;
+	h->p.events.on_free(h->p.ctx, s->id, item);
+}
+
 static void rx_attached(
 	struct sw_slot *s, const union sw_edge_msg *m, size_t bytes)
 {
@@ -214,6 +231,8 @@ static void rx_attached(
 		rx_tune(s, &m->tune);
 	else if (kind == SW_EDGE_END && is_end(s, &m->end, bytes))
 		rx_end(s, m->end);
+	else if (kind == SW_EDGE_FREE && is_free(s, &m->free, bytes))
+		rx_free(s, m->free.item);
 	else if (kind == SW_EDGE_DECLARE && s->state == SW_SLOT_ATTACHED)
 		sw_slot_rx_declare(s, &m->declare, bytes);
 	else if (kind == SW_EDGE_OPEN && s->state == SW_SLOT_ATTACHED)

@@ -24,11 +24,20 @@ extern "C" {
 struct sw_group; /* belongs to its client */
 
 /* sw_alloc - @bytes of memory that the agent reads and writes in place, zeroed,
- * aligned to 64 bytes; owned by @c until sw_close.  Buffers of collectives may
- * lie anywhere, but those that lie here need no copy.
+ * aligned to 64 bytes; owned by @c until sw_free or sw_close.  Buffers of
+ * collectives may lie anywhere, but those that lie here need no copy.
  * Errors: SW_EINVAL 0 bytes or more than 64 GiB; SW_ENOMEM, SW_ETIMEDOUT,
  * SW_ECLOSED as of sw_declare. */
 SW_API int sw_alloc(struct sw_client *c, size_t bytes, void **out);
+
+/* sw_free - give memory back: when it returns 0, it is mapped neither here nor
+ * by the agent, and later sw_allocs may have what it took.
+ * @p  as sw_alloc gave it; NULL: nothing is done
+ * Errors: SW_EBUSY a collective that is open uses it, or it is a tensor's
+ * (sw_last_error says which): it stays as it is; SW_EINVAL it is not of
+ * sw_alloc; SW_ETIMEDOUT, SW_ECLOSED as of sw_declare: sw_close frees it.
+ * Cost: a message to the agent and its answer, some 10 us to 10 ms. */
+SW_API int sw_free(struct sw_client *c, void *p);
 
 /* sw_group_open - a group of ranks of the job.  Says nothing to anybody: a
  * stream of the group is opened with its first collective of each kind.

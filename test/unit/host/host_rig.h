@@ -197,6 +197,24 @@ static inline void rig_on_end(
 	sw_host_tuned(r->host, id, 0, "");
 }
 
+/* Its lcore looks at clients under the lock. */
+static inline void rig_on_free(void *ctx, uint32_t id, uint32_t item)
+{
+	struct rig *r = ctx;
+	const void *base;
+	uint64_t bytes;
+	bool is_good = false;
+
+	pthread_mutex_lock(&r->lock);
+	for (int i = 0; i < RIG_CLIENTS; i++)
+		if (r->ports[i].state == RIG_LIVE && r->ports[i].id == id)
+			is_good = sw_host_forget(
+				r->ports[i].port, item, &base, &bytes);
+	pthread_mutex_unlock(&r->lock);
+	if (is_good)
+		sw_host_tuned(r->host, id, 0, "");
+}
+
 static inline void rig_log(void *ctx, enum sw_log_level level, const char *text)
 {
 	struct rig *r = ctx;
@@ -416,7 +434,7 @@ static inline int rig_try_start(struct rig *r)
 		.quota_bytes =
 			r->how.quota_bytes ? r->how.quota_bytes : 1 << 30,
 		.events = {rig_on_attach, rig_on_declare, rig_on_detach,
-			rig_on_tune, rig_on_end},
+			rig_on_tune, rig_on_end, rig_on_free},
 		.ctx = r,
 		.log = &r->log};
 	int err = sw_host_open(&p, &r->host);

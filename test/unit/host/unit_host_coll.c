@@ -237,6 +237,115 @@ static void submits__not_of_streams_or_memory(void **state)
 	}
 }
 
+/* --- memory that is given back --- */
+
+static void send_free(struct raw *w, uint32_t item)
+{
+	struct sw_edge_free m = {SW_EDGE_FREE, item};
+
+	raw_send(w, &m, sizeof(m));
+}
+
+static void free_memory(struct raw *w)
+{
+	union sw_edge_msg answer;
+	int fds[2];
+
+	send_free(w, MEMORY);
+	assert_int_equal(raw_recv(w, &answer, fds), sizeof(answer.text));
+	assert_int_equal(answer.kind, SW_EDGE_TUNED);
+	assert_int_equal(answer.text.err, 0);
+}
+
+static void evicted(struct scene *s, struct raw *w, const char *why)
+{
+	raw_await_end(w, SW_EDGE_CLOSED, SW_EPROTO, why);
+	raw_close(w);
+	scene_check(s, SW_HOST_VIOLATION, why);
+}
+
+static void free__of_memory_once(void **state)
+{
+	static const uint32_t others[] = {STREAM, TENSOR, N_ITEMS, UINT32_MAX};
+	struct raw w;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		open_raw(&w, *state);
+		send_free(&w, others[i]);
+		evicted(*state, &w, "not allowed");
+	}
+	open_raw(&w, *state);
+	free_memory(&w);
+	send_free(&w, MEMORY);
+	evicted(*state, &w, "not allowed");
+}
+
+static void free__then_no_collective_lies_there(void **state)
+{
+	struct sw_edge_coll m = good;
+	struct raw w;
+
+	open_raw(&w, *state);
+	taken(&w, m);
+	free_memory(&w);
+	put(&w, &m);
+	evicted(*state, &w, "a collective that cannot be");
+}
+
+static struct sw_edge_desc memory_again(uint32_t item)
+{
+	return (struct sw_edge_desc){.n_elems = BYTES / 2,
+		.dtype = SW_U8,
+		.kind = SW_EDGE_MEMORY,
+		.again = 1 + item};
+}
+
+static void free__then_its_number_is_used_again(void **state)
+{
+	struct scene *s = *state;
+	struct sw_edge_coll m = good;
+	struct raw w;
+
+	open_raw(&w, s);
+	for (uint32_t i = 0; i < 3; i++) {
+		free_memory(&w);
+		declare_one(&w, N_ITEMS + i, memory_again(MEMORY));
+	}
+	m.count = BYTES / 8;
+	taken(&w, m);
+	m.count++;
+	put(&w, &m);
+	evicted(s, &w, "a collective that cannot be");
+}
+
+static void again__only_what_was_freed(void **state)
+{
+	static const uint32_t others[] = {
+		MEMORY, STREAM, TENSOR, N_ITEMS, UINT32_MAX - 1};
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct sw_edge_declare m;
+		union sw_edge_msg answer;
+		struct raw w;
+		int fds[2];
+
+		open_raw(&w, s);
+		good_declare(&m, N_ITEMS, 1);
+		m.descs[0].dtype = SW_U8;
+		m.descs[0].kind = SW_EDGE_MEMORY;
+		m.descs[0].again = 1 + others[i];
+		raw_send(&w, &m, declare_bytes(1));
+		assert_int_equal(
+			raw_recv(&w, &answer, fds), sizeof(answer.text));
+		assert_int_equal(answer.kind, SW_EDGE_FAILED);
+		assert_non_null(strstr(answer.text.text, "was freed"));
+		taken(&w, good);
+		raw_close(&w);
+		scene_check(s, SW_HOST_DIED, "closed the connection");
+	}
+}
+
 /* What is wrong with an item ends its batch. */
 static void declare__bad_items(void **state)
 {
@@ -369,6 +478,10 @@ int main(void)
 		cmocka_unit_test(coll__parts_must_lie_in_memory),
 		cmocka_unit_test(ring__must_have_possible_indices),
 		cmocka_unit_test(submits__not_of_streams_or_memory),
+		cmocka_unit_test(free__of_memory_once),
+		cmocka_unit_test(free__then_no_collective_lies_there),
+		cmocka_unit_test(free__then_its_number_is_used_again),
+		cmocka_unit_test(again__only_what_was_freed),
 		cmocka_unit_test(declare__bad_items),
 		cmocka_unit_test(open__bad_streams),
 		cmocka_unit_test(open__must_be_whole),

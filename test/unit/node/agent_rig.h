@@ -87,7 +87,8 @@ static inline void open_host(struct agent_rig *s)
 			.on_declare = sw_agent_on_declare,
 			.on_detach = sw_agent_on_detach,
 			.on_tune = sw_agent_on_tune,
-			.on_end = sw_agent_on_end},
+			.on_end = sw_agent_on_end,
+			.on_free = sw_agent_on_free},
 		.ctx = &s->agent.control,
 		.log = &s->r->log};
 

@@ -1,0 +1,84 @@
+/* agent_memory.c - memory of sw_alloc that processes give back.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * No collective uses it, but frames that were sent from it once more may still
+ * be under way inside this process: each lcore sees that none of its ports
+ * refers to what was sent before.  Then the control thread unmaps it.
+ */
+#include "apps/cli/clock.h"
+#include "apps/node/agent.h"
+
+/* A driver that does DMA may have a full ring before it, during which nothing
+ * is to come behind. */
+#define PAUSE_NS (10 * SW_MS)
+
+void sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore)
+{
+	if (!shared->is_serving)
+		return;
+	sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
+	if (lcore < shared->serve.n_cores)
+		sw_server_copy_lent(shared->serve.cores[lcore].engine);
+}
+
+/* Before a turn, so that no frame is borrowed.  False: ask again. */
+static bool is_done(struct agent_shared *shared, uint32_t lcore)
+{
+	uint64_t until_ns = sw_now_ns() + PAUSE_NS;
+
+	sw_agent_copy_lent(shared, lcore);
+	while (!sw_daemon_release(&shared->daemon, lcore))
+		if (sw_now_ns() >= until_ns)
+			return false;
+	return true;
+}
+
+void sw_agent_free(struct agent_core *core, const struct agent_command *o)
+{
+	struct sw_host_client *client = core->clients[o->local];
+	const void *base;
+	uint64_t bytes;
+
+	if (!client || !sw_host_forget(client, o->n, &base, &bytes))
+		return;
+	if (sw_worker_uses(&core->worker, base, bytes)) {
+		sw_host_evict(client, "freed memory that it uses, item", o->n);
+		return;
+	}
+	core->freeing |= 1ULL << o->local;
+	atomic_fetch_add(&core->shared->n_freed, 1);
+}
+
+void sw_agent_lane_free(struct agent_lane *l)
+{
+	uint32_t n = atomic_load(&l->shared->n_freed);
+
+	if (atomic_load(&l->n_freed) != n && is_done(l->shared, l->i))
+		atomic_store(&l->n_freed, n);
+}
+
+/* What they have handed on waits for lcore 0. */
+static bool are_lanes_done(struct agent_shared *shared)
+{
+	for (uint32_t i = 0; i < shared->n_others; i++) {
+		struct agent_lane *l = &shared->others[i];
+
+		if (atomic_load(&l->stage) == AGENT_LANE_OPEN &&
+			atomic_load(&l->n_freed) !=
+				atomic_load(&shared->n_freed))
+			return false;
+		sw_handoff_release(&shared->daemon.handoff, i + 1);
+	}
+	return true;
+}
+
+void sw_agent_work_free(struct agent_core *core)
+{
+	if (!core->freeing || !are_lanes_done(core->shared) ||
+		!is_done(core->shared, 0))
+		return;
+	for (; core->freeing; core->freeing &= core->freeing - 1)
+		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_TUNED,
+					    .local = (uint32_t)__builtin_ctzll(
+						    core->freeing)});
+}
