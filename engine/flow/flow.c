@@ -1,4 +1,4 @@
-/* flow.c - packet numbers, SACK, RTT, loss and credit between two lcores.
+/* flow.c - packet numbers and credit between two lcores.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/flow/flow.h"
 
@@ -35,6 +35,7 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	memset(f, 0, sizeof(*f));
 	f->params = params;
 	f->grants = grants;
+	f->tick_at_ns = UINT64_MAX;
 	sw_flow_set_window(f, params->window_bytes);
 	f->ctl_next = n_ctl + 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
@@ -97,10 +98,7 @@ static void note_extra(struct sw_flow *f)
 	f->extra = extra;
 }
 
-/* Its peer is about to run out of a grant that it could have.  Where so many
- * share that each has little, the others fill the link meanwhile: then a
- * RESULT, or the ACK when it is due, is early enough to bring the grant. */
-static bool is_starved(const struct sw_flow *f)
+bool sw_flow_is_starved(const struct sw_flow *f)
 {
 	uint32_t open = open_grant(f);
 
@@ -121,6 +119,8 @@ static void put_credit(struct sw_flow *f, struct sw_header *h)
 	h->grant = (uint32_t)f->given;
 }
 
+/* --- frames out, frames in --- */
+
 void sw_flow_send(
 	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
 {
@@ -134,8 +134,11 @@ void sw_flow_send(
 		.cell = cell,
 		.round = h->round,
 		.is_open = true};
-	s->n_open++;
-	f->open_mask |= (uint8_t)(1u << h->class);
+	if (!s->n_open++) {
+		f->open_mask |= (uint8_t)(1u << h->class);
+		f->tick_at_ns =
+			sw_min64(f->tick_at_ns, now_ns + f->params->rto_min);
+	}
 	f->consumed += quanta_of(h->payload_len);
 	put_credit(f, h);
 }
@@ -181,309 +184,4 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
 	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
 	       f->n_since_given >
 		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
-}
-
-/* Shift the 256 bits towards older by @n. */
-static void shift_bits(uint64_t bits[SW_SACK_WORDS], uint64_t n)
-{
-	uint32_t w = SW_SACK_WORDS - 1;
-
-	for (; n >= 64; n -= 64) {
-		memmove(bits + 1, bits, w * sizeof(*bits));
-		bits[0] = 0;
-	}
-	for (; w > 0; w--) /* n may be 0 */
-		bits[w] = bits[w] << n | bits[w - 1] >> 1 >> (63 - n);
-	bits[0] <<= n;
-}
-
-/* Move the window of received numbers up so that @psn is the largest. */
-static void advance(struct sw_space *s, uint64_t psn)
-{
-	uint64_t n = psn - s->largest;
-
-	shift_bits(s->bits, sw_min64(n, SW_SACK_BITS));
-	if (s->largest && n <= SW_SACK_BITS)
-		s->bits[(n - 1) / 64] |= 1ULL << ((n - 1) % 64);
-	s->largest = psn;
-}
-
-/* The same by one, as it mostly is. */
-static void step(struct sw_space *s)
-{
-	uint64_t in = s->largest != 0;
-
-	for (uint32_t w = 0; w < SW_SACK_WORDS; w++) {
-		uint64_t out = s->bits[w] >> 63;
-
-		s->bits[w] = s->bits[w] << 1 | in;
-		in = out;
-	}
-	s->largest++;
-}
-
-void sw_flow_accept(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
-{
-	struct sw_space *s = &f->space[class];
-	uint64_t back;
-
-	if (psn == s->largest + 1) {
-		step(s);
-		s->t_largest_ns = now_ns;
-	} else if (psn > s->largest) {
-		s->is_ack_urgent = true;
-		advance(s, psn);
-		s->t_largest_ns = now_ns;
-	} else {
-		back = s->largest - psn;
-		s->is_ack_urgent = true; /* late or twice */
-		if (back > 0 && back <= SW_SACK_BITS)
-			s->bits[(back - 1) / 64] |= 1ULL << ((back - 1) % 64);
-	}
-	if (!s->n_unacked++)
-		s->t_unacked_ns = now_ns;
-	f->unacked_mask |= (uint8_t)(1u << class);
-}
-
-void sw_flow_answered(struct sw_flow *f, uint32_t class)
-{
-	struct sw_space *s = &f->space[class];
-
-	if (s->n_unacked > 1 && !s->is_ack_urgent)
-		s->n_unacked--;
-}
-
-/* Once an RTT is enough for what an ACK brings; a flow that is one of many has
- * few frames in less, and ACKs would take their place. */
-static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
-{
-	return sw_max64(f->params->ack_delay,
-		sw_min64(s->srtt_ns, f->params->ack_delay_max));
-}
-
-uint64_t sw_flow_ack_at(const struct sw_flow *f)
-{
-	uint64_t at = UINT64_MAX;
-
-	if (f->unacked_mask && is_starved(f))
-		return 0;
-	for (uint32_t m = f->unacked_mask; m; m &= m - 1) {
-		const struct sw_space *s = &f->space[__builtin_ctz(m)];
-
-		if (s->is_ack_urgent || s->n_unacked >= f->ack_every)
-			return 0;
-		at = sw_min64(at, s->t_unacked_ns + ack_delay(f, s));
-	}
-	return at;
-}
-
-static uint16_t to_us(uint64_t ns)
-{
-	return (uint16_t)sw_min64(ns / 1000, UINT16_MAX);
-}
-
-uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
-	struct sw_sack out[SW_N_CLASSES])
-{
-	uint32_t n = 0;
-
-	for (uint32_t m = f->unacked_mask; m; m &= m - 1) {
-		uint32_t class = (uint32_t)__builtin_ctz(m);
-		struct sw_space *s = &f->space[class];
-
-		out[n] = (struct sw_sack){.largest = s->largest,
-			.class = (uint8_t) class,
-			.delay_us = to_us(now_ns - s->t_largest_ns),
-			.gap_us = to_us(gap_ns)};
-		memcpy(out[n].bits, s->bits, sizeof(s->bits));
-		s->n_unacked = 0;
-		s->is_ack_urgent = false;
-		n++;
-	}
-	f->unacked_mask = 0;
-	return n;
-}
-
-static void sample_rtt(struct sw_space *s, uint64_t rtt)
-{
-	uint64_t err;
-
-	if (!s->srtt_ns) { /* RFC 6298 §2.2 */
-		s->srtt_ns = rtt;
-		s->rttvar_ns = rtt / 2;
-		return;
-	}
-	err = rtt > s->srtt_ns ? rtt - s->srtt_ns : s->srtt_ns - rtt;
-	s->rttvar_ns += err / 4 - s->rttvar_ns / 4;
-	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
-}
-
-static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
-{
-	struct sw_space *s = &f->space[class];
-
-	e->is_open = false;
-	if (--s->n_open == 0)
-		f->open_mask &= (uint8_t) ~(1u << class);
-	while (s->oldest < s->next_psn &&
-		!s->sent[s->oldest % SW_SENT_RING].is_open)
-		s->oldest++;
-}
-
-void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
-	bool is_first, uint64_t now_ns)
-{
-	struct sw_space *s = &f->space[class];
-	struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
-
-	if (!e->is_open || e->psn != psn)
-		return;
-	/* The answer may have waited for other members: such a time is no
-	 * RTT.  It is one if it looks like the others, or is the first. */
-	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
-						s->srtt_ns + 4 * s->rttvar_ns))
-		sample_rtt(s, now_ns - e->t_ns);
-	s->backoff = 0;
-	close_entry(f, class, e);
-}
-
-/* The time after which a frame that later ones have overtaken is lost: 5/4 of
- * the RTT and some room for reordering (RACK, RFC 8985 §6.2). */
-static uint64_t overtaken_after(
-	const struct sw_flow *f, const struct sw_space *s)
-{
-	return s->srtt_ns + s->srtt_ns / 4 + f->params->reorder;
-}
-
-static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
-{
-	const struct sw_params *p = f->params;
-	uint64_t rto =
-		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_max
-			   : p->rto_first;
-
-	/* A peer that polls late is not a loss. */
-	rto = sw_max64(sw_max64(rto, p->rto_min), 2 * f->peer_gap_ns);
-	return sw_min64(rto << s->backoff, sw_max64(p->rto_max, rto));
-}
-
-static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
-	sw_fate_fn fate, void *ctx)
-{
-	struct sw_sent copy = *e;
-
-	close_entry(f, class, e);
-	fate(ctx, &copy, class, SW_LOST);
-}
-
-/* Lose open entries from @oldest up to, not with, @end that are @age old. */
-static void lose_older(struct sw_flow *f, uint32_t class, uint64_t end,
-	uint64_t age, uint64_t now_ns, sw_fate_fn fate, void *ctx)
-{
-	struct sw_space *s = &f->space[class];
-
-	for (uint64_t psn = s->oldest; psn < end; psn++) {
-		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
-
-		if (!e->is_open)
-			continue;
-		if (now_ns - e->t_ns < age)
-			return; /* the ones after it are younger */
-		lose(f, class, e, fate, ctx);
-	}
-}
-
-static bool is_sacked(const struct sw_sack *k, uint64_t psn)
-{
-	uint64_t back = k->largest - psn;
-
-	if (back == 0)
-		return true;
-	return back <= SW_SACK_BITS &&
-	       k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
-}
-
-static void take_sack(struct sw_flow *f, const struct sw_sack *k,
-	uint64_t now_ns, sw_fate_fn fate, void *ctx)
-{
-	struct sw_space *s = &f->space[k->class];
-	uint64_t delay = k->delay_us * SW_US;
-
-	for (uint64_t psn = s->oldest; psn <= k->largest; psn++) {
-		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
-		struct sw_sent copy = *e;
-
-		if (!e->is_open || !is_sacked(k, psn))
-			continue;
-		if (psn == k->largest && now_ns - e->t_ns > delay)
-			sample_rtt(s, now_ns - e->t_ns - delay);
-		s->backoff = 0;
-		close_entry(f, k->class, e);
-		fate(ctx, &copy, k->class, SW_ACKED);
-	}
-	s->largest_acked = sw_max64(s->largest_acked, k->largest);
-	lose_older(f, k->class, s->largest_acked, overtaken_after(f, s), now_ns,
-		fate, ctx);
-}
-
-bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
-	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
-	sw_fate_fn fate, void *ctx)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sw_sack *k = &sacks[i];
-
-		if (k->class >= SW_N_CLASSES ||
-			k->largest >= f->space[k->class].next_psn)
-			return false;
-		if (psn <= f->space[k->class].ack_psn)
-			continue; /* the past of this space */
-		f->space[k->class].ack_psn = psn;
-		f->peer_gap_ns = k->gap_us * SW_US;
-		take_sack(f, k, now_ns, fate, ctx);
-	}
-	return true;
-}
-
-static uint64_t tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
-	sw_fate_fn fate, void *ctx)
-{
-	struct sw_space *s = &f->space[class];
-	uint64_t rto = rto_of(f, s), at;
-
-	lose_older(f, class, s->largest_acked, overtaken_after(f, s), now_ns,
-		fate, ctx);
-	if (s->n_open &&
-		now_ns - s->sent[s->oldest % SW_SENT_RING].t_ns >= rto) {
-		f->n_timeouts++;
-		if (s->backoff < 16)
-			s->backoff++;
-		lose_older(f, class, s->next_psn, rto, now_ns, fate, ctx);
-	}
-	if (!s->n_open)
-		return UINT64_MAX;
-	at = s->sent[s->oldest % SW_SENT_RING].t_ns;
-	return at + (s->oldest < s->largest_acked ? overtaken_after(f, s)
-						  : rto_of(f, s));
-}
-
-uint64_t sw_flow_tick(
-	struct sw_flow *f, uint64_t now_ns, sw_fate_fn fate, void *ctx)
-{
-	uint64_t at = UINT64_MAX;
-
-	for (uint32_t m = f->open_mask; m; m &= m - 1)
-		at = sw_min64(at, tick_space(f, (uint32_t)__builtin_ctz(m),
-					  now_ns, fate, ctx));
-	return at;
-}
-
-uint64_t sw_flow_srtt(const struct sw_flow *f)
-{
-	uint64_t srtt = 0;
-
-	for (uint32_t c = 0; c < SW_N_CLASSES; c++)
-		srtt = sw_max64(srtt, f->space[c].srtt_ns);
-	return srtt;
 }

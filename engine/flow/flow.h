@@ -87,6 +87,7 @@ struct sw_flow {
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_timeouts;
+	uint64_t tick_at_ns;  /* no timer of it is due before */
 	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
 	struct sw_space space[SW_N_CLASSES];
@@ -131,6 +132,12 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
  * @cell comes back with the frame's fate. */
 void sw_flow_send(
 	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns);
+
+/* sw_flow_is_starved - its peer is about to run out of a grant that it could
+ * have.  Where so many share that each has little, the others fill the link
+ * meanwhile: then a RESULT, or the ACK when it is due, is early enough to bring
+ * the grant. */
+bool sw_flow_is_starved(const struct sw_flow *f);
 
 /* sw_flow_send_ctl - number a control frame. */
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h);
@@ -188,10 +195,19 @@ bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx);
 
-/* sw_flow_tick - declare lost what is overdue.  Returns when to call again,
- * UINT64_MAX when nothing is on its way. */
-uint64_t sw_flow_tick(
+/* sw_flow_tick - declare lost what is overdue.  Returns whether an ACK is due.
+ */
+bool sw_flow_tick(
 	struct sw_flow *f, uint64_t now_ns, sw_fate_fn fate, void *ctx);
+
+/* sw_flow_tick_at - when sw_flow_tick is to be called, for what is on its way
+ * or for an ACK that is not due yet; UINT64_MAX: there is neither.  Timers
+ * are lazy: what is sent, accepted or acknowledged only brings it forward, and
+ * a call that comes too early finds out when the next one is. */
+static inline uint64_t sw_flow_tick_at(const struct sw_flow *f)
+{
+	return f->tick_at_ns;
+}
 
 /* sw_flow_is_open - is a data frame on its way? */
 static inline bool sw_flow_is_open(const struct sw_flow *f)

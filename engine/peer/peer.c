@@ -47,23 +47,19 @@ void sw_peer_send(struct sw_peer *p, struct sw_header *h,
 	sw_frame_build(h, p->path, payload, false, out, st);
 }
 
-uint64_t sw_peer_tick(struct sw_peer *p, struct sw_due *due,
+void sw_peer_tick(struct sw_peer *p, struct sw_due *due,
 	const struct sw_params *params, uint64_t now_ns, sw_fate_fn fate,
 	void *ctx, struct sw_stats *st)
 {
 	uint64_t alive_at = p->sent_ns + params->dead_after / 10;
-	uint64_t ack_at = sw_flow_ack_at(&p->flow);
 	uint64_t n_timeouts = sw_flow_n_timeouts(&p->flow);
-	uint64_t at = sw_flow_tick(&p->flow, now_ns, fate, ctx);
 
-	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
-	if (ack_at <= now_ns)
+	if (sw_flow_tick(&p->flow, now_ns, fate, ctx))
 		sw_peer_owe(p, due, SW_OWE_ACK);
-	else
-		at = sw_min64(at, ack_at);
-	if (alive_at <= now_ns)
+	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
+	if (alive_at <= now_ns) {
 		sw_peer_owe(p, due, SW_OWE_KEEPALIVE);
-	else
-		at = sw_min64(at, alive_at);
-	return sw_min64(at, p->rx_ns + params->dead_after);
+		alive_at = now_ns + params->dead_after / 10;
+	}
+	sw_peer_wake(p, sw_min64(alive_at, p->rx_ns + params->dead_after));
 }

@@ -40,7 +40,8 @@ struct sw_peer {
 	uint16_t way;      /* which of our endpoint's UDP ports */
 	uint32_t turn_order; /* where the next data frame in turn goes on */
 	uint64_t rx_ns;
-	uint64_t sent_ns; /* control: data that is lost proves no life */
+	uint64_t sent_ns;    /* control: data that is lost proves no life */
+	uint64_t tick_at_ns; /* no timer is due before, but its flow's */
 	struct sw_flow flow;
 };
 
@@ -129,9 +130,30 @@ static inline bool sw_peer_is_silent(const struct sw_peer *p,
 	return now_ns - p->rx_ns >= params->dead_after;
 }
 
-/* sw_peer_tick - timers: losses, an ACK that is due, a sign of life.  Returns
- * when to look again. */
-uint64_t sw_peer_tick(struct sw_peer *p, struct sw_due *due,
+/* Timers are lazy: what happens only brings the next look forward (wake), and a
+ * look finds out when the next one is, beginning with never (sleep). */
+
+static inline void sw_peer_sleep(struct sw_peer *p)
+{
+	p->tick_at_ns = UINT64_MAX;
+}
+
+static inline void sw_peer_wake(struct sw_peer *p, uint64_t at_ns)
+{
+	if (at_ns < p->tick_at_ns)
+		p->tick_at_ns = at_ns;
+}
+
+/* sw_peer_tick_at - when its timers are to be looked at. */
+static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
+{
+	uint64_t flow_at = sw_flow_tick_at(&p->flow);
+
+	return flow_at < p->tick_at_ns ? flow_at : p->tick_at_ns;
+}
+
+/* sw_peer_tick - timers: losses, an ACK that is due, a sign of life. */
+void sw_peer_tick(struct sw_peer *p, struct sw_due *due,
 	const struct sw_params *params, uint64_t now_ns, sw_fate_fn fate,
 	void *ctx, struct sw_stats *st);
 

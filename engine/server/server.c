@@ -278,10 +278,9 @@ static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 
 /* --- timers ---
  *
- * A session's timers change only when a frame comes from it or goes to it, and
- * none is shorter than the pause between two ticks of a busy loop.  So a tick
- * looks at those sessions alone whose time has come, or that had a frame since
- * the last look: what timers cost a packet does not grow with the members. */
+ * A tick looks at those sessions alone whose time has come.  What a frame
+ * changes brings that time forward at most, which costs a store; a look that
+ * comes too early finds out when the next one is. */
 
 static void bury(struct sw_session *s)
 {
@@ -296,29 +295,34 @@ static void bury(struct sw_session *s)
 	sw_job_leave(s, SW_EPEER, text);
 }
 
-static uint64_t tick_session(struct sw_session *s)
+static void tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
-	uint64_t at = sw_peer_tick(&s->peer, srv->due, &srv->params,
-		srv->now_ns, sw_session_fate, s, &srv->stats);
 
-	return sw_min64(at, sw_session_tick_again(s));
+	sw_peer_sleep(&s->peer);
+	sw_peer_tick(&s->peer, srv->due, &srv->params, srv->now_ns,
+		sw_session_fate, s, &srv->stats);
+	sw_peer_wake(&s->peer, sw_session_tick_again(s));
 }
 
 static void look(struct sw_server *srv, uint32_t i)
 {
 	struct sw_session *s = srv->sessions[i];
 
-	if (!s)
+	if (!s) {
 		srv->tick_at_ns[i] = sw_pending_tick(srv, i);
-	else if (sw_peer_is_silent(&s->peer, &srv->params, srv->now_ns))
+		return;
+	}
+	if (sw_peer_is_silent(&s->peer, &srv->params, srv->now_ns)) {
 		bury(s);
-	else
-		srv->tick_at_ns[i] = tick_session(s);
+		return;
+	}
+	if (sw_peer_tick_at(&s->peer) <= srv->now_ns)
+		tick_session(s);
+	srv->tick_at_ns[i] = sw_peer_tick_at(&s->peer);
 }
 
-static uint64_t server_tick(
-	struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
+static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 {
 	struct sw_server *srv = (struct sw_server *)node;
 	uint64_t at = UINT64_MAX;
@@ -371,7 +375,7 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		return SW_ENOMEM;
 	*srv = (struct sw_server){.node = {.stats = &srv->stats,
 					  .rx = server_rx,
-					  .tick = server_tick,
+					  .tick = on_tick,
 					  .tx = sw_server_tx,
 					  .is_busy = server_is_busy},
 		.params = *params,

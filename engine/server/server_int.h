@@ -164,7 +164,7 @@ struct sw_server {
 	uint64_t limit_line_ns; /* no line about their limit before */
 	uint16_t generations[SW_MAX_SESSIONS];
 	uint32_t n_sessions; /* no open one has a larger index */
-	uint64_t tick_at_ns[SW_MAX_SESSIONS]; /* when to look at its timers */
+	uint64_t tick_at_ns[SW_MAX_SESSIONS]; /* no timer of it is due before */
 	struct sw_grants grants;              /* of all of them */
 	struct sw_job jobs[SW_MAX_JOBS];
 	struct sw_replies replies[SW_MAX_PORTS];
@@ -284,14 +284,13 @@ static inline void sw_job_touch(const struct sw_job *job)
  * every call that handles frames or timers. */
 void sw_server_look(struct sw_server *srv);
 
-/* sw_session_tick_soon - a frame came from it or goes to it: a timer may have
- * been set, none shorter than ack_delay. */
-static inline void sw_session_tick_soon(const struct sw_session *s)
+/* sw_session_note_timer - what came from it or went to it may have brought its
+ * next look forward. */
+static inline void sw_session_note_timer(const struct sw_session *s)
 {
 	uint64_t *at = &s->srv->tick_at_ns[s->peer.index];
 
-	if (*at > s->srv->now_ns + s->srv->params.ack_delay)
-		*at = s->srv->now_ns + s->srv->params.ack_delay;
+	*at = sw_min64(*at, sw_peer_tick_at(&s->peer));
 }
 
 /* sw_session_owe - a control frame is due. */

@@ -140,7 +140,6 @@ static bool tx_control(
 	h.type = b->type;
 	h.session = s->peer.far_id;
 	h.payload_len = b->build ? (uint16_t)b->build(s, &h) : 0;
-	sw_session_tick_soon(s);
 	sw_peer_send(&s->peer, &h, srv->payload, srv->now_ns, out, &srv->stats);
 	return true;
 }
@@ -201,7 +200,7 @@ static bool tx_result(
 	h.session = s->peer.far_id;
 	h.flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
-	sw_session_tick_soon(s);
+	sw_session_note_timer(s);
 	sw_flow_answered(&s->peer.flow, h.class); /* this member's PUSH */
 	sw_frame_build(
 		&h, s->peer.path, payload, is_stable(&h), out, &srv->stats);

@@ -26,7 +26,7 @@ static void look(struct sw_session *s, bool had_frames)
 	sw_session_refresh(s);
 	if (!had_frames)
 		return;
-	sw_session_tick_soon(s);
+	sw_session_note_timer(s);
 	if (sw_flow_ack_at(&s->peer.flow) == 0)
 		sw_session_owe(s, SW_OWE_ACK);
 }
@@ -260,6 +260,8 @@ void sw_session_await(struct sw_session *s)
 {
 	s->again_wait_ns = s->srv->params.retry_min;
 	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;
+	sw_peer_wake(&s->peer, s->again_at_ns);
+	sw_session_note_timer(s);
 }
 
 uint64_t sw_session_tick_again(struct sw_session *s)

@@ -133,6 +133,7 @@ static void set_windows(struct sw_server *srv, uint32_t active)
 
 		if (!s)
 			continue;
+		s->peer.tick_at_ns = 0;
 		srv->tick_at_ns[i] = 0; /* it may owe an ACK the sooner */
 		if (active >> sw_job_index(s->job) & 1)
 			bytes = sw_max64(whole * flow_weight(s->job) / most,

@@ -49,6 +49,7 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l)
 	l->n_requests = 0;
 	l->request_at_ns = w->now_ns;
 	l->request_wait_ns = w->params.retry_min;
+	sw_peer_wake(&l->peer, 0);
 	if (has_request(w, l))
 		sw_link_owe(w, l, SW_OWE_REQUEST);
 	else /* a repetition that is not needed any more */

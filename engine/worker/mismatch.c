@@ -68,6 +68,7 @@ void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
 			continue;
 		sw_bitmap_add(&l->dead, index_of(w, t));
 		l->dead_at_ns = w->now_ns;
+		sw_peer_wake(&l->peer, 0);
 	}
 }
 

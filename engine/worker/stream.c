@@ -69,6 +69,8 @@ void sw_stream_close(struct sw_wtensor *t)
 static void set_blocked(
 	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
 {
+	if (is_blocked)
+		sw_peer_wake(&l->peer, 0);
 	l->n_blocked += is_blocked;
 	l->n_blocked -= sl->is_blocked;
 	sl->is_blocked = is_blocked;
@@ -351,7 +353,7 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 		finish(l, t, chunk);
 	}
 	sw_count(&w->stats.rx_state, sl->base != base);
-	l->pull_wait_ns = 0;
+	sw_link_came(l);
 	sw_stream_enter(w, t);
 	sw_sched_run(&w->sched);
 }
@@ -401,7 +403,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 			w->now_ns);
 		sw_piece_take(t->stream, p, payload);
 		p->coll->weight = h->weight;
-		l->pull_wait_ns = 0;
+		sw_link_came(l);
 		sw_count(&w->stats.results, 1);
 		sw_count(&w->stats.result_bytes, h->payload_len);
 		finish(l, t, chunk);

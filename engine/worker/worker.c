@@ -114,7 +114,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
 	t->missing = 0;
-	l->pull_wait_ns = 0;
+	sw_link_came(l);
 	sw_count(&w->stats.results, 1);
 	sw_count(&w->stats.result_bytes, h->payload_len);
 	if (--t->n_missing == 0)
@@ -188,10 +188,23 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	sw_todo_put(l, t, sent->cell, 1u << SW_LATE);
 }
 
+/* When the most urgent results that are late are asked for.  The pause doubles
+ * while nothing comes, so that a straggler costs few bytes. */
+static uint64_t pull_at(const struct sw_worker *w, struct sw_link *l)
+{
+	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked)
+		return UINT64_MAX;
+	if (!l->pull_wait_ns)
+		l->pull_wait_ns = sw_max64(
+			4 * sw_flow_srtt(&l->peer.flow), w->params.pull_min);
+	return l->pull_from_ns + l->pull_wait_ns;
+}
+
 static void on_ack(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	sw_peer_on_ack(&l->peer, h, payload, w->now_ns, on_fate, l, &w->stats);
+	sw_peer_wake(&l->peer, pull_at(w, l));
 	sw_link_touch(l);
 }
 
@@ -287,6 +300,21 @@ static struct sw_link *link_of(struct sw_worker *w, const struct sw_path *from,
 	return NULL;
 }
 
+/* What a frame says that is no part of the data path. */
+static void on_control(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload, bool is_newer)
+{
+	sw_peer_wake(&l->peer, 0);
+	if (h->type == SW_LEFT || l->state != SW_LINK_OPEN)
+		sw_link_rx(w, l, h, payload);
+	else if (!is_newer)
+		return; /* the past of a control frame */
+	else if (h->type == SW_ANSWER)
+		on_answers(w, l, h, payload);
+	else if (!sw_link_rx(w, l, h, payload))
+		sw_count(&w->stats.rx_state, 1);
+}
+
 static void on_link(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -304,16 +332,10 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 	}
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
 		on_result(w, l, h, payload);
-	else if (h->type == SW_LEFT || l->state != SW_LINK_OPEN)
-		sw_link_rx(w, l, h, payload);
-	else if (h->type == SW_ACK)
+	else if (h->type == SW_ACK && l->state == SW_LINK_OPEN)
 		on_ack(w, l, h, payload);
-	else if (!is_newer)
-		return; /* the past of a control frame */
-	else if (h->type == SW_ANSWER)
-		on_answers(w, l, h, payload);
-	else if (!sw_link_rx(w, l, h, payload))
-		sw_count(&w->stats.rx_state, 1);
+	else
+		on_control(w, l, h, payload, is_newer);
 }
 
 static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
@@ -402,19 +424,12 @@ static void gather(struct sw_worker *w, struct sw_link *l)
 	l->pull_order = l->pull_local = 0; /* the sweep is over */
 }
 
-/* Ask for the most urgent results that are late.  The pause doubles while
- * nothing comes, so that a straggler costs few bytes. */
 static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 {
-	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked)
-		return UINT64_MAX;
-	if (!l->pull_wait_ns) {
-		l->pull_wait_ns = sw_max64(
-			4 * sw_flow_srtt(&l->peer.flow), w->params.pull_min);
-		l->pull_at_ns = w->now_ns + l->pull_wait_ns;
-	}
-	if (w->now_ns < l->pull_at_ns || l->peer.owed & 1u << SW_OWE_PULL)
-		return sw_max64(l->pull_at_ns, w->now_ns + w->params.ack_delay);
+	uint64_t at = pull_at(w, l);
+
+	if (w->now_ns < at || l->peer.owed & 1u << SW_OWE_PULL)
+		return at;
 	l->n_pulls = 0;
 	sw_streams_ask(w, l);
 	gather(w, l);
@@ -423,21 +438,20 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 		l->pull_wait_ns =
 			sw_min64(2 * l->pull_wait_ns, w->params.pull_max);
 	}
-	l->pull_at_ns = w->now_ns + l->pull_wait_ns;
-	return l->pull_at_ns;
+	l->pull_from_ns = w->now_ns;
+	return pull_at(w, l);
 }
 
-static uint64_t tick_link(struct sw_worker *w, struct sw_link *l)
+static void tick_link(struct sw_worker *w, struct sw_link *l)
 {
-	uint64_t at = UINT64_MAX;
-
+	sw_peer_sleep(&l->peer);
 	if (l->state == SW_LINK_OPEN) {
-		at = sw_peer_tick(&l->peer, w->due, &w->params, w->now_ns,
-			on_fate, l, &w->stats);
-		at = sw_min64(at, tick_pull(w, l));
+		sw_peer_tick(&l->peer, w->due, &w->params, w->now_ns, on_fate,
+			l, &w->stats);
+		sw_peer_wake(&l->peer, tick_pull(w, l));
 		sw_link_touch(l);
 	}
-	return sw_min64(at, sw_link_tick(w, l));
+	sw_peer_wake(&l->peer, sw_link_tick(w, l));
 }
 
 uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
@@ -453,8 +467,13 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	sw_worker_check_left(w);
 	if (w->state == SW_WORKER_JOINING || w->left_by_ns)
 		at = now_ns + w->params.retry_max;
-	for (uint32_t i = 0; i < w->n_links; i++)
-		at = sw_min64(at, tick_link(w, &w->links[i]));
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		if (sw_peer_tick_at(&l->peer) <= now_ns)
+			tick_link(w, l);
+		at = sw_min64(at, sw_peer_tick_at(&l->peer));
+	}
 	if (w->n_open) {
 		if (now_ns >= w->stall_at_ns) {
 			sw_stall_tick(w);

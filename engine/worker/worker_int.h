@@ -197,7 +197,9 @@ struct sw_link {
 	uint32_t batch;      /* DECLARE frames answered */
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* in the DECLARE that is open */
-	uint64_t pull_at_ns, pull_wait_ns;
+	/* Of what is late: the last PULL or result, and how long after it the
+	 * next PULL is; 0: as after a result. */
+	uint64_t pull_from_ns, pull_wait_ns;
 	uint32_t n_pulls;
 	/* Where the next PULL goes on: with late results, with streams. */
 	uint32_t pull_order, pull_local, pull_stream;
@@ -216,6 +218,13 @@ static inline void sw_link_owe(
 	struct sw_worker *w, struct sw_link *l, enum sw_owed what)
 {
 	sw_peer_owe(&l->peer, w->due, what);
+}
+
+/* sw_link_came - something came that was waited for: PULLs begin anew. */
+static inline void sw_link_came(struct sw_link *l)
+{
+	l->pull_from_ns = l->worker->now_ns;
+	l->pull_wait_ns = 0;
 }
 
 /* sw_link_touch - what it may push next, or its credit, may have changed. */

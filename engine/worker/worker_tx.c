@@ -71,14 +71,17 @@ static bool tx_control(
 {
 	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
 	struct sw_header h = {0};
+	enum sw_owed what;
 
 	if (!l)
 		return false;
 	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
 			    ? l->peer.far_id
 			    : 0;
-	h.payload_len = (uint16_t)builders[sw_peer_take_owed(&l->peer, w->due)](
-		w, l, &h);
+	what = sw_peer_take_owed(&l->peer, w->due);
+	if (what != SW_OWE_ACK)
+		sw_peer_wake(&l->peer, 0);
+	h.payload_len = (uint16_t)builders[what](w, l, &h);
 	sw_peer_send(&l->peer, &h, w->payload, w->now_ns, out, &w->stats);
 	return true;
 }

@@ -24,7 +24,7 @@ ROOTS = [
     ("pmd/lcores/handoff.c", "loopback_ops"),
     ("engine/worker/lane_rings.c", "sw_worker_take"),
     ("engine/server/server.c", "server_rx"),
-    ("engine/server/server.c", "server_tick"),
+    ("engine/server/server.c", "on_tick"),
     ("engine/server/server_tx.c", "sw_server_tx"),
     ("engine/worker/worker.c", "sw_worker_rx"),
     ("engine/worker/worker.c", "sw_worker_tick"),
