@@ -32,6 +32,16 @@ struct sw_push {
 	bool is_lent;
 };
 
+/* An open sum of a chunk: of @n elements. */
+struct sw_open_sum {
+	const struct sw_sum_ops *ops;
+	sw_fold_fn *fold;
+	uint8_t *acc;         /* where it is made */
+	const uint8_t **lent; /* *lent: the first contribution, where its sender
+				 has it; NULL: it lies in @acc */
+	uint32_t n;
+};
+
 struct sw_rules {
 	bool has_results; /* apart from the values that are summed */
 	uint32_t (*record_bytes)(uint32_t n_members); /* of a chunk */
@@ -82,6 +92,41 @@ static inline uint32_t sw_elems(const struct sw_sum_ops *ops, uint32_t bytes)
 static inline uint64_t sw_stensor_apart_stride(const struct sw_stensor *t)
 {
 	return t->res_stride + 3 * 64;
+}
+
+/* sw_sum_keep - nothing is lent to @s any more: it is copied, or, of a dead
+ * one, which nobody gets, left. */
+static inline void sw_sum_keep(
+	struct sw_shard *sh, const struct sw_open_sum *s, bool is_dead)
+{
+	if (!*s->lent)
+		return;
+	if (!is_dead) /* else it is its sender's again */
+		s->ops->put(s->acc, *s->lent, s->n);
+	*s->lent = NULL;
+	sh->n_lent--;
+}
+
+/* sw_sum_add - @payload is part of @s.  If it @is_lent and the first, it is not
+ * copied: the second writes what both come to. */
+static inline void sw_sum_add(struct sw_shard *sh, const struct sw_open_sum *s,
+	const uint8_t *payload, bool is_first, bool is_lent)
+{
+	const void *both[] = {*s->lent, payload};
+
+	if (is_first && is_lent) {
+		*s->lent = payload;
+		sh->n_lent++;
+	} else if (is_first) {
+		s->ops->put(s->acc, payload, s->n);
+	} else if (*s->lent && s->fold == s->ops->add) {
+		s->ops->sum(s->acc, both, 2, s->n);
+		*s->lent = NULL;
+		sh->n_lent--;
+	} else {
+		sw_sum_keep(sh, s, false);
+		s->fold(s->acc, payload, s->n);
+	}
 }
 
 /* sw_marks_at - where the marks of @member begin, for functions of bitmap.h

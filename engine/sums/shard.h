@@ -313,9 +313,9 @@ struct sw_begun {
 };
 
 /* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
- * bytes at any alignment; @is_lent: it stays where and as it is until @member
- * has the result, or sw_shard_copy_lent is called, so that it need not be
- * copied. */
+ * bytes at any alignment; @is_lent: it stays where and as it is until @member,
+ * if it gets one, has the result, or sw_shard_copy_lent is called, so that it
+ * need not be copied. */
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent);
 

@@ -11,6 +11,7 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	uint64_t bytes = t->mem_bytes;
 
 	sw_shard_kill(sh, t, 1, SW_EABORTED, "the group was closed");
+	t->rules->keep(sh, t);
 	sw_marks_drop(sh, t);
 	sh->env->mem_put(sh->env->ctx, t->mem, bytes);
 	t->mem = NULL;

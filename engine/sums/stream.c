@@ -84,47 +84,58 @@ static uint32_t number_of(const struct sw_stensor *t, uint32_t member)
 		t->members & ((1ULL << member) - 1));
 }
 
-/* A copy goes where its result is to be: nothing is rounded. */
-static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, const struct sw_header *h,
-	const uint8_t *payload)
+static struct sw_open_sum open_sum(
+	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t local)
 {
 	struct sw_slot *s = slot_of(t, local);
 	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
-	uint32_t n = sw_elems(ops, h->payload_len);
 
-	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
-		memcpy(result_of(sh, t, local), payload, h->payload_len);
-	else if (t->apart)
-		memcpy(apart_of(t, local, number_of(t, member)), payload,
-			h->payload_len);
-	else if (!s->bytes)
-		ops->put(acc_of(t, local), payload, n);
-	else
-		sw_coll_fold(ops, sw_coll_op_of(s->op))(
-			acc_of(t, local), payload, n);
-	s->bytes = h->payload_len;
+	return (struct sw_open_sum){.ops = ops,
+		.fold = sw_coll_fold(ops, sw_coll_op_of(s->op)),
+		.acc = acc_of(t, local),
+		.lent = &s->lent,
+		.n = sw_elems(ops, s->bytes)};
+}
+
+/* A copy goes where its result is to be: nothing is rounded.  Who does not wait
+ * for the result lends nothing: it has its buffer back when it is folded. */
+static void fold_bytes(
+	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
+{
+	struct sw_slot *s = slot_of(t, p->local);
+	bool is_first = !s->bytes;
+	struct sw_open_sum sum;
+
+	s->bytes = p->h->payload_len;
+	if (!sw_coll_is_sum(sw_coll_kind_of(s->op))) {
+		memcpy(result_of(sh, t, p->local), p->payload, s->bytes);
+		return;
+	}
+	if (t->apart) {
+		memcpy(apart_of(t, p->local, number_of(t, p->member)),
+			p->payload, s->bytes);
+		return;
+	}
+	sum = open_sum(sh, t, p->local);
+	sw_sum_add(sh, &sum, p->payload, is_first,
+		p->is_lent && sw_slot_to(s, t->members) >> p->member & 1);
 }
 
 /* All that members gave, in their order: in one pass where it is added. */
 static void fold_in_order(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t local, uint32_t n_elems)
+	uint32_t local, const struct sw_open_sum *sum)
 {
-	const struct sw_slot *s = slot_of(t, local);
-	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
-	sw_fold_fn *fold = sw_coll_fold(ops, sw_coll_op_of(s->op));
 	const void *from[SW_MAX_MEMBERS];
-	uint8_t *acc = acc_of(t, local);
 
 	for (uint32_t i = 0; i < t->n_apart; i++)
 		from[i] = apart_of(t, local, i);
-	if (fold == ops->add) {
-		ops->sum(acc, from, t->n_apart, n_elems);
+	if (sum->fold == sum->ops->add) {
+		sum->ops->sum(sum->acc, from, t->n_apart, sum->n);
 		return;
 	}
-	ops->put(acc, from[0], n_elems);
+	sum->ops->put(sum->acc, from[0], sum->n);
 	for (uint32_t i = 1; i < t->n_apart; i++)
-		fold(acc, from[i], n_elems);
+		sum->fold(sum->acc, from[i], sum->n);
 }
 
 /* An average is divided once, before it is rounded. */
@@ -132,18 +143,18 @@ static void make_result(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	const struct sw_slot *s = slot_of(t, local);
-	const struct sw_sum_ops *ops = &sh->env->sum->ops[s->dtype];
-	uint32_t n = sw_elems(ops, s->bytes);
-	void *acc = acc_of(t, local);
+	struct sw_open_sum sum = open_sum(sh, t, local);
 
 	if (!sw_coll_is_sum(sw_coll_kind_of(s->op)))
 		return;
 	if (t->apart)
-		SW_TIMED(sh->stats->ticks_fold, fold_in_order(sh, t, local, n));
+		SW_TIMED(sh->stats->ticks_fold,
+			fold_in_order(sh, t, local, &sum));
+	sw_sum_keep(sh, &sum, false); /* a sum of one */
 	if (sw_coll_op_of(s->op) == SW_AVG)
-		ops->divide(acc, acc, s->weight, n);
-	if (ops->round)
-		ops->round(result_of(sh, t, local), acc, n);
+		sum.ops->divide(sum.acc, sum.acc, s->weight, sum.n);
+	if (sum.ops->round)
+		sum.ops->round(result_of(sh, t, local), sum.acc, sum.n);
 }
 
 /* All that give bytes have. */
@@ -198,9 +209,7 @@ static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
 	if (s->chunk != p->h->round)
 		begin(sh, t, s, p->h);
 	if (p->h->payload_len)
-		SW_TIMED(sh->stats->ticks_fold,
-			fold_bytes(
-				sh, t, p->member, p->local, p->h, p->payload));
+		SW_TIMED(sh->stats->ticks_fold, fold_bytes(sh, t, p));
 	if (sw_slot_note(s, t->members, p->member, p->h->weight)) {
 		complete(sh, t, p->local);
 		note_held(t, s); /* nobody may want it */
@@ -264,10 +273,20 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return result_of(sh, t, local);
 }
 
+static void keep(struct sw_shard *sh, struct sw_stensor *t)
+{
+	for (uint32_t i = 0; t->mem && i < t->window && sh->n_lent; i++) {
+		struct sw_open_sum sum = open_sum(sh, t, i);
+
+		sw_sum_keep(sh, &sum, sw_stensor_is_given_up(t));
+	}
+}
+
 const struct sw_rules sw_rules_stream = {.has_results = true,
 	.record_bytes = record_bytes,
 	.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,
 	.settle = settle,
-	.take = take};
+	.take = take,
+	.keep = keep};

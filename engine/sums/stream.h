@@ -36,6 +36,8 @@ struct sw_slot {
 	uint8_t root, dtype, op;
 	bool is_ready : 1;
 	bool is_done : 1;
+	const uint8_t *lent; /* as in struct sw_chunk; who lent it waits for the
+				result */
 };
 
 _Static_assert(sizeof(struct sw_slot) == 64, "one cache line");

@@ -51,29 +51,15 @@ static uint8_t *acc_bytes(
 	return t->acc[round & 1] + local * t->acc_stride;
 }
 
-/* @payload is part of an open sum.  If it is lent, and the first of its round,
- * it is not copied: the second writes the cell with the sum of both. */
-static void fold_sum(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
-	const struct sw_header *h, const uint8_t *payload, bool is_first,
-	bool is_lent)
+/* The open one of a chunk, of @bytes. */
+static struct sw_open_sum open_sum(const struct sw_stensor *t, uint32_t local,
+	uint32_t round, uint32_t bytes)
 {
-	struct sw_chunk *c = &t->chunks[local];
-	uint8_t *acc = acc_bytes(t, h->round, local);
-	uint32_t n = sw_elems(t->ops, h->payload_len);
-	const void *both[] = {c->lent, payload};
-
-	if (is_first && is_lent) {
-		c->lent = payload;
-		sh->n_lent++;
-	} else if (is_first) {
-		t->ops->put(acc, payload, n);
-	} else if (c->lent) {
-		t->ops->sum(acc, both, 2, n);
-		c->lent = NULL;
-		sh->n_lent--;
-	} else {
-		t->ops->add(acc, payload, n);
-	}
+	return (struct sw_open_sum){.ops = t->ops,
+		.fold = t->ops->add,
+		.acc = acc_bytes(t, round, local),
+		.lent = &t->chunks[local].lent,
+		.n = sw_elems(t->ops, bytes)};
 }
 
 /* @payload, if there is any, are the bytes of the broadcast @cell. */
@@ -90,22 +76,6 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 	cell->crc = h->payload_crc;
 	if (sh->params->has_crc && !sw_shard_has_crc(sh, member))
 		cell->crc = sw_data_crc(h, acc, h->payload_len);
-}
-
-/* What is lent to the open sum of a chunk is copied. */
-static void fold_copied(
-	struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
-{
-	struct sw_chunk *c = &t->chunks[local];
-	uint32_t round = c->cell[c->cell[0].is_done].round; /* the open one */
-
-	if (!sw_stensor_is_dead(t, round)) /* else it is its sender's again */
-		t->ops->put(acc_bytes(t, round, local), c->lent,
-			sw_elems(t->ops,
-				sw_stensor_bytes(
-					t, sw_place_global(&t->place, local))));
-	c->lent = NULL;
-	sh->n_lent--;
 }
 
 static uint8_t *result_bytes(
@@ -133,9 +103,9 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 {
 	const uint8_t *res = result_bytes(t, cell, local);
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
+	struct sw_open_sum sum = open_sum(t, local, h->round, h->payload_len);
 
-	if (t->chunks[local].lent) /* a sum of one */
-		fold_copied(sh, t, local);
+	sw_sum_keep(sh, &sum, false); /* a sum of one */
 	if (t->ops->round)
 		t->ops->round(t->res[0] + local * t->res_stride,
 			t->acc[0] + local * t->acc_stride,
@@ -189,13 +159,14 @@ static void fold_bytes(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, const struct sw_push *p, bool is_first)
 {
 	const struct sw_header *h = p->h;
+	struct sw_open_sum sum =
+		open_sum(t, p->local, h->round, h->payload_len);
 
 	if (h->op == SW_OPERATION_COPY)
 		fold_copy(sh, t, p->local, cell, p->member, h, p->payload);
 	else
 		SW_TIMED(sh->stats->ticks_fold,
-			fold_sum(sh, t, p->local, h, p->payload, is_first,
-				p->is_lent));
+			sw_sum_add(sh, &sum, p->payload, is_first, p->is_lent));
 }
 
 static void complete(struct sw_shard *sh, struct sw_stensor *t,
@@ -275,9 +246,14 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 
 static void keep(struct sw_shard *sh, struct sw_stensor *t)
 {
-	for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++)
-		if (t->chunks[i].lent)
-			fold_copied(sh, t, i);
+	for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++) {
+		const struct sw_chunk *c = &t->chunks[i];
+		uint32_t round = c->cell[c->cell[0].is_done].round;
+		struct sw_open_sum sum = open_sum(t, i, round,
+			sw_stensor_bytes(t, sw_place_global(&t->place, i)));
+
+		sw_sum_keep(sh, &sum, sw_stensor_is_dead(t, round));
+	}
 }
 
 const struct sw_rules sw_rules_sync = {.has_results = true,

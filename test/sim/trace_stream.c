@@ -293,8 +293,8 @@ static void overwrite_a_giver(
 	end_groups(c, job);
 }
 
-/* k = 0: what a node gives to its own server is copied; a stream borrows
- * nothing. */
+/* k = 0: what a node gives to its own server is copied, where it does not wait
+ * for the result. */
 static void s5_giver_has_its_buffer_back(struct check *c)
 {
 	overwrite_a_giver(c, SW_REDUCE, A);
@@ -324,6 +324,30 @@ static void s5_giver_aborts(struct check *c)
 {
 	for (uint64_t ns = 0; ns < 8 * SW_US; ns += SW_US / 8)
 		abort_a_giver(c, ns);
+}
+
+/* A alone has called, and its own server has what it lent; then A aborts, and
+ * writes its buffer. */
+static void s5_lender_aborts(struct check *c)
+{
+	struct sim_job *job = open_groups(2, 1, true);
+	const struct sim_of_group *of = &job->workers[A].of_group[0];
+	const struct sw_shard *sh;
+
+	job->groups[0].colls[0] = (struct sim_coll){
+		.kind = SW_ALL_REDUCE, .dtype = SW_I32, .n_elems = PEER_CHUNK};
+	start(job);
+	sh = &job->servers[0]->jobs[0].shard;
+	submit(job, A, 0);
+	check_eq(c, sh->n_lent, 1, "chunks that are lent");
+	job->clash = (struct sim_clash){.how = SIM_ABORTS, .by = A};
+	sim_groups_end(&job->workers[A], 0);
+	for (uint32_t i = 0; i < SW_US && of->fates[0] != SIM_GIVEN_BACK; i++)
+		sim_job_pass(job, 1);
+	check_eq(c, of->fates[0], SIM_GIVEN_BACK, "fate at A");
+	check_eq(c, sh->n_lent, 0, "chunks that are lent when it is written");
+	submit(job, B, 0);
+	end_groups(c, job);
 }
 
 static enum sim_fate lose_answers(void *ctx, struct sim_frame *f)
@@ -540,6 +564,7 @@ const struct check_case trace_stream[] = {
 	{"s4_no_result_before_the_submit", s4_no_result_before_the_submit},
 	{"s5_giver_has_its_buffer_back", s5_giver_has_its_buffer_back},
 	{"s5_giver_aborts", s5_giver_aborts},
+	{"s5_lender_aborts", s5_lender_aborts},
 	{"s6_types_change_in_a_slot", s6_types_change_in_a_slot},
 	{"s7_keys_are_not_used_again", s7_keys_are_not_used_again},
 	{"s8_groups_cross", s8_groups_cross},

@@ -9,14 +9,13 @@
 #include "engine/worker/worker_int.h"
 #include "test/sim/job.h"
 
-/* The lane has ended: what the node's server was lent at its lcore is kept, as
- * an agent's lcores do it between two turns. */
+/* What the node's server was lent at its lcore is kept, as an agent's lcores do
+ * it between two turns. */
 static void keep(struct sim_worker *w, uint32_t lane)
 {
 	struct sim_job *job = w->job;
 	uint32_t first = w->node->index * job->n_lcores;
 
-	w->kept |= 1u << lane;
 	if (!job->n_colocated || job->is_careless)
 		return;
 	sw_loopback_copy_lent(w->lcores[lane]->loopback);
@@ -26,14 +25,11 @@ static void keep(struct sim_worker *w, uint32_t lane)
 
 static void on_keep(void *ctx)
 {
-	struct sim_worker *w = ctx;
-
-	if (w->job->n_colocated && !w->job->is_careless)
-		sw_loopback_copy_lent(w->node->loopback);
+	keep(ctx, 0);
 }
 
-/* When all lanes have, the buffers are written, as a process may whose job has
- * ended. */
+/* When all lanes have ended, the buffers are written, as a process may whose
+ * job has ended. */
 static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 {
 	const struct sw_worker *engine =
@@ -43,6 +39,7 @@ static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 	if (w->kept >> lane & 1 || !sw_worker_end_of(engine))
 		return;
 	keep(w, lane);
+	w->kept |= 1u << lane;
 	if (w->kept + 1 != 1u << w->n_lanes || !job->params.has_crc)
 		return;
 	sim_groups_give_back(w);

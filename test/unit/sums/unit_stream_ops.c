@@ -28,16 +28,32 @@ static struct sw_header header_of(uint32_t op, enum sw_dtype dtype, uint32_t j)
 }
 
 /* All elements have these bits. */
-static enum sw_push_verdict push_bits(
-	struct fixture *x, uint32_t member, struct sw_header h, uint64_t bits)
+static void fill(
+	uint8_t bytes[PAYLOAD], const struct sw_header *h, uint64_t bits)
 {
-	uint32_t each = sw_dtype_bytes(h.dtype);
-	uint8_t bytes[PAYLOAD];
+	uint32_t each = sw_dtype_bytes(h->dtype);
 
 	for (uint32_t at = 0; at + each <= PAYLOAD; at += each)
 		memcpy(bytes + at, &bits, each);
+}
+
+static enum sw_push_verdict push_bits(
+	struct fixture *x, uint32_t member, struct sw_header h, uint64_t bits)
+{
+	uint8_t bytes[PAYLOAD];
+
+	fill(bytes, &h, bits);
 	h.payload_crc = sw_data_crc(&h, bytes, h.payload_len);
 	return sw_shard_push(&x->sh, member, &h, bytes, false);
+}
+
+/* The same of A, which lends @bytes and whose payloads have no CRC. */
+static enum sw_push_verdict lend_bits(struct fixture *x, struct sw_header h,
+	uint64_t bits, uint8_t bytes[PAYLOAD])
+{
+	sw_shard_set_crc(&x->sh, A, false);
+	fill(bytes, &h, bits);
+	return sw_shard_push(&x->sh, A, &h, bytes, true);
 }
 
 /* The bits that all elements of @member's next result have. */
@@ -119,6 +135,114 @@ static void fold__every_operation(void **state)
 			fate(x, m, false);
 		}
 	}
+	close_shard(x);
+}
+
+/* A's bytes are read where they are until the second contribution comes,
+ * whatever is done with them, or until they are kept; then A may write them. */
+static void lend(struct fixture *x, const struct sw_header *h,
+	const uint64_t given[MEMBERS], bool is_kept)
+{
+	uint8_t bytes[PAYLOAD];
+
+	assert_int_equal(lend_bits(x, *h, 0x55, bytes), SW_PUSH_FOLD);
+	assert_int_equal(x->sh.n_lent, 1);
+	fill(bytes, h, given[A]);
+	if (is_kept)
+		sw_shard_copy_lent(&x->sh);
+	else
+		push_bits(x, C, *h, given[C]);
+	assert_int_equal(x->sh.n_lent, 0);
+	fill(bytes, h, 0x77);
+	if (is_kept)
+		push_bits(x, C, *h, given[C]);
+	assert_int_equal(push_bits(x, B, *h, given[B]), SW_PUSH_COMPLETE);
+}
+
+static void lend__every_operation(void **state)
+{
+	struct fixture *x = open_stream();
+	uint32_t n = sizeof(cases) / sizeof(cases[0]);
+
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		struct sw_header h =
+			header_of(cases[i / 2].op, cases[i / 2].dtype, i + 1);
+
+		lend(x, &h, cases[i / 2].given, i & 1);
+		for (uint32_t m = A; m <= C; m++) {
+			if (take_bits(x, m) != cases[i / 2].want)
+				fail_msg("%s %s (row %u)",
+					sw_op_name(cases[i / 2].op),
+					sw_dtype_name(cases[i / 2].dtype),
+					i / 2);
+			fate(x, m, false);
+		}
+	}
+	close_shard(x);
+}
+
+/* It has its buffer back when it is folded. */
+static void lend__by_who_does_not_wait(void **state)
+{
+	static const enum sw_coll_kind kinds[] = {
+		SW_REDUCE, SW_REDUCE_SCATTER, SW_BCAST, SW_ALL_GATHER};
+	struct fixture *x = open_stream();
+	uint8_t bytes[PAYLOAD];
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct sw_header h = header_of(SW_SUM, SW_I32, i + 1);
+		bool is_sum = sw_coll_is_sum(kinds[i]);
+
+		h.op = sw_coll_op(kinds[i], SW_SUM);
+		h.aux = is_sum ? B : A;
+		lend_bits(x, h, 1, bytes);
+		fill(bytes, &h, 77);
+		h.payload_len = is_sum ? h.payload_len : 0;
+		h.weight = is_sum;
+		push_bits(x, B, h, 20);
+		push_bits(x, C, h, 300);
+		assert_int_equal(take_bits(x, B), is_sum ? 321 : 1);
+		assert_int_equal(x->sh.n_lent, 0);
+	}
+	close_shard(x);
+}
+
+/* A group of one, in both orders; where they are kept apart, nothing is lent.
+ */
+static void lend__alone(void **state)
+{
+	struct sw_header h = header_of(SW_SUM, SW_BF16, 1);
+	uint8_t bytes[PAYLOAD];
+
+	for (uint32_t is_by_rank = 0; is_by_rank < 2; is_by_rank++) {
+		struct fixture *x = open_shard(MEMBERS, 0, 1);
+
+		x->params.is_by_rank = is_by_rank;
+		admit_item(x, &(struct sw_declare_item){.dtype = LOG2,
+				      .n_elems = 1 << A,
+				      .mode = SW_MODE_STREAM});
+		assert_int_equal(
+			lend_bits(x, h, 0x3f80, bytes), SW_PUSH_COMPLETE);
+		assert_int_equal(x->sh.n_lent, 0);
+		memset(bytes, 0, sizeof(bytes));
+		assert_int_equal(take_bits(x, A), 0x3f80);
+		close_shard(x);
+	}
+}
+
+/* Of a dead one nothing is read. */
+static void lend__to_the_dead(void **state)
+{
+	struct fixture *x = open_stream();
+	struct sw_stensor *t = sw_shard_tensor(&x->sh, 0);
+	struct sw_header h = header_of(SW_SUM, SW_I32, 1);
+	uint8_t bytes[PAYLOAD];
+
+	assert_int_equal(lend_bits(x, h, 9, bytes), SW_PUSH_FOLD);
+	assert_true(sw_shard_close_stream(&x->sh, t, ALL, 0) > 0);
+	assert_int_equal(x->sh.n_lent, 0);
+	sw_shard_copy_lent(&x->sh);
+	assert_int_equal(push_bits(x, B, h, 1), SW_PUSH_DEAD);
 	close_shard(x);
 }
 
@@ -335,6 +459,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fold__every_operation),
+		cmocka_unit_test(lend__every_operation),
+		cmocka_unit_test(lend__by_who_does_not_wait),
+		cmocka_unit_test(lend__alone),
+		cmocka_unit_test(lend__to_the_dead),
 		cmocka_unit_test(avg__of_ranks),
 		cmocka_unit_test(order__does_not_show),
 		cmocka_unit_test(order__shows_otherwise),
