@@ -33,7 +33,7 @@ struct bench_options {
 	uint32_t net;               /* of their addresses, /24, host order */
 	struct sw_arg_list devices; /* of them; then those of the raw echo */
 	bool is_loopback, is_colocated, is_raw, is_json, is_polling, is_staged,
-		has_no_crc;
+		is_in_place, has_no_crc;
 	bool is_urgent, is_results; /* a small tensor behind a large one */
 	bool is_turns;              /* sizes come by standard input */
 	const char *collective;     /* NULL: push_pull of tensors */
@@ -80,7 +80,8 @@ uint64_t sw_bench_wrong(const struct bench_options *o, const char *data,
 struct bench_coll {
 	struct sw_group *group;
 	struct sw_coll_args args;
-	char *send;
+	char *memory[2]; /* in place: the first */
+	bool is_in_place;
 	uint32_t rank, size;
 };
 

@@ -301,8 +301,10 @@ static int begin_size(
 	known->t = k->t[0];
 	for (uint32_t i = 0; i < WARM_UP && !err; i++)
 		err = check_round(o, k, k->step++, row);
-	if (!err && !o->collective)
-		memset(sw_tensor_data(known->t), 0, row->size_bytes);
+	if (!err && (!o->collective || o->is_in_place))
+		memset(o->collective ? k->coll.memory[0]
+				     : sw_tensor_data(known->t),
+			0, row->size_bytes);
 	return err;
 }
 

@@ -57,7 +57,7 @@ int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
 	struct bench_coll *b)
 {
 	int err = sw_group_open(c, "bench", NULL, 0, &b->group);
-	void *p[2] = {NULL, NULL};
+	void *p;
 
 	b->args.size = sizeof(b->args);
 	b->args.kind = sw_bench_coll_find(o->collective);
@@ -66,13 +66,14 @@ int sw_bench_coll_open(const struct bench_options *o, struct sw_client *c,
 	b->args.scale = 2;
 	b->rank = sw_rank(c);
 	b->size = sw_size(c);
-	for (int i = 0; i < 2 && !err; i++)
+	for (int i = 0; i < 2 && !err; i++) {
 		if (o->is_staged)
-			err = (p[i] = calloc(1, o->max_bytes)) ? 0 : SW_ENOMEM;
+			err = (p = calloc(1, o->max_bytes)) ? 0 : SW_ENOMEM;
 		else
-			err = sw_alloc(c, o->max_bytes, &p[i]);
-	b->args.send = b->send = p[0];
-	b->args.recv = p[1];
+			err = sw_alloc(c, o->max_bytes, &p);
+		b->memory[i] = err ? NULL : p;
+	}
+	b->is_in_place = o->is_in_place;
 	return err;
 }
 
@@ -85,6 +86,12 @@ void sw_bench_coll_shape(struct bench_coll *b, struct bench_row *row)
 	b->args.count = n ? n : 1;
 	row->n_elems = b->args.count * parts;
 	row->size_bytes = row->n_elems * elem;
+	b->args.send = b->memory[0];
+	b->args.recv = b->memory[!b->is_in_place];
+	if (b->is_in_place && b->args.kind == SW_ALL_GATHER)
+		b->args.send = b->memory[0] + b->rank * b->args.count * elem;
+	if (b->is_in_place && b->args.kind == SW_REDUCE_SCATTER)
+		b->args.recv = b->memory[0] + b->rank * b->args.count * elem;
 }
 
 static void fill_ones(const struct bench_options *o, char *data, uint64_t n)
@@ -99,18 +106,19 @@ static void fill_ones(const struct bench_options *o, char *data, uint64_t n)
  * tells more, members give multiples of them; to a product only one does. */
 void sw_bench_coll_fill(const struct bench_options *o, struct bench_coll *b)
 {
+	char *send = (char *)(uintptr_t)b->args.send;
 	bool is_extreme = b->args.op == SW_MIN || b->args.op == SW_MAX;
 	uint64_t n = b->args.count;
 
 	if (b->args.kind == SW_ALL_GATHER) {
-		sw_bench_fill(o, b->send, n * b->rank, n, 1);
+		sw_bench_fill(o, send, n * b->rank, n, 1);
 		return;
 	}
 	n *= is_parted(b) ? b->size : 1;
 	if (b->args.op == SW_PROD && b->rank)
-		fill_ones(o, b->send, n);
+		fill_ones(o, send, n);
 	else
-		sw_bench_fill(o, b->send, 0, n, is_extreme ? b->rank + 1 : 1);
+		sw_bench_fill(o, send, 0, n, is_extreme ? b->rank + 1 : 1);
 }
 
 /* What the result is times rank 0's elements. */

@@ -147,6 +147,7 @@ static void become_valgrind(const struct bench_shape *shape, const char *self,
 		"--separate-callers=" CALLERS, "--compress-strings=no",
 		"--compress-pos=no", out, self, "bench", "engine", "--stepped",
 		"--size", bytes, "--tensors", tensors, "--members", members,
+		shape->is_collective ? "--collective" : (char *)NULL,
 		(char *)NULL);
 	_exit(errno == ENOENT ? NO_VALGRIND : 1);
 }

@@ -119,11 +119,15 @@ static int parse(struct options *o, int argc, char **argv)
 			SW_MAX_MEMBERS,
 			"from 2 on: measure 2, 4, 8 … members up to this; "
 			"default 1"},
+		{"--collective", SW_ARG_FLAG, {.flag = &s->is_collective}, 0, 0,
+			"all_reduces of one stream in place of tensors; 64 at "
+			"most"},
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
 			0, 0,
 			"count instructions by stage in place of time, with "
 			"valgrind; by default of chunks of 8 KiB of 2, 8 and "
-			"32 members, and of tensors of 64 bytes of 2"},
+			"32 members, of tensors of 64 bytes of 2, and of "
+			"all_reduces of 2"},
 		{"--stepped", SW_ARG_FLAG, {.flag = &o->is_stepped}, 0, 0,
 			"only run what --instructions counts: both ends in "
 			"one thread, by a virtual clock"},
@@ -136,19 +140,27 @@ static int parse(struct options *o, int argc, char **argv)
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);
 
-	if (err || s->bytes % 64 == 0)
+	if (err)
 		return err;
-	fprintf(stderr,
-		"sumwire bench engine: --size %llu is not a multiple of 64\n",
-		(unsigned long long)s->bytes);
+	if (s->bytes % 64)
+		fprintf(stderr,
+			"sumwire bench engine: --size %llu is not a multiple "
+			"of 64\n",
+			(unsigned long long)s->bytes);
+	else if (s->is_collective && (!s->n_tensors || s->n_tensors > 64))
+		fprintf(stderr, "sumwire bench engine: --collective needs "
+				"--tensors of 1 to 64\n");
+	else
+		return 0;
 	return SW_EINVAL;
 }
 
 /* The shapes that are measured where none is asked for. */
 static int count(struct options *o, bool has_shape)
 {
-	static const struct bench_shape shapes[] = {{2, 4, 128 << 10},
-		{8, 4, 128 << 10}, {32, 4, 128 << 10}, {2, 256, 64}};
+	static const struct bench_shape shapes[] = {{2, 4, 128 << 10, false},
+		{8, 4, 128 << 10, false}, {32, 4, 128 << 10, false},
+		{2, 256, 64, false}, {2, 4, 128 << 10, true}};
 
 	return has_shape ? sw_bench_instructions(&o->shape, 1, o->is_json)
 			 : sw_bench_instructions(shapes,

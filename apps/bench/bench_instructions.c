@@ -64,12 +64,13 @@ static void print_table(
 {
 	uint64_t chunks = c->steps.units[BENCH_SERVER_PUSH];
 
-	printf("%u members, %u tensors of %llu bytes; instructions each, AVX2\n"
+	printf("%u members, %u %s of %llu bytes; instructions each, AVX2\n"
 	       "%-7s %-22s %9s %9s %9s %9s %9s %9s %10s\n",
-		s->n_members, s->n_tensors, (unsigned long long)s->bytes, "",
-		"stage", "in round", parts[BENCH_ENGINE], parts[BENCH_CRC],
-		parts[BENCH_ADD], parts[BENCH_COPY], parts[BENCH_PORT],
-		"of a chunk");
+		s->n_members, s->n_tensors,
+		s->is_collective ? "all_reduces" : "tensors",
+		(unsigned long long)s->bytes, "", "stage", "in round",
+		parts[BENCH_ENGINE], parts[BENCH_CRC], parts[BENCH_ADD],
+		parts[BENCH_COPY], parts[BENCH_PORT], "of a chunk");
 	for (uint32_t i = 0; i <= BENCH_N_STAGES; i++) {
 		const char *side = is_server(i) ? "server" : "worker";
 		struct row row;
@@ -109,6 +110,7 @@ static void write_shape(struct sw_json *j, const struct bench_shape *s,
 	sw_json_u64(j, "members", s->n_members);
 	sw_json_u64(j, "tensors", s->n_tensors);
 	sw_json_u64(j, "size_bytes", s->bytes);
+	sw_json_bool(j, "is_collective", s->is_collective);
 	sw_json_u64(j, "rounds", BENCH_STEP_ROUNDS);
 	sw_json_u64(j, "chunks", c->steps.units[BENCH_SERVER_PUSH]);
 	sw_json_array_open(j, "stages");

@@ -77,6 +77,30 @@ static int open_worker(struct bench_nodes *x, uint32_t rank)
 	return 0;
 }
 
+static char *data_of(const struct bench_nodes *x, uint32_t member, uint32_t i)
+{
+	const struct bench_shape *s = x->shape;
+
+	return x->memory + (member * s->n_tensors + i) * s->bytes;
+}
+
+/* A window as libsumwire's. */
+static int open_stream(struct bench_nodes *x)
+{
+	uint16_t ranks[SW_MAX_MEMBERS];
+	struct sw_worker_tensor stream = {.name = "stream",
+		.window_log2 = 9,
+		.n_ranks = x->shape->n_members,
+		.ranks = ranks};
+	int err = 0;
+
+	for (uint16_t i = 0; i < SW_MAX_MEMBERS; i++)
+		ranks[i] = i;
+	for (uint32_t w = 0; w < x->shape->n_members && !err; w++)
+		err = sw_worker_declare(&x->workers[w], &stream, 1);
+	return err;
+}
+
 static int declare(struct bench_nodes *x)
 {
 	const struct bench_shape *s = x->shape;
@@ -91,8 +115,7 @@ static int declare(struct bench_nodes *x)
 				.n_elems = s->bytes / sizeof(float),
 				.dtype = SW_F32,
 				.priority = i,
-				.base = x->memory +
-					(w * s->n_tensors + i) * s->bytes};
+				.base = data_of(x, w, i)};
 		}
 		err = sw_worker_declare(&x->workers[w], list, s->n_tensors);
 	}
@@ -143,9 +166,21 @@ int sw_bench_nodes_start(struct bench_nodes *x)
 {
 	x->turns(x, &x->n_running, x->shape->n_members);
 	if (!x->err)
-		x->err = declare(x);
+		x->err = x->shape->is_collective ? open_stream(x) : declare(x);
 	x->turns(x, &x->n_declared, x->shape->n_members);
 	return x->err;
+}
+
+static int submit(struct bench_nodes *x, uint32_t member, uint32_t i)
+{
+	char *data = data_of(x, member, i);
+	const struct sw_worker_coll coll = {.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.n_elems = x->shape->bytes / sizeof(float),
+		.from = data,
+		.to = data};
+
+	return sw_worker_coll(&x->workers[member], &coll);
 }
 
 void sw_bench_nodes_push(struct bench_nodes *x, uint32_t round)
@@ -155,8 +190,11 @@ void sw_bench_nodes_push(struct bench_nodes *x, uint32_t round)
 
 	x->n_done = 0;
 	for (uint32_t i = 0; i < n && !x->err; i++)
-		x->err = sw_worker_push(&x->workers[i % s->n_members],
-			i / s->n_members, round, i);
+		if (s->is_collective)
+			x->err = submit(x, i % s->n_members, i / s->n_members);
+		else
+			x->err = sw_worker_push(&x->workers[i % s->n_members],
+				i / s->n_members, round, i);
 }
 
 void sw_bench_nodes_close(struct bench_nodes *x)

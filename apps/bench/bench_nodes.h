@@ -21,6 +21,8 @@ struct bench_shape {
 	uint32_t n_members; /* 1 to 64 */
 	uint32_t n_tensors; /* 1 to 4096, pushed together */
 	uint64_t bytes;     /* of a tensor of f32, a multiple of 64 */
+	bool is_collective; /* all_reduces of one stream in place of tensors; 64
+			       at most */
 };
 
 /* Zeroed before it is opened, but for what the caller sets; 64-byte aligned. */
@@ -55,8 +57,8 @@ int sw_bench_nodes_open(struct bench_nodes *x, const struct bench_shape *shape,
 /* sw_bench_nodes_start - all have joined and declared their tensors. */
 int sw_bench_nodes_start(struct bench_nodes *x);
 
-/* sw_bench_nodes_push - every member pushes all its tensors, of which n_done
- * counts those that have their sum. */
+/* sw_bench_nodes_push - every member pushes all its tensors, or submits all its
+ * all_reduces, of which n_done counts those that have their sum. */
 void sw_bench_nodes_push(struct bench_nodes *x, uint32_t round);
 
 void sw_bench_nodes_close(struct bench_nodes *x);

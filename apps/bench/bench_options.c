@@ -81,6 +81,8 @@ static int check_collective(const struct bench_options *o)
 			o->collective);
 	if (o->is_staged && !o->collective)
 		return complain("--staged needs --collective");
+	if (o->is_in_place && !o->collective)
+		return complain("--in-place needs --collective");
 	if (sw_bench_op_find(o->op) == SW_N_OPS)
 		return complain("--op %s: sum, prod, min, max, avg, mulsum, "
 				"band, bor or bxor expected",
@@ -156,6 +158,9 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 			"(each rank's times 2), band, bor or bxor"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
 			"servers of the job, for busbw"},
+		{"--in-place", SW_ARG_FLAG, {.flag = &o->is_in_place}, 0, 0,
+			"of a collective: what is sent and what is received "
+			"are one buffer, or a part of one"},
 		{"--staged", SW_ARG_FLAG, {.flag = &o->is_staged}, 0, 0,
 			"collectives of memory that is not shared with the "
 			"agent"},

@@ -86,7 +86,10 @@ class Sumwire(Peer):
         return 1 if self.collective else self.n_lcores
 
     def options(self):
-        return ["--collective", self.collective] if self.collective else []
+        if not self.collective:
+            return []
+        in_place = self.collective == "all_reduce"  # as the others' (gloo.py)
+        return ["--collective", self.collective, *["--in-place"] * in_place]
 
     def launch(self, stack):
         self.check()
