@@ -6,9 +6,9 @@
 
 /* What local ranks give of one chunk. */
 struct given {
+	uint32_t n, n_elems;
 	const void *from[SW_LOCAL_RANKS];
 	double scale[SW_LOCAL_RANKS]; /* SW_PREMUL_SUM */
-	uint32_t n, n_elems;
 };
 
 /* Times its own factor, in w->payload. */
@@ -53,9 +53,10 @@ uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_piece *p, const uint8_t **bytes)
 {
 	const struct sw_worker_coll *ask = &p->coll->ask;
-	struct given g = {
-		.n_elems = sw_piece_bytes(p) / sw_dtype_bytes(ask->dtype)};
+	struct given g; /* 1 KB, of which little is used */
 
+	g.n = 0;
+	g.n_elems = p->bytes / sw_dtype_bytes(ask->dtype);
 	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1) {
 		uint32_t local = (uint32_t)__builtin_ctzll(left);
 

@@ -12,7 +12,7 @@ enum { TURN_BYTES = 128 << 10 }; /* of one stream */
 static void do_chunk(struct sw_worker *w, const struct sw_stream *s,
 	struct sw_coll *c, uint32_t chunk)
 {
-	const struct sw_piece p = {.coll = c, .chunk = chunk};
+	const struct sw_piece p = sw_piece_of(w, s, c, chunk);
 	const uint8_t *bytes;
 
 	if (sw_coll_is_sum(c->ask.kind)) {

@@ -17,58 +17,34 @@ bool sw_coll_has_root(enum sw_coll_kind kind)
 	return kind == SW_BCAST || kind == SW_REDUCE;
 }
 
-const struct sw_wrank *sw_coll_root(
-	const struct sw_stream *s, const struct sw_coll *c, uint32_t chunk)
+/* The rank that a part of it has as its root. */
+static const struct sw_wrank *root_of(
+	const struct sw_stream *s, const struct sw_coll *c, uint32_t part)
 {
-	return &s->group.ranks[sw_coll_is_by_part(c) ? chunk / c->n_per_part
-						     : c->root];
+	return &s->group.ranks[sw_coll_is_by_part(c) ? part : c->root];
 }
 
-/* Where a chunk begins in a buffer that has all parts, or in one part. */
-static uint64_t offset_in_part(const struct sw_coll *c, uint32_t chunk)
+struct sw_piece sw_piece_of(const struct sw_worker *w,
+	const struct sw_stream *s, struct sw_coll *c, uint32_t chunk)
 {
-	return (uint64_t)(chunk % c->n_per_part) * c->chunk_bytes;
-}
+	struct sw_piece p = {.coll = c,
+		.part = chunk / c->n_per_part,
+		.at = chunk % c->n_per_part};
+	uint64_t members = s->group.members;
 
-static uint64_t offset_in_all(
-	const struct sw_coll *c, const struct sw_coll_local *l, uint32_t chunk)
-{
-	return chunk / c->n_per_part * l->stride + offset_in_part(c, chunk);
-}
-
-uint32_t sw_piece_bytes(const struct sw_piece *p)
-{
-	return (uint32_t)sw_min64(p->coll->chunk_bytes,
-		p->coll->part_bytes - offset_in_part(p->coll, p->chunk));
-}
-
-bool sw_piece_gives(const struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_piece *p)
-{
-	const struct sw_stream *s = t->stream;
-
-	return sw_coll_from(p->coll->ask.kind, s->group.members,
-		       sw_coll_root(s, p->coll, p->chunk)->member) >>
-		       w->rank &
-	       1;
-}
-
-bool sw_piece_gets(const struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_piece *p)
-{
-	const struct sw_stream *s = t->stream;
-
-	return sw_coll_to(p->coll->ask.kind, s->group.members,
-		       sw_coll_root(s, p->coll, p->chunk)->member) >>
-		       w->rank &
-	       1;
+	p.bytes = (uint16_t)sw_min64(c->chunk_bytes,
+		c->part_bytes - (uint64_t)p.at * c->chunk_bytes);
+	p.root = (uint8_t)root_of(s, c, p.part)->member;
+	p.gives = sw_coll_from(c->ask.kind, members, p.root) >> w->rank & 1;
+	p.gets = sw_coll_to(c->ask.kind, members, p.root) >> w->rank & 1;
+	return p;
 }
 
 uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p)
 {
 	if (sw_coll_is_sum(p->coll->ask.kind))
 		return s->group.here;
-	return 1ULL << sw_coll_root(s, p->coll, p->chunk)->local;
+	return 1ULL << root_of(s, p->coll, p->part)->local;
 }
 
 uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p)
@@ -76,8 +52,20 @@ uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p)
 	enum sw_coll_kind kind = p->coll->ask.kind;
 
 	if (kind == SW_REDUCE || kind == SW_REDUCE_SCATTER)
-		return 1ULL << sw_coll_root(s, p->coll, p->chunk)->local;
+		return 1ULL << root_of(s, p->coll, p->part)->local;
 	return s->group.here;
+}
+
+/* Where it begins in a buffer that has all parts, or in one part. */
+static uint64_t offset_in_part(const struct sw_piece *p)
+{
+	return (uint64_t)p->at * p->coll->chunk_bytes;
+}
+
+static uint64_t offset_in_all(
+	const struct sw_piece *p, const struct sw_coll_local *l)
+{
+	return p->part * l->stride + offset_in_part(p);
 }
 
 const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local)
@@ -85,8 +73,8 @@ const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local)
 	const struct sw_coll_local *l = &p->coll->locals[local];
 
 	return l->from + (p->coll->ask.kind == SW_ALL_GATHER
-					 ? offset_in_part(p->coll, p->chunk)
-					 : offset_in_all(p->coll, l, p->chunk));
+					 ? offset_in_part(p)
+					 : offset_in_all(p, l));
 }
 
 uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local)
@@ -94,8 +82,8 @@ uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local)
 	const struct sw_coll_local *l = &p->coll->locals[local];
 
 	return l->to + (p->coll->ask.kind == SW_REDUCE_SCATTER
-				       ? offset_in_part(p->coll, p->chunk)
-				       : offset_in_all(p->coll, l, p->chunk));
+				       ? offset_in_part(p)
+				       : offset_in_all(p, l));
 }
 
 void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
@@ -105,14 +93,14 @@ void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 		uint8_t *at = sw_piece_target(p, (uint32_t)__builtin_ctzll(to));
 
 		if (at != bytes)
-			memcpy(at, bytes, sw_piece_bytes(p));
+			memcpy(at, bytes, p->bytes);
 	}
 }
 
 void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 {
-	sw_piece_take(s, p,
-		sw_piece_source(p, sw_coll_root(s, p->coll, p->chunk)->local));
+	sw_piece_take(
+		s, p, sw_piece_source(p, root_of(s, p->coll, p->part)->local));
 }
 
 /* Without servers of their own (k = 0), a member's parts lie at its own, so

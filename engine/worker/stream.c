@@ -117,7 +117,7 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 	t->progress_ns = w->now_ns;
 	t->missing = 0;
 	sw_todo_put(l, t, chunk, 0);
-	if (!sw_piece_gets(w, t, p) && !sw_coll_is_sum(p->coll->ask.kind))
+	if (!p->gets && !sw_coll_is_sum(p->coll->ask.kind))
 		sw_piece_copy_own(t->stream, p);
 	if (--p->coll->n_left == 0)
 		sw_coll_end(w, t, p->coll, 0);
@@ -130,7 +130,7 @@ uint32_t sw_stream_cost(
 {
 	const struct sw_piece *p = &t->stream->pieces[chunk];
 
-	return sw_piece_gives(w, t, p) ? sw_piece_bytes(p) : SW_EMPTY_COST;
+	return p->gives ? p->bytes : SW_EMPTY_COST;
 }
 
 static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
@@ -141,8 +141,9 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	uint32_t chunk = l->peer.index << t->decl.window_log2 |
 			 (sl->next & (window_of(t) - 1));
 
-	s->pieces[chunk] = (struct sw_piece){
-		c, sl->next++, sw_coll_share_at(c, &sl->share, sl->at++)};
+	s->pieces[chunk] =
+		sw_piece_of(w, s, c, sw_coll_share_at(c, &sl->share, sl->at++));
+	s->pieces[chunk].j = sl->next++;
 	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
 	s->entered[s->head++ % s->n_entered] = chunk;
 	return sw_stream_cost(w, t, chunk);
@@ -257,16 +258,18 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 static const struct sw_task_ops task_ops = {
 	.partition = part_of, .start = start_part, .take_back = take_back};
 
-/* What the window allows, of all links in turns. */
-void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
+/* What the windows of @n links from @first on allow, in turns; nothing where all
+ * ranks are here. */
+static void enter_links(struct sw_worker *w, struct sw_wtensor *t,
+	struct sw_link *first, uint32_t n)
 {
 	uint64_t cost = 0, more = !sw_stream_is_here(w, t->stream);
 	int err;
 
 	while (more) {
 		more = 0;
-		for (uint32_t l = 0; l < w->n_links; l++)
-			more += enter_some(w, t, &w->links[l]);
+		for (uint32_t l = 0; l < n; l++)
+			more += enter_some(w, t, &first[l]);
 		cost += more;
 	}
 	if (!cost)
@@ -279,6 +282,11 @@ void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
+void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
+{
+	enter_links(w, t, w->links, w->n_links);
+}
+
 /* --- frames --- */
 
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
@@ -288,17 +296,16 @@ const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	const struct sw_piece *p = &t->stream->pieces[chunk];
 	const struct sw_coll *c = p->coll;
 	const uint8_t *bytes = NULL;
-	bool has = sw_piece_gives(w, t, p);
 
 	h->round = p->j;
 	h->chunk = c->number;
 	h->step = c->tag;
-	h->weight = has ? sw_piece_give(w, t->stream, p, &bytes) : 0;
+	h->weight = p->gives ? sw_piece_give(w, t->stream, p, &bytes) : 0;
 	*is_stable = bytes != w->payload;
 	h->dtype = (uint8_t)c->ask.dtype;
 	h->op = sw_coll_op(c->ask.kind, c->ask.op);
-	h->aux = sw_coll_root(t->stream, c, p->chunk)->member;
-	h->payload_len = has ? (uint16_t)sw_piece_bytes(p) : 0;
+	h->aux = p->root;
+	h->payload_len = p->gives ? p->bytes : 0;
 	return bytes;
 }
 
@@ -327,7 +334,7 @@ void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 	struct sw_worker *w = l->worker;
 
 	give_credit(w, t, chunk);
-	if (sw_piece_gets(w, t, &t->stream->pieces[chunk]))
+	if (t->stream->pieces[chunk].gets)
 		sw_todo_put(l, t, chunk, 1u << SW_LATE);
 	else
 		finish(l, t, chunk);
@@ -346,15 +353,14 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 			break; /* it cannot be: we have not been in it */
 		if (!sw_stream_find(t, l, sl->base, &chunk))
 			continue;
-		if (sw_piece_gets(w, t, &t->stream->pieces[chunk]) ||
-			!t->chunks[chunk].n_sent)
+		if (t->stream->pieces[chunk].gets || !t->chunks[chunk].n_sent)
 			break; /* nor this: we do not hold it, or never gave */
 		give_credit(w, t, chunk);
 		finish(l, t, chunk);
 	}
 	sw_count(&w->stats.rx_state, sl->base != base);
 	sw_link_came(l);
-	sw_stream_enter(w, t);
+	enter_links(w, t, l, 1);
 	sw_sched_run(&w->sched);
 }
 
@@ -368,7 +374,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}
-	if (h->payload_len != sw_piece_bytes(p)) {
+	if (h->payload_len != p->bytes) {
 		sw_count(&w->stats.rx_length, 1);
 		return false;
 	}
@@ -388,7 +394,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	struct sw_wchunk *c = sw_stream_find(t, l, h->round, &chunk);
 	struct sw_piece *p = &t->stream->pieces[chunk];
 
-	if (c && c->n_sent && sw_piece_gets(w, t, p)) {
+	if (c && c->n_sent && p->gets) {
 		if (!is_well_formed(w, p, h))
 			return false;
 		if (l->peer.has_crc)

@@ -59,7 +59,10 @@ struct sw_coll_share {
 struct sw_piece {
 	struct sw_coll *coll;
 	uint32_t j;
-	uint32_t chunk; /* of the collective */
+	uint32_t part, at; /* chunk number @at of that part */
+	uint16_t bytes;    /* of the chunk */
+	uint8_t root;      /* member that has its root */
+	bool gives, gets;  /* bytes, its result: this member */
 };
 
 /* Where the stream is at a server. */
@@ -103,21 +106,15 @@ void sw_stream_close(struct sw_wtensor *t);
 /* Has it a part for each member; is its root the caller's to say? */
 bool sw_coll_is_by_part(const struct sw_coll *c);
 bool sw_coll_has_root(enum sw_coll_kind kind);
-/* sw_coll_root - the rank that a chunk of it has as its root. */
-const struct sw_wrank *sw_coll_root(
-	const struct sw_stream *s, const struct sw_coll *c, uint32_t chunk);
+/* sw_piece_of - chunk @chunk of it. */
+struct sw_piece sw_piece_of(const struct sw_worker *w,
+	const struct sw_stream *s, struct sw_coll *c, uint32_t chunk);
 /* sw_coll_share - its chunks that lie at @server_i; sw_coll_share_at - which
  * one is number @i of them. */
 struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i);
 uint32_t sw_coll_share_at(
 	const struct sw_coll *c, const struct sw_coll_share *share, uint32_t i);
-/* Bytes of a piece; does this member give it, get its result. */
-uint32_t sw_piece_bytes(const struct sw_piece *p);
-bool sw_piece_gives(const struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_piece *p);
-bool sw_piece_gets(const struct sw_worker *w, const struct sw_wtensor *t,
-	const struct sw_piece *p);
 /* Of this member, which does: the local ranks whose bytes are in it, those that
  * have the result in the end, a bit each; where each has it. */
 uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p);
