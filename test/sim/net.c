@@ -120,15 +120,23 @@ static void port_tx_flush(struct sw_port *port)
 	(void)port;
 }
 
-/* The oracle sees what a node sends to itself, too. */
-static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *t)
+/* The oracle sees what a node sends to itself, too, and what an lcore without a
+ * queue pair gives to the one that has it. */
+static void watched_tx(struct sw_port *port, const struct sw_tx_frame *t)
 {
-	struct sim_node *n =
-		(struct sim_node *)((uintptr_t)port->ops -
-				    offsetof(struct sim_node, own_ops));
+	struct sim_watch *watch = (struct sim_watch *)(uintptr_t)port->ops;
 
-	look(n, t);
-	n->loopback_ops->tx(port, t);
+	look(watch->node, t);
+	watch->theirs->tx(port, t);
+}
+
+static void watch(
+	struct sim_watch *watch, struct sim_node *n, struct sw_port *port)
+{
+	*watch = (struct sim_watch){
+		.ops = *port->ops, .theirs = port->ops, .node = n};
+	watch->ops.tx = watched_tx;
+	port->ops = &watch->ops;
 }
 
 static void open_loopback(struct sim_node *n)
@@ -137,10 +145,7 @@ static void open_loopback(struct sim_node *n)
 	n->loopback = sw_loopback_open();
 	if (!n->loopback)
 		abort();
-	n->loopback_ops = n->loopback->port.ops;
-	n->own_ops = *n->loopback_ops;
-	n->own_ops.tx = loopback_tx;
-	n->loopback->port.ops = &n->own_ops;
+	watch(&n->loopback_watch, n, &n->loopback->port);
 	n->ports[SIM_LOOPBACK] = &n->loopback->port;
 }
 
@@ -227,9 +232,14 @@ static void open_handoff(struct sim_node *m)
 	if (sw_handoff_open(&m->handoff, m->n_lcores, SIM_PORTS,
 		    (struct sw_port *const(*)[SW_MAX_PORTS])queues))
 		abort();
-	for (uint32_t i = 0; i < m->n_lcores; i++)
-		memcpy(m->lcores[i]->ports, sw_handoff_ports(&m->handoff, i),
-			sizeof(m->lcores[i]->ports));
+	for (uint32_t i = 0; i < m->n_lcores; i++) {
+		struct sim_node *n = m->lcores[i];
+
+		memcpy(n->ports, sw_handoff_ports(&m->handoff, i),
+			sizeof(n->ports));
+		if (i && has_one)
+			watch(&n->handoff_watch, n, n->ports[0]);
+	}
 }
 
 struct sim_node *sim_net_add_lcore(struct sim_net *net, uint32_t main)

@@ -86,11 +86,17 @@ struct sim_net;
 /* One machine: a port to the others and one to itself.  Or one more lcore of a
  * machine, which has a queue of the first, or not, reaches the second by a
  * hand-off and polls in its own time. */
+/* A port of an engine, with an oracle. */
+struct sim_watch {
+	struct sw_port_ops ops; /* first: it is cast back */
+	const struct sw_port_ops *theirs;
+	struct sim_node *node;
+};
+
 struct sim_node {
 	struct sw_port port; /* first: it is cast back */
 	struct sw_handoff_port *loopback;
-	const struct sw_port_ops *loopback_ops;
-	struct sw_port_ops own_ops; /* those, with an oracle */
+	struct sim_watch loopback_watch, handoff_watch;
 	struct sw_port *ports[SIM_PORTS];
 	uint32_t main;  /* index of the machine; its own: it is one */
 	uint32_t lcore; /* of the machine */
