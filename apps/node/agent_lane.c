@@ -105,20 +105,28 @@ static void nothing_declared(void *ctx)
 	(void)ctx;
 }
 
+static void keep(void *ctx)
+{
+	struct agent_lane *l = ctx;
+
+	sw_agent_copy_lent(l->shared, l->i);
+}
+
 static void open_lane(struct agent_lane *l, uint64_t now_ns)
 {
 	struct agent_shared *shared = l->shared;
 	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
 	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
-	struct sw_worker_events none = {.declared = nothing_declared};
+	struct sw_worker_events events = {
+		.declared = nothing_declared, .keep = keep, .ctx = l};
 	struct sw_worker_job job;
 	int err;
 
 	sw_agent_job(shared, &job, servers, names);
 	job.lane_i = (uint8_t)l->i;
 	sw_agent_lane_env(shared, l->i, &l->env);
-	err = sw_worker_open(&l->worker, &shared->daemon.params, &l->env, &none,
-		&job, sw_handoff_ports(&shared->daemon.handoff, l->i),
+	err = sw_worker_open(&l->worker, &shared->daemon.params, &l->env,
+		&events, &job, sw_handoff_ports(&shared->daemon.handoff, l->i),
 		shared->daemon.n_ports, now_ns);
 	l->is_open = !err;
 	if (err)

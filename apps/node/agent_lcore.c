@@ -244,12 +244,12 @@ static void declare(struct agent_core *core)
 	snprintf(report.text, sizeof(report.text), "%s",
 		report.err == SW_EINVAL && o->tensors[0].kind == SW_EDGE_STREAM
 			? "a group has different ranks of the job, this one "
-			  "among them, and collectives need one lcore"
+			  "among them"
 			: sw_error_text(report.err));
 	sw_agent_tell(core, &report);
 }
 
-/* What is open of the group ends, before this is answered. */
+/* What is open of the group ends, maybe later than this is answered. */
 static void end_of_group(struct agent_core *core, const struct agent_command *o)
 {
 	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};

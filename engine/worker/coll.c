@@ -124,7 +124,18 @@ static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 		sw_todo_take_place(w, t);
 	}
 	t->is_open = true;
-	t->n_missing = 1; /* as long as it is open */
+}
+
+/* The chunks that other lanes have are theirs. */
+static void divide(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
+{
+	uint32_t lanes = 0;
+
+	if (w->n_lanes > 1)
+		c->n_left = sw_coll_divide(w, t->stream, c, &lanes);
+	t->n_missing += c->n_left;
+	if (!w->lane_i)
+		c->n_left += sw_lanes_begin_coll(w, t, c, lanes);
 }
 
 /* All local ranks of the group have submitted it. */
@@ -138,6 +149,8 @@ static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 		   sw_place_line(&w->map);
 	s->n_colls++;
 	t->is_begun = true;
+	if (!sw_stream_is_here(w, s))
+		divide(w, t, c);
 	sw_stream_enter(w, t);
 }
 
@@ -206,4 +219,68 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 	if (ask->stream >= w->n_admitted)
 		return SW_EAGAIN;
 	return ask_for(w, t, ask);
+}
+
+/* --- lanes --- */
+
+/* Of several that are begun; all of them are among the last SW_COLLS. */
+static uint32_t earliest(const struct sw_stream *zero, uint64_t begun)
+{
+	uint32_t first = (uint32_t)__builtin_ctzll(begun);
+
+	for (; begun; begun &= begun - 1) {
+		uint32_t at = (uint32_t)__builtin_ctzll(begun);
+
+		if ((int32_t)(zero->colls[at].number -
+			      zero->colls[first].number) < 0)
+			first = at;
+	}
+	return first;
+}
+
+static void take_one(
+	struct sw_worker *w, struct sw_wtensor *t, const struct sw_coll *zero)
+{
+	struct sw_coll *c = &t->stream->colls[t->stream->n_colls % SW_COLLS];
+
+	open_coll(w, t, c, &zero->ask);
+	c->locals = zero->locals;
+	c->number = zero->number;
+	c->first = zero->first;
+	t->asked = ~0ULL;
+	t->stream->n_colls++;
+	t->is_begun = true;
+	divide(w, t, c);
+}
+
+void sw_colls_take(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_stream *zero, uint64_t begun)
+{
+	while (begun) {
+		uint32_t at = earliest(zero, begun);
+
+		take_one(w, t, &zero->colls[at]);
+		begun &= ~(1ULL << at);
+	}
+	sw_stream_enter(w, t);
+}
+
+void sw_colls_done(
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_stream_lane *lane)
+{
+	uint64_t done = atomic_exchange(&lane->done, 0);
+
+	t->progress_ns = w->now_ns;
+	for (; done && !t->dead_from; done &= done - 1) {
+		uint32_t at = (uint32_t)__builtin_ctzll(done);
+		struct sw_coll *c = &t->stream->colls[at];
+
+		if (!c->is_open)
+			return; /* the job has ended */
+		if (lane->weights[at])
+			c->weight = lane->weights[at];
+		c->is_edited |= lane->are_edited[at];
+		if (--c->n_left == 0)
+			sw_coll_end(w, t, c, 0);
+	}
 }

@@ -1,17 +1,17 @@
 /* lane.c - the lcores of one worker: what they say to each other.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 enum {
-	N_ONCE = 4, /* kinds of reports besides DONE and KILLED; of commands
+	N_ONCE = 4, /* kinds of reports that are not of a tensor; of commands
 		       there are fewer */
 };
 
 /* A round of each tensor and, whatever servers say, two deaths (mismatch.c); of
- * a stream one, and its close. */
+ * a stream its collectives, its death, and its close or that it is kept. */
 _Static_assert(3 * (int)SW_TENSORS + N_ONCE <= SW_LANE_RING, "no ring is full");
 
 static void open_ring(struct sw_spsc *in, struct sw_spsc *out, void *ring)
@@ -108,6 +108,38 @@ void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t)
 			.tensor = index_of(w, t)});
 }
 
+/* Each once, though many are done before lane 0 takes them. */
+static bool is_first(_Atomic uint64_t *set, uint32_t at)
+{
+	return !atomic_fetch_or(set, 1ULL << at);
+}
+
+/* Its place in lane 0's colls. */
+static uint32_t place_of(const struct sw_coll *c)
+{
+	return (c->number - 1) % SW_COLLS;
+}
+
+void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c)
+{
+	struct sw_stream_lane *l = sw_stream_lane(w, index_of(w, t));
+
+	l->weights[place_of(c)] = c->weight;
+	l->are_edited[place_of(c)] = c->is_edited;
+	if (is_first(&l->done, place_of(c)))
+		put(&w->lanes->reports_in,
+			(struct sw_lane_message){.kind = SW_LANE_DONE,
+				.tensor = index_of(w, t)});
+}
+
+void sw_lane_kept(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	put(&w->lanes->reports_in,
+		(struct sw_lane_message){
+			.kind = SW_LANE_KEPT, .tensor = index_of(w, t)});
+}
+
 /* --- lane 0 commands --- */
 
 static void command(struct sw_worker *w, struct sw_lane_message m)
@@ -159,6 +191,19 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 		if (t->lanes >> i & 1)
 			put(&w->lanes[i].commands_in, m);
 	return (uint32_t)__builtin_popcount(t->lanes);
+}
+
+uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c, uint32_t lanes)
+{
+	struct sw_lane_message m = {
+		.kind = SW_LANE_COLLS, .tensor = index_of(w, t)};
+
+	for (uint32_t i = 0; i < w->n_others; i++)
+		if (lanes >> (i + 1) & 1 &&
+			is_first(&t->stream->lanes[i].begun, place_of(c)))
+			put(&w->lanes[i].commands_in, m);
+	return (uint32_t)__builtin_popcount(lanes);
 }
 
 void sw_lanes_set_tuning(

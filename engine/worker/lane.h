@@ -14,9 +14,10 @@
  *
  * A command and a report are entries of a ring from one lcore to another, which
  * can never be full: of each tensor there is at most one round, and one death;
- * of all else at most one at a time.  What may be said again and again is no
- * entry: tuning are words, the last of which count, and a line is dropped while
- * another one waits.  Names, shapes and buffers are read
+ * of a stream one entry for all collectives that the other side has not looked
+ * at; of all else at most one at a time.  What may be said again and again is
+ * no entry: tuning are words, the last of which count, and a line is dropped
+ * while another one waits.  Names, shapes, collectives and buffers are read
  * where lane 0 has them, which are its own again when the last lane has closed;
  * why a tensor is dead, where the lane that says so has it.
  */
@@ -39,14 +40,18 @@ enum sw_lane_kind {
 	SW_LANE_START,   /* the job runs: go to your servers */
 	SW_LANE_DECLARE, /* tensors up to n have keys */
 	SW_LANE_ROUND,   /* push your chunks of a tensor */
+	SW_LANE_COLLS,   /* of a stream, of the collectives that are begun */
 	SW_LANE_DEAD,    /* a tensor is, from round n on */
 	SW_LANE_CLOSED,  /* a stream is */
 	SW_LANE_LEAVE,   /* end the job */
 	/* reports to it */
 	SW_LANE_RUNNING,  /* all servers of the lane are there */
 	SW_LANE_DECLARED, /* and have admitted what was ordered */
-	SW_LANE_DONE,     /* all chunks of the round are held, or it is dead */
-	SW_LANE_KILLED,   /* a tensor is dead, from round n on */
+	SW_LANE_DONE,     /* all chunks of the round are held, or it is dead; of
+			     a stream, of the collectives that are done */
+	SW_LANE_KILLED,   /* a tensor is dead, from round n on; a stream is to
+			     be, as lane 0 decides */
+	SW_LANE_KEPT,     /* a dead stream's buffers are used no more */
 	SW_LANE_FAILED,   /* fault says why */
 	SW_LANE_LEFT,     /* the lane sends nothing and reads nothing more */
 };

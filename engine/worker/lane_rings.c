@@ -1,6 +1,6 @@
 /* lane_rings.c - a lane's side of its rings: takes what the others put.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
 enum { BATCH = 32 }; /* entries taken from a ring in one turn */
 
@@ -46,6 +46,25 @@ static void on_round(struct sw_worker *w, const struct sw_lane_message *m)
 	sw_round_start(w, t);
 }
 
+static void on_colls(struct sw_worker *w, const struct sw_lane_message *m)
+{
+	struct sw_wtensor *t = &w->tensors[m->tensor];
+	uint64_t begun =
+		atomic_exchange(&sw_stream_lane(w, m->tensor)->begun, 0);
+
+	if (!sw_worker_end_of(w) && !t->dead_from)
+		sw_colls_take(
+			w, t, w->lanes->zero->tensors[m->tensor].stream, begun);
+}
+
+/* Perhaps not declared here yet, either. */
+static void on_closed(struct sw_worker *w, uint32_t tensor)
+{
+	w->tensors[tensor].is_closed = true;
+	if (tensor < w->n_tensors)
+		sw_tensor_tell(w, &w->tensors[tensor]);
+}
+
 static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
 {
 	const struct sw_fault *why = &w->lanes->zero->fault;
@@ -60,12 +79,14 @@ static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
 	case SW_LANE_ROUND:
 		on_round(w, m);
 		break;
+	case SW_LANE_COLLS:
+		on_colls(w, m);
+		break;
 	case SW_LANE_DEAD:
 		on_dead(w, m->tensor, m->n);
 		break;
 	case SW_LANE_CLOSED:
-		w->tensors[m->tensor].is_closed = true;
-		sw_tensor_tell(w, &w->tensors[m->tensor]);
+		on_closed(w, m->tensor);
 		break;
 	case SW_LANE_LEAVE:
 		sw_worker_leave(w, why->err, why->text);
@@ -101,6 +122,34 @@ static uint32_t take_commands(struct sw_worker *w)
 
 /* --- lane 0 takes reports --- */
 
+static void on_done(struct sw_worker *w, const struct sw_lane *lane,
+	const struct sw_lane_message *m)
+{
+	struct sw_wtensor *t = &w->tensors[m->tensor];
+
+	if (t->stream)
+		sw_colls_done(w, t, &t->stream->lanes[lane - w->lanes]);
+	else
+		sw_round_lane_done(w, m);
+}
+
+static void on_killed(struct sw_worker *w, const struct sw_lane *lane,
+	const struct sw_lane_message *m)
+{
+	struct sw_wtensor *t = &w->tensors[m->tensor];
+	const struct sw_wtensor *theirs = &lane->theirs[m->tensor];
+
+	if (!t->stream)
+		sw_tensor_kill(w, t, m->n, theirs->death, theirs->why);
+	else if (!t->dead_from && !t->is_closed)
+		sw_stream_propose(w, t, theirs->death, theirs->why);
+}
+
+static void on_kept(struct sw_worker *w, struct sw_wtensor *t)
+{
+	w->has_dead |= --t->n_lanes == 0;
+}
+
 static void on_report(struct sw_worker *w, struct sw_lane *lane,
 	const struct sw_lane_message *m)
 {
@@ -115,12 +164,13 @@ static void on_report(struct sw_worker *w, struct sw_lane *lane,
 			sw_lane_admitted(w);
 		break;
 	case SW_LANE_DONE:
-		sw_round_lane_done(w, m);
+		on_done(w, lane, m);
 		break;
 	case SW_LANE_KILLED:
-		sw_tensor_kill(w, &w->tensors[m->tensor], m->n,
-			lane->theirs[m->tensor].death,
-			lane->theirs[m->tensor].why);
+		on_killed(w, lane, m);
+		break;
+	case SW_LANE_KEPT:
+		on_kept(w, &w->tensors[m->tensor]);
 		break;
 	case SW_LANE_FAILED:
 		sw_worker_fail(w, lane->fault.err, lane->fault.key, "%s",
@@ -149,12 +199,10 @@ static uint32_t take_reports(struct sw_worker *w, struct sw_lane *lane)
 
 uint32_t sw_worker_take(struct sw_worker *w)
 {
-	uint32_t n = 0;
+	uint32_t n = w->has_dead ? sw_dead_work(w) : 0;
 
 	if (w->lane_i)
-		return take_commands(w);
-	if (w->has_dead)
-		n += sw_dead_work(w);
+		return n + take_commands(w);
 	if (w->here)
 		n += sw_here_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)

@@ -230,7 +230,10 @@ static void on_refused_tensor(
 
 	memcpy(text, why, sizeof(text));
 	sw_text_clean(text, sizeof(text));
-	sw_tensor_kill(w, t, 1, sw_fault_death(err), text);
+	if (w->lane_i && t->stream)
+		sw_stream_propose(w, t, sw_fault_death(err), text);
+	else
+		sw_tensor_kill(w, t, 1, sw_fault_death(err), text);
 }
 
 static void on_declared(struct sw_worker *w, struct sw_link *l,

@@ -10,6 +10,7 @@
  * of them ends before the next turn, when no frame is borrowed: a PUSH that
  * waits in this node's loopback is copied first, since its server would fold
  * what the process writes there, and others could have that as their result.
+ * Each lane does so, and says it to lane 0, which then ends it.
  *
  * What a server but the coordinator says of a stream, and who has waited too
  * long, is first said to the coordinator: of all that is said to it at the same
@@ -51,9 +52,7 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	if (!t->is_open || !sw_wtensor_is_dead(t, t->round + !t->is_begun))
 		return;
 	sw_round_drop(w, t);
-	if (t->stream)
-		w->has_dead = true;
-	else if (!t->n_lanes)
+	if (!t->stream && !t->n_lanes)
 		sw_round_end(w, t, t->death);
 	sw_sched_run(&w->sched);
 }
@@ -88,8 +87,13 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	t->death = death;
 	t->dead_from = round;
+	if (t->stream) {
+		t->n_lanes = w->lane_i ? 1 : w->n_others;
+		w->has_dead = true;
+	}
 	sw_tensor_tell(w, t);
-	sw_lane_dead(w, t);
+	if (!t->stream || !w->lane_i)
+		sw_lane_dead(w, t);
 	end_if_dead(w, t);
 	return true;
 }
@@ -107,17 +111,23 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 			kill_one(w, &w->tensors[i], 1, death, t->why);
 }
 
-/* In one whose key is known.  Until the coordinator says it back, or something
- * else that was said to it before. */
+/* Of one whose key is known; another lane through lane 0.  Until the
+ * coordinator says it back, or something else that was said to it before. */
 static void ask_coordinator(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
 {
 	struct sw_link *l = &w->links[0];
+	bool was_said = w->lane_i ? t->death != 0
+				  : sw_bitmap_has(&l->dead, index_of(w, t));
 
-	if (t->dead_from || sw_bitmap_has(&l->dead, index_of(w, t)))
+	if (t->dead_from || was_said)
 		return;
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	t->death = death;
+	if (w->lane_i) {
+		sw_lane_dead(w, t);
+		return;
+	}
 	sw_bitmap_add(&l->dead, index_of(w, t));
 	l->dead_at_ns = w->now_ns;
 }
@@ -125,10 +135,28 @@ static void ask_coordinator(
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
 {
-	if (t->key == SW_KEY_NONE || t->is_closed)
+	if (!w->lane_i && (t->key == SW_KEY_NONE || t->is_closed))
 		sw_tensor_kill(w, t, 1, death, why);
 	else
 		ask_coordinator(w, t, death, why);
+}
+
+/* Lane 0 waits until the others have released it. */
+static bool is_to_end(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	if (!t->stream || !t->dead_from)
+		return false;
+	return w->lane_i ? t->n_lanes != 0 : t->is_open && !t->n_lanes;
+}
+
+static void end_dead(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (t->is_open)
+		sw_round_end(w, t, t->death);
+	if (!w->lane_i)
+		return;
+	t->n_lanes = 0;
+	sw_lane_kept(w, t);
 }
 
 uint32_t sw_dead_work(struct sw_worker *w)
@@ -139,11 +167,9 @@ uint32_t sw_dead_work(struct sw_worker *w)
 	if (w->events.keep)
 		w->events.keep(w->events.ctx);
 	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		struct sw_wtensor *t = &w->tensors[i];
-
-		if (!t->stream || !t->is_open || !t->dead_from)
+		if (!is_to_end(w, &w->tensors[i]))
 			continue;
-		sw_round_end(w, t, t->death);
+		end_dead(w, &w->tensors[i]);
 		n++;
 	}
 	return n;

@@ -108,22 +108,31 @@ void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 static bool is_at_home(const struct sw_worker *w, const struct sw_coll *c)
 {
 	return sw_coll_is_by_part(c) &&
-	       w->place.n_colocated == w->place.n_servers &&
-	       w->place.n_lcores <= 1;
+	       w->place.n_colocated == w->place.n_servers;
+}
+
+/* The chunks of each part go to the member's lcores in turns. */
+static struct sw_coll_share share_at_home(const struct sw_worker *w,
+	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i)
+{
+	uint32_t step = w->place.n_lcores > 1 ? w->place.n_lcores : 1;
+	const uint16_t *start = &s->group.start[server_i / step];
+	struct sw_coll_share share = {.parts = s->group.by_member + start[0],
+		.from = server_i % step,
+		.step = step};
+
+	share.n_per_part = (c->n_per_part + step - 1 - share.from) / step;
+	share.n = share.n_per_part * (uint32_t)(start[1] - start[0]);
+	return share;
 }
 
 struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i)
 {
-	const uint16_t *start = s->group.start;
 	struct sw_coll_share share = {0};
 
-	if (is_at_home(w, c)) {
-		share.parts = s->group.by_member + start[server_i];
-		share.n = c->n_per_part *
-			  (uint32_t)(start[server_i + 1] - start[server_i]);
-		return share;
-	}
+	if (is_at_home(w, c))
+		return share_at_home(w, s, c, server_i);
 	share.place = sw_place_init(&w->map, c->first, c->n_chunks, server_i);
 	share.n = share.place.n_local;
 	return share;
@@ -133,7 +142,24 @@ uint32_t sw_coll_share_at(
 	const struct sw_coll *c, const struct sw_coll_share *share, uint32_t i)
 {
 	if (share->parts)
-		return share->parts[i / c->n_per_part] * c->n_per_part +
-		       i % c->n_per_part;
+		return share->parts[i / share->n_per_part] * c->n_per_part +
+		       share->from + i % share->n_per_part * share->step;
 	return sw_place_global(&share->place, i);
+}
+
+uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_coll *c, uint32_t *lanes)
+{
+	uint32_t mine = 0;
+
+	*lanes = 0;
+	for (uint32_t i = 0; i < w->place.n_servers; i++) {
+		uint32_t n = sw_coll_share(w, s, c, i).n;
+
+		if (w->lane_of[i] == w->lane_i)
+			mine += n;
+		else if (n)
+			*lanes |= 1u << w->lane_of[i];
+	}
+	return mine;
 }

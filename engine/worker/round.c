@@ -130,7 +130,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	t->is_begun = true;
 	t->weight = 0;
 	t->n_missing = t->own.n_local;
-	t->missing = 0;
+	sw_set_word(&t->awaited, 0);
 	t->progress_ns = w->now_ns;
 	t->n_lanes = sw_lanes_begin(w, t);
 	for (uint32_t i = 0; i < t->n_missing; i++)

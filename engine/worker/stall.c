@@ -14,12 +14,22 @@ struct ranks {
 	uint64_t bits[SW_GROUP_RANKS / 64 + 1]; /* the last one is empty */
 };
 
+/* Members that a server has named, to whichever lane. */
+static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	uint64_t all = t->awaited;
+
+	for (uint32_t i = 0; i < w->n_others && w->lanes[i].theirs; i++)
+		all |= sw_word(&w->lanes[i].theirs[t - w->tensors].awaited);
+	return all;
+}
+
 /* This rank has not asked, or a server has named its member. */
 static void add_if_missing(const struct sw_worker *w,
 	const struct sw_wtensor *t, const struct sw_wrank *r, struct ranks *out)
 {
 	uint64_t who = r->member == w->rank ? sw_round_lacks(w, t) >> r->local
-					    : t->missing >> r->member;
+					    : named(w, t) >> r->member;
 
 	out->bits[r->rank / 64] |= (who & 1) << r->rank % 64;
 }

@@ -32,10 +32,12 @@ int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
 	s->n_entered = ring;
 	s->locals = calloc(SW_COLLS * w->n_local, sizeof(*s->locals));
 	s->n_asked = calloc(w->n_local, sizeof(*s->n_asked));
+	s->lanes = calloc(w->n_others + 1, sizeof(*s->lanes));
 	for (uint32_t l = 0; l < w->n_links; l++)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
 	if (sw_wgroup_open(w, t->decl.ranks, t->decl.n_ranks, &s->group) ||
-		!s->pieces || !s->entered || !s->locals || !s->n_asked) {
+		!s->pieces || !s->entered || !s->locals || !s->n_asked ||
+		!s->lanes) {
 		sw_stream_close(t);
 		return SW_ENOMEM;
 	}
@@ -59,6 +61,7 @@ void sw_stream_close(struct sw_wtensor *t)
 	free(t->stream->entered);
 	free(t->stream->locals);
 	free(t->stream->n_asked);
+	free(t->stream->lanes);
 	sw_wgroup_close(&t->stream->group);
 	free(t->stream);
 	t->stream = NULL;
@@ -84,6 +87,8 @@ void sw_coll_end(
 	c->is_open = false;
 	t->is_open = --t->stream->n_open > 0;
 	w->n_open--;
+	if (w->lane_i && !err)
+		sw_lane_coll_done(w, t, c);
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
 	for (; asked; asked &= asked - 1) {
@@ -115,7 +120,8 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 
 	t->chunks[chunk].state = SW_HELD;
 	t->progress_ns = w->now_ns;
-	t->missing = 0;
+	sw_set_word(&t->awaited, 0);
+	t->n_missing--;
 	sw_todo_put(l, t, chunk, 0);
 	if (!p->gets && !sw_coll_is_sum(p->coll->ask.kind))
 		sw_piece_copy_own(t->stream, p);
@@ -258,8 +264,8 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 static const struct sw_task_ops task_ops = {
 	.partition = part_of, .start = start_part, .take_back = take_back};
 
-/* What the windows of @n links from @first on allow, in turns; nothing where all
- * ranks are here. */
+/* What the windows of @n links from @first on allow, in turns; nothing where
+ * all ranks are here. */
 static void enter_links(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_link *first, uint32_t n)
 {

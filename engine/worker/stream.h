@@ -38,7 +38,8 @@ struct sw_coll {
 	bool is_edited;  /* its buffer changed under a push */
 	uint32_t number; /* counts those of the stream, from 1 */
 	uint32_t first;  /* its place on the line */
-	uint32_t n_chunks, n_left;
+	uint32_t n_chunks;
+	uint32_t n_left; /* chunks of this lane, and other lanes with some */
 	uint32_t n_per_part; /* chunks of a part: of all, or of a member's */
 	uint32_t chunk_bytes;
 	uint64_t part_bytes;
@@ -50,8 +51,10 @@ struct sw_coll {
  * of tensors do. */
 struct sw_coll_share {
 	uint32_t n;
-	const uint16_t *parts; /* their numbers, borrowed; NULL: as place says
-				*/
+	/* Numbers of the parts, borrowed; NULL: as place says.  Of each of them
+	 * n_per_part chunks, from @from on every step-th. */
+	const uint16_t *parts;
+	uint32_t n_per_part, from, step;
 	struct sw_place place;
 };
 
@@ -75,11 +78,25 @@ struct sw_stream_link {
 	bool is_blocked; /* chunks wait for the window to move */
 };
 
+/* Of one stream, between lane 0 and another one: collectives by their place in
+ * lane 0's colls.  Who adds one to an empty set says so by an entry of its
+ * ring. The other one reads ask, locals, number and first of those that are
+ * begun, which stay as they are until it has added them to done. */
+struct sw_stream_lane {
+	_Atomic uint64_t begun, done; /* and not taken by the other side yet */
+	/* Of those that are done: */
+	uint16_t weights[SW_COLLS]; /* 0: it had no result */
+	bool are_edited[SW_COLLS];
+};
+
 struct sw_stream {
 	struct sw_wgroup group;
-	struct sw_coll colls[SW_COLLS]; /* by number */
-	struct sw_coll_local *locals;   /* of all of these */
-	uint32_t *n_asked;              /* submitted in all, by local rank */
+	struct sw_stream_lane *lanes; /* lane 0's; w->n_others of them */
+	/* By number; of another lane than 0 those that it has chunks of, one
+	 * behind the other. */
+	struct sw_coll colls[SW_COLLS];
+	struct sw_coll_local *locals; /* of all of these */
+	uint32_t *n_asked;            /* submitted in all, by local rank */
 	uint32_t n_newest; /* the same of the one that is ahead of them */
 	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;
@@ -95,6 +112,15 @@ struct sw_stream {
 	uint32_t n_entered, head, tail;
 	struct sw_stream_link links[];
 };
+
+/* sw_stream_lane - another lane than 0: its side of a stream, by index. */
+static inline struct sw_stream_lane *sw_stream_lane(
+	const struct sw_worker *w, uint32_t tensor)
+{
+	const struct sw_stream *s = w->lanes->zero->tensors[tensor].stream;
+
+	return &s->lanes[w->lane_i - 1];
+}
 
 /* sw_stream_open - @t was declared with ranks and window_log2, which are valid;
  * from then on it has the ranks.  Errors: SW_ENOMEM. */
@@ -115,6 +141,10 @@ struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i);
 uint32_t sw_coll_share_at(
 	const struct sw_coll *c, const struct sw_coll_share *share, uint32_t i);
+/* sw_coll_divide - how many of its chunks are this lane's; *lanes: which other
+ * lanes have some, a bit each. */
+uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
+	const struct sw_coll *c, uint32_t *lanes);
 /* Of this member, which does: the local ranks whose bytes are in it, those that
  * have the result in the end, a bit each; where each has it. */
 uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p);
@@ -178,6 +208,16 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
  * PULL, in turn, up to half of it, so that late results do not keep them out
  * nor they those: a chunk that is done is answered with base. */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
+
+/* --- coll.c: the lanes --- */
+
+/* sw_colls_take - another lane than 0 begins collectives that lane 0 has begun,
+ * places in @zero's colls.  sw_colls_done - lane 0: another lane holds its
+ * chunks of what it has added to @lane. */
+void sw_colls_take(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_stream *zero, uint64_t begun);
+void sw_colls_done(
+	struct sw_worker *w, struct sw_wtensor *t, struct sw_stream_lane *lane);
 
 /* --- here.c --- */
 

@@ -132,14 +132,12 @@ void sw_tensors_close(struct sw_worker *w)
 
 /* --- lane 0 declares, the others follow --- */
 
-/* One lcore, for now. */
 static bool is_stream(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
 {
 	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
 	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
-	       sw_wgroup_check(w, in->ranks, in->n_ranks) && !w->n_others &&
-	       !w->lane_i;
+	       sw_wgroup_check(w, in->ranks, in->n_ranks);
 }
 
 static bool is_valid(
@@ -267,7 +265,7 @@ int sw_tensors_keyed(
 	if (!t->stream)
 		t->own = sw_place_init(
 			&w->lane_map, first, t->n_chunks, w->lane_i);
-	for (uint32_t i = 0; i < w->n_others; i++)
+	for (uint32_t i = 0; i < w->n_others && !t->stream; i++)
 		if (sw_place_init(&w->lane_map, first, t->n_chunks, i + 1)
 				.n_local)
 			t->lanes |= 1u << i;
@@ -299,11 +297,13 @@ static int copy_one(
 	uint32_t i = w->n_tensors;
 	struct sw_wtensor *t = &w->tensors[i];
 	uint32_t dead_from = t->dead_from;
+	bool is_closed = t->is_closed;
 	int err = add(w, &from->decl, b);
 
 	if (err)
 		return err;
 	t->locals = from->locals;
+	t->is_closed = is_closed;
 	if (from->key == SW_KEY_NONE) { /* it was refused */
 		t->dead_from = 1;
 		t->death = from->death;
@@ -312,6 +312,8 @@ static int copy_one(
 	err = sw_tensors_keyed(w, i, from->key, from->first);
 	if (!err && dead_from)
 		sw_tensor_kill(w, t, dead_from, from->death, from->why);
+	if (!err && is_closed)
+		sw_tensor_tell(w, t);
 	return err;
 }
 

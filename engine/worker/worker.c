@@ -113,7 +113,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 			payload, h->payload_len));
 	t->weight = h->weight;
 	t->progress_ns = w->now_ns;
-	t->missing = 0;
+	sw_set_word(&t->awaited, 0);
 	sw_link_came(l);
 	sw_count(&w->stats.results, 1);
 	sw_count(&w->stats.result_bytes, h->payload_len);
@@ -237,7 +237,7 @@ static void on_answer(
 		return;
 	switch (a->kind) {
 	case SW_ANSWER_WAIT:
-		t->missing = a->missing;
+		sw_set_word(&t->awaited, a->missing);
 		sw_count(&w->stats.pull_wait, 1);
 		return;
 	case SW_ANSWER_NEED:

@@ -128,6 +128,7 @@ struct sw_worker {
 	struct sw_place_job place;
 	struct sw_place_map map, lane_map; /* by server, by lane */
 	uint8_t link_of[SW_PLACE_SERVERS]; /* of this lane's servers */
+	uint8_t lane_of[SW_PLACE_SERVERS]; /* of all */
 	uint32_t n_links;
 	struct sw_due due[SW_MAX_PORTS]; /* sessions are link indices */
 	/* Of a link that has a push: the tensor's order, and how much of the

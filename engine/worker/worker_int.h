@@ -30,6 +30,8 @@ struct sw_wchunk {
 	uint8_t waits : 7;      /* in which sets it is, by enum sw_todo_set */
 };
 
+struct sw_coll; /* stream.h */
+
 /* What the chunks of a tensor wait for at one link, by local index. */
 enum sw_todo_set {
 	SW_TODO,  /* to be pushed: in GRAD */
@@ -80,12 +82,13 @@ struct sw_wtensor {
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
 	uint32_t last;    /* record of the tensor's last chunk, if it is here */
 	uint32_t lanes;   /* which others have chunks of it */
-	uint32_t n_lanes; /* and how many of them are not done */
+	uint32_t n_lanes; /* and how many of them are not done; of a dead
+			   * stream, have not released it */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	uint64_t asked;       /* local ranks that have asked for this round; of
 				 a stream, for all that others have */
 	uint64_t progress_ns; /* last result, or the submit */
-	uint64_t missing;     /* members that a WAIT named */
+	uint64_t awaited;     /* members that a WAIT named; lane 0 reads it */
 	struct sw_place own;  /* this lane's chunks */
 	struct sw_local *locals;  /* by local rank; lane 0's */
 	struct sw_wchunk *chunks; /* this lane's, by record */
@@ -294,8 +297,8 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why);
 
-/* sw_dead_work - what is open of dead streams ends; returns of how many.
- * Between two turns. */
+/* sw_dead_work - what is open of dead streams ends, in lane 0 when the other
+ * lanes have released them; returns of how many.  Between two turns. */
 uint32_t sw_dead_work(struct sw_worker *w);
 
 /* sw_tensor_tell - say to its servers that it is dead, or closed, until they
@@ -459,16 +462,25 @@ void sw_lane_admitted(struct sw_worker *w);
 void sw_lanes_command(struct sw_worker *w, enum sw_lane_kind kind);
 void sw_lanes_declare(struct sw_worker *w);
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_lanes_begin_coll - @lanes, a bit each, have chunks of a collective that
+ * begins; returns how many they are. */
+uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c, uint32_t lanes);
 void sw_lanes_set_tuning(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes);
 
-/* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0. */
+/* sw_lane_dead - a tensor is dead: lane 0 to all others, another to lane 0.  Of
+ * a stream that one says what a server says, and lane 0 decides. */
 void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t);
 
 /* sw_lane_closed - this member has closed a stream: lane 0 to all others. */
 void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t);
 
-/* sw_lane_done - another lane than 0 holds all its chunks of a round. */
+/* Another lane than 0 holds all its chunks of a round, of a collective; it
+ * reads and writes nothing of a dead stream any more. */
 void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t);
+void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
+	const struct sw_coll *c);
+void sw_lane_kept(struct sw_worker *w, const struct sw_wtensor *t);
 
 #endif

@@ -40,18 +40,17 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
-	uint8_t lane_of[SW_PLACE_SERVERS];
 	int err;
 
-	sw_place_lanes(&w->place, w->n_lanes, lane_of);
-	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, lane_of);
+	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
+	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
 	if (err)
 		return err;
 	w->links = calloc(job->n_servers, sizeof(*w->links));
 	if (!w->links)
 		return SW_ENOMEM;
 	for (uint32_t s = 0; s < job->n_servers; s++)
-		if (lane_of[s] == w->lane_i)
+		if (w->lane_of[s] == w->lane_i)
 			open_link(w, s, &job->servers[s], ports);
 	return 0;
 }

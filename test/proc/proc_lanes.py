@@ -3,7 +3,9 @@
 import json
 import time
 
+import proc_ends
 import rig
+from proc_ends import ABORTED, ALL, check_ends
 from rig import Net, check, start_forever
 
 TENSORS = ("--tensor", "w:2000001:f32", "--tensor", "b:7:i32",
@@ -68,6 +70,88 @@ def test_colocated_alone():
 
 def test_colocated_beside_a_server_more_lanes_than_cores_that_sum():
     run_job((4, 2), servers=1, lcores=2, steps=3, colocated=True)
+
+
+def run_colls(lanes, seed, local=None, colls=40, **keys):
+    """Collectives of several groups, all kinds, each checked."""
+    n = len(lanes)
+    local = local or (1,) * n
+    with Net(workers=n, lanes=lanes, local=local, **keys) as net:
+        net.start_all()
+        procs = [net.run(f"coll{i}.{k}", rig.program("test/proc/proc_coll"),
+                         "--agent", net.socket(f"agent{i}"), "--seed",
+                         str(seed), "--colls", str(colls))
+                 for i, m in enumerate(local) for k in range(m)]
+        for p in procs:
+            p.wait_ok()
+            check("exact" in p.out(), p.out())
+        for name, count in zip(net.agents, lanes):
+            stats = net.stats(name)
+            pushed = [stats[f"lane{i}.push_bytes"] for i in range(count)]
+            check(min(pushed) > 0, f"{name}, by lane: {pushed}")
+
+
+def test_collectives_of_two_lanes_two_servers():
+    run_colls((2, 2), 1, servers=2)
+
+
+def test_collectives_of_nodes_that_differ_with_faults():
+    run_colls((4, 1, 3), 2, lcores=4, port=FAULTS)
+
+
+def test_collectives_colocated_alone():
+    run_colls((2, 2), 3, servers=0, lcores=2, colocated=True)
+
+
+def test_collectives_colocated_of_one_lane_and_two():
+    run_colls((1, 2), 4, servers=0, lcores=2, colocated=True)
+
+
+def test_collectives_of_local_ranks():
+    run_colls((2, 2), 5, local=(2, 1), servers=1, lcores=2, colocated=True)
+
+
+def ends_of(what, lanes=(2, 2), **keys):
+    return proc_ends.run(what, lanes=lanes, lcores=2, **keys)
+
+
+def test_group_aborted():
+    check_ends(ends_of("abort"), [ALL, ["later"]], "SW_EABORTED",
+               ABORTED.format(1))
+    check_ends(ends_of("abort_own", (2, 1), k=1),
+               [ALL, ["first", "later"]], "SW_EABORTED", ABORTED.format(1))
+
+
+def test_group_aborted_where_frames_are_lost():
+    check_ends(ends_of("abort", k=1, colocated=False, local=(2, 2),
+                       port=FAULTS), [ALL] * 3 + [["later"]], "SW_EABORTED",
+               ABORTED.format(3))
+
+
+def test_group_waits_too_long():
+    check_ends(ends_of("timeout"), [ALL, ["later"]], "SW_EABORTED",
+               "rank 0 waited 1 s for all_reduce 1 of group 'dp'; "
+               "missing: rank 1 of 2")
+
+
+def test_group_called_differently():
+    check_ends(ends_of("mismatch"), [ALL, ["first", "later"]],
+               "SW_EMISMATCH", r"stream dp/all_reduce: rank \d calls "
+               r"all_reduce with another count or root than rank \d "
+               r"\(collective 1\)")
+
+
+def test_group_closed():
+    for out in ends_of("reopen", k=1, colocated=False):
+        check("reopened" in out, out)
+    check_ends(ends_of("close", (1, 2))[:1], [["first", "later"]],
+               "SW_EABORTED",
+               r"stream dp/\w+: rank 1 closed the group with work open")
+
+
+def test_member_of_a_group_dies():
+    outs = ends_of("die", (2, 1, 2), n=3)[:2]
+    check(all("SW_EPEER" in o and "rank 2 (node" in o for o in outs), outs)
 
 
 def test_broadcast():

@@ -212,8 +212,8 @@ static void draw_schedule(struct sim_job *job)
 		job->server_bit_s = (1 + sim_below(&x, 25)) * 1000000000;
 }
 
-/* Beside tensors, in one job of workers with one lcore and one local rank.  A
- * stream trusts acknowledgements: none is forged. */
+/* Beside tensors, in one job of workers with one local rank.  A stream trusts
+ * acknowledgements: none is forged. */
 static void draw_groups(struct sim_job *job)
 {
 	uint64_t x = ~job->seed ^ 0x67726f7570;
@@ -222,7 +222,7 @@ static void draw_groups(struct sim_job *job)
 		job->async)
 		return;
 	for (uint32_t r = 0; r < job->n_workers; r++)
-		job->n_local[r] = job->n_lanes[r] = 1;
+		job->n_local[r] = 1;
 	job->net.faults.false_ack = 0;
 	sim_groups_draw(job);
 }

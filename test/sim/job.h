@@ -62,7 +62,8 @@ struct sim_worker {
 	bool is_open;
 	/* What follows is of one life. */
 	bool is_running, has_failed, has_left;
-	uint32_t kept; /* lanes that use the buffers no more */
+	uint32_t kept;    /* lanes that use the buffers no more */
+	uint32_t hearing; /* the lane that takes what the others say now */
 	int err;
 	uint64_t failed_ns;
 	char text[SW_TEXT_MAX];        /* why it failed */

@@ -51,14 +51,24 @@ static void start_servers(struct sim_job *job, uint32_t group, uint32_t key)
 		}
 }
 
-static void start_at(struct sim_worker *w, uint32_t group)
+static void start_lane_at(
+	const struct sw_worker *lane, uint32_t stream, uint32_t start)
 {
-	struct sw_wtensor *t = &w->engine.tensors[w->of_group[group].index];
+	struct sw_stream *s = lane->tensors[stream].stream;
+
+	for (uint32_t l = 0; l < lane->n_links; l++)
+		s->links[l].base = s->links[l].next = start;
+	s->head = s->tail = start;
+}
+
+static void start_at(const struct sim_worker *w, uint32_t group)
+{
+	uint32_t stream = w->of_group[group].index;
 	uint32_t start = w->job->groups[group].start;
 
-	for (uint32_t l = 0; l < w->engine.n_links; l++)
-		t->stream->links[l].base = t->stream->links[l].next = start;
-	t->stream->head = t->stream->tail = start;
+	start_lane_at(&w->engine, stream, start);
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		start_lane_at(&w->others[i - 1], stream, start);
 }
 
 void sim_groups_declared(struct sim_worker *w)

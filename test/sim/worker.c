@@ -25,7 +25,9 @@ static void keep(struct sim_worker *w, uint32_t lane)
 
 static void on_keep(void *ctx)
 {
-	keep(ctx, 0);
+	struct sim_worker *w = ctx;
+
+	keep(w, w->hearing);
 }
 
 /* When all lanes have ended, the buffers are written, as a process may whose
@@ -268,6 +270,9 @@ void sim_worker_leave(struct sim_worker *w, int err, const char *text)
 
 static void hear(struct sw_worker *engine, struct sim_node *node)
 {
+	struct sim_worker *w = engine->events.ctx;
+
+	w->hearing = engine->lane_i;
 	if (sw_worker_take(engine))
 		node->loop.tick_at_ns = 0;
 }

@@ -156,7 +156,7 @@ static void pull__asks_for_what_is_late(void **state)
 	wrig_tick(r, SW_S);
 	assert_contains(wrig_tx(r), "PULL k0r2");
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 2, 2, 6);
-	assert_true(r->w.tensors[0].missing == 6);
+	assert_true(r->w.tensors[0].awaited == 6);
 	assert_int_equal(n_pushes(r), 0);
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 2, 0); /* late */
 	assert_int_equal(n_pushes(r), 0);

@@ -425,7 +425,7 @@ static void answer__wait_need_gone(void **state)
 
 	peer_ack(&r->s[0], 0, 1);
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 2);
-	assert_int_equal(r->w.tensors[0].missing, 2);
+	assert_int_equal(r->w.tensors[0].awaited, 2);
 	assert_string_equal(wrig_tx(r), "");
 	/* A5: push it again, whatever was acknowledged. */
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 0, 0);

@@ -1,0 +1,338 @@
+/* unit_lane_coll.c - collectives of one lane of two; the test plays the other.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/worker/coll_rig.h"
+
+#include <stdlib.h>
+
+enum {
+	ONE = PEER_CHUNK,                   /* elements of a chunk */
+	BOTH = (SW_STRIPE_CHUNKS + 1) * ONE /* lane 1 has one chunk of it */
+};
+
+static const uint16_t two_ranks[] = {0, 1};
+static const struct sw_worker_tensor stream = {.name = "g/a",
+	.window_log2 = SW_WINDOW_MAX_LOG2,
+	.ranks = two_ranks,
+	.n_ranks = 2};
+
+static struct worker_rig rig;
+static struct sw_lane *lane;
+
+static struct worker_rig *open_lane(uint8_t lane_i)
+{
+	lane = aligned_alloc(64, sizeof(*lane));
+	assert_non_null(lane);
+	wrig_open_lane(&rig, lane, lane_i, 1);
+	rig.s[0].grant = rig.s[1].grant = 1 << 15;
+	return &rig;
+}
+
+static void close_lane(struct worker_rig *r)
+{
+	wrig_close(r);
+	free(lane);
+}
+
+/* --- lane 0 --- */
+
+static struct sw_lane_message heard(enum sw_lane_kind kind)
+{
+	struct sw_lane_message o = {0};
+
+	assert_int_equal(sw_spsc_take(&lane->commands_out, &o, 1), 1);
+	assert_int_equal(o.kind, kind);
+	return o;
+}
+
+static void say(struct worker_rig *r, enum sw_lane_kind kind)
+{
+	struct sw_lane_message report = {.kind = kind};
+
+	assert_int_equal(sw_spsc_put(&lane->reports_in, &report, 1), 1);
+	assert_true(sw_worker_take(&r->w));
+}
+
+static struct worker_rig *open_zero(void)
+{
+	struct worker_rig *r = open_lane(0);
+
+	wrig_tx(r);
+	peer_cookie(&r->s[0]);
+	wrig_tx(r);
+	peer_accept(&r->s[0]);
+	peer_status(&r->s[0], SW_JOB_RUNNING, 0, 2, "");
+	heard(SW_LANE_START);
+	say(r, SW_LANE_RUNNING);
+	wrig_tx(r);
+	assert_int_equal(sw_worker_declare(&r->w, &stream, 1), 0);
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	heard(SW_LANE_DECLARE);
+	say(r, SW_LANE_DECLARED);
+	wrig_tx(r);
+	wrig_events(r);
+	return r;
+}
+
+static struct sw_stream_lane *masks(const struct worker_rig *r)
+{
+	return &r->w.tensors[0].stream->lanes[0];
+}
+
+/* Lane 0's chunks of the first collective. */
+static void sum_ours(struct worker_rig *r)
+{
+	struct sw_header h;
+
+	wrig_tx(r);
+	for (uint32_t j = 1; j <= SW_STRIPE_CHUNKS; j++) {
+		h = peer_result_header(0, j, 1, ONE);
+		h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+		h.aux = 1;
+		peer_fill(&r->s[0], h, 7);
+	}
+}
+
+/* Its entry comes once, however many are begun before it is taken. */
+static void begin__one_entry(void **state)
+{
+	struct worker_rig *r = open_zero();
+
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, i), 0);
+	assert_int_equal(heard(SW_LANE_COLLS).tensor, 0);
+	assert_true(sw_spsc_is_empty(&lane->commands_out));
+	assert_int_equal(atomic_exchange(&masks(r)->begun, 0), 7);
+	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 3), 0);
+	heard(SW_LANE_COLLS);
+	assert_int_equal(masks(r)->begun, 8);
+	close_lane(r);
+}
+
+static void begin__only_lanes_that_have_chunks(void **state)
+{
+	struct worker_rig *r = open_zero();
+
+	assert_int_equal(submit(r, SW_ALL_REDUCE, ONE, 0), 0);
+	assert_true(sw_spsc_is_empty(&lane->commands_out));
+	assert_int_equal(masks(r)->begun, 0);
+	close_lane(r);
+}
+
+static void done__when_all_lanes_are(void **state)
+{
+	for (uint32_t is_edited = 0; is_edited < 2; is_edited++) {
+		struct worker_rig *r = open_zero();
+
+		assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
+		if (!is_edited)
+			sum_ours(r);
+		assert_string_equal(wrig_events(r), "");
+		masks(r)->done = 1;
+		masks(r)->weights[0] = 2;
+		masks(r)->are_edited[0] = is_edited;
+		say(r, SW_LANE_DONE);
+		assert_int_equal(masks(r)->done, 0);
+		if (is_edited)
+			sum_ours(r);
+		assert_string_equal(
+			wrig_events(r), is_edited ? "done t0 #7 SW_ECORRUPT w2"
+						  : "done t0 #7 SW_OK w2");
+		close_lane(r);
+	}
+}
+
+/* Buffers are given back when the other lane uses them no more. */
+static void dead__when_all_lanes_have_released_it(void **state)
+{
+	struct worker_rig *r = open_zero();
+
+	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
+	heard(SW_LANE_COLLS);
+	sw_worker_abort(&r->w, 0, "enough", false);
+	assert_int_equal(heard(SW_LANE_DEAD).n, 1);
+	assert_int_equal(sw_worker_take(&r->w), 0);
+	masks(r)->done = 1; /* it was through before it heard of that */
+	say(r, SW_LANE_DONE);
+	assert_string_equal(wrig_events(r), "");
+	say(r, SW_LANE_KEPT);
+	assert_int_equal(sw_worker_take(&r->w), 1);
+	assert_string_equal(wrig_events(r), "done t0 #7 SW_EABORTED w0");
+	close_lane(r);
+}
+
+/* What a server of the other lane says, the coordinator is asked. */
+static void dead__as_the_coordinator_says(void **state)
+{
+	struct worker_rig *r = open_zero();
+	struct sw_wtensor theirs = {.death = SW_EMISMATCH, .why = "differs"};
+
+	lane->theirs = &theirs;
+	assert_int_equal(submit(r, SW_ALL_REDUCE, BOTH, 7), 0);
+	wrig_tx(r);
+	say(r, SW_LANE_KILLED);
+	assert_int_equal(sw_worker_death(&r->w, 0), 0);
+	wrig_tick(r, 0);
+	assert_contains(wrig_tx(r), "s0 MISMATCH k0 r1 differs");
+	close_lane(r);
+}
+
+/* --- lane 1 --- */
+
+static struct sw_wtensor zero;
+static struct sw_stream *zeros;
+static struct sw_stream_lane between;
+static struct sw_coll_local local;
+
+static void order(struct worker_rig *r, struct sw_lane_message o)
+{
+	assert_int_equal(sw_spsc_put(&lane->commands_in, &o, 1), 1);
+	assert_true(sw_worker_take(&r->w));
+}
+
+static struct sw_lane_message told(enum sw_lane_kind kind)
+{
+	struct sw_lane_message report = {0};
+
+	assert_int_equal(sw_spsc_take(&lane->reports_out, &report, 1), 1);
+	assert_int_equal(report.kind, kind);
+	return report;
+}
+
+static struct worker_rig *open_other(void)
+{
+	struct worker_rig *r = open_lane(1);
+
+	zeros = calloc(1, sizeof(*zeros));
+	assert_non_null(zeros);
+	between = (struct sw_stream_lane){0};
+	zeros->lanes = &between;
+	zero = (struct sw_wtensor){.key = 5, .decl = stream, .stream = zeros};
+	local = (struct sw_coll_local){
+		.from = (uint8_t *)r->data[0], .to = (uint8_t *)r->data[0]};
+	r->zero.tensors = &zero;
+	r->zero.epoch = 9;
+	r->zero.size = 2;
+	for (uint16_t m = 0; m <= 2; m++)
+		r->zero.firsts[m] = m;
+	order(r, (struct sw_lane_message){.kind = SW_LANE_START});
+	wrig_tx(r);
+	peer_cookie(&r->s[1]);
+	wrig_tx(r);
+	peer_accept(&r->s[1]);
+	told(SW_LANE_RUNNING);
+	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1});
+	wrig_tx(r);
+	peer_declared(&r->s[1]);
+	told(SW_LANE_DECLARED);
+	wrig_tx(r);
+	return r;
+}
+
+static void close_other(struct worker_rig *r)
+{
+	free(zeros);
+	close_lane(r);
+}
+
+/* Lane 0 begins its collective @number of one chunk at our server. */
+static void begin(struct worker_rig *r, uint32_t number)
+{
+	uint32_t at = (number - 1) % SW_COLLS;
+
+	zeros->colls[at] = (struct sw_coll){.ask = ask_of(r, SW_ALL_REDUCE, 1),
+		.locals = &local,
+		.number = number,
+		.first = SW_STRIPE_CHUNKS};
+	between.begun |= 1ULL << at;
+}
+
+static void sum_one(struct worker_rig *r, uint32_t j, uint32_t number)
+{
+	struct sw_header h = peer_result_header(5, j, number, 1);
+
+	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
+	h.aux = 1;
+	peer_fill(&r->s[1], h, 7);
+}
+
+/* By their numbers, not by their places. */
+static void order__colls_in_their_order(void **state)
+{
+	struct worker_rig *r = open_other();
+
+	begin(r, SW_COLLS + 1);
+	begin(r, SW_COLLS - 1);
+	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
+	assert_int_equal(between.begun, 0);
+	assert_string_equal(
+		wrig_tx(r), "s1 PUSH k5 r1 c63 +4; s1 PUSH k5 r2 c65 +4");
+	sum_one(r, 2, SW_COLLS + 1);
+	told(SW_LANE_DONE);
+	assert_int_equal(between.done, 1);
+	assert_int_equal(between.weights[0], 2);
+	sum_one(r, 1, SW_COLLS - 1);
+	assert_true(sw_spsc_is_empty(&lane->reports_out)); /* one entry */
+	assert_int_equal(between.done, 1 | 1ULL << (SW_COLLS - 2));
+	assert_int_equal(r->w.n_open, 0);
+	assert_string_equal(wrig_events(r), "");
+	close_other(r);
+}
+
+static void order__dead_is_released(void **state)
+{
+	struct worker_rig *r = open_other();
+
+	begin(r, 1);
+	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
+	wrig_tx(r);
+	zero.death = SW_EABORTED;
+	order(r, (struct sw_lane_message){.kind = SW_LANE_DEAD, .n = 1});
+	sum_one(r, 1, 1);
+	assert_int_not_equal(r->data[0][0], 7);
+	assert_int_equal(sw_worker_take(&r->w), 1);
+	told(SW_LANE_KEPT);
+	assert_true(sw_spsc_is_empty(&lane->reports_out));
+	assert_int_equal(r->w.n_open, 0);
+	begin(r, 2);
+	order(r, (struct sw_lane_message){.kind = SW_LANE_COLLS});
+	assert_int_equal(r->w.n_open, 0);
+	close_other(r);
+}
+
+/* Lane 0 is told once, and decides. */
+static void hear__a_server_says_it_is_dead(void **state)
+{
+	const struct sw_fault why = {
+		.err = SW_EMISMATCH, .key = 5, .text = "differs"};
+	struct worker_rig *r = open_other();
+
+	for (uint32_t i = 0; i < 2; i++)
+		peer_send(&r->s[1],
+			(struct sw_header){.type = SW_MISMATCH,
+				.round = 1,
+				.payload_len = sizeof(why)},
+			&why);
+	assert_int_equal(told(SW_LANE_KILLED).n, 0);
+	assert_true(sw_spsc_is_empty(&lane->reports_out));
+	assert_int_equal(sw_worker_death(&r->w, 0), 0);
+	assert_string_equal(lane->theirs[0].why, "differs");
+	assert_int_equal(lane->theirs[0].death, SW_EMISMATCH);
+	close_other(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(begin__one_entry),
+		cmocka_unit_test(begin__only_lanes_that_have_chunks),
+		cmocka_unit_test(done__when_all_lanes_are),
+		cmocka_unit_test(dead__when_all_lanes_have_released_it),
+		cmocka_unit_test(dead__as_the_coordinator_says),
+		cmocka_unit_test(order__colls_in_their_order),
+		cmocka_unit_test(order__dead_is_released),
+		cmocka_unit_test(hear__a_server_says_it_is_dead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
