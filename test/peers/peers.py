@@ -81,10 +81,6 @@ class Sumwire(Peer):
     def start(self, net):
         net.start_all()
 
-    def n_lanes(self):
-        """Polling cores that an agent shares with its server; groups need one."""
-        return 1 if self.collective else self.n_lcores
-
     def options(self):
         if not self.collective:
             return []
@@ -95,7 +91,7 @@ class Sumwire(Peer):
         self.check()
         net = stack.enter_context(
             rig.Net(workers=2, servers=0, colocated=True, lcores=self.n_lcores,
-                    lanes=[self.n_lanes()] * 2))
+                    lanes=[self.n_lcores] * 2))
         self.turns = stack.enter_context(Turns())
         self.ports(net)
         os.environ[MARK] = self.turns.mark  # for the daemons
