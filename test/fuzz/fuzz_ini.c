@@ -1,12 +1,15 @@
-/* fuzz_ini.c - the reader of configuration files.
+/* fuzz_ini.c - the readers of configuration files and of machines.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Input: the file.  What is accepted is printed, and must read the same again.
+ * Input: the file.  What is accepted is printed, and must read the same again;
+ * a machine without contradiction has a plan, of finite times.
  */
 #include <assert.h>
+#include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "apps/topo/topo.h"
 #include "conf/conf.h"
 #include "engine/base/error.h"
 #include "test/fuzz/fuzz.h"
@@ -57,6 +60,39 @@ static void check_printed(const struct sw_conf *conf)
 	assert(sw_conf_n_lcores(conf) > 0);
 }
 
+static void check_plan(const struct sw_machine *m)
+{
+	struct sw_topo_plan p = {.m_bytes = 1e9, .nic_bytes = 1e9};
+
+	assert(!sw_topo_use(&p, m, NULL, 0));
+	sw_topo_make_plan(&p, m);
+	assert(p.n_choices > 0 && p.s_n + p.s_g > 0 &&
+		p.s_n + p.s_g <= m->n_gpus);
+	for (uint32_t i = 0; i < p.n_choices; i++)
+		assert(isfinite(p.choices[i].time_s) &&
+			p.choices[i].time_s > 0);
+}
+
+/* Alone, and as what changes a machine with a switch and a GPU. */
+static void check_machine(bool is_alone)
+{
+	static struct sw_machine m;
+	uint32_t n_lines = 0;
+	struct sw_log log = {count_line, &n_lines, SW_LOG_DEBUG};
+	double cross;
+	char why[256];
+	int err;
+
+	m = (struct sw_machine){.n_numa_nodes = !is_alone,
+		.n_switches = !is_alone,
+		.n_gpus = !is_alone};
+	err = sw_topo_describe(&m, &cross, files[0].path, &log);
+	assert(!err || err == SW_ECONF);
+	assert(!err == !n_lines);
+	if (!err && !sw_topo_check(&m, why, sizeof(why)) && m.n_gpus)
+		check_plan(&m);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	static struct sw_conf conf;
@@ -72,5 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	assert(!err == !n_lines);
 	if (!err)
 		check_printed(&conf);
+	check_machine(true);
+	check_machine(false);
 	return 0;
 }

@@ -305,6 +305,7 @@ def ini_seeds():
     for name in sorted(os.listdir(CONF)):
         if name.endswith(".ini"):
             yield name, read(name).encode()
+    yield "machine", read("machines/pcie.ini").encode()
     yield "many", b"[node]\nrole = agent\n[port a]\ntype = udp\n" \
         b"ip = 10.0.0.1/24\n" + b"".join(
             b"[server s%d]\nip = 10.0.0.%d\nport = a\n" % (i, 2 + i)
@@ -326,6 +327,8 @@ def words():
                                    read("options.def") + read("port.def"),
                                    re.M):
         out |= {f"[{section} a]", key + " = "}
+    out |= {"[machine]", "[switch 0]", "[gpu 0]", "[nic a]", "switch = ",
+            "numa_node = ", "pcie = ", "nvlink = ", "cross = "}
     return sorted(out)
 
 
