@@ -224,7 +224,7 @@ static int take_line(struct walk *w, char *line)
 		words[0]);
 }
 
-/* What only the end shows. */
+/* What can only be checked at the end. */
 static int check_all(struct walk *w)
 {
 	const struct sw_model *m = w->m;

@@ -25,7 +25,7 @@ struct plan {
 	uint64_t copy_bits_s, piece_bytes;
 	const char *model_name, *svg;
 	bool has_barrier, is_json;
-	/* found out */
+	/* computed */
 	struct sw_model model;
 	struct sw_plan_share share;
 	struct sw_plan_run run;
@@ -194,7 +194,7 @@ static void print_table(const struct plan *p)
 	print_number("gain over all-reduce", p->share.over_allreduce, "");
 	print_number("gain over PS", p->share.over_ps, "");
 	print_number("ideal iteration (BS-T1)", 1e3 * p->ideal_s, "ms");
-	print_number("bound over it (4.1)", 1e3 * p->bound_s, "ms");
+	print_number("bound above that (4.1)", 1e3 * p->bound_s, "ms");
 	printf("\n%-14s %12s %10s %10s\n", "policy", "iteration", "over fifo",
 		"over ideal");
 	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
@@ -258,7 +258,7 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--model", SW_ARG_STRING, {.string = &p->model_name}, 0, 0,
 			"vgg16, resnet50, transformer, bert-large, or a file"},
 		{"--size", SW_ARG_BYTES, {.u64 = &p->bytes}, 0, 1ULL << 44,
-			"M for the shares and times; 0: the model's"},
+			"M, for shares and times; 0: that of the model"},
 		{"--rate", SW_ARG_RATE, {.u64 = &p->rate_bits_s}, 1e6, 1e13,
 			"rate of each machine's link, each way"},
 		{"--partition", SW_ARG_BYTES, {.u64 = &p->partition_bytes}, 0,
@@ -266,7 +266,7 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--credit", SW_ARG_BYTES, {.u64 = &p->credit_bytes}, 0,
 			SW_CREDIT_TOP, "bytescheduler's credit; 0: its own"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &p->overhead_ns}, 0, 1e9,
-			"time for which the link is idle with each partition"},
+			"time that the link idles before each partition"},
 		{"--latency", SW_ARG_TIME, {.u64 = &p->latency_ns}, 0, 1e9,
 			"time from a partition's last byte to its result and "
 			"the return of its credit"},
@@ -278,8 +278,8 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--barrier", SW_ARG_FLAG, {.flag = &p->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--svg", SW_ARG_PATH, {.string = &p->svg}, 0, 0,
-			"also plot the time over the number of CPU machines to "
-			"this file"},
+			"also plot the time over the number of CPU machines "
+			"to this file"},
 		{"--json", SW_ARG_FLAG, {.flag = &p->is_json}, 0, 0,
 			"one JSON object"},
 	};

@@ -118,26 +118,27 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &r->model_name}, 0, 0,
 			"vgg16, resnet50, transformer, bert-large, or a file; "
-			"none: vgg16"},
+			"vgg16 if not given"},
 		{"--policy", SW_ARG_STRING, {.string = &r->policy}, 0, 0,
 			"fifo, p3 or bytescheduler; without --loopback, the "
 			"policy of the agents"},
 		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
-			"paced payload of a worker, each way; without "
-			"--loopback, the rate of the agents; none: 10Gb/s"},
+			"rate to which each worker's payload is paced, each "
+			"way; without --loopback, that of the agents; 10Gb/s "
+			"if not given"},
 		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
 			"bytes of bytescheduler's partition"},
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
 			"bytes of bytescheduler's credit"},
 		{"--copy", SW_ARG_RATE, {.u64 = &r->copy_bit_s}, 0, 1e13,
-			"also simulate copies between device and host, each "
-			"way; what runs has none"},
+			"also simulate copies between device and host at this "
+			"rate, each way; the replay itself copies nothing"},
 		{"--piece", SW_ARG_BYTES, {.u64 = &r->piece_bytes}, 4096,
 			SW_PART_MAX, "bytes that are copied at once"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,
 			"the forward pass waits for all results"},
 		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
-			"measured iterations, after two others"},
+			"iterations to measure, after two that warm up"},
 		{"--tune", SW_ARG_FLAG, {.flag = &r->is_tuned}, 0, 0,
 			"tune partition and credit of the running job first"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
@@ -147,13 +148,13 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"--loopback with every policy: vgg16, resnet50 and "
 			"transformer at 1, 10 and 25 Gb/s, or those given"},
 		{"--workers", SW_ARG_U32, {.u32 = &r->n_workers}, 1, 32,
-			"of --loopback"},
+			"number of workers of --loopback"},
 		{"--agent", SW_ARG_PATH, {.string = &r->agent}, 0, 0,
 			"socket of this worker's agent; else $SUMWIRE_AGENT"},
 		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
 			"multiply all times by this; 0: as the machine needs"},
 		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
-			"only measure the rate that the agents carry"},
+			"only measure what the agents carry"},
 		{"--report", SW_ARG_PATH, {.string = &r->report}, 0, 0,
 			"rank 0 writes its measurements to this file instead "
 			"of a result"},

@@ -24,9 +24,9 @@ struct sw_replay {
 	double dilation; /* all times are so many times longer; 0: choose */
 	bool has_barrier, is_loopback, is_probe, is_table, is_tuned, is_json;
 	struct sw_model model;
-	/* Told to rank 0 after every iteration, with its time, undilated; NULL:
-	 * nobody.  Returns a negative error, which ends the run, or an enum
-	 * sw_replay_verdict. */
+	/* Called at rank 0 after every iteration, with its time, undilated;
+	 * NULL: nobody.  Returns a negative error, which ends the run, or an
+	 * enum sw_replay_verdict. */
 	int (*each)(void *ctx, struct sw_client *client, double iteration_s);
 	void *each_ctx;
 };

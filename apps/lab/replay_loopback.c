@@ -66,7 +66,7 @@ static struct keys keys_of(
 	const struct sw_replay *r, const char *policy, double dilation)
 {
 	struct keys k = {.job = ""};
-	/* fifo beside a policy that has them takes no tuning */
+	/* fifo has no tuning, even beside a policy that has */
 	bool takes_tuning = sw_policy_find(policy)->is_tunable;
 	int n = snprintf(k.job, sizeof(k.job), "policy = %s\n", policy);
 
@@ -103,7 +103,7 @@ static int run(
 	int code = sw_run_all(&run);
 
 	if (run.number)
-		raise(run.number); /* all is down: now it ends us */
+		raise(run.number); /* all have ended: die of it, too */
 	return code ? SW_EPEER : 0;
 }
 
@@ -118,7 +118,7 @@ static int read_report(FILE *f, struct sw_replay_result *out)
 	return SW_EPROTO;
 }
 
-/* A person sees what takes so long; the next line goes over it. */
+/* Show a person what takes so long; the next line overwrites it. */
 static void show(const struct sw_replay *r, bool is_probe, const char *policy)
 {
 	if (isatty(STDERR_FILENO))

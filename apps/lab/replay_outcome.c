@@ -7,8 +7,8 @@
 #include "engine/base/error.h"
 #include "engine/sched/policy.h"
 
-/* Of what the machine carries in one stream, how much a paced rate may be: what
- * paces sleeps and wakes, which costs time that others want, too. */
+/* A paced rate may be this share of what the machine carries without pacing:
+ * who paces sleeps and wakes, which takes CPU time from the others. */
 #define SHARE 0.35
 
 int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
@@ -47,7 +47,7 @@ int sw_replay_dilate(const struct sw_replay *r, struct sw_replay_outcome *o)
 	o->dilation = r->dilation > 0 ? r->dilation
 				      : fmax(1, rate / (SHARE * probe.bytes_s));
 	o->latency_s = probe.latency_s / o->dilation;
-	/* What stop-and-wait takes longer for a part than the link does. */
+	/* By how much stop-and-wait exceeds the link's time, for each part. */
 	err = sw_replay_loopback(r, true, "p3", o->dilation, &p3);
 	if (err)
 		return err;

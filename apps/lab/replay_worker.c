@@ -140,7 +140,7 @@ static int wait_for_layer(struct worker *w, uint32_t i)
 			    : pull(w, l->first, l->first + l->n_tensors);
 
 	after_ns = sw_now_ns();
-	/* Nothing to wait for takes some microseconds too. */
+	/* Even with nothing to wait for, some microseconds pass. */
 	if (after_ns - before_ns > 20000 && after_ns > w->clock_ns)
 		w->clock_ns = after_ns;
 	return err;
@@ -229,7 +229,7 @@ struct sample {
 	double bytes, n_parts; /* of p3 */
 };
 
-/* All; where the port is paced, as many as take no more than a moment. */
+/* All tensors; over a paced port, only as many as take a moment. */
 static void choose(const struct worker *w, struct sample *s)
 {
 	double part = (double)sw_policies[SW_POLICY_P3].part_bytes,
@@ -294,7 +294,7 @@ static int probe(struct worker *w, struct sw_replay_result *out)
 	return err;
 }
 
-/* What rank 0 found, for who has started it. */
+/* What rank 0 measured, for the process that started it. */
 static int write_report(const char *path, const struct sw_replay_result *out)
 {
 	FILE *f = fopen(path, "w");

@@ -44,18 +44,20 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &o->model_name}, 0, 0,
-			"tune this network; without it: what each method costs "
-			"on random landscapes"},
+			"network to tune; without it, compare what each "
+			"method of search costs on random landscapes"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bits_s}, 1e6, 1e13,
-			"of the link, with --model"},
+			"rate of the link, with --model or --engine"},
 		{"--later", SW_ARG_RATE, {.u64 = &o->later_bits_s}, 0, 1e13,
-			"of the link from the middle of a job on, which is "
-			"tuned while it runs, with --model"},
+			"rate of the link from the middle of the job on, "
+			"which is tuned while it runs; 0: the same (--model), "
+			"a quarter (--engine)"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &o->overhead_ns}, 0, 1e9,
-			"of each partition, with --model"},
-		{"--latency", SW_ARG_TIME, {.u64 = &o->latency_ns}, 0, 1e9,
-			"from a partition's last byte to its result, with "
+			"time that the link idles before each partition, with "
 			"--model"},
+		{"--latency", SW_ARG_TIME, {.u64 = &o->latency_ns}, 0, 1e9,
+			"time from a partition's last byte to its result, "
+			"with --model"},
 		{"--copy", SW_ARG_RATE, {.u64 = &o->copy_bits_s}, 0, 1e13,
 			"copies between device and host, each way, with "
 			"--model; 0: tensors are in the host's memory"},
@@ -67,28 +69,32 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		{"--worker", SW_ARG_FLAG, {.flag = &o->is_worker}, 0, 0,
 			"run as one of the workers of --engine"},
 		{"--partition-min", SW_ARG_STRING,
-			{.string = &o->partition_min}, 0, 0, "bytes"},
+			{.string = &o->partition_min}, 0, 0,
+			"smallest partition, in bytes"},
 		{"--partition-max", SW_ARG_STRING,
-			{.string = &o->partition_max}, 0, 0, "bytes"},
+			{.string = &o->partition_max}, 0, 0,
+			"largest partition, in bytes"},
 		{"--credit-min", SW_ARG_STRING, {.string = &o->credit_min}, 0,
-			0, "bytes"},
+			0, "smallest credit, in bytes"},
 		{"--credit-max", SW_ARG_STRING, {.string = &o->credit_max}, 0,
-			0, "bytes"},
+			0, "largest credit, in bytes"},
 		{"--trials", SW_ARG_U32, {.u32 = &o->n_trials}, 1,
 			SW_TUNE_TRIALS, "maximum number of trials in a search"},
 		{"--seeds", SW_ARG_U32, {.u32 = &o->n_seeds}, 1, SEEDS,
-			"landscapes"},
-		{"--seed", SW_ARG_U32, {.u32 = &o->seed}, 0, 0, "the first"},
+			"number of landscapes"},
+		{"--seed", SW_ARG_U32, {.u32 = &o->seed}, 0, 0,
+			"number of the first one"},
 		{"--noise", SW_ARG_DOUBLE, {.real = &o->noise}, 0, 50,
-			"of a measured time, in percent"},
+			"noise of measured times, in percent"},
 		{"--trace", SW_ARG_FLAG, {.flag = &o->is_traced}, 0, 0,
-			"every decision on stderr; always with --model"},
+			"write every decision to stderr; always on with "
+			"--model"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};
 	const struct sw_args args = {.name = "tune",
-		.summary = "search for partition and credit, on the simulation "
-			   "of iterations",
+		.summary = "search for the best partition and credit, over "
+			   "simulated iterations",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);

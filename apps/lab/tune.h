@@ -15,7 +15,7 @@
 
 enum { SW_TUNE_TRIALS = SW_TUNE_GRID * SW_TUNE_GRID };
 
-/* Found means: so close to the best point of the grid. */
+/* A search has found the best point when it is as close to the grid's. */
 #define SW_LANDSCAPE_CLOSE 1.03
 
 struct sw_tune_options {
@@ -44,8 +44,8 @@ struct sw_landscape {
  * closes the model.  Errors are printed. */
 int sw_landscape_open(struct sw_landscape *l, const char *name);
 
-/* sw_landscape_draw - a network, a rate and an overhead by chance, until they
- * matter; its grid is walked.
+/* sw_landscape_draw - draw a network, a rate and an overhead until
+ * partition and credit matter, and walk its grid.
  * Errors: SW_ENOENT they never did, which was printed; those of the others. */
 int sw_landscape_draw(
 	struct sw_landscape *l, const struct sw_tune_options *o, uint64_t seed);

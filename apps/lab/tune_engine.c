@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One job of two workers iterates over a small network from the beginning to
- * the end; only its tuning change, and in the middle the rate of rank 0's port.
- * Rank 0 goes through the steps below, an iteration at a time.
+ * the end; only its tuning changes, and in the middle the rate of rank 0's
+ * port. Rank 0 goes through the steps below, an iteration at a time.
  */
 #include "apps/lab/tune_engine.h"
 
@@ -341,6 +341,6 @@ int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv)
 		(unsigned long long)(o->rate_bit_s / 1000000));
 	code = sw_run_all(&run);
 	if (run.number)
-		raise(run.number); /* all is down: now it ends us */
+		raise(run.number); /* all have ended: die of it, too */
 	return code ? 1 : 0;
 }

@@ -16,7 +16,7 @@ struct sw_tune_engine {
 };
 
 /* sw_tune_engine - a server and two workers on this machine, one job: tune,
- * walk the grid, slow rank 0's link down, see it noticed and tuned anew, walk
+ * walk the grid, slow rank 0's link down, see it noticed and tuned again, walk
  * the grid again.  @argv is that of this command, which is called again to be
  * the workers.  Returns 0, or 1 with the reason on stderr. */
 int sw_tune_engine(const struct sw_tune_engine *o, int argc, char **argv);

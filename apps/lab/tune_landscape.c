@@ -76,7 +76,7 @@ int sw_landscape_open(struct sw_landscape *l, const char *name)
 	return err;
 }
 
-/* A network, a rate and an overhead by chance, until they matter. */
+/* Draw a network, a rate and an overhead until partition and credit matter. */
 int sw_landscape_draw(
 	struct sw_landscape *l, const struct sw_tune_options *o, uint64_t seed)
 {

@@ -53,7 +53,7 @@ static void report_costs(const struct sw_tune_options *o,
 	}
 }
 
-/* A drawing that failed has said why. */
+/* A draw that failed has said why. */
 static void say(int err)
 {
 	if (err != SW_ENOENT)

@@ -26,29 +26,32 @@ static int parse(struct topo *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--xml", SW_ARG_PATH, {.string = &o->xml}, 0, 0,
-			"a machine that lstopo has written to this file; "
-			"without it, this one"},
+			"machine that lstopo has written to this file, "
+			"instead of this one"},
 		{"--conf", SW_ARG_PATH, {.string = &o->conf}, 0, 0,
-			"a description that adds to it, or changes it"},
+			"description that adds to the machine, or changes it"},
 		{"--bare", SW_ARG_FLAG, {.flag = &o->is_bare}, 0, 0,
-			"look at no machine: --conf describes all"},
+			"begin with nothing: --conf describes the whole "
+			"machine"},
 		{"--nic", SW_ARG_LIST, {.list = &o->nics}, 0, 0,
-			"use this NIC; without it, those of the widest PCIe "
+			"NIC to use; without it, those with the widest PCIe "
 			"link"},
 		{"--size", SW_ARG_BYTES, {.u64 = &o->bytes}, 1, 1ULL << 44,
-			"M, what each GPU has to be summed"},
+			"M: bytes of gradients on each GPU"},
 		{"--pcie", SW_ARG_RATE, {.u64 = &o->pcie_bits_s}, 0, 1e13,
-			"what every PCIe link carries, each way; 0: as hwloc "
-			"or --conf says, or 104.8Gb/s where neither does"},
+			"bandwidth of every PCIe link, each way; 0: what "
+			"hwloc or --conf says, else 104.8Gb/s"},
 		{"--cross", SW_ARG_RATE, {.u64 = &o->cross_bits_s}, 0, 1e13,
-			"copies between GPUs under different switches; 0: as "
-			"--conf says, or the slowest PCIe link"},
+			"bandwidth of copies between GPUs under different "
+			"switches; 0: what --conf says, else the slowest PCIe "
+			"link's"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->wire_bits_s}, 1e6, 1e13,
-			"rate of a NIC, each way, unless --conf says it"},
+			"rate of each NIC, each way, unless --conf gives it"},
 		{"--gpus", SW_ARG_U32, {.u32 = &o->n}, 1, MACHINES,
-			"GPU machines of the job, for what the NICs carry"},
+			"GPU machines of the job: what NICs carry depends on "
+			"them"},
 		{"--cpus", SW_ARG_U32, {.u32 = &o->k}, 0, MACHINES,
-			"CPU machines that sum, for the same"},
+			"CPU machines that sum, as above"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};

@@ -303,6 +303,22 @@ static void tell_nics(const struct sw_machine *m, const struct sw_topo_plan *p)
 		p->wire_s);
 }
 
+/* Its lcores and memory should be near the NIC. */
+static void tell_agent(const struct sw_machine *m, const struct sw_topo_plan *p)
+{
+	int numa_node = SW_MACHINE_NONE;
+
+	for (uint32_t i = 0; i < m->n_nics && numa_node == SW_MACHINE_NONE; i++)
+		if (p->is_used[i])
+			numa_node = m->nics[i].numa_node;
+	for (uint32_t i = 0; i < m->n_numa_nodes && m->n_numa_nodes > 1; i++)
+		if ((int)m->numa_nodes[i].id == numa_node)
+			printf("agent: [lcore] cpus of NUMA node %d%s%s, the "
+			       "NIC's\n",
+				numa_node, m->numa_nodes[i].cpus[0] ? ": " : "",
+				m->numa_nodes[i].cpus);
+}
+
 void sw_topo_tell(const struct sw_machine *m, const struct sw_topo_plan *p)
 {
 	char text[32];
@@ -314,4 +330,5 @@ void sw_topo_tell(const struct sw_machine *m, const struct sw_topo_plan *p)
 	tell_steps(m, p);
 	tell_choices(p);
 	tell_nics(m, p);
+	tell_agent(m, p);
 }

@@ -63,7 +63,8 @@ def test_pcie_plan():
     for text in ("S_n = 0, S_g = 2, without NVLink): CPU-assisted aggregation",
                  "P0: GPU0 to GPU3 reduce-scatter 1 GB under it; each copies "
                  "250 MB to NUMA node 0: 1 GB over P0's link",
-                 "P1: GPU4 to GPU7", "x = 0.2 ", "0.122 s", "0.134 s"):
+                 "P1: GPU4 to GPU7", "x = 0.2 ", "0.122 s", "0.134 s",
+                 "agent: [lcore] cpus of NUMA node 0: 0-1, the NIC's"):
         check(text in p.stdout, f"{text!r} in {p.stdout}")
     d = json_of(recorded("pcie", "--json", *MEASURED))
     t = times(d)
