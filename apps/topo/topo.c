@@ -96,8 +96,12 @@ static int find_machine(struct topo *o)
 	const struct sw_log log = {.line = say, .level = SW_LOG_ERROR};
 	struct sw_machine *m = &o->machine;
 	char why[256];
-	int err = o->is_bare ? 0 : sw_machine_read(m, o->xml, why, sizeof(why));
+	int err = 0;
 
+	if (o->xml)
+		err = sw_topo_read(m, o->xml, why, sizeof(why));
+	else if (!o->is_bare)
+		err = sw_machine_read(m, NULL, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "sumwire topo: %s%s%s\n", o->xml ? o->xml : "",
 			o->xml ? ": " : "", why);

@@ -14,6 +14,10 @@
 #include "engine/base/log.h"
 #include "pmd/host/machine.h"
 
+/* sw_topo_read - sw_machine_read of the file @xml, whatever hwloc makes of it.
+ */
+int sw_topo_read(struct sw_machine *m, const char *xml, char *why, size_t size);
+
 /* sw_topo_describe - change @m by the description at @path; what it names and
  * @m lacks is added.
  * @cross  from GPU to GPU under different switches; 0: it says nothing of that

@@ -272,7 +272,7 @@ static void tell_choices(const struct sw_topo_plan *p)
 {
 	char what[64];
 
-	printf("\n  %-44s %10s  %s\n", "choice (* BytePS's)", "J",
+	printf("\n  %-48s %10s  %s\n", "choice (* BytePS's)", "J",
 		"busiest link");
 	for (uint32_t i = 0; i < p->n_choices; i++) {
 		const struct sw_topo_choice *c = &p->choices[i];
@@ -284,7 +284,7 @@ static void tell_choices(const struct sw_topo_plan *p)
 		if (c->way == SW_TOPO_ROOT || c->way == SW_TOPO_NEAR)
 			snprintf(what + n, sizeof(what) - (size_t)n,
 				", root GPU%u", c->root);
-		printf("%c %-44s %8.3f s  %s\n", i == p->best ? '*' : ' ', what,
+		printf("%c %-48s %8.3f s  %s\n", i == p->best ? '*' : ' ', what,
 			c->time_s, c->link);
 	}
 }
