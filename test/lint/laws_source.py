@@ -18,7 +18,8 @@ HOMES = [
     (r"sys/(socket|un|mman|shm|eventfd|epoll)\.h|netinet/.*|arpa/inet\.h"
      r"|netdb\.h|net/.*|mqueue\.h", ("pmd/client/", "pmd/host/", "pmd/nccl/"),
      "sockets and shared memory"),
-    (r"numa.*|hwloc.*|cuda.*|nvml.*", ("pmd/host/",), "devices and topology"),
+    (r"numa.*|hwloc.*", ("pmd/host/",), "topology"),
+    (r"cuda.*|nvml.*", ("pmd/cuda/",), "CUDA"),
     (r"iniparser.*|dictionary\.h", ("conf/",), "iniparser"),
     (r"[a-z]*intrin\.h|cpuid\.h", ("sum/",), "intrinsics"),
     (r"lapack.*|cblas.*", ("pmd/client/tuner/lapack.c",), "LAPACK"),
@@ -52,6 +53,7 @@ DOWNWARD = {
     "conf": ("conf", "engine"),
     "pmd/dpdk": ("pmd/dpdk", "engine", "sum"),
     "pmd/client": ("pmd/client", "engine", "sum"),
+    "pmd/cuda": ("pmd/cuda", "pmd/client", "engine", "sum"),
     "pmd/host": ("pmd/host", "pmd/client", "engine", "sum"),
     "pmd/lcores": ("pmd/lcores", "engine"),
     "pmd/nccl": ("pmd/nccl", "pmd/client"),

@@ -1,0 +1,262 @@
+/* cuda.c - the back end "cuda": a GPU through the CUDA runtime.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Written from NVIDIA's documents and run over a stand-in for the runtime
+ * (test/cuda) alone: there was no GPU.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/error.h"
+#include "pmd/cuda/back.h"
+#include "pmd/cuda/runtime.h"
+
+struct sw_back {
+	struct sw_cuda cuda;
+	int device;
+	void *streams[SW_BACK_WAYS];
+	void *probe; /* an event that is done: does the device still answer? */
+	/* One queue to the device: what waits in it holds up all behind it,
+	 * copies too. */
+	bool has_one_connection;
+};
+
+static int fail(const struct sw_back *b, const char *what, int error, char *why)
+{
+	sw_cuda_say(&b->cuda, what, error, why);
+	b->cuda.GetLastError(); /* the program's own calls shall not see it */
+	return SW_EDEVICE;
+}
+
+/* Other threads' current device is theirs. */
+static int enter(struct sw_back *b, int *old, char *why)
+{
+	int err = b->cuda.GetDevice(old);
+
+	if (!err && *old != b->device)
+		err = b->cuda.SetDevice(b->device);
+	return err ? fail(b, "cudaSetDevice", err, why) : 0;
+}
+
+static void leave(struct sw_back *b, int old)
+{
+	if (old != b->device)
+		b->cuda.SetDevice(old);
+}
+
+static int cuda_enter(struct sw_back *b, char *why)
+{
+	int old;
+
+	return enter(b, &old, why);
+}
+
+static int event_open(struct sw_back *b, void **event, char *why)
+{
+	int old, err = enter(b, &old, why);
+
+	if (err)
+		return err;
+	err = b->cuda.EventCreateWithFlags(event, SW_CUDA_NO_TIMING);
+	leave(b, old);
+	return err ? fail(b, "cudaEventCreateWithFlags", err, why) : 0;
+}
+
+static void event_close(struct sw_back *b, void *event)
+{
+	b->cuda.EventDestroy(event);
+}
+
+static int choose_device(struct sw_back *b, int32_t device, char *why)
+{
+	int n = 0, err = b->cuda.GetDeviceCount(&n);
+
+	if (!err && device < 0)
+		err = b->cuda.GetDevice(&b->device);
+	else
+		b->device = device;
+	if (err)
+		return fail(b, "cudaGetDevice", err, why);
+	if (b->device < n)
+		return 0;
+	snprintf(why, SW_BACK_WHY, "there is no device %d, but %d: 0 to %d",
+		b->device, n, n - 1);
+	return SW_EINVAL;
+}
+
+/* Of the highest priority: such streams have queues to the device that others
+ * do not use. */
+static int open_streams(struct sw_back *b, char *why)
+{
+	int lowest = 0, highest = 0, old, err = enter(b, &old, why);
+
+	if (err)
+		return err;
+	err = b->cuda.DeviceGetStreamPriorityRange(&lowest, &highest);
+	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++)
+		err = b->cuda.StreamCreateWithPriority(
+			&b->streams[i], SW_CUDA_NON_BLOCKING, highest);
+	leave(b, old);
+	return err ? fail(b, "cudaStreamCreateWithPriority", err, why) : 0;
+}
+
+static void cuda_close(struct sw_back *b)
+{
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		if (b->streams[i])
+			b->cuda.StreamDestroy(b->streams[i]);
+	if (b->probe)
+		event_close(b, b->probe);
+	sw_cuda_unload(&b->cuda);
+	free(b);
+}
+
+static int cuda_open(
+	const char *options, int32_t device, struct sw_back **out, char *why)
+{
+	const char *connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	struct sw_back *b;
+	int err;
+
+	if (options) {
+		snprintf(
+			why, SW_BACK_WHY, "the back end 'cuda' has no options");
+		return SW_EINVAL;
+	}
+	b = calloc(1, sizeof(*b));
+	if (!b) {
+		snprintf(why, SW_BACK_WHY, "out of memory");
+		return SW_EDEVICE;
+	}
+	b->has_one_connection = connections && !strcmp(connections, "1");
+	err = sw_cuda_load(&b->cuda, why);
+	if (!err)
+		err = choose_device(b, device, why);
+	if (!err)
+		err = open_streams(b, why);
+	if (!err)
+		err = event_open(b, &b->probe, why);
+	if (err)
+		cuda_close(b);
+	else
+		*out = b;
+	return err;
+}
+
+static int cuda_pin(
+	struct sw_back *b, void *p, size_t bytes, bool is_read_only, char *why)
+{
+	unsigned int flags = SW_CUDA_PIN_PORTABLE | SW_CUDA_PIN_MAPPED;
+	int old, err = enter(b, &old, why);
+
+	if (err)
+		return err;
+	if (is_read_only)
+		flags |= SW_CUDA_PIN_READ_ONLY;
+	err = b->cuda.HostRegister(p, bytes, flags);
+	leave(b, old);
+	if (!err)
+		return 0;
+	fail(b, "cudaHostRegister", err, why);
+	return SW_ENOMEM;
+}
+
+static void cuda_unpin(struct sw_back *b, void *p)
+{
+	b->cuda.HostUnregister(p);
+}
+
+/* What failed was the caller's fault, if the device still answers. */
+static int judge(struct sw_back *b, const char *what, int error, char *why)
+{
+	int now;
+
+	fail(b, what, error, why);
+	now = b->cuda.EventQuery(b->probe);
+	return now && now != SW_CUDA_NOT_READY ? SW_EDEVICE : SW_EINVAL;
+}
+
+static int cuda_record(struct sw_back *b, void *event, void *stream, char *why)
+{
+	int is = 0, err = b->cuda.StreamIsCapturing(stream, &is);
+
+	if (is ||
+		(err >= SW_CUDA_CAPTURE_FIRST && err <= SW_CUDA_CAPTURE_LAST)) {
+		b->cuda.GetLastError();
+		snprintf(why, SW_BACK_WHY,
+			"its stream is being captured into a CUDA graph, which "
+			"cannot have a push_pull");
+		return SW_EINVAL;
+	}
+	if (!err)
+		err = b->cuda.EventRecord(event, stream);
+	return err ? judge(b, "cudaEventRecord", err, why) : 0;
+}
+
+static int cuda_copy(struct sw_back *b, enum sw_back_way way, void *to,
+	const void *from, size_t bytes, void *event, char *why)
+{
+	int kind = way == SW_BACK_OUT ? SW_CUDA_TO_HOST : SW_CUDA_TO_DEVICE;
+	int err = b->cuda.MemcpyAsync(to, from, bytes, kind, b->streams[way]);
+
+	if (err)
+		return fail(b, "cudaMemcpyAsync", err, why);
+	err = b->cuda.EventRecord(event, b->streams[way]);
+	return err ? fail(b, "cudaEventRecord", err, why) : 0;
+}
+
+static int cuda_poll(struct sw_back *b, void *event, char *why)
+{
+	int err = b->cuda.EventQuery(event);
+
+	if (!err)
+		return 0;
+	if (err != SW_CUDA_NOT_READY)
+		return fail(b, "cudaEventQuery", err, why);
+	b->cuda.GetLastError();
+	return SW_EAGAIN;
+}
+
+static int no_hold(const char *text, char *why)
+{
+	snprintf(why, SW_BACK_WHY, "%s", text);
+	return SW_ENOENT;
+}
+
+static int cuda_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
+	uint32_t value, char *why)
+{
+	void *at = NULL;
+	int err;
+
+	if (b->has_one_connection)
+		return no_hold("CUDA_DEVICE_MAX_CONNECTIONS is 1, so that it "
+			       "would hold up the copies, too",
+			why);
+	if (!b->cuda.wait_value)
+		return no_hold("the driver has no cuStreamWaitValue32", why);
+	err = b->cuda.HostGetDevicePointer(&at, (void *)word, 0);
+	if (!err)
+		err = b->cuda.wait_value(
+			stream, (uintptr_t)at, value, SW_CUDA_GEQ);
+	if (!err)
+		return 0;
+	fail(b, "cuStreamWaitValue32", err, why);
+	return SW_ENOENT;
+}
+
+const struct sw_back_ops sw_back_cuda = {
+	.name = "cuda",
+	.open = cuda_open,
+	.close = cuda_close,
+	.enter = cuda_enter,
+	.pin = cuda_pin,
+	.unpin = cuda_unpin,
+	.event_open = event_open,
+	.event_close = event_close,
+	.record = cuda_record,
+	.copy = cuda_copy,
+	.poll = cuda_poll,
+	.hold = cuda_hold,
+};

@@ -1,0 +1,393 @@
+/* host.c - the back end "host": threads and memcpy.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/cuda/host.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/error.h"
+#include "pmd/client/edge.h"
+
+struct event {
+	_Atomic uint64_t recorded, done;
+};
+
+enum job_kind { COPY, RECORD, RUN, HOLD };
+
+struct job {
+	struct job *next;
+	enum job_kind kind;
+	void *to;
+	const void *from;
+	size_t bytes;
+	struct event *event;
+	uint64_t number; /* that the event then has */
+	void (*fn)(void *arg);
+	void *arg;
+	_Atomic uint32_t *word;
+	uint32_t value;
+};
+
+/* Does jobs one after the other. */
+struct sw_host_stream {
+	struct sw_back *back;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct job *first, **end;
+	bool is_busy, is_ending;
+	uint64_t free_ns; /* when the last copy is done */
+};
+
+struct sw_back {
+	uint64_t gbit, latency_us, lost_after, no_pin, no_hold;
+	bool has_fault; /* lost_after was given */
+	_Atomic bool is_lost;
+	_Atomic uint64_t n_copies[SW_BACK_WAYS];
+	struct sw_host_stream *ways[SW_BACK_WAYS];
+};
+
+static int fail(char *why, int err, const char *text)
+{
+	snprintf(why, SW_BACK_WHY, "%s", text);
+	return err;
+}
+
+static int lost(char *why)
+{
+	return fail(why, SW_EDEVICE, "the device that is none was lost");
+}
+
+/* --- streams --- */
+
+static void sleep_until(uint64_t at_ns)
+{
+	struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000),
+		.tv_nsec = (long)(at_ns % 1000000000)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static void copy(struct sw_host_stream *s, const struct job *j)
+{
+	const struct sw_back *b = s->back;
+	uint64_t now = sw_edge_now_ns();
+	uint64_t at = s->free_ns > now ? s->free_ns : now;
+
+	memcpy(j->to, j->from, j->bytes);
+	at += b->latency_us * 1000;
+	if (b->gbit)
+		at += j->bytes * 8 / b->gbit;
+	s->free_ns = at;
+	if (at > now)
+		sleep_until(at);
+}
+
+static void hold(const struct sw_host_stream *s, const struct job *j)
+{
+	while ((int32_t)(atomic_load(j->word) - j->value) < 0 &&
+		!s->back->is_lost)
+		sleep_until(sw_edge_now_ns() + 20000);
+}
+
+static void do_job(struct sw_host_stream *s, const struct job *j)
+{
+	if (j->kind == COPY)
+		copy(s, j);
+	else if (j->kind == RUN)
+		j->fn(j->arg);
+	else if (j->kind == HOLD)
+		hold(s, j);
+	if (j->event)
+		atomic_store(&j->event->done, j->number);
+}
+
+static void *stream_thread(void *arg)
+{
+	struct sw_host_stream *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->first || !s->is_ending) {
+		struct job *j = s->first;
+
+		if (!j) {
+			pthread_cond_wait(&s->changed, &s->lock);
+			continue;
+		}
+		s->first = j->next;
+		if (!s->first)
+			s->end = &s->first;
+		s->is_busy = true;
+		pthread_mutex_unlock(&s->lock);
+		do_job(s, j);
+		free(j);
+		pthread_mutex_lock(&s->lock);
+		s->is_busy = false;
+		pthread_cond_broadcast(&s->changed);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+struct sw_host_stream *sw_host_stream_open(struct sw_back *b)
+{
+	struct sw_host_stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->back = b;
+	s->end = &s->first;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	if (!pthread_create(&s->thread, NULL, stream_thread, s))
+		return s;
+	free(s);
+	return NULL;
+}
+
+void sw_host_stream_close(struct sw_host_stream *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->is_ending = true;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	pthread_join(s->thread, NULL);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+void sw_host_stream_wait(struct sw_host_stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (s->first || s->is_busy)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int put(struct sw_host_stream *s, const struct job *job, char *why)
+{
+	struct job *j = malloc(sizeof(*j));
+
+	if (!j)
+		return fail(why, SW_EDEVICE, "out of memory");
+	*j = *job;
+	pthread_mutex_lock(&s->lock);
+	*s->end = j;
+	s->end = &j->next;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+void sw_host_stream_run(
+	struct sw_host_stream *s, void (*fn)(void *arg), void *arg)
+{
+	char why[SW_BACK_WHY];
+
+	put(s, &(struct job){.kind = RUN, .fn = fn, .arg = arg}, why);
+}
+
+/* --- the back end --- */
+
+/* One of "name" and "name=N"; false: no such thing. */
+static bool take_option(struct sw_back *b, const char *at, size_t n)
+{
+	const struct {
+		const char *name;
+		uint64_t *value;
+	} all[] = {
+		{"gbit=", &b->gbit},
+		{"latency_us=", &b->latency_us},
+		{"lost_after=", &b->lost_after},
+		{"no_pin", &b->no_pin},
+		{"no_hold", &b->no_hold},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		size_t len = strlen(all[i].name);
+		bool is_number = all[i].name[len - 1] == '=';
+		char *end = (char *)at + n;
+
+		if (n < len || strncmp(at, all[i].name, len) ||
+			(n > len) != is_number)
+			continue;
+		*all[i].value = is_number ? strtoull(at + len, &end, 10) : 1;
+		b->has_fault |= all[i].value == &b->lost_after;
+		return end == at + n;
+	}
+	return false;
+}
+
+static int take_options(struct sw_back *b, const char *options, char *why)
+{
+	while (options && *options) {
+		size_t n = strcspn(options, ",");
+
+		if (!take_option(b, options, n)) {
+			snprintf(why, SW_BACK_WHY,
+				"the back end 'host' has no option '%.*s'",
+				(int)n, options);
+			return SW_EINVAL;
+		}
+		options += n + (options[n] == ',');
+	}
+	return 0;
+}
+
+static void host_close(struct sw_back *b)
+{
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		sw_host_stream_close(b->ways[i]);
+	free(b);
+}
+
+static int host_open(
+	const char *options, int32_t device, struct sw_back **out, char *why)
+{
+	struct sw_back *b = calloc(1, sizeof(*b));
+	int err;
+
+	(void)device;
+	if (!b)
+		return fail(why, SW_EDEVICE, "out of memory");
+	err = take_options(b, options, why);
+	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++) {
+		b->ways[i] = sw_host_stream_open(b);
+		if (!b->ways[i])
+			err = fail(why, SW_EDEVICE, "out of memory");
+	}
+	if (err)
+		host_close(b);
+	else
+		*out = b;
+	return err;
+}
+
+static int host_enter(struct sw_back *b, char *why)
+{
+	(void)b;
+	(void)why;
+	return 0;
+}
+
+static int host_pin(
+	struct sw_back *b, void *p, size_t bytes, bool is_read_only, char *why)
+{
+	(void)p;
+	(void)bytes;
+	(void)is_read_only;
+	return b->no_pin ? fail(why, SW_ENOMEM, "pinning is switched off") : 0;
+}
+
+static void host_unpin(struct sw_back *b, void *p)
+{
+	(void)b;
+	(void)p;
+}
+
+static int event_open(struct sw_back *b, void **event, char *why)
+{
+	(void)b;
+	*event = calloc(1, sizeof(struct event));
+	return *event ? 0 : fail(why, SW_EDEVICE, "out of memory");
+}
+
+/* A device that was lost still does what it has. */
+static void event_close(struct sw_back *b, void *event)
+{
+	const struct event *e = event;
+
+	(void)b;
+	while (atomic_load(&e->done) != atomic_load(&e->recorded))
+		sleep_until(sw_edge_now_ns() + 20000);
+	free(event);
+}
+
+static int host_record(struct sw_back *b, void *event, void *stream, char *why)
+{
+	struct event *e = event;
+	uint64_t number;
+
+	if (b->is_lost)
+		return lost(why);
+	number = atomic_fetch_add(&e->recorded, 1) + 1;
+	if (stream)
+		return put(stream,
+			&(struct job){
+				.kind = RECORD, .event = e, .number = number},
+			why);
+	atomic_store(&e->done, number);
+	return 0;
+}
+
+static bool is_over(struct sw_back *b)
+{
+	uint64_t n = b->n_copies[SW_BACK_OUT] + b->n_copies[SW_BACK_IN];
+
+	if (b->has_fault && n > b->lost_after)
+		b->is_lost = true;
+	return b->is_lost;
+}
+
+static int host_copy(struct sw_back *b, enum sw_back_way way, void *to,
+	const void *from, size_t bytes, void *event, char *why)
+{
+	struct event *e = event;
+
+	b->n_copies[way]++;
+	if (is_over(b))
+		return lost(why);
+	return put(b->ways[way],
+		&(struct job){.kind = COPY,
+			.to = to,
+			.from = from,
+			.bytes = bytes,
+			.event = e,
+			.number = atomic_fetch_add(&e->recorded, 1) + 1},
+		why);
+}
+
+static int host_poll(struct sw_back *b, void *event, char *why)
+{
+	struct event *e = event;
+
+	if (b->is_lost)
+		return lost(why);
+	return atomic_load(&e->done) == atomic_load(&e->recorded) ? 0
+								  : SW_EAGAIN;
+}
+
+static int host_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
+	uint32_t value, char *why)
+{
+	if (b->no_hold || !stream)
+		return fail(why, SW_ENOENT, "it is switched off");
+	return put(stream,
+		&(struct job){.kind = HOLD, .word = word, .value = value}, why);
+}
+
+uint64_t sw_host_copies(const struct sw_back *b, enum sw_back_way way)
+{
+	return b->n_copies[way];
+}
+
+const struct sw_back_ops sw_back_host = {
+	.name = "host",
+	.open = host_open,
+	.close = host_close,
+	.enter = host_enter,
+	.pin = host_pin,
+	.unpin = host_unpin,
+	.event_open = event_open,
+	.event_close = event_close,
+	.record = host_record,
+	.copy = host_copy,
+	.poll = host_poll,
+	.hold = host_hold,
+};

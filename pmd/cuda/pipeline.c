@@ -1,0 +1,285 @@
+/* pipeline.c - the callers' side of the pipeline: begin, end, submit, wait.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/cuda/pipeline.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/error.h"
+
+enum { PAGE = 4096, WORDS_BYTES = SW_PIPELINE_TENSORS * sizeof(uint32_t) };
+
+static int fail(char *why, size_t room, int err, const char *text)
+{
+	snprintf(why, room, "%s", text);
+	return err;
+}
+
+/* Without pinned words no stream can wait (sw_pipeline_hold). */
+static int open_words(struct sw_pipeline *l)
+{
+	char why[SW_BACK_WHY];
+
+	l->words = aligned_alloc(PAGE, WORDS_BYTES);
+	if (!l->words)
+		return SW_ENOMEM;
+	memset((void *)l->words, 0, WORDS_BYTES);
+	l->has_pinned = !l->p.ops->pin(
+		l->p.back, (void *)l->words, WORDS_BYTES, false, why);
+	return 0;
+}
+
+static int open_lane(
+	struct sw_pipeline *l, struct sw_pipeline_lane *lane, char *why)
+{
+	int err = sw_pipeline_queue_open(&lane->queue);
+
+	for (uint32_t i = 0; i < SW_PIPELINE_SLICES && !err; i++)
+		err = l->p.ops->event_open(
+			l->p.back, &lane->slots[i].event, why);
+	return err;
+}
+
+/* Signals are the program's own threads'. */
+static int start_thread(struct sw_pipeline *l)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	err = pthread_create(&l->thread, NULL, sw_pipeline_run, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	l->has_thread = !err;
+	return err ? SW_ENOMEM : 0;
+}
+
+static void init_lock(struct sw_pipeline *l)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int sw_pipeline_open(
+	struct sw_pipeline *l, const struct sw_pipeline_params *p, char *why)
+{
+	int err;
+
+	*l = (struct sw_pipeline){.p = *p};
+	init_lock(l);
+	snprintf(why, SW_BACK_WHY, "out of memory");
+	l->open = calloc(SW_PIPELINE_TENSORS, sizeof(l->open[0]));
+	l->tensors = calloc(SW_PIPELINE_TENSORS, sizeof(l->tensors[0]));
+	err = l->open && l->tensors ? open_words(l) : SW_ENOMEM;
+	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++)
+		err = open_lane(l, &l->lanes[i], why);
+	return err ? err : start_thread(l);
+}
+
+static void end_thread(struct sw_pipeline *l)
+{
+	if (!l->has_thread)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->is_ending = true;
+	atomic_store(&l->has_mail, true);
+	pthread_mutex_unlock(&l->lock);
+	l->p.net.wake(l->p.net.ctx);
+	pthread_join(l->thread, NULL);
+}
+
+void sw_pipeline_close(struct sw_pipeline *l)
+{
+	end_thread(l);
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++) {
+		sw_pipeline_queue_close(&l->lanes[i].queue);
+		for (uint32_t k = 0; k < SW_PIPELINE_SLICES; k++)
+			if (l->lanes[i].slots[k].event)
+				l->p.ops->event_close(
+					l->p.back, l->lanes[i].slots[k].event);
+	}
+	for (uint32_t i = 0; i < l->n_tensors; i++)
+		l->p.ops->event_close(l->p.back, l->tensors[i]->event);
+	if (l->has_pinned)
+		l->p.ops->unpin(l->p.back, (void *)l->words);
+	free((void *)l->words);
+	free(l->open);
+	free(l->tensors);
+	pthread_cond_destroy(&l->changed);
+	pthread_mutex_destroy(&l->lock);
+}
+
+int sw_pipeline_add(
+	struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&l->lock);
+	if (l->n_tensors == SW_PIPELINE_TENSORS ||
+		t->n_pieces > SW_PIPELINE_TENSORS - l->n_pieces)
+		err = fail(why, SW_BACK_WHY, SW_EINVAL,
+			"a device may have 4,096 pieces of tensors");
+	if (!err)
+		err = l->p.ops->event_open(l->p.back, &t->event, why);
+	if (!err) {
+		for (uint32_t i = 0; i < t->n_pieces; i++) {
+			t->pieces[i].tensor = t;
+			t->pieces[i].i = i;
+		}
+		t->word = &l->words[l->n_tensors];
+		l->n_pieces += t->n_pieces;
+		l->tensors[l->n_tensors++] = t;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+/* Why nothing can be submitted, or 0.  Under the lock. */
+static int check(
+	const struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why)
+{
+	if (l->failed)
+		return fail(why, SW_PIPELINE_WHY, l->failed, l->why);
+	if (t->is_open) {
+		snprintf(why, SW_PIPELINE_WHY,
+			"tensor '%s': wait for its last call first", t->name);
+		return SW_EBUSY;
+	}
+	if (t->status && !t->is_known) {
+		t->is_known = true;
+		return fail(why, SW_PIPELINE_WHY, t->status, t->why);
+	}
+	return 0;
+}
+
+/* The device's own errors are the thread's to tell all. */
+static int record(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	void *stream, char *why)
+{
+	char text[SW_BACK_WHY];
+	int err = l->p.ops->record(l->p.back, t->event, stream, text);
+
+	if (err)
+		snprintf(why, SW_PIPELINE_WHY, "%s: tensor '%s': %s",
+			l->p.where, t->name, text);
+	if (err == SW_EDEVICE) {
+		l->is_lost = true;
+		memcpy(l->lost_why, text, sizeof(text));
+		atomic_store(&l->has_mail, true);
+	}
+	return err;
+}
+
+static void post(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	struct sw_pipeline_tensor **end = &l->mail;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = t;
+	t->next = NULL;
+	atomic_store(&l->has_mail, true);
+}
+
+int sw_pipeline_submit(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	const struct sw_pipeline_call *call, void *stream, char *why)
+{
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = check(l, t, why);
+	if (!err)
+		err = record(l, t, stream, why);
+	if (!err) {
+		t->call = *call;
+		t->number = ++l->n_calls;
+		t->n_calls++;
+		t->status = 0;
+		t->is_open = true;
+		post(l, t);
+	}
+	pthread_mutex_unlock(&l->lock);
+	l->p.net.wake(l->p.net.ctx);
+	return err;
+}
+
+/* Until it has ended; under the lock. */
+static int await(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	uint64_t until_ns, char *why)
+{
+	struct timespec at = {.tv_sec = (time_t)(until_ns / 1000000000),
+		.tv_nsec = (long)(until_ns % 1000000000)};
+
+	while (t->is_open)
+		if (!until_ns ||
+			pthread_cond_timedwait(&l->changed, &l->lock, &at))
+			break;
+	if (t->is_open) {
+		snprintf(why, SW_PIPELINE_WHY,
+			"tensor '%s' has not ended yet; it stays open",
+			t->name);
+		return SW_EAGAIN;
+	}
+	t->is_known = true;
+	return t->status ? fail(why, SW_PIPELINE_WHY, t->status, t->why) : 0;
+}
+
+int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	uint64_t until_ns, char *why)
+{
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = await(l, t, until_ns, why);
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+/* Under the lock, as the next two. */
+static int hold(struct sw_pipeline *l, const struct sw_pipeline_tensor *t,
+	void *stream, char *why)
+{
+	if (l->has_pinned)
+		return l->p.ops->hold(
+			l->p.back, stream, t->word, t->n_calls, why);
+	return fail(why, SW_BACK_WHY, SW_ENOENT,
+		"the memory of its words is not pinned");
+}
+
+static void warn(struct sw_pipeline *l, const char *why)
+{
+	char line[SW_PIPELINE_WHY];
+
+	if (l->has_warned)
+		return;
+	l->has_warned = true;
+	snprintf(line, sizeof(line),
+		"%s: streams cannot wait for a sum (%s): the caller does",
+		l->p.where, why);
+	l->p.log(l->p.log_ctx, line);
+}
+
+int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	void *stream, uint64_t until_ns, char *why)
+{
+	char text[SW_BACK_WHY];
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	if (!t->is_open) {
+		err = await(l, t, 0, why);
+	} else if ((err = hold(l, t, stream, text))) {
+		warn(l, text);
+		err = await(l, t, until_ns, why);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}

@@ -1,0 +1,208 @@
+/* pipeline.h - device to pinned memory, push_pull, and back, piece by piece.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tensor is cut into pieces, each of which is a push_pull of its own
+ * (net.push).  So a piece travels as soon as it has landed in shared memory and
+ * returns to the device as soon as its sum is there, whatever the others of its
+ * tensor do: all stages work at once within one tensor.
+ *
+ *     submit ─► event done? ─► OUT queue ─► net ─► IN queue ─► word, end
+ *
+ * Each way has a queue by priority, then by order of submits, then by place,
+ * and a window: at most SW_PIPELINE_SLICES copies are with the back end, which
+ * are a piece together.  What is urgent therefore waits for at most one piece
+ * of others on its way out and on its way back; between the two the agent's
+ * scheduler decides, chunk by chunk.  A tensor enters the queue when its
+ * producer's event is done, not before: were it waited for on the stream of
+ * copies, one that is late would hold up all that is ready.
+ *
+ * Threads: one of the pipeline's own makes all copies and calls of net; callers
+ * come from any and block in wait alone.  A mutex guards what both see: the
+ * mail, states of tensors.  The thread owns pieces, queues and windows.  It
+ * sleeps in net.rest when all that is open is with the network, and naps
+ * 20 us when copies or events are.
+ *
+ * Ownership: a tensor, its pieces and the memory that they point to belong to
+ * the caller of sw_pipeline_add and live longer than the pipeline.  from and to
+ * of a call are the device's, and must not be freed, and to not be written or
+ * read, until the call has ended.
+ *
+ * A device that fails ends everything: net.give_up is called, each open call
+ * ends with SW_EDEVICE, each word is written, so that no stream waits for ever.
+ */
+#ifndef SW_CUDA_PIPELINE_H
+#define SW_CUDA_PIPELINE_H
+
+#include <pthread.h>
+
+#include "pmd/cuda/back.h"
+
+enum {
+	SW_PIPELINE_SLICES = 2,
+	SW_PIPELINE_TENSORS = 4096, /* and pieces, of all together */
+	SW_PIPELINE_NAME = 128,
+	SW_PIPELINE_WHY = 640,
+};
+
+/* Where pieces are summed.  Thread: the pipeline's, but wake: any. */
+struct sw_pipeline_net {
+	void *ctx;
+	/* Start to sum @tensor, or, @root being 1 + a rank, to copy that
+	 * rank's.  Never blocks. */
+	int (*push)(void *ctx, void *tensor, uint32_t root, uint32_t step,
+		uint64_t *handle);
+	int (*poll)(void *ctx, uint64_t handle); /* 0, SW_EAGAIN, an error */
+	const char *(*why)(void *ctx);           /* of this thread's last one */
+	/* Sleep until a handle may have ended, until wake, or @until_ns; not
+	 * at all if *has_mail, which is set before wake. */
+	void (*rest)(
+		void *ctx, const _Atomic bool *has_mail, uint64_t until_ns);
+	void (*wake)(void *ctx);
+	/* The job cannot go on. */
+	void (*give_up)(void *ctx, const char *why);
+};
+
+struct sw_pipeline_piece {
+	struct sw_pipeline_tensor *tensor;
+	void *net;           /* what net.push takes */
+	char *out;           /* pinned, to be pushed */
+	const char *in;      /* pinned, where its result comes */
+	uint64_t at, bytes;  /* of the tensor */
+	uint64_t put, there; /* bytes with the back end so far; done by it */
+	uint64_t handle;     /* of net */
+	uint32_t i;
+};
+
+struct sw_pipeline_call {
+	const void *from; /* of the device; NULL: a broadcast of another rank */
+	void *to;         /* the same as from: nothing is copied back at a
+			     broadcast's root */
+	uint32_t root;    /* 0: sum; else 1 + the rank that broadcasts */
+	uint32_t step;
+	bool is_root;
+};
+
+struct sw_pipeline_tensor {
+	char name[SW_PIPELINE_NAME];
+	uint32_t priority; /* 0 most urgent */
+	uint32_t n_pieces;
+	struct sw_pipeline_piece *pieces;
+	/* the pipeline's: */
+	struct sw_pipeline_tensor *next; /* in mail, or waiting */
+	bool is_open;                    /* a call has not ended */
+	struct sw_pipeline_call call;
+	uint64_t number; /* of the call */
+	void *event;
+	_Atomic uint32_t *word; /* calls that have ended */
+	uint32_t n_calls;       /* so far */
+	uint32_t n_left;        /* pieces that are not back */
+	int status;             /* of the last call that ended */
+	bool is_known;          /* the caller knows it */
+	char why[SW_PIPELINE_WHY];
+};
+
+/* Pieces by urgency. */
+struct sw_pipeline_queue {
+	struct sw_pipeline_piece **heap;
+	uint32_t n;
+};
+
+/* One way: what waits, and what the back end has, the oldest first. */
+struct sw_pipeline_lane {
+	struct sw_pipeline_queue queue;
+	struct {
+		struct sw_pipeline_piece *piece;
+		uint64_t bytes;
+		void *event;
+	} slots[SW_PIPELINE_SLICES];
+	uint32_t first, n;
+};
+
+struct sw_pipeline_params {
+	const struct sw_back_ops *ops;
+	struct sw_back *back; /* owned by the caller */
+	struct sw_pipeline_net net;
+	const char *where;    /* "rank 1: cuda device 0"; owned by the caller */
+	uint64_t piece_bytes; /* of the largest piece */
+	/* One line without newline. */
+	void (*log)(void *ctx, const char *line);
+	void *log_ctx;
+};
+
+struct sw_pipeline {
+	struct sw_pipeline_params p;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool has_thread;
+	_Atomic bool has_mail; /* mail, or the end */
+	bool is_ending, has_warned;
+	int failed; /* what every call returns, or 0 */
+	char why[SW_PIPELINE_WHY];
+	bool is_lost; /* a caller saw the device fail, and why: */
+	char lost_why[SW_BACK_WHY];
+	struct sw_pipeline_tensor *mail, **mail_end;
+	uint64_t n_calls;
+	struct sw_pipeline_tensor **tensors; /* all */
+	uint32_t n_tensors;
+	uint32_t n_pieces;       /* of all */
+	_Atomic uint32_t *words; /* of each */
+	bool has_pinned;         /* those */
+	/* the thread's: */
+	struct sw_pipeline_tensor *waiting; /* for events */
+	struct sw_pipeline_lane lanes[SW_BACK_WAYS];
+	struct sw_pipeline_piece **open; /* with net */
+	uint32_t n_open;
+};
+
+/* sw_pipeline_open - @p is copied.
+ * Errors: SW_ENOMEM, SW_EDEVICE, and @why, of SW_BACK_WHY bytes. */
+int sw_pipeline_open(
+	struct sw_pipeline *l, const struct sw_pipeline_params *p, char *why);
+
+/* sw_pipeline_close - open calls end with SW_ECLOSED; when it returns, nothing
+ * is copied any more.  May follow a failed open. */
+void sw_pipeline_close(struct sw_pipeline *l);
+
+/* sw_pipeline_add - a tensor, whose fields down to pieces, and those of pieces
+ * down to bytes, are set.  Errors: SW_EINVAL too many, SW_EDEVICE.  @why as
+ * above. */
+int sw_pipeline_add(
+	struct sw_pipeline *l, struct sw_pipeline_tensor *t, char *why);
+
+/* sw_pipeline_submit - start @call when what @stream has so far is done.
+ * Returns at once.  @why, of SW_PIPELINE_WHY bytes, is its sentence.
+ * Errors: SW_EBUSY the last one has not ended; SW_EINVAL the stream is being
+ * captured; SW_EDEVICE; the error of the last call, if nobody knows it. */
+int sw_pipeline_submit(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	const struct sw_pipeline_call *call, void *stream, char *why);
+
+/* sw_pipeline_wait - until the last call of @t has ended, or @until_ns; 0: do
+ * not wait.  Returns its status, 0 where there was none; SW_EAGAIN: it has not
+ * ended. */
+int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	uint64_t until_ns, char *why);
+
+/* sw_pipeline_hold - let @stream wait for it instead; where that cannot be, as
+ * sw_pipeline_wait, and one line says so.  0 says nothing of how it ends. */
+int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
+	void *stream, uint64_t until_ns, char *why);
+
+/* --- queue.c --- */
+
+/* sw_pipeline_queue_open - room for SW_PIPELINE_TENSORS pieces.  Errors:
+ * SW_ENOMEM. */
+int sw_pipeline_queue_open(struct sw_pipeline_queue *q);
+void sw_pipeline_queue_close(struct sw_pipeline_queue *q);
+void sw_pipeline_queue_put(
+	struct sw_pipeline_queue *q, struct sw_pipeline_piece *p);
+
+/* The most urgent; there is one. */
+struct sw_pipeline_piece *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
+
+/* --- run.c --- */
+
+/* The thread; @arg is the pipeline. */
+void *sw_pipeline_run(void *arg);
+
+#endif

@@ -1,0 +1,76 @@
+/* runtime.h - the functions of the CUDA runtime that are used, and no more.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Our own declarations, of what runtime 12 and 13 have alike: enums are ints,
+ * streams and events pointers.  test/cuda compares them with NVIDIA's headers
+ * where these are found.  The library is loaded when a device is opened.
+ */
+#ifndef SW_CUDA_RUNTIME_H
+#define SW_CUDA_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* name, arguments */
+#define SW_CUDA_FUNCTIONS(F)                                                \
+	F(GetDeviceCount, (int *n))                                         \
+	F(GetDevice, (int *device))                                         \
+	F(SetDevice, (int device))                                          \
+	F(DriverGetVersion, (int *version))                                 \
+	F(RuntimeGetVersion, (int *version))                                \
+	F(GetLastError, (void))                                             \
+	F(DeviceGetStreamPriorityRange, (int *lowest, int *highest))        \
+	F(StreamCreateWithPriority,                                         \
+		(void **stream, unsigned int flags, int priority))          \
+	F(StreamDestroy, (void *stream))                                    \
+	F(StreamIsCapturing, (void *stream, int *is))                       \
+	F(EventCreateWithFlags, (void **event, unsigned int flags))         \
+	F(EventDestroy, (void *event))                                      \
+	F(EventRecord, (void *event, void *stream))                         \
+	F(EventQuery, (void *event))                                        \
+	F(MemcpyAsync, (void *to, const void *from, size_t bytes, int kind, \
+			       void *stream))                               \
+	F(HostRegister, (void *p, size_t bytes, unsigned int flags))        \
+	F(HostUnregister, (void *p))                                        \
+	F(HostGetDevicePointer, (void **out, void *p, unsigned int flags))
+
+/* The driver's, found through the runtime: its addresses are numbers. */
+typedef int sw_cuda_wait_value(
+	void *stream, uint64_t at, uint32_t value, unsigned int flags);
+
+struct sw_cuda {
+	void *library;
+#define SW_CUDA_FIELD(name, arguments) int(*name) arguments;
+	SW_CUDA_FUNCTIONS(SW_CUDA_FIELD)
+#undef SW_CUDA_FIELD
+	const char *(*GetErrorString)(int error);
+	sw_cuda_wait_value *wait_value; /* NULL: the driver has none */
+};
+
+enum {
+	SW_CUDA_NOT_READY = 600,     /* cudaErrorNotReady */
+	SW_CUDA_CAPTURE_FIRST = 900, /* cudaErrorStreamCaptureUnsupported */
+	SW_CUDA_CAPTURE_LAST = 908,  /* cudaErrorStreamCaptureWrongThread */
+	SW_CUDA_NON_BLOCKING = 1,    /* cudaStreamNonBlocking */
+	SW_CUDA_NO_TIMING = 2,       /* cudaEventDisableTiming */
+	SW_CUDA_TO_HOST = 2,         /* cudaMemcpyDeviceToHost */
+	SW_CUDA_TO_DEVICE = 1,       /* cudaMemcpyHostToDevice */
+	SW_CUDA_PIN_PORTABLE = 1,    /* cudaHostRegisterPortable */
+	SW_CUDA_PIN_MAPPED = 2,      /* cudaHostRegisterMapped */
+	SW_CUDA_PIN_READ_ONLY = 8,   /* cudaHostRegisterReadOnly */
+	SW_CUDA_GEQ = 0,             /* CU_STREAM_WAIT_VALUE_GEQ */
+};
+
+/* sw_cuda_load - find a runtime: the one that SUMWIRE_CUDART names; else one
+ * that this process has loaded already, as PyTorch does; else one that the
+ * linker finds; 13 before 12, the first that finds a driver new enough for it
+ * and a device.
+ * Errors: SW_EDEVICE and @why, of SW_BACK_WHY bytes. */
+int sw_cuda_load(struct sw_cuda *c, char *why);
+void sw_cuda_unload(struct sw_cuda *c);
+
+/* sw_cuda_say - @why is what failed, and with what. */
+void sw_cuda_say(
+	const struct sw_cuda *c, const char *what, int error, char *why);
+
+#endif

@@ -1,0 +1,247 @@
+/* pipe_rig.h - a pipeline over the back end "host" and a net that triples.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PIPE_RIG_H
+#define PIPE_RIG_H
+
+#include "test/support/unit.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pmd/client/edge.h"
+#include "pmd/cuda/host.h"
+#include "pmd/cuda/pipeline.h"
+
+enum { RIG_TENSORS = 64, RIG_PIECES = 256, RIG_PUSHES = 4096 };
+#define RIG_UNTIL (sw_edge_now_ns() + UINT64_C(20000000000))
+
+/* A piece as the net has it: the result is three times what was pushed. */
+struct rig_item {
+	struct sw_pipeline_piece *piece;
+	uint64_t due_ns; /* 0: not pushed */
+	uint32_t root;
+};
+
+struct rig {
+	struct sw_back *back;
+	struct sw_pipeline l;
+	struct sw_pipeline_tensor t[RIG_TENSORS];
+	uint64_t words[RIG_TENSORS]; /* elements, of u64 */
+	uint64_t *device[RIG_TENSORS], *pinned[RIG_TENSORS];
+	uint32_t n;
+	uint64_t piece_bytes;
+	bool is_closed;
+	/* the net: */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct rig_item items[RIG_PIECES];
+	_Atomic uint32_t n_items;
+	_Atomic uint64_t delay_ns;
+	_Atomic bool is_stuck; /* nothing ends */
+	_Atomic int fail_push; /* the error of each push, or 0 */
+	_Atomic int fail_poll; /* how the first one ends */
+	const struct sw_pipeline_piece *pushes[RIG_PUSHES];
+	uint32_t n_pushes, n_given_up, n_lines;
+	char given_up[SW_PIPELINE_WHY], line[SW_PIPELINE_WHY];
+};
+
+static inline int rig_push(
+	void *ctx, void *tensor, uint32_t root, uint32_t step, uint64_t *handle)
+{
+	struct rig *r = ctx;
+	struct rig_item *i = tensor;
+
+	(void)step;
+	pthread_mutex_lock(&r->lock);
+	if (r->n_pushes < RIG_PUSHES)
+		r->pushes[r->n_pushes++] = i->piece;
+	pthread_mutex_unlock(&r->lock);
+	i->due_ns = sw_edge_now_ns() + r->delay_ns;
+	i->root = root;
+	*handle = (uint64_t)(i - r->items);
+	return r->fail_push;
+}
+
+static inline int rig_poll(void *ctx, uint64_t handle)
+{
+	struct rig *r = ctx;
+	struct rig_item *i = &r->items[handle];
+	uint64_t *p = (uint64_t *)i->piece->out;
+	int err = r->fail_poll;
+
+	assert_int_not_equal(i->due_ns, 0);
+	if (r->is_stuck || sw_edge_now_ns() < i->due_ns)
+		return SW_EAGAIN;
+	i->due_ns = 0;
+	r->fail_poll = 0;
+	for (uint64_t k = 0; k < i->piece->bytes / 8 && !err; k++)
+		p[k] = i->root ? 7 : 3 * p[k];
+	return err;
+}
+
+static inline const char *rig_why(void *ctx)
+{
+	(void)ctx;
+	return "the net says no";
+}
+
+static inline void rig_rest(
+	void *ctx, const _Atomic bool *has_mail, uint64_t until_ns)
+{
+	struct rig *r = ctx;
+	uint64_t at = until_ns;
+	struct timespec ts;
+
+	pthread_mutex_lock(&r->lock);
+	for (uint32_t i = 0; i < r->n_items; i++)
+		if (r->items[i].due_ns && r->items[i].due_ns < at)
+			at = r->items[i].due_ns;
+	ts = (struct timespec){.tv_sec = (time_t)(at / 1000000000),
+		.tv_nsec = (long)(at % 1000000000)};
+	if (!atomic_load(has_mail))
+		pthread_cond_timedwait(&r->changed, &r->lock, &ts);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static inline void rig_wake(void *ctx)
+{
+	struct rig *r = ctx;
+
+	pthread_mutex_lock(&r->lock);
+	pthread_cond_broadcast(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static inline void rig_give_up(void *ctx, const char *why)
+{
+	struct rig *r = ctx;
+
+	pthread_mutex_lock(&r->lock);
+	snprintf(r->given_up, sizeof(r->given_up), "%s", why);
+	r->n_given_up++;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static inline void rig_log(void *ctx, const char *line)
+{
+	struct rig *r = ctx;
+
+	snprintf(r->line, sizeof(r->line), "%s", line);
+	r->n_lines++;
+}
+
+static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	char why[SW_BACK_WHY];
+	pthread_condattr_t attr;
+	struct sw_pipeline_params p = {.ops = &sw_back_host,
+		.net = {r, rig_push, rig_poll, rig_why, rig_rest, rig_wake,
+			rig_give_up},
+		.where = "rank 1: host device 0",
+		.piece_bytes = piece_bytes,
+		.log = rig_log,
+		.log_ctx = r};
+
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&r->changed, &attr);
+	r->piece_bytes = piece_bytes;
+	assert_int_equal(sw_back_host.open(options, 0, &r->back, why), 0);
+	p.back = r->back;
+	assert_int_equal(sw_pipeline_open(&r->l, &p, why), 0);
+	return r;
+}
+
+/* A tensor of @bytes, each element its place and @salt.  Returns its number. */
+static inline uint32_t rig_add(struct rig *r, uint64_t bytes, uint32_t priority)
+{
+	uint32_t i = r->n++;
+	struct sw_pipeline_tensor *t = &r->t[i];
+	char why[SW_BACK_WHY];
+
+	t->priority = priority;
+	t->n_pieces = (uint32_t)((bytes + r->piece_bytes - 1) / r->piece_bytes);
+	t->pieces = calloc(t->n_pieces, sizeof(t->pieces[0]));
+	snprintf(t->name, sizeof(t->name), "t%u", i);
+	r->words[i] = bytes / 8;
+	r->device[i] = malloc(bytes);
+	r->pinned[i] = malloc(bytes);
+	for (uint32_t k = 0; k < t->n_pieces; k++) {
+		struct sw_pipeline_piece *p = &t->pieces[k];
+
+		p->at = k * r->piece_bytes;
+		p->bytes = bytes - p->at < r->piece_bytes ? bytes - p->at
+							  : r->piece_bytes;
+		p->out = (char *)r->pinned[i] + p->at;
+		p->in = p->out;
+		r->items[r->n_items].piece = p;
+		p->net = &r->items[r->n_items++];
+	}
+	assert_int_equal(sw_pipeline_add(&r->l, t, why), 0);
+	return i;
+}
+
+static inline void rig_fill(struct rig *r, uint32_t i, uint64_t salt)
+{
+	for (uint64_t k = 0; k < r->words[i]; k++)
+		r->device[i][k] = k + salt;
+}
+
+static inline void rig_check(struct rig *r, uint32_t i, uint64_t salt)
+{
+	for (uint64_t k = 0; k < r->words[i]; k++)
+		if (r->device[i][k] != 3 * (k + salt))
+			fail_msg("element %llu of %u is %llu",
+				(unsigned long long)k, i,
+				(unsigned long long)r->device[i][k]);
+}
+
+static inline int rig_submit_on(
+	struct rig *r, uint32_t i, void *stream, char *why)
+{
+	return sw_pipeline_submit(&r->l, &r->t[i],
+		&(struct sw_pipeline_call){
+			.from = r->device[i], .to = r->device[i]},
+		stream, why);
+}
+
+static inline void rig_submit(struct rig *r, uint32_t i)
+{
+	char why[SW_PIPELINE_WHY];
+
+	assert_int_equal(rig_submit_on(r, i, NULL, why), 0);
+}
+
+static inline void rig_wait(struct rig *r, uint32_t i)
+{
+	char why[SW_PIPELINE_WHY];
+
+	assert_int_equal(sw_pipeline_wait(&r->l, &r->t[i], RIG_UNTIL, why), 0);
+}
+
+/* What its thread does is done. */
+static inline void rig_stop(struct rig *r)
+{
+	if (!r->is_closed)
+		sw_pipeline_close(&r->l);
+	r->is_closed = true;
+}
+
+static inline void rig_close(struct rig *r)
+{
+	rig_stop(r);
+	sw_back_host.close(r->back);
+	for (uint32_t i = 0; i < r->n; i++) {
+		free(r->t[i].pieces);
+		free(r->device[i]);
+		free(r->pinned[i]);
+	}
+	free(r);
+}
+
+#endif

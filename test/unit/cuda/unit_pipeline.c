@@ -1,0 +1,368 @@
+/* unit_pipeline.c - device to net and back: order, windows, late events, ends.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/cuda/pipe_rig.h"
+
+#include "test/support/random.h"
+
+enum { KIB = 1024, MIB = 1024 * KIB };
+
+static void draw_round(struct rig *r, uint64_t *rng)
+{
+	uint64_t salt = test_random(rng) % 1000;
+
+	r->delay_ns = test_random(rng) % 300000;
+	for (uint32_t i = 0; i < r->n; i++) {
+		rig_fill(r, i, salt + i);
+		rig_submit(r, i);
+	}
+	for (uint32_t i = r->n; i--;)
+		rig_wait(r, i);
+	for (uint32_t i = 0; i < r->n; i++)
+		rig_check(r, i, salt + i);
+}
+
+/* Drawn sizes, priorities, pieces, bandwidths. */
+static void pipeline__is_exact(void **state)
+{
+	uint64_t rng = 18;
+
+	(void)state;
+	for (uint32_t seed = 0; seed < 12; seed++) {
+		char options[64];
+		struct rig *r;
+
+		snprintf(options, sizeof(options), "gbit=%u,latency_us=%u",
+			(uint32_t)(test_random(&rng) % 3 * 40),
+			(uint32_t)(test_random(&rng) % 20));
+		r = rig_open(options, 4096 + test_random(&rng) % 9 * 8 * KIB);
+		for (uint32_t i = 0; i < 6; i++)
+			rig_add(r, 8 + test_random(&rng) % (100 * KIB) / 8 * 8,
+				(uint32_t)(test_random(&rng) % 3));
+		for (uint32_t round = 0; round < 3; round++)
+			draw_round(r, &rng);
+		rig_close(r);
+	}
+}
+
+static void pipeline__pieces_go_in_order(void **state)
+{
+	struct rig *r = rig_open("gbit=40", 64 * KIB);
+	uint32_t t = rig_add(r, MIB + 8, 0);
+
+	(void)state;
+	rig_fill(r, t, 1);
+	rig_submit(r, t);
+	rig_wait(r, t);
+	assert_int_equal(r->n_pushes, 17);
+	for (uint32_t i = 0; i < r->n_pushes; i++)
+		assert_int_equal(r->pushes[i]->i, i);
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 33);
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 33);
+	rig_close(r);
+}
+
+static void wait_copies(struct rig *r, enum sw_back_way way, uint64_t n)
+{
+	while (sw_host_copies(r->back, way) < n)
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+/* On the way out at most a piece of another goes before it: here 4 ms each. */
+static void pipeline__urgent_waits_for_one_piece_out(void **state)
+{
+	struct rig *r = rig_open("gbit=1", 512 * KIB);
+	uint32_t big = rig_add(r, 16 * MIB, 5), urgent = rig_add(r, 4096, 0);
+	uint64_t begun;
+	uint32_t place = 0;
+
+	(void)state;
+	rig_submit(r, big);
+	wait_copies(r, SW_BACK_OUT, 9);
+	rig_submit(r, urgent);
+	begun = sw_host_copies(r->back, SW_BACK_OUT);
+	rig_wait(r, urgent);
+	while (r->pushes[place]->tensor != &r->t[urgent])
+		place++;
+	/* two slices a piece, and one that may have begun meanwhile */
+	assert_in_range(place, 1, (begun + 1 + 1) / 2 + 1);
+	assert_true(r->n_pushes < 16);
+	rig_close(r);
+}
+
+/* The same on the way back, while all of the other one waits there. */
+static void pipeline__urgent_waits_for_one_piece_in(void **state)
+{
+	struct rig *r = rig_open("gbit=2", 256 * KIB);
+	uint32_t big = rig_add(r, 4 * MIB, 5), urgent = rig_add(r, 4096, 0);
+	uint64_t begun;
+
+	(void)state;
+	r->is_stuck = true;
+	rig_submit(r, big);
+	wait_copies(r, SW_BACK_OUT, 32);
+	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	r->is_stuck = false;
+	wait_copies(r, SW_BACK_IN, 4);
+	begun = sw_host_copies(r->back, SW_BACK_IN);
+	rig_submit(r, urgent);
+	rig_wait(r, urgent);
+	/* its way out takes as long as a piece or two of the other's back */
+	assert_in_range(sw_host_copies(r->back, SW_BACK_IN), begun, begun + 10);
+	rig_wait(r, big);
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 33);
+	rig_close(r);
+}
+
+static void nap_ms(void *arg)
+{
+	nanosleep(&(struct timespec){.tv_nsec = *(long *)arg * 1000000}, NULL);
+}
+
+/* The most urgent one's producer is late: the other one does not wait. */
+static void pipeline__late_event_holds_up_nobody(void **state)
+{
+	struct rig *r = rig_open(NULL, 64 * KIB);
+	uint32_t late = rig_add(r, MIB, 0), other = rig_add(r, MIB, 9);
+	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	char why[SW_PIPELINE_WHY];
+	long ms = 200;
+
+	(void)state;
+	rig_fill(r, late, 5);
+	rig_fill(r, other, 6);
+	sw_host_stream_run(s, nap_ms, &ms);
+	assert_int_equal(rig_submit_on(r, late, s, why), 0);
+	rig_submit(r, other);
+	rig_wait(r, other);
+	assert_int_equal(
+		sw_pipeline_wait(&r->l, &r->t[late], 0, why), SW_EAGAIN);
+	assert_int_equal(rig_submit_on(r, late, s, why), SW_EBUSY);
+	assert_contains(why, "wait for its last call");
+	rig_wait(r, late);
+	rig_check(r, late, 5);
+	rig_check(r, other, 6);
+	sw_host_stream_close(s);
+	rig_close(r);
+}
+
+struct reader {
+	struct rig *r;
+	uint32_t i;
+	uint64_t first, last;
+};
+
+static void read_ends(void *arg)
+{
+	struct reader *x = arg;
+
+	x->first = x->r->device[x->i][0];
+	x->last = x->r->device[x->i][x->r->words[x->i] - 1];
+}
+
+/* A stream goes on when the sum is in the device's memory, three times. */
+static void pipeline__stream_waits(void **state)
+{
+	struct rig *r = rig_open(NULL, 64 * KIB);
+	uint32_t t = rig_add(r, MIB, 0);
+	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	struct reader x = {.r = r, .i = t};
+	char why[SW_PIPELINE_WHY];
+
+	(void)state;
+	r->delay_ns = 20000000;
+	for (uint64_t round = 1; round < 4; round++) {
+		rig_fill(r, t, round);
+		rig_submit(r, t);
+		assert_int_equal(
+			sw_pipeline_hold(&r->l, &r->t[t], s, RIG_UNTIL, why),
+			0);
+		assert_int_equal(
+			sw_pipeline_wait(&r->l, &r->t[t], 0, why), SW_EAGAIN);
+		sw_host_stream_run(s, read_ends, &x);
+		sw_host_stream_wait(s);
+		assert_int_equal(x.first, 3 * round);
+		assert_int_equal(x.last, 3 * (r->words[t] - 1 + round));
+		rig_wait(r, t);
+	}
+	assert_int_equal(r->n_lines, 0);
+	sw_host_stream_close(s);
+	rig_close(r);
+}
+
+static void check_blocks(const char *options, const char *because)
+{
+	struct rig *r = rig_open(options, 64 * KIB);
+	uint32_t t = rig_add(r, MIB, 0);
+	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	char why[SW_PIPELINE_WHY];
+
+	for (uint64_t round = 1; round < 3; round++) {
+		rig_fill(r, t, round);
+		rig_submit(r, t);
+		assert_int_equal(
+			sw_pipeline_hold(&r->l, &r->t[t], s, RIG_UNTIL, why),
+			0);
+		rig_check(r, t, round);
+	}
+	assert_int_equal(r->n_lines, 1);
+	assert_contains(r->line, because);
+	sw_host_stream_close(s);
+	rig_close(r);
+}
+
+static void pipeline__caller_waits_where_streams_cannot(void **state)
+{
+	(void)state;
+	check_blocks("no_hold", "switched off");
+	check_blocks("no_pin", "not pinned");
+}
+
+/* A device that fails ends all that is open, and lets streams go. */
+static void pipeline__device_lost(void **state)
+{
+	struct rig *r = rig_open("lost_after=9,gbit=10", 64 * KIB);
+	uint32_t a = rig_add(r, MIB, 0), b = rig_add(r, MIB, 1);
+	struct sw_host_stream *s = sw_host_stream_open(r->back);
+	char why[SW_PIPELINE_WHY];
+
+	(void)state;
+	rig_submit(r, a);
+	rig_submit(r, b);
+	sw_pipeline_hold(&r->l, &r->t[b], s, RIG_UNTIL, why);
+	assert_int_equal(
+		sw_pipeline_wait(&r->l, &r->t[a], RIG_UNTIL, why), SW_EDEVICE);
+	assert_contains(why, "rank 1: host device 0: ");
+	assert_contains(why, "lost");
+	assert_int_equal(
+		sw_pipeline_wait(&r->l, &r->t[b], RIG_UNTIL, why), SW_EDEVICE);
+	assert_int_equal(rig_submit_on(r, a, NULL, why), SW_EDEVICE);
+	assert_contains(why, "host device 0");
+	sw_host_stream_wait(s);
+	sw_host_stream_close(s);
+	rig_stop(r); /* the thread has said it by then */
+	assert_int_equal(r->n_given_up, 1);
+	assert_contains(r->given_up, "rank 1: host device 0");
+	rig_close(r);
+}
+
+/* One piece's error is the call's; the others go on; it is told once. */
+static void pipeline__error_of_the_net(void **state)
+{
+	struct rig *r = rig_open(NULL, 64 * KIB);
+	uint32_t t = rig_add(r, MIB, 0);
+	char why[SW_PIPELINE_WHY];
+
+	(void)state;
+	r->fail_poll = SW_EMISMATCH;
+	rig_submit(r, t);
+	assert_int_equal(sw_pipeline_wait(&r->l, &r->t[t], RIG_UNTIL, why),
+		SW_EMISMATCH);
+	ASSERT_TEXT(why, "the net says no");
+	assert_int_equal(r->n_pushes, 16);
+	rig_fill(r, t, 2);
+	rig_submit(r, t);
+	rig_wait(r, t);
+	rig_check(r, t, 2);
+	/* nobody waits for it: the next submit says so, once */
+	r->fail_push = SW_ECLOSED;
+	rig_submit(r, t);
+	while (atomic_load(r->t[t].word) != 3)
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+	while (rig_submit_on(r, t, NULL, why) == SW_EBUSY)
+		;
+	ASSERT_TEXT(why, "the net says no");
+	r->fail_push = 0;
+	rig_submit(r, t);
+	rig_wait(r, t);
+	rig_close(r);
+}
+
+/* Rank of the root: nothing comes back; of another: nothing goes out. */
+static void pipeline__broadcast(void **state)
+{
+	struct rig *r = rig_open(NULL, 64 * KIB);
+	uint32_t t = rig_add(r, MIB, 0);
+	char why[SW_PIPELINE_WHY];
+	struct sw_pipeline_call call = {.from = r->device[t],
+		.to = r->device[t],
+		.root = 1,
+		.is_root = true};
+
+	(void)state;
+	rig_fill(r, t, 2);
+	assert_int_equal(
+		sw_pipeline_submit(&r->l, &r->t[t], &call, NULL, why), 0);
+	rig_wait(r, t);
+	assert_int_equal(r->device[t][5], 7); /* 5 + 2, as it was */
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 32);
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 0);
+	call = (struct sw_pipeline_call){.to = r->device[t], .root = 3};
+	assert_int_equal(
+		sw_pipeline_submit(&r->l, &r->t[t], &call, NULL, why), 0);
+	rig_wait(r, t);
+	assert_int_equal(r->device[t][9], 7);
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 32);
+	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 32);
+	rig_close(r);
+}
+
+/* With calls in every stage; nothing is copied afterwards. */
+static void pipeline__closes_with_open_calls(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		struct rig *r = rig_open("gbit=1", 64 * KIB);
+
+		r->delay_ns = i * 1000000;
+		for (uint32_t k = 0; k < 4; k++) {
+			rig_add(r, MIB, k);
+			rig_submit(r, k);
+		}
+		nanosleep(&(struct timespec){.tv_nsec = i * 1000000}, NULL);
+		rig_close(r);
+	}
+}
+
+static void back__options(void **state)
+{
+	const char *options;
+	char why[SW_BACK_WHY];
+	struct sw_back *b;
+
+	(void)state;
+	assert_ptr_equal(sw_back_find("cuda", &options), &sw_back_cuda);
+	assert_null(options);
+	assert_ptr_equal(sw_back_find("host:gbit=1", &options), &sw_back_host);
+	ASSERT_TEXT(options, "gbit=1");
+	assert_null(sw_back_find("hos", &options));
+	assert_null(sw_back_find("hosts", &options));
+	assert_null(sw_back_find("", &options));
+	for (uint32_t i = 0; i < 5; i++) {
+		static const char *const bad[] = {
+			"gbit", "gbit=", "gbit=1x", "no_pin=1", "gbit=1,,"};
+
+		assert_int_equal(
+			sw_back_host.open(bad[i], 0, &b, why), SW_EINVAL);
+		assert_contains(why, "has no option");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pipeline__is_exact),
+		cmocka_unit_test(pipeline__pieces_go_in_order),
+		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_out),
+		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_in),
+		cmocka_unit_test(pipeline__late_event_holds_up_nobody),
+		cmocka_unit_test(pipeline__stream_waits),
+		cmocka_unit_test(pipeline__caller_waits_where_streams_cannot),
+		cmocka_unit_test(pipeline__device_lost),
+		cmocka_unit_test(pipeline__error_of_the_net),
+		cmocka_unit_test(pipeline__broadcast),
+		cmocka_unit_test(pipeline__closes_with_open_calls),
+		cmocka_unit_test(back__options),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
