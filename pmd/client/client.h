@@ -159,6 +159,12 @@ struct sw_client_batch {
 	char (*names)[SW_EDGE_NAME_BYTES];
 };
 
+/* What lives on a client and ends before it does: others embed it. */
+struct sw_client_part {
+	struct sw_client_part *next;
+	void (*close)(struct sw_client_part *);
+};
+
 struct sw_client {
 	struct sw_settings settings; /* its texts are ours: */
 	char *agent, *agent_user;
@@ -191,6 +197,7 @@ struct sw_client {
 	struct sw_group *groups; /* the newest first */
 	struct sw_group_past *pasts;
 	struct sw_stage_spare *spares;
+	struct sw_client_part *parts;
 
 	char status[SW_EDGE_TEXT_BYTES]; /* last progress line of the agent */
 	char closed_text[SW_EDGE_TEXT_BYTES];
@@ -326,6 +333,11 @@ bool sw_client_move(struct sw_client *c, uint64_t bytes);
 /* sw_client_drop_call - it ends with @status: no more of it is put. */
 void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
 
+/* --- client_push.c --- */
+
+/* sw_client_wait_until_ns - when a wait that begins now takes too long. */
+uint64_t sw_client_wait_until_ns(const struct sw_client *c);
+
 /* --- client_death.c --- */
 
 /* sw_client_is_death - is it an error after which a group is dead? */
@@ -384,5 +396,29 @@ struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes);
 
 /* sw_client_ring - wake the agent, if it has said so in @flag. */
 void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);
+
+/* --- client_device.c: for pmd/cuda --- */
+
+/* sw_client_say - a line to the caller's log. */
+void sw_client_say(const struct sw_client *c, const char *line);
+
+/* sw_client_adopt - sw_close calls @close(@part) first; sw_client_disown - or
+ * not any more. */
+void sw_client_adopt(struct sw_client *c, struct sw_client_part *part,
+	void (*close)(struct sw_client_part *));
+void sw_client_disown(struct sw_client *c, struct sw_client_part *part);
+
+/* sw_client_close_parts - at the end. */
+void sw_client_close_parts(struct sw_client *c);
+
+/* sw_client_rest - sleep until the agent has something, sw_client_wake, or
+ * @until_ns; not at all if *@has_mail, which is set before sw_client_wake. */
+void sw_client_rest(
+	struct sw_client *c, const _Atomic bool *has_mail, uint64_t until_ns);
+void sw_client_wake(struct sw_client *c);
+
+/* sw_client_give_up - this process cannot go on, so the job ends at all ranks,
+ * with @why; here with @err. */
+void sw_client_give_up(struct sw_client *c, int err, const char *why);
 
 #endif

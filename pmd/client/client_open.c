@@ -364,6 +364,7 @@ void sw_close(struct sw_client **client)
 
 	if (!c)
 		return;
+	sw_client_close_parts(c);
 	sw_leave(c);
 	if (c->bell >= 0)
 		close(c->bell);

@@ -188,7 +188,7 @@ static int time_out(struct sw_client *c, uint64_t handle)
 		c->status);
 }
 
-static uint64_t wait_until_ns(const struct sw_client *c)
+uint64_t sw_client_wait_until_ns(const struct sw_client *c)
 {
 	return sw_edge_now_ns() +
 	       c->settings.wait_timeout_s * UINT64_C(1000000000);
@@ -218,7 +218,7 @@ static int wait_any(
 		if (err != SW_EAGAIN)
 			return err;
 		if (!until_ns)
-			until_ns = wait_until_ns(c);
+			until_ns = sw_client_wait_until_ns(c);
 		else if (sw_edge_now_ns() >= until_ns)
 			return time_out(c, handles[0]);
 		sw_client_turn(c, until_ns);
@@ -273,7 +273,7 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 
 	atomic_store_explicit(polls, 1, memory_order_relaxed);
 	sw_client_ring(c, &c->control->agent_naps);
-	err = poll_until(c, handle, wait_until_ns(c));
+	err = poll_until(c, handle, sw_client_wait_until_ns(c));
 	atomic_store_explicit(polls, 0, memory_order_relaxed);
 	return err;
 }

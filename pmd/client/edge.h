@@ -120,7 +120,8 @@ struct sw_edge_control {
 enum sw_edge_kind {
 	SW_EDGE_ATTACH = 1, /* client: sw_edge_attach */
 	SW_EDGE_DECLARE,    /* client: sw_edge_declare, piece by piece */
-	SW_EDGE_CLOSE,      /* client: kind alone */
+	SW_EDGE_CLOSE,      /* client: kind alone; or sw_edge_text: the job is
+			       to end with it */
 	SW_EDGE_ATTACHED,   /* agent: sw_edge_attached; descriptors of the
 			       control segment and of the bell */
 	SW_EDGE_REFUSED,    /* agent: sw_edge_text; the agent hangs up */

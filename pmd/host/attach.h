@@ -48,7 +48,7 @@ struct sw_host_tensor {
 
 enum sw_host_why {
 	SW_HOST_CLOSED,    /* the client called sw_close */
-	SW_HOST_DIED,      /* its process ended or hung up */
+	SW_HOST_DIED,      /* its process ended, hung up or gave up */
 	SW_HOST_VIOLATION, /* it broke the protocol */
 	SW_HOST_FAILED,    /* the agent ran out of memory for it */
 };

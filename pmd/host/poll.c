@@ -220,6 +220,19 @@ static void rx_free(struct sw_slot *s, uint32_t item)
 	h->p.events.on_free(h->p.ctx, s->id, item);
 }
 
+/* It says why it cannot go on: that ends the job. */
+static bool is_give_up(const struct sw_edge_text *m, size_t bytes)
+{
+	return bytes == sizeof(*m) && m->kind == SW_EDGE_CLOSE &&
+	       !m->text[sizeof(m->text) - 1];
+}
+
+static void rx_give_up(struct sw_slot *s, struct sw_edge_text m)
+{
+	sw_text_clean(m.text, sizeof(m.text));
+	sw_slot_detach(s, SW_HOST_DIED, "%s", m.text);
+}
+
 static void rx_attached(
 	struct sw_slot *s, const union sw_edge_msg *m, size_t bytes)
 {
@@ -227,6 +240,8 @@ static void rx_attached(
 
 	if (kind == SW_EDGE_CLOSE && bytes == sizeof(kind))
 		sw_slot_detach(s, SW_HOST_CLOSED, "closed its attachment");
+	else if (is_give_up(&m->text, bytes))
+		rx_give_up(s, m->text);
 	else if (kind == SW_EDGE_TUNE && is_tune(s, &m->tune, bytes))
 		rx_tune(s, &m->tune);
 	else if (kind == SW_EDGE_END && is_end(s, &m->end, bytes))

@@ -17,11 +17,14 @@ PROGRAM = r"""
 #include <string.h>
 #include <sumwire/autotune.h>
 #include <sumwire/coll.h>
+#include <sumwire/device.h>
 
 int main(void)
 {
     struct sw_tensor_desc d = SW_TENSOR_DESC_INIT;
     struct sw_coll_args a = SW_COLL_ARGS_INIT;
+    struct sw_device_settings v = SW_DEVICE_SETTINGS_INIT;
+    struct sw_device_call k = SW_DEVICE_CALL_INIT;
     struct sw_settings s;
     struct sw_client *c = NULL;
 
@@ -32,6 +35,7 @@ int main(void)
         return 1;
     puts(sw_last_error(NULL));
     return d.size != sizeof(d) || a.size != sizeof(a) ||
+           v.size != sizeof(v) || k.size != sizeof(k) ||
            sw_version() != SW_VERSION_NUMBER ||
            strcmp(sw_error_name(SW_ECLOSED), "SW_ECLOSED") != 0 ||
            sw_dtype_bytes(SW_BF16) != 2;

@@ -1,0 +1,135 @@
+/* device.h - libsumwire: sum tensors that lie in a device's memory.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tensor of a device goes through shared memory, which is pinned, in pieces
+ * (pmd/cuda/README.md); a call returns at once, and the device is never
+ * waited for as a whole.
+ *
+ * Lifecycle: 1. sw_open  2. sw_device_open  3. sw_device_declare (once or more)
+ * 4. sw_push_pull_device behind what computes the tensor; sw_device_wait or
+ * sw_device_hold before what reads it; repeat  5. sw_device_close  6. sw_close.
+ *
+ * All workers declare the same tensors so, and with the same piece_bytes: a
+ * tensor of several pieces is as many tensors to the others, NAME#0, NAME#1, …
+ * One that is a single piece is NAME, which others may have in memory.
+ *
+ * A device that fails (an error of CUDA's after which nothing works any more)
+ * ends the job at all ranks, with a sentence that names rank and device.
+ *
+ * Errors, threads and structs with a size: as sumwire.h says.  After fork, a
+ * child has no devices.  The back end "cuda" has not been run on a GPU yet.
+ */
+#ifndef SUMWIRE_DEVICE_H
+#define SUMWIRE_DEVICE_H
+
+#include <sumwire/sumwire.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sw_device;        /* a device as this process copies from and to it */
+struct sw_device_tensor; /* belongs to its device */
+
+struct sw_device_settings {
+	size_t size;
+	/* "cuda": a GPU, by the CUDA runtime 12 or 13, which is loaded now:
+	 * what SUMWIRE_CUDART names, else what this process has loaded already,
+	 * else what the linker finds.  "host": no device, any memory, for
+	 * tests; options behind a colon (pmd/cuda/host.h).  NULL: the
+	 * environment's SUMWIRE_DEVICE, else "cuda".  Borrowed by
+	 * sw_device_open. */
+	const char *backend;
+	/* Bytes of a piece, a multiple of 4,096: 4 KiB to 64 MiB.  0: of each
+	 * tensor the smallest of 256 KiB, 512 KiB … 4 MiB that makes at most 8
+	 * pieces of it, else 4 MiB. */
+	uint64_t piece_bytes;
+	int32_t number; /* of the device; -1: the thread's current one */
+	uint32_t pad;   /* never read */
+};
+
+#define SW_DEVICE_SETTINGS_INIT                                   \
+	{                                                         \
+		sizeof(struct sw_device_settings), NULL, 0, -1, 0 \
+	}
+
+/* sw_device_open - start to use a device.
+ * @s        read only during the call; NULL: the defaults
+ * @out      set on success; owned by the caller until sw_device_close, or
+ *           sw_close of @c, which does the same
+ * Starts a thread.
+ * Errors: SW_EDEVICE no runtime, no driver, one that is too old, no device;
+ * SW_EINVAL no such back end, number or piece; SW_ENOMEM. */
+SW_API int sw_device_open(struct sw_client *c,
+	const struct sw_device_settings *s, struct sw_device **out);
+
+/* sw_device_close - give it up, its tensors too; sets *@d to NULL.  Open calls
+ * end with SW_ECLOSED; waits for what is being copied.  *@d may be NULL. */
+SW_API void sw_device_close(struct sw_device **d);
+
+/* sw_device_declare - as sw_declare, for tensors in device memory; the shared
+ * memory that they go through is declared, and pinned as far as the device
+ * lets us: else copies are slower, and one line says so.
+ * @descs    names of at most 120 bytes; is_async is 0
+ * Errors: those of sw_declare, of the pieces: 4,096 in all; SW_EINVAL. */
+SW_API int sw_device_declare(struct sw_device *d,
+	const struct sw_tensor_desc *descs, uint32_t n,
+	struct sw_device_tensor **out);
+
+struct sw_device_call {
+	size_t size;
+	/* The tensor's n_elems elements in the device's memory, and where the
+	 * result is to come; may be the same.  The caller does not free them,
+	 * write from or to, or read to, until the call has ended. */
+	const void *from;
+	void *to;
+	/* cudaStream_t: the call begins when what this stream has been given
+	 * so far is done.  NULL: the default stream. */
+	void *stream;
+	uint32_t step; /* as of sw_push_pull */
+	uint32_t root; /* of sw_broadcast_device: a rank */
+};
+
+#define SW_DEVICE_CALL_INIT                                           \
+	{                                                             \
+		sizeof(struct sw_device_call), NULL, NULL, NULL, 0, 0 \
+	}
+
+/* sw_push_pull_device - start to sum @t over all workers; returns at once.
+ * One call per tensor is open at a time.
+ * Errors: SW_EBUSY the last one has not ended; SW_EINVAL the stream is being
+ * captured into a CUDA graph, or is none; the error that the last call ended
+ * with, if neither sw_device_wait nor sw_device_poll has said it; SW_EDEVICE;
+ * those of sw_push_pull. */
+SW_API int sw_push_pull_device(
+	struct sw_device_tensor *t, const struct sw_device_call *call);
+
+/* sw_broadcast_device - start to copy what rank root has in from to all
+ * workers' to, bit for bit; from may be NULL at the others.
+ * Errors: as above; SW_EINVAL there is no such rank. */
+SW_API int sw_broadcast_device(
+	struct sw_device_tensor *t, const struct sw_device_call *call);
+
+/* sw_device_poll - has the last call of @t ended?  Never blocks.
+ * Returns 0: the result is in to, for every stream, or there was no call;
+ * SW_EAGAIN; else the error it ended with: those of sw_poll, SW_EDEVICE. */
+SW_API int sw_device_poll(struct sw_device_tensor *t);
+
+/* sw_device_wait - the same, but waits, for wait_timeout_s at most
+ * (SW_ETIMEDOUT: it stays open). */
+SW_API int sw_device_wait(struct sw_device_tensor *t);
+
+/* sw_device_hold - what @stream is given from now on waits until the call has
+ * ended; this thread goes on.  How it ended, sw_device_poll, sw_device_wait or
+ * the next call of @t says; after an error the stream goes on, too.
+ * Where a stream cannot wait (cuStreamWaitValue32 is missing, or
+ * CUDA_DEVICE_MAX_CONNECTIONS is 1, with which it would hold up the copies that
+ * it waits for), this thread does, as in sw_device_wait, and one line says so.
+ */
+SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

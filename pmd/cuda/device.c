@@ -1,0 +1,204 @@
+/* device.c - sw_device_open: a pipeline over one client of libsumwire.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/cuda/device_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmd/client/client.h"
+#include "pmd/client/sized.h"
+
+enum { PIECE_FLOOR = 4096, PIECE_CEILING = 64 << 20 };
+
+/* --- the client as the pipeline's net --- */
+
+static int net_push(
+	void *ctx, void *tensor, uint32_t root, uint32_t step, uint64_t *handle)
+{
+	const struct sw_device *d = ctx;
+
+	return root ? sw_broadcast(d->client, tensor, root - 1, step, handle)
+		    : sw_push_pull(d->client, tensor, step, handle);
+}
+
+static int net_poll(void *ctx, uint64_t handle)
+{
+	const struct sw_device *d = ctx;
+
+	return sw_poll(d->client, handle);
+}
+
+static const char *net_why(void *ctx)
+{
+	const struct sw_device *d = ctx;
+
+	return sw_last_error(d->client);
+}
+
+static void net_rest(void *ctx, const _Atomic bool *has_mail, uint64_t until_ns)
+{
+	const struct sw_device *d = ctx;
+
+	sw_client_rest(d->client, has_mail, until_ns);
+}
+
+static void net_wake(void *ctx)
+{
+	const struct sw_device *d = ctx;
+
+	sw_client_wake(d->client);
+}
+
+/* The agent adds which rank it is. */
+static void net_give_up(void *ctx, const char *why)
+{
+	const struct sw_device *d = ctx;
+
+	sw_client_give_up(d->client, SW_EDEVICE, why + strlen(d->rank));
+}
+
+static void say(void *ctx, const char *line)
+{
+	const struct sw_device *d = ctx;
+
+	sw_client_say(d->client, line);
+}
+
+/* --- a device --- */
+
+static int take_settings(struct sw_client *c,
+	const struct sw_device_settings *s, struct sw_device_settings *out)
+{
+	char why[SW_SIZED_WHY_BYTES];
+
+	*out = (struct sw_device_settings)SW_DEVICE_SETTINGS_INIT;
+	if (s && sw_sized_take(out, sizeof(*out), s,
+			 SW_UP_TO(struct sw_device_settings, pad),
+			 "sw_device_settings", why))
+		return sw_client_fail(c, SW_EINVAL, "%s", why);
+	if (!out->backend)
+		out->backend = getenv("SUMWIRE_DEVICE");
+	if (!out->backend)
+		out->backend = "cuda";
+	if (out->piece_bytes && (out->piece_bytes < PIECE_FLOOR ||
+					out->piece_bytes > PIECE_CEILING ||
+					out->piece_bytes % PIECE_FLOOR))
+		return sw_client_fail(c, SW_EINVAL,
+			"piece_bytes is %llu: a multiple of 4,096, 4 KiB to 64 "
+			"MiB, was expected",
+			(unsigned long long)out->piece_bytes);
+	return 0;
+}
+
+static int open_back(struct sw_device *d, const struct sw_device_settings *s)
+{
+	const char *options = NULL;
+	char why[SW_BACK_WHY];
+	int err;
+
+	d->ops = sw_back_find(s->backend, &options);
+	if (!d->ops)
+		return sw_client_fail(d->client, SW_EINVAL,
+			"there is no back end '%.40s' for devices, but 'cuda' "
+			"and 'host'",
+			s->backend);
+	err = d->ops->open(options, s->number, &d->back, why);
+	if (err)
+		return sw_client_fail(
+			d->client, err, "%s device: %s", d->ops->name, why);
+	return 0;
+}
+
+static int open_pipeline(struct sw_device *d, int32_t number)
+{
+	struct sw_pipeline_params p = {.ops = d->ops,
+		.back = d->back,
+		.net = {d, net_push, net_poll, net_why, net_rest, net_wake,
+			net_give_up},
+		.where = d->where,
+		.piece_bytes =
+			d->piece_bytes ? d->piece_bytes : SW_DEVICE_PIECE_MAX,
+		.log = say,
+		.log_ctx = d};
+	char why[SW_BACK_WHY], which[16] = "";
+	int err;
+
+	if (number >= 0)
+		snprintf(which, sizeof(which), " %d", number);
+	snprintf(d->rank, sizeof(d->rank), "rank %u: ", sw_rank(d->client));
+	snprintf(d->where, sizeof(d->where), "%s%s device%s", d->rank,
+		d->ops->name, which);
+	err = sw_pipeline_open(&d->pipeline, &p, why);
+	if (!err)
+		return 0;
+	sw_pipeline_close(&d->pipeline);
+	return sw_client_fail(d->client, err, "%s: %s", d->where, why);
+}
+
+void sw_device_batch_free(struct sw_device *d, struct sw_device_batch *b)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		if (b->pinned[i])
+			d->ops->unpin(d->back, b->pinned[i]);
+	free(b->tensors);
+	free(b->pieces);
+	free(b);
+}
+
+/* In a forked child there is no thread, and the device is the parent's. */
+void sw_device_close(struct sw_device **device)
+{
+	struct sw_device *d = *device;
+
+	*device = NULL;
+	if (!d || !sw_client_lock(d->client))
+		return;
+	sw_client_unlock(d->client);
+	sw_client_disown(d->client, &d->part);
+	sw_pipeline_close(&d->pipeline);
+	while (d->batches) {
+		struct sw_device_batch *b = d->batches;
+
+		d->batches = b->next;
+		sw_device_batch_free(d, b);
+	}
+	d->ops->close(d->back);
+	free(d);
+}
+
+static void close_part(struct sw_client_part *part)
+{
+	struct sw_device *d = (struct sw_device *)part;
+
+	sw_device_close(&d);
+}
+
+int sw_device_open(struct sw_client *c, const struct sw_device_settings *s,
+	struct sw_device **out)
+{
+	struct sw_device_settings own;
+	struct sw_device *d;
+	int err = take_settings(c, s, &own);
+
+	if (err)
+		return err;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return sw_client_fail(c, SW_ENOMEM, "out of memory");
+	d->client = c;
+	d->piece_bytes = own.piece_bytes;
+	err = open_back(d, &own);
+	if (!err) {
+		err = open_pipeline(d, own.number);
+		if (err)
+			d->ops->close(d->back);
+	}
+	if (err) {
+		free(d);
+		return err;
+	}
+	sw_client_adopt(c, &d->part, close_part);
+	*out = d;
+	return 0;
+}

@@ -1,0 +1,62 @@
+# proc_device.py - tensors of a device that is none, by real daemons
+# SPDX-License-Identifier: BSD-3-Clause
+import rig
+from rig import Net, check, program
+
+
+def start(net, rank, device="host:gbit=40,latency_us=10", name="", **keys):
+    args = [f"--{k}={v}" for k, v in keys.items()]
+    return net.run(f"device{rank}{name}", "env", f"SUMWIRE_DEVICE={device}",
+                   program("test/proc/proc_device"), "--agent",
+                   net.socket(f"agent{rank}"), *args)
+
+
+def run(n, k, local=None, steps=6, seed=1, **keys):
+    with Net(workers=n, servers=k, local=local, **keys) as net:
+        net.start_all()
+        procs = [start(net, i, name=f".{j}", steps=steps, seed=seed)
+                 for i, m in enumerate(local or (1,) * n) for j in range(m)]
+        for p in procs:
+            p.wait_ok()
+            check("exact" in p.out(), p.out())
+            check("pinned" not in p.log(), p.log())
+
+
+def test_two_nodes_alone():
+    run(2, 0, colocated=True)
+
+
+def test_three_nodes_and_two_servers():
+    run(3, 2, colocated=True, seed=2)
+
+
+def test_two_workers_one_server_with_faults():
+    run(2, 1, seed=3, steps=3,
+        port={"fault_loss": "1%", "fault_dup": "1%", "fault_reorder": "1%"})
+
+
+def test_local_ranks():
+    run(2, 0, colocated=True, local=(2, 2), seed=4)
+
+
+def test_a_device_is_lost():
+    """The job ends at all ranks, and all know whose device it was."""
+    with Net(workers=2, servers=1) as net:
+        net.start_all()
+        good = start(net, 0, steps=1000)
+        bad = start(net, 1, "host:lost_after=60", steps=1000)
+        lost = "host device: the device that is none was lost"
+        bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
+        good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
+
+
+def test_no_driver():
+    """Without any runtime, or with one that finds no driver."""
+    with Net(workers=2, servers=1) as net:
+        net.start_all()
+        for p in [start(net, i, "cuda") for i in range(2)]:
+            p.wait_error("SW_EDEVICE|SW_EPEER")
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

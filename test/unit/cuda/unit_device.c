@@ -1,0 +1,339 @@
+/* unit_device.c - sw_device_* over the back end "host" and a toy agent.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/host_rig.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "test/support/unit.h"
+#include <sumwire/device.h>
+
+enum { KIB = 1024, MIB = 1024 * KIB };
+
+struct scene {
+	struct rig *r;
+	struct sw_client *c;
+	struct sw_device *d;
+	char line[640]; /* the last of the log */
+	uint32_t n_lines;
+};
+
+static void keep_line(void *ctx, const char *line)
+{
+	struct scene *s = ctx;
+
+	if (!strstr(line, "host device"))
+		return; /* the agent's */
+	snprintf(s->line, sizeof(s->line), "%s", line);
+	s->n_lines++;
+}
+
+static int scene_open(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct sw_settings settings;
+
+	s->r = rig_open(&(struct rig_how){.quota_bytes = 1ULL << 30});
+	settings = rig_settings(s->r);
+	settings.log = keep_line;
+	settings.log_ctx = s;
+	assert_int_equal(sw_open(&settings, &s->c), 0);
+	*state = s;
+	return 0;
+}
+
+static int scene_close(void **state)
+{
+	struct scene *s = *state;
+
+	sw_device_close(&s->d);
+	sw_close(&s->c);
+	rig_close(s->r);
+	free(s);
+	return 0;
+}
+
+static void open_device(
+	struct scene *s, const char *backend, uint64_t piece_bytes)
+{
+	struct sw_device_settings d = SW_DEVICE_SETTINGS_INIT;
+
+	d.backend = backend;
+	d.piece_bytes = piece_bytes;
+	d.number = 0;
+	if (sw_device_open(s->c, &d, &s->d))
+		fail_msg("sw_device_open: %s", sw_last_error(s->c));
+}
+
+static struct sw_device_tensor *declare(
+	struct scene *s, const char *name, uint64_t n)
+{
+	struct sw_tensor_desc d = RIG_DESC(name, n, SW_F32, 0);
+	struct sw_device_tensor *t;
+
+	if (sw_device_declare(s->d, &d, 1, &t))
+		fail_msg("sw_device_declare: %s", sw_last_error(s->c));
+	return t;
+}
+
+static int push(struct sw_device_tensor *t, float *from, float *to)
+{
+	struct sw_device_call call = SW_DEVICE_CALL_INIT;
+
+	call.from = from;
+	call.to = to;
+	return sw_push_pull_device(t, &call);
+}
+
+static void sum_and_check(
+	struct scene *s, struct sw_device_tensor *t, uint64_t n)
+{
+	float *from = malloc(n * sizeof(*from)), *to = calloc(n, sizeof(*to));
+
+	for (uint64_t i = 0; i < n; i++)
+		from[i] = (float)(i % 5003);
+	assert_int_equal(push(t, from, to), 0);
+	if (sw_device_wait(t))
+		fail_msg("sw_device_wait: %s", sw_last_error(s->c));
+	for (uint64_t i = 0; i < n; i++) {
+		if (to[i] != 2 * (float)(i % 5003))
+			fail_msg("element %llu is %f", (unsigned long long)i,
+				(double)to[i]);
+		if (from[i] != (float)(i % 5003))
+			fail_msg("the tensor was written");
+	}
+	free(from);
+	free(to);
+}
+
+/* By a piece more or less, and by what the library chooses. */
+static void push_pull__is_exact(void **state)
+{
+	static const uint64_t pieces[] = {0, 4096, 64 * KIB};
+	struct scene *s = *state;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		char name[32];
+
+		open_device(s, "host:gbit=100", pieces[i]);
+		for (uint32_t k = 0; k < 3; k++) {
+			uint64_t n = 256 * KIB / 4 * 2 + k - 1;
+			struct sw_device_tensor *t;
+
+			snprintf(name, sizeof(name), "t%u.%u", i, k);
+			t = declare(s, name, n);
+			sum_and_check(s, t, n);
+			sum_and_check(s, t, n);
+		}
+		sw_device_close(&s->d);
+	}
+	assert_int_equal(s->n_lines, 0);
+}
+
+/* What one piece is has its name; the others' are numbered. */
+static void declare__names_pieces(void **state)
+{
+	struct scene *s = *state;
+	struct sw_tensor_desc d = RIG_DESC("small", 4, SW_F32, 0);
+	struct sw_tensor *t;
+
+	open_device(s, "host", 64 * KIB);
+	declare(s, "small", 100);
+	declare(s, "large", 64 * KIB);
+	assert_int_not_equal(sw_declare(s->c, &d, 1, &t), 0);
+	d.name = "large#3";
+	assert_int_not_equal(sw_declare(s->c, &d, 1, &t), 0);
+	d.name = "large#4";
+	assert_int_equal(sw_declare(s->c, &d, 1, &t), 0);
+}
+
+static void check_refused(
+	struct scene *s, struct sw_tensor_desc d, const char *text)
+{
+	struct sw_device_tensor *t;
+
+	assert_int_equal(sw_device_declare(s->d, &d, 1, &t), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), text);
+}
+
+static void declare__refuses(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_tensor *t;
+	struct sw_tensor_desc d = RIG_DESC("a", 1, SW_F32, 0), bad = d;
+	char name[200];
+
+	open_device(s, "host", 4096);
+	memset(name, 'x', sizeof(name));
+	name[121] = 0;
+	bad.name = name;
+	check_refused(s, bad, "1 to 120");
+	bad.name = NULL;
+	check_refused(s, bad, "1 to 120");
+	bad = d;
+	bad.is_async = 1;
+	check_refused(s, bad, "no is_async");
+	bad = d;
+	bad.dtype = 99;
+	check_refused(s, bad, "a type");
+	bad = d;
+	bad.n_elems = 0;
+	check_refused(s, bad, "elements");
+	bad.n_elems = UINT64_MAX;
+	check_refused(s, bad, "elements");
+	bad.n_elems = 4097 * 1024;
+	check_refused(s, bad, "more than 4,096 pieces");
+	bad = d;
+	bad.size = 3;
+	check_refused(s, bad, "size");
+	assert_int_equal(sw_device_declare(s->d, &d, 0, &t), SW_EINVAL);
+	declare(s, "a", 1); /* and none of these has left anything */
+}
+
+static void open__refuses(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_settings d = SW_DEVICE_SETTINGS_INIT;
+
+	d.backend = "rocm";
+	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "'cuda' and 'host'");
+	d.backend = "host:gbit=fast";
+	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "no option 'gbit=fast'");
+	d.backend = "cuda:fast";
+	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
+	d.backend = "host";
+	d.piece_bytes = 5000;
+	assert_int_equal(sw_device_open(s->c, &d, &s->d), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "multiple of 4,096");
+	setenv("SUMWIRE_DEVICE", "host:no_such", 1);
+	assert_int_equal(sw_device_open(s->c, NULL, &s->d), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "no_such");
+	setenv("SUMWIRE_DEVICE", "host", 1);
+	assert_int_equal(sw_device_open(s->c, NULL, &s->d), 0);
+	unsetenv("SUMWIRE_DEVICE");
+	assert_null(strstr(s->line, "pinned"));
+}
+
+static void call__refuses(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_call call = SW_DEVICE_CALL_INIT;
+	struct sw_device_tensor *t;
+	float x[4] = {1, 2, 3, 4};
+
+	open_device(s, "host", 0);
+	t = declare(s, "t", 4);
+	assert_int_equal(sw_device_wait(t), 0);
+	assert_int_equal(sw_push_pull_device(t, &call), SW_EINVAL);
+	assert_int_equal(push(t, NULL, x), SW_EINVAL);
+	call.to = x;
+	call.root = RIG_SIZE;
+	assert_int_equal(sw_broadcast_device(t, &call), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "ranks are 0 to 3");
+	call.root = RIG_RANK;
+	assert_int_equal(sw_broadcast_device(t, &call), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "nothing to broadcast");
+	call.size = 8;
+	assert_int_equal(sw_push_pull_device(t, &call), SW_EINVAL);
+	sum_and_check(s, t, 4);
+}
+
+/* Copies go on without pinned memory; one line says so. */
+static void device__is_not_pinned(void **state)
+{
+	struct scene *s = *state;
+
+	open_device(s, "host:no_pin", 64 * KIB);
+	sum_and_check(s, declare(s, "a", MIB / 4), MIB / 4);
+	sum_and_check(s, declare(s, "b", MIB / 4), MIB / 4);
+	assert_int_equal(s->n_lines, 1);
+	assert_contains(s->line, "rank 3: host device 0: shared memory cannot "
+				 "be pinned (pinning is switched off)");
+}
+
+/* The agent learns why, and so the job's other ranks. */
+static void device__lost(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_tensor *t;
+	float *x = calloc(MIB / 4, sizeof(*x));
+	uint64_t h;
+
+	open_device(s, "host:lost_after=5", 64 * KIB);
+	t = declare(s, "t", MIB / 4);
+	assert_int_equal(push(t, x, x), 0);
+	assert_int_equal(sw_device_wait(t), SW_EDEVICE);
+	assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
+	rig_await(s->r, 1, SW_HOST_DIED,
+		"host device 0: the device that is none was lost");
+	/* and everything else of this client ends so */
+	assert_int_equal(push(t, x, x), SW_EDEVICE);
+	assert_int_equal(sw_push_pull(s->c, NULL, 0, &h), SW_EDEVICE);
+	assert_contains(sw_last_error(s->c), "host device 0");
+	sw_device_close(&s->d);
+	free(x);
+}
+
+/* The agent goes while calls are open. */
+static void agent__goes(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_tensor *t;
+	float *x = calloc(MIB / 4, sizeof(*x));
+
+	open_device(s, "host", 64 * KIB);
+	t = declare(s, "t", MIB / 4);
+	s->r->how.is_mute = true;
+	assert_int_equal(push(t, x, x), 0);
+	assert_int_equal(sw_device_poll(t), SW_EAGAIN);
+	assert_int_equal(push(t, x, x), SW_EBUSY);
+	atomic_store(&s->r->end_err, SW_ESERVER);
+	assert_int_equal(sw_device_wait(t), SW_ESERVER);
+	assert_contains(sw_last_error(s->c), "server 2 is silent");
+	assert_int_equal(push(t, x, x), SW_ESERVER);
+	sw_device_close(&s->d);
+	free(x);
+}
+
+/* A child has no device, and may say so. */
+static void child__has_none(void **state)
+{
+	struct scene *s = *state;
+	struct sw_device_tensor *t;
+	float x[4] = {0};
+	int code;
+	pid_t pid;
+
+	open_device(s, "host", 0);
+	t = declare(s, "t", 4);
+	pid = fork();
+	if (!pid) {
+		code = push(t, x, x) == SW_ECLOSED;
+		sw_device_close(&s->d);
+		_exit(code && !s->d ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &code, 0), pid);
+	assert_int_equal(code, 0);
+	sum_and_check(s, t, 4);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(push_pull__is_exact),
+		CASE(declare__names_pieces),
+		CASE(declare__refuses),
+		CASE(open__refuses),
+		CASE(call__refuses),
+		CASE(device__is_not_pinned),
+		CASE(device__lost),
+		CASE(agent__goes),
+		CASE(child__has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
