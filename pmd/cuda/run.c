@@ -66,6 +66,8 @@ static void lose(struct sw_pipeline *l, const char *why)
 {
 	char text[SW_PIPELINE_WHY];
 
+	if (l->failed) /* a caller saw it, too */
+		return;
 	snprintf(text, sizeof(text), "%s: %s", l->p.where, why);
 	end_all(l, SW_EDEVICE, text);
 	l->p.net.give_up(l->p.net.ctx, text);

@@ -26,6 +26,7 @@ struct rig_item {
 };
 
 struct rig {
+	const struct sw_back_ops *ops;
 	struct sw_back *back;
 	struct sw_pipeline l;
 	struct sw_pipeline_tensor t[RIG_TENSORS];
@@ -133,12 +134,13 @@ static inline void rig_log(void *ctx, const char *line)
 	r->n_lines++;
 }
 
-static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)
+static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
+	const char *options, uint64_t piece_bytes)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	char why[SW_BACK_WHY];
 	pthread_condattr_t attr;
-	struct sw_pipeline_params p = {.ops = &sw_back_host,
+	struct sw_pipeline_params p = {.ops = ops,
 		.net = {r, rig_push, rig_poll, rig_why, rig_rest, rig_wake,
 			rig_give_up},
 		.where = "rank 1: host device 0",
@@ -150,11 +152,17 @@ static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&r->changed, &attr);
+	r->ops = ops;
 	r->piece_bytes = piece_bytes;
-	assert_int_equal(sw_back_host.open(options, 0, &r->back, why), 0);
+	assert_int_equal(ops->open(options, 0, &r->back, why), 0);
 	p.back = r->back;
 	assert_int_equal(sw_pipeline_open(&r->l, &p, why), 0);
 	return r;
+}
+
+static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)
+{
+	return rig_open_on(&sw_back_host, options, piece_bytes);
 }
 
 /* A tensor of @bytes, each element its place and @salt.  Returns its number. */
@@ -235,7 +243,7 @@ static inline void rig_stop(struct rig *r)
 static inline void rig_close(struct rig *r)
 {
 	rig_stop(r);
-	sw_back_host.close(r->back);
+	r->ops->close(r->back);
 	for (uint32_t i = 0; i < r->n; i++) {
 		free(r->t[i].pieces);
 		free(r->device[i]);

@@ -1,0 +1,279 @@
+/* fake.c - a stand-in for the CUDA runtime: streams that do as they are asked.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/cuda/fake.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+
+enum { OPS = 64, NON_BLOCKING = 1, NO_TIMING = 2, HIGHEST = -5, SHIFT = 4096 };
+
+struct stream {
+	struct {
+		void *to;
+		const void *from;
+		size_t bytes;
+	} ops[OPS];
+	uint64_t n, done;
+};
+
+struct event {
+	struct stream *stream;
+	uint64_t at; /* ops of it that must be done */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fake f = {.driver = FAKE_VERSION, .n_devices = 2};
+
+API struct fake *fake_state(void)
+{
+	return &f;
+}
+
+/* Errors stay until they are asked for; a device that is lost stays so. */
+static int end(int error)
+{
+	if (f.is_lost)
+		error = FAKE_LOST;
+	if (error)
+		f.error = error;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+static void begin(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static int check_driver(void)
+{
+	return f.driver < FAKE_VERSION / 1000 * 1000 ? FAKE_OLD_DRIVER : 0;
+}
+
+API int cudaGetDeviceCount(int *n)
+{
+	begin();
+	*n = f.n_devices;
+	return end(check_driver());
+}
+
+API int cudaGetDevice(int *device)
+{
+	begin();
+	*device = f.current;
+	return end(0);
+}
+
+API int cudaSetDevice(int device)
+{
+	begin();
+	f.current = device;
+	return end(device < 0 || device >= f.n_devices ? 101 : 0);
+}
+
+API int cudaDriverGetVersion(int *version)
+{
+	*version = f.driver;
+	return 0;
+}
+
+API int cudaRuntimeGetVersion(int *version)
+{
+	*version = FAKE_VERSION;
+	return 0;
+}
+
+API int cudaGetLastError(void)
+{
+	int error;
+
+	begin();
+	error = f.error;
+	f.error = 0;
+	f.n_cleared++;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+API const char *cudaGetErrorString(int error)
+{
+	switch (error) {
+	case FAKE_MEMORY:
+		return "out of memory";
+	case FAKE_OLD_DRIVER:
+		return "CUDA driver version is insufficient for CUDA runtime "
+		       "version";
+	case FAKE_LOST:
+		return "unspecified launch failure";
+	default:
+		return "an error";
+	}
+}
+
+API int cudaDeviceGetStreamPriorityRange(int *lowest, int *highest)
+{
+	begin();
+	*lowest = 0;
+	*highest = HIGHEST;
+	return end(0);
+}
+
+API int cudaStreamCreateWithPriority(
+	void **stream, unsigned int flags, int priority)
+{
+	begin();
+	f.bad_calls += flags != NON_BLOCKING || priority != HIGHEST;
+	*stream = calloc(1, sizeof(struct stream));
+	f.n_streams++;
+	return end(0);
+}
+
+API int cudaStreamDestroy(void *stream)
+{
+	begin();
+	free(stream);
+	f.n_streams--;
+	return end(0);
+}
+
+API int cudaStreamIsCapturing(void *stream, int *is)
+{
+	begin();
+	*is = f.capture;
+	return end(f.is_capture_error ? 906 : 0);
+}
+
+API int cudaEventCreateWithFlags(void **event, unsigned int flags)
+{
+	begin();
+	f.bad_calls += flags != NO_TIMING;
+	*event = calloc(1, sizeof(struct event));
+	f.n_events++;
+	return end(0);
+}
+
+API int cudaEventDestroy(void *event)
+{
+	begin();
+	free(event);
+	f.n_events--;
+	return end(0);
+}
+
+/* A stream of the program is NULL, with nothing to do; or 1: there is none. */
+API int cudaEventRecord(void *event, void *stream)
+{
+	struct event *e = event;
+
+	begin();
+	if (stream == (void *)1)
+		return end(FAKE_BAD_HANDLE);
+	e->stream = stream;
+	e->at = e->stream ? e->stream->n : 0;
+	return end(0);
+}
+
+static void step(struct stream *s)
+{
+	uint64_t i = s->done++ % OPS;
+
+	memcpy(s->ops[i].to, s->ops[i].from, s->ops[i].bytes);
+}
+
+API int cudaEventQuery(void *event)
+{
+	struct event *e = event;
+
+	begin();
+	if (f.is_lost || !e->stream || e->stream->done >= e->at)
+		return end(0);
+	step(e->stream);
+	return end(FAKE_NOT_READY);
+}
+
+API int cudaMemcpyAsync(
+	void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+	struct stream *s = stream;
+
+	begin();
+	f.bad_calls += kind != 1 && kind != 2;
+	f.n_copies[kind == 2]++;
+	if (f.lost_after && f.n_copies[0] + f.n_copies[1] > f.lost_after)
+		f.is_lost = 1;
+	if (s->n - s->done == OPS)
+		step(s);
+	s->ops[s->n % OPS].to = to;
+	s->ops[s->n % OPS].from = from;
+	s->ops[s->n++ % OPS].bytes = bytes;
+	return end(0);
+}
+
+API int cudaHostRegister(void *p, size_t bytes, unsigned int flags)
+{
+	begin();
+	f.bad_calls += (uintptr_t)p % 4096 || bytes % 4096 || !bytes;
+	f.pin_flags = flags;
+	f.n_pins++;
+	f.n_pinned += !f.pin_error;
+	return end(f.pin_error);
+}
+
+API int cudaHostUnregister(void *p)
+{
+	begin();
+	f.bad_calls += (uintptr_t)p % 4096 != 0;
+	f.n_pinned--;
+	return end(0);
+}
+
+/* Somewhere else than the host has it. */
+API int cudaHostGetDevicePointer(void **out, void *p, unsigned int flags)
+{
+	begin();
+	f.bad_calls += flags != 0;
+	*out = (char *)p + SHIFT;
+	return end(0);
+}
+
+static int wait_value(
+	void *stream, uint64_t at, uint32_t value, unsigned int flags)
+{
+	begin();
+	f.n_waits++;
+	f.wait_at = at - SHIFT;
+	f.wait_value = value;
+	f.wait_flags = flags;
+	return end(0);
+}
+
+static int find(const char *name, void **function, int *status)
+{
+	int (*const it)(void *, uint64_t, uint32_t, unsigned int) = wait_value;
+
+	begin();
+	f.bad_calls += strcmp(name, "cuStreamWaitValue32") != 0;
+	*status = f.has_no_wait_value;
+	if (!*status)
+		memcpy(function, &it, sizeof(it));
+	return end(0);
+}
+
+#if FAKE_VERSION >= 13000
+API int cudaGetDriverEntryPointByVersion(const char *name, void **function,
+	unsigned int version, unsigned long long flags, int *status)
+{
+	f.bad_calls += version != 12000 || flags;
+	return find(name, function, status);
+}
+#else
+API int cudaGetDriverEntryPoint(const char *name, void **function,
+	unsigned long long flags, int *status)
+{
+	f.bad_calls += flags != 0;
+	return find(name, function, status);
+}
+#endif

@@ -1,0 +1,45 @@
+/* fake.h - a stand-in for the CUDA runtime: what a test sets, what was called.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two libraries are built of fake.c, with the names of runtime 12 and 13.
+ * Device memory is any memory.  A stream does what it was given one by one:
+ * each question about an event of it that is not done does one more; so whoever
+ * takes a copy for done too early has the wrong bytes.
+ */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <stdint.h>
+
+enum {
+	FAKE_INVALID = 1, /* cudaErrorInvalidValue */
+	FAKE_MEMORY = 2,
+	FAKE_OLD_DRIVER = 35,
+	FAKE_BAD_HANDLE = 400,
+	FAKE_NOT_READY = 600,
+	FAKE_LOST = 719, /* cudaErrorLaunchFailure, which stays */
+};
+
+struct fake {
+	/* set by a test */
+	int driver, n_devices; /* of 12.9: 12090 */
+	int pin_error, capture;
+	int is_capture_error; /* StreamIsCapturing returns 906 */
+	uint32_t lost_after;  /* copies; 0: never */
+	int has_no_wait_value;
+	/* what was done */
+	int current;                            /* device */
+	uint32_t n_streams, n_events, n_pinned; /* that there are */
+	uint32_t n_copies[2];                   /* to the device, to the host */
+	uint32_t n_waits, n_pins, n_cleared;
+	uint32_t bad_calls; /* with what no test means */
+	unsigned int pin_flags, wait_flags;
+	uint64_t wait_at;
+	uint32_t wait_value;
+	int error, is_lost;
+};
+
+/* fake_state - of the library that has it; found by dlsym. */
+struct fake *fake_state(void);
+
+#endif

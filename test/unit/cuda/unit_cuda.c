@@ -1,0 +1,328 @@
+/* unit_cuda.c - the back end "cuda" over a stand-in for the CUDA runtime.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The stand-ins have the names of runtime 12 and 13, and are loaded by their
+ * paths, as a program loads its own before it opens a device.
+ */
+#include "test/unit/cuda/pipe_rig.h"
+
+#include <dlfcn.h>
+
+#include "test/cuda/fake.h"
+#include "test/support/dl.h"
+
+enum { MIB = 1 << 20 };
+
+struct scene {
+	void *library[2]; /* 12, 13 */
+	struct fake *fake[2];
+};
+
+/* Loaded: bit 0: 12, bit 1: 13. */
+static void load(struct scene *s, uint32_t which)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		char path[256];
+		struct fake *(*state)(void);
+		void *f;
+
+		if (!(which >> i & 1))
+			continue;
+		snprintf(path, sizeof(path), "%s/cudart-fake-1%u.so",
+			getenv("FAKE_CUDA"), 2 + i);
+		s->library[i] = dlopen(path, RTLD_NOW);
+		if (!s->library[i])
+			fail_msg("%s", dlerror());
+		f = dlsym(s->library[i], "fake_state");
+		memcpy(&state, &f, sizeof(f));
+		s->fake[i] = state();
+	}
+}
+
+static int scene_open(void **state)
+{
+	*state = calloc(1, sizeof(struct scene));
+	return 0;
+}
+
+static int scene_close(void **state)
+{
+	struct scene *s = *state;
+
+	for (uint32_t i = 0; i < 2; i++)
+		if (s->library[i]) {
+			assert_int_equal(s->fake[i]->bad_calls, 0);
+			assert_int_equal(s->fake[i]->n_streams, 0);
+			assert_int_equal(s->fake[i]->n_events, 0);
+			assert_int_equal(s->fake[i]->n_pinned, 0);
+			assert_int_equal(s->fake[i]->current, 0);
+			dlclose(s->library[i]);
+		}
+	free(s);
+	return 0;
+}
+
+static struct rig *open_rig(void)
+{
+	return rig_open_on(&sw_back_cuda, NULL, 64 << 10);
+}
+
+static void check_exact(struct rig *r)
+{
+	uint32_t a = rig_add(r, MIB + 8, 1), b = rig_add(r, MIB / 2, 0);
+
+	for (uint64_t salt = 0; salt < 3; salt++) {
+		rig_fill(r, a, salt);
+		rig_fill(r, b, salt + 9);
+		rig_submit(r, a);
+		rig_submit(r, b);
+		rig_wait(r, a);
+		rig_wait(r, b);
+		rig_check(r, a, salt);
+		rig_check(r, b, salt + 9);
+	}
+}
+
+static void cuda__is_exact(void **state)
+{
+	struct scene *s = *state;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct rig *r;
+
+		load(s, 1 << i);
+		r = open_rig();
+		check_exact(r);
+		/* 3 times (33 + 16) slices each way */
+		assert_int_equal(s->fake[i]->n_copies[0], 147);
+		assert_int_equal(s->fake[i]->n_copies[1], 147);
+		assert_int_equal(s->fake[i]->n_pins, 1); /* the words */
+		rig_close(r);
+		assert_int_equal(scene_close(state), 0);
+		scene_open(state);
+		s = *state;
+	}
+}
+
+static void check_no_device(const char *text)
+{
+	struct sw_back *b;
+	char why[SW_BACK_WHY];
+
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), SW_EDEVICE);
+	assert_contains(why, text);
+}
+
+static void runtime__is_missing(void **state)
+{
+	(void)state;
+	dl_instead = "/nowhere/libcudart.so";
+	check_no_device("neither libcudart.so.13 nor .12");
+	dl_instead = NULL;
+	setenv("SUMWIRE_CUDART", "/nowhere/libcudart.so", 1);
+	check_no_device("SUMWIRE_CUDART: /nowhere/libcudart.so cannot");
+	setenv("SUMWIRE_CUDART", "libm.so.6", 1);
+	check_no_device("libm.so.6 lacks cudaGetDeviceCount");
+	unsetenv("SUMWIRE_CUDART");
+}
+
+static void driver__is_missing_or_old(void **state)
+{
+	struct scene *s = *state;
+
+	load(s, 2);
+	s->fake[1]->driver = 0;
+	setenv("SUMWIRE_CUDART", "libcudart.so.13", 1);
+	check_no_device("libcudart.so.13 is there, but no driver");
+	s->fake[1]->driver = 12040;
+	check_no_device("is of CUDA 13.5, the driver of 12.4: CUDA driver");
+	s->fake[1]->driver = 13050;
+	s->fake[1]->n_devices = 0;
+	check_no_device("libcudart.so.13 finds no device");
+	unsetenv("SUMWIRE_CUDART");
+}
+
+/* 13, unless the driver is too old for it. */
+static void runtime__of_two(void **state)
+{
+	struct scene *s = *state;
+	struct rig *r;
+
+	load(s, 3);
+	r = open_rig();
+	check_exact(r);
+	rig_close(r);
+	assert_int_not_equal(s->fake[1]->n_copies[0], 0);
+	assert_int_equal(s->fake[0]->n_copies[0], 0);
+	s->fake[1]->driver = 12090;
+	s->fake[1]->n_copies[0] = 0;
+	r = open_rig();
+	check_exact(r);
+	rig_close(r);
+	assert_int_equal(s->fake[1]->n_copies[0], 0);
+	assert_int_not_equal(s->fake[0]->n_copies[0], 0);
+}
+
+/* Another thread's current device stays. */
+static void device__has_a_number(void **state)
+{
+	struct scene *s = *state;
+	struct sw_back *b;
+	char why[SW_BACK_WHY];
+
+	load(s, 2);
+	assert_int_equal(sw_back_cuda.open(NULL, 2, &b, why), SW_EINVAL);
+	assert_contains(why, "there is no device 2, but 2: 0 to 1");
+	assert_int_equal(sw_back_cuda.open(NULL, 1, &b, why), 0);
+	assert_int_equal(s->fake[1]->current, 0);
+	sw_back_cuda.close(b);
+	assert_int_equal(sw_back_cuda.open(NULL, -1, &b, why), 0);
+	assert_int_equal(s->fake[1]->current, 0);
+	assert_int_equal(sw_back_cuda.enter(b, why), 0);
+	sw_back_cuda.close(b);
+}
+
+static void pin__is_refused(void **state)
+{
+	struct scene *s = *state;
+	struct sw_back *b;
+	char why[SW_BACK_WHY];
+	void *page = aligned_alloc(4096, 4096);
+
+	load(s, 2);
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	assert_int_equal(sw_back_cuda.pin(b, page, 4096, true, why), 0);
+	assert_int_equal(s->fake[1]->pin_flags, 1 | 2 | 8);
+	sw_back_cuda.unpin(b, page);
+	s->fake[1]->pin_error = FAKE_MEMORY;
+	assert_int_equal(
+		sw_back_cuda.pin(b, page, 4096, false, why), SW_ENOMEM);
+	ASSERT_TEXT(why, "cudaHostRegister: out of memory (2)");
+	assert_int_equal(s->fake[1]->error, 0); /* the program's stay its own */
+	sw_back_cuda.close(b);
+	free(page);
+}
+
+static void check_hold(struct scene *s, uint32_t n_waits, const char *why_not)
+{
+	struct rig *r = open_rig();
+	struct fake *f = s->fake[1];
+	uint32_t t = rig_add(r, MIB, 0);
+	char why[SW_PIPELINE_WHY];
+
+	r->is_stuck = n_waits > 0;
+	rig_submit(r, t);
+	assert_int_equal(
+		sw_pipeline_hold(&r->l, &r->t[t], NULL, RIG_UNTIL, why), 0);
+	r->is_stuck = false;
+	rig_wait(r, t);
+	assert_int_equal(f->n_waits, n_waits);
+	if (n_waits) {
+		assert_int_equal(f->wait_at, (uintptr_t)r->t[t].word);
+		assert_int_equal(f->wait_value, 1);
+		assert_int_equal(f->wait_flags, 0);
+		assert_int_equal(r->n_lines, 0);
+	} else {
+		assert_contains(r->line, why_not);
+	}
+	rig_close(r);
+}
+
+static void hold__by_wait_value(void **state)
+{
+	struct scene *s = *state;
+
+	load(s, 2);
+	check_hold(s, 1, NULL);
+	s->fake[1]->n_waits = 0;
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 1);
+	check_hold(s, 0, "CUDA_DEVICE_MAX_CONNECTIONS is 1");
+	unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	s->fake[1]->has_no_wait_value = 1;
+	check_hold(s, 0, "the driver has no cuStreamWaitValue32");
+	s->fake[1]->has_no_wait_value = 0;
+	s->fake[1]->pin_error = FAKE_MEMORY;
+	check_hold(s, 0, "not pinned");
+}
+
+/* Neither a graph nor a stream that is none harms the device. */
+static void submit__refuses(void **state)
+{
+	struct scene *s = *state;
+	struct rig *r;
+	uint32_t t;
+	char why[SW_PIPELINE_WHY];
+
+	load(s, 2);
+	r = open_rig();
+	t = rig_add(r, MIB, 0);
+	s->fake[1]->capture = 1;
+	assert_int_equal(rig_submit_on(r, t, NULL, why), SW_EINVAL);
+	assert_contains(why, "tensor 't0': its stream is being captured into a "
+			     "CUDA graph");
+	s->fake[1]->capture = 0;
+	s->fake[1]->is_capture_error = 1;
+	assert_int_equal(rig_submit_on(r, t, NULL, why), SW_EINVAL);
+	assert_contains(why, "captured");
+	s->fake[1]->is_capture_error = 0;
+	assert_int_equal(rig_submit_on(r, t, (void *)1, why), SW_EINVAL);
+	assert_contains(why, "cudaEventRecord: an error (400)");
+	rig_fill(r, t, 4);
+	rig_submit(r, t);
+	rig_wait(r, t);
+	rig_check(r, t, 4);
+	assert_int_equal(r->n_given_up, 0);
+	rig_close(r);
+}
+
+/* By the copies, or as a caller finds it so. */
+static void device__is_lost(void **state)
+{
+	struct scene *s = *state;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct rig *r;
+		uint32_t t;
+		char why[SW_PIPELINE_WHY];
+
+		load(s, 2);
+		s->fake[1]->lost_after = 5;
+		r = open_rig();
+		t = rig_add(r, MIB, 0);
+		s->fake[1]->is_lost = i;
+		if (i)
+			assert_int_equal(
+				rig_submit_on(r, t, NULL, why), SW_EDEVICE);
+		else
+			rig_submit(r, t);
+		while (!r->l.failed)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		assert_int_equal(rig_submit_on(r, t, NULL, why), SW_EDEVICE);
+		assert_contains(why, "unspecified launch failure (719)");
+		rig_stop(r);
+		assert_int_equal(r->n_given_up, 1);
+		rig_close(r);
+		assert_int_equal(scene_close(state), 0);
+		scene_open(state);
+		s = *state;
+	}
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(cuda__is_exact),
+		CASE(runtime__is_missing),
+		CASE(driver__is_missing_or_old),
+		CASE(runtime__of_two),
+		CASE(device__has_a_number),
+		CASE(pin__is_refused),
+		CASE(hold__by_wait_value),
+		CASE(submit__refuses),
+		CASE(device__is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
