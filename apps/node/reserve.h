@@ -21,7 +21,7 @@
 
 enum {
 	SW_RESERVE_SLICE = 4 << 20,   /* made in one call, at most */
-	SW_RESERVE_SMALL = 512 << 10, /* what is taken from the stock */
+	SW_RESERVE_SMALL = 3 << 20,   /* what is taken from the stock */
 	SW_RESERVE_STOCK = 4 << 20,   /* there is so much of it, at most */
 	SW_RESERVE_UNMAP = 256 << 20, /* unmapped in one call, at most */
 };

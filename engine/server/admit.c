@@ -4,10 +4,10 @@
  * HELLO and JOIN come from strangers: nothing is stored for a HELLO, nothing
  * before a JOIN has shown its cookie, then a place in a table, and no answer is
  * larger than its question.  Memory, a rank, a job's name are only for those
- * that have spoken under their session.  Every request may come twice; the
- * second gets the same answer.
+ * that have spoken under their session; until the memory is there, what they
+ * say does not count, and ACCEPT is sent again.  Every request may come twice;
+ * the second gets the same answer.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/siphash.h"
@@ -211,6 +211,8 @@ static void begin(
 {
 	struct sw_server *srv = job->srv;
 
+	if (s->srv) /* a member that left had the place */
+		memset(s, 0, sizeof(*s));
 	s->srv = srv;
 	s->peer.index = p->id >> 16;
 	s->peer.id = p->id;
@@ -236,21 +238,23 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 {
 	struct sw_pending p = srv->pending[i];
 	struct sw_job *job = sw_job_find(srv, p.join.job);
+	bool may = sw_admit_check(srv, &p); /* others may have been faster */
 	struct sw_session *s;
 
-	sw_pending_drop(srv, i);
-	if (!sw_admit_check(srv, &p)) /* others were faster */
+	if (may && !job && !sw_job_is_ready(srv, &p.join))
 		return NULL;
-	s = calloc(1, sizeof(*s));
-	if (s && !job)
+	sw_pending_drop(srv, i);
+	if (!may)
+		return NULL;
+	if (!job)
 		job = sw_job_open(srv, &p.join);
-	if (!s || !job) {
-		free(s);
+	if (!job) {
 		sw_admit_refuse(srv, &p, SW_EREFUSED,
 			"the server has no memory for rank %u of job %.64s",
 			p.join.rank, p.join.job);
 		return NULL;
 	}
+	s = &job->sessions[p.join.rank];
 	begin(s, &p, job);
 	sw_job_enter(job, s, &p.join);
 	return s;

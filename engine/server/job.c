@@ -8,15 +8,18 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/server/server_int.h"
 
+static uint64_t sessions_bytes(uint32_t n_members)
+{
+	return n_members * sizeof(struct sw_session);
+}
+
 uint64_t sw_job_bytes(uint32_t n_members)
 {
-	return sw_shard_bytes(n_members) +
-	       n_members * sizeof(struct sw_session);
+	return sw_shard_bytes(n_members) + sessions_bytes(n_members);
 }
 
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
@@ -123,6 +126,18 @@ void sw_job_tell_waiting(struct sw_server *srv)
 
 /* --- members come and go --- */
 
+/* The control thread has made it present: tables, and all of the sessions. */
+bool sw_job_is_ready(struct sw_server *srv, const struct sw_join *join)
+{
+	const struct sw_env *env = srv->env;
+	const uint64_t page = 4096; /* either may take one more */
+	struct sw_job *job = sw_job_unused(srv);
+
+	return !job || !env->mem_ready ||
+	       env->mem_ready(env->ctx, (uint32_t)(job - srv->jobs),
+		       sw_job_bytes(join->n_members) + 2 * page);
+}
+
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 {
 	struct sw_place_job place = sw_join_place(join);
@@ -155,6 +170,12 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	if (sw_shard_open(&job->shard, &job->params, srv->env, &srv->stats,
 		    &place, join->server_i))
 		return NULL;
+	job->sessions = srv->env->mem_get(
+		srv->env->ctx, sessions_bytes(job->n_members));
+	if (!job->sessions) {
+		sw_shard_close(&job->shard);
+		return NULL;
+	}
 	job->wait_ns = FIRST_S * SW_S;
 	job->wait_at_ns = srv->now_ns + job->wait_ns;
 	srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);
@@ -255,15 +276,17 @@ static void close_session(struct sw_session *s)
 	s->job->members[s->member].session = NULL;
 	s->job->n_sessions--;
 	sw_flow_fini(&s->peer.flow);
-	free(s);
 }
 
 static void close_job(struct sw_job *job)
 {
+	const struct sw_env *env = job->srv->env;
+
 	sw_share_drop(job);
 	sw_share_give(job, job->quota.used_bytes);
 	sw_shard_close(&job->shard);
-	sw_log(job->srv->env->log, SW_LOG_INFO, "job %s: closed", job->name);
+	env->mem_put(env->ctx, job->sessions, sessions_bytes(job->n_members));
+	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }
 
 void sw_job_leave(struct sw_session *s, int err, const char *text)

@@ -422,6 +422,8 @@ void sw_server_close(struct sw_server *srv)
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i])
 			sw_job_leave(srv->sessions[i], 0, "");
+	for (uint32_t i = 0; i < SW_MAX_JOBS && srv->env->mem_drop; i++)
+		srv->env->mem_drop(srv->env->ctx, i);
 	free(srv);
 }
 

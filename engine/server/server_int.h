@@ -67,6 +67,7 @@ struct sw_job {
 	uint64_t n_folded, active_ns; /* when contributions came last */
 	struct sw_params params;
 	struct sw_shard shard;
+	struct sw_session *sessions; /* by member; those that are not zeros */
 	struct sw_due due[SW_MAX_PORTS]; /* results, by class */
 	uint64_t here[SW_SESSION_WORDS]; /* its sessions, by index */
 	struct sw_member members[SW_MAX_MEMBERS];
@@ -208,7 +209,7 @@ bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
 /* sw_pending_confirm - the worker behind the JOIN at @i has spoken under the id
  * that it was offered: it is a member from now on.  NULL: it cannot be any
- * more, as it was told. */
+ * more, as it was told, or the job's memory is being prepared. */
 struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i);
 /* sw_pending_build - the ACCEPT that is owed at @i. */
 void sw_pending_build(
@@ -221,6 +222,9 @@ uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i);
 struct sw_job *sw_job_find(struct sw_server *srv, const char *name);
 /* sw_job_unused - a place for one more, or NULL. */
 struct sw_job *sw_job_unused(struct sw_server *srv);
+/* sw_job_is_ready - is there memory for @join's job?  If not, ask again.
+ * sw_job_open - then, in the same turn. */
+bool sw_job_is_ready(struct sw_server *srv, const struct sw_join *join);
 struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join);
 
 /* sw_join_place - the facts in a JOIN that decide where chunks lie. */

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/shard.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
@@ -10,23 +9,13 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
-enum {
-	LINE = 64,
-	/* Zeros that begin with a line: they are not touched before they are
-	 * needed, as aligned_alloc and memset would. */
-	TENSORS_BYTES = SW_MAX_TENSORS * sizeof(struct sw_stensor) + LINE,
-};
+enum { LINE = 64 };
 
 static const struct sw_rules *const rules_of[SW_N_MODES] = {
 	[SW_MODE_SYNC] = &sw_rules_sync,
 	[SW_MODE_ASYNC] = &sw_rules_async,
 	[SW_MODE_STREAM] = &sw_rules_stream,
 };
-
-static void *line_up(void *mem)
-{
-	return (void *)(((uintptr_t)mem + LINE - 1) & ~(uintptr_t)(LINE - 1));
-}
 
 static size_t sets_bytes(uint32_t n_members)
 {
@@ -35,12 +24,31 @@ static size_t sets_bytes(uint32_t n_members)
 	       sizeof(uint64_t);
 }
 
+/* The tables of a job, in this order. */
+static size_t tables_bytes(uint32_t n_members)
+{
+	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
+	       sets_bytes(n_members) +
+	       (SW_MAX_ORDERS + SW_MAX_TENSORS) * sizeof(uint32_t);
+}
+
+/* In lines. */
+static void lay_tables(struct sw_shard *sh)
+{
+	uint64_t *next = (uint64_t *)(sh->tensors + SW_MAX_TENSORS);
+
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
+	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
+	sh->by_order = (uint32_t *)next;
+	sh->hashes = sh->by_order + SW_MAX_ORDERS;
+}
+
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
 	const struct sw_place_job *job, uint16_t server_i)
 {
 	uint32_t n_members = job->n_members;
-	uint64_t *next;
 
 	*sh = (struct sw_shard){.params = params,
 		.env = env,
@@ -48,30 +56,20 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.n_members = n_members,
 		.expected = ~0ULL >> (64 - n_members),
 		.server_i = server_i,
-		.place = *job};
-	sh->tensors_mem = calloc(1, TENSORS_BYTES);
-	sh->tensors = line_up(sh->tensors_mem);
-	sh->next_order = SW_MAX_TENSORS;
-	sh->by_order = calloc(SW_MAX_ORDERS, sizeof(*sh->by_order));
-	sh->ready_words = calloc(1, sets_bytes(n_members));
-	sh->hashes = calloc(SW_MAX_TENSORS, sizeof(*sh->hashes));
-	if (!sh->tensors_mem || !sh->by_order || !sh->ready_words ||
-		!sh->hashes || sw_place_map_open(&sh->map, job)) {
+		.place = *job,
+		.next_order = SW_MAX_TENSORS};
+	sh->tensors = env->mem_get(env->ctx, tables_bytes(n_members));
+	if (!sh->tensors || sw_place_map_open(&sh->map, job)) {
 		sw_shard_close(sh);
 		return SW_ENOMEM;
 	}
-	next = sh->ready_words;
-	for (uint32_t m = 0; m < n_members; m++)
-		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
-	sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
+	lay_tables(sh);
 	return 0;
 }
 
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
-	return TENSORS_BYTES + SW_MAX_TENSORS * sizeof(uint32_t) +
-	       SW_MAX_ORDERS * sizeof(uint32_t) + sets_bytes(n_members) +
-	       SW_PLACE_MAP_BYTES;
+	return tables_bytes(n_members) + SW_PLACE_MAP_BYTES;
 }
 
 static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
@@ -84,10 +82,9 @@ void sw_shard_close(struct sw_shard *sh)
 {
 	for (uint32_t key = 0; key < sh->n_keys; key++)
 		free_tensor(sh->env, &sh->tensors[key]);
-	free(sh->tensors_mem);
-	free(sh->by_order);
-	free(sh->ready_words);
-	free(sh->hashes);
+	if (sh->tensors)
+		sh->env->mem_put(
+			sh->env->ctx, sh->tensors, tables_bytes(sh->n_members));
 	sw_place_map_close(&sh->map);
 	*sh = (struct sw_shard){0};
 }

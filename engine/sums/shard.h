@@ -106,8 +106,6 @@ struct sw_shard {
 	uint64_t mem_bytes; /* taken by admitted tensors */
 	uint32_t *hashes;   /* of the names, by key */
 	uint32_t n_keys;    /* no admitted key is larger or equal */
-	uint64_t *ready_words;
-	void *tensors_mem;
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
@@ -120,7 +118,8 @@ static inline uint64_t sw_item_bytes(const struct sw_declare_item *item)
 		       : item->n_elems * sw_dtype_bytes(item->dtype);
 }
 
-/* sw_shard_open - an empty shard; @job was checked.  Errors: SW_ENOMEM. */
+/* sw_shard_open - an empty shard; @job was checked, and env.mem_ready was asked
+ * for sw_shard_bytes.  Errors: SW_ENOMEM. */
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
 	const struct sw_place_job *job, uint16_t server_i);

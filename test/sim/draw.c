@@ -230,6 +230,7 @@ static void draw_groups(struct sim_job *job)
 void sim_job_draw(struct sim_job *job, uint64_t seed)
 {
 	sim_job_init(job, seed);
+	job->has_late_memory = seed % 2;
 	draw_size(job);
 	draw_losses(job);
 	draw_delays(job);

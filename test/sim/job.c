@@ -11,6 +11,22 @@
 
 /* --- what the engine is given --- */
 
+/* The thread that makes memory has had its turn, or not: as the seed says. */
+static bool mem_ready(void *ctx, uint32_t owner, uint64_t bytes)
+{
+	struct sim_job *job = ctx;
+
+	(void)owner;
+	(void)bytes;
+	return !job->has_late_memory || !(test_random(&job->rng_mem) % 3);
+}
+
+static void mem_drop(void *ctx, uint32_t owner)
+{
+	(void)ctx;
+	(void)owner;
+}
+
 static void *mem_get(void *ctx, uint64_t bytes)
 {
 	struct sim_job *job = ctx;
@@ -52,6 +68,7 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 	memset(job, 0, sizeof(*job));
 	job->seed = seed;
 	job->rng = seed * 2 + 1;
+	job->rng_mem = seed * 2 + 3;
 	sw_params_init(&job->params);
 	sim_net_init(&job->net, seed);
 	job->dtype = SW_I32;
@@ -236,6 +253,8 @@ void sim_job_open(struct sim_job *job)
 	job->env = (struct sw_env){.log = &job->log,
 		.sum = sw_sum_best(SW_SUM_AVX512),
 		.ctx = job,
+		.mem_ready = mem_ready,
+		.mem_drop = mem_drop,
 		.mem_get = mem_get,
 		.mem_put = mem_put,
 		.random = env_random};

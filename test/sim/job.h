@@ -129,7 +129,8 @@ struct sim_job {
 	enum sim_mismatch mismatch;
 	uint32_t mismatch_by, mismatch_at, mismatch_tensor, mismatch_in;
 	/* The rest is the simulation's. */
-	uint64_t rng;
+	uint64_t rng, rng_mem;
+	bool has_late_memory; /* two of three times that an engine asks */
 	struct sw_env env;
 	struct sw_server *servers[SIM_ENGINES];
 	struct sim_node *lcores[SIM_ENGINES]; /* where each runs */

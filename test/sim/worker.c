@@ -157,6 +157,7 @@ static void declare(struct sim_worker *w)
 	uint32_t first = w->n_declared;
 	uint32_t n = (first ? job->n_tensors : job->n_first) - first;
 	uint32_t from = (uint32_t)sim_below(&job->rng, n);
+	int err;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t t = first + (from + i) % n;
@@ -167,7 +168,9 @@ static void declare(struct sim_worker *w)
 	w->n_declared += n;
 	if (!first)
 		n += sim_groups_declare(w, &list[n], &names[n], n);
-	if (sw_worker_declare(&w->engine, list, n))
+	while ((err = sw_worker_declare(&w->engine, list, n)) == SW_EAGAIN)
+		; /* the thread that makes memory is late */
+	if (err)
 		abort();
 	w->node->loop.tick_at_ns = 0;
 }

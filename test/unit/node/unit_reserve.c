@@ -128,7 +128,7 @@ static void ready__takes_no_block_of_another(void **state)
 	sw_reserve_ready(r, 0, 8 * MIB);
 	while (sw_reserve_work(r))
 		;
-	assert_false(sw_reserve_ready(r, 1, 2 * MIB));
+	assert_false(sw_reserve_ready(r, 1, 6 * MIB));
 	assert_true(sw_reserve_ready(r, 1, 4000));
 	assert_non_null(sw_reserve_get(r, 4000));
 	assert_null(sw_reserve_get(r, 8 * MIB));

@@ -89,11 +89,42 @@ static void job_bytes__is_linear(void **state)
 	assert_in_range(job, 1 << 20, 3 << 20);
 }
 
+/* The memory of a job is made beside the lcore: what its first worker says does
+ * not count until it is there, and the same offer is made again.  Then nobody
+ * allocates: its sessions are part of it, also of those that come again. */
+static void join__memory_in_preparation(void **state)
+{
+	static struct server_rig rig, *r = &rig;
+	uint64_t calls;
+
+	server_rig_open(r, 3, 1 << 20);
+	r->env.is_preparing = true;
+	assert_string_equal(rig_join(r, 0), "w0 ACCEPT");
+	assert_int_equal(r->env.prepared[0], sw_job_bytes(3) + 2 * 4096);
+	assert_null(sw_job_find(r->srv, "job"));
+	rig_tick(r, r->params.retry_min);
+	assert_string_equal(rig_tx(r), "w0 ACCEPT");
+	peer_keepalive(&r->w[0]);
+	assert_string_equal(rig_tx(r), "");
+	r->env.is_preparing = false;
+	peer_keepalive(&r->w[0]);
+	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
+	calls = alloc_calls();
+	rig_join(r, 1);
+	peer_leave(&r->w[1], 0, "");
+	rig_tx(r);
+	r->w[1].nonce++;
+	assert_contains(rig_join(r, 1), "w1 STATUS forming");
+	assert_true(alloc_calls() == calls);
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory__is_what_is_printed),
-		cmocka_unit_test(job_bytes__is_linear)};
+		cmocka_unit_test(job_bytes__is_linear),
+		cmocka_unit_test(join__memory_in_preparation)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
