@@ -101,6 +101,7 @@ static int open_host(struct agent *a)
 static void turn(struct agent_control *c, uint32_t timeout_ms)
 {
 	sw_host_poll(c->shared->host, c->is_busy ? 0 : timeout_ms);
+	sw_daemon_write_lines(&c->shared->daemon);
 	sw_agent_take_reports(c);
 	sw_agent_tell_waiting(c);
 	sw_stats_serve_poll(c->shared->daemon.stats);

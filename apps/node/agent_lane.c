@@ -35,8 +35,8 @@ int sw_agent_open_lanes(struct agent_shared *shared)
 void sw_agent_lane_env(
 	struct agent_shared *shared, uint32_t i, struct sw_env *env)
 {
-	*env = shared->daemon.env;
-	sw_reserve_env(&shared->daemon.lane_reserves[i], env);
+	sw_daemon_env(
+		&shared->daemon, i, &shared->daemon.lane_reserves[i], env);
 }
 
 void sw_agent_lane_turn(struct agent_shared *shared, uint32_t i)

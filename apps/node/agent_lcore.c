@@ -130,7 +130,7 @@ static void fail_join(struct agent_core *core, int err)
 
 	snprintf(report.text, sizeof(report.text), "the agent cannot join: %s",
 		sw_error_text(err));
-	sw_log(&core->shared->daemon.log, SW_LOG_ERROR, "%s", report.text);
+	sw_log(core->env.log, SW_LOG_ERROR, "%s", report.text);
 	sw_agent_tell(core, &report);
 	sw_agent_tell(core, &(struct agent_report){.kind = AGENT_LEFT});
 }

@@ -168,7 +168,17 @@ int sw_daemon_open(struct sw_daemon *d, const struct sw_daemon_options *o,
 	fill_params(d);
 	sw_daemon_plan_memory(d);
 	err = choose_kernels(d, o->level);
+	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
+		err = sw_lines_open(&d->lines[i], &d->log);
 	return err ? err : sw_daemon_open_system(d);
+}
+
+void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
+	struct sw_env *env)
+{
+	*env = d->env;
+	env->log = sw_lines_log(d->lines[i]);
+	sw_reserve_env(r, env);
 }
 
 int sw_daemon_start(struct sw_daemon *d)
@@ -236,6 +246,8 @@ void sw_daemon_close(struct sw_daemon *d)
 		sw_reserve_close(&d->lane_reserves[i]);
 	}
 	sw_dpdk_close(&d->dpdk);
+	for (uint32_t i = 0; i < SW_MAX_LCORES; i++)
+		sw_lines_close(d->lines[i]);
 	if (d->owns_runtime_dir && rmdir(d->runtime_dir))
 		sw_log(&d->log, SW_LOG_WARN, "runtime folder %s: %s",
 			d->runtime_dir, strerror(errno));

@@ -8,6 +8,7 @@
 
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
+#include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
 #include "apps/node/turns.h"
 #include "conf/conf.h"
@@ -76,6 +77,7 @@ struct sw_daemon {
 	struct sw_reserve
 		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
 	struct sw_poller pollers[SW_MAX_LCORES];
+	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
 	uint32_t trusted_uid; /* UINT32_MAX: nobody's */
@@ -163,6 +165,13 @@ int sw_daemon_open_system(struct sw_daemon *d);
 /* sw_daemon_block_signals - from now on those that end a daemon (SIGTERM,
  * SIGINT, SIGHUP) wait to be asked for, and SIGPIPE never comes. */
 void sw_daemon_block_signals(void);
+
+/* sw_daemon_env - what engines of lcore @i are given: memory from @r, and lines
+ * that go to the control thread.  sw_daemon_write_lines - there, now and then:
+ * write them. */
+void sw_daemon_env(const struct sw_daemon *d, uint32_t i, struct sw_reserve *r,
+	struct sw_env *env);
+void sw_daemon_write_lines(const struct sw_daemon *d);
 
 /* sw_daemon_signalled - did one of those come that end a daemon?  Waits at most
  * @ms. */

@@ -53,8 +53,15 @@ bool sw_daemon_signalled(uint32_t ms)
 	return sigtimedwait(&set, NULL, &t) > 0;
 }
 
+void sw_daemon_write_lines(const struct sw_daemon *d)
+{
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		sw_lines_write(d->lines[i]);
+}
+
 bool sw_daemon_hurried(const struct sw_daemon *d, uint32_t ms)
 {
+	sw_daemon_write_lines(d);
 	if (!sw_daemon_signalled(ms))
 		return false;
 	sw_log(&d->log, SW_LOG_WARN, "stopping at once: a second signal came");

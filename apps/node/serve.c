@@ -74,8 +74,7 @@ static int open_core(struct sw_serve *s, uint32_t i)
 	c->i = i;
 	c->reserve = &d->reserves[i];
 	sw_reserve_open(c->reserve);
-	c->env = d->env;
-	sw_reserve_env(c->reserve, &c->env);
+	sw_daemon_env(d, i, c->reserve, &c->env);
 	err = sw_server_open(&c->engine, &d->params, &c->env,
 		sw_handoff_ports(&d->handoff, i), d->n_ports,
 		d->conf.serve.quota_bytes);

@@ -31,6 +31,7 @@ static void control(struct server *s)
 
 	while (!sw_daemon_signalled(is_busy ? 0 : POLL_MS)) {
 		sw_stats_serve_poll(s->daemon.stats);
+		sw_daemon_write_lines(&s->daemon);
 		is_busy = sw_serve_work(&s->serve);
 	}
 	sw_log(&s->daemon.log, SW_LOG_INFO,

@@ -72,8 +72,10 @@ static inline void open_daemon(struct agent_rig *s)
 		sw_handoff_open(&d->handoff, LCORES, 1,
 			(struct sw_port *const(*)[SW_MAX_PORTS])d->queues),
 		0);
-	for (uint32_t i = 0; i < LCORES; i++)
+	for (uint32_t i = 0; i < LCORES; i++) {
 		sw_poller_init(&d->pollers[i], d, i);
+		assert_int_equal(sw_lines_open(&d->lines[i], &d->log), 0);
+	}
 }
 
 static inline void open_host(struct agent_rig *s)
@@ -98,6 +100,7 @@ static inline void open_host(struct agent_rig *s)
 /* What the control thread does in a turn, and again. */
 static inline void control(struct agent_rig *s)
 {
+	sw_daemon_write_lines(&s->agent.shared.daemon);
 	for (uint32_t i = 0; i < POLLS; i++) {
 		sw_host_poll(s->agent.shared.host, 0);
 		sw_agent_take_reports(&s->agent.control);
@@ -181,8 +184,10 @@ static inline void close_scene(struct agent_rig *s)
 	for (uint32_t i = 0; i < RANKS; i++)
 		raw_close(&s->w[i]);
 	sw_agent_close(a);
-	for (uint32_t i = 0; i < LCORES; i++)
+	for (uint32_t i = 0; i < LCORES; i++) {
 		sw_reserve_close(&a->shared.daemon.lane_reserves[i]);
+		sw_lines_close(a->shared.daemon.lines[i]);
+	}
 	sw_host_close(&a->shared.host);
 	sw_handoff_close(&a->shared.daemon.handoff);
 	free(a->shared.others);
