@@ -204,6 +204,7 @@ bool sw_agent_make_memory(struct agent_shared *shared);
 
 /* agent_tuning.c, lcore: do what a process asks for; show them what is. */
 void sw_agent_tune(struct agent_core *core, const struct agent_command *o);
+void sw_agent_end_group(struct agent_core *core, const struct agent_command *o);
 void sw_agent_show_tuning(struct agent_core *core);
 
 /* sw_agent_pace - the rate may have been set: pace the ports of this lcore's

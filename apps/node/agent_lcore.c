@@ -249,20 +249,6 @@ static void declare(struct agent_core *core)
 	sw_agent_tell(core, &report);
 }
 
-/* What is open of the group ends, maybe later than this is answered. */
-static void end_of_group(struct agent_core *core, const struct agent_command *o)
-{
-	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
-	const struct sw_edge_end *m = &o->end;
-
-	if (m->what == SW_EDGE_CLOSE_GROUP)
-		sw_worker_close_group(&core->worker, m->stream, o->local);
-	else
-		sw_worker_abort(&core->worker, m->stream, m->why,
-			m->what == SW_EDGE_TIME_OUT);
-	sw_agent_tell(core, &report);
-}
-
 static void leave(struct agent_core *core, const struct agent_command *o)
 {
 	memset(core->clients, 0, sizeof(core->clients));
@@ -304,7 +290,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		break;
 	case AGENT_END:
 		if (!is_over(core))
-			end_of_group(core, &o);
+			sw_agent_end_group(core, &o);
 		break;
 	case AGENT_FREE:
 		sw_agent_free(core, &o);
@@ -376,6 +362,7 @@ static bool begin_coll(
 		.dtype = m->dtype,
 		.op = (enum sw_op)m->op,
 		.scale = m->scale,
+		.call = m->call,
 		.n_elems = m->count,
 		.whole = m->whole,
 		.stride = m->stride,

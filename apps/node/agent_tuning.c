@@ -1,4 +1,4 @@
-/* agent_tuning.c - what processes change in a running job, and what is in use.
+/* agent_tuning.c - what processes change in a running job, groups they end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -125,4 +125,18 @@ void sw_agent_show_tuning(struct agent_core *core)
 	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
 		if (core->clients[i])
 			sw_host_show_tuning(core->clients[i], k);
+}
+
+/* What is open of the group ends, maybe later than this is answered. */
+void sw_agent_end_group(struct agent_core *core, const struct agent_command *o)
+{
+	struct agent_report report = {.kind = AGENT_TUNED, .local = o->local};
+	const struct sw_edge_end *m = &o->end;
+
+	if (m->what == SW_EDGE_CLOSE_GROUP)
+		sw_worker_close_group(&core->worker, m->stream, o->local);
+	else
+		sw_worker_abort(&core->worker, m->stream, m->why,
+			m->what == SW_EDGE_TIME_OUT);
+	sw_agent_tell(core, &report);
 }

@@ -117,6 +117,8 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	uint32_t rank;
 
 	sw_count(&s->srv->stats.pulls, 1);
+	if (t && pull->chunk)
+		sw_session_check_call(s, t, pull->chunk);
 	if (t && sw_stensor_is_over(t, pull->round, s->member)) {
 		sw_session_tell_dead(s, pull->key);
 		return;

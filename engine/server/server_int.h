@@ -357,6 +357,10 @@ void sw_session_tell_dead(struct sw_session *s, uint32_t key);
 /* A push that differs from what another rank does with the tensor: both are
  * named, and the tensor is dead. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);
+/* It waits on stream @t for the collective @number of the group: if another
+ * rank calls another kind as that, the same. */
+void sw_session_check_call(
+	struct sw_session *s, const struct sw_stensor *t, uint32_t number);
 /* Member @but was refused the tensor, which is dead: all others are told until
  * they say that they know, or are refused it, too. */
 void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but);

@@ -317,13 +317,18 @@ static void describe_stream(const struct sw_shard *sh, const char *name,
 	const char *mine = sw_coll_name(sw_coll_kind_of(h->op));
 	char ours[SW_CALL_BYTES], theirs[SW_CALL_BYTES];
 
-	if (h->op != b->op || h->dtype != b->dtype)
+	if (h->chunk != b->number)
+		snprintf(text, SW_TEXT_MAX,
+			"stream %.40s: rank %u calls %s as collective %u, rank "
+			"%u as %u",
+			name, i, mine, h->chunk, first, b->number);
+	else if (h->op != b->op || h->dtype != b->dtype)
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s, rank %u %s "
 			"(collective %u)",
 			name, i, sw_coll_text(h->op, h->dtype, ours), first,
 			sw_coll_text(b->op, b->dtype, theirs), b->number);
-	else if (h->chunk == b->number && h->aux != b->root)
+	else if (h->aux != b->root)
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s with a root of rank "
 			"%u's node, rank %u with one of rank %u's (collective "
@@ -373,4 +378,22 @@ void sw_session_differs(struct sw_session *s, const struct sw_header *h)
 	else
 		describe(t.name, rank, h, first, &begun, text);
 	sw_job_kill(s->job, h->key, h->round, SW_EMISMATCH, text);
+}
+
+void sw_session_check_call(
+	struct sw_session *s, const struct sw_stensor *t, uint32_t number)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	struct sw_begun other = sw_shard_other_call(sh, t, number);
+	struct sw_stensor_view v = sw_stensor_view(sh, t);
+	char text[SW_TEXT_MAX];
+
+	if (!other.got || v.dead_from)
+		return;
+	snprintf(text, sizeof(text),
+		"stream %.40s: rank %u calls %s, rank %u %s (collective %u)",
+		v.name, sw_shard_rank_of(sh, s->member), sw_coll_last(v.name),
+		sw_shard_rank_of(sh, (uint32_t)__builtin_ctzll(other.got)),
+		sw_coll_name(sw_coll_kind_of(other.op)), number);
+	sw_job_kill(s->job, v.key, 1, SW_EMISMATCH, text);
 }

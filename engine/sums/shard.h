@@ -323,6 +323,12 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 struct sw_begun sw_shard_begun(
 	const struct sw_shard *sh, const struct sw_header *h);
 
+/* sw_shard_other_call (shard_group.c) - what members call on another stream of
+ * the group of stream @t as collective @number of the group; got is 0 where
+ * none does, and where @t is no stream. */
+struct sw_begun sw_shard_other_call(
+	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number);
+
 /* sw_shard_copy_lent - copy all that is lent. */
 void sw_shard_copy_lent(struct sw_shard *sh);
 

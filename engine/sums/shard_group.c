@@ -19,18 +19,54 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	return bytes;
 }
 
-uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member)
+/* Number @i from base on, if somebody has pushed it. */
+static const struct sw_slot *open_slot(const struct sw_stensor *t, uint32_t i)
 {
 	const struct sw_slot *slots = (const struct sw_slot *)t->records;
+	uint32_t j = t->base + i;
+	const struct sw_slot *s = &slots[j & (t->window - 1)];
 
+	return s->chunk == j && s->got ? s : NULL;
+}
+
+uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member)
+{
 	for (uint32_t i = 0; t->mem && i < t->window; i++) {
-		uint32_t j = t->base + i;
-		const struct sw_slot *s = &slots[j & (t->window - 1)];
+		const struct sw_slot *s = open_slot(t, i);
 
-		if (s->chunk == j && s->got && !(s->got >> member & 1))
+		if (s && !(s->got >> member & 1))
 			return (uint32_t)__builtin_ctzll(s->got);
 	}
 	return SW_MAX_MEMBERS;
+}
+
+/* What somebody pushed to @t of the collective @number of its group. */
+static const struct sw_slot *find_call(
+	const struct sw_stensor *t, uint32_t number)
+{
+	for (uint32_t i = 0; t->mem && i < t->window; i++) {
+		const struct sw_slot *s = open_slot(t, i);
+
+		if (s && s->number == number)
+			return s;
+	}
+	return NULL;
+}
+
+struct sw_begun sw_shard_other_call(
+	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number)
+{
+	const struct sw_slot *s = NULL;
+
+	for (uint32_t key = 0; t->window && !s; key++) {
+		key = sw_shard_next_kin(sh, t->name, key);
+		if (key == SW_KEY_NONE)
+			break;
+		if (&sh->tensors[key] != t)
+			s = find_call(&sh->tensors[key], number);
+	}
+	return s ? (struct sw_begun){.got = s->got, .op = s->op}
+		 : (struct sw_begun){0};
 }
 
 uint64_t sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,

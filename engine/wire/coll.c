@@ -62,6 +62,13 @@ static size_t group_bytes(const char *name)
 	return name[n] == '/' ? n : all;
 }
 
+const char *sw_coll_last(const char *name)
+{
+	size_t n = group_bytes(name);
+
+	return name[n] ? name + n + 1 : name;
+}
+
 bool sw_coll_are_kin(const char *a, const char *b)
 {
 	size_t n = group_bytes(a);

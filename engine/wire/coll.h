@@ -74,6 +74,9 @@ sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
 bool sw_coll_has(
 	const struct sw_sum *sum, uint32_t kind, uint32_t op, uint32_t dtype);
 
+/* sw_coll_last - what is behind the last '/' of a stream's name. */
+const char *sw_coll_last(const char *name);
+
 /* sw_coll_are_kin - are the streams of these names of one group?  What is
  * before the last '/' is its name. */
 bool sw_coll_are_kin(const char *a, const char *b);

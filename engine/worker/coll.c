@@ -30,7 +30,8 @@ static void shape(const struct sw_worker *w, const struct sw_stream *s,
 	*c = (struct sw_coll){.ask = *ask,
 		.locals = c->locals,
 		.is_open = true,
-		.number = s->n_newest + 1,
+		.number = ask->call ? ask->call : s->n_newest + 1,
+		.turn = s->n_newest,
 		.chunk_bytes = w->params.payload / elem * elem,
 		.part_bytes = ask->n_elems * elem,
 		.root = sw_coll_has_root(ask->kind)
@@ -61,7 +62,7 @@ static bool differs(
 {
 	return sw_coll_op(a->kind, a->op) != sw_coll_op(b->kind, b->op) ||
 	       a->dtype != b->dtype || a->n_elems != b->n_elems ||
-	       a->whole != b->whole ||
+	       a->whole != b->whole || a->call != b->call ||
 	       (sw_coll_has_root(a->kind) && a->root != b->root);
 }
 
@@ -82,6 +83,12 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 			t->name, w->first + ask->local,
 			sw_coll_text(op, ask->dtype, ours), w->first + a->local,
 			sw_coll_text(their_op, a->dtype, theirs), c->number);
+	else if (a->call != ask->call)
+		snprintf(text, sizeof(text),
+			"stream %.40s: rank %u calls %s as collective %u, rank "
+			"%u as %u",
+			t->name, w->first + ask->local, sw_coll_name(ask->kind),
+			ask->call, w->first + a->local, a->call);
 	else
 		snprintf(text, sizeof(text),
 			"stream %.40s: rank %u calls %s with another %s than "
@@ -231,8 +238,8 @@ static uint32_t earliest(const struct sw_stream *zero, uint64_t begun)
 	for (; begun; begun &= begun - 1) {
 		uint32_t at = (uint32_t)__builtin_ctzll(begun);
 
-		if ((int32_t)(zero->colls[at].number -
-			      zero->colls[first].number) < 0)
+		if ((int32_t)(zero->colls[at].turn - zero->colls[first].turn) <
+			0)
 			first = at;
 	}
 	return first;
@@ -246,6 +253,7 @@ static void take_one(
 	open_coll(w, t, c, &zero->ask);
 	c->locals = zero->locals;
 	c->number = zero->number;
+	c->turn = zero->turn;
 	c->first = zero->first;
 	t->asked = ~0ULL;
 	t->stream->n_colls++;

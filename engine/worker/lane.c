@@ -117,7 +117,7 @@ static bool is_first(_Atomic uint64_t *set, uint32_t at)
 /* Its place in lane 0's colls. */
 static uint32_t place_of(const struct sw_coll *c)
 {
-	return (c->number - 1) % SW_COLLS;
+	return c->turn % SW_COLLS;
 }
 
 void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,

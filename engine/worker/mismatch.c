@@ -12,6 +12,11 @@
  * what the process writes there, and others could have that as their result.
  * Each lane does so, and says it to lane 0, which then ends it.
  *
+ * Kinds are streams of their own.  So ranks that call two under one number of
+ * their group wait in two streams: when one stands still its worker looks for
+ * that number in the others that it has, and asks the servers, by PULL, to do
+ * so: whoever waits has pushed to some of them.
+ *
  * What a server but the coordinator says of a stream, and who has waited too
  * long, is first said to the coordinator: of all that is said to it at the same
  * time it says one to all, so that all members have one sentence.
@@ -25,7 +30,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 #include "sum/sum.h"
 
 static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
@@ -217,6 +222,62 @@ void sw_worker_clash(struct sw_worker *w, uint32_t tensor, uint32_t local,
 			sw_dtype_name(t->decl.dtype), t->decl.priority,
 			t->decl.is_async ? ", async" : "");
 	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
+}
+
+/* --- other kinds, under one number --- */
+
+/* What a local rank has open on @t as number @call of the group. */
+static const struct sw_worker_coll *find_call(
+	const struct sw_wtensor *t, uint32_t call)
+{
+	for (uint32_t i = 0; i < SW_COLLS; i++) {
+		const struct sw_coll *c = &t->stream->colls[i];
+
+		if (c->is_open && c->ask.call == call)
+			return &c->ask;
+	}
+	return NULL;
+}
+
+static void kill_other(struct sw_worker *w, struct sw_wtensor *t,
+	const struct sw_worker_coll *a, const struct sw_worker_coll *b)
+{
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		"stream %.40s: rank %u calls %s, rank %u %s (collective %u)",
+		t->name, w->first + a->local, sw_coll_name(a->kind),
+		w->first + b->local, sw_coll_name(b->kind), a->call);
+	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
+}
+
+static void compare(struct sw_worker *w, struct sw_wtensor *t, uint32_t call)
+{
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		const struct sw_wtensor *u = &w->tensors[i];
+		const struct sw_worker_coll *other =
+			u != t && sw_wtensor_are_kin(u, t) ? find_call(u, call)
+							   : NULL;
+
+		if (!other)
+			continue;
+		kill_other(w, t, find_call(t, call), other);
+		return;
+	}
+}
+
+void sw_streams_compare(struct sw_worker *w)
+{
+	w->is_still = false;
+	for (uint32_t i = 0; i < w->n_tensors; i++) {
+		uint32_t call = sw_stream_awaits(w, &w->tensors[i]);
+
+		w->is_still |= call != 0;
+		if (call)
+			compare(w, &w->tensors[i], call);
+	}
+	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
+		sw_peer_wake(&w->links[i].peer, w->now_ns);
 }
 
 /* --- what a server says, and is told --- */

@@ -435,8 +435,11 @@ void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
 		const struct sw_stream_link *sl =
 			t->stream ? &t->stream->links[l->peer.index] : NULL;
 
-		if (sl && sl->is_blocked && t->is_open)
-			l->pulls[l->n_pulls++] = (struct sw_pull){
-				.key = t->key, .round = sl->base - 1};
+		uint32_t number = sw_stream_awaits(w, t);
+
+		if (sl && t->is_open && (sl->is_blocked || number))
+			l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
+				.round = sl->base - 1,
+				.chunk = number};
 	}
 }

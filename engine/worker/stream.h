@@ -36,7 +36,8 @@ struct sw_coll {
 	uint64_t asked; /* local ranks that have submitted it */
 	bool is_open;
 	bool is_edited;  /* its buffer changed under a push */
-	uint32_t number; /* counts those of the stream, from 1 */
+	uint32_t number; /* in the group, from 1, or in the stream */
+	uint32_t turn;   /* in the stream, from 0; lane 0's */
 	uint32_t first;  /* its place on the line */
 	uint32_t n_chunks;
 	uint32_t n_left; /* chunks of this lane, and other lanes with some */
@@ -80,8 +81,8 @@ struct sw_stream_link {
 
 /* Of one stream, between lane 0 and another one: collectives by their place in
  * lane 0's colls.  Who adds one to an empty set says so by an entry of its
- * ring. The other one reads ask, locals, number and first of those that are
- * begun, which stay as they are until it has added them to done. */
+ * ring. The other one reads ask, locals, number, turn and first of those that
+ * are begun, which stay as they are until it has added them to done. */
 struct sw_stream_lane {
 	_Atomic uint64_t begun, done; /* and not taken by the other side yet */
 	/* Of those that are done: */
@@ -92,7 +93,7 @@ struct sw_stream_lane {
 struct sw_stream {
 	struct sw_wgroup group;
 	struct sw_stream_lane *lanes; /* lane 0's; w->n_others of them */
-	/* By number; of another lane than 0 those that it has chunks of, one
+	/* By turn; of another lane than 0 those that it has chunks of, one
 	 * behind the other. */
 	struct sw_coll colls[SW_COLLS];
 	struct sw_coll_local *locals; /* of all of these */
@@ -206,8 +207,25 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
 /* sw_streams_ask - put streams that wait for their window into the link's next
  * PULL, in turn, up to half of it, so that late results do not keep them out
- * nor they those: a chunk that is done is answered with base. */
+ * nor they those: a chunk that is done is answered with base.  And those that
+ * stand still, with the number of what they wait with (mismatch.c). */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
+
+/* sw_stream_awaits - the number of the oldest collective that is open, if
+ * nothing has gone on for long; 0: something has, or it has none. */
+enum { SW_STILL_NS = 1000000000 };
+static inline uint32_t sw_stream_awaits(
+	const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	const struct sw_coll *c = NULL;
+
+	if (!t->stream || !t->is_open || t->dead_from ||
+		w->now_ns - t->progress_ns < SW_STILL_NS)
+		return 0;
+	for (uint32_t i = 0; i < SW_COLLS && !(c && c->is_open); i++)
+		c = &t->stream->colls[(t->stream->n_newest + i) % SW_COLLS];
+	return c->ask.call;
+}
 
 /* --- coll.c: the lanes --- */
 

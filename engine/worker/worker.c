@@ -192,7 +192,8 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
  * while nothing comes, so that a straggler costs few bytes. */
 static uint64_t pull_at(const struct sw_worker *w, struct sw_link *l)
 {
-	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked)
+	if (sw_bitmap_is_empty(&l->sets[SW_LATE]) && !l->n_blocked &&
+		!w->is_still)
 		return UINT64_MAX;
 	if (!l->pull_wait_ns)
 		l->pull_wait_ns = sw_max64(
@@ -394,8 +395,7 @@ static void ask_for(struct sw_worker *w, struct sw_link *l,
 	c->t_ns = w->now_ns;
 	l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
 		.round = t->stream ? t->stream->pieces[record].j : t->round,
-		.chunk =
-			t->stream ? record : sw_place_global(&p->place, local)};
+		.chunk = t->stream ? 0 : sw_place_global(&p->place, local)};
 }
 
 /* Most urgent first, but each PULL goes on behind the one before, so that the
@@ -477,6 +477,7 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	if (w->n_open) {
 		if (now_ns >= w->stall_at_ns) {
 			sw_stall_tick(w);
+			sw_streams_compare(w);
 			w->stall_at_ns = now_ns + STALL_LOOK_NS;
 		}
 		at = sw_min64(at, w->stall_at_ns);

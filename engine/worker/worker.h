@@ -142,6 +142,7 @@ struct sw_worker {
 	uint32_t n_tensors, n_admitted;
 	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
 	uint32_t n_open;   /* push_pulls */
+	bool is_still;     /* a stream has stood still for long (the same) */
 	bool has_dead;     /* streams of which something is open (mismatch.c) */
 	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
 	struct sw_sched sched;
@@ -245,6 +246,10 @@ struct sw_worker_coll {
 	const void *from;
 	void *to;
 	uint64_t cookie; /* comes back in events.done */
+	/* Its number in the group, from 1, that of its pieces too: ranks that
+	 * submit other kinds under one number fail.  0: it is counted by the
+	 * stream, and they wait for each other. */
+	uint32_t call;
 };
 
 /* sw_worker_coll - submit a collective.  All ranks of the group submit the same

@@ -301,6 +301,10 @@ void sw_stream_propose(
  * lanes have released them; returns of how many.  Between two turns. */
 uint32_t sw_dead_work(struct sw_worker *w);
 
+/* sw_streams_compare - streams stand still: are their local ranks in two of one
+ * group?  If not, servers are asked whether others are (w->is_still). */
+void sw_streams_compare(struct sw_worker *w);
+
 /* sw_tensor_tell - say to its servers that it is dead, or closed, until they
  * have said so themselves. */
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);

@@ -47,7 +47,6 @@ struct sw_channel {
 	struct sw_tensor *stream;     /* NULL: not opened yet */
 	struct sw_call *first, **end; /* with pieces to put, in order */
 	uint32_t n_pieces;            /* at the agent */
-	uint64_t n_calls;             /* so far */
 	struct sw_stage small[SW_STAGES_SMALL], large[SW_STAGES_LARGE];
 	uint64_t large_bytes;    /* of each of those */
 	struct sw_channel *next; /* of the client's */
@@ -59,6 +58,7 @@ struct sw_group {
 	uint32_t generation; /* closed ones of its name */
 	uint32_t timeout_s;  /* 0: none */
 	uint32_t n_calls;    /* that were not reported yet */
+	uint64_t n_called;   /* so far, of all kinds */
 	/* Everything on it ends with this error and sentence; 0: it is alive.
 	 */
 	int death;
@@ -87,7 +87,7 @@ struct sw_call {
 	int status;
 	struct sw_group *group;
 	struct sw_channel *channel;
-	uint64_t number;      /* among those of its channel, from 1 */
+	uint64_t number;      /* in its group, from 1 */
 	uint64_t deadline_ns; /* then the group is aborted; 0: never */
 	struct sw_coll_args args;
 	uint64_t piece;  /* elements of a part that a piece has */

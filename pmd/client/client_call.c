@@ -215,7 +215,8 @@ static struct sw_edge_coll message(const struct sw_call_piece *p)
 		.root = (uint16_t)k->args.root,
 		.kind = (uint8_t)k->args.kind,
 		.dtype = (uint8_t)k->args.dtype,
-		.scale = k->args.scale};
+		.scale = k->args.scale,
+		.call = (uint32_t)k->number};
 
 	if (p->stage) {
 		m.from = p->stage->at;
@@ -386,7 +387,7 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 			SW_EDGE_COLLS);
 	k->group = g;
 	k->channel = ch;
-	k->number = ++ch->n_calls;
+	k->number = g->n_called + 1;
 	if (g->timeout_s)
 		k->deadline_ns =
 			sw_edge_now_ns() + g->timeout_s * UINT64_C(1000000000);
@@ -409,6 +410,7 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	}
 	c->calls.n_open++;
 	g->n_calls++;
+	g->n_called++;
 	enqueue(ch, k);
 	*handle = k->handle;
 	count_work(c, k);

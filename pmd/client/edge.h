@@ -79,6 +79,8 @@ struct sw_edge_coll {
 	uint64_t stride; /* bytes from part to part, where a buffer has many;
 			    0: one lies behind the other */
 	double scale;    /* SW_PREMUL_SUM */
+	uint32_t call;   /* its number in the group, from 1 */
+	uint32_t pad2;
 };
 
 /* The end of a push_pull or collective. */
@@ -248,7 +250,7 @@ struct sw_edge_declared {
 };
 
 _Static_assert(sizeof(struct sw_submit) == 16, "shared");
-_Static_assert(sizeof(struct sw_edge_coll) == 80, "shared");
+_Static_assert(sizeof(struct sw_edge_coll) == 88, "shared");
 _Static_assert(sizeof(struct sw_completion) == 16, "shared");
 _Static_assert(sizeof(struct sw_edge_attach) == 16, "shared");
 _Static_assert(

@@ -179,6 +179,7 @@ struct sw_host_coll {
 	uint16_t root;
 	uint8_t kind, dtype, op;
 	double scale;
+	uint32_t call;
 	const void *from;
 	void *to;
 };

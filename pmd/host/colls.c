@@ -153,6 +153,7 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 		.dtype = m->dtype,
 		.op = m->op,
 		.scale = m->scale,
+		.call = m->call,
 		.from = memory_at(p, &m->from,
 			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
 		.to = memory_at(

@@ -61,6 +61,8 @@ OFF_PATH = {
     ("engine/server/server.c", "bury"): "the end of a silent session",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
+    ("engine/worker/mismatch.c", "kill_other"): "the end of a group",
+    ("engine/server/session.c", "sw_session_check_call"): "the same",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",
     ("engine/worker/worker_life.c", "sw_worker_leave"): "the end of a job",

@@ -177,16 +177,19 @@ static uint64_t start_one(
 	uint64_t handle;
 
 	at->sends[0][i] = (int32_t)(i + k->rank);
-	must(k, sw_coll(k->groups[0].g, &a, &handle), "coll");
+	must(k, sw_coll(k->groups[kind == SW_ALL_GATHER].g, &a, &handle),
+		"coll");
 	return handle;
 }
 
-/* Rank 0 starts far more sums than a stream has room for before it gathers;
- * the others gather first, and wait for it. */
+/* Rank 0 starts far more sums than a stream has room for before it gathers, in
+ * another group; the others gather first, and wait for it. */
 static void run_ahead(struct coll_client *k)
 {
 	uint64_t handles[AHEAD], gather = 0;
 
+	must(k, sw_group_open(k->c, "ahead", NULL, 0, &k->groups[1].g),
+		"group");
 	if (k->rank)
 		must(k, sw_wait(k->c, start_one(k, SW_ALL_GATHER, 0)), "wait");
 	for (uint32_t i = 0; i < AHEAD; i++)

@@ -22,6 +22,7 @@ struct ends {
 	struct sw_group *dp, *other;
 	uint32_t rank, size;
 	bool is_last;
+	uint32_t root;
 	int32_t *memory; /* of sw_alloc */
 	int32_t *own;
 	uint64_t first, second; /* handles on dp */
@@ -44,6 +45,7 @@ static int call(struct ends *e, struct sw_group *g, enum sw_coll_kind kind,
 	args.kind = kind;
 	args.dtype = SW_I32;
 	args.count = count;
+	args.root = e->root;
 	args.send = args.recv = buffer;
 	return sw_coll(g, &args, handle);
 }
@@ -69,6 +71,12 @@ static void say(struct ends *e, const char *what, int err)
 	printf("ended %s %s %s\n", what, sw_error_name(err),
 		err ? sw_last_error(e->c) : "");
 	fflush(stdout);
+}
+
+/* @err  of the call itself */
+static void say_end(struct ends *e, const char *what, int err, uint64_t handle)
+{
+	say(e, what, err ? err : sw_wait(e->c, handle));
 }
 
 /* A large sum in memory of its own, and a small one that is staged. */
@@ -101,25 +109,21 @@ static void try_later(struct ends *e)
 	uint64_t h;
 	int err = call(e, e->dp, SW_ALL_GATHER, e->own, FEW, &h);
 
-	say(e, "later", err ? err : sw_wait(e->c, h));
+	say_end(e, "later", err, h);
 }
 
+/* @is_called  the last one waits, too, for the one before it */
 static void do_abort(struct ends *e, bool is_called)
 {
-	if (!e->is_last)
+	bool begins = is_called ? e->rank != e->size - 2 : !e->is_last;
+
+	if (begins)
 		begin(e);
-	else if (is_called) /* what the others do not */
-		must(e,
-			call(e, e->dp, SW_ALL_GATHER, e->own, FEW / e->size,
-				&e->first),
-			"coll");
 	meet(e);
 	if (e->is_last)
 		must(e, sw_group_abort(e->dp, "enough"), "abort");
-	if (!e->is_last)
+	if (begins)
 		finish(e);
-	else if (is_called)
-		say(e, "first", sw_wait(e->c, e->first));
 	try_later(e);
 }
 
@@ -139,14 +143,41 @@ static void do_timeout(struct ends *e, bool has_one)
 static void do_mismatch(struct ends *e)
 {
 	uint64_t count = e->is_last ? FEW - 1 : FEW, h = 0;
+	int err = 0;
 
-	if (!e->is_last)
-		must(e, call(e, e->dp, SW_BARRIER, NULL, 0, &e->second),
-			"coll");
 	must(e, call(e, e->dp, SW_ALL_REDUCE, e->own, count, &h), "coll");
+	if (!e->is_last) /* it may be dead by now */
+		err = call(e, e->dp, SW_BARRIER, NULL, 0, &e->second);
 	say(e, "first", sw_wait(e->c, h));
 	if (!e->is_last)
-		say(e, "second", sw_wait(e->c, e->second));
+		say_end(e, "second", err, e->second);
+	try_later(e);
+}
+
+/* The last one calls another kind; it waits with that, or as the root of a
+ * broadcast does not. */
+static void do_kinds(struct ends *e, enum sw_coll_kind kind, bool is_giver)
+{
+	if (!e->is_last)
+		kind = SW_ALL_REDUCE;
+	e->root = is_giver ? e->rank : 0;
+	must(e, call(e, e->dp, kind, e->memory, FEW, &e->first), "coll");
+	say(e, "first", sw_wait(e->c, e->first));
+	try_later(e);
+}
+
+/* Two kinds, in another order at the last one. */
+static void do_swapped(struct ends *e)
+{
+	uint64_t h[2];
+	int err[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		err[i] = call(e, e->dp,
+			i == e->is_last ? SW_ALL_REDUCE : SW_BARRIER, e->own,
+			FEW, &h[i]);
+	say_end(e, "first", err[0], h[0]);
+	say_end(e, "second", err[1], h[1]);
 	try_later(e);
 }
 
@@ -165,14 +196,17 @@ static void do_reopen(struct ends *e)
 
 static void do_close(struct ends *e)
 {
-	must(e,
-		call(e, e->dp, e->is_last ? SW_REDUCE_SCATTER : SW_ALL_REDUCE,
-			e->own, FEW / e->size, &e->first),
-		"coll");
-	meet(e);
-	if (e->is_last)
+	int err = 0;
+
+	if (e->is_last) {
+		must(e, call(e, e->dp, SW_ALL_REDUCE, e->own, FEW, &e->first),
+			"coll");
 		must(e, sw_group_close(e->dp), "close");
-	say(e, "first", sw_wait(e->c, e->first));
+	}
+	meet(e);
+	if (!e->is_last)
+		err = call(e, e->dp, SW_ALL_REDUCE, e->own, FEW, &e->first);
+	say_end(e, "first", err, e->first);
 	if (!e->is_last)
 		try_later(e);
 }
@@ -201,7 +235,7 @@ static void do_close_unused(struct ends *e)
 		return;
 	}
 	err = call(e, e->dp, SW_ALL_REDUCE, e->memory, MANY, &e->first);
-	say(e, "first", err ? err : sw_wait(e->c, e->first));
+	say_end(e, "first", err, e->first);
 	try_later(e);
 }
 
@@ -249,6 +283,14 @@ static void run(struct ends *e, const char *what)
 		do_timeout(e, true);
 	else if (!strcmp(what, "mismatch"))
 		do_mismatch(e);
+	else if (!strcmp(what, "kinds"))
+		do_kinds(e, SW_BCAST, false);
+	else if (!strcmp(what, "kinds_giver"))
+		do_kinds(e, SW_BCAST, true);
+	else if (!strcmp(what, "kinds_part"))
+		do_kinds(e, SW_ALL_GATHER, false);
+	else if (!strcmp(what, "swapped"))
+		do_swapped(e);
 	else if (!strcmp(what, "reopen"))
 		do_reopen(e);
 	else if (!strcmp(what, "close"))

@@ -1,6 +1,7 @@
 # proc_ends.py - how groups end: one sentence at all, and others go on
 # SPDX-License-Identifier: BSD-3-Clause
 import re
+import time
 
 import rig
 from rig import Net, check, program
@@ -56,8 +57,8 @@ def test_abort_of_three_with_a_server():
 
 
 def test_abort_with_work_open():
-    check_ends(run("abort_own", n=2, k=1, colocated=False),
-               [ALL, ["first", "later"]], "SW_EABORTED", ABORTED.format(1))
+    check_ends(run("abort_own", n=3, k=1, colocated=False),
+               [ALL, ["later"], ALL], "SW_EABORTED", ABORTED.format(2))
 
 
 def test_abort_by_a_local_rank():
@@ -92,6 +93,52 @@ def test_mismatch():
     check_ends(run("mismatch"), [ALL, ["first", "later"]], "SW_EMISMATCH",
                r"stream dp/all_reduce: rank \d calls all_reduce with another "
                r"count or root than rank \d \(collective 1\)")
+
+
+def kinds(what, kind, **keys):
+    """All fail within seconds, but for who only gives."""
+    begin = time.monotonic()
+    outs = run(what, **keys)
+    took = time.monotonic() - begin
+    check(took < 20, f"took {took} s")
+    ranks = "[0-9]"
+    sentence = (rf"stream dp/\w+: rank {ranks} calls (all_reduce, rank {ranks} "
+                rf"{kind}|{kind}, rank {ranks} all_reduce) \(collective 1\)")
+    last = ends(outs[-1])
+    if what == "kinds_giver" and last[0][1] == "SW_OK":
+        check_ends(outs[:-1], [["first", "later"]] * (len(outs) - 1),
+                   "SW_EMISMATCH", sentence)
+    else:
+        check_ends(outs, [["first", "later"]] * len(outs), "SW_EMISMATCH",
+                   sentence)
+
+
+def test_other_kinds():
+    for n, k in (2, 0), (2, 1), (3, 2):
+        kinds("kinds", "broadcast", n=n, k=k)
+
+
+def test_other_kinds_of_parts():
+    kinds("kinds_part", "all_gather", n=3, k=0)
+
+
+def test_other_kinds_of_who_only_gives():
+    for k in 0, 2:
+        kinds("kinds_giver", "broadcast", n=3, k=k)
+
+
+def test_other_kinds_of_local_ranks():
+    kinds("kinds", "broadcast", n=2, local=(2, 2))
+    kinds("kinds", "broadcast", n=1, k=1, colocated=False, local=(2,))
+
+
+def test_other_order():
+    for local in None, (2, 1):
+        check_ends(run("swapped", n=2, local=local), [ALL] * (3 if local else 2),
+                   "SW_EMISMATCH", r"stream dp/(all_reduce|barrier): rank "
+                   r"\d calls \w+ as collective [12], rank \d as [12]|stream "
+                   r"dp/\w+: rank \d calls \w+, rank \d \w+ "
+                   r"\(collective [12]\)")
 
 
 def test_close_and_open_again():

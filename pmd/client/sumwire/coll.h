@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Beside declared tensors there are collectives, which have no names and any
- * size.  A group is a list of ranks, which call the same collectives on it, of
- * each kind in the same order.  Servers keep a window of what is under
- * way, whatever the sizes are.
+ * size.  A group is a list of ranks, which call the same collectives on it, in
+ * the same order.  Servers keep a window of what is under way, whatever the
+ * sizes are.
  *
  * So far: one lcore per agent.
  *
@@ -108,12 +108,13 @@ struct sw_coll_args {
  * packet, and these pass reduce_scatters.
  * Collectives of one kind are done in order, several of them at once; up to
  * 1,024 of a client may be open.
- * When calls of members differ, handles end with SW_EMISMATCH and a sentence
- * that names two of them: at all that wait for a result; who only gives may
- * have ended before.  The group is then dead: all that is open on it, and all
- * that is called later, of any kind, ends so; other groups go on.  Errors:
- * SW_EINVAL an argument cannot be, with the reason in sw_last_error; SW_EBUSY
- * too many are open; those of sw_declare and sw_push_pull. */
+ * When calls of members differ, also in their order, handles end with
+ * SW_EMISMATCH and a sentence that names two of them: at all that wait for a
+ * result; who only gives may have ended before.  The group is then dead: all
+ * that is open on it, and all that is called later, of any kind, ends so; other
+ * groups go on.  Errors: SW_EINVAL an argument cannot be, with the reason in
+ * sw_last_error; SW_EBUSY too many are open; those of sw_declare and
+ * sw_push_pull. */
 SW_API int sw_coll(
 	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
 

@@ -290,6 +290,51 @@ static void closed__a_tensor(void **state)
 	server_rig_close(r);
 }
 
+/* --- other kinds, under one number --- */
+
+/* Rank @i waits on stream @key for collective @number. */
+static const char *waits(
+	struct server_rig *r, uint32_t i, uint32_t key, uint32_t number)
+{
+	peer_pull(&r->w[i], key, 0, number);
+	return rig_tx(r);
+}
+
+static void kinds__other_ones_under_one_number(void **state)
+{
+	struct server_rig *r = open_groups();
+	struct sw_header h = call(1, 1);
+
+	h.chunk = 7;
+	peer_fill(&r->w[0], h, 1);
+	h = call(0, 1);
+	h.chunk = 6;
+	peer_fill(&r->w[1], h, 1);
+	assert_null(strstr(waits(r, 1, 0, 6), "MISMATCH"));
+	assert_null(strstr(waits(r, 1, 0, 8), "MISMATCH"));
+	assert_null(strstr(waits(r, 0, 1, 7), "MISMATCH"));
+	assert_null(strstr(waits(r, 0, 2, 7), "MISMATCH")); /* another group */
+	assert_contains(waits(r, 1, 0, 7),
+		"w1 MISMATCH k0 r1 stream g/a: rank 1 calls a, rank 0 "
+		"all_reduce (collective 7)");
+	assert_contains(r->text, "w0 MISMATCH k1 r1 stream g/a: rank 1");
+	assert_contains(r->text, "w2 MISMATCH k0 r1 stream g/a: rank 1");
+	assert_null(strstr(r->text, "k2"));
+	server_rig_close(r);
+}
+
+/* Of a tensor it is a chunk. */
+static void kinds__not_of_tensors(void **state)
+{
+	struct server_rig *r = open_groups();
+
+	rig_declare(r, 0, 3, "g/d", SW_I32, PEER_CHUNK * 9, 0);
+	push(r, 0, 0);
+	peer_pull(&r->w[0], 3, 1, 1);
+	assert_null(strstr(rig_tx(r), "MISMATCH"));
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +351,8 @@ int main(void)
 		cmocka_unit_test(closed__when_it_was_dead),
 		cmocka_unit_test(closed__by_who_leaves),
 		cmocka_unit_test(closed__a_tensor),
+		cmocka_unit_test(kinds__other_ones_under_one_number),
+		cmocka_unit_test(kinds__not_of_tensors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,10 +237,9 @@ static void push__another_count(void **state)
 		"rank 2 calls all_reduce with another count or root than rank "
 		"1");
 	h.step = 5;
-	h.chunk = 2; /* one of them had more chunks */
+	h.chunk = 2; /* it called another kind before */
 	clash(call(SW_ALL_REDUCE, 0, 1), h,
-		"rank 2 calls all_reduce with another count or root than rank "
-		"1");
+		"rank 2 calls all_reduce as collective 2, rank 1 as 1");
 }
 
 static void push__another_root(void **state)

@@ -241,6 +241,9 @@ static void submit__differs(void **state)
 	ask.root = 0;
 	differs(ask, "stream s: rank 1 calls reduce with another root than "
 		     "rank 0 (collective 1)");
+	ask.call = 2;
+	differs(ask, "stream s: rank 1 calls reduce as collective 2, rank 0 as "
+		     "0");
 }
 
 static void clash__of_streams(void **state)

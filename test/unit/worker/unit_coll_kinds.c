@@ -1,0 +1,104 @@
+/* unit_coll_kinds.c - ranks that call other kinds under one number of a group.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/worker/coll_rig.h"
+
+enum { LOCAL = 2 };
+
+static struct sw_worker_coll call(
+	uint32_t local, enum sw_coll_kind kind, uint64_t n_elems)
+{
+	static int32_t buffer[LOCAL];
+
+	return (struct sw_worker_coll){.local = local,
+		.kind = kind,
+		.dtype = SW_I32,
+		.n_elems = n_elems,
+		.from = &buffer[local],
+		.to = &buffer[local]};
+}
+
+/* Member 0 of 2, with ranks 0 and 1; two kinds of a group of all. */
+static struct worker_rig *open_kinds(void)
+{
+	static const uint16_t ranks[] = {0, 1, 2, 3};
+	const struct sw_worker_tensor d[] = {{.name = "g/a",
+						     .window_log2 = LOG2,
+						     .ranks = ranks,
+						     .n_ranks = 4},
+		{.name = "g/b",
+			.window_log2 = LOG2,
+			.ranks = ranks,
+			.n_ranks = 4}};
+	static struct worker_rig r;
+
+	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].grant = 1 << 15;
+	r.s[0].n_local = LOCAL;
+	wrig_run(&r);
+	assert_int_equal(sw_worker_declare(&r.w, d, 2), 0);
+	wrig_tx(&r);
+	peer_declared(&r.s[0]);
+	wrig_tx(&r);
+	wrig_events(&r);
+	return &r;
+}
+
+static void kinds__of_local_ranks_under_one_number(void **state)
+{
+	struct worker_rig *r = open_kinds();
+	struct sw_worker_coll a = call(0, SW_ALL_REDUCE, 1),
+			      b = call(1, SW_REDUCE, 1);
+
+	a.call = b.call = 7;
+	b.stream = 1;
+	assert_int_equal(sw_worker_coll(&r->w, &a), 0);
+	assert_int_equal(sw_worker_coll(&r->w, &b), 0);
+	wrig_tick(r, 900 * SW_MS);
+	assert_null(sw_worker_why(&r->w, 0));
+	wrig_tick(r, 200 * SW_MS);
+	assert_string_equal(sw_worker_why(&r->w, 0),
+		"stream g/a: rank 0 calls all_reduce, rank 1 reduce "
+		"(collective 7)");
+	assert_int_equal(sw_worker_death(&r->w, 1), SW_EMISMATCH);
+	wrig_close(r);
+}
+
+/* What it waits with is said to the server once it has stood still; not where
+ * collectives have no number. */
+static void kinds__the_server_is_asked(void **state)
+{
+	for (uint32_t number = 0; number < 8; number += 7) {
+		struct worker_rig *r = open_kinds();
+		const struct sw_pull *pull =
+			(const void *)(r->last[SW_PULL].bytes + SW_HEAD_BYTES);
+		uint32_t said = 0;
+
+		for (uint32_t l = 0; l < LOCAL; l++) {
+			struct sw_worker_coll a = call(l, SW_ALL_REDUCE, 1);
+
+			a.call = number;
+			assert_int_equal(sw_worker_coll(&r->w, &a), 0);
+		}
+		wrig_tx(r);
+		peer_ack_one(&r->s[0], 0, 1);
+		for (uint32_t i = 0; i < 13; i++) {
+			wrig_tick(r, 100 * SW_MS);
+			wrig_tx(r);
+			if (i < 9)
+				assert_int_equal(pull->chunk, 0);
+			said |= pull->chunk;
+		}
+		assert_int_equal(said, number);
+		wrig_close(r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kinds__of_local_ranks_under_one_number),
+		cmocka_unit_test(kinds__the_server_is_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
