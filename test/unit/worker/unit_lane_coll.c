@@ -243,6 +243,7 @@ static void begin(struct worker_rig *r, uint32_t number)
 	zeros->colls[at] = (struct sw_coll){.ask = ask_of(r, SW_ALL_REDUCE, 1),
 		.locals = &local,
 		.number = number,
+		.turn = number - 1,
 		.first = SW_STRIPE_CHUNKS};
 	between.begun |= 1ULL << at;
 }
@@ -256,7 +257,7 @@ static void sum_one(struct worker_rig *r, uint32_t j, uint32_t number)
 	peer_fill(&r->s[1], h, 7);
 }
 
-/* By their numbers, not by their places. */
+/* By their turns, not by their places. */
 static void order__colls_in_their_order(void **state)
 {
 	struct worker_rig *r = open_other();
