@@ -29,11 +29,6 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		.op = SW_OPERATION_COPY};
 }
 
-static uint8_t *value_of(const struct sw_stensor *t, uint32_t local)
-{
-	return t->acc[0] + local * t->acc_stride;
-}
-
 static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 	uint32_t local, const struct sw_header *h, const uint8_t *payload)
 {
@@ -42,9 +37,9 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 	if (!n)
 		return; /* of a broadcast, and not the root's */
 	if (h->op == SW_OPERATION_SUM)
-		t->ops->add(value_of(t, local), payload, n);
+		t->ops->add(sw_stensor_acc(t, 0, local), payload, n);
 	else
-		t->ops->put(value_of(t, local), payload, n);
+		t->ops->put(sw_stensor_acc(t, 0, local), payload, n);
 	k->n_updates++;
 }
 
@@ -122,7 +117,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
-	const uint8_t *bytes = value_of(t, local);
+	const uint8_t *bytes = sw_stensor_acc(t, 0, local);
 
 	k->inflight |= 1ULL << member;
 	h->round = k->last[member];
@@ -141,8 +136,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return bytes;
 }
 
-const struct sw_rules sw_rules_async = {.record_bytes = sw_kept_bytes,
-	.push = push,
+const struct sw_rules sw_rules_async = {.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,
 	.settle = settle,

@@ -43,8 +43,8 @@ struct sw_open_sum {
 };
 
 struct sw_rules {
-	bool has_results; /* apart from the values that are summed */
-	uint32_t (*record_bytes)(uint32_t n_members); /* of a chunk */
+	bool has_results;      /* apart from the values that are summed */
+	uint32_t record_bytes; /* of a chunk; 0: sw_kept_bytes says */
 	/* What a push is; one that is new and right (sw_push_check) is folded,
 	 * else nothing has changed. */
 	enum sw_push_verdict (*push)(struct sw_shard *sh, struct sw_stensor *t,
@@ -85,6 +85,20 @@ static inline uint32_t sw_stensor_bytes(
 static inline uint32_t sw_elems(const struct sw_sum_ops *ops, uint32_t bytes)
 {
 	return bytes >> __builtin_ctz(ops->elem_bytes);
+}
+
+/* sw_stensor_acc - where the sum, or the value, of a chunk is made. */
+static inline uint8_t *sw_stensor_acc(
+	const struct sw_stensor *t, uint32_t round, uint32_t local)
+{
+	return t->acc[round & 1] + local * t->acc_stride;
+}
+
+/* sw_stensor_result - where it is then rounded to; else the same place. */
+static inline uint8_t *sw_stensor_result(
+	const struct sw_stensor *t, uint32_t round, uint32_t local)
+{
+	return t->res[round & 1] + local * t->res_stride;
 }
 
 /* sw_stensor_apart_stride - from what one member gave to the next one's; not of

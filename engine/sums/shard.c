@@ -7,6 +7,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/ticks.h"
+#include "engine/sums/async.h"
 #include "engine/sums/rules.h"
 
 enum { LINE = 64 };
@@ -114,8 +115,10 @@ static uint64_t values_bytes(const struct sw_stensor *t)
 static uint64_t records_bytes(
 	const struct sw_shard *sh, const struct sw_stensor *t)
 {
+	uint32_t each = t->rules->record_bytes;
+
 	return (uint64_t)t->place.n_local *
-	       t->rules->record_bytes(sh->n_members);
+	       (each ? each : sw_kept_bytes(sh->n_members));
 }
 
 /* A window of slots, whatever comes in them: accumulators of f32 for 16-bit

@@ -7,11 +7,6 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
-static uint32_t record_bytes(uint32_t n_members)
-{
-	return sizeof(struct sw_slot);
-}
-
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
 {
 	return (struct sw_slot *)t->records + local;
@@ -44,17 +39,12 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		.bytes = s->bytes};
 }
 
-static uint8_t *acc_of(const struct sw_stensor *t, uint32_t local)
-{
-	return t->acc[0] + local * t->acc_stride;
-}
-
 static uint8_t *result_of(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t local)
 {
 	return sh->env->sum->ops[slot_of(t, local)->dtype].round
-		       ? t->res[0] + local * t->res_stride
-		       : acc_of(t, local);
+		       ? sw_stensor_result(t, 0, local)
+		       : sw_stensor_acc(t, 0, local);
 }
 
 static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
@@ -92,7 +82,7 @@ static struct sw_open_sum open_sum(
 
 	return (struct sw_open_sum){.ops = ops,
 		.fold = sw_coll_fold(ops, sw_coll_op_of(s->op)),
-		.acc = acc_of(t, local),
+		.acc = sw_stensor_acc(t, 0, local),
 		.lent = &s->lent,
 		.n = sw_elems(ops, s->bytes)};
 }
@@ -283,7 +273,7 @@ static void keep(struct sw_shard *sh, struct sw_stensor *t)
 }
 
 const struct sw_rules sw_rules_stream = {.has_results = true,
-	.record_bytes = record_bytes,
+	.record_bytes = sizeof(struct sw_slot),
 	.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,

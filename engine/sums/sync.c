@@ -5,11 +5,6 @@
 #include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
-static uint32_t record_bytes(uint32_t n_members)
-{
-	return sizeof(struct sw_chunk);
-}
-
 /* A chunk that a frame is about. */
 static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
 {
@@ -44,20 +39,13 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		.has_root = cell->has_root};
 }
 
-/* Where the sum of @round is made. */
-static uint8_t *acc_bytes(
-	const struct sw_stensor *t, uint32_t round, uint32_t local)
-{
-	return t->acc[round & 1] + local * t->acc_stride;
-}
-
 /* The open one of a chunk, of @bytes. */
 static struct sw_open_sum open_sum(const struct sw_stensor *t, uint32_t local,
 	uint32_t round, uint32_t bytes)
 {
 	return (struct sw_open_sum){.ops = t->ops,
 		.fold = t->ops->add,
-		.acc = acc_bytes(t, round, local),
+		.acc = sw_stensor_acc(t, round, local),
 		.lent = &t->chunks[local].lent,
 		.n = sw_elems(t->ops, bytes)};
 }
@@ -67,7 +55,7 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 	struct sw_cell *cell, uint32_t member, const struct sw_header *h,
 	const uint8_t *payload)
 {
-	uint8_t *acc = acc_bytes(t, h->round, local);
+	uint8_t *acc = sw_stensor_acc(t, h->round, local);
 
 	if (!h->payload_len)
 		return;
@@ -76,12 +64,6 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 	cell->crc = h->payload_crc;
 	if (sh->params->has_crc && !sw_shard_has_crc(sh, member))
 		cell->crc = sw_data_crc(h, acc, h->payload_len);
-}
-
-static uint8_t *result_bytes(
-	const struct sw_stensor *t, const struct sw_cell *cell, uint32_t local)
-{
-	return t->res[cell->round & 1] + local * t->res_stride;
 }
 
 /* All have pushed: the cell's bytes never change again, and everybody gets
@@ -101,15 +83,13 @@ static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, uint32_t local, const struct sw_header *h)
 {
-	const uint8_t *res = result_bytes(t, cell, local);
+	const uint8_t *res = sw_stensor_result(t, cell->round, local);
 	bool is_sum = (cell->got & (cell->got - 1)) || t->ops->round;
 	struct sw_open_sum sum = open_sum(t, local, h->round, h->payload_len);
 
 	sw_sum_keep(sh, &sum, false); /* a sum of one */
 	if (t->ops->round)
-		t->ops->round(t->res[0] + local * t->res_stride,
-			t->acc[0] + local * t->acc_stride,
-			sw_elems(t->ops, h->payload_len));
+		t->ops->round(sw_stensor_result(t, 0, local), sum.acc, sum.n);
 	/* A sum of one is the contribution, and so is its CRC. */
 	if (is_sum && sh->params->has_crc)
 		SW_TIMED(sh->stats->ticks_crc_result,
@@ -122,8 +102,8 @@ static void complete_copy(
 	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
 {
 	if (t->ops->round)
-		memcpy(result_bytes(t, cell, local),
-			t->acc[0] + local * t->acc_stride, t->res_stride);
+		memcpy(sw_stensor_result(t, cell->round, local),
+			sw_stensor_acc(t, 0, local), t->res_stride);
 }
 
 static void begin(struct sw_shard *sh, struct sw_stensor *t,
@@ -241,7 +221,7 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	h->weight = cell->weight;
 	h->op = cell->op;
 	h->payload_crc = cell->crc;
-	return result_bytes(t, cell, local);
+	return sw_stensor_result(t, cell->round, local);
 }
 
 static void keep(struct sw_shard *sh, struct sw_stensor *t)
@@ -257,7 +237,7 @@ static void keep(struct sw_shard *sh, struct sw_stensor *t)
 }
 
 const struct sw_rules sw_rules_sync = {.has_results = true,
-	.record_bytes = record_bytes,
+	.record_bytes = sizeof(struct sw_chunk),
 	.push = push,
 	.judge_pull = judge_pull,
 	.begun = begun,

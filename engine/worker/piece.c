@@ -7,7 +7,7 @@
 #include "engine/worker/stream.h"
 #include "sum/sum.h"
 
-bool sw_coll_is_by_part(const struct sw_coll *c)
+static bool is_by_part(const struct sw_coll *c)
 {
 	return c->ask.kind == SW_REDUCE_SCATTER || c->ask.kind == SW_ALL_GATHER;
 }
@@ -21,14 +21,14 @@ bool sw_coll_has_root(enum sw_coll_kind kind)
 static const struct sw_wrank *root_of(
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t part)
 {
-	return &s->group.ranks[sw_coll_is_by_part(c) ? part : c->root];
+	return &s->group.ranks[is_by_part(c) ? part : c->root];
 }
 
 struct sw_piece sw_piece_of(const struct sw_worker *w,
 	const struct sw_stream *s, struct sw_coll *c, uint32_t chunk)
 {
 	struct sw_piece p = {.coll = c,
-		.part = chunk / c->n_per_part,
+		.part = (uint16_t)(chunk / c->n_per_part),
 		.at = chunk % c->n_per_part};
 	uint64_t members = s->group.members;
 
@@ -37,6 +37,7 @@ struct sw_piece sw_piece_of(const struct sw_worker *w,
 	p.root = (uint8_t)root_of(s, c, p.part)->member;
 	p.gives = sw_coll_from(c->ask.kind, members, p.root) >> w->rank & 1;
 	p.gets = sw_coll_to(c->ask.kind, members, p.root) >> w->rank & 1;
+	p.cost = p.gives ? p.bytes : SW_EMPTY_COST;
 	return p;
 }
 
@@ -47,7 +48,8 @@ uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p)
 	return 1ULL << root_of(s, p->coll, p->part)->local;
 }
 
-uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p)
+/* Local ranks that have the result in the end; where each has it. */
+static uint64_t takers_of(const struct sw_stream *s, const struct sw_piece *p)
 {
 	enum sw_coll_kind kind = p->coll->ask.kind;
 
@@ -77,7 +79,7 @@ const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local)
 					 : offset_in_all(p, l));
 }
 
-uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local)
+static uint8_t *target_of(const struct sw_piece *p, uint32_t local)
 {
 	const struct sw_coll_local *l = &p->coll->locals[local];
 
@@ -89,8 +91,8 @@ uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local)
 void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes)
 {
-	for (uint64_t to = sw_piece_takers(s, p); to; to &= to - 1) {
-		uint8_t *at = sw_piece_target(p, (uint32_t)__builtin_ctzll(to));
+	for (uint64_t to = takers_of(s, p); to; to &= to - 1) {
+		uint8_t *at = target_of(p, (uint32_t)__builtin_ctzll(to));
 
 		if (at != bytes)
 			memcpy(at, bytes, p->bytes);
@@ -107,8 +109,7 @@ void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
  * that they never travel; else chunks go by weight, as those of tensors do. */
 static bool is_at_home(const struct sw_worker *w, const struct sw_coll *c)
 {
-	return sw_coll_is_by_part(c) &&
-	       w->place.n_colocated == w->place.n_servers;
+	return is_by_part(c) && w->place.n_colocated == w->place.n_servers;
 }
 
 /* The chunks of each part go to the member's lcores in turns. */

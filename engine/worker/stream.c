@@ -131,14 +131,6 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 
 /* --- chunks enter the window, and start as the scheduler says --- */
 
-uint32_t sw_stream_cost(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk)
-{
-	const struct sw_piece *p = &t->stream->pieces[chunk];
-
-	return p->gives ? p->bytes : SW_EMPTY_COST;
-}
-
 static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_link *l, struct sw_coll *c)
 {
@@ -152,7 +144,7 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	s->pieces[chunk].j = sl->next++;
 	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
 	s->entered[s->head++ % s->n_entered] = chunk;
-	return sw_stream_cost(w, t, chunk);
+	return s->pieces[chunk].cost;
 }
 
 /* The collective whose chunks enter next at @l; NULL: there is none. */
@@ -200,8 +192,7 @@ static uint64_t part_of(
 	uint64_t bytes = 0;
 
 	for (uint32_t i = s->tail; i != s->head; i++) {
-		uint32_t cost = sw_stream_cost(
-			t->worker, t, s->entered[i % s->n_entered]);
+		uint32_t cost = s->pieces[s->entered[i % s->n_entered]].cost;
 
 		if (bytes && bytes + cost > unit)
 			break;
@@ -219,7 +210,7 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	for (uint64_t n = 0; n < bytes && s->tail != s->head; s->tail++) {
 		uint32_t chunk = s->entered[s->tail % s->n_entered];
 
-		n += sw_stream_cost(w, t, chunk);
+		n += s->pieces[chunk].cost;
 		t->chunks[chunk].is_charged = true;
 		sw_todo_put(&w->links[chunk >> t->decl.window_log2], t, chunk,
 			1u << SW_TODO);
@@ -256,7 +247,7 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 		t->chunks[chunk].is_charged = false;
 		sw_todo_put(
 			&w->links[chunk >> t->decl.window_log2], t, chunk, 0);
-		taken += sw_stream_cost(w, t, chunk);
+		taken += s->pieces[chunk].cost;
 	}
 	return taken;
 }
@@ -332,7 +323,7 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 static void give_credit(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 {
-	sw_wtensor_folded(w, t, chunk, sw_stream_cost(w, t, chunk));
+	sw_wtensor_folded(w, t, chunk, t->stream->pieces[chunk].cost);
 }
 
 void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)

@@ -63,10 +63,11 @@ struct sw_coll_share {
 struct sw_piece {
 	struct sw_coll *coll;
 	uint32_t j;
-	uint32_t part, at; /* chunk number @at of that part */
-	uint16_t bytes;    /* of the chunk */
-	uint8_t root;      /* member that has its root */
-	bool gives, gets;  /* bytes, its result: this member */
+	uint32_t at;              /* chunk of its part */
+	uint16_t part, bytes;     /* which part; of the chunk */
+	uint16_t cost;            /* credit that its push takes */
+	uint8_t root;             /* member that has its root */
+	bool gives : 1, gets : 1; /* this member: bytes; its result */
 };
 
 /* Where the stream is at a server. */
@@ -130,8 +131,7 @@ void sw_stream_close(struct sw_wtensor *t);
 
 /* --- piece.c: how a collective divides --- */
 
-/* Has it a part for each member; is its root the caller's to say? */
-bool sw_coll_is_by_part(const struct sw_coll *c);
+/* Is its root the caller's to say? */
 bool sw_coll_has_root(enum sw_coll_kind kind);
 /* sw_piece_of - chunk @chunk of it. */
 struct sw_piece sw_piece_of(const struct sw_worker *w,
@@ -146,12 +146,10 @@ uint32_t sw_coll_share_at(
  * lanes have some, a bit each. */
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_coll *c, uint32_t *lanes);
-/* Of this member, which does: the local ranks whose bytes are in it, those that
- * have the result in the end, a bit each; where each has it. */
+/* Of this member, which gives: the local ranks whose bytes are in it, a bit
+ * each; where each has them. */
 uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p);
-uint64_t sw_piece_takers(const struct sw_stream *s, const struct sw_piece *p);
 const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local);
-uint8_t *sw_piece_target(const struct sw_piece *p, uint32_t local);
 /* sw_piece_give - what this member gives of a piece, which does: a local rank's
  * bytes, or in w->payload what is made of several, or of a factor (combine.c);
  * returns of how many it is.
@@ -177,10 +175,6 @@ void sw_coll_end(
 
 /* sw_stream_end - all its collectives end with @err. */
 void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err);
-
-/* sw_stream_cost - credit that its push takes. */
-uint32_t sw_stream_cost(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t chunk);
 
 /* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
  * push, NULL where this member gives none: a local rank's, or the sum of
