@@ -8,8 +8,9 @@
  *
  * Of a stream it is at once, and so are all streams of its group.  What is open
  * of them ends before the next turn, when no frame is borrowed: a PUSH that
- * waits in this node's loopback is copied first, since its server would fold
- * what the process writes there, and others could have that as their result.
+ * waits in this node's loopback, or is lent to its server, is copied first: it
+ * would fold what the process writes there, and others could have that as their
+ * result.
  * Each lane does so, and says it to lane 0, which then ends it.
  *
  * Kinds are streams of their own.  So ranks that call two under one number of

@@ -75,8 +75,9 @@ struct sw_worker_events {
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
 	/* From sw_worker_take: buffers of collectives are given back before
-	 * their pushes are folded.  What waits in a loopback of this lcore is
-	 * to be copied (sw_loopback_copy_lent).  NULL: it has none. */
+	 * their pushes are folded.  What waits in a loopback of this lcore, or
+	 * is lent to a server there, is to be copied (sw_loopback_copy_lent,
+	 * sw_server_copy_lent).  NULL: it has none. */
 	void (*keep)(void *ctx);
 };
 
