@@ -33,6 +33,14 @@ def test_servers():
         net.await_nothing()
 
 
+def test_lcores():
+    with Alone() as net:
+        net.ranks_ok("cases_backend.py", "sums", "gathers", env={
+            "SUMWIRE_LCORES": "2", "TEST_RANKS_PER_AGENT": "1"})
+        net.remove_stores()
+        net.await_nothing()
+
+
 def refused(envs, *texts):
     """Ranks of these environments, by rank, end with one sentence each."""
     with Alone() as net:
@@ -61,6 +69,7 @@ def test_no_server():
 def test_wrong_names():
     refused(both(SUMWIRE_SERVERS="127.0.0.1:x"),
             "SUMWIRE_SERVERS=127.0.0.1:x: 127.0.0.1:x is not host")
+    refused(both(SUMWIRE_LCORES="17"), "SUMWIRE_LCORES=17: 1 to 16")
     refused(both(SUMWIRE_SERVERS="10.77.1.1", SUMWIRE_IFNAME="nothing0"),
             "SUMWIRE_IFNAME=nothing0: this interface has no IPv4 address")
 

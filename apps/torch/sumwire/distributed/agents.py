@@ -19,7 +19,9 @@ from sumwire import library
 from sumwire.client import SumwireError, seconds
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
-PORTS = range(20000, 32000, 2)  # below those that the kernel gives away
+LCORES_MAX = 16  # [agent] lcores, [serve] lcores
+# below those that the kernel gives away
+PORTS = range(20000, 32000 - 2 * LCORES_MAX, 2)
 SERVER_PORT = 5700  # [server] udp_port
 SIOCGIFADDR = 0x8915
 PARENT_MAX = 60  # bytes; a socket's path has 107
@@ -47,14 +49,17 @@ runtime_dir = {folder}
 name = {job}
 workers = {n}
 rank = {rank}
+server_lcores = {lcores}
 dead_after = 30s
 stall_limit = 86400s
 join_timeout = {open_s}s
 [agent]
 socket = {socket}
 local_ranks = {n_local}
+lcores = {lcores}
 stay = no
 [serve]
+lcores = {lcores}
 udp_port = {udp_port}
 [port udp]
 type = udp
@@ -115,6 +120,15 @@ def appliances():
     return found
 
 
+def lcores():
+    """SUMWIRE_LCORES: on how many cores each agent polls, and sums."""
+    text = os.environ.get("SUMWIRE_LCORES", "1")
+    if text.isdigit() and 1 <= int(text) <= LCORES_MAX:
+        return int(text)
+    raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: 1 to {LCORES_MAX} "
+                       f"was expected")
+
+
 def is_loopback(ip):
     return ip.startswith("127.")
 
@@ -151,18 +165,19 @@ def address_among(known, agent, towards):
     return found
 
 
-def free_port(ip):
-    """Of two that follow each other."""
+def free_port(ip, n):
+    """The first of @n that follow each other."""
     for _ in range(TRIES):
         port = random.choice(PORTS)
         try:
-            for p in port, port + 1:
+            for p in range(port, port + n):
                 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
                     s.bind((ip, p))
         except OSError:
             continue
         return port
-    raise SumwireError("SW_EBUSY", f"no two UDP ports are free at {ip}")
+    raise SumwireError("SW_EBUSY", f"no {n} UDP ports in a row are "
+                       f"free at {ip}")
 
 
 def scratch():
@@ -221,13 +236,16 @@ def start(meeting):
     me = meeting.me
     meeting.tell("machine", machine())
     if me == 0:
-        meeting.tell("job", safely(lambda: [job_name(), appliances()]))
-    job, servers = answer(meeting, "job", 0)
+        meeting.tell("job", safely(lambda: [job_name(), appliances(),
+                                             lcores()]))
+    job, servers, n_lcores = answer(meeting, "job", 0)
     machines = meeting.all("machine")
     agent, here = places(machines)[me]
     leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
     if me == here[0]:
-        lead(meeting, job, servers, machines, agent, len(here), leaders)
+        lead(meeting, {"job": job, "lcores": n_lcores, "rank": agent,
+                       "n": len(leaders), "n_local": len(here)},
+             servers, machines, leaders)
     path, ip = answer(meeting, "socket", here[0])
     return path, here.index(me), ip
 
@@ -250,8 +268,9 @@ def answer(meeting, what, rank):
     return said["value"]
 
 
-def lead(meeting, job, servers, machines, agent, n_local, leaders):
+def lead(meeting, conf, servers, machines, leaders):
     """Start the agent and tell its ranks where it is, or why it is not."""
+    agent = conf["rank"]
     is_local = len(set(machines)) == 1 and all(
         is_loopback(ip) for ip, _ in servers)
     towards = (os.environ.get("MASTER_ADDR", "") if len(set(machines)) > 1
@@ -268,14 +287,13 @@ def lead(meeting, job, servers, machines, agent, n_local, leaders):
             meeting.tell("known", safely(lambda: own_address(towards)))
             ip = address_among([answer(meeting, "known", r) for r in leaders],
                                agent, towards)
-        return ip, free_port(ip)
+        return ip, free_port(ip, 2 * conf["lcores"])
 
     def run():
         nodes = [answer(meeting, "address", r) for r in leaders]
         open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         ip, udp_port = nodes[agent]
-        a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", "job": job,
-                   "n": len(leaders), "rank": agent, "n_local": n_local,
+        a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", **conf,
                    "open_s": open_s, "ip": ip, "udp_port": udp_port},
                   [*servers, *nodes])
         a.wait_ready(time.monotonic() + open_s)
