@@ -1,6 +1,8 @@
 # proc_ops.py - every operation of collectives, by libsumwire and real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import re
+import time
 
 import rig
 from rig import Net, check, program
@@ -11,25 +13,59 @@ def start(net, rank, *args):
                    net.socket(f"agent{rank}"), *args)
 
 
-def run_calls(n, k, **keys):
-    with Net(workers=n, servers=k, **keys) as net:
+def run_calls(n, k, *args, local=None, **keys):
+    """Returns how many calls each made, and the bits of its results."""
+    with Net(workers=n, servers=k, local=local, **keys) as net:
         net.start_all()
-        procs = [start(net, r) for r in range(n)]
+        procs = [net.run(f"ops{i}.{j}", program("test/proc/proc_ops"),
+                         "--agent", net.socket(f"agent{i}"), *args)
+                 for i, m in enumerate(local or (1,) * n) for j in range(m)]
         for p in procs:
-            p.wait_ok()
-            # of 3 kinds, 9 types: 6 operations of all, 3 of integers and bool;
-            # two of them not of bool
-            check(f"{3 * (6 * 9 - 2 + 3 * 5)} calls" in p.out(), p.out())
+            p.wait_ok(limit_s=rig.TEST_S)
             check("exact" in p.out(), p.out())
-        return [re.search(r"bits (\w+)", p.out())[1] for p in procs]
+        return [(int(re.search(r"(\d+) calls", p.out())[1]),
+                 re.search(r"bits (\w+)", p.out())[1]) for p in procs]
 
 
-def test_three_nodes_alone():
-    run_calls(3, 0, colocated=True)
+def test_each():
+    # of 3 kinds, 9 types: 6 operations of all, 3 of integers and bool, two of
+    # them not of bool; and 2 kinds of 9 types
+    for n, _ in run_calls(3, 0, colocated=True):
+        check(n == 3 * (6 * 9 - 2 + 3 * 5) + 2 * 9, f"{n} calls")
 
 
-def test_two_workers_one_server():
-    run_calls(2, 1, colocated=False)
+# agents, servers besides, local ranks; without any each agent is a server
+NETS = [(2, 0, None), (2, 1, (2, 2)), (2, 2, None), (3, 0, (1, 2, 1)),
+        (3, 1, None), (3, 2, (2, 1, 1)), (4, 0, None), (4, 1, (1, 1, 2, 1)),
+        (4, 2, None), (1, 1, (4,))]
+
+
+def run_net(i, *args):
+    n, k, local = NETS[i]
+    return run_calls(n, k, *args, local=local,
+                     colocated=k == 0 or (i % 2 and n > 1))
+
+
+def test_drawn():
+    """Some of the whole: SUMWIRE_TEST_OPS=SEED draws others."""
+    seed = os.environ.get("SUMWIRE_TEST_OPS", "1")
+    if "/" in seed:
+        return
+    for i in range(len(NETS)):
+        run_net(i, "--calls", "60", "--seed", f"{seed}{i}")
+
+
+def test_whole():
+    """Every kind, operation and type with each size, in every net:
+    SUMWIRE_TEST_OPS=SLICE/SLICES; 0/1 is all, and takes hours."""
+    part = os.environ.get("SUMWIRE_TEST_OPS", "")
+    if "/" not in part:
+        return
+    for i, net in enumerate(NETS):
+        begin = time.monotonic()
+        calls = run_net(i, "--whole", part, "--max", str(64 << 20))
+        print(f"# {net}: {calls[0][0]} calls, "
+              f"{time.monotonic() - begin:.0f} s", flush=True)
 
 
 def test_order_of_ranks():
