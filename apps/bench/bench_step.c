@@ -53,14 +53,14 @@ struct step {
 		s->real->rx(s->real, now_ns, port_i, f, n);                    \
 		s->step->units[number] += n;                                   \
 	}
-#define TX(number, function)                                                   \
-	static bool function(struct node *s, uint64_t now_ns, uint32_t port_i, \
-		struct sw_tx_frame *out)                                       \
-	{                                                                      \
-		bool has = s->real->tx(s->real, now_ns, port_i, out);          \
-                                                                               \
-		s->step->units[number]++;                                      \
-		return has;                                                    \
+#define TX(number, function)                                                 \
+	static uint32_t function(struct node *s, uint64_t now_ns,            \
+		uint32_t port_i, struct sw_tx_frame *out, uint32_t max)      \
+	{                                                                    \
+		uint32_t n = s->real->tx(s->real, now_ns, port_i, out, max); \
+                                                                             \
+		s->step->units[number] += n ? n : 1;                         \
+		return n;                                                    \
 	}
 #define TICK(number, function)                                        \
 	static uint64_t function(                                     \
@@ -125,8 +125,8 @@ static void (*const rx_stages[BENCH_ENDS][BENCH_KINDS])(struct node *, uint64_t,
 	uint32_t) = {{server_ack_in, server_other_in, server_push},
 	{worker_ack_in, worker_other_in, worker_result}};
 
-static bool (*const tx_stages[BENCH_ENDS][BENCH_KINDS + 1])(
-	struct node *, uint64_t, uint32_t, struct sw_tx_frame *) = {
+static uint32_t (*const tx_stages[BENCH_ENDS][BENCH_KINDS + 1])(
+	struct node *, uint64_t, uint32_t, struct sw_tx_frame *, uint32_t) = {
 	{server_ack_out, server_other_out, server_result, server_idle},
 	{worker_ack_out, worker_other_out, worker_push, worker_idle}};
 
@@ -185,24 +185,24 @@ static uint8_t expected(struct sent *sent)
 						    : NOTHING;
 }
 
-static bool shim_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out)
+static uint32_t shim_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
 {
 	struct node *s = (struct node *)node;
 	struct sent *sent = s->step->sent;
 	uint8_t kind = expected(sent), is;
-	bool has;
+	uint32_t n;
 
 	s->real->holds_data = node->holds_data;
-	has = s->step->is_counted
-		      ? tx_stages[s->side][kind](s, now_ns, port_i, out)
-		      : s->real->tx(s->real, now_ns, port_i, out);
-	is = has ? sw_bench_kind(out->head) : NOTHING;
+	n = s->step->is_counted
+		    ? tx_stages[s->side][kind](s, now_ns, port_i, out, max)
+		    : s->real->tx(s->real, now_ns, port_i, out, max);
+	is = n ? sw_bench_kind(out->head) : NOTHING; /* all are of one kind */
 	if (sent->is_known)
 		sent->differs |= is != kind;
 	else
 		note(sent, is);
-	return has;
+	return n;
 }
 
 static bool shim_is_busy(const struct sw_node *node)

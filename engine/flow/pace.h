@@ -22,6 +22,7 @@ enum {
 
 struct sw_pace {
 	uint64_t ns_q16;    /* per payload byte, times 2^16; 0: not paced */
+	uint64_t frame_ns;  /* of a full frame */
 	uint64_t drain_ns;  /* when the bytes sent so far have drained */
 	uint64_t missed_ns; /* for want of a turn, to be made up for */
 	uint32_t rest_q16;  /* of drain_ns, below a nanosecond */
@@ -39,14 +40,29 @@ static inline void sw_pace_init(struct sw_pace *p, uint64_t rate_bit_s,
 	if (most && (!rate_bit_s || rate_bit_s > most))
 		rate_bit_s = most;
 	*p = (struct sw_pace){0};
-	if (rate_bit_s)
-		p->ns_q16 = (8 * SW_S << 16) / rate_bit_s;
+	if (!rate_bit_s)
+		return;
+	p->ns_q16 = (8 * SW_S << 16) / rate_bit_s;
+	p->frame_ns = (payload * p->ns_q16 >> 16) + 1;
 }
 
 /* sw_pace_may - may a data frame leave at @now_ns? */
 static inline bool sw_pace_may(const struct sw_pace *p, uint64_t now_ns)
 {
 	return !p->ns_q16 || p->drain_ns < now_ns + SW_PACE_DEPTH_NS;
+}
+
+/* sw_pace_frames - of @max full frames, how many may, but at least one. */
+static inline uint32_t sw_pace_frames(
+	const struct sw_pace *p, uint64_t now_ns, uint32_t max)
+{
+	uint64_t until = now_ns + SW_PACE_DEPTH_NS, n;
+	uint64_t from = p->drain_ns > now_ns ? p->drain_ns : now_ns;
+
+	if (!p->ns_q16)
+		return max;
+	n = until > from ? (until - from - 1) / p->frame_ns + 1 : 1;
+	return n < max ? (uint32_t)n : max;
 }
 
 /* sw_pace_at - when the next may, if none may now. */

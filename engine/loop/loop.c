@@ -9,6 +9,7 @@
 enum {
 	DRAIN_BURSTS = 64, /* after a gap; a port cannot hold more */
 	TICK_NS = 50000,   /* the shortest timer: sw_params.ack_delay */
+	TX_BURST = 16,     /* frames that a node is asked for at once */
 };
 
 void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
@@ -93,31 +94,47 @@ static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns, uint32_t bursts)
 	return sum;
 }
 
+/* @n frames of node @endpoint leave. */
+static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
+	struct sw_tx_frame *frames, uint32_t n, uint64_t now_ns)
+{
+	struct sw_port *port = l->ports[port_i];
+	bool is_relay = l->nodes[endpoint]->is_relay;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_tx_frame *f = &frames[i];
+
+		f->endpoint = is_relay ? f->endpoint : (uint16_t)endpoint;
+		sw_pace_charge(&l->pace[port_i], f->payload_len, now_ns);
+		SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, f));
+	}
+}
+
 /* At most @room frames of node @endpoint, which is last then if it had a turn
  * for data. */
-static uint32_t tx_node(struct sw_loop *l, struct sw_port *port,
-	uint32_t port_i, uint32_t endpoint, uint32_t room, uint64_t now_ns)
+static uint32_t tx_node(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
+	uint32_t room, uint64_t now_ns)
 {
 	struct sw_node *node = l->nodes[endpoint];
 	struct sw_pace *pace = &l->pace[port_i];
-	struct sw_tx_frame frame;
-	bool has_frame;
-	uint32_t n = 0;
+	struct sw_tx_frame frames[TX_BURST];
+	uint32_t sum = 0, n;
 
-	for (; node && n < room; n++) {
+	while (node && sum < room) {
+		uint32_t max = room - sum < TX_BURST ? room - sum : TX_BURST;
+
 		node->holds_data = !sw_pace_may(pace, now_ns);
-		frame.endpoint = (uint16_t)endpoint;
-		frame.way = 0;
+		max = sw_pace_frames(pace, now_ns, max);
 		SW_TIMED(node->stats->ticks_node_tx,
-			has_frame = node->tx(node, now_ns, port_i, &frame));
-		if (!has_frame)
+			n = node->tx(node, now_ns, port_i, frames, max));
+		if (!n)
 			break;
-		sw_pace_charge(pace, frame.payload_len, now_ns);
-		SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, &frame));
+		send_all(l, port_i, endpoint, frames, n, now_ns);
 		if (!node->holds_data)
 			l->first[port_i] = endpoint + 1; /* tx wraps */
+		sum += n;
 	}
-	return n;
+	return sum;
 }
 
 /* Nodes take turns in being first: the first one may take all the room.  Turns
@@ -132,7 +149,7 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	bool is_held;
 
 	for (uint32_t i = 0; i < l->n_nodes; i++) {
-		n += tx_node(l, port, port_i, e, room - n, now_ns);
+		n += tx_node(l, port_i, e, room - n, now_ns);
 		e = e + 1 < l->n_nodes ? e + 1 : 0;
 	}
 	if (n < room) { /* nobody has more, or pacing holds it back */

@@ -20,16 +20,20 @@ struct sw_node {
 	struct sw_stats *stats; /* of the instance */
 	/* Set by the loop before tx: pacing lets control frames go, no data. */
 	bool holds_data;
+	/* Frames that it sends say which endpoint they are from; else they are
+	 * from its own. */
+	bool is_relay;
 	/* Handle @n frames that came in on port @port_i; they are borrowed. */
 	void (*rx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
 		const struct sw_rx_frame *frames, uint32_t n);
 	/* Fire the timers that are due.  @gap_ns is the longest recent gap in
 	 * polling.  Returns when to call again. */
 	uint64_t (*tick)(struct sw_node *, uint64_t now_ns, uint64_t gap_ns);
-	/* Fill the next frame to send on port @port_i; false: nothing is due
-	 * there. */
-	bool (*tx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
-		struct sw_tx_frame *out);
+	/* Fill the next frames to send on port @port_i, at most @max; returns
+	 * how many.  0: nothing is due there.  Their payloads stay as they are
+	 * until the next call. */
+	uint32_t (*tx)(struct sw_node *, uint64_t now_ns, uint32_t port_i,
+		struct sw_tx_frame *out, uint32_t max);
 	/* Is anything outstanding, so that the loop must not sleep long? */
 	bool (*is_busy)(const struct sw_node *);
 };

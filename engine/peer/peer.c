@@ -43,8 +43,8 @@ void sw_peer_send(struct sw_peer *p, struct sw_header *h,
 {
 	sw_flow_send_ctl(&p->flow, h);
 	p->sent_ns = now_ns;
-	out->way = p->way;
 	sw_frame_build(h, p->path, payload, false, out, st);
+	out->way = p->way;
 }
 
 void sw_peer_tick(struct sw_peer *p, struct sw_due *due,

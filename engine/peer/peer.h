@@ -15,6 +15,10 @@
 #include "engine/flow/flow.h"
 #include "engine/sched/due.h"
 
+/* Data frames that one peer gets before the next one has its turn: what is
+ * decided and looked up once for all of them. */
+enum { SW_RUN = 4 };
+
 /* Control frames that a peer is owed; the lowest bit leaves first. */
 enum sw_owed {
 	SW_OWE_ERROR,

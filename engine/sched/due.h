@@ -107,6 +107,21 @@ static inline uint32_t sw_due_set_least(
 	return best;
 }
 
+/* sw_due_run - the session that was taken, by class, goes on: how many more
+ * frames, of @max, it may send before the next turn; sw_due_note_run - it has
+ * sent @n more. */
+static inline uint32_t sw_due_run(const struct sw_due *d, uint32_t max)
+{
+	uint32_t left = SW_DUE_TURN - 1 - d->n_data % SW_DUE_TURN;
+
+	return left < max ? left : max;
+}
+
+static inline void sw_due_note_run(struct sw_due *d, uint32_t n)
+{
+	d->n_data += n;
+}
+
 /* sw_due_take_data - the session that sends the next data frame, by class, or
  * in its turn; SW_MAX_SESSIONS when none has any.  It stays in its set.
  * @keys  by session: within a class the least goes first, of equal ones the

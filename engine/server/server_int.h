@@ -186,10 +186,10 @@ static inline uint64_t sw_job_all(const struct sw_job *job)
 
 /* --- server_tx.c --- */
 
-/* sw_server_tx - node.tx: replies to strangers, then control frames, then
- * results by class. */
-bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out);
+/* sw_server_tx - node.tx: replies to strangers, then control frames, one by
+ * one, since they share memory; then results by class. */
+uint32_t sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max);
 
 /* --- admit.c, admit_declare.c, admit_check.c --- */
 

@@ -105,23 +105,23 @@ static const struct builder {
 	[SW_OWE_KEEPALIVE] = {SW_KEEPALIVE, NULL},
 };
 
-static bool tx_reply(
+static uint32_t tx_reply(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
 	struct sw_replies *q = &srv->replies[port_i];
 	struct sw_reply *r = &q->ring[q->first % SW_REPLIES];
 
 	if (!q->n)
-		return false;
+		return 0;
 	q->first++;
 	q->n--;
 	r->header.class = SW_CLASS_CTL;
 	sw_frame_build(
 		&r->header, r->path, r->payload, false, out, &srv->stats);
-	return true;
+	return 1;
 }
 
-static bool tx_control(
+static uint32_t tx_control(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
 	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
@@ -130,30 +130,18 @@ static bool tx_control(
 	struct sw_header h = {0};
 
 	if (i == SW_MAX_SESSIONS)
-		return false;
+		return 0;
 	s = srv->sessions[i];
 	if (!s) {
 		sw_pending_build(srv, i, out);
-		return true;
+		return 1;
 	}
 	b = &builders[sw_peer_take_owed(&s->peer, srv->due)];
 	h.type = b->type;
 	h.session = s->peer.far_id;
 	h.payload_len = b->build ? (uint16_t)b->build(s, &h) : 0;
 	sw_peer_send(&s->peer, &h, srv->payload, srv->now_ns, out, &srv->stats);
-	return true;
-}
-
-/* A result of @order has left.  As long as there are more, they are the most
- * urgent ones still. */
-static void look_again(
-	struct sw_session *s, uint32_t order, uint32_t class, bool is_turn)
-{
-	if (is_turn ||
-		!sw_bitmap_has(
-			sw_shard_ready(&s->job->shard, s->member), order) ||
-		!sw_flow_can_send(&s->peer.flow, class))
-		sw_session_refresh(s);
+	return 1;
 }
 
 /* The tensor of which a session gets its next result: the most urgent; in its
@@ -180,41 +168,92 @@ static bool is_stable(const struct sw_header *h)
 	return h->op == SW_OPERATION_SUM || sw_coll_kind_of(h->op);
 }
 
-/* A result of the job whose turn it is. */
-static bool tx_result(
-	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
+static void build_result(
+	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
 {
-	struct sw_drr *drr = &srv->drr[port_i];
-	uint32_t job_i = sw_drr_take(drr), order, cell;
-	bool is_turn;
-	struct sw_session *s;
+	struct sw_server *srv = s->srv;
 	struct sw_header h;
-	const void *payload;
+	uint32_t cell;
+	const void *payload =
+		sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
 
-	if (job_i == SW_MAX_JOBS)
-		return false;
-	s = srv->sessions[sw_due_take_data(
-		&srv->jobs[job_i].due[port_i], NULL, &is_turn)];
-	order = order_to_send(s, is_turn);
-	payload = sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
 	h.session = s->peer.far_id;
 	h.flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
-	sw_session_note_timer(s);
 	sw_flow_answered(&s->peer.flow, h.class); /* this member's PUSH */
 	sw_frame_build(
 		&h, s->peer.path, payload, is_stable(&h), out, &srv->stats);
-	sw_drr_charge(drr, job_i, SW_HEAD_BYTES + h.payload_len);
-	look_again(s, order, h.class, is_turn);
-	return true;
 }
 
-bool sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out)
+/* Has the session another result of @order that may leave? */
+static bool has_more(const struct sw_session *s, uint32_t order)
+{
+	const struct sw_shard *sh = &s->job->shard;
+
+	return sw_bitmap_has(sw_shard_ready(sh, s->member), order) &&
+	       sw_flow_can_send(&s->peer.flow, sw_shard_class(sh, order));
+}
+
+/* Frames in a row to one session.  Windows share the port among jobs, and the
+ * smaller ones feel it when grants come together. */
+static uint32_t run_of(const struct sw_server *srv, uint32_t max)
+{
+	bool is_shared = srv->active & (srv->active - 1);
+
+	return is_shared ? 1 : (uint32_t)sw_min64(max, SW_RUN);
+}
+
+/* Results of one tensor for one session, of the job whose turn it is: as long
+ * as there are more, they are the most urgent ones still, since nothing comes
+ * meanwhile. */
+static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
+{
+	struct sw_drr *drr = &srv->drr[port_i];
+	uint32_t job_i = sw_drr_take(drr), order, n = 0;
+	struct sw_due *due;
+	struct sw_session *s;
+	bool is_turn, has;
+
+	if (job_i == SW_MAX_JOBS)
+		return 0;
+	due = &srv->jobs[job_i].due[port_i];
+	s = srv->sessions[sw_due_take_data(due, NULL, &is_turn)];
+	order = order_to_send(s, is_turn);
+	max = is_turn ? 1 : 1 + sw_due_run(due, run_of(srv, max) - 1);
+	do {
+		build_result(s, order, &out[n]);
+		sw_drr_charge(drr, job_i, SW_HEAD_BYTES + out[n++].payload_len);
+		has = has_more(s, order);
+	} while (has && n < max && out[n - 1].is_stable &&
+		 sw_drr_take(drr) == job_i);
+	sw_due_note_run(due, n - 1);
+	sw_session_note_timer(s);
+	if (is_turn || !has)
+		sw_session_refresh(s);
+	return n;
+}
+
+/* What is not stable may be in memory that the next frame needs. */
+static uint32_t tx_data(struct sw_server *srv, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
+{
+	uint32_t n = 0, more;
+
+	do {
+		more = tx_results(srv, port_i, out + n, max - n);
+		n += more;
+	} while (more && n < max && out[n - 1].is_stable);
+	return n;
+}
+
+uint32_t sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_server *srv = (struct sw_server *)node;
 
 	srv->now_ns = now_ns;
-	return tx_reply(srv, port_i, out) || tx_control(srv, port_i, out) ||
-	       (!node->holds_data && tx_result(srv, port_i, out));
+	if (tx_reply(srv, port_i, out) || tx_control(srv, port_i, out))
+		return 1;
+	return node->holds_data ? 0 : tx_data(srv, port_i, out, max);
 }

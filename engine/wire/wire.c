@@ -175,6 +175,7 @@ void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
 	out->payload = payload;
 	out->payload_len = h->payload_len;
 	out->is_stable = is_stable;
+	out->way = 0;
 	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
 	out->to = to;
 	sw_count(&st->tx_frames, 1);

@@ -89,6 +89,17 @@ void sw_todo_put(
 	}
 }
 
+uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
+{
+	struct sw_part *p = &t->parts[l->peer.index];
+	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]);
+
+	if (local == SW_BITMAP_NONE)
+		local = sw_bitmap_first(&p->sets[SW_TODO]);
+	sw_todo_put(l, t, p->from + local, 0);
+	return p->from + local;
+}
+
 void sw_todo_start(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n)
 {

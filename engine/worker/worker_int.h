@@ -244,8 +244,8 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
 uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns);
 bool sw_worker_is_busy(const struct sw_node *node);
-bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out);
+uint32_t sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max);
 
 /* --- link.c: what is asked of a server --- */
 
@@ -350,6 +350,17 @@ void sw_links_refresh(struct sw_worker *w);
  * of 1 << enum sw_todo_set, and in no other.  Touches @l. */
 void sw_todo_put(struct sw_link *l, struct sw_wtensor *t, uint32_t record,
 	uint32_t sets);
+
+/* sw_todo_has - has the link chunks of the tensor to push?  sw_todo_take - the
+ * record of the one that goes: of the lowest, first of those that go again.  It
+ * waits for nothing then.  Touches @l. */
+static inline bool sw_todo_has(
+	const struct sw_link *l, const struct sw_wtensor *t)
+{
+	return !sw_bitmap_is_empty(&t->parts[l->peer.index].sets[SW_TODO]);
+}
+
+uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
 
 /* sw_todo_start - @n chunks in a row at @l, which wait for nothing, are started
  * and wait in SW_TODO.  Touches @l. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/ticks.h"
 #include "engine/worker/stream.h"
 #include "sum/sum.h"
@@ -66,7 +67,7 @@ static struct sw_link *link_that_owes(struct sw_worker *w, struct sw_due *due)
 	return NULL;
 }
 
-static bool tx_control(
+static uint32_t tx_control(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
@@ -74,7 +75,7 @@ static bool tx_control(
 	enum sw_owed what;
 
 	if (!l)
-		return false;
+		return 0;
 	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
 			    ? l->peer.far_id
 			    : 0;
@@ -83,7 +84,7 @@ static bool tx_control(
 		sw_peer_wake(&l->peer, 0);
 	h.payload_len = (uint16_t)builders[what](w, l, &h);
 	sw_peer_send(&l->peer, &h, w->payload, w->now_ns, out, &w->stats);
-	return true;
+	return 1;
 }
 
 /* What this node contributes to a chunk: in a buffer, or summed into
@@ -180,7 +181,7 @@ static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 }
 
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
-	const struct sw_part *p, uint32_t record, struct sw_tx_frame *out)
+	uint32_t record, struct sw_tx_frame *out)
 {
 	struct sw_wchunk *c = &t->chunks[record];
 	struct sw_header h = {.type = SW_PUSH,
@@ -191,7 +192,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	bool is_stable = true;
 	const uint8_t *payload =
 		t->stream ? sw_stream_fill(t, record, &h, &is_stable)
-			  : fill(w, t, p, record, &h, &is_stable);
+			  : fill(w, t, &t->parts[l->peer.index], record, &h,
+				    &is_stable);
 
 	if (payload)
 		h.flags |= sw_backlog_flags(backlog_of(w, l));
@@ -209,8 +211,8 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	c->psn = h.psn;
 	c->t_ns = w->now_ns;
 	c->state = SW_PUSHED;
-	out->way = l->peer.way;
 	sw_frame_build(&h, l->peer.path, payload, is_stable, out, &w->stats);
+	out->way = l->peer.way;
 }
 
 /* The most urgent tensor of a link, which has some.  Within a class that is
@@ -241,45 +243,52 @@ static struct sw_wtensor *tensor_to_push(
 							 : most_urgent(w, l);
 }
 
-/* The record of its chunk that goes: of the lowest, first of those that go
- * again. */
-static uint32_t record_to_push(const struct sw_part *p)
+/* Chunks of one tensor to one link, which are the most urgent ones still as
+ * long as there are more. */
+static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
 {
-	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]);
-
-	if (local == SW_BITMAP_NONE)
-		local = sw_bitmap_first(&p->sets[SW_TODO]);
-	return p->from + local;
-}
-
-static bool tx_push(
-	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
-{
-	bool is_turn;
-	uint32_t i, record;
-	const struct sw_part *p;
+	struct sw_due *due = &w->due[port_i];
+	uint32_t i, n = 0;
 	struct sw_link *l;
 	struct sw_wtensor *t;
+	bool is_turn;
 
 	sw_links_refresh(w);
-	i = sw_due_take_data(&w->due[port_i], w->turn_keys, &is_turn);
+	i = sw_due_take_data(due, w->turn_keys, &is_turn);
 	if (i == SW_MAX_SESSIONS)
-		return false;
+		return 0;
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
-	p = &t->parts[i];
-	record = record_to_push(p);
-	sw_todo_put(l, t, record, 0);
-	push(w, l, t, p, record, out);
-	return true;
+	max = is_turn ? 1 : 1 + sw_due_run(due, sw_min64(max, SW_RUN) - 1);
+	do
+		push(w, l, t, sw_todo_take(l, t), &out[n++]);
+	while (n < max && out[n - 1].is_stable && sw_todo_has(l, t) &&
+		sw_flow_can_send(&l->peer.flow, t->class));
+	sw_due_note_run(due, n - 1);
+	return n;
 }
 
-bool sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out)
+/* What is not stable is in memory that the next frame needs. */
+static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
+{
+	uint32_t n = 0, more;
+
+	do {
+		more = tx_run(w, port_i, out + n, max - n);
+		n += more;
+	} while (more && n < max && out[n - 1].is_stable);
+	return n;
+}
+
+uint32_t sw_worker_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_worker *w = (struct sw_worker *)node;
 
 	w->now_ns = now_ns;
-	return tx_control(w, port_i, out) ||
-	       (!node->holds_data && tx_push(w, port_i, out));
+	if (tx_control(w, port_i, out))
+		return 1;
+	return node->holds_data ? 0 : tx_pushes(w, port_i, out, max);
 }

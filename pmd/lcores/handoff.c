@@ -124,27 +124,29 @@ static void node_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	sw_count(&h->stats.handoff_misrouted, p->own ? taken : 0);
 }
 
-static bool node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out)
+static uint32_t node_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_handoff_node *h = node_of(node);
 	struct sw_handoff_ring *r;
+	uint32_t n, at;
 
 	(void)now_ns;
 	if (h->from) /* each sends for itself, or lcore 0 does */
-		return false;
+		return 0;
 	r = far_port(h, port_i)->out;
 	if (!r)
-		return false;
-	/* The port has taken, or copied, the frame of the last call. */
-	if (h->is_sending[port_i])
-		advance(&r->n_taken, 1);
-	h->is_sending[port_i] = filled(r) && !node->holds_data;
-	if (!h->is_sending[port_i])
-		return false;
-	*out = slot(r, load(&r->n_taken))->frame;
-	sw_count(&h->stats.handoff_tx, 1);
-	return true;
+		return 0;
+	/* The port has taken, or copied, the frames of the last call. */
+	advance(&r->n_taken, h->n_sending[port_i]);
+	n = node->holds_data ? 0 : filled(r);
+	n = n < max ? n : max;
+	at = load(&r->n_taken);
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = slot(r, at + i)->frame;
+	h->n_sending[port_i] = n;
+	sw_count(&h->stats.handoff_tx, n);
+	return n;
 }
 
 static uint64_t node_tick(
@@ -316,6 +318,7 @@ int sw_handoff_open(struct sw_handoff *h, uint32_t n_lcores, uint32_t n_ports,
 			.node = {.stats = &h->nodes[i].stats,
 				.rx = node_rx,
 				.tx = node_tx,
+				.is_relay = true,
 				.tick = node_tick,
 				.is_busy = node_is_busy},
 			.all = h,
@@ -368,7 +371,7 @@ void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 
 		if (p->out)
 			advance(&p->out->n_taken, filled(p->out));
-		n->is_sending[i] = false;
+		n->n_sending[i] = 0;
 	}
 }
 

@@ -70,8 +70,8 @@ struct sw_handoff_node {
 	struct sw_stats stats;
 	struct sw_handoff *all;
 	uint32_t from, to;
-	/* The oldest slot of the other's out is with the port. */
-	bool is_sending[SW_MAX_PORTS];
+	/* So many of the oldest slots of the other's out are with the port. */
+	uint32_t n_sending[SW_MAX_PORTS];
 };
 
 struct sw_handoff {

@@ -98,7 +98,7 @@ bool frame_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 {
 	struct sw_tx_frame tx;
 
-	if (!node->tx(node, now_ns, port_i, &tx))
+	if (!node->tx(node, now_ns, port_i, &tx, 1))
 		return false;
 	f->peer = tx.to;
 	f->len = SW_HEAD_BYTES + tx.payload_len;

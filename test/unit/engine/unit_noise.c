@@ -228,7 +228,7 @@ static void server__random_bytes(void **state)
 	}
 	assert_true(alloc_calls() == calls);
 	assert_false(r->srv->node.tx(
-		&r->srv->node, r->now_ns, 0, &(struct sw_tx_frame){0}));
+		&r->srv->node, r->now_ns, 0, &(struct sw_tx_frame){0}, 1));
 	check_victim(r, 1);
 	free(f);
 	server_rig_close(r);

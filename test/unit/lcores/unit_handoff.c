@@ -167,19 +167,20 @@ static void tx__slot_outlives_the_call(void **state)
 	send(h, 0, 3, tensor, sizeof(tensor), true);
 	send(h, 0, 3, control, sizeof(control), false);
 	memset(control, 0, sizeof(control));
-	assert_false(node_of(h)->tx(node_of(h), 0, 1, &out)); /* another port */
-	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(
+		node_of(h)->tx(node_of(h), 0, 1, &out, 1)); /* another port */
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_ptr_equal(out.payload, tensor); /* no byte was copied */
 	assert_true(out.is_stable);
 	assert_int_equal(out.endpoint, 3);
 	assert_int_equal(out.class, 5);
 	assert_int_equal(out.to.ip, 9);
 	assert_true(node_of(h)->is_busy(node_of(h)));
-	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_false(out.is_stable);
 	assert_int_equal(((const uint8_t *)out.payload)[0], 2);
 	assert_true(node_of(h)->is_busy(node_of(h)));
-	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_false(node_of(h)->is_busy(node_of(h)));
 	assert_int_equal(stats_of(h).handoff_tx, 2);
 	sw_handoff_close(h);
@@ -194,14 +195,14 @@ static void release__drops_what_waits(void **state)
 
 	for (uint32_t i = 0; i < 3; i++)
 		send(h, i % N_PORTS, 3, tensor, sizeof(tensor), true);
-	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	sw_handoff_release(h, 1);
 	assert_false(node_of(h)->is_busy(node_of(h)));
-	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_int_equal(
 		port_at(h, 0)->ops->tx_room(port_at(h, 0)), SW_HANDOFF_SLOTS);
 	send(h, 0, 4, tensor, sizeof(tensor), true);
-	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_int_equal(out.endpoint, 4);
 	sw_handoff_close(h);
 }
@@ -213,10 +214,10 @@ static void tx__paced_port_holds_all(void **state)
 
 	send(h, 0, 1, NULL, 0, false);
 	node_of(h)->holds_data = true;
-	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	node_of(h)->holds_data = false;
-	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out));
-	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	sw_handoff_close(h);
 }
 
@@ -260,7 +261,7 @@ static void both__two_lcores(void **state)
 			come(h, 0, (uint16_t)n_in, payload, sizeof(payload));
 			n_in += stats_of(h).handoff_full == full;
 		}
-		if (!node_of(h)->tx(node_of(h), 0, 0, &out)) {
+		if (!node_of(h)->tx(node_of(h), 0, 0, &out, 1)) {
 			sched_yield();
 			continue;
 		}
@@ -271,7 +272,7 @@ static void both__two_lcores(void **state)
 		n_back++;
 	}
 	pthread_join(far, NULL);
-	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	sw_handoff_close(h);
 }
 
@@ -298,7 +299,7 @@ static void rx__own_queue_and_strays(void **state)
 	assert_int_equal(receive(h, 0, in), 0);
 	send(h, 0, 1, NULL, 0, false);
 	assert_int_equal(queue_pairs[1][0].n_tx, 1);
-	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out));
+	assert_false(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_false(node_of(h)->is_busy(node_of(h)));
 	sw_handoff_close(h);
 }
@@ -314,7 +315,7 @@ static void rx__of_a_port_without_a_queue(void **state)
 	assert_int_equal(receive(h, 1, in), 1);
 	assert_int_equal(stats_of(h).handoff_misrouted, 0);
 	send(h, 1, 1, NULL, 0, false);
-	assert_true(node_of(h)->tx(node_of(h), 0, 1, &out));
+	assert_true(node_of(h)->tx(node_of(h), 0, 1, &out, 1));
 	sw_handoff_close(h);
 }
 
@@ -343,7 +344,8 @@ static void open__alone_is_untouched(void **state)
 
 	assert_ptr_equal(sw_handoff_ports(h, 0)[0], &queue_pairs[0][0].port);
 	assert_ptr_not_equal(port_at(h, 0), &queue_pairs[1][0].port);
-	assert_false(back->tx(back, 0, 0, &out)); /* lcore 0 hands nothing on */
+	assert_false(
+		back->tx(back, 0, 0, &out, 1)); /* lcore 0 hands nothing on */
 	assert_false(back->is_busy(back));
 	sw_handoff_close(h);
 	h = open_some(1);

@@ -54,18 +54,20 @@ static uint64_t tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	return x->next_ns;
 }
 
-static bool tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
-	struct sw_tx_frame *out)
+static uint32_t tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
 {
 	struct fixture *x = (struct fixture *)node;
+	uint32_t n = x->to_send < max ? x->to_send : max;
 
-	*out = (struct sw_tx_frame){.endpoint = out->endpoint};
-	out->payload_len = x->payload_len;
-	if (!x->to_send || node->holds_data)
-		return false;
-	x->to_send--;
-	note(x, "tx", port_i);
-	return true;
+	if (node->holds_data)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = (struct sw_tx_frame){.payload_len = x->payload_len};
+		note(x, "tx", port_i);
+	}
+	x->to_send -= n;
+	return n;
 }
 
 static struct fixture *open_loop(uint64_t now_ns)
@@ -353,6 +355,7 @@ static void turn__paced(void **state)
 	struct fixture *x = open_loop(SW_S);
 
 	x->ports[0].port.rate_bit_s = 8 * SW_S; /* a byte a nanosecond */
+	x->ports[0].port.max_payload = 12000;
 	sw_loop_init(&x->loop, x->list, 1, 500 * SW_MS, SW_S);
 	sw_loop_set(&x->loop, 0, &x->node);
 	x->payload_len = 12000;

@@ -30,7 +30,7 @@ static uint8_t sent(struct worker_rig *r, uint16_t way)
 	struct sw_tx_frame f = {.way = 99};
 	struct sw_hello hello;
 
-	assert_true(r->w.node.tx(&r->w.node, r->now_ns, 0, &f));
+	assert_true(r->w.node.tx(&r->w.node, r->now_ns, 0, &f, 1));
 	assert_int_equal(f.way, way);
 	memcpy(&hello, f.payload, sizeof(hello));
 	r->s[0].nonce = hello.nonce; /* a JOIN begins with it, too */
