@@ -4,15 +4,10 @@
 
 #include "engine/base/bytes.h"
 
-static uint32_t quanta_of(uint32_t bytes)
-{
-	return (bytes + SW_QUANTUM - 1) / SW_QUANTUM;
-}
-
 static void set_backlog(struct sw_flow *f, uint32_t quanta)
 {
-	f->grants->windows += quanta ? f->window : 0;
-	f->grants->windows -= f->backlog ? f->window : 0;
+	if (!quanta != !f->backlog)
+		f->grants->windows += quanta ? f->window : -(uint64_t)f->window;
 	f->backlog = quanta;
 }
 
@@ -107,7 +102,7 @@ bool sw_flow_is_starved(const struct sw_flow *f)
 	       share(f) >= SW_FLOW_HASTE;
 }
 
-static void put_credit(struct sw_flow *f, struct sw_header *h)
+void sw_flow_give(struct sw_flow *f)
 {
 	uint32_t window = f->grants ? allowed(f) : f->window;
 
@@ -115,39 +110,17 @@ static void put_credit(struct sw_flow *f, struct sw_header *h)
 	if (f->grants)
 		note_extra(f);
 	f->n_since_given = 0;
-	h->consumed = (uint32_t)f->consumed;
-	h->grant = (uint32_t)f->given;
 }
 
 /* --- frames out, frames in --- */
-
-void sw_flow_send(
-	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
-{
-	struct sw_space *s = &f->space[h->class];
-	struct sw_sent *e = &s->sent[s->next_psn % SW_SENT_RING];
-
-	h->psn = s->next_psn++;
-	*e = (struct sw_sent){.t_ns = now_ns,
-		.psn = h->psn,
-		.key = h->key,
-		.cell = cell,
-		.round = h->round,
-		.is_open = true};
-	if (!s->n_open++) {
-		f->open_mask |= (uint8_t)(1u << h->class);
-		f->tick_at_ns =
-			sw_min64(f->tick_at_ns, now_ns + f->params->rto_min);
-	}
-	f->consumed += quanta_of(h->payload_len);
-	put_credit(f, h);
-}
 
 void sw_flow_send_ctl(struct sw_flow *f, struct sw_header *h)
 {
 	h->class = SW_CLASS_CTL;
 	h->psn = f->ctl_next++;
-	put_credit(f, h);
+	sw_flow_give(f);
+	h->consumed = (uint32_t)f->consumed;
+	h->grant = (uint32_t)f->given;
 }
 
 bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
@@ -179,7 +152,7 @@ bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
 {
 	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
 
-	f->n_since_given += quanta_of(h->payload_len);
+	f->n_since_given += sw_flow_quanta(h->payload_len);
 	/* What is beyond belief is the past, as in sw_flow_rx. */
 	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
 	       f->n_since_given >

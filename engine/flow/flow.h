@@ -31,7 +31,8 @@
 #include "engine/wire/wire.h"
 
 enum {
-	SW_SENT_RING = 256,      /* frames on their way per space */
+	SW_SENT_RING = 256,                /* frames on their way per space */
+	SW_CAME_WORDS = 2 * SW_SACK_WORDS, /* ring of numbers received */
 	SW_CREDIT_MAX = 1 << 16, /* quanta; a larger grant is not believed */
 	SW_CREDIT_SLACK = 64,    /* quanta beyond the grant that are taken */
 	SW_FLOW_START = 16, /* quanta that a sender may always begin with */
@@ -64,7 +65,7 @@ struct sw_space {
 	uint32_t n_open;
 	/* receiving */
 	uint64_t largest;
-	uint64_t bits[SW_SACK_WORDS];
+	uint64_t came[SW_CAME_WORDS]; /* numbers up to the largest */
 	uint64_t t_largest_ns;
 	uint64_t t_unacked_ns; /* arrival of the first frame not yet ACKed */
 	uint32_t n_unacked;
@@ -127,11 +128,48 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 	       s->next_psn - s->oldest < SW_SENT_RING;
 }
 
+/* sw_flow_give - see what the peer is granted from now on: before data frames
+ * are sent, once for a burst of them. */
+void sw_flow_give(struct sw_flow *f);
+
+/* sw_flow_quanta - of a frame with @bytes of payload. */
+static inline uint32_t sw_flow_quanta(uint32_t bytes)
+{
+	return (bytes + SW_QUANTUM - 1) / SW_QUANTUM;
+}
+
+/* sw_flow_open - @class has its first frame on its way. */
+static inline void sw_flow_open(
+	struct sw_flow *f, uint32_t class, uint64_t now_ns)
+{
+	uint64_t at_ns = now_ns + f->params->rto_min;
+
+	f->open_mask |= (uint8_t)(1u << class);
+	f->tick_at_ns = at_ns < f->tick_at_ns ? at_ns : f->tick_at_ns;
+}
+
 /* sw_flow_send - number a data frame and charge its credit: fills psn,
  * consumed and grant of @h, whose class, key, round and payload_len are set.
  * @cell comes back with the frame's fate. */
-void sw_flow_send(
-	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns);
+static inline void sw_flow_send(
+	struct sw_flow *f, struct sw_header *h, uint32_t cell, uint64_t now_ns)
+{
+	struct sw_space *s = &f->space[h->class];
+	struct sw_sent *e = &s->sent[s->next_psn % SW_SENT_RING];
+
+	h->psn = s->next_psn++;
+	e->t_ns = now_ns;
+	e->psn = h->psn;
+	e->key = h->key;
+	e->cell = cell;
+	e->round = h->round;
+	e->is_open = true;
+	if (!s->n_open++)
+		sw_flow_open(f, h->class, now_ns);
+	f->consumed += sw_flow_quanta(h->payload_len);
+	h->consumed = (uint32_t)f->consumed;
+	h->grant = (uint32_t)f->given;
+}
 
 /* sw_flow_is_starved - its peer is about to run out of a grant that it could
  * have.  Where so many share that each has little, the others fill the link

@@ -48,69 +48,57 @@ static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
 
 /* --- frames in: what is acknowledged, and when --- */
 
-/* Shift the 256 bits towards older by @n. */
-static void shift_bits(uint64_t bits[SW_SACK_WORDS], uint64_t n)
+/* Numbers that have come are bits of a ring, the newest ones first: the next in
+ * order needs no other bit to move. */
+static uint64_t *word_of(struct sw_space *s, uint64_t psn)
 {
-	uint32_t w = SW_SACK_WORDS - 1;
-
-	for (; n >= 64; n -= 64) {
-		memmove(bits + 1, bits, w * sizeof(*bits));
-		bits[0] = 0;
-	}
-	for (; w > 0; w--) /* n may be 0 */
-		bits[w] = bits[w] << n | bits[w - 1] >> 1 >> (63 - n);
-	bits[0] <<= n;
+	return &s->came[~psn / 64 % SW_CAME_WORDS];
 }
 
-/* Move the window of received numbers up so that @psn is the largest. */
-static void advance(struct sw_space *s, uint64_t psn)
+static uint64_t bit_of(uint64_t psn)
 {
-	uint64_t n = psn - s->largest;
+	return 1ULL << (~psn % 64);
+}
 
-	shift_bits(s->bits, sw_min64(n, SW_SACK_BITS));
-	if (s->largest && n <= SW_SACK_BITS)
-		s->bits[(n - 1) / 64] |= 1ULL << ((n - 1) % 64);
+/* @psn is the largest now: those that it has left out have not come. */
+static void skip_to(struct sw_space *s, uint64_t psn)
+{
+	if (psn - s->largest > SW_SACK_BITS)
+		memset(s->came, 0, sizeof(s->came));
+	else
+		while (++s->largest < psn)
+			*word_of(s, s->largest) &= ~bit_of(s->largest);
 	s->largest = psn;
-}
-
-/* The same by one, as it mostly is. */
-static void step(struct sw_space *s)
-{
-	uint64_t in = s->largest != 0;
-
-	for (uint32_t w = 0; w < SW_SACK_WORDS; w++) {
-		uint64_t out = s->bits[w] >> 63;
-
-		s->bits[w] = s->bits[w] << 1 | in;
-		in = out;
-	}
-	s->largest++;
 }
 
 void sw_flow_accept(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
-	uint64_t back;
 
-	if (psn == s->largest + 1) {
-		step(s);
+	s->is_ack_urgent |= psn != s->largest + 1; /* a gap, late, or twice */
+	if (psn > s->largest) {
+		skip_to(s, psn);
 		s->t_largest_ns = now_ns;
-	} else if (psn > s->largest) {
-		s->is_ack_urgent = true;
-		advance(s, psn);
-		s->t_largest_ns = now_ns;
-	} else {
-		back = s->largest - psn;
-		s->is_ack_urgent = true; /* late or twice */
-		if (back > 0 && back <= SW_SACK_BITS)
-			s->bits[(back - 1) / 64] |= 1ULL << ((back - 1) % 64);
 	}
+	if (s->largest - psn <= SW_SACK_BITS)
+		*word_of(s, psn) |= bit_of(psn);
 	if (s->n_unacked++)
 		return;
 	s->t_unacked_ns = now_ns;
 	f->unacked_mask |= (uint8_t)(1u << class);
 	wake(f, now_ns + ack_delay(f, s));
+}
+
+/* Which of the numbers before the largest have come. */
+static void read_came(struct sw_space *s, uint64_t bits[SW_SACK_WORDS])
+{
+	uint64_t at = ~s->largest + 1;
+
+	for (uint32_t i = 0; i < SW_SACK_WORDS; i++, at += 64)
+		bits[i] = s->came[at / 64 % SW_CAME_WORDS] >> at % 64 |
+			  s->came[(at / 64 + 1) % SW_CAME_WORDS]
+				  << 1 << (63 - at % 64);
 }
 
 void sw_flow_answered(struct sw_flow *f, uint32_t class)
@@ -155,7 +143,7 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 			.class = (uint8_t) class,
 			.delay_us = to_us(now_ns - s->t_largest_ns),
 			.gap_us = to_us(gap_ns)};
-		memcpy(out[n].bits, s->bits, sizeof(s->bits));
+		read_came(s, out[n].bits);
 		s->n_unacked = 0;
 		s->is_ack_urgent = false;
 		n++;
@@ -183,16 +171,25 @@ static void sample_rtt(struct sw_space *s, uint64_t rtt)
 	s->srtt_ns += rtt / 8 - s->srtt_ns / 8;
 }
 
-static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
+/* @n entries are not open any more. */
+static void note_closed(struct sw_flow *f, uint32_t class, uint32_t n)
 {
 	struct sw_space *s = &f->space[class];
 
-	e->is_open = false;
-	if (--s->n_open == 0)
+	s->n_open -= n;
+	if (!s->n_open) {
 		f->open_mask &= (uint8_t) ~(1u << class);
-	while (s->oldest < s->next_psn &&
-		!s->sent[s->oldest % SW_SENT_RING].is_open)
+		s->oldest = s->next_psn;
+		return;
+	}
+	while (!s->sent[s->oldest % SW_SENT_RING].is_open)
 		s->oldest++;
+}
+
+static void close_entry(struct sw_flow *f, uint32_t class, struct sw_sent *e)
+{
+	e->is_open = false;
+	note_closed(f, class, 1);
 }
 
 /* An answer has come: the next loss is found the sooner. */
@@ -257,27 +254,44 @@ static bool is_sacked(const struct sw_sack *k, uint64_t psn)
 	       k->bits[(back - 1) / 64] >> ((back - 1) % 64) & 1;
 }
 
+/* The open frames of a space that @k acknowledges.  Returns how many. */
+static uint32_t close_sacked(
+	struct sw_flow *f, const struct sw_sack *k, sw_fate_fn fate, void *ctx)
+{
+	struct sw_space *s = &f->space[k->class];
+	uint32_t n = 0;
+
+	for (uint64_t psn = s->oldest; psn <= k->largest; psn++) {
+		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
+
+		if (!e->is_open || !is_sacked(k, psn))
+			continue;
+		e->is_open = false;
+		n++;
+		fate(ctx, e, k->class, SW_ACKED);
+	}
+	return n;
+}
+
 static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[k->class];
+	struct sw_sent *e = &s->sent[k->largest % SW_SENT_RING];
 	uint64_t delay = k->delay_us * SW_US;
+	uint32_t n;
 
-	for (uint64_t psn = s->oldest; psn <= k->largest; psn++) {
-		struct sw_sent *e = &s->sent[psn % SW_SENT_RING];
-		struct sw_sent copy = *e;
-
-		if (!e->is_open || !is_sacked(k, psn))
-			continue;
-		if (psn == k->largest && now_ns - e->t_ns > delay)
-			sample_rtt(s, now_ns - e->t_ns - delay);
+	if (e->is_open && e->psn == k->largest && now_ns - e->t_ns > delay)
+		sample_rtt(s, now_ns - e->t_ns - delay);
+	n = close_sacked(f, k, fate, ctx);
+	if (n) {
 		s->backoff = 0;
-		close_entry(f, k->class, e);
-		fate(ctx, &copy, k->class, SW_ACKED);
+		note_closed(f, k->class, n);
 	}
 	s->largest_acked = sw_max64(s->largest_acked, k->largest);
-	lose_older(f, k->class, s->largest_acked, overtaken_after(f, s), now_ns,
-		fate, ctx);
+	if (s->oldest < s->largest_acked)
+		lose_older(f, k->class, s->largest_acked, overtaken_after(f, s),
+			now_ns, fate, ctx);
 	if (s->n_open)
 		wake(f, lost_at(f, s));
 }

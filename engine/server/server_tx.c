@@ -220,6 +220,7 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	due = &srv->jobs[job_i].due[port_i];
 	s = srv->sessions[sw_due_take_data(due, NULL, &is_turn)];
 	order = order_to_send(s, is_turn);
+	sw_flow_give(&s->peer.flow);
 	max = is_turn ? 1 : 1 + sw_due_run(due, run_of(srv, max) - 1);
 	do {
 		build_result(s, order, &out[n]);

@@ -260,6 +260,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 		return 0;
 	l = &w->links[i];
 	t = tensor_to_push(w, l, is_turn);
+	sw_flow_give(&l->peer.flow);
 	max = is_turn ? 1 : 1 + sw_due_run(due, sw_min64(max, SW_RUN) - 1);
 	do
 		push(w, l, t, sw_todo_take(l, t), &out[n++]);

@@ -63,6 +63,7 @@ static inline uint64_t send(struct fixture *x, uint8_t class)
 		.payload_len = 1344};
 
 	assert_true(sw_flow_can_send(&x->f, class));
+	sw_flow_give(&x->f);
 	sw_flow_send(&x->f, &h, 7, x->now_ns);
 	return h.psn;
 }

@@ -252,6 +252,7 @@ static void credit__losses_do_not_leak(void **state)
 		if (!sw_flow_can_send(&a->f, 0))
 			tick(a, SW_S); /* a probe may go */
 		assert_true(sw_flow_can_send(&a->f, 0));
+		sw_flow_give(&a->f);
 		sw_flow_send(&a->f, &h, 0, a->now_ns);
 		if (i % 10 == 9) { /* nine of ten are lost */
 			struct sw_header answer = {0};
