@@ -91,14 +91,17 @@ void sw_flow_accept(
 }
 
 /* Which of the numbers before the largest have come. */
-static void read_came(struct sw_space *s, uint64_t bits[SW_SACK_WORDS])
+static void read_came(const struct sw_space *s, uint64_t bits[SW_SACK_WORDS])
 {
-	uint64_t at = ~s->largest + 1;
+	uint32_t at = (uint32_t)-s->largest, from = at % 64;
+	uint64_t low = s->came[at / 64 % SW_CAME_WORDS];
 
-	for (uint32_t i = 0; i < SW_SACK_WORDS; i++, at += 64)
-		bits[i] = s->came[at / 64 % SW_CAME_WORDS] >> at % 64 |
-			  s->came[(at / 64 + 1) % SW_CAME_WORDS]
-				  << 1 << (63 - at % 64);
+	for (uint32_t i = 0; i < SW_SACK_WORDS; i++) {
+		uint64_t high = s->came[(at / 64 + i + 1) % SW_CAME_WORDS];
+
+		bits[i] = low >> from | high << 1 << (63 - from);
+		low = high;
+	}
 }
 
 void sw_flow_answered(struct sw_flow *f, uint32_t class)

@@ -37,13 +37,12 @@ uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h)
 	return 0;
 }
 
-void sw_peer_send(struct sw_peer *p, struct sw_header *h,
-	const uint8_t *payload, uint64_t now_ns, struct sw_tx_frame *out,
-	struct sw_stats *st)
+void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
+	struct sw_tx_frame *out, struct sw_stats *st)
 {
-	sw_flow_send_ctl(&p->flow, h);
+	sw_flow_send_ctl(&p->flow, &out->header);
 	p->sent_ns = now_ns;
-	sw_frame_build(h, p->path, payload, false, out, st);
+	sw_frame_build(out, p->path, payload, false, st);
 	out->way = p->way;
 }
 

@@ -122,10 +122,9 @@ uint32_t sw_peer_build_ack(struct sw_peer *p, uint64_t now_ns, uint64_t gap_ns,
 	struct sw_header *h, uint8_t *payload, struct sw_stats *st);
 uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h);
 
-/* sw_peer_send - a control frame leaves. */
-void sw_peer_send(struct sw_peer *p, struct sw_header *h,
-	const uint8_t *payload, uint64_t now_ns, struct sw_tx_frame *out,
-	struct sw_stats *st);
+/* sw_peer_send - a control frame leaves, whose header @out has. */
+void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
+	struct sw_tx_frame *out, struct sw_stats *st);
 
 /* sw_peer_is_silent - did nothing arrive for @params->dead_after? */
 static inline bool sw_peer_is_silent(const struct sw_peer *p,

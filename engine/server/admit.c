@@ -267,12 +267,12 @@ void sw_pending_build(
 	struct sw_accept a = {.nonce = p->join.nonce,
 		.session = p->id,
 		.version = SW_VERSION_MAX};
-	struct sw_header h = {.type = SW_ACCEPT,
+
+	out->header = (struct sw_header){.type = SW_ACCEPT,
 		.class = SW_CLASS_CTL,
 		.session = p->join.session,
 		.psn = ++p->n_accepts,
 		.payload_len = p->join_bytes};
-
 	owe(srv, i, false);
 	p->accept_at_ns = srv->now_ns + p->accept_wait_ns;
 	p->accept_wait_ns =
@@ -281,7 +281,7 @@ void sw_pending_build(
 	memcpy(srv->payload, &a, sizeof(a));
 	/* The way back carries it too, or the worker will not receive it. */
 	memset(srv->payload + sizeof(a), 0, p->join_bytes - sizeof(a));
-	sw_frame_build(&h, p->path, srv->payload, false, out, &srv->stats);
+	sw_frame_build(out, p->path, srv->payload, false, &srv->stats);
 }
 
 uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i)

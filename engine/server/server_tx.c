@@ -115,9 +115,9 @@ static uint32_t tx_reply(
 		return 0;
 	q->first++;
 	q->n--;
-	r->header.class = SW_CLASS_CTL;
-	sw_frame_build(
-		&r->header, r->path, r->payload, false, out, &srv->stats);
+	out->header = r->header;
+	out->header.class = SW_CLASS_CTL;
+	sw_frame_build(out, r->path, r->payload, false, &srv->stats);
 	return 1;
 }
 
@@ -125,9 +125,9 @@ static uint32_t tx_control(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
 	uint32_t i = sw_due_take_turn(&srv->due[port_i], SW_CLASS_CTL);
+	struct sw_header *h = &out->header;
 	const struct builder *b;
 	struct sw_session *s;
-	struct sw_header h = {0};
 
 	if (i == SW_MAX_SESSIONS)
 		return 0;
@@ -137,10 +137,9 @@ static uint32_t tx_control(
 		return 1;
 	}
 	b = &builders[sw_peer_take_owed(&s->peer, srv->due)];
-	h.type = b->type;
-	h.session = s->peer.far_id;
-	h.payload_len = b->build ? (uint16_t)b->build(s, &h) : 0;
-	sw_peer_send(&s->peer, &h, srv->payload, srv->now_ns, out, &srv->stats);
+	*h = (struct sw_header){.type = b->type, .session = s->peer.far_id};
+	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
+	sw_peer_send(&s->peer, srv->payload, srv->now_ns, out, &srv->stats);
 	return 1;
 }
 
@@ -172,17 +171,16 @@ static void build_result(
 	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
 {
 	struct sw_server *srv = s->srv;
-	struct sw_header h;
+	struct sw_header *h = &out->header;
 	uint32_t cell;
 	const void *payload =
-		sw_shard_take(&s->job->shard, s->member, order, &h, &cell);
+		sw_shard_take(&s->job->shard, s->member, order, h, &cell);
 
-	h.session = s->peer.far_id;
-	h.flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
-	sw_flow_send(&s->peer.flow, &h, cell, srv->now_ns);
-	sw_flow_answered(&s->peer.flow, h.class); /* this member's PUSH */
-	sw_frame_build(
-		&h, s->peer.path, payload, is_stable(&h), out, &srv->stats);
+	h->session = s->peer.far_id;
+	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
+	sw_flow_send(&s->peer.flow, h, cell, srv->now_ns);
+	sw_flow_answered(&s->peer.flow, h->class); /* this member's PUSH */
+	sw_frame_build(out, s->peer.path, payload, is_stable(h), &srv->stats);
 }
 
 /* Has the session another result of @order that may leave? */

@@ -10,6 +10,39 @@
 
 enum { SW_HEAD_BYTES = 54 }; /* fixed header of every frame (wire.h) */
 
+/* As it lies on the wire (PROTOCOL.md 1), but for psn, which ends it. */
+struct sw_header {
+	uint16_t magic; /* by sw_header_encode, as psn_low, _high, head_crc */
+	uint8_t version;
+	uint8_t type;
+	uint8_t flags;
+	uint8_t class; /* packet number space: 0…7, or 8 for control */
+	uint16_t payload_len;
+	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
+	uint32_t psn_low;
+	uint32_t key;    /* dense index of the tensor */
+	uint32_t round;  /* version of the tensor, counts its push_pulls;
+			    MISMATCH: the first that fails; of a stream: the
+			    number of the chunk */
+	uint32_t chunk;  /* index in the tensor; of a stream: the number of
+			    the collective */
+	uint16_t step;   /* tag of the call: the training step's low bits,
+			    or what else is the same at all members */
+	uint16_t weight; /* PUSH: local ranks in it; RESULT: sum of those */
+	uint8_t dtype;
+	uint8_t op;        /* enum sw_operation; of a stream as sw_coll_op */
+	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
+			      async RESULT: updates, with step below; of a
+			      stream PUSH: root, a member; RESULT: base's low
+			      bits */
+	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
+	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
+	uint16_t psn_high;
+	uint32_t payload_crc __attribute__((packed));
+	uint32_t head_crc __attribute__((packed));
+	uint64_t psn; /* 48 bits; unique per session, direction, class */
+};
+
 /* Where a frame came from or goes to.  Compared as a whole. */
 struct sw_path {
 	uint32_t ip;     /* IPv4, host order */
@@ -36,8 +69,11 @@ struct sw_rx_frame {
 
 /* A frame to send. */
 struct sw_tx_frame {
-	uint8_t head[SW_HEAD_BYTES]; /* encoded; copied by tx */
-	const void *payload;         /* payload_len bytes, or NULL */
+	union {
+		uint8_t head[SW_HEAD_BYTES]; /* encoded; copied by tx */
+		struct sw_header header;     /* as it is built there */
+	};
+	const void *payload; /* payload_len bytes, or NULL */
 	uint32_t payload_len;
 	bool is_stable;    /* payload's memory stays mapped until the port is
 			      told otherwise: it may be gathered.  Else tx has

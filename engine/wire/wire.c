@@ -44,16 +44,21 @@ static const struct {
 	[SW_ANSWER] = {ITEMS(1, SW_PULL_MAX, struct sw_answer)},
 };
 
+/* What of a header follows from the rest. */
+static void seal(struct sw_header *h)
+{
+	h->magic = SW_MAGIC;
+	h->psn_low = (uint32_t)h->psn;
+	h->psn_high = (uint16_t)(h->psn >> 32);
+	h->head_crc = sw_crc32c(0, h, COVERED);
+}
+
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
 {
-	uint16_t magic = SW_MAGIC, psn_high = (uint16_t)(h->psn >> 32);
+	struct sw_header sealed = *h;
 
-	memcpy(out, h, COVERED);
-	memcpy(out, &magic, sizeof(magic));
-	sw_store32(out + offsetof(struct sw_header, psn_low), (uint32_t)h->psn);
-	memcpy(out + offsetof(struct sw_header, psn_high), &psn_high,
-		sizeof(psn_high));
-	sw_store32(out + COVERED, sw_crc32c(0, out, COVERED));
+	seal(&sealed);
+	memcpy(out, &sealed, SW_HEAD_BYTES);
 }
 
 static uint32_t known_flags(uint8_t type)
@@ -165,13 +170,15 @@ bool sw_frame_open(
 	return true;
 }
 
-void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
-	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st)
+void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_stats *st)
 {
+	struct sw_header *h = &out->header;
+
 	h->version = SW_VERSION_MAX;
 	if (h->class == SW_CLASS_CTL)
 		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
-	sw_header_encode(h, out->head);
+	seal(h);
 	out->payload = payload;
 	out->payload_len = h->payload_len;
 	out->is_stable = is_stable;

@@ -109,39 +109,6 @@ static inline uint32_t sw_flags_backlog(uint8_t flags)
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
 }
 
-/* As it lies on the wire (PROTOCOL.md 1), but for psn, which ends it. */
-struct sw_header {
-	uint16_t magic; /* by sw_header_encode, as psn_low, _high, head_crc */
-	uint8_t version;
-	uint8_t type;
-	uint8_t flags;
-	uint8_t class; /* packet number space: 0…7, or 8 for control */
-	uint16_t payload_len;
-	uint32_t session; /* receiver's: index << 16 | generation; 0 before */
-	uint32_t psn_low;
-	uint32_t key;    /* dense index of the tensor */
-	uint32_t round;  /* version of the tensor, counts its push_pulls;
-			    MISMATCH: the first that fails; of a stream: the
-			    number of the chunk */
-	uint32_t chunk;  /* index in the tensor; of a stream: the number of
-			    the collective */
-	uint16_t step;   /* tag of the call: the training step's low bits,
-			    or what else is the same at all members */
-	uint16_t weight; /* PUSH: local ranks in it; RESULT: sum of those */
-	uint8_t dtype;
-	uint8_t op;        /* enum sw_operation; of a stream as sw_coll_op */
-	uint16_t aux;      /* KEEPALIVE: seq of STATUS; PUSH, copy: the root;
-			      async RESULT: updates, with step below; of a
-			      stream PUSH: root, a member; RESULT: base's low
-			      bits */
-	uint32_t consumed; /* credit the sender has used, cumulative, quanta */
-	uint32_t grant;    /* credit the sender gives, cumulative, quanta */
-	uint16_t psn_high;
-	uint32_t payload_crc __attribute__((packed));
-	uint32_t head_crc __attribute__((packed));
-	uint64_t psn; /* 48 bits; unique per session, direction, class */
-};
-
 /* sw_header_encode - write @h to @out[54], header CRC included. */
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES]);
 
@@ -174,10 +141,11 @@ uint32_t sw_data_crc(
 bool sw_frame_open(
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
 
-/* sw_frame_build - a frame for a port: version, the payload's CRC where it is
- * a control frame's, and the header; counts it.  @payload as in sw_tx_frame. */
-void sw_frame_build(struct sw_header *h, struct sw_path to, const void *payload,
-	bool is_stable, struct sw_tx_frame *out, struct sw_stats *st);
+/* sw_frame_build - a frame for a port, whose header is filled in but for the
+ * version, the payload's CRC where it is a control frame's, and what
+ * sw_header_encode adds; counts it.  @payload as in sw_tx_frame. */
+void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_stats *st);
 
 /* Control payloads, as they lie on the wire.  They are copied in and out with
  * memcpy; the header's payload_crc covers them (plain CRC32C). */

@@ -92,12 +92,19 @@ void sw_todo_put(
 uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]);
+	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]), record;
 
 	if (local == SW_BITMAP_NONE)
 		local = sw_bitmap_first(&p->sets[SW_TODO]);
-	sw_todo_put(l, t, p->from + local, 0);
-	return p->from + local;
+	record = p->from + local;
+	if (t->chunks[record].waits != 1u << SW_TODO) {
+		sw_todo_put(l, t, record, 0);
+		return record;
+	}
+	t->chunks[record].waits = 0;
+	count_todo(l, UINT32_MAX);
+	take_out(l, t->order, SW_TODO, &p->sets[SW_TODO], local);
+	return record;
 }
 
 void sw_todo_start(

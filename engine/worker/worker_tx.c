@@ -71,19 +71,19 @@ static uint32_t tx_control(
 	struct sw_worker *w, uint32_t port_i, struct sw_tx_frame *out)
 {
 	struct sw_link *l = link_that_owes(w, &w->due[port_i]);
-	struct sw_header h = {0};
+	struct sw_header *h = &out->header;
 	enum sw_owed what;
 
 	if (!l)
 		return 0;
-	h.session = l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING
-			    ? l->peer.far_id
-			    : 0;
+	*h = (struct sw_header){0};
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING)
+		h->session = l->peer.far_id;
 	what = sw_peer_take_owed(&l->peer, w->due);
 	if (what != SW_OWE_ACK)
 		sw_peer_wake(&l->peer, 0);
-	h.payload_len = (uint16_t)builders[what](w, l, &h);
-	sw_peer_send(&l->peer, &h, w->payload, w->now_ns, out, &w->stats);
+	h->payload_len = (uint16_t)builders[what](w, l, h);
+	sw_peer_send(&l->peer, w->payload, w->now_ns, out, &w->stats);
 	return 1;
 }
 
@@ -184,34 +184,35 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	uint32_t record, struct sw_tx_frame *out)
 {
 	struct sw_wchunk *c = &t->chunks[record];
-	struct sw_header h = {.type = SW_PUSH,
+	struct sw_header *h = &out->header;
+	bool is_stable = true;
+	const uint8_t *payload;
+
+	*h = (struct sw_header){.type = SW_PUSH,
 		.flags = push_flags(l, t, c),
 		.class = t->class,
 		.session = l->peer.far_id,
 		.key = t->key};
-	bool is_stable = true;
-	const uint8_t *payload =
-		t->stream ? sw_stream_fill(t, record, &h, &is_stable)
-			  : fill(w, t, &t->parts[l->peer.index], record, &h,
-				    &is_stable);
-
+	payload = t->stream ? sw_stream_fill(t, record, h, &is_stable)
+			    : fill(w, t, &t->parts[l->peer.index], record, h,
+				      &is_stable);
 	if (payload)
-		h.flags |= sw_backlog_flags(backlog_of(w, l));
+		h->flags |= sw_backlog_flags(backlog_of(w, l));
 	if (l->peer.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,
-			h.payload_crc =
-				sw_data_crc(&h, payload, h.payload_len));
-		note_crc(t, record, h.payload_crc);
+			h->payload_crc =
+				sw_data_crc(h, payload, h->payload_len));
+		note_crc(t, record, h->payload_crc);
 	}
-	sw_flow_send(&l->peer.flow, &h, record, w->now_ns);
+	sw_flow_send(&l->peer.flow, h, record, w->now_ns);
 	sw_count(&w->stats.retransmissions, c->n_sent != 0);
 	sw_count(&w->stats.push_folded, c->n_sent == 0);
-	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h.payload_len);
+	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h->payload_len);
 	c->n_sent += c->n_sent < UINT8_MAX;
-	c->psn = h.psn;
+	c->psn = h->psn;
 	c->t_ns = w->now_ns;
 	c->state = SW_PUSHED;
-	sw_frame_build(&h, l->peer.path, payload, is_stable, out, &w->stats);
+	sw_frame_build(out, l->peer.path, payload, is_stable, &w->stats);
 	out->way = l->peer.way;
 }
 
