@@ -147,14 +147,3 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	f->granted += (uint32_t)more;
 	return true;
 }
-
-bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h)
-{
-	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
-
-	f->n_since_given += sw_flow_quanta(h->payload_len);
-	/* What is beyond belief is the past, as in sw_flow_rx. */
-	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
-	       f->n_since_given >
-		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
-}

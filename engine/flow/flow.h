@@ -73,6 +73,18 @@ struct sw_space {
 	struct sw_sent sent[SW_SENT_RING];
 };
 
+/* Numbers that have come are bits of a ring, the newest ones first: the next in
+ * order needs no other bit to move. */
+static inline uint64_t *sw_space_word(struct sw_space *s, uint64_t psn)
+{
+	return &s->came[~psn / 64 % SW_CAME_WORDS];
+}
+
+static inline uint64_t sw_space_bit(uint64_t psn)
+{
+	return 1ULL << (~psn % 64);
+}
+
 struct sw_flow {
 	const struct sw_params *params;
 	uint64_t consumed, granted; /* quanta; what we send */
@@ -198,12 +210,38 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);
  * grant, it has used the grant and SW_CREDIT_SLACK.  An honest sender overdraws
  * by a frame, and by one more for each that was lost since the last grant came.
  */
-bool sw_flow_is_overdrawn(struct sw_flow *f, const struct sw_header *h);
+static inline bool sw_flow_is_overdrawn(
+	struct sw_flow *f, const struct sw_header *h)
+{
+	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
+
+	f->n_since_given += sw_flow_quanta(h->payload_len);
+	/* What is beyond belief is the past, as in sw_flow_rx. */
+	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
+	       f->n_since_given >
+		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
+}
 
 /* sw_flow_accept - a data frame was folded, written or found done before: it
  * will be acknowledged. */
-void sw_flow_accept(
+void sw_flow_accept_any(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+
+static inline void sw_flow_accept(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+{
+	struct sw_space *s = &f->space[class];
+
+	if (psn != s->largest + 1 || !s->n_unacked) {
+		sw_flow_accept_any(f, class, psn, now_ns);
+		return;
+	}
+	/* The next one, behind others that wait for the same ACK. */
+	s->largest = psn;
+	s->t_largest_ns = now_ns;
+	s->n_unacked++;
+	*sw_space_word(s, psn) |= sw_space_bit(psn);
+}
 
 /* sw_flow_answered - what we send to the peer acknowledges one frame of
  * @class by its meaning, so that no ACK is needed for it; but not of another

@@ -48,18 +48,6 @@ static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
 
 /* --- frames in: what is acknowledged, and when --- */
 
-/* Numbers that have come are bits of a ring, the newest ones first: the next in
- * order needs no other bit to move. */
-static uint64_t *word_of(struct sw_space *s, uint64_t psn)
-{
-	return &s->came[~psn / 64 % SW_CAME_WORDS];
-}
-
-static uint64_t bit_of(uint64_t psn)
-{
-	return 1ULL << (~psn % 64);
-}
-
 /* @psn is the largest now: those that it has left out have not come. */
 static void skip_to(struct sw_space *s, uint64_t psn)
 {
@@ -67,11 +55,12 @@ static void skip_to(struct sw_space *s, uint64_t psn)
 		memset(s->came, 0, sizeof(s->came));
 	else
 		while (++s->largest < psn)
-			*word_of(s, s->largest) &= ~bit_of(s->largest);
+			*sw_space_word(s, s->largest) &=
+				~sw_space_bit(s->largest);
 	s->largest = psn;
 }
 
-void sw_flow_accept(
+void sw_flow_accept_any(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
@@ -82,7 +71,7 @@ void sw_flow_accept(
 		s->t_largest_ns = now_ns;
 	}
 	if (s->largest - psn <= SW_SACK_BITS)
-		*word_of(s, psn) |= bit_of(psn);
+		*sw_space_word(s, psn) |= sw_space_bit(psn);
 	if (s->n_unacked++)
 		return;
 	s->t_unacked_ns = now_ns;

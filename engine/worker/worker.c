@@ -27,12 +27,12 @@ static struct sw_wtensor *tensor_of(struct sw_worker *w,
 {
 	struct sw_wtensor *t;
 
+	*record = SW_PLACE_NONE;
 	if (key >= SW_TENSORS || w->by_key[key] == SW_KEY_NONE) {
 		sw_count(&w->stats.rx_key, 1);
 		return NULL;
 	}
 	t = &w->tensors[w->by_key[key]];
-	*record = SW_PLACE_NONE;
 	if (t->stream)
 		return t;
 	*record = sw_part_record(&t->parts[l->peer.index], chunk);
