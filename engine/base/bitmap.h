@@ -166,17 +166,6 @@ static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 	return sw_bitmap_is_empty_in(b, 0);
 }
 
-/* sw_bitmap_clear - empty it.  Returns how many members there were. */
-static inline uint32_t sw_bitmap_clear(struct sw_bitmap *b)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < b->n / 64 + (b->n % 64 != 0); i++)
-		count += (uint32_t)__builtin_popcountll(b->level[0][i]);
-	memset(b->level[0], 0, sw_bitmap_words(b->n) * sizeof(uint64_t));
-	return count;
-}
-
 /* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty. */
 static inline uint32_t sw_bitmap_first_in(const struct sw_bitmap *b, size_t at)
 {
@@ -213,6 +202,21 @@ static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 		n = n / 64 + (n % 64 != 0);
 	}
 	return SW_BITMAP_NONE;
+}
+
+/* sw_bitmap_clear - empty it, by the words that are not.  Returns how many
+ * members there were. */
+static inline uint32_t sw_bitmap_clear(struct sw_bitmap *b)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = sw_bitmap_next(b, 0); i != SW_BITMAP_NONE;
+		i = sw_bitmap_next(b, i)) {
+		count += (uint32_t)__builtin_popcountll(b->level[0][i / 64]);
+		b->level[0][i / 64] = 0;
+		sw_bitmap_remove_above_in(b, 0, i);
+	}
+	return count;
 }
 
 #endif

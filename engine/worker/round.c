@@ -133,9 +133,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 	sw_set_word(&t->awaited, 0);
 	t->progress_ns = w->now_ns;
 	t->n_lanes = sw_lanes_begin(w, t);
-	for (uint32_t i = 0; i < t->n_missing; i++)
-		t->chunks[i] = (struct sw_wchunk){.state = SW_GRAD};
-	if (t->n_missing)
+	if (t->n_missing) /* all are HELD until the scheduler starts them */
 		ready(w, t);
 }
 
@@ -158,8 +156,8 @@ static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_task_cancel(&w->sched, &t->task);
-	sw_todo_drop(w, t); /* all is HELD, whatever still comes */
-	t->n_missing = 0;
+	sw_todo_drop(w, t);
+	t->n_missing = 0; /* nothing is waited for, whatever still comes */
 }
 
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)

@@ -112,10 +112,10 @@ void sw_todo_start(
 {
 	struct sw_part *p = &t->parts[l->peer.index];
 
-	for (uint32_t i = record; i < record + n; i++) {
-		t->chunks[i].is_charged = true;
-		t->chunks[i].waits = 1u << SW_TODO;
-	}
+	for (uint32_t i = record; i < record + n; i++)
+		t->chunks[i] = (struct sw_wchunk){.state = SW_GRAD,
+			.is_charged = true,
+			.waits = 1u << SW_TODO};
 	sw_bitmap_add(&l->sets[SW_TODO], t->order);
 	sw_bitmap_add_run(&p->sets[SW_TODO], record - p->from, n);
 	count_todo(l, n);
@@ -123,7 +123,9 @@ void sw_todo_start(
 
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
-	memset(t->chunks, 0, sw_wtensor_n_records(t) * sizeof(*t->chunks));
+	if (t->stream) /* of others none is looked at any more (n_missing) */
+		memset(t->chunks, 0,
+			sw_wtensor_n_records(t) * sizeof(*t->chunks));
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
 

@@ -56,8 +56,8 @@ static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_wchunk *c, const struct sw_header *h)
 {
-	if (!t->is_open || h->round != t->round || c->state == SW_HELD ||
-		!c->n_sent) {
+	if (!t->is_open || !t->n_missing || h->round != t->round ||
+		c->state == SW_HELD || !c->n_sent) {
 		sw_count(&w->stats.result_again, 1);
 		return false;
 	}
@@ -172,7 +172,8 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 
 	if (fate == SW_LOST)
 		sw_count(&w->stats.lost, 1);
-	if (!t->is_open || (!t->stream && t->round != sent->round) ||
+	if (!t->is_open ||
+		(!t->stream && (t->round != sent->round || !t->n_missing)) ||
 		c->state != SW_PUSHED || c->psn != sent->psn)
 		return;
 	if (fate == SW_LOST) {
@@ -219,8 +220,9 @@ static struct sw_wchunk *waiting(const struct sw_wtensor *t,
 	if (t->stream)
 		c = sw_stream_find(t, l, a->round, record);
 	else
-		c = t->is_open && t->round == a->round ? &t->chunks[*record]
-						       : NULL;
+		c = t->is_open && t->n_missing && t->round == a->round
+			    ? &t->chunks[*record]
+			    : NULL;
 	return c && c->state == SW_PUSHED ? c : NULL;
 }
 

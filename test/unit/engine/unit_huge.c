@@ -1,0 +1,142 @@
+/* unit_huge.c - what is done for a tensor does not depend on its size.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A tensor of as many chunks as there can be, over memory that nothing is
+ * behind: whoever walks over it, or over what is kept of its chunks, takes a
+ * page fault for each page.
+ */
+#include "test/support/server_rig.h"
+#include "test/support/worker_rig.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+enum {
+	FAULTS_MAX = 50, /* of one call: 64 GiB have 131,000 of records alone */
+	FRAMES = 8,
+};
+
+static const uint64_t n_elems = (uint64_t)SW_BITMAP_MAX * PEER_CHUNK;
+
+static void *map(void *ctx, uint64_t bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)ctx;
+	if (mem == MAP_FAILED)
+		return NULL;
+	madvise(mem, bytes, MADV_NOHUGEPAGE);
+	return mem;
+}
+
+static void unmap(void *ctx, void *mem, uint64_t bytes)
+{
+	(void)ctx;
+	munmap(mem, bytes);
+}
+
+static void use(struct test_env *e)
+{
+	e->env.mem_get = map;
+	e->env.mem_put = unmap;
+}
+
+static long faults(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_minflt;
+}
+
+/* Since @before, which becomes now. */
+static void check_few(long *before, const char *what)
+{
+	long n = faults() - *before;
+
+	if (n > FAULTS_MAX)
+		fail_msg("%s: %ld page faults", what, n);
+	*before = faults();
+}
+
+static void worker__few_pages(void **state)
+{
+	static struct worker_rig rig, *r = &rig;
+	uint64_t bytes = n_elems * 4;
+	struct sw_worker_tensor t = {
+		.name = "huge", .n_elems = n_elems, .dtype = SW_I32};
+	long before;
+
+	(void)state;
+	wrig_open(r, 0, 2, 1);
+	use(&r->env);
+	wrig_run(r);
+	t.base = map(NULL, bytes);
+	assert_non_null(t.base);
+	wrig_tx(r);
+	before = faults();
+	assert_int_equal(sw_worker_declare(&r->w, &t, 1), 0);
+	wrig_tx(r);
+	check_few(&before, "declare");
+	peer_declared(&r->s[0]);
+	wrig_tx(r);
+	check_few(&before, "declared");
+	assert_int_equal(sw_worker_push(&r->w, 0, 0, 1), 0);
+	check_few(&before, "submit");
+	for (uint32_t i = 0; i < FRAMES; i++)
+		wrig_tx_one(r);
+	check_few(&before, "pushes");
+	peer_result(&r->s[0], 0, 1, 0, 5);
+	wrig_tick(r, SW_MS);
+	check_few(&before, "result");
+	sw_tensor_kill(&r->w, &r->w.tensors[0], 1, SW_EMISMATCH, "differs");
+	check_few(&before, "kill");
+	/* What still comes of it is of the past. */
+	peer_result(&r->s[0], 0, 1, 1, 5);
+	assert_int_equal(r->w.stats.result_again, 1);
+	assert_int_equal(r->w.stats.results, 1);
+	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "the server is silent");
+	check_few(&before, "fail");
+	wrig_close(r);
+	check_few(&before, "close");
+	unmap(NULL, t.base, bytes);
+}
+
+static void server__few_pages(void **state)
+{
+	static struct server_rig rig, *r = &rig;
+	long before;
+
+	(void)state;
+	server_rig_open(r, 2, UINT64_MAX / 2);
+	use(&r->env);
+	for (uint32_t i = 0; i < 2; i++)
+		rig_join(r, i);
+	before = faults();
+	assert_string_equal(rig_declare(r, 0, 0, "huge", SW_I32, n_elems, 0),
+		"w0 DECLARED b0 k0");
+	rig_declare(r, 1, 0, "huge", SW_I32, n_elems, 0);
+	check_few(&before, "declare");
+	for (uint32_t i = 0; i < 2; i++)
+		peer_push(&r->w[i], 0, 1, 0, 7);
+	rig_tx(r);
+	assert_true(rig_result_is(r, 14));
+	check_few(&before, "sum");
+	peer_leave(&r->w[1], SW_EPEER, "it died");
+	rig_tx(r);
+	check_few(&before, "leave");
+	server_rig_close(r);
+	check_few(&before, "close");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worker__few_pages),
+		cmocka_unit_test(server__few_pages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
