@@ -4,7 +4,9 @@
  * A DECLARE is a batch: it is looked at as a whole before anything is taken.
  * It may come twice; the second gets the same answer.  A tensor that another
  * member declared otherwise ends the batch: it is refused, those before it are
- * admitted, those behind it are to be declared anew.
+ * admitted, those behind it are to be declared anew.  Many members may declare
+ * at once, so of a burst the first batches are looked at, the others when they
+ * come again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -327,6 +329,9 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 		return;
 	}
 	if (!is_again) {
+		if (s->srv->n_looked >= SW_DECLARE_BURST)
+			return;
+		s->srv->n_looked += head.n;
 		if (!admit_batch(s, (const uint8_t *)f->payload + sizeof(head),
 			    h->payload_len - sizeof(head), head.n))
 			return;

@@ -271,6 +271,7 @@ static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_header heads[SW_RX_BURST];
 
 	srv->now_ns = now_ns;
+	srv->n_looked = 0;
 	open_all(srv, frames, n, heads);
 	for (uint32_t i = 0; i < n; i++)
 		if (heads[i].type)

@@ -21,6 +21,9 @@
 enum {
 	SW_REPLIES = 16,      /* answers to strangers that wait on a port */
 	SW_DECLARE_MAX = 512, /* tensors in one DECLARE frame */
+	/* Of a burst, after which no DECLARE more is looked at: it comes again.
+	 */
+	SW_DECLARE_BURST = 64,
 	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of keys */
 	/* JOINs that a source may send at once, and one more each so often: a
 	 * worker that asks for hours sends two a second. */
@@ -169,6 +172,7 @@ struct sw_server {
 	struct sw_grants grants;              /* of all of them */
 	struct sw_job jobs[SW_MAX_JOBS];
 	struct sw_replies replies[SW_MAX_PORTS];
+	uint32_t n_looked; /* tensors of DECLAREs, in this burst */
 	bool is_stopping;
 	uint8_t payload[SW_PAYLOAD_MAX]; /* of the control frame being sent */
 };

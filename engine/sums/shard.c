@@ -10,7 +10,10 @@
 #include "engine/sums/async.h"
 #include "engine/sums/rules.h"
 
-enum { LINE = 64 };
+enum {
+	LINE = 64,
+	NAMES = 2 * SW_MAX_TENSORS, /* places for names, half of them empty */
+};
 
 static const struct sw_rules *const rules_of[SW_N_MODES] = {
 	[SW_MODE_SYNC] = &sw_rules_sync,
@@ -30,7 +33,7 @@ static size_t tables_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
-	       (SW_MAX_ORDERS + SW_MAX_TENSORS) * sizeof(uint32_t);
+	       (SW_MAX_ORDERS + NAMES) * sizeof(uint32_t);
 }
 
 /* In lines. */
@@ -42,7 +45,7 @@ static void lay_tables(struct sw_shard *sh)
 		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
 	sh->by_order = (uint32_t *)next;
-	sh->hashes = sh->by_order + SW_MAX_ORDERS;
+	sh->by_name = sh->by_order + SW_MAX_ORDERS;
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -214,7 +217,7 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	return 0;
 }
 
-/* FNV-1a, so that a name is looked up without touching all tensors. */
+/* FNV-1a. */
 static uint32_t hash(const char *name)
 {
 	uint32_t h = 2166136261u;
@@ -224,15 +227,22 @@ static uint32_t hash(const char *name)
 	return h;
 }
 
+/* Where the name is, or would be. */
+static uint32_t *place_of(const struct sw_shard *sh, const char *name)
+{
+	uint32_t i = hash(name) % NAMES;
+
+	while (sh->by_name[i] &&
+		strcmp(sh->tensors[sh->by_name[i] - 1].name, name) != 0)
+		i = (i + 1) % NAMES;
+	return &sh->by_name[i];
+}
+
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 {
-	uint32_t h = hash(name);
+	uint32_t found = *place_of(sh, name);
 
-	for (uint32_t key = 0; key < sh->n_keys; key++)
-		if (sh->hashes[key] == h && sw_shard_tensor(sh, key) &&
-			!strcmp(sh->tensors[key].name, name))
-			return &sh->tensors[key];
-	return NULL;
+	return found ? &sh->tensors[found - 1] : NULL;
 }
 
 uint32_t sw_shard_next_kin(
@@ -273,7 +283,7 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	*t = fresh;
 	if (t->window)
 		sw_bitmap_add(&sh->streams, t->key);
-	sh->hashes[item->key] = hash(fresh.name);
+	*place_of(sh, fresh.name) = t->key + 1;
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);
 	sh->line_bytes += sw_item_bytes(item);

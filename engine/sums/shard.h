@@ -104,7 +104,7 @@ struct sw_shard {
 	uint64_t line_bytes; /* of all admitted tensors, here or not */
 	uint32_t n_tensors;
 	uint64_t mem_bytes; /* taken by admitted tensors */
-	uint32_t *hashes;   /* of the names, by key */
+	uint32_t *by_name;  /* key + 1, by hash; 0: no more of that hash */
 	uint32_t n_keys;    /* no admitted key is larger or equal */
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
+#include <stdio.h>
+
 struct burst {
 	struct server_rig *r;
 	struct test_frame frames[SW_RX_BURST];
@@ -228,6 +230,67 @@ static void look__at_those_that_wait(void **state)
 	server_rig_close(b->r);
 }
 
+/* A DECLARE of @n tensors from worker @i, whose second batch it is. */
+static void add_declare(struct burst *b, uint32_t i, uint32_t n)
+{
+	uint8_t payload[PEER_PAYLOAD];
+	struct sw_declare_head head = {.batch = 1, .n = (uint16_t)n};
+	struct sw_declare_item item = {.n_elems = 1,
+		.key = SW_KEY_NONE,
+		.dtype = SW_I32,
+		.name_len = 3};
+	size_t at = sizeof(head);
+	char name[8];
+
+	memcpy(payload, &head, sizeof(head));
+	for (uint32_t t = 0; t < n; t++) {
+		snprintf(name, sizeof(name), "t%02u", t);
+		memcpy(payload + at, &item, sizeof(item));
+		memcpy(payload + at + sizeof(item), name, 3);
+		at += sizeof(item) + 3;
+	}
+	add(b, i,
+		(struct sw_header){
+			.type = SW_DECLARE, .payload_len = (uint16_t)at},
+		payload);
+}
+
+static uint32_t n_answers(const char *text)
+{
+	uint32_t n = 0;
+
+	for (; (text = strstr(text, "DECLARED")); text++)
+		n++;
+	return n;
+}
+
+/* All members declare at once: of a burst so many frames are looked at as have
+ * SW_DECLARE_BURST tensors, the others when they come again. */
+static void declare__all_at_once(void **state)
+{
+	enum { MEMBERS = 8, TENSORS = 40 };
+	struct burst *b = open_burst(MEMBERS, 1);
+	uint32_t left = (1 << MEMBERS) - 1, n_bursts = 0;
+
+	for (; left && n_bursts < 2 * MEMBERS; n_bursts++) {
+		const char *text;
+		char who[16];
+
+		for (uint32_t i = 0; i < MEMBERS; i++)
+			if (left >> i & 1)
+				add_declare(b, i, TENSORS);
+		text = give(b);
+		assert_in_range(n_answers(text), 1, 2);
+		for (uint32_t i = 0; i < MEMBERS; i++) {
+			snprintf(who, sizeof(who), "w%u DECLARED", i);
+			left &= ~((uint32_t)(strstr(text, who) != NULL) << i);
+		}
+	}
+	assert_int_equal(n_bursts, MEMBERS / 2);
+	assert_int_equal(b->r->srv->jobs[0].shard.n_tensors, 1 + TENSORS);
+	server_rig_close(b->r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +303,7 @@ int main(void)
 		cmocka_unit_test(ends__job_with_an_error),
 		cmocka_unit_test(look__once),
 		cmocka_unit_test(look__at_those_that_wait),
+		cmocka_unit_test(declare__all_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
