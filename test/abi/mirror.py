@@ -11,7 +11,9 @@ sys.path.insert(0, os.path.join(HERE, "../../apps/torch"))
 from sumwire import library
 
 MIRRORS = {"sw_settings": library.Settings, "sw_tensor_desc": library.Desc,
-           "sw_coll_args": library.CollArgs}
+           "sw_coll_args": library.CollArgs,
+           "sw_device_settings": library.DeviceSettings,
+           "sw_device_call": library.DeviceCall}
 
 
 def described(abi, name):

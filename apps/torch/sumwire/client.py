@@ -95,6 +95,7 @@ class Client:
         self.agent_rank = self.lib.sw_agent_rank(self.pointer)
         self.agent_size = self.lib.sw_agent_size(self.pointer)
         self.failure = None  # of a push; but for a mismatch it ends the job
+        self.devices = []  # that are open (device.py)
         self._tuner = ctypes.c_void_p()
         self._handle = ctypes.c_uint64()
         self._handle_at = ctypes.byref(self._handle)
@@ -138,12 +139,7 @@ class Client:
         Returns Tensors.  Where another worker declared one otherwise, its
         pushes fail."""
         n = len(descs)
-        array = (library.Desc * n)()
-        for at, (name, n_elems, dtype, priority) in zip(array, descs):
-            at.size = ctypes.sizeof(at)
-            at.name, at.n_elems = name.encode(), n_elems
-            at.dtype, at.priority = library.DTYPES[dtype][0], priority
-            at.is_async = is_async
+        array = library.describe(descs, is_async)
         out = (ctypes.c_void_p * n)()
         with self.lock:
             code = self.lib.sw_declare(self.pointer, array, n, out)
@@ -179,13 +175,19 @@ class Client:
 
     def wait(self, tensor):
         """Block until the tensor's push has ended."""
-        for _ in range(0, self.wait_timeout_s, SLICE_S):
+        def has_ended():
             with tensor.lock:
-                if self._ended(tensor, self.lib.sw_wait):
-                    return
+                return self._ended(tensor, self.lib.sw_wait)
+        self.wait_for(tensor.name, has_ended)
+
+    def wait_for(self, name, has_ended):
+        """Until has_ended(), which waits SLICE_S, says so."""
+        for _ in range(0, self.wait_timeout_s, SLICE_S):
+            if has_ended():
+                return
         text = self.lib.sw_last_error(self.pointer).decode(errors="replace")
         raise SumwireError("SW_ETIMEDOUT",
-                           f"tensor '{tensor.name}': no sum in "
+                           f"tensor '{name}': no sum in "
                            f"{self.wait_timeout_s} s (SUMWIRE_WAIT_TIMEOUT)"
                            f"{''.join(text.partition('; last')[1:])}")
 
@@ -222,6 +224,8 @@ class Client:
 
     def leave(self):
         """Leave the job.  Memory of tensors stays as long as it is in use."""
+        while self.devices:
+            self.devices.pop().close()
         with self.lock:
             if self._tuner:
                 self.lib.sw_autotune_close(ctypes.byref(self._tuner))

@@ -67,6 +67,36 @@ class CollArgs(ctypes.Structure):
                 ("scale", ctypes.c_double)]
 
 
+class DeviceSettings(ctypes.Structure):
+    """struct sw_device_settings"""
+    _fields_ = [("size", ctypes.c_size_t),
+                ("backend", ctypes.c_char_p),
+                ("piece_bytes", ctypes.c_uint64),
+                ("number", ctypes.c_int32),
+                ("pad", ctypes.c_uint32)]
+
+
+class DeviceCall(ctypes.Structure):
+    """struct sw_device_call"""
+    _fields_ = [("size", ctypes.c_size_t),
+                ("from", ctypes.c_void_p),
+                ("to", ctypes.c_void_p),
+                ("stream", ctypes.c_void_p),
+                ("step", ctypes.c_uint32),
+                ("root", ctypes.c_uint32)]
+
+
+def describe(descs, is_async=False):
+    """An array of Desc of (name, elements, dtype, priority)..."""
+    array = (Desc * len(descs))()
+    for at, (name, n_elems, dtype, priority) in zip(array, descs):
+        at.size = ctypes.sizeof(at)
+        at.name, at.n_elems = name.encode(), n_elems
+        at.dtype, at.priority = DTYPES[dtype][0], priority
+        at.is_async = is_async
+    return array
+
+
 POINTER, U32, INT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int
 SIGNATURES = {
     "sw_version": (U32, []),
@@ -99,6 +129,14 @@ SIGNATURES = {
     "sw_group_close": (INT, [POINTER]),
     "sw_coll": (INT, [POINTER, ctypes.POINTER(CollArgs),
                       ctypes.POINTER(ctypes.c_uint64)]),
+    "sw_device_open": (INT, [POINTER, ctypes.POINTER(DeviceSettings),
+                             ctypes.POINTER(POINTER)]),
+    "sw_device_close": (None, [ctypes.POINTER(POINTER)]),
+    "sw_device_declare": (INT, [POINTER, ctypes.POINTER(Desc), U32,
+                                ctypes.POINTER(POINTER)]),
+    "sw_push_pull_device": (INT, [POINTER, ctypes.POINTER(DeviceCall)]),
+    "sw_device_poll": (INT, [POINTER]),
+    "sw_device_wait": (INT, [POINTER]),
     "sw_event_fd": (INT, [POINTER, ctypes.POINTER(INT)]),
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
     "sw_error_name": (ctypes.c_char_p, [INT]),

@@ -41,14 +41,16 @@ class Slot:
 class Bundle:
     """Slots that share a declared tensor, which is pushed when the last of them
     has been filled in.  n_missing: those that are not yet; 0: it was pushed,
-    and its sum not taken."""
-    __slots__ = ("slots", "dtype", "align", "n_elems", "n_missing", "shared")
+    and its sum not taken.  stream: of a device, that of the last slot that was
+    filled in."""
+    __slots__ = ("slots", "dtype", "align", "n_elems", "n_missing", "shared",
+                 "stream")
 
     def __init__(self, dtype):
         self.slots, self.dtype = [], dtype
         self.align = ALIGN_BYTES // element_size(dtype)
         self.n_elems = self.n_missing = 0
-        self.shared = None
+        self.shared = self.stream = None
 
     @property
     def name(self):
@@ -75,14 +77,12 @@ class Bundle:
         self.shared = shared
         for slot in self.slots:
             p = slot.parameter
-            # Each a tensor by itself, for autograd counts changes by tensor.
-            flat = torch.frombuffer(
-                shared.tensor.memory, dtype=self.dtype, count=p.numel(),
-                offset=slot.first * element_size(self.dtype))
+            flat = shared.part(slot.first, p.numel())
             # The strides that a gradient has: the parameter's where it is
             # dense.
             slot.view = flat.as_strided(p.shape, torch.empty_like(p).stride())
-            slot.is_direct = self.dtype == slot.dtype and not p.is_cuda
+            slot.is_direct = (self.dtype == slot.dtype and
+                              flat.device == p.device)
 
 
 def element_size(dtype):

@@ -5,9 +5,9 @@
 A hook on the AccumulateGrad node of each parameter copies its gradient, already
 divided, into its bundle's shared memory; the last one of a bundle pushes that.
 Once the sum is there, parameter.grad becomes that memory, so nothing is copied
-back.  (Other types on the wire, and tensors of a device, are copied back.)"""
+back.  (Other types on the wire are copied back; the memory of a device's
+gradients is its own, which staging.py sums.)"""
 import itertools
-import warnings
 import weakref
 
 import torch
@@ -19,6 +19,7 @@ from sumwire.torch.channel import agree, broadcast_json, describe, not_ours
 from sumwire.torch.compression import Compression, wire_dtype
 from sumwire.torch.job import current, dtype_name
 from sumwire.torch.order import ForwardOrder
+from sumwire.torch.staging import find_stage
 
 _n_sets = itertools.count()
 
@@ -121,24 +122,22 @@ class Gradients:
             slots[i].parameter, len(first)))
         order = check_order(broadcast_json(order, 0), len(slots))
         bundles = make_bundles([slots[i] for i in order], self.compression)
-        made = self.job.declare([
+        stage = find_stage(self.job, [s.parameter for s in slots])
+        made = (stage.make if stage else self.job.declare)([
             (f"{self.what}.{bundle.name}", bundle.n_elems, bundle.dtype,
              priority) for priority, bundle in enumerate(bundles)])
         for bundle, shared in zip(bundles, made):
             bundle.place(shared)
         self.bundles += bundles
         self.undeclared = []
-        if any(s.parameter.is_cuda for s in slots):
-            warnings.warn("sumwire copies gradients of CUDA devices through "
-                          "unpinned memory, one after the other: there is no "
-                          "GPU stage yet", stacklevel=2)
 
     def push(self, slot):
         """Fill the gradient in, zeros if there is none; the last of a bundle
         sends it.  A parameter that was frozen keeps the gradient it has."""
         if self.undeclared:
             self.declare()
-        p = slot.parameter
+        p, bundle = slot.parameter, slot.bundle
+        bundle.stream = bundle.shared.follow(bundle.stream)
         grad = p.grad
         if grad is slot.view:
             # Not forgotten since the last step, and added to.
@@ -152,7 +151,6 @@ class Gradients:
         slot.is_open = p.requires_grad
         slot.passes_left = 0
         self.is_begun = True
-        bundle = slot.bundle
         bundle.n_missing -= 1
         if not bundle.n_missing:
             self.job.push(bundle.shared, self.step)
@@ -209,7 +207,7 @@ class Gradients:
             if slot.is_open:
                 self.take(slot)
             slot.local, slot.passes_left = None, self.passes
-        bundle.n_missing = len(bundle.slots)
+        bundle.n_missing, bundle.stream = len(bundle.slots), None
 
     def take(self, slot):
         p, grad = slot.parameter, slot.view

@@ -22,16 +22,27 @@ _job = None
 class Shared:
     """A declared tensor; flat is a torch view of its shared memory, shaped the
     one that was asked for last."""
-    __slots__ = ("tensor", "flat", "shaped", "n_pushes")
+    __slots__ = ("tensor", "client", "flat", "shaped", "n_pushes")
 
-    def __init__(self, tensor, dtype):
-        self.tensor = tensor
+    def __init__(self, client, tensor, dtype):
+        self.client, self.tensor = client, tensor
         self.flat = self.shaped = torch.frombuffer(tensor.memory, dtype=dtype)
         self.n_pushes = 0
 
     @property
     def name(self):
         return self.tensor.name
+
+    def part(self, first, count):
+        """Some elements, a tensor by itself: autograd counts changes by
+        tensor."""
+        return torch.frombuffer(
+            self.tensor.memory, dtype=self.flat.dtype, count=count,
+            offset=first * self.flat.element_size())
+
+    def follow(self, stream):
+        """Of a device alone (staging.py)."""
+        return None
 
     def view(self, shape):
         if self.shaped.shape != shape:
@@ -62,7 +73,7 @@ class Job:
         tensors = self.client.declare(
             [(short(name), n, dtype_name(dtype, name), priority)
              for name, n, dtype, priority in descs], is_async)
-        return [Shared(t, d[2]) for t, d in zip(tensors, descs)]
+        return [Shared(self.client, t, d[2]) for t, d in zip(tensors, descs)]
 
     def declare_later(self, call):
         """Declare call.desc and then call.begin(), when anybody waits: so names
@@ -77,7 +88,7 @@ class Job:
     def push(self, shared, step=None):
         """Start to sum; step defaults to the number of pushes so far."""
         step = shared.n_pushes if step is None else step
-        self.client.push(shared.tensor, step)
+        shared.client.push(shared.tensor, step)
         shared.n_pushes += 1
 
     def broadcast(self, shared, root, step=None):
@@ -112,17 +123,17 @@ class Job:
 
     def is_done(self, shared):
         self.progress()
-        return self.client.is_done(shared.tensor)
+        return shared.client.is_done(shared.tensor)
 
     def wait(self, shared):
         if self.new or self.changing:
-            self.progress_until(lambda: self.client.is_done(shared.tensor))
-        self.client.wait(shared.tensor)
+            self.progress_until(lambda: shared.client.is_done(shared.tensor))
+        shared.client.wait(shared.tensor)
 
 
-def short(name):
-    """A name of at most 127 bytes, the same on all workers."""
-    if len(name.encode()) <= 127:
+def short(name, limit=127):
+    """A name of at most so many bytes, at least 118, the same on all workers."""
+    if len(name.encode()) <= limit:
         return name
     # Only for parameters of very deep modules; their ends differ.
     import hashlib

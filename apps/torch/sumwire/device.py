@@ -1,0 +1,89 @@
+# device.py - tensors in a device's memory, through pinned memory by pieces
+# SPDX-License-Identifier: BSD-3-Clause
+"""<sumwire/device.h> for Python.  With SUMWIRE_DEVICE=host the device is this
+machine's memory, which tests use."""
+import ctypes
+import os
+
+from sumwire import library
+
+
+def is_host():
+    """Does the environment want a device that is none?"""
+    return os.environ.get("SUMWIRE_DEVICE", "").split(":")[0] == "host"
+
+
+class DeviceTensor:
+    """One declared tensor; address is where it lies in the device's memory,
+    which lives as long as the device is open.  is_open: a call has not ended,
+    as far as anybody has looked."""
+    __slots__ = ("name", "n", "dtype", "pointer", "address", "is_open")
+
+    def __init__(self, desc, pointer):
+        self.name, self.n, self.dtype = desc[:3]
+        self.pointer = pointer
+        self.address, self.is_open = None, False
+
+
+class Device:
+    """A device, over a Client.  Goes with it, or by close.  Calls have the names
+    of the client's, and mean the same."""
+
+    def __init__(self, client, number):
+        self.client, self.lib, self.number = client, client.lib, number
+        s = library.DeviceSettings()
+        s.size, s.number = ctypes.sizeof(s), number
+        self.pointer = ctypes.c_void_p()
+        code = self.lib.sw_device_open(client.pointer, ctypes.byref(s),
+                                       ctypes.byref(self.pointer))
+        if code:
+            raise client.error(code)
+        client.devices.append(self)
+
+    def declare(self, descs):
+        """As Client.declare; the caller sets address."""
+        n = len(descs)
+        array = library.describe(descs)
+        out = (ctypes.c_void_p * n)()
+        with self.client.lock:
+            code = self.lib.sw_device_declare(self.pointer, array, n, out)
+            if code not in (0, library.EMISMATCH):
+                raise self.client.error(code)
+        return [DeviceTensor(d, p) for d, p in zip(descs, out)]
+
+    def stream(self):
+        """The stream behind whose work a call begins."""
+        return None
+
+    def push(self, tensor, step):
+        """Start to replace the tensor by its sum, when the stream is there."""
+        call = library.DeviceCall()
+        call.size = ctypes.sizeof(call)
+        setattr(call, "from", tensor.address)  # a word of Python's
+        call.to = tensor.address
+        call.stream, call.step = self.stream(), step & 0xffffffff
+        code = self.lib.sw_push_pull_device(tensor.pointer, ctypes.byref(call))
+        if code:
+            raise self.client.error(code)
+        tensor.is_open = True
+
+    def is_done(self, tensor):
+        return not tensor.is_open or self._ended(tensor,
+                                                 self.lib.sw_device_poll)
+
+    def wait(self, tensor):
+        """Block until the call has ended; the sum is there for any stream."""
+        self.client.wait_for(tensor.name, lambda: self._ended(
+            tensor, self.lib.sw_device_wait))
+
+    def _ended(self, tensor, ask):
+        code = ask(tensor.pointer)
+        if code in (library.EAGAIN, library.ETIMEDOUT):
+            return False
+        tensor.is_open = False
+        if code:
+            raise self.client.error(code)
+        return True
+
+    def close(self):
+        self.lib.sw_device_close(ctypes.byref(self.pointer))

@@ -1,0 +1,100 @@
+# staging.py - gradients in a GPU's memory: which go through pinned memory
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parameters of one CUDA device have the buffers of their gradients in its
+memory; sums go there in place (sumwire/device.py).  Where one rank cannot, all
+copy through memory that is not pinned.  With SUMWIRE_DEVICE=host parameters of
+the CPU go this way, too, for tests."""
+import warnings
+
+import torch
+
+from sumwire.client import SumwireError
+from sumwire.device import Device, is_host
+from sumwire.torch.channel import channel
+from sumwire.torch.job import dtype_name, short
+
+NAME_BYTES = 120  # of sw_device_declare
+
+
+class Staged:
+    """A tensor of a device; as job.Shared."""
+    __slots__ = ("tensor", "client", "flat", "n_pushes")
+
+    def __init__(self, device, tensor, dtype):
+        self.client, self.tensor = device, tensor
+        self.flat = torch.zeros(tensor.n, dtype=dtype, device=device.place)
+        device.kept.append(self.flat)
+        tensor.address = self.flat.data_ptr()
+        self.n_pushes = 0
+
+    def part(self, first, count):
+        """Some elements, a tensor by itself: .data counts its own changes."""
+        return self.flat[first:first + count].data
+
+    def follow(self, stream):
+        return self.client.follow(stream)
+
+
+class Stage(Device):
+    """A device as torch knows it."""
+
+    def __init__(self, client, place):
+        self.place = place
+        self.kept = []  # as long as it is open: it copies from and to them
+        number = place.index if place.type == "cuda" else 0
+        super().__init__(client, number)
+
+    def stream(self):
+        if self.place.type != "cuda":
+            return None
+        return torch.cuda.current_stream(self.place).cuda_stream
+
+    def follow(self, stream):
+        """What is done now comes behind what that stream has, None: nothing.
+        Returns the stream of now."""
+        if self.place.type != "cuda":
+            return None
+        now = torch.cuda.current_stream(self.place)
+        if stream is not None and stream != now:
+            now.wait_stream(stream)
+        return now
+
+    def make(self, descs):
+        """Declare (name, elements, torch dtype, priority)..."""
+        tensors = self.declare([
+            (short(name, NAME_BYTES), n, dtype_name(dtype, name), priority)
+            for name, n, dtype, priority in descs])
+        return [Staged(self, t, d[2]) for t, d in zip(tensors, descs)]
+
+
+def place_of(parameters):
+    """The one device of all of them that a stage is for, or None."""
+    places = {p.device for p in parameters}
+    if len(places) != 1:
+        return None
+    place = places.pop()
+    return place if place.type == "cuda" or (
+        place.type == "cpu" and is_host()) else None
+
+
+def find_stage(job, parameters):
+    """A Stage, if each rank has one for its own; else None.  All ranks call
+    it."""
+    place, stage, why = place_of(parameters), None, "they are of several devices"
+    if place is not None:
+        stages = job.__dict__.setdefault("stages", {})
+        try:
+            stage = stages.get(place) or Stage(job.client, place)
+            stages[place] = stage
+        except SumwireError as e:
+            why = e.text
+    have = channel().gather(int(stage is not None))
+    if all(have):
+        return stage
+    if stage is not None:
+        why = f"rank {have.index(0)} has no stage"
+    if any(p.is_cuda for p in parameters):
+        warnings.warn(f"sumwire copies gradients of CUDA devices through "
+                      f"unpinned memory, one after the other: {why}",
+                      stacklevel=2)
+    return None

@@ -1,0 +1,54 @@
+# torch_device.py - trainings whose gradients pass the stage of a device
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device is that of SUMWIRE_DEVICE=host (pmd/cuda/host.h): threads and
+memcpy; PyTorch has the CPU alone."""
+import os
+
+import torch_rig
+from torch_rig import HERE, TorchNet
+
+HOST = {"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10"}
+
+
+def test_train():
+    """Losses and weights are gloo's, bit by bit, as without the stage."""
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_train.py", "equal_to_gloo", env=HOST)
+        net.ranks_ok("cases_device.py", "staged", env=HOST)
+
+
+def test_options():
+    """Other types on the wire, several passes, clipping, updates past the
+    barrier; with local ranks."""
+    with TorchNet(1, local=[2]) as net:
+        net.start_all()
+        net.ranks_ok("cases_train.py", "barrier_is_crossed", env=HOST)
+        net.ranks_ok("cases_parallel.py", "passes", "clipping", "scaler",
+                     "compressed", env=HOST)
+
+
+def ranks(net, case, devices):
+    """Each rank with a device of its own."""
+    net.n_runs += 1
+    return [net.rank(r, os.path.join(HERE, "cases_device.py"), case,
+                     env={"SUMWIRE_DEVICE": d})
+            for r, d in enumerate(devices)]
+
+
+def test_one_rank_has_none():
+    with TorchNet(2) as net:
+        net.start_all()
+        for p in ranks(net, "not_at_all", ["host", "host:no_such_option"]):
+            p.wait_ok()
+
+
+def test_a_device_is_lost():
+    with TorchNet(2) as net:
+        net.start_all()
+        for p in ranks(net, "lost", ["host", "host:lost_after=300"]):
+            p.wait_ok()
+
+
+if __name__ == "__main__":
+    torch_rig.main(dict(globals()))
