@@ -5,6 +5,7 @@ all that it holds may be old: a meeting has keys of its own, by a word that
 rank 0 makes when it has seen all of today's ranks."""
 import json
 import secrets
+import threading
 import time
 
 from torch import distributed as dist
@@ -12,6 +13,7 @@ from torch import distributed as dist
 from sumwire.client import SumwireError
 
 PAUSE_S = 0.01
+GRACE_S = 1  # for the store to say that the limit is over
 
 
 class Meeting:
@@ -20,15 +22,22 @@ class Meeting:
 
     def __init__(self, opts, problem=None):
         self.me, self.n = opts.group_rank, opts.group_size
-        self.limit_s = opts.timeout.total_seconds()
+        self.limit, self.limit_s = opts.timeout, opts.timeout.total_seconds()
         lobby = dist.PrefixStore("sumwire/", opts.store)
-        self.mark = [secrets.token_hex(8), problem]
+        self.mark = {"id": secrets.token_hex(8), "problem": problem,
+                     "ranks": list(opts.global_ranks_in_group)}
         word, marks = self._safely(self._host if self.me == 0 else self._come,
                                    lobby)
-        problems = [f"rank {rank}: {text}" for rank, (_, text)
-                    in enumerate(marks) if text]
+        problems = [f"rank {rank}: {m['problem']}"
+                    for rank, m in enumerate(marks) if m["problem"]]
         if problems:
             raise SumwireError("SW_EREFUSED", "; ".join(problems))
+        for rank, m in enumerate(marks):
+            if m["ranks"] != marks[0]["ranks"]:
+                raise SumwireError(
+                    "SW_EMISMATCH", f"rank 0 of group {opts.group_id} has "
+                    f"ranks {marks[0]['ranks']} in it, rank {rank} "
+                    f"{m['ranks']}")
         self.store = dist.PrefixStore(word + "/", lobby)
 
     def tell(self, what, value, rank=None):
@@ -37,29 +46,48 @@ class Meeting:
                                              json.dumps(value)), self.store)
 
     def ask(self, what, rank):
-        return json.loads(self._safely(
-            lambda store: store.get(f"{what}/{rank}"), self.store))
+        return self._safely(lambda store: self._get(store, f"{what}/{rank}"),
+                            self.store)
 
     def all(self, what, ranks=None):
         return [self.ask(what, r) for r in ranks or range(self.n)]
 
+    def _get(self, store, key):
+        """Within the group's timeout, which may not be the store's."""
+        store.wait([key], self.limit)
+        return json.loads(store.get(key))
+
     def _safely(self, call, store):
-        try:
-            return call(store)
-        except RuntimeError as e:  # torch's errors of stores are such
-            if isinstance(e, SumwireError):
-                raise
-            text = str(e).partition("\n")[0]
-            raise SumwireError("SW_EIO", f"rank {self.me} cannot reach the "
-                               f"other {self.n - 1} ranks by torch's store: "
-                               f"{text}") from None
+        """In a thread of its own: torch's own limit ends with a question to the
+        store, which waits for ever if that is frozen or cut off."""
+        ended = []
+
+        def run():
+            try:
+                ended.append((call(store), None))
+            except Exception as e:
+                ended.append((None, e))
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(self.limit_s + GRACE_S)
+        value, error = ended[0] if ended else (None, RuntimeError(
+            f"it has not answered in {self.limit_s:g} s"))
+        if isinstance(error, RuntimeError) and not isinstance(
+                error, SumwireError):  # torch's errors of stores are such
+            text = str(error).partition("\n")[0]
+            error = SumwireError("SW_EIO", f"rank {self.me} cannot reach the "
+                                 f"other {self.n - 1} ranks by torch's store: "
+                                 f"{text}")
+        if error:
+            raise error
+        return value
 
     def _come(self, lobby):
         """Say that this rank is here, until rank 0 has seen it."""
         lobby.set(f"rank/{self.me}", json.dumps(self.mark))
         end = time.monotonic() + self.limit_s
         while True:
-            word, marks = json.loads(lobby.get("ranks"))
+            word, marks = self._get(lobby, "ranks")
             if self.mark in marks:
                 lobby.set(f"{word}/here/{self.me}", "")
                 return word, marks
@@ -69,7 +97,7 @@ class Meeting:
         """Say whom rank 0 has seen, until all have found themselves there."""
         marks, end = None, time.monotonic() + self.limit_s
         while True:
-            seen = [self.mark, *(json.loads(lobby.get(f"rank/{r}"))
+            seen = [self.mark, *(self._get(lobby, f"rank/{r}")
                                  for r in range(1, self.n))]
             if seen != marks:
                 marks, word = seen, secrets.token_hex(8)

@@ -1,0 +1,118 @@
+# cases_bad.py - what scripts do wrong, one sentence at each rank; by torch_bad.py
+# SPDX-License-Identifier: BSD-3-Clause
+import datetime
+import os
+import signal
+import time
+
+import torch
+import torch.distributed as dist
+
+from sumwire import SumwireError
+from cases_backend import start
+from torch_rig import check, raises, run_cases
+
+LIMIT = datetime.timedelta(seconds=3)
+MOST_S = 15  # for LIMIT, on a machine that is busy
+
+
+class within:
+    """A context that ends with one error in time, and whose text is so."""
+
+    def __init__(self, kind, *texts):
+        self.raises = raises(kind, *texts)
+
+    def __enter__(self):
+        self.began = time.monotonic()
+
+    def __exit__(self, kind, value, trace):
+        took = time.monotonic() - self.began
+        check(took < MOST_S, f"it took {took} s")
+        check(kind is None or "\n" not in getattr(value, "text", ""), value)
+        return self.raises.__exit__(kind, value, trace)
+
+
+def goes_on():
+    """What failed was one group; the others' sums are right."""
+    x = torch.ones(1000)
+    dist.all_reduce(x)
+    check(bool((x == dist.get_world_size()).all()), x)
+
+
+def case_tensors():
+    """They are looked at before anything is sent."""
+    square = torch.ones(4, 4)
+    for bad, why in ((square.t()[1:], "dense and contiguous"),
+                     (square.to_sparse(), "dense and contiguous"),
+                     (square.to_sparse_csr(), "dense and contiguous"),
+                     (square.expand(2, 4, 4), "dense and contiguous"),
+                     (square.to("meta"), "meta")):
+        for call in (dist.all_reduce, lambda t: dist.broadcast(t, 0),
+                     lambda t: dist.reduce(t, 0)):
+            with within(Exception, why):
+                call(bad)
+    for bad in (square.to(torch.int16), square.to(torch.float8_e4m3fn)):
+        with within(Exception, "Invalid scalar type"):
+            dist.all_reduce(bad)
+    with within(Exception, ""):
+        dist.reduce_scatter_tensor(square, torch.ones(3))
+    goes_on()
+
+
+def case_kinds():
+    """Of different collectives, both of sumwire, and one of gloo's."""
+    me = dist.get_rank()
+    for mine in (lambda x, g: dist.broadcast(x, 0, group=g),
+                 lambda x, g: dist.barrier(group=g),
+                 lambda x, g: dist.gather(x, None, 0, group=g)):
+        group = dist.new_group(timeout=LIMIT)
+        with within(RuntimeError, "rank 1" if me == 0 else ""):
+            (mine if me else lambda x, g: dist.all_reduce(x, group=g))(
+                torch.ones(10), group)
+    goes_on()
+
+
+def case_sizes():
+    for n, dtype in ((11, torch.float32), (10, torch.float64)):
+        group = dist.new_group(timeout=LIMIT)
+        x = (torch.ones(n, dtype=dtype) if dist.get_rank() == 0
+             else torch.ones(10))
+        with within(SumwireError, "rank 0", "rank 1"):
+            dist.all_reduce(x, group=group)
+    goes_on()
+
+
+def case_groups():
+    """Each rank has others in what is the same group to torch."""
+    me = dist.get_rank()
+    with within(SumwireError, "rank"):
+        dist.new_group([[0, 1], [1, 2], [0, 2]][me], timeout=LIMIT)
+    goes_on()
+
+
+def case_alone():
+    """One makes a group that the others do not."""
+    if dist.get_rank() == 0:
+        with within(SumwireError, "rank 0 cannot reach the other 1 ranks by "
+                    "torch's store"):
+            dist.new_group([0, 1], timeout=LIMIT)
+    dist.barrier()
+    goes_on()
+
+
+def case_store():
+    """It is there, but does not answer."""
+    dist.barrier()
+    if dist.get_rank() == 0:
+        os.kill(int(os.environ["TEST_STORE_PID"]), signal.SIGSTOP)
+    goes_on()
+    with within(SumwireError, "by torch's store"):
+        dist.new_group(timeout=LIMIT)
+    goes_on()
+    os.write(1, b"ok store\n")
+    os._exit(0)  # torch's own end would wait for the store
+
+
+if __name__ == "__main__":
+    start()
+    run_cases(globals())
