@@ -14,6 +14,8 @@
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
+enum { PIECE_MAX = 64 << 20 }; /* of a device (sumwire/device.h) */
+
 #define RATE_BIT_S UINT64_C(10000000000) /* unless one is given */
 
 static int run_loopback(const struct sw_replay *r, struct sw_replay_outcome *o)
@@ -82,6 +84,27 @@ struct tuning {
 	const char *partition, *credit;
 };
 
+/* Memory of a GPU is not allocated here. */
+static int check_device(const struct sw_replay *r)
+{
+	const char *fault = NULL;
+
+	if (!r->device)
+		return 0;
+	if (strcmp(r->device, "host") && strncmp(r->device, "host:", 5))
+		fault = "replay has no memory but this machine's, so it can "
+			"only be host";
+	else if (r->is_loopback && strcmp(r->device, "host"))
+		fault = "with --loopback it is host, and --copy says how fast";
+	else if (r->is_table)
+		fault = "--table cannot be combined with it";
+	else if (r->piece_bytes % 4096 || r->piece_bytes > PIECE_MAX)
+		fault = "its --piece is a multiple of 4KiB, up to 64MiB";
+	if (fault)
+		fprintf(stderr, "sumwire replay: --device: %s\n", fault);
+	return fault ? SW_EINVAL : 0;
+}
+
 static int parse_tuning(struct sw_replay *r, const struct tuning *k)
 {
 	const struct sw_policy *policy;
@@ -109,7 +132,7 @@ static int parse_tuning(struct sw_replay *r, const struct tuning *k)
 	if (fault)
 		fprintf(stderr, "sumwire replay: policy %s: %s\n", r->policy,
 			fault);
-	return fault ? SW_EINVAL : 0;
+	return fault ? SW_EINVAL : check_device(r);
 }
 
 static int parse(struct sw_replay *r, int argc, char **argv)
@@ -130,9 +153,12 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 			"bytes of bytescheduler's partition"},
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
 			"bytes of bytescheduler's credit"},
+		{"--device", SW_ARG_STRING, {.string = &r->device}, 0, 0,
+			"\"host\": tensors go through the pipeline of "
+			"devices, over memory that stands for a GPU's"},
 		{"--copy", SW_ARG_RATE, {.u64 = &r->copy_bit_s}, 0, 1e13,
-			"also simulate copies between device and host at this "
-			"rate, each way; the replay itself copies nothing"},
+			"rate of copies between device and host, each way; "
+			"without --device they are only simulated, too"},
 		{"--piece", SW_ARG_BYTES, {.u64 = &r->piece_bytes}, 4096,
 			SW_PART_MAX, "bytes that are copied at once"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,

@@ -16,10 +16,12 @@ enum { SW_REPLAY_WARM_UP = 2, SW_REPLAY_REPORT = 128 };
 
 struct sw_replay {
 	const char *model_name, *policy, *agent, *report;
+	const char *device;  /* back end through which tensors go; NULL: none */
 	uint64_t rate_bit_s; /* of payload, each way, as the model sees it; 0:
 				not given */
 	uint64_t partition_bytes, credit_bytes; /* 0: the policy's own */
-	uint64_t copy_bit_s, piece_bytes; /* of the simulation; 0: no copies */
+	uint64_t copy_bit_s, piece_bytes; /* of the device, or of one that is
+					     simulated; 0: no copies */
 	uint32_t n_workers, n_iters;
 	double dilation; /* all times are so many times longer; 0: choose */
 	bool has_barrier, is_loopback, is_probe, is_table, is_tuned, is_json;
@@ -61,7 +63,7 @@ struct sw_replay_outcome {
 
 /* sw_replay_predict - what r->model, r->policy and r->rate_bit_s come to
  * without a machine: fills ideal_s, and simulated_s and copied_s with @o's
- * latency_s and credit_s. */
+ * latency_s and credit_s.  With r->device the first two have its copies. */
 int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o);
 
 /* sw_replay_dilate - can the machine carry the rate?  If not, all times grow,

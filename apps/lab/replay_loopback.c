@@ -1,6 +1,7 @@
 /* replay_loopback.c - a server, agents and workers on this machine, for a run.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +16,12 @@
 
 #define GRACE_NS UINT64_C(15000000000)
 
-enum { ARGS = 20, TEXT = 40 };
+enum { ARGS = 24, TEXT = 40 };
 
 /* The command line of a worker, which is this command again. */
 struct command {
 	char *argv[ARGS];
-	char text[ARGS][TEXT];
+	char text[ARGS][TEXT], device[TEXT];
 	uint32_t n;
 };
 
@@ -39,6 +40,21 @@ static void add_number(struct command *c, const char *name, double value)
 	add(c, name, text);
 }
 
+/* A device whose copies take so much longer, as all does. */
+static void add_device(
+	const struct sw_replay *r, double dilation, struct command *c)
+{
+	if (r->copy_bit_s && dilation > 0)
+		snprintf(c->device, sizeof(c->device), "%s:mbit=%llu",
+			r->device,
+			(unsigned long long)fmax(
+				1, 1e-6 * (double)r->copy_bit_s / dilation));
+	else
+		snprintf(c->device, sizeof(c->device), "%s", r->device);
+	add(c, "--device", c->device);
+	add_number(c, "--piece", (double)r->piece_bytes);
+}
+
 static void build(const struct sw_replay *r, bool is_probe, const char *policy,
 	double dilation, const char *report, struct command *c)
 {
@@ -48,6 +64,8 @@ static void build(const struct sw_replay *r, bool is_probe, const char *policy,
 	add(c, "--report", report);
 	add_number(c, "--iters", r->n_iters);
 	add_number(c, "--dilate", dilation);
+	if (r->device && !is_probe) /* the network alone */
+		add_device(r, dilation, c);
 	if (r->has_barrier)
 		add(c, "--barrier", NULL);
 	if (is_probe)

@@ -11,6 +11,12 @@
  * who paces sleeps and wakes, which takes CPU time from the others. */
 #define SHARE 0.35
 
+static void add_copies(const struct sw_replay *r, struct sw_plan_link *link)
+{
+	link->copy_bytes_s = (double)r->copy_bit_s / 8;
+	link->piece_bytes = (double)r->piece_bytes;
+}
+
 int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
 {
 	struct sw_policy p = *sw_policy_find(r->policy);
@@ -21,18 +27,20 @@ int sw_replay_predict(const struct sw_replay *r, struct sw_replay_outcome *o)
 			.is_sorted = true},
 		.has_barrier = r->has_barrier,
 		.time_scale = 1};
-	int err = sw_plan_ideal(&run, &o->ideal_s);
+	int err;
 
+	if (r->device)
+		add_copies(r, &run.link);
+	err = sw_plan_ideal(&run, &o->ideal_s);
 	if (p.is_tunable && r->partition_bytes)
 		p.part_bytes = r->partition_bytes;
 	if (p.is_tunable && r->credit_bytes)
 		p.credit_bytes = r->credit_bytes;
 	if (!err)
 		err = sw_plan_simulate(&run, &p, &o->simulated_s);
-	if (err || !r->copy_bit_s)
+	if (err || !r->copy_bit_s || r->device)
 		return err;
-	run.link.copy_bytes_s = (double)r->copy_bit_s / 8;
-	run.link.piece_bytes = (double)r->piece_bytes;
+	add_copies(r, &run.link);
 	return sw_plan_simulate(&run, &p, &o->copied_s);
 }
 
@@ -83,6 +91,7 @@ void sw_replay_write(struct sw_json *j, const struct sw_replay *r,
 	sw_json_double(j, "other_cores", r->is_loopback ? m->other_cores : NAN);
 	sw_json_u64(j, "workers", r->n_workers);
 	sw_json_u64(j, "iterations", r->n_iters);
+	sw_json_text(j, "device", r->device);
 	sw_json_bool(j, "barrier", r->has_barrier);
 	sw_json_close(j);
 }

@@ -14,7 +14,7 @@
 #include "apps/cli/clock.h"
 #include "apps/cli/quartiles.h"
 #include "apps/lab/replay.h"
-#include <sumwire/sumwire.h>
+#include <sumwire/device.h>
 
 enum {
 	PROBE_ROUNDS = 6, /* the first touches the memory, and does not count */
@@ -29,6 +29,10 @@ struct worker {
 	struct sw_client *client;
 	struct sw_tensor **tensors;
 	uint64_t *handles; /* 0: not open */
+	/* r->device: its tensors, and the memory that stands for its own */
+	struct sw_device *device;
+	struct sw_device_tensor **device_tensors;
+	float **memory;
 	uint64_t clock_ns; /* the computation's */
 	uint32_t step;
 	uint64_t n_wrong;
@@ -45,6 +49,30 @@ static int failed(const struct worker *w, int err)
 }
 
 /* --- tensors --- */
+
+static int declare_to_device(
+	struct worker *w, const struct sw_tensor_desc *descs)
+{
+	const struct sw_model *m = w->m;
+	struct sw_device_settings settings = SW_DEVICE_SETTINGS_INIT;
+	int err;
+
+	settings.backend = w->r->device;
+	settings.piece_bytes = w->r->piece_bytes;
+	w->device_tensors = calloc(m->n_tensors, sizeof(*w->device_tensors));
+	w->memory = calloc(m->n_tensors, sizeof(*w->memory));
+	if (!w->device_tensors || !w->memory)
+		return SW_ENOMEM;
+	for (uint32_t t = 0; t < m->n_tensors; t++) {
+		w->memory[t] = calloc(m->tensors[t].n_elems, sizeof(float));
+		if (!w->memory[t])
+			return SW_ENOMEM;
+	}
+	err = sw_device_open(w->client, &settings, &w->device);
+	return err ? err
+		   : sw_device_declare(
+			     w->device, descs, m->n_tensors, w->device_tensors);
+}
 
 static int declare(struct worker *w)
 {
@@ -64,7 +92,9 @@ static int declare(struct worker *w)
 			.dtype = SW_F32,
 			.priority = m->tensors[t].layer};
 	if (!err) {
-		err = sw_declare(w->client, descs, m->n_tensors, w->tensors);
+		err = w->r->device ? declare_to_device(w, descs)
+				   : sw_declare(w->client, descs, m->n_tensors,
+					     w->tensors);
 		if (err)
 			failed(w, err);
 	}
@@ -87,15 +117,28 @@ static float sum_of_marks(const struct worker *w)
 	return sum;
 }
 
+static int start(struct worker *w, uint32_t t)
+{
+	struct sw_device_call call = SW_DEVICE_CALL_INIT;
+
+	if (!w->device)
+		return sw_push_pull(
+			w->client, w->tensors[t], w->step, &w->handles[t]);
+	call.from = call.to = w->memory[t];
+	call.step = w->step;
+	w->handles[t] = 1;
+	return sw_push_pull_device(w->device_tensors[t], &call);
+}
+
 static int push(struct worker *w, uint32_t t)
 {
-	float *data = sw_tensor_data(w->tensors[t]);
+	float *data = w->device ? w->memory[t] : sw_tensor_data(w->tensors[t]);
 	int err;
 
 	data[0] = mark(w, sw_rank(w->client));
 	if (w->m->tensors[t].n_elems > 1)
 		data[1] = w->is_last;
-	err = sw_push_pull(w->client, w->tensors[t], w->step, &w->handles[t]);
+	err = start(w, t);
 	return err ? failed(w, err) : 0;
 }
 
@@ -103,12 +146,14 @@ static int push(struct worker *w, uint32_t t)
 static int pull(struct worker *w, uint32_t first, uint32_t end)
 {
 	for (uint32_t t = first; t < end; t++) {
-		const float *sum = sw_tensor_result(w->tensors[t]);
+		const float *sum = w->device ? w->memory[t]
+					     : sw_tensor_result(w->tensors[t]);
 		int err;
 
 		if (!w->handles[t])
 			continue;
-		err = sw_wait(w->client, w->handles[t]);
+		err = w->device ? sw_device_wait(w->device_tensors[t])
+				: sw_wait(w->client, w->handles[t]);
 		w->handles[t] = 0;
 		if (err)
 			return failed(w, err);
@@ -332,7 +377,12 @@ int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
 	}
 	if (!err && r->report && sw_rank(w.client) == 0)
 		err = write_report(r->report, out);
+	sw_device_close(&w.device);
 	sw_close(&w.client);
+	for (uint32_t t = 0; w.memory && t < w.m->n_tensors; t++)
+		free(w.memory[t]);
+	free(w.memory);
+	free(w.device_tensors);
 	free(w.tensors);
 	free(w.handles);
 	free(w.times);

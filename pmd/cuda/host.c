@@ -43,7 +43,7 @@ struct sw_host_stream {
 };
 
 struct sw_back {
-	uint64_t gbit, latency_us, lost_after, no_pin, no_hold;
+	uint64_t gbit, mbit, latency_us, lost_after, no_pin, no_hold;
 	bool has_fault; /* lost_after was given */
 	_Atomic bool is_lost;
 	_Atomic uint64_t n_copies[SW_BACK_WAYS];
@@ -79,8 +79,8 @@ static void copy(struct sw_host_stream *s, const struct job *j)
 
 	memcpy(j->to, j->from, j->bytes);
 	at += b->latency_us * 1000;
-	if (b->gbit)
-		at += j->bytes * 8 / b->gbit;
+	if (b->gbit || b->mbit)
+		at += j->bytes * 8000 / (1000 * b->gbit + b->mbit);
 	s->free_ns = at;
 	if (at > now)
 		sleep_until(at);
@@ -203,6 +203,7 @@ static bool take_option(struct sw_back *b, const char *at, size_t n)
 		uint64_t *value;
 	} all[] = {
 		{"gbit=", &b->gbit},
+		{"mbit=", &b->mbit},
 		{"latency_us=", &b->latency_us},
 		{"lost_after=", &b->lost_after},
 		{"no_pin", &b->no_pin},

@@ -6,6 +6,7 @@
  * bandwidth and with the latency that its options set:
  *
  *   gbit=N        bandwidth of each way, in Gb/s; 0: that of memcpy
+ *   mbit=N        the same in Mb/s; both add up
  *   latency_us=N  of each copy
  *   lost_after=N  the device fails with the copy after N
  *   no_pin, no_hold  pin, hold refuse

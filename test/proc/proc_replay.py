@@ -44,7 +44,8 @@ def check_policy(policy, *args):
     # nothing is faster than the optimum of BS-T1
     check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
     check(d["speedup_over_fifo"] > 0, d)
-    check(("--copy" in args) != (d["simulated_with_copies_ms"] is None), d)
+    is_other = "--copy" in args and "--device" not in args
+    check(is_other != (d["simulated_with_copies_ms"] is None), d)
     check(d["spread"] >= 0 and d["other_cores"] is not None, d)
     check("carry" in p.stderr, p.stderr)
     return d
@@ -71,6 +72,26 @@ def test_global_barrier():
     check(d["simulated_with_copies_ms"] > d["simulated_ms"] + 1, d)
     # all that is sent, then all layers: 2.4 MB at 0.5 Gb/s and 18 ms
     check(d["ideal_ms"] > 18 + 6.4, d)
+
+
+def test_a_device():
+    """Every tensor goes through the pipeline of devices, and sums are right.
+    Copies slower than the link: 2.4 MB at 0.3 Gb/s, which the optimum has."""
+    d = check_policy("bytescheduler", "--device", "host", "--copy", "300Mb/s",
+                     "--piece", "64KiB")
+    check(d["device"] == "host" and d["ideal_ms"] > 64, d)
+    check(d["simulated_ms"] > d["ideal_ms"], d)
+
+
+def test_devices_that_cannot_be():
+    for args, text in [
+            (["--device", "cuda"], "has no memory but this machine's"),
+            (["--device", "host:gbit=1", "--loopback"], "--copy says"),
+            (["--device", "host", "--table"], "--table cannot be combined"),
+            (["--device", "host", "--piece", "5000"], "multiple of 4KiB")]:
+        p = replay(*args)
+        check(p.returncode == 2 and text in p.stderr and
+              p.stderr.count("\n") == 1, f"{args}: {p.stderr}")
 
 
 def test_tuned():
