@@ -231,6 +231,11 @@ void sw_colls_take(struct sw_worker *w, struct sw_wtensor *t,
 void sw_colls_done(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_stream_lane *lane);
 
+/* --- ends.c --- */
+
+/* sw_group_closed - local ranks that have closed the group of @t already. */
+uint64_t sw_group_closed(const struct sw_worker *w, const struct sw_wtensor *t);
+
 /* --- here.c --- */
 
 /* sw_stream_is_here - has its group no rank at another member? */

@@ -318,11 +318,6 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 
-/* --- ends.c --- */
-
-/* sw_group_closed - local ranks that have closed the group of @t already. */
-uint64_t sw_group_closed(const struct sw_worker *w, const struct sw_wtensor *t);
-
 /* --- tensors.c --- */
 
 int sw_tensors_open(struct sw_worker *w);

@@ -59,7 +59,7 @@ class Meeting:
 
     def _safely(self, call, store):
         """In a thread of its own: torch's own limit ends with a question to the
-        store, which waits for ever if that is frozen or cut off."""
+        store, which waits without a limit if that is frozen or cut off."""
         ended = []
 
         def run():
