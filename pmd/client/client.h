@@ -418,7 +418,7 @@ void sw_client_rest(
 void sw_client_wake(struct sw_client *c);
 
 /* sw_client_give_up - this process cannot go on, so the job ends at all ranks,
- * with @why; here with @err. */
+ * with @why; here with @err.  The agent and we add which rank it is. */
 void sw_client_give_up(struct sw_client *c, int err, const char *why);
 
 #endif

@@ -43,7 +43,7 @@ void sw_client_give_up(struct sw_client *c, int err, const char *why)
 		return;
 	sw_edge_text(&m, SW_EDGE_CLOSE, err, 0, why);
 	sw_edge_send(c->sock, &m, sizeof(m), NULL, 0);
-	sw_client_close(c, err, "%s", why);
+	sw_client_close(c, err, "rank %u: %s", c->rank, why);
 	sw_client_call_thread(c);
 	sw_client_unlock(c);
 }

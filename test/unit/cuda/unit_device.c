@@ -271,7 +271,7 @@ static void device__lost(void **state)
 	/* and everything else of this client ends so */
 	assert_int_equal(push(t, x, x), SW_EDEVICE);
 	assert_int_equal(sw_push_pull(s->c, NULL, 0, &h), SW_EDEVICE);
-	assert_contains(sw_last_error(s->c), "host device 0");
+	assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
 	sw_device_close(&s->d);
 	free(x);
 }
