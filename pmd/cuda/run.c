@@ -9,7 +9,13 @@
 #include "pmd/client/edge.h"
 #include "pmd/cuda/pipeline.h"
 
-enum { NAP_NS = 20000, SLACK_NS = 1000, REST_S = 1, DRAIN_S = 5 };
+enum {
+	NAP_NS = 20000,       /* between two looks at copies */
+	EVENT_NAP_NS = 50000, /* at events of those who compute */
+	SLACK_NS = 1000,
+	REST_S = 1,
+	DRAIN_S = 5,
+};
 
 /* --- ends --- */
 
@@ -287,17 +293,19 @@ static bool is_copying(const struct sw_pipeline *l)
 	return l->lanes[SW_BACK_OUT].n || l->lanes[SW_BACK_IN].n;
 }
 
-static void nap(void)
+static void nap(long ns)
 {
-	nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
 static void rest(struct sw_pipeline *l)
 {
 	const struct sw_pipeline_net *n = &l->p.net;
 
-	if (l->waiting || is_copying(l))
-		nap();
+	if (is_copying(l))
+		nap(NAP_NS);
+	else if (l->waiting)
+		nap(EVENT_NAP_NS);
 	else
 		n->rest(n->ctx, &l->has_mail,
 			sw_edge_now_ns() + REST_S * UINT64_C(1000000000));
@@ -318,7 +326,7 @@ static void drain(struct sw_pipeline *l)
 			while (l->p.ops->poll(l->p.back, event, why) ==
 					SW_EAGAIN &&
 				sw_edge_now_ns() < until_ns)
-				nap();
+				nap(NAP_NS);
 			lane->first = (lane->first + 1) % SW_PIPELINE_SLICES;
 		}
 	}
