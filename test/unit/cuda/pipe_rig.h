@@ -126,6 +126,16 @@ static inline void rig_give_up(void *ctx, const char *why)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static inline bool rig_has_given_up(struct rig *r)
+{
+	bool has;
+
+	pthread_mutex_lock(&r->lock);
+	has = r->n_given_up > 0;
+	pthread_mutex_unlock(&r->lock);
+	return has;
+}
+
 static inline void rig_log(void *ctx, const char *line)
 {
 	struct rig *r = ctx;

@@ -295,7 +295,7 @@ static void device__is_lost(void **state)
 				rig_submit_on(r, t, NULL, why), SW_EDEVICE);
 		else
 			rig_submit(r, t);
-		while (!r->l.failed)
+		while (!rig_has_given_up(r))
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		assert_int_equal(rig_submit_on(r, t, NULL, why), SW_EDEVICE);
 		assert_contains(why, "unspecified launch failure (719)");

@@ -28,18 +28,30 @@ static void keep_line(void *ctx, const char *line)
 	s->n_lines++;
 }
 
-static int scene_open(void **state)
+static int open_with(void **state, bool is_mute)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	struct sw_settings settings;
 
-	s->r = rig_open(&(struct rig_how){.quota_bytes = 1ULL << 30});
+	s->r = rig_open(&(struct rig_how){
+		.quota_bytes = 1ULL << 30, .is_mute = is_mute});
 	settings = rig_settings(s->r);
 	settings.log = keep_line;
 	settings.log_ctx = s;
 	assert_int_equal(sw_open(&settings, &s->c), 0);
 	*state = s;
 	return 0;
+}
+
+static int scene_open(void **state)
+{
+	return open_with(state, false);
+}
+
+/* No push_pull ends. */
+static int scene_open_mute(void **state)
+{
+	return open_with(state, true);
 }
 
 static int scene_close(void **state)
@@ -285,7 +297,6 @@ static void agent__goes(void **state)
 
 	open_device(s, "host", 64 * KIB);
 	t = declare(s, "t", MIB / 4);
-	s->r->how.is_mute = true;
 	assert_int_equal(push(t, x, x), 0);
 	assert_int_equal(sw_device_poll(t), SW_EAGAIN);
 	assert_int_equal(push(t, x, x), SW_EBUSY);
@@ -331,7 +342,8 @@ int main(void)
 		CASE(call__refuses),
 		CASE(device__is_not_pinned),
 		CASE(device__lost),
-		CASE(agent__goes),
+		cmocka_unit_test_setup_teardown(
+			agent__goes, scene_open_mute, scene_close),
 		CASE(child__has_none),
 	};
 
