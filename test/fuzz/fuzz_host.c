@@ -336,7 +336,11 @@ static size_t end_group(union sw_edge_msg *m, const struct fuzz_step *s)
 static size_t bye(union sw_edge_msg *m, const struct fuzz_step *s)
 {
 	m->kind = SW_EDGE_CLOSE;
-	return sizeof(m->kind);
+	if (!(s->a & 1))
+		return sizeof(m->kind);
+	sw_edge_text(&m->text, SW_EDGE_CLOSE, SW_EDEVICE, 0, "a device failed");
+	m->text.text[s->b & 15] = (char)s->c;
+	return sizeof(m->text);
 }
 
 static size_t any(union sw_edge_msg *m, const struct fuzz_step *s)
