@@ -4,10 +4,11 @@ import rig
 from rig import Net, check, program
 
 
-def start(net, rank, device="host:gbit=40,latency_us=10", name="", **keys):
+def start(net, rank, device="host:gbit=40,latency_us=10", name="", env=(),
+          **keys):
     args = [f"--{k}={v}" for k, v in keys.items()]
     return net.run(f"device{rank}{name}", "env", f"SUMWIRE_DEVICE={device}",
-                   program("test/proc/proc_device"), "--agent",
+                   *env, program("test/proc/proc_device"), "--agent",
                    net.socket(f"agent{rank}"), *args)
 
 
@@ -50,12 +51,13 @@ def test_a_device_is_lost():
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 
 
-def test_no_driver():
-    """Without any runtime, or with one that finds no driver."""
+def test_no_runtime():
     with Net(workers=2, servers=1) as net:
         net.start_all()
-        for p in [start(net, i, "cuda") for i in range(2)]:
-            p.wait_error("SW_EDEVICE|SW_EPEER")
+        nowhere = "/nowhere/libcudart.so"
+        for p in [start(net, i, "cuda", env=[f"SUMWIRE_CUDART={nowhere}"])
+                  for i in range(2)]:
+            p.wait_error(f"SUMWIRE_CUDART: {nowhere} cannot be loaded|SW_EPEER")
 
 
 if __name__ == "__main__":
