@@ -2,46 +2,58 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/rules.h"
 
+#include "engine/base/bytes.h"
 #include "engine/sched/order.h"
 
-/* Members from @at on, of those by priority, move up by one.  Of a row of
- * neighbours only the ends change. */
-static void shift_up(struct sw_bitmap *b, uint32_t at, uint32_t n)
+/* Orders from @at on, of those by priority, move up by one, and so do the
+ * tensors that have them.  Of a row of neighbours only the ends change. */
+static void shift_up(struct sw_shard *sh, struct sw_bitmap *b, uint32_t at)
 {
+	uint32_t n = sh->n_tensors - 1;
 	uint32_t from = sw_bitmap_next(b, at), end;
 
 	for (; from < n; from = sw_bitmap_next(b, end + 1)) {
-		end = from;
-		while (end < n && sw_bitmap_has(b, end))
+		for (end = from; end < n && sw_bitmap_has(b, end);) {
 			end++;
+			sh->tensors[sh->by_order[end]].order = end;
+		}
 		sw_bitmap_remove(b, from);
 		sw_bitmap_add(b, end);
 	}
 }
 
-/* Insert the tensor by (priority, key) and number all anew.  Marks that are
- * set move along: a batch may be declared while others are summed. */
-void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
+/* The order before which no tensor is that goes behind @t. */
+static uint32_t find_order(
+	const struct sw_shard *sh, const struct sw_stensor *t)
 {
-	uint32_t at = sh->n_tensors++;
+	uint32_t low = 0, high = sh->n_tensors;
 
-	for (; at > 0; at--) {
-		const struct sw_stensor *b = &sh->tensors[sh->by_order[at - 1]];
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+		const struct sw_stensor *b = &sh->tensors[sh->by_order[mid]];
 
 		if (b->priority < t->priority ||
 			(b->priority == t->priority && b->key < t->key))
-			break;
-		sh->by_order[at] = sh->by_order[at - 1];
+			low = mid + 1;
+		else
+			high = mid;
 	}
+	return low;
+}
+
+/* Insert the tensor by (priority, key); of the others only those are touched
+ * that have marks.  Marks that are set move along: a batch may be declared
+ * while others are summed. */
+void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
+{
+	uint32_t at = find_order(sh, t), n = sh->n_tensors++;
+
+	memmove(&sh->by_order[at + 1], &sh->by_order[at],
+		(n - at) * sizeof(*sh->by_order));
 	sh->by_order[at] = t->key;
+	sh->n_numbered = (uint32_t)sw_min64(sh->n_numbered, at);
 	for (uint32_t m = 0; m < sh->n_members; m++)
-		shift_up(&sh->ready[m], at, sh->n_tensors - 1);
-	for (; at < sh->n_tensors; at++) {
-		t = &sh->tensors[sh->by_order[at]];
-		t->precedence = at;
-		if (t->order < SW_MAX_TENSORS)
-			t->order = at;
-	}
+		shift_up(sh, &sh->ready[m], at);
 }
 
 /* If it has marks and goes by number @from, it goes by @to. */
@@ -58,10 +70,18 @@ static bool move_order(void *ctx, uint32_t key, uint32_t from, uint32_t to)
 	return true;
 }
 
+/* After a batch. */
+static void number(struct sw_shard *sh)
+{
+	for (; sh->n_numbered < sh->n_tensors; sh->n_numbered++)
+		sh->precedence[sh->by_order[sh->n_numbered]] = sh->n_numbered;
+}
+
 /* It has no marks: it goes by priority, or behind all that have some. */
 static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 {
-	t->order = t->precedence;
+	number(sh);
+	t->order = sh->precedence[t->key];
 	t->class = sw_class_of(t->priority);
 	if (!t->is_fifo)
 		return;

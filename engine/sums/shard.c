@@ -33,7 +33,7 @@ static size_t tables_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
-	       (SW_MAX_ORDERS + NAMES) * sizeof(uint32_t);
+	       (SW_MAX_ORDERS + SW_MAX_TENSORS + NAMES) * sizeof(uint32_t);
 }
 
 /* In lines. */
@@ -45,7 +45,8 @@ static void lay_tables(struct sw_shard *sh)
 		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
 	sh->by_order = (uint32_t *)next;
-	sh->by_name = sh->by_order + SW_MAX_ORDERS;
+	sh->precedence = sh->by_order + SW_MAX_ORDERS;
+	sh->by_name = sh->precedence + SW_MAX_TENSORS;
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,

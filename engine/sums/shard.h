@@ -40,7 +40,7 @@ struct sw_stensor {
 	uint32_t key;
 	uint32_t newest; /* round that was begun last */
 	uint32_t n_open; /* chunks that wait for members */
-	uint32_t order;  /* in which it goes: its precedence, or by readiness */
+	uint32_t order;  /* if it has marks: its precedence, or by readiness */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
@@ -62,9 +62,8 @@ struct sw_stensor {
 	/* Of one that is summed in order of members: what each of them gave,
 	 * slot by slot; NULL: it is not. */
 	uint8_t *apart;
-	uint32_t n_apart;    /* members of its group, 0: not summed so */
-	uint32_t first;      /* its place on the line (place.h) */
-	uint32_t precedence; /* among all tensors by (priority, key) */
+	uint32_t n_apart; /* members of its group, 0: not summed so */
+	uint32_t first;   /* its place on the line (place.h) */
 	uint32_t priority;
 	uint16_t declared_by; /* the member that declared it first */
 	int death;            /* why its rounds fail, as sw_fault_death says */
@@ -103,9 +102,11 @@ struct sw_shard {
 	struct sw_place_job place;
 	uint64_t line_bytes; /* of all admitted tensors, here or not */
 	uint32_t n_tensors;
-	uint64_t mem_bytes; /* taken by admitted tensors */
-	uint32_t *by_name;  /* key + 1, by hash; 0: no more of that hash */
-	uint32_t n_keys;    /* no admitted key is larger or equal */
+	uint64_t mem_bytes;   /* taken by admitted tensors */
+	uint32_t n_numbered;  /* by_order up to there; of the others not yet: */
+	uint32_t *precedence; /* among all by (priority, key); by key */
+	uint32_t *by_name;    /* key + 1, by hash; 0: no more of that hash */
+	uint32_t n_keys;      /* no admitted key is larger or equal */
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
