@@ -29,7 +29,7 @@ struct sw_params {
 	 * a frame overtaken by acknowledged ones is lost after 5/4 SRTT and
 	 * reorder. */
 	uint64_t rto_first, rto_min, rto_max, reorder;
-	/* Acknowledge after so many frames, or so long: an SRTT within these
+	/* Acknowledge after so many frames, or so long: two SRTTs within these
 	 * bounds. */
 	uint32_t ack_every;
 	uint64_t ack_delay, ack_delay_max;

@@ -21,7 +21,7 @@ void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 	f->window = window;
 	/* A window of few frames must not wait for the sixteenth. */
 	f->ack_every = (uint32_t)sw_max64(
-		1, sw_min64(f->params->ack_every, frames / 4));
+		1, sw_min64(f->params->ack_every, frames / 6));
 }
 
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params,

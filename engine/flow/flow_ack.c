@@ -38,12 +38,12 @@ static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 					     : rto_of(f, s));
 }
 
-/* Once an RTT is enough for what an ACK brings; a flow that is one of many has
- * few frames in less, and ACKs would take their place. */
+/* Once in two RTTs is enough for what an ACK brings; a flow that is one of many
+ * has few frames in less, and ACKs would take their place. */
 static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
 {
 	return sw_max64(f->params->ack_delay,
-		sw_min64(s->srtt_ns, f->params->ack_delay_max));
+		sw_min64(2 * s->srtt_ns, f->params->ack_delay_max));
 }
 
 /* --- frames in: what is acknowledged, and when --- */

@@ -87,28 +87,34 @@ static uint32_t tx_control(
 	return 1;
 }
 
-/* What this node contributes to a chunk: in a buffer, or summed into
- * w->payload (*is_stable false). */
-static const uint8_t *local_bytes(struct sw_worker *w,
-	const struct sw_wtensor *t, uint32_t chunk, uint32_t bytes,
-	bool *is_stable)
+/* The sum of what local ranks have @at their buffers, in w->payload. */
+static const uint8_t *sum_locals(struct sw_worker *w,
+	const struct sw_wtensor *t, uint64_t at, uint32_t bytes)
 {
 	const struct sw_sum_ops *ops = &w->env->sum->ops[t->decl.dtype];
-	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
 	uint32_t n = bytes / t->elem_bytes;
 	const void *from[SW_LOCAL_RANKS];
 	void *to = ops->round ? (void *)w->sums : w->payload;
 
-	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
-	if (t->op == SW_OPERATION_COPY)
-		return t->locals[t->root - w->first].from + at;
-	if (w->n_local == 1)
-		return t->locals[0].from + at;
 	for (uint32_t i = 0; i < w->n_local; i++)
 		from[i] = t->locals[i].from + at;
 	SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, w->n_local, n);
 		 if (ops->round) ops->round(w->payload, to, n));
 	return w->payload;
+}
+
+/* What this node contributes to a chunk: in a buffer, or summed (*is_stable
+ * false). */
+static inline const uint8_t *local_bytes(struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t chunk, uint32_t bytes,
+	bool *is_stable)
+{
+	uint64_t at = (uint64_t)chunk * t->chunk_bytes;
+
+	*is_stable = w->n_local == 1 || t->op == SW_OPERATION_COPY;
+	if (!*is_stable)
+		return sum_locals(w, t, at, bytes);
+	return t->locals[w->n_local == 1 ? 0 : t->root - w->first].from + at;
 }
 
 /* A chunk that its server refused by CRC time and again is being written

@@ -8,7 +8,7 @@
 static void init__ack_threshold_follows_the_window(void **state)
 {
 	assert_int_equal(open_with(1344, 512 * 1024)->f.ack_every, 16);
-	assert_int_equal(open_with(8192, 10 * 8192)->f.ack_every, 2);
+	assert_int_equal(open_with(8192, 10 * 8192)->f.ack_every, 1);
 	assert_int_equal(open_with(8192, 3 * 8192)->f.ack_every, 1);
 	assert_int_equal(open_with(8192, 8192)->f.ack_every, 1);
 	assert_int_equal(open_with(8192, 1024)->f.ack_every, 1);
