@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A machine is a network namespace, with a boot id, a host's name and a
 /etc/hosts of its own.  Two interfaces join the two."""
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import torch_rig
 from backend_rig import Alone, main, site
 import lan
+import rig
 from rig import RUN_S, check
 from slurm import free_port
 
@@ -146,6 +148,20 @@ def test_killed():
             for pid in map(int, re.findall(r"pid (\d+)\n", p.out())):
                 os.kill(pid, signal.SIGKILL)
         net.await_nothing()
+
+
+def test_beside_gloo():
+    """test/peers/backend: its collectives and trainings run."""
+    p = subprocess.run(
+        [os.path.join(torch_rig.ROOT, "test", "peers", "backend"), "--json",
+         "--build", rig.BUILD, "--rounds", "1", "--work",
+         "reduce_scatter 25 MB", "--work", "ddp digits", "--work",
+         "fsdp_memory text-wide"], capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL, timeout=RUN_S,
+        env={**os.environ, "PYTHONPATH": site() or ""})
+    check(not p.returncode, p.stderr[-2000:])
+    rows = json.loads(p.stdout)["results"]
+    check(len(rows) == 3 and all(r["ratio"] > 0 for r in rows), f"{rows}")
 
 
 if __name__ == "__main__":

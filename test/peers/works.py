@@ -1,0 +1,133 @@
+# works.py - collectives and training steps over a backend of torch, when told
+# SPDX-License-Identifier: BSD-3-Clause
+"""usage: works.py BACKEND RANK SIZE, with MASTER_ADDR and MASTER_PORT.
+Each line on standard input is a turn: the number of a work in work_list.py,
+and iterations.  Rank 0 answers with that number, median seconds, wrong elements.  Of
+sumwire it knows the name alone, and the import; but for fsdp_memory."""
+import os
+import statistics
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TORCH = os.path.join(HERE, "..", "..", "apps", "torch")
+sys.path += [TORCH, os.path.join(TORCH, "examples")]
+
+import digits  # noqa: E402
+import text  # noqa: E402
+from work_list import WORKS  # noqa: E402
+
+BATCH = 8
+
+
+def all_reduce(n):
+    x = torch.ones(n)
+    dist.all_reduce(x)
+    wrong = int((x != dist.get_world_size()).sum())
+    x.zero_()  # or it grows
+    return lambda: dist.all_reduce(x), wrong
+
+
+def reduce_scatter(n):
+    size = dist.get_world_size()
+    whole, part = torch.ones(n), torch.empty(n // size)
+    dist.reduce_scatter_tensor(part, whole)
+    return (lambda: dist.reduce_scatter_tensor(part, whole),
+            int((part != size).sum()))
+
+
+def net_of_digits(width):
+    (images, labels), _ = digits.load()
+    model = digits.build(width)
+
+    def loss_of(net):
+        at = torch.randint(len(images), (BATCH,))
+        return torch.nn.functional.cross_entropy(net(images[at]), labels[at])
+    return model, loss_of
+
+
+def net_of_text(width, length, batch):
+    chars, n = text.load()
+    model = text.Transformer(n, width, 2, length)
+    span = torch.arange(length + 1)
+
+    def loss_of(net):
+        piece = chars[torch.randint(len(chars) - length - 1, (batch, 1)) + span]
+        return torch.nn.functional.cross_entropy(
+            net(piece[:, :-1]).flatten(0, 1), piece[:, 1:].flatten())
+    return model, loss_of
+
+
+NETS = {"digits": lambda: net_of_digits(256),
+        "digits-wide": lambda: net_of_digits(2048),
+        "text": lambda: net_of_text(128, 64, BATCH),
+        "text-wide": lambda: net_of_text(512, 16, 2)}
+
+
+def sharded(model, has_memory):
+    from torch.distributed.fsdp import fully_shard
+    for layer in model.layers:
+        fully_shard(layer)
+    model = fully_shard(model)
+    if has_memory and dist.get_backend() != "gloo":
+        model.set_allocate_memory_from_process_group_for_comm(True)
+    return model
+
+
+def training(how, net):
+    torch.manual_seed(1)
+    model, loss_of = NETS[net]()
+    model = (DistributedDataParallel(model) if how == "ddp"
+             else sharded(model, how == "fsdp_memory"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    torch.manual_seed(2 + dist.get_rank())
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model).backward()
+        optimizer.step()
+    return step, 0
+
+
+def begin(work):
+    what, size, *unit = work.split()
+    if what in ("all_reduce", "reduce_scatter"):
+        n = int(size) * (250000 if unit == ["MB"] else 1)
+        return (all_reduce if what == "all_reduce" else reduce_scatter)(n)
+    return training(what, size)
+
+
+def take_turn(call, iterations):
+    """Median seconds, after one call that is not timed."""
+    times = []
+    for _ in range(1 + iterations):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def main():
+    backend, rank, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(1)
+    if backend == "sumwire":
+        import sumwire.torch  # noqa: F401
+    dist.init_process_group(backend, rank=rank, world_size=size)
+    known = {}
+    for line in iter(sys.stdin.readline, ""):
+        i, iterations = map(int, line.split())
+        if i not in known:
+            known[i] = begin(list(WORKS)[i])
+        call, wrong = known[i]
+        seconds = take_turn(call, iterations)
+        if rank == 0:
+            print(i, seconds, wrong, flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
