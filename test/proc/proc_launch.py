@@ -4,6 +4,7 @@
 it: their files have neither.  So do the training processes, whose ranks
 libsumwire compares with those of the agents.
 """
+import contextlib
 import os
 import shutil
 import signal
@@ -104,15 +105,11 @@ def clients_of(net, launcher, name, agent):
 
 def stop(net, agents):
     """SIGTERM to the agents themselves: launchers have ways of their own."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            cwd = os.readlink(f"/proc/{pid}/cwd")
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if cwd == net.folder and words[1:2] == [b"agent"]:
-            os.kill(int(pid), signal.SIGTERM)
+    for pid, _, _, words in rig.processes():
+        with contextlib.suppress(OSError):  # another's, which has ended
+            if (words[1:2] == ["agent"] and
+                    os.readlink(f"/proc/{pid}/cwd") == net.folder):
+                os.kill(pid, signal.SIGTERM)
     agents.wait_ok(rig.STOP_S)
     left = [a for a in net.agents if os.path.exists(net.socket(a))]
     check(not left, f"sockets are left: {left}")

@@ -42,17 +42,7 @@ class Run:
 
 def members_of_run(sid):
     """Processes of the session of a run; each has a group of its own."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii",
-                      errors="replace") as f:
-                fields = f.read().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[3]) == sid and fields[0] != "Z":
-            found.append(int(pid))
-    return found
+    return [pid for pid, _, session, _ in rig.processes() if session == sid]
 
 
 def shell(text, *options):

@@ -149,18 +149,26 @@ class Process:
             return [int(pid) for pid in f.read().split()]
 
 
-def group_is_empty(pgid):
-    """Is there no process of the group?  Zombies do not count."""
+def processes():
+    """All that live: (pid, process group, session, words of the command line).
+    Zombies do not."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", encoding="ascii",
                       errors="replace") as f:
-                fields = f.read().rsplit(")", 1)[1].split()
+                state, _, group, session = f.read().rsplit(")", 1)[1].split()[:4]
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8",
+                      errors="replace") as f:
+                words = f.read().split("\0")
         except OSError:
             continue
-        if int(fields[2]) == pgid and fields[0] != "Z":
-            return False
-    return True
+        if state != "Z":
+            yield int(pid), int(group), int(session), words
+
+
+def group_is_empty(pgid):
+    """Is there no process of the group?"""
+    return all(group != pgid for _, group, _, _ in processes())
 
 
 def run_refused(net, name, *patterns):

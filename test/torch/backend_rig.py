@@ -41,18 +41,11 @@ class Alone(Net):
         return env
 
     def running(self):
-        """Processes that have to do with the folder."""
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/cmdline", encoding="utf-8",
-                          errors="replace") as f:
-                    line = f.read()
-            except OSError:
-                continue
-            if self.path("tmp/sumwire") in line and "agent" in line:
-                found.append(int(pid))
-        return found
+        """Agents that have to do with the folder, and the shells that tidy up after
+        them."""
+        return [pid for pid, _, _, words in rig.processes()
+                if self.path("tmp/sumwire") in " ".join(words)
+                and "agent" in " ".join(words)]
 
     def await_nothing(self):
         """Neither a process nor a file is left."""

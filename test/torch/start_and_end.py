@@ -14,6 +14,8 @@ import traceback
 import torch
 import torch.distributed as dist
 
+import torch_rig  # noqa: F401
+import rig
 from cases_backend import start
 from torch_rig import check
 
@@ -95,13 +97,8 @@ def left():
     found = [f"file {f}" for f in os.listdir(TMP) if "sumwire" in f]
     found += [f"shared memory {f}" for f in os.listdir("/dev/shm")
               if "sumwire" in f]
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                if f"{TMP}/sumwire".encode() in f.read():
-                    found.append(f"process {pid}")
-        except OSError:
-            continue
+    found += [f"process {pid}" for pid, _, _, words in rig.processes()
+              if any(f"{TMP}/sumwire" in word for word in words)]
     with open("/proc/net/udp", encoding="ascii") as f:
         found += [f"port {line.split()[1]}" for line in f
                   if line.split()[1][4:8] == "4D7F"]  # 127.77
