@@ -6,8 +6,6 @@
  * the same order.  Servers keep a window of what is under way, whatever the
  * sizes are.
  *
- * So far: one lcore per agent.
- *
  * Thread: calls of one group come from one thread at a time, those of different
  * groups from any.  Fork: as in sumwire.h.
  */

@@ -217,9 +217,10 @@ class Agent:
     def reason(self):
         """What it says of its end, on one line."""
         self.log.seek(0)
-        lines = [re.sub(r"^\S+ (error )?", "", line.strip())
-                 for line in self.log if " info " not in line]
-        return "; ".join(lines[-3:]) or "it says nothing"
+        lines = [line.strip() for line in self.log if " info " not in line]
+        errors = [line for line in lines if " error " in line]
+        said = [re.sub(r"^\S+ (error )?", "", s) for s in errors or lines]
+        return "; ".join(said[-3:]) or "it says nothing"
 
 
 def job_name():
