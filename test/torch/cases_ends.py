@@ -54,21 +54,29 @@ def check_sum():
     check(bool((x == dist.get_world_size()).all()), x)
 
 
+def work_with_future():
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    work.get_future()
+    return work
+
+
 def case_forked_while_watched():
     """Works with futures have a thread, which a child has not; with works that
     are open."""
-    x = torch.ones(10)
+    store = dist.distributed_c10d._get_default_store()
     if dist.get_rank() == 0:
-        works = [dist.all_reduce(x, async_op=True)]
-        works[0].get_future()
+        works = [work_with_future()]
         code = child_code(lambda: None)
-        dist.barrier()
+        store.set("forked 0", "")
+        store.wait(["forked 1"])
+        works.append(work_with_future())
     else:
-        dist.barrier()
-        works = [dist.all_reduce(x, async_op=True)]
-        works[0].get_future()
+        store.wait(["forked 0"])
+        works = [work_with_future(), work_with_future()]
         code = child_code(lambda: None)
-    works[0].wait()
+        store.set("forked 1", "")
+    for w in works:
+        w.wait()
     check(code == 3, f"the child ended with {code}")
     check_sum()
 
