@@ -6,12 +6,12 @@ Each line on standard input is a turn: bytes, those of the larger buffer, as
 nccl-tests counts, and iterations.  Rank 0 answers with bytes, median seconds,
 wrong elements.
 """
-import statistics
 import sys
-import time
 
 import torch
 import torch.distributed as dist
+
+from turns import take_turn
 
 
 def prepare(collective, rank, size, n):
@@ -39,16 +39,6 @@ def begin(collective, rank, size, n_bytes):
         result.zero_()  # or it grows
     call()
     return call, wrong
-
-
-def take_turn(call, iterations):
-    """Median seconds, after one call that is not timed."""
-    times = []
-    for _ in range(1 + iterations):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
 
 
 def main():

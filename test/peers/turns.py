@@ -8,6 +8,7 @@ goes through mpirun, nsenter and daemons.
 import contextlib
 import os
 import signal
+import statistics
 import subprocess
 import threading
 import time
@@ -15,6 +16,16 @@ import time
 MARK = "SUMWIRE_PEER"
 SETTLE_S = 0.002  # after a turn: the last acknowledgements
 TURN_S = 120
+
+
+def take_turn(call, iterations):
+    """Median seconds, after one call that is not timed."""
+    times = []
+    for _ in range(1 + iterations):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
 
 
 class Turns:

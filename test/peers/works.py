@@ -5,9 +5,7 @@ Each line on standard input is a turn: the number of a work in work_list.py,
 and iterations.  Rank 0 answers with that number, median seconds, wrong elements.  Of
 sumwire it knows the name alone, and the import; but for fsdp_memory."""
 import os
-import statistics
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -19,6 +17,7 @@ sys.path += [TORCH, os.path.join(TORCH, "examples")]
 
 import digits  # noqa: E402
 import text  # noqa: E402
+from turns import take_turn  # noqa: E402
 from work_list import WORKS  # noqa: E402
 
 BATCH = 8
@@ -99,16 +98,6 @@ def begin(work):
         n = int(size) * (250000 if unit == ["MB"] else 1)
         return (all_reduce if what == "all_reduce" else reduce_scatter)(n)
     return training(what, size)
-
-
-def take_turn(call, iterations):
-    """Median seconds, after one call that is not timed."""
-    times = []
-    for _ in range(1 + iterations):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
 
 
 def main():

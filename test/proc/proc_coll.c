@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test/proc/proc_groups.h"
 #include "test/proc/proc_say.h"
 #include "test/support/random.h"
 #include <sumwire/coll.h>
@@ -18,15 +19,7 @@
 enum {
 	OPEN = 4,
 	COUNT_MAX = 600000,
-	RANKS = 64,
-	GROUPS = 4,
 	AHEAD = 300,
-};
-
-struct group {
-	struct sw_group *g;
-	uint32_t ranks[RANKS], n;
-	uint32_t me; /* the place of this rank; n: it is not in it */
 };
 
 struct call {
@@ -207,29 +200,9 @@ static void run_ahead(struct coll_client *k)
 	}
 }
 
-static void add_rank(struct coll_client *k, struct group *g, uint32_t rank)
+static void choose_groups(struct coll_client *k)
 {
-	if (rank == k->rank)
-		g->me = g->n;
-	g->ranks[g->n++] = rank;
-}
-
-/* All; all but the last, backwards; of four or more every other one; and the
- * first two, who may be of one agent. */
-static void list_groups(struct coll_client *k)
-{
-	k->n_groups = k->size < 3 ? 1 : k->size < 4 ? 2 : GROUPS;
-	for (uint32_t i = 0; i < GROUPS; i++)
-		k->groups[i].me = RANKS;
-	for (uint32_t r = 0; r < k->size; r++) {
-		add_rank(k, &k->groups[0], r);
-		if (r + 1 < k->size)
-			add_rank(k, &k->groups[1], k->size - 2 - r);
-		if (r % 2)
-			add_rank(k, &k->groups[2], r);
-		if (r < 2)
-			add_rank(k, &k->groups[3], r);
-	}
+	k->n_groups = list_groups(k->groups, k->rank, k->size);
 	for (uint32_t i = 0; i < GROUPS; i++)
 		if (k->groups[i].me == RANKS)
 			k->groups[i].me = k->groups[i].n;
@@ -246,7 +219,7 @@ static void open_groups(struct coll_client *k)
 {
 	char name[16];
 
-	list_groups(k);
+	choose_groups(k);
 	for (uint32_t i = 0; i < k->n_groups; i++) {
 		struct group *g = &k->groups[i];
 

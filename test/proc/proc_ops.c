@@ -12,22 +12,11 @@
 #include <stdlib.h>
 
 #include "test/proc/proc_element.h"
+#include "test/proc/proc_groups.h"
 #include "test/proc/proc_say.h"
 #include "test/support/random.h"
 
-enum {
-	RANKS = 64,
-	GROUPS = 4,
-	CELLS_MAX = 512,
-	SMALL_MAX = 20000,
-	PAYLOAD = 8192
-};
-
-struct group {
-	struct sw_group *g;
-	uint32_t ranks[RANKS], n;
-	uint32_t me; /* the place of this rank; RANKS: it is not in it */
-};
+enum { CELLS_MAX = 512, SMALL_MAX = 20000, PAYLOAD = 8192 };
 
 struct cell {
 	enum sw_coll_kind kind;
@@ -226,36 +215,11 @@ static void run_whole(struct ops_client *k)
 
 /* --- groups --- */
 
-static void add_rank(struct ops_client *k, struct group *g, uint32_t rank)
-{
-	if (rank == k->rank)
-		g->me = g->n;
-	g->ranks[g->n++] = rank;
-}
-
-/* All; all but the last, backwards; every other one; and the first two, who may
- * be of one agent. */
-static void list_groups(struct ops_client *k)
-{
-	k->n_groups = k->size < 3 ? 1 : k->size < 4 ? 2 : GROUPS;
-	for (uint32_t i = 0; i < GROUPS; i++)
-		k->groups[i].me = RANKS;
-	for (uint32_t r = 0; r < k->size; r++) {
-		add_rank(k, &k->groups[0], r);
-		if (r + 1 < k->size)
-			add_rank(k, &k->groups[1], k->size - 2 - r);
-		if (r % 2)
-			add_rank(k, &k->groups[2], r);
-		if (r < 2)
-			add_rank(k, &k->groups[3], r);
-	}
-}
-
 static void open_groups(struct ops_client *k)
 {
 	char name[16];
 
-	list_groups(k);
+	k->n_groups = list_groups(k->groups, k->rank, k->size);
 	for (uint32_t i = 0; i < k->n_groups; i++) {
 		struct group *g = &k->groups[i];
 
