@@ -3,6 +3,7 @@
 """train_accelerate.py BACKEND...: two ranks, which torchrun has started; one
 training after the other.  Where it computes on CPUs Accelerate itself names gloo,
 whatever InitProcessGroupKwargs says, but takes a group that is there."""
+import os
 import sys
 
 import torch
@@ -14,6 +15,11 @@ from accelerate.utils import set_seed
 import sumwire.torch  # noqa: F401
 
 STEPS = 6
+
+
+def say(line):
+    """In one write: two ranks have this output."""
+    os.write(1, f"{line}\n".encode())
 
 
 def train(backend):
@@ -34,14 +40,15 @@ def train(backend):
         optimizer.step()
         optimizer.zero_grad()
         mean = accelerator.gather(loss.detach()).mean()
-        accelerator.print(f"loss {i} {mean:.5f}", flush=True)
-    print("backend", dist.get_backend(), flush=True)
+        if accelerator.is_main_process:
+            say(f"loss {i} {mean:.5f}")
+    say(f"backend {dist.get_backend()}")
     dist.barrier()
     rank = dist.get_rank()
     accelerator.end_training()  # destroys the group, too
     AcceleratorState._reset_state(reset_partial_state=True)
     if rank == 0:
-        print("ended", flush=True)
+        say("ended")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,11 @@ import sumwire.torch  # noqa: F401
 STEPS = 6
 
 
+def say(line):
+    """In one write: two ranks have this output."""
+    os.write(1, f"{line}\n".encode())
+
+
 class Squares(lightning.LightningModule):
     def __init__(self):
         super().__init__()
@@ -25,10 +30,10 @@ class Squares(lightning.LightningModule):
         x, y = batch
         loss = torch.nn.functional.mse_loss(self.net(x), y)
         if not i:
-            print("backend", dist.get_backend(), flush=True)
+            say(f"backend {dist.get_backend()}")
         mean = self.all_gather(loss.detach()).mean()
         if self.global_rank == 0:
-            print(f"loss {i} {mean:.5f}", flush=True)
+            say(f"loss {i} {mean:.5f}")
         return loss
 
     def configure_optimizers(self):
@@ -54,4 +59,4 @@ if __name__ == "__main__":
         rank = dist.get_rank()
         dist.destroy_process_group()
         if rank == 0:
-            print("ended", flush=True)
+            say("ended")
