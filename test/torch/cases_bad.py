@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from sumwire import SumwireError
-from cases_backend import start
+from cases_backend import IS_BACKEND, start
 from torch_rig import check, raises, run_cases
 
 LIMIT = datetime.timedelta(seconds=3)
@@ -42,11 +42,14 @@ def goes_on():
 def case_tensors():
     """They are looked at before anything is sent."""
     square = torch.ones(4, 4)
+    # A newer torch answers for some of these before it asks a backend.
+    sparse = "" if IS_BACKEND else "dense and contiguous"
+    meta = [] if IS_BACKEND else [(square.to("meta"), "meta")]
     for bad, why in ((square.t()[1:], "dense and contiguous"),
-                     (square.to_sparse(), "dense and contiguous"),
-                     (square.to_sparse_csr(), "dense and contiguous"),
+                     (square.to_sparse(), sparse),
+                     (square.to_sparse_csr(), sparse),
                      (square.expand(2, 4, 4), "dense and contiguous"),
-                     (square.to("meta"), "meta")):
+                     *meta):
         for call in (dist.all_reduce, lambda t: dist.broadcast(t, 0),
                      lambda t: dist.reduce(t, 0)):
             with within(Exception, why):

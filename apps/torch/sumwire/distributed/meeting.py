@@ -3,6 +3,7 @@
 """By torch's store.  torchrun's may be that of an attempt that failed, so
 all that it holds may be old: a meeting has keys of its own, by a word that
 rank 0 makes when it has seen all of today's ranks."""
+import atexit
 import json
 import secrets
 import threading
@@ -13,7 +14,18 @@ from torch import distributed as dist
 from sumwire.client import SumwireError
 
 PAUSE_S = 0.01
-GRACE_S = 1  # for the store to say that the limit is over
+GRACE_S = 2  # for the store to say that the limit is over; a file's takes one
+
+_waiting = set()  # threads that ask a store
+
+
+@atexit.register
+def end():
+    """A thread that comes back from the store while the interpreter ends aborts
+    the process.  What the store has not said by then it will not say."""
+    until = time.monotonic() + GRACE_S
+    for thread in list(_waiting):
+        thread.join(max(0, until - time.monotonic()))
 
 
 class Meeting:
@@ -67,7 +79,9 @@ class Meeting:
                 ended.append((call(store), None))
             except Exception as e:
                 ended.append((None, e))
+            _waiting.discard(thread)
         thread = threading.Thread(target=run, daemon=True)
+        _waiting.add(thread)
         thread.start()
         thread.join(self.limit_s + GRACE_S)
         value, error = ended[0] if ended else (None, RuntimeError(
