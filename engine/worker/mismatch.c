@@ -63,17 +63,22 @@ static void end_if_dead(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
+/* Its next look at timers says it. */
+static void owe_dead(struct sw_link *l, uint32_t i)
+{
+	sw_bitmap_add(&l->dead, i);
+	l->dead_at_ns = l->worker->now_ns;
+	sw_peer_wake(&l->peer, 0);
+}
+
 /* The servers that have chunks of it; who has no key yet declared nothing. */
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	for (uint32_t i = 0; i < w->n_links && t->key != SW_KEY_NONE; i++) {
 		struct sw_link *l = &w->links[i];
 
-		if (!t->parts[i].place.n_local)
-			continue;
-		sw_bitmap_add(&l->dead, index_of(w, t));
-		l->dead_at_ns = w->now_ns;
-		sw_peer_wake(&l->peer, 0);
+		if (t->parts[i].place.n_local)
+			owe_dead(l, index_of(w, t));
 	}
 }
 
@@ -134,8 +139,7 @@ static void ask_coordinator(
 		sw_lane_dead(w, t);
 		return;
 	}
-	sw_bitmap_add(&l->dead, index_of(w, t));
-	l->dead_at_ns = w->now_ns;
+	owe_dead(l, index_of(w, t));
 }
 
 void sw_stream_propose(
@@ -308,8 +312,7 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	if (is_closed ? !h->round : sw_bitmap_has(&l->told, i)) {
 		sw_bitmap_remove(&l->dead, i);
 	} else { /* each server learns from us that we know */
-		sw_bitmap_add(&l->dead, i);
-		l->dead_at_ns = w->now_ns;
+		owe_dead(l, i);
 	}
 	if (l->state == SW_LINK_LEAVING && !sw_link_owes_dead(l))
 		sw_link_request(w, l); /* LEAVE has waited for that */

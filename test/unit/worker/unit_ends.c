@@ -209,6 +209,14 @@ static struct worker_rig *open_servers(void)
 	return &r;
 }
 
+/* No timer of its links is due. */
+static void rest(struct worker_rig *r)
+{
+	wrig_tx(r);
+	wrig_tick(r, SW_MS);
+	wrig_tx(r);
+}
+
 static void server_says(struct worker_rig *r, uint32_t server, const char *text)
 {
 	struct sw_fault fault = {.err = SW_EMISMATCH, .key = GA};
@@ -227,7 +235,7 @@ static void decide__who_has_waited_too_long(void **state)
 	struct worker_rig *r = open_servers();
 
 	call(r, GA, 0);
-	wrig_tx(r);
+	rest(r);
 	sw_worker_abort(&r->w, GA, "rank 0 waited", true);
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(sw_worker_death(&r->w, GA), 0);
@@ -251,7 +259,7 @@ static void decide__what_another_server_says(void **state)
 	struct worker_rig *r = open_servers();
 
 	call(r, GA, 0);
-	wrig_tx(r);
+	rest(r);
 	server_says(r, 1, "rank 1 calls a, rank 0 b");
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, 0);
