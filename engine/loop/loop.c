@@ -205,8 +205,7 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 
 	if (now >= l->tick_at_ns) {
 		SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
-		/* Timers that are due one soon after the other share a look. */
-		l->tick_at_ns = sw_max64(l->tick_at_ns, now + TICK_NS);
+		l->tick_at_ns = sw_look_again(l->tick_at_ns, now, l->n_nodes);
 	}
 	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)

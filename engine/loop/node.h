@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/stats.h"
 #include "engine/loop/port.h"
 
@@ -37,5 +38,16 @@ struct sw_node {
 	/* Is anything outstanding, so that the loop must not sleep long? */
 	bool (*is_busy)(const struct sw_node *);
 };
+
+enum { SW_LOOK_NS = 1500 }; /* pause after a look at the timers of one */
+
+/* sw_look_again - when to look at the timers of @n again, of which one is due
+ * at @at_ns.  A look costs the more the more they are: those that are due one
+ * soon after the other share it. */
+static inline uint64_t sw_look_again(
+	uint64_t at_ns, uint64_t now_ns, uint32_t n)
+{
+	return sw_max64(at_ns, now_ns + (uint64_t)n * SW_LOOK_NS);
+}
 
 #endif

@@ -343,7 +343,7 @@ static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	sw_server_look(srv); /* who is buried may change what others get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		at = sw_min64(at, srv->tick_at_ns[i]);
-	return at;
+	return sw_look_again(at, now_ns, srv->n_sessions);
 }
 
 /* --- life --- */

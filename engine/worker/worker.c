@@ -484,7 +484,7 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 		}
 		at = sw_min64(at, w->stall_at_ns);
 	}
-	return at;
+	return sw_look_again(at, now_ns, w->n_links);
 }
 
 bool sw_worker_is_busy(const struct sw_node *node)
