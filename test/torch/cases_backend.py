@@ -388,7 +388,7 @@ def case_timeouts():
     backend = group._get_backend(torch.device("cpu"))
     backend.set_timeout(datetime.timedelta(seconds=1))
     if dist.get_rank() == 0:
-        with raises(SumwireError, "1 s", "rank 1"):
+        with raises(SumwireError, "1 s", "missing: rank"):
             dist.all_reduce(torch.ones(1), group=group)
     dist.barrier()
 
@@ -429,7 +429,7 @@ def case_monitored():
 
 
 def case_split():
-    if not IS_BACKEND:
+    if distributed.version() < (2, 15):
         return  # torch splits groups of accelerators alone
     n = dist.get_world_size()
     ranks = [list(range(n - 1)), [n - 1]]
