@@ -59,7 +59,7 @@ int sw_cmd_run(int argc, char **argv)
 		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
 			"[job] mode asynchronous: the others continue when one "
 			"has failed"},
-		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 64,
+		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 1023,
 			"processes that share an agent"},
 		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
 			"do not prefix lines with the rank"},

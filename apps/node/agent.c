@@ -239,9 +239,9 @@ int sw_cmd_agent(int argc, char **argv)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return 1;
-	err = sw_agent_open_rings(a);
+	err = sw_daemon_open(&a->shared.daemon, &o, SW_ROLE_AGENT);
 	if (!err)
-		err = sw_daemon_open(&a->shared.daemon, &o, SW_ROLE_AGENT);
+		err = sw_agent_open_rings(a);
 	if (!err)
 		err = sw_agent_open_lanes(&a->shared);
 	if (!err)

@@ -9,7 +9,7 @@
 
 enum {
 	AGENT_LOCAL_MAX = SW_LOCAL_RANKS,
-	AGENT_RING = 4 * AGENT_LOCAL_MAX,
+	AGENT_RING_MIN = 256,
 	/* Each command and report has a place, by its kind and what it is of,
 	 * and is in its ring at most once, however late the other thread is.
 	 * Of each process SERVE, GONE and TUNE, END or FREE; DECLARE; and since
@@ -20,9 +20,16 @@ enum {
 	AGENT_REPORTS = AGENT_LOCAL_MAX + 4,
 };
 
-/* So no ring is ever full; lines may have the rest of it. */
-_Static_assert((int)AGENT_COMMANDS <= AGENT_RING, "room for commands");
-_Static_assert((int)AGENT_REPORTS < AGENT_RING, "room for reports and a line");
+/* sw_agent_ring_size - entries of both rings, of an agent of @n_local: so none
+ * is ever full, and lines may have the rest of it. */
+static inline uint32_t sw_agent_ring_size(uint32_t n_local)
+{
+	uint32_t n = AGENT_RING_MIN;
+
+	while (n < 4 * n_local)
+		n *= 2;
+	return n;
+}
 
 enum agent_command_kind {
 	AGENT_JOIN,    /* open a worker */
@@ -106,12 +113,10 @@ struct agent_lane {
 };
 
 struct agent_rings {
-	_Alignas(64) unsigned char commands[SW_SPSC_BYTES(
-		AGENT_RING, sizeof(struct agent_command))];
-	_Alignas(64) unsigned char reports[SW_SPSC_BYTES(
-		AGENT_RING, sizeof(struct agent_report))];
 	/* By place: it is in the ring. */
 	atomic_bool has_command[AGENT_COMMANDS], has_report[AGENT_REPORTS];
+	/* Of commands, then of reports. */
+	_Alignas(64) unsigned char rings[];
 };
 
 /* What the control thread alone reads and writes. */
@@ -159,7 +164,9 @@ struct agent_core {
 	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
 	bool has_woken;       /* a process, since the last turn */
-	uint64_t freeing;     /* local ranks that wait until memory is free */
+	/* Local ranks that wait until memory is free. */
+	uint32_t n_freeing;
+	bool is_freeing[AGENT_LOCAL_MAX];
 };
 
 /* What several threads use. */
@@ -213,8 +220,9 @@ void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
 	uint64_t *known_bit_s);
 
 /* agent_memory.c: memory that processes give back.  sw_agent_free - as ordered;
- * sw_agent_work_free - answer who waits in core->freeing when nothing refers to
- * it any more.  Lcore 0; sw_agent_lane_free - another lcore's part of that. */
+ * sw_agent_work_free - answer who waits in core->is_freeing when nothing refers
+ * to it any more.  Lcore 0; sw_agent_lane_free - another lcore's part of that.
+ */
 void sw_agent_free(struct agent_core *core, const struct agent_command *o);
 void sw_agent_work_free(struct agent_core *core);
 void sw_agent_lane_free(struct agent_lane *l);
@@ -287,8 +295,9 @@ void sw_agent_tell_waiting(struct agent_control *c);
 /* sw_agent_stop - admit nobody any more; tell the processes and the servers. */
 void sw_agent_stop(struct agent_control *c);
 
-/* sw_agent_open_rings - for commands and reports; both threads' parts know what
- * is shared.  shared.rings is to be freed.  Errors: SW_ENOMEM. */
+/* sw_agent_open_rings - for commands and reports, when the configuration is
+ * there; both threads' parts know what is shared.  shared.rings is to be freed.
+ * Errors: SW_ENOMEM. */
 int sw_agent_open_rings(struct agent *a);
 
 /* sw_agent_command, sw_agent_take_command - the same the other way. */

@@ -15,6 +15,7 @@
 
 #include "apps/node/agent.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 #define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
 #define TELL_AGAIN_NS (5 * SW_S)
@@ -96,16 +97,16 @@ static void tell_group(
 /* Tell those that are there who is not. */
 static void tell_missing(struct agent_control *c, const struct agent_group *g)
 {
-	char text[160];
-	size_t n = (size_t)snprintf(text, sizeof(text),
-		"waiting for %u of %u local ranks at node %.32s:",
-		n_local(c) - g->n_here, n_local(c),
-		c->shared->daemon.conf.node.name);
+	uint64_t missing[SW_LOCAL_WORDS] = {0};
+	char text[160], list[64];
+	uint32_t n;
 
-	for (uint32_t i = 0; i < n_local(c) && n + 8 < sizeof(text); i++)
-		if (!g->ranks[i].is_here)
-			n += (size_t)snprintf(
-				text + n, sizeof(text) - n, " %u", i);
+	for (uint32_t i = 0; i < n_local(c); i++)
+		missing[i / 64] |= (uint64_t)!g->ranks[i].is_here << i % 64;
+	n = sw_text_runs(list, sizeof(list), missing, n_local(c));
+	snprintf(text, sizeof(text),
+		"waiting for %u of %u local ranks at node %.32s: %s", n,
+		n_local(c), c->shared->daemon.conf.node.name, list);
 	tell_group(c, g, text);
 }
 

@@ -14,6 +14,11 @@ static struct sw_loop *loop_of(struct agent_core *core)
 	return &core->shared->daemon.pollers[0].loop;
 }
 
+static uint32_t n_local(const struct agent_core *core)
+{
+	return core->shared->daemon.conf.agent.local_ranks;
+}
+
 /* --- the end of a job --- */
 
 /* The worker has ended; what is told first is @report. */
@@ -252,7 +257,8 @@ static void declare(struct agent_core *core)
 static void leave(struct agent_core *core, const struct agent_command *o)
 {
 	memset(core->clients, 0, sizeof(core->clients));
-	core->freeing = 0;
+	memset(core->is_freeing, 0, sizeof(core->is_freeing));
+	core->n_freeing = 0;
 	if (!core->has_worker)
 		return; /* LEFT was told: this order crossed it */
 	core->is_leaving = true;
@@ -277,7 +283,8 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		break;
 	case AGENT_GONE:
 		core->clients[o.local] = NULL;
-		core->freeing &= ~(1ULL << o.local);
+		core->n_freeing -= core->is_freeing[o.local];
+		core->is_freeing[o.local] = false;
 		if (core->has_worker && !core->is_leaving)
 			sw_worker_local_left(&core->worker, o.local);
 		break;
@@ -426,7 +433,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	if (sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(
 			&core->shared->is_draining, memory_order_relaxed))
-		for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+		for (uint32_t i = 0; i < n_local(core); i++)
 			n += core->clients[i] ? take_submits(core, i) +
 							take_colls(core, i)
 					      : 0;
@@ -445,7 +452,7 @@ static uint32_t list_clients(const struct agent_core *core,
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+	for (uint32_t i = 0; i < n_local(core); i++)
 		if (core->clients[i])
 			clients[n++] = core->clients[i];
 	return n;

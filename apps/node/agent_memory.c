@@ -45,7 +45,8 @@ void sw_agent_free(struct agent_core *core, const struct agent_command *o)
 		sw_host_evict(client, "freed memory that it uses, item", o->n);
 		return;
 	}
-	core->freeing |= 1ULL << o->local;
+	core->n_freeing += !core->is_freeing[o->local];
+	core->is_freeing[o->local] = true;
 	atomic_fetch_add(&core->shared->n_freed, 1);
 }
 
@@ -74,11 +75,15 @@ static bool are_lanes_done(struct agent_shared *shared)
 
 void sw_agent_work_free(struct agent_core *core)
 {
-	if (!core->freeing || !are_lanes_done(core->shared) ||
+	if (!core->n_freeing || !are_lanes_done(core->shared) ||
 		!is_done(core->shared, 0))
 		return;
-	for (; core->freeing; core->freeing &= core->freeing - 1)
-		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_TUNED,
-					    .local = (uint32_t)__builtin_ctzll(
-						    core->freeing)});
+	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++) {
+		if (!core->is_freeing[i])
+			continue;
+		core->is_freeing[i] = false;
+		sw_agent_tell(core, &(struct agent_report){
+					    .kind = AGENT_TUNED, .local = i});
+	}
+	core->n_freeing = 0;
 }

@@ -6,21 +6,35 @@
 #include "apps/node/agent.h"
 #include "engine/base/error.h"
 
+static size_t in_lines(size_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
+static void open_ring(struct sw_spsc *in, struct sw_spsc *out, void *ring,
+	uint32_t n, uint32_t entry_bytes)
+{
+	sw_spsc_init(in, ring, n, entry_bytes);
+	sw_spsc_init(out, ring, n, entry_bytes);
+}
+
 int sw_agent_open_rings(struct agent *a)
 {
-	void *commands = aligned_alloc(64, sizeof(struct agent_rings));
+	uint32_t n =
+		sw_agent_ring_size(a->shared.daemon.conf.agent.local_ranks);
+	size_t commands =
+		in_lines(SW_SPSC_BYTES(n, sizeof(struct agent_command)));
+	size_t bytes = sizeof(struct agent_rings) + commands +
+		       in_lines(SW_SPSC_BYTES(n, sizeof(struct agent_report)));
+	struct agent_rings *r = aligned_alloc(64, bytes);
 
-	if (!commands)
+	if (!r)
 		return SW_ENOMEM;
 	a->control.shared = a->core.shared = &a->shared;
-	a->shared.rings = memset(commands, 0, sizeof(struct agent_rings));
-	sw_spsc_init(&a->control.commands, a->shared.rings->commands,
-		AGENT_RING, sizeof(struct agent_command));
-	sw_spsc_init(&a->core.commands, a->shared.rings->commands, AGENT_RING,
+	a->shared.rings = memset(r, 0, bytes);
+	open_ring(&a->control.commands, &a->core.commands, r->rings, n,
 		sizeof(struct agent_command));
-	sw_spsc_init(&a->core.reports, a->shared.rings->reports, AGENT_RING,
-		sizeof(struct agent_report));
-	sw_spsc_init(&a->control.reports, a->shared.rings->reports, AGENT_RING,
+	open_ring(&a->core.reports, &a->control.reports, r->rings + commands, n,
 		sizeof(struct agent_report));
 	return 0;
 }
@@ -93,13 +107,20 @@ static uint32_t place_of_report(const struct agent_report *r)
 	}
 }
 
+/* So many may be in the ring at once, besides lines. */
+static uint32_t n_reports(const struct agent_core *core)
+{
+	return core->shared->daemon.conf.agent.local_ranks + AGENT_REPORTS -
+	       AGENT_LOCAL_MAX;
+}
+
 void sw_agent_tell(struct agent_core *core, const struct agent_report *report)
 {
 	struct agent_report counted = *report;
 	atomic_bool any = false;
 	bool is_line = report->kind == AGENT_STATUS;
 
-	if (is_line && sw_spsc_room(&core->reports) <= AGENT_REPORTS) {
+	if (is_line && sw_spsc_room(&core->reports) <= n_reports(core)) {
 		core->n_lost++;
 		return;
 	}

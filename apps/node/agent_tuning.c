@@ -122,7 +122,8 @@ void sw_agent_show_tuning(struct agent_core *core)
 	atomic_store(&core->shared->partition_bytes, k->partition_bytes);
 	atomic_store(&core->shared->credit_bytes, k->credit_bytes);
 	atomic_store(&core->shared->tuning_number, k->number);
-	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++)
+	for (uint32_t i = 0; i < core->shared->daemon.conf.agent.local_ranks;
+		i++)
 		if (core->clients[i])
 			sw_host_show_tuning(core->clients[i], k);
 }

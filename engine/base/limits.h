@@ -12,6 +12,7 @@ enum {
 	SW_CLASS_CTL = 8, /* packet number space of control frames */
 	SW_N_SPACES = 9,
 	SW_MAX_MEMBERS = 64,   /* bits in a cell */
+	SW_LOCAL_RANKS = 1023, /* of one member; so all fit 16 bits */
 	SW_MAX_SERVERS = 128,  /* polling cores of servers */
 	SW_MAX_SESSIONS = 256, /* of one polling core */
 	SW_NAME_MAX = 128,     /* a name and its NUL */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
@@ -80,4 +81,35 @@ void sw_text_clean(char *text, size_t size)
 		if (!len)
 			text[at] = '?';
 	}
+}
+
+static bool has(const uint64_t *set, uint32_t n, uint32_t i)
+{
+	return i < n && set[i / 64] >> i % 64 & 1;
+}
+
+uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n)
+{
+	enum { RUN_MAX = sizeof(", 65535-65535, ...") };
+	uint32_t count = 0;
+	size_t at = 0;
+
+	out[0] = 0;
+	for (uint32_t i = 0, end; i < n; i = end + 1) {
+		for (end = i; has(set, n, end); end++)
+			count++;
+		if (end == i || at >= size)
+			continue;
+		if (size - at < RUN_MAX) {
+			snprintf(out + at, size - at, ", ...");
+			at = size;
+			continue;
+		}
+		at += (size_t)snprintf(
+			out + at, size - at, "%s%u", at ? ", " : "", i);
+		if (end - i > 1)
+			at += (size_t)snprintf(out + at, size - at,
+				end - i > 2 ? "-%u" : ", %u", end - 1);
+	}
+	return count;
 }

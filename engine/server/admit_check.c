@@ -10,9 +10,6 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-/* Local ranks of one worker, so that the sum of all fits into 16 bits. */
-enum { LOCAL_MAX = UINT16_MAX / SW_MAX_MEMBERS };
-
 bool sw_admit_refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	const char *fmt, ...)
 {
@@ -54,12 +51,12 @@ static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 			SW_VERSION_MAX);
 	if (j->n_members == 0 || j->n_members > SW_MAX_MEMBERS ||
 		j->rank >= j->n_members || j->n_local == 0 ||
-		j->n_local > LOCAL_MAX)
+		j->n_local > SW_LOCAL_RANKS)
 		return sw_admit_refuse(srv, p, SW_EINVAL,
 			"rank %u of %u workers (%u local): ranks are 0 to "
 			"workers - 1, workers 1 to %u, local 1 to %u",
 			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
-			LOCAL_MAX);
+			SW_LOCAL_RANKS);
 	return true;
 }
 

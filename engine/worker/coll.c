@@ -48,7 +48,7 @@ static bool is_valid(const struct sw_worker *w, const struct sw_wgroup *g,
 	uint32_t elem = sw_dtype_bytes(ask->dtype);
 
 	return sw_coll_has(w->env->sum, ask->kind, ask->op, ask->dtype) &&
-	       ask->local < w->n_local && g->here >> ask->local & 1 &&
+	       ask->local < w->n_local && sw_wgroup_has_local(g, ask->local) &&
 	       ask->n_elems &&
 	       ask->n_elems <= (64ULL << 30) / elem / n_parts(g, ask->kind) &&
 	       (!sw_coll_has_root(ask->kind) ||
@@ -107,11 +107,14 @@ static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_coll *ask)
 {
 	char text[SW_TEXT_MAX];
+	uint32_t who = 0;
 
+	while (!sw_stream_has_closed(t->stream, who))
+		who++;
 	snprintf(text, sizeof(text),
 		"stream %.64s: rank %u calls %s, rank %u has closed the group",
 		t->name, w->first + ask->local, sw_coll_name(ask->kind),
-		w->first + (uint32_t)__builtin_ctzll(t->closed));
+		w->first + who);
 	sw_tensor_kill(w, t, 1, SW_EABORTED, text);
 	return SW_EABORTED;
 }
@@ -161,21 +164,6 @@ static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 	sw_stream_enter(w, t);
 }
 
-/* Those that are not behind the one that has submitted the most; who is not in
- * the group never is. */
-static uint64_t up_to_date(const struct sw_stream *s)
-{
-	uint64_t behind = 0;
-
-	for (uint64_t left = s->group.here; left; left &= left - 1) {
-		uint32_t local = (uint32_t)__builtin_ctzll(left);
-
-		if (s->n_asked[local] != s->n_newest)
-			behind |= 1ULL << local;
-	}
-	return ~behind;
-}
-
 static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_coll *ask)
 {
@@ -193,14 +181,13 @@ static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
 	if (ask->op == SW_PREMUL_SUM) /* of others the factor is 1 */
 		c->ask.op = SW_PREMUL_SUM;
 	s->n_asked[ask->local]++;
-	c->asked |= 1ULL << ask->local;
+	c->n_asked++;
 	c->locals[ask->local] = (struct sw_coll_local){.from = ask->from,
 		.to = ask->to,
 		.stride = ask->stride ? ask->stride : c->part_bytes,
 		.scale = ask->op == SW_PREMUL_SUM ? ask->scale : 1,
 		.cookie = ask->cookie};
-	t->asked = up_to_date(s);
-	if (c->asked == s->group.here)
+	if (c->n_asked == s->group.n_here)
 		start(w, t, c);
 	sw_local_check_left(w, t);
 	return 0;
@@ -219,9 +206,9 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 		return t->death;
 	if (!t->stream || !is_valid(w, &t->stream->group, ask))
 		return SW_EINVAL;
-	if (t->closed >> ask->local & 1)
+	if (sw_stream_has_closed(t->stream, ask->local))
 		return SW_ECLOSED;
-	if (t->closed)
+	if (t->stream->n_closed)
 		return kill_closed(w, t, ask);
 	if (ask->stream >= w->n_admitted)
 		return SW_EAGAIN;
@@ -255,7 +242,6 @@ static void take_one(
 	c->number = zero->number;
 	c->turn = zero->turn;
 	c->first = zero->first;
-	t->asked = ~0ULL;
 	t->stream->n_colls++;
 	t->is_begun = true;
 	divide(w, t, c);

@@ -7,8 +7,8 @@
 /* What local ranks give of one chunk. */
 struct given {
 	uint32_t n, n_elems;
-	const void *from[SW_LOCAL_RANKS];
-	double scale[SW_LOCAL_RANKS]; /* SW_PREMUL_SUM */
+	const void **from;
+	double *scale; /* SW_PREMUL_SUM */
 };
 
 /* Times its own factor, in w->payload. */
@@ -53,15 +53,15 @@ uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_piece *p, const uint8_t **bytes)
 {
 	const struct sw_worker_coll *ask = &p->coll->ask;
-	struct given g; /* 1 KB, of which little is used */
+	struct sw_local_list givers = sw_piece_givers(s, p);
+	struct given g = {.n = givers.n,
+		.n_elems = p->bytes / sw_dtype_bytes(ask->dtype),
+		.from = w->sources,
+		.scale = w->scales};
 
-	g.n = 0;
-	g.n_elems = p->bytes / sw_dtype_bytes(ask->dtype);
-	for (uint64_t left = sw_piece_givers(s, p); left; left &= left - 1) {
-		uint32_t local = (uint32_t)__builtin_ctzll(left);
-
-		g.from[g.n] = sw_piece_source(p, local);
-		g.scale[g.n++] = p->coll->locals[local].scale;
+	for (uint32_t i = 0; i < g.n; i++) {
+		g.from[i] = sw_piece_source(p, givers.list[i]);
+		g.scale[i] = p->coll->locals[givers.list[i]].scale;
 	}
 	*bytes = g.from[0];
 	if (g.n > 1 || ask->op == SW_PREMUL_SUM) {

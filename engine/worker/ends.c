@@ -10,13 +10,26 @@
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 
-uint64_t sw_group_closed(const struct sw_worker *w, const struct sw_wtensor *t)
+static void note_closed(struct sw_stream *s, uint32_t local)
 {
-	for (uint32_t i = 0; i < w->n_tensors; i++)
+	if (!sw_wgroup_has_local(&s->group, local) ||
+		sw_stream_has_closed(s, local))
+		return;
+	s->closed[local / 64] |= 1ULL << local % 64;
+	s->n_closed++;
+}
+
+void sw_group_copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	const struct sw_stream *kin = NULL;
+
+	for (uint32_t i = 0; i < w->n_tensors && !kin; i++)
 		if (&w->tensors[i] != t &&
 			sw_wtensor_are_kin(&w->tensors[i], t))
-			return w->tensors[i].closed & t->stream->group.here;
-	return 0;
+			kin = w->tensors[i].stream;
+	for (uint32_t i = 0; kin && i < w->n_local; i++)
+		if (sw_stream_has_closed(kin, i))
+			note_closed(t->stream, i);
 }
 
 static bool is_in(const void *p, const void *base, uint64_t bytes)
@@ -24,12 +37,15 @@ static bool is_in(const void *p, const void *base, uint64_t bytes)
 	return (uintptr_t)p - (uintptr_t)base < bytes;
 }
 
-static bool uses(const struct sw_coll *c, const void *base, uint64_t bytes)
+static bool uses(const struct sw_stream *s, const struct sw_coll *c,
+	const void *base, uint64_t bytes)
 {
-	for (uint64_t m = c->is_open ? c->asked : 0; m; m &= m - 1) {
-		const struct sw_coll_local *l = &c->locals[__builtin_ctzll(m)];
+	for (uint32_t i = 0; c->is_open && i < s->group.n_here; i++) {
+		const struct sw_coll_local *l = &c->locals[s->group.here[i]];
 
-		if (is_in(l->from, base, bytes) || is_in(l->to, base, bytes))
+		if (sw_coll_has_asked(s, c, s->group.here[i]) &&
+			(is_in(l->from, base, bytes) ||
+				is_in(l->to, base, bytes)))
 			return true;
 	}
 	return false;
@@ -41,7 +57,7 @@ bool sw_worker_uses(const struct sw_worker *w, const void *base, uint64_t bytes)
 		const struct sw_stream *s = w->tensors[i].stream;
 
 		for (uint32_t k = 0; s && k < SW_COLLS; k++)
-			if (uses(&s->colls[k], base, bytes))
+			if (uses(s, &s->colls[k], base, bytes))
 				return true;
 	}
 	return false;
@@ -77,14 +93,14 @@ static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	char text[SW_TEXT_MAX];
 
-	t->closed |= t->stream->group.here & 1ULL << local;
+	note_closed(t->stream, local);
 	if (t->is_open) {
 		snprintf(text, sizeof(text),
 			"stream %.64s: rank %u closed the group with work open",
 			t->name, w->first + local);
 		sw_tensor_kill(w, t, 1, SW_EABORTED, text);
 	}
-	if (t->is_closed || t->closed != t->stream->group.here)
+	if (t->is_closed || t->stream->n_closed != t->stream->group.n_here)
 		return;
 	t->is_closed = true;
 	sw_tensor_tell(w, t);

@@ -14,14 +14,15 @@ static bool resolve(
 {
 	uint32_t m = 0;
 
-	while (m < w->n_members && rank >= w->firsts[m + 1])
-		m++;
-	if (m == w->n_members ||
+	for (uint32_t step = SW_MAX_MEMBERS / 2; step; step /= 2)
+		if (m + step < w->n_members && rank >= w->firsts[m + step])
+			m += step;
+	if (rank >= w->firsts[m + 1] ||
 		(m == w->rank && rank - w->firsts[m] >= w->n_local))
 		return false;
 	*out = (struct sw_wrank){.rank = (uint16_t)rank,
-		.member = (uint8_t)m,
-		.local = (uint8_t)(rank - w->firsts[m])};
+		.member = (uint16_t)m,
+		.local = (uint16_t)(rank - w->firsts[m])};
 	return true;
 }
 
@@ -67,8 +68,9 @@ int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
 		.crc = sw_crc32c(0, ranks, n * sizeof(*ranks)),
 		.ranks = calloc(n, sizeof(*g->ranks)),
 		.list = calloc(n, sizeof(*g->list)),
-		.by_member = calloc(n, sizeof(*g->by_member))};
-	if (!g->ranks || !g->list || !g->by_member)
+		.by_member = calloc(n, sizeof(*g->by_member)),
+		.here = calloc(w->n_local, sizeof(*g->here))};
+	if (!g->ranks || !g->list || !g->by_member || !g->here)
 		return SW_ENOMEM;
 	memcpy(g->list, ranks, n * sizeof(*ranks));
 	for (uint32_t i = 0; i < n; i++) {
@@ -77,8 +79,11 @@ int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
 		(void)!resolve(w, ranks[i], r);
 		g->members |= 1ULL << r->member;
 		if (r->member == w->rank)
-			g->here |= 1ULL << r->local;
+			g->has_local[r->local / 64] |= 1ULL << r->local % 64;
 	}
+	for (uint32_t i = 0; i < w->n_local; i++)
+		if (sw_wgroup_has_local(g, i))
+			g->here[g->n_here++] = (uint16_t)i;
 	sort(g);
 	return 0;
 }
@@ -88,6 +93,7 @@ void sw_wgroup_close(struct sw_wgroup *g)
 	free(g->ranks);
 	free(g->list);
 	free(g->by_member);
+	free(g->here);
 	*g = (struct sw_wgroup){0};
 }
 

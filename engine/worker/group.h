@@ -10,8 +10,7 @@
 #include "engine/worker/worker.h"
 
 struct sw_wrank {
-	uint16_t rank;
-	uint8_t member, local; /* whose, and which of its local ranks */
+	uint16_t rank, member, local; /* whose, and which of its local ranks */
 };
 
 struct sw_wgroup {
@@ -19,8 +18,10 @@ struct sw_wgroup {
 	uint32_t n;
 	uint32_t crc;     /* of the list */
 	uint64_t members; /* that have some of them */
-	uint64_t here;    /* local ranks of this worker */
-	uint16_t *list;   /* as declared */
+	uint32_t n_here;  /* local ranks of this worker, in their order: */
+	uint16_t *here;
+	uint64_t has_local[SW_LOCAL_WORDS]; /* the same */
+	uint16_t *list;                     /* as declared */
 	/* Places in the list by member, each one's in order; a member's begin
 	 * at start. */
 	uint16_t *by_member;
@@ -36,6 +37,13 @@ bool sw_wgroup_check(
 int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
 	struct sw_wgroup *g);
 void sw_wgroup_close(struct sw_wgroup *g);
+
+/* sw_wgroup_has_local - is local rank @local of this worker in it? */
+static inline bool sw_wgroup_has_local(
+	const struct sw_wgroup *g, uint32_t local)
+{
+	return g->has_local[local / 64] >> local % 64 & 1;
+}
 
 /* sw_wgroup_find - the place of @rank in the list; n: it is not there. */
 uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank);

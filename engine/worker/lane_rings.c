@@ -42,7 +42,7 @@ static void on_round(struct sw_worker *w, const struct sw_lane_message *m)
 	if (sw_worker_end_of(w))
 		return;
 	sw_round_open(w, t, m->op, m->step, m->root);
-	t->asked = ~0ULL >> (64 - w->n_local);
+	t->n_asked = w->n_local;
 	sw_round_start(w, t);
 }
 

@@ -3,12 +3,22 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
 {
 	w->tensors[tensor].locals[local].from = base;
+}
+
+/* The lowest of a set that is not empty. */
+static uint32_t first_of(const uint64_t *set)
+{
+	uint32_t i = 0;
+
+	while (!set[i])
+		i++;
+	return 64 * i + (uint32_t)__builtin_ctzll(set[i]);
 }
 
 /* A local rank asks for something else than one before it: the tensor is dead,
@@ -17,7 +27,7 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
 	static const char *const ops[] = {"a sum", "a broadcast"};
-	uint32_t first = w->first + (uint32_t)__builtin_ctzll(t->asked);
+	uint32_t first = w->first + first_of(t->asked);
 	uint32_t rank = w->first + round->local;
 	char text[SW_TEXT_MAX];
 
@@ -39,27 +49,50 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
+static inline bool has_asked(const struct sw_wtensor *t, uint32_t local)
+{
+	return t->asked[local / 64] >> local % 64 & 1;
+}
+
+bool sw_local_lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
+{
+	const struct sw_stream *s = t->stream;
+
+	if (w->lane_i)
+		return false; /* lane 0 has begun it */
+	return s ? sw_wgroup_has_local(&s->group, local) &&
+			       s->n_asked[local] != s->n_newest
+		 : !has_asked(t, local);
+}
+
 void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	uint64_t who = w->gone & ~t->asked;
+	uint32_t i = 0;
 
-	if (!t->is_open || !who)
+	if (!t->is_open || !w->n_gone)
 		return;
-	sw_worker_fail(w, SW_EPEER, t->key,
-		"node %.40s: local rank %d left; tensor %.64s cannot complete",
-		w->node_name, __builtin_ctzll(who), t->name);
+	while (i < w->n_local &&
+		!(w->gone[i / 64] >> i % 64 & 1 && sw_local_lacks(w, t, i)))
+		i++;
+	if (i < w->n_local)
+		sw_worker_fail(w, SW_EPEER, t->key,
+			"node %.40s: local rank %u left; tensor %.64s cannot "
+			"complete",
+			w->node_name, i, t->name);
 }
 
 static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
-	if (!t->asked)
+	if (!t->n_asked)
 		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
 			round->root);
 	else if (t->op != round->op || t->step != (uint16_t)round->step ||
 		 (t->op == SW_OPERATION_COPY && t->root != round->root))
 		return kill_differs(w, t, round);
-	t->asked |= 1ULL << round->local;
+	t->n_asked++;
+	t->asked[round->local / 64] |= 1ULL << round->local % 64;
 	t->locals[round->local].cookie = round->cookie;
 	sw_local_check_left(w, t);
 	return 0; /* also when its round has ended, as all have */
@@ -67,7 +100,8 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 
 void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
-	w->gone |= 1ULL << local;
+	w->n_gone++;
+	w->gone[local / 64] |= 1ULL << local % 64;
 	for (uint32_t i = 0; i < w->n_tensors; i++)
 		sw_local_check_left(w, &w->tensors[i]);
 }
@@ -92,12 +126,12 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(t->decl.is_async && !t->round &&
 			round->op == SW_OPERATION_SUM))
 		return SW_EINVAL;
-	if (t->asked >> round->local & 1)
+	if (has_asked(t, round->local))
 		return SW_EBUSY;
 	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
 		return t->death;
 	err = ask(w, t, round);
-	if (!err && !sw_round_lacks(w, t))
+	if (!err && t->n_asked == w->n_local)
 		sw_round_start(w, t);
 	return err;
 }

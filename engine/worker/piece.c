@@ -41,21 +41,32 @@ struct sw_piece sw_piece_of(const struct sw_worker *w,
 	return p;
 }
 
-uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p)
+static struct sw_local_list all_here(const struct sw_stream *s)
 {
-	if (sw_coll_is_sum(p->coll->ask.kind))
-		return s->group.here;
-	return 1ULL << root_of(s, p->coll, p->part)->local;
+	return (struct sw_local_list){s->group.here, s->group.n_here};
+}
+
+static struct sw_local_list root_alone(
+	const struct sw_stream *s, const struct sw_piece *p)
+{
+	return (struct sw_local_list){&root_of(s, p->coll, p->part)->local, 1};
+}
+
+struct sw_local_list sw_piece_givers(
+	const struct sw_stream *s, const struct sw_piece *p)
+{
+	return sw_coll_is_sum(p->coll->ask.kind) ? all_here(s)
+						 : root_alone(s, p);
 }
 
 /* Local ranks that have the result in the end; where each has it. */
-static uint64_t takers_of(const struct sw_stream *s, const struct sw_piece *p)
+static struct sw_local_list takers_of(
+	const struct sw_stream *s, const struct sw_piece *p)
 {
 	enum sw_coll_kind kind = p->coll->ask.kind;
 
-	if (kind == SW_REDUCE || kind == SW_REDUCE_SCATTER)
-		return 1ULL << root_of(s, p->coll, p->part)->local;
-	return s->group.here;
+	return kind == SW_REDUCE || kind == SW_REDUCE_SCATTER ? root_alone(s, p)
+							      : all_here(s);
 }
 
 /* Where it begins in a buffer that has all parts, or in one part. */
@@ -91,8 +102,10 @@ static uint8_t *target_of(const struct sw_piece *p, uint32_t local)
 void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes)
 {
-	for (uint64_t to = takers_of(s, p); to; to &= to - 1) {
-		uint8_t *at = target_of(p, (uint32_t)__builtin_ctzll(to));
+	struct sw_local_list to = takers_of(s, p);
+
+	for (uint32_t i = 0; i < to.n; i++) {
+		uint8_t *at = target_of(p, to.list[i]);
 
 		if (at != bytes)
 			memcpy(at, bytes, p->bytes);

@@ -139,18 +139,33 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- its end --- */
 
-/* Tell all local ranks that have asked. */
-static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
+/* Tell those of 64 local ranks from @first on that are in @asked. */
+static void tell(struct sw_worker *w, const struct sw_wtensor *t,
+	uint32_t first, uint64_t asked, int err)
 {
-	uint64_t asked = t->asked;
-
-	t->asked = 0; /* who is told may ask anew at once */
 	for (; asked; asked &= asked - 1) {
-		uint32_t local = (uint32_t)__builtin_ctzll(asked);
+		uint32_t local = first + (uint32_t)__builtin_ctzll(asked);
 
 		w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), local,
 			t->locals[local].cookie, err, t->weight);
 	}
+}
+
+/* Tell all local ranks that have asked; who is told may ask anew at once. */
+static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
+{
+	uint32_t n_words = w->n_local / 64;
+	uint64_t lowest = t->asked[0], asked[SW_LOCAL_WORDS];
+
+	for (uint32_t i = 1; i <= n_words; i++) {
+		asked[i] = t->asked[i];
+		t->asked[i] = 0;
+	}
+	t->asked[0] = 0;
+	t->n_asked = 0;
+	tell(w, t, 0, lowest, err);
+	for (uint32_t i = 1; i <= n_words; i++)
+		tell(w, t, 64 * i, asked[i], err);
 }
 
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)

@@ -4,14 +4,15 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/worker/stream.h"
 
 /* --- for whom they wait --- */
 
-enum { NAMED_MAX = 6 }; /* runs of ranks in a sentence */
+enum { LIST_BYTES = SW_MISSING_TEXT - sizeof("ranks  of 65535") };
 
 struct ranks {
-	uint64_t bits[SW_GROUP_RANKS / 64 + 1]; /* the last one is empty */
+	uint64_t bits[SW_GROUP_RANKS / 64 + 1];
 };
 
 /* Members that a server has named, to whichever lane. */
@@ -28,10 +29,10 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t)
 static void add_if_missing(const struct sw_worker *w,
 	const struct sw_wtensor *t, const struct sw_wrank *r, struct ranks *out)
 {
-	uint64_t who = r->member == w->rank ? sw_round_lacks(w, t) >> r->local
-					    : named(w, t) >> r->member;
+	bool is_missing = r->member == w->rank ? sw_local_lacks(w, t, r->local)
+					       : named(w, t) >> r->member & 1;
 
-	out->bits[r->rank / 64] |= (who & 1) << r->rank % 64;
+	out->bits[r->rank / 64] |= (uint64_t)is_missing << r->rank % 64;
 }
 
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
@@ -44,39 +45,18 @@ static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 	for (uint32_t m = 0; !g && m < w->n_members; m++)
 		for (uint32_t i = w->firsts[m]; i < w->firsts[m + 1]; i++)
 			add_if_missing(w, t,
-				&(struct sw_wrank){(uint16_t)i, (uint8_t)m,
-					(uint8_t)(i - w->firsts[m])},
+				&(struct sw_wrank){(uint16_t)i, (uint16_t)m,
+					(uint16_t)(i - w->firsts[m])},
 				out);
-}
-
-static bool has(const struct ranks *r, uint32_t i)
-{
-	return r->bits[i / 64] >> i % 64 & 1;
 }
 
 /* "rank 5 of 8", "ranks 1, 4-7 of 8"; a server, when nobody is named. */
 static void name_ranks(
 	const struct ranks *r, uint32_t size, char out[SW_MISSING_TEXT])
 {
-	char list[SW_MISSING_TEXT] = "";
-	uint32_t n = 0, n_runs = 0;
-	size_t at = 0;
+	char list[LIST_BYTES];
+	uint32_t n = sw_text_runs(list, sizeof(list), r->bits, size);
 
-	for (uint32_t i = 0, end; i < size; i = end + 1) {
-		for (end = i; has(r, end); end++)
-			n++;
-		if (end == i)
-			continue;
-		if (n_runs++ == NAMED_MAX) {
-			snprintf(list + at, sizeof(list) - at, ", ...");
-			break;
-		}
-		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%u",
-			at ? ", " : "", i);
-		if (end - i > 1)
-			at += (size_t)snprintf(list + at, sizeof(list) - at,
-				end - i > 2 ? "-%u" : ", %u", end - 1);
-	}
 	snprintf(out, SW_MISSING_TEXT, "rank%s %s of %u", n > 1 ? "s" : "",
 		list, size);
 	if (!n)
@@ -101,6 +81,13 @@ const char *sw_missing_text(const struct sw_worker *w,
 
 /* --- those that stand still --- */
 
+/* Does it wait for local ranks? */
+static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return t->stream ? t->stream->n_colls != t->stream->n_newest
+			 : t->n_asked != w->n_local;
+}
+
 /* The tensor that has stood still the longest, for @ns at least, or NULL; *n:
  * how many have.  What other lanes wait for they see themselves. */
 static const struct sw_wtensor *find_stalled(
@@ -113,7 +100,7 @@ static const struct sw_wtensor *find_stalled(
 		const struct sw_wtensor *t = &w->tensors[i];
 
 		if (!t->is_open || w->now_ns - t->progress_ns < ns ||
-			(!t->n_missing && !sw_round_lacks(w, t)))
+			(!t->n_missing && !lacks_some(w, t)))
 			continue;
 		++*n;
 		if (!worst || t->progress_ns < worst->progress_ns)

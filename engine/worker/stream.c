@@ -82,7 +82,7 @@ static void set_blocked(
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
-	uint64_t asked = c->asked;
+	const struct sw_wgroup *g = &t->stream->group;
 
 	c->is_open = false;
 	t->is_open = --t->stream->n_open > 0;
@@ -91,12 +91,11 @@ void sw_coll_end(
 		sw_lane_coll_done(w, t, c);
 	if (!err && c->is_edited)
 		err = SW_ECORRUPT;
-	for (; asked; asked &= asked - 1) {
-		uint32_t local = (uint32_t)__builtin_ctzll(asked);
-
-		w->events.done(w->events.ctx, (uint32_t)(t - w->tensors), local,
-			c->locals[local].cookie, err, c->weight);
-	}
+	for (uint32_t i = 0; i < g->n_here; i++)
+		if (sw_coll_has_asked(t->stream, c, g->here[i]))
+			w->events.done(w->events.ctx,
+				(uint32_t)(t - w->tensors), g->here[i],
+				c->locals[g->here[i]].cookie, err, c->weight);
 }
 
 void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)

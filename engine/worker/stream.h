@@ -33,7 +33,7 @@ struct sw_coll_local {
 struct sw_coll {
 	struct sw_worker_coll ask; /* the first one's, but for its buffers */
 	struct sw_coll_local *locals;
-	uint64_t asked; /* local ranks that have submitted it */
+	uint32_t n_asked; /* local ranks that have submitted it */
 	bool is_open;
 	bool is_edited;  /* its buffer changed under a push */
 	uint32_t number; /* in the group, from 1, or in the stream */
@@ -57,6 +57,12 @@ struct sw_coll_share {
 	const uint16_t *parts;
 	uint32_t n_per_part, from, step;
 	struct sw_place place;
+};
+
+/* Local ranks, borrowed. */
+struct sw_local_list {
+	const uint16_t *list;
+	uint32_t n;
 };
 
 /* What a slot holds. */
@@ -99,6 +105,9 @@ struct sw_stream {
 	struct sw_coll colls[SW_COLLS];
 	struct sw_coll_local *locals; /* of all of these */
 	uint32_t *n_asked;            /* submitted in all, by local rank */
+	/* Local ranks that are through with the group; lane 0's. */
+	uint32_t n_closed;
+	uint64_t closed[SW_LOCAL_WORDS];
 	uint32_t n_newest; /* the same of the one that is ahead of them */
 	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;
@@ -146,9 +155,10 @@ uint32_t sw_coll_share_at(
  * lanes have some, a bit each. */
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_coll *c, uint32_t *lanes);
-/* Of this member, which gives: the local ranks whose bytes are in it, a bit
- * each; where each has them. */
-uint64_t sw_piece_givers(const struct sw_stream *s, const struct sw_piece *p);
+/* Of this member, which gives: the local ranks whose bytes are in it; where
+ * each has them. */
+struct sw_local_list sw_piece_givers(
+	const struct sw_stream *s, const struct sw_piece *p);
 const uint8_t *sw_piece_source(const struct sw_piece *p, uint32_t local);
 /* sw_piece_give - what this member gives of a piece, which does: a local rank's
  * bytes, or in w->payload what is made of several, or of a factor (combine.c);
@@ -231,10 +241,25 @@ void sw_colls_take(struct sw_worker *w, struct sw_wtensor *t,
 void sw_colls_done(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_stream_lane *lane);
 
+/* sw_coll_has_asked - has local rank @local of the group submitted it? */
+static inline bool sw_coll_has_asked(
+	const struct sw_stream *s, const struct sw_coll *c, uint32_t local)
+{
+	return c->n_asked && (int32_t)(s->n_asked[local] - c->turn) > 0;
+}
+
 /* --- ends.c --- */
 
-/* sw_group_closed - local ranks that have closed the group of @t already. */
-uint64_t sw_group_closed(const struct sw_worker *w, const struct sw_wtensor *t);
+/* sw_group_copy_closed - those that have closed the group of the new stream @t
+ * already. */
+void sw_group_copy_closed(const struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_stream_has_closed - has local rank @local? */
+static inline bool sw_stream_has_closed(
+	const struct sw_stream *s, uint32_t local)
+{
+	return s->closed[local / 64] >> local % 64 & 1;
+}
 
 /* --- here.c --- */
 

@@ -22,7 +22,7 @@ struct batch {
 	char *at; /* what is left of it */
 };
 
-enum { CHUNKS, LOCALS, PARTS, WORDS, N_BLOCKS, LINE = 64 };
+enum { CHUNKS, LOCALS, ASKED, PARTS, WORDS, N_BLOCKS, LINE = 64 };
 
 static uint32_t n_chunks_of(
 	const struct sw_worker *w, const struct sw_worker_tensor *in)
@@ -50,10 +50,12 @@ static uint64_t size_blocks(
 {
 	bytes[CHUNKS] = (uint64_t)n_chunks * sizeof(struct sw_wchunk);
 	bytes[LOCALS] = w->lane_i ? 0 : w->n_local * sizeof(struct sw_local);
+	bytes[ASKED] = w->lane_i ? 0 : (w->n_local / 64 + 1) * sizeof(uint64_t);
 	bytes[PARTS] = w->n_links * sizeof(struct sw_part);
 	bytes[WORDS] =
 		SW_N_TODO_SETS * most_words(w, n_chunks) * sizeof(uint64_t);
-	return bytes[CHUNKS] + bytes[LOCALS] + bytes[PARTS] + bytes[WORDS];
+	return bytes[CHUNKS] + bytes[LOCALS] + bytes[ASKED] + bytes[PARTS] +
+	       bytes[WORDS];
 }
 
 /* In whole lines of a cache. */
@@ -88,7 +90,8 @@ static void lay(
 	size_blocks(w, t->n_chunks, bytes);
 	t->chunks = (void *)at;
 	t->locals = (void *)(at += bytes[CHUNKS]);
-	t->parts = (void *)(at += bytes[LOCALS]);
+	t->asked = (void *)(at += bytes[LOCALS]);
+	t->parts = (void *)(at += bytes[ASKED]);
 	t->words = (void *)(at + bytes[PARTS]);
 	b->at += need_of(w, &t->decl);
 	t->mem = b->mem;
@@ -186,7 +189,7 @@ static int add(
 		return SW_ENOMEM;
 	}
 	if (in->window_log2)
-		t->closed = sw_group_closed(w, t);
+		sw_group_copy_closed(w, t);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
 	w->n_tensors++;

@@ -1,7 +1,7 @@
 /* worker.h - the worker's side of a job: chunks out, sums in.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One lcore, or one lane of several (lane.h).  A worker has one to 64 local
+ * One lcore, or one lane of several (lane.h).  A worker has one to 1,023 local
  * ranks, each with a buffer per tensor.  A round begins when all of them have
  * asked for it; their buffers are summed while a PUSH is built, and the result
  * goes to a buffer of its own.  A single local rank has one buffer for both.
@@ -31,8 +31,8 @@
 enum {
 	SW_TENSORS = 4096,          /* per worker */
 	SW_ORDERS = 2 * SW_TENSORS, /* engine/sched/order.h */
-	SW_LOCAL_RANKS = 64,        /* per worker */
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS, /* of a stream */
+	SW_LOCAL_WORDS = SW_LOCAL_RANKS / 64 + 1, /* of a set of local ranks */
 };
 
 struct sw_worker_server {
@@ -110,7 +110,8 @@ struct sw_worker {
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	uint16_t first, size; /* ranks: ours from first on, of all */
 	uint16_t firsts[SW_MAX_MEMBERS + 1]; /* of each member; then size */
-	uint64_t gone;                       /* local ranks that have left */
+	uint32_t n_gone;                     /* local ranks that have left */
+	uint64_t gone[SW_LOCAL_WORDS];
 	uint64_t epoch;        /* of the job, as the coordinator says */
 	uint64_t joined;       /* members, from the coordinator */
 	uint64_t started_ns;   /* of JOINING */
@@ -153,6 +154,10 @@ struct sw_worker {
 	uint32_t by_order[SW_ORDERS]; /* index of the tensor */
 	uint32_t by_key[SW_TENSORS];  /* the same, or SW_KEY_NONE */
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
+	/* Of one chunk: what local ranks give of it, and times which factors.
+	 */
+	const void *sources[SW_LOCAL_RANKS];
+	double scales[SW_LOCAL_RANKS];
 	/* of a control frame, a copy, or the sum of the local ranks */
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 	_Alignas(64) float sums[SW_PAYLOAD_MAX / 2]; /* of 16-bit types */

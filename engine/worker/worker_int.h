@@ -76,8 +76,7 @@ struct sw_wtensor {
 	 * (sw_fault_death). */
 	uint32_t dead_from;
 	int death;
-	bool is_closed;  /* a stream: this member is through with its group */
-	uint64_t closed; /* local ranks that are */
+	bool is_closed; /* a stream: this member is through with its group */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
 	uint32_t last;    /* record of the tensor's last chunk, if it is here */
@@ -85,8 +84,9 @@ struct sw_wtensor {
 	uint32_t n_lanes; /* and how many of them are not done; of a dead
 			   * stream, have not released it */
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
-	uint64_t asked;       /* local ranks that have asked for this round; of
-				 a stream, for all that others have */
+	/* Of a tensor: local ranks that have asked for this round; lane 0's. */
+	uint32_t n_asked;
+	uint64_t *asked;
 	uint64_t progress_ns; /* last result, or the submit */
 	uint64_t awaited;     /* members that a WAIT named; lane 0 reads it */
 	struct sw_place own;  /* this lane's chunks */
@@ -380,6 +380,11 @@ void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
  * that has left ends the job. */
 void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t);
 
+/* sw_local_lacks - has local rank @local not asked for the open round, or, of a
+ * stream, submitted less than others? */
+bool sw_local_lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local);
+
 /* --- here.c --- */
 
 /* sw_here_work - some chunks of collectives of groups that have all their ranks
@@ -408,14 +413,6 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
  * open do. */
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 void sw_round_end_all(struct sw_worker *w, int err);
-
-/* Local ranks that have not asked for the open round; of a stream, that have
- * submitted less than others. */
-static inline uint64_t sw_round_lacks(
-	const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return ~0ULL >> (64 - w->n_local) & ~t->asked;
-}
 
 /* sw_missing_text (stall.c) - the ranks for which what is open of a tensor, or
  * of all streams of its group, waits, as far as that is known: "rank 5 of 8",

@@ -93,12 +93,11 @@ static const uint8_t *sum_locals(struct sw_worker *w,
 {
 	const struct sw_sum_ops *ops = &w->env->sum->ops[t->decl.dtype];
 	uint32_t n = bytes / t->elem_bytes;
-	const void *from[SW_LOCAL_RANKS];
 	void *to = ops->round ? (void *)w->sums : w->payload;
 
 	for (uint32_t i = 0; i < w->n_local; i++)
-		from[i] = t->locals[i].from + at;
-	SW_TIMED(w->stats.ticks_sum, ops->sum(to, from, w->n_local, n);
+		w->sources[i] = t->locals[i].from + at;
+	SW_TIMED(w->stats.ticks_sum, ops->sum(to, w->sources, w->n_local, n);
 		 if (ops->round) ops->round(w->payload, to, n));
 	return w->payload;
 }

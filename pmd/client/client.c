@@ -127,7 +127,7 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 	fds[0] = fds[1] = -1;
 	if (c->closed)
 		return sw_client_check(c);
-	n = sw_edge_recv(c->sock, m, fds, 2);
+	n = sw_edge_recv(c->sock, m, sizeof(*m), fds, 2);
 	if (n == SW_EAGAIN)
 		return 0;
 	if (n == SW_ECLOSED) {

@@ -91,14 +91,20 @@ static int send_piece(struct sw_client *c, struct sw_edge_declare *m,
 static int send_stream(
 	struct sw_client *c, const struct order *o, uint64_t until_ns)
 {
-	struct sw_edge_open m = {.kind = SW_EDGE_OPEN,
-		.batch = c->next_batch++,
-		.desc = describe(o->descs, NULL)};
 	size_t bytes = o->descs->n_elems * sizeof(*o->ranks);
+	struct sw_edge_open *m = calloc(1, sizeof(*m));
+	int err;
 
-	memcpy(m.ranks, o->ranks, bytes);
-	return send_all(
-		c, &m, offsetof(struct sw_edge_open, ranks) + bytes, until_ns);
+	if (!m)
+		return sw_client_fail(c, SW_ENOMEM, "out of memory");
+	m->kind = SW_EDGE_OPEN;
+	m->batch = c->next_batch++;
+	m->desc = describe(o->descs, NULL);
+	memcpy(m->ranks, o->ranks, bytes);
+	err = send_all(
+		c, m, offsetof(struct sw_edge_open, ranks) + bytes, until_ns);
+	free(m);
+	return err;
 }
 
 static int send_batch(

@@ -41,6 +41,7 @@ bool sw_group_has(const struct sw_group *g, uint32_t rank)
 static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 {
 	struct sw_client *c = g->client;
+	uint64_t seen[(UINT16_MAX + 1) / 64] = {0};
 
 	for (; g->n < n; g->n++) {
 		uint32_t rank = ranks ? ranks[g->n] : g->n;
@@ -50,9 +51,10 @@ static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 				"rank %u of the group is not one of the job: 0 "
 				"to %u",
 				rank, c->size - 1);
-		if (find_rank(g, rank) < g->n)
+		if (seen[rank / 64] >> rank % 64 & 1)
 			return sw_client_fail(c, SW_EINVAL,
 				"rank %u is in the group twice", rank);
+		seen[rank / 64] |= 1ULL << rank % 64;
 		g->ranks[g->n] = (uint16_t)rank;
 	}
 	return find_rank(g, c->rank) < n

@@ -82,13 +82,13 @@ static void collect_fds(struct msghdr *m, int *fds, uint32_t max_fds)
 
 /* Without room for descriptors the kernel closes those that come and sets
  * MSG_CTRUNC: a client cannot fill our table of descriptors. */
-int sw_edge_recv(int sock, union sw_edge_msg *msg, int *fds, uint32_t max_fds)
+int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds)
 {
 	union {
 		char bytes[CMSG_SPACE(MAX_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} room = {0};
-	struct iovec iov = {msg, sizeof(*msg)};
+	struct iovec iov = {msg, bytes};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 	bool is_reset = false;

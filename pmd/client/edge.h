@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/limits.h"
 #include "engine/base/spsc.h"
 
 enum {
@@ -40,8 +41,9 @@ enum {
 	SW_EDGE_WINDOW_MIN = 4,
 	SW_EDGE_WINDOW_MAX = 14, /* log2 of a stream's slots */
 	SW_EDGE_COLLS = 1024,    /* collectives open per client */
-	SW_EDGE_RANKS = 4096,    /* of a group */
-	SW_EDGE_RUNS = 64,       /* local ranks that are staggered apart */
+	/* of a group: all that a job may have */
+	SW_EDGE_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS,
+	SW_EDGE_RUNS = 64, /* local ranks that are staggered apart */
 	/* a power of two, with a place for each tensor and collective */
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
 };
@@ -265,18 +267,25 @@ _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert(SW_EDGE_TENSORS == 1 << SW_EDGE_TENSOR_BITS, "handles");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
 
-/* Room for every message and its end, to see one that is too long. */
+/* Room for every message but the long one, and its end, to see one that is too
+ * long. */
 union sw_edge_msg {
 	uint32_t kind;
 	struct sw_edge_attach attach;
 	struct sw_edge_attached attached;
 	struct sw_edge_text text;
 	struct sw_edge_declare declare;
-	struct sw_edge_open open;
 	struct sw_edge_end end;
 	struct sw_edge_free free;
 	struct sw_edge_declared declared;
 	struct sw_edge_tune tune;
+};
+
+/* Whatever a client may send, and its end. */
+union sw_edge_request {
+	union sw_edge_msg any;
+	struct sw_edge_open open;
+	char room[sizeof(struct sw_edge_open) + 64];
 };
 
 /* sw_edge_place - where a tensor of @bytes starts in a data segment.
@@ -300,12 +309,12 @@ static inline uint64_t sw_edge_bytes(
 int sw_edge_send(int sock, const void *msg, size_t bytes, const int *fds,
 	uint32_t n_fds);
 
-/* sw_edge_recv - receive one message; never blocks.
+/* sw_edge_recv - receive one message of up to @bytes; never blocks.
  * @fds      room for @max_fds (<= 2) descriptors, owned by the caller then;
  *           -1 where none came
  * Returns its bytes; SW_EAGAIN none there; SW_ECLOSED hang-up; SW_EPROTO too
  * long, or with more descriptors than allowed (all are closed). */
-int sw_edge_recv(int sock, union sw_edge_msg *msg, int *fds, uint32_t max_fds);
+int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds);
 
 /* sw_edge_text - fill a text message; text is cut to its room. */
 void sw_edge_text(struct sw_edge_text *m, enum sw_edge_kind kind, int err,

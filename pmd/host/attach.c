@@ -151,8 +151,10 @@ static struct sw_host *host_new(const struct sw_host_params *p)
 	h->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->uids = calloc(p->n_uids + 1, sizeof(h->uids[0]));
 	for (uint32_t i = 0; i < n; i++)
-		h->slots[i] = (struct sw_slot){
-			.host = h, .id = i | 1 << 8, .sock = -1, .pid_fd = -1};
+		h->slots[i] = (struct sw_slot){.host = h,
+			.id = i | 1u << SW_HOST_SLOT_BITS,
+			.sock = -1,
+			.pid_fd = -1};
 	if (h->uids && h->kick_fd >= 0)
 		return h;
 	if (h->kick_fd >= 0)

@@ -91,8 +91,9 @@ struct sw_host_params {
 	const uint32_t *uids; /* users admitted besides our own; copied.
 				 With any, the socket file lets all try */
 	uint32_t n_uids;
-	uint32_t n_local;     /* local ranks of one job, 1 to 64 */
-	uint32_t max_clients; /* attached or not yet released, 1 to 136 */
+	uint32_t n_local;     /* local ranks of one job, 1 to 1,023 */
+	uint32_t max_clients; /* attached or not yet released, at most two jobs
+				 of the most local ranks, and 8 */
 	uint64_t quota_bytes; /* of shared memory, all clients together */
 	int numa_node; /* that it comes from; SW_NUMA_ANY (nodes.h): any */
 	struct sw_host_events events;
@@ -245,7 +246,7 @@ enum { SW_HOST_WAKE_FDS = 16 };
 
 /* sw_host_idle_wait - sleep until a client submits or @timeout_us (lcore).
  * Returns at once when there is a submit.
- * @clients  at most 136 are looked at
+ * @clients  at most as many as sw_host_open allows are looked at
  * @fds      @n_fds descriptors that end the sleep when readable, such as
  *           sockets of ports; not read; at most SW_HOST_WAKE_FDS.  A
  *           socket's error ends one sleep, and is forgotten

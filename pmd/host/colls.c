@@ -141,7 +141,7 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 	s = &p->items[m->stream];
 	if (s->kind != SW_EDGE_STREAM)
 		return false;
-	/* below 2^36 each, and at most 4,096 ranks */
+	/* below 2^36 each, and ranks have 16 bits */
 	all = bytes + stride * (s->n_ranks - 1);
 	*out = (struct sw_host_coll){.handle = m->handle,
 		.count = m->count,

@@ -5,18 +5,23 @@
 
 #include <stdbool.h>
 
+#include "engine/base/limits.h"
 #include "pmd/client/segment.h"
 #include "pmd/host/attach.h"
 #include "pmd/host/names.h"
 #include "pmd/host/nodes.h"
 
 enum {
-	SW_HOST_CLIENTS_MAX = 136, /* two jobs of 64 local ranks, and some */
-	SW_HOST_LOCAL_MAX = 64,
+	SW_HOST_LOCAL_MAX = SW_LOCAL_RANKS,
+	/* two jobs of as many local ranks, and some */
+	SW_HOST_CLIENTS_MAX = 2 * SW_HOST_LOCAL_MAX + 8,
 	/* places for processes that have not said who they are */
 	SW_HOST_SPARE_SLOTS = 8,
 	SW_HOST_SLOTS_MAX = SW_HOST_CLIENTS_MAX + SW_HOST_SPARE_SLOTS,
+	SW_HOST_SLOT_BITS = 12,
 };
+
+_Static_assert((int)SW_HOST_SLOTS_MAX <= 1 << SW_HOST_SLOT_BITS, "ids");
 
 enum sw_slot_state {
 	SW_SLOT_FREE,
@@ -132,7 +137,7 @@ struct sw_host_client {
 
 struct sw_slot {
 	struct sw_host *host;
-	uint32_t id; /* generation << 8 | index */
+	uint32_t id; /* generation << SW_HOST_SLOT_BITS | index */
 	enum sw_slot_state state;
 	int sock, pid_fd;
 	bool is_tuning;   /* on_tune, on_end or on_free called, not answered */

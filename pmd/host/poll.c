@@ -234,8 +234,9 @@ static void rx_give_up(struct sw_slot *s, struct sw_edge_text m)
 }
 
 static void rx_attached(
-	struct sw_slot *s, const union sw_edge_msg *m, size_t bytes)
+	struct sw_slot *s, const union sw_edge_request *r, size_t bytes)
 {
+	const union sw_edge_msg *m = &r->any;
 	uint32_t kind = bytes >= sizeof(kind) ? m->kind : 0;
 
 	if (kind == SW_EDGE_CLOSE && bytes == sizeof(kind))
@@ -251,7 +252,7 @@ static void rx_attached(
 	else if (kind == SW_EDGE_DECLARE && s->state == SW_SLOT_ATTACHED)
 		sw_slot_rx_declare(s, &m->declare, bytes);
 	else if (kind == SW_EDGE_OPEN && s->state == SW_SLOT_ATTACHED)
-		sw_slot_rx_open(s, &m->open, bytes);
+		sw_slot_rx_open(s, &r->open, bytes);
 	else
 		sw_slot_detach(s, SW_HOST_VIOLATION,
 			"sent a message of kind %u and %zu bytes, which is not "
@@ -264,9 +265,9 @@ static void rx_attached(
 /* One message.  False: nothing more to read, or the client is gone. */
 static bool rx_one(struct sw_slot *s)
 {
-	union sw_edge_msg m;
+	union sw_edge_request m;
 	uint32_t id = s->id;
-	int n = sw_edge_recv(s->sock, &m, NULL, 0);
+	int n = sw_edge_recv(s->sock, &m, sizeof(m), NULL, 0);
 
 	if (n == SW_EAGAIN)
 		return false;
@@ -278,7 +279,7 @@ static bool rx_one(struct sw_slot *s)
 			"bytes",
 			sizeof(m));
 	else if (s->state == SW_SLOT_HELLO)
-		rx_attach(s, &m.attach, (size_t)n);
+		rx_attach(s, &m.any.attach, (size_t)n);
 	else
 		rx_attached(s, &m, (size_t)n);
 	return s->id == id && s->sock >= 0;

@@ -8,7 +8,7 @@
 
 struct sw_slot *sw_slot_find(struct sw_host *h, uint32_t id)
 {
-	uint32_t i = id & 0xff;
+	uint32_t i = id % (1u << SW_HOST_SLOT_BITS);
 
 	if (i >= h->n_slots || h->slots[i].id != id ||
 		h->slots[i].state == SW_SLOT_FREE)
@@ -37,7 +37,7 @@ static bool is_anyone_attached(const struct sw_host *h)
 void sw_slot_free(struct sw_slot *s)
 {
 	struct sw_host *h = s->host;
-	uint32_t next = s->id + (1 << 8);
+	uint32_t next = s->id + (1u << SW_HOST_SLOT_BITS);
 
 	close_sockets(s);
 	sw_host_client_close(&s->client);

@@ -260,7 +260,8 @@ static void hear(struct client *c)
 	union sw_edge_msg m;
 	int fds[2];
 
-	while (c->sock >= 0 && sw_edge_recv(c->sock, &m, fds, 2) > 0) {
+	while (c->sock >= 0 &&
+		sw_edge_recv(c->sock, &m, sizeof(m), fds, 2) > 0) {
 		if (m.kind == SW_EDGE_ATTACHED) {
 			use(c, fds);
 			continue;

@@ -4,7 +4,7 @@ import json
 import re
 
 import rig
-from rig import Net, check, wait_until
+from rig import Net, check, program, wait_until
 
 TENSORS = ("--tensor", "w:100001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:70000:i64")
@@ -56,6 +56,25 @@ def test_eight_of_one_node_twice():
         one = 3 * (100001 * 4 + 7 * 4 + 70000 * 8)
         check(pushed == 2 * one,
               f"{pushed} bytes were pushed, not {2 * one}: once per node")
+
+
+def many(net, agent, n, *args):
+    """A program of n clients, each in a thread."""
+    return net.run(f"many-{agent}", program("test/proc/proc_many"), "--agent",
+                   net.socket(agent), "--clients", str(n), *args)
+
+
+def test_eighty_and_two_in_collectives():
+    local = (80, 2)
+    with Net(servers=0, colocated=True, local=local) as net:
+        net.start_all()
+        procs = [many(net, a, n, "--late", "70")
+                 for a, n in zip(net.agents, local)]
+        for p, n in zip(procs, local):
+            p.wait_ok()
+            said = re.findall(r"rank \d+ SW_EABORTED: .*missing: rank 70 of 82",
+                              p.out())
+            check(len(said) == n - (n == 80), f"{p.name} said: {p.out()}")
 
 
 def test_training_of_two_and_one():

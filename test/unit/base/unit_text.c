@@ -122,6 +122,31 @@ static void log__is_text(void **state)
 	assert_true(sw_text_is_good(line, sizeof(line)));
 }
 
+static void expect_runs(uint32_t room, uint64_t low, uint64_t high, uint32_t n,
+	uint32_t count, const char *want)
+{
+	uint64_t set[] = {low, high};
+	char text[64];
+
+	memset(text, '?', sizeof(text));
+	assert_int_equal(sw_text_runs(text, room, set, n), count);
+	assert_string_equal(text, want);
+}
+
+static void runs__of_numbers(void **state)
+{
+	expect_runs(64, 0, 0, 128, 0, "");
+	expect_runs(64, 1, 0, 1, 1, "0");
+	expect_runs(64, 0xf2, 0, 128, 5, "1, 4-7");
+	expect_runs(64, 0x3, 0, 1, 1, "0"); /* below n alone */
+	expect_runs(64, 0x3, 0, 128, 2, "0, 1");
+	expect_runs(64, 3ULL << 62, 3, 128, 4, "62-65");
+	expect_runs(64, 0, ~0ULL, 128, 64, "64-127");
+	/* what has no room is counted */
+	expect_runs(24, 0x555, 0, 128, 6, "0, 2, 4, ...");
+	expect_runs(6, 0x5, 0, 128, 2, ", ...");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +156,7 @@ int main(void)
 		cmocka_unit_test(clean__each_byte),
 		cmocka_unit_test(clean__ends),
 		cmocka_unit_test(log__is_text),
+		cmocka_unit_test(runs__of_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,7 +114,7 @@ static void group__bad_ranks(void **state)
 		{{UINT32_MAX}, 1, "rank 4294967295"},
 		{{1, 1, 3}, 3, "rank 1 is in the group twice"},
 		{{3, 0, 3}, 3, "rank 3 is in the group twice"},
-		{{3}, 4097, "a group has at most 4096 ranks, not 4097"},
+		{{3}, 65473, "a group has at most 65472 ranks, not 65473"},
 		{{0, 1, 2}, 3, "rank 3 is not in the group that it opens"},
 		{{3}, 0, "rank 3 is not in the group that it opens"},
 	};

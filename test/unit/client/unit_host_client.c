@@ -21,7 +21,7 @@ static void fake_wait(struct fake *f)
 	union sw_edge_msg m;
 
 	poll(&fd, 1, 3000);
-	sw_edge_recv(f->sock, &m, NULL, 0);
+	sw_edge_recv(f->sock, &m, sizeof(m), NULL, 0);
 }
 
 static void *fake_run(void *arg)

@@ -32,7 +32,7 @@ static inline int raw_recv(struct raw *w, union sw_edge_msg *m, int *fds)
 
 	do {
 		poll(&fd, 1, RIG_WAIT_MS);
-		n = sw_edge_recv(w->sock, m, fds, 2);
+		n = sw_edge_recv(w->sock, m, sizeof(*m), fds, 2);
 	} while (n > 0 && m->kind == SW_EDGE_STATUS);
 	return n == SW_EAGAIN ? 0 : n;
 }

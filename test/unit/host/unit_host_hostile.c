@@ -145,10 +145,10 @@ static void message__must_be_known(void **state)
 		{SW_EDGE_CLOSE, 5, "kind 3 and 5 bytes"},
 		{SW_EDGE_CLOSE, 3, "kind 0 and 3 bytes"},
 		{SW_EDGE_CLOSE, sizeof(struct sw_edge_text) - 1, "kind 3"},
-		{SW_EDGE_CLOSE, sizeof(union sw_edge_msg) + 1, "more than"},
-		{SW_EDGE_DECLARE, 100000, "more than"},
+		{SW_EDGE_CLOSE, sizeof(union sw_edge_request) + 1, "more than"},
+		{SW_EDGE_DECLARE, 150000, "more than"},
 	};
-	static char msg[100000];
+	static char msg[150000];
 	struct scene *s = *state;
 	struct raw w;
 

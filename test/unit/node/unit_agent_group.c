@@ -8,7 +8,8 @@ static void expect_line(struct raw *w, const char *text)
 	union sw_edge_msg m;
 	int fds[2];
 
-	assert_int_equal(sw_edge_recv(w->sock, &m, fds, 2), sizeof(m.text));
+	assert_int_equal(
+		sw_edge_recv(w->sock, &m, sizeof(m), fds, 2), sizeof(m.text));
 	assert_int_equal(m.kind, SW_EDGE_STATUS);
 	if (!strstr(m.text.text, text))
 		fail_msg("the agent says: %s", m.text.text);

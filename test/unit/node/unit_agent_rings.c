@@ -2,12 +2,13 @@
  * it. SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/node/agent_rig.h"
 
-enum { AGAIN = 3, LINES = 1000 };
+enum { AGAIN = 3, LINES = 8000, RING = 4096 };
 
 /* Both threads' parts, and a host that can be kicked. */
 static struct agent *open_rings(struct agent_rig *s)
 {
 	*s = (struct agent_rig){.r = rig_new(NULL)};
+	s->agent.shared.daemon.conf.agent.local_ranks = AGENT_LOCAL_MAX;
 	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
 	open_host(s);
 	return &s->agent;
@@ -75,7 +76,7 @@ static void command__again(void **state)
 	struct agent_command o;
 
 	(void)state;
-	for (uint32_t i = 0; i < 5 * AGENT_RING; i++) {
+	for (uint32_t i = 0; i < 5 * RING; i++) {
 		command(a, i % 2 ? AGENT_LEAVE : AGENT_JOIN, 0);
 		assert_true(sw_agent_take_command(&a->core, &o));
 		assert_int_equal(o.group, 1 + i / 2);
@@ -122,7 +123,7 @@ static void tell__all_at_once(void **state)
 	assert_int_equal(n[AGENT_FAILED], 1);
 	assert_int_equal(n[AGENT_ENDED], 0);
 	assert_int_equal(n[AGENT_LEFT], 1);
-	assert_int_equal(n[AGENT_STATUS], AGENT_RING - AGENT_REPORTS);
+	assert_int_equal(n[AGENT_STATUS], RING - AGENT_REPORTS);
 	assert_int_equal(
 		n_lost, LINES + AGAIN * AGENT_LOCAL_MAX - n[AGENT_STATUS]);
 	close_rings(&s);
