@@ -6,7 +6,9 @@
  * the servers until they have confirmed it; servers tell the other members.
  */
 #include <stdio.h>
+#include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 
@@ -76,6 +78,7 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
 {
 	struct sw_wtensor *t = stream_at(w, stream);
 	char text[SW_TEXT_MAX], who[SW_MISSING_TEXT];
+	uint32_t most, used;
 
 	if (!t || t->is_closed)
 		return;
@@ -83,9 +86,15 @@ void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
 		sw_tensor_kill(w, t, 1, SW_EABORTED, why);
 		return;
 	}
+	/* The list of ranks is cut first, then what was said. */
+	most = sizeof(text) - sizeof("; missing: ");
+	used = (uint32_t)strnlen(why, most);
+	sw_missing_text(w, t, true,
+		(uint32_t)sw_max64(SW_MISSING_LEAST,
+			sw_min64(most - used + 1, sizeof(who))),
+		who);
 	snprintf(text, sizeof(text), "%.*s; missing: %s",
-		(int)(sizeof(text) - sizeof(who) - 16), why,
-		sw_missing_text(w, t, true, who));
+		(int)(most - strlen(who)), why, who);
 	sw_stream_propose(w, t, SW_EABORTED, text);
 }
 

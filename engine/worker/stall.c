@@ -9,7 +9,7 @@
 
 /* --- for whom they wait --- */
 
-enum { LIST_BYTES = SW_MISSING_TEXT - sizeof("ranks  of 65535") };
+enum { FRAME_BYTES = sizeof("ranks  of 65535") - 1 }; /* around a list */
 
 struct ranks {
 	uint64_t bits[SW_GROUP_RANKS / 64 + 1];
@@ -52,19 +52,19 @@ static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
 
 /* "rank 5 of 8", "ranks 1, 4-7 of 8"; a server, when nobody is named. */
 static void name_ranks(
-	const struct ranks *r, uint32_t size, char out[SW_MISSING_TEXT])
+	const struct ranks *r, uint32_t size, uint32_t room, char *out)
 {
-	char list[LIST_BYTES];
-	uint32_t n = sw_text_runs(list, sizeof(list), r->bits, size);
+	char list[SW_MISSING_TEXT];
+	uint32_t n = sw_text_runs(list, room - FRAME_BYTES, r->bits, size);
 
-	snprintf(out, SW_MISSING_TEXT, "rank%s %s of %u", n > 1 ? "s" : "",
-		list, size);
+	snprintf(out, room, "rank%s %s of %u", n > 1 ? "s" : "", list, size);
 	if (!n)
-		snprintf(out, SW_MISSING_TEXT, "a server");
+		snprintf(out, room, "a server");
 }
 
 const char *sw_missing_text(const struct sw_worker *w,
-	const struct sw_wtensor *of, bool of_kin, char out[SW_MISSING_TEXT])
+	const struct sw_wtensor *of, bool of_kin, uint32_t room,
+	char out[SW_MISSING_TEXT])
 {
 	struct ranks ranks = {0};
 
@@ -75,7 +75,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 			(t == of || (of_kin && sw_wtensor_are_kin(t, of))))
 			add_missing(w, t, &ranks);
 	}
-	name_ranks(&ranks, w->size, out);
+	name_ranks(&ranks, w->size, room, out);
 	return out;
 }
 
@@ -116,7 +116,7 @@ static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
 	char more[40] = "";
 	uint64_t still_ns = w->now_ns - t->progress_ns;
 
-	sw_missing_text(w, t, false, who);
+	sw_missing_text(w, t, false, sizeof(who), who);
 	if (still_ns >= w->params.stall_limit) {
 		sw_worker_fail(w, SW_ESTALL, t->key,
 			"waited %llu s for %s, tensor %.64s",

@@ -416,10 +416,12 @@ void sw_round_end_all(struct sw_worker *w, int err);
 
 /* sw_missing_text (stall.c) - the ranks for which what is open of a tensor, or
  * of all streams of its group, waits, as far as that is known: "rank 5 of 8",
- * "ranks 1, 4-7 of 8", "a server".  Returns @out. */
-enum { SW_MISSING_TEXT = 96 };
+ * "ranks 1, 4-7 of 8", "a server"; in @room bytes, "ranks 1, ... of 8".
+ * Returns @out. */
+enum { SW_MISSING_TEXT = 96, SW_MISSING_LEAST = 34 };
 const char *sw_missing_text(const struct sw_worker *w,
-	const struct sw_wtensor *t, bool of_kin, char out[SW_MISSING_TEXT]);
+	const struct sw_wtensor *t, bool of_kin, uint32_t room,
+	char out[SW_MISSING_TEXT]);
 
 /* sw_stall_tick - say what stands still: one line, once in a while (stall.c).
  */

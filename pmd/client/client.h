@@ -356,6 +356,11 @@ void sw_group_note_death(
 
 /* --- client_expire.c --- */
 
+/* sw_group_short - its name in a sentence; a long one ends with "...".  Returns
+ * @out. */
+enum { SW_GROUP_SHORT = 41 };
+const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT]);
+
 /* sw_group_stream - any that it has opened; NULL: none. */
 const struct sw_tensor *sw_group_stream(const struct sw_group *g);
 

@@ -1,6 +1,7 @@
 /* client_expire.c - libsumwire: groups whose collectives take too long.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <string.h>
 
 #include "pmd/client/client.h"
 
@@ -10,6 +11,17 @@ const struct sw_tensor *sw_group_stream(const struct sw_group *g)
 		if (g->channels[k].stream)
 			return g->channels[k].stream;
 	return NULL;
+}
+
+const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT])
+{
+	enum { CUT = SW_GROUP_SHORT - sizeof("...") };
+	bool is_long = strlen(g->name) >= SW_GROUP_SHORT;
+
+	snprintf(out, SW_GROUP_SHORT, "%.*s%s",
+		is_long ? (int)CUT : SW_GROUP_SHORT - 1, g->name,
+		is_long ? "..." : "");
+	return out;
 }
 
 int sw_group_tell(
@@ -28,14 +40,14 @@ int sw_group_tell(
 
 static void expire(struct sw_client *c, const struct sw_call *k)
 {
-	char why[SW_EDGE_WHY_BYTES];
+	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
 	struct sw_group *g = k->group;
 
 	g->is_expired = true;
 	snprintf(why, sizeof(why),
-		"rank %u waited %u s for %s %llu of group '%.40s'", c->rank,
+		"rank %u waited %u s for %s %llu of group '%s'", c->rank,
 		g->timeout_s, sw_coll_name(k->args.kind),
-		(unsigned long long)k->number, g->name);
+		(unsigned long long)k->number, sw_group_short(g, name));
 	(void)!sw_group_tell(g, SW_EDGE_TIME_OUT, why);
 }
 

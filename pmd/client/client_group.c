@@ -252,11 +252,11 @@ static int end_calls(struct sw_group *g, int status)
 static int abort_group(struct sw_group *g, const char *text)
 {
 	struct sw_client *c = g->client;
-	char why[SW_EDGE_WHY_BYTES];
+	char why[SW_EDGE_WHY_BYTES], name[SW_GROUP_SHORT];
 	int err = 0;
 
-	snprintf(why, sizeof(why), "rank %u aborted group '%.40s': %.80s",
-		c->rank, g->name, text);
+	snprintf(why, sizeof(why), "rank %u aborted group '%s': %.80s", c->rank,
+		sw_group_short(g, name), text);
 	if (!g->death && !sw_group_stream(g))
 		err = sw_group_open_stream(g, SW_BARRIER);
 	if (!g->death && !err)

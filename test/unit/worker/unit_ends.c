@@ -196,6 +196,24 @@ static void abort__names_who_is_missing(void **state)
 	wrig_close(r);
 }
 
+/* The ranks are cut before what was said, whose end is the group's name. */
+static void abort__says_the_name(void **state)
+{
+	static const char waited[] =
+		"rank 1000 waited 86400 s for reduce_scatter 4294967295 of "
+		"group 'a_name_of_forty_letters_as_the_client_...'";
+	struct worker_rig *r = open_one();
+	char want[SW_TEXT_MAX];
+
+	call(r, GA, 0);
+	wrig_tx(r);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, GA, 1, 1, 6);
+	sw_worker_abort(&r->w, GA, waited, true);
+	snprintf(want, sizeof(want), "%s; missing: ranks 1, 2 of 3", waited);
+	assert_contains(said(r), want);
+	wrig_close(r);
+}
+
 /* --- what the coordinator decides --- */
 
 /* Two servers. */
@@ -407,6 +425,7 @@ int main(void)
 		cmocka_unit_test(abort__says_it_until_it_is_confirmed),
 		cmocka_unit_test(abort__of_what_is_no_stream),
 		cmocka_unit_test(abort__names_who_is_missing),
+		cmocka_unit_test(abort__says_the_name),
 		cmocka_unit_test(decide__who_has_waited_too_long),
 		cmocka_unit_test(decide__what_another_server_says),
 		cmocka_unit_test(close__is_said_until_it_is_confirmed),

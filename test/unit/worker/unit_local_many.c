@@ -112,19 +112,19 @@ static void round__names_who_is_missing(void **state)
 	for (uint32_t l = 0; l < LOCAL; l++)
 		if (l != LATE)
 			ask(r, l);
-	assert_string_equal(
-		sw_missing_text(&r->w, &r->w.tensors[0], false, text),
+	assert_string_equal(sw_missing_text(&r->w, &r->w.tensors[0], false,
+				    sizeof(text), text),
 		"rank 70 of 2046");
 	assert_int_equal(ask(r, LATE), 0);
-	assert_string_equal(
-		sw_missing_text(&r->w, &r->w.tensors[0], false, text),
+	assert_string_equal(sw_missing_text(&r->w, &r->w.tensors[0], false,
+				    sizeof(text), text),
 		"a server");
 	wrig_close(r);
 	r = open_tensor();
 	for (uint32_t l = LATE; l < LOCAL - 1; l++)
 		ask(r, l);
-	assert_string_equal(
-		sw_missing_text(&r->w, &r->w.tensors[0], false, text),
+	assert_string_equal(sw_missing_text(&r->w, &r->w.tensors[0], false,
+				    sizeof(text), text),
 		"ranks 0-69, 1022 of 2046");
 	wrig_close(r);
 }
