@@ -7,9 +7,9 @@
 #include "engine/base/ticks.h"
 
 enum {
-	DRAIN_BURSTS = 64, /* after a gap; a port cannot hold more */
-	TICK_NS = 50000,   /* the shortest timer: sw_params.ack_delay */
-	TX_BURST = 16,     /* frames that a node is asked for at once */
+	DRAIN_TURNS = 64, /* after a gap; a port cannot hold more bursts */
+	TICK_NS = 50000,  /* the shortest timer: sw_params.ack_delay */
+	TX_BURST = 16,    /* frames that a node is asked for at once */
 };
 
 void sw_loop_init(struct sw_loop *l, struct sw_port *const *ports,
@@ -79,18 +79,12 @@ static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	return n;
 }
 
-static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns, uint32_t bursts)
+static uint32_t rx_all(struct sw_loop *l, uint64_t now_ns)
 {
 	uint32_t sum = 0;
 
 	for (uint32_t p = 0; p < l->n_ports; p++)
-		for (uint32_t b = 0; b < bursts; b++) {
-			uint32_t n = rx(l, l->ports[p], p, now_ns);
-
-			sum += n;
-			if (!n)
-				break;
-		}
+		sum += rx(l, l->ports[p], p, now_ns);
 	return sum;
 }
 
@@ -201,9 +195,12 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 {
 	bool had_gap = note_gap(l, now_ns);
 	uint64_t now = sw_loop_now(l, now_ns);
-	uint32_t n = rx_all(l, now, had_gap ? DRAIN_BURSTS : 1);
+	uint32_t n = rx_all(l, now);
 
-	if (now >= l->tick_at_ns) {
+	if (had_gap && !l->n_drain)
+		l->n_drain = DRAIN_TURNS;
+	l->n_drain = n && l->n_drain ? l->n_drain - 1 : 0;
+	if (!l->n_drain && now >= l->tick_at_ns) {
 		SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
 		l->tick_at_ns = sw_look_again(l->tick_at_ns, now, l->n_nodes);
 	}

@@ -23,6 +23,7 @@ struct sw_loop {
 	uint64_t rest_ns;    /* that the caller chose to wait since */
 	uint64_t skipped_ns; /* by which the engine's clock lags */
 	uint64_t tick_at_ns; /* engine's clock */
+	uint32_t n_drain;    /* turns for what waits before a timer fires */
 	uint64_t gap_ns[2];  /* longest gap of this second and of the last */
 	uint64_t gap_from_ns;
 	uint64_t tx_at_ns; /* pacing lets the next data frame go */
