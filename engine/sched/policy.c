@@ -23,11 +23,11 @@ const struct sw_policy sw_policies[SW_N_POLICIES] = {
 		.by_priority = true,
 		.part_bytes = 160000,
 		.credit_bytes = 1},
-	/* Whole tensors in the order in which they become ready: what
-	 * frameworks do without a scheduler. */
+	/* Tensor after tensor as they become ready: what frameworks do without
+	 * a scheduler.  The credit is more than servers grant. */
 	[SW_POLICY_FIFO] = {.name = "fifo",
-		.part_bytes = SW_PART_WHOLE,
-		.credit_bytes = SW_CREDIT_NONE},
+		.part_bytes = 1 << 20,
+		.credit_bytes = 16 << 20},
 };
 
 const struct sw_policy *sw_policy_at(uint32_t id)

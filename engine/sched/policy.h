@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SW_PART_WHOLE  UINT64_MAX          /* a tensor is one part */
-#define SW_CREDIT_NONE ((uint64_t)1 << 62) /* no limit */
+#define SW_PART_WHOLE UINT64_MAX /* a tensor is one part */
 
 /* What a person may set. */
 #define SW_PART_MIN   UINT64_C(1024)

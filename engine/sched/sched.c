@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 
 /* --- the queue: a binary heap, and a list in order of readiness --- */
@@ -189,10 +190,11 @@ static struct sw_task *next_task(struct sw_sched *s)
 	return t;
 }
 
-static void start_part(struct sw_sched *s, struct sw_task *t)
+static uint64_t start_part(struct sw_sched *s, struct sw_task *t)
 {
 	uint64_t from = t->started, left = t->bytes - from;
-	uint64_t bytes = t->ops->partition(t, from, s->part_bytes);
+	uint64_t unit = sw_min64(s->part_bytes, SW_SCHED_RUN_BYTES);
+	uint64_t bytes = t->ops->partition(t, from, unit);
 
 	if (bytes == 0 || bytes > left)
 		bytes = left;
@@ -205,6 +207,7 @@ static void start_part(struct sw_sched *s, struct sw_task *t)
 		t->state = SW_TASK_STARTED;
 	}
 	t->ops->start(t, from, bytes);
+	return bytes;
 }
 
 /* What was started last makes room for what is more urgent.  Returns whether
@@ -233,10 +236,13 @@ static bool take_back(struct sw_sched *s)
 
 uint32_t sw_sched_run(struct sw_sched *s)
 {
+	uint64_t bytes = 0;
 	uint32_t n = 0;
 
-	for (; s->n_heap && (s->credit > 0 || take_back(s)); n++)
-		start_part(s, next_task(s));
+	for (; s->n_heap && bytes < SW_SCHED_RUN_BYTES &&
+		(s->credit > 0 || take_back(s));
+		n++)
+		bytes += start_part(s, next_task(s));
 	return n;
 }
 

@@ -29,7 +29,10 @@
 
 #include "engine/sched/policy.h"
 
-enum { SW_SCHED_TURN = 32 };
+enum {
+	SW_SCHED_TURN = 32,
+	SW_SCHED_RUN_BYTES = 4 << 20, /* started by one sw_sched_run, about */
+};
 
 struct sw_task;
 
@@ -124,7 +127,9 @@ int sw_task_ready(struct sw_sched *s, struct sw_task *t);
  * set.  Errors: as of sw_task_ready, but for SW_EBUSY. */
 int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes);
 
-/* sw_sched_run - start what the credit allows.  Returns the number of parts. */
+/* sw_sched_run - start what the credit allows, of it as much as one call may:
+ * the next one, when something of that was finished, goes on.  Returns the
+ * number of parts. */
 uint32_t sw_sched_run(struct sw_sched *s);
 
 /* sw_task_finish - @bytes of what was started are finished.  The task is idle

@@ -63,7 +63,7 @@ static void check_few(long *before, const char *what)
 	*before = faults();
 }
 
-static void worker__few_pages(void **state)
+static void walk_worker(const struct sw_policy *policy)
 {
 	static struct worker_rig rig, *r = &rig;
 	uint64_t bytes = n_elems * 4;
@@ -71,9 +71,9 @@ static void worker__few_pages(void **state)
 		.name = "huge", .n_elems = n_elems, .dtype = SW_I32};
 	long before;
 
-	(void)state;
 	wrig_open(r, 0, 2, 1);
 	use(&r->env);
+	assert_int_equal(sw_tuning_use(&r->w, policy, 0, 0), 0);
 	wrig_run(r);
 	t.base = map(NULL, bytes);
 	assert_non_null(t.base);
@@ -104,6 +104,13 @@ static void worker__few_pages(void **state)
 	wrig_close(r);
 	check_few(&before, "close");
 	unmap(NULL, t.base, bytes);
+}
+
+static void worker__few_pages(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < SW_N_POLICIES; i++)
+		walk_worker(&sw_policies[i]);
 }
 
 static void server__few_pages(void **state)

@@ -122,14 +122,34 @@ static void run__equal_priorities_by_readiness(void **state)
 	sw_sched_close(&x.s);
 }
 
-static void run__fifo_takes_whole_tensors(void **state)
+/* A call starts a bounded number of bytes, whatever may be on its way. */
+static void run__a_call_ends(void **state)
 {
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
+	sw_sched_set(&x.s, x.s.policy, SW_PART_MAX, SW_CREDIT_TOP);
+	x.tasks[0].bytes = SW_SCHED_RUN_BYTES + 100 * KB;
+	ready(0);
+	ready(1);
+	assert_string_equal(run(), "t0+4194304");
+	assert_string_equal(run(), "t0+100000 t1+100000");
+	assert_string_equal(run(), "");
+	sw_sched_close(&x.s);
+}
+
+static void run__fifo_goes_by_readiness(void **state)
+{
+	const uint64_t mib = 1 << 20;
+
 	open_sched(&sw_policies[SW_POLICY_FIFO]);
-	x.tasks[9].bytes = 1ULL << 36;
+	x.tasks[9].bytes = 17 * mib;
 	ready(9);
 	ready(0);
-	ready(5);
-	assert_string_equal(run(), "t9+68719476736 t0+100000 t5+100000");
+	for (uint32_t i = 0; i < 4; i++)
+		assert_string_equal(
+			run(), "t9+1048576 t9+1048576 t9+1048576 t9+1048576");
+	assert_string_equal(run(), ""); /* so much is on its way */
+	finish(9, mib + 1);
+	assert_string_equal(run(), "t9+1048576 t0+100000");
 	sw_sched_close(&x.s);
 }
 
@@ -426,7 +446,8 @@ int main(void)
 		cmocka_unit_test(run__the_most_urgent_while_credit_is_left),
 		cmocka_unit_test(run__a_large_part_overdraws),
 		cmocka_unit_test(run__equal_priorities_by_readiness),
-		cmocka_unit_test(run__fifo_takes_whole_tensors),
+		cmocka_unit_test(run__a_call_ends),
+		cmocka_unit_test(run__fifo_goes_by_readiness),
 		cmocka_unit_test(run__takes_back_for_the_urgent),
 		cmocka_unit_test(run__takes_back_nothing_that_has_left),
 		cmocka_unit_test(run__takes_back_from_the_less_urgent_alone),
