@@ -52,9 +52,8 @@ static uint32_t wire_tx_room(struct sw_port *port)
 	return SW_RX_BURST - ((struct bench_end *)port)->peer->n_slots;
 }
 
-static void wire_tx(struct sw_port *port, const struct sw_tx_frame *f)
+static void wire_put(struct bench_end *to, const struct sw_tx_frame *f)
 {
-	struct bench_end *to = ((struct bench_end *)port)->peer;
 	struct bench_queue *q =
 		&to->queues[to->is_sorted ? sw_bench_kind(f->head)
 					  : BENCH_DATA];
@@ -67,6 +66,13 @@ static void wire_tx(struct sw_port *port, const struct sw_tx_frame *f)
 	s->payload_len = f->payload_len;
 	s->from = f->endpoint;
 	s->to = f->to.udp;
+}
+
+static void wire_tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		wire_put(((struct bench_end *)port)->peer, &frames[i]);
 }
 
 static void wire_tx_flush(struct sw_port *port)

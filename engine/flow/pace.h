@@ -46,6 +46,12 @@ static inline void sw_pace_init(struct sw_pace *p, uint64_t rate_bit_s,
 	p->frame_ns = (payload * p->ns_q16 >> 16) + 1;
 }
 
+/* sw_pace_is_set - is there a rate? */
+static inline bool sw_pace_is_set(const struct sw_pace *p)
+{
+	return p->ns_q16;
+}
+
 /* sw_pace_may - may a data frame leave at @now_ns? */
 static inline bool sw_pace_may(const struct sw_pace *p, uint64_t now_ns)
 {

@@ -93,15 +93,13 @@ static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	struct sw_tx_frame *frames, uint32_t n, uint64_t now_ns)
 {
 	struct sw_port *port = l->ports[port_i];
-	bool is_relay = l->nodes[endpoint]->is_relay;
+	struct sw_pace *pace = &l->pace[port_i];
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct sw_tx_frame *f = &frames[i];
-
-		f->endpoint = is_relay ? f->endpoint : (uint16_t)endpoint;
-		sw_pace_charge(&l->pace[port_i], f->payload_len, now_ns);
-		SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, f));
-	}
+	for (uint32_t i = 0; i < n && !l->nodes[endpoint]->is_relay; i++)
+		frames[i].endpoint = (uint16_t)endpoint;
+	for (uint32_t i = 0; i < n && sw_pace_is_set(pace); i++)
+		sw_pace_charge(pace, frames[i].payload_len, now_ns);
+	SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, frames, n));
 }
 
 /* At most @room frames of node @endpoint, which is last then if it had a turn

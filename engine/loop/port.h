@@ -39,9 +39,9 @@ struct sw_port_ops {
 	/* Number of frames that tx takes now.  0 while the driver's ring is
 	 * full or the link is down; never blocks, never spins. */
 	uint32_t (*tx_room)(struct sw_port *);
-	/* Take one frame (tx_room said there is room).  It may leave at once or
-	 * at tx_flush. */
-	void (*tx)(struct sw_port *, const struct sw_tx_frame *);
+	/* Take @n frames, no more than tx_room has said.  They may leave at
+	 * once or at tx_flush. */
+	void (*tx)(struct sw_port *, const struct sw_tx_frame *, uint32_t n);
 	/* Hand what tx took to the driver; what the driver does not take stays
 	 * inside the port and counts against tx_room. */
 	void (*tx_flush)(struct sw_port *);

@@ -220,18 +220,60 @@ static uint32_t io_tx_room(struct sw_port *base)
 	return q->is_up ? q->port->burst - q->n_tx_held : 0;
 }
 
-/* Header in one segment, the caller's memory as the other. */
-static struct rte_mbuf *tx_gather(struct queue *q, const struct sw_tx_frame *f)
-{
-	struct rte_mbuf *m[2];
+/* Buffers of one pool for the frames of a burst, taken at once. */
+struct stock {
+	struct rte_mbuf *m[2 * SW_RX_BURST];
+	uint32_t n, n_used;
+};
 
-	if (rte_pktmbuf_alloc_bulk(q->head_pool, m, 2))
+static void stock_take(struct stock *s, struct rte_mempool *pool, uint32_t n)
+{
+	s->n_used = 0;
+	s->n = n && !rte_pktmbuf_alloc_bulk(pool, s->m, n) ? n : 0;
+}
+
+/* The next @n of them, NULL: there are none. */
+static struct rte_mbuf **stock_next(struct stock *s, uint32_t n)
+{
+	if (s->n_used + n > s->n)
+		return NULL;
+	s->n_used += n;
+	return &s->m[s->n_used - n];
+}
+
+static void stock_give_back(struct stock *s)
+{
+	if (s->n_used < s->n)
+		rte_pktmbuf_free_bulk(s->m + s->n_used, s->n - s->n_used);
+}
+
+/* A burst on its way into the ring's buffers. */
+struct burst {
+	struct stock gathered, copied;
+	/* The frame before and where it lies, behind whose headers many a next
+	 * one goes, too; NULL: none. */
+	const struct sw_tx_frame *last;
+	const uint8_t *last_at;
+};
+
+static bool is_gathered(const struct queue *q, const struct sw_tx_frame *f)
+{
+	return f->is_stable && q->port->can_gather &&
+	       f->payload_len >= GATHER_MIN_BYTES;
+}
+
+/* Header in one segment, the caller's memory as the other. */
+static struct rte_mbuf *tx_gather(
+	struct queue *q, struct stock *s, const struct sw_tx_frame *f)
+{
+	struct rte_mbuf **m = stock_next(s, 2);
+
+	if (!m)
 		return NULL;
 	/* Drivers that do DMA run with IO addresses equal to ours. */
 	rte_pktmbuf_attach_extbuf(m[1], (void *)(uintptr_t)f->payload,
 		(rte_iova_t)(uintptr_t)f->payload, (uint16_t)f->payload_len,
 		&q->shinfo);
-	rte_mbuf_ext_refcnt_update(&q->shinfo, 1);
 	m[1]->data_off = 0;
 	m[1]->data_len = (uint16_t)f->payload_len;
 	m[0]->data_len = (uint16_t)q->port->head_bytes;
@@ -241,67 +283,115 @@ static struct rte_mbuf *tx_gather(struct queue *q, const struct sw_tx_frame *f)
 	return m[0];
 }
 
-static struct rte_mbuf *tx_copy(struct queue *q, const struct sw_tx_frame *f)
+static struct rte_mbuf *tx_copy(
+	struct queue *q, struct stock *s, const struct sw_tx_frame *f)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(q->copy_pool);
+	struct rte_mbuf **m = stock_next(s, 1);
 
 	if (!m)
 		return NULL;
-	m->data_len = (uint16_t)(q->port->head_bytes + f->payload_len);
-	m->pkt_len = m->data_len;
+	m[0]->data_len = (uint16_t)(q->port->head_bytes + f->payload_len);
+	m[0]->pkt_len = m[0]->data_len;
 	if (f->payload_len)
 		memcpy(rte_pktmbuf_mtod_offset(
-			       m, uint8_t *, q->port->head_bytes),
+			       m[0], uint8_t *, q->port->head_bytes),
 			f->payload, f->payload_len);
-	return m;
+	return m[0];
 }
 
-/* @f as a frame of the driver's, without its headers. */
-static struct rte_mbuf *tx_make(struct queue *q, const struct sw_tx_frame *f)
+static bool has_same_outer(
+	const struct sw_tx_frame *a, const struct sw_tx_frame *b)
 {
-	struct rte_mbuf *m;
+	return a->to.ip == b->to.ip && a->to.udp == b->to.udp &&
+	       a->payload_len == b->payload_len && a->class == b->class &&
+	       a->endpoint == b->endpoint && a->way == b->way;
+}
 
-	if (f->is_stable && q->port->can_gather &&
-		f->payload_len >= GATHER_MIN_BYTES)
-		m = tx_gather(q, f);
+/* The Ethernet address of who is next on the way to @f; 0: counted. */
+static uint64_t next_hop(struct queue *q, const struct sw_tx_frame *f)
+{
+	uint64_t mac = q->port->arp ? sw_arp_find(q->port->arp, f->to.ip)
+				    : sw_mac_of_ip(f->to.ip);
+
+	COUNT(q, tx_no_arp, !mac);
+	return mac;
+}
+
+/* All headers of @f, at @at; @mac 0: the outer ones as of the frame before. */
+static void write_heads(struct queue *q, struct burst *b,
+	const struct sw_tx_frame *f, uint8_t *at, uint64_t mac)
+{
+	const struct sw_outer *me = &q->port->me;
+
+	if (!mac)
+		memcpy(at, b->last_at, SW_OUTER_MAX);
 	else
-		m = tx_copy(q, f);
-	if (!m)
-		COUNT(q, tx_no_buffer, 1);
-	return m;
+		sw_outer_write(me, at, mac,
+			(uint16_t)(f->endpoint + f->way * me->n_udp), &f->to,
+			f->class, SW_HEAD_BYTES + f->payload_len);
+	memcpy(at + me->n_bytes, f->head, SW_HEAD_BYTES);
+	b->last = f;
+	b->last_at = at;
 }
 
-static void io_tx(struct sw_port *base, const struct sw_tx_frame *f)
+static void tx_one(
+	struct queue *q, struct burst *b, const struct sw_tx_frame *f)
 {
-	struct queue *q = queue_of(base);
+	const struct port *p = q->port;
+	bool is_same = b->last && has_same_outer(b->last, f);
+	uint64_t mac = is_same ? 0 : next_hop(q, f);
 	struct rte_mbuf *m;
-	uint64_t mac;
-	uint8_t *at;
 
-	if (q->n_tx_held == q->port->burst ||
-		f->payload_len + q->port->head_bytes > q->port->frame_max) {
-		COUNT(q, tx_refused, 1);
+	if (!is_same && !mac)
+		return;
+	m = is_gathered(q, f) ? tx_gather(q, &b->gathered, f)
+			      : tx_copy(q, &b->copied, f);
+	if (!m) {
+		COUNT(q, tx_no_buffer, 1);
 		return;
 	}
-	mac = q->port->arp ? sw_arp_find(q->port->arp, f->to.ip)
-			   : sw_mac_of_ip(f->to.ip);
-	if (!mac) {
-		COUNT(q, tx_no_arp, 1);
-		return;
-	}
-	m = tx_make(q, f);
-	if (!m)
-		return;
-	at = rte_pktmbuf_mtod(m, uint8_t *);
-	sw_outer_write(&q->port->me, at, mac,
-		(uint16_t)(f->endpoint + f->way * q->port->me.n_udp), &f->to,
-		f->class, SW_HEAD_BYTES + f->payload_len);
-	memcpy(at + q->port->me.n_bytes, f->head, SW_HEAD_BYTES);
-	m->ol_flags |= q->port->tx_flags;
-	m->l2_len = q->port->me.n_bytes - SW_INNER_BYTES;
+	write_heads(q, b, f, rte_pktmbuf_mtod(m, uint8_t *), mac);
+	m->ol_flags |= p->tx_flags;
+	m->l2_len = p->me.n_bytes - SW_INNER_BYTES;
 	m->l3_len = sizeof(struct rte_ipv4_hdr);
 	q->tx_held[q->n_tx_held] = m;
 	q->tx_bytes[q->n_tx_held++] = (uint16_t)m->pkt_len;
+}
+
+/* How many of @n frames there is room for; the others are refused, and so is
+ * the first that is too long, with all behind it. */
+static uint32_t tx_fit(
+	struct queue *q, const struct sw_tx_frame *frames, uint32_t n)
+{
+	uint32_t room = q->port->burst - q->n_tx_held, fit = 0;
+
+	while (fit < n && fit < room &&
+		frames[fit].payload_len + q->port->head_bytes <=
+			q->port->frame_max)
+		fit++;
+	COUNT(q, tx_refused, n - fit);
+	return fit;
+}
+
+static void io_tx(
+	struct sw_port *base, const struct sw_tx_frame *frames, uint32_t n)
+{
+	struct queue *q = queue_of(base);
+	uint32_t fit = tx_fit(q, frames, n), n_gathered = 0;
+	struct burst b;
+
+	for (uint32_t i = 0; i < fit; i++)
+		n_gathered += is_gathered(q, &frames[i]);
+	b.last = NULL;
+	stock_take(&b.gathered, q->head_pool, 2 * n_gathered);
+	stock_take(&b.copied, q->copy_pool, fit - n_gathered);
+	for (uint32_t i = 0; i < fit; i++)
+		tx_one(q, &b, &frames[i]);
+	if (b.gathered.n_used)
+		rte_mbuf_ext_refcnt_update(
+			&q->shinfo, (int16_t)(b.gathered.n_used / 2));
+	stock_give_back(&b.gathered);
+	stock_give_back(&b.copied);
 }
 
 const struct sw_port_ops sw_dpdk_ops = {

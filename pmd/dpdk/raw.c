@@ -70,18 +70,25 @@ static bool is_stopped(const struct sw_raw *r)
 	return r->stop && atomic_load_explicit(r->stop, memory_order_relaxed);
 }
 
-static void send_piece(const struct run *u, uint32_t i, struct sw_path to)
+/* Piece @i, as @out is to carry it. */
+static void fill_piece(const struct run *u, uint32_t i, struct sw_path to,
+	struct sw_tx_frame *out)
 {
-	struct sw_tx_frame f = {
+	*out = (struct sw_tx_frame){
 		.payload = u->from + (uint64_t)i * u->piece,
 		.payload_len = piece_bytes(u, i),
 		.is_stable = true,
 		.to = to,
 	};
+	sw_store32(out->head + AT_PIECE, i);
+	sw_store32(out->head + AT_BURST, u->burst);
+}
 
-	sw_store32(f.head + AT_PIECE, i);
-	sw_store32(f.head + AT_BURST, u->burst);
-	u->r->port->ops->tx(u->r->port, &f);
+static void send_all(
+	const struct run *u, const struct sw_tx_frame *out, uint32_t n)
+{
+	if (n)
+		u->r->port->ops->tx(u->r->port, out, n);
 }
 
 /* The piece that @f carries; n_pieces if it is none of ours. */
@@ -97,6 +104,8 @@ static uint32_t piece_of(const struct run *u, const struct sw_rx_frame *f)
 /* One burst: add and answer.  True when the client said good-bye. */
 static bool serve(struct run *u, const struct sw_rx_frame *in, uint32_t n)
 {
+	struct sw_tx_frame out[SW_RX_BURST];
+	uint32_t n_out = 0;
 	bool is_bye = false;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -111,8 +120,9 @@ static bool serve(struct run *u, const struct sw_rx_frame *in, uint32_t n)
 			u->burst = burst;
 		u->r->f32->add(u->to + (uint64_t)piece * u->piece,
 			in[i].data + SW_HEAD_BYTES, piece_bytes(u, piece) / 4);
-		send_piece(u, piece, in[i].from);
+		fill_piece(u, piece, in[i].from, &out[n_out++]);
 	}
+	send_all(u, out, n_out);
 	return is_bye;
 }
 
@@ -169,12 +179,15 @@ static uint32_t push(struct run *u)
 {
 	struct sw_port *port = u->r->port;
 	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
+	struct sw_tx_frame out[SW_RX_BURST];
 	uint64_t n = sw_min64(
 		u->n_total - u->n_sent, u->r->window - (u->n_sent - u->n_back));
 
 	n = sw_min64(n, sw_min64(u->burst, port->ops->tx_room(port)));
 	for (uint64_t i = 0; i < n; i++)
-		send_piece(u, (uint32_t)(u->n_sent++ % u->n_pieces), to);
+		fill_piece(
+			u, (uint32_t)(u->n_sent++ % u->n_pieces), to, &out[i]);
+	send_all(u, out, (uint32_t)n);
 	port->ops->tx_flush(port);
 	return (uint32_t)n;
 }
@@ -211,15 +224,16 @@ static int greet(struct run *u)
 {
 	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
 	struct sw_port *port = u->r->port;
+	struct sw_tx_frame out;
 	double start = now_s();
 
+	fill_piece(u, 0, to, &out);
 	while (!u->n_back) {
 		if (is_stopped(u->r))
 			return SW_ECLOSED;
 		if (now_s() - start > PATIENCE_S)
 			return SW_ETIMEDOUT;
-		if (port->ops->tx_room(port))
-			send_piece(u, 0, to);
+		send_all(u, &out, port->ops->tx_room(port) != 0);
 		port->ops->tx_flush(port);
 		usleep(GREET_US);
 		collect(u);
@@ -301,6 +315,6 @@ void sw_raw_bye(const struct sw_raw *r)
 
 	sw_store32(f.head + AT_PIECE, BYE);
 	for (uint32_t i = 0; i < N_BYES && port->ops->tx_room(port); i++)
-		port->ops->tx(port, &f);
+		port->ops->tx(port, &f, 1);
 	port->ops->tx_flush(port);
 }

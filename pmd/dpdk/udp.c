@@ -316,9 +316,8 @@ static uint32_t udp_tx_room(struct sw_port *base)
 	return q->is_up ? q->port->burst - q->n_tx_held : 0;
 }
 
-static void udp_tx(struct sw_port *base, const struct sw_tx_frame *f)
+static void hold(struct queue *q, const struct sw_tx_frame *f)
 {
-	struct queue *q = queue_of(base);
 	struct sw_udp_queue *u = q->udp;
 	bool is_copied = !f->is_stable || f->payload_len < GATHER_MIN_BYTES;
 	struct sw_udp_out *o;
@@ -343,6 +342,13 @@ static void udp_tx(struct sw_port *base, const struct sw_tx_frame *f)
 	else if (f->payload_len)
 		memcpy(slot + SW_HEAD_BYTES, f->payload, f->payload_len);
 	q->n_tx_held++;
+}
+
+static void udp_tx(
+	struct sw_port *base, const struct sw_tx_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		hold(queue_of(base), &frames[i]);
 }
 
 const struct sw_port_ops sw_udp_ops = {

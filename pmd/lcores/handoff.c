@@ -41,14 +41,14 @@ static void copy_payload(struct sw_handoff_slot *s)
 	s->frame.is_stable = false;
 }
 
-/* Into the next slot, for which there is room; the caller advances n_put.  A
- * stable payload stays where it is. */
+/* Into the slot that is the @i-th from the next one on, for which there is
+ * room; the caller advances n_put.  A stable payload stays where it is. */
 static struct sw_tx_frame *put(
-	struct sw_handoff_ring *r, const struct sw_tx_frame *f)
+	struct sw_handoff_ring *r, uint32_t i, const struct sw_tx_frame *f)
 {
-	struct sw_handoff_slot *s = slot(r, load(&r->n_put));
+	struct sw_handoff_slot *s = slot(r, load(&r->n_put) + i);
 
-	assert(filled(r) < r->size && f->payload_len <= SW_PAYLOAD_MAX);
+	assert(filled(r) + i < r->size && f->payload_len <= SW_PAYLOAD_MAX);
 	s->frame = *f;
 	if (!f->is_stable || !f->payload_len)
 		copy_payload(s);
@@ -243,16 +243,18 @@ static uint32_t port_tx_room(struct sw_port *port)
 		      : p->out->size - filled(p->out);
 }
 
-static void port_tx(struct sw_port *port, const struct sw_tx_frame *f)
+static void port_tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
 	struct sw_handoff_port *p = port_of(port);
 
 	if (p->own) {
-		p->own->ops->tx(p->own, f);
+		p->own->ops->tx(p->own, frames, n);
 		return;
 	}
-	put(p->out, f);
-	advance(&p->out->n_put, 1);
+	for (uint32_t i = 0; i < n; i++)
+		put(p->out, i, &frames[i]);
+	advance(&p->out->n_put, n);
 }
 
 static void port_tx_flush(struct sw_port *port)
@@ -384,14 +386,20 @@ void sw_handoff_add_stats(const struct sw_handoff *h, struct sw_stats *sum)
 /* --- a port that leads back: what goes out comes in --- */
 
 /* Where it comes from and where it goes change places. */
-static void loopback_tx(struct sw_port *port, const struct sw_tx_frame *f)
+static void loopback_tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
 	struct sw_handoff_ring *r = port_of(port)->out;
-	struct sw_tx_frame *in = put(r, f);
 
-	in->to = (struct sw_path){.ip = SW_LOOPBACK_IP, .udp = f->endpoint};
-	in->endpoint = f->to.udp;
-	advance(&r->n_put, 1);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sw_tx_frame *f = &frames[i];
+		struct sw_tx_frame *in = put(r, i, f);
+
+		in->to = (struct sw_path){
+			.ip = SW_LOOPBACK_IP, .udp = f->endpoint};
+		in->endpoint = f->to.udp;
+	}
+	advance(&r->n_put, n);
 }
 
 static const struct sw_port_ops loopback_ops = {.rx = port_rx,

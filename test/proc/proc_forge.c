@@ -96,7 +96,7 @@ static void road_send(struct test_peer *peer, const struct test_frame *frame)
 			die("the victim takes no frames");
 		usleep(100);
 	}
-	ops->tx(f->port, &t);
+	ops->tx(f->port, &t, 1);
 }
 
 /* Is there a frame of @type? */

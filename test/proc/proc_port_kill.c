@@ -26,7 +26,7 @@ static int press(void *arg)
 		uint32_t room = ops->tx_room(n->p);
 
 		for (uint32_t i = 0; i < room; i++)
-			ops->tx(n->p, &f);
+			ops->tx(n->p, &f, 1);
 		ops->tx_flush(n->p);
 		ops->rx(n->p, in, SW_RX_BURST);
 		ops->rx_release(n->p);

@@ -97,7 +97,7 @@ int serve(void *arg)
 			};
 
 			memcpy(f.head, in[i].data, SW_HEAD_BYTES);
-			ops->tx(n->p, &f);
+			ops->tx(n->p, &f, 1);
 		}
 		ops->rx_release(n->p);
 		ops->tx_flush(n->p);

@@ -80,7 +80,7 @@ static void tx(struct node *n, uint32_t i, uint32_t payload_len, bool is_stable,
 		f.head[k] = byte_of(i, k);
 	for (uint32_t k = 0; k < payload_len; k++)
 		payload[k] = byte_of(i, SW_HEAD_BYTES + k);
-	n->p->ops->tx(n->p, &f);
+	n->p->ops->tx(n->p, &f, 1);
 	memset(passing, 0, sizeof(passing)); /* tx has copied it */
 }
 
@@ -347,15 +347,15 @@ static void refused_run(struct node *n)
 	room = n->p->ops->tx_room(n->p);
 	need(room == 2 * FIT);
 	for (uint32_t i = 0; i <= room; i++)
-		n->p->ops->tx(n->p, &f);
+		n->p->ops->tx(n->p, &f, 1);
 	need(counter(n, SW_DPDK_I_tx_refused) == 1);
 	n->p->ops->tx_flush(n->p);
 	f.endpoint = 1;
-	n->p->ops->tx(n->p, &f);
+	n->p->ops->tx(n->p, &f, 1);
 	need(counter(n, SW_DPDK_I_tx_refused) == 2);
 	f.endpoint = 0;
 	f.payload_len = sizeof(memory);
-	n->p->ops->tx(n->p, &f);
+	n->p->ops->tx(n->p, &f, 1);
 	need(counter(n, SW_DPDK_I_tx_refused) == 3);
 	need(n->p->ops->tx_room(n->p) == 2 * FIT);
 	node_down(n);

@@ -84,9 +84,8 @@ static void look(struct sim_node *n, const struct sw_tx_frame *t)
 		n->net->on_tx(n->net->ctx, n->main, t);
 }
 
-static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
+static void send(struct sim_node *n, const struct sw_tx_frame *t)
 {
-	struct sim_node *n = node_of(port);
 	struct sim_net *net = n->net;
 	uint32_t len = SW_HEAD_BYTES + t->payload_len;
 	struct sim_frame *f = malloc(sizeof(*f) + len);
@@ -115,6 +114,13 @@ static void port_tx(struct sw_port *port, const struct sw_tx_frame *t)
 	sim_heap_put(net, f);
 }
 
+static void port_tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		send(node_of(port), &frames[i]);
+}
+
 static void port_tx_flush(struct sw_port *port)
 {
 	(void)port;
@@ -122,12 +128,14 @@ static void port_tx_flush(struct sw_port *port)
 
 /* The oracle sees what a node sends to itself, too, and what an lcore without a
  * queue pair gives to the one that has it. */
-static void watched_tx(struct sw_port *port, const struct sw_tx_frame *t)
+static void watched_tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
 	struct sim_watch *watch = (struct sim_watch *)(uintptr_t)port->ops;
 
-	look(watch->node, t);
-	watch->theirs->tx(port, t);
+	for (uint32_t i = 0; i < n; i++)
+		look(watch->node, &frames[i]);
+	watch->theirs->tx(port, frames, n);
 }
 
 static void watch(

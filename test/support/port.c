@@ -39,14 +39,15 @@ static uint32_t tx_room(struct sw_port *port)
 	return of(port)->room;
 }
 
-static void tx(struct sw_port *port, const struct sw_tx_frame *frame)
+static void tx(
+	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
 	struct test_port *p = of(port);
 
-	assert_true(p->room > 0);
-	p->room--;
-	p->n_tx++;
-	p->last = *frame;
+	assert_true(n > 0 && p->room >= n);
+	p->room -= n;
+	p->n_tx += n;
+	p->last = frames[n - 1];
 }
 
 static void tx_flush(struct sw_port *port)

@@ -85,7 +85,7 @@ static void send(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
 		.endpoint = endpoint,
 		.to = {.ip = 9, .udp = 10, .port_i = (uint16_t)port_i}};
 
-	port_at(h, port_i)->ops->tx(port_at(h, port_i), &f);
+	port_at(h, port_i)->ops->tx(port_at(h, port_i), &f, 1);
 }
 
 static uint32_t receive(

@@ -26,7 +26,7 @@ static void send(struct sw_handoff_port *l, uint16_t from, uint16_t to,
 		.to = {.ip = SW_LOOPBACK_IP, .udp = to}};
 
 	memset(f.head, (int)from, sizeof(f.head));
-	l->port.ops->tx(&l->port, &f);
+	l->port.ops->tx(&l->port, &f, 1);
 	l->port.ops->tx_flush(&l->port);
 }
 
