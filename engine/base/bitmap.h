@@ -146,6 +146,29 @@ static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 		sw_bitmap_remove_above_in(b, 0, i);
 }
 
+/* sw_bitmap_join, sw_bitmap_part - add @i, remove it, if others of its word are
+ * members, so that no other word changes; else nothing is done: false. */
+static inline bool sw_bitmap_join(struct sw_bitmap *b, uint32_t i)
+{
+	uint64_t *word = &b->level[0][i / 64];
+
+	if (!*word)
+		return false;
+	*word |= 1ULL << (i % 64);
+	return true;
+}
+
+static inline bool sw_bitmap_part(struct sw_bitmap *b, uint32_t i)
+{
+	uint64_t *word = &b->level[0][i / 64], rest = *word;
+
+	rest &= ~(1ULL << (i % 64));
+	if (!rest)
+		return false;
+	*word = rest;
+	return true;
+}
+
 /* sw_bitmap_move - if @from is a member, @to is one in its place. */
 static inline void sw_bitmap_move(
 	struct sw_bitmap *b, uint32_t from, uint32_t to)

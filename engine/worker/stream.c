@@ -1,6 +1,7 @@
 /* stream.c - streams of collectives at a worker: a window of chunks per link.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -121,7 +122,7 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 	t->progress_ns = w->now_ns;
 	sw_set_word(&t->awaited, 0);
 	t->n_missing--;
-	sw_todo_put(l, t, chunk, 0);
+	sw_todo_held(l, t, chunk);
 	if (!p->gets && !sw_coll_is_sum(p->coll->ask.kind))
 		sw_piece_copy_own(t->stream, p);
 	if (--p->coll->n_left == 0)
@@ -331,7 +332,7 @@ void sw_stream_folded(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 
 	give_credit(w, t, chunk);
 	if (t->stream->pieces[chunk].gets)
-		sw_todo_put(l, t, chunk, 1u << SW_LATE);
+		sw_todo_late(l, t, chunk);
 	else
 		finish(l, t, chunk);
 }

@@ -97,13 +97,13 @@ uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
 	if (local == SW_BITMAP_NONE)
 		local = sw_bitmap_first(&p->sets[SW_TODO]);
 	record = p->from + local;
-	if (t->chunks[record].waits != 1u << SW_TODO) {
+	if (t->chunks[record].waits == 1u << SW_TODO &&
+		sw_bitmap_part(&p->sets[SW_TODO], local)) {
+		t->chunks[record].waits = 0;
+		count_todo(l, UINT32_MAX);
+	} else {
 		sw_todo_put(l, t, record, 0);
-		return record;
 	}
-	t->chunks[record].waits = 0;
-	count_todo(l, UINT32_MAX);
-	take_out(l, t->order, SW_TODO, &p->sets[SW_TODO], local);
 	return record;
 }
 

@@ -1,6 +1,7 @@
 /* worker.c - a worker's data path: results in, repairs, timers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
+#include "engine/worker/todo.h"
 
 #include <string.h>
 
@@ -102,7 +103,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
-	sw_todo_put(l, t, record, 0);
+	sw_todo_held(l, t, record);
 	sw_wtensor_folded(w, t, record, h->payload_len);
 	sw_flow_resolve(
 		&l->peer.flow, t->class, c->psn, c->n_sent == 1, w->now_ns);
@@ -186,7 +187,7 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 		return;
 	}
 	sw_wtensor_folded(w, t, sent->cell, sw_wtensor_bytes(t, sent->cell));
-	sw_todo_put(l, t, sent->cell, 1u << SW_LATE);
+	sw_todo_late(l, t, sent->cell);
 }
 
 /* When the most urgent results that are late are asked for.  The pause doubles
