@@ -49,6 +49,23 @@ struct sw_peer {
 	struct sw_flow flow;
 };
 
+/* sw_peer_run - of @n frames how many, from the first on, are data of @type, of
+ * one session and class, from one place, each of a higher number than the one
+ * before: what is looked up for the first holds for all, and what the last one
+ * says of credit is the newest.  1: the first is none of these. */
+static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n, uint8_t type)
+{
+	uint32_t i = 1;
+
+	while (i < n && h[i].type == type && h[i - 1].type == type &&
+		h[i].session == h[0].session && h[i].class == h[0].class &&
+		h[i].psn > h[i - 1].psn &&
+		!memcmp(&f[i].from, &f[0].from, sizeof(f->from)))
+		i++;
+	return i;
+}
+
 static inline void sw_peer_owe(
 	struct sw_peer *p, struct sw_due *due, enum sw_owed what)
 {

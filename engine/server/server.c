@@ -7,8 +7,6 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-enum { AHEAD = 4 }; /* frames between a header's fetch and its use */
-
 /* --- sessions --- */
 
 /* Say to @peer that session @id is not, or no longer, open here. */
@@ -207,23 +205,25 @@ static void say_error(struct sw_session *s)
 	sw_session_owe(s, SW_OWE_ERROR);
 }
 
+/* A frame, or a run of PUSHes. */
 static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
-	const struct sw_header *h)
+	const struct sw_header *h, uint32_t n)
 {
 	struct sw_server *srv = s->srv;
 	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
 
 	s->peer.rx_ns = srv->now_ns;
 	sw_session_note_rx(s);
-	sw_flow_rx(&s->peer.flow, h);
+	sw_flow_rx(&s->peer.flow, &h[n - 1]);
 	if (srv->now_ns >= s->error_at_ns)
 		say_error(s);
 	if (h->type != SW_PUSH)
 		on_control(s, f, h, is_late);
-	else if (s->job->status.state == SW_JOB_RUNNING)
-		on_push(s, f, h);
+	else if (s->job->status.state != SW_JOB_RUNNING)
+		sw_count(&srv->stats.rx_state, n);
 	else
-		sw_count(&srv->stats.rx_state, 1);
+		for (uint32_t i = 0; i < n; i++)
+			on_push(s, &f[i], &h[i]);
 }
 
 static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
@@ -235,33 +235,25 @@ static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
 		sw_admit_join(srv, f, h);
 }
 
-static void rx_one(struct sw_server *srv, const struct sw_rx_frame *f,
-	const struct sw_header *h)
+/* The first of @n frames, and those that are looked up with it; returns how
+ * many. */
+static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
 {
 	struct sw_session *s;
 
+	if (!h->type) /* dropped */
+		return 1;
 	if (h->type == SW_HELLO || h->type == SW_JOIN) {
 		on_stranger(srv, f, h);
-		return;
+		return 1;
 	}
 	s = session_of(srv, &f->from, h);
-	if (s)
-		on_session(s, f, h);
-}
-
-/* What has come is in no cache of this core: so the headers of a burst are read
- * before the first frame is handled, while those behind them are fetched. */
-static void open_all(struct sw_server *srv, const struct sw_rx_frame *frames,
-	uint32_t n, struct sw_header *heads)
-{
-	for (uint32_t i = 0; i < n && i < AHEAD; i++)
-		__builtin_prefetch(frames[i].data);
-	for (uint32_t i = 0; i < n; i++) {
-		if (i + AHEAD < n)
-			__builtin_prefetch(frames[i + AHEAD].data);
-		if (!sw_frame_open(&frames[i], &heads[i], &srv->stats))
-			heads[i].type = 0;
-	}
+	if (!s)
+		return 1;
+	n = sw_peer_run(f, h, n, SW_PUSH);
+	on_session(s, f, h, n);
+	return n;
 }
 
 static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
@@ -272,10 +264,9 @@ static void server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 
 	srv->now_ns = now_ns;
 	srv->n_looked = 0;
-	open_all(srv, frames, n, heads);
-	for (uint32_t i = 0; i < n; i++)
-		if (heads[i].type)
-			rx_one(srv, &frames[i], &heads[i]);
+	sw_frames_open(frames, n, heads, &srv->stats);
+	for (uint32_t i = 0; i < n;)
+		i += rx_some(srv, &frames[i], &heads[i], n - i);
 	sw_server_look(srv);
 }
 

@@ -8,6 +8,8 @@
 #include "engine/base/bytes.h"
 #include "sum/sum.h"
 
+enum { AHEAD = 4 }; /* frames between a header's fetch and its use */
+
 /* Bytes of the header that its CRC covers. */
 enum { COVERED = offsetof(struct sw_header, head_crc) };
 
@@ -61,37 +63,28 @@ void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
 	memcpy(out, &sealed, SW_HEAD_BYTES);
 }
 
-static uint32_t known_flags(uint8_t type)
+static inline enum sw_verdict check_type(const struct sw_header *h)
 {
-	return SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO |
-	       (type == SW_PUSH ? 15 * SW_FLAG_BACKLOG : 0);
-}
-
-static bool is_length_of(uint8_t type, uint32_t len)
-{
-	uint32_t more = len - frame_rules[type].min,
-		 unit = frame_rules[type].unit;
-
-	return len >= frame_rules[type].min && len <= frame_rules[type].max &&
-	       (unit == 1 || more % unit == 0);
-}
-
-static enum sw_verdict check_type(const struct sw_header *h)
-{
-	uint8_t type = h->type;
-	bool carries_range = type == SW_HELLO || type == SW_JOIN;
+	uint32_t type = h->type, len = h->payload_len, unit;
+	uint32_t flags = SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
 	bool is_data = type == SW_PUSH || type == SW_RESULT;
 
-	if (!carries_range &&
-		(h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX))
+	if ((h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX) &&
+		type != SW_HELLO && type != SW_JOIN)
 		return SW_FRAME_VERSION;
-	if (type >= SW_N_TYPES || !frame_rules[type].unit ||
-		(h->flags & ~known_flags(type)))
+	if (type == SW_PUSH)
+		flags |= 15 * SW_FLAG_BACKLOG;
+	if (type >= SW_N_TYPES || (h->flags & ~flags))
 		return SW_FRAME_TYPE;
-	if (is_data ? h->class >= SW_N_CLASSES : h->class != SW_CLASS_CTL)
+	unit = frame_rules[type].unit;
+	if (!unit ||
+		(is_data ? h->class >= SW_N_CLASSES : h->class != SW_CLASS_CTL))
 		return SW_FRAME_TYPE;
-	return is_length_of(type, h->payload_len) ? SW_FRAME_OK
-						  : SW_FRAME_LENGTH;
+	if (len < frame_rules[type].min || len > frame_rules[type].max)
+		return SW_FRAME_LENGTH;
+	return unit == 1 || (len - frame_rules[type].min) % unit == 0
+		       ? SW_FRAME_OK
+		       : SW_FRAME_LENGTH;
 }
 
 /* The header as it lies there; what is written to @out is not read before it is
@@ -123,14 +116,6 @@ enum sw_verdict sw_header_decode(
 	return verdict;
 }
 
-uint32_t sw_data_crc(
-	const struct sw_header *h, const void *payload, uint32_t len)
-{
-	uint32_t place[3] = {h->key, h->round, h->chunk};
-
-	return sw_crc32c(sw_crc32c(0, place, sizeof(place)), payload, len);
-}
-
 const char *sw_mode_name(uint32_t mode)
 {
 	static const char *const names[] = {
@@ -151,13 +136,11 @@ static void count_bad(enum sw_verdict verdict, struct sw_stats *st)
 	sw_count(counters[verdict], 1);
 }
 
-bool sw_frame_open(
+static inline bool open_one(
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
 {
 	enum sw_verdict verdict = decode(f->data, f->len, h);
 
-	sw_count(&st->rx_frames, 1);
-	sw_count(&st->rx_bytes, f->len);
 	if (verdict != SW_FRAME_OK) {
 		count_bad(verdict, st);
 		return false;
@@ -168,6 +151,24 @@ bool sw_frame_open(
 		return false;
 	}
 	return true;
+}
+
+void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
+	struct sw_header *heads, struct sw_stats *st)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n && i < AHEAD; i++)
+		__builtin_prefetch(frames[i].data);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i + AHEAD < n)
+			__builtin_prefetch(frames[i + AHEAD].data);
+		bytes += frames[i].len;
+		if (!open_one(&frames[i], &heads[i], st))
+			heads[i].type = 0;
+	}
+	sw_count(&st->rx_frames, n);
+	sw_count(&st->rx_bytes, bytes);
 }
 
 void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,

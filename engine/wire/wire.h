@@ -18,6 +18,7 @@
 #include "engine/base/error.h"
 #include "engine/base/stats.h"
 #include "engine/wire/frame.h"
+#include "sum/sum.h"
 
 enum {
 	SW_MAGIC = 0x5753,  /* "SW" */
@@ -132,14 +133,21 @@ enum sw_verdict sw_header_decode(
 
 /* sw_data_crc - CRC32C of a data payload, seeded with what it belongs to, so
  * that intact bytes in the wrong place fail too. */
-uint32_t sw_data_crc(
-	const struct sw_header *h, const void *payload, uint32_t len);
+static inline uint32_t sw_data_crc(
+	const struct sw_header *h, const void *payload, uint32_t len)
+{
+	uint32_t place[3] = {h->key, h->round, h->chunk};
 
-/* sw_frame_open - what every frame that comes must pass before anybody asks
- * whose it is: sw_header_decode, and the payload's CRC if it is a control
- * frame.  Counts the frame, or why it is dropped (false). */
-bool sw_frame_open(
-	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st);
+	return sw_crc32c_both(place, sizeof(place), payload, len);
+}
+
+/* sw_frames_open - what each of a burst must pass before anybody asks whose it
+ * is: sw_header_decode, and the payload's CRC if it is a control frame.  Fills
+ * @heads and counts them; type 0: it is dropped, and why is counted.  What has
+ * come is in no cache of this core: so all headers are read before the first
+ * frame is handled, while those behind them are fetched. */
+void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
+	struct sw_header *heads, struct sw_stats *st);
 
 /* sw_frame_build - a frame for a port, whose header is filled in but for the
  * version, the payload's CRC where it is a control frame's, and what

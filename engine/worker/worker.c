@@ -16,14 +16,9 @@ enum {
 	STREAM_BYTES = 4 << 20,    /* of a tensor: more than caches keep */
 };
 
-static struct sw_worker *worker_of(struct sw_node *node)
-{
-	return (struct sw_worker *)node;
-}
-
 /* The tensor that a frame of link @l is about, if it is one of ours there, and
  * the record of its chunk; a stream's is found by its number. */
-static struct sw_wtensor *tensor_of(struct sw_worker *w,
+static inline struct sw_wtensor *tensor_of(struct sw_worker *w,
 	const struct sw_link *l, uint32_t key, uint32_t chunk, uint32_t *record)
 {
 	struct sw_wtensor *t;
@@ -124,7 +119,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 /* It was written, or found held.  What follows from it waits for the end of the
  * burst (settle). */
-static void accept(
+static inline void accept(
 	struct sw_worker *w, struct sw_link *l, const struct sw_header *h)
 {
 	sw_flow_accept(&l->peer.flow, h->class, h->psn, w->now_ns);
@@ -319,21 +314,9 @@ static void on_control(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 }
 
-static void on_link(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
+static void on_data(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
-	bool is_newer = sw_flow_is_newer(&l->peer.flow, h);
-
-	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
-		if (!h->session) { /* only a LEFT is said without */
-			if (h->type == SW_LEFT)
-				sw_link_rx(w, l, h, payload);
-			return;
-		}
-		l->peer.rx_ns = w->now_ns;
-		if (sw_flow_rx(&l->peer.flow, h))
-			sw_link_touch(l);
-	}
 	if (h->type == SW_RESULT && l->state == SW_LINK_OPEN)
 		on_result(w, l, h, payload);
 	else if (h->type == SW_ACK && l->state == SW_LINK_OPEN)
@@ -342,17 +325,42 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 		on_control(w, l, h, payload, is_newer);
 }
 
-static void rx_one(struct sw_worker *w, const struct sw_rx_frame *f)
+/* A frame, or a run of RESULTs. */
+static void on_link(struct sw_worker *w, struct sw_link *l,
+	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
 {
-	struct sw_header h;
+	bool is_newer = sw_flow_is_newer(&l->peer.flow, h);
+
+	if (l->state == SW_LINK_OPEN || l->state == SW_LINK_LEAVING) {
+		if (!h->session) { /* only a LEFT is said without */
+			if (h->type == SW_LEFT)
+				sw_link_rx(w, l, h, f->payload);
+			return;
+		}
+		l->peer.rx_ns = w->now_ns;
+		if (sw_flow_rx(&l->peer.flow, &h[n - 1]))
+			sw_link_touch(l);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		on_data(w, l, &h[i], f[i].payload, is_newer);
+}
+
+/* The first of @n frames, and those that are looked up with it; returns how
+ * many. */
+static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
 	struct sw_link *l;
 
-	if (!sw_frame_open(f, &h, &w->stats))
-		return;
+	if (!h->type) /* dropped */
+		return 1;
 	w->is_misrouted = f->is_misrouted;
-	l = link_of(w, &f->from, &h);
-	if (l && w->state != SW_WORKER_LEFT)
-		on_link(w, l, &h, f->payload);
+	l = link_of(w, &f->from, h);
+	if (!l || w->state == SW_WORKER_LEFT)
+		return 1;
+	n = sw_peer_run(f, h, n, SW_RESULT);
+	on_link(w, l, f, h, n);
+	return n;
 }
 
 /* What a burst leaves to do, once for all its frames: what the credit that came
@@ -375,11 +383,13 @@ static void settle(struct sw_worker *w)
 void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n)
 {
-	struct sw_worker *w = worker_of(node);
+	struct sw_worker *w = (struct sw_worker *)node;
+	struct sw_header heads[SW_RX_BURST];
 
 	w->now_ns = now_ns;
-	for (uint32_t i = 0; i < n; i++)
-		rx_one(w, &frames[i]);
+	sw_frames_open(frames, n, heads, &w->stats);
+	for (uint32_t i = 0; i < n;)
+		i += rx_some(w, &frames[i], &heads[i], n - i);
 	settle(w);
 }
 
@@ -459,7 +469,7 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 
 uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 {
-	struct sw_worker *w = worker_of(node);
+	struct sw_worker *w = (struct sw_worker *)node;
 	uint64_t at = UINT64_MAX;
 
 	w->now_ns = now_ns;
@@ -486,12 +496,4 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 		at = sw_min64(at, w->stall_at_ns);
 	}
 	return sw_look_again(at, now_ns, w->n_links);
-}
-
-bool sw_worker_is_busy(const struct sw_node *node)
-{
-	const struct sw_worker *w = (const struct sw_worker *)node;
-
-	return w->n_open ||
-	       (w->state != SW_WORKER_RUNNING && w->state != SW_WORKER_LEFT);
 }

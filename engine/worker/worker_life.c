@@ -208,3 +208,11 @@ void sw_worker_check_left(struct sw_worker *w)
 	w->state = SW_WORKER_LEFT;
 	sw_lane_say(w, w->fault.err, w->fault.text);
 }
+
+bool sw_worker_is_busy(const struct sw_node *node)
+{
+	const struct sw_worker *w = (const struct sw_worker *)node;
+
+	return w->n_open ||
+	       (w->state != SW_WORKER_RUNNING && w->state != SW_WORKER_LEFT);
+}

@@ -20,7 +20,7 @@ static void open_and_close(const struct sw_rx_frame *rx)
 		assert(!memcmp(again, rx->data, SW_HEAD_BYTES));
 		assert(h.payload_len == rx->len - SW_HEAD_BYTES);
 	}
-	sw_frame_open(rx, &h, &st);
+	sw_frames_open(rx, 1, &h, &st);
 }
 
 void fuzz_frame_open(const struct sw_rx_frame *rx)
