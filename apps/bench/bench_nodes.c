@@ -89,7 +89,7 @@ static int open_stream(struct bench_nodes *x)
 {
 	uint16_t ranks[SW_MAX_MEMBERS];
 	struct sw_worker_tensor stream = {.name = "stream",
-		.window_log2 = 9,
+		.window_log2 = 7,
 		.n_ranks = x->shape->n_members,
 		.ranks = ranks};
 	int err = 0;

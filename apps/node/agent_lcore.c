@@ -7,7 +7,10 @@
 #include "apps/node/agent.h"
 #include "engine/base/error.h"
 
-enum { SUBMITS = 32 }; /* taken in one turn */
+enum {
+	SUBMITS = 32,           /* taken in one turn */
+	WINDOW_BYTES = 1 << 20, /* of a stream at a server's core, at most */
+};
 
 static struct sw_loop *loop_of(struct agent_core *core)
 {
@@ -169,13 +172,23 @@ static void join(struct agent_core *core, uint64_t now_ns)
 		sw_worker_node(&core->worker));
 }
 
-static struct sw_worker_tensor tensor_of(
+/* As a client asks, but so small that a server's core has it in its cache. */
+static uint8_t window_of(const struct agent_core *core, uint8_t log2)
+{
+	uint32_t payload = core->shared->daemon.params.payload;
+
+	while (log2 > SW_WINDOW_MIN_LOG2 && payload << log2 > WINDOW_BYTES)
+		log2--;
+	return log2;
+}
+
+static struct sw_worker_tensor tensor_of(const struct agent_core *core,
 	const struct sw_host_tensor *t, bool is_alone)
 {
 	if (t->kind == SW_EDGE_STREAM)
 		return (struct sw_worker_tensor){.name = t->name,
 			.priority = t->priority,
-			.window_log2 = (uint8_t)t->dtype,
+			.window_log2 = window_of(core, (uint8_t)t->dtype),
 			.n_ranks = (uint32_t)t->n_elems,
 			.ranks = t->ranks};
 	return (struct sw_worker_tensor){.name = t->name,
@@ -199,7 +212,7 @@ static uint32_t list_new(struct agent_core *core, const struct agent_command *o,
 		if (!is_alone &&
 			t->node_i < sw_worker_view(&core->worker).n_tensors)
 			continue;
-		list[n++] = tensor_of(t, is_alone);
+		list[n++] = tensor_of(core, t, is_alone);
 	}
 	return n;
 }
@@ -209,7 +222,7 @@ static uint32_t list_new(struct agent_core *core, const struct agent_command *o,
 static void take_source(
 	struct agent_core *core, const struct sw_host_tensor *t, uint32_t local)
 {
-	struct sw_worker_tensor d = tensor_of(t, false);
+	struct sw_worker_tensor d = tensor_of(core, t, false);
 
 	if (t->result)
 		sw_worker_source(&core->worker, t->node_i, local, t->base);

@@ -15,7 +15,7 @@
 #include <sumwire/coll.h>
 
 enum {
-	WINDOW_LOG2 = 9,         /* slots: of 8 KiB, 4 MiB */
+	WINDOW_LOG2 = 9,         /* slots: the agent may take fewer */
 	WINDOW_BARRIER_LOG2 = 4, /* of which few are under way */
 	GROUPS_MAX = 256,        /* open */
 };
