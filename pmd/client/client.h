@@ -9,6 +9,7 @@
 #include "conf/launch.h"
 #include "pmd/client/edge.h"
 #include "pmd/client/folder.h"
+#include "pmd/client/rows.h"
 #include "pmd/client/segment.h"
 #include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
@@ -48,7 +49,9 @@ struct sw_channel {
 	struct sw_call *first, **end; /* with pieces to put, in order */
 	uint32_t n_pieces;            /* at the agent */
 	struct sw_stage small[SW_STAGES_SMALL], large[SW_STAGES_LARGE];
-	uint64_t large_bytes;    /* of each of those */
+	uint64_t large_bytes; /* of each of those */
+	/* Pieces that are to be put, in order, when their copies are there. */
+	struct sw_call_piece *filling, **filling_end;
 	struct sw_channel *next; /* of the client's */
 };
 
@@ -79,6 +82,25 @@ struct sw_group_past {
 	char name[SW_GROUP_NAME_MAX + 1];
 };
 
+/* Who copies the buffers of a collective that memcpy does not reach: pmd/cuda,
+ * which embeds it.  Its functions are called with the lock held, and return at
+ * once. */
+struct sw_call_device {
+	const struct sw_call_device_ops {
+		/* Stages lie there, from now on. */
+		void (*show)(
+			struct sw_call_device *d, void *base, uint64_t bytes);
+		/* Begin to copy, into a stage or out of it; sw_client_copied,
+		 * with the same @piece, says that it is done. */
+		void (*copy)(struct sw_call_device *d, uint32_t piece,
+			const struct sw_rows *rows, bool is_into);
+		/* The call has ended: nothing of it is copied any more. */
+		void (*end)(struct sw_call_device *d);
+	} * ops;
+	const void *owner; /* of several */
+	bool is_ready;     /* else no piece of it goes */
+};
+
 /* A collective, from sw_coll until its end was reported.  It is cut into
  * pieces, each a collective of its own to the agent (client_call.c). */
 struct sw_call {
@@ -96,9 +118,11 @@ struct sw_call {
 	/* Which of the two buffers lie in memory of sw_alloc, where. */
 	bool has_from, has_to;
 	struct sw_edge_place_at from, to;
-	bool is_counted;       /* in n_unfinished */
-	struct sw_call *later; /* of its channel */
-	char token[8];         /* of a barrier */
+	bool is_counted;               /* in n_unfinished */
+	struct sw_call_device *device; /* NULL: memcpy does, or it has ended */
+	uint32_t n_copying;            /* pieces that it has */
+	struct sw_call *later;         /* of its channel */
+	char token[8];                 /* of a barrier */
 };
 
 /* A piece at the agent, or back from it. */
@@ -108,8 +132,9 @@ struct sw_call_piece {
 	uint64_t at, n;         /* elements of each part */
 	struct sw_stage *stage; /* NULL: both buffers are shared */
 	int status;
+	bool is_full;                /* its stage is, so it may be put */
 	bool is_back;                /* the agent has done with it */
-	struct sw_call_piece *later; /* to be copied out */
+	struct sw_call_piece *later; /* to be put, to be copied out */
 };
 
 struct sw_calls {
@@ -315,10 +340,18 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 
 /* --- client_call.c: collectives --- */
 
-/* sw_client_call - @args were checked; @ch is that of their kind.
+/* sw_client_call - @args were checked; @ch is that of their kind; @device has
+ * their buffers, NULL: they are this machine's memory.
  * Errors: SW_EBUSY, SW_ENOMEM. */
 int sw_client_call(struct sw_group *g, struct sw_channel *ch,
-	const struct sw_coll_args *args, uint64_t *handle);
+	const struct sw_coll_args *args, struct sw_call_device *device,
+	uint64_t *handle);
+
+/* sw_client_coll - as sw_coll, with the lock of @c held; @device as above.
+ * Errors: SW_EINVAL @g is of another client, too. */
+int sw_client_coll(struct sw_client *c, struct sw_group *g,
+	const struct sw_coll_args *args, struct sw_call_device *device,
+	uint64_t *handle);
 
 /* sw_client_find_call - that is open, or has ended and was not reported. */
 struct sw_call *sw_client_find_call(struct sw_client *c, uint64_t handle);
@@ -329,6 +362,10 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done);
 /* sw_client_move - put pieces, copy what is staged, @bytes at most.  Returns
  * whether something was done.  The lock is released meanwhile. */
 bool sw_client_move(struct sw_client *c, uint64_t bytes);
+
+/* sw_client_copied - what sw_call_device_ops' copy was to copy is there, or
+ * never will be: @err.  Takes the lock. */
+void sw_client_copied(struct sw_client *c, uint32_t piece, int err);
 
 /* sw_client_drop_call - it ends with @status: no more of it is put. */
 void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
@@ -374,8 +411,13 @@ uint64_t sw_client_expire(struct sw_client *c);
 
 /* --- client_group.c: how groups begin and end --- */
 
+const char *sw_group_name(const struct sw_group *g);
+
 /* sw_group_has - is @rank in it? */
 bool sw_group_has(const struct sw_group *g, uint32_t rank);
+
+/* sw_coll_priority - of all collectives of @kind. */
+uint32_t sw_coll_priority(enum sw_coll_kind kind);
 
 /* sw_group_open_stream - for collectives of @kind; all members are there. */
 int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind);
@@ -395,6 +437,11 @@ void sw_stage_close(struct sw_client *c, struct sw_channel *ch);
  * Errors: those of sw_alloc. */
 int sw_stage_open(struct sw_client *c, struct sw_channel *ch, uint64_t bytes,
 	uint64_t largest);
+
+/* sw_stage_memory - where stages for pieces of @bytes lie, which are open;
+ * returns how many bytes. */
+uint64_t sw_stage_memory(
+	const struct sw_channel *ch, uint64_t bytes, void **base);
 
 /* sw_stage_take - one for a piece of @bytes; NULL: all are in use. */
 struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes);
@@ -421,6 +468,23 @@ void sw_client_close_parts(struct sw_client *c);
 void sw_client_rest(
 	struct sw_client *c, const _Atomic bool *has_mail, uint64_t until_ns);
 void sw_client_wake(struct sw_client *c);
+
+/* sw_client_serve - what the agent has said, and pieces that may go.  Returns
+ * whether there was any, or why the attachment is over. */
+int sw_client_serve(struct sw_client *c);
+
+/* sw_client_find_device - of the collective with that handle, which is one of
+ * @owner; NULL: it has ended.  Errors: SW_EINVAL there is no such handle. */
+int sw_client_find_device(struct sw_client *c, uint64_t handle,
+	const void *owner, struct sw_call_device **out);
+
+/* sw_client_await_call - until the collective has ended, which is not reported,
+ * or was by another thread.  Errors: SW_ETIMEDOUT, why the attachment ended. */
+int sw_client_await_call(struct sw_client *c, uint64_t handle);
+
+/* sw_client_drop_device - abort the groups whose open collectives are of
+ * @owner, which is not called for them any more. */
+void sw_client_drop_device(struct sw_client *c, const void *owner);
 
 /* sw_client_give_up - this process cannot go on, so the job ends at all ranks,
  * with @why; here with @err.  The agent and we add which rank it is. */

@@ -17,31 +17,7 @@ enum {
 	INLINE_BYTES = 256 << 10, /* that sw_coll copies itself */
 };
 
-/* --- copies, without the lock --- */
-
-static void copy_in(const struct sw_call_piece *p)
-{
-	const struct sw_call *k = p->call;
-	uint64_t elem = elem_bytes(k);
-
-	for (uint64_t i = 0; i < parts_in(k); i++)
-		memcpy(p->stage->base + i * p->n * elem,
-			(const char *)k->args.send +
-				(i * k->args.count + p->at) * elem,
-			p->n * elem);
-}
-
-static void copy_out(const struct sw_call_piece *p)
-{
-	const struct sw_call *k = p->call;
-	uint64_t elem = elem_bytes(k);
-	const char *from = p->stage->base + out_offset(k, p->n);
-
-	for (uint64_t i = 0; i < parts_out(k); i++)
-		memcpy((char *)k->args.recv +
-				(i * k->args.count + p->at) * elem,
-			from + i * p->n * elem, p->n * elem);
-}
+/* --- copies --- */
 
 /* What the root sent is there already. */
 static bool has_copy_out(const struct sw_call *k)
@@ -50,12 +26,22 @@ static bool has_copy_out(const struct sw_call *k)
 					k->args.send == k->args.recv);
 }
 
-static void copy(struct sw_client *c, const struct sw_call_piece *p,
-	void (*fn)(const struct sw_call_piece *p))
+static void copy(struct sw_client *c, const struct sw_rows *rows)
 {
 	sw_client_unlock(c);
-	fn(p);
+	sw_rows_copy(rows);
 	(void)!sw_client_lock(c);
+}
+
+/* sw_client_copied goes on. */
+static void copy_by_device(struct sw_client *c, struct sw_call_piece *p,
+	const struct sw_rows *rows)
+{
+	struct sw_call *k = p->call;
+
+	k->n_copying++;
+	k->device->ops->copy(
+		k->device, (uint32_t)(p - c->calls.pieces), rows, !p->is_back);
 }
 
 /* --- the end --- */
@@ -65,10 +51,11 @@ static bool has_all_put(const struct sw_call *k)
 	return k->next == k->args.count;
 }
 
-/* Somebody has to work for it, whether its caller waits or not. */
+/* Somebody has to work for it, whether its caller waits or not; a device does
+ * by itself. */
 static bool needs_work(const struct sw_call *k)
 {
-	return k->state == SW_TENSOR_OPEN &&
+	return k->state == SW_TENSOR_OPEN && !k->device &&
 	       (!has_all_put(k) || (is_staged(k) && k->args.count > k->piece));
 }
 
@@ -99,6 +86,9 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 	uint64_t one = 1;
 
 	k->state = SW_TENSOR_ENDED;
+	if (k->device)
+		k->device->ops->end(k->device);
+	k->device = NULL;
 	c->calls.n_open--;
 	count_work(c, k);
 	sw_client_call_thread(c); /* or the one that waits for it */
@@ -155,12 +145,19 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 	if (p->handle != done->handle || p->is_back || done->status > 0)
 		return false;
 	p->status = done->status;
-	if (!p->stage || p->status || !has_copy_out(p->call)) {
+	if (!p->stage || p->status || p->call->status ||
+		!has_copy_out(p->call)) {
 		end_piece(c, p);
 		return true;
 	}
 	p->is_back = true;
 	p->later = NULL;
+	if (is_on_device(p->call)) {
+		struct sw_rows rows = sw_piece_rows_out(p);
+
+		copy_by_device(c, p, &rows);
+		return true;
+	}
 	if (!s->ended)
 		s->ended_end = &s->ended;
 	*s->ended_end = p;
@@ -191,51 +188,9 @@ static struct sw_call_piece *take_piece(struct sw_client *c, uint32_t stream)
 	return NULL;
 }
 
-static struct sw_edge_place_at behind(
-	struct sw_edge_place_at at, uint64_t bytes)
-{
-	at.offset += bytes;
-	return at;
-}
-
-/* The piece as the agent takes it.  What this rank does not give, or does not
- * get, lies where the other buffer does: nobody looks at it. */
-static struct sw_edge_coll message(const struct sw_call_piece *p)
-{
-	const struct sw_call *k = p->call;
-	uint64_t elem = elem_bytes(k), at = p->at * elem;
-	bool is_shared =
-		k->args.kind == SW_REDUCE_SCATTER ? k->has_from : k->has_to;
-	struct sw_edge_coll m = {.handle = p->handle,
-		.count = p->n,
-		.whole = k->args.count,
-		.stride = (is_shared ? k->args.count : p->n) * elem,
-		.stream = (uint16_t)k->channel->stream->i,
-		.op = (uint8_t)k->args.op,
-		.root = (uint16_t)k->args.root,
-		.kind = (uint8_t)k->args.kind,
-		.dtype = (uint8_t)k->args.dtype,
-		.scale = k->args.scale,
-		.call = (uint32_t)k->number};
-
-	if (p->stage) {
-		m.from = p->stage->at;
-		m.to = behind(p->stage->at, out_offset(k, p->n));
-	}
-	if (k->has_from)
-		m.from = behind(k->from, at);
-	if (k->has_to)
-		m.to = behind(k->to, at);
-	if (!needs_send(k))
-		m.from = m.to;
-	if (!needs_recv(k))
-		m.to = m.from;
-	return m;
-}
-
 static void put(struct sw_client *c, const struct sw_call_piece *p)
 {
-	struct sw_edge_coll m = message(p);
+	struct sw_edge_coll m = sw_piece_message(p);
 
 	if (sw_spsc_put(&c->colls, &m, 1) != 1) {
 		sw_client_close(c, SW_EPROTO,
@@ -244,6 +199,65 @@ static void put(struct sw_client *c, const struct sw_call_piece *p)
 		return;
 	}
 	sw_client_ring(c, &c->control->agent_sleeps);
+}
+
+/* A stream has its pieces in the order of calls, also where stages fill in
+ * another. */
+static void put_full(struct sw_client *c, struct sw_channel *ch)
+{
+	while (ch->filling && ch->filling->is_full) {
+		struct sw_call_piece *p = ch->filling;
+
+		ch->filling = p->later;
+		if (p->status)
+			end_piece(c, p);
+		else
+			put(c, p);
+	}
+}
+
+static void fill(
+	struct sw_client *c, struct sw_channel *ch, struct sw_call_piece *p)
+{
+	bool is_staged_in = stages_in(p->call);
+
+	if (!ch->filling)
+		ch->filling_end = &ch->filling;
+	*ch->filling_end = p;
+	ch->filling_end = &p->later;
+	p->is_full = !is_staged_in;
+	if (is_staged_in) {
+		struct sw_rows rows = sw_piece_rows_in(p);
+
+		if (is_on_device(p->call)) {
+			copy_by_device(c, p, &rows);
+			return;
+		}
+		copy(c, &rows);
+		p->is_full = true;
+	}
+	put_full(c, ch);
+}
+
+void sw_client_copied(struct sw_client *c, uint32_t piece, int err)
+{
+	struct sw_call_piece *p = &c->calls.pieces[piece];
+	struct sw_call *k = p->call;
+
+	if (!sw_client_lock(c))
+		return;
+	k->n_copying--;
+	if (c->closed) {
+		sw_client_call_thread(c); /* that waits for this one */
+	} else {
+		p->status = err ? err : k->status;
+		p->is_full = true;
+		if (p->is_back)
+			end_piece(c, p);
+		else
+			put_full(c, k->channel);
+	}
+	sw_client_unlock(c);
 }
 
 /* The next piece of a channel's first call.  Returns the bytes that were
@@ -255,7 +269,8 @@ static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 	struct sw_call_piece *p;
 	uint64_t n, left;
 
-	if (!k || ch->n_pieces == PIECES_MAX)
+	if (!k || ch->n_pieces == PIECES_MAX ||
+		(k->device && !k->device->is_ready))
 		return 0;
 	left = k->args.count - k->next;
 	n = left < k->piece ? left : k->piece;
@@ -279,9 +294,7 @@ static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 	ch->n_pieces++;
 	if (has_all_put(k))
 		unlink_call(k);
-	if (stages_in(k))
-		copy(c, p, copy_in);
-	put(c, p);
+	fill(c, ch, p);
 	count_work(c, k);
 	return stages_in(k) ? parts_in(k) * n * elem_bytes(k) : 1;
 }
@@ -290,13 +303,15 @@ static uint64_t copy_one_out(struct sw_client *c)
 {
 	struct sw_calls *s = &c->calls;
 	struct sw_call_piece *p = s->ended;
+	struct sw_rows rows;
 
 	if (!p)
 		return 0;
 	s->ended = p->later;
 	if (!s->ended)
 		s->ended_end = &s->ended;
-	copy(c, p, copy_out);
+	rows = sw_piece_rows_out(p);
+	copy(c, &rows);
 	end_piece(c, p);
 	return parts_out(p->call) * p->n * elem_bytes(p->call);
 }
@@ -373,12 +388,36 @@ static void enqueue(struct sw_channel *ch, struct sw_call *k)
 	ch->end = &k->later;
 }
 
+/* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
+static int place(struct sw_client *c, struct sw_call *k)
+{
+	uint64_t each = k->args.count * elem_bytes(k), bytes;
+	void *base;
+	int err;
+
+	k->piece = piece_elems(k);
+	if (!is_on_device(k)) {
+		k->has_from = sw_client_find_memory(
+			c, k->args.send, parts_in(k) * each, &k->from);
+		k->has_to = sw_client_find_memory(
+			c, k->args.recv, parts_out(k) * each, &k->to);
+	}
+	if (!is_staged(k))
+		return 0;
+	err = sw_stage_open(c, k->channel, first_stage(k), largest_stage(k));
+	if (err || !is_on_device(k))
+		return err;
+	bytes = sw_stage_memory(k->channel, first_stage(k), &base);
+	k->device->ops->show(k->device, base, bytes);
+	return 0;
+}
+
 int sw_client_call(struct sw_group *g, struct sw_channel *ch,
-	const struct sw_coll_args *args, uint64_t *handle)
+	const struct sw_coll_args *args, struct sw_call_device *device,
+	uint64_t *handle)
 {
 	struct sw_client *c = g->client;
 	struct sw_call *k = take_call(c);
-	uint64_t each = args->count * sw_dtype_bytes(args->dtype);
 	int err;
 
 	if (!k)
@@ -396,14 +435,8 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 	k->args = *args;
 	if (args->kind == SW_BARRIER)
 		k->args.send = k->args.recv = k->token;
-	k->piece = piece_elems(k);
-	k->has_from = sw_client_find_memory(
-		c, k->args.send, parts_in(k) * each, &k->from);
-	k->has_to = sw_client_find_memory(
-		c, k->args.recv, parts_out(k) * each, &k->to);
-	err = is_staged(k)
-		      ? sw_stage_open(c, ch, first_stage(k), largest_stage(k))
-		      : 0;
+	k->device = device;
+	err = place(c, k);
 	if (err) {
 		k->state = SW_TENSOR_IDLE;
 		return err;

@@ -60,8 +60,8 @@ static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 		       : check_count(g, a, sw_dtype_bytes(a->dtype));
 }
 
-static int call(
-	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle)
+static int call(struct sw_group *g, const struct sw_coll_args *args,
+	struct sw_call_device *device, uint64_t *handle)
 {
 	struct sw_coll_args a = *args;
 	int err = sw_group_fail(g);
@@ -73,7 +73,9 @@ static int call(
 			.kind = SW_BARRIER, .dtype = SW_U8, .count = 1};
 	if (!err)
 		err = sw_group_open_stream(g, a.kind);
-	return err ? err : sw_client_call(g, &g->channels[a.kind], &a, handle);
+	return err ? err
+		   : sw_client_call(
+			     g, &g->channels[a.kind], &a, device, handle);
 }
 
 /* What was not put yet is the thread's work; where none can be started it waits
@@ -86,22 +88,35 @@ static void see_to_the_rest(struct sw_client *c)
 		sw_client_call_thread(c);
 }
 
-int sw_coll(
-	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle)
+int sw_client_coll(struct sw_client *c, struct sw_group *g,
+	const struct sw_coll_args *args, struct sw_call_device *device,
+	uint64_t *handle)
 {
 	char why[SW_SIZED_WHY_BYTES];
 	struct sw_coll_args own;
+	int err;
+
+	if (g->client != c)
+		return sw_client_fail(c, SW_EINVAL,
+			"group '%s' belongs to another client", g->name);
+	if (sw_sized_take(&own, sizeof(own), args,
+		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
+		err = sw_client_fail(
+			c, SW_EINVAL, "group '%s': %s", g->name, why);
+	else
+		err = call(g, &own, device, handle);
+	see_to_the_rest(c);
+	return err;
+}
+
+int sw_coll(
+	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle)
+{
 	int err = sw_client_enter(g->client);
 
 	if (err)
 		return err;
-	if (sw_sized_take(&own, sizeof(own), args,
-		    SW_UP_TO(struct sw_coll_args, recv), "sw_coll_args", why))
-		err = sw_client_fail(
-			g->client, SW_EINVAL, "group '%s': %s", g->name, why);
-	else
-		err = call(g, &own, handle);
-	see_to_the_rest(g->client);
+	err = sw_client_coll(g->client, g, args, NULL, handle);
 	sw_client_unlock(g->client);
 	return err;
 }

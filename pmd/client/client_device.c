@@ -4,7 +4,10 @@
 
 #include "pmd/client/client.h"
 
-enum { NAP_NS = 5000000 };
+enum {
+	NAP_NS = 5000000,
+	SERVE_BYTES = 64, /* copied at a time: a piece of the host's */
+};
 
 void sw_client_say(const struct sw_client *c, const char *line)
 {
@@ -32,6 +35,85 @@ void sw_client_wake(struct sw_client *c)
 	if (!sw_client_lock(c))
 		return;
 	sw_client_call_thread(c);
+	sw_client_unlock(c);
+}
+
+int sw_client_serve(struct sw_client *c)
+{
+	int err;
+
+	if (!sw_client_lock(c))
+		return SW_ECLOSED;
+	sw_client_rx_completions(c);
+	err = c->closed ? c->closed : sw_client_move(c, SERVE_BYTES);
+	sw_client_unlock(c);
+	return err;
+}
+
+int sw_client_find_device(struct sw_client *c, uint64_t handle,
+	const void *owner, struct sw_call_device **out)
+{
+	const struct sw_call *k = sw_client_find_call(c, handle);
+
+	*out = NULL;
+	if (k && k->state != SW_TENSOR_OPEN)
+		return 0;
+	if (!k || !k->device || k->device->owner != owner)
+		return sw_client_fail(c, SW_EINVAL,
+			"no collective of this device with handle %llu is open",
+			(unsigned long long)handle);
+	*out = k->device;
+	return 0;
+}
+
+int sw_client_await_call(struct sw_client *c, uint64_t handle)
+{
+	uint64_t until_ns = sw_client_wait_until_ns(c);
+	const struct sw_call *k = sw_client_find_call(c, handle);
+
+	while (k && k->state == SW_TENSOR_OPEN && !c->closed) {
+		if (sw_edge_now_ns() >= until_ns)
+			return sw_client_fail(c, SW_ETIMEDOUT,
+				"%s of group '%s' has not ended after %u s; it "
+				"stays open",
+				sw_coll_name(k->args.kind), k->group->name,
+				c->settings.wait_timeout_s);
+		sw_client_turn(c, until_ns);
+		k = sw_client_find_call(c, handle);
+	}
+	return sw_client_check(c);
+}
+
+/* The next open collective of @owner. */
+static struct sw_call *find_call(struct sw_client *c, const void *owner)
+{
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
+		struct sw_call *k = &c->calls.calls[i];
+
+		if (k->state == SW_TENSOR_OPEN && k->device &&
+			k->device->owner == owner)
+			return k;
+	}
+	return NULL;
+}
+
+void sw_client_drop_device(struct sw_client *c, const void *owner)
+{
+	struct sw_group *g;
+	struct sw_call *k;
+
+	do {
+		if (!sw_client_lock(c))
+			return;
+		k = find_call(c, owner);
+		g = k ? k->group : NULL;
+		sw_client_unlock(c);
+	} while (g && !sw_group_abort(g, "its device was closed"));
+	(void)!sw_client_lock(c);
+	while ((k = find_call(c, owner))) { /* the attachment is over */
+		k->status = SW_ECLOSED;
+		k->device = NULL;
+	}
 	sw_client_unlock(c);
 }
 

@@ -10,6 +10,12 @@ enum {
 	PART_MIN_BYTES = 32 << 10, /* of a piece, of each part */
 };
 
+/* A barrier's token is ours. */
+static inline bool is_on_device(const struct sw_call *k)
+{
+	return k->device && k->args.kind != SW_BARRIER;
+}
+
 static inline bool is_parted(const struct sw_call *k)
 {
 	return k->args.kind == SW_REDUCE_SCATTER ||
@@ -99,5 +105,14 @@ static inline uint64_t first_stage(const struct sw_call *k)
 	return stage_bytes(
 		k, k->args.count < k->piece ? k->args.count : k->piece);
 }
+
+/* --- client_piece.c --- */
+
+/* What of a piece is copied into its stage, and out of it. */
+struct sw_rows sw_piece_rows_in(const struct sw_call_piece *p);
+struct sw_rows sw_piece_rows_out(const struct sw_call_piece *p);
+
+/* The piece as the agent takes it. */
+struct sw_edge_coll sw_piece_message(const struct sw_call_piece *p);
 
 #endif

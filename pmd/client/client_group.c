@@ -32,6 +32,11 @@ static uint32_t find_rank(const struct sw_group *g, uint32_t rank)
 	return i;
 }
 
+const char *sw_group_name(const struct sw_group *g)
+{
+	return g->name;
+}
+
 bool sw_group_has(const struct sw_group *g, uint32_t rank)
 {
 	return find_rank(g, rank) < g->n;
@@ -169,6 +174,11 @@ static const uint32_t priorities[SW_N_COLL_KINDS] = {[SW_BARRIER] = 0,
 	[SW_ALL_REDUCE] = 1,
 	[SW_REDUCE] = 1,
 	[SW_REDUCE_SCATTER] = 3};
+
+uint32_t sw_coll_priority(enum sw_coll_kind kind)
+{
+	return priorities[kind];
+}
 
 static int open_channel(
 	struct sw_group *g, struct sw_channel *ch, enum sw_coll_kind kind)

@@ -113,7 +113,8 @@ static int look_call(struct sw_client *c, uint64_t handle)
 			(unsigned long long)handle);
 	if (k->state == SW_TENSOR_OPEN)
 		sw_client_rx_completions(c);
-	if (k->state == SW_TENSOR_OPEN && (!c->closed || c->calls.is_moving))
+	if (k->state == SW_TENSOR_OPEN &&
+		(!c->closed || c->calls.is_moving || k->n_copying))
 		return SW_EAGAIN;
 	if (k->state == SW_TENSOR_OPEN)
 		err = sw_client_check(c);

@@ -19,6 +19,16 @@ struct sw_stage *sw_stage_take(struct sw_channel *ch, uint64_t bytes)
 	return NULL;
 }
 
+uint64_t sw_stage_memory(
+	const struct sw_channel *ch, uint64_t bytes, void **base)
+{
+	bool is_small = bytes <= SW_STAGE_SMALL;
+
+	*base = is_small ? ch->small[0].base : ch->large[0].base;
+	return is_small ? SW_STAGES_SMALL * (uint64_t)SW_STAGE_SMALL
+			: SW_STAGES_LARGE * ch->large_bytes;
+}
+
 static bool take_spare(
 	struct sw_client *c, uint32_t n, uint64_t each, struct sw_stage *first)
 {

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pmd/client/rows.h"
+
 enum { SW_BACK_WHY = 160 };
 
 enum sw_back_way {
@@ -55,8 +57,8 @@ struct sw_back_ops {
 	int (*record)(struct sw_back *b, void *event, void *stream, char *why);
 
 	/* Begin a copy; @event is done when it is. */
-	int (*copy)(struct sw_back *b, enum sw_back_way way, void *to,
-		const void *from, size_t bytes, void *event, char *why);
+	int (*copy)(struct sw_back *b, enum sw_back_way way,
+		const struct sw_rows *rows, void *event, char *why);
 
 	/* 0: it is; SW_EAGAIN: not yet. */
 	int (*poll)(struct sw_back *b, void *event, char *why);

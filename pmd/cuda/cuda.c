@@ -186,7 +186,7 @@ static int cuda_record(struct sw_back *b, void *event, void *stream, char *why)
 		b->cuda.GetLastError();
 		snprintf(why, SW_BACK_WHY,
 			"its stream is being captured into a CUDA graph, which "
-			"cannot have a push_pull");
+			"cannot have a collective");
 		return SW_EINVAL;
 	}
 	if (!err)
@@ -194,11 +194,28 @@ static int cuda_record(struct sw_back *b, void *event, void *stream, char *why)
 	return err ? judge(b, "cudaEventRecord", err, why) : 0;
 }
 
-static int cuda_copy(struct sw_back *b, enum sw_back_way way, void *to,
-	const void *from, size_t bytes, void *event, char *why)
+/* One call does them all, unless they are too far apart for it. */
+static int copy_rows(
+	struct sw_back *b, enum sw_back_way way, const struct sw_rows *r)
 {
 	int kind = way == SW_BACK_OUT ? SW_CUDA_TO_HOST : SW_CUDA_TO_DEVICE;
-	int err = b->cuda.MemcpyAsync(to, from, bytes, kind, b->streams[way]);
+	int err = 0;
+
+	if (r->n > 1 && r->to_stride <= SW_CUDA_PITCH_MAX &&
+		r->from_stride <= SW_CUDA_PITCH_MAX)
+		return b->cuda.Memcpy2DAsync(r->to, r->to_stride, r->from,
+			r->from_stride, r->bytes, r->n, kind, b->streams[way]);
+	for (uint64_t i = 0; i < r->n && !err; i++)
+		err = b->cuda.MemcpyAsync(r->to + i * r->to_stride,
+			r->from + i * r->from_stride, r->bytes, kind,
+			b->streams[way]);
+	return err;
+}
+
+static int cuda_copy(struct sw_back *b, enum sw_back_way way,
+	const struct sw_rows *rows, void *event, char *why)
+{
+	int err = copy_rows(b, way, rows);
 
 	if (err)
 		return fail(b, "cudaMemcpyAsync", err, why);

@@ -115,7 +115,7 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 	struct sw_pipeline_params p = {.ops = d->ops,
 		.back = d->back,
 		.net = {d, net_push, net_poll, net_why, net_rest, net_wake,
-			net_give_up},
+			sw_device_serve, net_give_up},
 		.where = d->where,
 		.piece_bytes =
 			d->piece_bytes ? d->piece_bytes : SW_DEVICE_PIECE_MAX,
@@ -156,7 +156,10 @@ void sw_device_close(struct sw_device **device)
 		return;
 	sw_client_unlock(d->client);
 	sw_client_disown(d->client, &d->part);
+	sw_client_drop_device(d->client, d);
 	sw_pipeline_close(&d->pipeline);
+	sw_device_unpin_stages(d);
+	sw_device_free_colls(d);
 	while (d->batches) {
 		struct sw_device_batch *b = d->batches;
 

@@ -9,7 +9,6 @@
 #include "pmd/cuda/device_int.h"
 
 enum {
-	PAGE = 4096,
 	NAME_MAX_BYTES = 120, /* "#4095" comes behind it */
 	PIECES_GOAL = 8,      /* of a tensor */
 	PIECE_MIN = 256 << 10,
@@ -110,12 +109,10 @@ static void plan_tensor(struct sw_device *d, struct plan *plan,
 	}
 }
 
-/* Whole pages that hold all of them. */
 static void *pin(struct sw_device *d, const struct plan *plan,
 	const struct sw_pipeline_piece *pieces, bool is_result)
 {
 	uintptr_t first = UINTPTR_MAX, end = 0;
-	char why[SW_BACK_WHY], line[SW_PIPELINE_WHY];
 
 	for (uint32_t i = 0; i < plan->n; i++) {
 		uintptr_t at = is_result ? (uintptr_t)pieces[i].in
@@ -124,19 +121,7 @@ static void *pin(struct sw_device *d, const struct plan *plan,
 		first = at < first ? at : first;
 		end = at + pieces[i].bytes > end ? at + pieces[i].bytes : end;
 	}
-	first = first / PAGE * PAGE;
-	end = (end + PAGE - 1) / PAGE * PAGE;
-	if (!d->ops->pin(d->back, (void *)first, end - first, is_result, why))
-		return (void *)first;
-	if (!d->has_warned) {
-		snprintf(line, sizeof(line),
-			"%s: shared memory cannot be pinned (%s): copies are "
-			"slower",
-			d->where, why);
-		sw_client_say(d->client, line);
-	}
-	d->has_warned = true;
-	return NULL;
+	return sw_device_pin(d, (void *)first, end - first, is_result);
 }
 
 /* They are declared: where they lie. */

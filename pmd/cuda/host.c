@@ -20,9 +20,7 @@ enum job_kind { COPY, RECORD, RUN, HOLD };
 struct job {
 	struct job *next;
 	enum job_kind kind;
-	void *to;
-	const void *from;
-	size_t bytes;
+	struct sw_rows rows;
 	struct event *event;
 	uint64_t number; /* that the event then has */
 	void (*fn)(void *arg);
@@ -77,10 +75,11 @@ static void copy(struct sw_host_stream *s, const struct job *j)
 	uint64_t now = sw_edge_now_ns();
 	uint64_t at = s->free_ns > now ? s->free_ns : now;
 
-	memcpy(j->to, j->from, j->bytes);
+	sw_rows_copy(&j->rows);
 	at += b->latency_us * 1000;
 	if (b->gbit || b->mbit)
-		at += j->bytes * 8000 / (1000 * b->gbit + b->mbit);
+		at += j->rows.n * j->rows.bytes * 8000 /
+		      (1000 * b->gbit + b->mbit);
 	s->free_ns = at;
 	if (at > now)
 		sleep_until(at);
@@ -336,8 +335,8 @@ static bool is_over(struct sw_back *b)
 	return b->is_lost;
 }
 
-static int host_copy(struct sw_back *b, enum sw_back_way way, void *to,
-	const void *from, size_t bytes, void *event, char *why)
+static int host_copy(struct sw_back *b, enum sw_back_way way,
+	const struct sw_rows *rows, void *event, char *why)
 {
 	struct event *e = event;
 
@@ -346,9 +345,7 @@ static int host_copy(struct sw_back *b, enum sw_back_way way, void *to,
 		return lost(why);
 	return put(b->ways[way],
 		&(struct job){.kind = COPY,
-			.to = to,
-			.from = from,
-			.bytes = bytes,
+			.rows = *rows,
 			.event = e,
 			.number = atomic_fetch_add(&e->recorded, 1) + 1},
 		why);

@@ -10,7 +10,11 @@
 
 #include "engine/base/error.h"
 
-enum { PAGE = 4096, WORDS_BYTES = SW_PIPELINE_TENSORS * sizeof(uint32_t) };
+enum {
+	PAGE = 4096,
+	WORDS_BYTES = (SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS) *
+		      sizeof(uint32_t), /* whole pages */
+};
 
 static int fail(char *why, size_t room, int err, const char *text)
 {
@@ -107,7 +111,7 @@ void sw_pipeline_close(struct sw_pipeline *l)
 					l->p.back, l->lanes[i].slots[k].event);
 	}
 	for (uint32_t i = 0; i < l->n_tensors; i++)
-		l->p.ops->event_close(l->p.back, l->tensors[i]->event);
+		l->p.ops->event_close(l->p.back, l->tensors[i]->start.event);
 	if (l->has_pinned)
 		l->p.ops->unpin(l->p.back, (void *)l->words);
 	free((void *)l->words);
@@ -115,6 +119,11 @@ void sw_pipeline_close(struct sw_pipeline *l)
 	free(l->tensors);
 	pthread_cond_destroy(&l->changed);
 	pthread_mutex_destroy(&l->lock);
+}
+
+_Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l)
+{
+	return &l->words[l->n_words++];
 }
 
 int sw_pipeline_add(
@@ -128,13 +137,14 @@ int sw_pipeline_add(
 		err = fail(why, SW_BACK_WHY, SW_EINVAL,
 			"a device may have 4,096 pieces of tensors");
 	if (!err)
-		err = l->p.ops->event_open(l->p.back, &t->event, why);
+		err = l->p.ops->event_open(l->p.back, &t->start.event, why);
 	if (!err) {
 		for (uint32_t i = 0; i < t->n_pieces; i++) {
 			t->pieces[i].tensor = t;
 			t->pieces[i].i = i;
 		}
-		t->word = &l->words[l->n_tensors];
+		t->start.fn = sw_pipeline_start;
+		t->word = sw_pipeline_word(l);
 		l->n_pieces += t->n_pieces;
 		l->tensors[l->n_tensors++] = t;
 	}
@@ -160,51 +170,101 @@ static int check(
 	return 0;
 }
 
-/* The device's own errors are the thread's to tell all. */
-static int record(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
-	void *stream, char *why)
+/* The device's own errors are the thread's to tell all.  Under the lock, as the
+ * next one. */
+static int note_lost(struct sw_pipeline *l, int err, const char *why)
 {
-	char text[SW_BACK_WHY];
-	int err = l->p.ops->record(l->p.back, t->event, stream, text);
-
-	if (err)
-		snprintf(why, SW_PIPELINE_WHY, "%s: tensor '%s': %s",
-			l->p.where, t->name, text);
 	if (err == SW_EDEVICE) {
 		l->is_lost = true;
-		memcpy(l->lost_why, text, sizeof(text));
+		memcpy(l->lost_why, why, SW_BACK_WHY);
 		atomic_store(&l->has_mail, true);
 	}
 	return err;
 }
 
-static void post(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+static int record(struct sw_pipeline *l, void *event, void *stream,
+	const char *what, char *why)
 {
-	struct sw_pipeline_tensor **end = &l->mail;
+	char text[SW_BACK_WHY];
+	int err = l->p.ops->record(l->p.back, event, stream, text);
+
+	if (err)
+		snprintf(why, SW_PIPELINE_WHY, "%s: %s: %s", l->p.where, what,
+			text);
+	return note_lost(l, err, text);
+}
+
+static void post(struct sw_pipeline *l, struct sw_pipeline_start *s)
+{
+	struct sw_pipeline_start **end = &l->mail;
 
 	while (*end)
 		end = &(*end)->next;
-	*end = t;
-	t->next = NULL;
+	*end = s;
+	s->next = NULL;
+	s->number = ++l->n_calls;
 	atomic_store(&l->has_mail, true);
+}
+
+int sw_pipeline_event(struct sw_pipeline *l, void **event, char *why)
+{
+	char text[SW_BACK_WHY];
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = l->p.ops->event_open(l->p.back, event, text);
+	if (err)
+		snprintf(why, SW_PIPELINE_WHY, "%s: %s", l->p.where, text);
+	note_lost(l, err, text);
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+int sw_pipeline_record(struct sw_pipeline *l, void *event, void *stream,
+	const char *what, char *why)
+{
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = l->failed ? fail(why, SW_PIPELINE_WHY, l->failed, l->why)
+			: record(l, event, stream, what, why);
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+void sw_pipeline_post(struct sw_pipeline *l, struct sw_pipeline_start *s)
+{
+	pthread_mutex_lock(&l->lock);
+	post(l, s);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void sw_pipeline_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c)
+{
+	pthread_mutex_lock(&l->lock);
+	c->next = l->copies; /* queues put them in order */
+	l->copies = c;
+	atomic_store(&l->has_mail, true);
+	pthread_mutex_unlock(&l->lock);
 }
 
 int sw_pipeline_submit(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	const struct sw_pipeline_call *call, void *stream, char *why)
 {
+	char what[SW_PIPELINE_NAME + 16];
 	int err;
 
 	pthread_mutex_lock(&l->lock);
 	err = check(l, t, why);
+	snprintf(what, sizeof(what), "tensor '%s'", t->name);
 	if (!err)
-		err = record(l, t, stream, why);
+		err = record(l, t->start.event, stream, what, why);
 	if (!err) {
 		t->call = *call;
-		t->number = ++l->n_calls;
 		t->n_calls++;
 		t->status = 0;
 		t->is_open = true;
-		post(l, t);
+		post(l, &t->start);
 	}
 	pthread_mutex_unlock(&l->lock);
 	l->p.net.wake(l->p.net.ctx);
@@ -244,16 +304,6 @@ int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 }
 
 /* Under the lock, as the next two. */
-static int hold(struct sw_pipeline *l, const struct sw_pipeline_tensor *t,
-	void *stream, char *why)
-{
-	if (l->has_pinned)
-		return l->p.ops->hold(
-			l->p.back, stream, t->word, t->n_calls, why);
-	return fail(why, SW_BACK_WHY, SW_ENOENT,
-		"the memory of its words is not pinned");
-}
-
 static void warn(struct sw_pipeline *l, const char *why)
 {
 	char line[SW_PIPELINE_WHY];
@@ -267,19 +317,39 @@ static void warn(struct sw_pipeline *l, const char *why)
 	l->p.log(l->p.log_ctx, line);
 }
 
+static bool hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
+	void *stream)
+{
+	char why[SW_BACK_WHY] = "the memory of its words is not pinned";
+
+	if (l->has_pinned &&
+		!l->p.ops->hold(l->p.back, stream, word, value, why))
+		return true;
+	warn(l, why);
+	return false;
+}
+
+bool sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
+	uint32_t value, void *stream)
+{
+	bool does;
+
+	pthread_mutex_lock(&l->lock);
+	does = hold(l, word, value, stream);
+	pthread_mutex_unlock(&l->lock);
+	return does;
+}
+
 int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	void *stream, uint64_t until_ns, char *why)
 {
-	char text[SW_BACK_WHY];
-	int err;
+	int err = 0;
 
 	pthread_mutex_lock(&l->lock);
-	if (!t->is_open) {
+	if (!t->is_open)
 		err = await(l, t, 0, why);
-	} else if ((err = hold(l, t, stream, text))) {
-		warn(l, text);
+	else if (!hold(l, t->word, t->n_calls, stream))
 		err = await(l, t, until_ns, why);
-	}
 	pthread_mutex_unlock(&l->lock);
 	return err;
 }

@@ -16,6 +16,9 @@
  * producer's event is done, not before: were it waited for on the stream of
  * copies, one that is late would hold up all that is ready.
  *
+ * Collectives (device_coll.c) bring copies of their own, which queue with those
+ * of pieces: what is urgent passes, whoever it belongs to.
+ *
  * Threads: one of the pipeline's own makes all copies and calls of net; callers
  * come from any and block in wait alone.  A mutex guards what both see: the
  * mail, states of tensors.  The thread owns pieces, queues and windows.  It
@@ -37,9 +40,12 @@
 
 #include "pmd/cuda/back.h"
 
+struct sw_pipeline;
+
 enum {
 	SW_PIPELINE_SLICES = 2,
 	SW_PIPELINE_TENSORS = 4096, /* and pieces, of all together */
+	SW_PIPELINE_OTHERS = 1024,  /* copies and words besides */
 	SW_PIPELINE_NAME = 128,
 	SW_PIPELINE_WHY = 640,
 };
@@ -58,18 +64,44 @@ struct sw_pipeline_net {
 	void (*rest)(
 		void *ctx, const _Atomic bool *has_mail, uint64_t until_ns);
 	void (*wake)(void *ctx);
+	/* Whatever else is to be done now; NULL: nothing.  Returns whether
+	 * something was. */
+	bool (*serve)(void *ctx);
 	/* The job cannot go on. */
 	void (*give_up)(void *ctx, const char *why);
 };
 
-struct sw_pipeline_piece {
-	struct sw_pipeline_tensor *tensor;
-	void *net;           /* what net.push takes */
-	char *out;           /* pinned, to be pushed */
-	const char *in;      /* pinned, where its result comes */
-	uint64_t at, bytes;  /* of the tensor */
+/* What is to be done when an event is: by the pipeline's thread, without the
+ * lock; @err: it never will be. */
+struct sw_pipeline_start {
+	struct sw_pipeline_start *next; /* in mail, or waiting */
+	void *event;
+	uint64_t number; /* in the order of all that were posted */
+	void (*fn)(struct sw_pipeline *l, struct sw_pipeline_start *s, int err);
+};
+
+/* What is to be copied; it is the pipeline's until @end, which is called as fn
+ * is. */
+struct sw_pipeline_copy {
+	struct sw_rows rows;
+	enum sw_back_way way;
+	uint32_t priority, i; /* by what it is more urgent than others: */
+	uint64_t number;      /* priority, number, i */
+	void (*end)(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err);
+	/* the pipeline's: */
+	struct sw_pipeline_copy *next; /* in mail */
+	bool is_open;
 	uint64_t put, there; /* bytes with the back end so far; done by it */
-	uint64_t handle;     /* of net */
+};
+
+struct sw_pipeline_piece {
+	struct sw_pipeline_copy copy; /* the first: it is the piece */
+	struct sw_pipeline_tensor *tensor;
+	void *net;          /* what net.push takes */
+	char *out;          /* pinned, to be pushed */
+	const char *in;     /* pinned, where its result comes */
+	uint64_t at, bytes; /* of the tensor */
+	uint64_t handle;    /* of net */
 	uint32_t i;
 };
 
@@ -83,16 +115,14 @@ struct sw_pipeline_call {
 };
 
 struct sw_pipeline_tensor {
+	struct sw_pipeline_start start; /* the first: it is the tensor */
 	char name[SW_PIPELINE_NAME];
 	uint32_t priority; /* 0 most urgent */
 	uint32_t n_pieces;
 	struct sw_pipeline_piece *pieces;
 	/* the pipeline's: */
-	struct sw_pipeline_tensor *next; /* in mail, or waiting */
-	bool is_open;                    /* a call has not ended */
+	bool is_open; /* a call has not ended */
 	struct sw_pipeline_call call;
-	uint64_t number; /* of the call */
-	void *event;
 	_Atomic uint32_t *word; /* calls that have ended */
 	uint32_t n_calls;       /* so far */
 	uint32_t n_left;        /* pieces that are not back */
@@ -101,9 +131,9 @@ struct sw_pipeline_tensor {
 	char why[SW_PIPELINE_WHY];
 };
 
-/* Pieces by urgency. */
+/* Copies by urgency. */
 struct sw_pipeline_queue {
-	struct sw_pipeline_piece **heap;
+	struct sw_pipeline_copy **heap;
 	uint32_t n;
 };
 
@@ -111,7 +141,7 @@ struct sw_pipeline_queue {
 struct sw_pipeline_lane {
 	struct sw_pipeline_queue queue;
 	struct {
-		struct sw_pipeline_piece *piece;
+		struct sw_pipeline_copy *copy;
 		uint64_t bytes;
 		void *event;
 	} slots[SW_PIPELINE_SLICES];
@@ -141,15 +171,17 @@ struct sw_pipeline {
 	char why[SW_PIPELINE_WHY];
 	bool is_lost; /* a caller saw the device fail, and why: */
 	char lost_why[SW_BACK_WHY];
-	struct sw_pipeline_tensor *mail, **mail_end;
+	struct sw_pipeline_start *mail;
+	struct sw_pipeline_copy *copies; /* mail, too */
 	uint64_t n_calls;
 	struct sw_pipeline_tensor **tensors; /* all */
 	uint32_t n_tensors;
 	uint32_t n_pieces;       /* of all */
-	_Atomic uint32_t *words; /* of each */
-	bool has_pinned;         /* those */
+	_Atomic uint32_t *words; /* of each, and others */
+	uint32_t n_words;
+	bool has_pinned; /* those */
 	/* the thread's: */
-	struct sw_pipeline_tensor *waiting; /* for events */
+	struct sw_pipeline_start *waiting; /* for events */
 	struct sw_pipeline_lane lanes[SW_BACK_WAYS];
 	struct sw_pipeline_piece **open; /* with net */
 	uint32_t n_open;
@@ -188,19 +220,48 @@ int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	void *stream, uint64_t until_ns, char *why);
 
+/* --- for others than tensors --- */
+
+/* sw_pipeline_word - a word that streams can wait for; at most
+ * SW_PIPELINE_OTHERS are asked for.  Thread: one at a time. */
+_Atomic uint32_t *sw_pipeline_word(struct sw_pipeline *l);
+
+/* sw_pipeline_event - one of the back end's; @why as below. */
+int sw_pipeline_event(struct sw_pipeline *l, void **event, char *why);
+
+/* sw_pipeline_record - @event is done when what @stream has so far is; @what is
+ * the subject of @why, of SW_PIPELINE_WHY bytes.  Errors: as of submit. */
+int sw_pipeline_record(struct sw_pipeline *l, void *event, void *stream,
+	const char *what, char *why);
+
+/* sw_pipeline_post - do @s when its event, which was recorded, is done.
+ * sw_pipeline_copy - copy @c, whose fields down to end are set.  Of both the
+ * caller then wakes the net.  Thread: any, with the net's lock or without. */
+void sw_pipeline_post(struct sw_pipeline *l, struct sw_pipeline_start *s);
+void sw_pipeline_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c);
+
+/* sw_pipeline_hold_word - let @stream wait until *@word is @value or more;
+ * false: it cannot, and one line says so. */
+bool sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
+	uint32_t value, void *stream);
+
 /* --- queue.c --- */
 
-/* sw_pipeline_queue_open - room for SW_PIPELINE_TENSORS pieces.  Errors:
- * SW_ENOMEM. */
+/* sw_pipeline_queue_open - room for SW_PIPELINE_TENSORS and SW_PIPELINE_OTHERS
+ * copies.  Errors: SW_ENOMEM. */
 int sw_pipeline_queue_open(struct sw_pipeline_queue *q);
 void sw_pipeline_queue_close(struct sw_pipeline_queue *q);
 void sw_pipeline_queue_put(
-	struct sw_pipeline_queue *q, struct sw_pipeline_piece *p);
+	struct sw_pipeline_queue *q, struct sw_pipeline_copy *c);
 
 /* The most urgent; there is one. */
-struct sw_pipeline_piece *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
+struct sw_pipeline_copy *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
 
 /* --- run.c --- */
+
+/* What a tensor's start does: its pieces begin. */
+void sw_pipeline_start(
+	struct sw_pipeline *l, struct sw_pipeline_start *s, int err);
 
 /* The thread; @arg is the pipeline. */
 void *sw_pipeline_run(void *arg);

@@ -1,4 +1,4 @@
-/* queue.c - pieces by urgency: a binary heap.
+/* queue.c - copies by urgency: a binary heap.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
@@ -7,7 +7,8 @@
 
 int sw_pipeline_queue_open(struct sw_pipeline_queue *q)
 {
-	q->heap = calloc(SW_PIPELINE_TENSORS, sizeof(q->heap[0]));
+	q->heap = calloc(
+		SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS, sizeof(q->heap[0]));
 	return q->heap ? 0 : SW_ENOMEM;
 }
 
@@ -18,30 +19,30 @@ void sw_pipeline_queue_close(struct sw_pipeline_queue *q)
 
 /* By priority, then by the order of calls, then by place. */
 static bool is_before(
-	const struct sw_pipeline_piece *a, const struct sw_pipeline_piece *b)
+	const struct sw_pipeline_copy *a, const struct sw_pipeline_copy *b)
 {
-	if (a->tensor->priority != b->tensor->priority)
-		return a->tensor->priority < b->tensor->priority;
-	if (a->tensor->number != b->tensor->number)
-		return a->tensor->number < b->tensor->number;
+	if (a->priority != b->priority)
+		return a->priority < b->priority;
+	if (a->number != b->number)
+		return a->number < b->number;
 	return a->i < b->i;
 }
 
 void sw_pipeline_queue_put(
-	struct sw_pipeline_queue *q, struct sw_pipeline_piece *p)
+	struct sw_pipeline_queue *q, struct sw_pipeline_copy *c)
 {
 	uint32_t at = q->n++;
 
-	while (at && is_before(p, q->heap[(at - 1) / 2])) {
+	while (at && is_before(c, q->heap[(at - 1) / 2])) {
 		q->heap[at] = q->heap[(at - 1) / 2];
 		at = (at - 1) / 2;
 	}
-	q->heap[at] = p;
+	q->heap[at] = c;
 }
 
-/* Where @p belongs in the heap below @at, which is free. */
+/* Where @c belongs in the heap below @at, which is free. */
 static uint32_t sink(struct sw_pipeline_queue *q, uint32_t at,
-	const struct sw_pipeline_piece *p)
+	const struct sw_pipeline_copy *c)
 {
 	for (;;) {
 		uint32_t child = 2 * at + 1;
@@ -51,16 +52,16 @@ static uint32_t sink(struct sw_pipeline_queue *q, uint32_t at,
 		if (child + 1 < q->n &&
 			is_before(q->heap[child + 1], q->heap[child]))
 			child++;
-		if (!is_before(q->heap[child], p))
+		if (!is_before(q->heap[child], c))
 			return at;
 		q->heap[at] = q->heap[child];
 		at = child;
 	}
 }
 
-struct sw_pipeline_piece *sw_pipeline_queue_take(struct sw_pipeline_queue *q)
+struct sw_pipeline_copy *sw_pipeline_queue_take(struct sw_pipeline_queue *q)
 {
-	struct sw_pipeline_piece *first = q->heap[0], *last = q->heap[--q->n];
+	struct sw_pipeline_copy *first = q->heap[0], *last = q->heap[--q->n];
 
 	if (q->n)
 		q->heap[sink(q, 0, last)] = last;

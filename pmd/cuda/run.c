@@ -48,17 +48,59 @@ static void end_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Nothing is with the back end any more. */
-static void end_all(struct sw_pipeline *l, int err, const char *why)
+/* A copy may be with the back end twice. */
+static void end_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 {
-	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
-		l->lanes[i].n = l->lanes[i].queue.n = 0;
-	l->n_open = 0;
-	l->waiting = NULL;
+	if (c->is_open) {
+		c->is_open = false;
+		c->end(l, c, err);
+	}
+}
+
+static void end_lane(
+	struct sw_pipeline *l, struct sw_pipeline_lane *lane, int err)
+{
+	for (; lane->n; lane->n--) {
+		end_copy(l, lane->slots[lane->first].copy, err);
+		lane->first = (lane->first + 1) % SW_PIPELINE_SLICES;
+	}
+	for (uint32_t i = 0; i < lane->queue.n; i++)
+		end_copy(l, lane->queue.heap[i], err);
+	lane->queue.n = 0;
+}
+
+/* What came meanwhile, and will, too. */
+static void end_mail(struct sw_pipeline *l)
+{
+	struct sw_pipeline_start *s;
+	struct sw_pipeline_copy *c;
+
+	pthread_mutex_lock(&l->lock);
+	atomic_store(&l->has_mail, l->is_ending);
+	s = l->mail;
+	c = l->copies;
+	l->mail = NULL;
+	l->copies = NULL;
+	pthread_mutex_unlock(&l->lock);
+	while (s) {
+		struct sw_pipeline_start *next = s->next;
+
+		s->fn(l, s, l->failed);
+		s = next;
+	}
+	while (c) {
+		struct sw_pipeline_copy *next = c->next;
+
+		c->end(l, c, l->failed);
+		c = next;
+	}
+}
+
+static void end_tensors(struct sw_pipeline *l, int err, const char *why)
+{
 	pthread_mutex_lock(&l->lock);
 	l->failed = err;
 	snprintf(l->why, sizeof(l->why), "%s", why);
-	l->mail = NULL;
 	for (uint32_t i = 0; i < l->n_tensors; i++) {
 		if (!l->tensors[i]->is_open)
 			continue;
@@ -68,15 +110,33 @@ static void end_all(struct sw_pipeline *l, int err, const char *why)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* Nothing is with the back end any more. */
+static void end_all(struct sw_pipeline *l, int err, const char *why)
+{
+	struct sw_pipeline_start *s = l->waiting;
+
+	end_tensors(l, err, why);
+	l->n_open = 0;
+	l->waiting = NULL;
+	while (s) {
+		struct sw_pipeline_start *next = s->next;
+
+		s->fn(l, s, err);
+		s = next;
+	}
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		end_lane(l, &l->lanes[i], err);
+	end_mail(l);
+}
+
+/* The net knows why before others know of their copies. */
 static void lose(struct sw_pipeline *l, const char *why)
 {
 	char text[SW_PIPELINE_WHY];
 
-	if (l->failed) /* a caller saw it, too */
-		return;
 	snprintf(text, sizeof(text), "%s: %s", l->p.where, why);
-	end_all(l, SW_EDEVICE, text);
 	l->p.net.give_up(l->p.net.ctx, text);
+	end_all(l, SW_EDEVICE, text);
 }
 
 /* --- the network --- */
@@ -93,6 +153,47 @@ static void push(struct sw_pipeline *l, struct sw_pipeline_piece *p)
 		l->open[l->n_open++] = p;
 }
 
+static void piece_is_out(
+	struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
+{
+	if (!err)
+		push(l, (struct sw_pipeline_piece *)c);
+}
+
+static void piece_is_in(
+	struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
+{
+	if (!err)
+		end_piece(l, (struct sw_pipeline_piece *)c, 0, "");
+}
+
+static void enqueue(struct sw_pipeline *l, struct sw_pipeline_copy *c)
+{
+	c->is_open = true;
+	c->put = c->there = 0;
+	sw_pipeline_queue_put(&l->lanes[c->way].queue, c);
+}
+
+static void enqueue_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
+	enum sw_back_way way)
+{
+	const struct sw_pipeline_tensor *t = p->tensor;
+	bool is_out = way == SW_BACK_OUT;
+
+	p->copy = (struct sw_pipeline_copy){
+		.rows = {.to = is_out ? p->out : (char *)t->call.to + p->at,
+			.from = is_out ? (const char *)t->call.from + p->at
+				       : p->in,
+			.bytes = p->bytes,
+			.n = 1},
+		.way = way,
+		.priority = t->priority,
+		.number = t->start.number,
+		.i = p->i,
+		.end = is_out ? piece_is_out : piece_is_in};
+	enqueue(l, &p->copy);
+}
+
 /* It is in pinned memory: the sum, or an error. */
 static void back(struct sw_pipeline *l, struct sw_pipeline_piece *p, int err)
 {
@@ -103,8 +204,7 @@ static void back(struct sw_pipeline *l, struct sw_pipeline_piece *p, int err)
 		end_piece(l, p, err, err ? n->why(n->ctx) : "");
 		return;
 	}
-	p->put = p->there = 0;
-	sw_pipeline_queue_put(&l->lanes[SW_BACK_IN].queue, p);
+	enqueue_piece(l, p, SW_BACK_IN);
 }
 
 static bool poll_net(struct sw_pipeline *l)
@@ -136,36 +236,42 @@ static uint64_t slice_bytes(const struct sw_pipeline *l)
 	return (n + 4095) / 4096 * 4096;
 }
 
-/* Begin the next slice of the most urgent piece. */
+/* The next of it: rows, or, where they are long, some of one. */
+static struct sw_rows slice(
+	const struct sw_pipeline *l, const struct sw_pipeline_copy *c)
+{
+	uint64_t most = slice_bytes(l), row = c->put / c->rows.bytes;
+	uint64_t in = c->put % c->rows.bytes;
+	struct sw_rows r = c->rows;
+
+	r.to += row * r.to_stride + in;
+	r.from += row * r.from_stride + in;
+	r.n = c->rows.bytes > most ? 1 : most / c->rows.bytes;
+	if (r.n > c->rows.n - row)
+		r.n = c->rows.n - row;
+	r.bytes -= in;
+	if (r.bytes > most)
+		r.bytes = most;
+	return r;
+}
+
+/* Begin the next slice of the most urgent copy. */
 static int begin(struct sw_pipeline *l, enum sw_back_way way, char *why)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
-	struct sw_pipeline_piece *p = lane->queue.heap[0];
-	const struct sw_pipeline_call *c = &p->tensor->call;
+	struct sw_pipeline_copy *c = lane->queue.heap[0];
 	uint32_t slot = (lane->first + lane->n) % SW_PIPELINE_SLICES;
-	uint64_t n = p->bytes - p->put, at = p->at + p->put;
-	void *to;
-	const void *from;
-	int err;
+	struct sw_rows r = slice(l, c);
+	int err = l->p.ops->copy(
+		l->p.back, way, &r, lane->slots[slot].event, why);
 
-	if (n > slice_bytes(l))
-		n = slice_bytes(l);
-	if (way == SW_BACK_OUT) {
-		to = p->out + p->put;
-		from = (const char *)c->from + at;
-	} else {
-		to = (char *)c->to + at;
-		from = p->in + p->put;
-	}
-	err = l->p.ops->copy(
-		l->p.back, way, to, from, n, lane->slots[slot].event, why);
 	if (err)
 		return err;
-	p->put += n;
-	if (p->put == p->bytes)
+	c->put += r.n * r.bytes;
+	if (c->put == c->rows.n * c->rows.bytes)
 		sw_pipeline_queue_take(&lane->queue);
-	lane->slots[slot].piece = p;
-	lane->slots[slot].bytes = n;
+	lane->slots[slot].copy = c;
+	lane->slots[slot].bytes = r.n * r.bytes;
 	lane->n++;
 	return 0;
 }
@@ -174,17 +280,13 @@ static int begin(struct sw_pipeline *l, enum sw_back_way way, char *why)
 static void end_slice(struct sw_pipeline *l, enum sw_back_way way)
 {
 	struct sw_pipeline_lane *lane = &l->lanes[way];
-	struct sw_pipeline_piece *p = lane->slots[lane->first].piece;
+	struct sw_pipeline_copy *c = lane->slots[lane->first].copy;
 
-	p->there += lane->slots[lane->first].bytes;
+	c->there += lane->slots[lane->first].bytes;
 	lane->first = (lane->first + 1) % SW_PIPELINE_SLICES;
 	lane->n--;
-	if (p->there < p->bytes)
-		return;
-	if (way == SW_BACK_OUT)
-		push(l, p);
-	else
-		end_piece(l, p, 0, "");
+	if (c->there == c->rows.n * c->rows.bytes)
+		end_copy(l, c, 0);
 }
 
 /* Returns whether something was done, or an error. */
@@ -214,38 +316,38 @@ static int move(struct sw_pipeline *l, enum sw_back_way way, char *why)
 
 /* --- calls --- */
 
-static void start(struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+void sw_pipeline_start(
+	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 {
-	t->n_left = t->n_pieces;
-	for (uint32_t i = 0; i < t->n_pieces; i++) {
-		struct sw_pipeline_piece *p = &t->pieces[i];
+	struct sw_pipeline_tensor *t = (struct sw_pipeline_tensor *)s;
 
-		p->put = p->there = 0;
+	t->n_left = t->n_pieces;
+	for (uint32_t i = 0; i < t->n_pieces && !err; i++) {
 		if (t->call.from)
-			sw_pipeline_queue_put(&l->lanes[SW_BACK_OUT].queue, p);
+			enqueue_piece(l, &t->pieces[i], SW_BACK_OUT);
 		else
-			push(l, p);
+			push(l, &t->pieces[i]);
 	}
 }
 
 /* Those whose producer is done. */
 static int start_some(struct sw_pipeline *l, char *why)
 {
-	struct sw_pipeline_tensor **at = &l->waiting;
+	struct sw_pipeline_start **at = &l->waiting;
 	int did = 0;
 
 	while (*at) {
-		struct sw_pipeline_tensor *t = *at;
-		int err = l->p.ops->poll(l->p.back, t->event, why);
+		struct sw_pipeline_start *s = *at;
+		int err = l->p.ops->poll(l->p.back, s->event, why);
 
 		if (err == SW_EAGAIN) {
-			at = &t->next;
+			at = &s->next;
 			continue;
 		}
 		if (err)
 			return err;
-		*at = t->next;
-		start(l, t);
+		*at = s->next;
+		s->fn(l, s, 0);
 		did = 1;
 	}
 	return did;
@@ -253,13 +355,16 @@ static int start_some(struct sw_pipeline *l, char *why)
 
 static int take_mail(struct sw_pipeline *l, char *why)
 {
-	struct sw_pipeline_tensor *mail, **end = &l->waiting;
+	struct sw_pipeline_start *mail, **end = &l->waiting;
+	struct sw_pipeline_copy *copies;
 	bool is_lost;
 
 	pthread_mutex_lock(&l->lock);
 	atomic_store(&l->has_mail, l->is_ending);
 	mail = l->mail;
 	l->mail = NULL;
+	copies = l->copies;
+	l->copies = NULL;
 	is_lost = l->is_lost;
 	memcpy(why, l->lost_why, SW_BACK_WHY);
 	l->is_lost = false;
@@ -267,14 +372,22 @@ static int take_mail(struct sw_pipeline *l, char *why)
 	while (*end)
 		end = &(*end)->next;
 	*end = mail;
+	while (copies) {
+		struct sw_pipeline_copy *c = copies;
+
+		copies = c->next;
+		enqueue(l, c);
+	}
 	return is_lost ? SW_EDEVICE : 0;
 }
 
 /* All that can be done now.  Returns whether something was, or an error. */
 static int turn(struct sw_pipeline *l, char *why)
 {
-	int did[4] = {0}, err = 0;
+	int did[5] = {0}, err = 0;
 
+	if (l->p.net.serve)
+		did[4] = l->p.net.serve(l->p.net.ctx);
 	if (atomic_load(&l->has_mail))
 		err = take_mail(l, why);
 	if (!err)
@@ -285,7 +398,7 @@ static int turn(struct sw_pipeline *l, char *why)
 		did[2] = poll_net(l);
 	if (err >= 0)
 		err = did[3] = move(l, SW_BACK_IN, why);
-	return err < 0 ? err : did[0] + did[1] + did[2] + did[3];
+	return err < 0 ? err : did[0] + did[1] + did[2] + did[3] + did[4];
 }
 
 static bool is_copying(const struct sw_pipeline *l)
@@ -318,16 +431,17 @@ static void drain(struct sw_pipeline *l)
 	char why[SW_BACK_WHY];
 
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++) {
-		struct sw_pipeline_lane *lane = &l->lanes[i];
+		const struct sw_pipeline_lane *lane = &l->lanes[i];
 
-		for (; lane->n; lane->n--) {
-			void *event = lane->slots[lane->first].event;
+		for (uint32_t k = 0; k < lane->n; k++) {
+			void *event = lane->slots[(lane->first + k) %
+						  SW_PIPELINE_SLICES]
+					      .event;
 
 			while (l->p.ops->poll(l->p.back, event, why) ==
 					SW_EAGAIN &&
 				sw_edge_now_ns() < until_ns)
 				nap(NAP_NS);
-			lane->first = (lane->first + 1) % SW_PIPELINE_SLICES;
 		}
 	}
 }
@@ -350,14 +464,15 @@ void *sw_pipeline_run(void *arg)
 
 	prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	while (!is_ending(l)) {
-		if (did >= 0)
+		if (l->failed)
+			end_mail(l);
+		else if (did >= 0)
 			did = turn(l, why);
-		if (did < 0) {
+		if (did < 0)
 			lose(l, why);
-			did = 0;
-		}
-		if (!did)
+		if (did <= 0)
 			rest(l);
+		did = 0;
 	}
 	drain(l);
 	if (!l->failed)

@@ -12,26 +12,29 @@
 #include <stdint.h>
 
 /* name, arguments */
-#define SW_CUDA_FUNCTIONS(F)                                                \
-	F(GetDeviceCount, (int *n))                                         \
-	F(GetDevice, (int *device))                                         \
-	F(SetDevice, (int device))                                          \
-	F(DriverGetVersion, (int *version))                                 \
-	F(RuntimeGetVersion, (int *version))                                \
-	F(GetLastError, (void))                                             \
-	F(DeviceGetStreamPriorityRange, (int *lowest, int *highest))        \
-	F(StreamCreateWithPriority,                                         \
-		(void **stream, unsigned int flags, int priority))          \
-	F(StreamDestroy, (void *stream))                                    \
-	F(StreamIsCapturing, (void *stream, int *is))                       \
-	F(EventCreateWithFlags, (void **event, unsigned int flags))         \
-	F(EventDestroy, (void *event))                                      \
-	F(EventRecord, (void *event, void *stream))                         \
-	F(EventQuery, (void *event))                                        \
-	F(MemcpyAsync, (void *to, const void *from, size_t bytes, int kind, \
-			       void *stream))                               \
-	F(HostRegister, (void *p, size_t bytes, unsigned int flags))        \
-	F(HostUnregister, (void *p))                                        \
+#define SW_CUDA_FUNCTIONS(F)                                                   \
+	F(GetDeviceCount, (int *n))                                            \
+	F(GetDevice, (int *device))                                            \
+	F(SetDevice, (int device))                                             \
+	F(DriverGetVersion, (int *version))                                    \
+	F(RuntimeGetVersion, (int *version))                                   \
+	F(GetLastError, (void))                                                \
+	F(DeviceGetStreamPriorityRange, (int *lowest, int *highest))           \
+	F(StreamCreateWithPriority,                                            \
+		(void **stream, unsigned int flags, int priority))             \
+	F(StreamDestroy, (void *stream))                                       \
+	F(StreamIsCapturing, (void *stream, int *is))                          \
+	F(EventCreateWithFlags, (void **event, unsigned int flags))            \
+	F(EventDestroy, (void *event))                                         \
+	F(EventRecord, (void *event, void *stream))                            \
+	F(EventQuery, (void *event))                                           \
+	F(MemcpyAsync, (void *to, const void *from, size_t bytes, int kind,    \
+			       void *stream))                                  \
+	F(Memcpy2DAsync, (void *to, size_t to_pitch, const void *from,         \
+				 size_t from_pitch, size_t bytes, size_t rows, \
+				 int kind, void *stream))                      \
+	F(HostRegister, (void *p, size_t bytes, unsigned int flags))           \
+	F(HostUnregister, (void *p))                                           \
 	F(HostGetDevicePointer, (void **out, void *p, unsigned int flags))
 
 /* The driver's, found through the runtime: its addresses are numbers. */
@@ -48,17 +51,18 @@ struct sw_cuda {
 };
 
 enum {
-	SW_CUDA_NOT_READY = 600,     /* cudaErrorNotReady */
-	SW_CUDA_CAPTURE_FIRST = 900, /* cudaErrorStreamCaptureUnsupported */
-	SW_CUDA_CAPTURE_LAST = 908,  /* cudaErrorStreamCaptureWrongThread */
-	SW_CUDA_NON_BLOCKING = 1,    /* cudaStreamNonBlocking */
-	SW_CUDA_NO_TIMING = 2,       /* cudaEventDisableTiming */
-	SW_CUDA_TO_HOST = 2,         /* cudaMemcpyDeviceToHost */
-	SW_CUDA_TO_DEVICE = 1,       /* cudaMemcpyHostToDevice */
-	SW_CUDA_PIN_PORTABLE = 1,    /* cudaHostRegisterPortable */
-	SW_CUDA_PIN_MAPPED = 2,      /* cudaHostRegisterMapped */
-	SW_CUDA_PIN_READ_ONLY = 8,   /* cudaHostRegisterReadOnly */
-	SW_CUDA_GEQ = 0,             /* CU_STREAM_WAIT_VALUE_GEQ */
+	SW_CUDA_NOT_READY = 600,        /* cudaErrorNotReady */
+	SW_CUDA_CAPTURE_FIRST = 900,    /* cudaErrorStreamCaptureUnsupported */
+	SW_CUDA_CAPTURE_LAST = 908,     /* cudaErrorStreamCaptureWrongThread */
+	SW_CUDA_NON_BLOCKING = 1,       /* cudaStreamNonBlocking */
+	SW_CUDA_NO_TIMING = 2,          /* cudaEventDisableTiming */
+	SW_CUDA_TO_HOST = 2,            /* cudaMemcpyDeviceToHost */
+	SW_CUDA_TO_DEVICE = 1,          /* cudaMemcpyHostToDevice */
+	SW_CUDA_PIN_PORTABLE = 1,       /* cudaHostRegisterPortable */
+	SW_CUDA_PIN_MAPPED = 2,         /* cudaHostRegisterMapped */
+	SW_CUDA_PIN_READ_ONLY = 8,      /* cudaHostRegisterReadOnly */
+	SW_CUDA_PITCH_MAX = 0x7fffffff, /* cudaDevAttrMaxPitch */
+	SW_CUDA_GEQ = 0,                /* CU_STREAM_WAIT_VALUE_GEQ */
 };
 
 /* sw_cuda_load - find a runtime: the one that SUMWIRE_CUDART names; else one

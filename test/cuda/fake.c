@@ -11,10 +11,10 @@
 enum { OPS = 64, NON_BLOCKING = 1, NO_TIMING = 2, HIGHEST = -5, SHIFT = 4096 };
 
 struct stream {
-	struct {
-		void *to;
-		const void *from;
-		size_t bytes;
+	struct op {
+		char *to;
+		const char *from;
+		size_t bytes, rows, to_pitch, from_pitch;
 	} ops[OPS];
 	uint64_t n, done;
 };
@@ -178,9 +178,11 @@ API int cudaEventRecord(void *event, void *stream)
 
 static void step(struct stream *s)
 {
-	uint64_t i = s->done++ % OPS;
+	const struct op *o = &s->ops[s->done++ % OPS];
 
-	memcpy(s->ops[i].to, s->ops[i].from, s->ops[i].bytes);
+	for (size_t i = 0; i < o->rows; i++)
+		memcpy(o->to + i * o->to_pitch, o->from + i * o->from_pitch,
+			o->bytes);
 }
 
 API int cudaEventQuery(void *event)
@@ -194,8 +196,7 @@ API int cudaEventQuery(void *event)
 	return end(FAKE_NOT_READY);
 }
 
-API int cudaMemcpyAsync(
-	void *to, const void *from, size_t bytes, int kind, void *stream)
+static int copy(const struct op *op, int kind, void *stream)
 {
 	struct stream *s = stream;
 
@@ -206,10 +207,26 @@ API int cudaMemcpyAsync(
 		f.is_lost = 1;
 	if (s->n - s->done == OPS)
 		step(s);
-	s->ops[s->n % OPS].to = to;
-	s->ops[s->n % OPS].from = from;
-	s->ops[s->n++ % OPS].bytes = bytes;
+	s->ops[s->n++ % OPS] = *op;
 	return end(0);
+}
+
+API int cudaMemcpyAsync(
+	void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+	return copy(
+		&(struct op){.to = to, .from = from, .bytes = bytes, .rows = 1},
+		kind, stream);
+}
+
+/* Neither pitch may be smaller than a row. */
+API int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
+	size_t from_pitch, size_t bytes, size_t rows, int kind, void *stream)
+{
+	f.n_wide++;
+	f.bad_calls += to_pitch < bytes || from_pitch < bytes || rows < 2;
+	return copy(&(struct op){to, from, bytes, rows, to_pitch, from_pitch},
+		kind, stream);
 }
 
 API int cudaHostRegister(void *p, size_t bytes, unsigned int flags)

@@ -31,6 +31,7 @@ struct fake {
 	int current;                            /* device */
 	uint32_t n_streams, n_events, n_pinned; /* that there are */
 	uint32_t n_copies[2];                   /* to the device, to the host */
+	uint32_t n_wide; /* of those by cudaMemcpy2DAsync */
 	uint32_t n_waits, n_pins, n_cleared;
 	uint32_t bad_calls; /* with what no test means */
 	unsigned int pin_flags, wait_flags;

@@ -55,6 +55,8 @@ void call_all(struct sw_cuda *c)
 	cudaEventRecord(event, stream);
 	cudaEventQuery(event);
 	cudaMemcpyAsync(NULL, NULL, 1, cudaMemcpyHostToDevice, stream);
+	cudaMemcpy2DAsync(
+		NULL, 1, NULL, 1, 1, 1, cudaMemcpyHostToDevice, stream);
 	cudaHostRegister(NULL, 1, 0);
 	cudaHostUnregister(NULL);
 	cudaHostGetDevicePointer(&p, NULL, 0);

@@ -33,6 +33,8 @@ OPEN = [
      "sw_edge_tuning", "what agent and process say to each other"),
     ("pmd/client", "sw_tune_point sw_tune_space sw_tuner_settings",
      "questions and answers of the tuner"),
+    ("pmd/client", "sw_call_device", "pmd/cuda fills it"),
+    ("pmd/client", "sw_rows", "what is to be copied"),
     ("pmd/client", "sw_segment", "memory: where, how much, its descriptor"),
     ("pmd/client", "sw_tune sw_tune_live sw_tuner", "lab/ studies the tuner from inside"),
     ("pmd/dpdk", "sw_dpdk_params sw_dpdk_port_params "

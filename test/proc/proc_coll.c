@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * All ranks draw the same calls, on a group of all and on others, several of
- * them open at once, and check every element.  Says how far it
- * got as proc_client does.
+ * them open at once, and check every element.  With --device some of them, not
+ * the same at all ranks, have their buffers in a device's memory, that of
+ * SUMWIRE_DEVICE.  Says how far it got as proc_client does.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include "test/proc/proc_say.h"
 #include "test/support/random.h"
 #include <sumwire/coll.h>
+#include <sumwire/device.h>
 
 enum {
 	OPEN = 4,
@@ -32,6 +34,7 @@ struct call {
 
 struct coll_client {
 	struct sw_client *c;
+	struct sw_device *d; /* NULL: there is none */
 	struct group groups[GROUPS];
 	uint32_t n_groups;
 	uint32_t rank, size;
@@ -140,6 +143,18 @@ static void finish(struct coll_client *k, struct call *call)
 	check(k, call);
 }
 
+static void start(struct coll_client *k, struct call *call)
+{
+	if (k->d && (call->number + k->rank) % 3)
+		must(k,
+			sw_coll_device(k->d, call->group->g, &call->args, NULL,
+				&call->handle),
+			"coll of a device");
+	else
+		must(k, sw_coll(call->group->g, &call->args, &call->handle),
+			"coll");
+}
+
 static void run(struct coll_client *k)
 {
 	for (uint64_t i = 0; i < k->n_colls; i++) {
@@ -150,8 +165,7 @@ static void run(struct coll_client *k)
 		if (call->group->me == call->group->n)
 			continue; /* it is without this one */
 		fill(k, call);
-		must(k, sw_coll(call->group->g, &call->args, &call->handle),
-			"coll");
+		start(k, call);
 	}
 	for (uint32_t i = 0; i < OPEN; i++)
 		finish(k, &k->open[(k->n_colls + i) % OPEN]);
@@ -262,10 +276,11 @@ int main(int argc, char **argv)
 		{"colls", required_argument, NULL, 'n'},
 		{"odd", required_argument, NULL, 'o'},
 		{"odd-list", no_argument, NULL, 'l'},
-		{"ahead", no_argument, NULL, 'h'}, {0}};
+		{"ahead", no_argument, NULL, 'h'},
+		{"device", no_argument, NULL, 'd'}, {0}};
 	static struct coll_client k = {.n_colls = 100, .odd = UINT64_MAX};
 	struct sw_settings s;
-	bool is_ahead = false;
+	bool is_ahead = false, has_device = false;
 	int o;
 
 	sw_settings_init(&s);
@@ -290,12 +305,18 @@ int main(int argc, char **argv)
 		case 'h':
 			is_ahead = true;
 			break;
+		case 'd':
+			has_device = true;
+			break;
 		default:
 			return 2;
 		}
 	open_all(&k, &s);
+	if (has_device)
+		must(&k, sw_device_open(k.c, NULL, &k.d), "device");
 	(is_ahead ? run_ahead : run)(&k);
 	proc_say("exact");
+	sw_device_close(&k.d);
 	sw_close(&k.c);
 	proc_say("ended");
 	return 0;

@@ -51,6 +51,44 @@ def test_a_device_is_lost():
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 
 
+def collectives(n, k, local=None, devices=("host:gbit=40,latency_us=10",),
+                **keys):
+    """Collectives drawn from a seed, some of them of device memory."""
+    with Net(workers=n, servers=k, local=local, **keys) as net:
+        net.start_all()
+        places = [(i, j) for i, m in enumerate(local or (1,) * n)
+                  for j in range(m)]
+        procs = [net.run(f"coll{i}.{j}", "env",
+                         f"SUMWIRE_DEVICE={devices[at % len(devices)]}",
+                         program("test/proc/proc_coll"), "--agent",
+                         net.socket(f"agent{i}"), "--seed=18", "--device")
+                 for at, (i, j) in enumerate(places)]
+        yield procs
+
+
+def test_collectives():
+    """Of some ranks in memory, of others on a device, all kinds and groups."""
+    for procs in collectives(3, 1, colocated=True):
+        for p in procs:
+            p.wait_ok()
+            check("exact" in p.out(), p.out())
+
+
+def test_collectives_of_local_ranks():
+    for procs in collectives(2, 0, colocated=True, local=(2, 2)):
+        for p in procs:
+            p.wait_ok()
+
+
+def test_a_device_is_lost_in_a_collective():
+    """The job ends at all ranks, and all know whose device it was."""
+    for good, bad in collectives(2, 1, devices=("host",
+                                                "host:lost_after=60")):
+        lost = "host device: the device that is none was lost"
+        bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
+        good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
+
+
 def test_no_runtime():
     with Net(workers=2, servers=1) as net:
         net.start_all()

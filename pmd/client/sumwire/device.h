@@ -9,6 +9,9 @@
  * 4. sw_push_pull_device behind what computes the tensor; sw_device_wait or
  * sw_device_hold before what reads it; repeat  5. sw_device_close  6. sw_close.
  *
+ * Or, instead of 3 and 4: sw_group_open, sw_coll_device, sw_wait or
+ * sw_coll_hold.
+ *
  * All workers declare the same tensors so, and with the same piece_bytes: a
  * tensor of several pieces is as many tensors to the others, NAME#0, NAME#1, …
  * One that is a single piece is NAME, which others may have in memory.
@@ -22,6 +25,7 @@
 #ifndef SUMWIRE_DEVICE_H
 #define SUMWIRE_DEVICE_H
 
+#include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
 
 #ifdef __cplusplus
@@ -127,6 +131,32 @@ SW_API int sw_device_wait(struct sw_device_tensor *t);
  * it waits for), this thread does, as in sw_device_wait, and one line says so.
  */
 SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
+
+/* sw_coll_device - as sw_coll, with send and recv in the device's memory: one
+ * in the order of the group's, whether others call it so or by sw_coll.
+ * @args     coll.h; of both buffers, which the caller does not free, write from
+ *           or to, or read recv, until the handle has ended
+ * @stream   cudaStream_t: it begins when what this stream has been given so far
+ *           is done, a barrier, too; NULL: the default stream
+ * @handle   ends exactly once, through sw_poll or sw_wait, when the result is
+ *           in recv for every stream
+ * Returns at once, but for the first of its kind, which waits for the servers
+ * and pins memory, some 6 MiB for each kind of a group.  What is called later
+ * on the group with the same kind comes behind it, however long the stream
+ * takes. Thread: as sw_coll. Errors: those of sw_coll; SW_EINVAL the stream is
+ * being captured into a CUDA graph, or is none, or the group is of another
+ * client; SW_EDEVICE.  A device that fails ends the job, as of tensors; one
+ * that is closed aborts the groups whose collectives on it are open. */
+SW_API int sw_coll_device(struct sw_device *d, struct sw_group *g,
+	const struct sw_coll_args *args, void *stream, uint64_t *handle);
+
+/* sw_coll_hold - what @stream is given from now on waits until the collective
+ * has ended, as by sw_device_hold; how it ended, sw_poll and sw_wait still say.
+ * One that has ended lets it go on.
+ * @handle  of sw_coll_device on @d
+ * Errors: SW_EINVAL there is no such handle.  Where this thread waits:
+ * SW_ETIMEDOUT, or why the attachment ended. */
+SW_API int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream);
 
 #ifdef __cplusplus
 }

@@ -152,7 +152,7 @@ static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
 	pthread_condattr_t attr;
 	struct sw_pipeline_params p = {.ops = ops,
 		.net = {r, rig_push, rig_poll, rig_why, rig_rest, rig_wake,
-			rig_give_up},
+			NULL, rig_give_up},
 		.where = "rank 1: host device 0",
 		.piece_bytes = piece_bytes,
 		.log = rig_log,

@@ -1,14 +1,13 @@
 /* unit_cuda.c - the back end "cuda" over a stand-in for the CUDA runtime.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The stand-ins have the names of runtime 12 and 13, and are loaded by their
- * paths, as a program loads its own before it opens a device.
+ * The stand-ins have the names of runtime 12 and 13.
  */
+#include "test/unit/cuda/fake_rig.h"
 #include "test/unit/cuda/pipe_rig.h"
 
-#include <dlfcn.h>
+#include <sys/mman.h>
 
-#include "test/cuda/fake.h"
 #include "test/support/dl.h"
 
 enum { MIB = 1 << 20 };
@@ -21,22 +20,9 @@ struct scene {
 /* Loaded: bit 0: 12, bit 1: 13. */
 static void load(struct scene *s, uint32_t which)
 {
-	for (uint32_t i = 0; i < 2; i++) {
-		char path[256];
-		struct fake *(*state)(void);
-		void *f;
-
-		if (!(which >> i & 1))
-			continue;
-		snprintf(path, sizeof(path), "%s/cudart-fake-1%u.so",
-			getenv("FAKE_CUDA"), 2 + i);
-		s->library[i] = dlopen(path, RTLD_NOW);
-		if (!s->library[i])
-			fail_msg("%s", dlerror());
-		f = dlsym(s->library[i], "fake_state");
-		memcpy(&state, &f, sizeof(f));
-		s->fake[i] = state();
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		if (which >> i & 1)
+			s->library[i] = fake_load(12 + i, &s->fake[i]);
 }
 
 static int scene_open(void **state)
@@ -50,14 +36,8 @@ static int scene_close(void **state)
 	struct scene *s = *state;
 
 	for (uint32_t i = 0; i < 2; i++)
-		if (s->library[i]) {
-			assert_int_equal(s->fake[i]->bad_calls, 0);
-			assert_int_equal(s->fake[i]->n_streams, 0);
-			assert_int_equal(s->fake[i]->n_events, 0);
-			assert_int_equal(s->fake[i]->n_pinned, 0);
-			assert_int_equal(s->fake[i]->current, 0);
-			dlclose(s->library[i]);
-		}
+		if (s->library[i])
+			fake_unload(s->library[i], s->fake[i]);
 	free(s);
 	return 0;
 }
@@ -102,6 +82,63 @@ static void cuda__is_exact(void **state)
 		scene_open(state);
 		s = *state;
 	}
+}
+
+static void copy_and_check(struct scene *s, char *far, uint64_t stride)
+{
+	char near[6] = "abcdef", back[7] = "";
+	struct sw_rows out = {.to = far,
+		.from = near,
+		.bytes = 3,
+		.n = 2,
+		.to_stride = stride,
+		.from_stride = 3};
+	struct sw_rows in = {.to = back,
+		.from = far,
+		.bytes = 3,
+		.n = 2,
+		.to_stride = 3,
+		.from_stride = stride};
+	struct sw_back *b;
+	void *event;
+	char why[SW_BACK_WHY];
+
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	assert_int_equal(sw_back_cuda.event_open(b, &event, why), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(
+			sw_back_cuda.copy(b, i ? SW_BACK_IN : SW_BACK_OUT,
+				i ? &in : &out, event, why),
+			0);
+		while (sw_back_cuda.poll(b, event, why))
+			;
+	}
+	ASSERT_TEXT(back, "abcdef");
+	assert_memory_equal(far + stride, "def", 3);
+	sw_back_cuda.event_close(b, event);
+	sw_back_cuda.close(b);
+	assert_int_equal(s->fake[1]->n_copies[0], s->fake[1]->n_copies[1]);
+}
+
+/* By one call, but not if they are more than 2 GiB apart. */
+static void copy__of_rows(void **state)
+{
+	struct scene *s = *state;
+	uint64_t most = (1ULL << 31) - 1;
+	char *far = mmap(NULL, most + 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	load(s, 2);
+	assert_true(far != MAP_FAILED);
+	copy_and_check(s, far, 3);
+	copy_and_check(s, far, 4096);
+	copy_and_check(s, far, most);
+	assert_int_equal(s->fake[1]->n_wide, 6);
+	assert_int_equal(s->fake[1]->n_copies[0], 3);
+	copy_and_check(s, far, most + 1);
+	assert_int_equal(s->fake[1]->n_wide, 6);
+	assert_int_equal(s->fake[1]->n_copies[0], 5);
+	munmap(far, most + 4096);
 }
 
 static void check_no_device(const char *text)
@@ -314,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(cuda__is_exact),
+		CASE(copy__of_rows),
 		CASE(runtime__is_missing),
 		CASE(driver__is_missing_or_old),
 		CASE(runtime__of_two),

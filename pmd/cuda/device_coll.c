@@ -1,0 +1,268 @@
+/* device_coll.c - collectives of groups whose buffers lie in a device's memory.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * To the client they are collectives like others (client_call.c): cut, counted
+ * and put in the same order at all members, wherever their buffers lie.  What
+ * differs is who fills stages and empties them: the pipeline's thread, behind
+ * the call's event.  The client's lock guards what is here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pmd/cuda/device_int.h"
+
+/* What stands for an open call; used again by later ones. */
+struct sw_device_coll {
+	struct sw_pipeline_start start; /* the first: it is the call */
+	struct sw_call_device of;
+	struct sw_device *device;
+	struct sw_device_coll *next, *next_free;
+	_Atomic uint32_t *word;
+	uint32_t n_calls; /* so far; *word: those that have ended */
+	uint32_t priority;
+	bool is_open, is_waiting; /* for its event */
+};
+
+static struct sw_device_coll *coll_of(struct sw_call_device *of)
+{
+	return (struct sw_device_coll *)(void *)((char *)of -
+						 offsetof(struct sw_device_coll,
+							 of));
+}
+
+/* --- what the client calls, with its lock --- */
+
+static void show(struct sw_call_device *of, void *base, uint64_t bytes)
+{
+	sw_device_pin_stage(coll_of(of)->device, base, bytes);
+}
+
+static void end_copy(
+	struct sw_pipeline *l, struct sw_pipeline_copy *copy, int err)
+{
+	struct sw_device *d = l->p.net.ctx;
+
+	sw_client_copied(d->client, (uint32_t)(copy - d->copies), err);
+}
+
+static void copy(struct sw_call_device *of, uint32_t piece,
+	const struct sw_rows *rows, bool is_into)
+{
+	const struct sw_device_coll *o = coll_of(of);
+	struct sw_device *d = o->device;
+
+	d->copies[piece] = (struct sw_pipeline_copy){.rows = *rows,
+		.way = is_into ? SW_BACK_OUT : SW_BACK_IN,
+		.priority = o->priority,
+		.number = o->start.number,
+		.i = d->n_copies++,
+		.end = end_copy};
+	sw_pipeline_copy(&d->pipeline, &d->copies[piece]);
+	sw_client_call_thread(d->client);
+}
+
+static void put_free(struct sw_device_coll *o)
+{
+	if (o->is_open || o->is_waiting)
+		return;
+	o->next_free = o->device->free_colls;
+	o->device->free_colls = o;
+}
+
+static void release(struct sw_device_coll *o)
+{
+	atomic_store_explicit(o->word, o->n_calls, memory_order_release);
+}
+
+static void end(struct sw_call_device *of)
+{
+	struct sw_device_coll *o = coll_of(of);
+
+	release(o);
+	o->is_open = false;
+	o->device->n_open--;
+	put_free(o);
+}
+
+static const struct sw_call_device_ops ops = {show, copy, end};
+
+/* --- what the pipeline's thread calls --- */
+
+static void start(struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
+{
+	struct sw_device_coll *o = (struct sw_device_coll *)s;
+
+	(void)l;
+	(void)!sw_client_lock(o->device->client);
+	o->is_waiting = false;
+	o->of.is_ready = !err;
+	put_free(o);
+	sw_client_unlock(o->device->client);
+}
+
+/* When the attachment is over nothing ends any more, but streams go on. */
+bool sw_device_serve(void *ctx)
+{
+	struct sw_device *d = ctx;
+	int did = d->n_open ? sw_client_serve(d->client) : 0;
+
+	if (did >= 0)
+		return did;
+	(void)!sw_client_lock(d->client);
+	for (struct sw_device_coll *o = d->colls; o; o = o->next)
+		release(o);
+	sw_client_unlock(d->client);
+	return false;
+}
+
+/* --- calls --- */
+
+static int make(struct sw_device *d, struct sw_device_coll **out, char *why)
+{
+	struct sw_device_coll *o;
+	int err;
+
+	snprintf(why, SW_PIPELINE_WHY, "%s: out of memory", d->where);
+	if (!d->copies)
+		d->copies = calloc(SW_EDGE_COLLS, sizeof(d->copies[0]));
+	o = d->copies ? calloc(1, sizeof(*o)) : NULL;
+	if (!o)
+		return SW_ENOMEM;
+	err = sw_pipeline_event(&d->pipeline, &o->start.event, why);
+	if (err) {
+		free(o);
+		return err;
+	}
+	o->start.fn = start;
+	o->of.ops = &ops;
+	o->of.owner = o->device = d;
+	o->word = sw_pipeline_word(&d->pipeline);
+	o->next = d->colls;
+	d->colls = o;
+	d->n_colls++;
+	*out = o;
+	return 0;
+}
+
+/* One that no call has.  As many as the client may have open, so there are
+ * enough. */
+static int take(struct sw_device *d, struct sw_device_coll **out, char *why)
+{
+	if (d->free_colls) {
+		*out = d->free_colls;
+		d->free_colls = (*out)->next_free;
+		return 0;
+	}
+	if (d->n_colls < SW_PIPELINE_OTHERS)
+		return make(d, out, why);
+	snprintf(why, SW_PIPELINE_WHY,
+		"%u collectives are open: wait for one first",
+		SW_PIPELINE_OTHERS);
+	return SW_EBUSY;
+}
+
+static int record(struct sw_device_coll *o, const struct sw_group *g,
+	void *stream, char *why)
+{
+	char what[SW_GROUP_NAME_MAX + 16];
+
+	snprintf(what, sizeof(what), "group '%s'", sw_group_name(g));
+	return sw_pipeline_record(
+		&o->device->pipeline, o->start.event, stream, what, why);
+}
+
+/* With the lock. */
+static int call(struct sw_device_coll *o, struct sw_group *g,
+	const struct sw_coll_args *args, uint64_t *handle)
+{
+	int err;
+
+	o->is_open = o->is_waiting = true;
+	o->of.is_ready = false;
+	o->n_calls++;
+	o->device->n_open++;
+	err = sw_client_coll(o->device->client, g, args, &o->of, handle);
+	if (err) {
+		o->device->n_open--;
+		o->is_open = o->is_waiting = false;
+		return err;
+	}
+	o->priority = sw_coll_priority(args->kind);
+	return 0;
+}
+
+/* With the lock. */
+static int take_and_call(struct sw_device *d, struct sw_group *g,
+	const struct sw_coll_args *args, void *stream, uint64_t *handle)
+{
+	char why[SW_PIPELINE_WHY];
+	struct sw_device_coll *o;
+	int err = take(d, &o, why);
+
+	if (err)
+		return sw_client_fail(d->client, err, "%s", why);
+	err = record(o, g, stream, why);
+	if (err)
+		sw_client_fail(d->client, err, "%s", why);
+	else
+		err = call(o, g, args, handle);
+	if (err)
+		put_free(o);
+	else
+		sw_pipeline_post(&d->pipeline, &o->start);
+	return err;
+}
+
+int sw_coll_device(struct sw_device *d, struct sw_group *g,
+	const struct sw_coll_args *args, void *stream, uint64_t *handle)
+{
+	int err = sw_client_enter(d->client);
+
+	if (err)
+		return err;
+	err = take_and_call(d, g, args, stream, handle);
+	sw_client_call_thread(
+		d->client); /* ours, also of a device that failed */
+	sw_client_unlock(d->client);
+	return err;
+}
+
+/* --- streams that wait --- */
+
+/* With the lock. */
+static int hold(struct sw_device *d, uint64_t handle, void *stream)
+{
+	struct sw_call_device *of;
+	const struct sw_device_coll *o;
+	int err = sw_client_find_device(d->client, handle, d, &of);
+
+	if (err || !of)
+		return err;
+	o = coll_of(of);
+	if (sw_pipeline_hold_word(&d->pipeline, o->word, o->n_calls, stream))
+		return 0;
+	return sw_client_await_call(d->client, handle);
+}
+
+int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream)
+{
+	int err = sw_client_enter(d->client);
+
+	if (err)
+		return err;
+	err = hold(d, handle, stream);
+	sw_client_unlock(d->client);
+	return err;
+}
+
+void sw_device_free_colls(struct sw_device *d)
+{
+	while (d->colls) {
+		struct sw_device_coll *o = d->colls;
+
+		d->colls = o->next;
+		d->ops->event_close(d->back, o->start.event);
+		free(o);
+	}
+	free(d->copies);
+}

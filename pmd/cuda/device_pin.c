@@ -1,0 +1,57 @@
+/* device_pin.c - shared memory that a device copies from and to.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pmd/cuda/device_int.h"
+
+enum { PAGE = 4096 };
+
+void *sw_device_pin(
+	struct sw_device *d, const void *at, uint64_t bytes, bool is_read_only)
+{
+	uintptr_t first = (uintptr_t)at / PAGE * PAGE;
+	uint64_t all = ((uintptr_t)at + bytes + PAGE - 1) / PAGE * PAGE - first;
+	char why[SW_BACK_WHY], line[SW_PIPELINE_WHY];
+
+	if (!d->ops->pin(d->back, (void *)first, all, is_read_only, why))
+		return (void *)first;
+	if (!d->has_warned) {
+		snprintf(line, sizeof(line),
+			"%s: shared memory cannot be pinned (%s): copies are "
+			"slower",
+			d->where, why);
+		sw_client_say(d->client, line);
+	}
+	d->has_warned = true;
+	return NULL;
+}
+
+void sw_device_pin_stage(struct sw_device *d, const void *base, uint64_t bytes)
+{
+	struct sw_device_stage *s = d->stages;
+
+	while (s && s->base != base)
+		s = s->next;
+	if (s)
+		return;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return; /* next time */
+	*s = (struct sw_device_stage){.next = d->stages,
+		.base = base,
+		.pinned = sw_device_pin(d, base, bytes, false)};
+	d->stages = s;
+}
+
+void sw_device_unpin_stages(struct sw_device *d)
+{
+	while (d->stages) {
+		struct sw_device_stage *s = d->stages;
+
+		d->stages = s->next;
+		if (s->pinned)
+			d->ops->unpin(d->back, s->pinned);
+		free(s);
+	}
+}

@@ -1,0 +1,46 @@
+/* fake_rig.h - load a stand-in for the CUDA runtime.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * By its path, as a program loads its own before it opens a device.
+ */
+#ifndef FAKE_RIG_H
+#define FAKE_RIG_H
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/cuda/fake.h"
+#include "test/support/unit.h"
+
+/* @version  12 or 13.  Returns what dlclose takes. */
+static inline void *fake_load(uint32_t version, struct fake **out)
+{
+	struct fake *(*state)(void);
+	char path[256];
+	void *library, *f;
+
+	snprintf(path, sizeof(path), "%s/cudart-fake-%u.so",
+		getenv("FAKE_CUDA"), version);
+	library = dlopen(path, RTLD_NOW);
+	if (!library)
+		fail_msg("%s", dlerror());
+	f = dlsym(library, "fake_state");
+	memcpy(&state, &f, sizeof(f));
+	*out = state();
+	return library;
+}
+
+/* Nothing of it is in use, and none of its functions was misused. */
+static inline void fake_unload(void *library, const struct fake *f)
+{
+	assert_int_equal(f->bad_calls, 0);
+	assert_int_equal(f->n_streams, 0);
+	assert_int_equal(f->n_events, 0);
+	assert_int_equal(f->n_pinned, 0);
+	assert_int_equal(f->current, 0);
+	dlclose(library);
+}
+
+#endif

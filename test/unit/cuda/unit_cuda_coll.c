@@ -1,0 +1,162 @@
+/* unit_cuda_coll.c - sw_coll_device over a stand-in for the CUDA runtime.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/cuda/coll_rig.h"
+#include "test/unit/cuda/fake_rig.h"
+
+enum { PIECE = (1 << 20) / 4 };
+
+static void *library;
+static struct fake *fake;
+
+static int cuda_open(void **state)
+{
+	library = fake_load(13, &fake);
+	return scene_open(state);
+}
+
+static int cuda_close(void **state)
+{
+	scene_close(state);
+	fake_unload(library, fake);
+	return 0;
+}
+
+/* A copy of rows where a piece has parts, else one of bytes. */
+static void coll__is_exact(void **state)
+{
+	struct scene *s = *state;
+	static const uint64_t counts[] = {1, 100, PIECE - 1, 2 * PIECE + 5};
+	uint32_t n_wide = 0;
+
+	open_device(s, "cuda");
+	for (uint32_t kind = 1; kind < SW_BARRIER; kind++)
+		for (uint32_t i = 0; i < 4; i++) {
+			struct sw_coll_args a =
+				args_of(s, (enum sw_coll_kind)kind, counts[i]);
+
+			coll_run(s, &a, kind + i);
+			if (kind == SW_REDUCE_SCATTER || kind == SW_ALL_GATHER)
+				assert_true(fake->n_wide > n_wide);
+			else
+				assert_int_equal(fake->n_wide, n_wide);
+			n_wide = fake->n_wide;
+		}
+	/* words; small stages and large ones of each kind */
+	assert_int_equal(fake->n_pins, 1 + 2 * 5);
+	assert_int_equal(s->n_lines, 0);
+}
+
+/* A piece of each part in one copy, its result in another. */
+static void coll__is_as_many_copies(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
+
+	open_device(s, "cuda");
+	coll_run(s, &a, 0);
+	assert_int_equal(fake->n_copies[0], 3);
+	assert_int_equal(fake->n_copies[1], 3);
+	a = args_of(s, SW_BCAST, PIECE);
+	a.root = 1;
+	coll_wait(s, coll_start(s, &a, NULL));
+	assert_int_equal(fake->n_copies[0], 4);
+	assert_int_equal(fake->n_copies[1], 3);
+	a = args_of(s, SW_BARRIER, 0);
+	coll_wait(s, coll_start(s, &a, NULL));
+	assert_int_equal(fake->n_copies[0], 4);
+	assert_int_equal(fake->n_copies[1], 3);
+}
+
+static void hold__by_wait_value(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
+
+	open_device(s, "cuda");
+	for (uint32_t i = 1; i <= 3; i++) {
+		const _Atomic uint32_t *word;
+		uint64_t h;
+
+		atomic_store(&s->r->is_mute, true);
+		coll_fill(s, &a, i);
+		h = coll_start(s, &a, NULL);
+		assert_int_equal(sw_coll_hold(s->d, h, NULL), 0);
+		assert_int_equal(fake->n_waits, i);
+		assert_int_equal(fake->wait_value, i); /* one word, again */
+		word = (const _Atomic uint32_t *)(uintptr_t)fake->wait_at;
+		assert_int_equal(*word, i - 1);
+		atomic_store(&s->r->is_mute, false);
+		rig_kick(s->r);
+		coll_wait(s, h);
+		assert_int_equal(*word, i);
+		coll_check(s, &a, i);
+	}
+}
+
+/* Neither a graph nor a stream that is none harms device or group. */
+static void coll__refuses(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
+	uint64_t h;
+
+	open_device(s, "cuda");
+	fake->capture = 1;
+	assert_int_equal(sw_coll_device(s->d, s->g, &a, NULL, &h), SW_EINVAL);
+	assert_contains(sw_last_error(s->c),
+		"rank 3: cuda device 0: group 'all': its stream is being "
+		"captured into a CUDA graph, which cannot have a collective");
+	fake->capture = 0;
+	assert_int_equal(
+		sw_coll_device(s->d, s->g, &a, (void *)1, &h), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "an error (400)");
+	coll_run(s, &a, 1);
+}
+
+/* With a copy, or as the caller finds it so. */
+static void device__is_lost(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+	uint64_t h = 0;
+
+	open_device(s, "cuda");
+	fake->lost_after = 5;
+	h = coll_start(s, &a, NULL);
+	assert_int_equal(sw_wait(s->c, h), SW_EDEVICE);
+	assert_contains(sw_last_error(s->c),
+		"rank 3: cuda device 0: cudaMemcpyAsync: unspecified launch "
+		"failure (719)");
+	rig_await(s->r, 1, SW_HOST_DIED, "cuda device 0: ");
+}
+
+static void caller__finds_it_lost(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
+	uint64_t h = 0;
+
+	open_device(s, "cuda");
+	fake->is_lost = 1;
+	assert_int_equal(sw_coll_device(s->d, s->g, &a, NULL, &h), SW_EDEVICE);
+	assert_contains(sw_last_error(s->c), "(719)");
+	rig_await(s->r, 1, SW_HOST_DIED, "cuda device 0: ");
+	assert_int_equal(sw_coll(s->g, &a, &h), SW_EDEVICE);
+	assert_contains(sw_last_error(s->c), "cuda device 0: ");
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, cuda_open, cuda_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(coll__is_exact),
+		CASE(coll__is_as_many_copies),
+		CASE(hold__by_wait_value),
+		CASE(coll__refuses),
+		CASE(device__is_lost),
+		CASE(caller__finds_it_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

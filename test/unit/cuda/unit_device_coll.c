@@ -1,0 +1,421 @@
+/* unit_device_coll.c - sw_coll_device over the back end "host", a toy agent.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/cuda/coll_rig.h"
+
+#include <sys/wait.h>
+
+enum { MIB = 1 << 20, PIECE = MIB / 4 };
+
+/* --- exactness --- */
+
+static const uint64_t counts[] = {
+	1, 100, 5000, PIECE / 4, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE + 5};
+
+static void coll__is_exact(void **state)
+{
+	struct scene *s = *state;
+
+	open_device(s, "host:gbit=100,latency_us=5");
+	for (uint32_t kind = 1; kind < SW_BARRIER; kind++)
+		for (uint32_t i = 0; i < 8; i++) {
+			struct sw_coll_args a =
+				args_of(s, (enum sw_coll_kind)kind, counts[i]);
+
+			coll_run(s, &a, kind + i);
+		}
+	assert_int_equal(s->n_lines, 0);
+}
+
+static void coll__of_each_dtype(void **state)
+{
+	static const enum sw_dtype dtypes[] = {SW_F32, SW_F64, SW_F16, SW_U8,
+		SW_I32, SW_I8, SW_I64, SW_BOOL, SW_BF16};
+	struct scene *s = *state;
+
+	open_device(s, "host");
+	for (uint32_t i = 0; i < 9; i++)
+		for (uint32_t k = 0; k < 3; k++) {
+			struct sw_coll_args a = args_of(s,
+				k < 2 ? SW_ALL_REDUCE : SW_REDUCE_SCATTER,
+				k ? 131071 : 3);
+
+			a.dtype = dtypes[i];
+			coll_run(s, &a, i);
+		}
+}
+
+static void coll__in_place(void **state)
+{
+	struct scene *s = *state;
+
+	open_device(s, "host");
+	for (uint32_t i = 0; i < 8; i++) {
+		struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, counts[i]);
+
+		coll_fill(s, &a, i);
+		memcpy(s->recv, s->send, bytes_in(&a));
+		a.send = s->recv;
+		coll_wait(s, coll_start(s, &a, NULL));
+		coll_check(s, &a, i);
+	}
+}
+
+/* The others' sides of broadcast and reduce; the broadcasts of several roots
+ * leave in the order of calls, though one has nothing to copy. */
+static void coll__of_another_root(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_REDUCE, 2 * PIECE);
+	uint64_t h[2];
+
+	open_device(s, "host:gbit=20");
+	a.root = 1;
+	coll_fill(s, &a, 0);
+	coll_wait(s, coll_start(s, &a, NULL));
+	assert_int_equal(s->recv[0], 0x55);
+	a = args_of(s, SW_BCAST, PIECE);
+	coll_fill(s, &a, 0);
+	h[0] = coll_start(s, &a, NULL);
+	a.root = 1;
+	a.send = NULL;
+	a.count = 1000;
+	h[1] = coll_start(s, &a, NULL);
+	coll_wait(s, h[0]);
+	coll_wait(s, h[1]);
+	pthread_mutex_lock(&s->r->lock);
+	assert_int_equal(s->r->coll.root, 1); /* the last one */
+	pthread_mutex_unlock(&s->r->lock);
+}
+
+/* One in the order of the group's, wherever the buffers lie. */
+static void coll__beside_the_hosts(void **state)
+{
+	struct scene *s = *state;
+	enum { N = 60, COUNT = 3000 };
+	uint64_t h[N], left = N;
+	uint32_t i;
+
+	open_device(s, "host:latency_us=50");
+	for (i = 0; i < N * COUNT; i++)
+		s->send[i] = given(i, 0);
+	for (i = 0; i < N; i++) {
+		struct sw_coll_args a =
+			args_of(s, i % 5 ? SW_ALL_REDUCE : SW_BCAST, COUNT);
+
+		a.dtype = SW_U8;
+		a.send = s->send + i * COUNT;
+		a.recv = s->recv + i * COUNT;
+		if (i % 3)
+			h[i] = coll_start(s, &a, NULL);
+		else
+			assert_int_equal(sw_coll(s->g, &a, &h[i]), 0);
+	}
+	for (; left; left--) {
+		assert_int_equal(sw_wait_any(s->c, h, (uint32_t)left, &i), 0);
+		h[i] = h[left - 1];
+	}
+	assert_memory_equal(s->send, s->recv, N * COUNT);
+}
+
+/* --- streams --- */
+
+static void nap(long ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* What computes the tensor is slow. */
+static void produce(void *arg)
+{
+	struct scene *s = arg;
+
+	nap(200);
+	for (uint64_t i = 0; i < MIB; i++)
+		s->send[i] = given(i, 3);
+}
+
+static void nap_only(void *arg)
+{
+	(void)arg;
+	nap(200);
+}
+
+/* Another kind does not wait for it. */
+static void coll__waits_for_its_stream(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
+	struct sw_coll_args b = {.size = sizeof(b), .kind = SW_BARRIER};
+	struct sw_host_stream *stream;
+	uint64_t h;
+
+	open_device(s, "host");
+	stream = sw_host_stream_open(s->d->back);
+	coll_fill(s, &a, 0);
+	sw_host_stream_run(stream, produce, s);
+	h = coll_start(s, &a, stream);
+	coll_wait(s, coll_start(s, &b, NULL));
+	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+	coll_wait(s, h);
+	coll_check(s, &a, 3);
+	sw_host_stream_run(stream, nap_only, NULL); /* a barrier of streams */
+	h = coll_start(s, &b, stream);
+	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+	coll_wait(s, h);
+	sw_host_stream_close(stream);
+}
+
+static void set(void *arg)
+{
+	atomic_store((_Atomic bool *)arg, true);
+}
+
+static void hold__is_of_the_stream(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
+	struct sw_host_stream *stream;
+	_Atomic bool has_gone_on = false;
+	uint64_t h;
+
+	open_device(s, "host");
+	stream = sw_host_stream_open(s->d->back);
+	for (uint32_t i = 0; i < 3; i++) { /* words are used again */
+		coll_fill(s, &a, i);
+		atomic_store(&s->r->is_mute, true);
+		has_gone_on = false;
+		h = coll_start(s, &a, stream);
+		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
+		sw_host_stream_run(stream, set, (void *)&has_gone_on);
+		nap(20);
+		assert_false(has_gone_on);
+		atomic_store(&s->r->is_mute, false);
+		rig_kick(s->r);
+		sw_host_stream_wait(stream);
+		assert_true(has_gone_on);
+		coll_check(s, &a, i);
+		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
+		coll_wait(s, h);
+		assert_int_equal(sw_coll_hold(s->d, h, stream), SW_EINVAL);
+	}
+	assert_int_equal(s->n_lines, 0);
+	sw_host_stream_close(stream);
+}
+
+/* Then the caller waits, and one line says so. */
+static void hold__is_of_the_caller(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
+
+	open_device(s, "host:no_hold,gbit=10");
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t h;
+
+		coll_fill(s, &a, i);
+		h = coll_start(s, &a, NULL);
+		assert_int_equal(sw_coll_hold(s->d, h, NULL), 0);
+		coll_check(s, &a, i);
+		coll_wait(s, h);
+	}
+	assert_int_equal(s->n_lines, 1);
+	assert_contains(s->line, "streams cannot wait for a sum");
+}
+
+/* At each stage all_gathers pass reduce_scatters. */
+static void copies__by_class(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args big = args_of(s, SW_REDUCE_SCATTER, 2 * PIECE);
+	struct sw_coll_args small = args_of(s, SW_ALL_GATHER, 64);
+	uint64_t h, begun;
+
+	open_device(s, "host:mbit=400"); /* 20 ms each piece */
+	coll_fill(s, &big, 0);
+	h = coll_start(s, &big, NULL);
+	while (!sw_host_copies(s->d->back, SW_BACK_OUT))
+		nap(1);
+	small.recv = s->recv + 4 * MIB;
+	begun = sw_host_copies(s->d->back, SW_BACK_OUT);
+	coll_wait(s, coll_start(s, &small, NULL));
+	/* of some 8, as many as begin meanwhile */
+	assert_in_range(sw_host_copies(s->d->back, SW_BACK_OUT), 1, begun + 5);
+	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+	coll_wait(s, h);
+	coll_check(s, &big, 0);
+}
+
+/* --- ends --- */
+
+static void device__is_not_pinned(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
+
+	open_device(s, "host:no_pin");
+	coll_run(s, &a, 1);
+	coll_run(s, &a, 2);
+	assert_int_equal(s->n_lines, 1);
+	assert_contains(s->line, "rank 3: host device 0: shared memory cannot "
+				 "be pinned (pinning is switched off)");
+}
+
+/* The agent learns why; streams that wait go on. */
+static void device__lost(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+	uint64_t h[3];
+
+	open_device(s, "host:lost_after=5");
+	for (uint32_t i = 0; i < 3; i++)
+		h[i] = coll_start(s, &a, NULL);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(sw_wait(s->c, h[i]), SW_EDEVICE);
+		assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
+	}
+	rig_await(s->r, 1, SW_HOST_DIED,
+		"host device 0: the device that is none was lost");
+	assert_int_equal(
+		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EDEVICE);
+	assert_contains(sw_last_error(s->c), "was lost");
+}
+
+static void agent__goes(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+	struct sw_host_stream *stream;
+	_Atomic bool has_gone_on = false;
+	uint64_t h;
+
+	open_device(s, "host");
+	stream = sw_host_stream_open(s->d->back);
+	atomic_store(&s->r->is_mute, true);
+	h = coll_start(s, &a, stream);
+	assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
+	sw_host_stream_run(stream, set, (void *)&has_gone_on);
+	atomic_store(&s->r->end_err, SW_ESERVER);
+	assert_int_equal(sw_wait(s->c, h), SW_ESERVER);
+	assert_contains(sw_last_error(s->c), "server 2 is silent");
+	sw_host_stream_wait(stream);
+	assert_true(has_gone_on);
+	sw_host_stream_close(stream);
+}
+
+/* Where a collective is when its group ends. */
+static void group__is_aborted(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+	struct sw_host_stream *stream;
+	uint64_t h[4];
+
+	open_device(s, "host:gbit=1");
+	stream = sw_host_stream_open(s->d->back);
+	atomic_store(&s->r->is_mute, true);
+	h[0] = coll_start(s, &a, NULL);
+	h[1] = coll_start(s, &a, NULL);
+	sw_host_stream_run(stream, nap_only, NULL);
+	h[2] = coll_start(s, &a, stream);
+	a.kind = SW_ALL_GATHER;
+	a.count = 100;
+	h[3] = coll_start(s, &a, NULL);
+	nap(5);
+	assert_int_equal(sw_group_abort(s->g, "enough"), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(sw_wait(s->c, h[i]), SW_EABORTED);
+		assert_contains(sw_last_error(s->c), "enough");
+	}
+	assert_int_equal(
+		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EABORTED);
+	sw_host_stream_close(stream);
+}
+
+static void device__is_closed(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+	uint64_t h;
+
+	open_device(s, "host:gbit=1");
+	atomic_store(&s->r->is_mute, true);
+	h = coll_start(s, &a, NULL);
+	nap(5);
+	sw_device_close(&s->d);
+	assert_int_equal(sw_wait(s->c, h), SW_EABORTED);
+	assert_contains(sw_last_error(s->c), "its device was closed");
+}
+
+/* With everything open; nothing is left of it. */
+static void client__is_closed(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+
+	open_device(s, "host:gbit=1");
+	coll_start(s, &a, NULL);
+	s->d = NULL;
+	sw_close(&s->c);
+}
+
+static void coll__refuses(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 1), bad = a;
+	struct sw_client *other = rig_client(s->r);
+	struct sw_group *g;
+	uint64_t h;
+	int code;
+	pid_t pid;
+
+	open_device(s, "host");
+	assert_int_equal(sw_group_open(other, "all", NULL, 0, &g), 0);
+	assert_int_equal(sw_coll_device(s->d, g, &a, NULL, &h), SW_EINVAL);
+	assert_contains(sw_last_error(s->c), "another client");
+	bad.recv = NULL;
+	assert_int_equal(sw_coll_device(s->d, s->g, &bad, NULL, &h), SW_EINVAL);
+	bad = a;
+	bad.size = 4;
+	assert_int_equal(sw_coll_device(s->d, s->g, &bad, NULL, &h), SW_EINVAL);
+	assert_int_equal(sw_coll_hold(s->d, 99, NULL), SW_EINVAL);
+	atomic_store(&s->r->is_mute, true);
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	assert_int_equal(sw_coll_hold(s->d, h, NULL), SW_EINVAL);
+	atomic_store(&s->r->is_mute, false);
+	rig_kick(s->r);
+	coll_wait(s, h);
+	pid = rig_fork(s->r);
+	if (!pid)
+		_exit(sw_coll_device(s->d, s->g, &a, NULL, &h) != SW_ECLOSED);
+	assert_int_equal(waitpid(pid, &code, 0), pid);
+	assert_int_equal(code, 0);
+	sw_close(&other);
+	coll_run(s, &a, 1);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(coll__is_exact),
+		CASE(coll__of_each_dtype),
+		CASE(coll__in_place),
+		CASE(coll__of_another_root),
+		CASE(coll__beside_the_hosts),
+		CASE(coll__waits_for_its_stream),
+		CASE(hold__is_of_the_stream),
+		CASE(hold__is_of_the_caller),
+		CASE(copies__by_class),
+		CASE(device__is_not_pinned),
+		CASE(device__lost),
+		CASE(agent__goes),
+		CASE(group__is_aborted),
+		CASE(device__is_closed),
+		CASE(client__is_closed),
+		CASE(coll__refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
