@@ -209,6 +209,19 @@ void sw_agent_lane_turn(struct agent_shared *shared, uint32_t i);
  * whether there may be more to do at once. */
 bool sw_agent_make_memory(struct agent_shared *shared);
 
+/* agent_declare.c, lcore: declare the batch in core->declaring, in the turn of
+ * its order, and again until there is memory for it; it is admitted. */
+void sw_agent_declare(struct agent_core *core);
+void sw_agent_on_declared(void *ctx);
+
+/* sw_agent_is_over - nothing is begun or answered any more: each process will
+ * be told so by a hang-up, with the sentence that says why. */
+static inline bool sw_agent_is_over(const struct agent_core *core)
+{
+	return !core->has_worker || core->is_leaving ||
+	       sw_worker_end_of(&core->worker);
+}
+
 /* agent_tuning.c, lcore: do what a process asks for; show them what is. */
 void sw_agent_tune(struct agent_core *core, const struct agent_command *o);
 void sw_agent_end_group(struct agent_core *core, const struct agent_command *o);
