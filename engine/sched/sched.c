@@ -137,7 +137,8 @@ int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 		limit = policy->credit_bytes;
 	s->credit += (int64_t)limit - (int64_t)s->limit;
 	s->limit = limit;
-	s->part_bytes = part_bytes ? part_bytes : policy->part_bytes;
+	s->part_bytes = part_bytes ? sw_min64(part_bytes, SW_SCHED_RUN_BYTES)
+				   : policy->part_bytes;
 	if (policy == s->policy)
 		return 0;
 	s->policy = policy;
@@ -190,11 +191,10 @@ static struct sw_task *next_task(struct sw_sched *s)
 	return t;
 }
 
-static uint64_t start_part(struct sw_sched *s, struct sw_task *t)
+static void start_part(struct sw_sched *s, struct sw_task *t)
 {
 	uint64_t from = t->started, left = t->bytes - from;
-	uint64_t unit = sw_min64(s->part_bytes, SW_SCHED_RUN_BYTES);
-	uint64_t bytes = t->ops->partition(t, from, unit);
+	uint64_t bytes = t->ops->partition(t, from, s->part_bytes);
 
 	if (bytes == 0 || bytes > left)
 		bytes = left;
@@ -207,7 +207,6 @@ static uint64_t start_part(struct sw_sched *s, struct sw_task *t)
 		t->state = SW_TASK_STARTED;
 	}
 	t->ops->start(t, from, bytes);
-	return bytes;
 }
 
 /* What was started last makes room for what is more urgent.  Returns whether
@@ -236,13 +235,14 @@ static bool take_back(struct sw_sched *s)
 
 uint32_t sw_sched_run(struct sw_sched *s)
 {
-	uint64_t bytes = 0;
+	int64_t least = 0;
 	uint32_t n = 0;
 
-	for (; s->n_heap && bytes < SW_SCHED_RUN_BYTES &&
-		(s->credit > 0 || take_back(s));
+	if (s->credit > SW_SCHED_RUN_BYTES)
+		least = s->credit - SW_SCHED_RUN_BYTES;
+	for (; s->n_heap && (s->credit > least || (!least && take_back(s)));
 		n++)
-		bytes += start_part(s, next_task(s));
+		start_part(s, next_task(s));
 	return n;
 }
 

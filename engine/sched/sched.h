@@ -107,8 +107,9 @@ static inline uint64_t sw_sched_limit(const struct sw_sched *s)
 void sw_sched_close(struct sw_sched *s);
 
 /* sw_sched_set - another policy and its numbers, from the next part on; 0 for
- * what the policy says.  What is on its way stays charged.
- * Errors: SW_EINVAL (sw_sched_check says why); nothing changes then. */
+ * what the policy says.  Larger parts are of SW_SCHED_RUN_BYTES.  What is on
+ * its way stays charged. Errors: SW_EINVAL (sw_sched_check says why); nothing
+ * changes then. */
 int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 
