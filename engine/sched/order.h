@@ -1,41 +1,78 @@
 /* order.h - the numbers by which tensors go, lowest first.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Numbers below n_ranks are places by priority; those who keep the tensors give
- * them.  As many follow that are given by readiness: a tensor that becomes
- * ready goes behind all that are.  When all have been given, those in use close
- * ranks.
+ * Numbers below @size are places by (priority, index).  As many follow that are
+ * given by readiness: a tensor that becomes ready goes behind all that are.
+ * When all have been given, those in use close ranks.
+ *
+ * Who keeps the tensors has sets of numbers.  Of those that a new tensor moves
+ * only the members of sets are touched, and the table of numbers, not tensors.
  *
  * Thread: the lcore of the tensors.
  */
 #ifndef SW_ORDER_H
 #define SW_ORDER_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "engine/base/bitmap.h"
 
-/* Tensor @index goes by number @to instead of @from.  False: it does not go by
- * @from any more. */
-typedef bool (*sw_order_move_fn)(
-	void *ctx, uint32_t index, uint32_t from, uint32_t to);
+struct sw_orders {
+	uint32_t *by_order; /* tensor of each number, 2 * size */
+	uint32_t *priority; /* of each tensor, size; */
+	uint32_t *number;   /* by which it goes: of those in a set up to date */
+	uint32_t size, n, n_numbered;
+	uint32_t next; /* by readiness */
+};
 
-/* sw_order_take - the next number by readiness, for tensor @index, which has
- * none.
- * @by_order  tensor of each number, 2 * n_ranks of them
- * @next      the next that is free; n_ranks at first */
-static inline uint32_t sw_order_take(uint32_t *by_order, uint32_t *next,
-	uint32_t n_ranks, uint32_t index, sw_order_move_fn move, void *ctx)
+enum { SW_ORDERS_WORDS = 4 }; /* of @mem below, for each tensor */
+
+/* sw_orders_open - of up to @size tensors; there is none yet.
+ * @mem  SW_ORDERS_WORDS * @size, borrowed; zeros */
+void sw_orders_open(struct sw_orders *o, uint32_t size, uint32_t *mem);
+
+/* sw_orders_at - the tensor that goes by @number. */
+static inline uint32_t sw_orders_at(const struct sw_orders *o, uint32_t number)
 {
-	uint32_t to = n_ranks;
+	return o->by_order[number];
+}
 
-	if (*next == 2 * n_ranks) {
-		for (uint32_t from = to; from < *next; from++)
-			if (move(ctx, by_order[from], from, to))
-				by_order[to++] = by_order[from];
-		*next = to;
-	}
-	by_order[*next] = index;
-	return (*next)++;
+/* sw_orders_number - of tensor @index, if a set has it.  sw_orders_update - of
+ * any tensor: after a batch all are numbered first. */
+static inline uint32_t sw_orders_number(
+	const struct sw_orders *o, uint32_t index)
+{
+	return o->number[index];
+}
+
+void sw_orders_renumber(struct sw_orders *o);
+
+static inline uint32_t sw_orders_update(struct sw_orders *o, uint32_t index)
+{
+	if (__builtin_expect(o->n_numbered != o->n, 0))
+		sw_orders_renumber(o);
+	return o->number[index];
+}
+
+/* sw_orders_admit - tensor @index is new, and goes by priority.  Returns its
+ * number: those from there on move up, in each set by sw_orders_shift. */
+uint32_t sw_orders_admit(
+	struct sw_orders *o, uint32_t index, uint32_t priority);
+
+/* sw_orders_shift - after sw_orders_admit returned @at: members of @set from
+ * there on, of those by priority, move up by one. */
+void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at);
+
+/* sw_orders_take - tensor @index, which is in no set, goes by priority, or by
+ * the next number by readiness: then @move says of others whether they, who go
+ * by @from, are in use; if so they are moved in all sets. */
+typedef bool (*sw_orders_move_fn)(
+	void *ctx, uint32_t index, uint32_t from, uint32_t to);
+void sw_orders_change(struct sw_orders *o, uint32_t index, bool by_priority,
+	sw_orders_move_fn move, void *ctx);
+static inline void sw_orders_take(struct sw_orders *o, uint32_t index,
+	bool by_priority, sw_orders_move_fn move, void *ctx)
+{
+	if (!by_priority || o->number[index] >= o->size)
+		sw_orders_change(o, index, by_priority, move, ctx);
 }
 
 #endif

@@ -2,92 +2,31 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/rules.h"
 
-#include "engine/base/bytes.h"
-#include "engine/sched/order.h"
-
-/* Orders from @at on, of those by priority, move up by one, and so do the
- * tensors that have them.  Of a row of neighbours only the ends change. */
-static void shift_up(struct sw_shard *sh, struct sw_bitmap *b, uint32_t at)
-{
-	uint32_t n = sh->n_tensors - 1;
-	uint32_t from = sw_bitmap_next(b, at), end;
-
-	for (; from < n; from = sw_bitmap_next(b, end + 1)) {
-		for (end = from; end < n && sw_bitmap_has(b, end);) {
-			end++;
-			sh->tensors[sh->by_order[end]].order = end;
-		}
-		sw_bitmap_remove(b, from);
-		sw_bitmap_add(b, end);
-	}
-}
-
-/* The order before which no tensor is that goes behind @t. */
-static uint32_t find_order(
-	const struct sw_shard *sh, const struct sw_stensor *t)
-{
-	uint32_t low = 0, high = sh->n_tensors;
-
-	while (low < high) {
-		uint32_t mid = (low + high) / 2;
-		const struct sw_stensor *b = &sh->tensors[sh->by_order[mid]];
-
-		if (b->priority < t->priority ||
-			(b->priority == t->priority && b->key < t->key))
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* Insert the tensor by (priority, key); of the others only those are touched
- * that have marks.  Marks that are set move along: a batch may be declared
- * while others are summed. */
+/* Marks that are set move along: a batch may be declared while others are
+ * summed. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
 {
-	uint32_t at = find_order(sh, t), n = sh->n_tensors++;
+	uint32_t at = sw_orders_admit(&sh->orders, t->key, t->priority);
 
-	memmove(&sh->by_order[at + 1], &sh->by_order[at],
-		(n - at) * sizeof(*sh->by_order));
-	sh->by_order[at] = t->key;
-	sh->n_numbered = (uint32_t)sw_min64(sh->n_numbered, at);
+	sh->n_tensors++;
 	for (uint32_t m = 0; m < sh->n_members; m++)
-		shift_up(sh, &sh->ready[m], at);
+		sw_orders_shift(&sh->orders, &sh->ready[m], at);
 }
 
-/* If it has marks and goes by number @from, it goes by @to. */
 static bool move_order(void *ctx, uint32_t key, uint32_t from, uint32_t to)
 {
 	struct sw_shard *sh = ctx;
-	struct sw_stensor *t = &sh->tensors[key];
 
-	if (!t->n_ready || t->order != from)
-		return false;
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		sw_bitmap_move(&sh->ready[m], from, to);
-	t->order = to;
-	return true;
-}
-
-/* After a batch. */
-static void number(struct sw_shard *sh)
-{
-	for (; sh->n_numbered < sh->n_tensors; sh->n_numbered++)
-		sh->precedence[sh->by_order[sh->n_numbered]] = sh->n_numbered;
+	return sh->tensors[key].n_ready;
 }
 
 /* It has no marks: it goes by priority, or behind all that have some. */
 static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 {
-	number(sh);
-	t->order = sh->precedence[t->key];
-	t->class = sw_class_of(t->priority);
-	if (!t->is_fifo)
-		return;
-	t->class = SW_N_CLASSES - 1;
-	t->order = sw_order_take(sh->by_order, &sh->next_order, SW_MAX_TENSORS,
-		t->key, move_order, sh);
+	t->class = t->is_fifo ? SW_N_CLASSES - 1 : sw_class_of(t->priority);
+	sw_orders_take(&sh->orders, t->key, !t->is_fifo, move_order, sh);
 }
 
 void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
@@ -97,13 +36,15 @@ void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 		return;
 	if (!t->n_ready++)
 		take_place(sh, t);
-	sw_bitmap_add(&sh->ready[member], t->order);
+	sw_bitmap_add(
+		&sh->ready[member], sw_orders_update(&sh->orders, t->key));
 }
 
 static void leave_order(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
 {
-	sw_bitmap_remove(&sh->ready[member], t->order);
+	sw_bitmap_remove(
+		&sh->ready[member], sw_orders_number(&sh->orders, t->key));
 	t->n_ready--;
 }
 

@@ -33,7 +33,7 @@ static size_t tables_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
-	       (SW_MAX_ORDERS + SW_MAX_TENSORS + NAMES) * sizeof(uint32_t);
+	       (SW_ORDERS_WORDS * SW_MAX_TENSORS + NAMES) * sizeof(uint32_t);
 }
 
 /* In lines. */
@@ -44,9 +44,8 @@ static void lay_tables(struct sw_shard *sh)
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
-	sh->by_order = (uint32_t *)next;
-	sh->precedence = sh->by_order + SW_MAX_ORDERS;
-	sh->by_name = sh->precedence + SW_MAX_TENSORS;
+	sw_orders_open(&sh->orders, SW_MAX_TENSORS, (uint32_t *)next);
+	sh->by_name = (uint32_t *)next + SW_ORDERS_WORDS * SW_MAX_TENSORS;
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -61,8 +60,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.n_members = n_members,
 		.expected = ~0ULL >> (64 - n_members),
 		.server_i = server_i,
-		.place = *job,
-		.next_order = SW_MAX_TENSORS};
+		.place = *job};
 	sh->tensors = env->mem_get(env->ctx, tables_bytes(n_members));
 	if (!sh->tensors || sw_place_map_open(&sh->map, job)) {
 		sw_shard_close(sh);

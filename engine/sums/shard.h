@@ -11,6 +11,7 @@
 #include "engine/base/env.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
+#include "engine/sched/order.h"
 #include "engine/sched/place.h"
 #include "engine/sums/cell.h"
 #include "engine/wire/wire.h"
@@ -40,7 +41,6 @@ struct sw_stensor {
 	uint32_t key;
 	uint32_t newest; /* round that was begun last */
 	uint32_t n_open; /* chunks that wait for members */
-	uint32_t order;  /* if it has marks: its precedence, or by readiness */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
@@ -83,11 +83,10 @@ struct sw_shard {
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint64_t no_crc;   /* members whose payloads carry none */
 	uint32_t n_members;
-	uint32_t next_order; /* by readiness */
-	uint32_t *by_order;  /* keys, most urgent first */
-	uint64_t n_open;     /* chunks that wait for members */
-	uint64_t n_folded;   /* contributions */
-	uint64_t n_lent;     /* chunks whose first contribution is not copied */
+	struct sw_orders orders; /* of keys */
+	uint64_t n_open;         /* chunks that wait for members */
+	uint64_t n_folded;       /* contributions */
+	uint64_t n_lent; /* chunks whose first contribution is not copied */
 	const struct sw_env *env;
 	bool is_draining; /* no chunk begins to wait any more */
 	uint16_t server_i;
@@ -102,11 +101,9 @@ struct sw_shard {
 	struct sw_place_job place;
 	uint64_t line_bytes; /* of all admitted tensors, here or not */
 	uint32_t n_tensors;
-	uint64_t mem_bytes;   /* taken by admitted tensors */
-	uint32_t n_numbered;  /* by_order up to there; of the others not yet: */
-	uint32_t *precedence; /* among all by (priority, key); by key */
-	uint32_t *by_name;    /* key + 1, by hash; 0: no more of that hash */
-	uint32_t n_keys;      /* no admitted key is larger or equal */
+	uint64_t mem_bytes; /* taken by admitted tensors */
+	uint32_t *by_name;  /* key + 1, by hash; 0: no more of that hash */
+	uint32_t n_keys;    /* no admitted key is larger or equal */
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
@@ -354,8 +351,9 @@ static inline const struct sw_bitmap *sw_shard_ready(
 /* sw_shard_class - class of that tensor; SW_N_CLASSES for SW_BITMAP_NONE. */
 static inline uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 {
-	return order == SW_BITMAP_NONE ? SW_N_CLASSES
-				       : sh->tensors[sh->by_order[order]].class;
+	return order == SW_BITMAP_NONE
+		       ? SW_N_CLASSES
+		       : sh->tensors[sw_orders_at(&sh->orders, order)].class;
 }
 
 /* sw_shard_take - a result of the tensor at @order for @member, which has one:

@@ -224,7 +224,7 @@ bool sw_shard_pull(struct sw_shard *sh, uint32_t member,
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell_out)
 {
-	struct sw_stensor *t = &sh->tensors[sh->by_order[order]];
+	struct sw_stensor *t = &sh->tensors[sw_orders_at(&sh->orders, order)];
 	size_t at = sw_marks_at(t, member);
 	uint32_t local = sw_bitmap_first_in(&t->marks, at);
 	const void *bytes;

@@ -265,8 +265,7 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 			return;
 		}
 	}
-	if (n_keys)
-		sw_todo_order(w, 0); /* some may go by their keys */
+	sw_todo_admitted(w);
 	l->batch++;
 	l->n_declared += d.n;
 	l->n_asked = 0;

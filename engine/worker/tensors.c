@@ -116,7 +116,7 @@ int sw_tensors_open(struct sw_worker *w)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
-	w->next_order = SW_TENSORS;
+	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
 	return sw_sched_set(&w->sched, w->params.policy, w->params.part_bytes,
@@ -175,6 +175,7 @@ static int add(
 
 	*t = (struct sw_wtensor){.worker = w,
 		.decl = *in,
+		.index = w->n_tensors,
 		.key = SW_KEY_NONE,
 		.last = SW_PLACE_NONE,
 		.class = sw_class_of(in->priority),
@@ -233,7 +234,6 @@ int sw_worker_declare(
 			give(w, &w->tensors[--w->n_tensors]);
 		return err;
 	}
-	sw_todo_order(w, first);
 	sw_link_request(w, &w->links[0]);
 	return 0;
 }
@@ -291,6 +291,7 @@ int sw_tensors_keyed(
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);
 	w->by_key[key] = tensor;
+	sw_todo_admit(w, t);
 	return 0;
 }
 
@@ -345,7 +346,7 @@ bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from)
 			w->lane_i, sw_error_text(err));
 		return true;
 	}
-	sw_todo_order(w, first);
+	sw_todo_admitted(w);
 	sw_links_skip_refused(w);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_request(w, &w->links[l]);

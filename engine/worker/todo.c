@@ -3,17 +3,17 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/sched/order.h"
 #include "engine/worker/worker_int.h"
 
 /* --- links by urgency --- */
 
-static uint64_t turn_key(const struct sw_wtensor *t, uint32_t link)
+static uint64_t turn_key(
+	const struct sw_wtensor *t, uint32_t order, uint32_t link)
 {
 	const struct sw_part *p = &t->parts[link];
 	uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
 
-	return (uint64_t)t->order << 32 | local * p->turn_step;
+	return (uint64_t)order << 32 | local * p->turn_step;
 }
 
 static void refresh(struct sw_worker *w, struct sw_link *l)
@@ -25,9 +25,10 @@ static void refresh(struct sw_worker *w, struct sw_link *l)
 	uint32_t class = SW_N_CLASSES;
 
 	if (order != SW_BITMAP_NONE) {
-		l->next = &w->tensors[w->by_order[order]];
+		l->next = &w->tensors[sw_orders_at(&w->orders, order)];
 		class = l->next->class;
-		w->turn_keys[l->peer.index] = turn_key(l->next, l->peer.index);
+		w->turn_keys[l->peer.index] =
+			turn_key(l->next, order, l->peer.index);
 	}
 	sw_peer_offer(&l->peer, due, class);
 }
@@ -44,23 +45,29 @@ void sw_links_refresh(struct sw_worker *w)
 	}
 }
 
+static uint32_t number_of(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	return sw_orders_number(&l->worker->orders, t->index);
+}
+
 /* Not inline: in the loop over sets compilers work out every level of every
  * bitmap before the first is looked at. */
-static __attribute__((noinline)) void add(struct sw_link *l, uint32_t order,
-	enum sw_todo_set set, struct sw_bitmap *chunks, uint32_t local)
+static __attribute__((noinline)) void add(struct sw_link *l,
+	const struct sw_wtensor *t, enum sw_todo_set set,
+	struct sw_bitmap *chunks, uint32_t local)
 {
 	if (sw_bitmap_is_empty(chunks))
-		sw_bitmap_add(&l->sets[set], order);
+		sw_bitmap_add(&l->sets[set], number_of(l, t));
 	sw_bitmap_add(chunks, local);
 }
 
 static __attribute__((noinline)) void take_out(struct sw_link *l,
-	uint32_t order, enum sw_todo_set set, struct sw_bitmap *chunks,
-	uint32_t local)
+	const struct sw_wtensor *t, enum sw_todo_set set,
+	struct sw_bitmap *chunks, uint32_t local)
 {
 	sw_bitmap_remove(chunks, local);
 	if (sw_bitmap_is_empty(chunks))
-		sw_bitmap_remove(&l->sets[set], order);
+		sw_bitmap_remove(&l->sets[set], number_of(l, t));
 }
 
 static void count_todo(struct sw_link *l, uint32_t n)
@@ -83,9 +90,9 @@ void sw_todo_put(
 		uint32_t s = (uint32_t)__builtin_ctz(change);
 
 		if (sets >> s & 1)
-			add(l, t->order, s, &p->sets[s], local);
+			add(l, t, s, &p->sets[s], local);
 		else
-			take_out(l, t->order, s, &p->sets[s], local);
+			take_out(l, t, s, &p->sets[s], local);
 	}
 }
 
@@ -116,7 +123,7 @@ void sw_todo_start(
 		t->chunks[i] = (struct sw_wchunk){.state = SW_GRAD,
 			.is_charged = true,
 			.waits = 1u << SW_TODO};
-	sw_bitmap_add(&l->sets[SW_TODO], t->order);
+	sw_bitmap_add(&l->sets[SW_TODO], number_of(l, t));
 	sw_bitmap_add_run(&p->sets[SW_TODO], record - p->from, n);
 	count_todo(l, n);
 }
@@ -134,75 +141,46 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 			uint32_t n = sw_bitmap_clear(&t->parts[i].sets[s]);
 
 			l->n_todo -= s == SW_TODO ? n : 0;
-			sw_bitmap_remove(&l->sets[s], t->order);
+			if (n)
+				sw_bitmap_remove(&l->sets[s], number_of(l, t));
 		}
 	}
 }
 
 /* --- the order of tensors --- */
 
-/* Is @order in the link's set exactly when the tensor's set has members?  One
- * that goes by readiness @is_here no more. */
-static void carry_over(struct sw_bitmap *orders, uint32_t order,
-	const struct sw_bitmap *chunks, bool is_here)
+void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t)
 {
-	/* No set: the tensor has no key yet. */
-	if (is_here && sw_bitmap_is_init(chunks) && !sw_bitmap_is_empty(chunks))
-		sw_bitmap_add(orders, order);
-	else
-		sw_bitmap_remove(orders, order);
+	uint32_t at = sw_orders_admit(&w->orders, t->index, t->decl.priority);
+
+	for (uint32_t l = 0; l < w->n_links; l++)
+		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+			sw_orders_shift(&w->orders, &w->links[l].sets[s], at);
 }
 
-void sw_todo_order(struct sw_worker *w, uint32_t n)
+void sw_todo_admitted(struct sw_worker *w)
 {
-	for (uint32_t i = n; i < w->n_tensors; i++) {
-		uint32_t at = n++;
-
-		for (; at > 0 && w->tensors[w->by_order[at - 1]].decl.priority >
-					 w->tensors[i].decl.priority;
-			at--)
-			w->by_order[at] = w->by_order[at - 1];
-		w->by_order[at] = i;
-	}
+	sw_orders_renumber(&w->orders);
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_link_touch(&w->links[l]);
-	for (uint32_t at = 0; at < n; at++) {
-		struct sw_wtensor *t = &w->tensors[w->by_order[at]];
-		bool is_here = t->order < SW_TENSORS;
-
-		t->precedence = at;
-		if (is_here)
-			t->order = at;
-		for (uint32_t l = 0; l < w->n_links; l++)
-			for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
-				carry_over(&w->links[l].sets[s], at,
-					&t->parts[l].sets[s], is_here);
-	}
 }
 
-/* If it is open and goes by number @from, it goes by @to. */
 static bool move_order(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 {
 	struct sw_worker *w = ctx;
-	struct sw_wtensor *t = &w->tensors[index];
 
-	if (!t->is_open || t->order != from)
-		return false;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
 			sw_bitmap_move(&w->links[l].sets[s], from, to);
-	t->order = to;
-	return true;
+	return w->tensors[index].is_open;
 }
 
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t)
 {
-	t->order = t->precedence; /* what it had by readiness is free */
-	if (sw_sched_policy(&w->sched)->by_priority) {
-		t->class = sw_class_of(t->decl.priority);
-		return;
-	}
-	t->class = SW_N_CLASSES - 1;
-	t->order = sw_order_take(w->by_order, &w->next_order, SW_TENSORS,
-		(uint32_t)(t - w->tensors), move_order, w);
+	bool by_priority = sw_sched_policy(&w->sched)->by_priority;
+
+	t->is_fifo = !by_priority;
+	t->class =
+		by_priority ? sw_class_of(t->decl.priority) : SW_N_CLASSES - 1;
+	sw_orders_take(&w->orders, t->index, by_priority, move_order, w);
 }

@@ -421,7 +421,8 @@ static void gather(struct sw_worker *w, struct sw_link *l)
 
 	for (uint32_t n = 0; order != SW_BITMAP_NONE;
 		order = sw_bitmap_next(late, order + 1), i = 0) {
-		const struct sw_wtensor *t = &w->tensors[w->by_order[order]];
+		const struct sw_wtensor *t =
+			&w->tensors[sw_orders_at(&w->orders, order)];
 		const struct sw_part *p = &t->parts[l->peer.index];
 
 		while ((i = sw_bitmap_next(&p->sets[SW_LATE], i)) !=

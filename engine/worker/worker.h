@@ -21,6 +21,7 @@
 #include "engine/base/stats.h"
 #include "engine/loop/node.h"
 #include "engine/sched/due.h"
+#include "engine/sched/order.h"
 #include "engine/sched/tuning.h"
 #include "engine/sched/place.h"
 #include "engine/sched/sched.h"
@@ -149,10 +150,10 @@ struct sw_worker {
 	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
-	uint32_t highest_round;       /* of any tensor that has begun */
-	uint32_t next_order;          /* by readiness */
-	uint32_t by_order[SW_ORDERS]; /* index of the tensor */
-	uint32_t by_key[SW_TENSORS];  /* the same, or SW_KEY_NONE */
+	uint32_t highest_round;      /* of any tensor that has begun */
+	struct sw_orders orders;     /* of their indices */
+	uint32_t by_key[SW_TENSORS]; /* index of the tensor, or SW_KEY_NONE */
+	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
 	/* Of one chunk: what local ranks give of it, and times which factors.
 	 */

@@ -59,16 +59,16 @@ struct sw_wtensor {
 	/* With the name below; after the key came, the priority is that by
 	 * which it goes. */
 	struct sw_worker_tensor decl;
-	uint32_t key;        /* SW_KEY_NONE until the coordinator gave one */
-	uint32_t first;      /* then also its place on the line */
-	uint32_t precedence; /* among all by (priority, index) */
-	uint32_t order; /* in which it goes: its precedence, or by readiness */
+	uint32_t index; /* among the worker's */
+	uint32_t key;   /* SW_KEY_NONE until the coordinator gave one */
+	uint32_t first; /* then also its place on the line */
 	uint8_t class;
 	uint8_t op;     /* of this round, enum sw_operation */
 	uint16_t root;  /* copy: the rank whose bytes it is */
 	bool is_open;   /* a local rank has asked for a round */
 	bool is_edited; /* its buffer changed under a push */
 	bool is_begun;  /* its round is counted */
+	bool is_fifo;   /* it goes by readiness, not by priority */
 	uint16_t step;
 	uint16_t weight; /* of the results of this round */
 	uint32_t round;
@@ -366,9 +366,10 @@ void sw_todo_start(
  * new.  Touches all links. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_todo_order - number all tensors by (priority, index), and the sets of the
- * links with them; the first @n are in order. */
-void sw_todo_order(struct sw_worker *w, uint32_t n);
+/* sw_todo_admit - the tensor, which has a key now, takes its place among all.
+ * sw_todo_admitted - all of the batch have done so.  Touches all links. */
+void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
+void sw_todo_admitted(struct sw_worker *w);
 
 /* sw_todo_take_place - the tensor goes by priority, or behind all that are
  * ready.  Its chunks wait for nothing. */

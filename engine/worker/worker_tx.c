@@ -164,7 +164,7 @@ static uint8_t push_flags(const struct sw_link *l, const struct sw_wtensor *t,
 {
 	return (uint8_t)((l->peer.has_crc ? 0 : SW_FLAG_NO_CRC) |
 			 (c->n_sent ? SW_FLAG_RETX : 0) |
-			 (t->order < SW_TENSORS ? 0 : SW_FLAG_FIFO));
+			 (t->is_fifo ? SW_FLAG_FIFO : 0));
 }
 
 /* What a tensor's push says; returns its bytes, NULL: it has none. */
@@ -231,7 +231,7 @@ static struct sw_wtensor *most_urgent(
 
 	if (again == SW_BITMAP_NONE)
 		return l->next;
-	t = &w->tensors[w->by_order[again]];
+	t = &w->tensors[sw_orders_at(&w->orders, again)];
 	return t->class == l->next->class ? t : l->next;
 }
 
@@ -242,9 +242,10 @@ static struct sw_wtensor *tensor_to_push(
 {
 	struct sw_wtensor *t;
 
-	if (!is_turn || l->next->order >= SW_TENSORS)
+	if (!is_turn || l->next->is_fifo)
 		return most_urgent(w, l); /* by readiness none starves */
-	t = &w->tensors[w->by_order[sw_peer_turn(&l->peer, &l->sets[SW_TODO])]];
+	t = &w->tensors[sw_orders_at(
+		&w->orders, sw_peer_turn(&l->peer, &l->sets[SW_TODO]))];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t
 							 : most_urgent(w, l);
 }

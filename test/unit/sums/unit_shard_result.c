@@ -87,7 +87,7 @@ static void take__in_the_order_of_readiness_for_long(void **state)
 		for (uint32_t m = 0; m < 2; m++) {
 			uint32_t order =
 				sw_bitmap_next(sw_shard_ready(&x->sh, m),
-					x->sh.tensors[0].order + 1);
+					sw_orders_number(&x->sh.orders, 0) + 1);
 
 			assert_true(order < SW_MAX_ORDERS);
 			sw_shard_take(&x->sh, m, order, &x->h, &x->cell);
@@ -95,7 +95,7 @@ static void take__in_the_order_of_readiness_for_long(void **state)
 			assert_int_equal(x->h.round, round);
 		}
 	}
-	assert_true(x->sh.tensors[0].order < SW_MAX_TENSORS + 2);
+	assert_true(sw_orders_number(&x->sh.orders, 0) < SW_MAX_TENSORS + 2);
 	assert_int_equal(take_key(x, 0), 0);
 	assert_int_equal(take_key(x, 1), 0);
 	assert_int_equal(take_key(x, 1), SW_KEY_NONE);
@@ -139,18 +139,19 @@ static void admit__anywhere_while_results_wait(void **state)
 			n++;
 	}
 	while (take(x, 1) == 2) {
-		uint32_t order = x->sh.tensors[x->h.key].order;
+		uint32_t order = sw_orders_number(&x->sh.orders, x->h.key);
 
 		assert_true(!n_taken || order > last);
-		assert_int_equal(x->sh.by_order[order], x->h.key);
+		assert_int_equal(x->sh.orders.by_order[order], x->h.key);
 		last = order;
 		n_taken++;
 	}
 	assert_int_equal(n_taken, n);
 	for (uint32_t i = 1; i < N; i++) {
 		const struct sw_stensor *a =
-			&x->sh.tensors[x->sh.by_order[i - 1]];
-		const struct sw_stensor *b = &x->sh.tensors[x->sh.by_order[i]];
+			&x->sh.tensors[x->sh.orders.by_order[i - 1]];
+		const struct sw_stensor *b =
+			&x->sh.tensors[x->sh.orders.by_order[i]];
 
 		assert_true(a->priority < b->priority ||
 			    (a->priority == b->priority && a->key < b->key));

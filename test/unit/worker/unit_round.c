@@ -176,9 +176,9 @@ static void push__fifo_for_a_long_time(void **state)
 		assert_string_equal(wrig_events(r), "done t1 #0 SW_OK w2");
 		wrig_tx(r);
 	}
-	assert_true(r->w.tensors[0].order < SW_TENSORS + 2);
-	assert_true(sw_bitmap_has(
-		&r->w.links[0].sets[SW_LATE], r->w.tensors[0].order));
+	assert_true(sw_orders_number(&r->w.orders, 0) < SW_TENSORS + 2);
+	assert_true(sw_bitmap_has(&r->w.links[0].sets[SW_LATE],
+		sw_orders_number(&r->w.orders, 0)));
 	peer_result(&r->s[0], 0, 1, 0, 1);
 	peer_result(&r->s[0], 0, 1, 1, 1);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
@@ -257,7 +257,7 @@ static void push__readiness_of_all_tensors(void **state)
 	peer_send(&r->s[0], h, &sum);
 	assert_contains(wrig_events(r), "done t0");
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 0), 0);
-	assert_int_equal(r->w.tensors[0].order, SW_ORDERS - 1);
+	assert_int_equal(sw_orders_number(&r->w.orders, 0), SW_ORDERS - 1);
 	assert_contains(wrig_tx_one(r), "PUSH k1 r1 c0");
 	wrig_close(r);
 }

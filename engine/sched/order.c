@@ -1,0 +1,99 @@
+/* order.c - the numbers by which tensors go, lowest first.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/sched/order.h"
+
+#include <string.h>
+
+#include "engine/base/bytes.h"
+
+void sw_orders_open(struct sw_orders *o, uint32_t size, uint32_t *mem)
+{
+	*o = (struct sw_orders){.by_order = mem,
+		.priority = mem + 2 * (size_t)size,
+		.number = mem + 3 * (size_t)size,
+		.size = size,
+		.next = size};
+}
+
+/* How many go before @index by priority. */
+static uint32_t find(const struct sw_orders *o, uint32_t index)
+{
+	uint32_t low = 0, high = o->n, priority = o->priority[index];
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2, other = o->by_order[mid];
+
+		if (o->priority[other] < priority ||
+			(o->priority[other] == priority && other < index))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+uint32_t sw_orders_admit(struct sw_orders *o, uint32_t index, uint32_t priority)
+{
+	uint32_t at;
+
+	o->priority[index] = priority;
+	at = find(o, index);
+	memmove(&o->by_order[at + 1], &o->by_order[at],
+		(o->n++ - at) * sizeof(*o->by_order));
+	o->by_order[at] = index;
+	o->n_numbered = (uint32_t)sw_min64(o->n_numbered, at);
+	return at;
+}
+
+void sw_orders_renumber(struct sw_orders *o)
+{
+	for (; o->n_numbered < o->n; o->n_numbered++) {
+		uint32_t *number = &o->number[o->by_order[o->n_numbered]];
+
+		if (*number < o->size)
+			*number = o->n_numbered;
+	}
+}
+
+/* Of a row of neighbours only the ends change in the set. */
+void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at)
+{
+	uint32_t n = o->n - 1, from = sw_bitmap_next(set, at), end;
+
+	for (; from < n; from = sw_bitmap_next(set, end + 1)) {
+		for (end = from; end < n && sw_bitmap_has(set, end);) {
+			end++;
+			o->number[o->by_order[end]] = end;
+		}
+		sw_bitmap_remove(set, from);
+		sw_bitmap_add(set, end);
+	}
+}
+
+/* Those that go by readiness close ranks. */
+static void close_ranks(struct sw_orders *o, sw_orders_move_fn move, void *ctx)
+{
+	uint32_t to = o->size;
+
+	for (uint32_t from = to; from < o->next; from++) {
+		uint32_t index = o->by_order[from];
+
+		if (o->number[index] != from || !move(ctx, index, from, to))
+			continue;
+		o->number[index] = to;
+		o->by_order[to++] = index;
+	}
+	o->next = to;
+}
+
+void sw_orders_change(struct sw_orders *o, uint32_t index, bool by_priority,
+	sw_orders_move_fn move, void *ctx)
+{
+	o->number[index] = by_priority ? find(o, index) : 0;
+	if (by_priority)
+		return;
+	if (o->next == 2 * o->size)
+		close_ranks(o, move, ctx);
+	o->by_order[o->next] = index;
+	o->number[index] = o->next++;
+}

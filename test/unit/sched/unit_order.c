@@ -1,0 +1,132 @@
+/* unit_order.c - the numbers by which tensors go.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/support/unit.h"
+
+#include <stdlib.h>
+
+#include "engine/sched/order.h"
+
+enum { N = 128, WORDS = 64 };
+
+static struct {
+	struct sw_orders o;
+	uint32_t mem[SW_ORDERS_WORDS * N], priority[N], n;
+	struct sw_bitmap set;
+	uint64_t words[WORDS];
+	bool is_in[N], is_fifo[N]; /* in the set */
+	uint32_t since[N], now;    /* is_fifo: when it became ready */
+} x;
+
+static void open_orders(void)
+{
+	memset(&x, 0, sizeof(x));
+	sw_orders_open(&x.o, N, x.mem);
+	sw_bitmap_init(&x.set, 2 * N, x.words);
+}
+
+static bool move(void *ctx, uint32_t index, uint32_t from, uint32_t to)
+{
+	(void)ctx;
+	sw_bitmap_move(&x.set, from, to);
+	return x.is_in[index];
+}
+
+static void admit(uint32_t priority)
+{
+	uint32_t at = sw_orders_admit(&x.o, x.n, priority);
+
+	x.priority[x.n++] = priority;
+	sw_orders_shift(&x.o, &x.set, at);
+}
+
+static void enter(uint32_t i, bool is_fifo)
+{
+	sw_orders_take(&x.o, i, !is_fifo, move, NULL);
+	sw_bitmap_add(&x.set, sw_orders_update(&x.o, i));
+	x.is_in[i] = true;
+	x.is_fifo[i] = is_fifo;
+	x.since[i] = x.now++;
+}
+
+static void leave(uint32_t i)
+{
+	sw_bitmap_remove(&x.set, sw_orders_update(&x.o, i));
+	x.is_in[i] = false;
+}
+
+static bool is_before(uint32_t a, uint32_t b)
+{
+	if (x.is_fifo[a] != x.is_fifo[b])
+		return x.is_fifo[b];
+	if (x.is_fifo[a])
+		return x.since[a] < x.since[b];
+	return x.priority[a] != x.priority[b] ? x.priority[a] < x.priority[b]
+					      : a < b;
+}
+
+/* The set has those that are in it, once each, in their order. */
+static void check_set(void)
+{
+	uint32_t last = N, n = 0, number = 0;
+
+	for (; (number = sw_bitmap_next(&x.set, number)) != SW_BITMAP_NONE;
+		number++, n++) {
+		uint32_t i = sw_orders_at(&x.o, number);
+
+		assert_true(x.is_in[i]);
+		assert_int_equal(sw_orders_number(&x.o, i), number);
+		assert_true(last == N || is_before(last, i));
+		last = i;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		n -= x.is_in[i];
+	assert_int_equal(n, 0);
+}
+
+/* Tensors come, in batches or one by one, while others enter and leave. */
+static void orders__as_a_plain_sort(void **state)
+{
+	(void)state;
+	for (unsigned seed = 0; seed < 20; seed++) {
+		open_orders();
+		srand(seed);
+		for (uint32_t step = 0; step < 5000; step++) {
+			uint32_t i = x.n ? (uint32_t)rand() % x.n : 0;
+
+			if (x.n < N && rand() % 16 == 0)
+				admit((uint32_t)rand() % 9);
+			else if (x.n && x.is_in[i])
+				leave(i);
+			else if (x.n)
+				enter(i, rand() % 2);
+			if (step % 8 == 0)
+				check_set();
+		}
+	}
+}
+
+/* Numbers by readiness run out: who goes by one keeps its place. */
+static void orders__close_ranks(void **state)
+{
+	(void)state;
+	open_orders();
+	admit(1);
+	admit(1);
+	enter(0, true);
+	for (uint32_t i = 0; i < 3 * N; i++) {
+		enter(1, true);
+		check_set();
+		leave(1);
+	}
+	assert_int_equal(sw_orders_number(&x.o, 0), N);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(orders__as_a_plain_sort),
+		cmocka_unit_test(orders__close_ranks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
