@@ -151,14 +151,16 @@ struct sw_calls {
 
 /* Whose turn it is (client_turn.c). */
 struct sw_turn {
-	pthread_mutex_t lock; /* of the client */
-	pthread_cond_t changed;
-	uint32_t n_waiting; /* for changed */
-	uint32_t n_claims;  /* that want to lead whatever comes */
-	uint32_t n_users;   /* of the program's, that wait for handles */
+	pthread_mutex_t lock;         /* of the client */
+	pthread_cond_t changed, work; /* work: of the library's thread */
+	uint32_t n_waiting;           /* for changed */
+	uint32_t n_claims;            /* that want to lead whatever comes */
+	uint32_t n_users; /* of the program's, that wait for handles */
 	bool has_leader;
 	bool is_asleep; /* the leader is, until a kick */
 	bool has_thread, is_ending;
+	bool is_idle;      /* the thread waits for work */
+	uint64_t until_ns; /* then it looks by itself */
 	pthread_t thread;
 	int kick_fd, event_fd; /* event_fd -1: nobody asked for it */
 };
@@ -292,9 +294,15 @@ void sw_client_sleep(struct sw_client *c, uint64_t until_ns);
 int sw_client_await(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds);
 
+/* sw_client_has_work - is there something to do, and nobody who waits and so
+ * does it? */
+bool sw_client_has_work(const struct sw_client *c);
+
 /* sw_client_wait_changed - of who does not lead: until sw_client_changed, which
- * says that handles may have ended, or @until_ns. */
+ * says that handles may have ended, or @until_ns; sw_client_wait_work - of the
+ * library's thread: until sw_client_changed finds work for it, or @until_ns. */
 void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns);
+void sw_client_wait_work(struct sw_client *c, uint64_t until_ns);
 void sw_client_changed(struct sw_client *c);
 
 /* sw_client_kick - the leader, if it sleeps, has something to do;

@@ -349,7 +349,7 @@ bool sw_client_move(struct sw_client *c, uint64_t bytes)
 		done += n;
 	}
 	s->is_moving = false;
-	if (done) /* there may be more, and others could not */
+	if (done && (s->ended || s->n_unfinished)) /* others could not */
 		sw_client_call_thread(c);
 	return done > 0;
 }

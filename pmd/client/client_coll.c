@@ -84,8 +84,10 @@ static void see_to_the_rest(struct sw_client *c)
 {
 	if (c->calls.n_unfinished)
 		(void)sw_client_start_thread(c);
-	if (c->turn.has_thread)
+	if (c->calls.n_unfinished || c->calls.expire_ns < c->turn.until_ns)
 		sw_client_call_thread(c);
+	else
+		sw_client_changed(c);
 }
 
 int sw_client_coll(struct sw_client *c, struct sw_group *g,

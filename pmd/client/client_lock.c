@@ -19,6 +19,7 @@ int sw_turn_init(struct sw_turn *t)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&t->changed, &attr);
+	pthread_cond_init(&t->work, &attr);
 	pthread_condattr_destroy(&attr);
 	return 0;
 }
@@ -57,20 +58,45 @@ void sw_client_unlock(struct sw_client *c)
 	pthread_mutex_unlock(&c->turn.lock);
 }
 
+bool sw_client_has_work(const struct sw_client *c)
+{
+	return !c->closed && !c->turn.n_users && !c->turn.has_leader &&
+	       (c->calls.n_unfinished ||
+		       (c->turn.event_fd >= 0 && c->calls.n_open));
+}
+
+/* Who has nothing to do is not woken: it would take the core of those who
+ * have, as often as they take turns. */
 void sw_client_changed(struct sw_client *c)
 {
 	if (c->turn.n_waiting)
 		pthread_cond_broadcast(&c->turn.changed);
+	if (c->turn.is_idle && (sw_client_has_work(c) || c->turn.is_ending ||
+				       c->calls.expire_ns < c->turn.until_ns))
+		pthread_cond_signal(&c->turn.work);
 }
 
-void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns)
+static void wait_for(
+	struct sw_client *c, pthread_cond_t *what, uint64_t until_ns)
 {
 	struct timespec at = {.tv_sec = (time_t)(until_ns / 1000000000),
 		.tv_nsec = (long)(until_ns % 1000000000)};
 
+	pthread_cond_timedwait(what, &c->turn.lock, &at);
+}
+
+void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns)
+{
 	c->turn.n_waiting++;
-	pthread_cond_timedwait(&c->turn.changed, &c->turn.lock, &at);
+	wait_for(c, &c->turn.changed, until_ns);
 	c->turn.n_waiting--;
+}
+
+void sw_client_wait_work(struct sw_client *c, uint64_t until_ns)
+{
+	c->turn.is_idle = true;
+	wait_for(c, &c->turn.work, until_ns);
+	c->turn.is_idle = false;
 }
 
 void sw_client_kick(struct sw_client *c)

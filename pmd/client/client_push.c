@@ -239,8 +239,8 @@ int sw_wait_any(
 	if (!c->turn.n_users++)
 		sw_client_kick(c); /* the library's thread, if it leads */
 	err = wait_any(c, handles, n, i);
-	if (!--c->turn.n_users && c->calls.n_unfinished)
-		sw_client_call_thread(c);
+	if (!--c->turn.n_users)
+		sw_client_changed(c); /* the thread goes on with the rest */
 	sw_client_unlock(c);
 	return err;
 }

@@ -46,14 +46,6 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 
 /* --- the library's own thread --- */
 
-/* Is there something to do, and nobody who waits and so does it? */
-static bool has_work(const struct sw_client *c)
-{
-	return !c->closed && !c->turn.n_users && !c->turn.has_leader &&
-	       (c->calls.n_unfinished ||
-		       (c->turn.event_fd >= 0 && c->calls.n_open));
-}
-
 static void *client_thread(void *arg)
 {
 	struct sw_client *c = arg;
@@ -66,10 +58,11 @@ static void *client_thread(void *arg)
 
 		if (expire_ns < until_ns)
 			until_ns = expire_ns;
-		if (has_work(c))
+		c->turn.until_ns = until_ns;
+		if (sw_client_has_work(c))
 			sw_client_turn(c, until_ns);
 		else
-			sw_client_wait_changed(c, until_ns);
+			sw_client_wait_work(c, until_ns);
 	}
 	pthread_mutex_unlock(&c->turn.lock);
 	return NULL;

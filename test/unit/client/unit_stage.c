@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
+#include "pmd/client/client.h"
 #include <sumwire/coll.h>
 
 enum { PIECE = (1 << 20) / 4, COUNT_MAX = 3 * PIECE + 5 };
@@ -277,6 +279,54 @@ static void threads__each_its_group(void **state)
 
 /* --- ends --- */
 
+static bool knows_deadline(struct sw_client *c)
+{
+	bool knows;
+
+	assert_true(sw_client_lock(c));
+	knows = c->turn.is_idle && c->turn.until_ns == c->calls.expire_ns;
+	sw_client_unlock(c);
+	return knows;
+}
+
+static uint64_t thread_cpu_ns(const struct sw_client *c)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(c->turn.thread, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void call(struct scene *s, const struct sw_coll_args *a)
+{
+	uint64_t h;
+
+	assert_int_equal(sw_coll(s->g, a, &h), 0);
+	assert_int_equal(sw_wait(s->c, h), 0);
+}
+
+/* A group with a time limit has the library's thread, which looks when that is
+ * over; the collectives are the work of who waits for them. */
+static void thread__rests_while_others_wait(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 0);
+	uint64_t before_ns;
+
+	a.count = 100;
+	assert_int_equal(sw_group_set_timeout(s->g, 60), 0);
+	do {
+		call(s, &a);
+		usleep(1000);
+	} while (!knows_deadline(s->c));
+	before_ns = thread_cpu_ns(s->c);
+	for (uint32_t i = 0; i < 2000; i++)
+		call(s, &a);
+	assert_in_range(thread_cpu_ns(s->c) - before_ns, 0, 1000000);
+}
+
 /* The library's thread is under way. */
 static void fork__child_has_nothing(void **state)
 {
@@ -379,6 +429,8 @@ int main(void)
 			event_fd__says_that_one_ended, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			threads__each_its_group, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(thread__rests_while_others_wait,
+			scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			fork__child_has_nothing, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
