@@ -31,6 +31,12 @@ def all_reduce(n):
     return lambda: dist.all_reduce(x), wrong
 
 
+def future(n):
+    """As DDP has its buckets summed."""
+    x = torch.zeros(n)
+    return lambda: dist.all_reduce(x, async_op=True).get_future().wait(), 0
+
+
 def reduce_scatter(n):
     size = dist.get_world_size()
     whole, part = torch.ones(n), torch.empty(n // size)
@@ -92,11 +98,15 @@ def training(how, net):
     return step, 0
 
 
+COLLECTIVES = {"all_reduce": all_reduce, "reduce_scatter": reduce_scatter,
+               "future": future}
+
+
 def begin(work):
     what, size, *unit = work.split()
-    if what in ("all_reduce", "reduce_scatter"):
+    if what in COLLECTIVES:
         n = int(size) * (250000 if unit == ["MB"] else 1)
-        return (all_reduce if what == "all_reduce" else reduce_scatter)(n)
+        return COLLECTIVES[what](n)
     return training(what, size)
 
 
