@@ -55,12 +55,6 @@ static inline uint64_t *sw_bitmap_init(
 	return words;
 }
 
-/* sw_bitmap_is_init - was it? */
-static inline bool sw_bitmap_is_init(const struct sw_bitmap *b)
-{
-	return b->n_levels;
-}
-
 /* Of a row of equal sets one behind the other: what ends in _in takes the set
  * that begins @at words behind @b, which is the first one. */
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <time.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 
 enum {
 	NAP_NS = 5000000,

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "pmd/client/sized.h"
 #include "pmd/client/user.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "pmd/client/sized.h"
 
 enum { PIECE_FLOOR = 4096, PIECE_CEILING = 64 << 20 };

@@ -5,7 +5,7 @@
 
 #include <sumwire/device.h>
 
-#include "pmd/client/client.h"
+#include "pmd/client/client_device.h"
 #include "pmd/cuda/pipeline.h"
 
 enum { SW_DEVICE_WHERE = 64, SW_DEVICE_PIECE_MAX = 4 << 20 };

@@ -1,0 +1,47 @@
+/* client_device.h - what a client does for pmd/cuda.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_CLIENT_DEVICE_H
+#define SW_CLIENT_DEVICE_H
+
+#include "pmd/client/client.h"
+
+/* sw_client_say - a line to the caller's log. */
+void sw_client_say(const struct sw_client *c, const char *line);
+
+/* sw_client_adopt - sw_close calls @close(@part) first; sw_client_disown - or
+ * not any more. */
+void sw_client_adopt(struct sw_client *c, struct sw_client_part *part,
+	void (*close)(struct sw_client_part *));
+void sw_client_disown(struct sw_client *c, struct sw_client_part *part);
+
+/* sw_client_close_parts - at the end. */
+void sw_client_close_parts(struct sw_client *c);
+
+/* sw_client_rest - sleep until the agent has something, sw_client_wake, or
+ * @until_ns; not at all if *@has_mail, which is set before sw_client_wake. */
+void sw_client_rest(
+	struct sw_client *c, const _Atomic bool *has_mail, uint64_t until_ns);
+void sw_client_wake(struct sw_client *c);
+
+/* sw_client_serve - what the agent has said, and pieces that may go.  Returns
+ * whether there was any, or why the attachment is over. */
+int sw_client_serve(struct sw_client *c);
+
+/* sw_client_find_device - of the collective with that handle, which is one of
+ * @owner; NULL: it has ended.  Errors: SW_EINVAL there is no such handle. */
+int sw_client_find_device(struct sw_client *c, uint64_t handle,
+	const void *owner, struct sw_call_device **out);
+
+/* sw_client_await_call - until the collective has ended, which is not reported,
+ * or was by another thread.  Errors: SW_ETIMEDOUT, why the attachment ended. */
+int sw_client_await_call(struct sw_client *c, uint64_t handle);
+
+/* sw_client_drop_device - abort the groups whose open collectives are of
+ * @owner, which is not called for them any more. */
+void sw_client_drop_device(struct sw_client *c, const void *owner);
+
+/* sw_client_give_up - this process cannot go on, so the job ends at all ranks,
+ * with @why; here with @err.  The agent and we add which rank it is. */
+void sw_client_give_up(struct sw_client *c, int err, const char *why);
+
+#endif
