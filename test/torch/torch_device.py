@@ -5,7 +5,8 @@ memcpy; PyTorch has the CPU alone."""
 import os
 
 import torch_rig
-from torch_rig import HERE, TorchNet
+import backend_rig
+from torch_rig import HERE, IS_QUICK, TorchNet
 
 HOST = {"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10"}
 
@@ -47,6 +48,31 @@ def test_a_device_is_lost():
     with TorchNet(2) as net:
         net.start_all()
         for p in ranks(net, "lost", ["host", "host:lost_after=300"]):
+            p.wait_ok()
+
+
+BACKEND = ["sums", "averages", "operations", "premultiplied", "broadcasts",
+           "gathers", "scatters", "asynchronous", "coalesced", "empty",
+           "threads", "refused", "differing", "aborted", "split"]
+
+
+def test_backend():
+    """Collectives of torch.distributed, of tensors of the device."""
+    with backend_rig.Net(2, local=(2, 1)) as net:
+        net.start_all()
+        net.ranks_ok("cases_backend.py",
+                     *(BACKEND[:6] if IS_QUICK else BACKEND), env=HOST)
+        net.ranks_ok("cases_place.py", "placed", "held", "mixed", "trained",
+                     env=HOST)
+
+
+def test_backend_loses_a_device():
+    with backend_rig.Net(2) as net:
+        net.start_all()
+        net.n_runs += 1
+        for p in [net.rank(r, os.path.join(HERE, "cases_place.py"), "lost",
+                           env={"SUMWIRE_DEVICE": d})
+                  for r, d in enumerate(["host", "host:lost_after=30"])]:
             p.wait_ok()
 
 

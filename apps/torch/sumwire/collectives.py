@@ -42,10 +42,11 @@ class Group:
 class Call:
     """A collective that was started.  on_end(error or None) is called once, by
     whichever thread sees the end, after which the buffers are the caller's."""
-    __slots__ = ("handle", "group", "what", "until", "on_end", "ended")
+    __slots__ = ("handle", "group", "what", "until", "on_end", "ended",
+                 "device")
 
-    def __init__(self, handle, group, what, until, on_end):
-        self.handle, self.group = handle, group
+    def __init__(self, handle, group, what, until, on_end, device):
+        self.handle, self.group, self.device = handle, group, device
         self.what, self.until = what, until
         self.on_end = on_end
         self.ended = threading.Event()
@@ -111,28 +112,31 @@ class Calls:
         self.look()
 
     def start(self, group, kind, dtype="u8", count=1, send=None, recv=None, *,
-              root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None):
+              root=0, op="sum", scale=1.0, limit_s=600, on_end=lambda error: None,
+              device=None):
         """Start a collective of @count elements between addresses; its buffers
-        must stay until on_end.  root: a rank of the job."""
+        must stay until on_end.  root: a rank of the job.  device: they are in
+        its memory, and it begins behind what its stream has."""
         args = library.CollArgs(
             ctypes.sizeof(library.CollArgs), library.COLLECTIVES[kind],
             library.DTYPES[dtype][0], count, root,
             library.OPERATIONS[op], send, recv, scale)
         until = time.monotonic() + limit_s
-        handle = self._start(group, args, until)
+        handle = self._start(group, args, until, device)
         call = Call(handle, group, f"{kind} of group '{group.name}'", until,
-                    on_end)
+                    on_end, device)
         self._put(call)
-        if len(self.open) > MANY:
+        if device or len(self.open) > MANY:  # nobody may wait for the former
             self.look()
         return call
 
-    def _start(self, group, args, until):
+    def _start(self, group, args, until, device):
         handle = ctypes.c_uint64()
+        start = device.collective if device else self.lib.sw_coll
         while True:
             with group.lock:
-                code = self.lib.sw_coll(group.opened(), ctypes.byref(args),
-                                        ctypes.byref(handle))
+                code = start(group.opened(), ctypes.byref(args),
+                             ctypes.byref(handle))
                 if not code:
                     return handle.value
                 error = self.client.error(code)
@@ -209,6 +213,15 @@ class Calls:
             return self._stop_waiting(call, until)
         call.end(self.client.error(code) if code else None)
         return True
+
+    def hold(self, call):
+        """What the current stream of its device is given from now on waits for
+        it; this thread goes on, where streams can wait."""
+        code = call.device.hold(call.handle)
+        if code == library.EINVAL:  # another thread has seen it end
+            call.ended.wait()
+        elif code:
+            raise self.client.error(code)
 
     def _wait(self, call, until):
         """What the library says, at the latest SLICE_S after @until."""

@@ -55,6 +55,20 @@ class Device:
         """The stream behind whose work a call begins."""
         return None
 
+    def collective(self, group, args, handle):
+        """sw_coll with both buffers in its memory; pointers, as of ctypes."""
+        if not self.pointer:
+            return library.ECLOSED
+        return self.lib.sw_coll_device(self.pointer, group, args,
+                                       self.stream(), handle)
+
+    def hold(self, handle):
+        """What the stream is given from now on waits for the collective; where
+        streams cannot, this thread does."""
+        if not self.pointer:
+            return library.ECLOSED
+        return self.lib.sw_coll_hold(self.pointer, handle, self.stream())
+
     def push(self, tensor, step):
         """Start to replace the tensor by its sum, when the stream is there."""
         call = library.DeviceCall()

@@ -27,6 +27,7 @@ OPERATIONS = {"sum": 0, "avg": 1, "min": 2, "max": 3, "prod": 4, "band": 5,
               "bor": 6, "bxor": 7, "premul_sum": 8}
 
 # enum sw_error (engine/base/errors.def), those that are treated by themselves
+EINVAL = -1
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
 
 
@@ -137,6 +138,9 @@ SIGNATURES = {
     "sw_push_pull_device": (INT, [POINTER, ctypes.POINTER(DeviceCall)]),
     "sw_device_poll": (INT, [POINTER]),
     "sw_device_wait": (INT, [POINTER]),
+    "sw_coll_device": (INT, [POINTER, POINTER, ctypes.POINTER(CollArgs),
+                             POINTER, ctypes.POINTER(ctypes.c_uint64)]),
+    "sw_coll_hold": (INT, [POINTER, ctypes.c_uint64, POINTER]),
     "sw_event_fd": (INT, [POINTER, ctypes.POINTER(INT)]),
     "sw_last_error": (ctypes.c_char_p, [POINTER]),
     "sw_error_name": (ctypes.c_char_p, [INT]),

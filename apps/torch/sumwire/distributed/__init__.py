@@ -7,6 +7,7 @@ import torch
 from torch import distributed as dist
 
 SINCE = (2, 4)  # earlier ones take no group from Python
+DEVICES = ["cpu", "cuda"]
 BACKENDS_SINCE = (2, 14)  # and a Backend, the part of a group
 
 
@@ -25,7 +26,7 @@ def register():
         else:
             from sumwire.distributed.group import create
         dist.Backend.register_backend("sumwire", create, extended_api=True,
-                                      devices=["cpu"])
+                                      devices=DEVICES)
 
 
 register()

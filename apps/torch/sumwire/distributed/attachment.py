@@ -8,6 +8,7 @@ import threading
 from sumwire.client import Client
 from sumwire.collectives import Calls
 from sumwire.distributed import agents
+from sumwire.distributed.devices import Places
 from sumwire.memory import Memory
 
 NAME_MAX = 60  # bytes of a group's name that travel as they are
@@ -29,6 +30,7 @@ class Attachment:
             client = of_own_agent(path, local_rank)
         self.calls = Calls(client)
         self.memory = Memory(client)
+        self.places = Places(client)
         self.rank, self.size = self.calls.client.rank, self.calls.client.size
         self.n_groups = 0
         self.ranks = {}  # sumwire's, by torch's in the world

@@ -3,6 +3,7 @@
 import torch
 from torch import distributed as dist
 
+from sumwire.distributed import DEVICES
 from sumwire.distributed.methods import Methods, by_gloo
 
 class ProcessGroup(Methods, dist.ProcessGroup):
@@ -11,8 +12,10 @@ class ProcessGroup(Methods, dist.ProcessGroup):
     def __init__(self, opts):
         dist.ProcessGroup.__init__(self, opts.group_rank, opts.group_size)
         self.begin(opts)
-        self._register_backend(torch.device("cpu"),
-                               dist.ProcessGroup.BackendType.CUSTOM, self.gloo)
+        for device in DEVICES:
+            self._register_backend(
+                torch.device(device), dist.ProcessGroup.BackendType.CUSTOM,
+                self.gloo)
 
     # torch's own keep the interpreter's lock while they wait for gloo's lock,
     # which gloo's threads hold while they want the interpreter's

@@ -225,7 +225,8 @@ class Methods:
         if any(o.shape != t.shape for parts, t in zip(outputs, inputs)
                for o in parts):
             return self.gloo.allgather(outputs, inputs, opts)
-        flat = [torch.empty(self.n * t.numel(), dtype=t.dtype) for t in inputs]
+        flat = [torch.empty(self.n * t.numel(), dtype=t.dtype, device=t.device)
+                for t in inputs]
 
         def after():
             for parts, f in zip(outputs, flat):
@@ -281,8 +282,9 @@ class Methods:
     def add(self, work, opts, kind, send, recv, root=0, **how):
         """A collective of a work; of a member alone a copy."""
         tensor = plain(send)
-        if recv is not None:
-            plain(recv)
+        if recv is not None and plain(recv).device != send.device:
+            raise ValueError(f"{kind} from {send.device} to {recv.device}: "
+                             f"sumwire takes tensors of one device")
         if self.n == 1:
             if recv is not send:
                 recv.copy_(send.view(recv.shape))
@@ -296,7 +298,8 @@ class Methods:
             count, dtype = count * tensor.element_size(), "u8"
         if count:
             work.add(self.group, kind, dtype, count, send, recv,
-                     root=self.ranks[root], limit_s=self.limit(opts), **how)
+                     root=self.ranks[root], limit_s=self.limit(opts),
+                     device=self.attachment.places.of(tensor), **how)
 
     def limit(self, opts):
         """The library ends what takes as long as the group allows."""
@@ -379,8 +382,7 @@ def plain(tensor):
         raise ValueError(
             f"sumwire takes dense and contiguous tensors; this one of shape "
             f"{list(tensor.shape)} is not: call contiguous() or to_dense()")
-    if tensor.device.type != "cpu":
-        raise ValueError(f"sumwire takes tensors of the CPU; this one is on "
-                         f"{tensor.device}: name a backend for its device, "
-                         f"as in \"cpu:sumwire,cuda:nccl\"")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"sumwire takes tensors of the CPU and of CUDA's "
+                         f"devices; this one is on {tensor.device}")
     return tensor

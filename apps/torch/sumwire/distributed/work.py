@@ -16,7 +16,8 @@ def seconds(timeout):
 
 class Work(dist.Work):
     """Several collectives that end as one.  after() then finishes the results:
-    it runs once, in the thread that sees the last one end."""
+    it runs once, in the thread that sees the last one end.  What a device reads
+    and writes is kept until then, so that nothing else gets its memory."""
 
     def __init__(self, calls, results, after, on_error):
         super().__init__()
@@ -24,6 +25,7 @@ class Work(dist.Work):
         self.on_error = on_error  # (error)
         self.parts = []  # Calls
         self.error = None
+        self.device = None  # devices.Place
         self._kept = []  # what the library reads and writes
         self._n_open = 1  # until seal()
         self._lock = threading.Lock()
@@ -35,6 +37,7 @@ class Work(dist.Work):
     def add(self, group, kind, dtype, count, send, recv, **more):
         """One more collective, between tensors."""
         self._kept.append((send, recv))
+        self.device = more.get("device")
         with self._lock:
             self._n_open += 1
         try:
@@ -57,7 +60,10 @@ class Work(dist.Work):
                 return
         if not self.error and self.after:
             try:
-                self.after()
+                if self.device:
+                    self.device.finish(self.after)
+                else:
+                    self.after()
             except Exception as e:  # goes to whoever waits
                 self.error = e
         if self.error:
@@ -79,10 +85,22 @@ class Work(dist.Work):
 
     def wait(self, timeout=None):
         limit_s = seconds(timeout)
+        if self.device and self.device.can_hold and not self.after \
+                and not limit_s:
+            return self._hold()
         for call in self.parts:
             if not self.calls.wait(call, limit_s):
                 raise SumwireError("SW_ETIMEDOUT", f"{call.what} has not ended "
                                    f"in {limit_s:g} s")
+        if self.error:
+            raise self.error
+        return True
+
+    def _hold(self):
+        """The current stream waits instead.  An error that comes later is that
+        of the group's next collective."""
+        for call in self.parts:
+            self.calls.hold(call)
         if self.error:
             raise self.error
         return True
@@ -109,13 +127,22 @@ class Work(dist.Work):
         with self._lock:
             is_new = self._future is None
             if is_new:
-                self._future = torch.futures.Future()
+                self._future = torch.futures.Future(
+                    devices=cuda_devices(self.results))
             is_ended = self._is_ended
         if is_new and is_ended:
             self._complete(self._future)
         elif not is_ended:
             self.calls.watch()
         return self._future
+
+
+def cuda_devices(results):
+    """Of all tensors in lists of lists; None: there are none."""
+    if isinstance(results, torch.Tensor):
+        return [results.device] if results.is_cuda else None
+    found = {d for each in results for d in cuda_devices(each) or ()}
+    return list(found) or None
 
 
 def address(tensor):
