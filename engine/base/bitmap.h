@@ -140,29 +140,6 @@ static inline void sw_bitmap_remove(struct sw_bitmap *b, uint32_t i)
 		sw_bitmap_remove_above_in(b, 0, i);
 }
 
-/* sw_bitmap_join, sw_bitmap_part - add @i, remove it, if others of its word are
- * members, so that no other word changes; else nothing is done: false. */
-static inline bool sw_bitmap_join(struct sw_bitmap *b, uint32_t i)
-{
-	uint64_t *word = &b->level[0][i / 64];
-
-	if (!*word)
-		return false;
-	*word |= 1ULL << (i % 64);
-	return true;
-}
-
-static inline bool sw_bitmap_part(struct sw_bitmap *b, uint32_t i)
-{
-	uint64_t *word = &b->level[0][i / 64], rest = *word;
-
-	rest &= ~(1ULL << (i % 64));
-	if (!rest)
-		return false;
-	*word = rest;
-	return true;
-}
-
 /* sw_bitmap_move - if @from is a member, @to is one in its place. */
 static inline void sw_bitmap_move(
 	struct sw_bitmap *b, uint32_t from, uint32_t to)
@@ -183,16 +160,22 @@ static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 	return sw_bitmap_is_empty_in(b, 0);
 }
 
-/* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty. */
-static inline uint32_t sw_bitmap_first_in(const struct sw_bitmap *b, size_t at)
+/* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty;
+ * sw_bitmap_least
+ * - of a set that is not. */
+static inline uint32_t sw_bitmap_least_in(const struct sw_bitmap *b, size_t at)
 {
 	uint32_t i = 0;
 
-	if (sw_bitmap_is_empty_in(b, at))
-		return SW_BITMAP_NONE;
-	for (uint32_t l = b->n_levels; l-- > 0;)
+	for (uint32_t l = b->n_levels - 1; l > 0; l--)
 		i = i * 64 + (uint32_t)__builtin_ctzll(b->level[l][at + i]);
-	return i;
+	return i * 64 + (uint32_t)__builtin_ctzll(b->level[0][at + i]);
+}
+
+static inline uint32_t sw_bitmap_first_in(const struct sw_bitmap *b, size_t at)
+{
+	return sw_bitmap_is_empty_in(b, at) ? SW_BITMAP_NONE
+					    : sw_bitmap_least_in(b, at);
 }
 
 static inline uint32_t sw_bitmap_first(const struct sw_bitmap *b)

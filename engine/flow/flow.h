@@ -246,7 +246,13 @@ static inline void sw_flow_accept(
 /* sw_flow_answered - what we send to the peer acknowledges one frame of
  * @class by its meaning, so that no ACK is needed for it; but not of another
  * that waits for its own: the last one is acknowledged in any case. */
-void sw_flow_answered(struct sw_flow *f, uint32_t class);
+static inline void sw_flow_answered(struct sw_flow *f, uint32_t class)
+{
+	struct sw_space *s = &f->space[class];
+
+	if (s->n_unacked > 1 && !s->is_ack_urgent)
+		s->n_unacked--;
+}
 
 /* sw_flow_resolve - the frame @psn of @class was acknowledged by the meaning
  * of something that came.  No callback.  @is_first: nothing else was sent that

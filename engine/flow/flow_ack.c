@@ -93,14 +93,6 @@ static void read_came(const struct sw_space *s, uint64_t bits[SW_SACK_WORDS])
 	}
 }
 
-void sw_flow_answered(struct sw_flow *f, uint32_t class)
-{
-	struct sw_space *s = &f->space[class];
-
-	if (s->n_unacked > 1 && !s->is_ack_urgent)
-		s->n_unacked--;
-}
-
 uint64_t sw_flow_ack_at(const struct sw_flow *f)
 {
 	uint64_t at = UINT64_MAX;

@@ -63,6 +63,12 @@ static inline uint32_t sw_drr_take(struct sw_drr *d)
 	return d->turn;
 }
 
+/* sw_drr_goes_on - sw_drr_take, after a frame of @job: is it its turn still? */
+static inline bool sw_drr_goes_on(struct sw_drr *d, uint32_t job)
+{
+	return d->deficit[job] > 0 || sw_drr_take(d) == job;
+}
+
 /* sw_drr_charge - the job has sent @bytes, at most SW_DRR_QUANTUM - 1. */
 static inline void sw_drr_charge(struct sw_drr *d, uint32_t job, uint32_t bytes)
 {

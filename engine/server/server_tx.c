@@ -183,13 +183,13 @@ static void build_result(
 	sw_frame_build(out, s->peer.path, payload, is_stable(h), &srv->stats);
 }
 
-/* Has the session another result of @order that may leave? */
-static bool has_more(const struct sw_session *s, uint32_t order)
+/* Has the session another result of @order, of @class, that may leave? */
+static inline bool has_more(
+	const struct sw_session *s, uint32_t order, uint8_t class)
 {
-	const struct sw_shard *sh = &s->job->shard;
-
-	return sw_bitmap_has(sw_shard_ready(sh, s->member), order) &&
-	       sw_flow_can_send(&s->peer.flow, sw_shard_class(sh, order));
+	return sw_bitmap_has(
+		       sw_shard_ready(&s->job->shard, s->member), order) &&
+	       sw_flow_can_send(&s->peer.flow, class);
 }
 
 /* Frames in a row to one session.  Windows share the port among jobs, and the
@@ -223,9 +223,9 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	do {
 		build_result(s, order, &out[n]);
 		sw_drr_charge(drr, job_i, SW_HEAD_BYTES + out[n++].payload_len);
-		has = has_more(s, order);
+		has = has_more(s, order, out->class);
 	} while (has && n < max && out[n - 1].is_stable &&
-		 sw_drr_take(drr) == job_i);
+		 sw_drr_goes_on(drr, job_i));
 	sw_due_note_run(due, n - 1);
 	sw_session_note_timer(s);
 	if (is_turn || !has)

@@ -90,8 +90,10 @@ static bool is_whole(struct sw_shard *sh, uint32_t member,
 	if (sw_shard_has_crc(sh, member))
 		SW_TIMED(sh->stats->ticks_crc_in,
 			crc = sw_data_crc(h, payload, h->payload_len));
-	sw_count(&sh->stats->rx_payload_crc, crc != h->payload_crc);
-	return crc == h->payload_crc;
+	if (crc == h->payload_crc)
+		return true;
+	sw_count(&sh->stats->rx_payload_crc, 1);
+	return false;
 }
 
 enum sw_push_verdict sw_push_check(struct sw_shard *sh,
@@ -226,7 +228,7 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 {
 	struct sw_stensor *t = &sh->tensors[sw_orders_at(&sh->orders, order)];
 	size_t at = sw_marks_at(t, member);
-	uint32_t local = sw_bitmap_first_in(&t->marks, at);
+	uint32_t local = sw_bitmap_least_in(&t->marks, at);
 	const void *bytes;
 
 	if (!sw_bitmap_remove_word_in(&t->marks, at, local))

@@ -10,11 +10,9 @@
 
 enum { AHEAD = 4 }; /* frames between a header's fetch and its use */
 
-/* Bytes of the header that its CRC covers. */
-enum { COVERED = offsetof(struct sw_header, head_crc) };
-
-_Static_assert(offsetof(struct sw_header, psn_high) == 44 && COVERED == 50 &&
-		       COVERED + 4 == SW_HEAD_BYTES,
+_Static_assert(offsetof(struct sw_header, psn_high) == 44 &&
+		       SW_HEAD_COVERED == 50 &&
+		       SW_HEAD_COVERED + 4 == SW_HEAD_BYTES,
 	"the header is 54 bytes without holes");
 
 /* What the payload's length must be, per type: in [min, max], and min plus a
@@ -46,20 +44,11 @@ static const struct {
 	[SW_ANSWER] = {ITEMS(1, SW_PULL_MAX, struct sw_answer)},
 };
 
-/* What of a header follows from the rest. */
-static void seal(struct sw_header *h)
-{
-	h->magic = SW_MAGIC;
-	h->psn_low = (uint32_t)h->psn;
-	h->psn_high = (uint16_t)(h->psn >> 32);
-	h->head_crc = sw_crc32c(0, h, COVERED);
-}
-
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
 {
 	struct sw_header sealed = *h;
 
-	seal(&sealed);
+	sw_header_seal(&sealed);
 	memcpy(out, &sealed, SW_HEAD_BYTES);
 }
 
@@ -97,7 +86,7 @@ static inline enum sw_verdict decode(
 	memcpy(out, data, SW_HEAD_BYTES);
 	if (out->magic != SW_MAGIC)
 		return SW_FRAME_MAGIC;
-	if (out->head_crc != sw_crc32c(0, data, COVERED))
+	if (out->head_crc != sw_crc32c(0, data, SW_HEAD_COVERED))
 		return SW_FRAME_CRC;
 	if (out->payload_len != len - SW_HEAD_BYTES)
 		return SW_FRAME_LENGTH;
@@ -169,23 +158,4 @@ void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	}
 	sw_count(&st->rx_frames, n);
 	sw_count(&st->rx_bytes, bytes);
-}
-
-void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
-	const void *payload, bool is_stable, struct sw_stats *st)
-{
-	struct sw_header *h = &out->header;
-
-	h->version = SW_VERSION_MAX;
-	if (h->class == SW_CLASS_CTL)
-		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
-	seal(h);
-	out->payload = payload;
-	out->payload_len = h->payload_len;
-	out->is_stable = is_stable;
-	out->way = 0;
-	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
-	out->to = to;
-	sw_count(&st->tx_frames, 1);
-	sw_count(&st->tx_bytes, SW_HEAD_BYTES + h->payload_len);
 }

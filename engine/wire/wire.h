@@ -110,6 +110,17 @@ static inline uint32_t sw_flags_backlog(uint8_t flags)
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
 }
 
+enum { SW_HEAD_COVERED = 50 }; /* bytes of it that its CRC covers */
+
+/* sw_header_seal - fill what of a header follows from the rest. */
+static inline void sw_header_seal(struct sw_header *h)
+{
+	h->magic = SW_MAGIC;
+	h->psn_low = (uint32_t)h->psn;
+	h->psn_high = (uint16_t)(h->psn >> 32);
+	h->head_crc = sw_crc32c(0, h, SW_HEAD_COVERED);
+}
+
 /* sw_header_encode - write @h to @out[54], header CRC included. */
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES]);
 
@@ -152,8 +163,24 @@ void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 /* sw_frame_build - a frame for a port, whose header is filled in but for the
  * version, the payload's CRC where it is a control frame's, and what
  * sw_header_encode adds; counts it.  @payload as in sw_tx_frame. */
-void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
-	const void *payload, bool is_stable, struct sw_stats *st);
+static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_stats *st)
+{
+	struct sw_header *h = &out->header;
+
+	h->version = SW_VERSION_MAX;
+	if (h->class == SW_CLASS_CTL)
+		h->payload_crc = sw_crc32c(0, payload, h->payload_len);
+	sw_header_seal(h);
+	out->payload = payload;
+	out->payload_len = h->payload_len;
+	out->is_stable = is_stable;
+	out->way = 0;
+	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
+	out->to = to;
+	sw_count(&st->tx_frames, 1);
+	sw_count(&st->tx_bytes, SW_HEAD_BYTES + h->payload_len);
+}
 
 /* Control payloads, as they lie on the wire.  They are copied in and out with
  * memcpy; the header's payload_crc covers them (plain CRC32C). */

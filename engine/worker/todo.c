@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/worker/worker_int.h"
+#include "engine/sched/order.h"
+#include "engine/worker/todo.h"
 
 /* --- links by urgency --- */
 
@@ -52,21 +53,19 @@ static uint32_t number_of(const struct sw_link *l, const struct sw_wtensor *t)
 
 /* Not inline: in the loop over sets compilers work out every level of every
  * bitmap before the first is looked at. */
-static __attribute__((noinline)) void add(struct sw_link *l,
-	const struct sw_wtensor *t, enum sw_todo_set set,
-	struct sw_bitmap *chunks, uint32_t local)
+__attribute__((noinline)) void sw_todo_begin(struct sw_link *l,
+	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {
-	if (sw_bitmap_is_empty(chunks))
+	if (sw_bitmap_add_above_in(
+		    &t->parts[l->peer.index].sets[set], 0, local))
 		sw_bitmap_add(&l->sets[set], number_of(l, t));
-	sw_bitmap_add(chunks, local);
 }
 
-static __attribute__((noinline)) void take_out(struct sw_link *l,
-	const struct sw_wtensor *t, enum sw_todo_set set,
-	struct sw_bitmap *chunks, uint32_t local)
+__attribute__((noinline)) void sw_todo_end(struct sw_link *l,
+	const struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {
-	sw_bitmap_remove(chunks, local);
-	if (sw_bitmap_is_empty(chunks))
+	if (sw_bitmap_remove_above_in(
+		    &t->parts[l->peer.index].sets[set], 0, local))
 		sw_bitmap_remove(&l->sets[set], number_of(l, t));
 }
 
@@ -90,27 +89,27 @@ void sw_todo_put(
 		uint32_t s = (uint32_t)__builtin_ctz(change);
 
 		if (sets >> s & 1)
-			add(l, t, s, &p->sets[s], local);
+			sw_todo_enter(l, t, s, local);
 		else
-			take_out(l, t, s, &p->sets[s], local);
+			sw_todo_leave(l, t, s, local);
 	}
 }
 
 uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
 {
 	struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t local = sw_bitmap_first(&p->sets[SW_AGAIN]), record;
+	enum sw_todo_set from =
+		sw_bitmap_is_empty(&p->sets[SW_AGAIN]) ? SW_TODO : SW_AGAIN;
+	uint32_t local = sw_bitmap_least_in(&p->sets[from], 0);
+	uint32_t record = p->from + local;
 
-	if (local == SW_BITMAP_NONE)
-		local = sw_bitmap_first(&p->sets[SW_TODO]);
-	record = p->from + local;
-	if (t->chunks[record].waits == 1u << SW_TODO &&
-		sw_bitmap_part(&p->sets[SW_TODO], local)) {
-		t->chunks[record].waits = 0;
-		count_todo(l, UINT32_MAX);
-	} else {
+	if (t->chunks[record].waits != 1u << SW_TODO) {
 		sw_todo_put(l, t, record, 0);
+		return record;
 	}
+	t->chunks[record].waits = 0;
+	count_todo(l, UINT32_MAX);
+	sw_todo_leave(l, t, SW_TODO, local);
 	return record;
 }
 

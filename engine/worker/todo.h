@@ -5,31 +5,57 @@
 
 #include "engine/worker/worker_int.h"
 
+/* sw_todo_enter, sw_todo_leave - a chunk at @l, by its local index, is in a set
+ * of its tensor, is in it no more; what is seldom, when it is the only one of
+ * its word, is done by sw_todo_begin and sw_todo_end. */
+void sw_todo_begin(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local);
+void sw_todo_end(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local);
+
+static inline void sw_todo_enter(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local)
+{
+	if (!sw_bitmap_add_word_in(
+		    &t->parts[l->peer.index].sets[set], 0, local))
+		sw_todo_begin(l, t, set, local);
+}
+
+static inline void sw_todo_leave(struct sw_link *l, const struct sw_wtensor *t,
+	enum sw_todo_set set, uint32_t local)
+{
+	if (!sw_bitmap_remove_word_in(
+		    &t->parts[l->peer.index].sets[set], 0, local))
+		sw_todo_end(l, t, set, local);
+}
+
 /* sw_todo_held - as sw_todo_put: it waits for nothing; sw_todo_late - for its
  * result alone. */
 static inline void sw_todo_held(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
-	struct sw_part *p = &t->parts[l->peer.index];
 	struct sw_wchunk *c = &t->chunks[record];
 
-	if (c->waits == 1u << SW_LATE &&
-		sw_bitmap_part(&p->sets[SW_LATE], record - p->from))
+	if (c->waits == 1u << SW_LATE) {
 		c->waits = 0;
-	else if (c->waits)
+		sw_todo_leave(
+			l, t, SW_LATE, record - t->parts[l->peer.index].from);
+	} else if (c->waits) {
 		sw_todo_put(l, t, record, 0);
+	}
 }
 
 static inline void sw_todo_late(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
-	struct sw_part *p = &t->parts[l->peer.index];
 	struct sw_wchunk *c = &t->chunks[record];
 
-	if (!c->waits && sw_bitmap_join(&p->sets[SW_LATE], record - p->from))
-		c->waits = 1u << SW_LATE;
-	else
+	if (c->waits) {
 		sw_todo_put(l, t, record, 1u << SW_LATE);
+		return;
+	}
+	c->waits = 1u << SW_LATE;
+	sw_todo_enter(l, t, SW_LATE, record - t->parts[l->peer.index].from);
 }
 
 #endif

@@ -121,7 +121,7 @@ OBJECT_PLANTS = [
         "int sw_x(struct sw_shard *s);\nint sw_x(struct sw_shard *s)\n"
         "{\n\treturn s->tensors[0].key != 0;\n}")),
     ("fields", "engine/worker/todo.c", instead(  # the first of its header
-        "sw_bitmap_is_empty(chunks)", "!chunks->n_levels")),
+        "sw_bitmap_first(&p->sets[SW_TODO])", "p->sets[SW_TODO].n_levels")),
     ("fields", "engine/peer/peer.c", instead(
         "= sw_flow_n_timeouts(&p->flow)", "= p->flow.n_timeouts")),
     ("fields", "pmd/host/lcore.c", instead(
