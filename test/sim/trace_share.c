@@ -73,7 +73,7 @@ static void share(struct check *c, uint32_t n_jobs, uint32_t n_workers,
 	sim_job_open(job);
 	job->net.nodes[0].rate_bits_s = 10ULL * 1000 * 1000 * 1000;
 	sim_job_pass(job, 20 * SW_MS);
-	expect_share(c, job, want, 100 * SW_MS);
+	expect_share(c, job, want, 200 * SW_MS);
 	end_jobs(c, job);
 }
 
