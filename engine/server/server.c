@@ -66,15 +66,13 @@ static void on_closed(struct sw_session *s, const struct sw_header *h)
 		s->job, h->key, s->member, (uint32_t)__builtin_ctzll(closed));
 }
 
-static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
-	const struct sw_header *h)
+/* Returns whether it is to be acknowledged. */
+static inline __attribute__((always_inline)) bool push_one(struct sw_session *s,
+	const struct sw_rx_frame *f, const struct sw_header *h)
 {
-	struct sw_server *srv = s->srv;
 	struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused;
 
-	if (sw_peer_is_overdrawn(&s->peer, srv->due, h, &srv->stats))
-		return;
 	switch (sw_shard_push(sh, s->member, h, f->payload, f->is_lent)) {
 	case SW_PUSH_COMPLETE:
 		sw_job_touch(s->job);
@@ -94,15 +92,41 @@ static void on_push(struct sw_session *s, const struct sw_rx_frame *f,
 		refused = sw_shard_answer(
 			sh, h->key, h->round, h->chunk, SW_ANSWER_CRC);
 		sw_session_answer(s, &refused);
-		return;
+		return false;
 	case SW_PUSH_DIFFERS:
 		sw_session_differs(s, h);
-		return;
+		return false;
 	case SW_PUSH_VIOLATION:
 	case SW_PUSH_DROP:
-		return;
+		return false;
 	}
-	sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
+	return true;
+}
+
+/* What it asks for is judged chunk by chunk, each as a push without bytes. */
+static __attribute__((noinline)) bool want_all(struct sw_session *s,
+	const struct sw_rx_frame *f, const struct sw_header *h)
+{
+	struct sw_header one = *h;
+
+	if (!sw_shard_may_want(&s->job->shard, h))
+		return false;
+	one.weight = 0;
+	for (uint32_t i = 0; i < h->weight; i++, one.round++)
+		if (!push_one(s, f, &one))
+			return false;
+	return true;
+}
+
+static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_server *srv = s->srv;
+
+	if (sw_peer_is_overdrawn(&s->peer, srv->due, h, &srv->stats))
+		return;
+	if (h->type == SW_PUSH ? push_one(s, f, h) : want_all(s, f, h))
+		sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
 }
 
 static void pull_one(struct sw_session *s, const struct sw_pull *pull)
@@ -217,13 +241,13 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
 	if (srv->now_ns >= s->error_at_ns)
 		say_error(s);
-	if (h->type != SW_PUSH)
+	if (h->type != SW_PUSH && h->type != SW_WANT)
 		on_control(s, f, h, is_late);
 	else if (s->job->status.state != SW_JOB_RUNNING)
 		sw_count(&srv->stats.rx_state, n);
 	else
 		for (uint32_t i = 0; i < n; i++)
-			on_push(s, &f[i], &h[i]);
+			on_data(s, &f[i], &h[i]);
 }
 
 static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,

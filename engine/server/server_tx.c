@@ -167,6 +167,14 @@ static bool is_stable(const struct sw_header *h)
 	return h->op == SW_OPERATION_SUM || sw_coll_kind_of(h->op);
 }
 
+/* Of what a member gave nothing to it sends one WANT for many results. */
+static bool is_of_push(const struct sw_header *h)
+{
+	enum sw_coll_kind kind = sw_coll_kind_of(h->op);
+
+	return !kind || sw_coll_is_sum(kind);
+}
+
 static void build_result(
 	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
 {
@@ -179,7 +187,8 @@ static void build_result(
 	h->session = s->peer.far_id;
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, h, cell, srv->now_ns);
-	sw_flow_answered(&s->peer.flow, h->class); /* this member's PUSH */
+	if (is_of_push(h))
+		sw_flow_answered(&s->peer.flow, h->class);
 	sw_frame_build(out, s->peer.path, payload, is_stable(h), &srv->stats);
 }
 

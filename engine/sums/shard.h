@@ -316,6 +316,10 @@ struct sw_begun {
 enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const uint8_t *payload, bool is_lent);
 
+/* sw_shard_may_want - is @h, a WANT, of a stream, and of chunks none of which
+ * lies beyond its window?  Counts why not.  Then each of them is pushed. */
+bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h);
+
 /* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from; in what it is
  * alone that SW_PUSH_CLOSED. */
 struct sw_begun sw_shard_begun(

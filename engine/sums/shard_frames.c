@@ -43,7 +43,8 @@ static bool matches_stream(struct sw_shard *sh, const struct sw_stensor *t,
 	gives = sw_coll_from(kind, t->members, h->aux) >> member & 1;
 	if (h->payload_len > sh->params->payload ||
 		(h->payload_len & (elem - 1)) ||
-		(h->payload_len > 0) != gives) {
+		(h->payload_len > 0) != gives ||
+		(h->type == SW_WANT) == gives) {
 		sw_count(&sh->stats->rx_length, 1);
 		return false;
 	}
@@ -87,7 +88,7 @@ static bool is_whole(struct sw_shard *sh, uint32_t member,
 {
 	uint32_t crc = h->payload_crc;
 
-	if (sw_shard_has_crc(sh, member))
+	if (sw_shard_has_crc(sh, member) && h->type != SW_WANT)
 		SW_TIMED(sh->stats->ticks_crc_in,
 			crc = sw_data_crc(h, payload, h->payload_len));
 	if (crc == h->payload_crc)
@@ -153,6 +154,23 @@ enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
 	if (verdict != SW_PUSH_FOLD && verdict != SW_PUSH_COMPLETE)
 		note_refused(sh, t, &p, verdict);
 	return verdict;
+}
+
+bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h)
+{
+	const struct sw_stensor *t = sw_shard_tensor(sh, h->key);
+	uint32_t last = h->round + h->weight - 1;
+	uint64_t *why = NULL;
+
+	if (!t || !t->window)
+		why = &sh->stats->rx_key;
+	else if (!h->weight || h->weight > SW_WANT_MAX)
+		why = &sh->stats->rx_weight;
+	else if (!sw_round_before(last, t->base) && last - t->base >= t->window)
+		why = &sh->stats->rx_round;
+	if (why)
+		sw_count(why, 1);
+	return !why;
 }
 
 struct sw_begun sw_shard_begun(

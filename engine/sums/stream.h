@@ -9,7 +9,8 @@
  * who get the result (to) have acknowledged it.  All chunks below base are
  * done. A member pushes chunk j only when it knows of a base with j < base + W;
  * so the slot of j - W is done, everybody has what they waited for, and it may
- * be written.  Who gives nothing pushes no bytes, which asks for the result.
+ * be written.  Who gives nothing pushes no bytes, which asks for the result (a
+ * WANT is many such pushes).
  *
  * So memory is the window, never the size of what is summed; nothing that was
  * not folded is acknowledged; and no chunk's number is used twice (a frame

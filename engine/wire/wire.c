@@ -42,6 +42,7 @@ static const struct {
 	[SW_ACK] = {ITEMS(0, SW_N_CLASSES, struct sw_sack)},
 	[SW_PULL] = {ITEMS(1, SW_PULL_MAX, struct sw_pull)},
 	[SW_ANSWER] = {ITEMS(1, SW_PULL_MAX, struct sw_answer)},
+	[SW_WANT] = {0, 0, 1},
 };
 
 void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
@@ -56,7 +57,7 @@ static inline enum sw_verdict check_type(const struct sw_header *h)
 {
 	uint32_t type = h->type, len = h->payload_len, unit;
 	uint32_t flags = SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
-	bool is_data = type == SW_PUSH || type == SW_RESULT;
+	bool is_data = sw_type_is_data(h->type);
 
 	if ((h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX) &&
 		type != SW_HELLO && type != SW_JOIN)

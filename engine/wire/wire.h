@@ -66,8 +66,15 @@ enum sw_frame_type {
 	SW_ACK = 18,       /* either: packet numbers received */
 	SW_PULL = 19,      /* worker: up to 64 chunks whose result is late */
 	SW_ANSWER = 20,    /* server: why a pulled chunk has no result yet */
-	SW_N_TYPES = 21,
+	SW_WANT = 21, /* worker: results of a stream that it gives nothing to */
+	SW_N_TYPES = 22,
 };
+
+/* sw_type_is_data - is it numbered in the space of a class? */
+static inline bool sw_type_is_data(uint8_t type)
+{
+	return type == SW_PUSH || type == SW_RESULT || type == SW_WANT;
+}
 
 /* What a push_pull does with the contributions. */
 enum sw_operation {
@@ -327,7 +334,10 @@ struct sw_answer {        /* an ANSWER holds up to 64 */
 	uint8_t kind, pad[3];
 };
 
-enum { SW_PULL_MAX = 64 };
+enum {
+	SW_PULL_MAX = 64,
+	SW_WANT_MAX = 64, /* chunks, one behind the other */
+};
 
 _Static_assert(sizeof(struct sw_hello) >= sizeof(struct sw_cookie), "I5");
 _Static_assert(sizeof(struct sw_join) >= sizeof(struct sw_accept), "I5");

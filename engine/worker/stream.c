@@ -131,6 +131,19 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 
 /* --- chunks enter the window, and start as the scheduler says --- */
 
+/* What is only got enters when all that one WANT is to ask for can: those of
+ * the collective up to the next multiple of this. */
+static bool fits(const struct sw_wtensor *t, const struct sw_stream_link *sl)
+{
+	uint32_t run = (uint32_t)sw_min64(SW_WANT_MAX, window_of(t) / 4);
+	uint32_t more = (uint32_t)sw_min64(
+		run - 1 - (sl->next & (run - 1)), sl->share.n - 1 - sl->at);
+
+	return sl->next - sl->base + more < window_of(t);
+}
+
+/* The next chunk of @c, if the window allows it.  Returns the credit that it
+ * takes, or 0. */
 static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_link *l, struct sw_coll *c)
 {
@@ -138,13 +151,18 @@ static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_stream_link *sl = &s->links[l->peer.index];
 	uint32_t chunk = l->peer.index << t->decl.window_log2 |
 			 (sl->next & (window_of(t) - 1));
+	struct sw_piece *p = &s->pieces[chunk];
 
-	s->pieces[chunk] =
-		sw_piece_of(w, s, c, sw_coll_share_at(c, &sl->share, sl->at++));
-	s->pieces[chunk].j = sl->next++;
+	if (sl->next - sl->base >= window_of(t))
+		return 0;
+	*p = sw_piece_of(w, s, c, sw_coll_share_at(c, &sl->share, sl->at));
+	if (!p->gives && !fits(t, sl))
+		return 0;
+	sl->at++;
+	p->j = sl->next++;
 	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
 	s->entered[s->head++ % s->n_entered] = chunk;
-	return s->pieces[chunk].cost;
+	return p->cost;
 }
 
 /* The collective whose chunks enter next at @l; NULL: there is none. */
@@ -174,11 +192,12 @@ static uint64_t enter_some(
 
 	for (uint32_t i = 0; i < SW_STREAM_BURST; i++) {
 		struct sw_coll *c = coll_to_enter(w, t, l);
+		uint32_t more = c ? enter(w, t, l, c) : 0;
 
-		set_blocked(l, sl, c && sl->next - sl->base >= window_of(t));
-		if (!c || sl->is_blocked)
+		set_blocked(l, sl, c && !more);
+		if (!more)
 			break;
-		cost += enter(w, t, l, c);
+		cost += more;
 	}
 	return cost;
 }
@@ -320,6 +339,34 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 		       : NULL;
 }
 
+/* Is chunk @j to be pushed, and of the same collective and root as @p? */
+static bool goes_with(const struct sw_wtensor *t, const struct sw_link *l,
+	const struct sw_piece *p, uint32_t j, uint32_t *chunk)
+{
+	const struct sw_wchunk *c = sw_stream_find(t, l, j, chunk);
+	const struct sw_piece *other = &t->stream->pieces[*chunk];
+
+	return c && c->waits >> SW_TODO & 1 && other->coll == p->coll &&
+	       other->root == p->root;
+}
+
+void sw_stream_widen(
+	struct sw_link *l, struct sw_wtensor *t, struct sw_header *h)
+{
+	const struct sw_piece *p;
+	uint32_t chunk;
+
+	sw_stream_find(t, l, h->round, &chunk);
+	p = &t->stream->pieces[chunk];
+	for (h->weight = 1; h->weight < SW_WANT_MAX; h->weight++) {
+		if (goes_with(t, l, p, h->round - 1, &chunk))
+			h->round--;
+		else if (!goes_with(t, l, p, h->round + h->weight, &chunk))
+			break;
+		sw_todo_put(l, t, chunk, 0);
+	}
+}
+
 static void give_credit(
 	struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 {
@@ -402,8 +449,9 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 		}
 		c->state = SW_HELD;
 		give_credit(w, t, chunk);
-		sw_flow_resolve(&l->peer.flow, t->class, c->psn, c->n_sent == 1,
-			w->now_ns);
+		if (p->gives) /* a WANT is of others, too */
+			sw_flow_resolve(&l->peer.flow, t->class, c->psn,
+				c->n_sent == 1, w->now_ns);
 		sw_piece_take(t->stream, p, payload);
 		p->coll->weight = h->weight;
 		sw_link_came(l);

@@ -18,6 +18,9 @@ enum {
 	SW_COLLS = 64,        /* of a stream that may be open */
 	SW_EMPTY_COST = 64,   /* credit that a push without bytes takes */
 	SW_STREAM_BURST = 16, /* chunks that a link enters in its turn */
+	/* Cells of struct sw_sent from this one on are WANTs of so many more
+	 * chunks; those below are records. */
+	SW_CELL_WANT = 1 << 30,
 };
 
 /* A local rank's side of a collective; its own from its submit to its end. */
@@ -191,6 +194,12 @@ void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err);
  * several or times a factor in w->payload (*is_stable false). */
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	struct sw_header *h, bool *is_stable);
+
+/* sw_stream_widen - WANT @h of one chunk asks for those before and behind it,
+ * too, that are to be pushed: of the same collective and root, SW_WANT_MAX in
+ * all.  They are not to be pushed any more. */
+void sw_stream_widen(
+	struct sw_link *l, struct sw_wtensor *t, struct sw_header *h);
 
 /* sw_stream_folded - the server has the push of a slot for good.
  * sw_sched_run is to follow. */

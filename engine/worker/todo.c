@@ -4,7 +4,10 @@
 
 #include "engine/base/bytes.h"
 #include "engine/sched/order.h"
+#include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
+
+enum { LATE_SCAN = 256 }; /* chunks looked at for one PULL */
 
 /* --- links by urgency --- */
 
@@ -144,6 +147,49 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 				sw_bitmap_remove(&l->sets[s], number_of(l, t));
 		}
 	}
+}
+
+/* --- what is late --- */
+
+/* For the next PULL, if it is late. */
+static void ask_for(struct sw_worker *w, struct sw_link *l,
+	const struct sw_wtensor *t, uint32_t local)
+{
+	const struct sw_part *p = &t->parts[l->peer.index];
+	uint32_t record = p->from + local;
+	struct sw_wchunk *c = &t->chunks[record];
+
+	if (w->now_ns - c->t_ns < l->pull_wait_ns)
+		return;
+	c->t_ns = w->now_ns;
+	l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
+		.round = t->stream ? t->stream->pieces[record].j : t->round,
+		.chunk = t->stream ? 0 : sw_place_global(&p->place, local)};
+}
+
+void sw_todo_ask(struct sw_worker *w, struct sw_link *l)
+{
+	const struct sw_bitmap *late = &l->sets[SW_LATE];
+	uint32_t order = sw_bitmap_next(late, l->pull_order);
+	uint32_t i = order == l->pull_order ? l->pull_local : 0;
+
+	for (uint32_t n = 0; order != SW_BITMAP_NONE;
+		order = sw_bitmap_next(late, order + 1), i = 0) {
+		const struct sw_wtensor *t =
+			&w->tensors[sw_orders_at(&w->orders, order)];
+		const struct sw_part *p = &t->parts[l->peer.index];
+
+		while ((i = sw_bitmap_next(&p->sets[SW_LATE], i)) !=
+			SW_BITMAP_NONE) {
+			if (n++ == LATE_SCAN || l->n_pulls == SW_PULL_MAX) {
+				l->pull_order = order;
+				l->pull_local = i;
+				return;
+			}
+			ask_for(w, l, t, i++);
+		}
+	}
+	l->pull_order = l->pull_local = 0; /* the sweep is over */
 }
 
 /* --- the order of tensors --- */

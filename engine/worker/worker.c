@@ -11,7 +11,6 @@
 #include "sum/sum.h"
 
 enum {
-	LATE_SCAN = 256,           /* chunks looked at for one PULL */
 	STALL_LOOK_NS = 100000000, /* pause between looks for stalls */
 	STREAM_BYTES = 4 << 20,    /* of a tensor: more than caches keep */
 };
@@ -132,9 +131,7 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	uint32_t record, crc = h->payload_crc;
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 
-	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
-		return;
-	if (!t)
+	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats) || !t)
 		return;
 	if (t->stream) {
 		if (sw_stream_on_result(l, t, h, payload))
@@ -158,31 +155,50 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 
 /* --- what became of pushes --- */
 
+static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
+	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
+{
+	struct sw_worker *w = l->worker;
+	struct sw_wchunk *c = &t->chunks[record];
+
+	if (c->state != SW_PUSHED || c->psn != psn)
+		return;
+	if (fate == SW_LOST) {
+		push_again(l, t, record);
+		return;
+	}
+	c->t_ns = w->now_ns;
+	if (t->stream) {
+		sw_stream_folded(l, t, record);
+	} else {
+		sw_wtensor_folded(w, t, record, sw_wtensor_bytes(t, record));
+		sw_todo_late(l, t, record);
+	}
+}
+
+static __attribute__((noinline)) void want_fate(struct sw_link *l,
+	struct sw_wtensor *t, const struct sw_sent *sent, enum sw_fate fate)
+{
+	uint32_t record;
+
+	for (uint32_t i = 0; i < sent->cell - SW_CELL_WANT; i++)
+		if (sw_stream_find(t, l, sent->round + i, &record))
+			chunk_fate(l, t, record, sent->psn, fate);
+}
+
 static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	enum sw_fate fate)
 {
 	struct sw_link *l = ctx;
 	struct sw_worker *w = l->worker;
 	struct sw_wtensor *t = &w->tensors[w->by_key[sent->key]];
-	struct sw_wchunk *c = &t->chunks[sent->cell];
 
-	if (fate == SW_LOST)
-		sw_count(&w->stats.lost, 1);
-	if (!t->is_open ||
-		(!t->stream && (t->round != sent->round || !t->n_missing)) ||
-		c->state != SW_PUSHED || c->psn != sent->psn)
-		return;
-	if (fate == SW_LOST) {
-		push_again(l, t, sent->cell);
-		return;
-	}
-	c->t_ns = w->now_ns;
-	if (t->stream) {
-		sw_stream_folded(l, t, sent->cell);
-		return;
-	}
-	sw_wtensor_folded(w, t, sent->cell, sw_wtensor_bytes(t, sent->cell));
-	sw_todo_late(l, t, sent->cell);
+	sw_count(&w->stats.lost, fate == SW_LOST);
+	if (sent->cell >= SW_CELL_WANT)
+		want_fate(l, t, sent, fate);
+	else if (t->is_open &&
+		 (t->stream || (t->round == sent->round && t->n_missing)))
+		chunk_fate(l, t, sent->cell, sent->psn, fate);
 }
 
 /* When the most urgent results that are late are asked for.  The pause doubles
@@ -395,49 +411,6 @@ void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 
 /* --- time --- */
 
-/* For the next PULL, if it is late. */
-static void ask_for(struct sw_worker *w, struct sw_link *l,
-	const struct sw_wtensor *t, uint32_t local)
-{
-	const struct sw_part *p = &t->parts[l->peer.index];
-	uint32_t record = p->from + local;
-	struct sw_wchunk *c = &t->chunks[record];
-
-	if (w->now_ns - c->t_ns < l->pull_wait_ns)
-		return;
-	c->t_ns = w->now_ns;
-	l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
-		.round = t->stream ? t->stream->pieces[record].j : t->round,
-		.chunk = t->stream ? 0 : sw_place_global(&p->place, local)};
-}
-
-/* Most urgent first, but each PULL goes on behind the one before, so that the
- * first 64 that wait for somebody do not keep the others from being asked. */
-static void gather(struct sw_worker *w, struct sw_link *l)
-{
-	const struct sw_bitmap *late = &l->sets[SW_LATE];
-	uint32_t order = sw_bitmap_next(late, l->pull_order);
-	uint32_t i = order == l->pull_order ? l->pull_local : 0;
-
-	for (uint32_t n = 0; order != SW_BITMAP_NONE;
-		order = sw_bitmap_next(late, order + 1), i = 0) {
-		const struct sw_wtensor *t =
-			&w->tensors[sw_orders_at(&w->orders, order)];
-		const struct sw_part *p = &t->parts[l->peer.index];
-
-		while ((i = sw_bitmap_next(&p->sets[SW_LATE], i)) !=
-			SW_BITMAP_NONE) {
-			if (n++ == LATE_SCAN || l->n_pulls == SW_PULL_MAX) {
-				l->pull_order = order;
-				l->pull_local = i;
-				return;
-			}
-			ask_for(w, l, t, i++);
-		}
-	}
-	l->pull_order = l->pull_local = 0; /* the sweep is over */
-}
-
 static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 {
 	uint64_t at = pull_at(w, l);
@@ -446,7 +419,7 @@ static uint64_t tick_pull(struct sw_worker *w, struct sw_link *l)
 		return at;
 	l->n_pulls = 0;
 	sw_streams_ask(w, l);
-	gather(w, l);
+	sw_todo_ask(w, l);
 	if (l->n_pulls) {
 		sw_link_owe(w, l, SW_OWE_PULL);
 		l->pull_wait_ns =

@@ -362,6 +362,10 @@ uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t);
 void sw_todo_start(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
 
+/* sw_todo_ask - put what is late into the link's next PULL, most urgent first;
+ * each goes on behind the one before, so that 64 hold up no others. */
+void sw_todo_ask(struct sw_worker *w, struct sw_link *l);
+
 /* sw_todo_drop - no chunk of the tensor waits for anything; its records are as
  * new.  Touches all links. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);

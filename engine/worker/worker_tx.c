@@ -185,6 +185,34 @@ static const uint8_t *fill(struct sw_worker *w, struct sw_wtensor *t,
 	return has ? bytes_to_push(w, t, record, h, is_stable) : NULL;
 }
 
+static void note_sent(
+	struct sw_worker *w, struct sw_wchunk *c, const struct sw_header *h)
+{
+	sw_count(&w->stats.retransmissions, c->n_sent != 0);
+	sw_count(&w->stats.push_folded, c->n_sent == 0);
+	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h->payload_len);
+	c->n_sent += c->n_sent < UINT8_MAX;
+	c->psn = h->psn;
+	c->t_ns = w->now_ns;
+	c->state = SW_PUSHED;
+}
+
+/* Of a stream: what this node only gets is asked for, with all beside it. */
+static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
+	struct sw_tx_frame *out)
+{
+	struct sw_header *h = &out->header;
+	uint32_t record;
+
+	h->type = SW_WANT;
+	sw_stream_widen(l, t, h);
+	sw_flow_send(&l->peer.flow, h, SW_CELL_WANT + h->weight, w->now_ns);
+	for (uint32_t i = 0; i < h->weight; i++)
+		note_sent(w, sw_stream_find(t, l, h->round + i, &record), h);
+	sw_frame_build(out, l->peer.path, NULL, true, &w->stats);
+	out->way = l->peer.way;
+}
+
 static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	uint32_t record, struct sw_tx_frame *out)
 {
@@ -201,6 +229,10 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	payload = t->stream ? sw_stream_fill(t, record, h, &is_stable)
 			    : fill(w, t, &t->parts[l->peer.index], record, h,
 				      &is_stable);
+	if (t->stream && !payload) {
+		want(w, l, t, out);
+		return;
+	}
 	if (payload)
 		h->flags |= sw_backlog_flags(backlog_of(w, l));
 	if (l->peer.has_crc) {
@@ -210,13 +242,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		note_crc(t, record, h->payload_crc);
 	}
 	sw_flow_send(&l->peer.flow, h, record, w->now_ns);
-	sw_count(&w->stats.retransmissions, c->n_sent != 0);
-	sw_count(&w->stats.push_folded, c->n_sent == 0);
-	sw_count(&w->stats.push_bytes, c->n_sent ? 0 : h->payload_len);
-	c->n_sent += c->n_sent < UINT8_MAX;
-	c->psn = h->psn;
-	c->t_ns = w->now_ns;
-	c->state = SW_PUSHED;
+	note_sent(w, c, h);
 	sw_frame_build(out, l->peer.path, payload, is_stable, &w->stats);
 	out->way = l->peer.way;
 }

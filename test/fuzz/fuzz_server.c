@@ -126,7 +126,7 @@ static struct sw_header open_stream(struct fuzz *x, const struct fuzz_step *s)
 }
 
 /* Chunk b of stream a; of c: kind and operation, d: type, root, collective,
- * length. */
+ * length; or how many are wanted. */
 static struct sw_header call(struct fuzz *x, const struct fuzz_step *s)
 {
 	struct sw_header h =
@@ -141,8 +141,11 @@ static struct sw_header call(struct fuzz *x, const struct fuzz_step *s)
 	h.payload_len = s->d & 64 ? 8 : PEER_PAYLOAD;
 	h.weight = 1;
 	if (!sw_coll_is_sum(sw_coll_kind_of(h.op)) &&
-		root != (s->who & FUZZ_WHO))
-		h.payload_len = h.weight = 0;
+		root != (s->who & FUZZ_WHO)) {
+		h.type = SW_WANT;
+		h.payload_len = 0;
+		h.weight = s->d & 128 ? s->c : 1;
+	}
 	memset(x->payload, 1 + s->who, h.payload_len);
 	if (x->r.port.is_inner || !x->r.params.has_crc)
 		h.flags |= SW_FLAG_NO_CRC;

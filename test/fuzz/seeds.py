@@ -138,6 +138,11 @@ def server_seeds():
         calls(3, [1], ALL_GATHER, 1, LENT) + step(OWN, 0, 0) + \
         calls(3, [1, 2], BCAST, 2, LENT, 18) + step(FAULT, 0, 0, 0, 1) + \
         step(FAULT, 1, 0, 0, 1) + step(FAULT, 2, 0, 0, 1)
+    # 130: i32, as many as the kind's number; 69: a broadcast, too
+    yield "wants", bytes([1]) + streams(2) + step(CALL, 1, 0, 1, BCAST, 130) + \
+        calls(1, [1, 2, 3], BCAST) + step(ACK, 1, 0, 2) + \
+        step(CALL, 1, 0, 2, BCAST, 130) + step(CALL, 1, 0, 15, BCAST, 130) + \
+        step(CALL, 1, 0, 1, 69, 130) + wait_ms(50) + step(PULL, 1, 0, 4, 0, 3)
     yield "by_rank", bytes([1 | BY_RANK]) + streams(2) + \
         calls(1, [2, 1]) + calls(2, [1, 2, 3], d=0) + step(FAULT, 0, 28, 0, 1, 1)
     yield "call_differs", bytes([1]) + streams(2, 2) + calls(1, [1]) + \

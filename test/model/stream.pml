@@ -13,6 +13,9 @@
  * is more than there are); every base was told.  An ACK of PUSH is there once
  * the push was folded, an ACK of RESULT once it is held.
  *
+ * A WANT, which asks for several chunks, is judged chunk by chunk, as if each had
+ * a push of its own: those that follow here one upon the other.
+ *
  * I6: at any time the network may become calm.  All in transit is lost then,
  * and so is every base that nobody asks for; what is sent again and again
  * arrives.  Steps that change nothing are left out, so each moves the stream

@@ -276,7 +276,8 @@ void forge_fields(struct forge *f)
 	h.version = SW_VERSION_MAX;
 	h.type %= SW_N_TYPES;
 	h.flags &= SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
-	h.class = h.type == SW_PUSH ? h.class % SW_N_CLASSES : SW_CLASS_CTL;
+	h.class =
+		sw_type_is_data(h.type) ? h.class % SW_N_CLASSES : SW_CLASS_CTL;
 	h.session = f->peer.session;
 	h.psn &= UINT64_C(0xffffffffffff);
 	if (h.key % 2)
@@ -288,6 +289,8 @@ void forge_fields(struct forge *f)
 	h.payload_len = (uint16_t)(forge_random(f, 512) / 12 * 12);
 	if (h.type == SW_PUSH)
 		h.payload_len = CHUNK_BYTES;
+	if (h.type == SW_WANT)
+		h.payload_len = 0;
 	fill_random(f, f->frame.bytes + SW_HEAD_BYTES, h.payload_len);
 	f->frame.h = h;
 	frame_seal(&f->frame);

@@ -495,7 +495,8 @@ void sim_net_tell(const struct sim_net *net)
 		[SW_RESULT] = "RESULT",
 		[SW_ACK] = "ACK",
 		[SW_PULL] = "PULL",
-		[SW_ANSWER] = "ANSWER"};
+		[SW_ANSWER] = "ANSWER",
+		[SW_WANT] = "WANT"};
 	static const char *const fates[SIM_N_FATES] = {"", " lost", " held"};
 	uint64_t i = net->n_story > SIM_STORY ? net->n_story - SIM_STORY : 0;
 
@@ -514,7 +515,7 @@ void sim_net_tell(const struct sim_net *net)
 			(double)l->at_ns / 1e9, l->from, l->to,
 			types[h.type] ? types[h.type] : "?", l->head[5],
 			sw_load32(l->head + 12));
-		if (h.type == SW_PUSH || h.type == SW_RESULT)
+		if (sw_type_is_data(h.type))
 			printf(" key %u round %u chunk %u", h.key, h.round,
 				h.chunk);
 		printf("%s\n", fates[l->fate]);

@@ -250,10 +250,10 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *t)
 	const uint64_t *want;
 	struct sw_header h;
 	uint8_t type = t->head[3];
-	bool is_push = type == SW_PUSH;
+	bool is_push = type != SW_RESULT;
 	char name[SW_NAME_MAX];
 
-	if ((type != SW_PUSH && type != SW_RESULT) || job->is_edited)
+	if (!sw_type_is_data(type) || job->is_edited)
 		return;
 	/* The rest of the head is read as an engine would write it. */
 	memcpy(&h.key, t->head + 16, 4);

@@ -168,6 +168,15 @@ static void check_push(const struct sight *s)
 		agree(s, &c, first, n);
 }
 
+/* Each chunk that a WANT asks for. */
+static void check_want(struct sight s)
+{
+	if (!s.h.weight || s.h.weight > SW_WANT_MAX || s.h.payload_len)
+		accuse(&s, "a WANT of none, of too many, or with bytes");
+	for (uint32_t i = 0; i < s.h.weight; i++, s.h.round++)
+		check_push(&s);
+}
+
 static void check_result(const struct sight *s)
 {
 	const struct sim_group *g = &s->job->groups[s->group];
@@ -217,7 +226,9 @@ bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
 		worker = from - sim_job_first(job);
 	s.w = &job->workers[worker];
 	job->n_checked++;
-	if (is_push)
+	if (s.h.type == SW_WANT)
+		check_want(s);
+	else if (is_push)
 		check_push(&s);
 	else
 		check_result(&s);

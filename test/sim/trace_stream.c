@@ -44,7 +44,7 @@ static void push(struct hand_rig *rig, uint32_t i, enum sw_coll_kind kind,
 	h.op = sw_coll_op(kind, SW_OPERATION_SUM);
 	h.aux = (uint16_t)root;
 	h.payload_len = value ? 4 * N : 0;
-	h.weight = value != NULL;
+	h.type = value ? SW_PUSH : SW_WANT;
 	peer_fill(&rig->r.w[i], h, value ? *value : 0);
 }
 

@@ -310,7 +310,59 @@ static void memory_is_the_window(struct check *c)
 	free(job);
 }
 
+/* --- what it takes to ask for results --- */
+
+/* Frames of workers, which come first, and of servers, so far. */
+static void note_frames(const struct sim_job *job, int64_t sent[2])
+{
+	sent[0] = sent[1] = 0;
+	for (uint32_t i = 0; i < job->n_workers; i++)
+		sent[0] +=
+			(int64_t)sim_worker_stats(&job->workers[i]).tx_frames;
+	for (uint32_t i = 0; i < job->n_servers; i++)
+		sent[1] += (int64_t)job->servers[i]->stats.tx_frames;
+}
+
+/* Four agents and a server: who gives pushes each chunk, others ask for many at
+ * once and acknowledge results. */
+static void count_frames(
+	struct check *c, enum sw_coll_kind kind, uint32_t n_chunks)
+{
+	enum { PARTS = 4 };
+	struct sim_job *job = open_streams(PARTS, 1);
+	uint64_t bytes = (uint64_t)n_chunks * PAYLOAD;
+	uint64_t each = kind == SW_ALL_GATHER ? bytes / PARTS : bytes;
+	uint8_t *memory = calloc(1 + PARTS, bytes);
+	int64_t before[2], after[2];
+
+	if (!memory)
+		abort();
+	start(job);
+	note_frames(job, before);
+	call(job, BULK, kind, each / 4, memory, memory + bytes, bytes);
+	sim_job_pass(job, SW_S / 4);
+	note_frames(job, after);
+	check(c, is_done(job, BULK), "all have it");
+	printf("# %s: %s of %u chunks: workers send %lld frames, servers "
+	       "%lld\n",
+		c->name, sw_coll_name(kind), n_chunks,
+		(long long)(after[0] - before[0]),
+		(long long)(after[1] - before[1]));
+	check(c, after[0] - before[0] < 3 * (int64_t)n_chunks,
+		"one frame asks for many results");
+	sim_job_close(job);
+	free(job);
+	free(memory);
+}
+
+static void frames_of_who_only_gets(struct check *c)
+{
+	count_frames(c, SW_BCAST, 8192);
+	count_frames(c, SW_ALL_GATHER, 8192);
+}
+
 const struct check_case trace_stream_load[] = {
+	{"frames_of_who_only_gets", frames_of_who_only_gets},
 	{"gather_under_reduce_scatter", gather_under_reduce_scatter},
 	{"bulk_gives_credit_back", bulk_gives_credit_back},
 	{"memory_is_the_window", memory_is_the_window},

@@ -20,6 +20,8 @@ uint32_t frame_crc(const struct test_frame *f)
 	const uint8_t *payload = f->bytes + SW_HEAD_BYTES;
 	uint32_t n = f->len - SW_HEAD_BYTES;
 
+	if (f->h.type == SW_WANT)
+		return 0;
 	return f->h.class == SW_CLASS_CTL ? sw_crc32c(0, payload, n)
 					  : sw_data_crc(&f->h, payload, n);
 }
@@ -137,6 +139,8 @@ static void put_data(struct text *t, const struct sw_header *h)
 	put(t, " k%u r%u c%u +%u", h->key, h->round, h->chunk, h->payload_len);
 	if (h->type == SW_RESULT)
 		put(t, " w%u", h->weight);
+	if (h->type == SW_WANT)
+		put(t, " n%u", h->weight);
 	if (h->flags & SW_FLAG_RETX)
 		put(t, " again");
 }
@@ -294,7 +298,8 @@ void frame_text(const struct test_frame *f, char letter, char *out, size_t size)
 		[SW_RESULT] = {"RESULT", NULL},
 		[SW_ACK] = {"ACK", put_ack},
 		[SW_PULL] = {"PULL", put_pull},
-		[SW_ANSWER] = {"ANSWER", put_answer}};
+		[SW_ANSWER] = {"ANSWER", put_answer},
+		[SW_WANT] = {"WANT", NULL}};
 	size_t n = strlen(out);
 	struct text t = {out + n, size - n};
 

@@ -19,7 +19,7 @@ static bool is_before_session(const struct test_peer *p, uint8_t type)
 void peer_make(struct test_peer *p, struct sw_header h, const void *payload,
 	struct test_frame *out)
 {
-	if (h.type != SW_PUSH && h.type != SW_RESULT)
+	if (!sw_type_is_data(h.type))
 		h.class = SW_CLASS_CTL;
 	if (!h.version)
 		h.version = SW_VERSION_MAX;

@@ -172,7 +172,7 @@ static struct sw_header call(
 	h.aux = (uint16_t)root;
 	h.step = 5;
 	h.payload_len = (uint16_t)(4 * n_elems);
-	h.weight = n_elems > 0;
+	h.type = n_elems ? SW_PUSH : SW_WANT;
 	return h;
 }
 
@@ -253,6 +253,110 @@ static void push__another_root(void **state)
 		"with one of rank 0's");
 }
 
+/* --- WANT --- */
+
+static struct sw_header want(uint32_t j, uint16_t n)
+{
+	struct sw_header h = call(SW_BCAST, 0, 0);
+
+	h.round = j;
+	h.weight = n;
+	return h;
+}
+
+/* The root gives chunk @j. */
+static void give(struct server_rig *r, uint32_t j)
+{
+	struct sw_header h = call(SW_BCAST, 0, 1);
+
+	h.round = j;
+	h.weight = 1;
+	peer_fill(&r->w[0], h, (int32_t)j);
+}
+
+/* One frame for many results; asked again, for none that is there or on its
+ * way. */
+static void want__many_in_one(void **state)
+{
+	struct server_rig *r = open_stream();
+	char line[64];
+	const char *text;
+
+	give(r, 2);
+	rig_tx(r);
+	peer_fill(&r->w[1], want(1, W), 0);
+	assert_contains(rig_tx(r), "w1 RESULT k0 r2 c1 +4 w1");
+	for (uint32_t j = 1; j <= W; j++)
+		give(r, j);
+	text = rig_tx(r);
+	for (uint32_t j = 1; j <= W; j++) {
+		snprintf(line, sizeof(line), "w1 RESULT k0 r%u c1", j);
+		assert_true((strstr(text, line) != NULL) == (j != 2));
+	}
+	assert_int_equal(r->srv->stats.push_folded, 2 * W);
+	peer_fill(&r->w[1], want(3, 7), 0);
+	assert_null(strstr(rig_tx(r), "RESULT"));
+	assert_int_equal(r->srv->stats.push_again, 8);
+	server_rig_close(r);
+}
+
+/* A part of it is done before it comes, at all ends of a number. */
+static void want__over_the_base(void **state)
+{
+	struct server_rig *r = open_stream();
+
+	sw_shard_tensor(&r->srv->jobs[0].shard, 0)->base = (uint32_t)-2;
+	peer_fill(&r->w[1], want((uint32_t)-7, 10), 0);
+	assert_int_equal(r->srv->stats.push_again, 5);
+	assert_int_equal(r->srv->stats.push_folded, 5);
+	rig_tick(r, SW_MS);
+	assert_contains(rig_tx(r), "w1 ACK");
+	give(r, (uint32_t)-3);
+	give(r, 2);
+	assert_contains(rig_tx(r), "w1 RESULT k0 r2 c1");
+	server_rig_close(r);
+}
+
+/* Of what is not as it must be nothing is taken, nor acknowledged. */
+static void not_wanted(
+	struct server_rig *r, struct sw_header h, const uint64_t *counter)
+{
+	uint64_t before = *counter;
+
+	peer_fill(&r->w[1], h, 0);
+	rig_tick(r, SW_MS);
+	assert_null(strstr(rig_tx(r), "ACK"));
+	assert_int_equal(*counter, before + 1);
+	assert_int_equal(r->srv->stats.push_folded, 0);
+	assert_int_equal(r->srv->stats.push_again, 0);
+}
+
+static void want__of_what_there_is_not(void **state)
+{
+	struct server_rig *r = open_stream();
+	const struct sw_stats *st = &r->srv->stats;
+	struct sw_header h = want(1, 1);
+
+	rig_declare(r, 1, 1, "a", SW_I32, 1, 0);
+	not_wanted(r, want(2, W), &st->rx_round);
+	not_wanted(r, want(1 + W, 1), &st->rx_round);
+	not_wanted(r, want((uint32_t)-30, 64), &st->rx_round);
+	not_wanted(r, want(1, 0), &st->rx_weight);
+	not_wanted(r, want((uint32_t)-70, SW_WANT_MAX + 1), &st->rx_weight);
+	not_wanted(r, want(1, UINT16_MAX), &st->rx_weight);
+	h.key = 1; /* a tensor */
+	h.op = SW_OPERATION_COPY;
+	not_wanted(r, h, &st->rx_key);
+	h.key = 2;
+	not_wanted(r, h, &st->rx_key);
+	not_wanted(r, call(SW_ALL_REDUCE, 0, 0), &st->rx_length);
+	h = want(1, 1);
+	h.type = SW_PUSH; /* of nothing */
+	h.weight = 0;
+	not_wanted(r, h, &st->rx_length);
+	server_rig_close(r);
+}
+
 /* --- base is told --- */
 
 /* Acknowledge what came last; the members hear of every fourth of a window. */
@@ -290,6 +394,9 @@ int main(void)
 		cmocka_unit_test(push__another_kind_or_type),
 		cmocka_unit_test(push__another_count),
 		cmocka_unit_test(push__another_root),
+		cmocka_unit_test(want__many_in_one),
+		cmocka_unit_test(want__over_the_base),
+		cmocka_unit_test(want__of_what_there_is_not),
 		cmocka_unit_test(fate__members_are_told),
 	};
 

@@ -27,6 +27,7 @@ static struct sw_header header_of(
 	h.aux = (uint16_t)root;
 	h.step = 9;
 	h.weight = n_elems > 0;
+	h.type = n_elems ? SW_PUSH : SW_WANT;
 	return h;
 }
 

@@ -199,6 +199,7 @@ static void lend__by_who_does_not_wait(void **state)
 		fill(bytes, &h, 77);
 		h.payload_len = is_sum ? h.payload_len : 0;
 		h.weight = is_sum;
+		h.type = is_sum ? SW_PUSH : SW_WANT;
 		push_bits(x, B, h, 20);
 		push_bits(x, C, h, 300);
 		assert_int_equal(take_bits(x, B), is_sum ? 321 : 1);
@@ -364,6 +365,7 @@ static void order__of_some_members(void **state)
 	push_bits(x, C, h, 7);
 	h.payload_len = 0;
 	h.weight = 0;
+	h.type = SW_WANT;
 	push_bits(x, A, h, 0);
 	assert_int_equal(take_bits(x, A), 7);
 	close_shard(x);
@@ -417,6 +419,7 @@ static void push__bytes_of_nobody(void **state)
 	h.op = sw_coll_op(SW_BCAST, SW_SUM);
 	h.aux = B;
 	h.payload_len = 0;
+	h.type = SW_WANT;
 	h.weight = 1; /* no bytes are nobody's */
 	dropped(x, h, &x->stats.rx_weight);
 	close_shard(x);

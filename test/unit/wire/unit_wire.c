@@ -10,11 +10,9 @@
 /* A valid header of @type with @len bytes of payload. */
 static struct sw_header header(uint8_t type, uint16_t len)
 {
-	bool is_data = type == SW_PUSH || type == SW_RESULT;
-
 	return (struct sw_header){.version = SW_VERSION_MAX,
 		.type = type,
-		.class = is_data ? 3 : SW_CLASS_CTL,
+		.class = sw_type_is_data(type) ? 3 : SW_CLASS_CTL,
 		.payload_len = len};
 }
 
@@ -272,7 +270,8 @@ static void header_decode__length_of_every_type(void **state)
 		{SW_KEEPALIVE, 0, 0, 1}, {SW_ERROR, 176, 176, 1},
 		{SW_TUNE, 24, 24, 1}, {SW_PUSH, 0, SW_PAYLOAD_MAX, 1},
 		{SW_RESULT, 1, SW_PAYLOAD_MAX, 1}, {SW_ACK, 0, 8 * 48, 48},
-		{SW_PULL, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24}};
+		{SW_PULL, 12, 64 * 12, 12}, {SW_ANSWER, 24, 64 * 24, 24},
+		{SW_WANT, 0, 0, 1}};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++)
 		for (uint32_t len = 0; len <= SW_PAYLOAD_MAX + 8; len++) {
