@@ -212,7 +212,7 @@ static void draw_schedule(struct sim_job *job)
 		job->server_bit_s = (1 + sim_below(&x, 25)) * 1000000000;
 }
 
-/* Beside tensors, in one job of workers with one local rank.  A stream trusts
+/* Beside tensors, in one job.  A stream trusts
  * acknowledgements: none is forged. */
 static void draw_groups(struct sim_job *job)
 {
@@ -221,8 +221,6 @@ static void draw_groups(struct sim_job *job)
 	if ((!getenv("SIM_GROUPS") && sim_below(&x, 3)) || job->n_jobs > 1 ||
 		job->async)
 		return;
-	for (uint32_t r = 0; r < job->n_workers; r++)
-		job->n_local[r] = 1;
 	job->net.faults.false_ack = 0;
 	sim_groups_draw(job);
 }

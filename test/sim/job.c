@@ -259,6 +259,7 @@ void sim_job_open(struct sim_job *job)
 		.mem_put = mem_put,
 		.random = env_random};
 	job->params.is_async = job->async;
+	sim_groups_list(job);
 	sim_oracle_open(job);
 	job->net.on_tx = sim_oracle_on_tx;
 	job->net.n_chunks = sim_oracle_n_chunks;

@@ -28,7 +28,6 @@ enum {
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
 	SIM_KEYS = SIM_TENSORS + SIM_GROUPS,
-	SIM_LOCAL = 4,
 	SIM_LANES = 4,
 	SIM_JOBS = 4,
 };
@@ -74,7 +73,7 @@ struct sim_worker {
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
-	struct sim_of_group of_group[SIM_GROUPS];
+	struct sim_of_group of_group[SIM_SEATS];
 	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */
 	int last_err;      /* of those */

@@ -10,26 +10,77 @@
 #include "engine/worker/stream.h"
 #include "test/sim/job.h"
 
+/* --- ranks --- */
+
+uint32_t sim_rank_worker(const struct sim_job *job, uint32_t rank)
+{
+	uint32_t w = 0;
+
+	for (; rank >= job->n_local[w]; w++)
+		rank -= job->n_local[w];
+	return w;
+}
+
+uint32_t sim_seat_rank(const struct sim_worker *w, uint32_t seat)
+{
+	uint32_t rank = seat / SIM_GROUPS;
+
+	for (uint32_t i = 0; i < w->rank; i++)
+		rank += w->job->n_local[i];
+	return rank;
+}
+
+bool sim_seat_is_taken(const struct sim_worker *w, uint32_t seat)
+{
+	const struct sim_group *g = &w->job->groups[seat % SIM_GROUPS];
+
+	return g->here[w->rank] >> seat / SIM_GROUPS & 1;
+}
+
+static void list_ranks(struct sim_job *job, struct sim_group *g)
+{
+	uint32_t rank = 0;
+
+	g->n_ranks = 0;
+	for (uint32_t w = 0; w < job->n_workers; rank += job->n_local[w++]) {
+		uint32_t all = (1u << job->n_local[w]) - 1;
+
+		g->here[w] &= all;
+		if (!(g->members >> w & 1))
+			g->here[w] = 0;
+		else if (!g->here[w])
+			g->here[w] = (uint8_t)all;
+		for (uint32_t l = 0; l < job->n_local[w]; l++)
+			if (g->here[w] >> l & 1)
+				g->ranks[g->n_ranks++] = (uint16_t)(rank + l);
+	}
+}
+
+void sim_groups_list(struct sim_job *job)
+{
+	for (uint32_t i = 0; i < job->n_groups; i++)
+		list_ranks(job, &job->groups[i]);
+}
+
 uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	char names[][SW_NAME_MAX], uint32_t n)
 {
 	uint32_t k = 0;
 
 	for (uint32_t i = 0; i < w->job->n_groups; i++) {
-		struct sim_group *g = &w->job->groups[i];
-		uint32_t n_ranks = 0;
+		const struct sim_group *g = &w->job->groups[i];
 
 		if (!(g->members >> w->rank & 1))
 			continue;
-		for (uint64_t m = g->members; m; m &= m - 1)
-			g->ranks[n_ranks++] = (uint16_t)__builtin_ctzll(m);
-		w->of_group[i].index = w->engine.n_tensors + n + k;
+		for (uint32_t l = 0; l < SIM_LOCAL; l++)
+			w->of_group[i + SIM_GROUPS * l].index =
+				w->engine.n_tensors + n + k;
 		snprintf(names[k], SW_NAME_MAX, "group%u", i);
 		out[k] = (struct sw_worker_tensor){.name = names[k],
 			.priority = g->priority,
 			.window_log2 = g->window_log2,
 			.ranks = g->ranks,
-			.n_ranks = n_ranks};
+			.n_ranks = g->n_ranks};
 		k++;
 	}
 	return k;
@@ -71,6 +122,15 @@ static void start_at(const struct sim_worker *w, uint32_t group)
 		start_lane_at(&w->others[i - 1], stream, start);
 }
 
+static bool has_begun(const struct sim_worker *w, uint32_t group)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = group; i < SIM_SEATS; i += SIM_GROUPS)
+		n += w->of_group[i].n_submitted;
+	return n > 0;
+}
+
 void sim_groups_declared(struct sim_worker *w)
 {
 	struct sim_job *job = w->job;
@@ -78,8 +138,7 @@ void sim_groups_declared(struct sim_worker *w)
 	for (uint32_t i = 0; i < job->n_groups; i++) {
 		uint32_t key;
 
-		if (!(job->groups[i].members >> w->rank & 1) ||
-			w->of_group[i].n_submitted)
+		if (!(job->groups[i].members >> w->rank & 1) || has_begun(w, i))
 			continue;
 		key = w->engine.tensors[w->of_group[i].index].key;
 		if (key == SW_KEY_NONE)
@@ -96,39 +155,40 @@ void sim_groups_declared(struct sim_worker *w)
 
 /* Is it this member that ends the group, how @how says? */
 static bool ends_it(
-	const struct sim_worker *w, uint32_t group, enum sim_clash_how how)
+	const struct sim_worker *w, uint32_t seat, enum sim_clash_how how)
 {
 	const struct sim_clash *k = &w->job->clash;
 
-	return k->how == how && k->by == w->rank && k->group == group;
+	return k->how == how && k->by == w->rank &&
+	       k->group == seat % SIM_GROUPS;
 }
 
-/* How many this worker calls. */
-static uint32_t n_colls(const struct sim_worker *w, uint32_t group)
+/* How many this rank calls. */
+static uint32_t n_colls(const struct sim_worker *w, uint32_t seat)
 {
-	uint32_t n = w->job->groups[group].n_colls;
+	uint32_t n = w->job->groups[seat % SIM_GROUPS].n_colls;
 
-	if (ends_it(w, group, SIM_ABORTS))
+	if (ends_it(w, seat, SIM_ABORTS))
 		return w->job->clash.coll + 1;
-	if (ends_it(w, group, SIM_CLOSES))
+	if (ends_it(w, seat, SIM_CLOSES))
 		return w->job->clash.coll;
 	return w->rank == w->job->odd_one && w->job->odd_rounds ? n / 2 : n;
 }
 
 /* The process writes it. */
-static void give_back(struct sim_worker *w, uint32_t group, uint32_t coll)
+static void give_back(struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
-	uint8_t *fate = &w->of_group[group].fates[coll];
+	uint8_t *fate = &w->of_group[seat].fates[coll];
 
 	if (*fate == SIM_ENDED_BADLY)
 		*fate = SIM_GIVEN_BACK;
-	sim_coll_spoil(w, group, coll);
+	sim_coll_spoil(w, seat, coll);
 }
 
 static void note_end(
-	struct sim_worker *w, uint32_t group, uint32_t coll, int err)
+	struct sim_worker *w, uint32_t seat, uint32_t coll, int err)
 {
-	struct sim_of_group *of = &w->of_group[group];
+	struct sim_of_group *of = &w->of_group[seat];
 
 	of->n_done++;
 	of->fates[coll] = err ? SIM_ENDED_BADLY : SIM_ENDED_WELL;
@@ -137,20 +197,18 @@ static void note_end(
 	/* Ports may still gather from it: without CRC nobody would see.  What
 	 * ends with the job is given back later. */
 	if (!err || (w->job->params.has_crc && !sw_worker_end_of(&w->engine)))
-		give_back(w, group, coll);
+		give_back(w, seat, coll);
 }
 
 void sim_groups_give_back(struct sim_worker *w)
 {
-	const struct sim_job *job = w->job;
-
-	for (uint32_t i = 0; i < job->n_groups; i++)
+	for (uint32_t i = 0; i < SIM_SEATS; i++)
 		for (uint32_t c = 0; c < w->of_group[i].n_submitted; c++)
 			if (w->of_group[i].fates[c] == SIM_ENDED_BADLY)
 				give_back(w, i, c);
 }
 
-static void say(struct sim_worker *w, uint32_t group, uint32_t coll, int err,
+static void say(struct sim_worker *w, uint32_t seat, uint32_t coll, int err,
 	uint64_t wrong, uint32_t weight)
 {
 	struct sim_job *job = w->job;
@@ -159,160 +217,179 @@ static void say(struct sim_worker *w, uint32_t group, uint32_t coll, int err,
 		snprintf(job->oracle, sizeof(job->oracle),
 			"rank %u: %llu wrong elements of %s %u in group %u, "
 			"weight %u, error %d, %u of %u ended",
-			w->rank, (unsigned long long)wrong,
-			sw_coll_name(sim_coll_of(w, group, coll).kind), coll,
-			group, weight, err, w->of_group[group].n_done,
-			w->of_group[group].n_submitted);
+			sim_seat_rank(w, seat), (unsigned long long)wrong,
+			sw_coll_name(sim_coll_of(w, seat, coll).kind), coll,
+			seat % SIM_GROUPS, weight, err,
+			w->of_group[seat].n_done,
+			w->of_group[seat].n_submitted);
 }
 
-/* Is it this member that calls it differently? */
-static bool differs(const struct sim_worker *w, uint32_t group, uint32_t coll)
+/* Is it this rank that calls it differently? */
+static bool differs(const struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
 	const struct sim_clash *k = &w->job->clash;
 
-	return k->how && k->how < SIM_ABORTS && k->by == w->rank &&
-	       k->group == group &&
+	return sim_clash_is_of(w, seat) &&
 	       (coll == k->coll ||
 		       (k->how == SIM_SWAPPED && coll == k->coll + 1));
 }
 
-/* May this member's collective end with @err?  Who only gives may not hear in
+/* May this rank's collective end with @err?  Who only gives may not hear in
  * time that it did so in vain. */
 static bool may_end(
-	const struct sim_worker *w, uint32_t group, uint32_t coll, int err)
+	const struct sim_worker *w, uint32_t seat, uint32_t coll, int err)
 {
 	const struct sim_clash *k = &w->job->clash;
-	const struct sim_coll c = sim_coll_of(w, group, coll);
-	bool only_gives = (c.kind == SW_BCAST && c.root == w->rank) ||
-			  (c.kind == SW_REDUCE && c.root != w->rank);
+	const struct sim_coll c = sim_coll_of(w, seat, coll);
+	bool has_root = sim_rank_worker(w->job, c.root) == w->rank;
+	bool only_gives = (c.kind == SW_BCAST && has_root) ||
+			  (c.kind == SW_REDUCE && !has_root);
 
-	if (!err && differs(w, group, coll))
-		return only_gives;
+	if (!err && differs(w, seat, coll))
+		return only_gives && k->local == SIM_LOCAL;
 	if (err && err == sw_worker_end_of(&w->engine))
 		return true; /* who looks at its end sees whether it may */
-	return !err || (k->how && group == k->group &&
+	return !err || (k->how && seat % SIM_GROUPS == k->group &&
 			       err == (k->how < SIM_ABORTS ? SW_EMISMATCH
 							   : SW_EABORTED));
 }
 
-/* Of a sum each member counts once. */
+/* Of a sum each rank counts once. */
 static uint32_t weight_of(
-	const struct sim_worker *w, uint32_t group, uint32_t coll, uint32_t got)
+	const struct sim_worker *w, uint32_t seat, uint32_t coll, uint32_t got)
 {
-	const struct sim_coll c = sim_coll_of(w, group, coll);
-	bool gets = c.kind != SW_REDUCE || c.root == w->rank;
+	const struct sim_coll c = sim_coll_of(w, seat, coll);
+	bool gets = c.kind != SW_REDUCE ||
+		    sim_rank_worker(w->job, c.root) == w->rank;
 
 	return sw_coll_is_sum(c.kind) && gets
-		       ? (uint32_t)__builtin_popcountll(
-				 w->job->groups[group].members)
+		       ? w->job->groups[seat % SIM_GROUPS].n_ranks
 		       : got;
 }
 
 void sim_groups_done(
 	struct sim_worker *w, uint64_t cookie, int err, uint32_t weight)
 {
-	uint32_t group = cookie >> 16 & 0xff, coll = cookie & 0xffff;
+	uint32_t seat = cookie >> 16 & 0xff, coll = cookie & 0xffff;
 	uint64_t wrong = 0;
 
 	if (w->job->is_edited) {
-		w->of_group[group].n_done++;
+		w->of_group[seat].n_done++;
 		return;
 	}
-	if (w->of_group[group].fates[coll] != SIM_OPEN ||
-		!may_end(w, group, coll, err)) {
+	if (w->of_group[seat].fates[coll] != SIM_OPEN ||
+		!may_end(w, seat, coll, err)) {
 		w->n_wrong++;
-		say(w, group, coll, err, 0, weight);
+		say(w, seat, coll, err, 0, weight);
 		return;
 	}
-	if (!err && !differs(w, group, coll))
-		wrong = sim_coll_count_wrong(w, group, coll) +
-			(weight != weight_of(w, group, coll, weight));
+	if (!err && !differs(w, seat, coll))
+		wrong = sim_coll_count_wrong(w, seat, coll) +
+			(weight != weight_of(w, seat, coll, weight));
 	w->n_wrong += wrong;
 	if (wrong)
-		say(w, group, coll, err, wrong, weight);
-	note_end(w, group, coll, err);
+		say(w, seat, coll, err, wrong, weight);
+	note_end(w, seat, coll, err);
 }
 
-void sim_groups_submit(struct sim_worker *w, uint32_t group)
+void sim_groups_submit(struct sim_worker *w, uint32_t seat)
 {
-	struct sim_of_group *of = &w->of_group[group];
+	struct sim_of_group *of = &w->of_group[seat];
 	uint32_t coll = of->n_submitted++;
-	const struct sim_coll c = sim_coll_of(w, group, coll);
+	const struct sim_coll c = sim_coll_of(w, seat, coll);
 	struct sw_worker_coll ask = {.stream = of->index,
+		.local = seat / SIM_GROUPS,
 		.kind = c.kind,
 		.dtype = c.dtype,
 		.op = c.op,
 		.n_elems = c.n_elems,
 		.root = c.root,
-		.cookie = SIM_COOKIE_COLL | group << 16 | coll};
+		.cookie = SIM_COOKIE_COLL | seat << 16 | coll};
 	const uint8_t *from;
 	uint64_t first;
 	uint8_t *to;
 	int err;
 
-	sim_coll_make(w, group, coll);
-	sim_coll_pointers(w, group, coll, &from, &to, &first);
+	sim_coll_make(w, seat, coll);
+	sim_coll_pointers(w, seat, coll, &from, &to, &first);
 	ask.from = from;
 	ask.to = to;
 	err = sw_worker_coll(&w->engine, &ask);
-	if (err && may_end(w, group, coll, err))
-		note_end(w, group, coll, err);
+	if (err && may_end(w, seat, coll, err))
+		note_end(w, seat, coll, err);
 	else if (err)
 		abort();
 	w->node->loop.tick_at_ns = 0;
 	sim_node_poke(w->node);
 }
 
-void sim_groups_end(struct sim_worker *w, uint32_t group)
+void sim_groups_end(struct sim_worker *w, uint32_t seat)
 {
-	struct sim_of_group *of = &w->of_group[group];
+	struct sim_of_group *of = &w->of_group[seat];
 	char why[40];
 
-	snprintf(why, sizeof(why), "rank %u aborts group%u", w->rank, group);
+	snprintf(why, sizeof(why), "rank %u aborts group%u",
+		sim_seat_rank(w, 0), seat % SIM_GROUPS);
 	of->has_ended_it = true;
 	if (w->job->clash.how == SIM_CLOSES)
-		sw_worker_close_group(&w->engine, of->index, 0);
+		sw_worker_close_group(&w->engine, of->index, seat / SIM_GROUPS);
 	else
 		sw_worker_abort(&w->engine, of->index, why, false);
 	w->node->loop.tick_at_ns = 0;
 	sim_node_poke(w->node);
 }
 
+static bool is_through(const struct sim_worker *w, uint32_t seat)
+{
+	return !sim_seat_is_taken(w, seat) ||
+	       w->of_group[seat].n_submitted == n_colls(w, seat);
+}
+
+/* Is it to end the group, when all ranks of its worker have called theirs? */
+static bool is_to_end(const struct sim_worker *w, uint32_t seat)
+{
+	bool all = true;
+
+	for (uint32_t i = seat % SIM_GROUPS; i < SIM_SEATS; i += SIM_GROUPS)
+		all = all && is_through(w, i);
+	return all && sim_seat_is_taken(w, seat) &&
+	       !w->of_group[seat].has_ended_it &&
+	       (ends_it(w, seat, SIM_ABORTS) || ends_it(w, seat, SIM_CLOSES));
+}
+
+static void step_seat(struct sim_worker *w, uint32_t seat)
+{
+	const struct sim_group *g = &w->job->groups[seat % SIM_GROUPS];
+	const struct sim_of_group *of = &w->of_group[seat];
+
+	if (is_to_end(w, seat) && sim_chance(&w->job->rng, 300000))
+		sim_groups_end(w, seat);
+	if (!is_through(w, seat) && of->n_submitted - of->n_done < g->depth &&
+		sim_chance(&w->job->rng, 700000))
+		sim_groups_submit(w, seat);
+}
+
 void sim_groups_step(struct sim_worker *w)
 {
-	for (uint32_t i = 0; i < w->job->n_groups; i++) {
-		const struct sim_group *g = &w->job->groups[i];
-		struct sim_of_group *of = &w->of_group[i];
-
-		if ((ends_it(w, i, SIM_ABORTS) || ends_it(w, i, SIM_CLOSES)) &&
-			of->n_submitted == n_colls(w, i) && !of->has_ended_it &&
-			sim_chance(&w->job->rng, 300000))
-			sim_groups_end(w, i);
-
-		if (g->members >> w->rank & 1 &&
-			of->n_submitted < n_colls(w, i) &&
-			of->n_submitted - of->n_done < g->depth &&
-			sim_chance(&w->job->rng, 700000))
-			sim_groups_submit(w, i);
-	}
+	for (uint32_t i = 0; i < SIM_SEATS; i++)
+		if (sim_seat_is_taken(w, i))
+			step_seat(w, i);
 }
 
 bool sim_groups_have_completed(const struct sim_worker *w)
 {
-	for (uint32_t i = 0; i < w->job->n_groups; i++)
-		if (w->job->groups[i].members >> w->rank & 1 &&
+	for (uint32_t i = 0; i < SIM_SEATS; i++)
+		if (sim_seat_is_taken(w, i) &&
 			(w->of_group[i].n_done < n_colls(w, i) ||
-				((ends_it(w, i, SIM_ABORTS) ||
-					 ends_it(w, i, SIM_CLOSES)) &&
-					!w->of_group[i].has_ended_it)))
+				is_to_end(w, i)))
 			return false;
 	return true;
 }
 
 void sim_groups_close(struct sim_worker *w)
 {
-	for (uint32_t i = 0; i < w->job->n_groups; i++)
-		for (uint32_t c = 0; c < w->job->groups[i].n_colls; c++)
+	for (uint32_t i = 0; i < SIM_SEATS; i++)
+		for (uint32_t c = 0; c < SIM_COLLS; c++)
 			if (w->of_group[i].to[c])
 				sim_coll_free(w, i, c);
 }

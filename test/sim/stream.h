@@ -1,14 +1,17 @@
 /* stream.h - groups and their collectives in a simulated job.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each group is a set of workers and one stream; groups overlap.  Its
- * collectives are drawn from the seed, the same for all; each member submits
- * them in order, at moments of its own, several at once.  One member may call
- * one of them differently (struct sim_clash).
+ * Each group is a set of ranks and one stream; groups overlap.  Its collectives
+ * are drawn from the seed, the same for all; each rank submits them in order,
+ * at moments of its own, several at once.  One worker, or one of its ranks, may
+ * call one of them differently (struct sim_clash).  A rank's *seat* at its
+ * worker is the group's index, plus SIM_GROUPS times its local rank: so what
+ * has one local rank names groups.
  *
- * The oracle is that of tensors: member w gives d * 4^w.  It looks into every
- * PUSH and RESULT of a stream as an engine gives it to its port, at each
- * element of each result, at what must not be written, and at what servers
+ * The oracle is that of tensors: member w gives d * 4^w, each of its local
+ * ranks a share of the elements, and elsewhere what changes nothing.  It looks
+ * into every PUSH and RESULT of a stream as an engine gives it to its port, at
+ * each element of each result, at what must not be written, and at what servers
  * keep.
  */
 #ifndef SW_SIM_STREAM_H
@@ -16,7 +19,13 @@
 
 #include "engine/worker/worker.h"
 
-enum { SIM_GROUPS = 4, SIM_COLLS = 24 };
+enum {
+	SIM_GROUPS = 4,
+	SIM_COLLS = 24,
+	SIM_LOCAL = 4,                      /* ranks of a worker */
+	SIM_SEATS = SIM_GROUPS * SIM_LOCAL, /* of all its ranks in groups */
+	SIM_RANKS = SIM_LOCAL * SW_MAX_MEMBERS,
+};
 
 struct sim_job;
 struct sim_worker;
@@ -26,13 +35,16 @@ struct sim_coll {
 	enum sw_op op;
 	uint32_t dtype;
 	uint64_t n_elems;
-	uint16_t root;
+	uint16_t root; /* a rank of the job */
 	bool is_in_place;
 };
 
 struct sim_group {
 	uint64_t members;
-	uint16_t ranks[SW_MAX_MEMBERS]; /* the same, as they are declared */
+	/* Local ranks that are in it, a bit each; 0 of a member: all. */
+	uint8_t here[SW_MAX_MEMBERS];
+	uint16_t ranks[SIM_RANKS]; /* as they are declared */
+	uint32_t n_ranks;
 	uint8_t window_log2;
 	uint32_t n_colls, depth;
 	uint32_t priority;
@@ -58,6 +70,7 @@ enum sim_clash_how {
 struct sim_clash {
 	enum sim_clash_how how;
 	uint32_t by, group, coll;
+	uint32_t local; /* rank of that worker; SIM_LOCAL: all of them */
 };
 
 /* What the chunks of a stream at a server turned out to be. */
@@ -79,7 +92,7 @@ enum sim_fate_of_coll {
 	SIM_GIVEN_BACK,
 };
 
-/* What a worker has of a group. */
+/* What a rank of a worker has of a group. */
 struct sim_of_group {
 	uint32_t index; /* the engine's */
 	uint32_t n_submitted, n_done;
@@ -90,6 +103,16 @@ struct sim_of_group {
 };
 
 /* --- stream.c --- */
+
+/* sim_groups_list - once it is known which workers have how many ranks: who is
+ * in each group. */
+void sim_groups_list(struct sim_job *job);
+
+/* sim_rank_worker - the worker that has @rank of the job; sim_seat_rank - the
+ * rank that has a seat at @w, sim_seat_is_taken - if it is in that group. */
+uint32_t sim_rank_worker(const struct sim_job *job, uint32_t rank);
+uint32_t sim_seat_rank(const struct sim_worker *w, uint32_t seat);
+bool sim_seat_is_taken(const struct sim_worker *w, uint32_t seat);
 
 /* sim_groups_declare - the declarations of a worker's streams, to go behind its
  * @n tensors: to @out and their names; returns how many. */
@@ -102,11 +125,11 @@ void sim_groups_declared(struct sim_worker *w);
 /* sim_groups_step - submit some, of a group of depth 0 none. */
 void sim_groups_step(struct sim_worker *w);
 
-/* sim_groups_submit - submit a group's next one. */
-void sim_groups_submit(struct sim_worker *w, uint32_t group);
+/* sim_groups_submit - submit a rank's next one. */
+void sim_groups_submit(struct sim_worker *w, uint32_t seat);
 
 /* sim_groups_end - abort or close a group, as the job's clash says. */
-void sim_groups_end(struct sim_worker *w, uint32_t group);
+void sim_groups_end(struct sim_worker *w, uint32_t seat);
 
 /* sim_groups_done - a collective has ended: is its result right? */
 void sim_groups_done(
@@ -131,9 +154,12 @@ void sim_groups_draw(struct sim_job *job);
  */
 void sim_clash_draw(struct sim_job *job);
 
-/* sim_coll_of - what this worker calls as its collective @coll. */
+/* sim_coll_of - what this rank calls as its collective @coll. */
 struct sim_coll sim_coll_of(
-	const struct sim_worker *w, uint32_t group, uint32_t coll);
+	const struct sim_worker *w, uint32_t seat, uint32_t coll);
+
+/* sim_clash_is_of - does it call differently? */
+bool sim_clash_is_of(const struct sim_worker *w, uint32_t seat);
 
 /* sim_clash_is_in - is it one that members may call differently, or behind it?
  */
@@ -144,28 +170,33 @@ void sim_groups_describe(const struct sim_job *job);
 
 /* --- stream_buffers.c: what members give, and get --- */
 
-/* sim_coll_n_parts - 1, or one for each member. */
+/* sim_coll_n_parts - 1, or one for each rank. */
 uint32_t sim_coll_n_parts(const struct sim_group *g, const struct sim_coll *c);
 
-/* sim_coll_make - buffers of what a worker is about to submit. */
-void sim_coll_make(struct sim_worker *w, uint32_t group, uint32_t coll);
+/* sim_coll_make - buffers of what a rank is about to submit. */
+void sim_coll_make(struct sim_worker *w, uint32_t seat, uint32_t coll);
 /* sim_coll_pointers - what it passes to the call: where it gives from, which is
  * element *first of all parts, and where it gets to. */
-void sim_coll_pointers(const struct sim_worker *w, uint32_t group,
-	uint32_t coll, const uint8_t **from, uint8_t **to, uint64_t *first);
+void sim_coll_pointers(const struct sim_worker *w, uint32_t seat, uint32_t coll,
+	const uint8_t **from, uint8_t **to, uint64_t *first);
 
-void sim_coll_free(struct sim_worker *w, uint32_t group, uint32_t coll);
+/* sim_coll_find - which element lies at @p, if that is where the rank gives
+ * from. */
+bool sim_coll_find(const struct sim_worker *w, uint32_t seat, uint32_t coll,
+	const uint8_t *p, uint64_t *elem);
+
+void sim_coll_free(struct sim_worker *w, uint32_t seat, uint32_t coll);
 
 /* sim_coll_spoil - it has ended: the process writes its buffers, which a port
  * may still gather from for a PUSH that was sent again. */
-void sim_coll_spoil(struct sim_worker *w, uint32_t group, uint32_t coll);
+void sim_coll_spoil(struct sim_worker *w, uint32_t seat, uint32_t coll);
 
 /* sim_coll_count_wrong - bytes that are not as they must be when it ends well;
  * whether it was written after that. */
 uint64_t sim_coll_count_wrong(
-	const struct sim_worker *w, uint32_t group, uint32_t coll);
+	const struct sim_worker *w, uint32_t seat, uint32_t coll);
 bool sim_coll_is_written(
-	const struct sim_worker *w, uint32_t group, uint32_t coll);
+	const struct sim_worker *w, uint32_t seat, uint32_t coll);
 
 /* sim_coll_given, sim_coll_sum - element @elem of what member @m gives, of the
  * result; all parts counted through. */

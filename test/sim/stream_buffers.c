@@ -15,7 +15,7 @@ enum { GUARD = 64, FROM = 0xa5, TO = 0x5a, GONE = 0xdd };
 uint32_t sim_coll_n_parts(const struct sim_group *g, const struct sim_coll *c)
 {
 	return c->kind == SW_REDUCE_SCATTER || c->kind == SW_ALL_GATHER
-		       ? (uint32_t)__builtin_popcountll(g->members)
+		       ? g->n_ranks
 		       : 1;
 }
 
@@ -34,14 +34,6 @@ int64_t sim_coll_given(const struct sim_job *job, uint32_t group, uint32_t coll,
 	uint32_t m, uint64_t elem)
 {
 	return (int64_t)digit(job, group, coll, elem) << 2 * m;
-}
-
-/* Member number @i. */
-static uint32_t member_at(uint64_t members, uint64_t i)
-{
-	while (i-- > 0)
-		members &= members - 1;
-	return (uint32_t)__builtin_ctzll(members);
 }
 
 static int64_t fold(enum sw_op op, int64_t a, int64_t b)
@@ -76,16 +68,18 @@ int64_t sim_coll_sum(
 
 	if (c->kind == SW_ALL_GATHER)
 		return sim_coll_given(job, group, coll,
-			member_at(g->members, elem / c->n_elems), elem);
+			sim_rank_worker(job, g->ranks[elem / c->n_elems]),
+			elem);
 	if (c->kind == SW_BCAST)
-		return sim_coll_given(job, group, coll, c->root, elem);
+		return sim_coll_given(
+			job, group, coll, sim_rank_worker(job, c->root), elem);
 	for (; left; left &= left - 1) {
 		one = in_type(
 			c, sim_coll_given(job, group, coll,
 				   (uint32_t)__builtin_ctzll(left), elem));
 		all = left == g->members ? one : fold(c->op, all, one);
 	}
-	return c->op == SW_AVG ? all / __builtin_popcountll(g->members) : all;
+	return c->op == SW_AVG ? all / (int64_t)g->n_ranks : all;
 }
 
 /* --- where they lie --- */
@@ -96,10 +90,10 @@ struct range {
 	uint64_t at, first, n;
 };
 
-/* One member's buffers of a collective. */
+/* One rank's buffers of a collective. */
 struct view {
 	const struct sim_worker *w;
-	uint32_t group, coll;
+	uint32_t seat, coll;
 	struct sim_coll c;
 	uint32_t elem_bytes;
 	uint64_t bytes;           /* of a buffer, without guards */
@@ -107,18 +101,28 @@ struct view {
 	uint8_t *from, *to;       /* where those begin */
 };
 
-static struct view view_of(
-	const struct sim_worker *w, uint32_t group, uint32_t coll)
+/* Its place among the ranks of the group. */
+static uint64_t place_of(const struct sim_group *g, uint32_t rank)
 {
-	const struct sim_group *g = &w->job->groups[group];
+	uint64_t i = 0;
+
+	while (g->ranks[i] != rank)
+		i++;
+	return i;
+}
+
+static struct view view_of(
+	const struct sim_worker *w, uint32_t seat, uint32_t coll)
+{
+	const struct sim_group *g = &w->job->groups[seat % SIM_GROUPS];
 	struct view v = {.w = w,
-		.group = group,
+		.seat = seat,
 		.coll = coll,
-		.c = sim_coll_of(w, group, coll)};
+		.c = sim_coll_of(w, seat, coll)};
+	uint32_t rank = sim_seat_rank(w, seat);
 	uint64_t n = v.c.n_elems, all = n * sim_coll_n_parts(g, &v.c);
-	uint64_t mine = n * (uint64_t)__builtin_popcountll(
-				    g->members & ((1ULL << w->rank) - 1));
-	bool is_root = v.c.root == w->rank;
+	uint64_t mine = n * place_of(g, rank);
+	bool is_root = v.c.root == rank;
 
 	v.elem_bytes = sw_dtype_bytes(v.c.dtype);
 	v.bytes = all * v.elem_bytes;
@@ -131,8 +135,8 @@ static struct view view_of(
 		v.gives.n = 0;
 	else if (v.c.kind == SW_REDUCE && !is_root)
 		v.gets.n = 0;
-	v.from = w->of_group[group].from[coll];
-	v.to = w->of_group[group].to[coll];
+	v.from = w->of_group[seat].from[coll];
+	v.to = w->of_group[seat].to[coll];
 	return v;
 }
 
@@ -146,21 +150,58 @@ static uint8_t *buffer(uint64_t bytes, uint8_t with)
 	return p + GUARD;
 }
 
-/* An element as it is when @is_result, or as this member gives it. */
+/* Of a sum each element is one local rank's to give. */
+static bool has_share(const struct view *v, uint64_t elem)
+{
+	uint32_t group = v->seat % SIM_GROUPS, local = v->seat / SIM_GROUPS;
+	uint32_t here = v->w->job->groups[group].here[v->w->rank];
+	uint32_t n = (uint32_t)__builtin_popcount(here);
+	uint32_t at = (uint32_t)__builtin_popcount(here & ((1u << local) - 1));
+
+	return !sw_coll_is_sum(v->c.kind) || (elem + v->coll) % n == at;
+}
+
+/* What the other ones give there: the result is @given all the same. */
+static int64_t nothing(const struct view *v, int64_t given)
+{
+	bool is_small = v->elem_bytes == 1;
+	bool is_float = v->c.dtype == SW_F32 || v->c.dtype == SW_F64 ||
+			v->c.dtype == SW_F16 || v->c.dtype == SW_BF16;
+
+	switch (v->c.op) {
+	case SW_PROD:
+		return 1;
+	case SW_BAND:
+		return -1;
+	case SW_MIN:
+		return is_small ? given : is_float ? 2 * given : given + 1;
+	case SW_MAX:
+		return is_small ? given : given / 2;
+	default:
+		return 0;
+	}
+}
+
+/* An element as it is when @is_result, or as this rank gives it. */
 static uint64_t bits_of(const struct view *v, bool is_result, uint64_t elem)
 {
 	const struct sim_job *job = v->w->job;
+	uint32_t group = v->seat % SIM_GROUPS;
+	int64_t x;
 
-	return sim_oracle_encode(v->c.dtype,
-		is_result ? sim_coll_sum(job, v->group, v->coll, elem)
-			  : sim_coll_given(
-				    job, v->group, v->coll, v->w->rank, elem));
+	if (is_result) {
+		x = sim_coll_sum(job, group, v->coll, elem);
+	} else {
+		x = sim_coll_given(job, group, v->coll, v->w->rank, elem);
+		x = has_share(v, elem) ? x : nothing(v, x);
+	}
+	return sim_oracle_encode(v->c.dtype, x);
 }
 
-void sim_coll_make(struct sim_worker *w, uint32_t group, uint32_t coll)
+void sim_coll_make(struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
-	struct sim_of_group *of = &w->of_group[group];
-	struct view v = view_of(w, group, coll);
+	struct sim_of_group *of = &w->of_group[seat];
+	struct view v = view_of(w, seat, coll);
 
 	of->from[coll] = buffer(v.bytes, FROM);
 	of->to[coll] = v.c.is_in_place ? of->from[coll] : buffer(v.bytes, TO);
@@ -172,20 +213,32 @@ void sim_coll_make(struct sim_worker *w, uint32_t group, uint32_t coll)
 	}
 }
 
-void sim_coll_pointers(const struct sim_worker *w, uint32_t group,
-	uint32_t coll, const uint8_t **from, uint8_t **to, uint64_t *first)
+void sim_coll_pointers(const struct sim_worker *w, uint32_t seat, uint32_t coll,
+	const uint8_t **from, uint8_t **to, uint64_t *first)
 {
-	struct view v = view_of(w, group, coll);
+	struct view v = view_of(w, seat, coll);
 
 	*from = v.from + v.gives.at * v.elem_bytes;
 	*to = v.to + v.gets.at * v.elem_bytes;
 	*first = v.gives.first;
 }
 
-void sim_coll_free(struct sim_worker *w, uint32_t group, uint32_t coll)
+bool sim_coll_find(const struct sim_worker *w, uint32_t seat, uint32_t coll,
+	const uint8_t *p, uint64_t *elem)
 {
-	struct sim_of_group *of = &w->of_group[group];
-	struct view v = view_of(w, group, coll);
+	struct view v = view_of(w, seat, coll);
+	const uint8_t *from = v.from + v.gives.at * v.elem_bytes;
+
+	if (!v.from || p < from || p >= from + v.gives.n * v.elem_bytes)
+		return false;
+	*elem = v.gives.first + (uint64_t)(p - from) / v.elem_bytes;
+	return true;
+}
+
+void sim_coll_free(struct sim_worker *w, uint32_t seat, uint32_t coll)
+{
+	struct sim_of_group *of = &w->of_group[seat];
+	struct view v = view_of(w, seat, coll);
 
 	memset(v.from, GONE, v.bytes); /* whoever still reads it */
 	free(v.from - GUARD);
@@ -196,9 +249,9 @@ void sim_coll_free(struct sim_worker *w, uint32_t group, uint32_t coll)
 	of->from[coll] = of->to[coll] = NULL;
 }
 
-void sim_coll_spoil(struct sim_worker *w, uint32_t group, uint32_t coll)
+void sim_coll_spoil(struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
-	struct view v = view_of(w, group, coll);
+	struct view v = view_of(w, seat, coll);
 
 	memset(v.from, GONE, v.bytes);
 	memset(v.to, GONE, v.bytes);
@@ -249,9 +302,9 @@ static uint64_t count_guards(const struct view *v)
 }
 
 uint64_t sim_coll_count_wrong(
-	const struct sim_worker *w, uint32_t group, uint32_t coll)
+	const struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
-	struct view v = view_of(w, group, coll);
+	struct view v = view_of(w, seat, coll);
 
 	if (v.c.is_in_place)
 		return count_guards(&v) +
@@ -261,9 +314,9 @@ uint64_t sim_coll_count_wrong(
 }
 
 bool sim_coll_is_written(
-	const struct sim_worker *w, uint32_t group, uint32_t coll)
+	const struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
-	struct view v = view_of(w, group, coll);
+	struct view v = view_of(w, seat, coll);
 
 	return count_guards(&v) || count_other(v.from, v.bytes, GONE) ||
 	       count_other(v.to, v.bytes, GONE);

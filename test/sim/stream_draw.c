@@ -64,9 +64,15 @@ static struct sim_coll draw_coll(
 				     1 + sim_below(x, SW_N_COLL_KINDS - 1)),
 		.dtype = draw_dtype(job, x),
 		.n_elems = draw_count(job, g, x),
-		.root = draw_member(g->members, x),
+		.root = g->ranks[sim_below(x, g->n_ranks)],
 		.is_in_place = sim_below(x, 2)};
 
+	/* all parts as many as if each member had one rank */
+	if (sim_coll_n_parts(g, &c) > 1)
+		c.n_elems =
+			1 + (c.n_elems - 1) *
+				    (uint64_t)__builtin_popcountll(g->members) /
+				    g->n_ranks;
 	c.op = draw_op(&c, x);
 	return c;
 }
@@ -88,7 +94,8 @@ static uint32_t draw_start(const struct sim_group *g, uint64_t *x)
 	}
 }
 
-static void draw_group(
+/* Of most groups all local ranks of a member are in it. */
+static void draw_members(
 	const struct sim_job *job, struct sim_group *g, uint64_t *x)
 {
 	uint64_t all = ~0ULL >> (64 - job->n_workers);
@@ -96,13 +103,20 @@ static void draw_group(
 	g->members = sim_below(x, 2) ? all : test_random(x) & all;
 	if (!g->members)
 		g->members = all;
+	if (sim_below(x, 3))
+		return;
+	for (uint32_t w = 0; w < job->n_workers; w++)
+		g->here[w] = (uint8_t)sim_below(x, 1u << SIM_LOCAL);
+}
+
+static void draw_group(
+	const struct sim_job *job, struct sim_group *g, uint64_t *x)
+{
 	g->window_log2 = (uint8_t)(4 + sim_below(x, 3));
 	g->priority = (uint32_t)sim_below(x, 300);
 	g->depth = 1 + (uint32_t)sim_below(x, 8);
 	g->n_colls = 1 + (uint32_t)sim_below(x, SIM_COLLS);
 	g->start = draw_start(g, x);
-	for (uint32_t c = 0; c < g->n_colls; c++)
-		g->colls[c] = draw_coll(job, g, x);
 }
 
 /* --- a member that calls one differently --- */
@@ -137,8 +151,7 @@ static struct sim_coll changed(const struct sim_group *g,
 		out.op = c->op == SW_MAX ? SW_MIN : SW_MAX;
 		break;
 	case SIM_ELSE_ROOT:
-		out.root = (uint16_t)__builtin_ctzll(
-			g->members & ~(1ULL << c->root));
+		out.root = g->ranks[c->root == g->ranks[0]];
 		break;
 	default:
 		break;
@@ -146,13 +159,22 @@ static struct sim_coll changed(const struct sim_group *g,
 	return out;
 }
 
+bool sim_clash_is_of(const struct sim_worker *w, uint32_t seat)
+{
+	const struct sim_clash *k = &w->job->clash;
+
+	return k->how && k->how < SIM_ABORTS && k->by == w->rank &&
+	       k->group == seat % SIM_GROUPS &&
+	       (k->local == SIM_LOCAL || k->local == seat / SIM_GROUPS);
+}
+
 struct sim_coll sim_coll_of(
-	const struct sim_worker *w, uint32_t group, uint32_t coll)
+	const struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
 	const struct sim_clash *x = &w->job->clash;
-	const struct sim_group *g = &w->job->groups[group];
+	const struct sim_group *g = &w->job->groups[seat % SIM_GROUPS];
 
-	if (x->how == SIM_ALL_ALIKE || x->by != w->rank || x->group != group)
+	if (!sim_clash_is_of(w, seat))
 		return g->colls[coll];
 	if (x->how == SIM_SWAPPED && (coll == x->coll || coll == x->coll + 1))
 		return g->colls[2 * x->coll + 1 - coll];
@@ -179,6 +201,9 @@ void sim_clash_draw(struct sim_job *job)
 	if (!job->n_groups || job->doom || job->mismatch || sim_below(&x, 4))
 		return;
 	k.by = draw_member(g->members, &x);
+	k.local = draw_member(g->here[k.by], &x);
+	if (sim_below(&x, 2))
+		k.local = SIM_LOCAL;
 	k.coll = (uint32_t)sim_below(&x, g->n_colls);
 	c = &g->colls[k.coll];
 	if (k.how == SIM_SWAPPED && (k.coll + 1 == g->n_colls || g->depth < 2 ||
@@ -198,8 +223,15 @@ void sim_groups_draw(struct sim_job *job)
 	uint64_t x = job->seed ^ 0x67726f7570;
 
 	job->n_groups = 1 + (uint32_t)sim_below(&x, SIM_GROUPS);
-	for (uint32_t i = 0; i < job->n_groups; i++)
+	for (uint32_t i = 0; i < job->n_groups; i++) {
+		draw_members(job, &job->groups[i], &x);
 		draw_group(job, &job->groups[i], &x);
+	}
+	sim_groups_list(job);
+	for (uint32_t i = 0; i < job->n_groups; i++)
+		for (uint32_t c = 0; c < job->groups[i].n_colls; c++)
+			job->groups[i].colls[c] =
+				draw_coll(job, &job->groups[i], &x);
 	job->params.is_by_rank = sim_below(&x, 2);
 }
 
@@ -212,14 +244,17 @@ void sim_groups_describe(const struct sim_job *job)
 	for (uint32_t i = 0; i < job->n_groups; i++) {
 		const struct sim_group *g = &job->groups[i];
 
-		printf("# group %u: members %llx, %u slots from %u, priority "
+		printf("# group %u: members %llx, %u ranks, %u slots from %u, "
+		       "priority "
 		       "%u, %u collectives, %u at a time\n",
-			i, (unsigned long long)g->members, 1u << g->window_log2,
-			g->start ? g->start : 1, g->priority, g->n_colls,
-			g->depth);
+			i, (unsigned long long)g->members, g->n_ranks,
+			1u << g->window_log2, g->start ? g->start : 1,
+			g->priority, g->n_colls, g->depth);
 	}
 	if (job->clash.how)
-		printf("# worker %u, collective %u of group %u: %s\n",
-			job->clash.by, job->clash.coll, job->clash.group,
+		printf("# worker %u, local rank %u (%u: all), collective %u of "
+		       "group %u: %s\n",
+			job->clash.by, job->clash.local, SIM_LOCAL,
+			job->clash.coll, job->clash.group,
 			hows[job->clash.how]);
 }

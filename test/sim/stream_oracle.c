@@ -12,6 +12,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/sums/stream.h"
+#include "engine/worker/stream.h"
 #include "test/sim/job.h"
 
 /* --- frames --- */
@@ -101,17 +102,14 @@ static uint64_t count_wrong(const struct sight *s, const struct sim_coll *c,
 }
 
 /* The member that a chunk has as its root. */
-static uint32_t root_of(const struct sim_group *g, const struct sim_coll *c,
-	const struct sim_seen *x)
+static uint32_t root_of(const struct sim_job *job, const struct sim_group *g,
+	const struct sim_coll *c, const struct sim_seen *x)
 {
-	uint64_t members = g->members;
-
 	if (c->kind == SW_BCAST || c->kind == SW_REDUCE)
-		return c->root;
-	if (sim_coll_n_parts(g, c) > 1)
-		for (uint64_t i = x->first / c->n_elems; i > 0; i--)
-			members &= members - 1;
-	return (uint32_t)__builtin_ctzll(members);
+		return sim_rank_worker(job, c->root);
+	return sim_rank_worker(
+		job, g->ranks[sim_coll_n_parts(g, c) > 1 ? x->first / c->n_elems
+							 : 0]);
 }
 
 /* What all members' pushes of a chunk are. */
@@ -135,33 +133,80 @@ static void agree(const struct sight *s, const struct sim_coll *c,
 	x->n = n;
 	if (first % c->n_elems + n > c->n_elems)
 		accuse(s, "it is of two parts");
-	if (s->h.aux != root_of(g, c, x))
+	if (s->h.aux != root_of(s->job, g, c, x))
 		accuse(s, "wrong root");
+}
+
+/* Where the piece that a worker's lane has at this link and number begins, all
+ * parts counted through; UINT64_MAX: it has none. */
+static uint64_t place_in(const struct sight *s, const struct sw_worker *lane,
+	const struct sim_coll *c)
+{
+	const struct sw_wtensor *t =
+		&lane->tensors[s->w->of_group[s->group].index];
+	const struct sw_piece *p;
+	uint32_t chunk;
+
+	for (uint32_t l = 0; l < lane->n_links; l++) {
+		if (lane->links[l].server_i != s->engine ||
+			!sw_stream_find(t, &lane->links[l], s->h.round, &chunk))
+			continue;
+		p = &t->stream->pieces[chunk];
+		return p->part * c->n_elems + (uint64_t)p->at *
+						      p->coll->chunk_bytes /
+						      sw_dtype_bytes(c->dtype);
+	}
+	return UINT64_MAX;
+}
+
+/* The first element of a PUSH: of bytes that lie in a rank's buffer by where
+ * they do; what several give as one, where its worker says. */
+static uint64_t first_of(
+	const struct sight *s, uint32_t coll, const struct sim_coll *c)
+{
+	uint64_t first;
+
+	for (uint32_t i = s->group; i < SIM_SEATS; i += SIM_GROUPS)
+		if (sim_seat_is_taken(s->w, i) &&
+			sim_coll_find(s->w, i, coll, s->payload, &first))
+			return first;
+	first = place_in(s, &s->w->engine, c);
+	for (uint32_t i = 1; i < s->w->n_lanes && first == UINT64_MAX; i++)
+		first = place_in(s, &s->w->others[i - 1], c);
+	return first;
+}
+
+/* A rank of the worker that has the collective open; SIM_SEATS: none. */
+static uint32_t find_open(const struct sight *s, uint32_t coll)
+{
+	uint32_t seat = s->group;
+
+	for (; seat < SIM_SEATS; seat += SIM_GROUPS) {
+		const struct sim_of_group *of = &s->w->of_group[seat];
+
+		if (coll < of->n_submitted && of->fates[coll] == SIM_OPEN)
+			return seat;
+	}
+	return SIM_SEATS;
 }
 
 static void check_push(const struct sight *s)
 {
-	uint32_t coll = s->h.chunk - 1;
-	const struct sim_of_group *of = &s->w->of_group[s->group];
+	uint32_t coll = s->h.chunk - 1, seat = find_open(s, coll), n = 0;
 	struct sim_coll c;
-	const uint8_t *from;
-	uint8_t *to;
-	uint64_t first, at;
-	uint32_t n = 0;
+	uint64_t first = 0;
 
-	if (coll >= of->n_submitted || of->fates[coll] != SIM_OPEN) {
+	if (seat == SIM_SEATS) {
 		accuse(s, "that is not open");
 		return;
 	}
-	c = sim_coll_of(s->w, s->group, coll);
+	c = sim_coll_of(s->w, seat, coll);
 	if (s->h.dtype != c.dtype || s->h.op != sw_coll_op(c.kind, c.op))
 		accuse(s, "wrong kind, operation or dtype");
 	if (s->h.payload_len) {
-		sim_coll_pointers(s->w, s->group, coll, &from, &to, &first);
-		at = (uint64_t)(s->payload - from) / sw_dtype_bytes(c.dtype);
-		first += at;
 		n = s->h.payload_len / sw_dtype_bytes(c.dtype);
-		if (count_wrong(s, &c, first, n))
+		first = first_of(s, coll, &c);
+		if (first == UINT64_MAX || count_wrong(s, &c, first, n))
 			accuse(s, "wrong elements");
 	}
 	if (!sim_clash_is_in(s->job, s->group, coll))
@@ -191,7 +236,8 @@ static void check_result(const struct sight *s)
 		accuse(s, "nobody pushed it");
 		return;
 	}
-	to = sw_coll_to(c->kind, g->members, root_of(g, c, x)) & x->pushed;
+	to = sw_coll_to(c->kind, g->members, root_of(s->job, g, c, x)) &
+	     x->pushed;
 	if (!(to >> s->w->rank & 1))
 		accuse(s, "it does not wait for it");
 	if (s->h.dtype != c->dtype || s->h.op != sw_coll_op(c->kind, c->op) ||
@@ -199,9 +245,7 @@ static void check_result(const struct sight *s)
 		accuse(s, "wrong kind, operation, dtype or length");
 	else if (count_wrong(s, c, x->first, x->n))
 		accuse(s, "wrong elements");
-	if (s->h.weight != (sw_coll_is_sum(c->kind)
-					   ? __builtin_popcountll(g->members)
-					   : 1))
+	if (s->h.weight != (sw_coll_is_sum(c->kind) ? g->n_ranks : 1))
 		accuse(s, "wrong weight");
 }
 
@@ -342,18 +386,30 @@ static const char *servers_wrong(const struct sim_job *job, uint32_t group)
 	return wrong;
 }
 
+/* Does it name a rank of this worker? */
+static bool names(const char *why, const struct sim_worker *w)
+{
+	char rank[16];
+
+	for (uint32_t l = 0; l < w->n_local; l++) {
+		snprintf(
+			rank, sizeof(rank), "rank %u", sim_seat_rank(w, 0) + l);
+		if (strstr(why, rank))
+			return true;
+	}
+	return false;
+}
+
 /* It names the group, and two ranks, or who has ended it. */
 static const char *sentence_wrong(
 	const struct sim_job *job, const char *why, const char *name)
 {
 	const char *first = strstr(why, "rank ");
-	char by[16];
 
-	snprintf(by, sizeof(by), "rank %u", job->clash.by);
 	if (!strstr(why, name))
 		return "a sentence that does not name the group";
 	if (job->clash.how >= SIM_ABORTS)
-		return strstr(why, by)
+		return names(why, &job->workers[job->clash.by])
 			       ? NULL
 			       : "a sentence that does not name who ended it";
 	return first && strstr(first + 1, "rank ")
@@ -361,11 +417,12 @@ static const char *sentence_wrong(
 		       : "a sentence that does not name two ranks";
 }
 
-/* How a worker's collectives of a group have ended. */
-static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
+/* How a rank's collectives of a group have ended. */
+static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 {
 	const struct sim_job *job = w->job;
-	const struct sim_of_group *of = &w->of_group[group];
+	const struct sim_of_group *of = &w->of_group[seat];
+	uint32_t group = seat % SIM_GROUPS;
 	const char *why;
 	char name[16];
 
@@ -374,7 +431,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
 		if (of->fates[c] == SIM_OPEN)
 			return "a collective has not ended";
 		if (of->fates[c] != SIM_ENDED_BADLY &&
-			sim_coll_is_written(w, group, c))
+			sim_coll_is_written(w, seat, c))
 			return "a buffer was written after its end";
 	}
 	if (w->has_left || w->has_failed || !w->is_open)
@@ -387,17 +444,28 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t group)
 	return why ? sentence_wrong(job, why, name) : NULL;
 }
 
+/* The same of all its ranks, but of one that was killed. */
+static const char *worker_wrong(const struct sim_worker *w)
+{
+	const struct sim_job *job = w->job;
+	const char *wrong = NULL;
+
+	if (job->doom == SIM_DIES && w->rank == job->victim)
+		return NULL;
+	for (uint32_t i = 0; i < SIM_SEATS && !wrong; i++)
+		if (sim_seat_is_taken(w, i))
+			wrong = ends_wrong(w, i);
+	return wrong;
+}
+
 const char *sim_groups_wrong(struct sim_job *job)
 {
 	const char *wrong = NULL;
 
-	for (uint32_t i = 0; i < job->n_groups && !wrong; i++) {
-		for (uint32_t r = 0; r < job->n_workers && !wrong; r++)
-			if (job->groups[i].members >> r & 1 &&
-				!(job->doom == SIM_DIES && r == job->victim))
-				wrong = ends_wrong(&job->workers[r], i);
-		if (!wrong && !job->leaves && !job->doom)
+	for (uint32_t r = 0; r < job->n_workers && !wrong; r++)
+		wrong = worker_wrong(&job->workers[r]);
+	for (uint32_t i = 0; i < job->n_groups && !wrong; i++)
+		if (!job->leaves && !job->doom)
 			wrong = servers_wrong(job, i);
-	}
 	return wrong;
 }
