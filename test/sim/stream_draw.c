@@ -202,7 +202,7 @@ void sim_clash_draw(struct sim_job *job)
 		return;
 	k.by = draw_member(g->members, &x);
 	k.local = draw_member(g->here[k.by], &x);
-	if (sim_below(&x, 2))
+	if (sim_below(&x, 2) || g->here[k.by] == 1u << k.local)
 		k.local = SIM_LOCAL;
 	k.coll = (uint32_t)sim_below(&x, g->n_colls);
 	c = &g->colls[k.coll];
