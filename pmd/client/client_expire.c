@@ -57,6 +57,7 @@ uint64_t sw_client_expire(struct sw_client *c)
 
 	if (now_ns < c->calls.expire_ns)
 		return c->calls.expire_ns;
+	c->calls.expire_ns = UINT64_MAX; /* calls may begin while we tell */
 	for (uint32_t i = 0; c->calls.n_open && i < SW_EDGE_COLLS; i++) {
 		const struct sw_call *k = &c->calls.calls[i];
 
@@ -68,6 +69,7 @@ uint64_t sw_client_expire(struct sw_client *c)
 		else if (k->deadline_ns < at_ns)
 			at_ns = k->deadline_ns;
 	}
-	c->calls.expire_ns = at_ns;
-	return at_ns;
+	if (at_ns < c->calls.expire_ns)
+		c->calls.expire_ns = at_ns;
+	return c->calls.expire_ns;
 }

@@ -61,7 +61,7 @@ static void *client_thread(void *arg)
 		c->turn.until_ns = until_ns;
 		if (sw_client_has_work(c))
 			sw_client_turn(c, until_ns);
-		else
+		else if (!c->turn.is_ending) /* said while we told the agent */
 			sw_client_wait_work(c, until_ns);
 	}
 	pthread_mutex_unlock(&c->turn.lock);

@@ -303,18 +303,20 @@ static size_t declare(union sw_edge_msg *m, const struct fuzz_step *s)
 	       n * sizeof(struct sw_edge_desc);
 }
 
+/* The long one, for which say() has room. */
 static size_t open_stream(union sw_edge_msg *m, const struct fuzz_step *s)
 {
-	m->open = (struct sw_edge_open){.kind = SW_EDGE_OPEN,
-		.batch = s->a & 15,
-		.desc = {.n_elems = s->b,
-			.dtype = s->c & 15,
-			.kind = SW_EDGE_STREAM}};
-	snprintf(m->open.desc.name, SW_EDGE_NAME_BYTES, "s%u", s->c >> 4);
+	struct sw_edge_open *o = &((union sw_edge_request *)m)->open;
+
+	o->kind = SW_EDGE_OPEN;
+	o->batch = s->a & 15;
+	o->desc = (struct sw_edge_desc){
+		.n_elems = s->b, .dtype = s->c & 15, .kind = SW_EDGE_STREAM};
+	snprintf(o->desc.name, SW_EDGE_NAME_BYTES, "s%u", s->c >> 4);
 	for (uint32_t i = 0; i < s->b; i++)
-		m->open.ranks[i] = (uint16_t)(i * (s->a >> 4));
+		o->ranks[i] = (uint16_t)(i * (s->a >> 4));
 	return offsetof(struct sw_edge_open, ranks) +
-	       s->b * sizeof(m->open.ranks[0]);
+	       s->b * sizeof(o->ranks[0]);
 }
 
 static size_t tune(union sw_edge_msg *m, const struct fuzz_step *s)
@@ -360,7 +362,8 @@ static void say(
 {
 	static union {
 		union sw_edge_msg m;
-		uint8_t bytes[70000];
+		union sw_edge_request r;
+		uint8_t bytes[sizeof(union sw_edge_request)];
 	} u;
 	int fds[2] = {0, 0};
 	size_t n;
