@@ -223,7 +223,7 @@ static void rx_free(struct sw_slot *s, uint32_t item)
 /* It says why it cannot go on: that ends the job. */
 static bool is_give_up(const struct sw_edge_text *m, size_t bytes)
 {
-	return bytes == sizeof(*m) && m->kind == SW_EDGE_CLOSE &&
+	return bytes == sizeof(*m) && m->kind == SW_EDGE_CLOSE && *m->text &&
 	       !m->text[sizeof(m->text) - 1];
 }
 
