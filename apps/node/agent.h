@@ -191,6 +191,18 @@ struct agent_shared {
 	atomic_bool is_draining;  /* no push_pull is taken any more; control */
 };
 
+/* sw_agent_n_local - local ranks, as configured.  Any thread. */
+static inline uint32_t sw_agent_n_local(const struct agent_shared *shared)
+{
+	return shared->daemon.conf.agent.local_ranks;
+}
+
+/* sw_agent_loop - lcore 0's loop, for that lcore. */
+static inline struct sw_loop *sw_agent_loop(struct agent_shared *shared)
+{
+	return &shared->daemon.pollers[0].loop;
+}
+
 /* The functions of a thread take its part, from which they reach what is shared
  * and no other thread's; those of begin, end and counters take the whole. */
 struct agent {

@@ -105,8 +105,7 @@ void sw_agent_declare(struct agent_core *core)
 			sw_worker_declare(&core->worker, list, core->n_batch);
 	if (report.err == SW_EAGAIN)
 		return;
-	sw_loop_look(&core->shared->daemon.pollers[0]
-			      .loop); /* timers may have been set */
+	sw_loop_look(sw_agent_loop(core->shared)); /* timers may be set */
 	for (uint32_t i = 0; i < o->n && !report.err &&
 			     sw_worker_view(&core->worker).n_local > 1;
 		i++)

@@ -14,16 +14,12 @@
 #include <string.h>
 
 #include "apps/node/agent.h"
+#include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
 #define TELL_FIRST_NS SW_S /* local ranks come at about the same time */
 #define TELL_AGAIN_NS (5 * SW_S)
-
-static uint32_t n_local(const struct agent_control *c)
-{
-	return c->shared->daemon.conf.agent.local_ranks;
-}
 
 /* --- a group gathers --- */
 
@@ -59,25 +55,27 @@ static struct agent_rank *place_for(struct agent_control *c,
 
 	/* A launcher counts over all agents of a machine. */
 	if (wanted & SW_EDGE_IF_FREE && wanted != UINT32_MAX)
-		i %= n_local(c);
-	is_free = i < n_local(c) && !g->ranks[i].is_here;
+		i %= sw_agent_n_local(c->shared);
+	is_free = i < sw_agent_n_local(c->shared) && !g->ranks[i].is_here;
 	if (wanted & SW_EDGE_IF_FREE && !is_free)
-		for (i = 0; i + 1 < n_local(c) && g->ranks[i].is_here;)
+		for (i = 0; i + 1 < sw_agent_n_local(c->shared) &&
+			    g->ranks[i].is_here;)
 			i++;
-	if (i >= n_local(c))
+	if (i >= sw_agent_n_local(c->shared))
 		refuse(c, id, SW_EINVAL,
 			"there is no local rank %u: this agent has 0 to %u "
 			"([agent] local_ranks = %u)",
-			i, n_local(c) - 1, n_local(c));
+			i, sw_agent_n_local(c->shared) - 1,
+			sw_agent_n_local(c->shared));
 	else if (!g->ranks[i].is_here)
 		return &g->ranks[i];
-	else if (n_local(c) == 1)
+	else if (sw_agent_n_local(c->shared) == 1)
 		refuse(c, id, SW_EBUSY, "rank %u is used by process %u already",
 			c->shared->daemon.conf.job.rank, g->ranks[i].pid);
 	else
 		refuse(c, id, SW_EBUSY,
 			"local rank %u of %u is used by process %u already", i,
-			n_local(c), g->ranks[i].pid);
+			sw_agent_n_local(c->shared), g->ranks[i].pid);
 	return NULL;
 }
 
@@ -89,7 +87,7 @@ static bool is_in(const struct agent_rank *r)
 static void tell_group(
 	struct agent_control *c, const struct agent_group *g, const char *text)
 {
-	for (uint32_t i = 0; i < n_local(c); i++)
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (is_in(&g->ranks[i]))
 			sw_host_status(c->shared->host, g->ranks[i].id, text);
 }
@@ -101,12 +99,15 @@ static void tell_missing(struct agent_control *c, const struct agent_group *g)
 	char text[160], list[64];
 	uint32_t n;
 
-	for (uint32_t i = 0; i < n_local(c); i++)
-		missing[i / 64] |= (uint64_t)!g->ranks[i].is_here << i % 64;
-	n = sw_text_runs(list, sizeof(list), missing, n_local(c));
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
+		if (!g->ranks[i].is_here)
+			sw_bits_add(missing, i);
+	n = sw_text_runs(
+		list, sizeof(list), missing, sw_agent_n_local(c->shared));
 	snprintf(text, sizeof(text),
 		"waiting for %u of %u local ranks at node %.32s: %s", n,
-		n_local(c), c->shared->daemon.conf.node.name, list);
+		sw_agent_n_local(c->shared), c->shared->daemon.conf.node.name,
+		list);
 	tell_group(c, g, text);
 }
 
@@ -119,7 +120,8 @@ static void tell_who_stays(struct agent_control *c)
 		"waiting for the last job at node %.32s to end:",
 		c->shared->daemon.conf.node.name);
 
-	for (uint32_t i = 0; i < n_local(c) && n + EACH < sizeof(text); i++)
+	for (uint32_t i = 0;
+		i < sw_agent_n_local(c->shared) && n + EACH < sizeof(text); i++)
 		if (is_in(&c->group.ranks[i]))
 			n += (size_t)snprintf(text + n, sizeof(text) - n,
 				" local rank %u (process %u)", i,
@@ -129,7 +131,7 @@ static void tell_who_stays(struct agent_control *c)
 
 static void begin_if_complete(struct agent_control *c)
 {
-	if (c->group.n_here < n_local(c))
+	if (c->group.n_here < sw_agent_n_local(c->shared))
 		return;
 	c->is_begun = true;
 	c->is_admitted = c->is_ended = false;
@@ -139,7 +141,7 @@ static void begin_if_complete(struct agent_control *c)
 /* Has its job ended, for one of it at least?  Then it takes nobody in. */
 static bool is_closed(const struct agent_control *c)
 {
-	for (uint32_t i = 0; i < n_local(c); i++)
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (c->group.ranks[i].is_gone)
 			return true;
 	return c->is_ended;
@@ -166,14 +168,14 @@ void sw_agent_on_attach(
 	g->tell_at_ns = sw_now_ns() + TELL_FIRST_NS;
 	sw_log(&c->shared->daemon.log, SW_LOG_INFO,
 		"process %u (user %u) attached as local rank %u of %u", pid,
-		uid, (uint32_t)(r - g->ranks), n_local(c));
+		uid, (uint32_t)(r - g->ranks), sw_agent_n_local(c->shared));
 	if (!is_next)
 		begin_if_complete(c);
 }
 
 static bool is_anyone_in(const struct agent_control *c)
 {
-	for (uint32_t i = 0; i < n_local(c); i++)
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (is_in(&c->group.ranks[i]))
 			return true;
 	return false;
@@ -184,7 +186,7 @@ static void tell_if_due(
 {
 	if (!g->n_here || now_ns < g->tell_at_ns)
 		return;
-	if (g->n_here < n_local(c))
+	if (g->n_here < sw_agent_n_local(c->shared))
 		tell_missing(c, g);
 	else if (g == &c->next && is_anyone_in(c))
 		tell_who_stays(c);
@@ -204,7 +206,7 @@ void sw_agent_tell_waiting(struct agent_control *c)
 /* All that are left end with @err. */
 static void end_others(struct agent_control *c, int err, const char *text)
 {
-	for (uint32_t i = 0; i < n_local(c); i++) {
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++) {
 		struct agent_rank *r = &c->group.ranks[i];
 
 		if (!is_in(r))
@@ -255,7 +257,7 @@ static void lose(struct agent_control *c, struct agent_rank *r,
 					    .local = local});
 		return;
 	}
-	if (n_local(c) > 1)
+	if (sw_agent_n_local(c->shared) > 1)
 		snprintf(which, sizeof(which), ", local rank %u", local);
 	snprintf(text, sizeof(text),
 		"rank %u (node %.40s)%s: training process %u: %.80s",
@@ -350,12 +352,13 @@ static void on_running(
 	if (c->is_ended)
 		return;
 	c->is_admitted = true;
-	for (uint32_t i = 0; i < n_local(c) && !err; i++) {
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared) && !err; i++) {
 		struct agent_rank *r = &c->group.ranks[i];
 
 		order.local = i;
 		err = sw_host_attached(c->shared->host, r->id, c->first + i,
-			report->size, i, n_local(c), &order.client);
+			report->size, i, sw_agent_n_local(c->shared),
+			&order.client);
 		if (err)
 			r->is_gone = true; /* it was refused */
 		else
@@ -369,7 +372,7 @@ static void on_running(
 
 static void on_left(struct agent_control *c)
 {
-	for (uint32_t i = 0; i < n_local(c); i++)
+	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (c->group.ranks[i].is_here)
 			sw_host_release(c->shared->host, c->group.ranks[i].id);
 	c->group = c->next;

@@ -9,16 +9,6 @@
 
 enum { SUBMITS = 32 }; /* taken in one turn */
 
-static struct sw_loop *loop_of(struct agent_core *core)
-{
-	return &core->shared->daemon.pollers[0].loop;
-}
-
-static uint32_t n_local(const struct agent_core *core)
-{
-	return core->shared->daemon.conf.agent.local_ranks;
-}
-
 /* --- the end of a job --- */
 
 /* The worker has ended; what is told first is @report. */
@@ -135,7 +125,8 @@ static void join(struct agent_core *core, uint64_t now_ns)
 	sw_agent_start_lanes(core);
 	core->has_worker = true;
 	core->is_leaving = false;
-	sw_loop_set(loop_of(core), sw_daemon_endpoint(&core->shared->daemon, 0),
+	sw_loop_set(sw_agent_loop(core->shared),
+		sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_node(&core->worker));
 }
 
@@ -191,7 +182,8 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		leave(core, &o);
 		break;
 	}
-	sw_loop_look(loop_of(core)); /* timers may have been set */
+	sw_loop_look(
+		sw_agent_loop(core->shared)); /* timers may have been set */
 	return 1;
 }
 
@@ -204,8 +196,8 @@ static void finish_leaving(struct agent_core *core)
 		return;
 	if (!sw_agent_end_lanes(core->shared))
 		return;
-	sw_loop_set(loop_of(core), sw_daemon_endpoint(&core->shared->daemon, 0),
-		NULL);
+	sw_loop_set(sw_agent_loop(core->shared),
+		sw_daemon_endpoint(&core->shared->daemon, 0), NULL);
 	sw_worker_close(&core->worker);
 	core->has_worker = false;
 	memset(core->clients, 0, sizeof(core->clients));
@@ -282,7 +274,7 @@ static uint32_t take_colls(struct agent_core *core, uint32_t local)
 		if (!begin_coll(core, local, &m))
 			sw_host_put_back(client, &m);
 	if (n)
-		sw_loop_look(loop_of(core));
+		sw_loop_look(sw_agent_loop(core->shared));
 	return n;
 }
 
@@ -291,7 +283,7 @@ static uint32_t take_lanes(struct agent_core *core)
 	uint32_t n = core->has_worker ? sw_worker_take(&core->worker) : 0;
 
 	if (n)
-		sw_loop_look(loop_of(core));
+		sw_loop_look(sw_agent_loop(core->shared));
 	return n;
 }
 
@@ -318,7 +310,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	if (sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(
 			&core->shared->is_draining, memory_order_relaxed))
-		for (uint32_t i = 0; i < n_local(core); i++)
+		for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++)
 			n += core->clients[i] ? take_submits(core, i) +
 							take_colls(core, i)
 					      : 0;
@@ -337,7 +329,7 @@ static uint32_t list_clients(const struct agent_core *core,
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < n_local(core); i++)
+	for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++)
 		if (core->clients[i])
 			clients[n++] = core->clients[i];
 	return n;

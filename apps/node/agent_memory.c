@@ -78,7 +78,7 @@ void sw_agent_work_free(struct agent_core *core)
 	if (!core->n_freeing || !are_lanes_done(core->shared) ||
 		!is_done(core->shared, 0))
 		return;
-	for (uint32_t i = 0; i < AGENT_LOCAL_MAX; i++) {
+	for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++) {
 		if (!core->is_freeing[i])
 			continue;
 		core->is_freeing[i] = false;

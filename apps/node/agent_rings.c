@@ -20,8 +20,7 @@ static void open_ring(struct sw_spsc *in, struct sw_spsc *out, void *ring,
 
 int sw_agent_open_rings(struct agent *a)
 {
-	uint32_t n =
-		sw_agent_ring_size(a->shared.daemon.conf.agent.local_ranks);
+	uint32_t n = sw_agent_ring_size(sw_agent_n_local(&a->shared));
 	size_t commands =
 		in_lines(SW_SPSC_BYTES(n, sizeof(struct agent_command)));
 	size_t bytes = sizeof(struct agent_rings) + commands +
@@ -110,8 +109,7 @@ static uint32_t place_of_report(const struct agent_report *r)
 /* So many may be in the ring at once, besides lines. */
 static uint32_t n_reports(const struct agent_core *core)
 {
-	return core->shared->daemon.conf.agent.local_ranks + AGENT_REPORTS -
-	       AGENT_LOCAL_MAX;
+	return sw_agent_n_local(core->shared) + AGENT_REPORTS - AGENT_LOCAL_MAX;
 }
 
 void sw_agent_tell(struct agent_core *core, const struct agent_report *report)

@@ -21,8 +21,8 @@ static int set_rate(
 	core->tuning.rate_bit_s = bit_s;
 	atomic_store_explicit(
 		&core->shared->rate_bit_s, bit_s, memory_order_relaxed);
-	sw_agent_pace(core->shared, &core->shared->daemon.pollers[0].loop,
-		&core->paced_bit_s);
+	sw_agent_pace(
+		core->shared, sw_agent_loop(core->shared), &core->paced_bit_s);
 	return 0;
 }
 
@@ -122,8 +122,7 @@ void sw_agent_show_tuning(struct agent_core *core)
 	atomic_store(&core->shared->partition_bytes, k->partition_bytes);
 	atomic_store(&core->shared->credit_bytes, k->credit_bytes);
 	atomic_store(&core->shared->tuning_number, k->number);
-	for (uint32_t i = 0; i < core->shared->daemon.conf.agent.local_ranks;
-		i++)
+	for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++)
 		if (core->clients[i])
 			sw_host_show_tuning(core->clients[i], k);
 }

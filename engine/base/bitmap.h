@@ -161,8 +161,7 @@ static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 }
 
 /* sw_bitmap_first - the lowest member, SW_BITMAP_NONE when empty;
- * sw_bitmap_least
- * - of a set that is not. */
+ * sw_bitmap_least_in - of a set that is not empty. */
 static inline uint32_t sw_bitmap_least_in(const struct sw_bitmap *b, size_t at)
 {
 	uint32_t i = 0;

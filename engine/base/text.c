@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/bits.h"
+
 size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
 {
 	/* the least code that needs so many bytes; less is an overlong form */
@@ -85,7 +87,7 @@ void sw_text_clean(char *text, size_t size)
 
 static bool has(const uint64_t *set, uint32_t n, uint32_t i)
 {
-	return i < n && set[i / 64] >> i % 64 & 1;
+	return i < n && sw_bits_has(set, i);
 }
 
 uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n)

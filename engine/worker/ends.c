@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/bits.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
@@ -17,7 +18,7 @@ static void note_closed(struct sw_stream *s, uint32_t local)
 	if (!sw_wgroup_has_local(&s->group, local) ||
 		sw_stream_has_closed(s, local))
 		return;
-	s->closed[local / 64] |= 1ULL << local % 64;
+	sw_bits_add(s->closed, local);
 	s->n_closed++;
 }
 

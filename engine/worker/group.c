@@ -35,13 +35,11 @@ bool sw_wgroup_check(
 	if (n > SW_GROUP_RANKS)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t *word = &seen[ranks[i] / 64],
-			 bit = 1ULL << ranks[i] % 64;
 		struct sw_wrank r;
 
-		if (*word & bit || !resolve(w, ranks[i], &r))
+		if (sw_bits_has(seen, ranks[i]) || !resolve(w, ranks[i], &r))
 			return false;
-		*word |= bit;
+		sw_bits_add(seen, ranks[i]);
 		is_in |= r.member == w->rank;
 	}
 	return is_in;
@@ -79,7 +77,7 @@ int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
 		(void)!resolve(w, ranks[i], r);
 		g->members |= 1ULL << r->member;
 		if (r->member == w->rank)
-			g->has_local[r->local / 64] |= 1ULL << r->local % 64;
+			sw_bits_add(g->has_local, r->local);
 	}
 	for (uint32_t i = 0; i < w->n_local; i++)
 		if (sw_wgroup_has_local(g, i))

@@ -7,6 +7,7 @@
 #ifndef SW_GROUP_H
 #define SW_GROUP_H
 
+#include "engine/base/bits.h"
 #include "engine/worker/worker.h"
 
 struct sw_wrank {
@@ -42,7 +43,7 @@ void sw_wgroup_close(struct sw_wgroup *g);
 static inline bool sw_wgroup_has_local(
 	const struct sw_wgroup *g, uint32_t local)
 {
-	return g->has_local[local / 64] >> local % 64 & 1;
+	return sw_bits_has(g->has_local, local);
 }
 
 /* sw_wgroup_find - the place of @rank in the list; n: it is not there. */

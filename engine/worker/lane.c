@@ -36,11 +36,6 @@ static void put(struct sw_spsc *ring, struct sw_lane_message m)
 	(void)n;
 }
 
-static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return (uint32_t)(t - w->tensors);
-}
-
 /* --- another lane reports --- */
 
 static void report(struct sw_lane *lane, enum sw_lane_kind kind)
@@ -105,7 +100,7 @@ void sw_lane_done(struct sw_worker *w, const struct sw_wtensor *t)
 		(struct sw_lane_message){.kind = SW_LANE_DONE,
 			.is_edited = t->is_edited,
 			.weight = t->weight,
-			.tensor = index_of(w, t)});
+			.tensor = t->index});
 }
 
 /* Each once, though many are done before lane 0 takes them. */
@@ -123,21 +118,21 @@ static uint32_t place_of(const struct sw_coll *c)
 void sw_lane_coll_done(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c)
 {
-	struct sw_stream_lane *l = sw_stream_lane(w, index_of(w, t));
+	struct sw_stream_lane *l = sw_stream_lane(w, t->index);
 
 	l->weights[place_of(c)] = c->weight;
 	l->are_edited[place_of(c)] = c->is_edited;
 	if (is_first(&l->done, place_of(c)))
 		put(&w->lanes->reports_in,
-			(struct sw_lane_message){.kind = SW_LANE_DONE,
-				.tensor = index_of(w, t)});
+			(struct sw_lane_message){
+				.kind = SW_LANE_DONE, .tensor = t->index});
 }
 
 void sw_lane_kept(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	put(&w->lanes->reports_in,
 		(struct sw_lane_message){
-			.kind = SW_LANE_KEPT, .tensor = index_of(w, t)});
+			.kind = SW_LANE_KEPT, .tensor = t->index});
 }
 
 /* --- lane 0 commands --- */
@@ -164,7 +159,7 @@ void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	struct sw_lane_message m = {
 		.kind = w->lane_i ? SW_LANE_KILLED : SW_LANE_DEAD,
-		.tensor = index_of(w, t),
+		.tensor = t->index,
 		.n = t->dead_from};
 
 	if (w->lane_i)
@@ -176,7 +171,7 @@ void sw_lane_dead(struct sw_worker *w, const struct sw_wtensor *t)
 void sw_lane_closed(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	command(w, (struct sw_lane_message){
-			   .kind = SW_LANE_CLOSED, .tensor = index_of(w, t)});
+			   .kind = SW_LANE_CLOSED, .tensor = t->index});
 }
 
 uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
@@ -185,7 +180,7 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 		.op = t->op,
 		.step = t->step,
 		.root = t->root,
-		.tensor = index_of(w, t)};
+		.tensor = t->index};
 
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (t->lanes >> i & 1)
@@ -196,8 +191,7 @@ uint32_t sw_lanes_begin(struct sw_worker *w, const struct sw_wtensor *t)
 uint32_t sw_lanes_begin_coll(struct sw_worker *w, const struct sw_wtensor *t,
 	const struct sw_coll *c, uint32_t lanes)
 {
-	struct sw_lane_message m = {
-		.kind = SW_LANE_COLLS, .tensor = index_of(w, t)};
+	struct sw_lane_message m = {.kind = SW_LANE_COLLS, .tensor = t->index};
 
 	for (uint32_t i = 0; i < w->n_others; i++)
 		if (lanes >> (i + 1) & 1 &&

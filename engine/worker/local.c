@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
+#include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 
@@ -49,11 +50,6 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-static inline bool has_asked(const struct sw_wtensor *t, uint32_t local)
-{
-	return t->asked[local / 64] >> local % 64 & 1;
-}
-
 bool sw_local_lacks(
 	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
 {
@@ -63,7 +59,7 @@ bool sw_local_lacks(
 		return false; /* lane 0 has begun it */
 	return s ? sw_wgroup_has_local(&s->group, local) &&
 			       s->n_asked[local] != s->n_newest
-		 : !has_asked(t, local);
+		 : !sw_bits_has(t->asked, local);
 }
 
 void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t)
@@ -73,7 +69,7 @@ void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t)
 	if (!t->is_open || !w->n_gone)
 		return;
 	while (i < w->n_local &&
-		!(w->gone[i / 64] >> i % 64 & 1 && sw_local_lacks(w, t, i)))
+		!(sw_bits_has(w->gone, i) && sw_local_lacks(w, t, i)))
 		i++;
 	if (i < w->n_local)
 		sw_worker_fail(w, SW_EPEER, t->key,
@@ -92,7 +88,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 		 (t->op == SW_OPERATION_COPY && t->root != round->root))
 		return kill_differs(w, t, round);
 	t->n_asked++;
-	t->asked[round->local / 64] |= 1ULL << round->local % 64;
+	sw_bits_add(t->asked, round->local);
 	t->locals[round->local].cookie = round->cookie;
 	sw_local_check_left(w, t);
 	return 0; /* also when its round has ended, as all have */
@@ -101,7 +97,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
 	w->n_gone++;
-	w->gone[local / 64] |= 1ULL << local % 64;
+	sw_bits_add(w->gone, local);
 	for (uint32_t i = 0; i < w->n_tensors; i++)
 		sw_local_check_left(w, &w->tensors[i]);
 }
@@ -126,7 +122,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		(t->decl.is_async && !t->round &&
 			round->op == SW_OPERATION_SUM))
 		return SW_EINVAL;
-	if (has_asked(t, round->local))
+	if (sw_bits_has(t->asked, round->local))
 		return SW_EBUSY;
 	if (!t->is_begun && sw_wtensor_is_dead(t, t->round + 1))
 		return t->death;

@@ -34,11 +34,6 @@
 #include "engine/worker/stream.h"
 #include "sum/sum.h"
 
-static uint32_t index_of(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return (uint32_t)(t - w->tensors);
-}
-
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 {
 	if (tensor >= w->n_tensors || !w->tensors[tensor].dead_from)
@@ -78,7 +73,7 @@ void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
 		struct sw_link *l = &w->links[i];
 
 		if (t->parts[i].place.n_local)
-			owe_dead(l, index_of(w, t));
+			owe_dead(l, t->index);
 	}
 }
 
@@ -128,8 +123,8 @@ static void ask_coordinator(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why)
 {
 	struct sw_link *l = &w->links[0];
-	bool was_said = w->lane_i ? t->death != 0
-				  : sw_bitmap_has(&l->dead, index_of(w, t));
+	bool was_said =
+		w->lane_i ? t->death != 0 : sw_bitmap_has(&l->dead, t->index);
 
 	if (t->dead_from || was_said)
 		return;
@@ -139,7 +134,7 @@ static void ask_coordinator(
 		sw_lane_dead(w, t);
 		return;
 	}
-	owe_dead(l, index_of(w, t));
+	owe_dead(l, t->index);
 }
 
 void sw_stream_propose(

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
+#include "engine/base/bits.h"
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -21,7 +22,7 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t)
 	uint64_t all = t->awaited;
 
 	for (uint32_t i = 0; i < w->n_others && w->lanes[i].theirs; i++)
-		all |= sw_word(&w->lanes[i].theirs[t - w->tensors].awaited);
+		all |= sw_word(&w->lanes[i].theirs[t->index].awaited);
 	return all;
 }
 
@@ -32,7 +33,8 @@ static void add_if_missing(const struct sw_worker *w,
 	bool is_missing = r->member == w->rank ? sw_local_lacks(w, t, r->local)
 					       : named(w, t) >> r->member & 1;
 
-	out->bits[r->rank / 64] |= (uint64_t)is_missing << r->rank % 64;
+	if (is_missing)
+		sw_bits_add(out->bits, r->rank);
 }
 
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,

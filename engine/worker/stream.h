@@ -10,6 +10,7 @@
 #ifndef SW_WORKER_STREAM_H
 #define SW_WORKER_STREAM_H
 
+#include "engine/base/bits.h"
 #include "engine/wire/coll.h"
 #include "engine/worker/group.h"
 #include "engine/worker/worker_int.h"
@@ -267,7 +268,7 @@ void sw_group_copy_closed(const struct sw_worker *w, struct sw_wtensor *t);
 static inline bool sw_stream_has_closed(
 	const struct sw_stream *s, uint32_t local)
 {
-	return s->closed[local / 64] >> local % 64 & 1;
+	return sw_bits_has(s->closed, local);
 }
 
 /* --- here.c --- */

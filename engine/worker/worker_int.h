@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "engine/base/bitmap.h"
+#include "engine/base/bits.h"
 #include "engine/peer/peer.h"
 #include "engine/worker/worker.h"
 
@@ -233,9 +234,7 @@ static inline void sw_link_came(struct sw_link *l)
 /* sw_link_touch - what it may push next, or its credit, may have changed. */
 static inline void sw_link_touch(struct sw_link *l)
 {
-	uint32_t i = l->peer.index;
-
-	l->worker->touched[i / 64] |= 1ULL << (i % 64);
+	sw_bits_add(l->worker->touched, l->peer.index);
 }
 
 /* --- worker.c, worker_tx.c: what drives it (engine/loop/node.h) --- */

@@ -194,31 +194,46 @@ static int cuda_record(struct sw_back *b, void *event, void *stream, char *why)
 	return err ? judge(b, "cudaEventRecord", err, why) : 0;
 }
 
-/* One call does them all, unless they are too far apart for it. */
-static int copy_rows(
-	struct sw_back *b, enum sw_back_way way, const struct sw_rows *r)
+static int copy_in_one(struct sw_back *b, enum sw_back_way way, int kind,
+	const struct sw_rows *r, char *why)
 {
-	int kind = way == SW_BACK_OUT ? SW_CUDA_TO_HOST : SW_CUDA_TO_DEVICE;
+	int err = b->cuda.Memcpy2DAsync(r->to, r->to_stride, r->from,
+		r->from_stride, r->bytes, r->n, kind, b->streams[way]);
+
+	return err ? fail(b, "cudaMemcpy2DAsync", err, why) : 0;
+}
+
+static int copy_each(struct sw_back *b, enum sw_back_way way, int kind,
+	const struct sw_rows *r, char *why)
+{
 	int err = 0;
 
-	if (r->n > 1 && r->to_stride <= SW_CUDA_PITCH_MAX &&
-		r->from_stride <= SW_CUDA_PITCH_MAX)
-		return b->cuda.Memcpy2DAsync(r->to, r->to_stride, r->from,
-			r->from_stride, r->bytes, r->n, kind, b->streams[way]);
 	for (uint64_t i = 0; i < r->n && !err; i++)
 		err = b->cuda.MemcpyAsync(r->to + i * r->to_stride,
 			r->from + i * r->from_stride, r->bytes, kind,
 			b->streams[way]);
-	return err;
+	return err ? fail(b, "cudaMemcpyAsync", err, why) : 0;
+}
+
+/* One call does them all, unless they are too far apart for it. */
+static int copy_rows(struct sw_back *b, enum sw_back_way way,
+	const struct sw_rows *r, char *why)
+{
+	int kind = way == SW_BACK_OUT ? SW_CUDA_TO_HOST : SW_CUDA_TO_DEVICE;
+
+	return r->n > 1 && r->to_stride <= SW_CUDA_PITCH_MAX &&
+			       r->from_stride <= SW_CUDA_PITCH_MAX
+		       ? copy_in_one(b, way, kind, r, why)
+		       : copy_each(b, way, kind, r, why);
 }
 
 static int cuda_copy(struct sw_back *b, enum sw_back_way way,
 	const struct sw_rows *rows, void *event, char *why)
 {
-	int err = copy_rows(b, way, rows);
+	int err = copy_rows(b, way, rows, why);
 
 	if (err)
-		return fail(b, "cudaMemcpyAsync", err, why);
+		return err;
 	err = b->cuda.EventRecord(event, b->streams[way]);
 	return err ? fail(b, "cudaEventRecord", err, why) : 0;
 }

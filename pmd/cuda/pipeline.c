@@ -303,7 +303,7 @@ int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	return err;
 }
 
-/* Under the lock, as the next two. */
+/* Under the lock, as the next one. */
 static void warn(struct sw_pipeline *l, const char *why)
 {
 	char line[SW_PIPELINE_WHY];

@@ -69,25 +69,31 @@ static void end_lane(
 	lane->queue.n = 0;
 }
 
+static void end_starts(
+	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
+{
+	while (s) {
+		struct sw_pipeline_start *next = s->next; /* @fn frees it */
+
+		s->fn(l, s, err);
+		s = next;
+	}
+}
+
 /* What came meanwhile, and will, too. */
 static void end_mail(struct sw_pipeline *l)
 {
-	struct sw_pipeline_start *s;
+	struct sw_pipeline_start *starts;
 	struct sw_pipeline_copy *c;
 
 	pthread_mutex_lock(&l->lock);
 	atomic_store(&l->has_mail, l->is_ending);
-	s = l->mail;
+	starts = l->mail;
 	c = l->copies;
 	l->mail = NULL;
 	l->copies = NULL;
 	pthread_mutex_unlock(&l->lock);
-	while (s) {
-		struct sw_pipeline_start *next = s->next;
-
-		s->fn(l, s, l->failed);
-		s = next;
-	}
+	end_starts(l, starts, l->failed);
 	while (c) {
 		struct sw_pipeline_copy *next = c->next;
 
@@ -113,17 +119,12 @@ static void end_tensors(struct sw_pipeline *l, int err, const char *why)
 /* Nothing is with the back end any more. */
 static void end_all(struct sw_pipeline *l, int err, const char *why)
 {
-	struct sw_pipeline_start *s = l->waiting;
+	struct sw_pipeline_start *waiting = l->waiting;
 
 	end_tensors(l, err, why);
 	l->n_open = 0;
 	l->waiting = NULL;
-	while (s) {
-		struct sw_pipeline_start *next = s->next;
-
-		s->fn(l, s, err);
-		s = next;
-	}
+	end_starts(l, waiting, err);
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
 		end_lane(l, &l->lanes[i], err);
 	end_mail(l);

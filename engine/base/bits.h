@@ -1,0 +1,23 @@
+/* bits.h - a set of small integers in plain words, 64 a word.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The words are the caller's, all 0 at first, as many as the greatest member
+ * needs.  Where the lowest member is looked for, see bitmap.h.
+ */
+#ifndef SW_BITS_H
+#define SW_BITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool sw_bits_has(const uint64_t *set, uint32_t i)
+{
+	return set[i / 64] >> i % 64 & 1;
+}
+
+static inline void sw_bits_add(uint64_t *set, uint32_t i)
+{
+	set[i / 64] |= 1ULL << i % 64;
+}
+
+#endif
