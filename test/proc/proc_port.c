@@ -202,6 +202,72 @@ static void port__echo(void **state)
 	free(client);
 }
 
+/* @n_frames in one burst, from the @i-th on: every second to somebody else. */
+static void send_to_two(struct node *n, uint32_t i, uint32_t n_frames)
+{
+	static uint8_t data[SW_PAYLOAD_MAX];
+	struct sw_tx_frame out[4];
+
+	for (uint32_t k = 0; k < n_frames; k++, i++) {
+		out[k] = (struct sw_tx_frame){.payload = data,
+			.payload_len = sizeof(data),
+			.to = {.ip = i & 1 ? STRANGER_IP : SERVER_IP,
+				.udp = UDP}};
+		sw_store32(out[k].head, i);
+	}
+	n->p->ops->tx(n->p, out, n_frames);
+	n->p->ops->tx_flush(n->p);
+}
+
+static bool is_back(struct node *n, uint32_t i)
+{
+	struct sw_rx_frame in[SW_RX_BURST];
+	double end = now_s() + WAIT_S;
+
+	while (!n->seen[i] && now_s() < end) {
+		uint32_t got = n->p->ops->rx(n->p, in, SW_RX_BURST);
+
+		for (uint32_t k = 0; k < got; k++)
+			n->seen[sw_load32(in[k].data) % 16]++;
+		n->p->ops->rx_release(n->p);
+	}
+	return n->seen[i];
+}
+
+/* Frames of a burst that differ in nothing but where they go: only what goes to
+ * the server comes back. */
+static int ask_two(void *arg)
+{
+	struct node *n = arg;
+
+	send_to_two(n, 0, 4);
+	need(is_back(n, 2));
+	send_to_two(n, 4, 1);
+	need(is_back(n, 4)); /* behind all of the others */
+	need(n->seen[0] == 1 && !n->seen[1] && !n->seen[3]);
+	return 0;
+}
+
+static void two_run(struct node *n)
+{
+	node_up(n);
+	need(sw_dpdk_launch(n->dpdk, 0, ask_two, n) == 0);
+	need(sw_dpdk_join(n->dpdk, 0) == 0);
+	node_down(n);
+}
+
+static void port__two_addresses_in_a_burst(void **state)
+{
+	struct suite *s = *state;
+	struct node *server = node_new(s, true), *client = node_new(s, false);
+	pid_t pid = fork_node(server, server_run);
+
+	wait_ok(fork_node(client, two_run));
+	wait_killed(pid);
+	free(server);
+	free(client);
+}
+
 static void faulty_run(struct node *n)
 {
 	uint32_t lost = 0, twice = 0;
@@ -413,6 +479,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(port__alone, &s),
 		cmocka_unit_test_prestate(port__echo, &s),
+		cmocka_unit_test_prestate(port__two_addresses_in_a_burst, &s),
 		cmocka_unit_test_prestate(port__faults, &s),
 		cmocka_unit_test_prestate(port__raw, &s),
 		cmocka_unit_test_prestate(port__refusals, &s),

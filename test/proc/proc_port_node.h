@@ -22,6 +22,7 @@
 enum {
 	SERVER_IP = 0x0a000001,
 	CLIENT_IP = 0x0a000002,
+	STRANGER_IP = 0x0a000003, /* at the same port, not its address */
 	UDP = 7000,
 	WAIT_S = 20, /* for anything at all; the machine may be busy */
 };
