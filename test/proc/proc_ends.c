@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <sumwire/coll.h>
 
@@ -127,16 +126,19 @@ static void do_abort(struct ends *e, bool is_called)
 	try_later(e);
 }
 
-/* The last one does not come. */
+/* The last one does not come until the others have given up.  Who has a limit
+ * begins when those without have. */
 static void do_timeout(struct ends *e, bool has_one)
 {
 	must(e, sw_group_set_timeout(e->dp, has_one), "timeout");
-	if (e->is_last) {
-		sleep(2);
-	} else {
+	if (!e->is_last && !has_one)
 		begin(e);
+	meet(e);
+	if (!e->is_last && has_one)
+		begin(e);
+	if (!e->is_last)
 		finish(e);
-	}
+	meet(e);
 	try_later(e);
 }
 
