@@ -34,6 +34,7 @@ enum {
 	PAUSE_US = 1000,   /* after a burst */
 	FIELDS = 20000,    /* frames of the last part */
 	GUESSES = 0x10000, /* generations of a session */
+	MANY_JOINS = 3000, /* the test may go on */
 };
 
 struct program {
@@ -297,6 +298,10 @@ static void attack_with_joins(struct program *p)
 		j = join_payload(f, SW_VERSION_MAX, (uint16_t)(2 + n % 2));
 		peer_say(&f->peer, SW_JOIN, &j, sizeof(j));
 		pause_after(f, n);
+		if (n != MANY_JOINS)
+			continue;
+		puts("many joins");
+		fflush(stdout);
 	}
 	printf("joins %u\n", n);
 	fflush(stdout);
