@@ -22,6 +22,7 @@ struct scene {
 	char *send, *recv; /* "of the device" */
 	char line[640];    /* the last of the log */
 	uint32_t n_lines;
+	_Atomic bool is_made; /* what a stream computes */
 };
 
 static inline void keep_line(void *ctx, const char *line)

@@ -242,6 +242,13 @@ static inline void rig_wait(struct rig *r, uint32_t i)
 	assert_int_equal(sw_pipeline_wait(&r->l, &r->t[i], RIG_UNTIL, why), 0);
 }
 
+/* For a stream: stand still until the bool is true. */
+static inline void rig_await_true(void *is_open)
+{
+	while (!atomic_load((_Atomic bool *)is_open))
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
 /* What its thread does is done. */
 static inline void rig_stop(struct rig *r)
 {

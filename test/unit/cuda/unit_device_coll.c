@@ -4,7 +4,7 @@
 
 #include <sys/wait.h>
 
-enum { MIB = 1 << 20, PIECE = MIB / 4 };
+enum { MIB = 1 << 20, PIECE = MIB / 4, TRIES = 20 };
 
 /* --- exactness --- */
 
@@ -124,16 +124,24 @@ static void nap(long ms)
 	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
+/* For a stream: stand still until the bool is true. */
+static void await_true(void *arg)
+{
+	while (!atomic_load((_Atomic bool *)arg))
+		nap(1);
+}
+
 /* What computes the tensor is slow. */
 static void produce(void *arg)
 {
 	struct scene *s = arg;
 
-	nap(200);
+	await_true((void *)&s->is_made);
 	for (uint64_t i = 0; i < MIB; i++)
 		s->send[i] = given(i, 3);
 }
 
+/* Until it is aborted. */
 static void nap_only(void *arg)
 {
 	(void)arg;
@@ -147,6 +155,7 @@ static void coll__waits_for_its_stream(void **state)
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, PIECE);
 	struct sw_coll_args b = {.size = sizeof(b), .kind = SW_BARRIER};
 	struct sw_host_stream *stream;
+	_Atomic bool is_over = false;
 	uint64_t h;
 
 	open_device(s, "host");
@@ -156,11 +165,14 @@ static void coll__waits_for_its_stream(void **state)
 	h = coll_start(s, &a, stream);
 	coll_wait(s, coll_start(s, &b, NULL));
 	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+	atomic_store(&s->is_made, true);
 	coll_wait(s, h);
 	coll_check(s, &a, 3);
-	sw_host_stream_run(stream, nap_only, NULL); /* a barrier of streams */
+	/* a barrier of streams */
+	sw_host_stream_run(stream, await_true, (void *)&is_over);
 	h = coll_start(s, &b, stream);
 	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
+	atomic_store(&is_over, true);
 	coll_wait(s, h);
 	sw_host_stream_close(stream);
 }
@@ -222,27 +234,38 @@ static void hold__is_of_the_caller(void **state)
 	assert_contains(s->line, "streams cannot wait for a sum");
 }
 
-/* At each stage all_gathers pass reduce_scatters. */
-static void copies__by_class(void **state)
+/* At each stage all_gathers pass reduce_scatters: has this one? */
+static bool small_passes(struct scene *s)
 {
-	struct scene *s = *state;
 	struct sw_coll_args big = args_of(s, SW_REDUCE_SCATTER, 2 * PIECE);
 	struct sw_coll_args small = args_of(s, SW_ALL_GATHER, 64);
-	uint64_t h, begun;
+	uint64_t h, begun, before = sw_host_copies(s->d->back, SW_BACK_OUT);
+	bool has_passed, is_open;
 
-	open_device(s, "host:mbit=400"); /* 20 ms each piece */
 	coll_fill(s, &big, 0);
 	h = coll_start(s, &big, NULL);
-	while (!sw_host_copies(s->d->back, SW_BACK_OUT))
+	while (sw_host_copies(s->d->back, SW_BACK_OUT) == before)
 		nap(1);
 	small.recv = s->recv + 4 * MIB;
 	begun = sw_host_copies(s->d->back, SW_BACK_OUT);
 	coll_wait(s, coll_start(s, &small, NULL));
 	/* of some 8, as many as begin meanwhile */
-	assert_in_range(sw_host_copies(s->d->back, SW_BACK_OUT), 1, begun + 5);
-	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
-	coll_wait(s, h);
+	has_passed = sw_host_copies(s->d->back, SW_BACK_OUT) <= begun + 5;
+	is_open = sw_poll(s->c, h) == SW_EAGAIN;
+	if (is_open)
+		coll_wait(s, h);
 	coll_check(s, &big, 0);
+	return has_passed && is_open;
+}
+
+static void copies__by_class(void **state)
+{
+	struct scene *s = *state;
+	uint32_t tries = 1;
+
+	open_device(s, "host:mbit=400"); /* 20 ms each piece */
+	while (!small_passes(s)) /* others may have our core now and then */
+		assert_true(tries++ < TRIES);
 }
 
 /* --- ends --- */
