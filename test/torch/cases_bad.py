@@ -13,7 +13,7 @@ from cases_backend import IS_BACKEND, start
 from torch_rig import check, raises, run_cases
 
 LIMIT = datetime.timedelta(seconds=3)
-MOST_S = 15  # for LIMIT, on a machine that is busy
+MOST_S = 120  # for LIMIT, on a machine that is busy; without it 600
 
 
 class within:

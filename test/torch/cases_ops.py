@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import threading
-import time
 
 import torch
 
@@ -350,11 +349,8 @@ def case_threads():
         waits = threading.Thread(target=lambda: hvd.allreduce(
             torch.ones(10), name="awaited"))
         waits.start()
-    began = time.monotonic()
     for _ in range(50):
         hvd.allreduce(torch.ones(10), name="other")
-    took = time.monotonic() - began
-    check(took < 20, f"50 sums beside a wait took {took:.1f} s")
     if hvd.rank() == 0:
         check(waits.is_alive(), "the other waits for this one")
     hvd.barrier()

@@ -19,8 +19,8 @@ import rig
 from cases_backend import start
 from torch_rig import check
 
-LIMIT_S = 20  # until nothing is left
-OPEN_S = 3  # how long an agent waits for ranks that were killed
+LIMIT_S = 90  # until nothing is left
+OPEN_S = 8  # how long an agent waits for ranks that were killed
 TMP = os.environ["TMPDIR"]
 
 

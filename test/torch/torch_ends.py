@@ -46,9 +46,10 @@ def survivor_says(case, code):
             one.signal(signal.SIGINT)
         got = one.wait(rig.RUN_S)
         check(got == code, f"rank 1 ended with {got}")
-        zero.wait_error("SumwireError.* rank 1 ", code=1, limit_s=30)
+        zero.wait_error("SumwireError.* rank 1 ", code=1)
         n_said = zero.log().count("SumwireError:")
         check(n_said == 1, f"rank 0 says {n_said} sentences")
+        check(" silent for " not in zero.log(), "nobody has to be silent")
         net.remove_stores()
         net.await_nothing()
 

@@ -14,7 +14,7 @@ from slurm import Slurm, free_port
 from torch_rig import HERE, ROOT, TorchNet, layouts
 
 N = 2
-PIP_S = 120
+PIP_S = 300
 
 
 def readme_script():

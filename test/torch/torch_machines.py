@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A machine is a network namespace, with a boot id, a host's name and a
 /etc/hosts of its own.  Two interfaces join the two."""
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
+import tempfile
 
 import torch_rig
 from backend_rig import Alone, main, site
@@ -150,17 +152,32 @@ def test_killed():
         net.await_nothing()
 
 
+def end(p):
+    """It lets those go on whom it has stopped, and ends them."""
+    if p.code() is None:
+        p.signal(signal.SIGTERM)
+        with contextlib.suppress(rig.Failure):
+            p.wait(2 * rig.STOP_S)
+    p.destroy()
+
+
 def test_beside_gloo():
     """test/peers/backend: its collectives and trainings run."""
-    p = subprocess.run(
-        [os.path.join(torch_rig.ROOT, "test", "peers", "backend"), "--json",
-         "--build", rig.BUILD, "--rounds", "1", "--work",
-         "reduce_scatter 25 MB", "--work", "ddp digits", "--work",
-         "fsdp_memory text-wide"], capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL, timeout=RUN_S,
-        env={**os.environ, "PYTHONPATH": site() or ""})
-    check(not p.returncode, p.stderr[-2000:])
-    rows = json.loads(p.stdout)["results"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        p = rig.Process("backend", folder, [
+            "env", f"PYTHONPATH={site() or ''}",
+            os.path.join(torch_rig.ROOT, "test", "peers", "backend"), "--json",
+            "--build", rig.BUILD, "--rounds", "1", "--work",
+            "reduce_scatter 25 MB", "--work", "ddp digits", "--work",
+            "fsdp_memory text-wide"])
+        try:
+            p.wait_ok(2 * RUN_S)
+        except rig.Failure:
+            print(p.log()[-2000:])
+            raise
+        finally:
+            end(p)
+        rows = json.loads(p.out())["results"]
     check(len(rows) == 3 and all(r["ratio"] > 0 for r in rows), f"{rows}")
 
 

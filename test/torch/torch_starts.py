@@ -41,14 +41,15 @@ def test_lcores():
         net.await_nothing()
 
 
-def refused(envs, *texts):
-    """Ranks of these environments, by rank, end with one sentence each."""
+def refused(envs, *texts, limit_s=60):
+    """Ranks of these environments, by rank, end with one sentence each.  Torch is
+    loaded at one of them a while before the other."""
     with Alone() as net:
         net.n_runs += 1
         for p in [net.rank(r, os.path.join(torch_rig.HERE, "cases_ends.py"),
-                           "closed", env={"TEST_LIMIT_S": "5", **env})
+                           "closed", env={"TEST_LIMIT_S": str(limit_s), **env})
                   for r, env in envs.items()]:
-            p.wait_error(*texts, code=1, limit_s=60)
+            p.wait_error(*texts, code=1)
             n_said = p.log().count("SumwireError:")
             check(n_said == 1, f"{p.name} says {n_said} sentences")
         net.remove_stores()
@@ -61,7 +62,7 @@ def both(**env):
 
 def test_no_server():
     """The other one may hear first that the first has given up."""
-    refused(both(SUMWIRE_SERVERS="127.0.0.1:9", SUMWIRE_OPEN_TIMEOUT="3"),
+    refused(both(SUMWIRE_SERVERS="127.0.0.1:9", SUMWIRE_OPEN_TIMEOUT="8"),
             r"SumwireError: (.*waiting for server s0 \(127\.0\.0\.1:9\), which "
             r"does not answer|rank [01] .*closed its attachment)")
 
@@ -78,7 +79,7 @@ def test_no_store():
     """One rank does not come, or nobody hears of it."""
     for rank in (0, 1):
         refused({rank: {}}, f"SumwireError: rank {rank} cannot reach the other "
-                "1 ranks by torch's store")
+                "1 ranks by torch's store", limit_s=5)
 
 
 def test_other_library():
