@@ -30,7 +30,7 @@ START_S = 60  # for a daemon to be ready
 STOP_S = 30  # for a daemon to end after SIGTERM
 RUN_S = 180  # for a short training, or a client
 TEST_S = 400  # for a whole test
-TAIL_LINES = 25
+TAIL_LINES = 40
 SMALL = ("--tensor", "w:100000:f32")  # for a client
 BUILD = None  # set by main()
 
@@ -462,6 +462,15 @@ def on_alarm(number, frame):
     raise Failure(f"the test takes longer than {TEST_S} s, now in {at}")
 
 
+def where(error):
+    """The lines of the tests that an exception came through, and how busy the
+    machine is."""
+    lines = [f"{os.path.basename(f.filename)}:{f.lineno}" for f in
+             traceback.extract_tb(error.__traceback__)
+             if os.path.basename(f.filename) != "rig.py"]
+    return f"{' > '.join(lines)}, load {os.getloadavg()[0]:.1f}"
+
+
 def end_by_sigterm():
     """Whoever is told to end takes its daemons down first."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -476,7 +485,9 @@ def run_one(name, fn):
     except Skip as e:
         result, problem = "SKIP", e
     except Exception as e:  # any exception fails this test alone
-        result, problem = "FAIL", f"{type(e).__name__}: {e}"
+        result, problem = "FAIL", f"{type(e).__name__}: {e} ({where(e)})"
+        for text in (getattr(e, "stdout", None), getattr(e, "stderr", None)):
+            print(str(text)[-2000:] if text else "", end="", flush=True)
     signal.alarm(0)
     print(f"{result} {name} {time.monotonic() - start:.1f} s"
           f"{f': {problem}' if problem else ''}", flush=True)
