@@ -40,6 +40,9 @@ struct sw_params {
 	uint64_t stop_gap;
 	/* Bytes that one flow may have on its way. */
 	uint32_t window_bytes;
+	/* Room before a receiver, in a switch: what all may have on their way
+	 * to it. */
+	uint32_t queue_bytes;
 	/* Payload class: bytes of a full chunk. */
 	uint32_t payload;
 	/* Scheduling; the job's, but for the partition.  NULL: bytescheduler;
@@ -76,6 +79,7 @@ static inline void sw_params_init(struct sw_params *p)
 		.pull_max = 100 * SW_MS,
 		.stop_gap = 500 * SW_MS,
 		.window_bytes = 512 * 1024,
+		.queue_bytes = 1041 * 1024, /* 1 MiB, and headers */
 		.payload = 8192,
 		.has_crc = true,
 	};

@@ -16,6 +16,9 @@ void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 	uint32_t frames = bytes / f->params->payload;
 	uint32_t window = bytes / SW_QUANTUM;
 
+	f->frame = 1; /* a power of two, as it is for all payload classes */
+	while (f->frame < sw_flow_quanta(f->params->payload))
+		f->frame *= 2;
 	if (f->backlog) /* then its window is among theirs */
 		f->grants->windows += (uint64_t)window - f->window;
 	f->window = window;
@@ -31,6 +34,7 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	f->params = params;
 	f->grants = grants;
 	f->tick_at_ns = UINT64_MAX;
+	f->may_ask = true;
 	sw_flow_set_window(f, params->window_bytes);
 	f->ctl_next = n_ctl + 1;
 	for (uint32_t c = 0; c < SW_N_CLASSES; c++) {
@@ -41,17 +45,34 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 
 void sw_flow_restart(struct sw_flow *f)
 {
-	sw_flow_init(f, f->params, f->grants, f->ctl_next - 1);
+	struct sw_grants *grants = f->grants;
+
+	sw_flow_fini(f);
+	sw_flow_init(f, f->params, grants, f->ctl_next - 1);
 }
 
 /* --- grants that are shared --- */
+
+static void stop_waiting(struct sw_grants *g, const struct sw_flow *f)
+{
+	struct sw_flow **at = &g->first;
+
+	g->last = NULL;
+	while (*at) {
+		if (*at == f)
+			*at = f->next;
+		else
+			at = &(g->last = *at)->next;
+	}
+}
 
 void sw_flow_fini(struct sw_flow *f)
 {
 	if (!f->grants)
 		return;
 	set_backlog(f, 0);
-	f->grants->used -= f->extra;
+	stop_waiting(f->grants, f);
+	f->grants->used -= f->held;
 	f->grants = NULL;
 }
 
@@ -64,16 +85,25 @@ static uint64_t share(const struct sw_flow *f)
 			  : f->window;
 }
 
+/* Whole frames for so many quanta: a sender overdraws by less than one. */
+static uint32_t in_frames(const struct sw_flow *f, uint32_t quanta)
+{
+	return (quanta + f->frame - 1) & -f->frame;
+}
+
 /* Quanta that the flow may hold now: what its peer has to send, at most its
- * share, at most what others have left; but SW_FLOW_START always. */
+ * share, or a frame where that is less; at most what others have left; but what
+ * it may begin with always. */
 static uint32_t allowed(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
-	uint64_t left = SW_FLOW_START + g->total + f->extra;
-	uint64_t most = sw_min64(share(f), SW_FLOW_START + f->backlog);
+	uint64_t whole = g->total + (uint64_t)f->held;
+	uint64_t left =
+		(whole - sw_min64(whole, g->used)) & -(uint64_t)f->frame;
+	uint64_t most = f->backlog ? sw_max64(share(f), f->frame) : 0;
 
-	most = sw_min64(most, left - sw_min64(left, g->used));
-	return (uint32_t)sw_min64(sw_max64(most, SW_FLOW_START), f->window);
+	most = sw_min64(most, g->start + sw_min64(f->backlog, left));
+	return (uint32_t)sw_min64(sw_max64(most, g->start), f->window);
 }
 
 /* Quanta granted that have not come. */
@@ -84,32 +114,90 @@ static uint32_t open_grant(const struct sw_flow *f)
 		       : 0;
 }
 
-static void note_extra(struct sw_flow *f)
+static void note_held(struct sw_flow *f)
 {
+	struct sw_grants *g = f->grants;
 	uint32_t open = open_grant(f);
-	uint32_t extra = open > SW_FLOW_START ? open - SW_FLOW_START : 0;
+	uint32_t held = open > g->start ? in_frames(f, open - g->start) : 0;
 
-	f->grants->used += extra - f->extra;
-	f->extra = extra;
+	g->used += held - f->held;
+	f->held = held;
+}
+
+void sw_flow_expect(struct sw_flow *f, int32_t quanta)
+{
+	if (!f->grants)
+		return;
+	set_backlog(f, f->backlog + (uint32_t)quanta);
+	note_held(f);
 }
 
 bool sw_flow_is_starved(const struct sw_flow *f)
 {
+	const struct sw_grants *g = f->grants;
 	uint32_t open = open_grant(f);
 
-	return f->grants && f->backlog && open <= SW_FLOW_START / 2 &&
-	       allowed(f) >= open + SW_FLOW_START / 2 &&
-	       share(f) >= SW_FLOW_HASTE;
+	return g && f->backlog > open && open <= SW_FLOW_START / 2 &&
+	       allowed(f) >= sw_max64(1, 2 * open) &&
+	       (share(f) >= SW_FLOW_HASTE ||
+		       (!g->start && 2 * g->used < g->total));
+}
+
+static bool is_short(const struct sw_flow *f)
+{
+	return f->backlog && !open_grant(f);
+}
+
+static void wait_for_turn(struct sw_flow *f)
+{
+	struct sw_grants *g = f->grants;
+
+	*(g->first ? &g->last->next : &g->first) = f;
+	g->last = f;
+	f->next = NULL;
+	f->is_waiting = true;
+}
+
+static void give(struct sw_flow *f, uint32_t window)
+{
+	f->given = sw_max64(f->given, f->peer_consumed + window);
+	f->n_since_given = 0;
+}
+
+static void give_share(struct sw_flow *f)
+{
+	give(f, allowed(f));
+	note_held(f);
+}
+
+struct sw_flow *sw_grants_next(struct sw_grants *g)
+{
+	struct sw_flow *f;
+
+	while ((f = g->first) && (!is_short(f) || allowed(f))) {
+		bool is_its_turn = is_short(f);
+
+		g->first = f->next;
+		f->is_waiting = false;
+		give_share(f);
+		if (is_its_turn)
+			return f;
+	}
+	return NULL;
 }
 
 void sw_flow_give(struct sw_flow *f)
 {
-	uint32_t window = f->grants ? allowed(f) : f->window;
+	struct sw_grants *g = f->grants;
 
-	f->given = sw_max64(f->given, f->peer_consumed + window);
-	if (f->grants)
-		note_extra(f);
-	f->n_since_given = 0;
+	if (!g)
+		give(f, f->window);
+	else if (!g->first || !f->backlog)
+		give_share(f);
+	else
+		give(f, 0); /* others are first */
+	if (g && is_short(f) && !f->is_waiting)
+		wait_for_turn(f);
 }
 
 /* --- frames out, frames in --- */
@@ -137,9 +225,9 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
 	if (f->grants) {
-		if (h->type == SW_PUSH)
+		if (h->type == SW_PUSH && f->grants->start)
 			set_backlog(f, sw_flags_backlog(h->flags));
-		note_extra(f);
+		note_held(f);
 	}
 	if (more <= 0 ||
 		f->granted + (uint32_t)more > f->consumed + SW_CREDIT_MAX)

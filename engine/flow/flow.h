@@ -14,15 +14,17 @@
  * its sender has consumed (losses included, so that a loss cannot leak credit)
  * and what its sender grants.  grant = highest consumed seen + window; nothing
  * is held by the receiver, since a contribution is folded as it arrives.  A
- * sender with nothing on its way may always send one frame, so that a flow
- * whose grants were lost asks for new ones by that; who sends more than it was
- * given is policed.
+ * sender with nothing on its way may send one frame without, so that a flow
+ * whose grants were lost asks for new ones by that; one whose peer knows what
+ * is to come, only when that has taken long.  Who sends more than it was given
+ * is policed.
  *
- * Incast.  The flows of a server share one budget of grants, so that what all
- * workers send at once fits the queue before it.  Each may begin with
- * SW_FLOW_START quanta, and says with each PUSH how much more it has to send;
- * for that it is granted its share of the budget.  So one at rest holds no more
- * than what it may begin with.
+ * Incast.  The flows of a receiver share one budget of grants, so that what all
+ * send at once fits the queue before it.  For what its peer has to send a flow
+ * is granted its share of the budget, in whole frames; where there is none left
+ * flows get one in turn.  A server is told by each PUSH what is behind it, and
+ * a flow at rest may begin with SW_FLOW_START quanta; a worker knows what
+ * results are to come, and grants nothing else.
  */
 #ifndef SW_FLOW_H
 #define SW_FLOW_H
@@ -39,12 +41,40 @@ enum {
 	SW_FLOW_HASTE = 64, /* with such a share nobody waits for a grant */
 };
 
-/* What the flows of one receiver are granted beyond SW_FLOW_START each. */
+/* What the flows of one receiver are granted. */
 struct sw_grants {
-	uint32_t total;   /* quanta that may be granted and not consumed */
+	uint32_t start;   /* quanta that each may hold besides */
+	uint32_t whole;   /* quanta that fit the queue */
+	uint32_t total;   /* that may be granted and not consumed */
 	uint32_t used;    /* that are */
 	uint64_t windows; /* of all flows whose senders have more to send */
+	struct sw_flow *first, *last; /* that wait for some, in turn */
 };
+
+/* sw_grants_init - what is granted fits @bytes with its headers, 120 B a frame:
+ * at least a frame. */
+static inline void sw_grants_init(struct sw_grants *g, uint64_t bytes)
+{
+	uint64_t total = bytes / SW_QUANTUM * 63 / 64;
+	uint64_t frame = SW_PAYLOAD_MAX / SW_QUANTUM;
+
+	g->whole = (uint32_t)(total > frame ? total : frame);
+	g->total = g->whole;
+}
+
+/* sw_grants_divide - @n flows share: what each may begin with.  Where that were
+ * more than all others may be granted, it is half of that, and out of it. */
+static inline void sw_grants_divide(struct sw_grants *g, uint32_t n)
+{
+	uint32_t start = g->whole / 2 / n;
+
+	g->start = SW_FLOW_START;
+	g->total = g->whole;
+	if (n * SW_FLOW_START <= g->whole)
+		return;
+	g->start = start > 0 ? start : 1;
+	g->total = n < g->whole ? g->whole - n * g->start : 1;
+}
 
 /* What was sent under a packet number. */
 struct sw_sent {
@@ -93,16 +123,22 @@ struct sw_flow {
 	uint64_t n_since_given;     /* quanta that came since then */
 	uint32_t window;            /* quanta that we grant at most */
 	struct sw_grants *grants;   /* that it shares; NULL: with nobody */
+	struct sw_flow *next;       /* of those that wait */
+	uint32_t frame;             /* quanta of a full frame */
 	uint32_t backlog;           /* quanta that the peer has still to send */
-	uint32_t extra;             /* of grants->used, ours */
+	uint32_t held;              /* of grants->used, ours */
 	uint32_t ack_every;
 	uint64_t rx_psn[SW_N_SPACES]; /* highest number seen, any verdict */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t n_timeouts;
+	uint64_t blocked_ns;  /* since when, 0: it is not */
 	uint64_t tick_at_ns;  /* no timer of it is due before */
 	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
+	bool is_waiting;      /* for its turn to be granted something */
+	bool is_patient;      /* the peer knows what we have to send */
+	bool may_ask;         /* by a frame that was not granted */
 	struct sw_space space[SW_N_CLASSES];
 };
 
@@ -130,14 +166,35 @@ void sw_flow_fini(struct sw_flow *f);
 void sw_flow_set_window(struct sw_flow *f, uint32_t bytes);
 
 /* sw_flow_can_send - is there credit and a free packet number in @class?
- * Without credit one frame may go when none is on its way: it tells the peer
- * what was consumed, and brings the grant back that was lost. */
+ * Without credit one frame may go when none is on its way and grants seem to be
+ * lost: it tells the peer what was consumed, and brings them. */
 static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 {
 	const struct sw_space *s = &f->space[class];
 
-	return (f->consumed < f->granted || (!f->open_mask && f->granted)) &&
+	return (f->consumed < f->granted ||
+		       (f->may_ask && !f->open_mask &&
+			       (f->granted || f->is_patient))) &&
 	       s->next_psn - s->oldest < SW_SENT_RING;
+}
+
+/* sw_flow_block - data is held.  If there is no credit, and nothing on its way
+ * that would bring some, a frame may ask for it after rto_min (sw_flow_tick).
+ */
+void sw_flow_block(struct sw_flow *f, uint64_t now_ns);
+
+/* sw_flow_may_ask - may a frame go without credit? */
+static inline bool sw_flow_may_ask(const struct sw_flow *f)
+{
+	return f->may_ask;
+}
+
+/* sw_flow_wait - its peer knows what it has to send, and grants that in turn:
+ * so it does not ask at once. */
+static inline void sw_flow_wait(struct sw_flow *f)
+{
+	f->is_patient = true;
+	f->may_ask = false;
 }
 
 /* sw_flow_give - see what the peer is granted from now on: before data frames
@@ -156,6 +213,8 @@ static inline void sw_flow_open(
 {
 	uint64_t at_ns = now_ns + f->params->rto_min;
 
+	f->may_ask = !f->is_patient;
+	f->blocked_ns = 0;
 	f->open_mask |= (uint8_t)(1u << class);
 	f->tick_at_ns = at_ns < f->tick_at_ns ? at_ns : f->tick_at_ns;
 }
@@ -183,10 +242,29 @@ static inline void sw_flow_send(
 	h->grant = (uint32_t)f->given;
 }
 
+/* sw_flow_is_shared - do its grants come out of a budget? */
+static inline bool sw_flow_is_shared(const struct sw_flow *f)
+{
+	return f->grants != NULL;
+}
+
+/* sw_flow_expect - so many quanta more, or less, are to come from the peer. */
+void sw_flow_expect(struct sw_flow *f, int32_t quanta);
+
+/* sw_grants_next - the flow that has waited longest, with what it is granted
+ * now; NULL: there is none, or nothing to grant.  It is to be sent a frame. */
+struct sw_flow *sw_grants_next(struct sw_grants *g);
+
+static inline bool sw_grants_are_awaited(const struct sw_grants *g)
+{
+	return g->first != NULL;
+}
+
 /* sw_flow_is_starved - its peer is about to run out of a grant that it could
  * have.  Where so many share that each has little, the others fill the link
  * meanwhile: then a RESULT, or the ACK when it is due, is early enough to bring
- * the grant. */
+ * the grant.  Where nobody has a grant to begin with, they must hold most of
+ * it. */
 bool sw_flow_is_starved(const struct sw_flow *f);
 
 /* sw_flow_send_ctl - number a control frame. */
@@ -260,6 +338,12 @@ static inline void sw_flow_answered(struct sw_flow *f, uint32_t class)
  */
 void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
 	bool is_first, uint64_t now_ns);
+
+/* sw_flow_owes_ack - has anything come that was not acknowledged? */
+static inline bool sw_flow_owes_ack(const struct sw_flow *f)
+{
+	return f->unacked_mask;
+}
 
 /* sw_flow_ack_at - when an ACK is due; 0 = now, UINT64_MAX = never. */
 uint64_t sw_flow_ack_at(const struct sw_flow *f);

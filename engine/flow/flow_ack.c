@@ -136,6 +136,8 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 	f->tick_at_ns = UINT64_MAX;
 	for (uint32_t m = f->open_mask; m; m &= m - 1)
 		wake(f, lost_at(f, &f->space[__builtin_ctz(m)]));
+	if (f->blocked_ns)
+		wake(f, f->blocked_ns + f->params->rto_min);
 	return n;
 }
 
@@ -322,6 +324,24 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 		wake(f, lost_at(f, s));
 }
 
+void sw_flow_block(struct sw_flow *f, uint64_t now_ns)
+{
+	if (f->blocked_ns || f->open_mask || f->consumed < f->granted)
+		return;
+	f->blocked_ns = now_ns;
+	wake(f, now_ns + f->params->rto_min);
+}
+
+static void tick_blocked(struct sw_flow *f, uint64_t now_ns)
+{
+	uint64_t at = f->blocked_ns + f->params->rto_min;
+
+	if (at > now_ns)
+		wake(f, at);
+	else
+		f->may_ask = true;
+}
+
 bool sw_flow_tick(
 	struct sw_flow *f, uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
@@ -330,6 +350,8 @@ bool sw_flow_tick(
 	f->tick_at_ns = ack_at > now_ns ? ack_at : UINT64_MAX;
 	for (uint32_t m = f->open_mask; m; m &= m - 1)
 		tick_space(f, (uint32_t)__builtin_ctz(m), now_ns, fate, ctx);
+	if (f->blocked_ns)
+		tick_blocked(f, now_ns);
 	return ack_at <= now_ns;
 }
 

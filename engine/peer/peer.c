@@ -2,9 +2,24 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/peer/peer.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
+
+void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due)
+{
+	struct sw_flow *f;
+
+	while ((f = sw_grants_next(g))) {
+		struct sw_peer *p =
+			(struct sw_peer *)((char *)f -
+					   offsetof(struct sw_peer, flow));
+
+		sw_peer_owe(p, due,
+			sw_flow_owes_ack(f) ? SW_OWE_ACK : SW_OWE_KEEPALIVE);
+	}
+}
 
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,

@@ -128,6 +128,16 @@ static inline bool sw_peer_is_overdrawn(struct sw_peer *p, struct sw_due *due,
 	return true;
 }
 
+/* sw_peers_grant - peers that wait for a grant get one in turn, as long as
+ * there are some: each is owed a frame that says so.  After a burst. */
+void sw_peers_grant_some(struct sw_grants *g, struct sw_due *due);
+
+static inline void sw_peers_grant(struct sw_grants *g, struct sw_due *due)
+{
+	if (sw_grants_are_awaited(g))
+		sw_peers_grant_some(g, due);
+}
+
 /* sw_peer_on_ack - @payload of an ACK: @fate is called for each frame. */
 void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 	const uint8_t *payload, uint64_t now_ns, sw_fate_fn fate, void *ctx,

@@ -227,7 +227,11 @@ static void begin(
 	sw_bitmap_init(&s->to_tell, SW_MAX_TENSORS, s->key_words[0]);
 	sw_bitmap_init(&s->unaware, SW_MAX_TENSORS, s->key_words[1]);
 	s->peer.rx_ns = s->peer.sent_ns = srv->now_ns;
-	sw_flow_init(&s->peer.flow, &job->params, &srv->grants, p->n_accepts);
+	sw_grants_divide(&srv->grants, srv->n_sessions);
+	sw_flow_init(&s->peer.flow, &job->params,
+		srv->is_inner[p->path.port_i] ? NULL : &srv->grants,
+		p->n_accepts);
+	sw_flow_wait(&s->peer.flow);
 	srv->sessions[s->peer.index] = s;
 	sw_session_set(job->here, s, true);
 	srv->tick_at_ns[s->peer.index] = 0;

@@ -320,6 +320,8 @@ static void tick_session(struct sw_session *s)
 	sw_peer_sleep(&s->peer);
 	sw_peer_tick(&s->peer, srv->due, &srv->params, srv->now_ns,
 		sw_session_fate, s, &srv->stats);
+	if (sw_flow_may_ask(&s->peer.flow))
+		sw_session_touch(s);
 	sw_peer_wake(&s->peer, sw_session_tick_again(s));
 }
 
@@ -401,8 +403,8 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 		.quota.bytes = quota_bytes,
 		.n_lcores = 1,
 		.wait_at_ns = UINT64_MAX,
-		.n_ports = n_ports,
-		.grants.total = 2 * params->window_bytes / SW_QUANTUM};
+		.n_ports = n_ports};
+	sw_grants_init(&srv->grants, params->queue_bytes);
 	for (uint32_t i = 0; i < n_ports; i++) {
 		srv->max_payload[i] = ports[i]->max_payload;
 		srv->is_inner[i] = ports[i]->is_inner;

@@ -8,16 +8,27 @@
 #include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
-void sw_session_refresh(struct sw_session *s)
+/* What it is sent next. */
+static uint32_t class_to_send(const struct sw_session *s)
 {
 	const struct sw_shard *sh = &s->job->shard;
 
+	return s->job->status.state == SW_JOB_RUNNING
+		       ? sw_shard_class(sh,
+				 sw_bitmap_first(sw_shard_ready(sh, s->member)))
+		       : SW_N_CLASSES;
+}
+
+void sw_session_refresh(struct sw_session *s)
+{
+	uint32_t class = class_to_send(s);
+
 	sw_count(&s->srv->stats.session_looks, 1);
-	sw_session_offer(
-		s, s->job->status.state == SW_JOB_RUNNING
-			   ? sw_shard_class(sh, sw_bitmap_first(sw_shard_ready(
-							sh, s->member)))
-			   : SW_N_CLASSES);
+	sw_session_offer(s, class);
+	if (class == SW_N_CLASSES || s->peer.due_class < SW_N_CLASSES)
+		return;
+	sw_flow_block(&s->peer.flow, s->srv->now_ns);
+	sw_session_note_timer(s);
 }
 
 /* An ACK is due by what the whole burst has brought. */
@@ -49,6 +60,7 @@ void sw_server_look(struct sw_server *srv)
 {
 	for (uint32_t w = 0; w < SW_SESSION_WORDS; w++)
 		look_at_word(srv, w);
+	sw_peers_grant(&srv->grants, srv->due);
 }
 
 bool sw_session_fail(

@@ -111,6 +111,19 @@ void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 			sw_coll_end(w, t, &s->colls[i], err);
 }
 
+void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
+	uint32_t record, bool is_away)
+{
+	const struct sw_piece *p =
+		t->stream ? &t->stream->pieces[record] : NULL;
+	uint32_t n = sw_flow_quanta(
+		p ? p->gets * p->bytes : sw_wtensor_bytes(t, record));
+
+	n = is_away ? n : -n;
+	t->parts[l->peer.index].n_awaited += n;
+	sw_flow_expect(&l->peer.flow, (int32_t)n);
+}
+
 /* Nothing is to be done for this slot any more. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
@@ -446,6 +459,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 			sw_count(&w->stats.rx_payload_crc, 1);
 			return false;
 		}
+		sw_link_end_wait(l, t, chunk);
 		c->state = SW_HELD;
 		give_credit(w, t, chunk);
 		if (p->gives) /* a WANT is of others, too */

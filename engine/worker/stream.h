@@ -280,4 +280,18 @@ static inline bool sw_stream_is_here(
 	return s->group.members == 1ULL << w->rank;
 }
 
+/* sw_link_expect - the result of a chunk is to come, or (@is_away false) is not
+ * any more: its server is granted what it needs for it. */
+void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
+	uint32_t record, bool is_away);
+
+/* sw_link_end_wait - the chunk of a record leaves SW_PUSHED, if it is there. */
+static inline void sw_link_end_wait(
+	struct sw_link *l, const struct sw_wtensor *t, uint32_t record)
+{
+	if (sw_flow_is_shared(&l->peer.flow) &&
+		t->chunks[record].state == SW_PUSHED)
+		sw_link_expect(l, t, record, false);
+}
+
 #endif

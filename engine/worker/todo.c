@@ -11,13 +11,16 @@ enum { LATE_SCAN = 256 }; /* chunks looked at for one PULL */
 
 /* --- links by urgency --- */
 
+/* Of links that are equally far members that began together have different
+ * ones first. */
 static uint64_t turn_key(
 	const struct sw_wtensor *t, uint32_t order, uint32_t link)
 {
 	const struct sw_part *p = &t->parts[link];
 	uint64_t local = sw_bitmap_first(&p->sets[SW_TODO]);
 
-	return (uint64_t)order << 32 | local * p->turn_step;
+	return (uint64_t)order << 32 |
+	       (local * p->turn_step + (link ^ t->worker->rank));
 }
 
 static void refresh(struct sw_worker *w, struct sw_link *l)
@@ -146,6 +149,8 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 			if (n)
 				sw_bitmap_remove(&l->sets[s], number_of(l, t));
 		}
+		sw_flow_expect(&l->peer.flow, -(int32_t)t->parts[i].n_awaited);
+		t->parts[i].n_awaited = 0;
 	}
 }
 

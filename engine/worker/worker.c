@@ -41,6 +41,7 @@ static inline struct sw_wtensor *tensor_of(struct sw_worker *w,
 /* The contribution must go (again). */
 static void push_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record)
 {
+	sw_link_end_wait(l, t, record);
 	t->chunks[record].state = SW_GRAD;
 	sw_todo_put(l, t, record, 1u << SW_TODO | 1u << SW_AGAIN);
 }
@@ -95,6 +96,7 @@ static void hold(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 {
 	struct sw_wchunk *c = &t->chunks[record];
 
+	sw_link_end_wait(l, t, record);
 	/* HELD before the first byte is written. */
 	c->state = SW_HELD;
 	sw_todo_held(l, t, record);
@@ -394,6 +396,7 @@ static void settle(struct sw_worker *w)
 				sw_flow_ack_at(&l->peer.flow) == 0)
 				sw_link_owe(w, l, SW_OWE_ACK);
 		}
+	sw_peers_grant(&w->grants, w->due);
 }
 
 void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,

@@ -19,6 +19,7 @@
 #include "engine/base/env.h"
 #include "engine/base/params.h"
 #include "engine/base/stats.h"
+#include "engine/flow/flow.h"
 #include "engine/loop/node.h"
 #include "engine/sched/due.h"
 #include "engine/sched/order.h"
@@ -137,6 +138,7 @@ struct sw_worker {
 	/* Of a link that has a push: the tensor's order, and how much of the
 	 * tensor's part that lies there went before, in 2^-32. */
 	uint64_t turn_keys[SW_PLACE_SERVERS];
+	struct sw_grants grants; /* of links to other machines */
 	struct sw_link *links;
 	/* Links whose most urgent push, or credit for it, may be another one
 	 * than their place in @due says (todo.c). */

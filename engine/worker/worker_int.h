@@ -45,7 +45,7 @@ enum sw_todo_set {
  * link before: record from + i is that of local chunk i. */
 struct sw_part {
 	struct sw_place place;
-	uint32_t from;
+	uint32_t from, n_awaited; /* quanta of results that are to come */
 	uint32_t turn_step; /* of a local chunk in its key, 2^32 over all */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };

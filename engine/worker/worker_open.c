@@ -9,8 +9,23 @@
 
 #include "engine/base/error.h"
 
+/* What all servers but our own machine's have on their way to us fits the queue
+ * before us, of which each lane has its part.  One alone is within its window:
+ * NULL. */
+static struct sw_grants *share_grants(struct sw_worker *w,
+	const struct sw_worker_job *job, struct sw_port *const *ports)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < job->n_servers; s++)
+		n += !ports[job->servers[s].path.port_i]->is_inner;
+	sw_grants_init(&w->grants, w->params.queue_bytes / w->n_lanes);
+	return n > 1 ? &w->grants : NULL;
+}
+
 static void open_link(struct sw_worker *w, uint32_t server_i,
-	const struct sw_worker_server *server, struct sw_port *const *ports)
+	const struct sw_worker_server *server, struct sw_port *const *ports,
+	struct sw_grants *grants)
 {
 	uint32_t i = w->n_links++;
 	struct sw_link *l = &w->links[i];
@@ -32,7 +47,8 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	l->peer.due_class = SW_N_CLASSES;
 	l->peer.rx_ns = l->peer.sent_ns = w->now_ns;
 	snprintf(l->name, sizeof(l->name), "%s", server->name);
-	sw_flow_init(&l->peer.flow, &w->params, NULL, 0);
+	sw_flow_init(&l->peer.flow, &w->params,
+		ports[l->peer.path.port_i]->is_inner ? NULL : grants, 0);
 	w->link_of[server_i] = (uint8_t)i;
 }
 
@@ -40,6 +56,7 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
+	struct sw_grants *grants = share_grants(w, job, ports);
 	int err;
 
 	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
@@ -51,7 +68,7 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 		return SW_ENOMEM;
 	for (uint32_t s = 0; s < job->n_servers; s++)
 		if (w->lane_of[s] == w->lane_i)
-			open_link(w, s, &job->servers[s], ports);
+			open_link(w, s, &job->servers[s], ports, grants);
 	return 0;
 }
 

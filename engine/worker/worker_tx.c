@@ -197,6 +197,30 @@ static void note_sent(
 	c->state = SW_PUSHED;
 }
 
+/* With what asks for a result goes the grant for it. */
+static inline void await(
+	struct sw_link *l, const struct sw_wtensor *t, uint32_t record)
+{
+	if (!sw_flow_is_shared(&l->peer.flow))
+		return;
+	sw_link_expect(l, t, record, true);
+	sw_flow_give(&l->peer.flow);
+}
+
+static void await_run(struct sw_link *l, const struct sw_wtensor *t,
+	const struct sw_header *h)
+{
+	uint32_t record;
+
+	if (!sw_flow_is_shared(&l->peer.flow))
+		return;
+	for (uint32_t i = 0; i < h->weight; i++) {
+		sw_stream_find(t, l, h->round + i, &record);
+		sw_link_expect(l, t, record, true);
+	}
+	sw_flow_give(&l->peer.flow);
+}
+
 /* Of a stream: what this node only gets is asked for, with all beside it. */
 static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_tx_frame *out)
@@ -206,6 +230,7 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 
 	h->type = SW_WANT;
 	sw_stream_widen(l, t, h);
+	await_run(l, t, h);
 	sw_flow_send(&l->peer.flow, h, SW_CELL_WANT + h->weight, w->now_ns);
 	for (uint32_t i = 0; i < h->weight; i++)
 		note_sent(w, sw_stream_find(t, l, h->round + i, &record), h);
@@ -235,6 +260,7 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	}
 	if (payload)
 		h->flags |= sw_backlog_flags(backlog_of(w, l));
+	await(l, t, record);
 	if (l->peer.has_crc) {
 		SW_TIMED(w->stats.ticks_crc_push,
 			h->payload_crc =

@@ -139,8 +139,8 @@ static void draw_size(struct sim_job *job)
 	job->n_servers = 1 + below(job, 3);
 	if (job->n_workers <= 5 && one_in(job, 3)) { /* 0 <= k <= n */
 		job->n_colocated = job->n_workers;
-		job->n_servers = (uint32_t)sw_min64(SIM_SERVERS,
-			job->n_workers + below(job, job->n_workers + 1));
+		job->n_servers =
+			job->n_workers + below(job, job->n_workers + 1);
 	} else if (one_in(job, 4)) {
 		job->n_jobs =
 			1 + below(job, sw_min64(job->n_workers, SIM_JOBS));
@@ -195,7 +195,10 @@ static void draw_schedule(struct sim_job *job)
 {
 	static const uint32_t steps[] = {1, 1, 9, 1000};
 	uint64_t x = job->seed ^ 0x7363686564;
+	uint64_t y = ~x;
 
+	job->params.queue_bytes =
+		job->params.payload * (1 + (uint32_t)sim_below(&y, 64));
 	job->params.policy =
 		sw_policy_at((uint32_t)sim_below(&x, 2) *
 			     (uint32_t)sim_below(&x, SW_N_POLICIES));

@@ -24,7 +24,7 @@
 
 enum {
 	SIM_WORKERS = 64,
-	SIM_SERVERS = 16,
+	SIM_SERVERS = 32,
 	SIM_ENGINES = 32, /* servers times their lcores */
 	SIM_TENSORS = 32,
 	SIM_KEYS = SIM_TENSORS + SIM_GROUPS,

@@ -14,6 +14,7 @@
 #include "pmd/lcores/handoff.h"
 #include "engine/loop/loop.h"
 #include "engine/loop/port.h"
+#include "engine/wire/wire.h"
 #include "test/support/random.h"
 
 enum {
@@ -140,6 +141,7 @@ struct sim_net {
 	struct sim_frame **heap; /* by at_ns */
 	uint32_t n_heap, heap_size;
 	uint64_t n_frames, n_lost, n_false_acks;
+	uint64_t n_overflown[SW_N_TYPES]; /* of n_lost, by the switch */
 	/* Sees every frame that the engine gives to a port. */
 	void (*on_tx)(void *ctx, uint32_t from, const struct sw_tx_frame *t);
 	/* Number of chunks of tensor @key, for last_only. */

@@ -168,8 +168,10 @@ void sim_road_depart(struct sim_net *net, struct sim_frame *f)
 			f->len - SW_HEAD_BYTES);
 	f->payload = NULL;
 	fate = judge(net, f);
-	if (fate == SIM_PASS && !pass_switch(net, f))
+	if (fate == SIM_PASS && !pass_switch(net, f)) {
 		fate = SIM_LOST;
+		net->n_overflown[f->bytes[3] % SW_N_TYPES]++;
+	}
 	net->n_frames++;
 	net->n_lost += fate == SIM_LOST;
 	note(net, f, fate);

@@ -215,57 +215,6 @@ static void the_least_urgent_does_not_starve(struct check *c)
 	close_job(c, job);
 }
 
-/* 64 workers push 64 KB at once to one server, through a switch with room for
- * @queue bytes.  Returns the frames that were lost. */
-static uint64_t incast(struct check *c, uint32_t queue)
-{
-	struct sim_job *job = malloc(sizeof(*job));
-	uint64_t n_lost;
-
-	if (!job)
-		abort();
-	sim_job_init(job, 1);
-	job->n_workers = SIM_WORKERS;
-	job->n_rounds = 3;
-	job->dtype = SW_I64;
-	job->n_elems[0] = URGENT / 8;
-	job->params.payload = FRAME;
-	job->net.faults.queue_bytes = queue;
-	job->is_in_order = true;
-	job->worker_bit_s = job->server_bit_s = RATE;
-	sim_job_open(job);
-	check(c, sim_job_run(job, 20 * SW_S), "all rounds complete");
-	check(c, !sim_job_wrong(job),
-		sim_job_wrong(job) ? sim_job_wrong(job) : "");
-	n_lost = job->net.n_lost;
-	sim_job_close(job);
-	free(job);
-	return n_lost;
-}
-
-/* What workers may begin with and what the server grants fits the switch: then
- * nothing is lost, though they push 4 MiB at once, round after round. */
-static void incast_within_the_grants(struct check *c)
-{
-	struct sw_params p;
-	uint64_t bytes;
-
-	sw_params_init(&p);
-	bytes = 2 * p.window_bytes +
-		SIM_WORKERS * (SW_FLOW_START * SW_QUANTUM + FRAME);
-	bytes += bytes / FRAME * 120; /* headers */
-	check(c, bytes < SIM_WORKERS * URGENT * 2 / 3, "a good deal less");
-	check_eq(c, incast(c, (uint32_t)bytes), 0, "lost");
-}
-
-/* A switch that cannot hold what all begin with loses some, which is
- * repaired. */
-static void incast_that_overflows_the_switch(struct check *c)
-{
-	check(c, incast(c, SIM_WORKERS * SW_FLOW_START * SW_QUANTUM / 2) > 0,
-		"frames were lost");
-}
-
 /* Members that give no priorities declare in different orders, in two batches,
  * and have the same ones in the end, each once. */
 static void by_first_use(struct check *c)
@@ -308,7 +257,5 @@ const struct check_case trace_sched[] = {
 	{"urgent_with_fifo_results", urgent_with_fifo_results},
 	{"by_first_use", by_first_use},
 	{"the_least_urgent_does_not_starve", the_least_urgent_does_not_starve},
-	{"incast_within_the_grants", incast_within_the_grants},
-	{"incast_that_overflows_the_switch", incast_that_overflows_the_switch},
 };
 const uint32_t n_trace_sched = sizeof(trace_sched) / sizeof(trace_sched[0]);

@@ -13,6 +13,7 @@ static struct sim_job *new_jobs(uint32_t n_jobs, uint32_t n_workers)
 	for (uint32_t t = 0; t < job->n_tensors; t++)
 		job->n_elems[t] = 40 * 336;
 	job->params.window_bytes = 256 << 10;
+	job->params.queue_bytes = 521 << 10; /* 512 and headers */
 	return job;
 }
 

@@ -20,7 +20,8 @@
  *  A18  storms of PULLs
  *  A19  ranks that sum different steps
  *  tuning: other tuning in a running job, which all members come to use
- *  urgent, least_urgent, incast: scheduling, with the bounds of trace_sched.c
+ *  urgent, least_urgent: scheduling, with the bounds of trace_sched.c
+ *  incast: many senders before one port of a switch
  *  lanes: workers of several lcores
  *  lent: what a node's own server was lent, when its worker ends
  *  members: the cost of a packet with 2 to 64 of them
@@ -55,6 +56,7 @@ int main(int argc, char **argv)
 	check_run(trace_cell, n_trace_cell, filter, &passed, &failed);
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
+	check_run(trace_incast, n_trace_incast, filter, &passed, &failed);
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
 	check_run(trace_tuning, n_trace_tuning, filter, &passed, &failed);
 	check_run(trace_lanes, n_trace_lanes, filter, &passed, &failed);

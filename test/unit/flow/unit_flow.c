@@ -288,12 +288,13 @@ static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
 {
 	struct fixture *x = open_flow();
 
-	*g = (struct sw_grants){.total = 600};
+	*g = (struct sw_grants){.start = SW_FLOW_START, .total = 600};
 	for (uint32_t i = 0; i < n; i++)
 		sw_flow_init(&flows[i], &x->params, g, 0);
 }
 
-/* What it has to send beyond what it may always begin with, rounded up. */
+/* What it has to send beyond what it may always begin with, rounded up; whole
+ * frames of two quanta are counted. */
 static void grants__by_backlog(void **state)
 {
 	struct sw_flow f;
@@ -303,10 +304,10 @@ static void grants__by_backlog(void **state)
 	assert_int_equal(come(&f, 0), 1 + SW_FLOW_START);
 	assert_int_equal(g.used, 0);
 	assert_int_equal(come(&f, 40), 2 + SW_FLOW_START + 63);
-	assert_int_equal(g.used, 63);
+	assert_int_equal(g.used, 64);
 	assert_int_equal(come(&f, 10000), 3 + f.window);
 	assert_int_equal(come(&f, 0), 3 + f.window); /* not taken back */
-	assert_int_equal(g.used, f.window - SW_FLOW_START - 1);
+	assert_int_equal(g.used, f.window - SW_FLOW_START);
 	sw_flow_fini(&f);
 	assert_int_equal(g.used, 0);
 	assert_int_equal(g.windows, 0);
@@ -329,6 +330,7 @@ static void grants__are_shared(void **state)
 	/* As they consume, each comes down to its share. */
 	for (uint32_t i = 0; i < 2000; i++) {
 		come(&f[i % 3], 10000);
+		sw_grants_next(&g);
 		assert_true(g.used <= g.total);
 	}
 	assert_int_equal(g.windows, 512 + 256 + 512);
@@ -383,6 +385,112 @@ static void ack_at__many_run_dry(void **state)
 	assert_int_equal(sw_flow_ack_at(&f[9]), 0);
 }
 
+/* @f's peer says that it has used all that it was granted. */
+static void use_up(struct sw_flow *f)
+{
+	struct sw_header h = {.type = SW_RESULT,
+		.psn = f->rx_psn[0] + 1,
+		.consumed = (uint32_t)f->given};
+
+	sw_flow_rx(f, &h);
+}
+
+/* Less than a frame for each: those that find nothing get one in turn. */
+static void grants__in_turn(void **state)
+{
+	struct sw_flow f[4];
+	struct sw_grants g;
+
+	open_shared(f, 4, &g);
+	g = (struct sw_grants){.total = 5}; /* two frames */
+	for (uint32_t i = 0; i < 4; i++) {
+		sw_flow_give(&f[i]);
+		assert_int_equal(f[i].given, 0); /* nothing at rest */
+		sw_flow_expect(&f[i], 6);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		sw_flow_give(&f[i]);
+		assert_int_equal(f[i].given, i < 2 ? 2 : 0);
+	}
+	assert_null(sw_grants_next(&g));
+	for (uint32_t i = 0; i < 8; i++) {
+		use_up(&f[i % 4]);
+		sw_flow_expect(&f[i % 4], -2);
+		sw_flow_give(&f[i % 4]); /* others were first */
+		assert_ptr_equal(sw_grants_next(&g), &f[(i + 2) % 4]);
+		assert_null(sw_grants_next(&g));
+		assert_int_equal(g.used, 4);
+	}
+	sw_flow_fini(&f[2]); /* one that waits, the first */
+	sw_flow_fini(&f[0]); /* one that does not */
+	assert_ptr_equal(sw_grants_next(&g), &f[3]);
+	sw_flow_restart(&f[3]);
+	sw_flow_fini(&f[3]);
+	sw_flow_fini(&f[1]);
+	assert_int_equal(g.used, 0);
+	assert_int_equal(g.windows, 0);
+	assert_null(g.first);
+}
+
+/* The last results are less than a frame, and what is granted no more. */
+static void grants__what_is_expected(void **state)
+{
+	struct sw_flow f;
+	struct sw_grants g;
+
+	open_shared(&f, 1, &g);
+	g.start = 0;
+	sw_flow_expect(&f, 5);
+	sw_flow_give(&f);
+	assert_int_equal(f.given, 5);
+	use_up(&f);
+	sw_flow_expect(&f, -5);
+	sw_flow_give(&f);
+	assert_int_equal(f.given, 5);
+	assert_int_equal(g.used, 0);
+}
+
+/* A worker knows what is to come: a server that pushes, or says so, changes
+ * nothing. */
+static void grants__pushed_by_a_server(void **state)
+{
+	struct sw_flow f;
+	struct sw_grants g;
+	struct sw_header h = {.type = SW_PUSH, .psn = 1};
+
+	open_shared(&f, 1, &g);
+	g.start = 0;
+	sw_flow_expect(&f, 5);
+	sw_flow_rx(&f, &h); /* with nothing behind it */
+	sw_flow_expect(&f, -5);
+	assert_int_equal(g.windows, 0);
+	h = (struct sw_header){
+		.type = SW_PUSH, .psn = 2, .flags = sw_backlog_flags(1000)};
+	sw_flow_rx(&f, &h);
+	sw_flow_give(&f);
+	assert_int_equal(f.given, 0);
+	assert_int_equal(g.windows, 0);
+}
+
+/* Whose peer knows what it has to send asks only after a while. */
+static void can_send__patient(void **state)
+{
+	struct fixture *x = open_flow();
+
+	sw_flow_wait(&x->f);
+	x->f.granted = 2;
+	send(x, 0);
+	ack(x, 0, 1, 0, 0);
+	sw_flow_block(&x->f, x->now_ns);
+	assert_false(sw_flow_can_send(&x->f, 0));
+	tick(x, x->params.rto_min - 1);
+	assert_false(sw_flow_can_send(&x->f, 0));
+	tick(x, 1);
+	send(x, 0);
+	ack(x, 0, 2, 0, 0);
+	assert_false(sw_flow_can_send(&x->f, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +514,10 @@ int main(void)
 		cmocka_unit_test(grants__are_shared),
 		cmocka_unit_test(ack_at__the_sender_runs_dry),
 		cmocka_unit_test(ack_at__many_run_dry),
+		cmocka_unit_test(grants__in_turn),
+		cmocka_unit_test(grants__what_is_expected),
+		cmocka_unit_test(grants__pushed_by_a_server),
+		cmocka_unit_test(can_send__patient),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

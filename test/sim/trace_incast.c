@@ -1,0 +1,200 @@
+/* trace_incast.c - many senders at once before one port of a switch.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The switch queues so many bytes for each receiver and drops what finds no
+ * room.  Workers are told that much as params.queue_bytes; so what is granted
+ * fits, whoever sends.  What may be sent before anything was granted, and so
+ * the first round trip of a server, is not bounded by that.
+ */
+#include <stdio.h>
+
+#include "test/sim/trace_job.h"
+
+enum {
+	URGENT = 64 << 10,
+	FRAME = 8192,
+	SWITCH = 256 << 10,
+	MANY = 32,
+	STRIPES = MANY, /* one for each server */
+};
+
+static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
+
+static uint64_t time_of(uint64_t bytes)
+{
+	return bytes * 8 * SW_S / RATE;
+}
+
+/* --- at a server --- */
+
+/* 64 workers push 64 KB at once to one server, through a switch with room for
+ * @queue bytes.  Returns the frames that were lost. */
+static uint64_t incast(struct check *c, uint32_t queue)
+{
+	struct sim_job *job = new_job(URGENT / 8, 3);
+	uint64_t n_lost;
+
+	job->n_workers = SIM_WORKERS;
+	job->dtype = SW_I64;
+	job->params.payload = FRAME;
+	job->net.faults.queue_bytes = queue;
+	job->is_in_order = true;
+	job->worker_bit_s = job->server_bit_s = RATE;
+	sim_job_open(job);
+	check(c, sim_job_run(job, 20 * SW_S), "all rounds complete");
+	n_lost = job->net.n_lost;
+	end_job(c, job);
+	return n_lost;
+}
+
+/* What workers may begin with and what the server grants fits the switch: then
+ * nothing is lost, though they push 4 MiB at once, round after round. */
+static void incast_within_the_grants(struct check *c)
+{
+	struct sw_params p;
+	uint64_t bytes;
+
+	sw_params_init(&p);
+	bytes = p.queue_bytes +
+		SIM_WORKERS * (SW_FLOW_START * SW_QUANTUM + FRAME);
+	bytes += bytes / FRAME * 120; /* headers */
+	check(c, bytes < SIM_WORKERS * URGENT * 2 / 3, "a good deal less");
+	check_eq(c, incast(c, (uint32_t)bytes), 0, "lost");
+}
+
+/* A switch that cannot hold what all begin with loses some, which is
+ * repaired. */
+static void incast_that_overflows_the_switch(struct check *c)
+{
+	check(c, incast(c, SIM_WORKERS * SW_FLOW_START * SW_QUANTUM / 2) > 0,
+		"frames were lost");
+}
+
+/* --- at a worker --- */
+
+/* A job of @n_workers and 32 servers at such a switch. */
+static struct sim_job *open_job(
+	uint32_t n_workers, uint32_t bytes, uint32_t payload)
+{
+	struct sim_job *job = new_job(bytes / 8, 0);
+
+	job->n_workers = n_workers;
+	job->n_servers = MANY;
+	job->dtype = SW_I64;
+	job->params.payload = payload;
+	job->params.queue_bytes = job->net.faults.queue_bytes = SWITCH;
+	return job;
+}
+
+static void close_job(struct check *c, struct sim_job *job)
+{
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		check_eq(c, job->workers[r].n_wrong, 0, "wrong elements");
+	check_eq(c, job->n_bad_pushes + job->n_bad_results, 0, "bad frames");
+	sim_job_close(job);
+	free(job);
+}
+
+static void slow_down(struct sim_node *n)
+{
+	n->rate_bits_s = n->port.rate_bit_s = RATE;
+}
+
+/* 32 servers have the results of 16 MiB for a worker at once: its link is a
+ * tenth of that of the other worker, which pushes last. */
+static void results_for_a_slow_worker(struct check *c, uint32_t payload)
+{
+	struct sim_job *job = open_job(2, 16 << 20, payload);
+	struct sim_worker *slow = &job->workers[0];
+	uint64_t from;
+
+	sim_job_open(job);
+	slow_down(slow->node);
+	sim_job_pass(job, 20 * SW_MS);
+	sim_worker_submit(slow, 0, 0);
+	sim_job_pass(job, 200 * SW_MS);
+	check_eq(c, job->net.n_lost, 0, "lost pushes");
+	from = job->net.now_ns;
+	sim_worker_submit(&job->workers[1], 0, 0);
+	sim_job_pass(job, 200 * SW_MS);
+	check_eq(c, slow->asked[0], 0, "rounds that are open");
+	check_eq(c, job->net.n_overflown[SW_RESULT], 0, "lost results");
+	printf("# %u B: %.1f %% of the link\n", payload,
+		100.0 * (double)time_of(16 << 20) /
+			(double)(slow->done_ns[0] - from));
+	check(c, slow->done_ns[0] - from <= time_of(18 << 20),
+		"its link is kept busy");
+	close_job(c, job);
+}
+
+static void incast_at_a_worker(struct check *c)
+{
+	results_for_a_slow_worker(c, FRAME);
+}
+
+static void incast_at_a_worker_small_frames(struct check *c)
+{
+	results_for_a_slow_worker(c, 1344);
+}
+
+static bool are_done(void *ctx)
+{
+	struct sim_job *job = ctx;
+
+	for (uint32_t r = 0; r < job->n_workers; r++)
+		if (job->workers[r].asked[0])
+			return false;
+	return true;
+}
+
+/* k = 0: each of 32 nodes gets the pushes and the results of 31 others. */
+static void colocated(struct check *c, uint32_t payload)
+{
+	struct sim_job *job = open_job(MANY, STRIPES * 64 * payload, payload);
+	uint64_t from;
+
+	job->n_colocated = MANY;
+	job->params.queue_bytes = SWITCH / 2;
+	sim_job_open(job);
+	for (uint32_t i = 0; i < MANY; i++)
+		slow_down(&job->net.nodes[i]);
+	sim_job_pass(job, 100 * SW_MS);
+	for (uint32_t round = 0; round < 2; round++) {
+		from = job->net.now_ns;
+		for (uint32_t r = 0; r < MANY; r++)
+			sim_worker_submit(&job->workers[r], 0, 0);
+		check(c, sim_net_run(&job->net, from + SW_S, are_done, job),
+			"the round completes");
+		printf("# %u B: %.1f %% of equation 6, lost: %llu results, "
+		       "%llu pushes\n",
+			payload,
+			100.0 * 2 * 31 / 32 *
+				(double)time_of(STRIPES * 64 * payload) /
+				(double)(job->net.now_ns - from),
+			(unsigned long long)job->net.n_overflown[SW_RESULT],
+			(unsigned long long)job->net.n_overflown[SW_PUSH]);
+	}
+	check_eq(c, job->net.n_overflown[SW_RESULT], 0, "lost results");
+	close_job(c, job);
+}
+
+static void incast_at_colocated_nodes(struct check *c)
+{
+	colocated(c, FRAME);
+}
+
+static void incast_at_colocated_nodes_small_frames(struct check *c)
+{
+	colocated(c, 1344);
+}
+
+const struct check_case trace_incast[] = {
+	{"incast_within_the_grants", incast_within_the_grants},
+	{"incast_that_overflows_the_switch", incast_that_overflows_the_switch},
+	{"incast_at_a_worker", incast_at_a_worker},
+	{"incast_at_a_worker_small_frames", incast_at_a_worker_small_frames},
+	{"incast_at_colocated_nodes", incast_at_colocated_nodes},
+	{"incast_at_colocated_nodes_small_frames",
+		incast_at_colocated_nodes_small_frames},
+};
+const uint32_t n_trace_incast = sizeof(trace_incast) / sizeof(trace_incast[0]);
