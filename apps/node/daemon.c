@@ -72,6 +72,10 @@ static void fill_params(struct sw_daemon *d)
 	d->params.policy = sw_policy_at((uint32_t)c->job.policy);
 	d->params.credit_bytes = c->job.credit_bytes;
 	d->params.part_bytes = c->agent.part_bytes;
+	if (c->node.queue_bytes)
+		d->params.queue_bytes = (uint32_t)c->node.queue_bytes;
+	if (c->node.role == SW_ROLE_BOTH) /* a server and a worker */
+		d->params.queue_bytes /= 2;
 	d->env =
 		(struct sw_env){.log = &d->log, .ctx = d, .random = env_random};
 }

@@ -41,7 +41,7 @@ struct sw_params {
 	/* Bytes that one flow may have on its way. */
 	uint32_t window_bytes;
 	/* Room before a receiver, in a switch: what all may have on their way
-	 * to it. */
+	 * to it.  Its lcores share it. */
 	uint32_t queue_bytes;
 	/* Payload class: bytes of a full chunk. */
 	uint32_t payload;

@@ -422,6 +422,7 @@ void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used)
 {
 	srv->n_lcores = n;
+	sw_grants_init(&srv->grants, srv->params.queue_bytes / n);
 	srv->quota.all_used = all_used;
 }
 

@@ -34,8 +34,8 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	uint32_t n_ports, uint64_t quota_bytes);
 
 /* sw_server_set_lcores - it is one of @n that serve in this process, and have
- * the quota together: @all_used as in struct sw_share.  Before the first
- * frame. */
+ * the quota together: @all_used as in struct sw_share; what they grant fits the
+ * queue before them together, too.  Before the first frame. */
 void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
 

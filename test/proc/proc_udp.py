@@ -57,6 +57,20 @@ def test_two_workers_two_servers():
         check_quiet(net)
 
 
+def test_small_queue():
+    """One frame at a time is granted: servers and workers take turns."""
+    with Lo() as net:
+        for name in net.hosts:
+            net.ini[name]["node"]["queue"] = "1KiB"
+        net.start_all()
+        run_all(net)
+        check_quiet(net)
+        for name in net.hosts:
+            stats = net.stats(name)
+            check(stats["acks"] > 0.4 * stats["results"],
+                  f"{name}: grants were not one by one: {stats}")
+
+
 def test_no_right_is_needed():
     with Lo(servers=1) as net:
         if os.geteuid() == 0 and not no_rights():

@@ -70,16 +70,14 @@ static void incast_that_overflows_the_switch(struct check *c)
 		"frames were lost");
 }
 
-/* --- at a worker --- */
-
-/* A job of @n_workers and 32 servers at such a switch. */
-static struct sim_job *open_job(
-	uint32_t n_workers, uint32_t bytes, uint32_t payload)
+/* A job of @n_workers and @n_servers at a switch of 256 KiB a port. */
+static struct sim_job *open_job(uint32_t n_workers, uint32_t n_servers,
+	uint32_t bytes, uint32_t payload)
 {
 	struct sim_job *job = new_job(bytes / 8, 0);
 
 	job->n_workers = n_workers;
-	job->n_servers = MANY;
+	job->n_servers = n_servers;
 	job->dtype = SW_I64;
 	job->params.payload = payload;
 	job->params.queue_bytes = job->net.faults.queue_bytes = SWITCH;
@@ -100,11 +98,35 @@ static void slow_down(struct sim_node *n)
 	n->rate_bits_s = n->port.rate_bit_s = RATE;
 }
 
+/* Four workers push 4 MiB each to a server of 4 lcores, whose link is as fast
+ * as each of theirs: the lcores share what fits the switch. */
+static void incast_at_lcores(struct check *c)
+{
+	struct sim_job *job = open_job(4, 1, 4 << 20, FRAME);
+
+	job->n_lcores = 4;
+	sim_job_open(job);
+	slow_down(&job->net.nodes[0]);
+	for (uint32_t r = 0; r < 4; r++)
+		slow_down(job->workers[r].node);
+	sim_job_pass(job, 20 * SW_MS);
+	for (uint32_t r = 0; r < 4; r++)
+		sim_worker_submit(&job->workers[r], 0, 0);
+	sim_job_pass(job, 200 * SW_MS);
+	for (uint32_t r = 0; r < 4; r++)
+		check_eq(
+			c, job->workers[r].asked[0], 0, "rounds that are open");
+	check_eq(c, job->net.n_overflown[SW_PUSH], 0, "lost pushes");
+	close_job(c, job);
+}
+
+/* --- at a worker --- */
+
 /* 32 servers have the results of 16 MiB for a worker at once: its link is a
  * tenth of that of the other worker, which pushes last. */
 static void results_for_a_slow_worker(struct check *c, uint32_t payload)
 {
-	struct sim_job *job = open_job(2, 16 << 20, payload);
+	struct sim_job *job = open_job(2, MANY, 16 << 20, payload);
 	struct sim_worker *slow = &job->workers[0];
 	uint64_t from;
 
@@ -150,7 +172,8 @@ static bool are_done(void *ctx)
 /* k = 0: each of 32 nodes gets the pushes and the results of 31 others. */
 static void colocated(struct check *c, uint32_t payload)
 {
-	struct sim_job *job = open_job(MANY, STRIPES * 64 * payload, payload);
+	struct sim_job *job =
+		open_job(MANY, MANY, STRIPES * 64 * payload, payload);
 	uint64_t from;
 
 	job->n_colocated = MANY;
@@ -191,6 +214,7 @@ static void incast_at_colocated_nodes_small_frames(struct check *c)
 const struct check_case trace_incast[] = {
 	{"incast_within_the_grants", incast_within_the_grants},
 	{"incast_that_overflows_the_switch", incast_that_overflows_the_switch},
+	{"incast_at_lcores", incast_at_lcores},
 	{"incast_at_a_worker", incast_at_a_worker},
 	{"incast_at_a_worker_small_frames", incast_at_a_worker_small_frames},
 	{"incast_at_colocated_nodes", incast_at_colocated_nodes},
