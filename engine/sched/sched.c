@@ -191,15 +191,34 @@ static struct sw_task *next_task(struct sw_sched *s)
 	return t;
 }
 
-static void start_part(struct sw_sched *s, struct sw_task *t)
+/* Bytes of the parts of @t that would follow each other: up to the next turn,
+ * while credit beyond @least is left. */
+static uint64_t row_of(const struct sw_sched *s, const struct sw_task *t,
+	uint64_t left, int64_t least)
+{
+	uint64_t n;
+
+	if (left <= s->part_bytes || !t->ops->has_rows || t != s->heap[0])
+		return s->part_bytes;
+	n = (uint64_t)(s->credit - least - 1) / s->part_bytes;
+	if (s->policy->by_priority)
+		n = sw_min64(
+			n, SW_SCHED_TURN - 1 - s->n_starts % SW_SCHED_TURN);
+	return (n + 1) * s->part_bytes;
+}
+
+static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
 {
 	uint64_t from = t->started, left = t->bytes - from;
-	uint64_t bytes = t->ops->partition(t, from, s->part_bytes);
+	uint64_t unit = row_of(s, t, left, least);
+	uint64_t bytes = t->ops->partition(t, from, unit);
 
 	if (bytes == 0 || bytes > left)
 		bytes = left;
 	t->started += bytes;
 	s->credit -= (int64_t)bytes;
+	if (unit > s->part_bytes)
+		s->n_starts += (bytes - 1) / s->part_bytes;
 	s->last = t == s->heap[0] ? t : NULL; /* no turn is taken back */
 	if (t->started == t->bytes) {
 		heap_remove(s, t);
@@ -242,7 +261,7 @@ uint32_t sw_sched_run(struct sw_sched *s)
 		least = s->credit - SW_SCHED_RUN_BYTES;
 	for (; s->n_heap && (s->credit > least || (!least && take_back(s)));
 		n++)
-		start_part(s, next_task(s));
+		start_part(s, next_task(s), least);
 	return n;
 }
 

@@ -37,6 +37,9 @@ enum {
 struct sw_task;
 
 struct sw_task_ops {
+	/* Parts that follow each other are started as one: @unit below is that
+	 * of all of them, so that what is looked up once serves more. */
+	bool has_rows;
 	/* Bytes of the part that begins @from bytes into the tensor, where
 	 * parts of @unit are wanted: at least 1, at most what is left. */
 	uint64_t (*partition)(

@@ -83,8 +83,10 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 	return taken;
 }
 
-static const struct sw_task_ops ops = {
-	.partition = part_of, .start = start_part, .take_back = take_back};
+static const struct sw_task_ops ops = {.has_rows = true,
+	.partition = part_of,
+	.start = start_part,
+	.take_back = take_back};
 
 /* The tensor's last chunk, if it is ours, is the last of ours. */
 static uint64_t own_bytes(const struct sw_wtensor *t)

@@ -122,6 +122,37 @@ static void run__equal_priorities_by_readiness(void **state)
 	sw_sched_close(&x.s);
 }
 
+/* Whole pieces of 3 KB. */
+static uint64_t cut_pieces(
+	const struct sw_task *t, uint64_t from, uint64_t unit)
+{
+	return cut(t, from, unit < 3 * KB ? 3 * KB : unit / (3 * KB) * 3 * KB);
+}
+
+static const struct sw_task_ops ops_rows = {
+	.has_rows = true, .partition = cut_pieces, .start = begin};
+
+/* As many as would have started one by one: up to the turn of another, as far
+ * as the credit goes. */
+static void run__parts_in_a_row_start_as_one(void **state)
+{
+	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
+	sw_sched_set(&x.s, x.s.policy, 10 * KB, 1 << 30);
+	x.tasks[1].ops = x.tasks[2].ops = &ops_rows;
+	x.tasks[1].bytes = 400 * KB;
+	ready(2);
+	ready(1);
+	assert_string_equal(run(), "t1+309000 t2+9000 t1+91000 t2+91000");
+	assert_int_equal(x.s.n_starts, 31 + 1 + 10 + 10);
+	sw_sched_set(&x.s, x.s.policy, 10 * KB, 25 * KB + 1);
+	finish(1, 400 * KB);
+	finish(2, 100 * KB);
+	ready(1);
+	assert_string_equal(run(), "t1+30000");
+	assert_int_equal(x.s.credit, 1 - 5 * KB);
+	sw_sched_close(&x.s);
+}
+
 /* A call starts a bounded number of bytes, whatever may be on its way. */
 static void run__a_call_ends(void **state)
 {
@@ -446,6 +477,7 @@ int main(void)
 		cmocka_unit_test(run__the_most_urgent_while_credit_is_left),
 		cmocka_unit_test(run__a_large_part_overdraws),
 		cmocka_unit_test(run__equal_priorities_by_readiness),
+		cmocka_unit_test(run__parts_in_a_row_start_as_one),
 		cmocka_unit_test(run__a_call_ends),
 		cmocka_unit_test(run__fifo_goes_by_readiness),
 		cmocka_unit_test(run__takes_back_for_the_urgent),
