@@ -69,6 +69,12 @@ static inline bool sw_bitmap_has(const struct sw_bitmap *b, uint32_t i)
 	return sw_bitmap_has_in(b, 0, i);
 }
 
+/* sw_bitmap_word - the word of @i, for who goes through a row of sets. */
+static inline uint64_t *sw_bitmap_word(const struct sw_bitmap *b, uint32_t i)
+{
+	return &b->level[0][i / 64];
+}
+
 /* In two steps, of which the second one is seldom needed: the word of @i, which
  * is returned as it was; if it was zero, the words above it, of which is
  * returned whether all were, so that the set was empty. */

@@ -287,17 +287,32 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);
  * at.  Over means: by its own count, or by what came since we last sent a
  * grant, it has used the grant and SW_CREDIT_SLACK.  An honest sender overdraws
  * by a frame, and by one more for each that was lost since the last grant came.
- */
+ * What is beyond belief is the past, as in sw_flow_rx. */
 static inline bool sw_flow_is_overdrawn(
 	struct sw_flow *f, const struct sw_header *h)
 {
-	int32_t over = (int32_t)(h->consumed - (uint32_t)f->given);
+	uint32_t over = h->consumed - (uint32_t)f->given - SW_CREDIT_SLACK - 1;
 
 	f->n_since_given += sw_flow_quanta(h->payload_len);
-	/* What is beyond belief is the past, as in sw_flow_rx. */
-	return (over > SW_CREDIT_SLACK && over <= SW_CREDIT_MAX) ||
+	return over < SW_CREDIT_MAX - SW_CREDIT_SLACK ||
 	       f->n_since_given >
 		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
+}
+
+/* sw_flow_within - of @n data frames how many, from the first on, are not
+ * overdrawn.  Counts these alone. */
+static inline uint32_t sw_flow_within(
+	struct sw_flow *f, const struct sw_header *h, uint32_t n)
+{
+	uint64_t since = f->n_since_given;
+	uint32_t i = 0;
+
+	while (i < n && !sw_flow_is_overdrawn(f, &h[i])) {
+		since = f->n_since_given;
+		i++;
+	}
+	f->n_since_given = since;
+	return i;
 }
 
 /* sw_flow_accept - a data frame was folded, written or found done before: it
@@ -319,6 +334,31 @@ static inline void sw_flow_accept(
 	s->t_largest_ns = now_ns;
 	s->n_unacked++;
 	*sw_space_word(s, psn) |= sw_space_bit(psn);
+}
+
+/* sw_flow_accept_run - the same of @n frames of a class, of ascending numbers.
+ */
+static inline void sw_flow_accept_run(struct sw_flow *f,
+	const struct sw_header *h, uint32_t n, uint64_t now_ns)
+{
+	struct sw_space *s = &f->space[h->class];
+	uint64_t last = h[n - 1].psn;
+	uint32_t i;
+
+	if (h->psn != s->largest + 1 || last != s->largest + n ||
+		!s->n_unacked) {
+		for (i = 0; i < n; i++)
+			sw_flow_accept(f, h->class, h[i].psn, now_ns);
+		return;
+	}
+	s->largest = last;
+	s->t_largest_ns = now_ns;
+	s->n_unacked += n;
+	for (uint64_t at = ~last; n; at += i, n -= i) {
+		i = 64 - at % 64 < n ? 64 - (uint32_t)(at % 64) : n;
+		s->came[at / 64 % SW_CAME_WORDS] |= ~0ULL >> (64 - i)
+								     << at % 64;
+	}
 }
 
 /* sw_flow_answered - what we send to the peer acknowledges one frame of

@@ -63,16 +63,29 @@ static inline uint32_t sw_drr_take(struct sw_drr *d)
 	return d->turn;
 }
 
-/* sw_drr_goes_on - sw_drr_take, after a frame of @job: is it its turn still? */
-static inline bool sw_drr_goes_on(struct sw_drr *d, uint32_t job)
+static inline bool sw_drr_is_alone(const struct sw_drr *d, uint32_t job)
 {
-	return d->deficit[job] > 0 || sw_drr_take(d) == job;
+	return d->ready == 1u << job;
 }
 
-/* sw_drr_charge - the job has sent @bytes, at most SW_DRR_QUANTUM - 1. */
+/* sw_drr_left - after so many bytes the turn of @job, which was taken, ends;
+ * where no other job has anything to send none does. */
+static inline uint32_t sw_drr_left(const struct sw_drr *d, uint32_t job)
+{
+	int32_t left = d->deficit[job];
+
+	if (sw_drr_is_alone(d, job))
+		return UINT32_MAX;
+	return left > 0 ? (uint32_t)left : 0;
+}
+
+/* sw_drr_charge - the job has sent @bytes.  If nobody waited for it, it owes
+ * nothing. */
 static inline void sw_drr_charge(struct sw_drr *d, uint32_t job, uint32_t bytes)
 {
-	d->deficit[job] -= (int32_t)bytes;
+	int32_t left = d->deficit[job] - (int32_t)bytes;
+
+	d->deficit[job] = left < 0 && sw_drr_is_alone(d, job) ? 0 : left;
 }
 
 #endif

@@ -249,3 +249,34 @@ struct sw_place sw_place_row(uint32_t first, uint32_t n_local)
 		.skip = first,
 		.inverse = UINT64_MAX};
 }
+
+/* All of a stripe that is @p's. */
+static void move_near(struct sw_place_near *near, const struct sw_place *p,
+	uint32_t chunk, uint32_t local)
+{
+	uint32_t before = (local + p->skip) % SW_STRIPE_CHUNKS;
+
+	before = before < local ? before : local;
+	*near = (struct sw_place_near){.chunk = chunk - before,
+		.local = local - before,
+		.n = before + sw_place_run(p, local)};
+}
+
+uint32_t sw_place_near_find(
+	struct sw_place_near *near, const struct sw_place *p, uint32_t chunk)
+{
+	uint32_t local = sw_place_find(p, chunk);
+
+	if (local != SW_PLACE_NONE)
+		move_near(near, p, chunk, local);
+	return local;
+}
+
+uint32_t sw_place_near_global(
+	struct sw_place_near *near, const struct sw_place *p, uint32_t local)
+{
+	uint32_t chunk = sw_place_global(p, local);
+
+	move_near(near, p, chunk, local);
+	return chunk;
+}

@@ -161,6 +161,38 @@ static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 	return stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS - p->first;
 }
 
+/* A row of chunks of one stripe, in the tensor and on this server, which is
+ * looked at first; zeros: none is. */
+struct sw_place_near {
+	uint32_t chunk, local, n;
+};
+
+/* sw_place_find_near, sw_place_global_near - sw_place_find, sw_place_global of
+ * chunks most of which lie near the one before; sw_place_near_find,
+ * sw_place_near_global - the same where the row has to change. */
+uint32_t sw_place_near_find(
+	struct sw_place_near *near, const struct sw_place *p, uint32_t chunk);
+uint32_t sw_place_near_global(
+	struct sw_place_near *near, const struct sw_place *p, uint32_t local);
+
+static inline uint32_t sw_place_find_near(
+	struct sw_place_near *near, const struct sw_place *p, uint32_t chunk)
+{
+	uint32_t i = chunk - near->chunk;
+
+	return i < near->n ? near->local + i
+			   : sw_place_near_find(near, p, chunk);
+}
+
+static inline uint32_t sw_place_global_near(
+	struct sw_place_near *near, const struct sw_place *p, uint32_t local)
+{
+	uint32_t i = local - near->local;
+
+	return i < near->n ? near->chunk + i
+			   : sw_place_near_global(near, p, local);
+}
+
 /* sw_place_run - chunks from @local on that follow each other in the tensor,
  * too. */
 static inline uint32_t sw_place_run(const struct sw_place *p, uint32_t local)

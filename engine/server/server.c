@@ -66,67 +66,92 @@ static void on_closed(struct sw_session *s, const struct sw_header *h)
 		s->job, h->key, s->member, (uint32_t)__builtin_ctzll(closed));
 }
 
-/* Returns whether it is to be acknowledged. */
-static inline __attribute__((always_inline)) bool push_one(struct sw_session *s,
-	const struct sw_rx_frame *f, const struct sw_header *h)
+/* The last of some PUSHes was not folded, now or before.  Returns whether it is
+ * to be acknowledged. */
+static __attribute__((noinline)) bool refuse(struct sw_session *s,
+	const struct sw_header *h, enum sw_push_verdict verdict)
 {
-	struct sw_shard *sh = &s->job->shard;
 	struct sw_answer refused;
 
-	switch (sw_shard_push(sh, s->member, h, f->payload, f->is_lent)) {
-	case SW_PUSH_COMPLETE:
-		sw_job_touch(s->job);
-		break;
+	switch (verdict) {
 	case SW_PUSH_DEAD:
 		sw_session_tell_dead(s, h->key);
-		break;
-	case SW_PUSH_FOLD:
-	case SW_PUSH_HAVE:
-	case SW_PUSH_DONE:
-	case SW_PUSH_OLD:
-		break;
+		return true;
 	case SW_PUSH_CLOSED:
 		on_closed(s, h);
-		break;
+		return true;
 	case SW_PUSH_CRC:
-		refused = sw_shard_answer(
-			sh, h->key, h->round, h->chunk, SW_ANSWER_CRC);
+		refused = sw_shard_answer(&s->job->shard, h->key, h->round,
+			h->chunk, SW_ANSWER_CRC);
 		sw_session_answer(s, &refused);
 		return false;
 	case SW_PUSH_DIFFERS:
 		sw_session_differs(s, h);
 		return false;
-	case SW_PUSH_VIOLATION:
-	case SW_PUSH_DROP:
+	default: /* invalid */
 		return false;
 	}
-	return true;
+}
+
+static inline struct sw_pushed push_some(struct sw_session *s,
+	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
+{
+	struct sw_pushed p = sw_shard_push(&s->job->shard, s->member, h, f, n);
+
+	if (p.has_completed)
+		sw_job_touch(s->job);
+	return p;
+}
+
+static void on_pushes(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
+	struct sw_flow *flow = &s->peer.flow;
+	uint64_t now_ns = s->srv->now_ns;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_pushed p = push_some(s, &f[i], &h[i], n - i);
+
+		if (p.n_held)
+			sw_flow_accept_run(flow, &h[i], p.n_held, now_ns);
+		i += p.n_held;
+		if (i < n && refuse(s, &h[i], p.verdict))
+			sw_flow_accept(flow, h->class, h[i].psn, now_ns);
+	}
 }
 
 /* What it asks for is judged chunk by chunk, each as a push without bytes. */
-static __attribute__((noinline)) bool want_all(struct sw_session *s,
+static __attribute__((noinline)) void on_want(struct sw_session *s,
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {
 	struct sw_header one = *h;
+	struct sw_pushed p;
 
 	if (!sw_shard_may_want(&s->job->shard, h))
-		return false;
+		return;
 	one.weight = 0;
-	for (uint32_t i = 0; i < h->weight; i++, one.round++)
-		if (!push_one(s, f, &one))
-			return false;
-	return true;
+	for (uint32_t i = 0; i < h->weight; i++, one.round++) {
+		p = push_some(s, f, &one, 1);
+		if (!p.n_held && !refuse(s, &one, p.verdict))
+			return;
+	}
+	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
 }
 
+/* A WANT, or a run of PUSHes. */
 static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
-	const struct sw_header *h)
+	const struct sw_header *h, uint32_t n)
 {
-	struct sw_server *srv = s->srv;
-
-	if (sw_peer_is_overdrawn(&s->peer, srv->due, h, &srv->stats))
-		return;
-	if (h->type == SW_PUSH ? push_one(s, f, h) : want_all(s, f, h))
-		sw_flow_accept(&s->peer.flow, h->class, h->psn, srv->now_ns);
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = sw_flow_within(&s->peer.flow, &h[i], n - i);
+		if (some && h->type == SW_PUSH)
+			on_pushes(s, &f[i], &h[i], some);
+		else if (some)
+			on_want(s, f, h);
+		else
+			some = sw_peer_is_overdrawn(
+				&s->peer, s->srv->due, &h[i], &s->srv->stats);
+	}
 }
 
 static void pull_one(struct sw_session *s, const struct sw_pull *pull)
@@ -246,8 +271,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	else if (s->job->status.state != SW_JOB_RUNNING)
 		sw_count(&srv->stats.rx_state, n);
 	else
-		for (uint32_t i = 0; i < n; i++)
-			on_data(s, &f[i], &h[i]);
+		on_data(s, f, h, n);
 }
 
 static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,

@@ -217,7 +217,7 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_drr *drr = &srv->drr[port_i];
-	uint32_t job_i = sw_drr_take(drr), order, n = 0;
+	uint32_t job_i = sw_drr_take(drr), order, bytes = 0, left, n = 0;
 	struct sw_due *due;
 	struct sw_session *s;
 	bool is_turn, has;
@@ -229,12 +229,13 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	order = order_to_send(s, is_turn);
 	sw_flow_give(&s->peer.flow);
 	max = is_turn ? 1 : 1 + sw_due_run(due, run_of(srv, max) - 1);
+	left = sw_drr_left(drr, job_i);
 	do {
 		build_result(s, order, &out[n]);
-		sw_drr_charge(drr, job_i, SW_HEAD_BYTES + out[n++].payload_len);
+		bytes += SW_HEAD_BYTES + out[n++].payload_len;
 		has = has_more(s, order, out->class);
-	} while (has && n < max && out[n - 1].is_stable &&
-		 sw_drr_goes_on(drr, job_i));
+	} while (has && n < max && out[n - 1].is_stable && bytes < left);
+	sw_drr_charge(drr, job_i, bytes);
 	sw_due_note_run(due, n - 1);
 	sw_session_note_timer(s);
 	if (is_turn || !has)

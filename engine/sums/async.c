@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/async.h"
 
-#include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
 static struct sw_pulled judge_pull(const struct sw_shard *sh,

@@ -49,19 +49,25 @@ _Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");
 /* What a push is to a chunk, and what a shard did with it. */
 enum sw_push_verdict {
 	SW_PUSH_FOLD,      /* new: fold it; it is folded */
+	SW_PUSH_COMPLETE,  /* a shard: and results are ready for several */
 	SW_PUSH_HAVE,      /* folded before, the sum is not complete */
 	SW_PUSH_DONE,      /* the result is there: it wants that */
 	SW_PUSH_OLD,       /* from a round that is over for everybody */
 	SW_PUSH_VIOLATION, /* ahead of what this member may push */
 	/* Only a shard says so. */
-	SW_PUSH_COMPLETE, /* folded, and results are ready for several */
-	SW_PUSH_CRC,      /* payload damaged: not acknowledged */
-	SW_PUSH_DIFFERS,  /* in step, operation or root from the first one;
-			     or it is not that root's */
-	SW_PUSH_CLOSED,   /* a member that it waits for has closed the group */
-	SW_PUSH_DEAD,     /* its round has failed: acknowledge it, say why */
-	SW_PUSH_DROP,     /* invalid; counted */
+	SW_PUSH_CRC,     /* payload damaged: not acknowledged */
+	SW_PUSH_DIFFERS, /* in step, operation or root from the first one;
+			    or it is not that root's */
+	SW_PUSH_CLOSED,  /* a member that it waits for has closed the group */
+	SW_PUSH_DEAD,    /* its round has failed: acknowledge it, say why */
+	SW_PUSH_DROP,    /* invalid; counted */
 };
+
+/* sw_push_is_held - is its contribution in a sum, now or since before? */
+static inline bool sw_push_is_held(enum sw_push_verdict verdict)
+{
+	return verdict <= SW_PUSH_OLD;
+}
 
 /* sw_chunk_init - rounds start at 1. */
 static inline void sw_chunk_init(struct sw_chunk *c)

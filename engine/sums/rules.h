@@ -15,6 +15,7 @@
 #ifndef SW_RULES_H
 #define SW_RULES_H
 
+#include "engine/base/ticks.h"
 #include "engine/sums/shard.h"
 
 /* What a member that asks for a chunk is to be told, and why. */
@@ -29,7 +30,7 @@ struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
 	uint32_t member, local;
-	bool is_lent;
+	bool is_lent, has_crc;
 };
 
 /* An open sum of a chunk: of @n elements. */
@@ -167,6 +168,23 @@ static inline void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t,
 		sw_marks_begin(sh, t, member, local);
 }
 
+/* sw_marks_add_all - of members 0 to @n - 1. */
+static inline void sw_marks_add_all(
+	struct sw_shard *sh, struct sw_stensor *t, uint32_t n, uint32_t local)
+{
+	uint64_t *word = sw_bitmap_word(&t->marks, local);
+	uint64_t bit = 1ULL << local % 64;
+	size_t stride = t->mark_stride;
+
+	for (uint32_t m = 0; m < n; m++, word += stride) {
+		uint64_t before = *word;
+
+		*word = before | bit;
+		if (!before)
+			sw_marks_begin(sh, t, m, local);
+	}
+}
+
 static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local)
 {
@@ -179,8 +197,21 @@ static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
 
 /* sw_push_check - of a push that is new: SW_PUSH_FOLD if it may be folded.
  * @has_begun: others are in its round. */
-enum sw_push_verdict sw_push_check(struct sw_shard *sh,
-	const struct sw_stensor *t, const struct sw_push *p, bool has_begun);
+static inline enum sw_push_verdict sw_push_check(struct sw_shard *sh,
+	const struct sw_stensor *t, const struct sw_push *p, bool has_begun)
+{
+	const struct sw_header *h = p->h;
+	uint32_t crc = h->payload_crc;
+
+	if (sw_stensor_is_given_up(t))
+		return SW_PUSH_DEAD;
+	if (sh->is_draining && !has_begun)
+		return SW_PUSH_DROP;
+	if (p->has_crc)
+		SW_TIMED(sh->stats->ticks_crc_in,
+			crc = sw_data_crc(h, p->payload, h->payload_len));
+	return crc == h->payload_crc ? SW_PUSH_FOLD : SW_PUSH_CRC;
+}
 
 /* sw_push_note - a push is folded now.  Its member holds the result of the
  * round before: whatever is still marked for it is not needed. */

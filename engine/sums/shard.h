@@ -39,8 +39,9 @@ struct sw_stensor {
 	uint32_t chunk_bytes, last_bytes; /* of a full and of the last chunk */
 	uint64_t closed; /* of a stream: members that have closed its group */
 	uint32_t key;
-	uint32_t newest; /* round that was begun last */
-	uint32_t n_open; /* chunks that wait for members */
+	uint32_t newest;           /* round that was begun last */
+	uint32_t n_open;           /* chunks that wait for members */
+	struct sw_place_near near; /* chunks that frames were about */
 	struct sw_place place;
 	union {                          /* by local index */
 		struct sw_chunk *chunks; /* synchronous */
@@ -309,12 +310,21 @@ struct sw_begun {
 	uint32_t number;
 };
 
-/* sw_shard_push - handle one PUSH of @member.  @payload is h->payload_len
- * bytes at any alignment; @is_lent: it stays where and as it is until @member,
- * if it gets one, has the result, or sw_shard_copy_lent is called, so that it
- * need not be copied. */
-enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload, bool is_lent);
+/* What became of PUSHes: so many, from the first on, are folded, now or before;
+ * the verdict is that of the one behind them, or of the last. */
+struct sw_pushed {
+	uint32_t n_held;
+	enum sw_push_verdict verdict;
+	bool has_completed; /* results are ready for several */
+};
+
+/* sw_shard_push - handle PUSHes of @member, one behind the other: @n, or up to
+ * the first that is not folded, and was not before.  Payloads are
+ * h->payload_len bytes at any alignment; one that is_lent stays where and as it
+ * is until @member, if it gets one, has the result, or sw_shard_copy_lent is
+ * called, so that it need not be copied. */
+struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n);
 
 /* sw_shard_may_want - is @h, a WANT, of a stream, and of chunks none of which
  * lies beyond its window?  Counts why not.  Then each of them is pushed. */

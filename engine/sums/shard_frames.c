@@ -1,6 +1,5 @@
 /* shard_frames.c - what pushes and pulls do to a shard, what it sends.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
 /* The tensor that has @key, and *local of a chunk of it that lies here; NULL:
@@ -15,7 +14,7 @@ static struct sw_stensor *find(const struct sw_shard *sh, uint32_t key,
 		return NULL;
 	}
 	*local = t->window ? round & (t->window - 1)
-			   : sw_place_find(&t->place, chunk);
+			   : sw_place_find_near(&t->near, &t->place, chunk);
 	if (*local == SW_PLACE_NONE) {
 		sw_count(&sh->stats->rx_chunk, 1);
 		return NULL;
@@ -82,32 +81,6 @@ static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 							: sh->weights[member]);
 }
 
-/* Has the payload the CRC that @h says? */
-static bool is_whole(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	uint32_t crc = h->payload_crc;
-
-	if (sw_shard_has_crc(sh, member) && h->type != SW_WANT)
-		SW_TIMED(sh->stats->ticks_crc_in,
-			crc = sw_data_crc(h, payload, h->payload_len));
-	if (crc == h->payload_crc)
-		return true;
-	sw_count(&sh->stats->rx_payload_crc, 1);
-	return false;
-}
-
-enum sw_push_verdict sw_push_check(struct sw_shard *sh,
-	const struct sw_stensor *t, const struct sw_push *p, bool has_begun)
-{
-	if (sw_stensor_is_given_up(t))
-		return SW_PUSH_DEAD;
-	if (sh->is_draining && !has_begun)
-		return SW_PUSH_DROP;
-	return is_whole(sh, p->member, p->h, p->payload) ? SW_PUSH_FOLD
-							 : SW_PUSH_CRC;
-}
-
 /* A push that was folded before, and whose result is there: it is sent, unless
  * the member holds it or will soon. */
 static void send_again(struct sw_shard *sh, struct sw_stensor *t,
@@ -125,35 +98,54 @@ static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
 {
 	if (verdict == SW_PUSH_VIOLATION)
 		sw_count(&sh->stats->rx_round, 1);
-	else if (verdict == SW_PUSH_HAVE || verdict == SW_PUSH_DONE ||
-		 verdict == SW_PUSH_OLD)
+	else if (verdict == SW_PUSH_CRC)
+		sw_count(&sh->stats->rx_payload_crc, 1);
+	else if (sw_push_is_held(verdict))
 		sw_count(&sh->stats->push_again, 1);
 	if (verdict == SW_PUSH_DONE)
 		send_again(sh, t, p->member, p->local, p->h->round);
 }
 
-enum sw_push_verdict sw_shard_push(struct sw_shard *sh, uint32_t member,
-	const struct sw_header *h, const uint8_t *payload, bool is_lent)
+/* All of @p but local is there. */
+static inline __attribute__((always_inline)) enum sw_push_verdict push_one(
+	struct sw_shard *sh, struct sw_push *p)
 {
-	struct sw_push p = {.h = h,
-		.payload = payload,
-		.member = member,
-		.is_lent = is_lent};
-	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &p.local);
+	const struct sw_header *h = p->h;
+	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &p->local);
 	enum sw_push_verdict verdict;
 
-	if (!t || !matches(sh, t, member, h))
+	if (!t || !matches(sh, t, p->member, h))
 		return SW_PUSH_DROP;
-	if (!has_weight(sh, t, member, h)) {
+	if (!has_weight(sh, t, p->member, h)) {
 		sw_count(&sh->stats->rx_weight, 1);
 		return SW_PUSH_DROP;
 	}
-	if (sw_stensor_is_over(t, h->round, member))
+	if (sw_stensor_is_over(t, h->round, p->member))
 		return SW_PUSH_DEAD;
-	verdict = t->rules->push(sh, t, &p);
+	verdict = t->rules->push(sh, t, p);
 	if (verdict != SW_PUSH_FOLD && verdict != SW_PUSH_COMPLETE)
-		note_refused(sh, t, &p, verdict);
+		note_refused(sh, t, p, verdict);
 	return verdict;
+}
+
+struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
+	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n)
+{
+	struct sw_push p = {.member = member,
+		.has_crc = sw_shard_has_crc(sh, member) && h->type != SW_WANT};
+	struct sw_pushed out = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		p.h = &h[i];
+		p.payload = f[i].payload;
+		p.is_lent = f[i].is_lent;
+		out.verdict = push_one(sh, &p);
+		if (!sw_push_is_held(out.verdict))
+			break;
+		out.has_completed |= out.verdict == SW_PUSH_COMPLETE;
+		out.n_held++;
+	}
+	return out;
 }
 
 bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h)
@@ -255,7 +247,7 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	*h = (struct sw_header){
 		.type = SW_RESULT, .class = t->class, .key = t->key};
 	if (!t->window) {
-		h->chunk = sw_place_global(&t->place, local);
+		h->chunk = sw_place_global_near(&t->near, &t->place, local);
 		h->dtype = t->dtype;
 		h->payload_len = (uint16_t)sw_stensor_bytes(t, h->chunk);
 	}

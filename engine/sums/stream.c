@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)

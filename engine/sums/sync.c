@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/base/ticks.h"
 #include "engine/sums/rules.h"
 
 /* A chunk that a frame is about. */
@@ -75,8 +74,7 @@ static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 	sh->n_open--;
 	t->n_open--;
 	sw_count(&sh->stats->chunks_done, 1);
-	for (uint32_t m = 0; m < sh->n_members; m++)
-		sw_marks_add(sh, t, m, local);
+	sw_marks_add_all(sh, t, sh->n_members, local);
 }
 
 /* @h is of the last contribution. */

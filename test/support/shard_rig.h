@@ -95,6 +95,16 @@ static inline struct sw_header header(
 	return h;
 }
 
+/* One PUSH. */
+static inline enum sw_push_verdict shard_push(struct sw_shard *sh,
+	uint32_t member, const struct sw_header *h, const uint8_t *payload,
+	bool is_lent)
+{
+	const struct sw_rx_frame f = {.payload = payload, .is_lent = is_lent};
+
+	return sw_shard_push(sh, member, h, &f, 1).verdict;
+}
+
 static inline enum sw_push_verdict push_n(struct fixture *x, uint32_t member,
 	uint32_t key, uint32_t round, uint32_t chunk, uint32_t n_elems,
 	int32_t value)
@@ -105,7 +115,7 @@ static inline enum sw_push_verdict push_n(struct fixture *x, uint32_t member,
 	for (uint32_t i = 0; i < n_elems; i++)
 		elems[i] = value;
 	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
-	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
+	return shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
 }
 
 static inline enum sw_push_verdict push(struct fixture *x, uint32_t member,

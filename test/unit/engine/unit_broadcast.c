@@ -18,7 +18,7 @@ static enum sw_push_verdict copy_from(struct fixture *x, uint32_t member,
 	h.payload_len = n;
 	h.weight = n > 0;
 	h.payload_crc = sw_data_crc(&h, bytes, n);
-	return sw_shard_push(&x->sh, member, &h, bytes, false);
+	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
 /* The root pushes @value in every element. */
@@ -131,7 +131,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 		h = header(0, 1, 0, FULL);
 		h.dtype = SW_F16;
 		h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
-		sw_shard_push(&x->sh, m, &h, (uint8_t *)ones, false);
+		shard_push(&x->sh, m, &h, (uint8_t *)ones, false);
 	}
 	copy_from(x, ROOT, 2, ROOT, odd, PAYLOAD);
 	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell); /* lacks 1 */
@@ -146,7 +146,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	}
 	h.round = 3;
 	h.payload_crc = sw_data_crc(&h, ones, PAYLOAD);
-	sw_shard_push(&x->sh, A, &h, (uint8_t *)ones, false);
+	shard_push(&x->sh, A, &h, (uint8_t *)ones, false);
 	fate(x, C, true); /* round 2 again, while 3 accumulates */
 	got = sw_shard_take(&x->sh, C, 0, &x->h, &x->cell);
 	assert_memory_equal(got, odd, PAYLOAD);
@@ -215,8 +215,7 @@ static void sum__empty_is_refused(void **state)
 	struct fixture *x = open_three(SW_I32);
 	struct sw_header h = header(0, 1, 0, 0);
 
-	assert_int_equal(
-		sw_shard_push(&x->sh, A, &h, NULL, false), SW_PUSH_DROP);
+	assert_int_equal(shard_push(&x->sh, A, &h, NULL, false), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_length, 1);
 	close_shard(x);
 }

@@ -110,6 +110,22 @@ static bool hear(struct fixture *x, uint8_t class, uint64_t psn,
 	return sw_flow_rx(&x->f, &h);
 }
 
+/* Of a run those before the first one that is. */
+static void within__up_to_the_first_beyond(void **state)
+{
+	struct fixture *x = open_flow();
+	uint32_t most = (uint32_t)x->f.given + SW_CREDIT_SLACK;
+	const struct sw_header h[] = {{.consumed = most - 1},
+		{.consumed = most, .payload_len = 1344},
+		{.consumed = most + 1, .payload_len = 1344}};
+
+	assert_int_equal(sw_flow_within(&x->f, h, 3), 2);
+	assert_int_equal(x->f.n_since_given, 2);
+	assert_int_equal(sw_flow_within(&x->f, h + 2, 1), 0);
+	assert_int_equal(x->f.n_since_given, 2);
+	assert_true(sw_flow_is_overdrawn(&x->f, h + 2));
+}
+
 static void hear__in_order(void **state)
 {
 	struct fixture *x = open_flow();
@@ -502,6 +518,7 @@ int main(void)
 		cmocka_unit_test(can_send__ring_is_full),
 		cmocka_unit_test(is_overdrawn__by_what_it_says),
 		cmocka_unit_test(is_overdrawn__by_what_comes),
+		cmocka_unit_test(within__up_to_the_first_beyond),
 		cmocka_unit_test(hear__in_order),
 		cmocka_unit_test(hear__past_and_duplicate),
 		cmocka_unit_test(hear__spaces_are_apart),

@@ -73,6 +73,30 @@ static void accept__far_past_and_far_future(void **state)
 		assert_true(k.bits[i] == 0);
 }
 
+/* A run is what its frames are one by one, over words and gaps. */
+static void accept_run__as_one_by_one(void **state)
+{
+	struct sw_flow one = open_flow()->f, run = one;
+	struct sw_header h[64];
+	struct sw_sack a[SW_N_CLASSES], b[SW_N_CLASSES];
+	uint64_t psn = 1;
+
+	for (uint32_t n = 1; n <= 64; n++) {
+		for (uint32_t i = 0; i < n; i++) {
+			psn += n % 5 == 0 && i == n / 2;
+			h[i] = (struct sw_header){.class = 2, .psn = psn++};
+			sw_flow_accept(&one, 2, h[i].psn, n);
+		}
+		sw_flow_accept_run(&run, h, n, n);
+		assert_memory_equal(&one, &run, sizeof(one));
+		if (n % 3)
+			continue;
+		assert_int_equal(sw_flow_build_ack(&one, n, 0, a),
+			sw_flow_build_ack(&run, n, 0, b));
+		assert_memory_equal(a, b, sizeof(a[0]));
+	}
+}
+
 static void ack_at__count_or_delay_or_gap(void **state)
 {
 	struct fixture *x = open_flow();
@@ -477,6 +501,7 @@ int main(void)
 		cmocka_unit_test(accept__duplicate),
 		cmocka_unit_test(accept__jumps_of_every_size),
 		cmocka_unit_test(accept__far_past_and_far_future),
+		cmocka_unit_test(accept_run__as_one_by_one),
 		cmocka_unit_test(ack_at__count_or_delay_or_gap),
 		cmocka_unit_test(ack_at__by_rtt),
 		cmocka_unit_test(

@@ -180,6 +180,30 @@ static void map__impossible_facts(void **state)
 		assert_int_equal(sw_place_map_open(&map, &bad[i]), SW_EINVAL);
 }
 
+/* Looked for near the last one, in steps of all sizes, each is where it is. */
+static void check_near(
+	const struct sw_place *p, uint32_t n_servers, uint32_t n_chunks)
+{
+	for (uint32_t s = 0; s < n_servers; s++) {
+		struct sw_place_near near = {0};
+
+		for (uint32_t i = 0; i < n_chunks; i++) {
+			uint32_t c = i * (i % 7) % n_chunks;
+			uint32_t l = sw_place_find(&p[s], c);
+
+			assert_int_equal(
+				sw_place_find_near(&near, &p[s], c), l);
+			l = i * (i % 5) % (p[s].n_local + 1);
+			if (l < p[s].n_local)
+				assert_int_equal(
+					sw_place_global_near(&near, &p[s], l),
+					sw_place_global(&p[s], l));
+		}
+		assert_int_equal(sw_place_find_near(&near, &p[s], n_chunks),
+			SW_PLACE_NONE);
+	}
+}
+
 /* Every chunk lies on exactly one server, is counted there once, and both
  * numbers lead to each other. */
 static void check_all(
@@ -210,6 +234,7 @@ static void check_all(
 	}
 	for (uint32_t s = 0; s < map->n_servers; s++)
 		assert_int_equal(next[s], p[s].n_local);
+	check_near(p, map->n_servers, n_chunks);
 }
 
 static void init__every_chunk_has_one_server(void **state)

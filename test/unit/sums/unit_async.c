@@ -78,7 +78,7 @@ static enum sw_push_verdict copy(
 	h.op = SW_OPERATION_COPY;
 	h.weight = member ? 0 : 1;
 	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
-	return sw_shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
+	return shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
 }
 
 /* The same, and both have the first value, 100. */
@@ -161,7 +161,7 @@ static void start__two_roots(void **state)
 	h.aux = 1;
 	h.payload_crc = sw_data_crc(&h, NULL, 0);
 	assert_int_equal(
-		sw_shard_push(&x->sh, 1, &h, NULL, false), SW_PUSH_DIFFERS);
+		shard_push(&x->sh, 1, &h, NULL, false), SW_PUSH_DIFFERS);
 	close_shard(x);
 }
 
@@ -175,7 +175,7 @@ static void start__whose_root(void **state)
 	copy(x, 0, 1, 5);
 	h.op = SW_OPERATION_COPY;
 	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
-	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
+	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_DIFFERS);
 	assert_int_equal(copy(x, 1, 1, 0), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 1), 5);
@@ -238,7 +238,7 @@ static void push__damaged(void **state)
 	int32_t elems[FULL] = {1};
 
 	h.payload_crc = 17;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
+	assert_int_equal(shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
 		SW_PUSH_CRC);
 	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_FOLD);
 	assert_int_equal(take(x, 0), 101);
@@ -267,8 +267,7 @@ static void start__draining(void **state)
 	assert_int_equal(take(x, 0), 5);
 	h.op = SW_OPERATION_COPY;
 	h.weight = 0;
-	assert_int_equal(
-		sw_shard_push(&x->sh, 1, &h, NULL, false), SW_PUSH_DROP);
+	assert_int_equal(shard_push(&x->sh, 1, &h, NULL, false), SW_PUSH_DROP);
 	assert_int_equal(x->sh.n_open, 0);
 	close_shard(x);
 }
@@ -343,7 +342,7 @@ static void take__rounds_once(void **state)
 
 		h.op = h.round == 1 ? COPY : DELTA;
 		h.payload_crc = sw_data_crc(&h, &v, 2);
-		sw_shard_push(&x->sh, 0, &h, (uint8_t *)&v, false);
+		shard_push(&x->sh, 0, &h, (uint8_t *)&v, false);
 		order = sw_bitmap_first(sw_shard_ready(&x->sh, 0));
 		got = sw_shard_take(&x->sh, 0, order, &x->h, &x->cell);
 		assert_int_equal(x->h.payload_crc, sw_data_crc(&x->h, got, 2));

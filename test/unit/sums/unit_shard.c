@@ -229,14 +229,14 @@ static void push__wrong_dtype_or_op(void **state)
 
 	h.dtype = SW_F32;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
+		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
 	h.dtype = 255;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
+		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
 	h.dtype = SW_I32;
 	h.op = SW_N_OPERATIONS;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
+		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_dtype, 3);
 	assert_int_equal(x->sh.n_open, 0);
 	close_shard(x);
@@ -255,14 +255,13 @@ static void push__wrong_weight(void **state)
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(wrong); i++) {
 		h.weight = wrong[i];
 		assert_int_equal(
-			sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload, false),
+			shard_push(&x->sh, 0, &h, (uint8_t *)payload, false),
 			SW_PUSH_DROP);
 		assert_int_equal(x->stats.rx_weight, i + 1);
 	}
 	assert_int_equal(x->sh.n_open, 0);
 	h.weight = 3;
-	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, (uint8_t *)payload, false),
+	assert_int_equal(shard_push(&x->sh, 0, &h, (uint8_t *)payload, false),
 		SW_PUSH_FOLD);
 	assert_int_equal(push(x, 1, 1, 0, 1), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, 0), 1);
@@ -280,17 +279,17 @@ static void push__corrupted_payload(void **state)
 	h.payload_crc = sw_data_crc(&h, payload, PAYLOAD);
 	payload[700] ^= 4;
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_CRC);
+		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_CRC);
 	payload[700] ^= 4;
 	elsewhere = h;
 	elsewhere.chunk = 1;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &elsewhere, payload, false),
-		SW_PUSH_CRC);
+	assert_int_equal(
+		shard_push(&x->sh, 0, &elsewhere, payload, false), SW_PUSH_CRC);
 	assert_int_equal(x->stats.rx_payload_crc, 2);
 	assert_int_equal(x->sh.n_open, 0);
 	assert_int_equal(pull(x, 0, 1), 'N');
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_FOLD);
+		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_FOLD);
 	close_shard(x);
 }
 
@@ -305,7 +304,7 @@ static void push__duplicate_with_other_bytes(void **state)
 	push(x, 0, 1, 0, 10);
 	memset(payload, 0x77, sizeof(payload));
 	assert_int_equal(
-		sw_shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_HAVE);
+		shard_push(&x->sh, 0, &h, payload, false), SW_PUSH_HAVE);
 	push(x, 1, 1, 0, 1);
 	assert_int_equal(take(x, 0), 11);
 	close_shard(x);
@@ -319,7 +318,7 @@ static void push__without_crc(void **state)
 
 	x->params.has_crc = false;
 	h.payload_crc = 1234;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
+	assert_int_equal(shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
 		SW_PUSH_FOLD);
 	close_shard(x);
 }
@@ -332,14 +331,14 @@ static void push__another_step(void **state)
 
 	h.payload_crc = sw_data_crc(&h, elems, PAYLOAD);
 	h.step = 6;
-	assert_int_equal(sw_shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
+	assert_int_equal(shard_push(&x->sh, 0, &h, (uint8_t *)elems, false),
 		SW_PUSH_FOLD);
 	h.step = 7;
-	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
+	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_DIFFERS);
 	assert_int_equal(pull(x, 1, 1), 'N');
 	h.step = 6;
-	assert_int_equal(sw_shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
+	assert_int_equal(shard_push(&x->sh, 1, &h, (uint8_t *)elems, false),
 		SW_PUSH_COMPLETE);
 	close_shard(x);
 }
@@ -358,8 +357,7 @@ static void push__f16_is_rounded_once(void **state)
 		h.round = r;
 		for (uint32_t m = 0; m < 3; m++) {
 			h.payload_crc = sw_data_crc(&h, &values[m], 2);
-			sw_shard_push(
-				&x->sh, m, &h, (uint8_t *)&values[m], false);
+			shard_push(&x->sh, m, &h, (uint8_t *)&values[m], false);
 		}
 		for (uint32_t m = 0; m < 3; m++) {
 			const uint16_t *sum =
@@ -385,8 +383,8 @@ static void push__any_alignment(void **state)
 		memcpy(room + at, elems, PAYLOAD);
 		h.round = at + 1;
 		h.payload_crc = sw_data_crc(&h, elems, PAYLOAD);
-		sw_shard_push(&x->sh, 0, &h, room + at, false);
-		sw_shard_push(&x->sh, 1, &h, room + at, false);
+		shard_push(&x->sh, 0, &h, room + at, false);
+		shard_push(&x->sh, 1, &h, room + at, false);
 		assert_int_equal(take(x, 0), 2 * (int32_t)at);
 		free(room);
 	}

@@ -34,7 +34,7 @@ static void push_fifo(struct fixture *x, uint32_t key, uint32_t round)
 	elems[0] = (int32_t)key;
 	h.payload_crc = sw_data_crc(&h, elems, h.payload_len);
 	for (uint32_t m = 0; m < 2; m++)
-		sw_shard_push(&x->sh, m, &h, (uint8_t *)elems, false);
+		shard_push(&x->sh, m, &h, (uint8_t *)elems, false);
 }
 
 static uint32_t take_key(struct fixture *x, uint32_t member)

@@ -35,7 +35,7 @@ static enum sw_push_verdict push_bytes(struct fixture *x, uint32_t member,
 	struct sw_header h, const void *bytes)
 {
 	h.payload_crc = sw_data_crc(&h, bytes, h.payload_len);
-	return sw_shard_push(&x->sh, member, &h, bytes, false);
+	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
 static enum sw_push_verdict push_h(
@@ -229,7 +229,7 @@ static void push__damaged(void **state)
 	int32_t value = 1;
 
 	h.payload_crc = sw_data_crc(&h, &value, 4) ^ 1;
-	assert_int_equal(sw_shard_push(&x->sh, A, &h, (uint8_t *)&value, false),
+	assert_int_equal(shard_push(&x->sh, A, &h, (uint8_t *)&value, false),
 		SW_PUSH_CRC);
 	assert_int_equal(sw_shard_n_open(&x->sh), 0);
 	close_shard(x);

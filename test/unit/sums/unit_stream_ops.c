@@ -44,7 +44,7 @@ static enum sw_push_verdict push_bits(
 
 	fill(bytes, &h, bits);
 	h.payload_crc = sw_data_crc(&h, bytes, h.payload_len);
-	return sw_shard_push(&x->sh, member, &h, bytes, false);
+	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
 /* The same of A, which lends @bytes and whose payloads have no CRC. */
@@ -53,7 +53,7 @@ static enum sw_push_verdict lend_bits(struct fixture *x, struct sw_header h,
 {
 	sw_shard_set_crc(&x->sh, A, false);
 	fill(bytes, &h, bits);
-	return sw_shard_push(&x->sh, A, &h, bytes, true);
+	return shard_push(&x->sh, A, &h, bytes, true);
 }
 
 /* The bits that all elements of @member's next result have. */

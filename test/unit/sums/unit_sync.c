@@ -17,7 +17,7 @@ static enum sw_push_verdict lend_of(struct fixture *x, uint32_t member,
 	struct sw_header h = header(key, round, 0, FULL);
 
 	h.flags = SW_FLAG_NO_CRC;
-	return sw_shard_push(&x->sh, member, &h, (const uint8_t *)elems, true);
+	return shard_push(&x->sh, member, &h, (const uint8_t *)elems, true);
 }
 
 static enum sw_push_verdict lend(struct fixture *x, uint32_t member,
@@ -106,12 +106,11 @@ static void sum__lent_bf16(void **state)
 		twos[i] = two;
 	}
 	h.dtype = SW_BF16;
-	assert_int_equal(
-		sw_shard_push(&x->sh, A, &h, (const uint8_t *)ones, true),
+	assert_int_equal(shard_push(&x->sh, A, &h, (const uint8_t *)ones, true),
 		SW_PUSH_FOLD);
 	h.payload_crc = sw_data_crc(&h, twos, sizeof(twos));
 	assert_int_equal(
-		sw_shard_push(&x->sh, B, &h, (const uint8_t *)twos, false),
+		shard_push(&x->sh, B, &h, (const uint8_t *)twos, false),
 		SW_PUSH_COMPLETE);
 	got = sw_shard_take(&x->sh, B,
 		sw_bitmap_first(sw_shard_ready(&x->sh, B)), &x->h, &x->cell);
@@ -173,10 +172,10 @@ static void crc__by_member(void **state)
 	fill(elems, 1);
 	h.payload_crc = 1; /* wrong */
 	assert_int_equal(
-		sw_shard_push(&x->sh, B, &h, (const uint8_t *)elems, false),
+		shard_push(&x->sh, B, &h, (const uint8_t *)elems, false),
 		SW_PUSH_CRC);
 	assert_int_equal(
-		sw_shard_push(&x->sh, A, &h, (const uint8_t *)elems, false),
+		shard_push(&x->sh, A, &h, (const uint8_t *)elems, false),
 		SW_PUSH_FOLD);
 	sw_shard_set_crc(&x->sh, A, true);
 	assert_true(sw_shard_has_crc(&x->sh, A));
@@ -196,13 +195,13 @@ static void copy__crc_is_made(void **state)
 	fill(elems, 5);
 	h.op = SW_OPERATION_COPY;
 	assert_int_equal(
-		sw_shard_push(&x->sh, A, &h, (const uint8_t *)elems, true),
+		shard_push(&x->sh, A, &h, (const uint8_t *)elems, true),
 		SW_PUSH_FOLD);
 	fill(elems, 6); /* a broadcast is copied at once */
 	h.payload_len = h.weight = 0;
 	h.payload_crc = sw_data_crc(&h, NULL, 0);
 	assert_int_equal(
-		sw_shard_push(&x->sh, B, &h, NULL, false), SW_PUSH_COMPLETE);
+		shard_push(&x->sh, B, &h, NULL, false), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, B), 5); /* looks at the CRC, too */
 	close_shard(x);
 }
