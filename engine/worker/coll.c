@@ -154,8 +154,8 @@ static void start(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 	struct sw_stream *s = t->stream;
 
 	c->first = s->first;
-	s->first = (s->first + (c->n_chunks + SW_STRIPE_CHUNKS - 1) /
-				       SW_STRIPE_CHUNKS * SW_STRIPE_CHUNKS) %
+	s->first = (s->first + (c->n_chunks + SW_COLL_STRIPE - 1) /
+				       SW_COLL_STRIPE * SW_STRIPE_CHUNKS) %
 		   sw_place_line(&w->map);
 	s->n_colls++;
 	t->is_begun = true;

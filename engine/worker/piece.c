@@ -147,8 +147,9 @@ struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 
 	if (is_at_home(w, c))
 		return share_at_home(w, s, c, server_i);
-	share.place = sw_place_init(&w->map, c->first, c->n_chunks, server_i);
-	share.n = share.place.n_local;
+	share.place = sw_place_init(
+		&w->map, c->first, c->n_chunks * SW_COLL_PLACES, server_i);
+	share.n = share.place.n_local / SW_COLL_PLACES;
 	return share;
 }
 
@@ -158,7 +159,8 @@ uint32_t sw_coll_share_at(
 	if (share->parts)
 		return share->parts[i / share->n_per_part] * c->n_per_part +
 		       share->from + i % share->n_per_part * share->step;
-	return sw_place_global(&share->place, i);
+	return sw_place_global(&share->place, i * SW_COLL_PLACES) /
+	       SW_COLL_PLACES;
 }
 
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,

@@ -19,6 +19,10 @@ enum {
 	SW_COLLS = 64,        /* of a stream that may be open */
 	SW_EMPTY_COST = 64,   /* credit that a push without bytes takes */
 	SW_STREAM_BURST = 16, /* chunks that a link enters in its turn */
+	/* Chunks of a collective that lie together: each takes so many places
+	 * of the line.  A call of 512 KiB is so divided among all servers. */
+	SW_COLL_STRIPE = 4,
+	SW_COLL_PLACES = SW_STRIPE_CHUNKS / SW_COLL_STRIPE,
 	/* Cells of struct sw_sent from this one on are WANTs of so many more
 	 * chunks; those below are records. */
 	SW_CELL_WANT = 1 << 30,

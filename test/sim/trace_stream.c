@@ -492,33 +492,36 @@ static void check_shares(
 		uint32_t size = sizes[i % SW_ARRAY_SIZE(sizes)];
 
 		size = (uint32_t)sw_min64(size, left);
-		coll.n_chunks = size * SW_STRIPE_CHUNKS;
+		coll.n_chunks = size * SW_COLL_STRIPE;
 		for (uint16_t s = 0; s < n + k; s++) {
 			struct sw_coll_share share =
 				sw_coll_share(&w, &stream, &coll, s);
 
 			for (uint32_t x = 0; x < share.n; x++)
-				n_wrong += sw_place_owner(&w.map, coll.first,
-						   sw_coll_share_at(&coll,
-							   &share, x)) != s;
+				n_wrong +=
+					sw_place_owner(&w.map, coll.first,
+						SW_COLL_PLACES *
+							sw_coll_share_at(&coll,
+								&share, x)) !=
+					s;
 			at[s] += share.n;
 			in_all += share.n;
 		}
 		check_eq(c, in_all, coll.n_chunks, "chunks at all servers");
 		n_stripes += size;
-		coll.first =
-			(coll.first + coll.n_chunks) % sw_place_line(&w.map);
+		coll.first = (coll.first + coll.n_chunks * SW_COLL_PLACES) %
+			     sw_place_line(&w.map);
 	}
 	check_eq(c, n_wrong, 0, "chunks that lie elsewhere");
 	for (uint32_t s = 0; s < n + k; s++)
 		check_eq(c, at[s] * sum,
-			n_stripes * SW_STRIPE_CHUNKS * weights[s],
+			n_stripes * SW_COLL_STRIPE * weights[s],
 			"chunks of a server");
 	sw_place_map_close(&w.map);
 }
 
-/* The same where chunks are summed: @n_periods of n = 8, k = 4, through windows
- * of a quarter of a stripe. */
+/* The same where chunks are summed: @n_periods of tensors' stripes of n = 8,
+ * k = 4, through windows of less than a period. */
 static void check_sums(struct check *c, uint32_t n_periods)
 {
 	enum { AGENTS = 8, SUMMERS = 4, PERIOD = 44 };
@@ -547,7 +550,7 @@ static void check_sums(struct check *c, uint32_t n_periods)
 	end_groups(c, job);
 }
 
-/* A window of 16 chunks is less than a stripe; the sequence of stripes is not
+/* A window of 16 chunks is less than a period; the sequence of stripes is not
  * cut by it, but goes on from collective to collective. */
 static void s9_shares_of_many_servers(struct check *c)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 enum {
-	ONE = PEER_CHUNK,                   /* elements of a chunk */
-	BOTH = (SW_STRIPE_CHUNKS + 1) * ONE /* lane 1 has one chunk of it */
+	ONE = PEER_CHUNK,                 /* elements of a chunk */
+	BOTH = (SW_COLL_STRIPE + 1) * ONE /* lane 1 has one chunk of it */
 };
 
 static const uint16_t two_ranks[] = {0, 1};
@@ -85,7 +85,7 @@ static void sum_ours(struct worker_rig *r)
 	struct sw_header h;
 
 	wrig_tx(r);
-	for (uint32_t j = 1; j <= SW_STRIPE_CHUNKS; j++) {
+	for (uint32_t j = 1; j <= SW_COLL_STRIPE; j++) {
 		h = peer_result_header(0, j, 1, ONE);
 		h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
 		h.aux = 1;
