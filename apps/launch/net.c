@@ -104,8 +104,10 @@ static void common_write(const struct sw_net *net, uint32_t i, FILE *f)
 		net->log_level, stats);
 	if (cpus)
 		fprintf(f, "[lcore]\ncpus = %s\n", cpus);
-	fprintf(f, "[job]\nworkers = %u\nserver_lcores = %u\n%s", net->n_agents,
-		n_lcores(net), text_of(net->job_keys));
+	/* Who starts them sees their ends; who is silent has no core. */
+	fprintf(f,
+		"[job]\nworkers = %u\nserver_lcores = %u\ndead_after = 60s\n%s",
+		net->n_agents, n_lcores(net), text_of(net->job_keys));
 	if (!is_server(net, i))
 		fprintf(f, "rank = %u\n", i - first_agent(net));
 }

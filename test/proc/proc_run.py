@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import tempfile
+import time
 
 import rig
 from rig import Process, check, wait_until
@@ -228,6 +229,25 @@ def test_daemon_dies():
         os.kill(agents[0], signal.SIGKILL)
         p.wait_error(r"agent 0 was killed by signal 9",
                      r"\[0\] error .*ECLOSED", limit_s=SHORT_S)
+
+
+def test_server_gets_no_core():
+    """For longer than a job's default of silence: it has not ended, so the sums
+    go on."""
+    with Run("-np", 1, *client("--tensor", "t:1000:f32", "--steps",
+                               "1000000000")) as p:
+        p.await_out("step 0 exact")
+        server = next(c for c in p.children() if is_daemon(c, "server"))
+        os.kill(server, signal.SIGSTOP)
+        try:
+            time.sleep(12)
+            n = p.out().count("exact")
+        finally:
+            os.kill(server, signal.SIGCONT)
+        wait_until(lambda: p.code() is not None or
+                   p.out().count("exact") > n + 1, SHORT_S, "more steps")
+        p.signal(signal.SIGINT)
+        check(p.wait(SHORT_S) == 130, "the sums have ended")
 
 
 def is_daemon(pid, role):
