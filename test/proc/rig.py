@@ -384,12 +384,20 @@ class Net:
                         *args)
 
     def stats(self, daemon):
-        p = subprocess.run(
-            [sumwire(), "stats", "--json", self.stats_socket(daemon)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=START_S,
-            check=False)
-        check(p.returncode == 0, f"stats of {daemon}: {p.stderr.decode()}")
-        return json.loads(p.stdout)
+        """Its counters.  The command gives up after 5 s; the daemon is asked again,
+        for its thread may have had no core."""
+        end = time.monotonic() + START_S
+        while True:
+            p = subprocess.run(
+                [sumwire(), "stats", "--json", self.stats_socket(daemon)],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=START_S,
+                check=False)
+            if p.returncode == 0:
+                return json.loads(p.stdout)
+            check(time.monotonic() < end and daemon in self.daemons and
+                  self.daemons[daemon].code() is None,
+                  f"stats of {daemon}: {p.stderr.decode()}")
+            time.sleep(0.1)
 
     def await_stats(self, daemon, fn, what):
         """Its first counters of which fn is true.  Clients end before their
