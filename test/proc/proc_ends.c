@@ -89,7 +89,7 @@ static void begin(struct ends *e)
 		call(e, e->dp, SW_REDUCE_SCATTER, e->own, FEW, &e->second);
 }
 
-/* Until all have come so far; of "dp" nothing is over by then. */
+/* Until all have come so far. */
 static void meet(struct ends *e)
 {
 	uint64_t h;
@@ -125,6 +125,7 @@ static void do_abort(struct ends *e, bool is_called)
 		must(e, sw_group_abort(e->dp, "enough"), "abort");
 	if (begins)
 		finish(e);
+	meet(e); /* who has not begun may not have heard of it yet */
 	try_later(e);
 }
 
@@ -243,13 +244,18 @@ static void do_close_unused(struct ends *e)
 	try_later(e);
 }
 
+/* When all have come so far; others may learn of it while they do. */
 static void do_die(struct ends *e)
 {
-	if (!e->is_last)
-		begin(e);
-	meet(e);
-	if (e->is_last)
+	uint64_t h;
+
+	if (e->is_last) {
+		meet(e);
 		raise(SIGKILL);
+	}
+	begin(e);
+	if (!call(e, e->other, SW_BARRIER, NULL, 0, &h))
+		(void)sw_wait(e->c, h);
 	finish(e);
 	exit(EXIT_SUCCESS);
 }
