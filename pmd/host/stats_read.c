@@ -57,6 +57,17 @@ static int read_error(FILE *f)
 	return errno == EAGAIN || errno == EWOULDBLOCK ? SW_ETIMEDOUT : SW_EIO;
 }
 
+/* A stop and its end interrupt who has a limit. */
+static ssize_t take(void *sock, char *to, size_t n)
+{
+	ssize_t got;
+
+	do
+		got = recv(*(const int *)sock, to, n, 0);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
 int sw_stats_read(const char *path,
 	void (*each)(void *ctx, const char *name, uint64_t value), void *ctx)
 {
@@ -67,7 +78,7 @@ int sw_stats_read(const char *path,
 
 	if (err)
 		return err;
-	f = fdopen(sock, "r");
+	f = fopencookie(&sock, "r", (cookie_io_functions_t){.read = take});
 	if (!f) {
 		close(sock);
 		return SW_ENOMEM;
@@ -87,5 +98,6 @@ int sw_stats_read(const char *path,
 	if (!err)
 		err = read_error(f);
 	fclose(f);
+	close(sock);
 	return err;
 }

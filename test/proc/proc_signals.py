@@ -1,6 +1,7 @@
 # proc_signals.py - daemons that are told to end, by which signal and how often
 # SPDX-License-Identifier: BSD-3-Clause
 import signal
+import time
 
 import rig
 from rig import Net, check
@@ -47,6 +48,28 @@ def test_hangup_that_is_ignored():
         p.signal(signal.SIGHUP)
         for _ in range(3):  # the control thread has looked for signals
             net.stats("a")
+
+
+def state(p):
+    with open(f"/proc/{p.pid}/stat", encoding="ascii") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def test_a_command_that_stood_still():
+    """As by Ctrl-Z and fg, while it waits for an answer."""
+    with Net(workers=1) as net:
+        net.start("a")
+        net.daemons["a"].signal(signal.SIGSTOP)
+        p = net.run("stats", rig.sumwire(), "stats", "--json",
+                    net.stats_socket("a"))
+        rig.wait_until(lambda: state(p) == "S", rig.START_S, "a reader")
+        time.sleep(0.3)
+        p.signal(signal.SIGSTOP)
+        rig.wait_until(lambda: state(p) == "T", rig.START_S, "a stop")
+        p.signal(signal.SIGCONT)
+        net.daemons["a"].signal(signal.SIGCONT)
+        p.wait_ok()
+        check("chunks_done" in p.out(), p.out())
 
 
 def tell_twice(p):
