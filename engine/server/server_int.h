@@ -1,10 +1,10 @@
 /* server_int.h - what the files of a server share: its state, and their calls.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Files call downwards: server.c and server_tx.c, which take frames, have
- * the timers and send; admit*.c, who and what is let in; job.c,
- * the members and the state of a job; session.c, what is said to a worker;
- * share.c, what a job gets.
+ * Files call downwards: server.c, server_rx.c and server_tx.c have the timers,
+ * take frames and send them; admit*.c, who and what is let in; job.c, the
+ * members and the state of a job; session.c, what is said to a worker; share.c,
+ * what a job gets.
  */
 #ifndef SW_SERVER_INT_H
 #define SW_SERVER_INT_H
@@ -188,7 +188,12 @@ static inline uint64_t sw_job_all(const struct sw_job *job)
 	return ~0ULL >> (64 - job->n_members);
 }
 
-/* --- server_tx.c --- */
+/* --- server_rx.c, server_tx.c --- */
+
+/* sw_server_rx - node.rx: opens a burst, looks up each run of PUSHes once, then
+ * looks at those sessions that may send something now. */
+void sw_server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n);
 
 /* sw_server_tx - node.tx: replies to strangers, then control frames, one by
  * one, since they share memory; then results by class. */

@@ -23,7 +23,7 @@ ROOTS = [
     ("pmd/lcores/handoff.c", "port_ops"),
     ("pmd/lcores/handoff.c", "loopback_ops"),
     ("engine/worker/lane_rings.c", "sw_worker_take"),
-    ("engine/server/server.c", "server_rx"),
+    ("engine/server/server_rx.c", "sw_server_rx"),
     ("engine/server/server.c", "on_tick"),
     ("engine/server/server_tx.c", "sw_server_tx"),
     ("engine/worker/worker.c", "sw_worker_rx"),
@@ -52,7 +52,7 @@ OFF_PATH = {
     ("engine/worker/mismatch.c", "sw_tensor_kill"): "the end of a tensor, with its reason",
     ("engine/worker/mismatch.c", "ask_coordinator"): "the same",
     ("engine/worker/link_rx.c", "stop_probing"): "before a job runs",
-    ("engine/server/server.c", "on_leave"): "the end of a session, perhaps of a job",
+    ("engine/server/server_rx.c", "on_leave"): "the end of a session, perhaps of a job",
     ("engine/server/session.c", "sw_session_fail"): "the end of a session",
     ("engine/server/session.c", "sw_job_kill"):
         "the end of a tensor, with its reason",

@@ -1,0 +1,318 @@
+/* server_rx.c - the frames that come to a server, in bursts.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/text.h"
+#include "engine/server/server_int.h"
+
+/* --- sessions --- */
+
+/* Say to @peer that session @id is not, or no longer, open here. */
+static void say_left(
+	struct sw_server *srv, struct sw_path path, uint32_t peer, uint32_t id)
+{
+	struct sw_header h = {.type = SW_LEFT, .session = peer, .key = id};
+
+	sw_server_reply(srv, path, &h, NULL);
+}
+
+/* A frame under the id that the JOIN at @i was offered: it becomes a session,
+ * unless it is given up. */
+static struct sw_session *confirm(
+	struct sw_server *srv, uint32_t i, const struct sw_header *h)
+{
+	const struct sw_pending *p = &srv->pending[i];
+
+	if (h->type != SW_LEAVE)
+		return sw_pending_confirm(srv, i);
+	say_left(srv, p->path, p->join.session, p->id);
+	sw_pending_drop(srv, i);
+	return NULL;
+}
+
+static struct sw_session *session_of(struct sw_server *srv,
+	const struct sw_path *path, const struct sw_header *h)
+{
+	uint32_t i = h->session >> 16;
+	bool is_known = h->session && i < srv->n_sessions;
+	struct sw_session *s = is_known ? srv->sessions[i] : NULL;
+	const struct sw_pending *p = is_known ? &srv->pending[i] : NULL;
+
+	if (!is_known || h->session != (s ? s->peer.id : p->id)) {
+		sw_count(&srv->stats.rx_session, 1);
+		if (h->session)
+			say_left(srv, *path, 0, h->session);
+		return NULL;
+	}
+	if (memcmp(s ? &s->peer.path : &p->path, path, sizeof(*path)) != 0) {
+		sw_count(&srv->stats.rx_source, 1);
+		return NULL;
+	}
+	return s ? s : confirm(srv, i, h);
+}
+
+/* --- frames in --- */
+
+static void on_closed(struct sw_session *s, const struct sw_header *h)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint64_t closed =
+		sw_stensor_view(sh, sw_shard_tensor(sh, h->key)).closed &
+		~sw_shard_begun(sh, h).got;
+
+	sw_job_awaits_closed(
+		s->job, h->key, s->member, (uint32_t)__builtin_ctzll(closed));
+}
+
+/* The last of some PUSHes was not folded, now or before.  Returns whether it is
+ * to be acknowledged. */
+static __attribute__((noinline)) bool refuse(struct sw_session *s,
+	const struct sw_header *h, enum sw_push_verdict verdict)
+{
+	struct sw_answer refused;
+
+	switch (verdict) {
+	case SW_PUSH_DEAD:
+		sw_session_tell_dead(s, h->key);
+		return true;
+	case SW_PUSH_CLOSED:
+		on_closed(s, h);
+		return true;
+	case SW_PUSH_CRC:
+		refused = sw_shard_answer(&s->job->shard, h->key, h->round,
+			h->chunk, SW_ANSWER_CRC);
+		sw_session_answer(s, &refused);
+		return false;
+	case SW_PUSH_DIFFERS:
+		sw_session_differs(s, h);
+		return false;
+	default: /* invalid */
+		return false;
+	}
+}
+
+static inline struct sw_pushed push_some(struct sw_session *s,
+	const struct sw_rx_frame *f, const struct sw_header *h, uint32_t n)
+{
+	struct sw_pushed p = sw_shard_push(&s->job->shard, s->member, h, f, n);
+
+	if (p.has_completed)
+		sw_job_touch(s->job);
+	return p;
+}
+
+static void on_pushes(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
+	struct sw_flow *flow = &s->peer.flow;
+	uint64_t now_ns = s->srv->now_ns;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_pushed p = push_some(s, &f[i], &h[i], n - i);
+
+		if (p.n_held)
+			sw_flow_accept_run(flow, &h[i], p.n_held, now_ns);
+		i += p.n_held;
+		if (i < n && refuse(s, &h[i], p.verdict))
+			sw_flow_accept(flow, h->class, h[i].psn, now_ns);
+	}
+}
+
+/* What it asks for is judged chunk by chunk, each as a push without bytes. */
+static __attribute__((noinline)) void on_want(struct sw_session *s,
+	const struct sw_rx_frame *f, const struct sw_header *h)
+{
+	struct sw_header one = *h;
+	struct sw_pushed p;
+
+	if (!sw_shard_may_want(&s->job->shard, h))
+		return;
+	one.weight = 0;
+	for (uint32_t i = 0; i < h->weight; i++, one.round++) {
+		p = push_some(s, f, &one, 1);
+		if (!p.n_held && !refuse(s, &one, p.verdict))
+			return;
+	}
+	sw_flow_accept(&s->peer.flow, h->class, h->psn, s->srv->now_ns);
+}
+
+/* A WANT, or a run of PUSHes. */
+static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = sw_flow_within(&s->peer.flow, &h[i], n - i);
+		if (some && h->type == SW_PUSH)
+			on_pushes(s, &f[i], &h[i], some);
+		else if (some)
+			on_want(s, f, h);
+		else
+			some = sw_peer_is_overdrawn(
+				&s->peer, s->srv->due, &h[i], &s->srv->stats);
+	}
+}
+
+static void pull_one(struct sw_session *s, const struct sw_pull *pull)
+{
+	struct sw_shard *sh = &s->job->shard;
+	const struct sw_stensor *t = sw_shard_tensor(sh, pull->key);
+	const struct sw_job *job = s->job;
+	struct sw_answer answer;
+	uint64_t gone;
+	uint32_t rank;
+
+	sw_count(&s->srv->stats.pulls, 1);
+	if (t && pull->chunk)
+		sw_session_check_call(s, t, pull->chunk);
+	if (t && sw_stensor_is_over(t, pull->round, s->member)) {
+		sw_session_tell_dead(s, pull->key);
+		return;
+	}
+	if (!sw_shard_pull(sh, s->member, pull, &answer))
+		return;
+	sw_session_answer(s, &answer);
+	/* Of who left with an error the coordinator says why, if it ends the
+	 * job. */
+	gone = answer.missing & (job->params.is_async ? job->left : job->done);
+	if (!gone)
+		return;
+	rank = (uint32_t)__builtin_ctzll(gone);
+	sw_session_fail(s, SW_EPEER, pull->key,
+		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
+		"complete",
+		rank, job->members[rank].node, pull->round,
+		sw_stensor_view(sh, t).name);
+}
+
+static void on_pull(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	struct sw_pull pull;
+
+	for (uint32_t at = 0; at < h->payload_len; at += sizeof(pull)) {
+		memcpy(&pull, (const uint8_t *)f->payload + at, sizeof(pull));
+		pull_one(s, &pull);
+	}
+}
+
+static void on_leave(struct sw_session *s, const uint8_t *payload)
+{
+	struct sw_server *srv = s->srv;
+	struct sw_fault fault;
+	bool is_new;
+
+	memcpy(&fault, payload, sizeof(fault));
+	if (fault.err > 0) /* errors are negative */
+		fault.err = SW_EPROTO;
+	sw_text_clean(fault.text, sizeof(fault.text));
+	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id);
+	/* not what we have told it */
+	is_new = fault.err && !s->fault.err &&
+		 s->job->status.state != SW_JOB_FAILED;
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
+		s->job->name, s->member, is_new ? ": " : "",
+		is_new ? fault.text : "");
+	sw_count(&srv->stats.sessions_closed, 1);
+	sw_job_leave(s, fault.err, fault.text);
+}
+
+/* What a job must be running for. */
+static void (*const running[SW_N_TYPES])(struct sw_session *,
+	const struct sw_rx_frame *, const struct sw_header *) = {
+	[SW_PULL] = on_pull,
+	[SW_DECLARE] = sw_admit_declare,
+	[SW_TUNE] = sw_job_tune,
+	[SW_MISMATCH] = sw_session_on_mismatch,
+};
+
+/* What a control frame says; by LEAVE the session is gone. */
+static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, bool is_late)
+{
+	struct sw_server *srv = s->srv;
+
+	if (is_late && h->type != SW_ACK)
+		return;
+	if (h->type == SW_LEAVE)
+		on_leave(s, f->payload);
+	else if (h->type == SW_ACK)
+		sw_peer_on_ack(&s->peer, h, f->payload, srv->now_ns,
+			sw_session_fate, s, &srv->stats);
+	else if (h->type == SW_KEEPALIVE)
+		s->status_seq = h->aux;
+	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
+		running[h->type](s, f, h);
+	else /* also types that only a server sends */
+		sw_count(&srv->stats.rx_state, 1);
+}
+
+static void say_error(struct sw_session *s)
+{
+	s->error_at_ns = s->srv->now_ns + s->srv->params.retry_min;
+	sw_session_owe(s, SW_OWE_ERROR);
+}
+
+/* A frame, or a run of PUSHes. */
+static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
+	struct sw_server *srv = s->srv;
+	bool is_late = !sw_flow_is_newer(&s->peer.flow, h);
+
+	s->peer.rx_ns = srv->now_ns;
+	sw_session_note_rx(s);
+	sw_flow_rx(&s->peer.flow, &h[n - 1]);
+	if (srv->now_ns >= s->error_at_ns)
+		say_error(s);
+	if (h->type != SW_PUSH && h->type != SW_WANT)
+		on_control(s, f, h, is_late);
+	else if (s->job->status.state != SW_JOB_RUNNING)
+		sw_count(&srv->stats.rx_state, n);
+	else
+		on_data(s, f, h, n);
+}
+
+static void on_stranger(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h)
+{
+	if (h->type == SW_HELLO)
+		sw_admit_hello(srv, f);
+	else
+		sw_admit_join(srv, f, h);
+}
+
+/* The first of @n frames, and those that are looked up with it; returns how
+ * many. */
+static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
+	const struct sw_header *h, uint32_t n)
+{
+	struct sw_session *s;
+
+	if (!h->type) /* dropped */
+		return 1;
+	if (h->type == SW_HELLO || h->type == SW_JOIN) {
+		on_stranger(srv, f, h);
+		return 1;
+	}
+	s = session_of(srv, &f->from, h);
+	if (!s)
+		return 1;
+	n = sw_peer_run(f, h, n, SW_PUSH);
+	on_session(s, f, h, n);
+	return n;
+}
+
+void sw_server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
+	const struct sw_rx_frame *frames, uint32_t n)
+{
+	struct sw_server *srv = (struct sw_server *)node;
+	struct sw_header heads[SW_RX_BURST];
+
+	srv->now_ns = now_ns;
+	srv->n_looked = 0;
+	sw_frames_open(frames, n, heads, &srv->stats);
+	for (uint32_t i = 0; i < n;)
+		i += rx_some(srv, &frames[i], &heads[i], n - i);
+	sw_server_look(srv);
+}
