@@ -343,20 +343,20 @@ static inline void sw_flow_accept_run(struct sw_flow *f,
 {
 	struct sw_space *s = &f->space[h->class];
 	uint64_t last = h[n - 1].psn;
-	uint32_t i;
+	uint32_t i = 0;
 
-	if (h->psn != s->largest + 1 || last != s->largest + n ||
-		!s->n_unacked) {
-		for (i = 0; i < n; i++)
-			sw_flow_accept(f, h->class, h[i].psn, now_ns);
+	do /* until the others are the next ones, behind others that wait */
+		sw_flow_accept(f, h->class, h[i++].psn, now_ns);
+	while (i < n &&
+		(h[i].psn != s->largest + 1 || last - s->largest != n - i));
+	if (i == n)
 		return;
-	}
 	s->largest = last;
 	s->t_largest_ns = now_ns;
-	s->n_unacked += n;
-	for (uint64_t at = ~last; n; at += i, n -= i) {
-		i = 64 - at % 64 < n ? 64 - (uint32_t)(at % 64) : n;
-		s->came[at / 64 % SW_CAME_WORDS] |= ~0ULL >> (64 - i)
+	s->n_unacked += n - i;
+	for (uint64_t at = ~last, m; i < n; at += m, i += (uint32_t)m) {
+		m = 64 - at % 64 < n - i ? 64 - at % 64 : n - i;
+		s->came[at / 64 % SW_CAME_WORDS] |= ~0ULL >> (64 - m)
 								     << at % 64;
 	}
 }

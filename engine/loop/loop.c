@@ -95,10 +95,12 @@ static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	struct sw_port *port = l->ports[port_i];
 	struct sw_pace *pace = &l->pace[port_i];
 
-	for (uint32_t i = 0; i < n && !l->nodes[endpoint]->is_relay; i++)
-		frames[i].endpoint = (uint16_t)endpoint;
-	for (uint32_t i = 0; i < n && sw_pace_is_set(pace); i++)
-		sw_pace_charge(pace, frames[i].payload_len, now_ns);
+	if (!l->nodes[endpoint]->is_relay)
+		for (uint32_t i = 0; i < n; i++)
+			frames[i].endpoint = (uint16_t)endpoint;
+	if (sw_pace_is_set(pace))
+		for (uint32_t i = 0; i < n; i++)
+			sw_pace_charge(pace, frames[i].payload_len, now_ns);
 	SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, frames, n));
 }
 

@@ -58,10 +58,10 @@ static inline uint32_t sw_peer_run(const struct sw_rx_frame *f,
 {
 	uint32_t i = 1;
 
-	while (i < n && h[i].type == type && h[i - 1].type == type &&
-		h[i].session == h[0].session && h[i].class == h[0].class &&
+	while (h->type == type && i < n && h[i].type == type &&
+		h[i].session == h->session && h[i].class == h->class &&
 		h[i].psn > h[i - 1].psn &&
-		!memcmp(&f[i].from, &f[0].from, sizeof(f->from)))
+		!memcmp(&f[i].from, &f->from, sizeof(f->from)))
 		i++;
 	return i;
 }

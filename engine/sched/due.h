@@ -41,11 +41,16 @@ static inline void sw_due_put(
 	uint64_t *words = d->set[class].words, any = 0;
 	uint64_t bit = 1ULL << (session_i % 64);
 
-	words[session_i / 64] = is_due ? words[session_i / 64] | bit
-				       : words[session_i / 64] & ~bit;
+	if (is_due) {
+		words[session_i / 64] |= bit;
+		d->filled |= 1u << class;
+		return;
+	}
+	words[session_i / 64] &= ~bit;
 	for (uint32_t i = 0; i < SW_DUE_WORDS; i++)
 		any |= words[i];
-	d->filled = any ? d->filled | 1u << class : d->filled & ~(1u << class);
+	if (!any)
+		d->filled &= ~(1u << class);
 }
 
 /* sw_due_has - is any session in any set? */

@@ -317,10 +317,11 @@ static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
 static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 {
 	struct sw_due *due = &s->job->due[s->peer.path.port_i];
+	bool had = sw_due_has(due);
 
-	if (sw_peer_offer(&s->peer, due, class))
+	if (sw_peer_offer(&s->peer, due, class) && had != sw_due_has(due))
 		sw_drr_put(&s->srv->drr[s->peer.path.port_i],
-			sw_job_index(s->job), sw_due_has(due));
+			sw_job_index(s->job), !had);
 }
 
 void sw_session_refresh(struct sw_session *s);

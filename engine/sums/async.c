@@ -101,15 +101,15 @@ static enum sw_push_verdict push(
 	return differs(sh, k, p) ? SW_PUSH_DIFFERS : fold(sh, t, k, p);
 }
 
-static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
+static bool settle(const struct sw_shard *sh, uint32_t member,
+	struct sw_stensor *t, uint32_t local, uint32_t round, bool is_lost)
 {
 	struct sw_kept *k = sw_async_chunk(sh, t, local);
 
 	if (round != k->last[member] || !(k->inflight >> member & 1))
 		return false;
 	k->inflight &= ~(1ULL << member);
-	return true;
+	return is_lost;
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,

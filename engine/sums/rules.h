@@ -57,10 +57,12 @@ struct sw_rules {
 		const struct sw_stensor *t, uint32_t local,
 		const struct sw_header *h);
 	/* The result of @round is not on its way any more: it arrived, or
-	 * @is_lost.  False: it was of an older round: the member holds it, or a
-	 * newer one is marked. */
-	bool (*settle)(const struct sw_shard *sh, struct sw_stensor *t,
-		uint32_t member, uint32_t local, uint32_t round, bool is_lost);
+	 * @is_lost.  Returns whether it is to be sent again: lost, and of no
+	 * older round, since then the member holds it, or a newer one is
+	 * marked. */
+	bool (*settle)(const struct sw_shard *sh, uint32_t member,
+		struct sw_stensor *t, uint32_t local, uint32_t round,
+		bool is_lost);
 	/* Fill what of @h depends on the round or slot; returns the bytes. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, struct sw_header *h);

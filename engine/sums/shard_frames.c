@@ -239,9 +239,11 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_stensor *t = &sh->tensors[sw_orders_at(&sh->orders, order)];
 	size_t at = sw_marks_at(t, member);
 	uint32_t local = sw_bitmap_least_in(&t->marks, at);
+	uint64_t *word = sw_bitmap_word(&t->marks, local) + at;
 	const void *bytes;
 
-	if (!sw_bitmap_remove_word_in(&t->marks, at, local))
+	*word &= *word - 1;
+	if (!*word)
 		sw_marks_end(sh, t, member, local);
 	*cell_out = local;
 	*h = (struct sw_header){
@@ -264,18 +266,28 @@ static bool has_moved(const struct sw_stensor *t, uint32_t before)
 	return t->window && (before ^ t->base) & ~(t->window / 4 - 1);
 }
 
-bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
-	uint32_t cell, uint32_t round, bool is_lost)
+static __attribute__((noinline)) bool note_fate(struct sw_shard *sh,
+	uint32_t member, struct sw_stensor *t, uint32_t cell, uint32_t round,
+	bool is_lost)
 {
-	struct sw_stensor *t = &sh->tensors[key];
 	uint32_t base = t->base;
 
 	sw_count(&sh->stats->lost, is_lost);
 	if (!t->mem)
 		return false; /* its group was closed */
-	if (t->rules->settle(sh, t, member, cell, round, is_lost) && is_lost) {
+	if (t->rules->settle(sh, member, t, cell, round, is_lost)) {
 		sw_marks_add(sh, t, member, cell);
 		sw_count(&sh->stats->retransmissions, 1);
 	}
 	return has_moved(t, base);
+}
+
+bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
+	uint32_t cell, uint32_t round, bool is_lost)
+{
+	struct sw_stensor *t = &sh->tensors[key];
+
+	if (is_lost || t->window)
+		return note_fate(sh, member, t, cell, round, is_lost);
+	return t->rules->settle(sh, member, t, cell, round, false);
 }

@@ -229,8 +229,8 @@ static enum sw_push_verdict push(
 	return fold(sh, t, s, p);
 }
 
-static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
+static bool settle(const struct sw_shard *sh, uint32_t member,
+	struct sw_stensor *t, uint32_t local, uint32_t round, bool is_lost)
 {
 	struct sw_slot *s = slot_of(t, local);
 
@@ -241,7 +241,7 @@ static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
 		return true;
 	s->held |= 1ULL << member;
 	note_held(t, s);
-	return true;
+	return false;
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,

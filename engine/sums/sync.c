@@ -192,8 +192,8 @@ static enum sw_push_verdict push(
 	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, p) : verdict;
 }
 
-static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, uint32_t local, uint32_t round, bool is_lost)
+static bool settle(const struct sw_shard *sh, uint32_t member,
+	struct sw_stensor *t, uint32_t local, uint32_t round, bool is_lost)
 {
 	struct sw_chunk *c = &t->chunks[local];
 	const struct sw_cell *owed;
@@ -204,7 +204,7 @@ static bool settle(const struct sw_shard *sh, struct sw_stensor *t,
 	if (!owed || owed->round != round)
 		return false;
 	c->inflight &= ~(1ULL << member);
-	return true;
+	return is_lost;
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,

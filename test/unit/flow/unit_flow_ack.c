@@ -73,7 +73,8 @@ static void accept__far_past_and_far_future(void **state)
 		assert_true(k.bits[i] == 0);
 }
 
-/* A run is what its frames are one by one, over words and gaps. */
+/* A run is what its frames are one by one, over words and gaps, and where it
+ * begins with late ones. */
 static void accept_run__as_one_by_one(void **state)
 {
 	struct sw_flow one = open_flow()->f, run = one;
@@ -85,6 +86,9 @@ static void accept_run__as_one_by_one(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			psn += n % 5 == 0 && i == n / 2;
 			h[i] = (struct sw_header){.class = 2, .psn = psn++};
+			if (n % 7 == 0 && i < n / 7) /* late */
+				h[i].psn -= n + 1 - i;
+			psn -= n % 7 == 0 && i == 0;
 			sw_flow_accept(&one, 2, h[i].psn, n);
 		}
 		sw_flow_accept_run(&run, h, n, n);
