@@ -33,6 +33,8 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	memset(f, 0, sizeof(*f));
 	f->params = params;
 	f->grants = grants;
+	if (grants)
+		grants->n_idle++;
 	f->tick_at_ns = UINT64_MAX;
 	f->may_ask = true;
 	sw_flow_set_window(f, params->window_bytes);
@@ -73,6 +75,7 @@ void sw_flow_fini(struct sw_flow *f)
 	set_backlog(f, 0);
 	stop_waiting(f->grants, f);
 	f->grants->used -= f->held;
+	f->grants->n_idle -= !f->held;
 	f->grants = NULL;
 }
 
@@ -91,18 +94,32 @@ static uint32_t in_frames(const struct sw_flow *f, uint32_t quanta)
 	return (quanta + f->frame - 1) & -f->frame;
 }
 
+/* Quanta in whole frames that others have left.  What is expected may be long
+ * in coming: so there stays a frame for each that holds none. */
+static uint64_t left_to(const struct sw_flow *f)
+{
+	const struct sw_grants *g = f->grants;
+	uint64_t whole = g->total + (uint64_t)f->held;
+	uint64_t left = whole - sw_min64(whole, g->used);
+	uint64_t kept = (g->n_idle - !f->held) * f->frame;
+
+	if (!g->start)
+		left = sw_max64(
+			left - sw_min64(left, kept), sw_min64(left, f->frame));
+	return left & -(uint64_t)f->frame;
+}
+
 /* Quanta that the flow may hold now: what its peer has to send, at most its
  * share, or a frame where that is less; at most what others have left; but what
  * it may begin with always. */
 static uint32_t allowed(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
-	uint64_t whole = g->total + (uint64_t)f->held;
-	uint64_t left =
-		(whole - sw_min64(whole, g->used)) & -(uint64_t)f->frame;
-	uint64_t most = f->backlog ? sw_max64(share(f), f->frame) : 0;
+	uint64_t most = g->start;
 
-	most = sw_min64(most, g->start + sw_min64(f->backlog, left));
+	if (f->backlog)
+		most = sw_min64(sw_max64(share(f), f->frame),
+			g->start + sw_min64(f->backlog, left_to(f)));
 	return (uint32_t)sw_min64(sw_max64(most, g->start), f->window);
 }
 
@@ -120,7 +137,10 @@ static void note_held(struct sw_flow *f)
 	uint32_t open = open_grant(f);
 	uint32_t held = open > g->start ? in_frames(f, open - g->start) : 0;
 
+	if (held == f->held)
+		return;
 	g->used += held - f->held;
+	g->n_idle += !held - !f->held;
 	f->held = held;
 }
 
@@ -138,9 +158,9 @@ bool sw_flow_is_starved(const struct sw_flow *f)
 	uint32_t open = open_grant(f);
 
 	return g && f->backlog > open && open <= SW_FLOW_START / 2 &&
-	       allowed(f) >= sw_max64(1, 2 * open) &&
 	       (share(f) >= SW_FLOW_HASTE ||
-		       (!g->start && 2 * g->used < g->total));
+		       (!g->start && 2 * g->used < g->total)) &&
+	       allowed(f) >= sw_max64(1, 2 * open);
 }
 
 static bool is_short(const struct sw_flow *f)

@@ -24,7 +24,9 @@
  * is granted its share of the budget, in whole frames; where there is none left
  * flows get one in turn.  A server is told by each PUSH what is behind it, and
  * a flow at rest may begin with SW_FLOW_START quanta; a worker knows what
- * results are to come, and grants nothing else.
+ * results are to come, and grants nothing else, but keeps a frame for each
+ * server that holds none: other members may be long in completing what it
+ * knows.
  */
 #ifndef SW_FLOW_H
 #define SW_FLOW_H
@@ -47,6 +49,7 @@ struct sw_grants {
 	uint32_t whole;   /* quanta that fit the queue */
 	uint32_t total;   /* that may be granted and not consumed */
 	uint32_t used;    /* that are */
+	uint32_t n_idle;  /* flows that hold none of them */
 	uint64_t windows; /* of all flows whose senders have more to send */
 	struct sw_flow *first, *last; /* that wait for some, in turn */
 };

@@ -159,6 +159,41 @@ static void incast_at_a_worker_small_frames(struct check *c)
 	results_for_a_slow_worker(c, 1344);
 }
 
+/* A tensor lies at two servers, whose results wait for the other worker, a
+ * second one at the other two: that one's results are granted enough. */
+static void incast_beside_a_straggler(struct check *c)
+{
+	struct sim_job *job = open_job(2, 4, 1 << 20, FRAME);
+	struct sim_worker *w = job->workers;
+	uint64_t from;
+
+	job->n_tensors = job->n_first = 2;
+	job->n_elems[1] = job->n_elems[0];
+	sim_job_open(job);
+	slow_down(job->workers[0].node);
+	slow_down(job->workers[1].node);
+	sim_job_pass(job, 20 * SW_MS);
+	sim_worker_submit(&w[0], 0, 0);
+	sim_job_pass(job, 20 * SW_MS);
+	from = job->net.now_ns;
+	sim_worker_submit(&w[0], 1, 0);
+	sim_worker_submit(&w[1], 1, 0);
+	sim_job_pass(job, 200 * SW_MS);
+	check_eq(c, w[0].asked[0], 1, "what waits");
+	check_eq(c, w[0].asked[1] + w[1].asked[1], 0, "rounds that are open");
+	printf("# straggler: %llu and %llu us, %llu at the link's rate\n",
+		(unsigned long long)(w[0].done_ns[1] - from) / 1000,
+		(unsigned long long)(w[1].done_ns[1] - from) / 1000,
+		(unsigned long long)time_of(1 << 20) / 1000);
+	check(c, w[0].done_ns[1] - from <= 10 * time_of(1 << 20),
+		"its results are not held up");
+	sim_worker_submit(&w[1], 0, 0);
+	sim_job_pass(job, 200 * SW_MS);
+	check_eq(c, w[0].asked[0] + w[1].asked[0], 0, "rounds that are open");
+	check_eq(c, job->net.n_overflown[SW_RESULT], 0, "lost results");
+	close_job(c, job);
+}
+
 static bool are_done(void *ctx)
 {
 	struct sim_job *job = ctx;
@@ -217,6 +252,7 @@ const struct check_case trace_incast[] = {
 	{"incast_at_lcores", incast_at_lcores},
 	{"incast_at_a_worker", incast_at_a_worker},
 	{"incast_at_a_worker_small_frames", incast_at_a_worker_small_frames},
+	{"incast_beside_a_straggler", incast_beside_a_straggler},
 	{"incast_at_colocated_nodes", incast_at_colocated_nodes},
 	{"incast_at_colocated_nodes_small_frames",
 		incast_at_colocated_nodes_small_frames},

@@ -466,6 +466,35 @@ static void grants__what_is_expected(void **state)
 	assert_int_equal(g.used, 0);
 }
 
+/* What is expected may be long in coming: a frame stays for each of the others,
+ * as long as there is more than one. */
+static void grants__a_frame_for_each(void **state)
+{
+	struct sw_flow f[4];
+	struct sw_grants g;
+
+	open_shared(f, 4, &g);
+	g.start = 0;
+	g.total = 10; /* five frames */
+	sw_flow_expect(&f[0], 100);
+	sw_flow_give(&f[0]);
+	assert_int_equal(f[0].given, 4);
+	for (uint32_t i = 1; i < 4; i++) {
+		sw_flow_expect(&f[i], 100);
+		sw_flow_give(&f[i]);
+		assert_int_equal(f[i].given, 2);
+	}
+	use_up(&f[1]);
+	sw_flow_give(&f[1]);
+	assert_int_equal(f[1].given, 4); /* and so on */
+	sw_flow_fini(&f[0]);
+	assert_int_equal(g.n_idle, 0);
+	use_up(&f[1]);
+	assert_int_equal(g.n_idle, 1);
+	sw_flow_fini(&f[1]);
+	assert_int_equal(g.n_idle, 0);
+}
+
 /* A worker knows what is to come: a server that pushes, or says so, changes
  * nothing. */
 static void grants__pushed_by_a_server(void **state)
@@ -533,6 +562,7 @@ int main(void)
 		cmocka_unit_test(ack_at__many_run_dry),
 		cmocka_unit_test(grants__in_turn),
 		cmocka_unit_test(grants__what_is_expected),
+		cmocka_unit_test(grants__a_frame_for_each),
 		cmocka_unit_test(grants__pushed_by_a_server),
 		cmocka_unit_test(can_send__patient),
 	};
