@@ -127,4 +127,4 @@ class Hosts(Lan):
             for p in self.holders.values():
                 p.stdin.close()
                 p.stdout.close()
-                p.wait(10)
+                p.wait(30)

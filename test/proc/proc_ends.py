@@ -16,7 +16,7 @@ def run(what, n=2, k=0, colocated=True, local=None, **keys):
                  for i, m in enumerate(local or (1,) * n) for j in range(m)]
         for p in procs:
             if what == "die":
-                p.wait(60)
+                p.wait(rig.RUN_S)
             else:
                 p.wait_ok()
                 check("other goes on" in p.out(), p.out())

@@ -53,7 +53,7 @@ def test_one_dies_behind_it():
         net.start_all()
         for at in ("30", "111"):
             procs = start(net, (1, 1), "--die", at)
-            procs[1].wait(60)
+            procs[1].wait(rig.RUN_S)
             procs[0].wait_error("SW_EPEER")
         for p in start(net, (1, 1)):
             p.await_out("exact")

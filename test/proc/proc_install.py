@@ -194,7 +194,7 @@ def test_units():
             with open(unit, "w", encoding="ascii") as f:
                 f.write(text.replace(program, it.root + program))
         out = subprocess.run([analyze, "verify", "--man=no", *units],
-                             capture_output=True, text=True, timeout=60,
+                             capture_output=True, text=True, timeout=120,
                              check=False)
         ours = [line for line in out.stderr.splitlines() if "sumwire" in line]
         check(not ours, "\n".join(ours))

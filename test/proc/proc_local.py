@@ -101,8 +101,8 @@ def test_one_dies():
             c.wait_error("SW_EPEER",
                          r"rank 1 \(node agent0\), local rank 1: training "
                          r"process \d+")
-        wait_until(lambda: net.stats("agent0")["attached"] == 0, 20,
-                   "the agent to let go of all")
+        wait_until(lambda: net.stats("agent0")["attached"] == 0,
+                   rig.STOP_S, "the agent to let go of all")
         started = clients(net, local, *TENSORS)
         check_steps(started, 1)
 

@@ -9,7 +9,7 @@ from rig import check
 
 RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers",
                    "run")
-LIMIT_S = 200
+LIMIT_S = rig.TEST_S
 
 
 def peers(*args, env=None):

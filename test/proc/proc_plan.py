@@ -12,7 +12,7 @@ from rig import check
 
 def sumwire(*args):
     return subprocess.run([rig.sumwire(), *args], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=rig.RUN_S, check=False)
 
 
 def plan(*args):

@@ -77,7 +77,7 @@ echo "restarts: $(systemctl show -p NRestarts --value sumwire-agent@w1)"
 sleep 1
 train
 for s in /run/sumwire/stats-*.sock; do
-    timeout 5 sumwire stats "$s" > /dev/null && echo counters
+    timeout 30 sumwire stats "$s" > /dev/null && echo counters
 done
 systemctl stop $units
 systemctl show -p ActiveState,Result $units

@@ -18,7 +18,7 @@ ASSISTED_S, MIXED_S = 7 / 52.4, 1.6 / 13.1
 
 def topo(*args):
     return subprocess.run([rig.sumwire(), "topo", *args], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=rig.RUN_S, check=False)
 
 
 def recorded(name, *args):

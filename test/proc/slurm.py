@@ -43,6 +43,8 @@ SlurmdSpoolDir={dir}/spool
 SlurmctldLogFile={dir}/slurmctld.log
 SlurmdLogFile={dir}/slurmd.log
 SlurmdParameters=config_overrides
+MessageTimeout=90
+TCPTimeout=60
 NodeName={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
 PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """

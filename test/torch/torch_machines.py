@@ -101,7 +101,7 @@ class Machines(Alone):
             for p in self.holders:
                 p.stdin.close()
                 p.stdout.close()
-                p.wait(10)
+                p.wait(30)
 
 
 def by_name(i):
