@@ -147,15 +147,24 @@ static void do_timeout(struct ends *e, bool has_one)
 
 static void do_mismatch(struct ends *e)
 {
-	uint64_t count = e->is_last ? FEW - 1 : FEW, h = 0;
-	int err = 0;
+	uint64_t count = e->is_last ? FEW - 1 : FEW;
 
-	must(e, call(e, e->dp, SW_ALL_REDUCE, e->own, count, &h), "coll");
-	if (!e->is_last) /* it may be dead by now */
-		err = call(e, e->dp, SW_BARRIER, NULL, 0, &e->second);
-	say(e, "first", sw_wait(e->c, h));
+	e->first_err = call(e, e->dp, SW_ALL_REDUCE, e->own, count, &e->first);
 	if (!e->is_last)
-		say_end(e, "second", err, e->second);
+		e->second_err = call(e, e->dp, SW_BARRIER, NULL, 0, &e->second);
+	say_end(e, "first", e->first_err, e->first);
+	if (!e->is_last)
+		say_end(e, "second", e->second_err, e->second);
+	try_later(e);
+}
+
+/* One call on "dp", to its end, which may be known before. */
+static void try_first(
+	struct ends *e, enum sw_coll_kind kind, int32_t *buffer, uint64_t count)
+{
+	int err = call(e, e->dp, kind, buffer, count, &e->first);
+
+	say_end(e, "first", err, e->first);
 	try_later(e);
 }
 
@@ -166,9 +175,7 @@ static void do_kinds(struct ends *e, enum sw_coll_kind kind, bool is_giver)
 	if (!e->is_last)
 		kind = SW_ALL_REDUCE;
 	e->root = is_giver ? e->rank : 0;
-	must(e, call(e, e->dp, kind, e->memory, FEW, &e->first), "coll");
-	say(e, "first", sw_wait(e->c, e->first));
-	try_later(e);
+	try_first(e, kind, e->memory, FEW);
 }
 
 /* Two kinds, in another order at the last one. */
@@ -224,24 +231,17 @@ static void do_close_early(struct ends *e)
 		must(e, sw_group_close(e->dp), "close");
 		return;
 	}
-	must(e, call(e, e->dp, SW_ALL_REDUCE, e->memory, MANY, &e->first),
-		"coll");
-	say(e, "first", sw_wait(e->c, e->first));
-	try_later(e);
+	try_first(e, SW_ALL_REDUCE, e->memory, MANY);
 }
 
 /* The last one closes what it never called. */
 static void do_close_unused(struct ends *e)
 {
-	int err;
-
 	if (e->is_last) {
 		must(e, sw_group_close(e->dp), "close");
 		return;
 	}
-	err = call(e, e->dp, SW_ALL_REDUCE, e->memory, MANY, &e->first);
-	say_end(e, "first", err, e->first);
-	try_later(e);
+	try_first(e, SW_ALL_REDUCE, e->memory, MANY);
 }
 
 /* When all have come so far; others may learn of it while they do. */
