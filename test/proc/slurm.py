@@ -6,8 +6,10 @@ tests.
     with Slurm(folder) as slurm:
         slurm.env  # for srun and sbatch
 """
+import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -51,9 +53,13 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives to whoever asks for any: it is to be free
+    until a program has it that begins in some seconds."""
+    while True:
+        port = random.randrange(11000, 32000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 def find(name):
