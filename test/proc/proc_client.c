@@ -448,7 +448,7 @@ int main(int argc, char **argv)
 	struct client k = {.n_steps = 1, .n_jobs = 1};
 
 	sw_settings_init(&k.settings);
-	k.settings.open_timeout_s = k.settings.wait_timeout_s = 30;
+	k.settings.open_timeout_s = k.settings.wait_timeout_s = 100;
 	parse(&k, argc, argv);
 	for (uint32_t i = 0; i < k.n_jobs; i++)
 		run_job(&k);
