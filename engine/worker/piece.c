@@ -24,6 +24,12 @@ static const struct sw_wrank *root_of(
 	return &s->group.ranks[is_by_part(c) ? part : c->root];
 }
 
+static uint16_t bytes_of(const struct sw_coll *c, uint32_t at)
+{
+	return (uint16_t)sw_min64(
+		c->chunk_bytes, c->part_bytes - (uint64_t)at * c->chunk_bytes);
+}
+
 struct sw_piece sw_piece_of(const struct sw_worker *w,
 	const struct sw_stream *s, struct sw_coll *c, uint32_t chunk)
 {
@@ -32,8 +38,7 @@ struct sw_piece sw_piece_of(const struct sw_worker *w,
 		.at = chunk % c->n_per_part};
 	uint64_t members = s->group.members;
 
-	p.bytes = (uint16_t)sw_min64(c->chunk_bytes,
-		c->part_bytes - (uint64_t)p.at * c->chunk_bytes);
+	p.bytes = bytes_of(c, p.at);
 	p.root = (uint8_t)root_of(s, c, p.part)->member;
 	p.gives = sw_coll_from(c->ask.kind, members, p.root) >> w->rank & 1;
 	p.gets = sw_coll_to(c->ask.kind, members, p.root) >> w->rank & 1;
@@ -161,6 +166,24 @@ uint32_t sw_coll_share_at(
 		       share->from + i % share->n_per_part * share->step;
 	return sw_place_global(&share->place, i * SW_COLL_PLACES) /
 	       SW_COLL_PLACES;
+}
+
+uint32_t sw_coll_share_run(
+	const struct sw_coll_share *share, const struct sw_piece *p, uint32_t i)
+{
+	uint32_t left = p->coll->n_per_part - p->at, run;
+
+	if (share->parts)
+		return (left + share->step - 1) / share->step;
+	run = sw_place_run(&share->place, i * SW_COLL_PLACES) / SW_COLL_PLACES;
+	return left < run ? left : run;
+}
+
+void sw_piece_go_on(const struct sw_coll_share *share, struct sw_piece *p)
+{
+	p->at += share->parts ? share->step : 1;
+	p->bytes = bytes_of(p->coll, p->at);
+	p->cost = p->gives ? p->bytes : SW_EMPTY_COST;
 }
 
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,

@@ -12,11 +12,6 @@
 #include "engine/base/ticks.h"
 #include "sum/sum.h"
 
-static uint32_t window_of(const struct sw_wtensor *t)
-{
-	return 1u << t->decl.window_log2;
-}
-
 int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t n = w->n_links << t->decl.window_log2, ring = 1;
@@ -70,16 +65,6 @@ void sw_stream_close(struct sw_wtensor *t)
 
 /* --- the end of a collective --- */
 
-static void set_blocked(
-	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
-{
-	if (is_blocked)
-		sw_peer_wake(&l->peer, 0);
-	l->n_blocked += is_blocked;
-	l->n_blocked -= sl->is_blocked;
-	sl->is_blocked = is_blocked;
-}
-
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err)
 {
@@ -105,7 +90,7 @@ void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 	sw_task_cancel(&w->sched, &t->task);
 	s->head = s->tail;
 	for (uint32_t l = 0; l < w->n_links; l++)
-		set_blocked(&w->links[l], &s->links[l], false);
+		sw_stream_block(&w->links[l], &s->links[l], false);
 	for (uint32_t i = 0; i < SW_COLLS; i++)
 		if (s->colls[i].is_open)
 			sw_coll_end(w, t, &s->colls[i], err);
@@ -141,182 +126,6 @@ static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 		sw_coll_end(w, t, p->coll, 0);
 }
 
-/* --- chunks enter the window, and start as the scheduler says --- */
-
-/* What is only got enters when all that one WANT is to ask for can: those of
- * the collective up to the next multiple of this. */
-static bool fits(const struct sw_wtensor *t, const struct sw_stream_link *sl)
-{
-	uint32_t run = (uint32_t)sw_min64(SW_WANT_MAX, window_of(t) / 4);
-	uint32_t more = (uint32_t)sw_min64(
-		run - 1 - (sl->next & (run - 1)), sl->share.n - 1 - sl->at);
-
-	return sl->next - sl->base + more < window_of(t);
-}
-
-/* The next chunk of @c, if the window allows it.  Returns the credit that it
- * takes, or 0. */
-static uint32_t enter(struct sw_worker *w, struct sw_wtensor *t,
-	struct sw_link *l, struct sw_coll *c)
-{
-	struct sw_stream *s = t->stream;
-	struct sw_stream_link *sl = &s->links[l->peer.index];
-	uint32_t chunk = l->peer.index << t->decl.window_log2 |
-			 (sl->next & (window_of(t) - 1));
-	struct sw_piece *p = &s->pieces[chunk];
-
-	if (sl->next - sl->base >= window_of(t))
-		return 0;
-	*p = sw_piece_of(w, s, c, sw_coll_share_at(c, &sl->share, sl->at));
-	if (!p->gives && !fits(t, sl))
-		return 0;
-	sl->at++;
-	p->j = sl->next++;
-	t->chunks[chunk] = (struct sw_wchunk){.state = SW_GRAD};
-	s->entered[s->head++ % s->n_entered] = chunk;
-	return p->cost;
-}
-
-/* The collective whose chunks enter next at @l; NULL: there is none. */
-static struct sw_coll *coll_to_enter(
-	struct sw_worker *w, struct sw_wtensor *t, const struct sw_link *l)
-{
-	struct sw_stream *s = t->stream;
-	struct sw_stream_link *sl = &s->links[l->peer.index];
-
-	for (; sl->coll != s->n_colls; sl->coll++, sl->at = 0) {
-		struct sw_coll *c = &s->colls[sl->coll % SW_COLLS];
-
-		if (!sl->at)
-			sl->share = sw_coll_share(w, s, c, l->server_i);
-		if (sl->at < sl->share.n)
-			return c;
-	}
-	return NULL;
-}
-
-/* A few chunks of one link.  Returns the credit that they take. */
-static uint64_t enter_some(
-	struct sw_worker *w, struct sw_wtensor *t, struct sw_link *l)
-{
-	struct sw_stream_link *sl = &t->stream->links[l->peer.index];
-	uint64_t cost = 0;
-
-	for (uint32_t i = 0; i < SW_STREAM_BURST; i++) {
-		struct sw_coll *c = coll_to_enter(w, t, l);
-		uint32_t more = c ? enter(w, t, l, c) : 0;
-
-		set_blocked(l, sl, c && !more);
-		if (!more)
-			break;
-		cost += more;
-	}
-	return cost;
-}
-
-/* Whole chunks, in the order in which they entered. */
-static uint64_t part_of(
-	const struct sw_task *task, uint64_t from, uint64_t unit)
-{
-	const struct sw_wtensor *t = sw_wtensor_of(task);
-	const struct sw_stream *s = t->stream;
-	uint64_t bytes = 0;
-
-	for (uint32_t i = s->tail; i != s->head; i++) {
-		uint32_t cost = s->pieces[s->entered[i % s->n_entered]].cost;
-
-		if (bytes && bytes + cost > unit)
-			break;
-		bytes += cost;
-	}
-	return bytes;
-}
-
-static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
-{
-	struct sw_wtensor *t = sw_wtensor_of(task);
-	struct sw_worker *w = t->worker;
-	struct sw_stream *s = t->stream;
-
-	for (uint64_t n = 0; n < bytes && s->tail != s->head; s->tail++) {
-		uint32_t chunk = s->entered[s->tail % s->n_entered];
-
-		n += s->pieces[chunk].cost;
-		t->chunks[chunk].is_charged = true;
-		sw_todo_put(&w->links[chunk >> t->decl.window_log2], t, chunk,
-			1u << SW_TODO);
-	}
-}
-
-/* The chunk that was started last but @n, while the ring still has it. */
-static uint32_t started(const struct sw_stream *s, uint32_t n)
-{
-	return s->head - s->tail + n < s->n_entered
-		       ? s->entered[(s->tail - 1 - n) % s->n_entered]
-		       : UINT32_MAX;
-}
-
-/* Was it started, and has it not left? */
-static bool is_here(const struct sw_wtensor *t, uint32_t chunk)
-{
-	return chunk != UINT32_MAX && t->chunks[chunk].is_charged &&
-	       t->chunks[chunk].state == SW_GRAD && !t->chunks[chunk].n_sent;
-}
-
-static uint64_t take_back(struct sw_task *task, uint64_t bytes)
-{
-	struct sw_wtensor *t = sw_wtensor_of(task);
-	struct sw_worker *w = t->worker;
-	struct sw_stream *s = t->stream;
-	uint64_t taken = 0;
-
-	for (; taken < bytes && is_here(t, started(s, 0)) &&
-		is_here(t, started(s, 1));
-		s->tail--) {
-		uint32_t chunk = started(s, 0);
-
-		t->chunks[chunk].is_charged = false;
-		sw_todo_put(
-			&w->links[chunk >> t->decl.window_log2], t, chunk, 0);
-		taken += s->pieces[chunk].cost;
-	}
-	return taken;
-}
-
-static const struct sw_task_ops task_ops = {.has_rows = true,
-	.partition = part_of,
-	.start = start_part,
-	.take_back = take_back};
-
-/* What the windows of @n links from @first on allow, in turns; nothing where
- * all ranks are here. */
-static void enter_links(struct sw_worker *w, struct sw_wtensor *t,
-	struct sw_link *first, uint32_t n)
-{
-	uint64_t cost = 0, more = !sw_stream_is_here(w, t->stream);
-	int err;
-
-	while (more) {
-		more = 0;
-		for (uint32_t l = 0; l < n; l++)
-			more += enter_some(w, t, &first[l]);
-		cost += more;
-	}
-	if (!cost)
-		return;
-	t->task.ops = &task_ops;
-	t->task.priority = t->decl.priority;
-	err = sw_task_extend(&w->sched, &t->task, cost);
-	assert(!err);
-	(void)err;
-	sw_sched_run(&w->sched);
-}
-
-void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t)
-{
-	enter_links(w, t, w->links, w->n_links);
-}
-
 /* --- frames --- */
 
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
@@ -344,8 +153,8 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 {
 	struct sw_wchunk *c;
 
-	*chunk =
-		l->peer.index << t->decl.window_log2 | (j & (window_of(t) - 1));
+	*chunk = l->peer.index << t->decl.window_log2 |
+		 (j & (sw_stream_window(t) - 1));
 	c = &t->chunks[*chunk];
 	return t->is_open && t->stream->pieces[*chunk].j == j &&
 			       c->state != SW_HELD
@@ -418,8 +227,10 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 	}
 	sw_count(&w->stats.rx_state, sl->base != base);
 	sw_link_came(l);
-	enter_links(w, t, l, 1);
-	sw_sched_run(&w->sched);
+	if (w->moved != t || w->moved_at != l)
+		sw_stream_settle(w);
+	w->moved = t;
+	w->moved_at = l;
 }
 
 static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,

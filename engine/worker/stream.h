@@ -159,6 +159,12 @@ struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t server_i);
 uint32_t sw_coll_share_at(
 	const struct sw_coll *c, const struct sw_coll_share *share, uint32_t i);
+/* sw_coll_share_run - how many of the share's chunks from number @i on, which
+ * is
+ * @p, follow each other in one part; sw_piece_go_on - the next one of them. */
+uint32_t sw_coll_share_run(const struct sw_coll_share *share,
+	const struct sw_piece *p, uint32_t i);
+void sw_piece_go_on(const struct sw_coll_share *share, struct sw_piece *p);
 /* sw_coll_divide - how many of its chunks are this lane's; *lanes: which other
  * lanes have some, a bit each. */
 uint32_t sw_coll_divide(const struct sw_worker *w, const struct sw_stream *s,
@@ -179,12 +185,25 @@ void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes);
 void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p);
 
-/* --- stream.c: the window --- */
+/* --- enter.c: chunks enter the window --- */
 
-/* sw_stream_enter - collectives or room in the window have come: what it allows
- * enters, and starts as the scheduler says; nothing where all ranks are here.
- */
+/* sw_stream_window - its slots at each link. */
+static inline uint32_t sw_stream_window(const struct sw_wtensor *t)
+{
+	return 1u << t->decl.window_log2;
+}
+
+/* sw_stream_enter - collectives have come: what the windows allow enters, and
+ * starts as the scheduler says; nothing where all ranks are here.
+ * sw_stream_settle - the same of the window that has moved (w->moved). */
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
+void sw_stream_settle(struct sw_worker *w);
+
+/* sw_stream_block - do chunks wait for the window at @l to move? */
+void sw_stream_block(
+	struct sw_link *l, struct sw_stream_link *sl, bool is_blocked);
+
+/* --- stream.c: what is in the window --- */
 
 /* sw_coll_end - a collective ends: all local ranks that have submitted it are
  * told. */
@@ -220,7 +239,8 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_header *h, const uint8_t *payload);
 
-/* sw_stream_on_base - all chunks below @base are done at the server. */
+/* sw_stream_on_base - all chunks below @base are done at the server.
+ * sw_stream_settle is to follow. */
 void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
 /* sw_streams_ask - put streams that wait for their window into the link's next

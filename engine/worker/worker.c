@@ -381,10 +381,12 @@ static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
 	return n;
 }
 
-/* What a burst leaves to do, once for all its frames: what the credit that came
- * back allows to start, and ACKs that are due at once. */
+/* What a burst leaves to do, once for all its frames: what a window that moved
+ * and the credit that came back allow to start, and ACKs that are due at once.
+ */
 static void settle(struct sw_worker *w)
 {
+	sw_stream_settle(w);
 	sw_sched_run(&w->sched);
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(w->touched); i++)
 		for (uint64_t m = w->touched[i]; m; m &= m - 1) {

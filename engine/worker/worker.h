@@ -149,6 +149,10 @@ struct sw_worker {
 	uint32_t n_open;   /* push_pulls */
 	bool is_still;     /* a stream has stood still for long (the same) */
 	bool has_dead;     /* streams of which something is open (mismatch.c) */
+	/* The stream whose window has moved in this burst, and at which link;
+	 * NULL: none has. */
+	struct sw_wtensor *moved;
+	struct sw_link *moved_at;
 	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
