@@ -163,7 +163,6 @@ struct agent_core {
 	struct sw_host_tuning tuning; /* in use, as the processes see them */
 	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
-	bool has_woken;       /* a process, since the last turn */
 	/* Local ranks that wait until memory is free. */
 	uint32_t n_freeing;
 	bool is_freeing[AGENT_LOCAL_MAX];

@@ -1,6 +1,5 @@
 /* agent_lcore.c - the agent's polling lcore: commands, submits, completions.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +62,8 @@ static void complete(struct agent_core *core, uint32_t local, uint32_t tensor,
 
 	if (c->status && c->status == sw_worker_death(&core->worker, tensor))
 		sw_host_explain(core->clients[local], c->handle, why);
-	core->has_woken |= sw_host_complete(core->clients[local], c);
+	if (sw_host_complete(core->clients[local], c))
+		core->shared->daemon.pollers[0].has_woken = true;
 }
 
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
@@ -287,16 +287,6 @@ static uint32_t take_lanes(struct agent_core *core)
 	return n;
 }
 
-/* Whom we woke may share our core, and has waited long enough: it would get the
- * core when its slice comes, which may be milliseconds. */
-static void step_aside(struct agent_core *core)
-{
-	if (!core->has_woken)
-		return;
-	core->has_woken = false;
-	sched_yield();
-}
-
 uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 {
 	struct agent_core *core = ctx;
@@ -317,7 +307,6 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	sw_agent_show_tuning(core);
 	tell_if_ended(core);
 	finish_leaving(core);
-	step_aside(core);
 	atomic_store_explicit(&core->shared->n_open,
 		core->has_worker ? sw_worker_view(&core->worker).n_open : 0,
 		memory_order_relaxed);

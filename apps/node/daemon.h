@@ -8,6 +8,7 @@
 
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
+#include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
 #include "apps/node/turns.h"
@@ -39,8 +40,8 @@ struct sw_poller {
 	struct sw_loop loop;
 	struct sw_turns turns;
 	bool is_serving; /* frames may come at any time: never sleep long */
-	uint64_t crowded_until_ns; /* somebody else ran at a yield of ours */
-	long n_switches;           /* to others, when one took long */
+	bool has_woken;  /* works: a process, which may share our core */
+	struct sw_idle idle;
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;

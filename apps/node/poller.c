@@ -1,25 +1,18 @@
 /* poller.c - the polling lcore: turn, and step back when there is nothing.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <sched.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "apps/node/daemon.h"
 #include "pmd/host/attach.h"
-
-enum {
-	REST_NS = 10000000,   /* longest sleep with nothing outstanding */
-	WAIT_NS = 1000000,    /* with something, where frames end it */
-	YIELD_SPINS = 20,     /* yield for so many times the spin */
-	CROWD_NS = 100000000, /* so long a yield's lesson holds */
-};
 
 void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 {
 	const struct sw_handoff *h = &d->handoff;
 	uint32_t n = sw_conf_n_udp(&d->conf);
 
-	*p = (struct sw_poller){.daemon = d};
+	*p = (struct sw_poller){.daemon = d,
+		.idle = {.spin_ns = d->conf.lcore.spin_ns,
+			.sleep_ns = d->conf.lcore.sleep_ns}};
 	sw_loop_init(&p->loop, sw_handoff_ports(h, lcore), d->n_ports,
 		d->params.stop_gap, sw_now_ns());
 	for (uint32_t e = 0; e < n; e++) {
@@ -73,11 +66,9 @@ static uint64_t choose_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 	return ns;
 }
 
-static void rest(struct sw_poller *p, const int *fds, uint32_t n_fds,
-	uint64_t most, uint64_t now_ns)
+static void rest(
+	struct sw_poller *p, const int *fds, uint32_t n_fds, uint64_t ns)
 {
-	uint64_t ns = choose_ns(p, most, now_ns);
-
 	if (p->rest)
 		p->rest(p->ctx, fds, n_fds, ns);
 	else
@@ -85,68 +76,39 @@ static void rest(struct sw_poller *p, const int *fds, uint32_t n_fds,
 			NULL, 0, fds, n_fds, (uint32_t)(ns / SW_US + 1));
 }
 
-/* Does a training process compute where we poll?  Each look at the ports is at
- * its cost then, and nobody waits: frames may. */
-static bool is_crowded(const struct sw_poller *p, uint64_t now_ns)
-{
-	return now_ns < p->crowded_until_ns && p->is_awaited &&
-	       !p->is_awaited(p->ctx);
-}
-
-/* Who runs at our yield for longer than a moment has use for the core.  An
- * interrupt, or the machine's own stop, takes time too, but nobody ran. */
-static void yield(struct sw_poller *p, uint64_t now_ns)
-{
-	struct rusage use;
-	uint64_t then_ns;
-
-	sched_yield();
-	then_ns = sw_now_ns();
-	if (then_ns - now_ns <= p->daemon->conf.lcore.spin_ns)
-		return;
-	getrusage(RUSAGE_THREAD, &use);
-	if (use.ru_nivcsw != p->n_switches)
-		p->crowded_until_ns = then_ns + CROWD_NS;
-	p->n_switches = use.ru_nivcsw;
-}
-
-/* Idle since @idle_ns: spin, then yield, then sleep: until a frame comes, where
- * the ports tell; else longer and longer.  With nothing outstanding, rest.  In
- * a crowd frames and submits gather until a process waits, or some time. */
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
-	const struct sw_conf *conf = &p->daemon->conf;
-	uint64_t spin = conf->lcore.spin_ns, most = conf->lcore.sleep_ns;
-	bool is_busy = sw_loop_is_busy(&p->loop);
+	struct sw_idle_look look = {.now_ns = now_ns,
+		.idle_ns = idle_ns,
+		.can_rest = p->rest,
+		.is_serving = p->is_serving};
 	int fds[SW_HOST_WAKE_FDS];
 	uint32_t n_fds;
+	uint64_t most;
 
-	if (idle_ns < spin / 4) {
+	if (sw_idle_spins(&p->idle, idle_ns)) {
 		__builtin_ia32_pause();
 		return;
 	}
-	n_fds = most ? wake_fds(p->daemon, fds) : 0;
-	if (n_fds && is_crowded(p, now_ns)) {
-		if (is_busy)
-			p->nap(p->ctx, choose_ns(p, WAIT_NS, now_ns));
-		else
-			rest(p, fds, n_fds, REST_NS, now_ns);
-		return;
-	}
-	if (idle_ns < (is_busy ? YIELD_SPINS : 1) * spin) {
-		yield(p, now_ns);
-		return;
-	}
-	if (n_fds) {
-		rest(p, fds, n_fds, is_busy ? WAIT_NS : REST_NS, now_ns);
-		return;
-	}
-	if (idle_ns / 8 < most)
-		most = idle_ns / 8;
-	if (!is_busy && p->rest)
-		rest(p, NULL, 0, p->is_serving ? most : REST_NS, now_ns);
-	else
+	n_fds = wake_fds(p->daemon, fds);
+	look.is_busy = sw_loop_is_busy(&p->loop);
+	look.can_wake = n_fds;
+	look.has_computing = sw_idle_is_shared(&p->idle, now_ns) &&
+			     p->is_awaited && !p->is_awaited(p->ctx);
+	switch (sw_idle_choose(&p->idle, &look, &most)) {
+	case SW_IDLE_YIELD:
+		sw_idle_yield(&p->idle, now_ns);
+		break;
+	case SW_IDLE_NAP:
+		p->nap(p->ctx, choose_ns(p, most, now_ns));
+		break;
+	case SW_IDLE_REST:
+		rest(p, fds, n_fds, choose_ns(p, most, now_ns));
+		break;
+	case SW_IDLE_SLEEP:
 		sleep_ns(choose_ns(p, most, now_ns));
+		break;
+	}
 }
 
 static uint64_t cpu_ns(void)
@@ -169,6 +131,21 @@ static void note_turn(
 		sw_turns_note(t, ns);
 }
 
+/* Whom we woke may share our core, and has waited long enough: it would get the
+ * core when its slice comes, which may be milliseconds.  If it is shared, we
+ * are about to sleep. */
+static void step_aside(struct sw_poller *p)
+{
+	uint64_t now_ns;
+
+	if (!p->has_woken)
+		return;
+	p->has_woken = false;
+	now_ns = sw_now_ns();
+	if (!sw_idle_is_shared(&p->idle, now_ns))
+		sw_idle_yield(&p->idle, now_ns);
+}
+
 static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
 {
 	uint64_t then_ns = sw_loop_then(&p->loop);
@@ -176,6 +153,7 @@ static uint32_t turn(struct sw_poller *p, uint64_t now_ns)
 
 	for (uint32_t i = 0; i < p->n_works; i++)
 		n += p->works[i].turn(p->works[i].ctx, then_ns);
+	step_aside(p);
 	return n + sw_loop_turn(&p->loop, now_ns);
 }
 
