@@ -12,6 +12,7 @@ import secrets
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -25,6 +26,10 @@ PORTS = range(20000, 32000 - 2 * LCORES_MAX, 2)
 SERVER_PORT = 5700  # [server] udp_port
 SIOCGIFADDR = 0x8915
 PARENT_MAX = 60  # bytes; a socket's path has 107
+# No session of its own where Python can do without: Linux schedules sessions as
+# wholes, and wakes a process of another one later (sched_autogroup_enabled).
+OWN_GROUP = ({"process_group": 0} if sys.version_info >= (3, 11)
+             else {"start_new_session": True})
 PAUSE_S = 0.02
 TRIES = 100
 RUN_BYTES = 8  # of torchrun's run id in a job's name, which has 31
@@ -199,11 +204,11 @@ class Agent:
         ini = AGENT.format(folder=folder, socket=self.socket, **conf) + "".join(
             SERVER.format(i=i, ip=ip, udp_port=udp_port)
             for i, (ip, udp_port) in enumerate(servers))
-        # In a session of its own: Ctrl-C is for the training.
+        # In a group of its own: Ctrl-C is for the training.
         self.process = subprocess.Popen(
             ["/bin/sh", "-c", RUN, library.command(), folder, ini],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-            start_new_session=True, close_fds=True,
+            **OWN_GROUP, close_fds=True,
             # its ranks are those of the group
             env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
 
