@@ -1,0 +1,19 @@
+/* steps.h - how many instructions a piece of code executes.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * By the processor's trap flag: exact, whatever else the machine does, and some
+ * hundred times slower than without.  Of a string instruction (rep) all rounds
+ * count as one, as a copy's length is no walk.
+ */
+#ifndef SW_TEST_STEPS_H
+#define SW_TEST_STEPS_H
+
+#include <stdint.h>
+
+/* steps_begin - count from here on, up to @most; what follows is not slowed. */
+void steps_begin(uint64_t most);
+
+/* steps_end - how many there were; above the most: no more is known. */
+uint64_t steps_end(void);
+
+#endif
