@@ -163,6 +163,14 @@ struct agent_core {
 	struct sw_host_tuning tuning; /* in use, as the processes see them */
 	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
+	/* Memory of a client, item of local, that is freed: the collectives
+	 * before tensor at do not use it.  client NULL: none is looked for. */
+	struct {
+		struct sw_host_client *client;
+		uint32_t local, item, at;
+		const void *base;
+		uint64_t bytes;
+	} freed;
 	/* Local ranks that wait until memory is free. */
 	uint32_t n_freeing;
 	bool is_freeing[AGENT_LOCAL_MAX];
@@ -244,10 +252,13 @@ void sw_agent_pace(const struct agent_shared *shared, struct sw_loop *loop,
 	uint64_t *known_bit_s);
 
 /* agent_memory.c: memory that processes give back.  sw_agent_free - as ordered;
- * sw_agent_work_free - answer who waits in core->is_freeing when nothing refers
- * to it any more.  Lcore 0; sw_agent_lane_free - another lcore's part of that.
+ * sw_agent_find_use - look whether core->freed is used, some of it in each
+ * turn; sw_agent_work_free - answer who waits in core->is_freeing when nothing
+ * refers to it any more.  Lcore 0; sw_agent_lane_free - another lcore's part of
+ * that.
  */
 void sw_agent_free(struct agent_core *core, const struct agent_command *o);
+void sw_agent_find_use(struct agent_core *core);
 void sw_agent_work_free(struct agent_core *core);
 void sw_agent_lane_free(struct agent_lane *l);
 

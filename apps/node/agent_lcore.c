@@ -146,6 +146,10 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 {
 	struct agent_command o;
 
+	if (core->freed.client) { /* the last one is not done */
+		sw_agent_find_use(core);
+		return 1;
+	}
 	if (!sw_agent_take_command(core, &o))
 		return 0;
 	switch (o.kind) {
@@ -201,6 +205,7 @@ static void finish_leaving(struct agent_core *core)
 	sw_worker_close(&core->worker);
 	core->has_worker = false;
 	memset(core->clients, 0, sizeof(core->clients));
+	core->freed.client = NULL;
 	sw_agent_tell(core, &(struct agent_report){.kind = AGENT_LEFT});
 }
 

@@ -36,18 +36,32 @@ static bool is_done(struct agent_shared *shared, uint32_t lcore)
 void sw_agent_free(struct agent_core *core, const struct agent_command *o)
 {
 	struct sw_host_client *client = core->clients[o->local];
-	const void *base;
-	uint64_t bytes;
 
-	if (!client || !sw_host_forget(client, o->n, &base, &bytes))
+	core->freed.local = o->local;
+	core->freed.item = o->n;
+	core->freed.at = 0;
+	if (client && sw_host_forget(client, o->n, &core->freed.base,
+			      &core->freed.bytes))
+		core->freed.client = client;
+}
+
+void sw_agent_find_use(struct agent_core *core)
+{
+	struct sw_host_client *client = core->freed.client;
+	uint32_t local = core->freed.local;
+
+	if (sw_worker_uses(&core->worker, local, core->freed.base,
+		    core->freed.bytes, &core->freed.at))
+		sw_host_evict(client, "freed memory that it uses, item",
+			core->freed.item);
+	else if (core->freed.at < SW_TENSORS)
 		return;
-	if (sw_worker_uses(&core->worker, base, bytes)) {
-		sw_host_evict(client, "freed memory that it uses, item", o->n);
-		return;
+	else {
+		core->n_freeing += !core->is_freeing[local];
+		core->is_freeing[local] = true;
+		atomic_fetch_add(&core->shared->n_freed, 1);
 	}
-	core->n_freeing += !core->is_freeing[o->local];
-	core->is_freeing[o->local] = true;
-	atomic_fetch_add(&core->shared->n_freed, 1);
+	core->freed.client = NULL;
 }
 
 void sw_agent_lane_free(struct agent_lane *l)

@@ -209,19 +209,12 @@ static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 	return SW_BITMAP_NONE;
 }
 
-/* sw_bitmap_clear - empty it, by the words that are not.  Returns how many
- * members there were. */
-static inline uint32_t sw_bitmap_clear(struct sw_bitmap *b)
+/* sw_bitmap_add_all - add the members of @from, which is as large. */
+static inline void sw_bitmap_add_all(
+	struct sw_bitmap *b, const struct sw_bitmap *from)
 {
-	uint32_t count = 0;
-
-	for (uint32_t i = sw_bitmap_next(b, 0); i != SW_BITMAP_NONE;
-		i = sw_bitmap_next(b, i)) {
-		count += (uint32_t)__builtin_popcountll(b->level[0][i / 64]);
-		b->level[0][i / 64] = 0;
-		sw_bitmap_remove_above_in(b, 0, i);
-	}
-	return count;
+	for (size_t i = 0; i < sw_bitmap_words(b->n); i++)
+		b->level[0][i] |= from->level[0][i];
 }
 
 #endif

@@ -15,6 +15,7 @@ enum {
 	SW_LOCAL_RANKS = 1023, /* of one member; so all fit 16 bits */
 	SW_MAX_SERVERS = 128,  /* polling cores of servers */
 	SW_MAX_SESSIONS = 256, /* of one polling core */
+	SW_GROUP_STREAMS = 16, /* of a group of ranks: a few for each kind */
 	SW_NAME_MAX = 128,     /* a name and its NUL */
 	SW_TEXT_MAX = 160,     /* an error's text and its NUL */
 };

@@ -81,4 +81,7 @@ const char *sw_coll_last(const char *name);
  * before the last '/' is its name. */
 bool sw_coll_are_kin(const char *a, const char *b);
 
+/* sw_coll_group_hash - of a group's name, by that of one of its streams. */
+uint32_t sw_coll_group_hash(const char *name);
+
 #endif

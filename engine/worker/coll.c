@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/work.h"
 #include "sum/sum.h"
 
 /* 16 bits of what each push carries of count and root: the header has room for
@@ -133,7 +134,7 @@ static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 		t->progress_ns = w->now_ns;
 		sw_todo_take_place(w, t);
 	}
-	t->is_open = true;
+	sw_wtensor_set_open(t, true);
 }
 
 /* The chunks that other lanes have are theirs. */
@@ -269,8 +270,6 @@ void sw_colls_done(
 		uint32_t at = (uint32_t)__builtin_ctzll(done);
 		struct sw_coll *c = &t->stream->colls[at];
 
-		if (!c->is_open)
-			return; /* the job has ended */
 		if (lane->weights[at])
 			c->weight = lane->weights[at];
 		c->is_edited |= lane->are_edited[at];

@@ -13,6 +13,8 @@
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
 
+enum { USES_BURST = 16 }; /* streams looked at in one call */
+
 static void note_closed(struct sw_stream *s, uint32_t local)
 {
 	if (!sw_wgroup_has_local(&s->group, local) ||
@@ -24,14 +26,10 @@ static void note_closed(struct sw_stream *s, uint32_t local)
 
 void sw_group_copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
 {
-	const struct sw_stream *kin = NULL;
+	const struct sw_wtensor *kin = sw_wtensor_kin(w, t, t);
 
-	for (uint32_t i = 0; i < w->n_tensors && !kin; i++)
-		if (&w->tensors[i] != t &&
-			sw_wtensor_are_kin(&w->tensors[i], t))
-			kin = w->tensors[i].stream;
 	for (uint32_t i = 0; kin && i < w->n_local; i++)
-		if (sw_stream_has_closed(kin, i))
+		if (sw_stream_has_closed(kin->stream, i))
 			note_closed(t->stream, i);
 }
 
@@ -40,28 +38,35 @@ static bool is_in(const void *p, const void *base, uint64_t bytes)
 	return (uintptr_t)p - (uintptr_t)base < bytes;
 }
 
-static bool uses(const struct sw_stream *s, const struct sw_coll *c,
-	const void *base, uint64_t bytes)
+static bool uses(const struct sw_stream *s, uint32_t local, const void *base,
+	uint64_t bytes)
 {
-	for (uint32_t i = 0; c->is_open && i < s->group.n_here; i++) {
-		const struct sw_coll_local *l = &c->locals[s->group.here[i]];
+	for (uint32_t i = 0; i < SW_COLLS; i++) {
+		const struct sw_coll *c = &s->colls[i];
 
-		if (sw_coll_has_asked(s, c, s->group.here[i]) &&
-			(is_in(l->from, base, bytes) ||
-				is_in(l->to, base, bytes)))
+		if (c->is_open && sw_coll_has_asked(s, c, local) &&
+			(is_in(c->locals[local].from, base, bytes) ||
+				is_in(c->locals[local].to, base, bytes)))
 			return true;
 	}
 	return false;
 }
 
-bool sw_worker_uses(const struct sw_worker *w, const void *base, uint64_t bytes)
+bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
+	uint64_t bytes, uint32_t *at)
 {
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		const struct sw_stream *s = w->tensors[i].stream;
+	for (uint32_t n = 0; n < USES_BURST; n++) {
+		uint32_t i = sw_bitmap_next(&w->open, *at);
+		const struct sw_stream *s;
 
-		for (uint32_t k = 0; s && k < SW_COLLS; k++)
-			if (uses(s, &s->colls[k], base, bytes))
-				return true;
+		if (i == SW_BITMAP_NONE) {
+			*at = SW_TENSORS;
+			return false;
+		}
+		*at = i + 1;
+		s = w->tensors[i].stream;
+		if (s && uses(s, local, base, bytes))
+			return true;
 	}
 	return false;
 }
@@ -120,8 +125,8 @@ static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 {
 	const struct sw_wtensor *t = stream_at(w, stream);
+	struct sw_wtensor *u = NULL;
 
-	for (uint32_t i = 0; t && i < w->n_tensors; i++)
-		if (sw_wtensor_are_kin(&w->tensors[i], t))
-			close_one(w, &w->tensors[i], local);
+	while (t && (u = sw_wtensor_kin(w, t, u)))
+		close_one(w, u, local);
 }

@@ -1,6 +1,6 @@
 /* group.c - the ranks of a stream, as a worker knows them.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/worker/group.h"
+#include "engine/worker/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,4 +102,44 @@ uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
 	while (i < g->n && g->list[i] != rank)
 		i++;
 	return i;
+}
+
+/* --- streams of one group --- */
+
+static uint32_t place_of(const char *name)
+{
+	return sw_coll_group_hash(name) % SW_TENSORS;
+}
+
+struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
+	const struct sw_wtensor *t, const struct sw_wtensor *last)
+{
+	struct sw_wtensor *u = NULL;
+
+	if (t->stream)
+		u = last ? last->stream->kin : w->groups[place_of(t->name)];
+	while (u && !sw_coll_are_kin(u->name, t->name))
+		u = u->stream->kin;
+	return u;
+}
+
+int sw_kin_add(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_wtensor **first = &w->groups[place_of(t->name)], *u = NULL;
+	uint32_t n = 0;
+
+	while ((u = sw_wtensor_kin(w, t, u)))
+		if (++n == SW_GROUP_STREAMS)
+			return SW_EINVAL;
+	t->stream->kin = *first;
+	*first = t;
+	return 0;
+}
+
+void sw_kin_remove(struct sw_wtensor *t)
+{
+	struct sw_wtensor **first = &t->worker->groups[place_of(t->name)];
+
+	if (*first == t)
+		*first = t->stream->kin;
 }

@@ -127,6 +127,8 @@ static void on_done(struct sw_worker *w, const struct sw_lane *lane,
 {
 	struct sw_wtensor *t = &w->tensors[m->tensor];
 
+	if (sw_worker_end_of(w))
+		return;
 	if (t->stream)
 		sw_colls_done(w, t, &t->stream->lanes[lane - w->lanes]);
 	else
@@ -147,7 +149,8 @@ static void on_killed(struct sw_worker *w, const struct sw_lane *lane,
 
 static void on_kept(struct sw_worker *w, struct sw_wtensor *t)
 {
-	w->has_dead |= --t->n_lanes == 0;
+	if (--t->n_lanes == 0)
+		sw_dead_released(w, t);
 }
 
 static void on_report(struct sw_worker *w, struct sw_lane *lane,
@@ -199,11 +202,12 @@ static uint32_t take_reports(struct sw_worker *w, struct sw_lane *lane)
 
 uint32_t sw_worker_take(struct sw_worker *w)
 {
-	uint32_t n = w->has_dead ? sw_dead_work(w) : 0;
+	uint32_t n = w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
 
 	if (w->lane_i)
 		return n + take_commands(w);
-	if (w->here)
+	n += sw_local_work(w);
+	if (w->here && !w->left_by_ns)
 		n += sw_here_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)
 		n += take_reports(w, &w->lanes[i]);

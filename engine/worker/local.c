@@ -5,6 +5,7 @@
 #include "engine/base/bits.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/work.h"
 
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
@@ -94,12 +95,24 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	return 0; /* also when its round has ended, as all have */
 }
 
+static uint32_t check_one(struct sw_worker *w, struct sw_wtensor *t)
+{
+	sw_bitmap_remove(&w->lacking, t->index);
+	sw_local_check_left(w, t);
+	return 1 + w->n_local / 64;
+}
+
+uint32_t sw_local_work(struct sw_worker *w)
+{
+	return sw_tensors_work(w, &w->lacking, check_one);
+}
+
 void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
 	w->n_gone++;
 	sw_bits_add(w->gone, local);
-	for (uint32_t i = 0; i < w->n_tensors; i++)
-		sw_local_check_left(w, &w->tensors[i]);
+	sw_bitmap_add_all(&w->lacking, &w->open);
+	sw_local_work(w);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)

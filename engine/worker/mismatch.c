@@ -32,6 +32,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/work.h"
 #include "sum/sum.h"
 
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
@@ -95,7 +96,8 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	t->dead_from = round;
 	if (t->stream) {
 		t->n_lanes = w->lane_i ? 1 : w->n_others;
-		w->has_dead = true;
+		if (w->lane_i || !t->n_lanes)
+			sw_dead_released(w, t);
 	}
 	sw_tensor_tell(w, t);
 	if (!t->stream || !w->lane_i)
@@ -111,10 +113,9 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 		return;
 	sw_log(w->env->log, SW_LOG_WARN, "%s", t->why);
 	/* Of one that has no key yet the coordinator says it. */
-	for (uint32_t i = 0; t->stream && i < w->n_tensors; i++)
-		if (sw_wtensor_are_kin(t, &w->tensors[i]) &&
-			w->tensors[i].key != SW_KEY_NONE)
-			kill_one(w, &w->tensors[i], 1, death, t->why);
+	for (struct sw_wtensor *u = NULL; (u = sw_wtensor_kin(w, t, u));)
+		if (u->key != SW_KEY_NONE)
+			kill_one(w, u, 1, death, t->why);
 }
 
 /* Of one whose key is known; another lane through lane 0.  Until the
@@ -146,38 +147,30 @@ void sw_stream_propose(
 		ask_coordinator(w, t, death, why);
 }
 
-/* Lane 0 waits until the others have released it. */
-static bool is_to_end(const struct sw_worker *w, const struct sw_wtensor *t)
+void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	if (!t->stream || !t->dead_from)
-		return false;
-	return w->lane_i ? t->n_lanes != 0 : t->is_open && !t->n_lanes;
+	sw_bitmap_add(&w->dying, t->index);
 }
 
-static void end_dead(struct sw_worker *w, struct sw_wtensor *t)
+static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (t->is_open)
-		sw_round_end(w, t, t->death);
-	if (!w->lane_i)
-		return;
-	t->n_lanes = 0;
-	sw_lane_kept(w, t);
+		return sw_round_end_some(w, t, t->death);
+	sw_bitmap_remove(&w->dying, t->index);
+	if (w->lane_i) {
+		t->n_lanes = 0;
+		sw_lane_kept(w, t);
+	}
+	return 1;
 }
 
 uint32_t sw_dead_work(struct sw_worker *w)
 {
-	uint32_t n = 0;
-
-	w->has_dead = false;
+	if (sw_bitmap_is_empty(&w->dying))
+		return 0;
 	if (w->events.keep)
 		w->events.keep(w->events.ctx);
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		if (!is_to_end(w, &w->tensors[i]))
-			continue;
-		end_dead(w, &w->tensors[i]);
-		n++;
-	}
-	return n;
+	return sw_tensors_work(w, &w->dying, end_dead);
 }
 
 static uint32_t priority_of(const struct sw_wtensor *t, uint32_t declared)
@@ -251,33 +244,21 @@ static void kill_other(struct sw_worker *w, struct sw_wtensor *t,
 	sw_tensor_kill(w, t, 1, SW_EMISMATCH, text);
 }
 
-static void compare(struct sw_worker *w, struct sw_wtensor *t, uint32_t call)
+bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t)
 {
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		const struct sw_wtensor *u = &w->tensors[i];
+	uint32_t call = sw_stream_awaits(w, t);
+	const struct sw_wtensor *u = call ? sw_wtensor_kin(w, t, NULL) : NULL;
+
+	for (; u; u = sw_wtensor_kin(w, t, u)) {
 		const struct sw_worker_coll *other =
-			u != t && sw_wtensor_are_kin(u, t) ? find_call(u, call)
-							   : NULL;
+			u != t ? find_call(u, call) : NULL;
 
 		if (!other)
 			continue;
 		kill_other(w, t, find_call(t, call), other);
-		return;
+		break;
 	}
-}
-
-void sw_streams_compare(struct sw_worker *w)
-{
-	w->is_still = false;
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		uint32_t call = sw_stream_awaits(w, &w->tensors[i]);
-
-		w->is_still |= call != 0;
-		if (call)
-			compare(w, &w->tensors[i], call);
-	}
-	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
-		sw_peer_wake(&w->links[i].peer, w->now_ns);
+	return call != 0;
 }
 
 /* --- what a server says, and is told --- */

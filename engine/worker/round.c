@@ -6,7 +6,7 @@
  * servers' grants allow (todo.c, worker_tx.c).  So what is started but not sent
  * yet can still be overtaken.  Credit comes back as chunks are folded.
  */
-#include "engine/worker/worker_int.h"
+#include "engine/worker/work.h"
 
 #include <assert.h>
 
@@ -112,7 +112,7 @@ static void ready(struct sw_worker *w, struct sw_wtensor *t)
 void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	uint16_t step, uint16_t root)
 {
-	t->is_open = true;
+	sw_wtensor_set_open(t, true);
 	t->op = op;
 	t->step = step;
 	t->root = op == SW_OPERATION_COPY ? root : 0;
@@ -174,6 +174,8 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_task_cancel(&w->sched, &t->task);
 	sw_todo_drop(w, t);
+	if (t->stream)
+		sw_stream_drop(w, t->stream);
 	t->n_missing = 0; /* nothing is waited for, whatever still comes */
 }
 
@@ -183,11 +185,8 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		err = t->death;
 	if (!err && t->is_edited)
 		err = SW_ECORRUPT;
-	if (t->stream) {
-		sw_stream_end(w, t, err);
-		return;
-	}
-	t->is_open = t->is_begun = false;
+	sw_wtensor_set_open(t, false);
+	t->is_begun = false;
 	w->n_open--;
 	sw_task_cancel(&w->sched, &t->task);
 	if (!w->lane_i)
@@ -206,17 +205,30 @@ void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_message *m)
 {
 	struct sw_wtensor *t = &w->tensors[m->tensor];
 
-	if (!t->is_open)
-		return; /* the job has ended */
 	t->weight = m->weight;
 	t->is_edited |= m->is_edited;
 	if (--t->n_lanes == 0 && !t->n_missing)
 		sw_round_end(w, t, 0);
 }
 
-void sw_round_end_all(struct sw_worker *w, int err)
+uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
-	for (uint32_t i = 0; i < w->n_tensors; i++)
-		if (w->tensors[i].is_open)
-			sw_round_end(w, &w->tensors[i], err);
+	if (t->stream && t->n_missing)
+		sw_round_drop(w, t);
+	if (t->stream)
+		sw_stream_end_one(w, t, err);
+	else
+		sw_round_end(w, t, err);
+	return w->n_local;
+}
+
+static uint32_t end_some(struct sw_worker *w, struct sw_wtensor *t)
+{
+	return sw_round_end_some(
+		w, t, w->state == SW_WORKER_FAILED ? w->fault.err : SW_ECLOSED);
+}
+
+uint32_t sw_rounds_end(struct sw_worker *w)
+{
+	return sw_tensors_work(w, &w->open, end_some);
 }

@@ -1,6 +1,7 @@
 /* stall.c - a worker says which tensors stand still, and for whom they wait.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/base/bits.h"
 #include "engine/base/bytes.h"
@@ -10,7 +11,11 @@
 
 /* --- for whom they wait --- */
 
-enum { FRAME_BYTES = sizeof("ranks  of 65535") - 1 }; /* around a list */
+enum {
+	FRAME_BYTES = sizeof("ranks  of 65535") - 1, /* around a list */
+	LOOK_NS = 100000000, /* pause between looks for stalls */
+	LOOK_BURST = 16,     /* tensors that a tick looks at */
+};
 
 struct ranks {
 	uint64_t bits[SW_GROUP_RANKS / 64 + 1];
@@ -59,7 +64,8 @@ static void name_ranks(
 	char list[SW_MISSING_TEXT];
 	uint32_t n = sw_text_runs(list, room - FRAME_BYTES, r->bits, size);
 
-	snprintf(out, room, "rank%s %s of %u", n > 1 ? "s" : "", list, size);
+	snprintf(out, room, "rank%s %.*s of %u", n > 1 ? "s" : "",
+		(int)(room - FRAME_BYTES - 1), list, (uint16_t)size);
 	if (!n)
 		snprintf(out, room, "a server");
 }
@@ -70,13 +76,11 @@ const char *sw_missing_text(const struct sw_worker *w,
 {
 	struct ranks ranks = {0};
 
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		const struct sw_wtensor *t = &w->tensors[i];
+	const struct sw_wtensor *t = of_kin ? sw_wtensor_kin(w, of, NULL) : of;
 
-		if (t->is_open &&
-			(t == of || (of_kin && sw_wtensor_are_kin(t, of))))
+	for (; t; t = of_kin ? sw_wtensor_kin(w, of, t) : NULL)
+		if (t->is_open)
 			add_missing(w, t, &ranks);
-	}
 	name_ranks(&ranks, w->size, room, out);
 	return out;
 }
@@ -90,25 +94,17 @@ static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
 			 : t->n_asked != w->n_local;
 }
 
-/* The tensor that has stood still the longest, for @ns at least, or NULL; *n:
- * how many have.  What other lanes wait for they see themselves. */
-static const struct sw_wtensor *find_stalled(
-	const struct sw_worker *w, uint64_t ns, uint32_t *n)
+static uint64_t every_ns(const struct sw_worker *w)
 {
-	const struct sw_wtensor *worst = NULL;
+	return sw_min64(w->params.stall_warn, w->params.stall_limit);
+}
 
-	*n = 0;
-	for (uint32_t i = 0; i < w->n_tensors; i++) {
-		const struct sw_wtensor *t = &w->tensors[i];
-
-		if (!t->is_open || w->now_ns - t->progress_ns < ns ||
-			(!t->n_missing && !lacks_some(w, t)))
-			continue;
-		++*n;
-		if (!worst || t->progress_ns < worst->progress_ns)
-			worst = t;
-	}
-	return worst;
+/* Has it, for long enough to say so?  What other lanes wait for they see
+ * themselves. */
+static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return t->is_open && w->now_ns - t->progress_ns >= every_ns(w) &&
+	       (t->n_missing || lacks_some(w, t));
 }
 
 /* One line for all, since they mostly wait for the same one. */
@@ -134,15 +130,55 @@ static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
 	sw_lane_say(w, 0, text);
 }
 
-void sw_stall_tick(struct sw_worker *w)
+static void look_at(struct sw_worker *w, uint32_t i)
 {
-	uint64_t every = sw_min64(w->params.stall_warn, w->params.stall_limit);
-	uint32_t n;
-	const struct sw_wtensor *t = find_stalled(w, every, &n);
+	struct sw_wtensor *t = &w->tensors[i];
 
-	if (!t || (w->now_ns < w->warn_at_ns &&
-			  w->now_ns - t->progress_ns < w->params.stall_limit))
+	w->look.is_still |= sw_stream_compare(w, t);
+	if (!is_stalled(w, t))
 		return;
-	w->warn_at_ns = w->now_ns + every;
-	warn(w, t, n);
+	w->look.n++;
+	if (w->look.worst == SW_TENSORS ||
+		t->progress_ns < w->tensors[w->look.worst].progress_ns)
+		w->look.worst = i;
+}
+
+/* All have been looked at. */
+static void conclude(struct sw_worker *w)
+{
+	const struct sw_wtensor *t = &w->tensors[w->look.worst];
+
+	w->is_still = w->look.is_still;
+	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)
+		sw_peer_wake(&w->links[i].peer, w->now_ns);
+	if (w->look.worst == SW_TENSORS || !is_stalled(w, t) ||
+		(w->now_ns < w->warn_at_ns &&
+			w->now_ns - t->progress_ns < w->params.stall_limit))
+		return;
+	w->warn_at_ns = w->now_ns + every_ns(w);
+	warn(w, t, w->look.n);
+}
+
+uint64_t sw_stall_tick(struct sw_worker *w)
+{
+	uint32_t i;
+
+	if (!w->n_open || w->left_by_ns)
+		return UINT64_MAX;
+	if (w->now_ns < w->look.at_ns)
+		return w->look.at_ns;
+	if (!w->look.next)
+		w->look.worst = SW_TENSORS;
+	for (uint32_t n = 0; n < LOOK_BURST; n++) {
+		i = sw_bitmap_next(&w->open, w->look.next);
+		if (i == SW_BITMAP_NONE) {
+			conclude(w);
+			memset(&w->look, 0, sizeof(w->look));
+			w->look.at_ns = w->now_ns + LOOK_NS;
+			break;
+		}
+		look_at(w, i);
+		w->look.next = i + 1;
+	}
+	return w->look.at_ns;
 }

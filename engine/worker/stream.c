@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
+#include "engine/worker/work.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ void sw_stream_close(struct sw_wtensor *t)
 		return;
 	if (t->worker->here == t) /* it was opened last */
 		t->worker->here = t->stream->next_here;
+	sw_kin_remove(t);
 	free(t->stream->pieces);
 	free(t->stream->entered);
 	free(t->stream->locals);
@@ -71,7 +73,7 @@ void sw_coll_end(
 	const struct sw_wgroup *g = &t->stream->group;
 
 	c->is_open = false;
-	t->is_open = --t->stream->n_open > 0;
+	sw_wtensor_set_open(t, --t->stream->n_open > 0);
 	w->n_open--;
 	if (w->lane_i && !err)
 		sw_lane_coll_done(w, t, c);
@@ -83,17 +85,16 @@ void sw_coll_end(
 				c->locals[g->here[i]].cookie, err, c->weight);
 }
 
-void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err)
+void sw_stream_drop(struct sw_worker *w, struct sw_stream *s)
 {
-	struct sw_stream *s = t->stream;
-
-	sw_task_cancel(&w->sched, &t->task);
 	s->head = s->tail;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		sw_stream_block(&w->links[l], &s->links[l], false);
-	for (uint32_t i = 0; i < SW_COLLS; i++)
-		if (s->colls[i].is_open)
-			sw_coll_end(w, t, &s->colls[i], err);
+}
+
+void sw_stream_end_one(struct sw_worker *w, struct sw_wtensor *t, int err)
+{
+	sw_coll_end(w, t, sw_stream_oldest(t->stream), err);
 }
 
 void sw_link_expect(struct sw_link *l, const struct sw_wtensor *t,
@@ -156,7 +157,7 @@ struct sw_wchunk *sw_stream_find(const struct sw_wtensor *t,
 	*chunk = l->peer.index << t->decl.window_log2 |
 		 (j & (sw_stream_window(t) - 1));
 	c = &t->chunks[*chunk];
-	return t->is_open && t->stream->pieces[*chunk].j == j &&
+	return t->n_missing && t->stream->pieces[*chunk].j == j &&
 			       c->state != SW_HELD
 		       ? c
 		       : NULL;
@@ -289,22 +290,4 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 	}
 	sw_stream_on_base(l, t, base);
 	return true;
-}
-
-void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
-{
-	for (uint32_t i = 0; i < w->n_tensors && l->n_pulls < SW_PULL_MAX / 2;
-		i++) {
-		const struct sw_wtensor *t =
-			&w->tensors[l->pull_stream++ % w->n_tensors];
-		const struct sw_stream_link *sl =
-			t->stream ? &t->stream->links[l->peer.index] : NULL;
-
-		uint32_t number = sw_stream_awaits(w, t);
-
-		if (sl && t->is_open && (sl->is_blocked || number))
-			l->pulls[l->n_pulls++] = (struct sw_pull){.key = t->key,
-				.round = sl->base - 1,
-				.chunk = number};
-	}
 }

@@ -107,6 +107,7 @@ struct sw_stream_lane {
 
 struct sw_stream {
 	struct sw_wgroup group;
+	struct sw_wtensor *kin; /* before it, of a group of the same hash */
 	struct sw_stream_lane *lanes; /* lane 0's; w->n_others of them */
 	/* By turn; of another lane than 0 those that it has chunks of, one
 	 * behind the other. */
@@ -145,6 +146,19 @@ static inline struct sw_stream_lane *sw_stream_lane(
  * from then on it has the ranks.  Errors: SW_ENOMEM. */
 int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_close(struct sw_wtensor *t);
+
+/* --- group.c: the streams of one group --- */
+
+/* sw_kin_add - @t is opened.  Errors: SW_EINVAL, there are SW_GROUP_STREAMS.
+ * sw_kin_remove - it is closed, the last that was opened first. */
+int sw_kin_add(struct sw_worker *w, struct sw_wtensor *t);
+void sw_kin_remove(struct sw_wtensor *t);
+
+/* sw_wtensor_kin - those of the group of stream @t, itself among them: the one
+ * behind @last, or the first one for NULL; NULL: there is no more.  None of a
+ * tensor. */
+struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
+	const struct sw_wtensor *t, const struct sw_wtensor *last);
 
 /* --- piece.c: how a collective divides --- */
 
@@ -210,8 +224,10 @@ void sw_stream_block(
 void sw_coll_end(
 	struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c, int err);
 
-/* sw_stream_end - all its collectives end with @err. */
-void sw_stream_end(struct sw_worker *w, struct sw_wtensor *t, int err);
+/* sw_stream_drop - no more chunks enter or start.  sw_stream_end_one - the
+ * oldest collective, of which nothing is done any more, ends with @err. */
+void sw_stream_drop(struct sw_worker *w, struct sw_stream *s);
+void sw_stream_end_one(struct sw_worker *w, struct sw_wtensor *t, int err);
 
 /* sw_stream_fill - what @h says of the piece in a slot; returns the bytes to
  * push, NULL where this member gives none: a local rank's, or the sum of
@@ -249,20 +265,26 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
  * stand still, with the number of what they wait with (mismatch.c). */
 void sw_streams_ask(struct sw_worker *w, struct sw_link *l);
 
+/* sw_stream_oldest - the oldest collective that is open, of which there are. */
+static inline struct sw_coll *sw_stream_oldest(struct sw_stream *s)
+{
+	uint32_t i = s->n_newest;
+
+	while (!s->colls[i % SW_COLLS].is_open)
+		i++;
+	return &s->colls[i % SW_COLLS];
+}
+
 /* sw_stream_awaits - the number of the oldest collective that is open, if
  * nothing has gone on for long; 0: something has, or it has none. */
 enum { SW_STILL_NS = 1000000000 };
 static inline uint32_t sw_stream_awaits(
 	const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	const struct sw_coll *c = NULL;
-
 	if (!t->stream || !t->is_open || t->dead_from ||
 		w->now_ns - t->progress_ns < SW_STILL_NS)
 		return 0;
-	for (uint32_t i = 0; i < SW_COLLS && !(c && c->is_open); i++)
-		c = &t->stream->colls[(t->stream->n_newest + i) % SW_COLLS];
-	return c->ask.call;
+	return sw_stream_oldest(t->stream)->ask.call;
 }
 
 /* --- coll.c: the lanes --- */

@@ -111,9 +111,14 @@ static void give(const struct sw_worker *w, struct sw_wtensor *t)
 
 int sw_tensors_open(struct sw_worker *w)
 {
+	uint64_t *words = w->set_words;
+
 	w->tensors = calloc(SW_TENSORS, sizeof(*w->tensors));
 	if (!w->tensors)
 		return SW_ENOMEM;
+	words = sw_bitmap_init(&w->open, SW_TENSORS, words);
+	words = sw_bitmap_init(&w->dying, SW_TENSORS, words);
+	sw_bitmap_init(&w->lacking, SW_TENSORS, words);
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
 	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
@@ -172,6 +177,7 @@ static int add(
 	struct sw_worker *w, const struct sw_worker_tensor *in, struct batch *b)
 {
 	struct sw_wtensor *t = &w->tensors[w->n_tensors];
+	int err;
 
 	*t = (struct sw_wtensor){.worker = w,
 		.decl = *in,
@@ -185,9 +191,12 @@ static int add(
 	snprintf(t->name, sizeof(t->name), "%s", in->name);
 	t->decl.name = t->name;
 	lay(w, t, b);
-	if (in->window_log2 && sw_stream_open(w, t)) {
+	err = in->window_log2 ? sw_stream_open(w, t) : 0;
+	if (!err && in->window_log2)
+		err = sw_kin_add(w, t);
+	if (err) {
 		give(w, t);
-		return SW_ENOMEM;
+		return err;
 	}
 	if (in->window_log2)
 		sw_group_copy_closed(w, t);

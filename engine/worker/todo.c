@@ -7,7 +7,10 @@
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 
-enum { LATE_SCAN = 256 }; /* chunks looked at for one PULL */
+enum {
+	LATE_SCAN = 256,  /* chunks looked at for one PULL */
+	STREAM_SCAN = 64, /* and tensors, of which some are streams */
+};
 
 /* --- links by urgency --- */
 
@@ -75,8 +78,9 @@ __attribute__((noinline)) void sw_todo_end(struct sw_link *l,
 		sw_bitmap_remove(&l->sets[set], number_of(l, t));
 }
 
-static void count_todo(struct sw_link *l, uint32_t n)
+static void count_todo(struct sw_link *l, struct sw_part *p, uint32_t n)
 {
+	p->n_todo += n;
 	l->n_todo += n;
 	sw_link_touch(l);
 }
@@ -90,7 +94,7 @@ void sw_todo_put(
 
 	c->waits = (uint8_t)(sets & ((1u << SW_N_TODO_SETS) - 1));
 	if (change >> SW_TODO & 1)
-		count_todo(l, sets >> SW_TODO & 1 ? 1 : UINT32_MAX);
+		count_todo(l, p, sets >> SW_TODO & 1 ? 1 : UINT32_MAX);
 	for (; change; change &= change - 1) {
 		uint32_t s = (uint32_t)__builtin_ctz(change);
 
@@ -114,7 +118,7 @@ uint32_t sw_todo_take(struct sw_link *l, struct sw_wtensor *t)
 		return record;
 	}
 	t->chunks[record].waits = 0;
-	count_todo(l, UINT32_MAX);
+	count_todo(l, p, UINT32_MAX);
 	sw_todo_leave(l, t, SW_TODO, local);
 	return record;
 }
@@ -130,27 +134,21 @@ void sw_todo_start(
 			.waits = 1u << SW_TODO};
 	sw_bitmap_add(&l->sets[SW_TODO], number_of(l, t));
 	sw_bitmap_add_run(&p->sets[SW_TODO], record - p->from, n);
-	count_todo(l, n);
+	count_todo(l, p, n);
 }
 
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
-	if (t->stream) /* of others none is looked at any more (n_missing) */
-		memset(t->chunks, 0,
-			sw_wtensor_n_records(t) * sizeof(*t->chunks));
 	for (uint32_t i = 0; i < w->n_links; i++) {
 		struct sw_link *l = &w->links[i];
+		struct sw_part *p = &t->parts[i];
 
-		sw_link_touch(l);
-		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++) {
-			uint32_t n = sw_bitmap_clear(&t->parts[i].sets[s]);
-
-			l->n_todo -= s == SW_TODO ? n : 0;
-			if (n)
+		count_todo(l, p, -p->n_todo);
+		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+			if (!sw_bitmap_is_empty(&p->sets[s]))
 				sw_bitmap_remove(&l->sets[s], number_of(l, t));
-		}
-		sw_flow_expect(&l->peer.flow, -(int32_t)t->parts[i].n_awaited);
-		t->parts[i].n_awaited = 0;
+		sw_flow_expect(&l->peer.flow, -(int32_t)p->n_awaited);
+		p->n_awaited = 0;
 	}
 }
 
@@ -195,6 +193,35 @@ void sw_todo_ask(struct sw_worker *w, struct sw_link *l)
 		}
 	}
 	l->pull_order = l->pull_local = 0; /* the sweep is over */
+}
+
+static void ask_stream(
+	struct sw_worker *w, struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_stream_link *sl =
+		t->stream ? &t->stream->links[l->peer.index] : NULL;
+	uint32_t number = sw_stream_awaits(w, t);
+
+	if (sl && (sl->is_blocked || number))
+		l->pulls[l->n_pulls++] = (struct sw_pull){
+			.key = t->key, .round = sl->base - 1, .chunk = number};
+}
+
+void sw_streams_ask(struct sw_worker *w, struct sw_link *l)
+{
+	uint32_t i = sw_bitmap_next(&w->open, l->pull_stream), first = 0;
+
+	for (uint32_t n = 0; n < STREAM_SCAN && l->n_pulls < SW_PULL_MAX / 2;
+		n++) {
+		if (i == SW_BITMAP_NONE)
+			i = sw_bitmap_first(&w->open);
+		if (i == SW_BITMAP_NONE || (n && i == first))
+			break;
+		first = n ? first : i;
+		ask_stream(w, l, &w->tensors[i]);
+		l->pull_stream = i + 1;
+		i = sw_bitmap_next(&w->open, i + 1);
+	}
 }
 
 /* --- the order of tensors --- */

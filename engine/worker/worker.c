@@ -11,8 +11,7 @@
 #include "sum/sum.h"
 
 enum {
-	STALL_LOOK_NS = 100000000, /* pause between looks for stalls */
-	STREAM_BYTES = 4 << 20,    /* of a tensor: more than caches keep */
+	STREAM_BYTES = 4 << 20, /* of a tensor: more than caches keep */
 };
 
 /* The tensor that a frame of link @l is about, if it is one of ours there, and
@@ -198,8 +197,8 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	sw_count(&w->stats.lost, fate == SW_LOST);
 	if (sent->cell >= SW_CELL_WANT)
 		want_fate(l, t, sent, fate);
-	else if (t->is_open &&
-		 (t->stream || (t->round == sent->round && t->n_missing)))
+	else if (t->is_open && t->n_missing &&
+		 (t->stream || t->round == sent->round))
 		chunk_fate(l, t, sent->cell, sent->psn, fate);
 }
 
@@ -466,13 +465,6 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 			tick_link(w, l);
 		at = sw_min64(at, sw_peer_tick_at(&l->peer));
 	}
-	if (w->n_open) {
-		if (now_ns >= w->stall_at_ns) {
-			sw_stall_tick(w);
-			sw_streams_compare(w);
-			w->stall_at_ns = now_ns + STALL_LOOK_NS;
-		}
-		at = sw_min64(at, w->stall_at_ns);
-	}
+	at = sw_min64(at, sw_stall_tick(w));
 	return sw_look_again(at, now_ns, w->n_links);
 }

@@ -114,11 +114,18 @@ struct sw_worker {
 	uint16_t firsts[SW_MAX_MEMBERS + 1]; /* of each member; then size */
 	uint32_t n_gone;                     /* local ranks that have left */
 	uint64_t gone[SW_LOCAL_WORDS];
-	uint64_t epoch;        /* of the job, as the coordinator says */
-	uint64_t joined;       /* members, from the coordinator */
-	uint64_t started_ns;   /* of JOINING */
-	uint64_t warned_ns;    /* last line about waiting */
-	uint64_t stall_at_ns;  /* next look for tensors that stand still */
+	uint64_t epoch;      /* of the job, as the coordinator says */
+	uint64_t joined;     /* members, from the coordinator */
+	uint64_t started_ns; /* of JOINING */
+	uint64_t warned_ns;  /* last line about waiting */
+	/* The look for what stands still, some of it in each tick: when it goes
+	 * on, at which tensor; what it has found: how many, the one that has
+	 * for the longest (SW_TENSORS: none), is a stream among them. */
+	struct {
+		uint64_t at_ns;
+		uint32_t next, n, worst;
+		bool is_still;
+	} look;
 	uint64_t warn_at_ns;   /* no line about them before */
 	uint64_t left_by_ns;   /* LEAVING: give up then */
 	struct sw_fault fault; /* for LEAVE; err 0: a clean end */
@@ -145,10 +152,14 @@ struct sw_worker {
 	uint64_t touched[SW_PLACE_SERVERS / 64];
 	struct sw_wtensor *tensors; /* in the order of declaration */
 	uint32_t n_tensors, n_admitted;
+	/* Of their indices: of which something is open; and those of which
+	 * sw_worker_take does some in each turn: dead streams that end
+	 * (mismatch.c), what may lack a local rank that has left (local.c). */
+	struct sw_bitmap open, dying, lacking;
+	uint64_t set_words[3 * (SW_TENSORS / 64 + 1)];
 	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
 	uint32_t n_open;   /* push_pulls */
 	bool is_still;     /* a stream has stood still for long (the same) */
-	bool has_dead;     /* streams of which something is open (mismatch.c) */
 	/* The stream whose window has moved in this burst, and at which link;
 	 * NULL: none has. */
 	struct sw_wtensor *moved;
@@ -159,6 +170,8 @@ struct sw_worker {
 	uint32_t highest_round;      /* of any tensor that has begun */
 	struct sw_orders orders;     /* of their indices */
 	uint32_t by_key[SW_TENSORS]; /* index of the tensor, or SW_KEY_NONE */
+	/* The stream that was declared last of groups of that hash. */
+	struct sw_wtensor *groups[SW_TENSORS];
 	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
 	/* Of one chunk: what local ranks give of it, and times which factors.
@@ -284,10 +297,12 @@ const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
 /* sw_worker_death - the error with which it is; 0: it is not. */
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
-/* sw_worker_uses - does a collective that is open read or write the @bytes of
- * memory at @base? */
-bool sw_worker_uses(
-	const struct sw_worker *w, const void *base, uint64_t bytes);
+/* sw_worker_uses - does a collective of @local that is open read or write the
+ * @bytes of memory at @base?  Looks at some, from *at on, which is 0 at first;
+ * SW_TENSORS: there are no more.  What it submits from the first look on is not
+ * to use it. */
+bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
+	uint64_t bytes, uint32_t *at);
 
 /* sw_worker_abort - all streams of the group of @stream are dead: what is open
  * of them, here (in the next sw_worker_take) and at all members, ends with

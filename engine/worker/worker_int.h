@@ -47,6 +47,7 @@ struct sw_part {
 	struct sw_place place;
 	uint32_t from, n_awaited; /* quanta of results that are to come */
 	uint32_t turn_step; /* of a local chunk in its key, 2^32 over all */
+	uint32_t n_todo;    /* in SW_TODO */
 	struct sw_bitmap sets[SW_N_TODO_SETS];
 };
 
@@ -141,19 +142,6 @@ static inline uint32_t sw_part_record(const struct sw_part *p, uint32_t chunk)
 	uint32_t local = sw_place_find(&p->place, chunk);
 
 	return local == SW_PLACE_NONE ? SW_PLACE_NONE : p->from + local;
-}
-
-/* sw_wtensor_n_records - in this lane; 0 before the key has come. */
-static inline uint32_t sw_wtensor_n_records(const struct sw_wtensor *t)
-{
-	return t->stream ? t->n_chunks : t->own.n_local;
-}
-
-/* sw_wtensor_are_kin - are both streams of one group? */
-static inline bool sw_wtensor_are_kin(
-	const struct sw_wtensor *a, const struct sw_wtensor *b)
-{
-	return a->stream && b->stream && sw_coll_are_kin(a->name, b->name);
 }
 
 static inline bool sw_wtensor_is_dead(
@@ -296,13 +284,16 @@ void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 void sw_stream_propose(
 	struct sw_worker *w, struct sw_wtensor *t, int death, const char *why);
 
-/* sw_dead_work - what is open of dead streams ends, in lane 0 when the other
- * lanes have released them; returns of how many.  Between two turns. */
+/* sw_dead_released - a dead stream is used by no lane any more, or by this one
+ * alone, which is not lane 0: what is open of it ends between turns, some in
+ * each (sw_dead_work, which returns how much). */
+void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t);
 uint32_t sw_dead_work(struct sw_worker *w);
 
-/* sw_streams_compare - streams stand still: are their local ranks in two of one
- * group?  If not, servers are asked whether others are (w->is_still). */
-void sw_streams_compare(struct sw_worker *w);
+/* sw_stream_compare - does it stand still?  Then: are its group's local ranks
+ * in two of its streams?  If not, servers are asked whether others are
+ * (w->is_still). */
+bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_tensor_tell - say to its servers that it is dead, or closed, until they
  * have said so themselves. */
@@ -365,8 +356,9 @@ void sw_todo_start(
  * each goes on behind the one before, so that 64 hold up no others. */
 void sw_todo_ask(struct sw_worker *w, struct sw_link *l);
 
-/* sw_todo_drop - no chunk of the tensor waits for anything; its records are as
- * new.  Touches all links. */
+/* sw_todo_drop - the tensor, which nothing is done for any more, is none of
+ * those that links have chunks of; its own sets and records stay as they are.
+ * Touches all links. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_todo_admit - the tensor, which has a key now, takes its place among all.
@@ -381,8 +373,10 @@ void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 /* --- local.c --- */
 
 /* sw_local_check_left - an open round or collective that lacks a local rank
- * that has left ends the job. */
+ * that has left ends the job.  sw_local_work - look at some of those that may;
+ * returns at how many. */
 void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t);
+uint32_t sw_local_work(struct sw_worker *w);
 
 /* sw_local_lacks - has local rank @local not asked for the open round, or, of a
  * stream, submitted less than others? */
@@ -413,10 +407,14 @@ void sw_round_lane_done(struct sw_worker *w, const struct sw_lane_message *m);
 /* sw_round_drop - it is dead: this lane has nothing to do with it any more. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_end - it ends, for all who asked; sw_round_end_all - all that are
- * open do. */
+/* sw_round_end - it ends, for all who asked.  sw_rounds_end - the worker has
+ * ended: what is open does so, some in each turn; returns how much. */
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
-void sw_round_end_all(struct sw_worker *w, int err);
+uint32_t sw_rounds_end(struct sw_worker *w);
+
+/* sw_round_end_some - the round of a tensor, or one collective of a stream, is
+ * over; returns how many local ranks it had at most. */
+uint32_t sw_round_end_some(struct sw_worker *w, struct sw_wtensor *t, int err);
 
 /* sw_missing_text (stall.c) - the ranks for which what is open of a tensor, or
  * of all streams of its group, waits, as far as that is known: "rank 5 of 8",
@@ -428,8 +426,8 @@ const char *sw_missing_text(const struct sw_worker *w,
 	char out[SW_MISSING_TEXT]);
 
 /* sw_stall_tick - say what stands still: one line, once in a while (stall.c).
- */
-void sw_stall_tick(struct sw_worker *w);
+ * Returns when to look again. */
+uint64_t sw_stall_tick(struct sw_worker *w);
 
 /* --- worker_life.c --- */
 

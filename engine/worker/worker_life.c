@@ -32,7 +32,7 @@ static void end(struct sw_worker *w, int err, uint32_t key, const char *text)
 		sw_link_request(w, l);
 		sw_link_touch(l);
 	}
-	sw_round_end_all(w, w->state == SW_WORKER_FAILED ? err : SW_ECLOSED);
+	sw_rounds_end(w);
 }
 
 int sw_worker_end_of(const struct sw_worker *w)
@@ -197,7 +197,7 @@ void sw_worker_check_left(struct sw_worker *w)
 {
 	bool is_late = w->now_ns >= w->left_by_ns;
 
-	if (!w->left_by_ns || w->state == SW_WORKER_LEFT ||
+	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
 		w->n_staying) /* they have limits of their own */
 		return;
 	for (uint32_t i = 0; i < w->n_links; i++)

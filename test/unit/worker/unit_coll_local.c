@@ -506,7 +506,7 @@ static void here__differs(void **state)
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	ask = call(1, SW_ALL_REDUCE, 2);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EMISMATCH);
-	assert_int_equal(sw_worker_take(&r->w), 1);
+	assert_true(sw_worker_take(&r->w));
 	assert_string_equal(wrig_events(r), "done t0 #70 SW_EMISMATCH w0");
 	wrig_close(r);
 }

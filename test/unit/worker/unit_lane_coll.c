@@ -156,7 +156,7 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	say(r, SW_LANE_DONE);
 	assert_string_equal(wrig_events(r), "");
 	say(r, SW_LANE_KEPT);
-	assert_int_equal(sw_worker_take(&r->w), 1);
+	assert_true(sw_worker_take(&r->w));
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_EABORTED w0");
 	close_lane(r);
 }
@@ -291,7 +291,7 @@ static void order__dead_is_released(void **state)
 	order(r, (struct sw_lane_message){.kind = SW_LANE_DEAD, .n = 1});
 	sum_one(r, 1, 1);
 	assert_int_not_equal(r->data[0][0], 7);
-	assert_int_equal(sw_worker_take(&r->w), 1);
+	assert_true(sw_worker_take(&r->w));
 	told(SW_LANE_KEPT);
 	assert_true(sw_spsc_is_empty(&lane->reports_out));
 	assert_int_equal(r->w.n_open, 0);

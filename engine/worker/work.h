@@ -1,0 +1,35 @@
+/* work.h - what is done with many tensors, some of them in each turn.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_WORK_H
+#define SW_WORK_H
+
+#include "engine/worker/worker_int.h"
+
+/* sw_wtensor_set_open - something of it is open, or nothing is. */
+static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
+{
+	t->is_open = is_open;
+	if (is_open)
+		sw_bitmap_add(&t->worker->open, t->index);
+	else
+		sw_bitmap_remove(&t->worker->open, t->index);
+}
+
+/* sw_tensors_work - some of what is to be done with the tensors of @set, the
+ * lowest first: @one does some of it, takes the tensor out when it is through,
+ * and returns how much it was.  What a turn does so is bounded, however many
+ * they are.  Returns how much that was. */
+enum { SW_WORK_BURST = 64 };
+static inline uint32_t sw_tensors_work(struct sw_worker *w,
+	const struct sw_bitmap *set,
+	uint32_t (*one)(struct sw_worker *w, struct sw_wtensor *t))
+{
+	uint32_t n = 0, i;
+
+	while (n < SW_WORK_BURST &&
+		(i = sw_bitmap_first(set)) != SW_BITMAP_NONE)
+		n += one(w, &w->tensors[i]);
+	return n;
+}
+
+#endif

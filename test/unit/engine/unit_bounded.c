@@ -1,0 +1,286 @@
+/* unit_bounded.c - what one call does is bounded, however much there is.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Counted in instructions (test/support/steps.h): of a tensor of as many chunks
+ * as there can be, of as many tensors, streams and collectives.
+ */
+#include "test/support/steps.h"
+#include "test/support/worker_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "engine/worker/stream.h"
+
+enum {
+	/* Of one call, unoptimised, under a sanitizer.  A walk over the chunks
+	 * of the large tensor takes millions. */
+	STEPS_MAX = 200000,
+	N_LOCAL = 2,
+	N_STREAMS = 300,
+	N_COUNTED = 3, /* turns, which takes time */
+};
+
+#define FEW(what, ...)                        \
+	do {                                  \
+		steps_begin(STEPS_MAX);       \
+		__VA_ARGS__;                  \
+		check_few(steps_end(), what); \
+	} while (0)
+
+static void check_few(uint64_t n, const char *what)
+{
+	if (getenv("STEPS"))
+		print_message("# %s: %llu\n", what, (unsigned long long)n);
+	if (n > STEPS_MAX)
+		fail_msg("%s: more than %d instructions", what, STEPS_MAX);
+}
+
+static void *map(void *ctx, uint64_t bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)ctx;
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static void unmap(void *ctx, void *mem, uint64_t bytes)
+{
+	(void)ctx;
+	munmap(mem, bytes);
+}
+
+/* --- a worker --- */
+
+static uint32_t n_done[SW_TENSORS], n_all;
+static int last_err;
+
+static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
+	int err, uint32_t weight)
+{
+	(void)ctx;
+	(void)local;
+	(void)cookie;
+	(void)weight;
+	n_done[tensor]++;
+	n_all++;
+	last_err = err;
+}
+
+static struct worker_rig *open_rig(void)
+{
+	static struct worker_rig rig, *r = &rig;
+
+	wrig_open_local(r, 0, 2, 1, N_LOCAL);
+	r->w.events.done = on_done;
+	r->env.env.mem_get = map;
+	r->env.env.mem_put = unmap;
+	r->s[0].n_local = N_LOCAL;
+	memset(n_done, 0, sizeof(n_done));
+	n_all = 0;
+	wrig_run(r);
+	return r;
+}
+
+static void declare(
+	struct worker_rig *r, struct sw_worker_tensor *list, uint32_t n)
+{
+	static char names[SW_TENSORS][16];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(names[i], sizeof(names[i]), "g%u/t", i);
+		list[i].name = names[i];
+	}
+	assert_int_equal(sw_worker_declare(&r->w, list, n), 0);
+	while (r->w.n_admitted < n) {
+		wrig_tx(r);
+		peer_declared(&r->s[0]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t l = 0; l < N_LOCAL; l++)
+			sw_worker_source(&r->w, i, l, r->data);
+	wrig_tx(r);
+}
+
+static void declare_tensors(struct worker_rig *r)
+{
+	static struct sw_worker_tensor list[SW_TENSORS];
+
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		list[i] = (struct sw_worker_tensor){
+			.n_elems = 1, .dtype = SW_I32, .base = r->data};
+	declare(r, list, SW_TENSORS);
+}
+
+static void begin(struct worker_rig *r, uint32_t tensor)
+{
+	struct sw_worker_round round = {.tensor = tensor};
+
+	for (; round.local < N_LOCAL; round.local++)
+		assert_int_equal(sw_worker_begin(&r->w, &round), 0);
+}
+
+/* What is open ends, each once, in turns that are short. */
+static void take_all(struct worker_rig *r, uint32_t n, int err)
+{
+	uint32_t n_turns = 0;
+
+	for (; n_all < n && n_turns < n; n_turns++)
+		if (n_turns < N_COUNTED)
+			FEW("turn", sw_worker_take(&r->w));
+		else
+			sw_worker_take(&r->w);
+	assert_int_equal(n_all, n);
+	assert_int_equal(last_err, err);
+	assert_int_equal(r->w.n_open, 0);
+}
+
+static void worker__tensors_end(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	(void)state;
+	declare_tensors(r);
+	for (uint32_t i = 0; i + 1 < SW_TENSORS; i++)
+		begin(r, i);
+	FEW("submit", begin(r, SW_TENSORS - 1));
+	FEW("look for stalls", wrig_tick(r, 200 * SW_MS));
+	FEW("fail",
+		sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "it is silent"));
+	take_all(r, N_LOCAL * SW_TENSORS, SW_ESERVER);
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		assert_int_equal(n_done[i], N_LOCAL);
+	wrig_close(r);
+}
+
+/* All of it was pushed and acknowledged; another member is late. */
+static void worker__kill_what_is_late(void **state)
+{
+	static const uint64_t n_elems = (uint64_t)SW_BITMAP_MAX * PEER_CHUNK;
+	struct worker_rig *r = open_rig();
+	struct sw_worker_tensor t = {.n_elems = n_elems, .dtype = SW_I32};
+	struct sw_link *l = &r->w.links[0];
+
+	(void)state;
+	t.base = map(NULL, n_elems * 4);
+	declare(r, &t, 1);
+	begin(r, 0);
+	for (enum sw_todo_set s = SW_TODO; s < SW_N_TODO_SETS; s++) {
+		sw_bitmap_add_run(
+			&r->w.tensors[0].parts[0].sets[s], 0, SW_BITMAP_MAX);
+		sw_bitmap_add(&l->sets[s], sw_orders_number(&r->w.orders, 0));
+	}
+	FEW("kill", sw_tensor_kill(&r->w, &r->w.tensors[0], 1, SW_EMISMATCH,
+			    "differs"));
+	take_all(r, N_LOCAL, SW_EMISMATCH);
+	for (enum sw_todo_set s = SW_TODO; s < SW_N_TODO_SETS; s++)
+		assert_true(sw_bitmap_is_empty(&l->sets[s]));
+	assert_int_equal(l->n_todo, 0);
+	wrig_close(r);
+	unmap(NULL, t.base, n_elems * 4);
+}
+
+/* --- streams --- */
+
+static void declare_streams(struct worker_rig *r, uint32_t n)
+{
+	static struct sw_worker_tensor list[N_STREAMS];
+	static const uint16_t ranks[] = {0, 1, 2, 3};
+
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = (struct sw_worker_tensor){
+			.window_log2 = 4, .ranks = ranks, .n_ranks = 4};
+	declare(r, list, n);
+}
+
+static void call(struct worker_rig *r, uint32_t stream)
+{
+	struct sw_worker_coll ask = {.stream = stream,
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_I32,
+		.n_elems = 1,
+		.from = r->data,
+		.to = r->data};
+
+	for (ask.local = 0; ask.local < N_LOCAL; ask.local++)
+		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+}
+
+static struct worker_rig *open_streams(void)
+{
+	struct worker_rig *r = open_rig();
+
+	declare_streams(r, N_STREAMS);
+	for (uint32_t i = 0; i < N_STREAMS * SW_COLLS; i++)
+		call(r, i % N_STREAMS);
+	return r;
+}
+
+static void worker__streams_end(void **state)
+{
+	struct worker_rig *r = open_streams();
+	uint32_t at = 0;
+
+	(void)state;
+	FEW("look for stalls", wrig_tick(r, 200 * SW_MS));
+	FEW("and when they stand still", wrig_tick(r, 2 * SW_S));
+	FEW("memory that is free",
+		assert_false(sw_worker_uses(&r->w, 0, &r->w, 1, &at)));
+	while (at < SW_TENSORS)
+		assert_false(sw_worker_uses(&r->w, 0, &r->w, 1, &at));
+	FEW("leave", sw_worker_leave(&r->w, 0, NULL));
+	take_all(r, N_LOCAL * N_STREAMS * SW_COLLS, SW_ECLOSED);
+	wrig_close(r);
+}
+
+static void worker__streams_die(void **state)
+{
+	struct worker_rig *r = open_streams();
+
+	(void)state;
+	for (uint32_t i = 0; i + 1 < N_STREAMS; i++)
+		sw_worker_abort(&r->w, i, "rank 0 aborts", false);
+	FEW("abort",
+		sw_worker_abort(&r->w, N_STREAMS - 1, "rank 0 aborts", false));
+	take_all(r, N_LOCAL * N_STREAMS * SW_COLLS, SW_EABORTED);
+	wrig_close(r);
+}
+
+/* More than so many streams a group has not: what is done with all is bounded.
+ */
+static void worker__streams_of_a_group(void **state)
+{
+	static const uint16_t ranks[] = {0, 1, 2, 3};
+	struct sw_worker_tensor list[SW_GROUP_STREAMS + 1];
+	char names[SW_GROUP_STREAMS + 1][16];
+	struct worker_rig *r = open_rig();
+
+	(void)state;
+	for (uint32_t i = 0; i <= SW_GROUP_STREAMS; i++) {
+		snprintf(names[i], sizeof(names[i]), "g/%u", i);
+		list[i] = (struct sw_worker_tensor){.name = names[i],
+			.window_log2 = 4,
+			.ranks = ranks,
+			.n_ranks = 4};
+	}
+	assert_int_equal(sw_worker_declare(&r->w, list, SW_GROUP_STREAMS + 1),
+		SW_EINVAL);
+	assert_int_equal(r->w.n_tensors, 0);
+	assert_int_equal(sw_worker_declare(&r->w, list, SW_GROUP_STREAMS), 0);
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worker__tensors_end),
+		cmocka_unit_test(worker__kill_what_is_late),
+		cmocka_unit_test(worker__streams_end),
+		cmocka_unit_test(worker__streams_die),
+		cmocka_unit_test(worker__streams_of_a_group),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
