@@ -117,9 +117,22 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 	return false;
 }
 
+static uint32_t n_kin(const struct sw_shard *sh, const char *name)
+{
+	uint32_t n = 0, key = SW_KEY_NONE;
+
+	while ((key = sw_shard_kin(sh, name, key)) != SW_KEY_NONE)
+		n++;
+	return n;
+}
+
 /* Is the group one of members of the job, and this one among them? */
 static bool check_group(struct sw_session *s, const struct declaration *d)
 {
+	if (n_kin(&s->job->shard, d->name) == SW_GROUP_STREAMS)
+		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
+			"stream %.64s: its group has %u already", d->name,
+			SW_GROUP_STREAMS);
 	if (s->job->params.is_async)
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"stream %.64s: job %.32s is asynchronous ([job] mode)",
@@ -209,7 +222,7 @@ static bool has_dead_kin(
 {
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t key = d->item.mode == SW_MODE_STREAM
-			       ? sw_shard_next_kin(sh, d->name, 0)
+			       ? sw_shard_kin(sh, d->name, SW_KEY_NONE)
 			       : SW_KEY_NONE;
 
 	if (key == SW_KEY_NONE ||

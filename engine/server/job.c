@@ -33,7 +33,7 @@ struct sw_job *sw_job_find(struct sw_server *srv, const char *name)
 struct sw_job *sw_job_unused(struct sw_server *srv)
 {
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (!srv->jobs[i].n_sessions)
+		if (!srv->jobs[i].n_sessions && !srv->jobs[i].is_closing)
 			return &srv->jobs[i];
 	return NULL;
 }
@@ -156,6 +156,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 			.policy = join->policy,
 			.credit_bytes = join->credit_bytes},
 		.n_members = join->n_members,
+		.close_key = SW_KEY_NONE,
 		.params = srv->params};
 	job->params.payload = join->payload;
 	job->params.has_crc = join->has_crc;
@@ -278,15 +279,33 @@ static void close_session(struct sw_session *s)
 	sw_flow_fini(&s->peer.flow);
 }
 
-static void close_job(struct sw_job *job)
+static void close_some(struct sw_job *job)
 {
 	const struct sw_env *env = job->srv->env;
 
-	sw_share_drop(job);
+	job->is_closing = !sw_shard_close(&job->shard);
+	if (job->is_closing)
+		return;
 	sw_share_give(job, job->quota.used_bytes);
-	sw_shard_close(&job->shard);
 	env->mem_put(env->ctx, job->sessions, sessions_bytes(job->n_members));
 	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);
+}
+
+bool sw_jobs_end(struct sw_server *srv)
+{
+	bool is_more = false;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
+		struct sw_job *job = &srv->jobs[i];
+
+		if (job->is_closing)
+			close_some(job);
+		else if (job->n_sessions)
+			sw_job_close_left(job);
+		is_more |= job->is_closing ||
+			   (job->n_sessions && job->close_key != SW_KEY_NONE);
+	}
+	return is_more;
 }
 
 void sw_job_leave(struct sw_session *s, int err, const char *text)
@@ -296,7 +315,8 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 
 	close_session(s);
 	if (!job->n_sessions) {
-		close_job(job);
+		sw_share_drop(job);
+		close_some(job);
 		return;
 	}
 	if (job->status.state == SW_JOB_FORMING && !err) {
@@ -306,6 +326,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	}
 	job->left |= 1ULL << rank;
 	job->done |= (uint64_t)!err << rank;
+	job->close_key = 0;
 	sw_job_close_left(job);
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push

@@ -70,6 +70,8 @@ static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->tick_at_ns[i] <= now_ns)
 			look(srv, i);
+	if (sw_jobs_end(srv))
+		at = now_ns;
 	sw_server_look(srv); /* who is buried may change what others get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		at = sw_min64(at, srv->tick_at_ns[i]);
@@ -156,6 +158,8 @@ void sw_server_close(struct sw_server *srv)
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i])
 			sw_job_leave(srv->sessions[i], 0, "");
+	while (sw_jobs_end(srv))
+		;
 	for (uint32_t i = 0; i < SW_MAX_JOBS && srv->env->mem_drop; i++)
 		srv->env->mem_drop(srv->env->ctx, i);
 	free(srv);

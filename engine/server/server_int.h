@@ -25,6 +25,7 @@ enum {
 	 */
 	SW_DECLARE_BURST = 64,
 	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of keys */
+	SW_JOB_BURST = 32, /* streams of a job that a tick ends */
 	/* JOINs that a source may send at once, and one more each so often: a
 	 * worker that asks for hours sends two a second. */
 	SW_JOIN_BURST = 64,
@@ -58,8 +59,12 @@ struct sw_job {
 	/* As members are told it, but for what is each one's own.  The text is,
 	 * FORMING: who is known; FAILED: why. */
 	struct sw_status status;
-	uint64_t left; /* members that were here and left, or died */
-	uint64_t done; /* of them, without an error */
+	/* Its last session has gone; what it has is given back, some in each
+	 * tick. */
+	bool is_closing;
+	uint32_t close_key; /* sw_job_close_left; SW_KEY_NONE: it is done */
+	uint64_t left;      /* members that were here and left, or died */
+	uint64_t done;      /* of them, without an error */
 	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
 	uint32_t weight;
 	struct sw_quota quota;
@@ -244,6 +249,9 @@ void sw_job_enter(
 /* sw_job_leave - the session ends, its member is gone; err != 0 fails the job
  * of a coordinator; with the last one the job ends. */
 void sw_job_leave(struct sw_session *s, int err, const char *text);
+/* sw_jobs_end - some of what is to be done for members and jobs that have gone;
+ * true: there is more. */
+bool sw_jobs_end(struct sw_server *srv);
 /* sw_job_status - the state as member @rank is told it. */
 void sw_job_status(
 	const struct sw_job *job, uint16_t rank, struct sw_status *out);
@@ -357,7 +365,8 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	const char *why);
 /* sw_job_close - @member has closed the group of stream @key. */
 void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member);
-/* sw_job_close_left - who has left the job has closed its groups. */
+/* sw_job_close_left - who has left the job has closed its groups: some streams,
+ * from job->close_key on. */
 void sw_job_close_left(struct sw_job *job);
 /* sw_job_awaits_closed - in stream @key member @who waits for member @closed,
  * which has closed the group: it is dead. */

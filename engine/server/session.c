@@ -166,8 +166,8 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, t.why);
 	if (t.mode != SW_MODE_STREAM)
 		return;
-	for (uint32_t k = sw_shard_next_kin(sh, t.name, 0); k != SW_KEY_NONE;
-		k = sw_shard_next_kin(sh, t.name, k + 1))
+	for (uint32_t k = SW_KEY_NONE;
+		(k = sw_shard_kin(sh, t.name, k)) != SW_KEY_NONE;)
 		kill_one(job, k, 1, death, t.why);
 }
 
@@ -204,8 +204,8 @@ void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)
 	const struct sw_shard *sh = &job->shard;
 	const char *name = sw_stensor_view(sh, sw_shard_tensor(sh, key)).name;
 
-	for (uint32_t k = sw_shard_next_kin(sh, name, 0); k != SW_KEY_NONE;
-		k = sw_shard_next_kin(sh, name, k + 1)) {
+	for (uint32_t k = SW_KEY_NONE;
+		(k = sw_shard_kin(sh, name, k)) != SW_KEY_NONE;) {
 		uint32_t who =
 			sw_shard_waits_for(sw_shard_tensor(sh, k), member);
 
@@ -219,9 +219,13 @@ void sw_job_close_left(struct sw_job *job)
 {
 	const struct sw_shard *sh = &job->shard;
 
-	for (uint32_t key = sw_shard_next_kin(sh, NULL, 0); key != SW_KEY_NONE;
-		key = sw_shard_next_kin(sh, NULL, key + 1))
-		close_one(job, key, 0);
+	for (uint32_t n = 0; n < SW_JOB_BURST && job->close_key != SW_KEY_NONE;
+		n++, job->close_key++) {
+		job->close_key = sw_shard_next_stream(sh, job->close_key);
+		if (job->close_key == SW_KEY_NONE)
+			return;
+		close_one(job, job->close_key, 0);
+	}
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have
@@ -279,19 +283,20 @@ void sw_session_await(struct sw_session *s)
 uint64_t sw_session_tick_again(struct sw_session *s)
 {
 	const struct sw_job *job = s->job;
-	uint32_t key = sw_bitmap_first(&s->unaware);
+	bool is_aware = sw_bitmap_is_empty(&s->unaware);
 	bool knows_status =
 		!job->is_coordinated || s->status_seq == job->status.seq;
 
-	if (knows_status && key == SW_BITMAP_NONE)
+	if (knows_status && is_aware)
 		return UINT64_MAX;
 	if (s->srv->now_ns < s->again_at_ns)
 		return s->again_at_ns;
 	if (!knows_status)
 		sw_session_owe(s, SW_OWE_STATUS);
-	for (; key != SW_BITMAP_NONE;
-		key = sw_bitmap_next(&s->unaware, key + 1))
-		sw_session_tell_dead(s, key);
+	if (!is_aware) {
+		sw_bitmap_add_all(&s->to_tell, &s->unaware);
+		sw_session_owe(s, SW_OWE_MISMATCH);
+	}
 	s->again_wait_ns =
 		sw_min64(2 * s->again_wait_ns, s->srv->params.retry_max);
 	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;

@@ -13,6 +13,7 @@
 enum {
 	LINE = 64,
 	NAMES = 2 * SW_MAX_TENSORS, /* places for names, half of them empty */
+	CLOSE_BURST = 64,           /* tensors whose memory goes in one call */
 };
 
 static const struct sw_rules *const rules_of[SW_N_MODES] = {
@@ -33,7 +34,8 @@ static size_t tables_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
-	       (SW_ORDERS_WORDS * SW_MAX_TENSORS + NAMES) * sizeof(uint32_t);
+	       ((SW_ORDERS_WORDS + 1) * SW_MAX_TENSORS + NAMES) *
+		       sizeof(uint32_t);
 }
 
 /* In lines. */
@@ -46,6 +48,7 @@ static void lay_tables(struct sw_shard *sh)
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
 	sw_orders_open(&sh->orders, SW_MAX_TENSORS, (uint32_t *)next);
 	sh->by_name = (uint32_t *)next + SW_ORDERS_WORDS * SW_MAX_TENSORS;
+	sh->by_group = sh->by_name + NAMES;
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -81,15 +84,19 @@ static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
 		env->mem_put(env->ctx, t->mem, t->mem_bytes);
 }
 
-void sw_shard_close(struct sw_shard *sh)
+bool sw_shard_close(struct sw_shard *sh)
 {
-	for (uint32_t key = 0; key < sh->n_keys; key++)
-		free_tensor(sh->env, &sh->tensors[key]);
+	sh->n_open = sh->n_lent = 0;
+	for (uint32_t n = 0; n < CLOSE_BURST && sh->n_keys; n++)
+		free_tensor(sh->env, &sh->tensors[--sh->n_keys]);
+	if (sh->n_keys)
+		return false;
 	if (sh->tensors)
 		sh->env->mem_put(
 			sh->env->ctx, sh->tensors, tables_bytes(sh->n_members));
 	sw_place_map_close(&sh->map);
 	*sh = (struct sw_shard){0};
+	return true;
 }
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
@@ -216,20 +223,10 @@ static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 	return 0;
 }
 
-/* FNV-1a. */
-static uint32_t hash(const char *name)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
-	return h;
-}
-
 /* Where the name is, or would be. */
 static uint32_t *place_of(const struct sw_shard *sh, const char *name)
 {
-	uint32_t i = hash(name) % NAMES;
+	uint32_t i = sw_crc32c(0, name, strlen(name)) % NAMES;
 
 	while (sh->by_name[i] &&
 		strcmp(sh->tensors[sh->by_name[i] - 1].name, name) != 0)
@@ -244,23 +241,27 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 	return found ? &sh->tensors[found - 1] : NULL;
 }
 
-uint32_t sw_shard_next_kin(
-	const struct sw_shard *sh, const char *name, uint32_t key)
+static uint32_t *group_at(const struct sw_shard *sh, const char *name)
 {
-	_Static_assert(SW_BITMAP_NONE == SW_KEY_NONE, "one word for none");
+	return &sh->by_group[sw_coll_group_hash(name) % SW_MAX_TENSORS];
+}
 
-	key = sw_bitmap_next(&sh->streams, key);
-	while (key != SW_KEY_NONE && name &&
-		!sw_coll_are_kin(sh->tensors[key].name, name))
-		key = sw_bitmap_next(&sh->streams, key + 1);
-	return key;
+uint32_t sw_shard_kin(
+	const struct sw_shard *sh, const char *name, uint32_t last)
+{
+	uint32_t at = last == SW_KEY_NONE ? *group_at(sh, name)
+					  : sh->tensors[last].kin;
+
+	while (at && !sw_coll_are_kin(sh->tensors[at - 1].name, name))
+		at = sh->tensors[at - 1].kin;
+	return at ? at - 1 : SW_KEY_NONE;
 }
 
 /* Members that are through with its group already. */
 static uint64_t closed_by(const struct sw_shard *sh, const struct sw_stensor *t)
 {
-	uint32_t key =
-		t->window ? sw_shard_next_kin(sh, t->name, 0) : SW_KEY_NONE;
+	uint32_t key = t->window ? sw_shard_kin(sh, t->name, SW_KEY_NONE)
+				 : SW_KEY_NONE;
 
 	return key == SW_KEY_NONE ? 0 : sh->tensors[key].closed & t->members;
 }
@@ -280,8 +281,11 @@ int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 		return err;
 	fresh.closed = closed_by(sh, &fresh);
 	*t = fresh;
-	if (t->window)
+	if (t->window) {
 		sw_bitmap_add(&sh->streams, t->key);
+		t->kin = *group_at(sh, t->name);
+		*group_at(sh, t->name) = t->key + 1;
+	}
 	*place_of(sh, fresh.name) = t->key + 1;
 	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
 	sh->mem_bytes += sw_shard_need(sh, item);

@@ -58,8 +58,10 @@ struct sw_stensor {
 	struct sw_bitmap marks;
 	uint32_t mark_stride;
 	uint32_t n_ready; /* members with marks */
-	/* Of a stream: its group. */
+	/* Of a stream: its group; the stream before it of a group of the same
+	 * hash. */
 	uint64_t members;
+	uint32_t kin;
 	/* Of one that is summed in order of members: what each of them gave,
 	 * slot by slot; NULL: it is not. */
 	uint8_t *apart;
@@ -104,6 +106,7 @@ struct sw_shard {
 	uint32_t n_tensors;
 	uint64_t mem_bytes; /* taken by admitted tensors */
 	uint32_t *by_name;  /* key + 1, by hash; 0: no more of that hash */
+	uint32_t *by_group; /* key + 1 of the last stream, by its group's */
 	uint32_t n_keys;    /* no admitted key is larger or equal */
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
@@ -123,8 +126,9 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	const struct sw_env *env, struct sw_stats *stats,
 	const struct sw_place_job *job, uint16_t server_i);
 
-/* sw_shard_close - give back all memory. */
-void sw_shard_close(struct sw_shard *sh);
+/* sw_shard_close - give back memory, of some tensors in each call; true: all of
+ * it.  Nothing is open any more from the first call on. */
+bool sw_shard_close(struct sw_shard *sh);
 
 /* sw_shard_bytes - what an empty one of @n_members takes, at most. */
 uint64_t sw_shard_bytes(uint32_t n_members);
@@ -274,11 +278,18 @@ static inline bool sw_stensor_is_dead(
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 	int death, const char *why);
 
-/* sw_shard_next_kin - from @key on, the next key of a stream of the group that
- * the stream called @name is of, or of any if that is NULL; SW_KEY_NONE: there
+/* sw_shard_kin - the streams of the group that the stream called @name is of:
+ * the key of the one behind @last, or of the first one for SW_KEY_NONE.
+ * sw_shard_next_stream - from @key on, the next key of any.  SW_KEY_NONE: there
  * is none. */
-uint32_t sw_shard_next_kin(
-	const struct sw_shard *sh, const char *name, uint32_t key);
+uint32_t sw_shard_kin(
+	const struct sw_shard *sh, const char *name, uint32_t last);
+static inline uint32_t sw_shard_next_stream(
+	const struct sw_shard *sh, uint32_t key)
+{
+	_Static_assert(SW_BITMAP_NONE == SW_KEY_NONE, "one word for none");
+	return sw_bitmap_next(&sh->streams, key);
+}
 
 /* sw_shard_waits_for (shard_group.c) - a member that has pushed a chunk of
  * stream

@@ -57,14 +57,12 @@ struct sw_begun sw_shard_other_call(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number)
 {
 	const struct sw_slot *s = NULL;
+	uint32_t key = SW_KEY_NONE;
 
-	for (uint32_t key = 0; t->window && !s; key++) {
-		key = sw_shard_next_kin(sh, t->name, key);
-		if (key == SW_KEY_NONE)
-			break;
+	while (t->window && !s &&
+		(key = sw_shard_kin(sh, t->name, key)) != SW_KEY_NONE)
 		if (&sh->tensors[key] != t)
 			s = find_call(&sh->tensors[key], number);
-	}
 	return s ? (struct sw_begun){.got = s->got, .op = s->op}
 		 : (struct sw_begun){0};
 }

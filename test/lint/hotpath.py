@@ -59,6 +59,7 @@ OFF_PATH = {
     ("engine/server/session.c", "sw_session_differs"): "the same",
     ("engine/server/session.c", "sw_job_awaits_closed"): "the end of a group",
     ("engine/server/server.c", "bury"): "the end of a silent session",
+    ("engine/server/job.c", "close_some"): "the end of a job",
     ("engine/worker/tensors.c", "sw_tensors_copy"): "declares: all memory",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
     ("engine/worker/mismatch.c", "kill_other"): "the end of a group",

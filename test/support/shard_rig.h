@@ -44,7 +44,8 @@ static inline struct fixture *open_shard(
 
 static inline void close_shard(struct fixture *x)
 {
-	sw_shard_close(&x->sh);
+	while (!sw_shard_close(&x->sh))
+		;
 	test_env_fini(&x->env);
 }
 

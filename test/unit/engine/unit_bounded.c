@@ -4,6 +4,7 @@
  * Counted in instructions (test/support/steps.h): of a tensor of as many chunks
  * as there can be, of as many tensors, streams and collectives.
  */
+#include "test/support/server_rig.h"
 #include "test/support/steps.h"
 #include "test/support/worker_rig.h"
 
@@ -272,6 +273,90 @@ static void worker__streams_of_a_group(void **state)
 	wrig_close(r);
 }
 
+/* --- a server --- */
+
+static struct server_rig *open_server(void)
+{
+	static struct server_rig rig, *r = &rig;
+
+	server_rig_open(r, 2, UINT64_MAX / 2);
+	r->env.env.mem_get = map;
+	r->env.env.mem_put = unmap;
+	for (uint32_t i = 0; i < 2; i++)
+		rig_join(r, i);
+	return r;
+}
+
+static bool declare_stream(
+	struct server_rig *r, uint32_t batch, const char *name)
+{
+	return peer_declare(&r->w[0], batch,
+		(struct sw_declare_item){
+			.n_elems = 3, .dtype = 4, .mode = SW_MODE_STREAM},
+		name);
+}
+
+static uint32_t tick_until(
+	struct server_rig *r, bool (*is_over)(void *), struct sw_job *job)
+{
+	uint32_t n = 0;
+
+	for (; !is_over(job) && n < SW_MAX_TENSORS; n++)
+		if (n < N_COUNTED)
+			FEW("tick", rig_tick(r, 0));
+		else
+			rig_tick(r, 0);
+	assert_true(is_over(job));
+	return n;
+}
+
+static bool is_walked(void *job)
+{
+	return ((struct sw_job *)job)->close_key == SW_KEY_NONE;
+}
+
+static bool is_closed(void *job)
+{
+	return !((struct sw_job *)job)->is_closing;
+}
+
+static void server__members_leave(void **state)
+{
+	struct server_rig *r = open_server();
+	struct sw_job *job = &r->srv->jobs[0];
+	char name[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < SW_MAX_TENSORS; i++) {
+		snprintf(name, sizeof(name), "g%u/t", i);
+		assert_true(declare_stream(r, i, name));
+	}
+	FEW("leave", peer_leave(&r->w[1], SW_EPEER, "it died"));
+	assert_true(tick_until(r, is_walked, job) > 1);
+	FEW("the last leaves", peer_leave(&r->w[0], 0, ""));
+	assert_null(sw_job_find(r->srv, "job"));
+	assert_true(tick_until(r, is_closed, job) > 1);
+	assert_int_equal(r->srv->quota.used_bytes, 0);
+	server_rig_close(r);
+}
+
+static void server__streams_of_a_group(void **state)
+{
+	struct server_rig *r = open_server();
+	char name[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {
+		snprintf(name, sizeof(name), "g/%u", i);
+		assert_true(declare_stream(r, i, name));
+	}
+	assert_true(declare_stream(r, SW_GROUP_STREAMS, "g2/0"));
+	assert_false(declare_stream(r, SW_GROUP_STREAMS + 1, "g/16"));
+	assert_non_null(strstr(r->srv->jobs[0].members[0].session->fault.text,
+		"its group has 16 already"));
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +365,8 @@ int main(void)
 		cmocka_unit_test(worker__streams_end),
 		cmocka_unit_test(worker__streams_die),
 		cmocka_unit_test(worker__streams_of_a_group),
+		cmocka_unit_test(server__members_leave),
+		cmocka_unit_test(server__streams_of_a_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
