@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 	check_run(trace_cell, n_trace_cell, filter, &passed, &failed);
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);
 	check_run(trace_flow, n_trace_flow, filter, &passed, &failed);
+	check_run(trace_huge, n_trace_huge, filter, &passed, &failed);
 	check_run(trace_incast, n_trace_incast, filter, &passed, &failed);
 	check_run(trace_join, n_trace_join, filter, &passed, &failed);
 	check_run(trace_tuning, n_trace_tuning, filter, &passed, &failed);
