@@ -305,6 +305,7 @@ bool sw_jobs_end(struct sw_server *srv)
 		is_more |= job->is_closing ||
 			   (job->n_sessions && job->close_key != SW_KEY_NONE);
 	}
+	srv->has_gone = is_more;
 	return is_more;
 }
 
@@ -313,6 +314,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	struct sw_job *job = s->job;
 	uint16_t rank = s->member;
 
+	s->srv->has_gone = true;
 	close_session(s);
 	if (!job->n_sessions) {
 		sw_share_drop(job);

@@ -70,7 +70,7 @@ static uint64_t on_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->tick_at_ns[i] <= now_ns)
 			look(srv, i);
-	if (sw_jobs_end(srv))
+	if (srv->has_gone && sw_jobs_end(srv))
 		at = now_ns;
 	sw_server_look(srv); /* who is buried may change what others get */
 	for (uint32_t i = 0; i < srv->n_sessions; i++)

@@ -179,6 +179,7 @@ struct sw_server {
 	struct sw_replies replies[SW_MAX_PORTS];
 	uint32_t n_looked; /* tensors of DECLAREs, in this burst */
 	bool is_stopping;
+	bool has_gone;                   /* a member: sw_jobs_end */
 	uint8_t payload[SW_PAYLOAD_MAX]; /* of the control frame being sent */
 };
 
@@ -249,8 +250,8 @@ void sw_job_enter(
 /* sw_job_leave - the session ends, its member is gone; err != 0 fails the job
  * of a coordinator; with the last one the job ends. */
 void sw_job_leave(struct sw_session *s, int err, const char *text);
-/* sw_jobs_end - some of what is to be done for members and jobs that have gone;
- * true: there is more. */
+/* sw_jobs_end - some of what is to be done for members and jobs that have gone,
+ * if srv->has_gone; true: there is more. */
 bool sw_jobs_end(struct sw_server *srv);
 /* sw_job_status - the state as member @rank is told it. */
 void sw_job_status(

@@ -163,10 +163,8 @@ uint64_t sw_stall_tick(struct sw_worker *w)
 {
 	uint32_t i;
 
-	if (!w->n_open || w->left_by_ns)
+	if (w->left_by_ns)
 		return UINT64_MAX;
-	if (w->now_ns < w->look.at_ns)
-		return w->look.at_ns;
 	if (!w->look.next)
 		w->look.worst = SW_TENSORS;
 	for (uint32_t n = 0; n < LOOK_BURST; n++) {

@@ -465,6 +465,8 @@ uint64_t sw_worker_tick(struct sw_node *node, uint64_t now_ns, uint64_t gap_ns)
 			tick_link(w, l);
 		at = sw_min64(at, sw_peer_tick_at(&l->peer));
 	}
-	at = sw_min64(at, sw_stall_tick(w));
+	if (w->n_open)
+		at = sw_min64(at, now_ns < w->look.at_ns ? w->look.at_ns
+							 : sw_stall_tick(w));
 	return sw_look_again(at, now_ns, w->n_links);
 }

@@ -425,7 +425,8 @@ const char *sw_missing_text(const struct sw_worker *w,
 	const struct sw_wtensor *t, bool of_kin, uint32_t room,
 	char out[SW_MISSING_TEXT]);
 
-/* sw_stall_tick - say what stands still: one line, once in a while (stall.c).
+/* sw_stall_tick - look.at_ns has come: say what stands still: one line, once in
+ * a while (stall.c).
  * Returns when to look again. */
 uint64_t sw_stall_tick(struct sw_worker *w);
 
