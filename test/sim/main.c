@@ -78,15 +78,17 @@ int main(int argc, char **argv)
 	uint64_t from = 1, n = 1000, passed = 0;
 	bool is_verbose = false;
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (!strcmp(argv[i], "--seed")) {
-			from = strtoull(argv[i + 1], NULL, 10);
+	for (int i = 1; i < argc; i += 2) {
+		const char *value = argv[i + 1]; /* NULL: there is none */
+
+		if (value && !strcmp(argv[i], "--seed")) {
+			from = strtoull(value, NULL, 10);
 			n = 1;
 			is_verbose = true;
-		} else if (!strcmp(argv[i], "--seeds")) {
-			n = strtoull(argv[i + 1], NULL, 10);
-		} else if (!strcmp(argv[i], "--from")) {
-			from = strtoull(argv[i + 1], NULL, 10);
+		} else if (value && !strcmp(argv[i], "--seeds")) {
+			n = strtoull(value, NULL, 10);
+		} else if (value && !strcmp(argv[i], "--from")) {
+			from = strtoull(value, NULL, 10);
 		} else {
 			fprintf(stderr, "usage: sim [--seed N] [--seeds N] "
 					"[--from N]\n");
