@@ -72,11 +72,11 @@ def test_colocated_beside_a_server_more_lanes_than_cores_that_sum():
     run_job((4, 2), servers=1, lcores=2, steps=3, colocated=True)
 
 
-def run_colls(lanes, seed, local=None, colls=40, **keys):
+def run_colls(lanes, seed, local=None, colls=40, make=Net, **keys):
     """Collectives of several groups, all kinds, each checked."""
     n = len(lanes)
     local = local or (1,) * n
-    with Net(workers=n, lanes=lanes, local=local, **keys) as net:
+    with make(workers=n, lanes=lanes, local=local, **keys) as net:
         net.start_all()
         procs = [net.run(f"coll{i}.{k}", rig.program("test/proc/proc_coll"),
                          "--agent", net.socket(f"agent{i}"), "--seed",

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 
+import proc_lanes
 import rig
 from hosts import UDP, Lo, no_rights
 from rig import (Skip, check, check_goes_on, end, run_refused, run_steps,
@@ -126,6 +127,12 @@ def test_colocated_with_two_lcores():
     with Lo(servers=1, colocated=True, lcores=2, lanes=(2, 2)) as net:
         net.start_all()
         run_all(net)
+
+
+def test_collectives_of_two_lcores():
+    """Groups, and local ranks, whose chunks are of several lcores."""
+    proc_lanes.run_colls((2, 2), 6, local=(2, 1), servers=1, lcores=2,
+                         colocated=True, make=Lo)
 
 
 def test_one_queue_for_two_lcores():
