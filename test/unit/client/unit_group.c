@@ -112,10 +112,10 @@ static void abort__before_anything_was_called(void **state)
 static void timeout__aborts(void **state)
 {
 	struct scene *s = *state;
-	const char *why = "rank 3 waited 1 s for all_reduce 1 of group 'dp'";
+	const char *why = "rank 3 waited 3 s for all_reduce 1 of group 'dp'";
 	uint64_t h[CALLS];
 
-	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
+	assert_int_equal(sw_group_set_timeout(s->g, 3), 0);
 	call_some(s, h);
 	fails(s, sw_wait(s->c, h[2]), SW_EABORTED, why);
 	assert_int_equal(s->r->end.what, SW_EDGE_TIME_OUT);
