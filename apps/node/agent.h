@@ -157,6 +157,7 @@ struct agent_core {
 	struct agent_report ending;
 	uint32_t n_lost; /* lines that the next report counts */
 	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
+	uint32_t next_client; /* whose submits are taken next */
 	/* The batch that is being declared, and how many of it are new. */
 	const struct sw_host_tensor *batch_tensors;
 	uint32_t n_in_batch, n_batch;

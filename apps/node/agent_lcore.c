@@ -6,7 +6,10 @@
 #include "apps/node/agent.h"
 #include "engine/base/error.h"
 
-enum { SUBMITS = 32 }; /* taken in one turn */
+enum {
+	SUBMITS = 32,   /* of a client, and collectives, at once */
+	TURN_MAX = 256, /* of all, in a turn: no more clients are looked at */
+};
 
 /* --- the end of a job --- */
 
@@ -273,13 +276,29 @@ static uint32_t take_colls(struct agent_core *core, uint32_t local)
 {
 	struct sw_host_client *client = core->clients[local];
 	struct sw_host_coll m;
-	uint32_t n = 0;
+	uint32_t n_left = SUBMITS;
 
-	for (; n < SUBMITS && sw_host_take_coll(client, &m); n++)
+	while (sw_host_take_coll(client, &m, &n_left))
 		if (!begin_coll(core, local, &m))
 			sw_host_put_back(client, &m);
-	if (n)
+	if (n_left < SUBMITS)
 		sw_loop_look(sw_agent_loop(core->shared));
+	return SUBMITS - n_left;
+}
+
+/* Each client in turn, whoever has the most. */
+static uint32_t take_clients(struct agent_core *core)
+{
+	uint32_t n_local = sw_agent_n_local(core->shared), n = 0;
+
+	for (uint32_t i = 0; i < n_local && n < TURN_MAX; i++) {
+		uint32_t local = core->next_client;
+
+		core->next_client = (local + 1) % n_local;
+		if (core->clients[local])
+			n += take_submits(core, local) +
+			     take_colls(core, local);
+	}
 	return n;
 }
 
@@ -305,10 +324,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	if (sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(
 			&core->shared->is_draining, memory_order_relaxed))
-		for (uint32_t i = 0; i < sw_agent_n_local(core->shared); i++)
-			n += core->clients[i] ? take_submits(core, i) +
-							take_colls(core, i)
-					      : 0;
+		n += take_clients(core);
 	sw_agent_show_tuning(core);
 	tell_if_ended(core);
 	finish_leaving(core);

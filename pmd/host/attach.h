@@ -187,8 +187,11 @@ struct sw_host_coll {
 
 /* sw_host_take_coll - one new collective (lcore), or one that was put back and
  * of whose stream one has ended since.  Returns whether there was one.  As
- * sw_host_take. */
-bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out);
+ * sw_host_take.
+ * @n_left  counted down by those that were looked at, which may have to wait;
+ * with 0 there is none */
+bool sw_host_take_coll(
+	struct sw_host_client *p, struct sw_host_coll *out, uint32_t *n_left);
 
 /* sw_host_put_back - the stream of what was taken last has no room (lcore): it
  * waits, and all of that stream behind it, until one of it is completed. */

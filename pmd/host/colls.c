@@ -181,15 +181,19 @@ static bool take_new(struct sw_host_client *p, struct sw_host_coll *out)
 	return false;
 }
 
-bool sw_host_take_coll(struct sw_host_client *p, struct sw_host_coll *out)
+bool sw_host_take_coll(
+	struct sw_host_client *p, struct sw_host_coll *out, uint32_t *n_left)
 {
 	uint32_t stream;
 
-	if (sw_host_is_evicted(p))
+	if (sw_host_is_evicted(p) || !*n_left)
 		return false;
-	if (take_waiting(&p->waiting, out))
+	if (take_waiting(&p->waiting, out)) {
+		--*n_left;
 		return true;
-	while (take_new(p, out)) {
+	}
+	while (*n_left && take_new(p, out)) {
+		--*n_left;
 		stream = out->handle % SW_EDGE_TENSORS;
 		if (!p->waiting.rows[stream].first)
 			return true;

@@ -52,7 +52,7 @@ static void make_data(struct sw_slot *s)
 static bool check_piece(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
-	const struct sw_declared *d = s->declared;
+	const struct sw_declared_list *d = s->declared;
 	const struct sw_batch *b = d->open;
 	size_t head = offsetof(struct sw_edge_declare, descs);
 	uint32_t number = b ? b->number : d->next_number;
@@ -80,7 +80,7 @@ static bool check_piece(
 /* The first piece of a batch has come. */
 static bool open_batch(struct sw_slot *s, uint32_t n, bool is_again)
 {
-	struct sw_declared *d = s->declared;
+	struct sw_declared_list *d = s->declared;
 
 	if (n > SW_EDGE_TENSORS - d->n_tensors + is_again) {
 		sw_slot_detach(s, SW_HOST_VIOLATION,
@@ -110,7 +110,7 @@ static bool is_freed(const struct sw_slot *s, uint32_t item)
 /* All of the open batch has come. */
 static void note_arrived(struct sw_slot *s)
 {
-	struct sw_declared *d = s->declared;
+	struct sw_declared_list *d = s->declared;
 
 	if (d->open->again && !is_freed(s, d->open->again - 1))
 		sw_batch_blame(d->open, SW_EINVAL,
@@ -128,7 +128,7 @@ static void note_arrived(struct sw_slot *s)
 void sw_slot_rx_declare(
 	struct sw_slot *s, const struct sw_edge_declare *m, size_t bytes)
 {
-	struct sw_declared *d = s->declared;
+	struct sw_declared_list *d = s->declared;
 
 	if (!check_piece(s, m, bytes))
 		return;
@@ -145,7 +145,7 @@ void sw_slot_rx_declare(
 void sw_slot_rx_open(
 	struct sw_slot *s, const struct sw_edge_open *m, size_t bytes)
 {
-	struct sw_declared *d = s->declared;
+	struct sw_declared_list *d = s->declared;
 	size_t head = offsetof(struct sw_edge_open, ranks);
 
 	if (bytes < head || m->desc.kind != SW_EDGE_STREAM ||

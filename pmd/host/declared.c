@@ -16,9 +16,9 @@ static void batch_close(struct sw_host *h, struct sw_batch **batch)
 	sw_batch_free(batch);
 }
 
-void sw_declared_close(struct sw_host *h, struct sw_declared **declared)
+void sw_declared_close(struct sw_host *h, struct sw_declared_list **declared)
 {
-	struct sw_declared *d = *declared;
+	struct sw_declared_list *d = *declared;
 
 	if (!d)
 		return;
@@ -29,13 +29,13 @@ void sw_declared_close(struct sw_host *h, struct sw_declared **declared)
 	*declared = NULL;
 }
 
-void sw_declared_forget(struct sw_host *h, struct sw_declared *d)
+void sw_declared_forget(struct sw_host *h, struct sw_declared_list *d)
 {
 	batch_close(h, &d->open);
 	sw_names_cut(&d->names, d->n_tensors);
 }
 
-void sw_declared_enter(struct sw_declared *d)
+void sw_declared_enter(struct sw_declared_list *d)
 {
 	struct sw_batch *b = d->open;
 
@@ -51,7 +51,7 @@ void sw_declared_enter(struct sw_declared *d)
 }
 
 /* Those of memory have one item each. */
-static struct sw_batch *batch_of(struct sw_declared *d, uint32_t item)
+static struct sw_batch *batch_of(struct sw_declared_list *d, uint32_t item)
 {
 	uint32_t i = 0;
 
@@ -61,7 +61,7 @@ static struct sw_batch *batch_of(struct sw_declared *d, uint32_t item)
 }
 
 /* Memory that is used again stays what it was called at first. */
-void sw_declared_admit(struct sw_declared *d)
+void sw_declared_admit(struct sw_declared_list *d)
 {
 	struct sw_batch *b = d->open, *old;
 
@@ -78,7 +78,8 @@ void sw_declared_admit(struct sw_declared *d)
 	sw_batch_free(&b);
 }
 
-void sw_declared_unmap(struct sw_host *h, struct sw_declared *d, uint32_t item)
+void sw_declared_unmap(
+	struct sw_host *h, struct sw_declared_list *d, uint32_t item)
 {
 	struct sw_batch *b = batch_of(d, item);
 

@@ -58,7 +58,7 @@ struct sw_batch {
 
 /* What one client has declared.  Tensors are counted in the order of
  * declaration, failed batches left out. */
-struct sw_declared {
+struct sw_declared_list {
 	struct sw_names names; /* those of the open batch at the end */
 	struct sw_batch *batches[SW_EDGE_TENSORS];
 	struct sw_batch *open;         /* not admitted yet, or NULL */
@@ -149,7 +149,7 @@ struct sw_slot {
 	uint64_t deadline_ns; /* of SW_SLOT_HELLO */
 	struct sw_segment control;
 	struct sw_host_client *client;
-	struct sw_declared *declared;
+	struct sw_declared_list *declared;
 };
 
 struct sw_host {
@@ -208,11 +208,12 @@ bool sw_slot_is_reserving(const struct sw_slot *s);
 /* declared.c: enter the names of the open batch, which must be new (or it is
  * blamed); it is admitted; unmap memory; forget the open batch and its names;
  * free everything. */
-void sw_declared_enter(struct sw_declared *d);
-void sw_declared_admit(struct sw_declared *d);
-void sw_declared_unmap(struct sw_host *h, struct sw_declared *d, uint32_t item);
-void sw_declared_forget(struct sw_host *h, struct sw_declared *d);
-void sw_declared_close(struct sw_host *h, struct sw_declared **d);
+void sw_declared_enter(struct sw_declared_list *d);
+void sw_declared_admit(struct sw_declared_list *d);
+void sw_declared_unmap(
+	struct sw_host *h, struct sw_declared_list *d, uint32_t item);
+void sw_declared_forget(struct sw_host *h, struct sw_declared_list *d);
+void sw_declared_close(struct sw_host *h, struct sw_declared_list **d);
 
 /* results.c: enter the tensors of @b and place their results (not of those that
  * are known as something else); 0, or an error of the batch (blamed).  It is

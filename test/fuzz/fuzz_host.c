@@ -456,8 +456,9 @@ static void serve(struct seat *t, uint32_t n_complete)
 static void serve_colls(struct seat *t, uint32_t room)
 {
 	struct sw_host_coll m;
+	uint32_t n_left = 8;
 
-	for (uint32_t i = 0; i < 8 && sw_host_take_coll(t->port, &m); i++) {
+	for (uint32_t i = 0; sw_host_take_coll(t->port, &m, &n_left); i++) {
 		struct sw_completion c = {m.handle, 0, 0};
 
 		assert(m.from && m.to && m.count);

@@ -67,7 +67,9 @@ static void submit(struct scene *s, uint32_t stream)
 /* The number of the next one that is to be begun; 0: there is none. */
 static uint64_t take(struct scene *s, struct sw_host_coll *out)
 {
-	if (!sw_host_take_coll(s->p, out))
+	uint32_t n_left = SW_EDGE_COLLS;
+
+	if (!sw_host_take_coll(s->p, out, &n_left))
 		return 0;
 	return (out->handle & ~SW_EDGE_COLL_HANDLE) >> SW_EDGE_TENSOR_BITS;
 }
@@ -182,6 +184,29 @@ static void take__too_many_wait(void **state)
 	scene_close(&s);
 }
 
+/* Those that have to wait are looked at some at a time, too. */
+static void take__some_at_once(void **state)
+{
+	enum { AT_ONCE = 16 };
+	struct sw_host_coll m;
+	struct scene s;
+	uint32_t n_left = AT_ONCE;
+
+	scene_open(&s);
+	submit(&s, A);
+	put_back(&s, 1);
+	for (uint32_t i = 0; i < 2 * AT_ONCE; i++)
+		submit(&s, A);
+	assert_false(sw_host_take_coll(s.p, &m, &n_left));
+	assert_int_equal(n_left, 0);
+	assert_true(sw_host_has_coll(s.p));
+	submit(&s, B);
+	n_left = AT_ONCE + 2;
+	assert_true(sw_host_take_coll(s.p, &m, &n_left));
+	assert_int_equal(n_left, 1);
+	scene_close(&s);
+}
+
 static void put_back__too_many_wait(void **state)
 {
 	struct scene s;
@@ -241,6 +266,7 @@ int main(void)
 		cmocka_unit_test(put_back__holds_back_its_stream_alone),
 		cmocka_unit_test(put_back__both),
 		cmocka_unit_test(take__too_many_wait),
+		cmocka_unit_test(take__some_at_once),
 		cmocka_unit_test(put_back__too_many_wait),
 		cmocka_unit_test(put_back__uses_places_again),
 		cmocka_unit_test(take__handle_of_another_stream),
