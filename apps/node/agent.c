@@ -104,6 +104,7 @@ static void turn(struct agent_control *c, uint32_t timeout_ms)
 	sw_daemon_write_lines(&c->shared->daemon);
 	sw_agent_take_reports(c);
 	sw_agent_tell_waiting(c);
+	sw_agent_build(c);
 	sw_stats_serve_poll(c->shared->daemon.stats);
 	c->is_busy = sw_agent_make_memory(c->shared);
 	if (c->shared->is_serving)
@@ -221,7 +222,7 @@ static int run(struct agent *a)
 		control(&a->control);
 	}
 	err2 = sw_daemon_join(d);
-	sw_agent_close(a);
+	sw_agent_close_worker(&a->shared);
 	return err ? err : err2;
 }
 
@@ -244,8 +245,10 @@ int sw_cmd_agent(int argc, char **argv)
 		err = sw_agent_open_rings(a);
 	if (!err)
 		err = sw_agent_open_lanes(&a->shared);
-	if (!err)
+	if (!err) {
+		sw_agent_init_parts(a);
 		err = run(a);
+	}
 	sw_serve_close(&a->shared.serve);
 	sw_host_close(&a->shared.host);
 	sw_daemon_close(&a->shared.daemon);

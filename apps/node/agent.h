@@ -32,9 +32,9 @@ static inline uint32_t sw_agent_ring_size(uint32_t n_local)
 }
 
 enum agent_command_kind {
-	AGENT_JOIN,    /* open a worker */
+	AGENT_JOIN,    /* the worker is there, or err */
 	AGENT_SERVE,   /* take submits of local from client */
-	AGENT_DECLARE, /* declare n tensors of local */
+	AGENT_DECLARE, /* n tensors of local, which are built */
 	AGENT_TUNE,    /* set what local asks for */
 	AGENT_END,     /* a group, as local asks for */
 	AGENT_FREE,    /* memory of local, its item n */
@@ -49,7 +49,7 @@ struct agent_command {
 	uint32_t group; /* the one that it is of; sw_agent_command counts */
 	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
-	uint32_t n;
+	uint32_t n, n_new; /* of them; those that were built for it */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
 	char text[SW_TEXT_MAX];
@@ -63,7 +63,8 @@ enum agent_report_kind {
 	AGENT_FAILED,   /* the job failed; as the next */
 	AGENT_ENDED,    /* no lcore reads or writes the clients' tensors: they
 			   may be told that it is over */
-	AGENT_LEFT,     /* nothing of the clients is used any more */
+	AGENT_LEFT,     /* nothing of the clients is used any more, nor the
+			   worker */
 };
 
 struct agent_report {
@@ -92,7 +93,7 @@ struct agent_group {
 /* What an lcore but the first is to do with its lane of the worker. */
 enum agent_lane_stage {
 	AGENT_LANE_CLOSED,  /* it has none */
-	AGENT_LANE_OPEN,    /* lcore 0: there is a worker, have one */
+	AGENT_LANE_OPEN,    /* lcore 0: the job begins, have its worker */
 	AGENT_LANE_CLOSING, /* lcore 0: close it when no port refers to it */
 };
 
@@ -102,14 +103,21 @@ struct agent_lane {
 	struct agent_shared *shared;
 	uint32_t i; /* of the lane and of the lcore: 1 … */
 	_Atomic int stage;
-	bool was_opened, is_open; /* tried to; did */
+	bool is_open;             /* its loop has the worker */
 	_Atomic uint32_t n_freed; /* as below, of which this lcore has none */
 	/* The worker has ended, and what was lent is kept (sw_agent_copy_lent):
 	 * this lcore uses no tensor of a client.  Read by lcore 0. */
 	atomic_bool is_kept;
 	uint64_t paced_bit_s; /* its ports are paced to */
-	struct sw_env env;
 	struct sw_worker worker;
+};
+
+/* A lane of the worker, as the control thread opens and closes it.  The worker
+ * lies in the part of its lcore, whose it is from JOIN to LEFT. */
+struct agent_part {
+	struct sw_worker *worker;
+	struct sw_worker_events events; /* to the lcore */
+	struct sw_env env;
 };
 
 struct agent_rings {
@@ -138,7 +146,10 @@ struct agent_control {
 	int end_err;      /* what they will be told, when ENDED */
 	char end_text[2 * SW_TEXT_MAX];
 	uint32_t first;           /* rank of local rank 0 */
-	uint32_t declarer, batch; /* whose batch the lcore declares */
+	uint32_t declarer, batch; /* whose batch is declared */
+	/* That batch, until it is built in all lanes; n 0: there is none. */
+	struct agent_command building;
+	uint32_t n_lanes_built, n_built; /* lanes that have it; tensors */
 	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
 };
 
@@ -146,11 +157,10 @@ struct agent_control {
  * the control thread reads by sw_word. */
 struct agent_core {
 	struct agent_shared *shared;
-	struct sw_spsc commands;        /* takes */
-	struct sw_spsc reports;         /* puts */
-	struct sw_env env;              /* of lane 0 */
-	struct sw_worker worker;        /* lane 0 */
-	struct agent_command declaring; /* n 0: nothing waits for memory */
+	struct sw_spsc commands; /* takes */
+	struct sw_spsc reports;  /* puts */
+	struct sw_worker worker; /* lane 0 */
+	bool is_joining; /* has_worker soon: it was opened at a later time */
 	bool has_worker, is_leaving;
 	/* FAILED or ENDED, told when all lcores have released the tensors. */
 	bool is_ending;
@@ -158,9 +168,10 @@ struct agent_core {
 	uint32_t n_lost; /* lines that the next report counts */
 	struct sw_host_client *clients[AGENT_LOCAL_MAX]; /* NULL: no submits */
 	uint32_t next_client; /* whose submits are taken next */
-	/* The batch that is being declared, and how many of it are new. */
-	const struct sw_host_tensor *batch_tensors;
-	uint32_t n_in_batch, n_batch;
+	/* The batch that is being declared, how many of it were looked at. */
+	struct agent_command batch;
+	bool is_declaring; /* some were not */
+	uint32_t n_looked;
 	struct sw_host_tuning tuning; /* in use, as the processes see them */
 	bool are_tuning_shown;
 	uint64_t paced_bit_s; /* its ports are paced to */
@@ -187,7 +198,8 @@ struct agent_shared {
 	/* Of the other lcores, which say themselves what lcore 0 may see. */
 	uint32_t n_others;
 	struct agent_lane *others;
-	struct sw_lane *lanes; /* between lcore 0 and each */
+	struct sw_lane *lanes;             /* between lcore 0 and each */
+	struct agent_part parts[SW_LANES]; /* control's */
 
 	/* Read and written while they run; each says who writes. */
 	struct agent_rings *rings;   /* one puts, one takes */
@@ -219,20 +231,35 @@ struct agent {
 	struct agent_core core;
 };
 
-/* sw_agent_lane_env - what the lane of lcore @i has: memory that the control
- * thread makes.  sw_agent_lane_turn - what it gave back may go.  That lcore. */
-void sw_agent_lane_env(
-	struct agent_shared *shared, uint32_t i, struct sw_env *env);
-void sw_agent_lane_turn(struct agent_shared *shared, uint32_t i);
+/* sw_agent_init_parts - before all else but the memory of lanes. */
+void sw_agent_init_parts(struct agent *a);
 
-/* sw_agent_make_memory - control, now and then: a slice for each lane.  Returns
+/* agent_build.c, control: open the lanes of a worker, before JOIN, and close
+ * them, after LEFT; any that is open.  Errors: as sw_worker_open; then they are
+ * to be closed. */
+int sw_agent_open_worker(struct agent_shared *shared);
+void sw_agent_close_worker(struct agent_shared *shared);
+
+/* sw_agent_build - control, in each turn: build the batch in c->building, when
+ * there is memory for it, and give it to the lcore. */
+void sw_agent_build(struct agent_control *c);
+
+/* sw_agent_make_memory - control, in each turn: a slice for each lane.  Returns
  * whether there may be more to do at once. */
 bool sw_agent_make_memory(struct agent_shared *shared);
 
-/* agent_declare.c, lcore: declare the batch in core->declaring, in the turn of
- * its order, and again until there is memory for it; it is admitted. */
+/* sw_agent_tensor - as the worker has what a process declares.  Any thread. */
+void sw_agent_tensor(const struct agent_shared *shared,
+	const struct sw_host_tensor *t, struct sw_worker_tensor *out);
+
+/* agent_declare.c, lcore: declare the batch in core->batch, in each turn while
+ * core->is_declaring; it is admitted. */
 void sw_agent_declare(struct agent_core *core);
 void sw_agent_on_declared(void *ctx);
+
+/* What a lane of the worker says to its lcore. */
+struct sw_worker_events sw_agent_events(struct agent_core *core);
+struct sw_worker_events sw_agent_lane_events(struct agent_lane *l);
 
 /* sw_agent_is_over - nothing is begun or answered any more: each process will
  * be told so by a hang-up, with the sentence that says why. */
@@ -288,7 +315,7 @@ int sw_agent_open_lanes(struct agent_shared *shared);
 /* Lcore 0: the others open their lanes of the worker that is being opened; they
  * close them, when it has left: true when all have, and no port refers to
  * memory of the clients any more. */
-void sw_agent_start_lanes(struct agent_core *core);
+void sw_agent_start_lanes(struct agent_shared *shared);
 bool sw_agent_end_lanes(struct agent_shared *shared);
 
 /* sw_agent_copy_lent - what our own server was lent at lcore @lcore, the
@@ -341,8 +368,5 @@ void sw_agent_command(
 	struct agent_control *c, const struct agent_command *order);
 bool sw_agent_take_command(
 	struct agent_core *core, struct agent_command *order);
-
-/* sw_agent_close - what the lcore left, after it was joined. */
-void sw_agent_close(struct agent *a);
 
 #endif

@@ -131,11 +131,15 @@ static void tell_who_stays(struct agent_control *c)
 
 static void begin_if_complete(struct agent_control *c)
 {
+	struct agent_command order = {.kind = AGENT_JOIN};
+
 	if (c->group.n_here < sw_agent_n_local(c->shared))
 		return;
 	c->is_begun = true;
 	c->is_admitted = c->is_ended = false;
-	sw_agent_command(c, &(struct agent_command){.kind = AGENT_JOIN});
+	c->building.n = c->n_built = 0;
+	order.err = sw_agent_open_worker(c->shared);
+	sw_agent_command(c, &order);
 }
 
 /* Has its job ended, for one of it at least?  Then it takes nobody in. */
@@ -298,10 +302,10 @@ void sw_agent_on_declare(void *ctx, uint32_t id, uint32_t batch,
 		return;
 	c->declarer = id;
 	c->batch = batch;
-	sw_agent_command(c, &(struct agent_command){.kind = AGENT_DECLARE,
-				    .local = (uint32_t)(r - c->group.ranks),
-				    .tensors = tensors,
-				    .n = n});
+	c->building = (struct agent_command){.kind = AGENT_DECLARE,
+		.local = (uint32_t)(r - c->group.ranks),
+		.tensors = tensors,
+		.n = n};
 }
 
 void sw_agent_on_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
@@ -372,6 +376,7 @@ static void on_running(
 
 static void on_left(struct agent_control *c)
 {
+	sw_agent_close_worker(c->shared);
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (c->group.ranks[i].is_here)
 			sw_host_release(c->shared->host, c->group.ranks[i].id);

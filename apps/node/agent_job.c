@@ -5,6 +5,8 @@
 
 #include "apps/node/agent.h"
 
+enum { WINDOW_BYTES = 1 << 20 }; /* of a stream at a server's core, at most */
+
 static uint16_t port_of(const struct sw_conf *c, const char *label)
 {
 	for (uint16_t i = 0; i < c->n_ports; i++)
@@ -69,4 +71,33 @@ void sw_agent_job(const struct agent_shared *shared, struct sw_worker_job *job,
 	if (shared->is_serving)
 		job->n_colocated =
 			(uint16_t)(c->job.workers * c->job.server_lcores);
+}
+
+/* As a client asks, but so small that a server's core has it in its cache. */
+static uint8_t window_of(const struct agent_shared *shared, uint8_t log2)
+{
+	uint32_t payload = shared->daemon.params.payload;
+
+	while (log2 > SW_WINDOW_MIN_LOG2 && payload << log2 > WINDOW_BYTES)
+		log2--;
+	return log2;
+}
+
+void sw_agent_tensor(const struct agent_shared *shared,
+	const struct sw_host_tensor *t, struct sw_worker_tensor *out)
+{
+	if (t->kind == SW_EDGE_STREAM)
+		*out = (struct sw_worker_tensor){.name = t->name,
+			.priority = t->priority,
+			.window_log2 = window_of(shared, (uint8_t)t->dtype),
+			.n_ranks = (uint32_t)t->n_elems,
+			.ranks = t->ranks};
+	else
+		*out = (struct sw_worker_tensor){.name = t->name,
+			.n_elems = t->n_elems,
+			.dtype = t->dtype,
+			.priority = t->priority,
+			.base = sw_agent_n_local(shared) == 1 ? t->base
+							      : t->result,
+			.is_async = t->kind == SW_EDGE_ASYNC};
 }

@@ -30,40 +30,12 @@ int sw_agent_open_lanes(struct agent_shared *shared)
 	return 0;
 }
 
-/* --- memory of the lanes' tensors, which no port refers to --- */
-
-void sw_agent_lane_env(
-	struct agent_shared *shared, uint32_t i, struct sw_env *env)
-{
-	sw_daemon_env(
-		&shared->daemon, i, &shared->daemon.lane_reserves[i], env);
-}
-
-void sw_agent_lane_turn(struct agent_shared *shared, uint32_t i)
-{
-	sw_reserve_turn(&shared->daemon.lane_reserves[i]);
-	sw_reserve_pass(&shared->daemon.lane_reserves[i]);
-}
-
-bool sw_agent_make_memory(struct agent_shared *shared)
-{
-	bool has_worked = false;
-
-	for (uint32_t i = 0; i <= shared->n_others; i++)
-		has_worked |= sw_reserve_work(&shared->daemon.lane_reserves[i]);
-	return has_worked;
-}
-
 /* --- lcore 0 --- */
 
-void sw_agent_start_lanes(struct agent_core *core)
+void sw_agent_start_lanes(struct agent_shared *shared)
 {
-	struct agent_shared *shared = core->shared;
-
-	for (uint32_t i = 0; i < shared->n_others; i++) {
-		sw_lane_init(&shared->lanes[i], &core->worker);
+	for (uint32_t i = 0; i < shared->n_others; i++)
 		atomic_store(&shared->others[i].stage, AGENT_LANE_OPEN);
-	}
 }
 
 bool sw_agent_end_lanes(struct agent_shared *shared)
@@ -112,54 +84,40 @@ static void keep(void *ctx)
 	sw_agent_copy_lent(l->shared, l->i);
 }
 
+struct sw_worker_events sw_agent_lane_events(struct agent_lane *l)
+{
+	return (struct sw_worker_events){
+		.declared = nothing_declared, .keep = keep, .ctx = l};
+}
+
+/* When this lcore's time has come to that at which it was opened. */
 static void open_lane(struct agent_lane *l, uint64_t now_ns)
 {
-	struct agent_shared *shared = l->shared;
-	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
-	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
-	struct sw_worker_events events = {
-		.declared = nothing_declared, .keep = keep, .ctx = l};
-	struct sw_worker_job job;
-	int err;
-
-	sw_agent_job(shared, &job, servers, names);
-	job.lane_i = (uint8_t)l->i;
-	sw_agent_lane_env(shared, l->i, &l->env);
-	err = sw_worker_open(&l->worker, &shared->daemon.params, &l->env,
-		&events, &job, sw_handoff_ports(&shared->daemon.handoff, l->i),
-		shared->daemon.n_ports, now_ns);
-	l->is_open = !err;
-	if (err)
-		sw_lane_refuse(&shared->lanes[l->i - 1], err,
-			"the agent has no memory for all of its lcores");
-	else
-		sw_loop_set(loop_of(l),
-			sw_daemon_endpoint(&shared->daemon, l->i),
-			sw_worker_node(&l->worker));
+	if (now_ns < sw_worker_view(&l->worker).now_ns)
+		return;
+	l->is_open = true;
+	sw_loop_set(loop_of(l), sw_daemon_endpoint(&l->shared->daemon, l->i),
+		sw_worker_node(&l->worker));
 }
 
 static void close_lane(struct agent_lane *l)
 {
 	struct agent_shared *shared = l->shared;
 
-	if (l->is_open) {
-		if (!sw_daemon_release(&shared->daemon, l->i))
-			return; /* ask again */
-		sw_loop_set(loop_of(l),
-			sw_daemon_endpoint(&shared->daemon, l->i), NULL);
-		sw_worker_close(&l->worker);
-		l->is_open = false;
-	}
-	l->was_opened = false;
+	if (!sw_daemon_release(&shared->daemon, l->i))
+		return; /* ask again */
+	sw_loop_set(
+		loop_of(l), sw_daemon_endpoint(&shared->daemon, l->i), NULL);
+	l->is_open = false;
 	atomic_store(&l->is_kept, false);
 	atomic_store(&l->stage, AGENT_LANE_CLOSED);
 }
 
-/* Its worker has ended, or there is none: the tensors are the clients'. */
+/* Its worker has ended: the tensors are the clients'. */
 static void copy_if_ended(struct agent_lane *l)
 {
 	if (atomic_load_explicit(&l->is_kept, memory_order_relaxed) ||
-		(l->is_open && !sw_worker_end_of(&l->worker)))
+		!sw_worker_end_of(&l->worker))
 		return;
 	sw_agent_copy_lent(l->shared, l->i);
 	atomic_store_explicit(&l->is_kept, true, memory_order_release);
@@ -171,20 +129,19 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	int stage = atomic_load_explicit(&l->stage, memory_order_acquire);
 	uint32_t n;
 
-	sw_agent_lane_turn(l->shared, l->i);
 	if (stage == AGENT_LANE_CLOSING) {
 		close_lane(l);
 		return 1;
 	}
 	if (stage == AGENT_LANE_CLOSED)
 		return 0;
-	if (!l->was_opened) {
-		l->was_opened = true;
+	if (!l->is_open)
 		open_lane(l, now_ns);
-	}
+	if (!l->is_open)
+		return 0;
 	sw_agent_lane_free(l);
 	sw_agent_pace(l->shared, loop_of(l), &l->paced_bit_s);
-	n = l->is_open ? sw_worker_take(&l->worker) : 0;
+	n = sw_worker_take(&l->worker);
 	if (n)
 		sw_loop_look(loop_of(l)); /* timers may have been set */
 	copy_if_ended(l);

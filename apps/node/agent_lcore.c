@@ -98,39 +98,33 @@ static void fail_join(struct agent_core *core, int err)
 
 	snprintf(report.text, sizeof(report.text), "the agent cannot join: %s",
 		sw_error_text(err));
-	sw_log(core->env.log, SW_LOG_ERROR, "%s", report.text);
+	sw_log(core->shared->parts[0].env.log, SW_LOG_ERROR, "%s", report.text);
 	sw_agent_tell(core, &report);
 	sw_agent_tell(core, &(struct agent_report){.kind = AGENT_LEFT});
 }
 
-static void join(struct agent_core *core, uint64_t now_ns)
+struct sw_worker_events sw_agent_events(struct agent_core *core)
 {
-	struct sw_worker_server servers[SW_CONF_ENDPOINTS_MAX];
-	char names[SW_CONF_ENDPOINTS_MAX][SW_CONF_NAME_BYTES + 4];
-	struct sw_worker_events events = {.state = on_state,
+	return (struct sw_worker_events){.state = on_state,
 		.declared = sw_agent_on_declared,
 		.done = on_done,
 		.keep = on_keep,
 		.ctx = core};
-	struct sw_worker_job job;
-	int err;
+}
 
-	sw_agent_job(core->shared, &job, servers, names);
-	sw_agent_lane_env(core->shared, 0, &core->env);
-	err = sw_worker_open(&core->worker, &core->shared->daemon.params,
-		&core->env, &events, &job,
-		sw_handoff_ports(&core->shared->daemon.handoff, 0),
-		core->shared->daemon.n_ports, now_ns);
-	if (err) {
-		fail_join(core, err);
-		return;
-	}
-	sw_agent_start_lanes(core);
+/* When this lcore's time has come to that at which it was opened. */
+static uint32_t join(struct agent_core *core, uint64_t now_ns)
+{
+	if (now_ns < sw_worker_view(&core->worker).now_ns)
+		return 0;
+	core->is_joining = core->is_leaving = false;
 	core->has_worker = true;
-	core->is_leaving = false;
+	sw_agent_start_lanes(core->shared);
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0),
 		sw_worker_node(&core->worker));
+	sw_loop_look(sw_agent_loop(core->shared));
+	return 1;
 }
 
 static void leave(struct agent_core *core, const struct agent_command *o)
@@ -153,11 +147,15 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		sw_agent_find_use(core);
 		return 1;
 	}
+	if (core->is_joining)
+		return join(core, now_ns);
 	if (!sw_agent_take_command(core, &o))
 		return 0;
 	switch (o.kind) {
 	case AGENT_JOIN:
-		join(core, now_ns);
+		core->is_joining = !o.err;
+		if (o.err)
+			fail_join(core, o.err);
 		break;
 	case AGENT_SERVE:
 		if (core->has_worker && !core->is_leaving)
@@ -172,7 +170,9 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 			sw_worker_local_left(&core->worker, o.local);
 		break;
 	case AGENT_DECLARE:
-		core->declaring = o;
+		core->batch = o;
+		core->is_declaring = true;
+		core->n_looked = 0;
 		break;
 	case AGENT_TUNE:
 		if (!sw_agent_is_over(core))
@@ -205,7 +205,6 @@ static void finish_leaving(struct agent_core *core)
 		return;
 	sw_loop_set(sw_agent_loop(core->shared),
 		sw_daemon_endpoint(&core->shared->daemon, 0), NULL);
-	sw_worker_close(&core->worker);
 	core->has_worker = false;
 	memset(core->clients, 0, sizeof(core->clients));
 	core->freed.client = NULL;
@@ -317,11 +316,11 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 	uint32_t n = take_commands(core, now_ns);
 
 	n += take_lanes(core);
-	sw_agent_lane_turn(core->shared, 0);
-	if (core->declaring.n)
+	if (core->is_declaring)
 		sw_agent_declare(core);
 	sw_agent_work_free(core);
-	if (sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
+	if (core->has_worker &&
+		sw_worker_view(&core->worker).state == SW_WORKER_RUNNING &&
 		!atomic_load_explicit(
 			&core->shared->is_draining, memory_order_relaxed))
 		n += take_clients(core);
@@ -368,14 +367,4 @@ bool sw_agent_is_awaited(void *ctx)
 	uint32_t n = list_clients(ctx, clients);
 
 	return sw_host_are_awaited(clients, n);
-}
-
-void sw_agent_close(struct agent *a)
-{
-	for (uint32_t i = 0; i < a->shared.n_others; i++)
-		if (a->shared.others[i].is_open)
-			sw_worker_close(&a->shared.others[i].worker);
-	if (a->core.has_worker)
-		sw_worker_close(&a->core.worker);
-	a->core.has_worker = false;
 }

@@ -7,6 +7,8 @@
  * for a larger one to be done, and between two slices the control thread serves
  * signals and answers.  Small batches are served at once, from a stock.
  *
+ * An agent's lcores take no memory: there the control thread asks, too.
+ *
  * Memory that is put back may still be read by a frame that a port holds, so it
  * is unmapped only when every port has released it.
  */

@@ -24,15 +24,6 @@ static void note_closed(struct sw_stream *s, uint32_t local)
 	s->n_closed++;
 }
 
-void sw_group_copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
-{
-	const struct sw_wtensor *kin = sw_wtensor_kin(w, t, t);
-
-	for (uint32_t i = 0; kin && i < w->n_local; i++)
-		if (sw_stream_has_closed(kin->stream, i))
-			note_closed(t->stream, i);
-}
-
 static bool is_in(const void *p, const void *base, uint64_t bytes)
 {
 	return (uintptr_t)p - (uintptr_t)base < bytes;

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stream.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -59,19 +58,12 @@ static void sort(struct sw_wgroup *g)
 		g->by_member[next[g->ranks[i].member]++] = (uint16_t)i;
 }
 
-int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
-	struct sw_wgroup *g)
+void sw_wgroup_fill(
+	const struct sw_worker *w, const uint16_t *ranks, struct sw_wgroup *g)
 {
-	*g = (struct sw_wgroup){.n = n,
-		.crc = sw_crc32c(0, ranks, n * sizeof(*ranks)),
-		.ranks = calloc(n, sizeof(*g->ranks)),
-		.list = calloc(n, sizeof(*g->list)),
-		.by_member = calloc(n, sizeof(*g->by_member)),
-		.here = calloc(w->n_local, sizeof(*g->here))};
-	if (!g->ranks || !g->list || !g->by_member || !g->here)
-		return SW_ENOMEM;
-	memcpy(g->list, ranks, n * sizeof(*ranks));
-	for (uint32_t i = 0; i < n; i++) {
+	g->crc = sw_crc32c(0, ranks, g->n * sizeof(*ranks));
+	memcpy(g->list, ranks, g->n * sizeof(*ranks));
+	for (uint32_t i = 0; i < g->n; i++) {
 		struct sw_wrank *r = &g->ranks[i];
 
 		(void)!resolve(w, ranks[i], r);
@@ -83,16 +75,6 @@ int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
 		if (sw_wgroup_has_local(g, i))
 			g->here[g->n_here++] = (uint16_t)i;
 	sort(g);
-	return 0;
-}
-
-void sw_wgroup_close(struct sw_wgroup *g)
-{
-	free(g->ranks);
-	free(g->list);
-	free(g->by_member);
-	free(g->here);
-	*g = (struct sw_wgroup){0};
 }
 
 uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
@@ -111,35 +93,43 @@ static uint32_t place_of(const char *name)
 	return sw_coll_group_hash(name) % SW_TENSORS;
 }
 
-struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_wtensor *last)
+/* The first of the chain from @u on that is of the group of @t. */
+static struct sw_wtensor *kin_from(
+	struct sw_wtensor *u, const struct sw_wtensor *t)
 {
-	struct sw_wtensor *u = NULL;
-
-	if (t->stream)
-		u = last ? last->stream->kin : w->groups[place_of(t->name)];
 	while (u && !sw_coll_are_kin(u->name, t->name))
 		u = u->stream->kin;
 	return u;
 }
 
-int sw_kin_add(struct sw_worker *w, struct sw_wtensor *t)
+struct sw_wtensor *sw_wtensor_kin(const struct sw_worker *w,
+	const struct sw_wtensor *t, const struct sw_wtensor *last)
 {
-	struct sw_wtensor **first = &w->groups[place_of(t->name)], *u = NULL;
-	uint32_t n = 0;
-
-	while ((u = sw_wtensor_kin(w, t, u)))
-		if (++n == SW_GROUP_STREAMS)
-			return SW_EINVAL;
-	t->stream->kin = *first;
-	*first = t;
-	return 0;
+	if (!t->stream)
+		return NULL;
+	return kin_from(
+		last ? last->stream->kin : w->groups[place_of(t->name)], t);
 }
 
-void sw_kin_remove(struct sw_wtensor *t)
+int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t)
 {
-	struct sw_wtensor **first = &t->worker->groups[place_of(t->name)];
+	struct sw_wtensor **first = &w->built_groups[place_of(t->name)];
+	uint32_t n = 0;
 
-	if (*first == t)
-		*first = t->stream->kin;
+	t->stream->kin = *first;
+	for (const struct sw_wtensor *u = kin_from(*first, t); u;
+		u = kin_from(u->stream->kin, t))
+		n++;
+	*first = t;
+	return n < SW_GROUP_STREAMS ? 0 : SW_EINVAL;
+}
+
+void sw_kin_undo(struct sw_wtensor *t)
+{
+	t->worker->built_groups[place_of(t->name)] = t->stream->kin;
+}
+
+void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t)
+{
+	w->groups[place_of(t->name)] = t;
 }

@@ -34,10 +34,10 @@ struct sw_wgroup {
 bool sw_wgroup_check(
 	const struct sw_worker *w, const uint16_t *ranks, uint32_t n);
 
-/* sw_wgroup_open - @ranks were checked; copied.  Errors: SW_ENOMEM. */
-int sw_wgroup_open(const struct sw_worker *w, const uint16_t *ranks, uint32_t n,
-	struct sw_wgroup *g);
-void sw_wgroup_close(struct sw_wgroup *g);
+/* sw_wgroup_fill - @ranks were checked, and are copied; @g has zeros, their
+ * number, and memory for all. */
+void sw_wgroup_fill(
+	const struct sw_worker *w, const uint16_t *ranks, struct sw_wgroup *g);
 
 /* sw_wgroup_has_local - is local rank @local of this worker in it? */
 static inline bool sw_wgroup_has_local(

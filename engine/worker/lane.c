@@ -49,15 +49,6 @@ static void report_failed(struct sw_lane *lane, const struct sw_fault *fault)
 	report(lane, SW_LANE_FAILED);
 }
 
-void sw_lane_refuse(struct sw_lane *lane, int err, const char *text)
-{
-	struct sw_fault fault = {.err = (int16_t)err, .key = SW_KEY_NONE};
-
-	snprintf(fault.text, sizeof(fault.text), "%s", text);
-	report_failed(lane, &fault);
-	report(lane, SW_LANE_LEFT);
-}
-
 /* A line that comes while the last one waits is dropped: it will be repeated,
  * as all of them are. */
 static void tell_line(struct sw_lane *lane, const char *text)

@@ -98,10 +98,6 @@ struct sw_lane {
  * @zero  lane 0; borrowed until the other one has closed */
 void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero);
 
-/* sw_lane_refuse - the other lcore cannot open its worker: say so in its place,
- * and that it has left. */
-void sw_lane_refuse(struct sw_lane *lane, int err, const char *text);
-
 /* sw_worker_take - what the other lanes have said since the last turn, what
  * ends of dead streams, and what local ranks do among themselves (here.c); to
  * be called before each turn of an lcore that runs a lane.  Returns how much

@@ -115,9 +115,9 @@ static uint32_t take_commands(struct sw_worker *w)
 
 	for (int i = 0; i < n; i++, n_taken++)
 		on_command(w, &list[i]);
-	/* What is declared waits for its memory, turn after turn. */
-	return n_taken + (w->n_tensors < w->n_wanted &&
-				 sw_tensors_copy(w, w->lanes->zero->tensors));
+	if (w->n_tensors < w->n_wanted)
+		n_taken += sw_tensors_copy(w, w->lanes->zero->tensors);
+	return n_taken;
 }
 
 /* --- lane 0 takes reports --- */

@@ -13,56 +13,41 @@
 #include "engine/base/ticks.h"
 #include "sum/sum.h"
 
-int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t)
+int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 {
-	uint32_t n = w->n_links << t->decl.window_log2, ring = 1;
-	struct sw_stream *s = calloc(
-		1, sizeof(*s) + w->n_links * sizeof(struct sw_stream_link));
+	struct sw_stream *s = t->stream;
 
-	t->stream = s;
-	if (!s)
-		return SW_ENOMEM;
-	s->pieces = calloc(n, sizeof(*s->pieces));
-	while (ring < n)
-		ring *= 2;
-	s->entered = calloc(ring, sizeof(*s->entered));
-	s->n_entered = ring;
-	s->locals = calloc(SW_COLLS * w->n_local, sizeof(*s->locals));
-	s->n_asked = calloc(w->n_local, sizeof(*s->n_asked));
-	s->lanes = calloc(w->n_others + 1, sizeof(*s->lanes));
+	sw_wgroup_fill(w, t->decl.ranks, &s->group);
+	t->decl.ranks = s->group.list;
 	for (uint32_t l = 0; l < w->n_links; l++)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
-	if (sw_wgroup_open(w, t->decl.ranks, t->decl.n_ranks, &s->group) ||
-		!s->pieces || !s->entered || !s->locals || !s->n_asked ||
-		!s->lanes) {
-		sw_stream_close(t);
-		return SW_ENOMEM;
+	for (uint32_t i = 0; i < SW_COLLS; i++)
+		s->colls[i].locals = s->locals + i * w->n_local;
+	return sw_kin_build(w, t);
+}
+
+/* Local ranks that have closed its group already. */
+static void copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	const struct sw_wtensor *kin = sw_wtensor_kin(w, t, t);
+	struct sw_stream *s = t->stream;
+
+	for (uint32_t i = 0; kin && i < SW_LOCAL_WORDS; i++) {
+		s->closed[i] = kin->stream->closed[i] & s->group.has_local[i];
+		s->n_closed += (uint32_t)__builtin_popcountll(s->closed[i]);
 	}
-	t->decl.ranks = s->group.list;
+}
+
+void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_stream *s = t->stream;
+
+	sw_kin_add(w, t);
+	copy_closed(w, t);
 	if (sw_stream_is_here(w, s)) {
 		s->next_here = w->here;
 		w->here = t;
 	}
-	for (uint32_t i = 0; i < SW_COLLS; i++)
-		s->colls[i].locals = s->locals + i * w->n_local;
-	return 0;
-}
-
-void sw_stream_close(struct sw_wtensor *t)
-{
-	if (!t->stream)
-		return;
-	if (t->worker->here == t) /* it was opened last */
-		t->worker->here = t->stream->next_here;
-	sw_kin_remove(t);
-	free(t->stream->pieces);
-	free(t->stream->entered);
-	free(t->stream->locals);
-	free(t->stream->n_asked);
-	free(t->stream->lanes);
-	sw_wgroup_close(&t->stream->group);
-	free(t->stream);
-	t->stream = NULL;
 }
 
 /* --- the end of a collective --- */

@@ -142,17 +142,21 @@ static inline struct sw_stream_lane *sw_stream_lane(
 	return &s->lanes[w->lane_i - 1];
 }
 
-/* sw_stream_open - @t was declared with ranks and window_log2, which are valid;
- * from then on it has the ranks.  Errors: SW_ENOMEM. */
-int sw_stream_open(struct sw_worker *w, struct sw_wtensor *t);
-void sw_stream_close(struct sw_wtensor *t);
+/* sw_stream_build - @t has ranks and window_log2, which are valid, and zeroed
+ * memory for all of its stream; from then on it has the ranks.  As
+ * sw_kin_build. sw_stream_add - the lcore has it. */
+int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
+void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- group.c: the streams of one group --- */
 
-/* sw_kin_add - @t is opened.  Errors: SW_EINVAL, there are SW_GROUP_STREAMS.
- * sw_kin_remove - it is closed, the last that was opened first. */
-int sw_kin_add(struct sw_worker *w, struct sw_wtensor *t);
-void sw_kin_remove(struct sw_wtensor *t);
+/* sw_kin_build - @t is built: among those that are, behind those of its group.
+ * Errors: SW_EINVAL, there are SW_GROUP_STREAMS.  sw_kin_undo - the last that
+ * was built, also where that failed, is not wanted.  sw_kin_add - the lcore
+ * has it. */
+int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t);
+void sw_kin_undo(struct sw_wtensor *t);
+void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_wtensor_kin - those of the group of stream @t, itself among them: the one
  * behind @last, or the first one for NULL; NULL: there is no more.  None of a
@@ -305,10 +309,6 @@ static inline bool sw_coll_has_asked(
 }
 
 /* --- ends.c --- */
-
-/* sw_group_copy_closed - those that have closed the group of the new stream @t
- * already. */
-void sw_group_copy_closed(const struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_stream_has_closed - has local rank @local? */
 static inline bool sw_stream_has_closed(

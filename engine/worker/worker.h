@@ -10,8 +10,8 @@
  * round.c makes a task of it for the scheduler, todo.c has the chunks that were
  * started, by link, and worker_tx.c sends them.  Results come in by worker.c.
  *
- * Thread: all of it is called on the lcore of the worker, but for
- * sw_worker_stats.
+ * Thread: the lcore of the worker, but for sw_worker_stats, and for what the
+ * control thread does: open, build and close.
  */
 #ifndef SW_WORKER_H
 #define SW_WORKER_H
@@ -158,8 +158,11 @@ struct sw_worker {
 	struct sw_bitmap open, dying, lacking;
 	uint64_t set_words[3 * (SW_TENSORS / 64 + 1)];
 	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
-	uint32_t n_open;   /* push_pulls */
-	bool is_still;     /* a stream has stood still for long (the same) */
+	/* control: how many were built, and as groups below of these. */
+	uint32_t n_built;
+	struct sw_wtensor *built_groups[SW_TENSORS];
+	uint32_t n_open; /* push_pulls */
+	bool is_still;   /* a stream has stood still for long (the same) */
 	/* The stream whose window has moved in this burst, and at which link;
 	 * NULL: none has. */
 	struct sw_wtensor *moved;
@@ -215,12 +218,25 @@ struct sw_worker_tensor {
 	const uint16_t *ranks; /* copied */
 };
 
-/* sw_worker_declare - declare @n more tensors; indices go on from n_tensors.
- * events.declared is called when all servers have admitted them.
+/* sw_worker_build - control: @n more tensors, with all that they need, which
+ * nobody sees until sw_worker_add.  In each lane the same, behind the same, and
+ * in lane 0 first; after it runs.  Indices go on from those that were built.
  * Their names differ.
- * Errors: SW_EINVAL (dtype, size, name, ranks), SW_EBUSY the last ones are not
- * admitted yet, SW_EAGAIN memory for them is being prepared (env.h), SW_ENOMEM,
- * or why the job ended; nothing is declared then. */
+ * Errors: SW_EINVAL (dtype, size, name, ranks), SW_EAGAIN memory for them is
+ * being prepared (env.h), SW_ENOMEM; nothing is built then. */
+int sw_worker_build(struct sw_worker *w, const struct sw_worker_tensor *tensors,
+	uint32_t n);
+
+/* sw_worker_unbuild - control: but for the first @n, which are added, or not
+ * yet, none was built. */
+void sw_worker_unbuild(struct sw_worker *w, uint32_t n);
+
+/* sw_worker_add - declare those that were built; the other lanes, too.
+ * events.declared is called when all servers have admitted them.
+ * Errors: SW_EBUSY the last ones are not admitted yet, or why the job ended. */
+int sw_worker_add(struct sw_worker *w);
+
+/* sw_worker_declare - both, in one thread, of a worker of one lane. */
 int sw_worker_declare(struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n);
 
@@ -369,6 +385,7 @@ struct sw_worker_view {
 	uint32_t n_tensors; /* declared */
 	uint32_t n_open;    /* push_pulls */
 	uint32_t round;     /* the highest of any tensor that has begun */
+	uint64_t now_ns;    /* when it was opened, or of its last turn */
 };
 
 static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
@@ -379,7 +396,8 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 		.n_local = w->n_local,
 		.n_tensors = w->n_tensors,
 		.n_open = w->n_open,
-		.round = w->highest_round};
+		.round = w->highest_round,
+		.now_ns = w->now_ns};
 }
 
 /* sw_worker_tuning - those in use, credit_bytes that of all lanes. */

@@ -95,7 +95,7 @@ struct sw_wtensor {
 	struct sw_local *locals;  /* by local rank; lane 0's */
 	struct sw_wchunk *chunks; /* this lane's, by record */
 	struct sw_part *parts;    /* by link */
-	uint64_t *words;          /* of their sets */
+	uint64_t *words, n_words; /* of their sets */
 	void *mem; /* all of these, of all that were declared with it */
 	uint64_t mem_bytes;
 	struct sw_stream *stream; /* its windows; NULL: it is a tensor */
@@ -317,9 +317,11 @@ int sw_tensors_keyed(
 	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first);
 /* sw_tensors_are_admitted - by all servers, in all lanes. */
 bool sw_tensors_are_admitted(const struct sw_worker *w);
-/* sw_tensors_copy - another lane declares what lane 0 has: n_wanted tensors.
- * False: memory for them is being prepared, call it again. */
-bool sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *from);
+/* sw_tensors_copy - another lane declares what lane 0 has: of n_wanted tensors,
+ * which were built, some in each turn.  Returns how many. */
+uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
+/* sw_tensors_give - @t goes; with the first of its batch the batch's memory. */
+void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- todo.c: what each link has to push, what it waits for --- */
 

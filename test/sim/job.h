@@ -73,6 +73,10 @@ struct sim_worker {
 	uint64_t done_ns[SIM_TENSORS];
 	uint32_t index[SIM_TENSORS]; /* ours -> the engine's */
 	uint32_t n_declared, n_admitted;
+	/* What its control thread builds, in which lanes it has. */
+	struct sw_worker_tensor batch[SIM_TENSORS + SIM_GROUPS];
+	char names[SIM_TENSORS + SIM_GROUPS][SW_NAME_MAX];
+	uint32_t n_batch, built;
 	struct sim_of_group of_group[SIM_SEATS];
 	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */

@@ -151,28 +151,52 @@ static struct sw_worker_tensor declaration(
 /* Every worker declares in another order, and maybe in two batches. */
 static void declare(struct sim_worker *w)
 {
-	struct sw_worker_tensor list[SIM_TENSORS + SIM_GROUPS];
-	char names[SIM_TENSORS + SIM_GROUPS][SW_NAME_MAX];
 	struct sim_job *job = w->job;
 	uint32_t first = w->n_declared;
 	uint32_t n = (first ? job->n_tensors : job->n_first) - first;
 	uint32_t from = (uint32_t)sim_below(&job->rng, n);
-	int err;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t t = first + (from + i) % n;
 
 		w->index[t] = w->engine.n_tensors + i;
-		list[i] = declaration(w, t, names[i]);
+		w->batch[i] = declaration(w, t, w->names[i]);
 	}
 	w->n_declared += n;
 	if (!first)
-		n += sim_groups_declare(w, &list[n], &names[n], n);
-	while ((err = sw_worker_declare(&w->engine, list, n)) == SW_EAGAIN)
-		; /* the thread that makes memory is late */
+		n += sim_groups_declare(w, &w->batch[n], &w->names[n], n);
+	w->n_batch = n;
+	w->built = 0;
+}
+
+/* The control thread has its turn, or has not: it builds the batch for another
+ * lane, in whatever order. */
+static void control_step(struct sim_worker *w)
+{
+	uint64_t *rng = &w->job->rng;
+	uint32_t lane = (uint32_t)sim_below(rng, w->n_lanes);
+	struct sw_worker *engine = lane ? &w->others[lane - 1] : &w->engine;
+	int err;
+
+	if (!w->n_batch || w->built >> lane & 1 || sim_chance(rng, 300000))
+		return;
+	err = sw_worker_build(engine, w->batch, w->n_batch);
+	if (err == SW_EAGAIN)
+		return; /* the memory is not there yet */
 	if (err)
 		abort();
-	w->node->loop.tick_at_ns = 0;
+	w->built |= 1u << lane;
+}
+
+/* All lanes have it: the command for lane 0. */
+static void declare_built(struct sim_worker *w)
+{
+	w->node->loop.tick_at_ns = 0; /* soon once more */
+	if (w->built + 1 != 1u << w->n_lanes)
+		return;
+	if (sw_worker_add(&w->engine))
+		abort();
+	w->n_batch = 0;
 }
 
 void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
@@ -294,6 +318,7 @@ void sim_lane_step(void *ctx, uint64_t now_ns)
 	struct sim_worker *w = engine->events.ctx;
 
 	(void)now_ns;
+	control_step(w);
 	hear(engine, w->lcores[engine->lane_i]);
 	copy_if_ended(w, engine->lane_i);
 	if (!sw_spsc_is_empty(&engine->lanes->reports_out))
@@ -314,6 +339,7 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	struct sim_worker *w = ctx;
 	struct sim_job *job = w->job;
 
+	control_step(w);
 	hear_others(w);
 	copy_if_ended(w, 0);
 	if (!w->is_running || sw_worker_end_of(&w->engine))
@@ -321,6 +347,8 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	if (!w->n_declared || (w->n_declared < job->n_tensors &&
 				      (w->round[0] > 0 || w->dead_in[0])))
 		declare(w);
+	if (w->n_batch)
+		declare_built(w);
 	/* While a batch waits for its admission nothing new may be pushed;
 	 * what was pushed before goes on. */
 	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)

@@ -135,6 +135,13 @@ void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
 	open_job(r, &job);
 }
 
+void wrig_build_lane(struct worker_rig *r, uint32_t n)
+{
+	for (uint32_t i = r->w.n_built; i < n; i++)
+		assert_int_equal(
+			sw_worker_build(&r->w, &r->zero.tensors[i].decl, 1), 0);
+}
+
 void wrig_close(struct worker_rig *r)
 {
 	sw_worker_close(&r->w);

@@ -45,6 +45,10 @@ void wrig_open_local(struct worker_rig *r, uint16_t rank, uint16_t n_members,
 void wrig_open_lane(struct worker_rig *r, struct sw_lane *lane, uint8_t lane_i,
 	uint16_t n_local);
 
+/* wrig_build_lane - @n tensors that lane 0 (zero) has are built for this one.
+ */
+void wrig_build_lane(struct worker_rig *r, uint32_t n);
+
 /* wrig_close - close it; fails the test if anything is left. */
 void wrig_close(struct worker_rig *r);
 

@@ -101,7 +101,9 @@ static void declare(
 		snprintf(names[i], sizeof(names[i]), "g%u/t", i);
 		list[i].name = names[i];
 	}
-	assert_int_equal(sw_worker_declare(&r->w, list, n), 0);
+	assert_int_equal(sw_worker_build(&r->w, list, n), 0);
+	assert_int_equal(r->w.n_tensors, 0);
+	FEW("declare", assert_int_equal(sw_worker_add(&r->w), 0));
 	while (r->w.n_admitted < n) {
 		wrig_tx(r);
 		peer_declared(&r->s[0]);

@@ -104,13 +104,17 @@ static inline void control(struct agent_rig *s)
 	for (uint32_t i = 0; i < POLLS; i++) {
 		sw_host_poll(s->agent.shared.host, 0);
 		sw_agent_take_reports(&s->agent.control);
+		sw_agent_build(&s->agent.control);
+		sw_agent_make_memory(&s->agent.shared);
 	}
 }
 
 /* Lcore 0 does its work between two turns of its loop. */
 static inline void work(struct agent_rig *s)
 {
-	s->now_ns += SW_MS;
+	uint64_t now_ns = sw_now_ns(); /* the control thread's */
+
+	s->now_ns = s->now_ns + SW_MS > now_ns ? s->now_ns + SW_MS : now_ns;
 	for (uint32_t i = 0; i < POLLS; i++)
 		sw_agent_work(&s->agent.core, s->now_ns);
 }
@@ -158,8 +162,8 @@ static inline void detach(struct agent_rig *s, uint32_t i)
 	s->w[i] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
 }
 
-/* Both processes are attached and the job runs. */
-static inline struct agent_rig *open_scene(void)
+/* Both processes are attached, no lcore knows yet. */
+static inline struct agent_rig *open_attached(void)
 {
 	struct agent_rig *s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
 
@@ -170,9 +174,18 @@ static inline struct agent_rig *open_scene(void)
 	open_daemon(s);
 	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
 	assert_int_equal(sw_agent_open_lanes(&s->agent.shared), 0);
+	sw_agent_init_parts(&s->agent);
 	open_host(s);
 	for (uint32_t i = 0; i < RANKS; i++)
 		attach(s, i, 0);
+	return s;
+}
+
+/* And the job runs. */
+static inline struct agent_rig *open_scene(void)
+{
+	struct agent_rig *s = open_attached();
+
 	admit(s);
 	return s;
 }
@@ -183,7 +196,7 @@ static inline void close_scene(struct agent_rig *s)
 
 	for (uint32_t i = 0; i < RANKS; i++)
 		raw_close(&s->w[i]);
-	sw_agent_close(a);
+	sw_agent_close_worker(&a->shared);
 	for (uint32_t i = 0; i < LCORES; i++) {
 		sw_reserve_close(&a->shared.daemon.lane_reserves[i]);
 		sw_lines_close(a->shared.daemon.lines[i]);

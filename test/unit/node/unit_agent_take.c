@@ -60,7 +60,9 @@ static struct agent_rig *open_job(struct client *clients)
 	s->agent.shared.daemon.conf.agent.local_ranks = CLIENTS;
 	assert_int_equal(sw_agent_open_rings(&s->agent), 0);
 	assert_int_equal(sw_agent_open_lanes(&s->agent.shared), 0);
+	sw_agent_init_parts(&s->agent);
 	open_host(s);
+	assert_int_equal(sw_agent_open_worker(&s->agent.shared), 0);
 	sw_agent_command(
 		&s->agent.control, &(struct agent_command){.kind = AGENT_JOIN});
 	work(s);
@@ -95,7 +97,7 @@ static void close_job(struct agent_rig *s, struct client *clients)
 
 static uint32_t turn(struct agent_rig *s)
 {
-	s->now_ns += SW_MS;
+	s->now_ns += SW_MS; /* after that of the last work() */
 	return sw_agent_work(&s->agent.core, s->now_ns);
 }
 

@@ -221,6 +221,7 @@ static struct worker_rig *open_other(void)
 	wrig_tx(r);
 	peer_accept(&r->s[1]);
 	told(SW_LANE_RUNNING);
+	wrig_build_lane(r, 1);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_DECLARE, .n = 1});
 	wrig_tx(r);
 	peer_declared(&r->s[1]);

@@ -1,0 +1,228 @@
+/* batch.c - tensors and streams are built, before the lcore knows of them.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * By the control thread: in the places of w->tensors behind those that the
+ * lcore has, which then only counts them (sw_worker_add).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bytes.h"
+#include "engine/base/error.h"
+#include "engine/worker/stream.h"
+#include "sum/sum.h"
+
+/* --- memory --- */
+
+/* What the tensors of a batch have besides their records is one block of zeros,
+ * whose pages are present (env.h): the lcore takes no page faults for it, and
+ * small tensors do not fill a TLB, nor a few sets of the caches.  The first of
+ * them owns it. */
+struct block {
+	char *base; /* NULL: it is measured */
+	uint64_t at;
+};
+
+enum { LINE = 64 };
+
+static void *cut(struct block *b, uint64_t n, uint64_t bytes)
+{
+	void *p = b->base ? b->base + b->at : NULL;
+
+	b->at += (n * bytes + 7) / 8 * 8;
+	return p;
+}
+
+static uint32_t n_chunks_of(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
+{
+	uint32_t per_chunk;
+
+	if (in->window_log2)
+		return w->n_links << in->window_log2;
+	per_chunk = w->params.payload / sw_dtype_bytes(in->dtype);
+	return (uint32_t)((in->n_elems - 1) / per_chunk + 1);
+}
+
+/* Words of one set for each link: how the chunks divide is known with the key,
+ * until then the most that it can be. */
+static uint64_t most_words(const struct sw_worker *w, uint32_t n_chunks)
+{
+	uint64_t divided = (n_chunks + w->n_links) / 63 + 1 +
+			   SW_BITMAP_LEVELS * w->n_links;
+
+	return sw_min64(divided, w->n_links * sw_bitmap_words(n_chunks));
+}
+
+/* A ring's size is a power of two. */
+static uint32_t ring_of(uint32_t n)
+{
+	uint32_t ring = 1;
+
+	while (ring < n)
+		ring *= 2;
+	return ring;
+}
+
+static void lay_stream(
+	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
+{
+	struct sw_stream measured, *s;
+	struct sw_wgroup *g;
+
+	s = t->stream = cut(
+		b, 1, sizeof(*s) + w->n_links * sizeof(struct sw_stream_link));
+	if (!s)
+		s = &measured;
+	s->pieces = cut(b, t->n_chunks, sizeof(*s->pieces));
+	s->n_entered = ring_of(t->n_chunks);
+	s->entered = cut(b, s->n_entered, sizeof(*s->entered));
+	s->locals = cut(b, SW_COLLS * w->n_local, sizeof(*s->locals));
+	s->n_asked = cut(b, w->n_local, sizeof(*s->n_asked));
+	s->lanes = cut(b, w->n_others, sizeof(*s->lanes));
+	g = &s->group;
+	g->n = t->decl.n_ranks;
+	g->ranks = cut(b, g->n, sizeof(*g->ranks));
+	g->list = cut(b, g->n, sizeof(*g->list));
+	g->by_member = cut(b, g->n, sizeof(*g->by_member));
+	g->here = cut(b, w->n_local, sizeof(*g->here));
+}
+
+/* In whole lines of a cache. */
+static void lay(
+	const struct sw_worker *w, struct sw_wtensor *t, struct block *b)
+{
+	t->chunks = cut(b, t->n_chunks, sizeof(*t->chunks));
+	if (!w->lane_i) {
+		t->locals = cut(b, w->n_local, sizeof(*t->locals));
+		t->asked = cut(b, w->n_local / 64 + 1, sizeof(*t->asked));
+	}
+	t->parts = cut(b, w->n_links, sizeof(*t->parts));
+	t->n_words = SW_N_TODO_SETS * most_words(w, t->n_chunks);
+	t->words = cut(b, t->n_words, sizeof(*t->words));
+	if (t->decl.window_log2)
+		lay_stream(w, t, b);
+	b->at = (b->at + LINE - 1) / LINE * LINE;
+}
+
+static uint64_t need_of(const struct sw_worker *w,
+	const struct sw_worker_tensor *tensors, uint32_t n)
+{
+	struct block b = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_wtensor t = {.decl = tensors[i],
+			.n_chunks = n_chunks_of(w, &tensors[i])};
+
+		lay(w, &t, &b);
+	}
+	return b.at;
+}
+
+void sw_tensors_give(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (t->mem)
+		w->env->mem_put(w->env->ctx, t->mem, t->mem_bytes);
+	*t = (struct sw_wtensor){0};
+}
+
+/* --- what is declared --- */
+
+static bool is_stream(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
+{
+	return in->window_log2 >= SW_WINDOW_MIN_LOG2 &&
+	       in->window_log2 <= SW_WINDOW_MAX_LOG2 &&
+	       sw_wgroup_check(w, in->ranks, in->n_ranks);
+}
+
+static bool is_valid(
+	const struct sw_worker *w, const struct sw_worker_tensor *in)
+{
+	uint32_t elem = sw_dtype_bytes(in->dtype);
+
+	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX)
+		return false;
+	if (in->window_log2)
+		return is_stream(w, in);
+	return elem && in->n_elems > 0 && in->n_elems <= (64ULL << 30) / elem &&
+	       (in->n_elems - 1) / (w->params.payload / elem) < SW_BITMAP_MAX;
+}
+
+static void shape(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t elem = sw_dtype_bytes(t->decl.dtype);
+	uint32_t per_chunk = w->params.payload / elem;
+
+	t->elem_bytes = elem;
+	t->chunk_bytes = per_chunk * elem;
+	t->last_bytes = (uint32_t)(t->decl.n_elems -
+				   (t->n_chunks - 1) * (uint64_t)per_chunk) *
+			elem;
+}
+
+static int build(
+	struct sw_worker *w, const struct sw_worker_tensor *in, struct block *b)
+{
+	struct sw_wtensor *t = &w->tensors[w->n_built++];
+
+	*t = (struct sw_wtensor){.worker = w,
+		.decl = *in,
+		.index = w->n_built - 1,
+		.key = SW_KEY_NONE,
+		.last = SW_PLACE_NONE,
+		.class = sw_class_of(in->priority),
+		.n_chunks = n_chunks_of(w, in)};
+	snprintf(t->name, sizeof(t->name), "%s", in->name);
+	t->decl.name = t->name;
+	lay(w, t, b);
+	if (w->n_local == 1 && !w->lane_i)
+		t->locals[0].from = in->base;
+	if (t->stream)
+		return sw_stream_build(w, t);
+	shape(w, t);
+	return 0;
+}
+
+/* The last one first. */
+void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
+{
+	while (w->n_built > n) {
+		struct sw_wtensor *t = &w->tensors[--w->n_built];
+
+		if (t->stream)
+			sw_kin_undo(t);
+		sw_tensors_give(w, t);
+	}
+}
+
+int sw_worker_build(
+	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
+{
+	uint32_t first = w->n_built;
+	struct block b = {0};
+	uint64_t bytes;
+	int err = 0;
+
+	if (n == 0 || n > SW_TENSORS - first)
+		return SW_EINVAL;
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_valid(w, &tensors[i]))
+			return SW_EINVAL;
+	bytes = need_of(w, tensors, n);
+	if (w->env->mem_ready && !w->env->mem_ready(w->env->ctx, 0, bytes))
+		return SW_EAGAIN;
+	b.base = w->env->mem_get(w->env->ctx, bytes);
+	if (!b.base)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		err = build(w, &tensors[i], &b);
+		if (!i) {
+			w->tensors[first].mem = b.base;
+			w->tensors[first].mem_bytes = bytes;
+		}
+	}
+	if (err)
+		sw_worker_unbuild(w, first);
+	return err;
+}

@@ -1,0 +1,111 @@
+/* unit_agent_build.c - what an lcore has of a worker is made by the control
+ * thread. SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/worker/worker_int.h"
+#include "test/support/alloc.h"
+#include "test/unit/node/agent_rig.h"
+
+enum { TENSORS = 5 };
+
+/* Do it on the lcores: nothing is taken, nothing is given back. */
+#define ON_LCORE(...)                                   \
+	do {                                            \
+		uint64_t calls = alloc_calls();         \
+		int64_t before = alloc_live();          \
+                                                        \
+		__VA_ARGS__;                            \
+		assert_true(alloc_calls() == calls);    \
+		assert_int_equal(alloc_live(), before); \
+	} while (0)
+
+static struct sw_worker *worker_of(struct agent_rig *s, uint32_t lane)
+{
+	return s->agent.shared.parts[lane].worker;
+}
+
+/* Process @i declares @n tensors, one of which may be larger. */
+static void declare(struct agent_rig *s, uint32_t i, uint32_t n, bool differs)
+{
+	struct sw_edge_declare m;
+
+	good_declare(&m, 0, n);
+	m.descs[n - 1].n_elems += differs;
+	raw_send(&s->w[i], &m, declare_bytes(n));
+	for (uint32_t k = 0; k < 4; k++)
+		control(s);
+}
+
+static void run(struct agent_rig *s)
+{
+	struct sw_worker *w = worker_of(s, 0);
+
+	admit(s);
+	w->state = SW_WORKER_RUNNING;
+	w->size = w->firsts[1] = RANKS;
+}
+
+static void lcore__takes_no_memory(void **state)
+{
+	struct agent_rig *s = open_attached();
+	int64_t live = alloc_live();
+
+	(void)state;
+	ON_LCORE(work(s); lane_work(s));
+	assert_true(s->agent.core.has_worker);
+	assert_true(s->agent.shared.others[0].is_open);
+	run(s);
+	declare(s, 0, TENSORS, false);
+	for (uint32_t l = 0; l < LCORES; l++) {
+		assert_int_equal(worker_of(s, l)->n_built, TENSORS);
+		assert_int_equal(worker_of(s, l)->n_tensors, 0);
+	}
+	ON_LCORE(work(s));
+	assert_int_equal(worker_of(s, 0)->n_tensors, TENSORS);
+	detach(s, 0);
+	detach(s, 1);
+	control(s);
+	ON_LCORE(for (uint32_t i = 0; i < 20; i++) pass(s));
+	assert_false(s->agent.core.has_worker);
+	expect_left(s); /* and closed */
+	assert_true(alloc_live() < live);
+	close_scene(s);
+}
+
+/* What the second one declares differently is dead, the rest is built once. */
+static void declare__built_once(void **state)
+{
+	struct agent_rig *s = open_attached();
+	struct sw_worker *w = worker_of(s, 0);
+
+	(void)state;
+	ON_LCORE(work(s); lane_work(s));
+	run(s);
+	declare(s, 0, TENSORS, false);
+	work(s);
+	sw_agent_on_declared(&s->agent.core);
+	control(s);
+	declare(s, 1, TENSORS, true);
+	assert_int_equal(w->n_built, TENSORS);
+	ON_LCORE(work(s));
+	assert_int_equal(w->n_tensors, TENSORS);
+	for (uint32_t t = 0; t < TENSORS; t++) {
+		assert_int_equal(sw_worker_death(w, t),
+			t + 1 < TENSORS ? 0 : SW_EMISMATCH);
+		assert_non_null(w->tensors[t].locals[0].from);
+		assert_true(
+			!w->tensors[t].locals[1].from == (t + 1 == TENSORS));
+	}
+	detach(s, 0);
+	detach(s, 1);
+	control(s);
+	expect_left(s);
+	close_scene(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lcore__takes_no_memory),
+		cmocka_unit_test(declare__built_once)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
