@@ -222,6 +222,17 @@ class Client:
             if code:
                 raise self.error(code)
 
+    def check(self):
+        """What the job has failed of, as an error.  Who has nothing under way
+        learns it by a question to the agent: for memory, which goes back."""
+        pointer = ctypes.c_void_p()
+        with self.lock:
+            code = self.lib.sw_alloc(self.pointer, 1, ctypes.byref(pointer))
+            if not code:
+                code = self.lib.sw_free(self.pointer, pointer)
+            if code and code != library.ENOMEM:
+                raise self.error(code)
+
     def leave(self):
         """Leave the job.  Memory of tensors stays as long as it is in use."""
         while self.devices:

@@ -27,7 +27,7 @@ OPERATIONS = {"sum": 0, "avg": 1, "min": 2, "max": 3, "prod": 4, "band": 5,
               "bor": 6, "bxor": 7, "premul_sum": 8}
 
 # enum sw_error (engine/base/errors.def), those that are treated by themselves
-EINVAL = -1
+EINVAL, ENOMEM = -1, -2
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
 
 
@@ -123,6 +123,7 @@ SIGNATURES = {
     "sw_poll": (INT, [POINTER, ctypes.c_uint64]),
     "sw_wait": (INT, [POINTER, ctypes.c_uint64]),
     "sw_alloc": (INT, [POINTER, ctypes.c_size_t, ctypes.POINTER(POINTER)]),
+    "sw_free": (INT, [POINTER, POINTER]),
     "sw_group_open": (INT, [POINTER, ctypes.c_char_p, ctypes.POINTER(U32), U32,
                             ctypes.POINTER(POINTER)]),
     "sw_group_set_timeout": (INT, [POINTER, U32]),

@@ -97,7 +97,7 @@ def trained(named):
     return [(n, p) for n, p in named if p.requires_grad and p.numel()]
 
 
-def check_options(compression, cross_barrier):
+def check_options(compression, cross_barrier, hierarchical):
     if compression is not Compression.none:
         raise ValueError("asynchronous=True: deltas travel in the parameters' "
                          "own type; leave compression out")
@@ -105,6 +105,9 @@ def check_options(compression, cross_barrier):
         raise ValueError("asynchronous=True waits for no other worker, so "
                          "there is no barrier to cross; leave cross_barrier "
                          "out")
+    if hierarchical:
+        raise ValueError("asynchronous=True: the servers keep what each rank "
+                         "changes; leave hierarchical out")
 
 
 def make(optimizer, named):

@@ -13,7 +13,8 @@ import weakref
 import torch
 
 from sumwire.client import SumwireError
-from sumwire.torch import ops
+from sumwire.distributed.local import asked_for
+from sumwire.torch import hierarchy, ops
 from sumwire.torch.bundle import Slot, make_bundles
 from sumwire.torch.channel import agree, broadcast_json, describe, not_ours
 from sumwire.torch.compression import Compression, wire_dtype
@@ -44,10 +45,12 @@ def check_order(order, n):
 
 class Gradients:
     """named: list of (name, parameter).  on_gradient(), if given, is called
-    whenever a gradient has been computed, and returns whether it counts."""
+    whenever a gradient has been computed, and returns whether it counts.
+    hierarchical: as of DistributedOptimizer."""
 
     def __init__(self, named, compression=Compression.none, op=ops.Average,
-                 passes=1, sparse_as_dense=False, on_gradient=None):
+                 passes=1, sparse_as_dense=False, on_gradient=None,
+                 hierarchical=None):
         self.what = f"grad{next(_n_sets)}"
         self.job = current()
         wire_dtype(compression, torch.float32)  # an error now, not in backward()
@@ -55,6 +58,7 @@ class Gradients:
         self.passes = passes
         self.sparse_as_dense = sparse_as_dense
         self.on_gradient = on_gradient
+        self.hierarchical, self.hierarchy = asked_for(hierarchical), None
         self.step = 0
         self.is_begun = False  # some of the next step's were filled in
         self.factor = 1 / self.job.size if op is ops.Average else 1
@@ -111,9 +115,9 @@ class Gradients:
         """Declare what is new, most urgent first: the order of use in rank 0's
         first forward pass."""
         slots = self.undeclared
-        options = {"compression, op, backward_passes_per_step":
+        options = {"compression, op, backward_passes_per_step, hierarchical":
                    f"{wire_dtype(self.compression, torch.float32)}, "
-                   f"{self.op.name}, {self.passes}"}
+                   f"{self.op.name}, {self.passes}, {self.hierarchical}"}
         agree(f"the parameters of {self.what}", {
             **{s.name: describe(s.parameter) for s in slots},
             **options})
@@ -122,14 +126,21 @@ class Gradients:
             slots[i].parameter, len(first)))
         order = check_order(broadcast_json(order, 0), len(slots))
         bundles = make_bundles([slots[i] for i in order], self.compression)
-        stage = find_stage(self.job, [s.parameter for s in slots])
-        made = (stage.make if stage else self.job.declare)([
+        by = self.who_sums([s.parameter for s in slots])
+        made = (by.make if by else self.job.declare)([
             (f"{self.what}.{bundle.name}", bundle.n_elems, bundle.dtype,
              priority) for priority, bundle in enumerate(bundles)])
         for bundle, shared in zip(bundles, made):
             bundle.place(shared)
         self.bundles += bundles
         self.undeclared = []
+
+    def who_sums(self, parameters):
+        """Of which place their bundles are; None: the job's."""
+        if self.hierarchical and not self.hierarchy:
+            self.hierarchy = hierarchy.find(self.job, self.what, parameters,
+                                            self.hierarchical)
+        return self.hierarchy or find_stage(self.job, parameters)
 
     def push(self, slot):
         """Fill the gradient in, zeros if there is none; the last of a bundle

@@ -1,12 +1,15 @@
 # job.py - this process's place in the job, and tensors of it as torch sees them
 # SPDX-License-Identifier: BSD-3-Clause
 import atexit
+import functools
 import sys
 import time
 
 import torch
 
 from sumwire.client import Client, SumwireError
+from sumwire.collectives import Calls
+from sumwire.memory import Memory
 from sumwire.torch.unsupported import refuse
 
 # What torch calls the element types of enum sw_dtype.
@@ -59,6 +62,16 @@ class Job:
         self.to_finish = set()  # optimizers with updates to be done
         self.new = []  # of declare_later
         self.changing = []  # calls that wait for all to agree (ops.py)
+
+    @functools.cached_property
+    def collectives(self):
+        """Calls of groups of its ranks."""
+        return Calls(self.client)
+
+    @functools.cached_property
+    def memory(self):
+        """Blocks beside those of declared tensors."""
+        return Memory(self.client)
 
     def leave(self):
         """Others may still wait for what this process has pushed."""

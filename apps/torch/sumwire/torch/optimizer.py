@@ -6,6 +6,7 @@ import warnings
 
 import torch
 
+from sumwire.distributed.local import asked_for
 from sumwire.torch import asynchronous as asynchronous_step
 from sumwire.torch import ops, tuning
 from sumwire.torch.compression import Compression
@@ -193,15 +194,19 @@ def can_cross(base):
             base is not torch.optim.LBFGS)
 
 
-def choose_crossing(base, wanted):
+def choose_crossing(base, wanted, hierarchical):
     """The argument; without one, the variables, for who can."""
+    if wanted and hierarchical:
+        raise ValueError("cross_barrier=True updates layers as their sums come "
+                         "back, which hierarchical sums do all at once: leave "
+                         "one of the two out")
     if wanted and not can_cross(base):
         raise ValueError(
             f"cross_barrier=True: {base.__name__} is not one of torch.optim's "
             f"optimizers that update each parameter by itself; leave "
             f"cross_barrier out, and step() waits for all sums")
     if wanted is None:
-        return can_cross(base) and any(
+        return can_cross(base) and not hierarchical and any(
             os.environ.get(name, "0") not in ("", "0") for name in SWITCHES)
     return wanted
 
@@ -210,7 +215,8 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                          compression=Compression.none,
                          backward_passes_per_step=1, op=ops.Average,
                          sparse_as_dense=False, cross_barrier=None,
-                         asynchronous=None, tune=None, **more):
+                         asynchronous=None, tune=None, hierarchical=None,
+                         **more):
     """The optimizer, stepping with the gradients of all workers.
 
     It is a new object of a subclass of the optimizer's class which shares
@@ -241,6 +247,13 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               decides.  Of several optimizers the first one's
                               steps count; asynchronous ones have none.  None:
                               as SUMWIRE_TUNE says
+    hierarchical              True: the ranks of a machine first add up their
+                              gradients among themselves, by a group of torch's
+                              own: "nccl" for CUDA devices, "gloo" for the CPU;
+                              one of these names: by that.  Each then sums its
+                              part with those of its place on the other
+                              machines.  All machines have the same number of
+                              ranks.  None: as SUMWIRE_HIERARCHICAL says
     """
     refuse(more)
     if not isinstance(optimizer, torch.optim.Optimizer):
@@ -252,10 +265,12 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     check_passes(backward_passes_per_step)
     named = check_names(optimizer, named_parameters)
     if asynchronous_step.is_asked_for(asynchronous):
-        asynchronous_step.check_options(compression, cross_barrier)
+        asynchronous_step.check_options(compression, cross_barrier,
+                                        hierarchical)
         return asynchronous_step.make(optimizer, named)
     base = optimizer.__class__
-    is_crossing = choose_crossing(base, cross_barrier)
+    hierarchical = asked_for(hierarchical)
+    is_crossing = choose_crossing(base, cross_barrier, hierarchical)
     cls = type(base.__name__, (Distributed, base), {})
     new = cls.__new__(cls)
     new.__dict__.update(optimizer.__dict__)
@@ -265,7 +280,8 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     new._crossing = None
     new._steps = tuning.steps(tune)
     new._gradients = Gradients(named, compression, ops.choose_op(None, op),
-                               backward_passes_per_step, sparse_as_dense)
+                               backward_passes_per_step, sparse_as_dense,
+                               hierarchical=hierarchical)
     if is_crossing:
         new._crossing = Crossing(new._gradients, new)
     return new

@@ -21,11 +21,12 @@ class DistributedDataParallel(torch.nn.Module):
                        training
     compression        Compression.none, .fp16 or .bf16
     sparse_as_dense    make sparse gradients dense instead of refusing
+    hierarchical       as of DistributedOptimizer
     """
 
     def __init__(self, module, device_ids=None, broadcast_buffers=True,
                  compression=Compression.none, sparse_as_dense=False,
-                 root_rank=0):
+                 root_rank=0, hierarchical=None):
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError(f"device_ids={device_ids}: a process has one "
@@ -40,7 +41,8 @@ class DistributedDataParallel(torch.nn.Module):
         me = weakref.ref(self)
         self._gradients = Gradients(
             list(module.named_parameters()), compression,
-            sparse_as_dense=sparse_as_dense, on_gradient=lambda: me()._on_gradient())
+            sparse_as_dense=sparse_as_dense,
+            on_gradient=lambda: me()._on_gradient(), hierarchical=hierarchical)
 
     def forward(self, *args, **kwargs):
         if (self.broadcast_buffers and self.training and

@@ -1,0 +1,215 @@
+# local.py - sums among the ranks of one machine, by a group of torch's own
+# SPDX-License-Identifier: BSD-3-Clause
+"""One half of hierarchical sums (BytePS, OSDI'20 section 4.2): the ranks of a
+machine add up their tensors, each gets one part of the sum, adds it over the
+network to those of its place on the other machines, and all gather the parts.
+A network then carries each byte once a machine, not once a rank."""
+import contextlib
+import datetime
+import os
+import secrets
+import socket
+import time
+
+import torch
+from torch import distributed as dist
+
+from sumwire.client import SumwireError
+
+BACKENDS = ("gloo", "nccl")
+ALIGN = 16  # elements: where parts begin
+GRACE_S = 10  # of a group, past the limit: the words for what is late are ours
+SOON_S = 1  # in which a job learns of a process that has ended
+LOOK_S = 0.2  # between two looks at what others say
+PAUSE_S = 100e-6  # between two looks at a work
+TEXT_BYTES = 1000
+LOOPBACK = "127.0.0.1"
+
+
+def asked_for(wanted):
+    """False, True, or the name of the local backend: the argument; without one,
+    the variable."""
+    if wanted is None:
+        wanted = os.environ.get("SUMWIRE_HIERARCHICAL", "0")
+    wanted = {"": False, "0": False, "1": True}.get(wanted, wanted)
+    if wanted not in (False, True, *BACKENDS):
+        raise ValueError(f"hierarchical={wanted!r}: True, False, or the local "
+                         f"backend, {' or '.join(BACKENDS)}, was expected")
+    return wanted
+
+
+def choose_backend(wanted, device):
+    """Its name; a ValueError says why it is not to be had."""
+    kind = wanted if wanted in BACKENDS else (
+        "nccl" if device.type == "cuda" else "gloo")
+    if kind == "nccl" and device.type != "cuda":
+        raise ValueError(f"nccl adds tensors of CUDA devices, not of the "
+                         f"{device.type}")
+    if not getattr(dist, f"is_{kind}_available", lambda: dist.is_available())():
+        raise ValueError(f"this PyTorch has no {kind} for the sums of a "
+                         f"machine")
+    return kind
+
+
+def lay_out(machines, me):
+    """(ranks of this one's machine, ranks of its place on each machine), both in
+    one order.  machines: by rank."""
+    rows = {}
+    for rank, machine in enumerate(machines):
+        rows.setdefault(machine, []).append(rank)
+    here, *others = rows.values()
+    for row in others:
+        if len(row) != len(here):
+            raise SumwireError(
+                "SW_EREFUSED", f"hierarchical sums need the same number of "
+                f"ranks on each machine: that of rank {here[0]} has "
+                f"{len(here)}, that of rank {row[0]} has {len(row)}")
+    mine = rows[machines[me]]
+    return mine, [row[mine.index(me)] for row in rows.values()]
+
+
+class Bell:
+    """Tells the other ranks of a machine that one has failed.  By datagrams:
+    who is asked may be dead or frozen, and nobody waits."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((LOOPBACK, 0))
+        self.socket.setblocking(False)
+        # What others know of it: a word that strangers do not, and its port.
+        self.number = (secrets.randbits(40) << 16 |
+                       self.socket.getsockname()[1])
+        self.others = []
+
+    def ring(self, text):
+        for number in self.others:
+            with contextlib.suppress(OSError):
+                self.socket.sendto(number.to_bytes(8, "little") +
+                                   text.encode()[:TEXT_BYTES],
+                                   (LOOPBACK, number & 0xffff))
+
+    def heard(self):
+        """What another one said, or None."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                said = self.socket.recv(8 + TEXT_BYTES)
+                if said[:8] == self.number.to_bytes(8, "little"):
+                    return said[8:].decode(errors="replace")
+        return None
+
+
+def make_group(kind, store, me, n, limit_s):
+    """torch's, of these ranks, without a world around it."""
+    limit = datetime.timedelta(seconds=limit_s + GRACE_S)
+    if kind == "nccl":
+        return dist.ProcessGroupNCCL(store, me, n, limit)
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = limit
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname=LOOPBACK)]
+    return dist.ProcessGroupGloo(store, me, n, options)
+
+
+class Local:
+    """The n ranks of this machine, of which this is me.  Calls are in the same
+    order at all of them; none waits, but wait()."""
+
+    def __init__(self, kind, store, me, n, limit_s, bell):
+        self.kind, self.store, self.me, self.n = kind, store, me, n
+        self.limit_s, self.bell = limit_s, bell
+        self.group = make_group(kind, store, me, n, limit_s)
+
+    def padded(self, n_elems):
+        """Elements of a tensor whose parts are equal and begin well."""
+        step = self.n * ALIGN
+        return -(-n_elems // step) * step
+
+    def part(self, flat):
+        """This rank's."""
+        count = flat.numel() // self.n
+        return flat[self.me * count:(self.me + 1) * count]
+
+    def scatter(self, flat):
+        """This rank's part becomes the sum of all; what becomes of the others
+        is not said.  Returns torch's work."""
+        if self.kind == "nccl":
+            return self.group._reduce_scatter_base(self.part(flat), flat)
+        # gloo has no other: one of its own is n of these, or is not there.
+        return self.group.allreduce([flat])
+
+    def gather(self, flat):
+        """The parts of all ranks, at all of them."""
+        if self.kind == "nccl":
+            return self.group._allgather_base(flat, self.part(flat))
+        return self.group.allgather([list(flat.chunk(self.n))],
+                                    [self.part(flat)])
+
+    def wait(self, work, look):
+        """Until it has ended; look(), which may raise, is called meanwhile."""
+        start = time.monotonic()
+        due = start + LOOK_S
+        while not work.is_completed():
+            now = time.monotonic()
+            if now > start + self.limit_s:
+                raise SumwireError(
+                    "SW_ETIMEDOUT", f"the other {self.n - 1} ranks of this "
+                    f"machine have not all sent theirs in {self.limit_s} s")
+            if now > due:
+                due = now + LOOK_S
+                self.hear(look)
+            time.sleep(PAUSE_S)
+        self.check(work, look)
+
+    def check(self, work, look):
+        """It has ended: well?  A stream waits for what a device does."""
+        try:
+            work.wait()
+        except RuntimeError as e:
+            self.explain(look)
+            text = str(e).partition("\n")[0]
+            raise SumwireError("SW_EPEER", f"{self.kind} among the ranks of "
+                               f"this machine: {text}") from None
+
+    def explain(self, look):
+        """Of who has gone the job soon knows more than a broken connection."""
+        until = time.monotonic() + SOON_S
+        while time.monotonic() < until:
+            self.hear(look)
+            time.sleep(LOOK_S)
+
+    def hear(self, look):
+        look()
+        said = self.bell.heard()
+        if said:
+            raise SumwireError("SW_EABORTED", said)
+
+
+def store_of(port, is_leader, limit_s):
+    """One for the ranks of a machine; port 0: any, that the leader takes."""
+    return dist.TCPStore(LOOPBACK, port, None, is_leader,
+                         datetime.timedelta(seconds=limit_s),
+                         wait_for_workers=False)
+
+
+class Stream:
+    """That on which a device does what is hierarchical; of the CPU none."""
+
+    def __init__(self, place):
+        self.stream = (torch.cuda.Stream(place) if place.type == "cuda"
+                       else None)
+
+    def mark(self):
+        """Here the current stream has filled something in."""
+        if self.stream is None:
+            return None
+        if torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("a sum over other machines cannot be captured "
+                               "in a CUDA graph: leave it out of the graph")
+        return torch.cuda.current_stream(self.stream.device).record_event()
+
+    def after(self, mark):
+        """A context: what is done in it comes behind the mark."""
+        if self.stream is None:
+            return contextlib.nullcontext()
+        if mark is not None:
+            self.stream.wait_event(mark)
+        return torch.cuda.stream(self.stream)

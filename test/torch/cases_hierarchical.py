@@ -1,0 +1,283 @@
+# cases_hierarchical.py - gradients summed on each machine first, on two of them
+# SPDX-License-Identifier: BSD-3-Clause
+"""By torch_hierarchical.py."""
+import os
+import signal
+import time
+import warnings
+
+import torch
+from torch import nn
+
+import models
+import sumwire.torch as hvd
+from sumwire.client import SumwireError
+from torch_rig import check, raises, run_cases
+
+SIZES = (1, 3, 33, 5000, 70001, 400000)
+ALONE = 3  # it is a bundle
+DTYPES = (torch.float32, torch.float64, torch.float16)
+
+
+class Many(nn.Module):
+    """Parameters of all sizes and types; who has_order uses them backwards."""
+
+    def __init__(self, dtypes=DTYPES):
+        super().__init__()
+        self.parts = nn.ParameterList(
+            nn.Parameter(torch.zeros(n, dtype=t)) for t in dtypes for n in SIZES)
+
+    def forward(self, values, order, without=()):
+        return sum((self.parts[i] * values[i]).sum().double() for i in order
+                   if i not in without)
+
+
+def whole(i, n, rank, step, dtype):
+    """Numbers whose sums are exact."""
+    return ((torch.arange(n) * (rank + 3) + i + step) % 51).to(dtype)
+
+
+def values_of(model, rank, step, value=whole):
+    return [value(i, p.numel(), rank, step, p.dtype)
+            for i, p in enumerate(model.parts)]
+
+
+def make(model, hierarchical=True, **options):
+    return hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters(),
+        hierarchical=hierarchical, **options)
+
+
+def one_step(model, optimizer, step, order=None, without=(), value=whole):
+    """The gradients that it gave."""
+    optimizer.zero_grad()
+    order = order or range(len(model.parts))
+    model(values_of(model, hvd.rank(), step, value), order,
+          without).backward()
+    optimizer.synchronize()
+    return [p.grad.clone() for p in model.parts if p.requires_grad]
+
+
+def wanted(model, step, value=whole):
+    """In f64."""
+    every = [values_of(model, r, step, value) for r in range(hvd.size())]
+    return [sum(v.double() for v in each) for each in zip(*every)]
+
+
+def check_exact(got, want, what):
+    for i, (g, w) in enumerate(zip(got, want)):
+        check(torch.equal(g.double(), w), f"{what}: parameter {i}")
+
+
+def is_used(optimizer):
+    return optimizer._gradients.hierarchy is not None
+
+
+def case_sums():
+    model = Many()
+    optimizer = make(model, op=hvd.Sum)
+    for step in range(4):
+        got = one_step(model, optimizer, step)
+        check_exact(got, wanted(model, step), f"step {step}")
+    want = hvd.size() > 2 and hvd.local_size() > 1
+    check(is_used(optimizer) == want, f"hierarchical: {want} was expected")
+
+
+def case_averages():
+    """Divided once: by four, without a rounding."""
+    model = Many()
+    optimizer = make(model)
+    for step in range(2):
+        check_exact(one_step(model, optimizer, step),
+                    [w / hvd.size() for w in wanted(model, step)], "averages")
+
+
+def random(i, n, rank, step, dtype):
+    g = torch.Generator().manual_seed(1000 * step + 100 * rank + i)
+    return torch.randn(n, generator=g).to(dtype)
+
+
+def case_floats():
+    """Within the roundings of so many additions; a flat sum is, too."""
+    for hierarchical in (True, False):
+        model = Many()
+        got = one_step(model, make(model, hierarchical, op=hvd.Sum), 0,
+                       value=random)
+        every = [values_of(model, r, 0, random) for r in range(hvd.size())]
+        for g, w, parts in zip(got, wanted(model, 0, random), zip(*every)):
+            bound = 2 * torch.finfo(g.dtype).eps * sum(
+                p.double().abs() for p in parts)
+            check(bool(((g.double() - w).abs() <= bound).all()),
+                  f"{g.dtype} of {len(g)}: off by more than it may")
+
+
+def case_any_order():
+    """Each rank's backward makes gradients in an order of its own."""
+    model = Many()
+    optimizer = make(model, op=hvd.Sum)
+    n = len(model.parts)
+    for step in range(8):
+        g = torch.Generator().manual_seed(step * (1 + hvd.rank()))
+        order = torch.randperm(n, generator=g).tolist()
+        check_exact(one_step(model, optimizer, step, order),
+                    wanted(model, step), f"step {step}")
+
+
+def case_missing():
+    """Gradients that a rank has not are zeros; frozen ones nobody sends."""
+    model = Many()
+    optimizer = make(model, op=hvd.Sum)
+    out = len(model.parts) - 1
+    for step in range(4):
+        without = (0, 4, out) if hvd.rank() == 1 else ()
+        want = wanted(model, step)
+        for i in (0, 4, out):
+            want[i] -= whole(i, len(want[i]), 1, step,
+                             model.parts[i].dtype).double()
+        if not model.parts[ALONE].requires_grad:
+            del want[ALONE]
+        check_exact(one_step(model, optimizer, step, without=without), want,
+                    f"step {step}")
+        if step == 1:
+            model.parts[ALONE].requires_grad_(False)
+    check(is_used(optimizer), "hierarchical")
+
+
+def train(hierarchical, **options):
+    model = models.Net(seed=1)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
+        model.named_parameters(), hierarchical=hierarchical, **options)
+    losses = []
+    passes = options.get("backward_passes_per_step", 1)
+    for step in range(8):
+        optimizer.zero_grad()
+        for i in range(passes):
+            loss = models.loss_of(model, passes * step + i, hvd.rank())
+            loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    check(is_used(optimizer) == bool(hierarchical), "hierarchical")
+    same = [hvd.broadcast(p.detach(), 1) for p in model.parameters()]
+    check(all(map(torch.equal, same, model.parameters())),
+          "all ranks have the same weights")
+    return losses
+
+
+def check_near(got, want, by):
+    check(all(abs(g - w) < by for g, w in zip(got, want)), f"{got} and {want}")
+
+
+def case_trained():
+    check_near(train("gloo"), train(False), 1e-4)
+
+
+def case_options():
+    for by, options in ((1e-4, {"backward_passes_per_step": 3}),
+                        (1e-2, {"compression": hvd.Compression.fp16})):
+        check_near(train(True, **options), train(False, **options), by)
+    model = Many()
+    with raises(ValueError, "cross_barrier=True", "leave one of the two out"):
+        make(model, cross_barrier=True)
+    with raises(ValueError, "asynchronous=True", "leave hierarchical out"):
+        make(model, asynchronous=True)
+    with raises(ValueError, "hierarchical='mpi'", "gloo or nccl"):
+        make(model, "mpi")
+
+
+def case_parallel():
+    """DistributedDataParallel, two that share a backward, and a sum beside."""
+    pair = [Many((torch.float32,)) for _ in range(2)]
+    wrapped = [hvd.DistributedDataParallel(m, hierarchical=True) for m in pair]
+    for step in range(3):
+        values = values_of(pair[0], hvd.rank(), step)
+        handle = hvd.allreduce_async(torch.ones(step + 1), name="beside",
+                                     op=hvd.Sum)
+        (wrapped[0](values, range(6)) + wrapped[1](
+            values, range(5, -1, -1))).backward()
+        check(float(hvd.synchronize(handle)[0]) == hvd.size(), "beside")
+        for model in pair:
+            check_exact([p.grad * hvd.size() for p in model.parts],
+                        wanted(model, step), "DistributedDataParallel")
+            for p in model.parts:
+                p.grad = None
+
+
+def case_by_variable():
+    model = Many()
+    optimizer = make(model, None, op=hvd.Sum)
+    check_exact(one_step(model, optimizer, 0), wanted(model, 0), "sums")
+    check(is_used(optimizer) and optimizer._crossing is None, "hierarchical")
+
+
+def case_refused():
+    """By all, with one sentence; the job goes on."""
+    model = Many()
+    with raises(SumwireError, "hierarchical: rank 0: nccl adds tensors of CUDA "
+                "devices, not of the cpu"):
+        one_step(model, make(model, "nccl"), 0)
+    check(float(hvd.allreduce(torch.ones(1))) == 1, "the job goes on")
+
+
+def case_differing():
+    model = Many()
+    with raises(ValueError, "hierarchical", "on rank 0", "False on rank 1"):
+        one_step(model, make(model, hvd.rank() != 1), 0)
+
+
+def case_uneven():
+    model = Many()
+    with raises(SumwireError, "hierarchical sums need the same number of ranks "
+                "on each machine: that of rank 0 has 2, that of rank 2 has 1"):
+        one_step(model, make(model), 0)
+    check(float(hvd.allreduce(torch.ones(1))) == 1, "the job goes on")
+
+
+def steps_until(rank, what):
+    """What happens to one rank, after some steps, in the middle of one."""
+    model = Many()
+    optimizer = make(model)
+    for step in range(1000):
+        if step == 3 and hvd.rank() == rank:
+            model.parts[9].register_hook(what)
+        one_step(model, optimizer, step)
+
+
+def case_raises():
+    def out(_):
+        raise KeyError("no such thing")
+    steps_until(1, out)
+
+
+def case_is_killed():
+    steps_until(3, lambda _: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def case_is_late():
+    def sleep(_):
+        time.sleep(15)
+        os._exit(3)
+    steps_until(2, sleep)
+
+
+def case_gives_up():
+    """An error inside of the sums' own code, as by a full memory."""
+    model = Many()
+    optimizer = make(model)
+    one_step(model, optimizer, 0)
+    if hvd.rank():
+        for step in range(1, 1000):
+            one_step(model, optimizer, step)
+    local = optimizer._gradients.hierarchy.local
+    local.gather = lambda flat: (_ for _ in ()).throw(ValueError("given up"))
+    with raises(ValueError, "given up"):
+        one_step(model, optimizer, 1)
+    with raises(SumwireError, "rank 0: ValueError: given up"):
+        optimizer.synchronize()
+    time.sleep(3)  # the others are told while it is there
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    hvd.init()
+    run_cases(globals())

@@ -1,0 +1,111 @@
+# torch_hierarchical.py - gradients summed on each machine first
+# SPDX-License-Identifier: BSD-3-Clause
+"""A machine is a network namespace, in which its ranks run; the daemons are
+outside.  Machines add up by gloo, since there is no GPU here."""
+import subprocess
+
+import torch_rig
+import lan
+import rig
+from rig import check
+from torch_rig import TorchNet, layouts
+
+# Its standard input keeps it.
+HOLD = "ip link set lo up && echo && exec cat"
+
+
+class Machines(TorchNet):
+    """An agent each, and as many ranks as local says."""
+
+    def __init__(self, local=(2, 2), **rest):
+        super().__init__(len(local), local=local, **rest)
+        self.holders = [self.hold() for _ in local]
+
+    def hold(self):
+        p = subprocess.Popen(["unshare", "-n", "sh", "-c", HOLD],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        p.stdout.readline()
+        return p
+
+    def run(self, name, *args):
+        """A rank where its machine is; it has its number as name."""
+        if name.startswith("rank"):
+            rank = int(name[4:].partition(".")[0])
+            pid = self.holders[self.agents.index(self.places[rank][0])].pid
+            args = ("nsenter", "-t", str(pid), "-n", *args)
+        return super().run(name, *args)
+
+    def __exit__(self, kind, value, trace):
+        try:
+            return super().__exit__(kind, value, trace)
+        finally:
+            for p in self.holders:
+                p.stdin.close()
+                p.stdout.close()
+                p.wait(rig.STOP_S)
+
+
+def started(*local, **rest):
+    net = Machines(local, **rest)
+    net.start_all()
+    return net
+
+
+def test_sums():
+    with started(2, 2) as net:
+        net.ranks_ok("cases_hierarchical.py", "sums", "averages", "floats",
+                     "any_order", "missing", "trained", "parallel", "options",
+                     "refused", "differing")
+        net.ranks_ok("cases_hierarchical.py", "sums", "any_order", "trained",
+                     env={"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10"})
+        net.ranks_ok("cases_hierarchical.py", "by_variable",
+                     env={"SUMWIRE_HIERARCHICAL": "1",
+                          "SUMWIRE_CROSS_BARRIER": "1"})
+
+
+def test_layouts():
+    """Three ranks of one machine alone; one of each."""
+    for local in layouts((1, 1), (3,)):
+        with started(*local) as net:
+            net.ranks_ok("cases_hierarchical.py", "sums", "any_order")
+
+
+def test_uneven():
+    with started(2, 1) as net:
+        net.ranks_ok("cases_hierarchical.py", "uneven")
+
+
+def all_say(case, *texts, dies=None, **env):
+    """Every rank but who dies ends with an error that holds one of these."""
+    with started(2, 2) as net:
+        ranks = net.cases("cases_hierarchical.py", case, env=env)
+        for rank, p in enumerate(ranks):
+            if rank == dies:
+                p.wait(rig.RUN_S)
+                continue
+            p.wait_error("Traceback", "SumwireError", code=1)
+            check(any(t in p.log() for t in texts), f"rank {rank}: {p.log()}")
+
+
+def test_a_rank_raises():
+    all_say("raises", "rank 1 (node agent0)", dies=1)
+
+
+def test_a_rank_is_killed():
+    all_say("is_killed", "rank 3 (node agent1)", dies=3)
+
+
+def test_a_rank_is_late():
+    """It comes to no sum: who waits for it gives up, and so do all."""
+    all_say("is_late", "have not all sent theirs in 4 s", "waited 4 s", dies=2,
+            SUMWIRE_WAIT_TIMEOUT="4")
+
+
+def test_a_rank_gives_up():
+    """Its exception is caught, and it lives on."""
+    all_say("gives_up", "rank 0: ValueError: given up", dies=0)
+
+
+if __name__ == "__main__":
+    lan.enter()
+    torch_rig.main(dict(globals()))
