@@ -1,5 +1,5 @@
-/* agent_build.c - the control thread opens, fills and closes the agent's
- * worker. SPDX-License-Identifier: BSD-3-Clause
+/* agent_build.c - the control thread opens, fills and closes a worker.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
  * It takes all memory and builds all tensors; an lcore has a worker from JOIN
  * to LEFT, and of its tensors those that were added.
