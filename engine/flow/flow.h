@@ -79,14 +79,6 @@ static inline void sw_grants_divide(struct sw_grants *g, uint32_t n)
 	g->total = n < g->whole ? g->whole - n * g->start : 1;
 }
 
-/* What was sent under a packet number. */
-struct sw_sent {
-	uint64_t t_ns;
-	uint64_t psn;
-	uint32_t key, cell, round;
-	bool is_open; /* neither acknowledged nor lost */
-};
-
 struct sw_space {
 	/* sending */
 	uint64_t next_psn;
@@ -147,9 +139,10 @@ struct sw_flow {
 
 enum sw_fate { SW_ACKED, SW_LOST };
 
-/* What the owner of a flow does when a frame's fate is known. */
-typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *sent,
-	uint32_t class, enum sw_fate fate);
+/* What the owner of a flow does when the fate of @n frames is known, which were
+ * sent one after the other. */
+typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *const *sent,
+	uint32_t n, enum sw_fate fate);
 
 /* sw_flow_init - a flow on which nothing was sent.
  * @params  borrowed
@@ -398,7 +391,7 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 
 /* sw_flow_on_ack - take those of the @n blocks of the ACK numbered @psn that no
  * newer ACK has spoken of; other control frames may have overtaken it.
- * Calls @fate for every frame whose fate is known now.  Returns false, and
+ * Calls @fate for the frames whose fate is known now.  Returns false, and
  * does nothing more, when a block acknowledges what was never sent. */
 bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
 	const struct sw_sack *sacks, uint32_t n, uint64_t now_ns,

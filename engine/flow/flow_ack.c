@@ -38,12 +38,22 @@ static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 					     : rto_of(f, s));
 }
 
+/* When to look whether it is: a frame is lost rto_min after it was sent at the
+ * earliest, or when others have overtaken it. */
+static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
+{
+	return s->sent[s->oldest % SW_SENT_RING].t_ns +
+	       (s->oldest < s->largest_acked ? overtaken_after(f, s)
+					     : f->params->rto_min);
+}
+
 /* Once in two RTTs is enough for what an ACK brings; a flow that is one of many
  * has few frames in less, and ACKs would take their place. */
-static uint64_t ack_delay(const struct sw_flow *f, const struct sw_space *s)
+static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 {
-	return sw_max64(f->params->ack_delay,
-		sw_min64(2 * s->srtt_ns, f->params->ack_delay_max));
+	return s->t_unacked_ns +
+	       sw_max64(f->params->ack_delay,
+		       sw_min64(2 * s->srtt_ns, f->params->ack_delay_max));
 }
 
 /* --- frames in: what is acknowledged, and when --- */
@@ -76,7 +86,7 @@ void sw_flow_accept_any(
 		return;
 	s->t_unacked_ns = now_ns;
 	f->unacked_mask |= (uint8_t)(1u << class);
-	wake(f, now_ns + ack_delay(f, s));
+	wake(f, ack_at(f, s));
 }
 
 /* Which of the numbers before the largest have come. */
@@ -104,7 +114,7 @@ uint64_t sw_flow_ack_at(const struct sw_flow *f)
 
 		if (s->is_ack_urgent || s->n_unacked >= f->ack_every)
 			return 0;
-		at = sw_min64(at, s->t_unacked_ns + ack_delay(f, s));
+		at = sw_min64(at, ack_at(f, s));
 	}
 	return at;
 }
@@ -135,7 +145,7 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 	f->unacked_mask = 0;
 	f->tick_at_ns = UINT64_MAX;
 	for (uint32_t m = f->open_mask; m; m &= m - 1)
-		wake(f, lost_at(f, &f->space[__builtin_ctz(m)]));
+		wake(f, look_at(f, &f->space[__builtin_ctz(m)]));
 	if (f->blocked_ns)
 		wake(f, f->blocked_ns + f->params->rto_min);
 	return n;
@@ -183,7 +193,7 @@ static void end_backoff(struct sw_flow *f, struct sw_space *s)
 {
 	s->backoff = 0;
 	if (s->n_open)
-		wake(f, lost_at(f, s));
+		wake(f, look_at(f, s));
 }
 
 void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
@@ -207,10 +217,10 @@ void sw_flow_resolve(struct sw_flow *f, uint32_t class, uint64_t psn,
 static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 	sw_fate_fn fate, void *ctx)
 {
-	struct sw_sent copy = *e;
+	const struct sw_sent copy = *e, *lost = &copy;
 
 	close_entry(f, class, e);
-	fate(ctx, &copy, class, SW_LOST);
+	fate(ctx, &lost, 1, SW_LOST);
 }
 
 /* Lose open entries from @oldest up to, not with, @end that are @age old. */
@@ -245,6 +255,7 @@ static uint32_t close_sacked(
 	struct sw_flow *f, const struct sw_sack *k, sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[k->class];
+	const struct sw_sent *closed[SW_SENT_RING];
 	uint32_t n = 0;
 
 	for (uint64_t psn = s->oldest; psn <= k->largest; psn++) {
@@ -253,9 +264,10 @@ static uint32_t close_sacked(
 		if (!e->is_open || !is_sacked(k, psn))
 			continue;
 		e->is_open = false;
-		n++;
-		fate(ctx, e, k->class, SW_ACKED);
+		closed[n++] = e;
 	}
+	if (n)
+		fate(ctx, closed, n, SW_ACKED);
 	return n;
 }
 
@@ -279,7 +291,7 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		lose_older(f, k->class, s->largest_acked, overtaken_after(f, s),
 			now_ns, fate, ctx);
 	if (s->n_open)
-		wake(f, lost_at(f, s));
+		wake(f, look_at(f, s));
 }
 
 bool sw_flow_on_ack(struct sw_flow *f, uint64_t psn,
@@ -305,10 +317,10 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx)
 {
 	struct sw_space *s = &f->space[class];
-	uint64_t rto = rto_of(f, s);
+	uint64_t rto = rto_of(f, s), at_ns = lost_at(f, s);
 
-	if (lost_at(f, s) > now_ns) {
-		wake(f, lost_at(f, s));
+	if (at_ns > now_ns) {
+		wake(f, at_ns);
 		return;
 	}
 	lose_older(f, class, s->largest_acked, overtaken_after(f, s), now_ns,

@@ -61,16 +61,21 @@ void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	out->way = p->way;
 }
 
-void sw_peer_tick(struct sw_peer *p, struct sw_due *due,
-	const struct sw_params *params, uint64_t now_ns, sw_fate_fn fate,
-	void *ctx, struct sw_stats *st)
+void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx, struct sw_stats *st)
 {
-	uint64_t alive_at = p->sent_ns + params->dead_after / 10;
 	uint64_t n_timeouts = sw_flow_n_timeouts(&p->flow);
 
 	if (sw_flow_tick(&p->flow, now_ns, fate, ctx))
 		sw_peer_owe(p, due, SW_OWE_ACK);
 	sw_count(&st->timeouts, sw_flow_n_timeouts(&p->flow) - n_timeouts);
+}
+
+void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,
+	const struct sw_params *params, uint64_t now_ns)
+{
+	uint64_t alive_at = p->sent_ns + params->dead_after / 10;
+
 	if (alive_at <= now_ns) {
 		sw_peer_owe(p, due, SW_OWE_KEEPALIVE);
 		alive_at = now_ns + params->dead_after / 10;

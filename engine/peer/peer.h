@@ -182,9 +182,11 @@ static inline uint64_t sw_peer_tick_at(const struct sw_peer *p)
 	return flow_at < p->tick_at_ns ? flow_at : p->tick_at_ns;
 }
 
-/* sw_peer_tick - timers: losses, an ACK that is due, a sign of life. */
-void sw_peer_tick(struct sw_peer *p, struct sw_due *due,
-	const struct sw_params *params, uint64_t now_ns, sw_fate_fn fate,
-	void *ctx, struct sw_stats *st);
+/* sw_peer_tick_flow - timers of its flow: losses, an ACK that is due.
+ * sw_peer_tick_alive - a sign of life. */
+void sw_peer_tick_flow(struct sw_peer *p, struct sw_due *due, uint64_t now_ns,
+	sw_fate_fn fate, void *ctx, struct sw_stats *st);
+void sw_peer_tick_alive(struct sw_peer *p, struct sw_due *due,
+	const struct sw_params *params, uint64_t now_ns);
 
 #endif

@@ -26,15 +26,22 @@ static void bury(struct sw_session *s)
 	sw_job_leave(s, SW_EPEER, text);
 }
 
+static void tick_flow(struct sw_session *s)
+{
+	struct sw_server *srv = s->srv;
+
+	sw_peer_tick_flow(&s->peer, srv->due, srv->now_ns, sw_session_fate, s,
+		&srv->stats);
+	if (sw_flow_may_ask(&s->peer.flow))
+		sw_session_touch(s);
+}
+
 static void tick_session(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
 
 	sw_peer_sleep(&s->peer);
-	sw_peer_tick(&s->peer, srv->due, &srv->params, srv->now_ns,
-		sw_session_fate, s, &srv->stats);
-	if (sw_flow_may_ask(&s->peer.flow))
-		sw_session_touch(s);
+	sw_peer_tick_alive(&s->peer, srv->due, &srv->params, srv->now_ns);
 	sw_peer_wake(&s->peer, sw_session_tick_again(s));
 }
 
@@ -50,7 +57,9 @@ static void look(struct sw_server *srv, uint32_t i)
 		bury(s);
 		return;
 	}
-	if (sw_peer_tick_at(&s->peer) <= srv->now_ns)
+	if (sw_flow_tick_at(&s->peer.flow) <= srv->now_ns)
+		tick_flow(s);
+	if (s->peer.tick_at_ns <= srv->now_ns)
 		tick_session(s);
 	srv->tick_at_ns[i] = sw_peer_tick_at(&s->peer);
 }

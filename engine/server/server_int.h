@@ -344,8 +344,8 @@ uint64_t sw_session_tick_again(struct sw_session *s);
  */
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a);
 
-/* sw_session_fate - what became of a RESULT; @ctx is the session. */
-void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+/* sw_session_fate - what became of RESULTs; @ctx is the session. */
+void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate);
 
 /* sw_session_fail - tell this worker that it cannot go on.  Returns false. */

@@ -120,16 +120,20 @@ static void tell_base(struct sw_job *job, uint32_t key)
 	}
 }
 
-void sw_session_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
+void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate)
 {
 	struct sw_session *s = ctx;
+	bool has_moved;
 
 	if (fate == SW_LOST)
 		sw_session_touch(s);
-	if (sw_shard_fate(&s->job->shard, s->member, sent->key, sent->cell,
-		    sent->round, fate == SW_LOST))
-		tell_base(s->job, sent->key);
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = sw_shard_fate(&s->job->shard, s->member, &sent[i], n - i,
+			fate == SW_LOST, &has_moved);
+		if (has_moved)
+			tell_base(s->job, sent[i]->key);
+	}
 }
 
 /* --- tensors that members call differently: they are dead --- */

@@ -101,15 +101,20 @@ static enum sw_push_verdict push(
 	return differs(sh, k, p) ? SW_PUSH_DIFFERS : fold(sh, t, k, p);
 }
 
-static bool settle(const struct sw_shard *sh, uint32_t member,
-	struct sw_stensor *t, uint32_t local, uint32_t round, bool is_lost)
+static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
 {
-	struct sw_kept *k = sw_async_chunk(sh, t, local);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t local = sent[i]->cell;
+		struct sw_kept *k = sw_async_chunk(sh, t, local);
+		uint64_t bit = 1ULL << member;
 
-	if (round != k->last[member] || !(k->inflight >> member & 1))
-		return false;
-	k->inflight &= ~(1ULL << member);
-	return is_lost;
+		if (sent[i]->round != k->last[member] || !(k->inflight & bit))
+			continue;
+		k->inflight &= ~bit;
+		if (is_lost)
+			sw_marks_again(sh, t, member, local);
+	}
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,

@@ -156,6 +156,21 @@ static inline const struct sw_cell *sw_chunk_owed(
 	return sw_cell_is_for(&c->cell[!newer], member) ? &c->cell[!newer] : 0;
 }
 
+/* sw_chunk_settle - the result of @round is not on its way to @member any more.
+ * Returns whether it was, and is the newest that it is owed. */
+static inline bool sw_chunk_settle(
+	struct sw_chunk *c, uint32_t member, uint32_t round)
+{
+	const struct sw_cell *newer = &c->cell[~round & 1];
+	uint64_t bit = 1ULL << member;
+
+	if (!(c->inflight & bit) || c->cell[round & 1].round != round ||
+		(newer->round == round + 1 && sw_cell_is_for(newer, member)))
+		return false;
+	c->inflight &= ~bit;
+	return true;
+}
+
 enum sw_pull_verdict {
 	SW_PULL_RESULT, /* it is there: send it */
 	SW_PULL_WAIT,   /* folded, others are missing */

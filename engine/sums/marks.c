@@ -29,15 +29,20 @@ static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 	sw_orders_take(&sh->orders, t->key, !t->is_fifo, move_order, sh);
 }
 
-void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 	uint32_t local)
 {
-	if (!sw_bitmap_add_above_in(&t->marks, sw_marks_at(t, member), local))
-		return;
-	if (!t->n_ready++)
-		take_place(sh, t);
-	sw_bitmap_add(
-		&sh->ready[member], sw_orders_update(&sh->orders, t->key));
+	for (; members; members &= members - 1) {
+		uint32_t m = (uint32_t)__builtin_ctzll(members);
+
+		if (!sw_bitmap_add_above_in(
+			    &t->marks, sw_marks_at(t, m), local))
+			continue;
+		if (!t->n_ready++)
+			take_place(sh, t);
+		sw_bitmap_add(
+			&sh->ready[m], sw_orders_update(&sh->orders, t->key));
+	}
 }
 
 static void leave_order(

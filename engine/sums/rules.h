@@ -56,12 +56,11 @@ struct sw_rules {
 	struct sw_begun (*begun)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t local,
 		const struct sw_header *h);
-	/* The result of @round is not on its way any more: it arrived, or
-	 * @is_lost.  Returns whether it is to be sent again: lost, and of no
-	 * older round, since then the member holds it, or a newer one is
-	 * marked. */
-	bool (*settle)(const struct sw_shard *sh, uint32_t member,
-		struct sw_stensor *t, uint32_t local, uint32_t round,
+	/* Results that were sent are not on their way any more: they arrived,
+	 * or, if they are lost, are marked again; but not those of an older
+	 * round, since then the member holds it, or a newer one is marked. */
+	void (*settle)(struct sw_shard *sh, struct sw_stensor *t,
+		uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 		bool is_lost);
 	/* Fill what of @h depends on the round or slot; returns the bytes. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
@@ -129,14 +128,14 @@ static inline void sw_sum_keep(
 static inline void sw_sum_add(struct sw_shard *sh, const struct sw_open_sum *s,
 	const uint8_t *payload, bool is_first, bool is_lent)
 {
-	const void *both[] = {*s->lent, payload};
-
 	if (is_first && is_lent) {
 		*s->lent = payload;
 		sh->n_lent++;
 	} else if (is_first) {
 		s->ops->put(s->acc, payload, s->n);
 	} else if (*s->lent && s->fold == s->ops->add) {
+		const void *both[] = {*s->lent, payload};
+
 		s->ops->sum(s->acc, both, 2, s->n);
 		*s->lent = NULL;
 		sh->n_lent--;
@@ -158,7 +157,7 @@ void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
 
 /* sw_marks_add, sw_marks_remove - a mark of @member; what is seldom, when its
  * word was zero or is zero then, is done by sw_marks_begin and sw_marks_end. */
-void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 	uint32_t local);
 void sw_marks_end(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	uint32_t local);
@@ -167,7 +166,7 @@ static inline void sw_marks_add(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local)
 {
 	if (!sw_bitmap_add_word_in(&t->marks, sw_marks_at(t, member), local))
-		sw_marks_begin(sh, t, member, local);
+		sw_marks_begin(sh, t, 1ULL << member, local);
 }
 
 /* sw_marks_add_all - of members 0 to @n - 1. */
@@ -177,14 +176,22 @@ static inline void sw_marks_add_all(
 	uint64_t *word = sw_bitmap_word(&t->marks, local);
 	uint64_t bit = 1ULL << local % 64;
 	size_t stride = t->mark_stride;
+	uint64_t begun = 0;
 
 	for (uint32_t m = 0; m < n; m++, word += stride) {
-		uint64_t before = *word;
-
-		*word = before | bit;
-		if (!before)
-			sw_marks_begin(sh, t, m, local);
+		begun |= (uint64_t) !*word << m;
+		*word |= bit;
 	}
+	if (begun)
+		sw_marks_begin(sh, t, begun, local);
+}
+
+/* sw_marks_again - the result was lost on its way. */
+static inline void sw_marks_again(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, uint32_t local)
+{
+	sw_marks_add(sh, t, member, local);
+	sw_count(&sh->stats->retransmissions, 1);
 }
 
 static inline void sw_marks_remove(struct sw_shard *sh, struct sw_stensor *t,
@@ -222,9 +229,6 @@ static inline void sw_push_note(
 {
 	sw_marks_remove(sh, t, p->member, p->local);
 	t->is_fifo = p->h->flags & SW_FLAG_FIFO;
-	sh->n_folded++;
-	sw_count(&sh->stats->push_folded, 1);
-	sw_count(&sh->stats->push_bytes, p->h->payload_len);
 }
 
 /* sw_marks_drop - nobody is to get a result of @t any more. */

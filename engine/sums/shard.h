@@ -387,10 +387,12 @@ static inline uint32_t sw_shard_class(const struct sw_shard *sh, uint32_t order)
 const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_header *h, uint32_t *cell);
 
-/* sw_shard_fate - the result of @key, @cell and @round that was sent to @member
- * arrived or was lost.  Returns whether the window of a stream has moved so far
- * that its members are to be told (sw_shard_answer). */
-bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
-	uint32_t cell, uint32_t round, bool is_lost);
+/* sw_shard_fate - of @n results that were sent to @member the first one, and
+ * those of its tensor behind it, arrived or were lost; returns how many.
+ * *has_moved_far: the window of a stream has, so that its members are to be
+ * told (sw_shard_answer). */
+uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *const *sent, uint32_t n, bool is_lost,
+	bool *has_moved_far);
 
 #endif

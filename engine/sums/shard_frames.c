@@ -1,5 +1,7 @@
 /* shard_frames.c - what pushes and pulls do to a shard, what it sends.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "engine/sums/rules.h"
 
 /* The tensor that has @key, and *local of a chunk of it that lies here; NULL:
@@ -81,6 +83,20 @@ static bool has_weight(const struct sw_shard *sh, const struct sw_stensor *t,
 							: sh->weights[member]);
 }
 
+/* Does @h say of its stream what @last said, which came before it and was
+ * right? */
+static inline bool is_like(
+	const struct sw_header *h, const struct sw_header *last)
+{
+	enum { SAME = 8 }; /* step, weight, dtype, op, aux */
+	_Static_assert(offsetof(struct sw_header, consumed) -
+				       offsetof(struct sw_header, step) ==
+			       SAME,
+		"what it says");
+	return h->key == last->key && h->payload_len == last->payload_len &&
+	       !memcmp(&h->step, &last->step, SAME);
+}
+
 /* A push that was folded before, and whose result is there: it is sent, unless
  * the member holds it or will soon. */
 static void send_again(struct sw_shard *sh, struct sw_stensor *t,
@@ -106,17 +122,18 @@ static void note_refused(struct sw_shard *sh, struct sw_stensor *t,
 		send_again(sh, t, p->member, p->local, p->h->round);
 }
 
-/* All of @p but local is there. */
+/* All of @p but local is there.  @last: of the push before; NULL: none. */
 static inline __attribute__((always_inline)) enum sw_push_verdict push_one(
-	struct sw_shard *sh, struct sw_push *p)
+	struct sw_shard *sh, struct sw_push *p, const struct sw_header *last)
 {
 	const struct sw_header *h = p->h;
 	struct sw_stensor *t = find(sh, h->key, h->round, h->chunk, &p->local);
 	enum sw_push_verdict verdict;
+	bool is_known = t && t->window && last && is_like(h, last);
 
-	if (!t || !matches(sh, t, p->member, h))
+	if (!t || (!is_known && !matches(sh, t, p->member, h)))
 		return SW_PUSH_DROP;
-	if (!has_weight(sh, t, p->member, h)) {
+	if (!is_known && !has_weight(sh, t, p->member, h)) {
 		sw_count(&sh->stats->rx_weight, 1);
 		return SW_PUSH_DROP;
 	}
@@ -134,17 +151,25 @@ struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	struct sw_push p = {.member = member,
 		.has_crc = sw_shard_has_crc(sh, member) && h->type != SW_WANT};
 	struct sw_pushed out = {0};
+	uint64_t n_folded = 0, bytes = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		p.h = &h[i];
 		p.payload = f[i].payload;
 		p.is_lent = f[i].is_lent;
-		out.verdict = push_one(sh, &p);
+		out.verdict = push_one(sh, &p, i ? &h[i - 1] : NULL);
 		if (!sw_push_is_held(out.verdict))
 			break;
-		out.has_completed |= out.verdict == SW_PUSH_COMPLETE;
 		out.n_held++;
+		if (out.verdict > SW_PUSH_COMPLETE)
+			continue;
+		n_folded++;
+		bytes += h[i].payload_len;
+		out.has_completed |= out.verdict == SW_PUSH_COMPLETE;
 	}
+	sh->n_folded += n_folded;
+	sw_count(&sh->stats->push_folded, n_folded);
+	sw_count(&sh->stats->push_bytes, bytes);
 	return out;
 }
 
@@ -266,28 +291,41 @@ static bool has_moved(const struct sw_stensor *t, uint32_t before)
 	return t->window && (before ^ t->base) & ~(t->window / 4 - 1);
 }
 
-static __attribute__((noinline)) bool note_fate(struct sw_shard *sh,
-	uint32_t member, struct sw_stensor *t, uint32_t cell, uint32_t round,
-	bool is_lost)
+/* Of @n results that arrived, so many from the first on were of tensors that
+ * are summed in rounds. */
+static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *const *sent, uint32_t n)
 {
-	uint32_t base = t->base;
+	uint32_t i = 0;
 
-	sw_count(&sh->stats->lost, is_lost);
-	if (!t->mem)
-		return false; /* its group was closed */
-	if (t->rules->settle(sh, member, t, cell, round, is_lost)) {
-		sw_marks_add(sh, t, member, cell);
-		sw_count(&sh->stats->retransmissions, 1);
+	for (; i < n; i++) {
+		const struct sw_stensor *t = &sh->tensors[sent[i]->key];
+
+		if (t->mode != SW_MODE_SYNC)
+			break;
+		sw_chunk_settle(
+			&t->chunks[sent[i]->cell], member, sent[i]->round);
 	}
-	return has_moved(t, base);
+	return i;
 }
 
-bool sw_shard_fate(struct sw_shard *sh, uint32_t member, uint32_t key,
-	uint32_t cell, uint32_t round, bool is_lost)
+uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
+	const struct sw_sent *const *sent, uint32_t n, bool is_lost,
+	bool *has_moved_far)
 {
-	struct sw_stensor *t = &sh->tensors[key];
+	struct sw_stensor *t = &sh->tensors[sent[0]->key];
+	uint32_t base = t->base;
+	uint32_t run = is_lost ? 0 : settle_rounds(sh, member, sent, n);
 
-	if (is_lost || t->window)
-		return note_fate(sh, member, t, cell, round, is_lost);
-	return t->rules->settle(sh, member, t, cell, round, false);
+	*has_moved_far = false;
+	if (run)
+		return run;
+	sw_count(&sh->stats->lost, is_lost);
+	while (++run < n && sent[run]->key == sent[0]->key && !is_lost)
+		;
+	if (!t->mem) /* its group was closed */
+		return run;
+	t->rules->settle(sh, t, member, sent, run, is_lost);
+	*has_moved_far = has_moved(t, base);
+	return run;
 }

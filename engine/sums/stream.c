@@ -229,19 +229,28 @@ static enum sw_push_verdict push(
 	return fold(sh, t, s, p);
 }
 
-static bool settle(const struct sw_shard *sh, uint32_t member,
-	struct sw_stensor *t, uint32_t local, uint32_t round, bool is_lost)
+static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t member, const struct sw_sent *sent, bool is_lost)
 {
-	struct sw_slot *s = slot_of(t, local);
+	struct sw_slot *s = slot_of(t, sent->cell);
+	uint64_t bit = 1ULL << member;
 
-	if (s->chunk != round || !(s->inflight >> member & 1))
-		return false;
-	s->inflight &= ~(1ULL << member);
-	if (is_lost)
-		return true;
-	s->held |= 1ULL << member;
+	if (s->chunk != sent->round || !(s->inflight & bit))
+		return;
+	s->inflight &= ~bit;
+	if (is_lost) {
+		sw_marks_again(sh, t, member, sent->cell);
+		return;
+	}
+	s->held |= bit;
 	note_held(t, s);
-	return false;
+}
+
+static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
+{
+	for (uint32_t i = 0; i < n; i++)
+		settle_one(sh, t, member, sent[i], is_lost);
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,

@@ -192,19 +192,14 @@ static enum sw_push_verdict push(
 	return verdict == SW_PUSH_FOLD ? fold(sh, t, c, p) : verdict;
 }
 
-static bool settle(const struct sw_shard *sh, uint32_t member,
-	struct sw_stensor *t, uint32_t local, uint32_t round, bool is_lost)
+static void settle(struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
+	const struct sw_sent *const *sent, uint32_t n, bool is_lost)
 {
-	struct sw_chunk *c = &t->chunks[local];
-	const struct sw_cell *owed;
-
-	if (!(c->inflight >> member & 1))
-		return false;
-	owed = sw_chunk_owed(c, member);
-	if (!owed || owed->round != round)
-		return false;
-	c->inflight &= ~(1ULL << member);
-	return is_lost;
+	for (uint32_t i = 0; i < n; i++)
+		if (sw_chunk_settle(&t->chunks[sent[i]->cell], member,
+			    sent[i]->round) &&
+			is_lost)
+			sw_marks_again(sh, t, member, sent[i]->cell);
 }
 
 static const void *take(struct sw_shard *sh, struct sw_stensor *t,

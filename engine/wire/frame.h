@@ -84,4 +84,12 @@ struct sw_tx_frame {
 	struct sw_path to;
 };
 
+/* What was sent under a packet number. */
+struct sw_sent {
+	uint64_t t_ns;
+	uint64_t psn;
+	uint32_t key, cell, round;
+	bool is_open; /* neither acknowledged nor lost */
+};
+
 #endif

@@ -187,10 +187,9 @@ static __attribute__((noinline)) void want_fate(struct sw_link *l,
 			chunk_fate(l, t, record, sent->psn, fate);
 }
 
-static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
-	enum sw_fate fate)
+static void note_fate(
+	struct sw_link *l, const struct sw_sent *sent, enum sw_fate fate)
 {
-	struct sw_link *l = ctx;
 	struct sw_worker *w = l->worker;
 	struct sw_wtensor *t = &w->tensors[w->by_key[sent->key]];
 
@@ -200,6 +199,13 @@ static void on_fate(void *ctx, const struct sw_sent *sent, uint32_t class,
 	else if (t->is_open && t->n_missing &&
 		 (t->stream || t->round == sent->round))
 		chunk_fate(l, t, sent->cell, sent->psn, fate);
+}
+
+static void on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
+	enum sw_fate fate)
+{
+	for (uint32_t i = 0; i < n; i++)
+		note_fate(ctx, sent[i], fate);
 }
 
 /* When the most urgent results that are late are asked for.  The pause doubles
@@ -437,8 +443,9 @@ static void tick_link(struct sw_worker *w, struct sw_link *l)
 {
 	sw_peer_sleep(&l->peer);
 	if (l->state == SW_LINK_OPEN) {
-		sw_peer_tick(&l->peer, w->due, &w->params, w->now_ns, on_fate,
-			l, &w->stats);
+		sw_peer_tick_flow(
+			&l->peer, w->due, w->now_ns, on_fate, l, &w->stats);
+		sw_peer_tick_alive(&l->peer, w->due, &w->params, w->now_ns);
 		sw_peer_wake(&l->peer, tick_pull(w, l));
 		sw_link_touch(l);
 	}

@@ -17,7 +17,6 @@ OPEN = [
     ("engine/base", "sw_env sw_log sw_params", "given to an engine"),
     ("engine/base", "sw_stat_row", "names of counters"),
     ("engine/wire", "*", "what frames say"),
-    ("engine/flow", "sw_sent", "what a fate is of, to the flow's owner"),
     ("engine/loop", "sw_node sw_port sw_port_ops", "others implement them"),
     ("engine/peer", "sw_peer", "a session and a link are one each"),
     ("engine/sched", "sw_place sw_place_job sw_place_map",

@@ -38,13 +38,11 @@ static inline struct fixture *open_flow(void)
 	return open_with(1344, 512 * 1024);
 }
 
-static inline void on_fate(void *ctx, const struct sw_sent *sent,
-	uint32_t class, enum sw_fate fate)
+static inline void note_fate(
+	struct fixture *x, const struct sw_sent *sent, enum sw_fate fate)
 {
-	struct fixture *x = ctx;
 	size_t n = strlen(x->fates);
 
-	(void)class;
 	x->n_acked += fate == SW_ACKED;
 	x->n_lost += fate == SW_LOST;
 	x->last = *sent;
@@ -52,6 +50,13 @@ static inline void on_fate(void *ctx, const struct sw_sent *sent,
 		snprintf(x->fates + n, sizeof(x->fates) - n, "%s%c%llu",
 			n ? " " : "", fate == SW_ACKED ? '+' : '-',
 			(unsigned long long)sent->psn);
+}
+
+static inline void on_fate(void *ctx, const struct sw_sent *const *sent,
+	uint32_t n, enum sw_fate fate)
+{
+	for (uint32_t i = 0; i < n; i++)
+		note_fate(ctx, sent[i], fate);
 }
 
 static inline uint64_t send(struct fixture *x, uint8_t class)

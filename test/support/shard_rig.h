@@ -147,9 +147,25 @@ static inline int32_t take(struct fixture *x, uint32_t member)
 	return elems[0];
 }
 
+/* What was sent to @member as (0, @round, @cell) arrived or was lost; returns
+ * whether the window of a stream has moved so far that members are told. */
+static inline bool fate_of(struct fixture *x, uint32_t member, uint32_t cell,
+	uint32_t round, bool is_lost)
+{
+	const struct sw_sent sent = {.cell = cell, .round = round};
+	const struct sw_sent *all[] = {&sent};
+	bool has_moved_far;
+
+	assert_int_equal(
+		sw_shard_fate(&x->sh, member, all, 1, is_lost, &has_moved_far),
+		1);
+	return has_moved_far;
+}
+
 static inline void fate(struct fixture *x, uint32_t member, bool is_lost)
 {
-	sw_shard_fate(&x->sh, member, x->h.key, x->cell, x->h.round, is_lost);
+	assert_int_equal(x->h.key, 0);
+	fate_of(x, member, x->cell, x->h.round, is_lost);
 }
 
 /* What @member is told about (0, @round, 0): 'r' nothing, else the answer. */

@@ -10,16 +10,22 @@ struct burst {
 	uint32_t n;
 };
 
-/* @n_members with tensor "a" of @n_chunks full chunks; an empty burst. */
-static struct burst *open_burst(uint16_t n_members, uint32_t n_chunks)
+/* @n_members with tensor "a"; an empty burst. */
+static struct burst *open_elems(uint16_t n_members, uint64_t n_elems)
 {
 	static struct server_rig r;
 	static struct burst b;
 
 	server_rig_open(&r, n_members, 64 << 20);
-	rig_run(&r, (uint64_t)n_chunks * PEER_CHUNK);
+	rig_run(&r, n_elems);
 	b = (struct burst){.r = &r};
 	return &b;
+}
+
+/* The same, of @n_chunks full chunks. */
+static struct burst *open_burst(uint16_t n_members, uint32_t n_chunks)
+{
+	return open_elems(n_members, (uint64_t)n_chunks * PEER_CHUNK);
 }
 
 /* One more frame of worker @i; it may be changed. */
@@ -94,6 +100,42 @@ static void bad__between_good_ones(void **state)
 	assert_int_equal(stats_of(b)->rx_short, 1);
 	assert_int_equal(stats_of(b)->rx_session, 1);
 	assert_int_equal(stats_of(b)->rx_source, 1);
+	assert_int_equal(stats_of(b)->push_folded, 2);
+	server_rig_close(b->r);
+}
+
+/* What the frames of a run say alike is checked once. */
+static void bad__behind_what_it_is_like(void **state)
+{
+	struct burst *b = open_elems(1, 2 * PEER_CHUNK + 1);
+	struct test_frame *f;
+
+	add_push(b, 0, 0, 1);
+	add_push(b, 0, 2, 1); /* the last chunk is shorter */
+	add_push(b, 0, 0, 1);
+	f = add_push(b, 0, 1, 2);
+	f->h.dtype = SW_F32;
+	frame_seal(f);
+	add_push(b, 0, 0, 1);
+	f = add_push(b, 0, 1, 2);
+	f->h.weight = 9;
+	frame_seal(f);
+	add_push(b, 0, 0, 1);
+	f = add_push(b, 0, 1, 2);
+	f->h.op = SW_N_OPERATIONS;
+	frame_seal(f);
+	add_push(b, 0, 0, 1);
+	f = add_push(b, 0, 1, 2);
+	f->h.key = 1;
+	frame_seal(f);
+	add_push(b, 0, 0, 1);
+	add_push(b, 0, 1, 2);
+	give(b);
+	assert_int_equal(stats_of(b)->rx_length, 1);
+	assert_int_equal(stats_of(b)->rx_dtype, 2);
+	assert_int_equal(stats_of(b)->rx_weight, 1);
+	assert_int_equal(stats_of(b)->rx_key, 1);
+	assert_int_equal(stats_of(b)->push_again, 5);
 	assert_int_equal(stats_of(b)->push_folded, 2);
 	server_rig_close(b->r);
 }
@@ -295,6 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad__between_good_ones),
+		cmocka_unit_test(bad__behind_what_it_is_like),
 		cmocka_unit_test(bad__all_of_them),
 		cmocka_unit_test(twice__chunk),
 		cmocka_unit_test(twice__frame),

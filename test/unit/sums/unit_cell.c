@@ -207,6 +207,23 @@ static void newest__of_two(void **state)
 	assert_int_equal(sw_chunk_owed(&c, A)->round, 2);
 }
 
+/* Of two results that were sent, the older one says nothing any more. */
+static void settle__the_newest(void **state)
+{
+	struct sw_chunk c = after_rounds(1, 3);
+
+	assert_false(sw_chunk_settle(&c, A, 1)); /* it was not sent */
+	c.inflight = 1 << A | 1 << B;
+	assert_false(sw_chunk_settle(&c, A, 2));
+	push(&c, 2, A, 3);
+	push(&c, 2, B, 3);
+	assert_false(sw_chunk_settle(&c, A, 1));
+	assert_false(sw_chunk_settle(&c, A, 3));
+	assert_true(sw_chunk_settle(&c, A, 2));
+	assert_false(sw_chunk_settle(&c, A, 2)); /* twice */
+	assert_int_equal(c.inflight, 1 << B);
+}
+
 static void judge_pull__four_answers(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
@@ -305,6 +322,7 @@ int main(void)
 		cmocka_unit_test(open__forgets_the_round_before_last),
 		cmocka_unit_test(fold__covers_the_expected),
 		cmocka_unit_test(newest__of_two),
+		cmocka_unit_test(settle__the_newest),
 		cmocka_unit_test(judge_pull__four_answers),
 		cmocka_unit_test(judge_pull__past_and_future),
 		cmocka_unit_test(round_before__wraps),

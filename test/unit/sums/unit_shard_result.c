@@ -189,9 +189,9 @@ static void fate__lost_after_recycle(void **state)
 	take(x, 0);
 	take(x, 1);
 	push(x, 0, 3, 0, 70); /* recycles the cell of round 1 */
-	sw_shard_fate(&x->sh, 1, 0, 0, 1, true);
+	fate_of(x, 1, 0, 1, true);
 	assert_int_equal(take(x, 1), -1);
-	sw_shard_fate(&x->sh, 0, 0, 0, 1, true);
+	fate_of(x, 0, 0, 1, true);
 	assert_int_equal(take(x, 0), -1);
 	close_shard(x);
 }

@@ -455,8 +455,8 @@ static void fate__of_an_older_chunk(void **state)
 	for (uint32_t j = 1; j <= W; j++)
 		whole_chunk(x, j);
 	push_sum(x, A, 1 + W, 1);
-	assert_false(sw_shard_fate(&x->sh, A, 0, 1, 1, true));
-	assert_false(sw_shard_fate(&x->sh, A, 0, 1, 1, false));
+	assert_false(fate_of(x, A, 1, 1, true));
+	assert_false(fate_of(x, A, 1, 1, false));
 	assert_int_equal(take(x, A), -1);
 	assert_int_equal(base_of(x), 1 + W);
 	close_shard(x);
@@ -472,7 +472,7 @@ static void fate__tells_of_a_quarter(void **state)
 
 		push_sum(x, A, j, 1);
 		take(x, A);
-		is_told = sw_shard_fate(&x->sh, A, 0, x->cell, j, false);
+		is_told = fate_of(x, A, x->cell, j, false);
 		assert_int_equal(is_told, (j + 1) % (W / 4) == 0);
 	}
 	close_shard(x);
