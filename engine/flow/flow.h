@@ -357,15 +357,16 @@ static inline void sw_flow_accept_run(struct sw_flow *f,
 	}
 }
 
-/* sw_flow_answered - what we send to the peer acknowledges one frame of
- * @class by its meaning, so that no ACK is needed for it; but not of another
+/* sw_flow_answered - what we send to the peer acknowledges @n frames of
+ * @class by its meaning, so that no ACK is needed for them; but not of another
  * that waits for its own: the last one is acknowledged in any case. */
-static inline void sw_flow_answered(struct sw_flow *f, uint32_t class)
+static inline void sw_flow_answered(
+	struct sw_flow *f, uint32_t class, uint32_t n)
 {
 	struct sw_space *s = &f->space[class];
 
 	if (s->n_unacked > 1 && !s->is_ack_urgent)
-		s->n_unacked--;
+		s->n_unacked -= n < s->n_unacked ? n : s->n_unacked - 1;
 }
 
 /* sw_flow_resolve - the frame @psn of @class was acknowledged by the meaning

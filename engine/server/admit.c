@@ -282,10 +282,10 @@ void sw_pending_build(
 	p->accept_wait_ns =
 		sw_min64(2 * p->accept_wait_ns, srv->params.retry_max);
 	srv->tick_at_ns[i] = sw_min64(srv->tick_at_ns[i], p->accept_at_ns);
-	memcpy(srv->payload, &a, sizeof(a));
+	memcpy(srv->next, &a, sizeof(a));
 	/* The way back carries it too, or the worker will not receive it. */
-	memset(srv->payload + sizeof(a), 0, p->join_bytes - sizeof(a));
-	sw_frame_build(out, p->path, srv->payload, false, &srv->stats);
+	memset(srv->next + sizeof(a), 0, p->join_bytes - sizeof(a));
+	sw_frame_build(out, p->path, srv->next, false, &srv->stats);
 }
 
 uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i)

@@ -179,8 +179,9 @@ struct sw_server {
 	struct sw_replies replies[SW_MAX_PORTS];
 	uint32_t n_looked; /* tensors of DECLAREs, in this burst */
 	bool is_stopping;
-	bool has_gone;                   /* a member: sw_jobs_end */
-	uint8_t payload[SW_PAYLOAD_MAX]; /* of the control frame being sent */
+	bool has_gone; /* a member: sw_jobs_end */
+	/* Of the control frames being sent; where the next one's goes. */
+	uint8_t payload[2 * SW_PAYLOAD_MAX], *next;
 };
 
 static inline uint32_t sw_job_index(const struct sw_job *job)
@@ -201,8 +202,8 @@ static inline uint64_t sw_job_all(const struct sw_job *job)
 void sw_server_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	const struct sw_rx_frame *frames, uint32_t n);
 
-/* sw_server_tx - node.tx: replies to strangers, then control frames, one by
- * one, since they share memory; then results by class. */
+/* sw_server_tx - node.tx: replies to strangers, one by one; then control
+ * frames; then results by class. */
 uint32_t sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max);
 

@@ -8,7 +8,7 @@
 
 static uint32_t build_error(struct sw_session *s, struct sw_header *h)
 {
-	memcpy(s->srv->payload, &s->fault, sizeof(s->fault));
+	memcpy(s->srv->next, &s->fault, sizeof(s->fault));
 	return sizeof(s->fault);
 }
 
@@ -17,7 +17,7 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 	struct sw_status st;
 
 	sw_job_status(s->job, s->member, &st);
-	memcpy(s->srv->payload, &st, sizeof(st));
+	memcpy(s->srv->next, &st, sizeof(st));
 	return sizeof(st);
 }
 
@@ -48,7 +48,7 @@ static uint32_t build_mismatch(struct sw_session *s, struct sw_header *h)
 	/* It has closed the group, as we know; what else is no business of it.
 	 */
 	h->round = t.closed >> s->member & 1 ? 0 : t.dead_from;
-	memcpy(s->srv->payload, &fault, sizeof(fault));
+	memcpy(s->srv->next, &fault, sizeof(fault));
 	return sizeof(fault);
 }
 
@@ -60,12 +60,12 @@ static uint32_t build_declared(struct sw_session *s, struct sw_header *h)
 		.refused = (uint16_t)(s->refused[0] ? -s->refused_err : 0)};
 	uint32_t len = (uint32_t)sizeof(d) + 8u * s->n_declared;
 
-	memcpy(srv->payload, &d, sizeof(d));
-	memcpy(srv->payload + sizeof(d), s->declared, 4u * s->n_declared);
-	memcpy(srv->payload + sizeof(d) + 4u * s->n_declared, s->firsts,
+	memcpy(srv->next, &d, sizeof(d));
+	memcpy(srv->next + sizeof(d), s->declared, 4u * s->n_declared);
+	memcpy(srv->next + sizeof(d) + 4u * s->n_declared, s->firsts,
 		4u * s->n_declared);
 	if (d.refused)
-		memcpy(srv->payload + len, s->refused, sizeof(s->refused));
+		memcpy(srv->next + len, s->refused, sizeof(s->refused));
 	return len + (d.refused ? (uint32_t)sizeof(s->refused) : 0);
 }
 
@@ -76,7 +76,7 @@ static uint32_t build_answer(struct sw_session *s, struct sw_header *h)
 		s->n_answers, s->job->params.payload / sizeof(*s->answers));
 	uint32_t bytes = n * (uint32_t)sizeof(*s->answers);
 
-	memcpy(s->srv->payload, s->answers, bytes);
+	memcpy(s->srv->next, s->answers, bytes);
 	s->n_answers -= n;
 	memmove(s->answers, s->answers + n, s->n_answers * sizeof(*s->answers));
 	if (s->n_answers)
@@ -88,8 +88,8 @@ static uint32_t build_ack(struct sw_session *s, struct sw_header *h)
 {
 	struct sw_server *srv = s->srv;
 
-	return sw_peer_build_ack(&s->peer, srv->now_ns, srv->gap_ns, h,
-		srv->payload, &srv->stats);
+	return sw_peer_build_ack(
+		&s->peer, srv->now_ns, srv->gap_ns, h, srv->next, &srv->stats);
 }
 
 static const struct builder {
@@ -139,8 +139,23 @@ static uint32_t tx_control(
 	b = &builders[sw_peer_take_owed(&s->peer, srv->due)];
 	*h = (struct sw_header){.type = b->type, .session = s->peer.far_id};
 	h->payload_len = b->build ? (uint16_t)b->build(s, h) : 0;
-	sw_peer_send(&s->peer, srv->payload, srv->now_ns, out, &srv->stats);
+	sw_peer_send(&s->peer, srv->next, srv->now_ns, out, &srv->stats);
 	return 1;
+}
+
+/* As many as their payloads have room. */
+static uint32_t tx_controls(struct sw_server *srv, uint32_t port_i,
+	struct sw_tx_frame *out, uint32_t max)
+{
+	const uint8_t *last = srv->payload + SW_PAYLOAD_MAX;
+	uint32_t n = 0;
+
+	for (srv->next = srv->payload; n < max && srv->next <= last; n++) {
+		if (!tx_control(srv, port_i, &out[n]))
+			break;
+		srv->next += out[n].payload_len;
+	}
+	return n;
 }
 
 /* The tensor of which a session gets its next result: the most urgent; in its
@@ -175,7 +190,8 @@ static bool is_of_push(const struct sw_header *h)
 	return !kind || sw_coll_is_sum(kind);
 }
 
-static void build_result(
+/* Returns whether it answers a PUSH. */
+static bool build_result(
 	struct sw_session *s, uint32_t order, struct sw_tx_frame *out)
 {
 	struct sw_server *srv = s->srv;
@@ -187,18 +203,37 @@ static void build_result(
 	h->session = s->peer.far_id;
 	h->flags = s->peer.has_crc ? 0 : SW_FLAG_NO_CRC;
 	sw_flow_send(&s->peer.flow, h, cell, srv->now_ns);
-	if (is_of_push(h))
-		sw_flow_answered(&s->peer.flow, h->class);
-	sw_frame_build(out, s->peer.path, payload, is_stable(h), &srv->stats);
+	sw_frame_fill(out, s->peer.path, payload, is_stable(h));
+	return is_of_push(h);
 }
 
-/* Has the session another result of @order, of @class, that may leave? */
-static inline bool has_more(
+/* A run of them leaves. */
+static void note_results(struct sw_server *srv, uint32_t n, uint32_t bytes)
+{
+	sw_frames_note(&srv->stats, n, bytes);
+	sw_count(&srv->stats.results, n);
+	sw_count(&srv->stats.result_bytes, bytes - n * SW_HEAD_BYTES);
+}
+
+/* The most urgent tensor that has results for the session, if it is of @class;
+ * else SW_BITMAP_NONE. */
+static __attribute__((noinline)) uint32_t order_of_class(
+	const struct sw_session *s, uint8_t class)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	uint32_t order = sw_bitmap_first(sw_shard_ready(sh, s->member));
+
+	return sw_shard_class(sh, order) == class ? order : SW_BITMAP_NONE;
+}
+
+/* The one of its next result, after one of @order and @class; SW_BITMAP_NONE:
+ * it is of another class, or none may leave. */
+static inline uint32_t next_order(
 	const struct sw_session *s, uint32_t order, uint8_t class)
 {
-	return sw_bitmap_has(
-		       sw_shard_ready(&s->job->shard, s->member), order) &&
-	       sw_flow_can_send(&s->peer.flow, class);
+	if (!sw_bitmap_has(sw_shard_ready(&s->job->shard, s->member), order))
+		order = order_of_class(s, class);
+	return sw_flow_can_send(&s->peer.flow, class) ? order : SW_BITMAP_NONE;
 }
 
 /* Frames in a row to one session.  Windows share the port among jobs, and the
@@ -210,7 +245,7 @@ static uint32_t run_of(const struct sw_server *srv, uint32_t max)
 	return is_shared ? 1 : (uint32_t)sw_min64(max, SW_RUN);
 }
 
-/* Results of one tensor for one session, of the job whose turn it is: as long
+/* Results of one class for one session, of the job whose turn it is: as long
  * as there are more, they are the most urgent ones still, since nothing comes
  * meanwhile. */
 static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
@@ -218,9 +253,10 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 {
 	struct sw_drr *drr = &srv->drr[port_i];
 	uint32_t job_i = sw_drr_take(drr), order, bytes = 0, left, n = 0;
+	uint32_t n_answers = 0;
 	struct sw_due *due;
 	struct sw_session *s;
-	bool is_turn, has;
+	bool is_turn;
 
 	if (job_i == SW_MAX_JOBS)
 		return 0;
@@ -231,14 +267,17 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	max = is_turn ? 1 : 1 + sw_due_run(due, run_of(srv, max) - 1);
 	left = sw_drr_left(drr, job_i);
 	do {
-		build_result(s, order, &out[n]);
+		n_answers += build_result(s, order, &out[n]);
 		bytes += SW_HEAD_BYTES + out[n++].payload_len;
-		has = has_more(s, order, out->class);
-	} while (has && n < max && out[n - 1].is_stable && bytes < left);
+		order = next_order(s, order, out->class);
+	} while (order != SW_BITMAP_NONE && n < max && out[n - 1].is_stable &&
+		 bytes < left);
+	note_results(srv, n, bytes);
+	sw_flow_answered(&s->peer.flow, out->class, n_answers);
 	sw_drr_charge(drr, job_i, bytes);
 	sw_due_note_run(due, n - 1);
 	sw_session_note_timer(s);
-	if (is_turn || !has)
+	if (is_turn || order == SW_BITMAP_NONE)
 		sw_session_refresh(s);
 	return n;
 }
@@ -260,9 +299,11 @@ uint32_t sw_server_tx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
 	struct sw_server *srv = (struct sw_server *)node;
+	uint32_t n;
 
 	srv->now_ns = now_ns;
-	if (tx_reply(srv, port_i, out) || tx_control(srv, port_i, out))
+	if (tx_reply(srv, port_i, out))
 		return 1;
-	return node->holds_data ? 0 : tx_data(srv, port_i, out, max);
+	n = tx_controls(srv, port_i, out, max);
+	return n || node->holds_data ? n : tx_data(srv, port_i, out, max);
 }

@@ -265,7 +265,6 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	size_t at = sw_marks_at(t, member);
 	uint32_t local = sw_bitmap_least_in(&t->marks, at);
 	uint64_t *word = sw_bitmap_word(&t->marks, local) + at;
-	const void *bytes;
 
 	*word &= *word - 1;
 	if (!*word)
@@ -278,10 +277,7 @@ const void *sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 		h->dtype = t->dtype;
 		h->payload_len = (uint16_t)sw_stensor_bytes(t, h->chunk);
 	}
-	bytes = t->rules->take(sh, t, member, local, h);
-	sw_count(&sh->stats->results, 1);
-	sw_count(&sh->stats->result_bytes, h->payload_len);
-	return bytes;
+	return t->rules->take(sh, t, member, local, h);
 }
 
 /* Members are told of every fourth part of a window that is done: who was told

@@ -167,11 +167,13 @@ static inline uint32_t sw_data_crc(
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 
-/* sw_frame_build - a frame for a port, whose header is filled in but for the
+/* sw_frame_fill - a frame for a port, whose header is filled in but for the
  * version, the payload's CRC where it is a control frame's, and what
- * sw_header_encode adds; counts it.  @payload as in sw_tx_frame. */
-static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
-	const void *payload, bool is_stable, struct sw_stats *st)
+ * sw_header_encode adds.  @payload as in sw_tx_frame.
+ * sw_frames_note - count @n frames of so many bytes with their headers.
+ * sw_frame_build - both. */
+static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable)
 {
 	struct sw_header *h = &out->header;
 
@@ -185,8 +187,20 @@ static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
 	out->way = 0;
 	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
 	out->to = to;
-	sw_count(&st->tx_frames, 1);
-	sw_count(&st->tx_bytes, SW_HEAD_BYTES + h->payload_len);
+}
+
+static inline void sw_frames_note(
+	struct sw_stats *st, uint32_t n, uint64_t bytes)
+{
+	sw_count(&st->tx_frames, n);
+	sw_count(&st->tx_bytes, bytes);
+}
+
+static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
+	const void *payload, bool is_stable, struct sw_stats *st)
+{
+	sw_frame_fill(out, to, payload, is_stable);
+	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
 }
 
 /* Control payloads, as they lie on the wire.  They are copied in and out with

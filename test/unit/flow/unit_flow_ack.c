@@ -176,19 +176,20 @@ static void answered__takes_back_one(void **state)
 {
 	struct fixture *x = open_flow();
 
-	sw_flow_answered(&x->f, 0); /* more answers than frames */
+	sw_flow_answered(&x->f, 0, 1); /* more answers than frames */
 	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
 	for (uint64_t psn = 1; psn < x->params.ack_every; psn++)
 		accept(x, 0, psn);
-	sw_flow_answered(&x->f, 0);
+	sw_flow_answered(&x->f, 0, 1);
 	accept(x, 0, x->params.ack_every);
 	assert_true(sw_flow_ack_at(&x->f) != 0); /* one fewer than is due */
 	for (uint32_t i = 0; i < x->params.ack_every; i++)
-		sw_flow_answered(&x->f, 0);
+		sw_flow_answered(&x->f, 0, 1);
+	sw_flow_answered(&x->f, 0, 99);
 	/* the last one is acknowledged in any case */
 	assert_true(sw_flow_ack_at(&x->f) != UINT64_MAX);
 	accept(x, 0, 99); /* a gap is told all the same */
-	sw_flow_answered(&x->f, 0);
+	sw_flow_answered(&x->f, 0, 1);
 	assert_true(sw_flow_ack_at(&x->f) == 0);
 }
 

@@ -333,6 +333,62 @@ static void declare__all_at_once(void **state)
 	server_rig_close(b->r);
 }
 
+/* --- frames that leave at once --- */
+
+static uint32_t take(struct burst *b, struct sw_tx_frame *out)
+{
+	struct sw_node *node = &b->r->srv->node;
+
+	return node->tx(node, b->r->now_ns, 0, out, 16);
+}
+
+/* Each has a payload of its own. */
+static void leave__control_frames(void **state)
+{
+	struct burst *b = open_burst(3, 2);
+	struct sw_tx_frame out[16];
+
+	add_push(b, 0, 0, 1);
+	add_push(b, 1, 0, 1);
+	add_push(b, 1, 1, 1);
+	assert_string_equal(give(b), "");
+	rig_tick(b->r, SW_MS);
+	assert_int_equal(take(b, out), 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sw_sack sack;
+
+		memcpy(&sack, out[i].payload, sizeof(sack));
+		assert_int_equal(out[i].header.type, SW_ACK);
+		assert_int_equal(sack.largest, i + 1);
+	}
+	assert_int_equal(take(b, out), 0);
+	server_rig_close(b->r);
+}
+
+/* A run goes on with the next tensor of its class, not of one less urgent: what
+ * others get is first. */
+static void leave__by_class(void **state)
+{
+	struct burst *b = open_burst(2, 1);
+	struct sw_tx_frame out[16];
+	const uint32_t keys[] = {0, 0, 1, 2, 1, 2};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		rig_declare(b->r, i, 1, "b", SW_I32, PEER_CHUNK, 50);
+		rig_declare(b->r, i, 2, "c", SW_I32, PEER_CHUNK, 51);
+	}
+	for (uint32_t i = 0; i < 6; i++)
+		add(b, i / 3, peer_push_header(i % 3, 1, 0),
+			(int32_t[PEER_CHUNK]){0});
+	frame_rx_burst(&b->r->srv->node, b->r->now_ns, b->frames, b->n);
+	assert_int_equal(take(b, out), 6);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(out[i].header.key, keys[i]);
+	assert_int_equal(stats_of(b)->results, 6);
+	assert_int_equal(stats_of(b)->result_bytes, 6 * 4 * PEER_CHUNK);
+	server_rig_close(b->r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +403,8 @@ int main(void)
 		cmocka_unit_test(look__once),
 		cmocka_unit_test(look__at_those_that_wait),
 		cmocka_unit_test(declare__all_at_once),
+		cmocka_unit_test(leave__control_frames),
+		cmocka_unit_test(leave__by_class),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
