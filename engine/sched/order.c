@@ -9,10 +9,12 @@
 void sw_orders_open(struct sw_orders *o, uint32_t size, uint32_t *mem)
 {
 	*o = (struct sw_orders){.by_order = mem,
-		.priority = mem + 2 * (size_t)size,
-		.number = mem + 3 * (size_t)size,
+		.priority = mem + SW_ORDERS_EACH * (size_t)size,
+		.number = mem + (SW_ORDERS_EACH + 1) * (size_t)size,
 		.size = size,
-		.next = size};
+		.next = size,
+		.from = size,
+		.to = size};
 }
 
 /* How many go before @index by priority. */
@@ -70,20 +72,25 @@ void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at)
 	}
 }
 
-/* Those that go by readiness close ranks. */
+/* Those that go by readiness close ranks: four numbers are looked at for each
+ * that is given.  What leaves its rank behind @from leaves a gap, so that of
+ * @size in use size / 2 more have a number afterwards; from these 3/2 size on
+ * it is through before 2 size are given. */
 static void close_ranks(struct sw_orders *o, sw_orders_move_fn move, void *ctx)
 {
-	uint32_t to = o->size;
+	for (uint32_t i = 0; i < 4 && o->from < o->next; i++, o->from++) {
+		uint32_t index = o->by_order[o->from];
 
-	for (uint32_t from = to; from < o->next; from++) {
-		uint32_t index = o->by_order[from];
-
-		if (o->number[index] != from || !move(ctx, index, from, to))
+		if (o->number[index] != o->from ||
+			!move(ctx, index, o->from, o->to))
 			continue;
-		o->number[index] = to;
-		o->by_order[to++] = index;
+		o->number[index] = o->to;
+		o->by_order[o->to++] = index;
 	}
-	o->next = to;
+	if (o->from < o->next)
+		return;
+	o->next = o->to;
+	o->from = o->to = o->size;
 }
 
 void sw_orders_change(struct sw_orders *o, uint32_t index, bool by_priority,
@@ -92,7 +99,7 @@ void sw_orders_change(struct sw_orders *o, uint32_t index, bool by_priority,
 	o->number[index] = by_priority ? find(o, index) : 0;
 	if (by_priority)
 		return;
-	if (o->next == 2 * o->size)
+	if (o->from > o->size || o->next >= 2 * o->size)
 		close_ranks(o, move, ctx);
 	o->by_order[o->next] = index;
 	o->number[index] = o->next++;

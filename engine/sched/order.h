@@ -1,9 +1,10 @@
 /* order.h - the numbers by which tensors go, lowest first.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Numbers below @size are places by (priority, index).  As many follow that are
- * given by readiness: a tensor that becomes ready goes behind all that are.
- * When all have been given, those in use close ranks.
+ * Numbers below @size are places by (priority, index).  Twice as many follow
+ * that are given by readiness: a tensor that becomes ready goes behind all that
+ * are.  When half of these have been given, those in use close ranks, some with
+ * each that is given.
  *
  * Who keeps the tensors has sets of numbers.  Of those that a new tensor moves
  * only the members of sets are touched, and the table of numbers, not tensors.
@@ -16,14 +17,18 @@
 #include "engine/base/bitmap.h"
 
 struct sw_orders {
-	uint32_t *by_order; /* tensor of each number, 2 * size */
+	uint32_t *by_order; /* tensor of each number, SW_ORDERS_EACH * size */
 	uint32_t *priority; /* of each tensor, size; */
 	uint32_t *number;   /* by which it goes: of those in a set up to date */
 	uint32_t size, n, n_numbered;
 	uint32_t next; /* by readiness */
+	/* Ranks are closed as far as @from, which is below next, and the
+	 * numbers from @to to there are free.  Both size: not at all. */
+	uint32_t from, to;
 };
 
-enum { SW_ORDERS_WORDS = 4 }; /* of @mem below, for each tensor */
+/* For each tensor: numbers; words of @mem below. */
+enum { SW_ORDERS_EACH = 3, SW_ORDERS_WORDS = SW_ORDERS_EACH + 2 };
 
 /* sw_orders_open - of up to @size tensors; there is none yet.
  * @mem  SW_ORDERS_WORDS * @size, borrowed; zeros */

@@ -19,8 +19,8 @@
 #include "sum/sum.h"
 
 enum {
-	SW_MAX_TENSORS = 4096,              /* per job */
-	SW_MAX_ORDERS = 2 * SW_MAX_TENSORS, /* by priority, then readiness */
+	SW_MAX_TENSORS = 4096, /* per job */
+	SW_MAX_ORDERS = SW_ORDERS_EACH * SW_MAX_TENSORS,
 };
 
 struct sw_rules;

@@ -31,8 +31,8 @@
 #include "engine/worker/lane.h"
 
 enum {
-	SW_TENSORS = 4096,          /* per worker */
-	SW_ORDERS = 2 * SW_TENSORS, /* engine/sched/order.h */
+	SW_TENSORS = 4096, /* per worker */
+	SW_ORDERS = SW_ORDERS_EACH * SW_TENSORS,
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS, /* of a stream */
 	SW_LOCAL_WORDS = SW_LOCAL_RANKS / 64 + 1, /* of a set of local ranks */
 };

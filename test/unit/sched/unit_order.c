@@ -15,18 +15,20 @@ static struct {
 	uint64_t words[WORDS];
 	bool is_in[N], is_fifo[N]; /* in the set */
 	uint32_t since[N], now;    /* is_fifo: when it became ready */
+	uint32_t n_moves;          /* of the last that entered */
 } x;
 
 static void open_orders(void)
 {
 	memset(&x, 0, sizeof(x));
 	sw_orders_open(&x.o, N, x.mem);
-	sw_bitmap_init(&x.set, 2 * N, x.words);
+	sw_bitmap_init(&x.set, SW_ORDERS_EACH * N, x.words);
 }
 
 static bool move(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 {
 	(void)ctx;
+	x.n_moves++;
 	sw_bitmap_move(&x.set, from, to);
 	return x.is_in[index];
 }
@@ -41,6 +43,7 @@ static void admit(uint32_t priority)
 
 static void enter(uint32_t i, bool is_fifo)
 {
+	x.n_moves = 0;
 	sw_orders_take(&x.o, i, !is_fifo, move, NULL);
 	sw_bitmap_add(&x.set, sw_orders_update(&x.o, i));
 	x.is_in[i] = true;
@@ -121,11 +124,35 @@ static void orders__close_ranks(void **state)
 	assert_int_equal(sw_orders_number(&x.o, 0), N);
 }
 
+/* However many are ready, few of them are moved at once. */
+static void orders__close_ranks_of_many(void **state)
+{
+	(void)state;
+	for (uint32_t n = N - 3; n <= N; n++) {
+		open_orders();
+		for (uint32_t i = 0; i < N; i++)
+			admit(1);
+		for (uint32_t i = 0; i < n; i++)
+			enter(i, true);
+		for (uint32_t i = 0; i < 20 * N; i++) {
+			/* in order most gaps are left */
+			uint32_t at = (n % 2 ? i : (uint32_t)rand()) % n;
+
+			leave(at);
+			enter(at, true);
+			assert_in_range(x.n_moves, 0, 4);
+			assert_in_range(x.o.next, N, SW_ORDERS_EACH * N);
+			check_set();
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(orders__as_a_plain_sort),
 		cmocka_unit_test(orders__close_ranks),
+		cmocka_unit_test(orders__close_ranks_of_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,8 +242,8 @@ static void declare_all(struct worker_rig *r)
 	}
 }
 
-/* As many as there can be are open, so all orders by readiness are taken; one
- * ends and is ready again: its old order does not count. */
+/* As many as there can be are open; one ends and is ready again: its old order
+ * does not count. */
 static void push__readiness_of_all_tensors(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
@@ -257,7 +257,7 @@ static void push__readiness_of_all_tensors(void **state)
 	peer_send(&r->s[0], h, &sum);
 	assert_contains(wrig_events(r), "done t0");
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 0), 0);
-	assert_int_equal(sw_orders_number(&r->w.orders, 0), SW_ORDERS - 1);
+	assert_int_equal(sw_orders_number(&r->w.orders, 0), 2 * SW_TENSORS);
 	assert_contains(wrig_tx_one(r), "PUSH k1 r1 c0");
 	wrig_close(r);
 }
