@@ -4,6 +4,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/work.h"
 
 enum { JOIN_TRIES = 8 }; /* with one cookie: 0.6 s */
 
@@ -140,14 +141,19 @@ static uint8_t dtype_of(const struct sw_worker *w, const struct sw_wtensor *t)
 					       : t->decl.window_log2;
 }
 
-/* As many tensors as fit into one frame; a repetition has the same. */
+/* As many tensors as fit into one frame, and get their keys in one turn; a
+ * repetition has the same. */
 static uint32_t build_declare(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
 	struct sw_declare_head head = {.batch = l->batch};
 	uint32_t at = sizeof(head), i = l->n_declared;
-	uint32_t most = l->n_asked ? l->n_asked : w->params.payload / 16;
+	uint32_t most = w->params.payload / 16;
 
+	if (l->n_asked)
+		most = l->n_asked;
+	else if (!l->server_i)
+		most = (uint32_t)sw_min64(most, sw_keys_some(w));
 	for (; i < w->n_tensors && head.n < most; i++) {
 		const struct sw_wtensor *t = &w->tensors[i];
 		struct sw_declare_item item = {

@@ -8,9 +8,8 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/worker/stream.h"
+#include "engine/worker/work.h"
 #include "sum/sum.h"
-
-enum { COPY_BURST = 32 }; /* tensors that a lane copies in one turn */
 
 /* --- open, close --- */
 
@@ -193,7 +192,7 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 
 	if (sw_worker_end_of(w))
 		w->n_wanted = w->n_tensors;
-	for (; n < COPY_BURST && w->n_tensors < w->n_wanted && !err; n++)
+	for (; n < sw_keys_some(w) && w->n_tensors < w->n_wanted && !err; n++)
 		err = copy_one(w, &zero[w->n_tensors]);
 	if (err)
 		sw_worker_fail(w, err, SW_KEY_NONE,

@@ -5,6 +5,13 @@
 
 #include "engine/worker/worker_int.h"
 
+/* sw_keys_some - so many tensors get their keys in one turn: each has a part at
+ * each link. */
+static inline uint32_t sw_keys_some(const struct sw_worker *w)
+{
+	return 1 + 256 / w->n_links;
+}
+
 /* sw_wtensor_set_open - something of it is open, or nothing is. */
 static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 {

@@ -9,7 +9,7 @@
 #include "test/support/unit.h"
 
 enum {
-	WRIG_SERVERS = 4,
+	WRIG_SERVERS = 16,
 	WRIG_TENSORS = 4,
 	WRIG_ELEMS = 200 * PEER_CHUNK, /* of the largest tensor */
 };

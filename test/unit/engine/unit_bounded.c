@@ -77,11 +77,11 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	last_err = err;
 }
 
-static struct worker_rig *open_rig(void)
+static struct worker_rig *open_servers(uint32_t n)
 {
 	static struct worker_rig rig, *r = &rig;
 
-	wrig_open_local(r, 0, 2, 1, N_LOCAL);
+	wrig_open_local(r, 0, 2, n, N_LOCAL);
 	r->w.events.done = on_done;
 	r->env.env.mem_get = map;
 	r->env.env.mem_put = unmap;
@@ -90,6 +90,11 @@ static struct worker_rig *open_rig(void)
 	n_all = 0;
 	wrig_run(r);
 	return r;
+}
+
+static struct worker_rig *open_rig(void)
+{
+	return open_servers(1);
 }
 
 static void declare(
@@ -106,7 +111,9 @@ static void declare(
 	FEW("declare", assert_int_equal(sw_worker_add(&r->w), 0));
 	while (r->w.n_admitted < n) {
 		wrig_tx(r);
-		peer_declared(&r->s[0]);
+		FEW("keys", peer_declared(&r->s[0]));
+		for (uint32_t i = 1; i < r->n_servers; i++)
+			peer_declared(&r->s[i]);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t l = 0; l < N_LOCAL; l++)
@@ -114,14 +121,23 @@ static void declare(
 	wrig_tx(r);
 }
 
-static void declare_tensors(struct worker_rig *r)
+static void declare_tensors(struct worker_rig *r, uint32_t n)
 {
 	static struct sw_worker_tensor list[SW_TENSORS];
 
-	for (uint32_t i = 0; i < SW_TENSORS; i++)
+	for (uint32_t i = 0; i < n; i++)
 		list[i] = (struct sw_worker_tensor){
 			.n_elems = 1, .dtype = SW_I32, .base = r->data};
-	declare(r, list, SW_TENSORS);
+	declare(r, list, n);
+}
+
+static void worker__keys_of_many_links(void **state)
+{
+	struct worker_rig *r = open_servers(WRIG_SERVERS);
+
+	(void)state;
+	declare_tensors(r, N_STREAMS);
+	wrig_close(r);
 }
 
 static void begin(struct worker_rig *r, uint32_t tensor)
@@ -152,7 +168,7 @@ static void worker__tensors_end(void **state)
 	struct worker_rig *r = open_rig();
 
 	(void)state;
-	declare_tensors(r);
+	declare_tensors(r, SW_TENSORS);
 	for (uint32_t i = 0; i + 1 < SW_TENSORS; i++)
 		begin(r, i);
 	FEW("submit", begin(r, SW_TENSORS - 1));
@@ -369,6 +385,7 @@ static void server__streams_of_a_group(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worker__keys_of_many_links),
 		cmocka_unit_test(worker__tensors_end),
 		cmocka_unit_test(worker__kill_what_is_late),
 		cmocka_unit_test(worker__streams_end),

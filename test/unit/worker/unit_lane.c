@@ -428,7 +428,7 @@ static void set_other(uint64_t part, uint64_t credit)
  * heard. */
 static void order__declare_some_in_each_turn(void **state)
 {
-	enum { N = 100, SOME = 40 };
+	enum { N = 600, SOME = 300 };
 	static struct sw_wtensor many[N];
 
 	for (uint32_t is_left = 0; is_left < 2; is_left++) {
