@@ -1,14 +1,17 @@
 # cases_machines.py - ranks on several machines; by torch_machines.py
 # SPDX-License-Identifier: BSD-3-Clause
+import datetime
 import os
 import re
+import time
 
 import torch
 import torch.distributed as dist
 
 from cases_backend import start
-from sumwire.distributed import attachment
-from torch_rig import check, run_cases
+from sumwire import SumwireError
+from sumwire.distributed import attachment, methods
+from torch_rig import check, raises, run_cases
 
 
 def groups():
@@ -67,6 +70,96 @@ def case_moves():
                     ranks[0], group=group)
         check(not is_root or torch.equal(torch.stack(got), torch.stack(
             [value(r, 10) for r in ranks])), f"gather of {ranks}")
+
+
+def first():
+    """What does large tensors each machine first."""
+    return [g.machines for g in methods._groups.values() if g.machines]
+
+
+def check_sums(dtype, n, op, got, what):
+    every = [value(r, n).to(dtype) for r in range(4)]
+    want = sum(every)
+    if op == dist.ReduceOp.AVG:
+        want = want / 4
+    if op == dist.ReduceOp.MAX:
+        want = torch.stack(every).amax(0)
+    check(torch.equal(got, want), f"{what}: {dtype} {n} {op}")
+
+
+def case_first():
+    check(len(first()) == 1, "one group is of several machines")
+    sums = first()[0].sums
+    for dtype in torch.float32, torch.float64, torch.int32, torch.int64:
+        for n in 1 << 19, 524309, 5000011:
+            for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG,
+                       dist.ReduceOp.MAX):
+                if op == dist.ReduceOp.AVG and not dtype.is_floating_point:
+                    continue
+                x = value(dist.get_rank(), n).to(dtype)
+                dist.all_reduce(x, op)
+                check_sums(dtype, n, op, x, "first")
+    check(len(sums) == 1, "it was used")
+
+
+def case_first_in_order():
+    """Several at a time, large ones and small ones, which end in any order."""
+    sizes = [700001, 5, 1 << 20, 3000, 2000003, 1]
+    for step in range(5):
+        tensors = [value(dist.get_rank(), n) for n in sizes]
+        works = [dist.all_reduce(x, async_op=True) for x in tensors]
+        futures = [w.get_future() for w in works[::2]]
+        for i in torch.randperm(len(sizes)).tolist():
+            works[i].wait()
+            check_sums(torch.float32, sizes[i], dist.ReduceOp.SUM, tensors[i],
+                       f"step {step}, {i}")
+        for f in futures:
+            f.wait()
+
+
+def case_first_trained():
+    """torch's DDP; the sums are exact, so weights are those of one process."""
+    def step(model, inputs):
+        for x in inputs:
+            (model(x).sum() / len(inputs)).backward()
+    torch.manual_seed(1)
+    model = torch.nn.Linear(2000, 700, bias=False)
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    xs = [value(r, 2000)[None] for r in range(4)]
+    step(ddp, [xs[dist.get_rank()]])
+    alone = torch.nn.Linear(2000, 700, bias=False)
+    step(alone, xs)
+    check(torch.equal(model.weight.grad, alone.weight.grad), "gradients")
+
+
+def case_first_aborted():
+    group = dist.new_group()
+    check(len(first()) == 2, "the new group's")
+    x = torch.ones(1 << 20)
+    dist.all_reduce(x, group=group)
+    if dist.get_rank() == 3:
+        group.abort()
+    else:
+        for _ in range(2):
+            with raises(SumwireError, "rank 3"):
+                dist.all_reduce(x, group=group)
+        dist.destroy_process_group(group)
+    dist.barrier()
+    dist.all_reduce(x)
+
+
+def case_first_late():
+    group = dist.new_group(timeout=datetime.timedelta(seconds=4))
+    x = torch.ones(1 << 20)
+    dist.all_reduce(x, group=group)
+    if dist.get_rank() == 1:
+        time.sleep(10)
+        os._exit(0)
+    try:
+        dist.all_reduce(x, group=group)
+    except SumwireError as e:
+        os.write(1, f"late: {e}\n".encode())
+    os._exit(0)
 
 
 def case_for_ever():

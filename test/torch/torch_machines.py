@@ -138,6 +138,28 @@ def test_by_address():
             env={"SUMWIRE_IFNAME": "second"}), "second")
 
 
+FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
+
+
+def test_each_machine_first():
+    with Machines() as net:
+        agents_are(net.torchruns_ok(
+            "places", "first", "first_in_order", "first_trained",
+            "first_aborted", "sums", rendezvous=by_name, env=FIRST), "net")
+
+
+def test_each_machine_first_late():
+    """A rank that does not come: all the others end."""
+    with Machines() as net:
+        runs = net.torchruns("first_late", rendezvous=by_name,
+                             env=FIRST)
+        for p in runs:
+            p.wait(RUN_S)
+        said = "".join(p.out() for p in runs)
+        check(said.count("late: ") == 3, said)
+        net.await_nothing()
+
+
 def test_killed():
     """All of one machine, then all of the other: the agents go, too."""
     with Machines() as net:

@@ -5,17 +5,23 @@ machine add up their tensors, each gets one part of the sum, adds it over the
 network to those of its place on the other machines, and all gather the parts.
 A network then carries each byte once a machine, not once a rank."""
 import contextlib
+import ctypes
 import datetime
 import os
 import secrets
 import socket
 import time
+import weakref
 
 import torch
 from torch import distributed as dist
 
 from sumwire.client import SumwireError
 
+# What torch calls the element types of enum sw_dtype.
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
+          torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
+          torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
 BACKENDS = ("gloo", "nccl")
 ALIGN = 16  # elements: where parts begin
 GRACE_S = 10  # of a group, past the limit: the words for what is late are ours
@@ -24,6 +30,20 @@ LOOK_S = 0.2  # between two looks at what others say
 PAUSE_S = 100e-6  # between two looks at a work
 TEXT_BYTES = 1000
 LOOPBACK = "127.0.0.1"
+
+
+_all = weakref.WeakSet()  # that are open
+
+
+def keep_for_ever():
+    """In a forked child a group would wait at its end for threads that only the
+    parent has."""
+    for each in list(_all):
+        for what in each.group, each.store:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
+
+
+os.register_at_fork(after_in_child=keep_for_ever)
 
 
 def asked_for(wanted):
@@ -117,6 +137,7 @@ class Local:
         self.kind, self.store, self.me, self.n = kind, store, me, n
         self.limit_s, self.bell = limit_s, bell
         self.group = make_group(kind, store, me, n, limit_s)
+        _all.add(self)
 
     def padded(self, n_elems):
         """Elements of a tensor whose parts are equal and begin well."""
@@ -205,6 +226,15 @@ class Stream:
             raise RuntimeError("a sum over other machines cannot be captured "
                                "in a CUDA graph: leave it out of the graph")
         return torch.cuda.current_stream(self.stream.device).record_event()
+
+    def done(self):
+        """Here this stream is."""
+        return self.stream and self.stream.record_event()
+
+    def wait(self):
+        """Until what it was given is done."""
+        if self.stream is not None:
+            self.stream.synchronize()
 
     def after(self, mark):
         """A context: what is done in it comes behind the mark."""

@@ -13,14 +13,11 @@ from torch import distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
-from sumwire.distributed import attachment
+from sumwire.distributed import attachment, machines
+from sumwire.distributed.local import DTYPES, asked_for
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.work import Work, seconds
 
-# What torch calls the element types of enum sw_dtype.
-DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
-          torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
-          torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
 OPERATIONS = {
     dist.ReduceOp.SUM: "sum", dist.ReduceOp.AVG: "avg",
     dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
@@ -81,7 +78,7 @@ class Methods:
         self.limit_s = opts.timeout.total_seconds()
         self.n_calls = 0
         self.error = None
-        self.attachment = self.group = None
+        self.attachment = self.group = self.machines = None
         store = opts.store
         if self.n > 1:
             meeting = Meeting(opts, library.problem())
@@ -100,6 +97,9 @@ class Methods:
             self.ranks = self.attachment.learn(meeting, members)
             self.group = self.attachment.open_group(
                 str(self.opts.group_id), self.ranks, self.limit_s)
+            wanted = asked_for(None)
+            if wanted:
+                self.machines = machines.find(self, meeting, wanted)
         except BaseException:
             Methods.shutdown(self)
             raise
@@ -109,6 +109,8 @@ class Methods:
         _groups.pop(id(self), None)
         if self.attachment:
             attached, self.attachment = self.attachment, None
+            if self.machines:
+                self.machines.close()
             if self.group:
                 self.calls.close_group(self.group)
             attachment.release(attached)
@@ -117,6 +119,8 @@ class Methods:
         """What is open ends with an error, at all members."""
         if self.attachment:
             self.calls.abort_group(self.group, "abort() was called")
+            if self.machines:
+                self.machines.abort("abort() was called")
         self.shutdown()
 
     def _set_default_timeout(self, timeout):
@@ -161,7 +165,11 @@ class Methods:
             return self.gloo.allreduce(tensors, opts)
         work = self.work(tensors)
         for t in tensors:
-            self.add(work, opts, "all_reduce", t, t, **how)
+            if self.machines and self.machines.takes(t, how["op"]):
+                work.begin(plain(t), lambda on_end, t=t: self.machines.start(
+                    t, how, on_end))
+            else:
+                self.add(work, opts, "all_reduce", t, t, **how)
         return work.seal()
 
     @not_compiled

@@ -36,14 +36,19 @@ class Work(dist.Work):
 
     def add(self, group, kind, dtype, count, send, recv, **more):
         """One more collective, between tensors."""
-        self._kept.append((send, recv))
         self.device = more.get("device")
+        self.begin((send, recv), lambda on_end: self.calls.start(
+            group, kind, dtype, count, address(send), address(recv),
+            on_end=on_end, **more))
+
+    def begin(self, kept, start):
+        """One more, that start(on_end) begins and returns; it needs what is
+        kept."""
+        self._kept.append(kept)
         with self._lock:
             self._n_open += 1
         try:
-            self.parts.append(self.calls.start(
-                group, kind, dtype, count, address(send), address(recv),
-                on_end=self._end_of_part, **more))
+            self.parts.append(start(self._end_of_part))
         except SumwireError as e:
             self._end_of_part(e)
 

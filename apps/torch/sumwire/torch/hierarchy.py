@@ -10,34 +10,26 @@ after those before it; what a step leaves out, all leave out.  When sums come
 back differs from rank to rank, so the gathers begin when step() waits, after the
 last bundle of the step was scattered.  Nothing waits for what comes later in
 this order, so nothing waits in a circle."""
-import collections
 import hashlib
 
 import torch
 
 from sumwire.client import SumwireError
 from sumwire.distributed import agents, local
+from sumwire.distributed.sums import Sums
 from sumwire.torch.channel import broadcast_json, channel
-from sumwire.torch.job import DTYPES, dtype_name
+from sumwire.torch.job import dtype_name
 from sumwire.torch.staging import find_stage
 
 
 class Parted:
-    """A bundle's memory, to this rank's part of which it adds; as job.Shared.
-
-    is_pushed  it is filled in, and its sum not there
-    mark       of a device: behind that it is
-    work       what torch does with it
-    call       what sumwire does with the part
-    error      why that failed
-    """
-    __slots__ = ("client", "name", "flat", "n_pushes", "is_pushed", "mark",
-                 "work", "call", "error")
+    """A bundle's memory; as job.Shared.  is_pushed: it is filled in, and its sum
+    not there; mark: of a device, behind that it is."""
+    __slots__ = ("client", "name", "flat", "n_pushes", "is_pushed", "mark")
 
     def __init__(self, client, name, flat):
         self.client, self.name, self.flat = client, name, flat
-        self.n_pushes, self.is_pushed = 0, False
-        self.mark = self.work = self.call = self.error = None
+        self.n_pushes, self.is_pushed, self.mark = 0, False, None
 
     @property
     def tensor(self):
@@ -48,32 +40,26 @@ class Parted:
         return self.flat[first:first + count].data
 
     def follow(self, stream):
-        return self.client.stage and self.client.stage.follow(stream)
-
-    def ended(self, error):
-        self.error = error
+        device = self.client.sums.device
+        return device and device.follow(stream)
 
 
 class Hierarchy:
-    """The bundles of a set of gradients.  Calls have the names of a client's.
-    cross: the group of this rank's place on all machines; None: there is one
-    machine.  stage: of a device."""
+    """The bundles of a set of gradients.  Calls have the names of a client's."""
 
     def __init__(self, job, place, machine, cross, stage):
-        self.job, self.place, self.stage = job, place, stage
-        self.local, self.cross = machine, cross
-        self.stream = local.Stream(place)
+        self.job, self.place = job, place
+        self.sums = Sums(job.collectives, machine, cross, place, stage,
+                         self.look, self.go_on)
         self.order = []  # Parted
         self.n_begun = 0  # of them, in this step
-        self.scattered = collections.deque()  # begun, and not passed on
-        self.passed = []
         self.error = None
 
     def make(self, descs):
         """Declare (name, elements, torch dtype, priority)..., in the order of
         use.  Between ranks nothing has a name: it goes by the order."""
         made = [Parted(self, name, self.memory(
-            self.local.padded(n), dtype_name(dtype, name) and dtype))
+            self.sums.local.padded(n), dtype_name(dtype, name) and dtype))
             for name, n, dtype, _ in descs]
         self.order += reversed(made)
         return made
@@ -90,11 +76,10 @@ class Hierarchy:
     def push(self, parted, step):
         """It is filled in: begin what can begin."""
         with self:
-            parted.mark = self.stream.mark()
+            parted.mark = self.sums.stream.mark()
             parted.is_pushed = True
             self.begin(lambda each: each.is_pushed)
-            while self.scattered and self.scattered[0].work.is_completed():
-                self.pass_on()
+            self.sums.move()
 
     def is_done(self, parted):
         """Nobody needs to wait for a time to call wait()."""
@@ -102,82 +87,40 @@ class Hierarchy:
 
     def wait(self, parted):
         """With the first of a step all of it ends."""
-        if parted.is_pushed:
-            with self:
-                self.end_step()
+        if not parted.is_pushed:
+            return
+        with self:
+            self.begin(lambda each: True)
+            self.sums.finish()
+            self.n_begun = 0
+            for each in self.order:
+                each.is_pushed = False
 
     def begin(self, is_next):
-        """Scatter, up to the first that is not next."""
+        """Those that were pushed, up to the first that is not next."""
         while (self.n_begun < len(self.order) and
                is_next(self.order[self.n_begun])):
             each = self.order[self.n_begun]
             self.n_begun += 1
             if each.is_pushed:
-                with self.stream.after(each.mark):
-                    each.work = self.local.scatter(each.flat)
-                self.scattered.append(each)
-
-    def pass_on(self):
-        """The next one's part goes to the other machines."""
-        each = self.scattered.popleft()
-        part = self.local.part(each.flat)
-        with self.stream.after(None):
-            self.local.check(each.work, self.look)
-            if self.cross:
-                each.call = self.job.collectives.start(
-                    self.cross, "all_reduce", DTYPES[part.dtype], part.numel(),
-                    part.data_ptr(), part.data_ptr(), on_end=each.ended,
-                    limit_s=self.local.limit_s + local.GRACE_S,
-                    device=self.stage)
-        self.passed.append(each)
-
-    def end_step(self):
-        self.begin(lambda each: True)
-        while self.scattered:
-            self.local.wait(self.scattered[0].work, self.look)
-            self.pass_on()
-        for each in self.passed:
-            if each.call:
-                self.wait_for(each)
-            with self.stream.after(None):
-                each.work = self.local.gather(each.flat)
-        for each in self.passed:
-            self.local.wait(each.work, self.look)
-            each.is_pushed, each.work, each.call = False, None, None
-        self.n_begun, self.passed = 0, []
-
-    def wait_for(self, parted):
-        """The sum of the part."""
-        job, calls = self.job, self.job.collectives
-        if job.new or job.changing:
-            job.progress_until(lambda: calls.is_done(parted.call))
-        calls.wait(parted.call)
-        if parted.error:
-            raise parted.error
+                self.sums.begin(each.flat, each.mark)
 
     def look(self):
-        """While others are waited for: what can go on does, and has the job
-        failed?"""
+        """What can go on does; and has the job failed?"""
         self.job.progress()
         self.job.client.check()
+
+    def go_on(self, is_done):
+        if self.job.new or self.job.changing:
+            self.job.progress_until(is_done)
 
     def __enter__(self):
         if self.error:
             raise self.error
 
     def __exit__(self, kind, error, trace):
-        """Whoever waits for this rank, on this machine or others, is to know
-        that it has failed."""
-        if error is None:
-            return
-        text = getattr(error, "text", None) or f"{kind.__name__}: {error}"
-        if not text.startswith("rank "):
-            text = f"rank {self.job.rank}: {text}"
-        self.error = (error if isinstance(error, SumwireError) else
-                      SumwireError("SW_EABORTED", text))
-        self.local.bell.ring(text)
-        if self.cross:
-            self.job.collectives.abort_group(self.cross, text)
+        if error is not None:
+            self.error = self.sums.fail(error, self.job.rank)
 
 
 def refuse_together(problem):

@@ -9,13 +9,9 @@ import torch
 
 from sumwire.client import Client, SumwireError
 from sumwire.collectives import Calls
+from sumwire.distributed.local import DTYPES
 from sumwire.memory import Memory
 from sumwire.torch.unsupported import refuse
-
-# What torch calls the element types of enum sw_dtype.
-DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
-          torch.bfloat16: "bf16", torch.uint8: "u8", torch.int8: "i8",
-          torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
 
 PAUSE_S = 100e-6  # between two looks at sums that others go on after
 
