@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from cases_backend import start
 from sumwire import SumwireError
-from sumwire.distributed import attachment, methods
+from sumwire.distributed import attachment, methods, numa
 from torch_rig import check, raises, run_cases
 
 
@@ -34,6 +34,17 @@ def case_places():
               encoding="ascii") as f:
         ip = re.search(r"\[port udp\]\ntype = udp\nip = ([\d.]+)", f.read())[1]
     os.write(1, f"agent {path} {ip}\npid {os.getpid()}\n".encode())
+
+
+def case_near():
+    """The agent may run on the one CPU of its node; this rank on all."""
+    cpu = numa.cpus_near("net")
+    folder = os.path.dirname(attachment._attachment.calls.client.agent)
+    agents = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+              if folder in numa.read("/proc", pid, "cmdline")]
+    check(len(cpu) == 1 and agents and all(
+        os.sched_getaffinity(pid) == cpu for pid in agents), f"{cpu} {agents}")
+    check(os.sched_getaffinity(0) > cpu, "this rank may use all")
 
 
 def case_sums():
@@ -170,5 +181,6 @@ def case_for_ever():
 
 
 if __name__ == "__main__":
+    numa.SYS = os.environ.get("TEST_SYS", numa.SYS)
     start()
     run_cases(globals())

@@ -61,6 +61,16 @@ class Machines(Alone):
         p.stdout.readline()
         return p
 
+    def make_sys(self, cpu):
+        """A /sys with two NUMA nodes."""
+        for name, text in (("class/net/net/device/numa_node", "1"),
+                           ("devices/system/node/online", "0-1"),
+                           ("devices/system/node/node1/cpulist", str(cpu))):
+            path = self.path(f"tmp/sys/{name}")
+            os.makedirs(os.path.dirname(path))
+            with open(path, "w", encoding="ascii") as f:
+                f.write(text + "\n")
+
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
@@ -139,6 +149,15 @@ def test_by_address():
 
 
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
+
+
+def test_near_the_interface():
+    """The agent runs on the CPUs of the NUMA node that /sys has for the
+    interface; its ranks on all."""
+    with Machines() as net:
+        net.make_sys(max(os.sched_getaffinity(0)))
+        net.torchruns_ok("near", rendezvous=by_name,
+                         env={"TEST_SYS": net.path("tmp/sys")})
 
 
 def test_each_machine_first():

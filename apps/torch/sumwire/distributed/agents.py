@@ -4,13 +4,11 @@
 RANKS_PER_AGENT of its ranks, starts an agent that sums, too, over the kernel's
 sockets.  Addresses go through the group's store.  Each agent ends with its last
 process, whatever that process dies of, and its folder with it."""
-import fcntl
 import os
 import random
 import re
 import secrets
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -18,13 +16,13 @@ import time
 
 from sumwire import library
 from sumwire.client import SumwireError, seconds
+from sumwire.distributed import numa
 
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
 # below those that the kernel gives away
 PORTS = range(20000, 32000 - 2 * LCORES_MAX, 2)
 SERVER_PORT = 5700  # [server] udp_port
-SIOCGIFADDR = 0x8915
 PARENT_MAX = 60  # bytes; a socket's path has 107
 # No session of its own where Python can do without: Linux schedules sessions as
 # wholes, and wakes a process of another one later (sched_autogroup_enabled).
@@ -100,15 +98,12 @@ def places(machines):
 
 
 def address_of(interface):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        try:
-            answer = fcntl.ioctl(s, SIOCGIFADDR, struct.pack(
-                "256s", interface.encode()[:15]))
-        except OSError as e:
-            raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={interface}: this "
-                               f"interface has no IPv4 address: "
-                               f"{e.strerror}") from None
-    return socket.inet_ntoa(answer[20:24])
+    try:
+        return numa.address_of(interface)
+    except OSError as e:
+        raise SumwireError("SW_ECONF", f"SUMWIRE_IFNAME={interface}: this "
+                           f"interface has no IPv4 address: "
+                           f"{e.strerror}") from None
 
 
 def appliances():
@@ -299,9 +294,10 @@ def lead(meeting, conf, servers, machines, leaders):
         nodes = [answer(meeting, "address", r) for r in leaders]
         open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         ip, udp_port = nodes[agent]
-        a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", **conf,
-                   "open_s": open_s, "ip": ip, "udp_port": udp_port},
-                  [*servers, *nodes])
+        with numa.bound(numa.cpus_near(numa.interface_of(ip))):
+            a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", **conf,
+                       "open_s": open_s, "ip": ip, "udp_port": udp_port},
+                      [*servers, *nodes])
         a.wait_ready(time.monotonic() + open_s)
         return a.socket, ip
 
