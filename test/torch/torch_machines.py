@@ -167,6 +167,19 @@ def test_each_machine_first():
             "first_aborted", "sums", rendezvous=by_name, env=FIRST), "net")
 
 
+def test_each_machine_first_refused():
+    """By all, with rank 0's reason."""
+    for wanted, why in (("nccl", "nccl adds tensors of CUDA devices"),
+                        ("mpi", "gloo or nccl")):
+        with Machines() as net:
+            runs = net.torchruns("sums", rendezvous=by_name,
+                                 env={"SUMWIRE_HIERARCHICAL": wanted})
+            for p in runs:
+                check(p.wait(RUN_S), "it did not fail")
+                check(why in p.log() + p.out(), p.log() + p.out())
+            net.await_nothing()
+
+
 def test_each_machine_first_late():
     """A rank that does not come: all the others end."""
     with Machines() as net:

@@ -132,11 +132,18 @@ def choose(wanted):
         "cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def find(group, meeting, wanted):
-    """A Machines; None where a machine has one rank, or where the group is a part
-    of the job and machines have different numbers of it.  All of its ranks call
-    it."""
-    me, bell = meeting.me, local.Bell()
+def find(group, meeting):
+    """A Machines, if rank 0's variable asks for it; None where a machine has one
+    rank, or where the group is a part of the job and machines have different
+    numbers of it.  All of its ranks call it."""
+    me = meeting.me
+    if me == 0:
+        meeting.tell("hierarchical", agents.safely(
+            lambda: local.asked_for(None)))
+    wanted = agents.answer(meeting, "hierarchical", 0)
+    if not wanted:
+        return None
+    bell = local.Bell()
     meeting.tell("place", agents.safely(lambda: [
         agents.machine(), bell.number, choose(wanted)]))
     said = [agents.answer(meeting, "place", r) for r in range(meeting.n)]

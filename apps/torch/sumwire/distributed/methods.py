@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from sumwire import library
 from sumwire.distributed import attachment, machines
-from sumwire.distributed.local import DTYPES, asked_for
+from sumwire.distributed.local import DTYPES
 from sumwire.distributed.meeting import Meeting
 from sumwire.distributed.work import Work, seconds
 
@@ -97,9 +97,7 @@ class Methods:
             self.ranks = self.attachment.learn(meeting, members)
             self.group = self.attachment.open_group(
                 str(self.opts.group_id), self.ranks, self.limit_s)
-            wanted = asked_for(None)
-            if wanted:
-                self.machines = machines.find(self, meeting, wanted)
+            self.machines = machines.find(self, meeting)
         except BaseException:
             Methods.shutdown(self)
             raise

@@ -75,8 +75,8 @@ class Hierarchy:
 
     def push(self, parted, step):
         """It is filled in: begin what can begin."""
+        parted.mark = self.sums.stream.mark()
         with self:
-            parted.mark = self.sums.stream.mark()
             parted.is_pushed = True
             self.begin(lambda each: each.is_pushed)
             self.sums.move()
