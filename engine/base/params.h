@@ -30,9 +30,9 @@ struct sw_params {
 	 * reorder. */
 	uint64_t rto_first, rto_min, rto_max, reorder;
 	/* Acknowledge after so many frames, or so long: two SRTTs within these
-	 * bounds. */
+	 * bounds; late, where what is sent answers them. */
 	uint32_t ack_every;
-	uint64_t ack_delay, ack_delay_max;
+	uint64_t ack_delay, ack_delay_max, ack_delay_late;
 	/* Ask for a late result after max(4 SRTT, pull_min), then x2 up to
 	 * pull_max. */
 	uint64_t pull_min, pull_max;
@@ -75,6 +75,7 @@ static inline void sw_params_init(struct sw_params *p)
 		.ack_every = 16,
 		.ack_delay = 50 * SW_US,
 		.ack_delay_max = 200 * SW_US,
+		.ack_delay_late = 500 * SW_US,
 		.pull_min = 1 * SW_MS,
 		.pull_max = 100 * SW_MS,
 		.stop_gap = 500 * SW_MS,

@@ -92,7 +92,8 @@ struct sw_space {
 	uint64_t largest;
 	uint64_t came[SW_CAME_WORDS]; /* numbers up to the largest */
 	uint64_t t_largest_ns;
-	uint64_t t_unacked_ns; /* arrival of the first frame not yet ACKed */
+	uint64_t t_unacked_ns;  /* arrival of the first frame not yet ACKed */
+	uint64_t t_answered_ns; /* when some were answered last */
 	uint32_t n_unacked;
 	bool is_ack_urgent;
 	struct sw_sent sent[SW_SENT_RING];
@@ -278,6 +279,12 @@ static inline bool sw_flow_is_newer(
  * the grant grew. */
 bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h);
 
+/* Quanta that may come after a grant was sent, before the next is. */
+static inline uint64_t sw_flow_most_since(const struct sw_flow *f)
+{
+	return f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
+}
+
 /* sw_flow_is_overdrawn - a data frame came: does its sender use more than it
  * was given?  Counts, so call it once per frame, before its payload is looked
  * at.  Over means: by its own count, or by what came since we last sent a
@@ -291,8 +298,7 @@ static inline bool sw_flow_is_overdrawn(
 
 	f->n_since_given += sw_flow_quanta(h->payload_len);
 	return over < SW_CREDIT_MAX - SW_CREDIT_SLACK ||
-	       f->n_since_given >
-		       f->params->window_bytes / SW_QUANTUM + SW_CREDIT_SLACK;
+	       f->n_since_given > sw_flow_most_since(f);
 }
 
 /* sw_flow_within - of @n data frames how many, from the first on, are not
@@ -300,12 +306,16 @@ static inline bool sw_flow_is_overdrawn(
 static inline uint32_t sw_flow_within(
 	struct sw_flow *f, const struct sw_header *h, uint32_t n)
 {
-	uint64_t since = f->n_since_given;
-	uint32_t i = 0;
+	uint32_t from = (uint32_t)f->given + SW_CREDIT_SLACK + 1, i = 0;
+	uint64_t since = f->n_since_given, most = sw_flow_most_since(f);
 
-	while (i < n && !sw_flow_is_overdrawn(f, &h[i])) {
-		since = f->n_since_given;
-		i++;
+	for (; i < n; i++) {
+		uint64_t more = since + sw_flow_quanta(h[i].payload_len);
+
+		if (h[i].consumed - from < SW_CREDIT_MAX - SW_CREDIT_SLACK ||
+			more > most)
+			break;
+		since = more;
 	}
 	f->n_since_given = since;
 	return i;
@@ -359,12 +369,14 @@ static inline void sw_flow_accept_run(struct sw_flow *f,
 
 /* sw_flow_answered - what we send to the peer acknowledges @n frames of
  * @class by its meaning, so that no ACK is needed for them; but not of another
- * that waits for its own: the last one is acknowledged in any case. */
+ * that waits for its own: the last one is acknowledged in any case, but late.
+ */
 static inline void sw_flow_answered(
-	struct sw_flow *f, uint32_t class, uint32_t n)
+	struct sw_flow *f, uint32_t class, uint32_t n, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
 
+	s->t_answered_ns = n ? now_ns : s->t_answered_ns;
 	if (s->n_unacked > 1 && !s->is_ack_urgent)
 		s->n_unacked -= n < s->n_unacked ? n : s->n_unacked - 1;
 }

@@ -22,7 +22,7 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
 	uint64_t rto =
-		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_max
+		s->srtt_ns ? s->srtt_ns + 4 * s->rttvar_ns + p->ack_delay_late
 			   : p->rto_first;
 
 	/* A peer that polls late is not a loss. */
@@ -48,12 +48,20 @@ static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 }
 
 /* Once in two RTTs is enough for what an ACK brings; a flow that is one of many
- * has few frames in less, and ACKs would take their place. */
+ * has few frames in less, and ACKs would take their place.  While answers go,
+ * which are as good, it may wait from the last one on; late is early enough for
+ * the last frame, which likely was answered, too. */
 static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 {
-	return s->t_unacked_ns +
-	       sw_max64(f->params->ack_delay,
-		       sw_min64(2 * s->srtt_ns, f->params->ack_delay_max));
+	const struct sw_params *p = f->params;
+	uint64_t delay = sw_max64(
+		p->ack_delay, sw_min64(2 * s->srtt_ns, p->ack_delay_max));
+	uint64_t late = s->t_unacked_ns + p->ack_delay_late;
+
+	if (s->t_answered_ns < s->t_unacked_ns)
+		return s->t_unacked_ns + delay;
+	return s->n_unacked == 1 ? late
+				 : sw_min64(s->t_answered_ns + delay, late);
 }
 
 /* --- frames in: what is acknowledged, and when --- */

@@ -273,7 +273,7 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	} while (order != SW_BITMAP_NONE && n < max && out[n - 1].is_stable &&
 		 bytes < left);
 	note_results(srv, n, bytes);
-	sw_flow_answered(&s->peer.flow, out->class, n_answers);
+	sw_flow_answered(&s->peer.flow, out->class, n_answers, srv->now_ns);
 	sw_drr_charge(drr, job_i, bytes);
 	sw_due_note_run(due, n - 1);
 	sw_session_note_timer(s);

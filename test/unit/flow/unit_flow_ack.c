@@ -176,21 +176,49 @@ static void answered__takes_back_one(void **state)
 {
 	struct fixture *x = open_flow();
 
-	sw_flow_answered(&x->f, 0, 1); /* more answers than frames */
+	sw_flow_answered(&x->f, 0, 1, x->now_ns); /* more answers than frames */
 	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
 	for (uint64_t psn = 1; psn < x->params.ack_every; psn++)
 		accept(x, 0, psn);
-	sw_flow_answered(&x->f, 0, 1);
+	sw_flow_answered(&x->f, 0, 1, x->now_ns);
 	accept(x, 0, x->params.ack_every);
 	assert_true(sw_flow_ack_at(&x->f) != 0); /* one fewer than is due */
 	for (uint32_t i = 0; i < x->params.ack_every; i++)
-		sw_flow_answered(&x->f, 0, 1);
-	sw_flow_answered(&x->f, 0, 99);
+		sw_flow_answered(&x->f, 0, 1, x->now_ns);
+	sw_flow_answered(&x->f, 0, 99, x->now_ns);
 	/* the last one is acknowledged in any case */
 	assert_true(sw_flow_ack_at(&x->f) != UINT64_MAX);
 	accept(x, 0, 99); /* a gap is told all the same */
-	sw_flow_answered(&x->f, 0, 1);
+	sw_flow_answered(&x->f, 0, 1, x->now_ns);
 	assert_true(sw_flow_ack_at(&x->f) == 0);
+}
+
+/* While answers go the ACK waits from each on, until late; that of the last one
+ * until late. */
+static void answered__acknowledged_late(void **state)
+{
+	struct fixture *x = open_flow();
+	struct sw_sack out[SW_N_CLASSES];
+	uint64_t first = x->now_ns, late = first + x->params.ack_delay_late;
+
+	for (uint64_t psn = 1; psn <= 3; psn++)
+		accept(x, 0, psn);
+	x->now_ns += x->params.ack_delay / 2;
+	sw_flow_answered(&x->f, 0, 0, x->now_ns);
+	assert_true(sw_flow_ack_at(&x->f) == first + x->params.ack_delay);
+	sw_flow_answered(&x->f, 0, 1, x->now_ns);
+	assert_true(sw_flow_ack_at(&x->f) == x->now_ns + x->params.ack_delay);
+	sw_flow_answered(&x->f, 0, 1, x->now_ns);
+	assert_true(sw_flow_ack_at(&x->f) == late);
+	accept(x, 0, 4);
+	x->now_ns = late - 1;
+	sw_flow_answered(&x->f, 0, 1, x->now_ns);
+	accept(x, 0, 5);
+	assert_true(sw_flow_ack_at(&x->f) == late);
+	sw_flow_build_ack(&x->f, x->now_ns, 0, out);
+	x->now_ns += SW_MS;
+	accept(x, 0, 6); /* those answers are of the past */
+	assert_true(sw_flow_ack_at(&x->f) == x->now_ns + x->params.ack_delay);
 }
 
 /* --- fates --- */
@@ -513,6 +541,7 @@ int main(void)
 			build_ack__one_block_per_class_with_new_frames),
 		cmocka_unit_test(build_ack__long_times_stop_at_the_top),
 		cmocka_unit_test(answered__takes_back_one),
+		cmocka_unit_test(answered__acknowledged_late),
 		cmocka_unit_test(on_ack__in_order),
 		cmocka_unit_test(on_ack__duplicate),
 		cmocka_unit_test(on_ack__of_what_was_never_sent),
