@@ -215,10 +215,13 @@ static void result__duplicate(void **state)
 	wrig_close(r);
 }
 
-/* The result of the last round, while this one is pushed. */
+/* The result of the last round, while this one is pushed; that of one which was
+ * a broadcast, too, or it would come for ever. */
 static void result__past(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
+	struct sw_header h = peer_result_header(0, 0, 0, PEER_CHUNK);
+	uint8_t payload[SW_PAYLOAD_MAX] = {0};
 
 	peer_result(&r->s[0], 0, 1, 0, 30);
 	sw_worker_push(&r->w, 0, 2, 8);
@@ -226,8 +229,12 @@ static void result__past(void **state)
 	peer_result(&r->s[0], 0, 1, 0, 31);
 	assert_true(data_is(r, 0, 30));
 	peer_result(&r->s[0], 0, 0, 0, 31);
+	h.op = SW_OPERATION_COPY;
+	peer_send(&r->s[0], h, payload);
 	assert_true(data_is(r, 0, 30));
-	assert_int_equal(r->w.stats.result_again, 2);
+	assert_int_equal(r->w.stats.result_again, 3);
+	wrig_tick(r, r->params.ack_delay);
+	assert_contains(wrig_tx(r), "s0 ACK 0:1-4");
 	wrig_close(r);
 }
 
