@@ -3,9 +3,9 @@
 #include "engine/sched/place.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/zeros.h"
 
 enum { MEMBERS_MAX = 64 };
 
@@ -69,32 +69,47 @@ uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out)
 	return sum;
 }
 
+/* Servers of one weight take turns: which is next, and how often it was. */
+struct turn {
+	uint32_t first, n, weight; /* the servers */
+	uint32_t next, got;
+};
+
+/* When the next one's must be, of @period; UINT64_MAX: it may not be yet. */
+static uint64_t deadline(const struct turn *t, uint64_t period, uint64_t at)
+{
+	if (!t->n || !t->weight || t->got * period > at * t->weight)
+		return UINT64_MAX;
+	return ((t->got + 1) * period + t->weight - 1) / t->weight;
+}
+
+static uint32_t take_turn(struct turn *t)
+{
+	uint32_t who = t->first + t->next++;
+
+	if (t->next == t->n) {
+		t->next = 0;
+		t->got++;
+	}
+	return who;
+}
+
 /* Occurrence j of weight w lies within [j W / w, (j + 1) W / w): the earliest
  * deadline first keeps all of them, and then no prefix of the sequence gives a
  * server a whole stripe more or less than its share (Baruah et al.,
- * proportionate progress, 1996). */
-static void fill_exact(struct sw_place_map *map, const uint32_t *weight)
+ * proportionate progress, 1996).  There are two weights, and of equal ones the
+ * first goes first. */
+static void fill_exact(struct sw_place_map *map, const struct sw_place_job *job)
 {
-	uint32_t got[SW_PLACE_SERVERS] = {0};
-	uint64_t period = map->period;
+	uint32_t k = n_cpu(job);
+	struct turn cpu = {.n = k}, gpu = {.first = k, .n = job->n_servers - k};
 
-	for (uint32_t at = 0; at < period; at++) {
-		uint64_t best = UINT64_MAX;
-		uint32_t who = 0;
+	two_weights(job, &cpu.weight, &gpu.weight);
+	for (uint32_t at = 0; at < map->period; at++) {
+		bool is_cpu = deadline(&cpu, map->period, at) <=
+			      deadline(&gpu, map->period, at);
 
-		for (uint32_t s = 0; s < map->n_servers; s++) {
-			uint64_t w = weight[s], j = got[s], deadline;
-
-			if (!w || j * period > at * w)
-				continue; /* not released yet */
-			deadline = ((j + 1) * period + w - 1) / w;
-			if (deadline < best) {
-				best = deadline;
-				who = s;
-			}
-		}
-		got[who]++;
-		map->owner[at] = (uint16_t)who;
+		map->owner[at] = (uint16_t)take_turn(is_cpu ? &cpu : &gpu);
 	}
 }
 
@@ -120,36 +135,66 @@ static void index_owners(struct sw_place_map *map)
 	}
 }
 
-static int open_map(
-	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
+/* Of 16-bit words. */
+static size_t map_words(uint32_t period, uint32_t n_servers)
+{
+	return 3 * (size_t)period + n_servers + 1;
+}
+
+/* @words are zeros. */
+static void lay(struct sw_place_map *map, uint32_t period, uint32_t n_servers,
+	uint16_t *words)
 {
 	*map = (struct sw_place_map){.period = period,
 		.n_servers = n_servers,
-		.inverse = sw_place_inverse(period)};
-	map->owner =
-		calloc(3 * (size_t)period + n_servers + 1, sizeof(*map->owner));
-	if (!map->owner)
+		.inverse = sw_place_inverse(period),
+		.owner = words,
+		.before = words + period,
+		.stripes = words + 2 * (size_t)period,
+		.start = words + 3 * (size_t)period};
+}
+
+static int open_map(
+	struct sw_place_map *map, uint32_t period, uint32_t n_servers)
+{
+	uint16_t *words =
+		sw_zeros_new(map_words(period, n_servers) * sizeof(*words));
+
+	if (!words)
 		return SW_ENOMEM;
-	map->before = map->owner + period;
-	map->stripes = map->before + period;
-	map->start = map->stripes + period;
+	lay(map, period, n_servers, words);
 	return 0;
+}
+
+static uint32_t period_of(const struct sw_place_job *job)
+{
+	uint32_t weight[SW_PLACE_SERVERS];
+
+	return sw_place_weights(job, weight);
+}
+
+static void fill(struct sw_place_map *map, const struct sw_place_job *job)
+{
+	fill_exact(map, job);
+	index_owners(map);
 }
 
 int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job)
 {
-	uint32_t weight[SW_PLACE_SERVERS];
-	uint32_t n;
-
 	*map = (struct sw_place_map){0};
 	if (!sw_place_check(job))
 		return SW_EINVAL;
-	n = sw_place_weights(job, weight);
-	if (open_map(map, n, job->n_servers))
+	if (open_map(map, period_of(job), job->n_servers))
 		return SW_ENOMEM;
-	fill_exact(map, weight);
-	index_owners(map);
+	fill(map, job);
 	return 0;
+}
+
+void sw_place_map_init(
+	struct sw_place_map *map, const struct sw_place_job *job, void *mem)
+{
+	lay(map, period_of(job), job->n_servers, mem);
+	fill(map, job);
 }
 
 /* The heaviest share that is left goes to the lane that has least; of equal

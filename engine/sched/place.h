@@ -44,7 +44,7 @@ struct sw_place_map {
 	uint32_t period;    /* stripes until it repeats */
 	uint32_t n_servers; /* of the job */
 	uint64_t inverse;   /* of the period, as sw_place_divide takes it */
-	uint16_t *owner;    /* [period] server of a stripe; owns the memory */
+	uint16_t *owner;    /* [period] server of a stripe; the memory */
 	uint16_t *before;   /* [period] its stripes before that one */
 	uint16_t *stripes;  /* [period] by server, ascending */
 	uint16_t *start;    /* [n_servers + 1] a server's first in stripes */
@@ -87,6 +87,11 @@ uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out);
 /* sw_place_map_open - build the sequence.  Errors: SW_EINVAL (sw_place_check),
  * SW_ENOMEM. */
 int sw_place_map_open(struct sw_place_map *map, const struct sw_place_job *job);
+
+/* sw_place_map_init - the same in @mem, SW_PLACE_MAP_BYTES of zeros, which are
+ * borrowed: such a map is not closed.  @job was checked. */
+void sw_place_map_init(
+	struct sw_place_map *map, const struct sw_place_job *job, void *mem);
 
 /* sw_place_lanes - divide the servers among the @n_lanes lcores of one worker,
  * so that each has about the same share of the line: @lane_of[job->n_servers].

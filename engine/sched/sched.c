@@ -6,15 +6,16 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/zeros.h"
 
-/* --- the queue: a binary heap, and a list in order of readiness --- */
+/* --- the queue: a binary heap by priority, and a list by readiness ---
+ *
+ * Both have all tasks, whatever the policy is: so it may change at once. */
 
-static bool is_before(const struct sw_sched *s, const struct sw_task *a,
-	const struct sw_task *b)
+static bool is_before(const struct sw_task *a, const struct sw_task *b)
 {
-	if (s->policy->by_priority && a->priority != b->priority)
-		return a->priority < b->priority;
-	return a->sequence < b->sequence;
+	return a->priority != b->priority ? a->priority < b->priority
+					  : a->sequence < b->sequence;
 }
 
 static void put_at(struct sw_sched *s, uint32_t at, struct sw_task *t)
@@ -25,8 +26,7 @@ static void put_at(struct sw_sched *s, uint32_t at, struct sw_task *t)
 
 static void sift_up(struct sw_sched *s, uint32_t at, struct sw_task *t)
 {
-	for (; at > 0 && is_before(s, t, s->heap[(at - 1) / 2]);
-		at = (at - 1) / 2)
+	for (; at > 0 && is_before(t, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		put_at(s, at, s->heap[(at - 1) / 2]);
 	put_at(s, at, t);
 }
@@ -37,9 +37,9 @@ static void sift_down(struct sw_sched *s, uint32_t at, struct sw_task *t)
 		uint32_t child = 2 * at + 1;
 
 		if (child + 1 < s->n_heap &&
-			is_before(s, s->heap[child + 1], s->heap[child]))
+			is_before(s->heap[child + 1], s->heap[child]))
 			child++;
-		if (child >= s->n_heap || !is_before(s, s->heap[child], t))
+		if (child >= s->n_heap || !is_before(s->heap[child], t))
 			break;
 		put_at(s, at, s->heap[child]);
 		at = child;
@@ -71,6 +71,12 @@ static void list_remove(struct sw_sched *s, struct sw_task *t)
 	*(t->next ? &t->next->prev : &s->newest) = t->prev;
 }
 
+/* The one whose turn it is by the policy. */
+static struct sw_task *first(const struct sw_sched *s)
+{
+	return s->policy->by_priority ? s->heap[0] : s->oldest;
+}
+
 static void enqueue(struct sw_sched *s, struct sw_task *t)
 {
 	t->state = SW_TASK_READY;
@@ -98,7 +104,7 @@ int sw_sched_open(
 		.size = max_tasks};
 	if (!max_tasks)
 		return SW_EINVAL;
-	s->heap = calloc(max_tasks, sizeof(struct sw_task *));
+	s->heap = sw_zeros_new(max_tasks * sizeof(struct sw_task *));
 	return s->heap ? 0 : SW_ENOMEM;
 }
 
@@ -139,11 +145,7 @@ int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 	s->limit = limit;
 	s->part_bytes = part_bytes ? sw_min64(part_bytes, SW_SCHED_RUN_BYTES)
 				   : policy->part_bytes;
-	if (policy == s->policy)
-		return 0;
 	s->policy = policy;
-	for (uint32_t i = s->n_heap / 2; i-- > 0;)
-		sift_down(s, i, s->heap[i]);
 	return 0;
 }
 
@@ -185,7 +187,7 @@ static struct sw_task *next_task(struct sw_sched *s)
 	struct sw_task *t = s->oldest;
 
 	if (++s->n_starts % SW_SCHED_TURN || !s->policy->by_priority)
-		return s->heap[0];
+		return first(s);
 	list_remove(s, t);
 	list_add(s, t);
 	return t;
@@ -198,7 +200,7 @@ static uint64_t row_of(const struct sw_sched *s, const struct sw_task *t,
 {
 	uint64_t n;
 
-	if (left <= s->part_bytes || !t->ops->has_rows || t != s->heap[0])
+	if (left <= s->part_bytes || !t->ops->has_rows || t != first(s))
 		return s->part_bytes;
 	n = (uint64_t)(s->credit - least - 1) / s->part_bytes;
 	if (s->policy->by_priority)
@@ -219,7 +221,7 @@ static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
 	s->credit -= (int64_t)bytes;
 	if (unit > s->part_bytes)
 		s->n_starts += (bytes - 1) / s->part_bytes;
-	s->last = t == s->heap[0] ? t : NULL; /* no turn is taken back */
+	s->last = t == first(s) ? t : NULL; /* no turn is taken back */
 	if (t->started == t->bytes) {
 		heap_remove(s, t);
 		list_remove(s, t);
@@ -232,7 +234,7 @@ static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
  * credit is left then. */
 static bool take_back(struct sw_sched *s)
 {
-	const struct sw_task *next = s->heap[0];
+	const struct sw_task *next = first(s);
 	struct sw_task *t = s->last;
 	uint64_t bytes;
 
@@ -259,7 +261,8 @@ uint32_t sw_sched_run(struct sw_sched *s)
 
 	if (s->credit > SW_SCHED_RUN_BYTES)
 		least = s->credit - SW_SCHED_RUN_BYTES;
-	for (; s->n_heap && (s->credit > least || (!least && take_back(s)));
+	for (; n < SW_SCHED_RUN_PARTS && s->n_heap &&
+		(s->credit > least || (!least && take_back(s)));
 		n++)
 		start_part(s, next_task(s), least);
 	return n;

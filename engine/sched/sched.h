@@ -31,7 +31,9 @@
 
 enum {
 	SW_SCHED_TURN = 32,
-	SW_SCHED_RUN_BYTES = 4 << 20, /* started by one sw_sched_run, about */
+	/* What one sw_sched_run starts, about; a row counts as one part. */
+	SW_SCHED_RUN_BYTES = 4 << 20,
+	SW_SCHED_RUN_PARTS = 256,
 };
 
 struct sw_task;
@@ -79,9 +81,9 @@ struct sw_sched {
 	int64_t credit;      /* left; below 0: overdrawn */
 	uint64_t limit;      /* of the credit */
 	uint64_t n_sequence, n_starts;
-	struct sw_task **heap;
+	struct sw_task **heap; /* those ready, by priority; and by readiness: */
 	uint32_t n_heap, size;
-	struct sw_task *oldest, *newest; /* of those ready */
+	struct sw_task *oldest, *newest;
 	struct sw_task *last; /* what may be taken back is of it, or NULL */
 };
 
@@ -111,8 +113,10 @@ void sw_sched_close(struct sw_sched *s);
 
 /* sw_sched_set - another policy and its numbers, from the next part on; 0 for
  * what the policy says.  Larger parts are of SW_SCHED_RUN_BYTES.  What is on
- * its way stays charged. Errors: SW_EINVAL (sw_sched_check says why); nothing
- * changes then. */
+ * its way stays charged.  Tasks are not touched, however many are ready; those
+ * of which a part was started in turn, or taken back, are behind the others of
+ * their time if tasks go by readiness then.
+ * Errors: SW_EINVAL (sw_sched_check says why); nothing changes then. */
 int sw_sched_set(struct sw_sched *s, const struct sw_policy *policy,
 	uint64_t part_bytes, uint64_t credit_bytes);
 

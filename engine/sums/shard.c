@@ -35,7 +35,8 @@ static size_t tables_bytes(uint32_t n_members)
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
 	       ((SW_ORDERS_WORDS + 1) * SW_MAX_TENSORS + NAMES) *
-		       sizeof(uint32_t);
+		       sizeof(uint32_t) +
+	       SW_PLACE_MAP_BYTES;
 }
 
 /* In lines. */
@@ -49,6 +50,7 @@ static void lay_tables(struct sw_shard *sh)
 	sw_orders_open(&sh->orders, SW_MAX_TENSORS, (uint32_t *)next);
 	sh->by_name = (uint32_t *)next + SW_ORDERS_WORDS * SW_MAX_TENSORS;
 	sh->by_group = sh->by_name + NAMES;
+	sw_place_map_init(&sh->map, &sh->place, sh->by_group + SW_MAX_TENSORS);
 }
 
 int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
@@ -65,17 +67,15 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.server_i = server_i,
 		.place = *job};
 	sh->tensors = env->mem_get(env->ctx, tables_bytes(n_members));
-	if (!sh->tensors || sw_place_map_open(&sh->map, job)) {
-		sw_shard_close(sh);
+	if (!sh->tensors)
 		return SW_ENOMEM;
-	}
 	lay_tables(sh);
 	return 0;
 }
 
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
-	return tables_bytes(n_members) + SW_PLACE_MAP_BYTES;
+	return tables_bytes(n_members);
 }
 
 static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
@@ -94,7 +94,6 @@ bool sw_shard_close(struct sw_shard *sh)
 	if (sh->tensors)
 		sh->env->mem_put(
 			sh->env->ctx, sh->tensors, tables_bytes(sh->n_members));
-	sw_place_map_close(&sh->map);
 	*sh = (struct sw_shard){0};
 	return true;
 }

@@ -7,6 +7,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
+#include "engine/base/zeros.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/work.h"
 #include "sum/sum.h"
@@ -17,7 +18,7 @@ int sw_tensors_open(struct sw_worker *w)
 {
 	uint64_t *words = w->set_words;
 
-	w->tensors = calloc(SW_TENSORS, sizeof(*w->tensors));
+	w->tensors = sw_zeros_new(SW_TENSORS * sizeof(*w->tensors));
 	if (!w->tensors)
 		return SW_ENOMEM;
 	words = sw_bitmap_init(&w->open, SW_TENSORS, words);

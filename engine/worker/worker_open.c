@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/zeros.h"
 
 /* What all servers but our own machine's have on their way to us fits the queue
  * before us, of which each lane has its part.  One alone is within its window:
@@ -63,7 +64,7 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	err = sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
 	if (err)
 		return err;
-	w->links = calloc(job->n_servers, sizeof(*w->links));
+	w->links = sw_zeros_new(job->n_servers * sizeof(*w->links));
 	if (!w->links)
 		return SW_ENOMEM;
 	for (uint32_t s = 0; s < job->n_servers; s++)

@@ -186,6 +186,30 @@ static void worker__tensors_end(void **state)
 	wrig_close(r);
 }
 
+/* All wait for credit, then there is another policy, and credit for all. */
+static void worker__goes_over_to_other_tuning(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	(void)state;
+	declare_tensors(r, SW_TENSORS);
+	assert_int_equal(
+		sw_tuning_use(&r->w, &sw_policies[SW_POLICY_P3], 0, 0), 0);
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		begin(r, i);
+	FEW("by readiness",
+		sw_sched_set(&r->w.sched, &sw_policies[SW_POLICY_FIFO], 0, 0));
+	FEW("by priority",
+		sw_sched_set(&r->w.sched, &sw_policies[SW_POLICY_P3], 0, 0));
+	FEW_OF(4 * STEPS_MAX, "with more credit",
+		sw_tuning_use(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0));
+	assert_int_equal(
+		r->w.sched.n_heap, SW_TENSORS - 1 - SW_SCHED_RUN_PARTS);
+	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "it is silent");
+	take_all(r, N_LOCAL * SW_TENSORS, SW_ESERVER);
+	wrig_close(r);
+}
+
 /* All of it was pushed and acknowledged; another member is late. */
 static void worker__kill_what_is_late(void **state)
 {
@@ -392,6 +416,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worker__keys_of_many_links),
 		cmocka_unit_test(worker__tensors_end),
+		cmocka_unit_test(worker__goes_over_to_other_tuning),
 		cmocka_unit_test(worker__kill_what_is_late),
 		cmocka_unit_test(worker__streams_end),
 		cmocka_unit_test(worker__streams_die),

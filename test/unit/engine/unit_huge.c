@@ -8,6 +8,7 @@
 #include "test/support/server_rig.h"
 #include "test/support/worker_rig.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -113,6 +114,56 @@ static void worker__few_pages(void **state)
 		walk_worker(&sw_policies[i]);
 }
 
+static void *map_present(void *ctx, uint64_t bytes)
+{
+	void *mem = map(ctx, bytes);
+
+	return mem && !madvise(mem, bytes, MADV_POPULATE_WRITE) ? mem : NULL;
+}
+
+static void wait_for_keys(struct worker_rig *r)
+{
+	while (r->w.n_admitted < r->w.n_tensors) {
+		wrig_tx(r);
+		for (uint32_t i = 0; i < r->n_servers; i++)
+			peer_declared(&r->s[i]);
+	}
+}
+
+/* What is opened and built has its pages: an lcore takes no fault for them. */
+static void worker__opened_with_all_pages(void **state)
+{
+	static struct sw_worker_tensor list[SW_TENSORS];
+	static char names[SW_TENSORS][16];
+	static struct worker_rig rig, *r = &rig;
+	long before;
+
+	(void)state;
+	wrig_open(r, 0, 2, WRIG_SERVERS);
+	use(&r->env);
+	r->env.env.mem_get = map_present;
+	wrig_run(r);
+	for (uint32_t i = 0; i < SW_TENSORS; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%u", i);
+		list[i] = (struct sw_worker_tensor){.name = names[i],
+			.n_elems = 1 + i % 2 * 64 * PEER_CHUNK,
+			.dtype = SW_I32,
+			.priority = i,
+			.base = r->data};
+	}
+	assert_int_equal(sw_worker_build(&r->w, list, SW_TENSORS), 0);
+	assert_int_equal(sw_worker_add(&r->w), 0);
+	wait_for_keys(r);
+	before = faults();
+	for (uint32_t i = 0; i < SW_TENSORS; i++)
+		assert_int_equal(sw_worker_push(&r->w, i, 0, 1), 0);
+	assert_int_equal(faults() - before, 0);
+	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "the server is silent");
+	while (sw_worker_take(&r->w))
+		;
+	wrig_close(r);
+}
+
 static void server__few_pages(void **state)
 {
 	static struct server_rig rig, *r = &rig;
@@ -144,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worker__few_pages),
+		cmocka_unit_test(worker__opened_with_all_pages),
 		cmocka_unit_test(server__few_pages),
 	};
 

@@ -73,7 +73,7 @@ static void join__sweep(void **state)
 		assert_contains(rig_join(&r, 0), "w0 ACCEPT");
 		server_rig_close(&r);
 	}
-	assert_in_range(nth, 4, SWEEP_MAX - 1);
+	assert_in_range(nth, 3, SWEEP_MAX - 1);
 }
 
 static void declare__sweep(void **state)

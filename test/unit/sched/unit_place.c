@@ -70,6 +70,52 @@ static void weights__where_it_says_nothing(void **state)
 	assert_int_equal(w[2], 1);
 }
 
+/* Whose turn it is by the earliest deadline of those that may be, of equal
+ * ones the first. */
+static uint32_t who_is_next(const struct sw_place_map *map, const uint32_t *w,
+	const uint32_t *got, uint64_t at)
+{
+	uint64_t best = UINT64_MAX, period = map->period;
+	uint32_t who = 0;
+
+	for (uint32_t s = 0; s < map->n_servers; s++) {
+		uint64_t end;
+
+		if (!w[s] || got[s] * period > at * w[s])
+			continue;
+		end = ((got[s] + 1) * period + w[s] - 1) / w[s];
+		if (end < best) {
+			best = end;
+			who = s;
+		}
+	}
+	return who;
+}
+
+static void check_deadlines(struct sw_place_job job)
+{
+	uint32_t w[SW_PLACE_SERVERS], got[SW_PLACE_SERVERS] = {0};
+	struct sw_place_map map;
+
+	sw_place_weights(&job, w);
+	map_open(&map, job);
+	for (uint32_t at = 0; at < map.period; at++) {
+		assert_int_equal(map.owner[at], who_is_next(&map, w, got, at));
+		got[map.owner[at]]++;
+	}
+	sw_place_map_close(&map);
+}
+
+static void map__earliest_deadline_first(void **state)
+{
+	for (uint32_t n = 1; n <= 64; n += 1 + n / 8)
+		for (uint32_t k = 0; k <= 64; k += 1 + k / 8) {
+			check_deadlines(unified(n, k));
+			if (k)
+				check_deadlines(apart(n, k));
+		}
+}
+
 /* At every moment every server has its share, to less than a stripe. */
 static void check_balance(struct sw_place_job job)
 {
@@ -399,6 +445,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights__theorem_1),
 		cmocka_unit_test(weights__where_it_says_nothing),
+		cmocka_unit_test(map__earliest_deadline_first),
 		cmocka_unit_test(map__share_to_less_than_a_stripe),
 		cmocka_unit_test(weights__lcores_of_a_machine),
 		cmocka_unit_test(map__share_of_a_model),

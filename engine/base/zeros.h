@@ -1,0 +1,24 @@
+/* zeros.h - memory whose pages are there before an lcore uses it.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SW_ZEROS_H
+#define SW_ZEROS_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* sw_zeros_new - @bytes of zeros, which are written here, so that whoever uses
+ * them first takes no page fault; free gives them back.  NULL: there is no
+ * memory.  Control. */
+static inline void *sw_zeros_new(size_t bytes)
+{
+	enum { PAGE = 4096 };
+	char *mem = calloc(1, bytes);
+
+	for (size_t at = 0; mem && at < bytes; at += PAGE)
+		((volatile char *)mem)[at] = 0;
+	if (mem && bytes) /* its last page, wherever the first begins */
+		((volatile char *)mem)[bytes - 1] = 0;
+	return mem;
+}
+
+#endif
