@@ -85,33 +85,50 @@ void sw_text_clean(char *text, size_t size)
 	}
 }
 
-static bool has(const uint64_t *set, uint32_t n, uint32_t i)
+/* The first number from @i on that is in the set, or is not; @n: there is none
+ * below. */
+static uint32_t next(const uint64_t *set, uint32_t n, uint32_t i, bool is_in)
 {
-	return i < n && sw_bits_has(set, i);
+	uint64_t rest = ~0ULL << i % 64, word;
+
+	for (i -= i % 64; i < n; i += 64, rest = ~0ULL) {
+		word = (is_in ? set[i / 64] : ~set[i / 64]) & rest;
+		if (!word)
+			continue;
+		i += (uint32_t)__builtin_ctzll(word);
+		break;
+	}
+	return i < n ? i : n;
+}
+
+static uint32_t count(const uint64_t *set, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < n / 64; i++)
+		sum += (uint32_t)__builtin_popcountll(set[i]);
+	if (n % 64)
+		sum += (uint32_t)__builtin_popcountll(
+			set[n / 64] << (64 - n % 64));
+	return sum;
 }
 
 uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n)
 {
 	enum { RUN_MAX = sizeof(", 65535-65535, ...") };
-	uint32_t count = 0;
+	uint32_t i = next(set, n, 0, true), end;
 	size_t at = 0;
 
 	out[0] = 0;
-	for (uint32_t i = 0, end; i < n; i = end + 1) {
-		for (end = i; has(set, n, end); end++)
-			count++;
-		if (end == i || at >= size)
-			continue;
-		if (size - at < RUN_MAX) {
-			snprintf(out + at, size - at, ", ...");
-			at = size;
-			continue;
-		}
+	for (; i < n && size - at >= RUN_MAX; i = next(set, n, end, true)) {
+		end = next(set, n, i, false);
 		at += (size_t)snprintf(
 			out + at, size - at, "%s%u", at ? ", " : "", i);
 		if (end - i > 1)
 			at += (size_t)snprintf(out + at, size - at,
 				end - i > 2 ? "-%u" : ", %u", end - 1);
 	}
-	return count;
+	if (i < n)
+		snprintf(out + at, size - at, ", ...");
+	return count(set, n);
 }

@@ -86,6 +86,7 @@ static void lay_stream(
 	g->list = cut(b, g->n, sizeof(*g->list));
 	g->by_member = cut(b, g->n, sizeof(*g->by_member));
 	g->here = cut(b, w->n_local, sizeof(*g->here));
+	g->bits = cut(b, w->size / 64 + 1, sizeof(*g->bits));
 }
 
 /* In whole lines of a cache. */

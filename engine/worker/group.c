@@ -68,6 +68,7 @@ void sw_wgroup_fill(
 
 		(void)!resolve(w, ranks[i], r);
 		g->members |= 1ULL << r->member;
+		sw_bits_add(g->bits, r->rank);
 		if (r->member == w->rank)
 			sw_bits_add(g->has_local, r->local);
 	}

@@ -23,6 +23,7 @@ struct sw_wgroup {
 	uint16_t *here;
 	uint64_t has_local[SW_LOCAL_WORDS]; /* the same */
 	uint16_t *list;                     /* as declared */
+	uint64_t *bits;                     /* the ranks, as a set */
 	/* Places in the list by member, each one's in order; a member's begin
 	 * at start. */
 	uint16_t *by_member;

@@ -17,6 +17,12 @@ enum {
 	LOOK_BURST = 16,     /* tensors that a tick looks at */
 };
 
+/* For whom something waits: other members, all of their ranks; of this one
+ * those local ranks that have not asked. */
+struct missing {
+	uint64_t members, locals[SW_LOCAL_WORDS];
+};
+
 struct ranks {
 	uint64_t bits[SW_GROUP_RANKS / 64 + 1];
 };
@@ -31,30 +37,78 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t)
 	return all;
 }
 
-/* This rank has not asked, or a server has named its member. */
-static void add_if_missing(const struct sw_worker *w,
-	const struct sw_wtensor *t, const struct sw_wrank *r, struct ranks *out)
+/* Does it wait for local ranks? */
+static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	bool is_missing = r->member == w->rank ? sw_local_lacks(w, t, r->local)
-					       : named(w, t) >> r->member & 1;
+	return t->stream ? t->stream->n_colls != t->stream->n_newest
+			 : t->n_asked != w->n_local;
+}
 
-	if (is_missing)
-		sw_bits_add(out->bits, r->rank);
+/* Of the @i-th 64 local ranks those that there are. */
+static uint64_t locals_of(const struct sw_worker *w, uint32_t i)
+{
+	uint32_t n = w->n_local - 64 * i;
+
+	return n < 64 ? (1ULL << n) - 1 : ~0ULL;
+}
+
+/* Of them, and of @which, those of a stream that have submitted less than
+ * others. */
+static uint64_t have_not(const struct sw_stream *s, uint32_t i, uint64_t which)
+{
+	uint64_t out = 0;
+
+	for (which &= s->group.has_local[i]; which; which &= which - 1) {
+		uint32_t local = 64 * i + (uint32_t)__builtin_ctzll(which);
+
+		if (s->n_asked[local] != s->n_newest)
+			out |= which & -which;
+	}
+	return out;
 }
 
 static void add_missing(const struct sw_worker *w, const struct sw_wtensor *t,
+	struct missing *out)
+{
+	out->members |= named(w, t) & ~(1ULL << w->rank);
+	if (w->lane_i || !lacks_some(w, t)) /* lane 0 has begun it */
+		return;
+	for (uint32_t i = 0; i <= (w->n_local - 1u) / 64; i++)
+		out->locals[i] |=
+			t->stream ? have_not(t->stream, i, ~out->locals[i])
+				  : ~t->asked[i] & locals_of(w, i);
+}
+
+/* Ranks from @from on, below @end; of those of a group, if there is one. */
+static void add_range(const struct sw_wgroup *g, uint32_t from, uint32_t end,
 	struct ranks *out)
 {
-	const struct sw_wgroup *g = t->stream ? &t->stream->group : NULL;
+	for (uint32_t i = from / 64; i * 64 < end; i++) {
+		uint64_t word = g ? g->bits[i] : ~0ULL;
 
-	for (uint32_t i = 0; g && i < g->n; i++)
-		add_if_missing(w, t, &g->ranks[i], out);
-	for (uint32_t m = 0; !g && m < w->n_members; m++)
-		for (uint32_t i = w->firsts[m]; i < w->firsts[m + 1]; i++)
-			add_if_missing(w, t,
-				&(struct sw_wrank){(uint16_t)i, (uint16_t)m,
-					(uint16_t)(i - w->firsts[m])},
-				out);
+		if (i == from / 64)
+			word &= ~0ULL << from % 64;
+		if (end - i * 64 < 64)
+			word &= (1ULL << end % 64) - 1;
+		out->bits[i] |= word;
+	}
+}
+
+static void list_ranks(const struct sw_worker *w, const struct sw_wgroup *g,
+	const struct missing *m, struct ranks *out)
+{
+	uint64_t members = m->members & (~0ULL >> (64 - w->n_members));
+
+	for (; members; members &= members - 1) {
+		uint32_t i = (uint32_t)__builtin_ctzll(members);
+
+		add_range(g, w->firsts[i], w->firsts[i + 1], out);
+	}
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		for (uint64_t l = m->locals[i]; l; l &= l - 1)
+			sw_bits_add(out->bits,
+				w->first + 64 * i +
+					(uint32_t)__builtin_ctzll(l));
 }
 
 /* "rank 5 of 8", "ranks 1, 4-7 of 8"; a server, when nobody is named. */
@@ -74,25 +128,19 @@ const char *sw_missing_text(const struct sw_worker *w,
 	const struct sw_wtensor *of, bool of_kin, uint32_t room,
 	char out[SW_MISSING_TEXT])
 {
-	struct ranks ranks = {0};
-
 	const struct sw_wtensor *t = of_kin ? sw_wtensor_kin(w, of, NULL) : of;
+	struct missing missing = {0};
+	struct ranks ranks = {0};
 
 	for (; t; t = of_kin ? sw_wtensor_kin(w, of, t) : NULL)
 		if (t->is_open)
-			add_missing(w, t, &ranks);
+			add_missing(w, t, &missing);
+	list_ranks(w, of->stream ? &of->stream->group : NULL, &missing, &ranks);
 	name_ranks(&ranks, w->size, room, out);
 	return out;
 }
 
 /* --- those that stand still --- */
-
-/* Does it wait for local ranks? */
-static bool lacks_some(const struct sw_worker *w, const struct sw_wtensor *t)
-{
-	return t->stream ? t->stream->n_colls != t->stream->n_newest
-			 : t->n_asked != w->n_local;
-}
 
 static uint64_t every_ns(const struct sw_worker *w)
 {

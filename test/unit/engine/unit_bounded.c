@@ -303,6 +303,53 @@ static void worker__streams_die(void **state)
 	wrig_close(r);
 }
 
+/* All ranks of the largest job but one, for which they wait in all streams of
+ * their group, and for which a tensor waits. */
+static void worker__names_who_is_missing(void **state)
+{
+	static uint16_t ranks[SW_GROUP_RANKS];
+	static struct worker_rig rig, *r = &rig;
+	struct sw_worker_tensor list[SW_GROUP_STREAMS];
+	char names[SW_GROUP_STREAMS][16], text[SW_MISSING_TEXT];
+
+	(void)state;
+	wrig_open_local(r, 0, SW_MAX_MEMBERS, 1, SW_LOCAL_RANKS);
+	r->s[0].n_local = SW_LOCAL_RANKS;
+	wrig_run(r);
+	for (uint32_t i = 0; i < SW_GROUP_RANKS; i++)
+		ranks[i] = (uint16_t)i;
+	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {
+		snprintf(names[i], sizeof(names[i]), "g/%u", i);
+		list[i] = (struct sw_worker_tensor){.name = names[i],
+			.window_log2 = 4,
+			.ranks = ranks,
+			.n_ranks = SW_GROUP_RANKS};
+	}
+	assert_int_equal(sw_worker_declare(&r->w, list, SW_GROUP_STREAMS), 0);
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	for (uint32_t i = 0; i < SW_GROUP_STREAMS; i++) {
+		struct sw_worker_coll ask = {.stream = i,
+			.kind = SW_ALL_REDUCE,
+			.dtype = SW_I32,
+			.n_elems = 1,
+			.from = r->data,
+			.to = r->data};
+
+		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+		r->w.tensors[i].awaited = ~0ULL;
+	}
+	FEW_OF(2 * STEPS_MAX, "who is missing", sw_missing_text(&r->w, &r->w.tensors[0], true,
+				      sizeof(text), text));
+	assert_string_equal(text, "ranks 1-65471 of 65472");
+	FEW_OF(2 * STEPS_MAX, "of one stream", sw_missing_text(&r->w, &r->w.tensors[0], false,
+				     sizeof(text), text));
+	sw_worker_leave(&r->w, 0, NULL);
+	while (sw_worker_take(&r->w))
+		;
+	wrig_close(r);
+}
+
 /* More than so many streams a group has not: what is done with all is bounded.
  */
 static void worker__streams_of_a_group(void **state)
@@ -420,6 +467,7 @@ int main(void)
 		cmocka_unit_test(worker__kill_what_is_late),
 		cmocka_unit_test(worker__streams_end),
 		cmocka_unit_test(worker__streams_die),
+		cmocka_unit_test(worker__names_who_is_missing),
 		cmocka_unit_test(worker__streams_of_a_group),
 		cmocka_unit_test(server__members_leave),
 		cmocka_unit_test(server__streams_of_a_group),
