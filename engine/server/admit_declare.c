@@ -272,13 +272,37 @@ static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 	return i;
 }
 
-/* Are quota and memory there for a batch of @n tensors?  False: the worker was
- * told that there is none, or asks again.  A job has one batch prepared at a
- * time: a rank that declares another waits.  Mostly it is the same one, and
- * whoever comes first is served.  The quotas' part is taken at once, so that
- * all that is prepared is within them.  A page more for each tensor, since
- * memory comes in pages. */
-static bool take_memory(struct sw_session *s, uint64_t need, uint32_t n)
+/* The batch of @n items at @p is too large: its last new stream is dead, and so
+ * is its group, at all members; the others go on.  When the batch comes again
+ * it ends there.  False: there is no new stream in it. */
+static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
+	uint32_t n, const char *why)
+{
+	struct sw_shard *sh = &s->job->shard;
+	struct declaration d, last = {.item.mode = SW_MODE_SYNC};
+	char text[SW_TEXT_MAX];
+
+	while (n-- && next_item(&p, &len, s->srv->env->sum, &d))
+		if (d.item.mode == SW_MODE_STREAM &&
+			!sw_shard_named(sh, d.name))
+			last = d;
+	if (last.item.mode != SW_MODE_STREAM)
+		return false;
+	snprintf(text, sizeof(text), "stream %.40s: %.100s", last.name, why);
+	give_key(s->job, &last, 0, 0);
+	sw_shard_admit_without(sh, &last.item, last.name, s->member);
+	sw_job_kill(s->job, last.item.key, 1, SW_EREFUSED, text);
+	return true;
+}
+
+/* Are quota and memory there for a batch of @n tensors, at @p?  False: the
+ * worker was told that there is none, or asks again.  A job has one batch
+ * prepared at a time: a rank that declares another waits.  Mostly it is the
+ * same one, and whoever comes first is served.  The quotas' part is taken at
+ * once, so that all that is prepared is within them.  A page more for each
+ * tensor, since memory comes in pages. */
+static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
+	size_t len, uint32_t n)
 {
 	const struct sw_env *env = s->srv->env;
 	struct sw_job *job = s->job;
@@ -290,8 +314,9 @@ static bool take_memory(struct sw_session *s, uint64_t need, uint32_t n)
 		return true;
 	if (!job->asked_bytes) {
 		if (!sw_share_take(job, need, text))
-			return sw_session_fail(
-				s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
+			return !refuse_stream(s, p, len, n, text) &&
+			       sw_session_fail(
+				       s, SW_EREFUSED, SW_KEY_NONE, "%s", text);
 		job->asked_bytes = need;
 		job->asker = s->peer.id;
 	}
@@ -319,7 +344,7 @@ static bool admit_batch(
 		sw_count(&s->srv->stats.rx_length, 1);
 		return false;
 	}
-	if (s->fault.err || !take_memory(s, look.need, n_good))
+	if (s->fault.err || !take_memory(s, look.need, p, len, n_good))
 		return false;
 	n_got = take_items(s, &admit, n_good);
 	/* More was counted if it failed, or if a name is in it twice. */

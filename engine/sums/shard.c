@@ -265,32 +265,53 @@ static uint64_t closed_by(const struct sw_shard *sh, const struct sw_stensor *t)
 	return key == SW_KEY_NONE ? 0 : sh->tensors[key].closed & t->members;
 }
 
-int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
-	const char *name, uint32_t member)
+static struct sw_stensor fresh_tensor(const struct sw_shard *sh,
+	const struct sw_declare_item *item, const char *name, uint32_t member)
 {
-	struct sw_stensor *t = &sh->tensors[item->key];
-	struct sw_stensor fresh = {0};
-	int err;
+	struct sw_stensor t = {.declared_by = (uint16_t)member};
 
-	shape_tensor(sh, item, &fresh);
-	fresh.declared_by = (uint16_t)member;
-	strncpy(fresh.name, name, sizeof(fresh.name) - 1);
-	err = take_memory(sh, &fresh);
-	if (err)
-		return err;
-	fresh.closed = closed_by(sh, &fresh);
-	*t = fresh;
+	shape_tensor(sh, item, &t);
+	strncpy(t.name, name, sizeof(t.name) - 1);
+	return t;
+}
+
+static void enter(struct sw_shard *sh, const struct sw_stensor *fresh)
+{
+	struct sw_stensor *t = &sh->tensors[fresh->key];
+
+	*t = *fresh;
+	t->closed = closed_by(sh, t);
 	if (t->window) {
 		sw_bitmap_add(&sh->streams, t->key);
 		t->kin = *group_at(sh, t->name);
 		*group_at(sh, t->name) = t->key + 1;
 	}
-	*place_of(sh, fresh.name) = t->key + 1;
-	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, item->key + 1);
-	sh->mem_bytes += sw_shard_need(sh, item);
-	sh->line_bytes += sw_item_bytes(item);
+	*place_of(sh, t->name) = t->key + 1;
+	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, t->key + 1);
+	sh->mem_bytes += t->mem_bytes;
 	sw_marks_admit(sh, t);
+}
+
+int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
+	const char *name, uint32_t member)
+{
+	struct sw_stensor t = fresh_tensor(sh, item, name, member);
+	int err = take_memory(sh, &t);
+
+	if (err)
+		return err;
+	enter(sh, &t);
+	sh->line_bytes += sw_item_bytes(item);
 	return 0;
+}
+
+void sw_shard_admit_without(struct sw_shard *sh,
+	const struct sw_declare_item *item, const char *name, uint32_t member)
+{
+	struct sw_stensor t = fresh_tensor(sh, item, name, member);
+
+	t.mem_bytes = 0;
+	enter(sh, &t);
 }
 
 struct sw_stensor_view sw_stensor_view(

@@ -145,6 +145,11 @@ uint64_t sw_shard_need(
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
 	const char *name, uint32_t member);
 
+/* sw_shard_admit_without - the same, of a stream for which there is no room: it
+ * has no window, and is to be killed at once. */
+void sw_shard_admit_without(struct sw_shard *sh,
+	const struct sw_declare_item *item, const char *name, uint32_t member);
+
 /* sw_shard_named - the admitted tensor of that name, or NULL. */
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 

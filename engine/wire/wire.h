@@ -286,10 +286,10 @@ struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
 };
 
 /* sw_fault_death - why a MISMATCH says that a tensor is dead: members differ,
- * or one of them has aborted. */
+ * one of them has aborted, or a server has no room for it. */
 static inline int sw_fault_death(int err)
 {
-	return err == SW_EABORTED ? SW_EABORTED : SW_EMISMATCH;
+	return err == SW_EABORTED || err == SW_EREFUSED ? err : SW_EMISMATCH;
 }
 
 struct sw_declare_head {

@@ -301,13 +301,14 @@ struct sw_worker_coll {
  * Errors: SW_EINVAL no such stream, kind, type, count or root, or @coll->local
  * is not in the group; SW_EAGAIN not admitted yet or too many are open;
  * SW_EMISMATCH it is another one than a local rank submitted before it, or the
- * stream is dead (sw_worker_why), or SW_EABORTED; SW_ECLOSED the local rank has
- * closed its group; or why the job ended. */
+ * stream is dead (sw_worker_why), or SW_EABORTED, SW_EREFUSED; SW_ECLOSED the
+ * local rank has closed its group; or why the job ended. */
 int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 
 /* sw_worker_why - why a declared tensor is dead: members declare it, or call it
- * in one round, differently, or its group was aborted.  That round, and all
- * that follow, end with sw_worker_death; the job goes on.  NULL: it is not. */
+ * in one round, differently, its group was aborted, or a server has no room for
+ * it.  That round, and all that follow, end with sw_worker_death; the job goes
+ * on.  NULL: it is not. */
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_death - the error with which it is; 0: it is not. */

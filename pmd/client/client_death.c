@@ -6,7 +6,7 @@
 
 bool sw_client_is_death(int err)
 {
-	return err == SW_EMISMATCH || err == SW_EABORTED;
+	return err == SW_EMISMATCH || err == SW_EABORTED || err == SW_EREFUSED;
 }
 
 void sw_group_die(struct sw_group *g, int death, const char *why)

@@ -115,9 +115,9 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
-	/* Why a push_pull or collective ended with SW_EMISMATCH or
-	 * SW_EABORTED, terminated; written before its completion, by the order
-	 * of declaration. */
+	/* Why a push_pull or collective ended with SW_EMISMATCH, SW_EABORTED
+	 * or SW_EREFUSED, terminated; written before its completion, by the
+	 * order of declaration. */
 	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
 };
 
@@ -245,7 +245,7 @@ struct sw_edge_declared {
 	uint64_t bytes; /* of the data segment */
 	/* SW_EMISMATCH: all are declared, but another worker declared at least
 	 * one of them otherwise; SW_EABORTED: its group was aborted;
-	 * terminated */
+	 * SW_EREFUSED: a server has no room for it; terminated */
 	int32_t err;
 	char text[SW_EDGE_TEXT_BYTES];
 	uint32_t pad;

@@ -72,6 +72,39 @@ def test_beside_the_raw_echo():
                   row["raw_ratio_q3"], f"{row}")
 
 
+def bench_collective(net, name, *more):
+    p = net.run(name, rig.sumwire(), "bench", "--collective", name, "--min",
+                "64KiB", "--max", "64KiB", "--iters", "20", *more,
+                *[w for a in net.agents for w in ("--agent", net.socket(a))])
+    p.wait_ok()
+    return p.out()
+
+
+def test_collectives():
+    """Sizes and factors of the bus's bandwidth are those of nccl-tests."""
+    n = 3
+    with Net(workers=n, servers=0, colocated=True) as net:
+        net.start_all()
+        for name, factor, more in (
+                ("all_reduce", 2 * (n - 1) / n, ()),
+                ("reduce_scatter", (n - 1) / n, ("--staged", "--dtype", "bf16")),
+                ("all_gather", (n - 1) / n, ("--in-place",)),
+                ("broadcast", 1, ("--staged", "--in-place")),
+                ("reduce", 1, ("--op", "max", "--dtype", "i64"))):
+            row = json.loads(bench_collective(net, name, "--json", *more))
+            row = row["results"][0]
+            size = row["size_bytes"]
+            algbw = 8 * size / row["time_us"] / 1e3
+            check(row["wrong"] == 0 and row["collective"] == name and
+                  row["workers"] == n and (64 << 10) - 8 * n < size <= 64 << 10
+                  and abs(row["algbw_gbit_s"] / algbw - 1) < 1e-6 and
+                  abs(row["busbw_gbit_s"] / algbw / factor - 1) < 1e-6 and
+                  0 < row["p50_us"] <= row["p99_us"], f"{name}: {row}")
+        head = bench_collective(net, "all_reduce")
+        check(re.search(r"# +size +count +type +time +algbw +busbw +#wrong",
+                        head), head)
+
+
 def test_bad_options():
     cases = (((), r"give either --agent SOCKET or --loopback"),
              (("--loopback", "--min", "1MiB", "--max", "4KiB"),

@@ -87,6 +87,25 @@ def test_own_share_never_touches_the_port():
                   f"{name} sent {port} bytes for {pushed} pushed ones")
 
 
+def test_own_parts_never_touch_the_port():
+    """Of two nodes each sends the other's part of a reduce_scatter, which is
+    half of what it pushes, and no result."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        p = net.run("bench", rig.sumwire(), "bench", "--collective",
+                    "reduce_scatter", "--min", "16MiB", "--max", "16MiB",
+                    "--iters", "4",
+                    *[w for a in net.agents for w in ("--agent", net.socket(a))])
+        p.wait_ok()
+        for name in net.agents:
+            stats = net.stats(name)
+            port = sum(v for key, v in stats.items()
+                       if key.startswith("port.") and key.endswith("tx_bytes"))
+            pushed = stats["push_bytes"]
+            check(0.45 * pushed < port < 0.6 * pushed,
+                  f"{name} sent {port} bytes for {pushed} pushed ones")
+
+
 def test_trains_again_on_the_same_daemons():
     with Net(workers=2, servers=0, colocated=True) as net:
         net.start_all()

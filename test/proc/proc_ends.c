@@ -206,6 +206,26 @@ static void do_reopen(struct ends *e)
 	puts("reopened");
 }
 
+/* One group after the other, until servers have no room for the next one. */
+static void do_fill(struct ends *e)
+{
+	uint64_t h = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; !err; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "g%u", i);
+		must(e, sw_group_open(e->c, name, NULL, 0, &e->dp), "group");
+		err = call(e, e->dp, SW_ALL_REDUCE, e->own, FEW, &h);
+		if (!err)
+			err = sw_wait(e->c, h);
+	}
+	say(e, "first", err);
+	try_later(e);
+	must(e, sw_group_close(e->dp), "close");
+}
+
 static void do_close(struct ends *e)
 {
 	int err = 0;
@@ -303,6 +323,8 @@ static void run(struct ends *e, const char *what)
 		do_swapped(e);
 	else if (!strcmp(what, "reopen"))
 		do_reopen(e);
+	else if (!strcmp(what, "fill"))
+		do_fill(e);
 	else if (!strcmp(what, "close"))
 		do_close(e);
 	else if (!strcmp(what, "close_early"))

@@ -152,6 +152,17 @@ def test_close_with_local_ranks():
         check("reopened" in out, out)
 
 
+def test_more_groups_than_the_quota_holds():
+    """The one that is too many ends, at all with one sentence."""
+    for keys in ({"k": 1, "colocated": False, "quota": "40MiB"},
+                 {"k": 2, "colocated": False, "quota": "40MiB",
+                  "local": (2, 1)}):
+        outs = run("fill", **keys)
+        check_ends(outs, [["first", "later"]] * len(outs), "SW_EREFUSED",
+                   r"stream g\d+/all_reduce: quota: the tensors need \d MiB, "
+                   r"\d of 40 MiB are left")
+
+
 def test_close_with_work_open():
     outs = run("close", n=2)
     check([e[:2] for e in ends(outs[1])] == [("first", "SW_ECLOSED")],

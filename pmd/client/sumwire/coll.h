@@ -41,8 +41,8 @@ SW_API int sw_free(struct sw_client *c, void *p);
  * stream of the group is opened with its first collective of each kind.
  * @name    the same at all of them, 1 to 100 bytes; groups of one name are the
  *          same group
- * @ranks   @n_ranks of them, at most 4,096, different, this one among them, in
- *          an order that is the same at all of them; NULL: all ranks
+ * @ranks   @n_ranks of them, different, this one among them, in an order that
+ *          is the same at all of them; NULL: all ranks
  * @out     owned by @c, valid until sw_group_close or sw_close
  * A name may be used again when its group was closed, by all of its members.
  * Errors: SW_EINVAL; SW_EBUSY a group of that name is open, or 256 are;
@@ -110,9 +110,11 @@ struct sw_coll_args {
  * SW_EMISMATCH and a sentence that names two of them: at all that wait for a
  * result; who only gives may have ended before.  The group is then dead: all
  * that is open on it, and all that is called later, of any kind, ends so; other
- * groups go on.  Errors: SW_EINVAL an argument cannot be, with the reason in
- * sw_last_error; SW_EBUSY too many are open; those of sw_declare and
- * sw_push_pull. */
+ * groups go on.  So it is, with SW_EREFUSED, when a server's quota has no room
+ * for the first collective of a kind, which takes some 4 MiB of each server;
+ * sw_last_error says what is needed and left.
+ * Errors: SW_EINVAL an argument cannot be, with the reason in sw_last_error;
+ * SW_EBUSY too many are open; those of sw_declare and sw_push_pull. */
 SW_API int sw_coll(
 	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
 

@@ -130,6 +130,64 @@ static void dead__who_opens_a_stream_later_is_refused(void **state)
 	server_rig_close(r);
 }
 
+/* The group for which there is no room is dead, at each who opens it; it takes
+ * nothing, and others go on: also when there would be room again. */
+static void dead__no_room_for_its_window(void **state)
+{
+	static const char why[] =
+		"stream i/a: quota: the tensors need 1 MiB, 0 of 0 MiB are "
+		"left";
+	struct server_rig *r = open_groups();
+	struct sw_declared d;
+	uint64_t before = used(r), bytes = r->srv->quota.bytes;
+
+	r->srv->quota.bytes = before + 4096;
+	open_stream(r, 0, 3, "i/a");
+	assert_null(strstr(r->text, "DECLARED")); /* it comes again */
+	for (uint32_t i = 0; i < 2; i++) {
+		open_stream(r, i, i ? 1 : 3, "i/a");
+		assert_contains(r->text, why);
+		memcpy(&d, r->last[SW_DECLARED].bytes + SW_HEAD_BYTES,
+			sizeof(d));
+		assert_int_equal(d.refused, -SW_EREFUSED);
+	}
+	r->srv->quota.bytes = bytes;
+	open_stream(r, 2, 1, "i/a");
+	assert_contains(r->text, why);
+	assert_int_equal(used(r), before);
+	assert_string_equal(push(r, 0, 0), "");
+	open_stream(r, 2, 2, "j/a");
+	assert_contains(r->text, "w2 DECLARED b2 k4");
+	server_rig_close(r);
+}
+
+/* Two streams of a batch, of which the first has room: that one is admitted. */
+static void dead__no_room_for_the_last_of_a_batch(void **state)
+{
+	struct sw_declare_head head = {.batch = 3, .n = 2};
+	struct sw_declare_item item = {.n_elems = ALL,
+		.key = SW_KEY_NONE,
+		.dtype = LOG2,
+		.mode = SW_MODE_STREAM,
+		.name_len = 3};
+	struct server_rig *r = open_groups();
+	uint8_t bytes[SW_PAYLOAD_MAX], *end = bytes;
+	uint64_t each = used(r) / 3;
+
+	end = (uint8_t *)mempcpy(end, &head, sizeof(head));
+	for (uint32_t i = 0; i < 2; i++) {
+		end = (uint8_t *)mempcpy(end, &item, sizeof(item));
+		end = (uint8_t *)mempcpy(end, i ? "j/a" : "i/a", 3);
+	}
+	r->srv->quota.bytes = used(r) + each;
+	for (uint32_t n = 0; n < 2; n++)
+		peer_say(&r->w[0], SW_DECLARE, bytes, (end - bytes));
+	assert_contains(
+		rig_tx(r), "w0 DECLARED b3 k4 k-1 refused stream j/a: quota");
+	assert_int_equal(used(r), 4 * each);
+	server_rig_close(r);
+}
+
 /* Errors that say no such thing are a mismatch. */
 static void dead__by_a_strange_error(void **state)
 {
@@ -340,6 +398,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dead__all_streams_of_the_group),
 		cmocka_unit_test(dead__who_opens_a_stream_later_is_refused),
+		cmocka_unit_test(dead__no_room_for_its_window),
+		cmocka_unit_test(dead__no_room_for_the_last_of_a_batch),
 		cmocka_unit_test(dead__by_a_strange_error),
 		cmocka_unit_test(closed__by_all_frees_the_windows),
 		cmocka_unit_test(closed__late_frames),

@@ -68,11 +68,15 @@ static void declare__takes_its_window(void **state)
 static void declare__largest_window_beyond_the_quota(void **state)
 {
 	static struct server_rig r;
+	uint64_t before;
 
 	server_rig_open(&r, 1, 32 << 20);
 	rig_join(&r, 0);
-	assert_contains(declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0), "quota");
-	assert_int_equal(n_tensors(&r), 0);
+	before = r.srv->quota.used_bytes;
+	declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0);
+	assert_contains(declare(&r, 0, 0, 1, SW_WINDOW_MAX_LOG2, 0),
+		"w0 DECLARED b0 k-1 refused stream g: quota");
+	assert_int_equal(r.srv->quota.used_bytes, before);
 	server_rig_close(&r);
 }
 
