@@ -3,9 +3,6 @@
 #include "test/unit/cuda/coll_rig.h"
 #include "test/unit/cuda/fake_rig.h"
 
-#include <errno.h>
-#include <numaif.h>
-
 enum { MIB = 1 << 20, ELEMS = MIB / 4 };
 
 static struct sw_device_tensor *declare(struct scene *s, const char *name)
@@ -90,28 +87,6 @@ static void memory__of_cuda(void **state)
 	fake_unload(library, f);
 }
 
-/* By a container's filter of system calls. */
-static void skip_if_forbidden(void)
-{
-	if (get_mempolicy(NULL, NULL, 0, NULL, 0)) {
-		assert_true(errno == EPERM || errno == ENOSYS);
-		print_message("SKIP: get_mempolicy is forbidden here\n");
-		skip();
-	}
-}
-
-/* The nodes (bits) that the pages at @p are to come from; 0: any. */
-static unsigned long nodes_of(const void *p)
-{
-	unsigned long mask = 0;
-	int mode;
-
-	assert_int_equal(
-		get_mempolicy(&mode, &mask, 64, (void *)p, MPOL_F_ADDR), 0);
-	assert_true(mode == MPOL_PREFERRED || mode == MPOL_DEFAULT);
-	return mode == MPOL_PREFERRED ? mask : 0;
-}
-
 /* Tensors, memory, and, where a node is not there, where it was before. */
 static void memory__near_the_device(void **state)
 {
@@ -121,7 +96,7 @@ static void memory__near_the_device(void **state)
 	} rows[] = {{"host:node=0", 1}, {"host:node=61", 0}, {"host", 0}};
 	struct scene *s = *state;
 
-	skip_if_forbidden();
+	rig_skip_if_forbidden();
 	for (uint32_t i = 0; i < 3; i++) {
 		struct sw_tensor_desc desc = RIG_DESC("", 1000, SW_F32, 0);
 		char name[] = {(char)('a' + i), 0};
@@ -132,8 +107,9 @@ static void memory__near_the_device(void **state)
 		open_device(s, rows[i].device);
 		assert_int_equal(sw_declare(s->c, &desc, 1, &t), 0);
 		assert_int_equal(sw_alloc(s->c, MIB, &p), 0);
-		assert_int_equal(nodes_of(sw_tensor_data(t)), rows[i].nodes);
-		assert_int_equal(nodes_of(p), rows[i].nodes);
+		assert_int_equal(
+			rig_nodes_of(sw_tensor_data(t)), rows[i].nodes);
+		assert_int_equal(rig_nodes_of(p), rows[i].nodes);
 		sw_device_close(&s->d);
 	}
 }
