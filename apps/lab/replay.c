@@ -84,18 +84,21 @@ struct tuning {
 	const char *partition, *credit;
 };
 
-/* Memory of a GPU is not allocated here. */
 static int check_device(const struct sw_replay *r)
 {
 	const char *fault = NULL;
 
 	if (!r->device)
 		return 0;
-	if (strcmp(r->device, "host") && strncmp(r->device, "host:", 5))
-		fault = "replay has no memory but this machine's, so it can "
-			"only be host";
-	else if (r->is_loopback && strcmp(r->device, "host"))
-		fault = "with --loopback it is host, and --copy says how fast";
+	if (strcspn(r->device, ":") != 4 ||
+		(strncmp(r->device, "host", 4) &&
+			strncmp(r->device, "cuda", 4)))
+		fault = "\"host\" or \"cuda\" was expected";
+	else if (r->is_loopback && r->device[4])
+		fault = "with --loopback it has no options: --copy says how "
+			"fast host is";
+	else if (r->copy_bit_s && r->device[0] == 'c')
+		fault = "cuda copies as fast as it can, so without --copy";
 	else if (r->is_table)
 		fault = "--table cannot be combined with it";
 	else if (r->piece_bytes % 4096 || r->piece_bytes > PIECE_MAX)
@@ -154,8 +157,8 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
 			"bytes of bytescheduler's credit"},
 		{"--device", SW_ARG_STRING, {.string = &r->device}, 0, 0,
-			"\"host\": tensors go through the pipeline of "
-			"devices, over memory that stands for a GPU's"},
+			"tensors lie in a GPU's memory (\"cuda\"), or in what "
+			"stands for it (\"host\")"},
 		{"--copy", SW_ARG_RATE, {.u64 = &r->copy_bit_s}, 0, 1e13,
 			"rate of copies between device and host, each way; "
 			"without --device they are only simulated, too"},

@@ -29,10 +29,10 @@ struct worker {
 	struct sw_client *client;
 	struct sw_tensor **tensors;
 	uint64_t *handles; /* 0: not open */
-	/* r->device: its tensors, and the memory that stands for its own */
+	/* r->device: its tensors, and where they are in its memory */
 	struct sw_device *device;
 	struct sw_device_tensor **device_tensors;
-	float **memory;
+	void **memory;
 	uint64_t clock_ns; /* the computation's */
 	uint32_t step;
 	uint64_t n_wrong;
@@ -50,6 +50,20 @@ static int failed(const struct worker *w, int err)
 
 /* --- tensors --- */
 
+/* All zeros, since not every number is added as fast. */
+static int alloc_on_device(struct worker *w, uint64_t bytes, void **out)
+{
+	void *zeros = calloc(1, bytes);
+	int err = SW_ENOMEM;
+
+	if (zeros)
+		err = sw_device_alloc(w->device, bytes, out);
+	if (!err)
+		err = sw_device_copy(w->device, *out, zeros, bytes);
+	free(zeros);
+	return err;
+}
+
 static int declare_to_device(
 	struct worker *w, const struct sw_tensor_desc *descs)
 {
@@ -63,15 +77,22 @@ static int declare_to_device(
 	w->memory = calloc(m->n_tensors, sizeof(*w->memory));
 	if (!w->device_tensors || !w->memory)
 		return SW_ENOMEM;
-	for (uint32_t t = 0; t < m->n_tensors; t++) {
-		w->memory[t] = calloc(m->tensors[t].n_elems, sizeof(float));
-		if (!w->memory[t])
-			return SW_ENOMEM;
-	}
 	err = sw_device_open(w->client, &settings, &w->device);
+	for (uint32_t t = 0; t < m->n_tensors && !err; t++)
+		err = alloc_on_device(w, m->tensors[t].n_elems * sizeof(float),
+			&w->memory[t]);
 	return err ? err
 		   : sw_device_declare(
 			     w->device, descs, m->n_tensors, w->device_tensors);
+}
+
+static void close_device(struct worker *w)
+{
+	for (uint32_t t = 0; w->device && t < w->m->n_tensors; t++)
+		sw_device_free(w->device, w->memory[t]);
+	sw_device_close(&w->device);
+	free(w->memory);
+	free(w->device_tensors);
 }
 
 static int declare(struct worker *w)
@@ -130,35 +151,56 @@ static int start(struct worker *w, uint32_t t)
 	return sw_push_pull_device(w->device_tensors[t], &call);
 }
 
+/* Bytes of the elements by which it is known: the mark, and is it the last? */
+static uint64_t head_bytes(const struct worker *w, uint32_t t)
+{
+	return w->m->tensors[t].n_elems > 1 ? 2 * sizeof(float) : sizeof(float);
+}
+
 static int push(struct worker *w, uint32_t t)
 {
-	float *data = w->device ? w->memory[t] : sw_tensor_data(w->tensors[t]);
-	int err;
+	const float head[2] = {mark(w, sw_rank(w->client)), w->is_last};
+	int err = 0;
 
-	data[0] = mark(w, sw_rank(w->client));
-	if (w->m->tensors[t].n_elems > 1)
-		data[1] = w->is_last;
-	err = start(w, t);
+	if (w->device)
+		err = sw_device_copy(
+			w->device, w->memory[t], head, head_bytes(w, t));
+	else
+		memcpy(sw_tensor_data(w->tensors[t]), head, head_bytes(w, t));
+	if (!err)
+		err = start(w, t);
 	return err ? failed(w, err) : 0;
+}
+
+/* The sum's first elements, when it is there. */
+static int take_sum(struct worker *w, uint32_t t, float *head)
+{
+	int err = w->device ? sw_device_wait(w->device_tensors[t])
+			    : sw_wait(w->client, w->handles[t]);
+
+	w->handles[t] = 0;
+	if (!err && w->device)
+		err = sw_device_copy(
+			w->device, head, w->memory[t], head_bytes(w, t));
+	else if (!err)
+		memcpy(head, sw_tensor_result(w->tensors[t]), head_bytes(w, t));
+	return err;
 }
 
 /* Wait for tensors @first … @end - 1, if they are under way. */
 static int pull(struct worker *w, uint32_t first, uint32_t end)
 {
 	for (uint32_t t = first; t < end; t++) {
-		const float *sum = w->device ? w->memory[t]
-					     : sw_tensor_result(w->tensors[t]);
+		float sum[2] = {0};
 		int err;
 
 		if (!w->handles[t])
 			continue;
-		err = w->device ? sw_device_wait(w->device_tensors[t])
-				: sw_wait(w->client, w->handles[t]);
-		w->handles[t] = 0;
+		err = take_sum(w, t, sum);
 		if (err)
 			return failed(w, err);
 		w->n_wrong += sum[0] != sum_of_marks(w);
-		w->is_over |= w->m->tensors[t].n_elems > 1 && sum[1] > 0;
+		w->is_over |= sum[1] > 0;
 	}
 	return 0;
 }
@@ -377,12 +419,8 @@ int sw_replay_worker(const struct sw_replay *r, struct sw_replay_result *out)
 	}
 	if (!err && r->report && sw_rank(w.client) == 0)
 		err = write_report(r->report, out);
-	sw_device_close(&w.device);
+	close_device(&w);
 	sw_close(&w.client);
-	for (uint32_t t = 0; w.memory && t < w.m->n_tensors; t++)
-		free(w.memory[t]);
-	free(w.memory);
-	free(w.device_tensors);
 	free(w.tensors);
 	free(w.handles);
 	free(w.times);

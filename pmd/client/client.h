@@ -213,6 +213,7 @@ struct sw_client {
 
 	uint32_t n_tensors, n_batches;
 	uint32_t next_batch; /* counts declares, as the agent does */
+	uint32_t near;       /* as of sw_edge_declare */
 	struct sw_tensor *tensors[SW_EDGE_TENSORS];
 	uint32_t memories[SW_EDGE_TENSORS]; /* what sw_alloc gave */
 	uint32_t n_memories;

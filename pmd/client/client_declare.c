@@ -112,7 +112,8 @@ static int send_batch(
 {
 	struct sw_edge_declare m = {.kind = SW_EDGE_DECLARE,
 		.batch = c->next_batch++,
-		.n_total = o->n};
+		.n_total = o->n,
+		.near = c->near};
 	int err = 0;
 
 	for (; m.first_i < o->n && !err; m.first_i += m.n) {

@@ -14,6 +14,14 @@ void sw_client_say(const struct sw_client *c, const char *line)
 	sw_client_log(&c->settings, "%s", line);
 }
 
+void sw_client_near(struct sw_client *c, int node)
+{
+	if (!sw_client_lock(c))
+		return;
+	c->near = (uint32_t)(node + 1);
+	sw_client_unlock(c);
+}
+
 /* Once the attachment is over, its socket is readable for ever. */
 void sw_client_rest(
 	struct sw_client *c, const _Atomic bool *has_mail, uint64_t until_ns)

@@ -8,6 +8,10 @@
 /* sw_client_say - a line to the caller's log. */
 void sw_client_say(const struct sw_client *c, const char *line);
 
+/* sw_client_near - what is declared and allocated from now on is to lie on NUMA
+ * node @node; -1: where the agent likes. */
+void sw_client_near(struct sw_client *c, int node);
+
 /* sw_client_adopt - sw_close calls @close(@part) first; sw_client_disown - or
  * not any more. */
 void sw_client_adopt(struct sw_client *c, struct sw_client_part *part,

@@ -57,6 +57,7 @@ uint64_t sw_client_expire(struct sw_client *c)
 
 	if (now_ns < c->calls.expire_ns)
 		return c->calls.expire_ns;
+	sw_client_rx_completions(c); /* their caller may be late, not others */
 	c->calls.expire_ns = UINT64_MAX; /* calls may begin while we tell */
 	for (uint32_t i = 0; c->calls.n_open && i < SW_EDGE_COLLS; i++) {
 		const struct sw_call *k = &c->calls.calls[i];

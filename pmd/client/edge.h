@@ -205,7 +205,9 @@ struct sw_edge_desc {
 struct sw_edge_declare {
 	uint32_t kind;
 	uint32_t batch; /* counts this client's declares from 0 */
-	uint32_t n_total, first_i, n, pad;
+	uint32_t n_total, first_i, n;
+	uint32_t near; /* 1 + the NUMA node where they are to lie; 0, or one
+			  that the agent does not have: where it likes */
 	struct sw_edge_desc descs[SW_EDGE_PIECE];
 };
 

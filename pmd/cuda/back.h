@@ -4,12 +4,12 @@
  * All that is above it (pipeline.h) is the same for each, so that it runs where
  * there is no GPU.  A copy and its event are put to the back end's own stream
  * of that direction, which does them in order; nothing here blocks, but open,
- * close, pin and unpin.
+ * close, pin, unpin, alloc, release and move.
  *
- * Thread: the pipeline's, after enter; record, hold, event_open and event_close
- * any.  Errors: SW_EDEVICE, after which the device is of no use to this process
- * any more, unless said otherwise; @why, of SW_BACK_WHY bytes, is a sentence of
- * it.
+ * Thread: the pipeline's, after enter; record, hold, event_open, event_close
+ * and what is about the device's own memory any.  Errors: SW_EDEVICE, after
+ * which the device is of no use to this process any more, unless said
+ * otherwise; @why, of SW_BACK_WHY bytes, is a sentence of it.
  */
 #ifndef SW_CUDA_BACK_H
 #define SW_CUDA_BACK_H
@@ -68,6 +68,24 @@ struct sw_back_ops {
 	 * Errors: SW_ENOENT it cannot be done here, and @why. */
 	int (*hold)(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 		uint32_t value, char *why);
+
+	/* The machine's NUMA node that the device is near; -1: not known. */
+	int (*node)(const struct sw_back *b);
+
+	/* Memory of the device, at a multiple of 256; SW_ENOMEM it has too
+	 * little. */
+	int (*alloc)(struct sw_back *b, uint64_t bytes, void **out, char *why);
+	void (*release)(struct sw_back *b, void *p);
+
+	/* A copy that is done when this returns: of the device's memory, of
+	 * the machine's, from one to the other.  SW_EINVAL it is neither. */
+	int (*move)(struct sw_back *b, void *to, const void *from,
+		uint64_t bytes, char *why);
+
+	/* A number of what @p, of the device, has now; false: it is not asked
+	 * for.  NULL: never. */
+	bool (*digest)(const struct sw_back *b, const void *p, uint64_t bytes,
+		uint64_t *out);
 };
 
 extern const struct sw_back_ops sw_back_host, sw_back_cuda;

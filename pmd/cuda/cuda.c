@@ -278,6 +278,42 @@ static int cuda_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	return SW_ENOENT;
 }
 
+static int cuda_node(const struct sw_back *b)
+{
+	return sw_cuda_node(&b->cuda, b->device, "/sys");
+}
+
+static int cuda_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
+{
+	int old, err = enter(b, &old, why);
+
+	if (err)
+		return err;
+	err = b->cuda.Malloc(out, bytes);
+	leave(b, old);
+	if (!err)
+		return 0;
+	return judge(b, "cudaMalloc", err, why) == SW_EDEVICE ? SW_EDEVICE
+							      : SW_ENOMEM;
+}
+
+static void cuda_release(struct sw_back *b, void *p)
+{
+	b->cuda.Free(p);
+}
+
+static int cuda_move(struct sw_back *b, void *to, const void *from,
+	uint64_t bytes, char *why)
+{
+	int old, err = enter(b, &old, why);
+
+	if (err)
+		return err;
+	err = b->cuda.Memcpy(to, from, bytes, SW_CUDA_AS_IT_IS);
+	leave(b, old);
+	return err ? judge(b, "cudaMemcpy", err, why) : 0;
+}
+
 const struct sw_back_ops sw_back_cuda = {
 	.name = "cuda",
 	.open = cuda_open,
@@ -291,4 +327,8 @@ const struct sw_back_ops sw_back_cuda = {
 	.copy = cuda_copy,
 	.poll = cuda_poll,
 	.hold = cuda_hold,
+	.node = cuda_node,
+	.alloc = cuda_alloc,
+	.release = cuda_release,
+	.move = cuda_move,
 };

@@ -201,6 +201,7 @@ int sw_device_open(struct sw_client *c, const struct sw_device_settings *s,
 		free(d);
 		return err;
 	}
+	sw_client_near(c, d->ops->node(d->back));
 	sw_client_adopt(c, &d->part, close_part);
 	*out = d;
 	return 0;

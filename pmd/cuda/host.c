@@ -11,6 +11,8 @@
 #include "engine/base/error.h"
 #include "pmd/client/edge.h"
 
+enum { ALIGN = 256, FREED = 0xdd };
+
 struct event {
 	_Atomic uint64_t recorded, done;
 };
@@ -40,9 +42,17 @@ struct sw_host_stream {
 	uint64_t free_ns; /* when the last copy is done */
 };
 
+/* Memory "of the device"; behind it are its bytes. */
+struct block {
+	_Alignas(ALIGN) struct block *next; /* that was freed, too */
+	uint64_t bytes;
+};
+
 struct sw_back {
-	uint64_t gbit, mbit, latency_us, lost_after, no_pin, no_hold;
-	bool has_fault; /* lost_after was given */
+	uint64_t gbit, mbit, latency_us, lost_after, node;
+	uint64_t no_pin, no_hold, check;
+	bool has_fault, has_node; /* lost_after, node were given */
+	struct block *_Atomic freed;
 	_Atomic bool is_lost;
 	_Atomic uint64_t n_copies[SW_BACK_WAYS];
 	struct sw_host_stream *ways[SW_BACK_WAYS];
@@ -201,10 +211,12 @@ static bool take_option(struct sw_back *b, const char *at, size_t n)
 		const char *name;
 		uint64_t *value;
 	} all[] = {
+		{"check", &b->check},
 		{"gbit=", &b->gbit},
 		{"mbit=", &b->mbit},
 		{"latency_us=", &b->latency_us},
 		{"lost_after=", &b->lost_after},
+		{"node=", &b->node},
 		{"no_pin", &b->no_pin},
 		{"no_hold", &b->no_hold},
 	};
@@ -219,6 +231,7 @@ static bool take_option(struct sw_back *b, const char *at, size_t n)
 			continue;
 		*all[i].value = is_number ? strtoull(at + len, &end, 10) : 1;
 		b->has_fault |= all[i].value == &b->lost_after;
+		b->has_node |= all[i].value == &b->node;
 		return end == at + n;
 	}
 	return false;
@@ -244,6 +257,12 @@ static void host_close(struct sw_back *b)
 {
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
 		sw_host_stream_close(b->ways[i]);
+	while (b->freed) {
+		struct block *next = b->freed->next;
+
+		free(b->freed);
+		b->freed = next;
+	}
 	free(b);
 }
 
@@ -370,6 +389,72 @@ static int host_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 		&(struct job){.kind = HOLD, .word = word, .value = value}, why);
 }
 
+/* --- its memory --- */
+
+static int host_node(const struct sw_back *b)
+{
+	return b->has_node ? (int)b->node : -1;
+}
+
+static int host_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
+{
+	struct block *block = NULL;
+
+	(void)b;
+	if (bytes <= SIZE_MAX - 2 * ALIGN)
+		block = aligned_alloc(ALIGN,
+			sizeof(*block) + (bytes + ALIGN - 1) / ALIGN * ALIGN);
+	if (!block)
+		return fail(why, SW_ENOMEM, "out of memory");
+	block->bytes = bytes;
+	*out = block + 1;
+	return 0;
+}
+
+/* Who looks for what is freed too early wants other bytes there, and no
+ * others' memory. */
+static void host_release(struct sw_back *b, void *p)
+{
+	struct block *block = (struct block *)p - 1;
+
+	if (!b->check) {
+		free(block);
+		return;
+	}
+	memset(p, FREED, block->bytes);
+	block->next = b->freed;
+	while (!atomic_compare_exchange_weak(&b->freed, &block->next, block))
+		;
+}
+
+static int host_move(struct sw_back *b, void *to, const void *from,
+	uint64_t bytes, char *why)
+{
+	if (b->is_lost)
+		return lost(why);
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+static bool host_digest(
+	const struct sw_back *b, const void *p, uint64_t bytes, uint64_t *out)
+{
+	const char *at = p;
+	uint64_t digest = 1, word;
+
+	for (; b->check && bytes; at += sizeof(word)) {
+		size_t n = bytes < sizeof(word) ? bytes : sizeof(word);
+
+		word = 0;
+		memcpy(&word, at, n);
+		digest = (digest ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		digest ^= digest >> 29;
+		bytes -= n;
+	}
+	*out = digest;
+	return b->check;
+}
+
 uint64_t sw_host_copies(const struct sw_back *b, enum sw_back_way way)
 {
 	return b->n_copies[way];
@@ -388,4 +473,9 @@ const struct sw_back_ops sw_back_host = {
 	.copy = host_copy,
 	.poll = host_poll,
 	.hold = host_hold,
+	.node = host_node,
+	.alloc = host_alloc,
+	.release = host_release,
+	.move = host_move,
+	.digest = host_digest,
 };

@@ -102,6 +102,8 @@ struct sw_pipeline_piece {
 	const char *in;     /* pinned, where its result comes */
 	uint64_t at, bytes; /* of the tensor */
 	uint64_t handle;    /* of net */
+	uint64_t digest;    /* of what is pushed, if the back end has it */
+	bool has_digest;
 	uint32_t i;
 };
 
@@ -256,6 +258,16 @@ void sw_pipeline_queue_put(
 
 /* The most urgent; there is one. */
 struct sw_pipeline_copy *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
+
+/* --- watch.c --- */
+
+/* sw_pipeline_watch - of a piece whose producer is done; its sum is there:
+ * sw_pipeline_is_edited - did its caller write or free it meanwhile, as far as
+ * the back end looks? */
+void sw_pipeline_watch(
+	const struct sw_pipeline *l, struct sw_pipeline_piece *p);
+bool sw_pipeline_is_edited(
+	const struct sw_pipeline *l, const struct sw_pipeline_piece *p);
 
 /* --- run.c --- */
 

@@ -175,6 +175,17 @@ static void enqueue(struct sw_pipeline *l, struct sw_pipeline_copy *c)
 	sw_pipeline_queue_put(&l->lanes[c->way].queue, c);
 }
 
+static void end_edited(struct sw_pipeline *l, struct sw_pipeline_piece *p)
+{
+	char why[SW_PIPELINE_WHY];
+
+	snprintf(why, sizeof(why),
+		"%s: tensor '%s' was written or freed while it was summed; its "
+		"caller has to wait until the call has ended",
+		l->p.where, p->tensor->name);
+	end_piece(l, p, SW_ECORRUPT, why);
+}
+
 static void enqueue_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
 	enum sw_back_way way)
 {
@@ -201,11 +212,12 @@ static void back(struct sw_pipeline *l, struct sw_pipeline_piece *p, int err)
 	const struct sw_pipeline_net *n = &l->p.net;
 	const struct sw_pipeline_call *c = &p->tensor->call;
 
-	if (err || (c->is_root && c->to == c->from)) {
+	if (!err && sw_pipeline_is_edited(l, p))
+		end_edited(l, p);
+	else if (err || (c->is_root && c->to == c->from))
 		end_piece(l, p, err, err ? n->why(n->ctx) : "");
-		return;
-	}
-	enqueue_piece(l, p, SW_BACK_IN);
+	else
+		enqueue_piece(l, p, SW_BACK_IN);
 }
 
 static bool poll_net(struct sw_pipeline *l)
@@ -324,10 +336,13 @@ void sw_pipeline_start(
 
 	t->n_left = t->n_pieces;
 	for (uint32_t i = 0; i < t->n_pieces && !err; i++) {
+		struct sw_pipeline_piece *p = &t->pieces[i];
+
+		sw_pipeline_watch(l, p);
 		if (t->call.from)
-			enqueue_piece(l, &t->pieces[i], SW_BACK_OUT);
+			enqueue_piece(l, p, SW_BACK_OUT);
 		else
-			push(l, &t->pieces[i]);
+			push(l, p);
 	}
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/cuda/runtime.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,29 @@ static int check_driver(struct sw_cuda *c, const char *name, char *why)
 			driver / 10 % 100, c->GetErrorString(err), err);
 	}
 	return SW_EDEVICE;
+}
+
+int sw_cuda_node(const struct sw_cuda *c, int device, const char *sys)
+{
+	char id[32] = "", path[256];
+	int node = -1;
+	FILE *f;
+
+	if (c->DeviceGetPCIBusId(id, sizeof(id), device)) {
+		c->GetLastError();
+		return -1;
+	}
+	for (char *p = id; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	snprintf(
+		path, sizeof(path), "%s/bus/pci/devices/%s/numa_node", sys, id);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%d", &node) != 1)
+		node = -1;
+	fclose(f);
+	return node;
 }
 
 static int load_one(struct sw_cuda *c, const char *name, int flags, char *why)

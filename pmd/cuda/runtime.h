@@ -35,7 +35,11 @@
 				 int kind, void *stream))                      \
 	F(HostRegister, (void *p, size_t bytes, unsigned int flags))           \
 	F(HostUnregister, (void *p))                                           \
-	F(HostGetDevicePointer, (void **out, void *p, unsigned int flags))
+	F(HostGetDevicePointer, (void **out, void *p, unsigned int flags))     \
+	F(DeviceGetPCIBusId, (char *out, int bytes, int device))               \
+	F(Malloc, (void **out, size_t bytes))                                  \
+	F(Free, (void *p))                                                     \
+	F(Memcpy, (void *to, const void *from, size_t bytes, int kind))
 
 /* The driver's, found through the runtime: its addresses are numbers. */
 typedef int sw_cuda_wait_value(
@@ -51,16 +55,17 @@ struct sw_cuda {
 };
 
 enum {
-	SW_CUDA_NOT_READY = 600,        /* cudaErrorNotReady */
-	SW_CUDA_CAPTURE_FIRST = 900,    /* cudaErrorStreamCaptureUnsupported */
-	SW_CUDA_CAPTURE_LAST = 908,     /* cudaErrorStreamCaptureWrongThread */
-	SW_CUDA_NON_BLOCKING = 1,       /* cudaStreamNonBlocking */
-	SW_CUDA_NO_TIMING = 2,          /* cudaEventDisableTiming */
-	SW_CUDA_TO_HOST = 2,            /* cudaMemcpyDeviceToHost */
-	SW_CUDA_TO_DEVICE = 1,          /* cudaMemcpyHostToDevice */
-	SW_CUDA_PIN_PORTABLE = 1,       /* cudaHostRegisterPortable */
-	SW_CUDA_PIN_MAPPED = 2,         /* cudaHostRegisterMapped */
-	SW_CUDA_PIN_READ_ONLY = 8,      /* cudaHostRegisterReadOnly */
+	SW_CUDA_NOT_READY = 600,     /* cudaErrorNotReady */
+	SW_CUDA_CAPTURE_FIRST = 900, /* cudaErrorStreamCaptureUnsupported */
+	SW_CUDA_CAPTURE_LAST = 908,  /* cudaErrorStreamCaptureWrongThread */
+	SW_CUDA_NON_BLOCKING = 1,    /* cudaStreamNonBlocking */
+	SW_CUDA_NO_TIMING = 2,       /* cudaEventDisableTiming */
+	SW_CUDA_TO_HOST = 2,         /* cudaMemcpyDeviceToHost */
+	SW_CUDA_TO_DEVICE = 1,       /* cudaMemcpyHostToDevice */
+	SW_CUDA_AS_IT_IS = 4,        /* cudaMemcpyDefault: by the addresses */
+	SW_CUDA_PIN_PORTABLE = 1,    /* cudaHostRegisterPortable */
+	SW_CUDA_PIN_MAPPED = 2,      /* cudaHostRegisterMapped */
+	SW_CUDA_PIN_READ_ONLY = 8,   /* cudaHostRegisterReadOnly */
 	SW_CUDA_PITCH_MAX = 0x7fffffff, /* cudaDevAttrMaxPitch */
 	SW_CUDA_GEQ = 0,                /* CU_STREAM_WAIT_VALUE_GEQ */
 };
@@ -72,6 +77,11 @@ enum {
  * Errors: SW_EDEVICE and @why, of SW_BACK_WHY bytes. */
 int sw_cuda_load(struct sw_cuda *c, char *why);
 void sw_cuda_unload(struct sw_cuda *c);
+
+/* sw_cuda_node - the NUMA node that a device is near, which the kernel has by
+ * its place on PCIe; -1: not known.
+ * @sys  where the kernel says such things: "/sys" */
+int sw_cuda_node(const struct sw_cuda *c, int device, const char *sys);
 
 /* sw_cuda_say - @why is what failed, and with what. */
 void sw_cuda_say(

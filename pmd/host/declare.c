@@ -17,6 +17,23 @@ static void fail(struct sw_slot *s, int err, const char *text)
 	sw_declared_forget(s->host, s->declared);
 }
 
+/* On the node that the client asked for, if there is one. */
+static void bind_near(const struct sw_host *h, const struct sw_batch *b,
+	void *mem, uint64_t bytes)
+{
+	if (!b->near || sw_numa_bind(mem, bytes, (int)(b->near - 1)))
+		(void)!sw_numa_bind(mem, bytes, h->p.numa_node);
+}
+
+/* Those that this batch adds, whoever of the local ranks has them, too. */
+static void bind_results(const struct sw_host *h, const struct sw_batch *b)
+{
+	if (b->results_from < b->results_to)
+		bind_near(h, b,
+			(char *)h->results->arena.base + b->results_from,
+			b->results_to - b->results_from);
+}
+
 /* Place the tensors, account for the segment and make it. */
 static void make_data(struct sw_slot *s)
 {
@@ -36,7 +53,7 @@ static void make_data(struct sw_slot *s)
 			(double)end / 1048576);
 		return;
 	}
-	(void)!sw_numa_bind(b->data.base, b->data.bytes, h->p.numa_node);
+	bind_near(h, b, b->data.base, b->data.bytes);
 	end = 0;
 	for (uint32_t i = 0; i < b->n; i++)
 		b->tensors[i].base =
@@ -45,6 +62,7 @@ static void make_data(struct sw_slot *s)
 	if (h->p.n_local > 1 && b->tensors[0].kind != SW_EDGE_MEMORY &&
 		sw_results_enter(h, b))
 		return;
+	bind_results(h, b);
 	b->state = SW_BATCH_RESERVING;
 }
 
@@ -136,6 +154,7 @@ void sw_slot_rx_declare(
 				m->descs[0].kind == SW_EDGE_MEMORY &&
 					m->descs[0].again))
 		return;
+	d->open->near = m->near;
 	for (uint32_t i = 0; i < m->n; i++)
 		sw_batch_add(d->open, &m->descs[i], NULL);
 	if (d->open->n_arrived == d->open->n)

@@ -47,6 +47,7 @@ struct sw_batch {
 	uint32_t number; /* counts the client's declares */
 	uint32_t first;  /* of its tensors, once it is admitted */
 	uint32_t again;  /* memory: 1 + the item that it is; 0: a new one */
+	uint32_t near;   /* as of sw_edge_declare */
 	uint64_t reserved_bytes;
 	/* of several local ranks: what this batch added to the results */
 	uint32_t first_result;

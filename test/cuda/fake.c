@@ -3,12 +3,16 @@
 #include "test/cuda/fake.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define API __attribute__((visibility("default")))
 
 enum { OPS = 64, NON_BLOCKING = 1, NO_TIMING = 2, HIGHEST = -5, SHIFT = 4096 };
+
+/* In addresses of memory of cudaMalloc, which so are nobody's. */
+#define FAR (UINT64_C(1) << 47)
 
 struct stream {
 	struct op {
@@ -176,13 +180,18 @@ API int cudaEventRecord(void *event, void *stream)
 	return end(0);
 }
 
+static char *at(const void *p)
+{
+	return (char *)((uintptr_t)p & ~FAR);
+}
+
 static void step(struct stream *s)
 {
 	const struct op *o = &s->ops[s->done++ % OPS];
 
 	for (size_t i = 0; i < o->rows; i++)
-		memcpy(o->to + i * o->to_pitch, o->from + i * o->from_pitch,
-			o->bytes);
+		memcpy(at(o->to) + i * o->to_pitch,
+			at(o->from) + i * o->from_pitch, o->bytes);
 }
 
 API int cudaEventQuery(void *event)
@@ -253,6 +262,44 @@ API int cudaHostGetDevicePointer(void **out, void *p, unsigned int flags)
 	begin();
 	f.bad_calls += flags != 0;
 	*out = (char *)p + SHIFT;
+	return end(0);
+}
+
+API int cudaDeviceGetPCIBusId(char *out, int bytes, int device)
+{
+	begin();
+	snprintf(out, (size_t)bytes, "%s", device ? "0000:AF:00.0" : FAKE_BUS);
+	return end(f.has_no_bus ? FAKE_INVALID : 0);
+}
+
+API int cudaMalloc(void **out, size_t bytes)
+{
+	int no = bytes > FAKE_ROOM;
+
+	begin();
+	*out = no ? NULL
+		  : (char *)aligned_alloc(256, (bytes + 255) / 256 * 256) + FAR;
+	f.n_blocks += !no;
+	return end(no ? FAKE_MEMORY : 0);
+}
+
+API int cudaFree(void *p)
+{
+	begin();
+	f.bad_calls += !((uintptr_t)p & FAR);
+	free(at(p));
+	f.n_blocks--;
+	return end(0);
+}
+
+/* In the order of the default stream, which is never behind. */
+API int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
+{
+	begin();
+	f.bad_calls += kind != 4;
+	if (!to || !from)
+		return end(FAKE_INVALID);
+	memcpy(at(to), at(from), bytes);
 	return end(0);
 }
 

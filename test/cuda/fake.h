@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Two libraries are built of fake.c, with the names of runtime 12 and 13.
- * Device memory is any memory.  A stream does what it was given one by one:
- * each question about an event of it that is not done does one more; so whoever
- * takes a copy for done too early has the wrong bytes.
+ * Device memory is any memory; that of cudaMalloc is not where its address
+ * says, so that a program which touches it faults.  A stream does what it was
+ * given one by one: each question about an event of it that is not done does
+ * one more; so whoever takes a copy for done too early has the wrong bytes.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -17,8 +18,11 @@ enum {
 	FAKE_OLD_DRIVER = 35,
 	FAKE_BAD_HANDLE = 400,
 	FAKE_NOT_READY = 600,
-	FAKE_LOST = 719, /* cudaErrorLaunchFailure, which stays */
+	FAKE_LOST = 719,     /* cudaErrorLaunchFailure, which stays */
+	FAKE_ROOM = 1 << 30, /* bytes of one cudaMalloc */
 };
+
+#define FAKE_BUS "0000:3B:00.0" /* of device 0 */
 
 struct fake {
 	/* set by a test */
@@ -26,12 +30,12 @@ struct fake {
 	int pin_error, capture;
 	int is_capture_error; /* StreamIsCapturing returns 906 */
 	uint32_t lost_after;  /* copies; 0: never */
-	int has_no_wait_value;
+	int has_no_wait_value, has_no_bus;
 	/* what was done */
-	int current;                            /* device */
-	uint32_t n_streams, n_events, n_pinned; /* that there are */
-	uint32_t n_copies[2];                   /* to the device, to the host */
-	uint32_t n_wide; /* of those by cudaMemcpy2DAsync */
+	int current;                                      /* device */
+	uint32_t n_streams, n_events, n_pinned, n_blocks; /* that there are */
+	uint32_t n_copies[2]; /* to the device, to the host */
+	uint32_t n_wide;      /* of those by cudaMemcpy2DAsync */
 	uint32_t n_waits, n_pins, n_cleared;
 	uint32_t bad_calls; /* with what no test means */
 	unsigned int pin_flags, wait_flags;

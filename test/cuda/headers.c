@@ -14,6 +14,7 @@ SAME(SW_CUDA_NON_BLOCKING, cudaStreamNonBlocking);
 SAME(SW_CUDA_NO_TIMING, cudaEventDisableTiming);
 SAME(SW_CUDA_TO_HOST, cudaMemcpyDeviceToHost);
 SAME(SW_CUDA_TO_DEVICE, cudaMemcpyHostToDevice);
+SAME(SW_CUDA_AS_IT_IS, cudaMemcpyDefault);
 SAME(SW_CUDA_PIN_PORTABLE, cudaHostRegisterPortable);
 SAME(SW_CUDA_PIN_MAPPED, cudaHostRegisterMapped);
 SAME(SW_CUDA_PIN_READ_ONLY, cudaHostRegisterReadOnly);
@@ -36,6 +37,7 @@ void call_all(struct sw_cuda *c)
 	cudaStream_t stream = NULL;
 	cudaEvent_t event = NULL;
 	enum cudaStreamCaptureStatus is;
+	char bus[32];
 	int n;
 	void *p;
 
@@ -60,6 +62,10 @@ void call_all(struct sw_cuda *c)
 	cudaHostRegister(NULL, 1, 0);
 	cudaHostUnregister(NULL);
 	cudaHostGetDevicePointer(&p, NULL, 0);
+	cudaDeviceGetPCIBusId(bus, sizeof(bus), n);
+	cudaMalloc(&p, 1);
+	cudaMemcpy(p, NULL, 1, cudaMemcpyDefault);
+	cudaFree(p);
 }
 
 const char *(*error_string)(cudaError_t) = cudaGetErrorString;

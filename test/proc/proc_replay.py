@@ -24,19 +24,19 @@ tensor c.weight 100x1000
 """
 
 
-def replay(*args):
+def replay(*args, **env):
     with tempfile.NamedTemporaryFile("w", suffix=".model") as f:
         f.write(MODEL)
         f.flush()
         return subprocess.run(
             [rig.sumwire(), "replay", "--model", f.name, *args],
             capture_output=True, text=True, timeout=rig.RUN_S, check=False,
-            env={**os.environ, "TMPDIR": "/tmp"})
+            env={**os.environ, "TMPDIR": "/tmp", **env})
 
 
-def check_policy(policy, *args):
+def check_policy(policy, *args, **env):
     p = replay("--loopback", "--policy", policy, "--rate", "500Mb/s",
-               "--iters", "3", "--dilate", "1", "--json", *args)
+               "--iters", "3", "--dilate", "1", "--json", *args, **env)
     check(p.returncode == 0, p.stderr)
     d = json.loads(p.stdout)
     check(d["model"] == "small" and d["policy"] == policy, d)
@@ -83,10 +83,27 @@ def test_a_device():
     check(d["simulated_ms"] > d["ideal_ms"], d)
 
 
+def test_a_gpu():
+    """Its memory is where no address of this process is, and its runtime a
+    stand-in (test/cuda)."""
+    d = check_policy("bytescheduler", "--device", "cuda", "--piece", "64KiB",
+                     SUMWIRE_CUDART=rig.program("test/cuda/cudart-fake-13.so"))
+    check(d["device"] == "cuda", d)
+
+
+def test_no_gpu():
+    p = replay("--loopback", "--device", "cuda", "--iters", "1", "--dilate",
+               "1", SUMWIRE_CUDART="/nowhere/libcudart.so")
+    check(p.returncode == 1, p.stderr)
+    check("cuda device: SUMWIRE_CUDART: /nowhere/libcudart.so cannot" in
+          p.stderr, p.stderr)
+
+
 def test_devices_that_cannot_be():
     for args, text in [
-            (["--device", "cuda"], "has no memory but this machine's"),
+            (["--device", "gpu"], "\"host\" or \"cuda\" was expected"),
             (["--device", "host:gbit=1", "--loopback"], "--copy says"),
+            (["--device", "cuda", "--copy", "1Gb/s"], "without --copy"),
             (["--device", "host", "--table"], "--table cannot be combined"),
             (["--device", "host", "--piece", "5000"], "multiple of 4KiB")]:
         p = replay(*args)

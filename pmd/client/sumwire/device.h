@@ -61,7 +61,8 @@ struct sw_device_settings {
  * @s        read only during the call; NULL: the defaults
  * @out      set on success; owned by the caller until sw_device_close, or
  *           sw_close of @c, which does the same
- * Starts a thread.
+ * Starts a thread.  What the process declares and allocates from now on lies on
+ * the NUMA node that the device is near, where the kernel says which that is.
  * Errors: SW_EDEVICE no runtime, no driver, one that is too old, no device;
  * SW_EINVAL no such back end, number or piece; SW_ENOMEM. */
 SW_API int sw_device_open(struct sw_client *c,
@@ -84,7 +85,8 @@ struct sw_device_call {
 	size_t size;
 	/* The tensor's n_elems elements in the device's memory, and where the
 	 * result is to come; may be the same.  The caller does not free them,
-	 * write from or to, or read to, until the call has ended. */
+	 * write from or to, or read to, until the call has ended: the back end
+	 * "host:check" finds who writes or frees from too early. */
 	const void *from;
 	void *to;
 	/* cudaStream_t: the call begins when what this stream has been given
@@ -131,6 +133,25 @@ SW_API int sw_device_wait(struct sw_device_tensor *t);
  * it waits for), this thread does, as in sw_device_wait, and one line says so.
  */
 SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
+
+/* sw_device_alloc - memory of the device, for programs that have no other way
+ * to it; what is in it is not said.  The caller frees it before the device is
+ * closed.
+ * @out     at a multiple of 256
+ * Errors: SW_ENOMEM the device has too little; SW_EINVAL bytes is 0;
+ * SW_EDEVICE; SW_ECLOSED after fork. */
+SW_API int sw_device_alloc(struct sw_device *d, uint64_t bytes, void **out);
+
+/* sw_device_free - no call that is open has it; may wait for the device.  NULL:
+ * nothing. */
+SW_API void sw_device_free(struct sw_device *d, void *p);
+
+/* sw_device_copy - copy from and to the device's memory, this process's, or
+ * from one to the other; returns when it is done.  Behind what the default
+ * stream was given so far, beside other streams.
+ * Errors: SW_EINVAL an address that is neither's; SW_EDEVICE; SW_ECLOSED. */
+SW_API int sw_device_copy(
+	struct sw_device *d, void *to, const void *from, uint64_t bytes);
 
 /* sw_coll_device - as sw_coll, with send and recv in the device's memory: one
  * in the order of the group's, whether others call it so or by sw_coll.

@@ -142,6 +142,25 @@ static void timeout__not_of_what_ends(void **state)
 	assert_int_equal(sw_wait(s->c, h2), 0);
 }
 
+/* The caller looks late, and nothing had to be copied, so nobody has looked. */
+static void timeout__not_of_what_has_ended(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = SW_COLL_ARGS_INIT;
+	void *shared;
+	uint64_t h;
+
+	assert_int_equal(sw_alloc(s->c, 4096, &shared), 0);
+	assert_int_equal(sw_group_set_timeout(s->g, 1), 0);
+	a.kind = SW_ALL_REDUCE;
+	a.count = 1024;
+	a.send = a.recv = shared;
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	usleep(1500000);
+	assert_int_equal(sw_wait(s->c, h), 0);
+	assert_int_equal(s->r->end.kind, 0); /* the agent was not told */
+}
+
 static void close__ends_all_that_is_open(void **state)
 {
 	struct scene *s = *state;
@@ -225,6 +244,8 @@ int main(void)
 			timeout__aborts, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			timeout__not_of_what_ends, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(timeout__not_of_what_has_ended,
+			scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(
 			close__ends_all_that_is_open, scene_open, scene_close),
 		cmocka_unit_test_setup_teardown(

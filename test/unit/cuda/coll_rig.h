@@ -22,7 +22,8 @@ struct scene {
 	char *send, *recv; /* "of the device" */
 	char line[640];    /* the last of the log */
 	uint32_t n_lines;
-	_Atomic bool is_made; /* what a stream computes */
+	_Atomic bool is_made;    /* what a stream computes */
+	bool is_mute_until_said; /* the agent, until a line was logged */
 };
 
 static inline void keep_line(void *ctx, const char *line)
@@ -33,6 +34,10 @@ static inline void keep_line(void *ctx, const char *line)
 		return; /* the agent's */
 	snprintf(s->line, sizeof(s->line), "%s", line);
 	s->n_lines++;
+	if (s->is_mute_until_said) {
+		atomic_store(&s->r->is_mute, false);
+		rig_kick(s->r);
+	}
 }
 
 static inline int scene_open(void **state)

@@ -41,9 +41,10 @@ struct rig {
 	struct rig_item items[RIG_PIECES];
 	_Atomic uint32_t n_items;
 	_Atomic uint64_t delay_ns;
-	_Atomic bool is_stuck; /* nothing ends */
-	_Atomic int fail_push; /* the error of each push, or 0 */
-	_Atomic int fail_poll; /* how the first one ends */
+	_Atomic bool is_stuck;            /* nothing ends */
+	_Atomic bool is_stuck_until_said; /* until a line was logged */
+	_Atomic int fail_push;            /* the error of each push, or 0 */
+	_Atomic int fail_poll;            /* how the first one ends */
 	const struct sw_pipeline_piece *pushes[RIG_PUSHES];
 	uint32_t n_pushes, n_given_up, n_lines;
 	char given_up[SW_PIPELINE_WHY], line[SW_PIPELINE_WHY];
@@ -74,7 +75,8 @@ static inline int rig_poll(void *ctx, uint64_t handle)
 	int err = r->fail_poll;
 
 	assert_int_not_equal(i->due_ns, 0);
-	if (r->is_stuck || sw_edge_now_ns() < i->due_ns)
+	if (r->is_stuck || r->is_stuck_until_said ||
+		sw_edge_now_ns() < i->due_ns)
 		return SW_EAGAIN;
 	i->due_ns = 0;
 	r->fail_poll = 0;
@@ -142,6 +144,8 @@ static inline void rig_log(void *ctx, const char *line)
 
 	snprintf(r->line, sizeof(r->line), "%s", line);
 	r->n_lines++;
+	r->is_stuck_until_said = false;
+	rig_wake(r);
 }
 
 static inline struct rig *rig_open_on(const struct sw_back_ops *ops,

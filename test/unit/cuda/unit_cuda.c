@@ -8,6 +8,7 @@
 
 #include <sys/mman.h>
 
+#include "pmd/cuda/runtime.h"
 #include "test/support/dl.h"
 
 enum { MIB = 1 << 20 };
@@ -219,6 +220,38 @@ static void device__has_a_number(void **state)
 	sw_back_cuda.close(b);
 }
 
+/* /sys of a machine whose device 0 is near node 1. */
+static void make_sys(char *sys)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		"mkdir -p %s/bus/pci/devices/0000:3b:00.0 && "
+		"echo 1 >%s/bus/pci/devices/0000:3b:00.0/numa_node",
+		sys, sys);
+	assert_int_equal(system(command), 0);
+}
+
+static void device__has_a_node(void **state)
+{
+	struct scene *s = *state;
+	struct sw_cuda c;
+	char sys[] = "/tmp/sw-unit-XXXXXX", path[64], why[SW_BACK_WHY];
+
+	load(s, 2);
+	assert_non_null(mkdtemp(sys));
+	make_sys(sys);
+	assert_int_equal(sw_cuda_load(&c, why), 0);
+	assert_int_equal(sw_cuda_node(&c, 0, sys), 1);
+	assert_int_equal(sw_cuda_node(&c, 1, sys), -1); /* is not there */
+	s->fake[1]->has_no_bus = 1;
+	assert_int_equal(sw_cuda_node(&c, 0, sys), -1);
+	assert_int_equal(s->fake[1]->error, 0);
+	sw_cuda_unload(&c);
+	snprintf(path, sizeof(path), "rm -r %s", sys);
+	assert_int_equal(system(path), 0);
+}
+
 static void pin__is_refused(void **state)
 {
 	struct scene *s = *state;
@@ -248,6 +281,7 @@ static void check_hold(struct scene *s, uint32_t n_waits, const char *why_not)
 	char why[SW_PIPELINE_WHY];
 
 	r->is_stuck = n_waits > 0;
+	r->is_stuck_until_said = !n_waits;
 	rig_submit(r, t);
 	assert_int_equal(
 		sw_pipeline_hold(&r->l, &r->t[t], NULL, RIG_UNTIL, why), 0);
@@ -356,6 +390,7 @@ int main(void)
 		CASE(driver__is_missing_or_old),
 		CASE(runtime__of_two),
 		CASE(device__has_a_number),
+		CASE(device__has_a_node),
 		CASE(pin__is_refused),
 		CASE(hold__by_wait_value),
 		CASE(submit__refuses),

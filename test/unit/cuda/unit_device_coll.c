@@ -221,6 +221,8 @@ static void hold__is_of_the_caller(void **state)
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
 
 	open_device(s, "host:no_hold,gbit=10");
+	s->is_mute_until_said = true;
+	atomic_store(&s->r->is_mute, true);
 	for (uint32_t i = 0; i < 2; i++) {
 		uint64_t h;
 
@@ -288,11 +290,16 @@ static void device__lost(void **state)
 {
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 8 * PIECE);
+	struct sw_host_stream *stream;
+	_Atomic bool are_open = false;
 	uint64_t h[3];
 
 	open_device(s, "host:lost_after=5");
+	stream = sw_host_stream_open(s->d->back);
+	sw_host_stream_run(stream, await_true, (void *)&are_open);
 	for (uint32_t i = 0; i < 3; i++)
-		h[i] = coll_start(s, &a, NULL);
+		h[i] = coll_start(s, &a, stream);
+	atomic_store(&are_open, true);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(sw_wait(s->c, h[i]), SW_EDEVICE);
 		assert_contains(sw_last_error(s->c), "rank 3: host device 0: ");
@@ -302,6 +309,7 @@ static void device__lost(void **state)
 	assert_int_equal(
 		sw_coll_device(s->d, s->g, &a, NULL, &h[0]), SW_EDEVICE);
 	assert_contains(sw_last_error(s->c), "was lost");
+	sw_host_stream_close(stream);
 }
 
 static void agent__goes(void **state)

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 /* clang-format on */
+#include <errno.h>
+#include <numaif.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +87,27 @@ struct rig {
 	struct sw_log log;
 	char lines[4096]; /* of the agent's log */
 };
+
+/* By a container's filter of system calls. */
+static inline void rig_skip_if_forbidden(void)
+{
+	if (get_mempolicy(NULL, NULL, 0, NULL, 0)) {
+		assert_true(errno == EPERM || errno == ENOSYS);
+		print_message("SKIP: get_mempolicy is forbidden here\n");
+		skip();
+	}
+}
+
+/* The nodes (bits) that the page at @p is to come from; 0: any. */
+static inline unsigned long rig_nodes_of(const void *p)
+{
+	unsigned long mask = 0;
+	int mode;
+
+	assert_int_equal(
+		get_mempolicy(&mode, &mask, 64, (void *)p, MPOL_F_ADDR), 0);
+	return mode == MPOL_PREFERRED ? mask : 0;
+}
 
 /* Wake the lcore: its list of ports has changed. */
 static inline void rig_kick(struct rig *r)

@@ -62,6 +62,7 @@ static void open_pair(struct pair *p)
 	struct sw_host_params params = {.n_local = LOCAL,
 		.max_clients = 4,
 		.quota_bytes = QUOTA,
+		.numa_node = SW_NUMA_ANY,
 		.events = {on_attach, on_declare, on_detach},
 		.ctx = p};
 
@@ -149,6 +150,27 @@ static void declare__joins_by_name(void **state)
 	assert_int_equal(out.tensor, 1); /* its 0 is "b" */
 	close(fds[0]);
 	close(fds[1]);
+	close_pair(&p);
+}
+
+/* Tensors, and the results that they add, lie where their process asks for. */
+static void declare__near(void **state)
+{
+	struct sw_edge_declare m;
+	struct pair p;
+
+	rig_skip_if_forbidden();
+	open_pair(&p);
+	for (uint32_t batch = 0; batch < 2; batch++) {
+		good_declare(&m, batch, 1);
+		m.descs[0].name[0] = (char)('a' + batch);
+		m.near = batch;
+		raw_send(&p.w[0], &m, declare_bytes(1));
+		poll_some(&p);
+		assert_int_equal(rig_nodes_of(p.tensors[0].base), batch);
+		assert_int_equal(rig_nodes_of(p.tensors[0].result), batch);
+		close(admit(&p, 0));
+	}
 	close_pair(&p);
 }
 
@@ -286,6 +308,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(declare__joins_by_name),
+		cmocka_unit_test(declare__near),
 		cmocka_unit_test(declare__one_at_a_time),
 		cmocka_unit_test(declare__other_shape),
 		cmocka_unit_test(declare__failed_is_forgotten),
