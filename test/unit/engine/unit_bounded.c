@@ -339,11 +339,13 @@ static void worker__names_who_is_missing(void **state)
 		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 		r->w.tensors[i].awaited = ~0ULL;
 	}
-	FEW_OF(2 * STEPS_MAX, "who is missing", sw_missing_text(&r->w, &r->w.tensors[0], true,
-				      sizeof(text), text));
+	FEW_OF(2 * STEPS_MAX, "who is missing",
+		sw_missing_text(
+			&r->w, &r->w.tensors[0], true, sizeof(text), text));
 	assert_string_equal(text, "ranks 1-65471 of 65472");
-	FEW_OF(2 * STEPS_MAX, "of one stream", sw_missing_text(&r->w, &r->w.tensors[0], false,
-				     sizeof(text), text));
+	FEW_OF(2 * STEPS_MAX, "of one stream",
+		sw_missing_text(
+			&r->w, &r->w.tensors[0], false, sizeof(text), text));
 	sw_worker_leave(&r->w, 0, NULL);
 	while (sw_worker_take(&r->w))
 		;
