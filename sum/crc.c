@@ -97,13 +97,6 @@ uint32_t sw_crc32c_both(const void *p, size_t n, const void *q, size_t m)
 	return crc->crc(crc->crc(0, p, n), q, m);
 }
 
-void sw_crc32c_fetch(const void *p, size_t n)
-{
-#pragma GCC unroll 8
-	for (size_t at = 0; at < n; at += 64)
-		__builtin_prefetch((const char *)p + at);
-}
-
 uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n)
 {
 	return best()->copy(crc, dst, src, n);

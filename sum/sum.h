@@ -118,12 +118,6 @@ uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
 /* sw_crc32c_both - of @n bytes at @p and @m bytes at @q, joined. */
 uint32_t sw_crc32c_both(const void *p, size_t n, const void *q, size_t m);
 
-/* sw_crc32c_fetch - ask for @n bytes at @p, in their order, before their CRC is
- * computed.  Its kernels read in five places at once, which a CPU's own
- * fetching does not follow: bytes that only memory has would be waited for line
- * by line. Cost: some 60 cycles for 8 KB that a cache has. */
-void sw_crc32c_fetch(const void *p, size_t n);
-
 /* sw_crc32c_copy - copy @n bytes from @src to @dst, which are apart, and go on
  * with their CRC as sw_crc32c does, in one pass.  While @src changes, the CRC
  * may be of other bytes than those that are stored. */

@@ -262,7 +262,6 @@ static void push(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 		h->flags |= sw_backlog_flags(backlog_of(w, l));
 	await(l, t, record);
 	if (l->peer.has_crc) {
-		sw_crc32c_fetch(payload, h->payload_len);
 		SW_TIMED(w->stats.ticks_crc_push,
 			h->payload_crc =
 				sw_data_crc(h, payload, h->payload_len));
