@@ -45,6 +45,25 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
 }
 
+/* The server gets the last CPU that this process may use, the workers the first
+ * one: who yields is put with the other one, and then caches are shared. */
+static void settle(uint32_t who)
+{
+	cpu_set_t all, one;
+	int first = CPU_SETSIZE, last = 0;
+
+	if (pthread_getaffinity_np(pthread_self(), sizeof(all), &all))
+		return;
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all)) {
+			first = i < first ? i : first;
+			last = i;
+		}
+	CPU_ZERO(&one);
+	CPU_SET(who == BENCH_SERVER ? last : first, &one);
+	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+}
+
 /* Wait for one's turn; false: there is none any more. */
 static bool await_turn(struct threads *x, uint32_t whose)
 {
@@ -84,6 +103,7 @@ static void *serve(void *ctx)
 {
 	struct threads *x = ctx;
 
+	settle(BENCH_SERVER);
 	while (await_turn(x, BENCH_SERVER))
 		take_turn(x, BENCH_SERVER);
 	return NULL;
@@ -221,14 +241,18 @@ static int run(struct threads *x, struct bench_cost *out)
 /* With a thread for the server. */
 static int run_threads(struct threads *x, struct bench_cost *out)
 {
+	cpu_set_t before;
 	int err;
 
 	x->turn = BENCH_WORKERS;
 	if (pthread_create(&x->thread, NULL, serve, x))
 		return SW_ENOMEM;
+	pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
+	settle(BENCH_WORKERS);
 	err = run(x, out);
 	atomic_store(&x->turn, NOBODY);
 	pthread_join(x->thread, NULL);
+	pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
 	return err;
 }
 
