@@ -26,9 +26,14 @@ int sw_bench_fold_open(struct bench_fold *f, const struct bench_shape *shape,
 static uint32_t crc(const struct bench_fold *f, enum bench_kernels kernels,
 	const void *p, uint32_t n)
 {
-	return kernels == BENCH_KERNELS_ISAL
-		       ? ~f->isal.best((unsigned char *)p, (int)n, ~0u)
-		       : sw_crc32c(0, p, n);
+	switch (kernels) {
+	case BENCH_KERNELS_FED:
+		return sw_crc32c_both_far(NULL, 0, p, n);
+	case BENCH_KERNELS_ISAL:
+		return ~f->isal.best((unsigned char *)p, (int)n, ~0u);
+	default:
+		return sw_crc32c(0, p, n);
+	}
 }
 
 /* Contribution @at: all members give to a chunk before the next one's turn. */
@@ -48,7 +53,10 @@ static void fold_one(struct bench_fold *f, enum bench_kernels kernels,
 	crc(f, kernels, from, n);
 	(member ? f->ops->add : f->ops->put)(sum, from, n / f->ops->elem_bytes);
 	if (member + 1 == n_members)
-		crc(f, kernels, sum, n);
+		crc(f,
+			kernels == BENCH_KERNELS_FED ? BENCH_KERNELS_OURS
+						     : kernels,
+			sum, n);
 }
 
 uint64_t sw_bench_fold_some(struct bench_fold *f, enum bench_kernels kernels,
