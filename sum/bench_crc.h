@@ -1,4 +1,4 @@
-/* bench_crc.h - inside sum/ only: ISA-L's CRC-32C, for the bench.
+/* bench_crc.h - ISA-L's CRC-32C, for benchmarks only.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_SUM_BENCH_CRC_H
 #define SW_SUM_BENCH_CRC_H

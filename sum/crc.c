@@ -97,6 +97,13 @@ uint32_t sw_crc32c_both(const void *p, size_t n, const void *q, size_t m)
 	return crc->crc(crc->crc(0, p, n), q, m);
 }
 
+uint32_t sw_crc32c_both_far(const void *p, size_t n, const void *q, size_t m)
+{
+	const struct sw_crc *crc = best();
+
+	return crc->far(crc->crc(0, p, n), q, m);
+}
+
 uint32_t sw_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t n)
 {
 	return best()->copy(crc, dst, src, n);

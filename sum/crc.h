@@ -12,6 +12,7 @@
 struct sw_crc {
 	const char *name; /* "scalar", "clmul128", "clmul256", "clmul512" */
 	uint32_t (*crc)(uint32_t crc, const void *p, size_t n);
+	uint32_t (*far)(uint32_t crc, const void *p, size_t n);
 	uint32_t (*copy)(uint32_t crc, void *dst, const void *src, size_t n);
 };
 

@@ -21,7 +21,9 @@
  *
  * The file that includes this one defines VEC, VB (bytes of it), STRIP (a
  * vector of 8 * WORDS bytes), ROUNDS and WORDS of each stream that a step does,
- * FOLD(v, pair, next), SPREAD (a pair in all of a vector), WIDEN, ROW and NAME;
+ * FOLD(v, pair, next), SPREAD (a pair in all of a vector), WIDEN, ROW, NAME and
+ * IS_FAR_STRAIGHT, whether far bytes are read from the first to the last, by
+ * rounds alone: prefetchers do not follow five places at once;
  * powers[], to fold by 1 to 4 vectors, and blocks[], the larger first and each
  * of so many steps that it is a multiple of ROUND. */
 #include <string.h>
@@ -217,7 +219,8 @@ INLINE uint32_t finish(const struct vectors *v)
 	return (uint32_t)crc;
 }
 
-INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
+INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim,
+	bool is_straight)
 {
 	/* by numbers: @p may be NULL, with @n 0 */
 	const uint8_t *end = (const void *)((uintptr_t)p + n / VB * VB);
@@ -226,9 +229,9 @@ INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
 	if (n < SHORT)
 		return ~run_short(~crc, p, n, aim);
 	p = begin(&v, ~crc, p, (n / VB + 3) % 4 + 1, aim);
-	while ((size_t)(end - p) >= block_bytes(0))
+	while (!is_straight && (size_t)(end - p) >= block_bytes(0))
 		p = fold_block(&v, 0, p, aim);
-	while ((size_t)(end - p) >= block_bytes(1))
+	while (!is_straight && (size_t)(end - p) >= block_bytes(1))
 		p = fold_block(&v, 1, p, aim);
 	for (; p < end; p += ROUND)
 		fold_round(&v, SPREAD(powers[3]), p, aim);
@@ -237,7 +240,12 @@ INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, struct aim aim)
 
 static uint32_t crc_only(uint32_t crc, const void *p, size_t n)
 {
-	return run(crc, p, n, (struct aim){0});
+	return run(crc, p, n, (struct aim){0}, false);
+}
+
+static uint32_t crc_far(uint32_t crc, const void *p, size_t n)
+{
+	return run(crc, p, n, (struct aim){0}, IS_FAR_STRAIGHT);
 }
 
 static uint32_t crc_copy(uint32_t crc, void *dst, const void *src, size_t n)
@@ -245,7 +253,8 @@ static uint32_t crc_copy(uint32_t crc, void *dst, const void *src, size_t n)
 	struct aim aim = {
 		.is_copy = true, .apart = (uintptr_t)dst - (uintptr_t)src};
 
-	return run(crc, src, n, aim);
+	return run(crc, src, n, aim, false);
 }
 
-const struct sw_crc ROW = {.name = NAME, .crc = crc_only, .copy = crc_copy};
+const struct sw_crc ROW = {
+	.name = NAME, .crc = crc_only, .far = crc_far, .copy = crc_copy};

@@ -4,13 +4,14 @@
 
 #include "sum/crc.h"
 
-#define ROW    sw_crc_clmul128
-#define NAME   "clmul128"
-#define VEC    __m128i
-#define VB     16
-#define STRIP  __m128i
-#define ROUNDS 1
-#define WORDS  2
+#define ROW             sw_crc_clmul128
+#define NAME            "clmul128"
+#define IS_FAR_STRAIGHT false
+#define VEC             __m128i
+#define VB              16
+#define STRIP           __m128i
+#define ROUNDS          1
+#define WORDS           2
 
 #define FOLD(v, pair, next)                    \
 	(_mm_clmulepi64_si128(v, pair, 0x00) ^ \

@@ -4,13 +4,14 @@
 
 #include "sum/crc.h"
 
-#define ROW    sw_crc_clmul256
-#define NAME   "clmul256"
-#define VEC    __m256i
-#define VB     32
-#define STRIP  __m256i
-#define ROUNDS 1
-#define WORDS  4
+#define ROW             sw_crc_clmul256
+#define NAME            "clmul256"
+#define IS_FAR_STRAIGHT false
+#define VEC             __m256i
+#define VB              32
+#define STRIP           __m256i
+#define ROUNDS          1
+#define WORDS           4
 
 #define FOLD(v, pair, next)                        \
 	(_mm256_clmulepi64_epi128(v, pair, 0x00) ^ \

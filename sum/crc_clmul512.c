@@ -4,13 +4,14 @@
 
 #include "sum/crc.h"
 
-#define ROW    sw_crc_clmul512
-#define NAME   "clmul512"
-#define VEC    __m512i
-#define VB     64
-#define STRIP  __m256i
-#define ROUNDS 2
-#define WORDS  4
+#define ROW             sw_crc_clmul512
+#define NAME            "clmul512"
+#define IS_FAR_STRAIGHT true
+#define VEC             __m512i
+#define VB              64
+#define STRIP           __m256i
+#define ROUNDS          2
+#define WORDS           4
 
 #define FOLD(v, pair, next)                                                \
 	_mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(v, pair, 0x00), \

@@ -85,5 +85,7 @@ static uint32_t scalar_copy(uint32_t crc, void *dst, const void *src, size_t n)
 	return scalar_crc(crc, src, n);
 }
 
-const struct sw_crc sw_crc_scalar = {
-	.name = "scalar", .crc = scalar_crc, .copy = scalar_copy};
+const struct sw_crc sw_crc_scalar = {.name = "scalar",
+	.crc = scalar_crc,
+	.far = scalar_crc,
+	.copy = scalar_copy};

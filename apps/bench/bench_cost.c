@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "apps/bench/bench_fold.h"
 #include "apps/cli/clock.h"
 #include "engine/base/error.h"
 
@@ -28,9 +27,12 @@ enum {
 struct threads {
 	struct bench_nodes nodes;      /* first: it is cast back */
 	uint64_t spent_ns[BENCH_ENDS]; /* CPU time of turns */
+	uint64_t port_ns[BENCH_ENDS];  /* and of what they sent */
 	pthread_t thread;              /* the server's */
 	struct bench_fold fold;
-	bool is_fold; /* the server's next turn is one of the kernels alone */
+	bool is_fold; /* turns are of these kernels alone */
+	enum bench_kernels kernels;
+	uint64_t folded; /* of the round, by them */
 	uint32_t round;
 	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
 };
@@ -41,6 +43,25 @@ static uint64_t cpu_ns(void)
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
+}
+
+/* The server gets the last CPU that this process may use, the workers the first
+ * one: who yields is put with the other one, and then caches are shared. */
+static void settle(uint32_t who)
+{
+	cpu_set_t all, one;
+	int first = CPU_SETSIZE, last = 0;
+
+	if (pthread_getaffinity_np(pthread_self(), sizeof(all), &all))
+		return;
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all)) {
+			first = i < first ? i : first;
+			last = i;
+		}
+	CPU_ZERO(&one);
+	CPU_SET(who == BENCH_SERVER ? last : first, &one);
+	pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
 /* Wait for one's turn; false: there is none any more. */
@@ -54,15 +75,27 @@ static bool await_turn(struct threads *x, uint32_t whose)
 	return now == whose;
 }
 
+/* A burst, where it has to be fed; else all of the round. */
+static void fold(struct threads *x)
+{
+	do
+		x->folded = sw_bench_fold_some(
+			&x->fold, x->kernels, x->round, x->folded);
+	while (x->folded && x->kernels != BENCH_KERNELS_FED);
+}
+
 static void take_turn(struct threads *x, uint32_t whose)
 {
-	uint64_t from = cpu_ns();
+	uint64_t from = cpu_ns(), end;
 
 	if (x->is_fold)
-		sw_bench_fold_round(&x->fold, x->round);
+		fold(x);
 	else
 		sw_loop_turn(&x->nodes.loops[whose], sw_now_ns());
-	x->spent_ns[whose] += cpu_ns() - from;
+	end = cpu_ns();
+	x->spent_ns[whose] += end - from;
+	sw_bench_wire_carry(&x->nodes.ends[whose]);
+	x->port_ns[whose] += cpu_ns() - end;
 	atomic_store(&x->turn, BENCH_ENDS - 1 - whose);
 }
 
@@ -70,6 +103,7 @@ static void *serve(void *ctx)
 {
 	struct threads *x = ctx;
 
+	settle(BENCH_SERVER);
 	while (await_turn(x, BENCH_SERVER))
 		take_turn(x, BENCH_SERVER);
 	return NULL;
@@ -88,13 +122,19 @@ static void turn_until(
 }
 
 /* The kernels alone, in the server's thread; ns. */
-static double fold(struct threads *x, uint32_t round)
+static double fold_round(
+	struct threads *x, enum bench_kernels kernels, uint32_t round)
 {
 	x->spent_ns[BENCH_SERVER] = 0;
+	x->kernels = kernels;
 	x->round = round;
 	x->is_fold = true;
-	atomic_store(&x->turn, BENCH_SERVER);
-	await_turn(x, BENCH_WORKERS);
+	do {
+		if (kernels == BENCH_KERNELS_FED)
+			sw_bench_fold_feed(&x->fold);
+		atomic_store(&x->turn, BENCH_SERVER);
+		await_turn(x, BENCH_WORKERS);
+	} while (x->folded);
 	x->is_fold = false;
 	return (double)x->spent_ns[BENCH_SERVER];
 }
@@ -102,13 +142,15 @@ static double fold(struct threads *x, uint32_t round)
 /* By round. */
 struct samples {
 	double tensor_us[ROUNDS], server_ns[ROUNDS], worker_ns[ROUNDS];
-	double gbit_s[ROUNDS], fold_gbit_s[ROUNDS], ratio[ROUNDS];
+	double port_ns[ROUNDS], gbit_s[ROUNDS];
+	double fold_gbit_s[BENCH_N_KERNELS][ROUNDS];
+	double ratio[BENCH_N_KERNELS][ROUNDS];
 	uint64_t n_packets, n_frames;
 };
 
-/* What a round took, ns. */
+/* What a round took, ns; fold 0: there are no such kernels. */
 struct spent {
-	double server, worker, fold;
+	double server, worker, port, fold[BENCH_N_KERNELS];
 	uint64_t n_packets, n_frames;
 };
 
@@ -123,9 +165,12 @@ static void note(const struct bench_shape *s, const struct spent *t, uint32_t i,
 	out->tensor_us[i] = (t->server + t->worker) / 1e3 / n;
 	out->server_ns[i] = t->server / (double)t->n_packets;
 	out->worker_ns[i] = t->worker / (double)t->n_packets;
+	out->port_ns[i] = t->port / (double)t->n_packets;
 	out->gbit_s[i] = bits / t->server;
-	out->fold_gbit_s[i] = bits / t->fold;
-	out->ratio[i] = t->fold / t->server;
+	for (uint32_t k = 0; k < BENCH_N_KERNELS; k++) {
+		out->fold_gbit_s[k][i] = t->fold[k] ? bits / t->fold[k] : 0;
+		out->ratio[k][i] = t->fold[k] / t->server;
+	}
 }
 
 /* All members push all tensors, and get them; then the kernels alone. */
@@ -136,17 +181,25 @@ static void sample(struct threads *x, uint32_t round, struct samples *out)
 	const struct sw_stats *st = sw_server_stats(nodes->server);
 	uint64_t packets = st->push_folded + st->results, from = cpu_ns();
 	uint64_t frames = st->rx_frames + st->tx_frames;
-	struct spent t;
+	struct spent t = {0};
 
 	x->spent_ns[BENCH_SERVER] = x->spent_ns[BENCH_WORKERS] = 0;
+	x->port_ns[BENCH_SERVER] = 0;
 	sw_bench_nodes_push(nodes, round);
 	from = cpu_ns() - from; /* what it took to submit */
 	turn_until(nodes, &nodes->n_done, s->n_members * s->n_tensors);
 	t.server = (double)x->spent_ns[BENCH_SERVER];
 	t.worker = (double)(from + x->spent_ns[BENCH_WORKERS]);
+	t.port = (double)x->port_ns[BENCH_SERVER];
 	t.n_packets = st->push_folded + st->results - packets;
 	t.n_frames = st->rx_frames + st->tx_frames - frames;
-	t.fold = fold(x, round);
+	/* The first ones find the caches as the server left them. */
+	for (uint32_t i = 0; i < BENCH_N_KERNELS; i++) {
+		uint32_t k = (round + i) % BENCH_N_KERNELS;
+
+		if (k != BENCH_KERNELS_ISAL || x->fold.has_isal)
+			t.fold[k] = fold_round(x, k, round);
+	}
 	if (round >= BENCH_WARM_ROUNDS && !nodes->err)
 		note(s, &t, round - BENCH_WARM_ROUNDS, out);
 }
@@ -161,9 +214,12 @@ static void sum_up(struct samples *s, uint32_t n, struct bench_cost *out)
 	out->tensor_us = sw_quartiles_of(s->tensor_us, n);
 	out->server_ns = sw_quartiles_of(s->server_ns, n);
 	out->worker_ns = sw_quartiles_of(s->worker_ns, n);
+	out->port_ns = sw_quartiles_of(s->port_ns, n);
 	out->gbit_s = sw_quartiles_of(s->gbit_s, n);
-	out->fold_gbit_s = sw_quartiles_of(s->fold_gbit_s, n);
-	out->fold_ratio = sw_quartiles_of(s->ratio, n);
+	for (uint32_t k = 0; k < BENCH_N_KERNELS; k++)
+		out->alone[k] = (struct bench_alone){
+			sw_quartiles_of(s->fold_gbit_s[k], n),
+			sw_quartiles_of(s->ratio[k], n)};
 }
 
 static int run(struct threads *x, struct bench_cost *out)
@@ -185,14 +241,18 @@ static int run(struct threads *x, struct bench_cost *out)
 /* With a thread for the server. */
 static int run_threads(struct threads *x, struct bench_cost *out)
 {
+	cpu_set_t before;
 	int err;
 
 	x->turn = BENCH_WORKERS;
 	if (pthread_create(&x->thread, NULL, serve, x))
 		return SW_ENOMEM;
+	pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
+	settle(BENCH_WORKERS);
 	err = run(x, out);
 	atomic_store(&x->turn, NOBODY);
 	pthread_join(x->thread, NULL);
+	pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
 	return err;
 }
 
@@ -207,10 +267,13 @@ int sw_bench_cost(const struct bench_shape *shape, struct bench_cost *out)
 	x->nodes.turns = turn_until;
 	x->nodes.level = SW_SUM_AVX512;
 	err = sw_bench_nodes_open(&x->nodes, shape, false, sw_now_ns());
+	for (uint32_t i = 0; i < BENCH_ENDS; i++)
+		x->nodes.ends[i].is_apart = true;
 	if (!err)
 		err = sw_bench_fold_open(&x->fold, shape, x->nodes.level);
 	if (!err)
 		err = run_threads(x, out);
+	out->has_isal = x->fold.has_isal;
 	sw_bench_fold_close(&x->fold);
 	sw_bench_nodes_close(&x->nodes);
 	free(x);

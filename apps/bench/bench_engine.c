@@ -21,6 +21,23 @@ struct report {
 	double first_ns; /* of a packet, with the fewest members */
 };
 
+static void json_alone(
+	struct sw_json *json, const char *name, const struct bench_alone *a)
+{
+	const struct {
+		const char *end;
+		double value;
+	} rows[] = {{"gbit_s", a->gbit_s.middle}, {"ratio", a->ratio.middle},
+		{"ratio_q1", a->ratio.low}, {"ratio_q3", a->ratio.high}};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char key[32];
+
+		snprintf(key, sizeof(key), "%s_%s", name, rows[i].end);
+		sw_json_double(json, key, rows[i].value);
+	}
+}
+
 static void print_json(struct report *r, const struct bench_shape *s,
 	const struct bench_cost *c)
 {
@@ -35,13 +52,20 @@ static void print_json(struct report *r, const struct bench_shape *s,
 	sw_json_double(&r->json, "tensor_best_us", c->tensor_us.least);
 	sw_json_double(&r->json, "server_packet_ns", c->server_ns.middle);
 	sw_json_double(&r->json, "server_packet_best_ns", c->server_ns.least);
+	sw_json_double(&r->json, "port_packet_ns", c->port_ns.middle);
 	sw_json_double(&r->json, "worker_packet_ns", c->worker_ns.middle);
 	sw_json_double(&r->json, "server_gbit_s", c->gbit_s.middle);
-	sw_json_double(&r->json, "kernels_gbit_s", c->fold_gbit_s.middle);
-	sw_json_double(&r->json, "kernels_ratio", c->fold_ratio.middle);
-	sw_json_double(&r->json, "kernels_ratio_q1", c->fold_ratio.low);
-	sw_json_double(&r->json, "kernels_ratio_q3", c->fold_ratio.high);
+	json_alone(&r->json, "kernels", &c->alone[BENCH_KERNELS_OURS]);
+	json_alone(&r->json, "fed", &c->alone[BENCH_KERNELS_FED]);
+	if (c->has_isal)
+		json_alone(&r->json, "isal", &c->alone[BENCH_KERNELS_ISAL]);
 	sw_json_close(&r->json);
+}
+
+static void print_alone(const struct bench_alone *a)
+{
+	printf("  %6.2f %.3f (%.3f-%.3f)", a->gbit_s.middle, a->ratio.middle,
+		a->ratio.low, a->ratio.high);
 }
 
 static void print_head(const struct bench_shape *s)
@@ -49,13 +73,19 @@ static void print_head(const struct bench_shape *s)
 	printf("%u tensors of %llu bytes: CPU time.  Packets: PUSHes and "
 	       "RESULTs of a round, frames: all.\n"
 	       "us: of a tensor of a member, both ends; ns: of a packet, each "
-	       "end.  Gb/s: summed and returned by the\n"
-	       "server's time, and by its kernels alone, CRC and add, round by "
-	       "round in turn; median, and quartiles\n"
-	       "%7s %6s %8s %8s %9s %9s %8s %9s %7s %8s %6s\n",
+	       "end, and the wire's copies in the server's\n"
+	       "thread, which are in nothing else.  Gb/s: summed and returned "
+	       "by the server's time, and by its kernels\n"
+	       "alone, CRC and add, round by round in turn: ours; ours of "
+	       "bytes "
+	       "that another core has just written; our add\n"
+	       "beside ISA-L's CRC.  The server's over each: median, and "
+	       "quartiles\n"
+	       "%7s %6s %8s %8s %9s %9s %8s %9s %9s %7s  %-26s %-26s %s\n",
 		s->n_tensors, (unsigned long long)s->bytes, "members", "rounds",
-		"packets", "frames", "us", "server ns", "over 1st", "worker ns",
-		"Gb/s", "kernels", "ratio");
+		"packets", "frames", "us", "server ns", "over 1st", "port ns",
+		"worker ns", "Gb/s", "kernels, ratio", "fed, ratio",
+		"ISA-L, ratio");
 }
 
 static void print(struct report *r, const struct bench_shape *s,
@@ -68,13 +98,15 @@ static void print(struct report *r, const struct bench_shape *s,
 	if (!r->first_ns)
 		print_head(s);
 	r->first_ns = r->first_ns ? r->first_ns : c->server_ns.middle;
-	printf("%7u %6u %8llu %8llu %9.3f %9.1f %8.3f %9.1f %7.2f %8.2f %6.3f "
-	       "(%.3f-%.3f)\n",
+	printf("%7u %6u %8llu %8llu %9.3f %9.1f %8.3f %9.1f %9.1f %7.2f",
 		s->n_members, c->n_rounds, (unsigned long long)c->n_packets,
 		(unsigned long long)c->n_frames, c->mean_us,
 		c->server_ns.middle, c->server_ns.middle / r->first_ns,
-		c->worker_ns.middle, c->gbit_s.middle, c->fold_gbit_s.middle,
-		c->fold_ratio.middle, c->fold_ratio.low, c->fold_ratio.high);
+		c->port_ns.middle, c->worker_ns.middle, c->gbit_s.middle);
+	for (uint32_t k = 0; k < BENCH_N_KERNELS; k++)
+		if (k != BENCH_KERNELS_ISAL || c->has_isal)
+			print_alone(&c->alone[k]);
+	printf("\n");
 	fflush(stdout);
 }
 

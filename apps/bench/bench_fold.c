@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/bench/bench_fold.h"
 
+#include <string.h>
+
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "pmd/host/memory.h"
@@ -13,45 +15,73 @@ int sw_bench_fold_open(struct bench_fold *f, const struct bench_shape *shape,
 {
 	f->shape = shape;
 	f->ops = &sw_sum_best(level)->ops[SW_F32];
+	f->has_isal = sw_isal_open(&f->isal);
 	f->sums_bytes = 2 * shape->bytes * shape->n_tensors;
 	f->sources = sw_memory_get(SOURCES_BYTES, SW_NUMA_ANY);
+	f->fed = sw_memory_get(SOURCES_BYTES, SW_NUMA_ANY);
 	f->sums = sw_memory_get(f->sums_bytes, SW_NUMA_ANY);
-	return f->sources && f->sums ? 0 : SW_ENOMEM;
+	return f->sources && f->fed && f->sums ? 0 : SW_ENOMEM;
 }
 
-static void fold_chunk(
-	struct bench_fold *f, char *sum, uint32_t bytes, uint32_t first_source)
+static uint32_t crc(const struct bench_fold *f, enum bench_kernels kernels,
+	const void *p, uint32_t n)
 {
-	for (uint32_t m = 0; m < f->shape->n_members; m++) {
-		const char *from =
-			f->sources + (first_source + m) % SW_RX_BURST *
-					     (uint64_t)SW_PAYLOAD_MAX;
-
-		sw_crc32c(0, from, bytes);
-		(m ? f->ops->add : f->ops->put)(
-			sum, from, bytes / f->ops->elem_bytes);
+	switch (kernels) {
+	case BENCH_KERNELS_FED:
+		return sw_crc32c_both_far(NULL, 0, p, n);
+	case BENCH_KERNELS_ISAL:
+		return ~f->isal.best((unsigned char *)p, (int)n, ~0u);
+	default:
+		return sw_crc32c(0, p, n);
 	}
-	sw_crc32c(0, sum, bytes);
 }
 
-void sw_bench_fold_round(struct bench_fold *f, uint32_t round)
+/* Contribution @at: all members give to a chunk before the next one's turn. */
+static void fold_one(struct bench_fold *f, enum bench_kernels kernels,
+	char *sums, uint64_t at)
 {
-	uint64_t tensor_bytes = f->shape->bytes;
-	char *sums = f->sums + round % 2 * (f->sums_bytes / 2);
-	uint32_t source = 0;
+	uint64_t n_members = f->shape->n_members, bytes = f->shape->bytes;
+	uint64_t in_tensor = (bytes + SW_PAYLOAD_MAX - 1) / SW_PAYLOAD_MAX;
+	uint64_t chunk = at / n_members, member = at % n_members;
+	uint64_t first = chunk % in_tensor * SW_PAYLOAD_MAX;
+	uint32_t n = (uint32_t)sw_min64(SW_PAYLOAD_MAX, bytes - first);
+	const char *from =
+		(kernels == BENCH_KERNELS_FED ? f->fed : f->sources) +
+		at % SW_RX_BURST * SW_PAYLOAD_MAX;
+	char *sum = sums + chunk / in_tensor * bytes + first;
 
-	for (uint32_t t = 0; t < f->shape->n_tensors; t++)
-		for (uint64_t at = 0; at < tensor_bytes; at += SW_PAYLOAD_MAX) {
-			fold_chunk(f, sums + t * tensor_bytes + at,
-				(uint32_t)sw_min64(
-					SW_PAYLOAD_MAX, tensor_bytes - at),
-				source);
-			source += f->shape->n_members;
-		}
+	crc(f, kernels, from, n);
+	(member ? f->ops->add : f->ops->put)(sum, from, n / f->ops->elem_bytes);
+	if (member + 1 == n_members)
+		crc(f,
+			kernels == BENCH_KERNELS_FED ? BENCH_KERNELS_OURS
+						     : kernels,
+			sum, n);
+}
+
+uint64_t sw_bench_fold_some(struct bench_fold *f, enum bench_kernels kernels,
+	uint32_t round, uint64_t at)
+{
+	const struct bench_shape *s = f->shape;
+	char *sums = f->sums + round % 2 * (f->sums_bytes / 2);
+	uint64_t n = (s->bytes + SW_PAYLOAD_MAX - 1) / SW_PAYLOAD_MAX *
+		     s->n_tensors * s->n_members;
+	uint64_t end = sw_min64(n, at + SW_RX_BURST);
+
+	for (; at < end; at++)
+		fold_one(f, kernels, sums, at);
+	return at < n ? at : 0;
+}
+
+void sw_bench_fold_feed(struct bench_fold *f)
+{
+	memcpy(f->fed, f->sources, SOURCES_BYTES);
 }
 
 void sw_bench_fold_close(struct bench_fold *f)
 {
+	sw_isal_close(&f->isal);
 	sw_memory_put(f->sources, SOURCES_BYTES);
+	sw_memory_put(f->fed, SOURCES_BYTES);
 	sw_memory_put(f->sums, f->sums_bytes);
 }

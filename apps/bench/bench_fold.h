@@ -4,23 +4,42 @@
 #define SW_BENCH_FOLD_H
 
 #include "apps/bench/bench_nodes.h"
+#include "sum/bench_crc.h"
+
+/* Which ones. */
+enum bench_kernels {
+	BENCH_KERNELS_OURS,
+	BENCH_KERNELS_FED,  /* ours, of bytes that another core wrote, as it
+			       writes what a server receives */
+	BENCH_KERNELS_ISAL, /* ISA-L's CRC beside our add */
+	BENCH_N_KERNELS,
+};
 
 struct bench_fold {
 	const struct bench_shape *shape;
 	const struct sw_sum_ops *ops;
+	struct sw_isal isal;
+	bool has_isal;
 	char *sources; /* as many chunks as a wire holds */
+	char *fed;     /* the same, which another thread writes */
 	char *sums;    /* of all tensors, of two rounds, as a server's cells */
 	uint64_t sums_bytes;
 };
 
-/* sw_bench_fold_open - by kernels of @level at most.  SW_ENOMEM; it may be
- * closed then, too. */
+/* sw_bench_fold_open - by kernels of @level at most, and ISA-L's for this CPU,
+ * where it is installed.  SW_ENOMEM; it may be closed then, too. */
 int sw_bench_fold_open(struct bench_fold *f, const struct bench_shape *shape,
 	enum sw_sum_level level);
 
-/* sw_bench_fold_round - for each chunk of all tensors: each member's verified
- * and added, then the sum's CRC, as RESULTs carry it. */
-void sw_bench_fold_round(struct bench_fold *f, uint32_t round);
+/* sw_bench_fold_some - go on with a round: of all chunks of all tensors, each
+ * member's is verified and added, then the sum's CRC is made, as RESULTs carry
+ * it.  From contribution @at on, a burst of them; returns the next one's @at,
+ * 0 after the last one. */
+uint64_t sw_bench_fold_some(struct bench_fold *f, enum bench_kernels kernels,
+	uint32_t round, uint64_t at);
+
+/* sw_bench_fold_feed - write what the next burst of BENCH_KERNELS_FED reads. */
+void sw_bench_fold_feed(struct bench_fold *f);
 
 void sw_bench_fold_close(struct bench_fold *f);
 

@@ -49,35 +49,56 @@ static void wire_rx_release(struct sw_port *port)
 
 static uint32_t wire_tx_room(struct sw_port *port)
 {
-	return SW_RX_BURST - ((struct bench_end *)port)->peer->n_slots;
-}
+	struct bench_end *e = (struct bench_end *)port;
 
-static void wire_put(struct bench_end *to, const struct sw_tx_frame *f)
-{
-	struct bench_queue *q =
-		&to->queues[to->is_sorted ? sw_bench_kind(f->head)
-					  : BENCH_DATA];
-	struct bench_slot *s = &q->slots[q->n++];
-
-	to->n_slots++;
-	memcpy(s->head, f->head, SW_HEAD_BYTES);
-	if (f->payload_len)
-		memcpy(s->payload, f->payload, f->payload_len);
-	s->payload_len = f->payload_len;
-	s->from = f->endpoint;
-	s->to = f->to.udp;
+	return SW_RX_BURST - e->peer->n_slots - e->sent.n;
 }
 
 static void wire_tx(
 	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		wire_put(((struct bench_end *)port)->peer, &frames[i]);
+	struct bench_queue *q = &((struct bench_end *)port)->sent;
+
+	for (const struct sw_tx_frame *f = frames; f < frames + n; f++) {
+		struct bench_slot *s = &q->slots[q->n++];
+
+		memcpy(s->head, f->head, SW_HEAD_BYTES);
+		s->payload_len = f->payload_len;
+		s->from = f->endpoint;
+		s->to = f->to.udp;
+		s->gathered = f->payload;
+		if (f->payload_len && !f->is_stable)
+			s->gathered =
+				memcpy(s->payload, f->payload, f->payload_len);
+	}
+}
+
+static void wire_put(struct bench_end *to, const struct bench_slot *from)
+{
+	enum bench_kind kind =
+		to->is_sorted ? sw_bench_kind(from->head) : BENCH_DATA;
+	struct bench_queue *q = &to->queues[kind];
+	struct bench_slot *s = &q->slots[q->n++];
+
+	to->n_slots++;
+	memcpy(s, from, offsetof(struct bench_slot, payload));
+	if (s->payload_len)
+		memcpy(s->payload, s->gathered, s->payload_len);
+}
+
+void sw_bench_wire_carry(struct bench_end *end)
+{
+	for (uint32_t i = 0; i < end->sent.n; i++)
+		wire_put(end->peer, &end->sent.slots[i]);
+	end->sent.n = 0;
 }
 
 static void wire_tx_flush(struct sw_port *port)
 {
-	(void)port; /* tx was all */
+	struct bench_end *e = (struct bench_end *)port;
+
+	if (!e->is_apart)
+		sw_bench_wire_carry(e);
 }
 
 static const struct sw_port_ops wire_ops = {.rx = wire_rx,

@@ -3,7 +3,9 @@
  *
  * Two ports: what one end sends lies in the slots of the other.  A frame is
  * copied as a driver would: so what an end reads lies in the same few hundred
- * KB, however many members and tensors there are.  Thread: one at a time.
+ * KB, however many members and tensors there are.  The other end's core had
+ * those lines last, so the copy may cost more than all else: it can be timed
+ * apart.  Thread: one at a time.
  */
 #ifndef SW_BENCH_WIRE_H
 #define SW_BENCH_WIRE_H
@@ -26,7 +28,8 @@ enum bench_kind {
 
 struct bench_slot {
 	uint32_t payload_len;
-	uint16_t from, to; /* endpoints */
+	uint16_t from, to;    /* endpoints */
+	const void *gathered; /* of what is sent: the payload, where it lies */
 	uint8_t head[SW_HEAD_BYTES];
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 };
@@ -40,14 +43,20 @@ struct bench_end {
 	struct sw_port port; /* first: it is cast back */
 	struct bench_end *peer;
 	bool is_sorted;            /* a burst has frames of one kind */
+	bool is_apart;             /* it sends by sw_bench_wire_carry alone */
 	uint32_t n_given, n_slots; /* of the burst; that are taken, of all */
 	struct bench_queue *given;
 	struct bench_queue queues[BENCH_KINDS];
+	struct bench_queue sent; /* that the peer does not have yet */
 };
 
 /* sw_bench_wire_init - join zeroed @ends.  @is_sorted: a burst that is received
  * is of one kind, control before data; else all lie as they were sent. */
 void sw_bench_wire_init(struct bench_end ends[BENCH_ENDS], bool is_sorted);
+
+/* sw_bench_wire_carry - what @end has sent is copied to its peer, as a driver
+ * does; where !is_apart, tx_flush does it. */
+void sw_bench_wire_carry(struct bench_end *end);
 
 /* sw_bench_kind - of a frame by its header. */
 enum bench_kind sw_bench_kind(const uint8_t *head);

@@ -159,6 +159,16 @@ static inline uint32_t sw_data_crc(
 	return sw_crc32c_both(place, sizeof(place), payload, len);
 }
 
+/* sw_data_crc_far - the same, of bytes that others wrote: those of a frame that
+ * came, those of a client. */
+static inline uint32_t sw_data_crc_far(
+	const struct sw_header *h, const void *payload, uint32_t len)
+{
+	uint32_t place[3] = {h->key, h->round, h->chunk};
+
+	return sw_crc32c_both_far(place, sizeof(place), payload, len);
+}
+
 /* sw_frames_open - what each of a burst must pass before anybody asks whose it
  * is: sw_header_decode, and the payload's CRC if it is a control frame.  Fills
  * @heads and counts them; type 0: it is dropped, and why is counted.  What has

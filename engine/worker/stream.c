@@ -253,7 +253,7 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 		if (!is_well_formed(w, p, h))
 			return false;
 		if (l->peer.has_crc)
-			crc = sw_data_crc(h, payload, h->payload_len);
+			crc = sw_data_crc_far(h, payload, h->payload_len);
 		if (crc != h->payload_crc) {
 			sw_count(&w->stats.rx_payload_crc, 1);
 			return false;

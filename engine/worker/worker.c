@@ -146,7 +146,8 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	if (is_wanted(w, t, &t->chunks[record], h)) {
 		if (l->peer.has_crc)
 			SW_TIMED(w->stats.ticks_crc_in,
-				crc = sw_data_crc(h, payload, h->payload_len));
+				crc = sw_data_crc_far(
+					h, payload, h->payload_len));
 		if (crc != h->payload_crc) {
 			sw_count(&w->stats.rx_payload_crc, 1);
 			return; /* not acknowledged: it will come again */

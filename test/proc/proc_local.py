@@ -207,7 +207,9 @@ def test_bench():
         check(all(r["packets"] >= 2 * 20 * r["members"] and
                   r["server_packet_ns"] > 0 and r["worker_packet_ns"] > 0 and
                   0 < r["kernels_ratio_q1"] <= r["kernels_ratio"] <=
-                  r["kernels_ratio_q3"] for r in rows), f"{rows}")
+                  r["kernels_ratio_q3"] and r["port_packet_ns"] > 0 and
+                  r["fed_ratio"] > 0 and r["isal_ratio"] > 0
+                  for r in rows), f"{rows}")
         p = net.run("table", rig.sumwire(), "bench", "engine", "--tensors",
                     "20", "--members", "4")
         p.wait_ok()

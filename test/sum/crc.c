@@ -60,7 +60,9 @@ static bool reads(const struct sw_crc *crc, struct truth *t, size_t place,
 	memcpy(t->src + place, t->data, longest);
 	for (size_t n = 0; is_ok && n <= longest; n += by)
 		is_ok = is_right(crc, crc->crc(START, t->src + place, n),
-			t->want[n], n, "read");
+				t->want[n], n, "read") &&
+			is_right(crc, crc->far(START, t->src + place, n),
+				t->want[n], n, "read from afar");
 	return is_ok;
 }
 
@@ -99,6 +101,8 @@ static bool ends(const struct sw_crc *crc, struct truth *t, size_t n)
 
 		is_ok &= is_right(
 			crc, crc->crc(START, p, n), t->want[n], n, "page");
+		is_ok &= is_right(
+			crc, crc->far(START, p, n), t->want[n], n, "page");
 		is_ok &= is_right(
 			crc, crc->copy(START, d, p, n), t->want[n], n, "page");
 		is_ok &= arena_is_clean(&dst, d, n) && !memcmp(d, p, n);
