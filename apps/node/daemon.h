@@ -37,6 +37,7 @@ enum { SW_WORKS = 2 }; /* to sum, and to push */
 /* One polling lcore. */
 struct sw_poller {
 	struct sw_daemon *daemon;
+	uint32_t lcore;
 	struct sw_loop loop;
 	struct sw_turns turns;
 	bool is_serving; /* frames may come at any time: never sleep long */

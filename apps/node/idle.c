@@ -20,16 +20,19 @@ enum sw_idle_way sw_idle_choose(const struct sw_idle *i,
 {
 	bool can_wake = l->can_wake && i->sleep_ns;
 	bool is_shared = can_wake && sw_idle_is_shared(i, l->now_ns);
+	bool may_miss = l->is_busy || l->is_serving || !l->can_rest;
 	uint64_t yields_ns = (l->is_busy ? YIELD_SPINS : 1) * i->spin_ns;
 
 	*most_ns = l->is_busy ? WAIT_NS : REST_NS;
+	if (l->has_others && may_miss)
+		*most_ns = sw_min64(*most_ns, i->sleep_ns);
 	if (is_shared && l->is_busy && l->has_computing)
 		return SW_IDLE_NAP;
 	if (!is_shared && l->idle_ns < yields_ns)
 		return SW_IDLE_YIELD;
 	if (can_wake)
 		return SW_IDLE_REST;
-	if (l->is_busy || l->is_serving || !l->can_rest)
+	if (may_miss)
 		*most_ns = sw_min64(l->idle_ns / 8, i->sleep_ns);
 	return l->is_busy ? SW_IDLE_SLEEP : SW_IDLE_REST;
 }

@@ -11,6 +11,7 @@ void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 	uint32_t n = sw_conf_n_udp(&d->conf);
 
 	*p = (struct sw_poller){.daemon = d,
+		.lcore = lcore,
 		.idle = {.spin_ns = d->conf.lcore.spin_ns,
 			.sleep_ns = d->conf.lcore.sleep_ns}};
 	sw_loop_init(&p->loop, sw_handoff_ports(h, lcore), d->n_ports,
@@ -39,16 +40,19 @@ static void sleep_ns(uint64_t ns)
 }
 
 /* What is readable while frames wait, of all ports; 0: some port has no such,
- * or other lcores may have frames for this one, so that it has to look. */
-static uint32_t wake_fds(const struct sw_daemon *d, int fds[SW_HOST_WAKE_FDS])
+ * or other lcores have frames for this one. */
+static uint32_t wake_fds(const struct sw_poller *p, int fds[SW_HOST_WAKE_FDS])
 {
+	const struct sw_daemon *d = p->daemon;
 	uint32_t n = 0;
 
-	if (d->n_lcores > 1)
-		return 0;
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
-		uint32_t has = sw_dpdk_port_wake_fds(
-			d->queues[0][i], fds + n, SW_HOST_WAKE_FDS - n);
+		const struct sw_port *q = d->queues[p->lcore][i];
+		bool is_own = q && (d->n_lcores == 1 ||
+					   q->steering == SW_STEER_RULES);
+		uint32_t has = is_own ? sw_dpdk_port_wake_fds(q, fds + n,
+						SW_HOST_WAKE_FDS - n)
+				      : 0;
 
 		n += has;
 		if (!has || n > SW_HOST_WAKE_FDS)
@@ -90,7 +94,8 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		__builtin_ia32_pause();
 		return;
 	}
-	n_fds = wake_fds(p->daemon, fds);
+	n_fds = wake_fds(p, fds);
+	look.has_others = p->daemon->n_lcores > 1;
 	look.is_busy = sw_loop_is_busy(&p->loop);
 	look.can_wake = n_fds;
 	look.has_computing = sw_idle_is_shared(&p->idle, now_ns) &&
