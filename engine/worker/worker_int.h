@@ -79,6 +79,7 @@ struct sw_wtensor {
 	uint32_t dead_from;
 	int death;
 	bool is_closed; /* a stream: this member is through with its group */
+	bool is_kept;   /* a dead stream: nothing of it is lent any more */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
 	uint32_t last;    /* record of the tensor's last chunk, if it is here */
