@@ -1,5 +1,6 @@
 # proc_coll.py - collectives of groups, by libsumwire and real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import re
 
 import rig
@@ -65,6 +66,19 @@ def check_differs(procs, sentence):
     said = [p.out() for p in procs if "SW_EMISMATCH" in p.out()]
     check(said and all(re.search(sentence, s) for s in said),
           f"not \"{sentence}\": {said}")
+
+
+def test_more_than_4_gib():
+    """SUMWIRE_TEST_LARGE=BYTES for as many; 68719476736, the most, take some
+    minutes."""
+    size = os.environ.get("SUMWIRE_TEST_LARGE", str((4 << 30) + (64 << 20)))
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        for p in [net.run(f"large{i}", program("test/proc/proc_large"),
+                          "--agent", net.socket(f"agent{i}"), "--bytes", size)
+                  for i in range(2)]:
+            p.wait_ok(limit_s=3600)
+            check("exact" in p.out(), p.out())
 
 
 def test_another_count():

@@ -127,7 +127,7 @@ class Methods:
     def set_timeout(self, timeout):
         """Of collectives from now on."""
         self.limit_s = timeout.total_seconds()
-        self.gloo.set_timeout(timeout)
+        self.gloo._set_default_timeout(timeout)
         if self.group:
             self.calls.set_timeout(self.group, self.limit_s)
 

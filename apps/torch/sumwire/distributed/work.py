@@ -6,6 +6,13 @@ import torch
 from torch import distributed as dist
 
 from sumwire.client import SumwireError
+from sumwire.distributed import version
+
+
+# An earlier torch does not keep the Python half of a work that only its C++ half
+# has, as DDP's, which waits for ever then: until it is waited for, it is here.
+WORKS_SINCE = (2, 8)
+_held = set()
 
 
 def seconds(timeout):
@@ -31,6 +38,8 @@ class Work(dist.Work):
         self._lock = threading.Lock()
         self._future = None
         self._is_ended = False
+        if version() < WORKS_SINCE:
+            _held.add(self)
 
     # --- by the group that makes it ---
 
@@ -89,7 +98,12 @@ class Work(dist.Work):
     # --- by torch ---
 
     def wait(self, timeout=None):
-        limit_s = seconds(timeout)
+        try:
+            return self._wait(seconds(timeout))
+        finally:
+            _held.discard(self)
+
+    def _wait(self, limit_s):
         if self.device and self.device.can_hold and not self.after \
                 and not limit_s:
             return self._hold()
@@ -129,6 +143,7 @@ class Work(dist.Work):
         return 0
 
     def get_future(self):
+        _held.discard(self)
         with self._lock:
             is_new = self._future is None
             if is_new:
