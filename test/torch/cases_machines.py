@@ -36,13 +36,24 @@ def case_places():
     os.write(1, f"agent {path} {ip}\npid {os.getpid()}\n".encode())
 
 
+class Gpu:
+    pci_domain_id, pci_bus_id, pci_device_id = 0, 0x3b, 0
+
+
+def have_gpu():
+    """As a rank that computes on one."""
+    torch.cuda.is_initialized = lambda: True
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.get_device_properties = lambda device: Gpu
+
+
 def case_near():
     """The agent may run on the one CPU of its node; this rank on all."""
-    cpu = numa.cpus_near("net")
+    cpu = {int(os.environ["TEST_CPU"])}
     folder = os.path.dirname(attachment._attachment.calls.client.agent)
     agents = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
               if folder in numa.read("/proc", pid, "cmdline")]
-    check(len(cpu) == 1 and agents and all(
+    check(agents and all(
         os.sched_getaffinity(pid) == cpu for pid in agents), f"{cpu} {agents}")
     check(os.sched_getaffinity(0) > cpu, "this rank may use all")
 
@@ -170,6 +181,7 @@ def case_first_late():
         dist.all_reduce(x, group=group)
     except SumwireError as e:
         os.write(1, f"late: {e}\n".encode())
+    time.sleep(3)  # all are told while it is there
     os._exit(0)
 
 
@@ -182,5 +194,7 @@ def case_for_ever():
 
 if __name__ == "__main__":
     numa.SYS = os.environ.get("TEST_SYS", numa.SYS)
+    if "TEST_GPU" in os.environ:
+        have_gpu()
     start()
     run_cases(globals())

@@ -96,8 +96,10 @@ def test_a_rank_is_killed():
 
 
 def test_a_rank_is_late():
-    """It comes to no sum: who waits for it gives up, and so do all."""
-    all_say("is_late", "have not all sent theirs in 4 s", "waited 4 s", dies=2,
+    """It comes to no sum: who waits for it gives up, and so do all.  On its own
+    machine it is named, on others it, or who there waits for it."""
+    all_say("is_late", "missing for 4 s: rank 2 of this machine",
+            "missing: rank 2 of 4", "missing: rank 3 of 4", dies=2,
             SUMWIRE_WAIT_TIMEOUT="4")
 
 

@@ -61,15 +61,20 @@ class Machines(Alone):
         p.stdout.readline()
         return p
 
-    def make_sys(self, cpu):
-        """A /sys with two NUMA nodes."""
-        for name, text in (("class/net/net/device/numa_node", "1"),
+    def make_sys(self, interface, gpu):
+        """A /sys with two NUMA nodes of a CPU each, and on which the interface
+        and the GPU of cases_machines.py are; -1: on none.  Returns the CPUs."""
+        cpus = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
+        for name, text in (("class/net/net/device/numa_node", interface),
+                           ("bus/pci/devices/0000:3b:00.0/numa_node", gpu),
                            ("devices/system/node/online", "0-1"),
-                           ("devices/system/node/node1/cpulist", str(cpu))):
+                           ("devices/system/node/node0/cpulist", cpus[0]),
+                           ("devices/system/node/node1/cpulist", cpus[1])):
             path = self.path(f"tmp/sys/{name}")
             os.makedirs(os.path.dirname(path))
             with open(path, "w", encoding="ascii") as f:
-                f.write(text + "\n")
+                f.write(f"{text}\n")
+        return cpus
 
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
@@ -151,13 +156,23 @@ def test_by_address():
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
 
 
-def test_near_the_interface():
-    """The agent runs on the CPUs of the NUMA node that /sys has for the
-    interface; its ranks on all."""
+def near(interface, gpu, node):
+    """The agent runs on the CPUs of that node."""
     with Machines() as net:
-        net.make_sys(max(os.sched_getaffinity(0)))
+        cpus = net.make_sys(interface, gpu)
         net.torchruns_ok("near", rendezvous=by_name,
-                         env={"TEST_SYS": net.path("tmp/sys")})
+                         env={"TEST_SYS": net.path("tmp/sys"), "TEST_GPU": "1",
+                              "TEST_CPU": str(cpus[node])})
+
+
+def test_near_the_interface():
+    """Wherever the GPUs are."""
+    near(interface=1, gpu=0, node=1)
+
+
+def test_near_the_gpus():
+    """The interface is near no node."""
+    near(interface=-1, gpu=1, node=1)
 
 
 def test_each_machine_first():
@@ -189,6 +204,9 @@ def test_each_machine_first_late():
             p.wait(RUN_S)
         said = "".join(p.out() for p in runs)
         check(said.count("late: ") == 3, said)
+        check(all("missing for 4 s: rank 1 of this machine" in line or
+                  re.search("missing: rank [01] of 4", line)
+                  for line in said.splitlines() if "late: " in line), said)
         net.await_nothing()
 
 

@@ -236,6 +236,7 @@ def start(meeting):
     of them.  Errors: the agent's, at all whose agent it is."""
     me = meeting.me
     meeting.tell("machine", machine())
+    meeting.tell("gpu", numa.node_of_gpu())
     if me == 0:
         meeting.tell("job", safely(lambda: [job_name(), appliances(),
                                              lcores()]))
@@ -246,7 +247,7 @@ def start(meeting):
     if me == here[0]:
         lead(meeting, {"job": job, "lcores": n_lcores, "rank": agent,
                        "n": len(leaders), "n_local": len(here)},
-             servers, machines, leaders)
+             here, servers, machines, leaders)
     path, ip = answer(meeting, "socket", here[0])
     return path, here.index(me), ip
 
@@ -269,7 +270,7 @@ def answer(meeting, what, rank):
     return said["value"]
 
 
-def lead(meeting, conf, servers, machines, leaders):
+def lead(meeting, conf, here, servers, machines, leaders):
     """Start the agent and tell its ranks where it is, or why it is not."""
     agent = conf["rank"]
     is_local = len(set(machines)) == 1 and all(
@@ -294,7 +295,8 @@ def lead(meeting, conf, servers, machines, leaders):
         nodes = [answer(meeting, "address", r) for r in leaders]
         open_s = seconds("SUMWIRE_OPEN_TIMEOUT", 60)
         ip, udp_port = nodes[agent]
-        with numa.bound(numa.cpus_near(numa.interface_of(ip))):
+        gpus = meeting.all("gpu", here)
+        with numa.bound(numa.cpus_near(numa.interface_of(ip), gpus)):
             a = Agent({"name": f"{socket.gethostname()[:20]}.{agent}", **conf,
                        "open_s": open_s, "ip": ip, "udp_port": udp_port},
                       [*servers, *nodes])

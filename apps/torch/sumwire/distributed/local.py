@@ -29,6 +29,7 @@ SOON_S = 1  # in which a job learns of a process that has ended
 LOOK_S = 0.2  # between two looks at what others say
 PAUSE_S = 100e-6  # between two looks at a work
 TEXT_BYTES = 1000
+ASK, ANSWER = b"\1", b"\2"  # texts do not begin so
 LOOPBACK = "127.0.0.1"
 
 
@@ -89,8 +90,9 @@ def lay_out(machines, me):
 
 
 class Bell:
-    """Tells the other ranks of a machine that one has failed.  By datagrams:
-    who is asked may be dead or frozen, and nobody waits."""
+    """Tells the other ranks of a machine that one has failed, and asks whether
+    they wait, too.  By datagrams: who is asked may be dead or frozen, and nobody
+    waits."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -99,21 +101,43 @@ class Bell:
         # What others know of it: a word that strangers do not, and its port.
         self.number = (secrets.randbits(40) << 16 |
                        self.socket.getsockname()[1])
-        self.others = []
+        self.rank, self.others = 0, {}  # the numbers of others, by rank
+        self.silent = set()  # ranks that were asked, and have not answered
+
+    def meet(self, rank, numbers):
+        """This is rank; numbers: of all on this machine, by rank."""
+        self.rank = rank
+        self.others = {r: n for r, n in numbers.items() if r != rank}
+
+    def _send(self, rank, said):
+        number = self.others[rank]
+        with contextlib.suppress(OSError):
+            self.socket.sendto(number.to_bytes(8, "little") + said,
+                               (LOOPBACK, number & 0xffff))
 
     def ring(self, text):
-        for number in self.others:
-            with contextlib.suppress(OSError):
-                self.socket.sendto(number.to_bytes(8, "little") +
-                                   text.encode()[:TEXT_BYTES],
-                                   (LOOPBACK, number & 0xffff))
+        for rank in self.others:
+            self._send(rank, text.encode()[:TEXT_BYTES])
+
+    def ask(self):
+        """Who waits answers when it hears of it."""
+        self.silent = set(self.others)
+        for rank in self.others:
+            self._send(rank, ASK + str(self.rank).encode())
 
     def heard(self):
-        """What another one said, or None."""
+        """What another one said of its end, or None."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 said = self.socket.recv(8 + TEXT_BYTES)
-                if said[:8] == self.number.to_bytes(8, "little"):
+                if said[:8] != self.number.to_bytes(8, "little"):
+                    continue
+                kind, rank = said[8:9], said[9:].decode(errors="replace")
+                if kind == ASK:
+                    self._send(int(rank), ANSWER + str(self.rank).encode())
+                elif kind == ANSWER:
+                    self.silent.discard(int(rank))
+                else:
                     return said[8:].decode(errors="replace")
         return None
 
@@ -171,14 +195,24 @@ class Local:
         while not work.is_completed():
             now = time.monotonic()
             if now > start + self.limit_s:
-                raise SumwireError(
-                    "SW_ETIMEDOUT", f"the other {self.n - 1} ranks of this "
-                    f"machine have not all sent theirs in {self.limit_s} s")
+                raise self.late()
             if now > due:
                 due = now + LOOK_S
                 self.hear(look)
             time.sleep(PAUSE_S)
         self.check(work, look)
+
+    def late(self):
+        """Those who do not wait, too, are waited for."""
+        self.bell.ask()
+        self.explain(lambda: None)  # that the job ends comes of this
+        who = ", ".join(map(str, sorted(self.bell.silent)))
+        s = "s" if len(self.bell.silent) > 1 else ""
+        return SumwireError(
+            "SW_ETIMEDOUT", f"missing for {self.limit_s:g} s: rank{s} {who} of "
+            f"this machine" if who else
+            f"{self.kind} among the ranks of this machine has not ended in "
+            f"{self.limit_s:g} s, though all of them wait for it")
 
     def check(self, work, look):
         """It has ended: well?  A stream waits for what a device does."""

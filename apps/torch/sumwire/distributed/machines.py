@@ -155,7 +155,7 @@ def find(group, meeting):
         return None
     if len(here) == 1:
         return None
-    bell.others = [said[r][1] for r in here if r != me]
+    bell.meet(group.ranks[me], {group.ranks[r]: said[r][1] for r in here})
     machine = local.Local(
         said[here[0]][2], dist.PrefixStore(f"local{here[0]}/", meeting.store),
         here.index(me), len(here), group.limit_s, bell)

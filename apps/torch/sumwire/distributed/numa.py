@@ -1,12 +1,16 @@
-# numa.py - an agent near the interface that carries what it sums
+# numa.py - an agent near the interface that carries what it sums, or the GPUs
 # SPDX-License-Identifier: BSD-3-Clause
 """Of a machine with several NUMA nodes.  Pages lie where they are written first,
-so memory follows the cores."""
+so memory follows the cores, but that of a rank with a GPU: it is near that
+(pmd/cuda).  Packets are the cores' work, so these are near the interface, wherever
+the GPUs are; near the GPUs only where it is near no node."""
 import contextlib
 import fcntl
 import os
 import socket
 import struct
+
+import torch
 
 SYS = "/sys"
 SIOCGIFADDR = 0x8915
@@ -47,13 +51,35 @@ def numbers(text):
     return found
 
 
-def cpus_near(interface):
-    """Those of its NUMA node; none where all are as near."""
-    node = read("class/net", interface or "", "device/numa_node")
-    if (not node or int(node) < 0 or
-            len(numbers(read("devices/system/node/online"))) < 2):
+def node_of(*device):
+    """Its NUMA node, or None."""
+    node = int(read(*device, "numa_node") or -1)
+    return node if node >= 0 else None
+
+
+def node_of_gpu():
+    """That of this rank's GPU; None too where CUDA is not in use yet, since to
+    ask would begin it."""
+    if not torch.cuda.is_initialized():
+        return None
+    p = torch.cuda.get_device_properties(torch.cuda.current_device())
+    try:
+        address = (f"{p.pci_domain_id:04x}:{p.pci_bus_id:02x}:"
+                   f"{p.pci_device_id:02x}.0")
+    except AttributeError:  # an older PyTorch
+        return None
+    return node_of("bus/pci/devices", address)
+
+
+def cpus_near(interface, gpus=()):
+    """Those of its NUMA node, else of those of the GPUs; none where all are as
+    near.  gpus: nodes, or None."""
+    node = node_of("class/net", interface or "", "device")
+    nodes = set(gpus) - {None} if node is None else {node}
+    if len(numbers(read("devices/system/node/online"))) < 2:
         return set()
-    return numbers(read(f"devices/system/node/node{int(node)}/cpulist"))
+    return set().union(*(
+        numbers(read(f"devices/system/node/node{n}/cpulist")) for n in nodes))
 
 
 @contextlib.contextmanager

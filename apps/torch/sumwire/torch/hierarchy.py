@@ -169,7 +169,7 @@ def meet(job, kind, here):
     me, limit_s = here.index(job.rank), job.client.wait_timeout_s
     bell = local.Bell()
     numbers = channel().gather(bell.number)
-    bell.others = [numbers[r] for r in here if r != job.rank]
+    bell.meet(job.rank, {r: numbers[r] for r in here})
     store, problem = problem_of(lambda: local.store_of(0, True, limit_s)
                                 if me == 0 else None)
     refuse_together(problem)
