@@ -33,11 +33,13 @@ def test_two_nodes():
 
 
 def test_four_nodes():
-    run_cases(4, "first", "types", "windows", "some", versions=[8])
+    run_cases(4, "first", "types", "sizes", "later", "windows", "some",
+              versions=[8])
 
 
 def test_close_in_mid_flight():
     run_cases(2, "close")
+    run_cases(4, "close", versions=[11])
 
 
 def test_a_node_ends_in_mid_flight():

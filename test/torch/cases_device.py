@@ -51,6 +51,20 @@ def case_not_at_all():
     check(Staged not in kinds(optimizer), kinds(optimizer))
 
 
+def case_written():
+    """While it is summed, by rank 1, whose device finds it."""
+    _, optimizer = train_wide(2)
+    gradient = optimizer._gradients.bundles[0].shared
+    stage = gradient.client
+    stage.push(gradient.tensor, 1000)
+    if hvd.rank():
+        with raises(SumwireError, "was written or freed while it was summed"):
+            while not stage.is_done(gradient.tensor):
+                gradient.flat.add_(1)
+    else:
+        stage.wait(gradient.tensor)
+
+
 def case_lost():
     """All ranks know whose device it was."""
     with raises(SumwireError, "rank 1", "device that is none was lost"):

@@ -8,7 +8,8 @@ import torch_rig
 import backend_rig
 from torch_rig import HERE, IS_QUICK, TorchNet
 
-HOST = {"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10"}
+# check: no gradient is written while it is summed
+HOST = {"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10,check"}
 
 
 def test_train():
@@ -41,6 +42,13 @@ def test_one_rank_has_none():
     with TorchNet(2) as net:
         net.start_all()
         for p in ranks(net, "not_at_all", ["host", "host:no_such_option"]):
+            p.wait_ok()
+
+
+def test_a_gradient_is_written():
+    with TorchNet(2) as net:
+        net.start_all()
+        for p in ranks(net, "written", ["host", "host:latency_us=50000,check"]):
             p.wait_ok()
 
 
