@@ -77,11 +77,11 @@ static void nothing_declared(void *ctx)
 	(void)ctx;
 }
 
-static void keep(void *ctx)
+static bool keep(void *ctx, uint32_t key)
 {
 	struct agent_lane *l = ctx;
 
-	sw_agent_copy_lent(l->shared, l->i);
+	return sw_agent_keep_stream(l->shared, l->i, key);
 }
 
 struct sw_worker_events sw_agent_lane_events(struct agent_lane *l)
@@ -114,13 +114,14 @@ static void close_lane(struct agent_lane *l)
 }
 
 /* Its worker has ended: the tensors are the clients'. */
-static void copy_if_ended(struct agent_lane *l)
+static uint32_t copy_if_ended(struct agent_lane *l)
 {
 	if (atomic_load_explicit(&l->is_kept, memory_order_relaxed) ||
 		!sw_worker_end_of(&l->worker))
-		return;
-	sw_agent_copy_lent(l->shared, l->i);
-	atomic_store_explicit(&l->is_kept, true, memory_order_release);
+		return 0;
+	if (sw_agent_copy_lent(l->shared, l->i))
+		atomic_store_explicit(&l->is_kept, true, memory_order_release);
+	return 1;
 }
 
 uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
@@ -144,8 +145,7 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	n = sw_worker_take(&l->worker);
 	if (n)
 		sw_loop_look(loop_of(l)); /* timers may have been set */
-	copy_if_ended(l);
-	return n;
+	return n + copy_if_ended(l);
 }
 
 /* A round may begin at any time, but not without a worker. */

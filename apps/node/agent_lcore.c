@@ -23,16 +23,19 @@ static void end(struct agent_core *core, const struct agent_report *report)
 
 /* Before a turn, so that no frame is borrowed whose bytes are still lent.  The
  * clients are told when all lcores have released their tensors: a result of
- * another lane may be half written. */
-static void tell_if_ended(struct agent_core *core)
+ * another lane may be half written.  Returns whether there was something to do.
+ */
+static uint32_t tell_if_ended(struct agent_core *core)
 {
 	if (!core->is_ending)
-		return;
-	sw_agent_copy_lent(core->shared, 0);
+		return 0;
+	if (!sw_agent_copy_lent(core->shared, 0))
+		return 1;
 	if (!sw_agent_are_kept(core->shared))
-		return;
+		return 0;
 	core->is_ending = false;
 	sw_agent_tell(core, &core->ending);
+	return 1;
 }
 
 /* --- what the engine says --- */
@@ -83,11 +86,11 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		complete(core, local, tensor, &c);
 }
 
-static void on_keep(void *ctx)
+static bool on_keep(void *ctx, uint32_t key)
 {
 	struct agent_core *core = ctx;
 
-	sw_agent_copy_lent(core->shared, 0);
+	return sw_agent_keep_stream(core->shared, 0, key);
 }
 
 /* --- the control thread's commands --- */
@@ -325,7 +328,7 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns)
 			&core->shared->is_draining, memory_order_relaxed))
 		n += take_clients(core);
 	sw_agent_show_tuning(core);
-	tell_if_ended(core);
+	n += tell_if_ended(core);
 	finish_leaving(core);
 	atomic_store_explicit(&core->shared->n_open,
 		core->has_worker ? sw_worker_view(&core->worker).n_open : 0,

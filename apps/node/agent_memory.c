@@ -12,21 +12,45 @@
  * is to come behind. */
 #define PAUSE_NS (10 * SW_MS)
 
-void sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore)
+void sw_agent_copy_sent(struct agent_shared *shared, uint32_t lcore)
 {
-	if (!shared->is_serving)
-		return;
-	sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
-	if (lcore < shared->serve.n_cores)
-		sw_server_copy_lent(shared->serve.cores[lcore].engine);
+	if (shared->is_serving)
+		sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
 }
 
-/* Before a turn, so that no frame is borrowed.  False: ask again. */
+/* The server of that lcore, or NULL. */
+static struct sw_server *server_at(
+	const struct agent_shared *shared, uint32_t lcore)
+{
+	return shared->is_serving && lcore < shared->serve.n_cores
+		       ? shared->serve.cores[lcore].engine
+		       : NULL;
+}
+
+bool sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore)
+{
+	struct sw_server *srv = server_at(shared, lcore);
+
+	sw_agent_copy_sent(shared, lcore);
+	return !srv || sw_server_copy_lent(srv);
+}
+
+bool sw_agent_keep_stream(
+	struct agent_shared *shared, uint32_t lcore, uint32_t key)
+{
+	struct sw_server *srv = server_at(shared, lcore);
+
+	sw_agent_copy_sent(shared, lcore);
+	return !srv || sw_server_keep_stream(srv, key);
+}
+
+/* Before a turn, so that no frame is borrowed.  What is lent to a sum is of a
+ * collective that is open, and so not there.  False: ask again. */
 static bool is_done(struct agent_shared *shared, uint32_t lcore)
 {
 	uint64_t until_ns = sw_now_ns() + PAUSE_NS;
 
-	sw_agent_copy_lent(shared, lcore);
+	sw_agent_copy_sent(shared, lcore);
 	while (!sw_daemon_release(&shared->daemon, lcore))
 		if (sw_now_ns() >= until_ns)
 			return false;

@@ -174,10 +174,22 @@ void sw_server_close(struct sw_server *srv)
 	free(srv);
 }
 
-void sw_server_copy_lent(struct sw_server *srv)
+bool sw_server_copy_lent(struct sw_server *srv)
 {
+	bool all = true;
+
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		sw_shard_copy_lent(&srv->jobs[i].shard);
+		all &= sw_shard_copy_lent(&srv->jobs[i].shard);
+	return all;
+}
+
+bool sw_server_keep_stream(struct sw_server *srv, uint32_t key)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		all &= sw_shard_keep_stream(&srv->jobs[i].shard, key);
+	return all;
 }
 
 void sw_server_stop(struct sw_server *srv)

@@ -55,9 +55,11 @@ int sw_server_share(
  * be NULL. */
 void sw_server_close(struct sw_server *srv);
 
-/* sw_server_copy_lent - copy the contributions that sums refer to in their
- * senders' memory (shard.h), since it is about to change. */
-void sw_server_copy_lent(struct sw_server *srv);
+/* sw_server_copy_lent - copy some of the contributions that sums refer to in
+ * their senders' memory (shard.h), since it is about to change; true: of all.
+ * sw_server_keep_stream - the same of what is lent to stream @key. */
+bool sw_server_copy_lent(struct sw_server *srv);
+bool sw_server_keep_stream(struct sw_server *srv, uint32_t key);
 
 /* sw_server_stop - admit nobody any more and begin no sum; those that wait for
  * members go on until close. */

@@ -65,8 +65,9 @@ struct sw_rules {
 	/* Fill what of @h depends on the round or slot; returns the bytes. */
 	const void *(*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, uint32_t local, struct sw_header *h);
-	/* Copy what is lent; NULL: nothing ever is. */
-	void (*keep)(struct sw_shard *sh, struct sw_stensor *t);
+	/* What is lent to a chunk is copied; of a dead one it is left.  False:
+	 * nothing was.  NULL: nothing ever is. */
+	bool (*keep)(struct sw_shard *sh, struct sw_stensor *t, uint32_t local);
 };
 
 /* sw_stensor_is_given_up - is what was open of it?  Then nothing is folded any
@@ -111,16 +112,17 @@ static inline uint64_t sw_stensor_apart_stride(const struct sw_stensor *t)
 }
 
 /* sw_sum_keep - nothing is lent to @s any more: it is copied, or, of a dead
- * one, which nobody gets, left. */
-static inline void sw_sum_keep(
+ * one, which nobody gets, left.  False: nothing was. */
+static inline bool sw_sum_keep(
 	struct sw_shard *sh, const struct sw_open_sum *s, bool is_dead)
 {
 	if (!*s->lent)
-		return;
+		return false;
 	if (!is_dead) /* else it is its sender's again */
 		s->ops->put(s->acc, *s->lent, s->n);
 	*s->lent = NULL;
 	sh->n_lent--;
+	return true;
 }
 
 /* sw_sum_add - @payload is part of @s.  If it @is_lent and the first, it is not

@@ -77,6 +77,11 @@ struct sw_stensor {
 	char why[SW_TEXT_MAX]; /* it is dead */
 };
 
+/* The chunk at which sw_shard_copy_lent goes on. */
+struct sw_lent {
+	uint32_t key, local;
+};
+
 /* What packets touch is in its first two lines, then a member's weight and its
  * orders. */
 struct sw_shard {
@@ -90,6 +95,7 @@ struct sw_shard {
 	uint64_t n_open;         /* chunks that wait for members */
 	uint64_t n_folded;       /* contributions */
 	uint64_t n_lent; /* chunks whose first contribution is not copied */
+	struct sw_lent lent;
 	const struct sw_env *env;
 	bool is_draining; /* no chunk begins to wait any more */
 	uint16_t server_i;
@@ -337,8 +343,8 @@ struct sw_pushed {
 /* sw_shard_push - handle PUSHes of @member, one behind the other: @n, or up to
  * the first that is not folded, and was not before.  Payloads are
  * h->payload_len bytes at any alignment; one that is_lent stays where and as it
- * is until @member, if it gets one, has the result, or sw_shard_copy_lent is
- * called, so that it need not be copied. */
+ * is until @member, if it gets one, has the result, or sw_shard_copy_lent says
+ * so, so that it need not be copied. */
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n);
 
@@ -357,8 +363,11 @@ struct sw_begun sw_shard_begun(
 struct sw_begun sw_shard_other_call(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number);
 
-/* sw_shard_copy_lent - copy all that is lent. */
-void sw_shard_copy_lent(struct sw_shard *sh);
+/* sw_shard_copy_lent - copy some of what is lent, while nothing more comes to
+ * be; true: nothing is any more.  sw_shard_keep_stream - the same of the stream
+ * @key, if there is one, while others go on. */
+bool sw_shard_copy_lent(struct sw_shard *sh);
+bool sw_shard_keep_stream(struct sw_shard *sh, uint32_t key);
 
 /* sw_shard_pull - decide about one pulled chunk.  Returns true when @answer
  * was filled; else its result became ready, is on its way, or the request

@@ -200,14 +200,63 @@ struct sw_begun sw_shard_begun(
 	return t->rules->begun(sh, t, local, h);
 }
 
-void sw_shard_copy_lent(struct sw_shard *sh)
-{
-	for (uint32_t key = 0; sh->n_lent && key < sh->n_keys; key++) {
-		struct sw_stensor *t = &sh->tensors[key];
+/* What one call does for what is lent. */
+enum {
+	KEEP_LOOKS = 1024, /* at records of chunks, in lines of their own */
+	KEEP_COPIES = 16,
+};
 
-		if (t->rules && t->rules->keep)
-			t->rules->keep(sh, t);
+/* From chunk *at of @t on, which goes on; adds to *n_copied.  Looks at @max at
+ * most, and returns at how many. */
+static uint32_t keep_some(struct sw_shard *sh, struct sw_stensor *t,
+	uint32_t *at, uint32_t max, uint32_t *n_copied)
+{
+	uint32_t n = 0;
+
+	for (; n < max && *n_copied < KEEP_COPIES && sh->n_lent &&
+		*at < t->place.n_local;
+		n++)
+		*n_copied += t->rules->keep(sh, t, (*at)++);
+	return n;
+}
+
+static bool may_be_lent(const struct sw_stensor *t)
+{
+	return t->mem && t->rules->keep;
+}
+
+/* In the order of keys and chunks, again and again: nothing more is lent
+ * meanwhile. */
+bool sw_shard_copy_lent(struct sw_shard *sh)
+{
+	struct sw_lent *next = &sh->lent;
+	uint32_t n = 0, n_copied = 0;
+
+	while (sh->n_lent && n < KEEP_LOOKS && n_copied < KEEP_COPIES) {
+		struct sw_stensor *t = &sh->tensors[next->key];
+
+		if (next->key < sh->n_keys && may_be_lent(t))
+			n += keep_some(
+				sh, t, &next->local, KEEP_LOOKS - n, &n_copied);
+		if (next->key >= sh->n_keys)
+			*next = (struct sw_lent){0};
+		else if (!may_be_lent(t) || next->local == t->place.n_local)
+			*next = (struct sw_lent){.key = next->key + 1};
+		n++;
 	}
+	return !sh->n_lent;
+}
+
+bool sw_shard_keep_stream(struct sw_shard *sh, uint32_t key)
+{
+	struct sw_stensor *t =
+		sh->n_lent ? sw_shard_tensor(sh, key) : NULL; /* or closed */
+	uint32_t local = 0, n_copied = 0;
+
+	if (!t || !t->window || !t->mem)
+		return true;
+	keep_some(sh, t, &local, t->window, &n_copied);
+	return n_copied < KEEP_COPIES;
 }
 
 struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,

@@ -11,7 +11,8 @@ static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 	uint64_t bytes = t->mem_bytes;
 
 	sw_shard_kill(sh, t, 1, SW_EABORTED, "the group was closed");
-	t->rules->keep(sh, t);
+	for (uint32_t i = 0; i < t->window && sh->n_lent; i++)
+		t->rules->keep(sh, t, i);
 	sw_marks_drop(sh, t);
 	sh->env->mem_put(sh->env->ctx, t->mem, bytes);
 	t->mem = NULL;

@@ -271,13 +271,11 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return result_of(sh, t, local);
 }
 
-static void keep(struct sw_shard *sh, struct sw_stensor *t)
+static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
-	for (uint32_t i = 0; t->mem && i < t->window && sh->n_lent; i++) {
-		struct sw_open_sum sum = open_sum(sh, t, i);
+	struct sw_open_sum sum = open_sum(sh, t, local);
 
-		sw_sum_keep(sh, &sum, sw_stensor_is_given_up(t));
-	}
+	return sw_sum_keep(sh, &sum, sw_stensor_is_given_up(t));
 }
 
 const struct sw_rules sw_rules_stream = {.has_results = true,

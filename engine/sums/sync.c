@@ -217,16 +217,17 @@ static const void *take(struct sw_shard *sh, struct sw_stensor *t,
 	return sw_stensor_result(t, cell->round, local);
 }
 
-static void keep(struct sw_shard *sh, struct sw_stensor *t)
+static bool keep(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
-	for (uint32_t i = 0; i < t->place.n_local && sh->n_lent; i++) {
-		const struct sw_chunk *c = &t->chunks[i];
-		uint32_t round = c->cell[c->cell[0].is_done].round;
-		struct sw_open_sum sum = open_sum(t, i, round,
-			sw_stensor_bytes(t, sw_place_global(&t->place, i)));
+	const struct sw_chunk *c = &t->chunks[local];
+	uint32_t round = c->cell[c->cell[0].is_done].round;
+	struct sw_open_sum sum;
 
-		sw_sum_keep(sh, &sum, sw_stensor_is_dead(t, round));
-	}
+	if (!c->lent)
+		return false;
+	sum = open_sum(t, local, round,
+		sw_stensor_bytes(t, sw_place_global(&t->place, local)));
+	return sw_sum_keep(sh, &sum, sw_stensor_is_dead(t, round));
 }
 
 const struct sw_rules sw_rules_sync = {.has_results = true,

@@ -152,8 +152,19 @@ void sw_dead_released(struct sw_worker *w, const struct sw_wtensor *t)
 	sw_bitmap_add(&w->dying, t->index);
 }
 
+/* Nothing of it has left since it died: what is kept once stays so. */
+static bool is_kept(const struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (!t->is_kept)
+		t->is_kept = !w->events.keep ||
+			     w->events.keep(w->events.ctx, t->key);
+	return t->is_kept;
+}
+
 static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 {
+	if (!is_kept(w, t))
+		return SW_WORK_BURST; /* the next turn goes on */
 	if (t->is_open)
 		return sw_round_end_some(w, t, t->death);
 	sw_bitmap_remove(&w->dying, t->index);
@@ -166,10 +177,6 @@ static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *t)
 
 uint32_t sw_dead_work(struct sw_worker *w)
 {
-	if (sw_bitmap_is_empty(&w->dying))
-		return 0;
-	if (w->events.keep)
-		w->events.keep(w->events.ctx);
 	return sw_tensors_work(w, &w->dying, end_dead);
 }
 

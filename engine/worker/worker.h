@@ -76,11 +76,12 @@ struct sw_worker_events {
 	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
-	/* From sw_worker_take: buffers of collectives are given back before
-	 * their pushes are folded.  What waits in a loopback of this lcore, or
-	 * is lent to a server there, is to be copied (sw_loopback_copy_lent,
-	 * sw_server_copy_lent).  NULL: it has none. */
-	void (*keep)(void *ctx);
+	/* From sw_worker_take: buffers of the dead stream @key (its server's)
+	 * are given back before their pushes are folded.  What waits in a
+	 * loopback of this lcore, or is lent to a server there, is to be copied
+	 * (sw_loopback_copy_lent, sw_server_keep_stream), some in each call;
+	 * true: all is.  NULL: it has none. */
+	bool (*keep)(void *ctx, uint32_t key);
 };
 
 /* The job's tuning, as a worker received it and asks for it. */

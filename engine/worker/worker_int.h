@@ -79,6 +79,7 @@ struct sw_wtensor {
 	uint32_t dead_from;
 	int death;
 	bool is_closed; /* a stream: this member is through with its group */
+	bool is_kept;   /* a dead stream: nothing of it is lent any more */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* of this lane's chunks, not HELD */
 	uint32_t last;    /* record of the tensor's last chunk, if it is here */
@@ -428,8 +429,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 	char out[SW_MISSING_TEXT]);
 
 /* sw_stall_tick - look.at_ns has come: say what stands still: one line, once in
- * a while (stall.c).
- * Returns when to look again. */
+ * a while (stall.c).  Returns when to look again. */
 uint64_t sw_stall_tick(struct sw_worker *w);
 
 /* --- worker_life.c --- */

@@ -234,7 +234,8 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 {
 	switch (s->a % 6) {
 	case 0:
-		sw_server_copy_lent(x->r.srv);
+		while (!sw_server_copy_lent(x->r.srv))
+			sw_server_keep_stream(x->r.srv, s->b);
 		break;
 	case 1:
 		sw_server_stop(x->r.srv);

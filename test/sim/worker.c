@@ -11,23 +11,30 @@
 
 /* What the node's server was lent at its lcore is kept, as an agent's lcores do
  * it between two turns. */
-static void keep(struct sim_worker *w, uint32_t lane)
+static struct sw_server *copy_sent(struct sim_worker *w, uint32_t lane)
 {
 	struct sim_job *job = w->job;
 	uint32_t first = w->node->index * job->n_lcores;
 
 	if (!job->n_colocated || job->is_careless)
-		return;
+		return NULL;
 	sw_loopback_copy_lent(w->lcores[lane]->loopback);
-	if (lane < job->n_lcores && job->servers[first + lane])
-		sw_server_copy_lent(job->servers[first + lane]);
+	return lane < job->n_lcores ? job->servers[first + lane] : NULL;
 }
 
-static void on_keep(void *ctx)
+static bool on_keep(void *ctx, uint32_t key)
 {
 	struct sim_worker *w = ctx;
+	struct sw_server *srv = copy_sent(w, w->hearing);
 
-	keep(w, w->hearing);
+	return !srv || sw_server_keep_stream(srv, key);
+}
+
+static bool copy_lent(struct sim_worker *w, uint32_t lane)
+{
+	struct sw_server *srv = copy_sent(w, lane);
+
+	return !srv || sw_server_copy_lent(srv);
 }
 
 /* When all lanes have ended, the buffers are written, as a process may whose
@@ -40,7 +47,11 @@ static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 
 	if (w->kept >> lane & 1 || !sw_worker_end_of(engine))
 		return;
-	keep(w, lane);
+	if (!copy_lent(w, lane)) {
+		sw_loop_look(
+			&w->lcores[lane]->loop); /* the next turn goes on */
+		return;
+	}
 	w->kept |= 1u << lane;
 	if (w->kept + 1 != 1u << w->n_lanes || !job->params.has_crc)
 		return;

@@ -443,6 +443,47 @@ static void server__members_leave(void **state)
 	server_rig_close(r);
 }
 
+/* Member 0 of a node of the server's lends some chunks of a huge tensor. */
+static void lend(struct server_rig *r, uint32_t from, uint32_t n)
+{
+	static int32_t elems[PEER_CHUNK];
+	struct sw_shard *sh = &r->srv->jobs[0].shard;
+	struct sw_rx_frame f = {
+		.payload = (const uint8_t *)elems, .is_lent = true};
+	struct sw_header h = {.type = SW_PUSH,
+		.dtype = SW_I32,
+		.round = 1,
+		.weight = 1,
+		.payload_len = sizeof(elems)};
+
+	sw_shard_set_crc(sh, 0, false);
+	for (uint32_t i = 0; i < n; i++) {
+		h.chunk = from + i;
+		assert_int_equal(sw_shard_push(sh, 0, &h, &f, 1).n_held, 1);
+	}
+}
+
+static void server__copies_what_is_lent(void **state)
+{
+	struct server_rig *r = open_server();
+	struct sw_shard *sh = &r->srv->jobs[0].shard;
+	bool is_done = false;
+
+	(void)state;
+	rig_declare(r, 0, 0, "huge", SW_I32,
+		(uint64_t)SW_BITMAP_MAX * PEER_CHUNK, 0);
+	lend(r, 0, 60);
+	lend(r, SW_BITMAP_MAX - 60, 60);
+	for (uint32_t n = 0; n < N_COUNTED; n++)
+		FEW("copy", assert_false(sw_server_copy_lent(r->srv)));
+	assert_in_range(sh->n_lent, 61, 119);
+	for (uint32_t n = 0; n < SW_BITMAP_MAX && !is_done; n++)
+		is_done = sw_server_copy_lent(r->srv);
+	assert_int_equal(sh->n_lent, 0);
+	assert_true(sw_server_copy_lent(r->srv));
+	server_rig_close(r);
+}
+
 static void server__streams_of_a_group(void **state)
 {
 	struct server_rig *r = open_server();
@@ -472,6 +513,7 @@ int main(void)
 		cmocka_unit_test(worker__names_who_is_missing),
 		cmocka_unit_test(worker__streams_of_a_group),
 		cmocka_unit_test(server__members_leave),
+		cmocka_unit_test(server__copies_what_is_lent),
 		cmocka_unit_test(server__streams_of_a_group),
 	};
 
