@@ -183,6 +183,7 @@ struct sw_host_coll {
 	uint32_t call;
 	const void *from;
 	void *to;
+	uint32_t from_item, to_item; /* the memory in which these lie */
 };
 
 /* sw_host_take_coll - one new collective (lcore), or one that was put back and

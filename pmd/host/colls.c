@@ -15,40 +15,29 @@
 
 /* A place for one more; 0: there is none. */
 static uint16_t take_place(
-	struct sw_waiting *w, const struct sw_host_coll *coll)
+	struct sw_host_client *p, const struct sw_host_coll *coll)
 {
+	struct sw_waiting *w = &p->waiting;
 	uint16_t i = w->free;
 
 	if (i)
 		w->free = w->places[i - 1].next;
 	else if (w->n_used < SW_EDGE_COLLS)
 		i = ++w->n_used;
-	if (i)
-		w->places[i - 1] = (struct sw_waiting_place){.coll = *coll};
+	if (!i)
+		return 0;
+	w->places[i - 1] = (struct sw_waiting_place){.coll = *coll};
+	p->items[coll->from_item].n_waiting++;
+	p->items[coll->to_item].n_waiting++;
 	return i;
 }
 
-/* Does one that waits read or write there? */
-static bool is_awaited(
-	const struct sw_waiting *w, const char *base, uint64_t bytes)
+static bool put_last(struct sw_host_client *p, uint32_t stream,
+	const struct sw_host_coll *coll)
 {
-	for (uint32_t s = 0; s < SW_EDGE_TENSORS; s++)
-		for (uint16_t i = w->rows[s].first; i;
-			i = w->places[i - 1].next) {
-			const struct sw_host_coll *m = &w->places[i - 1].coll;
-
-			if ((uintptr_t)m->from - (uintptr_t)base < bytes ||
-				(uintptr_t)m->to - (uintptr_t)base < bytes)
-				return true;
-		}
-	return false;
-}
-
-static bool put_last(
-	struct sw_waiting *w, uint32_t stream, const struct sw_host_coll *coll)
-{
+	struct sw_waiting *w = &p->waiting;
 	struct sw_waiting_row *row = &w->rows[stream];
-	uint16_t i = take_place(w, coll);
+	uint16_t i = take_place(p, coll);
 
 	if (!i)
 		return false;
@@ -61,12 +50,15 @@ static bool put_last(
 }
 
 static void take_first(
-	struct sw_waiting *w, uint32_t stream, struct sw_host_coll *out)
+	struct sw_host_client *p, uint32_t stream, struct sw_host_coll *out)
 {
+	struct sw_waiting *w = &p->waiting;
 	struct sw_waiting_row *row = &w->rows[stream];
 	uint16_t i = row->first;
 
 	*out = w->places[i - 1].coll;
+	p->items[out->from_item].n_waiting--;
+	p->items[out->to_item].n_waiting--;
 	row->first = w->places[i - 1].next;
 	w->places[i - 1].next = w->free;
 	w->free = i;
@@ -74,15 +66,16 @@ static void take_first(
 }
 
 /* One of a stream that may have room; false: there is none. */
-static bool take_waiting(struct sw_waiting *w, struct sw_host_coll *out)
+static bool take_waiting(struct sw_host_client *p, struct sw_host_coll *out)
 {
+	const struct sw_waiting *w = &p->waiting;
 	uint32_t i = 0;
 
 	if (!w->n_ready)
 		return false;
 	while (!w->ready[i])
 		i++;
-	take_first(w, i * 64 + (uint32_t)__builtin_ctzll(w->ready[i]), out);
+	take_first(p, i * 64 + (uint32_t)__builtin_ctzll(w->ready[i]), out);
 	return true;
 }
 
@@ -90,7 +83,7 @@ void sw_host_put_back(struct sw_host_client *p, const struct sw_host_coll *coll)
 {
 	uint32_t stream = coll->handle % SW_EDGE_TENSORS;
 	struct sw_waiting_row *row = &p->waiting.rows[stream];
-	uint16_t i = take_place(&p->waiting, coll);
+	uint16_t i = take_place(p, coll);
 
 	if (!i) {
 		sw_host_evict(p, "has too many collectives open: more than",
@@ -156,6 +149,8 @@ static bool check_coll(struct sw_host_client *p, const struct sw_edge_coll *m,
 		.call = m->call,
 		.from = memory_at(p, &m->from,
 			m->kind == SW_REDUCE_SCATTER ? all : bytes, n),
+		.from_item = m->from.item,
+		.to_item = m->to.item,
 		.to = memory_at(
 			p, &m->to, m->kind == SW_ALL_GATHER ? all : bytes, n)};
 	return out->from && out->to;
@@ -188,7 +183,7 @@ bool sw_host_take_coll(
 
 	if (sw_host_is_evicted(p) || !*n_left)
 		return false;
-	if (take_waiting(&p->waiting, out)) {
+	if (take_waiting(p, out)) {
 		--*n_left;
 		return true;
 	}
@@ -197,7 +192,7 @@ bool sw_host_take_coll(
 		stream = out->handle % SW_EDGE_TENSORS;
 		if (!p->waiting.rows[stream].first)
 			return true;
-		if (!put_last(&p->waiting, stream, out)) {
+		if (!put_last(p, stream, out)) {
 			sw_host_evict(p,
 				"has too many collectives open: more than",
 				SW_EDGE_COLLS);
@@ -214,7 +209,7 @@ bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
 
 	*base = m->base;
 	*bytes = m->bytes;
-	if (is_awaited(&p->waiting, m->base, m->bytes)) {
+	if (m->n_waiting) {
 		sw_host_evict(p, "freed memory that it uses, item", item);
 		return false;
 	}

@@ -21,6 +21,7 @@ enum {
 	SW_HOST_SLOT_BITS = 12,
 };
 
+_Static_assert(2 * (int)SW_EDGE_COLLS <= UINT16_MAX, "n_waiting");
 _Static_assert((int)SW_HOST_SLOTS_MAX <= 1 << SW_HOST_SLOT_BITS, "ids");
 
 enum sw_slot_state {
@@ -94,7 +95,9 @@ struct sw_host_item {
 	/* enum sw_edge_item; set last.  The lcore sets what is freed to
 	 * SW_EDGE_N_ITEMS. */
 	_Atomic uint8_t kind;
-	char *base; /* of memory */
+	uint16_t n_waiting; /* the lcore's: of memory, buffers there of
+			       collectives that wait */
+	char *base;         /* of memory */
 	uint64_t bytes;
 };
 

@@ -6,6 +6,7 @@
 #include "engine/base/coll_kind.h"
 #include "pmd/host/host.h"
 #include "sum/dtype.h"
+#include "test/support/steps.h"
 #include "test/support/unit.h"
 
 /* Two streams and memory, in the order in which they were declared. */
@@ -260,11 +261,44 @@ static void take__handle_of_another_stream(void **state)
 	scene_close(&s);
 }
 
+/* Memory may go when none waits that has its buffers there; to find out takes
+ * a few steps, however many there are. */
+static void forget__while_some_wait(void **state)
+{
+	enum { STEPS = 2000 };
+	const void *base;
+	struct scene s;
+	uint64_t bytes;
+
+	scene_open(&s);
+	for (uint32_t i = 0; i < 3; i++)
+		submit(&s, A);
+	put_back(&s, 1);
+	taken(&s, 0);
+	for (uint32_t n = 1; n <= 3; n++) {
+		assert_int_equal(s.p->items[MEMORY].n_waiting, 2 * (4 - n));
+		complete(&s, A);
+		taken(&s, n);
+	}
+	steps_begin(STEPS);
+	assert_true(sw_host_forget(s.p, MEMORY, &base, &bytes));
+	assert_in_range(steps_end(), 1, STEPS);
+	assert_int_equal(bytes, BYTES);
+	scene_close(&s);
+	scene_open(&s);
+	submit(&s, A);
+	put_back(&s, 1);
+	assert_false(sw_host_forget(s.p, MEMORY, &base, &bytes));
+	assert_true(sw_host_is_evicted(s.p));
+	scene_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put_back__holds_back_its_stream_alone),
 		cmocka_unit_test(put_back__both),
+		cmocka_unit_test(forget__while_some_wait),
 		cmocka_unit_test(take__too_many_wait),
 		cmocka_unit_test(take__some_at_once),
 		cmocka_unit_test(put_back__too_many_wait),
