@@ -85,6 +85,44 @@ FORBIDDEN = re.compile(
     r"(u|nano|clock_nano)?sleep|clock_gettime|gettimeofday|time|"
     r"exit|abort|kill|raise|getenv")
 
+# What an lcore runs, seldom or often: nothing of OFF_PATH is left out.
+LCORE = ROOTS + [
+    ("apps/node/poller.c", "sw_poller_run"),
+    ("apps/node/serve.c", "core_turn"),
+    ("apps/node/serve.c", "first_turn"),
+    ("apps/node/agent_lcore.c", "sw_agent_work"),
+    ("apps/node/agent_lcore.c", "sw_agent_rest"),
+    ("apps/node/agent_lcore.c", "sw_agent_nap"),
+    ("apps/node/agent_lcore.c", "sw_agent_is_awaited"),
+    ("apps/node/agent_lcore.c", "on_state"),
+    ("apps/node/agent_lcore.c", "on_done"),
+    ("apps/node/agent_lcore.c", "on_keep"),
+    ("apps/node/agent_declare.c", "sw_agent_on_declared"),
+    ("apps/node/agent_lane.c", "sw_agent_lane_work"),
+    ("apps/node/agent_lane.c", "sw_agent_lane_rest"),
+    ("apps/node/agent_lane.c", "keep"),
+    ("apps/node/reserve.c", "env_ready"),
+    ("apps/node/reserve.c", "env_drop"),
+    ("apps/node/reserve.c", "env_get"),
+    ("apps/node/reserve.c", "env_put"),
+    ("apps/node/log_lines.c", "put"),
+    ("apps/node/daemon.c", "env_random"),
+]
+
+# Its log lines are made by sw_log, of an engine's environment: that is a ring,
+# which the control thread writes (apps/node/log_lines.h).
+LINES = {
+    ("apps/node/agent_lcore.c", "fail_join"): "an engine's environment",
+}
+
+NEVER = re.compile(
+    r"malloc|calloc|realloc|free|aligned_alloc|posix_memalign|strdup|"
+    r"rte_(malloc|zmalloc|calloc|realloc|free|memzone_\w+|log|vlog|"
+    r"pktmbuf_pool_create\w*)|mmap|munmap|madvise|mprotect|"
+    r"v?d?f?printf|puts|fputs|putchar|fwrite|fflush|perror|syslog|"
+    r"pthread_(mutex|cond|rwlock|spin)_\w+|mtx_\w+|cnd_\w+|sem_\w+|"
+    r"exit|abort")
+
 LABEL = re.compile(r"^([A-Za-z_][\w.$]*):")
 SYMBOL = re.compile(r"(?<![%$\w.@])([A-Za-z_][\w.$]*)")
 NOT_NAMES = {"PTR", "BYTE", "WORD", "DWORD", "QWORD"}
@@ -171,15 +209,38 @@ def way(came_from, node):
     return " > ".join(reversed(names))
 
 
-def law_hotpath(tree, roots=None):
-    """the packet path reaches no allocation, system call, lock or log"""
-    graph = Graph(o for o in tree.objects(*ROOMS)
-                  if os.path.exists(tree.abs(o.source)))
+def lcore_faults(graph, roots):
+    """What an lcore reaches and never may: memory, locks, stderr; sw_log but
+    from an engine, or from LINES."""
+    reached = graph.walk([r for r in roots if r in graph.edges], {})
+    for (source, name), before in reached.items():
+        if source is None and NEVER.fullmatch(name):
+            yield Fault(before[0], 0, f"an lcore reaches {name}: "
+                        + way(reached, (source, name)))
+    for source, name in reached:
+        if source and not source.startswith("engine/") and \
+                "sw_log" in graph.edges.get((source, name), ()) and \
+                (source, name) not in LINES:
+            yield Fault(source, 0, f"an lcore logs in {name}: "
+                        + way(reached, (source, name)))
+
+
+def law_hotpath(tree, roots=None, lcore=None):
+    """the packet path reaches no allocation, system call, lock or log; an lcore
+    no allocation, no lock, and no log but a ring"""
+    graph = Graph(o for o in tree.objects(*ROOMS, "apps")
+                  if os.path.exists(tree.abs(o.source)) and
+                  (not o.source.startswith("apps/") or
+                   o.source.startswith("apps/node/")))
     wanted = [r for r in roots or ROOTS if r in graph.edges]
-    for source, name in set(roots or ROOTS) - set(wanted):
-        if any(s == source for s, _ in graph.edges) or source.startswith("eng"):
+    every = [*(roots or ROOTS), *(lcore or (() if roots else LCORE))]
+    for source, name in set(every) - set(graph.edges):
+        if any(s == source for s, _ in graph.edges) or \
+                source.startswith(("engine", "apps")):
             yield Fault(source, 0, f"no function {name}: put the packet "
                         "path's entries right in test/lint/hotpath.py")
+    if lcore or not roots:
+        yield from lcore_faults(graph, lcore or LCORE)
     reached = graph.walk(wanted, OFF_PATH)
     for (source, name), before in reached.items():
         if source is None and FORBIDDEN.fullmatch(name):

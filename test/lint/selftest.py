@@ -37,6 +37,7 @@ def instead(old_part, new_part):
 with open(os.path.join(ROOT, "meson.build"), encoding="utf-8") as build_file:
     VERSION = laws_source.VERSION.search(build_file.read())[1]
 LONG = "int sw_x(void);\nint sw_x(void)\n{\n" + "\t;\n" * 80 + "\treturn 0;\n}"
+CORE = "\tsw_reserve_turn(c->reserve);\n"
 TURN = "uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)\n{\n"
 
 # (law, file, plant)
@@ -134,6 +135,9 @@ OBJECT_PLANTS = [
         "int sw_x(void);\nint sw_x(void)\n{\n\treturn sw_gates;\n}")),
     ("hotpath", "engine/loop/loop.c", instead(
         TURN, "#include <stdlib.h>\n" + TURN + "\tfree(malloc(1));\n")),
+    ("hotpath", "apps/node/serve.c", instead(
+        CORE, CORE + '\tsw_log(&c->serve->daemon->log, SW_LOG_INFO, "x");\n')),
+    ("hotpath", "apps/node/serve.c", instead(CORE, CORE + "\tfree(malloc(1));\n")),
     ("hotpath", "engine/loop/loop.c", instead(
         TURN, "#include <stdio.h>\nstatic int say(void)\n{\n"
         '\treturn puts("x");\n}\nstatic int (*const table[])(void) = {say};\n'
@@ -176,7 +180,8 @@ def faults_of(law, path, root, is_object):
         path = source
     tree = Tree(root, build)
     if law == "hotpath":
-        found = law_hotpath(tree, roots=[("engine/loop/loop.c", "sw_loop_turn")])
+        found = law_hotpath(tree, roots=[("engine/loop/loop.c", "sw_loop_turn")],
+                            lcore=[("apps/node/serve.c", "core_turn")])
     else:
         found = LAWS[law](tree)
     return {f for f in found if f.path == path}

@@ -9,6 +9,7 @@
 
 #include "apps/node/reserve.h"
 #include "pmd/host/nodes.h"
+#include "test/support/random.h"
 #include "test/support/unit.h"
 
 enum { MIB = 1 << 20, LARGE = 256 * MIB };
@@ -248,6 +249,86 @@ static void get__costs_no_page_fault(void **state)
 	sw_reserve_close(r);
 }
 
+/* --- both threads, in any order --- */
+
+struct owner {
+	uint64_t wanted; /* bytes that it asks for; 0: none */
+	char *mem;       /* of so many */
+};
+
+/* An lcore's step for one owner: it asks, takes, or puts back. */
+static void step_owner(
+	struct sw_reserve *r, uint32_t i, struct owner *o, uint64_t *rng)
+{
+	if (o->mem) {
+		sw_reserve_put(r, o->mem, o->wanted);
+		*o = (struct owner){0};
+		return;
+	}
+	if (!o->wanted)
+		o->wanted = 1 + test_random(rng) % (12 * MIB);
+	if (!sw_reserve_ready(r, i, o->wanted))
+		return;
+	o->mem = sw_reserve_get(r, o->wanted);
+	assert_non_null(o->mem);
+	assert_int_equal(o->mem[0] | o->mem[o->wanted - 1], 0);
+	memset(o->mem, 1 + (int)i, o->wanted);
+}
+
+static void step(struct sw_reserve *r, struct owner *owners, uint64_t *rng)
+{
+	uint32_t i = (uint32_t)(test_random(rng) % SW_MEM_OWNERS);
+
+	switch (test_random(rng) % 8) {
+	case 0:
+		sw_reserve_turn(r);
+		break;
+	case 1:
+		sw_reserve_pass(r);
+		break;
+	case 2:
+		if (owners[i].mem)
+			break;
+		sw_reserve_drop(r, i);
+		owners[i].wanted = 0;
+		break;
+	case 3:
+	case 4:
+		step_owner(r, i, &owners[i], rng);
+		break;
+	default:
+		sw_reserve_work(r);
+	}
+	for (i = 0; i < SW_MEM_OWNERS; i++) /* nobody has another's */
+		if (owners[i].mem)
+			assert_int_equal(
+				owners[i].mem[owners[i].wanted - 1], 1 + i);
+}
+
+static void threads__in_any_order(void **state)
+{
+	enum { SEEDS = 20, STEPS = 300 };
+	uint64_t before = 0;
+
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		struct owner owners[SW_MEM_OWNERS] = {0};
+		struct sw_reserve *r;
+		uint64_t rng = seed;
+
+		if (seed == 1) /* what libraries take at first is there */
+			before = mapped_bytes();
+		r = open_reserve();
+		for (uint32_t i = 0; i < STEPS; i++)
+			step(r, owners, &rng);
+		for (uint32_t i = 0; i < SW_MEM_OWNERS; i++)
+			if (owners[i].mem)
+				sw_reserve_put(
+					r, owners[i].mem, owners[i].wanted);
+		sw_reserve_close(r);
+	}
+	assert_in_range(mapped_bytes(), 0, before + MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +341,7 @@ int main(void)
 		cmocka_unit_test(close__while_memory_is_made),
 		cmocka_unit_test(ready__no_memory),
 		cmocka_unit_test(get__costs_no_page_fault),
+		cmocka_unit_test(threads__in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
