@@ -15,7 +15,9 @@ void sw_agent_on_declared(void *ctx)
 		.first = sw_worker_view(&core->worker).n_tensors - b->n_new};
 	uint32_t tensor;
 
-	for (uint32_t i = 0; i < b->n && !report.err; i++) {
+	for (uint32_t i = 0;
+		sw_worker_has_dead(&core->worker) && i < b->n && !report.err;
+		i++) {
 		tensor = sw_worker_view(&core->worker).n_local == 1
 				 ? report.first + i
 				 : b->tensors[i].node_i;

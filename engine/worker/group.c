@@ -117,6 +117,7 @@ int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_wtensor **first = &w->built_groups[place_of(t->name)];
 	uint32_t n = 0;
 
+	sw_bitmap_add(&w->new_streams, t->index);
 	t->stream->kin = *first;
 	for (const struct sw_wtensor *u = kin_from(*first, t); u;
 		u = kin_from(u->stream->kin, t))
@@ -127,10 +128,12 @@ int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t)
 
 void sw_kin_undo(struct sw_wtensor *t)
 {
+	sw_bitmap_remove(&t->worker->new_streams, t->index);
 	t->worker->built_groups[place_of(t->name)] = t->stream->kin;
 }
 
 void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t)
 {
+	sw_bitmap_remove(&w->new_streams, t->index);
 	w->groups[place_of(t->name)] = t;
 }

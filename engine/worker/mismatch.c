@@ -93,6 +93,7 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 		return false;
 	snprintf(t->why, sizeof(t->why), "%s", why);
 	t->death = death;
+	w->n_dead += !t->dead_from;
 	t->dead_from = round;
 	if (t->stream) {
 		t->n_lanes = w->lane_i ? 1 : w->n_others;

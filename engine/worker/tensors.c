@@ -23,7 +23,8 @@ int sw_tensors_open(struct sw_worker *w)
 		return SW_ENOMEM;
 	words = sw_bitmap_init(&w->open, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->dying, SW_TENSORS, words);
-	sw_bitmap_init(&w->lacking, SW_TENSORS, words);
+	words = sw_bitmap_init(&w->lacking, SW_TENSORS, words);
+	sw_bitmap_init(&w->new_streams, SW_TENSORS, words);
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		w->by_key[i] = SW_KEY_NONE;
 	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
@@ -72,8 +73,11 @@ static int why_not(const struct sw_worker *w)
 
 static void add_all(struct sw_worker *w)
 {
-	while (w->n_tensors < w->n_built)
-		add(w);
+	uint32_t i;
+
+	w->n_tensors = w->n_built;
+	while ((i = sw_bitmap_first(&w->new_streams)) != SW_BITMAP_NONE)
+		sw_stream_add(w, &w->tensors[i]);
 	sw_link_request(w, &w->links[0]);
 }
 

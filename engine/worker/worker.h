@@ -157,7 +157,9 @@ struct sw_worker {
 	 * sw_worker_take does some in each turn: dead streams that end
 	 * (mismatch.c), what may lack a local rank that has left (local.c). */
 	struct sw_bitmap open, dying, lacking;
-	uint64_t set_words[3 * (SW_TENSORS / 64 + 1)];
+	struct sw_bitmap new_streams; /* built, and not added */
+	uint64_t set_words[4 * (SW_TENSORS / 64 + 1)];
+	uint32_t n_dead;   /* tensors, and streams */
 	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
 	/* control: how many were built, and as groups below of these. */
 	uint32_t n_built;
@@ -389,6 +391,12 @@ struct sw_worker_view {
 	uint32_t round;     /* the highest of any tensor that has begun */
 	uint64_t now_ns;    /* when it was opened, or of its last turn */
 };
+
+/* sw_worker_has_dead - is any tensor or stream dead (sw_worker_death)? */
+static inline bool sw_worker_has_dead(const struct sw_worker *w)
+{
+	return w->n_dead;
+}
 
 static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 {

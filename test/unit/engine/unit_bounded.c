@@ -110,7 +110,8 @@ static void declare(
 	}
 	assert_int_equal(sw_worker_build(&r->w, list, n), 0);
 	assert_int_equal(r->w.n_tensors, 0);
-	FEW("declare", assert_int_equal(sw_worker_add(&r->w), 0));
+	FEW_OF(2 * STEPS_MAX, "declare",
+		assert_int_equal(sw_worker_add(&r->w), 0));
 	while (r->w.n_admitted < n) {
 		wrig_tx(r);
 		if (n_batches++ < N_COUNTED) /* 256 parts */
