@@ -429,8 +429,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 	char out[SW_MISSING_TEXT]);
 
 /* sw_stall_tick - look.at_ns has come: say what stands still: one line, once in
- * a while (stall.c).
- * Returns when to look again. */
+ * a while (stall.c).  Returns when to look again. */
 uint64_t sw_stall_tick(struct sw_worker *w);
 
 /* --- worker_life.c --- */
