@@ -52,24 +52,12 @@ uint32_t sw_peer_build_keepalive(uint16_t aux, struct sw_header *h)
 	return 0;
 }
 
-/* An ACK may go with data that is as urgent as that which it acknowledges: its
- * first block is of the most urgent class. */
-static uint8_t yields_to(const struct sw_header *h, const uint8_t *payload)
-{
-	return h->type == SW_ACK && h->payload_len
-		       ? payload[offsetof(struct sw_sack, class)] + 1
-		       : 0;
-}
-
 void sw_peer_send(struct sw_peer *p, const uint8_t *payload, uint64_t now_ns,
 	struct sw_tx_frame *out, struct sw_stats *st)
 {
-	uint8_t yields = yields_to(&out->header, payload);
-
 	sw_flow_send_ctl(&p->flow, &out->header);
 	p->sent_ns = now_ns;
 	sw_frame_build(out, p->path, payload, false, st);
-	out->yields_to = yields;
 	out->way = p->way;
 }
 

@@ -79,8 +79,6 @@ struct sw_tx_frame {
 			      told otherwise: it may be gathered.  Else tx has
 			      copied it when it returns. */
 	uint8_t class;     /* 0 most urgent … 7 */
-	uint8_t yields_to; /* frames of classes below this may overtake it, and
-			      it may be as urgent as they; 0: none */
 	uint16_t endpoint; /* of ours, that it is from; set by the loop */
 	uint16_t way;      /* which of that endpoint's UDP ports; else 0 */
 	struct sw_path to;

@@ -196,7 +196,6 @@ static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
 	out->is_stable = is_stable;
 	out->way = 0;
 	out->class = h->class == SW_CLASS_CTL ? 0 : h->class;
-	out->yields_to = 0;
 	out->to = to;
 }
 

@@ -139,21 +139,18 @@ static uint8_t *slot_of(
 	return u->slots + (size_t)(o - u->out) * u->slot_bytes;
 }
 
-/* The held frames of @which have gone or been dropped: their slots follow those
- * of what is still held. */
+/* The held frames of @which, ascending, have gone or been dropped: their slots
+ * follow those of what is still held. */
 static void release(struct queue *q, const uint8_t *which, uint32_t n)
 {
 	struct sw_udp_queue *u = q->udp;
 	uint8_t freed[SW_RX_BURST];
-	bool is_freed[SW_RX_BURST] = {false};
 	uint32_t n_freed = 0, to = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		is_freed[which[i]] = true;
 	for (uint32_t i = 0; i < q->n_tx_held; i++) {
 		uint8_t slot = u->order[i];
 
-		if (!is_freed[i]) {
+		if (n_freed == n || which[n_freed] != i) {
 			u->order[to++] = slot;
 			continue;
 		}
@@ -161,7 +158,7 @@ static void release(struct queue *q, const uint8_t *which, uint32_t n)
 			rte_mbuf_ext_refcnt_update(&q->shinfo, -1);
 		freed[n_freed++] = slot;
 	}
-	memcpy(u->order + to, freed, n_freed);
+	memcpy(u->order + to, freed, n);
 	q->n_tx_held = to;
 }
 
@@ -175,62 +172,36 @@ void sw_udp_drop_held(struct queue *q, uint32_t counter)
 	release(q, all, q->n_tx_held);
 }
 
-static bool has_same_ends(
-	const struct sw_udp_out *a, const struct sw_udp_out *b)
-{
-	return a->endpoint == b->endpoint && a->to.ip == b->to.ip &&
-	       a->to.udp == b->to.udp;
-}
-
 static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
 {
-	return a->class == b->class && has_same_ends(a, b);
-}
-
-/* The first held frame; if that may go behind others, the first one of those,
- * where a datagram of its length takes both. */
-static uint32_t lead(const struct queue *q)
-{
-	struct sw_udp_queue *u = q->udp;
-	const struct sw_udp_out *late = held(u, 0);
-
-	for (uint32_t i = 1; i < q->n_tx_held && late->yields_to; i++) {
-		const struct sw_udp_out *o = held(u, i);
-
-		if (o->class < late->yields_to && !o->yields_to &&
-			has_same_ends(o, late))
-			return o->len < late->len ? 0 : i;
-	}
-	return 0;
+	return a->endpoint == b->endpoint && a->class == b->class &&
+	       a->to.ip == b->to.ip && a->to.udp == b->to.udp;
 }
 
 /* Which held frames make the next datagram: the first one and those that go the
  * same way, all of one length but the last, which may be shorter.  Their order
- * stays; but the first one may be the last of all.  Returns how many. */
+ * stays.  Returns how many. */
 static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 {
 	struct sw_udp_queue *u = q->udp;
-	uint32_t from = u->n_single ? 0 : lead(q), n = 1, most;
-	uint32_t left = SW_UDP_DATAGRAM - (from ? held(u, 0)->len : 0);
-	const struct sw_udp_out *first = held(u, from);
+	const struct sw_udp_out *first = held(u, 0);
+	uint32_t n = 1, most = SW_UDP_DATAGRAM / first->len;
 
-	most = RTE_MIN(left / first->len, SW_UDP_JOINED - (from ? 1u : 0u));
-	which[0] = (uint8_t)from;
+	most = RTE_MIN(most, (uint32_t)SW_UDP_JOINED);
+	which[0] = 0;
 	if (u->n_single)
 		return 1;
-	for (uint32_t i = from + 1; i < q->n_tx_held && n < most; i++) {
+	for (uint32_t i = 1; i < q->n_tx_held && n < most; i++) {
 		const struct sw_udp_out *o = held(u, i);
 
 		if (!is_same_way(o, first))
 			continue;
-		if (o->len > first->len || (from && o->len < first->len))
+		if (o->len > first->len)
 			break;
 		which[n++] = (uint8_t)i;
 		if (o->len < first->len)
 			break;
 	}
-	if (from)
-		which[n++] = 0;
 	return n;
 }
 
@@ -251,7 +222,7 @@ static void note_add(struct msghdr *m, int level, int type, const void *value,
 static ssize_t write_joined(struct queue *q, const uint8_t *which, uint32_t n)
 {
 	struct sw_udp_queue *u = q->udp;
-	const struct sw_udp_out *first = held(u, which[0]);
+	const struct sw_udp_out *first = held(u, 0);
 	_Alignas(struct cmsghdr) char
 		notes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t))];
 	struct iovec from[2 * SW_UDP_JOINED];
@@ -364,8 +335,7 @@ static void hold(struct queue *q, const struct sw_tx_frame *f)
 		.len = SW_HEAD_BYTES + f->payload_len,
 		.to = {.ip = f->to.ip, .udp = f->to.udp},
 		.endpoint = f->endpoint,
-		.class = f->class,
-		.yields_to = f->yields_to};
+		.class = f->class};
 	memcpy(slot, f->head, SW_HEAD_BYTES);
 	if (!is_copied)
 		rte_mbuf_ext_refcnt_update(&q->shinfo, 1);

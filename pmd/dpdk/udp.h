@@ -18,7 +18,7 @@ struct sw_udp_out {
 	uint32_t payload_len, len;
 	struct sw_path to;
 	uint16_t endpoint;
-	uint8_t class, yields_to; /* as of struct sw_tx_frame */
+	uint8_t class;
 };
 
 /* What a queue pair has besides struct queue. */

@@ -64,8 +64,8 @@ static uint8_t byte_of(uint32_t frame, uint32_t at)
 }
 
 /* Take one frame whose every byte tells its number. */
-static void tx_frame(struct node *n, uint32_t i, uint32_t payload_len,
-	bool is_stable, struct sw_path to, uint8_t class, uint8_t yields_to)
+static void tx(struct node *n, uint32_t i, uint32_t payload_len, bool is_stable,
+	struct sw_path to, uint8_t class)
 {
 	static uint8_t memory[SW_RX_BURST][SW_PAYLOAD_MAX], passing[FULL];
 	uint8_t *payload = is_stable ? memory[i] : passing;
@@ -73,7 +73,6 @@ static void tx_frame(struct node *n, uint32_t i, uint32_t payload_len,
 		.payload_len = payload_len,
 		.is_stable = is_stable,
 		.class = class,
-		.yields_to = yields_to,
 		.endpoint = 1,
 		.to = to};
 
@@ -83,12 +82,6 @@ static void tx_frame(struct node *n, uint32_t i, uint32_t payload_len,
 		payload[k] = byte_of(i, SW_HEAD_BYTES + k);
 	n->p->ops->tx(n->p, &f, 1);
 	memset(passing, 0, sizeof(passing)); /* tx has copied it */
-}
-
-static void tx(struct node *n, uint32_t i, uint32_t payload_len, bool is_stable,
-	struct sw_path to, uint8_t class)
-{
-	tx_frame(n, i, payload_len, is_stable, to, class, 0);
 }
 
 static bool is_frame(const uint8_t *at, uint32_t len, uint32_t i)
@@ -164,55 +157,6 @@ static void joined_run(struct node *n)
 	need(counter(n, SW_DPDK_I_tx_bytes) ==
 		10 * (42 + FULL) + 8 * (42 + SW_HEAD_BYTES) + 8000 + 2 * 100 +
 			4 * 300);
-	node_down(n);
-}
-
-/* A frame that yields goes behind data that is urgent enough, and is the last
- * of that datagram; else it keeps its place. */
-static void yields_run(struct node *n)
-{
-	int a = plain(2, UDP);
-	struct sw_path to = {.ip = ip_of(2), .udp = UDP};
-
-	n->port.burst = 32;
-	up(n);
-	tx_frame(n, 0, 20, false, to, 0, 6);
-	for (uint32_t i = 1; i <= FIT; i++) /* one more than fit with it */
-		tx(n, i, SW_PAYLOAD_MAX, true, to, 5);
-	n->p->ops->tx_flush(n->p);
-	need(counter(n, SW_DPDK_I_tx_writes) == 1);
-	for (uint32_t i = 1; i <= FIT; i++)
-		need_datagram(a, FULL, i);
-	need_datagram(a, SW_HEAD_BYTES + 20, 0);
-
-	tx_frame(n, 0, 20, false, to, 0, 5); /* less urgent than it may be */
-	tx(n, 1, SW_PAYLOAD_MAX, true, to, 5);
-	n->p->ops->tx_flush(n->p);
-	need(counter(n, SW_DPDK_I_tx_writes) == 3);
-	need_datagram(a, SW_HEAD_BYTES + 20, 0);
-	need_datagram(a, FULL, 1);
-
-	tx_frame(n, 0, 20, false, to, 0, 6);
-	tx_frame(n, 1, 20, false, to, 0, 6); /* it yields itself */
-	tx(n, 2, 20, true, to, 5);
-	tx(n, 3, 19, true, to, 5); /* shorter: one of a datagram */
-	tx(n, 4, 20, true, to, 5);
-	n->p->ops->tx_flush(n->p);
-	need(counter(n, SW_DPDK_I_tx_writes) == 7);
-	need_datagram(a, SW_HEAD_BYTES + 20, 2);
-	need_datagram(a, SW_HEAD_BYTES + 20, 0);
-	need_datagram(a, SW_HEAD_BYTES + 20, 1);
-	need_datagram(a, SW_HEAD_BYTES + 19, 3);
-	need_datagram(a, SW_HEAD_BYTES + 20, 4);
-
-	tx_frame(n, 0, 20, false, to, 0, 6); /* that one is too short */
-	tx(n, 1, 19, true, to, 5);
-	tx(n, 2, 20, true, to, 5); /* and is not overtaken */
-	n->p->ops->tx_flush(n->p);
-	for (uint32_t i = 0; i < 3; i++)
-		need_datagram(a, SW_HEAD_BYTES + 20 - (i == 1), i);
-	need(counter(n, SW_DPDK_I_tx_frames) == 1 + FIT + 2 + 5 + 3);
-	need(sw_dpdk_port_is_drained(n->p));
 	node_down(n);
 }
 
@@ -454,7 +398,6 @@ static void conf_run(struct node *n)
 		free(n);                             \
 	}
 CASE(joined)
-CASE(yields)
 CASE(uncut)
 CASE(split)
 CASE(short)
@@ -474,7 +417,6 @@ int main(int argc, char **argv)
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(udp__joined, &s),
-		cmocka_unit_test_prestate(udp__yields, &s),
 		cmocka_unit_test_prestate(udp__uncut, &s),
 		cmocka_unit_test_prestate(udp__split, &s),
 		cmocka_unit_test_prestate(udp__short, &s),
