@@ -134,7 +134,9 @@ def run_cases(cases):
     """FILE.py NAME...: run case_NAME() for each, in this order."""
     for name in sys.argv[1:]:
         cases["case_" + name]()
-        print(f"ok {name}", flush=True)
+        # In one write: ranks of torchrun share the pipe.
+        sys.stdout.write(f"ok {name}\n")
+        sys.stdout.flush()
     import torch.distributed as dist
     if dist.is_initialized():
         # Else the threads of gloo may abort the program at its end.
