@@ -40,8 +40,7 @@ def keep_for_ever():
     """In a forked child a group would wait at its end for threads that only the
     parent has."""
     for each in list(_all):
-        for what in each.group, each.store:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
+        each.keep()
 
 
 os.register_at_fork(after_in_child=keep_for_ever)
@@ -162,6 +161,13 @@ class Local:
         self.limit_s, self.bell = limit_s, bell
         self.group = make_group(kind, store, me, n, limit_s)
         _all.add(self)
+
+    def keep(self):
+        """Python never destroys torch's group.  What it has under way when a sum
+        fails ends at its time limit alone, and its destructor waits for that, in
+        whichever thread collects garbage."""
+        for what in self.group, self.store:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
 
     def padded(self, n_elems):
         """Elements of a tensor whose parts are equal and begin well."""
