@@ -34,13 +34,15 @@ LOOPBACK = "127.0.0.1"
 
 
 _all = weakref.WeakSet()  # that are open
+_kept = set()  # whose sums have failed
 
 
 def keep_for_ever():
     """In a forked child a group would wait at its end for threads that only the
     parent has."""
     for each in list(_all):
-        each.keep()
+        for what in each.group, each.store:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
 
 
 os.register_at_fork(after_in_child=keep_for_ever)
@@ -163,11 +165,10 @@ class Local:
         _all.add(self)
 
     def keep(self):
-        """Python never destroys torch's group.  What it has under way when a sum
-        fails ends at its time limit alone, and its destructor waits for that, in
-        whichever thread collects garbage."""
-        for what in self.group, self.store:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
+        """Until the process ends.  What torch's group has under way when a sum
+        fails may end at its time limit alone, and its destructor waits for that,
+        in whichever thread collects garbage."""
+        _kept.add(self)
 
     def padded(self, n_elems):
         """Elements of a tensor whose parts are equal and begin well."""

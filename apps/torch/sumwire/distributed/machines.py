@@ -102,6 +102,7 @@ class Machines:
         """The group ends at all of its ranks."""
         if self.error:
             return self.error
+        self.local.keep()
         error = sums.fail(error, self.rank)
         with contextlib.suppress(SumwireError):
             self.calls.abort_group(self.group.group, error.text)

@@ -89,7 +89,6 @@ class Sums:
     def fail(self, error, rank):
         """Whoever waits for this rank, on this machine or others, is to know
         that it has failed.  Returns the error for all that comes."""
-        self.local.keep()
         text = getattr(error, "text", None) or (
             f"{type(error).__name__}: {error}")
         if not text.startswith("rank "):
