@@ -202,7 +202,7 @@ static void worker__goes_over_to_other_tuning(void **state)
 		sw_sched_set(&r->w.sched, &sw_policies[SW_POLICY_FIFO], 0, 0));
 	FEW("by priority",
 		sw_sched_set(&r->w.sched, &sw_policies[SW_POLICY_P3], 0, 0));
-	FEW_OF(4 * STEPS_MAX, "with more credit",
+	FEW_OF(8 * STEPS_MAX, "with more credit",
 		sw_tuning_use(&r->w, &sw_policies[SW_POLICY_FIFO], 0, 0));
 	assert_int_equal(
 		r->w.sched.n_heap, SW_TENSORS - 1 - SW_SCHED_RUN_PARTS);
