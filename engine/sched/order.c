@@ -72,6 +72,30 @@ void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at)
 	}
 }
 
+uint32_t sw_orders_remove(struct sw_orders *o, uint32_t index)
+{
+	uint32_t at = find(o, index);
+
+	memmove(&o->by_order[at], &o->by_order[at + 1],
+		(--o->n - at) * sizeof(*o->by_order));
+	o->n_numbered = (uint32_t)sw_min64(o->n_numbered, at);
+	o->number[index] = 0; /* by readiness it goes by none any more */
+	return at;
+}
+
+void sw_orders_shift_down(
+	struct sw_orders *o, struct sw_bitmap *set, uint32_t at)
+{
+	uint32_t from = sw_bitmap_next(set, at + 1), end;
+
+	for (; from <= o->n; from = sw_bitmap_next(set, end)) {
+		for (end = from; end <= o->n && sw_bitmap_has(set, end); end++)
+			o->number[o->by_order[end - 1]] = end - 1;
+		sw_bitmap_add(set, from - 1);
+		sw_bitmap_remove(set, end - 1);
+	}
+}
+
 /* Those that go by readiness close ranks: four numbers are looked at for each
  * that is given.  What leaves its rank behind @from leaves a gap, so that of
  * @size in use size / 2 more have a number afterwards; from these 3/2 size on

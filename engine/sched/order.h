@@ -66,6 +66,13 @@ uint32_t sw_orders_admit(
  * there on, of those by priority, move up by one. */
 void sw_orders_shift(struct sw_orders *o, struct sw_bitmap *set, uint32_t at);
 
+/* sw_orders_remove - tensor @index, which is in no set, goes: those by priority
+ * from the number that is returned on move down, in each set by
+ * sw_orders_shift_down. */
+uint32_t sw_orders_remove(struct sw_orders *o, uint32_t index);
+void sw_orders_shift_down(
+	struct sw_orders *o, struct sw_bitmap *set, uint32_t at);
+
 /* sw_orders_take - tensor @index, which is in no set, goes by priority, or by
  * the next number by readiness: then @move says of others whether they, who go
  * by @from, are in use; if so they are moved in all sets. */

@@ -58,15 +58,6 @@ static bool next_item(const uint8_t **p, size_t *n, const struct sw_sum *sum,
 					      : is_stream(&d->item));
 }
 
-/* The coordinator gives keys, and with them places on the line, in the order of
- * first declaration; @n_new tensors of @n_bytes come before in this batch. */
-static void give_key(const struct sw_job *job, struct declaration *d,
-	uint32_t n_new, uint64_t n_bytes)
-{
-	if (job->is_coordinated)
-		sw_shard_give_key(&job->shard, &d->item, n_new, n_bytes);
-}
-
 /* What the member @rank declares, and what another declared before. */
 static void describe_known(const struct declaration *d, uint32_t priority,
 	const struct sw_stensor_view *t, uint32_t rank, char text[SW_TEXT_MAX])
@@ -152,14 +143,18 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 	const struct sw_shard *sh = &s->job->shard;
 	uint32_t payload = s->job->params.payload;
 
-	if (d->item.key >= SW_MAX_TENSORS || sw_shard_tensor(sh, d->item.key) ||
+	if (s->job->is_coordinated && d->item.key == SW_KEY_NONE)
+		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
+			"tensor %.64s: the job has %u tensors and open streams "
+			"already",
+			d->name, SW_MAX_TENSORS);
+	if (d->item.key == SW_KEY_NONE || !sw_shard_is_free(sh, d->item.key) ||
 		(d->item.mode != SW_MODE_STREAM &&
 			d->item.first >= sw_shard_line(sh)))
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
-			"tensor %.64s: key %u is taken or beyond %u, or place "
-			"%u is beyond %u",
-			d->name, d->item.key, SW_MAX_TENSORS, d->item.first,
-			sw_shard_line(sh));
+			"tensor %.64s: key %u is taken, or place %u is beyond "
+			"%u",
+			d->name, d->item.key, d->item.first, sw_shard_line(sh));
 	if (d->item.mode == SW_MODE_ASYNC && !s->job->params.is_async)
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"tensor %.64s is asynchronous, job %.32s is not "
@@ -183,9 +178,12 @@ struct walk {
 	bool is_admitting;
 	const uint8_t *p; /* what is left of the items */
 	size_t len;
-	/* Only looked at: new tensors so far, their bytes, what they take. */
-	uint32_t n_new;
-	uint64_t n_bytes, need;
+	/* Only looked at: new tensors so far; what they take. */
+	struct sw_given given;
+	uint64_t need;
+	/* It ends before one whose index is that of a stream which not all have
+	 * closed here, as they have at the coordinator. */
+	bool is_early;
 };
 
 /* The batch ends with item @i, since tensor @key is dead. */
@@ -232,8 +230,24 @@ static bool has_dead_kin(
 	return true;
 }
 
+/* Item @i is new.  The coordinator gives keys, and with them places on the
+ * line, in the order of first declaration.  Returns whether there is more to
+ * do: what was closed by all is declared no more. */
+static bool has_key(
+	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
+{
+	const struct sw_shard *sh = &s->job->shard;
+
+	if (s->job->is_coordinated)
+		sw_shard_give_key(sh, &d->item, &w->given);
+	s->declared[i] = d->item.key;
+	s->firsts[i] = d->item.first;
+	return s->job->is_coordinated || !sw_shard_is_past(sh, d->item.key);
+}
+
 /* Item @i of the batch, which may be in it twice.  False: the batch ends, with
- * a tensor that is dead, or since the worker was told why. */
+ * a tensor that is dead, before one that is early, or since the worker was told
+ * why. */
 static bool take_item(
 	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
 {
@@ -244,18 +258,18 @@ static bool take_item(
 		return take_known(s, d, i, sw_stensor_view(sh, t));
 	if (has_dead_kin(s, d, i))
 		return false;
-	give_key(s->job, d, w->n_new, w->n_bytes);
-	if (!check_new(s, d))
+	if (!has_key(s, w, d, i))
+		return true;
+	w->is_early =
+		!s->job->is_coordinated && sw_shard_is_busy(sh, d->item.key);
+	if (w->is_early || !check_new(s, d))
 		return false;
-	s->declared[i] = d->item.key;
-	s->firsts[i] = d->item.first;
 	if (w->is_admitting)
 		return !sw_shard_admit(sh, &d->item, d->name, s->member) ||
 		       sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
 			       "tensor %.64s: the server has no memory for it",
 			       d->name);
-	w->n_new++;
-	w->n_bytes += sw_item_bytes(&d->item);
+	sw_given_note(&w->given, &d->item);
 	w->need += sw_shard_need(sh, &d->item);
 	return true;
 }
@@ -284,12 +298,14 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 
 	while (n-- && next_item(&p, &len, s->srv->env->sum, &d))
 		if (d.item.mode == SW_MODE_STREAM &&
+			!sw_shard_is_past(sh, d.item.key) &&
 			!sw_shard_named(sh, d.name))
 			last = d;
 	if (last.item.mode != SW_MODE_STREAM)
 		return false;
 	snprintf(text, sizeof(text), "stream %.40s: %.100s", last.name, why);
-	give_key(s->job, &last, 0, 0);
+	if (s->job->is_coordinated)
+		sw_shard_give_key(sh, &last.item, &(struct sw_given){0});
 	sw_shard_admit_without(sh, &last.item, last.name, s->member);
 	sw_job_kill(s->job, last.item.key, 1, SW_EREFUSED, text);
 	return true;
@@ -340,7 +356,10 @@ static bool admit_batch(
 
 	s->refused[0] = 0;
 	n_good = take_items(s, &look, n);
-	if (!s->fault.err && !s->refused[0] && (n_good < n || look.len)) {
+	if (look.is_early && !n_good)
+		return false;
+	if (!s->fault.err && !s->refused[0] && !look.is_early &&
+		(n_good < n || look.len)) {
 		sw_count(&s->srv->stats.rx_length, 1);
 		return false;
 	}

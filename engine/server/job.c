@@ -156,7 +156,7 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 			.policy = join->policy,
 			.credit_bytes = join->credit_bytes},
 		.n_members = join->n_members,
-		.close_key = SW_KEY_NONE,
+		.close_at = SW_KEY_NONE,
 		.params = srv->params};
 	job->params.payload = join->payload;
 	job->params.has_crc = join->has_crc;
@@ -303,7 +303,7 @@ bool sw_jobs_end(struct sw_server *srv)
 		else if (job->n_sessions)
 			sw_job_close_left(job);
 		is_more |= job->is_closing ||
-			   (job->n_sessions && job->close_key != SW_KEY_NONE);
+			   (job->n_sessions && job->close_at != SW_KEY_NONE);
 	}
 	srv->has_gone = is_more;
 	return is_more;
@@ -328,7 +328,7 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 	}
 	job->left |= 1ULL << rank;
 	job->done |= (uint64_t)!err << rank;
-	job->close_key = 0;
+	job->close_at = 0;
 	sw_job_close_left(job);
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push

@@ -24,7 +24,8 @@ enum {
 	/* Of a burst, after which no DECLARE more is looked at: it comes again.
 	 */
 	SW_DECLARE_BURST = 64,
-	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of keys */
+	SW_KEY_WORDS = SW_MAX_TENSORS / 64 + 1, /* of a set of indices */
+	SW_PAST_MAX = 64,  /* of keys that a session is owed a word about */
 	SW_JOB_BURST = 32, /* streams of a job that a tick ends */
 	/* JOINs that a source may send at once, and one more each so often: a
 	 * worker that asks for hours sends two a second. */
@@ -62,9 +63,9 @@ struct sw_job {
 	/* Its last session has gone; what it has is given back, some in each
 	 * tick. */
 	bool is_closing;
-	uint32_t close_key; /* sw_job_close_left; SW_KEY_NONE: it is done */
-	uint64_t left;      /* members that were here and left, or died */
-	uint64_t done;      /* of them, without an error */
+	uint32_t close_at; /* sw_job_close_left; SW_KEY_NONE: it is done */
+	uint64_t left;     /* members that were here and left, or died */
+	uint64_t done;     /* of them, without an error */
 	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
 	uint32_t weight;
 	struct sw_quota quota;
@@ -96,12 +97,15 @@ struct sw_session {
 	/* When to say again what it has not confirmed: status, unaware. */
 	uint64_t again_at_ns, again_wait_ns;
 	uint32_t n_answers;
-	/* Keys of dead tensors that it is to be told of; and of those that it
-	 * is told of again, until it says that it knows. */
+	/* Indices of dead tensors that it is to be told of; and of those that
+	 * it is told of again, until it says that it knows. */
 	struct sw_bitmap to_tell, unaware;
 	uint64_t key_words[2][SW_KEY_WORDS];
-	uint32_t tell_key; /* where the next one is looked for */
-	uint32_t batch;    /* next DECLARE expected */
+	uint32_t tell_at; /* where the next one is looked for */
+	/* Keys that are not here, or no more, of which it has said that it
+	 * closed them: that was received. */
+	uint32_t n_past, past[SW_PAST_MAX];
+	uint32_t batch; /* next DECLARE expected */
 	uint16_t n_declared;
 	char refused[SW_TEXT_MAX]; /* why the last of them is; "": it is not */
 	int refused_err;           /* as sw_fault_death says */
@@ -365,16 +369,20 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
  * @why, once now, and again when it pushes, pulls or declares the tensor. */
 void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	const char *why);
-/* sw_job_close - @member has closed the group of stream @key. */
-void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member);
+/* sw_session_close - its member has closed the group of stream @key. */
+void sw_session_close(struct sw_session *s, uint32_t key);
 /* sw_job_close_left - who has left the job has closed its groups: some streams,
- * from job->close_key on. */
+ * from job->close_at on. */
 void sw_job_close_left(struct sw_job *job);
 /* sw_job_awaits_closed - in stream @key member @who waits for member @closed,
  * which has closed the group: it is dead. */
 void sw_job_awaits_closed(
 	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed);
+/* sw_session_tell_dead - of the tensor @key, which is here;
+ * sw_session_tell_past
+ * - that @key is closed; dropped when too many wait: it asks again. */
 void sw_session_tell_dead(struct sw_session *s, uint32_t key);
+void sw_session_tell_past(struct sw_session *s, uint32_t key);
 /* A push that differs from what another rank does with the tensor: both are
  * named, and the tensor is dead. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);

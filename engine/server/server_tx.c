@@ -24,30 +24,40 @@ static uint32_t build_status(struct sw_session *s, struct sw_header *h)
 /* In turn: a tensor told again and again does not hold up the others. */
 static uint32_t next_to_tell(struct sw_session *s)
 {
-	uint32_t key = sw_bitmap_next(&s->to_tell, s->tell_key);
+	uint32_t i = sw_bitmap_next(&s->to_tell, s->tell_at);
 
-	if (key == SW_BITMAP_NONE)
-		key = sw_bitmap_first(&s->to_tell);
-	s->tell_key = key + 1;
-	sw_bitmap_remove(&s->to_tell, key);
-	return key;
+	if (i == SW_BITMAP_NONE)
+		i = sw_bitmap_first(&s->to_tell);
+	s->tell_at = i + 1;
+	sw_bitmap_remove(&s->to_tell, i);
+	return sw_shard_key_at(&s->job->shard, i);
+}
+
+static void describe_dead(
+	struct sw_session *s, struct sw_header *h, struct sw_fault *fault)
+{
+	const struct sw_shard *sh = &s->job->shard;
+	struct sw_stensor_view t;
+
+	fault->key = next_to_tell(s);
+	t = sw_stensor_view(sh, sw_shard_tensor(sh, fault->key));
+	fault->err = (int16_t)t.death;
+	memcpy(fault->text, t.why, sizeof(fault->text));
+	/* It has closed the group, as we know; what else is no business of it.
+	 */
+	h->round = t.closed >> s->member & 1 ? 0 : t.dead_from;
 }
 
 static uint32_t build_mismatch(struct sw_session *s, struct sw_header *h)
 {
-	const struct sw_shard *sh = &s->job->shard;
-	uint32_t key = next_to_tell(s);
-	struct sw_stensor_view t =
-		sw_stensor_view(sh, sw_shard_tensor(sh, key));
-	struct sw_fault fault = {
-		.err = (int16_t)t.death, .rank = s->member, .key = key};
+	struct sw_fault fault = {.rank = s->member};
 
-	if (!sw_bitmap_is_empty(&s->to_tell))
+	if (s->n_past) /* closed, round 0 */
+		fault.key = s->past[--s->n_past];
+	else
+		describe_dead(s, h, &fault);
+	if (s->n_past || !sw_bitmap_is_empty(&s->to_tell))
 		sw_session_owe(s, SW_OWE_MISMATCH);
-	memcpy(fault.text, t.why, sizeof(fault.text));
-	/* It has closed the group, as we know; what else is no business of it.
-	 */
-	h->round = t.closed >> s->member & 1 ? 0 : t.dead_from;
 	memcpy(s->srv->next, &fault, sizeof(fault));
 	return sizeof(fault);
 }

@@ -140,7 +140,14 @@ void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 
 void sw_session_tell_dead(struct sw_session *s, uint32_t key)
 {
-	sw_bitmap_add(&s->to_tell, key);
+	sw_bitmap_add(&s->to_tell, sw_key_index(key));
+	sw_session_owe(s, SW_OWE_MISMATCH);
+}
+
+void sw_session_tell_past(struct sw_session *s, uint32_t key)
+{
+	if (s->n_past < SW_PAST_MAX)
+		s->past[s->n_past++] = key;
 	sw_session_owe(s, SW_OWE_MISMATCH);
 }
 
@@ -177,16 +184,33 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 
 /* --- groups that members close --- */
 
+/* Its index may be another one's soon: whoever is still to be told of it is
+ * told by its key. */
+static void forget(struct sw_session *s, uint32_t key)
+{
+	uint32_t i = sw_key_index(key);
+
+	sw_bitmap_remove(&s->unaware, i);
+	if (!sw_bitmap_has(&s->to_tell, i))
+		return;
+	sw_bitmap_remove(&s->to_tell, i);
+	sw_session_tell_past(s, key);
+}
+
 /* What is marked in a window that is freed nobody waits for any more. */
 static void close_one(struct sw_job *job, uint32_t key, uint64_t members)
 {
 	struct sw_shard *sh = &job->shard;
-	uint64_t bytes = sw_shard_close_stream(
-		sh, sw_shard_tensor(sh, key), members, job->left);
+	uint64_t bytes;
 
+	if (!sw_shard_close_stream(
+		    sh, sw_shard_tensor(sh, key), members, job->left, &bytes))
+		return;
 	sw_share_give(job, bytes);
-	if (bytes)
-		sw_job_touch(job);
+	sw_job_touch(job);
+	for (uint32_t m = 0; m < job->n_members; m++)
+		if (job->members[m].session)
+			forget(job->members[m].session, key);
 }
 
 void sw_job_awaits_closed(
@@ -203,18 +227,26 @@ void sw_job_awaits_closed(
 	sw_job_kill(job, key, 1, SW_EABORTED, text);
 }
 
-void sw_job_close(struct sw_job *job, uint32_t key, uint32_t member)
+void sw_session_close(struct sw_session *s, uint32_t key)
 {
+	struct sw_job *job = s->job;
 	const struct sw_shard *sh = &job->shard;
-	const char *name = sw_stensor_view(sh, sw_shard_tensor(sh, key)).name;
+	uint32_t member = s->member;
+	char name[SW_NAME_MAX];
+	uint32_t next;
 
-	for (uint32_t k = SW_KEY_NONE;
-		(k = sw_shard_kin(sh, name, k)) != SW_KEY_NONE;) {
+	memcpy(name, sw_stensor_view(sh, sw_shard_tensor(sh, key)).name,
+		sizeof(name));
+	for (uint32_t k = sw_shard_kin(sh, name, SW_KEY_NONE); k != SW_KEY_NONE;
+		k = next) {
 		uint32_t who =
 			sw_shard_waits_for(sw_shard_tensor(sh, k), member);
 
 		if (who < SW_MAX_MEMBERS)
 			sw_job_awaits_closed(job, k, who, member);
+		/* before it goes */
+		next = sw_shard_kin(sh, name, k);
+		sw_bitmap_remove(&s->unaware, sw_key_index(k));
 		close_one(job, k, 1ULL << member);
 	}
 }
@@ -223,12 +255,12 @@ void sw_job_close_left(struct sw_job *job)
 {
 	const struct sw_shard *sh = &job->shard;
 
-	for (uint32_t n = 0; n < SW_JOB_BURST && job->close_key != SW_KEY_NONE;
-		n++, job->close_key++) {
-		job->close_key = sw_shard_next_stream(sh, job->close_key);
-		if (job->close_key == SW_KEY_NONE)
+	for (uint32_t n = 0; n < SW_JOB_BURST && job->close_at != SW_KEY_NONE;
+		n++, job->close_at++) {
+		job->close_at = sw_shard_next_stream(sh, job->close_at);
+		if (job->close_at == SW_KEY_NONE)
 			return;
-		close_one(job, job->close_key, 0);
+		close_one(job, sw_shard_key_at(sh, job->close_at), 0);
 	}
 }
 
@@ -236,12 +268,17 @@ void sw_job_close_left(struct sw_job *job)
  * nothing to push here, and whoever was refused has no key to tell it by. */
 void sw_job_await_aware(struct sw_job *job, uint32_t key, uint16_t but)
 {
+	const struct sw_shard *sh = &job->shard;
+	uint64_t closed = sw_stensor_view(sh, sw_shard_tensor(sh, key)).closed;
+	uint32_t i = sw_key_index(key);
+
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		struct sw_session *s = job->members[m].session;
 
-		if (!s || m == but || sw_bitmap_has(&s->unaware, key))
+		if (!s || m == but || closed >> m & 1 ||
+			sw_bitmap_has(&s->unaware, i))
 			continue;
-		sw_bitmap_add(&s->unaware, key);
+		sw_bitmap_add(&s->unaware, i);
 		sw_session_await(s);
 	}
 }
@@ -258,7 +295,9 @@ void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
 	sw_text_clean(fault.text, sizeof(fault.text));
 	t = sw_shard_tensor(sh, fault.key);
 	if (!t) {
-		sw_count(&s->srv->stats.rx_key, 1);
+		sw_count(&s->srv->stats.rx_key,
+			!sw_shard_is_past(sh, fault.key));
+		sw_session_tell_past(s, fault.key);
 		return;
 	}
 	is_close = !h->round && sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
@@ -270,10 +309,13 @@ void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_job_kill(s->job, fault.key, h->round,
 			sw_fault_death(fault.err), fault.text);
 	if (is_close)
-		sw_job_close(s->job, fault.key, s->member);
-	sw_bitmap_remove(&s->unaware, fault.key);
+		sw_session_close(s, fault.key);
+	sw_bitmap_remove(&s->unaware, sw_key_index(fault.key));
 	/* So the worker knows that we do. */
-	sw_session_tell_dead(s, fault.key);
+	if (sw_shard_tensor(sh, fault.key))
+		sw_session_tell_dead(s, fault.key);
+	else
+		sw_session_tell_past(s, fault.key);
 }
 
 void sw_session_await(struct sw_session *s)

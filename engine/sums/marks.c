@@ -6,32 +6,45 @@
  * summed. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
 {
-	uint32_t at = sw_orders_admit(&sh->orders, t->key, t->priority);
+	uint32_t at =
+		sw_orders_admit(&sh->orders, sw_key_index(t->key), t->priority);
 
 	sh->n_tensors++;
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		sw_orders_shift(&sh->orders, &sh->ready[m], at);
 }
 
-static bool move_order(void *ctx, uint32_t key, uint32_t from, uint32_t to)
+void sw_marks_forget(struct sw_shard *sh, const struct sw_stensor *t)
+{
+	uint32_t at = sw_orders_remove(&sh->orders, sw_key_index(t->key));
+
+	sh->n_tensors--;
+	for (uint32_t m = 0; m < sh->n_members; m++)
+		sw_orders_shift_down(&sh->orders, &sh->ready[m], at);
+}
+
+static bool move_order(void *ctx, uint32_t i, uint32_t from, uint32_t to)
 {
 	struct sw_shard *sh = ctx;
 
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		sw_bitmap_move(&sh->ready[m], from, to);
-	return sh->tensors[key].n_ready;
+	return sh->tensors[i].n_ready;
 }
 
 /* It has no marks: it goes by priority, or behind all that have some. */
 static void take_place(struct sw_shard *sh, struct sw_stensor *t)
 {
 	t->class = t->is_fifo ? SW_N_CLASSES - 1 : sw_class_of(t->priority);
-	sw_orders_take(&sh->orders, t->key, !t->is_fifo, move_order, sh);
+	sw_orders_take(
+		&sh->orders, sw_key_index(t->key), !t->is_fifo, move_order, sh);
 }
 
 void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 	uint32_t local)
 {
+	uint32_t i = sw_key_index(t->key);
+
 	for (; members; members &= members - 1) {
 		uint32_t m = (uint32_t)__builtin_ctzll(members);
 
@@ -40,16 +53,15 @@ void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,
 			continue;
 		if (!t->n_ready++)
 			take_place(sh, t);
-		sw_bitmap_add(
-			&sh->ready[m], sw_orders_update(&sh->orders, t->key));
+		sw_bitmap_add(&sh->ready[m], sw_orders_update(&sh->orders, i));
 	}
 }
 
 static void leave_order(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t member)
 {
-	sw_bitmap_remove(
-		&sh->ready[member], sw_orders_number(&sh->orders, t->key));
+	sw_bitmap_remove(&sh->ready[member],
+		sw_orders_number(&sh->orders, sw_key_index(t->key)));
 	t->n_ready--;
 }
 

@@ -157,6 +157,9 @@ static inline size_t sw_marks_at(const struct sw_stensor *t, uint32_t member)
 /* sw_marks_admit - @t takes its place among the tensors. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t);
 
+/* sw_marks_forget - it has none any more. */
+void sw_marks_forget(struct sw_shard *sh, const struct sw_stensor *t);
+
 /* sw_marks_add, sw_marks_remove - a mark of @member; what is seldom, when its
  * word was zero or is zero then, is done by sw_marks_begin and sw_marks_end. */
 void sw_marks_begin(struct sw_shard *sh, struct sw_stensor *t, uint64_t members,

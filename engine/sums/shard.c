@@ -25,12 +25,12 @@ static const struct sw_rules *const rules_of[SW_N_MODES] = {
 static size_t sets_bytes(uint32_t n_members)
 {
 	return (n_members * sw_bitmap_words(SW_MAX_ORDERS) +
-		       sw_bitmap_words(SW_MAX_TENSORS)) *
+		       2 * sw_bitmap_words(SW_MAX_TENSORS)) *
 	       sizeof(uint64_t);
 }
 
 /* The tables of a job, in this order. */
-static size_t tables_bytes(uint32_t n_members)
+uint64_t sw_shard_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS * sizeof(struct sw_stensor) +
 	       sets_bytes(n_members) +
@@ -47,6 +47,8 @@ static void lay_tables(struct sw_shard *sh)
 	for (uint32_t m = 0; m < sh->n_members; m++)
 		next = sw_bitmap_init(&sh->ready[m], SW_MAX_ORDERS, next);
 	next = sw_bitmap_init(&sh->streams, SW_MAX_TENSORS, next);
+	next = sw_bitmap_init(&sh->free, SW_MAX_TENSORS, next);
+	sw_bitmap_add_run(&sh->free, 0, SW_MAX_TENSORS);
 	sw_orders_open(&sh->orders, SW_MAX_TENSORS, (uint32_t *)next);
 	sh->by_name = (uint32_t *)next + SW_ORDERS_WORDS * SW_MAX_TENSORS;
 	sh->by_group = sh->by_name + NAMES;
@@ -65,17 +67,13 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 		.n_members = n_members,
 		.expected = ~0ULL >> (64 - n_members),
 		.server_i = server_i,
+		.last_key = SW_KEY_NONE,
 		.place = *job};
-	sh->tensors = env->mem_get(env->ctx, tables_bytes(n_members));
+	sh->tensors = env->mem_get(env->ctx, sw_shard_bytes(n_members));
 	if (!sh->tensors)
 		return SW_ENOMEM;
 	lay_tables(sh);
 	return 0;
-}
-
-uint64_t sw_shard_bytes(uint32_t n_members)
-{
-	return tables_bytes(n_members);
 }
 
 static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
@@ -92,8 +90,8 @@ bool sw_shard_close(struct sw_shard *sh)
 	if (sh->n_keys)
 		return false;
 	if (sh->tensors)
-		sh->env->mem_put(
-			sh->env->ctx, sh->tensors, tables_bytes(sh->n_members));
+		sh->env->mem_put(sh->env->ctx, sh->tensors,
+			sw_shard_bytes(sh->n_members));
 	*sh = (struct sw_shard){0};
 	return true;
 }
@@ -249,11 +247,11 @@ uint32_t sw_shard_kin(
 	const struct sw_shard *sh, const char *name, uint32_t last)
 {
 	uint32_t at = last == SW_KEY_NONE ? *group_at(sh, name)
-					  : sh->tensors[last].kin;
+					  : sh->tensors[sw_key_index(last)].kin;
 
 	while (at && !sw_coll_are_kin(sh->tensors[at - 1].name, name))
 		at = sh->tensors[at - 1].kin;
-	return at ? at - 1 : SW_KEY_NONE;
+	return at ? sw_shard_key_at(sh, at - 1) : SW_KEY_NONE;
 }
 
 /* Members that are through with its group already. */
@@ -262,7 +260,9 @@ static uint64_t closed_by(const struct sw_shard *sh, const struct sw_stensor *t)
 	uint32_t key = t->window ? sw_shard_kin(sh, t->name, SW_KEY_NONE)
 				 : SW_KEY_NONE;
 
-	return key == SW_KEY_NONE ? 0 : sh->tensors[key].closed & t->members;
+	return key == SW_KEY_NONE
+		       ? 0
+		       : sw_shard_tensor(sh, key)->closed & t->members;
 }
 
 static struct sw_stensor fresh_tensor(const struct sw_shard *sh,
@@ -277,17 +277,20 @@ static struct sw_stensor fresh_tensor(const struct sw_shard *sh,
 
 static void enter(struct sw_shard *sh, const struct sw_stensor *fresh)
 {
-	struct sw_stensor *t = &sh->tensors[fresh->key];
+	uint32_t i = sw_key_index(fresh->key);
+	struct sw_stensor *t = &sh->tensors[i];
 
 	*t = *fresh;
 	t->closed = closed_by(sh, t);
 	if (t->window) {
-		sw_bitmap_add(&sh->streams, t->key);
+		sw_bitmap_add(&sh->streams, i);
 		t->kin = *group_at(sh, t->name);
-		*group_at(sh, t->name) = t->key + 1;
+		*group_at(sh, t->name) = i + 1;
 	}
-	*place_of(sh, t->name) = t->key + 1;
-	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, t->key + 1);
+	sw_bitmap_remove(&sh->free, i);
+	*place_of(sh, t->name) = i + 1;
+	sh->n_keys = (uint32_t)sw_max64(sh->n_keys, i + 1);
+	sh->last_key = t->key;
 	sh->mem_bytes += t->mem_bytes;
 	sw_marks_admit(sh, t);
 }
@@ -314,6 +317,34 @@ void sw_shard_admit_without(struct sw_shard *sh,
 	enter(sh, &t);
 }
 
+/* Those behind it may have been put there since its place was taken. */
+static void forget_name(struct sw_shard *sh, const struct sw_stensor *t)
+{
+	uint32_t *at = place_of(sh, t->name), moved;
+
+	*at = 0;
+	while (*(at = at + 1 < sh->by_name + NAMES ? at + 1 : sh->by_name)) {
+		moved = *at;
+		*at = 0;
+		*place_of(sh, sh->tensors[moved - 1].name) = moved;
+	}
+}
+
+void sw_shard_forget(struct sw_shard *sh, struct sw_stensor *t)
+{
+	uint32_t i = sw_key_index(t->key), *at = group_at(sh, t->name);
+
+	while (*at != i + 1)
+		at = &sh->tensors[*at - 1].kin;
+	*at = t->kin;
+	forget_name(sh, t);
+	sw_marks_forget(sh, t);
+	sw_bitmap_remove(&sh->streams, i);
+	sw_bitmap_add(&sh->free, i);
+	*t = (struct sw_stensor){
+		.key = t->key, .mode = SW_MODE_STREAM, .is_past = true};
+}
+
 struct sw_stensor_view sw_stensor_view(
 	const struct sw_shard *sh, const struct sw_stensor *t)
 {
@@ -331,14 +362,33 @@ struct sw_stensor_view sw_stensor_view(
 		.why = t->why};
 }
 
-void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
-	uint32_t n_new, uint64_t n_bytes)
+/* Keys rise: a free index above that of @last, or the lowest one in the next
+ * generation. */
+static uint32_t next_key(const struct sw_shard *sh, uint32_t last)
 {
-	item->key = sh->n_tensors + n_new;
+	uint32_t i = sw_bitmap_next(&sh->free, sw_key_index(last) + 1);
+	uint32_t generation = last >> SW_KEY_BITS;
+
+	if (i == SW_BITMAP_NONE) {
+		i = sw_bitmap_first(&sh->free);
+		generation = last == SW_KEY_NONE ? 0 : generation + 1;
+	}
+	return generation < SW_KEY_GENERATIONS ? generation << SW_KEY_BITS | i
+					       : SW_KEY_NONE;
+}
+
+void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
+	const struct sw_given *before)
+{
+	uint32_t last = before->n ? before->last_key : sh->last_key;
+
+	item->key = sh->n_tensors + before->n < SW_MAX_TENSORS
+			    ? next_key(sh, last)
+			    : SW_KEY_NONE;
 	if (item->mode == SW_MODE_STREAM)
 		return;
-	item->first = sw_place_first(
-		&sh->map, sh->line_bytes + n_bytes, sh->params->payload);
+	item->first = sw_place_first(&sh->map, sh->line_bytes + before->n_bytes,
+		sh->params->payload);
 }
 
 bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,

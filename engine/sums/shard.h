@@ -19,7 +19,7 @@
 #include "sum/sum.h"
 
 enum {
-	SW_MAX_TENSORS = 4096, /* per job */
+	SW_MAX_TENSORS = SW_KEY_INDICES, /* of a job, at a time */
 	SW_MAX_ORDERS = SW_ORDERS_EACH * SW_MAX_TENSORS,
 };
 
@@ -38,9 +38,9 @@ struct sw_stensor {
 	uint32_t window, base;
 	uint32_t chunk_bytes, last_bytes; /* of a full and of the last chunk */
 	uint64_t closed; /* of a stream: members that have closed its group */
-	uint32_t key;
-	uint32_t newest;           /* round that was begun last */
-	uint32_t n_open;           /* chunks that wait for members */
+	uint32_t key;    /* of the last that was here, after its end, too */
+	uint32_t newest; /* round that was begun last */
+	uint32_t n_open; /* chunks that wait for members */
 	struct sw_place_near near; /* chunks that frames were about */
 	struct sw_place place;
 	union {                          /* by local index */
@@ -61,7 +61,7 @@ struct sw_stensor {
 	/* Of a stream: its group; the stream before it of a group of the same
 	 * hash. */
 	uint64_t members;
-	uint32_t kin;
+	uint32_t kin; /* 1 + its index */
 	/* Of one that is summed in order of members: what each of them gave,
 	 * slot by slot; NULL: it is not. */
 	uint8_t *apart;
@@ -69,6 +69,7 @@ struct sw_stensor {
 	uint32_t first;   /* its place on the line (place.h) */
 	uint32_t priority;
 	uint16_t declared_by; /* the member that declared it first */
+	bool is_past;         /* it was closed by all, and is not here */
 	int death;            /* why its rounds fail, as sw_fault_death says */
 	uint64_t n_elems;
 	void *mem;
@@ -79,19 +80,19 @@ struct sw_stensor {
 
 /* The chunk at which sw_shard_copy_lent goes on. */
 struct sw_lent {
-	uint32_t key, local;
+	uint32_t index, local;
 };
 
 /* What packets touch is in its first two lines, then a member's weight and its
  * orders. */
 struct sw_shard {
-	struct sw_stensor *tensors; /* by key; SW_MAX_TENSORS, in lines */
+	struct sw_stensor *tensors; /* by index; SW_MAX_TENSORS, in lines */
 	struct sw_stats *stats;
 	const struct sw_params *params;
 	uint64_t expected; /* members whose contribution a sum waits for */
 	uint64_t no_crc;   /* members whose payloads carry none */
 	uint32_t n_members;
-	struct sw_orders orders; /* of keys */
+	struct sw_orders orders; /* of indices */
 	uint64_t n_open;         /* chunks that wait for members */
 	uint64_t n_folded;       /* contributions */
 	uint64_t n_lent; /* chunks whose first contribution is not copied */
@@ -105,15 +106,16 @@ struct sw_shard {
 	uint32_t n_ranked;                /* so many members */
 	uint32_t n_ranks; /* of the job; UINT32_MAX: not all are known */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
-	struct sw_bitmap streams;               /* their keys */
+	struct sw_bitmap streams, free; /* indices: of those; of nobody */
 	struct sw_place_map map;
 	struct sw_place_job place;
 	uint64_t line_bytes; /* of all admitted tensors, here or not */
 	uint32_t n_tensors;
 	uint64_t mem_bytes; /* taken by admitted tensors */
-	uint32_t *by_name;  /* key + 1, by hash; 0: no more of that hash */
-	uint32_t *by_group; /* key + 1 of the last stream, by its group's */
-	uint32_t n_keys;    /* no admitted key is larger or equal */
+	uint32_t *by_name;  /* index + 1, by hash; 0: no more of that hash */
+	uint32_t *by_group; /* index + 1 of the last stream, by its group's */
+	uint32_t n_keys;    /* no index in use was larger or equal */
+	uint32_t last_key;  /* that was admitted; SW_KEY_NONE: none was */
 	/* a value that is sent as a 16-bit type */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
 };
@@ -136,7 +138,7 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
  * it.  Nothing is open any more from the first call on. */
 bool sw_shard_close(struct sw_shard *sh);
 
-/* sw_shard_bytes - what an empty one of @n_members takes, at most. */
+/* sw_shard_bytes - what an empty one of @n_members takes. */
 uint64_t sw_shard_bytes(uint32_t n_members);
 
 /* sw_shard_need - bytes that a tensor takes here: two generations (for 16-bit
@@ -163,9 +165,40 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
 static inline struct sw_stensor *sw_shard_tensor(
 	const struct sw_shard *sh, uint32_t key)
 {
-	return key < SW_MAX_TENSORS && sh->tensors[key].rules
-		       ? &sh->tensors[key]
-		       : NULL;
+	struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
+
+	return t->rules && t->key == key ? t : NULL;
+}
+
+/* sw_shard_is_past - was @key that of a stream that all have closed? */
+static inline bool sw_shard_is_past(const struct sw_shard *sh, uint32_t key)
+{
+	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
+
+	return key < t->key || (key == t->key && t->is_past);
+}
+
+/* sw_shard_key_at - of the tensor that is at @index. */
+static inline uint32_t sw_shard_key_at(
+	const struct sw_shard *sh, uint32_t index)
+{
+	return sh->tensors[index].key;
+}
+
+/* sw_shard_is_free - may @key be a new one's? */
+static inline bool sw_shard_is_free(const struct sw_shard *sh, uint32_t key)
+{
+	return !sh->tensors[sw_key_index(key)].rules &&
+	       !sw_shard_is_past(sh, key);
+}
+
+/* sw_shard_is_busy - is a stream at the index of @key that not all have closed,
+ * of an older key? */
+static inline bool sw_shard_is_busy(const struct sw_shard *sh, uint32_t key)
+{
+	const struct sw_stensor *t = &sh->tensors[sw_key_index(key)];
+
+	return t->rules && t->window && t->key < key;
 }
 
 /* What those outside see of a tensor. */
@@ -184,11 +217,26 @@ struct sw_stensor_view {
 struct sw_stensor_view sw_stensor_view(
 	const struct sw_shard *sh, const struct sw_stensor *t);
 
+/* What a batch was given so far. */
+struct sw_given {
+	uint32_t n, last_key; /* the last one, SW_KEY_NONE: none was ever */
+	uint64_t n_bytes;     /* of the line */
+};
+
+/* sw_given_note - @item was given a key, or a worker brought one. */
+static inline void sw_given_note(
+	struct sw_given *g, const struct sw_declare_item *item)
+{
+	g->n++;
+	g->last_key = item->key;
+	g->n_bytes += sw_item_bytes(item);
+}
+
 /* sw_shard_give_key - the coordinator: the next key, and with it a place on the
- * line but for a stream, for @item; @n_new tensors of @n_bytes come before it.
- */
+ * line but for a stream, for @item; @before it others were given some, and are
+ * not admitted yet.  SW_KEY_NONE: there is none. */
 void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
-	uint32_t n_new, uint64_t n_bytes);
+	const struct sw_given *before);
 
 /* sw_shard_line - places on the line begin below this one. */
 static inline uint32_t sw_shard_line(const struct sw_shard *sh)
@@ -291,15 +339,15 @@ bool sw_shard_kill(struct sw_shard *sh, struct sw_stensor *t, uint32_t round,
 
 /* sw_shard_kin - the streams of the group that the stream called @name is of:
  * the key of the one behind @last, or of the first one for SW_KEY_NONE.
- * sw_shard_next_stream - from @key on, the next key of any.  SW_KEY_NONE: there
- * is none. */
+ * sw_shard_next_stream - from index @i on, the next one of any.  SW_KEY_NONE:
+ * there is none. */
 uint32_t sw_shard_kin(
 	const struct sw_shard *sh, const char *name, uint32_t last);
 static inline uint32_t sw_shard_next_stream(
-	const struct sw_shard *sh, uint32_t key)
+	const struct sw_shard *sh, uint32_t i)
 {
 	_Static_assert(SW_BITMAP_NONE == SW_KEY_NONE, "one word for none");
-	return sw_bitmap_next(&sh->streams, key);
+	return sw_bitmap_next(&sh->streams, i);
 }
 
 /* sw_shard_waits_for (shard_group.c) - a member that has pushed a chunk of
@@ -309,9 +357,10 @@ uint32_t sw_shard_waits_for(const struct sw_stensor *t, uint32_t member);
 
 /* sw_shard_close_stream (shard_group.c) - @members have closed the group of @t:
  * what still comes from them is of the past.  When all have, but those that
- * @left, the window is freed; returns its bytes, else 0. */
-uint64_t sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
-	uint64_t members, uint64_t left);
+ * @left, it is over: its key is past, its index free for another one.  Returns
+ * whether that is so; *bytes are then those of its window. */
+bool sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
+	uint64_t members, uint64_t left, uint64_t *bytes);
 
 /* sw_stensor_is_over - the same, or has @member closed its group? */
 static inline bool sw_stensor_is_over(
@@ -348,8 +397,12 @@ struct sw_pushed {
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n);
 
+/* sw_shard_forget (shard.c) - @t, whose memory was given back, is over. */
+void sw_shard_forget(struct sw_shard *sh, struct sw_stensor *t);
+
 /* sw_shard_may_want - is @h, a WANT, of a stream, and of chunks none of which
- * lies beyond its window?  Counts why not.  Then each of them is pushed. */
+ * lies beyond its window, or of the past?  Counts why not.  Then each of them
+ * is pushed. */
 bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h);
 
 /* sw_shard_begun - what a push that SW_PUSH_DIFFERS differs from; in what it is

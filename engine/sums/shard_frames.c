@@ -12,7 +12,7 @@ static struct sw_stensor *find(const struct sw_shard *sh, uint32_t key,
 	struct sw_stensor *t = sw_shard_tensor(sh, key);
 
 	if (!t) {
-		sw_count(&sh->stats->rx_key, 1);
+		sw_count(&sh->stats->rx_key, !sw_shard_is_past(sh, key));
 		return NULL;
 	}
 	*local = t->window ? round & (t->window - 1)
@@ -131,6 +131,8 @@ static inline __attribute__((always_inline)) enum sw_push_verdict push_one(
 	enum sw_push_verdict verdict;
 	bool is_known = t && t->window && last && is_like(h, last);
 
+	if (!t && sw_shard_is_past(sh, h->key))
+		return SW_PUSH_OLD;
 	if (!t || (!is_known && !matches(sh, t, p->member, h)))
 		return SW_PUSH_DROP;
 	if (!is_known && !has_weight(sh, t, p->member, h)) {
@@ -179,6 +181,8 @@ bool sw_shard_may_want(const struct sw_shard *sh, const struct sw_header *h)
 	uint32_t last = h->round + h->weight - 1;
 	uint64_t *why = NULL;
 
+	if (!t && sw_shard_is_past(sh, h->key))
+		return true;
 	if (!t || !t->window)
 		why = &sh->stats->rx_key;
 	else if (!h->weight || h->weight > SW_WANT_MAX)
@@ -233,15 +237,15 @@ bool sw_shard_copy_lent(struct sw_shard *sh)
 	uint32_t n = 0, n_copied = 0;
 
 	while (sh->n_lent && n < KEEP_LOOKS && n_copied < KEEP_COPIES) {
-		struct sw_stensor *t = &sh->tensors[next->key];
+		struct sw_stensor *t = &sh->tensors[next->index];
 
-		if (next->key < sh->n_keys && may_be_lent(t))
+		if (next->index < sh->n_keys && may_be_lent(t))
 			n += keep_some(
 				sh, t, &next->local, KEEP_LOOKS - n, &n_copied);
-		if (next->key >= sh->n_keys)
+		if (next->index >= sh->n_keys)
 			*next = (struct sw_lent){0};
-		else if (!may_be_lent(t) || next->local == t->place.n_local)
-			*next = (struct sw_lent){.key = next->key + 1};
+		else if (!may_be_lent(t) || next->local >= t->place.n_local)
+			*next = (struct sw_lent){.index = next->index + 1};
 		n++;
 	}
 	return !sh->n_lent;
@@ -262,7 +266,7 @@ bool sw_shard_keep_stream(struct sw_shard *sh, uint32_t key)
 struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
 	uint32_t round, uint32_t chunk, enum sw_answer_kind kind)
 {
-	const struct sw_stensor *t = &sh->tensors[key];
+	const struct sw_stensor *t = sw_shard_tensor(sh, key);
 
 	return (struct sw_answer){.key = key,
 		.round = round,
@@ -344,9 +348,10 @@ static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
 	uint32_t i = 0;
 
 	for (; i < n; i++) {
-		const struct sw_stensor *t = &sh->tensors[sent[i]->key];
+		const struct sw_stensor *t =
+			&sh->tensors[sw_key_index(sent[i]->key)];
 
-		if (t->mode != SW_MODE_SYNC)
+		if (t->mode != SW_MODE_SYNC || t->key != sent[i]->key)
 			break;
 		sw_chunk_settle(
 			&t->chunks[sent[i]->cell], member, sent[i]->round);
@@ -358,8 +363,8 @@ uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n, bool is_lost,
 	bool *has_moved_far)
 {
-	struct sw_stensor *t = &sh->tensors[sent[0]->key];
-	uint32_t base = t->base;
+	struct sw_stensor *t = sw_shard_tensor(sh, sent[0]->key);
+	uint32_t base = t ? t->base : 0;
 	uint32_t run = is_lost ? 0 : settle_rounds(sh, member, sent, n);
 
 	*has_moved_far = false;
@@ -368,7 +373,7 @@ uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
 	sw_count(&sh->stats->lost, is_lost);
 	while (++run < n && sent[run]->key == sent[0]->key && !is_lost)
 		;
-	if (!t->mem) /* its group was closed */
+	if (!t) /* its group was closed */
 		return run;
 	t->rules->settle(sh, t, member, sent, run, is_lost);
 	*has_moved_far = has_moved(t, base);

@@ -4,19 +4,19 @@
 #include "engine/sums/rules.h"
 #include "engine/sums/stream.h"
 
-/* Its record stays: the key is not used again, and what comes late is of a dead
- * stream. */
 static uint64_t free_window(struct sw_shard *sh, struct sw_stensor *t)
 {
 	uint64_t bytes = t->mem_bytes;
 
-	sw_shard_kill(sh, t, 1, SW_EABORTED, "the group was closed");
-	for (uint32_t i = 0; i < t->window && sh->n_lent; i++)
+	/* nothing of it is open any more */
+	sw_shard_kill(sh, t, 1, SW_EABORTED, "");
+	for (uint32_t i = 0; t->mem && i < t->window && sh->n_lent; i++)
 		t->rules->keep(sh, t, i);
 	sw_marks_drop(sh, t);
-	sh->env->mem_put(sh->env->ctx, t->mem, bytes);
-	t->mem = NULL;
+	if (t->mem)
+		sh->env->mem_put(sh->env->ctx, t->mem, bytes);
 	sh->mem_bytes -= bytes;
+	sw_shard_forget(sh, t);
 	return bytes;
 }
 
@@ -62,17 +62,18 @@ struct sw_begun sw_shard_other_call(
 
 	while (t->window && !s &&
 		(key = sw_shard_kin(sh, t->name, key)) != SW_KEY_NONE)
-		if (&sh->tensors[key] != t)
-			s = find_call(&sh->tensors[key], number);
+		if (key != t->key)
+			s = find_call(sw_shard_tensor(sh, key), number);
 	return s ? (struct sw_begun){.got = s->got, .op = s->op}
 		 : (struct sw_begun){0};
 }
 
-uint64_t sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
-	uint64_t members, uint64_t left)
+bool sw_shard_close_stream(struct sw_shard *sh, struct sw_stensor *t,
+	uint64_t members, uint64_t left, uint64_t *bytes)
 {
 	t->closed |= t->members & members;
-	return t->mem && !(t->members & ~(t->closed | left))
-		       ? free_window(sh, t)
-		       : 0;
+	if (t->members & ~(t->closed | left))
+		return false;
+	*bytes = free_window(sh, t);
+	return true;
 }

@@ -29,6 +29,21 @@ enum {
 
 #define SW_KEY_NONE UINT32_MAX
 
+/* A key is an index, its low bits, and a generation: whoever has an index after
+ * another has a key of a later one, so that no key is used twice in a job. */
+enum {
+	SW_KEY_BITS = 12,
+	SW_KEY_INDICES = 1 << SW_KEY_BITS,
+	/* that there are; the last one has SW_KEY_NONE in it, and is not used
+	 */
+	SW_KEY_GENERATIONS = (1 << (32 - SW_KEY_BITS)) - 1,
+};
+
+static inline uint32_t sw_key_index(uint32_t key)
+{
+	return key & (SW_KEY_INDICES - 1);
+}
+
 /* Of a tensor to which its user gives no priority: its key, by which tensors
  * are in the order in which the job first declared them. */
 #define SW_PRIORITY_BY_USE UINT32_MAX

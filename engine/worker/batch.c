@@ -17,7 +17,7 @@
 /* What the tensors of a batch have besides their records is one block of zeros,
  * whose pages are present (env.h): the lcore takes no page faults for it, and
  * small tensors do not fill a TLB, nor a few sets of the caches.  The first of
- * them owns it. */
+ * them owns it.  A stream, which may go before the others, has its own. */
 struct block {
 	char *base; /* NULL: it is measured */
 	uint64_t at;
@@ -106,6 +106,16 @@ static void lay(
 	b->at = (b->at + LINE - 1) / LINE * LINE;
 }
 
+/* How many of them have a block together, from the first one on. */
+static uint32_t run_of(const struct sw_worker_tensor *tensors, uint32_t n)
+{
+	uint32_t i = 1;
+
+	while (!tensors->window_log2 && i < n && !tensors[i].window_log2)
+		i++;
+	return i;
+}
+
 static uint64_t need_of(const struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n)
 {
@@ -142,7 +152,9 @@ static bool is_valid(
 {
 	uint32_t elem = sw_dtype_bytes(in->dtype);
 
-	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX)
+	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX ||
+		in->again > w->n_places ||
+		(in->again && w->tensors[in->again - 1].worker))
 		return false;
 	if (in->window_log2)
 		return is_stream(w, in);
@@ -165,11 +177,14 @@ static void shape(const struct sw_worker *w, struct sw_wtensor *t)
 static int build(
 	struct sw_worker *w, const struct sw_worker_tensor *in, struct block *b)
 {
-	struct sw_wtensor *t = &w->tensors[w->n_built++];
+	uint32_t i = in->again ? in->again - 1 : w->n_places++;
+	struct sw_wtensor *t = &w->tensors[i];
 
+	w->by_number[w->n_built % SW_TENSORS] = (uint16_t)i;
 	*t = (struct sw_wtensor){.worker = w,
 		.decl = *in,
-		.index = w->n_built - 1,
+		.index = i,
+		.number = w->n_built++,
 		.key = SW_KEY_NONE,
 		.last = SW_PLACE_NONE,
 		.class = sw_class_of(in->priority),
@@ -179,49 +194,91 @@ static int build(
 	lay(w, t, b);
 	if (w->n_local == 1 && !w->lane_i)
 		t->locals[0].from = in->base;
-	if (t->stream)
+	if (t->stream) {
+		sw_bitmap_add(&w->new_streams, i);
 		return sw_stream_build(w, t);
+	}
 	shape(w, t);
 	return 0;
+}
+
+void sw_worker_free(struct sw_worker *w, uint32_t tensor)
+{
+	struct sw_wtensor *t = &w->tensors[tensor];
+
+	if (t->stream)
+		sw_kin_undo(t);
+	sw_tensors_give(w, t);
 }
 
 /* The last one first. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 {
 	while (w->n_built > n) {
-		struct sw_wtensor *t = &w->tensors[--w->n_built];
+		struct sw_wtensor *t = sw_wtensor_numbered(w, --w->n_built);
 
-		if (t->stream)
-			sw_kin_undo(t);
-		sw_tensors_give(w, t);
+		w->n_places -= !t->decl.again;
+		sw_bitmap_remove(&w->new_streams, t->index);
+		sw_worker_free(w, t->index);
 	}
+}
+
+/* Those that have a block together. */
+static int build_run(
+	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
+{
+	uint64_t bytes = need_of(w, tensors, n);
+	struct block b = {.base = w->env->mem_get(w->env->ctx, bytes)};
+	struct sw_wtensor *first;
+	int err;
+
+	if (!b.base)
+		return SW_ENOMEM;
+	err = build(w, &tensors[0], &b);
+	first = sw_wtensor_numbered(w, w->n_built - 1);
+	first->mem = b.base;
+	first->mem_bytes = bytes;
+	for (uint32_t i = 1; i < n && !err; i++)
+		err = build(w, &tensors[i], &b);
+	return err;
+}
+
+/* May they be built, and what do they need?  0: they may not. */
+static uint64_t check(const struct sw_worker *w,
+	const struct sw_worker_tensor *tensors, uint32_t n)
+{
+	const uint64_t page = 4096; /* each block begins one */
+	uint32_t n_new = 0;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_valid(w, &tensors[i]))
+			return 0;
+		n_new += !tensors[i].again;
+	}
+	if (n_new > SW_TENSORS - w->n_places)
+		return 0;
+	for (uint32_t i = 0, some; i < n; i += some) {
+		some = run_of(&tensors[i], n - i);
+		bytes += need_of(w, &tensors[i], some) + (i ? page : 0);
+	}
+	return bytes;
 }
 
 int sw_worker_build(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {
 	uint32_t first = w->n_built;
-	struct block b = {0};
-	uint64_t bytes;
+	uint64_t bytes = check(w, tensors, n);
 	int err = 0;
 
-	if (n == 0 || n > SW_TENSORS - first)
+	if (!bytes)
 		return SW_EINVAL;
-	for (uint32_t i = 0; i < n; i++)
-		if (!is_valid(w, &tensors[i]))
-			return SW_EINVAL;
-	bytes = need_of(w, tensors, n);
 	if (w->env->mem_ready && !w->env->mem_ready(w->env->ctx, 0, bytes))
 		return SW_EAGAIN;
-	b.base = w->env->mem_get(w->env->ctx, bytes);
-	if (!b.base)
-		return SW_ENOMEM;
-	for (uint32_t i = 0; i < n && !err; i++) {
-		err = build(w, &tensors[i], &b);
-		if (!i) {
-			w->tensors[first].mem = b.base;
-			w->tensors[first].mem_bytes = bytes;
-		}
+	for (uint32_t i = 0, some; i < n && !err; i += some) {
+		some = run_of(&tensors[i], n - i);
+		err = build_run(w, &tensors[i], some);
 	}
 	if (err)
 		sw_worker_unbuild(w, first);

@@ -200,9 +200,9 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
-	if (ask->stream >= w->n_tensors)
+	t = sw_wtensor_at(w, ask->stream);
+	if (!t)
 		return SW_EINVAL;
-	t = &w->tensors[ask->stream];
 	if (t->dead_from)
 		return t->death;
 	if (!t->stream || !is_valid(w, &t->stream->group, ask))
@@ -211,7 +211,7 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 		return SW_ECLOSED;
 	if (t->stream->n_closed)
 		return kill_closed(w, t, ask);
-	if (ask->stream >= w->n_admitted)
+	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	return ask_for(w, t, ask);
 }

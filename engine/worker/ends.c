@@ -65,9 +65,9 @@ bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 /* The one at @i, if it is a stream that may still end. */
 static struct sw_wtensor *stream_at(struct sw_worker *w, uint32_t i)
 {
-	return i < w->n_tensors && w->tensors[i].stream && !sw_worker_end_of(w)
-		       ? &w->tensors[i]
-		       : NULL;
+	struct sw_wtensor *t = sw_worker_end_of(w) ? NULL : sw_wtensor_at(w, i);
+
+	return t && t->stream ? t : NULL;
 }
 
 void sw_worker_abort(struct sw_worker *w, uint32_t stream, const char *why,
@@ -108,8 +108,7 @@ static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 	}
 	if (t->is_closed || t->stream->n_closed != t->stream->group.n_here)
 		return;
-	t->is_closed = true;
-	sw_tensor_tell(w, t);
+	sw_tensor_closed(w, t);
 	sw_lane_closed(w, t);
 }
 

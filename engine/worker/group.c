@@ -95,6 +95,14 @@ static uint32_t place_of(const char *name)
 }
 
 /* The first of the chain from @u on that is of the group of @t. */
+static struct sw_wtensor *built_from(
+	struct sw_wtensor *u, const struct sw_wtensor *t)
+{
+	while (u && !sw_coll_are_kin(u->name, t->name))
+		u = u->stream->built_kin;
+	return u;
+}
+
 static struct sw_wtensor *kin_from(
 	struct sw_wtensor *u, const struct sw_wtensor *t)
 {
@@ -117,10 +125,9 @@ int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_wtensor **first = &w->built_groups[place_of(t->name)];
 	uint32_t n = 0;
 
-	sw_bitmap_add(&w->new_streams, t->index);
-	t->stream->kin = *first;
-	for (const struct sw_wtensor *u = kin_from(*first, t); u;
-		u = kin_from(u->stream->kin, t))
+	t->stream->built_kin = *first;
+	for (const struct sw_wtensor *u = built_from(*first, t); u;
+		u = built_from(u->stream->built_kin, t))
 		n++;
 	*first = t;
 	return n < SW_GROUP_STREAMS ? 0 : SW_EINVAL;
@@ -128,12 +135,26 @@ int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t)
 
 void sw_kin_undo(struct sw_wtensor *t)
 {
-	sw_bitmap_remove(&t->worker->new_streams, t->index);
-	t->worker->built_groups[place_of(t->name)] = t->stream->kin;
+	struct sw_wtensor **at = &t->worker->built_groups[place_of(t->name)];
+
+	while (*at != t)
+		at = &(*at)->stream->built_kin;
+	*at = t->stream->built_kin;
 }
 
 void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t)
 {
-	sw_bitmap_remove(&w->new_streams, t->index);
-	w->groups[place_of(t->name)] = t;
+	struct sw_wtensor **first = &w->groups[place_of(t->name)];
+
+	t->stream->kin = *first;
+	*first = t;
+}
+
+void sw_kin_remove(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_wtensor **at = &w->groups[place_of(t->name)];
+
+	while (*at != t)
+		at = &(*at)->stream->kin;
+	*at = t->stream->kin;
 }

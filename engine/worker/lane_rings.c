@@ -28,7 +28,7 @@ static void on_dead(struct sw_worker *w, uint32_t tensor, uint32_t round)
 	struct sw_wtensor *t = &w->tensors[tensor];
 	const struct sw_wtensor *zero = &w->lanes->zero->tensors[tensor];
 
-	if (tensor < w->n_tensors)
+	if (sw_wtensor_at(w, tensor))
 		sw_tensor_kill(w, t, round, zero->death, zero->why);
 	else
 		t->dead_from = round;
@@ -60,9 +60,12 @@ static void on_colls(struct sw_worker *w, const struct sw_lane_message *m)
 /* Perhaps not declared here yet, either. */
 static void on_closed(struct sw_worker *w, uint32_t tensor)
 {
-	w->tensors[tensor].is_closed = true;
-	if (tensor < w->n_tensors)
-		sw_tensor_tell(w, &w->tensors[tensor]);
+	struct sw_wtensor *t = &w->tensors[tensor];
+
+	if (sw_wtensor_at(w, tensor))
+		sw_tensor_closed(w, t);
+	else
+		t->is_closed = true;
 }
 
 static void on_command(struct sw_worker *w, const struct sw_lane_message *m)
@@ -205,11 +208,11 @@ uint32_t sw_worker_take(struct sw_worker *w)
 	uint32_t n = w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
 
 	if (w->lane_i)
-		return n + take_commands(w);
+		return n + take_commands(w) + sw_closed_work(w);
 	n += sw_local_work(w);
 	if (w->here && !w->left_by_ns)
 		n += sw_here_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)
 		n += take_reports(w, &w->lanes[i]);
-	return n;
+	return n + sw_closed_work(w);
 }

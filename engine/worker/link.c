@@ -12,16 +12,8 @@ static bool wants_declare(const struct sw_worker *w, const struct sw_link *l)
 {
 	return l->n_declared < w->n_tensors &&
 	       (l->server_i == 0 ||
-		       w->tensors[l->n_declared].key != SW_KEY_NONE);
-}
-
-uint32_t sw_link_next_dead(const struct sw_link *l)
-{
-	uint32_t i = sw_bitmap_next(&l->dead, l->dead_turn);
-
-	if (i == SW_BITMAP_NONE || i >= l->n_declared)
-		i = sw_bitmap_first(&l->dead);
-	return i < l->n_declared ? i : SW_BITMAP_NONE;
+		       sw_wtensor_numbered(w, l->n_declared)->key !=
+			       SW_KEY_NONE);
 }
 
 static bool has_request(const struct sw_worker *w, const struct sw_link *l)
@@ -110,22 +102,6 @@ static uint32_t build_leave(
 	return sizeof(w->fault);
 }
 
-static bool is_refused(const struct sw_wtensor *t)
-{
-	return t->dead_from && t->key == SW_KEY_NONE;
-}
-
-void sw_links_skip_refused(struct sw_worker *w)
-{
-	for (uint32_t i = 0; i < w->n_links; i++) {
-		struct sw_link *l = &w->links[i];
-
-		while (!l->n_asked && l->n_declared < w->n_tensors &&
-			is_refused(&w->tensors[l->n_declared]))
-			l->n_declared++;
-	}
-}
-
 static uint8_t mode_of(const struct sw_wtensor *t)
 {
 	return t->stream          ? SW_MODE_STREAM
@@ -155,7 +131,7 @@ static uint32_t build_declare(
 	else if (!l->server_i)
 		most = (uint32_t)sw_min64(most, sw_keys_some(w));
 	for (; i < w->n_tensors && head.n < most; i++) {
-		const struct sw_wtensor *t = &w->tensors[i];
+		const struct sw_wtensor *t = sw_wtensor_numbered(w, i);
 		struct sw_declare_item item = {
 			.n_elems = t->stream ? t->stream->group.members
 					     : t->decl.n_elems,

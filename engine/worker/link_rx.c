@@ -244,7 +244,8 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 
 	memcpy(&d, payload, sizeof(d));
 	if (l->state != SW_LINK_OPEN || d.batch != l->batch || !d.n ||
-		(d.refused ? d.n > l->n_asked : d.n != l->n_asked) ||
+		(l->server_i || d.refused ? d.n > l->n_asked
+					  : d.n != l->n_asked) ||
 		h->payload_len !=
 			sizeof(d) + 8u * d.n + (d.refused ? SW_TEXT_MAX : 0)) {
 		sw_count(&w->stats.rx_state, 1);
@@ -252,26 +253,29 @@ static void on_declared(struct sw_worker *w, struct sw_link *l,
 	}
 	if (l->server_i == 0)
 		n_keys = d.refused ? d.n - 1u : d.n;
+	if (sw_tensors_are_early(w, payload + sizeof(d), n_keys))
+		return; /* it will be said again */
 	for (uint32_t i = 0; i < n_keys; i++) {
 		const uint8_t *p = payload + sizeof(d) + 4 * i;
-		uint32_t tensor = l->n_declared + i, key = sw_load32(p);
-		int err = sw_tensors_keyed(
-			w, tensor, key, sw_load32(p + 4 * d.n));
+		uint32_t key = sw_load32(p);
+		struct sw_wtensor *t =
+			sw_wtensor_numbered(w, l->n_declared + i);
+		int err = sw_tensors_keyed(w, t, key, sw_load32(p + 4 * d.n));
 
 		if (err) {
 			sw_worker_fail(w, err, key,
 				"server %.64s: key %u for tensor %.64s",
-				l->name, key, w->tensors[tensor].name);
+				l->name, key, t->name);
 			return;
 		}
 	}
-	sw_todo_admitted(w);
+	sw_todo_renumber(w);
 	l->batch++;
-	l->n_declared += d.n;
+	sw_link_declared(l, l->n_declared + d.n);
 	l->n_asked = 0;
 	if (d.refused)
-		on_refused_tensor(w, &w->tensors[l->n_declared - 1], -d.refused,
-			payload + sizeof(d) + 8u * d.n);
+		on_refused_tensor(w, sw_wtensor_numbered(w, l->n_declared - 1),
+			-d.refused, payload + sizeof(d) + 8u * d.n);
 	sw_links_skip_refused(w);
 	if (l->server_i == 0 && l->n_declared == w->n_tensors)
 		sw_lanes_declare(w);

@@ -122,13 +122,13 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 
 	if (sw_worker_end_of(w))
 		return sw_worker_end_of(w);
-	if (round->tensor >= w->n_tensors || round->local >= w->n_local ||
+	t = sw_wtensor_at(w, round->tensor);
+	if (!t || round->local >= w->n_local ||
 		(round->op == SW_OPERATION_COPY && round->root >= w->size))
 		return SW_EINVAL;
-	t = &w->tensors[round->tensor];
 	if (t->stream)
 		return t->dead_from ? t->death : SW_EINVAL;
-	if (round->tensor >= w->n_admitted)
+	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;
 	if ((w->n_local > 1 && !t->locals[round->local].from &&
 		    !t->dead_from) ||

@@ -37,9 +37,9 @@
 
 const char *sw_worker_why(const struct sw_worker *w, uint32_t tensor)
 {
-	if (tensor >= w->n_tensors || !w->tensors[tensor].dead_from)
-		return NULL;
-	return w->tensors[tensor].why;
+	const struct sw_wtensor *t = sw_wtensor_at(w, tensor);
+
+	return t && t->dead_from ? t->why : NULL;
 }
 
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
@@ -67,14 +67,46 @@ static void owe_dead(struct sw_link *l, uint32_t i)
 	sw_peer_wake(&l->peer, 0);
 }
 
-/* The servers that have chunks of it; who has no key yet declared nothing. */
+/* Have all streams of its group been declared at @l? */
+static bool may_close(const struct sw_link *l, const struct sw_wtensor *t)
+{
+	const struct sw_wtensor *u = NULL;
+
+	while ((u = sw_wtensor_kin(l->worker, t, u)))
+		if (u->number >= l->n_declared)
+			return false;
+	return true;
+}
+
+/* The server, if it has chunks of it and knows it from us. */
+static void tell(struct sw_link *l, const struct sw_wtensor *t)
+{
+	if (t->key != SW_KEY_NONE && t->number < l->n_declared &&
+		t->parts[l->peer.index].place.n_local &&
+		(!t->is_closed || may_close(l, t)))
+		owe_dead(l, t->index);
+}
+
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t)
 {
-	for (uint32_t i = 0; i < w->n_links && t->key != SW_KEY_NONE; i++) {
-		struct sw_link *l = &w->links[i];
+	for (uint32_t i = 0; i < w->n_links; i++)
+		tell(&w->links[i], t);
+}
 
-		if (t->parts[i].place.n_local)
-			owe_dead(l, t->index);
+void sw_link_declared(struct sw_link *l, uint32_t n)
+{
+	struct sw_worker *w = l->worker;
+
+	while (l->n_declared != n) {
+		const struct sw_wtensor *t =
+			sw_wtensor_numbered(w, l->n_declared++);
+		const struct sw_wtensor *u = NULL;
+
+		if (!t->stream && t->dead_from)
+			tell(l, t);
+		while ((t->dead_from || t->is_closed) &&
+			(u = sw_wtensor_kin(w, t, u)))
+			tell(l, u);
 	}
 }
 
@@ -88,7 +120,7 @@ static bool kill_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 		round = 1; /* there is no round that all are in */
 	/* Once; or twice, where somebody named a round that is to come, and
 	 * then this one. */
-	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) ||
+	if (sw_worker_end_of(w) || sw_wtensor_is_dead(t, now) || t->is_closed ||
 		(t->dead_from && (int32_t)(round - now) > 0))
 		return false;
 	snprintf(t->why, sizeof(t->why), "%s", why);
@@ -275,28 +307,28 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
 	struct sw_fault fault;
+	struct sw_wtensor *t;
 	bool is_closed;
 	uint32_t i;
 
 	memcpy(&fault, payload, sizeof(fault));
 	sw_text_clean(fault.text, sizeof(fault.text));
-	i = fault.key < SW_TENSORS ? w->by_key[fault.key] : SW_KEY_NONE;
-	if (i == SW_KEY_NONE)
+	t = sw_tensor_of_key(w, fault.key);
+	if (!t)
 		return; /* it will be said again when we push it */
-	is_closed = w->tensors[i].is_closed;
-	if (w->tensors[i].stream && l->server_i && !w->tensors[i].dead_from &&
-		!is_closed) {
-		ask_coordinator(w, &w->tensors[i], sw_fault_death(fault.err),
-			fault.text);
+	i = t->index;
+	is_closed = t->is_closed;
+	if (t->stream && l->server_i && !t->dead_from && !is_closed) {
+		ask_coordinator(w, t, sw_fault_death(fault.err), fault.text);
 		return;
 	}
 	if (!is_closed)
-		sw_tensor_kill(w, &w->tensors[i], h->round,
-			sw_fault_death(fault.err), fault.text);
+		sw_tensor_kill(
+			w, t, h->round, sw_fault_death(fault.err), fault.text);
 	if (is_closed ? !h->round : sw_bitmap_has(&l->told, i)) {
 		sw_bitmap_remove(&l->dead, i);
 	} else { /* each server learns from us that we know */
-		owe_dead(l, i);
+		tell(l, t);
 	}
 	if (l->state == SW_LINK_LEAVING && !sw_link_owes_dead(l))
 		sw_link_request(w, l); /* LEAVE has waited for that */
@@ -316,14 +348,16 @@ uint64_t sw_link_tick_dead(struct sw_worker *w, struct sw_link *l)
 uint32_t sw_link_build_mismatch(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
-	uint32_t i = sw_link_next_dead(l);
+	uint32_t i = sw_bitmap_next(&l->dead, l->dead_turn);
 	struct sw_fault fault = {.rank = w->rank};
 	const struct sw_wtensor *t;
 
 	if (i == SW_BITMAP_NONE)
+		i = sw_bitmap_first(&l->dead);
+	if (i == SW_BITMAP_NONE)
 		return 0;
 	t = &w->tensors[i];
-	if (sw_bitmap_next(&l->dead, i + 1) < l->n_declared)
+	if (sw_bitmap_next(&l->dead, i + 1) != SW_BITMAP_NONE)
 		sw_link_owe(w, l, SW_OWE_MISMATCH); /* it is next */
 	l->dead_turn = i + 1;
 	sw_bitmap_add(&l->told, i);
@@ -331,7 +365,9 @@ uint32_t sw_link_build_mismatch(
 	fault.err = (int16_t)t->death;
 	memcpy(fault.text, t->why, sizeof(fault.text));
 	h->type = SW_MISMATCH;
-	h->round = t->is_closed ? 0 : t->dead_from ? t->dead_from : 1;
+	h->round = t->is_closed && may_close(l, t) ? 0
+		   : t->dead_from                  ? t->dead_from
+						   : 1;
 	memcpy(w->payload, &fault, sizeof(fault));
 	return sizeof(fault);
 }

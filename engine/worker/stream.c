@@ -42,12 +42,24 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_stream *s = t->stream;
 
+	sw_bitmap_remove(&w->new_streams, t->index);
 	sw_kin_add(w, t);
 	copy_closed(w, t);
 	if (sw_stream_is_here(w, s)) {
 		s->next_here = w->here;
 		w->here = t;
 	}
+}
+
+void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t)
+{
+	struct sw_wtensor **at = &w->here;
+
+	sw_kin_remove(w, t);
+	while (*at && *at != t)
+		at = &(*at)->stream->next_here;
+	if (*at)
+		*at = t->stream->next_here;
 }
 
 /* --- the end of a collective --- */

@@ -103,11 +103,14 @@ struct sw_stream_lane {
 	/* Of those that are done: */
 	uint16_t weights[SW_COLLS]; /* 0: it had no result */
 	bool are_edited[SW_COLLS];
+	atomic_bool has_gone; /* the other one does not know it any more */
 };
 
 struct sw_stream {
 	struct sw_wgroup group;
-	struct sw_wtensor *kin; /* before it, of a group of the same hash */
+	/* before it, of a group of the same hash; the same for the control
+	 * thread */
+	struct sw_wtensor *kin, *built_kin;
 	struct sw_stream_lane *lanes; /* lane 0's; w->n_others of them */
 	/* By turn; of another lane than 0 those that it has chunks of, one
 	 * behind the other. */
@@ -144,19 +147,21 @@ static inline struct sw_stream_lane *sw_stream_lane(
 
 /* sw_stream_build - @t has ranks and window_log2, which are valid, and zeroed
  * memory for all of its stream; from then on it has the ranks.  As
- * sw_kin_build. sw_stream_add - the lcore has it. */
+ * sw_kin_build. sw_stream_add, sw_stream_remove - the lcore has it, no more. */
 int sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
+void sw_stream_remove(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- group.c: the streams of one group --- */
 
 /* sw_kin_build - @t is built: among those that are, behind those of its group.
- * Errors: SW_EINVAL, there are SW_GROUP_STREAMS.  sw_kin_undo - the last that
- * was built, also where that failed, is not wanted.  sw_kin_add - the lcore
- * has it. */
+ * Errors: SW_EINVAL, there are SW_GROUP_STREAMS.  sw_kin_undo - it is not any
+ * more, also where that failed.  sw_kin_add, sw_kin_remove - the lcore has it,
+ * no more. */
 int sw_kin_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_kin_undo(struct sw_wtensor *t);
 void sw_kin_add(struct sw_worker *w, struct sw_wtensor *t);
+void sw_kin_remove(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_wtensor_kin - those of the group of stream @t, itself among them: the one
  * behind @last, or the first one for NULL; NULL: there is no more.  None of a

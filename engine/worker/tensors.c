@@ -24,9 +24,10 @@ int sw_tensors_open(struct sw_worker *w)
 	words = sw_bitmap_init(&w->open, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->dying, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->lacking, SW_TENSORS, words);
+	words = sw_bitmap_init(&w->closing, SW_TENSORS, words);
 	sw_bitmap_init(&w->new_streams, SW_TENSORS, words);
-	for (uint32_t i = 0; i < SW_TENSORS; i++)
-		w->by_key[i] = SW_KEY_NONE;
+	for (uint32_t i = 0; i < SW_KEY_INDICES; i++)
+		w->by_key[i] = w->newest[i] = SW_KEY_NONE;
 	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
 	if (sw_sched_open(&w->sched, w->params.policy, SW_TENSORS))
 		return SW_ENOMEM;
@@ -36,7 +37,7 @@ int sw_tensors_open(struct sw_worker *w)
 
 void sw_tensors_close(struct sw_worker *w)
 {
-	for (uint32_t i = 0; w->tensors && i < w->n_built; i++)
+	for (uint32_t i = 0; w->tensors && i < w->n_places; i++)
 		sw_tensors_give(w, &w->tensors[i]);
 	if (w->env && w->env->mem_drop)
 		w->env->mem_drop(w->env->ctx, 0);
@@ -49,7 +50,7 @@ void sw_tensors_close(struct sw_worker *w)
 /* The next one that was built. */
 static void add(struct sw_worker *w)
 {
-	struct sw_wtensor *t = &w->tensors[w->n_tensors++];
+	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors++);
 
 	if (t->stream)
 		sw_stream_add(w, t);
@@ -119,14 +120,29 @@ static struct sw_place place_at(const struct sw_worker *w,
 				   w->links[l].server_i);
 }
 
-int sw_tensors_keyed(
-	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first)
+bool sw_tensors_are_early(
+	const struct sw_worker *w, const uint8_t *keys, uint32_t n)
 {
-	struct sw_wtensor *t = &w->tensors[tensor];
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t key = sw_load32(keys + 4 * i);
+		uint32_t at = w->by_key[sw_key_index(key)];
+
+		if (at != SW_KEY_NONE && w->tensors[at].is_closed &&
+			w->tensors[at].key < key)
+			return true;
+	}
+	return false;
+}
+
+int sw_tensors_keyed(
+	struct sw_worker *w, struct sw_wtensor *t, uint32_t key, uint32_t first)
+{
+	uint32_t at = sw_key_index(key);
 	uint64_t *words = t->words;
 	uint32_t from = 0;
 
-	if (key >= SW_TENSORS || w->by_key[key] != SW_KEY_NONE ||
+	if (key == SW_KEY_NONE || w->by_key[at] != SW_KEY_NONE ||
+		sw_key_is_past(w, key) ||
 		(!t->stream && first >= sw_place_line(&w->map)))
 		return SW_EPROTO;
 	if (!t->stream)
@@ -154,31 +170,54 @@ int sw_tensors_keyed(
 	t->first = first;
 	t->decl.priority = sw_priority_of(t->decl.priority, key);
 	t->class = sw_class_of(t->decl.priority);
-	w->by_key[key] = tensor;
+	w->by_key[at] = t->index;
+	w->newest[at] = key;
 	sw_todo_admit(w, t);
 	return 0;
 }
 
-static int copy_one(struct sw_worker *w, const struct sw_wtensor *from)
+static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 {
-	struct sw_wtensor *t = &w->tensors[w->n_tensors];
+	struct sw_wtensor *t = sw_wtensor_numbered(w, w->n_tensors);
+	const struct sw_wtensor *from = &zero[t->index];
 	uint32_t dead_from = t->dead_from;
-	int err;
+	bool is_closed = t->is_closed;
+	int err = 0;
 
 	t->dead_from = 0;
+	t->is_closed = false;
 	add(w);
 	t->locals = from->locals;
 	if (from->key == SW_KEY_NONE) { /* it was refused */
 		t->dead_from = 1;
 		t->death = from->death;
-		return 0;
+		w->n_dead++;
+		if (dead_from && t->stream) /* lane 0 waits for that */
+			sw_lane_kept(w, t);
+	} else {
+		err = sw_tensors_keyed(w, t, from->key, from->first);
+		if (!err && dead_from)
+			sw_tensor_kill(w, t, dead_from, from->death, from->why);
 	}
-	err = sw_tensors_keyed(w, t->index, from->key, from->first);
-	if (!err && dead_from)
-		sw_tensor_kill(w, t, dead_from, from->death, from->why);
-	if (!err && t->is_closed)
-		sw_tensor_tell(w, t);
+	if (!err && is_closed)
+		sw_tensor_closed(w, t);
 	return err;
+}
+
+static bool is_refused(const struct sw_wtensor *t)
+{
+	return t->dead_from && t->key == SW_KEY_NONE;
+}
+
+void sw_links_skip_refused(struct sw_worker *w)
+{
+	for (uint32_t i = 0; i < w->n_links; i++) {
+		struct sw_link *l = &w->links[i];
+
+		while (!l->n_asked && l->n_declared < w->n_tensors &&
+			is_refused(sw_wtensor_numbered(w, l->n_declared)))
+			sw_link_declared(l, l->n_declared + 1);
+	}
 }
 
 static void end_copy(struct sw_worker *w)
@@ -198,14 +237,14 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero)
 	if (sw_worker_end_of(w))
 		w->n_wanted = w->n_tensors;
 	for (; n < sw_keys_some(w) && w->n_tensors < w->n_wanted && !err; n++)
-		err = copy_one(w, &zero[w->n_tensors]);
+		err = copy_one(w, zero);
 	if (err)
 		sw_worker_fail(w, err, SW_KEY_NONE,
 			"node %.64s: lcore %u cannot declare: %s", w->node_name,
 			w->lane_i, sw_error_text(err));
 	if (!n || err)
 		return n;
-	sw_todo_admitted(w);
+	sw_todo_renumber(w);
 	if (w->n_tensors == w->n_wanted)
 		end_copy(w);
 	return n;

@@ -235,7 +235,17 @@ void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t)
 			sw_orders_shift(&w->orders, &w->links[l].sets[s], at);
 }
 
-void sw_todo_admitted(struct sw_worker *w)
+void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t)
+{
+	uint32_t at = sw_orders_remove(&w->orders, t->index);
+
+	for (uint32_t l = 0; l < w->n_links; l++)
+		for (uint32_t s = 0; s < SW_N_TODO_SETS; s++)
+			sw_orders_shift_down(
+				&w->orders, &w->links[l].sets[s], at);
+}
+
+void sw_todo_renumber(struct sw_worker *w)
 {
 	sw_orders_renumber(&w->orders);
 	for (uint32_t l = 0; l < w->n_links; l++)

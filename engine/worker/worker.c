@@ -19,14 +19,13 @@ enum {
 static inline struct sw_wtensor *tensor_of(struct sw_worker *w,
 	const struct sw_link *l, uint32_t key, uint32_t chunk, uint32_t *record)
 {
-	struct sw_wtensor *t;
+	struct sw_wtensor *t = sw_tensor_of_key(w, key);
 
 	*record = SW_PLACE_NONE;
-	if (key >= SW_TENSORS || w->by_key[key] == SW_KEY_NONE) {
-		sw_count(&w->stats.rx_key, 1);
+	if (!t) {
+		sw_count(&w->stats.rx_key, !sw_key_is_past(w, key));
 		return NULL;
 	}
-	t = &w->tensors[w->by_key[key]];
 	if (t->stream)
 		return t;
 	*record = sw_part_record(&t->parts[l->peer.index], chunk);
@@ -134,8 +133,13 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	uint32_t record, crc = h->payload_crc;
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 
-	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats) || !t)
+	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
 		return;
+	if (!t) {
+		if (sw_key_is_past(w, h->key))
+			accept(w, l, h);
+		return;
+	}
 	if (t->stream) {
 		if (sw_stream_on_result(l, t, h, payload))
 			accept(w, l, h);
@@ -194,9 +198,11 @@ static void note_fate(
 	struct sw_link *l, const struct sw_sent *sent, enum sw_fate fate)
 {
 	struct sw_worker *w = l->worker;
-	struct sw_wtensor *t = &w->tensors[w->by_key[sent->key]];
+	struct sw_wtensor *t = sw_tensor_of_key(w, sent->key);
 
 	sw_count(&w->stats.lost, fate == SW_LOST);
+	if (!t) /* it was closed */
+		return;
 	if (sent->cell >= SW_CELL_WANT)
 		want_fate(l, t, sent, fate);
 	else if (t->is_open && t->n_missing &&

@@ -31,7 +31,7 @@
 #include "engine/worker/lane.h"
 
 enum {
-	SW_TENSORS = 4096, /* per worker */
+	SW_TENSORS = 4096, /* per worker, at a time */
 	SW_ORDERS = SW_ORDERS_EACH * SW_TENSORS,
 	SW_GROUP_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS, /* of a stream */
 	SW_LOCAL_WORDS = SW_LOCAL_RANKS / 64 + 1, /* of a set of local ranks */
@@ -76,6 +76,9 @@ struct sw_worker_events {
 	void (*done)(void *ctx, uint32_t tensor, uint32_t local,
 		uint64_t cookie, int err, uint32_t weight);
 	void *ctx;
+	/* From sw_worker_take: no lane has stream @tensor any more, which the
+	 * local ranks have closed: sw_worker_free is to follow. */
+	void (*gone)(void *ctx, uint32_t tensor);
 	/* From sw_worker_take: buffers of the dead stream @key (its server's)
 	 * are given back before their pushes are folded.  What waits in a
 	 * loopback of this lcore, or is lent to a server there, is to be copied
@@ -151,18 +154,26 @@ struct sw_worker {
 	/* Links whose most urgent push, or credit for it, may be another one
 	 * than their place in @due says (todo.c). */
 	uint64_t touched[SW_PLACE_SERVERS / 64];
-	struct sw_wtensor *tensors; /* in the order of declaration */
+	/* By index.  They are numbered in the order of declaration, and counts
+	 * are such numbers; an index has one stream after another. */
+	struct sw_wtensor *tensors;
+	uint16_t by_number[SW_TENSORS]; /* modulo that: an index */
 	uint32_t n_tensors, n_admitted;
 	/* Of their indices: of which something is open; and those of which
 	 * sw_worker_take does some in each turn: dead streams that end
-	 * (mismatch.c), what may lack a local rank that has left (local.c). */
-	struct sw_bitmap open, dying, lacking;
-	struct sw_bitmap new_streams; /* built, and not added */
-	uint64_t set_words[4 * (SW_TENSORS / 64 + 1)];
-	uint32_t n_dead;   /* tensors, and streams */
-	uint32_t n_wanted; /* but lane 0: tensors that it has declared */
-	/* control: how many were built, and as groups below of these. */
-	uint32_t n_built;
+	 * (mismatch.c), what may lack a local rank that has left (local.c),
+	 * streams that are closed (gone.c). */
+	struct sw_bitmap open, dying, lacking, closing;
+	/* Built, and not added: the control thread's, the lcore's from
+	 * sw_worker_add to events.declared. */
+	struct sw_bitmap new_streams;
+	uint64_t set_words[5 * (SW_TENSORS / 64 + 1)];
+	uint32_t close_turn; /* where the look at closed streams goes on */
+	uint32_t n_dead;     /* tensors, and streams */
+	uint32_t n_wanted;   /* but lane 0: tensors that it has declared */
+	/* control: how many were built, at how many indices, and as groups
+	 * below of these. */
+	uint32_t n_built, n_places;
 	struct sw_wtensor *built_groups[SW_TENSORS];
 	uint32_t n_open; /* push_pulls */
 	bool is_still;   /* a stream has stood still for long (the same) */
@@ -173,9 +184,11 @@ struct sw_worker {
 	struct sw_wtensor *here; /* streams whose ranks are all here (here.c) */
 	struct sw_sched sched;
 	struct sw_worker_tuning tuning;
-	uint32_t highest_round;      /* of any tensor that has begun */
-	struct sw_orders orders;     /* of their indices */
-	uint32_t by_key[SW_TENSORS]; /* index of the tensor, or SW_KEY_NONE */
+	uint32_t highest_round;  /* of any tensor that has begun */
+	struct sw_orders orders; /* of their indices */
+	/* By the index of a key: that of the tensor, or SW_KEY_NONE; and the
+	 * newest key that was there, the same. */
+	uint32_t by_key[SW_KEY_INDICES], newest[SW_KEY_INDICES];
 	/* The stream that was declared last of groups of that hash. */
 	struct sw_wtensor *groups[SW_TENSORS];
 	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
@@ -219,20 +232,27 @@ struct sw_worker_tensor {
 	uint8_t window_log2;   /* 0: a tensor */
 	uint32_t n_ranks;      /* at most SW_GROUP_RANKS */
 	const uint16_t *ranks; /* copied */
+	/* 1 + the index of a stream that has gone, which is this one's then; 0:
+	 * a new one. */
+	uint32_t again;
 };
 
 /* sw_worker_build - control: @n more tensors, with all that they need, which
- * nobody sees until sw_worker_add.  In each lane the same, behind the same, and
- * in lane 0 first; after it runs.  Indices go on from those that were built.
- * Their names differ.
- * Errors: SW_EINVAL (dtype, size, name, ranks), SW_EAGAIN memory for them is
- * being prepared (env.h), SW_ENOMEM; nothing is built then. */
+ * nobody sees until sw_worker_add, and after events.declared of those before.
+ * In each lane the same, behind the same, and in lane 0 first; after it runs.
+ * New indices go on from those that there are.  Their names differ.
+ * Errors: SW_EINVAL (dtype, size, name, ranks, again), SW_EAGAIN memory for
+ * them is being prepared (env.h), SW_ENOMEM; nothing is built then. */
 int sw_worker_build(struct sw_worker *w, const struct sw_worker_tensor *tensors,
 	uint32_t n);
 
 /* sw_worker_unbuild - control: but for the first @n, which are added, or not
  * yet, none was built. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n);
+
+/* sw_worker_free - control: after events.gone, what @tensor had is given back,
+ * and its index is free; in each lane. */
+void sw_worker_free(struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_add - declare those that were built; the other lanes, too.
  * events.declared is called when all servers have admitted them.
@@ -386,7 +406,7 @@ struct sw_worker_view {
 	uint16_t first, size; /* ranks: ours from first on, of all; size 0: the
 				 job has not begun */
 	uint16_t n_local;
-	uint32_t n_tensors; /* declared */
+	uint32_t n_tensors; /* declared, in all */
 	uint32_t n_open;    /* push_pulls */
 	uint32_t round;     /* the highest of any tensor that has begun */
 	uint64_t now_ns;    /* when it was opened, or of its last turn */

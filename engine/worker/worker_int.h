@@ -3,154 +3,10 @@
 #ifndef SW_WORKER_INT_H
 #define SW_WORKER_INT_H
 
-#include <assert.h>
-#include <stddef.h>
-
 #include "engine/base/bitmap.h"
 #include "engine/base/bits.h"
 #include "engine/peer/peer.h"
-#include "engine/worker/worker.h"
-
-/* A chunk becomes HELD before the first byte of a result is written, and a PUSH
- * is built only in GRAD: so a retransmission can never carry a sum, although
- * source and destination are the same bytes. */
-enum sw_chunk_state {
-	SW_HELD,   /* its last sum is in the buffer */
-	SW_GRAD,   /* the buffer holds a contribution that is to be pushed */
-	SW_PUSHED, /* it is on its way or folded */
-};
-
-struct sw_wchunk {
-	uint64_t psn;  /* of the last PUSH */
-	uint64_t t_ns; /* PUSHED: when it was sent, or asked for */
-	uint32_t crc;  /* of the first PUSH of this round */
-	uint8_t state;
-	uint8_t n_sent;         /* PUSHes of this round, stops at 255 */
-	uint8_t n_refused;      /* of them refused by CRC */
-	uint8_t is_charged : 1; /* takes credit: started, not folded yet */
-	uint8_t waits : 7;      /* in which sets it is, by enum sw_todo_set */
-};
-
-struct sw_coll; /* stream.h */
-
-/* What the chunks of a tensor wait for at one link, by local index. */
-enum sw_todo_set {
-	SW_TODO,  /* to be pushed: in GRAD */
-	SW_AGAIN, /* those of them that were sent before */
-	SW_LATE,  /* acknowledged, without a result yet */
-	SW_N_TODO_SETS,
-};
-
-/* The chunks of a tensor at one link.  Their records lie behind those of the
- * link before: record from + i is that of local chunk i. */
-struct sw_part {
-	struct sw_place place;
-	uint32_t from, n_awaited; /* quanta of results that are to come */
-	uint32_t turn_step; /* of a local chunk in its key, 2^32 over all */
-	uint32_t n_todo;    /* in SW_TODO */
-	struct sw_bitmap sets[SW_N_TODO_SETS];
-};
-
-/* A local rank's side of a tensor. */
-struct sw_local {
-	const uint8_t *from; /* its contributions; borrowed */
-	uint64_t cookie;     /* of the open round */
-};
-
-struct sw_wtensor {
-	/* With the name below; after the key came, the priority is that by
-	 * which it goes. */
-	struct sw_worker_tensor decl;
-	uint32_t index; /* among the worker's */
-	uint32_t key;   /* SW_KEY_NONE until the coordinator gave one */
-	uint32_t first; /* then also its place on the line */
-	uint8_t class;
-	uint8_t op;     /* of this round, enum sw_operation */
-	uint16_t root;  /* copy: the rank whose bytes it is */
-	bool is_open;   /* a local rank has asked for a round */
-	bool is_edited; /* its buffer changed under a push */
-	bool is_begun;  /* its round is counted */
-	bool is_fifo;   /* it goes by readiness, not by priority */
-	uint16_t step;
-	uint16_t weight; /* of the results of this round */
-	uint32_t round;
-	/* Rounds from this one on fail, 0: none does; with this error
-	 * (sw_fault_death). */
-	uint32_t dead_from;
-	int death;
-	bool is_closed; /* a stream: this member is through with its group */
-	bool is_kept;   /* a dead stream: nothing of it is lent any more */
-	uint32_t n_chunks;
-	uint32_t n_missing; /* of this lane's chunks, not HELD */
-	uint32_t last;    /* record of the tensor's last chunk, if it is here */
-	uint32_t lanes;   /* which others have chunks of it */
-	uint32_t n_lanes; /* and how many of them are not done; of a dead
-			   * stream, have not released it */
-	uint32_t elem_bytes, chunk_bytes, last_bytes;
-	/* Of a tensor: local ranks that have asked for this round; lane 0's. */
-	uint32_t n_asked;
-	uint64_t *asked;
-	uint64_t progress_ns; /* last result, or the submit */
-	uint64_t awaited;     /* members that a WAIT named; lane 0 reads it */
-	struct sw_place own;  /* this lane's chunks */
-	struct sw_local *locals;  /* by local rank; lane 0's */
-	struct sw_wchunk *chunks; /* this lane's, by record */
-	struct sw_part *parts;    /* by link */
-	uint64_t *words, n_words; /* of their sets */
-	void *mem; /* all of these, of all that were declared with it */
-	uint64_t mem_bytes;
-	struct sw_stream *stream; /* its windows; NULL: it is a tensor */
-	struct sw_worker *worker; /* and its */
-	struct sw_task task;      /* while it is open */
-	char name[SW_NAME_MAX];
-	char why[SW_TEXT_MAX]; /* it is dead */
-};
-
-/* sw_wtensor_of - whose task it is. */
-static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)
-{
-	return (struct sw_wtensor *)((char *)(uintptr_t)t -
-				     offsetof(struct sw_wtensor, task));
-}
-
-/* sw_wtensor_folded - a chunk's push has arrived for good: the @cost bytes of
- * credit that it took come back.  sw_sched_run is to follow. */
-static inline void sw_wtensor_folded(struct sw_worker *w, struct sw_wtensor *t,
-	uint32_t record, uint64_t cost)
-{
-	struct sw_wchunk *c = &t->chunks[record];
-	int err;
-
-	if (!c->is_charged)
-		return;
-	c->is_charged = false;
-	err = sw_task_finish(&w->sched, &t->task, cost);
-	assert(!err);
-	(void)err;
-}
-
-/* sw_wtensor_bytes - of the chunk of a record. */
-static inline uint32_t sw_wtensor_bytes(
-	const struct sw_wtensor *t, uint32_t record)
-{
-	return record == t->last ? t->last_bytes : t->chunk_bytes;
-}
-
-/* sw_part_record - of a chunk of a tensor, if it lies at the link; else
- * SW_PLACE_NONE. */
-static inline uint32_t sw_part_record(const struct sw_part *p, uint32_t chunk)
-{
-	uint32_t local = sw_place_find(&p->place, chunk);
-
-	return local == SW_PLACE_NONE ? SW_PLACE_NONE : p->from + local;
-}
-
-static inline bool sw_wtensor_is_dead(
-	const struct sw_wtensor *t, uint32_t round)
-{
-	return t->dead_from &&
-	       (t->stream || (int32_t)(round - t->dead_from) >= 0);
-}
+#include "engine/worker/wtensor.h"
 
 enum {
 	SW_LINK_WORDS =
@@ -243,9 +99,6 @@ void sw_link_request(struct sw_worker *w, struct sw_link *l);
 /* sw_link_start - say HELLO to its server. */
 void sw_link_start(struct sw_worker *w, struct sw_link *l);
 
-/* sw_links_skip_refused - what the coordinator refused is declared nowhere. */
-void sw_links_skip_refused(struct sw_worker *w);
-
 /* sw_link_build_request - the request that is due; returns payload bytes. */
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
@@ -253,13 +106,9 @@ uint32_t sw_link_build_request(
 /* sw_link_tick_request - repeat it; returns when. */
 uint64_t sw_link_tick_request(struct sw_worker *w, struct sw_link *l);
 
-/* sw_link_next_dead - the tensor that the server is told of next, of those that
- * are dead and it has been declared; SW_BITMAP_NONE: it knows all. */
-uint32_t sw_link_next_dead(const struct sw_link *l);
-
 static inline bool sw_link_owes_dead(const struct sw_link *l)
 {
-	return sw_link_next_dead(l) != SW_BITMAP_NONE;
+	return !sw_bitmap_is_empty(&l->dead);
 }
 
 /* --- link_rx.c: what it answers --- */
@@ -297,8 +146,12 @@ uint32_t sw_dead_work(struct sw_worker *w);
 bool sw_stream_compare(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_tensor_tell - say to its servers that it is dead, or closed, until they
- * have said so themselves. */
+ * have said so themselves; to each when it has been declared there, and that it
+ * is closed when all streams of its group have been: the server could not know
+ * later ones to be closed, once all members have closed the others.
+ * sw_link_declared - @n in all have been declared at @l. */
 void sw_tensor_tell(struct sw_worker *w, const struct sw_wtensor *t);
+void sw_link_declared(struct sw_link *l, uint32_t n);
 
 /* sw_link_on_mismatch - a server says that a tensor is dead. */
 void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
@@ -313,11 +166,17 @@ uint32_t sw_link_build_mismatch(
 
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
-/* sw_tensors_keyed - link 0 gave the tensor its key and its place. */
-int sw_tensors_keyed(
-	struct sw_worker *w, uint32_t tensor, uint32_t key, uint32_t first);
+/* sw_tensors_are_early - is one of @n keys at an index whose stream is closed,
+ * but has not gone here?  sw_tensors_keyed - link 0 gave the tensor its key and
+ * its place. */
+bool sw_tensors_are_early(
+	const struct sw_worker *w, const uint8_t *keys, uint32_t n);
+int sw_tensors_keyed(struct sw_worker *w, struct sw_wtensor *t, uint32_t key,
+	uint32_t first);
 /* sw_tensors_are_admitted - by all servers, in all lanes. */
 bool sw_tensors_are_admitted(const struct sw_worker *w);
+/* sw_links_skip_refused - what the coordinator refused is declared nowhere. */
+void sw_links_skip_refused(struct sw_worker *w);
 /* sw_tensors_copy - another lane declares what lane 0 has: of n_wanted tensors,
  * which were built, some in each turn.  Returns how many. */
 uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
@@ -364,10 +223,12 @@ void sw_todo_ask(struct sw_worker *w, struct sw_link *l);
  * Touches all links. */
 void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_todo_admit - the tensor, which has a key now, takes its place among all.
- * sw_todo_admitted - all of the batch have done so.  Touches all links. */
+/* sw_todo_admit - the tensor, which has a key now, takes its place among all;
+ * sw_todo_forget - nothing of it is open, and it has none any more.
+ * sw_todo_renumber - after some of these.  Touches all links. */
 void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
-void sw_todo_admitted(struct sw_worker *w);
+void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t);
+void sw_todo_renumber(struct sw_worker *w);
 
 /* sw_todo_take_place - the tensor goes by priority, or behind all that are
  * ready.  Its chunks wait for nothing. */
@@ -385,6 +246,16 @@ uint32_t sw_local_work(struct sw_worker *w);
  * stream, submitted less than others? */
 bool sw_local_lacks(
 	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local);
+
+/* --- gone.c --- */
+
+/* sw_tensor_closed - all local ranks are through with stream @t: the servers
+ * are told. */
+void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t);
+
+/* sw_closed_work - streams that are closed go when all servers know it, and all
+ * lanes: look at some; returns how many went. */
+uint32_t sw_closed_work(struct sw_worker *w);
 
 /* --- here.c --- */
 

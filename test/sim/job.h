@@ -78,6 +78,7 @@ struct sim_worker {
 	char names[SIM_TENSORS + SIM_GROUPS][SW_NAME_MAX];
 	uint32_t n_batch, built;
 	struct sim_of_group of_group[SIM_SEATS];
+	uint32_t n_gone;   /* streams that it has closed */
 	uint64_t n_wrong;  /* elements and weights */
 	uint32_t n_errors; /* push_pulls that ended with one */
 	int last_err;      /* of those */

@@ -192,8 +192,12 @@ static void note_end(
 
 	of->n_done++;
 	of->fates[coll] = err ? SIM_ENDED_BADLY : SIM_ENDED_WELL;
-	if (err && !of->err)
+	if (err && !of->err) {
+		const char *why = sw_worker_why(&w->engine, of->index);
+
 		of->err = err;
+		snprintf(of->why, sizeof(of->why), "%s", why ? why : "");
+	}
 	/* Ports may still gather from it: without CRC nobody would see.  What
 	 * ends with the job is given back later. */
 	if (!err || (w->job->params.has_crc && !sw_worker_end_of(&w->engine)))

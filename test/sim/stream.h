@@ -96,8 +96,9 @@ enum sim_fate_of_coll {
 struct sim_of_group {
 	uint32_t index; /* the engine's */
 	uint32_t n_submitted, n_done;
-	int err;           /* of the first that failed */
-	bool has_ended_it; /* SIM_ABORTS, SIM_CLOSES */
+	int err;               /* of the first that failed */
+	bool has_ended_it;     /* SIM_ABORTS, SIM_CLOSES */
+	char why[SW_TEXT_MAX]; /* of err: the stream may have gone since */
 	uint8_t fates[SIM_COLLS];
 	uint8_t *from[SIM_COLLS], *to[SIM_COLLS];
 };

@@ -436,7 +436,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 	}
 	if (w->has_left || w->has_failed || !w->is_open)
 		return NULL;
-	why = sw_worker_why(&w->engine, of->index);
+	why = of->why[0] ? of->why : sw_worker_why(&w->engine, of->index);
 	if (why && !sim_clash_is_in(job, group, SIM_COLLS))
 		return "a group is dead";
 	if (!why && of->err) /* of whom all ended well that may be lost */

@@ -416,13 +416,25 @@ static void s6_types_change_in_a_slot(struct check *c)
 	hand_close(&rig);
 }
 
-/* Groups are not closed and no key is given twice, so no frame finds another
- * stream under its key: who opens the same name again has the same stream.  A
- * frame of a key that is not there is counted, and that is all. */
+/* Member @i has closed the group of the stream that has @key. */
+static void close_stream(struct hand_rig *rig, uint32_t i, uint32_t key)
+{
+	struct sw_fault fault = {.key = key};
+
+	peer_send(&rig->r.w[i],
+		(struct sw_header){
+			.type = SW_MISMATCH, .payload_len = sizeof(fault)},
+		&fault);
+}
+
+/* A group is closed, and another one has the index of its key, with a later
+ * generation: what comes late of the old one is acknowledged, and no part of
+ * the new one.  What comes of one that is not there yet is counted, and that is
+ * all. */
 static void s7_keys_are_not_used_again(struct check *c)
 {
 	struct hand_rig rig;
-	struct sw_header h = peer_push_header(1, 1, 1);
+	struct sw_header h = peer_push_header(SW_KEY_INDICES, 1, 1);
 
 	open_hand(&rig, 2);
 	h.op = sw_coll_op(SW_ALL_REDUCE, SW_OPERATION_SUM);
@@ -432,12 +444,21 @@ static void s7_keys_are_not_used_again(struct check *c)
 	declare(&rig, A, 1, "s", 3);
 	check_eq(c, rig.r.w[A].key, 0, "key of the same stream");
 	check_eq(c, base_of(&rig), 2, "base of the same stream");
-	declare(&rig, A, 2, "another", 3);
-	check_eq(c, rig.r.w[A].key, 1, "key of another one");
-	give(&rig, A, SW_ALL_REDUCE, A, 1, 9); /* late */
-	check_eq(c, base_of(&rig), 2, "base after a late push");
+	for (uint32_t i = 0; i < 2; i++)
+		close_stream(&rig, i, 0);
+	rig.r.srv->jobs[0].shard.last_key = SW_KEY_INDICES - 1;
+	for (uint32_t i = 0; i < 2; i++)
+		declare(&rig, i, 1 + (i == A), "another", 3);
+	check_eq(c, rig.r.w[A].key, SW_KEY_INDICES, "key of another one");
+	give(&rig, B, SW_ALL_REDUCE, A, 1, 9); /* late */
+	check(c, is_acknowledged(&rig, B), "a late push is acknowledged");
 	check_eq(c, shard_of(&rig)->n_folded, 2, "folded");
-	whole_chunk(c, &rig, 2);
+	h.weight = 1;
+	h.payload_len = 4;
+	for (uint32_t i = 0; i < 2; i++)
+		peer_fill(&rig.r.w[i], h, 1);
+	check_eq(c, shard_of(&rig)->n_folded, 4, "folded of the new one");
+	check_eq(c, rig.r.srv->stats.rx_key, 1, "frames of no key");
 	hand_close(&rig);
 }
 

@@ -52,6 +52,7 @@ int main(int argc, char **argv)
 	const char *filter = argc > 1 ? argv[1] : NULL;
 	uint32_t passed = 0, failed = 0;
 
+	check_run(trace_again, n_trace_again, filter, &passed, &failed);
 	check_run(trace_async, n_trace_async, filter, &passed, &failed);
 	check_run(trace_cell, n_trace_cell, filter, &passed, &failed);
 	check_run(trace_worker, n_trace_worker, filter, &passed, &failed);

@@ -374,11 +374,23 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	hear_others(w);
 }
 
+/* Its control thread gives back what it had, in all lanes. */
+static void on_gone(void *ctx, uint32_t tensor)
+{
+	struct sim_worker *w = ctx;
+
+	w->n_gone++;
+	sw_worker_free(&w->engine, tensor);
+	for (uint32_t i = 1; i < w->n_lanes; i++)
+		sw_worker_free(&w->others[i - 1], tensor);
+}
+
 struct sw_worker_events sim_worker_events(struct sim_worker *w)
 {
 	return (struct sw_worker_events){.state = on_state,
 		.declared = on_declared,
 		.done = on_done,
 		.keep = on_keep,
+		.gone = on_gone,
 		.ctx = w};
 }

@@ -416,7 +416,7 @@ static uint32_t tick_until(
 
 static bool is_walked(void *job)
 {
-	return ((struct sw_job *)job)->close_key == SW_KEY_NONE;
+	return ((struct sw_job *)job)->close_at == SW_KEY_NONE;
 }
 
 static bool is_closed(void *job)

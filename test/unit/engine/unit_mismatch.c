@@ -101,8 +101,10 @@ static void server__is_told_by_a_worker(void **state)
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
 	say(r, 1, 0, 1, "another");
 	assert_string_equal(rig_tx(r), "w1 MISMATCH k0 r1 tensor a: so?it is");
-	say(r, 1, 1, 1, "no such tensor");
+	say(r, 1, 1, 1, "no such tensor"); /* that ends it, as if closed */
+	assert_string_equal(rig_tx(r), "w1 MISMATCH k1 r0 ");
 	say(r, 1, SW_KEY_NONE, 1, "no such tensor");
+	assert_string_equal(rig_tx(r), "w1 MISMATCH k4294967295 r0 ");
 	assert_int_equal(r->srv->stats.rx_key, 2);
 	say(r, 1, 0, 1, "");
 	assert_int_equal(r->srv->stats.rx_state, 1);

@@ -13,6 +13,7 @@ static struct {
 	uint32_t mem[SW_ORDERS_WORDS * N], priority[N], n;
 	struct sw_bitmap set;
 	uint64_t words[WORDS];
+	bool is_here[N];           /* admitted */
 	bool is_in[N], is_fifo[N]; /* in the set */
 	uint32_t since[N], now;    /* is_fifo: when it became ready */
 	uint32_t n_moves;          /* of the last that entered */
@@ -33,12 +34,26 @@ static bool move(void *ctx, uint32_t index, uint32_t from, uint32_t to)
 	return x.is_in[index];
 }
 
+static void admit_at(uint32_t i, uint32_t priority)
+{
+	uint32_t at = sw_orders_admit(&x.o, i, priority);
+
+	x.priority[i] = priority;
+	x.is_here[i] = true;
+	sw_orders_shift(&x.o, &x.set, at);
+}
+
 static void admit(uint32_t priority)
 {
-	uint32_t at = sw_orders_admit(&x.o, x.n, priority);
+	admit_at(x.n++, priority);
+}
 
-	x.priority[x.n++] = priority;
-	sw_orders_shift(&x.o, &x.set, at);
+static void go(uint32_t i)
+{
+	uint32_t at = sw_orders_remove(&x.o, i);
+
+	x.is_here[i] = false;
+	sw_orders_shift_down(&x.o, &x.set, at);
 }
 
 static void enter(uint32_t i, bool is_fifo)
@@ -86,7 +101,8 @@ static void check_set(void)
 	assert_int_equal(n, 0);
 }
 
-/* Tensors come, in batches or one by one, while others enter and leave. */
+/* Tensors come, in batches or one by one, and go, and others come in their
+ * place, while others enter and leave. */
 static void orders__as_a_plain_sort(void **state)
 {
 	(void)state;
@@ -98,6 +114,10 @@ static void orders__as_a_plain_sort(void **state)
 
 			if (x.n < N && rand() % 16 == 0)
 				admit((uint32_t)rand() % 9);
+			else if (x.n && !x.is_here[i])
+				admit_at(i, (uint32_t)rand() % 9);
+			else if (x.n && !x.is_in[i] && rand() % 8 == 0)
+				go(i);
 			else if (x.n && x.is_in[i])
 				leave(i);
 			else if (x.n)

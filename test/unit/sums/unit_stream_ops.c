@@ -238,12 +238,13 @@ static void lend__to_the_dead(void **state)
 	struct sw_stensor *t = sw_shard_tensor(&x->sh, 0);
 	struct sw_header h = header_of(SW_SUM, SW_I32, 1);
 	uint8_t bytes[PAYLOAD];
+	uint64_t n;
 
 	assert_int_equal(lend_bits(x, h, 9, bytes), SW_PUSH_FOLD);
-	assert_true(sw_shard_close_stream(&x->sh, t, ALL, 0) > 0);
+	assert_true(sw_shard_close_stream(&x->sh, t, ALL, 0, &n));
 	assert_int_equal(x->sh.n_lent, 0);
 	assert_true(sw_shard_copy_lent(&x->sh));
-	assert_int_equal(push_bits(x, B, h, 1), SW_PUSH_DEAD);
+	assert_int_equal(push_bits(x, B, h, 1), SW_PUSH_OLD);
 	close_shard(x);
 }
 

@@ -98,19 +98,14 @@ static void declared__lying_count(void **state)
 
 static void declared__impossible_keys(void **state)
 {
-	static const uint32_t keys[] = {SW_TENSORS, SW_KEY_NONE, 0x80000000};
+	struct worker_rig *r = open_running(1);
 
-	for (size_t i = 0; i < SW_ARRAY_SIZE(keys); i++) {
-		struct worker_rig *r = open_running(1);
-
-		declare(r, 1);
-		wrig_tx(r);
-		r->s[0].next_key = keys[i];
-		peer_declared(&r->s[0]);
-		assert_contains(
-			wrig_events(r), "failed SW_EPROTO server first");
-		wrig_close(r);
-	}
+	declare(r, 1);
+	wrig_tx(r);
+	r->s[0].next_key = SW_KEY_NONE;
+	peer_declared(&r->s[0]);
+	assert_contains(wrig_events(r), "failed SW_EPROTO server first");
+	wrig_close(r);
 }
 
 static void declared__key_twice(void **state)

@@ -1,0 +1,302 @@
+/* unit_gone.c - streams that are closed go, and others have their indices.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/worker/coll_rig.h"
+
+static char gone[256];
+
+static void on_gone(void *ctx, uint32_t tensor)
+{
+	struct worker_rig *r = ctx;
+	size_t n = strlen(gone);
+
+	assert_int_equal(r->w.n_open, 0);
+	snprintf(gone + n, sizeof(gone) - n, "gone t%u; ", tensor);
+}
+
+/* What went since the last call, after a turn. */
+static const char *went(struct worker_rig *r)
+{
+	static char text[sizeof(gone)];
+
+	gone[0] = 0;
+	sw_worker_take(&r->w);
+	strcpy(text, gone);
+	return text;
+}
+
+static int declare(struct worker_rig *r, const char *name, uint32_t again)
+{
+	static const uint16_t ranks[] = {0, 1, 2};
+	struct sw_worker_tensor t = {.name = name,
+		.window_log2 = LOG2,
+		.ranks = ranks,
+		.n_ranks = 3,
+		.again = again};
+
+	return sw_worker_declare(&r->w, &t, 1);
+}
+
+/* Server @s gives the stream that it was asked about @key. */
+static void declared(struct worker_rig *r, uint32_t s, uint32_t key)
+{
+	wrig_tx(r);
+	r->s[s].next_key = key;
+	peer_declared(&r->s[s]);
+}
+
+/* Rank 0 of three nodes; "g/a", key 0, is admitted. */
+static struct worker_rig *open_rig(uint32_t n_servers)
+{
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 3, n_servers);
+	r.w.events.gone = on_gone;
+	wrig_run(&r);
+	assert_int_equal(declare(&r, "g/a", 0), 0);
+	for (uint32_t s = 0; s < n_servers; s++)
+		declared(&r, s, 0);
+	assert_string_equal(wrig_events(&r), "declared");
+	wrig_tx(&r);
+	return &r;
+}
+
+static void say(struct worker_rig *r, uint32_t s, uint32_t key, uint32_t round)
+{
+	struct sw_fault fault = {.key = key};
+
+	peer_send(&r->s[s],
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = round,
+			.payload_len = sizeof(fault)},
+		&fault);
+}
+
+static const char *close_group(struct worker_rig *r, uint32_t stream)
+{
+	sw_worker_close_group(&r->w, stream, 0);
+	wrig_tick(r, 0);
+	return wrig_tx(r);
+}
+
+/* When all servers know it, and no sooner. */
+static void gone__when_all_servers_know(void **state)
+{
+	struct worker_rig *r = open_rig(2);
+
+	assert_string_equal(
+		close_group(r, 0), "s0 MISMATCH k0 r0 ; s1 MISMATCH k0 r0 ");
+	assert_string_equal(went(r), "");
+	say(r, 0, 0, 0);
+	assert_string_equal(went(r), "");
+	wrig_tick(r, r->params.pull_max);
+	assert_string_equal(wrig_tx(r), "s1 MISMATCH k0 r0 ");
+	say(r, 1, 0, 0);
+	assert_string_equal(went(r), "gone t0; ");
+	assert_string_equal(went(r), "");
+	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 1), SW_EINVAL);
+	sw_worker_close_group(&r->w, 0, 0); /* nobody knows it */
+	sw_worker_abort(&r->w, 0, "late", false);
+	assert_null(sw_worker_why(&r->w, 0));
+	wrig_tick(r, SW_S);
+	assert_null(strstr(wrig_tx(r), "MISMATCH"));
+	sw_worker_free(&r->w, 0);
+	wrig_close(r);
+}
+
+/* What was open of it ends first. */
+static void gone__with_work_open(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	submit_n(r, 2);
+	wrig_tx(r);
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	gone[0] = 0;
+	while (sw_worker_take(&r->w))
+		;
+	assert_string_equal(wrig_events(r),
+		"done t0 #1 SW_EABORTED w0; done t0 #2 SW_EABORTED w0");
+	assert_string_equal(gone, "gone t0; ");
+	sw_worker_free(&r->w, 0);
+	wrig_close(r);
+}
+
+static struct sw_header result(uint32_t key)
+{
+	struct sw_header h = result_of(SW_ALL_REDUCE, 1, 1, 2);
+
+	h.key = key;
+	return h;
+}
+
+/* The next one has its index, and its key's: what comes late of the old one is
+ * acknowledged, and changes nothing. */
+static void gone__late_frames(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+	const struct sw_stream_link *sl;
+
+	submit_n(r, 1);
+	wrig_tx(r);
+	peer_fill(&r->s[0], result(0), 7);
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	assert_string_equal(went(r), "gone t0; ");
+	sw_worker_free(&r->w, 0);
+	peer_fill(&r->s[0], result(0), 7); /* nobody has it */
+	assert_int_equal(r->w.stats.rx_key, 0);
+	assert_int_equal(declare(r, "g#2/a", 1), 0);
+	declared(r, 0, SW_KEY_INDICES);
+	wrig_events(r);
+	submit_n(r, 1);
+	assert_contains(wrig_tx(r), "PUSH k4096 r1");
+	peer_fill(&r->s[0], result(0), 9);
+	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 9, 0);
+	peer_answer(&r->s[0], SW_ANSWER_BASE, 0, 0, 9, 0);
+	say(r, 0, 0, 1);
+	say(r, 0, 0, 0);
+	sl = &r->w.tensors[0].stream->links[0];
+	assert_int_equal(sl->base, 1);
+	assert_int_equal(r->w.tensors[0].n_missing, 1);
+	assert_null(sw_worker_why(&r->w, 0));
+	assert_int_equal(r->w.stats.rx_key, 0);
+	assert_string_equal(wrig_events(r), "");
+	wrig_tick(r, r->params.ack_delay_max);
+	assert_contains(wrig_tx(r), "ACK 0:1-3"); /* all RESULTs */
+	peer_fill(&r->s[0], result(SW_KEY_INDICES), 7);
+	assert_string_equal(wrig_events(r), "done t0 #1 SW_OK w3");
+	wrig_close(r);
+}
+
+/* A push of the old one is acknowledged, or lost, when the new one is there. */
+static void gone__late_fates(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	submit_n(r, 1);
+	wrig_tx(r);
+	peer_fill(&r->s[0], result(0), 7);
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	went(r);
+	sw_worker_free(&r->w, 0);
+	declare(r, "g#2/a", 1);
+	declared(r, 0, SW_KEY_INDICES);
+	submit_n(r, 1);
+	wrig_tx(r);
+	peer_ack(&r->s[0], 0, 1);
+	assert_int_equal(r->w.tensors[0].chunks[1].state, SW_PUSHED);
+	assert_int_equal(r->w.tensors[0].chunks[1].waits, 0);
+	wrig_close(r);
+}
+
+/* The coordinator knows that all have closed what had the index; another server
+ * has not said so yet. */
+static void gone__before_its_index_is_given(void **state)
+{
+	struct worker_rig *r = open_rig(2);
+
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	assert_int_equal(declare(r, "g#2/a", 0), 0);
+	declared(r, 0, SW_KEY_INDICES);
+	assert_int_equal(r->w.tensors[1].key, SW_KEY_NONE);
+	assert_string_equal(wrig_events(r), "");
+	say(r, 1, 0, 0);
+	assert_string_equal(went(r), "gone t0; ");
+	r->s[0].next_key = SW_KEY_INDICES;
+	peer_declared(&r->s[0]);
+	assert_int_equal(r->w.tensors[1].key, SW_KEY_INDICES);
+	sw_worker_free(&r->w, 0);
+	wrig_close(r);
+}
+
+/* A key of the past is none that a coordinator gives. */
+static void gone__key_given_twice(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	close_group(r, 0);
+	say(r, 0, 0, 0);
+	went(r);
+	sw_worker_free(&r->w, 0);
+	declare(r, "g#2/a", 1);
+	declared(r, 0, 0);
+	assert_contains(wrig_events(r), "failed SW_EPROTO");
+	wrig_close(r);
+}
+
+/* A server is told that a group is closed when it has all of its streams: it
+ * would not know the last one to be closed, once all have closed the others. */
+static void gone__when_a_stream_is_not_declared_there(void **state)
+{
+	struct worker_rig *r = open_rig(2);
+
+	assert_int_equal(declare(r, "g/b", 0), 0);
+	wrig_tx(r);
+	r->s[0].next_key = 1;
+	peer_declared(&r->s[0]); /* and not the other server */
+	assert_string_equal(close_group(r, 0),
+		"s1 DECLARE b1 g/b; s0 MISMATCH k0 r0 ; s0 MISMATCH k1 r0 ");
+	r->s[1].next_key = 1;
+	peer_declared(&r->s[1]);
+	wrig_tick(r, 0);
+	assert_string_equal(
+		wrig_tx(r), "s1 MISMATCH k0 r0 ; s1 MISMATCH k1 r0 ");
+	wrig_close(r);
+}
+
+/* A server that cannot have all of a batch yet answers what it has. */
+static void gone__answer_of_a_part(void **state)
+{
+	struct worker_rig *r = open_rig(2);
+	struct sw_worker_tensor two[2] = {{.name = "h/a"}, {.name = "h/b"}};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		two[i].window_log2 = LOG2;
+		two[i].ranks = all_ranks;
+		two[i].n_ranks = 3;
+	}
+	assert_int_equal(sw_worker_declare(&r->w, two, 2), 0);
+	declared(r, 0, 1);
+	wrig_tx(r);
+	r->s[1].n_items = 1;
+	r->s[1].next_key = 1;
+	peer_declared(&r->s[1]);
+	assert_string_equal(wrig_events(r), "");
+	assert_contains(wrig_tx(r), "s1 DECLARE b2 h/b");
+	r->s[1].n_items = 1;
+	peer_declared(&r->s[1]);
+	assert_string_equal(wrig_events(r), "declared");
+	wrig_close(r);
+}
+
+/* An index is another's when it is free. */
+static void again__of_what_is_there(void **state)
+{
+	struct worker_rig *r = open_rig(1);
+
+	assert_int_equal(declare(r, "h/a", 1), SW_EINVAL);
+	assert_int_equal(declare(r, "h/a", 2), SW_EINVAL);
+	assert_int_equal(declare(r, "h/a", 0), 0);
+	assert_int_equal(r->w.tensors[1].index, 1);
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gone__when_all_servers_know),
+		cmocka_unit_test(gone__with_work_open),
+		cmocka_unit_test(gone__late_frames),
+		cmocka_unit_test(gone__late_fates),
+		cmocka_unit_test(gone__before_its_index_is_given),
+		cmocka_unit_test(gone__key_given_twice),
+		cmocka_unit_test(gone__when_a_stream_is_not_declared_there),
+		cmocka_unit_test(gone__answer_of_a_part),
+		cmocka_unit_test(again__of_what_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
