@@ -37,7 +37,7 @@ enum agent_command_kind {
 	AGENT_DECLARE, /* n tensors of local, which are built */
 	AGENT_TUNE,    /* set what local asks for */
 	AGENT_END,     /* a group, as local asks for */
-	AGENT_FREE,    /* memory of local, its item n */
+	AGENT_FREE,    /* memory or a closed stream of local, its item n */
 	AGENT_GONE,    /* local has closed, the others may go on */
 	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
 };
@@ -50,6 +50,7 @@ struct agent_command {
 	struct sw_host_client *client;
 	const struct sw_host_tensor *tensors; /* the host's, until release */
 	uint32_t n, n_new; /* of them; those that were built for it */
+	uint32_t first;    /* index of those; one local rank's are in a row */
 	struct sw_edge_tune tune;
 	struct sw_edge_end end;
 	char text[SW_TEXT_MAX];
@@ -149,7 +150,13 @@ struct agent_control {
 	uint32_t declarer, batch; /* whose batch is declared */
 	/* That batch, until it is built in all lanes; n 0: there is none. */
 	struct agent_command building;
-	uint32_t n_lanes_built, n_built; /* lanes that have it; tensors */
+	/* lanes that have it; tensors in all, and indices of theirs */
+	uint32_t n_lanes_built, n_built, n_places;
+	uint32_t again; /* 1 + the index that it takes of one that has gone */
+	/* Indices of streams that have gone, in turn, and how many of them were
+	 * taken; of one local rank: of several the host keeps them. */
+	uint32_t n_freed, n_reused;
+	uint16_t freed[SW_TENSORS];
 	bool is_busy; /* memory is to be made or unmapped: no time to sleep */
 };
 
@@ -206,6 +213,10 @@ struct agent_shared {
 	_Atomic uint64_t rate_bit_s; /* of ports, lcore 0; read by all lcores */
 	/* Of the tuning in use, for statistics; lcore 0. */
 	_Atomic uint64_t partition_bytes, credit_bytes, tuning_number;
+	/* Streams that have gone, by index, and whether there are any; lcore 0
+	 * adds, control takes. */
+	_Atomic uint64_t gone[SW_TENSORS / 64];
+	atomic_bool has_gone;
 	_Atomic uint32_t n_open;  /* push_pulls; lcore 0 */
 	_Atomic uint32_t n_freed; /* memory of clients, so far; lcore 0 */
 	atomic_bool is_draining;  /* no push_pull is taken any more; control */
@@ -244,13 +255,19 @@ void sw_agent_close_worker(struct agent_shared *shared);
  * there is memory for it, and give it to the lcore. */
 void sw_agent_build(struct agent_control *c);
 
+/* sw_agent_take_gone - control, in each turn: free what the streams had that
+ * have gone; they may have gone with the worker (is_closed). */
+void sw_agent_take_gone(struct agent_control *c, bool is_closed);
+
 /* sw_agent_make_memory - control, in each turn: a slice for each lane.  Returns
  * whether there may be more to do at once. */
 bool sw_agent_make_memory(struct agent_shared *shared);
 
-/* sw_agent_tensor - as the worker has what a process declares.  Any thread. */
+/* sw_agent_tensor - as the worker has what a process declares; a stream with
+ * @again (sw_worker_tensor).  Any thread. */
 void sw_agent_tensor(const struct agent_shared *shared,
-	const struct sw_host_tensor *t, struct sw_worker_tensor *out);
+	const struct sw_host_tensor *t, uint32_t again,
+	struct sw_worker_tensor *out);
 
 /* agent_declare.c, lcore: declare the batch in core->batch, in each turn while
  * core->is_declaring; it is admitted. */

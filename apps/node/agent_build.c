@@ -73,6 +73,19 @@ bool sw_agent_make_memory(struct agent_shared *shared)
 
 /* --- a batch --- */
 
+/* 1 + the index that a stream, which is alone in its batch, takes of one that
+ * has gone; 0: the batch goes on behind those that there are. */
+static uint32_t again_of(const struct agent_control *c)
+{
+	const struct sw_host_tensor *t = &c->building.tensors[0];
+
+	if (sw_agent_n_local(c->shared) > 1)
+		return t->is_again ? 1u + t->node_i : 0;
+	return t->kind == SW_EDGE_STREAM && c->n_reused != c->n_freed
+		       ? 1u + c->freed[c->n_reused % SW_TENSORS]
+		       : 0;
+}
+
 /* Those tensors of a batch that no local rank has declared before. */
 static uint32_t list_new(
 	const struct agent_control *c, struct sw_worker_tensor *list)
@@ -81,9 +94,9 @@ static uint32_t list_new(
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < b->n; i++)
-		if (sw_agent_n_local(c->shared) == 1 ||
-			b->tensors[i].node_i >= c->n_built)
-			sw_agent_tensor(c->shared, &b->tensors[i], &list[n++]);
+		if (sw_agent_n_local(c->shared) == 1 || b->tensors[i].is_new)
+			sw_agent_tensor(c->shared, &b->tensors[i], c->again,
+				&list[n++]);
 	return n;
 }
 
@@ -91,9 +104,14 @@ static uint32_t list_new(
 static int build(struct agent_control *c)
 {
 	struct sw_worker_tensor list[SW_TENSORS];
-	uint32_t n = c->building.n_new = list_new(c, list);
+	uint32_t n;
 	int err = 0;
 
+	if (!c->n_lanes_built) /* in each lane the same: more may go meanwhile
+				*/
+		c->again = again_of(c);
+	n = c->building.n_new = list_new(c, list);
+	c->building.first = c->again ? c->again - 1 : c->n_places;
 	for (; n && !err && c->n_lanes_built <= c->shared->n_others;
 		c->n_lanes_built += !err)
 		err = sw_worker_build(
@@ -120,12 +138,43 @@ static void set_sources(const struct agent_control *c)
 				b->tensors[i].base);
 }
 
+static void free_one(struct agent_control *c, uint32_t tensor)
+{
+	for (uint32_t i = 0; i <= c->shared->n_others; i++)
+		sw_worker_free(c->shared->parts[i].worker, tensor);
+	if (sw_agent_n_local(c->shared) == 1)
+		c->freed[c->n_freed++ % SW_TENSORS] = (uint16_t)tensor;
+	else
+		sw_host_gone(c->shared->host, tensor);
+}
+
+static void note_built(struct agent_control *c)
+{
+	c->n_built += c->building.n_new;
+	if (!c->again)
+		c->n_places += c->building.n_new;
+	else if (sw_agent_n_local(c->shared) == 1)
+		c->n_reused++;
+}
+
+void sw_agent_take_gone(struct agent_control *c, bool is_closed)
+{
+	if (!atomic_exchange(&c->shared->has_gone, false))
+		return;
+	for (uint32_t w = 0; w < SW_TENSORS / 64; w++) {
+		uint64_t gone = atomic_exchange(&c->shared->gone[w], 0);
+
+		for (; gone && !is_closed; gone &= gone - 1)
+			free_one(c, 64 * w + (uint32_t)__builtin_ctzll(gone));
+	}
+}
+
 void sw_agent_build(struct agent_control *c)
 {
 	int err;
 
 	if (c->is_ended) /* all will be told that it is over */
-		c->building.n = 0;
+		c->building.n = c->n_lanes_built = 0;
 	if (!c->building.n)
 		return;
 	err = build(c);
@@ -141,7 +190,7 @@ void sw_agent_build(struct agent_control *c)
 				: sw_error_text(err));
 	} else {
 		set_sources(c);
-		c->n_built += c->building.n_new;
+		note_built(c);
 		sw_agent_command(c, &c->building);
 	}
 	c->building.n = c->n_lanes_built = 0;

@@ -11,8 +11,8 @@ void sw_agent_on_declared(void *ctx)
 {
 	struct agent_core *core = ctx;
 	const struct agent_command *b = &core->batch;
-	struct agent_report report = {.kind = AGENT_DECLARED,
-		.first = sw_worker_view(&core->worker).n_tensors - b->n_new};
+	struct agent_report report = {
+		.kind = AGENT_DECLARED, .first = b->first};
 	uint32_t tensor;
 
 	for (uint32_t i = 0;
@@ -35,7 +35,7 @@ static void clash(struct agent_core *core, const struct sw_host_tensor *t)
 {
 	struct sw_worker_tensor d;
 
-	sw_agent_tensor(core->shared, t, &d);
+	sw_agent_tensor(core->shared, t, 0, &d);
 	sw_worker_clash(&core->worker, t->node_i, core->batch.local, &d);
 }
 

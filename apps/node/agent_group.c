@@ -137,7 +137,8 @@ static void begin_if_complete(struct agent_control *c)
 		return;
 	c->is_begun = true;
 	c->is_admitted = c->is_ended = false;
-	c->building.n = c->n_built = 0;
+	c->building.n = c->n_built = c->n_places = 0;
+	c->n_freed = c->n_reused = 0;
 	order.err = sw_agent_open_worker(c->shared);
 	sw_agent_command(c, &order);
 }
@@ -377,6 +378,7 @@ static void on_running(
 static void on_left(struct agent_control *c)
 {
 	sw_agent_close_worker(c->shared);
+	sw_agent_take_gone(c, true);
 	for (uint32_t i = 0; i < sw_agent_n_local(c->shared); i++)
 		if (c->group.ranks[i].is_here)
 			sw_host_release(c->shared->host, c->group.ranks[i].id);
@@ -444,4 +446,5 @@ void sw_agent_take_reports(struct agent_control *c)
 			break;
 		}
 	}
+	sw_agent_take_gone(c, false);
 }

@@ -84,14 +84,16 @@ static uint8_t window_of(const struct agent_shared *shared, uint8_t log2)
 }
 
 void sw_agent_tensor(const struct agent_shared *shared,
-	const struct sw_host_tensor *t, struct sw_worker_tensor *out)
+	const struct sw_host_tensor *t, uint32_t again,
+	struct sw_worker_tensor *out)
 {
 	if (t->kind == SW_EDGE_STREAM)
 		*out = (struct sw_worker_tensor){.name = t->name,
 			.priority = t->priority,
 			.window_log2 = window_of(shared, (uint8_t)t->dtype),
 			.n_ranks = (uint32_t)t->n_elems,
-			.ranks = t->ranks};
+			.ranks = t->ranks,
+			.again = again};
 	else
 		*out = (struct sw_worker_tensor){.name = t->name,
 			.n_elems = t->n_elems,

@@ -93,6 +93,17 @@ static bool on_keep(void *ctx, uint32_t key)
 	return sw_agent_keep_stream(core->shared, 0, key);
 }
 
+/* The control thread looks at has_gone first. */
+static void on_gone(void *ctx, uint32_t tensor)
+{
+	struct agent_core *core = ctx;
+
+	atomic_fetch_or(
+		&core->shared->gone[tensor / 64], UINT64_C(1) << tensor % 64);
+	if (!atomic_exchange(&core->shared->has_gone, true))
+		sw_host_kick(core->shared->host);
+}
+
 /* --- the control thread's commands --- */
 
 static void fail_join(struct agent_core *core, int err)
@@ -112,6 +123,7 @@ struct sw_worker_events sw_agent_events(struct agent_core *core)
 		.declared = sw_agent_on_declared,
 		.done = on_done,
 		.keep = on_keep,
+		.gone = on_gone,
 		.ctx = core};
 }
 

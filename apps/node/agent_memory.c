@@ -64,9 +64,14 @@ void sw_agent_free(struct agent_core *core, const struct agent_command *o)
 	core->freed.local = o->local;
 	core->freed.item = o->n;
 	core->freed.at = 0;
-	if (client && sw_host_forget(client, o->n, &core->freed.base,
-			      &core->freed.bytes))
+	if (!client || !sw_host_forget(client, o->n, &core->freed.base,
+			       &core->freed.bytes))
+		return;
+	if (core->freed.base)
 		core->freed.client = client;
+	else /* of a stream no port has anything */
+		sw_agent_tell(core, &(struct agent_report){.kind = AGENT_TUNED,
+					    .local = o->local});
 }
 
 void sw_agent_find_use(struct agent_core *core)

@@ -10,7 +10,8 @@
 void sw_worker_source(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, const void *base)
 {
-	w->tensors[tensor].locals[local].from = base;
+	if (w->tensors[tensor].locals) /* else it has gone */
+		w->tensors[tensor].locals[local].from = base;
 }
 
 /* The lowest of a set that is not empty. */

@@ -176,7 +176,7 @@ struct sw_tensor {
 	bool needs_value;      /* asynchronous, and none was broadcast yet */
 	uint32_t i;            /* counted in the order of declaration */
 	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
-	bool is_freed;         /* of sw_alloc, and may be used again */
+	bool is_freed;         /* given back; its number may be used again */
 };
 
 /* What one sw_declare allocates. */
@@ -254,10 +254,12 @@ void sw_client_log(const struct sw_settings *s, const char *fmt, ...)
  * is none for the caller, or the error that closed the attachment. */
 int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds);
 
-/* sw_client_map - make memory of @bytes; in the place of @freed, unless it is
- * NULL.  The caller leads. */
-int sw_client_map(struct sw_client *c, uint64_t bytes,
-	const struct sw_tensor *freed, struct sw_tensor **out);
+/* sw_client_give - the agent forgets memory that nothing uses, or a stream of a
+ * group that was closed; its number may be used again. */
+int sw_client_give(struct sw_client *c, struct sw_tensor *t);
+
+/* sw_client_map - make memory of @bytes.  The caller leads. */
+int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out);
 
 /* sw_client_open_stream - open one of @ranks, desc->n_elems of them; is_async
  * of

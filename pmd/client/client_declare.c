@@ -17,7 +17,7 @@ struct order {
 	const struct sw_tensor_desc *descs;
 	uint32_t n;
 	const uint16_t *ranks;         /* of the one that is a stream */
-	const struct sw_tensor *freed; /* whose number memory takes */
+	const struct sw_tensor *freed; /* whose number it takes */
 };
 
 static int check_count(struct sw_client *c, uint32_t n)
@@ -99,7 +99,7 @@ static int send_stream(
 		return sw_client_fail(c, SW_ENOMEM, "out of memory");
 	m->kind = SW_EDGE_OPEN;
 	m->batch = c->next_batch++;
-	m->desc = describe(o->descs, NULL);
+	m->desc = describe(o->descs, o->freed);
 	memcpy(m->ranks, o->ranks, bytes);
 	err = send_all(
 		c, m, offsetof(struct sw_edge_open, ranks) + bytes, until_ns);
@@ -315,8 +315,16 @@ static int declare(
 	return 0;
 }
 
-int sw_client_map(struct sw_client *c, uint64_t bytes,
-	const struct sw_tensor *freed, struct sw_tensor **out)
+/* One whose number may be used again, or NULL. */
+static const struct sw_tensor *find_freed(const struct sw_client *c)
+{
+	for (uint32_t i = 0; i < c->n_tensors; i++)
+		if (c->tensors[i]->is_freed)
+			return c->tensors[i];
+	return NULL;
+}
+
+int sw_client_map(struct sw_client *c, uint64_t bytes, struct sw_tensor **out)
 {
 	char name[32];
 	struct sw_tensor_desc d = {.name = name,
@@ -326,8 +334,9 @@ int sw_client_map(struct sw_client *c, uint64_t bytes,
 	int err;
 
 	snprintf(name, sizeof(name), ".memory.%u", c->n_allocs);
-	err = declare(
-		c, &(struct order){.descs = &d, .n = 1, .freed = freed}, out);
+	err = declare(c,
+		&(struct order){.descs = &d, .n = 1, .freed = find_freed(c)},
+		out);
 	c->n_allocs += !err;
 	return err;
 }
@@ -336,8 +345,12 @@ int sw_client_open_stream(struct sw_client *c,
 	const struct sw_tensor_desc *desc, const uint16_t *ranks,
 	struct sw_tensor **out)
 {
-	return declare(
-		c, &(struct order){.descs = desc, .n = 1, .ranks = ranks}, out);
+	return declare(c,
+		&(struct order){.descs = desc,
+			.n = 1,
+			.ranks = ranks,
+			.freed = find_freed(c)},
+		out);
 }
 
 /* Copy the caller's descriptions, which lie as far apart as the first of them

@@ -4,8 +4,8 @@
  * A group ends when its members differ, when one aborts it, or at this one when
  * it closes it.  The agent ends what is open of it, by which time nobody uses
  * its buffers any more; what was not put yet ends here.  Streams are named
- * GROUP/KIND; after a close they are GROUP#2/KIND, since names are not used
- * again in a job.
+ * GROUP/KIND; after a close they are GROUP#2/KIND, since others may not have
+ * closed the first ones yet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,12 +355,17 @@ static int close_group(struct sw_group *g)
 	if (err)
 		return err;
 	for (uint32_t k = 0; k < SW_N_COLL_KINDS; k++) {
+		struct sw_tensor *stream = g->channels[k].stream;
+
 		unlink_channel(c, &g->channels[k]);
 		sw_stage_close(c, &g->channels[k]);
+		g->channels[k].stream = NULL;
+		if (stream && !err)
+			err = sw_client_give(c, stream);
 	}
 	if (!g->n_calls)
 		free_group(g);
-	return 0;
+	return err;
 }
 
 int sw_group_close(struct sw_group *g)

@@ -2,22 +2,13 @@
  * place. SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/client.h"
 
-/* Memory that was given back, whose number may be used again; or NULL. */
-static const struct sw_tensor *find_freed(const struct sw_client *c)
-{
-	for (uint32_t i = 0; i < c->n_tensors; i++)
-		if (c->tensors[i]->is_freed)
-			return c->tensors[i];
-	return NULL;
-}
-
 /* The agent's answer comes to whoever leads. */
 int sw_client_alloc(struct sw_client *c, size_t bytes, struct sw_tensor **out)
 {
 	int err;
 
 	sw_client_lead(c);
-	err = sw_client_map(c, bytes, find_freed(c), out);
+	err = sw_client_map(c, bytes, out);
 	sw_client_follow(c);
 	return err;
 }
@@ -136,21 +127,28 @@ static void unmap(struct sw_client *c, struct sw_tensor *t)
 	t->is_freed = true;
 }
 
+int sw_client_give(struct sw_client *c, struct sw_tensor *t)
+{
+	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = t->i};
+	int err = sw_client_ask(c, &m, sizeof(m), "sw_free");
+
+	if (!err)
+		unmap(c, t);
+	return err;
+}
+
 /* Out of the list first, so that nothing new uses it while we wait. */
 static int give_back(struct sw_client *c, uint32_t at)
 {
 	uint32_t item = c->memories[at];
-	struct sw_edge_free m = {.kind = SW_EDGE_FREE, .item = item};
 	int err = check_unused(c, c->tensors[item]);
 
 	if (err)
 		return err;
 	c->memories[at] = c->memories[--c->n_memories];
-	err = sw_client_ask(c, &m, sizeof(m), "sw_free");
+	err = sw_client_give(c, c->tensors[item]);
 	if (err)
 		c->memories[c->n_memories++] = item;
-	else
-		unmap(c, c->tensors[item]);
 	return err;
 }
 

@@ -29,8 +29,8 @@
 enum {
 	SW_EDGE_MAGIC = 0x52495753, /* "SWIR" */
 	/* of the attachment; this code speaks all in between */
-	SW_EDGE_VERSION_MIN = 8,
-	SW_EDGE_VERSION_MAX = 8,
+	SW_EDGE_VERSION_MIN = 9,
+	SW_EDGE_VERSION_MAX = 9,
 	SW_EDGE_TENSORS = 4096, /* per client, so batches and ring entries */
 	SW_EDGE_TENSOR_BITS = 12,
 	SW_EDGE_NAME_BYTES = 128,

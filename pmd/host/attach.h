@@ -44,6 +44,9 @@ struct sw_host_tensor {
 	 * local rank NULL and 0. */
 	void *result;
 	uint32_t node_i;
+	/* Of several local ranks: no other one has declared it; its number was
+	 * that of a stream that has gone (sw_host_gone). */
+	bool is_new, is_again;
 };
 
 enum sw_host_why {
@@ -79,9 +82,10 @@ struct sw_host_events {
 	 * sw_host_take calls it, its text is text (text.h).  Answer it as
 	 * on_tune. */
 	void (*on_end)(void *ctx, uint32_t id, const struct sw_edge_end *end);
-	/* A client frees memory, as it counts items: have its lcore call
-	 * sw_host_forget, and answer as on_tune when no port refers to that
-	 * memory any more; it is then unmapped. */
+	/* A client frees memory, or a stream of a group that it has closed, as
+	 * it counts items: have its lcore call sw_host_forget, and answer as
+	 * on_tune when no port refers to that memory any more; it is then
+	 * unmapped. */
 	void (*on_free)(void *ctx, uint32_t id, uint32_t item);
 };
 
@@ -148,6 +152,10 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 void sw_host_declare_failed(struct sw_host *h, uint32_t id, uint32_t batch,
 	int err, const char *text);
 
+/* sw_host_gone - the stream @node_i of several local ranks, which all of them
+ * have closed, is used no more: its number may be another one's (control). */
+void sw_host_gone(struct sw_host *h, uint32_t node_i);
+
 /* sw_host_tuned - the answer to on_tune, on_end or on_free (control).
  * @err, @text  what the client's call returns; 0: it is done */
 void sw_host_tuned(struct sw_host *h, uint32_t id, int err, const char *text);
@@ -200,8 +208,9 @@ void sw_host_put_back(
 	struct sw_host_client *p, const struct sw_host_coll *coll);
 
 /* sw_host_forget - nothing new is taken whose buffers lie in the memory @item,
- * and nothing waits that does (lcore).  @base and @bytes are what it is.
- * False: a collective that waits does; the client was evicted. */
+ * or of the stream @item, and nothing waits that does (lcore).  @base and
+ * @bytes are what it is; of a stream NULL and 0. False: a collective that waits
+ * does; the client was evicted. */
 bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
 	uint64_t *bytes);
 

@@ -127,7 +127,7 @@ void sw_batch_add(struct sw_batch *b, const struct sw_edge_desc *desc,
 	if (desc->kind == SW_EDGE_MEMORY && b->n != 1)
 		sw_batch_blame(b, SW_EINVAL,
 			"memory '%s' is not alone in its batch", b->names[i]);
-	if (desc->kind == SW_EDGE_MEMORY)
+	if (b->n == 1)
 		b->again = desc->again;
 }
 

@@ -206,11 +206,12 @@ bool sw_host_forget(struct sw_host_client *p, uint32_t item, const void **base,
 	uint64_t *bytes)
 {
 	struct sw_host_item *m = &p->items[item];
+	bool is_stream = m->kind == SW_EDGE_STREAM;
 
-	*base = m->base;
-	*bytes = m->bytes;
-	if (m->n_waiting) {
-		sw_host_evict(p, "freed memory that it uses, item", item);
+	*base = is_stream ? NULL : m->base;
+	*bytes = is_stream ? 0 : m->bytes;
+	if (is_stream ? p->waiting.rows[item].first : m->n_waiting) {
+		sw_host_evict(p, "freed what it uses, item", item);
 		return false;
 	}
 	atomic_store_explicit(&m->kind, SW_EDGE_N_ITEMS, memory_order_relaxed);

@@ -132,7 +132,7 @@ static void note_arrived(struct sw_slot *s)
 
 	if (d->open->again && !is_freed(s, d->open->again - 1))
 		sw_batch_blame(d->open, SW_EINVAL,
-			"item %u is no memory that was freed",
+			"item %u is nothing that was freed",
 			d->open->again - 1);
 	sw_declared_enter(d);
 	if (d->open->err)
@@ -151,8 +151,7 @@ void sw_slot_rx_declare(
 	if (!check_piece(s, m, bytes))
 		return;
 	if (!d->open && !open_batch(s, m->n_total,
-				m->descs[0].kind == SW_EDGE_MEMORY &&
-					m->descs[0].again))
+				m->n_total == 1 && m->descs[0].again))
 		return;
 	d->open->near = m->near;
 	for (uint32_t i = 0; i < m->n; i++)
@@ -181,7 +180,7 @@ void sw_slot_rx_open(
 			m->batch, d->next_number);
 		return;
 	}
-	if (!open_batch(s, 1, false))
+	if (!open_batch(s, 1, m->desc.again))
 		return;
 	sw_batch_add(d->open, &m->desc, m->ranks);
 	note_arrived(s);

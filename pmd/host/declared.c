@@ -39,31 +39,30 @@ void sw_declared_enter(struct sw_declared_list *d)
 {
 	struct sw_batch *b = d->open;
 
-	for (uint32_t i = 0; i < b->n && !b->err && !b->again; i++) {
+	for (uint32_t i = 0; i < b->n && !b->err; i++) {
 		const char *name = b->tensors[i].name;
 
 		if (sw_names_find(&d->names, name))
 			sw_batch_blame(b, SW_EINVAL,
 				"tensor '%s' is declared already", name);
-		else
+		else if (!b->again)
 			sw_names_add(&d->names, name);
 	}
 }
 
-/* Those of memory have one item each. */
-static struct sw_batch *batch_of(struct sw_declared_list *d, uint32_t item)
+/* Those of memory, and of a stream, have one item each. */
+static struct sw_batch **batch_of(struct sw_declared_list *d, uint32_t item)
 {
 	uint32_t i = 0;
 
 	while (d->batches[i]->first != item)
 		i++;
-	return d->batches[i];
+	return &d->batches[i];
 }
 
-/* Memory that is used again stays what it was called at first. */
 void sw_declared_admit(struct sw_declared_list *d)
 {
-	struct sw_batch *b = d->open, *old;
+	struct sw_batch *b = d->open, **old;
 
 	d->open = NULL;
 	if (!b->again) {
@@ -72,16 +71,17 @@ void sw_declared_admit(struct sw_declared_list *d)
 		d->n_tensors += b->n;
 		return;
 	}
-	old = batch_of(d, b->again - 1);
-	old->data = b->data;
-	b->data = (struct sw_segment){.fd = -1};
-	sw_batch_free(&b);
+	b->first = b->again - 1;
+	old = batch_of(d, b->first);
+	sw_names_change(&d->names, b->first, b->tensors[0].name);
+	sw_batch_free(old);
+	*old = b;
 }
 
 void sw_declared_unmap(
 	struct sw_host *h, struct sw_declared_list *d, uint32_t item)
 {
-	struct sw_batch *b = batch_of(d, item);
+	struct sw_batch *b = *batch_of(d, item);
 
 	sw_quota_give(h, b->data.bytes);
 	sw_segment_fini(&b->data);

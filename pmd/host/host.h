@@ -71,7 +71,8 @@ struct sw_declared_list {
 /* A tensor of several local ranks. */
 struct sw_result {
 	uint64_t n_elems, bytes;
-	uint64_t at; /* of its result in the arena */
+	uint64_t at;   /* of its result in the arena */
+	uint64_t room; /* there */
 	uint32_t dtype, priority;
 	uint8_t kind; /* enum sw_edge_item */
 	char name[SW_EDGE_NAME_BYTES];
@@ -85,6 +86,8 @@ struct sw_results {
 	uint64_t end;            /* bytes in use, whole pages */
 	struct sw_batch *busy;   /* not admitted yet, or NULL */
 	struct sw_names names;   /* a row for each */
+	uint32_t n_free;         /* rows of streams that have gone: */
+	uint16_t free[SW_EDGE_TENSORS];
 	struct sw_result rows[SW_EDGE_TENSORS];
 };
 

@@ -36,10 +36,19 @@ void sw_names_add(struct sw_names *t, const char *name)
 	t->places[place_of(t, name)] = (uint16_t)t->n;
 }
 
+void sw_names_change(struct sw_names *t, uint32_t i, const char *name)
+{
+	t->names[i] = name;
+	sw_names_cut(t, t->n);
+}
+
 void sw_names_cut(struct sw_names *t, uint32_t n)
 {
 	memset(t->places, 0, sizeof(t->places));
 	t->n = 0;
 	while (t->n < n)
-		sw_names_add(t, t->names[t->n]);
+		if (t->names[t->n])
+			sw_names_add(t, t->names[t->n]);
+		else
+			t->n++;
 }

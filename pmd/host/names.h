@@ -23,6 +23,10 @@ uint32_t sw_names_find(const struct sw_names *t, const char *name);
  * SW_EDGE_TENSORS times. */
 void sw_names_add(struct sw_names *t, const char *name);
 
+/* sw_names_change - number @i is that of @name now, which is unknown; NULL: of
+ * none. */
+void sw_names_change(struct sw_names *t, uint32_t i, const char *name);
+
 /* sw_names_cut - forget all names from number @n on. */
 void sw_names_cut(struct sw_names *t, uint32_t n);
 

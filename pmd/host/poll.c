@@ -208,7 +208,8 @@ static bool is_free(
 {
 	return bytes == sizeof(*m) && s->state == SW_SLOT_ATTACHED &&
 	       !s->is_tuning && m->item < s->declared->n_tensors &&
-	       s->client->items[m->item].kind == SW_EDGE_MEMORY;
+	       (s->client->items[m->item].kind == SW_EDGE_MEMORY ||
+		       s->client->items[m->item].kind == SW_EDGE_STREAM);
 }
 
 static void rx_free(struct sw_slot *s, uint32_t item)

@@ -36,6 +36,18 @@ void sw_results_close(struct sw_host *h)
 	h->results = NULL;
 }
 
+static void forget(struct sw_results *r, uint32_t row)
+{
+	sw_names_change(&r->names, row, NULL);
+	r->free[r->n_free++] = (uint16_t)row;
+}
+
+void sw_host_gone(struct sw_host *h, uint32_t node_i)
+{
+	if (h->results)
+		forget(h->results, node_i);
+}
+
 void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 {
 	struct sw_results *r = h->results;
@@ -43,8 +55,11 @@ void sw_results_undo(struct sw_host *h, struct sw_batch *b)
 
 	r->busy = NULL;
 	sw_names_cut(&r->names, b->first_result);
+	if (b->tensors[0].is_again) /* it is alone */
+		forget(r, b->tensors[0].node_i);
 	for (uint32_t i = 0; i < r->names.n; i++)
-		end = r->rows[i].at + r->rows[i].bytes;
+		if (r->rows[i].at + r->rows[i].room > end)
+			end = r->rows[i].at + r->rows[i].room;
 	end = (end + PAGE - 1) / PAGE * PAGE;
 	sw_quota_give(h, r->end - end);
 	r->end = end;
@@ -62,24 +77,38 @@ static bool is_same(const struct sw_results *r, const struct sw_host_tensor *t,
 			       known->bytes));
 }
 
-/* Its number; SW_EDGE_TENSORS: there are that many. */
+/* Its number; SW_EDGE_TENSORS: there are that many.  A stream, of which a
+ * result has but its ranks, has that of one that has gone, and its place if
+ * that has room. */
 static uint32_t add(
-	struct sw_results *r, const struct sw_host_tensor *t, uint64_t *end)
+	struct sw_results *r, struct sw_host_tensor *t, uint64_t *end)
 {
+	uint64_t room = (t->bytes + LINE - 1) / LINE * LINE;
 	uint32_t i = r->names.n;
-	struct sw_result *row = &r->rows[i];
+	struct sw_result *row;
 
+	t->is_new = true;
+	t->is_again = t->kind == SW_EDGE_STREAM && r->n_free;
+	if (t->is_again)
+		i = r->free[--r->n_free];
 	if (i == SW_EDGE_TENSORS)
 		return i;
-	*row = (struct sw_result){.n_elems = t->n_elems,
-		.bytes = t->bytes,
-		.at = *end, /* nothing is summed from here: no stagger */
-		.dtype = t->dtype,
-		.priority = t->priority,
-		.kind = t->kind};
+	row = &r->rows[i];
+	if (!t->is_again || room > row->room) {
+		row->at = *end; /* nothing is summed from here: no stagger */
+		row->room = room;
+		*end += room;
+	}
+	row->n_elems = t->n_elems;
+	row->bytes = t->bytes;
+	row->dtype = t->dtype;
+	row->priority = t->priority;
+	row->kind = t->kind;
 	memcpy(row->name, t->name, sizeof(row->name));
-	*end += (t->bytes + LINE - 1) / LINE * LINE;
-	sw_names_add(&r->names, row->name);
+	if (t->is_again)
+		sw_names_change(&r->names, i, row->name);
+	else
+		sw_names_add(&r->names, row->name);
 	return i;
 }
 

@@ -14,7 +14,15 @@
 
 #include <sumwire/coll.h>
 
-enum { EXIT_ERROR = 3, EXIT_WRONG = 4, MANY = 3 << 20, FEW = 5000 };
+enum {
+	EXIT_ERROR = 3,
+	EXIT_WRONG = 4,
+	MANY = 3 << 20,
+	FEW = 5000,
+	OFTEN = 4200,
+	EARLY = 1100,
+	SELDOM = 50,
+};
 
 struct ends {
 	struct sw_client *c;
@@ -193,6 +201,38 @@ static void do_swapped(struct ends *e)
 	try_later(e);
 }
 
+/* Until whoever started us has counted what the daemons hold. */
+static void wait_for_look(const char *when)
+{
+	puts(when);
+	fflush(stdout);
+	if (getchar() != '\n')
+		exit(EXIT_ERROR);
+}
+
+/* More often than there are indices of keys.  The stream of barriers is the one
+ * that is opened soonest: its window is small. */
+static void do_again(struct ends *e)
+{
+	for (uint32_t i = 1; i <= OFTEN; i++) {
+		bool is_sum = i % SELDOM == 0;
+
+		e->own[0] = 1;
+		must(e,
+			call(e, e->dp, is_sum ? SW_ALL_REDUCE : SW_BARRIER,
+				is_sum ? e->own : NULL, is_sum, &e->first),
+			"coll");
+		must(e, sw_wait(e->c, e->first), "wait");
+		if (is_sum && e->own[0] != (int32_t)e->size)
+			exit(EXIT_WRONG);
+		must(e, sw_group_close(e->dp), "close");
+		must(e, sw_group_open(e->c, "dp", NULL, 0, &e->dp), "group");
+		if (i == EARLY) /* all rings were full once */
+			wait_for_look("early");
+	}
+	wait_for_look("late");
+}
+
 /* Again and again, more than servers have room for at once. */
 static void do_reopen(struct ends *e)
 {
@@ -325,6 +365,8 @@ static void run(struct ends *e, const char *what)
 		do_reopen(e);
 	else if (!strcmp(what, "fill"))
 		do_fill(e);
+	else if (!strcmp(what, "again"))
+		do_again(e);
 	else if (!strcmp(what, "close"))
 		do_close(e);
 	else if (!strcmp(what, "close_early"))

@@ -1,5 +1,6 @@
 # proc_ends.py - how groups end: one sentence at all, and others go on
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import re
 
 import rig
@@ -145,6 +146,49 @@ def test_close_and_open_again():
     # "other", and of "dp" what two windows take; twelve of them need more
     for out in run("reopen", k=1, colocated=False, quota="40MiB"):
         check("reopened" in out, out)
+
+
+def held(procs):
+    """Bytes and descriptors of all, by name."""
+    size = {}
+    for p in procs:
+        with open(f"/proc/{p.pid}/smaps_rollup", encoding="ascii") as f:
+            size[p.name] = 1024 * int(re.search(r"^Pss: +(\d+)", f.read(), re.M)[1])
+        size[p.name + ".fds"] = len(os.listdir(f"/proc/{p.pid}/fd"))
+    return size
+
+
+def again(limit_s, **keys):
+    """More groups than keys have indices, one after the other: nobody's memory grows."""
+    with Net(**keys) as net:
+        for ini in net.ini.values():  # opening waits for several threads in turn
+            ini["lcore"] = {"spin": "20ms"}
+        net.start_all()
+        local = keys.get("local") or (1,) * net.n_workers
+        procs = [net.run(f"ends{i}.{j}", program("test/proc/proc_ends"),
+                         "--agent", net.socket(f"agent{i}"), "--do", "again")
+                 for i, m in enumerate(local) for j in range(m)]
+        sizes = []
+        for when in "early", "late":
+            for p in procs:
+                p.await_text(rf"(?m)^{when}$", limit_s, p.out)
+            sizes.append(held([*procs, *net.daemons.values()]))
+            for p in procs:
+                p.say("")
+        for p in procs:
+            p.wait_ok()
+        for name, early in sizes[0].items():
+            grown = sizes[1][name] - early
+            check(grown <= (0 if name.endswith("fds") else 128 << 10),
+                  f"{name}: {early}, and {grown} more later")
+
+
+def test_open_again_and_again():
+    again(300, workers=2, servers=1)
+
+
+def test_open_again_with_local_ranks():
+    again(300, workers=2, servers=1, local=(2, 1))
 
 
 def test_close_with_local_ranks():

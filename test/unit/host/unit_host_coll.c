@@ -246,15 +246,20 @@ static void send_free(struct raw *w, uint32_t item)
 	raw_send(w, &m, sizeof(m));
 }
 
-static void free_memory(struct raw *w)
+static void free_item(struct raw *w, uint32_t item)
 {
 	union sw_edge_msg answer;
 	int fds[2];
 
-	send_free(w, MEMORY);
+	send_free(w, item);
 	assert_int_equal(raw_recv(w, &answer, fds), sizeof(answer.text));
 	assert_int_equal(answer.kind, SW_EDGE_TUNED);
 	assert_int_equal(answer.text.err, 0);
+}
+
+static void free_memory(struct raw *w)
+{
+	free_item(w, MEMORY);
 }
 
 static void evicted(struct scene *s, struct raw *w, const char *why)
@@ -266,7 +271,7 @@ static void evicted(struct scene *s, struct raw *w, const char *why)
 
 static void free__of_memory_once(void **state)
 {
-	static const uint32_t others[] = {STREAM, TENSOR, N_ITEMS, UINT32_MAX};
+	static const uint32_t others[] = {TENSOR, N_ITEMS, UINT32_MAX};
 	struct raw w;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
@@ -278,6 +283,19 @@ static void free__of_memory_once(void **state)
 	free_memory(&w);
 	send_free(&w, MEMORY);
 	evicted(*state, &w, "not allowed");
+}
+
+/* Of a group that was closed: nothing more is called on it. */
+static void free__of_a_stream(void **state)
+{
+	struct sw_edge_coll m = good;
+	struct raw w;
+
+	open_raw(&w, *state);
+	taken(&w, m);
+	free_item(&w, STREAM);
+	put(&w, &m);
+	evicted(*state, &w, "a collective that cannot be");
 }
 
 static void free__then_no_collective_lies_there(void **state)
@@ -479,6 +497,7 @@ int main(void)
 		cmocka_unit_test(ring__must_have_possible_indices),
 		cmocka_unit_test(submits__not_of_streams_or_memory),
 		cmocka_unit_test(free__of_memory_once),
+		cmocka_unit_test(free__of_a_stream),
 		cmocka_unit_test(free__then_no_collective_lies_there),
 		cmocka_unit_test(free__then_its_number_is_used_again),
 		cmocka_unit_test(again__only_what_was_freed),
