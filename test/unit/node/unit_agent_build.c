@@ -101,11 +101,39 @@ static void declare__built_once(void **state)
 	close_scene(s);
 }
 
+static bool is_never_ready(void *ctx, uint32_t owner, uint64_t bytes)
+{
+	(void)ctx, (void)owner, (void)bytes;
+	return false;
+}
+
+/* The job ends when one lane has a batch and the other waits for memory: the
+ * next one begins with none. */
+static void end__half_way(void **state)
+{
+	struct agent_rig *s = open_attached();
+	const struct agent_control *c = &s->agent.control;
+
+	(void)state;
+	ON_LCORE(work(s); lane_work(s));
+	run(s);
+	s->agent.shared.parts[1].env.mem_ready = is_never_ready;
+	declare(s, 0, TENSORS, false);
+	assert_int_equal(c->n_lanes_built, 1);
+	detach(s, 0);
+	detach(s, 1);
+	control(s);
+	assert_int_equal(c->n_lanes_built, 0);
+	expect_left(s);
+	close_scene(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lcore__takes_no_memory),
-		cmocka_unit_test(declare__built_once)};
+		cmocka_unit_test(declare__built_once),
+		cmocka_unit_test(end__half_way)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
