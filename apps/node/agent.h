@@ -38,7 +38,8 @@ enum agent_command_kind {
 	AGENT_TUNE,    /* set what local asks for */
 	AGENT_END,     /* a group, as local asks for */
 	AGENT_FREE,    /* memory or a closed stream of local, its item n */
-	AGENT_GONE,    /* local has closed, the others may go on */
+	AGENT_GONE,    /* local has closed, or died for the reason in text; the
+			  others may go on */
 	AGENT_LEAVE, /* release clients and tensors; err: what to tell others */
 };
 

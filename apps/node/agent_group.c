@@ -3,7 +3,7 @@
  *
  * The processes of one job are a group: one per local rank.  When all are
  * there the lcore is ordered to join; when one goes in any other way than by
- * closing, all the others are told who it was, and the job ends.  Once one has
+ * closing, what it was in ends, with the job if that is all.  Once one has
  * gone, in whichever way, who comes is of the next group, which may gather
  * while others are still in the one before, and the servers learn that it is
  * gone.
@@ -247,8 +247,9 @@ void sw_agent_stop(struct agent_control *c)
 static void lose(struct agent_control *c, struct agent_rank *r,
 	enum sw_host_why why, const char *what)
 {
-	uint32_t local = (uint32_t)(r - c->group.ranks);
-	char text[2 * SW_TEXT_MAX], which[32] = "";
+	struct agent_command gone = {
+		.kind = AGENT_GONE, .local = (uint32_t)(r - c->group.ranks)};
+	char which[32] = "";
 
 	r->is_gone = true;
 	if (c->is_ended)
@@ -257,18 +258,19 @@ static void lose(struct agent_control *c, struct agent_rank *r,
 		end_group(c, 0, "");
 		return;
 	}
-	if (why == SW_HOST_CLOSED && c->is_admitted) {
-		sw_agent_command(c, &(struct agent_command){.kind = AGENT_GONE,
-					    .local = local});
-		return;
-	}
 	if (sw_agent_n_local(c->shared) > 1)
-		snprintf(which, sizeof(which), ", local rank %u", local);
-	snprintf(text, sizeof(text),
-		"rank %u (node %.40s)%s: training process %u: %.80s",
-		c->first + local, c->shared->daemon.conf.node.name, which,
-		r->pid, what);
-	end_group(c, SW_EPEER, text);
+		snprintf(which, sizeof(which), ", local rank %u", gone.local);
+	if (why != SW_HOST_CLOSED || !c->is_admitted) {
+		gone.err = SW_EPEER;
+		snprintf(gone.text, sizeof(gone.text),
+			"rank %u (node %.40s)%s: training process %u: %.80s",
+			c->first + gone.local, c->shared->daemon.conf.node.name,
+			which, r->pid, what);
+	}
+	if (c->is_admitted && is_anyone_in(c))
+		sw_agent_command(c, &gone);
+	else
+		end_group(c, gone.err, gone.text);
 }
 
 void sw_agent_on_detach(

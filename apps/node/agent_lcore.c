@@ -154,6 +154,14 @@ static void leave(struct agent_core *core, const struct agent_command *o)
 	end(core, &(struct agent_report){.kind = AGENT_ENDED});
 }
 
+static void lose(struct agent_core *core, const struct agent_command *o)
+{
+	if (o->err)
+		sw_worker_local_died(&core->worker, o->local, o->text);
+	else
+		sw_worker_local_left(&core->worker, o->local);
+}
+
 static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 {
 	struct agent_command o;
@@ -182,7 +190,7 @@ static uint32_t take_commands(struct agent_core *core, uint64_t now_ns)
 		core->n_freeing -= core->is_freeing[o.local];
 		core->is_freeing[o.local] = false;
 		if (core->has_worker && !core->is_leaving)
-			sw_worker_local_left(&core->worker, o.local);
+			lose(core, &o);
 		break;
 	case AGENT_DECLARE:
 		core->batch = o;

@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Members are fixed: the job runs when all have joined, and fails when one
- * dies or leaves with an error.  Only the coordinator, the first server
- * of the job's list, decides that; the other servers learn it from nobody:
- * their members leave.
+ * dies or leaves with an error, unless there are groups of others: those go on,
+ * and each worker ends what the dead were in.  Only the coordinator, the first
+ * server of the job's list, decides that; the other servers learn it from
+ * nobody: their members leave.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -291,6 +292,36 @@ static void close_some(struct sw_job *job)
 	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }
 
+/* Who left the job while it ran, with an error, has closed all of its groups:
+ * is there one of others?  Then the job goes on. */
+static void judge(struct sw_job *job)
+{
+	const struct sw_fault f = job->lost;
+
+	job->lost.err = 0;
+	if (!f.err || job->status.state == SW_JOB_FAILED)
+		return;
+	if (!job->is_needed) {
+		fail(job, f.rank, f.err, f.text);
+		return;
+	}
+	sw_log(job->srv->env->log, SW_LOG_WARN,
+		"job %s continues without rank %u: %s", job->name, f.rank,
+		f.text);
+	if (job->params.is_async)
+		return;
+	job->status.joined &= ~job->left | job->done;
+	job->status.rank = f.rank;
+	memcpy(job->status.text, f.text, sizeof(job->status.text));
+	announce(job);
+}
+
+static void close_left(struct sw_job *job)
+{
+	if (sw_job_close_left(job))
+		judge(job);
+}
+
 bool sw_jobs_end(struct sw_server *srv)
 {
 	bool is_more = false;
@@ -301,7 +332,7 @@ bool sw_jobs_end(struct sw_server *srv)
 		if (job->is_closing)
 			close_some(job);
 		else if (job->n_sessions)
-			sw_job_close_left(job);
+			close_left(job);
 		is_more |= job->is_closing ||
 			   (job->n_sessions && job->close_at != SW_KEY_NONE);
 	}
@@ -326,21 +357,20 @@ void sw_job_leave(struct sw_session *s, int err, const char *text)
 		announce(job);
 		return;
 	}
-	job->left |= 1ULL << rank;
-	job->done |= (uint64_t)!err << rank;
-	job->close_at = 0;
-	sw_job_close_left(job);
 	/* Who leaves without an error holds all that it pushed, and the others
 	 * may still wait for the same results: it is named to those that push
-	 * more than it did (sw_job_gone). */
-	if (!err || !job->is_coordinated)
-		return;
-	if (job->params.is_async && job->status.state == SW_JOB_RUNNING)
-		sw_log(job->srv->env->log, SW_LOG_WARN,
-			"job %s continues without rank %u: %s", job->name, rank,
-			text);
-	else
-		fail(job, rank, err, text);
+	 * more than it did (pull_one). */
+	job->left |= 1ULL << rank;
+	job->done |= (uint64_t)!err << rank;
+	if (err && job->is_coordinated) {
+		job->lost =
+			(struct sw_fault){.err = (int16_t)err, .rank = rank};
+		snprintf(job->lost.text, sizeof(job->lost.text), "%s", text);
+	}
+	job->is_needed =
+		job->params.is_async && job->status.state == SW_JOB_RUNNING;
+	job->close_at = 0;
+	close_left(job);
 }
 
 void sw_job_status(

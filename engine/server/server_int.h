@@ -66,6 +66,10 @@ struct sw_job {
 	uint32_t close_at; /* sw_job_close_left; SW_KEY_NONE: it is done */
 	uint64_t left;     /* members that were here and left, or died */
 	uint64_t done;     /* of them, without an error */
+	/* The last of the others while it is judged whether the job goes on
+	 * (job.c), err 0: none is; is there a group without them? */
+	struct sw_fault lost;
+	bool is_needed;
 	uint64_t wait_ns, wait_at_ns; /* FORMING: the next line about it */
 	uint32_t weight;
 	struct sw_quota quota;
@@ -253,7 +257,8 @@ struct sw_place_job sw_join_place(const struct sw_join *join);
 void sw_job_enter(
 	struct sw_job *job, struct sw_session *s, const struct sw_join *join);
 /* sw_job_leave - the session ends, its member is gone; err != 0 fails the job
- * of a coordinator; with the last one the job ends. */
+ * of a coordinator, but one that has groups of others; with the last one the
+ * job ends. */
 void sw_job_leave(struct sw_session *s, int err, const char *text);
 /* sw_jobs_end - some of what is to be done for members and jobs that have gone,
  * if srv->has_gone; true: there is more. */
@@ -372,8 +377,8 @@ void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 /* sw_session_close - its member has closed the group of stream @key. */
 void sw_session_close(struct sw_session *s, uint32_t key);
 /* sw_job_close_left - who has left the job has closed its groups: some streams,
- * from job->close_at on. */
-void sw_job_close_left(struct sw_job *job);
+ * from job->close_at on.  Returns whether all are. */
+bool sw_job_close_left(struct sw_job *job);
 /* sw_job_awaits_closed - in stream @key member @who waits for member @closed,
  * which has closed the group: it is dead. */
 void sw_job_awaits_closed(

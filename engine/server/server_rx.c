@@ -153,14 +153,42 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 	}
 }
 
+/* It waits for members that may have left.  Of who did so with an error the
+ * coordinator says why. */
+static void miss(
+	struct sw_session *s, const struct sw_pull *pull, uint64_t missing)
+{
+	struct sw_job *job = s->job;
+	const struct sw_shard *sh = &job->shard;
+	struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, pull->key));
+	uint64_t gone =
+		missing & (job->params.is_async ? job->left : job->done);
+	char text[SW_TEXT_MAX];
+	uint32_t rank;
+
+	if (!gone)
+		return;
+	rank = (uint32_t)__builtin_ctzll(gone);
+	if (t.mode == SW_MODE_STREAM) {
+		snprintf(text, sizeof(text),
+			"rank %u (node %.40s) left; stream %.64s cannot "
+			"complete",
+			rank, job->members[rank].node, t.name);
+		sw_job_kill(job, pull->key, 1, SW_EPEER, text);
+		return;
+	}
+	sw_session_fail(s, SW_EPEER, pull->key,
+		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
+		"complete",
+		rank, job->members[rank].node, pull->round, t.name);
+}
+
 static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 {
 	struct sw_shard *sh = &s->job->shard;
 	const struct sw_stensor *t = sw_shard_tensor(sh, pull->key);
-	const struct sw_job *job = s->job;
 	struct sw_answer answer;
-	uint64_t gone;
-	uint32_t rank;
 
 	sw_count(&s->srv->stats.pulls, 1);
 	if (t && pull->chunk)
@@ -172,17 +200,7 @@ static void pull_one(struct sw_session *s, const struct sw_pull *pull)
 	if (!sw_shard_pull(sh, s->member, pull, &answer))
 		return;
 	sw_session_answer(s, &answer);
-	/* Of who left with an error the coordinator says why, if it ends the
-	 * job. */
-	gone = answer.missing & (job->params.is_async ? job->left : job->done);
-	if (!gone)
-		return;
-	rank = (uint32_t)__builtin_ctzll(gone);
-	sw_session_fail(s, SW_EPEER, pull->key,
-		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
-		"complete",
-		rank, job->members[rank].node, pull->round,
-		sw_stensor_view(sh, t).name);
+	miss(s, pull, answer.missing);
 }
 
 static void on_pull(struct sw_session *s, const struct sw_rx_frame *f,

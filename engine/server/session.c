@@ -251,7 +251,18 @@ void sw_session_close(struct sw_session *s, uint32_t key)
 	}
 }
 
-void sw_job_close_left(struct sw_job *job)
+/* Is it a stream of members that are all there? */
+static bool lives_on(const struct sw_job *job, uint32_t key)
+{
+	const struct sw_shard *sh = &job->shard;
+	struct sw_stensor_view t =
+		sw_stensor_view(sh, sw_shard_tensor(sh, key));
+
+	return !t.dead_from && !(t.n_elems & job->left) &&
+	       t.n_elems & ~t.closed;
+}
+
+bool sw_job_close_left(struct sw_job *job)
 {
 	const struct sw_shard *sh = &job->shard;
 
@@ -259,9 +270,12 @@ void sw_job_close_left(struct sw_job *job)
 		n++, job->close_at++) {
 		job->close_at = sw_shard_next_stream(sh, job->close_at);
 		if (job->close_at == SW_KEY_NONE)
-			return;
+			break;
+		job->is_needed |=
+			lives_on(job, sw_shard_key_at(sh, job->close_at));
 		close_one(job, sw_shard_key_at(sh, job->close_at), 0);
 	}
+	return job->close_at == SW_KEY_NONE;
 }
 
 /* Of a tensor that one was refused, a member may know nothing: it may have

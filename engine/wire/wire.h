@@ -311,10 +311,14 @@ struct sw_fault {       /* ERROR, LEAVE and MISMATCH */
 };
 
 /* sw_fault_death - why a MISMATCH says that a tensor is dead: members differ,
- * one of them has aborted, or a server has no room for it. */
+ * one of them has aborted, is gone or was waited for too long, or a server has
+ * no room for it. */
 static inline int sw_fault_death(int err)
 {
-	return err == SW_EABORTED || err == SW_EREFUSED ? err : SW_EMISMATCH;
+	return err == SW_EABORTED || err == SW_EREFUSED || err == SW_EPEER ||
+			       err == SW_ESTALL
+		       ? err
+		       : SW_EMISMATCH;
 }
 
 struct sw_declare_head {

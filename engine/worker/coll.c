@@ -190,7 +190,7 @@ static int ask_for(struct sw_worker *w, struct sw_wtensor *t,
 		.cookie = ask->cookie};
 	if (c->n_asked == s->group.n_here)
 		start(w, t, c);
-	sw_local_check_left(w, t);
+	sw_lost_check_local(w, t);
 	return 0;
 }
 

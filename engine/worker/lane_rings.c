@@ -209,7 +209,7 @@ uint32_t sw_worker_take(struct sw_worker *w)
 
 	if (w->lane_i)
 		return n + take_commands(w) + sw_closed_work(w);
-	n += sw_local_work(w);
+	n += sw_lost_work(w);
 	if (w->here && !w->left_by_ns)
 		n += sw_here_work(w);
 	for (uint32_t i = 0; i < w->n_others; i++)

@@ -204,8 +204,10 @@ static void on_status(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	sw_tuning_received(w, &st);
-	if (w->size)
-		return; /* what the other lanes may read stays */
+	if (w->size) { /* what the other lanes may read stays */
+		sw_lost_learn(w, &st);
+		return;
+	}
 	w->joined = st.joined;
 	w->epoch = st.epoch;
 	memcpy(w->known, st.text, sizeof(w->known));

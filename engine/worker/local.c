@@ -52,34 +52,6 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EMISMATCH;
 }
 
-bool sw_local_lacks(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
-{
-	const struct sw_stream *s = t->stream;
-
-	if (w->lane_i)
-		return false; /* lane 0 has begun it */
-	return s ? sw_wgroup_has_local(&s->group, local) &&
-			       s->n_asked[local] != s->n_newest
-		 : !sw_bits_has(t->asked, local);
-}
-
-void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t)
-{
-	uint32_t i = 0;
-
-	if (!t->is_open || !w->n_gone)
-		return;
-	while (i < w->n_local &&
-		!(sw_bits_has(w->gone, i) && sw_local_lacks(w, t, i)))
-		i++;
-	if (i < w->n_local)
-		sw_worker_fail(w, SW_EPEER, t->key,
-			"node %.40s: local rank %u left; tensor %.64s cannot "
-			"complete",
-			w->node_name, i, t->name);
-}
-
 static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
@@ -92,28 +64,8 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	t->n_asked++;
 	sw_bits_add(t->asked, round->local);
 	t->locals[round->local].cookie = round->cookie;
-	sw_local_check_left(w, t);
+	sw_lost_check_local(w, t);
 	return 0; /* also when its round has ended, as all have */
-}
-
-static uint32_t check_one(struct sw_worker *w, struct sw_wtensor *t)
-{
-	sw_bitmap_remove(&w->lacking, t->index);
-	sw_local_check_left(w, t);
-	return 1 + w->n_local / 64;
-}
-
-uint32_t sw_local_work(struct sw_worker *w)
-{
-	return sw_tensors_work(w, &w->lacking, check_one);
-}
-
-void sw_worker_local_left(struct sw_worker *w, uint32_t local)
-{
-	w->n_gone++;
-	sw_bits_add(w->gone, local);
-	sw_bitmap_add_all(&w->lacking, &w->open);
-	sw_local_work(w);
 }
 
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)

@@ -155,8 +155,23 @@ static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t)
 	       (t->n_missing || lacks_some(w, t));
 }
 
+/* With a stream its group ends, else the job. */
+static void give_up(struct sw_worker *w, struct sw_wtensor *t,
+	uint64_t still_ns, const char *who)
+{
+	char text[SW_TEXT_MAX + SW_NAME_MAX];
+
+	snprintf(text, sizeof(text), "waited %llu s for %s, %s %.64s",
+		(unsigned long long)(still_ns / SW_S), who,
+		t->stream ? "stream" : "tensor", t->name);
+	if (t->stream)
+		sw_stream_propose(w, t, SW_ESTALL, text);
+	else
+		sw_worker_fail(w, SW_ESTALL, t->key, "%s", text);
+}
+
 /* One line for all, since they mostly wait for the same one. */
-static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
+static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 {
 	char who[SW_MISSING_TEXT], text[SW_TEXT_MAX + SW_NAME_MAX];
 	char more[40] = "";
@@ -164,9 +179,7 @@ static void warn(struct sw_worker *w, const struct sw_wtensor *t, uint32_t n)
 
 	sw_missing_text(w, t, false, sizeof(who), who);
 	if (still_ns >= w->params.stall_limit) {
-		sw_worker_fail(w, SW_ESTALL, t->key,
-			"waited %llu s for %s, tensor %.64s",
-			(unsigned long long)(still_ns / SW_S), who, t->name);
+		give_up(w, t, still_ns, who);
 		return;
 	}
 	if (n > 1)
@@ -183,6 +196,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	struct sw_wtensor *t = &w->tensors[i];
 
 	w->look.is_still |= sw_stream_compare(w, t);
+	sw_lost_check_members(w, t, named(w, t));
 	if (!is_stalled(w, t))
 		return;
 	w->look.n++;
@@ -194,7 +208,7 @@ static void look_at(struct sw_worker *w, uint32_t i)
 /* All have been looked at. */
 static void conclude(struct sw_worker *w)
 {
-	const struct sw_wtensor *t = &w->tensors[w->look.worst];
+	struct sw_wtensor *t = &w->tensors[w->look.worst];
 
 	w->is_still = w->look.is_still;
 	for (uint32_t i = 0; w->is_still && i < w->n_links; i++)

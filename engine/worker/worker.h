@@ -95,6 +95,27 @@ struct sw_worker_tuning {
 	struct sw_job_tuning wanted;
 };
 
+/* Who is gone, and what is done about the local ranks that died: all is looked
+ * at twice. */
+enum sw_lost_step {
+	SW_LOST_NOBODY,
+	SW_LOST_JUDGED, /* is there a stream of others? */
+	SW_LOST_ENDED,  /* there is: what they are in ends */
+};
+
+struct sw_lost {
+	uint32_t n_gone; /* local ranks that left or died */
+	uint64_t gone[SW_LOCAL_WORDS], died[SW_LOCAL_WORDS];
+	uint32_t local; /* the last that died, and why */
+	char why[SW_TEXT_MAX];
+	enum sw_lost_step step;
+	bool is_needed; /* there is such a stream */
+	/* Members that died, as the coordinator says; the last, and why. */
+	uint64_t members;
+	uint16_t member;
+	char text[SW_TEXT_MAX];
+};
+
 struct sw_link;
 struct sw_wtensor;
 
@@ -116,8 +137,7 @@ struct sw_worker {
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	uint16_t first, size; /* ranks: ours from first on, of all */
 	uint16_t firsts[SW_MAX_MEMBERS + 1]; /* of each member; then size */
-	uint32_t n_gone;                     /* local ranks that have left */
-	uint64_t gone[SW_LOCAL_WORDS];
+	struct sw_lost lost;
 	uint64_t epoch;      /* of the job, as the coordinator says */
 	uint64_t joined;     /* members, from the coordinator */
 	uint64_t started_ns; /* of JOINING */
@@ -161,7 +181,7 @@ struct sw_worker {
 	uint32_t n_tensors, n_admitted;
 	/* Of their indices: of which something is open; and those of which
 	 * sw_worker_take does some in each turn: dead streams that end
-	 * (mismatch.c), what may lack a local rank that has left (local.c),
+	 * (mismatch.c), what may lack a local rank that is gone (lost.c),
 	 * streams that are closed (gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
 	/* Built, and not added: the control thread's, the lcore's from
@@ -375,9 +395,12 @@ static inline int sw_worker_push(
 }
 
 /* sw_worker_local_left - local rank @local asks for nothing any more: a round
- * that lacks it ends the job, now or when another asks for it.  Its buffers
- * are still borrowed. */
+ * that lacks it ends the job, a stream its group, now or when another asks for
+ * it.  sw_worker_local_died - it will not, for @why: the groups that it is in
+ * end, and rounds that it has not begun; if there is no group of others, the
+ * job.  Its buffers are still borrowed. */
 void sw_worker_local_left(struct sw_worker *w, uint32_t local);
+void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why);
 
 /* sw_worker_set_tuning - partition and credit of this worker from its next part
  * on, in bytes, 0: the policy's; until the job's change.

@@ -234,18 +234,21 @@ void sw_todo_renumber(struct sw_worker *w);
  * ready.  Its chunks wait for nothing. */
 void sw_todo_take_place(struct sw_worker *w, struct sw_wtensor *t);
 
-/* --- local.c --- */
+/* --- lost.c --- */
 
-/* sw_local_check_left - an open round or collective that lacks a local rank
- * that has left ends the job.  sw_local_work - look at some of those that may;
- * returns at how many. */
-void sw_local_check_left(struct sw_worker *w, const struct sw_wtensor *t);
-uint32_t sw_local_work(struct sw_worker *w);
+/* sw_lost_check_local - what is open of it lacks a local rank that is gone:
+ * then it ends.  sw_lost_work - look so at some of what may; returns at how
+ * many. */
+void sw_lost_check_local(struct sw_worker *w, struct sw_wtensor *t);
+uint32_t sw_lost_work(struct sw_worker *w);
 
-/* sw_local_lacks - has local rank @local not asked for the open round, or, of a
- * stream, submitted less than others? */
-bool sw_local_lacks(
-	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local);
+/* sw_lost_learn - the coordinator says which members are gone, and why the last
+ * of them is.  sw_lost_check_members - what is open of @t ends if it is a
+ * stream of one of them, or a round that, as servers say, waits for the members
+ * @awaited, and one of them is. */
+void sw_lost_learn(struct sw_worker *w, const struct sw_status *st);
+void sw_lost_check_members(
+	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited);
 
 /* --- gone.c --- */
 

@@ -6,7 +6,8 @@
 
 bool sw_client_is_death(int err)
 {
-	return err == SW_EMISMATCH || err == SW_EABORTED || err == SW_EREFUSED;
+	return err == SW_EMISMATCH || err == SW_EABORTED ||
+	       err == SW_EREFUSED || err == SW_EPEER || err == SW_ESTALL;
 }
 
 void sw_group_die(struct sw_group *g, int death, const char *why)

@@ -80,7 +80,7 @@ static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 
 	if (!status)
 		return 0;
-	if (status == SW_EMISMATCH && why[0])
+	if (sw_client_is_death(status) && why[0])
 		return sw_client_fail(
 			c, status, "%.*s", SW_EDGE_WHY_BYTES - 1, why);
 	return sw_client_fail(

@@ -115,9 +115,9 @@ struct sw_edge_control {
 	_Alignas(64) unsigned char completions[SW_SPSC_BYTES(
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
-	/* Why a push_pull or collective ended with SW_EMISMATCH, SW_EABORTED
-	 * or SW_EREFUSED, terminated; written before its completion, by the
-	 * order of declaration. */
+	/* Why a push_pull or collective ended with SW_EMISMATCH, SW_EABORTED,
+	 * SW_EREFUSED, SW_EPEER or SW_ESTALL, terminated; written before its
+	 * completion, by the order of declaration. */
 	char whys[SW_EDGE_TENSORS][SW_EDGE_WHY_BYTES];
 };
 

@@ -384,7 +384,11 @@ static void own(struct fuzz *x, const struct fuzz_step *s)
 		tune(x, s);
 		break;
 	case 3:
-		sw_worker_local_left(&x->r.w, s->b % x->n_local);
+		if (s->b & 0x80)
+			sw_worker_local_died(
+				&x->r.w, s->b % x->n_local, "died");
+		else
+			sw_worker_local_left(&x->r.w, s->b % x->n_local);
 		break;
 	case 4:
 		sw_worker_leave(&x->r.w, -(int)s->b, s->b ? "why" : NULL);

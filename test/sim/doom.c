@@ -17,10 +17,10 @@ void sim_doom_draw(struct sim_job *job)
 
 	if (sim_below(&x, 6))
 		return;
-	job->doom = SIM_DIES + (enum sim_doom)sim_below(&x, 4);
-	if (job->n_colocated && job->doom != SIM_LEAVES)
+	job->doom = SIM_DIES + (enum sim_doom)sim_below(&x, 5);
+	if (job->n_colocated && job->doom < SIM_LEAVES)
 		job->doom = SIM_DIES;
-	if (job->doom == SIM_DIES || job->doom == SIM_LEAVES)
+	if (job->doom == SIM_DIES || job->doom >= SIM_LEAVES)
 		job->victim = (uint32_t)sim_below(&x, job->n_workers);
 	else
 		job->victim = (uint32_t)sim_below(&x, job->n_servers);
@@ -36,6 +36,21 @@ void sim_doom_draw(struct sim_job *job)
 static bool is_victim(const struct sim_job *job, uint32_t rank)
 {
 	return job->doom == SIM_DIES && rank == job->victim;
+}
+
+void sim_rank_kill(struct sim_worker *w)
+{
+	uint32_t rank = sim_job_rank(w->job, w->rank);
+	char why[64];
+
+	if (!w->is_running || sw_worker_end_of(&w->engine))
+		return; /* the agent leaves, as before a job runs */
+	snprintf(why, sizeof(why), "rank %u (node gpu%u), process 7 died", rank,
+		rank);
+	w->has_lost_rank = true;
+	sw_worker_local_died(&w->engine, w->n_local - 1u, why);
+	w->node->loop.tick_at_ns = 0;
+	sim_node_poke(w->node);
 }
 
 static bool has_ended(const struct sim_worker *w)
@@ -67,6 +82,9 @@ static void befall(struct sim_job *job)
 		sim_server_kill(job, job->victim);
 		sim_job_pass(job, 1 + job->doom_at_ns / 4);
 		sim_server_start(job, job->victim);
+		return;
+	case SIM_RANK_DIES:
+		sim_rank_kill(&job->workers[job->victim]);
 		return;
 	case SIM_LEAVES: /* by itself */
 	case SIM_NONE:
@@ -103,6 +121,64 @@ static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 		if (sim_job_rank(job, i) == rank)
 			return i != w->rank && job->workers[i].has_failed;
 	return false;
+}
+
+/* Is it gone, or has it ended by what befell another? */
+static bool is_gone(const struct sim_job *job, uint32_t rank)
+{
+	const struct sim_worker *w = &job->workers[rank];
+
+	return !w->is_open || w->has_failed || w->has_left ||
+	       sw_worker_end_of(&w->engine);
+}
+
+/* Who of the job, or of the group, may be missed by @w? */
+static bool is_missed(const struct sim_worker *w, uint32_t group, uint32_t rank)
+{
+	const struct sim_job *job = w->job;
+	const struct sim_worker *other = &job->workers[rank];
+	uint8_t all = (uint8_t)((1u << other->n_local) - 1);
+	uint8_t here = group < SIM_GROUPS ? job->groups[group].here[rank] : all;
+
+	if (other->has_lost_rank && here >> (other->n_local - 1) & 1)
+		return true;
+	return here && rank != w->rank && is_gone(job, rank);
+}
+
+bool sim_doom_is_in(const struct sim_worker *w, uint32_t group)
+{
+	for (uint32_t r = 0; r < w->job->n_workers; r++)
+		if (is_missed(w, group, r))
+			return true;
+	return false;
+}
+
+bool sim_doom_is_named(
+	const struct sim_worker *w, uint32_t group, const char *why)
+{
+	for (uint32_t r = 0; r < w->job->n_workers; r++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "rank %u ",
+			sim_job_rank(w->job, r));
+		if (is_missed(w, group, r) && strstr(why, name))
+			return true;
+	}
+	return false;
+}
+
+/* Tensors that died at a worker that goes on. */
+static void check_tensors(struct sim_job *job, const struct sim_worker *w)
+{
+	for (uint32_t t = 0; t < job->n_tensors; t++) {
+		const char *why = sw_worker_why(&w->engine, w->index[t]);
+
+		if (w->dead_in[t] && !w->has_failed && !w->has_left &&
+			!(why && sim_doom_is_named(w, SIM_GROUPS, why)))
+			snprintf(job->oracle, sizeof(job->oracle),
+				"worker %u, tensor %u is dead, for '%.150s'",
+				w->rank, t, why ? why : "");
+	}
 }
 
 /* Does the error say whose fault it is? */
@@ -151,6 +227,7 @@ const char *sim_doom_run(struct sim_job *job, uint64_t limit_ns)
 			snprintf(job->oracle, sizeof(job->oracle),
 				"worker %u fails with %d: %.180s", r, w->err,
 				w->text);
+		check_tensors(job, w);
 	}
 	return job->oracle[0] ? job->oracle : NULL;
 }

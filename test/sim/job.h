@@ -35,7 +35,14 @@ enum {
 struct sim_job;
 
 /* What befalls a node in mid-job. */
-enum sim_doom { SIM_NONE, SIM_DIES, SIM_SERVER_DIES, SIM_RESTARTS, SIM_LEAVES };
+enum sim_doom {
+	SIM_NONE,
+	SIM_DIES,
+	SIM_SERVER_DIES,
+	SIM_RESTARTS,
+	SIM_LEAVES,
+	SIM_RANK_DIES, /* of a worker that has others */
+};
 
 /* How one worker's call of a tensor differs from the others'. */
 enum sim_mismatch {
@@ -61,8 +68,9 @@ struct sim_worker {
 	bool is_open;
 	/* What follows is of one life. */
 	bool is_running, has_failed, has_left;
-	uint32_t kept;    /* lanes that use the buffers no more */
-	uint32_t hearing; /* the lane that takes what the others say now */
+	bool has_lost_rank; /* the last of its local ones has died */
+	uint32_t kept;      /* lanes that use the buffers no more */
+	uint32_t hearing;   /* the lane that takes what the others say now */
 	int err;
 	uint64_t failed_ns;
 	char text[SW_TEXT_MAX];        /* why it failed */
@@ -193,6 +201,13 @@ bool sim_worker_has_completed(const struct sim_worker *w);
  * NULL. */
 void sim_doom_draw(struct sim_job *job);
 const char *sim_doom_run(struct sim_job *job, uint64_t limit_ns);
+/* The last local rank of a worker dies. */
+void sim_rank_kill(struct sim_worker *w);
+/* Is another worker of @group, or a rank of this one, gone?  Does @why name one
+ * that is? */
+bool sim_doom_is_in(const struct sim_worker *w, uint32_t group);
+bool sim_doom_is_named(
+	const struct sim_worker *w, uint32_t group, const char *why);
 
 /* mismatch.c: draw one; does this local rank's next call, or anybody's in that
  * round, differ?  What the call is then. */

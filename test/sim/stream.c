@@ -253,6 +253,8 @@ static bool may_end(
 		return only_gives && k->local == SIM_LOCAL;
 	if (err && err == sw_worker_end_of(&w->engine))
 		return true; /* who looks at its end sees whether it may */
+	if (err == SW_EPEER)
+		return sim_doom_is_in(w, seat % SIM_GROUPS);
 	return !err || (k->how && seat % SIM_GROUPS == k->group &&
 			       err == (k->how < SIM_ABORTS ? SW_EMISMATCH
 							   : SW_EABORTED));
@@ -343,9 +345,14 @@ void sim_groups_end(struct sim_worker *w, uint32_t seat)
 	sim_node_poke(w->node);
 }
 
+static bool has_died(const struct sim_worker *w, uint32_t seat)
+{
+	return w->has_lost_rank && seat / SIM_GROUPS + 1 == w->n_local;
+}
+
 static bool is_through(const struct sim_worker *w, uint32_t seat)
 {
-	return !sim_seat_is_taken(w, seat) ||
+	return !sim_seat_is_taken(w, seat) || has_died(w, seat) ||
 	       w->of_group[seat].n_submitted == n_colls(w, seat);
 }
 
@@ -383,7 +390,7 @@ void sim_groups_step(struct sim_worker *w)
 bool sim_groups_have_completed(const struct sim_worker *w)
 {
 	for (uint32_t i = 0; i < SIM_SEATS; i++)
-		if (sim_seat_is_taken(w, i) &&
+		if (sim_seat_is_taken(w, i) && !has_died(w, i) &&
 			(w->of_group[i].n_done < n_colls(w, i) ||
 				is_to_end(w, i)))
 			return false;

@@ -437,6 +437,10 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 	if (w->has_left || w->has_failed || !w->is_open)
 		return NULL;
 	why = of->why[0] ? of->why : sw_worker_why(&w->engine, of->index);
+	if (sw_worker_death(&w->engine, of->index) == SW_EPEER)
+		return sim_doom_is_named(w, group, why)
+			       ? NULL
+			       : "a sentence that does not name who is gone";
 	if (why && !sim_clash_is_in(job, group, SIM_COLLS))
 		return "a group is dead";
 	if (!why && of->err) /* of whom all ended well that may be lost */

@@ -24,6 +24,7 @@
  *  incast: many senders before one port of a switch
  *  lanes: workers of several lcores
  *  lent: what a node's own server was lent, when its worker ends
+ *  lost: members and local ranks die, groups of others go on
  *  members: the cost of a packet with 2 to 64 of them
  *  probe: lcores behind a hash of source ports
  *  S1 to S9  streams: givers that run ahead, receivers that lag, types that
@@ -63,6 +64,7 @@ int main(int argc, char **argv)
 	check_run(trace_tuning, n_trace_tuning, filter, &passed, &failed);
 	check_run(trace_lanes, n_trace_lanes, filter, &passed, &failed);
 	check_run(trace_lent, n_trace_lent, filter, &passed, &failed);
+	check_run(trace_lost, n_trace_lost, filter, &passed, &failed);
 	check_run(trace_members, n_trace_members, filter, &passed, &failed);
 	check_run(trace_probe, n_trace_probe, filter, &passed, &failed);
 	check_run(trace_share, n_trace_share, filter, &passed, &failed);

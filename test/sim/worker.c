@@ -106,6 +106,13 @@ static void die(struct sim_worker *w, uint32_t t)
 		memset(w->from[l][t], 0x5a, job->n_elems[t] * job->elem_bytes);
 }
 
+/* Is it the error of a tensor alone? */
+static bool is_of_dead(const struct sim_worker *w, int err)
+{
+	return err == SW_EMISMATCH ||
+	       (err == SW_EPEER && !sw_worker_end_of(&w->engine));
+}
+
 static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	int err, uint32_t weight)
 {
@@ -122,7 +129,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 	if (err) {
 		w->n_errors++;
 		w->last_err = err;
-		if (err == SW_EMISMATCH)
+		if (is_of_dead(w, err))
 			die(w, t);
 		return;
 	}
@@ -235,7 +242,7 @@ void sim_worker_submit(struct sim_worker *w, uint32_t t, uint32_t local)
 	w->node->wake_ns = sw_min64(w->node->wake_ns,
 		sw_max64(w->job->net.now_ns, w->node->gap_until_ns));
 	err = sw_worker_begin(&w->engine, &round);
-	if (err == SW_EMISMATCH) {
+	if (is_of_dead(w, err)) {
 		w->asked[t] &= ~(1u << local);
 		die(w, t);
 	} else if (err) {
@@ -269,7 +276,7 @@ static void submit_some(struct sim_worker *w)
 
 	if (!job->is_in_order)
 		from = (uint32_t)sim_below(&job->rng, n);
-	for (uint32_t i = 0; i < n * w->n_local; i++) {
+	for (uint32_t i = 0; i < n * (w->n_local - w->has_lost_rank); i++) {
 		uint32_t t = (from + i) % n, local = i / n;
 
 		if (job->is_reversed && w->rank % 2)

@@ -215,7 +215,8 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
  * Returns 0: the tensor holds the sum (the handle is now gone); SW_EAGAIN: not
  * yet; else the error it ended with (the handle is gone and the tensor's
  * content undefined): SW_EMISMATCH, SW_EABORTED and SW_EREFUSED (of a group),
- * SW_EPEER, SW_ESERVER, SW_ESTALL,
+ * SW_EPEER a rank is gone, with the groups and tensors that it was in; where no
+ * group is without it the attachment ends, too; SW_ESERVER, SW_ESTALL,
  * SW_ECORRUPT, SW_ECLOSED the agent is gone; SW_EINVAL no such handle.
  * Cost: memory reads; every 64th fruitless call a look at the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);

@@ -14,7 +14,7 @@ static void death__waits_for_every_lane(void **state)
 	expect_silence(&s->w[1]); /* no lcore knows */
 	work(s);
 	control(s);
-	assert_true(s->agent.core.is_leaving);
+	assert_true(sw_worker_end_of(&s->agent.core.worker));
 	expect_silence(&s->w[1]); /* lane 1 does not */
 	lane_work(s);
 	work(s);

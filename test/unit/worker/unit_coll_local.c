@@ -263,7 +263,7 @@ static void clash__of_streams(void **state)
 
 /* --- who has left, who is late --- */
 
-static void left__ends_what_lacks_it(void **state)
+static void left__ends_the_group_that_lacks_it(void **state)
 {
 	struct worker_rig *r = open_all();
 	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
@@ -271,8 +271,11 @@ static void left__ends_what_lacks_it(void **state)
 	sw_worker_local_left(&r->w, 1);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
-	assert_contains(wrig_events(r), "failed SW_EPEER node node: local rank "
-					"1 left");
+	sw_worker_take(&r->w);
+	assert_string_equal(wrig_events(r), "done t0 #70 SW_EPEER w0");
+	assert_string_equal(sw_worker_why(&r->w, 0),
+		"node node: local rank 1 left; stream s cannot complete");
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	wrig_close(r);
 }
 
@@ -303,6 +306,25 @@ static void stall__names_the_local_rank(void **state)
 		peer_send(&r->s[0], h, NULL);
 	}
 	assert_contains(wrig_events(r), "waiting 30 s for rank 1 of 4, ");
+	wrig_close(r);
+}
+
+/* Its group ends, not the job. */
+static void stall__ends_the_group(void **state)
+{
+	struct worker_rig *r = open_all();
+	struct sw_worker_coll ask = call(0, SW_ALL_REDUCE, 1);
+
+	r->w.params.dead_after = 10000 * SW_S;
+	r->w.params.stall_limit = 60 * SW_S;
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
+	wrig_tick(r, 61 * SW_S);
+	wrig_tick(r, SW_MS);
+	assert_contains(wrig_tx(r), "s0 MISMATCH k0");
+	assert_string_equal(
+		r->w.tensors[0].why, "waited 61 s for rank 1 of 4, stream s");
+	assert_int_equal(r->w.tensors[0].death, SW_ESTALL);
+	assert_string_equal(wrig_events(r), "");
 	wrig_close(r);
 }
 
@@ -538,9 +560,10 @@ int main(void)
 		cmocka_unit_test(submit__only_ranks_of_the_group),
 		cmocka_unit_test(submit__differs),
 		cmocka_unit_test(clash__of_streams),
-		cmocka_unit_test(left__ends_what_lacks_it),
+		cmocka_unit_test(left__ends_the_group_that_lacks_it),
 		cmocka_unit_test(left__is_not_in_the_group),
 		cmocka_unit_test(stall__names_the_local_rank),
+		cmocka_unit_test(stall__ends_the_group),
 		cmocka_unit_test(scatter__in_the_order_of_the_list),
 		cmocka_unit_test(gather__own_parts_stay_here),
 		cmocka_unit_test(bcast__from_a_local_rank),

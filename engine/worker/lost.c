@@ -1,0 +1,208 @@
+/* lost.c - what needs a member or a local rank that is gone ends; the rest goes
+ * on.  SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A local rank that has left, by closing, is missed when something that it
+ * lacks is open.  One that died ends all that it is in, whether it is open here
+ * or elsewhere: the streams of its groups, and of each tensor the rounds from
+ * the first on that it has not begun, which nobody can complete.  If there is
+ * no group of others that is alive the job ends instead, for all, with the same
+ * sentence: with it nothing could go on.
+ *
+ * Of members the coordinator decides that, and says in STATUS which are gone.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/bits.h"
+#include "engine/base/error.h"
+#include "engine/worker/stream.h"
+#include "engine/worker/work.h"
+
+static bool lacks(
+	const struct sw_worker *w, const struct sw_wtensor *t, uint32_t local)
+{
+	const struct sw_stream *s = t->stream;
+
+	if (w->lane_i)
+		return false; /* lane 0 has begun it */
+	return s ? sw_wgroup_has_local(&s->group, local) &&
+			       s->n_asked[local] != s->n_newest
+		 : !sw_bits_has(t->asked, local);
+}
+
+/* What is open of it, or will be. */
+static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
+{
+	sw_tensor_kill(
+		w, t, t->stream ? 1 : t->round + !t->is_begun, SW_EPEER, why);
+}
+
+/* --- local ranks --- */
+
+/* Of the last that died there is a sentence. */
+static const char *why_lost(const struct sw_worker *w,
+	const struct sw_wtensor *t, uint32_t local, char text[SW_TEXT_MAX])
+{
+	bool has_died = sw_bits_has(w->lost.died, local);
+
+	if (has_died && local == w->lost.local)
+		return w->lost.why;
+	snprintf(text, SW_TEXT_MAX,
+		"node %.40s: local rank %u %s; %s %.64s cannot complete",
+		w->node_name, local, has_died ? "died" : "left",
+		t->stream ? "stream" : "tensor", t->name);
+	return text;
+}
+
+static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
+{
+	char text[SW_TEXT_MAX];
+	const char *why = why_lost(w, t, local, text);
+
+	if (t->stream || sw_bits_has(w->lost.died, local))
+		end(w, t, why);
+	else
+		sw_worker_fail(w, SW_EPEER, t->key, "%s", why);
+}
+
+void sw_lost_check_local(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t i = 0;
+
+	if (!t->is_open || !w->lost.n_gone)
+		return;
+	while (i < w->n_local &&
+		!(sw_bits_has(w->lost.gone, i) && lacks(w, t, i)))
+		i++;
+	if (i < w->n_local)
+		miss(w, t, i);
+}
+
+/* One that died and is in it, the last if that is; SW_LOCAL_RANKS: none. */
+static uint32_t find_dead(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	const uint64_t *in = t->stream ? t->stream->group.has_local : NULL;
+
+	if (!in || sw_bits_has(in, w->lost.local))
+		return w->lost.local;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		if (w->lost.died[i] & in[i])
+			return 64 * i + (uint32_t)__builtin_ctzll(
+						w->lost.died[i] & in[i]);
+	return SW_LOCAL_RANKS;
+}
+
+static bool is_alive(const struct sw_wtensor *t)
+{
+	return t->stream && !t->dead_from && !t->is_closed;
+}
+
+/* From the first round on that one that died has not begun. */
+static void end_rounds(struct sw_worker *w, struct sw_wtensor *t)
+{
+	bool have_asked = !t->is_begun;
+
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		have_asked &= !(w->lost.died[i] & ~t->asked[i]);
+	if (!t->decl.is_async)
+		sw_tensor_kill(
+			w, t, t->round + 1 + have_asked, SW_EPEER, w->lost.why);
+}
+
+static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
+{
+	uint32_t dead = w->lost.step ? find_dead(w, t) : SW_LOCAL_RANKS;
+	char text[SW_TEXT_MAX];
+
+	sw_bitmap_remove(&w->lacking, t->index);
+	if (t->has_gone)
+		return 1;
+	if (w->lost.step == SW_LOST_JUDGED) {
+		w->lost.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
+		return 1;
+	}
+	if (dead != SW_LOCAL_RANKS && is_alive(t))
+		end(w, t, why_lost(w, t, dead, text));
+	else if (dead != SW_LOCAL_RANKS && !t->stream)
+		end_rounds(w, t);
+	sw_lost_check_local(w, t);
+	return 1 + w->n_local / 64;
+}
+
+static void look_at_all(struct sw_worker *w, enum sw_lost_step step)
+{
+	w->lost.step = step;
+	sw_bitmap_add_run(&w->lacking, 0, w->n_tensors);
+}
+
+/* All were looked at. */
+static void go_on(struct sw_worker *w)
+{
+	if (w->lost.step == SW_LOST_JUDGED && w->lost.is_needed)
+		look_at_all(w, SW_LOST_ENDED);
+	else if (w->lost.step == SW_LOST_JUDGED)
+		sw_worker_fail(w, SW_EPEER, SW_KEY_NONE, "%s", w->lost.why);
+	else
+		w->lost.step = SW_LOST_NOBODY;
+}
+
+uint32_t sw_lost_work(struct sw_worker *w)
+{
+	uint32_t n = sw_tensors_work(w, &w->lacking, look_at);
+
+	if (w->lost.step && sw_bitmap_is_empty(&w->lacking) &&
+		!sw_worker_end_of(w)) {
+		go_on(w);
+		n++;
+	}
+	return n;
+}
+
+void sw_worker_local_left(struct sw_worker *w, uint32_t local)
+{
+	w->lost.n_gone++;
+	sw_bits_add(w->lost.gone, local);
+	sw_bitmap_add_all(&w->lacking, &w->open);
+	sw_lost_work(w);
+}
+
+void sw_worker_local_died(struct sw_worker *w, uint32_t local, const char *why)
+{
+	sw_bits_add(w->lost.died, local);
+	w->lost.local = local;
+	snprintf(w->lost.why, sizeof(w->lost.why), "%s", why);
+	w->lost.is_needed = false;
+	look_at_all(w, SW_LOST_JUDGED);
+	sw_worker_local_left(w, local);
+}
+
+/* --- members --- */
+
+void sw_lost_learn(struct sw_worker *w, const struct sw_status *st)
+{
+	w->lost.members = (~0ULL >> (64 - w->n_members)) & ~st->joined &
+			  ~(1ULL << w->rank);
+	w->lost.member = st->rank;
+	memcpy(w->lost.text, st->text, sizeof(w->lost.text));
+}
+
+/* Of the last of them there is a sentence. */
+static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
+{
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		"rank %u is gone; %s %.64s cannot complete",
+		(uint32_t)__builtin_ctzll(who), t->stream ? "stream" : "tensor",
+		t->name);
+	end(w, t, who >> w->lost.member & 1 ? w->lost.text : text);
+}
+
+void sw_lost_check_members(
+	struct sw_worker *w, struct sw_wtensor *t, uint64_t awaited)
+{
+	uint64_t who = w->lost.members &
+		       (t->stream ? t->stream->group.members : awaited);
+	if (who)
+		end_for(w, t, who);
+}

@@ -1,0 +1,85 @@
+# proc_lost.py - a rank or an agent dies: groups of others go on
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+
+import rig
+from rig import Net, check, program
+
+NAMES = ["coll", "sum", "later"]
+
+
+def start(net, *options):
+    net.start_all()
+    return [net.run(f"lost{i}.{j}", program("test/proc/proc_lost"), "--agent",
+                    net.socket(f"agent{i}"), *options)
+            for i, m in enumerate(net.local) for j in range(m)]
+
+
+def check_living(procs, sentence):
+    """All that the dead one was in ends at all others with one sentence, and
+    the group of those goes on."""
+    said = set()
+    for p in procs:
+        p.wait_ok()
+        got = re.findall(r"^ended (\w+) (\w+) (.*)$", p.out(), re.M)
+        check([e[0] for e in got] == NAMES, p.out())
+        check(all(e[1] == "SW_EPEER" for e in got), p.out())
+        check("living goes on" in p.out(), p.out())
+        said |= {e[2] for e in got}
+    check(len(said) == 1 and re.fullmatch(sentence, said.pop()),
+          f"not one \"{sentence}\": {said}")
+
+
+def run(local, **keys):
+    with Net(workers=len(local), local=local, **keys) as net:
+        net.local = local
+        procs = start(net)
+        dead = []
+        for p in procs:
+            p.await_out(r"dies|ended later")
+            if "dies" in p.out():
+                dead.append(p)
+                p.wait(rig.RUN_S)
+        check(len(dead) == 1, "one dies")
+        node = len(local) - 1
+        which = f", local rank {local[-1] - 1}" if local[-1] > 1 else ""
+        check_living([p for p in procs if p not in dead],
+                     rf"rank {sum(local) - 1} \(node agent{node}\){which}: "
+                     r"training process \d+: .*")
+
+
+def test_a_member():
+    run((1, 1, 1))
+
+
+def test_a_member_with_two_servers():
+    run((1, 1, 2, 1), servers=2)
+
+
+def test_a_local_rank():
+    run((1, 2))
+
+
+def test_a_local_rank_of_nodes_that_serve():
+    run((2, 2), servers=0, colocated=True)
+
+
+def test_a_local_rank_with_lanes():
+    run((1, 2), lanes=(2, 2), servers=2)
+
+
+def test_an_agent():
+    """Nobody says why."""
+    local = (1, 1, 1)
+    with Net(workers=3, local=local, job={"dead_after": "2s"}) as net:
+        net.local = local
+        procs = start(net, "--stay")
+        procs[2].await_out("stays")
+        net.kill("agent2")
+        check_living(procs[:2], r"rank 2 \(node agent2\) silent for 2 s")
+        procs[2].kill()
+        net.start("agent2")  # it clears what the killed one left
+
+
+if __name__ == "__main__":
+    rig.main(dict(globals()))

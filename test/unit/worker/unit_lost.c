@@ -1,0 +1,202 @@
+/* unit_lost.c - what ends when a member or a local rank is gone, what goes on.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/worker/coll_rig.h"
+
+enum { LOCAL = 3, A, B, C };
+
+static int32_t from[LOCAL][PEER_CHUNK], to[LOCAL][PEER_CHUNK];
+
+/* Member 0 of 2, with ranks 0 to 2, the other has as many: tensor "t", and
+ * streams of ranks 0 and 3, 1 and 4, 2 and 5. */
+static struct worker_rig *open_rig(void)
+{
+	static const uint16_t ranks[][2] = {{0, 3}, {1, 4}, {2, 5}};
+	static const char *const names[] = {"a", "b", "c"};
+	static struct worker_rig r;
+	struct sw_worker_tensor d[4] = {{.name = "t",
+		.n_elems = PEER_CHUNK,
+		.dtype = SW_I32,
+		.base = to[0]}};
+
+	for (uint32_t i = 0; i < 3; i++)
+		d[1 + i] = (struct sw_worker_tensor){.name = names[i],
+			.window_log2 = LOG2,
+			.ranks = ranks[i],
+			.n_ranks = 2};
+	wrig_open_local(&r, 0, 2, 1, LOCAL);
+	r.s[0].grant = 1 << 15;
+	r.s[0].n_local = LOCAL;
+	wrig_run(&r);
+	assert_int_equal(sw_worker_declare(&r.w, d, 4), 0);
+	wrig_tx(&r);
+	peer_declared(&r.s[0]);
+	wrig_tx(&r);
+	assert_string_equal(wrig_events(&r), "declared");
+	for (uint32_t l = 0; l < LOCAL; l++)
+		sw_worker_source(&r.w, 0, l, from[l]);
+	return &r;
+}
+
+static int call(struct worker_rig *r, uint32_t stream, uint32_t local)
+{
+	struct sw_worker_coll ask = {.stream = stream - LOCAL,
+		.local = local,
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_I32,
+		.n_elems = 1,
+		.from = from[local],
+		.to = to[local],
+		.cookie = 70 + local};
+
+	return sw_worker_coll(&r->w, &ask);
+}
+
+static int push(struct worker_rig *r, uint32_t local)
+{
+	const struct sw_worker_round round = {
+		.step = 1, .local = local, .cookie = 60 + local};
+
+	return sw_worker_begin(&r->w, &round);
+}
+
+/* All that is to be done about it. */
+static void settle(struct worker_rig *r)
+{
+	while (sw_worker_take(&r->w))
+		;
+}
+
+static void expect_death(struct worker_rig *r, uint32_t tensor, const char *why)
+{
+	assert_int_equal(sw_worker_death(&r->w, tensor), SW_EPEER);
+	assert_string_equal(sw_worker_why(&r->w, tensor), why);
+}
+
+/* Its group and the tensor end, those of the others go on. */
+static void died__ends_what_it_is_in(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(push(r, 0), 0);
+	assert_int_equal(call(r, B, 1), 0);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	assert_string_equal(wrig_events(r),
+		"done t0 #60 SW_EPEER w0; done t2 #71 SW_EPEER w0");
+	expect_death(r, 0, "rank 1 died");
+	expect_death(r, B - LOCAL, "rank 1 died");
+	assert_int_equal(push(r, 2), SW_EPEER);
+	assert_int_equal(call(r, A, 0), 0);
+	assert_int_equal(call(r, C, 2), 0);
+	assert_int_equal(n_pushes(r), 2);
+	wrig_close(r);
+}
+
+/* It has pushed: that round is whole, the next one is not. */
+static void died__after_its_push(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(push(r, 1), 0);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	assert_int_equal(push(r, 0), 0);
+	assert_int_equal(push(r, 2), 0);
+	assert_int_equal(n_pushes(r), 1);
+	peer_result(&r->s[0], 0, 1, 0, 5);
+	assert_string_equal(wrig_events(r),
+		"done t0 #60 SW_OK w2; done t0 #61 SW_OK w2; done t0 #62 "
+		"SW_OK w2");
+	assert_int_equal(push(r, 0), SW_EPEER);
+	wrig_close(r);
+}
+
+/* There is no group without it: the job ends, for that reason. */
+static void died__in_all_groups(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	sw_worker_close_group(&r->w, A - LOCAL, 0);
+	sw_worker_abort(&r->w, C - LOCAL, "enough", false);
+	assert_int_equal(call(r, B, 1), 0);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	assert_contains(wrig_events(r), "failed SW_EPEER rank 1 died");
+	wrig_close(r);
+}
+
+/* Before the first was looked at in all it was in. */
+static void died__two_at_once(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	sw_worker_local_died(&r->w, 0, "rank 0 died");
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	expect_death(r, A - LOCAL,
+		"node node: local rank 0 died; stream a cannot complete");
+	expect_death(r, B - LOCAL, "rank 1 died");
+	assert_int_equal(call(r, C, 2), 0);
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	wrig_close(r);
+}
+
+static void say_lost(struct worker_rig *r, uint64_t joined)
+{
+	struct sw_status st = {.joined = joined,
+		.seq = 2,
+		.state = SW_JOB_RUNNING,
+		.rank = 1,
+		.size = 6,
+		.epoch = 9,
+		.text = "rank 1 is silent"};
+
+	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
+}
+
+/* A look for what stands still. */
+static void look(struct worker_rig *r)
+{
+	wrig_tick(r, 200 * SW_MS);
+	settle(r);
+}
+
+/* What waits for it ends, as soon as it is known that it does. */
+static void member__is_gone(void **state)
+{
+	struct worker_rig *r = open_rig();
+
+	for (uint32_t l = 0; l < LOCAL; l++)
+		assert_int_equal(push(r, l), 0);
+	assert_int_equal(call(r, A, 0), 0);
+	wrig_tx(r);
+	look(r);
+	say_lost(r, 3);
+	look(r);
+	assert_string_equal(wrig_events(r), "");
+	say_lost(r, 1);
+	look(r);
+	assert_string_equal(wrig_events(r), "done t1 #70 SW_EPEER w0");
+	expect_death(r, A - LOCAL, "rank 1 is silent");
+	wrig_tx(r);
+	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 2);
+	look(r);
+	assert_string_equal(wrig_events(r),
+		"done t0 #60 SW_EPEER w0; done t0 #61 SW_EPEER w0; done t0 #62 "
+		"SW_EPEER w0");
+	expect_death(r, 0, "rank 1 is silent");
+	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
+	wrig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(died__ends_what_it_is_in),
+		cmocka_unit_test(died__after_its_push),
+		cmocka_unit_test(died__in_all_groups),
+		cmocka_unit_test(died__two_at_once),
+		cmocka_unit_test(member__is_gone)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
