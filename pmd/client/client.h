@@ -121,8 +121,9 @@ struct sw_call {
 	bool is_counted;               /* in n_unfinished */
 	struct sw_call_device *device; /* NULL: memcpy does, or it has ended */
 	uint32_t n_copying;            /* pieces that it has */
-	struct sw_call *later;         /* of its channel */
-	char token[8];                 /* of a barrier */
+	uint32_t n_waits;              /* threads that wait for it */
+	struct sw_call *later; /* of its channel; of those that have ended */
+	char token[8];         /* of a barrier */
 };
 
 /* A piece at the agent, or back from it. */
@@ -141,6 +142,7 @@ struct sw_calls {
 	struct sw_call calls[SW_EDGE_COLLS];
 	struct sw_call_piece pieces[SW_EDGE_COLLS];
 	struct sw_call_piece *ended, **ended_end; /* to be copied out */
+	struct sw_call *done, **done_end;         /* ended, to be reported */
 	struct sw_channel *channels, *turn;       /* all; where to go on */
 	uint64_t n_calls, n_pieces;               /* handles so far */
 	uint32_t n_open;
@@ -153,7 +155,9 @@ struct sw_calls {
 struct sw_turn {
 	pthread_mutex_t lock;         /* of the client */
 	pthread_cond_t changed, work; /* work: of the library's thread */
+	pthread_cond_t done;          /* of watchers */
 	uint32_t n_waiting;           /* for changed */
+	uint32_t n_watchers;          /* of the program's, in sw_wait_ended */
 	uint32_t n_claims;            /* that want to lead whatever comes */
 	uint32_t n_users; /* of the program's, that wait for handles */
 	bool has_leader;
@@ -301,12 +305,25 @@ int sw_client_await(
  * does it? */
 bool sw_client_has_work(const struct sw_client *c);
 
+/* sw_client_can_lead - is there nobody who works for all, or will at once? */
+bool sw_client_can_lead(const struct sw_client *c);
+
 /* sw_client_wait_changed - of who does not lead: until sw_client_changed, which
  * says that handles may have ended, or @until_ns; sw_client_wait_work - of the
- * library's thread: until sw_client_changed finds work for it, or @until_ns. */
+ * library's thread: until sw_client_changed finds work for it, or @until_ns;
+ * sw_client_wait_done - of a watcher: until sw_client_changed finds an end that
+ * nobody waits for, or that nobody leads. */
 void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns);
 void sw_client_wait_work(struct sw_client *c, uint64_t until_ns);
+void sw_client_wait_done(struct sw_client *c, uint64_t until_ns);
 void sw_client_changed(struct sw_client *c);
+
+/* sw_client_next_done - the first collective that has ended, is not
+ * reported, and that nobody waits for; NULL: none. */
+struct sw_call *sw_client_next_done(const struct sw_client *c);
+
+/* sw_client_call_watchers - if there is something for them. */
+void sw_client_call_watchers(struct sw_client *c);
 
 /* sw_client_kick - the leader, if it sleeps, has something to do;
  * sw_client_call_thread - it, or whoever else waits, has. */

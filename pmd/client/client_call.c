@@ -86,6 +86,11 @@ static void end_call(struct sw_client *c, struct sw_call *k)
 	uint64_t one = 1;
 
 	k->state = SW_TENSOR_ENDED;
+	k->later = NULL;
+	if (!c->calls.done)
+		c->calls.done_end = &c->calls.done;
+	*c->calls.done_end = k;
+	c->calls.done_end = &k->later;
 	if (k->device)
 		k->device->ops->end(k->device);
 	k->device = NULL;

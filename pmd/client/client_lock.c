@@ -20,6 +20,7 @@ int sw_turn_init(struct sw_turn *t)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&t->changed, &attr);
 	pthread_cond_init(&t->work, &attr);
+	pthread_cond_init(&t->done, &attr);
 	pthread_condattr_destroy(&attr);
 	return 0;
 }
@@ -58,11 +59,32 @@ void sw_client_unlock(struct sw_client *c)
 	pthread_mutex_unlock(&c->turn.lock);
 }
 
+bool sw_client_can_lead(const struct sw_client *c)
+{
+	return !c->closed && !c->turn.n_users && !c->turn.has_leader;
+}
+
 bool sw_client_has_work(const struct sw_client *c)
 {
-	return !c->closed && !c->turn.n_users && !c->turn.has_leader &&
+	return sw_client_can_lead(c) && !c->turn.n_watchers &&
 	       (c->calls.n_unfinished ||
 		       (c->turn.event_fd >= 0 && c->calls.n_open));
+}
+
+struct sw_call *sw_client_next_done(const struct sw_client *c)
+{
+	struct sw_call *k = c->calls.done;
+
+	while (k && k->n_waits)
+		k = k->later;
+	return k;
+}
+
+void sw_client_call_watchers(struct sw_client *c)
+{
+	if (c->closed || sw_client_next_done(c) ||
+		(sw_client_can_lead(c) && c->calls.n_open))
+		pthread_cond_broadcast(&c->turn.done);
 }
 
 /* Who has nothing to do is not woken: it would take the core of those who
@@ -71,6 +93,7 @@ void sw_client_changed(struct sw_client *c)
 {
 	if (c->turn.n_waiting)
 		pthread_cond_broadcast(&c->turn.changed);
+	sw_client_call_watchers(c);
 	if (c->turn.is_idle && (sw_client_has_work(c) || c->turn.is_ending ||
 				       c->calls.expire_ns < c->turn.until_ns))
 		pthread_cond_signal(&c->turn.work);
@@ -97,6 +120,11 @@ void sw_client_wait_work(struct sw_client *c, uint64_t until_ns)
 	c->turn.is_idle = true;
 	wait_for(c, &c->turn.work, until_ns);
 	c->turn.is_idle = false;
+}
+
+void sw_client_wait_done(struct sw_client *c, uint64_t until_ns)
+{
+	wait_for(c, &c->turn.done, until_ns);
 }
 
 void sw_client_kick(struct sw_client *c)

@@ -353,7 +353,7 @@ void sw_leave(struct sw_client *c)
 	c->sock = -1;
 	sw_client_close(c, SW_ECLOSED, "this process has left the job");
 	if (*c->is_ours) {
-		sw_client_changed(c);
+		sw_client_call_thread(c);
 		sw_client_unlock(c);
 	}
 }

@@ -101,6 +101,21 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 		k->channel->stream->name);
 }
 
+/* Its end is reported. */
+static void forget(struct sw_client *c, struct sw_call *k)
+{
+	struct sw_call **at = &c->calls.done;
+
+	while (*at && *at != k)
+		at = &(*at)->later;
+	if (*at)
+		*at = k->later;
+	if (c->calls.done_end == &k->later)
+		c->calls.done_end = at;
+	k->state = SW_TENSOR_IDLE;
+	sw_group_put(k->group);
+}
+
 /* When the attachment is over, a thread may still be copying. */
 static int look_call(struct sw_client *c, uint64_t handle)
 {
@@ -120,8 +135,7 @@ static int look_call(struct sw_client *c, uint64_t handle)
 		err = sw_client_check(c);
 	else
 		err = report_call(c, k);
-	k->state = SW_TENSOR_IDLE;
-	sw_group_put(k->group);
+	forget(c, k);
 	return err;
 }
 
@@ -226,6 +240,20 @@ static int wait_any(
 	}
 }
 
+/* What somebody waits for is not for watchers. */
+static void mark(struct sw_client *c, const uint64_t *handles, uint32_t n,
+	bool is_waited_for)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_call *k = sw_client_find_call(c, handles[i]);
+
+		if (k && is_waited_for)
+			k->n_waits++;
+		else if (k)
+			k->n_waits--;
+	}
+}
+
 int sw_wait_any(
 	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i)
 {
@@ -238,9 +266,13 @@ int sw_wait_any(
 		return SW_ECLOSED;
 	if (!c->turn.n_users++)
 		sw_client_kick(c); /* the library's thread, if it leads */
+	mark(c, handles, n, true);
 	err = wait_any(c, handles, n, i);
+	mark(c, handles, n, false);
 	if (!--c->turn.n_users)
 		sw_client_changed(c); /* the thread goes on with the rest */
+	else
+		sw_client_call_watchers(c);
 	sw_client_unlock(c);
 	return err;
 }
@@ -250,6 +282,64 @@ int sw_wait(struct sw_client *c, uint64_t handle)
 	uint32_t i;
 
 	return sw_wait_any(c, &handle, 1, &i);
+}
+
+/* The first that has ended.  When the attachment is over all do. */
+static int look_ended(struct sw_client *c, uint64_t *handle)
+{
+	const struct sw_call *k = sw_client_next_done(c);
+	struct sw_calls *s = &c->calls;
+	int err = 0;
+
+	*handle = k ? k->handle : 0;
+	if (k)
+		return look_call(c, *handle);
+	for (uint32_t i = 0; c->closed && i < SW_EDGE_COLLS; i++) {
+		if (s->calls[i].state != SW_TENSOR_OPEN || s->calls[i].n_waits)
+			continue;
+		*handle = s->calls[i].handle;
+		err = look_call(c, *handle);
+		if (err != SW_EAGAIN)
+			return err;
+	}
+	*handle = 0;
+	return c->closed && !err ? sw_client_check(c) : SW_EAGAIN;
+}
+
+static int wait_ended(struct sw_client *c, uint64_t *handle)
+{
+	uint64_t until_ns = sw_client_wait_until_ns(c);
+
+	for (;;) {
+		int err = look_ended(c, handle);
+
+		if (err != SW_EAGAIN)
+			return err;
+		if (sw_edge_now_ns() >= until_ns)
+			return sw_client_fail(c, SW_ETIMEDOUT,
+				"no collective has ended in %u s",
+				c->settings.wait_timeout_s);
+		if (sw_client_can_lead(c))
+			sw_client_turn(c, until_ns);
+		else
+			sw_client_wait_done(c, until_ns);
+	}
+}
+
+int sw_wait_ended(struct sw_client *c, uint64_t *handle)
+{
+	int err;
+
+	*handle = 0;
+	if (!sw_client_lock(c))
+		return SW_ECLOSED;
+	if (!c->turn.n_watchers++ && !c->turn.n_users)
+		sw_client_kick(c); /* the library's thread, if it leads */
+	err = wait_ended(c, handle);
+	if (!--c->turn.n_watchers)
+		sw_client_changed(c); /* the thread goes on with the rest */
+	sw_client_unlock(c);
+	return err;
 }
 
 static int poll_until(struct sw_client *c, uint64_t handle, uint64_t until_ns)

@@ -238,6 +238,20 @@ def case_asynchronous():
             check_sum(y, x, gloo, f"{x.numel()} elements")
 
 
+def case_futures():
+    """Nobody else waits for what they stand for; they have the group's error."""
+    group = dist.new_group()
+    xs = [torch.ones(1 + 300000 * (i % 3)) for i in range(20)]
+    totals = [dist.all_reduce(x, group=group, async_op=True).get_future().then(
+        lambda f: float(f.value()[0].sum())) for x in xs]
+    for x, total in zip(xs, totals):
+        check(total.wait() == x.numel() * dist.get_world_size(), "total")
+    x = torch.ones(10 + (dist.get_rank() == 0))
+    future = dist.all_reduce(x, group=group, async_op=True).get_future()
+    with raises(SumwireError, "SW_EMISMATCH", "rank 0"):
+        future.wait()
+
+
 def case_coalesced():
     for group, gloo in twins():
         n = dist.get_world_size(group)

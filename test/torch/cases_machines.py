@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 from cases_backend import start
 from sumwire import SumwireError
-from sumwire.distributed import attachment, methods, numa
+from sumwire.distributed import agents, attachment, methods, numa
 from torch_rig import check, raises, run_cases
 
 
@@ -27,13 +27,35 @@ def value(rank, n):
     return ((torch.arange(n) * (rank + 3)) % 251).float()
 
 
-def case_places():
-    """Where this rank's agent is."""
+def agent():
+    """Of this rank: its socket, its configuration."""
     path = attachment._attachment.calls.client.agent
     with open(os.path.join(os.path.dirname(path), "agent.ini"),
               encoding="ascii") as f:
-        ip = re.search(r"\[port udp\]\ntype = udp\nip = ([\d.]+)", f.read())[1]
+        return path, f.read()
+
+
+def case_places():
+    """Where this rank's agent is."""
+    path, text = agent()
+    ip = re.search(r"\[port udp\]\ntype = udp\nip = ([\d.]+)", text)[1]
     os.write(1, f"agent {path} {ip}\npid {os.getpid()}\n".encode())
+
+
+def case_lcores():
+    """On how many the agent polls, for itself and as a server; and what others
+    would have."""
+    n = os.environ["TEST_LCORES"]
+    check(agent()[1].count(f"lcores = {n}\n") == 3, agent()[1])
+    for homes, servers, want in (
+            ([("a", 3), ("b", 3)], [], 2),
+            ([("a", 3), ("b", 2)], [], 1),
+            ([("a", 4), ("a", 4), ("b", 4), ("b", 4)], [], 2),
+            ([("a", 64), ("b", 4), ("b", 4), ("b", 4)], [], 1),
+            ([("a", 64), ("a", 64)], [], 1),
+            ([("a", 64), ("b", 64)], [("10.0.0.9", 5700)], 1)):
+        got = agents.lcores(homes, servers)
+        check(got == want, f"{homes} {servers}: {got}")
 
 
 class Gpu:

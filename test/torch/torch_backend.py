@@ -8,7 +8,7 @@ from backend_rig import Alone, Net, main
 from rig import check
 
 CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
-         "gathers", "scatters", "by_gloo", "objects", "asynchronous",
+         "gathers", "scatters", "by_gloo", "objects", "asynchronous", "futures",
          "coalesced", "empty", "compiled_ones", "threads", "refused", "late",
          "differing", "given_up", "aborted", "timeouts", "allocated",
          "monitored", "split"]

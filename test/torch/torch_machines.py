@@ -79,17 +79,21 @@ class Machines(Alone):
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
-    def torchruns(self, *args, rendezvous, env=None):
-        """One on each machine."""
-        pairs = {**self.environment(0), "TEST_LIMIT_S": "90", **(env or {})}
+    def torchruns(self, *args, rendezvous, env=None, cpus=()):
+        """One on each machine, which has those CPUs; all, if none are named.
+        These machines have the same cores, so each agent polls on one."""
+        pairs = {**self.environment(0), "TEST_LIMIT_S": "90",
+                 "SUMWIRE_LCORES": "1", **(env or {})}
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TEST_STORE",
                      "SUMWIRE_LAUNCHER", "GLOO_SOCKET_IFNAME"):
             del pairs[name]
+        bound = [["taskset", "-c", each] for each in cpus] or [[]] * N
         return [self.run(f"torchrun{i}", *self.inside(
-            i, "env", "-u", "SUMWIRE_LAUNCHER",
-            *[f"{k}={v}" for k, v in pairs.items()], torch_rig.python(), "-m",
-            "torch.distributed.run", f"--nnodes={N}", "--nproc-per-node=2",
-            *rendezvous(i), os.path.join(torch_rig.HERE, "cases_machines.py"),
+            i, *bound[i], "env", "-u", "SUMWIRE_LAUNCHER",
+            *[f"{k}={v}" for k, v in pairs.items() if v is not None],
+            torch_rig.python(), "-m", "torch.distributed.run",
+            f"--nnodes={N}", "--nproc-per-node=2", *rendezvous(i),
+            os.path.join(torch_rig.HERE, "cases_machines.py"),
             *args)) for i in range(N)]
 
     def torchruns_ok(self, *cases, **how):
@@ -151,6 +155,19 @@ def test_by_address():
         agents_are(net.torchruns_ok(
             "places", "sums", "moves", rendezvous=by_address,
             env={"SUMWIRE_IFNAME": "second"}), "second")
+
+
+def test_lcores():
+    """The machine that has the fewest cores decides."""
+    cpus = [str(c) for c in sorted(os.sched_getaffinity(0))]
+    n = 2 if len(cpus) >= 4 else 1  # two are the ranks'
+    with Machines() as net:
+        net.torchruns_ok("lcores", "sums", "parts", rendezvous=by_name,
+                         env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)})
+    with Machines() as net:
+        net.torchruns_ok("lcores", rendezvous=by_name,
+                         env={"SUMWIRE_LCORES": None, "TEST_LCORES": "1"},
+                         cpus=(",".join(cpus), cpus[0]))
 
 
 FIRST = {"SUMWIRE_HIERARCHICAL": "1"}

@@ -11,8 +11,6 @@ Any thread may call; one group's collectives start in one order at all members.
 """
 import ctypes
 import math
-import os
-import select
 import threading
 import time
 
@@ -20,7 +18,7 @@ from sumwire import library
 from sumwire.client import SLICE_S, SumwireError
 
 FULL_PAUSE_S = 100e-6  # before one more try to start, when too many are open
-LIMIT_MAX_S = (1 << 31) - 1  # of a group
+LIMIT_MAX_S = (1 << 31) - 1  # of a group; of a wait
 MANY = 256  # open ones, after which a start looks which have ended
 
 
@@ -41,7 +39,8 @@ class Group:
 
 class Call:
     """A collective that was started.  on_end(error or None) is called once, by
-    whichever thread sees the end, after which the buffers are the caller's."""
+    whichever thread sees the end, after which the buffers are the caller's.
+    handle: the library's; None: it does not know this one."""
     __slots__ = ("handle", "group", "what", "until", "on_end", "ended",
                  "device")
 
@@ -67,8 +66,8 @@ class Calls:
         self.client, self.lib = client, client.lib
         self.lock = threading.Lock()
         self.groups = set()
-        self.open = set()  # calls that nobody waits for
-        self.event = ctypes.c_int(-1)
+        self.open = {}  # calls by their handles, in the order of starts
+        self.early = {}  # errors, of ends that came before start() was through
         self.thread = None
         self.is_over = False
 
@@ -125,7 +124,13 @@ class Calls:
         handle = self._start(group, args, until, device)
         call = Call(handle, group, f"{kind} of group '{group.name}'", until,
                     on_end, device)
-        self._put(call)
+        with self.lock:
+            has_ended = handle in self.early
+            error = self.early.pop(handle, None)
+            if not has_ended:
+                self.open[handle] = call
+        if has_ended:
+            call.end(error)
         if device or len(self.open) > MANY:  # nobody may wait for the former
             self.look()
         return call
@@ -147,35 +152,32 @@ class Calls:
 
     # --- end ---
 
-    def _put(self, call):
-        """Nobody waits for it now.  What ended before the thread could know of
-        it ends here."""
+    def _take(self, handle, error):
+        """The library has reported this end."""
         with self.lock:
-            self.open.add(call)
-            ended, error = self._ended(call) if self.thread else (False, None)
-        if ended:
+            call = self.open.pop(handle, None)
+            if call is None:
+                self.early[handle] = error
+        if call:
             call.end(error)
 
-    def _ended(self, call):
-        """(has it ended?, its error); with the lock."""
+    def _look_at(self, call):
+        """Has it ended?  Another thread may be about to say so."""
         code = self.lib.sw_poll(self.client.pointer, call.handle)
-        if code == library.EAGAIN:
-            return False, None
-        self.open.discard(call)
-        return True, self.client.error(code) if code else None
+        if code in (library.EAGAIN, library.EINVAL):
+            return call.ended.is_set()
+        self._take(call.handle, self.client.error(code) if code else None)
+        return True
 
     def look(self):
         """End those that have ended, or whose time is over."""
         now = time.monotonic()
         with self.lock:
-            late = [call for call in self.open if now > call.until]
-        for call in late:
-            self._give_up(call)
-        with self.lock:
-            ends = [(call, error) for call in list(self.open)
-                    for ended, error in [self._ended(call)] if ended]
-        for call, error in ends:
-            call.end(error)
+            calls = list(self.open.values())
+        for call in calls:
+            if now > call.until:
+                self._give_up(call)
+            self._look_at(call)
 
     def _give_up(self, call):
         """The library leaves its buffers alone then, and it ends."""
@@ -187,32 +189,38 @@ class Calls:
                     f"{call.what.split()[0]} took too long".encode())
 
     def is_done(self, call):
-        with self.lock:
-            if call not in self.open:
-                return call.ended.is_set()
-            ended, error = self._ended(call)
-        if ended:
-            call.end(error)
-        return ended
+        if call.handle not in self.open:
+            return call.ended.is_set()
+        return self._look_at(call)
 
     def wait(self, call, limit_s=None):
         """Has it ended?  Waits until it has, for at most limit_s; without a
         limit until the time is over that start() gave it."""
         until = time.monotonic() + limit_s if limit_s else call.until
-        with self.lock:
-            is_ours = call in self.open
-            self.open.discard(call)
-        if not is_ours:
-            return call.ended.wait(max(0, until - time.monotonic()))
+        if call.handle not in self.open:  # another thread ends it
+            left = min(until - time.monotonic(), LIMIT_MAX_S)
+            return call.ended.wait(max(0, left))
         try:
             code = self._wait(call, until)
         except BaseException:  # Ctrl-C
-            self._put(call)
+            self._resume(call)
             raise
         if code == library.ETIMEDOUT:
             return self._stop_waiting(call, until)
-        call.end(self.client.error(code) if code else None)
+        if code == library.EINVAL:  # another thread has seen it end
+            call.ended.wait()
+            return True
+        self._take(call.handle, self.client.error(code) if code else None)
         return True
+
+    def _resume(self, call):
+        """Nobody waits for it now.  What the library has reported meanwhile is
+        known to another thread, or lost."""
+        code = self.lib.sw_poll(self.client.pointer, call.handle)
+        if code == library.EINVAL and call.ended.wait(SLICE_S):
+            return
+        if code != library.EAGAIN:
+            self._take(call.handle, self.client.error(code) if code else None)
 
     def hold(self, call):
         """What the current stream of its device is given from now on waits for
@@ -232,10 +240,8 @@ class Calls:
 
     def _stop_waiting(self, call, until):
         if until < call.until:
-            self._put(call)
             return False
         self._give_up(call)
-        self._put(call)
         return self.wait(call)
 
     # --- the thread ---
@@ -244,30 +250,29 @@ class Calls:
         """From now on the ends of all calls are seen, whether anybody waits or
         not."""
         with self.lock:
-            if self.thread or self.is_over:
-                return
-            code = self.lib.sw_event_fd(self.client.pointer,
-                                        ctypes.byref(self.event))
-            if code:
-                raise self.client.error(code)
-            self.thread = threading.Thread(target=self._watch, daemon=True,
-                                           name="sumwire")
-            self.thread.start()
-        self.look()
+            if not self.thread and not self.is_over:
+                self.thread = threading.Thread(target=self._watch, daemon=True,
+                                               name="sumwire")
+                self.thread.start()
 
     def _watch(self):
-        poller = select.poll()
-        poller.register(self.event.value, select.POLLIN)
+        handle, next_look = ctypes.c_uint64(), 0
         while not self.is_over:
-            if poller.poll(SLICE_S * 1000):
-                os.read(self.event.value, 8)
-            self.look()
+            code = self.lib.sw_wait_ended(self.client.pointer,
+                                          ctypes.byref(handle))
+            if handle.value:
+                self._take(handle.value,
+                           self.client.error(code) if code else None)
+            elif code != library.ETIMEDOUT:
+                return  # there is nothing to wait for any more
+            if time.monotonic() > next_look:
+                self.look()
+                next_look = time.monotonic() + SLICE_S
 
     def disown(self):
         """In a forked child, where only this thread is left: nothing is its
         own.  Calls return the library's error."""
         self.is_over, self.lock = True, threading.Lock()
-        self.open = set()
         for group in self.groups:
             group.lock = threading.Lock()
 
@@ -275,8 +280,7 @@ class Calls:
         """Leave the job; what is open ends with an error."""
         with self.lock:
             self.is_over = True
-        if self.thread and self.thread.is_alive():
-            os.write(self.event.value, (1).to_bytes(8, "little"))
-            self.thread.join()
         self.client.leave()
+        if self.thread:
+            self.thread.join()
         self.look()

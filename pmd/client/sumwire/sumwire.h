@@ -231,6 +231,16 @@ SW_API int sw_wait(struct sw_client *c, uint64_t handle);
 SW_API int sw_wait_any(
 	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i);
 
+/* sw_wait_ended - like sw_wait, for the collective, whichever it is, that ends
+ * first and that no thread waits for; *@handle is which, 0: none.  For a thread
+ * that tells others of ends.  Those that ended before it was called come first,
+ * in the order of their ends; each is reported once, here or by another call.
+ * While it waits it does the work of the library's thread.
+ * Errors: of the collective; SW_ETIMEDOUT after wait_timeout_s, with *@handle
+ * 0; when the attachment is over and all were reported those of sw_push_pull,
+ * with *@handle 0. */
+SW_API int sw_wait_ended(struct sw_client *c, uint64_t *handle);
+
 /* sw_event_fd - a descriptor for poll and epoll: readable when collectives have
  * ended since it was last read (8 bytes, an eventfd).  Which, sw_poll says.
  * @fd  owned by @c until sw_close

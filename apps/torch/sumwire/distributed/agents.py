@@ -120,9 +120,17 @@ def appliances():
     return found
 
 
-def lcores():
-    """SUMWIRE_LCORES: on how many cores each agent polls, and sums."""
-    text = os.environ.get("SUMWIRE_LCORES", "1")
+def lcores(homes, servers):
+    """SUMWIRE_LCORES: on how many cores each agent polls, and sums; without it
+    two where several machines have two each that no rank has, but one beside
+    servers, which have as many as their owner chose.  homes: of each rank its
+    machine, and how many cores it may use."""
+    text = os.environ.get("SUMWIRE_LCORES")
+    if text is None:
+        machines = [m for m, _ in homes]
+        spare = min(n - machines.count(m) for m, n in homes)
+        is_wide = len(set(machines)) > 1 and spare >= 2 and not servers
+        return 2 if is_wide else 1
     if text.isdigit() and 1 <= int(text) <= LCORES_MAX:
         return int(text)
     raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: 1 to {LCORES_MAX} "
@@ -230,18 +238,24 @@ def job_name():
     return f"torch-{run[:RUN_BYTES]}-{attempt}-{secrets.token_hex(5)}"
 
 
+def plan(homes):
+    """What rank 0 chooses for all: the job's name, servers, lcores."""
+    servers = appliances()
+    return [job_name(), servers, lcores(homes, servers)]
+
+
 def start(meeting):
     """This rank's agent: the path of its socket, the local rank to be there,
     and its address.  All ranks of a group call it; the agent is started by one
     of them.  Errors: the agent's, at all whose agent it is."""
     me = meeting.me
-    meeting.tell("machine", machine())
+    meeting.tell("home", [machine(), len(os.sched_getaffinity(0))])
     meeting.tell("gpu", numa.node_of_gpu())
+    homes = meeting.all("home")
     if me == 0:
-        meeting.tell("job", safely(lambda: [job_name(), appliances(),
-                                             lcores()]))
+        meeting.tell("job", safely(lambda: plan(homes)))
     job, servers, n_lcores = answer(meeting, "job", 0)
-    machines = meeting.all("machine")
+    machines = [m for m, _ in homes]
     agent, here = places(machines)[me]
     leaders = list(dict.fromkeys(ranks[0] for _, ranks in places(machines)))
     if me == here[0]:

@@ -9,9 +9,9 @@ from sumwire.client import SumwireError
 from sumwire.distributed import version
 
 
-# An earlier torch does not keep the Python half of a work that only its C++ half
+# Before 2.8 torch does not keep the Python half of a work that only its C++ half
 # has, as DDP's, which waits for ever then: until it is waited for, it is here.
-WORKS_SINCE = (2, 8)
+IS_TO_BE_HELD = version() < (2, 8)
 _held = set()
 
 
@@ -38,7 +38,7 @@ class Work(dist.Work):
         self._lock = threading.Lock()
         self._future = None
         self._is_ended = False
-        if version() < WORKS_SINCE:
+        if IS_TO_BE_HELD:
             _held.add(self)
 
     # --- by the group that makes it ---

@@ -1,0 +1,229 @@
+/* unit_watch.c - libsumwire: a thread that tells others which collectives
+ * ended. SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/host/host_rig.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "pmd/client/client.h"
+#include <sumwire/coll.h>
+
+enum { N = 32, COUNT_MAX = 3 << 18 };
+
+struct scene {
+	struct rig *r;
+	struct sw_client *c;
+	struct sw_group *g; /* of all */
+	float *values;
+};
+
+static int scene_open(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+
+	s->r = rig_open(&(struct rig_how){.quota_bytes = 1ULL << 30});
+	s->c = rig_client(s->r);
+	s->values = calloc(N, 4 * COUNT_MAX);
+	assert_int_equal(sw_group_open(s->c, "all", NULL, 0, &s->g), 0);
+	*state = s;
+	return 0;
+}
+
+static int scene_close(void **state)
+{
+	struct scene *s = *state;
+
+	sw_close(&s->c);
+	rig_close(s->r);
+	free(s->values);
+	free(s);
+	return 0;
+}
+
+/* The @i-th of them; large ones are several pieces. */
+static uint64_t call(struct scene *s, uint32_t i)
+{
+	float *values = s->values + (uint64_t)i * COUNT_MAX;
+	struct sw_coll_args a = {.size = sizeof(a),
+		.kind = SW_ALL_REDUCE,
+		.dtype = SW_F32,
+		.count = i % 3 ? 100 : COUNT_MAX,
+		.send = values,
+		.recv = values};
+	uint64_t h;
+
+	assert_int_equal(sw_coll(s->g, &a, &h), 0);
+	return h;
+}
+
+struct watcher {
+	pthread_t thread;
+	struct sw_client *c;
+	atomic_uint n;
+	uint64_t handles[N];
+};
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	uint64_t h;
+	int err = sw_wait_ended(w->c, &h);
+
+	for (; h; err = sw_wait_ended(w->c, &h))
+		if (!err)
+			w->handles[w->n++] = h;
+	return err == SW_ECLOSED ? NULL : "it did not hear of the end";
+}
+
+static struct watcher *watcher_open(struct sw_client *c)
+{
+	struct watcher *w = calloc(1, sizeof(*w));
+
+	w->c = c;
+	pthread_create(&w->thread, NULL, watch, w);
+	return w;
+}
+
+static void watcher_await(struct watcher *w, uint32_t n)
+{
+	for (int i = 0; i < RIG_WAIT_MS && w->n < n; i++)
+		usleep(1000);
+	assert_int_equal(w->n, n);
+}
+
+/* It hears at once that the client has left. */
+static void watcher_close(struct watcher *w)
+{
+	time_t start = time(NULL);
+	void *why;
+
+	sw_leave(w->c);
+	pthread_join(w->thread, &why);
+	assert_null(why);
+	assert_in_range(time(NULL) - start, 0, RIG_WAIT_MS / 2000);
+	free(w);
+}
+
+/* Some while others are under way. */
+static void wait_ended__gives_each_once(void **state)
+{
+	struct scene *s = *state;
+	struct watcher *w = watcher_open(s->c);
+	uint64_t h[N];
+
+	for (uint32_t i = 0; i < N; i++) {
+		h[i] = call(s, i);
+		if (i % 4 > 1)
+			watcher_await(w, i + 1);
+	}
+	watcher_await(w, N);
+	assert_memory_equal(w->handles, h, sizeof(h));
+	assert_int_equal(sw_poll(s->c, h[0]), SW_EINVAL);
+	watcher_close(w);
+}
+
+/* Those that ended before anybody asked, and when nobody is left to tell. */
+static void wait_ended__in_the_order_of_ends(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h[N], got;
+
+	for (uint32_t i = 0; i < N; i++)
+		h[i] = call(s, i);
+	assert_int_equal(sw_wait(s->c, h[N - 1]), 0);
+	for (uint32_t i = 0; i < N - 1; i++) {
+		assert_int_equal(sw_wait_ended(s->c, &got), 0);
+		assert_int_equal(got, h[i]);
+	}
+	s->c->settings.wait_timeout_s = 1;
+	assert_int_equal(sw_wait_ended(s->c, &got), SW_ETIMEDOUT);
+	assert_int_equal(got, 0);
+}
+
+/* The attachment ends with some open. */
+static void wait_ended__agent_hangs_up(void **state)
+{
+	struct scene *s = *state;
+	uint64_t h[4], got;
+
+	atomic_store(&s->r->is_mute, true);
+	for (uint32_t i = 0; i < 4; i++)
+		h[i] = call(s, i + 1);
+	atomic_store(&s->r->end_err, SW_EPEER);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(sw_wait_ended(s->c, &got), SW_EPEER);
+		assert_int_equal(got, h[i]);
+	}
+	assert_int_equal(sw_wait_ended(s->c, &got), SW_EPEER);
+	assert_int_equal(got, 0);
+}
+
+static void *wait_for_one(void *arg)
+{
+	struct watcher *w = arg;
+
+	return sw_wait(w->c, w->handles[0]) ? "another one has taken it" : NULL;
+}
+
+static void await_waits(struct sw_client *c)
+{
+	bool is_there = false;
+
+	for (int i = 0; i < RIG_WAIT_MS && !is_there; i++) {
+		assert_true(sw_client_lock(c));
+		is_there = c->turn.n_users == 2 && c->turn.n_watchers;
+		sw_client_unlock(c);
+		usleep(1000);
+	}
+	assert_true(is_there);
+}
+
+/* One of two leads; the other one hears of the end when the watcher does. */
+static void wait_ended__leaves_what_others_wait_for(void **state)
+{
+	struct scene *s = *state;
+	struct watcher *w = watcher_open(s->c), users[2] = {0};
+
+	for (uint32_t n = 1; n <= N; n++) {
+		uint64_t h;
+
+		atomic_store(&s->r->is_mute, true);
+		for (uint32_t i = 0; i < 2; i++) {
+			users[i].c = s->c;
+			users[i].handles[0] = call(s, 1 + i);
+			pthread_create(&users[i].thread, NULL, wait_for_one,
+				&users[i]);
+		}
+		await_waits(s->c);
+		h = call(s, 4);
+		atomic_store(&s->r->is_mute, false);
+		rig_kick(s->r);
+		for (uint32_t i = 0; i < 2; i++) {
+			void *why;
+
+			pthread_join(users[i].thread, &why);
+			assert_null(why);
+		}
+		watcher_await(w, n);
+		assert_int_equal(w->handles[n - 1], h);
+	}
+	watcher_close(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			wait_ended__gives_each_once, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_ended__in_the_order_of_ends, scene_open,
+			scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_ended__agent_hangs_up, scene_open, scene_close),
+		cmocka_unit_test_setup_teardown(
+			wait_ended__leaves_what_others_wait_for, scene_open,
+			scene_close),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
