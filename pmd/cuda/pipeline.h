@@ -261,6 +261,10 @@ struct sw_pipeline_copy *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
 
 /* --- watch.c --- */
 
+/* sw_pipeline_digest - as the back end's; false: nobody looks. */
+bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
+	uint64_t bytes, uint64_t *out);
+
 /* sw_pipeline_watch - of a piece whose producer is done; its sum is there:
  * sw_pipeline_is_edited - did its caller write or free it meanwhile, as far as
  * the back end looks? */

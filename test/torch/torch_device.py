@@ -74,14 +74,23 @@ def test_backend():
                      env=HOST)
 
 
-def test_backend_loses_a_device():
+def check_places(case, devices):
+    """Each rank with a device of its own."""
     with backend_rig.Net(2) as net:
         net.start_all()
         net.n_runs += 1
-        for p in [net.rank(r, os.path.join(HERE, "cases_place.py"), "lost",
+        for p in [net.rank(r, os.path.join(HERE, "cases_place.py"), case,
                            env={"SUMWIRE_DEVICE": d})
-                  for r, d in enumerate(["host", "host:lost_after=30"])]:
+                  for r, d in enumerate(devices)]:
             p.wait_ok()
+
+
+def test_backend_finds_a_tensor_that_is_written():
+    check_places("written", ["host", "host:latency_us=50000,check"])
+
+
+def test_backend_loses_a_device():
+    check_places("lost", ["host", "host:lost_after=30"])
 
 
 if __name__ == "__main__":

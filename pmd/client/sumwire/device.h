@@ -156,7 +156,8 @@ SW_API int sw_device_copy(
 /* sw_coll_device - as sw_coll, with send and recv in the device's memory: one
  * in the order of the group's, whether others call it so or by sw_coll.
  * @args     coll.h; of both buffers, which the caller does not free, write from
- *           or to, or read recv, until the handle has ended
+ *           or to, or read recv, until the handle has ended: "host:check" finds
+ *           who writes or frees send too early, who then gets SW_ECORRUPT
  * @stream   cudaStream_t: it begins when what this stream has been given so far
  *           is done, a barrier, too; NULL: the default stream
  * @handle   ends exactly once, through sw_poll or sw_wait, when the result is

@@ -418,6 +418,42 @@ static void pipeline__closes_with_open_calls(void **state)
 	}
 }
 
+/* Of parts they add up, however they are cut; any bit tells, and signs that
+ * change in two places. */
+static void back__digests(void **state)
+{
+	enum { N = 61 };
+	_Alignas(8) char x[N];
+	char why[SW_BACK_WHY];
+	struct sw_back *b;
+	uint64_t all, one, two;
+
+	(void)state;
+	assert_int_equal(sw_back_host.open("check", 0, &b, why), 0);
+	for (uint32_t i = 0; i < N; i++)
+		x[i] = (char)(i * 37);
+	for (uint32_t first = 0; first < 9; first++) {
+		sw_back_host.digest(b, x + first, N - first, &all);
+		for (uint32_t i = first; i <= N; i++) {
+			sw_back_host.digest(b, x + first, i - first, &one);
+			sw_back_host.digest(b, x + i, N - i, &two);
+			assert_int_equal(one + two, all);
+		}
+	}
+	sw_back_host.digest(b, x, N, &all);
+	for (uint32_t bit = 0; bit < 8 * N; bit++) {
+		x[bit / 8] ^= (char)(1U << bit % 8);
+		sw_back_host.digest(b, x, N, &one);
+		assert_int_not_equal(one, all);
+		x[bit / 8] ^= (char)(1U << bit % 8);
+	}
+	x[7] ^= (char)0x80; /* of two doubles */
+	x[15] ^= (char)0x80;
+	sw_back_host.digest(b, x, N, &one);
+	assert_int_not_equal(one, all);
+	sw_back_host.close(b);
+}
+
 static void back__options(void **state)
 {
 	const char *options;
@@ -458,6 +494,7 @@ int main(void)
 		cmocka_unit_test(pipeline__error_of_the_net),
 		cmocka_unit_test(pipeline__broadcast),
 		cmocka_unit_test(pipeline__closes_with_open_calls),
+		cmocka_unit_test(back__digests),
 		cmocka_unit_test(back__options),
 	};
 
