@@ -65,6 +65,34 @@ static void pipeline__pieces_go_in_order(void **state)
 	rig_close(r);
 }
 
+/* Where a copy costs much pieces soon go whole, both ways; at first they do
+ * not. */
+static void pipeline__finds_out_how_much_to_copy(void **state)
+{
+	struct rig *r =
+		rig_open_with(&sw_back_host, "latency_us=2000", 512 * KIB, 0);
+	uint32_t t = rig_add(r, 4 * MIB, 0), tries = 0;
+	uint64_t n[SW_BACK_WAYS];
+
+	(void)state;
+	do {
+		assert_true(tries < TRIES);
+		for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+			n[i] = sw_host_copies(r->back, i);
+		rig_fill(r, t, tries);
+		rig_submit(r, t);
+		rig_wait(r, t);
+		rig_check(r, t, tries);
+		for (uint32_t i = 0; i < SW_BACK_WAYS; i++) {
+			n[i] = sw_host_copies(r->back, i) - n[i];
+			if (!tries)
+				assert_in_range(n[i], 9, 32);
+		}
+		tries++;
+	} while (n[SW_BACK_OUT] > 8 || n[SW_BACK_IN] > 8);
+	rig_close(r);
+}
+
 static void wait_copies(struct rig *r, enum sw_back_way way, uint64_t n)
 {
 	while (sw_host_copies(r->back, way) < n)
@@ -483,6 +511,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipeline__is_exact),
 		cmocka_unit_test(pipeline__pieces_go_in_order),
+		cmocka_unit_test(pipeline__finds_out_how_much_to_copy),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_out),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_in),
 		cmocka_unit_test(pipeline__late_event_holds_up_nobody),
