@@ -104,9 +104,11 @@ static int begin(
 	struct sw_pipeline_slot *s =
 		&lane->slots[(lane->first + lane->n++) % SW_PIPELINE_SLICES];
 	struct sw_pipeline_copy *c = lane->queue.heap[0];
-	struct sw_rows r = slice(c, slice_bytes(l, lane, c));
+	uint64_t wanted = slice_bytes(l, lane, c);
+	struct sw_rows r = slice(c, wanted);
 
 	s->copy = c;
+	s->wanted = wanted;
 	s->bytes = r.n * r.bytes;
 	s->begun_ns = now_ns;
 	c->put += s->bytes;
@@ -123,7 +125,7 @@ static void note(struct sw_pipeline_lane *lane, uint64_t now_ns)
 	uint64_t from_ns =
 		s->begun_ns > lane->ended_ns ? s->begun_ns : lane->ended_ns;
 
-	sw_grain_note(&lane->grain, s->bytes, now_ns - from_ns);
+	sw_grain_note(&lane->grain, s->wanted, s->bytes, now_ns - from_ns);
 	lane->ended_ns = now_ns;
 }
 

@@ -41,13 +41,17 @@ uint64_t sw_grain_bytes(const struct sw_grain *g, uint64_t of)
 	return size(i);
 }
 
-void sw_grain_note(struct sw_grain *g, uint64_t bytes, uint64_t ns)
+/* Whole rows may be somewhat less than was wanted, the rest of a copy is far
+ * less. */
+void sw_grain_note(
+	struct sw_grain *g, uint64_t wanted, uint64_t bytes, uint64_t ns)
 {
+	uint64_t counts_as = 2 * bytes > wanted ? wanted : bytes;
 	uint32_t i = 0;
 
-	if (bytes < size(0))
+	if (counts_as < size(0))
 		return;
-	while (i < SW_GRAINS - 1 && bytes >= size(i + 1))
+	while (i < SW_GRAINS - 1 && counts_as >= size(i + 1))
 		i++;
 	g->of[i].bytes += bytes;
 	g->of[i].ns += ns;

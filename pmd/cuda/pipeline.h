@@ -156,7 +156,8 @@ struct sw_grain {
 /* A slice of a copy. */
 struct sw_pipeline_slot {
 	struct sw_pipeline_copy *copy;
-	uint64_t bytes, begun_ns;
+	uint64_t wanted, bytes; /* that are copied at once */
+	uint64_t begun_ns;
 	void *event;
 };
 
@@ -301,8 +302,9 @@ void sw_pipeline_lane_end(struct sw_pipeline *l, enum sw_back_way way, int err);
 /* sw_grain_bytes - how many are to be copied at once, of a copy of @of. */
 uint64_t sw_grain_bytes(const struct sw_grain *g, uint64_t of);
 
-/* sw_grain_note - a copy of @bytes has taken @ns. */
-void sw_grain_note(struct sw_grain *g, uint64_t bytes, uint64_t ns);
+/* sw_grain_note - a copy of @bytes, where @wanted were, has taken @ns. */
+void sw_grain_note(
+	struct sw_grain *g, uint64_t wanted, uint64_t bytes, uint64_t ns);
 
 /* --- watch.c --- */
 

@@ -317,10 +317,32 @@ static void slices__let_others_pass(void **state)
 	assert_true(10 * urgent_ns(1000, 0) <= 11 * urgent_ns(1000, FIXED));
 }
 
+/* Of rows that are not of its sizes, whole ones. */
+static void grain__of_rows(void **state)
+{
+	const struct sw_rows rows = {.bytes = MIB / 3, .n = 4};
+
+	(void)state;
+	for (uint32_t is_slow = 0; is_slow < 2; is_slow++) {
+		struct scene *s = scene_new(is_slow ? 1000 : 1, 0);
+
+		for (uint32_t i = 0; i < 400; i++) {
+			if (i == 360) /* it is known */
+				memset(s->b.n_of, 0, sizeof(s->b.n_of));
+			put_rows(s, 0, &rows);
+			run(s, 0);
+		}
+		/* three at once, which are less than 1 MiB, or 256 KiB */
+		assert_int_equal(s->b.n_of[7] > 30, is_slow);
+		assert_int_equal(s->b.n_of[6] > 100, !is_slow);
+		scene_free(s);
+	}
+}
+
 /* Rows that are cut while it changes how much is copied at once. */
 static void slices__of_rows(void **state)
 {
-	enum { ROWS = 7, BYTES = 300 * KIB + 5, STRIDE = 301 * KIB };
+	enum { ROWS = 7, BYTES = 200 * KIB + 5, STRIDE = 201 * KIB };
 	struct scene *s = scene_new(0, 0);
 	char *from = malloc(ROWS * STRIDE), *to = malloc(ROWS * STRIDE);
 
@@ -328,9 +350,9 @@ static void slices__of_rows(void **state)
 	s->b.does_copy = true;
 	for (uint32_t i = 0; i < ROWS * STRIDE; i++)
 		from[i] = (char)(i * 7 + i / 4099);
-	for (uint32_t i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		memset(to, 0, ROWS * STRIDE);
-		s->b.latency_ns[0] = i < 50 ? 1000000 : 0;
+		s->b.latency_ns[0] = i < 100 ? 0 : 1000000;
 		put_rows(s, 0,
 			&(struct sw_rows){.to = to,
 				.from = from,
@@ -379,6 +401,7 @@ int main(void)
 		cmocka_unit_test(grain__by_latency),
 		cmocka_unit_test(grain__by_size),
 		cmocka_unit_test(grain__by_way),
+		cmocka_unit_test(grain__of_rows),
 		cmocka_unit_test(grain__follows_the_device),
 		cmocka_unit_test(slices__are_as_fast_as_fixed_ones),
 		cmocka_unit_test(slices__let_others_pass),
