@@ -94,11 +94,19 @@ struct sw_call_device {
 		 * with the same @piece, says that it is done. */
 		void (*copy)(struct sw_call_device *d, uint32_t piece,
 			const struct sw_rows *rows, bool is_into);
-		/* The call has ended: nothing of it is copied any more. */
-		void (*end)(struct sw_call_device *d);
+		/* What a piece sent from @rows is summed; it is not copied back
+		 * yet. */
+		void (*sum)(
+			struct sw_call_device *d, const struct sw_rows *rows);
+		/* The call has ended: nothing of it is copied any more.  0, or
+		 * the error that it ends with if it has no other. */
+		int (*end)(struct sw_call_device *d);
 	} * ops;
 	const void *owner; /* of several */
 	bool is_ready;     /* else no piece of it goes */
+	/* What it sends, set when it is called; 0 bytes: nothing. */
+	const char *sent;
+	uint64_t sent_bytes;
 };
 
 /* A collective, from sw_coll until its end was reported.  It is cut into

@@ -83,16 +83,17 @@ static void unlink_call(struct sw_call *k)
 
 static void end_call(struct sw_client *c, struct sw_call *k)
 {
+	int err = k->device ? k->device->ops->end(k->device) : 0;
 	uint64_t one = 1;
 
+	if (!k->status)
+		k->status = err;
 	k->state = SW_TENSOR_ENDED;
 	k->later = NULL;
 	if (!c->calls.done)
 		c->calls.done_end = &c->calls.done;
 	*c->calls.done_end = k;
 	c->calls.done_end = &k->later;
-	if (k->device)
-		k->device->ops->end(k->device);
 	k->device = NULL;
 	c->calls.n_open--;
 	count_work(c, k);
@@ -140,6 +141,13 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status)
 		count_work(c, k);
 }
 
+static void tell_sum(const struct sw_call_piece *p)
+{
+	struct sw_rows rows = sw_piece_rows_in(p);
+
+	p->call->device->ops->sum(p->call->device, &rows);
+}
+
 bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 {
 	struct sw_calls *s = &c->calls;
@@ -150,6 +158,8 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 	if (p->handle != done->handle || p->is_back || done->status > 0)
 		return false;
 	p->status = done->status;
+	if (!p->status && is_on_device(p->call) && needs_send(p->call))
+		tell_sum(p);
 	if (!p->stage || p->status || p->call->status ||
 		!has_copy_out(p->call)) {
 		end_piece(c, p);
@@ -393,6 +403,15 @@ static void enqueue(struct sw_channel *ch, struct sw_call *k)
 	ch->end = &k->later;
 }
 
+static void show_sent(const struct sw_call *k)
+{
+	bool sends = is_on_device(k) && needs_send(k);
+
+	k->device->sent = k->args.send;
+	k->device->sent_bytes =
+		sends ? parts_in(k) * k->args.count * elem_bytes(k) : 0;
+}
+
 /* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
 static int place(struct sw_client *c, struct sw_call *k)
 {
@@ -401,6 +420,8 @@ static int place(struct sw_client *c, struct sw_call *k)
 	int err;
 
 	k->piece = piece_elems(k);
+	if (k->device)
+		show_sent(k);
 	if (!is_on_device(k)) {
 		k->has_from = sw_client_find_memory(
 			c, k->args.send, parts_in(k) * each, &k->from);

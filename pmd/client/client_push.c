@@ -97,6 +97,12 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 			c, SW_ECLOSED, "group '%s' was closed", g->name);
 	if (k->status && k->status == g->death)
 		return sw_client_fail(c, g->death, "%s", g->why);
+	if (k->status == SW_ECORRUPT)
+		return sw_client_fail(c, SW_ECORRUPT,
+			"rank %u: %s of group '%s': its tensor was written or "
+			"freed while it was summed; its caller has to wait "
+			"until the call has ended",
+			c->rank, sw_coll_name(k->args.kind), g->name);
 	return report(c, k->status, k->channel->stream->i, "stream",
 		k->channel->stream->name);
 }

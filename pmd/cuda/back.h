@@ -82,8 +82,8 @@ struct sw_back_ops {
 	int (*move)(struct sw_back *b, void *to, const void *from,
 		uint64_t bytes, char *why);
 
-	/* A number of what @p, of the device, has now; false: it is not asked
-	 * for.  NULL: never. */
+	/* A number of what @p, of the device, has now; those of parts add up
+	 * to that of the whole.  false: it is not asked for.  NULL: never. */
 	bool (*digest)(const struct sw_back *b, const void *p, uint64_t bytes,
 		uint64_t *out);
 };

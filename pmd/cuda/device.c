@@ -117,8 +117,7 @@ static int open_pipeline(struct sw_device *d, int32_t number)
 		.net = {d, net_push, net_poll, net_why, net_rest, net_wake,
 			sw_device_serve, net_give_up},
 		.where = d->where,
-		.piece_bytes =
-			d->piece_bytes ? d->piece_bytes : SW_DEVICE_PIECE_MAX,
+		.piece_bytes = d->piece_bytes,
 		.log = say,
 		.log_ctx = d};
 	char why[SW_BACK_WHY], which[16] = "";

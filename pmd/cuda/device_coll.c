@@ -21,6 +21,8 @@ struct sw_device_coll {
 	uint32_t n_calls; /* so far; *word: those that have ended */
 	uint32_t priority;
 	bool is_open, is_waiting; /* for its event */
+	uint64_t digest; /* of what is not summed yet, if the back end has it */
+	bool has_digest;
 };
 
 static struct sw_device_coll *coll_of(struct sw_call_device *of)
@@ -61,6 +63,27 @@ static void copy(struct sw_call_device *of, uint32_t piece,
 	sw_client_call_thread(d->client);
 }
 
+/* The back end may look whether what was sent is still what it was; pieces are
+ * of one call, so all that is sent is in one of them. */
+static void watch(struct sw_device_coll *o)
+{
+	o->has_digest = o->of.sent_bytes &&
+			sw_pipeline_digest(&o->device->pipeline, o->of.sent,
+				o->of.sent_bytes, &o->digest);
+}
+
+static void sum(struct sw_call_device *of, const struct sw_rows *rows)
+{
+	struct sw_device_coll *o = coll_of(of);
+	uint64_t digest;
+
+	for (uint64_t i = 0; i < rows->n && o->has_digest; i++)
+		if (sw_pipeline_digest(&o->device->pipeline,
+			    rows->from + i * rows->from_stride, rows->bytes,
+			    &digest))
+			o->digest -= digest;
+}
+
 static void put_free(struct sw_device_coll *o)
 {
 	if (o->is_open || o->is_waiting)
@@ -74,17 +97,19 @@ static void release(struct sw_device_coll *o)
 	atomic_store_explicit(o->word, o->n_calls, memory_order_release);
 }
 
-static void end(struct sw_call_device *of)
+static int end(struct sw_call_device *of)
 {
 	struct sw_device_coll *o = coll_of(of);
+	int err = o->has_digest && o->digest ? SW_ECORRUPT : 0;
 
 	release(o);
 	o->is_open = false;
 	o->device->n_open--;
 	put_free(o);
+	return err;
 }
 
-static const struct sw_call_device_ops ops = {show, copy, end};
+static const struct sw_call_device_ops ops = {show, copy, sum, end};
 
 /* --- what the pipeline's thread calls --- */
 
@@ -95,6 +120,8 @@ static void start(struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 	(void)l;
 	(void)!sw_client_lock(o->device->client);
 	o->is_waiting = false;
+	if (o->is_open && !err)
+		watch(o);
 	o->of.is_ready = !err;
 	put_free(o);
 	sw_client_unlock(o->device->client);
@@ -178,7 +205,7 @@ static int call(struct sw_device_coll *o, struct sw_group *g,
 	int err;
 
 	o->is_open = o->is_waiting = true;
-	o->of.is_ready = false;
+	o->of.is_ready = o->has_digest = false;
 	o->n_calls++;
 	o->device->n_open++;
 	err = sw_client_coll(o->device->client, g, args, &o->of, handle);

@@ -436,22 +436,31 @@ static int host_move(struct sw_back *b, void *to, const void *from,
 	return 0;
 }
 
+/* Of the 8 bytes at @at, a multiple of 8, those from @from to @to.  A sum of
+ * products with what the place makes odd, so that also a sign tells. */
+static uint64_t digest_word(uintptr_t at, uintptr_t from, uintptr_t to)
+{
+	uint64_t first = from > at ? from - at : 0;
+	uint64_t end = to < at + 8 ? to - at : 8, word = 0, key;
+
+	if (end - first == 8)
+		memcpy(&word, (const char *)at, 8);
+	else
+		memcpy((char *)&word + first, (const char *)at + first,
+			end - first);
+	key = at * UINT64_C(0x9e3779b97f4a7c15);
+	key = (key ^ key >> 29) * UINT64_C(0xbf58476d1ce4e5b9) | 1;
+	return (uint32_t)word * key + (word >> 32) * (key << 31 | key >> 33);
+}
+
 static bool host_digest(
 	const struct sw_back *b, const void *p, uint64_t bytes, uint64_t *out)
 {
-	const char *at = p;
-	uint64_t digest = 1, word;
+	uintptr_t from = (uintptr_t)p, to = from + bytes;
 
-	for (; b->check && bytes; at += sizeof(word)) {
-		size_t n = bytes < sizeof(word) ? bytes : sizeof(word);
-
-		word = 0;
-		memcpy(&word, at, n);
-		digest = (digest ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		digest ^= digest >> 29;
-		bytes -= n;
-	}
-	*out = digest;
+	*out = 0;
+	for (uintptr_t at = from / 8 * 8; b->check && at < to; at += 8)
+		*out += digest_word(at, from, to);
 	return b->check;
 }
 

@@ -11,8 +11,9 @@
  *   lost_after=N  the device fails with the copy after N
  *   no_pin, no_hold  pin, hold refuse
  *   node=N        it is near this NUMA node
- *   check         a tensor that is written, or freed by sw_device_free, while
- *                 it is under way ends with SW_ECORRUPT; takes time
+ *   check         a tensor, or what a collective sends, that is written, or
+ *                 freed by sw_device_free, while it is under way ends with
+ *                 SW_ECORRUPT; takes time
  *
  * A program's streams are threads, too, with a queue of what they are to do.
  */

@@ -36,17 +36,6 @@ static int open_words(struct sw_pipeline *l)
 	return 0;
 }
 
-static int open_lane(
-	struct sw_pipeline *l, struct sw_pipeline_lane *lane, char *why)
-{
-	int err = sw_pipeline_queue_open(&lane->queue);
-
-	for (uint32_t i = 0; i < SW_PIPELINE_SLICES && !err; i++)
-		err = l->p.ops->event_open(
-			l->p.back, &lane->slots[i].event, why);
-	return err;
-}
-
 /* Signals are the program's own threads'. */
 static int start_thread(struct sw_pipeline *l)
 {
@@ -84,7 +73,7 @@ int sw_pipeline_open(
 	l->tensors = calloc(SW_PIPELINE_TENSORS, sizeof(l->tensors[0]));
 	err = l->open && l->tensors ? open_words(l) : SW_ENOMEM;
 	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++)
-		err = open_lane(l, &l->lanes[i], why);
+		err = sw_pipeline_lane_open(l, i, why);
 	return err ? err : start_thread(l);
 }
 
@@ -103,13 +92,8 @@ static void end_thread(struct sw_pipeline *l)
 void sw_pipeline_close(struct sw_pipeline *l)
 {
 	end_thread(l);
-	for (uint32_t i = 0; i < SW_BACK_WAYS; i++) {
-		sw_pipeline_queue_close(&l->lanes[i].queue);
-		for (uint32_t k = 0; k < SW_PIPELINE_SLICES; k++)
-			if (l->lanes[i].slots[k].event)
-				l->p.ops->event_close(
-					l->p.back, l->lanes[i].slots[k].event);
-	}
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		sw_pipeline_lane_close(l, i);
 	for (uint32_t i = 0; i < l->n_tensors; i++)
 		l->p.ops->event_close(l->p.back, l->tensors[i]->start.event);
 	if (l->has_pinned)

@@ -10,11 +10,13 @@
  *
  * Each way has a queue by priority, then by order of submits, then by place,
  * and a window: at most SW_PIPELINE_SLICES copies are with the back end, which
- * are a piece together.  What is urgent therefore waits for at most one piece
- * of others on its way out and on its way back; between the two the agent's
- * scheduler decides, chunk by chunk.  A tensor enters the queue when its
- * producer's event is done, not before: were it waited for on the stream of
- * copies, one that is late would hold up all that is ready.
+ * are a piece together: by what its copies cost each way finds out how much is
+ * copied at once (grain.c), unless piece_bytes says it.  What is urgent
+ * therefore waits for at most one piece of others on its way out and on its way
+ * back; between the two the agent's scheduler decides, chunk by chunk.  A
+ * tensor enters the queue when its producer's event is done, not before: were
+ * it waited for on the stream of copies, one that is late would hold up all
+ * that is ready.
  *
  * Collectives (device_coll.c) bring copies of their own, which queue with those
  * of pieces: what is urgent passes, whoever it belongs to.
@@ -48,6 +50,8 @@ enum {
 	SW_PIPELINE_OTHERS = 1024,  /* copies and words besides */
 	SW_PIPELINE_NAME = 128,
 	SW_PIPELINE_WHY = 640,
+	SW_GRAIN_MIN = 128 << 10,
+	SW_GRAINS = 5,
 };
 
 /* Where pieces are summed.  Thread: the pipeline's, but wake: any. */
@@ -139,15 +143,31 @@ struct sw_pipeline_queue {
 	uint32_t n;
 };
 
+/* What copies of one way carry, by their sizes: from SW_GRAIN_MIN, from twice
+ * that, and so on.  Zeros: nothing is known. */
+struct sw_grain {
+	struct {
+		uint64_t bytes, ns;
+		uint32_t n;
+	} of[SW_GRAINS];
+	uint32_t n; /* since what is known last counted half */
+};
+
+/* A slice of a copy. */
+struct sw_pipeline_slot {
+	struct sw_pipeline_copy *copy;
+	uint64_t wanted, bytes; /* that are copied at once */
+	uint64_t begun_ns;
+	void *event;
+};
+
 /* One way: what waits, and what the back end has, the oldest first. */
 struct sw_pipeline_lane {
 	struct sw_pipeline_queue queue;
-	struct {
-		struct sw_pipeline_copy *copy;
-		uint64_t bytes;
-		void *event;
-	} slots[SW_PIPELINE_SLICES];
+	struct sw_pipeline_slot slots[SW_PIPELINE_SLICES];
 	uint32_t first, n;
+	struct sw_grain grain;
+	uint64_t ended_ns; /* when the last slice had */
 };
 
 struct sw_pipeline_params {
@@ -155,7 +175,8 @@ struct sw_pipeline_params {
 	struct sw_back *back; /* owned by the caller */
 	struct sw_pipeline_net net;
 	const char *where;    /* "rank 1: cuda device 0"; owned by the caller */
-	uint64_t piece_bytes; /* of the largest piece */
+	uint64_t piece_bytes; /* of the largest piece; 0: how much is copied at
+				 once is found out */
 	/* One line without newline. */
 	void (*log)(void *ctx, const char *line);
 	void *log_ctx;
@@ -259,7 +280,37 @@ void sw_pipeline_queue_put(
 /* The most urgent; there is one. */
 struct sw_pipeline_copy *sw_pipeline_queue_take(struct sw_pipeline_queue *q);
 
+/* --- copies.c: the thread's --- */
+
+int sw_pipeline_lane_open(
+	struct sw_pipeline *l, enum sw_back_way way, char *why);
+void sw_pipeline_lane_close(struct sw_pipeline *l, enum sw_back_way way);
+
+/* sw_pipeline_lane_put - @c waits for its turn. */
+void sw_pipeline_lane_put(struct sw_pipeline *l, struct sw_pipeline_copy *c);
+
+/* sw_pipeline_lane_move - end what is copied, begin what the window has room
+ * for.  Returns whether there was something, or an error. */
+int sw_pipeline_lane_move(struct sw_pipeline *l, enum sw_back_way way,
+	uint64_t now_ns, char *why);
+
+/* sw_pipeline_lane_end - all that waits or is copied ends with @err. */
+void sw_pipeline_lane_end(struct sw_pipeline *l, enum sw_back_way way, int err);
+
+/* --- grain.c --- */
+
+/* sw_grain_bytes - how many are to be copied at once, of a copy of @of. */
+uint64_t sw_grain_bytes(const struct sw_grain *g, uint64_t of);
+
+/* sw_grain_note - a copy of @bytes, where @wanted were, has taken @ns. */
+void sw_grain_note(
+	struct sw_grain *g, uint64_t wanted, uint64_t bytes, uint64_t ns);
+
 /* --- watch.c --- */
+
+/* sw_pipeline_digest - as the back end's; false: nobody looks. */
+bool sw_pipeline_digest(const struct sw_pipeline *l, const void *at,
+	uint64_t bytes, uint64_t *out);
 
 /* sw_pipeline_watch - of a piece whose producer is done; its sum is there:
  * sw_pipeline_is_edited - did its caller write or free it meanwhile, as far as

@@ -48,27 +48,6 @@ static void end_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* A copy may be with the back end twice. */
-static void end_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
-{
-	if (c->is_open) {
-		c->is_open = false;
-		c->end(l, c, err);
-	}
-}
-
-static void end_lane(
-	struct sw_pipeline *l, struct sw_pipeline_lane *lane, int err)
-{
-	for (; lane->n; lane->n--) {
-		end_copy(l, lane->slots[lane->first].copy, err);
-		lane->first = (lane->first + 1) % SW_PIPELINE_SLICES;
-	}
-	for (uint32_t i = 0; i < lane->queue.n; i++)
-		end_copy(l, lane->queue.heap[i], err);
-	lane->queue.n = 0;
-}
-
 static void end_starts(
 	struct sw_pipeline *l, struct sw_pipeline_start *s, int err)
 {
@@ -126,7 +105,7 @@ static void end_all(struct sw_pipeline *l, int err, const char *why)
 	l->waiting = NULL;
 	end_starts(l, waiting, err);
 	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
-		end_lane(l, &l->lanes[i], err);
+		sw_pipeline_lane_end(l, i, err);
 	end_mail(l);
 }
 
@@ -168,13 +147,6 @@ static void piece_is_in(
 		end_piece(l, (struct sw_pipeline_piece *)c, 0, "");
 }
 
-static void enqueue(struct sw_pipeline *l, struct sw_pipeline_copy *c)
-{
-	c->is_open = true;
-	c->put = c->there = 0;
-	sw_pipeline_queue_put(&l->lanes[c->way].queue, c);
-}
-
 static void end_edited(struct sw_pipeline *l, struct sw_pipeline_piece *p)
 {
 	char why[SW_PIPELINE_WHY];
@@ -203,7 +175,7 @@ static void enqueue_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
 		.number = t->start.number,
 		.i = p->i,
 		.end = is_out ? piece_is_out : piece_is_in};
-	enqueue(l, &p->copy);
+	sw_pipeline_lane_put(l, &p->copy);
 }
 
 /* It is in pinned memory: the sum, or an error. */
@@ -235,94 +207,6 @@ static bool poll_net(struct sw_pipeline *l)
 		l->open[i] = l->open[--l->n_open];
 		back(l, p, err);
 		did = true;
-	}
-	return did;
-}
-
-/* --- copies --- */
-
-static uint64_t slice_bytes(const struct sw_pipeline *l)
-{
-	uint64_t n = (l->p.piece_bytes + SW_PIPELINE_SLICES - 1) /
-		     SW_PIPELINE_SLICES;
-
-	return (n + 4095) / 4096 * 4096;
-}
-
-/* The next of it: rows, or, where they are long, some of one. */
-static struct sw_rows slice(
-	const struct sw_pipeline *l, const struct sw_pipeline_copy *c)
-{
-	uint64_t most = slice_bytes(l), row = c->put / c->rows.bytes;
-	uint64_t in = c->put % c->rows.bytes;
-	struct sw_rows r = c->rows;
-
-	r.to += row * r.to_stride + in;
-	r.from += row * r.from_stride + in;
-	r.n = c->rows.bytes > most ? 1 : most / c->rows.bytes;
-	if (r.n > c->rows.n - row)
-		r.n = c->rows.n - row;
-	r.bytes -= in;
-	if (r.bytes > most)
-		r.bytes = most;
-	return r;
-}
-
-/* Begin the next slice of the most urgent copy. */
-static int begin(struct sw_pipeline *l, enum sw_back_way way, char *why)
-{
-	struct sw_pipeline_lane *lane = &l->lanes[way];
-	struct sw_pipeline_copy *c = lane->queue.heap[0];
-	uint32_t slot = (lane->first + lane->n) % SW_PIPELINE_SLICES;
-	struct sw_rows r = slice(l, c);
-	int err = l->p.ops->copy(
-		l->p.back, way, &r, lane->slots[slot].event, why);
-
-	if (err)
-		return err;
-	c->put += r.n * r.bytes;
-	if (c->put == c->rows.n * c->rows.bytes)
-		sw_pipeline_queue_take(&lane->queue);
-	lane->slots[slot].copy = c;
-	lane->slots[slot].bytes = r.n * r.bytes;
-	lane->n++;
-	return 0;
-}
-
-/* The oldest slice is done. */
-static void end_slice(struct sw_pipeline *l, enum sw_back_way way)
-{
-	struct sw_pipeline_lane *lane = &l->lanes[way];
-	struct sw_pipeline_copy *c = lane->slots[lane->first].copy;
-
-	c->there += lane->slots[lane->first].bytes;
-	lane->first = (lane->first + 1) % SW_PIPELINE_SLICES;
-	lane->n--;
-	if (c->there == c->rows.n * c->rows.bytes)
-		end_copy(l, c, 0);
-}
-
-/* Returns whether something was done, or an error. */
-static int move(struct sw_pipeline *l, enum sw_back_way way, char *why)
-{
-	struct sw_pipeline_lane *lane = &l->lanes[way];
-	int did = 0, err = 0;
-
-	while (lane->n) {
-		err = l->p.ops->poll(
-			l->p.back, lane->slots[lane->first].event, why);
-		if (err == SW_EAGAIN)
-			break;
-		if (err)
-			return err;
-		end_slice(l, way);
-		did = 1;
-	}
-	while (lane->n < SW_PIPELINE_SLICES && lane->queue.n) {
-		err = begin(l, way, why);
-		if (err)
-			return err;
-		did = 1;
 	}
 	return did;
 }
@@ -392,7 +276,7 @@ static int take_mail(struct sw_pipeline *l, char *why)
 		struct sw_pipeline_copy *c = copies;
 
 		copies = c->next;
-		enqueue(l, c);
+		sw_pipeline_lane_put(l, c);
 	}
 	return is_lost ? SW_EDEVICE : 0;
 }
@@ -409,11 +293,13 @@ static int turn(struct sw_pipeline *l, char *why)
 	if (!err)
 		err = did[0] = start_some(l, why);
 	if (err >= 0)
-		err = did[1] = move(l, SW_BACK_OUT, why);
+		err = did[1] = sw_pipeline_lane_move(
+			l, SW_BACK_OUT, sw_edge_now_ns(), why);
 	if (err >= 0)
 		did[2] = poll_net(l);
 	if (err >= 0)
-		err = did[3] = move(l, SW_BACK_IN, why);
+		err = did[3] = sw_pipeline_lane_move(
+			l, SW_BACK_IN, sw_edge_now_ns(), why);
 	return err < 0 ? err : did[0] + did[1] + did[2] + did[3] + did[4];
 }
 

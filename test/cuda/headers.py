@@ -36,15 +36,17 @@ def installed():
 
 
 def downloaded(folder):
-    found = []
-    for package in PACKAGES:
+    pips = [subprocess.Popen([sys.executable, "-m", "pip", "download", "-q",
+                              "--no-deps", "--only-binary=:all:", "-d", folder,
+                              package], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL) for package in PACKAGES]
+    for pip in pips:  # at once: they wait
         try:
-            subprocess.run([sys.executable, "-m", "pip", "download", "-q",
-                            "--no-deps", "--only-binary=:all:", "-d", folder,
-                            package], timeout=PIP_S, capture_output=True,
-                           check=True)
-        except (OSError, subprocess.SubprocessError):
-            continue
+            pip.wait(PIP_S)
+        except subprocess.TimeoutExpired:
+            pip.kill()
+            pip.wait()
+    found = []
     for wheel in glob.glob(os.path.join(folder, "*.whl")):
         with zipfile.ZipFile(wheel) as z:
             z.extractall(wheel + ".d")

@@ -51,8 +51,8 @@ def test_a_device_is_lost():
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
 
 
-def collectives(n, k, local=None, devices=("host:gbit=40,latency_us=10",),
-                **keys):
+def collectives(n, k, local=None,
+                devices=("host:gbit=40,latency_us=10,check",), **keys):
     """Collectives drawn from a seed, some of them of device memory."""
     with Net(workers=n, servers=k, local=local, **keys) as net:
         net.start_all()

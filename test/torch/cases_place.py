@@ -107,6 +107,23 @@ def case_trained():
     check(bool((least == most).all()), "ranks differ")
 
 
+def case_written():
+    """While it is summed, by rank 1, whose device finds it; the group goes
+    on."""
+    x = torch.ones(N)
+    work = dist.all_reduce(x, async_op=True)
+    if dist.get_rank():
+        with raises(RuntimeError, "was written or freed while it was summed"):
+            while not work.is_completed():
+                x.add_(1)
+            work.wait()
+    else:
+        work.wait()
+    x, total = whole()
+    dist.all_reduce(x)
+    check(bool((x == total).all()), "sum")
+
+
 def case_lost():
     """All ranks know whose device it was."""
     x = torch.ones(N)

@@ -30,33 +30,29 @@ def test_options():
                      "compressed", env=HOST)
 
 
-def ranks(net, case, devices):
+def check_ranks(net, file, names, devices):
     """Each rank with a device of its own."""
-    net.n_runs += 1
-    return [net.rank(r, os.path.join(HERE, "cases_device.py"), case,
-                     env={"SUMWIRE_DEVICE": d})
-            for r, d in enumerate(devices)]
+    with net:
+        net.start_all()
+        net.n_runs += 1
+        for p in [net.rank(r, os.path.join(HERE, file), *names,
+                           env={"SUMWIRE_DEVICE": d})
+                  for r, d in enumerate(devices)]:
+            p.wait_ok()
+
+
+# finds who writes too early, and is then lost
+FAULTY = "host:latency_us=1000,check,lost_after=1000"
 
 
 def test_one_rank_has_none():
-    with TorchNet(2) as net:
-        net.start_all()
-        for p in ranks(net, "not_at_all", ["host", "host:no_such_option"]):
-            p.wait_ok()
+    check_ranks(TorchNet(2), "cases_device.py", ["not_at_all"],
+                ["host", "host:no_such_option"])
 
 
-def test_a_gradient_is_written():
-    with TorchNet(2) as net:
-        net.start_all()
-        for p in ranks(net, "written", ["host", "host:latency_us=50000,check"]):
-            p.wait_ok()
-
-
-def test_a_device_is_lost():
-    with TorchNet(2) as net:
-        net.start_all()
-        for p in ranks(net, "lost", ["host", "host:lost_after=300"]):
-            p.wait_ok()
+def test_a_gradient_is_written_and_a_device_lost():
+    check_ranks(TorchNet(2), "cases_device.py", ["written", "lost"],
+                ["host", FAULTY])
 
 
 BACKEND = ["sums", "averages", "operations", "premultiplied", "broadcasts",
@@ -74,14 +70,9 @@ def test_backend():
                      env=HOST)
 
 
-def test_backend_loses_a_device():
-    with backend_rig.Net(2) as net:
-        net.start_all()
-        net.n_runs += 1
-        for p in [net.rank(r, os.path.join(HERE, "cases_place.py"), "lost",
-                           env={"SUMWIRE_DEVICE": d})
-                  for r, d in enumerate(["host", "host:lost_after=30"])]:
-            p.wait_ok()
+def test_backend_with_faults():
+    check_ranks(backend_rig.Net(2), "cases_place.py", ["written", "lost"],
+                ["host", FAULTY])
 
 
 if __name__ == "__main__":

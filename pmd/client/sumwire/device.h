@@ -44,9 +44,10 @@ struct sw_device_settings {
 	 * environment's SUMWIRE_DEVICE, else "cuda".  Borrowed by
 	 * sw_device_open. */
 	const char *backend;
-	/* Bytes of a piece, a multiple of 4,096: 4 KiB to 64 MiB.  0: of each
-	 * tensor the smallest of 256 KiB, 512 KiB … 4 MiB that makes at most 8
-	 * pieces of it, else 4 MiB. */
+	/* Bytes of a piece, a multiple of 4,096: 4 KiB to 64 MiB; half of it is
+	 * copied at once.  0: of each tensor the smallest of 256 KiB, 512 KiB …
+	 * 4 MiB that makes at most 8 pieces of it, else 4 MiB; of which 128 KiB
+	 * to 2 MiB are copied at once, as the copies so far say. */
 	uint64_t piece_bytes;
 	int32_t number; /* of the device; -1: the thread's current one */
 	uint32_t pad;   /* never read */
@@ -156,7 +157,8 @@ SW_API int sw_device_copy(
 /* sw_coll_device - as sw_coll, with send and recv in the device's memory: one
  * in the order of the group's, whether others call it so or by sw_coll.
  * @args     coll.h; of both buffers, which the caller does not free, write from
- *           or to, or read recv, until the handle has ended
+ *           or to, or read recv, until the handle has ended: "host:check" finds
+ *           who writes or frees send too early, who then gets SW_ECORRUPT
  * @stream   cudaStream_t: it begins when what this stream has been given so far
  *           is done, a barrier, too; NULL: the default stream
  * @handle   ends exactly once, through sw_poll or sw_wait, when the result is

@@ -70,14 +70,21 @@ static inline int scene_close(void **state)
 	return 0;
 }
 
-static inline void open_device(struct scene *s, const char *backend)
+static inline void open_device_with(
+	struct scene *s, const char *backend, uint64_t piece_bytes)
 {
 	struct sw_device_settings d = SW_DEVICE_SETTINGS_INIT;
 
 	d.backend = backend;
+	d.piece_bytes = piece_bytes;
 	d.number = 0;
 	if (sw_device_open(s->c, &d, &s->d))
 		fail_msg("sw_device_open: %s", sw_last_error(s->c));
+}
+
+static inline void open_device(struct scene *s, const char *backend)
+{
+	open_device_with(s, backend, 0);
 }
 
 static inline struct sw_coll_args args_of(
@@ -156,6 +163,15 @@ static inline void coll_wait(struct scene *s, uint64_t h)
 {
 	if (sw_wait(s->c, h))
 		fail_msg("sw_wait: %s", sw_last_error(s->c));
+}
+
+/* The agent takes nothing more when this returns, or goes on. */
+static inline void coll_mute(struct scene *s, bool is)
+{
+	pthread_mutex_lock(&s->r->lock);
+	atomic_store(&s->r->is_mute, is);
+	pthread_mutex_unlock(&s->r->lock);
+	rig_kick(s->r);
 }
 
 static inline void coll_run(

@@ -148,8 +148,9 @@ static inline void rig_log(void *ctx, const char *line)
 	rig_wake(r);
 }
 
-static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
-	const char *options, uint64_t piece_bytes)
+/* @piece_bytes  of tensors; @fixed  what the pipeline is told of it */
+static inline struct rig *rig_open_with(const struct sw_back_ops *ops,
+	const char *options, uint64_t piece_bytes, uint64_t fixed)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	char why[SW_BACK_WHY];
@@ -158,7 +159,7 @@ static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
 		.net = {r, rig_push, rig_poll, rig_why, rig_rest, rig_wake,
 			NULL, rig_give_up},
 		.where = "rank 1: host device 0",
-		.piece_bytes = piece_bytes,
+		.piece_bytes = fixed,
 		.log = rig_log,
 		.log_ctx = r};
 
@@ -172,6 +173,12 @@ static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
 	p.back = r->back;
 	assert_int_equal(sw_pipeline_open(&r->l, &p, why), 0);
 	return r;
+}
+
+static inline struct rig *rig_open_on(const struct sw_back_ops *ops,
+	const char *options, uint64_t piece_bytes)
+{
+	return rig_open_with(ops, options, piece_bytes, piece_bytes);
 }
 
 static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)

@@ -52,7 +52,7 @@ static void coll__is_as_many_copies(void **state)
 	struct scene *s = *state;
 	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 3 * PIECE);
 
-	open_device(s, "cuda");
+	open_device_with(s, "cuda", 4 << 20);
 	coll_run(s, &a, 0);
 	assert_int_equal(fake->n_copies[0], 3);
 	assert_int_equal(fake->n_copies[1], 3);

@@ -65,6 +65,34 @@ static void pipeline__pieces_go_in_order(void **state)
 	rig_close(r);
 }
 
+/* Where a copy costs much pieces soon go whole, both ways; at first they do
+ * not. */
+static void pipeline__finds_out_how_much_to_copy(void **state)
+{
+	struct rig *r =
+		rig_open_with(&sw_back_host, "latency_us=2000", 512 * KIB, 0);
+	uint32_t t = rig_add(r, 4 * MIB, 0), tries = 0;
+	uint64_t n[SW_BACK_WAYS];
+
+	(void)state;
+	do {
+		assert_true(tries < TRIES);
+		for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+			n[i] = sw_host_copies(r->back, i);
+		rig_fill(r, t, tries);
+		rig_submit(r, t);
+		rig_wait(r, t);
+		rig_check(r, t, tries);
+		for (uint32_t i = 0; i < SW_BACK_WAYS; i++) {
+			n[i] = sw_host_copies(r->back, i) - n[i];
+			if (!tries)
+				assert_in_range(n[i], 9, 32);
+		}
+		tries++;
+	} while (n[SW_BACK_OUT] > 8 || n[SW_BACK_IN] > 8);
+	rig_close(r);
+}
+
 static void wait_copies(struct rig *r, enum sw_back_way way, uint64_t n)
 {
 	while (sw_host_copies(r->back, way) < n)
@@ -418,6 +446,42 @@ static void pipeline__closes_with_open_calls(void **state)
 	}
 }
 
+/* Of parts they add up, however they are cut; any bit tells, and signs that
+ * change in two places. */
+static void back__digests(void **state)
+{
+	enum { N = 61 };
+	_Alignas(8) char x[N];
+	char why[SW_BACK_WHY];
+	struct sw_back *b;
+	uint64_t all, one, two;
+
+	(void)state;
+	assert_int_equal(sw_back_host.open("check", 0, &b, why), 0);
+	for (uint32_t i = 0; i < N; i++)
+		x[i] = (char)(i * 37);
+	for (uint32_t first = 0; first < 9; first++) {
+		sw_back_host.digest(b, x + first, N - first, &all);
+		for (uint32_t i = first; i <= N; i++) {
+			sw_back_host.digest(b, x + first, i - first, &one);
+			sw_back_host.digest(b, x + i, N - i, &two);
+			assert_int_equal(one + two, all);
+		}
+	}
+	sw_back_host.digest(b, x, N, &all);
+	for (uint32_t bit = 0; bit < 8 * N; bit++) {
+		x[bit / 8] ^= (char)(1U << bit % 8);
+		sw_back_host.digest(b, x, N, &one);
+		assert_int_not_equal(one, all);
+		x[bit / 8] ^= (char)(1U << bit % 8);
+	}
+	x[7] ^= (char)0x80; /* of two doubles */
+	x[15] ^= (char)0x80;
+	sw_back_host.digest(b, x, N, &one);
+	assert_int_not_equal(one, all);
+	sw_back_host.close(b);
+}
+
 static void back__options(void **state)
 {
 	const char *options;
@@ -447,6 +511,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipeline__is_exact),
 		cmocka_unit_test(pipeline__pieces_go_in_order),
+		cmocka_unit_test(pipeline__finds_out_how_much_to_copy),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_out),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_in),
 		cmocka_unit_test(pipeline__late_event_holds_up_nobody),
@@ -458,6 +523,7 @@ int main(void)
 		cmocka_unit_test(pipeline__error_of_the_net),
 		cmocka_unit_test(pipeline__broadcast),
 		cmocka_unit_test(pipeline__closes_with_open_calls),
+		cmocka_unit_test(back__digests),
 		cmocka_unit_test(back__options),
 	};
 

@@ -1,0 +1,154 @@
+/* unit_watch.c - collectives whose tensors are written or freed too early.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/cuda/coll_rig.h"
+
+enum { MIB = 1 << 20, PIECE = MIB / 4 };
+
+static void nap(long ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Some of it is being copied, so all that is sent was looked at. */
+static uint64_t start_mute(struct scene *s, const struct sw_coll_args *a)
+{
+	uint64_t before = sw_host_copies(s->d->back, SW_BACK_OUT), h;
+
+	coll_mute(s, true);
+	h = coll_start(s, a, NULL);
+	while (sw_host_copies(s->d->back, SW_BACK_OUT) == before)
+		nap(1);
+	return h;
+}
+
+static void end_edited(
+	struct scene *s, uint64_t h, enum sw_coll_kind kind, int err)
+{
+	char text[160];
+
+	coll_mute(s, false);
+	assert_int_equal(sw_wait(s->c, h), err);
+	snprintf(text, sizeof(text),
+		"rank 3: %s of group 'all': its tensor was written or freed "
+		"while it was summed",
+		sw_coll_name(kind));
+	if (err)
+		assert_contains(sw_last_error(s->c), text);
+}
+
+/* At its first byte, its last, which is in no stage yet, and in both. */
+static void check_written(
+	struct scene *s, const struct sw_coll_args *a, int err)
+{
+	char *sent = (char *)a->send;
+
+	for (uint32_t i = 1; i < 4; i++) {
+		uint64_t h;
+
+		coll_fill(s, a, i);
+		h = start_mute(s, a);
+		sent[0] ^= (char)(i & 1 ? 0x80 : 0);
+		sent[bytes_in(a) - 1] ^= (char)(i & 2 ? 0x80 : 0);
+		end_edited(s, h, a->kind, err);
+	}
+	coll_run(s, a, 4);
+}
+
+static void check_all_written(struct scene *s, const char *device, int err)
+{
+	open_device(s, device);
+	for (uint32_t kind = 1; kind < SW_BARRIER; kind++)
+		for (uint32_t i = 0; i < 2; i++) {
+			struct sw_coll_args a =
+				args_of(s, (enum sw_coll_kind)kind,
+					i ? 101 : 2 * PIECE + 3);
+
+			check_written(s, &a, err);
+		}
+	sw_device_close(&s->d);
+}
+
+/* Found by a back end that was asked to look, and by no other. */
+static void coll__tensor_is_written(void **state)
+{
+	check_all_written(*state, "host", 0);
+	check_all_written(*state, "host:check", SW_ECORRUPT);
+}
+
+/* Results come over what was sent: those are no early writes. */
+static void coll__tensor_is_written_in_place(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 9 * PIECE + 7);
+
+	open_device(s, "host:check");
+	a.recv = s->send;
+	for (uint32_t i = 0; i < 4; i++) {
+		uint64_t h;
+
+		coll_fill(s, &a, i);
+		h = start_mute(s, &a);
+		s->send[8 * (uint64_t)MIB] ^= (char)(i & 1);
+		end_edited(s, h, a.kind, i & 1 ? SW_ECORRUPT : 0);
+	}
+}
+
+static void coll__tensor_is_freed(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_REDUCE, 9 * PIECE);
+	uint64_t h;
+	void *p;
+
+	open_device(s, "host:check");
+	assert_int_equal(sw_device_alloc(s->d, bytes_in(&a), &p), 0);
+	memset(p, 1, bytes_in(&a));
+	a.send = p;
+	h = start_mute(s, &a);
+	sw_device_free(s->d, p);
+	end_edited(s, h, a.kind, SW_ECORRUPT);
+}
+
+static void overwrite(void *arg)
+{
+	struct scene *s = arg;
+
+	memset(s->send, 0, COLL_BYTES);
+}
+
+/* What a stream that waits for it writes afterwards is not too early. */
+static void coll__stream_writes_behind(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 9 * PIECE);
+	struct sw_host_stream *stream;
+
+	open_device(s, "host:check,gbit=20");
+	stream = sw_host_stream_open(s->d->back);
+	for (uint32_t i = 0; i < 4; i++) {
+		uint64_t h;
+
+		coll_fill(s, &a, i);
+		h = coll_start(s, &a, stream);
+		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
+		sw_host_stream_run(stream, overwrite, s);
+		coll_wait(s, h);
+		sw_host_stream_wait(stream);
+		coll_check(s, &a, i);
+	}
+	sw_host_stream_close(stream);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, scene_open, scene_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(coll__tensor_is_written),
+		CASE(coll__tensor_is_written_in_place),
+		CASE(coll__tensor_is_freed),
+		CASE(coll__stream_writes_behind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
