@@ -1,4 +1,4 @@
-/* unit_watch.c - libsumwire: a thread that tells others which collectives
+/* unit_wait_ended.c - libsumwire: a thread that tells others which collectives
  * ended. SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
