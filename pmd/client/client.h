@@ -449,7 +449,9 @@ uint64_t sw_client_expire(struct sw_client *c);
 
 const char *sw_group_name(const struct sw_group *g);
 
-/* sw_group_has - is @rank in it? */
+/* sw_group_place - the place of @rank in the group; g->n: it is not there.
+ * sw_group_has - is it? */
+uint32_t sw_group_place(const struct sw_group *g, uint32_t rank);
 bool sw_group_has(const struct sw_group *g, uint32_t rank);
 
 /* sw_coll_priority - of all collectives of @kind. */

@@ -49,15 +49,53 @@ static int check_count(
 	return 0;
 }
 
+/* Does this rank both give and get? */
+static bool has_both(const struct sw_client *c, const struct sw_coll_args *a)
+{
+	return a->send && a->recv &&
+	       (a->root == c->rank ||
+		       (a->kind != SW_BCAST && a->kind != SW_REDUCE));
+}
+
+/* Two buffers may share the elements that are the same ones, else none: results
+ * would be written over what is still to be sent. */
+static int check_overlap(
+	struct sw_group *g, const struct sw_coll_args *a, uint32_t each)
+{
+	struct sw_client *c = g->client;
+	bool gathers = a->kind == SW_ALL_GATHER;
+	bool scatters = a->kind == SW_REDUCE_SCATTER;
+	uintptr_t send = (uintptr_t)a->send, recv = (uintptr_t)a->recv;
+	uint64_t part = a->count * each, own;
+
+	if (!has_both(c, a) || send + part * (scatters ? g->n : 1) <= recv ||
+		recv + part * (gathers ? g->n : 1) <= send)
+		return 0;
+	own = sw_group_place(g, c->rank) * part;
+	if (send + own * scatters == recv + own * gathers)
+		return 0;
+	return sw_client_fail(c, SW_EINVAL,
+		"group '%s': the buffers of %s overlap: they may be apart, or "
+		"%s",
+		g->name, sw_coll_name(a->kind),
+		gathers    ? "what is sent this rank's part of the result"
+		: scatters ? "the result this rank's part of what is sent"
+			   : "the same");
+}
+
 static int check_args(struct sw_group *g, const struct sw_coll_args *a)
 {
+	uint32_t each = sw_dtype_bytes(a->dtype);
+	int err;
+
 	if (a->kind <= SW_COLL_NONE || a->kind >= SW_N_COLL_KINDS)
 		return sw_client_fail(g->client, SW_EINVAL,
 			"group '%s': there is no collective %d", g->name,
 			a->kind);
-	return a->kind == SW_BARRIER
-		       ? 0
-		       : check_count(g, a, sw_dtype_bytes(a->dtype));
+	if (a->kind == SW_BARRIER)
+		return 0;
+	err = check_count(g, a, each);
+	return err ? err : check_overlap(g, a, each);
 }
 
 static int call(struct sw_group *g, const struct sw_coll_args *args,

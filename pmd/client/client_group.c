@@ -22,8 +22,7 @@ enum {
 
 /* --- open --- */
 
-/* The place of @rank in the group; g->n: it is not there. */
-static uint32_t find_rank(const struct sw_group *g, uint32_t rank)
+uint32_t sw_group_place(const struct sw_group *g, uint32_t rank)
 {
 	uint32_t i = 0;
 
@@ -39,7 +38,7 @@ const char *sw_group_name(const struct sw_group *g)
 
 bool sw_group_has(const struct sw_group *g, uint32_t rank)
 {
-	return find_rank(g, rank) < g->n;
+	return sw_group_place(g, rank) < g->n;
 }
 
 /* @ranks  @n of them; NULL: all */
@@ -62,7 +61,7 @@ static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 		seen[rank / 64] |= 1ULL << rank % 64;
 		g->ranks[g->n] = (uint16_t)rank;
 	}
-	return find_rank(g, c->rank) < n
+	return sw_group_place(g, c->rank) < n
 		       ? 0
 		       : sw_client_fail(c, SW_EINVAL,
 				 "rank %u is not in the group that it opens",

@@ -189,6 +189,45 @@ static void coll__bad_arguments(void **state)
 	refused(s, a, "the root, is not in it");
 }
 
+/* Rank 3 of 4: what is not in place must be apart. */
+static void coll__buffers_overlap(void **state)
+{
+	static const struct {
+		enum sw_coll_kind kind;
+		uint32_t send, recv; /* offsets, in parts of 4 elements */
+		bool is_good;
+	} cases[] = {{SW_ALL_REDUCE, 0, 0, true}, {SW_ALL_REDUCE, 1, 2, true},
+		{SW_ALL_REDUCE, 2, 1, true}, {SW_ALL_GATHER, 3, 0, true},
+		{SW_ALL_GATHER, 4, 0, true}, {SW_ALL_GATHER, 0, 1, true},
+		{SW_ALL_GATHER, 0, 0, false}, {SW_ALL_GATHER, 2, 0, false},
+		{SW_REDUCE_SCATTER, 0, 3, true},
+		{SW_REDUCE_SCATTER, 0, 4, true},
+		{SW_REDUCE_SCATTER, 0, 0, false},
+		{SW_REDUCE_SCATTER, 0, 2, false}};
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s);
+
+	a.count = 4;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		a.kind = cases[i].kind;
+		a.send = s->mem + 16 * cases[i].send;
+		a.recv = s->mem + 16 * cases[i].recv;
+		if (cases[i].is_good)
+			ends_well(s, s->g, &a);
+		else
+			refused(s, a, "overlap: they may be apart, or ");
+	}
+	a = args_of(s);
+	a.count = 4;
+	a.recv = s->mem + 4;
+	refused(s, a,
+		"group 'all': the buffers of all_reduce overlap: they may be "
+		"apart, or the same");
+	a.kind = SW_BCAST;
+	a.root = 1; /* it does not send */
+	ends_well(s, s->g, &a);
+}
+
 /* What of each type there is, as the engine has it. */
 static void coll__operations(void **state)
 {
@@ -206,6 +245,9 @@ static void coll__operations(void **state)
 				a.op = (enum sw_op)op;
 				a.dtype = (enum sw_dtype)d;
 				a.count = 1;
+				if (kind == SW_ALL_GATHER ||
+					kind == SW_REDUCE_SCATTER)
+					a.recv = s->mem + BYTES / 2;
 				if (!has) {
 					refused(s, a, "group 'all': ");
 					continue;
@@ -383,6 +425,7 @@ int main(void)
 		cmocka_unit_test(group__bad_names),
 		cmocka_unit_test(group__bad_ranks),
 		cmocka_unit_test(coll__bad_arguments),
+		cmocka_unit_test(coll__buffers_overlap),
 		cmocka_unit_test(coll__operations),
 		cmocka_unit_test(coll__no_such_operation),
 		cmocka_unit_test(coll__factor),
