@@ -76,7 +76,8 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  *   SW_BARRIER         nothing: it ends when all ranks have called it.  It
  *                      waits for no other collective of theirs
  * @send and @recv may be the same (of all_gather: the own part of @recv; of
- * reduce_scatter: the own part of @send), else they are apart.  Who gives nothing (SW_BCAST but
+ * reduce_scatter: the own part of @send), else they are apart.  Who gives
+ * nothing (SW_BCAST but
  * @root) or gets nothing (SW_REDUCE but @root) may leave that buffer NULL.
  * What does not lie in memory of sw_alloc is copied through some of the
  * library's own, in pieces, while others are on the wire: by whoever waits, and
