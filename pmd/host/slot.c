@@ -65,8 +65,12 @@ void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 
 void sw_slot_hang_up(struct sw_slot *s)
 {
+	const struct sw_batch *b = s->declared ? s->declared->open : NULL;
+
 	close_sockets(s);
 	s->state = SW_SLOT_DETACHED;
+	if (b && b->state != SW_BATCH_ASKED) /* else until the answer */
+		sw_declared_forget(s->host, s->declared);
 }
 
 void sw_slot_detach(

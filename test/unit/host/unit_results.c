@@ -304,9 +304,56 @@ static void results__go_with_the_last(void **state)
 	close_pair(&p);
 }
 
+/* One dies while its batch is declared: the next one's waits for the answer to
+ * that, and no longer. */
+static void death__with_a_batch_asked(void **state)
+{
+	struct pair p;
+
+	for (int fails = 0; fails < 2; fails++) {
+		open_pair(&p);
+		send_batch(&p, 0, 1000, false);
+		send_batch(&p, 1, 1000, true);
+		raw_close(&p.w[0]);
+		poll_some(&p);
+		assert_int_equal(p.n_detach, 1);
+		assert_int_equal(p.n_declare, 1);
+		if (fails)
+			sw_host_declare_failed(
+				p.host, p.ids[0], p.batch, SW_ENOMEM, "");
+		else
+			assert_int_equal(sw_host_declared(p.host, p.ids[0],
+						 p.batch, 99, 0, ""),
+				SW_ENOENT);
+		poll_some(&p);
+		assert_int_equal(p.n_declare, 2);
+		assert_int_equal(p.tensors[0].node_i, !fails);
+		close(admit(&p, 1));
+		close_pair(&p);
+	}
+}
+
+/* It dies before the agent was asked. */
+static void death__with_a_batch_waiting(void **state)
+{
+	struct pair p;
+
+	open_pair(&p);
+	send_batch(&p, 0, 1000, false);
+	send_batch(&p, 1, 1000, true);
+	raw_close(&p.w[1]);
+	poll_some(&p);
+	close(admit(&p, 0));
+	poll_some(&p);
+	assert_int_equal(p.n_declare, 1);
+	close_pair(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(death__with_a_batch_asked),
+		cmocka_unit_test(death__with_a_batch_waiting),
 		cmocka_unit_test(declare__joins_by_name),
 		cmocka_unit_test(declare__near),
 		cmocka_unit_test(declare__one_at_a_time),
