@@ -239,13 +239,13 @@ void sw_slot_reserve(struct sw_slot *s)
 			h->p.ctx, s->id, b->number, b->tensors, b->n);
 }
 
-/* The slot whose batch waits for just this answer. */
+/* The slot whose batch waits for just this answer; its client may be gone. */
 static struct sw_slot *find_asked(
 	struct sw_host *h, uint32_t id, uint32_t batch)
 {
 	struct sw_slot *s = sw_slot_find(h, id);
 
-	if (!s || s->state != SW_SLOT_ATTACHED || !s->declared->open ||
+	if (!s || s->state < SW_SLOT_ATTACHED || !s->declared->open ||
 		s->declared->open->state != SW_BATCH_ASKED ||
 		s->declared->open->number != batch)
 		return NULL;
@@ -287,12 +287,16 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 	if (!s)
 		return SW_ENOENT;
 	b = s->declared->open;
+	if (h->results && h->results->busy == b)
+		sw_results_admit(h, b);
+	if (s->state == SW_SLOT_DETACHED) {
+		sw_declared_admit(s->declared);
+		return SW_ENOENT;
+	}
 	m.bytes = b->data.bytes;
 	m.err = err;
 	snprintf(m.text, sizeof(m.text), "%s", clash);
 	publish(s, b, first);
-	if (h->results && h->results->busy == b)
-		sw_results_admit(h, b);
 	fds[0] = b->data.fd;
 	fds[1] = h->results ? h->results->arena.fd : -1;
 	if (sw_edge_send(s->sock, &m, sizeof(m), fds, h->results ? 2 : 1) ==
