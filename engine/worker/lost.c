@@ -191,8 +191,8 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 
 	snprintf(text, sizeof(text),
 		"rank %u is gone; %s %.64s cannot complete",
-		(uint32_t)__builtin_ctzll(who), t->stream ? "stream" : "tensor",
-		t->name);
+		w->firsts[__builtin_ctzll(who)],
+		t->stream ? "stream" : "tensor", t->name);
 	end(w, t, who >> w->lost.member & 1 ? w->lost.text : text);
 }
 

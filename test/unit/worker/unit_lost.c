@@ -262,6 +262,26 @@ static void member__is_gone(void **state)
 	wrig_close(r);
 }
 
+/* Of one that died before the last it is known that it has; ranks are counted
+ * over all members. */
+static void member__before_the_last(void **state)
+{
+	struct worker_rig *r = open_rig();
+	const struct sw_status st = {.joined = 1,
+		.seq = 2,
+		.state = SW_JOB_RUNNING,
+		.rank = 2, /* were there a third */
+		.size = 6,
+		.epoch = 9,
+		.text = "rank 6 is silent"};
+
+	assert_int_equal(call(r, A, 0), 0);
+	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
+	look(r);
+	expect_death(r, A - LOCAL, "rank 3 is gone; stream a cannot complete");
+	wrig_close(r);
+}
+
 /* The first that is heard of the job says it, too. */
 static void member__is_gone_before(void **state)
 {
@@ -301,6 +321,7 @@ int main(void)
 		cmocka_unit_test(died__after_streams_have_gone),
 		cmocka_unit_test(died__while_some_are_declared),
 		cmocka_unit_test(member__is_gone),
+		cmocka_unit_test(member__before_the_last),
 		cmocka_unit_test(member__is_gone_before)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
