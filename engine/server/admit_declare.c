@@ -208,7 +208,7 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	s->declared[i] = t.key;
 	s->firsts[i] = t.first;
 	if (!is_good) {
-		sw_bitmap_remove(&s->unaware, t.key);
+		sw_bitmap_remove(&s->unaware, sw_key_index(t.key));
 		refuse(s, i, t.key);
 	}
 	return is_good;

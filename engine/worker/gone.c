@@ -59,6 +59,7 @@ static void forget(struct sw_worker *w, struct sw_wtensor *t)
 	w->n_dead -= t->dead_from != 0;
 	sw_bitmap_remove(&w->closing, i);
 	sw_bitmap_remove(&w->lacking, i);
+	sw_bitmap_remove(&w->added, i);
 	if (w->look.worst == i)
 		w->look.worst = SW_TENSORS;
 	if (w->lane_i)

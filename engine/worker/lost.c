@@ -115,8 +115,6 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 	char text[SW_TEXT_MAX];
 
 	sw_bitmap_remove(&w->lacking, t->index);
-	if (t->has_gone)
-		return 1;
 	if (w->lost.step == SW_LOST_JUDGED) {
 		w->lost.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
 		return 1;
@@ -132,7 +130,7 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 static void look_at_all(struct sw_worker *w, enum sw_lost_step step)
 {
 	w->lost.step = step;
-	sw_bitmap_add_run(&w->lacking, 0, w->n_tensors);
+	sw_bitmap_add_all(&w->lacking, &w->added);
 }
 
 /* All were looked at. */
@@ -193,8 +191,8 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 
 	snprintf(text, sizeof(text),
 		"rank %u is gone; %s %.64s cannot complete",
-		(uint32_t)__builtin_ctzll(who), t->stream ? "stream" : "tensor",
-		t->name);
+		w->firsts[__builtin_ctzll(who)],
+		t->stream ? "stream" : "tensor", t->name);
 	end(w, t, who >> w->lost.member & 1 ? w->lost.text : text);
 }
 

@@ -25,6 +25,7 @@ int sw_tensors_open(struct sw_worker *w)
 	words = sw_bitmap_init(&w->dying, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->lacking, SW_TENSORS, words);
 	words = sw_bitmap_init(&w->closing, SW_TENSORS, words);
+	words = sw_bitmap_init(&w->added, SW_TENSORS, words);
 	sw_bitmap_init(&w->new_streams, SW_TENSORS, words);
 	for (uint32_t i = 0; i < SW_KEY_INDICES; i++)
 		w->by_key[i] = w->newest[i] = SW_KEY_NONE;
@@ -76,7 +77,9 @@ static void add_all(struct sw_worker *w)
 {
 	uint32_t i;
 
-	w->n_tensors = w->n_built;
+	for (; w->n_tensors != w->n_built; w->n_tensors++)
+		sw_bitmap_add(
+			&w->added, w->by_number[w->n_tensors % SW_TENSORS]);
 	while ((i = sw_bitmap_first(&w->new_streams)) != SW_BITMAP_NONE)
 		sw_stream_add(w, &w->tensors[i]);
 	sw_link_request(w, &w->links[0]);
@@ -204,9 +207,12 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 	return err;
 }
 
-static bool is_refused(const struct sw_wtensor *t)
+/* By the coordinator, which another lane is told of later; not one that died
+ * here before it has answered. */
+static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 {
-	return t->dead_from && t->key == SW_KEY_NONE;
+	return t->dead_from && t->key == SW_KEY_NONE &&
+	       (w->lane_i || t->number < w->links[0].n_declared);
 }
 
 void sw_links_skip_refused(struct sw_worker *w)
@@ -215,7 +221,7 @@ void sw_links_skip_refused(struct sw_worker *w)
 		struct sw_link *l = &w->links[i];
 
 		while (!l->n_asked && l->n_declared < w->n_tensors &&
-			is_refused(sw_wtensor_numbered(w, l->n_declared)))
+			is_refused(w, sw_wtensor_numbered(w, l->n_declared)))
 			sw_link_declared(l, l->n_declared + 1);
 	}
 }

@@ -184,10 +184,12 @@ struct sw_worker {
 	 * (mismatch.c), what may lack a local rank that is gone (lost.c),
 	 * streams that are closed (gone.c). */
 	struct sw_bitmap open, dying, lacking, closing;
+	/* Those that were added and have not gone; lane 0's. */
+	struct sw_bitmap added;
 	/* Built, and not added: the control thread's, the lcore's from
 	 * sw_worker_add to events.declared. */
 	struct sw_bitmap new_streams;
-	uint64_t set_words[5 * (SW_TENSORS / 64 + 1)];
+	uint64_t set_words[6 * (SW_TENSORS / 64 + 1)];
 	uint32_t close_turn; /* where the look at closed streams goes on */
 	uint32_t n_dead;     /* tensors, and streams */
 	uint32_t n_wanted;   /* but lane 0: tensors that it has declared */

@@ -21,8 +21,10 @@ void sw_group_die(struct sw_group *g, int death, const char *why)
 void sw_group_note_death(
 	struct sw_group *g, const struct sw_tensor *stream, int status)
 {
-	if (sw_client_is_death(status))
-		sw_group_die(g, status, g->client->control->whys[stream->i]);
+	const char *why = g->client->control->whys[stream->i];
+
+	if (sw_client_is_death(status) && why[0]) /* else the job has ended */
+		sw_group_die(g, status, why);
 }
 
 int sw_group_fail(const struct sw_group *g)

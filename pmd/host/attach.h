@@ -68,9 +68,10 @@ struct sw_host_events {
 	 * after the answer. */
 	void (*on_declare)(void *ctx, uint32_t id, uint32_t batch,
 		const struct sw_host_tensor *tensors, uint32_t n);
-	/* The client is gone, @text says why.  No callback for @id follows; an
-	 * unanswered batch is void.  Called once for every on_attach that was
-	 * not refused; the agent owes a sw_host_release. */
+	/* The client is gone, @text says why.  No callback for @id follows; a
+	 * batch is still to be answered, as long as there are others.  Called
+	 * once for every on_attach that was not refused; the agent owes a
+	 * sw_host_release. */
 	void (*on_detach)(
 		void *ctx, uint32_t id, enum sw_host_why why, const char *text);
 	/* A client sets a tuning (its value is not checked, the policy's name
@@ -142,7 +143,7 @@ void sw_host_refuse(struct sw_host *h, uint32_t id, int err, const char *text);
  * follow. Not read with several local ranks: it calls a tensor by its node_i
  * @err      0, or one of them is dead, as @clash says: its push_pulls end with
  *           it, and so does the client's sw_declare
- * Errors: SW_ENOENT the client or the batch is gone: nothing to do. */
+ * Errors: SW_ENOENT the client or the batch is gone. */
 int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 	uint32_t first, int err, const char *clash);
 

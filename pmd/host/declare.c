@@ -239,8 +239,7 @@ void sw_slot_reserve(struct sw_slot *s)
 			h->p.ctx, s->id, b->number, b->tensors, b->n);
 }
 
-/* The slot whose batch waits for just this answer, whether its client is still
- * there or not: others wait for it, too. */
+/* The slot whose batch waits for just this answer; its client may be gone. */
 static struct sw_slot *find_asked(
 	struct sw_host *h, uint32_t id, uint32_t batch)
 {
@@ -290,7 +289,7 @@ int sw_host_declared(struct sw_host *h, uint32_t id, uint32_t batch,
 	b = s->declared->open;
 	if (h->results && h->results->busy == b)
 		sw_results_admit(h, b);
-	if (s->state == SW_SLOT_DETACHED) { /* it goes with the slot */
+	if (s->state == SW_SLOT_DETACHED) {
 		sw_declared_admit(s->declared);
 		return SW_ENOENT;
 	}

@@ -63,13 +63,15 @@ void sw_slot_say(struct sw_slot *s, enum sw_edge_kind kind, int err,
 		s->is_deaf = true;
 }
 
+/* Others may wait for its batch to be through.  What the agent was asked to
+ * declare it may use: then they wait for its answer. */
 void sw_slot_hang_up(struct sw_slot *s)
 {
-	const struct sw_batch *b = s->declared ? s->declared->open : NULL;
+	const struct sw_batch *b = s->declared->open;
 
 	close_sockets(s);
 	s->state = SW_SLOT_DETACHED;
-	if (b && b->state != SW_BATCH_ASKED) /* else until the answer */
+	if (b && b->state != SW_BATCH_ASKED)
 		sw_declared_forget(s->host, s->declared);
 }
 

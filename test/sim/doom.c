@@ -157,11 +157,14 @@ bool sim_doom_is_named(
 	const struct sim_worker *w, uint32_t group, const char *why)
 {
 	for (uint32_t r = 0; r < w->job->n_workers; r++) {
-		char name[32];
+		uint32_t member = sim_job_rank(w->job, r);
+		char name[32], first[32];
 
-		snprintf(name, sizeof(name), "rank %u ",
-			sim_job_rank(w->job, r));
-		if (is_missed(w, group, r) && strstr(why, name))
+		snprintf(name, sizeof(name), "rank %u ", member);
+		snprintf(first, sizeof(first), "rank %u is gone",
+			w->engine.firsts[member]);
+		if (is_missed(w, group, r) &&
+			(strstr(why, name) || strstr(why, first)))
 			return true;
 	}
 	return false;

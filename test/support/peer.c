@@ -303,7 +303,7 @@ void peer_refuse(struct test_peer *p, int err, const char *text)
 void peer_status(struct test_peer *p, enum sw_job_state state, int err,
 	uint16_t size, const char *text)
 {
-	struct sw_status st = {.joined = 1,
+	struct sw_status st = {.joined = state == SW_JOB_RUNNING ? ~0ULL : 1,
 		.seq = 1,
 		.state = (uint8_t)state,
 		.err = (int16_t)err,

@@ -371,6 +371,25 @@ static void coll__members_differ(void **state)
 	rig_close(r);
 }
 
+/* The job has ended; the hang-up that says why is on its way. */
+static void coll__job_ended(void **state)
+{
+	struct rig *r = rig_open(&(struct rig_how){.status = SW_EPEER});
+	struct scene s = {.r = r, .c = rig_client(r)};
+	struct sw_coll_args a;
+	uint64_t h;
+	void *mem;
+
+	assert_int_equal(sw_alloc(s.c, BYTES, &mem), 0);
+	assert_int_equal(sw_group_open(s.c, "all", NULL, 0, &s.g), 0);
+	s.mem = mem;
+	a = args_of(&s);
+	assert_int_equal(sw_coll(s.g, &a, &h), 0);
+	fails(&s, sw_wait(s.c, h), SW_EPEER, "another member of the job");
+	sw_close(&s.c);
+	rig_close(r);
+}
+
 static void coll__too_many(void **state)
 {
 	struct rig *r = rig_open(&(struct rig_how){.is_mute = true});
@@ -434,6 +453,7 @@ int main(void)
 		cmocka_unit_test(coll__half),
 		cmocka_unit_test(coll__handles),
 		cmocka_unit_test(coll__members_differ),
+		cmocka_unit_test(coll__job_ended),
 		cmocka_unit_test(coll__too_many),
 		cmocka_unit_test(coll__after_the_end),
 	};

@@ -190,6 +190,72 @@ static void declare__one_at_a_time(void **state)
 	close_pair(&p);
 }
 
+static void die(struct pair *p, uint32_t i)
+{
+	close(p->w[i].sock);
+	p->w[i].sock = -1;
+	poll_some(p);
+	assert_int_equal(p->n_detach, 1);
+}
+
+/* Whoever declared it dies: others, who wait for its answer, go on. */
+static void declare__and_die(void **state)
+{
+	struct pair p;
+
+	open_pair(&p);
+	send_batch(&p, 1, 10, false);
+	send_batch(&p, 0, 10, false);
+	die(&p, 1);
+	assert_int_equal(p.n_declare, 1); /* its tensors may be used */
+	assert_int_equal(
+		sw_host_declared(p.host, p.declarer, p.batch, 99, 0, ""),
+		SW_ENOENT);
+	poll_some(&p);
+	assert_int_equal(p.n_declare, 2);
+	assert_int_equal(p.tensors[0].node_i, 0);
+	assert_false(p.tensors[0].is_new);
+	close(admit(&p, 0));
+	close_pair(&p);
+}
+
+/* The same when it is refused, and before the agent is asked. */
+static void declare__and_die_in_vain(void **state)
+{
+	struct pair p;
+
+	open_pair(&p);
+	send_batch(&p, 1, 10, false);
+	send_batch(&p, 0, 10, false);
+	die(&p, 1);
+	sw_host_declare_failed(
+		p.host, p.declarer, p.batch, SW_ENOMEM, "no memory");
+	poll_some(&p);
+	assert_int_equal(p.n_declare, 2);
+	assert_true(p.tensors[0].is_new);
+	close(admit(&p, 0));
+	close_pair(&p);
+}
+
+/* Before its memory is there. */
+static void declare__and_die_soon(void **state)
+{
+	struct sw_edge_declare m;
+	struct pair p;
+
+	open_pair(&p);
+	good_declare(&m, 0, 2);
+	m.descs[0].n_elems = m.descs[1].n_elems = 300000;
+	raw_send(&p.w[1], &m, declare_bytes(2));
+	sw_host_poll(p.host, 0); /* it has a place, and no pages */
+	die(&p, 1);
+	assert_int_equal(p.n_declare, 0);
+	send_batch(&p, 0, 300000, false);
+	assert_int_equal(p.n_declare, 1);
+	close(admit(&p, 0));
+	close_pair(&p);
+}
+
 /* It is declared, but without a result: its push_pulls will fail, and not the
  * job. */
 static void declare__other_shape(void **state)
@@ -304,59 +370,15 @@ static void results__go_with_the_last(void **state)
 	close_pair(&p);
 }
 
-/* One dies while its batch is declared: the next one's waits for the answer to
- * that, and no longer. */
-static void death__with_a_batch_asked(void **state)
-{
-	struct pair p;
-
-	for (int fails = 0; fails < 2; fails++) {
-		open_pair(&p);
-		send_batch(&p, 0, 1000, false);
-		send_batch(&p, 1, 1000, true);
-		raw_close(&p.w[0]);
-		poll_some(&p);
-		assert_int_equal(p.n_detach, 1);
-		assert_int_equal(p.n_declare, 1);
-		if (fails)
-			sw_host_declare_failed(
-				p.host, p.ids[0], p.batch, SW_ENOMEM, "");
-		else
-			assert_int_equal(sw_host_declared(p.host, p.ids[0],
-						 p.batch, 99, 0, ""),
-				SW_ENOENT);
-		poll_some(&p);
-		assert_int_equal(p.n_declare, 2);
-		assert_int_equal(p.tensors[0].node_i, !fails);
-		close(admit(&p, 1));
-		close_pair(&p);
-	}
-}
-
-/* It dies before the agent was asked. */
-static void death__with_a_batch_waiting(void **state)
-{
-	struct pair p;
-
-	open_pair(&p);
-	send_batch(&p, 0, 1000, false);
-	send_batch(&p, 1, 1000, true);
-	raw_close(&p.w[1]);
-	poll_some(&p);
-	close(admit(&p, 0));
-	poll_some(&p);
-	assert_int_equal(p.n_declare, 1);
-	close_pair(&p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(death__with_a_batch_asked),
-		cmocka_unit_test(death__with_a_batch_waiting),
 		cmocka_unit_test(declare__joins_by_name),
 		cmocka_unit_test(declare__near),
 		cmocka_unit_test(declare__one_at_a_time),
+		cmocka_unit_test(declare__and_die),
+		cmocka_unit_test(declare__and_die_in_vain),
+		cmocka_unit_test(declare__and_die_soon),
 		cmocka_unit_test(declare__other_shape),
 		cmocka_unit_test(declare__failed_is_forgotten),
 		cmocka_unit_test(results__cannot_be_written),

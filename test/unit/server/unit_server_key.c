@@ -283,6 +283,25 @@ static void key__that_is_declared_late(void **state)
 	server_rig_close(r);
 }
 
+/* Members that know that it is dead are told so no more. */
+static void key__of_a_dead_stream(void **state)
+{
+	struct server_rig *r = open_joined(3);
+	struct batch b = {.len = 0};
+
+	shard(r)->last_key = 20 * NEXT + 6;
+	open_stream(r, 0, 0, SW_KEY_NONE, "g/a");
+	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 3, "g/a"); /* of other ranks */
+	assert_contains(send(r, 1, 0, &b), "w1 DECLARED b0");
+	assert_contains(open_stream(r, 2, 0, SW_KEY_NONE, "g/a"),
+		"w2 DECLARED b0"); /* refused */
+	rig_tick(r, 0);
+	rig_tx(r);
+	rig_tick(r, SW_S);
+	assert_null(strstr(rig_tx(r), "w2 MISMATCH"));
+	server_rig_close(r);
+}
+
 /* Who asks about more of them than have room asks again. */
 static void key__many_of_the_past(void **state)
 {
@@ -313,6 +332,7 @@ int main(void)
 		cmocka_unit_test(key__of_a_result_that_was_lost),
 		cmocka_unit_test(key__that_is_early),
 		cmocka_unit_test(key__that_is_declared_late),
+		cmocka_unit_test(key__of_a_dead_stream),
 		cmocka_unit_test(key__many_of_the_past),
 	};
 

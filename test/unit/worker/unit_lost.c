@@ -62,8 +62,8 @@ static int push(struct worker_rig *r, uint32_t local)
 /* All that is to be done about it. */
 static void settle(struct worker_rig *r)
 {
-	while (sw_worker_take(&r->w))
-		;
+	for (uint32_t n = 0; sw_worker_take(&r->w); n++)
+		assert_true(n < 1000);
 }
 
 static void expect_death(struct worker_rig *r, uint32_t tensor, const char *why)
@@ -141,6 +141,79 @@ static void died__two_at_once(void **state)
 	wrig_close(r);
 }
 
+/* Stream "a", of which the server says that it is closed, goes. */
+static void close_a(struct worker_rig *r, uint32_t key)
+{
+	const struct sw_fault fault = {.key = key};
+
+	sw_worker_close_group(&r->w, A - LOCAL, 0);
+	wrig_tick(r, 0);
+	wrig_tx(r);
+	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	settle(r);
+	assert_true(r->w.tensors[A - LOCAL].has_gone);
+	sw_worker_free(&r->w, A - LOCAL);
+}
+
+/* What has gone is looked at no more, however many have had its index. */
+static void died__after_streams_have_gone(void **state)
+{
+	static const uint16_t ranks[] = {0, 3};
+	const struct sw_worker_tensor again = {.name = "a",
+		.window_log2 = LOG2,
+		.ranks = ranks,
+		.n_ranks = 2,
+		.again = 1 + A - LOCAL};
+	struct worker_rig *r = open_rig();
+	uint32_t key = A - LOCAL;
+
+	for (uint32_t n = 0; n <= SW_TENSORS; n++) {
+		close_a(r, key);
+		key += SW_KEY_INDICES;
+		assert_int_equal(sw_worker_declare(&r->w, &again, 1), 0);
+		wrig_tx(r);
+		r->s[0].next_key = key;
+		peer_declared(&r->s[0]);
+	}
+	close_a(r, key);
+	wrig_events(r);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	expect_death(r, B - LOCAL, "rank 1 died");
+	assert_int_equal(call(r, C, 2), 0);
+	wrig_close(r);
+}
+
+/* Tensors that are declared meanwhile: the servers learn of them, too, so that
+ * other members hear that they are dead. */
+static void died__while_some_are_declared(void **state)
+{
+	enum { N = 60 }; /* more than a frame has */
+	struct worker_rig *r = open_rig();
+	struct sw_worker_tensor d[N];
+	char names[N][8];
+
+	for (uint32_t i = 0; i < N; i++) {
+		snprintf(names[i], sizeof(names[i]), "t%u", i);
+		d[i] = (struct sw_worker_tensor){.name = names[i],
+			.n_elems = 1,
+			.dtype = SW_I32,
+			.base = to[0]};
+	}
+	assert_int_equal(sw_worker_declare(&r->w, d, N), 0);
+	wrig_tx(r);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	peer_declared(&r->s[0]);
+	assert_contains(wrig_tx(r), "DECLARE ");
+	peer_declared(&r->s[0]);
+	assert_contains(wrig_events(r), "declared");
+	assert_int_equal(r->s[0].next_key, 4 + N);
+	wrig_tick(r, SW_MS);
+	assert_contains(wrig_tx(r), "MISMATCH k63 r1 rank 1 died");
+	wrig_close(r);
+}
+
 static void say_lost(struct worker_rig *r, uint64_t joined)
 {
 	struct sw_status st = {.joined = joined,
@@ -189,6 +262,55 @@ static void member__is_gone(void **state)
 	wrig_close(r);
 }
 
+/* Of one that died before the last it is known that it has; ranks are counted
+ * over all members. */
+static void member__before_the_last(void **state)
+{
+	struct worker_rig *r = open_rig();
+	const struct sw_status st = {.joined = 1,
+		.seq = 2,
+		.state = SW_JOB_RUNNING,
+		.rank = 2, /* were there a third */
+		.size = 6,
+		.epoch = 9,
+		.text = "rank 6 is silent"};
+
+	assert_int_equal(call(r, A, 0), 0);
+	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
+	look(r);
+	expect_death(r, A - LOCAL, "rank 3 is gone; stream a cannot complete");
+	wrig_close(r);
+}
+
+/* The first that is heard of the job says it, too. */
+static void member__is_gone_before(void **state)
+{
+	const struct sw_status st = {.joined = 5,
+		.seq = 2,
+		.state = SW_JOB_RUNNING,
+		.rank = 1,
+		.size = 3,
+		.epoch = 9,
+		.n_local = {1, 1, 1},
+		.text = "rank 1 is silent"};
+	static struct worker_rig r;
+
+	wrig_open(&r, 0, 3, 1);
+	wrig_tx(&r);
+	peer_cookie(&r.s[0]);
+	wrig_tx(&r);
+	peer_accept(&r.s[0]);
+	peer_say(&r.s[0], SW_STATUS, &st, sizeof(st));
+	assert_int_equal(sw_worker_declare(&r.w, &a_stream, 1), 0);
+	wrig_tx(&r);
+	peer_declared(&r.s[0]);
+	submit_n(&r, 1);
+	look(&r);
+	assert_contains(wrig_events(&r), "done t0 #1 SW_EPEER w0");
+	expect_death(&r, 0, "rank 1 is silent");
+	wrig_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,7 +318,11 @@ int main(void)
 		cmocka_unit_test(died__after_its_push),
 		cmocka_unit_test(died__in_all_groups),
 		cmocka_unit_test(died__two_at_once),
-		cmocka_unit_test(member__is_gone)};
+		cmocka_unit_test(died__after_streams_have_gone),
+		cmocka_unit_test(died__while_some_are_declared),
+		cmocka_unit_test(member__is_gone),
+		cmocka_unit_test(member__before_the_last),
+		cmocka_unit_test(member__is_gone_before)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
