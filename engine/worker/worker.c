@@ -63,9 +63,10 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 {
 	uint8_t op = t->decl.is_async ? SW_OPERATION_COPY : t->op;
 
-	/* Of a round that is over the operation may have been another. */
+	/* Of a round that is over the operation may have been another, also
+	 * while the next one waits for local ranks. */
 	if (h->dtype != t->decl.dtype ||
-		(h->op != op && h->round == t->round)) {
+		(h->op != op && h->round == t->round && t->is_begun)) {
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}

@@ -141,8 +141,10 @@ void sim_groups_declared(struct sim_worker *w)
 		if (!(job->groups[i].members >> w->rank & 1) || has_begun(w, i))
 			continue;
 		key = w->engine.tensors[w->of_group[i].index].key;
-		if (key == SW_KEY_NONE)
-			continue; /* it was dead before this one came */
+		if (key == SW_KEY_NONE ||
+			w->engine.tensors[w->of_group[i].index].has_gone)
+			continue; /* it was dead before this one came, or closed
+				   */
 		if (job->groups[i].start && !job->group_keys[i])
 			start_servers(job, i, key);
 		if (job->groups[i].start)

@@ -180,6 +180,29 @@ static void copy__from_a_local_rank(void **state)
 	wrig_close(r);
 }
 
+/* A result of the sum before comes once more, while the broadcast waits for a
+ * local rank, or is dead: it is acknowledged, or its server would send it for
+ * ever. */
+static void copy__behind_a_late_result(void **state)
+{
+	struct worker_rig *r = open_rig();
+	struct sw_header again = peer_result_header(0, 1, 0, PEER_CHUNK);
+
+	for (uint32_t l = 0; l < LOCAL; l++)
+		assert_int_equal(ask(r, l, 1), 0);
+	wrig_tx(r);
+	peer_result(&r->s[0], 0, 1, 0, 5);
+	peer_result(&r->s[0], 0, 1, 1, 5);
+	wrig_tick(r, SW_S);
+	wrig_tx(r);
+	assert_int_equal(copy(r, 0, 0), 0);
+	peer_fill(&r->s[0], again, 5);
+	assert_int_equal(r->w.stats.rx_dtype, 0);
+	wrig_tick(r, SW_S);
+	assert_contains(wrig_tx(r), "s0 ACK");
+	wrig_close(r);
+}
+
 static void left__names_who_is_missed(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -256,6 +279,7 @@ int main(void)
 		cmocka_unit_test(begin__other_operation_or_root),
 		cmocka_unit_test(declare__clash),
 		cmocka_unit_test(copy__from_a_local_rank),
+		cmocka_unit_test(copy__behind_a_late_result),
 		cmocka_unit_test(left__names_who_is_missed),
 		cmocka_unit_test(stall__names_the_local_ranks),
 		cmocka_unit_test(sum__rounds_once),
