@@ -88,11 +88,14 @@ def all_say(case, *texts, dies=None, **env):
 
 
 def test_a_rank_raises():
-    all_say("raises", "rank 1 (node agent0)", dies=1)
+    all_say("raises", "rank 1 (node agent0)", "rank 1 of this machine missing",
+            dies=1)
 
 
 def test_a_rank_is_killed():
-    all_say("is_killed", "rank 3 (node agent1)", dies=3)
+    """On its machine there are ranks of other places, whose groups it is not in."""
+    all_say("is_killed", "rank 3 (node agent1)",
+            "rank 3 of this machine missing", dies=3)
 
 
 def test_a_rank_is_late():

@@ -211,25 +211,31 @@ class Local:
 
     def late(self):
         """Those who do not wait, too, are waited for."""
-        self.bell.ask()
-        self.explain(lambda: None)  # that the job ends comes of this
-        who = ", ".join(map(str, sorted(self.bell.silent)))
-        s = "s" if len(self.bell.silent) > 1 else ""
+        who = self.silent(lambda: None)  # that the job ends comes of this
         return SumwireError(
-            "SW_ETIMEDOUT", f"missing for {self.limit_s:g} s: rank{s} {who} of "
-            f"this machine" if who else
+            "SW_ETIMEDOUT", f"missing for {self.limit_s:g} s: {who}" if who else
             f"{self.kind} among the ranks of this machine has not ended in "
             f"{self.limit_s:g} s, though all of them wait for it")
+
+    def silent(self, look):
+        """Ranks of this machine that do not wait for this sum, in words; "" if
+        all do."""
+        self.bell.ask()
+        self.explain(look)
+        who = sorted(self.bell.silent)
+        return (f"rank{'s' if len(who) > 1 else ''} "
+                f"{', '.join(map(str, who))} of this machine" if who else "")
 
     def check(self, work, look):
         """It has ended: well?  A stream waits for what a device does."""
         try:
             work.wait()
         except RuntimeError as e:
-            self.explain(look)
-            text = str(e).partition("\n")[0]
-            raise SumwireError("SW_EPEER", f"{self.kind} among the ranks of "
-                               f"this machine: {text}") from None
+            who = self.silent(look)
+            text = (f"{self.kind} among the ranks of this machine: "
+                    f"{str(e).partition(chr(10))[0]}")
+            raise SumwireError("SW_EPEER", f"{who} missing; {text}" if who
+                               else text) from None
 
     def explain(self, look):
         """Of who has gone the job soon knows more than a broken connection."""
