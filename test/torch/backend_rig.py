@@ -67,6 +67,19 @@ class Alone(Net):
                         *args)
 
 
+class WithServer(Alone):
+    """A server that somebody else has started."""
+
+    def start_server(self):
+        """What the ranks need to know of it."""
+        port = free_port()
+        self.ini["a"] = {**self.common("server", "a", 0),
+                         "serve": {"udp_port": port},
+                         "port udp": {"type": "udp", "ip": "127.0.0.1/8"}}
+        self.start("a")
+        return {"SUMWIRE_SERVERS": f"localhost:{port}"}
+
+
 def main(tests):
     site()
     rig.main(tests)

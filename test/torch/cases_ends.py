@@ -1,5 +1,6 @@
 # cases_ends.py - ends of groups and ranks of the backend; by torch_ends.py
 # SPDX-License-Identifier: BSD-3-Clause
+import contextlib
 import datetime
 import glob
 import os
@@ -12,9 +13,11 @@ import torch.distributed as dist
 
 from sumwire import SumwireError
 from cases_backend import start
+from sumwire.distributed import agents, attachment
 from torch_rig import check, raises, run_cases
 
 LIMIT_S = 3
+SOON_S = 15  # for a death to be known, on a machine that does much else
 FORK_S = 120  # for a child to end
 
 
@@ -146,6 +149,93 @@ def case_left():
 
 # --- cases that one rank does not survive ---
 
+def check_rest(group, n, seed):
+    """Exactly: the sum over ranks 0 to n - 1, as it is waited for in three ways,
+    with others of other kinds."""
+    me = dist.get_rank()
+    tensors = [value(me, seed + i, size)
+               for i, size in enumerate((1, 5000, 700001))]
+    works = [dist.all_reduce(x, group=group, async_op=True) for x in tensors]
+    works[1].get_future().wait()
+    for w in works[2], works[0]:
+        w.wait()
+    part = torch.empty(3000)
+    dist.reduce_scatter_tensor(part, value(me, seed, 3000 * n), group=group)
+    dist.barrier(group=group)
+    tensors.append(torch.empty(3000 * n))
+    dist.all_gather_into_tensor(tensors[-1], part, group=group)
+    for i, x in enumerate(tensors):
+        want = sum(value(r, (seed + i) if i < 3 else seed, len(x))
+                   for r in range(n))
+        check(torch.equal(x, want), f"{len(x)} elements, seed {seed}")
+
+
+def value(rank, seed, size):
+    """Small integers: sums of f32 are exact."""
+    return ((torch.arange(size) + seed) * (rank + 3) % 251).float()
+
+
+def without_the_last(end, *texts):
+    """All others wait for it when it ends so; what they hear has the texts.
+    Returns the group of the others, and how many these are."""
+    me, n = dist.get_rank(), dist.get_world_size() - 1
+    store = dist.distributed_c10d._get_default_store()
+    rest = dist.new_group(list(range(n)))
+    dist.all_reduce(torch.ones(1))
+    if me == n:
+        store.wait([f"waits {r}" for r in range(n)])
+        time.sleep(0.5)
+        end()
+    check_rest(rest, n, 0)
+    work = dist.all_reduce(torch.ones(1 << 20), async_op=True)
+    store.set(f"waits {me}", "")
+    began = time.monotonic()
+    with raises(SumwireError, *texts) as said:
+        work.wait()
+    took = time.monotonic() - began
+    os.write(1, f"after {took:.1f} s: {said.text}\n".encode())
+    check(took < SOON_S, f"it took {took} s")
+    return rest, n
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def case_the_last_is_killed():
+    """The others go on in groups without it."""
+    rest, n = without_the_last(kill, f"rank {dist.get_world_size() - 1} (")
+    for seed in range(1, 10):
+        check_rest(rest, n, seed)
+    with raises(SumwireError, f"rank {n} ("):
+        dist.all_reduce(torch.ones(1))
+    later = dist.new_group(list(range(n)))
+    check_rest(later, n, 10)
+    dist.destroy_process_group(later)
+    check_rest(rest, n, 11)
+    dist.destroy_process_group()
+
+
+def kill_with_agent():
+    """The shell that tidies up after it stays."""
+    folder = os.path.dirname(attachment._attachment.calls.client.agent)
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(path, "rb") as f:
+            words = f.read().split(b"\0")
+            if words[1:2] == [b"agent"] and folder.encode() in words[3]:
+                os.kill(int(path.split("/")[2]), signal.SIGKILL)
+    kill()
+
+
+def case_the_last_machine_dies():
+    """What summed a part of all is gone with it."""
+    rest, _ = without_the_last(kill_with_agent, " silent for ")
+    with raises(SumwireError, " silent for "):
+        dist.all_reduce(torch.ones(1 << 20), group=rest)
+    dist.destroy_process_group()
+
+
+
 def goes_on():
     for step in range(1 << 30):
         dist.all_reduce(torch.ones(1000))
@@ -168,7 +258,7 @@ def case_raises():
 
 
 def case_is_killed():
-    leave_by(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    leave_by(kill)
 
 
 def case_until_the_end():
@@ -190,5 +280,8 @@ def case_restarted():
 
 
 if __name__ == "__main__":
+    agents.AGENT = agents.AGENT.replace(
+        "dead_after = 30s", "dead_after = " + os.environ.get(
+            "TEST_DEAD_AFTER", "30s"))
     start()
     run_cases(globals())

@@ -8,7 +8,7 @@ import signal
 
 import torch_rig
 import rig
-from backend_rig import Alone, main
+from backend_rig import Alone, WithServer, main
 from rig import check
 
 N_ENDS = int(os.environ.get("SUMWIRE_TEST_ENDS", "6"))
@@ -68,6 +68,52 @@ def test_a_rank_is_killed():
 
 def test_a_rank_is_interrupted():
     survivor_says("until_the_end", -signal.SIGINT)
+
+
+def others_go_on(net, **env):
+    """Rank 2 is killed: ranks 0 and 1 hear one sentence, and sum on."""
+    *rest, dead = net.cases("cases_ends.py", "the_last_is_killed", env=env)
+    got = dead.wait(rig.RUN_S)
+    check(got == -signal.SIGKILL, f"rank 2 ended with {got}")
+    said = set()
+    for p in rest:
+        p.wait_ok(rig.RUN_S)
+        said |= set(re.findall(r"after \S+ s: (.*)\n", p.out()))
+    check(len(said) == 1 and re.match(
+        r"rank 2 \(node \S+\).*: training process \d+: ", *said),
+        f"they say {said}")
+    net.remove_stores()
+    net.await_nothing()
+
+
+def test_others_go_on():
+    """At one agent."""
+    with Alone(3) as net:
+        others_go_on(net)
+
+
+def test_others_go_on_by_agents():
+    """One each: that of the dead goes on summing."""
+    with Alone(3) as net:
+        others_go_on(net, TEST_RANKS_PER_AGENT="1")
+
+
+def test_others_go_on_by_a_server():
+    with WithServer(3) as net:
+        others_go_on(net, TEST_RANKS_PER_AGENT="1", **net.start_server())
+
+
+def test_a_machine_dies():
+    """Its agent sums for the others, too: their job ends."""
+    with Alone(3) as net:
+        *rest, dead = net.cases("cases_ends.py", "the_last_machine_dies", env={
+            "TEST_RANKS_PER_AGENT": "1", "TEST_DEAD_AFTER": "3s"})
+        got = dead.wait(rig.RUN_S)
+        check(got == -signal.SIGKILL, f"rank 2 ended with {got}")
+        for p in rest:
+            p.wait_ok(rig.RUN_S)
+        net.remove_stores()
+        net.await_nothing()
 
 
 def test_killed():

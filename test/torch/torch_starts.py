@@ -5,29 +5,15 @@ import subprocess
 import tempfile
 
 import torch_rig
-from backend_rig import Alone, main
+from backend_rig import Alone, WithServer, main
 from rig import check
-from slurm import free_port
-
-
-class WithServer(Alone):
-    """A server that somebody else has started."""
-
-    def __init__(self):
-        super().__init__()
-        self.port = free_port()
-        self.ini["a"] = {**self.common("server", "a", 0),
-                         "serve": {"udp_port": self.port},
-                         "port udp": {"type": "udp", "ip": "127.0.0.1/8"}}
 
 
 def test_servers():
     """It has a part of the sums, one more than by the agent alone."""
     with WithServer() as net:
-        net.start("a")
         net.ranks_ok("cases_backend.py", "sums", env={
-            "SUMWIRE_SERVERS": f"localhost:{net.port}",
-            "TEST_RANKS_PER_AGENT": "1"})
+            **net.start_server(), "TEST_RANKS_PER_AGENT": "1"})
         check(net.stats("a")["chunks_done"] > 0, "the server has summed")
         net.remove_stores()
         net.await_nothing()
