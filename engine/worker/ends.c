@@ -15,15 +15,6 @@
 
 enum { USES_BURST = 16 }; /* streams looked at in one call */
 
-static void note_closed(struct sw_stream *s, uint32_t local)
-{
-	if (!sw_wgroup_has_local(&s->group, local) ||
-		sw_stream_has_closed(s, local))
-		return;
-	sw_bits_add(s->closed, local);
-	s->n_closed++;
-}
-
 static bool is_in(const void *p, const void *base, uint64_t bytes)
 {
 	return (uintptr_t)p - (uintptr_t)base < bytes;
@@ -99,17 +90,13 @@ static void close_one(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	char text[SW_TEXT_MAX];
 
-	note_closed(t->stream, local);
 	if (t->is_open) {
 		snprintf(text, sizeof(text),
 			"stream %.64s: rank %u closed the group with work open",
 			t->name, w->first + local);
 		sw_tensor_kill(w, t, 1, SW_EABORTED, text);
 	}
-	if (t->is_closed || t->stream->n_closed != t->stream->group.n_here)
-		return;
-	sw_tensor_closed(w, t);
-	sw_lane_closed(w, t);
+	sw_stream_close(w, t, local);
 }
 
 void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)

@@ -18,6 +18,21 @@ void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t)
 	sw_tensor_tell(w, t);
 }
 
+void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
+{
+	struct sw_stream *s = t->stream;
+
+	if (sw_wgroup_has_local(&s->group, local) &&
+		!sw_stream_has_closed(s, local)) {
+		sw_bits_add(s->closed, local);
+		s->n_closed++;
+	}
+	if (t->is_closed || s->n_closed != s->group.n_here)
+		return;
+	sw_tensor_closed(w, t);
+	sw_lane_closed(w, t);
+}
+
 /* Has this lane nothing to do with it any more? */
 static bool is_through(const struct sw_worker *w, const struct sw_wtensor *t)
 {

@@ -30,11 +30,19 @@ static bool lacks(
 		 : !sw_bits_has(t->asked, local);
 }
 
-/* What is open of it, or will be. */
+/* What is open of it, or will be.  Who died closes a group no more. */
 static void end(struct sw_worker *w, struct sw_wtensor *t, const char *why)
 {
 	sw_tensor_kill(
 		w, t, t->stream ? 1 : t->round + !t->is_begun, SW_EPEER, why);
+	if (!t->stream || sw_worker_end_of(w))
+		return;
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		for (uint64_t m =
+				w->lost.died[i] & t->stream->group.has_local[i];
+			m; m &= m - 1)
+			sw_stream_close(
+				w, t, 64 * i + (uint32_t)__builtin_ctzll(m));
 }
 
 /* --- local ranks --- */
@@ -119,7 +127,7 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 		w->lost.is_needed |= is_alive(t) && dead == SW_LOCAL_RANKS;
 		return 1;
 	}
-	if (dead != SW_LOCAL_RANKS && is_alive(t))
+	if (dead != SW_LOCAL_RANKS && t->stream && !t->is_closed)
 		end(w, t, why_lost(w, t, dead, text));
 	else if (dead != SW_LOCAL_RANKS && !t->stream)
 		end_rounds(w, t);

@@ -313,6 +313,12 @@ static inline bool sw_coll_has_asked(
 	return c->n_asked && (int32_t)(s->n_asked[local] - c->turn) > 0;
 }
 
+/* --- gone.c --- */
+
+/* sw_stream_close - local rank @local is through with the stream; when all of
+ * its group are, the servers and the other lanes are told. */
+void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
+
 /* --- ends.c --- */
 
 /* sw_stream_has_closed - has local rank @local? */

@@ -164,7 +164,7 @@ static void a_local_rank_dies(struct check *c)
 		check(c, !who->has_failed, "the job goes on");
 		expect_dead(c, job, w, who->index[0], why);
 		expect_dead(c, job, w, who->of_group[0].index, why);
-		if (w != C)
+		if (w == A || w == D) /* B's stream has gone */
 			expect_dead(c, job, w, who->of_group[2].index, why);
 	}
 	end(c, job);

@@ -184,6 +184,33 @@ static void died__after_streams_have_gone(void **state)
 	wrig_close(r);
 }
 
+/* Who died has closed its group: when the others have, it goes. */
+static void died__its_group_goes(void **state)
+{
+	static const uint16_t ranks[] = {0, 1, 3};
+	const struct sw_worker_tensor both = {
+		.name = "d", .window_log2 = LOG2, .ranks = ranks, .n_ranks = 3};
+	const struct sw_fault fault = {.key = 4};
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	settle(r);
+	wrig_tick(r, 0);
+	assert_contains(wrig_tx(r), "MISMATCH k2 r0 rank 1 died");
+	expect_death(r, 4, "rank 1 died");
+	assert_false(r->w.tensors[4].is_closed);
+	sw_worker_close_group(&r->w, 4, 0);
+	wrig_tick(r, SW_S);
+	wrig_tx(r);
+	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	settle(r);
+	assert_true(r->w.tensors[4].has_gone);
+	wrig_close(r);
+}
+
 /* Tensors that are declared meanwhile: the servers learn of them, too, so that
  * other members hear that they are dead. */
 static void died__while_some_are_declared(void **state)
@@ -319,6 +346,7 @@ int main(void)
 		cmocka_unit_test(died__in_all_groups),
 		cmocka_unit_test(died__two_at_once),
 		cmocka_unit_test(died__after_streams_have_gone),
+		cmocka_unit_test(died__its_group_goes),
 		cmocka_unit_test(died__while_some_are_declared),
 		cmocka_unit_test(member__is_gone),
 		cmocka_unit_test(member__before_the_last),
