@@ -188,7 +188,7 @@ void sw_lost_learn(struct sw_worker *w, const struct sw_status *st)
 {
 	w->lost.members = (~0ULL >> (64 - w->n_members)) & ~st->joined &
 			  ~(1ULL << w->rank);
-	w->lost.member = st->rank;
+	w->lost.member = st->rank % SW_MAX_MEMBERS;
 	memcpy(w->lost.text, st->text, sizeof(w->lost.text));
 }
 

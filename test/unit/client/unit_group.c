@@ -61,8 +61,7 @@ static void fails(struct scene *s, int err, int expected, const char *why)
 
 static void mute(struct scene *s, bool is_mute)
 {
-	atomic_store(&s->r->is_mute, is_mute);
-	rig_kick(s->r);
+	rig_mute(s->r, is_mute);
 }
 
 /* Nothing ends by itself; large ones and small ones, all of them copied. */

@@ -147,12 +147,11 @@ static void free__while_a_collective_uses_it(void **state)
 	char *p = alloc(s, 4 * MIB), *q = alloc(s, 4 * MIB);
 	uint64_t h;
 
-	atomic_store(&s->r->is_mute, true);
+	rig_mute(s->r, true);
 	assert_int_equal(call(s, p, q, 4 * MIB, &h), 0);
 	fails(s, p, SW_EBUSY, "all_reduce 1 of group 'dp'");
 	fails(s, q, SW_EBUSY, "all_reduce 1 of group 'dp'");
-	atomic_store(&s->r->is_mute, false);
-	rig_kick(s->r);
+	rig_mute(s->r, false);
 	assert_int_equal(sw_wait(s->c, h), 0);
 	assert_int_equal(sw_free(s->c, p), 0);
 	assert_int_equal(sw_free(s->c, q), 0);

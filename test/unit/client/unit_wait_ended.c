@@ -146,7 +146,7 @@ static void wait_ended__agent_hangs_up(void **state)
 	struct scene *s = *state;
 	uint64_t h[4], got;
 
-	atomic_store(&s->r->is_mute, true);
+	rig_mute(s->r, true);
 	for (uint32_t i = 0; i < 4; i++)
 		h[i] = call(s, i + 1);
 	atomic_store(&s->r->end_err, SW_EPEER);
@@ -187,7 +187,7 @@ static void wait_ended__leaves_what_others_wait_for(void **state)
 	for (uint32_t n = 1; n <= N; n++) {
 		uint64_t h;
 
-		atomic_store(&s->r->is_mute, true);
+		rig_mute(s->r, true);
 		for (uint32_t i = 0; i < 2; i++) {
 			users[i].c = s->c;
 			users[i].handles[0] = call(s, 1 + i);
@@ -196,8 +196,7 @@ static void wait_ended__leaves_what_others_wait_for(void **state)
 		}
 		await_waits(s->c);
 		h = call(s, 4);
-		atomic_store(&s->r->is_mute, false);
-		rig_kick(s->r);
+		rig_mute(s->r, false);
 		for (uint32_t i = 0; i < 2; i++) {
 			void *why;
 

@@ -165,15 +165,6 @@ static inline void coll_wait(struct scene *s, uint64_t h)
 		fail_msg("sw_wait: %s", sw_last_error(s->c));
 }
 
-/* The agent takes nothing more when this returns, or goes on. */
-static inline void coll_mute(struct scene *s, bool is)
-{
-	pthread_mutex_lock(&s->r->lock);
-	atomic_store(&s->r->is_mute, is);
-	pthread_mutex_unlock(&s->r->lock);
-	rig_kick(s->r);
-}
-
 static inline void coll_run(
 	struct scene *s, const struct sw_coll_args *a, uint32_t salt)
 {

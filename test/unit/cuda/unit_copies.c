@@ -46,6 +46,9 @@ static void event_close(struct sw_back *b, void *event)
 	free(event);
 }
 
+/* Of which nothing is copied. */
+static char nothing[1];
+
 static int copy(struct sw_back *b, enum sw_back_way way,
 	const struct sw_rows *r, void *event, char *why)
 {
@@ -139,7 +142,9 @@ static void put(struct scene *s, enum sw_back_way way, uint64_t bytes)
 	s->number++;
 	for (uint64_t at = 0; at < bytes; at += piece)
 		put_rows(s, way,
-			&(struct sw_rows){.n = 1,
+			&(struct sw_rows){.to = nothing,
+				.from = nothing,
+				.n = 1,
 				.bytes = bytes - at < piece ? bytes - at
 							    : piece});
 }
@@ -290,7 +295,10 @@ static uint64_t urgent_ns(uint64_t latency_us, uint64_t piece_bytes)
 
 	run_many(s, SW_BACK_OUT, 64 * MIB, 10);
 	for (uint32_t i = 0; i < 40; i++) {
-		struct sw_rows rows = {.bytes = 64 * KIB, .n = 1};
+		struct sw_rows rows = {.to = nothing,
+			.from = nothing,
+			.bytes = 64 * KIB,
+			.n = 1};
 		struct sw_pipeline_copy *c;
 		uint64_t from_ns;
 
@@ -320,7 +328,8 @@ static void slices__let_others_pass(void **state)
 /* Of rows that are not of its sizes, whole ones. */
 static void grain__of_rows(void **state)
 {
-	const struct sw_rows rows = {.bytes = MIB / 3, .n = 4};
+	const struct sw_rows rows = {
+		.to = nothing, .from = nothing, .bytes = MIB / 3, .n = 4};
 
 	(void)state;
 	for (uint32_t is_slow = 0; is_slow < 2; is_slow++) {

@@ -77,7 +77,7 @@ static void hold__by_wait_value(void **state)
 		const _Atomic uint32_t *word;
 		uint64_t h;
 
-		atomic_store(&s->r->is_mute, true);
+		rig_mute(s->r, true);
 		coll_fill(s, &a, i);
 		h = coll_start(s, &a, NULL);
 		assert_int_equal(sw_coll_hold(s->d, h, NULL), 0);
@@ -85,8 +85,7 @@ static void hold__by_wait_value(void **state)
 		assert_int_equal(fake->wait_value, i); /* one word, again */
 		word = (const _Atomic uint32_t *)(uintptr_t)fake->wait_at;
 		assert_int_equal(*word, i - 1);
-		atomic_store(&s->r->is_mute, false);
-		rig_kick(s->r);
+		rig_mute(s->r, false);
 		coll_wait(s, h);
 		assert_int_equal(*word, i);
 		coll_check(s, &a, i);

@@ -194,14 +194,14 @@ static void hold__is_of_the_stream(void **state)
 	stream = sw_host_stream_open(s->d->back);
 	for (uint32_t i = 0; i < 3; i++) { /* words are used again */
 		coll_fill(s, &a, i);
-		coll_mute(s, true);
+		rig_mute(s->r, true);
 		has_gone_on = false;
 		h = coll_start(s, &a, stream);
 		assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
 		sw_host_stream_run(stream, set, (void *)&has_gone_on);
 		nap(20);
 		assert_false(has_gone_on);
-		coll_mute(s, false);
+		rig_mute(s->r, false);
 		sw_host_stream_wait(stream);
 		assert_true(has_gone_on);
 		coll_check(s, &a, i);
@@ -221,7 +221,7 @@ static void hold__is_of_the_caller(void **state)
 
 	open_device(s, "host:no_hold,gbit=10");
 	s->is_mute_until_said = true;
-	coll_mute(s, true);
+	rig_mute(s->r, true);
 	for (uint32_t i = 0; i < 2; i++) {
 		uint64_t h;
 
@@ -321,7 +321,7 @@ static void agent__goes(void **state)
 
 	open_device(s, "host");
 	stream = sw_host_stream_open(s->d->back);
-	coll_mute(s, true);
+	rig_mute(s->r, true);
 	h = coll_start(s, &a, stream);
 	assert_int_equal(sw_coll_hold(s->d, h, stream), 0);
 	sw_host_stream_run(stream, set, (void *)&has_gone_on);
@@ -343,7 +343,7 @@ static void group__is_aborted(void **state)
 
 	open_device(s, "host:gbit=1");
 	stream = sw_host_stream_open(s->d->back);
-	coll_mute(s, true);
+	rig_mute(s->r, true);
 	h[0] = coll_start(s, &a, NULL);
 	h[1] = coll_start(s, &a, NULL);
 	sw_host_stream_run(stream, nap_only, NULL);
@@ -369,7 +369,7 @@ static void device__is_closed(void **state)
 	uint64_t h;
 
 	open_device(s, "host:gbit=1");
-	coll_mute(s, true);
+	rig_mute(s->r, true);
 	h = coll_start(s, &a, NULL);
 	nap(5);
 	sw_device_close(&s->d);
@@ -409,10 +409,10 @@ static void coll__refuses(void **state)
 	bad.size = 4;
 	assert_int_equal(sw_coll_device(s->d, s->g, &bad, NULL, &h), SW_EINVAL);
 	assert_int_equal(sw_coll_hold(s->d, 99, NULL), SW_EINVAL);
-	coll_mute(s, true);
+	rig_mute(s->r, true);
 	assert_int_equal(sw_coll(s->g, &a, &h), 0);
 	assert_int_equal(sw_coll_hold(s->d, h, NULL), SW_EINVAL);
-	coll_mute(s, false);
+	rig_mute(s->r, false);
 	coll_wait(s, h);
 	pid = rig_fork(s->r);
 	if (!pid)

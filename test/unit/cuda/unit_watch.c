@@ -14,7 +14,7 @@ static uint64_t start_mute(struct scene *s, const struct sw_coll_args *a)
 {
 	uint64_t before = sw_host_copies(s->d->back, SW_BACK_OUT), h;
 
-	coll_mute(s, true);
+	rig_mute(s->r, true);
 	h = coll_start(s, a, NULL);
 	while (sw_host_copies(s->d->back, SW_BACK_OUT) == before)
 		nap(1);
@@ -26,7 +26,7 @@ static void end_edited(
 {
 	char text[160];
 
-	coll_mute(s, false);
+	rig_mute(s->r, false);
 	assert_int_equal(sw_wait(s->c, h), err);
 	snprintf(text, sizeof(text),
 		"rank 3: %s of group 'all': its tensor was written or freed "

@@ -117,6 +117,15 @@ static inline void rig_kick(struct rig *r)
 	assert_int_equal(write(r->kick, &one, sizeof(one)), sizeof(one));
 }
 
+/* The agent takes no collective more when this returns, or goes on. */
+static inline void rig_mute(struct rig *r, bool is_mute)
+{
+	pthread_mutex_lock(&r->lock);
+	atomic_store(&r->is_mute, is_mute);
+	pthread_mutex_unlock(&r->lock);
+	rig_kick(r);
+}
+
 static inline void rig_on_attach(
 	void *ctx, uint32_t id, uint32_t pid, uint32_t uid, uint32_t local_rank)
 {
