@@ -199,6 +199,17 @@ static void refuse(struct sw_session *s, uint32_t i, uint32_t key)
 	s->refused_err = t.death;
 }
 
+/* The member is refused tensor @t, which was to be dead from a later round on:
+ * it completes none. */
+static void kill_earlier(struct sw_session *s, const struct sw_stensor_view *t)
+{
+	char text[SW_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%s", t->why);
+	sw_job_kill(s->job, t->key, 1, t->death, text);
+	sw_job_await_aware(s->job, t->key, s->member);
+}
+
 /* Item @i of the batch is @t, which may be dead: then the batch ends. */
 static bool take_known(struct sw_session *s, const struct declaration *d,
 	uint32_t i, struct sw_stensor_view t)
@@ -208,6 +219,8 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	s->declared[i] = t.key;
 	s->firsts[i] = t.first;
 	if (!is_good) {
+		if (t.dead_from > 1)
+			kill_earlier(s, &t);
 		sw_bitmap_remove(&s->unaware, sw_key_index(t.key));
 		refuse(s, i, t.key);
 	}

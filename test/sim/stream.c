@@ -136,20 +136,18 @@ void sim_groups_declared(struct sim_worker *w)
 	struct sim_job *job = w->job;
 
 	for (uint32_t i = 0; i < job->n_groups; i++) {
-		uint32_t key;
+		const struct sw_wtensor *t =
+			sw_wtensor_at(&w->engine, w->of_group[i].index);
 
 		if (!(job->groups[i].members >> w->rank & 1) || has_begun(w, i))
 			continue;
-		key = w->engine.tensors[w->of_group[i].index].key;
-		if (key == SW_KEY_NONE ||
-			w->engine.tensors[w->of_group[i].index].has_gone)
-			continue; /* it was dead before this one came, or closed
-				   */
+		if (!t || t->key == SW_KEY_NONE)
+			continue; /* it was closed, or dead before this came */
 		if (job->groups[i].start && !job->group_keys[i])
-			start_servers(job, i, key);
+			start_servers(job, i, t->key);
 		if (job->groups[i].start)
 			start_at(w, i);
-		job->group_keys[i] = key + 1;
+		job->group_keys[i] = t->key + 1;
 	}
 }
 

@@ -176,7 +176,8 @@ static uint64_t first_of(
 	return first;
 }
 
-/* A rank of the worker that has the collective open; SIM_SEATS: none. */
+/* A rank of the worker that has the collective open, or whose worker has ended,
+ * which other lanes may learn later; SIM_SEATS: none. */
 static uint32_t find_open(const struct sight *s, uint32_t coll)
 {
 	uint32_t seat = s->group;
@@ -184,7 +185,10 @@ static uint32_t find_open(const struct sight *s, uint32_t coll)
 	for (; seat < SIM_SEATS; seat += SIM_GROUPS) {
 		const struct sim_of_group *of = &s->w->of_group[seat];
 
-		if (coll < of->n_submitted && of->fates[coll] == SIM_OPEN)
+		if (coll < of->n_submitted &&
+			(of->fates[coll] == SIM_OPEN ||
+				(of->fates[coll] == SIM_ENDED_BADLY &&
+					sw_worker_end_of(&s->w->engine))))
 			return seat;
 	}
 	return SIM_SEATS;

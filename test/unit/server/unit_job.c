@@ -434,9 +434,33 @@ static void confirm__not_by_leave(void **state)
 	server_rig_close(r);
 }
 
+/* A rank of member 0 has died that had pushed round 1; member 1 comes too late
+ * to push it, so that is dead, too: member 0 would wait for it for ever. */
+static void declare__dead_from_a_later_round(void **state)
+{
+	struct server_rig *r = open_rig(2);
+	struct sw_fault fault = {.err = SW_EPEER, .text = "rank 0 died"};
+	const char *seen;
+
+	rig_join(r, 0);
+	rig_join(r, 1);
+	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
+	peer_send(&r->w[0],
+		(struct sw_header){.type = SW_MISMATCH,
+			.round = 2,
+			.payload_len = sizeof(fault)},
+		&fault);
+	assert_contains(rig_tx(r), "w0 MISMATCH k0 r2 rank 0 died");
+	seen = rig_declare(r, 1, 0, "a", SW_I32, 10, 0);
+	assert_contains(seen, "w1 DECLARED b0 k-1 refused rank 0 died");
+	assert_contains(seen, "w0 MISMATCH k0 r1 rank 0 died");
+	server_rig_close(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(declare__dead_from_a_later_round),
 		cmocka_unit_test(find__by_its_whole_name),
 		cmocka_unit_test(open__epochs_differ),
 		cmocka_unit_test(forming__says_whom_it_waits_for),
