@@ -46,16 +46,19 @@ static void must(struct ends *e, int err, const char *where)
 	exit(EXIT_ERROR);
 }
 
+/* In place. */
 static int call(struct ends *e, struct sw_group *g, enum sw_coll_kind kind,
 	int32_t *buffer, uint64_t count, uint64_t *handle)
 {
 	struct sw_coll_args args = SW_COLL_ARGS_INIT;
+	int32_t *part = buffer ? buffer + e->rank * count : NULL;
 
 	args.kind = kind;
 	args.dtype = SW_I32;
 	args.count = count;
 	args.root = e->root;
-	args.send = args.recv = buffer;
+	args.send = kind == SW_ALL_GATHER ? part : buffer;
+	args.recv = kind == SW_REDUCE_SCATTER ? part : buffer;
 	return sw_coll(g, &args, handle);
 }
 
