@@ -177,6 +177,8 @@ static void start_lcores(struct agent *a)
 	a->core.tuning.rate_bit_s = a->shared.daemon.conf.ports[0].rate_bit_s;
 	atomic_store(&a->shared.rate_bit_s, a->core.tuning.rate_bit_s);
 	a->core.paced_bit_s = a->core.tuning.rate_bit_s;
+	a->shared.daemon.has_mail = sw_agent_has_mail;
+	a->shared.daemon.mail_ctx = a;
 	p->is_serving = a->shared.is_serving;
 	p->ctx = &a->core;
 	p->rest = sw_agent_rest;

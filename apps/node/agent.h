@@ -326,6 +326,9 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns);
 void sw_agent_lane_rest(
 	void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 
+/* sw_agent_has_mail - as struct sw_daemon says; @ctx is a struct agent. */
+bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to);
+
 /* sw_agent_open_lanes - as many as the configuration says.  Errors: SW_ENOMEM.
  */
 int sw_agent_open_lanes(struct agent_shared *shared);

@@ -148,18 +148,36 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	return n + copy_if_ended(l);
 }
 
-/* A round may begin at any time, but not without a worker. */
+/* All that comes rings: there is no more to wait for. */
 void sw_agent_lane_rest(
 	void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
 {
-	const struct agent_lane *l = ctx;
-	uint64_t most = l->shared->daemon.conf.lcore.sleep_ns;
-	bool is_idle = atomic_load(&l->stage) == AGENT_LANE_CLOSED;
-	uint64_t ns = is_idle ? max_ns : sw_min64(max_ns, most);
-	struct timespec t = {
-		.tv_sec = (time_t)(ns / SW_S), .tv_nsec = (long)(ns % SW_S)};
+	(void)ctx;
+	sw_host_idle_wait(NULL, 0, fds, n_fds, (uint32_t)(max_ns / SW_US + 1));
+}
 
-	nanosleep(&t, NULL);
+bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to)
+{
+	const struct agent *a = ctx;
+	const struct agent_shared *shared = &a->shared;
+	const struct agent_lane *l;
+
+	if (from == to)
+		return !from && !sw_spsc_is_empty(&a->core.commands);
+	if ((from && to) || (from | to) > shared->n_others)
+		return false;
+	l = &shared->others[(from | to) - 1];
+	switch (atomic_load_explicit(&l->stage, memory_order_acquire)) {
+	case AGENT_LANE_OPEN:
+		return from ? sw_lane_has_reports(&shared->lanes[l->i - 1])
+			    : sw_lane_has_commands(&shared->lanes[l->i - 1]) ||
+				       atomic_load(&l->n_freed) !=
+					       atomic_load(&shared->n_freed);
+	case AGENT_LANE_CLOSING:
+		return !from;
+	default:
+		return false;
+	}
 }
 
 void sw_agent_put_lanes(const struct agent *a,

@@ -77,6 +77,7 @@ void sw_agent_command(
 	o.group = c->n_joined;
 	put(&c->commands, &c->shared->rings->has_command[place_of_command(&o)],
 		&o);
+	sw_bell_ring(&c->shared->daemon.pollers[0].bell);
 }
 
 bool sw_agent_take_command(struct agent_core *core, struct agent_command *order)

@@ -196,7 +196,7 @@ int sw_daemon_start(struct sw_daemon *d)
 		err = sw_daemon_open_ports(d);
 	(void)!sw_numa_prefer(SW_NUMA_ANY);
 	for (uint32_t i = 0; i < d->n_lcores && !err; i++)
-		sw_poller_init(&d->pollers[i], d, i);
+		err = sw_poller_open(&d->pollers[i], d, i);
 	return err;
 }
 
@@ -245,6 +245,7 @@ void sw_daemon_close(struct sw_daemon *d)
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++)
 		sw_dpdk_port_close(&d->queues[0][i]);
 	for (uint32_t i = 0; i < SW_MAX_LCORES; i++) {
+		sw_poller_close(&d->pollers[i]);
 		sw_loopback_close(d->loopbacks[i]);
 		sw_reserve_close(&d->reserves[i]);
 		sw_reserve_close(&d->lane_reserves[i]);

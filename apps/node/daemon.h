@@ -8,6 +8,7 @@
 
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
+#include "pmd/host/bell.h"
 #include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
@@ -40,14 +41,16 @@ struct sw_poller {
 	uint32_t lcore;
 	struct sw_loop loop;
 	struct sw_turns turns;
-	bool is_serving; /* frames may come at any time: never sleep long */
-	bool has_woken;  /* works: a process, which may share our core */
+	struct sw_bell bell; /* others have something for it */
+	bool is_serving;     /* frames may come at any time: never sleep long */
+	bool has_woken;      /* works: a process, which may share our core */
 	struct sw_idle idle;
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;
 	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable or
-	 * there is work; NULL: no other work comes. */
+	 * there is work, which the bell does not tell; NULL: there is no such.
+	 */
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 	/* Does every training process wait for its sums?  NULL: there is none.
@@ -79,6 +82,11 @@ struct sw_daemon {
 	struct sw_reserve
 		lane_reserves[SW_MAX_LCORES]; /* of a worker's lanes */
 	struct sw_poller pollers[SW_MAX_LCORES];
+	/* Does something wait for lcore @to from lcore @from, or, where that is
+	 * the same, from other threads, beside frames?  Called by either
+	 * of the two; NULL: never. */
+	bool (*has_mail)(const void *ctx, uint32_t from, uint32_t to);
+	const void *mail_ctx;
 	struct sw_lines *lines[SW_MAX_LCORES]; /* log lines of each */
 	char runtime_dir[SW_CONF_PATH_BYTES];
 	bool owns_runtime_dir;
@@ -193,9 +201,11 @@ void sw_daemon_add_stats(const struct sw_daemon *d, struct sw_stats *sum);
  * @poller  a struct sw_poller.  Returns 0. */
 int sw_poller_run(void *poller);
 
-/* sw_poller_init - lcore @lcore over its ports, with the endpoints of the other
- * lcores, without nodes of its own and work. */
-void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
+/* sw_poller_open - lcore @lcore over its ports, with the endpoints of the other
+ * lcores, without nodes of its own and work.  Errors: as sw_bell_open.
+ * sw_poller_close - also zeros. */
+int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore);
+void sw_poller_close(struct sw_poller *p);
 
 /* sw_poller_add - do this, too, before each turn.  Before the lcore runs. */
 void sw_poller_add(struct sw_poller *p,

@@ -24,8 +24,6 @@ enum sw_idle_way sw_idle_choose(const struct sw_idle *i,
 	uint64_t yields_ns = (l->is_busy ? YIELD_SPINS : 1) * i->spin_ns;
 
 	*most_ns = l->is_busy ? WAIT_NS : REST_NS;
-	if (l->has_others && may_miss)
-		*most_ns = sw_min64(*most_ns, i->sleep_ns);
 	if (is_shared && l->is_busy && l->has_computing)
 		return SW_IDLE_NAP;
 	if (!is_shared && l->idle_ns < yields_ns)

@@ -34,7 +34,6 @@ struct sw_idle_look {
 	bool can_rest;      /* processes say when they submit */
 	bool is_serving;    /* frames may come at any time */
 	bool has_computing; /* a process that does not wait for its sums */
-	bool has_others; /* lcores, which do not tell what they have for it */
 };
 
 /* sw_idle_spins - is it too early to look for anything better? */

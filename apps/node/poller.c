@@ -5,7 +5,7 @@
 #include "apps/node/daemon.h"
 #include "pmd/host/attach.h"
 
-void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
+int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 {
 	const struct sw_handoff *h = &d->handoff;
 	uint32_t n = sw_conf_n_udp(&d->conf);
@@ -23,6 +23,12 @@ void sw_poller_init(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 			sw_loop_set(
 				&p->loop, e, sw_handoff_node(h, lcore, owner));
 	}
+	return sw_bell_open(&p->bell);
+}
+
+void sw_poller_close(struct sw_poller *p)
+{
+	sw_bell_close(&p->bell);
 }
 
 void sw_poller_add(struct sw_poller *p,
@@ -39,26 +45,53 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* What is readable while frames wait, of all ports; 0: some port has no such,
- * or other lcores have frames for this one. */
+/* What is readable while something waits: the bell, and of all ports what tells
+ * of frames; 0: some port has no such. */
 static uint32_t wake_fds(const struct sw_poller *p, int fds[SW_HOST_WAKE_FDS])
 {
 	const struct sw_daemon *d = p->daemon;
-	uint32_t n = 0;
+	uint32_t n = 1;
 
+	fds[0] = sw_bell_fd(&p->bell);
 	for (uint32_t i = 0; i < d->n_dpdk_ports; i++) {
 		const struct sw_port *q = d->queues[p->lcore][i];
-		bool is_own = q && (d->n_lcores == 1 ||
-					   q->steering == SW_STEER_RULES);
-		uint32_t has = is_own ? sw_dpdk_port_wake_fds(q, fds + n,
-						SW_HOST_WAKE_FDS - n)
-				      : 0;
+		uint32_t has = q ? sw_dpdk_port_wake_fds(
+					   q, fds + n, SW_HOST_WAKE_FDS - n)
+				 : 0;
 
 		n += has;
-		if (!has || n > SW_HOST_WAKE_FDS)
+		if ((q && !has) || n > SW_HOST_WAKE_FDS)
 			return 0;
 	}
 	return n;
+}
+
+/* --- lcores wake each other --- */
+
+/* Does something from lcore @from wait for lcore @to?  With itself: from the
+ * other threads. */
+static bool has_mail(const struct sw_daemon *d, uint32_t from, uint32_t to)
+{
+	return sw_handoff_has(&d->handoff, from, to) ||
+	       (d->has_mail && d->has_mail(d->mail_ctx, from, to));
+}
+
+static bool has_any(const struct sw_poller *p)
+{
+	for (uint32_t i = 0; i < p->daemon->n_lcores; i++)
+		if (has_mail(p->daemon, i, p->lcore))
+			return true;
+	return false;
+}
+
+static void wake_others(const struct sw_poller *p)
+{
+	struct sw_daemon *d = p->daemon;
+
+	for (uint32_t i = 0; i < d->n_lcores; i++)
+		if (i != p->lcore && sw_bell_is_awaited(&d->pollers[i].bell) &&
+			has_mail(d, p->lcore, i))
+			sw_bell_ring(&d->pollers[i].bell);
 }
 
 /* How long to sleep: @most, or until the next timer. */
@@ -73,11 +106,16 @@ static uint64_t choose_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
 static void rest(
 	struct sw_poller *p, const int *fds, uint32_t n_fds, uint64_t ns)
 {
-	if (p->rest)
+	sw_bell_await(&p->bell);
+	wake_others(p); /* the last look before they are on their own */
+	if (has_any(p))
+		;
+	else if (p->rest)
 		p->rest(p->ctx, fds, n_fds, ns);
 	else
 		sw_host_idle_wait(
 			NULL, 0, fds, n_fds, (uint32_t)(ns / SW_US + 1));
+	sw_bell_done(&p->bell);
 }
 
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
@@ -95,7 +133,6 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		return;
 	}
 	n_fds = wake_fds(p, fds);
-	look.has_others = p->daemon->n_lcores > 1;
 	look.is_busy = sw_loop_is_busy(&p->loop);
 	look.can_wake = n_fds;
 	look.has_computing = sw_idle_is_shared(&p->idle, now_ns) &&
@@ -171,6 +208,7 @@ int sw_poller_run(void *poller)
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		uint32_t n = turn(p, now);
 
+		wake_others(p);
 		end = sw_now_ns();
 		note_turn(&p->turns, n, now, end);
 		now = end;

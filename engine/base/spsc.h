@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -142,6 +143,13 @@ static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
 	       s->own;
+}
+
+/* sw_spsc_is_drained - has all that was put been taken?  Either side. */
+static inline bool sw_spsc_is_drained(const struct sw_spsc *s)
+{
+	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
+	       atomic_load_explicit(&s->shared->n_taken, memory_order_relaxed);
 }
 
 /* sw_spsc_own - this side's index: entries that it has put or taken. */

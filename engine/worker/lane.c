@@ -28,6 +28,17 @@ void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero)
 	open_ring(&lane->reports_in, &lane->reports_out, lane->reports);
 }
 
+bool sw_lane_has_commands(const struct sw_lane *lane)
+{
+	return !sw_spsc_is_drained(&lane->commands_in);
+}
+
+bool sw_lane_has_reports(const struct sw_lane *lane)
+{
+	return !sw_spsc_is_drained(&lane->reports_in) ||
+	       atomic_load(&lane->has_line);
+}
+
 static void put(struct sw_spsc *ring, struct sw_lane_message m)
 {
 	int n = sw_spsc_put(ring, &m, 1);

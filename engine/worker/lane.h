@@ -98,6 +98,11 @@ struct sw_lane {
  * @zero  lane 0; borrowed until the other one has closed */
 void sw_lane_init(struct sw_lane *lane, const struct sw_worker *zero);
 
+/* sw_lane_has_commands, sw_lane_has_reports - may the other lane, may lane 0
+ * have something to take?  Either of the two, while the lane is open. */
+bool sw_lane_has_commands(const struct sw_lane *lane);
+bool sw_lane_has_reports(const struct sw_lane *lane);
+
 /* sw_worker_take - what the other lanes have said since the last turn, what
  * ends of dead streams, and what local ranks do among themselves (here.c); to
  * be called before each turn of an lcore that runs a lane.  Returns how much

@@ -364,6 +364,18 @@ struct sw_node *sw_handoff_node(
 	return &h->nodes[from * h->n_lcores + to].node;
 }
 
+bool sw_handoff_has(const struct sw_handoff *h, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < h->n_ports; i++) {
+		const struct sw_handoff_ring *in = h->ports[to][i]->in[from];
+		const struct sw_handoff_ring *out = h->ports[from][i]->out;
+
+		if ((in && filled(in)) || (out && !to && filled(out)))
+			return true;
+	}
+	return false;
+}
+
 void sw_handoff_release(struct sw_handoff *h, uint32_t lcore)
 {
 	struct sw_handoff_node *n = node_of(sw_handoff_node(h, 0, lcore));

@@ -102,6 +102,10 @@ struct sw_port *const *sw_handoff_ports(
 struct sw_node *sw_handoff_node(
 	const struct sw_handoff *h, uint32_t from, uint32_t to);
 
+/* sw_handoff_has - do frames from lcore @from wait for lcore @to?  Either of
+ * them. */
+bool sw_handoff_has(const struct sw_handoff *h, uint32_t from, uint32_t to);
+
 /* sw_handoff_release - drop what waits to be sent for @lcore: for memory that
  * is to be unmapped, while a port may never take it.  Lcore 0. */
 void sw_handoff_release(struct sw_handoff *h, uint32_t lcore);

@@ -119,6 +119,30 @@ static void rx__copied_with_its_addresses(void **state)
 	sw_handoff_close(h);
 }
 
+/* So that its lcore sleeps over none. */
+static void has__until_it_is_taken(void **state)
+{
+	struct sw_handoff *h = open_handoff();
+	struct sw_rx_frame in[SW_RX_BURST];
+	struct sw_tx_frame out[2];
+
+	assert_false(sw_handoff_has(h, 0, 1));
+	come(h, 1, 2, NULL, 0);
+	assert_true(sw_handoff_has(h, 0, 1));
+	assert_false(sw_handoff_has(h, 2, 1));
+	assert_false(sw_handoff_has(h, 1, 0));
+	assert_int_equal(receive(h, 1, in), 1);
+	port_at(h, 1)->ops->rx_release(port_at(h, 1));
+	assert_false(sw_handoff_has(h, 0, 1));
+	send(h, 0, 1, NULL, 0, true);
+	assert_true(sw_handoff_has(h, 1, 0));
+	assert_false(sw_handoff_has(h, 1, 2));
+	assert_int_equal(node_of(h)->tx(node_of(h), 0, 0, out, 2), 1);
+	node_of(h)->tx(node_of(h), 0, 0, out, 2);
+	assert_false(sw_handoff_has(h, 1, 0));
+	sw_handoff_close(h);
+}
+
 static void rx__full_ring_drops_and_counts(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -359,6 +383,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rx__copied_with_its_addresses),
+		cmocka_unit_test(has__until_it_is_taken),
 		cmocka_unit_test(rx__full_ring_drops_and_counts),
 		cmocka_unit_test(rx__wrong_length),
 		cmocka_unit_test(tx__slot_outlives_the_call),

@@ -73,7 +73,7 @@ static inline void open_daemon(struct agent_rig *s)
 			(struct sw_port *const(*)[SW_MAX_PORTS])d->queues),
 		0);
 	for (uint32_t i = 0; i < LCORES; i++) {
-		sw_poller_init(&d->pollers[i], d, i);
+		assert_int_equal(sw_poller_open(&d->pollers[i], d, i), 0);
 		assert_int_equal(sw_lines_open(&d->lines[i], &d->log), 0);
 	}
 }

@@ -129,9 +129,44 @@ static void tell__all_at_once(void **state)
 	close_rings(&s);
 }
 
+static bool has_mail(struct agent_rig *s, uint32_t from, uint32_t to)
+{
+	return sw_agent_has_mail(&s->agent, from, to);
+}
+
+/* Of the control thread's commands, and of what the lanes say to each other. */
+static void has_mail__until_it_is_taken(void **state)
+{
+	struct agent_rig *s = open_attached();
+	struct agent_lane *l = &s->agent.shared.others[0];
+
+	(void)state;
+	assert_true(has_mail(s, 0, 0)); /* JOIN */
+	assert_false(has_mail(s, 1, 1));
+	admit(s);
+	assert_false(has_mail(s, 0, 0));
+	assert_false(has_mail(s, 1, 0));
+	assert_false(has_mail(s, 0, 1));
+	atomic_fetch_add(&s->agent.shared.n_freed, 1);
+	assert_true(has_mail(s, 0, 1));
+	lane_work(s);
+	assert_false(has_mail(s, 0, 1));
+	sw_worker_leave(&s->agent.core.worker, 0, NULL);
+	assert_true(has_mail(s, 0, 1));
+	assert_false(has_mail(s, 1, 0));
+	lane_work(s);
+	assert_false(has_mail(s, 0, 1));
+	atomic_store(&s->agent.shared.lanes[0].has_line, true);
+	assert_true(has_mail(s, 1, 0));
+	atomic_store(&l->stage, AGENT_LANE_CLOSED);
+	assert_false(has_mail(s, 1, 0));
+	close_scene(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(has_mail__until_it_is_taken),
 		cmocka_unit_test(command__all_at_once),
 		cmocka_unit_test(command__again),
 		cmocka_unit_test(tell__all_at_once),

@@ -35,25 +35,6 @@ static void choose__wakeable(void **state)
 	expect(&quiet, idle, SPIN_NS, SW_IDLE_REST, 10 * SW_MS);
 }
 
-/* Other lcores' work for it shows only when it looks. */
-static void choose__several_lcores(void **state)
-{
-	struct sw_idle_look busy = {
-		.is_busy = true, .can_wake = true, .has_others = true};
-	struct sw_idle_look server = {
-		.can_wake = true, .is_serving = true, .has_others = true};
-	struct sw_idle_look agent = {
-		.can_wake = true, .can_rest = true, .has_others = true};
-	struct sw_idle shared = quiet;
-
-	shared.shared_until_ns = 1;
-	expect(&quiet, busy, 20 * SPIN_NS - 1, SW_IDLE_YIELD, 0);
-	expect(&quiet, busy, 20 * SPIN_NS, SW_IDLE_REST, NAP_NS);
-	expect(&shared, busy, SPIN_NS / 4, SW_IDLE_REST, NAP_NS);
-	expect(&quiet, server, SPIN_NS, SW_IDLE_REST, NAP_NS);
-	expect(&quiet, agent, SPIN_NS, SW_IDLE_REST, 10 * SW_MS);
-}
-
 /* Others do not: who has something to wait for looks again and again. */
 static void choose__not_wakeable(void **state)
 {
@@ -116,7 +97,6 @@ static void note__how_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(choose__wakeable),
-		cmocka_unit_test(choose__several_lcores),
 		cmocka_unit_test(choose__not_wakeable),
 		cmocka_unit_test(choose__no_sleep),
 		cmocka_unit_test(choose__shared),

@@ -1,0 +1,46 @@
+/* bell.c - wakes an lcore that sleeps.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "pmd/host/bell.h"
+
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/base/error.h"
+
+int sw_bell_open(struct sw_bell *b)
+{
+	b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	b->is_open = b->fd >= 0;
+	return b->is_open ? 0 : SW_ENOMEM;
+}
+
+void sw_bell_close(struct sw_bell *b)
+{
+	if (b->is_open)
+		close(b->fd);
+	b->is_open = false;
+}
+
+void sw_bell_await(struct sw_bell *b)
+{
+	atomic_store_explicit(&b->is_awaited, true, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Who has rung may not have written yet: then the next sleep ends at once. */
+void sw_bell_done(struct sw_bell *b)
+{
+	uint64_t n;
+
+	if (!atomic_exchange(&b->is_awaited, false))
+		(void)!read(b->fd, &n, sizeof(n));
+}
+
+void sw_bell_ring(struct sw_bell *b)
+{
+	const uint64_t one = 1;
+
+	if (atomic_exchange(&b->is_awaited, false))
+		(void)!write(b->fd, &one, sizeof(one));
+}
