@@ -8,15 +8,12 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "test/proc/proc_say.h"
 #include <sumwire/coll.h>
 
 enum {
-	EXIT_ERROR = 3,
-	EXIT_WRONG = 4,
 	MANY = 3 << 20,
 	FEW = 5000,
 	OFTEN = 4200,
@@ -39,11 +36,7 @@ struct ends {
 
 static void must(struct ends *e, int err, const char *where)
 {
-	if (!err)
-		return;
-	printf("error %s %s: %s\n", where, sw_error_name(err),
-		sw_last_error(e->c));
-	exit(EXIT_ERROR);
+	proc_must(&e->c, err, where);
 }
 
 /* In place. */
