@@ -46,24 +46,38 @@ static double busbw(const struct bench_options *o, const struct bench_row *r)
 static void print_head(const struct bench_options *o)
 {
 	bool has_kernel = o->local_ranks > 1;
+	const char *call = o->collective ? "  redop  root" : "";
 
-	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "size", "count",
-		"type", "time", "algbw", "busbw", "#wrong", "p50", "p99",
-		o->is_raw ? "      raw  ratio (quartiles)" : "",
+	printf("#%11s %12s %5s%s %10s %8s %8s %7s %9s %9s%s%s\n", "size",
+		"count", "type", call, "time", "algbw", "busbw", "#wrong",
+		"p50", "p99", o->is_raw ? "      raw  ratio (quartiles)" : "",
 		has_kernel ? "   kernel  ratio" : "");
-	printf("#%11s %12s %5s %10s %8s %8s %7s %9s %9s%s%s\n", "(B)",
-		"(elements)", "", "(us)", "(Gb/s)", "(Gb/s)", "", "(us)",
-		"(us)", o->is_raw ? "   (Gb/s)                   " : "",
+	printf("#%11s %12s %5s%*s %10s %8s %8s %7s %9s %9s%s%s\n", "(B)",
+		"(elements)", "", (int)strlen(call), "", "(us)", "(Gb/s)",
+		"(Gb/s)", "", "(us)", "(us)",
+		o->is_raw ? "   (Gb/s)                   " : "",
 		has_kernel ? "   (Gb/s)" : "");
+}
+
+/* As nccl-tests has it: -1 is no root. */
+static void print_call(const struct bench_options *o)
+{
+	enum sw_coll_kind kind = sw_bench_coll_find(o->collective);
+	bool is_copy = kind == SW_ALL_GATHER || kind == SW_BCAST;
+
+	printf(" %6s %5d", is_copy ? "none" : o->op,
+		kind == SW_BCAST || kind == SW_REDUCE ? 0 : -1);
 }
 
 static void print_row(const struct report *rep, const struct bench_row *r)
 {
-	printf("%12llu %12llu %5s %10.1f %8.2f %8.2f %7llu %9.1f %9.1f",
-		(unsigned long long)r->size_bytes,
-		(unsigned long long)r->n_elems, sw_dtype_name(rep->o->dtype),
-		r->mean_us, gbit_s(r), busbw(rep->o, r),
-		(unsigned long long)r->wrong, r->p50_us, r->p99_us);
+	printf("%12llu %12llu %5s", (unsigned long long)r->size_bytes,
+		(unsigned long long)r->n_elems, sw_dtype_name(rep->o->dtype));
+	if (rep->o->collective)
+		print_call(rep->o);
+	printf(" %10.1f %8.2f %8.2f %7llu %9.1f %9.1f", r->mean_us, gbit_s(r),
+		busbw(rep->o, r), (unsigned long long)r->wrong, r->p50_us,
+		r->p99_us);
 	if (r->raw_gbit_s > 0)
 		printf(" %8.2f %6.3f (%.3f-%.3f)", r->raw_gbit_s,
 			r->raw_ratio.middle, r->raw_ratio.low,

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include <sumwire/coll.h>
+#include <sumwire/sumwire.h>
 
 enum { N = 1 << 20 };
 

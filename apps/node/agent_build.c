@@ -169,6 +169,18 @@ void sw_agent_take_gone(struct agent_control *c, bool is_closed)
 	}
 }
 
+/* Why the batch cannot be built, in words. */
+static const char *describe(const struct agent_control *c, int err)
+{
+	if (err == SW_EBUSY)
+		return "there are as many tensors and streams as can be; those "
+		       "of a group go when all of its ranks have closed it";
+	if (err == SW_EINVAL && c->building.tensors[0].kind == SW_EDGE_STREAM)
+		return "a group has different ranks of the job, this one among "
+		       "them, and at most 16 streams";
+	return sw_error_text(err);
+}
+
 void sw_agent_build(struct agent_control *c)
 {
 	int err;
@@ -182,12 +194,7 @@ void sw_agent_build(struct agent_control *c)
 		return;
 	if (err) {
 		sw_host_declare_failed(c->shared->host, c->declarer, c->batch,
-			err,
-			err == SW_EINVAL && c->building.tensors[0].kind ==
-						    SW_EDGE_STREAM
-				? "a group has different ranks of the job, "
-				  "this one among them, and at most 16 streams"
-				: sw_error_text(err));
+			err, describe(c, err));
 	} else {
 		set_sources(c);
 		note_built(c);

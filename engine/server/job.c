@@ -99,6 +99,23 @@ static void describe(const struct sw_job *job, char *text, size_t size)
 	}
 }
 
+const char *sw_member_text(
+	const struct sw_job *job, uint32_t member, char out[SW_MEMBER_TEXT])
+{
+	uint32_t first = sw_shard_rank_of(&job->shard, member);
+	uint32_t n = job->members[member].n_local;
+	char ranks[24];
+
+	/* until all before it have joined it is known by its number alone */
+	if (n == 1 || !sw_shard_is_ranked(&job->shard, member))
+		snprintf(ranks, sizeof(ranks), " %u", first);
+	else
+		snprintf(ranks, sizeof(ranks), "s %u-%u", first, first + n - 1);
+	snprintf(out, SW_MEMBER_TEXT, "rank%s (node %.40s)", ranks,
+		job->members[member].node);
+	return out;
+}
+
 void sw_job_tell_waiting(struct sw_server *srv)
 {
 	char ranks[SW_RANKS_TEXT], known[400];

@@ -16,10 +16,10 @@
 static void bury(struct sw_session *s)
 {
 	const struct sw_job *job = s->job;
-	char text[SW_TEXT_MAX];
+	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
-	snprintf(text, sizeof(text), "rank %u (node %.64s) silent for %llu s",
-		s->member, job->members[s->member].node,
+	snprintf(text, sizeof(text), "%s silent for %llu s",
+		sw_member_text(job, s->member, who),
 		(unsigned long long)(s->srv->params.dead_after / SW_S));
 	sw_log(s->srv->env->log, SW_LOG_WARN, "job %s: %s", job->name, text);
 	sw_count(&s->srv->stats.sessions_dead, 1);

@@ -33,6 +33,7 @@ enum {
 	SW_JOIN_EVERY_MS = 125,
 	SW_JOIN_SOURCES = 256,
 	SW_SESSION_WORDS = SW_MAX_SESSIONS / 64, /* of a set of sessions */
+	SW_MEMBER_TEXT = 80,                     /* of sw_member_text */
 };
 
 struct sw_member {
@@ -270,6 +271,10 @@ void sw_job_status(
 /* sw_job_note_refused - a worker that the job may wait for was refused. */
 void sw_job_note_refused(struct sw_server *srv, const struct sw_pending *p,
 	int err, const char *why);
+
+/* sw_member_text - "ranks 4-7 (node gpu1)": who @member is to a person. */
+const char *sw_member_text(
+	const struct sw_job *job, uint32_t member, char out[SW_MEMBER_TEXT]);
 
 /* sw_job_tell_waiting - say in the log whom jobs that form wait for, ever more
  * seldom; called when now_ns has come to wait_at_ns. */

@@ -164,24 +164,20 @@ static void miss(
 		sw_stensor_view(sh, sw_shard_tensor(sh, pull->key));
 	uint64_t gone =
 		missing & (job->params.is_async ? job->left : job->done);
-	char text[SW_TEXT_MAX];
-	uint32_t rank;
+	char text[SW_TEXT_MAX], who[SW_MEMBER_TEXT];
 
 	if (!gone)
 		return;
-	rank = (uint32_t)__builtin_ctzll(gone);
+	sw_member_text(job, (uint32_t)__builtin_ctzll(gone), who);
 	if (t.mode == SW_MODE_STREAM) {
 		snprintf(text, sizeof(text),
-			"rank %u (node %.40s) left; stream %.64s cannot "
-			"complete",
-			rank, job->members[rank].node, t.name);
+			"%s left; stream %.40s cannot complete", who, t.name);
 		sw_job_kill(job, pull->key, 1, SW_EPEER, text);
 		return;
 	}
 	sw_session_fail(s, SW_EPEER, pull->key,
-		"rank %u (node %.40s) left; round %u of tensor %.64s cannot "
-		"complete",
-		rank, job->members[rank].node, pull->round, t.name);
+		"%s left; round %u of tensor %.40s cannot complete", who,
+		pull->round, t.name);
 }
 
 static void pull_one(struct sw_session *s, const struct sw_pull *pull)
@@ -217,20 +213,24 @@ static void on_pull(struct sw_session *s, const struct sw_rx_frame *f,
 static void on_leave(struct sw_session *s, const uint8_t *payload)
 {
 	struct sw_server *srv = s->srv;
+	char who[SW_MEMBER_TEXT];
 	struct sw_fault fault;
 	bool is_new;
 
+	sw_member_text(s->job, s->member, who);
 	memcpy(&fault, payload, sizeof(fault));
 	if (fault.err > 0) /* errors are negative */
 		fault.err = SW_EPROTO;
 	sw_text_clean(fault.text, sizeof(fault.text));
+	if (fault.err && !fault.text[0])
+		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
+			sw_error_text(fault.err));
 	say_left(srv, s->peer.path, s->peer.far_id, s->peer.id);
 	/* not what we have told it */
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
-	sw_log(srv->env->log, SW_LOG_INFO, "job %s: rank %u left%s%s",
-		s->job->name, s->member, is_new ? ": " : "",
-		is_new ? fault.text : "");
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: %s left%s%s", s->job->name,
+		who, is_new ? ": " : "", is_new ? fault.text : "");
 	sw_count(&srv->stats.sessions_closed, 1);
 	sw_job_leave(s, fault.err, fault.text);
 }

@@ -317,11 +317,18 @@ static inline bool sw_shard_has_root(
 		       (h->payload_len > 0) == (local < sh->weights[member]));
 }
 
+/* sw_shard_is_ranked - is the first rank of @member known? */
+static inline bool sw_shard_is_ranked(
+	const struct sw_shard *sh, uint32_t member)
+{
+	return member < sh->n_ranked;
+}
+
 /* sw_shard_rank_of - the rank by which a person knows @member: its first. */
 static inline uint32_t sw_shard_rank_of(
 	const struct sw_shard *sh, uint32_t member)
 {
-	return member < sh->n_ranked ? sh->first[member] : member;
+	return sw_shard_is_ranked(sh, member) ? sh->first[member] : member;
 }
 
 static inline bool sw_stensor_is_dead(

@@ -243,37 +243,39 @@ static int build_run(
 	return err;
 }
 
-/* May they be built, and what do they need?  0: they may not. */
-static uint64_t check(const struct sw_worker *w,
-	const struct sw_worker_tensor *tensors, uint32_t n)
+/* May they be built, and what do they need? */
+static int check(const struct sw_worker *w,
+	const struct sw_worker_tensor *tensors, uint32_t n, uint64_t *bytes)
 {
 	const uint64_t page = 4096; /* each block begins one */
 	uint32_t n_new = 0;
-	uint64_t bytes = 0;
 
+	*bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		if (!is_valid(w, &tensors[i]))
-			return 0;
+			return SW_EINVAL;
 		n_new += !tensors[i].again;
 	}
+	if (!n)
+		return SW_EINVAL;
 	if (n_new > SW_TENSORS - w->n_places)
-		return 0;
+		return SW_EBUSY;
 	for (uint32_t i = 0, some; i < n; i += some) {
 		some = run_of(&tensors[i], n - i);
-		bytes += need_of(w, &tensors[i], some) + (i ? page : 0);
+		*bytes += need_of(w, &tensors[i], some) + (i ? page : 0);
 	}
-	return bytes;
+	return 0;
 }
 
 int sw_worker_build(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {
 	uint32_t first = w->n_built;
-	uint64_t bytes = check(w, tensors, n);
-	int err = 0;
+	uint64_t bytes;
+	int err = check(w, tensors, n, &bytes);
 
-	if (!bytes)
-		return SW_EINVAL;
+	if (err)
+		return err;
 	if (w->env->mem_ready && !w->env->mem_ready(w->env->ctx, 0, bytes))
 		return SW_EAGAIN;
 	for (uint32_t i = 0, some; i < n && !err; i += some) {

@@ -18,6 +18,33 @@ void sw_tensor_closed(struct sw_worker *w, struct sw_wtensor *t)
 	sw_tensor_tell(w, t);
 }
 
+/* Is no local rank in it that may use it?  Who is gone has closed it. */
+static bool is_left(const struct sw_worker *w, const struct sw_stream *s)
+{
+	uint64_t in = 0;
+
+	for (uint32_t i = 0; i < SW_LOCAL_WORDS; i++)
+		in |= s->group.has_local[i] & ~s->closed[i] & ~w->lost.gone[i];
+	return !in;
+}
+
+/* Is it still to be looked at whether it ends with who is gone? */
+static bool is_judged(const struct sw_worker *w, const struct sw_wtensor *t)
+{
+	return w->lost.step == SW_LOST_JUDGED ||
+	       sw_bitmap_has(&w->lacking, t->index);
+}
+
+void sw_stream_check_left(struct sw_worker *w, struct sw_wtensor *t)
+{
+	if (!t->stream || t->is_closed || (t->is_open && !t->dead_from) ||
+		sw_worker_end_of(w) || is_judged(w, t) ||
+		!is_left(w, t->stream))
+		return;
+	sw_tensor_closed(w, t);
+	sw_lane_closed(w, t);
+}
+
 void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	struct sw_stream *s = t->stream;
@@ -27,10 +54,7 @@ void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 		sw_bits_add(s->closed, local);
 		s->n_closed++;
 	}
-	if (t->is_closed || s->n_closed != s->group.n_here)
-		return;
-	sw_tensor_closed(w, t);
-	sw_lane_closed(w, t);
+	sw_stream_check_left(w, t);
 }
 
 /* Has this lane nothing to do with it any more? */

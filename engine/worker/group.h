@@ -47,6 +47,12 @@ static inline bool sw_wgroup_has_local(
 	return sw_bits_has(g->has_local, local);
 }
 
+/* sw_wgroup_name - a server says "stream NAME: …", and knows a member by its
+ * first rank; where that is not in the group, the first of the member's that is
+ * takes its place. */
+void sw_wgroup_name(const struct sw_worker *w, const struct sw_wgroup *g,
+	char text[SW_TEXT_MAX]);
+
 /* sw_wgroup_find - the place of @rank in the list; n: it is not there. */
 uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank);
 

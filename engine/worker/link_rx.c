@@ -6,7 +6,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/worker/worker_int.h"
+#include "engine/worker/stream.h"
 
 /* --- source ports ---
  *
@@ -233,6 +233,8 @@ static void on_refused_tensor(
 
 	memcpy(text, why, sizeof(text));
 	sw_text_clean(text, sizeof(text));
+	if (t->stream)
+		sw_wgroup_name(w, &t->stream->group, text);
 	if (w->lane_i && t->stream)
 		sw_stream_propose(w, t, sw_fault_death(err), text);
 	else

@@ -132,6 +132,7 @@ static uint32_t look_at(struct sw_worker *w, struct sw_wtensor *t)
 	else if (dead != SW_LOCAL_RANKS && !t->stream)
 		end_rounds(w, t);
 	sw_lost_check_local(w, t);
+	sw_stream_check_left(w, t);
 	return 1 + w->n_local / 64;
 }
 
@@ -168,7 +169,7 @@ void sw_worker_local_left(struct sw_worker *w, uint32_t local)
 {
 	w->lost.n_gone++;
 	sw_bits_add(w->lost.gone, local);
-	sw_bitmap_add_all(&w->lacking, &w->open);
+	sw_bitmap_add_all(&w->lacking, &w->added);
 	sw_lost_work(w);
 }
 

@@ -317,6 +317,8 @@ void sw_link_on_mismatch(struct sw_worker *w, struct sw_link *l,
 	if (!t)
 		return; /* it will be said again when we push it */
 	i = t->index;
+	if (t->stream)
+		sw_wgroup_name(w, &t->stream->group, fault.text);
 	is_closed = t->is_closed;
 	if (t->stream && l->server_i && !t->dead_from && !is_closed) {
 		ask_coordinator(w, t, sw_fault_death(fault.err), fault.text);

@@ -316,8 +316,10 @@ static inline bool sw_coll_has_asked(
 /* --- gone.c --- */
 
 /* sw_stream_close - local rank @local is through with the stream; when all of
- * its group are, the servers and the other lanes are told. */
+ * its group are, or are gone, the servers and the other lanes are told.
+ * sw_stream_check_left - are they, and is nothing open?  @t may be a tensor. */
 void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local);
+void sw_stream_check_left(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- ends.c --- */
 

@@ -263,8 +263,9 @@ struct sw_worker_tensor {
  * nobody sees until sw_worker_add, and after events.declared of those before.
  * In each lane the same, behind the same, and in lane 0 first; after it runs.
  * New indices go on from those that there are.  Their names differ.
- * Errors: SW_EINVAL (dtype, size, name, ranks, again), SW_EAGAIN memory for
- * them is being prepared (env.h), SW_ENOMEM; nothing is built then. */
+ * Errors: SW_EINVAL (dtype, size, name, ranks, again), SW_EBUSY there are too
+ * many, SW_EAGAIN memory for them is being prepared (env.h), SW_ENOMEM; nothing
+ * is built then. */
 int sw_worker_build(struct sw_worker *w, const struct sw_worker_tensor *tensors,
 	uint32_t n);
 

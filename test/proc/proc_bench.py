@@ -100,9 +100,13 @@ def test_collectives():
                   and abs(row["algbw_gbit_s"] / algbw - 1) < 1e-6 and
                   abs(row["busbw_gbit_s"] / algbw / factor - 1) < 1e-6 and
                   0 < row["p50_us"] <= row["p99_us"], f"{name}: {row}")
-        head = bench_collective(net, "all_reduce")
-        check(re.search(r"# +size +count +type +time +algbw +busbw +#wrong",
-                        head), head)
+        for name, call in (("all_reduce", "sum +-1"), ("reduce", "sum +0"),
+                           ("broadcast", "none +0")):
+            said = bench_collective(net, name)
+            check(re.search(r"(?m)^# +size +count +type +redop +root +time "
+                            r"+algbw +busbw +#wrong", said), said)
+            check(re.search(rf"(?m)^ +65\d+ +\d+ +f32 +{call} +[\d.]+ ", said),
+                  said)
 
 
 def test_bad_options():

@@ -8,15 +8,12 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "test/proc/proc_say.h"
 #include <sumwire/coll.h>
 
 enum {
-	EXIT_ERROR = 3,
-	EXIT_WRONG = 4,
 	MANY = 3 << 20,
 	FEW = 5000,
 	OFTEN = 4200,
@@ -39,11 +36,7 @@ struct ends {
 
 static void must(struct ends *e, int err, const char *where)
 {
-	if (!err)
-		return;
-	printf("error %s %s: %s\n", where, sw_error_name(err),
-		sw_last_error(e->c));
-	exit(EXIT_ERROR);
+	proc_must(&e->c, err, where);
 }
 
 /* In place. */
@@ -313,6 +306,34 @@ static void do_close_unused(struct ends *e)
 	try_first(e, SW_ALL_REDUCE, e->memory, MANY);
 }
 
+/* Rank 1, which is not alone at its agent, leaves after its first sum with rank
+ * 2, and closes nothing; rank 2 calls another one, and meets rank 0. */
+static void do_leave(struct ends *e)
+{
+	static const uint32_t pair[] = {1, 2}, rest[] = {0, 2};
+	struct sw_group *g;
+	uint64_t h;
+	int err;
+
+	if (e->rank) {
+		must(e, sw_group_open(e->c, "pair", pair, 2, &g), "group");
+		must(e, call(e, g, SW_BARRIER, NULL, 0, &h), "coll");
+		must(e, sw_wait(e->c, h), "wait");
+	}
+	if (e->rank == 2) {
+		err = call(e, g, SW_BARRIER, NULL, 0, &h);
+		say_end(e, "first", err, h);
+	}
+	if (e->rank != 1) {
+		must(e, sw_group_open(e->c, "rest", rest, 2, &g), "group");
+		must(e, call(e, g, SW_BARRIER, NULL, 0, &h), "coll");
+		must(e, sw_wait(e->c, h), "wait");
+	}
+	puts("other goes on");
+	sw_close(&e->c);
+	exit(EXIT_SUCCESS);
+}
+
 /* When all have come so far; others may learn of it while they do. */
 static void do_die(struct ends *e)
 {
@@ -382,6 +403,8 @@ static void run(struct ends *e, const char *what)
 		do_close_early(e);
 	else if (!strcmp(what, "close_unused"))
 		do_close_unused(e);
+	else if (!strcmp(what, "leave"))
+		do_leave(e);
 	else
 		do_die(e);
 }

@@ -241,6 +241,14 @@ def test_close_without_a_call():
                    rf"{last}, which has closed the group")
 
 
+def test_leave_without_closing():
+    """A group ends for whom calls it again, though the other's agent stays."""
+    for k in 0, 1:
+        outs = run("leave", k=k, local=(2, 1))
+        check_ends(outs[2:], [["first"]], "SW_EABORTED", r"stream pair/barrier: "
+                   r"rank 2 waits for rank 1, which has closed the group")
+
+
 def test_a_member_dies():
     outs = run("die", n=3)[:2]
     check(all("SW_EPEER" in o and "rank 2 (node" in o for o in outs), outs)

@@ -3,18 +3,23 @@
  *
  * Several sums are under way, each in memory of its own, which is freed when
  * it has ended and was checked.  With --die ROUND it kills itself there, right
- * behind a sw_free.
+ * behind a sw_free.  With --unmap shared it takes memory of sw_alloc out of its
+ * own mappings while a sum is under way there; with --unmap staged other
+ * memory.
  */
 #include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "test/proc/proc_say.h"
 #include "test/support/random.h"
 #include <sumwire/coll.h>
 
-enum { OPEN = 4, ROUNDS = 300, COUNT_MAX = 300000 };
+enum { OPEN = 4, ROUNDS = 300, COUNT_MAX = 300000, UNMAP_AT = 30 };
 
 struct call {
 	int32_t *p;
@@ -27,12 +32,29 @@ struct free_client {
 	struct sw_group *g;
 	uint32_t rank, size;
 	uint64_t rng, die;
+	const char *unmap; /* "shared", "staged"; NULL: nothing */
 	struct call calls[OPEN];
 };
 
 static int32_t given(uint32_t rank, uint32_t number, uint64_t i)
 {
 	return (int32_t)((i + number) % 1000 * (rank + 1));
+}
+
+static bool unmaps(const struct free_client *k, uint32_t number)
+{
+	return k->unmap && number == UNMAP_AT;
+}
+
+static void *take(struct free_client *k, uint32_t number, uint64_t bytes)
+{
+	void *p;
+
+	if (unmaps(k, number) && !strcmp(k->unmap, "staged"))
+		return mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	proc_must(&k->c, sw_alloc(k->c, bytes, &p), "alloc");
+	return p;
 }
 
 static void start(struct free_client *k, struct call *call, uint32_t number)
@@ -42,8 +64,7 @@ static void start(struct free_client *k, struct call *call, uint32_t number)
 
 	call->number = number;
 	call->count = 1 + test_random(&k->rng) % COUNT_MAX;
-	proc_must(&k->c, sw_alloc(k->c, 4 * call->count, &p), "alloc");
-	call->p = p;
+	call->p = p = take(k, number, 4 * call->count);
 	for (uint64_t i = 0; i < call->count; i++)
 		call->p[i] = given(k->rank, number, i);
 	a.kind = SW_ALL_REDUCE;
@@ -51,6 +72,10 @@ static void start(struct free_client *k, struct call *call, uint32_t number)
 	a.count = call->count;
 	a.send = a.recv = p;
 	proc_must(&k->c, sw_coll(k->g, &a, &call->handle), "coll");
+	if (unmaps(k, number)) /* and nothing else comes to lie there */
+		mmap((void *)((uintptr_t)p & ~UINT64_C(4095)), 4 * call->count,
+			PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+			0);
 }
 
 static void check(const struct free_client *k, const struct call *call)
@@ -70,10 +95,12 @@ static void finish(struct free_client *k, struct call *call)
 	if (!call->p)
 		return;
 	if (sw_poll(k->c, call->handle) == SW_EAGAIN) {
-		if (sw_free(k->c, call->p) == SW_EBUSY)
+		if (!k->unmap && sw_free(k->c, call->p) == SW_EBUSY)
 			proc_say("busy");
 		proc_must(&k->c, sw_wait(k->c, call->handle), "wait");
 	}
+	if (unmaps(k, call->number))
+		proc_say("summed what is not mapped here");
 	check(k, call);
 	proc_must(&k->c, sw_free(k->c, call->p), "free");
 	call->p = NULL;
@@ -95,7 +122,8 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"agent", required_argument, NULL, 'a'},
-		{"die", required_argument, NULL, 'd'}, {0}};
+		{"die", required_argument, NULL, 'd'},
+		{"unmap", required_argument, NULL, 'u'}, {0}};
 	static struct free_client k = {.rng = 5};
 	struct sw_settings s;
 	int o;
@@ -107,6 +135,8 @@ int main(int argc, char **argv)
 			s.agent = optarg;
 		else if (o == 'd')
 			k.die = strtoull(optarg, NULL, 10);
+		else if (o == 'u')
+			k.unmap = optarg;
 		else
 			return 2;
 	proc_must(&k.c, sw_open(&s, &k.c), "open");

@@ -1,5 +1,7 @@
 # proc_free.py - memory of sw_alloc that is given back, with real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import signal
+
 import rig
 from rig import Net, check, program
 
@@ -55,6 +57,24 @@ def test_one_dies_behind_it():
             procs = start(net, (1, 1), "--die", at)
             procs[1].wait(rig.RUN_S)
             procs[0].wait_error("SW_EPEER")
+        for p in start(net, (1, 1)):
+            p.await_out("exact")
+            p.say()
+            p.wait_ok()
+
+
+def test_one_unmaps_what_is_in_use():
+    """It crashes by it: nobody else reads what is its own, and the agent has
+    mapped for itself what both share."""
+    with Net(workers=2, servers=0, colocated=True) as net:
+        net.start_all()
+        for how in "shared", "staged":
+            procs = start(net, (1, 1), "--unmap", how)
+            check(procs[1].wait(rig.RUN_S) == -signal.SIGSEGV, procs[1].out())
+            check(("summed" in procs[1].out()) == (how == "shared"),
+                  procs[1].out())
+            procs[0].wait_error("SW_EPEER", r"rank 1 \(node agent1\): "
+                                r"training process \d+")
         for p in start(net, (1, 1)):
             p.await_out("exact")
             p.say()

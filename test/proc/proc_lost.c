@@ -8,13 +8,12 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include "test/proc/proc_say.h"
 #include <sumwire/coll.h>
 
-enum { EXIT_ERROR = 3, EXIT_WRONG = 4, MANY = 3 << 20, FEW = 5000 };
+enum { MANY = 3 << 20, FEW = 5000 };
 
 struct lost {
 	struct sw_client *c;
@@ -26,11 +25,7 @@ struct lost {
 
 static void must(struct lost *l, int err, const char *where)
 {
-	if (!err)
-		return;
-	printf("error %s %s: %s\n", where, sw_error_name(err),
-		sw_last_error(l->c));
-	exit(EXIT_ERROR);
+	proc_must(&l->c, err, where);
 }
 
 static int call(struct lost *l, struct sw_group *g, enum sw_coll_kind kind,

@@ -69,15 +69,15 @@ def test_a_local_rank_with_lanes():
 
 
 def test_an_agent():
-    """Nobody says why."""
-    local = (1, 1, 1)
+    """Nobody says why.  Ranks are named, not members."""
+    local = (2, 1, 1)
     with Net(workers=3, local=local, job={"dead_after": "2s"}) as net:
         net.local = local
         procs = start(net, "--stay")
-        procs[2].await_out("stays")
+        procs[3].await_out("stays")
         net.kill("agent2")
-        check_living(procs[:2], r"rank 2 \(node agent2\) silent for 2 s")
-        procs[2].kill()
+        check_living(procs[:3], r"rank 3 \(node agent2\) silent for 2 s")
+        procs[3].kill()
         net.start("agent2")  # it clears what the killed one left
 
 

@@ -46,7 +46,7 @@ void sim_rank_kill(struct sim_worker *w)
 	if (!w->is_running || sw_worker_end_of(&w->engine))
 		return; /* the agent leaves, as before a job runs */
 	snprintf(why, sizeof(why), "rank %u (node gpu%u), process 7 died", rank,
-		rank);
+		w->rank);
 	w->has_lost_rank = true;
 	sw_worker_local_died(&w->engine, w->n_local - 1u, why);
 	w->node->loop.tick_at_ns = 0;
@@ -92,6 +92,22 @@ static void befall(struct sim_job *job)
 	}
 }
 
+/* Does @text name worker @r: by its node, or while ranks are not known yet by
+ * its number? */
+static bool names_worker(
+	const struct sim_job *job, const char *text, uint32_t r)
+{
+	const char *at = strstr(text, "rank ");
+	char node[32];
+	uint32_t rank;
+
+	snprintf(node, sizeof(node), "(node gpu%u)", r);
+	return strstr(text, node) ||
+	       (!strstr(text, "(node ") && at &&
+		       sscanf(at, "rank %u", &rank) == 1 &&
+		       rank == sim_job_rank(job, r));
+}
+
 static bool names_server(
 	const struct sim_job *job, const char *text, uint32_t server)
 {
@@ -111,15 +127,11 @@ static bool names_server(
  * job, which goes on without who ends. */
 static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 {
-	const char *at = strstr(w->text, "rank ");
-	uint32_t rank;
-
-	if (!at || sscanf(at, "rank %u", &rank) != 1)
-		return false;
 	for (uint32_t i = sim_job_of(job, w->rank); i < job->n_workers;
 		i += job->n_jobs)
-		if (sim_job_rank(job, i) == rank)
-			return i != w->rank && job->workers[i].has_failed;
+		if (i != w->rank && job->workers[i].has_failed &&
+			names_worker(job, w->text, i))
+			return true;
 	return false;
 }
 
@@ -158,13 +170,12 @@ bool sim_doom_is_named(
 {
 	for (uint32_t r = 0; r < w->job->n_workers; r++) {
 		uint32_t member = sim_job_rank(w->job, r);
-		char name[32], first[32];
+		char first[32];
 
-		snprintf(name, sizeof(name), "rank %u ", member);
 		snprintf(first, sizeof(first), "rank %u is gone",
 			w->engine.firsts[member]);
 		if (is_missed(w, group, r) &&
-			(strstr(why, name) || strstr(why, first)))
+			(names_worker(w->job, why, r) || strstr(why, first)))
 			return true;
 	}
 	return false;
@@ -187,16 +198,14 @@ static void check_tensors(struct sim_job *job, const struct sim_worker *w)
 /* Does the error say whose fault it is? */
 static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 {
-	char name[32];
-
 	if (w->err != SW_EPEER && w->err != SW_ESERVER &&
 		w->err != SW_ETIMEDOUT)
 		return false;
 	if (job->doom == SIM_SERVER_DIES || job->doom == SIM_RESTARTS)
 		return names_server(job, w->text, job->victim) ||
 		       names_ended(job, w);
-	snprintf(name, sizeof(name), "rank %u", sim_job_rank(job, job->victim));
-	return strstr(w->text, name) || (job->async && names_ended(job, w)) ||
+	return names_worker(job, w->text, job->victim) ||
+	       (job->async && names_ended(job, w)) ||
 	       (job->n_colocated && names_server(job, w->text,
 					    job->n_servers - job->n_colocated +
 						    job->victim));

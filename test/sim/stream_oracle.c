@@ -404,21 +404,37 @@ static bool names(const char *why, const struct sim_worker *w)
 	return false;
 }
 
-/* It names the group, and two ranks, or who has ended it. */
-static const char *sentence_wrong(
-	const struct sim_job *job, const char *why, const char *name)
+static bool is_in(const struct sim_job *job, uint32_t group, uint32_t rank)
 {
-	const char *first = strstr(why, "rank ");
+	for (uint32_t r = 0; r < job->n_workers; r++) {
+		uint32_t local = rank - sim_seat_rank(&job->workers[r], 0);
 
+		if (local < job->workers[r].n_local)
+			return job->groups[group].here[r] >> local & 1;
+	}
+	return false;
+}
+
+/* It names the group, and two of its ranks, or who has ended it. */
+static const char *sentence_wrong(
+	const struct sim_job *job, uint32_t group, const char *why)
+{
+	const char *at = why;
+	uint32_t n = 0, rank;
+	char name[16];
+
+	snprintf(name, sizeof(name), "group%u", group);
 	if (!strstr(why, name))
 		return "a sentence that does not name the group";
 	if (job->clash.how >= SIM_ABORTS)
 		return names(why, &job->workers[job->clash.by])
 			       ? NULL
 			       : "a sentence that does not name who ended it";
-	return first && strstr(first + 1, "rank ")
-		       ? NULL
-		       : "a sentence that does not name two ranks";
+	for (; (at = strstr(at, "rank ")); at++, n++)
+		if (sscanf(at, "rank %u", &rank) != 1 ||
+			!is_in(job, group, rank))
+			return "a sentence that names who is not in the group";
+	return n > 1 ? NULL : "a sentence that does not name two ranks";
 }
 
 /* How a rank's collectives of a group have ended. */
@@ -428,9 +444,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 	const struct sim_of_group *of = &w->of_group[seat];
 	uint32_t group = seat % SIM_GROUPS;
 	const char *why;
-	char name[16];
 
-	snprintf(name, sizeof(name), "group%u", group);
 	for (uint32_t c = 0; c < of->n_submitted; c++) {
 		if (of->fates[c] == SIM_OPEN)
 			return "a collective has not ended";
@@ -449,7 +463,7 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 		return "a group is dead";
 	if (!why && of->err) /* of whom all ended well that may be lost */
 		return "a member knows of no clash";
-	return why ? sentence_wrong(job, why, name) : NULL;
+	return why ? sentence_wrong(job, group, why) : NULL;
 }
 
 /* The same of all its ranks, but of one that was killed. */

@@ -13,6 +13,9 @@
  * the two are one.  Tensors live in shared memory that
  * the agent makes; they are pushed from there and results are written there.
  *
+ * Collectives of groups of ranks, without names and of any size: coll.h, which
+ * this file includes.
+ *
  * Lifecycle: 1. sw_settings_init  2. sw_open  3. sw_declare (once or more)
  * 4. fill sw_tensor_data, sw_push_pull, sw_wait, read sw_tensor_data; repeat
  * 5. sw_close.
@@ -312,5 +315,7 @@ SW_API const char *sw_last_error(const struct sw_client *c);
 #ifdef __cplusplus
 }
 #endif
+
+#include <sumwire/coll.h>
 
 #endif

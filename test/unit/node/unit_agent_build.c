@@ -128,12 +128,52 @@ static void end__half_way(void **state)
 	close_scene(s);
 }
 
+/* A stream that is one too many is refused for that reason. */
+static void open__no_place_is_left(void **state)
+{
+	static struct sw_edge_open m = {.kind = SW_EDGE_OPEN};
+	struct agent_rig *s = open_attached();
+	struct sw_worker *w = worker_of(s, 0);
+	union sw_edge_msg answer;
+	uint32_t n_places;
+	int fds[2];
+
+	(void)state;
+	ON_LCORE(work(s); lane_work(s));
+	run(s);
+	m.desc = (struct sw_edge_desc){.n_elems = RANKS,
+		.dtype = SW_EDGE_WINDOW_MIN,
+		.kind = SW_EDGE_STREAM,
+		.name = "g/all_reduce"};
+	m.ranks[1] = 1;
+	n_places = w->n_places;
+	w->n_places = SW_TENSORS;
+	raw_send(&s->w[0], &m,
+		offsetof(struct sw_edge_open, ranks) +
+			RANKS * sizeof(m.ranks[0]));
+	for (uint32_t k = 0; k < 4; k++)
+		control(s);
+	assert_int_equal(raw_recv(&s->w[0], &answer, fds), sizeof(answer.text));
+	assert_int_equal(answer.kind, SW_EDGE_FAILED);
+	assert_int_equal(answer.text.err, SW_EBUSY);
+	assert_string_equal(answer.text.text,
+		"there are as many tensors and streams as can be; those of a "
+		"group go when all of its ranks have closed it");
+	w->n_places = n_places;
+	detach(s, 0);
+	detach(s, 1);
+	control(s);
+	expect_left(s);
+	close_scene(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lcore__takes_no_memory),
 		cmocka_unit_test(declare__built_once),
-		cmocka_unit_test(end__half_way)};
+		cmocka_unit_test(end__half_way),
+		cmocka_unit_test(open__no_place_is_left)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,20 +192,48 @@ static void status__acknowledged_too_early(void **state)
 	server_rig_close(r);
 }
 
+static void join_with(struct server_rig *r, uint32_t i, uint16_t n_local)
+{
+	struct sw_join j;
+
+	peer_hello(&r->w[i]);
+	j = rig_join_payload(r, i);
+	j.n_local = n_local;
+	peer_say(&r->w[i], SW_JOIN, &j, sizeof(j));
+	assert_contains(rig_tx(r), "ACCEPT");
+	peer_keepalive(&r->w[i]);
+}
+
 static void status__size_is_the_sum_of_local_ranks(void **state)
 {
 	struct server_rig *r = open_rig(2);
-	struct sw_join j;
 
-	for (uint32_t i = 0; i < 2; i++) {
-		peer_hello(&r->w[i]);
-		j = rig_join_payload(r, i);
-		j.n_local = (uint16_t)(4 + i);
-		peer_say(&r->w[i], SW_JOIN, &j, sizeof(j));
-		assert_contains(rig_tx(r), "ACCEPT");
-		peer_keepalive(&r->w[i]);
-	}
+	join_with(r, 0, 4);
+	join_with(r, 1, 5);
 	assert_contains(rig_tx(r), "w1 STATUS running 9");
+	server_rig_close(r);
+}
+
+/* Who is gone is named by ranks, which a reader knows, not as a member. */
+static void gone__is_named_by_its_ranks(void **state)
+{
+	struct server_rig *r = open_rig(3);
+
+	for (uint32_t i = 0; i < 3; i++)
+		join_with(r, i, i == 1 ? 3 : 1);
+	rig_tx(r);
+	rig_declare(r, 0, 0, "a", SW_I32, PEER_CHUNK, 0);
+	peer_leave(&r->w[1], 0, "");
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	rig_tx(r);
+	peer_pull(&r->w[0], 0, 1, 0);
+	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER ranks 1-3 (node node1) "
+				   "left; round 1 of tensor a cannot");
+	rig_tick(r, r->params.dead_after / 2);
+	peer_send(&r->w[0], (struct sw_header){.type = SW_KEEPALIVE}, NULL);
+	rig_tick(r, r->params.dead_after / 2);
+	assert_contains(rig_tx(r), "w0 STATUS failed SW_EPEER rank 4 (node "
+				   "node2) silent for 10 s");
 	server_rig_close(r);
 }
 
@@ -284,6 +312,18 @@ static void leave__text_without_end(void **state)
 	peer_say(&r->w[1], SW_LEAVE, &fault, sizeof(fault));
 	rig_tx(r);
 	assert_int_equal(strlen(r->w[0].status.text), SW_TEXT_MAX - 1);
+	server_rig_close(r);
+}
+
+/* It says that it failed, and not why. */
+static void leave__with_an_error_and_no_text(void **state)
+{
+	struct server_rig *r = open_running(2);
+
+	peer_leave(&r->w[1], SW_ECORRUPT, "");
+	assert_string_equal(rig_tx(r),
+		"w1 LEFT; w0 STATUS failed SW_ECORRUPT rank 1 (node node1) "
+		"left: a tensor was written while it was being pushed");
 	server_rig_close(r);
 }
 
@@ -470,10 +510,12 @@ int main(void)
 		cmocka_unit_test(status__owed_is_no_timer),
 		cmocka_unit_test(status__acknowledged_too_early),
 		cmocka_unit_test(status__size_is_the_sum_of_local_ranks),
+		cmocka_unit_test(gone__is_named_by_its_ranks),
 		cmocka_unit_test(leave__while_forming),
 		cmocka_unit_test(leave__forming_goes_on_with_the_others),
 		cmocka_unit_test(leave__with_an_error_fails_the_job),
 		cmocka_unit_test(leave__with_a_wild_error),
+		cmocka_unit_test(leave__with_an_error_and_no_text),
 		cmocka_unit_test(leave__text_without_end),
 		cmocka_unit_test(fail__once),
 		cmocka_unit_test(leave__in_peace),

@@ -401,7 +401,8 @@ static void leave__with_controls(void **state)
 		"3J\xe2\x80\xae"
 		"c");
 	rig_tx(r);
-	assert_contains(r->env.lines, "rank 1 left: a?b?2J??3J???c\n");
+	assert_contains(
+		r->env.lines, "rank 1 (node node1) left: a?b?2J??3J???c\n");
 	assert_string_equal(r->w[0].status.text, "a?b?2J??3J???c");
 	server_rig_close(r);
 }

@@ -211,6 +211,85 @@ static void died__its_group_goes(void **state)
 	wrig_close(r);
 }
 
+/* Before it was looked at what ends with who died, the other one closes their
+ * group: it ends all the same. */
+static void died__others_close_at_once(void **state)
+{
+	static const uint16_t ranks[] = {0, 1, 3};
+	const struct sw_worker_tensor both = {
+		.name = "d", .window_log2 = LOG2, .ranks = ranks, .n_ranks = 3};
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
+	wrig_tx(r);
+	peer_declared(&r->s[0]);
+	sw_worker_local_died(&r->w, 1, "rank 1 died");
+	sw_worker_close_group(&r->w, 4, 0);
+	settle(r);
+	expect_death(r, 4, "rank 1 died");
+	assert_true(r->w.tensors[4].is_closed);
+	wrig_close(r);
+}
+
+/* Who has left has closed its groups: one of which it is the last here goes,
+ * when nothing of it is open any more. */
+static void left__its_groups_go(void **state)
+{
+	const struct sw_fault fault = {.key = A - LOCAL};
+	struct sw_header h = result_of(SW_ALL_REDUCE, 1, 1, 1);
+	struct worker_rig *r = open_rig();
+
+	assert_int_equal(call(r, A, 0), 0);
+	assert_int_equal(n_pushes(r), 1);
+	sw_worker_local_left(&r->w, 0);
+	settle(r);
+	assert_false(r->w.tensors[A - LOCAL].is_closed);
+	h.key = A - LOCAL;
+	peer_fill(&r->s[0], h, 9);
+	settle(r);
+	wrig_tick(r, 0);
+	assert_contains(wrig_tx(r), "MISMATCH k1 r0 ");
+	assert_contains(wrig_events(r), "done t1 #70 SW_OK");
+	assert_int_equal(sw_worker_death(&r->w, A - LOCAL), 0);
+	peer_say(&r->s[0], SW_MISMATCH, &fault, sizeof(fault));
+	settle(r);
+	assert_true(r->w.tensors[A - LOCAL].has_gone);
+	assert_false(r->w.tensors[B - LOCAL].is_closed);
+	assert_int_equal(call(r, B, 1), 0);
+	wrig_close(r);
+}
+
+/* Of a group of several it is the others that close it; of one that is opened
+ * later, too, and one that nobody else is in is closed at once. */
+static void left__others_close_its_groups(void **state)
+{
+	static const uint16_t ranks[] = {0, 1, 3};
+	struct sw_worker_tensor both = {
+		.name = "d", .window_log2 = LOG2, .ranks = ranks, .n_ranks = 3};
+	struct worker_rig *r = open_rig();
+
+	for (uint32_t i = 4; i < 6; i++, both.name = "e") {
+		assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
+		wrig_tx(r);
+		peer_declared(&r->s[0]);
+		if (i == 4)
+			sw_worker_local_left(&r->w, 1);
+		settle(r);
+		assert_false(r->w.tensors[i].is_closed);
+		sw_worker_close_group(&r->w, i, 0);
+		assert_true(r->w.tensors[i].is_closed);
+		assert_int_equal(sw_worker_death(&r->w, i), 0);
+	}
+	both = (struct sw_worker_tensor){.name = "f",
+		.window_log2 = LOG2,
+		.ranks = ranks + 1,
+		.n_ranks = 2};
+	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
+	settle(r);
+	assert_true(r->w.tensors[6].is_closed);
+	wrig_close(r);
+}
+
 /* Tensors that are declared meanwhile: the servers learn of them, too, so that
  * other members hear that they are dead. */
 static void died__while_some_are_declared(void **state)
@@ -347,6 +426,9 @@ int main(void)
 		cmocka_unit_test(died__two_at_once),
 		cmocka_unit_test(died__after_streams_have_gone),
 		cmocka_unit_test(died__its_group_goes),
+		cmocka_unit_test(died__others_close_at_once),
+		cmocka_unit_test(left__its_groups_go),
+		cmocka_unit_test(left__others_close_its_groups),
 		cmocka_unit_test(died__while_some_are_declared),
 		cmocka_unit_test(member__is_gone),
 		cmocka_unit_test(member__before_the_last),
