@@ -460,11 +460,3 @@ void sw_check_run(const struct sw_conf *conf, const struct sw_scan *scan,
 	own_server_check(&c);
 	udp_check(&c);
 }
-
-int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log)
-{
-	struct sw_report r = {.log = log};
-
-	sw_check_run(conf, NULL, &r);
-	return r.n_errors ? SW_ECONF : 0;
-}

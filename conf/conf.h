@@ -147,10 +147,6 @@ const struct sw_conf_origin *sw_conf_origin(
 	const struct sw_conf_origins *origins, const struct sw_conf *conf,
 	const void *field);
 
-/* sw_conf_check - what holds across keys: sw_conf_load has done it; for a
- * configuration made by a program.  Errors: SW_ECONF, all of them in @log. */
-int sw_conf_check(const struct sw_conf *conf, const struct sw_log *log);
-
 /* sw_conf_print - write every option of @conf as a file that sw_conf_load
  * reads back to the same.
  * @origins  each line ends with a comment that says where the value came from;

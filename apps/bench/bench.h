@@ -49,7 +49,7 @@ struct bench_options {
 struct bench_row {
 	uint64_t size_bytes, n_elems, wrong; /* of one tensor; of all */
 	uint32_t n_iters, workers, local_ranks, n_tensors;
-	double mean_us, p50_us, p99_us, min_us;
+	double mean_us, p50_us, p99_us;
 	double raw_gbit_s;             /* median of slices; 0: not measured */
 	struct sw_quartiles raw_ratio; /* slice by slice */
 	double kernel_gbit_s;          /* 0: not measured */

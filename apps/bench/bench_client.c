@@ -69,7 +69,6 @@ static void summarize(struct bench_row *row, double *us)
 	uint32_t n = row->n_iters;
 
 	qsort(us, n, sizeof(*us), compare);
-	row->min_us = us[0];
 	row->p50_us = us[n / 2];
 	row->p99_us = us[(uint64_t)n * 99 / 100];
 	row->mean_us = 0;

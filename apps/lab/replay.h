@@ -12,7 +12,7 @@
 
 struct sw_client;
 
-enum { SW_REPLAY_WARM_UP = 2, SW_REPLAY_REPORT = 128 };
+enum { SW_REPLAY_WARM_UP = 2 };
 
 struct sw_replay {
 	const char *model_name, *policy, *agent, *report;

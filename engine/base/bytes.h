@@ -9,25 +9,12 @@
 /* The wire is little-endian and so is every machine that we build for. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian only");
 
-static inline uint16_t sw_load16(const void *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 static inline uint32_t sw_load32(const void *p)
 {
 	uint32_t v;
 
 	memcpy(&v, p, sizeof(v));
 	return v;
-}
-
-static inline void sw_store16(void *p, uint16_t v)
-{
-	memcpy(p, &v, sizeof(v));
 }
 
 static inline void sw_store32(void *p, uint32_t v)

@@ -159,7 +159,7 @@ struct port {
 	uint32_t n_dial_ticks;      /* also: until a reopening is tried again */
 	uint32_t n_shy_ticks;       /* until a stranger is dialled again */
 	uint32_t said_uid;          /* of the last one, 0: none */
-	bool is_started, was_connected, is_missing;
+	bool is_started, was_connected;
 	/* By queue pair: readable while frames wait; -1: nothing is. */
 	_Atomic int wake_fds[SW_DPDK_QUEUES];
 	_Atomic bool is_linked; /* what the watch saw last; not of a link */

@@ -66,15 +66,15 @@ static void mend_head(struct test_frame *f)
 void fuzz_mend(
 	struct fuzz_input *in, const struct fuzz_step *s, struct test_frame *f)
 {
-	uint32_t n, less = s->d ? s->d : 4;
+	uint32_t n = 0, less = s->d ? s->d : 4;
 
 	for (uint32_t i = 0; i < s->n_patches; i++)
 		fuzz_patch(in, f->bytes, sizeof(f->bytes));
-	n = sw_load16(f->bytes + AT_PAYLOAD_LEN);
+	memcpy(&n, f->bytes + AT_PAYLOAD_LEN, 2);
 	if (s->who & FUZZ_SHORT)
 		n -= n < less ? n : less;
 	n = n < SW_PAYLOAD_MAX ? n : SW_PAYLOAD_MAX;
-	sw_store16(f->bytes + AT_PAYLOAD_LEN, (uint16_t)n);
+	memcpy(f->bytes + AT_PAYLOAD_LEN, &n, 2);
 	f->len = SW_HEAD_BYTES + n;
 	if (s->who & FUZZ_AS_IS)
 		return;

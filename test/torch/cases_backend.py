@@ -121,6 +121,14 @@ def case_premultiplied():
             y = x.clone()
             dist.all_reduce(y, dist._make_nccl_premul_sum(0.25), group=group)
             check_sum(y, x, gloo, f"quarters of {dtype}", 4)
+            n, me = dist.get_world_size(group), dist.get_rank(group)
+            whole = sample(dtype, (n, 700))
+            part = torch.empty(700, dtype=dtype)
+            dist.reduce_scatter_tensor(
+                part, whole, dist._make_nccl_premul_sum(0.25), group=group)
+            y = whole.clone()
+            dist.all_reduce(y, dist._make_nccl_premul_sum(0.25), group=group)
+            check(torch.equal(part, y[me]), f"reduce_scatter of {dtype}")
 
 
 def case_broadcasts():
@@ -194,11 +202,46 @@ def by_gloo(group):
     after, before = (dist.get_global_rank(group or dist.group.WORLD, i % n)
                      for i in (me + 1, me - 1))
     out["recv"] = [torch.zeros(10)]
+    out["batch"] = [torch.zeros(10)]
     if n > 1:
         sent = dist.isend(x[0], after, group=group)
         dist.recv(out["recv"][0], before, group=group)
         sent.wait()
+        for work in dist.batch_isend_irecv([
+                dist.P2POp(dist.isend, x[0], after, group=group),
+                dist.P2POp(dist.irecv, out["batch"][0], before, group=group)]):
+            work.wait()
     return out
+
+
+def case_of_any():
+    """Whom a tensor is from: 2.14's wrapper of works from Python does not say."""
+    n, me = dist.get_world_size(), dist.get_rank()
+    if me:
+        dist.send(torch.full((10,), float(me)), 0)
+        return
+    for _ in range(1, n):
+        x = torch.zeros(10)
+        if IS_BACKEND:
+            dist.irecv(x).wait()
+        else:
+            check(dist.recv(x) == x[0], x)
+        check(bool((x == x[0]).all()) and 0 < x[0] < n, x)
+
+
+def case_asked():
+    """What torch asks a backend before it calls one."""
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    check(backend.supports_splitting == IS_BACKEND, "splitting")
+    for what in ("coalescing", "reconfigure", "shrinking", "time_estimate",
+                 "window") if IS_BACKEND else ():
+        check(not getattr(backend, "supports_" + what), what)
+    first = dist.group.WORLD._get_sequence_number_for_group()
+    for _ in range(3):
+        dist.all_reduce(torch.ones(1))
+    dist.barrier()
+    last = dist.group.WORLD._get_sequence_number_for_group()
+    check(last == first + 4, f"{first} to {last}")
 
 
 def case_objects():
@@ -212,6 +255,30 @@ def case_objects():
         item = [("from", me)]
         dist.broadcast_object_list(item, root, group=group)
         check(item == [("from", n - 1)], item)
+        all_of_them = [None] * n if dist.get_rank() == root else None
+        dist.gather_object(me, all_of_them, root, group=group)
+        check(all_of_them in (None, list(range(n))), all_of_them)
+        dist.scatter_object_list(item, all_of_them, root, group=group)
+        check(item == [me], item)
+
+
+def case_dtensors():
+    """Their parts change places, and partial sums are summed."""
+    if distributed.version() < (2, 5):
+        return
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    n = dist.get_world_size()
+    mesh = init_device_mesh("cpu", (n,))
+    whole = sample(torch.float32, (2 * n, 3 * n), rank=0)
+    rows = distribute_tensor(whole, mesh, [Shard(0)])
+    columns = rows.redistribute(mesh, [Shard(1)])
+    check(torch.equal(columns.to_local(), whole.chunk(n, 1)[dist.get_rank()]),
+          "columns")
+    check(torch.equal(columns.full_tensor(), whole), "whole")
+    product = columns @ rows.t().redistribute(mesh, [Shard(0)])
+    check(torch.allclose(product.redistribute(mesh, [Replicate()]).to_local(),
+                         whole @ whole.t(), atol=1e-4), "product")
 
 
 def is_done(work):
@@ -248,8 +315,10 @@ def case_futures():
         check(total.wait() == x.numel() * dist.get_world_size(), "total")
     x = torch.ones(10 + (dist.get_rank() == 0))
     future = dist.all_reduce(x, group=group, async_op=True).get_future()
-    with raises(SumwireError, "SW_EMISMATCH", "rank 0"):
-        future.wait()
+    then = future.then(lambda f: f.value())
+    for each in future, then:
+        with raises(RuntimeError, "SW_EMISMATCH", "rank 0"):
+            each.wait()
 
 
 def case_coalesced():

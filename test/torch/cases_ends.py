@@ -261,6 +261,15 @@ def case_is_killed():
     leave_by(kill)
 
 
+def case_is_killed_in_ddp():
+    """Its buckets are waited for by torch's C++ half."""
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(99, 9))
+    for step in range(1 << 30):
+        model(torch.ones(5, 99)).mean().backward()
+        if step == 5 and dist.get_rank() == 1:
+            kill()
+
+
 def case_until_the_end():
     leave_by(lambda: None)
 

@@ -4,14 +4,15 @@ import os
 import re
 
 import torch_rig
+import torch_site
 from backend_rig import Alone, Net, main
 from rig import check
 
 CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
-         "gathers", "scatters", "by_gloo", "objects", "asynchronous", "futures",
-         "coalesced", "empty", "compiled_ones", "threads", "refused", "late",
-         "differing", "given_up", "aborted", "timeouts", "allocated",
-         "monitored", "split"]
+         "gathers", "scatters", "by_gloo", "of_any", "asked", "objects",
+         "dtensors", "asynchronous", "futures", "coalesced", "empty",
+         "compiled_ones", "threads", "refused", "late", "differing", "given_up",
+         "aborted", "timeouts", "allocated", "monitored", "split"]
 
 
 def losses(ranks):
@@ -42,6 +43,7 @@ def test_four_ranks():
 
 
 def test_detail():
+    torch_site.need_fsdp()
     with Net(2) as net:
         net.start_all()
         net.ranks_ok("cases_backend.py", "sums", "gathers",
@@ -73,10 +75,12 @@ def test_two_train():
 
 
 def test_two_train_in_parts():
+    torch_site.need_fsdp()
     trained(2, "fsdp", "memory", "saved")
 
 
 def test_four_train():
+    torch_site.need_fsdp()
     trained(4, "hsdp")
 
 

@@ -37,6 +37,7 @@ def test_frozen_store():
         net.ranks_ok("cases_bad.py", "store", env={
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TEST_STORE": "",
             "TORCHELASTIC_USE_AGENT_STORE": "True",
+            "TORCHELASTIC_RESTART_COUNT": "0",
             "TEST_STORE_PID": str(store.pid)})
         store.kill()
 

@@ -66,6 +66,10 @@ def test_a_rank_is_killed():
     survivor_says("is_killed", -signal.SIGKILL)
 
 
+def test_a_rank_is_killed_in_ddp():
+    survivor_says("is_killed_in_ddp", -signal.SIGKILL)
+
+
 def test_a_rank_is_interrupted():
     survivor_says("until_the_end", -signal.SIGINT)
 

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 import torch_rig
+import torch_site
 from backend_rig import Alone, main, site
 import lan
 import rig
@@ -252,6 +253,7 @@ def end(p):
 
 def test_beside_gloo():
     """test/peers/backend: its collectives and trainings run."""
+    torch_site.need_fsdp()
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         p = rig.Process("backend", folder, [
             "env", f"PYTHONPATH={site() or ''}",

@@ -8,21 +8,21 @@ import sys
 import time
 
 import torch_rig
-from rig import Failure
+from rig import Failure, Skip
 
 WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
 PIP_S = 480  # for all of them
 IS_NEW = """\
 import torch
-assert tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 4)
+assert tuple(map(int, torch.__version__.split('.')[:2])) >= {}
 print(torch.__path__[0])
 """
 
 
-def found(env=None):
+def found(env=None, since=(2, 4)):
     """Where such a torch lies, None without one."""
-    p = subprocess.run([torch_rig.python(), "-c", IS_NEW], check=False,
-                       env={**os.environ, **(env or {})}, text=True,
+    p = subprocess.run([torch_rig.python(), "-c", IS_NEW.format(since)],
+                       check=False, env={**os.environ, **(env or {})}, text=True,
                        capture_output=True)
     return None if p.returncode else os.path.dirname(p.stdout.strip())
 
@@ -56,6 +56,12 @@ def site():
         fcntl.flock(lock, fcntl.LOCK_EX)  # others want it, too
         fetch(folder)
     return folder
+
+
+def need_fsdp():
+    """FSDP2 on CPUs: 2.4 and 2.6 make CUDA's streams for it."""
+    if not found({"PYTHONPATH": site() or ""}, since=(2, 8)):
+        raise Skip("this PyTorch has no FSDP2 for CPUs: it takes 2.8 or later")
 
 
 def where():

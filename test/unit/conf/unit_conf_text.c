@@ -21,18 +21,6 @@ static void conf_defaults__all_parse(void **state)
 	}
 }
 
-static void conf_check__by_program(void **state)
-{
-	struct said said = {0};
-	struct sw_log log = {said_add, &said, SW_LOG_DEBUG};
-	struct sw_conf conf;
-
-	sw_conf_defaults(&conf);
-	assert_int_equal(sw_conf_check(&conf, &log), SW_ECONF);
-	assert_string_equal(said.text, "configuration: there is no [port "
-				       "NAME]: at least one is needed\n");
-}
-
 static void conf_print__reads_back(void **state)
 {
 	static const char *const texts[] = {GOOD,
@@ -138,7 +126,6 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conf_defaults__all_parse),
-		cmocka_unit_test(conf_check__by_program),
 		cmocka_unit_test(conf_print__reads_back),
 		cmocka_unit_test(conf_explain__key),
 		cmocka_unit_test(conf_explain__all),

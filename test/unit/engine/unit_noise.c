@@ -41,7 +41,7 @@ static void make_random(struct test_frame *f, uint64_t *rng)
 	}
 	/* Half of them look like ours, at first. */
 	if (below(rng, 2) && f->len >= 2)
-		sw_store16(f->bytes, SW_MAGIC);
+		memcpy(f->bytes, &(uint16_t){SW_MAGIC}, 2);
 }
 
 /* Flip up to four bits of the header, or cut it. */

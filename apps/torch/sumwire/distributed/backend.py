@@ -13,6 +13,11 @@ ERRORS = {"SW_ETIMEDOUT": ErrorType.TIMEOUT,
 
 
 class Backend(Methods, Base):
+    supports_splitting = True
+    # 2.14.1 asks itself for what is not here, again and again
+    supports_coalescing = supports_reconfigure = supports_shrinking = False
+    supports_time_estimate = supports_window = False
+
     def __init__(self, opts):
         Base.__init__(self, opts.group_rank, opts.group_size)
         self.begin(opts)
@@ -41,10 +46,6 @@ class Backend(Methods, Base):
     @property
     def options(self):
         return Base.Options("sumwire", self.opts.timeout)
-
-    @property
-    def supports_splitting(self):
-        return True
 
     def split(self, store, ranks, opts):
         """A backend of some of the ranks, in that order."""

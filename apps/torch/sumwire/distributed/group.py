@@ -1,5 +1,7 @@
 # group.py - sumwire's group as PyTorch 2.4 to 2.13 takes it: a ProcessGroup
 # SPDX-License-Identifier: BSD-3-Clause
+import sys
+
 import torch
 from torch import distributed as dist
 
@@ -26,7 +28,11 @@ class ProcessGroup(Methods, dist.ProcessGroup):
     recv = by_gloo("recv")
 
     def _get_backend(self, device):
-        """For those who ask it in Python, as FSDP2 for its memory."""
+        """For those who ask it in Python, as FSDP2 for its memory.  Before
+        2.7 the end of a group is told to NCCL's backends alone, and who has
+        one is asked here."""
+        if sys._getframe(1).f_code.co_name == "_shutdown_backend":
+            self.shutdown()
         return self
 
     def getBackendName(self):

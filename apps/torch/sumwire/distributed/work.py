@@ -36,7 +36,7 @@ class Work(dist.Work):
         self._kept = []  # what the library reads and writes
         self._n_open = 1  # until seal()
         self._lock = threading.Lock()
-        self._future = None
+        self._end = self._future = None  # set when it ends; what follows it
         self._is_ended = False
         if IS_TO_BE_HELD:
             _held.add(self)
@@ -85,15 +85,16 @@ class Work(dist.Work):
         self.after, self._kept, self.on_error = None, [], None
         with self._lock:
             self._is_ended = True
-            future = self._future
-        if future:
-            self._complete(future)
+            end = self._end
+        if end:
+            end.set_result(None)
 
-    def _complete(self, future):
+    def _value(self, _):
+        """Of the future.  An error is to be raised here: what set_exception()
+        says reaches Python alone, and DDP, which is C++, takes it for results."""
         if self.error:
-            future.set_exception(self.error)
-        else:
-            future.set_result(self.results)
+            raise self.error
+        return self.results
 
     # --- by torch ---
 
@@ -147,11 +148,12 @@ class Work(dist.Work):
         with self._lock:
             is_new = self._future is None
             if is_new:
-                self._future = torch.futures.Future(
+                self._end = torch.futures.Future(
                     devices=cuda_devices(self.results))
+                self._future = self._end.then(self._value)
             is_ended = self._is_ended
         if is_new and is_ended:
-            self._complete(self._future)
+            self._end.set_result(None)
         elif not is_ended:
             self.calls.watch()
         return self._future
