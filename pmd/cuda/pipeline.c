@@ -301,38 +301,44 @@ static void warn(struct sw_pipeline *l, const char *why)
 	l->p.log(l->p.log_ctx, line);
 }
 
-static bool hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
-	void *stream)
+static int hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
+	void *stream, const char *what, char *why)
 {
-	char why[SW_BACK_WHY] = "the memory of its words is not pinned";
+	char text[SW_BACK_WHY] = "the memory of its words is not pinned";
+	int err = l->has_pinned
+			  ? l->p.ops->hold(l->p.back, stream, word, value, text)
+			  : SW_ENOENT;
 
-	if (l->has_pinned &&
-		!l->p.ops->hold(l->p.back, stream, word, value, why))
-		return true;
-	warn(l, why);
-	return false;
+	if (err == SW_ENOENT)
+		warn(l, text);
+	else if (err)
+		snprintf(why, SW_PIPELINE_WHY, "%s: %s: %s", l->p.where, what,
+			text);
+	return err;
 }
 
-bool sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
-	uint32_t value, void *stream)
+int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
+	uint32_t value, void *stream, const char *what, char *why)
 {
-	bool does;
+	int err;
 
 	pthread_mutex_lock(&l->lock);
-	does = hold(l, word, value, stream);
+	err = hold(l, word, value, stream, what, why);
 	pthread_mutex_unlock(&l->lock);
-	return does;
+	return err;
 }
 
 int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	void *stream, uint64_t until_ns, char *why)
 {
-	int err = 0;
+	char what[SW_PIPELINE_NAME + 16];
+	int err = SW_ENOENT;
 
 	pthread_mutex_lock(&l->lock);
-	if (!t->is_open)
-		err = await(l, t, 0, why);
-	else if (!hold(l, t->word, t->n_calls, stream))
+	snprintf(what, sizeof(what), "tensor '%s'", t->name);
+	if (t->is_open)
+		err = hold(l, t->word, t->n_calls, stream, what, why);
+	if (err == SW_ENOENT)
 		err = await(l, t, until_ns, why);
 	pthread_mutex_unlock(&l->lock);
 	return err;
