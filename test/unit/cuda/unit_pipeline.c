@@ -65,6 +65,34 @@ static void pipeline__pieces_go_in_order(void **state)
 	rig_close(r);
 }
 
+/* One copy of a piece may be with the back end before that piece is pushed, two
+ * slices each; and one that was pushed before is on its way back. */
+static void expect_stages(struct rig *r)
+{
+	assert_in_range(sw_host_copies(r->back, SW_BACK_OUT),
+		2 * r->n_pushes + 2, 2 * r->n_pushes + 3);
+	if (r->n_pushes)
+		assert_in_range(sw_host_copies(r->back, SW_BACK_IN), 1,
+			2 * r->n_pushes);
+}
+
+/* A piece waits for no other of its tensor: it is pushed when it has landed,
+ * and goes back when its sum is there, while others have not begun to leave. */
+static void pipeline__stages_work_at_once(void **state)
+{
+	struct rig *r = rig_open("latency_us=20", 64 * KIB);
+	uint32_t t = rig_add(r, 4 * MIB, 0);
+
+	(void)state;
+	r->on_push = expect_stages;
+	rig_fill(r, t, 1);
+	rig_submit(r, t);
+	rig_wait(r, t);
+	assert_int_equal(r->n_pushes, 64);
+	rig_check(r, t, 1);
+	rig_close(r);
+}
+
 /* Where a copy costs much pieces soon go whole, both ways; at first they do
  * not. */
 static void pipeline__finds_out_how_much_to_copy(void **state)
@@ -511,6 +539,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipeline__is_exact),
 		cmocka_unit_test(pipeline__pieces_go_in_order),
+		cmocka_unit_test(pipeline__stages_work_at_once),
 		cmocka_unit_test(pipeline__finds_out_how_much_to_copy),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_out),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_in),
