@@ -17,7 +17,8 @@ def test_train():
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "equal_to_gloo", env=HOST)
-        net.ranks_ok("cases_device.py", "staged", env=HOST)
+        net.ranks_ok("cases_device.py", "staged", "held",
+                     "held_to_the_end", env=HOST)
 
 
 def test_options():
