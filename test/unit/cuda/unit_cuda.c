@@ -201,6 +201,31 @@ static void runtime__of_two(void **state)
 	assert_int_not_equal(s->fake[0]->n_copies[0], 0);
 }
 
+/* That of PyTorch, say, is used though the linker would find a newer one, which
+ * is loaded where there is no other. */
+static void runtime__that_is_loaded(void **state)
+{
+	struct scene *s = *state;
+	struct sw_back *b;
+	char path[256], why[SW_BACK_WHY];
+
+	snprintf(path, sizeof(path), "%s/cudart-fake-13.so",
+		getenv("FAKE_CUDA"));
+	dl_found = path;
+	load(s, 1);
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	assert_int_equal(s->fake[0]->n_streams, SW_BACK_WAYS);
+	sw_back_cuda.close(b);
+	assert_int_equal(scene_close(state), 0);
+	scene_open(state);
+	s = *state;
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	dl_found = NULL;
+	load(s, 2);
+	assert_int_equal(s->fake[1]->n_streams, SW_BACK_WAYS);
+	sw_back_cuda.close(b);
+}
+
 /* Another thread's current device stays. */
 static void device__has_a_number(void **state)
 {
@@ -464,6 +489,7 @@ int main(void)
 		CASE(runtime__is_missing),
 		CASE(driver__is_missing_or_old),
 		CASE(runtime__of_two),
+		CASE(runtime__that_is_loaded),
 		CASE(device__has_a_number),
 		CASE(record__of_the_default_stream),
 		CASE(device__has_a_node),
