@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "engine/base/error.h"
 #include "pmd/client/edge.h"
 
-enum { ALIGN = 256, FREED = 0xdd };
+enum { ALIGN = 256, FREED = 0xdd, SLACK_NS = 1000 };
 
 struct event {
 	_Atomic uint64_t recorded, done;
@@ -120,6 +121,7 @@ static void *stream_thread(void *arg)
 {
 	struct sw_host_stream *s = arg;
 
+	prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	pthread_mutex_lock(&s->lock);
 	while (s->first || !s->is_ending) {
 		struct job *j = s->first;
