@@ -65,7 +65,8 @@ struct sw_back_ops {
 
 	/* What @stream, of the program, gets from now on waits until
 	 * (int32_t)(*word - value) >= 0; @word is in pinned memory.
-	 * Errors: SW_ENOENT it cannot be done here, and @why. */
+	 * Errors: SW_ENOENT it cannot be done here, and @why; SW_EPERM the
+	 * stream is being captured into a graph. */
 	int (*hold)(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 		uint32_t value, char *why);
 

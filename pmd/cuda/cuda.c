@@ -29,37 +29,49 @@ static int fail(const struct sw_back *b, const char *what, int error, char *why)
 	return SW_EDEVICE;
 }
 
-/* Other threads' current device is theirs. */
-static int enter(struct sw_back *b, int *old, char *why)
-{
-	int err = b->cuda.GetDevice(old);
+/* What a thread has of CUDA, and keeps while we call for it. */
+struct own {
+	int device;  /* the current one, whose default stream NULL is */
+	int capture; /* what it may not do while any thread captures a graph */
+};
 
-	if (!err && *old != b->device)
+/* Of graphs that others capture our calls are no part: they shall neither be
+ * refused because of one, nor spoil it. */
+static int enter(struct sw_back *b, struct own *own, char *why)
+{
+	int err = b->cuda.GetDevice(&own->device);
+
+	own->capture = SW_CUDA_RELAXED;
+	if (!err && own->device != b->device)
 		err = b->cuda.SetDevice(b->device);
+	if (!err)
+		err = b->cuda.ThreadExchangeStreamCaptureMode(&own->capture);
 	return err ? fail(b, "cudaSetDevice", err, why) : 0;
 }
 
-static void leave(struct sw_back *b, int old)
+static void leave(struct sw_back *b, struct own *own)
 {
-	if (old != b->device)
-		b->cuda.SetDevice(old);
+	b->cuda.ThreadExchangeStreamCaptureMode(&own->capture);
+	if (own->device != b->device)
+		b->cuda.SetDevice(own->device);
 }
 
 static int cuda_enter(struct sw_back *b, char *why)
 {
-	int old;
+	struct own own;
 
-	return enter(b, &old, why);
+	return enter(b, &own, why);
 }
 
 static int event_open(struct sw_back *b, void **event, char *why)
 {
-	int old, err = enter(b, &old, why);
+	struct own own;
+	int err = enter(b, &own, why);
 
 	if (err)
 		return err;
 	err = b->cuda.EventCreateWithFlags(event, SW_CUDA_NO_TIMING);
-	leave(b, old);
+	leave(b, &own);
 	return err ? fail(b, "cudaEventCreateWithFlags", err, why) : 0;
 }
 
@@ -89,15 +101,17 @@ static int choose_device(struct sw_back *b, int32_t device, char *why)
  * do not use. */
 static int open_streams(struct sw_back *b, char *why)
 {
-	int lowest = 0, highest = 0, old, err = enter(b, &old, why);
+	int lowest = 0, highest = 0, err;
+	struct own own;
 
+	err = enter(b, &own, why);
 	if (err)
 		return err;
 	err = b->cuda.DeviceGetStreamPriorityRange(&lowest, &highest);
 	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++)
 		err = b->cuda.StreamCreateWithPriority(
 			&b->streams[i], SW_CUDA_NON_BLOCKING, highest);
-	leave(b, old);
+	leave(b, &own);
 	return err ? fail(b, "cudaStreamCreateWithPriority", err, why) : 0;
 }
 
@@ -148,26 +162,40 @@ static int cuda_pin(
 	struct sw_back *b, void *p, size_t bytes, bool is_read_only, char *why)
 {
 	unsigned int flags = SW_CUDA_PIN_PORTABLE | SW_CUDA_PIN_MAPPED;
-	int old, err = enter(b, &old, why);
+	struct own own;
+	int err = enter(b, &own, why);
 
 	if (err)
 		return err;
 	if (is_read_only)
 		flags |= SW_CUDA_PIN_READ_ONLY;
 	err = b->cuda.HostRegister(p, bytes, flags);
-	leave(b, old);
+	leave(b, &own);
 	if (!err)
 		return 0;
 	fail(b, "cudaHostRegister", err, why);
 	return SW_ENOMEM;
 }
 
-static void cuda_unpin(struct sw_back *b, void *p)
+/* Call @give for @p, also where the device does not answer any more. */
+static void give_back(struct sw_back *b, int (*give)(void *p), void *p)
 {
-	b->cuda.HostUnregister(p);
+	char why[SW_BACK_WHY];
+	struct own own;
+	int err = enter(b, &own, why);
+
+	give(p);
+	if (!err)
+		leave(b, &own);
 }
 
-/* What failed was the caller's fault, if the device still answers. */
+static void cuda_unpin(struct sw_back *b, void *p)
+{
+	give_back(b, b->cuda.HostUnregister, p);
+}
+
+/* What failed was the caller's fault, if the device still answers.  Between
+ * enter and leave. */
 static int judge(struct sw_back *b, const char *what, int error, char *why)
 {
 	int now;
@@ -177,21 +205,43 @@ static int judge(struct sw_back *b, const char *what, int error, char *why)
 	return now && now != SW_CUDA_NOT_READY ? SW_EDEVICE : SW_EINVAL;
 }
 
-static int cuda_record(struct sw_back *b, void *event, void *stream, char *why)
+/* May it not have what we give it?  Else its error, or 0, in *@err. */
+static bool is_captured(struct sw_back *b, void *stream, int *err, char *why)
 {
-	int is = 0, err = b->cuda.StreamIsCapturing(stream, &is);
+	int is = 0;
 
-	if (is ||
-		(err >= SW_CUDA_CAPTURE_FIRST && err <= SW_CUDA_CAPTURE_LAST)) {
-		b->cuda.GetLastError();
-		snprintf(why, SW_BACK_WHY,
-			"its stream is being captured into a CUDA graph, which "
-			"cannot have a collective");
+	*err = b->cuda.StreamIsCapturing(stream, &is);
+	if (!is &&
+		(*err < SW_CUDA_CAPTURE_FIRST || *err > SW_CUDA_CAPTURE_LAST))
+		return false;
+	b->cuda.GetLastError();
+	snprintf(why, SW_BACK_WHY,
+		"its stream is being captured into a CUDA graph, which cannot "
+		"have a collective");
+	return true;
+}
+
+static int record(struct sw_back *b, void *event, void *stream, char *why)
+{
+	int err;
+
+	if (is_captured(b, stream, &err, why))
 		return SW_EINVAL;
-	}
 	if (!err)
 		err = b->cuda.EventRecord(event, stream);
 	return err ? judge(b, "cudaEventRecord", err, why) : 0;
+}
+
+static int cuda_record(struct sw_back *b, void *event, void *stream, char *why)
+{
+	struct own own;
+	int err = enter(b, &own, why);
+
+	if (err)
+		return err;
+	err = record(b, event, stream, why);
+	leave(b, &own);
+	return err;
 }
 
 static int copy_in_one(struct sw_back *b, enum sw_back_way way, int kind,
@@ -256,19 +306,22 @@ static int no_hold(const char *text, char *why)
 	return SW_ENOENT;
 }
 
-static int cuda_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
+static int hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	uint32_t value, char *why)
 {
 	void *at = NULL;
 	int err;
 
+	if (is_captured(b, stream, &err, why))
+		return SW_EPERM;
 	if (b->has_one_connection)
 		return no_hold("CUDA_DEVICE_MAX_CONNECTIONS is 1, so that it "
 			       "would hold up the copies, too",
 			why);
 	if (!b->cuda.wait_value)
 		return no_hold("the driver has no cuStreamWaitValue32", why);
-	err = b->cuda.HostGetDevicePointer(&at, (void *)word, 0);
+	if (!err)
+		err = b->cuda.HostGetDevicePointer(&at, (void *)word, 0);
 	if (!err)
 		err = b->cuda.wait_value(
 			stream, (uintptr_t)at, value, SW_CUDA_GEQ);
@@ -278,6 +331,19 @@ static int cuda_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
 	return SW_ENOENT;
 }
 
+static int cuda_hold(struct sw_back *b, void *stream, _Atomic uint32_t *word,
+	uint32_t value, char *why)
+{
+	struct own own;
+	int err = enter(b, &own, why);
+
+	if (err)
+		return SW_ENOENT;
+	err = hold(b, stream, word, value, why);
+	leave(b, &own);
+	return err;
+}
+
 static int cuda_node(const struct sw_back *b)
 {
 	return sw_cuda_node(&b->cuda, b->device, "/sys");
@@ -285,33 +351,36 @@ static int cuda_node(const struct sw_back *b)
 
 static int cuda_alloc(struct sw_back *b, uint64_t bytes, void **out, char *why)
 {
-	int old, err = enter(b, &old, why);
+	struct own own;
+	int err = enter(b, &own, why);
 
 	if (err)
 		return err;
 	err = b->cuda.Malloc(out, bytes);
-	leave(b, old);
-	if (!err)
-		return 0;
-	return judge(b, "cudaMalloc", err, why) == SW_EDEVICE ? SW_EDEVICE
-							      : SW_ENOMEM;
+	if (err)
+		err = judge(b, "cudaMalloc", err, why);
+	leave(b, &own);
+	return err == SW_EINVAL ? SW_ENOMEM : err;
 }
 
 static void cuda_release(struct sw_back *b, void *p)
 {
-	b->cuda.Free(p);
+	give_back(b, b->cuda.Free, p);
 }
 
 static int cuda_move(struct sw_back *b, void *to, const void *from,
 	uint64_t bytes, char *why)
 {
-	int old, err = enter(b, &old, why);
+	struct own own;
+	int err = enter(b, &own, why);
 
 	if (err)
 		return err;
 	err = b->cuda.Memcpy(to, from, bytes, SW_CUDA_AS_IT_IS);
-	leave(b, old);
-	return err ? judge(b, "cudaMemcpy", err, why) : 0;
+	if (err)
+		err = judge(b, "cudaMemcpy", err, why);
+	leave(b, &own);
+	return err;
 }
 
 const struct sw_back_ops sw_back_cuda = {

@@ -261,14 +261,17 @@ static int hold(struct sw_device *d, uint64_t handle, void *stream)
 {
 	struct sw_call_device *of;
 	const struct sw_device_coll *o;
+	char why[SW_PIPELINE_WHY];
 	int err = sw_client_find_device(d->client, handle, d, &of);
 
 	if (err || !of)
 		return err;
 	o = coll_of(of);
-	if (sw_pipeline_hold_word(&d->pipeline, o->word, o->n_calls, stream))
-		return 0;
-	return sw_client_await_call(d->client, handle);
+	err = sw_pipeline_hold_word(
+		&d->pipeline, o->word, o->n_calls, stream, "sw_coll_hold", why);
+	if (err == SW_ENOENT)
+		return sw_client_await_call(d->client, handle);
+	return err ? sw_client_fail(d->client, err, "%s", why) : 0;
 }
 
 int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream)

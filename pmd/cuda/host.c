@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "engine/base/error.h"
 #include "pmd/client/edge.h"
 
-enum { ALIGN = 256, FREED = 0xdd };
+enum { ALIGN = 256, FREED = 0xdd, SLACK_NS = 1000 };
 
 struct event {
 	_Atomic uint64_t recorded, done;
@@ -25,6 +26,7 @@ struct job {
 	struct sw_rows rows;
 	struct event *event;
 	uint64_t number; /* that the event then has */
+	uint64_t put_ns;
 	void (*fn)(void *arg);
 	void *arg;
 	_Atomic uint32_t *word;
@@ -79,11 +81,12 @@ static void sleep_until(uint64_t at_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
+/* As a device would that was free at free_ns: how late we wake up after one
+ * copy does not delay the next. */
 static void copy(struct sw_host_stream *s, const struct job *j)
 {
 	const struct sw_back *b = s->back;
-	uint64_t now = sw_edge_now_ns();
-	uint64_t at = s->free_ns > now ? s->free_ns : now;
+	uint64_t at = s->free_ns > j->put_ns ? s->free_ns : j->put_ns;
 
 	sw_rows_copy(&j->rows);
 	at += b->latency_us * 1000;
@@ -91,7 +94,7 @@ static void copy(struct sw_host_stream *s, const struct job *j)
 		at += j->rows.n * j->rows.bytes * 8000 /
 		      (1000 * b->gbit + b->mbit);
 	s->free_ns = at;
-	if (at > now)
+	if (at > sw_edge_now_ns())
 		sleep_until(at);
 }
 
@@ -118,6 +121,7 @@ static void *stream_thread(void *arg)
 {
 	struct sw_host_stream *s = arg;
 
+	prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	pthread_mutex_lock(&s->lock);
 	while (s->first || !s->is_ending) {
 		struct job *j = s->first;
@@ -186,6 +190,7 @@ static int put(struct sw_host_stream *s, const struct job *job, char *why)
 	if (!j)
 		return fail(why, SW_EDEVICE, "out of memory");
 	*j = *job;
+	j->put_ns = sw_edge_now_ns();
 	pthread_mutex_lock(&s->lock);
 	*s->end = j;
 	s->end = &j->next;

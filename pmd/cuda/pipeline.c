@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "engine/base/error.h"
 
 enum {
-	PAGE = 4096,
 	WORDS_BYTES = (SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS) *
 		      sizeof(uint32_t), /* whole pages */
 };
@@ -22,15 +22,18 @@ static int fail(char *why, size_t room, int err, const char *text)
 	return err;
 }
 
-/* Without pinned words no stream can wait (sw_pipeline_hold). */
+/* Without pinned words no stream can wait (sw_pipeline_hold).  They are shared
+ * memory, so that they stay where the device reads them when the program forks,
+ * as DataLoaders do: private pages would be copied when we next write. */
 static int open_words(struct sw_pipeline *l)
 {
 	char why[SW_BACK_WHY];
+	void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	l->words = aligned_alloc(PAGE, WORDS_BYTES);
-	if (!l->words)
+	if (words == MAP_FAILED)
 		return SW_ENOMEM;
-	memset((void *)l->words, 0, WORDS_BYTES);
+	l->words = words;
 	l->has_pinned = !l->p.ops->pin(
 		l->p.back, (void *)l->words, WORDS_BYTES, false, why);
 	return 0;
@@ -98,7 +101,8 @@ void sw_pipeline_close(struct sw_pipeline *l)
 		l->p.ops->event_close(l->p.back, l->tensors[i]->start.event);
 	if (l->has_pinned)
 		l->p.ops->unpin(l->p.back, (void *)l->words);
-	free((void *)l->words);
+	if (l->words)
+		munmap((void *)l->words, WORDS_BYTES);
 	free(l->open);
 	free(l->tensors);
 	pthread_cond_destroy(&l->changed);
@@ -301,38 +305,44 @@ static void warn(struct sw_pipeline *l, const char *why)
 	l->p.log(l->p.log_ctx, line);
 }
 
-static bool hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
-	void *stream)
+static int hold(struct sw_pipeline *l, _Atomic uint32_t *word, uint32_t value,
+	void *stream, const char *what, char *why)
 {
-	char why[SW_BACK_WHY] = "the memory of its words is not pinned";
+	char text[SW_BACK_WHY] = "the memory of its words is not pinned";
+	int err = l->has_pinned
+			  ? l->p.ops->hold(l->p.back, stream, word, value, text)
+			  : SW_ENOENT;
 
-	if (l->has_pinned &&
-		!l->p.ops->hold(l->p.back, stream, word, value, why))
-		return true;
-	warn(l, why);
-	return false;
+	if (err == SW_ENOENT)
+		warn(l, text);
+	else if (err)
+		snprintf(why, SW_PIPELINE_WHY, "%s: %s: %s", l->p.where, what,
+			text);
+	return err;
 }
 
-bool sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
-	uint32_t value, void *stream)
+int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
+	uint32_t value, void *stream, const char *what, char *why)
 {
-	bool does;
+	int err;
 
 	pthread_mutex_lock(&l->lock);
-	does = hold(l, word, value, stream);
+	err = hold(l, word, value, stream, what, why);
 	pthread_mutex_unlock(&l->lock);
-	return does;
+	return err;
 }
 
 int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	void *stream, uint64_t until_ns, char *why)
 {
-	int err = 0;
+	char what[SW_PIPELINE_NAME + 16];
+	int err = SW_ENOENT;
 
 	pthread_mutex_lock(&l->lock);
-	if (!t->is_open)
-		err = await(l, t, 0, why);
-	else if (!hold(l, t->word, t->n_calls, stream))
+	snprintf(what, sizeof(what), "tensor '%s'", t->name);
+	if (t->is_open)
+		err = hold(l, t->word, t->n_calls, stream, what, why);
+	if (err == SW_ENOENT)
 		err = await(l, t, until_ns, why);
 	pthread_mutex_unlock(&l->lock);
 	return err;

@@ -239,7 +239,8 @@ int sw_pipeline_wait(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	uint64_t until_ns, char *why);
 
 /* sw_pipeline_hold - let @stream wait for it instead; where that cannot be, as
- * sw_pipeline_wait, and one line says so.  0 says nothing of how it ends. */
+ * sw_pipeline_wait, and one line says so.  0 says nothing of how it ends.
+ * Errors: SW_EPERM the stream is being captured. */
 int sw_pipeline_hold(struct sw_pipeline *l, struct sw_pipeline_tensor *t,
 	void *stream, uint64_t until_ns, char *why);
 
@@ -264,9 +265,10 @@ void sw_pipeline_post(struct sw_pipeline *l, struct sw_pipeline_start *s);
 void sw_pipeline_copy(struct sw_pipeline *l, struct sw_pipeline_copy *c);
 
 /* sw_pipeline_hold_word - let @stream wait until *@word is @value or more;
- * false: it cannot, and one line says so. */
-bool sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
-	uint32_t value, void *stream);
+ * @what is the subject of @why, of SW_PIPELINE_WHY bytes.  Errors: SW_ENOENT it
+ * cannot, and one line says so; SW_EPERM the stream is being captured. */
+int sw_pipeline_hold_word(struct sw_pipeline *l, _Atomic uint32_t *word,
+	uint32_t value, void *stream, const char *what, char *why);
 
 /* --- queue.c --- */
 

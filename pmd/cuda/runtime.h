@@ -24,6 +24,7 @@
 		(void **stream, unsigned int flags, int priority))             \
 	F(StreamDestroy, (void *stream))                                       \
 	F(StreamIsCapturing, (void *stream, int *is))                          \
+	F(ThreadExchangeStreamCaptureMode, (int *mode))                        \
 	F(EventCreateWithFlags, (void **event, unsigned int flags))            \
 	F(EventDestroy, (void *event))                                         \
 	F(EventRecord, (void *event, void *stream))                            \
@@ -59,6 +60,7 @@ enum {
 	SW_CUDA_CAPTURE_FIRST = 900, /* cudaErrorStreamCaptureUnsupported */
 	SW_CUDA_CAPTURE_LAST = 908,  /* cudaErrorStreamCaptureWrongThread */
 	SW_CUDA_NON_BLOCKING = 1,    /* cudaStreamNonBlocking */
+	SW_CUDA_RELAXED = 2,         /* cudaStreamCaptureModeRelaxed */
 	SW_CUDA_NO_TIMING = 2,       /* cudaEventDisableTiming */
 	SW_CUDA_TO_HOST = 2,         /* cudaMemcpyDeviceToHost */
 	SW_CUDA_TO_DEVICE = 1,       /* cudaMemcpyHostToDevice */

@@ -165,7 +165,8 @@ int sw_nccl_properties_v11(int dev, struct nccl_props_v11 *out)
 		.max_recvs = 1,
 		.vdevice = {.n_devices = 1},
 		.max_p2p_bytes = P2P_BYTES_MAX,
-		.max_coll_bytes = COLL_BYTES_MAX};
+		.max_coll_bytes = COLL_BYTES_MAX,
+		.max_multi_request = 1};
 	return NCCL_OK;
 }
 

@@ -9,7 +9,14 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { OPS = 64, NON_BLOCKING = 1, NO_TIMING = 2, HIGHEST = -5, SHIFT = 4096 };
+enum {
+	OPS = 64,
+	NON_BLOCKING = 1,
+	NO_TIMING = 2,
+	HIGHEST = -5,
+	SHIFT = 4096,
+	RELAXED = 2
+};
 
 /* In addresses of memory of cudaMalloc, which so are nobody's. */
 #define FAR (UINT64_C(1) << 47)
@@ -24,12 +31,14 @@ struct stream {
 };
 
 struct event {
+	int device;
 	struct stream *stream;
 	uint64_t at; /* ops of it that must be done */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fake f = {.driver = FAKE_VERSION, .n_devices = 2};
+static _Thread_local int capture_mode; /* 0: strict */
 
 API struct fake *fake_state(void)
 {
@@ -50,6 +59,16 @@ static int end(int error)
 static void begin(void)
 {
 	pthread_mutex_lock(&lock);
+}
+
+/* What may not be done while somebody captures, but by who is relaxed. */
+static int end_unsafe(int error)
+{
+	if (f.is_capturing_elsewhere && capture_mode != RELAXED) {
+		f.n_spoiled++;
+		error = FAKE_CAPTURE;
+	}
+	return end(error);
 }
 
 static int check_driver(void)
@@ -150,11 +169,25 @@ API int cudaStreamIsCapturing(void *stream, int *is)
 	return end(f.is_capture_error ? 906 : 0);
 }
 
+API int cudaThreadExchangeStreamCaptureMode(int *mode)
+{
+	int old = capture_mode;
+
+	begin();
+	f.bad_calls += *mode < 0 || *mode > RELAXED;
+	f.n_relaxed += *mode == RELAXED;
+	f.n_relaxed -= old == RELAXED;
+	capture_mode = *mode;
+	*mode = old;
+	return end(0);
+}
+
 API int cudaEventCreateWithFlags(void **event, unsigned int flags)
 {
 	begin();
 	f.bad_calls += flags != NO_TIMING;
 	*event = calloc(1, sizeof(struct event));
+	((struct event *)*event)->device = f.current;
 	f.n_events++;
 	return end(0);
 }
@@ -167,13 +200,14 @@ API int cudaEventDestroy(void *event)
 	return end(0);
 }
 
-/* A stream of the program is NULL, with nothing to do; or 1: there is none. */
+/* A stream of the program is NULL, that of the current device, with nothing to
+ * do; or 1: there is none. */
 API int cudaEventRecord(void *event, void *stream)
 {
 	struct event *e = event;
 
 	begin();
-	if (stream == (void *)1)
+	if (stream == (void *)1 || (!stream && e->device != f.current))
 		return end(FAKE_BAD_HANDLE);
 	e->stream = stream;
 	e->at = e->stream ? e->stream->n : 0;
@@ -200,9 +234,9 @@ API int cudaEventQuery(void *event)
 
 	begin();
 	if (f.is_lost || !e->stream || e->stream->done >= e->at)
-		return end(0);
+		return end_unsafe(0);
 	step(e->stream);
-	return end(FAKE_NOT_READY);
+	return end_unsafe(FAKE_NOT_READY);
 }
 
 static int copy(const struct op *op, int kind, void *stream)
@@ -245,7 +279,7 @@ API int cudaHostRegister(void *p, size_t bytes, unsigned int flags)
 	f.pin_flags = flags;
 	f.n_pins++;
 	f.n_pinned += !f.pin_error;
-	return end(f.pin_error);
+	return end_unsafe(f.pin_error);
 }
 
 API int cudaHostUnregister(void *p)
@@ -253,7 +287,7 @@ API int cudaHostUnregister(void *p)
 	begin();
 	f.bad_calls += (uintptr_t)p % 4096 != 0;
 	f.n_pinned--;
-	return end(0);
+	return end_unsafe(0);
 }
 
 /* Somewhere else than the host has it. */
@@ -280,7 +314,7 @@ API int cudaMalloc(void **out, size_t bytes)
 	*out = no ? NULL
 		  : (char *)aligned_alloc(256, (bytes + 255) / 256 * 256) + FAR;
 	f.n_blocks += !no;
-	return end(no ? FAKE_MEMORY : 0);
+	return end_unsafe(no ? FAKE_MEMORY : 0);
 }
 
 API int cudaFree(void *p)
@@ -289,7 +323,7 @@ API int cudaFree(void *p)
 	f.bad_calls += !((uintptr_t)p & FAR);
 	free(at(p));
 	f.n_blocks--;
-	return end(0);
+	return end_unsafe(0);
 }
 
 /* In the order of the default stream, which is never behind. */
@@ -300,7 +334,7 @@ API int cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
 	if (!to || !from)
 		return end(FAKE_INVALID);
 	memcpy(at(to), at(from), bytes);
-	return end(0);
+	return end_unsafe(0);
 }
 
 static int wait_value(

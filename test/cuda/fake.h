@@ -6,6 +6,8 @@
  * says, so that a program which touches it faults.  A stream does what it was
  * given one by one: each question about an event of it that is not done does
  * one more; so whoever takes a copy for done too early has the wrong bytes.
+ * While another thread captures a graph, calls that could be a part of it fail
+ * and spoil it, unless the calling thread has said that they are none.
  */
 #ifndef FAKE_H
 #define FAKE_H
@@ -18,6 +20,7 @@ enum {
 	FAKE_OLD_DRIVER = 35,
 	FAKE_BAD_HANDLE = 400,
 	FAKE_NOT_READY = 600,
+	FAKE_CAPTURE = 900,  /* cudaErrorStreamCaptureUnsupported */
 	FAKE_LOST = 719,     /* cudaErrorLaunchFailure, which stays */
 	FAKE_ROOM = 1 << 30, /* bytes of one cudaMalloc */
 };
@@ -28,6 +31,7 @@ struct fake {
 	/* set by a test */
 	int driver, n_devices; /* of 12.9: 12090 */
 	int pin_error, capture;
+	int is_capturing_elsewhere;
 	int is_capture_error; /* StreamIsCapturing returns 906 */
 	uint32_t lost_after;  /* copies; 0: never */
 	int has_no_wait_value, has_no_bus;
@@ -37,6 +41,8 @@ struct fake {
 	uint32_t n_copies[2]; /* to the device, to the host */
 	uint32_t n_wide;      /* of those by cudaMemcpy2DAsync */
 	uint32_t n_waits, n_pins, n_cleared;
+	uint32_t n_relaxed; /* threads that are so */
+	uint32_t n_spoiled; /* graphs of others */
 	uint32_t bad_calls; /* with what no test means */
 	unsigned int pin_flags, wait_flags;
 	uint64_t wait_at;

@@ -11,6 +11,7 @@ SAME(SW_CUDA_NOT_READY, cudaErrorNotReady);
 SAME(SW_CUDA_CAPTURE_FIRST, cudaErrorStreamCaptureUnsupported);
 SAME(SW_CUDA_CAPTURE_LAST, cudaErrorStreamCaptureWrongThread);
 SAME(SW_CUDA_NON_BLOCKING, cudaStreamNonBlocking);
+SAME(SW_CUDA_RELAXED, cudaStreamCaptureModeRelaxed);
 SAME(SW_CUDA_NO_TIMING, cudaEventDisableTiming);
 SAME(SW_CUDA_TO_HOST, cudaMemcpyDeviceToHost);
 SAME(SW_CUDA_TO_DEVICE, cudaMemcpyHostToDevice);
@@ -25,9 +26,14 @@ SAME(0, cudaEnableDefault);
 SAME(sizeof(int), sizeof(cudaError_t));
 SAME(sizeof(int), sizeof(enum cudaMemcpyKind));
 SAME(sizeof(int), sizeof(enum cudaStreamCaptureStatus));
+SAME(sizeof(int), sizeof(enum cudaStreamCaptureMode));
 SAME(sizeof(int), sizeof(enum cudaDriverEntryPointQueryResult));
 SAME(sizeof(uint64_t), sizeof(CUdeviceptr));
 SAME(sizeof(uint32_t), sizeof(cuuint32_t));
+
+/* There is each of ours. */
+#define THERE(name, arguments) __typeof__(cuda##name) *name##_is_there;
+SW_CUDA_FUNCTIONS(THERE)
 
 /* Each takes as many arguments as we give it, of types like ours. */
 void call_all(struct sw_cuda *c);
@@ -37,6 +43,7 @@ void call_all(struct sw_cuda *c)
 	cudaStream_t stream = NULL;
 	cudaEvent_t event = NULL;
 	enum cudaStreamCaptureStatus is;
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	char bus[32];
 	int n;
 	void *p;
@@ -52,6 +59,7 @@ void call_all(struct sw_cuda *c)
 	cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, n);
 	cudaStreamDestroy(stream);
 	cudaStreamIsCapturing(stream, &is);
+	cudaThreadExchangeStreamCaptureMode(&mode);
 	cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
 	cudaEventDestroy(event);
 	cudaEventRecord(event, stream);

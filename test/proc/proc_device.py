@@ -1,5 +1,8 @@
 # proc_device.py - tensors of a device that is none, by real daemons
 # SPDX-License-Identifier: BSD-3-Clause
+import os
+import subprocess
+
 import rig
 from rig import Net, check, program
 
@@ -87,6 +90,25 @@ def test_a_device_is_lost_in_a_collective():
         lost = "host device: the device that is none was lost"
         bad.wait_error("SW_EDEVICE", f"rank 1: {lost}")
         good.wait_error("SW_EPEER", f"rank 1 .*{lost}")
+
+
+def measured(*args, **env):
+    p = subprocess.run(args, capture_output=True, text=True, check=False,
+                       timeout=rig.RUN_S, env={**os.environ, **env})
+    check(p.returncode == 0 and "done\n" in p.stdout, p.stdout + p.stderr)
+    return p.stdout
+
+
+def test_measure():
+    """What a machine with a GPU would show: that it runs."""
+    program_of = program("test/cuda/measure")
+    fake = {"SUMWIRE_CUDART": program("test/cuda/cudart-fake-13.so")}
+    for device, env in ("host:gbit=100", {}), ("cuda", fake):
+        out = measured(program_of, "copies", device, "2", **env)
+        check("pinned 8 MiB in " in out and "   2 MiB: bare " in out, out)
+        out = measured(rig.sumwire(), "run", "-np", "2", program_of,
+                       "sums", device, "8", **env)
+        check("8 MiB: from memory " in out and "64 KiB: p50 " in out, out)
 
 
 def test_no_runtime():

@@ -178,6 +178,7 @@ static void run_types(struct node *k)
 			finish(k, &c);
 		}
 	nccl_must(n_supported == 8 * 4 + 2 * 2, "%u supported", n_supported);
+	nccl_ask_too_much(k, comm, c.send, c.send_mr);
 	close_buffers(k, comm, &c);
 	nccl_close(k, comm);
 }
@@ -398,6 +399,7 @@ static int run_node(struct node *k, const char *so, const char *agent,
 	nccl_must(n_coll == !!c->run, "%d devices that sum", n_coll);
 	if (c->run)
 		c->run(k);
+	nccl_unload(k);
 	printf("node %u done\n", k->rank);
 	fflush(stdout);
 	return 0;

@@ -34,9 +34,17 @@ struct node {
 void nccl_must(bool is_so, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* nccl_load - dlopen @path, init and devices, in NCCL's order.
+/* nccl_load - dlopen @path, init, devices and their properties, in NCCL's
+ * order.
  * @n_coll  devices that sum */
 void nccl_load(struct node *k, const char *path, int *n_coll);
+
+/* nccl_unload - what NCCL calls at a communicator's end. */
+void nccl_unload(struct node *k);
+
+/* nccl_ask_too_much - for what the plugin does not have: memory of a GPU, parts
+ * that are several; it has to be refused. */
+void nccl_ask_too_much(struct node *k, void *comm, void *data, void *mhandle);
 
 void nccl_barrier(struct node *k);
 

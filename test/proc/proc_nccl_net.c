@@ -171,12 +171,32 @@ static void run_many(struct pair *p, char *from, char *to)
 	net_close_listen(p);
 }
 
+/* Memory of a GPU, and several messages at once, which is not offered. */
+static void ask_too_much(struct pair *p, char *to)
+{
+	void *data[2] = {to, to}, *mrs[2] = {p->recv, p->recv};
+	void *request = to, *mr = NULL;
+	size_t sizes[2] = {8, 8};
+	int sizes8[2] = {8, 8}, tags[2] = {0, 0}, err;
+
+	err = p->k->net8 ? p->k->net8->irecv(p->recv, 2, data, sizes8, tags,
+				   mrs, &request)
+			 : p->k->net11->irecv(p->recv, 2, data, sizes, tags,
+				   mrs, NULL, &request);
+	nccl_must(err && !request, "two messages at once were taken");
+	err = p->k->net8
+		      ? p->k->net8->reg_mr(p->recv, to, 8, NCCL_PTR_CUDA, &mr)
+		      : p->k->net11->reg_mr(p->recv, to, 8, NCCL_PTR_CUDA, &mr);
+	nccl_must(err, "memory of a GPU was taken");
+}
+
 /* A message that is larger than its buffer, and an end in mid-flight. */
 static void run_errors(struct pair *p, char *from, char *to)
 {
 	void *send, *recv;
 
 	start(p);
+	ask_too_much(p, to);
 	memset(to, 0x55, 200);
 	nccl_must(
 		!net_recv(p, to, 100, &recv) && !net_send(p, from, 101, &send),

@@ -77,6 +77,42 @@ static void init_v11(struct node *k, int *n_net, int *n_coll)
 		"init of ncclCollNet");
 }
 
+/* One device of the host's memory alone, the same of both tables. */
+static void check_v8(struct node *k, bool has_coll)
+{
+	struct nccl_props_v8 net, coll;
+
+	nccl_must(!k->net8->get_properties(0, &net) && net.name && *net.name &&
+			  net.ptr_support == NCCL_PTR_HOST &&
+			  net.speed_mbit_s > 0 && net.max_comms > 0 &&
+			  net.max_recvs == 1 && !net.device_type,
+		"properties of ncclNet");
+	nccl_must(!has_coll || (!k->coll8->get_properties(0, &coll) &&
+				       !strcmp(coll.name, net.name) &&
+				       coll.ptr_support == NCCL_PTR_HOST),
+		"properties of ncclCollNet");
+	nccl_must(k->net8->get_properties(1, &net) != 0, "a second device");
+}
+
+static void check_v11(struct node *k, bool has_coll)
+{
+	struct nccl_props_v11 net, coll;
+
+	nccl_must(!k->net11->get_properties(0, &net) && net.name && *net.name &&
+			  net.ptr_support == NCCL_PTR_HOST &&
+			  net.speed_mbit_s > 0 && net.max_comms > 0 &&
+			  net.max_recvs == 1 && !net.device_type &&
+			  net.vdevice.n_devices == 1 &&
+			  net.vdevice.devices[0] == 0 && net.max_p2p_bytes &&
+			  net.max_coll_bytes && net.max_multi_request == 1,
+		"properties of ncclNet");
+	nccl_must(!has_coll || (!k->coll11->get_properties(0, &coll) &&
+				       !strcmp(coll.name, net.name) &&
+				       coll.ptr_support == NCCL_PTR_HOST),
+		"properties of ncclCollNet");
+	nccl_must(k->net11->get_properties(1, &net) != 0, "a second device");
+}
+
 void nccl_load(struct node *k, const char *path, int *n_coll)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -93,6 +129,41 @@ void nccl_load(struct node *k, const char *path, int *n_coll)
 		init_v11(k, &n_net, n_coll);
 	}
 	nccl_must(n_net == 1, "%d network devices", n_net);
+	(k->version == 8 ? check_v8 : check_v11)(k, *n_coll > 0);
+}
+
+void nccl_unload(struct node *k)
+{
+	nccl_must(k->version == 8 || (!k->net11->finalize(k->ctx) &&
+					     !k->coll11->finalize(k->coll_ctx)),
+		"finalize");
+}
+
+void nccl_ask_too_much(struct node *k, void *comm, void *data, void *mhandle)
+{
+	struct nccl_part_v8 parts8[2] = {
+		{mhandle, data, 4}, {mhandle, data, 4}};
+	struct nccl_part_v11 parts11[2] = {
+		{mhandle, data, 4}, {mhandle, data, 4}};
+	void *mr = &mr, *gather = &mr, *scatter = &mr;
+	int err[3];
+
+	if (k->version == 8) {
+		err[0] = k->coll8->reg_mr(comm, data, 8, NCCL_PTR_CUDA, &mr);
+		err[1] = k->coll8->iallgather(
+			comm, data, 2, parts8, 4, 0, 8, mhandle, &gather);
+		err[2] = k->coll8->ireducescatter(comm, 2, parts8, data, 4, 0,
+			8, NCCL_I32, NCCL_SUM, mhandle, &scatter);
+	} else {
+		err[0] = k->coll11->reg_mr(comm, data, 8, NCCL_PTR_CUDA, &mr);
+		err[1] = k->coll11->iallgather(
+			comm, data, 2, parts11, 4, 0, 8, mhandle, &gather);
+		err[2] = k->coll11->ireducescatter(comm, 2, parts11, data, 4, 0,
+			8, NCCL_I32, NCCL_SUM, mhandle, &scatter);
+	}
+	nccl_must(err[0] && !mr, "memory of a GPU was taken");
+	nccl_must(err[1] && !gather, "two parts were gathered");
+	nccl_must(err[2] && !scatter, "two parts were reduced");
 }
 
 int nccl_listen(struct node *k, void *handle, void **listen_comm)

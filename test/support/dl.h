@@ -4,5 +4,6 @@
 #define SW_TEST_DL_H
 
 extern const char *dl_instead; /* of what was asked for; NULL: that */
+extern const char *dl_found;   /* the same, of what is not loaded already */
 
 #endif

@@ -1,6 +1,7 @@
 # cases_device.py - gradients over the stage of a device; torch_device.py
 # SPDX-License-Identifier: BSD-3-Clause
 import os
+import time
 
 import torch
 
@@ -43,6 +44,67 @@ def case_staged():
     os.environ["SUMWIRE_DEVICE"] = name
     check(Staged not in kinds(optimizer), kinds(optimizer))
     check(got == want, "the stage changes the weights")
+
+
+class Held:
+    """As a stream that waits would: wait() returns at once."""
+
+    def __init__(self, stage):
+        self.stage, self.n = stage, 0
+
+    def __enter__(self):
+        self.stage.can_hold, self.stage.hold_tensor = True, self
+        return self
+
+    def __call__(self, pointer):
+        self.n += 1
+        return 0
+
+    def __exit__(self, *_):
+        self.stage.can_hold = False
+        del self.stage.hold_tensor
+
+
+def case_held():
+    """Of a stream that waits: the next push waits for the last sum, and so does
+    the end.  Of one that cannot, as this device's: the thread waits."""
+    want, _ = train_wide()
+    _, optimizer = train_wide(1)
+    gradient = optimizer._gradients.bundles[0].shared
+    stage, tensor = gradient.client, gradient.tensor
+    size = hvd.size()
+    with Held(stage) as held:
+        gradient.flat.fill_(1)
+        for step in range(1000, 1004):
+            stage.push(tensor, step)
+            stage.wait(tensor)
+            check(tensor.is_open and stage.held == {tensor}, "nobody waited")
+        stage.finish()
+        check(not stage.held and not tensor.is_open, "all have ended")
+        check(bool((gradient.flat == size ** 4).all()), "sums of sums")
+        stage.wait(tensor)
+        check(held.n == 4, "what has ended is not waited for")
+    stage.can_hold = True
+    got, _ = train_wide()
+    check(got == want, "weights")
+    check(stage.held, "wait() by the stream")
+    hvd.broadcast_object(None)  # all have come so far: else it might end at once
+
+
+def case_held_to_the_end():
+    """The last one: who leaves has what a stream waits for, also from a rank
+    that comes late."""
+    _, optimizer = train_wide(1)
+    gradient = optimizer._gradients.bundles[0].shared
+    stage, size = gradient.client, hvd.size()
+    gradient.flat.fill_(1)
+    if hvd.rank():
+        time.sleep(1)
+    with Held(stage):
+        stage.push(gradient.tensor, 1000)
+        stage.wait(gradient.tensor)
+        hvd.shutdown()
+    check(bool((gradient.flat == size).all()), "a sum")
 
 
 def case_not_at_all():

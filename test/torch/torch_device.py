@@ -6,6 +6,7 @@ import os
 
 import torch_rig
 import backend_rig
+import rig
 from torch_rig import HERE, IS_QUICK, TorchNet
 
 # check: no gradient is written while it is summed
@@ -17,7 +18,8 @@ def test_train():
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "equal_to_gloo", env=HOST)
-        net.ranks_ok("cases_device.py", "staged", env=HOST)
+        net.ranks_ok("cases_device.py", "staged", "held",
+                     "held_to_the_end", env=HOST)
 
 
 def test_options():
@@ -28,6 +30,16 @@ def test_options():
         net.ranks_ok("cases_train.py", "barrier_is_crossed", env=HOST)
         net.ranks_ok("cases_parallel.py", "passes", "clipping", "scaler",
                      "compressed", env=HOST)
+
+
+def test_compiled():
+    """torch.compile: the same weights as of memory."""
+    if not torch_rig.has_torch("torch.compiler.disable"):
+        raise rig.Skip(f"{torch_rig.python()}: no torch.compile before "
+                       f"PyTorch 2.1")
+    with TorchNet(2) as net:
+        net.start_all()
+        net.ranks_ok("cases_train.py", "compiled", env=HOST)
 
 
 def check_ranks(net, file, names, devices):
@@ -57,7 +69,7 @@ def test_a_gradient_is_written_and_a_device_lost():
 
 BACKEND = ["sums", "averages", "operations", "premultiplied", "broadcasts",
            "gathers", "scatters", "asynchronous", "coalesced", "empty",
-           "threads", "refused", "differing", "aborted", "split"]
+           "compiled_ones", "threads", "refused", "differing", "aborted", "split"]
 
 
 def test_backend():

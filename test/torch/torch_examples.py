@@ -12,12 +12,12 @@ from torch_rig import ROOT
 EXAMPLES = os.path.join(ROOT, "apps", "torch", "examples")
 
 
-def results(folder, example, *args):
-    """The numbers after loss and accuracy of the last line."""
+def last_line(folder, example, *args):
+    """Of two ranks of sumwire run."""
     env = {"PYTHONPATH": os.path.join(ROOT, "apps", "torch"),
            "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
            "SUMWIRE_LIBRARY": rig.program("pmd/client/libsumwire.so")}
-    p = rig.Process(example, folder, [
+    p = rig.Process(os.path.basename(example), folder, [
         "/usr/bin/env", *[f"{k}={v}" for k, v in env.items()], rig.sumwire(),
         "run", "-np", "2", "--no-tags", torch_rig.python(),
         os.path.join(EXAMPLES, example), *args])
@@ -30,7 +30,13 @@ def results(folder, example, *args):
         p.destroy()
     last = p.out().splitlines()[-1]
     print(last)
-    return [float(x) for x in re.findall(r"(?:loss|accuracy) ([0-9.]+)", last)]
+    return last
+
+
+def results(folder, example, *args):
+    """The numbers after loss and accuracy of the last line."""
+    return [float(x) for x in re.findall(r"(?:loss|accuracy) ([0-9.]+)",
+                                         last_line(folder, example, *args))]
 
 
 def both(example, *args):
@@ -49,6 +55,20 @@ def test_digits():
 def test_text():
     [loss] = both("text.py", "--steps", "20", "--width", "64", "--length", "16")
     check(loss < 4, f"loss {loss}")
+
+
+def test_bf16():
+    [loss] = both("text.py", "--steps", "10", "--width", "64", "--length", "16",
+                  "--bf16", "--device", "cpu")
+    check(loss < 5, f"loss {loss}")
+
+
+def test_nccl():
+    """The program that compares NCCL's networks, over gloo: there is no GPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        last = last_line(folder, os.path.join(ROOT, "test", "peers", "nccl.py"),
+                         "--backend", "gloo", "--largest", "1")
+        check(last == "right", last)
 
 
 if __name__ == "__main__":

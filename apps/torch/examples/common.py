@@ -23,6 +23,10 @@ def options(about, **defaults):
     p.add_argument("--asynchronous", action="store_true",
                    help="nobody waits for others; with sumwire run "
                         "--asynchronous")
+    p.add_argument("--device", type=torch.device, default="cpu",
+                   help="where it is computed: cpu, cuda, cuda:1")
+    p.add_argument("--bf16", action="store_true",
+                   help="compute in bfloat16 what can be (autocast)")
     p.add_argument("--steps", type=int, default=defaults["steps"])
     p.add_argument("--batch", type=int, default=defaults["batch"],
                    help="samples per rank and step")
@@ -86,10 +90,12 @@ def start(args):
 
 
 class Clock:
-    """Times of steps.  The first of each kind do not count: they set up."""
+    """Times of steps, until the device has done them.  The first of each kind do
+    not count: they set up."""
     WARM_UP = 3
 
-    def __init__(self):
+    def __init__(self, device):
+        self.device = device
         self.times = {}
         self.began = None
 
@@ -97,6 +103,8 @@ class Clock:
         self.began = time.perf_counter()
 
     def end(self, kind):
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
         self.times.setdefault(kind, []).append(time.perf_counter() - self.began)
 
     def median_ms(self, kind):
@@ -107,7 +115,9 @@ class Clock:
 def run(args, job, model, loss_of, optimizer):
     """Train for args.steps; rank 0 prints the loss and what a step costs.
     loss_of(model, step) computes the loss of this rank's part of a batch."""
-    clock = Clock()
+    clock = Clock(args.device)
+    if args.bf16:
+        loss_of = torch.autocast(args.device.type, torch.bfloat16)(loss_of)
     # What a step costs alone, for the share of communication; it changes
     # nothing that counts, since the weights are not touched.
     for step in range(2 * Clock.WARM_UP + 4):

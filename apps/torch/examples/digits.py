@@ -35,8 +35,9 @@ def main():
     args = common.options(__doc__, steps=300, batch=32, width=256,
                           lr=0.05).parse_args()
     job = common.start(args)
-    (images, labels), (test_images, test_labels) = load()
-    model = build(args.width)
+    (images, labels), (test_images, test_labels) = (
+        [t.to(args.device) for t in part] for part in load())
+    model = build(args.width).to(args.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
 
     def loss_of(net, step):

@@ -47,15 +47,17 @@ def main():
     args = options.parse_args()
     job = common.start(args)
     text, n_chars = load()
-    model = Transformer(n_chars, args.width, args.layers, args.length)
+    text = text.to(args.device)
+    model = Transformer(n_chars, args.width, args.layers, args.length).to(
+        args.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
-    span = torch.arange(args.length + 1)
+    span = torch.arange(args.length + 1, device=args.device)
 
     def loss_of(net, step):
         g = torch.Generator().manual_seed(step)
         at = torch.randint(len(text) - args.length - 1,
                            (job.size, args.batch, 1), generator=g)
-        piece = text[at[job.rank] + span]
+        piece = text[at[job.rank].to(args.device) + span]
         out = net(piece[:, :-1])
         return nn.functional.cross_entropy(out.flatten(0, 1),
                                            piece[:, 1:].flatten())

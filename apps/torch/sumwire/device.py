@@ -90,11 +90,22 @@ class Device:
         self.client.wait_for(tensor.name, lambda: self._ended(
             tensor, self.lib.sw_device_wait))
 
-    def _ended(self, tensor, ask):
+    def wait_by_stream(self, tensor):
+        """What the stream is given from now on waits for the sum; where
+        streams cannot, this thread does.  An error that comes later is that of
+        the next wait()."""
+        self.client.wait_for(tensor.name, lambda: self._ended(
+            tensor, self.hold_tensor, True))
+
+    def hold_tensor(self, pointer):
+        return self.lib.sw_device_hold(pointer, self.stream())
+
+    def _ended(self, tensor, ask, stays_open=False):
+        """stays_open: what is asked does not say how it ends."""
         code = ask(tensor.pointer)
         if code in (library.EAGAIN, library.ETIMEDOUT):
             return False
-        tensor.is_open = False
+        tensor.is_open = code == library.EPERM or (stays_open and not code)
         if code:
             raise self.client.error(code)
         return True

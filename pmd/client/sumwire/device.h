@@ -132,7 +132,7 @@ SW_API int sw_device_wait(struct sw_device_tensor *t);
  * Where a stream cannot wait (cuStreamWaitValue32 is missing, or
  * CUDA_DEVICE_MAX_CONNECTIONS is 1, with which it would hold up the copies that
  * it waits for), this thread does, as in sw_device_wait, and one line says so.
- */
+ * Errors: SW_EPERM the stream is being captured into a CUDA graph. */
 SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
 
 /* sw_device_alloc - memory of the device, for programs that have no other way
@@ -177,7 +177,8 @@ SW_API int sw_coll_device(struct sw_device *d, struct sw_group *g,
  * has ended, as by sw_device_hold; how it ended, sw_poll and sw_wait still say.
  * One that has ended lets it go on.
  * @handle  of sw_coll_device on @d
- * Errors: SW_EINVAL there is no such handle.  Where this thread waits:
+ * Errors: SW_EINVAL there is no such handle; SW_EPERM the stream is being
+ * captured into a CUDA graph.  Where this thread waits:
  * SW_ETIMEDOUT, or why the attachment ended. */
 SW_API int sw_coll_hold(struct sw_device *d, uint64_t handle, void *stream);
 

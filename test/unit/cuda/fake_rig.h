@@ -41,6 +41,7 @@ static inline void fake_unload(void *library, const struct fake *f)
 	assert_int_equal(f->n_pinned, 0);
 	assert_int_equal(f->n_blocks, 0);
 	assert_int_equal(f->current, 0);
+	assert_int_equal(f->n_spoiled, 0);
 	dlclose(library);
 }
 

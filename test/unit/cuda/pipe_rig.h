@@ -45,6 +45,7 @@ struct rig {
 	_Atomic bool is_stuck_until_said; /* until a line was logged */
 	_Atomic int fail_push;            /* the error of each push, or 0 */
 	_Atomic int fail_poll;            /* how the first one ends */
+	void (*on_push)(struct rig *r);   /* NULL: nothing */
 	const struct sw_pipeline_piece *pushes[RIG_PUSHES];
 	uint32_t n_pushes, n_given_up, n_lines;
 	char given_up[SW_PIPELINE_WHY], line[SW_PIPELINE_WHY];
@@ -58,6 +59,8 @@ static inline int rig_push(
 
 	(void)step;
 	pthread_mutex_lock(&r->lock);
+	if (r->on_push)
+		r->on_push(r);
 	if (r->n_pushes < RIG_PUSHES)
 		r->pushes[r->n_pushes++] = i->piece;
 	pthread_mutex_unlock(&r->lock);

@@ -201,6 +201,31 @@ static void runtime__of_two(void **state)
 	assert_int_not_equal(s->fake[0]->n_copies[0], 0);
 }
 
+/* That of PyTorch, say, is used though the linker would find a newer one, which
+ * is loaded where there is no other. */
+static void runtime__that_is_loaded(void **state)
+{
+	struct scene *s = *state;
+	struct sw_back *b;
+	char path[256], why[SW_BACK_WHY];
+
+	snprintf(path, sizeof(path), "%s/cudart-fake-13.so",
+		getenv("FAKE_CUDA"));
+	dl_found = path;
+	load(s, 1);
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	assert_int_equal(s->fake[0]->n_streams, SW_BACK_WAYS);
+	sw_back_cuda.close(b);
+	assert_int_equal(scene_close(state), 0);
+	scene_open(state);
+	s = *state;
+	assert_int_equal(sw_back_cuda.open(NULL, 0, &b, why), 0);
+	dl_found = NULL;
+	load(s, 2);
+	assert_int_equal(s->fake[1]->n_streams, SW_BACK_WAYS);
+	sw_back_cuda.close(b);
+}
+
 /* Another thread's current device stays. */
 static void device__has_a_number(void **state)
 {
@@ -217,6 +242,24 @@ static void device__has_a_number(void **state)
 	assert_int_equal(sw_back_cuda.open(NULL, -1, &b, why), 0);
 	assert_int_equal(s->fake[1]->current, 0);
 	assert_int_equal(sw_back_cuda.enter(b, why), 0);
+	sw_back_cuda.close(b);
+}
+
+/* NULL is the default stream of the device, whatever the caller's current one
+ * is, which stays. */
+static void record__of_the_default_stream(void **state)
+{
+	struct scene *s = *state;
+	struct sw_back *b;
+	char why[SW_BACK_WHY];
+	void *event;
+
+	load(s, 2);
+	assert_int_equal(sw_back_cuda.open(NULL, 1, &b, why), 0);
+	assert_int_equal(sw_back_cuda.event_open(b, &event, why), 0);
+	assert_int_equal(sw_back_cuda.record(b, event, NULL, why), 0);
+	assert_int_equal(s->fake[1]->current, 0);
+	sw_back_cuda.event_close(b, event);
 	sw_back_cuda.close(b);
 }
 
@@ -346,6 +389,63 @@ static void submit__refuses(void **state)
 	rig_close(r);
 }
 
+/* A graph would wait once, when it is captured; what has ended it may read. */
+static void hold__refuses_a_graph(void **state)
+{
+	struct scene *s = *state;
+	struct rig *r;
+	uint32_t t;
+	char why[SW_PIPELINE_WHY];
+
+	load(s, 2);
+	r = open_rig();
+	t = rig_add(r, MIB, 0);
+	r->is_stuck = true;
+	rig_submit(r, t);
+	s->fake[1]->capture = 1;
+	assert_int_equal(
+		sw_pipeline_hold(&r->l, &r->t[t], NULL, RIG_UNTIL, why),
+		SW_EPERM);
+	assert_contains(why, "tensor 't0': its stream is being captured into a "
+			     "CUDA graph");
+	r->is_stuck = false;
+	rig_wait(r, t);
+	assert_int_equal(
+		sw_pipeline_hold(&r->l, &r->t[t], NULL, RIG_UNTIL, why), 0);
+	assert_int_equal(s->fake[1]->n_waits, 0);
+	assert_int_equal(r->n_lines, 0);
+	rig_close(r);
+}
+
+/* All goes on while another thread, or this one, captures what is not ours, and
+ * does it no harm. */
+static void graph__of_others(void **state)
+{
+	struct scene *s = *state;
+	struct fake *f;
+	struct rig *r;
+	void *p, *page = aligned_alloc(4096, 4096);
+	char why[SW_PIPELINE_WHY];
+
+	load(s, 2);
+	f = s->fake[1];
+	r = open_rig();
+	f->is_capturing_elsewhere = 1;
+	check_exact(r);
+	assert_int_equal(sw_back_cuda.pin(r->back, page, 4096, true, why), 0);
+	sw_back_cuda.unpin(r->back, page);
+	assert_int_equal(sw_back_cuda.alloc(r->back, 4096, &p, why), 0);
+	assert_int_equal(sw_back_cuda.move(r->back, p, page, 4096, why), 0);
+	sw_back_cuda.release(r->back, p);
+	assert_int_equal(rig_submit_on(r, 0, (void *)1, why), SW_EINVAL);
+	assert_int_equal(f->n_relaxed, 1); /* the pipeline's thread */
+	assert_int_equal(r->n_given_up, 0);
+	rig_close(r);
+	assert_int_equal(f->n_spoiled, 0);
+	f->is_capturing_elsewhere = 0;
+	free(page);
+}
+
 /* By the copies, or as a caller finds it so. */
 static void device__is_lost(void **state)
 {
@@ -389,11 +489,15 @@ int main(void)
 		CASE(runtime__is_missing),
 		CASE(driver__is_missing_or_old),
 		CASE(runtime__of_two),
+		CASE(runtime__that_is_loaded),
 		CASE(device__has_a_number),
+		CASE(record__of_the_default_stream),
 		CASE(device__has_a_node),
 		CASE(pin__is_refused),
 		CASE(hold__by_wait_value),
 		CASE(submit__refuses),
+		CASE(hold__refuses_a_graph),
+		CASE(graph__of_others),
 		CASE(device__is_lost),
 	};
 

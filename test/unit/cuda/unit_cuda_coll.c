@@ -106,6 +106,17 @@ static void coll__refuses(void **state)
 		"rank 3: cuda device 0: group 'all': its stream is being "
 		"captured into a CUDA graph, which cannot have a collective");
 	fake->capture = 0;
+	rig_mute(s->r, true);
+	h = coll_start(s, &a, NULL);
+	fake->capture = 1;
+	assert_int_equal(sw_coll_hold(s->d, h, NULL), SW_EPERM);
+	assert_contains(sw_last_error(s->c),
+		"rank 3: cuda device 0: sw_coll_hold: its stream is being "
+		"captured into a CUDA graph");
+	assert_int_equal(fake->n_waits, 0);
+	fake->capture = 0;
+	rig_mute(s->r, false);
+	coll_wait(s, h);
 	assert_int_equal(
 		sw_coll_device(s->d, s->g, &a, (void *)1, &h), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "an error (400)");

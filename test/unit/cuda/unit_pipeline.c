@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/pipe_rig.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "test/support/random.h"
 
 enum {
@@ -62,6 +65,34 @@ static void pipeline__pieces_go_in_order(void **state)
 		assert_int_equal(r->pushes[i]->i, i);
 	assert_int_equal(sw_host_copies(r->back, SW_BACK_OUT), 33);
 	assert_int_equal(sw_host_copies(r->back, SW_BACK_IN), 33);
+	rig_close(r);
+}
+
+/* One copy of a piece may be with the back end before that piece is pushed, two
+ * slices each; and one that was pushed before is on its way back. */
+static void expect_stages(struct rig *r)
+{
+	assert_in_range(sw_host_copies(r->back, SW_BACK_OUT),
+		2 * r->n_pushes + 2, 2 * r->n_pushes + 3);
+	if (r->n_pushes)
+		assert_in_range(sw_host_copies(r->back, SW_BACK_IN), 1,
+			2 * r->n_pushes);
+}
+
+/* A piece waits for no other of its tensor: it is pushed when it has landed,
+ * and goes back when its sum is there, while others have not begun to leave. */
+static void pipeline__stages_work_at_once(void **state)
+{
+	struct rig *r = rig_open("latency_us=20", 64 * KIB);
+	uint32_t t = rig_add(r, 4 * MIB, 0);
+
+	(void)state;
+	r->on_push = expect_stages;
+	rig_fill(r, t, 1);
+	rig_submit(r, t);
+	rig_wait(r, t);
+	assert_int_equal(r->n_pushes, 64);
+	rig_check(r, t, 1);
 	rig_close(r);
 }
 
@@ -235,6 +266,27 @@ static void pipeline__stream_waits(void **state)
 	}
 	assert_int_equal(r->n_lines, 0);
 	sw_host_stream_close(s);
+	rig_close(r);
+}
+
+/* A child shares the page that a device reads, else the parent's next write
+ * would go to another one. */
+static void pipeline__words_stay_when_we_fork(void **state)
+{
+	struct rig *r = rig_open(NULL, 64 * KIB);
+	_Atomic uint32_t *word = sw_pipeline_word(&r->l);
+	int code;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		atomic_store(word, 7);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &code, 0), pid);
+	assert_int_equal(atomic_load(word), 7);
 	rig_close(r);
 }
 
@@ -511,11 +563,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pipeline__is_exact),
 		cmocka_unit_test(pipeline__pieces_go_in_order),
+		cmocka_unit_test(pipeline__stages_work_at_once),
 		cmocka_unit_test(pipeline__finds_out_how_much_to_copy),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_out),
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_in),
 		cmocka_unit_test(pipeline__late_event_holds_up_nobody),
 		cmocka_unit_test(pipeline__stream_waits),
+		cmocka_unit_test(pipeline__words_stay_when_we_fork),
 		cmocka_unit_test(pipeline__caller_waits_where_streams_cannot),
 		cmocka_unit_test(pipeline__device_lost),
 		cmocka_unit_test(pipeline__tensor_is_written),

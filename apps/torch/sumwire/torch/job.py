@@ -58,6 +58,7 @@ class Job:
         self.to_finish = set()  # optimizers with updates to be done
         self.new = []  # of declare_later
         self.changing = []  # calls that wait for all to agree (ops.py)
+        self.stages = {}  # of staging.py, by device
 
     @functools.cached_property
     def collectives(self):
@@ -74,6 +75,8 @@ class Job:
         try:
             for each in list(self.to_finish):
                 each.finish_updates()
+            for stage in self.stages.values():
+                stage.finish()
         finally:
             self.client.leave()
 

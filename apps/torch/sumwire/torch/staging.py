@@ -36,10 +36,13 @@ class Staged:
 
 
 class Stage(Device):
-    """A device as torch knows it."""
+    """A device as torch knows it.  can_hold: its streams wait for sums, instead
+    of threads; one that was waited for so may be open until its next push."""
 
     def __init__(self, client, place):
         self.place = place
+        self.can_hold = place.type == "cuda"
+        self.held = set()  # tensors that a stream waits for
         self.kept = []  # as long as it is open: it copies from and to them
         number = place.index if place.type == "cuda" else 0
         super().__init__(client, number)
@@ -48,6 +51,28 @@ class Stage(Device):
         if self.place.type != "cuda":
             return None
         return torch.cuda.current_stream(self.place).cuda_stream
+
+    def push(self, tensor, step):
+        if tensor in self.held:
+            self._finish(tensor)
+        super().push(tensor, step)
+
+    def wait(self, tensor):
+        if not self.can_hold:
+            super().wait(tensor)
+        elif tensor.is_open:
+            self.held.add(tensor)
+            self.wait_by_stream(tensor)
+
+    def finish(self):
+        """All that streams wait for has ended, or an error says why not."""
+        for tensor in list(self.held):
+            self._finish(tensor)
+
+    def _finish(self, tensor):
+        self.held.discard(tensor)
+        if tensor.is_open:
+            super().wait(tensor)
 
     def follow(self, stream):
         """What is done now comes behind what that stream has, None: nothing.
@@ -82,10 +107,9 @@ def find_stage(job, parameters):
     it."""
     place, stage, why = place_of(parameters), None, "they are of several devices"
     if place is not None:
-        stages = job.__dict__.setdefault("stages", {})
         try:
-            stage = stages.get(place) or Stage(job.client, place)
-            stages[place] = stage
+            stage = job.stages.get(place) or Stage(job.client, place)
+            job.stages[place] = stage
         except SumwireError as e:
             why = e.text
     have = channel().gather(int(stage is not None))

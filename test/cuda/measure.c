@@ -1,0 +1,309 @@
+/* measure.c - the pipeline of a device beside its bare copies.
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ *   measure copies BACKEND [MIB]
+ *   sumwire run -np 2 measure sums BACKEND [MIB]
+ *
+ * BACKEND is "cuda", or "host" with options (pmd/cuda/host.h).
+ */
+#include "test/cuda/measure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/base/error.h"
+#include "pmd/client/edge.h"
+#include "pmd/client/segment.h"
+#include "pmd/cuda/pipeline.h"
+
+enum {
+	MIB = 1 << 20,
+	ROUNDS = 7,
+	WARM_UP = 4,
+	PIECE_MIN = 256 << 10,
+	PIECE_MAX = 4 << 20
+};
+
+void measure_must(bool is_so, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (is_so)
+		return;
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	fflush(stdout);
+	exit(1);
+}
+
+/* Pinned memory of shared pages, and the device's: half of each for either
+ * way. */
+struct ground {
+	const struct sw_back_ops *ops;
+	struct sw_back *back;
+	struct sw_segment pinned;
+	char *device;
+	uint64_t half; /* bytes */
+};
+
+static void open_ground(struct ground *g, const char *backend, uint64_t half)
+{
+	const char *options;
+	char why[SW_BACK_WHY];
+	uint64_t from_ns;
+
+	*g = (struct ground){.half = half};
+	g->ops = sw_back_find(backend, &options);
+	measure_must(g->ops, "there is no back end %s", backend);
+	measure_must(!g->ops->open(options, -1, &g->back, why), "%s", why);
+	measure_must(!g->ops->enter(g->back, why), "%s", why);
+	measure_must(!sw_segment_create(&g->pinned, "measure", 2 * half) &&
+			     !sw_segment_reserve(&g->pinned, 0, 2 * half),
+		"no memory");
+	from_ns = sw_edge_now_ns();
+	measure_must(
+		!g->ops->pin(g->back, g->pinned.base, 2 * half, false, why),
+		"%s", why);
+	printf("pinned %llu MiB in %.1f ms\n",
+		(unsigned long long)(2 * half / MIB),
+		1e-6 * (double)(sw_edge_now_ns() - from_ns));
+	measure_must(
+		!g->ops->alloc(g->back, 2 * half, (void **)&g->device, why),
+		"%s", why);
+	memset(g->pinned.base, 1, 2 * half);
+	measure_must(!g->ops->move(
+			     g->back, g->device, g->pinned.base, 2 * half, why),
+		"%s", why);
+}
+
+static void close_ground(struct ground *g)
+{
+	g->ops->release(g->back, g->device);
+	g->ops->unpin(g->back, g->pinned.base);
+	g->ops->close(g->back);
+	sw_segment_fini(&g->pinned);
+}
+
+/* --- bare copies --- */
+
+/* All of one half out, all of the other in, @each at once; seconds. */
+static double copy_bare(struct ground *g, uint64_t each)
+{
+	char why[SW_BACK_WHY], *pinned = g->pinned.base;
+	uint64_t from_ns;
+	void *events[SW_BACK_WAYS];
+	int err = 0;
+
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		err |= g->ops->event_open(g->back, &events[i], why);
+	from_ns = sw_edge_now_ns();
+	for (uint64_t at = 0; at < g->half && !err; at += each) {
+		struct sw_rows out = {.to = pinned + at,
+			.from = g->device + at,
+			.bytes = each,
+			.n = 1};
+		struct sw_rows in = {.to = g->device + g->half + at,
+			.from = pinned + g->half + at,
+			.bytes = each,
+			.n = 1};
+
+		err = g->ops->copy(
+			g->back, SW_BACK_OUT, &out, events[SW_BACK_OUT], why);
+		if (!err)
+			err = g->ops->copy(g->back, SW_BACK_IN, &in,
+				events[SW_BACK_IN], why);
+	}
+	for (uint32_t i = 0; i < SW_BACK_WAYS && !err; i++)
+		while ((err = g->ops->poll(g->back, events[i], why)) ==
+			SW_EAGAIN)
+			nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+	measure_must(!err, "%s", why);
+	for (uint32_t i = 0; i < SW_BACK_WAYS; i++)
+		g->ops->event_close(g->back, events[i]);
+	return 1e-9 * (double)(sw_edge_now_ns() - from_ns);
+}
+
+/* --- the pipeline, over a network that takes no time --- */
+
+static int net_push(
+	void *ctx, void *tensor, uint32_t root, uint32_t step, uint64_t *handle)
+{
+	(void)ctx;
+	(void)tensor;
+	(void)root;
+	(void)step;
+	*handle = 0;
+	return 0;
+}
+
+static int net_poll(void *ctx, uint64_t handle)
+{
+	(void)ctx;
+	(void)handle;
+	return 0;
+}
+
+static const char *net_why(void *ctx)
+{
+	(void)ctx;
+	return "";
+}
+
+static void net_rest(void *ctx, const _Atomic bool *has_mail, uint64_t until_ns)
+{
+	(void)ctx;
+	(void)until_ns;
+	if (!atomic_load(has_mail))
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+static void net_wake(void *ctx)
+{
+	(void)ctx;
+}
+
+static void net_give_up(void *ctx, const char *why)
+{
+	(void)ctx;
+	measure_must(false, "%s", why);
+}
+
+static void say(void *ctx, const char *line)
+{
+	(void)ctx;
+	printf("%s\n", line);
+}
+
+struct stage {
+	struct sw_pipeline l;
+	struct sw_pipeline_tensor *tensors;
+	uint32_t n;
+};
+
+/* Pieces as sw_device_declare has them: at most 8, of 256 KiB to 4 MiB. */
+static void add_tensor(struct stage *s, struct ground *g, uint64_t each)
+{
+	struct sw_pipeline_tensor *t = &s->tensors[s->n];
+	uint64_t first = s->n++ * each, piece = PIECE_MIN;
+	char why[SW_BACK_WHY], *pinned = g->pinned.base;
+
+	while (piece < PIECE_MAX && each / piece >= 8)
+		piece *= 2;
+	t->n_pieces = (uint32_t)(each / piece);
+	t->pieces = calloc(t->n_pieces, sizeof(t->pieces[0]));
+	measure_must(t->pieces, "no memory");
+	for (uint32_t i = 0; i < t->n_pieces; i++)
+		t->pieces[i] = (struct sw_pipeline_piece){
+			.out = pinned + first + i * piece,
+			.in = pinned + g->half + first + i * piece,
+			.at = i * piece,
+			.bytes = piece};
+	measure_must(!sw_pipeline_add(&s->l, t, why), "%s", why);
+}
+
+static void open_stage(struct stage *s, struct ground *g, uint64_t each)
+{
+	struct sw_pipeline_params p = {.ops = g->ops,
+		.back = g->back,
+		.net = {NULL, net_push, net_poll, net_why, net_rest, net_wake,
+			NULL, net_give_up},
+		.where = "measure",
+		.log = say};
+	char why[SW_BACK_WHY];
+
+	s->n = 0;
+	s->tensors = calloc(g->half / each, sizeof(s->tensors[0]));
+	measure_must(
+		s->tensors && !sw_pipeline_open(&s->l, &p, why), "%s", why);
+	while (s->n < g->half / each)
+		add_tensor(s, g, each);
+}
+
+static void close_stage(struct stage *s)
+{
+	sw_pipeline_close(&s->l);
+	for (uint32_t i = 0; i < s->n; i++)
+		free(s->tensors[i].pieces);
+	free(s->tensors);
+}
+
+/* All tensors out and in; seconds. */
+static double copy_staged(struct stage *s, struct ground *g, uint64_t each)
+{
+	uint64_t from_ns = sw_edge_now_ns();
+	uint64_t until_ns = from_ns + UINT64_C(60000000000);
+	char why[SW_PIPELINE_WHY];
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct sw_pipeline_call call = {.from = g->device + i * each,
+			.to = g->device + g->half + i * each};
+
+		measure_must(!sw_pipeline_submit(
+				     &s->l, &s->tensors[i], &call, NULL, why),
+			"%s", why);
+	}
+	for (uint32_t i = 0; i < s->n; i++)
+		measure_must(
+			!sw_pipeline_wait(&s->l, &s->tensors[i], until_ns, why),
+			"%s", why);
+	return 1e-9 * (double)(sw_edge_now_ns() - from_ns);
+}
+
+/* In turns, when the pipeline knows how much to copy at once. */
+static void compare(struct ground *g, uint64_t each)
+{
+	double ratios[ROUNDS], bare[ROUNDS], gbit = 8e-9 * (double)g->half;
+	struct sw_quartiles q;
+	struct stage s;
+
+	open_stage(&s, g, each);
+	for (uint32_t i = 0; i < WARM_UP; i++)
+		(void)copy_staged(&s, g, each);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		double staged = copy_staged(&s, g, each);
+
+		bare[i] = copy_bare(g, each);
+		ratios[i] = bare[i] / staged;
+	}
+	close_stage(&s);
+	q = sw_quartiles_of(ratios, ROUNDS);
+	printf("%4llu MiB: bare %.1f Gb/s each way; the pipeline %.2f "
+	       "(%.2f-%.2f) of it\n",
+		(unsigned long long)(each / MIB),
+		gbit / sw_quartiles_of(bare, ROUNDS).middle, q.middle, q.low,
+		q.high);
+	fflush(stdout);
+}
+
+void measure_copies(const char *backend, uint32_t mib)
+{
+	struct ground g;
+
+	open_ground(&g, backend, 2 * (uint64_t)mib * MIB);
+	for (uint64_t each = MIB; each <= (uint64_t)mib * MIB; each *= 2)
+		compare(&g, each);
+	close_ground(&g);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t mib = argc > 3 ? (uint32_t)atoi(argv[3]) : 256;
+	bool is_copies = argc > 1 && !strcmp(argv[1], "copies");
+	bool is_sums = argc > 1 && !strcmp(argv[1], "sums");
+
+	if (argc < 3 || argc > 4 || !mib || (!is_copies && !is_sums)) {
+		fprintf(stderr, "usage: measure copies|sums BACKEND [MIB]\n");
+		return 2;
+	}
+	if (is_copies)
+		measure_copies(argv[2], mib);
+	else
+		measure_sums(argv[2], mib);
+	printf("done\n");
+	return 0;
+}
