@@ -12,7 +12,7 @@ enum { SW_HEAD_BYTES = 54 }; /* fixed header of every frame (wire.h) */
 
 /* As it lies on the wire (PROTOCOL.md 1), but for psn, which ends it. */
 struct sw_header {
-	uint16_t magic; /* by sw_header_encode, as psn_low, _high, head_crc */
+	uint16_t magic; /* by sw_header_seal, as psn_low, _high, head_crc */
 	uint8_t version;
 	uint8_t type;
 	uint8_t flags;

@@ -47,15 +47,17 @@ static const struct {
 	[SW_WANT] = {0, 0, 1},
 };
 
-void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES])
-{
-	struct sw_header sealed = *h;
+enum verdict {
+	RIGHT,
+	SHORT,   /* shorter than a header */
+	FOREIGN, /* not ours */
+	DAMAGED, /* its header is */
+	VERSION, /* one that we do not speak */
+	TYPE,    /* no such type, flag or class */
+	LENGTH,  /* payload_len is not what is there, or the type forbids it */
+};
 
-	sw_header_seal(&sealed);
-	memcpy(out, &sealed, SW_HEAD_BYTES);
-}
-
-static enum sw_verdict check_type(const struct sw_header *h)
+static enum verdict check_type(const struct sw_header *h)
 {
 	uint32_t type = h->type, len = h->payload_len, unit;
 	uint32_t flags = SW_FLAG_NO_CRC | SW_FLAG_RETX | SW_FLAG_FIFO;
@@ -63,58 +65,45 @@ static enum sw_verdict check_type(const struct sw_header *h)
 
 	if ((h->version < SW_VERSION_MIN || h->version > SW_VERSION_MAX) &&
 		type != SW_HELLO && type != SW_JOIN)
-		return SW_FRAME_VERSION;
+		return VERSION;
 	if (type == SW_PUSH)
 		flags |= 15 * SW_FLAG_BACKLOG;
 	if (type >= SW_N_TYPES || (h->flags & ~flags))
-		return SW_FRAME_TYPE;
+		return TYPE;
 	unit = frame_rules[type].unit;
 	if (!unit ||
 		(is_data ? h->class >= SW_N_CLASSES : h->class != SW_CLASS_CTL))
-		return SW_FRAME_TYPE;
+		return TYPE;
 	if (len < frame_rules[type].min || len > frame_rules[type].max)
-		return SW_FRAME_LENGTH;
-	return unit == 1 || (len - frame_rules[type].min) % unit == 0
-		       ? SW_FRAME_OK
-		       : SW_FRAME_LENGTH;
+		return LENGTH;
+	return unit == 1 || (len - frame_rules[type].min) % unit == 0 ? RIGHT
+								      : LENGTH;
 }
 
 /* The header as it lies there; what is written to @out is not read before it is
  * found right.  *known is how one began that was: so may others. */
-static inline enum sw_verdict decode(const uint8_t *data, uint32_t len,
+static inline enum verdict decode(const uint8_t *data, uint32_t len,
 	struct sw_header *out, uint64_t *known)
 {
-	enum sw_verdict verdict;
+	enum verdict verdict;
 	uint64_t begin;
 
 	if (len < SW_HEAD_BYTES)
-		return SW_FRAME_SHORT;
+		return SHORT;
 	memcpy(out, data, SW_HEAD_BYTES);
 	memcpy(&begin, out, sizeof(begin));
 	if (out->magic != SW_MAGIC)
-		return SW_FRAME_MAGIC;
+		return FOREIGN;
 	if (out->head_crc != sw_crc32c(0, data, SW_HEAD_COVERED))
-		return SW_FRAME_CRC;
+		return DAMAGED;
 	if (out->payload_len != len - SW_HEAD_BYTES)
-		return SW_FRAME_LENGTH;
+		return LENGTH;
 	out->psn = out->psn_low | (uint64_t)out->psn_high << 32;
 	if (begin == *known)
-		return SW_FRAME_OK;
+		return RIGHT;
 	verdict = check_type(out);
-	if (verdict == SW_FRAME_OK)
+	if (verdict == RIGHT)
 		*known = begin;
-	return verdict;
-}
-
-enum sw_verdict sw_header_decode(
-	const uint8_t *data, uint32_t len, struct sw_header *out)
-{
-	struct sw_header h;
-	uint64_t known = 0;
-	enum sw_verdict verdict = decode(data, len, &h, &known);
-
-	if (verdict == SW_FRAME_OK)
-		*out = h;
 	return verdict;
 }
 
@@ -126,14 +115,14 @@ const char *sw_mode_name(uint32_t mode)
 	return mode < SW_N_MODES ? names[mode] : "of no known mode";
 }
 
-static void count_bad(enum sw_verdict verdict, struct sw_stats *st)
+static void count_bad(enum verdict verdict, struct sw_stats *st)
 {
-	uint64_t *const counters[] = {[SW_FRAME_SHORT] = &st->rx_short,
-		[SW_FRAME_MAGIC] = &st->rx_magic,
-		[SW_FRAME_CRC] = &st->rx_head_crc,
-		[SW_FRAME_VERSION] = &st->rx_version,
-		[SW_FRAME_TYPE] = &st->rx_type,
-		[SW_FRAME_LENGTH] = &st->rx_length};
+	uint64_t *const counters[] = {[SHORT] = &st->rx_short,
+		[FOREIGN] = &st->rx_magic,
+		[DAMAGED] = &st->rx_head_crc,
+		[VERSION] = &st->rx_version,
+		[TYPE] = &st->rx_type,
+		[LENGTH] = &st->rx_length};
 
 	sw_count(counters[verdict], 1);
 }
@@ -141,9 +130,9 @@ static void count_bad(enum sw_verdict verdict, struct sw_stats *st)
 static inline bool open_one(const struct sw_rx_frame *f, struct sw_header *h,
 	uint64_t *known, struct sw_stats *st)
 {
-	enum sw_verdict verdict = decode(f->data, f->len, h, known);
+	enum verdict verdict = decode(f->data, f->len, h, known);
 
-	if (verdict != SW_FRAME_OK) {
+	if (verdict != RIGHT) {
 		count_bad(verdict, st);
 		return false;
 	}

@@ -143,27 +143,6 @@ static inline void sw_header_seal(struct sw_header *h)
 	h->head_crc = sw_crc32c(0, h, SW_HEAD_COVERED);
 }
 
-/* sw_header_encode - write @h to @out[54], header CRC included. */
-void sw_header_encode(const struct sw_header *h, uint8_t out[SW_HEAD_BYTES]);
-
-enum sw_verdict {
-	SW_FRAME_OK,
-	SW_FRAME_SHORT,   /* shorter than a header */
-	SW_FRAME_MAGIC,   /* not ours */
-	SW_FRAME_CRC,     /* header damaged */
-	SW_FRAME_VERSION, /* a version that we do not speak */
-	SW_FRAME_TYPE,    /* no such type, flag or class */
-	SW_FRAME_LENGTH,  /* payload_len is not what is there, or the type
-			     forbids it */
-};
-
-/* sw_header_decode - check the frame's own consistency and fill @h.
- * @len bytes are at @data.  Nothing outside them is read.  @h is written only
- * with SW_FRAME_OK.  HELLO and JOIN of any version decode: JOIN carries the
- * range of versions, and is answered by an error that names both. */
-enum sw_verdict sw_header_decode(
-	const uint8_t *data, uint32_t len, struct sw_header *h);
-
 /* sw_data_crc - CRC32C of a data payload, seeded with what it belongs to, so
  * that intact bytes in the wrong place fail too. */
 static inline uint32_t sw_data_crc(
@@ -185,16 +164,18 @@ static inline uint32_t sw_data_crc_far(
 }
 
 /* sw_frames_open - what each of a burst must pass before anybody asks whose it
- * is: sw_header_decode, and the payload's CRC if it is a control frame.  Fills
- * @heads and counts them; type 0: it is dropped, and why is counted.  What has
- * come is in no cache of this core: so all headers are read before the first
- * frame is handled, while those behind them are fetched. */
+ * is: its own consistency, and the payload's CRC if it is a control frame.
+ * Nothing outside it is read.  Fills @heads and counts them; type 0: it is
+ * dropped, and why is counted.  HELLO and JOIN of any version pass: JOIN
+ * carries the range of versions, and is answered by an error that names both.
+ * What has come is in no cache of this core: so all headers are read before the
+ * first frame is handled, while those behind them are fetched. */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 
 /* sw_frame_fill - a frame for a port, whose header is filled in but for the
  * version, the payload's CRC where it is a control frame's, and what
- * sw_header_encode adds.  @payload as in sw_tx_frame.
+ * sw_header_seal adds.  @payload as in sw_tx_frame.
  * sw_frames_note - count @n frames of so many bytes with their headers.
  * sw_frame_build - both. */
 static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,

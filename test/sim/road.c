@@ -8,6 +8,7 @@
 #include "engine/wire/wire.h"
 #include "sum/sum.h"
 #include "test/sim/net.h"
+#include "test/support/header.h"
 
 static void damage(struct sim_net *net, struct sim_frame *f)
 {
@@ -55,7 +56,7 @@ static void falsify(
 		memcpy(payload + at, &k, sizeof(k));
 	}
 	h->payload_crc = sw_crc32c(0, payload, h->payload_len);
-	sw_header_encode(h, f->bytes);
+	header_encode(h, f->bytes);
 	net->n_false_acks++;
 }
 
@@ -99,7 +100,7 @@ static enum sim_fate judge(struct sim_net *net, struct sim_frame *f)
 	struct sim_node *from = &net->nodes[f->from];
 	enum sim_fate fate = SIM_PASS;
 	struct sw_header h;
-	bool is_ours = sw_header_decode(f->bytes, f->len, &h) == SW_FRAME_OK;
+	bool is_ours = header_decode(f->bytes, f->len, &h) == HEADER_GOOD;
 
 	if (net->hook)
 		fate = net->hook(net->hook_ctx, f);

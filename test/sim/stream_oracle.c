@@ -14,6 +14,7 @@
 #include "engine/sums/stream.h"
 #include "engine/worker/stream.h"
 #include "test/sim/job.h"
+#include "test/support/header.h"
 
 /* --- frames --- */
 
@@ -267,8 +268,8 @@ bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
 	memcpy(&s.h.chunk, t->head + 24, 4);
 	if (!find_group(job, s.h.key, &s.group))
 		return false;
-	if (sw_header_decode(t->head, SW_HEAD_BYTES + t->payload_len, &s.h) !=
-		SW_FRAME_OK)
+	if (header_decode(t->head, SW_HEAD_BYTES + t->payload_len, &s.h) !=
+		HEADER_GOOD)
 		abort();
 	if (t->to.ip == SW_LOOPBACK_IP)
 		worker = from - sim_job_first(job);

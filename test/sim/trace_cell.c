@@ -3,6 +3,7 @@
 #include "engine/base/bytes.h"
 #include "test/sim/hand.h"
 #include "test/sim/traces.h"
+#include "test/support/header.h"
 
 enum { A, B, C };
 
@@ -295,23 +296,23 @@ static void i4_nothing_changes_before_all_is_checked(struct check *c)
 	bad = good;
 	bad.bytes[SW_HEAD_BYTES + 8] ^= 1; /* B's session, payload damaged */
 	h.session = rig.r.w[B].session;
-	sw_header_encode(&h, bad.bytes);
+	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_payload_crc, 1, "payloads damaged");
 	peer_again(&rig.r.w[A], &bad); /* B's session from A's address */
 	check_eq(c, st->rx_source, 1, "wrong sources");
 	h.session ^= 1;
-	sw_header_encode(&h, bad.bytes);
+	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_session, 1, "wrong generations");
 	h.session = rig.r.w[B].session;
 	h.chunk = 1;
-	sw_header_encode(&h, bad.bytes);
+	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_chunk, 1, "chunks unknown");
 	h.chunk = 0;
 	h.dtype = SW_F32;
-	sw_header_encode(&h, bad.bytes);
+	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_dtype, 1, "wrong dtypes");
 	check_eq(c, st->push_folded, 1, "folds");

@@ -4,6 +4,7 @@
 #include "engine/worker/worker_int.h"
 #include "test/sim/hand.h"
 #include "test/sim/trace_job.h"
+#include "test/support/header.h"
 
 enum { A, B };
 
@@ -132,13 +133,13 @@ static void a5_old_ack_is_ignored_by_a_worker(struct check *c)
 	n_open = space->n_open;
 	if (!check(c, k.f && n_open, "an ACK is kept, frames are open"))
 		return;
-	sw_header_decode(k.f->bytes, k.f->len, &h);
+	header_decode(k.f->bytes, k.f->len, &h);
 	memcpy(&sack, k.f->bytes + SW_HEAD_BYTES, sizeof(sack));
 	sack.largest = space->next_psn - 1;
 	memset(sack.bits, 0xff, sizeof(sack.bits));
 	memcpy(k.f->bytes + SW_HEAD_BYTES, &sack, sizeof(sack));
 	h.payload_crc = sw_crc32c(0, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
-	sw_header_encode(&h, k.f->bytes);
+	header_encode(&h, k.f->bytes);
 	sim_net_replay(&job->net, k.f);
 	sim_job_pass(job, 50 * SW_US);
 	check_eq(c, space->n_open, n_open, "open frames");

@@ -4,6 +4,7 @@
 #include "engine/base/error.h"
 #include "engine/worker/worker_int.h"
 #include "test/sim/trace_job.h"
+#include "test/support/header.h"
 
 /* --- A2, the worker's half --- */
 
@@ -68,14 +69,14 @@ static void a2_result_before_its_push(struct check *c)
 	check(c, sim_net_run(&job->net, 2 * SW_S, has_begun_round_2, job),
 		"round 2 begins");
 	if (!check(c,
-		    k.f && sw_header_decode(k.f->bytes, k.f->len, &h) ==
-				    SW_FRAME_OK,
+		    k.f && header_decode(k.f->bytes, k.f->len, &h) ==
+				    HEADER_GOOD,
 		    "a RESULT of chunk 9 was copied"))
 		return;
 	h.round = 2;
 	h.payload_crc =
 		sw_data_crc(&h, k.f->bytes + SW_HEAD_BYTES, h.payload_len);
-	sw_header_encode(&h, k.f->bytes);
+	header_encode(&h, k.f->bytes);
 	sim_net_replay(&job->net, k.f);
 	chunk = &job->workers[0].engine.tensors[0].chunks[9];
 	sim_job_pass(job, 8 * SW_US);

@@ -9,6 +9,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "sum/sum.h"
+#include "test/support/header.h"
 
 uint32_t frame_ip(uint32_t i)
 {
@@ -30,13 +31,13 @@ void frame_seal(struct test_frame *f)
 {
 	f->len = SW_HEAD_BYTES + f->h.payload_len;
 	f->h.payload_crc = frame_crc(f);
-	sw_header_encode(&f->h, f->bytes);
+	header_encode(&f->h, f->bytes);
 }
 
 void frame_read(struct test_frame *f)
 {
 	f->h.type = 0;
-	sw_header_decode(f->bytes, f->len, &f->h);
+	header_decode(f->bytes, f->len, &f->h);
 }
 
 bool frame_is_intact(const struct test_frame *f)

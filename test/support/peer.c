@@ -7,6 +7,7 @@
 
 #include "engine/base/bytes.h"
 #include "sum/dtype.h"
+#include "test/support/header.h"
 
 /* --- any frame --- */
 
@@ -39,7 +40,7 @@ void peer_make(struct test_peer *p, struct sw_header h, const void *payload,
 	if (!h.payload_crc)
 		return;
 	out->h.payload_crc = h.payload_crc;
-	sw_header_encode(&out->h, out->bytes);
+	header_encode(&out->h, out->bytes);
 }
 
 void peer_send(struct test_peer *p, struct sw_header h, const void *payload)

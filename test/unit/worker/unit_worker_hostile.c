@@ -5,6 +5,7 @@
  */
 #include "test/support/alloc.h"
 #include "test/support/worker_rig.h"
+#include "test/support/header.h"
 
 static struct worker_rig *open_rig(void)
 {
@@ -125,7 +126,7 @@ static void rx__wrong_source(void **state)
 	assert_int_equal(r->w.stats.rx_source, 3);
 	f->peer.port_i = 0;
 	f->h.session = 0;
-	sw_header_encode(&f->h, f->bytes);
+	header_encode(&f->h, f->bytes);
 	deliver(r, f);
 	assert_int_equal(r->w.stats.rx_session, 1);
 	close_rig(r);
