@@ -11,7 +11,6 @@
 #include "engine/base/error.h"
 
 enum {
-	PAGE = 4096,
 	WORDS_BYTES = (SW_PIPELINE_TENSORS + SW_PIPELINE_OTHERS) *
 		      sizeof(uint32_t), /* whole pages */
 };
@@ -22,15 +21,18 @@ static int fail(char *why, size_t room, int err, const char *text)
 	return err;
 }
 
-/* Without pinned words no stream can wait (sw_pipeline_hold). */
+/* Without pinned words no stream can wait (sw_pipeline_hold).  They are shared
+ * memory, so that they stay where the device reads them when the program forks,
+ * as DataLoaders do: private pages would be copied when we next write. */
 static int open_words(struct sw_pipeline *l)
 {
 	char why[SW_BACK_WHY];
 
-	l->words = aligned_alloc(PAGE, WORDS_BYTES);
-	if (!l->words)
+	if (sw_segment_create(&l->shared, "sumwire-words", WORDS_BYTES) ||
+		sw_segment_reserve(&l->shared, 0, WORDS_BYTES))
 		return SW_ENOMEM;
-	memset((void *)l->words, 0, WORDS_BYTES);
+	sw_segment_unhand(&l->shared);
+	l->words = l->shared.base;
 	l->has_pinned = !l->p.ops->pin(
 		l->p.back, (void *)l->words, WORDS_BYTES, false, why);
 	return 0;
@@ -98,7 +100,7 @@ void sw_pipeline_close(struct sw_pipeline *l)
 		l->p.ops->event_close(l->p.back, l->tensors[i]->start.event);
 	if (l->has_pinned)
 		l->p.ops->unpin(l->p.back, (void *)l->words);
-	free((void *)l->words);
+	sw_segment_fini(&l->shared);
 	free(l->open);
 	free(l->tensors);
 	pthread_cond_destroy(&l->changed);

@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/pipe_rig.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "test/support/random.h"
 
 enum {
@@ -263,6 +266,27 @@ static void pipeline__stream_waits(void **state)
 	}
 	assert_int_equal(r->n_lines, 0);
 	sw_host_stream_close(s);
+	rig_close(r);
+}
+
+/* A child shares the page that a device reads, else the parent's next write
+ * would go to another one. */
+static void pipeline__words_stay_when_we_fork(void **state)
+{
+	struct rig *r = rig_open(NULL, 64 * KIB);
+	_Atomic uint32_t *word = sw_pipeline_word(&r->l);
+	int code;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		atomic_store(word, 7);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &code, 0), pid);
+	assert_int_equal(atomic_load(word), 7);
 	rig_close(r);
 }
 
@@ -545,6 +569,7 @@ int main(void)
 		cmocka_unit_test(pipeline__urgent_waits_for_one_piece_in),
 		cmocka_unit_test(pipeline__late_event_holds_up_nobody),
 		cmocka_unit_test(pipeline__stream_waits),
+		cmocka_unit_test(pipeline__words_stay_when_we_fork),
 		cmocka_unit_test(pipeline__caller_waits_where_streams_cannot),
 		cmocka_unit_test(pipeline__device_lost),
 		cmocka_unit_test(pipeline__tensor_is_written),
