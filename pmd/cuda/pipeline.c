@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "engine/base/error.h"
@@ -28,12 +27,12 @@ static int fail(char *why, size_t room, int err, const char *text)
 static int open_words(struct sw_pipeline *l)
 {
 	char why[SW_BACK_WHY];
-	void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (words == MAP_FAILED)
+	if (sw_segment_create(&l->shared, "sumwire-words", WORDS_BYTES) ||
+		sw_segment_reserve(&l->shared, 0, WORDS_BYTES))
 		return SW_ENOMEM;
-	l->words = words;
+	sw_segment_unhand(&l->shared);
+	l->words = l->shared.base;
 	l->has_pinned = !l->p.ops->pin(
 		l->p.back, (void *)l->words, WORDS_BYTES, false, why);
 	return 0;
@@ -101,8 +100,7 @@ void sw_pipeline_close(struct sw_pipeline *l)
 		l->p.ops->event_close(l->p.back, l->tensors[i]->start.event);
 	if (l->has_pinned)
 		l->p.ops->unpin(l->p.back, (void *)l->words);
-	if (l->words)
-		munmap((void *)l->words, WORDS_BYTES);
+	sw_segment_fini(&l->shared);
 	free(l->open);
 	free(l->tensors);
 	pthread_cond_destroy(&l->changed);

@@ -40,6 +40,7 @@
 
 #include <pthread.h>
 
+#include "pmd/client/segment.h"
 #include "pmd/cuda/back.h"
 
 struct sw_pipeline;
@@ -199,8 +200,9 @@ struct sw_pipeline {
 	uint64_t n_calls;
 	struct sw_pipeline_tensor **tensors; /* all */
 	uint32_t n_tensors;
-	uint32_t n_pieces;       /* of all */
-	_Atomic uint32_t *words; /* of each, and others */
+	uint32_t n_pieces; /* of all */
+	struct sw_segment shared;
+	_Atomic uint32_t *words; /* in it, of each, and others */
 	uint32_t n_words;
 	bool has_pinned; /* those */
 	/* the thread's: */
