@@ -258,7 +258,10 @@ static void draw_bursts(struct sim_job *job)
 		job->net.nodes[i].turn_ns <<= seldom;
 }
 
-/* A node that is slow in its link or its loop; nodes exist after open. */
+#define SLOWEST_NS SW_MS /* between two turns of a node */
+
+/* A node that is slow in its link or its loop, and yet takes a thousand frames
+ * a second, else all wait for it for minutes; nodes exist after open. */
 void sim_job_draw_nodes(struct sim_job *job)
 {
 	struct sim_node *n = &job->net.nodes[below(job, job->net.n_nodes)];
@@ -269,7 +272,8 @@ void sim_job_draw_nodes(struct sim_job *job)
 	if (below(job, 2))
 		n->rate_bits_s >>= 1 + below(job, 6);
 	else
-		n->turn_ns <<= 1 + below(job, 9);
+		n->turn_ns =
+			sw_min64(n->turn_ns << (1 + below(job, 9)), SLOWEST_NS);
 }
 
 void sim_job_describe(const struct sim_job *job)
