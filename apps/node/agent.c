@@ -179,7 +179,6 @@ static void start_lcores(struct agent *a)
 	a->core.paced_bit_s = a->core.tuning.rate_bit_s;
 	a->shared.daemon.has_mail = sw_agent_has_mail;
 	a->shared.daemon.mail_ctx = a;
-	p->is_serving = a->shared.is_serving;
 	p->ctx = &a->core;
 	p->rest = sw_agent_rest;
 	p->nap = sw_agent_nap;
@@ -191,11 +190,7 @@ static void start_lcores(struct agent *a)
 	sw_poller_add(p, sw_agent_work, &a->core);
 	for (uint32_t i = 0; i < a->shared.n_others; i++) {
 		p = &a->shared.daemon.pollers[i + 1];
-		p->is_serving =
-			a->shared.is_serving && i + 1 < a->shared.serve.n_cores;
-		p->ctx = &a->shared.others[i];
 		a->shared.others[i].paced_bit_s = a->core.paced_bit_s;
-		p->rest = sw_agent_lane_rest;
 		sw_poller_add(p, sw_agent_lane_work, &a->shared.others[i]);
 	}
 }

@@ -323,8 +323,6 @@ bool sw_agent_is_awaited(void *ctx);
 
 /* agent_lane.c: the other lcores; @ctx is a struct agent_lane. */
 uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns);
-void sw_agent_lane_rest(
-	void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 
 /* sw_agent_has_mail - as struct sw_daemon says; @ctx is a struct agent. */
 bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to);

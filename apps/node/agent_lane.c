@@ -6,7 +6,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "apps/node/agent.h"
 #include "engine/base/bytes.h"
@@ -146,14 +145,6 @@ uint32_t sw_agent_lane_work(void *ctx, uint64_t now_ns)
 	if (n)
 		sw_loop_look(loop_of(l)); /* timers may have been set */
 	return n + copy_if_ended(l);
-}
-
-/* All that comes rings: there is no more to wait for. */
-void sw_agent_lane_rest(
-	void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns)
-{
-	(void)ctx;
-	sw_host_idle_wait(NULL, 0, fds, n_fds, (uint32_t)(max_ns / SW_US + 1));
 }
 
 bool sw_agent_has_mail(const void *ctx, uint32_t from, uint32_t to)

@@ -8,7 +8,6 @@
 
 #include "apps/cli/clock.h"
 #include "apps/cli/log.h"
-#include "pmd/host/bell.h"
 #include "apps/node/idle.h"
 #include "apps/node/log_lines.h"
 #include "apps/node/reserve.h"
@@ -21,6 +20,7 @@
 #include "engine/loop/loop.h"
 #include "pmd/dpdk/eal.h"
 #include "pmd/dpdk/port.h"
+#include "pmd/host/bell.h"
 #include "pmd/host/nodes.h"
 #include "pmd/host/stats_serve.h"
 
@@ -48,8 +48,8 @@ struct sw_poller {
 	atomic_bool stop;
 	struct sw_work works[SW_WORKS];
 	uint32_t n_works;
-	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable or
-	 * there is work, which the bell does not tell; NULL: there is no such.
+	/* Sleep at most @max_ns, or until one of @n_fds @fds is readable, or
+	 * something comes that the bell does not tell of; NULL: no such does.
 	 */
 	void (*rest)(
 		void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);

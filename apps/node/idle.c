@@ -20,7 +20,7 @@ enum sw_idle_way sw_idle_choose(const struct sw_idle *i,
 {
 	bool can_wake = l->can_wake && i->sleep_ns;
 	bool is_shared = can_wake && sw_idle_is_shared(i, l->now_ns);
-	bool may_miss = l->is_busy || l->is_serving || !l->can_rest;
+	bool may_miss = l->is_busy || l->is_serving;
 	uint64_t yields_ns = (l->is_busy ? YIELD_SPINS : 1) * i->spin_ns;
 
 	*most_ns = l->is_busy ? WAIT_NS : REST_NS;

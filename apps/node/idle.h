@@ -31,7 +31,6 @@ struct sw_idle_look {
 	uint64_t idle_ns;   /* since something came, or went */
 	bool is_busy;       /* something is outstanding */
 	bool can_wake;      /* a descriptor says when frames come */
-	bool can_rest;      /* processes say when they submit */
 	bool is_serving;    /* frames may come at any time */
 	bool has_computing; /* a process that does not wait for its sums */
 };

@@ -122,7 +122,6 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	struct sw_idle_look look = {.now_ns = now_ns,
 		.idle_ns = idle_ns,
-		.can_rest = p->rest,
 		.is_serving = p->is_serving};
 	int fds[SW_HOST_WAKE_FDS];
 	uint32_t n_fds;

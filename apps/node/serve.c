@@ -190,6 +190,7 @@ void sw_serve_start(struct sw_serve *s)
 		struct sw_serve_core *c = &s->cores[i];
 		struct sw_poller *p = &s->daemon->pollers[i];
 
+		p->is_serving = true;
 		sw_loop_set(&p->loop, i, sw_server_node(c->engine));
 		sw_poller_add(p, i ? core_turn : first_turn, c);
 	}

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "pmd/client/edge.h"
 
 int sw_bell_open(struct sw_bell *b)
 {
@@ -24,8 +25,7 @@ void sw_bell_close(struct sw_bell *b)
 
 void sw_bell_await(struct sw_bell *b)
 {
-	atomic_store_explicit(&b->is_awaited, true, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	sw_edge_doze(&b->is_awaited);
 }
 
 /* Who has rung may not have written yet: then the next sleep ends at once. */
@@ -33,7 +33,7 @@ void sw_bell_done(struct sw_bell *b)
 {
 	uint64_t n;
 
-	if (!atomic_exchange(&b->is_awaited, false))
+	if (!atomic_exchange(&b->is_awaited, 0))
 		(void)!read(b->fd, &n, sizeof(n));
 }
 
@@ -41,6 +41,6 @@ void sw_bell_ring(struct sw_bell *b)
 {
 	const uint64_t one = 1;
 
-	if (atomic_exchange(&b->is_awaited, false))
+	if (sw_edge_is_asleep(&b->is_awaited))
 		(void)!write(b->fd, &one, sizeof(one));
 }

@@ -12,11 +12,12 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct sw_bell {
 	int fd; /* an eventfd; only while is_open */
 	bool is_open;
-	_Alignas(64) atomic_bool is_awaited; /* nobody has rung since */
+	_Alignas(64) _Atomic uint32_t is_awaited; /* nobody has rung since */
 };
 
 /* sw_bell_open - a closed one, or zeros.  Errors: SW_ENOMEM, the process has no

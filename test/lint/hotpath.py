@@ -67,6 +67,7 @@ OFF_PATH = {
     ("engine/server/job.c", "judge"): "the end of a job, or of its tensors",
     ("engine/worker/stall.c", "warn"): "once a stall has lasted 30 s",
     ("engine/worker/mismatch.c", "kill_other"): "the end of a group",
+    ("engine/worker/group.c", "sw_wgroup_name"): "the same, in words",
     ("engine/server/session.c", "sw_session_check_call"): "the same",
     ("engine/worker/worker_life.c", "sw_worker_fail"):
         "the end of a job, with its reason",
@@ -103,7 +104,6 @@ LCORE = ROOTS + [
     ("apps/node/agent_lcore.c", "on_keep"),
     ("apps/node/agent_declare.c", "sw_agent_on_declared"),
     ("apps/node/agent_lane.c", "sw_agent_lane_work"),
-    ("apps/node/agent_lane.c", "sw_agent_lane_rest"),
     ("apps/node/agent_lane.c", "keep"),
     ("apps/node/reserve.c", "env_ready"),
     ("apps/node/reserve.c", "env_drop"),

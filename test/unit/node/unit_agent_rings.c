@@ -142,6 +142,11 @@ static void has_mail__until_it_is_taken(void **state)
 
 	(void)state;
 	assert_true(has_mail(s, 0, 0)); /* JOIN */
+	sw_bell_await(&s->agent.shared.daemon.pollers[0].bell);
+	command(&s->agent, AGENT_TUNE, 0);
+	assert_false(
+		sw_bell_is_awaited(&s->agent.shared.daemon.pollers[0].bell));
+	sw_bell_done(&s->agent.shared.daemon.pollers[0].bell);
 	assert_false(has_mail(s, 1, 1));
 	admit(s);
 	assert_false(has_mail(s, 0, 0));
