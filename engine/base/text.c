@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/text.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,4 +132,14 @@ uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n)
 	if (i < n)
 		snprintf(out + at, size - at, ", ...");
 	return count(set, n);
+}
+
+void sw_text_add(char *text, size_t size, const char *fmt, ...)
+{
+	size_t n = strlen(text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text + n, size - n, fmt, ap);
+	va_end(ap);
 }

@@ -29,6 +29,10 @@ bool sw_text_is_good(const char *s, size_t size);
  * what does not print is a '?'. */
 void sw_text_clean(char *text, size_t size);
 
+/* sw_text_add - append to the text in @size bytes, as far as there is room. */
+void sw_text_add(char *text, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* sw_text_runs - the numbers in @set that are below @n, as "1, 4-7" into @size
  * bytes; what has no room is "...".  Returns how many they are. */
 uint32_t sw_text_runs(char *out, size_t size, const uint64_t *set, uint32_t n);

@@ -7,10 +7,10 @@
  * server of the job's list, decides that; the other servers learn it from
  * nobody: their members leave.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/text.h"
 #include "engine/server/server_int.h"
 
 static uint64_t sessions_bytes(uint32_t n_members)
@@ -54,18 +54,6 @@ enum {
 	LONGEST_S = 600,
 };
 
-/* Append, as far as there is room. */
-static __attribute__((format(printf, 3, 4))) void add(
-	char *text, size_t size, const char *fmt, ...)
-{
-	size_t n = strlen(text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text + n, size - n, fmt, ap);
-	va_end(ap);
-}
-
 /* What is known of those that are missing, and the addresses of those that are
  * here. */
 static void describe(const struct sw_job *job, char *text, size_t size)
@@ -80,20 +68,21 @@ static void describe(const struct sw_job *job, char *text, size_t size)
 		if (job->status.joined >> i & 1 || (!m->refused_err && !m->ip))
 			continue;
 		if (m->refused_err)
-			add(text, size, "%srank %u at %s was refused (%s)", sep,
-				i, sw_ip_text(m->refused_ip, ip),
+			sw_text_add(text, size,
+				"%srank %u at %s was refused (%s)", sep, i,
+				sw_ip_text(m->refused_ip, ip),
 				sw_error_name(m->refused_err));
 		else
-			add(text, size, "%srank %u left (%.32s, %s)", sep, i,
-				m->node, sw_ip_text(m->ip, ip));
+			sw_text_add(text, size, "%srank %u left (%.32s, %s)",
+				sep, i, m->node, sw_ip_text(m->ip, ip));
 		sep = "; ";
 	}
-	add(text, size, "%shere: rank ", sep);
+	sw_text_add(text, size, "%shere: rank ", sep);
 	sep = "";
 	for (uint64_t left = job->status.joined; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctzll(left);
 
-		add(text, size, "%s%u %s", sep, i,
+		sw_text_add(text, size, "%s%u %s", sep, i,
 			sw_ip_text(job->members[i].ip, ip));
 		sep = ", ";
 	}

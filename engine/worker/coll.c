@@ -209,7 +209,7 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *ask)
 		return SW_EINVAL;
 	if (sw_stream_has_closed(t->stream, ask->local))
 		return SW_ECLOSED;
-	if (t->stream->n_closed)
+	if (t->stream->has_closed)
 		return kill_closed(w, t, ask);
 	if (t->number >= w->n_admitted)
 		return SW_EAGAIN;

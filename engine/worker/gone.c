@@ -49,10 +49,9 @@ void sw_stream_close(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	struct sw_stream *s = t->stream;
 
-	if (sw_wgroup_has_local(&s->group, local) &&
-		!sw_stream_has_closed(s, local)) {
+	if (sw_wgroup_has_local(&s->group, local)) {
 		sw_bits_add(s->closed, local);
-		s->n_closed++;
+		s->has_closed = true;
 	}
 	sw_stream_check_left(w, t);
 }

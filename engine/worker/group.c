@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "sum/sum.h"
 
 /* Whose is it?  False: there is no such rank. */
@@ -100,57 +101,39 @@ static uint32_t rank_in(
 	return g->list[g->by_member[g->start[r.member]]];
 }
 
-/* "rank 17" at @p, and how long that is; 0: it is not. */
+enum { WORD = 5 }; /* "rank " */
+
+/* How long "rank 17" at @p is; WORD: there is no number. */
 static uint32_t rank_at(const char *p, uint32_t *rank)
 {
-	uint32_t n = 5;
+	uint32_t n = WORD;
 
-	if (strncmp(p, "rank ", n) != 0 || p[n] < '0' || p[n] > '9')
-		return 0;
 	for (*rank = 0; n < 10 && p[n] >= '0' && p[n] <= '9'; n++)
 		*rank = 10 * *rank + (uint32_t)(p[n] - '0');
 	return n;
-}
-
-static void put(char text[SW_TEXT_MAX], size_t *n, char c)
-{
-	if (*n < SW_TEXT_MAX - 1)
-		text[(*n)++] = c;
-}
-
-static void put_rank(char text[SW_TEXT_MAX], size_t *n, uint32_t rank)
-{
-	for (const char *p = "rank "; *p; p++)
-		put(text, n, *p);
-	for (uint32_t ten = 10000; ten; ten /= 10)
-		if (rank >= ten || ten == 1)
-			put(text, n, (char)('0' + rank / ten % 10));
 }
 
 void sw_wgroup_name(const struct sw_worker *w, const struct sw_wgroup *g,
 	char text[SW_TEXT_MAX])
 {
 	char in[SW_TEXT_MAX];
-	const char *p = in;
-	size_t n;
+	const char *from, *at;
+	uint32_t rank, len;
 
 	memcpy(in, text, sizeof(in));
-	if (strncmp(p, "stream ", 7) != 0)
+	from = strstr(in, ": "); /* behind its name */
+	if (strncmp(in, "stream ", 7) != 0 || !from)
 		return;
-	while (*p && strncmp(p, ": ", 2) != 0)
-		p++; /* over its name */
-	for (n = (size_t)(p - in); *p;) {
-		uint32_t rank, len = rank_at(p, &rank);
-		uint32_t to = len ? rank_in(w, g, rank) : 0;
-
-		if (len && to != rank) {
-			put_rank(text, &n, to);
-			p += len;
-		} else {
-			put(text, &n, *p++);
-		}
+	text[from - in] = 0;
+	for (; (at = strstr(from, "rank ")); from = at + len) {
+		len = rank_at(at, &rank);
+		sw_text_add(text, SW_TEXT_MAX, "%.*s", (int)(at - from) + WORD,
+			from);
+		if (len > WORD)
+			sw_text_add(
+				text, SW_TEXT_MAX, "%u", rank_in(w, g, rank));
 	}
-	text[n] = 0;
+	sw_text_add(text, SW_TEXT_MAX, "%s", from);
 }
 
 /* --- streams of one group --- */

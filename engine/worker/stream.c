@@ -34,7 +34,7 @@ static void copy_closed(const struct sw_worker *w, struct sw_wtensor *t)
 
 	for (uint32_t i = 0; kin && i < SW_LOCAL_WORDS; i++) {
 		s->closed[i] = kin->stream->closed[i] & s->group.has_local[i];
-		s->n_closed += (uint32_t)__builtin_popcountll(s->closed[i]);
+		s->has_closed |= s->closed[i] != 0;
 	}
 }
 

@@ -117,9 +117,10 @@ struct sw_stream {
 	struct sw_coll colls[SW_COLLS];
 	struct sw_coll_local *locals; /* of all of these */
 	uint32_t *n_asked;            /* submitted in all, by local rank */
-	/* Local ranks that are through with the group; lane 0's. */
-	uint32_t n_closed;
+	/* Local ranks that are through with the group, and whether there are
+	 * any; lane 0's. */
 	uint64_t closed[SW_LOCAL_WORDS];
+	bool has_closed;
 	uint32_t n_newest; /* the same of the one that is ahead of them */
 	uint32_t n_colls;  /* submitted by all of them */
 	uint32_t n_open;

@@ -113,7 +113,7 @@ ENGINE_IMPORTS = {
     "aligned_alloc", "calloc", "free", "malloc",  # when a job is admitted
     "memchr", "memcmp", "memcpy", "memmove", "memset",
     "snprintf", "vsnprintf",  # text into the caller's memory
-    "strcmp", "strlen", "strncmp", "strncpy", "strnlen",
+    "strcmp", "strlen", "strncmp", "strncpy", "strnlen", "strstr",
     "__assert_fail",  # our own bugs, debug builds
     "_GLOBAL_OFFSET_TABLE_",
 }
