@@ -78,12 +78,12 @@ static void push(struct rank *r, struct sw_device_tensor *t, void *at)
 	must(r, sw_push_pull_device(t, &call));
 }
 
-static double sum_there(struct rank *r)
+static double sum_there(struct rank *r, struct sw_device_tensor *t, void *at)
 {
 	uint64_t from_ns = sw_edge_now_ns();
 
-	push(r, r->big, r->big_at);
-	must(r, sw_device_wait(r->big));
+	push(r, t, at);
+	must(r, sw_device_wait(t));
 	return seconds_since(from_ns);
 }
 
@@ -93,15 +93,6 @@ static double sum_here(struct rank *r)
 
 	must(r, sw_push_pull(r->c, r->host, r->step++, &handle));
 	must(r, sw_wait(r->c, handle));
-	return seconds_since(from_ns);
-}
-
-static double sum_small(struct rank *r)
-{
-	uint64_t from_ns = sw_edge_now_ns();
-
-	push(r, r->small, r->small_at);
-	must(r, sw_device_wait(r->small));
 	return seconds_since(from_ns);
 }
 
@@ -115,7 +106,7 @@ static void check_sum(struct rank *r)
 	for (uint64_t i = 0; i < n; i++)
 		x[i] = 1;
 	must(r, sw_device_copy(r->d, r->big_at, x, r->bytes));
-	(void)sum_there(r);
+	(void)sum_there(r, r->big, r->big_at);
 	must(r, sw_device_copy(r->d, x, r->big_at, r->bytes));
 	for (uint64_t i = 0; i < n; i++)
 		measure_must(x[i] == (float)sw_size(r->c), "element %llu is %f",
@@ -135,7 +126,7 @@ static void compare_places(struct rank *r)
 
 	(void)sum_here(r);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		double there = sum_there(r);
+		double there = sum_there(r, r->big, r->big_at);
 
 		here[i] = sum_here(r);
 		ratios[i] = here[i] / there;
@@ -157,11 +148,11 @@ static void compare_small(struct rank *r)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < ALONE; i++)
-		alone[i] = sum_small(r);
+		alone[i] = sum_there(r, r->small, r->small_at);
 	for (uint32_t i = 0; i < UNDER; i++) {
 		push(r, r->big, r->big_at);
 		for (uint32_t k = 0; k < EACH; k++) {
-			double took = sum_small(r);
+			double took = sum_there(r, r->small, r->small_at);
 
 			if (sw_device_poll(r->big) == SW_EAGAIN)
 				under[n++] = took;

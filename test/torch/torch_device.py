@@ -6,7 +6,6 @@ import os
 
 import torch_rig
 import backend_rig
-import rig
 from torch_rig import HERE, IS_QUICK, TorchNet
 
 # check: no gradient is written while it is summed
@@ -34,9 +33,7 @@ def test_options():
 
 def test_compiled():
     """torch.compile: the same weights as of memory."""
-    if not torch_rig.has_torch("torch.compiler.disable"):
-        raise rig.Skip(f"{torch_rig.python()}: no torch.compile before "
-                       f"PyTorch 2.1")
+    torch_rig.need_compile()
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "compiled", env=HOST)

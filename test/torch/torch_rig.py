@@ -46,6 +46,11 @@ def has_torch(*what):
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
+def need_compile():
+    if not has_torch("torch.compiler.disable"):
+        raise rig.Skip(f"{python()}: no torch.compile before PyTorch 2.1")
+
+
 class TorchNet(Net):
     """A job whose workers are Python programs, as many as there are agents, or
     as their local ranks.  Ranks that compute leave an agent little of a small

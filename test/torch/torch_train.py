@@ -3,7 +3,6 @@
 import os
 
 import torch_rig
-import rig
 from proc_tune import check_all_changed
 from rig import check
 from torch_rig import TorchNet
@@ -39,9 +38,7 @@ def test_tuned():
 
 
 def test_compiled():
-    if not torch_rig.has_torch("torch.compiler.disable"):
-        raise rig.Skip(f"{torch_rig.python()}: no torch.compile before "
-                       f"PyTorch 2.1")
+    torch_rig.need_compile()
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "compiled")

@@ -359,6 +359,17 @@ static void hold__by_wait_value(void **state)
 	check_hold(s, 0, "not pinned");
 }
 
+/* Over runtime 13, with tensor @t. */
+static struct rig *open_with_one(struct scene *s, uint32_t *t)
+{
+	struct rig *r;
+
+	load(s, 2);
+	r = open_rig();
+	*t = rig_add(r, MIB, 0);
+	return r;
+}
+
 /* Neither a graph nor a stream that is none harms the device. */
 static void submit__refuses(void **state)
 {
@@ -367,9 +378,7 @@ static void submit__refuses(void **state)
 	uint32_t t;
 	char why[SW_PIPELINE_WHY];
 
-	load(s, 2);
-	r = open_rig();
-	t = rig_add(r, MIB, 0);
+	r = open_with_one(s, &t);
 	s->fake[1]->capture = 1;
 	assert_int_equal(rig_submit_on(r, t, NULL, why), SW_EINVAL);
 	assert_contains(why, "tensor 't0': its stream is being captured into a "
@@ -397,9 +406,7 @@ static void hold__refuses_a_graph(void **state)
 	uint32_t t;
 	char why[SW_PIPELINE_WHY];
 
-	load(s, 2);
-	r = open_rig();
-	t = rig_add(r, MIB, 0);
+	r = open_with_one(s, &t);
 	r->is_stuck = true;
 	rig_submit(r, t);
 	s->fake[1]->capture = 1;

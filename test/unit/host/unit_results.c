@@ -174,14 +174,20 @@ static void declare__near(void **state)
 	close_pair(&p);
 }
 
+/* Process 1 declares, then the other one. */
+static void open_declaring(struct pair *p)
+{
+	open_pair(p);
+	send_batch(p, 1, 10, false);
+	send_batch(p, 0, 10, false);
+}
+
 /* A batch waits until the one before, of another, has been answered. */
 static void declare__one_at_a_time(void **state)
 {
 	struct pair p;
 
-	open_pair(&p);
-	send_batch(&p, 1, 10, false);
-	send_batch(&p, 0, 10, false);
+	open_declaring(&p);
 	assert_int_equal(p.n_declare, 1);
 	close(admit(&p, 1));
 	poll_some(&p);
@@ -203,9 +209,7 @@ static void declare__and_die(void **state)
 {
 	struct pair p;
 
-	open_pair(&p);
-	send_batch(&p, 1, 10, false);
-	send_batch(&p, 0, 10, false);
+	open_declaring(&p);
 	die(&p, 1);
 	assert_int_equal(p.n_declare, 1); /* its tensors may be used */
 	assert_int_equal(
@@ -224,9 +228,7 @@ static void declare__and_die_in_vain(void **state)
 {
 	struct pair p;
 
-	open_pair(&p);
-	send_batch(&p, 1, 10, false);
-	send_batch(&p, 0, 10, false);
+	open_declaring(&p);
 	die(&p, 1);
 	sw_host_declare_failed(
 		p.host, p.declarer, p.batch, SW_ENOMEM, "no memory");

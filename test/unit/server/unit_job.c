@@ -214,6 +214,15 @@ static void status__size_is_the_sum_of_local_ranks(void **state)
 	server_rig_close(r);
 }
 
+/* Worker 1 leaves, worker 0 waits for it. */
+static void leave_and_wait(struct server_rig *r)
+{
+	peer_leave(&r->w[1], 0, "");
+	peer_push(&r->w[0], 0, 1, 0, 1);
+	rig_tx(r);
+	peer_pull(&r->w[0], 0, 1, 0);
+}
+
 /* Who is gone is named by ranks, which a reader knows, not as a member. */
 static void gone__is_named_by_its_ranks(void **state)
 {
@@ -223,10 +232,7 @@ static void gone__is_named_by_its_ranks(void **state)
 		join_with(r, i, i == 1 ? 3 : 1);
 	rig_tx(r);
 	rig_declare(r, 0, 0, "a", SW_I32, PEER_CHUNK, 0);
-	peer_leave(&r->w[1], 0, "");
-	peer_push(&r->w[0], 0, 1, 0, 1);
-	rig_tx(r);
-	peer_pull(&r->w[0], 0, 1, 0);
+	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER ranks 1-3 (node node1) "
 				   "left; round 1 of tensor a cannot");
 	rig_tick(r, r->params.dead_after / 2);
@@ -359,10 +365,7 @@ static void left__is_named_to_who_waits(void **state)
 {
 	struct server_rig *r = open_running(2);
 
-	peer_leave(&r->w[1], 0, "");
-	peer_push(&r->w[0], 0, 1, 0, 1);
-	rig_tx(r);
-	peer_pull(&r->w[0], 0, 1, 0);
+	leave_and_wait(r);
 	assert_contains(rig_tx(r), "w0 ERROR SW_EPEER rank 1 (node node1) "
 				   "left; round 1 of tensor a cannot");
 	server_rig_close(r);
