@@ -24,8 +24,8 @@ enum sw_owed {
 	SW_OWE_ERROR,
 	SW_OWE_REQUEST, /* of a worker: HELLO, JOIN, DECLARE, TUNE, LEAVE */
 	SW_OWE_STATUS,
+	SW_OWE_DECLARED, /* keys, then what is said of them */
 	SW_OWE_MISMATCH,
-	SW_OWE_DECLARED,
 	SW_OWE_ANSWER,
 	SW_OWE_PULL,
 	SW_OWE_ACK,

@@ -57,6 +57,11 @@ static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 			"workers - 1, workers 1 to %u, local 1 to %u",
 			j->rank, j->n_members, j->n_local, SW_MAX_MEMBERS,
 			SW_LOCAL_RANKS);
+	if (j->first && j->first <= j->rank)
+		return sw_admit_refuse(srv, p, SW_EINVAL,
+			"worker %u has local ranks from %u on: each before it "
+			"has one at least",
+			j->rank, j->first - 1);
 	return true;
 }
 

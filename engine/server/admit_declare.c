@@ -408,4 +408,6 @@ void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
 		s->batch++;
 	}
 	sw_session_owe(s, SW_OWE_DECLARED);
+	if (is_again) /* it had no keys for what it was told of them */
+		sw_session_tell_again(s);
 }

@@ -242,6 +242,8 @@ void sw_job_enter(
 	sw_shard_set_weight(&job->shard, join->rank, join->n_local);
 	sw_shard_set_crc(&job->shard, join->rank, s->peer.has_crc);
 	job->status.joined |= 1ULL << s->member;
+	if (join->first)
+		sw_shard_set_rank(&job->shard, s->member, join->first - 1u);
 	sw_shard_rank(&job->shard, job->status.joined);
 	sw_log(job->srv->env->log, SW_LOG_INFO,
 		"job %s: rank %u joined from node %s at %s (%d of %u)",
@@ -257,6 +259,8 @@ void sw_job_enter(
 
 static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
 {
+	char who[SW_MEMBER_TEXT];
+
 	if (job->status.state == SW_JOB_FAILED)
 		return;
 	job->status.state = SW_JOB_FAILED;
@@ -264,8 +268,8 @@ static void fail(struct sw_job *job, uint16_t rank, int err, const char *text)
 	job->status.rank = rank;
 	snprintf(job->status.text, sizeof(job->status.text), "%s", text);
 	/* why is in the line before, of who found it */
-	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed by rank %u",
-		job->name, rank);
+	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed by %s",
+		job->name, sw_member_text(job, rank, who));
 	announce(job);
 	sw_job_touch(job); /* no results any more */
 }
@@ -303,6 +307,7 @@ static void close_some(struct sw_job *job)
 static void judge(struct sw_job *job)
 {
 	const struct sw_fault f = job->lost;
+	char who[SW_MEMBER_TEXT];
 
 	job->lost.err = 0;
 	if (!f.err || job->status.state == SW_JOB_FAILED)
@@ -312,8 +317,8 @@ static void judge(struct sw_job *job)
 		return;
 	}
 	sw_log(job->srv->env->log, SW_LOG_WARN,
-		"job %s continues without rank %u: %s", job->name, f.rank,
-		f.text);
+		"job %s continues without %s: %s", job->name,
+		sw_member_text(job, f.rank, who), f.text);
 	if (job->params.is_async)
 		return;
 	job->status.joined &= ~job->left | job->done;
@@ -427,7 +432,7 @@ void sw_job_tune(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"rank %u asks for policy %u, partition %llu, credit "
 			"%llu: %s",
-			s->member, ask.policy,
+			sw_shard_rank_of(&job->shard, s->member), ask.policy,
 			(unsigned long long)ask.part_bytes,
 			(unsigned long long)ask.credit_bytes, why);
 		return;

@@ -354,6 +354,9 @@ void sw_session_refresh(struct sw_session *s);
  * sw_session_tick_again - say it again; returns when the next time is. */
 void sw_session_await(struct sw_session *s);
 uint64_t sw_session_tick_again(struct sw_session *s);
+/* sw_session_tell_again - say now which tensors are dead, and then as if that
+ * were the first time. */
+void sw_session_tell_again(struct sw_session *s);
 
 /* sw_session_answer - @a goes with the next ANSWER; dropped when too many wait.
  */

@@ -340,6 +340,20 @@ void sw_session_await(struct sw_session *s)
 	sw_session_note_timer(s);
 }
 
+static void tell_unaware(struct sw_session *s)
+{
+	if (sw_bitmap_is_empty(&s->unaware))
+		return;
+	sw_bitmap_add_all(&s->to_tell, &s->unaware);
+	sw_session_owe(s, SW_OWE_MISMATCH);
+}
+
+void sw_session_tell_again(struct sw_session *s)
+{
+	tell_unaware(s);
+	sw_session_await(s);
+}
+
 uint64_t sw_session_tick_again(struct sw_session *s)
 {
 	const struct sw_job *job = s->job;
@@ -353,10 +367,7 @@ uint64_t sw_session_tick_again(struct sw_session *s)
 		return s->again_at_ns;
 	if (!knows_status)
 		sw_session_owe(s, SW_OWE_STATUS);
-	if (!is_aware) {
-		sw_bitmap_add_all(&s->to_tell, &s->unaware);
-		sw_session_owe(s, SW_OWE_MISMATCH);
-	}
+	tell_unaware(s);
 	s->again_wait_ns =
 		sw_min64(2 * s->again_wait_ns, s->srv->params.retry_max);
 	s->again_at_ns = s->srv->now_ns + s->again_wait_ns;
@@ -405,7 +416,8 @@ static void describe_stream(const struct sw_shard *sh, const char *name,
 			"(collective %u)",
 			name, i, sw_coll_text(h->op, h->dtype, ours), first,
 			sw_coll_text(b->op, b->dtype, theirs), b->number);
-	else if (h->aux != b->root)
+	else if (h->aux != b->root && sw_shard_is_ranked(sh, h->aux) &&
+		 sw_shard_is_ranked(sh, b->root))
 		snprintf(text, SW_TEXT_MAX,
 			"stream %.40s: rank %u calls %s with a root of rank "
 			"%u's node, rank %u with one of rank %u's (collective "
@@ -428,7 +440,7 @@ static void fail_giver(
 	sw_session_fail(s, SW_EPROTO, h->key,
 		"tensor %.64s: rank %u pushes %u B of a broadcast from rank "
 		"%u, and has local ranks %u to %u",
-		name, s->member, h->payload_len, h->aux, first,
+		name, first, h->payload_len, h->aux, first,
 		first + s->job->members[s->member].n_local - 1);
 }
 

@@ -413,9 +413,8 @@ void sw_shard_rank(struct sw_shard *sh, uint64_t joined)
 	uint32_t m = 0, first = 0;
 
 	for (; m < sh->n_members && joined >> m & 1; m++) {
-		sh->first[m] = (uint16_t)first;
+		sw_shard_set_rank(sh, m, first);
 		first += sh->weights[m];
 	}
-	sh->n_ranked = m;
 	sh->n_ranks = m == sh->n_members ? first : UINT32_MAX;
 }

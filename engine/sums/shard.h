@@ -103,7 +103,7 @@ struct sw_shard {
 	uint16_t weights[SW_MAX_MEMBERS]; /* of a push, by member: its local
 					     ranks */
 	uint16_t first[SW_MAX_MEMBERS];   /* the first one's rank, of */
-	uint32_t n_ranked;                /* so many members */
+	uint64_t ranked;                  /* these members */
 	uint32_t n_ranks; /* of the job; UINT32_MAX: not all are known */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders with marks */
 	struct sw_bitmap streams, free; /* indices: of those; of nobody */
@@ -304,24 +304,33 @@ static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
  * @joined. */
 void sw_shard_rank(struct sw_shard *sh, uint64_t joined);
 
-/* sw_shard_has_root - are a broadcast's bytes from the node of its root, and
- * from no other?  That is not known before all members up to this one have
- * joined here.  When all have, also: is there such a rank? */
-static inline bool sw_shard_has_root(
-	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
+/* sw_shard_set_rank - @member says that @first is the rank of its local rank 0:
+ * those before it may not have joined here. */
+static inline void sw_shard_set_rank(
+	struct sw_shard *sh, uint32_t member, uint32_t first)
 {
-	uint32_t local = (uint32_t)h->aux - sh->first[member];
-
-	return h->op != SW_OPERATION_COPY || member >= sh->n_ranked ||
-	       (h->aux < sh->n_ranks &&
-		       (h->payload_len > 0) == (local < sh->weights[member]));
+	sh->first[member] = (uint16_t)first;
+	sh->ranked |= 1ULL << member;
 }
 
 /* sw_shard_is_ranked - is the first rank of @member known? */
 static inline bool sw_shard_is_ranked(
 	const struct sw_shard *sh, uint32_t member)
 {
-	return member < sh->n_ranked;
+	return sh->ranked >> member & 1;
+}
+
+/* sw_shard_has_root - are a broadcast's bytes from the node of its root, and
+ * from no other?  That is not known before @member's ranks are.  When all have
+ * joined, also: is there such a rank? */
+static inline bool sw_shard_has_root(
+	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
+{
+	uint32_t local = (uint32_t)h->aux - sh->first[member];
+
+	return h->op != SW_OPERATION_COPY || !sw_shard_is_ranked(sh, member) ||
+	       (h->aux < sh->n_ranks &&
+		       (h->payload_len > 0) == (local < sh->weights[member]));
 }
 
 /* sw_shard_rank_of - the rank by which a person knows @member: its first. */

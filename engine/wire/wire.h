@@ -245,7 +245,9 @@ struct sw_join {
 	uint64_t credit_bytes; /* of a member; 0: the policy's */
 	uint8_t mode;          /* enum sw_mode */
 	uint8_t is_by_rank;    /* streams are summed in order of members */
-	uint8_t pad[46];
+	uint16_t first;        /* 1 + rank of its local rank 0, as the
+				  coordinator said; 0: not said */
+	uint8_t pad[44];
 };
 
 struct sw_accept {

@@ -80,7 +80,8 @@ static uint32_t build_join(
 		.policy = (uint8_t)sw_policy_id(w->params.policy),
 		.credit_bytes = w->params.credit_bytes,
 		.mode = w->params.is_async,
-		.is_by_rank = w->params.is_by_rank};
+		.is_by_rank = w->params.is_by_rank,
+		.first = l->server_i ? (uint16_t)(1 + w->first) : 0};
 
 	memcpy(j.job, w->job, sizeof(j.job));
 	memcpy(j.node, w->node_name, sizeof(j.node));

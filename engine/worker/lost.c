@@ -199,9 +199,11 @@ static void end_for(struct sw_worker *w, struct sw_wtensor *t, uint64_t who)
 	char text[SW_TEXT_MAX];
 
 	snprintf(text, sizeof(text),
-		"rank %u is gone; %s %.64s cannot complete",
-		w->firsts[__builtin_ctzll(who)],
-		t->stream ? "stream" : "tensor", t->name);
+		"%s %.64s: rank %u is gone, so it cannot complete",
+		t->stream ? "stream" : "tensor", t->name,
+		w->firsts[__builtin_ctzll(who)]);
+	if (t->stream)
+		sw_wgroup_name(w, &t->stream->group, text);
 	end(w, t, who >> w->lost.member & 1 ? w->lost.text : text);
 }
 

@@ -234,7 +234,7 @@ bool peer_declare(struct test_peer *p, uint32_t batch,
 	struct sw_declare_head head = {.batch = batch, .n = 1};
 	uint8_t payload[512];
 
-	item.key = SW_KEY_NONE;
+	item.key = item.key ? item.key : SW_KEY_NONE;
 	item.name_len = (uint16_t)strlen(name);
 	memcpy(payload, &head, sizeof(head));
 	memcpy(payload + sizeof(head), &item, sizeof(item));

@@ -93,8 +93,8 @@ struct sw_join peer_join_payload(const struct test_peer *p, const char *job,
 /* peer_join - JOIN and ACCEPT. */
 bool peer_join(struct test_peer *p, const struct sw_join *j);
 
-/* peer_declare - DECLARE of one tensor and DECLARED; @item has neither key nor
- * length of the name. */
+/* peer_declare - DECLARE of one tensor and DECLARED; @item has no length of the
+ * name, and a key only if the server does not coordinate. */
 bool peer_declare(struct test_peer *p, uint32_t batch,
 	struct sw_declare_item item, const char *name);
 

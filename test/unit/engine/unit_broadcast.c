@@ -163,7 +163,7 @@ static void copy__who_differs(void **state)
 	assert_int_equal(
 		copy_from(x, C, 1, ROOT + 1, NULL, 0), SW_PUSH_DIFFERS);
 	give(x, 1, 7);
-	x->sh.n_ranked = 0; /* A is not here yet: whose root is it? */
+	x->sh.ranked = 0; /* A is not here yet: whose root is it? */
 	assert_int_equal(copy_from(x, C, 1, ROOT, elems, sizeof(elems)),
 		SW_PUSH_VIOLATION); /* a second root */
 	assert_int_equal(take(x, A), -1);
@@ -180,12 +180,13 @@ static void copy__whose_root(void **state)
 	uint16_t n = sizeof(elems);
 
 	x->sh.weights[B] = 3; /* ranks: A 0, B 1 to 3, C 4 */
+	x->sh.ranked = 0;
 	sw_shard_rank(&x->sh, 1 << A | 1 << C);
-	assert_int_equal(x->sh.n_ranked, 1);
+	assert_int_equal(x->sh.ranked, 1 << A);
 	assert_int_equal(copy_from(x, A, 1, 1, elems, n), SW_PUSH_DIFFERS);
 	assert_int_equal(copy_from(x, A, 1, 0, NULL, 0), SW_PUSH_DIFFERS);
 	sw_shard_rank(&x->sh, x->sh.expected);
-	assert_int_equal(x->sh.n_ranked, 3);
+	assert_int_equal(x->sh.ranked, x->sh.expected);
 	assert_int_equal(copy_from(x, C, 1, 3, elems, n), SW_PUSH_DIFFERS);
 	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_PUSH_DIFFERS);
 	assert_int_equal(copy_from(x, B, 1, 4, elems, n), SW_PUSH_DIFFERS);

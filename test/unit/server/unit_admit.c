@@ -249,6 +249,11 @@ static void odd_order(struct sw_join *j)
 {
 	j->is_by_rank = 2;
 }
+static void first_low(struct sw_join *j)
+{
+	j->rank = 1;
+	j->first = 1;
+}
 static void payload_odd(struct sw_join *j)
 {
 	j->payload = 1000;
@@ -270,6 +275,7 @@ static void join__impossible(void **state)
 		{"of 65 workers", SW_EINVAL, many_members},
 		{"(0 local)", SW_EINVAL, no_local},
 		{"(65535 local)", SW_EINVAL, many_local},
+		{"worker 1 has local ranks from 0 on", SW_EINVAL, first_low},
 		{"crc 2, mode 0, order 0: 0 or 1 expected", SW_EINVAL, odd_crc},
 		{"crc 1, mode 0, order 2: 0 or", SW_EINVAL, odd_order},
 		{"server 0 of 0", SW_EINVAL, no_servers},

@@ -267,12 +267,17 @@ static void declare__mismatch(void **state)
 
 	rig_declare(r, 0, 0, "a", SW_I32, 10, 0);
 	assert_string_equal(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
-		"w1 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
-		"priority 0; rank 0 declared 10 x i32, priority 0; "
+		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11 x "
+		"i32, priority 0; rank 0 declared 10 x i32, priority 0; "
 		"w0 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0; "
-		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11 x "
-		"i32, priority 0; rank 0 declared 10 x i32, priority 0");
+		"w1 MISMATCH k0 r1 tensor a: rank 1 declares 11 x i32, "
+		"priority 0; rank 0 declared 10 x i32, priority 0");
+	/* who asks again had no key for what it was told */
+	assert_string_equal(rig_declare(r, 0, 0, "a", SW_I32, 10, 0),
+		"w0 DECLARED b0 k0; w0 MISMATCH k0 r1 tensor a: rank 1 "
+		"declares 11 x i32, priority 0; rank 0 declared 10 x i32, "
+		"priority 0");
 	/* The same again, when its answer is lost; the name stays dead. */
 	assert_contains(rig_declare(r, 1, 0, "a", SW_I32, 11, 0),
 		"w1 DECLARED b0 k-1 refused tensor a: rank 1 declares 11");

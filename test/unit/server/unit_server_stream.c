@@ -257,6 +257,64 @@ static void push__another_root(void **state)
 		"with one of rank 0's");
 }
 
+/* A server that does not coordinate knows ranks from those that have joined it,
+ * each of which says its own; others it names by nothing. */
+enum { KEY = 7 };
+
+static struct server_rig *open_second(void)
+{
+	static struct server_rig r;
+
+	server_rig_open(&r, 4, QUOTA);
+	for (uint32_t i = 1; i < 3; i++) {
+		struct sw_join j;
+
+		peer_hello(&r.w[i]);
+		j = rig_join_payload(&r, i);
+		j.server_i = 1;
+		j.n_servers = 2;
+		j.epoch = 77;
+		j.n_local = 3;
+		j.first = (uint16_t)(1 + 3 * i);
+		peer_say(&r.w[i], SW_JOIN, &j, sizeof(j));
+		rig_tx(&r);
+		peer_keepalive(&r.w[i]);
+		rig_tx(&r);
+		peer_declare(&r.w[i], 0,
+			(struct sw_declare_item){.n_elems = 15,
+				.key = KEY,
+				.dtype = LOG2,
+				.mode = SW_MODE_STREAM},
+			"g");
+	}
+	return &r;
+}
+
+static const char *reduce_to(uint32_t one, uint32_t other)
+{
+	struct server_rig *r = open_second();
+	struct sw_header h = call(SW_REDUCE, one, 1);
+	static char text[1024];
+
+	h.key = KEY;
+	peer_fill(&r->w[1], h, 1);
+	h.aux = (uint16_t)other;
+	peer_fill(&r->w[2], h, 1);
+	snprintf(text, sizeof(text), "%s", rig_tx(r));
+	server_rig_close(r);
+	return text;
+}
+
+static void push__names_ranks_before_all_have_joined(void **state)
+{
+	assert_contains(reduce_to(1, 2),
+		"stream g: rank 6 calls reduce with a root of rank 6's node, "
+		"rank 3 with one of rank 3's (collective 1)");
+	assert_contains(reduce_to(0, 2),
+		"stream g: rank 6 calls reduce with another count or root than "
+		"rank 3 (collective 1)");
+}
+
 /* --- WANT --- */
 
 static struct sw_header want(uint32_t j, uint16_t n)
@@ -398,6 +456,7 @@ int main(void)
 		cmocka_unit_test(push__another_kind_or_type),
 		cmocka_unit_test(push__another_count),
 		cmocka_unit_test(push__another_root),
+		cmocka_unit_test(push__names_ranks_before_all_have_joined),
 		cmocka_unit_test(want__many_in_one),
 		cmocka_unit_test(want__over_the_base),
 		cmocka_unit_test(want__of_what_there_is_not),

@@ -311,7 +311,8 @@ static void start_other(struct worker_rig *r)
 {
 	r->zero.epoch = 9;
 	r->zero.joined = 3;
-	r->zero.size = 2;
+	r->zero.size = 8;
+	r->zero.first = 6;
 	order(r, (struct sw_lane_message){.kind = SW_LANE_START});
 	assert_string_equal(wrig_tx(r), "s1 HELLO");
 	peer_cookie(&r->s[1]);
@@ -359,8 +360,7 @@ static void order__a_job_from_start_to_end(void **state)
 	start_other(r);
 	memcpy(&j, r->last[SW_JOIN].bytes + SW_HEAD_BYTES, sizeof(j));
 	assert_int_equal(j.epoch, 9);
-	assert_int_equal(j.server_i, 1);
-	assert_int_equal(j.n_servers, 2);
+	assert_int_equal(j.first, 7);
 	declare_other(r);
 	order(r, (struct sw_lane_message){.kind = SW_LANE_ROUND, .step = 3});
 	assert_memory_equal(wrig_tx(r), "s1 PUSH k5 r1 c64 +1344; s1 PUSH", 32);

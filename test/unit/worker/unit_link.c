@@ -63,6 +63,7 @@ static void join__second_server(void **state)
 	assert_int_equal(j.epoch, 9);
 	assert_int_equal(j.server_i, 1);
 	assert_int_equal(j.n_servers, 2);
+	assert_int_equal(j.first, 1 + r->w.first);
 	peer_accept(&r->s[1]);
 	assert_string_equal(wrig_events(r), "running");
 	wrig_close(r);

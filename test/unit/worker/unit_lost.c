@@ -384,7 +384,8 @@ static void member__before_the_last(void **state)
 	assert_int_equal(call(r, A, 0), 0);
 	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 	look(r);
-	expect_death(r, A - LOCAL, "rank 3 is gone; stream a cannot complete");
+	expect_death(r, A - LOCAL,
+		"stream a: rank 3 is gone, so it cannot complete");
 	wrig_close(r);
 }
 
