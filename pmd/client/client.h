@@ -14,7 +14,10 @@
 #include <sumwire/coll.h>
 #include <sumwire/sumwire.h>
 
-enum { SW_GROUP_NAME_MAX = 100 }; /* bytes; the kind comes behind it */
+enum {
+	SW_GROUP_NAME_MAX = 100, /* bytes; the kind comes behind it */
+	SW_OWN_CALL_BYTES = 96,  /* of a rank's own call, in its sentence */
+};
 
 enum sw_tensor_state {
 	SW_TENSOR_IDLE,
@@ -67,7 +70,7 @@ struct sw_group {
 	int death;
 	bool is_closed;
 	bool is_expired; /* the agent was told to abort it */
-	char why[SW_EDGE_WHY_BYTES];
+	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
 	uint32_t n;

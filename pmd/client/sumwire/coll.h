@@ -108,8 +108,9 @@ struct sw_coll_args {
  * Collectives of one kind are done in order, several of them at once; up to
  * 1,024 of a client may be open.
  * When calls of members differ, also in their order, handles end with
- * SW_EMISMATCH and a sentence that names two of them: at all that wait for a
- * result; who only gives may have ended before.  The group is then dead: all
+ * SW_EMISMATCH and a sentence that names two of them, and count, dtype and root
+ * of this rank's: at all that wait for a result; who only gives may have ended
+ * before.  The group is then dead: all
  * that is open on it, and all that is called later, of any kind, ends so; other
  * groups go on.  So it is, with SW_EREFUSED, when a server's quota has no room
  * for the first collective of a kind, which takes 2 to 3 MiB of each server,
