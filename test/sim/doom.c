@@ -53,10 +53,12 @@ void sim_rank_kill(struct sim_worker *w)
 	sim_node_poke(w->node);
 }
 
+/* What was open of who fails ends in its next turn. */
 static bool has_ended(const struct sim_worker *w)
 {
-	return w->has_failed || (sim_worker_has_completed(w) &&
-					(!w->job->leaves || w->has_left));
+	if (w->has_failed)
+		return sim_groups_have_ended(w);
+	return sim_worker_has_completed(w) && (!w->job->leaves || w->has_left);
 }
 
 static bool is_settled(void *ctx)

@@ -397,6 +397,15 @@ bool sim_groups_have_completed(const struct sim_worker *w)
 	return true;
 }
 
+bool sim_groups_have_ended(const struct sim_worker *w)
+{
+	for (uint32_t i = 0; i < SIM_SEATS; i++)
+		if (!has_died(w, i) &&
+			w->of_group[i].n_done < w->of_group[i].n_submitted)
+			return false;
+	return true;
+}
+
 void sim_groups_close(struct sim_worker *w)
 {
 	for (uint32_t i = 0; i < SIM_SEATS; i++)

@@ -144,6 +144,9 @@ void sim_groups_give_back(struct sim_worker *w);
 /* sim_groups_have_completed - are all of the worker's through? */
 bool sim_groups_have_completed(const struct sim_worker *w);
 
+/* sim_groups_have_ended - has all that was called? */
+bool sim_groups_have_ended(const struct sim_worker *w);
+
 void sim_groups_close(struct sim_worker *w);
 
 /* --- stream_draw.c --- */
