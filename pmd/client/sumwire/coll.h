@@ -121,6 +121,12 @@ struct sw_coll_args {
 SW_API int sw_coll(
 	struct sw_group *g, const struct sw_coll_args *args, uint64_t *handle);
 
+/* sw_coll_test - has @handle ended?  sw_poll, which all handles have. */
+static inline int sw_coll_test(struct sw_client *c, uint64_t handle)
+{
+	return sw_poll(c, handle);
+}
+
 /* sw_group_abort - end what is open on @g, at all members: handles end with
  * SW_EABORTED and the sentence "rank 2 aborted group 'dp': TEXT", as does all
  * that is called on it later.  Returns when the agent neither reads nor writes
