@@ -28,13 +28,14 @@ void sw_bell_await(struct sw_bell *b)
 	sw_edge_doze(&b->is_awaited);
 }
 
-/* Who has rung may not have written yet: then the next sleep ends at once. */
+/* Who rings may write only after this: then the next sleep ends at once, and
+ * here what it was written is taken, though nobody has rung in that one. */
 void sw_bell_done(struct sw_bell *b)
 {
 	uint64_t n;
 
-	if (!atomic_exchange(&b->is_awaited, 0))
-		(void)!read(b->fd, &n, sizeof(n));
+	atomic_store_explicit(&b->is_awaited, 0, memory_order_relaxed);
+	(void)!read(b->fd, &n, sizeof(n));
 }
 
 void sw_bell_ring(struct sw_bell *b)

@@ -3,6 +3,7 @@
 #include "pmd/host/bell.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 
 #include "test/support/unit.h"
 
@@ -54,6 +55,25 @@ static void ring__asleep(void **state)
 	sw_bell_close(&b);
 }
 
+/* Who rings is stopped before it writes: that ends one of the sleeps to come at
+ * once, and no other. */
+static void ring__written_late(void **state)
+{
+	struct sw_bell b = open_bell();
+
+	sw_bell_await(&b);
+	b.is_awaited = 0;
+	sw_bell_done(&b);
+	assert_int_equal(eventfd_write(b.fd, 1), 0);
+	sw_bell_await(&b);
+	assert_true(is_readable(&b));
+	sw_bell_done(&b);
+	sw_bell_await(&b);
+	assert_false(is_readable(&b));
+	sw_bell_done(&b);
+	sw_bell_close(&b);
+}
+
 static void close__twice(void **state)
 {
 	struct sw_bell b = open_bell();
@@ -66,7 +86,9 @@ static void close__twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(ring__awake),
-		cmocka_unit_test(ring__asleep), cmocka_unit_test(close__twice)};
+		cmocka_unit_test(ring__asleep),
+		cmocka_unit_test(ring__written_late),
+		cmocka_unit_test(close__twice)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
