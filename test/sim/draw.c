@@ -93,6 +93,9 @@ static void draw_delays(struct sim_job *job)
 		job->freeze_ns = 15 * SW_S;
 		job->params.dead_after = 40 * SW_S;
 	}
+	/* ten KEEPALIVEs in a row are lost in one of some thousand jobs */
+	if (x->loss > 200000)
+		job->params.dead_after = 40 * SW_S;
 }
 
 /* 16-bit types have one result slot, so they are drawn often; their sums must
