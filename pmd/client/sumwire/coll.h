@@ -110,12 +110,12 @@ struct sw_coll_args {
  * When calls of members differ, also in their order, handles end with
  * SW_EMISMATCH and a sentence that names two of them, and count, dtype and root
  * of this rank's: at all that wait for a result; who only gives may have ended
- * before.  The group is then dead: all
- * that is open on it, and all that is called later, of any kind, ends so; other
- * groups go on.  So it is, with SW_EREFUSED, when a server's quota has no room
- * for the first collective of a kind, which takes 2 to 3 MiB of each server,
- * and one more for each agent of the group where [job] order is rank;
- * sw_last_error says what is needed and left.
+ * before.  The group is then dead: all that is open on it, and all that is
+ * called later, of any kind, ends so; other groups go on.  So it is, with
+ * SW_EREFUSED, when a server's quota has no room for the first collective of a
+ * kind, which takes 2 to 3 MiB of each server, and one more for each agent of
+ * the group where [job] order is rank; sw_last_error says what is needed and
+ * left.
  * Errors: SW_EINVAL an argument cannot be, with the reason in sw_last_error;
  * SW_EBUSY too many are open; those of sw_declare and sw_push_pull. */
 SW_API int sw_coll(
