@@ -194,24 +194,37 @@ class Calls:
         return self._look_at(call)
 
     def wait(self, call, limit_s=None):
-        """Has it ended?  Waits until it has, for at most limit_s; without a
-        limit until the time is over that start() gave it."""
-        until = time.monotonic() + limit_s if limit_s else call.until
-        if call.handle not in self.open:  # another thread ends it
-            left = min(until - time.monotonic(), LIMIT_MAX_S)
-            return call.ended.wait(max(0, left))
+        """Has it ended?  Waits until it has, for at most limit_s.  Without a
+        limit it does end: one is given up when its time is over, here or by
+        another thread, and what is given up ends."""
+        until = time.monotonic() + limit_s if limit_s else math.inf
+        while not self._wait_a_moment(call, min(until, call.until)):
+            now = time.monotonic()
+            if now > until:
+                return False
+            if now > call.until:
+                self._give_up(call)
+        return True
+
+    def _wait_a_moment(self, call, until):
+        """Has it ended?  Waits for at most SLICE_S."""
+        if call.handle in self.open:
+            code = self._wait(call)
+            if code == library.ETIMEDOUT:
+                return False
+            if code != library.EINVAL:
+                self._take(call.handle, self.client.error(code) if code else None)
+                return True
+        left = min(until - time.monotonic(), SLICE_S)  # another thread ends it
+        return call.ended.wait(max(0, left))
+
+    def _wait(self, call):
+        """What the library says, after SLICE_S at the latest."""
         try:
-            code = self._wait(call, until)
+            return self.lib.sw_wait(self.client.pointer, call.handle)
         except BaseException:  # Ctrl-C
             self._resume(call)
             raise
-        if code == library.ETIMEDOUT:
-            return self._stop_waiting(call, until)
-        if code == library.EINVAL:  # another thread has seen it end
-            call.ended.wait()
-            return True
-        self._take(call.handle, self.client.error(code) if code else None)
-        return True
 
     def _resume(self, call):
         """Nobody waits for it now.  What the library has reported meanwhile is
@@ -230,19 +243,6 @@ class Calls:
             call.ended.wait()
         elif code:
             raise self.client.error(code)
-
-    def _wait(self, call, until):
-        """What the library says, at the latest SLICE_S after @until."""
-        while True:
-            code = self.lib.sw_wait(self.client.pointer, call.handle)
-            if code != library.ETIMEDOUT or time.monotonic() > until:
-                return code
-
-    def _stop_waiting(self, call, until):
-        if until < call.until:
-            return False
-        self._give_up(call)
-        return self.wait(call)
 
     # --- the thread ---
 

@@ -4,10 +4,10 @@
 the group's calls, and in pieces; so what is done among the ranks of a machine is
 in one order at all of them, whenever sums come back from other machines."""
 import contextlib
+import math
 import os
 import queue
 import threading
-import time
 
 import torch
 from torch import distributed as dist
@@ -19,7 +19,6 @@ from sumwire.distributed.sums import Sums
 
 LARGE_BYTES = 1 << 20  # a smaller one is a round trip whatever way it goes
 PIECE_BYTES = 8 << 20  # which are on different parts of the way at a time
-FOR_EVER_S = 1 << 30
 DTYPES = {torch.float32, torch.float64, torch.float16, torch.bfloat16,
           torch.int32, torch.int64, torch.int8, torch.uint8}
 
@@ -49,8 +48,8 @@ class Machines:
         """Replace it by the sum; a Call that ends by the thread."""
         if self.is_over or os.getpid() != self.pid:
             raise SumwireError("SW_ECLOSED", "this process has closed the group")
-        call = Call(None, self.group.group, "all_reduce of machines",
-                    time.monotonic() + FOR_EVER_S, on_end, None)
+        call = Call(None, self.group.group, "all_reduce of machines", math.inf,
+                    on_end, None)
         scale = how.get("scale")
         if how["op"] == "avg":
             scale = 1 / self.group.n
