@@ -200,11 +200,8 @@ def again(limit_s, **keys):
 
 
 def test_open_again_and_again():
-    again(300, workers=2, servers=1)
-
-
-def test_open_again_with_local_ranks():
-    again(300, workers=2, servers=1, local=(2, 1))
+    for keys in rig.layouts({}, {"local": (2, 1)}):
+        again(300, workers=2, servers=1, **keys)
 
 
 def test_close_with_local_ranks():

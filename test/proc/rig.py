@@ -33,6 +33,12 @@ TEST_S = 400  # for a whole test
 TAIL_LINES = 40
 SMALL = ("--tensor", "w:100000:f32")  # for a client
 BUILD = None  # set by main()
+IS_QUICK = bool(os.environ.get("SUMWIRE_TEST_QUICK"))
+
+
+def layouts(*all_of_them):
+    """The layouts to run a case in: quick, the last alone."""
+    return all_of_them[-1:] if IS_QUICK else all_of_them
 
 
 class Failure(AssertionError):

@@ -3,7 +3,8 @@
  *
  * By the processor's trap flag: exact, whatever else the machine does, and some
  * hundred times slower than without.  Of a string instruction (rep) all rounds
- * count as one, as a copy's length is no walk.
+ * count as one, as a copy's length is no walk.  Under a sanitizer, whose checks
+ * would be counted and take minutes, there is always one.
  */
 #ifndef SW_TEST_STEPS_H
 #define SW_TEST_STEPS_H

@@ -5,6 +5,7 @@ import re
 
 import torch_rig
 import torch_site
+import rig
 from backend_rig import Alone, Net, main
 from rig import check
 
@@ -40,7 +41,7 @@ def test_three_ranks():
 
 def test_four_ranks():
     """Quick: three have most of it."""
-    run_cases((1, 1, 1, 1), *(CASES[:2] if torch_rig.IS_QUICK else CASES))
+    run_cases((1, 1, 1, 1), *(CASES[:2] if rig.IS_QUICK else CASES))
 
 
 def test_detail():

@@ -6,7 +6,8 @@ import os
 
 import torch_rig
 import backend_rig
-from torch_rig import HERE, IS_QUICK, TorchNet
+import rig
+from torch_rig import HERE, TorchNet
 
 # check: no gradient is written while it is summed
 HOST = {"SUMWIRE_DEVICE": "host:gbit=40,latency_us=10,check"}
@@ -74,7 +75,7 @@ def test_backend():
     with backend_rig.Net(2, local=(2, 1)) as net:
         net.start_all()
         net.ranks_ok("cases_backend.py",
-                     *(BACKEND[:6] if IS_QUICK else BACKEND), env=HOST)
+                     *(BACKEND[:6] if rig.IS_QUICK else BACKEND), env=HOST)
         net.ranks_ok("cases_place.py", "placed", "held", "mixed", "trained",
                      env=HOST)
 

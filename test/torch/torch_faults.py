@@ -6,7 +6,7 @@ import signal
 import torch_rig
 import rig
 from rig import check
-from torch_rig import HERE, TorchNet, layouts
+from torch_rig import HERE, TorchNet
 
 
 def test_wrong_calls():
@@ -17,7 +17,7 @@ def test_wrong_calls():
 
 
 def test_one_job_after_the_other():
-    for local in layouts((2,), (4,)):
+    for local in rig.layouts((2,), (4,)):
         with TorchNet(1, local=local) as net:
             net.start_all()
             net.ranks_ok("cases_faults.py", "jobs")

@@ -8,7 +8,7 @@ import torch_rig
 import lan
 import rig
 from rig import check
-from torch_rig import TorchNet, layouts
+from torch_rig import TorchNet
 
 # Its standard input keeps it.
 HOLD = "ip link set lo up && echo && exec cat"
@@ -65,7 +65,7 @@ def test_sums():
 
 def test_layouts():
     """Three ranks of one machine alone; one of each."""
-    for local in layouts((1, 1), (3,)):
+    for local in rig.layouts((1, 1), (3,)):
         with started(*local) as net:
             net.ranks_ok("cases_hierarchical.py", "sums", "any_order")
 

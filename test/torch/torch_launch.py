@@ -11,7 +11,7 @@ import rig
 from proc_launch import Mpirun, Srun, launch
 from rig import Skip, check
 from slurm import Slurm, free_port
-from torch_rig import HERE, ROOT, TorchNet, layouts
+from torch_rig import HERE, ROOT, TorchNet
 
 N = 2
 PIP_S = 300
@@ -116,7 +116,7 @@ def test_pip_install():
 
 def test_local_ranks_of_run():
     """The rank on this machine, whoever shares an agent."""
-    for n, local in layouts((N, 1), (4, 2)):
+    for n, local in rig.layouts((N, 1), (4, 2)):
         with tempfile.TemporaryDirectory() as folder:
             p = rig.Process("run", folder, [
                 "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
@@ -164,7 +164,7 @@ def test_slurm():
     with tempfile.TemporaryDirectory(prefix="sumwire-torch-") as folder, \
             Slurm(folder) as slurm:
         ranks_of(Srun(slurm, "none", "SLURM_PROCID"),
-                 *layouts((1,) * N, (N,)))
+                 *rig.layouts((1,) * N, (N,)))
 
 
 def test_torchrun():

@@ -4,7 +4,8 @@ import os
 import tempfile
 
 import torch_rig
-from torch_rig import IS_QUICK, ROOT, TorchNet
+import rig
+from torch_rig import ROOT, TorchNet
 
 CASES = ["sums", "bool", "averages", "integers_are_scaled", "in_place",
          "handles", "new_names", "new_sizes", "groups", "compression",
@@ -22,7 +23,7 @@ def test_four_ranks():
     """Quick: local_ranks has more than two, too."""
     with TorchNet(4) as net:
         net.start_all()
-        net.ranks_ok("cases_ops.py", *(CASES[:2] if IS_QUICK else CASES))
+        net.ranks_ok("cases_ops.py", *(CASES[:2] if rig.IS_QUICK else CASES))
 
 
 def test_without_numpy():

@@ -25,14 +25,6 @@ import rig  # noqa: E402
 from rig import Net, check  # noqa: E402
 
 SKIP = 77  # meson's code of a test that was skipped
-# Half of what these tests take is the start of Python programs with torch: the
-# same cases in one more layout of ranks are for the whole run.
-IS_QUICK = bool(os.environ.get("SUMWIRE_TEST_QUICK"))
-
-
-def layouts(*all_of_them):
-    """The layouts to run a case in: quick, the last alone."""
-    return all_of_them[-1:] if IS_QUICK else all_of_them
 
 
 def python():

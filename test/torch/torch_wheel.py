@@ -166,7 +166,7 @@ def test_read_only():
     for at in V.root, V.site:
         check(not os.stat(at).st_mode & 0o022, f"{at} can be written")
     V.run("sumwire", *BENCH, "udp", user=NOBODY)
-    if not torch_rig.IS_QUICK and works("ls", TORCH):
+    if not rig.IS_QUICK and works("ls", TORCH):
         torchrun(user=NOBODY)
 
 

@@ -15,14 +15,8 @@
 #include "engine/worker/stream.h"
 
 /* Of one call; about 26,000 are needed.  A walk over all tensors takes 400,000,
- * one over the chunks of the large tensor millions.  Clang builds it
- * unoptimised and under a sanitizer (test/sanitize): ten to twelve times as
- * many. */
-#ifdef __clang__
-enum { STEPS_MAX = 16 * 50000 };
-#else
+ * one over the chunks of the large tensor millions. */
 enum { STEPS_MAX = 50000 };
-#endif
 
 enum {
 	N_LOCAL = 2,
