@@ -12,8 +12,8 @@
 #include "engine/base/error.h"
 
 enum {
-	AT_PIECE = 0, /* offsets in our 54 bytes */
-	AT_BURST = 4,
+	AT_PIECE = 0,     /* offsets in our 54 bytes */
+	AT_BURST = 4,     /* of data; a greeting and its answer have 0 */
 	BYE = UINT32_MAX, /* instead of a piece */
 	N_BYES = 16,
 	PATIENCE_S = 2,
@@ -120,7 +120,8 @@ static bool serve(struct run *u, const struct sw_rx_frame *in, uint32_t n)
 			u->burst = burst;
 		u->r->f32->add(u->to + (uint64_t)piece * u->piece,
 			in[i].data + SW_HEAD_BYTES, piece_bytes(u, piece) / 4);
-		fill_piece(u, piece, in[i].from, &out[n_out++]);
+		fill_piece(u, piece, in[i].from, &out[n_out]);
+		sw_store32(out[n_out++].head + AT_BURST, burst);
 	}
 	send_all(u, out, n_out);
 	return is_bye;
@@ -164,7 +165,7 @@ static uint32_t collect(struct run *u)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t piece = piece_of(u, &in[i]);
 
-		if (piece == u->n_pieces)
+		if (piece == u->n_pieces || !sw_load32(in[i].data + AT_BURST))
 			continue;
 		memcpy(u->to + (uint64_t)piece * u->piece,
 			in[i].data + SW_HEAD_BYTES, piece_bytes(u, piece));
@@ -219,7 +220,7 @@ static int echo(struct run *u)
 }
 
 /* Until the server answers: its address may have to be asked for, and what is
- * sent before is lost.  What comes too often is gone when this returns. */
+ * sent before is lost.  Answers that come later count for nothing. */
 static int greet(struct run *u)
 {
 	struct sw_path to = {.ip = u->r->ip, .udp = u->r->udp};
@@ -228,7 +229,8 @@ static int greet(struct run *u)
 	double start = now_s();
 
 	fill_piece(u, 0, to, &out);
-	while (!u->n_back) {
+	sw_store32(out.head + AT_BURST, 0);
+	do {
 		if (is_stopped(u->r))
 			return SW_ECLOSED;
 		if (now_s() - start > PATIENCE_S)
@@ -236,12 +238,7 @@ static int greet(struct run *u)
 		send_all(u, &out, port->ops->tx_room(port) != 0);
 		port->ops->tx_flush(port);
 		usleep(GREET_US);
-		collect(u);
-	}
-	do {
-		u->n_back = 0;
-		usleep(GREET_US);
-	} while (collect(u));
+	} while (!collect(u));
 	return 0;
 }
 
