@@ -42,7 +42,7 @@ struct sw_stage_spare {
 
 enum {
 	SW_STAGES_SMALL = 16, /* of SW_STAGE_SMALL bytes each */
-	SW_STAGES_LARGE = 6,  /* of a whole piece */
+	SW_STAGES_LARGE = 3,  /* of a whole piece */
 	SW_STAGE_SMALL = 16 << 10,
 };
 
