@@ -82,6 +82,13 @@ static inline void sw_link_touch(struct sw_link *l)
 	sw_bits_add(l->worker->touched, l->peer.index);
 }
 
+/* sw_result_fits - has a RESULT @bytes, and a weight that there can be?
+ * sw_result_verify - does its payload have the CRC that the header says? */
+bool sw_result_fits(
+	struct sw_worker *w, const struct sw_header *h, uint32_t bytes);
+bool sw_result_verify(
+	struct sw_link *l, const struct sw_header *h, const uint8_t *payload);
+
 /* --- worker.c, worker_tx.c: what drives it (engine/loop/node.h) --- */
 
 void sw_worker_rx(struct sw_node *node, uint64_t now_ns, uint32_t port_i,
