@@ -58,34 +58,6 @@ static bool is_wanted(struct sw_worker *w, const struct sw_wtensor *t,
 	return true;
 }
 
-bool sw_result_fits(
-	struct sw_worker *w, const struct sw_header *h, uint32_t bytes)
-{
-	if (h->payload_len != bytes) {
-		sw_count(&w->stats.rx_length, 1);
-		return false;
-	}
-	if (h->weight == 0 || h->weight > w->size) {
-		sw_count(&w->stats.rx_weight, 1);
-		return false;
-	}
-	return true;
-}
-
-bool sw_result_verify(
-	struct sw_link *l, const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_worker *w = l->worker;
-	uint32_t crc = h->payload_crc;
-
-	if (l->peer.has_crc)
-		SW_TIMED(w->stats.ticks_crc_in,
-			crc = sw_data_crc_far(h, payload, h->payload_len));
-	if (crc != h->payload_crc)
-		sw_count(&w->stats.rx_payload_crc, 1);
-	return crc == h->payload_crc;
-}
-
 static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t record, const struct sw_header *h)
 {
