@@ -420,7 +420,7 @@ static void own_server_check(const struct check *c)
 	if (n < workers) {
 		sw_report_error(c->report, 0, NULL, NULL,
 			"%u [server NAME] for %u workers: with role = both "
-			"each worker's machine is one, and stands in the list",
+			"each worker's machine sums, and must be in the list",
 			n, workers);
 		return;
 	}
@@ -433,15 +433,15 @@ static void own_server_check(const struct check *c)
 		if (i != place)
 			sw_report_error(c->report, line_of(c, h.text, NULL),
 				h.text, "ip",
-				"is this node, as number %u of the list: rank "
-				"%u is number %u, since the workers' machines "
-				"come last, in order of rank",
+				"is this node and number %u of the list, but "
+				"rank %u must be number %u: the workers' "
+				"machines come last, in order of rank",
 				i + 1, conf->job.rank, place + 1);
 	}
 	if (!n_own)
 		sw_report_error(c->report, 0, NULL, NULL,
-			"none of the [server NAME] is this node: with role = "
-			"both number %u of the list has the address of one of "
+			"no [server NAME] is this node: with role = both "
+			"number %u of the list must have the address of one of "
 			"our ports and [serve] udp_port",
 			place + 1);
 }

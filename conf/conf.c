@@ -23,11 +23,6 @@ struct load {
 	struct sw_conf_origins *origins;
 };
 
-static bool is_in(const struct sw_option *o, const struct sw_section *s)
-{
-	return !strcmp(o->section, s->name);
-}
-
 void sw_conf_defaults(struct sw_conf *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -149,7 +144,7 @@ static void key_unknown(struct load *l, const struct sw_section *s,
 
 	sw_nearest_init(&near, e->key);
 	for (uint32_t i = 0; i < sw_n_options; i++)
-		if (is_in(&sw_options[i], s))
+		if (sw_option_is_in(&sw_options[i], s))
 			sw_nearest_add(&near, sw_options[i].key);
 	sections_list(e->key, elsewhere, sizeof(elsewhere));
 	if (*elsewhere)
@@ -221,7 +216,7 @@ static void required_check(struct load *l, const struct sw_section *s,
 	for (uint32_t i = 0; i < sw_n_options; i++) {
 		const struct sw_option *o = &sw_options[i];
 
-		if (is_in(o, s) && !o->def &&
+		if (sw_option_is_in(o, s) && !o->def &&
 			!sw_conf_origin(l->origins, l->conf, base + o->offset))
 			sw_report_error(&l->report,
 				sw_scan_line(&l->scan, header, NULL), header,

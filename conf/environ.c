@@ -184,7 +184,7 @@ void sw_environ_note(
 
 		if (row->variable)
 			sw_log(r->log, SW_LOG_ERROR,
-				"%s: from the environment came %s of %s",
+				"%s: %s of %s was taken from the environment",
 				r->path, row->variable, row->launcher);
 	}
 }

@@ -379,3 +379,16 @@ int sw_option_parse(
 
 	return parse[o->type](o, text, field, why);
 }
+
+void sw_section_defaults(const struct sw_section *s, char *base)
+{
+	char why[SW_WHY_BYTES];
+
+	for (uint32_t i = 0; i < sw_n_options; i++) {
+		const struct sw_option *o = &sw_options[i];
+
+		/* A default that does not parse is caught by a unit test. */
+		if (sw_option_is_in(o, s) && o->def)
+			(void)sw_option_parse(o, o->def, base + o->offset, why);
+	}
+}

@@ -135,11 +135,6 @@ const char *sw_option_format(
 	return buf;
 }
 
-static bool is_in(const struct sw_option *o, const struct sw_section *s)
-{
-	return !strcmp(o->section, s->name);
-}
-
 const struct sw_section *sw_section_find(const char *name)
 {
 	for (uint32_t i = 0; i < sw_n_sections; i++)
@@ -152,20 +147,8 @@ const struct sw_option *sw_option_find(
 	const struct sw_section *s, const char *key)
 {
 	for (uint32_t i = 0; i < sw_n_options; i++)
-		if (is_in(&sw_options[i], s) && !strcmp(sw_options[i].key, key))
+		if (sw_option_is_in(&sw_options[i], s) &&
+			!strcmp(sw_options[i].key, key))
 			return &sw_options[i];
 	return NULL;
-}
-
-void sw_section_defaults(const struct sw_section *s, char *base)
-{
-	char why[SW_WHY_BYTES];
-
-	for (uint32_t i = 0; i < sw_n_options; i++) {
-		const struct sw_option *o = &sw_options[i];
-
-		/* A default that does not parse is caught by a unit test. */
-		if (is_in(o, s) && o->def)
-			(void)sw_option_parse(o, o->def, base + o->offset, why);
-	}
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "conf/conf.h"
 #include "conf/value.h"
@@ -69,6 +70,13 @@ int sw_option_parse(
  * (SW_CONF_USERS_BYTES are enough for any). */
 const char *sw_option_format(
 	const struct sw_option *o, const void *field, char *buf, size_t len);
+
+/* sw_option_is_in - is @o a key of @s? */
+static inline bool sw_option_is_in(
+	const struct sw_option *o, const struct sw_section *s)
+{
+	return !strcmp(o->section, s->name);
+}
 
 /* sw_section_find - the section named "job"; NULL: there is none. */
 const struct sw_section *sw_section_find(const char *name);

@@ -8,11 +8,6 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-static bool is_in(const struct sw_option *o, const struct sw_section *s)
-{
-	return !strcmp(o->section, s->name);
-}
-
 enum { ORIGIN_COLUMN = 40 };
 
 static void origin_print(const struct sw_conf_origin *from, FILE *f)
@@ -37,7 +32,7 @@ static void section_print(const struct sw_conf *conf,
 		const char *field = base + o->offset;
 		int n;
 
-		if (!is_in(o, s))
+		if (!sw_option_is_in(o, s))
 			continue;
 		n = fprintf(f, "%s = %s", o->key,
 			sw_option_format(o, field, buf, sizeof(buf)));
@@ -172,7 +167,7 @@ int sw_conf_explain(const char *key, FILE *f, const char **near)
 			fprintf(f, "[%s%s] %s\n", s->name, label_of(s),
 				s->text);
 		for (uint32_t k = 0; k < sw_n_options; k++)
-			if (is_in(&sw_options[k], s) &&
+			if (sw_option_is_in(&sw_options[k], s) &&
 				is_meant(key, &sw_options[k])) {
 				option_explain(s, &sw_options[k], f);
 				n++;
@@ -191,7 +186,7 @@ static void section_reference(const struct sw_section *s, FILE *f)
 	for (uint32_t i = 0; i < sw_n_options; i++) {
 		const struct sw_option *o = &sw_options[i];
 
-		if (!is_in(o, s))
+		if (!sw_option_is_in(o, s))
 			continue;
 		fprintf(f, "| `%s` | ", o->key);
 		allowed_print(o, f);

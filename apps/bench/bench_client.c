@@ -8,6 +8,7 @@
 
 #include "apps/bench/bench.h"
 #include "apps/cli/clock.h"
+#include "apps/cli/quartiles.h"
 #include "engine/base/error.h"
 #include <sumwire/sumwire.h>
 
@@ -57,18 +58,11 @@ static int run_round(const struct bench_options *o, const struct work *k,
 	return complain(k->c, err);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void summarize(struct bench_row *row, double *us)
 {
 	uint32_t n = row->n_iters;
 
-	qsort(us, n, sizeof(*us), compare);
+	sw_sort(us, n);
 	row->p50_us = us[n / 2];
 	row->p99_us = us[(uint64_t)n * 99 / 100];
 	row->mean_us = 0;

@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "apps/cli/clock.h"
 #include "engine/base/error.h"
@@ -36,14 +35,6 @@ struct threads {
 	uint32_t round;
 	_Atomic uint32_t turn; /* whose it is; all else is that thread's */
 };
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
-}
 
 /* The server gets the last CPU that this process may use, the workers the first
  * one: who yields is put with the other one, and then caches are shared. */
@@ -86,16 +77,16 @@ static void fold(struct threads *x)
 
 static void take_turn(struct threads *x, uint32_t whose)
 {
-	uint64_t from = cpu_ns(), end;
+	uint64_t from = sw_cpu_ns(), end;
 
 	if (x->is_fold)
 		fold(x);
 	else
 		sw_loop_turn(&x->nodes.loops[whose], sw_now_ns());
-	end = cpu_ns();
+	end = sw_cpu_ns();
 	x->spent_ns[whose] += end - from;
 	sw_bench_wire_carry(&x->nodes.ends[whose]);
-	x->port_ns[whose] += cpu_ns() - end;
+	x->port_ns[whose] += sw_cpu_ns() - end;
 	atomic_store(&x->turn, BENCH_ENDS - 1 - whose);
 }
 
@@ -179,14 +170,14 @@ static void sample(struct threads *x, uint32_t round, struct samples *out)
 	struct bench_nodes *nodes = &x->nodes;
 	const struct bench_shape *s = nodes->shape;
 	const struct sw_stats *st = sw_server_stats(nodes->server);
-	uint64_t packets = st->push_folded + st->results, from = cpu_ns();
+	uint64_t packets = st->push_folded + st->results, from = sw_cpu_ns();
 	uint64_t frames = st->rx_frames + st->tx_frames;
 	struct spent t = {0};
 
 	x->spent_ns[BENCH_SERVER] = x->spent_ns[BENCH_WORKERS] = 0;
 	x->port_ns[BENCH_SERVER] = 0;
 	sw_bench_nodes_push(nodes, round);
-	from = cpu_ns() - from; /* what it took to submit */
+	from = sw_cpu_ns() - from; /* what it took to submit */
 	turn_until(nodes, &nodes->n_done, s->n_members * s->n_tensors);
 	t.server = (double)x->spent_ns[BENCH_SERVER];
 	t.worker = (double)(from + x->spent_ns[BENCH_WORKERS]);

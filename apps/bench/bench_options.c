@@ -170,10 +170,10 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 			"also measure the port's own echo, and the ratio to "
 			"it"},
 		{"--turns", SW_ARG_FLAG, {.flag = &o->is_turns}, 0, 0,
-			"measure when told: bytes and rounds come in lines on "
-			"standard input, rank 0 answers each with bytes, "
-			"median seconds and wrong elements; one process for "
-			"one --agent"},
+			"measure on request: read bytes and rounds from lines "
+			"of standard input; rank 0 answers each line with "
+			"bytes, median seconds and wrong elements; takes one "
+			"--agent"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"one JSON object"},
 	};
@@ -205,8 +205,8 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
 			"loopback without payload CRC"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
-			"loopback: fraction of frames to drop, duplicate and "
-			"reorder, each, as 0.1%"},
+			"loopback: percentage of frames to drop, to duplicate "
+			"and to reorder, each, such as 0.1%"},
 		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
 			"slots of the loopback's rings; 0: by type"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,
@@ -215,8 +215,8 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 			"maximum rate of payload that each side of the "
 			"loopback sends"},
 		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
-			"loopback: bytescheduler, p3 or fifo; none: "
-			"bytescheduler"},
+			"loopback: bytescheduler, p3 or fifo; bytescheduler "
+			"if not given"},
 		{"--order", SW_ARG_STRING, {.string = &o->order}, 0, 0,
 			"loopback: in which collectives are added: arrival or "
 			"rank"},

@@ -23,6 +23,7 @@
 #include "apps/bench/bench.h"
 #include "apps/cli/clock.h"
 #include "apps/cli/json.h"
+#include "apps/cli/quartiles.h"
 #include "engine/base/error.h"
 #include <sumwire/sumwire.h>
 
@@ -161,13 +162,6 @@ static int measure(struct urgent *u)
 	return err;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double percentile(const double *us, uint32_t n, uint32_t percent)
 {
 	return us[(uint64_t)(n - 1) * percent / 100];
@@ -240,8 +234,8 @@ int sw_bench_urgent(const struct bench_options *o, const char *path)
 		err = measure(&u);
 	sw_close(&u.client);
 	if (!err) {
-		qsort(u.alone_us, u.n_samples, sizeof(double), compare);
-		qsort(u.loaded_us, u.n_samples, sizeof(double), compare);
+		sw_sort(u.alone_us, u.n_samples);
+		sw_sort(u.loaded_us, u.n_samples);
 		report(&u);
 	}
 	free(u.alone_us);

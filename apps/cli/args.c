@@ -216,9 +216,7 @@ static int positional_take(struct walk *w)
 	if (!args->positional)
 		return fail(args, "\"%s\" is not an option", text);
 	if (w->n_positionals++ == args->max_positionals)
-		return fail(args,
-			"\"%s\" is one %s too many, at most %u are "
-			"taken",
+		return fail(args, "\"%s\" is one %s too many: give at most %u",
 			text, args->positional, args->max_positionals);
 	return list_add(args, args->positional, args->positionals, text);
 }

@@ -1,4 +1,4 @@
-/* clock.h - the monotonic clock.
+/* clock.h - the monotonic clock, and a thread's CPU time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_CLOCK_H
 #define SW_CLOCK_H
@@ -11,6 +11,15 @@ static inline uint64_t sw_now_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* sw_cpu_ns - what the calling thread has computed so far. */
+static inline uint64_t sw_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 

@@ -11,6 +11,11 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+void sw_sort(double *values, uint32_t n)
+{
+	qsort(values, n, sizeof(*values), compare);
+}
+
 /* The value at @quarters quarters of the way. */
 static double at(const double *sorted, uint32_t n, uint32_t quarters)
 {
@@ -22,7 +27,7 @@ static double at(const double *sorted, uint32_t n, uint32_t quarters)
 
 struct sw_quartiles sw_quartiles_of(double *values, uint32_t n)
 {
-	qsort(values, n, sizeof(*values), compare);
+	sw_sort(values, n);
 	return (struct sw_quartiles){.least = values[0],
 		.low = at(values, n, 1),
 		.middle = at(values, n, 2),

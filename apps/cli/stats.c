@@ -24,6 +24,19 @@ static void each(void *ctx, const char *name, uint64_t value)
 		printf("%20" PRIu64 "  %s\n", value, name);
 }
 
+static const char *error_text(int err)
+{
+	switch (err) {
+	case SW_ECLOSED:
+		return "no daemon is listening there";
+	case SW_EPROTO:
+		return "this socket is not for counters: give the one that the "
+		       "daemon's log names";
+	default:
+		return sw_error_text(err);
+	}
+}
+
 int sw_cmd_stats(int argc, char **argv)
 {
 	struct out o = {0};
@@ -57,7 +70,6 @@ int sw_cmd_stats(int argc, char **argv)
 	}
 	if (err)
 		fprintf(stderr, "sumwire stats: %s: %s\n", paths.items[0],
-			err == SW_ECLOSED ? "no daemon is listening there"
-					  : sw_error_text(err));
+			error_text(err));
 	return err ? 1 : 0;
 }

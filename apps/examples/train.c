@@ -273,8 +273,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
-			"socket of an agent, once per worker: as often as it "
-			"has local ranks"},
+			"socket of a worker's agent; give it once per worker, "
+			"also where workers share an agent"},
 		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
 			"one process computes both workers' halves, without "
 			"agents"},
@@ -297,7 +297,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 		{"--polling", SW_ARG_FLAG, {.flag = &t->is_polling}, 0, 0,
 			"wait for sums by polling instead of sleeping"},
 		{"--seed", SW_ARG_U64, {.u64 = &t->seed}, 0, 0,
-			"seed of the first weights and the order of images"},
+			"seed of the initial weights and of the order of "
+			"images"},
 		{"--stats", SW_ARG_LIST, {.list = &t->stats}, 0, 0,
 			"stats socket of an agent or server, to count "
 			"retransmissions"},
@@ -305,8 +306,8 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			{.real = &t->target_accuracy}, 0, 1,
 			"required accuracy on the test images"},
 		{"--tune", SW_ARG_FLAG, {.flag = &t->is_tuned}, 0, 0,
-			"meanwhile search for the partition and credit of the "
-			"fastest steps; decisions go to stderr"},
+			"search for the fastest partition and credit while it "
+			"trains; decisions go to stderr"},
 		{"--timeout", SW_ARG_TIME, {.u64 = &t->timeout_ns}, 1e9,
 			86400e9, "longest silence of a worker"},
 	};

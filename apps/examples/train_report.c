@@ -134,7 +134,7 @@ static void table(
 	fprintf(f, "%-26s %u of %u images\n", "steps",
 		t->train.n / t->batch * t->n_epochs, t->batch);
 	fprintf(f, "%-26s %.1f s\n", "time", (double)r->time_ns / 1e9);
-	fprintf(f, "%s\n", r->is_ok ? "all of it holds" : "FAILED");
+	fprintf(f, "%s\n", r->is_ok ? "all checks passed" : "FAILED");
 }
 
 static void json_worker(struct sw_json *j, const struct sw_train_child *c)

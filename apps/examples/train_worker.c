@@ -145,7 +145,7 @@ static void backward(struct trainer *w, uint32_t n_rows)
 	}
 }
 
-static void share_step(struct trainer *w, uint32_t start, uint32_t rank)
+static void run_share(struct trainer *w, uint32_t start, uint32_t rank)
 {
 	uint32_t n_rows = gather(w, start, rank);
 
@@ -192,11 +192,11 @@ static void add_kept_gradients(struct trainer *w)
 /* One share, or both added: a + b has the same bits as b + a. */
 static void reference_step(struct trainer *w, uint32_t start)
 {
-	share_step(w, start, 0);
+	run_share(w, start, 0);
 	round_gradients(w);
 	if (w->size == 2) {
 		keep_gradients(w);
-		share_step(w, start, 1);
+		run_share(w, start, 1);
 		round_gradients(w);
 		add_kept_gradients(w);
 		round_gradients(w);
@@ -245,9 +245,9 @@ static void hash_all(struct trainer *w)
 	}
 }
 
-static void shared_step(struct trainer *w, uint32_t start)
+static void joint_step(struct trainer *w, uint32_t start)
 {
-	share_step(w, start, w->rank);
+	run_share(w, start, w->rank);
 	if (w->t->is_tuned && sw_train_tune(w->sum))
 		fail(w, w->sum->text);
 }
@@ -264,7 +264,7 @@ static void run_epoch(struct trainer *w, uint32_t epoch)
 	shuffle(w);
 	for (uint32_t at = 0; at + batch <= w->t->train.n; at += batch) {
 		if (w->sum)
-			shared_step(w, at);
+			joint_step(w, at);
 		else
 			reference_step(w, at);
 		w->step++;

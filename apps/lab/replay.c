@@ -157,8 +157,8 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
 			"bytes of bytescheduler's credit"},
 		{"--device", SW_ARG_STRING, {.string = &r->device}, 0, 0,
-			"tensors lie in a GPU's memory (\"cuda\"), or in what "
-			"stands for it (\"host\")"},
+			"where tensors lie: cuda, in a GPU's memory, or host, "
+			"in memory that stands in for it"},
 		{"--copy", SW_ARG_RATE, {.u64 = &r->copy_bit_s}, 0, 1e13,
 			"rate of copies between device and host, each way; "
 			"without --device they are only simulated, too"},

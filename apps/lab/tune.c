@@ -22,7 +22,7 @@ static int tuning(const char *name, const char *text, uint64_t *out)
 	return SW_EINVAL;
 }
 
-static int parse_space(struct sw_tune_options *o)
+static int check(struct sw_tune_options *o)
 {
 	struct sw_tune_space *s = &o->space;
 
@@ -33,11 +33,18 @@ static int parse_space(struct sw_tune_options *o)
 		tuning("--credit-min", o->credit_min, &s->min.credit_bytes) ||
 		tuning("--credit-max", o->credit_max, &s->max.credit_bytes))
 		return SW_EINVAL;
-	if (s->min.partition_bytes < s->max.partition_bytes &&
-		s->min.credit_bytes < s->max.credit_bytes)
-		return 0;
-	fprintf(stderr, "sumwire tune: a minimum must be below its maximum\n");
-	return SW_EINVAL;
+	if (s->min.partition_bytes >= s->max.partition_bytes ||
+		s->min.credit_bytes >= s->max.credit_bytes) {
+		fprintf(stderr,
+			"sumwire tune: a minimum must be below its maximum\n");
+		return SW_EINVAL;
+	}
+	if (o->model_name && o->is_engine) {
+		fprintf(stderr,
+			"sumwire tune: give either --model or --engine\n");
+		return SW_EINVAL;
+	}
+	return 0;
 }
 
 static int parse(struct sw_tune_options *o, int argc, char **argv)
@@ -83,7 +90,7 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		{"--seeds", SW_ARG_U32, {.u32 = &o->n_seeds}, 1, SEEDS,
 			"number of landscapes"},
 		{"--seed", SW_ARG_U32, {.u32 = &o->seed}, 0, 0,
-			"number of the first one"},
+			"number of the first landscape"},
 		{"--noise", SW_ARG_DOUBLE, {.real = &o->noise}, 0, 50,
 			"noise of measured times, in percent"},
 		{"--trace", SW_ARG_FLAG, {.flag = &o->is_traced}, 0, 0,
@@ -99,7 +106,7 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);
 
-	return err ? err : parse_space(o);
+	return err ? err : check(o);
 }
 
 static int tune_engine(const struct sw_tune_options *o, int argc, char **argv)

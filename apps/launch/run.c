@@ -55,10 +55,10 @@ int sw_cmd_run(int argc, char **argv)
 		{"-np", SW_ARG_U32, {.u32 = &r.n_ranks}, 1, SW_RUN_RANKS_MAX,
 			"processes of CMD"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
-			"how long the others have to end once one has failed"},
+			"time that the others get to end when one has failed"},
 		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
-			"[job] mode asynchronous: the others continue when one "
-			"has failed"},
+			"set [job] mode = asynchronous: the others continue "
+			"when one has failed"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 1023,
 			"processes that share an agent"},
 		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,

@@ -340,12 +340,10 @@ bool sw_agent_end_lanes(struct agent_shared *shared);
 /* sw_agent_copy_lent - the worker has ended: what our own server was lent at
  * lcore @lcore is copied, some of it in each call; true: all, and the training
  * processes may write it.  sw_agent_keep_stream - the same of a dead stream, by
- * its server's key.  sw_agent_copy_sent - of what was sent to it and it has not
- * received.  That lcore. */
+ * its server's key.  That lcore. */
 bool sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore);
 bool sw_agent_keep_stream(
 	struct agent_shared *shared, uint32_t lcore, uint32_t key);
-void sw_agent_copy_sent(struct agent_shared *shared, uint32_t lcore);
 
 /* sw_agent_are_kept - does no lane but this one use tensors of the clients any
  * more?  Lcore 0, after its own worker has ended. */

@@ -12,7 +12,8 @@
  * is to come behind. */
 #define PAUSE_NS (10 * SW_MS)
 
-void sw_agent_copy_sent(struct agent_shared *shared, uint32_t lcore)
+/* What was sent to our own server, which has not received it. */
+static void copy_sent(struct agent_shared *shared, uint32_t lcore)
 {
 	if (shared->is_serving)
 		sw_loopback_copy_lent(shared->daemon.loopbacks[lcore]);
@@ -31,7 +32,7 @@ bool sw_agent_copy_lent(struct agent_shared *shared, uint32_t lcore)
 {
 	struct sw_server *srv = server_at(shared, lcore);
 
-	sw_agent_copy_sent(shared, lcore);
+	copy_sent(shared, lcore);
 	return !srv || sw_server_copy_lent(srv);
 }
 
@@ -40,7 +41,7 @@ bool sw_agent_keep_stream(
 {
 	struct sw_server *srv = server_at(shared, lcore);
 
-	sw_agent_copy_sent(shared, lcore);
+	copy_sent(shared, lcore);
 	return !srv || sw_server_keep_stream(srv, key);
 }
 
@@ -50,7 +51,7 @@ static bool is_done(struct agent_shared *shared, uint32_t lcore)
 {
 	uint64_t until_ns = sw_now_ns() + PAUSE_NS;
 
-	sw_agent_copy_sent(shared, lcore);
+	copy_sent(shared, lcore);
 	while (!sw_daemon_release(&shared->daemon, lcore))
 		if (sw_now_ns() >= until_ns)
 			return false;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <time.h>
 
+#include "apps/cli/clock.h"
 #include "apps/node/daemon.h"
 #include "pmd/host/attach.h"
 
@@ -152,14 +153,6 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	}
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * SW_S + (uint64_t)t.tv_nsec;
-}
-
 /* A turn in which @n frames and commands came or went: 0 = none. */
 static void note_turn(
 	struct sw_turns *t, uint32_t n, uint64_t from_ns, uint64_t to_ns)
@@ -167,7 +160,7 @@ static void note_turn(
 	uint64_t ns = to_ns - from_ns;
 
 	if (sw_turns_is_due(t, to_ns))
-		ns = sw_turns_look(t, from_ns, to_ns, cpu_ns());
+		ns = sw_turns_look(t, from_ns, to_ns, sw_cpu_ns());
 	if (n || ns > SW_TURN_LONG_NS)
 		sw_turns_note(t, ns);
 }
@@ -203,7 +196,7 @@ int sw_poller_run(void *poller)
 	struct sw_poller *p = poller;
 	uint64_t now = sw_now_ns(), worked = now, end;
 
-	sw_turns_look(&p->turns, now, now, cpu_ns());
+	sw_turns_look(&p->turns, now, now, sw_cpu_ns());
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		uint32_t n = turn(p, now);
 

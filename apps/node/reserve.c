@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "pmd/host/memory.h"
 
@@ -27,11 +28,6 @@ struct sw_reserve_dead {
 static uint64_t whole_pages(uint64_t bytes)
 {
 	return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static int state_of(const struct sw_reserve_block *b)
@@ -200,7 +196,7 @@ static bool unmap_slice(struct sw_reserve *r)
 		d = r->unmapping = atomic_exchange(&r->to_unmap, NULL);
 	if (!d)
 		return false;
-	n = smaller(d->bytes, SW_RESERVE_UNMAP);
+	n = sw_min64(d->bytes, SW_RESERVE_UNMAP);
 	if (n == d->bytes)
 		r->unmapping = d->next;
 	else
@@ -219,7 +215,7 @@ static void unmake(struct sw_reserve_block *b)
 /* Returns 0, or SW_ENOMEM; nothing is mapped then. */
 static int make_slice(struct sw_reserve_block *b, int node)
 {
-	uint64_t n = smaller(b->bytes - b->made, SW_RESERVE_SLICE);
+	uint64_t n = sw_min64(b->bytes - b->made, SW_RESERVE_SLICE);
 
 	if (!b->mem)
 		b->mem = sw_memory_map(b->bytes, node);

@@ -26,8 +26,8 @@ static int parse(struct topo *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--xml", SW_ARG_PATH, {.string = &o->xml}, 0, 0,
-			"machine that lstopo has written to this file, "
-			"instead of this one"},
+			"read the machine from this file of lstopo, instead "
+			"of looking at this one"},
 		{"--conf", SW_ARG_PATH, {.string = &o->conf}, 0, 0,
 			"description that adds to the machine, or changes it"},
 		{"--bare", SW_ARG_FLAG, {.flag = &o->is_bare}, 0, 0,

@@ -187,7 +187,7 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	if (m->session)
 		return sw_admit_refuse(srv, p, SW_EBUSY,
 			"rank %u of job %.32s is held by node %.64s, which is "
-			"alive",
+			"alive: give each worker another [job] rank",
 			j->rank, job->name, m->node);
 	if (job->left >> j->rank & 1 ||
 		(j->epoch && j->epoch != job->status.epoch) ||

@@ -187,8 +187,8 @@ struct sw_job *sw_job_open(struct sw_server *srv, const struct sw_join *join)
 	job->wait_ns = FIRST_S * SW_S;
 	job->wait_at_ns = srv->now_ns + job->wait_ns;
 	srv->wait_at_ns = sw_min64(srv->wait_at_ns, job->wait_at_ns);
-	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened, %u members",
-		job->name, job->n_members);
+	sw_log(srv->env->log, SW_LOG_INFO, "job %s: opened for %u worker%s",
+		job->name, job->n_members, job->n_members == 1 ? "" : "s");
 	return job;
 }
 

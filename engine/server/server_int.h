@@ -382,8 +382,6 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
  * @why, once now, and again when it pushes, pulls or declares the tensor. */
 void sw_job_kill(struct sw_job *job, uint32_t key, uint32_t round, int death,
 	const char *why);
-/* sw_session_close - its member has closed the group of stream @key. */
-void sw_session_close(struct sw_session *s, uint32_t key);
 /* sw_job_close_left - who has left the job has closed its groups: some streams,
  * from job->close_at on.  Returns whether all are. */
 bool sw_job_close_left(struct sw_job *job);
@@ -391,11 +389,8 @@ bool sw_job_close_left(struct sw_job *job);
  * which has closed the group: it is dead. */
 void sw_job_awaits_closed(
 	struct sw_job *job, uint32_t key, uint32_t who, uint32_t closed);
-/* sw_session_tell_dead - of the tensor @key, which is here;
- * sw_session_tell_past
- * - that @key is closed; dropped when too many wait: it asks again. */
+/* sw_session_tell_dead - of the tensor @key, which is here. */
 void sw_session_tell_dead(struct sw_session *s, uint32_t key);
-void sw_session_tell_past(struct sw_session *s, uint32_t key);
 /* A push that differs from what another rank does with the tensor: both are
  * named, and the tensor is dead. */
 void sw_session_differs(struct sw_session *s, const struct sw_header *h);

@@ -144,7 +144,8 @@ void sw_session_tell_dead(struct sw_session *s, uint32_t key)
 	sw_session_owe(s, SW_OWE_MISMATCH);
 }
 
-void sw_session_tell_past(struct sw_session *s, uint32_t key)
+/* @key is closed.  Dropped when too many wait: it asks again. */
+static void tell_past(struct sw_session *s, uint32_t key)
 {
 	if (s->n_past < SW_PAST_MAX)
 		s->past[s->n_past++] = key;
@@ -194,7 +195,7 @@ static void forget(struct sw_session *s, uint32_t key)
 	if (!sw_bitmap_has(&s->to_tell, i))
 		return;
 	sw_bitmap_remove(&s->to_tell, i);
-	sw_session_tell_past(s, key);
+	tell_past(s, key);
 }
 
 /* What is marked in a window that is freed nobody waits for any more. */
@@ -227,7 +228,8 @@ void sw_job_awaits_closed(
 	sw_job_kill(job, key, 1, SW_EABORTED, text);
 }
 
-void sw_session_close(struct sw_session *s, uint32_t key)
+/* Its member has closed the group of stream @key. */
+static void close_group(struct sw_session *s, uint32_t key)
 {
 	struct sw_job *job = s->job;
 	const struct sw_shard *sh = &job->shard;
@@ -311,7 +313,7 @@ void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
 	if (!t) {
 		sw_count(&s->srv->stats.rx_key,
 			!sw_shard_is_past(sh, fault.key));
-		sw_session_tell_past(s, fault.key);
+		tell_past(s, fault.key);
 		return;
 	}
 	is_close = !h->round && sw_stensor_view(sh, t).mode == SW_MODE_STREAM;
@@ -323,13 +325,13 @@ void sw_session_on_mismatch(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_job_kill(s->job, fault.key, h->round,
 			sw_fault_death(fault.err), fault.text);
 	if (is_close)
-		sw_session_close(s, fault.key);
+		close_group(s, fault.key);
 	sw_bitmap_remove(&s->unaware, sw_key_index(fault.key));
 	/* So the worker knows that we do. */
 	if (sw_shard_tensor(sh, fault.key))
 		sw_session_tell_dead(s, fault.key);
 	else
-		sw_session_tell_past(s, fault.key);
+		tell_past(s, fault.key);
 }
 
 void sw_session_await(struct sw_session *s)

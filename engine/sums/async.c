@@ -20,8 +20,6 @@ static struct sw_begun begun(const struct sw_shard *sh,
 {
 	const struct sw_kept *k = sw_async_chunk(sh, t, local);
 
-	if (h->round != 1)
-		return (struct sw_begun){0};
 	return (struct sw_begun){.got = k->got,
 		.root = k->root,
 		.step = h->step,

@@ -245,15 +245,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_piece *p,
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}
-	if (h->payload_len != p->bytes) {
-		sw_count(&w->stats.rx_length, 1);
-		return false;
-	}
-	if (h->weight == 0 || h->weight > w->size) {
-		sw_count(&w->stats.rx_weight, 1);
-		return false;
-	}
-	return true;
+	return sw_result_fits(w, h, p->bytes);
 }
 
 bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
@@ -261,19 +253,14 @@ bool sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
 {
 	struct sw_worker *w = l->worker;
 	uint32_t base = h->round - (uint16_t)(h->round - h->aux);
-	uint32_t chunk, crc = h->payload_crc;
+	uint32_t chunk;
 	struct sw_wchunk *c = sw_stream_find(t, l, h->round, &chunk);
 	struct sw_piece *p = &t->stream->pieces[chunk];
 
 	if (c && c->n_sent && p->gets) {
-		if (!is_well_formed(w, p, h))
+		if (!is_well_formed(w, p, h) ||
+			!sw_result_verify(l, h, payload))
 			return false;
-		if (l->peer.has_crc)
-			crc = sw_data_crc_far(h, payload, h->payload_len);
-		if (crc != h->payload_crc) {
-			sw_count(&w->stats.rx_payload_crc, 1);
-			return false;
-		}
 		sw_link_end_wait(l, t, chunk);
 		c->state = SW_HELD;
 		give_credit(w, t, chunk);

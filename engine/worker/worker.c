@@ -70,15 +70,7 @@ static bool is_well_formed(struct sw_worker *w, const struct sw_wtensor *t,
 		sw_count(&w->stats.rx_dtype, 1);
 		return false;
 	}
-	if (h->payload_len != sw_wtensor_bytes(t, record)) {
-		sw_count(&w->stats.rx_length, 1);
-		return false;
-	}
-	if (h->weight == 0 || h->weight > w->size) {
-		sw_count(&w->stats.rx_weight, 1);
-		return false;
-	}
-	return true;
+	return sw_result_fits(w, h, sw_wtensor_bytes(t, record));
 }
 
 /* The local ranks read a result, this core does not; of a large tensor no cache
@@ -131,7 +123,7 @@ static inline void accept(
 static void on_result(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
-	uint32_t record, crc = h->payload_crc;
+	uint32_t record;
 	struct sw_wtensor *t = tensor_of(w, l, h->key, h->chunk, &record);
 
 	if (sw_peer_is_overdrawn(&l->peer, w->due, h, &w->stats))
@@ -149,14 +141,8 @@ static void on_result(struct sw_worker *w, struct sw_link *l,
 	if (!is_well_formed(w, t, record, h))
 		return;
 	if (is_wanted(w, t, &t->chunks[record], h)) {
-		if (l->peer.has_crc)
-			SW_TIMED(w->stats.ticks_crc_in,
-				crc = sw_data_crc_far(
-					h, payload, h->payload_len));
-		if (crc != h->payload_crc) {
-			sw_count(&w->stats.rx_payload_crc, 1);
+		if (!sw_result_verify(l, h, payload))
 			return; /* not acknowledged: it will come again */
-		}
 		hold(w, l, t, record, h, payload);
 	}
 	accept(w, l, h);

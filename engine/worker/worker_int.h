@@ -5,6 +5,7 @@
 
 #include "engine/base/bitmap.h"
 #include "engine/base/bits.h"
+#include "engine/base/ticks.h"
 #include "engine/peer/peer.h"
 #include "engine/worker/wtensor.h"
 
@@ -80,6 +81,36 @@ static inline void sw_link_came(struct sw_link *l)
 static inline void sw_link_touch(struct sw_link *l)
 {
 	sw_bits_add(l->worker->touched, l->peer.index);
+}
+
+/* sw_result_fits - has a RESULT @bytes, and a weight that there can be? */
+static inline bool sw_result_fits(
+	struct sw_worker *w, const struct sw_header *h, uint32_t bytes)
+{
+	if (h->payload_len != bytes) {
+		sw_count(&w->stats.rx_length, 1);
+		return false;
+	}
+	if (h->weight == 0 || h->weight > w->size) {
+		sw_count(&w->stats.rx_weight, 1);
+		return false;
+	}
+	return true;
+}
+
+/* sw_result_verify - does its payload have the CRC that the header says? */
+static inline bool sw_result_verify(
+	struct sw_link *l, const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_worker *w = l->worker;
+	uint32_t crc = h->payload_crc;
+
+	if (l->peer.has_crc)
+		SW_TIMED(w->stats.ticks_crc_in,
+			crc = sw_data_crc_far(h, payload, h->payload_len));
+	if (crc != h->payload_crc)
+		sw_count(&w->stats.rx_payload_crc, 1);
+	return crc == h->payload_crc;
 }
 
 /* --- worker.c, worker_tx.c: what drives it (engine/loop/node.h) --- */

@@ -19,7 +19,7 @@ static int dial(const char *path, int *out)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct timeval silence = {.tv_sec = SILENCE_S};
-	int sock;
+	int sock, err;
 
 	if (strlen(path) >= sizeof(a.sun_path))
 		return SW_EINVAL;
@@ -29,8 +29,9 @@ static int dial(const char *path, int *out)
 		return SW_EIO;
 	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
 	if (connect(sock, (struct sockaddr *)&a, sizeof(a))) {
+		err = errno == EPROTOTYPE ? SW_EPROTO : SW_ECLOSED;
 		close(sock);
-		return SW_ECLOSED;
+		return err;
 	}
 	*out = sock;
 	return 0;

@@ -10,8 +10,8 @@
  * @each   @name is borrowed for the call
  * Lines are "NAME VALUE\n", at most 255 bytes, decimal; a daemon that is silent
  * for 5 s has failed.  Errors: SW_ECLOSED nobody listens there; SW_ETIMEDOUT;
- * SW_EPROTO a line of another form; SW_EINVAL @path is too long; SW_EIO.
- * Thread: any. */
+ * SW_EPROTO a socket or a line of another kind; SW_EINVAL @path is too long;
+ * SW_EIO. Thread: any. */
 int sw_stats_read(const char *path,
 	void (*each)(void *ctx, const char *name, uint64_t value), void *ctx);
 

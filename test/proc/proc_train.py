@@ -100,7 +100,7 @@ def test_loopback():
         p = loopback(folder, "--epochs", "2")
         try:
             p.wait_ok()
-            check("all of it holds" in p.out(), p.out())
+            check("all checks passed" in p.out(), p.out())
             check(not folders_of(folder), "its folder is left")
         finally:
             p.destroy()

@@ -20,8 +20,8 @@ extern "C" {
 
 struct sw_autotune;
 
-/* sw_autotune_open - begin to search over @c, which is borrowed until the close
- * and whose thread this is, here and below.
+/* sw_autotune_open - begin to search over @c, which is borrowed until the
+ * close.  Thread: that of @c, here and below.
  * Errors: those of sw_tune; SW_EREFUSED LAPACK cannot be loaded; with the error
  * text in sw_last_error of @c. */
 SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);

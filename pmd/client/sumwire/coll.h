@@ -76,11 +76,11 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  *   SW_BARRIER         nothing: it ends when all ranks have called it.  It
  *                      waits for no other collective of theirs
  * @send and @recv may be the same (of all_gather: the own part of @recv; of
- * reduce_scatter: the own part of @send), else they are apart.  Who gives
- * nothing (SW_BCAST but
- * @root) or gets nothing (SW_REDUCE but @root) may leave that buffer NULL.
- * What does not lie in memory of sw_alloc is copied through some of the
- * library's own, in pieces, while others are on the wire: by whoever waits, and
+ * reduce_scatter: the own part of @send), else they are apart.  A rank that
+ * gives nothing (SW_BCAST, all but @root) or gets nothing (SW_REDUCE, all but
+ * @root) may leave that buffer NULL.
+ * Buffers outside memory of sw_alloc are copied through memory of the library,
+ * in pieces, while others are on the wire: by the caller that waits, and
  * in collectives of more than one piece (1 MiB) by a thread of the library. */
 struct sw_coll_args {
 	size_t size; /* of this struct */
@@ -109,13 +109,13 @@ struct sw_coll_args {
  * 1,024 of a client may be open.
  * When calls of members differ, also in their order, handles end with
  * SW_EMISMATCH and a sentence that names two of them, and count, dtype and root
- * of this rank's: at all that wait for a result; who only gives may have ended
- * before.  The group is then dead: all that is open on it, and all that is
- * called later, of any kind, ends so; other groups go on.  So it is, with
- * SW_EREFUSED, when a server's quota has no room for the first collective of a
- * kind, which takes 2 to 3 MiB of each server, and one more for each agent of
- * the group where [job] order is rank; sw_last_error says what is needed and
- * left.
+ * of this rank's: at all that wait for a result; a rank that only gives may
+ * have ended before.  The group is then dead: all that is open on it, and all
+ * that is called later, of any kind, ends so; other groups go on.  The same
+ * happens, with SW_EREFUSED, when a server's quota has no room for the first
+ * collective of a kind, which takes 2 to 3 MiB of each server, and one more for
+ * each agent of the group where [job] order is rank; sw_last_error says what is
+ * needed and left.
  * Errors: SW_EINVAL an argument cannot be, with the reason in sw_last_error;
  * SW_EBUSY too many are open; those of sw_declare and sw_push_pull. */
 SW_API int sw_coll(
@@ -150,8 +150,8 @@ SW_API int sw_group_set_timeout(struct sw_group *g, uint32_t seconds);
  * with SW_ECLOSED, here, and as by sw_group_abort at the other members; its
  * handles are still to be waited for.  Waits for no member; where nothing was
  * called on it, for the servers, which are told by a stream of barriers.  When
- * all members have closed it the servers have the memory back; who waits for
- * one that has closed it fails at once, as after sw_group_abort.
+ * all members have closed it the servers have the memory back; a rank that
+ * waits for one that has closed it fails at once, as after sw_group_abort.
  * Errors: those of sw_group_abort; SW_ENOMEM. */
 SW_API int sw_group_close(struct sw_group *g);
 

@@ -67,10 +67,11 @@ struct sw_settings {
 				    "agent.sock".  A name without a slash is
 				    looked for where agents put it: in
 				    $XDG_RUNTIME_DIR/sumwire, in /run/sumwire */
-	const char *agent_user;  /* by name or number: whose agent it may be,
-				    beside this user's own and root's; any other
-				    is refused.  Borrowed by sw_open.  Default:
-				    SUMWIRE_AGENT_USER; NULL or "": nobody's */
+	const char *agent_user;  /* a user, by name or number, whose agent is
+				    trusted beside this user's and root's; any
+				    other is refused.  Borrowed by sw_open.
+				    Default: SUMWIRE_AGENT_USER; NULL or "":
+				    nobody else's */
 	uint32_t local_rank;     /* which of the agent's local ranks to be;
 				    default SW_ANY_LOCAL_RANK: what a
 				    launcher says (modulo their number), if
@@ -102,12 +103,12 @@ static inline void sw_settings_init(struct sw_settings *s)
  * @out      set on success; owned by the caller until sw_close
  * Waits at most open_timeout_s and meanwhile logs what is missing ("waiting
  * for rank 2 of 4 workers …").
- * Errors: SW_ETIMEDOUT who did not come; SW_ECLOSED no agent at that path;
- * SW_EPERM the agent does not admit this user, or is of one who is not trusted
- * (agent_user); SW_EBUSY another process is
- * attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server, with
- * its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables of a
- * launcher (torchrun, OpenMPI, Slurm, …; conf/launch.def) contradict each
+ * Errors: SW_ETIMEDOUT workers did not come, sw_last_error says which;
+ * SW_ECLOSED no agent at that path; SW_EPERM the agent does not admit this
+ * user, or its own user is not trusted (agent_user); SW_EBUSY another process
+ * is attached, or all local ranks are; SW_EVERSION; SW_EREFUSED by a server,
+ * with its reason; SW_EINVAL a path of more than 107 bytes; SW_ECONF variables
+ * of a launcher (torchrun, OpenMPI, Slurm, …; conf/launch.def) contradict each
  * other, or the rank and size that the agent gives; SW_EIO, SW_ENOMEM,
  * SW_EPROTO. */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);

@@ -150,12 +150,12 @@ static void conf_load__both(void **state)
 			"1 [server NAME] for 2 workers"},
 		{"[server s]\nip = 10.0.0.3\nport = a\n"
 		 "[server t]\nip = 10.0.0.4\nport = a\n",
-			"none of the [server NAME] is this node: with role = "
-			"both number 1 of the list"},
+			"no [server NAME] is this node: with role = both "
+			"number 1 of the list"},
 		{"[server s]\nip = 10.0.0.1\nport = a\n"
 		 "[server t]\nip = 10.0.0.2\nport = a\n",
-			"[server t] ip: is this node, as number 2 of the list: "
-			"rank 0 is number 1"},
+			"[server t] ip: is this node and number 2 of the list, "
+			"but rank 0 must be number 1"},
 	};
 	struct sw_conf conf;
 	struct said said;

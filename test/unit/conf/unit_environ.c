@@ -107,7 +107,8 @@ static void environ_apply__refused(void **state)
 			"OMPI_COMM_WORLD_SIZE=65 (OpenMPI): \"65\" is out of "
 			"range: 1 to 64"},
 		{"OMPI_COMM_WORLD_RANK=1", GOOD,
-			"from the environment came OMPI_COMM_WORLD_RANK"},
+			"OMPI_COMM_WORLD_RANK of OpenMPI was taken from the "
+			"environment"},
 		{DMLC, SERVE PORT,
 			"[node] role: is server, but in the environment "
 			"DMLC_ROLE=worker"},

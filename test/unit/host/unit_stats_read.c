@@ -40,7 +40,7 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-static void start(struct daemon *d, const char *text)
+static void listen_as(struct daemon *d, int type)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
@@ -48,19 +48,29 @@ static void start(struct daemon *d, const char *text)
 	assert_non_null(mkdtemp(d->dir));
 	snprintf(d->path, sizeof(d->path), "%s/s", d->dir);
 	strcpy(a.sun_path, d->path);
-	d->text = text;
-	d->sock = socket(AF_UNIX, SOCK_STREAM, 0);
+	d->sock = socket(AF_UNIX, type, 0);
 	assert_int_equal(bind(d->sock, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(listen(d->sock, 1), 0);
+}
+
+static void start(struct daemon *d, const char *text)
+{
+	listen_as(d, SOCK_STREAM);
+	d->text = text;
 	assert_int_equal(pthread_create(&d->thread, NULL, answer, d), 0);
+}
+
+static void remove_socket(struct daemon *d)
+{
+	close(d->sock);
+	unlink(d->path);
+	rmdir(d->dir);
 }
 
 static void stop(struct daemon *d)
 {
 	pthread_join(d->thread, NULL);
-	close(d->sock);
-	unlink(d->path);
-	rmdir(d->dir);
+	remove_socket(d);
 }
 
 static void each(void *ctx, const char *name, uint64_t value)
@@ -120,6 +130,16 @@ static void read__nobody_there(void **state)
 	assert_int_equal(sw_stats_read(path, each, NULL), SW_EINVAL);
 }
 
+/* An agent's, to which training processes attach. */
+static void read__socket_of_another_kind(void **state)
+{
+	struct daemon d;
+
+	listen_as(&d, SOCK_SEQPACKET);
+	assert_int_equal(sw_stats_read(d.path, each, NULL), SW_EPROTO);
+	remove_socket(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +147,7 @@ int main(void)
 		cmocka_unit_test(read__bad_lines),
 		cmocka_unit_test(read__long_line),
 		cmocka_unit_test(read__nobody_there),
+		cmocka_unit_test(read__socket_of_another_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
