@@ -26,11 +26,16 @@ static bool has_copy_out(const struct sw_call *k)
 					k->args.send == k->args.recv);
 }
 
-static void copy(struct sw_client *c, const struct sw_rows *rows)
+static void copy(struct sw_client *c, const struct sw_group *g,
+	const struct sw_rows *rows)
 {
+	c->calls.copying = g;
 	sw_client_unlock(c);
 	sw_rows_copy(rows);
 	(void)!sw_client_lock(c);
+	c->calls.copying = NULL;
+	if (c->calls.n_releasing)
+		sw_client_changed(c);
 }
 
 /* sw_client_copied goes on. */
@@ -248,7 +253,7 @@ static void fill(
 			copy_by_device(c, p, &rows);
 			return;
 		}
-		copy(c, &rows);
+		copy(c, p->call->group, &rows);
 		p->is_full = true;
 	}
 	put_full(c, ch);
@@ -325,8 +330,12 @@ static uint64_t copy_one_out(struct sw_client *c)
 	s->ended = p->later;
 	if (!s->ended)
 		s->ended_end = &s->ended;
+	if (p->call->status) { /* it was given up meanwhile */
+		end_piece(c, p);
+		return 1;
+	}
 	rows = sw_piece_rows_out(p);
-	copy(c, &rows);
+	copy(c, p->call->group, &rows);
 	end_piece(c, p);
 	return parts_out(p->call) * p->n * elem_bytes(p->call);
 }
@@ -463,10 +472,13 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 		k->args.send = k->args.recv = k->token;
 	k->device = device;
 	err = place(c, k);
+	if (!err) /* while stages were made */
+		err = sw_group_fail(g);
 	if (err) {
 		k->state = SW_TENSOR_IDLE;
 		return err;
 	}
+	k->is_begun = true;
 	c->calls.n_open++;
 	g->n_calls++;
 	g->n_called++;
