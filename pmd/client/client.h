@@ -111,6 +111,9 @@ struct sw_call_device {
 	/* What it sends, set when it is called; 0 bytes: nothing. */
 	const char *sent;
 	uint64_t sent_bytes;
+	/* Where all of its result comes, the same. */
+	const char *received;
+	uint64_t received_bytes;
 };
 
 /* A collective, from sw_coll until its end was reported.  It is cut into

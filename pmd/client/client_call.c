@@ -412,13 +412,16 @@ static void enqueue(struct sw_channel *ch, struct sw_call *k)
 	ch->end = &k->later;
 }
 
-static void show_sent(const struct sw_call *k)
+static void show_buffers(const struct sw_call *k)
 {
 	bool sends = is_on_device(k) && needs_send(k);
+	bool gets = is_on_device(k) && needs_recv(k);
+	uint64_t part = k->args.count * elem_bytes(k);
 
 	k->device->sent = k->args.send;
-	k->device->sent_bytes =
-		sends ? parts_in(k) * k->args.count * elem_bytes(k) : 0;
+	k->device->sent_bytes = sends ? parts_in(k) * part : 0;
+	k->device->received = k->args.recv;
+	k->device->received_bytes = gets ? parts_out(k) * part : 0;
 }
 
 /* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
@@ -430,7 +433,7 @@ static int place(struct sw_client *c, struct sw_call *k)
 
 	k->piece = piece_elems(k);
 	if (k->device)
-		show_sent(k);
+		show_buffers(k);
 	if (!is_on_device(k)) {
 		k->has_from = sw_client_find_memory(
 			c, k->args.send, parts_in(k) * each, &k->from);
