@@ -69,7 +69,8 @@ struct sw_group {
 	 */
 	int death;
 	bool is_closed;
-	bool is_expired; /* the agent was told to abort it */
+	bool is_released; /* its callers have their buffers back */
+	bool is_expired;  /* the agent was told to abort it */
 	char why[SW_EDGE_WHY_BYTES + SW_OWN_CALL_BYTES];
 	struct sw_channel channels[SW_N_COLL_KINDS];
 	char name[SW_GROUP_NAME_MAX + 1];
@@ -110,6 +111,9 @@ struct sw_call_device {
 	/* What it sends, set when it is called; 0 bytes: nothing. */
 	const char *sent;
 	uint64_t sent_bytes;
+	/* Where all of its result comes, the same. */
+	const char *received;
+	uint64_t received_bytes;
 };
 
 /* A collective, from sw_coll until its end was reported.  It is cut into
@@ -129,6 +133,7 @@ struct sw_call {
 	/* Which of the two buffers lie in memory of sw_alloc, where. */
 	bool has_from, has_to;
 	struct sw_edge_place_at from, to;
+	bool is_begun;                 /* else it may still fail */
 	bool is_counted;               /* in n_unfinished */
 	struct sw_call_device *device; /* NULL: memcpy does, or it has ended */
 	uint32_t n_copying;            /* pieces that it has */
@@ -157,9 +162,11 @@ struct sw_calls {
 	struct sw_channel *channels, *turn;       /* all; where to go on */
 	uint64_t n_calls, n_pieces;               /* handles so far */
 	uint32_t n_open;
-	uint32_t n_unfinished; /* that somebody has to work for */
-	uint64_t expire_ns;    /* none is overdue before */
-	bool is_moving;        /* a thread copies, without the lock */
+	uint32_t n_unfinished;          /* that somebody has to work for */
+	uint64_t expire_ns;             /* none is overdue before */
+	bool is_moving;                 /* a thread copies, without the lock */
+	const struct sw_group *copying; /* whose buffers; NULL: none */
+	uint32_t n_releasing;           /* threads that wait for that to end */
 };
 
 /* Whose turn it is (client_turn.c). */

@@ -26,11 +26,16 @@ static bool has_copy_out(const struct sw_call *k)
 					k->args.send == k->args.recv);
 }
 
-static void copy(struct sw_client *c, const struct sw_rows *rows)
+static void copy(struct sw_client *c, const struct sw_group *g,
+	const struct sw_rows *rows)
 {
+	c->calls.copying = g;
 	sw_client_unlock(c);
 	sw_rows_copy(rows);
 	(void)!sw_client_lock(c);
+	c->calls.copying = NULL;
+	if (c->calls.n_releasing)
+		sw_client_changed(c);
 }
 
 /* sw_client_copied goes on. */
@@ -248,7 +253,7 @@ static void fill(
 			copy_by_device(c, p, &rows);
 			return;
 		}
-		copy(c, &rows);
+		copy(c, p->call->group, &rows);
 		p->is_full = true;
 	}
 	put_full(c, ch);
@@ -325,8 +330,12 @@ static uint64_t copy_one_out(struct sw_client *c)
 	s->ended = p->later;
 	if (!s->ended)
 		s->ended_end = &s->ended;
+	if (p->call->status) { /* it was given up meanwhile */
+		end_piece(c, p);
+		return 1;
+	}
 	rows = sw_piece_rows_out(p);
-	copy(c, &rows);
+	copy(c, p->call->group, &rows);
 	end_piece(c, p);
 	return parts_out(p->call) * p->n * elem_bytes(p->call);
 }
@@ -403,13 +412,16 @@ static void enqueue(struct sw_channel *ch, struct sw_call *k)
 	ch->end = &k->later;
 }
 
-static void show_sent(const struct sw_call *k)
+static void show_buffers(const struct sw_call *k)
 {
 	bool sends = is_on_device(k) && needs_send(k);
+	bool gets = is_on_device(k) && needs_recv(k);
+	uint64_t part = k->args.count * elem_bytes(k);
 
 	k->device->sent = k->args.send;
-	k->device->sent_bytes =
-		sends ? parts_in(k) * k->args.count * elem_bytes(k) : 0;
+	k->device->sent_bytes = sends ? parts_in(k) * part : 0;
+	k->device->received = k->args.recv;
+	k->device->received_bytes = gets ? parts_out(k) * part : 0;
 }
 
 /* Where its buffers lie, and stages for what does not lie in sw_alloc's. */
@@ -421,7 +433,7 @@ static int place(struct sw_client *c, struct sw_call *k)
 
 	k->piece = piece_elems(k);
 	if (k->device)
-		show_sent(k);
+		show_buffers(k);
 	if (!is_on_device(k)) {
 		k->has_from = sw_client_find_memory(
 			c, k->args.send, parts_in(k) * each, &k->from);
@@ -463,10 +475,13 @@ int sw_client_call(struct sw_group *g, struct sw_channel *ch,
 		k->args.send = k->args.recv = k->token;
 	k->device = device;
 	err = place(c, k);
+	if (!err) /* while stages were made */
+		err = sw_group_fail(g);
 	if (err) {
 		k->state = SW_TENSOR_IDLE;
 		return err;
 	}
+	k->is_begun = true;
 	c->calls.n_open++;
 	g->n_calls++;
 	g->n_called++;

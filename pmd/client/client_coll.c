@@ -111,6 +111,8 @@ static int call(struct sw_group *g, const struct sw_coll_args *args,
 			.kind = SW_BARRIER, .dtype = SW_U8, .count = 1};
 	if (!err)
 		err = sw_group_open_stream(g, a.kind);
+	if (!err) /* meanwhile */
+		err = sw_group_fail(g);
 	return err ? err
 		   : sw_client_call(
 			     g, &g->channels[a.kind], &a, device, handle);

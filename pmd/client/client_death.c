@@ -66,5 +66,8 @@ void sw_group_note_death(
 
 int sw_group_fail(const struct sw_group *g)
 {
+	if (g->is_released && !g->death)
+		return sw_client_fail(g->client, SW_EABORTED,
+			"group '%s' was released", g->name);
 	return g->death ? sw_client_fail(g->client, g->death, "%s", g->why) : 0;
 }

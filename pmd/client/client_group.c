@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "pmd/client/client.h"
+#include "pmd/client/release.h"
 #include <sumwire/coll.h>
 
 enum {
@@ -222,7 +223,7 @@ int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind)
 
 static bool is_open(const struct sw_group *g, const struct sw_call *k)
 {
-	return k->state == SW_TENSOR_OPEN && k->group == g;
+	return k->state == SW_TENSOR_OPEN && k->is_begun && k->group == g;
 }
 
 static bool has_open(const struct sw_group *g)
@@ -235,16 +236,24 @@ static bool has_open(const struct sw_group *g)
 	return false;
 }
 
-/* What was not put yet ends, and what is at the agent has or will soon. */
+/* What was not put yet ends; what comes back is not copied any more. */
+static void drop_calls(struct sw_group *g, int status)
+{
+	struct sw_client *c = g->client;
+
+	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++)
+		if (is_open(g, &c->calls.calls[i]))
+			sw_client_drop_call(c, &c->calls.calls[i], status);
+}
+
+/* The same, and what is at the agent has ended or will soon. */
 static int end_calls(struct sw_group *g, int status)
 {
 	struct sw_client *c = g->client;
 	uint64_t until_ns = sw_edge_now_ns() +
 			    c->settings.wait_timeout_s * UINT64_C(1000000000);
 
-	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++)
-		if (is_open(g, &c->calls.calls[i]))
-			sw_client_drop_call(c, &c->calls.calls[i], status);
+	drop_calls(g, status);
 	while (has_open(g) && !c->closed) {
 		if (sw_edge_now_ns() >= until_ns)
 			return sw_client_fail(c, SW_ETIMEDOUT,
@@ -286,6 +295,22 @@ int sw_group_abort(struct sw_group *g, const char *text)
 	err = abort_group(g, text ? text : "");
 	sw_client_unlock(c);
 	return err;
+}
+
+void sw_group_release(struct sw_group *g)
+{
+	struct sw_client *c = g->client;
+
+	if (!sw_client_lock(c))
+		return;
+	g->is_released = true;
+	drop_calls(g, SW_EABORTED);
+	c->calls.n_releasing++;
+	while (c->calls.copying == g)
+		sw_client_wait_changed(
+			c, sw_edge_now_ns() + UINT64_C(1000000000));
+	c->calls.n_releasing--;
+	sw_client_unlock(c);
 }
 
 /* --- close --- */

@@ -23,6 +23,8 @@ struct sw_device_coll {
 	bool is_open, is_waiting; /* for its event */
 	uint64_t digest; /* of what is not summed yet, if the back end has it */
 	bool has_digest;
+	/* Of what has come back, and how much that is; the thread's. */
+	uint64_t result, result_bytes;
 };
 
 static struct sw_device_coll *coll_of(struct sw_call_device *of)
@@ -39,20 +41,39 @@ static void show(struct sw_call_device *of, void *base, uint64_t bytes)
 	sw_device_pin_stage(coll_of(of)->device, base, bytes);
 }
 
+/* What has come back may be looked at once more when the call ends. */
+static void watch_result(struct sw_pipeline *l, struct sw_device_coll *o,
+	const struct sw_rows *rows)
+{
+	uint64_t digest;
+
+	for (uint64_t i = 0; i < rows->n; i++) {
+		if (!sw_pipeline_digest(l, rows->to + i * rows->to_stride,
+			    rows->bytes, &digest))
+			return;
+		o->result += digest;
+		o->result_bytes += rows->bytes;
+	}
+}
+
 static void end_copy(
 	struct sw_pipeline *l, struct sw_pipeline_copy *copy, int err)
 {
 	struct sw_device *d = l->p.net.ctx;
+	uint32_t piece = (uint32_t)(copy - d->copies);
 
-	sw_client_copied(d->client, (uint32_t)(copy - d->copies), err);
+	if (!err && copy->way == SW_BACK_IN)
+		watch_result(l, d->copied[piece], &copy->rows);
+	sw_client_copied(d->client, piece, err);
 }
 
 static void copy(struct sw_call_device *of, uint32_t piece,
 	const struct sw_rows *rows, bool is_into)
 {
-	const struct sw_device_coll *o = coll_of(of);
+	struct sw_device_coll *o = coll_of(of);
 	struct sw_device *d = o->device;
 
+	d->copied[piece] = o;
 	d->copies[piece] = (struct sw_pipeline_copy){.rows = *rows,
 		.way = is_into ? SW_BACK_OUT : SW_BACK_IN,
 		.priority = o->priority,
@@ -97,10 +118,22 @@ static void release(struct sw_device_coll *o)
 	atomic_store_explicit(o->word, o->n_calls, memory_order_release);
 }
 
+/* One of which some did not come back has another error. */
+static bool is_result_edited(const struct sw_device_coll *o)
+{
+	uint64_t now;
+
+	return o->result_bytes && o->result_bytes == o->of.received_bytes &&
+	       sw_pipeline_digest(&o->device->pipeline, o->of.received,
+		       o->of.received_bytes, &now) &&
+	       now != o->result;
+}
+
 static int end(struct sw_call_device *of)
 {
 	struct sw_device_coll *o = coll_of(of);
-	int err = o->has_digest && o->digest ? SW_ECORRUPT : 0;
+	bool is_edited = (o->has_digest && o->digest) || is_result_edited(o);
+	int err = is_edited ? SW_ECORRUPT : 0;
 
 	release(o);
 	o->is_open = false;
@@ -152,7 +185,9 @@ static int make(struct sw_device *d, struct sw_device_coll **out, char *why)
 	snprintf(why, SW_PIPELINE_WHY, "%s: out of memory", d->where);
 	if (!d->copies)
 		d->copies = calloc(SW_EDGE_COLLS, sizeof(d->copies[0]));
-	o = d->copies ? calloc(1, sizeof(*o)) : NULL;
+	if (!d->copied)
+		d->copied = calloc(SW_EDGE_COLLS, sizeof(d->copied[0]));
+	o = d->copies && d->copied ? calloc(1, sizeof(*o)) : NULL;
 	if (!o)
 		return SW_ENOMEM;
 	err = sw_pipeline_event(&d->pipeline, &o->start.event, why);
@@ -206,6 +241,7 @@ static int call(struct sw_device_coll *o, struct sw_group *g,
 
 	o->is_open = o->is_waiting = true;
 	o->of.is_ready = o->has_digest = false;
+	o->result = o->result_bytes = 0;
 	o->n_calls++;
 	o->device->n_open++;
 	err = sw_client_coll(o->device->client, g, args, &o->of, handle);
@@ -295,4 +331,5 @@ void sw_device_free_colls(struct sw_device *d)
 		free(o);
 	}
 	free(d->copies);
+	free(d->copied);
 }

@@ -46,6 +46,7 @@ struct sw_device {
 	uint32_t n_colls;                          /* all */
 	_Atomic uint32_t n_open;                   /* of those */
 	struct sw_pipeline_copy *copies; /* by piece of the client's calls */
+	struct sw_device_coll **copied;  /* whose they are */
 	uint32_t n_copies;               /* so far */
 	struct sw_device_stage *stages;
 	char rank[SW_DEVICE_WHERE], where[2 * SW_DEVICE_WHERE];

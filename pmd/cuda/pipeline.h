@@ -107,8 +107,9 @@ struct sw_pipeline_piece {
 	const char *in;     /* pinned, where its result comes */
 	uint64_t at, bytes; /* of the tensor */
 	uint64_t handle;    /* of net */
-	uint64_t digest;    /* of what is pushed, if the back end has it */
-	bool has_digest;
+	/* Of what is pushed, then of what came back, if the back end has it. */
+	uint64_t digest;
+	bool has_digest, is_result;
 	uint32_t i;
 };
 
@@ -323,6 +324,13 @@ void sw_pipeline_watch(
 	const struct sw_pipeline *l, struct sw_pipeline_piece *p);
 bool sw_pipeline_is_edited(
 	const struct sw_pipeline *l, const struct sw_pipeline_piece *p);
+
+/* sw_pipeline_watch_result - of a piece that is back; the call is about to end:
+ * sw_pipeline_is_result_edited - did its caller write or free any meanwhile? */
+void sw_pipeline_watch_result(
+	const struct sw_pipeline *l, struct sw_pipeline_piece *p);
+bool sw_pipeline_is_result_edited(
+	const struct sw_pipeline *l, const struct sw_pipeline_tensor *t);
 
 /* --- run.c --- */
 

@@ -37,12 +37,26 @@ static void note(struct sw_pipeline_tensor *t, int err, const char *why)
 	snprintf(t->why, sizeof(t->why), "%s", why);
 }
 
+static void note_edited(
+	const struct sw_pipeline *l, struct sw_pipeline_tensor *t)
+{
+	char why[SW_PIPELINE_WHY];
+
+	snprintf(why, sizeof(why),
+		"%s: tensor '%s' was written or freed while it was summed; its "
+		"caller has to wait until the call has ended",
+		l->p.where, t->name);
+	note(t, SW_ECORRUPT, why);
+}
+
 static void end_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
 	int err, const char *why)
 {
 	note(p->tensor, err, why);
 	if (--p->tensor->n_left)
 		return;
+	if (sw_pipeline_is_result_edited(l, p->tensor))
+		note_edited(l, p->tensor);
 	pthread_mutex_lock(&l->lock);
 	end_call(l, p->tensor);
 	pthread_mutex_unlock(&l->lock);
@@ -143,19 +157,12 @@ static void piece_is_out(
 static void piece_is_in(
 	struct sw_pipeline *l, struct sw_pipeline_copy *c, int err)
 {
-	if (!err)
-		end_piece(l, (struct sw_pipeline_piece *)c, 0, "");
-}
+	struct sw_pipeline_piece *p = (struct sw_pipeline_piece *)c;
 
-static void end_edited(struct sw_pipeline *l, struct sw_pipeline_piece *p)
-{
-	char why[SW_PIPELINE_WHY];
-
-	snprintf(why, sizeof(why),
-		"%s: tensor '%s' was written or freed while it was summed; its "
-		"caller has to wait until the call has ended",
-		l->p.where, p->tensor->name);
-	end_piece(l, p, SW_ECORRUPT, why);
+	if (err)
+		return;
+	sw_pipeline_watch_result(l, p);
+	end_piece(l, p, 0, "");
 }
 
 static void enqueue_piece(struct sw_pipeline *l, struct sw_pipeline_piece *p,
@@ -184,12 +191,14 @@ static void back(struct sw_pipeline *l, struct sw_pipeline_piece *p, int err)
 	const struct sw_pipeline_net *n = &l->p.net;
 	const struct sw_pipeline_call *c = &p->tensor->call;
 
-	if (!err && sw_pipeline_is_edited(l, p))
-		end_edited(l, p);
-	else if (err || (c->is_root && c->to == c->from))
+	if (!err && sw_pipeline_is_edited(l, p)) {
+		note_edited(l, p->tensor);
+		end_piece(l, p, 0, "");
+	} else if (err || (c->is_root && c->to == c->from)) {
 		end_piece(l, p, err, err ? n->why(n->ctx) : "");
-	else
+	} else {
 		enqueue_piece(l, p, SW_BACK_IN);
+	}
 }
 
 static bool poll_net(struct sw_pipeline *l)

@@ -19,6 +19,7 @@ static bool digest(const struct sw_pipeline *l,
 
 void sw_pipeline_watch(const struct sw_pipeline *l, struct sw_pipeline_piece *p)
 {
+	p->is_result = false;
 	p->has_digest = digest(l, p, &p->digest);
 }
 
@@ -28,4 +29,33 @@ bool sw_pipeline_is_edited(
 	uint64_t now;
 
 	return p->has_digest && digest(l, p, &now) && now != p->digest;
+}
+
+static bool digest_result(const struct sw_pipeline *l,
+	const struct sw_pipeline_piece *p, uint64_t *out)
+{
+	const char *to = p->tensor->call.to;
+
+	return sw_pipeline_digest(l, to + p->at, p->bytes, out);
+}
+
+void sw_pipeline_watch_result(
+	const struct sw_pipeline *l, struct sw_pipeline_piece *p)
+{
+	p->is_result = digest_result(l, p, &p->digest);
+}
+
+bool sw_pipeline_is_result_edited(
+	const struct sw_pipeline *l, const struct sw_pipeline_tensor *t)
+{
+	bool is_edited = false;
+
+	for (uint32_t i = 0; i < t->n_pieces && !is_edited; i++) {
+		const struct sw_pipeline_piece *p = &t->pieces[i];
+		uint64_t now;
+
+		is_edited = p->is_result && digest_result(l, p, &now) &&
+			    now != p->digest;
+	}
+	return is_edited;
 }

@@ -2,7 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * NCCL's calls (collnet.c) put requests into a communicator and ask how they
- * are; the thread (progress.c) alone calls libsumwire, without the lock.
+ * are; the thread (progress.c) alone calls libsumwire, without the lock.  Only
+ * closeColl and deregMr call it, too: sw_group_release, after which no buffer
+ * of a communicator is used, whatever is still under way at the agent.
  */
 #ifndef SW_NCCL_COLL_H
 #define SW_NCCL_COLL_H
@@ -35,8 +37,9 @@ struct sw_nccl_request {
 struct sw_nccl_coll {
 	struct sw_nccl_coll *next;
 	/* Set by NCCL's calls. */
-	bool is_closing;  /* nothing is under way; the thread frees it */
-	bool is_aborting; /* NCCL waits for what is open to end */
+	bool is_closing;  /* the thread frees it when nothing is under way */
+	bool is_aborting; /* the thread tells the others */
+	bool is_released; /* nobody uses buffers of it any more */
 	uint32_t n_ranks, rank;
 	struct sw_nccl_id *processes; /* by NCCL's rank */
 	uint32_t *ranks;              /* of the job, the same; the thread's */

@@ -1,13 +1,15 @@
-/* collnet.c - NCCL's calls of collectives: none of them waits for another node.
+/* collnet.c - NCCL's calls of collectives: none waits for another process.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Only deregMr and closeColl wait, for this machine's agent, and only when
- * libsumwire may still use a buffer that NCCL is about to free.
+ * NCCL frees its buffers when deregMr and closeColl have returned.  So where
+ * they come while it sums they wait until a copy that is being made is, and no
+ * other begins; the thread ends the rest, and frees what is ours.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmd/client/release.h"
 #include "pmd/nccl/coll.h"
 
 enum { RANKS_MAX = 4096 };
@@ -195,7 +197,7 @@ int sw_nccl_coll_connect(void *handles[], int n_ranks, int rank,
 	return NCCL_OK;
 }
 
-/* --- waiting for libsumwire to be through with buffers --- */
+/* --- buffers that NCCL wants back --- */
 
 static bool is_using(
 	const struct sw_coll_args *a, const struct sw_nccl_memory *m)
@@ -222,18 +224,17 @@ static bool is_busy(
 	return false;
 }
 
-/* With the lock. */
-static void await_buffers(struct sw_nccl_process *p, struct sw_nccl_coll *c,
-	const struct sw_nccl_memory *m)
+/* With the lock, so the group is there. */
+static void release_buffers(
+	struct sw_nccl_coll *c, const struct sw_nccl_memory *m)
 {
-	if (!is_busy(c, m))
+	if (c->is_released || !is_busy(c, m))
 		return;
 	sw_nccl_say(true, "a communicator is closed while it sums: aborted");
 	sw_nccl_coll_fail(c, NCCL_INTERNAL);
-	c->is_aborting = true;
-	sw_nccl_progress_wake(p);
-	while (is_busy(c, m))
-		pthread_cond_wait(&p->changed, &p->lock);
+	c->is_released = c->is_aborting = true;
+	if (c->group)
+		sw_group_release(c->group);
 }
 
 int sw_nccl_coll_close(void *comm)
@@ -244,7 +245,7 @@ int sw_nccl_coll_close(void *comm)
 	if (!c)
 		return NCCL_OK;
 	pthread_mutex_lock(&p->lock);
-	await_buffers(p, c, NULL);
+	release_buffers(c, NULL);
 	c->is_closing = true;
 	pthread_mutex_unlock(&p->lock);
 	sw_nccl_progress_wake(p);
@@ -278,8 +279,9 @@ int sw_nccl_coll_dereg_mr(void *comm, void *mhandle)
 	if (!c || !mhandle)
 		return sw_nccl_fail(NCCL_INTERNAL, "deregMr: no such memory");
 	pthread_mutex_lock(&p->lock);
-	await_buffers(p, c, mhandle);
+	release_buffers(c, mhandle);
 	pthread_mutex_unlock(&p->lock);
+	sw_nccl_progress_wake(p);
 	free(mhandle);
 	return NCCL_OK;
 }
@@ -374,7 +376,8 @@ int sw_nccl_coll_test(void *request, int *done, int *size)
 		if (size)
 			*size = r->bytes;
 		sw_nccl_request_free(r);
-	} else if (r->state == SW_NCCL_FAILED) {
+	} else if (r->state == SW_NCCL_FAILED ||
+		   (r->state == SW_NCCL_OPEN && r->coll->is_released)) {
 		err = r->coll->failure;
 	} else if (r->state == SW_NCCL_FREE) {
 		err = sw_nccl_fail(NCCL_INTERNAL, "test: no such request");

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pmd/client/release.h"
 #include "pmd/nccl/coll.h"
 
 enum { LOOK_EVERY_MS = 200, STOP_WITHIN_S = 3 };
@@ -168,6 +169,7 @@ static uint32_t find_ranks(
 static void open_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
 	uint32_t n = find_ranks(p, c);
+	struct sw_group *group = NULL;
 	int err;
 
 	if (n < c->n_ranks) {
@@ -179,9 +181,9 @@ static void open_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 		return;
 	}
 	pthread_mutex_unlock(&p->lock);
-	err = sw_group_open(
-		p->client, c->name, c->ranks, c->n_ranks, &c->group);
+	err = sw_group_open(p->client, c->name, c->ranks, c->n_ranks, &group);
 	pthread_mutex_lock(&p->lock);
+	c->group = group;
 	if (err)
 		fail(p, c, err);
 }
@@ -200,6 +202,7 @@ static void abort_group(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 	pthread_mutex_lock(&p->lock);
 }
 
+/* NCCL does not know it any more. */
 static void close_coll(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
 	struct sw_nccl_coll **at = &p->colls;
@@ -215,20 +218,28 @@ static void close_coll(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 	sw_nccl_coll_free(c);
 }
 
+/* Also one that was closed before: the others are told by it. */
+static bool needs_group(const struct sw_nccl_coll *c)
+{
+	return !c->group && !c->is_aborted && (!c->failure || c->is_released);
+}
+
 /* Returns whether something is under way. */
 static bool work(struct sw_nccl_process *p, struct sw_nccl_coll *c)
 {
-	if (c->is_closing) {
-		close_coll(p, c);
-		return false;
-	}
-	if (!c->group && !c->failure)
+	bool is_busy;
+
+	if (needs_group(c))
 		open_group(p, c);
 	start_queued(p, c);
 	if (c->is_aborting && !c->is_aborted)
 		abort_group(p, c);
 	look_at_open(p, c);
-	return c->first_open != c->next_request;
+	is_busy = c->first_open != c->next_request;
+	if (!c->is_closing || is_busy)
+		return is_busy;
+	close_coll(p, c);
+	return false;
 }
 
 static bool work_all(struct sw_nccl_process *p)
@@ -275,13 +286,27 @@ static void give_up(struct sw_nccl_process *p, int result)
 
 	for (struct sw_nccl_coll *c = p->colls; c; c = next) {
 		next = c->next;
-		c->group = NULL; /* it was the client's */
 		sw_nccl_coll_fail(c, result);
 		if (c->is_closing)
 			close_coll(p, c);
 	}
 	p->attachment = SW_NCCL_ALONE;
 	pthread_cond_broadcast(&p->changed);
+}
+
+/* Groups are the client's, and sw_close may wait for the agent: NCCL's calls
+ * do not meanwhile. */
+static void detach(struct sw_nccl_process *p)
+{
+	for (struct sw_nccl_coll *c = p->colls; c; c = c->next) {
+		if (c->group)
+			sw_group_release(c->group);
+		c->is_released = true;
+		c->group = NULL;
+	}
+	pthread_mutex_unlock(&p->lock);
+	sw_close(&p->client);
+	pthread_mutex_lock(&p->lock);
 }
 
 static void *run(void *arg)
@@ -294,7 +319,7 @@ static void *run(void *arg)
 	if (!err) {
 		p->attachment = SW_NCCL_JOINED;
 		serve(p, event_fd);
-		sw_close(&p->client);
+		detach(p);
 	}
 	give_up(p, err ? err : NCCL_SYSTEM);
 	pthread_mutex_unlock(&p->lock);

@@ -1,7 +1,7 @@
 /* proc_nccl.c - NCCL's calls of collectives, in NCCL's order, from all nodes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- *   proc_nccl --so PLUGIN --version 8|11 --agent SOCKET... CASE
+ *   proc_nccl --so PLUGIN --version 8|11 --agent SOCKET... --pid AGENT... CASE
  */
 #include "test/proc/proc_nccl.h"
 
@@ -300,32 +300,6 @@ static void run_windows(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* Node 0 closes while it sums: it does not wait for the others, and they hear
- * of it. */
-static void run_close(struct node *k)
-{
-	struct call c = {.count = BYTES_MAX / 4, .dtype = NCCL_F32};
-	void *comm = nccl_connect(k);
-
-	open_buffers(k, comm, &c);
-	fill(k, &c);
-	start(k, comm, &c);
-	finish(k, &c);
-	if (k->rank == 0) {
-		start(k, comm, &c);
-		nccl_later(&c.number);
-		close_buffers(k, comm, &c);
-		nccl_close(k, comm);
-		nccl_barrier(k);
-		return;
-	}
-	nccl_barrier(k);
-	start(k, comm, &c);
-	nccl_must(nccl_await(k, c.request) < 0, "a sum without node 0");
-	close_buffers(k, comm, &c);
-	nccl_close(k, comm);
-}
-
 /* The last node ends by a signal in mid-flight. */
 static void run_dead(struct node *k)
 {
@@ -384,7 +358,8 @@ static void run_some(struct node *k)
 
 static const struct test_case cases[] = {
 	{"first", run_first}, {"types", run_types}, {"sizes", run_sizes},
-	{"later", run_later}, {"windows", run_windows}, {"close", run_close},
+	{"later", run_later}, {"windows", run_windows},
+	{"close", nccl_run_close}, {"frozen", nccl_run_frozen},
 	{"dead", run_dead}, {"handles", run_handles}, {"some", run_some},
 	{"alone", NULL}, /* no agent */
 };
@@ -449,7 +424,8 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{"so", required_argument, NULL, 's'},
 		{"version", required_argument, NULL, 'v'},
-		{"agent", required_argument, NULL, 'a'}, {0}};
+		{"agent", required_argument, NULL, 'a'},
+		{"pid", required_argument, NULL, 'p'}, {0}};
 	const char *agents[NODES_MAX], *so = NULL;
 	const struct test_case *c;
 	struct node k = {0};
@@ -462,6 +438,8 @@ int main(int argc, char **argv)
 			k.version = (uint32_t)atoi(optarg);
 		else if (o == 'a' && k.n < NODES_MAX)
 			agents[k.n++] = optarg;
+		else if (o == 'p' && k.n_pids < NODES_MAX)
+			k.pids[k.n_pids++] = (pid_t)atoi(optarg);
 		else
 			return 2;
 	c = find_case(argv[optind]);

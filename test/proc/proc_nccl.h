@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "pmd/nccl/nccl.h"
 
@@ -23,6 +24,8 @@ struct bootstrap {
 struct node {
 	struct bootstrap *shared;
 	uint32_t rank, n, version;
+	pid_t pids[NODES_MAX]; /* of agents */
+	uint32_t n_pids;
 	const struct nccl_net_v8 *net8;
 	const struct nccl_net_v11 *net11;
 	const struct nccl_collnet_v8 *coll8;
@@ -76,5 +79,14 @@ int nccl_await(struct node *k, void *request);
 /* nccl_later - after a call that said later: sleep a little; fails after a
  * minute of them. */
 void nccl_later(uint32_t *n_tries);
+
+/* --- proc_nccl_close.c: cases --- */
+
+/* Node 0 closes while it sums: it does not wait for the others, and they hear
+ * of it. */
+void nccl_run_close(struct node *k);
+
+/* All close while no agent runs: that waits for nobody. */
+void nccl_run_frozen(struct node *k);
 
 #endif

@@ -13,6 +13,8 @@ def start(net, version, case, agents=None):
     args = ["--so", f"{rig.BUILD}/{PLUGIN}", "--version", str(version)]
     for agent in agents or net.agents:
         args += ["--agent", net.socket(agent)]
+        if agent in net.daemons:
+            args += ["--pid", str(net.daemons[agent].pid)]
     return net.run(f"nccl-{case}-v{version}", program("test/proc/proc_nccl"),
                    *args, case)
 
@@ -40,6 +42,11 @@ def test_four_nodes():
 def test_close_in_mid_flight():
     run_cases(2, "close")
     run_cases(4, "close", versions=[11])
+
+
+def test_close_while_agents_are_frozen():
+    run_cases(2, "frozen")
+    run_cases(4, "frozen", versions=[11])
 
 
 def test_a_node_ends_in_mid_flight():

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import models
+import stream_rig
 import sumwire.torch as hvd
 from sumwire.client import SumwireError
 from torch_rig import check, raises, run_cases
@@ -223,6 +224,55 @@ def case_differing():
     model = Many()
     with raises(ValueError, "hierarchical", "on rank 0", "False on rank 1"):
         one_step(model, make(model, hvd.rank() != 1), 0)
+
+
+def by_stream():
+    """(model, optimizer, its sums' stream) after a step."""
+    model = Many((torch.float32,))
+    optimizer = make(model, op=hvd.Sum)
+    one_step(model, optimizer, 0)
+    return model, optimizer, stream_rig.put_under(
+        optimizer._gradients.hierarchy.sums)
+
+
+def backward(model, optimizer, step):
+    optimizer.zero_grad()
+    model(values_of(model, hvd.rank(), step),
+          range(len(model.parts))).backward()
+
+
+def case_by_stream():
+    """Nothing of a step is done before its synchronize() returns; that of the
+    next one waits for it."""
+    model, optimizer, stream = by_stream()
+    calls = optimizer._gradients.hierarchy.sums.calls
+    for step in range(1, 5):
+        backward(model, optimizer, step)
+        stream.gate.clear()
+        n_waits, n_joins = calls.n_waits, stream.n_joins
+        if step > 1:
+            n_waits += len(optimizer._gradients.bundles)
+        optimizer.synchronize()
+        check(calls.n_waits == n_waits, f"{calls.n_waits} waits, not {n_waits}")
+        check(stream.n_joins == n_joins + 1, "the current stream waits")
+        check(not torch.equal(model.parts[3].grad.double(),
+                              wanted(model, step)[3]), "it was done already")
+        stream.gate.set()
+        stream.drain()
+        check_exact([p.grad for p in model.parts], wanted(model, step),
+                    f"step {step}")
+
+
+def case_by_stream_fails():
+    """An error of a step is that of the next one; at the end, of shutdown()."""
+    model, optimizer, stream = by_stream()
+    sums = optimizer._gradients.hierarchy.sums
+    backward(model, optimizer, 1)
+    optimizer.synchronize()
+    stream.drain()
+    sums.held[0].error = SumwireError("SW_EPEER", "rank 9: it is gone")
+    with raises(SumwireError, "rank 9: it is gone"):
+        hvd.shutdown()
 
 
 def case_uneven():

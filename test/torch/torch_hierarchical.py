@@ -63,6 +63,11 @@ def test_sums():
                           "SUMWIRE_CROSS_BARRIER": "1"})
 
 
+def test_by_stream():
+    with started(2, 2) as net:
+        net.ranks_ok("cases_hierarchical.py", "by_stream", "by_stream_fails")
+
+
 def test_layouts():
     """Three ranks of one machine alone; one of each."""
     for local in rig.layouts((1, 1), (3,)):

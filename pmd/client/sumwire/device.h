@@ -87,7 +87,8 @@ struct sw_device_call {
 	/* The tensor's n_elems elements in the device's memory, and where the
 	 * result is to come; may be the same.  The caller does not free them,
 	 * write from or to, or read to, until the call has ended: the back end
-	 * "host:check" finds writes and frees that come too early. */
+	 * "host:check" finds writes and frees of from before its sum is there,
+	 * and of to between that and the end. */
 	const void *from;
 	void *to;
 	/* cudaStream_t: the call begins when what this stream has been given
@@ -158,7 +159,8 @@ SW_API int sw_device_copy(
  * in the order of the group's, whether others call it so or by sw_coll.
  * @args     coll.h; of both buffers, which the caller does not free, write from
  *           or to, or read recv, until the handle has ended: with "host:check"
- *           SW_ECORRUPT ends it if send is written or freed before
+ *           SW_ECORRUPT ends it if send is written or freed before its sum is
+ *           there, or recv between that and the end
  * @stream   cudaStream_t: it begins when what this stream has been given so far
  *           is done, a barrier, too; NULL: the default stream
  * @handle   ends exactly once, through sw_poll or sw_wait, when the result is

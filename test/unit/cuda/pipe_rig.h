@@ -41,7 +41,8 @@ struct rig {
 	struct rig_item items[RIG_PIECES];
 	_Atomic uint32_t n_items;
 	_Atomic uint64_t delay_ns;
-	_Atomic bool is_stuck;            /* nothing ends */
+	_Atomic bool is_stuck;                         /* nothing ends */
+	const struct sw_pipeline_piece *_Atomic stuck; /* it does not */
 	_Atomic bool is_stuck_until_said; /* until a line was logged */
 	_Atomic int fail_push;            /* the error of each push, or 0 */
 	_Atomic int fail_poll;            /* how the first one ends */
@@ -78,7 +79,7 @@ static inline int rig_poll(void *ctx, uint64_t handle)
 	int err = r->fail_poll;
 
 	assert_int_not_equal(i->due_ns, 0);
-	if (r->is_stuck || r->is_stuck_until_said ||
+	if (r->is_stuck || r->is_stuck_until_said || i->piece == r->stuck ||
 		sw_edge_now_ns() < i->due_ns)
 		return SW_EAGAIN;
 	i->due_ns = 0;

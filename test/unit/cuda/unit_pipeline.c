@@ -350,76 +350,6 @@ static void pipeline__device_lost(void **state)
 	rig_close(r);
 }
 
-/* Until all pieces of one more call are with the net, which has them still. */
-static void wait_pushes(struct rig *r, uint32_t n)
-{
-	uint32_t now;
-
-	do {
-		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-		pthread_mutex_lock(&r->lock);
-		now = r->n_pushes;
-		pthread_mutex_unlock(&r->lock);
-	} while (now < n);
-}
-
-static void check_edited(struct rig *r, uint32_t t, int err)
-{
-	char why[SW_PIPELINE_WHY];
-
-	r->is_stuck = false;
-	rig_wake(r);
-	assert_int_equal(
-		sw_pipeline_wait(&r->l, &r->t[t], RIG_UNTIL, why), err);
-	if (err)
-		assert_contains(why, "rank 1: host device 0: tensor 't0' was "
-				     "written or freed while it was summed");
-}
-
-/* Found by a back end that was asked to look, and by no other. */
-static void pipeline__tensor_is_written(void **state)
-{
-	(void)state;
-	for (uint32_t looks = 0; looks < 2; looks++) {
-		struct rig *r = rig_open(looks ? "check" : NULL, 64 * KIB);
-		uint32_t t = rig_add(r, 256 * KIB, 0);
-
-		rig_fill(r, t, 1);
-		r->is_stuck = true;
-		rig_submit(r, t);
-		wait_pushes(r, 4);
-		r->device[t][20000] ^= 1; /* of the third piece */
-		check_edited(r, t, looks ? SW_ECORRUPT : 0);
-		rig_fill(r, t, 2);
-		rig_submit(r, t);
-		rig_wait(r, t);
-		rig_check(r, t, 2);
-		assert_int_equal(r->n_given_up, 0);
-		rig_close(r);
-	}
-}
-
-static void pipeline__tensor_is_freed(void **state)
-{
-	struct rig *r = rig_open("check", 64 * KIB);
-	uint32_t t = rig_add(r, 256 * KIB, 0);
-	uint64_t *own = r->device[t];
-	char why[SW_BACK_WHY];
-	void *p;
-
-	(void)state;
-	assert_int_equal(r->ops->alloc(r->back, 256 * KIB, &p, why), 0);
-	r->device[t] = p;
-	rig_fill(r, t, 1);
-	r->is_stuck = true;
-	rig_submit(r, t);
-	wait_pushes(r, 4);
-	r->ops->release(r->back, p);
-	check_edited(r, t, SW_ECORRUPT);
-	r->device[t] = own;
-	rig_close(r);
-}
-
 /* One piece's error is the call's; the others go on; it is told once. */
 static void pipeline__error_of_the_net(void **state)
 {
@@ -572,8 +502,6 @@ int main(void)
 		cmocka_unit_test(pipeline__words_stay_when_we_fork),
 		cmocka_unit_test(pipeline__caller_waits_where_streams_cannot),
 		cmocka_unit_test(pipeline__device_lost),
-		cmocka_unit_test(pipeline__tensor_is_written),
-		cmocka_unit_test(pipeline__tensor_is_freed),
 		cmocka_unit_test(pipeline__error_of_the_net),
 		cmocka_unit_test(pipeline__broadcast),
 		cmocka_unit_test(pipeline__closes_with_open_calls),

@@ -93,6 +93,27 @@ static void coll__tensor_is_written_in_place(void **state)
 	}
 }
 
+/* The first piece is back, and some of the third; the call has not ended. */
+static void coll__result_is_written(void **state)
+{
+	struct scene *s = *state;
+	struct sw_coll_args a = args_of(s, SW_ALL_REDUCE, 9 * PIECE + 7);
+
+	open_device(s, "host:check,mbit=200");
+	for (uint32_t i = 0; i < 2; i++) {
+		const volatile char *third = (char *)s->recv + 2 * MIB;
+		uint64_t h;
+
+		coll_fill(s, &a, i);
+		memset(s->recv, 0x55, bytes_in(&a));
+		h = coll_start(s, &a, NULL);
+		while (*third == 0x55)
+			nap(1);
+		s->recv[0] ^= (char)(i & 1);
+		assert_int_equal(sw_wait(s->c, h), i & 1 ? SW_ECORRUPT : 0);
+	}
+}
+
 static void coll__tensor_is_freed(void **state)
 {
 	struct scene *s = *state;
@@ -146,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(coll__tensor_is_written),
 		CASE(coll__tensor_is_written_in_place),
+		CASE(coll__result_is_written),
 		CASE(coll__tensor_is_freed),
 		CASE(coll__stream_writes_behind),
 	};

@@ -283,6 +283,12 @@ class Stream:
         if self.stream is not None:
             self.stream.synchronize()
 
+    def join(self):
+        """What the current stream is given from now on comes behind this one."""
+        if self.stream is not None:
+            torch.cuda.current_stream(self.stream.device).wait_stream(
+                self.stream)
+
     def after(self, mark):
         """A context: what is done in it comes behind the mark."""
         if self.stream is None:

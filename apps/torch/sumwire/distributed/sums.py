@@ -25,15 +25,23 @@ class Sums:
     group of this rank's place on all machines, None: there is one machine;
     place, device: where tensors lie, and what copies them.  look() is called while
     others of this machine are waited for, and may raise; go_on(is_done) before
-    other machines are."""
+    other machines are.  by_stream: where streams can wait they do, instead of
+    this thread; then finish() waits for what it was called for the last time."""
 
     def __init__(self, calls, local, cross, place, device, look,
-                 go_on=lambda is_done: None):
+                 go_on=lambda is_done: None, by_stream=False):
         self.calls, self.local, self.cross = calls, local, cross
         self.stream, self.device = Stream(place), device
         self.look, self.go_on = look, go_on
+        self.by_stream = by_stream and self.can_wait_by_stream()
         self.scattered = collections.deque()
-        self.passed = []
+        self.passed, self.held = [], []
+
+    def can_wait_by_stream(self):
+        """gloo's works are done by threads of the CPU: no stream waits for
+        them."""
+        return (self.local.kind == "nccl" and self.device is not None and
+                self.device.can_hold)
 
     def begin(self, flat, mark=None, scale=None):
         """Behind the mark of the stream that has filled it in.  A scale is for
@@ -42,6 +50,8 @@ class Sums:
         with self.stream.after(mark):
             each.work = self.local.scatter(flat)
         self.scattered.append(each)
+        if self.by_stream:
+            self._pass_on()
 
     def move(self):
         """What can go on does; nobody waits."""
@@ -67,7 +77,10 @@ class Sums:
         self.passed.append(each)
 
     def finish(self):
-        """All of them are there."""
+        """All of them are there: for the current stream, if this one's waits."""
+        if self.by_stream:
+            self._finish_by_stream()
+            return
         while self.scattered:
             self.local.wait(self.scattered[0].work, self.look)
             self._pass_on()
@@ -79,6 +92,26 @@ class Sums:
         for each in self.passed:
             self.local.wait(each.work, self.look)
         self.passed = []
+
+    def _finish_by_stream(self):
+        self.settle()
+        with self.stream.after(None):
+            for each in self.passed:
+                if each.call:  # who cannot be held back by a stream waits here
+                    self.go_on(lambda: self.calls.is_done(each.call))
+                    self.calls.hold(each.call)
+                each.work = self.local.gather(each.flat)
+                self.local.check(each.work, self.look)
+        self.stream.join()
+        self.held, self.passed = self.passed, []
+
+    def settle(self):
+        """Those that streams wait for are there, or an error says why not."""
+        for each in self.held:
+            if each.call:
+                self._wait_for(each)
+            self.local.wait(each.work, self.look)
+        self.held = []
 
     def _wait_for(self, each):
         self.go_on(lambda: self.calls.is_done(each.call))

@@ -9,7 +9,11 @@ bundles of a model from the last used to the first, as backward() makes them, ea
 after those before it; what a step leaves out, all leave out.  When sums come
 back differs from rank to rank, so the gathers begin when step() waits, after the
 last bundle of the step was scattered.  Nothing waits for what comes later in
-this order, so nothing waits in a circle."""
+this order, so nothing waits in a circle.
+
+With NCCL and a device whose streams can wait all of that is on one stream: the
+current stream then waits for it, not the thread, which waits in step() for the
+sums of the step before (Sums.by_stream)."""
 import hashlib
 
 import torch
@@ -50,7 +54,8 @@ class Hierarchy:
     def __init__(self, job, place, machine, cross, stage):
         self.job, self.place = job, place
         self.sums = Sums(job.collectives, machine, cross, place, stage,
-                         self.look, self.go_on)
+                         self.look, self.go_on, by_stream=True)
+        job.hierarchies.add(self)
         self.order = []  # Parted
         self.n_begun = 0  # of them, in this step
         self.error = None
@@ -95,6 +100,12 @@ class Hierarchy:
             self.n_begun = 0
             for each in self.order:
                 each.is_pushed = False
+
+    def settle(self):
+        """At the end of the job: how the last step went."""
+        if not self.error:
+            with self:
+                self.sums.settle()
 
     def begin(self, is_next):
         """Those that were pushed, up to the first that is not next."""

@@ -4,6 +4,7 @@ import atexit
 import functools
 import sys
 import time
+import weakref
 
 import torch
 
@@ -59,6 +60,7 @@ class Job:
         self.new = []  # of declare_later
         self.changing = []  # calls that wait for all to agree (ops.py)
         self.stages = {}  # of staging.py, by device
+        self.hierarchies = weakref.WeakSet()  # of hierarchy.py
 
     @functools.cached_property
     def collectives(self):
@@ -77,6 +79,8 @@ class Job:
                 each.finish_updates()
             for stage in self.stages.values():
                 stage.finish()
+            for each in list(self.hierarchies):
+                each.settle()
         finally:
             self.client.leave()
 

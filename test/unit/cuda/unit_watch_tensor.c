@@ -1,0 +1,117 @@
+/* unit_watch_tensor.c - who writes or frees a tensor before its call has ended.
+ * SPDX-License-Identifier: BSD-3-Clause */
+#include "test/unit/cuda/pipe_rig.h"
+
+enum { KIB = 1024 };
+
+/* Until all pieces of one more call are with the net, which has them still. */
+static void wait_pushes(struct rig *r, uint32_t n)
+{
+	uint32_t now;
+
+	do {
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+		pthread_mutex_lock(&r->lock);
+		now = r->n_pushes;
+		pthread_mutex_unlock(&r->lock);
+	} while (now < n);
+}
+
+static void check_edited(struct rig *r, uint32_t t, int err)
+{
+	char why[SW_PIPELINE_WHY];
+
+	r->is_stuck = false;
+	rig_wake(r);
+	assert_int_equal(
+		sw_pipeline_wait(&r->l, &r->t[t], RIG_UNTIL, why), err);
+	if (err)
+		assert_contains(why, "rank 1: host device 0: tensor 't0' was "
+				     "written or freed while it was summed");
+}
+
+/* Found by a back end that was asked to look, and by no other. */
+static void pipeline__tensor_is_written(void **state)
+{
+	(void)state;
+	for (uint32_t looks = 0; looks < 2; looks++) {
+		struct rig *r = rig_open(looks ? "check" : NULL, 64 * KIB);
+		uint32_t t = rig_add(r, 256 * KIB, 0);
+
+		rig_fill(r, t, 1);
+		r->is_stuck = true;
+		rig_submit(r, t);
+		wait_pushes(r, 4);
+		r->device[t][20000] ^= 1; /* of the third piece */
+		check_edited(r, t, looks ? SW_ECORRUPT : 0);
+		rig_fill(r, t, 2);
+		rig_submit(r, t);
+		rig_wait(r, t);
+		rig_check(r, t, 2);
+		assert_int_equal(r->n_given_up, 0);
+		rig_close(r);
+	}
+}
+
+static void nap_ms(long ms)
+{
+	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* All but the last piece are back; the call has not ended. */
+static void pipeline__result_is_written(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 4; round++) {
+		struct rig *r = rig_open(round < 2 ? NULL : "check", 64 * KIB);
+		uint32_t t = rig_add(r, 256 * KIB, 0);
+
+		rig_fill(r, t, 1);
+		r->stuck = &r->t[t].pieces[3];
+		rig_submit(r, t);
+		while (sw_host_copies(r->back, SW_BACK_IN) < 6) /* halves */
+			nap_ms(1);
+		nap_ms(100);
+		rig_wake(r);
+		r->device[t][20000] += round % 2;
+		r->stuck = NULL;
+		check_edited(r, t, round == 3 ? SW_ECORRUPT : 0);
+		rig_fill(r, t, 2);
+		rig_submit(r, t);
+		rig_wait(r, t);
+		rig_check(r, t, 2);
+		rig_close(r);
+	}
+}
+
+static void pipeline__tensor_is_freed(void **state)
+{
+	struct rig *r = rig_open("check", 64 * KIB);
+	uint32_t t = rig_add(r, 256 * KIB, 0);
+	uint64_t *own = r->device[t];
+	char why[SW_BACK_WHY];
+	void *p;
+
+	(void)state;
+	assert_int_equal(r->ops->alloc(r->back, 256 * KIB, &p, why), 0);
+	r->device[t] = p;
+	rig_fill(r, t, 1);
+	r->is_stuck = true;
+	rig_submit(r, t);
+	wait_pushes(r, 4);
+	r->ops->release(r->back, p);
+	check_edited(r, t, SW_ECORRUPT);
+	r->device[t] = own;
+	rig_close(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pipeline__tensor_is_written),
+		cmocka_unit_test(pipeline__result_is_written),
+		cmocka_unit_test(pipeline__tensor_is_freed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
