@@ -166,7 +166,7 @@ SW_API int sw_device_copy(
  * @handle   ends exactly once, through sw_poll or sw_wait, when the result is
  *           in recv for every stream
  * Returns at once, but for the first of its kind, which waits for the servers
- * and pins memory, some 6 MiB for each kind of a group.  What is called later
+ * and pins memory, some 3 MiB for each kind of a group.  What is called later
  * on the group with the same kind comes behind it, however long the stream
  * takes. Thread: as sw_coll. Errors: those of sw_coll; SW_EINVAL the stream is
  * being captured into a CUDA graph, or is none, or the group is of another
