@@ -157,7 +157,7 @@ static void ready(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
 {
-	if (sw_worker_end_of(w) || !t->is_begun || !t->n_missing)
+	if (w->left_by_ns || !t->is_begun || !t->n_missing)
 		return;
 	t->progress_ns = w->now_ns;
 	give(w, t);

@@ -178,6 +178,7 @@ struct sw_turn {
 	uint64_t until_ns; /* then it looks by itself */
 	pthread_t thread;
 	int kick_fd, event_fd; /* event_fd -1: nobody asked for it */
+	uint32_t n_summed;     /* as the last leader saw it */
 };
 
 struct sw_tensor {
@@ -187,9 +188,11 @@ struct sw_tensor {
 	const char *name;
 	uint64_t handle; /* the last one */
 	enum sw_tensor_state state;
-	int status;            /* of SW_TENSOR_ENDED */
-	bool needs_value;      /* asynchronous, and none was broadcast yet */
-	uint32_t i;            /* counted in the order of declaration */
+	int status;       /* of SW_TENSOR_ENDED */
+	bool needs_value; /* asynchronous, and none was broadcast yet */
+	uint32_t i;       /* counted in the order of declaration */
+	uint64_t bytes;
+	uint32_t old_round; /* of a growing one: in its granules before this */
 	uint64_t memory_bytes; /* of sw_alloc; 0: it is a tensor */
 	bool is_freed;         /* given back; its number may be used again */
 };
@@ -412,6 +415,10 @@ void sw_client_drop_call(struct sw_client *c, struct sw_call *k, int status);
 /* --- client_push.c --- */
 
 /* sw_client_wait_until_ns - when a wait that begins now takes too long. */
+/* sw_client_submit - under the lock; @root 0: sum, else 1 + the rank that
+ * broadcasts.  Errors: SW_EINVAL, SW_EBUSY, or the attachment is over. */
+int sw_client_submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
+	uint32_t step, uint64_t *handle);
 uint64_t sw_client_wait_until_ns(const struct sw_client *c);
 
 /* --- client_death.c --- */
